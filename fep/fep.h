@@ -1,0 +1,60 @@
+/// One fabric endpoint: puts port, security, PDS and SES together and turns the loop.
+///
+/// Everything that users of the library (the provider, the tools, the simulator) need starts here. One thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "cc/cc_config.h"
+#include "lib/base/rng.h"
+#include "lib/base/trace.h"
+#include "lib/base/units.h"
+#include "lib/net/port.h"
+#include "pds/pds.h"
+#include "ses/ses.h"
+
+namespace uet::fep {
+
+using base::Duration;
+using base::Instant;
+
+enum class DataProtection : std::uint8_t { kNone, kCrc, kTss };
+
+struct FepConfig {
+  DataProtection protection = DataProtection::kCrc;
+  std::uint32_t payload_mtu = 0;     ///< 0: the largest of 1024, 2048, 4096, 8192 that fits the port
+  std::uint32_t burst = 32;
+  pds::PdsConfig pds;
+  cc::CcConfig cc;                   ///< zero rates and RTTs are derived from the port
+  ses::SesConfig ses;
+};
+
+class Fep {
+ public:
+  /// `port` and `rng` must outlive the Fep. The seed of `rng` decides every random choice.
+  Fep(const FepConfig& config, net::Port& port, base::Rng& rng, base::Trace& trace, Instant now);
+  ~Fep();
+
+  /// One turn: receive a burst, timers, send what may leave. Returns true when something happened.
+  bool turn(Instant now);
+  /// When turn() has something to do even if no packet arrives.
+  Instant next_deadline() const;
+  /// True when nothing is queued, outstanding or due.
+  bool is_idle() const;
+
+  ses::Ses& ses();
+  pds::Pds& pds();
+  base::Trace& trace();
+  net::Port& port();
+  std::uint32_t payload_mtu() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// The largest payload MTU whose worst-case packet fits `ip_mtu`; 1024 when none does. [wire format 7.2]
+std::uint32_t payload_mtu_for(std::size_t ip_mtu);
+
+}  // namespace uet::fep

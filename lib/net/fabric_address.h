@@ -1,0 +1,67 @@
+/// The address of a fabric endpoint: an IPv4 or IPv6 address.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace uet::net {
+
+/// IPv4 is held as an IPv4-mapped IPv6 address (::ffff:a.b.c.d), so one representation serves both. [UET 2.4]
+class FabricAddress {
+ public:
+  constexpr FabricAddress() = default;
+  /// `v4` in host order: 0x7f000001 is 127.0.0.1.
+  static constexpr FabricAddress from_v4(std::uint32_t v4) {
+    FabricAddress a;
+    a.bytes_[10] = a.bytes_[11] = 0xff;
+    for (int i = 0; i < 4; ++i) a.bytes_[12 + i] = static_cast<std::uint8_t>(v4 >> (24 - 8 * i));
+    return a;
+  }
+  static constexpr FabricAddress from_v6(const std::array<std::uint8_t, 16>& v6) {
+    FabricAddress a;
+    a.bytes_ = v6;
+    return a;
+  }
+  /// Parses "10.0.0.1" or "fd00::1"; nothing else (no names, no ports).
+  static std::optional<FabricAddress> parse(std::string_view text);
+
+  constexpr bool is_v4() const {
+    for (int i = 0; i < 10; ++i)
+      if (bytes_[i] != 0) return false;
+    return bytes_[10] == 0xff && bytes_[11] == 0xff;
+  }
+  constexpr bool is_unspecified() const { return *this == FabricAddress{}; }
+  constexpr std::uint32_t v4() const {
+    return (std::uint32_t{bytes_[12]} << 24) | (std::uint32_t{bytes_[13]} << 16) |
+           (std::uint32_t{bytes_[14]} << 8) | bytes_[15];
+  }
+  /// All 16 bytes, network order.
+  constexpr const std::array<std::uint8_t, 16>& bytes() const { return bytes_; }
+  std::string to_string() const;
+
+  constexpr auto operator<=>(const FabricAddress&) const = default;
+
+  std::size_t hash() const {
+    std::uint64_t lo, hi;
+    std::memcpy(&lo, bytes_.data(), 8);
+    std::memcpy(&hi, bytes_.data() + 8, 8);
+    const std::uint64_t x = (hi ^ (lo * 0x9e3779b97f4a7c15ULL)) * 0xff51afd7ed558ccdULL;
+    return static_cast<std::size_t>(x ^ (x >> 32));
+  }
+
+ private:
+  std::array<std::uint8_t, 16> bytes_{};
+};
+
+}  // namespace uet::net
+
+template <>
+struct std::hash<uet::net::FabricAddress> {
+  std::size_t operator()(const uet::net::FabricAddress& a) const { return a.hash(); }
+};

@@ -1,0 +1,81 @@
+/// A port moves UET packets between this endpoint and the network: one IP address on one queue of some device.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "lib/base/units.h"
+#include "lib/net/fabric_address.h"
+#include "lib/net/packet.h"
+
+namespace uet::net {
+
+/// What the IP header said about a packet, and how to build one. The low two bits are ECN, the upper six DSCP.
+struct TosByte {
+  std::uint8_t value = 0;
+  constexpr std::uint8_t dscp() const { return value >> 2; }
+  constexpr std::uint8_t ecn() const { return value & 3; }
+  constexpr bool is_congestion_experienced() const { return ecn() == 3; }
+  static constexpr TosByte of(std::uint8_t dscp, std::uint8_t ecn) {
+    return TosByte{static_cast<std::uint8_t>(dscp << 2 | (ecn & 3))};
+  }
+};
+
+/// A received UET packet: `packet` begins with the first byte behind the UDP (or entropy) header and ends with the
+/// last byte of the IP payload, trailer included.
+struct RxPacket {
+  Packet packet;
+  FabricAddress source;
+  FabricAddress destination;
+  std::uint16_t entropy = 0;  ///< UDP source port, or the entropy field with native IP
+  TosByte tos;
+};
+
+/// A UET packet to send; same extent of `packet`. The port adds everything in front.
+struct TxPacket {
+  Packet packet;
+  FabricAddress destination;
+  std::uint16_t entropy = 0;
+  TosByte tos;
+  std::uint8_t plane = 0;  ///< which of the endpoint's ports (fabric planes) it leaves by
+};
+
+/// What is known about a port once it is open.
+struct PortFacts {
+  std::string name;              ///< as in messages and fi_info: "udp:eth0", "dpdk:net_memif0"
+  FabricAddress address;         ///< our fabric address
+  std::size_t ip_mtu = 1500;     ///< largest IP packet
+  base::BitRate link_rate;       ///< 0 when unknown
+  bool udp_encapsulation = true; ///< false: native IP with entropy header
+  bool reports_tos = true;       ///< DSCP and ECN of received packets are known
+  std::uint16_t udp_port = 4793;
+  std::uint8_t ip_protocol = 253;  ///< with native IP
+  std::uint8_t mac[6] = {};
+};
+
+/// One thread. Bursts in, bursts out, never blocks.
+class Port {
+ public:
+  virtual ~Port() = default;
+
+  virtual const PortFacts& facts() const = 0;
+  virtual PacketPool& pool() = 0;
+
+  /// Fills the front of `out` with received packets and returns how many. The caller owns them.
+  virtual std::size_t receive(base::Instant now, std::span<RxPacket> out) = 0;
+  /// Takes packets from the front of `in` and returns how many were taken; those are moved from. A short count means
+  /// that the device is full: offer the rest again later.
+  virtual std::size_t send(base::Instant now, std::span<TxPacket> in) = 0;
+
+  /// Work of the port's own (address resolution, delayed packets): when it next wants on_deadline().
+  virtual base::Instant next_deadline() const { return base::Instant::never(); }
+  virtual void on_deadline(base::Instant now) { (void)now; }
+
+  /// A descriptor that becomes readable when packets may have arrived, for a thread that wants to sleep; -1 when this
+  /// port cannot wake anybody. arm_wakeup() must be called before sleeping; it returns false when packets already wait.
+  virtual int wakeup_fd() const { return -1; }
+  virtual bool arm_wakeup() { return true; }
+};
+
+}  // namespace uet::net
