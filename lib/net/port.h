@@ -67,6 +67,12 @@ class Port {
   /// Takes packets from the front of `in` and returns how many were taken; those are moved from. A short count means
   /// that the device is full: offer the rest again later.
   virtual std::size_t send(base::Instant now, std::span<TxPacket> in) = 0;
+  /// How many packets send() would take at least, right now. Whoever builds packets asks before building, so that a packet
+  /// is built (path chosen, time stamped) only when it can leave. Ports with a deep queue of their own keep the default.
+  virtual std::size_t send_room(base::Instant now) const {
+    (void)now;
+    return SIZE_MAX;
+  }
 
   /// Work of the port's own (address resolution, delayed packets): when it next wants on_deadline().
   virtual base::Instant next_deadline() const { return base::Instant::never(); }
