@@ -74,6 +74,11 @@ class Port {
     return SIZE_MAX;
   }
 
+  /// The entropy value that will really be on the wire when a TxPacket asks for `entropy`. The kernel-UDP port only has
+  /// the source ports of its sockets; the UET CRC covers the source port, so whoever computes it asks here first.
+  /// Idempotent: wire_entropy(wire_entropy(x)) == wire_entropy(x). Ports that wrap another port forward it.
+  virtual std::uint16_t wire_entropy(std::uint16_t entropy) const { return entropy; }
+
   /// Work of the port's own (address resolution, delayed packets): when it next wants on_deadline().
   virtual base::Instant next_deadline() const { return base::Instant::never(); }
   virtual void on_deadline(base::Instant now) { (void)now; }
