@@ -1,0 +1,312 @@
+#include "fep/settings.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+
+namespace uet::fep {
+namespace {
+
+using Kind = Setting::Kind;
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
+  return out;
+}
+
+std::string_view trim(std::string_view text) {
+  constexpr std::string_view kBlank = " \t\r\n";
+  const auto first = text.find_first_not_of(kBlank);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
+}
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const auto at = text.find(separator);
+    const auto part = trim(text.substr(0, at));
+    if (!part.empty()) parts.emplace_back(part);
+    text = at == std::string_view::npos ? std::string_view{} : text.substr(at + 1);
+  }
+  return parts;
+}
+
+/// Decimal or 0x hexadecimal, nothing behind it.
+std::optional<std::uint64_t> parse_number(std::string_view text) {
+  int radix = 10;
+  if (text.starts_with("0x") || text.starts_with("0X")) {
+    text.remove_prefix(2);
+    radix = 16;
+  }
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, radix);
+  if (error != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
+  return value;
+}
+
+struct Unit {
+  std::string_view suffix;
+  std::uint64_t factor;
+};
+
+/// A number followed by one of `units`; `plain` is the factor of a number without unit.
+std::optional<std::uint64_t> parse_scaled(std::string_view text, std::span<const Unit> units,
+                                          std::uint64_t plain) {
+  std::uint64_t factor = plain;
+  for (const Unit& unit : units) {
+    if (text.size() > unit.suffix.size() && text.ends_with(unit.suffix)) {
+      factor = unit.factor;
+      text = trim(text.substr(0, text.size() - unit.suffix.size()));
+      break;
+    }
+  }
+  const auto number = parse_number(text);
+  if (!number || *number > UINT64_MAX / factor) return std::nullopt;
+  return *number * factor;
+}
+
+// The longer suffix first: "5ms" also ends in "s".
+constexpr std::array kTimeUnits = {Unit{"ns", 1}, Unit{"us", 1'000}, Unit{"ms", 1'000'000},
+                                   Unit{"s", kSecond}};
+constexpr std::array kSizeUnits = {Unit{"K", 1ull << 10}, Unit{"M", 1ull << 20},
+                                   Unit{"G", 1ull << 30}};
+
+std::string time_text(std::uint64_t ns) {
+  for (std::size_t i = kTimeUnits.size(); i-- > 0;) {
+    if (ns != 0 && ns % kTimeUnits[i].factor == 0)
+      return std::to_string(ns / kTimeUnits[i].factor) + std::string(kTimeUnits[i].suffix);
+  }
+  return std::to_string(ns);
+}
+
+std::string words(std::string_view choices) {
+  std::string out;
+  for (const std::string& word : split(choices, ' ')) out += (out.empty() ? "" : ", ") + word;
+  return out;
+}
+
+/// What a value of this setting may be, for messages and documentation.
+std::string allowed(const Setting& setting) {
+  const std::string range = std::to_string(setting.min) + " to " + std::to_string(setting.max);
+  switch (setting.kind) {
+    case Kind::kBool:
+      return "0 or 1";
+    case Kind::kInteger:
+      return setting.choices.empty() ? "a whole number from " + range
+                                     : "one of " + words(setting.choices);
+    case Kind::kNumberList:
+      return "whole numbers from " + range + ", separated by |";
+    case Kind::kSize:
+      return "bytes from " + range + ", with K, M or G behind the number for its multiples";
+    case Kind::kDuration:
+      return "a time from " + time_text(setting.min) + " to " + time_text(setting.max) +
+             " with unit ns, us, ms or s; without unit it is in " +
+             time_text(static_cast<std::uint64_t>(setting.unit_ns)).substr(1);
+    case Kind::kChoice:
+      return "one of " + words(setting.choices);
+    case Kind::kAddress:
+      return "an IPv4 or IPv6 address";
+    case Kind::kText:
+    case Kind::kTextList:
+      return "text";
+  }
+  return {};
+}
+
+/// Stores `text` where the setting points; false when it is none of what is allowed.
+bool assign(Settings& into, const Setting& setting, std::string_view raw) {
+  const std::string_view text = trim(raw);
+  const auto in_range = [&](std::uint64_t v) { return v >= setting.min && v <= setting.max; };
+  const auto is_choice = [&](std::string_view word) {
+    const auto all = split(setting.choices, ' ');
+    return std::find(all.begin(), all.end(), word) != all.end();
+  };
+  switch (setting.kind) {
+    case Kind::kText:
+      into.*std::get<std::string Settings::*>(setting.target) = text;
+      return true;
+    case Kind::kTextList:
+      into.*std::get<std::vector<std::string> Settings::*>(setting.target) = split(text, '|');
+      return true;
+    case Kind::kBool: {
+      const std::string word = lower(text);
+      const bool yes = word == "1" || word == "true" || word == "yes" || word == "on";
+      if (!yes && word != "0" && word != "false" && word != "no" && word != "off") return false;
+      into.*std::get<bool Settings::*>(setting.target) = yes;
+      return true;
+    }
+    case Kind::kInteger:
+    case Kind::kSize: {
+      if (const auto* optional =
+              std::get_if<std::optional<std::uint64_t> Settings::*>(&setting.target);
+          optional != nullptr && text.empty()) {
+        into.** optional = std::nullopt;
+        return true;
+      }
+      const auto value =
+          setting.kind == Kind::kSize ? parse_scaled(text, kSizeUnits, 1) : parse_number(text);
+      if (!value) return false;
+      if (setting.choices.empty() ? !in_range(*value) : !is_choice(std::to_string(*value)))
+        return false;
+      if (const auto* plain = std::get_if<std::uint64_t Settings::*>(&setting.target))
+        into.** plain = *value;
+      else
+        into.*std::get<std::optional<std::uint64_t> Settings::*>(setting.target) = *value;
+      return true;
+    }
+    case Kind::kNumberList: {
+      auto& list = into.*std::get<std::vector<std::uint64_t> Settings::*>(setting.target);
+      list.clear();
+      for (const std::string& part : split(text, '|')) {
+        const auto value = parse_number(part);
+        if (!value || !in_range(*value)) return false;
+        list.push_back(*value);
+      }
+      return true;
+    }
+    case Kind::kDuration: {
+      const auto ns = parse_scaled(text, kTimeUnits, static_cast<std::uint64_t>(setting.unit_ns));
+      if (!ns || !in_range(*ns)) return false;
+      into.*std::get<base::Duration Settings::*>(setting.target) =
+          base::Duration::from_ns(static_cast<std::int64_t>(*ns));
+      return true;
+    }
+    case Kind::kChoice: {
+      const auto all = split(setting.choices, ' ');
+      const auto at = std::find(all.begin(), all.end(), lower(text));
+      if (at == all.end()) return false;
+      std::get<void (*)(Settings&, std::size_t)>(setting.target)(
+          into, static_cast<std::size_t>(at - all.begin()));
+      return true;
+    }
+    case Kind::kAddress: {
+      const auto address = text.empty() ? net::FabricAddress{} : net::FabricAddress::parse(text);
+      if (!address) return false;
+      into.*std::get<net::FabricAddress Settings::*>(setting.target) = *address;
+      return true;
+    }
+  }
+  return false;
+}
+
+const Setting* find_by_file_key(std::string_view key) {
+  const auto all = settings();
+  const auto at = std::find_if(all.begin(), all.end(), [&](const Setting& s) {
+    return s.key != "CONFIG" && lower(s.key) == key;
+  });
+  return at == all.end() ? nullptr : &*at;
+}
+
+std::string refused(const Setting& setting, std::string_view value, const std::string& where) {
+  return "FI_UET_" + std::string(setting.key) + where + ": \"" + std::string(value) + "\" is not " +
+         allowed(setting);
+}
+
+/// Puts the entries of the file into `into`; a message when one is unknown or wrong.
+std::optional<std::string> load_file(Settings& into, const std::string& path) {
+  const auto entries = read_settings_file(path);
+  if (!entries) return entries.error();
+  for (const auto& [key, text] : *entries) {
+    const Setting* setting = find_by_file_key(key);
+    if (setting == nullptr) {
+      return "FI_UET_CONFIG: " + path + ": unknown setting \"" + key +
+             "\"; settings are the FI_UET_ variables of fi_info -e in lower case without FI_UET_";
+    }
+    if (!assign(into, *setting, text)) return refused(*setting, text, " (in " + path + ")");
+  }
+  return std::nullopt;
+}
+
+/// `text` with every %r replaced by a digit, to check the form of an entry before the rank is
+/// known.
+std::string with_rank_zero(std::string text) {
+  for (std::size_t at; (at = text.find("%r")) != std::string::npos;) text.replace(at, 2, "0");
+  return text;
+}
+
+/// What single values cannot show: forms of list entries, and settings that exclude each other.
+std::optional<std::string> check(const Settings& s) {
+  for (const std::string& spec : s.ports) {
+    const bool is_udp = spec == "udp" || spec.starts_with("udp:");
+    const bool is_dpdk = spec.starts_with("dpdk:") && spec.size() > 5;
+    if (!is_udp && !is_dpdk) {
+      return "FI_UET_PORT: \"" + spec +
+             "\" is not udp[:interface or address] or dpdk:<vdev or PCI address>[,key=value...]";
+    }
+    if (is_udp && s.encap == Encapsulation::kIp)
+      return "FI_UET_ENCAP: ip needs a dpdk port, and FI_UET_PORT says \"" + spec + "\"";
+    if (is_udp && s.vlan != 0)
+      return "FI_UET_VLAN: a VLAN needs a dpdk port, and FI_UET_PORT says \"" + spec + "\"";
+    if (is_udp && !s.gateway.is_unspecified())
+      return "FI_UET_GATEWAY: the kernel routes for the port \"" + spec +
+             "\"; a gateway needs a dpdk port";
+  }
+  for (const std::string& text : s.addresses) {
+    if (!net::FabricAddress::parse(with_rank_zero(text)))
+      return "FI_UET_ADDR: \"" + text +
+             "\" is not an IPv4 or IPv6 address (several are separated by |)";
+  }
+  if (s.ports.size() > 1 && s.addresses.size() > 1 && s.ports.size() != s.addresses.size())
+    return "FI_UET_PORT has " + std::to_string(s.ports.size()) + " entries and FI_UET_ADDR " +
+           std::to_string(s.addresses.size()) +
+           "; give both the same number, or one of them a single entry";
+  if (s.rto_init > s.rto_max)
+    return std::string("FI_UET_RTO_INIT must not be longer than FI_UET_RTO_MAX (") +
+           time_text(static_cast<std::uint64_t>(s.rto_init.ns())) + " > " +
+           time_text(static_cast<std::uint64_t>(s.rto_max.ns())) + ")";
+  if (!s.jobs.empty() && std::find(s.jobs.begin(), s.jobs.end(), s.job) == s.jobs.end())
+    return "FI_UET_JOB: " + std::to_string(s.job) + " is not in FI_UET_JOBS";
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string describe(const Setting& setting) {
+  std::string out(setting.help);
+  if (setting.kind != Kind::kText && setting.kind != Kind::kTextList)
+    out += " (" + allowed(setting);
+  else
+    out += " (text";
+  return out +
+         "; default: " + (setting.fallback.empty() ? "empty" : std::string(setting.fallback)) + ")";
+}
+
+base::Result<Settings, std::string> Settings::load(const Lookup& lookup) {
+  Settings s;
+  for (const Setting& setting : settings()) UET_CHECK(assign(s, setting, setting.fallback));
+
+  if (const auto path = lookup("CONFIG"); path && !path->empty()) {
+    if (auto error = load_file(s, *path)) return std::move(*error);
+  }
+  for (const Setting& setting : settings()) {
+    const auto text = lookup(setting.key);
+    if (text && !assign(s, setting, *text)) return refused(setting, *text, "");
+  }
+  if (s.ports.empty()) s.ports = {"udp"};  // FI_UET_PORT= unsets it
+  if (auto error = check(s)) return std::move(*error);
+  return s;
+}
+
+std::vector<std::string> unknown_variables(const char* const* environment) {
+  constexpr std::string_view kPrefix = "FI_UET_";
+  const auto all = settings();
+  std::vector<std::string> unknown;
+  for (; environment != nullptr && *environment != nullptr; ++environment) {
+    const std::string_view entry(*environment);
+    const std::string_view name = entry.substr(0, entry.find('='));
+    if (!name.starts_with(kPrefix)) continue;
+    const std::string_view key = name.substr(kPrefix.size());
+    const bool known =
+        std::any_of(all.begin(), all.end(), [&](const Setting& s) { return s.key == key; });
+    if (!known) unknown.emplace_back(name);
+  }
+  return unknown;
+}
+
+}  // namespace uet::fep

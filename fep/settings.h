@@ -1,0 +1,147 @@
+/// Every setting of an endpoint, declared once: what `fi_info -e` lists, what FI_UET_CONFIG may
+/// hold, what the man page says and what the code reads all come from the list in settings.cc.
+///
+/// Knows texts and ranges. Knows nothing of libfabric and reads no environment: values arrive
+/// through a lookup function.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "fep/fep.h"
+#include "lib/base/result.h"
+#include "lib/net/fabric_address.h"
+#include "lib/net/port_plugin.h"
+
+namespace uet::fep {
+
+enum class Progress : std::uint8_t { kAuto, kManual, kThread };
+enum class Encapsulation : std::uint8_t { kUdp, kIp };
+enum class Protection : std::uint8_t { kCrc, kNone };
+enum class AddressMode : std::uint8_t { kRelative, kAbsolute };
+
+struct Setting;
+
+/// The values in force. Members stand in the order of the list.
+struct Settings {
+  // Port and address. `ports` and `addresses` are lists; the owner of the process picks one entry
+  // of each.
+  std::vector<std::string> ports;
+  std::vector<std::string> addresses;
+  std::string ifname;
+  net::FabricAddress gateway;
+  std::uint64_t prefix = 0;
+  std::uint64_t vlan = 0;
+  Encapsulation encap = Encapsulation::kUdp;
+  std::uint64_t udp_port = 0;
+  std::uint64_t ip_protocol = 0;
+  std::uint64_t mtu = 0;
+  std::uint64_t pool = 0;
+  std::uint64_t max_payload = 0;
+  Protection protect = Protection::kCrc;
+  // Job and identity.
+  std::uint64_t job = 0;
+  std::vector<std::uint64_t> jobs;
+  AddressMode mode = AddressMode::kRelative;
+  std::uint64_t pid_on_fep = 0;
+  std::uint64_t ri = 0;
+  std::optional<std::uint64_t> initiator_id;
+  // Transport.
+  cc::Algorithm cc = cc::Algorithm::kNscc;
+  cc::LoadBalancing lb = cc::LoadBalancing::kOblivious;
+  std::uint64_t paths = 0;
+  std::uint64_t link_gbps = 0;
+  base::Duration base_rtt;
+  base::Duration rto_init;
+  base::Duration rto_max;
+  base::Duration peer_timeout;
+  std::uint64_t retry = 0;
+  std::uint64_t mpr = 0;
+  std::uint64_t max_pdc = 0;
+  base::Duration pdc_idle;
+  // Provider.
+  Progress progress = Progress::kAuto;
+  std::uint64_t inject_size = 0;
+  std::uint64_t tx_size = 0;
+  std::uint64_t rx_size = 0;
+  std::uint64_t overflow_bytes = 0;
+  std::uint64_t overflow_msgs = 0;
+  bool reject_long = false;
+  bool mr_endpoint = false;
+  bool allow_all_mr = false;
+  // Seeing inside.
+  std::string trace;
+  std::string pcap;
+  std::string impair;
+  std::uint64_t seed = 0;
+  std::string config;
+
+  /// The text of one variable without its FI_UET_ prefix, or nothing when it is not set.
+  using Lookup = std::function<std::optional<std::string>(std::string_view key)>;
+
+  /// Defaults, then the file that CONFIG names, then what `lookup` finds. On failure a sentence
+  /// that names the setting, the bad value and what is allowed.
+  static base::Result<Settings, std::string> load(const Lookup& lookup);
+
+  /// What a Fep on a port with these facts runs with. Fails when MAX_PAYLOAD does not fit the port.
+  base::Result<FepConfig, std::string> fep_config(const net::PortFacts& facts) const;
+
+  /// What opening entry `spec` of `ports` at `address` needs.
+  net::PortRequest port_request(std::string spec, net::FabricAddress address) const;
+};
+
+/// One row of the list.
+struct Setting {
+  enum class Kind : std::uint8_t {
+    kText,
+    kBool,
+    kInteger,
+    kSize,
+    kDuration,
+    kChoice,
+    kAddress,
+    kTextList,
+    kNumberList
+  };
+  /// Where the value goes. Choices store the index of the word that was given.
+  using Target =
+      std::variant<std::string Settings::*, bool Settings::*, std::uint64_t Settings::*,
+                   std::optional<std::uint64_t> Settings::*, base::Duration Settings::*,
+                   net::FabricAddress Settings::*, std::vector<std::string> Settings::*,
+                   std::vector<std::uint64_t> Settings::*, void (*)(Settings&, std::size_t)>;
+
+  std::string_view key;    ///< FI_UET_<key>; in the file the same in lower case
+  std::string_view group;  ///< heading in the man page
+  Kind kind{};
+  std::string_view fallback;  ///< default, as a user would write it
+  Target target;
+  std::string_view help;
+  std::uint64_t min = 0;  ///< kInteger, kSize, kNumberList; kDuration in nanoseconds
+  std::uint64_t max = 0;
+  std::string_view
+      choices{};  ///< kChoice: words; kInteger: the only allowed numbers; separated by spaces
+  std::int64_t unit_ns = 0;  ///< kDuration: what a number without a unit means
+};
+
+/// The list, in the order of documentation.
+std::span<const Setting> settings();
+
+/// "help (type or choices; default ...)": one line for parameter listings.
+std::string describe(const Setting& setting);
+
+/// Names in `environment` ("NAME=value" entries up to a null pointer) that begin with FI_UET_ but
+/// are no setting.
+std::vector<std::string> unknown_variables(const char* const* environment);
+
+/// Key and text of every entry of a configuration file, or why it cannot be read. The keys are not
+/// checked.
+base::Result<std::vector<std::pair<std::string, std::string>>, std::string> read_settings_file(
+    const std::string& path);
+
+}  // namespace uet::fep

@@ -1,0 +1,72 @@
+/// From settings to the configurations of the layers below.
+
+#include <algorithm>
+
+#include "fep/settings.h"
+
+namespace uet::fep {
+
+net::PortRequest Settings::port_request(std::string spec, net::FabricAddress address) const {
+  return net::PortRequest{.spec = std::move(spec),
+                          .address = address,
+                          .prefix_length = static_cast<unsigned>(prefix),
+                          .gateway = gateway,
+                          .vlan = static_cast<std::uint16_t>(vlan),
+                          .native_ip = encap == Encapsulation::kIp,
+                          .udp_port = static_cast<std::uint16_t>(udp_port),
+                          .ip_protocol = static_cast<std::uint8_t>(ip_protocol),
+                          .packets = pool,
+                          .mtu = mtu};
+}
+
+base::Result<FepConfig, std::string> Settings::fep_config(const net::PortFacts& facts) const {
+  FepConfig out;
+  const std::uint32_t trailer = protect == Protection::kCrc ? 4 : 0;
+  out.protection = protect == Protection::kCrc ? DataProtection::kCrc : DataProtection::kNone;
+  out.payload_mtu =
+      max_payload != 0 ? static_cast<std::uint32_t>(max_payload) : payload_mtu_for(facts.ip_mtu);
+
+  // The forms in use: a standard header in a plain request. [WIRE 7.2]
+  const std::size_t overhead =
+      (facts.address.is_v4() ? 20 : 40) + (facts.udp_encapsulation ? 8 : 4) + 12 + 44 + trailer;
+  if (out.payload_mtu + overhead > facts.ip_mtu) {
+    return "FI_UET_MAX_PAYLOAD: packets with " + std::to_string(out.payload_mtu) +
+           " bytes of payload need an IP MTU of " + std::to_string(out.payload_mtu + overhead) +
+           ", and port " + facts.name + " has " + std::to_string(facts.ip_mtu) +
+           "; raise the MTU of the device or lower FI_UET_MAX_PAYLOAD";
+  }
+
+  out.pds.security_overhead = trailer;
+  out.pds.rto_init_time = rto_init;
+  out.pds.rto_max = rto_max;
+  out.pds.peer_timeout = peer_timeout;
+  // A peer whose program computes answers nothing for long; only its silence, not a count of
+  // timeouts, declares it dead.
+  out.pds.max_rto_retx_cnt = 15;
+  out.pds.local_mp_range = static_cast<std::uint16_t>(mpr);
+  out.pds.max_pdc = static_cast<std::uint32_t>(max_pdc);
+  out.pds.pdc_idle_time = pdc_idle;
+
+  constexpr std::uint64_t kUnknownLinkGbps = 25;
+  out.cc.algorithm = cc;
+  out.cc.load_balancing = lb;
+  out.cc.paths = static_cast<std::uint16_t>(paths);
+  out.cc.config_base_rtt = base_rtt;
+  if (link_gbps != 0)
+    out.cc.link_rate = base::BitRate::from_gbps(link_gbps);
+  else if (facts.link_rate.bps() != 0)
+    out.cc.link_rate = facts.link_rate;
+  else
+    out.cc.link_rate = base::BitRate::from_gbps(kUnknownLinkGbps);
+
+  out.ses.inject_size = static_cast<std::uint32_t>(inject_size);
+  out.ses.overflow_bytes = overflow_bytes;
+  out.ses.overflow_msgs = static_cast<std::uint32_t>(overflow_msgs);
+  out.ses.reject_long = reject_long;
+  out.ses.retry_limit = static_cast<std::uint32_t>(retry);
+  out.ses.max_sends = std::max(out.ses.max_sends, static_cast<std::uint32_t>(2 * tx_size));
+  out.ses.max_receives = std::max(out.ses.max_receives, static_cast<std::uint32_t>(4 * rx_size));
+  return out;
+}
+
+}  // namespace uet::fep
