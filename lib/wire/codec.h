@@ -1,0 +1,237 @@
+/// parse and emit for any declared header: expanded at compile time into word loads, shifts and
+/// masks; no loops.
+#pragma once
+
+#include <cstring>
+#include <span>
+
+#include "lib/base/byte_cursor.h"
+#include "lib/base/drop_reason.h"
+#include "lib/base/result.h"
+#include "lib/wire/field.h"
+
+namespace uet::wire {
+
+namespace detail {
+
+template <typename T>
+inline constexpr bool kIsBytes = false;
+template <std::size_t N>
+inline constexpr bool kIsBytes<std::array<std::uint8_t, N>> = true;
+
+constexpr std::uint64_t low_mask(unsigned width) {
+  return width >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - 1;
+}
+
+/// The raw bits of a field value (of one of the types that fit 64 bits).
+template <typename T>
+constexpr std::uint64_t to_bits(T value) {
+  if constexpr (std::is_same_v<T, base::Psn>)
+    return value.value();
+  else if constexpr (std::is_signed_v<T>)
+    return static_cast<std::make_unsigned_t<T>>(value);
+  else
+    return static_cast<std::uint64_t>(value);
+}
+
+template <typename T>
+constexpr T from_bits(std::uint64_t bits) {
+  if constexpr (std::is_same_v<T, base::Psn>)
+    return base::Psn(static_cast<std::uint32_t>(bits));
+  else if constexpr (std::is_same_v<T, bool>)
+    return bits != 0;
+  else
+    return static_cast<T>(bits);
+}
+
+/// Bits [Offset, Offset + Width) of a header of Size bytes; Width at most 64. Fields inside one
+/// aligned 32-bit word are cut out of a load of that word, so that the compiler loads each word
+/// once.
+template <unsigned Offset, unsigned Width, std::size_t Size>
+inline std::uint64_t read_bits(const std::uint8_t* p) {
+  constexpr unsigned first = Offset / 8;
+  constexpr unsigned last = (Offset + Width - 1) / 8;
+  constexpr unsigned word = Offset / 32;
+  if constexpr (Width == 64 && Offset % 8 == 0) {
+    return base::load_be<std::uint64_t>(p + first);
+  } else if constexpr (Width == 16 && Offset % 16 == 0) {
+    return base::load_be<std::uint16_t>(p + first);
+  } else if constexpr (Width == 8 && Offset % 8 == 0) {
+    return p[first];
+  } else if constexpr (word == (Offset + Width - 1) / 32 && word * 4 + 4 <= Size) {
+    return (base::load_be<std::uint32_t>(p + word * 4) >> (word * 32 + 32 - Offset - Width)) &
+           low_mask(Width);
+  } else {
+    // The smallest load that covers the field and stays inside the header.
+    constexpr unsigned bytes = last - first + 1;
+    static_assert(bytes <= 8);
+    constexpr unsigned load = bytes == 1 ? 1 : bytes == 2 ? 2 : bytes <= 4 ? 4 : 8;
+    constexpr unsigned from = first + load <= Size ? first : last + 1 - load;
+    static_assert(from + load <= Size);
+    using Word = std::conditional_t<
+        load == 1, std::uint8_t,
+        std::conditional_t<load == 2, std::uint16_t,
+                           std::conditional_t<load == 4, std::uint32_t, std::uint64_t>>>;
+    return (std::uint64_t{base::load_be<Word>(p + from)} >> (8 * (from + load) - Offset - Width)) &
+           low_mask(Width);
+  }
+}
+
+template <typename H, std::size_t I>
+inline void decode_field(H& h, const std::uint8_t* p) {
+  constexpr auto f = std::get<I>(kFields<H>);
+  constexpr unsigned offset = bit_offset<H, I>();
+  if constexpr (!kIsReserved<decltype(f)>) {
+    using T = typename decltype(f)::Value;
+    if constexpr (kIsBytes<T>) {
+      static_assert(offset % 8 == 0 && f.width == 8 * sizeof(T));
+      std::memcpy((h.*(f.member)).data(), p + offset / 8, sizeof(T));
+    } else if constexpr (std::is_same_v<T, U128>) {
+      static_assert(f.width > 64 && f.width <= 128);
+      h.*(f.member) = U128{.hi = read_bits<offset, f.width - 64, H::kSize>(p),
+                           .lo = read_bits<offset + f.width - 64, 64, H::kSize>(p)};
+    } else {
+      h.*(f.member) = from_bits<T>(read_bits<offset, f.width, H::kSize>(p));
+    }
+  }
+}
+
+/// What bits [Offset, Offset + Width) with this value add to the word [Begin, Begin + Bits).
+template <unsigned Offset, unsigned Width, unsigned Begin, unsigned Bits>
+constexpr std::uint64_t overlap(std::uint64_t value) {
+  constexpr unsigned from = Offset > Begin ? Offset : Begin;
+  constexpr unsigned to = Offset + Width < Begin + Bits ? Offset + Width : Begin + Bits;
+  if constexpr (from >= to) {
+    return 0;
+  } else {
+    return ((value >> (Offset + Width - to)) & low_mask(to - from)) << (Begin + Bits - to);
+  }
+}
+
+/// True when the field is stored by itself rather than as part of a word.
+template <typename F>
+constexpr bool is_stored_alone(unsigned offset, unsigned width) {
+  if constexpr (kIsReserved<F>)
+    return false;
+  else if constexpr (kIsBytes<typename F::Value>)
+    return true;
+  else
+    return offset % 8 == 0 && (width == 64 || width == 128);
+}
+
+template <typename H, std::size_t I, unsigned Begin, unsigned Bits>
+inline std::uint64_t word_part(const H& h) {
+  constexpr auto f = std::get<I>(kFields<H>);
+  constexpr unsigned offset = bit_offset<H, I>();
+  using F = std::remove_cvref_t<decltype(f)>;
+  if constexpr (kIsReserved<F> || offset + f.width <= Begin || offset >= Begin + Bits ||
+                is_stored_alone<F>(offset, f.width)) {
+    return 0;
+  } else if constexpr (std::is_same_v<typename F::Value, U128>) {
+    return overlap<offset, f.width - 64, Begin, Bits>((h.*(f.member)).hi) |
+           overlap<offset + f.width - 64, 64, Begin, Bits>((h.*(f.member)).lo);
+  } else {
+    return overlap<offset, f.width, Begin, Bits>(to_bits(h.*(f.member)));
+  }
+}
+
+/// True when some bit of [Begin, Begin + Bits) is not part of a field that is stored by itself.
+template <typename H, unsigned Begin, unsigned Bits>
+constexpr bool word_is_needed() {
+  bool needed = false;
+  for_each_field<H>([&](const auto& f, unsigned offset) {
+    if (offset < Begin + Bits && offset + f.width > Begin &&
+        !is_stored_alone<std::remove_cvref_t<decltype(f)>>(offset, f.width))
+      needed = true;
+  });
+  return needed;
+}
+
+template <typename H, typename Word, unsigned Begin>
+inline void emit_word(const H& h, std::uint8_t* out) {
+  constexpr unsigned bits = 8 * sizeof(Word);
+  if constexpr (word_is_needed<H, Begin, bits>()) {
+    const std::uint64_t value = [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return (std::uint64_t{0} | ... | word_part<H, I, Begin, bits>(h));
+    }
+    (FieldIndices<H>{});
+    base::store_be(out + Begin / 8, static_cast<Word>(value));
+  }
+}
+
+template <typename H, std::size_t I>
+inline void emit_alone(const H& h, std::uint8_t* out) {
+  constexpr auto f = std::get<I>(kFields<H>);
+  constexpr unsigned offset = bit_offset<H, I>();
+  using F = std::remove_cvref_t<decltype(f)>;
+  if constexpr (is_stored_alone<F>(offset, f.width)) {
+    std::uint8_t* const at = out + offset / 8;
+    using T = typename F::Value;
+    if constexpr (kIsBytes<T>) {
+      std::memcpy(at, (h.*(f.member)).data(), sizeof(T));
+    } else if constexpr (std::is_same_v<T, U128>) {
+      base::store_be(at, (h.*(f.member)).hi);
+      base::store_be(at + 8, (h.*(f.member)).lo);
+    } else {
+      base::store_be(at, to_bits(h.*(f.member)));
+    }
+  }
+}
+
+}  // namespace detail
+
+/// Decodes H from H::kSize bytes at `p`, which the caller has checked to be there.
+template <typename H>
+[[nodiscard]] inline H decode(const std::uint8_t* p) {
+  static_assert(bit_count<H>() == 8 * H::kSize, "field widths do not add up to the header size");
+  H h;
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    (detail::decode_field<H, I>(h, p), ...);
+  }
+  (FieldIndices<H>{});
+  return h;
+}
+
+/// Decodes H from the front of `bytes`, or says that it does not fit. Values are not judged here.
+template <typename H>
+inline base::Result<H, base::DropReason> parse(std::span<const std::uint8_t> bytes) {
+  if (bytes.size() < H::kSize) [[unlikely]]
+    return base::DropReason::kTruncated;
+  return decode<H>(bytes.data());
+}
+
+/// Writes exactly H::kSize bytes to `out`; reserved bits become 0 and values are cut to their
+/// width.
+template <typename H>
+inline void emit(const H& h, std::uint8_t* out) {
+  static_assert(bit_count<H>() == 8 * H::kSize, "field widths do not add up to the header size");
+  [&]<std::size_t... W>(std::index_sequence<W...>) {
+    (detail::emit_word<H, std::uint32_t, 32 * W>(h, out), ...);
+  }
+  (std::make_index_sequence<H::kSize / 4>{});
+  if constexpr (H::kSize % 4 >= 2) detail::emit_word<H, std::uint16_t, 32 * (H::kSize / 4)>(h, out);
+  if constexpr (H::kSize % 2 == 1) detail::emit_word<H, std::uint8_t, 8 * (H::kSize - 1)>(h, out);
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    (detail::emit_alone<H, I>(h, out), ...);
+  }
+  (FieldIndices<H>{});
+}
+
+/// True when every value of `h` fits the width it has on the wire, so that emit loses nothing.
+template <typename H>
+constexpr bool fits(const H& h) {
+  bool ok = true;
+  for_each_field<H>([&](const auto& f, unsigned) {
+    using F = std::remove_cvref_t<decltype(f)>;
+    if constexpr (!kIsReserved<F>) {
+      using T = typename F::Value;
+      if constexpr (std::is_same_v<T, U128>)
+        ok = ok && (h.*(f.member)).hi <= detail::low_mask(f.width - 64);
+      else if constexpr (!detail::kIsBytes<T>)
+        ok = ok && detail::to_bits(h.*(f.member)) <= detail::low_mask(f.width);
+    }
+  });
+  return ok;
+}
+
+}  // namespace uet::wire

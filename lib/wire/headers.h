@@ -1,0 +1,31 @@
+/// All headers of the UET wire format, and the list of them that generators and tests walk.
+#pragma once
+
+#include "lib/wire/codec.h"
+#include "lib/wire/net_headers.h"
+#include "lib/wire/pds_headers.h"
+#include "lib/wire/ses_headers.h"
+
+namespace uet::wire {
+
+/// A type list; for_each_header<AllHeaders>(f) calls f.template operator()<H>() for each.
+template <typename... H>
+struct HeaderList {
+  static constexpr std::size_t kCount = sizeof...(H);
+  template <typename F>
+  static constexpr void for_each(F&& f) {
+    (f.template operator()<H>(), ...);
+  }
+};
+
+using NetHeaders = HeaderList<EthernetHeader, VlanTag, Ipv4Header, Ipv6Header, UdpHeader>;
+
+using UetHeaders =
+    HeaderList<EntropyHeader, TssHeader, TssHeaderSsi, PdsRequest, PdsRequestSyn, PdsRequestCc,
+               PdsRequestCcSyn, PdsAck, PdsAckCcNscc, PdsAckCcCredit, PdsAckCcx, PdsNack,
+               PdsNackCcx, PdsControl, PdsControlSyn, PdsRudi, PdsUud, SesStandardFirst,
+               SesStandardNext, SesDeferrable, SesDeferrableNext, SesReadyToRestart, SesMedium,
+               SesSmall, ExtAtomic, ExtCompareSwap, ExtRendezvous, SesResponse, SesResponseData,
+               SesResponseDataSmall>;
+
+}  // namespace uet::wire
