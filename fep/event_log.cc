@@ -1,0 +1,70 @@
+#include "fep/event_log.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+namespace uet::fep {
+namespace {
+
+using Line = fmt::basic_memory_buffer<char, 256>;
+
+/// The description up to its first colon or space run is the key: "role: 0 initiator, 1 target"
+/// becomes "role".
+std::string_view key_of(std::string_view meaning) {
+  return meaning.substr(0, meaning.find(':'));
+}
+
+void append_json(Line& line, const base::Event& e) {
+  const base::EventDescription& what = base::describe(e.id);
+  fmt::format_to(std::back_inserter(line), R"({{"t":{},"event":"{}")", e.at.ns(), what.name);
+  if (e.pdc != 0)
+    fmt::format_to(std::back_inserter(line), R"(,"pdc":{},"psn":{})", e.pdc, e.psn.value());
+  if (e.id == base::EventId::kPacketDropped && e.a < base::kDropReasonCount) {
+    fmt::format_to(std::back_inserter(line), R"(,"reason":"{}")",
+                   base::name_of(static_cast<base::DropReason>(e.a)));
+  } else if (!what.a.empty()) {
+    fmt::format_to(std::back_inserter(line), R"(,"{}":{})", key_of(what.a), e.a);
+  }
+  if (!what.b.empty()) fmt::format_to(std::back_inserter(line), R"(,"{}":{})", key_of(what.b), e.b);
+  line.push_back('}');
+}
+
+}  // namespace
+
+std::string to_json(const base::Event& event) {
+  Line line;
+  append_json(line, event);
+  return fmt::to_string(line);
+}
+
+void EventLog::on_event(const base::Event& event) {
+  Line line;
+  append_json(line, event);
+  line.push_back('\n');
+  std::fwrite(line.data(), 1, line.size(), out_);
+}
+
+void dump_recorder(const base::Trace& trace, std::FILE* out, std::uint16_t pdc) {
+  EventLog log(out);
+  for (const base::Event& event : trace.recorded(pdc)) log.on_event(event);
+}
+
+std::string counters_to_json(const base::Trace& trace) {
+  std::string events, drops;
+  for (std::size_t i = 0; i < base::kEventCount; ++i) {
+    const auto id = static_cast<base::EventId>(i);
+    if (trace.count(id) == 0) continue;
+    events += fmt::format(R"({}"{}":{})", events.empty() ? "" : ",", base::describe(id).name,
+                          trace.count(id));
+  }
+  for (std::size_t i = 0; i < base::kDropReasonCount; ++i) {
+    const auto reason = static_cast<base::DropReason>(i);
+    if (trace.drops(reason) == 0) continue;
+    drops += fmt::format(R"({}"{}":{})", drops.empty() ? "" : ",", base::name_of(reason),
+                         trace.drops(reason));
+  }
+  return fmt::format(R"({{"events":{{{}}},"drops":{{{}}}}})", events, drops);
+}
+
+}  // namespace uet::fep

@@ -1,0 +1,31 @@
+/// Events as text: one JSON object per line, while things happen (FI_UET_TRACE) or from the flight
+/// recorder after something failed.
+#pragma once
+
+#include <cstdio>
+#include <string>
+
+#include "lib/base/trace.h"
+
+namespace uet::fep {
+
+/// {"t":ns,"event":"name","pdc":n,"psn":n,"meaning of a":n,"meaning of b":n}
+std::string to_json(const base::Event& event);
+
+/// Writes each event to a stream that somebody else owns and closes.
+class EventLog final : public base::TraceSink {
+ public:
+  explicit EventLog(std::FILE* out) : out_(out) {}
+  void on_event(const base::Event& event) override;
+
+ private:
+  std::FILE* out_;
+};
+
+/// The recorded events, oldest first; of one PDC when `pdc` is not 0.
+void dump_recorder(const base::Trace& trace, std::FILE* out, std::uint16_t pdc = 0);
+
+/// Every counter that is not 0, as {"events":{...},"drops":{...}}.
+std::string counters_to_json(const base::Trace& trace);
+
+}  // namespace uet::fep

@@ -1,0 +1,249 @@
+#include "fep/fep.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "fep/integrity.h"
+#include "fep/packet_ring.h"
+
+namespace uet::fep {
+
+using base::EventId;
+
+namespace {
+
+/// How long a port that took nothing is left alone before it is offered the same packets again.
+constexpr Duration kPortRetry = Duration::from_us(10);
+
+/// Turns in a row that may end without looking at deadlines because packets were still waiting.
+/// Bounds how late a timer can be under overload, and is more than the packets that any port holds.
+constexpr int kMaxTurnsWithoutDeadlines = 256;
+
+FepConfig with_derived_values(FepConfig config, const net::PortFacts& facts) {
+  if (config.payload_mtu == 0) config.payload_mtu = payload_mtu_for(facts.ip_mtu);
+  config.pds.security_overhead = config.protection == DataProtection::kCrc ? 4 : 0;
+
+  // Nominal size of a full request: what UDP (or the entropy header) carries and 40 bytes. [CC 3.2]
+  constexpr std::uint32_t kRequestHeaders = 12 + 44;
+  config.cc.mtu_bytes = config.payload_mtu + kRequestHeaders + config.pds.security_overhead +
+                        (facts.udp_encapsulation ? 8u : 4u) + 40u;
+  if (config.cc.link_rate.bps() == 0) config.cc.link_rate = facts.link_rate;
+  if (config.cc.link_rate.bps() == 0) config.cc.link_rate = base::BitRate::from_gbps(25);
+  if (config.cc.config_base_rtt == Duration()) config.cc.config_base_rtt = Duration::from_us(100);
+  config.cc.ack_gen_trigger = config.pds.ack_gen_trigger;
+  return config;
+}
+
+}  // namespace
+
+struct Fep::Impl {
+  Impl(const FepConfig& wanted, net::Port& the_port, base::Rng& rng, base::Trace& the_trace,
+       Instant now)
+      : config(with_derived_values(wanted, the_port.facts())),
+        port(the_port),
+        trace(the_trace),
+        own(the_port.facts().address),
+        integrity(config.protection, the_port.facts(), config.pds.dscp_trimmed,
+                  config.pds.dscp_trimmed_last_hop),
+        ses(config.ses, config.payload_mtu, own, rng, trace),
+        pds(config.pds, config.cc, the_port.facts(), the_port.pool(), rng, trace, ses),
+        received(config.burst),
+        outgoing(config.burst),
+        looped(8 * std::size_t{config.burst}),
+        last_turn(now) {
+    ses.attach(pds);
+  }
+
+  bool receive(Instant now);
+  bool receive_looped(Instant now);
+  void deliver(Instant now, net::RxPacket& rx);
+  bool run_deadlines(Instant now);
+  bool transmit(Instant now);
+  void fill(Instant now);
+  void route(Instant now, net::TxPacket tx);
+  bool flush(Instant now);
+
+  const FepConfig config;
+  net::Port& port;
+  base::Trace& trace;
+  const net::FabricAddress own;
+  Integrity integrity;
+  ses::Ses ses;
+  pds::Pds pds;
+
+  std::vector<net::RxPacket> received;
+  // Sealed packets [outgoing_first, outgoing_last) that the port has not taken yet: at most one
+  // burst.
+  std::vector<net::TxPacket> outgoing;
+  std::size_t outgoing_first = 0, outgoing_last = 0;
+  PacketRing<net::RxPacket> looped;  ///< packets to our own address, delivered in the next turn
+
+  Instant last_turn;
+  bool more_to_send = false;  ///< the last turn ended because the burst was full
+  bool packets_wait = false;  ///< the last burst came back full: the port has more
+  int turns_without_deadlines = 0;
+};
+
+// --- In
+// ----------------------------------------------------------------------------------------------------------------
+
+bool Fep::Impl::receive(Instant now) {
+  const std::size_t n = port.receive(now, received);
+  packets_wait = n == received.size();
+  for (std::size_t i = 0; i < n; ++i) {
+    net::RxPacket& rx = received[i];
+    const std::size_t bytes = rx.packet.size();
+    trace.emit(now, EventId::kPacketReceived, 0, {}, bytes,
+               bytes == 0 ? 0 : rx.packet.data()[0] >> 3);
+    if (const auto reason = integrity.open(rx)) {
+      trace.drop(now, *reason, bytes);
+      rx.packet.reset();
+      continue;
+    }
+    pds.on_packet(now, std::move(rx));
+  }
+  return n != 0;
+}
+
+/// Only what was there at the start: answers to these packets wait for the next turn, so a turn
+/// ends.
+bool Fep::Impl::receive_looped(Instant now) {
+  const std::size_t n = looped.size();
+  for (std::size_t i = 0; i < n; ++i) pds.on_packet(now, looped.pop());
+  return n != 0;
+}
+
+bool Fep::Impl::run_deadlines(Instant now) {
+  bool did = false;
+  if (port.next_deadline() <= now) {
+    port.on_deadline(now);
+    did = true;
+  }
+  if (pds.next_deadline() <= now) {
+    pds.on_deadline(now);
+    did = true;
+  }
+  if (ses.next_deadline() <= now) {
+    ses.on_deadline(now);
+    did = true;
+  }
+  return did;
+}
+
+// --- Out
+// ---------------------------------------------------------------------------------------------------------------
+
+bool Fep::Impl::transmit(Instant now) {
+  bool did = flush(now);
+  const std::size_t looped_before = looped.size();
+  if (outgoing_first == outgoing_last) {
+    fill(now);
+    did |= flush(now);
+  }
+  if (outgoing_first != outgoing_last)
+    trace.emit(now, EventId::kPortBusy, 0, {}, outgoing_last - outgoing_first);
+  return did || looped.size() != looped_before;
+}
+
+/// Has packets built, as many as may leave at once. A packet is built only when there is a place
+/// for it.
+void Fep::Impl::fill(Instant now) {
+  outgoing_first = outgoing_last = 0;
+  std::size_t room = std::min(outgoing.size(), port.send_room(now));
+  more_to_send = false;
+  for (std::size_t built = 0; outgoing_last < room && looped.room() > 0; ++built) {
+    if (built == 2 * outgoing.size())
+      break;  // a turn stays short when everything goes to ourselves
+    net::TxPacket tx;
+    if (!pds.poll_transmit(now, tx)) return;
+    route(now, std::move(tx));
+  }
+  more_to_send = true;
+}
+
+void Fep::Impl::route(Instant now, net::TxPacket tx) {
+  const std::uint8_t pds_type = tx.packet.data()[0] >> 3;
+  if (tx.destination == own) {
+    trace.emit(now, EventId::kPacketSent, 0, {}, tx.packet.size(), pds_type);
+    looped.push(net::RxPacket{.packet = std::move(tx.packet),
+                              .source = own,
+                              .destination = own,
+                              .entropy = tx.entropy,
+                              .tos = tx.tos});
+    return;
+  }
+  tx.entropy = port.wire_entropy(tx.entropy);
+  integrity.seal(tx);
+  trace.emit(now, EventId::kPacketSent, 0, {}, tx.packet.size(), pds_type);
+  outgoing[outgoing_last++] = std::move(tx);
+}
+
+bool Fep::Impl::flush(Instant now) {
+  if (outgoing_first == outgoing_last) return false;
+  const std::size_t taken =
+      port.send(now, std::span(outgoing).subspan(outgoing_first, outgoing_last - outgoing_first));
+  outgoing_first += taken;
+  return taken != 0;
+}
+
+// --- The loop
+// ----------------------------------------------------------------------------------------------------------
+
+Fep::Fep(const FepConfig& config, net::Port& port, base::Rng& rng, base::Trace& trace, Instant now)
+    : impl_(std::make_unique<Impl>(config, port, rng, trace, now)) {}
+
+Fep::~Fep() = default;
+
+bool Fep::turn(Instant now) {
+  Impl& f = *impl_;
+  f.last_turn = now;
+  bool did = f.receive_looped(now);
+  did |= f.receive(now);
+  // While packets wait, the answer that a timer misses may be among them: after a pause of the
+  // whole process, timers that look expired are usually not.
+  if (f.packets_wait && f.turns_without_deadlines < kMaxTurnsWithoutDeadlines) {
+    ++f.turns_without_deadlines;
+  } else {
+    f.turns_without_deadlines = 0;
+    did |= f.run_deadlines(now);
+  }
+  did |= f.transmit(now);
+  return did;
+}
+
+Instant Fep::next_deadline() const {
+  const Impl& f = *impl_;
+  if (!f.looped.empty() || f.packets_wait) return f.last_turn;
+  Instant next = std::min({f.port.next_deadline(), f.pds.next_deadline(), f.ses.next_deadline()});
+  if (f.outgoing_first != f.outgoing_last) return std::min(next, f.last_turn + kPortRetry);
+  if (f.more_to_send) {
+    // A port without room says when it has some; one that cannot is asked again soon.
+    const bool has_room = f.port.send_room(f.last_turn) > 0;
+    next = std::min(next, has_room ? f.last_turn : f.last_turn + kPortRetry);
+  }
+  return next;
+}
+
+bool Fep::is_idle() const {
+  const Impl& f = *impl_;
+  return f.looped.empty() && f.outgoing_first == f.outgoing_last && f.pds.is_idle() &&
+         f.ses.gauges().sends_active == 0;
+}
+
+ses::Ses& Fep::ses() {
+  return impl_->ses;
+}
+pds::Pds& Fep::pds() {
+  return impl_->pds;
+}
+base::Trace& Fep::trace() {
+  return impl_->trace;
+}
+net::Port& Fep::port() {
+  return impl_->port;
+}
+std::uint32_t Fep::payload_mtu() const {
+  return impl_->config.payload_mtu;
+}
+
+}  // namespace uet::fep

@@ -1,0 +1,62 @@
+#include "fep/integrity.h"
+
+#include "lib/base/byte_cursor.h"
+#include "lib/wire/uet_crc.h"
+
+namespace uet::fep {
+
+Integrity::Integrity(DataProtection protection, const net::PortFacts& facts, std::uint8_t trimmed,
+                     std::uint8_t trimmed_last_hop)
+    : protection_(protection),
+      own_(facts.address),
+      is_udp_(facts.udp_encapsulation),
+      reports_tos_(facts.reports_tos),
+      udp_port_(facts.udp_port),
+      trimmed_(trimmed),
+      trimmed_last_hop_(trimmed_last_hop) {
+  UET_CHECK(protection != DataProtection::kTss);  // the security sublayer is not there yet
+}
+
+void Integrity::seal(net::TxPacket& tx) const {
+  if (protection_ == DataProtection::kNone) return;
+  const std::uint32_t crc = crc_of(own_, tx.destination, tx.entropy, tx.packet.bytes());
+  base::store_be(tx.packet.append(kCrcBytes), crc);
+}
+
+std::optional<base::DropReason> Integrity::open(net::RxPacket& rx) const {
+  const auto bytes = rx.packet.bytes();
+  if (bytes.size() < 2) return base::DropReason::kTruncated;
+  if (bytes[0] >> 3 == kTypeTss) return base::DropReason::kTssUnexpected;
+  if (protection_ == DataProtection::kNone || is_trimmed(rx.tos)) return std::nullopt;
+
+  if (bytes.size() < 2 + kCrcBytes) return base::DropReason::kTruncated;
+  const auto covered = bytes.first(bytes.size() - kCrcBytes);
+  const auto received = base::load_be<std::uint32_t>(bytes.data() + covered.size());
+  if (crc_of(rx.source, rx.destination, rx.entropy, covered) != received)
+    return base::DropReason::kBadCrc;
+  rx.packet.trim_back(kCrcBytes);
+  return std::nullopt;
+}
+
+std::uint32_t Integrity::crc_of(const net::FabricAddress& source,
+                                const net::FabricAddress& destination, std::uint16_t entropy,
+                                std::span<const std::uint8_t> uet) const {
+  constexpr std::size_t kUdpHeader = 8;
+  return wire::uet_crc(
+      wire::CrcPseudoHeader{
+          .source = source.bytes(),
+          .destination = destination.bytes(),
+          .is_v4 = destination.is_v4(),
+          .is_udp = is_udp_,
+          .entropy = entropy,
+          .udp_destination_port = udp_port_,
+          .udp_length = static_cast<std::uint16_t>(kUdpHeader + uet.size() + kCrcBytes),
+      },
+      uet);
+}
+
+bool Integrity::is_trimmed(net::TosByte tos) const {
+  return reports_tos_ && (tos.dscp() == trimmed_ || tos.dscp() == trimmed_last_hop_);
+}
+
+}  // namespace uet::fep

@@ -1,0 +1,180 @@
+#include "fep/settings.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <map>
+
+namespace uet::fep {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+base::Result<Settings, std::string> load(const std::map<std::string, std::string>& variables) {
+  return Settings::load([&](std::string_view key) -> std::optional<std::string> {
+    const auto it = variables.find(std::string(key));
+    return it == variables.end() ? std::nullopt : std::optional(it->second);
+  });
+}
+
+std::string refusal(const std::map<std::string, std::string>& variables) {
+  const auto loaded = load(variables);
+  return loaded ? "accepted" : loaded.error();
+}
+
+/// A configuration file that lives as long as this object.
+class File {
+ public:
+  explicit File(const std::string& text) {
+    const int fd = mkstemp(path_);
+    EXPECT_EQ(write(fd, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+    close(fd);
+  }
+  ~File() { std::remove(path_); }
+  std::string path() const { return path_; }
+
+ private:
+  char path_[32] = "/tmp/uet-settings-XXXXXX";
+};
+
+TEST(Settings, wrong_values__name_the_variable_the_value_and_what_is_allowed) {
+  const struct {
+    const char *key, *value, *allowed;
+  } kWrong[] = {
+      {"PORT", "udpp", "udp[:interface"},
+      {"PORT", "dpdk:", "dpdk:<vdev"},
+      {"ADDR", "10.0.0.256", "IPv4 or IPv6"},
+      {"GATEWAY", "router", "IPv4 or IPv6"},
+      {"PREFIX", "129", "0 to 128"},
+      {"VLAN", "4095", "0 to 4094"},
+      {"ENCAP", "tcp", "udp, ip"},
+      {"UDP_PORT", "0", "1 to 65535"},
+      {"MAX_PAYLOAD", "3000", "1024, 2048, 4096, 8192"},
+      {"PROTECT", "tss", "crc, none"},
+      {"JOB", "0x1000000", "0 to 16777215"},
+      {"JOB", "-1", "whole number"},
+      {"JOBS", "1|x", "whole numbers"},
+      {"MODE", "relative", "rel, abs"},
+      {"PIDONFEP", "4096", "0 to 4095"},
+      {"RI", "4095", "0 to 4094"},
+      {"CC", "bbr", "nscc, none"},
+      {"PATHS", "3", "1, 2, 4"},
+      {"RTO_MAX", "5 fortnights", "unit ns, us, ms or s"},
+      {"RTO_INIT", "1ns", "10us to 8s"},
+      {"PEER_TIMEOUT", "-1", "0 to 86400s"},
+      {"PROGRESS", "never", "auto, manual, thread"},
+      {"INJECT_SIZE", "8", "16 to 65536"},
+      {"OVERFLOW_BYTES", "lots", "K, M or G"},
+      {"REJECT_LONG", "maybe", "0 or 1"},
+      {"TX_SIZE", "", "1 to 65536"},
+      {"MPR", "100", "128, 256"},
+  };
+  for (const auto& wrong : kWrong) {
+    EXPECT_THAT(refusal({{wrong.key, wrong.value}}),
+                AllOf(HasSubstr("FI_UET_" + std::string(wrong.key)), HasSubstr(wrong.value),
+                      HasSubstr(wrong.allowed)));
+  }
+}
+
+TEST(Settings, combinations_that_cannot_work__are_refused) {
+  EXPECT_THAT(refusal({{"ENCAP", "ip"}}), HasSubstr("needs a dpdk port"));
+  EXPECT_THAT(refusal({{"PORT", "udp"}, {"VLAN", "7"}}), HasSubstr("needs a dpdk port"));
+  EXPECT_THAT(refusal({{"GATEWAY", "10.0.0.1"}}), HasSubstr("kernel routes"));
+  EXPECT_THAT(refusal({{"PORT", "udp:a|udp:b"}, {"ADDR", "10.0.0.1|10.0.0.2|10.0.0.3"}}),
+              HasSubstr("same number"));
+  EXPECT_THAT(refusal({{"RTO_INIT", "200ms"}}), HasSubstr("200ms > 100ms"));
+  EXPECT_THAT(refusal({{"JOB", "3"}, {"JOBS", "1|2"}}), HasSubstr("not in FI_UET_JOBS"));
+}
+
+TEST(Settings, defaults__are_valid_and_match_the_specification) {
+  const auto s = load({});
+  ASSERT_TRUE(s.has_value()) << s.error();
+  EXPECT_EQ(s->ports, std::vector<std::string>{"udp"});
+  EXPECT_EQ(s->udp_port, 4793u);
+  EXPECT_EQ(s->rto_max, Duration::from_ms(100));
+  EXPECT_EQ(s->peer_timeout, Duration::from_seconds(60));
+  EXPECT_EQ(s->overflow_bytes, 64u << 20);
+  EXPECT_FALSE(s->initiator_id.has_value());
+}
+
+TEST(Settings, lists__are_split_and_trimmed) {
+  const auto s = load({{"ADDR", " 127.0.0.2 | fd00::%r "}, {"JOBS", "1|0x2"}});
+  ASSERT_TRUE(s.has_value()) << s.error();
+  EXPECT_EQ(s->addresses, (std::vector<std::string>{"127.0.0.2", "fd00::%r"}));
+  EXPECT_EQ(s->jobs, (std::vector<std::uint64_t>{1, 2}));
+}
+
+TEST(Settings, times__take_units_and_a_documented_unit_without) {
+  EXPECT_EQ(load({{"PEER_TIMEOUT", "5"}})->peer_timeout, Duration::from_seconds(5));
+  EXPECT_EQ(load({{"RTO_MAX", "50"}})->rto_max, Duration::from_ms(50));
+  EXPECT_EQ(load({{"BASE_RTT", "20 us"}})->base_rtt, Duration::from_us(20));
+  EXPECT_EQ(load({{"PEER_TIMEOUT", "0"}})->peer_timeout, Duration());
+}
+
+TEST(Settings, file__gives_values_and_variables_win) {
+  const File file(
+      "port = \"udp:lo\"\npaths = 8\nreject_long = true\naddr = [\"127.0.0.2\", \"127.0.0.3\"]\n");
+  const auto s = load({{"CONFIG", file.path()}, {"PATHS", "4"}});
+  ASSERT_TRUE(s.has_value()) << s.error();
+  EXPECT_EQ(s->ports, std::vector<std::string>{"udp:lo"});
+  EXPECT_EQ(s->addresses.size(), 2u);
+  EXPECT_TRUE(s->reject_long);
+  EXPECT_EQ(s->paths, 4u);
+}
+
+TEST(Settings, file__every_defect_has_its_message) {
+  EXPECT_THAT(refusal({{"CONFIG", "/does/not/exist"}}), HasSubstr("cannot read"));
+  EXPECT_THAT(refusal({{"CONFIG", "/"}}), HasSubstr("cannot read"));
+  const File typo("pathz = 3\n"), broken("port = \n"), table("[port]\nx = 1\n"),
+      value("paths = 3\n"), self("config = \"x\"\n");
+  EXPECT_THAT(refusal({{"CONFIG", typo.path()}}), HasSubstr("unknown setting \"pathz\""));
+  EXPECT_THAT(refusal({{"CONFIG", broken.path()}}), HasSubstr(":1:"));
+  EXPECT_THAT(refusal({{"CONFIG", table.path()}}), HasSubstr("\"port\" must be"));
+  EXPECT_THAT(refusal({{"CONFIG", value.path()}}),
+              AllOf(HasSubstr("FI_UET_PATHS"), HasSubstr(value.path())));
+  EXPECT_THAT(refusal({{"CONFIG", self.path()}}), HasSubstr("unknown setting \"config\""));
+}
+
+TEST(Settings, file__may_be_empty) {
+  const File empty("");
+  EXPECT_TRUE(load({{"CONFIG", empty.path()}}).has_value());
+}
+
+TEST(Settings, unknown_variables__finds_misspelt_names) {
+  const char* const environment[] = {"FI_UET_PORT=udp", "FI_UET_PRT=udp", "FI_LOG_LEVEL=warn",
+                                     "HOME=/", nullptr};
+  EXPECT_EQ(unknown_variables(environment), std::vector<std::string>{"FI_UET_PRT"});
+}
+
+TEST(Settings, describe__says_type_and_default) {
+  for (const Setting& setting : settings()) {
+    EXPECT_THAT(describe(setting), HasSubstr("default: ")) << setting.key;
+    EXPECT_LT(describe(setting).size(), 400u) << setting.key;
+  }
+}
+
+TEST(Settings, fep_config__payload_that_does_not_fit_the_port_is_refused) {
+  const auto s = load({{"MAX_PAYLOAD", "4096"}});
+  net::PortFacts facts{
+      .name = "udp:eth0", .address = net::FabricAddress::from_v4(0x0a000001), .ip_mtu = 1500};
+  EXPECT_THAT(s->fep_config(facts).error(),
+              AllOf(HasSubstr("FI_UET_MAX_PAYLOAD"), HasSubstr("udp:eth0"), HasSubstr("1500")));
+  facts.ip_mtu = 4184;  // the exact size of a full packet with CRC
+  EXPECT_TRUE(s->fep_config(facts).has_value());
+}
+
+TEST(Settings, fep_config__follows_the_policy_for_peers_that_compute) {
+  const auto config = load({})->fep_config(
+      net::PortFacts{.address = net::FabricAddress::from_v4(1), .ip_mtu = 9000});
+  ASSERT_TRUE(config.has_value());
+  EXPECT_EQ(config->payload_mtu, 8192u);
+  EXPECT_EQ(config->pds.max_rto_retx_cnt, 15);
+  EXPECT_EQ(config->pds.rto_max, Duration::from_ms(100));
+  EXPECT_EQ(config->pds.peer_timeout, Duration::from_seconds(60));
+}
+
+}  // namespace
+}  // namespace uet::fep
