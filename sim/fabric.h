@@ -1,0 +1,60 @@
+/// A whole fabric: hosts' ports, switches, links between them, and ways to break them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/fabric_config.h"
+#include "sim/sim_port.h"
+#include "sim/switch.h"
+#include "sim/world.h"
+
+namespace uet::sim {
+
+/// Sums over all links.
+struct FabricTotals {
+  std::uint64_t trims = 0, drops = 0, marks = 0, lost_while_down = 0;
+};
+
+class Fabric {
+ public:
+  /// The model must outlive the fabric.
+  Fabric(World& world, const WireModel& model, const FabricConfig& config,
+         const SimPortConfig& port_config);
+
+  const FabricConfig& config() const { return config_; }
+  SimPort& port(HostId host) { return *ports_[host]; }
+  std::size_t hosts() const { return ports_.size(); }
+  Switch& leaf(std::size_t i) { return *leaves_[i]; }
+  Switch& top(std::size_t i) { return *tops_[i]; }
+  std::size_t tops() const { return tops_.size(); }
+
+  /// Links named by `spec`: a switch or host ("spine0", "core3", "agg1", "leaf2", "host7") means
+  /// all its links in both directions; "leaf2-spine0" one cable; "spine0>leaf2" one direction.
+  /// Empty when nothing has that name.
+  std::vector<Link*> find_links(std::string_view spec);
+  /// All links, host links first.
+  std::vector<Link*> all_links();
+
+  FabricTotals totals();
+  /// Data packets that each switch of the top tier sent.
+  std::vector<std::uint64_t> top_packets();
+
+ private:
+  void build_two_tiers();
+  void build_three_tiers();
+  void connect_hosts();
+  std::size_t connect(Switch& from, Switch& to);
+
+  World& world_;
+  const WireModel& model_;
+  FabricConfig config_;
+  std::vector<std::unique_ptr<Switch>> leaves_, aggregations_, tops_;
+  std::vector<std::unique_ptr<SimPort>> ports_;
+  std::vector<std::unique_ptr<Link>> host_links_;
+};
+
+}  // namespace uet::sim

@@ -1,0 +1,124 @@
+#include "sim/link.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace uet::sim {
+
+Link::Link(World& world, const WireModel& model, const LinkConfig& config, FrameSink& to)
+    : world_(world),
+      model_(model),
+      config_(config),
+      rate_(config.rate),
+      queue_(config.queue, model),
+      rng_(world.fork_rng()),
+      to_(to) {}
+
+void Link::send(Frame* frame) {
+  queue_.push(frame, rng_, world_.frames);
+  if (!sending_ && !queue_.is_empty()) start();
+}
+
+void Link::start() {
+  sending_ = true;
+  if (world_.now() < paused_until_) {
+    world_.events.schedule(paused_until_, *this, kResume);
+    return;
+  }
+  const std::uint32_t bytes = queue_.begin();
+  world_.events.schedule(world_.now() + SimSpan::of_bytes(bytes, rate_), *this, kSent);
+}
+
+void Link::finish() {
+  put_on_wire(queue_.finish(rng_));
+  sending_ = false;
+  if (!queue_.is_empty()) {
+    start();
+  } else if (listener_ != nullptr) {
+    listener_->on_link_idle();
+  }
+}
+
+void Link::put_on_wire(Frame* frame) {
+  if (!up_) {
+    ++lost_while_down_;
+    if (faults_) faults_->count(Fault::kPartition);
+    world_.frames.release(frame);
+    return;
+  }
+  SimTime at = world_.now() + config_.delay;
+  if (faults_) {
+    const FaultInjector::Fate fate = faults_->decide(*frame);
+    if (fate.lost) {
+      world_.frames.release(frame);
+      return;
+    }
+    if (fate.trimmed) model_.trim(*frame, config_.queue.last_hop);
+    if (fate.copied) {
+      if (Frame* copy = copy_of(*frame)) {
+        world_.events.schedule(at + fate.copy_delay, *this, kArrived, copy);
+      }
+    }
+    at = at + fate.extra_delay;
+  }
+  world_.events.schedule(at, *this, kArrived, frame);
+}
+
+Frame* Link::copy_of(const Frame& frame) {
+  net::Packet packet = world_.packets_pool.allocate();
+  if (!packet) return nullptr;
+  const auto bytes = frame.rx.packet.bytes();
+  if (!bytes.empty()) std::memcpy(packet.append(bytes.size()), bytes.data(), bytes.size());
+  Frame* copy = world_.frames.acquire();
+  copy->rx.packet = std::move(packet);
+  copy->rx.source = frame.rx.source;
+  copy->rx.destination = frame.rx.destination;
+  copy->rx.entropy = frame.rx.entropy;
+  copy->rx.tos = frame.rx.tos;
+  copy->flow = frame.flow;
+  copy->source = frame.source;
+  copy->destination = frame.destination;
+  copy->wire_bytes = frame.wire_bytes;
+  copy->traffic_class = frame.traffic_class;
+  copy->trimmable = frame.trimmable;
+  copy->trimmed = frame.trimmed;
+  return copy;
+}
+
+void Link::on_event(std::uint32_t kind, void* data) {
+  switch (kind) {
+    case kSent:
+      finish();
+      break;
+    case kArrived:
+      to_.on_frame(static_cast<Frame*>(data));
+      break;
+    case kResume:
+      start();
+      break;
+  }
+}
+
+void Link::set_speed_factor(double factor) {
+  rate_ = base::BitRate::from_bps(std::max<std::uint64_t>(
+      1, static_cast<std::uint64_t>(static_cast<double>(config_.rate.bps()) * factor)));
+  queue_.configure(config_.queue.scaled(factor));
+}
+
+void Link::pause_until(SimTime end) {
+  paused_until_ = std::max(paused_until_, end);
+}
+
+void Link::set_faults(const FaultProfile& profile) {
+  if (faults_) {
+    faults_->set_profile(profile);
+  } else {
+    faults_ = std::make_unique<FaultInjector>(profile, world_.fork_rng());
+  }
+}
+
+FaultCounters Link::fault_counters() const {
+  return faults_ ? faults_->counters() : FaultCounters{};
+}
+
+}  // namespace uet::sim

@@ -1,0 +1,78 @@
+/// One direction of a link: a queue, a transmitter that sends one packet at a time, a wire with
+/// delay and faults.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "sim/faults.h"
+#include "sim/output_queue.h"
+#include "sim/world.h"
+
+namespace uet::sim {
+
+struct LinkConfig {
+  base::BitRate rate = base::BitRate::from_gbps(100);
+  SimSpan delay = SimSpan::from(base::Duration::from_us(1));
+  QueueConfig queue;
+};
+
+/// Told when a link has nothing left to send.
+class LinkListener {
+ public:
+  virtual ~LinkListener() = default;
+  virtual void on_link_idle() = 0;
+};
+
+class Link final : public EventHandler {
+ public:
+  Link(World& world, const WireModel& model, const LinkConfig& config, FrameSink& to);
+
+  /// Queues the frame. Takes ownership.
+  void send(Frame* frame);
+  /// True when nothing is queued or being sent: a frame sent now leaves at once.
+  bool is_idle() const { return !sending_; }
+  void set_listener(LinkListener* listener) { listener_ = listener; }
+
+  /// Speed, queue limits and marking thresholds become `factor` times the configured ones.
+  void set_speed_factor(double factor);
+  /// A link that is down takes packets and loses them: nobody is told, as with a dead laser.
+  void set_up(bool up) { up_ = up; }
+  bool is_up() const { return up_; }
+  /// Starts no transmission before `end`; nothing is lost but what overflows.
+  void pause_until(SimTime end);
+  void set_faults(const FaultProfile& profile);
+
+  const OutputQueue& queue() const { return queue_; }
+  const LinkConfig& config() const { return config_; }
+  FaultCounters fault_counters() const;
+  std::uint64_t lost_while_down() const { return lost_while_down_; }
+  std::string name;
+
+  void on_event(std::uint32_t kind, void* data) override;
+
+ private:
+  enum Kind : std::uint32_t { kSent, kArrived, kResume };
+
+  void start();
+  void finish();
+  void put_on_wire(Frame* frame);
+  Frame* copy_of(const Frame& frame);
+
+  World& world_;
+  const WireModel& model_;
+  LinkConfig config_;
+  base::BitRate rate_;
+  OutputQueue queue_;
+  base::Rng rng_;
+  FrameSink& to_;
+  LinkListener* listener_ = nullptr;
+  std::unique_ptr<FaultInjector> faults_;
+  SimTime paused_until_;
+  std::uint64_t lost_while_down_ = 0;
+  bool sending_ = false;
+  bool up_ = true;
+};
+
+}  // namespace uet::sim

@@ -1,0 +1,100 @@
+#include "sim/sim_port.h"
+
+#include <utility>
+
+#include "lib/base/check.h"
+
+namespace uet::sim {
+
+SimPort::SimPort(World& world, const WireModel& model, HostId host, std::uint32_t hosts,
+                 const SimPortConfig& config, SlabPool& pool)
+    : world_(world), model_(model), host_(host), hosts_(hosts), config_(config), pool_(pool) {
+  facts_.name = "sim:" + std::to_string(host);
+  facts_.address = address_of(host);
+  facts_.ip_mtu = config.ip_mtu;
+}
+
+SimPort::~SimPort() {
+  drop_received();
+}
+
+void SimPort::attach(Link& egress) {
+  egress_ = &egress;
+  egress.set_listener(this);
+  facts_.link_rate = egress.config().rate;
+}
+
+std::size_t SimPort::receive(base::Instant, std::span<net::RxPacket> out) {
+  std::size_t n = 0;
+  while (n < out.size() && !received_.is_empty()) {
+    Frame* frame = received_.pop();
+    out[n++] = std::move(frame->rx);
+    world_.frames.release(frame);
+  }
+  return n;
+}
+
+std::size_t SimPort::send_room(base::Instant) const {
+  return egress_->is_idle() ? 1 : 0;
+}
+
+std::size_t SimPort::send(base::Instant, std::span<net::TxPacket> in) {
+  std::size_t n = 0;
+  while (n < in.size() && egress_->is_idle()) launch(std::move(in[n++]));
+  return n;
+}
+
+void SimPort::launch(net::TxPacket tx) {
+  UET_CHECK(tx.packet);
+  const HostId to = host_of(tx.destination);
+  if (to >= hosts_) {
+    ++dropped_unroutable_;
+    tx.packet.reset();
+    return;
+  }
+  Frame* frame = world_.frames.acquire();
+  frame->wire_bytes = model_.wire_bytes(tx.packet.bytes());
+  frame->rx.packet = std::move(tx.packet);
+  frame->rx.source = facts_.address;
+  frame->rx.destination = tx.destination;
+  frame->rx.entropy = tx.entropy;
+  frame->rx.tos = tx.tos;
+  frame->source = host_;
+  frame->destination = to;
+  frame->flow = std::uint64_t{host_} << 32 | to;
+  frame->traffic_class = model_.traffic_class(tx.tos);
+  frame->trimmable = model_.is_trimmable(tx.tos);
+  ++sent_packets_;
+  egress_->send(frame);
+}
+
+void SimPort::on_frame(Frame* frame) {
+  ++received_packets_;
+  TraceHash& hash = world_.hash;
+  hash.mix(static_cast<std::uint64_t>(world_.now().ps()));
+  hash.mix(frame->flow ^ std::uint64_t{frame->rx.entropy} << 48 ^
+           std::uint64_t{frame->rx.tos.value} << 24);
+  const auto bytes = std::as_const(frame->rx.packet).bytes();
+  hash.mix(bytes.first(std::min<std::size_t>(bytes.size(), 32)));
+  if (received_.size() >= config_.receive_limit) {
+    ++dropped_full_;
+    world_.frames.release(frame);
+    return;
+  }
+  received_.push(frame);
+  if (listener_ != nullptr) {
+    listener_->on_port_ready();
+  } else {
+    drop_received();
+  }
+}
+
+void SimPort::on_link_idle() {
+  if (listener_ != nullptr) listener_->on_port_ready();
+}
+
+void SimPort::drop_received() {
+  while (!received_.is_empty()) world_.frames.release(received_.pop());
+}
+
+}  // namespace uet::sim

@@ -1,0 +1,48 @@
+/// An output-queued switch: looks up the port, hashes among equal uplinks, queues there. No latency
+/// of its own.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/link.h"
+#include "sim/world.h"
+
+namespace uet::sim {
+
+class Switch final : public FrameSink {
+ public:
+  Switch(World& world, const WireModel& model, std::string name, std::uint32_t hosts);
+
+  /// A port towards `to`; returns its index. Ports must be added before traffic flows.
+  std::size_t add_port(const LinkConfig& config, FrameSink& to, std::string link_name);
+  /// Packets for these hosts leave by `port`: downward paths are unique.
+  void route_hosts(HostId first, std::uint32_t count, std::size_t port);
+  /// All other packets are spread over these ports by hash(flow, entropy, salt of this switch).
+  void set_uplinks(std::size_t first_port, std::size_t count);
+
+  void on_frame(Frame* frame) override;
+  /// Which uplink a packet would take.
+  std::size_t uplink_of(std::uint64_t flow, std::uint16_t entropy) const;
+
+  const std::string& name() const { return name_; }
+  std::size_t ports() const { return links_.size(); }
+  Link& link(std::size_t port) { return *links_[port]; }
+  std::uint64_t unroutable() const { return unroutable_; }
+
+ private:
+  static constexpr std::uint16_t kUp = 0xffff;
+
+  World& world_;
+  const WireModel& model_;
+  std::string name_;
+  std::uint64_t salt_;
+  std::vector<std::uint16_t> port_of_host_;
+  std::vector<std::unique_ptr<Link>> links_;
+  std::size_t first_uplink_ = 0, uplinks_ = 0;
+  std::uint64_t unroutable_ = 0;
+};
+
+}  // namespace uet::sim
