@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""What holds for the whole tree: no paths of the machine it was written on, no unfinished marks, a README per folder.
+
+    tree.py SOURCE-ROOT
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from tap import Tap
+
+TEXT = {".h", ".cc", ".py", ".md", ".build", ".txt", ".toml", ".tsv", ".sh", ".7", ".5", ".1", ""}
+NEEDS_README = ["lib/base", "lib/wire", "lib/net", "lib/udp", "lib/dpdk", "cc", "tss", "pds", "ses", "fep", "sim",
+                "provider", "apps", "tests"]
+UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
+HOME_PATH = re.compile(r"(?<![\w.])/(home|root|Users)/\w")
+
+
+def files(root):
+    """Tracked files, or every file outside build folders where git is not at hand."""
+    try:
+        listed = subprocess.run(["git", "-C", str(root), "ls-files", "-z"], check=True, capture_output=True).stdout
+        return [root / name for name in listed.decode().split("\0") if name]
+    except (OSError, subprocess.CalledProcessError):
+        return [p for p in root.rglob("*") if p.is_file() and not re.match(r"build|\.git", str(p.relative_to(root)))]
+
+
+def matches(root, paths, pattern):
+    for path in paths:
+        if path.suffix not in TEXT or not path.is_file():
+            continue
+        for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+            if pattern.search(line):
+                yield f"{path.relative_to(root)}:{number}: {line.strip()[:100]}"
+
+
+def main():
+    root = Path(sys.argv[1]).resolve()
+    tap = Tap()
+    all_files = [f for f in files(root) if f != Path(__file__).resolve()]
+    code = [f for f in all_files if f.suffix in (".h", ".cc", ".py")]
+    tap.result("no home directories in the tree", matches(root, all_files, HOME_PATH))
+    if len(root.parts) > 2:
+        tap.result("no path of this checkout in the tree", matches(root, all_files, re.compile(re.escape(f"{root}/"))))
+    tap.result("no unfinished marks", matches(root, code, UNFINISHED))
+    tap.result("a README in each folder", [f"{d}/README.md is missing" for d in NEEDS_README
+                                           if not (root / d / "README.md").is_file()])
+    tap.finish()
+
+
+main()
