@@ -31,13 +31,14 @@ namespace uet::base {
   X(kVlanMismatch, "vlan-mismatch", "802.1Q tag of another VLAN")                                  \
   X(kNoNeighbor, "no-neighbor", "next hop did not answer ARP or Neighbor Discovery")               \
   X(kNeighborQueueFull, "neighbor-queue-full", "too many packets wait for address resolution")     \
+  X(kNeighborTableFull, "neighbor-table-full", "every neighbor place has packets waiting")         \
   X(kNoBuffer, "no-buffer", "packet pool is empty")                                                \
   X(kTooLarge, "too-large", "larger than the port can send")                                       \
   X(kNoRoute, "no-route", "destination outside the prefix and no gateway, or not a unicast address")   \
   X(kWrongFamily, "wrong-family", "IPv6 destination on an IPv4 port or the reverse")               \
   X(kTransmitFull, "transmit-full", "device took no more frames for an ARP, ND or echo reply")     \
   X(kAddressConflict, "address-conflict", "another host claims our IP address")                    \
-  X(kBadArp, "bad-arp", "malformed ARP or Neighbor Discovery message")                             \
+  X(kBadLinkMessage, "bad-link-message", "malformed ARP, Neighbor Discovery or ICMP message")      \
   X(kIcmpIgnored, "icmp-ignored", "ICMP message that needs no answer from this port")              \
   X(kSendFailed, "send-failed", "kernel refused the packet: no route, no permission")              \
   X(kImpaired, "impaired", "dropped on purpose by FI_UET_IMPAIR")                                  \

@@ -1,0 +1,138 @@
+#include "lib/net/neighbor_table.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace uet::net {
+
+namespace {
+
+// After the device refused a solicitation. Short against any retry, long against a turn of the
+// loop.
+constexpr Duration kRefusedRetry = Duration::from_ms(1);
+
+constexpr bool has_deadline(NeighborState s) {
+  return s != NeighborState::kReachable;
+}
+
+}  // namespace
+
+NeighborTable::NeighborTable(const NeighborConfig& config)
+    : config_(config),
+      neighbors_(config.max_neighbors),
+      buckets_(std::bit_ceil(config.max_neighbors * 2)),
+      by_address_(ByAddress::bucket_traits(buckets_.data(), buckets_.size())) {
+  UET_CHECK(config.max_neighbors > 0);
+  free_.reserve(neighbors_.size());
+  for (std::size_t i = neighbors_.size(); i-- > 0;) free_.push_back(&neighbors_[i]);
+}
+
+NeighborTable::~NeighborTable() {
+  timed_.clear();
+  by_address_.clear();
+}
+
+Neighbor* NeighborTable::find(const FabricAddress& address) {
+  const auto it = by_address_.find(address);
+  return it == by_address_.end() ? nullptr : &*it;
+}
+
+Neighbor* NeighborTable::find_or_start(Instant now, const FabricAddress& address) {
+  if (Neighbor* known = find(address)) return known;
+  Neighbor* n = take_free(/*may_evict=*/true);
+  if (n == nullptr) return nullptr;
+  n->address = address;
+  by_address_.insert(*n);
+  enter(*n, NeighborState::kResolving, now);
+  return n;
+}
+
+Neighbor* NeighborTable::on_claim(Instant now, const FabricAddress& address, const MacAddress& mac,
+                                  bool may_create) {
+  Neighbor* n = find(address);
+  if (n == nullptr) {
+    // Strangers may fill free places, but never push out a neighbor that we chose to talk to.
+    if (!may_create) return nullptr;
+    n = take_free(/*may_evict=*/false);
+    if (n == nullptr) return nullptr;
+    n->address = address;
+    by_address_.insert(*n);
+  }
+  n->mac = mac;
+  n->confirm_by = now + config_.reachable_time;
+  enter(*n, NeighborState::kReachable, Instant::never());
+  return n;
+}
+
+NeighborTable::Due NeighborTable::next_due(Instant now) {
+  while (!timed_.empty() && timed_.begin()->deadline <= now) {
+    Neighbor& n = *timed_.begin();
+    if (n.state == NeighborState::kUnreachable) {
+      remove(n);
+      continue;
+    }
+    const bool is_probing = n.state == NeighborState::kProbing;
+    if (n.attempts < (is_probing ? config_.probes : config_.attempts)) {
+      ++n.attempts;
+      set_deadline(n, now + retry_after(n.attempts));
+      return {Step::kSolicit, &n};
+    }
+    if (is_probing) {
+      enter(n, NeighborState::kResolving, now);
+      continue;
+    }
+    enter(n, NeighborState::kUnreachable, now + config_.hold_down);
+    return {Step::kGiveUp, &n};
+  }
+  return {};
+}
+
+void NeighborTable::on_solicit_refused(Instant now, Neighbor& neighbor) {
+  --neighbor.attempts;
+  set_deadline(neighbor, now + kRefusedRetry);
+}
+
+void NeighborTable::enter(Neighbor& neighbor, NeighborState state, Instant deadline) {
+  neighbor.state = state;
+  neighbor.attempts = 0;
+  set_deadline(neighbor, has_deadline(state) ? deadline : Instant::never());
+}
+
+void NeighborTable::set_deadline(Neighbor& neighbor, Instant deadline) {
+  if (static_cast<boost::intrusive::set_base_hook<>&>(neighbor).is_linked())
+    timed_.erase(timed_.iterator_to(neighbor));
+  neighbor.deadline = deadline;
+  if (!deadline.is_never()) timed_.insert(neighbor);
+}
+
+void NeighborTable::remove(Neighbor& neighbor) {
+  UET_CHECK(neighbor.waiting.size == 0);
+  set_deadline(neighbor, Instant::never());
+  by_address_.erase(by_address_.iterator_to(neighbor));
+  neighbor.state = NeighborState::kFree;
+  neighbor.was_used = false;
+  free_.push_back(&neighbor);
+  ++generation_;
+}
+
+Neighbor* NeighborTable::take_free(bool may_evict) {
+  // Second chance: the first round takes the mark off neighbors in use, the second finds one that
+  // nobody used since.
+  for (std::size_t i = 0; free_.empty() && may_evict && i < 2 * neighbors_.size(); ++i) {
+    Neighbor& n = neighbors_[hand_];
+    hand_ = (hand_ + 1) % neighbors_.size();
+    if (n.waiting.size != 0 || n.state == NeighborState::kResolving) continue;
+    if (!std::exchange(n.was_used, false)) remove(n);
+  }
+  if (free_.empty()) return nullptr;
+  Neighbor* n = free_.back();
+  free_.pop_back();
+  return n;
+}
+
+Duration NeighborTable::retry_after(unsigned attempts) const {
+  const Duration doubled = config_.retry_first * (std::int64_t{1} << std::min(attempts - 1, 20u));
+  return std::min(doubled, config_.retry_max);
+}
+
+}  // namespace uet::net

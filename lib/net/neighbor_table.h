@@ -1,0 +1,130 @@
+/// Who is behind an on-link address: the state machine shared by ARP and Neighbor Discovery. Knows
+/// addresses, MACs and deadlines; builds no message and touches no device.
+#pragma once
+
+#include <boost/intrusive/set.hpp>
+#include <boost/intrusive/unordered_set.hpp>
+#include <vector>
+
+#include "lib/base/units.h"
+#include "lib/net/fabric_address.h"
+#include "lib/net/frame_device.h"
+#include "lib/net/waiting_room.h"
+
+namespace uet::net {
+
+using base::Duration;
+using base::Instant;
+
+struct NeighborConfig {
+  std::size_t max_neighbors = 4096;
+  std::size_t max_waiting = 512;       ///< packets waiting, all neighbors together
+  std::size_t max_waiting_each = 128;  ///< packets waiting for one neighbor
+  Duration reachable_time = Duration::from_seconds(30);  ///< then it is asked again, while in use
+  Duration retry_first = Duration::from_ms(100);         ///< doubles with each attempt
+  Duration retry_max = Duration::from_seconds(1);
+  unsigned attempts = 5;                        ///< broadcasts before giving up: about 3 s
+  unsigned probes = 3;                          ///< unicasts to a known MAC before broadcasting
+  Duration hold_down = Duration::from_ms(500);  ///< no new attempt so soon after giving up
+};
+
+enum class NeighborState : std::uint8_t {
+  kFree,
+  kResolving,    ///< asked by broadcast; packets wait
+  kReachable,    ///< MAC known
+  kProbing,      ///< MAC known and used, but old: asked by unicast
+  kUnreachable,  ///< gave up a moment ago; packets are dropped at once
+};
+
+struct Neighbor : boost::intrusive::unordered_set_base_hook<>, boost::intrusive::set_base_hook<> {
+  FabricAddress address;
+  MacAddress mac{};
+  NeighborState state = NeighborState::kFree;
+  bool was_used = false;      ///< since the eviction hand came by
+  std::uint8_t attempts = 0;  ///< solicitations sent in this state
+  Instant deadline;           ///< of the state, when it has one
+  Instant confirm_by;         ///< reachable: use after this starts probing
+  WaitingQueue waiting;
+
+  bool has_mac() const {
+    return state == NeighborState::kReachable || state == NeighborState::kProbing;
+  }
+};
+
+/// A fixed number of neighbors. When full, a settled neighbor that was not used for long makes
+/// room; one that packets wait for never does. One thread.
+class NeighborTable {
+ public:
+  explicit NeighborTable(const NeighborConfig& config);
+  ~NeighborTable();
+
+  Neighbor* find(const FabricAddress& address);
+  /// The neighbor, or a new one that is due for its first solicitation; null when there is no room
+  /// for it.
+  Neighbor* find_or_start(Instant now, const FabricAddress& address);
+  /// Called when a packet goes to a neighbor that has a MAC.
+  void on_use(Instant now, Neighbor& neighbor) {
+    if (!neighbor.was_used) neighbor.was_used = true;
+    if (neighbor.state == NeighborState::kReachable && now >= neighbor.confirm_by) [[unlikely]]
+      enter(neighbor, NeighborState::kProbing, now);
+  }
+  /// Somebody said that `address` is at `mac`. A claim may create a neighbor when it comes from
+  /// someone who just asked for us; any other only updates neighbors that we know. Returns the
+  /// neighbor when it now has a MAC.
+  Neighbor* on_claim(Instant now, const FabricAddress& address, const MacAddress& mac,
+                     bool may_create);
+
+  enum class Step : std::uint8_t { kNone, kSolicit, kGiveUp };
+  struct Due {
+    Step step = Step::kNone;
+    Neighbor* neighbor = nullptr;
+  };
+  /// What is due now; call until kNone. kSolicit: ask, by unicast when the neighbor has a MAC.
+  /// kGiveUp: drop the packets that wait for it.
+  Due next_due(Instant now);
+  /// The device did not take the solicitation: it does not count, and is due again a little later.
+  void on_solicit_refused(Instant now, Neighbor& neighbor);
+  Instant next_deadline() const {
+    return timed_.empty() ? Instant::never() : timed_.begin()->deadline;
+  }
+
+  /// Changes whenever a Neighbor stops meaning the address it had: pointers kept by callers are
+  /// void then.
+  std::uint32_t generation() const { return generation_; }
+  std::size_t size() const { return by_address_.size(); }
+  const NeighborConfig& config() const { return config_; }
+
+ private:
+  struct AddressOf {
+    using type = FabricAddress;
+    const type& operator()(const Neighbor& n) const { return n.address; }
+  };
+  struct HashAddress {
+    std::size_t operator()(const FabricAddress& a) const { return a.hash(); }
+  };
+  struct SoonerFirst {
+    bool operator()(const Neighbor& a, const Neighbor& b) const { return a.deadline < b.deadline; }
+  };
+  using ByAddress =
+      boost::intrusive::unordered_set<Neighbor, boost::intrusive::key_of_value<AddressOf>,
+                                      boost::intrusive::hash<HashAddress>,
+                                      boost::intrusive::power_2_buckets<true>>;
+  using ByDeadline = boost::intrusive::multiset<Neighbor, boost::intrusive::compare<SoonerFirst>>;
+
+  void enter(Neighbor& neighbor, NeighborState state, Instant deadline);
+  void set_deadline(Neighbor& neighbor, Instant deadline);
+  void remove(Neighbor& neighbor);
+  Neighbor* take_free(bool may_evict);
+  Duration retry_after(unsigned attempts) const;
+
+  NeighborConfig config_;
+  std::vector<Neighbor> neighbors_;
+  std::vector<Neighbor*> free_;
+  std::size_t hand_ = 0;
+  std::uint32_t generation_ = 0;
+  std::vector<ByAddress::bucket_type> buckets_;
+  ByAddress by_address_;
+  ByDeadline timed_;
+};
+
+}  // namespace uet::net
