@@ -1,0 +1,142 @@
+#include "cc/path_table.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "lib/base/check.h"
+
+namespace uet::cc {
+namespace {
+
+// Without trimming plain congestion loses packets too: only a run of losses says that the path is
+// dead. [CC 7.7]
+constexpr std::uint8_t kTimeoutsWithoutTrimming = 2;
+constexpr int kTimeoutRunRtts = 10;
+constexpr std::uint8_t kMaxBackoff = 32;
+
+void count(std::uint32_t& counter) {
+  if (counter != std::numeric_limits<std::uint32_t>::max()) ++counter;
+}
+
+}  // namespace
+
+PathTable::PathTable(const CcConfig& config, std::uint32_t size, bool evicts, base::Rng& rng,
+                     base::Trace& trace)
+    : config_(config),
+      trace_(trace),
+      entries_(std::make_unique<Entry[]>(size)),
+      size_(size),
+      planes_(config.planes),
+      evicts_(evicts) {
+  UET_CHECK(size > 0 && (size & (size - 1)) == 0);
+  base_ = static_cast<std::uint16_t>(rng.next_u32() & ~(size - 1));
+  if (size == 1) plane_shift_ = static_cast<std::uint8_t>(rng.below(planes_));
+}
+
+std::optional<std::uint32_t> PathTable::find(std::uint16_t entropy) const {
+  const std::uint32_t mask = size_ - 1;
+  if ((entropy & ~mask) != base_) return std::nullopt;
+  return entropy & mask;
+}
+
+bool PathTable::usable(std::uint32_t index, const PathRequest& request) const {
+  if (!port_is_free(index, request)) return false;
+  if (request.avoid_entropy && entropy(index) == *request.avoid_entropy) return false;
+  return !is_evicted(index, request.now);
+}
+
+void PathTable::on_sent(Instant now, std::uint32_t index) {
+  Entry& e = entries_[index];
+  count(e.sent);
+  if (e.evictions == 0 || now < e.evicted_until) return;
+  // The one packet that tries the path again. Should nothing be heard of it, the next try comes
+  // after the same time.
+  e.on_probation = true;
+  e.evicted_until = now + config_.evict_time;
+}
+
+void PathTable::on_feedback(Instant now, std::uint32_t index, PathFeedback kind,
+                            Duration base_rtt) {
+  Entry& e = entries_[index];
+  switch (kind) {
+    case PathFeedback::kGood:
+      break;
+    case PathFeedback::kEcn:
+      count(e.marks);
+      break;
+    case PathFeedback::kNacked:
+      count(e.trims);
+      break;
+    case PathFeedback::kTimeout:
+      count(e.losses);
+      on_timeout(now, index, base_rtt);
+      return;
+  }
+}
+
+void PathTable::on_delivered(Instant now, std::uint32_t index, Instant sent_at) {
+  Entry& e = entries_[index];
+  // What left before the timeouts began says nothing about the path since.
+  if (e.timeouts > 0 && sent_at > e.first_timeout) e.timeouts = 0;
+  if (e.on_probation && sent_at >= e.evicted_until - config_.evict_time) restore(now, index);
+}
+
+void PathTable::rebase(base::Rng& rng, std::uint8_t free_planes) {
+  UET_CHECK(size_ == 1);
+  const auto before = base_;
+  while (base_ == before) base_ = static_cast<std::uint16_t>(rng.next_u32());
+  for (std::uint8_t step = 0; step < planes_; ++step) {
+    if (((free_planes >> plane_shift_) & 1) != 0) break;
+    plane_shift_ = static_cast<std::uint8_t>((plane_shift_ + 1) % planes_);
+  }
+  entries_[0].timeouts = 0;
+}
+
+void PathTable::on_timeout(Instant now, std::uint32_t index, Duration base_rtt) {
+  if (!evicts_ || size_ == 1) return;
+  Entry& e = entries_[index];
+  if (e.evictions > 0) {
+    if (e.on_probation) evict(now, index);
+    return;  // otherwise late news of a dead path
+  }
+  if (e.timeouts == 0 || now - e.first_timeout > base_rtt * kTimeoutRunRtts) {
+    e.timeouts = 0;
+    e.first_timeout = now;
+  }
+  ++e.timeouts;
+  if (config_.trimming || e.timeouts >= kTimeoutsWithoutTrimming) evict(now, index);
+}
+
+void PathTable::evict(Instant now, std::uint32_t index) {
+  Entry& e = entries_[index];
+  if (e.evictions == 0) ++evicted_;
+  e.evictions = static_cast<std::uint8_t>(std::min<int>(e.evictions + 1, kMaxBackoff));
+  e.on_probation = false;
+  e.timeouts = 0;
+  auto rest = config_.evict_time;
+  for (int i = 1; i < e.evictions && rest < config_.evict_time_max; ++i) rest = rest * 2;
+  e.evicted_until = now + std::min(rest, config_.evict_time_max);
+  trace_.emit(now, base::EventId::kPathEvicted, 0, {}, entropy(index));
+  if (evicted_ * 2 > size_) release_oldest(now);
+}
+
+void PathTable::restore(Instant now, std::uint32_t index) {
+  Entry& e = entries_[index];
+  e.evictions = 0;
+  e.timeouts = 0;
+  e.on_probation = false;
+  --evicted_;
+  trace_.emit(now, base::EventId::kPathRestored, 0, {}, entropy(index));
+}
+
+// When more than half of the paths look dead, the fault is elsewhere. [CC 7.7]
+void PathTable::release_oldest(Instant now) {
+  std::optional<std::uint32_t> oldest;
+  for (std::uint32_t i = 0; i < size_; ++i) {
+    if (entries_[i].evictions == 0) continue;
+    if (!oldest || entries_[i].evicted_until < entries_[*oldest].evicted_until) oldest = i;
+  }
+  if (oldest) restore(now, *oldest);
+}
+
+}  // namespace uet::cc

@@ -1,0 +1,106 @@
+/// The set of entropy values of one CCC: what is known of each path, and which may be used now.
+/// [CC 7.1, 7.7, 7.8]
+///
+/// Knows nothing of the order in which paths are taken; that is a PathSelector. Index i names the
+/// entropy value `base | i` and, with several source ports, plane i mod planes, for the life of the
+/// CCC.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "cc/cc_config.h"
+#include "lib/base/rng.h"
+#include "lib/base/trace.h"
+#include "lib/base/units.h"
+
+namespace uet::cc {
+
+using base::Duration;
+using base::Instant;
+
+enum class PathFeedback : std::uint8_t { kGood, kEcn, kNacked, kTimeout };
+
+/// What a selector must respect for one packet.
+struct PathRequest {
+  Instant now;
+  std::uint8_t free_planes = 1;  ///< ports that can take a packet
+  std::optional<std::uint16_t>
+      avoid_entropy;  ///< the path on which this packet was lost by timeout
+  std::uint32_t open_packets = 0;
+  Duration base_rtt;
+  std::int64_t window_packets = 0;
+};
+
+class PathTable {
+ public:
+  struct Entry {
+    Instant evicted_until;  ///< meaningful while evictions > 0
+    Instant first_timeout;  ///< start of the current run of timeouts
+    std::uint32_t rtt_ns = 0;
+    std::uint32_t sent = 0, marks = 0, trims = 0, losses = 0;
+    std::uint8_t penalty = 0;
+    std::uint8_t evictions = 0;  ///< in a row; 0: in use
+    std::uint8_t timeouts = 0;   ///< in a row, without anything delivered between
+    bool on_probation = false;   ///< one packet is out to see whether the path works again
+  };
+
+  /// `size` is a power of two. `evicts` is false where an entropy value does not name a path, or
+  /// feedback is ignored.
+  PathTable(const CcConfig& config, std::uint32_t size, bool evicts, base::Rng& rng,
+            base::Trace& trace);
+
+  std::uint32_t size() const { return size_; }
+  Entry& entry(std::uint32_t index) { return entries_[index]; }
+  const Entry& entry(std::uint32_t index) const { return entries_[index]; }
+  std::uint16_t entropy(std::uint32_t index) const {
+    return static_cast<std::uint16_t>(base_ | index);
+  }
+  std::uint8_t plane(std::uint32_t index) const {
+    return static_cast<std::uint8_t>((index + plane_shift_) % planes_);
+  }
+  /// Index of an entropy value of this set, nothing for another's.
+  std::optional<std::uint32_t> find(std::uint16_t entropy) const;
+
+  /// May this path carry the packet? Its port is free, it is not evicted, and the packet was not
+  /// lost on it.
+  bool usable(std::uint32_t index, const PathRequest& request) const;
+  bool port_is_free(std::uint32_t index, const PathRequest& request) const {
+    return ((request.free_planes >> plane(index)) & 1) != 0;
+  }
+  bool is_evicted(std::uint32_t index, Instant now) const {
+    const Entry& e = entries_[index];
+    return e.evictions > 0 && now < e.evicted_until;
+  }
+
+  /// A packet takes this path.
+  void on_sent(Instant now, std::uint32_t index);
+  void on_feedback(Instant now, std::uint32_t index, PathFeedback kind, Duration base_rtt);
+  /// Some packet is known to have arrived over this path.
+  void on_delivered(Instant now, std::uint32_t index, Instant sent_at);
+
+  /// Single path: moves the whole set (of one) to another random entropy value on a port out of
+  /// `free_planes`.
+  void rebase(base::Rng& rng, std::uint8_t free_planes);
+
+  std::uint32_t evicted() const { return evicted_; }
+
+ private:
+  void on_timeout(Instant now, std::uint32_t index, Duration base_rtt);
+  void evict(Instant now, std::uint32_t index);
+  void restore(Instant now, std::uint32_t index);
+  void release_oldest(Instant now);
+
+  const CcConfig& config_;
+  base::Trace& trace_;
+  std::unique_ptr<Entry[]> entries_;
+  std::uint32_t size_;
+  std::uint32_t evicted_ = 0;
+  std::uint16_t base_ = 0;
+  std::uint8_t planes_;
+  std::uint8_t plane_shift_ = 0;  ///< only a set of one moves between planes
+  bool evicts_;
+};
+
+}  // namespace uet::cc

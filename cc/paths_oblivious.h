@@ -1,0 +1,34 @@
+/// Spraying without feedback: every path once a round, in pseudo-random order. [CC 7.2]
+#pragma once
+
+#include "cc/path_order.h"
+#include "cc/path_selector.h"
+
+namespace uet::cc {
+
+class ObliviousPaths final : public PathSelector {
+ public:
+  ObliviousPaths(PathTable& table, base::Rng& rng)
+      : table_(table), rng_(rng), order_(table.size(), rng) {}
+
+  std::uint32_t next(const PathRequest& request) override {
+    std::uint32_t index = order_.next(rng_);
+    std::uint32_t fallback = index;
+    for (std::uint32_t tries = 0; tries < table_.size() && !table_.usable(index, request);
+         ++tries) {
+      if (table_.port_is_free(index, request)) fallback = index;
+      index = order_.next(rng_);
+    }
+    if (table_.usable(index, request)) return index;
+    return table_.port_is_free(index, request) ? index : fallback;
+  }
+  void on_feedback(Instant, std::uint32_t, PathFeedback) override {}
+  void fix_order_for_test() override { order_.fix_mask_for_test(); }
+
+ private:
+  PathTable& table_;
+  base::Rng& rng_;
+  PathOrder order_;
+};
+
+}  // namespace uet::cc
