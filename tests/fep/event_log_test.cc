@@ -1,0 +1,62 @@
+#include "fep/event_log.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace uet::fep {
+namespace {
+
+using base::DropReason;
+using base::EventId;
+using base::Instant;
+
+TEST(EventLog, every_event__is_one_json_object_with_its_own_keys) {
+  for (std::size_t i = 0; i < base::kEventCount; ++i) {
+    const base::Event event{Instant::from_ns(5), static_cast<EventId>(i), 3, base::Psn(9), 1, 2};
+    const auto json = nlohmann::json::parse(to_json(event), nullptr, false);
+    ASSERT_TRUE(json.is_object()) << to_json(event);
+    EXPECT_EQ(json["t"], 5);
+    EXPECT_EQ(json["event"], base::describe(event.id).name);
+    EXPECT_EQ(json["pdc"], 3);
+  }
+}
+
+TEST(EventLog, drops__are_named) {
+  base::Trace trace;
+  trace.drop(Instant(), DropReason::kBadCrc, 100);
+  EXPECT_EQ(nlohmann::json::parse(to_json(trace.recorded().front()))["reason"], "bad-crc");
+}
+
+TEST(EventLog, sink_and_dump__write_the_same_lines) {
+  char *live = nullptr, *dumped = nullptr;
+  std::size_t live_size = 0, dumped_size = 0;
+  std::FILE* live_out = open_memstream(&live, &live_size);
+  std::FILE* dump_out = open_memstream(&dumped, &dumped_size);
+  base::Trace trace;
+  EventLog log(live_out);
+  trace.add_sink(log);
+  trace.emit(Instant::from_ns(1), EventId::kPdcOpened, 7, base::Psn(1), 0, 1);
+  trace.emit(Instant::from_ns(2), EventId::kTimeout, 7, base::Psn(1), 1, 1'000'000);
+  dump_recorder(trace, dump_out);
+  std::fclose(live_out);
+  std::fclose(dump_out);
+  EXPECT_GT(live_size, 0u);
+  EXPECT_EQ(std::string(live, live_size), std::string(dumped, dumped_size));
+  std::free(live);
+  std::free(dumped);
+}
+
+TEST(EventLog, counters__leave_out_zeros) {
+  base::Trace trace;
+  trace.emit(Instant(), EventId::kAckSent);
+  trace.emit(Instant(), EventId::kAckSent);
+  trace.drop(Instant(), DropReason::kTruncated);
+  const auto json = nlohmann::json::parse(counters_to_json(trace));
+  EXPECT_EQ(json["events"]["ack-sent"], 2);
+  EXPECT_EQ(json["drops"]["truncated"], 1);
+  EXPECT_EQ(json["drops"].size(), 1u);
+}
+
+}  // namespace
+}  // namespace uet::fep

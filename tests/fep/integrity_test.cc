@@ -1,0 +1,97 @@
+#include "fep/integrity.h"
+
+#include <gtest/gtest.h>
+
+#include "lib/net/heap_packet_pool.h"
+
+namespace uet::fep {
+namespace {
+
+using base::DropReason;
+
+class IntegrityTest : public testing::Test {
+ protected:
+  net::RxPacket packet_of(std::initializer_list<std::uint8_t> bytes, std::uint8_t dscp = 0) {
+    net::RxPacket rx{.packet = pool_.allocate(),
+                     .source = peer_.address,
+                     .destination = own_.address,
+                     .entropy = 0xc001,
+                     .tos = net::TosByte::of(dscp, 2)};
+    std::copy(bytes.begin(), bytes.end(), rx.packet.append(bytes.size()));
+    return rx;
+  }
+  /// Sealed at the peer, as it arrives here.
+  net::RxPacket sealed(std::initializer_list<std::uint8_t> bytes) {
+    net::RxPacket rx = packet_of(bytes);
+    net::TxPacket tx{.packet = std::move(rx.packet),
+                     .destination = own_.address,
+                     .entropy = rx.entropy,
+                     .tos = {}};
+    Integrity(DataProtection::kCrc, peer_, kTrimmed, kLastHop).seal(tx);
+    rx.packet = std::move(tx.packet);
+    return rx;
+  }
+
+  static constexpr std::uint8_t kTrimmed = 26, kLastHop = 28;
+  net::PortFacts own_{.address = net::FabricAddress::from_v4(0x0a000001)};
+  net::PortFacts peer_{.address = net::FabricAddress::from_v4(0x0a000002)};
+  net::HeapPacketPool pool_{4, 2048};
+  Integrity crc_{DataProtection::kCrc, own_, kTrimmed, kLastHop};
+  Integrity none_{DataProtection::kNone, own_, kTrimmed, kLastHop};
+};
+
+TEST_F(IntegrityTest, open__refuses_what_is_too_short_to_have_a_type) {
+  auto empty = packet_of({}), one = packet_of({0x10}),
+       no_room_for_crc = packet_of({0x10, 0, 1, 2, 3});
+  EXPECT_EQ(crc_.open(empty), DropReason::kTruncated);
+  EXPECT_EQ(none_.open(one), DropReason::kTruncated);
+  EXPECT_EQ(crc_.open(no_room_for_crc), DropReason::kTruncated);
+}
+
+TEST_F(IntegrityTest, open__refuses_secured_packets) {
+  auto secured = packet_of({1 << 3, 0, 0, 0, 0, 0, 0, 0});
+  EXPECT_EQ(crc_.open(secured), DropReason::kTssUnexpected);
+  EXPECT_EQ(none_.open(secured), DropReason::kTssUnexpected);
+}
+
+TEST_F(IntegrityTest, open__removes_the_trailer_that_seal_added) {
+  auto rx = sealed({0x10, 0, 1, 2, 3, 4, 5});
+  ASSERT_EQ(rx.packet.size(), 11u);
+  EXPECT_EQ(crc_.open(rx), std::nullopt);
+  EXPECT_EQ(rx.packet.size(), 7u);
+}
+
+TEST_F(IntegrityTest, open__notices_changed_bytes_addresses_and_source_port) {
+  auto byte = sealed({0x10, 0, 1, 2, 3, 4, 5}), address = sealed({0x10, 0, 1, 2, 3, 4, 5}),
+       port = sealed({0x10, 0, 1, 2, 3});
+  byte.packet.data()[6] ^= 1;
+  address.source = net::FabricAddress::from_v4(0x0a000003);
+  port.entropy ^= 1;
+  EXPECT_EQ(crc_.open(byte), DropReason::kBadCrc);
+  EXPECT_EQ(crc_.open(address), DropReason::kBadCrc);
+  EXPECT_EQ(crc_.open(port), DropReason::kBadCrc);
+}
+
+TEST_F(IntegrityTest, open__ignores_dscp_and_ecn) {
+  auto rx = sealed({0x10, 0, 1, 2, 3, 4, 5});
+  rx.tos = net::TosByte::of(46, 3);
+  EXPECT_EQ(crc_.open(rx), std::nullopt);
+}
+
+TEST_F(IntegrityTest, open__takes_a_trimmed_packet_as_it_is) {
+  auto trimmed = packet_of({0x10, 0, 1, 2, 3, 4}, kTrimmed),
+       last_hop = packet_of({0x10, 0, 1, 2, 3, 4}, kLastHop);
+  EXPECT_EQ(crc_.open(trimmed), std::nullopt);
+  EXPECT_EQ(crc_.open(last_hop), std::nullopt);
+  EXPECT_EQ(trimmed.packet.size(), 6u);
+}
+
+TEST_F(IntegrityTest, open__believes_no_dscp_that_the_port_cannot_see) {
+  own_.reports_tos = false;
+  const Integrity blind(DataProtection::kCrc, own_, kTrimmed, kLastHop);
+  auto rx = packet_of({0x10, 0, 1, 2, 3, 4, 5}, kTrimmed);
+  EXPECT_EQ(blind.open(rx), DropReason::kBadCrc);
+}
+
+}  // namespace
+}  // namespace uet::fep

@@ -1,0 +1,299 @@
+/// Two whole endpoints talk over a link that loses, repeats and reorders packets.
+
+#include "tests/fep/fep_pair.h"
+
+namespace uet::test {
+namespace {
+
+using base::DropReason;
+using base::EventId;
+using ses::OpKind;
+using ses::ReturnCode;
+
+struct Weather {
+  const char* name;
+  double loss, reorder, duplicate;
+};
+void PrintTo(const Weather& w, std::ostream* out) {
+  *out << w.name;
+}
+
+constexpr Weather kClean{"clean", 0, 0, 0};
+constexpr Weather kRough{"rough", 0.01, 0.05, 0.01};
+constexpr Weather kStorm{"storm", 0.10, 0.20, 0.05};
+
+class FepPairTest : public testing::TestWithParam<Weather> {
+ protected:
+  static LinkConfig link() {
+    const Weather& w = GetParam();
+    return LinkConfig{.loss = w.loss, .reorder = w.reorder, .duplicate = w.duplicate, .seed = 42};
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Weather, FepPairTest, testing::Values(kClean, kRough, kStorm),
+                         [](const auto& weather) { return weather.param.name; });
+
+void expect_pools_full(FepPair& pair) {
+  for (std::size_t i = 0; i < 2; ++i)
+    EXPECT_EQ(pair.link.pool(i).available(), pair.link.pool(i).capacity())
+        << "packets lost on side " << i;
+}
+
+// Covers: FI-39
+TEST_P(FepPairTest, send__every_size_arrives_intact_expected_and_unexpected) {
+  for (const bool tagged : {false, true}) {
+    for (const bool expected : {true, false}) {
+      FepPair pair(link());
+      const std::uint32_t mtu = pair.sides[0].fep->payload_mtu();
+      for (const std::size_t size : {0u, 1u, mtu - 1, mtu, mtu + 1, 1u << 20}) {
+        auto out = pattern(size, size + 1);
+        std::vector<std::uint8_t> in(size + 16, 0xee);
+        const iovec out_iov = iov(out), in_iov = iov(in);
+        const ses::ReceiveRequest receive{
+            .tagged = tagged, .tag = 7, .iov = {&in_iov, 1}, .context = 2};
+        const ses::SendRequest send{.peer = pair.sides[0].peer,
+                                    .tagged = tagged,
+                                    .tag = 7,
+                                    .iov = {&out_iov, 1},
+                                    .context = 1};
+
+        if (expected) {
+          ASSERT_TRUE(pair.ses(1).receive(pair.now, pair.sides[1].endpoint, receive));
+        }
+        ASSERT_TRUE(pair.ses(0).send(pair.now, pair.sides[0].endpoint, send));
+        if (!expected) {
+          ASSERT_TRUE(
+              pair.run_until([&] { return pair.count(1, EventId::kMessageUnexpected) > 0; }));
+          ASSERT_TRUE(pair.ses(1).receive(pair.now, pair.sides[1].endpoint, receive));
+        }
+        ASSERT_TRUE(pair.run_until([&] {
+          return pair.completions(0).count() == 1 && pair.completions(1).count() == 1;
+        })) << size
+            << " bytes";
+        EXPECT_EQ(pair.completions(0).errors() + pair.completions(1).errors(), 0u);
+        EXPECT_EQ(pair.completions(1).kept().front().length, size);
+        EXPECT_TRUE(std::equal(out.begin(), out.end(), in.begin())) << size << " bytes";
+        EXPECT_EQ(in[size], 0xee) << "wrote behind the message";
+        pair.completions(0).clear();
+        pair.completions(1).clear();
+        if (!expected) break;  // the counter of unexpected messages only tells the first
+      }
+    }
+  }
+}
+
+TEST_P(FepPairTest, rma__write_and_read_a_mebibyte) {
+  FepPair pair(link());
+  auto local = pattern(1 << 20, 3), remote = pattern(1 << 20, 4),
+       back = std::vector<std::uint8_t>(1 << 20);
+  const iovec remote_iov = iov(remote), local_iov = iov(local), back_iov = iov(back);
+  const auto key = pair.ses(1).register_memory(ses::MemoryRequest{.iov = {&remote_iov, 1},
+                                                                  .remote_read = true,
+                                                                  .remote_write = true,
+                                                                  .virtual_addressing = false});
+  ASSERT_TRUE(key);
+  ASSERT_TRUE(pair.ses(0).rma(
+      pair.now, pair.sides[0].endpoint,
+      ses::RmaRequest{.peer = pair.sides[0].peer, .iov = {&local_iov, 1}, .key = *key}));
+  ASSERT_TRUE(pair.run_until([&] { return pair.completions(0).count() == 1; }));
+  EXPECT_EQ(remote, local);
+  ASSERT_TRUE(pair.ses(0).rma(
+      pair.now, pair.sides[0].endpoint,
+      ses::RmaRequest{
+          .peer = pair.sides[0].peer, .read = true, .iov = {&back_iov, 1}, .key = *key}));
+  ASSERT_TRUE(pair.run_until([&] { return pair.completions(0).count() == 2; }));
+  EXPECT_EQ(back, local);
+  EXPECT_EQ(pair.completions(0).errors(), 0u);
+  ASSERT_TRUE(pair.run_until_idle());
+  expect_pools_full(pair);
+}
+
+TEST_P(FepPairTest, rma__64_mebibytes_each_way_at_once) {
+  constexpr std::size_t kSize = 64 << 20;
+  FepPair pair(link());
+  auto a = pattern(kSize, 5), b = pattern(kSize, 6);
+  std::vector<std::uint8_t> from_a(kSize), from_b(kSize);
+  const iovec a_iov = iov(a), b_iov = iov(b), from_a_iov = iov(from_a), from_b_iov = iov(from_b);
+  const auto key_at_1 = pair.ses(1).register_memory(ses::MemoryRequest{
+      .iov = {&from_a_iov, 1}, .remote_write = true, .virtual_addressing = false});
+  const auto key_at_0 = pair.ses(0).register_memory(ses::MemoryRequest{
+      .iov = {&from_b_iov, 1}, .remote_write = true, .virtual_addressing = false});
+  ASSERT_TRUE(key_at_0 && key_at_1);
+  ASSERT_TRUE(pair.ses(0).rma(
+      pair.now, pair.sides[0].endpoint,
+      ses::RmaRequest{.peer = pair.sides[0].peer, .iov = {&a_iov, 1}, .key = *key_at_1}));
+  ASSERT_TRUE(pair.ses(1).rma(
+      pair.now, pair.sides[1].endpoint,
+      ses::RmaRequest{.peer = pair.sides[1].peer, .iov = {&b_iov, 1}, .key = *key_at_0}));
+  ASSERT_TRUE(pair.run_until(
+      [&] { return pair.completions(0).count() == 1 && pair.completions(1).count() == 1; }));
+  EXPECT_EQ(pair.completions(0).errors() + pair.completions(1).errors(), 0u);
+  EXPECT_TRUE(from_a == a && from_b == b);
+  ASSERT_TRUE(pair.run_until_idle());
+  expect_pools_full(pair);
+}
+
+/// Sends `total` tagged messages of 8 bytes with at most `window` receives posted, and checks each
+/// payload.
+void exchange_small_messages(FepPair& pair, std::uint32_t total, std::uint32_t window) {
+  std::vector<std::uint64_t> out(total), in(total);
+  std::iota(out.begin(), out.end(), 0x1234'5678'0000ull);
+  std::uint32_t posted = 0, sent = 0;
+  for (Completions* c : {&pair.completions(0), &pair.completions(1)}) c->keep(false);
+  const auto top_up = [&] {
+    for (; posted < total && posted < pair.completions(1).count() + window; ++posted) {
+      const iovec at{&in[posted], 8};
+      const ses::ReceiveRequest receive{.tagged = true, .tag = posted, .iov = {&at, 1}};
+      if (!pair.ses(1).receive(pair.now, pair.sides[1].endpoint, receive)) break;
+    }
+    for (; sent < posted; ++sent) {
+      const iovec at{&out[sent], 8};
+      const ses::SendRequest send{
+          .peer = pair.sides[0].peer, .tagged = true, .tag = sent, .iov = {&at, 1}};
+      if (!pair.ses(0).send(pair.now, pair.sides[0].endpoint, send)) break;
+    }
+  };
+  ASSERT_TRUE(pair.run_until([&] {
+    top_up();
+    return pair.completions(0).count() == total && pair.completions(1).count() == total;
+  }));
+  EXPECT_EQ(pair.completions(0).errors() + pair.completions(1).errors(), 0u);
+  EXPECT_EQ(in, out);
+}
+
+TEST(FepPair, one_hundred_thousand_small_tagged_messages_at_five_percent_loss) {
+  FepPair pair(LinkConfig{.loss = 0.05, .seed = 7});
+  exchange_small_messages(pair, 100'000, 512);
+  ASSERT_TRUE(pair.run_until_idle());
+  expect_pools_full(pair);
+}
+
+TEST(FepPair, ordered_small_messages_at_two_percent_loss) {
+  FepPair pair(LinkConfig{.loss = 0.02, .reorder = 0.05, .seed = 8}, {}, true);
+  exchange_small_messages(pair, 5'000, 256);
+}
+
+// Covers: SES-80
+TEST(FepPair, ordered_sends__match_in_order_with_loss) {
+  constexpr std::uint32_t kMessages = 2000;
+  FepPair pair(LinkConfig{.loss = 0.03, .reorder = 0.1, .duplicate = 0.02, .seed = 9}, {}, true);
+  std::vector<std::uint64_t> out(kMessages), in(kMessages, ~0ull);
+  std::uint32_t sent = 0;
+  for (std::uint32_t i = 0; i < kMessages; ++i) {
+    const iovec at{&in[i], 8};
+    ASSERT_TRUE(pair.ses(1).receive(pair.now, pair.sides[1].endpoint,
+                                    ses::ReceiveRequest{.iov = {&at, 1}}));
+  }
+  ASSERT_TRUE(pair.run_until([&] {
+    for (; sent < kMessages; ++sent) {
+      out[sent] = sent;
+      const iovec at{&out[sent], 8};
+      if (!pair.ses(0).send(pair.now, pair.sides[0].endpoint,
+                            ses::SendRequest{.peer = pair.sides[0].peer, .iov = {&at, 1}}))
+        break;
+    }
+    return pair.completions(1).count() == kMessages;
+  }));
+  EXPECT_EQ(in, out);
+}
+
+// Covers: FI-50
+TEST(FepPair, send_to_self__is_delivered_without_the_link) {
+  FepPair pair(LinkConfig{.loss = 1.0});
+  const auto self = pair.ses(0).add_peer(pair.ses(0).address_of(pair.sides[0].endpoint));
+  ASSERT_TRUE(self);
+  auto out = pattern(100'000, 1);
+  std::vector<std::uint8_t> in(out.size()), window(out.size());
+  const iovec out_iov = iov(out), in_iov = iov(in), window_iov = iov(window);
+  ASSERT_TRUE(pair.ses(0).receive(pair.now, pair.sides[0].endpoint,
+                                  ses::ReceiveRequest{.iov = {&in_iov, 1}}));
+  ASSERT_TRUE(pair.ses(0).send(pair.now, pair.sides[0].endpoint,
+                               ses::SendRequest{.peer = *self, .iov = {&out_iov, 1}}));
+  const auto key = pair.ses(0).register_memory(ses::MemoryRequest{
+      .iov = {&window_iov, 1}, .remote_write = true, .virtual_addressing = false});
+  ASSERT_TRUE(key);
+  ASSERT_TRUE(pair.ses(0).rma(pair.now, pair.sides[0].endpoint,
+                              ses::RmaRequest{.peer = *self, .iov = {&out_iov, 1}, .key = *key}));
+  ASSERT_TRUE(pair.run_until([&] { return pair.completions(0).count() == 3; }));
+  EXPECT_EQ(pair.completions(0).errors(), 0u);
+  EXPECT_EQ(in, out);
+  EXPECT_EQ(window, out);
+}
+
+TEST(FepPair, protection_none__works_between_two_of_the_same) {
+  FepPair pair(LinkConfig{}, {{"PROTECT", "none"}});
+  exchange_small_messages(pair, 100, 10);
+}
+
+// Covers: FI-51
+TEST(FepPair, silent_peer__fails_after_the_peer_timeout_and_not_before) {
+  FepPair pair(LinkConfig{.loss = 1.0}, {{"PEER_TIMEOUT", "5s"}});
+  std::uint64_t word = 1;
+  const iovec at{&word, 8};
+  const Instant start = pair.now;
+  ASSERT_TRUE(pair.ses(0).send(pair.now, pair.sides[0].endpoint,
+                               ses::SendRequest{.peer = pair.sides[0].peer, .iov = {&at, 1}}));
+  ASSERT_TRUE(
+      pair.run_until([&] { return pair.completions(0).count() == 1; }, Duration::from_seconds(20)));
+  EXPECT_EQ(pair.completions(0).errors(), 1u);
+  EXPECT_GE(pair.now - start, Duration::from_ms(4900));
+  EXPECT_LE(pair.now - start, Duration::from_ms(5500));
+}
+
+TEST(FepPair, peer_that_computes__kills_nothing) {
+  FepPair pair(LinkConfig{});
+  exchange_small_messages(pair, 10, 10);
+  auto out = pattern(1 << 20, 1);
+  std::vector<std::uint8_t> in(out.size());
+  const iovec out_iov = iov(out), in_iov = iov(in);
+  pair.completions(0).clear();
+  pair.completions(1).clear();
+  ASSERT_TRUE(pair.ses(1).receive(pair.now, pair.sides[1].endpoint,
+                                  ses::ReceiveRequest{.iov = {&in_iov, 1}}));
+  ASSERT_TRUE(pair.ses(0).send(pair.now, pair.sides[0].endpoint,
+                               ses::SendRequest{.peer = pair.sides[0].peer, .iov = {&out_iov, 1}}));
+  // Side 1 does nothing for ten seconds, side 0 goes on.
+  const Instant wakes = pair.now + Duration::from_seconds(10);
+  while (pair.now < wakes) {
+    pair.now = pair.now + Duration::from_us(500);
+    while (pair.sides[0].fep->turn(pair.now)) {
+    }
+  }
+  EXPECT_EQ(pair.completions(0).count(), 0u);
+  const Instant awake = pair.now;
+  ASSERT_TRUE(pair.run_until(
+      [&] { return pair.completions(0).count() == 1 && pair.completions(1).count() == 1; }));
+  EXPECT_EQ(pair.completions(0).errors() + pair.completions(1).errors(), 0u);
+  EXPECT_EQ(in, out);
+  EXPECT_LE(pair.now - awake, Duration::from_seconds(1));
+}
+
+TEST(FepPair, corrupted_packets__are_dropped_by_the_crc) {
+  FepPair pair(LinkConfig{});
+  std::vector<std::uint8_t> captured;
+  pair.link.config().drop = [&](std::size_t from, std::span<const std::uint8_t> bytes) {
+    if (from == 0 && captured.empty()) captured.assign(bytes.begin(), bytes.end());
+    return from == 0;
+  };
+  std::uint64_t word = 1;
+  const iovec at{&word, 8};
+  ASSERT_TRUE(pair.ses(0).send(pair.now, pair.sides[0].endpoint,
+                               ses::SendRequest{.peer = pair.sides[0].peer, .iov = {&at, 1}}));
+  ASSERT_TRUE(pair.run_until([&] { return !captured.empty(); }));
+  for (std::size_t bit = 0; bit < captured.size() * 8; ++bit) {
+    captured[bit / 8] ^= static_cast<std::uint8_t>(1 << bit % 8);
+    pair.link.inject(pair.now, 1, captured, MemoryLink::address(0), 0xc000, {});
+    captured[bit / 8] ^= static_cast<std::uint8_t>(1 << bit % 8);
+  }
+  const auto before = pair.sides[1].trace.drops_total();
+  for (int i = 0; i < 100; ++i) pair.sides[1].fep->turn(pair.now);
+  const auto& trace = pair.sides[1].trace;
+  EXPECT_EQ(trace.drops_total() - before, captured.size() * 8);
+  // Flips in the first five bits may make it a secured packet, which is another reason to drop it.
+  EXPECT_EQ(trace.drops(DropReason::kBadCrc) + trace.drops(DropReason::kTssUnexpected),
+            captured.size() * 8);
+  EXPECT_EQ(pair.sides[1].fep->pds().gauges().pdcs_open, 0u);
+}
+
+}  // namespace
+}  // namespace uet::test
