@@ -26,7 +26,7 @@ FepConfig with_derived_values(FepConfig config, const net::PortFacts& facts) {
   // Nominal size of a full request: what UDP (or the entropy header) carries and 40 bytes. [CC 3.2]
   constexpr std::uint32_t kRequestHeaders = 12 + 44;
   config.cc.mtu_bytes = config.payload_mtu + kRequestHeaders + config.pds.security_overhead +
-                        (facts.udp_encapsulation ? 8u : 4u) + 40u;
+                        (facts.udp_encapsulation ? 8u : 4u) + config.pds.nominal_extra;
   if (config.cc.link_rate.bps() == 0) config.cc.link_rate = facts.link_rate;
   if (config.cc.link_rate.bps() == 0) config.cc.link_rate = base::BitRate::from_gbps(25);
   if (config.cc.config_base_rtt == Duration()) config.cc.config_base_rtt = Duration::from_us(100);
@@ -56,7 +56,6 @@ struct Fep::Impl {
 
   bool receive(Instant now);
   bool receive_looped(Instant now);
-  void deliver(Instant now, net::RxPacket& rx);
   bool run_deadlines(Instant now);
   bool transmit(Instant now);
   void fill(Instant now);
@@ -209,6 +208,10 @@ bool Fep::turn(Instant now) {
   }
   did |= f.transmit(now);
   return did;
+}
+
+bool Fep::transmit(Instant now) {
+  return impl_->transmit(now);
 }
 
 Instant Fep::next_deadline() const {
