@@ -45,6 +45,11 @@ void EventLog::on_event(const base::Event& event) {
   std::fwrite(line.data(), 1, line.size(), out_);
 }
 
+void EventLog::write_counters(const base::Trace& trace) {
+  const std::string line = counters_to_json(trace) + "\n";
+  std::fwrite(line.data(), 1, line.size(), out_);
+}
+
 void dump_recorder(const base::Trace& trace, std::FILE* out, std::uint16_t pdc) {
   EventLog log(out);
   for (const base::Event& event : trace.recorded(pdc)) log.on_event(event);

@@ -17,6 +17,9 @@ class EventLog final : public base::TraceSink {
  public:
   explicit EventLog(std::FILE* out) : out_(out) {}
   void on_event(const base::Event& event) override;
+  /// One more line: every counter of `trace`, as counters_to_json() gives them. The last line of a
+  /// log.
+  void write_counters(const base::Trace& trace);
 
  private:
   std::FILE* out_;

@@ -1,6 +1,7 @@
 /// One fabric endpoint: puts port, security, PDS and SES together and turns the loop.
 ///
-/// Everything that users of the library (the provider, the tools, the simulator) need starts here. One thread.
+/// Everything that users of the library (the provider, the tools, the simulator) need starts here.
+/// One thread.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +24,10 @@ enum class DataProtection : std::uint8_t { kNone, kCrc, kTss };
 
 struct FepConfig {
   DataProtection protection = DataProtection::kCrc;
-  std::uint32_t payload_mtu = 0;     ///< 0: the largest of 1024, 2048, 4096, 8192 that fits the port
+  std::uint32_t payload_mtu = 0;  ///< 0: the largest of 1024, 2048, 4096, 8192 that fits the port
   std::uint32_t burst = 32;
   pds::PdsConfig pds;
-  cc::CcConfig cc;                   ///< zero rates and RTTs are derived from the port
+  cc::CcConfig cc;  ///< zero rates and RTTs are derived from the port
   ses::SesConfig ses;
 };
 
@@ -38,8 +39,11 @@ class Fep {
 
   /// One turn: receive a burst, timers, send what may leave. Returns true when something happened.
   bool turn(Instant now);
-  /// Only the last part of a turn: sends what may leave. For whoever has just posted something and wants it on its way
-  /// without paying for a look at the port.
+  /// Only the last part of a turn: sends what may leave. For whoever has just posted something and
+  /// wants it on its way without paying for a look at the port.
+  bool transmit(Instant now);
+  /// Only the last part of a turn: after a post, so that its packets leave at once. Returns true
+  /// when something left.
   bool transmit(Instant now);
   /// When turn() has something to do even if no packet arrives.
   Instant next_deadline() const;
@@ -57,7 +61,8 @@ class Fep {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The largest payload MTU whose worst-case packet fits `ip_mtu`; 1024 when none does. [wire format 7.2]
+/// The largest payload MTU whose worst-case packet fits `ip_mtu`; 1024 when none does. [wire
+/// format 7.2]
 std::uint32_t payload_mtu_for(std::size_t ip_mtu);
 
 }  // namespace uet::fep
