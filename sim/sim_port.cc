@@ -76,6 +76,7 @@ void SimPort::on_frame(Frame* frame) {
            std::uint64_t{frame->rx.tos.value} << 24);
   const auto bytes = std::as_const(frame->rx.packet).bytes();
   hash.mix(bytes.first(std::min<std::size_t>(bytes.size(), 32)));
+  if (observer_ != nullptr) observer_->on_delivered(*frame);
   if (received_.size() >= config_.receive_limit) {
     ++dropped_full_;
     world_.frames.release(frame);

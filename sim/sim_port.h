@@ -27,6 +27,13 @@ class PortListener {
   virtual void on_port_ready() = 0;
 };
 
+/// Sees every packet that reaches a host.
+class FrameObserver {
+ public:
+  virtual ~FrameObserver() = default;
+  virtual void on_delivered(const Frame& frame) = 0;
+};
+
 struct SimPortConfig {
   std::size_t ip_mtu = 4422;            ///< payload MTU 4096 with everything around it
   std::size_t receive_limit = 1 << 20;  ///< frames that wait for the endpoint; more are dropped
@@ -43,6 +50,7 @@ class SimPort final : public net::Port, public FrameSink, public LinkListener {
   /// The link to the fabric; must be called before use. The link must outlive the port's last send.
   void attach(Link& egress);
   void set_listener(PortListener* listener) { listener_ = listener; }
+  void set_observer(FrameObserver* observer) { observer_ = observer; }
 
   // net::Port
   const net::PortFacts& facts() const override { return facts_; }
@@ -77,6 +85,7 @@ class SimPort final : public net::Port, public FrameSink, public LinkListener {
   net::PortFacts facts_;
   Link* egress_ = nullptr;
   PortListener* listener_ = nullptr;
+  FrameObserver* observer_ = nullptr;
   FrameFifo received_;
   std::uint64_t sent_packets_ = 0, received_packets_ = 0, dropped_full_ = 0,
                 dropped_unroutable_ = 0;

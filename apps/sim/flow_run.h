@@ -1,0 +1,85 @@
+/// Runs a traffic matrix over a fabric of real endpoints and measures it: the engine of `uet-sim
+/// run`.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "cc/cc_config.h"
+#include "lib/base/result.h"
+#include "sim/fabric_config.h"
+#include "sim/traffic_matrix.h"
+
+namespace uet::sim {
+
+/// A change of some links for some time.
+struct LinkChange {
+  std::string links;  ///< as Fabric::find_links
+  double speed = 1;   ///< factor; 0: down
+  SimTime from;
+  SimTime until = SimTime::never();
+  SimSpan flap_period{};  ///< not zero: half of each period changed, half healthy
+};
+
+struct RunConfig {
+  FabricConfig fabric;
+  cc::Algorithm algorithm = cc::Algorithm::kNscc;
+  cc::LoadBalancing load_balancing = cc::LoadBalancing::kBitmap;
+  std::uint16_t paths = 64;
+  bool ack_every_packet = false;
+  std::uint64_t seed = 1;
+  SimTime end = SimTime::never();
+  std::vector<LinkChange> changes;
+  SimSpan sample_period{};        ///< not zero: record queues and windows so often
+  std::ostream* trace = nullptr;  ///< every event of every endpoint, one JSON object a line
+  /// Called now and then: share of the bytes that are done, virtual time.
+  std::function<void(double, SimTime)> progress;
+};
+
+struct FlowResult {
+  Flow flow;
+  SimTime started = SimTime::never();
+  SimTime ended = SimTime::never();  ///< the last acknowledgement is back
+  bool failed = false;
+  int code = 0;  ///< SES return code
+  SimSpan fct() const { return ended - started; }
+  bool is_complete() const { return !ended.is_never() && !failed; }
+};
+
+struct QueueSample {
+  SimTime at;
+  std::int64_t longest_bytes = 0;  ///< data in the longest switch queue
+  std::int64_t total_bytes = 0;
+};
+struct WindowSample {
+  SimTime at;
+  HostId host = 0;
+  std::int64_t window = 0, inflight = 0;
+};
+
+struct RunResult {
+  std::vector<FlowResult> flows;  ///< in the order of the matrix
+  std::size_t completed = 0;
+  SimSpan bound;
+  SimSpan fct_min, fct_median, fct_p99, fct_max;
+  double jain = 0;            ///< of the flows' rates
+  std::uint64_t packets = 0;  ///< data packets that hosts sent, retransmissions included
+  std::uint64_t retransmissions = 0, trims = 0, drops = 0, marks = 0, timeouts = 0;
+  std::vector<double> top_share;       ///< of the data packets through the top tier
+  std::uint64_t ooo_distance_max = 0;  ///< how many PSNs behind the highest a packet arrived
+  std::uint64_t events = 0;
+  std::uint64_t fingerprint = 0;
+  std::size_t packet_memory_bytes = 0;
+  SimTime ended;
+  std::vector<QueueSample> queue_samples;
+  std::vector<WindowSample> window_samples;
+};
+
+/// A sentence when something in `config` does not fit the fabric (an unknown link).
+base::Result<RunResult, std::string> run_matrix(const RunConfig& config,
+                                                const TrafficMatrix& matrix);
+
+}  // namespace uet::sim

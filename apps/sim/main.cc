@@ -1,0 +1,25 @@
+/// uet-sim: the UET endpoint under virtual time.
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "apps/sim/commands.h"
+
+int main(int argc, char** argv) {
+  CLI::App app{"Runs UET endpoints, as shipped, over a simulated fabric in virtual time"};
+  app.name("uet-sim");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", UET_VERSION);
+  int exit_code = uet::sim::kDone;
+  uet::sim::add_run_command(app, exit_code);
+  uet::sim::add_swarm_command(app, exit_code);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& e) {
+    return app.exit(e);  // --help, --version
+  } catch (const CLI::ParseError& e) {
+    app.exit(e);
+    return uet::sim::kUsage;
+  }
+  return exit_code;
+}
