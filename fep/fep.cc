@@ -214,10 +214,6 @@ bool Fep::transmit(Instant now) {
   return impl_->transmit(now);
 }
 
-bool Fep::transmit(Instant now) {
-  return impl_->transmit(now);
-}
-
 Instant Fep::next_deadline() const {
   const Impl& f = *impl_;
   if (!f.looped.empty() || f.packets_wait) return f.last_turn;

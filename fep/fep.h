@@ -42,9 +42,6 @@ class Fep {
   /// Only the last part of a turn: sends what may leave. For whoever has just posted something and
   /// wants it on its way without paying for a look at the port.
   bool transmit(Instant now);
-  /// Only the last part of a turn: after a post, so that its packets leave at once. Returns true
-  /// when something left.
-  bool transmit(Instant now);
   /// When turn() has something to do even if no packet arrives.
   Instant next_deadline() const;
   /// True when nothing is queued, outstanding or due.
