@@ -81,10 +81,10 @@ class Chart {
     }
     s += fmt::format(R"(<text x="{:.1f}" y="{:.1f}" text-anchor="middle">{}</text>)", x(x_max_ / 2),
                      kHeight - 8, x_name_);
-    s += fmt::format(R"(<text transform="translate(14 {:.1f}) rotate(-90)" text - anchor =
-                         "middle" > {}</ text>) ", y(y_max_ / 2), y_name_);
-         return s +
-         body_ + "</svg></figure>\n";
+    s += fmt::format(
+        R"~(<text transform="translate(14 {:.1f}) rotate(-90)" text-anchor="middle">{}</text>)~",
+        y(y_max_ / 2), y_name_);
+    return s + body_ + "</svg></figure>\n";
   }
 
  private:
