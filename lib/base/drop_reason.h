@@ -40,6 +40,7 @@ namespace uet::base {
   X(kAddressConflict, "address-conflict", "another host claims our IP address")                    \
   X(kBadLinkMessage, "bad-link-message", "malformed ARP, Neighbor Discovery or ICMP message")      \
   X(kIcmpIgnored, "icmp-ignored", "ICMP message that needs no answer from this port")              \
+  X(kSocketOverflow, "socket-overflow", "kernel socket buffer was full")                           \
   X(kSendFailed, "send-failed", "kernel refused the packet: no route, no permission")              \
   X(kImpaired, "impaired", "dropped on purpose by FI_UET_IMPAIR")                                  \
   /* tss */                                                                                        \

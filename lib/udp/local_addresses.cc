@@ -1,0 +1,114 @@
+#include "lib/udp/local_addresses.h"
+
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+#include <memory>
+
+namespace uet::udp {
+
+namespace {
+
+net::FabricAddress address_of(const sockaddr& sa) {
+  if (sa.sa_family == AF_INET) {
+    sockaddr_in in;
+    std::memcpy(&in, &sa, sizeof in);
+    return net::FabricAddress::from_v4(ntohl(in.sin_addr.s_addr));
+  }
+  sockaddr_in6 in6;
+  std::memcpy(&in6, &sa, sizeof in6);
+  std::array<std::uint8_t, 16> bytes;
+  std::memcpy(bytes.data(), &in6.sin6_addr, bytes.size());
+  return net::FabricAddress::from_v6(bytes);
+}
+
+unsigned prefix_length_of(const sockaddr* mask, bool is_v4) {
+  if (mask == nullptr) return is_v4 ? 32 : 128;
+  const net::FabricAddress bits = address_of(*mask);
+  if (is_v4) return static_cast<unsigned>(std::popcount(bits.v4()));
+  unsigned n = 0;
+  for (const std::uint8_t b : bits.bytes()) n += static_cast<unsigned>(std::popcount(b));
+  return n;
+}
+
+/// Lower is better.
+int rank_of(const LocalAddress& a) {
+  return a.address.is_v4() ? 0 : a.is_link_local ? 2 : 1;
+}
+
+}  // namespace
+
+std::vector<LocalAddress> local_addresses() {
+  std::vector<LocalAddress> out;
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return out;
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, freeifaddrs);
+  for (const ifaddrs* i = list; i != nullptr; i = i->ifa_next) {
+    if (i->ifa_addr == nullptr) continue;
+    const int family = i->ifa_addr->sa_family;
+    if (family != AF_INET && family != AF_INET6) continue;
+    LocalAddress a;
+    a.interface = i->ifa_name;
+    a.interface_index = if_nametoindex(i->ifa_name);
+    a.address = address_of(*i->ifa_addr);
+    a.prefix_length = prefix_length_of(i->ifa_netmask, family == AF_INET);
+    a.is_up = (i->ifa_flags & IFF_UP) != 0 && (i->ifa_flags & IFF_RUNNING) != 0;
+    a.is_loopback = (i->ifa_flags & IFF_LOOPBACK) != 0;
+    a.is_link_local = a.address.bytes()[0] == 0xfe && (a.address.bytes()[1] & 0xc0) == 0x80;
+    out.push_back(std::move(a));
+  }
+  std::stable_sort(out.begin(), out.end(), [](const LocalAddress& x, const LocalAddress& y) {
+    return x.interface_index < y.interface_index;
+  });
+  return out;
+}
+
+bool interface_exists(const std::string& name) {
+  return !name.empty() && name.size() < IFNAMSIZ && if_nametoindex(name.c_str()) != 0;
+}
+
+std::size_t interface_mtu(const std::string& name) {
+  const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0 || name.size() >= IFNAMSIZ) return 0;
+  ifreq request{};
+  name.copy(request.ifr_name, IFNAMSIZ - 1);
+  const bool ok = ioctl(fd, SIOCGIFMTU, &request) == 0;
+  close(fd);
+  return ok ? static_cast<std::size_t>(request.ifr_mtu) : 0;
+}
+
+base::BitRate interface_rate(const std::string& name) {
+  const std::string path = "/sys/class/net/" + name + "/speed";
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"),
+                                                             std::fclose);
+  long mbps = 0;
+  if (file == nullptr || std::fscanf(file.get(), "%ld", &mbps) != 1 || mbps <= 0) return {};
+  return base::BitRate::from_bps(static_cast<std::uint64_t>(mbps) * 1'000'000);
+}
+
+LocalAddress primary_address(const std::string& interface) {
+  LocalAddress best;
+  for (const LocalAddress& a : local_addresses()) {
+    if (interface.empty() ? (!a.is_up || a.is_loopback) : a.interface != interface) continue;
+    // Nothing configured: addresses of a later interface do not compete with those of the first.
+    if (interface.empty() && !best.interface.empty() && a.interface != best.interface &&
+        rank_of(best) < 2)
+      break;
+    if (best.interface.empty() || rank_of(a) < rank_of(best)) best = a;
+  }
+  return best;
+}
+
+bool is_loopback(const net::FabricAddress& address) {
+  if (address.is_v4()) return address.v4() >> 24 == 127;
+  return address == net::FabricAddress::from_v6({0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1});
+}
+
+}  // namespace uet::udp

@@ -1,0 +1,39 @@
+/// What the kernel says about this host's interfaces and addresses. Opens no lasting descriptor,
+/// needs no privilege.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lib/base/units.h"
+#include "lib/net/fabric_address.h"
+
+namespace uet::udp {
+
+struct LocalAddress {
+  std::string interface;
+  unsigned interface_index = 0;
+  net::FabricAddress address;
+  unsigned prefix_length = 0;
+  bool is_up = false;
+  bool is_loopback = false;
+  bool is_link_local = false;
+};
+
+/// Every IPv4 and IPv6 address, in the kernel's order of interfaces; empty when it will not tell.
+std::vector<LocalAddress> local_addresses();
+
+bool interface_exists(const std::string& name);
+/// 0 when unknown.
+std::size_t interface_mtu(const std::string& name);
+base::BitRate interface_rate(const std::string& name);
+
+/// The address that a program would expect of `interface`: IPv4 before IPv6 before link-local; of
+/// the first interface that is up and not the loopback when `interface` is empty. Null `interface`
+/// in the result: there is none.
+LocalAddress primary_address(const std::string& interface = {});
+
+/// Any address of 127/8, and ::1.
+bool is_loopback(const net::FabricAddress& address);
+
+}  // namespace uet::udp

@@ -1,0 +1,198 @@
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+
+#include "lib/udp/local_addresses.h"
+#include "lib/udp/udp_port.h"
+
+namespace uet::udp {
+
+using net::FabricAddress;
+
+namespace {
+
+constexpr std::size_t kDefaultSockets = 8;
+constexpr std::size_t kLoopbackMtu = 65536;
+constexpr std::uint32_t kFirstSpare = 0x7f00'0002;  // 127.0.0.2
+constexpr std::uint32_t kLastSpare = 0x7f00'00fe;   // 127.0.0.254
+
+/// What "udp:..." said.
+struct Spec {
+  std::string interface;
+  FabricAddress address;
+  std::size_t sockets = kDefaultSockets;
+};
+
+/// Where to bind.
+struct Place {
+  FabricAddress address;
+  std::string interface;
+  unsigned interface_index = 0;
+  std::size_t mtu = 0;
+};
+
+bool parse_option(std::string_view option, Spec& spec, std::string& error) {
+  constexpr std::string_view kSockets = "sockets=";
+  if (option.starts_with(kSockets)) {
+    const std::string_view value = option.substr(kSockets.size());
+    const auto [end, code] =
+        std::from_chars(value.data(), value.data() + value.size(), spec.sockets);
+    const bool is_number = code == std::errc() && end == value.data() + value.size();
+    if (is_number && spec.sockets >= 1 && spec.sockets <= UdpPort::kMaxSockets) return true;
+  }
+  error = "unknown setting '" + std::string(option) +
+          "'; the udp port knows sockets=<1 to 64> (source ports to spread over)";
+  return false;
+}
+
+bool parse_spec(std::string_view text, Spec& spec, std::string& error) {
+  constexpr std::string_view kName = "udp";
+  if (!text.starts_with(kName)) {
+    error = "not a udp port; write udp, udp:<interface> or udp:<address>";
+    return false;
+  }
+  text.remove_prefix(kName.size());
+  if (text.empty()) return true;
+  if (text.front() != ':' && text.front() != ',') {
+    error = "unknown kind of port; write udp, udp:<interface> or udp:<address>";
+    return false;
+  }
+  const bool has_place = text.front() == ':';
+  text.remove_prefix(1);
+  for (bool is_first = has_place; !text.empty(); is_first = false) {
+    const std::size_t comma = std::min(text.find(','), text.size());
+    const std::string_view part = text.substr(0, comma);
+    text.remove_prefix(std::min(comma + 1, text.size()));
+    if (!is_first) {
+      if (!parse_option(part, spec, error)) return false;
+    } else if (const auto address = FabricAddress::parse(part)) {
+      spec.address = *address;
+    } else {
+      spec.interface = part;
+    }
+  }
+  return true;
+}
+
+bool check_request(const net::PortRequest& request, const Spec& spec, std::string& error) {
+  if (request.native_ip) {
+    error = "the kernel-UDP port only speaks UDP; set FI_UET_ENCAP=udp or use a dpdk port";
+  } else if (request.vlan != 0) {
+    error = "the kernel-UDP port has no VLAN of its own; name a VLAN interface, e.g. udp:eth0.100";
+  } else if (!spec.address.is_unspecified() && !request.address.is_unspecified() &&
+             spec.address != request.address) {
+    error = "two addresses are configured: " + spec.address.to_string() + " and " +
+            request.address.to_string() + "; leave one out";
+  } else if (!spec.interface.empty() && !interface_exists(spec.interface)) {
+    error = "no interface or address '" + spec.interface + "' on this host; `ip addr` lists them";
+  } else {
+    return true;
+  }
+  return false;
+}
+
+/// The interface that has `address`; the loopback for all of 127/8.
+Place place_of(const FabricAddress& address, const std::string& interface) {
+  Place place{.address = address, .interface = interface};
+  for (const LocalAddress& a : local_addresses()) {
+    const bool fits = a.address == address || (a.is_loopback && is_loopback(address));
+    if (!fits || !(interface.empty() || a.interface == interface)) continue;
+    place.interface = a.interface;
+    place.interface_index = a.interface_index;
+    break;
+  }
+  place.mtu = interface_mtu(place.interface);
+  if (place.mtu == 0) place.mtu = is_loopback(address) ? kLoopbackMtu : 1500;
+  return place;
+}
+
+bool bind_at(const Place& place, const net::PortRequest& request, const Spec& spec,
+             UdpSockets& sockets, std::string& error) {
+  const char* step = "";
+  sockets = UdpSockets();
+  if (open_sockets(UdpSocketsConfig{.address = place.address,
+                                    .scope = place.interface_index,
+                                    .port = request.udp_port,
+                                    .senders = spec.sockets},
+                   sockets, step))
+    return true;
+  const int why = errno;
+  const std::string address = place.address.to_string();
+  const std::string port = std::to_string(request.udp_port);
+  if (why == EADDRINUSE) {
+    error = "address in use: another process has UDP port " + port + " of " + address +
+            "; give this one its own address with FI_UET_ADDR (any of 127.0.0.2 to 127.0.0.254 "
+            "works on one host)";
+  } else if (why == EADDRNOTAVAIL) {
+    error = "no interface of this host has the address " + address + "; `ip addr` lists them";
+  } else if (why == EACCES) {
+    error = "no permission to bind UDP port " + port + " of " + address;
+  } else {
+    error = "cannot " + std::string(step) + " on " + address + ": " + std::strerror(why);
+  }
+  errno = why;
+  return false;
+}
+
+/// The primary address of the first interface, or a spare loopback address when another process has
+/// that.
+bool bind_anywhere(const net::PortRequest& request, const Spec& spec, Place& place,
+                   UdpSockets& sockets, std::string& error) {
+  const LocalAddress primary = primary_address();
+  if (!primary.interface.empty()) {
+    place = place_of(primary.address, primary.interface);
+    if (bind_at(place, request, spec, sockets, error)) return true;
+    if (errno != EADDRINUSE) return false;
+  }
+  // Processes of one host must agree on the payload MTU, whichever address they got.
+  const std::size_t common_mtu = place.mtu;
+  for (std::uint32_t spare = kFirstSpare; spare <= kLastSpare; ++spare) {
+    place = place_of(FabricAddress::from_v4(spare), {});
+    if (common_mtu != 0) place.mtu = std::min(place.mtu, common_mtu);
+    if (bind_at(place, request, spec, sockets, error)) return true;
+    if (errno != EADDRINUSE) return false;
+  }
+  return false;
+}
+
+bool bind_somewhere(const net::PortRequest& request, const Spec& spec, Place& place,
+                    UdpSockets& sockets, std::string& error) {
+  FabricAddress wanted = spec.address.is_unspecified() ? request.address : spec.address;
+  if (wanted.is_unspecified() && spec.interface.empty())
+    return bind_anywhere(request, spec, place, sockets, error);
+  if (wanted.is_unspecified()) {
+    wanted = primary_address(spec.interface).address;
+    if (wanted.is_unspecified()) {
+      error = "interface " + spec.interface + " has no address; `ip addr add` gives it one";
+      return false;
+    }
+  }
+  place = place_of(wanted, spec.interface);
+  return bind_at(place, request, spec, sockets, error);
+}
+
+}  // namespace
+
+std::unique_ptr<net::Port> open_udp_port(const net::PortRequest& request, base::Trace& trace,
+                                         std::string& error) {
+  Spec spec;
+  Place place;
+  UdpSockets sockets;
+  if (!parse_spec(request.spec, spec, error) || !check_request(request, spec, error) ||
+      !bind_somewhere(request, spec, place, sockets, error)) {
+    error = request.spec + ": " + error;
+    return nullptr;
+  }
+  constexpr std::size_t kSmallestMtu = 1280;
+  net::PortFacts facts;
+  facts.name = "udp:" + (place.interface.empty() ? place.address.to_string() : place.interface);
+  facts.address = place.address;
+  facts.ip_mtu = place.mtu;
+  if (request.mtu != 0) facts.ip_mtu = std::min(place.mtu, std::max(request.mtu, kSmallestMtu));
+  facts.link_rate = interface_rate(place.interface);
+  facts.udp_port = request.udp_port;
+  return std::make_unique<UdpPort>(std::move(sockets), facts, place.interface_index,
+                                   request.packets, trace);
+}
+
+}  // namespace uet::udp

@@ -1,0 +1,92 @@
+/// The kernel-UDP port: UET on any machine, without root, hugepages or set-up.
+#pragma once
+
+#include <array>
+#include <memory>
+
+#include "lib/base/trace.h"
+#include "lib/net/heap_packet_pool.h"
+#include "lib/net/port.h"
+#include "lib/net/port_plugin.h"
+#include "lib/udp/socket_address.h"
+#include "lib/udp/udp_sockets.h"
+
+namespace uet::udp {
+
+/// Opens the port that `request.spec` names: "udp", "udp:<interface>", "udp:<address>", each with
+/// ",sockets=<1..64>" for the number of source ports to spread over. Without any address: the
+/// primary address of the first interface that is up, or when a process of this host has that, the
+/// first free one of 127.0.0.2 to 127.0.0.254. Null: `error` says what to do. A
+/// net::OpenPortFunction.
+std::unique_ptr<net::Port> open_udp_port(const net::PortRequest& request, base::Trace& trace,
+                                         std::string& error);
+
+/// One thread. System calls are made per burst and socket, never per packet.
+class UdpPort final : public net::Port {
+ public:
+  static constexpr std::size_t kMaxSockets = 64;
+
+  UdpPort(UdpSockets sockets, const net::PortFacts& facts, unsigned scope, std::size_t packets,
+          base::Trace& trace);
+
+  const net::PortFacts& facts() const override { return facts_; }
+  net::PacketPool& pool() override { return pool_; }
+  std::size_t receive(base::Instant now, std::span<net::RxPacket> out) override;
+  std::size_t send(base::Instant now, std::span<net::TxPacket> in) override;
+  std::size_t send_room(base::Instant) const override { return held_count_ == 0 ? SIZE_MAX : 0; }
+  std::uint16_t wire_entropy(std::uint16_t entropy) const override {
+    return sockets_.sender_ports[lane_of_[entropy]];
+  }
+  base::Instant next_deadline() const override { return retry_held_at_; }
+  void on_deadline(base::Instant now) override { flush_held(now); }
+  /// The socket itself: readable as long as packets wait.
+  int wakeup_fd() const override { return sockets_.receiver.fd(); }
+
+ private:
+  static constexpr std::size_t kBurst = 64;
+  struct ControlBytes {
+    alignas(cmsghdr) std::array<std::uint8_t, 64> bytes;
+  };
+
+  bool refuse(base::Instant now, net::TxPacket& packet);
+  void transmit(base::Instant now, std::span<net::TxPacket> in);
+  void transmit_lane(base::Instant now, std::size_t lane, std::span<net::TxPacket> in);
+  void fill_message(std::size_t slot, net::TxPacket& packet);
+  void hold(base::Instant now, net::TxPacket& packet);
+  void flush_held(base::Instant now);
+  std::size_t prepare_receive(std::size_t wanted);
+  bool take_received(base::Instant now, std::size_t slot, net::RxPacket& out);
+  void read_control(base::Instant now, msghdr& message, net::TosByte& tos);
+
+  UdpSockets sockets_;
+  net::PortFacts facts_;
+  unsigned scope_;
+  bool is_v4_;
+  base::Trace& trace_;
+  net::HeapPacketPool pool_;
+  std::size_t max_payload_;
+  std::array<std::uint8_t, 65536> lane_of_;  ///< which sending socket serves an entropy value
+
+  /// Packets of one burst that a full socket did not take. Never more than a burst: send() takes
+  /// nothing while packets are held.
+  std::array<net::TxPacket, kBurst> held_;
+  std::size_t held_count_ = 0;
+  base::Instant retry_held_at_ = base::Instant::never();
+
+  std::array<std::array<std::uint8_t, kBurst>, kMaxSockets> lanes_;  ///< positions in the burst
+  std::array<std::uint8_t, kMaxSockets> lane_sizes_{};
+
+  std::array<mmsghdr, kBurst> tx_messages_;
+  std::array<iovec, kBurst> tx_vectors_;
+  std::array<SocketAddress, kBurst> tx_names_;
+  std::array<ControlBytes, kBurst> tx_control_;
+
+  std::array<net::Packet, kBurst> rx_packets_;  ///< waiting to be filled
+  std::array<mmsghdr, kBurst> rx_messages_;
+  std::array<iovec, kBurst> rx_vectors_;
+  std::array<SocketAddress, kBurst> rx_names_;
+  std::array<ControlBytes, kBurst> rx_control_;
+  std::uint32_t overflows_seen_ = 0;
+};
+
+}  // namespace uet::udp

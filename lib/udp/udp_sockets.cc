@@ -1,0 +1,95 @@
+#include "lib/udp/udp_sockets.h"
+
+#include <netinet/udp.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "lib/udp/socket_address.h"
+
+namespace uet::udp {
+
+namespace {
+
+bool set_option(int fd, int level, int name, int value) {
+  return setsockopt(fd, level, name, &value, sizeof value) == 0;
+}
+
+/// With the privilege for it, the system-wide limit does not count.
+void set_buffer(int fd, int forced_name, int name, int bytes) {
+  if (!set_option(fd, SOL_SOCKET, forced_name, bytes)) set_option(fd, SOL_SOCKET, name, bytes);
+}
+
+/// UET sends no UDP checksum and accepts any; IPv6 sockets refuse a zero one unless told.
+/// [WIRE 2.4]
+void leave_out_checksum(int fd, bool is_v4) {
+  if (is_v4) {
+    set_option(fd, SOL_SOCKET, SO_NO_CHECK, 1);
+  } else {
+    set_option(fd, IPPROTO_UDP, UDP_NO_CHECK6_TX, 1);
+    set_option(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
+  }
+}
+
+/// DF is set, and learned path MTUs do not turn into errors: the payload MTU is configuration.
+void never_fragment(int fd, bool is_v4) {
+  if (is_v4)
+    set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
+  else
+    set_option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
+}
+
+Descriptor open_bound(const net::FabricAddress& address, unsigned scope, std::uint16_t port) {
+  const bool is_v4 = address.is_v4();
+  Descriptor d(socket(is_v4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!d) return d;
+  const SocketAddress local(address, port, scope);
+  if (bind(d.fd(), &local.any, local.length) != 0) {
+    const int why = errno;
+    d = Descriptor();
+    errno = why;
+    return Descriptor();
+  }
+  leave_out_checksum(d.fd(), is_v4);
+  return d;
+}
+
+std::uint16_t bound_port(int fd) {
+  SocketAddress local;
+  socklen_t length = sizeof local.v6;
+  return getsockname(fd, &local.any, &length) == 0 ? local.port() : 0;
+}
+
+}  // namespace
+
+Descriptor::~Descriptor() {
+  if (fd_ >= 0) close(fd_);
+}
+
+bool open_sockets(const UdpSocketsConfig& config, UdpSockets& sockets, const char*& step) {
+  const bool is_v4 = config.address.is_v4();
+  step = "bind";
+  sockets.receiver = open_bound(config.address, config.scope, config.port);
+  if (!sockets.receiver) return false;
+  const int fd = sockets.receiver.fd();
+  set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, config.receive_buffer_bytes);
+  set_option(fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
+  step = "ask for the TOS byte of received packets";
+  if (!(is_v4 ? set_option(fd, IPPROTO_IP, IP_RECVTOS, 1)
+              : set_option(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1)))
+    return false;
+  step = "open a sending socket";
+  for (std::size_t i = 0; i < config.senders; ++i) {
+    Descriptor d = open_bound(config.address, config.scope, 0);
+    if (!d) return false;
+    never_fragment(d.fd(), is_v4);
+    set_buffer(d.fd(), SO_SNDBUFFORCE, SO_SNDBUF, config.send_buffer_bytes);
+    // Nobody should send here; what comes anyway must not pile up.
+    set_option(d.fd(), SOL_SOCKET, SO_RCVBUF, 0);
+    sockets.sender_ports.push_back(bound_port(d.fd()));
+    sockets.senders.push_back(std::move(d));
+  }
+  return true;
+}
+
+}  // namespace uet::udp

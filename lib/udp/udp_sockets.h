@@ -1,0 +1,51 @@
+/// The sockets of one kernel-UDP port: one that receives on the UET port, and a small set that
+/// sends, whose source ports are the entropy values this port has.
+#pragma once
+
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/net/fabric_address.h"
+
+namespace uet::udp {
+
+/// Owns a descriptor.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Descriptor();
+  int fd() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+struct UdpSockets {
+  Descriptor receiver;
+  std::vector<Descriptor> senders;
+  std::vector<std::uint16_t> sender_ports;
+};
+
+struct UdpSocketsConfig {
+  net::FabricAddress address;
+  unsigned scope = 0;  ///< interface index, for link-local addresses
+  std::uint16_t port = 4793;
+  std::size_t senders = 8;
+  int receive_buffer_bytes = 8 << 20;  ///< asked for; the kernel may give less
+  int send_buffer_bytes = 4 << 20;
+};
+
+/// False: errno tells why the receiver could not be bound (EADDRINUSE, EADDRNOTAVAIL), or which
+/// later step failed; `step` names it.
+bool open_sockets(const UdpSocketsConfig& config, UdpSockets& sockets, const char*& step);
+
+}  // namespace uet::udp
