@@ -18,14 +18,15 @@ struct HeaderList {
   }
 };
 
-using NetHeaders = HeaderList<EthernetHeader, VlanTag, Ipv4Header, Ipv6Header, UdpHeader>;
+using NetHeaders =
+    HeaderList<EthernetHeader, VlanTag, SllHeader, Sll2Header, Ipv4Header, Ipv6Header, UdpHeader>;
 
 using UetHeaders =
     HeaderList<EntropyHeader, TssHeader, TssHeaderSsi, PdsRequest, PdsRequestSyn, PdsRequestCc,
-               PdsRequestCcSyn, PdsAck, PdsAckCcNscc, PdsAckCcCredit, PdsAckCcx, PdsNack,
-               PdsNackCcx, PdsControl, PdsControlSyn, PdsRudi, PdsUud, SesStandardFirst,
-               SesStandardNext, SesDeferrable, SesDeferrableNext, SesReadyToRestart, SesMedium,
-               SesSmall, ExtAtomic, ExtCompareSwap, ExtRendezvous, SesResponse, SesResponseData,
-               SesResponseDataSmall>;
+               PdsRequestCcSyn, PdsAck, PdsAckCcNscc, PdsAckCcCredit, PdsAckCcOther, PdsAckCcx,
+               PdsNack, PdsNackCcx, PdsControl, PdsControlSyn, PdsRudi, PdsUud, PdsExpectedPsn,
+               SesStandardFirst, SesStandardNext, SesDeferrable, SesDeferrableNext,
+               SesReadyToRestart, SesMedium, SesSmall, ExtAtomic, ExtCompareSwap, ExtRendezvous,
+               SesResponse, SesResponseData, SesResponseDataSmall>;
 
 }  // namespace uet::wire

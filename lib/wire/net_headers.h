@@ -46,6 +46,51 @@ struct VlanTag {
   }
 };
 
+/// Linux cooked capture, version 1: what `tcpdump -i any` writes instead of Ethernet.
+struct SllHeader {
+  static constexpr std::size_t kSize = 16;
+  static constexpr std::string_view kLayer = "sll", kName = "sll";
+
+  std::uint16_t packet_type = 0;
+  std::uint16_t arphrd_type = 1;
+  std::uint16_t address_length = 6;
+  std::array<std::uint8_t, 8> address{};
+  EtherType protocol{};
+
+  static constexpr auto fields() {
+    using H = SllHeader;
+    return std::make_tuple(field("packet_type", &H::packet_type, 16, "0 to us .. 4 from us"),
+                           field("arphrd_type", &H::arphrd_type, 16, "kind of device"),
+                           field("address_length", &H::address_length, 16, "bytes of address"),
+                           field("address", &H::address, 64, "link-layer address of the sender"),
+                           field("protocol", &H::protocol, 16, "what follows"));
+  }
+};
+
+/// Linux cooked capture, version 2.
+struct Sll2Header {
+  static constexpr std::size_t kSize = 20;
+  static constexpr std::string_view kLayer = "sll", kName = "sll2";
+
+  EtherType protocol{};
+  std::uint32_t interface_index = 0;
+  std::uint16_t arphrd_type = 1;
+  std::uint8_t packet_type = 0;
+  std::uint8_t address_length = 6;
+  std::array<std::uint8_t, 8> address{};
+
+  static constexpr auto fields() {
+    using H = Sll2Header;
+    return std::make_tuple(field("protocol", &H::protocol, 16, "what follows"),
+                           reserved("reserved", 16),
+                           field("interface_index", &H::interface_index, 32, "interface"),
+                           field("arphrd_type", &H::arphrd_type, 16, "kind of device"),
+                           field("packet_type", &H::packet_type, 8, "0 to us .. 4 from us"),
+                           field("address_length", &H::address_length, 8, "bytes of address"),
+                           field("address", &H::address, 64, "link-layer address of the sender"));
+  }
+};
+
 /// The 20 bytes without options.
 struct Ipv4Header {
   static constexpr std::size_t kSize = 20;

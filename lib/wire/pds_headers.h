@@ -306,6 +306,37 @@ struct PdsAckCcCredit {
   }
 };
 
+/// ACK_CC with a reserved or proprietary cc_type: the SACK part is good, the state is carried and
+/// skipped. [WIRE 4.8]
+struct PdsAckCcOther {
+  static constexpr std::size_t kSize = 32;
+  static constexpr std::string_view kLayer = "pds", kName = "ack_cc_other";
+
+  PdsType type = PdsType::kAckCc;
+  NextHdr next_hdr{};
+  bool flag_epsn = false, m = false, retx = false, p = false;
+  AckReq req = AckReq::kNone;
+  std::int16_t ack_psn_offset = 0;
+  base::Psn cack_psn;
+  std::uint16_t spdcid = 0;
+  std::uint16_t dpdcid = 0;
+  CcType cc_type{};
+  std::uint8_t mpr = 0;
+  std::int16_t sack_psn_offset = 0;
+  std::uint64_t sack_bitmap = 0;
+  std::uint64_t ack_cc_state = 0;
+
+  constexpr std::uint16_t probe_opaque() const {
+    return static_cast<std::uint16_t>(ack_psn_offset);
+  }
+  static constexpr auto fields() {
+    using H = PdsAckCcOther;
+    return std::tuple_cat(
+        detail::ack_fields<H>(), detail::sack_fields("cc_type", &H::cc_type),
+        std::make_tuple(field("ack_cc_state", &H::ack_cc_state, 64, "defined by cc_type")));
+  }
+};
+
 /// ACK_CCX. [WIRE 4.9] No ccx_type is defined, so the state is carried and skipped. Also how an
 /// ACK_CC with an unknown cc_type is read, as far as its SACK part goes.
 struct PdsAckCcx {
@@ -441,6 +472,19 @@ struct PdsRudi {
                         field("retx", &PdsRudi::retx, 1, "same pkt_id has been sent before"),
                         reserved("flags_rsvd_b", 4), reserved("reserved", 16),
                         field("pkt_id", &PdsRudi::pkt_id, 32, "chosen by the requester")));
+  }
+};
+
+/// What follows an ACK with flag_epsn: an extension of after 1.0.1 that is skipped. [WIRE 4.7]
+struct PdsExpectedPsn {
+  static constexpr std::size_t kSize = 4;
+  static constexpr std::string_view kLayer = "pds", kName = "expected_psn";
+
+  base::Psn expected_psn;
+
+  static constexpr auto fields() {
+    return std::make_tuple(
+        field("expected_psn", &PdsExpectedPsn::expected_psn, 32, "next PSN the target expects"));
   }
 };
 

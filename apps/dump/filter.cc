@@ -1,0 +1,47 @@
+#include "apps/dump/filter.h"
+
+#include <algorithm>
+#include <array>
+
+namespace uet::dump {
+namespace {
+
+bool equal_in_any_case(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [&](char x, char y) { return lower(x) == lower(y); });
+}
+
+bool has_type(const Report& report, std::string_view type) {
+  return std::any_of(report.layers.begin(), report.layers.end(), [&](const Layer& layer) {
+    if (equal_in_any_case(layer.header, type)) return true;
+    return std::any_of(layer.fields.begin(), layer.fields.end(), [&](const ReportedField& f) {
+      return equal_in_any_case(
+          wire::find_name(f.info.entries, static_cast<std::uint32_t>(f.value.lo)), type);
+    });
+  });
+}
+
+template <std::size_t N>
+bool has_number(const Layer* layer, const std::array<const char*, N>& names, std::uint32_t value) {
+  return layer != nullptr && std::any_of(names.begin(), names.end(), [&](const char* name) {
+           const ReportedField* f = layer->find(name);
+           return f != nullptr && f->value.lo == value;
+         });
+}
+
+}  // namespace
+
+bool Filter::matches(const Report& report) const {
+  const Layer* pds = report.find("pds");
+  const Layer* ses = report.find("ses");
+  return (layer.empty() || report.find(layer) != nullptr) &&
+         (type.empty() || has_type(report, type)) &&
+         (!pdc || has_number(pds, std::array{"spdcid", "dpdcid"}, *pdc)) &&
+         (!job || has_number(ses, std::array{"job_id"}, *job)) &&
+         (!message ||
+          has_number(ses, std::array{"message_id", "read_request_message_id"}, *message)) &&
+         (!only_problems || !report.problems.empty());
+}
+
+}  // namespace uet::dump

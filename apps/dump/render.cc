@@ -1,0 +1,224 @@
+#include "apps/dump/render.h"
+
+#include <arpa/inet.h>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <ctime>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+namespace uet::dump {
+namespace {
+
+constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
+
+std::string time_text(std::uint64_t ns) {
+  const auto seconds = static_cast<std::time_t>(ns / kNsPerSecond);
+  return fmt::format("{:%H:%M:%S}.{:09}", fmt::gmtime(seconds), ns % kNsPerSecond);
+}
+
+std::string wide_text(const wire::U128& v) {
+  return fmt::format("0x{:016x}{:016x}", v.hi, v.lo);
+}
+
+/// The name of an enumerated value, or its number.
+std::string name_or_number(const ReportedField& field) {
+  const std::string_view name =
+      wire::find_name(field.info.entries, static_cast<std::uint32_t>(field.value.lo));
+  return name.empty() ? fmt::format("{}", field.value.lo) : std::string(name);
+}
+
+std::string endpoints_text(const Report& report) {
+  for (const char* ip : {"ipv4", "ipv6"})
+    if (const Layer* layer = report.find(ip))
+      return fmt::format("{} > {}", address_text(layer->find("src")->as_bytes()),
+                         address_text(layer->find("dst")->as_bytes()));
+  return "-";
+}
+
+/// The flags that are 1, as words.
+void add_flags(std::string& out, const Layer& layer, std::initializer_list<const char*> flags) {
+  for (const char* flag : flags)
+    if (layer.number(flag) != 0) fmt::format_to(std::back_inserter(out), " {}", flag);
+}
+
+void add_pds(std::string& out, const Layer& pds) {
+  fmt::format_to(std::back_inserter(out), " {}", pds.header);
+  for (const char* name : {"ctl_type", "nack_code"})
+    if (const ReportedField* f = pds.find(name)) out += ' ' + name_or_number(*f);
+  for (const char* name : {"psn", "cack_psn", "nack_psn", "pkt_id"})
+    if (const ReportedField* f = pds.find(name))
+      fmt::format_to(std::back_inserter(out), " {} {}", name, f->value.lo);
+  for (const DerivedValue& d : pds.derived)
+    if (d.name == "ack_psn" || d.name == "start_psn")
+      fmt::format_to(std::back_inserter(out), " {} {}", d.name, d.value);
+  if (pds.find("spdcid") != nullptr) {
+    const ReportedField* to = pds.find("dpdcid");
+    fmt::format_to(std::back_inserter(out), " pdc {}>{}", pds.number("spdcid"),
+                   to == nullptr ? std::string("new") : std::to_string(to->value.lo));
+  }
+  add_flags(out, pds, {"retx", "ar", "syn", "m", "p"});
+  if (const ReportedField* req = pds.find("req"); req != nullptr && req->value.lo != 0)
+    out += " req " + name_or_number(*req);
+}
+
+void add_ses(std::string& out, const Layer& ses) {
+  out += " | ";
+  if (const ReportedField* opcode = ses.find("opcode")) out += name_or_number(*opcode);
+  if (const ReportedField* code = ses.find("return_code")) out += ' ' + name_or_number(*code);
+  for (const char* name :
+       {"message_id", "read_request_message_id", "job_id", "original_request_psn", "request_length",
+        "message_offset", "payload_length", "modified_length"})
+    if (const ReportedField* f = ses.find(name))
+      fmt::format_to(std::back_inserter(out), " {} {}", name, f->value.lo);
+  add_flags(out, ses, {"som", "eom", "dc", "ie", "hd"});
+}
+
+std::string problems_text(const Report& report) {
+  std::string out;
+  for (const ReportedProblem& p : report.problems)
+    fmt::format_to(std::back_inserter(out), "\n    ! {} (at byte {})", p.to_string(), p.offset);
+  return out;
+}
+
+nlohmann::ordered_json field_json(const ReportedField& field) {
+  switch (field.info.kind) {
+    case wire::FieldKind::kBytes:
+      return address_text(field.as_bytes());
+    case wire::FieldKind::kWide:
+      return wide_text(field.value);
+    case wire::FieldKind::kSigned:
+      return static_cast<std::int64_t>(field.value.lo);
+    default:
+      return field.value.lo;
+  }
+}
+
+nlohmann::ordered_json layer_json(const Layer& layer) {
+  nlohmann::ordered_json fields = nlohmann::ordered_json::object();
+  nlohmann::ordered_json names = nlohmann::ordered_json::object();
+  for (const ReportedField& f : layer.fields) {
+    fields[std::string(f.info.name)] = field_json(f);
+    if (const std::string_view name =
+            wire::find_name(f.info.entries, static_cast<std::uint32_t>(f.value.lo));
+        !name.empty())
+      names[std::string(f.info.name)] = name;
+  }
+  nlohmann::ordered_json out = {{"layer", layer.layer},
+                                {"header", layer.header},
+                                {"offset", layer.offset},
+                                {"length", layer.length}};
+  nlohmann::ordered_json derived = nlohmann::ordered_json::object();
+  for (const DerivedValue& d : layer.derived) {
+    // The second word of a PROBE's answer is the opaque value: the spec's vectors call it by that
+    // name.
+    if (d.name == "probe_opaque")
+      fields["probe_opaque"] = d.value;
+    else
+      derived[std::string(d.name)] = d.value;
+  }
+  out["fields"] = std::move(fields);
+  if (!names.empty()) out["names"] = std::move(names);
+  if (!derived.empty()) out["derived"] = std::move(derived);
+  return out;
+}
+
+}  // namespace
+
+std::string address_text(std::span<const std::uint8_t> bytes) {
+  char text[INET6_ADDRSTRLEN] = {};
+  if (bytes.size() == 4) return inet_ntop(AF_INET, bytes.data(), text, sizeof text);
+  if (bytes.size() == 16) return inet_ntop(AF_INET6, bytes.data(), text, sizeof text);
+  if (bytes.size() == 6) return fmt::format("{:02x}", fmt::join(bytes, ":"));
+  return fmt::format("{:02x}", fmt::join(bytes, ""));
+}
+
+std::string value_text(const ReportedField& field) {
+  switch (field.info.kind) {
+    case wire::FieldKind::kBytes:
+      if (field.info.width == 128 && field.info.name == "icv")
+        return fmt::format("{:02x}", fmt::join(field.as_bytes(), ""));
+      return address_text(field.as_bytes());
+    case wire::FieldKind::kWide:
+      return wide_text(field.value);
+    case wire::FieldKind::kSigned:
+      return fmt::format("{}", static_cast<std::int64_t>(field.value.lo));
+    case wire::FieldKind::kBool:
+      return field.value.lo != 0 ? "1" : "0";
+    case wire::FieldKind::kEnum: {
+      const std::string_view name =
+          wire::find_name(field.info.entries, static_cast<std::uint32_t>(field.value.lo));
+      return fmt::format("{} ({})", field.value.lo, name.empty() ? "no name" : name);
+    }
+    case wire::FieldKind::kUnsigned:
+      break;
+  }
+  if (field.info.width <= 16) return fmt::format("{}", field.value.lo);
+  return fmt::format("{} (0x{:x})", field.value.lo, field.value.lo);
+}
+
+std::string to_line(const DecodedPacket& packet) {
+  std::string out = fmt::format("{:>6} {} {}", packet.number, time_text(packet.captured.time_ns),
+                                endpoints_text(packet.report));
+  if (packet.report.is_trimmed) out += " TRIMMED";
+  if (const Layer* tss = packet.report.find("tss"))
+    fmt::format_to(std::back_inserter(out), " TSS sdi {} an {} epoch {} tsc {}", tss->number("sdi"),
+                   tss->number("an"), tss->number("epoch"), tss->number("tsc"));
+  if (const Layer* pds = packet.report.find("pds")) add_pds(out, *pds);
+  if (const Layer* ses = packet.report.find("ses")) add_ses(out, *ses);
+  if (const Layer* ext = packet.report.find("ext")) {
+    fmt::format_to(std::back_inserter(out), " +{}", ext->header);
+    if (const ReportedField* amo = ext->find("amo_opcode")) out += ' ' + name_or_number(*amo);
+  }
+  if (packet.report.payload_bytes > 0)
+    fmt::format_to(std::back_inserter(out), " | {} bytes", packet.report.payload_bytes);
+  if (!packet.captured.comment.empty())
+    fmt::format_to(std::back_inserter(out), " # {}", packet.captured.comment);
+  return out + problems_text(packet.report);
+}
+
+std::string to_detailed_text(const DecodedPacket& packet) {
+  std::string out = fmt::format("packet {}  {}  {} bytes on the wire, {} captured", packet.number,
+                                time_text(packet.captured.time_ns), packet.captured.wire_length,
+                                packet.captured.data.size());
+  if (!packet.captured.comment.empty())
+    fmt::format_to(std::back_inserter(out), "\n  # {}", packet.captured.comment);
+  for (const Layer& layer : packet.report.layers) {
+    fmt::format_to(std::back_inserter(out), "\n  {} {} (bytes {}-{})", layer.layer, layer.header,
+                   layer.offset, layer.offset + layer.length - 1);
+    for (const ReportedField& f : layer.fields) {
+      if (f.info.is_reserved && f.value == wire::U128{}) continue;
+      fmt::format_to(std::back_inserter(out), "\n    {:<24} {:<26} {}", f.info.name, value_text(f),
+                     f.info.is_reserved ? "reserved" : f.info.meaning);
+    }
+    for (const DerivedValue& d : layer.derived)
+      fmt::format_to(std::back_inserter(out), "\n    = {:<22} {}", d.name, d.value);
+  }
+  if (packet.report.payload_bytes > 0)
+    fmt::format_to(std::back_inserter(out), "\n  payload {} bytes", packet.report.payload_bytes);
+  return out + problems_text(packet.report);
+}
+
+nlohmann::ordered_json to_json(const DecodedPacket& packet) {
+  nlohmann::ordered_json out;
+  out["n"] = packet.number;
+  out["time"] = static_cast<double>(packet.captured.time_ns) / 1e9;
+  out["time_ns"] = packet.captured.time_ns;
+  out["wire_len"] = packet.captured.wire_length;
+  if (packet.captured.is_inbound) out["direction"] = "in";
+  if (packet.captured.is_outbound) out["direction"] = "out";
+  if (!packet.captured.comment.empty()) out["comment"] = packet.captured.comment;
+  nlohmann::ordered_json layers = nlohmann::ordered_json::array();
+  for (const Layer& layer : packet.report.layers) layers.push_back(layer_json(layer));
+  out["layers"] = std::move(layers);
+  out["payload_len"] = packet.report.payload_bytes;
+  if (packet.report.is_trimmed) out["trimmed"] = true;
+  nlohmann::ordered_json problems = nlohmann::ordered_json::array();
+  for (const ReportedProblem& p : packet.report.problems) problems.push_back(p.to_string());
+  out["problems"] = std::move(problems);
+  return out;
+}
+
+}  // namespace uet::dump

@@ -1,0 +1,33 @@
+/// How packets look: one line, all fields, or one JSON object.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "apps/dump/report.h"
+
+namespace uet::dump {
+
+/// One packet of a capture with its decoding.
+struct DecodedPacket {
+  std::uint64_t number = 0;  ///< from 1, counting packets that no filter took away too
+  wire::CapturedPacket captured;
+  Report report;
+};
+
+/// "10.20.30.1 > 10.20.30.2 RUD_REQ psn 7 ..." on one line, problems on lines of their own.
+std::string to_line(const DecodedPacket& packet);
+
+/// Every layer with every field, indented.
+std::string to_detailed_text(const DecodedPacket& packet);
+
+/// {"n":1,"time":...,"layers":[...],"payload_len":...,"problems":[...]}
+nlohmann::ordered_json to_json(const DecodedPacket& packet);
+
+/// An IPv4, IPv6 or MAC address, by its length; anything else as hex digits.
+std::string address_text(std::span<const std::uint8_t> bytes);
+
+/// The value as people write it: signed, decimal or hex by width, with its name.
+std::string value_text(const ReportedField& field);
+
+}  // namespace uet::dump

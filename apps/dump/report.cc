@@ -1,0 +1,174 @@
+#include "apps/dump/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace uet::dump {
+namespace {
+
+using wire::BytesKind;
+using wire::Problem;
+
+/// Up to 128 bits of `raw` from bit `offset`: for reserved bits, which no struct holds.
+wire::U128 bits_of(std::span<const std::uint8_t> raw, unsigned offset, unsigned width) {
+  wire::U128 v;
+  for (unsigned i = offset; i < offset + width; ++i) {
+    v.hi = v.hi << 1 | v.lo >> 63;
+    v.lo = v.lo << 1 | ((raw[i / 8] >> (7 - i % 8)) & 1U);
+  }
+  return v;
+}
+
+/// [WIRE 4.14] What the offsets of a PDS header mean.
+template <typename H>
+void derive(const H& h, std::vector<DerivedValue>& out) {
+  if constexpr (requires { h.clear_psn_offset; })
+    out.push_back({"clear_psn", (h.psn + h.clear_psn_offset).value()});
+  if constexpr (requires { h.psn_offset; })
+    out.push_back({"start_psn", (h.psn - h.psn_offset).value()});
+  if constexpr (requires { h.ack_psn_offset; }) {
+    if (h.p)
+      out.push_back({"probe_opaque", h.probe_opaque()});
+    else
+      out.push_back({"ack_psn", (h.cack_psn + h.ack_psn_offset).value()});
+  }
+  if constexpr (requires { h.sack_psn_offset; })
+    out.push_back({"sack_base", (h.cack_psn + h.sack_psn_offset).value()});
+  if constexpr (requires { h.mpr; }) out.push_back({"mp_range", h.mpr * 128U});
+}
+
+class ReportBuilder {
+ public:
+  explicit ReportBuilder(Report& report) : report_(report) {}
+
+  template <typename H>
+  void on_header(const H& h, std::string_view name, std::size_t offset,
+                 std::span<const std::uint8_t> raw) {
+    Layer layer{.layer = H::kLayer,
+                .header = name,
+                .offset = offset,
+                .length = H::kSize,
+                .fields = {},
+                .derived = {}};
+    layer.fields.reserve(wire::kFieldCount<H>);
+    wire::for_each_info<H>([&](const wire::FieldInfo& info) {
+      ReportedField field{.info = info, .value = {}};
+      if (info.is_reserved) field.value = bits_of(raw, info.offset, info.width);
+      layer.fields.push_back(field);
+    });
+    std::size_t i = 0;
+    wire::for_each_value(h, [&](const wire::FieldValue& v) {
+      while (layer.fields[i].info.is_reserved) ++i;
+      ReportedField& field = layer.fields[i++];
+      field.value = v.value;
+      field.bytes_size = static_cast<std::uint8_t>(v.bytes.size());
+      std::copy(v.bytes.begin(), v.bytes.end(), field.bytes.begin());
+    });
+    derive(h, layer.derived);
+    report_.layers.push_back(std::move(layer));
+  }
+
+  void on_bytes(BytesKind kind, std::size_t offset, std::span<const std::uint8_t> bytes) {
+    switch (kind) {
+      case BytesKind::kPayload:
+        report_.payload_bytes += bytes.size();
+        break;
+      case BytesKind::kCrc:
+        add_bytes_layer("crc", "UET_CRC", offset, bytes, true);
+        break;
+      case BytesKind::kIcv:
+        add_bytes_layer("icv", "TSS_ICV", offset, bytes, true);
+        break;
+      case BytesKind::kCipher:
+        add_bytes_layer("cipher", "TSS_CIPHER", offset, bytes, false);
+        break;
+      case BytesKind::kIpOptions:
+      case BytesKind::kIpExtension:
+        add_bytes_layer("ipext", kind == BytesKind::kIpOptions ? "OPTIONS" : "EXTENSION", offset,
+                        bytes, false);
+        break;
+      case BytesKind::kUndecoded:
+        add_bytes_layer("undecoded", "UNDECODED", offset, bytes, false);
+        break;
+      case BytesKind::kPadding:
+        add_bytes_layer("padding", "PADDING", offset, bytes, false);
+        break;
+    }
+  }
+
+  void on_problem(Problem problem, std::size_t offset, std::uint64_t a, std::uint64_t b) {
+    report_.problems.push_back({problem, offset, a, b});
+  }
+
+ private:
+  /// A layer without a declared header: its bytes as one field when they are few, else only its
+  /// length.
+  void add_bytes_layer(std::string_view name, std::string_view header, std::size_t offset,
+                       std::span<const std::uint8_t> bytes, bool with_bytes) {
+    Layer layer{.layer = name,
+                .header = header,
+                .offset = offset,
+                .length = bytes.size(),
+                .fields = {},
+                .derived = {}};
+    if (with_bytes && bytes.size() == wire::kUetCrcBytes) {
+      ReportedField field{.info = {.name = "crc", .meaning = "CRC-32C", .width = 32}, .value = {}};
+      field.value.lo = base::load_be<std::uint32_t>(bytes.data());
+      layer.fields.push_back(field);
+    } else if (with_bytes && bytes.size() <= wire::kTssIcvBytes) {
+      ReportedField field{.info = {.name = name,
+                                   .meaning = "AES-GCM tag",
+                                   .width = 128,
+                                   .kind = wire::FieldKind::kBytes},
+                          .value = {}};
+      field.bytes_size = static_cast<std::uint8_t>(bytes.size());
+      std::copy(bytes.begin(), bytes.end(), field.bytes.begin());
+      layer.fields.push_back(field);
+    }
+    report_.layers.push_back(std::move(layer));
+  }
+
+  Report& report_;
+};
+
+}  // namespace
+
+const ReportedField* Layer::find(std::string_view name) const {
+  const auto it = std::find_if(fields.begin(), fields.end(),
+                               [&](const ReportedField& f) { return f.info.name == name; });
+  return it == fields.end() ? nullptr : &*it;
+}
+
+std::uint64_t Layer::number(std::string_view name, std::uint64_t otherwise) const {
+  const ReportedField* f = find(name);
+  return f == nullptr ? otherwise : f->value.lo;
+}
+
+std::string ReportedProblem::to_string() const {
+  const wire::ProblemDescription& d = wire::describe(problem);
+  return fmt::format("{}: {}", d.name,
+                     fmt::format(fmt::runtime(d.text), fmt::arg("a", a), fmt::arg("b", b)));
+}
+
+const Layer* Report::find(std::string_view layer) const {
+  const auto it =
+      std::find_if(layers.begin(), layers.end(), [&](const Layer& l) { return l.layer == layer; });
+  return it == layers.end() ? nullptr : &*it;
+}
+
+Report report_frame(wire::LinkType link, std::span<const std::uint8_t> frame,
+                    std::size_t wire_length, const wire::DissectOptions& options) {
+  Report report;
+  ReportBuilder builder(report);
+  wire::dissect_frame(link, frame, wire_length, options, builder);
+  for (const char* ip : {"ipv4", "ipv6"}) {
+    if (const Layer* layer = report.find(ip)) {
+      const std::uint64_t dscp = layer->number("dscp");
+      report.is_trimmed = dscp == options.dscp_trimmed || dscp == options.dscp_trimmed_lasthop;
+    }
+  }
+  return report;
+}
+
+}  // namespace uet::dump

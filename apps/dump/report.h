@@ -1,0 +1,65 @@
+/// One decoded packet as data: what the printers, the filters and the statistics of uet-dump look
+/// at.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/wire/capture_reader.h"
+#include "lib/wire/dissect_frame.h"
+
+namespace uet::dump {
+
+struct ReportedField {
+  wire::FieldInfo info = {};
+  wire::U128 value = {};
+  std::array<std::uint8_t, 16> bytes{};
+  std::uint8_t bytes_size = 0;
+
+  std::span<const std::uint8_t> as_bytes() const { return {bytes.data(), bytes_size}; }
+};
+
+/// A number that follows from fields of the same header, such as ACK_PSN.
+struct DerivedValue {
+  std::string_view name;
+  std::uint64_t value;
+};
+
+struct Layer {
+  std::string_view layer;   ///< "eth", "pds", "ses", ...
+  std::string_view header;  ///< "RUD_REQ", "REQUEST_STD", ...
+  std::size_t offset = 0;   ///< of its first byte in the frame
+  std::size_t length = 0;
+  std::vector<ReportedField> fields = {};
+  std::vector<DerivedValue> derived = {};
+
+  const ReportedField* find(std::string_view name) const;
+  /// The number in the field `name`, or `otherwise`.
+  std::uint64_t number(std::string_view name, std::uint64_t otherwise = 0) const;
+};
+
+struct ReportedProblem {
+  wire::Problem problem{};
+  std::size_t offset = 0;
+  std::uint64_t a = 0, b = 0;
+
+  /// "bad-crc: UET CRC is 1, should be 2"
+  std::string to_string() const;
+};
+
+struct Report {
+  std::vector<Layer> layers;
+  std::vector<ReportedProblem> problems;
+  std::size_t payload_bytes = 0;  ///< SES payload that is really here
+  bool is_trimmed = false;
+
+  const Layer* find(std::string_view layer) const;
+};
+
+/// Decodes a frame; never fails, the report says what is wrong.
+Report report_frame(wire::LinkType link, std::span<const std::uint8_t> frame,
+                    std::size_t wire_length, const wire::DissectOptions& options);
+
+}  // namespace uet::dump

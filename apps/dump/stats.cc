@@ -1,0 +1,257 @@
+#include "apps/dump/stats.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+namespace uet::dump {
+namespace {
+
+std::string value_name(const ReportedField& f) {
+  const std::string_view name =
+      wire::find_name(f.info.entries, static_cast<std::uint32_t>(f.value.lo));
+  return name.empty() ? fmt::format("0x{:02X}", f.value.lo) : std::string(name);
+}
+
+std::string address_of(const Report& report, const char* which) {
+  for (const char* ip : {"ipv4", "ipv6"})
+    if (const Layer* layer = report.find(ip)) return address_text(layer->find(which)->as_bytes());
+  return "-";
+}
+
+void add_counts(std::string& out, const char* title,
+                const std::map<std::string, std::uint64_t>& counts) {
+  if (counts.empty()) return;
+  fmt::format_to(std::back_inserter(out), "{}\n", title);
+  for (const auto& [name, n] : counts)
+    fmt::format_to(std::back_inserter(out), "  {:<24} {:>10}\n", name, n);
+}
+
+}  // namespace
+
+PsnTracker::Seen PsnTracker::add(std::uint32_t psn) {
+  // PSNs wrap; on the line they are placed next to the highest so far.
+  const bool is_first = ranges_.empty();
+  const std::int64_t at =
+      is_first ? psn
+               : highest_ + static_cast<std::int32_t>(psn - static_cast<std::uint32_t>(highest_));
+  if (is_first) {
+    ranges_[at] = at;
+    highest_ = at;
+    ++distinct_;
+    return Seen::kNew;
+  }
+  auto behind = ranges_.upper_bound(at);
+  if (behind != ranges_.begin()) {
+    const auto here = std::prev(behind);
+    if (here->second >= at) return Seen::kAgain;
+    if (here->second == at - 1) {
+      here->second = at;
+      if (behind != ranges_.end() && behind->first == at + 1) {
+        here->second = behind->second;
+        ranges_.erase(behind);
+      }
+      behind = ranges_.end();
+    } else {
+      ranges_[at] = at;
+    }
+  } else {
+    ranges_[at] = at;
+  }
+  if (const auto mine = ranges_.find(at); mine != ranges_.end()) {
+    if (const auto next = std::next(mine); next != ranges_.end() && next->first == at + 1) {
+      mine->second = next->second;
+      ranges_.erase(next);
+    }
+  }
+  while (ranges_.size() > kRangesMax) {
+    const auto first = ranges_.begin();
+    const auto second = std::next(first);
+    settled_gaps_ += static_cast<std::uint64_t>(second->first - first->second - 1);
+    second->second = std::max(second->second, first->second);
+    ranges_.erase(first);
+  }
+  ++distinct_;
+  if (at < highest_) return Seen::kNewButLate;
+  highest_ = at;
+  return Seen::kNew;
+}
+
+std::uint64_t PsnTracker::gaps() const {
+  std::uint64_t sum = settled_gaps_;
+  for (auto it = ranges_.begin(); it != ranges_.end() && std::next(it) != ranges_.end(); ++it)
+    sum += static_cast<std::uint64_t>(std::next(it)->first - it->second - 1);
+  return sum;
+}
+
+void Statistics::add(const DecodedPacket& packet) {
+  const Report& report = packet.report;
+  const std::uint64_t now = packet.captured.time_ns;
+  first_ns_ = packets_ == 0 ? now : std::min(first_ns_, now);
+  last_ns_ = std::max(last_ns_, now);
+  ++packets_;
+  bytes_ += packet.captured.wire_length;
+  if (!report.problems.empty()) ++packets_with_problems_;
+  if (report.is_trimmed) ++trimmed_;
+  for (const ReportedProblem& p : report.problems)
+    ++problems_[std::string(wire::describe(p.problem).name)];
+
+  const Layer* pds = report.find("pds");
+  if (pds == nullptr) {
+    ++types_[report.find("tss") != nullptr ? "(sealed)" : "(not UET)"];
+    return;
+  }
+  ++types_[std::string(pds->header)];
+  if (const ReportedField* code = pds->find("nack_code")) ++nacks_[value_name(*code)];
+  const std::string from = address_of(report, "src");
+  const std::string to = address_of(report, "dst");
+  const bool is_request = pds->find("psn") != nullptr && pds->find("ctl_type") == nullptr;
+  if (is_request)
+    add_request(packet, *pds, from, to);
+  else
+    goodput_bytes_ += pds->number("retx") == 0 ? report.payload_bytes : 0;
+  if (const Layer* ses = report.find("ses")) {
+    if (const ReportedField* code = ses->find("return_code"))
+      ++return_codes_[value_name(*code)];
+    else
+      add_message(*ses, from, to);
+  }
+}
+
+void Statistics::add_request(const DecodedPacket& packet, const Layer& pds, const std::string& from,
+                             const std::string& to) {
+  const FlowKey key{from, to, static_cast<std::uint32_t>(pds.number("spdcid"))};
+  const bool is_retransmission = pds.number("retx") != 0;
+  retransmissions_ += is_retransmission ? 1 : 0;
+  auto it = flows_.find(key);
+  if (it == flows_.end()) {
+    if (flows_.size() == kPdcsMax) {
+      ++flows_not_tracked_;
+      goodput_bytes_ += is_retransmission ? 0 : packet.report.payload_bytes;
+      return;
+    }
+    it = flows_.emplace(key, Flow{}).first;
+    it->second.first_ns = packet.captured.time_ns;
+  }
+  Flow& flow = it->second;
+  ++flow.packets;
+  flow.last_ns = std::max(flow.last_ns, packet.captured.time_ns);
+  flow.retransmissions += is_retransmission ? 1 : 0;
+  switch (flow.psns.add(static_cast<std::uint32_t>(pds.number("psn")))) {
+    case PsnTracker::Seen::kAgain:
+      ++duplicates_;
+      return;
+    case PsnTracker::Seen::kNewButLate:
+      ++flow.out_of_order;
+      ++out_of_order_;
+      break;
+    case PsnTracker::Seen::kNew:
+      break;
+  }
+  flow.payload_bytes += packet.report.payload_bytes;
+  goodput_bytes_ += packet.report.payload_bytes;
+}
+
+void Statistics::add_message(const Layer& ses, const std::string& from, const std::string& to) {
+  if (const ReportedField* opcode = ses.find("opcode")) ++opcodes_[value_name(*opcode)];
+  const ReportedField* id = ses.find("message_id");
+  if (id == nullptr) {  // small and medium requests are messages by themselves
+    ++messages_not_tracked_;
+    ++messages_ended_;
+    return;
+  }
+  const MessageKey key{from, to, static_cast<std::uint32_t>(ses.number("job_id")),
+                       static_cast<std::uint32_t>(id->value.lo)};
+  if (messages_.size() < kMessagesMax || messages_.contains(key))
+    messages_.insert(key);
+  else
+    messages_not_tracked_ += ses.number("som");
+  messages_ended_ += ses.number("eom");
+}
+
+double Statistics::seconds() const {
+  return static_cast<double>(last_ns_ - first_ns_) / 1e9;
+}
+
+double Statistics::goodput_bps() const {
+  return last_ns_ > first_ns_ ? static_cast<double>(goodput_bytes_) * 8 / seconds() : 0;
+}
+
+std::string Statistics::to_text() const {
+  std::string out;
+  const auto line = [&](const char* name, auto value) {
+    fmt::format_to(std::back_inserter(out), "{:<26} {:>12}\n", name, value);
+  };
+  std::uint64_t gaps = 0;
+  for (const auto& [key, flow] : flows_) gaps += flow.psns.gaps();
+  line("packets", packets_);
+  line("bytes", bytes_);
+  line("seconds", fmt::format("{:.6f}", seconds()));
+  line("PDC directions", flows_.size() + flows_not_tracked_);
+  line("messages", messages_.size() + messages_not_tracked_);
+  line("last packets of messages", messages_ended_);
+  line("retransmissions", retransmissions_);
+  line("PSNs seen again", duplicates_);
+  line("out of order", out_of_order_);
+  line("gaps", gaps);
+  line("trimmed", trimmed_);
+  line("payload bytes, each once", goodput_bytes_);
+  line("goodput Mbit/s", fmt::format("{:.3f}", goodput_bps() / 1e6));
+  line("packets with problems", packets_with_problems_);
+  add_counts(out, "PDS types", types_);
+  add_counts(out, "SES requests", opcodes_);
+  add_counts(out, "return codes", return_codes_);
+  add_counts(out, "NACKs", nacks_);
+  add_counts(out, "problems", problems_);
+  if (!flows_.empty()) out += "PDCs\n";
+  for (const auto& [key, flow] : flows_)
+    fmt::format_to(std::back_inserter(out),
+                   "  {} > {} pdc {}: {} packets, {} PSNs, {} retransmitted, {} out of order, {} "
+                   "gaps, {} bytes\n",
+                   std::get<0>(key), std::get<1>(key), std::get<2>(key), flow.packets,
+                   flow.psns.distinct(), flow.retransmissions, flow.out_of_order, flow.psns.gaps(),
+                   flow.payload_bytes);
+  return out;
+}
+
+nlohmann::ordered_json Statistics::to_json() const {
+  std::uint64_t gaps = 0;
+  nlohmann::ordered_json pdcs = nlohmann::ordered_json::array();
+  for (const auto& [key, flow] : flows_) {
+    gaps += flow.psns.gaps();
+    pdcs.push_back({{"src", std::get<0>(key)},
+                    {"dst", std::get<1>(key)},
+                    {"spdcid", std::get<2>(key)},
+                    {"packets", flow.packets},
+                    {"psns", flow.psns.distinct()},
+                    {"retransmissions", flow.retransmissions},
+                    {"out_of_order", flow.out_of_order},
+                    {"gaps", flow.psns.gaps()},
+                    {"payload_bytes", flow.payload_bytes},
+                    {"seconds", static_cast<double>(flow.last_ns - flow.first_ns) / 1e9}});
+  }
+  return {{"packets", packets_},
+          {"bytes", bytes_},
+          {"seconds", seconds()},
+          {"pdc_directions", flows_.size() + flows_not_tracked_},
+          {"messages", messages_.size() + messages_not_tracked_},
+          {"messages_ended", messages_ended_},
+          {"retransmissions", retransmissions_},
+          {"psns_seen_again", duplicates_},
+          {"out_of_order", out_of_order_},
+          {"gaps", gaps},
+          {"trimmed", trimmed_},
+          {"payload_bytes", goodput_bytes_},
+          {"goodput_bps", goodput_bps()},
+          {"packets_with_problems", packets_with_problems_},
+          {"types", types_},
+          {"opcodes", opcodes_},
+          {"return_codes", return_codes_},
+          {"nacks", nacks_},
+          {"problems", problems_},
+          {"pdcs", pdcs}};
+}
+
+}  // namespace uet::dump

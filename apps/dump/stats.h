@@ -1,0 +1,71 @@
+/// Sums over a capture: PDCs, messages, retransmissions, gaps, reordering, NACKs, goodput.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <set>
+#include <string>
+#include <tuple>
+
+#include "apps/dump/render.h"
+
+namespace uet::dump {
+
+/// The PSNs of one direction of one PDC that a capture showed.
+class PsnTracker {
+ public:
+  enum class Seen : std::uint8_t { kNew, kNewButLate, kAgain };
+
+  Seen add(std::uint32_t psn);
+  /// PSNs between the first and the last that never showed up.
+  std::uint64_t gaps() const;
+  std::uint64_t distinct() const { return distinct_; }
+
+  /// Ranges kept; when there are more, the oldest hole is taken for a gap for good.
+  static constexpr std::size_t kRangesMax = 4096;
+
+ private:
+  std::map<std::int64_t, std::int64_t> ranges_;  ///< first -> last, on a line that does not wrap
+  std::int64_t highest_ = 0;
+  std::uint64_t distinct_ = 0;
+  std::uint64_t settled_gaps_ = 0;
+};
+
+class Statistics {
+ public:
+  void add(const DecodedPacket& packet);
+  std::string to_text() const;
+  nlohmann::ordered_json to_json() const;
+
+  /// PDC directions and messages that are told apart; packets of further ones are only counted in
+  /// the totals.
+  static constexpr std::size_t kPdcsMax = 65536;
+  static constexpr std::size_t kMessagesMax = 1'000'000;
+
+ private:
+  /// One direction of a PDC: source, destination, spdcid.
+  using FlowKey = std::tuple<std::string, std::string, std::uint32_t>;
+  struct Flow {
+    PsnTracker psns;
+    std::uint64_t packets = 0, retransmissions = 0, out_of_order = 0, payload_bytes = 0;
+    std::uint64_t first_ns = 0, last_ns = 0;
+  };
+  using MessageKey = std::tuple<std::string, std::string, std::uint32_t, std::uint32_t>;
+
+  void add_request(const DecodedPacket& packet, const Layer& pds, const std::string& from,
+                   const std::string& to);
+  void add_message(const Layer& ses, const std::string& from, const std::string& to);
+  double seconds() const;
+  double goodput_bps() const;
+
+  std::uint64_t packets_ = 0, bytes_ = 0, packets_with_problems_ = 0, trimmed_ = 0;
+  std::uint64_t first_ns_ = 0, last_ns_ = 0;
+  std::uint64_t retransmissions_ = 0, duplicates_ = 0, out_of_order_ = 0, goodput_bytes_ = 0;
+  std::uint64_t messages_ended_ = 0, flows_not_tracked_ = 0, messages_not_tracked_ = 0;
+  std::map<FlowKey, Flow> flows_;
+  std::set<MessageKey> messages_;
+  std::map<std::string, std::uint64_t> types_, opcodes_, nacks_, problems_, return_codes_;
+};
+
+}  // namespace uet::dump

@@ -1,0 +1,32 @@
+/// Builds the blocks of a pcapng file in memory. Where the bytes go is the caller's business.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "lib/wire/dissect_frame.h"
+
+namespace uet::wire {
+
+enum class PacketDirection : std::uint8_t { kUnknown = 0, kInbound = 1, kOutbound = 2 };
+
+/// One packet to write; times are nanoseconds since 1970.
+struct PacketRecord {
+  std::uint64_t time_ns = 0;
+  std::span<const std::uint8_t> data;
+  std::size_t wire_length = 0;  ///< 0: as long as data
+  PacketDirection direction = PacketDirection::kUnknown;
+  std::string_view comment;
+};
+
+/// Appends a section header and one interface (number 0, nanosecond times) to `out`: how every file
+/// begins.
+void append_file_start(std::vector<std::uint8_t>& out, LinkType link, std::string_view application,
+                       std::string_view interface_name);
+
+/// Appends one enhanced packet block for interface 0.
+void append_packet(std::vector<std::uint8_t>& out, const PacketRecord& record);
+
+}  // namespace uet::wire
