@@ -46,11 +46,11 @@ class Chart {
 
   void add(const Line& line) {
     const int hue = static_cast<int>(47 * lines_++ % 360);
+    std::string points;
+    for (const auto& [px, py] : line.points) points += fmt::format("{:.1f},{:.1f} ", x(px), y(py));
     body_ += fmt::format(
-        R"~(<polyline fill="none" stroke="hsl({},70%,45%)" stroke - width = "1.5" points = ")", hue);
-    for (const auto& [px, py] : line.points) body_ += fmt::format("{:.1f},{:.1f} ", x(px), y(py));
-    body_ += fmt::format(R"~("><title>{}</title></polyline>)~",
-        line.name);
+        R"~(<polyline fill="none" stroke="hsl({},70%,45%)" stroke-width="1.5" points="{}"><title>{}</title></polyline>)~",
+        hue, points, line.name);
   }
   void add_bar(double from, double to, double value, std::string_view name) {
     body_ += fmt::format(
