@@ -1,0 +1,57 @@
+/// Fills the list of settings into a manual page: copies standard input to standard output and
+/// replaces the lines
+/// @VARIABLES@ (FI_UET_ names) and @KEYS@ (names in the file).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <iostream>
+#include <string>
+
+#include "fep/settings.h"
+
+namespace {
+
+/// Backslashes and leading dots mean something to troff.
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\\')
+      out += "\\e";
+    else if (c == '-')
+      out += "\\-";
+    else
+      out += c;
+  }
+  return out;
+}
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
+  return out;
+}
+
+void print_settings(bool as_variables) {
+  std::string_view group;
+  for (const uet::fep::Setting& setting : uet::fep::settings()) {
+    if (!as_variables && setting.key == "CONFIG") continue;
+    if (setting.group != group) fmt::print(".SS {}\n", setting.group);
+    group = setting.group;
+    const std::string name =
+        as_variables ? "FI_UET_" + std::string(setting.key) : lower(setting.key);
+    fmt::print(".TP\n.B {}\n{}\n", name, escaped(uet::fep::describe(setting)));
+  }
+}
+
+}  // namespace
+
+int main() {
+  for (std::string line; std::getline(std::cin, line);) {
+    if (line == "@VARIABLES@" || line == "@KEYS@")
+      print_settings(line == "@VARIABLES@");
+    else
+      fmt::print("{}\n", line);
+  }
+}
