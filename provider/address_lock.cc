@@ -1,0 +1,67 @@
+#include "provider/address_lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+namespace uet::provider {
+namespace {
+
+/// Network namespaces have addresses of their own, and often share /tmp.
+std::string lock_path(net::FabricAddress address) {
+  struct stat ns {};
+  const bool known = stat("/proc/self/ns/net", &ns) == 0;
+  std::string name = address.to_string();
+  std::ranges::replace(name, ':', '-');
+  return "/tmp/uet-" + (known ? std::to_string(ns.st_ino) : std::string("0")) + "-" + name +
+         ".lock";
+}
+
+int open_lock_file(const std::string& path) {
+  // Without O_CREAT first: a sticky /tmp refuses O_CREAT on files of other users.
+  constexpr int kFlags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
+  int fd = open(path.c_str(), kFlags);
+  if (fd < 0) {
+    fd = open(path.c_str(), kFlags | O_CREAT, 0666);
+    if (fd >= 0) (void)fchmod(fd, 0666);  // whatever the umask says: everybody competes
+  }
+  return fd;
+}
+
+}  // namespace
+
+AddressLock::AddressLock(AddressLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+
+AddressLock& AddressLock::operator=(AddressLock&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+AddressLock::~AddressLock() {
+  if (fd_ >= 0) close(fd_);
+}
+
+std::optional<AddressLock> AddressLock::acquire(net::FabricAddress address, pid_t& holder) {
+  holder = 0;
+  const int fd = open_lock_file(lock_path(address));
+  // No place for a lock file: the port itself still refuses an address that is in use.
+  if (fd < 0) return AddressLock();
+  if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    char text[16] = {};
+    if (pread(fd, text, sizeof text - 1, 0) > 0) holder = std::atoi(text);
+    close(fd);
+    return std::nullopt;
+  }
+  const std::string pid = std::to_string(getpid()) + "\n";
+  if (ftruncate(fd, 0) != 0 || pwrite(fd, pid.data(), pid.size(), 0) < 0) {
+    // Only the message that names the holder becomes poorer.
+  }
+  return AddressLock(fd);
+}
+
+}  // namespace uet::provider

@@ -1,0 +1,252 @@
+#include "provider/av.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "provider/address.h"
+#include "provider/domain.h"
+#include "provider/errors.h"
+#include "provider/resolve.h"
+
+namespace uet::provider {
+namespace {
+
+/// More than the table of peers can ever hold.
+constexpr std::size_t kLargestAv = std::size_t{1} << 20;
+
+int av_insert(fid_av* f, const void* addresses, std::size_t count, fi_addr_t* out,
+              std::uint64_t flags, void* context) {
+  return guarded([&] { return Av::of(f).insert(addresses, count, out, flags, context); });
+}
+
+int av_insertsvc(fid_av* f, const char* node, const char* service, fi_addr_t* out,
+                 std::uint64_t flags, void* context) {
+  return guarded([&] { return Av::of(f).insert_service(node, service, out, flags, context); });
+}
+
+int av_insertsym(fid_av* f, const char* node, std::size_t nodes, const char* service,
+                 std::size_t services, fi_addr_t* out, std::uint64_t flags, void* context) {
+  return guarded([&] {
+    return Av::of(f).insert_symmetric(node, nodes, service, services, out, flags, context);
+  });
+}
+
+int av_remove(fid_av* f, fi_addr_t* addresses, std::size_t count, std::uint64_t) {
+  return guarded([&] { return Av::of(f).remove(addresses, count); });
+}
+
+int av_lookup(fid_av* f, fi_addr_t address, void* out, std::size_t* length) {
+  return guarded([&] { return Av::of(f).lookup(address, out, length); });
+}
+
+const char* av_straddr(fid_av*, const void* address, char* buffer, std::size_t* length) {
+  const int ret = guarded([&] {
+    const auto parsed = unpack_address({static_cast<const std::uint8_t*>(address), kAddressBytes});
+    const std::string text = parsed ? format_address(*parsed) : "uet://?";
+    if (*length > 0) {
+      const std::size_t n = std::min(text.size(), *length - 1);
+      std::memcpy(buffer, text.data(), n);
+      buffer[n] = '\0';
+    }
+    *length = text.size() + 1;
+    return 0;
+  });
+  return ret == 0 ? buffer : nullptr;
+}
+
+int av_set(fid_av*, fi_av_set_attr*, fid_av_set**, void*) {
+  return -FI_ENOSYS;
+}
+
+int av_bind(fid* f, fid* other, std::uint64_t) {
+  return guarded([&] { return Av::of(f).bind(other); });
+}
+
+int av_close(fid* f) {
+  return guarded([&] { return Av::of(f).close(); });
+}
+
+fi_ops av_fid_ops = make_ops({.close = av_close, .bind = av_bind});
+fi_ops_av av_ops = {.size = sizeof(fi_ops_av),
+                    .insert = av_insert,
+                    .insertsvc = av_insertsvc,
+                    .insertsym = av_insertsym,
+                    .remove = av_remove,
+                    .lookup = av_lookup,
+                    .straddr = av_straddr,
+                    .av_set = av_set};
+
+}  // namespace
+
+Av::Av(Domain& domain, const fi_av_attr& attr, void* context)
+    : domain_(domain),
+      worker_(domain.worker()),
+      asynchronous_((attr.flags & FI_EVENT) != 0),
+      domain_use_(domain.users()) {
+  fid = {.fclass = FI_CLASS_AV, .context = context, .ops = &av_fid_ops};
+  ops = &av_ops;
+  entries_.reserve(std::min<std::size_t>(attr.count, 4096));
+}
+
+int Av::open(Domain& domain, const fi_av_attr& attr, fid_av** out, void* context) {
+  if (attr.name != nullptr || (attr.flags & FI_READ) != 0) return -FI_ENOSYS;
+  if (attr.type > FI_AV_TABLE || attr.rx_ctx_bits < 0 || attr.rx_ctx_bits > 12) return -FI_EINVAL;
+  if (attr.rx_ctx_bits != 0) return -FI_ENOSYS;
+  *out = new Av(domain, attr, context);
+  return 0;
+}
+
+int Av::close() {
+  if (users_.any()) return -FI_EBUSY;
+  {
+    const std::lock_guard guard(worker_.lock());
+    for (const Entry& e : entries_) {
+      if (e.peer != 0) worker_.ses().remove_peer(e.peer);
+    }
+  }
+  if (eq_ != nullptr) eq_->users().remove();
+  delete this;
+  return 0;
+}
+
+int Av::bind(fid_t other) {
+  if (other->fclass != FI_CLASS_EQ || !asynchronous_) return -FI_EINVAL;
+  if (eq_ != nullptr) return -FI_EBUSY;
+  eq_ = &Eq::of(other);
+  eq_->users().add();
+  return 0;
+}
+
+fi_addr_t Av::find(const ses::Source& source) const {
+  const auto at = by_source_.find(SourceKey{source.fabric_address, source.initiator_id});
+  return at == by_source_.end() ? FI_ADDR_NOTAVAIL : at->second;
+}
+
+int Av::insert_one(const ses::Address& address, fi_addr_t& out) {
+  if (free_.empty() && entries_.size() >= kLargestAv) return -FI_ENOMEM;
+  const auto peer = worker_.ses().add_peer(address);
+  if (!peer) return fi_error_of(peer.error());
+  if (free_.empty()) {
+    out = entries_.size();
+    entries_.emplace_back();
+  } else {
+    out = free_.back();
+    free_.pop_back();
+  }
+  entries_[out] = Entry{*peer, address};
+  if (address.has_initiator_id) {
+    const SourceKey key{address.fabric_address, address.initiator_id};
+    if (!by_source_.try_emplace(key, out).second) ++duplicates_;
+  }
+  return 0;
+}
+
+int Av::insert_all(std::span<const std::optional<ses::Address>> addresses, fi_addr_t* out,
+                   std::uint64_t flags, void* context) {
+  if (asynchronous_ && eq_ == nullptr) return -FI_ENOEQ;
+  int* sync_errors = (flags & FI_SYNC_ERR) != 0 ? static_cast<int*>(context) : nullptr;
+  int inserted = 0;
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    fi_addr_t index = FI_ADDR_NOTAVAIL;
+    int error = -FI_EINVAL;
+    if (addresses[i]) {
+      const std::lock_guard guard(worker_.lock());
+      error = insert_one(*addresses[i], index);
+    }
+    if (out != nullptr) out[i] = error == 0 ? index : FI_ADDR_NOTAVAIL;
+    if (sync_errors != nullptr) sync_errors[i] = -error;
+    if (error == 0) ++inserted;
+    if (error != 0 && asynchronous_) {
+      eq_->report_error(fi_eq_err_entry{.fid = &fid, .context = context, .data = i, .err = -error});
+    }
+  }
+  if (!asynchronous_) return inserted;
+  eq_->report(
+      FI_AV_COMPLETE,
+      fi_eq_entry{.fid = &fid, .context = context, .data = static_cast<std::uint64_t>(inserted)});
+  return 0;
+}
+
+int Av::insert(const void* addresses, std::size_t count, fi_addr_t* out, std::uint64_t flags,
+               void* context) {
+  if (addresses == nullptr && count > 0) return -FI_EINVAL;
+  std::vector<std::optional<ses::Address>> parsed;
+  parsed.reserve(count);
+  const auto* at = static_cast<const std::uint8_t*>(addresses);
+  for (std::size_t i = 0; i < count; ++i, at += kAddressBytes) {
+    const std::span<const std::uint8_t> bytes(at, kAddressBytes);
+    parsed.push_back(is_complete(bytes) ? unpack_address(bytes) : std::nullopt);
+  }
+  return insert_all(parsed, out, flags, context);
+}
+
+int Av::insert_service(const char* node, const char* service, fi_addr_t* out, std::uint64_t flags,
+                       void* context) {
+  if (node == nullptr || service == nullptr) return -FI_EINVAL;
+  const std::optional<ses::Address> address =
+      resolve(node, service, worker_.settings(), domain_.fabric_address());
+  return insert_all({&address, 1}, out, flags, context);
+}
+
+int Av::insert_symmetric(const char* node, std::size_t nodes, const char* service,
+                         std::size_t services, fi_addr_t* out, std::uint64_t flags, void* context) {
+  if (node == nullptr || service == nullptr) return -FI_EINVAL;
+  if (nodes != 0 && services > kLargestAv / nodes) return -FI_EINVAL;
+  std::vector<std::optional<ses::Address>> addresses;
+  for (std::size_t n = 0; n < nodes; ++n) {
+    for (std::size_t s = 0; s < services; ++s) {
+      addresses.push_back(resolve(counted_up(node, n).c_str(), counted_up(service, s).c_str(),
+                                  worker_.settings(), domain_.fabric_address()));
+    }
+  }
+  return insert_all(addresses, out, flags, context);
+}
+
+int Av::remove(const fi_addr_t* addresses, std::size_t count) {
+  const std::lock_guard guard(worker_.lock());
+  int result = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (peer(addresses[i]) == 0) {
+      result = -FI_EINVAL;
+    } else {
+      remove_one(addresses[i]);
+    }
+  }
+  return result;
+}
+
+void Av::remove_one(fi_addr_t index) {
+  Entry& entry = entries_[index];
+  worker_.ses().remove_peer(entry.peer);
+  entry.peer = 0;
+  free_.push_back(index);
+  if (!entry.address.has_initiator_id) return;
+  const SourceKey key{entry.address.fabric_address, entry.address.initiator_id};
+  const auto known = by_source_.find(key);
+  if (known == by_source_.end() || known->second != index) {
+    --duplicates_;
+    return;
+  }
+  by_source_.erase(known);
+  if (duplicates_ == 0) return;
+  // A duplicate of the removed entry answers for the sender from now on.
+  const auto twin = std::ranges::find_if(entries_, [&](const Entry& e) {
+    return e.peer != 0 && e.address.has_initiator_id &&
+           e.address.fabric_address == key.fabric_address &&
+           e.address.initiator_id == key.initiator_id;
+  });
+  if (twin == entries_.end()) return;
+  by_source_.emplace(key, static_cast<fi_addr_t>(twin - entries_.begin()));
+  --duplicates_;
+}
+
+int Av::lookup(fi_addr_t address, void* out, std::size_t* length) {
+  const std::lock_guard guard(worker_.lock());
+  if (peer(address) == 0) return -FI_EINVAL;
+  const AddressBytes bytes = pack_address(entries_[address].address);
+  std::memcpy(out, bytes.data(), std::min(*length, bytes.size()));
+  *length = bytes.size();
+  return 0;
+}
+
+}  // namespace uet::provider

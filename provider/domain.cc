@@ -1,0 +1,194 @@
+#include "provider/domain.h"
+
+#include <rdma/fi_endpoint.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "provider/address.h"
+#include "provider/av.h"
+#include "provider/cntr.h"
+#include "provider/cq.h"
+#include "provider/endpoint.h"
+#include "provider/eq.h"
+#include "provider/errors.h"
+#include "provider/fabric.h"
+#include "provider/getinfo.h"
+#include "provider/mr.h"
+#include "provider/poll_set.h"
+
+namespace uet::provider {
+namespace {
+
+int domain_av_open(fid_domain* f, fi_av_attr* attr, fid_av** out, void* context) {
+  return guarded([&] { return Av::open(Domain::of(f), *attr, out, context); });
+}
+
+int domain_cq_open(fid_domain* f, fi_cq_attr* attr, fid_cq** out, void* context) {
+  return guarded([&] { return Cq::open(Domain::of(f), *attr, out, context); });
+}
+
+int domain_endpoint2(fid_domain* f, fi_info* info, fid_ep** out, std::uint64_t flags,
+                     void* context) {
+  if (flags != 0) return -FI_ENOSYS;
+  return guarded([&] { return Endpoint::open(Domain::of(f), *info, out, context); });
+}
+
+int domain_endpoint(fid_domain* f, fi_info* info, fid_ep** out, void* context) {
+  return domain_endpoint2(f, info, out, 0, context);
+}
+
+int domain_scalable_ep(fid_domain*, fi_info*, fid_ep**, void*) {
+  return -FI_ENOSYS;
+}
+
+int domain_cntr_open(fid_domain* f, fi_cntr_attr* attr, fid_cntr** out, void* context) {
+  return guarded([&] { return Cntr::open(Domain::of(f), *attr, out, context); });
+}
+
+int domain_poll_open(fid_domain* f, fi_poll_attr* attr, fid_poll** out) {
+  return guarded([&] { return PollSet::open(Domain::of(f), attr, out); });
+}
+
+int domain_stx_ctx(fid_domain*, fi_tx_attr*, fid_stx**, void*) {
+  return -FI_ENOSYS;
+}
+
+int domain_srx_ctx(fid_domain*, fi_rx_attr*, fid_ep**, void*) {
+  return -FI_ENOSYS;
+}
+
+int domain_query_atomic(fid_domain*, fi_datatype, fi_op, fi_atomic_attr*, std::uint64_t) {
+  return -FI_EOPNOTSUPP;
+}
+
+int domain_query_collective(fid_domain*, fi_collective_op, fi_collective_attr*, std::uint64_t) {
+  return -FI_EOPNOTSUPP;
+}
+
+int domain_bind(fid* f, fid* other, std::uint64_t flags) {
+  return guarded([&] { return Domain::of(f).bind(other, flags); });
+}
+
+int domain_close(fid* f) {
+  return guarded([&] { return Domain::of(f).close(); });
+}
+
+fi_ops domain_fid_ops = make_ops({.close = domain_close, .bind = domain_bind});
+fi_ops_domain domain_ops = {.size = sizeof(fi_ops_domain),
+                            .av_open = domain_av_open,
+                            .cq_open = domain_cq_open,
+                            .endpoint = domain_endpoint,
+                            .scalable_ep = domain_scalable_ep,
+                            .cntr_open = domain_cntr_open,
+                            .poll_open = domain_poll_open,
+                            .stx_ctx = domain_stx_ctx,
+                            .srx_ctx = domain_srx_ctx,
+                            .query_atomic = domain_query_atomic,
+                            .query_collective = domain_query_collective,
+                            .endpoint2 = domain_endpoint2};
+
+/// The address that `info` names, else the process's own.
+base::Result<PortChoice, std::string> choose_port(const fep::Settings& settings,
+                                                  const fi_info& info) {
+  if (info.src_addr == nullptr || info.src_addrlen < kAddressBytes) return pick_own_port(settings);
+  const auto source =
+      unpack_address({static_cast<const std::uint8_t*>(info.src_addr), kAddressBytes});
+  if (!source) return std::string("the source address is not an address of this provider");
+  return pick_port_at(settings, source->fabric_address);
+}
+
+}  // namespace
+
+std::optional<std::uint32_t> job_of(const std::uint8_t* auth_key, std::size_t size) {
+  if (size != sizeof(std::uint32_t)) return std::nullopt;
+  std::uint32_t job;
+  std::memcpy(&job, auth_key, sizeof job);
+  if (job > 0xff'ffff) return std::nullopt;
+  return job;
+}
+
+Domain::Domain(Fabric& fabric, const fi_info& info, std::shared_ptr<Worker> worker,
+               net::FabricAddress address, void* context)
+    : worker_(std::move(worker)),
+      fabric_address_(address),
+      api_version_(fabric.api_version),
+      fabric_use_(fabric.users()) {
+  fid = {.fclass = FI_CLASS_DOMAIN, .context = context, .ops = &domain_fid_ops};
+  ops = &domain_ops;
+  mr = &mr_ops;
+  const int mode = info.domain_attr->mr_mode;
+  is_rma_target_ = (info.caps & (FI_RMA | FI_ATOMIC)) != 0;
+  provider_keys_ = (mode & (FI_MR_PROV_KEY | FI_MR_BASIC)) != 0;
+  virtual_addresses_ = (mode & (FI_MR_VIRT_ADDR | FI_MR_BASIC)) != 0;
+  mr_endpoint_ = (mode & FI_MR_ENDPOINT) != 0;
+  const std::size_t tx = info.tx_attr != nullptr ? info.tx_attr->size : settings().tx_size;
+  const std::size_t rx = info.rx_attr != nullptr ? info.rx_attr->size : settings().rx_size;
+  default_cq_size_ = std::max<std::size_t>(2 * (tx + rx), 16);
+  job_id_ = static_cast<std::uint32_t>(settings().job);
+}
+
+int Domain::open(Fabric& fabric, const fi_info& info, fid_domain** out, void* context) {
+  if (is_forked_child()) return -FI_EBUSY;
+  if (info.domain_attr == nullptr) return -FI_EINVAL;
+  const fi_domain_attr& attr = *info.domain_attr;
+  const auto settings = load_settings();
+  if (!settings) {
+    tell_user(settings.error());
+    return -FI_EINVAL;
+  }
+  if (attr.data_progress == FI_PROGRESS_AUTO && settings->progress == fep::Progress::kManual) {
+    return -FI_ENOSYS;
+  }
+  const auto choice = choose_port(*settings, info);
+  if (!choice) {
+    tell_user(choice.error());
+    return -FI_ENODEV;
+  }
+  if (attr.name != nullptr && choice->domain_name() != attr.name) return -FI_EINVAL;
+  auto worker = Worker::open(*settings, *choice);
+  if (!worker) {
+    tell_user(worker.error());
+    return -FI_ENODEV;
+  }
+  auto* domain = new Domain(fabric, info, std::move(worker).value(), choice->address, context);
+  if (attr.auth_key != nullptr && attr.auth_key_size != 0) {
+    const auto job = job_of(attr.auth_key, attr.auth_key_size);
+    if (!job) {
+      delete domain;
+      return -FI_EINVAL;
+    }
+    domain->job_id_ = *job;
+  }
+  if (attr.data_progress == FI_PROGRESS_AUTO) domain->start_progress_thread();
+  *out = domain;
+  return 0;
+}
+
+bool Domain::start_progress_thread() {
+  if (settings().progress == fep::Progress::kManual) return false;
+  worker_->require_progress_thread();
+  return true;
+}
+
+void Domain::forget_counter(const Cntr& cntr) {
+  for (const auto& [key, region] : watched_) region->forget(cntr);
+}
+
+int Domain::bind(fid_t other, std::uint64_t flags) {
+  if (other->fclass != FI_CLASS_EQ || (flags & ~FI_REG_MR) != 0) return -FI_EINVAL;
+  if (event_queue_ != nullptr) return -FI_EBUSY;
+  event_queue_ = &Eq::of(other);
+  event_queue_->users().add();
+  if ((flags & FI_REG_MR) != 0) mr_events_ = event_queue_;
+  return 0;
+}
+
+int Domain::close() {
+  if (users_.any()) return -FI_EBUSY;
+  if (event_queue_ != nullptr) event_queue_->users().remove();
+  delete this;
+  return 0;
+}
+
+}  // namespace uet::provider

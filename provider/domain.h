@@ -1,0 +1,83 @@
+/// Domain: one fabric endpoint (worker) as one application part uses it. Several domains may share
+/// a worker.
+#pragma once
+
+#include <rdma/fi_domain.h>
+
+#include <memory>
+#include <unordered_map>
+
+#include "provider/object.h"
+#include "provider/worker.h"
+
+namespace uet::provider {
+
+class Cntr;
+class Eq;
+class Fabric;
+class Mr;
+
+class Domain final : public fid_domain {
+ public:
+  static int open(Fabric& fabric, const fi_info& info, fid_domain** out, void* context);
+  static Domain& of(fid_domain* f) { return *static_cast<Domain*>(f); }
+  static Domain& of(fid_t f) { return of(reinterpret_cast<fid_domain*>(f)); }
+
+  Worker& worker() { return *worker_; }
+  const fep::Settings& settings() const { return worker_->settings(); }
+  Users& users() { return users_; }
+  std::uint32_t api_version() const { return api_version_; }
+  net::FabricAddress fabric_address() const { return fabric_address_; }
+  std::size_t default_cq_size() const { return default_cq_size_; }
+  std::uint32_t job_id() const { return job_id_; }
+
+  // How memory is registered here. [libfabric 3.3]
+  bool is_rma_target() const { return is_rma_target_; }
+  bool has_provider_keys() const { return provider_keys_; }
+  bool has_virtual_addresses() const { return virtual_addresses_; }
+  bool binds_memory_to_endpoints() const { return mr_endpoint_; }
+  /// Where asynchronous registrations report to, if the application asked for it.
+  Eq* mr_events() { return mr_events_; }
+
+  /// False when the settings forbid it.
+  bool start_progress_thread();
+
+  // --- With the worker's lock held: regions whose accesses are counted
+  // ------------------------------
+  void watch(std::uint64_t key, Mr& region) { watched_[key] = &region; }
+  void unwatch(std::uint64_t key) { watched_.erase(key); }
+  void forget_counter(const Cntr& cntr);
+  Mr* watched(std::uint64_t key) {
+    if (watched_.empty()) return nullptr;
+    const auto at = watched_.find(key);
+    return at == watched_.end() ? nullptr : at->second;
+  }
+
+  int bind(fid_t other, std::uint64_t flags);
+  int close();
+
+ private:
+  Domain(Fabric& fabric, const fi_info& info, std::shared_ptr<Worker> worker,
+         net::FabricAddress address, void* context);
+  ~Domain() = default;
+
+  std::shared_ptr<Worker> worker_;
+  const net::FabricAddress fabric_address_;
+  const std::uint32_t api_version_;
+  std::size_t default_cq_size_ = 0;
+  std::uint32_t job_id_ = 0;
+  bool is_rma_target_ = false;
+  bool provider_keys_ = false;
+  bool virtual_addresses_ = false;
+  bool mr_endpoint_ = false;
+  Eq* event_queue_ = nullptr;
+  Eq* mr_events_ = nullptr;
+  std::unordered_map<std::uint64_t, Mr*> watched_;
+  Users users_;
+  UserOf fabric_use_;
+};
+
+/// The job that an authorization key names: four bytes in host order. Nothing for any other size.
+std::optional<std::uint32_t> job_of(const std::uint8_t* auth_key, std::size_t size);
+
+}  // namespace uet::provider

@@ -1,0 +1,448 @@
+#include "provider/endpoint.h"
+
+#include <rdma/fi_cm.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "provider/address.h"
+#include "provider/domain.h"
+#include "provider/errors.h"
+#include "provider/getinfo.h"
+
+namespace uet::provider {
+namespace {
+
+/// Options newer than our headers, by value. [libfabric 2.5-5]
+constexpr int kOptCudaApiPermitted = 10;
+constexpr int kOptSharedMemoryPermitted = 11;
+
+/// A resource index is not reused for a moment after its endpoint was closed.
+constexpr base::Duration kIndexWait = base::Duration::from_ms(2500);
+/// Injected messages that have not left yet are ours to finish when the endpoint is closed.
+constexpr base::Duration kInjectLinger = base::Duration::from_seconds(2);
+
+constexpr std::uint64_t kSendOrders =
+    FI_ORDER_SAS | FI_ORDER_SAW | FI_ORDER_SAR | FI_ORDER_WAS | FI_ORDER_RAS;
+constexpr std::uint64_t kRmaOrders = FI_ORDER_SAW | FI_ORDER_SAR | FI_ORDER_WAS | FI_ORDER_RAS |
+                                     FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_WAR | FI_ORDER_WAW |
+                                     FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW | FI_ORDER_RMA_WAR |
+                                     FI_ORDER_RMA_WAW;
+
+int ep_close(fid* f) {
+  return guarded([&] { return Endpoint::of(f).close(); });
+}
+int ep_bind(fid* f, fid* other, std::uint64_t flags) {
+  return guarded([&] { return Endpoint::of(f).bind(other, flags); });
+}
+int ep_control(fid* f, int command, void* arg) {
+  return guarded([&] { return Endpoint::of(f).control(command, arg); });
+}
+ssize_t ep_cancel(fid_t f, void* context) {
+  return guarded([&] { return Endpoint::of(f).cancel(context); });
+}
+int ep_getopt(fid_t f, int level, int name, void* value, std::size_t* length) {
+  return guarded([&] { return Endpoint::of(f).get_option(level, name, value, length); });
+}
+int ep_setopt(fid_t f, int level, int name, const void* value, std::size_t length) {
+  return guarded([&] { return Endpoint::of(f).set_option(level, name, value, length); });
+}
+int ep_tx_ctx(fid_ep*, int, fi_tx_attr*, fid_ep**, void*) {
+  return -FI_ENOSYS;
+}
+int ep_rx_ctx(fid_ep*, int, fi_rx_attr*, fid_ep**, void*) {
+  return -FI_ENOSYS;
+}
+ssize_t ep_rx_size_left(fid_ep* f) {
+  return guarded([&] { return Endpoint::of(f).rx_size_left(); });
+}
+ssize_t ep_tx_size_left(fid_ep* f) {
+  return guarded([&] { return Endpoint::of(f).tx_size_left(); });
+}
+
+int cm_setname(fid_t, void*, std::size_t) {
+  return -FI_ENOSYS;
+}
+int cm_getname(fid_t f, void* address, std::size_t* length) {
+  return guarded([&] { return Endpoint::of(f).get_name(address, length); });
+}
+int cm_getpeer(fid_ep*, void*, std::size_t*) {
+  return -FI_ENOSYS;
+}
+int cm_connect(fid_ep*, const void*, const void*, std::size_t) {
+  return -FI_ENOSYS;
+}
+int cm_listen(fid_pep*) {
+  return -FI_ENOSYS;
+}
+int cm_accept(fid_ep*, const void*, std::size_t) {
+  return -FI_ENOSYS;
+}
+int cm_reject(fid_pep*, fid_t, const void*, std::size_t) {
+  return -FI_ENOSYS;
+}
+int cm_shutdown(fid_ep*, std::uint64_t) {
+  return -FI_ENOSYS;
+}
+int cm_join(fid_ep*, const void*, std::uint64_t, fid_mc**, void*) {
+  return -FI_ENOSYS;
+}
+
+fi_ops ep_fid_ops = make_ops({.close = ep_close, .bind = ep_bind, .control = ep_control});
+fi_ops_ep ep_ops = {.size = sizeof(fi_ops_ep),
+                    .cancel = ep_cancel,
+                    .getopt = ep_getopt,
+                    .setopt = ep_setopt,
+                    .tx_ctx = ep_tx_ctx,
+                    .rx_ctx = ep_rx_ctx,
+                    .rx_size_left = ep_rx_size_left,
+                    .tx_size_left = ep_tx_size_left};
+fi_ops_cm cm_ops = {.size = sizeof(fi_ops_cm),
+                    .setname = cm_setname,
+                    .getname = cm_getname,
+                    .getpeer = cm_getpeer,
+                    .connect = cm_connect,
+                    .listen = cm_listen,
+                    .accept = cm_accept,
+                    .reject = cm_reject,
+                    .shutdown = cm_shutdown,
+                    .join = cm_join};
+
+}  // namespace
+
+Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context)
+    : domain_(domain), worker_(domain.worker()), domain_use_(domain.users()) {
+  fid = {.fclass = FI_CLASS_EP, .context = context, .ops = &ep_fid_ops};
+  ops = &ep_ops;
+  cm = &cm_ops;
+  take_attributes(info);
+  choose_ops();
+}
+
+int Endpoint::open(Domain& domain, const fi_info& info, fid_ep** out, void* context) {
+  if (info.ep_attr != nullptr) {
+    const fi_ep_attr& attr = *info.ep_attr;
+    if (attr.type != FI_EP_UNSPEC && attr.type != FI_EP_RDM) return -FI_EINVAL;
+    if (attr.tx_ctx_cnt > 1 || attr.rx_ctx_cnt > 1) return -FI_EINVAL;
+  }
+  if ((info.caps & ~kAllCaps) != 0) return -FI_EINVAL;
+  auto* ep = new Endpoint(domain, info, context);
+  if (!ep->take_auth_key(info)) {
+    delete ep;
+    return -FI_EINVAL;
+  }
+  *out = ep;
+  return 0;
+}
+
+/// Applications change the fi_info between calls: everything is copied here. [libfabric 6.7]
+void Endpoint::take_attributes(const fi_info& info) {
+  const fep::Settings& settings = domain_.settings();
+  caps_ = info.caps != 0 ? info.caps : kAllCaps;
+  inject_size_ = settings.inject_size;
+  tx_size_ = settings.tx_size;
+  if (info.tx_attr != nullptr) {
+    tx_op_flags_ = info.tx_attr->op_flags;
+    msg_order_ = info.tx_attr->msg_order;
+    if (info.tx_attr->inject_size != 0)
+      inject_size_ = std::min(inject_size_, info.tx_attr->inject_size);
+    if (info.tx_attr->size != 0) tx_size_ = std::min(tx_size_, info.tx_attr->size);
+  }
+  if (info.rx_attr != nullptr) rx_op_flags_ = info.rx_attr->op_flags;
+  directed_receive_ = (caps_ & FI_DIRECTED_RECV) != 0;
+  reports_source_ = (caps_ & FI_SOURCE) != 0;
+  if (info.src_addr != nullptr && info.src_addrlen >= kAddressBytes) {
+    wanted_address_ =
+        unpack_address({static_cast<const std::uint8_t*>(info.src_addr), kAddressBytes});
+  }
+}
+
+bool Endpoint::take_auth_key(const fi_info& info) {
+  job_id_ = domain_.job_id();
+  const fi_ep_attr* attr = info.ep_attr;
+  if (attr != nullptr && attr->auth_key != nullptr && attr->auth_key_size != 0) {
+    const auto job = job_of(attr->auth_key, attr->auth_key_size);
+    if (!job) return false;
+    job_id_ = *job;
+  }
+  const auto& allowed = domain_.settings().jobs;
+  return allowed.empty() || std::ranges::find(allowed, job_id_) != allowed.end();
+}
+
+void Endpoint::choose_ops() {
+  msg = (caps_ & FI_MSG) != 0 ? &msg_ops : &no_msg_ops;
+  tagged = (caps_ & FI_TAGGED) != 0 ? &tagged_ops : &no_tagged_ops;
+  rma = (caps_ & FI_RMA) != 0 ? &rma_ops : &no_rma_ops;
+  atomic = &no_atomic_ops;
+  collective = &no_collective_ops;
+}
+
+// --- Binding and enabling
+// -------------------------------------------------------------------------
+
+int Endpoint::bind(fid_t other, std::uint64_t flags) {
+  if (id_ != 0 && other->fclass != FI_CLASS_CNTR) return -FI_EOPBADSTATE;
+  switch (other->fclass) {
+    case FI_CLASS_AV: {
+      Av& av = Av::of(other);
+      if (&av.worker() != &worker_) return -FI_EDOMAIN;
+      if (av_ != nullptr) return -FI_EBUSY;
+      av_ = &av;
+      av.users().add();
+      return 0;
+    }
+    case FI_CLASS_CQ:
+      return bind_cq(other, flags);
+    case FI_CLASS_CNTR:
+      return bind_counter(other, flags);
+    case FI_CLASS_EQ:
+      return 0;  // an RDM endpoint has no control events
+    default:
+      return -FI_EINVAL;
+  }
+}
+
+int Endpoint::bind_cq(fid_t other, std::uint64_t flags) {
+  Cq& cq = Cq::of(other);
+  if (&cq.worker() != &worker_) return -FI_EDOMAIN;
+  if ((flags & ~(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION)) != 0) return -FI_EBADFLAGS;
+  if ((flags & (FI_TRANSMIT | FI_RECV)) == 0) return -FI_EBADFLAGS;
+  const bool selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
+  if (((flags & FI_TRANSMIT) != 0 && tx_cq_ != nullptr) ||
+      ((flags & FI_RECV) != 0 && rx_cq_ != nullptr)) {
+    return -FI_EINVAL;
+  }
+  if ((flags & FI_TRANSMIT) != 0) {
+    tx_cq_ = &cq;
+    tx_selective_ = selective;
+    cq.users().add();
+  }
+  if ((flags & FI_RECV) != 0) {
+    rx_cq_ = &cq;
+    rx_selective_ = selective;
+    cq.users().add();
+  }
+  const std::lock_guard guard(worker_.lock());
+  cq.reserve();
+  return 0;
+}
+
+int Endpoint::bind_counter(fid_t other, std::uint64_t flags) {
+  static constexpr std::array kFlags = {FI_SEND,  FI_RECV,        FI_READ,
+                                        FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE};
+  Cntr& cntr = Cntr::of(other);
+  if (&cntr.worker() != &worker_) return -FI_EDOMAIN;
+  std::uint64_t known = 0;
+  for (const std::uint64_t flag : kFlags) known |= flag;
+  if (flags == 0 || (flags & ~known) != 0) return -FI_EBADFLAGS;
+  const std::lock_guard guard(worker_.lock());
+  for (std::size_t i = 0; i < kFlags.size(); ++i) {
+    if ((flags & kFlags[i]) != 0 && counters_[i] != nullptr) return -FI_EBUSY;
+  }
+  for (std::size_t i = 0; i < kFlags.size(); ++i) {
+    if ((flags & kFlags[i]) == 0) continue;
+    counters_[i] = &cntr;
+    cntr.users().add();
+  }
+  return 0;
+}
+
+int Endpoint::enable() {
+  if (id_ != 0) return 0;
+  if (av_ == nullptr) return -FI_ENOAV;
+  const bool transmits = (caps_ & (FI_SEND | FI_READ | FI_WRITE)) != 0;
+  const bool receives = (caps_ & FI_RECV) != 0;
+  const bool counts_tx = counters_[kSend] || counters_[kRead] || counters_[kWrite];
+  if (transmits && tx_cq_ == nullptr && !counts_tx) return -FI_ENOCQ;
+  if (receives && rx_cq_ == nullptr && counters_[kRecv] == nullptr) return -FI_ENOCQ;
+
+  const std::uint64_t always_tx = tx_selective_ ? 0 : FI_COMPLETION;
+  const std::uint64_t always_rx = rx_selective_ ? 0 : FI_COMPLETION;
+  tx_flags_ = tx_op_flags_ | always_tx;
+  tx_msg_flags_ = always_tx;
+  rx_flags_ = rx_op_flags_ | always_rx;
+  rx_msg_flags_ = always_rx;
+  return open_below();
+}
+
+ses::EndpointConfig Endpoint::config_below() const {
+  const fep::Settings& settings = domain_.settings();
+  ses::EndpointConfig config;
+  config.job_id = job_id_;
+  config.relative = settings.mode == fep::AddressMode::kRelative;
+  config.pid_on_fep = static_cast<std::uint16_t>(settings.pid_on_fep);
+  if (settings.initiator_id) {
+    config.initiator_id = static_cast<std::uint32_t>(*settings.initiator_id);
+  }
+  if (wanted_address_ && wanted_address_->resource_index != 0) {
+    config.pid_on_fep = wanted_address_->pid_on_fep;
+    config.resource_index = wanted_address_->resource_index;
+    if (wanted_address_->has_initiator_id) config.initiator_id = wanted_address_->initiator_id;
+  }
+  config.sends_ordered = (msg_order_ & kSendOrders) != 0;
+  config.rma_ordered = (msg_order_ & kRmaOrders) != 0;
+  config.min_multi_recv = min_multi_recv_;
+  return config;
+}
+
+int Endpoint::open_below() {
+  const ses::EndpointConfig config = config_below();
+  const auto try_open = [&](const ses::EndpointConfig& c) {
+    return worker_.ses().open_endpoint(clock_now(), c, *this);
+  };
+  auto error = ses::PostError::kNoResources;
+  const auto attempt = [&] {
+    // FI_UET_RI is a wish for the first endpoint only.
+    ses::EndpointConfig wish = config;
+    if (wish.resource_index == 0) {
+      wish.resource_index = static_cast<std::uint16_t>(domain_.settings().ri);
+    }
+    auto opened = try_open(wish);
+    if (!opened && wish.resource_index != config.resource_index) opened = try_open(config);
+    if (opened) {
+      id_ = *opened;
+      return true;
+    }
+    error = opened.error();
+    return error != ses::PostError::kNoResources;
+  };
+  worker_.turn_until(attempt, kIndexWait);
+  return id_ != 0 ? 0 : fi_error_of(error);
+}
+
+int Endpoint::ops_flags(std::uint64_t& flags, bool set) {
+  const bool tx = (flags & FI_TRANSMIT) != 0;
+  const bool rx = (flags & FI_RECV) != 0;
+  if (tx == rx) return -FI_EINVAL;
+  std::uint64_t& own = tx ? tx_op_flags_ : rx_op_flags_;
+  if (!set) {
+    flags = own;
+    return 0;
+  }
+  const std::uint64_t wanted = flags & ~(FI_TRANSMIT | FI_RECV);
+  if ((wanted & ~(tx ? kTxOpFlags : kRxOpFlags)) != 0) return -FI_EINVAL;
+  const std::lock_guard guard(worker_.lock());
+  own = wanted;
+  (tx ? tx_flags_ : rx_flags_) = own | (tx ? tx_msg_flags_ : rx_msg_flags_);
+  return 0;
+}
+
+int Endpoint::control(int command, void* arg) {
+  switch (command) {
+    case FI_ENABLE:
+      return enable();
+    case FI_GETOPSFLAG:
+      return ops_flags(*static_cast<std::uint64_t*>(arg), false);
+    case FI_SETOPSFLAG: {
+      std::uint64_t flags = *static_cast<std::uint64_t*>(arg);
+      return ops_flags(flags, true);
+    }
+    default:
+      return -FI_ENOSYS;
+  }
+}
+
+int Endpoint::get_name(void* address, std::size_t* length) {
+  AddressBytes bytes;
+  {
+    const std::lock_guard guard(worker_.lock());
+    if (id_ == 0) return -FI_EOPBADSTATE;
+    bytes = pack_address(worker_.ses().address_of(id_));
+  }
+  const std::size_t room = *length;
+  *length = bytes.size();
+  if (address != nullptr) std::memcpy(address, bytes.data(), std::min(room, bytes.size()));
+  return room < bytes.size() ? -FI_ETOOSMALL : 0;
+}
+
+int Endpoint::get_option(int level, int name, void* value, std::size_t* length) {
+  if (level != FI_OPT_ENDPOINT) return -FI_ENOPROTOOPT;
+  const auto answer = [&](const auto& v) {
+    if (*length < sizeof v) return -FI_ETOOSMALL;
+    std::memcpy(value, &v, sizeof v);
+    *length = sizeof v;
+    return 0;
+  };
+  switch (name) {
+    case FI_OPT_MIN_MULTI_RECV:
+      return answer(min_multi_recv_);
+    case FI_OPT_TX_SIZE:
+      return answer(tx_size_);
+    case FI_OPT_RX_SIZE:
+      return answer(static_cast<std::size_t>(domain_.settings().rx_size));
+    case FI_OPT_FI_HMEM_P2P:
+      return answer(int{FI_HMEM_P2P_DISABLED});
+    default:
+      return -FI_ENOPROTOOPT;
+  }
+}
+
+int Endpoint::set_option(int level, int name, const void* value, std::size_t length) {
+  if (level != FI_OPT_ENDPOINT) return -FI_ENOPROTOOPT;
+  switch (name) {
+    case FI_OPT_MIN_MULTI_RECV: {
+      if (length < sizeof min_multi_recv_) return -FI_EINVAL;
+      const std::lock_guard guard(worker_.lock());
+      std::memcpy(&min_multi_recv_, value, sizeof min_multi_recv_);
+      if (id_ != 0) worker_.ses().set_min_multi_recv(id_, min_multi_recv_);
+      return 0;
+    }
+    case FI_OPT_FI_HMEM_P2P: {
+      int wanted = 0;
+      if (length < sizeof wanted) return -FI_EINVAL;
+      std::memcpy(&wanted, value, sizeof wanted);
+      return wanted == FI_HMEM_P2P_DISABLED || wanted == FI_HMEM_P2P_ENABLED ? 0 : -FI_EOPNOTSUPP;
+    }
+    case kOptCudaApiPermitted:
+      return -FI_EOPNOTSUPP;
+    case kOptSharedMemoryPermitted: {
+      bool wanted = false;
+      if (length < sizeof wanted) return -FI_EINVAL;
+      std::memcpy(&wanted, value, sizeof wanted);
+      return wanted ? -FI_EOPNOTSUPP : 0;
+    }
+    default:
+      return -FI_ENOPROTOOPT;
+  }
+}
+
+ssize_t Endpoint::cancel(void* context) {
+  const std::lock_guard guard(worker_.lock());
+  if (id_ == 0) return -FI_EOPBADSTATE;
+  const base::Instant now = clock_now();
+  // What has arrived already is not cancelled.
+  worker_.turn_at(now);
+  return worker_.ses().cancel(now, id_, reinterpret_cast<std::uint64_t>(context)) ? 0 : -FI_ENOENT;
+}
+
+ssize_t Endpoint::tx_size_left() {
+  const std::lock_guard guard(worker_.lock());
+  if (id_ == 0) return -FI_EOPBADSTATE;
+  const std::size_t own = tx_size_ - std::min(tx_size_, tx_outstanding_);
+  return static_cast<ssize_t>(std::min(own, worker_.ses().free_sends(id_)));
+}
+
+ssize_t Endpoint::rx_size_left() {
+  const std::lock_guard guard(worker_.lock());
+  if (id_ == 0) return -FI_EOPBADSTATE;
+  return static_cast<ssize_t>(worker_.ses().free_receives(id_));
+}
+
+int Endpoint::close() {
+  if (id_ != 0) {
+    worker_.turn_until([&] { return injects_outstanding_ == 0; }, kInjectLinger);
+    const std::lock_guard guard(worker_.lock());
+    worker_.ses().close_endpoint(clock_now(), id_);
+  }
+  if (av_ != nullptr) av_->users().remove();
+  for (Cq* cq : {tx_cq_, rx_cq_}) {
+    if (cq != nullptr) cq->users().remove();
+  }
+  for (Cntr* cntr : counters_) {
+    if (cntr != nullptr) cntr->users().remove();
+  }
+  delete this;
+  return 0;
+}
+
+}  // namespace uet::provider

@@ -1,0 +1,144 @@
+/// Endpoint: control side, and what all data transfer calls share.
+#pragma once
+
+#include <rdma/fi_endpoint.h>
+
+#include <array>
+#include <optional>
+#include <span>
+
+#include "provider/av.h"
+#include "provider/cntr.h"
+#include "provider/cq.h"
+#include "provider/object.h"
+#include "ses/ses.h"
+
+namespace uet::provider {
+
+class Domain;
+
+extern fi_ops_msg msg_ops, no_msg_ops;
+extern fi_ops_tagged tagged_ops, no_tagged_ops;
+extern fi_ops_rma rma_ops, no_rma_ops;
+extern fi_ops_atomic no_atomic_ops;
+extern fi_ops_collective no_collective_ops;
+
+class Endpoint final : public fid_ep, private ses::CompletionSink {
+ public:
+  static int open(Domain& domain, const fi_info& info, fid_ep** out, void* context);
+  static Endpoint& of(fid_ep* f) { return *static_cast<Endpoint*>(f); }
+  static Endpoint& of(fid_t f) { return of(reinterpret_cast<fid_ep*>(f)); }
+
+  ses::EndpointId id() const { return id_; }
+
+  // --- Data transfer: flags are those of the call, and of the endpoint where the call has none
+  // --------
+  /// Flags of fi_send and its like, and what fi_sendmsg and its like always have.
+  std::uint64_t tx_flags() const { return tx_flags_; }
+  std::uint64_t tx_msg_flags() const { return tx_msg_flags_; }
+  std::uint64_t rx_flags() const { return rx_flags_; }
+  std::uint64_t rx_msg_flags() const { return rx_msg_flags_; }
+
+  struct Send {
+    bool tagged = false;
+    std::uint64_t tag = 0;
+    std::span<const iovec> iov;
+    fi_addr_t destination = FI_ADDR_UNSPEC;
+    std::uint64_t data = 0;
+    std::uint64_t flags = 0;
+    void* context = nullptr;
+  };
+  struct Rma {
+    bool read = false;
+    std::span<const iovec> iov;
+    fi_addr_t peer = FI_ADDR_UNSPEC;
+    std::uint64_t remote_address = 0;
+    std::uint64_t key = 0;
+    std::uint64_t data = 0;
+    std::uint64_t flags = 0;
+    void* context = nullptr;
+  };
+  struct Receive {
+    bool tagged = false;
+    std::uint64_t tag = 0;
+    std::uint64_t ignore = 0;
+    std::span<const iovec> iov;
+    fi_addr_t source = FI_ADDR_UNSPEC;
+    std::uint64_t flags = 0;
+    void* context = nullptr;
+  };
+  ssize_t post_send(const Send& op);
+  ssize_t post_rma(const Rma& op);
+  ssize_t post_receive(const Receive& op);
+
+  // --- Control
+  // ------------------------------------------------------------------------------------
+  int bind(fid_t other, std::uint64_t flags);
+  int control(int command, void* arg);
+  int get_name(void* address, std::size_t* length);
+  int get_option(int level, int name, void* value, std::size_t* length);
+  int set_option(int level, int name, const void* value, std::size_t length);
+  ssize_t cancel(void* context);
+  ssize_t tx_size_left();
+  ssize_t rx_size_left();
+  int close();
+
+  static constexpr std::size_t kIovLimit = 16;
+
+ private:
+  /// What a completion has to remember about its operation.
+  enum UserFlag : std::uint8_t { kWantsEntry = 1, kIsInject = 2 };
+  enum Counter { kSend, kRecv, kRead, kWrite, kRemoteRead, kRemoteWrite, kCounters };
+
+  Endpoint(Domain& domain, const fi_info& info, void* context);
+  ~Endpoint() = default;
+
+  void take_attributes(const fi_info& info);
+  bool take_auth_key(const fi_info& info);
+  int bind_cq(fid_t other, std::uint64_t flags);
+  int bind_counter(fid_t other, std::uint64_t flags);
+  int enable();
+  int open_below();
+  ses::EndpointConfig config_below() const;
+  int ops_flags(std::uint64_t& flags, bool set);
+  void choose_ops();
+
+  template <typename Post>
+  ssize_t transmit(std::uint64_t flags, std::size_t bytes, Post&& post);
+  ssize_t post_peek(base::Instant now, const Receive& op, ses::PeerId source);
+  static std::uint8_t entry_flag(std::uint64_t flags) {
+    return (flags & FI_COMPLETION) != 0 ? kWantsEntry : 0;
+  }
+  void on_completion(ses::EndpointId endpoint, const ses::Completion& completion) override;
+  void count(Counter which, bool success);
+  void report(Cq& cq, const ses::Completion& c, std::uint64_t flags);
+
+  Domain& domain_;
+  Worker& worker_;
+  ses::EndpointId id_ = 0;  ///< 0 until enabled
+  bool tx_selective_ = false;
+  bool rx_selective_ = false;
+  bool directed_receive_ = false;
+  bool reports_source_ = false;
+  std::uint64_t tx_flags_ = 0, tx_msg_flags_ = 0, rx_flags_ = 0, rx_msg_flags_ = 0;
+  std::size_t inject_size_ = 0;
+  std::size_t tx_size_ = 0;
+  std::size_t tx_outstanding_ = 0;
+  std::size_t injects_outstanding_ = 0;
+  Av* av_ = nullptr;
+  Cq* tx_cq_ = nullptr;
+  Cq* rx_cq_ = nullptr;
+  std::array<Cntr*, kCounters> counters_{};
+
+  // As asked for in fi_endpoint().
+  std::uint64_t caps_ = 0;
+  std::uint64_t tx_op_flags_ = 0;
+  std::uint64_t rx_op_flags_ = 0;
+  std::uint64_t msg_order_ = 0;
+  std::uint32_t job_id_ = 0;
+  std::optional<ses::Address> wanted_address_;
+  std::size_t min_multi_recv_ = 64;
+  UserOf domain_use_;
+};
+
+}  // namespace uet::provider

@@ -1,0 +1,132 @@
+#include "provider/hints.h"
+
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <strings.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "provider/address.h"
+#include "provider/domain.h"
+#include "provider/fabric.h"
+#include "provider/getinfo.h"
+
+namespace uet::provider {
+namespace {
+
+constexpr std::uint64_t kTxCaps =
+    FI_MSG | FI_TAGGED | FI_RMA | FI_SEND | FI_READ | FI_WRITE | FI_FENCE;
+constexpr std::uint64_t kRxCaps = FI_MSG | FI_TAGGED | FI_RMA | FI_RECV | FI_REMOTE_READ |
+                                  FI_REMOTE_WRITE | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE |
+                                  FI_RMA_EVENT;
+constexpr std::uint64_t kDomainCaps = FI_LOCAL_COMM | FI_REMOTE_COMM;
+
+bool is_subset(std::uint64_t asked, std::uint64_t of) {
+  return (asked & ~of) == 0;
+}
+
+/// A name that is given must be ours.
+bool names(const char* asked, const char* ours) {
+  return asked == nullptr || std::strcmp(asked, ours) == 0;
+}
+
+bool suits_fabric(const fi_fabric_attr* f) {
+  if (f == nullptr) return true;
+  return names(f->name, kFabricName) &&
+         (f->prov_name == nullptr || strcasecmp(f->prov_name, "uet") == 0);
+}
+
+bool suits_domain(const fi_domain_attr* d, const fep::Settings& settings,
+                  const std::string& domain_name) {
+  if (d == nullptr) return true;
+  const bool wants_auto =
+      d->data_progress == FI_PROGRESS_AUTO || d->control_progress == FI_PROGRESS_AUTO;
+  if (wants_auto && settings.progress == fep::Progress::kManual) return false;
+  if (d->auth_key_size != 0 && d->auth_key_size != sizeof(std::uint32_t)) return false;
+  if (d->auth_key != nullptr && !job_of(d->auth_key, d->auth_key_size)) return false;
+  return names(d->name, domain_name.c_str()) && is_subset(d->caps, kDomainCaps) &&
+         d->av_type <= FI_AV_TABLE && d->mr_key_size <= 8 && d->cq_data_size <= 8 &&
+         d->cq_cnt <= 1024 && d->ep_cnt <= 4094 && d->cntr_cnt <= 1024 && d->tx_ctx_cnt <= 4094 &&
+         d->rx_ctx_cnt <= 4094 && d->max_ep_tx_ctx <= 1 && d->max_ep_rx_ctx <= 1 &&
+         d->max_ep_stx_ctx == 0 && d->max_ep_srx_ctx == 0 && d->mr_iov_limit <= kMrIovLimit &&
+         d->mr_cnt <= 65535 && d->max_err_data == 0;
+}
+
+bool suits_ep(const fi_ep_attr* e) {
+  if (e == nullptr) return true;
+  if (e->auth_key != nullptr && !job_of(e->auth_key, e->auth_key_size)) return false;
+  if (e->auth_key_size != 0 && e->auth_key_size != sizeof(std::uint32_t)) return false;
+  return (e->type == FI_EP_UNSPEC || e->type == FI_EP_RDM) &&
+         (e->protocol == FI_PROTO_UNSPEC || e->protocol == kProtocol) && e->protocol_version <= 1 &&
+         e->max_msg_size <= kMaxMessage && e->msg_prefix_size == 0 &&
+         e->max_order_raw_size <= kMaxMessage && e->max_order_war_size <= kMaxMessage &&
+         e->max_order_waw_size <= kMaxMessage && e->tx_ctx_cnt <= 1 && e->rx_ctx_cnt <= 1;
+}
+
+bool suits_tx(const fi_tx_attr* t, const fep::Settings& settings, std::uint64_t caps) {
+  if (t == nullptr) return true;
+  return is_subset(t->caps, tx_caps(caps)) && is_subset(t->op_flags, kTxOpFlags) &&
+         is_subset(t->msg_order, kMsgOrders) && t->comp_order == 0 &&
+         t->inject_size <= settings.inject_size && t->size <= settings.tx_size &&
+         t->iov_limit <= 16 && t->rma_iov_limit <= 1;
+}
+
+bool suits_rx(const fi_rx_attr* r, const fep::Settings& settings, std::uint64_t caps) {
+  if (r == nullptr) return true;
+  return is_subset(r->caps, rx_caps(caps)) && is_subset(r->op_flags, kRxOpFlags) &&
+         is_subset(r->msg_order, kMsgOrders) && r->comp_order == 0 && r->total_buffered_recv == 0 &&
+         r->size <= settings.rx_size && r->iov_limit <= 16;
+}
+
+/// An address that is given must be one of ours, whole.
+bool suits_address(const void* address, std::size_t length) {
+  if (address == nullptr) return true;
+  return length >= kAddressBytes &&
+         unpack_address({static_cast<const std::uint8_t*>(address), kAddressBytes}).has_value();
+}
+
+}  // namespace
+
+std::uint64_t tx_caps(std::uint64_t caps) {
+  return caps & kTxCaps;
+}
+
+std::uint64_t rx_caps(std::uint64_t caps) {
+  return caps & kRxCaps;
+}
+
+std::uint64_t answer_caps(std::uint64_t asked) {
+  if (asked == 0) return kAllCaps;
+  constexpr std::uint64_t kMessage = FI_SEND | FI_RECV;
+  constexpr std::uint64_t kMemory = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+  std::uint64_t caps = asked | kDomainCaps;
+  if ((asked & (FI_MSG | FI_TAGGED)) != 0 && (asked & kMessage) == 0) caps |= kMessage;
+  if ((asked & FI_RMA) != 0 && (asked & kMemory) == 0) caps |= kMemory;
+  return caps;
+}
+
+int answer_mr_mode(std::optional<int> asked, std::uint32_t version, std::uint64_t caps,
+                   bool report_endpoint) {
+  constexpr int kReported = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+  const int endpoint = report_endpoint ? FI_MR_ENDPOINT : 0;
+  if (!asked) return kReported | endpoint;
+  if ((*asked & FI_MR_BASIC) != 0) return FI_MR_BASIC;
+  if ((*asked & FI_MR_SCALABLE) != 0) return FI_MR_SCALABLE;
+  if (*asked == FI_MR_UNSPEC && FI_VERSION_LT(version, FI_VERSION(1, 5))) return FI_MR_BASIC;
+  const bool is_target = (caps & (FI_RMA | FI_ATOMIC)) != 0;
+  return is_target ? *asked & (kReported | endpoint) : 0;
+}
+
+bool can_satisfy(const fi_info& hints, std::uint32_t, const fep::Settings& settings,
+                 const std::string& domain_name) {
+  if (!is_subset(hints.caps, kAllCaps)) return false;
+  const std::uint64_t caps = answer_caps(hints.caps);
+  return (hints.addr_format == FI_FORMAT_UNSPEC || hints.addr_format == kAddrFormat) &&
+         suits_address(hints.src_addr, hints.src_addrlen) &&
+         suits_address(hints.dest_addr, hints.dest_addrlen) && suits_fabric(hints.fabric_attr) &&
+         suits_domain(hints.domain_attr, settings, domain_name) && suits_ep(hints.ep_attr) &&
+         suits_tx(hints.tx_attr, settings, caps) && suits_rx(hints.rx_attr, settings, caps);
+}
+
+}  // namespace uet::provider

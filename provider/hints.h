@@ -1,0 +1,28 @@
+/// What an application asks for, checked against what there is. [libfabric 3.1 to 3.4]
+#pragma once
+
+#include <rdma/fabric.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "fep/settings.h"
+
+namespace uet::provider {
+
+/// Whether an answer to these hints exists at all. `domain_name` is the only one there is.
+bool can_satisfy(const fi_info& hints, std::uint32_t version, const fep::Settings& settings,
+                 const std::string& domain_name);
+
+/// The capabilities of the answer: exactly those asked for, with the directions they imply.
+std::uint64_t answer_caps(std::uint64_t asked);
+/// Which of them belong to the transmit and to the receive side.
+std::uint64_t tx_caps(std::uint64_t caps);
+std::uint64_t rx_caps(std::uint64_t caps);
+
+/// The mr_mode of the answer; `asked` is empty without hints.
+int answer_mr_mode(std::optional<int> asked, std::uint32_t version, std::uint64_t caps,
+                   bool report_endpoint);
+
+}  // namespace uet::provider

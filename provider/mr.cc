@@ -1,0 +1,183 @@
+#include "provider/mr.h"
+
+#include <algorithm>
+#include <array>
+
+#include "provider/cntr.h"
+#include "provider/domain.h"
+#include "provider/endpoint.h"
+#include "provider/eq.h"
+#include "provider/errors.h"
+#include "provider/getinfo.h"
+
+namespace uet::provider {
+namespace {
+
+constexpr std::uint64_t kUserKeyBits = (std::uint64_t{1} << 48) - 1;
+constexpr std::uint64_t kKnownAccess =
+    FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_COLLECTIVE;
+constexpr std::uint64_t kKnownFlags = FI_RMA_EVENT;
+
+int mr_regattr(fid* f, const fi_mr_attr* attr, std::uint64_t flags, fid_mr** out) {
+  if (f->fclass != FI_CLASS_DOMAIN) return -FI_EINVAL;
+  return guarded([&] { return Mr::open(Domain::of(f), *attr, flags, out); });
+}
+
+int mr_regv(fid* f, const iovec* iov, std::size_t count, std::uint64_t access, std::uint64_t offset,
+            std::uint64_t requested_key, std::uint64_t flags, fid_mr** out, void* context) {
+  const fi_mr_attr attr = {.mr_iov = iov,
+                           .iov_count = count,
+                           .access = access,
+                           .offset = offset,
+                           .requested_key = requested_key,
+                           .context = context,
+                           .auth_key_size = 0,
+                           .auth_key = nullptr,
+                           .iface = FI_HMEM_SYSTEM,
+                           .device = {}};
+  return mr_regattr(f, &attr, flags, out);
+}
+
+int mr_reg(fid* f, const void* buffer, std::size_t length, std::uint64_t access,
+           std::uint64_t offset, std::uint64_t requested_key, std::uint64_t flags, fid_mr** out,
+           void* context) {
+  const iovec iov{const_cast<void*>(buffer), length};
+  return mr_regv(f, &iov, 1, access, offset, requested_key, flags, out, context);
+}
+
+int mr_close(fid* f) {
+  return guarded([&] { return Mr::of(f).close(); });
+}
+
+int mr_bind(fid* f, fid* other, std::uint64_t flags) {
+  return guarded([&] { return Mr::of(f).bind(other, flags); });
+}
+
+int mr_control(fid* f, int command, void* arg) {
+  return guarded([&] { return Mr::of(f).control(command, arg); });
+}
+
+fi_ops mr_fid_ops = make_ops({.close = mr_close, .bind = mr_bind, .control = mr_control});
+
+/// A remote access to a page that is not mapped would kill this process.
+bool covers_everything(const iovec& v) {
+  return (v.iov_base == nullptr && v.iov_len > 0) ||
+         reinterpret_cast<std::uintptr_t>(v.iov_base) + v.iov_len <
+             reinterpret_cast<std::uintptr_t>(v.iov_base);
+}
+
+}  // namespace
+
+fi_ops_mr mr_ops = {
+    .size = sizeof(fi_ops_mr), .reg = mr_reg, .regv = mr_regv, .regattr = mr_regattr};
+
+Mr::Mr(Domain& domain, void* context) : domain_(domain), domain_use_(domain.users()) {
+  fid = {.fclass = FI_CLASS_MR, .context = context, .ops = &mr_fid_ops};
+  mem_desc = this;
+  key = FI_KEY_NOTAVAIL;
+}
+
+int Mr::open(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags, fid_mr** out) {
+  const std::span iov(attr.mr_iov, attr.iov_count);
+  if (attr.iov_count == 0 || attr.iov_count > kMrIovLimit || attr.offset != 0) return -FI_EINVAL;
+  if ((attr.access & ~kKnownAccess) != 0) return -FI_EINVAL;
+  if ((flags & ~kKnownFlags) != 0) return -FI_EBADFLAGS;
+  const bool has_iface = domain.api_version() >= FI_VERSION(1, 9) && (flags & FI_HMEM) != 0;
+  if (has_iface && attr.iface != FI_HMEM_SYSTEM) return -FI_ENOSYS;
+  if (!domain.settings().allow_all_mr && std::ranges::any_of(iov, covers_everything)) {
+    return -FI_EINVAL;
+  }
+  if (!domain.has_provider_keys() && (attr.requested_key & ~kUserKeyBits) != 0) return -FI_EINVAL;
+
+  ses::MemoryRequest request{.iov = iov,
+                             .remote_read = (attr.access & FI_REMOTE_READ) != 0,
+                             .remote_write = (attr.access & FI_REMOTE_WRITE) != 0,
+                             .virtual_addressing = domain.has_virtual_addresses(),
+                             .key = std::nullopt,
+                             .check_unique = true,
+                             .job_id = std::nullopt,
+                             .endpoint = 0,
+                             .enabled = !domain.binds_memory_to_endpoints()};
+  if (!domain.has_provider_keys()) request.key = attr.requested_key;
+  if (attr.auth_key_size != 0) {
+    request.job_id = job_of(attr.auth_key, attr.auth_key_size);
+    if (!request.job_id) return -FI_EINVAL;
+  }
+  auto* mr = new Mr(domain, attr.context);
+  if (domain.is_rma_target()) {
+    const std::lock_guard guard(domain.worker().lock());
+    const auto key = domain.worker().ses().register_memory(request);
+    if (!key) {
+      delete mr;
+      return fi_error_of(key.error());
+    }
+    mr->key = *key;
+    mr->registered_ = true;
+    mr->enabled_ = request.enabled;
+  } else {
+    mr->key = attr.requested_key;
+  }
+  *out = mr;
+  if (Eq* events = domain.mr_events()) {
+    events->report(FI_MR_COMPLETE,
+                   fi_eq_entry{.fid = &mr->fid, .context = attr.context, .data = 0});
+  }
+  return 0;
+}
+
+int Mr::bind(fid_t other, std::uint64_t flags) {
+  if (other->fclass == FI_CLASS_EP) {
+    if (endpoint_ != nullptr) return -FI_EBUSY;
+    endpoint_ = &Endpoint::of(other);
+    return 0;
+  }
+  if (other->fclass != FI_CLASS_CNTR) return -FI_EINVAL;
+  if (flags == 0 || (flags & ~(FI_REMOTE_WRITE | FI_REMOTE_READ)) != 0) return -FI_EBADFLAGS;
+  Cntr& cntr = Cntr::of(other);
+  const std::lock_guard guard(domain_.worker().lock());
+  for (const auto& [flag, slot] :
+       {std::pair{FI_REMOTE_WRITE, &write_counter_}, std::pair{FI_REMOTE_READ, &read_counter_}}) {
+    if ((flags & flag) == 0) continue;
+    if (*slot != nullptr) return -FI_EBUSY;
+    *slot = &cntr;
+  }
+  domain_.watch(key, *this);
+  return 0;
+}
+
+int Mr::enable() {
+  if (enabled_) return 0;  // live since registration
+  if (endpoint_ == nullptr || endpoint_->id() == 0) return -FI_EOPBADSTATE;
+  const std::lock_guard guard(domain_.worker().lock());
+  domain_.worker().ses().enable_memory(key, endpoint_->id());
+  enabled_ = true;
+  return 0;
+}
+
+int Mr::control(int command, void*) {
+  return command == FI_ENABLE ? enable() : -FI_ENOSYS;
+}
+
+void Mr::on_remote_access(ses::OpKind kind, bool success) {
+  Cntr* cntr = kind == ses::OpKind::kRemoteWrite ? write_counter_ : read_counter_;
+  if (cntr == nullptr) return;
+  success ? cntr->add(1) : cntr->add_error(1);
+}
+
+void Mr::forget(const Cntr& cntr) {
+  if (write_counter_ == &cntr) write_counter_ = nullptr;
+  if (read_counter_ == &cntr) read_counter_ = nullptr;
+}
+
+int Mr::close() {
+  {
+    // The layers below copy under the same lock: nobody is writing here once we have it.
+    const std::lock_guard guard(domain_.worker().lock());
+    domain_.unwatch(key);
+    if (registered_) domain_.worker().ses().deregister_memory(clock_now(), key);
+  }
+  delete this;
+  return 0;
+}
+
+}  // namespace uet::provider

@@ -1,0 +1,50 @@
+/// Memory region.
+#pragma once
+
+#include <rdma/fi_domain.h>
+
+#include "provider/object.h"
+#include "provider/worker.h"
+#include "ses/ses.h"
+
+namespace uet::provider {
+
+class Cntr;
+class Domain;
+class Endpoint;
+
+extern fi_ops_mr mr_ops;
+
+/// Data is copied by the CPU, so a region is only a key, a range and rights. Regions of a domain
+/// that nobody can reach remotely (no FI_RMA) are not told to the layers below, and their keys need
+/// not be unique. [libfabric 3.3]
+class Mr final : public fid_mr {
+ public:
+  static int open(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags, fid_mr** out);
+  static Mr& of(fid_t f) { return *static_cast<Mr*>(reinterpret_cast<fid_mr*>(f)); }
+
+  /// A peer has read or written here; with the worker's lock held.
+  void on_remote_access(ses::OpKind kind, bool success);
+
+  /// Applications close counters before regions.
+  void forget(const Cntr& cntr);
+
+  int bind(fid_t other, std::uint64_t flags);
+  int control(int command, void* arg);
+  int close();
+
+ private:
+  Mr(Domain& domain, void* context);
+  ~Mr() = default;
+  int enable();
+
+  Domain& domain_;
+  Endpoint* endpoint_ = nullptr;  ///< only until enabled: the endpoint is closed before the region
+  Cntr* write_counter_ = nullptr;
+  Cntr* read_counter_ = nullptr;
+  bool registered_ = false;
+  bool enabled_ = true;
+  UserOf domain_use_;
+};
+
+}  // namespace uet::provider

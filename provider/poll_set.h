@@ -1,0 +1,33 @@
+/// Poll set: which of several queues and counters have something new. Deprecated in libfabric 2,
+/// used by 1.x programs.
+#pragma once
+
+#include <rdma/fi_eq.h>
+
+#include <vector>
+
+#include "provider/object.h"
+
+namespace uet::provider {
+
+class Domain;
+
+class PollSet final : public fid_poll {
+ public:
+  static int open(Domain& domain, const fi_poll_attr* attr, fid_poll** out);
+  static PollSet& of(fid_poll* f) { return *static_cast<PollSet*>(f); }
+  static PollSet& of(fid_t f) { return of(reinterpret_cast<fid_poll*>(f)); }
+
+  int poll(void** contexts, int count);
+  int add(fid_t member, std::uint64_t flags);
+  int remove(fid_t member);
+  int close();
+
+ private:
+  explicit PollSet(Domain& domain);
+  ~PollSet() = default;
+  std::vector<fid_t> members_;
+  UserOf domain_use_;
+};
+
+}  // namespace uet::provider

@@ -1,0 +1,217 @@
+#include "provider/port_picker.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "provider/provider.h"
+
+namespace uet::provider {
+namespace {
+
+using Candidates = base::Result<std::vector<PortChoice>, std::string>;
+
+/// `text` with every %r replaced by the rank of this process on its host.
+std::string with_local_rank(std::string text) {
+  static constexpr const char* kNames[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
+                                           "PMI_LOCAL_RANK", "SLURM_LOCALID"};
+  if (text.find("%r") == std::string::npos) return text;
+  std::string rank = "0";
+  for (const char* name : kNames) {
+    if (const char* value = std::getenv(name); value != nullptr && *value != '\0') {
+      rank = value;
+      break;
+    }
+  }
+  for (std::size_t at = 0; (at = text.find("%r", at)) != std::string::npos; at += rank.size()) {
+    text.replace(at, 2, rank);
+  }
+  return text;
+}
+
+bool is_udp(const std::string& spec) {
+  return spec == "udp" || spec.starts_with("udp:");
+}
+
+/// "dpdk:net_memif0,role=server" -> "net_memif0"
+std::string dpdk_device(const std::string& spec) {
+  const auto begin = spec.find(':') + 1;
+  return spec.substr(begin, spec.find(',', begin) - begin);
+}
+
+const Interface* first_up(const std::vector<Interface>& all) {
+  const auto at = std::ranges::find_if(
+      all, [](const Interface& i) { return i.is_up && !i.is_loopback && i.primary(); });
+  return at == all.end() ? nullptr : &*at;
+}
+
+const Interface* by_name(const std::vector<Interface>& all, const std::string& name) {
+  const auto at = std::ranges::find(all, name, &Interface::name);
+  return at == all.end() ? nullptr : &*at;
+}
+
+PortChoice udp_choice(const Interface& interface, net::FabricAddress address, std::string spec) {
+  return PortChoice{.spec = std::move(spec),
+                    .address = address,
+                    .device = interface.name,
+                    .mtu = 0,
+                    .facts = interface};
+}
+
+PortChoice dpdk_choice(std::string spec, net::FabricAddress address) {
+  PortChoice out{
+      .spec = spec, .address = address, .device = dpdk_device(spec), .mtu = 0, .facts = {}};
+  out.facts.name = out.device;
+  out.facts.is_up = true;
+  out.facts.driver = "dpdk";
+  out.facts.pci = parse_pci_address(out.device);
+  return out;
+}
+
+/// Address of a udp entry: FI_UET_ADDR, what stands behind "udp:", FI_UET_IFNAME, or the first
+/// interface that is up.
+base::Result<PortChoice, std::string> resolve_udp(const fep::Settings& settings,
+                                                  const std::vector<Interface>& interfaces,
+                                                  const std::string& spec,
+                                                  const std::string& address_text) {
+  const std::string rest = spec.size() > 4 ? spec.substr(4) : "";
+  const std::string named = rest.substr(0, rest.find(','));
+  const std::string& wanted = !address_text.empty() ? address_text : named;
+  if (const auto address = net::FabricAddress::parse(wanted)) {
+    if (const Interface* i = find_interface(interfaces, *address)) {
+      return udp_choice(*i, *address, spec);
+    }
+    return "no interface of this host has the address " + wanted +
+           "; add it (ip addr add ...) or change FI_UET_ADDR";
+  }
+  if (!address_text.empty()) return "FI_UET_ADDR: \"" + wanted + "\" is not an address";
+  const std::string& name = !named.empty() ? named : settings.ifname;
+  const Interface* i = name.empty() ? first_up(interfaces) : by_name(interfaces, name);
+  if (i == nullptr) {
+    return name.empty() ? std::string("no network interface is up")
+                        : "there is no network interface " + name;
+  }
+  if (!i->primary()) return "the interface " + i->name + " has no IP address";
+  return udp_choice(*i, *i->primary(), spec);
+}
+
+base::Result<PortChoice, std::string> resolve(const fep::Settings& settings,
+                                              const std::vector<Interface>& interfaces,
+                                              const std::string& spec, const std::string& address) {
+  if (is_udp(spec)) return resolve_udp(settings, interfaces, spec, address);
+  const auto parsed = net::FabricAddress::parse(address);
+  if (!parsed) {
+    return address.empty() ? "the port " + spec + " needs an address: set FI_UET_ADDR"
+                           : "FI_UET_ADDR: \"" + address + "\" is not an address";
+  }
+  return dpdk_choice(spec, *parsed);
+}
+
+/// Entry i of FI_UET_PORT belongs to entry i of FI_UET_ADDR; a single entry serves for all. Entries
+/// that cannot be used are left out; `why` collects the reasons.
+std::vector<PortChoice> configured(const fep::Settings& settings,
+                                   const std::vector<Interface>& interfaces, std::string& why) {
+  const auto entry = [](const std::vector<std::string>& list, std::size_t i) {
+    return list.empty() ? std::string() : with_local_rank(list.size() == 1 ? list[0] : list[i]);
+  };
+  const std::size_t ports = std::max<std::size_t>(settings.ports.size(), 1);
+  const std::size_t addresses = std::max<std::size_t>(settings.addresses.size(), 1);
+  const std::size_t count = ports == 1       ? addresses
+                            : addresses == 1 ? ports
+                                             : std::min(ports, addresses);
+  std::vector<PortChoice> out;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::string spec = entry(settings.ports, i);
+    if (spec.empty()) spec = "udp";
+    auto choice = resolve(settings, interfaces, spec, entry(settings.addresses, i));
+    if (choice) {
+      out.push_back(std::move(choice).value());
+    } else if (why.find(choice.error()) == std::string::npos) {
+      why += (why.empty() ? "" : "; ") + choice.error();
+    }
+  }
+  return out;
+}
+
+/// Where nothing is configured: the first interface that is up, then loopback addresses. Those take
+/// the MTU of that interface, because the payload MTU must be the same at all peers.
+std::vector<PortChoice> unconfigured(const std::vector<Interface>& interfaces) {
+  std::vector<PortChoice> out;
+  const Interface* primary = first_up(interfaces);
+  if (primary != nullptr) out.push_back(udp_choice(*primary, *primary->primary(), "udp"));
+  const auto lo = std::ranges::find_if(interfaces, &Interface::is_loopback);
+  if (lo == interfaces.end() || !lo->is_up) return out;
+  for (std::uint32_t last = 2; last < 255; ++last) {
+    const auto address = net::FabricAddress::from_v4(0x7f00'0000 + last);
+    out.push_back(udp_choice(*lo, address, "udp"));
+    if (primary != nullptr) out.back().mtu = primary->mtu;
+  }
+  return out;
+}
+
+}  // namespace
+
+bool is_configured(const fep::Settings& settings) {
+  const bool plain_udp =
+      settings.ports.empty() || (settings.ports.size() == 1 && settings.ports[0] == "udp");
+  return !plain_udp || !settings.addresses.empty() || !settings.ifname.empty();
+}
+
+base::Result<PortChoice, std::string> PortPicker::take_first(std::vector<PortChoice> candidates,
+                                                             std::string why_none) {
+  for (PortChoice& choice : candidates) {
+    pid_t holder = 0;
+    auto lock = AddressLock::acquire(choice.address, holder);
+    if (lock) {
+      held_.push_back(Held{choice, std::move(*lock)});
+      return choice;
+    }
+    why_none += (why_none.empty() ? "" : "; ") + choice.address.to_string() + " is used by " +
+                (holder != 0 ? "process " + std::to_string(holder) : "another process");
+  }
+  return why_none;
+}
+
+base::Result<PortChoice, std::string> PortPicker::own(const fep::Settings& settings) {
+  if (!held_.empty()) return held_.front().choice;
+  const auto interfaces = list_interfaces();
+  if (is_configured(settings)) {
+    std::string why;
+    auto candidates = configured(settings, interfaces, why);
+    return take_first(std::move(candidates), std::move(why));
+  }
+  auto candidates = unconfigured(interfaces);
+  if (candidates.empty()) return std::string("no network interface is up");
+  const net::FabricAddress first = candidates.front().address;
+  auto taken = take_first(std::move(candidates), "");
+  if (taken && taken->address != first && is_loopback(taken->address)) {
+    log_warning("another process uses " + first.to_string() + ": this one is " +
+                taken->address.to_string() +
+                ", which only processes of this host can reach; set FI_UET_ADDR");
+  }
+  return taken;
+}
+
+base::Result<PortChoice, std::string> PortPicker::at(const fep::Settings& settings,
+                                                     net::FabricAddress address) {
+  const auto same = [&](const PortChoice& c) { return c.address == address; };
+  for (const Held& h : held_) {
+    if (same(h.choice)) return h.choice;
+  }
+  const auto interfaces = list_interfaces();
+  std::string ignored;
+  std::vector<PortChoice> candidates;
+  if (is_configured(settings)) candidates = configured(settings, interfaces, ignored);
+  std::erase_if(candidates, [&](const PortChoice& c) { return !same(c); });
+  const bool udp_only = std::ranges::all_of(settings.ports, is_udp);
+  if (const Interface* i = find_interface(interfaces, address);
+      candidates.empty() && udp_only && i != nullptr) {
+    candidates.push_back(udp_choice(*i, address, "udp"));
+  }
+  return take_first(std::move(candidates), candidates.empty()
+                                               ? address.to_string() + " is no address of this host"
+                                               : std::string());
+}
+
+}  // namespace uet::provider

@@ -1,0 +1,137 @@
+#include "provider/progress.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "provider/worker.h"
+
+namespace uet::provider {
+namespace {
+
+using base::Duration;
+
+/// How long the application may be silent before the thread acts.
+constexpr Duration kWatchdogPatience = Duration::from_ms(5);
+constexpr Duration kProgressPatience = Duration::from_ms(1);
+/// Ports that cannot wake anybody are polled; the interval doubles between these while nothing
+/// happens.
+constexpr Duration kPollMin = Duration::from_us(20);
+constexpr Duration kPollMax = Duration::from_ms(1);
+/// No alarm is set further away.
+constexpr Duration kLongestSleep = Duration::from_seconds(1);
+
+void sleep_on(int event_fd, int port_fd, Duration time) {
+  const std::int64_t ns = std::max<std::int64_t>(time.ns(), 0);
+  const timespec limit{ns / 1'000'000'000, ns % 1'000'000'000};
+  pollfd fds[2] = {{.fd = event_fd, .events = POLLIN, .revents = 0},
+                   {.fd = port_fd, .events = POLLIN, .revents = 0}};
+  ppoll(fds, port_fd >= 0 ? 2 : 1, &limit, nullptr);
+}
+
+}  // namespace
+
+ProgressThread::ProgressThread(Worker& worker)
+    : worker_(worker), event_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  // The application's signals are not for us.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { run(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_setname_np(thread_.native_handle(), "uet-progress");
+}
+
+ProgressThread::~ProgressThread() {
+  stop();
+  if (event_fd_ >= 0) close(event_fd_);
+}
+
+void ProgressThread::stop() {
+  stop_ = true;
+  kick();
+  if (thread_.joinable()) thread_.join();
+}
+
+void ProgressThread::kick() {
+  kicked_ = true;
+  leave_deep_sleep();
+}
+
+void ProgressThread::leave_deep_sleep() {
+  deep_sleep_ = false;
+  const std::uint64_t one = 1;
+  if (write(event_fd_, &one, sizeof one) < 0) {
+    // Full, hence readable already.
+  }
+}
+
+void ProgressThread::run() {
+  std::uint32_t seen = worker_.application_turns_.load(std::memory_order_relaxed);
+  while (!stop_.load(std::memory_order_relaxed)) {
+    drain_wakeup();
+    const bool kicked = kicked_.exchange(false);
+    const std::uint32_t turns = worker_.application_turns_.load(std::memory_order_relaxed);
+    const bool application_works =
+        turns != seen || worker_.application_sleepers_.load(std::memory_order_relaxed) != 0;
+    seen = turns;
+    if (application_works && !kicked) {
+      idle_poll_ = kPollMin;
+      sleep_on(event_fd_, -1, patience());
+    } else {
+      work_once();
+    }
+  }
+}
+
+/// One turn of the loop, then sleep if it had nothing to do.
+void ProgressThread::work_once() {
+  Duration time = kLongestSleep;
+  const int port_fd = worker_.port_->wakeup_fd();
+  {
+    const std::unique_lock guard(worker_.lock_, std::try_to_lock);
+    if (!guard) {
+      sched_yield();
+      return;
+    }
+    deep_sleep_ = false;
+    const base::Instant now = clock_now();
+    const bool busy = worker_.fep_->turn(now);
+    if (busy || !worker_.port_->arm_wakeup()) {
+      idle_poll_ = kPollMin;
+      time = Duration{};
+    } else {
+      const base::Instant deadline = worker_.fep_->next_deadline();
+      if (deadline < now + time) time = deadline - now;
+      if (port_fd < 0) {
+        time = std::min(time, idle_poll_);
+        idle_poll_ = std::min(idle_poll_ * 2, std::max(kPollMax, patience()));
+      }
+      deep_sleep_ = true;
+    }
+  }
+  if (time > Duration{}) {
+    sleep_on(event_fd_, port_fd, time);
+  } else if (worker_.lock_.is_contended()) {
+    sched_yield();
+  }
+}
+
+void ProgressThread::drain_wakeup() {
+  std::uint64_t ignored;
+  if (read(event_fd_, &ignored, sizeof ignored) < 0) {
+    // Nobody woke us.
+  }
+}
+
+base::Duration ProgressThread::patience() const {
+  return worker_.has_progress_thread() ? kProgressPatience : kWatchdogPatience;
+}
+
+}  // namespace uet::provider

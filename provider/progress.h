@@ -1,0 +1,51 @@
+/// The thread behind a worker. It turns the loop when nobody else does, and sleeps otherwise.
+///
+/// Two temperaments. A watchdog (the default with manual progress) only acts when the application
+/// has been silent for some milliseconds, so that a process that computes still answers its peers.
+/// A progress thread (FI_PROGRESS_AUTO, FI_WAIT_FD) acts at once. Neither ever spins when there is
+/// nothing to do, and both stay away from the loop as long as the application turns it.
+#pragma once
+
+#include <atomic>
+#include <thread>
+
+#include "lib/base/units.h"
+
+namespace uet::provider {
+
+class Worker;
+
+class ProgressThread {
+ public:
+  explicit ProgressThread(Worker& worker);
+  ~ProgressThread();
+  ProgressThread(const ProgressThread&) = delete;
+  ProgressThread& operator=(const ProgressThread&) = delete;
+
+  /// Wakes it and lets it look at the loop at once. Any thread.
+  void kick();
+  /// With the worker's lock held, after the application gave the loop something new: a thread in
+  /// deep sleep sets its alarm by the old deadlines.
+  void wake_from_deep_sleep() {
+    if (deep_sleep_.load(std::memory_order_relaxed)) leave_deep_sleep();
+  }
+  /// Ends the thread. Also safe where the thread was never scheduled again (process exit).
+  void stop();
+
+ private:
+  void run();
+  void work_once();
+  void leave_deep_sleep();
+  void drain_wakeup();
+  base::Duration patience() const;
+
+  Worker& worker_;
+  const int event_fd_;
+  std::atomic<bool> deep_sleep_{false};  ///< set with the worker's lock held
+  std::atomic<bool> stop_{false};
+  std::atomic<bool> kicked_{false};
+  base::Duration idle_poll_;  ///< only the thread's own
+  std::thread thread_;
+};
+
+}  // namespace uet::provider

@@ -1,0 +1,117 @@
+/// The one symbol libfabric looks for, and the parameters.
+#include "provider/provider.h"
+
+#include <rdma/fi_errno.h>
+#include <rdma/providers/fi_log.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <mutex>
+#include <set>
+
+#include "provider/errors.h"
+#include "provider/fabric.h"
+#include "provider/getinfo.h"
+#include "provider/worker.h"
+
+namespace uet::provider {
+namespace {
+
+pid_t loaded_by = 0;
+
+/// Runs after the destructors of this library's globals: touches nothing that has one.
+/// [libfabric 2.5-7]
+void cleanup() {
+  guarded([] {
+    if (!is_forked_child()) Worker::stop_all();
+    return 0;
+  });
+}
+
+int getinfo(std::uint32_t version, const char* node, const char* service, std::uint64_t flags,
+            const fi_info* hints, fi_info** info) {
+  const int ret = guarded([&] { return get_info(version, node, service, flags, hints, info); });
+  // Some applications treat anything else as fatal. [libfabric 2.5-13]
+  return ret == 0 || ret == -FI_ENOMEM ? ret : -FI_ENODATA;
+}
+
+int fabric(fi_fabric_attr* attr, fid_fabric** out, void* context) {
+  return guarded([&] { return open_fabric(attr, out, context); });
+}
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::ranges::transform(out, out.begin(), [](unsigned char c) { return std::tolower(c); });
+  return out;
+}
+
+void define_parameters() {
+  for (const fep::Setting& setting : fep::settings()) {
+    fi_param_define(&table(), lower(setting.key).c_str(), FI_PARAM_STRING, "%s",
+                    fep::describe(setting).c_str());
+  }
+}
+
+}  // namespace
+
+fi_provider& table() {
+  static fi_provider provider = {
+      .version = FI_VERSION(1, 0),
+      // Also above what our headers know: no structure that we fill changed incompatibly.
+      // [libfabric 2.2]
+      .fi_version = FI_VERSION(2, 0),
+      .context = {},
+      .name = "uet",
+      .getinfo = getinfo,
+      .fabric = fabric,
+      .cleanup = cleanup,
+  };
+  return provider;
+}
+
+base::Result<fep::Settings, std::string> load_settings() {
+  return fep::Settings::load([](std::string_view key) -> std::optional<std::string> {
+    char* value = nullptr;
+    if (fi_param_get_str(&table(), lower(key).c_str(), &value) != 0 || value == nullptr) {
+      return std::nullopt;
+    }
+    return std::string(value);
+  });
+}
+
+void log_warning(const std::string& text) {
+  FI_WARN(&table(), FI_LOG_CORE, "%s\n", text.c_str());
+}
+
+void log_info(const std::string& text) {
+  FI_INFO(&table(), FI_LOG_CORE, "%s\n", text.c_str());
+}
+
+void tell_user(const std::string& text) {
+  // Never freed: cleanup() may still speak.
+  static auto* mutex = new std::mutex;
+  static auto* told = new std::set<std::string>;
+  {
+    const std::lock_guard guard(*mutex);
+    if (!told->insert(text).second) return;
+  }
+  std::fprintf(stderr, "uet: %s\n", text.c_str());
+  log_warning(text);
+}
+
+bool is_forked_child() {
+  return loaded_by != getpid();
+}
+
+}  // namespace uet::provider
+
+extern "C" FI_EXT_INI {
+  uet::provider::loaded_by = getpid();
+  uet::provider::guarded([] {
+    uet::provider::define_parameters();
+    return 0;
+  });
+  return &uet::provider::table();
+}

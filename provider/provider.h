@@ -1,0 +1,32 @@
+/// What all of the provider shares: libfabric's table of it, its settings, its voice.
+#pragma once
+
+#include <rdma/fabric.h>
+#include <rdma/providers/fi_prov.h>
+
+#include <string>
+
+#include "fep/settings.h"
+#include "lib/base/result.h"
+
+namespace uet::provider {
+
+/// The table that fi_prov_ini() returned.
+fi_provider& table();
+
+/// FI_UET_* (and the file FI_UET_CONFIG names) as they are now, or a sentence that says what is
+/// wrong with them.
+base::Result<fep::Settings, std::string> load_settings();
+
+/// To libfabric's log (FI_LOG_LEVEL=warn shows it).
+void log_warning(const std::string& text);
+void log_info(const std::string& text);
+
+/// Something only the user can put right: to stderr, each text once, and to libfabric's log.
+void tell_user(const std::string& text);
+
+/// True in a child made by fork(): the worker's thread and the address lock belong to the parent.
+/// [libfabric 2.5-11]
+bool is_forked_child();
+
+}  // namespace uet::provider

@@ -1,0 +1,238 @@
+/// Data transfer: what the calls of msg.cc, tagged.cc and rma.cc have in common, on the way down
+/// and on the way back.
+#include <mutex>
+
+#include "provider/domain.h"
+#include "provider/endpoint.h"
+#include "provider/errors.h"
+#include "provider/mr.h"
+
+namespace uet::provider {
+namespace {
+
+using ses::OpKind;
+using ses::ReturnCode;
+
+constexpr std::uint64_t kDeliveryFlags = FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE;
+
+std::size_t total_bytes(std::span<const iovec> iov) {
+  std::size_t bytes = 0;
+  for (const iovec& v : iov) bytes += v.iov_len;
+  return bytes;
+}
+
+/// What the entry of a completion says it was.
+std::uint64_t entry_flags(const ses::Completion& c) {
+  switch (c.kind) {
+    case OpKind::kSend:
+      return FI_SEND | FI_MSG;
+    case OpKind::kTaggedSend:
+      return FI_SEND | FI_TAGGED;
+    case OpKind::kWrite:
+      return FI_RMA | FI_WRITE;
+    case OpKind::kRead:
+      return FI_RMA | FI_READ;
+    case OpKind::kReceive:
+    case OpKind::kPeek:
+      return FI_RECV | FI_MSG;
+    case OpKind::kTaggedReceive:
+    case OpKind::kTaggedPeek:
+      return FI_RECV | FI_TAGGED;
+    case OpKind::kRemoteWrite:
+      return FI_RMA | FI_REMOTE_WRITE;
+    case OpKind::kRemoteRead:
+      return FI_RMA | FI_REMOTE_READ;
+  }
+  return 0;
+}
+
+}  // namespace
+
+/// Every transmit call ends here: `post` hands the operation to SES, and is tried once more after a
+/// turn of the loop when something ran out.
+template <typename Post>
+ssize_t Endpoint::transmit(std::uint64_t flags, std::size_t bytes, Post&& post) {
+  if ((flags & FI_COMMIT_COMPLETE) != 0) return -FI_EOPNOTSUPP;
+  if ((flags & FI_INJECT) != 0 && bytes > inject_size_) return -FI_EINVAL;
+  const std::lock_guard guard(worker_.lock());
+  if (id_ == 0) return -FI_EOPBADSTATE;
+  const base::Instant now = clock_now();
+  const auto has_room = [&] {
+    return tx_outstanding_ < tx_size_ && (tx_cq_ == nullptr || !tx_cq_->is_full());
+  };
+  if (!has_room()) {
+    worker_.turn_at(now);
+    if (!has_room()) return -FI_EAGAIN;
+  }
+  // Counted first: an operation may complete inside the call.
+  const std::size_t inject = (flags & FI_INJECT) != 0 ? 1 : 0;
+  ++tx_outstanding_;
+  injects_outstanding_ += inject;
+  auto posted = post(now);
+  if (!posted && posted.error() == ses::PostError::kAgain) {
+    worker_.turn_at(now);
+    posted = post(now);
+  }
+  if (!posted) {
+    --tx_outstanding_;
+    injects_outstanding_ -= inject;
+    return fi_error_of(posted.error());
+  }
+  if ((flags & FI_MORE) == 0) worker_.after_post(now);
+  return 0;
+}
+
+ssize_t Endpoint::post_send(const Send& op) {
+  if (op.iov.size() > kIovLimit) return -FI_EINVAL;
+  return transmit(op.flags, total_bytes(op.iov), [&](base::Instant now) {
+    ses::SendRequest request;
+    request.peer = av_->peer(op.destination);
+    request.tagged = op.tagged;
+    request.tag = op.tag;
+    request.iov = op.iov;
+    if ((op.flags & FI_REMOTE_CQ_DATA) != 0) request.data = op.data;
+    request.inject = (op.flags & FI_INJECT) != 0;
+    request.delivery_complete = (op.flags & kDeliveryFlags) != 0;
+    request.fence = (op.flags & FI_FENCE) != 0;
+    request.user_flags =
+        static_cast<std::uint8_t>(entry_flag(op.flags) | (request.inject ? kIsInject : 0));
+    request.context = reinterpret_cast<std::uint64_t>(op.context);
+    return worker_.ses().send(now, id_, request);
+  });
+}
+
+ssize_t Endpoint::post_rma(const Rma& op) {
+  if (op.iov.size() > kIovLimit) return -FI_EINVAL;
+  if (op.read && (op.flags & (FI_INJECT | FI_REMOTE_CQ_DATA)) != 0) return -FI_EINVAL;
+  return transmit(op.flags, total_bytes(op.iov), [&](base::Instant now) {
+    ses::RmaRequest request;
+    request.peer = av_->peer(op.peer);
+    request.read = op.read;
+    request.iov = op.iov;
+    request.remote_offset = op.remote_address;
+    request.key = op.key;
+    if ((op.flags & FI_REMOTE_CQ_DATA) != 0) request.data = op.data;
+    request.inject = (op.flags & FI_INJECT) != 0;
+    request.delivery_complete = (op.flags & kDeliveryFlags) != 0;
+    request.fence = (op.flags & FI_FENCE) != 0;
+    request.user_flags =
+        static_cast<std::uint8_t>(entry_flag(op.flags) | (request.inject ? kIsInject : 0));
+    request.context = reinterpret_cast<std::uint64_t>(op.context);
+    return worker_.ses().rma(now, id_, request);
+  });
+}
+
+ssize_t Endpoint::post_receive(const Receive& op) {
+  if (op.iov.size() > kIovLimit) return -FI_EINVAL;
+  const std::lock_guard guard(worker_.lock());
+  if (id_ == 0) return -FI_EOPBADSTATE;
+  ses::PeerId source = ses::kAnyPeer;
+  if (directed_receive_ && op.source != FI_ADDR_UNSPEC) {
+    source = av_->peer(op.source);
+    if (source == 0) return -FI_EINVAL;
+  }
+  const base::Instant now = clock_now();
+  if ((op.flags & FI_PEEK) != 0) return post_peek(now, op, source);
+
+  ses::ReceiveRequest request;
+  request.tagged = op.tagged;
+  request.tag = op.tag;
+  request.ignore = op.ignore;
+  request.source = source;
+  request.iov = op.iov;
+  request.multi_recv = (op.flags & FI_MULTI_RECV) != 0;
+  request.user_flags = entry_flag(op.flags);
+  request.context = reinterpret_cast<std::uint64_t>(op.context);
+  const auto post = [&] {
+    if ((op.flags & FI_CLAIM) != 0) {
+      return worker_.ses().claim_receive(now, id_, request, (op.flags & FI_DISCARD) != 0);
+    }
+    return worker_.ses().receive(now, id_, request);
+  };
+  auto posted = post();
+  if (!posted && posted.error() == ses::PostError::kAgain) {
+    worker_.turn_at(now);
+    posted = post();
+  }
+  if (!posted) return fi_error_of(posted.error());
+  worker_.note_application();
+  return 0;
+}
+
+/// The answer always comes through the queue, also when nothing matches. [libfabric 14.10]
+ssize_t Endpoint::post_peek(base::Instant now, const Receive& op, ses::PeerId source) {
+  ses::PeekRequest request;
+  request.tagged = op.tagged;
+  request.tag = op.tag;
+  request.ignore = op.ignore;
+  request.source = source;
+  request.user_flags = kWantsEntry;
+  request.context = reinterpret_cast<std::uint64_t>(op.context);
+  if ((op.flags & FI_CLAIM) != 0) request.action = ses::PeekAction::kClaim;
+  if ((op.flags & FI_DISCARD) != 0) request.action = ses::PeekAction::kDiscard;
+  worker_.turn_at(now);
+  const auto posted = worker_.ses().peek(now, id_, request);
+  return posted ? 0 : fi_error_of(posted.error());
+}
+
+// --- The way back
+// -----------------------------------------------------------------------------------
+
+void Endpoint::on_completion(ses::EndpointId, const ses::Completion& c) {
+  const bool success = c.code == ReturnCode::kOk;
+  const bool wanted = (c.user_flags & kWantsEntry) != 0 || !success;
+  switch (c.kind) {
+    case OpKind::kSend:
+    case OpKind::kTaggedSend:
+    case OpKind::kWrite:
+    case OpKind::kRead:
+      --tx_outstanding_;
+      if ((c.user_flags & kIsInject) != 0) --injects_outstanding_;
+      count(c.kind == OpKind::kWrite ? kWrite : c.kind == OpKind::kRead ? kRead : kSend, success);
+      if (wanted && tx_cq_ != nullptr) report(*tx_cq_, c, entry_flags(c));
+      return;
+    case OpKind::kReceive:
+    case OpKind::kTaggedReceive:
+      count(kRecv, success);
+      if (wanted && rx_cq_ != nullptr) report(*rx_cq_, c, entry_flags(c));
+      return;
+    case OpKind::kPeek:
+    case OpKind::kTaggedPeek:
+      if (rx_cq_ != nullptr) report(*rx_cq_, c, entry_flags(c));
+      return;
+    case OpKind::kRemoteWrite:
+    case OpKind::kRemoteRead:
+      count(c.kind == OpKind::kRemoteWrite ? kRemoteWrite : kRemoteRead, success);
+      if (Mr* mr = domain_.watched(c.mr_key)) mr->on_remote_access(c.kind, success);
+      if (c.has_data && success && rx_cq_ != nullptr) report(*rx_cq_, c, entry_flags(c));
+      return;
+  }
+}
+
+void Endpoint::count(Counter which, bool success) {
+  Cntr* cntr = counters_[which];
+  if (cntr == nullptr) return;
+  success ? cntr->add(1) : cntr->add_error(1);
+}
+
+void Endpoint::report(Cq& cq, const ses::Completion& c, std::uint64_t flags) {
+  CqEntry entry;
+  entry.op_context = reinterpret_cast<void*>(c.context);
+  entry.flags =
+      flags | (c.has_data ? FI_REMOTE_CQ_DATA : 0) | (c.multi_recv_released ? FI_MULTI_RECV : 0);
+  entry.length = c.length;
+  entry.buffer = c.buffer;
+  entry.data = c.data;
+  entry.tag = c.tag;
+  if (reports_source_ && (flags & (FI_RECV | FI_REMOTE_WRITE)) != 0) {
+    entry.source = av_->find(c.source);
+  }
+  if (c.code != ReturnCode::kOk) {
+    entry.error = fi_error_of(c.code);
+    entry.prov_errno = static_cast<int>(c.code);
+    entry.overflow_length = c.overflow_length;
+  }
+  cq.push(entry);
+}
+
+}  // namespace uet::provider
