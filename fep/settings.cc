@@ -233,11 +233,12 @@ std::string with_rank_zero(std::string text) {
 /// What single values cannot show: forms of list entries, and settings that exclude each other.
 std::optional<std::string> check(const Settings& s) {
   for (const std::string& spec : s.ports) {
-    const bool is_udp = spec == "udp" || spec.starts_with("udp:");
+    const bool is_udp = spec == "udp" || spec.starts_with("udp:") || spec.starts_with("udp,");
     const bool is_dpdk = spec.starts_with("dpdk:") && spec.size() > 5;
     if (!is_udp && !is_dpdk) {
       return "FI_UET_PORT: \"" + spec +
-             "\" is not udp[:interface or address] or dpdk:<vdev or PCI address>[,key=value...]";
+             "\" is not udp[:interface or address][,sockets=n] or dpdk:<vdev or PCI "
+             "address>[,key=value...]";
     }
     if (is_udp && s.encap == Encapsulation::kIp)
       return "FI_UET_ENCAP: ip needs a dpdk port, and FI_UET_PORT says \"" + spec + "\"";

@@ -19,10 +19,9 @@ constexpr std::array kSettings = {
             .kind = Kind::kTextList,
             .fallback = "udp",
             .target = &Settings::ports,
-            .help = "port to use: udp[:interface or address] or dpdk:<vdev or PCI "
-                    "address>[,key=value...]; a list separated by | "
-                    "gives each process its own (entry n goes with entry n of FI_UET_ADDR); %r is "
-                    "the local rank"},
+            .help = "port to use: udp[:interface or address][,sockets=n] or dpdk:<vdev or PCI "
+                    "address>[,key=value...]; a list separated by | gives each process its own "
+                    "(entry n goes with entry n of FI_UET_ADDR); %r is the local rank"},
     Setting{.key = "ADDR",
             .group = "Port and address",
             .kind = Kind::kTextList,

@@ -1,0 +1,126 @@
+"""Running unmodified libfabric programs over the provider: processes, ports, namespaces, TAP lines.
+
+Only loopback addresses, sockets in temporary folders and network namespaces made here are used, and everything is ended
+by process id.
+"""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+SKIP = 77  # meson's exit status for a skipped test
+
+
+class Tap:
+    def __init__(self):
+        self.number = 0
+        self.failures = 0
+
+    def result(self, name, problem=""):
+        self.number += 1
+        self.failures += bool(problem)
+        print(f"{'not ok' if problem else 'ok'} {self.number} - {name}")
+        for line in str(problem).splitlines():
+            print(f"# {line}")
+        sys.stdout.flush()
+
+    def skip(self, name, why):
+        self.number += 1
+        print(f"ok {self.number} - {name} # SKIP {why}")
+
+    def finish(self):
+        print(f"1..{self.number}")
+        sys.exit(1 if self.failures else 0)
+
+
+def skip_all(why):
+    print(f"1..0 # SKIP {why}")
+    sys.exit(0)
+
+
+class Job:
+    """One process with its output in files. Ended with the object."""
+
+    def __init__(self, command, env, folder, name, namespace=None):
+        self.name = name
+        self.paths = [os.path.join(folder, f"{name}.{kind}") for kind in ("out", "err")]
+        if namespace:
+            command = ["ip", "netns", "exec", namespace, *command]
+        with open(self.paths[0], "wb") as out, open(self.paths[1], "wb") as err:
+            self.process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+
+    def wait(self, seconds):
+        """Exit status, or None when it is still running."""
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+    def output(self):
+        return [open(path, errors="replace").read() for path in self.paths]
+
+    def report(self, status):
+        out, err = self.output()
+        state = "still running" if status is None else f"exit status {status}"
+        return f"{self.name}: {state}\n{out[-1500:]}\n{err[-3000:]}"
+
+
+def base_env(provider, **settings):
+    """The caller's environment without its own settings of this provider, plus `settings`."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("FI_", "OMPI_", "PMI_"))}
+    env.update(FI_PROVIDER_PATH=provider, FI_PROVIDER="uet", FI_LOG_LEVEL="warn")
+    env.update({k: str(v) for k, v in settings.items()})
+    return env
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def need_program(name):
+    path = shutil.which(name)
+    if not path:
+        skip_all(f"{name} is not installed (package libfabric-bin)")
+    return path
+
+
+def need_provider(folder):
+    if not os.path.exists(os.path.join(folder, "libuet-fi.so")):
+        skip_all("the provider was not built")
+
+
+def pingpong(folder, provider, server_settings, client_settings, arguments=(), seconds=60, namespaces=(None, None),
+             control="127.0.0.1"):
+    """fi_pingpong between two processes. Returns what went wrong, or nothing."""
+    port = free_port()
+    program = ["fi_pingpong", "-p", "uet", "-e", "rdm", "-c", *arguments]
+    server = Job(program + ["-B", str(port)], base_env(provider, **server_settings), folder, "server", namespaces[0])
+    client = None
+    try:
+        time.sleep(0.7)
+        client = Job(program + ["-P", str(port), control], base_env(provider, **client_settings), folder, "client",
+                     namespaces[1])
+        client_status = client.wait(seconds)
+        server_status = server.wait(10)
+        if client_status == 0 and server_status == 0:
+            return "" if "MB/sec" in client.output()[0] else "no table:\n" + client.report(client_status)
+        return client.report(client_status) + server.report(server_status)
+    finally:
+        server.kill()
+        if client:
+            client.kill()
+
+
+def temporary_folder():
+    return tempfile.TemporaryDirectory(prefix="uet-e2e-")

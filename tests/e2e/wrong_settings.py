@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""Each wrong setting gives a message that names it, a non-zero exit status, and leaves nothing behind.
+
+    wrong_settings.py PROVIDER-FOLDER DPDK-PLUG-IN
+"""
+
+import os
+import subprocess
+import sys
+
+from harness import Tap, base_env, need_program, need_provider, temporary_folder
+
+# Settings, and what the message must contain. Checked by fi_info, which opens no port.
+VALUES = [
+    ({"FI_UET_PORT": "ucp"}, ["FI_UET_PORT", "ucp", "dpdk:"]),
+    ({"FI_UET_ADDR": "10.0.0.300"}, ["FI_UET_ADDR", "10.0.0.300"]),
+    ({"FI_UET_GATEWAY": "x"}, ["FI_UET_GATEWAY"]),
+    ({"FI_UET_ENCAP": "gre"}, ["FI_UET_ENCAP", "gre", "udp, ip"]),
+    ({"FI_UET_MAX_PAYLOAD": "5000"}, ["FI_UET_MAX_PAYLOAD", "4096"]),
+    ({"FI_UET_PROTECT": "aes"}, ["FI_UET_PROTECT", "crc, none"]),
+    ({"FI_UET_JOB": "16777216"}, ["FI_UET_JOB", "16777215"]),
+    ({"FI_UET_MODE": "x"}, ["FI_UET_MODE", "rel, abs"]),
+    ({"FI_UET_CC": "cubic"}, ["FI_UET_CC", "nscc"]),
+    ({"FI_UET_PATHS": "7"}, ["FI_UET_PATHS"]),
+    ({"FI_UET_RTO_MAX": "soon"}, ["FI_UET_RTO_MAX", "unit"]),
+    ({"FI_UET_PEER_TIMEOUT": "5 min"}, ["FI_UET_PEER_TIMEOUT"]),
+    ({"FI_UET_PROGRESS": "x"}, ["FI_UET_PROGRESS", "auto, manual, thread"]),
+    ({"FI_UET_INJECT_SIZE": "1"}, ["FI_UET_INJECT_SIZE"]),
+    ({"FI_UET_CONFIG": "/does/not/exist.toml"}, ["FI_UET_CONFIG", "/does/not/exist.toml"]),
+    ({"FI_UET_IFNAME": "nonexistent9"}, ["nonexistent9"]),
+]
+
+# What only opening the port can tell. Checked by a pingpong server, which must end by itself.
+PORTS = [
+    ({"FI_UET_PORT": "udp:127.0.0.2", "FI_UET_IMPAIR": "loss=2"}, ["FI_UET_IMPAIR"]),
+    ({"FI_UET_PORT": "udp:192.0.2.77"}, ["192.0.2.77"]),
+    ({"FI_UET_ADDR": "192.0.2.77"}, ["192.0.2.77"]),
+    ({"FI_UET_ADDR": "127.0.0.2", "FI_UET_TRACE": "/does/not/exist/x"}, ["FI_UET_TRACE"]),
+    ({"FI_UET_ADDR": "127.0.0.2", "FI_UET_PCAP": "/does/not/exist/x"}, ["FI_UET_PCAP"]),
+]
+DPDK_PORTS = [
+    ({"FI_UET_PORT": "dpdk:net_nonsense0", "FI_UET_ADDR": "10.0.0.1"}, ["net_nonsense0"]),
+    ({"FI_UET_PORT": "dpdk:0000:ff:1f.7", "FI_UET_ADDR": "10.0.0.1"}, ["0000:ff:1f.7"]),
+    ({"FI_UET_PORT": "dpdk:net_af_packet0,iface=nonexistent9", "FI_UET_ADDR": "10.0.0.1"}, ["nonexistent9"]),
+    ({"FI_UET_PORT": "dpdk:net_memif0,role=nobody", "FI_UET_ADDR": "10.0.0.1"}, ["net_memif0"]),
+]
+
+
+def run(command, env):
+    try:
+        done = subprocess.run(command, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20)
+        return done.returncode, done.stdout + done.stderr
+    except subprocess.TimeoutExpired as late:
+        return None, ((late.stdout or b"") + (late.stderr or b"")).decode(errors="replace")
+
+
+def problem_of(status, output, wanted):
+    if status is None:
+        return "it went on:\n" + output
+    if status <= 0:
+        return f"exit status {status}:\n{output}"
+    missing = [w for w in wanted if w not in output]
+    return f"the message does not say {missing}:\n{output[-2000:]}" if missing else ""
+
+
+def main():
+    provider, plugin = sys.argv[1:]
+    need_provider(provider)
+    need_program("fi_pingpong")
+    tap = Tap()
+    for settings, wanted in VALUES:
+        name = " ".join(f"{k}={v}" for k, v in settings.items())
+        tap.result(name, problem_of(*run(["fi_info", "-p", "uet"], base_env(provider, **settings)), wanted))
+    with temporary_folder() as folder:
+        path = os.path.join(folder, "typo.toml")
+        with open(path, "w") as file:
+            file.write("pathz = 8\n")
+        tap.result("unknown key in the file", problem_of(
+            *run(["fi_info", "-p", "uet"], base_env(provider, FI_UET_CONFIG=path)), ["pathz", path]))
+    for settings, wanted in PORTS + (DPDK_PORTS if os.path.exists(plugin) else []):
+        name = " ".join(f"{k}={v}" for k, v in settings.items())
+        tap.result(name, problem_of(*run(["fi_pingpong", "-p", "uet", "-e", "rdm"], base_env(provider, **settings)), wanted))
+    tap.finish()
+
+
+main()
