@@ -7,7 +7,7 @@
 namespace uet::sim {
 
 Fabric::Fabric(World& world, const WireModel& model, const FabricConfig& config,
-               const SimPortConfig& port_config)
+               const SimPortConfig& port_config, std::span<const std::uint32_t> own_pools)
     : world_(world), model_(model), config_(config) {
   const FatTree& tree = config.tree;
   UET_CHECK(config.hosts <= tree.hosts());
@@ -21,8 +21,8 @@ Fabric::Fabric(World& world, const WireModel& model, const FabricConfig& config,
   add(aggregations_, tree.aggregations(), "agg");
   add(tops_, tree.tops(), tree.tiers == 2 ? "spine" : "core");
   for (HostId h = 0; h < config.hosts; ++h) {
-    ports_.push_back(
-        std::make_unique<SimPort>(world, model, h, config.hosts, port_config, world.packets_pool));
+    SlabPool& pool = own_pools.empty() ? world.packets_pool : world.add_pool(own_pools[h]);
+    ports_.push_back(std::make_unique<SimPort>(world, model, h, config.hosts, port_config, pool));
   }
   connect_hosts();
   if (tree.tiers == 2) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,9 +22,10 @@ struct FabricTotals {
 
 class Fabric {
  public:
-  /// The model must outlive the fabric.
+  /// The model must outlive the fabric. `own_pools`: packets of each host's own pool; empty: all
+  /// share the world's.
   Fabric(World& world, const WireModel& model, const FabricConfig& config,
-         const SimPortConfig& port_config);
+         const SimPortConfig& port_config, std::span<const std::uint32_t> own_pools = {});
 
   const FabricConfig& config() const { return config_; }
   SimPort& port(HostId host) { return *ports_[host]; }

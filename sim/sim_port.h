@@ -64,6 +64,7 @@ class SimPort final : public net::Port, public FrameSink, public LinkListener {
   void on_link_idle() override;
 
   HostId host() const { return host_; }
+  SlabPool& slab_pool() { return pool_; }
   Link& egress() { return *egress_; }
   bool has_received() const { return !received_.is_empty(); }
   void drop_received();

@@ -1,0 +1,344 @@
+#include "apps/sim/swarm_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "lib/base/rng.h"
+
+namespace uet::sim {
+
+namespace {
+
+using base::Duration;
+
+/// Field of the profile that switches each fault on. kPartition is a trouble, not a probability.
+double* probability(FaultProfile& p, Fault f) {
+  switch (f) {
+    case Fault::kLoss:
+      return &p.loss;
+    case Fault::kBurstLoss:
+      return &p.burst_enter;
+    case Fault::kDuplicate:
+      return &p.duplicate;
+    case Fault::kLateDuplicate:
+      return &p.late_duplicate;
+    case Fault::kReorder:
+      return &p.reorder;
+    case Fault::kCorrupt:
+      return &p.corrupt;
+    case Fault::kTruncate:
+      return &p.truncate;
+    case Fault::kTrim:
+      return &p.trim;
+    case Fault::kPartition:
+    case Fault::kCount:
+      break;
+  }
+  return nullptr;
+}
+
+class Planner {
+ public:
+  explicit Planner(std::uint64_t seed) : rng_(seed ^ 0x73776172'6d000000ULL) { plan_.seed = seed; }
+
+  SwarmPlan plan() {
+    choose_fabric();
+    choose_endpoint();
+    choose_faults();
+    choose_troubles();
+    choose_ops();
+    return std::move(plan_);
+  }
+
+ private:
+  template <typename T, std::size_t N>
+  T one_of(const std::array<T, N>& choices) {
+    return choices[rng_.below(N)];
+  }
+  SimTime within(SimSpan span) {
+    return SimTime::from_ps(
+        static_cast<std::int64_t>(rng_.unit() * static_cast<double>(span.ps())));
+  }
+  HostId any_host() { return rng_.below(plan_.fabric.hosts); }
+
+  void choose_fabric();
+  void choose_endpoint();
+  void choose_faults();
+  void choose_troubles();
+  void choose_ops();
+  std::uint32_t choose_size();
+
+  base::Rng rng_;
+  SwarmPlan plan_;
+  SimSpan busy_{};  ///< operations start within this
+};
+
+void Planner::choose_fabric() {
+  FabricConfig& f = plan_.fabric;
+  f.hosts = 2 + rng_.below(7);
+  f.tree = FatTree::for_hosts(f.hosts, 2);
+  f.link_rate = one_of(std::array{base::BitRate::from_gbps(1), base::BitRate::from_gbps(10),
+                                  base::BitRate::from_gbps(100)});
+  f.hop_delay = SimSpan::from(one_of(std::array{Duration::from_ns(100), Duration::from_us(1),
+                                                Duration::from_us(10), Duration::from_us(50)}));
+  f.trimming = rng_.chance(0.5);
+  f.mtu_payload = one_of(std::array{1024u, 2048u, 4096u});
+  busy_ = SimSpan::from(
+      one_of(std::array{Duration::from_us(50), Duration::from_ms(1), Duration::from_ms(10)}));
+}
+
+void Planner::choose_endpoint() {
+  fep::FepConfig& c = plan_.fep;
+  const FabricConfig& f = plan_.fabric;
+  c.protection = fep::DataProtection::kCrc;
+  c.payload_mtu = f.mtu_payload;
+  c.burst = one_of(std::array{1u, 4u, 32u});
+
+  c.cc.algorithm =
+      one_of(std::array{cc::Algorithm::kNone, cc::Algorithm::kNscc, cc::Algorithm::kNscc,
+                        cc::Algorithm::kRccc, cc::Algorithm::kBoth});
+  c.cc.load_balancing = one_of(std::array{cc::LoadBalancing::kSingle, cc::LoadBalancing::kOblivious,
+                                          cc::LoadBalancing::kBitmap, cc::LoadBalancing::kReps,
+                                          cc::LoadBalancing::kMixed});
+  c.cc.paths = one_of(std::array<std::uint16_t, 3>{4, 16, 64});
+  c.cc.trimming = f.trimming;
+  c.cc.config_base_rtt = f.base_rtt().duration();
+  c.cc.link_rate = f.link_rate;
+
+  pds::PdsConfig& p = c.pds;
+  p.use_trimming = f.trimming;
+  p.rto_init_time = std::max(Duration::from_us(200), f.base_rtt().duration() * 3);
+  p.rto_max = Duration::from_ms(20);
+  p.max_rto_retx_cnt = 15;
+  p.max_nack_retx_cnt = 31;
+  p.nack_retx_time = Duration::from_us(300);
+  p.pds_clear_time = Duration::from_us(500);
+  p.close_req_time = Duration::from_us(500);
+  p.pdc_idle_time =
+      one_of(std::array{Duration::from_us(300), Duration::from_ms(3), Duration::from_ms(30)});
+  p.pdcid_quarantine = Duration::from_ms(30);
+  p.tombstone_time = Duration::from_ms(30);
+  p.syn_retx_safety_time = Duration::from_ms(5);
+  p.ack_on_ecn = rng_.chance(0.8);
+  p.enb_ack_per_pkt = rng_.chance(0.2);
+  p.rod_reorder = rng_.chance(0.5);
+  p.sack_loss_thresh = rng_.chance(0.3) ? 16 : 0;
+  p.tail_loss_time = rng_.chance(0.3) ? Duration::from_us(400) : Duration{};
+  p.max_pdc_per_key = static_cast<std::uint8_t>(1 + rng_.below(4));
+  p.pdc_spread_bytes = 16 * 1024;
+  p.peer_timeout = Duration::from_seconds(1);
+  if (rng_.chance(0.3)) p.forced_start_psn = static_cast<std::uint32_t>(0u - (1 + rng_.below(200)));
+  if (rng_.chance(0.25)) p.local_mp_range = 128;
+
+  ses::SesConfig& s = c.ses;
+  s.max_endpoints = 4;
+  s.max_sends = 256;
+  s.max_receives = 1024;
+  s.max_messages = 256;
+  s.max_peers = 16;
+  s.max_memory_regions = 16;
+  s.retry_backoff_min = Duration::from_us(100);
+  s.retry_backoff_max = Duration::from_ms(5);
+  s.message_idle = Duration::from_ms(2500);  // longer than any outage that is not a crash
+  s.ri_reuse = Duration::from_ms(1);
+  if (rng_.chance(0.2)) {
+    p.max_pdc = 4 + rng_.below(8);
+    p.max_messages = 8 + rng_.below(16);
+    p.max_messages_per_pdc = 4;
+    p.gtd_store_max = 8;
+    s.max_sends = 16;
+    s.max_messages = 16;
+    s.overflow_msgs = 4;
+    s.overflow_bytes = 128 * 1024;
+    plan_.troubles.push_back({Trouble::kTinyTables, 0, {}, {}});
+  } else {
+    p.max_pdc = 128;
+  }
+  if (p.forced_start_psn != 0) plan_.troubles.push_back({Trouble::kPsnWrap, 0, {}, {}});
+  if (p.local_mp_range == 128) plan_.troubles.push_back({Trouble::kTinyWindow, 0, {}, {}});
+  for (HostId h = 0; h < f.hosts; ++h) {
+    plan_.ordered.push_back(rng_.chance(0.4));
+    plan_.pool_packets.push_back(rng_.chance(0.15) ? 96 : 2048);
+  }
+}
+
+void Planner::choose_faults() {
+  constexpr std::array kRates = {0.001, 0.01, 0.05, 0.1};
+  const bool is_clean = rng_.chance(0.1);
+  for (std::size_t i = 0; i < kFaultCount; ++i) {
+    double* p = probability(plan_.faults, static_cast<Fault>(i));
+    // Draw always, so that one more fault kind changes no other world.
+    const bool on = rng_.chance(0.35);
+    const double rate = one_of(kRates);
+    if (p != nullptr && on && !is_clean) *p = rate;
+  }
+  plan_.faults.burst_leave = 0.2;
+  plan_.faults.corrupt = std::min(plan_.faults.corrupt, 0.05);
+  plan_.faults.reorder_delay =
+      SimSpan::from(one_of(std::array{Duration::from_us(5), Duration::from_us(100)}));
+  plan_.faults.late_delay =
+      SimSpan::from(one_of(std::array{Duration::from_ms(1), Duration::from_ms(20)}));
+  plan_.faults_end = SimTime{} + busy_ * 3 + SimSpan::from(Duration::from_ms(5));
+}
+
+void Planner::choose_troubles() {
+  const auto add = [this](Trouble kind, double chance, Duration longest) {
+    const bool on = rng_.chance(chance);
+    PlannedTrouble t{kind, any_host(), within(busy_ * 2), {}};
+    t.until =
+        t.at + SimSpan::from(Duration::from_us(10)) + (within(SimSpan::from(longest)) - SimTime{});
+    if (on) plan_.troubles.push_back(t);
+  };
+  add(Trouble::kCrash, 0.15, Duration::from_ms(20));
+  add(Trouble::kClockJump, 0.15, Duration::from_ms(1));
+  add(Trouble::kPoolExhausted, 0.15, Duration::from_ms(5));
+  add(Trouble::kSlowHost, 0.15, Duration::from_ms(20));
+  add(Trouble::kPause, 0.15, Duration::from_ms(10));
+  add(Trouble::kPartition, 0.15, Duration::from_ms(30));
+}
+
+std::uint32_t Planner::choose_size() {
+  const std::uint32_t mtu = plan_.fabric.mtu_payload;
+  switch (rng_.below(8)) {
+    case 0:
+      return 0;
+    case 1:
+      return 1 + rng_.below(64);
+    case 2:
+      return mtu - 1 + rng_.below(3);
+    case 3:
+      return mtu * (1 + rng_.below(8)) - 1 + rng_.below(3);
+    case 4:
+    case 5:
+      return rng_.below(4 * mtu);
+    default:
+      return rng_.below(64 * 1024);
+  }
+}
+
+void Planner::choose_ops() {
+  const std::uint32_t count = 1 + rng_.below(rng_.chance(0.3) ? 200 : 40);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    PlannedOp op;
+    op.id = i + 1;
+    op.kind = static_cast<SwarmOp>(rng_.below(static_cast<std::uint32_t>(SwarmOp::kCount)));
+    op.from = any_host();
+    op.to = (op.from + 1 + rng_.below(plan_.fabric.hosts - 1)) % plan_.fabric.hosts;
+    op.bytes = choose_size();
+    op.at = within(busy_);
+    op.receive_at = rng_.chance(0.5) ? SimTime{} : within(busy_ * 2);
+    const bool is_short = op.kind == SwarmOp::kTaggedSend && rng_.chance(0.1);
+    op.receive_bytes = is_short ? rng_.below(op.bytes + 1) : op.bytes + rng_.below(100);
+    op.inject = op.kind != SwarmOp::kRead && op.bytes <= 256 && rng_.chance(0.5);
+    op.delivery_complete = rng_.chance(0.3);
+    op.fence = rng_.chance(0.05);
+    op.wants_data = op.kind == SwarmOp::kSend || rng_.chance(0.5);
+    plan_.ops.push_back(op);
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(SwarmOp op) {
+  constexpr std::array<std::string_view, 4> kNames = {"send", "tagged-send", "write", "read"};
+  return kNames[static_cast<std::size_t>(op)];
+}
+
+std::string_view name_of(Trouble trouble) {
+  constexpr std::array<std::string_view, kTroubleCount> kNames = {
+      "crash",  "clock-jump",  "pool-exhausted", "slow-host",  "pause",
+      "outage", "tiny-window", "psn-wrap",       "tiny-tables"};
+  return kNames[static_cast<std::size_t>(trouble)];
+}
+
+bool SwarmPlan::has(Trouble kind) const {
+  return std::any_of(troubles.begin(), troubles.end(),
+                     [kind](const PlannedTrouble& t) { return t.kind == kind; });
+}
+
+bool SwarmPlan::crashes(HostId host) const {
+  return std::any_of(troubles.begin(), troubles.end(), [host](const PlannedTrouble& t) {
+    return t.kind == Trouble::kCrash && t.host == host;
+  });
+}
+
+SwarmPlan plan_world(std::uint64_t seed) {
+  return Planner(seed).plan();
+}
+
+void apply(const SwarmMask& mask, SwarmPlan& plan) {
+  if (!mask.ops.empty()) {
+    std::erase_if(plan.ops, [&](const PlannedOp& op) { return !mask.ops.contains(op.id); });
+  }
+  for (std::size_t i = 0; i < kFaultCount; ++i) {
+    const auto fault = static_cast<Fault>(i);
+    double* p = probability(plan.faults, fault);
+    if (p != nullptr && mask.without.contains(std::string(name_of(fault)))) *p = 0;
+  }
+  std::erase_if(plan.troubles, [&](const PlannedTrouble& t) {
+    if (!mask.without.contains(std::string(name_of(t.kind)))) return false;
+    const fep::FepConfig usual;
+    if (t.kind == Trouble::kPsnWrap) plan.fep.pds.forced_start_psn = 0;
+    if (t.kind == Trouble::kTinyWindow) plan.fep.pds.local_mp_range = usual.pds.local_mp_range;
+    if (t.kind == Trouble::kTinyTables) {
+      plan.fep.pds.max_pdc = 128;
+      plan.fep.pds.max_messages = usual.pds.max_messages;
+      plan.fep.pds.max_messages_per_pdc = usual.pds.max_messages_per_pdc;
+      plan.fep.pds.gtd_store_max = usual.pds.gtd_store_max;
+      plan.fep.ses.max_sends = 256;
+      plan.fep.ses.max_messages = 256;
+      plan.fep.ses.overflow_msgs = usual.ses.overflow_msgs;
+      plan.fep.ses.overflow_bytes = usual.ses.overflow_bytes;
+    }
+    return true;
+  });
+}
+
+std::vector<std::string> ingredients(const SwarmPlan& plan) {
+  std::vector<std::string> names;
+  FaultProfile faults = plan.faults;
+  for (std::size_t i = 0; i < kFaultCount; ++i) {
+    const double* p = probability(faults, static_cast<Fault>(i));
+    if (p != nullptr && *p > 0) names.emplace_back(name_of(static_cast<Fault>(i)));
+  }
+  for (const PlannedTrouble& t : plan.troubles) names.emplace_back(name_of(t.kind));
+  return names;
+}
+
+std::string describe(const SwarmPlan& plan) {
+  std::string s = fmt::format(
+      "seed {}: {} hosts, {} Gb/s, hop {} ns, payload {}, trimming {}, cc {}, lb {}, {} "
+      "operations\n",
+      plan.seed, plan.fabric.hosts, plan.fabric.link_rate.bps() / 1'000'000'000,
+      plan.fabric.hop_delay.ps() / 1000, plan.fabric.mtu_payload, plan.fabric.trimming,
+      static_cast<int>(plan.fep.cc.algorithm), static_cast<int>(plan.fep.cc.load_balancing),
+      plan.ops.size());
+  FaultProfile faults = plan.faults;
+  for (std::size_t i = 0; i < kFaultCount; ++i) {
+    const double* p = probability(faults, static_cast<Fault>(i));
+    if (p != nullptr && *p > 0) s += fmt::format("  {} {}\n", name_of(static_cast<Fault>(i)), *p);
+  }
+  for (const PlannedTrouble& t : plan.troubles) {
+    s += fmt::format("  {} host {} from {:.1f} to {:.1f} us\n", name_of(t.kind), t.host, t.at.us(),
+                     t.until.us());
+  }
+  constexpr std::size_t kMaxShown = 12;
+  for (std::size_t i = 0; i < std::min(plan.ops.size(), kMaxShown); ++i) {
+    const PlannedOp& op = plan.ops[i];
+    s += fmt::format(
+        "  op {}: {} {}->{} {} bytes at {:.1f} us{}{}{}{}\n", op.id, name_of(op.kind), op.from,
+        op.to, op.bytes, op.at.us(),
+        op.kind <= SwarmOp::kTaggedSend
+            ? fmt::format(", receive of {} at {:.1f} us", op.receive_bytes, op.receive_at.us())
+            : "",
+        op.inject ? ", inject" : "", op.delivery_complete ? ", delivery complete" : "",
+        op.fence ? ", fence" : "");
+  }
+  if (plan.ops.size() > kMaxShown)
+    s += fmt::format("  ... and {} more\n", plan.ops.size() - kMaxShown);
+  return s;
+}
+
+}  // namespace uet::sim

@@ -1,0 +1,81 @@
+/// One random world, written out: everything that a seed decides, so that it can be shrunk and
+/// printed.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fep/fep.h"
+#include "sim/fabric_config.h"
+#include "sim/faults.h"
+
+namespace uet::sim {
+
+enum class SwarmOp : std::uint8_t { kSend, kTaggedSend, kWrite, kRead, kCount };
+std::string_view name_of(SwarmOp op);
+
+/// One operation, and for sends the receive that will take it.
+struct PlannedOp {
+  std::uint32_t id = 0;  ///< also its tag and header data
+  SwarmOp kind = SwarmOp::kSend;
+  HostId from = 0, to = 0;
+  std::uint32_t bytes = 0;
+  SimTime at;
+  SimTime receive_at;               ///< sends: when the receive is posted
+  std::uint32_t receive_bytes = 0;  ///< sends: its buffer; may be too short for tagged ones
+  bool inject = false, delivery_complete = false, fence = false, wants_data = true;
+};
+
+/// What is done to a world besides packet faults.
+enum class Trouble : std::uint8_t {
+  kCrash,
+  kClockJump,
+  kPoolExhausted,
+  kSlowHost,
+  kPause,
+  kPartition,
+  kTinyWindow,
+  kPsnWrap,
+  kTinyTables,
+  kCount
+};
+inline constexpr std::size_t kTroubleCount = static_cast<std::size_t>(Trouble::kCount);
+std::string_view name_of(Trouble trouble);
+
+struct PlannedTrouble {
+  Trouble kind = Trouble::kCrash;
+  HostId host = 0;
+  SimTime at, until;
+};
+
+struct SwarmPlan {
+  std::uint64_t seed = 0;
+  FabricConfig fabric;
+  fep::FepConfig fep;
+  std::vector<bool> ordered;  ///< hosts whose endpoints ask for ordered sends
+  std::vector<std::uint32_t> pool_packets;
+  FaultProfile faults;
+  SimTime faults_end;  ///< from then on the fabric is perfect
+  std::vector<PlannedTrouble> troubles;
+  std::vector<PlannedOp> ops;
+
+  bool has(Trouble kind) const;
+  bool crashes(HostId host) const;
+};
+
+/// What is left out of a world: for --ops and --without, and for shrinking.
+struct SwarmMask {
+  std::set<std::uint32_t> ops;    ///< only these; empty: all
+  std::set<std::string> without;  ///< names of faults and troubles
+};
+
+SwarmPlan plan_world(std::uint64_t seed);
+void apply(const SwarmMask& mask, SwarmPlan& plan);
+/// Names of the faults and troubles that a world has.
+std::vector<std::string> ingredients(const SwarmPlan& plan);
+std::string describe(const SwarmPlan& plan);
+
+}  // namespace uet::sim

@@ -1,0 +1,41 @@
+/// Plays one random world and watches it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "apps/sim/swarm_plan.h"
+
+namespace uet::sim {
+
+struct SwarmCounters {
+  FaultCounters faults{};
+  std::array<std::uint64_t, kTroubleCount> troubles{};
+  std::array<std::uint64_t, static_cast<std::size_t>(SwarmOp::kCount)> ops{};
+  std::uint64_t bytes = 0, completions = 0, failed_ops = 0, retransmissions = 0, nacks = 0,
+                timeouts = 0, pdcs = 0;
+  std::uint64_t events = 0;
+  std::uint64_t truncated = 0, restarts = 0;
+
+  void add(const SwarmCounters& other);
+};
+
+struct SwarmResult {
+  std::string failure;  ///< empty: every checker is content
+  SwarmCounters counters;
+  std::uint64_t fingerprint = 0;
+  double virtual_ms = 0;
+};
+
+/// Deterministic. Checks:
+/// - every operation completes exactly once, and every receive that gets a message does too
+/// - with success unless its peer or its own host crashed; with the right length and the right
+/// bytes
+/// - nothing is delivered twice, later than its completion, or past the end of its buffer
+/// - ordered endpoints deliver in order
+/// - once faults end everything completes within seconds, and then every packet, message and PDC
+/// goes back to its pool
+SwarmResult run_world(const SwarmPlan& plan);
+
+}  // namespace uet::sim
