@@ -45,6 +45,19 @@ bool PathTable::usable(std::uint32_t index, const PathRequest& request) const {
   return !is_evicted(index, request.now);
 }
 
+std::uint32_t PathTable::best_from(std::uint32_t start, const PathRequest& request) const {
+  std::optional<std::uint32_t> evicted, any;
+  for (std::uint32_t step = 0; step < size_; ++step) {
+    const std::uint32_t index = (start + step) & (size_ - 1);
+    if (usable(index, request)) return index;
+    if (!port_is_free(index, request)) continue;
+    const bool avoid = request.avoid_entropy && entropy(index) == *request.avoid_entropy;
+    if (!avoid && !evicted) evicted = index;
+    if (!any) any = index;
+  }
+  return evicted ? *evicted : any.value_or(start);
+}
+
 void PathTable::on_sent(Instant now, std::uint32_t index) {
   Entry& e = entries_[index];
   count(e.sent);

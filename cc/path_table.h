@@ -74,6 +74,10 @@ class PathTable {
     return e.evictions > 0 && now < e.evicted_until;
   }
 
+  /// The next path from `start` on that fits the request; failing that an evicted one, then any
+  /// whose port is free.
+  std::uint32_t best_from(std::uint32_t start, const PathRequest& request) const;
+
   /// A packet takes this path.
   void on_sent(Instant now, std::uint32_t index);
   void on_feedback(Instant now, std::uint32_t index, PathFeedback kind, Duration base_rtt);

@@ -34,11 +34,9 @@ std::uint32_t BitmapPaths::next(const PathRequest& request) {
   const bool saturated = is_saturated();
   bool took_back = false;
   std::optional<std::uint32_t> second_best;  // penalised, but alive and allowed
-  std::uint32_t last_resort = 0;
   for (std::uint32_t tries = 0; tries < tries_max; ++tries) {
     if (order_.at_round_start()) start_round(request);
     const std::uint32_t index = order_.next(rng_);
-    if (table_.port_is_free(index, request)) last_resort = index;
     if (!table_.usable(index, request)) continue;
     if (table_.entry(index).penalty == 0) return index;
     if (!took_back) take_back_one(index);
@@ -46,13 +44,7 @@ std::uint32_t BitmapPaths::next(const PathRequest& request) {
     if (saturated) return index;
     second_best = index;
   }
-  if (second_best) return *second_best;
-  if (table_.port_is_free(last_resort, request)) return last_resort;
-  for (std::uint32_t index = 0; index < table_.size(); ++index) {
-    if (table_.usable(index, request)) return index;
-    if (table_.port_is_free(index, request)) last_resort = index;
-  }
-  return last_resort;
+  return second_best ? *second_best : table_.best_from(0, request);
 }
 
 void BitmapPaths::on_feedback(Instant, std::uint32_t index, PathFeedback kind) {

@@ -13,14 +13,11 @@ class ObliviousPaths final : public PathSelector {
 
   std::uint32_t next(const PathRequest& request) override {
     std::uint32_t index = order_.next(rng_);
-    std::uint32_t fallback = index;
     for (std::uint32_t tries = 0; tries < table_.size() && !table_.usable(index, request);
          ++tries) {
-      if (table_.port_is_free(index, request)) fallback = index;
       index = order_.next(rng_);
     }
-    if (table_.usable(index, request)) return index;
-    return table_.port_is_free(index, request) ? index : fallback;
+    return table_.usable(index, request) ? index : table_.best_from(index, request);
   }
   void on_feedback(Instant, std::uint32_t, PathFeedback) override {}
   void fix_order_for_test() override { order_.fix_mask_for_test(); }

@@ -16,13 +16,7 @@ std::uint32_t random_path(const PathTable& table, const PathRequest& request, ba
     index = rng.below(table.size());
     if (table.usable(index, request)) return index;
   }
-  std::uint32_t fallback = index;
-  for (std::uint32_t step = 0; step < table.size(); ++step) {
-    index = (index + 1) % table.size();
-    if (table.usable(index, request)) return index;
-    if (table.port_is_free(index, request)) fallback = index;
-  }
-  return fallback;
+  return table.best_from(index, request);
 }
 
 std::uint32_t RepsPaths::next(const PathRequest& request) {

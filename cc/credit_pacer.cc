@@ -1,0 +1,215 @@
+#include "cc/credit_pacer.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "cc/wire_counter.h"
+#include "lib/base/check.h"
+
+namespace uet::cc {
+namespace {
+
+// A turn without credit still sends a packet and invites a retransmission. [CC 5.4]
+constexpr ByteCount kEmptyTurnBytes = 1024;
+// An honest source asks for at most its own credit_cap. A multiple of ours allows for other links,
+// and bounds how long a source that lies, or dies, is fed.
+constexpr int kDemandInCaps = 16;
+
+}  // namespace
+
+CreditPacer::CreditPacer(const CcConfig& config, std::size_t capacity)
+    : config_(config),
+      capacity_(capacity),
+      grant_units_(static_cast<std::uint32_t>(config.grant_bytes / kWireUnitBytes)),
+      demand_units_max_(std::min<std::uint32_t>(
+          kWireCounterMask / 4, units_rounded_up(config.credit_cap * kDemandInCaps))),
+      entries_(std::make_unique<Entry[]>(capacity)),
+      buckets_(std::make_unique<std::uint32_t[]>(std::bit_ceil(capacity))),
+      bucket_mask_(static_cast<std::uint32_t>(std::bit_ceil(capacity) - 1)) {
+  UET_CHECK(config.complete);
+  UET_CHECK(capacity > 0);
+  UET_CHECK(capacity < kNone);
+  factors_.fill(1.0);
+  std::fill_n(buckets_.get(), std::size_t{bucket_mask_} + 1, kNone);
+  for (std::uint32_t i = 0; i < capacity; ++i) move_to(i, kFree);
+}
+
+bool CreditPacer::on_demand(Instant now, SourceKey key, std::uint32_t target) {
+  const auto index = find_or_add(key, target);
+  if (index == kNone) return false;
+  Entry& e = entries_[index];
+  raise_target(e, target);
+  if (units_ahead(e.target, e.given) > 0) {
+    want(now, index);
+  } else if (e.list == kResting && config_.idle_grant && over_grant(e) < config_.idle_cap) {
+    wake(now);
+    move_to(index, kSatisfied);
+  }
+  return true;
+}
+
+bool CreditPacer::on_trimmed(Instant now, SourceKey key) {
+  const auto index = find_or_add(key, std::nullopt);
+  if (index == kNone) return false;
+  want(now, index);
+  return true;
+}
+
+bool CreditPacer::on_request(Instant now, SourceKey key, std::uint32_t target) {
+  const auto index = find_or_add(key, target);
+  if (index == kNone) return false;
+  raise_target(entries_[index], target);
+  want(now, index);
+  return true;
+}
+
+void CreditPacer::forget(SourceKey key) {
+  const auto index = find(key);
+  if (index != kNone) drop(index);
+}
+
+std::optional<CreditPacer::Grant> CreditPacer::poll_grant(Instant now) {
+  if (next_deadline() > now) return std::nullopt;
+  const Grant grant = lists_[kWanting].head != kNone ? serve_wanting() : serve_satisfied();
+  // A host that polls late may catch up on as much time as its scheduling is noisy, never on more.
+  const auto start = std::max(next_turn_, now - config_.timing_noise);
+  next_turn_ = start + turn_for(grant.bytes == 0 ? kEmptyTurnBytes : grant.bytes);
+  return grant;
+}
+
+Instant CreditPacer::next_deadline() const {
+  const bool idle = lists_[kWanting].head == kNone && lists_[kSatisfied].head == kNone;
+  return idle ? Instant::never() : next_turn_;
+}
+
+std::uint32_t CreditPacer::credit_units(SourceKey key) const {
+  const auto index = find(key);
+  return index == kNone ? 0 : entries_[index].given;
+}
+
+void CreditPacer::slow_down(SlowDown reason, double factor) {
+  factors_[static_cast<std::size_t>(reason)] = std::clamp(factor, 0.01, 1.0);
+}
+
+CreditPacer::Grant CreditPacer::serve_wanting() {
+  const auto index = lists_[kWanting].head;
+  Entry& e = entries_[index];
+  const auto units = std::min(grant_units_, units_ahead(e.target, e.given));
+  e.given = (e.given + units) & kWireCounterMask;
+  const bool wants_more = units_ahead(e.target, e.given) > 0;
+  const bool may_idle = config_.idle_grant && over_grant(e) < config_.idle_cap;
+  move_to(index, wants_more ? kWanting : may_idle ? kSatisfied : kResting);
+  return {.key = e.key, .credit_units = e.given, .bytes = units * kWireUnitBytes};
+}
+
+// Nobody wants credit: those who wanted some lately may have a little in advance, so that their
+// next message starts without waiting for a round trip.
+CreditPacer::Grant CreditPacer::serve_satisfied() {
+  const auto index = lists_[kSatisfied].head;
+  Entry& e = entries_[index];
+  e.given = (e.given + grant_units_) & kWireCounterMask;
+  move_to(index, over_grant(e) < config_.idle_cap ? kSatisfied : kResting);
+  return {.key = e.key, .credit_units = e.given, .bytes = grant_units_ * kWireUnitBytes};
+}
+
+Duration CreditPacer::turn_for(ByteCount bytes) const {
+  const double share = config_.pacer_share * *std::min_element(factors_.begin(), factors_.end());
+  const double ns = static_cast<double>(bytes) / (share * config_.link_rate.bytes_per_ns());
+  return Duration::from_ns(static_cast<std::int64_t>(std::ceil(ns)));
+}
+
+ByteCount CreditPacer::over_grant(const Entry& e) const {
+  return units_ahead(e.given, e.target) * kWireUnitBytes;
+}
+
+void CreditPacer::raise_target(Entry& e, std::uint32_t target) const {
+  target &= kWireCounterMask;
+  if (units_ahead(target, e.target) == 0) return;
+  e.target = target;
+  if (units_ahead(target, e.given) > demand_units_max_) {
+    e.target = (e.given + demand_units_max_) & kWireCounterMask;
+  }
+}
+
+void CreditPacer::want(Instant now, std::uint32_t index) {
+  wake(now);
+  if (entries_[index].list != kWanting) move_to(index, kWanting);
+}
+
+// A pacer that had nothing to do starts at once, but not before its last turn is over.
+void CreditPacer::wake(Instant now) {
+  if (next_deadline().is_never()) next_turn_ = std::max(next_turn_, now);
+}
+
+std::uint32_t CreditPacer::find_or_add(SourceKey key, std::optional<std::uint32_t> target) {
+  const auto known = find(key);
+  if (known != kNone) return known;
+  if (lists_[kFree].head == kNone && lists_[kResting].head != kNone) drop(lists_[kResting].head);
+  const auto index = lists_[kFree].head;
+  if (index == kNone) {
+    ++refused_;
+    return kNone;
+  }
+  Entry& e = entries_[index];
+  e.key = key;
+  e.target = 0;
+  e.given = 0;
+  // A first demand far above what a new CCC can want comes from one that we have forgotten. Meeting
+  // its counter nearly where it stands is a burst of one grant; counting up from zero would never
+  // be credit to it.
+  const auto first = target.value_or(0) & kWireCounterMask;
+  if (first > demand_units_max_) {
+    e.given = (first - grant_units_) & kWireCounterMask;
+    e.target = e.given;
+  }
+  auto& bucket = buckets_[bucket_of(key)];
+  e.bucket_next = bucket;
+  bucket = index;
+  ++used_;
+  move_to(index, kResting);
+  return index;
+}
+
+std::uint32_t CreditPacer::find(SourceKey key) const {
+  for (auto i = buckets_[bucket_of(key)]; i != kNone; i = entries_[i].bucket_next) {
+    if (entries_[i].key == key) return i;
+  }
+  return kNone;
+}
+
+std::uint32_t CreditPacer::bucket_of(SourceKey key) const {
+  const auto mixed = (key.source * 257 + key.ccc_id + 1) * 0x9e3779b97f4a7c15ULL;
+  return static_cast<std::uint32_t>(mixed >> 32) & bucket_mask_;
+}
+
+void CreditPacer::drop(std::uint32_t index) {
+  auto* link = &buckets_[bucket_of(entries_[index].key)];
+  while (*link != index) link = &entries_[*link].bucket_next;
+  *link = entries_[index].bucket_next;
+  --used_;
+  move_to(index, kFree);
+}
+
+void CreditPacer::move_to(std::uint32_t index, ListId to) {
+  unlink(index);
+  Entry& e = entries_[index];
+  List& list = lists_[to];
+  e.list = to;
+  e.next = kNone;
+  e.prev = list.tail;
+  (list.tail == kNone ? list.head : entries_[list.tail].next) = index;
+  list.tail = index;
+  ++list.size;
+}
+
+void CreditPacer::unlink(std::uint32_t index) {
+  Entry& e = entries_[index];
+  List& list = lists_[e.list];
+  if (e.prev == kNone && list.head != index) return;  // in no list yet
+  (e.prev == kNone ? list.head : entries_[e.prev].next) = e.next;
+  (e.next == kNone ? list.tail : entries_[e.next].prev) = e.prev;
+  --list.size;
+}
+
+}  // namespace uet::cc

@@ -1,0 +1,114 @@
+/// RCCC, destination side: shares out the link of one FEP among all sources that want to send to
+/// it. [CC 5.4]
+///
+/// Knows sources only by a handle and the ccc_id they carry; not how credit travels. Poll style:
+/// whoever owns it asks poll_grant() whenever next_deadline() has come, and sends what it returns.
+/// Bounded: when the table is full, the source that has rested longest is forgotten; when all are
+/// waiting, a new one is refused (and asks again by Credit Request).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "cc/cc_config.h"
+#include "lib/base/units.h"
+
+namespace uet::cc {
+
+using base::ByteCount;
+using base::Duration;
+using base::Instant;
+
+/// Names a CCC of some source: the handle is the FEP's own for that source.
+struct SourceKey {
+  std::uint64_t source = 0;
+  std::uint8_t ccc_id = 0;
+  bool operator==(const SourceKey&) const = default;
+};
+
+/// Why the pacer gives less than the link could carry; the smallest factor counts.
+enum class SlowDown : std::uint8_t { kHost, kFabric, kCount };
+
+class CreditPacer {
+ public:
+  struct Grant {
+    SourceKey key;
+    std::uint32_t credit_units = 0;  ///< cumulative, 24 bits, as it goes on the wire
+    ByteCount bytes = 0;             ///< new with this grant; 0 only repeats the counter
+  };
+
+  /// `config` must be complete and outlive the pacer; its link_rate is what is shared out.
+  /// `capacity` sources at most.
+  CreditPacer(const CcConfig& config, std::size_t capacity);
+
+  /// A data packet carries `target`. False when the table has no room for a new source.
+  bool on_demand(Instant now, SourceKey key, std::uint32_t target);
+  /// A packet of this source was trimmed: its retransmission needs a chance even without demand.
+  bool on_trimmed(Instant now, SourceKey key);
+  /// A Credit Request: the source is blocked, so it is answered even when nothing new is due (a
+  /// credit may be lost).
+  bool on_request(Instant now, SourceKey key, std::uint32_t target);
+  /// No PDC of this source CCC is left.
+  void forget(SourceKey key);
+
+  /// The next grant that is due, each with its own turn of the link.
+  std::optional<Grant> poll_grant(Instant now);
+  Instant next_deadline() const;
+  /// The counter as it stands, for an ACK of credit type that leaves anyway.
+  std::uint32_t credit_units(SourceKey key) const;
+
+  /// `factor` in (0, 1].
+  void slow_down(SlowDown reason, double factor);
+
+  std::size_t sources() const { return used_; }
+  std::size_t capacity() const { return capacity_; }
+  std::size_t wanting() const { return lists_[kWanting].size; }
+  std::uint64_t refused() const { return refused_; }
+
+ private:
+  static constexpr std::uint32_t kNone = 0xffff'ffff;
+  enum ListId : std::uint8_t { kFree, kResting, kWanting, kSatisfied, kListCount };
+  struct Entry {
+    SourceKey key;
+    std::uint32_t target = 0;
+    std::uint32_t given = 0;
+    std::uint32_t prev = kNone, next = kNone;
+    std::uint32_t bucket_next = kNone;
+    ListId list = kFree;
+  };
+  struct List {
+    std::uint32_t head = kNone, tail = kNone;
+    std::size_t size = 0;
+  };
+
+  std::uint32_t find(SourceKey key) const;
+  std::uint32_t find_or_add(SourceKey key, std::optional<std::uint32_t> target);
+  void raise_target(Entry& e, std::uint32_t target) const;
+  void want(Instant now, std::uint32_t index);
+  void wake(Instant now);
+  void move_to(std::uint32_t index, ListId list);
+  void unlink(std::uint32_t index);
+  void drop(std::uint32_t index);
+  std::uint32_t bucket_of(SourceKey key) const;
+  Grant serve_wanting();
+  Grant serve_satisfied();
+  Duration turn_for(ByteCount bytes) const;
+  ByteCount over_grant(const Entry& e) const;
+
+  const CcConfig& config_;
+  std::size_t capacity_;
+  std::uint32_t grant_units_;
+  std::uint32_t demand_units_max_;
+  std::unique_ptr<Entry[]> entries_;
+  std::unique_ptr<std::uint32_t[]> buckets_;
+  std::uint32_t bucket_mask_;
+  std::array<List, kListCount> lists_{};
+  std::array<double, static_cast<std::size_t>(SlowDown::kCount)> factors_;
+  std::size_t used_ = 0;
+  std::uint64_t refused_ = 0;
+  Instant next_turn_;
+};
+
+}  // namespace uet::cc

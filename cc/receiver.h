@@ -1,0 +1,44 @@
+/// What the destination of data reports for congestion control. [CC 3.8, 4.8, 4.10]
+#pragma once
+
+#include <cstdint>
+
+#include "cc/wire_counter.h"
+#include "lib/base/units.h"
+
+namespace uet::cc {
+
+/// Per PDC and direction: Rcvd_Bytes.
+class ReceiverCounters {
+ public:
+  /// A data packet that is neither trimmed nor a duplicate, with its nominal size.
+  void on_data(base::ByteCount nominal_bytes) { received_ += nominal_bytes; }
+  /// The rcvd_bytes field: rounded up, so that the last bytes are reported.
+  std::uint32_t rcvd_units() const {
+    return static_cast<std::uint32_t>((received_ + kWireUnitBytes - 1) / kWireUnitBytes) &
+           kWireCounterMask;
+  }
+
+ private:
+  base::ByteCount received_ = 0;
+};
+
+/// The service_time field for an ACK that leaves `in_host` after its packet arrived.
+constexpr std::uint16_t service_time_units(base::Duration in_host) {
+  constexpr std::int64_t kUnitNs = 128;
+  constexpr std::int64_t kOverflow = 0xffff;
+  const auto units = in_host.ns() <= 0 ? 0 : in_host.ns() / kUnitNs;
+  return static_cast<std::uint16_t>(units < kOverflow ? units : kOverflow);
+}
+
+/// The rcv_cwnd_pend field for a receive resource of which `used` of `capacity` is taken: nothing
+/// up to a half, full penalty from 95 %, linear between. The restore flag always goes with it.
+/// [CC 4.8]
+constexpr std::uint8_t window_penalty(std::int64_t used, std::int64_t capacity) {
+  constexpr std::int64_t kMax = 127;
+  if (capacity <= 0 || used * 2 <= capacity) return 0;
+  if (used * 20 >= capacity * 19) return kMax;
+  return static_cast<std::uint8_t>(kMax * (used * 20 - capacity * 10) / (capacity * 9));
+}
+
+}  // namespace uet::cc

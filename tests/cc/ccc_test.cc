@@ -1,0 +1,393 @@
+/// The context's bookkeeping: every transmission is counted once, whatever order news comes in.
+#include "tests/cc/ccc_fixture.h"
+
+namespace uet::cc {
+namespace {
+
+// Covers: CC-I2
+TEST_F(CccTest, on_ack__rounding_of_the_counter_may_take_inflight_below_zero) {
+  Transmission t[3];
+  for (auto& one : t) send(one, share_);
+  EXPECT_EQ(ccc_->inflight_bytes(), 12'408);
+  wait(12'500);
+  for (auto& one : t) ccc_->on_first_ack(one, share_);
+  ccc_->on_ack(now_, share_, ack_of(&t[2], 49));
+  EXPECT_EQ(ccc_->inflight_bytes(), -136);
+}
+
+TEST_F(CccTest, on_ack__older_report_counts_nothing) {
+  Transmission t[4];
+  for (auto& one : t) send(one, share_);
+  wait(12'500);
+  ack(t[1], share_, 33);
+  const auto inflight = ccc_->inflight_bytes();
+  const auto window = ccc_->window_bytes();
+  ccc_->on_ack(now_, share_, ack_of(nullptr, 17));
+  EXPECT_EQ(ccc_->inflight_bytes(), inflight);
+  EXPECT_EQ(ccc_->window_bytes(), window);
+  EXPECT_EQ(share_.last_rcvd_units, 33u);
+}
+
+TEST_F(CccTest, on_ack__duplicate_is_ignored) {
+  Transmission t;
+  send(t, share_);
+  wait(12'500);
+  ack(t, share_, 17);
+  const auto inflight = ccc_->inflight_bytes();
+  const auto window = ccc_->window_bytes();
+  ack(t, share_, 17);
+  EXPECT_EQ(ccc_->inflight_bytes(), inflight);
+  EXPECT_EQ(ccc_->window_bytes(), window);
+  EXPECT_EQ(ccc_->state(), CccState::kIdle);
+}
+
+TEST_F(CccTest, on_ack__counter_wraps) {
+  share_.last_rcvd_units = 0xff'fff0;
+  Transmission t[2];
+  for (auto& one : t) send(one, share_, 4096);
+  for (auto& one : t) ccc_->on_first_ack(one, share_);
+  ccc_->on_ack(now_, share_, ack_of(nullptr, 0x10));
+  EXPECT_EQ(ccc_->inflight_bytes(), 0);
+  EXPECT_EQ(share_.last_rcvd_units, 0x10u);
+  ccc_->on_ack(now_, share_, ack_of(nullptr, 0xff'fff0));
+  EXPECT_EQ(share_.last_rcvd_units, 0x10u);
+}
+
+TEST_F(CccTest, on_ack__plain_acks_close_what_they_acknowledge) {
+  Transmission t[3];
+  for (auto& one : t) send(one, share_);
+  for (auto& one : t) {
+    wait(12'500);
+    ccc_->on_first_ack(one, share_);
+    AckSignal plain;
+    plain.arrived_at = now_;
+    plain.trigger = &one;
+    plain.plain_acked_bytes = kPacket;
+    ccc_->on_ack(now_, share_, plain);
+  }
+  EXPECT_EQ(ccc_->inflight_bytes(), 0);
+  EXPECT_EQ(ccc_->state(), CccState::kIdle);
+}
+
+TEST_F(CccTest, on_ack__mixed_plain_and_full_acks_count_bytes_once) {
+  Transmission t[4];
+  for (auto& one : t) send(one, share_);
+  // The destination has all four; a plain ACK for the first comes, then a full one that
+  // acknowledges the second, then plain ones for the rest, whose bytes the counter has reported
+  // already.
+  ccc_->on_first_ack(t[0], share_);
+  AckSignal plain;
+  plain.arrived_at = now_;
+  plain.plain_acked_bytes = kPacket;
+  ccc_->on_ack(now_, share_, plain);
+  EXPECT_EQ(ccc_->inflight_bytes(), 3 * kPacket);
+  ack(t[1], share_, 65);
+  EXPECT_EQ(ccc_->inflight_bytes(), 4 * kPacket - 65 * 256);
+  for (int i = 2; i < 4; ++i) {
+    ccc_->on_first_ack(t[i], share_);
+    ccc_->on_ack(now_, share_, plain);
+  }
+  EXPECT_EQ(ccc_->inflight_bytes(), 4 * kPacket - 65 * 256);
+  EXPECT_GE(ccc_->inflight_bytes(), -255);
+}
+
+TEST_F(CccTest, on_ack__counter_that_never_moves_does_not_block_for_ever) {
+  for (int i = 0; i < 1000; ++i) {
+    Transmission t;
+    send(t, share_);
+    wait(12'500);
+    ack(t, share_, 0);
+    ASSERT_EQ(ccc_->inflight_bytes(), 0);
+  }
+}
+
+TEST_F(CccTest, on_ack__counter_that_claims_too_much_is_not_believed) {
+  Transmission t[2];
+  send(t[0], share_);
+  send(t[1], share_);
+  ack(t[0], share_, 0x7f'ffff);
+  EXPECT_EQ(ccc_->inflight_bytes(), -255);
+  ccc_->on_first_ack(t[1], share_);
+  ccc_->on_ack(now_, share_, ack_of(nullptr, 0x7f'ffff));
+  EXPECT_EQ(ccc_->inflight_bytes(), -255);
+}
+
+TEST_F(CccTest, on_nack__marks_once) {
+  Transmission t;
+  send(t, share_);
+  wait(9000);
+  EXPECT_TRUE(trim(t, share_));
+  EXPECT_TRUE(t.marked);
+  EXPECT_EQ(ccc_->inflight_bytes(), 0);
+  EXPECT_FALSE(trim(t, share_));
+  EXPECT_EQ(ccc_->inflight_bytes(), 0);
+  EXPECT_EQ(ccc_->state(), CccState::kReady);
+}
+
+TEST_F(CccTest, on_nack__after_the_ack_changes_nothing) {
+  Transmission t;
+  send(t, share_);
+  wait(12'500);
+  ack(t, share_, 17);
+  const auto window = ccc_->window_bytes();
+  const auto inflight = ccc_->inflight_bytes();
+  EXPECT_FALSE(trim(t, share_));
+  EXPECT_EQ(ccc_->window_bytes(), window);
+  EXPECT_EQ(ccc_->inflight_bytes(), inflight);
+}
+
+TEST_F(CccTest, on_nack__without_echo_for_a_resent_packet_is_stale) {
+  Transmission t;
+  send(t, share_);
+  trim(t, share_);
+  resend(t, share_);
+  EXPECT_FALSE(trim(t, share_, false));
+  EXPECT_TRUE(t.open);
+  EXPECT_TRUE(trim(t, share_, true));
+  EXPECT_TRUE(t.marked);
+}
+
+// Covers: CC-I2, CC-I3
+TEST_F(CccTest, on_first_ack__of_a_marked_packet_puts_its_bytes_back_once) {
+  Transmission t;
+  send(t, share_);
+  ASSERT_TRUE(ccc_->on_inferred_loss(now_, t, share_, false));
+  EXPECT_EQ(ccc_->inflight_bytes(), 0);
+  wait(12'500);
+  ack(t, share_, 17);
+  EXPECT_FALSE(t.marked);
+  EXPECT_EQ(ccc_->inflight_bytes(), kPacket - 17 * 256);
+  EXPECT_EQ(ccc_->state(), CccState::kIdle);
+}
+
+TEST_F(CccTest, on_first_ack__of_the_first_copy_after_the_second_left) {
+  Transmission t;
+  send(t, share_);
+  ccc_->on_inferred_loss(now_, t, share_, true);
+  resend(t, share_);
+  EXPECT_EQ(ccc_->inflight_bytes(), kPacket);
+  wait(100);
+  ack(t, share_, 17);
+  EXPECT_EQ(ccc_->inflight_bytes(), kPacket - 17 * 256);
+  EXPECT_EQ(ccc_->state(), CccState::kIdle);
+}
+
+TEST_F(CccTest, on_first_ack__two_pdcs_report_their_own_counters) {
+  PdcShare other;
+  Transmission a[2], b[2];
+  for (int i = 0; i < 2; ++i) {
+    send(a[i], share_);
+    send(b[i], other);
+  }
+  wait(12'500);
+  ack(a[0], share_, 17);
+  ack(b[0], other, 17);
+  ack(b[1], other, 33);
+  ack(a[1], share_, 33);
+  const auto each = 2 * kPacket - 33 * 256;
+  EXPECT_EQ(share_.inflight, each);
+  EXPECT_EQ(other.inflight, each);
+  EXPECT_EQ(ccc_->inflight_bytes(), 2 * each);
+}
+
+TEST_F(CccTest, on_pdc_closed__rounding_goes_back) {
+  PdcShare other;
+  Transmission a, b;
+  send(a, share_);
+  send(b, other);
+  wait(12'500);
+  ack(a, share_, 17);
+  ack(b, other, 17);
+  ccc_->on_pdc_closed(share_);
+  EXPECT_EQ(ccc_->inflight_bytes(), other.inflight);
+  ccc_->on_pdc_closed(other);
+  EXPECT_EQ(ccc_->inflight_bytes(), 0);
+}
+
+TEST_F(CccTest, on_pdc_closed__takes_open_and_marked_packets_along) {
+  Transmission open, marked, abandoned;
+  send(open, share_);
+  send(marked, share_);
+  send(abandoned, share_);
+  const auto window_before = ccc_->window_bytes();
+  ccc_->on_abandon(abandoned, share_);
+  EXPECT_EQ(ccc_->window_bytes(), window_before);
+  ccc_->on_inferred_loss(now_, marked, share_, true);
+  ccc_->on_pdc_closed(share_);
+  EXPECT_EQ(ccc_->inflight_bytes(), 0);
+  EXPECT_EQ(ccc_->state(), CccState::kIdle);
+}
+
+TEST_F(CccTest, rtt__only_when_there_is_no_doubt_which_copy_is_answered) {
+  struct Row {
+    int resends;
+    bool echo;
+    bool valid;
+  };
+  const Row rows[] = {
+      {0, false, true}, {1, true, true}, {0, true, false}, {1, false, false}, {2, true, false}};
+  for (const auto& row : rows) {
+    make(hand_config());
+    PdcShare share;
+    Transmission t;
+    send(t, share);
+    for (int i = 0; i < row.resends; ++i) {
+      ccc_->on_inferred_loss(now_, t, share, true);
+      resend(t, share);
+    }
+    wait(9000);
+    ccc_->on_first_ack(t, share);
+    auto signal = ack_of(&t, 17);
+    signal.retx_echo = row.echo;
+    ccc_->on_ack(now_, share, signal);
+    EXPECT_EQ(ccc_->base_rtt(), Duration::from_ns(row.valid ? 9000 : 12'000))
+        << row.resends << " resends, echo " << row.echo;
+  }
+}
+
+TEST_F(CccTest, rtt__time_in_the_destination_is_taken_off) {
+  Transmission t[2];
+  send(t[0], share_);
+  send(t[1], share_);
+  wait(9000);
+  ccc_->on_first_ack(t[0], share_);
+  auto signal = ack_of(&t[0], 17);
+  signal.service_time_units = 0xffff;  // overflow: no sample
+  ccc_->on_ack(now_, share_, signal);
+  EXPECT_EQ(ccc_->base_rtt(), Duration::from_ns(12'000));
+  ccc_->on_first_ack(t[1], share_);
+  signal = ack_of(&t[1], 33);
+  signal.service_time_units = 10;
+  ccc_->on_ack(now_, share_, signal);
+  EXPECT_EQ(ccc_->base_rtt(), Duration::from_ns(9000 - 1280));
+}
+
+TEST_F(CccTest, rtt__service_time_longer_than_the_round_trip_is_no_sample) {
+  Transmission t;
+  send(t, share_);
+  wait(1000);
+  ccc_->on_first_ack(t, share_);
+  auto signal = ack_of(&t, 17);
+  signal.service_time_units = 1000;
+  ccc_->on_ack(now_, share_, signal);
+  EXPECT_EQ(ccc_->base_rtt(), Duration::from_ns(12'000));
+}
+
+TEST_F(CccTest, poll_probe__once_after_the_first_feedback_of_a_flow_that_goes_on) {
+  Transmission t;
+  ccc_->on_new_data(now_, 10 * kPacket);
+  send(t, share_);
+  EXPECT_FALSE(ccc_->poll_probe(now_));
+  wait(20'000);
+  ack(t, share_, 17);
+  EXPECT_TRUE(ccc_->poll_probe(now_));
+  EXPECT_FALSE(ccc_->poll_probe(now_));
+  const auto sent = now_;
+  wait(8000);
+  AckSignal answer;
+  answer.arrived_at = now_;
+  answer.is_probe_answer = true;
+  answer.probe_sent_at = sent;
+  ccc_->on_ack(now_, share_, answer);
+  EXPECT_EQ(ccc_->base_rtt(), Duration::from_ns(8000));
+}
+
+TEST_F(CccTest, poll_probe__not_for_a_short_flow_nor_with_a_cached_rtt) {
+  Transmission t;
+  send(t, share_);
+  wait(20'000);
+  ack(t, share_, 17);
+  EXPECT_FALSE(ccc_->poll_probe(now_));
+
+  make(hand_config(), true, Duration::from_us(9));
+  EXPECT_EQ(ccc_->base_rtt(), Duration::from_us(9));
+  PdcShare share;
+  Transmission u;
+  ccc_->on_new_data(now_, 10 * kPacket);
+  send(u, share);
+  wait(20'000);
+  ack(u, share, 17);
+  EXPECT_FALSE(ccc_->poll_probe(now_));
+}
+
+TEST_F(CccTest, next_send__asks_for_an_ack_on_the_last_packet_and_on_resends) {
+  Transmission t[2];
+  ccc_->on_new_data(now_, 2 * kPacket);
+  auto params = ccc_->next_send(now_, nullptr, kPacket);
+  EXPECT_FALSE(params.ack_request);
+  ccc_->on_send(now_, t[0], share_, kPacket, params, false);
+  params = ccc_->next_send(now_, nullptr, kPacket);
+  EXPECT_TRUE(params.ack_request);
+  ccc_->on_send(now_, t[1], share_, kPacket, params, false);
+  ccc_->on_new_data(now_, 9 * kPacket);
+  trim(t[0], share_);
+  EXPECT_TRUE(ccc_->next_send(now_, &t[0], kPacket).ack_request);
+}
+
+TEST_F(CccTest, on_send__again_while_open_or_after_the_ack_keeps_the_count) {
+  Transmission t;
+  send(t, share_);
+  resend(t, share_);
+  EXPECT_EQ(ccc_->inflight_bytes(), kPacket);
+  ack(t, share_, 17);
+  const auto inflight = ccc_->inflight_bytes();
+  resend(t, share_);  // only to fetch its response again
+  EXPECT_EQ(ccc_->inflight_bytes(), inflight);
+  EXPECT_EQ(ccc_->state(), CccState::kIdle);
+}
+
+TEST_F(CccTest, may_send__needs_data_and_window) {
+  EXPECT_FALSE(ccc_->may_send(kPacket));
+  ccc_->on_new_data(now_, 100 * kPacket);
+  EXPECT_TRUE(ccc_->may_send(kPacket));
+  EXPECT_EQ(ccc_->state(), CccState::kReady);
+  std::vector<Transmission> t(100);
+  std::size_t sent = 0;
+  while (ccc_->may_send(kPacket)) {
+    const auto params = ccc_->next_send(now_, nullptr, kPacket);
+    ccc_->on_send(now_, t[sent++], share_, kPacket, params, false);
+  }
+  EXPECT_EQ(sent, 225'000u / kPacket);
+  EXPECT_EQ(ccc_->state(), CccState::kActive);
+  ccc_->on_new_data(now_, -100 * kPacket);
+  EXPECT_EQ(ccc_->state(), CccState::kPending);
+}
+
+// Covers: CC-I13
+TEST_F(CccTest, next_send__after_a_timeout_takes_another_path) {
+  for (const auto lb : {LoadBalancing::kOblivious, LoadBalancing::kBitmap, LoadBalancing::kReps,
+                        LoadBalancing::kMixed, LoadBalancing::kRepsLegacy}) {
+    auto config = hand_config();
+    config.load_balancing = lb;
+    config.paths = 2;
+    make(config);
+    PdcShare share;
+    for (int i = 0; i < 200; ++i) {
+      Transmission t;
+      const auto lost = send(t, share).entropy;
+      ASSERT_TRUE(ccc_->on_inferred_loss(now_, t, share, true));
+      EXPECT_NE(resend(t, share).entropy, lost) << "load balancing " << static_cast<int>(lb);
+      ccc_->on_first_ack(t, share);
+      ccc_->on_ack(now_, share, AckSignal{.arrived_at = now_});
+    }
+  }
+}
+
+TEST_F(CccTest, none__sends_as_long_as_there_is_data) {
+  make(hand_config(Algorithm::kNone));
+  ccc_->on_new_data(now_, 1'000'000'000);
+  std::vector<Transmission> t(1000);
+  for (auto& one : t) {
+    ASSERT_TRUE(ccc_->may_send(kPacket));
+    ccc_->on_send(now_, one, share_, kPacket, ccc_->next_send(now_, nullptr, kPacket), false);
+  }
+  EXPECT_FALSE(ccc_->carries_credit());
+}
+
+TEST_F(CccTest, incomplete_configuration_is_completed_in_a_copy) {
+  Ccc ccc(CcConfig{}, 1, true, Duration(), rng_, trace_, now_);
+  EXPECT_EQ(ccc.window_bytes(), 93'750);
+}
+
+}  // namespace
+}  // namespace uet::cc
