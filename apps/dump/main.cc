@@ -37,7 +37,22 @@ struct Settings {
   bool json = false, verbose = false, stats = false;
   std::uint64_t count = 0;
   Filter filter;
-  wire::DissectOptions options;
+  std::string crc = "detect";
+  unsigned udp_port = wire::kUdpPort, ip_protocol = wire::kNativeProtocol;
+  unsigned dscp_trimmed = wire::DissectOptions{}.dscp_trimmed;
+  unsigned dscp_trimmed_lasthop = wire::DissectOptions{}.dscp_trimmed_lasthop;
+  std::uint32_t payload_mtu = 0;
+
+  wire::DissectOptions dissect_options() const {
+    return {.crc = crc == "always"  ? wire::CrcPolicy::kAlways
+                   : crc == "never" ? wire::CrcPolicy::kNever
+                                    : wire::CrcPolicy::kDetect,
+            .udp_port = static_cast<std::uint16_t>(udp_port),
+            .native_protocol = static_cast<std::uint8_t>(ip_protocol),
+            .dscp_trimmed = static_cast<std::uint8_t>(dscp_trimmed),
+            .dscp_trimmed_lasthop = static_cast<std::uint8_t>(dscp_trimmed_lasthop),
+            .payload_mtu = payload_mtu};
+  }
 };
 
 int fail(const std::string& file, const std::string& why) {
@@ -56,10 +71,11 @@ int dump(const Settings& settings) {
   Statistics statistics;
   DecodedPacket packet;
   std::uint64_t shown = 0;
+  const wire::DissectOptions options = settings.dissect_options();
   while (reader.next(packet.captured)) {
     ++packet.number;
     packet.report = report_frame(packet.captured.link, packet.captured.data,
-                                 packet.captured.wire_length, settings.options);
+                                 packet.captured.wire_length, options);
     if (!settings.filter.matches(packet.report)) continue;
     if (settings.stats)
       statistics.add(packet);
@@ -97,22 +113,23 @@ int run(int argc, char** argv) {
   app.add_option("--job", s.filter.job, "only packets of this job_id");
   app.add_option("--message", s.filter.message, "only packets of this message_id");
   app.add_flag("--problems", s.filter.only_problems, "only packets that something is wrong with");
-  const std::map<std::string, wire::CrcPolicy> policies = {{"detect", wire::CrcPolicy::kDetect},
-                                                           {"always", wire::CrcPolicy::kAlways},
-                                                           {"never", wire::CrcPolicy::kNever}};
-  app.add_option("--crc", s.options.crc,
-                 "is a UET CRC at the end of packets: detect, always, never")
-      ->transform(CLI::CheckedTransformer(policies, CLI::ignore_case));
-  app.add_option("--udp-port", s.options.udp_port, "UDP destination port of UET")
+  app.add_option("--crc", s.crc, "is a UET CRC at the end of packets")
+      ->check(CLI::IsMember({"detect", "always", "never"}))
       ->capture_default_str();
-  app.add_option("--ip-protocol", s.options.native_protocol, "IP protocol of native UET")
+  app.add_option("--udp-port", s.udp_port, "UDP destination port of UET")
+      ->check(CLI::Range(1, 65535))
       ->capture_default_str();
-  app.add_option("--dscp-trimmed", s.options.dscp_trimmed, "DSCP of trimmed packets")
+  app.add_option("--ip-protocol", s.ip_protocol, "IP protocol of native UET")
+      ->check(CLI::Range(1, 255))
       ->capture_default_str();
-  app.add_option("--dscp-trimmed-lasthop", s.options.dscp_trimmed_lasthop,
+  app.add_option("--dscp-trimmed", s.dscp_trimmed, "DSCP of trimmed packets")
+      ->check(CLI::Range(0, 63))
+      ->capture_default_str();
+  app.add_option("--dscp-trimmed-lasthop", s.dscp_trimmed_lasthop,
                  "DSCP of packets trimmed at the last hop")
+      ->check(CLI::Range(0, 63))
       ->capture_default_str();
-  app.add_option("--payload-mtu", s.options.payload_mtu,
+  app.add_option("--payload-mtu", s.payload_mtu,
                  "complain about full packets of any other payload size");
   try {
     app.parse(argc, argv);

@@ -30,6 +30,13 @@ std::string name_or_number(const ReportedField& field) {
   return name.empty() ? fmt::format("{}", field.value.lo) : std::string(name);
 }
 
+/// Addresses as addresses, everything else as hex digits.
+std::string bytes_text(const ReportedField& field) {
+  const bool is_address = field.info.name == "src" || field.info.name == "dst";
+  return is_address ? address_text(field.as_bytes())
+                    : fmt::format("{:02x}", fmt::join(field.as_bytes(), ""));
+}
+
 std::string endpoints_text(const Report& report) {
   for (const char* ip : {"ipv4", "ipv6"})
     if (const Layer* layer = report.find(ip))
@@ -86,7 +93,7 @@ std::string problems_text(const Report& report) {
 nlohmann::ordered_json field_json(const ReportedField& field) {
   switch (field.info.kind) {
     case wire::FieldKind::kBytes:
-      return address_text(field.as_bytes());
+      return bytes_text(field);
     case wire::FieldKind::kWide:
       return wide_text(field.value);
     case wire::FieldKind::kSigned:
@@ -138,9 +145,7 @@ std::string address_text(std::span<const std::uint8_t> bytes) {
 std::string value_text(const ReportedField& field) {
   switch (field.info.kind) {
     case wire::FieldKind::kBytes:
-      if (field.info.width == 128 && field.info.name == "icv")
-        return fmt::format("{:02x}", fmt::join(field.as_bytes(), ""));
-      return address_text(field.as_bytes());
+      return bytes_text(field);
     case wire::FieldKind::kWide:
       return wide_text(field.value);
     case wire::FieldKind::kSigned:

@@ -33,10 +33,13 @@ void add_counts(std::string& out, const char* title,
 
 PsnTracker::Seen PsnTracker::add(std::uint32_t psn) {
   // PSNs wrap; on the line they are placed next to the highest so far.
+  const std::int32_t step = static_cast<std::int32_t>(psn - static_cast<std::uint32_t>(highest_));
+  if (step > kJumpMax || step < -kJumpMax) {
+    settled_gaps_ = gaps();
+    ranges_.clear();
+  }
   const bool is_first = ranges_.empty();
-  const std::int64_t at =
-      is_first ? psn
-               : highest_ + static_cast<std::int32_t>(psn - static_cast<std::uint32_t>(highest_));
+  const std::int64_t at = is_first ? psn : highest_ + step;
   if (is_first) {
     ranges_[at] = at;
     highest_ = at;

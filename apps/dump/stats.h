@@ -22,6 +22,8 @@ class PsnTracker {
   std::uint64_t gaps() const;
   std::uint64_t distinct() const { return distinct_; }
 
+  /// A PSN further away than this from the highest one begins a new life of the PDC.
+  static constexpr std::int64_t kJumpMax = 1 << 20;
   /// Ranges kept; when there are more, the oldest hole is taken for a gap for good.
   static constexpr std::size_t kRangesMax = 4096;
 

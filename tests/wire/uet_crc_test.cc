@@ -1,0 +1,80 @@
+#include "lib/wire/uet_crc.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <string_view>
+
+#include "lib/base/byte_cursor.h"
+#include "lib/wire/headers.h"
+#include "tests/wire/vectors.h"
+
+namespace uet::wire {
+namespace {
+
+std::uint32_t crc_of(const std::vector<std::uint8_t>& bytes) {
+  return crc32c(bytes);
+}
+
+TEST(Crc32c, gives_the_known_answers) {
+  constexpr std::string_view kDigits = "123456789";
+  EXPECT_EQ(crc_of({kDigits.begin(), kDigits.end()}), 0xE3069283U);
+  EXPECT_EQ(crc_of(std::vector<std::uint8_t>(32, 0)), 0x8A9136AAU);
+  EXPECT_EQ(crc_of(std::vector<std::uint8_t>(32, 0xff)), 0x62A8AB43U);
+  std::vector<std::uint8_t> up(32);
+  std::iota(up.begin(), up.end(), std::uint8_t{0});
+  EXPECT_EQ(crc_of(up), 0x46DD794EU);
+  EXPECT_EQ(crc_of({up.rbegin(), up.rend()}), 0x113FDB5CU);
+  EXPECT_EQ(crc32c({}), 0U);
+}
+
+TEST(Crc32c, goes_on_over_pieces) {
+  std::vector<std::uint8_t> bytes(1000);
+  std::iota(bytes.begin(), bytes.end(), std::uint8_t{7});
+  const std::span<const std::uint8_t> all(bytes);
+  for (const std::size_t cut : {0U, 1U, 7U, 500U, 999U, 1000U})
+    EXPECT_EQ(crc32c(all.subspan(cut), crc32c(all.first(cut))), crc32c(all));
+}
+
+/// The CRC of a golden frame computed from its addresses and headers, as a sender does.
+TEST(UetCrc, matches_the_frames_of_the_specification) {
+  int checked = 0;
+  for (const test::VectorPacket& packet : test::golden_packets()) {
+    if (packet.layers.back().layer != "crc") continue;
+    std::array<std::uint8_t, 16> source{}, destination{};
+    bool is_v4 = false, is_udp = false;
+    CrcPseudoHeader front{source, destination};
+    std::vector<std::uint8_t> uet;
+    for (const test::VectorLayer& layer : packet.layers) {
+      if (layer.layer == "ipv4") {
+        const auto h = *parse<Ipv4Header>(layer.bytes);
+        is_v4 = true;
+        std::copy(h.src.begin(), h.src.end(), source.begin() + 12);
+        std::copy(h.dst.begin(), h.dst.end(), destination.begin() + 12);
+      } else if (layer.layer == "ipv6") {
+        const auto h = *parse<Ipv6Header>(layer.bytes);
+        source = h.src;
+        destination = h.dst;
+      } else if (layer.layer == "udp") {
+        const auto h = *parse<UdpHeader>(layer.bytes);
+        is_udp = true;
+        front.entropy = h.src_port;
+        front.udp_destination_port = h.dst_port;
+        front.udp_length = h.length;
+      } else if (layer.layer == "entropy") {
+        front.entropy = parse<EntropyHeader>(layer.bytes)->entropy;
+      } else if (layer.layer != "eth" && layer.layer != "crc") {
+        uet.insert(uet.end(), layer.bytes.begin(), layer.bytes.end());
+      }
+    }
+    front.is_v4 = is_v4;
+    front.is_udp = is_udp;
+    EXPECT_EQ(uet_crc(front, uet), base::load_be<std::uint32_t>(packet.layers.back().bytes.data()))
+        << packet.name;
+    ++checked;
+  }
+  EXPECT_EQ(checked, 3);
+}
+
+}  // namespace
+}  // namespace uet::wire
