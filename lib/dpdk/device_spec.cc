@@ -1,0 +1,138 @@
+#include "lib/dpdk/device_spec.h"
+
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+
+namespace uet::dpdk {
+
+namespace {
+
+// 8192 bytes of payload behind 164 bytes of headers, and a little room. [WIRE 7.2]
+constexpr std::size_t kVirtualIpMtu = 8960;
+constexpr std::size_t kFrameOverhead = 14 + 2 * 4;
+
+bool is_pci(const std::string& name) {
+  // 01:00.0 or 0000:01:00.0
+  const auto is_part = [](char c) {
+    return std::isxdigit(static_cast<unsigned char>(c)) || c == ':' || c == '.';
+  };
+  return name.find(':') != std::string::npos && name.find('.') != std::string::npos &&
+         std::all_of(name.begin(), name.end(), is_part);
+}
+
+DeviceKind kind_of(const std::string& name) {
+  if (is_pci(name)) return DeviceKind::kPci;
+  const auto is = [&](const char* prefix) { return name.rfind(prefix, 0) == 0; };
+  if (is("net_memif")) return DeviceKind::kMemif;
+  if (is("net_af_packet") || is("eth_af_packet")) return DeviceKind::kAfPacket;
+  if (is("net_tap")) return DeviceKind::kTap;
+  return DeviceKind::kOtherVdev;
+}
+
+std::size_t kernel_mtu(const std::string& interface) {
+  const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0 || interface.empty() || interface.size() >= IFNAMSIZ) return 0;
+  ifreq request{};
+  interface.copy(request.ifr_name, IFNAMSIZ - 1);
+  const bool ok = ioctl(fd, SIOCGIFMTU, &request) == 0;
+  close(fd);
+  return ok ? static_cast<std::size_t>(request.ifr_mtu) : 0;
+}
+
+void add(DeviceSpec& spec, const std::string& key, std::size_t value) {
+  if (!spec.has_argument(key)) spec.arguments.push_back(key + "=" + std::to_string(value));
+}
+
+}  // namespace
+
+bool DeviceSpec::has_argument(const std::string& key) const {
+  const std::string start = key + "=";
+  return std::any_of(arguments.begin(), arguments.end(),
+                     [&](const std::string& a) { return a.rfind(start, 0) == 0; });
+}
+
+std::string DeviceSpec::argument(const std::string& key) const {
+  const std::string start = key + "=";
+  for (const std::string& a : arguments)
+    if (a.rfind(start, 0) == 0) return a.substr(start.size());
+  return {};
+}
+
+std::string DeviceSpec::devargs() const {
+  std::string out = name;
+  for (const std::string& a : arguments) out += "," + a;
+  return out;
+}
+
+bool parse_device_spec(const std::string& text, DeviceSpec& spec, std::string& error) {
+  const std::string start = "dpdk:";
+  if (text.rfind(start, 0) != 0 || text.size() == start.size()) {
+    error = "write dpdk:<device>, e.g. dpdk:net_memif0,role=client or dpdk:0000:01:00.0";
+    return false;
+  }
+  std::size_t at = start.size();
+  while (at <= text.size()) {
+    const std::size_t comma = std::min(text.find(',', at), text.size());
+    const std::string part = text.substr(at, comma - at);
+    at = comma + 1;
+    if (spec.name.empty()) {
+      spec.name = part;
+    } else if (part.find('=') == std::string::npos) {
+      error = "'" + part + "' is not a setting; write key=value after the device";
+      return false;
+    } else {
+      spec.arguments.push_back(part);
+    }
+  }
+  if (spec.name.empty()) {
+    error = "the device is missing; write e.g. dpdk:net_memif0,role=client";
+    return false;
+  }
+  spec.kind = kind_of(spec.name);
+  return true;
+}
+
+void add_default_arguments(std::size_t ip_mtu, DeviceSpec& spec) {
+  const std::size_t frame = ip_mtu + kFrameOverhead;
+  if (spec.kind == DeviceKind::kMemif) {
+    // One slot per packet: chains of the default 2 KiB slots cost a copy more on our side.
+    add(spec, "bsize", (frame + 255) / 256 * 256);
+    add(spec, "rsize", 9);
+  } else if (spec.kind == DeviceKind::kAfPacket) {
+    // The kernel puts its own header in front of each frame of the ring.
+    constexpr std::size_t kKernelHeader = 96;
+    if (frame + kKernelHeader <= 2048) return;
+    std::size_t slot = 4096;
+    while (slot < frame + kKernelHeader) slot *= 2;
+    add(spec, "framesz", slot);
+    add(spec, "blocksz", slot);
+    add(spec, "framecnt", 256);
+  }
+}
+
+std::size_t default_ip_mtu(const DeviceSpec& spec) {
+  switch (spec.kind) {
+    case DeviceKind::kAfPacket: {
+      const std::size_t mtu = kernel_mtu(spec.argument("iface"));
+      return mtu != 0 ? mtu : 1500;
+    }
+    case DeviceKind::kOtherVdev: {
+      // net_af_xdp and net_pcap sit on a kernel interface, too.
+      const std::size_t mtu = kernel_mtu(spec.argument("iface"));
+      return mtu != 0 ? mtu : kVirtualIpMtu;
+    }
+    case DeviceKind::kMemif:
+      return kVirtualIpMtu;
+    case DeviceKind::kTap:
+    case DeviceKind::kPci:
+      return 0;  // the device knows
+  }
+  return 1500;
+}
+
+}  // namespace uet::dpdk

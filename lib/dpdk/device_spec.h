@@ -1,0 +1,38 @@
+/// What the user wrote behind "dpdk:", and what we add to it for the drivers whose defaults do not
+/// suit UET.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace uet::dpdk {
+
+enum class DeviceKind { kMemif, kAfPacket, kTap, kOtherVdev, kPci };
+
+struct DeviceSpec {
+  DeviceKind kind = DeviceKind::kOtherVdev;
+  std::string name;                    ///< "net_memif0", "0000:01:00.0"
+  std::vector<std::string> arguments;  ///< "role=server"
+
+  bool has_argument(const std::string& key) const;
+  /// The value of `key`, or empty.
+  std::string argument(const std::string& key) const;
+  /// As DPDK wants it: name and arguments, joined by commas.
+  std::string devargs() const;
+  bool is_memif_client() const {
+    return kind == DeviceKind::kMemif && argument("role") != "server";
+  }
+};
+
+/// `text` is the whole spec, "dpdk:..."; false and a sentence in `error` when it is malformed.
+bool parse_device_spec(const std::string& text, DeviceSpec& spec, std::string& error);
+
+/// Adds the arguments that carry packets of `ip_mtu` in one piece, where the user said nothing
+/// about it.
+void add_default_arguments(std::size_t ip_mtu, DeviceSpec& spec);
+
+/// The IP MTU when neither the user nor the device has an opinion.
+std::size_t default_ip_mtu(const DeviceSpec& spec);
+
+}  // namespace uet::dpdk

@@ -1,0 +1,77 @@
+/// One queue pair of one ethdev as a FrameDevice. The data path: no malloc, no system call, no
+/// lock.
+#pragma once
+
+#include <array>
+#include <memory>
+
+#include "lib/base/trace.h"
+#include "lib/dpdk/device_spec.h"
+#include "lib/dpdk/mbuf_pool.h"
+#include "lib/net/frame_device.h"
+
+namespace uet::dpdk {
+
+struct DpdkDeviceConfig {
+  DeviceSpec spec;
+  std::size_t packets = 8192;  ///< that the endpoint may hold; the driver's descriptors come on top
+  std::size_t ip_mtu = 0;      ///< 0: the device's own
+  /// Seeds the MAC address of devices that have none.
+  std::size_t mac_seed = 0;
+};
+
+/// One thread at a time. EAL must run before one is made, and keeps running after it is gone.
+class DpdkDevice final : public net::FrameDevice {
+ public:
+  /// Null: `error` says what to do.
+  static std::unique_ptr<DpdkDevice> open(const DpdkDeviceConfig& config, base::Trace& trace,
+                                          std::string& error);
+  ~DpdkDevice() override;
+
+  const net::FrameDeviceFacts& facts() const override { return facts_; }
+  net::PacketPool& pool() override { return *pool_; }
+  std::size_t receive_frames(std::span<net::Packet> out) override;
+  std::size_t send_frames(std::span<net::Packet> in) override;
+  int wakeup_fd() const override { return interrupt_fd_; }
+  bool arm_wakeup() override;
+
+ private:
+  static constexpr std::size_t kBurst = 32;
+
+  DpdkDevice(const DpdkDeviceConfig& config, base::Trace& trace);
+  bool attach(std::string& error);
+  bool configure(std::string& error);
+  bool choose_mtu(std::string& error);
+  bool set_up_queues(std::string& error);
+  bool start(std::string& error);
+  void read_facts();
+  void open_interrupt();
+  std::string explain(const std::string& what, int code) const;
+
+  void keep_link();
+  void reconnect();
+  void disarm();
+  net::Packet take(rte_mbuf* mbuf);
+  void count_drop(base::DropReason reason, std::size_t bytes);
+
+  DpdkDeviceConfig config_;
+  base::Trace& trace_;
+  net::FrameDeviceFacts facts_;
+  std::unique_ptr<MbufPool> pool_;
+  std::uint16_t port_ = 0;
+  bool is_attached_ = false;  ///< port_ is ours
+  bool is_plugged_ = false;   ///< we plugged the device in, so we take it out
+  bool is_started_ = false;
+  bool wants_interrupt_ = false;
+  std::uint16_t descriptors_rx_ = 1024;
+  std::uint16_t descriptors_tx_ = 1024;
+  std::uint16_t burst_ = kBurst;
+  int interrupt_fd_ = -1;
+  bool is_armed_ = false;
+  bool is_kept_ = false;  ///< a link that we have to reconnect ourselves
+  bool was_up_ = false;
+  std::uint64_t next_link_check_ = 0;  ///< in cycles
+  std::uint64_t link_check_cycles_ = 0;
+};
+
+}  // namespace uet::dpdk

@@ -1,0 +1,145 @@
+/// The entry of libuet-dpdk.so.
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "lib/dpdk/dpdk_device.h"
+#include "lib/dpdk/eal.h"
+#include "lib/net/ip_port.h"
+#include "lib/net/port_plugin.h"
+
+namespace uet::dpdk {
+
+namespace {
+
+using net::FabricAddress;
+
+/// Behind an af_packet device the kernel sees every frame too. When it owns our address it answers
+/// ARP, Neighbor Discovery and echo, so we must not; and a socket that nobody reads keeps it from
+/// refusing UET packets with ICMP errors.
+class KernelClaim {
+ public:
+  ~KernelClaim() {
+    if (fd_ >= 0) close(fd_);
+  }
+
+  static bool owns(const FabricAddress& address) {
+    ifaddrs* list = nullptr;
+    if (getifaddrs(&list) != 0) return false;
+    bool found = false;
+    for (const ifaddrs* i = list; i != nullptr && !found; i = i->ifa_next)
+      found = i->ifa_addr != nullptr && matches(*i->ifa_addr, address);
+    freeifaddrs(list);
+    return found;
+  }
+
+  /// False: errno says why.
+  bool take(const FabricAddress& address, std::uint16_t port) {
+    sockaddr_in v4{};
+    v4.sin_family = AF_INET;
+    v4.sin_port = htons(port);
+    v4.sin_addr.s_addr = htonl(address.v4());
+    sockaddr_in6 v6{};
+    v6.sin6_family = AF_INET6;
+    v6.sin6_port = htons(port);
+    std::memcpy(&v6.sin6_addr, address.bytes().data(), 16);
+    fd_ = socket(address.is_v4() ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd_ < 0) return false;
+    const int smallest = 0;
+    setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &smallest, sizeof smallest);
+    return address.is_v4() ? bind(fd_, reinterpret_cast<const sockaddr*>(&v4), sizeof v4) == 0
+                           : bind(fd_, reinterpret_cast<const sockaddr*>(&v6), sizeof v6) == 0;
+  }
+
+ private:
+  static bool matches(const sockaddr& sa, const FabricAddress& address) {
+    if (sa.sa_family == AF_INET && address.is_v4()) {
+      sockaddr_in in;
+      std::memcpy(&in, &sa, sizeof in);
+      return ntohl(in.sin_addr.s_addr) == address.v4();
+    }
+    if (sa.sa_family != AF_INET6 || address.is_v4()) return false;
+    sockaddr_in6 in6;
+    std::memcpy(&in6, &sa, sizeof in6);
+    return std::memcmp(&in6.sin6_addr, address.bytes().data(), 16) == 0;
+  }
+
+  int fd_ = -1;
+};
+
+/// An IpPort that lives as long as the claim on the kernel's port.
+class ClaimedPort final : public net::Port {
+ public:
+  ClaimedPort(std::unique_ptr<net::IpPort> port, std::unique_ptr<KernelClaim> claim)
+      : claim_(std::move(claim)), port_(std::move(port)) {}
+  const net::PortFacts& facts() const override { return port_->facts(); }
+  net::PacketPool& pool() override { return port_->pool(); }
+  std::size_t receive(base::Instant now, std::span<net::RxPacket> out) override {
+    return port_->receive(now, out);
+  }
+  std::size_t send(base::Instant now, std::span<net::TxPacket> in) override {
+    return port_->send(now, in);
+  }
+  base::Instant next_deadline() const override { return port_->next_deadline(); }
+  void on_deadline(base::Instant now) override { port_->on_deadline(now); }
+  int wakeup_fd() const override { return port_->wakeup_fd(); }
+  bool arm_wakeup() override { return port_->arm_wakeup(); }
+
+ private:
+  std::unique_ptr<KernelClaim> claim_;
+  std::unique_ptr<net::IpPort> port_;
+};
+
+std::unique_ptr<net::Port> open_port(const net::PortRequest& request, base::Trace& trace,
+                                     std::string& error) {
+  DpdkDeviceConfig device_config;
+  net::IpPortConfig ip_config;
+  if (!parse_device_spec(request.spec, device_config.spec, error) ||
+      !net::read_ip_config(request, ip_config, error))
+    return nullptr;
+  DeviceSpec& spec = device_config.spec;
+  std::unique_ptr<KernelClaim> claim;
+  if (spec.kind == DeviceKind::kAfPacket && KernelClaim::owns(request.address)) {
+    claim = std::make_unique<KernelClaim>();
+    if (!request.native_ip && !claim->take(request.address, request.udp_port)) {
+      error = "address in use: UDP port " + std::to_string(request.udp_port) + " of " +
+              request.address.to_string() + ": " + std::strerror(errno);
+      return nullptr;
+    }
+    ip_config.answers = false;
+  }
+  const std::size_t wanted = request.mtu != 0 ? request.mtu : default_ip_mtu(spec);
+  if (wanted != 0) add_default_arguments(wanted, spec);
+  EalNeeds needs;
+  if (spec.kind == DeviceKind::kPci) needs.pci_device = spec.devargs();
+  // Descriptors of the usual number, and the largest MTU when only the device knows it.
+  needs.memory_bytes =
+      MbufPool::memory_bytes(request.packets + 2048, wanted != 0 ? wanted + 1024 : 9728);
+  if (!ensure_eal(needs, error)) return nullptr;
+  device_config.packets = request.packets;
+  device_config.ip_mtu = request.mtu;
+  device_config.mac_seed = request.address.hash();
+  auto device = DpdkDevice::open(device_config, trace, error);
+  if (device == nullptr) return nullptr;
+  auto port = std::make_unique<net::IpPort>(std::move(device), ip_config, trace);
+  if (claim == nullptr) return port;
+  return std::make_unique<ClaimedPort>(std::move(port), std::move(claim));
+}
+
+}  // namespace
+}  // namespace uet::dpdk
+
+/// A net::OpenPortFunction, found by name (net::kDpdkPluginEntry).
+extern "C" __attribute__((visibility("default"))) std::unique_ptr<uet::net::Port>
+uet_open_dpdk_port(const uet::net::PortRequest& request, uet::base::Trace& trace,
+                   std::string& error) {
+  auto port = uet::dpdk::open_port(request, trace, error);
+  if (port == nullptr && error.rfind(request.spec, 0) != 0) error = request.spec + ": " + error;
+  return port;
+}
