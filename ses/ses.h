@@ -1,9 +1,11 @@
 /// Semantic sublayer: messages, matching, memory keys, RMA. [UET 3.4]
 ///
-/// Knows: endpoints (resource indices), receives, memory regions, messages and their segments. Knows nothing of PSNs,
-/// windows, sockets, libfabric. One thread. Data is placed straight into user buffers, and cut straight out of them.
+/// Knows: endpoints (resource indices), receives, memory regions, messages and their segments.
+/// Knows nothing of PSNs, windows, sockets, libfabric. One thread. Data is placed straight into
+/// user buffers, and cut straight out of them.
 ///
-/// Users post operations and get exactly one completion for each, through the CompletionSink of the endpoint.
+/// Users post operations and get exactly one completion for each, through the CompletionSink of the
+/// endpoint.
 #pragma once
 
 #include <sys/uio.h>
@@ -25,24 +27,59 @@ namespace uet::ses {
 
 using base::Instant;
 
+class Carrier;
+
 /// SES return codes, wire values. [UET table 3-19]
 enum class ReturnCode : std::uint8_t {
-  kNull = 0x00, kOk, kBadGeneration, kDisabled, kDisabledGen, kNoMatch, kUnsupportedOp, kUnsupportedSize, kAtInvalid,
-  kAtPerm, kAtAtsError, kAtNoTrans, kAtOutOfRange, kHostPoisoned, kHostUnsuccessCmpl, kAmoUnsupportedOp,
-  kAmoUnsupportedDt, kAmoUnsupportedSize, kAmoUnaligned, kAmoFpNan, kAmoFpUnderflow, kAmoFpOverflow, kAmoFpInexact,
-  kPermViolation, kOpViolation, kBadIndex, kBadPid, kBadJobId, kBadMkey, kBadAddr, kCancelled, kUndeliverable, kUncor,
-  kUncorTrnsnt, kTooLong, kInitiatorErr, kDropped,
-  kTruncated = 0x40,  ///< local: receive completed, message longer than the buffer (never on the wire)
-  kPeerSilent = 0x41, ///< local: nothing heard from the peer for its timeout
+  kNull = 0x00,
+  kOk,
+  kBadGeneration,
+  kDisabled,
+  kDisabledGen,
+  kNoMatch,
+  kUnsupportedOp,
+  kUnsupportedSize,
+  kAtInvalid,
+  kAtPerm,
+  kAtAtsError,
+  kAtNoTrans,
+  kAtOutOfRange,
+  kHostPoisoned,
+  kHostUnsuccessCmpl,
+  kAmoUnsupportedOp,
+  kAmoUnsupportedDt,
+  kAmoUnsupportedSize,
+  kAmoUnaligned,
+  kAmoFpNan,
+  kAmoFpUnderflow,
+  kAmoFpOverflow,
+  kAmoFpInexact,
+  kPermViolation,
+  kOpViolation,
+  kBadIndex,
+  kBadPid,
+  kBadJobId,
+  kBadMkey,
+  kBadAddr,
+  kCancelled,
+  kUndeliverable,
+  kUncor,
+  kUncorTrnsnt,
+  kTooLong,
+  kInitiatorErr,
+  kDropped,
+  kTruncated =
+      0x40,  ///< local: receive completed, message longer than the buffer (never on the wire)
+  kPeerSilent = 0x41,      ///< local: nothing heard from the peer for its timeout
   kMessageTimeout = 0x42,  ///< local: the rest of a message never came
-  kNoMessage = 0x43,  ///< local: peek found nothing
+  kNoMessage = 0x43,       ///< local: peek found nothing
 };
 
 /// The address of a process's endpoint as exchanged out of band. [UET table 2-10]
 struct Address {
   net::FabricAddress fabric_address;
-  std::uint16_t pid_on_fep = 0;       ///< 12 bits
-  std::uint16_t resource_index = 0;   ///< 12 bits; 0 is reserved
+  std::uint16_t pid_on_fep = 0;      ///< 12 bits
+  std::uint16_t resource_index = 0;  ///< 12 bits; 0 is reserved
   std::uint16_t num_indices = 1;
   std::uint32_t initiator_id = 0;
   bool has_initiator_id = true;
@@ -58,20 +95,32 @@ inline constexpr PeerId kAnyPeer = 0;
 enum class Order : std::uint8_t { kNone, kSends, kRmaAndSends };
 
 struct EndpointConfig {
-  std::uint32_t job_id = 1;               ///< 24 bits
+  std::uint32_t job_id = 1;  ///< 24 bits
   bool relative = true;
   std::uint16_t pid_on_fep = 0;
-  std::uint16_t resource_index = 0;       ///< 0: SES chooses
+  std::uint16_t resource_index = 0;           ///< 0: SES chooses
   std::optional<std::uint32_t> initiator_id;  ///< default (pid_on_fep << 12) | resource_index
-  bool sends_ordered = false;             ///< FI_ORDER_SAS: sends of this endpoint go over ROD
-  bool rma_ordered = false;               ///< RMA shares that ROD context
+  bool sends_ordered = false;                 ///< FI_ORDER_SAS: sends of this endpoint go over ROD
+  bool rma_ordered = false;                   ///< RMA shares that ROD context
   std::size_t min_multi_recv = 64;
+  bool has_untagged = true;        ///< the RI exists in the SEND space
+  bool has_tagged = true;          ///< ... in the TAGGED space
+  bool has_rma = true;             ///< ... in the RMA space
+  bool accept_any_job = true;      ///< absolute mode: sends of other jobs may match
+  bool accept_remote_data = true;  ///< false: a WRITE with header data is refused (no receive CQ)
 };
 
 enum class OpKind : std::uint8_t {
-  kSend, kTaggedSend, kWrite, kRead,                      ///< initiator side
-  kReceive, kTaggedReceive, kRemoteWrite, kRemoteRead,    ///< target side
-  kPeek, kTaggedPeek,
+  kSend,
+  kTaggedSend,
+  kWrite,
+  kRead,  ///< initiator side
+  kReceive,
+  kTaggedReceive,
+  kRemoteWrite,
+  kRemoteRead,  ///< target side
+  kPeek,
+  kTaggedPeek,
 };
 
 /// Who sent a message, as far as the wire tells. [ses.md 2.1]
@@ -85,17 +134,17 @@ struct Source {
 struct Completion {
   OpKind kind{};
   ReturnCode code = ReturnCode::kOk;
-  std::uint64_t context = 0;          ///< as posted; 0 for kRemoteWrite, kRemoteRead
-  std::size_t length = 0;             ///< bytes transferred or placed
-  std::size_t overflow_length = 0;    ///< with kTruncated: bytes that did not fit
-  void* buffer = nullptr;             ///< multi-receive: where this message lies
+  std::uint64_t context = 0;        ///< as posted; 0 for kRemoteWrite, kRemoteRead
+  std::size_t length = 0;           ///< bytes transferred or placed
+  std::size_t overflow_length = 0;  ///< with kTruncated: bytes that did not fit
+  void* buffer = nullptr;           ///< multi-receive: where this message lies
   std::uint64_t tag = 0;
-  std::uint64_t data = 0;             ///< header data (libfabric remote CQ data)
+  std::uint64_t data = 0;  ///< header data (libfabric remote CQ data)
   bool has_data = false;
-  bool multi_recv_released = false;   ///< the multi-receive buffer is no longer used
-  std::uint8_t user_flags = 0;        ///< as posted
-  Source source;                      ///< receives, peeks and kRemoteWrite
-  std::uint64_t mr_key = 0;           ///< kRemoteWrite, kRemoteRead
+  bool multi_recv_released = false;  ///< the multi-receive buffer is no longer used
+  std::uint8_t user_flags = 0;       ///< as posted
+  Source source;                     ///< receives, peeks and kRemoteWrite
+  std::uint64_t mr_key = 0;          ///< kRemoteWrite, kRemoteRead
 };
 
 /// Where completions of an endpoint go. Called from within Ses calls, on the FEP's thread.
@@ -111,11 +160,11 @@ struct SendRequest {
   bool tagged = false;
   std::uint64_t tag = 0;
   std::span<const iovec> iov;
-  std::optional<std::uint64_t> data;    ///< header data
-  bool inject = false;                  ///< bytes are copied before return; at most SesConfig::inject_size
+  std::optional<std::uint64_t> data;  ///< header data
+  bool inject = false;  ///< bytes are copied before return; at most SesConfig::inject_size
   bool delivery_complete = false;
-  bool fence = false;                   ///< starts only when everything earlier to that peer is complete
-  bool silent = false;                  ///< no completion on success (fi_inject); errors are still reported
+  bool fence = false;   ///< starts only when everything earlier to that peer is complete
+  bool silent = false;  ///< no completion on success (fi_inject); errors are still reported
   std::uint8_t user_flags = 0;
   std::uint64_t context = 0;
 };
@@ -123,10 +172,10 @@ struct SendRequest {
 struct RmaRequest {
   PeerId peer = 0;
   bool read = false;
-  std::span<const iovec> iov;           ///< local source (write) or destination (read)
-  std::uint64_t remote_offset = 0;      ///< from the MR's base, or a virtual address
+  std::span<const iovec> iov;       ///< local source (write) or destination (read)
+  std::uint64_t remote_offset = 0;  ///< from the MR's base, or a virtual address
   std::uint64_t key = 0;
-  std::optional<std::uint64_t> data;    ///< write only
+  std::optional<std::uint64_t> data;  ///< write only
   bool inject = false;
   bool delivery_complete = false;
   bool fence = false;
@@ -139,16 +188,17 @@ struct ReceiveRequest {
   bool tagged = false;
   std::uint64_t tag = 0;
   std::uint64_t ignore = 0;
-  PeerId source = kAnyPeer;             ///< directed receive
+  PeerId source = kAnyPeer;  ///< directed receive
   std::span<const iovec> iov;
   bool multi_recv = false;              ///< one iovec, many messages
+  std::optional<std::uint32_t> job_id;  ///< only messages of this job
   std::uint8_t user_flags = 0;
   std::uint64_t context = 0;
 };
 
 enum class PeekAction : std::uint8_t { kPeek, kClaim, kDiscard };
-/// Looks at the unexpected messages; answers with one completion (kNoMessage when nothing matches). kClaim reserves the
-/// message for claim_receive() with the same context.
+/// Looks at the unexpected messages; answers with one completion (kNoMessage when nothing matches).
+/// kClaim reserves the message for claim_receive() with the same context.
 struct PeekRequest {
   bool tagged = true;
   PeekAction action = PeekAction::kPeek;
@@ -163,18 +213,28 @@ struct MemoryRequest {
   std::span<const iovec> iov;
   bool remote_read = false;
   bool remote_write = false;
-  bool virtual_addressing = true;              ///< false: offsets from 0
-  std::optional<std::uint64_t> key;            ///< user key (48 bits); absent: SES chooses
-  bool check_unique = true;                    ///< refuse a user key that is in use
-  std::optional<std::uint32_t> job_id;         ///< only this job may use it
-  EndpointId endpoint = 0;                     ///< only through this endpoint; 0: any
+  bool virtual_addressing = true;       ///< false: offsets from 0
+  std::optional<std::uint64_t> key;     ///< user key (48 bits); absent: SES chooses
+  bool check_unique = true;             ///< refuse a user key that is in use
+  std::optional<std::uint32_t> job_id;  ///< only this job may use it
+  EndpointId endpoint = 0;              ///< only through this endpoint; 0: any
   bool enabled = true;
+  bool idempotent_safe = false;  ///< may be reached over RUDI (key bit 63)
+  bool optimized = false;        ///< may be reached by small requests (key bit 62); key of 12 bits
 };
 
 /// Why a post was refused; nothing was queued.
 enum class PostError : std::uint8_t {
-  kAgain,          ///< out of descriptors, message ids or peer queue space: turn the loop and try again
-  kBadPeer, kBadEndpoint, kTooLong, kInjectTooLong, kBadKey, kKeyInUse, kAddressInUse, kNoResources, kBadArgument,
+  kAgain,  ///< out of descriptors, message ids or peer queue space: turn the loop and try again
+  kBadPeer,
+  kBadEndpoint,
+  kTooLong,
+  kInjectTooLong,
+  kBadKey,
+  kKeyInUse,
+  kAddressInUse,
+  kNoResources,
+  kBadArgument,
   kNotFound,
 };
 template <typename T>
@@ -183,15 +243,21 @@ struct Posted {};
 
 class Ses final : public pds::Upper {
  public:
-  /// `payload_mtu`: 1024, 2048, 4096 or 8192, the same at all peers. References must outlive the Ses. attach() must be called before use.
-  Ses(const SesConfig& config, std::uint32_t payload_mtu, net::FabricAddress own_address, base::Rng& rng,
-      base::Trace& trace);
+  /// `payload_mtu`: 1024, 2048, 4096 or 8192, the same at all peers. References must outlive the
+  /// Ses. attach() must be called before use.
+  Ses(const SesConfig& config, std::uint32_t payload_mtu, net::FabricAddress own_address,
+      base::Rng& rng, base::Trace& trace);
   ~Ses() override;
   void attach(pds::Pds& pds);
+  /// The same with anything that behaves like a Pds; not owned.
+  void attach(Carrier& carrier);
 
-  // --- Objects -------------------------------------------------------------------------------------------------------
-  PostResult<EndpointId> open_endpoint(Instant now, const EndpointConfig& config, CompletionSink& sink);
-  /// Cancels everything of the endpoint without completions; late packets are answered kCancelled or kBadIndex.
+  // --- Objects
+  // -------------------------------------------------------------------------------------------------------
+  PostResult<EndpointId> open_endpoint(Instant now, const EndpointConfig& config,
+                                       CompletionSink& sink);
+  /// Cancels everything of the endpoint without completions; late packets are answered kCancelled
+  /// or kBadIndex.
   void close_endpoint(Instant now, EndpointId endpoint);
   Address address_of(EndpointId endpoint) const;
   void set_min_multi_recv(EndpointId endpoint, std::size_t bytes);
@@ -199,43 +265,49 @@ class Ses final : public pds::Upper {
   PostResult<PeerId> add_peer(const Address& address);
   void remove_peer(PeerId peer);
   std::optional<Address> peer_address(PeerId peer) const;
+  /// The peer that sent a message, if it is known; else kAnyPeer.
+  PeerId find_source(const Source& source) const;
 
   PostResult<std::uint64_t> register_memory(const MemoryRequest& request);  ///< the key
   void enable_memory(std::uint64_t key, EndpointId endpoint);
   /// False when the key is unknown. Running messages on it fail with kCancelled.
   bool deregister_memory(Instant now, std::uint64_t key);
 
-  // --- Operations ----------------------------------------------------------------------------------------------------
+  // --- Operations
+  // ----------------------------------------------------------------------------------------------------
   PostResult<Posted> send(Instant now, EndpointId endpoint, const SendRequest& request);
   PostResult<Posted> rma(Instant now, EndpointId endpoint, const RmaRequest& request);
   PostResult<Posted> receive(Instant now, EndpointId endpoint, const ReceiveRequest& request);
   PostResult<Posted> peek(Instant now, EndpointId endpoint, const PeekRequest& request);
   /// Takes a claimed message into a buffer (or discards it).
-  PostResult<Posted> claim_receive(Instant now, EndpointId endpoint, const ReceiveRequest& request, bool discard);
-  /// Cancels the receive (or the not yet started send) posted with `context`: a completion with kCancelled follows. False when it
-  /// is unknown or already matched.
+  PostResult<Posted> claim_receive(Instant now, EndpointId endpoint, const ReceiveRequest& request,
+                                   bool discard);
+  /// Cancels the receive (or the not yet started send) posted with `context`: a completion with
+  /// kCancelled follows. False when it is unknown or already matched.
   bool cancel(Instant now, EndpointId endpoint, std::uint64_t context);
   /// Free descriptors of the endpoint.
   std::size_t free_sends(EndpointId endpoint) const;
   std::size_t free_receives(EndpointId endpoint) const;
   bool has_work(EndpointId endpoint) const;  ///< operations not yet complete
 
-  // --- Loop ------------------------------------------------------------------------------------------------------------
+  // --- Loop
+  // ------------------------------------------------------------------------------------------------------------
   void on_deadline(Instant now);
   Instant next_deadline() const;
 
   struct Gauges {
-    std::size_t endpoints, peers, memory_regions, sends_active, receives_posted, messages_receiving, unexpected_messages,
-        unexpected_bytes;
+    std::size_t endpoints, peers, memory_regions, sends_active, receives_posted, messages_receiving,
+        unexpected_messages, unexpected_bytes;
   };
   Gauges gauges() const;
 
-  // --- pds::Upper ------------------------------------------------------------------------------------------------------
-  pds::SegmentInfo emit_segment(pds::MessageToken token, std::uint32_t segment, pds::PdcRef pdc, base::Psn psn,
-                                net::Packet& packet) override;
+  // --- pds::Upper
+  // ------------------------------------------------------------------------------------------------------
+  pds::SegmentInfo emit_segment(pds::MessageToken token, std::uint32_t segment, pds::PdcRef pdc,
+                                base::Psn psn, net::Packet& packet) override;
   pds::Answer on_request(Instant now, const pds::RxRequest& request) override;
-  void on_response(Instant now, pds::MessageToken token, std::uint32_t segment, std::uint8_t next_hdr,
-                   std::span<const std::uint8_t> response) override;
+  void on_response(Instant now, pds::MessageToken token, std::uint32_t segment,
+                   std::uint8_t next_hdr, std::span<const std::uint8_t> response) override;
   void on_message_error(Instant now, pds::MessageToken token, pds::PdsError error) override;
   void on_pdc_gone(Instant now, pds::PdcRef pdc, net::FabricAddress peer, std::uint16_t peer_pdcid,
                    pds::PdsError error) override;

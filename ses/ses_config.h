@@ -10,24 +10,31 @@ namespace uet::ses {
 
 struct SesConfig {
   std::uint32_t max_endpoints = 4094;
-  std::uint32_t max_sends = 4096;               ///< operations being sent, all endpoints together
-  std::uint32_t max_receives = 65536;           ///< posted receives, all endpoints together
-  std::uint32_t max_messages = 16384;           ///< messages being received
+  std::uint32_t max_sends = 4096;      ///< operations being sent, all endpoints together
+  std::uint32_t max_receives = 65536;  ///< posted receives, all endpoints together
+  std::uint32_t max_messages = 16384;  ///< messages being received
   std::uint32_t max_peers = 131072;
   std::uint32_t max_memory_regions = 65535;
   std::uint32_t inject_size = 4096;
-  std::uint64_t overflow_bytes = 64ull << 20;   ///< unexpected messages, per endpoint
+  std::uint64_t overflow_bytes = 64ull << 20;  ///< unexpected messages, per endpoint
   std::uint32_t overflow_msgs = 16384;
+  std::uint64_t overflow_bytes_total = 256ull
+                                       << 20;  ///< all endpoints together, block headers included
+  std::uint32_t overflow_msgs_total = 65536;
+  std::uint32_t max_read_returns =
+      16384;  ///< packets of read data waiting to leave or to be acknowledged
+  std::uint64_t read_copy_bytes = 16ull << 20;  ///< copies of read data of ordered reads
   std::uint64_t max_message = 0xffff'ffffull;
-  bool reject_long = false;                     ///< refuse instead of truncating
-  std::uint32_t retry_limit = 0;                ///< retries of refused messages, 0: for ever
+  bool reject_long = false;       ///< refuse instead of truncating
+  std::uint32_t retry_limit = 0;  ///< retries of refused messages, 0: for ever
   base::Duration retry_backoff_min = base::Duration::from_ms(1);
   base::Duration retry_backoff_max = base::Duration::from_seconds(1);
   base::Duration message_idle = base::Duration::from_seconds(60);
   base::Duration ri_reuse = base::Duration::from_seconds(1);
-  std::uint16_t max_ack_data = 16;              ///< read data that rides on an ACK, bytes per message
+  std::uint16_t max_ack_data = 16;  ///< read data that rides on an ACK, bytes per message
   std::uint16_t iov_limit = 16;
   bool use_generations = true;
+  bool medium_headers = false;  ///< send the medium header where it is allowed
 };
 
 }  // namespace uet::ses

@@ -1,0 +1,112 @@
+/// A pool of objects of one type: bounded, grown in chunks, never shrunk.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <vector>
+
+namespace uet::ses {
+
+/// Base of everything that lives in a ChunkedPool. `serial` changes at each acquire, so {index,
+/// serial} names one life of the object and a stale reference is recognised.
+struct Pooled {
+  std::uint32_t pool_index = 0;  ///< from 1
+  std::uint32_t serial = 0;
+  bool is_live = false;
+  Pooled* next_free = nullptr;
+};
+
+/// Names one life of a pooled object; empty by default.
+struct PoolRef {
+  std::uint32_t index = 0;
+  std::uint32_t serial = 0;
+  explicit constexpr operator bool() const { return index != 0; }
+};
+
+inline PoolRef ref_of(const Pooled& object) {
+  return {object.pool_index, object.serial};
+}
+
+/// Memory is asked for when the first object of a chunk is wanted, so an idle pool is small and a
+/// warm one never allocates. Objects come back in the order in which they were released (oldest
+/// first): numbers derived from the index, such as message ids, are then reused as late as
+/// possible.
+template <typename T>
+class ChunkedPool {
+ public:
+  explicit ChunkedPool(std::uint32_t max, std::uint32_t chunk = 64)
+      : max_(max), chunk_(chunk < max ? chunk : max) {
+    if (max_ > 0) chunks_.reserve((max_ + chunk_ - 1) / chunk_);
+  }
+  ChunkedPool(const ChunkedPool&) = delete;
+  ChunkedPool& operator=(const ChunkedPool&) = delete;
+
+  /// Null when the bound is reached. The object is as its last user left it.
+  T* acquire() {
+    if (free_ == nullptr && !grow()) return nullptr;
+    T* object = static_cast<T*>(free_);
+    free_ = object->next_free;
+    if (free_ == nullptr) free_tail_ = nullptr;
+    object->next_free = nullptr;
+    object->is_live = true;
+    ++object->serial;
+    ++in_use_;
+    return object;
+  }
+
+  void release(T* object) {
+    object->is_live = false;
+    --in_use_;
+    append_free(object);
+  }
+
+  /// The live object with this index, or null.
+  T* at(std::uint32_t index) {
+    if (index == 0 || index > made_) return nullptr;
+    T* object = &chunks_[(index - 1) / chunk_][(index - 1) % chunk_];
+    return object->is_live ? object : nullptr;
+  }
+  const T* at(std::uint32_t index) const { return const_cast<ChunkedPool*>(this)->at(index); }
+  T* find(PoolRef ref) {
+    T* object = at(ref.index);
+    return object != nullptr && object->serial == ref.serial ? object : nullptr;
+  }
+
+  std::size_t in_use() const { return in_use_; }
+  std::size_t available() const { return max_ - in_use_; }
+  std::uint32_t max() const { return max_; }
+
+ private:
+  void append_free(T* object) {
+    object->next_free = nullptr;
+    if (free_tail_ != nullptr)
+      free_tail_->next_free = object;
+    else
+      free_ = object;
+    free_tail_ = object;
+  }
+
+  bool grow() {
+    if (made_ >= max_) return false;
+    T* objects = new (std::nothrow) T[chunk_];
+    if (objects == nullptr) return false;
+    chunks_.emplace_back(objects);
+    for (std::uint32_t i = 0; i < chunk_ && made_ < max_; ++i) {
+      objects[i].pool_index = ++made_;
+      append_free(&objects[i]);
+    }
+    return true;
+  }
+
+  std::uint32_t max_;
+  std::uint32_t chunk_;
+  std::uint32_t made_ = 0;
+  std::size_t in_use_ = 0;
+  Pooled* free_ = nullptr;
+  Pooled* free_tail_ = nullptr;
+  std::vector<std::unique_ptr<T[]>> chunks_;
+};
+
+}  // namespace uet::ses

@@ -1,0 +1,67 @@
+/// What the sending and the receiving half of SES share.
+#pragma once
+
+#include "ses/carrier.h"
+#include "ses/endpoint_table.h"
+#include "ses/memory_table.h"
+#include "ses/peer_table.h"
+
+namespace uet::ses {
+
+struct Core {
+  Core(const SesConfig& c, std::uint32_t mtu, net::FabricAddress own_address, base::Rng& r,
+       base::Trace& t)
+      : config(c),
+        payload_mtu(mtu),
+        rng(r),
+        trace(t),
+        iov_pool(c.max_sends + c.max_receives + c.max_memory_regions),
+        endpoints(c.max_endpoints, own_address, c.ri_reuse),
+        peers(c.max_peers),
+        memory(c.max_memory_regions, iov_pool) {}
+
+  SesConfig config;
+  std::uint32_t payload_mtu;
+  base::Rng& rng;
+  base::Trace& trace;
+  Carrier* carrier = nullptr;
+  IovPool iov_pool;
+  EndpointTable endpoints;
+  PeerTable peers;
+  MemoryTable memory;
+  /// Above 0 while the carrier calls us: then nothing is asked of it that would change what it is
+  /// walking over.
+  int upcall_depth = 0;
+};
+
+/// Marks the time of an upcall.
+class UpcallScope {
+ public:
+  explicit UpcallScope(Core& core) : core_(core) { ++core_.upcall_depth; }
+  ~UpcallScope() { --core_.upcall_depth; }
+  UpcallScope(const UpcallScope&) = delete;
+  UpcallScope& operator=(const UpcallScope&) = delete;
+
+ private:
+  Core& core_;
+};
+
+/// A pds::MessageToken: which half of SES, which object, which attempt.
+enum class TokenKind : std::uint64_t { kOperation = 1, kReadReturn = 2 };
+constexpr pds::MessageToken make_token(TokenKind kind, std::uint32_t index, std::uint32_t attempt) {
+  return static_cast<std::uint64_t>(kind) << 62 | std::uint64_t{attempt & 0x3fff'ffff} << 32 |
+         index;
+}
+constexpr TokenKind kind_of(pds::MessageToken token) {
+  return static_cast<TokenKind>(token >> 62);
+}
+constexpr std::uint32_t index_of(pds::MessageToken token) {
+  return static_cast<std::uint32_t>(token);
+}
+
+/// Packets that a message of `length` bytes needs.
+constexpr std::uint32_t segments_for(std::uint64_t length, std::uint32_t payload_mtu) {
+  return length == 0 ? 1 : static_cast<std::uint32_t>((length + payload_mtu - 1) / payload_mtu);
+}
+
+}  // namespace uet::ses

@@ -1,0 +1,155 @@
+#include "ses/endpoint_table.h"
+
+#include <algorithm>
+
+namespace uet::ses {
+namespace {
+
+constexpr std::uint16_t kLastIndex = 0xfff;
+
+template <typename Map, typename Key>
+void erase_one(Map& map, const Key& key, const Endpoint* endpoint) {
+  const auto [first, last] = map.equal_range(key);
+  for (auto it = first; it != last; ++it)
+    if (it->second == endpoint) {
+      map.erase(it);
+      return;
+    }
+}
+
+}  // namespace
+
+EndpointTable::EndpointTable(std::uint32_t max, net::FabricAddress own_address,
+                             base::Duration ri_reuse)
+    : max_(std::min<std::uint32_t>(max, kLastIndex - 1)),
+      own_address_(own_address),
+      ri_reuse_(ri_reuse) {}
+
+PostResult<Endpoint*> EndpointTable::open(Instant now, const EndpointConfig& config,
+                                          CompletionSink& sink) {
+  if (config.job_id > 0xff'ffff || config.pid_on_fep > 0xfff || config.resource_index > kLastIndex)
+    return PostError::kBadArgument;
+  std::erase_if(resting_, [now](const auto& entry) { return entry.second <= now; });
+  Target target{config.relative, config.job_id, config.pid_on_fep, config.resource_index};
+  if (target.resource_index == 0) {
+    target.resource_index = choose_index(now, target);
+    if (target.resource_index == 0) return PostError::kNoResources;
+  } else if (!is_free(now, target)) {
+    return PostError::kAddressInUse;
+  }
+  Slot* slot = free_slot();
+  if (slot == nullptr) return PostError::kNoResources;
+  slot->endpoint = std::make_unique<Endpoint>();
+  Endpoint& e = *slot->endpoint;
+  e.id = (++slot->life << kSlotBits) | static_cast<std::uint32_t>(slot - slots_.data() + 1);
+  e.config = config;
+  e.config.resource_index = target.resource_index;
+  e.sink = &sink;
+  e.address.fabric_address = own_address_;
+  e.address.pid_on_fep = config.pid_on_fep;
+  e.address.resource_index = target.resource_index;
+  e.address.relative = config.relative;
+  // [SES 2.6] Unique in {FA, JobID}, because {PIDonFEP, RI} is.
+  e.address.initiator_id = config.initiator_id.value_or((std::uint32_t{config.pid_on_fep} << 12) |
+                                                        target.resource_index);
+  by_key_.emplace(key_of(target), &e);
+  by_process_.emplace(process_key(config.relative, config.job_id, config.pid_on_fep), &e);
+  if (config.relative) by_job_.emplace(config.job_id, &e);
+  ++open_;
+  return &e;
+}
+
+void EndpointTable::close(Instant now, Endpoint& endpoint) {
+  const EndpointConfig& c = endpoint.config;
+  const Target target{c.relative, c.job_id, c.pid_on_fep, c.resource_index};
+  by_key_.erase(key_of(target));
+  erase_one(by_process_, process_key(c.relative, c.job_id, c.pid_on_fep), &endpoint);
+  erase_one(by_job_, c.job_id, &endpoint);
+  resting_[key_of(target)] = now + ri_reuse_;
+  --open_;
+  slots_[(endpoint.id & ((1u << kSlotBits) - 1)) - 1].endpoint.reset();
+}
+
+Endpoint* EndpointTable::find(EndpointId id) const {
+  const std::size_t slot = id & ((1u << kSlotBits) - 1);
+  if (slot == 0 || slot > slots_.size()) return nullptr;
+  Endpoint* e = slots_[slot - 1].endpoint.get();
+  return e != nullptr && e->id == id ? e : nullptr;
+}
+
+Endpoint* EndpointTable::route(const Target& target, RiKind kind, ReturnCode& code) const {
+  const auto it = by_key_.find(key_of(target));
+  if (it == by_key_.end()) {
+    code = reason_of_miss(target);
+    return nullptr;
+  }
+  if (!is_served(*it->second, kind)) {
+    code = ReturnCode::kBadIndex;
+    return nullptr;
+  }
+  return it->second;
+}
+
+Endpoint* EndpointTable::route_process(const Target& target, ReturnCode& code) const {
+  const auto it = by_process_.find(process_key(target.relative, target.job_id, target.pid_on_fep));
+  if (it == by_process_.end()) {
+    code = reason_of_miss(target);
+    return nullptr;
+  }
+  return it->second;
+}
+
+std::uint64_t EndpointTable::process_key(bool relative, std::uint32_t job_id, std::uint16_t pid) {
+  const std::uint64_t job = relative ? job_id : 0;
+  return std::uint64_t{relative} << 48 | job << 24 | std::uint64_t{pid} << 12;
+}
+
+std::uint64_t EndpointTable::key_of(const Target& t) {
+  return process_key(t.relative, t.job_id, t.pid_on_fep) | t.resource_index;
+}
+
+bool EndpointTable::is_free(Instant now, const Target& t) const {
+  if (by_key_.contains(key_of(t))) return false;
+  const auto it = resting_.find(key_of(t));
+  return it == resting_.end() || it->second <= now;
+}
+
+/// Goes round, so that numbers come back late even without the resting time. 0 when all are taken.
+std::uint16_t EndpointTable::choose_index(Instant now, Target t) {
+  for (unsigned i = 0; i < kLastIndex; ++i) {
+    t.resource_index = next_index_;
+    next_index_ = next_index_ == kLastIndex ? 1 : static_cast<std::uint16_t>(next_index_ + 1);
+    if (is_free(now, t)) return t.resource_index;
+  }
+  return 0;
+}
+
+EndpointTable::Slot* EndpointTable::free_slot() {
+  if (open_ >= max_) return nullptr;
+  for (Slot& slot : slots_)
+    if (slot.endpoint == nullptr) return &slot;
+  return &slots_.emplace_back();
+}
+
+ReturnCode EndpointTable::reason_of_miss(const Target& t) const {
+  if (t.relative && !by_job_.contains(t.job_id)) return ReturnCode::kBadJobId;
+  if (!by_process_.contains(process_key(t.relative, t.job_id, t.pid_on_fep)))
+    return ReturnCode::kBadPid;
+  return ReturnCode::kBadIndex;
+}
+
+bool EndpointTable::is_served(const Endpoint& endpoint, RiKind kind) {
+  switch (kind) {
+    case RiKind::kUntagged:
+      return endpoint.config.has_untagged;
+    case RiKind::kTagged:
+      return endpoint.config.has_tagged;
+    case RiKind::kRma:
+      return endpoint.config.has_rma;
+    case RiKind::kAny:
+      return true;
+  }
+  return false;
+}
+
+}  // namespace uet::ses

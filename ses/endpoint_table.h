@@ -1,0 +1,72 @@
+/// The endpoints of this FEP and how packets are addressed to them. [SES 2]
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "ses/endpoint.h"
+
+namespace uet::ses {
+
+/// Where a request wants to go.
+struct Target {
+  bool relative = true;
+  std::uint32_t job_id = 0;
+  std::uint16_t pid_on_fep = 0;
+  std::uint16_t resource_index = 0;
+};
+
+enum class RiKind : std::uint8_t { kUntagged, kTagged, kRma, kAny };
+
+class EndpointTable {
+ public:
+  EndpointTable(std::uint32_t max, net::FabricAddress own_address, base::Duration ri_reuse);
+
+  PostResult<Endpoint*> open(Instant now, const EndpointConfig& config, CompletionSink& sink);
+  /// The RI stays unused for the reuse time, so that nothing meant for this endpoint reaches
+  /// another.
+  void close(Instant now, Endpoint& endpoint);
+  Endpoint* find(EndpointId id) const;
+
+  /// The endpoint that a packet names, or null and why. [SES 13, steps 5 to 7]
+  Endpoint* route(const Target& target, RiKind kind, ReturnCode& code) const;
+  /// Some endpoint of the process, for requests that carry no RI. [SES 5, small header]
+  Endpoint* route_process(const Target& target, ReturnCode& code) const;
+
+  std::size_t size() const { return open_; }
+  template <typename Visit>
+  void for_each(Visit visit) const {
+    for (const Slot& slot : slots_)
+      if (slot.endpoint != nullptr) visit(*slot.endpoint);
+  }
+
+ private:
+  /// 12 bits name the slot, the rest the life of the slot; also the upper half of a ROD context.
+  static constexpr unsigned kSlotBits = 12;
+  struct Slot {
+    std::unique_ptr<Endpoint> endpoint;
+    std::uint32_t life = 0;
+  };
+
+  static std::uint64_t process_key(bool relative, std::uint32_t job_id, std::uint16_t pid);
+  static std::uint64_t key_of(const Target& t);
+  bool is_free(Instant now, const Target& t) const;
+  std::uint16_t choose_index(Instant now, Target t);
+  Slot* free_slot();
+  ReturnCode reason_of_miss(const Target& target) const;
+  static bool is_served(const Endpoint& endpoint, RiKind kind);
+
+  std::uint32_t max_;
+  net::FabricAddress own_address_;
+  base::Duration ri_reuse_;
+  std::size_t open_ = 0;
+  std::uint16_t next_index_ = 1;
+  std::vector<Slot> slots_;
+  std::unordered_map<std::uint64_t, Endpoint*> by_key_;
+  std::unordered_multimap<std::uint64_t, Endpoint*> by_process_;
+  std::unordered_multimap<std::uint32_t, Endpoint*> by_job_;  ///< relative endpoints
+  std::unordered_map<std::uint64_t, Instant> resting_;        ///< closed keys, free again at
+};
+
+}  // namespace uet::ses

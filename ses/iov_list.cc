@@ -1,0 +1,69 @@
+#include "ses/iov_list.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "lib/base/check.h"
+
+namespace uet::ses {
+namespace {
+
+/// Calls visit(piece address, position in the range, bytes) for each part of [offset, offset + n).
+template <typename Visit>
+void walk(const iovec* pieces, std::uint32_t count, std::size_t offset, std::size_t n,
+          Visit visit) {
+  std::size_t done = 0;
+  for (std::uint32_t i = 0; i < count && done < n; ++i) {
+    const std::size_t length = pieces[i].iov_len;
+    if (offset >= length) {
+      offset -= length;
+      continue;
+    }
+    const std::size_t part = std::min(length - offset, n - done);
+    visit(static_cast<std::uint8_t*>(pieces[i].iov_base) + offset, done, part);
+    done += part;
+    offset = 0;
+  }
+}
+
+}  // namespace
+
+bool IovList::assign(std::span<const iovec> pieces, IovPool& pool) {
+  *this = IovList();
+  if (pieces.size() > kMaxIov) return false;
+  std::size_t total = 0;
+  for (const iovec& piece : pieces)
+    if (__builtin_add_overflow(total, piece.iov_len, &total)) return false;
+  if (pieces.size() > 1) {
+    block_ = pool.acquire();
+    if (block_ == nullptr) return false;
+    std::copy(pieces.begin(), pieces.end(), block_->pieces.begin());
+  } else if (!pieces.empty()) {
+    one_ = pieces[0];
+  }
+  count_ = static_cast<std::uint32_t>(pieces.size());
+  size_ = total;
+  return true;
+}
+
+void IovList::clear(IovPool& pool) {
+  if (block_ != nullptr) pool.release(block_);
+  *this = IovList();
+}
+
+void IovList::gather(std::size_t offset, std::uint8_t* out, std::size_t n) const {
+  UET_DCHECK(offset <= size_ && n <= size_ - offset);
+  walk(pieces(), count_, offset, n,
+       [out](const std::uint8_t* from, std::size_t at, std::size_t part) {
+         std::memcpy(out + at, from, part);
+       });
+}
+
+void IovList::scatter(std::size_t offset, const std::uint8_t* in, std::size_t n) const {
+  UET_DCHECK(offset <= size_ && n <= size_ - offset);
+  walk(pieces(), count_, offset, n, [in](std::uint8_t* to, std::size_t at, std::size_t part) {
+    std::memcpy(to, in + at, part);
+  });
+}
+
+}  // namespace uet::ses

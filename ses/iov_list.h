@@ -1,0 +1,55 @@
+/// A user's buffer: one or several pieces of memory, addressed by the offset in their
+/// concatenation.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "ses/chunked_pool.h"
+
+namespace uet::ses {
+
+inline constexpr std::size_t kMaxIov = 16;
+
+/// Room for the pieces of buffers that have more than one.
+struct IovBlock : Pooled {
+  std::array<iovec, kMaxIov> pieces{};
+};
+using IovPool = ChunkedPool<IovBlock>;
+
+/// Does not own the memory it names. One piece is held in place; more need a block of the pool,
+/// given back with clear().
+class IovList {
+ public:
+  /// False (and empty) when there are too many pieces or no block for them.
+  bool assign(std::span<const iovec> pieces, IovPool& pool);
+  void assign(void* base, std::size_t length) {
+    one_ = {base, length};
+    count_ = 1;
+    size_ = length;
+    block_ = nullptr;
+  }
+  void clear(IovPool& pool);
+
+  std::size_t size() const { return size_; }
+  void* base() const { return count_ == 0 ? nullptr : pieces()[0].iov_base; }
+  bool is_contiguous() const { return count_ <= 1; }
+
+  /// Copies n bytes from `offset` on; the range must lie inside.
+  void gather(std::size_t offset, std::uint8_t* out, std::size_t n) const;
+  void scatter(std::size_t offset, const std::uint8_t* in, std::size_t n) const;
+
+ private:
+  const iovec* pieces() const { return block_ != nullptr ? block_->pieces.data() : &one_; }
+
+  iovec one_{};
+  IovBlock* block_ = nullptr;
+  std::size_t size_ = 0;
+  std::uint32_t count_ = 0;
+};
+
+}  // namespace uet::ses

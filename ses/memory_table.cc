@@ -1,0 +1,112 @@
+#include "ses/memory_table.h"
+
+namespace uet::ses {
+
+PostResult<std::uint64_t> MemoryTable::add(const MemoryRequest& request, base::Rng& rng) {
+  if (request.virtual_addressing && request.iov.size() > 1) return PostError::kBadArgument;
+  if (request.iov.size() > kMaxIov) return PostError::kBadArgument;
+  if (request.job_id && *request.job_id > 0xff'ffff) return PostError::kBadArgument;
+  const std::uint64_t flags =
+      (request.idempotent_safe ? kKeyIdempotentSafe : 0) | (request.optimized ? kKeyOptimized : 0);
+  if (request.key) {
+    // [SES 15] A user chooses bits 47:0, or 11:0 of an optimized key, and nothing else.
+    const std::uint64_t allowed = request.optimized ? kKeyOptimizedMask : kKeyUserMask;
+    if ((*request.key & ~allowed) != 0) return PostError::kBadKey;
+    if (request.check_unique && is_in_use(*request.key | flags)) return PostError::kKeyInUse;
+  } else if (request.optimized) {
+    return PostError::kBadKey;  // 12 bits leave no room for an epoch: the user must choose
+  }
+  MemoryRegion* region = pool_.acquire();
+  if (region == nullptr) return PostError::kNoResources;
+  if (!region->iov.assign(request.iov, iov_pool_)) {
+    pool_.release(region);
+    return PostError::kNoResources;
+  }
+  region->remote_read = request.remote_read;
+  region->remote_write = request.remote_write;
+  region->virtual_addressing = request.virtual_addressing;
+  region->is_enabled = request.enabled;
+  region->job_id = request.job_id;
+  region->endpoint = request.endpoint;
+  if (request.key) {
+    region->key = *request.key | flags;
+    by_key_.emplace(region->key, region);
+  } else {
+    // The random epoch keeps a key that outlived its region from reaching the next region of the
+    // same slot.
+    const std::uint64_t epoch = rng.next_u32() & 0xff'ffff;
+    std::uint64_t key = kKeyProvider | epoch << 24 | region->pool_index | flags;
+    if (key == region->key) key ^= 1ull << 24;
+    region->key = key;
+  }
+  return region->key;
+}
+
+bool MemoryTable::enable(std::uint64_t key, EndpointId endpoint) {
+  MemoryRegion* region = any_with(key);
+  if (region == nullptr) return false;
+  if (endpoint != 0) region->endpoint = endpoint;
+  region->is_enabled = true;
+  return true;
+}
+
+bool MemoryTable::remove(std::uint64_t key) {
+  MemoryRegion* region = any_with(key);
+  if (region == nullptr) return false;
+  const auto [first, last] = by_key_.equal_range(key);
+  for (auto it = first; it != last; ++it)
+    if (it->second == region) {
+      by_key_.erase(it);
+      break;
+    }
+  region->iov.clear(iov_pool_);
+  region->is_enabled = false;
+  pool_.release(region);
+  return true;
+}
+
+MemoryRegion* MemoryTable::find(std::uint64_t key, EndpointId endpoint) {
+  const auto usable = [endpoint](const MemoryRegion& r) {
+    return r.is_enabled && (r.endpoint == 0 || r.endpoint == endpoint);
+  };
+  if ((key & kKeyProvider) != 0) {
+    MemoryRegion* region = pool_.at(static_cast<std::uint32_t>(key & 0xff'ffff));
+    return region != nullptr && region->key == key && usable(*region) ? region : nullptr;
+  }
+  const auto [first, last] = by_key_.equal_range(key);
+  for (auto it = first; it != last; ++it)
+    if (usable(*it->second)) return it->second;
+  return nullptr;
+}
+
+MemoryRegion* MemoryTable::find_optimized(std::uint16_t index) {
+  for (const std::uint64_t flags : {kKeyOptimized, kKeyOptimized | kKeyIdempotentSafe}) {
+    const auto it = by_key_.find(flags | index);
+    if (it != by_key_.end() && it->second->is_enabled) return it->second;
+  }
+  return nullptr;
+}
+
+ReturnCode MemoryTable::check(const MemoryRegion& region, const Access& access,
+                              std::uint64_t& start) {
+  if (region.job_id && *region.job_id != access.job_id) return ReturnCode::kPermViolation;
+  if (access.write ? !region.remote_write : !region.remote_read) return ReturnCode::kPermViolation;
+  const std::uint64_t base =
+      region.virtual_addressing ? reinterpret_cast<std::uintptr_t>(region.iov.base()) : 0;
+  if (access.buffer_offset < base) return ReturnCode::kBadAddr;
+  start = access.buffer_offset - base;
+  if (start > region.iov.size() || access.length > region.iov.size() - start)
+    return ReturnCode::kBadAddr;
+  return ReturnCode::kOk;
+}
+
+MemoryRegion* MemoryTable::any_with(std::uint64_t key) {
+  if ((key & kKeyProvider) != 0) {
+    MemoryRegion* region = pool_.at(static_cast<std::uint32_t>(key & 0xff'ffff));
+    return region != nullptr && region->key == key ? region : nullptr;
+  }
+  const auto it = by_key_.find(key);
+  return it == by_key_.end() ? nullptr : it->second;
+}
+
+}  // namespace uet::ses

@@ -1,0 +1,69 @@
+/// Memory regions that peers may read and write, by key. [SES 15]
+#pragma once
+
+#include <optional>
+#include <unordered_map>
+
+#include "ses/iov_list.h"
+#include "ses/ses.h"
+
+namespace uet::ses {
+
+inline constexpr std::uint64_t kKeyIdempotentSafe = 1ull << 63;
+inline constexpr std::uint64_t kKeyOptimized = 1ull << 62;
+inline constexpr std::uint64_t kKeyProvider = 1ull << 48;
+inline constexpr std::uint64_t kKeyUserMask = kKeyProvider - 1;
+inline constexpr std::uint64_t kKeyOptimizedMask = 0xfff;
+
+struct MemoryRegion : Pooled {
+  std::uint64_t key = 0;
+  IovList iov;
+  bool remote_read = false;
+  bool remote_write = false;
+  bool virtual_addressing = true;
+  bool is_enabled = false;
+  std::optional<std::uint32_t> job_id;
+  EndpointId endpoint = 0;
+
+  bool is_idempotent_safe() const { return (key & kKeyIdempotentSafe) != 0; }
+};
+
+/// What a request wants of a region.
+struct Access {
+  std::uint32_t job_id = 0;
+  bool write = false;
+  std::uint64_t buffer_offset = 0;
+  std::uint64_t length = 0;
+};
+
+class MemoryTable {
+ public:
+  MemoryTable(std::uint32_t max, IovPool& iov_pool) : pool_(max, 32), iov_pool_(iov_pool) {}
+
+  /// Returns the key.
+  PostResult<std::uint64_t> add(const MemoryRequest& request, base::Rng& rng);
+  bool enable(std::uint64_t key, EndpointId endpoint);
+  bool remove(std::uint64_t key);
+
+  /// The enabled region that `key` names at `endpoint`.
+  MemoryRegion* find(std::uint64_t key, EndpointId endpoint);
+  /// By the 12-bit index of a small request. [SES 5]
+  MemoryRegion* find_optimized(std::uint16_t index);
+  MemoryRegion* find(PoolRef ref) { return pool_.find(ref); }
+
+  std::size_t size() const { return pool_.in_use(); }
+
+  /// Rights and bounds of a whole message. kOk, or the code to answer; `start` is where the message
+  /// begins in the region's bytes.
+  static ReturnCode check(const MemoryRegion& region, const Access& access, std::uint64_t& start);
+
+ private:
+  bool is_in_use(std::uint64_t key) const { return by_key_.find(key) != by_key_.end(); }
+  MemoryRegion* any_with(std::uint64_t key);
+
+  ChunkedPool<MemoryRegion> pool_;
+  IovPool& iov_pool_;
+  std::unordered_multimap<std::uint64_t, MemoryRegion*> by_key_;  ///< user keys
+};
+
+}  // namespace uet::ses

@@ -1,0 +1,60 @@
+/// Known peers: the AV entries of all endpoints of this FEP, one object per distinct address.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <unordered_map>
+
+#include "ses/chunked_pool.h"
+#include "ses/ses.h"
+
+namespace uet::ses {
+
+struct Flow;
+
+/// SEND and TAGGED resources are separate at the target, so what is known about them is kept apart.
+/// [SES 2.3]
+enum class Space : std::uint8_t { kUntagged = 0, kTagged = 1 };
+
+struct Peer : Pooled {
+  PeerId id = 0;
+  Address address;
+  std::uint32_t users = 0;  ///< add_peer() less remove_peer(): 0 means no new operations
+  std::uint32_t holds = 0;  ///< operations, receives and flows that refer to it
+  std::array<std::uint8_t, 2> generation{};  ///< of the peer's RI, by space [SES 2.5]
+  Flow* flows = nullptr;                     ///< one per local endpoint with operations towards it
+
+  std::uint8_t& generation_of(Space s) { return generation[static_cast<std::size_t>(s)]; }
+};
+
+class PeerTable {
+ public:
+  explicit PeerTable(std::uint32_t max) : pool_(max, 64) {}
+
+  PostResult<PeerId> add(const Address& address);
+  void remove(PeerId id);
+  /// The peer, if new operations may name it.
+  Peer* find(PeerId id);
+  const Peer* find(PeerId id) const { return const_cast<PeerTable*>(this)->find(id); }
+  /// A peer with this fabric address and Initiator ID: who sent a message. 0 when unknown.
+  PeerId find_source(const net::FabricAddress& fabric_address, std::uint32_t initiator_id) const;
+
+  void hold(Peer& peer) { ++peer.holds; }
+  void unhold(Peer& peer);
+
+  std::size_t size() const { return pool_.in_use(); }
+
+ private:
+  static constexpr unsigned kIndexBits = 20;
+  struct AddressHash {
+    std::size_t operator()(const Address& a) const;
+  };
+
+  void forget(Peer& peer);
+
+  ChunkedPool<Peer> pool_;
+  std::unordered_map<Address, Peer*, AddressHash> by_address_;
+  std::unordered_multimap<std::size_t, Peer*> by_source_;
+};
+
+}  // namespace uet::ses

@@ -1,0 +1,69 @@
+/// A received request, whichever of the three header forms it came in. [SES 5, WIRE 5]
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "lib/wire/headers.h"
+#include "ses/endpoint_table.h"
+
+namespace uet::ses {
+
+using wire::SesOpcode;
+
+struct RequestView {
+  wire::NextHdr form = wire::NextHdr::kRequestStd;
+  SesOpcode opcode{};
+  std::uint8_t version = 0;
+  bool dc = false, ie = false, rel = false, hd = false, eom = false, som = false;
+  std::uint16_t message_id = 0;  ///< standard form only
+  std::uint8_t ri_generation = 0;
+  std::uint32_t job_id = 0;
+  std::uint16_t pid_on_fep = 0;
+  std::uint16_t resource_index = 0;  ///< small form: the index of an optimized key
+  std::uint64_t buffer_offset = 0;
+  std::uint32_t initiator = 0;
+  std::uint64_t mkey_match = 0;
+  std::uint64_t header_data = 0;
+  std::uint32_t request_length = 0;
+  std::uint32_t covered = 0;  ///< bytes of the message that this packet carries or asks for
+  std::uint32_t message_offset = 0;
+  std::span<const std::uint8_t> payload;
+
+  bool is_single() const { return som && eom; }
+  bool is_small() const { return form == wire::NextHdr::kRequestSmall; }
+  Target target() const { return {rel, job_id, pid_on_fep, resource_index}; }
+};
+
+/// What to do with an opcode at all. [SES 6]
+enum class OpcodeClass : std::uint8_t {
+  kNoOp,
+  kSend,
+  kWrite,
+  kRead,
+  kDatagram,
+  kMsgError,
+  kRestart,
+  kUnsupported
+};
+OpcodeClass classify(SesOpcode opcode);
+constexpr bool is_tagged(SesOpcode opcode) {
+  return opcode == SesOpcode::kTaggedSend || opcode == SesOpcode::kDeferrableTsend;
+}
+constexpr bool is_deferrable(SesOpcode opcode) {
+  return opcode == SesOpcode::kDeferrableSend || opcode == SesOpcode::kDeferrableTsend;
+}
+
+/// Decodes the header. False when the bytes are too short for it or `next_hdr` is no request.
+/// Payload that the header announces may still be missing: see has_payload().
+bool parse_request(std::uint8_t next_hdr, std::span<const std::uint8_t> bytes,
+                   std::uint32_t payload_mtu, RequestView& out);
+
+/// True when every byte that this packet should carry is there; cuts surplus bytes off.
+bool fit_payload(RequestView& request);
+
+/// Rule 4 of the message table: does this packet lie inside its message as segmentation makes them?
+/// [SES 4.2, 4.3]
+bool is_well_segmented(const RequestView& request, std::uint32_t payload_mtu);
+
+}  // namespace uet::ses

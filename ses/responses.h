@@ -1,0 +1,58 @@
+/// Builds and reads SES responses. [SES 11]
+#pragma once
+
+#include "pds/pds.h"
+#include "ses/request_view.h"
+#include "ses/ses.h"
+
+namespace uet::ses {
+
+using wire::ResponseList;
+using wire::ResponseOpcode;
+
+/// What a plain response says about the request it answers.
+struct ResponseFields {
+  ResponseOpcode opcode = ResponseOpcode::kDefaultResponse;
+  ReturnCode code = ReturnCode::kOk;
+  ResponseList list = ResponseList::kExpected;
+  std::uint16_t message_id = 0;
+  std::uint8_t ri_generation = 0;
+  std::uint32_t job_id = 0;
+  std::uint32_t modified_length = 0;
+};
+
+pds::SesResponse make_response(const ResponseFields& fields);
+
+pds::Answer answer_with(const pds::SesResponse& response, bool guaranteed);
+pds::Answer answer_refuse(wire::NackCode code);
+pds::Answer answer_later();
+pds::Answer answer_nothing();
+/// DEFAULT_RESPONSE: success, nothing to say. [SES 11.2 rows 7, 10]
+pds::Answer answer_default(const RequestView& request);
+/// NO_RESPONSE: the packet arrived, the message is not decided. [row 11]
+pds::Answer answer_pending(const RequestView& request);
+/// RESPONSE with OK and news about the length or the list. [rows 5, 8]
+pds::Answer answer_news(const RequestView& request, ResponseList list,
+                        std::uint32_t modified_length);
+/// RESPONSE with an error. [row 4]
+pds::Answer answer_error(const RequestView& request, ReturnCode code, std::uint8_t ri_generation,
+                         bool guaranteed);
+
+/// Any response header, as the initiator sees it.
+struct ResponseView {
+  bool has_data = false;
+  bool is_small_data = false;
+  ResponseOpcode opcode = ResponseOpcode::kDefaultResponse;
+  ResponseList list = ResponseList::kExpected;
+  ReturnCode code = ReturnCode::kOk;
+  std::uint16_t message_id = 0;  ///< of the request answered
+  std::uint8_t ri_generation = 0;
+  std::uint32_t job_id = 0;
+  std::uint32_t modified_length = 0;
+  std::uint32_t message_offset = 0;
+  base::Psn request_psn;  ///< small form
+  std::span<const std::uint8_t> data;
+};
+bool parse_response(std::uint8_t next_hdr, std::span<const std::uint8_t> bytes, ResponseView& out);
+
+}  // namespace uet::ses

@@ -1,0 +1,227 @@
+// The checks of a request, in the order of [SES 13].
+#include <algorithm>
+
+#include "ses/receiver.h"
+
+namespace uet::ses {
+namespace {
+
+RiKind ri_kind(const RequestView& r) {
+  switch (classify(r.opcode)) {
+    case OpcodeClass::kWrite:
+    case OpcodeClass::kRead:
+      return RiKind::kRma;
+    case OpcodeClass::kSend:
+      return is_tagged(r.opcode) ? RiKind::kTagged : RiKind::kUntagged;
+    case OpcodeClass::kDatagram:
+      return RiKind::kUntagged;
+    default:
+      return RiKind::kAny;
+  }
+}
+
+/// Step 3 and 4: is this combination of opcode, form, mode and flags possible? kOk when it is.
+ReturnCode judge_form(const RequestView& r, pds::Mode mode) {
+  const OpcodeClass c = classify(r.opcode);
+  if (c == OpcodeClass::kUnsupported) return ReturnCode::kUnsupportedOp;
+  const bool rma = c == OpcodeClass::kWrite || c == OpcodeClass::kRead;
+  if (c == OpcodeClass::kDatagram) return ReturnCode::kOpViolation;  // only UUD carries it
+  if (c == OpcodeClass::kRestart)
+    return ReturnCode::kOpViolation;  // we never defer, so no token is known
+  if (mode == pds::Mode::kRudi && (!rma || !r.is_single())) return ReturnCode::kOpViolation;
+  if (r.form != wire::NextHdr::kRequestStd && !r.is_single()) return ReturnCode::kOpViolation;
+  if (r.is_small() && !rma) return ReturnCode::kOpViolation;
+  if (c == OpcodeClass::kMsgError && (r.form != wire::NextHdr::kRequestStd || !r.eom))
+    return ReturnCode::kOpViolation;
+  if (r.form == wire::NextHdr::kRequestMedium && is_deferrable(r.opcode))
+    return ReturnCode::kOpViolation;
+  if (c == OpcodeClass::kNoOp && (!r.is_single() || r.request_length != 0))
+    return ReturnCode::kOpViolation;
+  return ReturnCode::kOk;
+}
+
+}  // namespace
+
+Receiver::Receiver(Core& core)
+    : core_(core),
+      receives_(core.config.max_receives),
+      messages_(core.config.max_messages),
+      store_(core.config, core.payload_mtu),
+      returns_(core.config.max_read_returns),
+      tallies_(core.config.max_read_returns),
+      read_copies_(core.config.read_copy_bytes, core.payload_mtu),
+      ack_data_(std::min<std::uint32_t>(core.config.max_ack_data, core.payload_mtu)) {}
+
+Receiver::~Receiver() {
+  waiting_returns_.clear();
+}
+
+pds::Answer Receiver::on_request(Instant now, const pds::RxRequest& packet) {
+  Context c{now, packet, {}, {}, nullptr};
+  if (!parse_request(packet.next_hdr, packet.bytes, core_.payload_mtu, c.request)) {
+    // PDS waits for an answer and the sender for an end, so a packet that cannot be read is refused
+    // for good. [decision 0050]
+    core_.trace.drop(now, base::DropReason::kSesMalformed, packet.bytes.size());
+    return packet.mode == pds::Mode::kUud ? answer_nothing()
+                                          : answer_error({}, ReturnCode::kOpViolation, 0, true);
+  }
+  if (packet.mode == pds::Mode::kUud) return on_datagram(c);
+  c.key = {packet.source, packet.peer_pdcid, c.request.message_id};
+  pds::Answer answer = check_form(c);
+  // [SES 11.2] RUDI keeps no state, so none of its answers is kept.
+  if (packet.mode == pds::Mode::kRudi) answer.guaranteed = false;
+  return answer;
+}
+
+/// Steps 2 to 4, then 8: a message that is known needs no further search.
+pds::Answer Receiver::check_form(Context& c) {
+  const RequestView& r = c.request;
+  const auto refuse = [&](ReturnCode code) { return answer_error(r, code, r.ri_generation, true); };
+  if (r.version != 0) return refuse(ReturnCode::kUncor);
+  if (const ReturnCode code = judge_form(r, c.packet.mode); code != ReturnCode::kOk)
+    return refuse(code);
+  if (classify(r.opcode) == OpcodeClass::kMsgError) return on_message_error_packet(c);
+  if (!fit_payload(c.request)) {
+    core_.trace.drop(c.now, base::DropReason::kSesMalformed, c.packet.bytes.size());
+    return refuse(ReturnCode::kOpViolation);
+  }
+  if (!r.is_single())
+    if (RxMessage* m = messages_.find(c.key)) return proceed(c, *m);
+  return check_address(c);
+}
+
+/// Steps 5 to 7, 9, and the packet's place in its message (15), which needs nothing of what comes
+/// between.
+pds::Answer Receiver::check_address(Context& c) {
+  const RequestView& r = c.request;
+  ReturnCode code = ReturnCode::kOk;
+  c.endpoint = r.is_small() ? core_.endpoints.route_process(r.target(), code)
+                            : core_.endpoints.route(r.target(), ri_kind(r), code);
+  if (c.endpoint == nullptr) return answer_error(r, code, r.ri_generation, true);
+  if (c.packet.replayed_read && r.opcode == SesOpcode::kRead) return replay_read(c);
+  if (r.ie) return reject(c, ReturnCode::kInitiatorErr);
+  if (!is_well_segmented(r, core_.payload_mtu)) return reject(c, ReturnCode::kOpViolation);
+  if (r.request_length > core_.config.max_message) return reject(c, ReturnCode::kUnsupportedSize);
+  return begin(c);
+}
+
+pds::Answer Receiver::begin(Context& c) {
+  switch (classify(c.request.opcode)) {
+    case OpcodeClass::kSend:
+      return begin_send(c);
+    case OpcodeClass::kWrite:
+      return begin_write(c);
+    case OpcodeClass::kRead:
+      return begin_read(c);
+    default:
+      return answer_default(c.request);  // NO_OP: addressing was all there was to check
+  }
+}
+
+/// A further packet of a message that is being received. [SES 4.3 rules 3 to 6]
+pds::Answer Receiver::proceed(Context& c, RxMessage& m) {
+  const RequestView& r = c.request;
+  advance_clock(c.now);
+  messages_.touch(m, loop_ns_);
+  if (!m.is_consistent_with(r)) {
+    m.seen = std::min<std::uint64_t>(m.seen + r.covered, m.request_length);
+    return fail(
+        c, m, m.mkey_match != r.mkey_match ? ReturnCode::kPermViolation : ReturnCode::kOpViolation);
+  }
+  if (!is_well_segmented(r, core_.payload_mtu) || m.seen + r.covered > m.request_length)
+    return fail(c, m, ReturnCode::kOpViolation);
+  m.seen += r.covered;
+  if (r.som) {
+    m.som_seen = true;
+    m.header_data = r.header_data;
+  }
+  if (is_deferrable(r.opcode) && r.covered == 0 && !r.som) m.end = r.message_offset;
+  if (m.target == RxTarget::kDiscard) return answer_discarded(c, m);
+  if (r.ie) return fail(c, m, ReturnCode::kInitiatorErr);
+  c.endpoint = m.endpoint;
+  switch (m.target) {
+    case RxTarget::kReceive:
+      return proceed_receive(c, m);
+    case RxTarget::kCapture:
+      return proceed_capture(c, m);
+    case RxTarget::kRegion:
+      return proceed_write(c, m);
+    case RxTarget::kRead:
+      return proceed_read(c, m);
+    case RxTarget::kDiscard:
+      break;
+  }
+  return answer_pending(r);
+}
+
+/// The message fails at its first packet. Further packets must get the same answer, whatever has
+/// changed by then, so a message of several packets is remembered. [SES 4.3 rule 10]
+pds::Answer Receiver::reject(Context& c, ReturnCode code) {
+  const RequestView& r = c.request;
+  std::uint8_t generation = r.ri_generation;
+  if (code == ReturnCode::kBadGeneration)
+    generation = c.endpoint->space(is_tagged(r.opcode)).generation;
+  if (!r.is_single()) {
+    advance_clock(c.now);
+    RxMessage* m = messages_.create(c.key, r, loop_ns_);
+    if (m == nullptr) return answer_refuse(wire::NackCode::kNoSesMsgAvail);
+    m->endpoint = c.endpoint;
+    m->seen = std::min<std::uint64_t>(r.covered, r.request_length);
+    m->code = code;
+    m->code_was_told = true;
+    if (m->is_complete()) release_message(*m);
+  }
+  return answer_error(r, code, generation, true);
+}
+
+/// [SES 10] The initiator ends a message early.
+pds::Answer Receiver::on_message_error_packet(Context& c) {
+  const RequestView& r = c.request;
+  RxMessage* m = messages_.find(c.key);
+  if (m == nullptr) {
+    // On RUD it may have overtaken the packets that it ends: those must not begin anything.
+    if (r.message_offset > 0 && r.message_offset < r.request_length) {
+      advance_clock(c.now);
+      m = messages_.create(c.key, r, loop_ns_);
+      if (m == nullptr) return answer_refuse(wire::NackCode::kNoSesMsgAvail);
+      m->end = r.message_offset;
+      m->code = ReturnCode::kOpViolation;
+      m->code_was_told = true;
+    }
+    return answer_error(r, ReturnCode::kOpViolation, r.ri_generation, true);
+  }
+  if (m->target != RxTarget::kDiscard)
+    abandon(c.now, *m, ReturnCode::kInitiatorErr, ReturnCode::kCancelled);
+  else if (m->code == ReturnCode::kOk)
+    m->code = ReturnCode::kInitiatorErr;
+  const ReturnCode code = m->code;
+  m->code_was_told = true;
+  m->end = std::min<std::uint64_t>(r.message_offset, m->request_length);
+  if (m->is_complete()) release_message(*m);
+  return answer_error(r, code, r.ri_generation, true);
+}
+
+/// UUD: into a posted buffer, or nowhere. No answer in any case. [SES 6.5]
+pds::Answer Receiver::on_datagram(Context& c) {
+  RequestView& r = c.request;
+  ReturnCode code = ReturnCode::kOk;
+  const bool is_legal = r.version == 0 && r.opcode == SesOpcode::kDatagramSend && !r.ie &&
+                        r.is_single() && !r.is_small() && r.ri_generation == 0 && fit_payload(r) &&
+                        r.covered <= core_.payload_mtu;
+  if (is_legal) c.endpoint = core_.endpoints.route(r.target(), RiKind::kUntagged, code);
+  Receive* receive = nullptr;
+  if (c.endpoint != nullptr &&
+      (r.rel || c.endpoint->config.accept_any_job || r.job_id == c.endpoint->config.job_id))
+    receive = match(c, c.endpoint->space(Space::kUntagged));
+  if (receive == nullptr)
+    core_.trace.drop(c.now, base::DropReason::kDatagramNoBuffer, c.packet.bytes.size());
+  else
+    (void)deliver(c, c.endpoint->space(Space::kUntagged), *receive);
+  return answer_nothing();
+}
+
+Source Receiver::source_of(const Context& c) const {
+  return {c.packet.source, c.request.job_id, c.request.initiator};
+}
+
+}  // namespace uet::ses

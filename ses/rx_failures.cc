@@ -1,0 +1,125 @@
+// Messages that do not end well, and what their late packets are told.
+#include <algorithm>
+
+#include "ses/receiver.h"
+
+namespace uet::ses {
+namespace {
+
+constexpr base::Duration kTick = base::Duration::from_seconds(1);
+/// More than this between two turns means that nobody turned the loop.
+constexpr base::Duration kLongestTurn = base::Duration::from_seconds(2);
+
+}  // namespace
+
+/// This packet ends a message that was going well. The first error stays. [SES 12]
+pds::Answer Receiver::fail(Context& c, RxMessage& m, ReturnCode code) {
+  if (m.target != RxTarget::kDiscard) abandon(c.now, m, code, code);
+  return answer_discarded(c, m);
+}
+
+/// A packet of a message that was failed or thrown away.
+pds::Answer Receiver::answer_discarded(Context& c, RxMessage& m) {
+  const RequestView& r = c.request;
+  const bool is_complete = m.is_complete();
+  const ReturnCode code = m.code;
+  const bool first = !m.code_was_told;
+  if (code != ReturnCode::kOk) m.code_was_told = true;
+  if (is_complete) release_message(m);
+  if (code != ReturnCode::kOk) return answer_error(r, code, r.ri_generation, first);
+  // Thrown away by the user: its sender has nothing to complain of. [SES 7.3]
+  return is_complete ? answer_news(r, ResponseList::kOverflow, 0) : answer_pending(r);
+}
+
+/// From now on packets of `m` are only counted, and answered with `told`. A receive it was bound to
+/// completes with `completed`.
+void Receiver::abandon(Instant now, RxMessage& m, ReturnCode told, ReturnCode completed) {
+  const RxTarget target = m.target;
+  m.target = RxTarget::kDiscard;
+  m.code = told;
+  m.code_was_told = false;
+  if (target == RxTarget::kReceive) {
+    Receive& receive = *m.receive;
+    m.receive = nullptr;
+    Completion completion;
+    completion.code = completed;
+    completion.length = static_cast<std::size_t>(m.placed);
+    completion.overflow_length = static_cast<std::size_t>(m.request_length - m.placed);
+    completion.tag = m.mkey_match;
+    completion.source = {m.key.source, m.job_id, m.initiator};
+    if (receive.multi_recv)
+      completion.buffer =
+          static_cast<std::uint8_t*>(receive.iov.base()) + (m.start - m.buffer_offset);
+    complete_receive(now, receive, completion);
+  } else if (target == RxTarget::kCapture) {
+    Unexpected& u = *m.unexpected;
+    m.unexpected = nullptr;
+    u.message = nullptr;
+    store_.drop_payload(u, u.endpoint->overflow);
+    if (u.claimed)
+      u.failure = completed;  // claim_receive() will find out
+    else
+      release_unexpected(u);
+  } else if (target == RxTarget::kRead) {
+    if (ReadTally* tally = tallies_.find(m.tally)) {
+      tally->failed = true;
+      settle(now, *tally);
+    }
+  }
+}
+
+void Receiver::release_message(RxMessage& m) {
+  messages_.release(m);
+}
+
+void Receiver::on_pdc_gone(Instant now, pds::PdcRef pdc, const net::FabricAddress& peer,
+                           std::uint16_t peer_pdcid) {
+  for (auto it = waiting_returns_.begin(); it != waiting_returns_.end();) {
+    ReadReturn& r = *it++;
+    if (r.request.pdc != pdc) continue;
+    waiting_returns_.erase(waiting_returns_.iterator_to(r));
+    release_return(now, r, false);
+  }
+  messages_.for_each([&](RxMessage& m) {
+    if (m.key.peer_pdcid != peer_pdcid || m.key.source != peer) return;
+    if (m.target != RxTarget::kDiscard)
+      abandon(now, m, ReturnCode::kUndeliverable, ReturnCode::kUndeliverable);
+    release_message(m);
+  });
+}
+
+/// [SES 4.3 rules 9, 10] First the message goes, and a stone stays to answer what still comes;
+/// later the stone.
+void Receiver::drop_idle_messages(Instant now) {
+  while (RxMessage* m = messages_.oldest()) {
+    if (loop_ns_ - m->active_at_ns < core_.config.message_idle.ns()) return;
+    if (m->target == RxTarget::kDiscard) {
+      release_message(*m);
+      continue;
+    }
+    abandon(now, *m, ReturnCode::kDropped, ReturnCode::kMessageTimeout);
+    messages_.touch(*m, loop_ns_);
+  }
+}
+
+void Receiver::advance_clock(Instant now) {
+  if (has_turned_ && now > last_turn_) loop_ns_ += std::min(now - last_turn_, kLongestTurn).ns();
+  has_turned_ = true;
+  last_turn_ = now;
+  if (next_tick_.is_never()) next_tick_ = now + kTick;
+}
+
+void Receiver::on_deadline(Instant now) {
+  if (now >= next_tick_) {
+    advance_clock(now);
+    drop_idle_messages(now);
+    next_tick_ = messages_.is_empty() ? Instant::never() : now + kTick;
+  }
+  if (now >= returns_retry_) on_resume(now);
+}
+
+Instant Receiver::next_deadline() const {
+  return std::min(next_tick_, returns_retry_);
+}
+
+}  // namespace uet::ses

@@ -1,0 +1,85 @@
+#include "ses/rx_message.h"
+
+namespace uet::ses {
+namespace {
+
+constexpr std::size_t kFirstBuckets = 64;
+
+}  // namespace
+
+bool RxMessage::is_consistent_with(const RequestView& r) const {
+  return opcode == r.opcode && dc == r.dc && rel == r.rel && hd == r.hd && job_id == r.job_id &&
+         pid_on_fep == r.pid_on_fep && resource_index == r.resource_index &&
+         initiator == r.initiator && mkey_match == r.mkey_match &&
+         buffer_offset == r.buffer_offset && request_length == r.request_length;
+}
+
+RxMessageTable::RxMessageTable(std::uint32_t max)
+    : pool_(max, 32),
+      buckets_(kFirstBuckets),
+      by_key_(Set::bucket_traits(buckets_.data(), buckets_.size())) {}
+
+RxMessageTable::~RxMessageTable() {
+  by_key_.clear();
+  by_age_.clear();
+}
+
+RxMessage* RxMessageTable::find(const MessageKey& key) {
+  const auto it = by_key_.find(key, Hash(), Equal());
+  return it == by_key_.end() ? nullptr : &*it;
+}
+
+RxMessage* RxMessageTable::create(const MessageKey& key, const RequestView& r,
+                                  std::int64_t active_ns) {
+  RxMessage* m = pool_.acquire();
+  if (m == nullptr) return nullptr;
+  m->key = key;
+  m->target = RxTarget::kDiscard;
+  m->endpoint = nullptr;
+  m->opcode = r.opcode;
+  m->dc = r.dc;
+  m->rel = r.rel;
+  m->hd = r.hd;
+  m->job_id = r.job_id;
+  m->pid_on_fep = r.pid_on_fep;
+  m->resource_index = r.resource_index;
+  m->initiator = r.initiator;
+  m->mkey_match = r.mkey_match;
+  m->buffer_offset = r.buffer_offset;
+  m->request_length = r.request_length;
+  m->seen = 0;
+  m->end = r.request_length;
+  m->som_seen = false;
+  m->header_data = 0;
+  m->code = ReturnCode::kOk;
+  m->code_was_told = false;
+  m->active_at_ns = active_ns;
+  m->receive = nullptr;
+  m->unexpected = nullptr;
+  m->region = {};
+  m->start = m->limit = m->placed = 0;
+  m->tally = {};
+  if (pool_.in_use() > 2 * buckets_.size()) grow_buckets();
+  by_key_.insert(*m);
+  by_age_.push_back(*m);
+  return m;
+}
+
+void RxMessageTable::release(RxMessage& message) {
+  by_key_.erase(by_key_.iterator_to(message));
+  by_age_.erase(by_age_.iterator_to(message));
+  pool_.release(&message);
+}
+
+void RxMessageTable::touch(RxMessage& message, std::int64_t active_ns) {
+  message.active_at_ns = active_ns;
+  by_age_.splice(by_age_.end(), by_age_, by_age_.iterator_to(message));
+}
+
+void RxMessageTable::grow_buckets() {
+  std::vector<Set::bucket_type> more(buckets_.size() * 2);
+  by_key_.rehash(Set::bucket_traits(more.data(), more.size()));
+  buckets_.swap(more);
+}
+
+}  // namespace uet::ses

@@ -1,0 +1,125 @@
+/// Messages of several packets on their way in. [SES 4.3]
+#pragma once
+
+#include <boost/intrusive/list.hpp>
+#include <boost/intrusive/unordered_set.hpp>
+#include <vector>
+
+#include "ses/match_list.h"
+#include "ses/memory_table.h"
+#include "ses/request_view.h"
+
+namespace uet::ses {
+
+struct Unexpected;
+
+/// What tells messages apart: nothing in a packet names its sender but these. [SES 4.3]
+struct MessageKey {
+  net::FabricAddress source;
+  std::uint16_t peer_pdcid = 0;
+  std::uint16_t message_id = 0;
+
+  bool operator==(const MessageKey&) const = default;
+  std::size_t hash() const {
+    return source.hash() ^ ((std::size_t{peer_pdcid} << 16 | message_id) * 0x9e3779b97f4a7c15ULL);
+  }
+};
+
+enum class RxTarget : std::uint8_t {
+  kReceive,  ///< into a receive
+  kCapture,  ///< into the unexpected store
+  kRegion,   ///< WRITE into a memory region
+  kRead,     ///< READ: nothing to place
+  kDiscard,  ///< failed or thrown away: packets are only counted, until the last one was seen
+};
+
+struct RxMessage : Pooled,
+                   boost::intrusive::unordered_set_base_hook<
+                       boost::intrusive::link_mode<boost::intrusive::normal_link>> {
+  ListHook age_hook;  ///< by last activity
+  MessageKey key;
+  RxTarget target = RxTarget::kDiscard;
+  Endpoint* endpoint = nullptr;  ///< null: closed meanwhile
+
+  // Every packet must repeat these.
+  SesOpcode opcode{};
+  bool dc = false, rel = false, hd = false;
+  std::uint32_t job_id = 0;
+  std::uint16_t pid_on_fep = 0;
+  std::uint16_t resource_index = 0;
+  std::uint32_t initiator = 0;
+  std::uint64_t mkey_match = 0;
+  std::uint64_t buffer_offset = 0;
+  std::uint32_t request_length = 0;
+
+  std::uint64_t seen = 0;  ///< bytes of the message whose packets arrived
+  std::uint64_t end =
+      0;  ///< bytes that will come: less than request_length when the initiator ended it early
+  bool som_seen = false;
+  std::uint64_t header_data = 0;
+  ReturnCode code = ReturnCode::kOk;  ///< kDiscard: what later packets are told
+  bool code_was_told = false;         ///< one guaranteed error is enough [SES 11.2]
+  std::int64_t active_at_ns = 0;      ///< last packet, in loop time
+
+  // Where the bytes go.
+  Receive* receive = nullptr;
+  Unexpected* unexpected = nullptr;
+  PoolRef region;
+  std::uint64_t start = 0;  ///< of the message in the buffer or region
+  std::uint64_t limit = 0;  ///< bytes of the message that fit
+  std::uint64_t placed = 0;
+
+  PoolRef tally;  ///< kRead: counts the data packets that go back
+
+  bool is_consistent_with(const RequestView& r) const;
+  bool is_complete() const {
+    return seen >= end && (!hd || som_seen || target == RxTarget::kDiscard);
+  }
+};
+
+class RxMessageTable {
+ public:
+  explicit RxMessageTable(std::uint32_t max);
+  ~RxMessageTable();
+
+  RxMessage* find(const MessageKey& key);
+  /// Null when the table is full. `request` supplies what later packets must repeat.
+  RxMessage* create(const MessageKey& key, const RequestView& request, std::int64_t active_ns);
+  void release(RxMessage& message);
+  void touch(RxMessage& message, std::int64_t active_ns);
+  RxMessage* find(PoolRef ref) { return pool_.find(ref); }
+
+  bool is_full() const { return pool_.available() == 0; }
+  bool is_empty() const { return by_age_.empty(); }
+  std::size_t size() const { return pool_.in_use(); }
+  RxMessage* oldest() { return by_age_.empty() ? nullptr : &by_age_.front(); }
+  /// `visit` may release the message it is given, and no other.
+  template <typename Visit>
+  void for_each(Visit visit) {
+    for (auto it = by_age_.begin(); it != by_age_.end();) visit(*it++);
+  }
+
+ private:
+  struct Hash {
+    std::size_t operator()(const RxMessage& m) const { return m.key.hash(); }
+    std::size_t operator()(const MessageKey& k) const { return k.hash(); }
+  };
+  struct Equal {
+    bool operator()(const RxMessage& a, const RxMessage& b) const { return a.key == b.key; }
+    bool operator()(const MessageKey& a, const RxMessage& b) const { return a == b.key; }
+  };
+  using Set = boost::intrusive::unordered_set<RxMessage, boost::intrusive::hash<Hash>,
+                                              boost::intrusive::equal<Equal>,
+                                              boost::intrusive::power_2_buckets<true>>;
+  using AgeList = boost::intrusive::list<
+      RxMessage, boost::intrusive::member_hook<RxMessage, ListHook, &RxMessage::age_hook>>;
+
+  void grow_buckets();
+
+  ChunkedPool<RxMessage> pool_;
+  std::vector<Set::bucket_type> buckets_;
+  Set by_key_;
+  AgeList by_age_;
+};
+
+}  // namespace uet::ses

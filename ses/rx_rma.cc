@@ -1,0 +1,217 @@
+// WRITE and READ at the target. [SES 6.2, 6.3]
+#include <algorithm>
+#include <atomic>
+
+#include "ses/receiver.h"
+
+namespace uet::ses {
+
+/// Steps 12 to 14: the region, the rights, the bounds of the whole message.
+MemoryRegion* Receiver::find_region(Context& c, bool write, std::uint64_t& start,
+                                    ReturnCode& code) {
+  const RequestView& r = c.request;
+  MemoryRegion* region = r.is_small() ? core_.memory.find_optimized(r.resource_index)
+                                      : core_.memory.find(r.mkey_match, c.endpoint->id);
+  code = ReturnCode::kBadMkey;
+  if (region == nullptr) return nullptr;
+  if (r.is_small() && region->endpoint != 0) {
+    // The request named no RI, so the region's own endpoint is the one it goes through.
+    Endpoint* owner = core_.endpoints.find(region->endpoint);
+    const bool same_process = owner != nullptr && owner->config.relative == r.rel &&
+                              owner->config.pid_on_fep == r.pid_on_fep &&
+                              (!r.rel || owner->config.job_id == r.job_id);
+    if (!same_process) return nullptr;
+    c.endpoint = owner;
+  }
+  code = ReturnCode::kOpViolation;
+  if (c.packet.mode == pds::Mode::kRudi && !region->is_idempotent_safe()) return nullptr;
+  code = MemoryTable::check(*region, {r.job_id, write, r.buffer_offset, r.request_length}, start);
+  return code == ReturnCode::kOk ? region : nullptr;
+}
+
+pds::Answer Receiver::begin_write(Context& c) {
+  const RequestView& r = c.request;
+  if (!r.is_single() && messages_.is_full()) return answer_refuse(wire::NackCode::kNoSesMsgAvail);
+  std::uint64_t start = 0;
+  ReturnCode code = ReturnCode::kOk;
+  MemoryRegion* region = find_region(c, true, start, code);
+  if (region == nullptr) return reject(c, code);
+  if (r.hd && !c.endpoint->config.accept_remote_data) return reject(c, ReturnCode::kOpViolation);
+  if (r.is_single()) {
+    if (!r.payload.empty()) region->iov.scatter(start, r.payload.data(), r.payload.size());
+    complete_write(c, r.header_data);
+    return answer_default(r);
+  }
+  advance_clock(c.now);
+  RxMessage* m = messages_.create(c.key, r, loop_ns_);
+  UET_CHECK(m != nullptr);
+  m->endpoint = c.endpoint;
+  m->target = RxTarget::kRegion;
+  m->region = ref_of(*region);
+  m->start = start;
+  m->seen = r.covered;
+  m->som_seen = r.som;
+  m->header_data = r.header_data;
+  return proceed_write(c, *m);
+}
+
+pds::Answer Receiver::proceed_write(Context& c, RxMessage& m) {
+  const RequestView& r = c.request;
+  const MemoryRegion* region = core_.memory.find(m.region);
+  if (region == nullptr) return fail(c, m, ReturnCode::kCancelled);
+  if (!r.payload.empty())
+    region->iov.scatter(m.start + r.message_offset, r.payload.data(), r.payload.size());
+  if (!m.is_complete()) return answer_pending(r);
+  const std::uint64_t header_data = m.header_data;
+  release_message(m);
+  complete_write(c, header_data);
+  return answer_default(r);
+}
+
+/// [SES 4.5] One per message; the user counts or ignores those without header data.
+void Receiver::complete_write(Context& c, std::uint64_t header_data) {
+  const RequestView& r = c.request;
+  // [SES 14.1] What was written is visible before anybody is told.
+  std::atomic_thread_fence(std::memory_order_release);
+  Completion completion;
+  completion.kind = OpKind::kRemoteWrite;
+  completion.length = r.request_length;
+  completion.data = r.hd ? header_data : 0;
+  completion.has_data = r.hd;
+  completion.source = source_of(c);
+  completion.mr_key = r.is_small() ? 0 : r.mkey_match;
+  core_.trace.emit(c.now, base::EventId::kMessageDelivered, 0, {},
+                   static_cast<std::uint64_t>(ReturnCode::kOk), r.request_length);
+  c.endpoint->complete(completion);
+}
+
+/// [SES 6.3] Decided by the length of the whole message, so that all its packets go the same way.
+bool Receiver::data_fits_ack(const Context& c) const {
+  return c.request.request_length <= ack_data_.size() || ack_data_.size() >= core_.payload_mtu ||
+         c.packet.mode == pds::Mode::kRudi;
+}
+
+pds::Answer Receiver::begin_read(Context& c) {
+  const RequestView& r = c.request;
+  if (!r.is_single() && messages_.is_full()) return answer_refuse(wire::NackCode::kNoSesMsgAvail);
+  std::uint64_t start = 0;
+  ReturnCode code = ReturnCode::kOk;
+  MemoryRegion* region = find_region(c, false, start, code);
+  if (region == nullptr) return reject(c, code);
+  const bool in_ack = data_fits_ack(c);
+  if (r.is_single()) {
+    if (in_ack) {
+      complete_read(c.now, c.endpoint->id, source_of(c), region->key, r.request_length);
+      return answer_with_data(c, *region, start);
+    }
+    ReadTally* tally = make_tally(c);
+    if (tally == nullptr) return answer_refuse(wire::NackCode::kNoSesMsgAvail);
+    tally->key = region->key;
+    pds::Answer answer = return_data(c, *region, start, *tally);
+    tally->all_requested = true;
+    settle(c.now, *tally);
+    return answer;
+  }
+  ReadTally* tally = nullptr;
+  if (!in_ack) {
+    tally = make_tally(c);
+    if (tally == nullptr) return answer_refuse(wire::NackCode::kNoSesMsgAvail);
+    tally->key = region->key;
+  }
+  advance_clock(c.now);
+  RxMessage* m = messages_.create(c.key, r, loop_ns_);
+  UET_CHECK(m != nullptr);
+  m->endpoint = c.endpoint;
+  m->target = RxTarget::kRead;
+  m->region = ref_of(*region);
+  m->start = start;
+  m->seen = r.covered;
+  m->som_seen = r.som;
+  if (tally != nullptr) m->tally = ref_of(*tally);
+  return proceed_read(c, *m);
+}
+
+pds::Answer Receiver::proceed_read(Context& c, RxMessage& m) {
+  const RequestView& r = c.request;
+  const MemoryRegion* region = core_.memory.find(m.region);
+  if (region == nullptr) return fail(c, m, ReturnCode::kCancelled);
+  const std::uint64_t at = m.start + r.message_offset;
+  ReadTally* tally = tallies_.find(m.tally);
+  pds::Answer answer =
+      tally != nullptr ? return_data(c, *region, at, *tally) : answer_with_data(c, *region, at);
+  if (answer.kind == pds::Answer::Kind::kRefuse) {
+    // Not admitted, so it will come again.
+    m.seen -= r.covered;
+    return answer;
+  }
+  if (!m.is_complete()) return answer;
+  release_message(m);
+  if (tally != nullptr) {
+    tally->all_requested = true;
+    settle(c.now, *tally);
+  } else {
+    complete_read(c.now, c.endpoint->id, source_of(c), region->key, r.request_length);
+  }
+  return answer;
+}
+
+/// PDS kept no copy of the data that it must repeat: read the memory again, count nothing.
+pds::Answer Receiver::replay_read(Context& c) {
+  std::uint64_t start = 0;
+  ReturnCode code = ReturnCode::kOk;
+  const MemoryRegion* region = find_region(c, false, start, code);
+  if (region == nullptr) return answer_error(c.request, code, c.request.ri_generation, true);
+  if (!is_well_segmented(c.request, core_.payload_mtu) || !data_fits_ack(c))
+    return answer_default(c.request);
+  return answer_with_data(c, *region, start + c.request.message_offset);
+}
+
+/// [SES 11.2 row 6] The data rides on the ACK.
+pds::Answer Receiver::answer_with_data(Context& c, const MemoryRegion& region, std::uint64_t at) {
+  const RequestView& r = c.request;
+  if (ack_data_.size() < r.covered) ack_data_.resize(core_.payload_mtu);  // RUDI, once
+  if (r.covered > 0) region.iov.gather(static_cast<std::size_t>(at), ack_data_.data(), r.covered);
+  pds::Answer answer;
+  answer.guaranteed = true;
+  answer.response.data = {ack_data_.data(), r.covered};
+  if (r.form == wire::NextHdr::kRequestStd) {
+    wire::SesResponseData h;
+    h.opcode = ResponseOpcode::kResponseWData;
+    h.return_code = wire::ReturnCode::kOk;
+    h.job_id = r.job_id;
+    h.read_request_message_id = r.message_id;
+    h.payload_length = static_cast<std::uint16_t>(r.covered);
+    h.modified_length = r.request_length;
+    h.message_offset = r.message_offset;
+    answer.response.next_hdr = static_cast<std::uint8_t>(wire::NextHdr::kResponseData);
+    answer.response.header_bytes = wire::SesResponseData::kSize;
+    wire::emit(h, answer.response.header.data());
+  } else {
+    wire::SesResponseDataSmall h;
+    h.opcode = ResponseOpcode::kResponseWData;
+    h.return_code = wire::ReturnCode::kOk;
+    h.job_id = r.job_id;
+    h.payload_length = static_cast<std::uint16_t>(r.covered);
+    h.original_request_psn = c.packet.handle.psn;
+    answer.response.next_hdr = static_cast<std::uint8_t>(wire::NextHdr::kResponseDataSmall);
+    answer.response.header_bytes = wire::SesResponseDataSmall::kSize;
+    wire::emit(h, answer.response.header.data());
+  }
+  return answer;
+}
+
+void Receiver::complete_read(Instant now, EndpointId endpoint, const Source& source,
+                             std::uint64_t key, std::size_t length) {
+  Endpoint* e = core_.endpoints.find(endpoint);
+  if (e == nullptr) return;
+  Completion completion;
+  completion.kind = OpKind::kRemoteRead;
+  completion.length = length;
+  completion.source = source;
+  completion.mr_key = key;
+  core_.trace.emit(now, base::EventId::kMessageDelivered, 0, {},
+                   static_cast<std::uint64_t>(ReturnCode::kOk), length);
+  e->complete(completion);
+}
+
+}  // namespace uet::ses

@@ -1,0 +1,254 @@
+// SEND and TAGGED_SEND at the target. [SES 7]
+#include <algorithm>
+
+#include "ses/receiver.h"
+
+namespace uet::ses {
+namespace {
+
+/// Messages lie 8-byte aligned in a multi-receive buffer.
+constexpr std::size_t align8(std::size_t n) {
+  return (n + 7) & ~std::size_t{7};
+}
+
+/// Bytes of a message of `length` that fit behind `start` in `r`.
+std::uint64_t fitting(const Receive& r, std::uint64_t start, std::uint64_t length) {
+  return start >= r.iov.size() ? 0 : std::min<std::uint64_t>(length, r.iov.size() - start);
+}
+
+}  // namespace
+
+pds::Answer Receiver::begin_send(Context& c) {
+  const RequestView& r = c.request;
+  RiSpace& space = c.endpoint->space(is_tagged(r.opcode));
+  // [SES 2.5 rules 1, 2] Without generations the only one there is is 0, which `generation` then
+  // stays.
+  if (r.ri_generation != space.generation) return reject(c, ReturnCode::kBadGeneration);
+  if (!space.is_enabled)
+    return reject(c,
+                  core_.config.use_generations ? ReturnCode::kDisabledGen : ReturnCode::kDisabled);
+  if (!r.rel && !c.endpoint->config.accept_any_job && r.job_id != c.endpoint->config.job_id)
+    return reject(c, ReturnCode::kPermViolation);
+  if (!r.is_single() && messages_.is_full()) return answer_refuse(wire::NackCode::kNoSesMsgAvail);
+  Receive* receive = match(c, space);
+  return receive != nullptr ? deliver(c, space, *receive) : capture(c, space);
+}
+
+/// The receive that takes this message. Multi-receive buffers whose rest is too small are given
+/// back on the way; one that is smaller than the message as a whole takes what fits.
+Receive* Receiver::match(Context& c, RiSpace& space) {
+  const std::uint64_t need =
+      std::min(c.request.buffer_offset, std::uint64_t{1} << 40) + c.request.request_length;
+  const Incoming incoming = c.incoming();
+  for (;;) {
+    Receive* r = space.posted.find(incoming);
+    if (r == nullptr || !r->multi_recv || need <= r->room() || need > r->iov.size()) return r;
+    retire_multi_recv(c.now, space, *r);
+  }
+}
+
+/// No further message goes into the buffer.
+void Receiver::retire_multi_recv(Instant now, RiSpace& space, Receive& r) {
+  space.posted.remove(r);
+  if (r.in_flight > 0) return;  // the last message in it says so
+  ++r.in_flight;
+  Completion completion;
+  complete_receive(now, r, completion);
+}
+
+pds::Answer Receiver::deliver(Context& c, RiSpace& space, Receive& receive) {
+  const RequestView& r = c.request;
+  const std::uint64_t start = receive.cursor + r.buffer_offset;
+  const std::uint64_t limit =
+      start < r.buffer_offset ? 0 : fitting(receive, start, r.request_length);
+  if (core_.config.reject_long && limit < r.request_length) return reject(c, ReturnCode::kTooLong);
+  core_.trace.emit(c.now, base::EventId::kMessageMatched, 0, {},
+                   static_cast<std::uint64_t>(r.opcode), r.request_length);
+  ++receive.in_flight;
+  if (receive.multi_recv) {
+    receive.cursor = align8(
+        static_cast<std::size_t>(std::min<std::uint64_t>(start + limit, receive.iov.size())));
+    if (receive.cursor > receive.iov.size()) receive.cursor = receive.iov.size();
+    if (receive.room() < c.endpoint->config.min_multi_recv) space.posted.remove(receive);
+  } else {
+    space.posted.remove(receive);
+  }
+  if (r.is_single()) {
+    const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(limit, r.payload.size()));
+    if (n > 0) receive.iov.scatter(start, r.payload.data(), n);
+    Completion completion;
+    completion.code = limit < r.request_length ? ReturnCode::kTruncated : ReturnCode::kOk;
+    completion.length = limit;
+    completion.overflow_length = r.request_length - limit;
+    completion.tag = r.mkey_match;
+    completion.data = r.header_data;
+    completion.has_data = r.hd;
+    completion.source = source_of(c);
+    if (receive.multi_recv)
+      completion.buffer =
+          static_cast<std::uint8_t*>(receive.iov.base()) + (start - r.buffer_offset);
+    complete_receive(c.now, receive, completion);
+    return limit < r.request_length
+               ? answer_news(r, ResponseList::kExpected, static_cast<std::uint32_t>(limit))
+               : answer_default(r);
+  }
+  advance_clock(c.now);
+  RxMessage* m = messages_.create(c.key, r, loop_ns_);
+  UET_CHECK(m != nullptr);  // begin_send() looked
+  m->endpoint = c.endpoint;
+  m->target = RxTarget::kReceive;
+  m->receive = &receive;
+  m->start = start;
+  m->limit = limit;
+  m->seen = r.covered;
+  m->som_seen = r.som;
+  m->header_data = r.header_data;
+  return proceed_receive(c, *m);
+}
+
+pds::Answer Receiver::proceed_receive(Context& c, RxMessage& m) {
+  const RequestView& r = c.request;
+  place(m, r);
+  if (!m.is_complete()) return answer_pending(r);
+  if (m.end < m.request_length)  // a deferred message was given up by its sender
+    return fail(c, m, ReturnCode::kInitiatorErr);
+  Completion completion;
+  completion.code = m.limit < m.request_length ? ReturnCode::kTruncated : ReturnCode::kOk;
+  completion.length = m.limit;
+  completion.overflow_length = m.request_length - m.limit;
+  completion.tag = m.mkey_match;
+  completion.data = m.header_data;
+  completion.has_data = m.hd;
+  completion.source = source_of(c);
+  if (m.receive->multi_recv)
+    completion.buffer =
+        static_cast<std::uint8_t*>(m.receive->iov.base()) + (m.start - m.buffer_offset);
+  const std::uint64_t limit = m.limit;
+  Receive& receive = *m.receive;
+  release_message(m);
+  complete_receive(c.now, receive, completion);
+  return limit < r.request_length
+             ? answer_news(r, ResponseList::kExpected, static_cast<std::uint32_t>(limit))
+             : answer_default(r);
+}
+
+void Receiver::place(RxMessage& m, const RequestView& r) {
+  if (r.message_offset >= m.limit) return;
+  const auto n = static_cast<std::size_t>(
+      std::min<std::uint64_t>(r.payload.size(), m.limit - r.message_offset));
+  if (n > 0) m.receive->iov.scatter(m.start + r.message_offset, r.payload.data(), n);
+  m.placed += n;
+}
+
+/// [SES 7.2] Nobody waits for this message: keep it, if there is room for all of it.
+pds::Answer Receiver::capture(Context& c, RiSpace& space) {
+  const RequestView& r = c.request;
+  Endpoint& endpoint = *c.endpoint;
+  Unexpected* u = store_.admit(endpoint.overflow, r.request_length);
+  if (u == nullptr) return refuse_for_lack(c, space);
+  if (!store_.capture(*u, r.message_offset, r.payload)) {
+    store_.drop_payload(*u, endpoint.overflow);
+    store_.release(*u, endpoint.overflow);
+    return reject(c, ReturnCode::kUncorTrnsnt);
+  }
+  core_.trace.emit(c.now, base::EventId::kMessageUnexpected, 0, {},
+                   static_cast<std::uint64_t>(r.opcode), r.request_length);
+  u->endpoint = &endpoint;
+  u->tagged = is_tagged(r.opcode);
+  u->header = c.incoming();
+  u->buffer_offset = r.buffer_offset;
+  u->has_header_data = r.hd;
+  u->header_data = r.header_data;
+  space.unexpected.push_back(*u);
+  if (!r.is_single()) {
+    advance_clock(c.now);
+    RxMessage* m = messages_.create(c.key, r, loop_ns_);
+    UET_CHECK(m != nullptr);
+    m->endpoint = &endpoint;
+    m->target = RxTarget::kCapture;
+    m->unexpected = u;
+    m->seen = r.covered;
+    m->som_seen = r.som;
+    m->header_data = r.header_data;
+    u->message = m;
+    return answer_pending(r);
+  }
+  if (r.dc) {
+    u->owes_answer = true;
+    u->answer_handle = c.packet.handle;
+    u->answer_message_id = r.message_id;
+    return answer_later();
+  }
+  return answer_news(r, ResponseList::kOverflow, r.request_length);
+}
+
+pds::Answer Receiver::proceed_capture(Context& c, RxMessage& m) {
+  const RequestView& r = c.request;
+  Unexpected& u = *m.unexpected;
+  if (!store_.capture(u, r.message_offset, r.payload)) return fail(c, m, ReturnCode::kUncorTrnsnt);
+  if (r.som) u.header_data = r.header_data;
+  if (!m.is_complete()) return answer_pending(r);
+  if (m.end < m.request_length) return fail(c, m, ReturnCode::kInitiatorErr);
+  u.message = nullptr;
+  release_message(m);
+  if (r.dc) {
+    u.owes_answer = true;
+    u.answer_handle = c.packet.handle;
+    u.answer_message_id = r.message_id;
+    return answer_later();
+  }
+  return answer_news(r, ResponseList::kOverflow, r.request_length);
+}
+
+/// [SES 2.5 rules 3 to 6] Order is lost when a later message may succeed where this one did not, so
+/// an ordered one closes the door behind itself.
+pds::Answer Receiver::refuse_for_lack(Context& c, RiSpace& space) {
+  if (!c.is_ordered()) return reject(c, ReturnCode::kNoMatch);
+  space.is_enabled = false;
+  return reject(c, core_.config.use_generations ? ReturnCode::kDisabledGen : ReturnCode::kDisabled);
+}
+
+/// There are resources again.
+void Receiver::enable_if_disabled(RiSpace& space) {
+  if (space.is_enabled) return;
+  space.is_enabled = true;
+  if (core_.config.use_generations) ++space.generation;
+}
+
+/// One message in `r` is at its end; `completion` says how.
+void Receiver::complete_receive(Instant now, Receive& r, Completion& completion) {
+  Endpoint& endpoint = *r.endpoint;
+  completion.kind = r.tagged ? OpKind::kTaggedReceive : OpKind::kReceive;
+  completion.context = r.context;
+  completion.user_flags = r.user_flags;
+  if (!r.tagged) completion.tag = 0;
+  --r.in_flight;
+  const bool is_done = !r.is_posted && r.in_flight == 0;
+  completion.multi_recv_released = r.multi_recv && is_done;
+  if (is_done) release_receive(r);
+  core_.trace.emit(now, base::EventId::kMessageDelivered, 0, {},
+                   static_cast<std::uint64_t>(completion.code), completion.length);
+  endpoint.complete(completion);
+}
+
+void Receiver::release_receive(Receive& r) {
+  r.iov.clear(core_.iov_pool);
+  --r.endpoint->receives;
+  if (r.filter.source != nullptr) {
+    core_.peers.unhold(const_cast<Peer&>(*r.filter.source));
+    r.filter.source = nullptr;
+  }
+  receives_.release(&r);
+}
+
+/// Forgets an unexpected message that is in a list; its payload must be gone. The room it leaves
+/// may let its space go on.
+void Receiver::release_unexpected(Unexpected& u) {
+  Endpoint& endpoint = *u.endpoint;
+  UnexpectedList& list = u.claimed ? endpoint.claimed : endpoint.space(u.tagged).unexpected;
+  list.erase(list.iterator_to(u));
+  store_.release(u, endpoint.overflow);
+  for (RiSpace& space : endpoint.spaces) enable_if_disabled(space);
+}
+
+}  // namespace uet::ses

@@ -1,0 +1,196 @@
+#include "ses/ses.h"
+
+#include <algorithm>
+
+#include "ses/ses_impl.h"
+
+namespace uet::ses {
+
+Ses::Ses(const SesConfig& config, std::uint32_t payload_mtu, net::FabricAddress own_address,
+         base::Rng& rng, base::Trace& trace)
+    : impl_(std::make_unique<Impl>(config, payload_mtu, own_address, rng, trace)) {}
+
+Ses::~Ses() = default;
+
+void Ses::attach(Carrier& carrier) {
+  impl_->core.carrier = &carrier;
+}
+
+// --- Objects -----------------------------------------------------------------------------------
+
+PostResult<EndpointId> Ses::open_endpoint(Instant now, const EndpointConfig& config,
+                                          CompletionSink& sink) {
+  auto endpoint = impl_->core.endpoints.open(now, config, sink);
+  if (!endpoint) return endpoint.error();
+  return (*endpoint)->id;
+}
+
+void Ses::close_endpoint(Instant now, EndpointId endpoint) {
+  Endpoint* e = impl_->core.endpoints.find(endpoint);
+  if (e == nullptr) return;
+  impl_->tx.close_endpoint(now, *e);
+  impl_->rx.close_endpoint(now, *e);
+  impl_->core.endpoints.close(now, *e);
+}
+
+Address Ses::address_of(EndpointId endpoint) const {
+  const Endpoint* e = impl_->core.endpoints.find(endpoint);
+  return e == nullptr ? Address{} : e->address;
+}
+
+void Ses::set_min_multi_recv(EndpointId endpoint, std::size_t bytes) {
+  if (Endpoint* e = impl_->core.endpoints.find(endpoint)) e->config.min_multi_recv = bytes;
+}
+
+PostResult<PeerId> Ses::add_peer(const Address& address) {
+  return impl_->core.peers.add(address);
+}
+
+void Ses::remove_peer(PeerId peer) {
+  impl_->core.peers.remove(peer);
+}
+
+std::optional<Address> Ses::peer_address(PeerId peer) const {
+  const Peer* p = impl_->core.peers.find(peer);
+  if (p == nullptr) return std::nullopt;
+  return p->address;
+}
+
+PeerId Ses::find_source(const Source& source) const {
+  return impl_->core.peers.find_source(source.fabric_address, source.initiator_id);
+}
+
+PostResult<std::uint64_t> Ses::register_memory(const MemoryRequest& request) {
+  return impl_->core.memory.add(request, impl_->core.rng);
+}
+
+void Ses::enable_memory(std::uint64_t key, EndpointId endpoint) {
+  if (impl_->core.memory.enable(key, endpoint)) impl_->rx.on_memory_enabled(endpoint);
+}
+
+bool Ses::deregister_memory(Instant, std::uint64_t key) {
+  return impl_->core.memory.remove(key);
+}
+
+// --- Operations --------------------------------------------------------------------------------
+
+PostResult<Posted> Ses::send(Instant now, EndpointId endpoint, const SendRequest& request) {
+  Endpoint* e = impl_->core.endpoints.find(endpoint);
+  if (e == nullptr) return PostError::kBadEndpoint;
+  return impl_->tx.send(now, *e, request);
+}
+
+PostResult<Posted> Ses::rma(Instant now, EndpointId endpoint, const RmaRequest& request) {
+  Endpoint* e = impl_->core.endpoints.find(endpoint);
+  if (e == nullptr) return PostError::kBadEndpoint;
+  return impl_->tx.rma(now, *e, request);
+}
+
+PostResult<Posted> Ses::receive(Instant now, EndpointId endpoint, const ReceiveRequest& request) {
+  Endpoint* e = impl_->core.endpoints.find(endpoint);
+  if (e == nullptr) return PostError::kBadEndpoint;
+  return impl_->rx.receive(now, *e, request);
+}
+
+PostResult<Posted> Ses::peek(Instant now, EndpointId endpoint, const PeekRequest& request) {
+  Endpoint* e = impl_->core.endpoints.find(endpoint);
+  if (e == nullptr) return PostError::kBadEndpoint;
+  return impl_->rx.peek(now, *e, request);
+}
+
+PostResult<Posted> Ses::claim_receive(Instant now, EndpointId endpoint,
+                                      const ReceiveRequest& request, bool discard) {
+  Endpoint* e = impl_->core.endpoints.find(endpoint);
+  if (e == nullptr) return PostError::kBadEndpoint;
+  return impl_->rx.claim_receive(now, *e, request, discard);
+}
+
+bool Ses::cancel(Instant now, EndpointId endpoint, std::uint64_t context) {
+  Endpoint* e = impl_->core.endpoints.find(endpoint);
+  if (e == nullptr) return false;
+  return impl_->rx.cancel(now, *e, context) || impl_->tx.cancel(now, *e, context);
+}
+
+std::size_t Ses::free_sends(EndpointId) const {
+  return impl_->tx.free_operations();
+}
+
+std::size_t Ses::free_receives(EndpointId) const {
+  return impl_->rx.free_receives();
+}
+
+bool Ses::has_work(EndpointId endpoint) const {
+  const Endpoint* e = impl_->core.endpoints.find(endpoint);
+  return e != nullptr && (e->sends > 0 || e->receives > 0);
+}
+
+// --- Loop --------------------------------------------------------------------------------------
+
+void Ses::on_deadline(Instant now) {
+  impl_->tx.on_deadline(now);
+  impl_->rx.on_deadline(now);
+}
+
+Instant Ses::next_deadline() const {
+  return std::min(impl_->tx.next_deadline(), impl_->rx.next_deadline());
+}
+
+Ses::Gauges Ses::gauges() const {
+  Gauges g{};
+  g.endpoints = impl_->core.endpoints.size();
+  g.peers = impl_->core.peers.size();
+  g.memory_regions = impl_->core.memory.size();
+  g.sends_active = impl_->tx.active_operations();
+  g.receives_posted = impl_->rx.posted();
+  g.messages_receiving = impl_->rx.messages();
+  g.unexpected_messages = impl_->rx.unexpected_messages();
+  g.unexpected_bytes = impl_->rx.unexpected_bytes();
+  return g;
+}
+
+// --- pds::Upper --------------------------------------------------------------------------------
+
+pds::SegmentInfo Ses::emit_segment(pds::MessageToken token, std::uint32_t segment, pds::PdcRef pdc,
+                                   base::Psn, net::Packet& packet) {
+  if (kind_of(token) == TokenKind::kReadReturn) return impl_->rx.emit_return(token, packet);
+  return impl_->tx.emit_segment(token, segment, pdc, packet);
+}
+
+pds::Answer Ses::on_request(Instant now, const pds::RxRequest& request) {
+  const UpcallScope scope(impl_->core);
+  const auto form = static_cast<wire::NextHdr>(request.next_hdr);
+  if (form == wire::NextHdr::kResponseData || form == wire::NextHdr::kResponseDataSmall)
+    return impl_->tx.on_return_data(now, request);
+  return impl_->rx.on_request(now, request);
+}
+
+void Ses::on_response(Instant now, pds::MessageToken token, std::uint32_t segment,
+                      std::uint8_t next_hdr, std::span<const std::uint8_t> response) {
+  const UpcallScope scope(impl_->core);
+  if (kind_of(token) == TokenKind::kReadReturn)
+    impl_->rx.on_return_response(now, token, next_hdr, response);
+  else
+    impl_->tx.on_response(now, token, segment, next_hdr, response);
+}
+
+void Ses::on_message_error(Instant now, pds::MessageToken token, pds::PdsError error) {
+  const UpcallScope scope(impl_->core);
+  if (kind_of(token) == TokenKind::kReadReturn)
+    impl_->rx.on_return_error(now, token);
+  else
+    impl_->tx.on_message_error(now, token, error);
+}
+
+void Ses::on_pdc_gone(Instant now, pds::PdcRef pdc, net::FabricAddress peer,
+                      std::uint16_t peer_pdcid, pds::PdsError error) {
+  const UpcallScope scope(impl_->core);
+  impl_->rx.on_pdc_gone(now, pdc, peer, peer_pdcid);
+  impl_->tx.on_pdc_gone(now, pdc, error);
+}
+
+void Ses::on_resume(Instant now) {
+  impl_->rx.on_resume(now);
+  impl_->tx.on_resume(now);
+}
+
+}  // namespace uet::ses

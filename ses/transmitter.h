@@ -1,0 +1,99 @@
+/// The initiator: takes operations, has them carried, hears what became of them. [SES 4, 17]
+#pragma once
+
+#include "ses/core.h"
+#include "ses/responses.h"
+#include "ses/slab.h"
+#include "ses/tx_op.h"
+
+namespace uet::ses {
+
+class Transmitter {
+ public:
+  explicit Transmitter(Core& core);
+  ~Transmitter();
+  Transmitter(const Transmitter&) = delete;
+  Transmitter& operator=(const Transmitter&) = delete;
+
+  // --- From the user
+  PostResult<Posted> send(Instant now, Endpoint& endpoint, const SendRequest& request);
+  PostResult<Posted> rma(Instant now, Endpoint& endpoint, const RmaRequest& request);
+  bool cancel(Instant now, Endpoint& endpoint, std::uint64_t context);
+  void close_endpoint(Instant now, Endpoint& endpoint);
+  std::size_t free_operations() const { return ops_.available(); }
+  std::size_t active_operations() const { return ops_.in_use(); }
+
+  // --- From the carrier
+  pds::SegmentInfo emit_segment(pds::MessageToken token, std::uint32_t segment, pds::PdcRef pdc,
+                                net::Packet& packet);
+  void on_response(Instant now, pds::MessageToken token, std::uint32_t segment,
+                   std::uint8_t next_hdr, std::span<const std::uint8_t> response);
+  pds::Answer on_return_data(Instant now, const pds::RxRequest& request);
+  void on_message_error(Instant now, pds::MessageToken token, pds::PdsError error);
+  void on_pdc_gone(Instant now, pds::PdcRef pdc, pds::PdsError error);
+  void on_resume(Instant now);
+
+  // --- Time
+  void on_deadline(Instant now);
+  Instant next_deadline() const;
+
+ private:
+  // tx_post.cc: into the queues and out of them
+  struct Common;
+  PostResult<TxOp*> prepare(Endpoint& endpoint, const Common& common, SesOpcode opcode);
+  bool copy_for_inject(TxOp& op, std::span<const iovec> pieces);
+  Flow* flow_for(Endpoint& endpoint, Peer& peer);
+  void enqueue(Instant now, TxOp& op);
+  void pump(Instant now, Flow& flow);
+  bool may_start(const Flow& flow, const TxOp& op) const;
+  bool submit(Instant now, TxOp& op);
+  void mark_ready(Flow& flow);
+  void pump_ready(Instant now);
+  void release_flow_if_idle(Flow& flow);
+
+  // tx_emit.cc
+  bool may_use_medium(const TxOp& op) const;
+  std::size_t emit_header(const TxOp& op, std::uint32_t segment, net::Packet& packet) const;
+  void emit_message_error(const TxOp& op, net::Packet& packet) const;
+
+  // tx_answers.cc
+  TxOp* find(pds::MessageToken token);
+  TxOp* find_read(std::uint16_t message_id);
+  void interpret(Instant now, TxOp& op, std::uint8_t next_hdr, std::span<const std::uint8_t> bytes);
+  bool place_read_data(TxOp& op, const ResponseView& response);
+  void fail_semantic(TxOp& op, ReturnCode code);
+  void advance(Instant now, TxOp& op);
+
+  // tx_retry.cc
+  void conclude(Instant now, TxOp& op);
+  bool wants_retry(const TxOp& op) const;
+  void retry(Instant now, TxOp& op);
+  void recover_lane(Instant now, Flow& flow, Lane& lane);
+  void resume_lane(Instant now, Flow& flow, Lane& lane);
+  base::Duration back_off(std::uint32_t retries);
+
+  // tx_end.cc
+  void leave_carrier(Instant now, TxOp& op, bool pdc_is_gone);
+  void finish(Instant now, TxOp& op, ReturnCode code);
+  void release(TxOp& op);
+  void want_truncation(Instant now, TxOp& op);
+  void truncate_now(Instant now, TxOp& op);
+  void detach(Instant now, TxOp& op);
+  void unlink_waiting(TxOp& op);
+
+  Lane& lane_of(TxOp& op) { return op.flow->lanes[op.lane]; }
+
+  Core& core_;
+  ChunkedPool<TxOp> ops_;
+  ChunkedPool<Flow> flows_;
+  Slab inject_slab_;
+  Timers timers_;
+  OpList<&TxOp::all_hook> all_;
+  OpList<&TxOp::extra_hook> to_truncate_;
+  FlowList ready_;  ///< flows to be pumped when the carrier has room or the upcall is over
+  bool carrier_is_full_ = false;
+  bool work_deferred_ = false;  ///< something waits for the end of an upcall
+  unsigned id_index_bits_;
+};
+
+}  // namespace uet::ses

@@ -1,0 +1,158 @@
+// What targets say about our messages, and the data of reads.
+#include "ses/transmitter.h"
+
+namespace uet::ses {
+namespace {
+
+/// Reserved and vendor codes mean no more to us than "uncorrectable". [SES 12]
+ReturnCode known_code(ReturnCode code) {
+  return static_cast<std::uint8_t>(code) <= static_cast<std::uint8_t>(ReturnCode::kDropped)
+             ? code
+             : ReturnCode::kUncor;
+}
+
+bool is_success(ReturnCode code) {
+  return code == ReturnCode::kOk || code == ReturnCode::kNull;
+}
+
+}  // namespace
+
+void Transmitter::on_response(Instant now, pds::MessageToken token, std::uint32_t segment,
+                              std::uint8_t next_hdr, std::span<const std::uint8_t> response) {
+  TxOp* op = find(token);
+  if (op == nullptr || segment >= op->segments) {
+    core_.trace.drop(now, base::DropReason::kSesUnknownResponse, response.size());
+    return;
+  }
+  // A second answer for a segment can only be the verdict that followed NO_RESPONSE; it delivers
+  // nothing more.
+  if (op->answered < op->segments) ++op->answered;
+  interpret(now, *op, next_hdr, response);
+  advance(now, *op);
+}
+
+/// [SES 4.4] What one response does to the state of the message.
+void Transmitter::interpret(Instant now, TxOp& op, std::uint8_t next_hdr,
+                            std::span<const std::uint8_t> bytes) {
+  const auto succeed = [&op] {
+    if (op.semantic == Semantic::kNone) op.semantic = Semantic::kOk;
+  };
+  if (next_hdr == static_cast<std::uint8_t>(wire::NextHdr::kNone) || bytes.empty()) {
+    succeed();
+    return;
+  }
+  ResponseView response;
+  if (!parse_response(next_hdr, bytes, response)) {
+    op.bad_response = true;
+    core_.trace.drop(now, base::DropReason::kSesMalformed, bytes.size());
+    return;
+  }
+  switch (response.opcode) {
+    case ResponseOpcode::kNoResponse:
+      return;
+    case ResponseOpcode::kDefaultResponse:
+      // The receiving PDS makes these too, with ids copied or zero, so they are not compared.
+      if (is_success(response.code))
+        succeed();
+      else
+        fail_semantic(op, known_code(response.code));
+      return;
+    case ResponseOpcode::kResponse:
+    case ResponseOpcode::kResponseWData:
+      break;
+    default:
+      fail_semantic(op, ReturnCode::kUncor);
+      return;
+  }
+  const bool id_fits = op.medium || response.is_small_data || response.message_id == op.message_id;
+  if (!id_fits || response.job_id != op.job_id) {
+    op.bad_response = true;
+    core_.trace.drop(now, base::DropReason::kSesUnknownResponse, bytes.size());
+    return;
+  }
+  if (response.code == ReturnCode::kBadGeneration && !op.is_rma())
+    op.peer->generation_of(op.space()) = response.ri_generation;
+  if (!is_success(response.code)) {
+    fail_semantic(op, known_code(response.code));
+    return;
+  }
+  succeed();
+  if (response.opcode == ResponseOpcode::kResponseWData && !place_read_data(op, response))
+    fail_semantic(op, ReturnCode::kOpViolation);
+}
+
+/// The first error wins, and wins over success: early packets may have been answered before the
+/// message failed.
+void Transmitter::fail_semantic(TxOp& op, ReturnCode code) {
+  if (op.semantic == Semantic::kError) return;
+  op.semantic = Semantic::kError;
+  op.code = code;
+}
+
+/// False when the data does not belong to what was asked for.
+bool Transmitter::place_read_data(TxOp& op, const ResponseView& response) {
+  if (!op.is_read() || response.is_small_data) return false;
+  const std::uint64_t end = std::uint64_t{response.message_offset} + response.data.size();
+  if (end > op.length || op.returned + response.data.size() > op.length) return false;
+  if (!op.memory_gone)
+    op.iov.scatter(response.message_offset, response.data.data(), response.data.size());
+  op.returned += response.data.size();
+  return true;
+}
+
+/// Read data in the return direction of the read's PDC. [SES 6.3]
+pds::Answer Transmitter::on_return_data(Instant now, const pds::RxRequest& request) {
+  ResponseView response;
+  RequestView echo;  // carries the ids that our answer repeats
+  if (!parse_response(request.next_hdr, request.bytes, response) || !response.has_data) {
+    core_.trace.drop(now, base::DropReason::kSesMalformed, request.bytes.size());
+    return answer_error(echo, ReturnCode::kOpViolation, 0, true);
+  }
+  echo.message_id = response.message_id;
+  echo.job_id = response.job_id;
+  echo.request_length = static_cast<std::uint32_t>(response.data.size());
+  TxOp* op = response.is_small_data ? nullptr : find_read(response.message_id);
+  if (op == nullptr || op->pdc != request.handle.pdc || op->job_id != response.job_id) {
+    core_.trace.drop(now, base::DropReason::kSesUnknownResponse, request.bytes.size());
+    return answer_error(echo, ReturnCode::kOpViolation, 0, true);
+  }
+  if (op->memory_gone || op->cancelled) return answer_error(echo, ReturnCode::kCancelled, 0, true);
+  pds::Answer answer = answer_default(echo);
+  if (!is_success(response.code)) {
+    fail_semantic(*op, known_code(response.code));
+  } else if (!place_read_data(*op, response)) {
+    fail_semantic(*op, ReturnCode::kOpViolation);
+    answer = answer_error(echo, ReturnCode::kOpViolation, 0, true);
+  }
+  advance(now, *op);
+  return answer;
+}
+
+/// Called after everything that may have brought the message nearer to its end.
+void Transmitter::advance(Instant now, TxOp& op) {
+  if (op.semantic == Semantic::kError && op.emitted < op.segments) want_truncation(now, op);
+  if (op.answered < op.segments) return;
+  if (op.semantic == Semantic::kNone) {
+    // Everything is delivered and nothing said. The verdict may still come, unless it was among
+    // what we could not read.
+    if (!op.bad_response) return;
+    fail_semantic(op, ReturnCode::kUncor);
+  }
+  if (op.semantic == Semantic::kOk && op.is_read() && op.returned < op.length) return;
+  conclude(now, op);
+}
+
+TxOp* Transmitter::find(pds::MessageToken token) {
+  TxOp* op = ops_.at(index_of(token));
+  if (op == nullptr || op->state != OpState::kCarried) return nullptr;
+  return make_token(TokenKind::kOperation, op->pool_index, op->attempt) == token ? op : nullptr;
+}
+
+TxOp* Transmitter::find_read(std::uint16_t message_id) {
+  TxOp* op = ops_.at(message_id & ((1u << id_index_bits_) - 1));
+  const bool fits = op != nullptr && op->state == OpState::kCarried && op->is_read() &&
+                    op->message_id == message_id;
+  return fits ? op : nullptr;
+}
+
+}  // namespace uet::ses

@@ -1,0 +1,118 @@
+// Cuts packets out of the user's buffer.
+#include <algorithm>
+#include <cstring>
+
+#include "ses/transmitter.h"
+
+namespace uet::ses {
+namespace {
+
+constexpr std::uint64_t kMediumLengthMax = 0x3fff;  // 14 bits
+
+template <typename H>
+void fill_common(const TxOp& op, H& h) {
+  h.opcode = op.opcode;
+  h.dc = op.delivery_complete;
+  h.ie = op.memory_gone && op.length > 0 && !op.is_read();
+  h.rel = op.peer->address.relative;
+  h.hd = op.has_header_data;
+  h.ri_generation = op.ri_generation;
+  h.job_id = op.job_id;
+  h.pid_on_fep = op.peer->address.pid_on_fep;
+  h.resource_index = op.peer->address.resource_index;
+  h.initiator = op.initiator_id;
+  h.mkey_match = op.mkey_match;
+}
+
+}  // namespace
+
+/// The same bytes at each call of one attempt, unless the buffer went away in between: then the
+/// packet says so (IE).
+pds::SegmentInfo Transmitter::emit_segment(pds::MessageToken token, std::uint32_t segment,
+                                           pds::PdcRef pdc, net::Packet& packet) {
+  TxOp* op = find(token);
+  UET_CHECK(op != nullptr);
+  UET_CHECK(segment < op->segments);
+  op->pdc = pdc;
+  op->emitted = std::max(op->emitted, segment + 1);
+  if (op->error_segment != 0 && segment == op->error_segment) {
+    emit_message_error(*op, packet);
+    return {static_cast<std::uint8_t>(wire::NextHdr::kRequestStd)};
+  }
+  const std::size_t n = emit_header(*op, segment, packet);
+  if (n > 0 && !op->is_read()) {
+    std::uint8_t* out = packet.append(n);
+    if (op->memory_gone)
+      std::memset(out, 0, n);
+    else
+      op->iov.gather(std::size_t{segment} * core_.payload_mtu, out, n);
+  }
+  return {static_cast<std::uint8_t>(op->medium ? wire::NextHdr::kRequestMedium
+                                               : wire::NextHdr::kRequestStd)};
+}
+
+/// [SES 5] One packet, and header data only without a buffer offset.
+bool Transmitter::may_use_medium(const TxOp& op) const {
+  return core_.config.medium_headers && !op.is_read() && op.segments == 1 &&
+         op.length <= kMediumLengthMax && !(op.has_header_data && op.buffer_offset != 0);
+}
+
+/// Returns the bytes of the message that the segment covers.
+std::size_t Transmitter::emit_header(const TxOp& op, std::uint32_t segment,
+                                     net::Packet& packet) const {
+  const std::uint64_t offset = std::uint64_t{segment} * core_.payload_mtu;
+  const auto covered =
+      static_cast<std::size_t>(std::min<std::uint64_t>(core_.payload_mtu, op.length - offset));
+  if (op.medium) {
+    wire::SesMedium h;
+    fill_common(op, h);
+    h.request_length = static_cast<std::uint16_t>(op.length);
+    h.hdr_or_offset = op.has_header_data ? op.header_data : op.buffer_offset;
+    wire::emit(h, packet.append(wire::SesMedium::kSize));
+    return covered;
+  }
+  std::uint8_t* out = packet.append(wire::SesStandardFirst::kSize);
+  if (segment == 0) {
+    wire::SesStandardFirst h;
+    fill_common(op, h);
+    h.som = true;
+    // By length, not by the count of segments: that may shrink when the message is truncated.
+    h.eom = op.length <= core_.payload_mtu;
+    h.message_id = op.message_id;
+    h.buffer_offset = op.buffer_offset;
+    h.header_data = op.header_data;
+    h.request_length = static_cast<std::uint32_t>(op.length);
+    wire::emit(h, out);
+  } else {
+    wire::SesStandardNext h;
+    fill_common(op, h);
+    h.som = false;
+    h.eom = offset + covered == op.length;
+    h.message_id = op.message_id;
+    h.buffer_offset = op.buffer_offset;
+    h.payload_length = static_cast<std::uint16_t>(covered);
+    h.message_offset = static_cast<std::uint32_t>(offset);
+    h.request_length = static_cast<std::uint32_t>(op.length);
+    wire::emit(h, out);
+  }
+  return covered;
+}
+
+/// [SES 10] Ends the message behind the segments that were sent.
+void Transmitter::emit_message_error(const TxOp& op, net::Packet& packet) const {
+  wire::SesStandardNext h;
+  fill_common(op, h);
+  h.opcode = SesOpcode::kMsgError;
+  h.ie = false;
+  h.som = false;
+  h.eom = true;
+  h.message_id = op.message_id;
+  h.buffer_offset = op.buffer_offset;
+  h.payload_length = 0;
+  h.message_offset =
+      static_cast<std::uint32_t>(std::uint64_t{op.error_segment} * core_.payload_mtu);
+  h.request_length = static_cast<std::uint32_t>(op.length);
+  wire::emit(h, packet.append(wire::SesStandardNext::kSize));
+}
+
+}  // namespace uet::ses

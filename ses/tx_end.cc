@@ -1,0 +1,182 @@
+// How operations end: complete, failed, cancelled, orphaned.
+#include <algorithm>
+
+#include "ses/transmitter.h"
+
+namespace uet::ses {
+namespace {
+
+ReturnCode code_for(pds::PdsError error) {
+  return error == pds::PdsError::kPeerSilent ? ReturnCode::kPeerSilent : ReturnCode::kUndeliverable;
+}
+
+/// May the whole message be sent again although some of it may have been delivered? Reads and plain
+/// writes put the same bytes in the same place; a send, or a write that makes a completion, would
+/// be seen twice. When no PDC could be had, nothing was delivered.
+bool may_repeat(const TxOp& op, pds::PdsError error) {
+  if (error == pds::PdsError::kNoPdc) return op.answered == 0;
+  return pds::is_retryable(error) && op.is_rma() && !op.has_header_data;
+}
+
+}  // namespace
+
+/// The carrier is done with this attempt.
+void Transmitter::leave_carrier(Instant now, TxOp& op, bool pdc_is_gone) {
+  if (op.is_read() && op.pdc && !pdc_is_gone) core_.carrier->unlock(now, op.pdc);
+  if (op.truncate_wanted) {
+    to_truncate_.erase(to_truncate_.iterator_to(op));
+    op.truncate_wanted = false;
+  }
+  --lane_of(op).carried;
+}
+
+/// The one completion of the operation. It must be in no queue but those of its flow and of all
+/// operations.
+void Transmitter::finish(Instant now, TxOp& op, ReturnCode code) {
+  Endpoint* endpoint = op.endpoint;
+  Completion completion;
+  completion.kind = op.kind();
+  completion.code = code;
+  completion.context = op.context;
+  completion.length = code == ReturnCode::kOk ? op.length : 0;
+  completion.tag = op.is_tagged() ? op.mkey_match : 0;
+  completion.data = op.header_data;
+  completion.has_data = op.has_header_data;
+  completion.user_flags = op.user_flags;
+  const bool tell = endpoint != nullptr && !(op.silent && code == ReturnCode::kOk);
+  core_.trace.emit(now, base::EventId::kMessageCompleted, 0, {}, static_cast<std::uint64_t>(code),
+                   op.length);
+  Flow& flow = *op.flow;
+  Lane& lane = lane_of(op);
+  if (endpoint != nullptr) --endpoint->sends;
+  release(op);
+  recover_lane(now, flow, lane);
+  if (flow.operations.empty()) {
+    release_flow_if_idle(flow);
+  } else if (flow.waiting_fences > 0) {
+    pump(now, flow);
+  }
+  if (tell) endpoint->complete(completion);
+}
+
+void Transmitter::release(TxOp& op) {
+  all_.erase(all_.iterator_to(op));
+  op.flow->operations.erase(op.flow->operations.iterator_to(op));
+  timers_.cancel(op.retry_timer);
+  op.iov.clear(core_.iov_pool);
+  if (op.inject_block != nullptr) {
+    inject_slab_.give_back(op.inject_block);
+    inject_slab_.unreserve(op.inject_cost);
+    op.inject_block = nullptr;
+  }
+  Peer* peer = op.peer;
+  ops_.release(&op);
+  core_.peers.unhold(*peer);
+}
+
+/// [SES 10] The rest of the message is not wanted: end it with MSG_ERROR. Not from within an
+/// upcall, where the carrier may be walking over this very message.
+void Transmitter::want_truncation(Instant now, TxOp& op) {
+  if (op.truncate_wanted || op.error_segment != 0) return;
+  if (core_.upcall_depth == 0) {
+    truncate_now(now, op);
+    return;
+  }
+  op.truncate_wanted = true;
+  to_truncate_.push_back(op);
+  work_deferred_ = true;
+}
+
+void Transmitter::truncate_now(Instant now, TxOp& op) {
+  if (op.emitted >= op.segments) return;
+  const pds::MessageToken token = make_token(TokenKind::kOperation, op.pool_index, op.attempt);
+  if (op.emitted == 0) {
+    // Nobody has heard of this message: forget it.
+    core_.carrier->abort(now, token);
+    leave_carrier(now, op, false);
+    finish(now, op, op.cancelled ? ReturnCode::kCancelled : op.code);
+    return;
+  }
+  op.error_segment = core_.carrier->truncate(now, token, 1);
+  op.segments = op.error_segment + 1;
+}
+
+bool Transmitter::cancel(Instant now, Endpoint& endpoint, std::uint64_t context) {
+  for (TxOp& op : all_) {
+    if (op.endpoint != &endpoint || op.context != context || op.cancelled) continue;
+    if (op.state == OpState::kCarried) {
+      if (op.emitted >= op.segments) return false;  // all is said: nothing to take back
+      op.cancelled = true;
+      want_truncation(now, op);
+    } else {
+      unlink_waiting(op);
+      finish(now, op, ReturnCode::kCancelled);
+    }
+    return true;
+  }
+  return false;
+}
+
+/// Takes an operation that the carrier does not have out of its queue.
+void Transmitter::unlink_waiting(TxOp& op) {
+  Lane& lane = lane_of(op);
+  if (op.state == OpState::kPending) lane.pending.erase(lane.pending.iterator_to(op));
+  if (op.state == OpState::kFailed) lane.failed.erase(lane.failed.iterator_to(op));
+  timers_.cancel(op.retry_timer);
+  if (op.fence) {
+    --op.flow->waiting_fences;
+    op.fence = false;
+  }
+}
+
+/// Nobody hears of this endpoint's operations any more. What was injected still goes out, as it was
+/// promised to.
+void Transmitter::close_endpoint(Instant now, Endpoint& endpoint) {
+  for (auto it = all_.begin(); it != all_.end();) {
+    TxOp& op = *it++;
+    if (op.endpoint == &endpoint) detach(now, op);
+  }
+  for (auto it = all_.begin(); it != all_.end(); ++it)
+    if (it->flow->endpoint == &endpoint) it->flow->endpoint = nullptr;
+}
+
+void Transmitter::detach(Instant now, TxOp& op) {
+  const bool own_memory = !op.is_read() && (op.inject_block != nullptr || op.length == 0);
+  --op.endpoint->sends;
+  op.endpoint = nullptr;
+  if (own_memory && (op.state == OpState::kCarried || op.state == OpState::kPending)) return;
+  if (op.state != OpState::kCarried) {
+    unlink_waiting(op);
+    finish(now, op, ReturnCode::kCancelled);
+    return;
+  }
+  op.memory_gone = true;
+  op.cancelled = true;
+  op.iov.clear(core_.iov_pool);
+  if (op.emitted < op.segments) want_truncation(now, op);
+}
+
+void Transmitter::on_message_error(Instant now, pds::MessageToken token, pds::PdsError error) {
+  TxOp* op = find(token);
+  if (op == nullptr) return;
+  leave_carrier(now, *op, true);
+  fail_semantic(*op, code_for(error));
+  const bool repeat = may_repeat(*op, error) && op->endpoint != nullptr && !op->cancelled &&
+                      (core_.config.retry_limit == 0 || op->retries < core_.config.retry_limit);
+  if (repeat)
+    retry(now, *op);
+  else
+    finish(now, *op, op->cancelled ? ReturnCode::kCancelled : op->code);
+}
+
+/// Reads whose requests were all answered have nothing outstanding that the carrier could report,
+/// but their data will not come any more.
+void Transmitter::on_pdc_gone(Instant now, pds::PdcRef pdc, pds::PdsError error) {
+  for (auto it = all_.begin(); it != all_.end();) {
+    TxOp& op = *it++;
+    if (op.state != OpState::kCarried || op.pdc != pdc || op.answered < op.segments) continue;
+    on_message_error(now, make_token(TokenKind::kOperation, op.pool_index, op.attempt), error);
+  }
+}
+
+}  // namespace uet::ses

@@ -1,0 +1,136 @@
+/// Operations at the initiator, and the queues they wait in.
+#pragma once
+
+#include <array>
+#include <boost/intrusive/list.hpp>
+#include <optional>
+
+#include "ses/endpoint.h"
+#include "ses/request_view.h"
+#include "ses/timers.h"
+
+namespace uet::ses {
+
+struct Flow;
+
+/// What the target said so far about the whole message. [SES 4.4]
+enum class Semantic : std::uint8_t { kNone, kOk, kError };
+
+enum class OpState : std::uint8_t {
+  kPending,  ///< waits in its lane
+  kCarried,  ///< the carrier has it, or read data is still to come
+  kFailed,   ///< refused, waits until its lane may resend [SES 2.5 recover]
+  kBackoff,  ///< refused, waits for its own timer
+};
+
+struct TxOp : Pooled {
+  ListHook all_hook;    ///< every operation, by age
+  ListHook flow_hook;   ///< of one flow, by age
+  ListHook lane_hook;   ///< pending or failed in its lane
+  ListHook extra_hook;  ///< waits to be truncated
+  TimerNode retry_timer;
+
+  // As posted.
+  Endpoint* endpoint = nullptr;  ///< null: closed meanwhile, nobody to tell
+  Flow* flow = nullptr;
+  Peer* peer = nullptr;
+  std::uint8_t lane = 0;
+  std::uint64_t sequence = 0;  ///< in its flow
+  SesOpcode opcode{};
+  IovList iov;
+  std::uint64_t length = 0;
+  std::uint64_t buffer_offset = 0;
+  std::uint64_t mkey_match = 0;
+  std::uint64_t header_data = 0;
+  std::uint64_t context = 0;
+  Block* inject_block = nullptr;
+  std::size_t inject_cost = 0;
+  bool has_header_data = false;
+  bool delivery_complete = false;
+  bool fence = false;
+  bool silent = false;
+  std::uint8_t user_flags = 0;
+  // Of the endpoint, kept because packets may be cut after it was closed.
+  std::uint32_t job_id = 0;
+  std::uint32_t initiator_id = 0;
+  EndpointId endpoint_id = 0;
+
+  // This attempt.
+  OpState state = OpState::kPending;
+  std::uint32_t attempt = 0;  ///< never reset: makes tokens and message ids of one slot differ
+  std::uint16_t message_id = 0;
+  std::uint8_t ri_generation = 0;
+  bool medium = false;
+  std::uint32_t segments = 0;
+  std::uint32_t emitted = 0;  ///< highest segment cut so far, plus 1
+  std::uint32_t answered = 0;
+  std::uint32_t error_segment = 0;  ///< the MSG_ERROR packet; 0 when there is none
+  Semantic semantic = Semantic::kNone;
+  ReturnCode code = ReturnCode::kOk;
+  bool bad_response = false;
+  std::uint64_t returned = 0;  ///< bytes of read data that arrived
+  pds::PdcRef pdc;
+  bool truncate_wanted = false;
+
+  // All attempts.
+  std::uint32_t retries = 0;
+  bool cancelled = false;
+  bool memory_gone = false;  ///< the user's buffer may no longer be touched
+
+  bool is_read() const { return opcode == SesOpcode::kRead; }
+  bool is_rma() const { return opcode == SesOpcode::kRead || opcode == SesOpcode::kWrite; }
+  bool is_tagged() const { return opcode == SesOpcode::kTaggedSend; }
+  Space space() const { return is_tagged() ? Space::kTagged : Space::kUntagged; }
+  OpKind kind() const {
+    if (is_read()) return OpKind::kRead;
+    if (is_rma()) return OpKind::kWrite;
+    return is_tagged() ? OpKind::kTaggedSend : OpKind::kSend;
+  }
+};
+
+template <ListHook TxOp::*Hook>
+using OpList = boost::intrusive::list<TxOp, boost::intrusive::member_hook<TxOp, ListHook, Hook>,
+                                      boost::intrusive::constant_time_size<false>>;
+
+/// One queue of a flow. Ordered lanes share the flow's ROD context and recover as one when a
+/// message is refused.
+struct Lane {
+  enum class State : std::uint8_t { kOpen, kDraining, kBackoff };
+
+  OpList<&TxOp::lane_hook> pending;
+  OpList<&TxOp::lane_hook> failed;  ///< by sequence
+  std::uint32_t carried = 0;
+  std::uint32_t retries = 0;    ///< in a row
+  bool only_generation = true;  ///< all failed ones were refused for their generation
+  State state = State::kOpen;
+  TimerNode resume_timer;
+
+  bool is_idle() const { return pending.empty() && failed.empty() && carried == 0; }
+};
+
+enum LaneIndex : std::uint8_t {
+  kOrderedLane = 0,
+  kOrderedTaggedLane = 1,
+  kUnorderedLane = 2,
+  kLanes = 3
+};
+
+/// All operations from one endpoint to one peer. Exists while there are any.
+struct Flow : Pooled {
+  ListHook ready_hook;
+  bool is_ready = false;  ///< listed to be pumped
+  Endpoint* endpoint = nullptr;
+  Peer* peer = nullptr;
+  Flow* next_of_peer = nullptr;
+  std::uint32_t rod_context = 0;
+  std::uint64_t next_sequence = 0;
+  std::uint32_t waiting_fences = 0;
+  OpList<&TxOp::flow_hook> operations;
+  std::array<Lane, kLanes> lanes;
+};
+
+using FlowList =
+    boost::intrusive::list<Flow, boost::intrusive::member_hook<Flow, ListHook, &Flow::ready_hook>,
+                           boost::intrusive::constant_time_size<false>>;
+
+}  // namespace uet::ses

@@ -1,0 +1,313 @@
+// Operations enter their flow and leave it for the carrier.
+#include <algorithm>
+#include <bit>
+
+#include "ses/transmitter.h"
+
+namespace uet::ses {
+namespace {
+
+constexpr std::uint32_t kMaxOperations = 0xffff;  // each needs its own 16-bit message id
+
+std::uint32_t bounded(std::uint32_t max_sends) {
+  return std::clamp<std::uint32_t>(max_sends, 1, kMaxOperations);
+}
+
+}  // namespace
+
+/// What sends and RMA have in common.
+struct Transmitter::Common {
+  PeerId peer = 0;
+  std::span<const iovec> iov;
+  const std::optional<std::uint64_t>* data = nullptr;
+  bool inject = false;
+  bool delivery_complete = false;
+  bool fence = false;
+  bool silent = false;
+  std::uint8_t user_flags = 0;
+  std::uint64_t context = 0;
+
+  template <typename Request>
+  explicit Common(const Request& r)
+      : peer(r.peer),
+        iov(r.iov),
+        data(&r.data),
+        inject(r.inject),
+        delivery_complete(r.delivery_complete),
+        fence(r.fence),
+        silent(r.silent),
+        user_flags(r.user_flags),
+        context(r.context) {}
+};
+
+Transmitter::Transmitter(Core& core)
+    : core_(core),
+      ops_(bounded(core.config.max_sends), 32),
+      flows_(bounded(core.config.max_sends), 16),
+      inject_slab_(std::size_t{bounded(core.config.max_sends)} *
+                       (2 * std::size_t{core.config.inject_size} + 256),
+                   std::max<std::size_t>(core.config.inject_size, 1)),
+      id_index_bits_(static_cast<unsigned>(std::bit_width(bounded(core.config.max_sends)))) {}
+
+Transmitter::~Transmitter() {
+  ready_.clear();
+  to_truncate_.clear();
+  all_.clear();
+}
+
+PostResult<Posted> Transmitter::send(Instant now, Endpoint& endpoint, const SendRequest& request) {
+  auto prepared = prepare(endpoint, Common(request),
+                          request.tagged ? SesOpcode::kTaggedSend : SesOpcode::kSend);
+  if (!prepared) return prepared.error();
+  TxOp& op = **prepared;
+  op.mkey_match = request.tagged ? request.tag : 0;
+  op.buffer_offset = 0;
+  const bool ordered = endpoint.config.sends_ordered;
+  if (!ordered)
+    op.lane = kUnorderedLane;
+  else if (request.tagged && !endpoint.config.rma_ordered)
+    op.lane = kOrderedTaggedLane;
+  else
+    op.lane = kOrderedLane;
+  enqueue(now, op);
+  return Posted{};
+}
+
+PostResult<Posted> Transmitter::rma(Instant now, Endpoint& endpoint, const RmaRequest& request) {
+  if (request.read && (request.data || request.inject)) return PostError::kBadArgument;
+  auto prepared =
+      prepare(endpoint, Common(request), request.read ? SesOpcode::kRead : SesOpcode::kWrite);
+  if (!prepared) return prepared.error();
+  TxOp& op = **prepared;
+  op.mkey_match = request.key;
+  op.buffer_offset = request.remote_offset;
+  op.lane = endpoint.config.rma_ordered ? kOrderedLane : kUnorderedLane;
+  enqueue(now, op);
+  return Posted{};
+}
+
+/// Checks the request and fills a descriptor; nothing is left behind when it is refused.
+PostResult<TxOp*> Transmitter::prepare(Endpoint& endpoint, const Common& common, SesOpcode opcode) {
+  Peer* peer = core_.peers.find(common.peer);
+  if (peer == nullptr) return PostError::kBadPeer;
+  if (common.iov.size() > std::min<std::size_t>(core_.config.iov_limit, kMaxIov))
+    return PostError::kBadArgument;
+  std::uint64_t length = 0;
+  for (const iovec& piece : common.iov)
+    if (__builtin_add_overflow(length, piece.iov_len, &length)) return PostError::kTooLong;
+  if (length > core_.config.max_message) return PostError::kTooLong;
+  if (common.inject && length > core_.config.inject_size) return PostError::kInjectTooLong;
+  TxOp* op = ops_.acquire();
+  if (op == nullptr) return PostError::kAgain;
+  Flow* flow = flow_for(endpoint, *peer);
+  op->inject_block = nullptr;
+  op->inject_cost = 0;
+  const bool has_buffer =
+      flow != nullptr && (common.inject && length > 0 ? copy_for_inject(*op, common.iov)
+                                                      : op->iov.assign(common.iov, core_.iov_pool));
+  if (!has_buffer) {
+    if (flow != nullptr) release_flow_if_idle(*flow);
+    ops_.release(op);
+    return PostError::kAgain;
+  }
+  core_.peers.hold(*peer);
+  op->endpoint = &endpoint;
+  op->flow = flow;
+  op->peer = peer;
+  op->opcode = opcode;
+  op->length = length;
+  op->has_header_data = common.data->has_value();
+  op->header_data = common.data->value_or(0);
+  op->context = common.context;
+  op->delivery_complete = common.delivery_complete;
+  op->fence = common.fence;
+  op->silent = common.silent;
+  op->user_flags = common.user_flags;
+  op->job_id = endpoint.config.job_id;
+  op->initiator_id = endpoint.address.initiator_id;
+  op->endpoint_id = endpoint.id;
+  op->retries = 0;
+  op->cancelled = false;
+  op->memory_gone = false;
+  return op;
+}
+
+/// The bytes go into a block of ours, so that the caller may reuse its buffer at once.
+bool Transmitter::copy_for_inject(TxOp& op, std::span<const iovec> pieces) {
+  IovList from;
+  if (!from.assign(pieces, core_.iov_pool)) return false;
+  const std::size_t cost = inject_slab_.cost_of(from.size());
+  Block* block = nullptr;
+  if (inject_slab_.reserve(cost)) {
+    block = inject_slab_.take(from.size());
+    if (block == nullptr) inject_slab_.unreserve(cost);
+  }
+  if (block != nullptr) {
+    from.gather(0, block->bytes(), from.size());
+    op.inject_block = block;
+    op.inject_cost = cost;
+    op.iov.assign(block->bytes(), from.size());
+  }
+  from.clear(core_.iov_pool);
+  return block != nullptr;
+}
+
+Flow* Transmitter::flow_for(Endpoint& endpoint, Peer& peer) {
+  for (Flow* f = peer.flows; f != nullptr; f = f->next_of_peer)
+    if (f->endpoint == &endpoint) return f;
+  Flow* flow = flows_.acquire();
+  if (flow == nullptr) return nullptr;
+  core_.peers.hold(peer);
+  flow->endpoint = &endpoint;
+  flow->peer = &peer;
+  flow->next_of_peer = peer.flows;
+  peer.flows = flow;
+  // [SES 17] One ordering context per {endpoint, peer}; the same each time the flow comes back.
+  flow->rod_context = (endpoint.id & 0xfff) << 20 | (peer.pool_index & 0xf'ffff);
+  flow->next_sequence = 0;
+  flow->waiting_fences = 0;
+  flow->is_ready = false;
+  for (Lane& lane : flow->lanes) {
+    lane.carried = 0;
+    lane.retries = 0;
+    lane.only_generation = true;
+    lane.state = Lane::State::kOpen;
+    lane.resume_timer.kind = TimerNode::Kind::kLaneResume;
+    lane.resume_timer.owner = flow;
+  }
+  return flow;
+}
+
+void Transmitter::enqueue(Instant now, TxOp& op) {
+  Flow& flow = *op.flow;
+  op.sequence = flow.next_sequence++;
+  op.state = OpState::kPending;
+  op.retry_timer.kind = TimerNode::Kind::kOpRetry;
+  op.retry_timer.owner = &op;
+  all_.push_back(op);
+  flow.operations.push_back(op);
+  lane_of(op).pending.push_back(op);
+  if (op.fence) ++flow.waiting_fences;
+  ++op.endpoint->sends;
+  pump(now, flow);
+}
+
+/// Hands over what may start, in the order of each lane.
+void Transmitter::pump(Instant now, Flow& flow) {
+  if (core_.upcall_depth > 0 || carrier_is_full_) {
+    mark_ready(flow);
+    return;
+  }
+  for (Lane& lane : flow.lanes) {
+    while (lane.state == Lane::State::kOpen && !lane.pending.empty() &&
+           may_start(flow, lane.pending.front())) {
+      if (!submit(now, lane.pending.front())) {
+        carrier_is_full_ = true;
+        mark_ready(flow);
+        return;
+      }
+    }
+  }
+}
+
+/// [SES 17] A fence holds its operation until everything before it is complete, and everything
+/// behind it back.
+bool Transmitter::may_start(const Flow& flow, const TxOp& op) const {
+  if (flow.waiting_fences == 0) return true;
+  if (op.fence && &flow.operations.front() != &op) return false;
+  for (const TxOp& earlier : flow.operations) {
+    if (earlier.sequence >= op.sequence) break;
+    if (earlier.fence && earlier.state == OpState::kPending) return false;
+  }
+  return true;
+}
+
+/// Begins a new attempt. False when the carrier has no room; nothing has changed then.
+bool Transmitter::submit(Instant now, TxOp& op) {
+  Lane& lane = lane_of(op);
+  const std::uint32_t attempt = op.attempt + 1;
+  op.segments = segments_for(op.length, core_.payload_mtu);
+  op.medium = may_use_medium(op);
+
+  pds::TxMessage message;
+  message.token = make_token(TokenKind::kOperation, op.pool_index, attempt);
+  message.destination = op.peer->address.fabric_address;
+  message.mode = op.lane == kUnorderedLane ? pds::Mode::kRud : pds::Mode::kRod;
+  message.rod_context = op.lane == kUnorderedLane ? 0 : op.flow->rod_context;
+  message.segments = op.segments;
+  message.ses_header_bytes = op.medium ? wire::SesMedium::kSize : wire::SesStandardFirst::kSize;
+  message.payload_bytes = op.is_read() ? 0 : op.length;
+  message.segment_payload = op.is_read() ? 0 : core_.payload_mtu;
+  message.lock = op.is_read();
+  if (core_.carrier->submit(now, message) == pds::SubmitResult::kAgain) return false;
+
+  if (op.fence && op.retries == 0) {
+    --op.flow->waiting_fences;
+    op.fence = false;
+  }
+  lane.pending.erase(lane.pending.iterator_to(op));
+  ++lane.carried;
+  op.attempt = attempt;
+  // The slot makes the id unique among all outstanding operations, the attempt makes it differ from
+  // the last one.
+  op.message_id = static_cast<std::uint16_t>(attempt << id_index_bits_ | op.pool_index);
+  op.ri_generation = op.is_rma() ? 0 : op.peer->generation_of(op.space());
+  op.state = OpState::kCarried;
+  op.emitted = op.answered = op.error_segment = 0;
+  op.semantic = Semantic::kNone;
+  op.code = ReturnCode::kOk;
+  op.bad_response = false;
+  op.returned = 0;
+  op.pdc = {};
+  op.truncate_wanted = false;
+  core_.trace.emit(now, base::EventId::kMessageSubmitted, 0, {},
+                   static_cast<std::uint64_t>(op.opcode), op.length);
+  return true;
+}
+
+void Transmitter::mark_ready(Flow& flow) {
+  if (!flow.is_ready) {
+    flow.is_ready = true;
+    ready_.push_back(flow);
+  }
+  if (!carrier_is_full_) work_deferred_ = true;
+}
+
+void Transmitter::pump_ready(Instant now) {
+  // A flow that finds the carrier full again is put back at the end, which ends the loop.
+  while (!carrier_is_full_ && !ready_.empty()) {
+    Flow& flow = ready_.front();
+    ready_.pop_front();
+    flow.is_ready = false;
+    if (flow.operations.empty())
+      release_flow_if_idle(flow);
+    else
+      pump(now, flow);
+  }
+}
+
+void Transmitter::on_resume(Instant now) {
+  carrier_is_full_ = false;
+  // The carrier says so when it may be asked again, so this is not held back as other upcalls are.
+  const int depth = core_.upcall_depth;
+  core_.upcall_depth = 0;
+  pump_ready(now);
+  core_.upcall_depth = depth;
+}
+
+void Transmitter::release_flow_if_idle(Flow& flow) {
+  if (!flow.operations.empty()) return;
+  if (flow.is_ready) {
+    ready_.erase(ready_.iterator_to(flow));
+    flow.is_ready = false;
+  }
+  for (Lane& lane : flow.lanes) timers_.cancel(lane.resume_timer);
+  Flow** link = &flow.peer->flows;
+  while (*link != &flow) link = &(*link)->next_of_peer;
+  *link = flow.next_of_peer;
+  Peer* peer = flow.peer;
+  flows_.release(&flow);
+  core_.peers.unhold(*peer);
+}
+
+}  // namespace uet::ses

@@ -1,0 +1,91 @@
+#include "ses/unexpected_store.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace uet::ses {
+
+UnexpectedStore::UnexpectedStore(const SesConfig& config, std::uint32_t payload_mtu)
+    : bytes_per_endpoint_(config.overflow_bytes),
+      messages_per_endpoint_(config.overflow_msgs),
+      payload_mtu_(payload_mtu),
+      slab_(config.overflow_bytes_total, payload_mtu),
+      pool_(config.overflow_msgs_total) {}
+
+Unexpected* UnexpectedStore::admit(OverflowUse& use, std::uint32_t length) {
+  const std::size_t cost = cost_of(length);
+  if (use.messages >= messages_per_endpoint_ || cost > bytes_per_endpoint_ ||
+      use.bytes > bytes_per_endpoint_ - cost)
+    return nullptr;
+  if (!slab_.reserve(cost)) return nullptr;
+  Unexpected* message = pool_.acquire();
+  if (message == nullptr) {
+    slab_.unreserve(cost);
+    return nullptr;
+  }
+  use.bytes += cost;
+  ++use.messages;
+  message->length = length;
+  message->captured = 0;
+  message->first = message->last = nullptr;
+  message->cost = cost;
+  message->message = nullptr;
+  message->claimed = false;
+  message->owes_answer = false;
+  message->failure = ReturnCode::kOk;
+  message->has_header_data = false;
+  message->header_data = 0;
+  return message;
+}
+
+bool UnexpectedStore::capture(Unexpected& message, std::uint32_t offset,
+                              std::span<const std::uint8_t> bytes) {
+  if (!bytes.empty()) {
+    Block* block = slab_.take(bytes.size());
+    if (block == nullptr) return false;
+    block->offset = offset;
+    block->length = static_cast<std::uint32_t>(bytes.size());
+    std::memcpy(block->bytes(), bytes.data(), bytes.size());
+    if (message.last != nullptr)
+      message.last->next = block;
+    else
+      message.first = block;
+    message.last = block;
+  }
+  message.captured += static_cast<std::uint32_t>(bytes.size());
+  return true;
+}
+
+std::size_t UnexpectedStore::move_to(Unexpected& message, OverflowUse& use, const IovList& to,
+                                     std::size_t to_offset, std::size_t limit) {
+  std::size_t copied = 0;
+  for (const Block* b = message.first; b != nullptr; b = b->next) {
+    if (b->offset >= limit) continue;
+    const std::size_t n = std::min<std::size_t>(b->length, limit - b->offset);
+    to.scatter(to_offset + b->offset, b->bytes(), n);
+    copied += n;
+  }
+  drop_payload(message, use);
+  return copied;
+}
+
+void UnexpectedStore::drop_payload(Unexpected& message, OverflowUse& use) {
+  slab_.give_back_chain(message.first);
+  message.first = message.last = nullptr;
+  slab_.unreserve(message.cost);
+  use.bytes -= message.cost;
+  message.cost = 0;
+}
+
+void UnexpectedStore::release(Unexpected& message, OverflowUse& use) {
+  --use.messages;
+  pool_.release(&message);
+}
+
+std::size_t UnexpectedStore::cost_of(std::uint32_t length) const {
+  const std::size_t whole = length / payload_mtu_;
+  const std::size_t rest = length % payload_mtu_;
+  return whole * slab_.cost_of(payload_mtu_) + (rest > 0 ? slab_.cost_of(rest) : 0);
+}
+
+}  // namespace uet::ses
