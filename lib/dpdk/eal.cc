@@ -65,7 +65,6 @@ int first_allowed_cpu() {
 std::vector<std::string> arguments(const EalNeeds& needs) {
   std::vector<std::string> args = {
       "uet",
-      "--in-memory",
       "--no-telemetry",
       "--file-prefix=uet" + std::to_string(getpid()),
       // One logical core on whatever CPU: no worker threads.
@@ -78,8 +77,13 @@ std::vector<std::string> arguments(const EalNeeds& needs) {
   } else {
     args.emplace_back("--allow=" + needs.pci_device);
   }
-  const std::size_t bytes = std::max(kNoHugeBytesMin, 2 * needs.memory_bytes);
-  if (free_hugepage_bytes() < needs.memory_bytes + 64 * kMiB) {
+  if (free_hugepage_bytes() >= needs.memory_bytes + 64 * kMiB) {
+    args.emplace_back("--in-memory");
+  } else {
+    // DPDK refuses --in-memory together with --no-huge. What is left of it is to share no
+    // configuration.
+    const std::size_t bytes = std::max(kNoHugeBytesMin, 2 * needs.memory_bytes);
+    args.emplace_back("--no-shconf");
     args.emplace_back("--no-huge");
     args.emplace_back("-m");
     args.emplace_back(std::to_string(bytes / kMiB));

@@ -1,0 +1,27 @@
+/// `uet-perf raw`: what a port can do without UET. The baseline that everything above it is
+/// compared with.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "lib/net/port_plugin.h"
+
+namespace uet::perf {
+
+struct RawOptions {
+  net::PortRequest request;
+  net::FabricAddress peer;
+  bool is_server = false;
+  bool copy = false;        ///< copy the payload once on each side, and nothing else
+  std::size_t size = 4096;  ///< bytes of a packet behind the UDP header
+  double seconds = 1.0;     ///< of each throughput run
+  std::uint32_t pings = 20000;
+  unsigned timeout_s = 30;  ///< for the peer to come, and to answer
+  bool json = false;
+};
+
+/// Runs one side; the client prints the result. Returns the exit code.
+int run_raw(const RawOptions& options);
+
+}  // namespace uet::perf
