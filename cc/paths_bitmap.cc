@@ -49,7 +49,9 @@ std::uint32_t BitmapPaths::next(const PathRequest& request) {
 
 void BitmapPaths::on_feedback(Instant, std::uint32_t index, PathFeedback kind) {
   const int added = penalty_for(kind);
-  if (added == 0) return;
+  // An evicted path is out already; a penalty on top would keep the packet away that tries it
+  // again.
+  if (added == 0 || table_.entry(index).evictions > 0) return;
   auto& penalty = table_.entry(index).penalty;
   if (penalty == 0 && index < order_.size()) ++penalised_;
   penalty = static_cast<std::uint8_t>(std::min(penalty + added, kPenaltyMax));
