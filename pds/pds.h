@@ -1,9 +1,10 @@
-/// Packet delivery sublayer: carries segments of messages between FEPs, exactly once (RUD, ROD), at least once (RUDI) or
-/// at best once (UUD). [UET 3.5]
+/// Packet delivery sublayer: carries segments of messages between FEPs, exactly once (RUD, ROD), at
+/// least once (RUDI) or at best once (UUD). [UET 3.5]
 ///
-/// Knows: PDCs, PSNs, ACKs, NACKs, CLEAR, loss, windows. Knows nothing of tags, memory keys, buffers, sockets, clocks.
-/// Pulls: SES only says that a message exists; a segment is cut (into a packet of the port's pool) at the moment it may
-/// leave, and cut again when it must be sent again. One thread; no allocation per packet after start-up.
+/// Knows: PDCs, PSNs, ACKs, NACKs, CLEAR, loss, windows. Knows nothing of tags, memory keys,
+/// buffers, sockets, clocks. Pulls: SES only says that a message exists; a segment is cut (into a
+/// packet of the port's pool) at the moment it may leave, and cut again when it must be sent again.
+/// One thread; no allocation per packet after start-up.
 #pragma once
 
 #include <array>
@@ -37,7 +38,8 @@ struct PdcRef {
   explicit constexpr operator bool() const { return value != 0; }
 };
 
-/// Names one received packet whose answer SES owes. Stale handles (PDC gone, answered twice) are recognised.
+/// Names one received packet whose answer SES owes. Stale handles (PDC gone, answered twice) are
+/// recognised.
 struct RxHandle {
   PdcRef pdc;
   Psn psn;
@@ -50,7 +52,7 @@ struct TxMessage {
   net::FabricAddress destination;
   Mode mode = Mode::kRud;
   std::uint8_t traffic_class = 0;
-  std::uint32_t rod_context = 0;       ///< ROD: messages of one context to one peer keep their order
+  std::uint32_t rod_context = 0;  ///< ROD: messages of one context to one peer keep their order
   std::uint32_t segments = 1;
   std::uint32_t ses_header_bytes = 0;  ///< SES header and extension in each segment
   std::uint64_t payload_bytes = 0;     ///< carried in all segments together (0 for READ requests)
@@ -65,7 +67,15 @@ struct SegmentInfo {
 
 /// Why a message can no longer be delivered. [pds.md 16.5]
 enum class PdsError : std::uint8_t {
-  kRtoExhausted, kNackExhausted, kPeerLost, kPeerClosing, kPeerSilent, kResponseLost, kPeerFailed, kAborted, kNoPdc,
+  kRtoExhausted,
+  kNackExhausted,
+  kPeerLost,
+  kPeerClosing,
+  kPeerSilent,
+  kResponseLost,
+  kPeerFailed,
+  kAborted,
+  kNoPdc,
 };
 constexpr bool is_retryable(PdsError e) {
   return e == PdsError::kPeerLost || e == PdsError::kPeerClosing || e == PdsError::kNoPdc;
@@ -73,10 +83,11 @@ constexpr bool is_retryable(PdsError e) {
 
 /// A SES response as PDS sees it: bytes to carry. `header` is a complete SES response header.
 struct SesResponse {
-  std::uint8_t next_hdr = 0;               ///< 0 none, 4, 5 or 6
+  std::uint8_t next_hdr = 0;  ///< 0 none, 4, 5 or 6
   std::uint8_t header_bytes = 0;
   std::array<std::uint8_t, 20> header{};
-  std::span<const std::uint8_t> data{};    ///< read data that rides on the ACK; PDS copies it before returning
+  std::span<const std::uint8_t>
+      data{};  ///< read data that rides on the ACK; PDS copies it before returning
 };
 
 /// SES's answer to a received request.
@@ -93,15 +104,17 @@ struct Answer {
   SesResponse response;
 };
 
-/// A request (or return data) handed up. `packet` begins with the SES header; SES may read and keep nothing of it.
+/// A request (or return data) handed up. `packet` begins with the SES header; SES may read and keep
+/// nothing of it.
 struct RxRequest {
   RxHandle handle;
   Mode mode = Mode::kRud;
   std::uint8_t next_hdr = 0;
-  std::uint16_t peer_pdcid = 0;   ///< the sender's spdcid: part of the message key. 0 with RUDI, UUD
-  std::uint32_t pkt_id = 0;       ///< RUDI
+  std::uint16_t peer_pdcid = 0;  ///< the sender's spdcid: part of the message key. 0 with RUDI, UUD
+  std::uint32_t pkt_id = 0;      ///< RUDI
   net::FabricAddress source;
-  bool replayed_read = false;     ///< duplicate of a read whose data was not stored: answer with the data again
+  bool replayed_read =
+      false;  ///< duplicate of a read whose data was not stored: answer with the data again
   std::span<const std::uint8_t> bytes;  ///< SES header, extension, payload; trailer removed
 };
 
@@ -110,19 +123,23 @@ class Upper {
  public:
   virtual ~Upper() = default;
 
-  /// Append segment `segment` (0-based) of `token` to `packet`: SES header and payload. Called at every transmission. The bytes
-  /// must be the same each time. `psn` is the packet's PSN; `pdc` the PDC that carries the message (null for RUDI, UUD).
+  /// Append segment `segment` (0-based) of `token` to `packet`: SES header and payload. Called at
+  /// every transmission. The bytes must be the same each time. `psn` is the packet's PSN; `pdc` the
+  /// PDC that carries the message (null for RUDI, UUD).
   virtual SegmentInfo emit_segment(MessageToken token, std::uint32_t segment, PdcRef pdc, Psn psn,
                                    net::Packet& packet) = 0;
   /// Deliver a request exactly once (RUD, ROD) and say how to answer. [rx_req, rx_ret]
   virtual Answer on_request(Instant now, const RxRequest& request) = 0;
-  /// Segment delivered. `response` holds the SES response header and data, empty for the default response. Once per segment. [rx_rsp]
-  virtual void on_response(Instant now, MessageToken token, std::uint32_t segment, std::uint8_t next_hdr,
-                           std::span<const std::uint8_t> response) = 0;
+  /// Segment delivered. `response` holds the SES response header and data, empty for the default
+  /// response. Once per segment. [rx_rsp]
+  virtual void on_response(Instant now, MessageToken token, std::uint32_t segment,
+                           std::uint8_t next_hdr, std::span<const std::uint8_t> response) = 0;
   /// The message failed: no more calls for this token. Exactly once per message.
   virtual void on_message_error(Instant now, MessageToken token, PdsError error) = 0;
-  /// The PDC is gone: messages being received on it will not continue, reads on it get no more data.
-  virtual void on_pdc_gone(Instant now, PdcRef pdc, net::FabricAddress peer, std::uint16_t peer_pdcid, PdsError error) = 0;
+  /// The PDC is gone: messages being received on it will not continue, reads on it get no more
+  /// data.
+  virtual void on_pdc_gone(Instant now, PdcRef pdc, net::FabricAddress peer,
+                           std::uint16_t peer_pdcid, PdsError error) = 0;
   /// Room again after submit() returned kAgain.
   virtual void on_resume(Instant now) = 0;
 };
@@ -132,31 +149,39 @@ enum class SubmitResult : std::uint8_t { kQueued, kAgain };
 class Pds {
  public:
   /// `facts` describes the port the packets go through. References must outlive the Pds.
-  Pds(const PdsConfig& config, const cc::CcConfig& cc_config, const net::PortFacts& facts, net::PacketPool& pool,
-      base::Rng& rng, base::Trace& trace, Upper& upper);
+  Pds(const PdsConfig& config, const cc::CcConfig& cc_config, const net::PortFacts& facts,
+      net::PacketPool& pool, base::Rng& rng, base::Trace& trace, Upper& upper);
   ~Pds();
   Pds(const Pds&) = delete;
   Pds& operator=(const Pds&) = delete;
 
-  // --- From SES ------------------------------------------------------------------------------------------------------
+  // --- From SES
+  // ------------------------------------------------------------------------------------------------------
   /// Queue a message. kAgain has no side effect; Upper::on_resume() follows. [tx_req]
   SubmitResult submit(Instant now, const TxMessage& message);
-  /// Queue read data towards the sender of `request`, on the return direction of its PDC. False when that PDC is gone. [tx_ret]
+  /// Queue read data towards the sender of `request`, on the return direction of its PDC. False
+  /// when that PDC is gone. [tx_ret]
   bool submit_return(Instant now, RxHandle request, const TxMessage& message);
-  /// The answer to a request that was answered kLater. Ignored (counted) when the handle is stale. [tx_rsp]
+  /// The answer to a request that was answered kLater. Ignored (counted) when the handle is stale.
+  /// [tx_rsp]
   void respond(Instant now, RxHandle handle, const SesResponse& response, bool guaranteed);
   /// Release one lock taken by a message with `lock`.
   void unlock(Instant now, PdcRef pdc);
-  /// Stop carrying a message. Unsent and unacknowledged: forgotten; otherwise see pds.md 16.5. No on_message_error follows.
+  /// Stop carrying a message. Unsent and unacknowledged: forgotten; otherwise see pds.md 16.5. No
+  /// on_message_error follows.
   void abort(Instant now, MessageToken token);
-  /// No further segments than those already sent; the message ends there (SES closes it with MSG_ERROR or a closing packet as its last
-  /// segment, so `segments` becomes the new count). Returns the number of segments already sent.
+  /// No further segments than those already sent; the message ends there (SES closes it with
+  /// MSG_ERROR or a closing packet as its last segment, so `segments` becomes the new count).
+  /// Returns the number of segments already sent.
   std::uint32_t truncate(Instant now, MessageToken token, std::uint32_t extra_segments);
 
-  // --- From and to the loop -------------------------------------------------------------------------------------------
-  /// `rx.packet` begins with the PDS header; integrity trailer checked and removed. `trimmed` comes from the DSCP.
+  // --- From and to the loop
+  // -------------------------------------------------------------------------------------------
+  /// `rx.packet` begins with the PDS header; integrity trailer checked and removed. `trimmed` comes
+  /// from the DSCP.
   void on_packet(Instant now, net::RxPacket rx);
-  /// The next packet to send, if any; begins with the PDS header, without trailer. Control packets first.
+  /// The next packet to send, if any; begins with the PDS header, without trailer. Control packets
+  /// first.
   bool poll_transmit(Instant now, net::TxPacket& out);
   void on_deadline(Instant now);
   Instant next_deadline() const;
@@ -166,8 +191,8 @@ class Pds {
   bool is_idle() const;
 
   struct Gauges {
-    std::size_t pdcs_open, pdcs_half_open, outstanding_packets, queued_messages, stored_responses, tombstones,
-        rudi_outstanding, ccc_count;
+    std::size_t pdcs_open, pdcs_half_open, outstanding_packets, queued_messages, stored_responses,
+        tombstones, rudi_outstanding, ccc_count;
   };
   Gauges gauges() const;
 

@@ -1,4 +1,5 @@
-/// Every parameter of packet delivery, with the specification's defaults. [UET 3.5, configuration table]
+/// Every parameter of packet delivery, with the specification's defaults. [UET 3.5, configuration
+/// table]
 #pragma once
 
 #include <cstdint>
@@ -7,10 +8,11 @@
 
 namespace uet::pds {
 
-/// Names are the specification's, in our casing. Ranges are checked where settings are read (fep/settings).
+/// Names are the specification's, in our casing. Ranges are checked where settings are read
+/// (fep/settings).
 struct PdsConfig {
-  std::uint8_t default_mpr = 8;                 ///< peer window assumed before the first mpr, 128-packet units
-  std::uint8_t override_mpr_zero_value = 0;     ///< packets; 0: not set
+  std::uint8_t default_mpr = 8;  ///< peer window assumed before the first mpr, 128-packet units
+  std::uint8_t override_mpr_zero_value = 0;  ///< packets; 0: not set
   std::uint16_t max_ack_data_size = 16;
   std::uint16_t trimmable_ack_size = 10240;
   bool ack_on_ecn = true;
@@ -18,16 +20,16 @@ struct PdsConfig {
   std::uint32_t ack_gen_trigger = 16384;
   std::uint32_t ack_gen_min_pkt_add = 1024;
   base::Duration rto_init_time = base::Duration::from_ms(1);
-  std::uint8_t max_rto_retx_cnt = 5;            ///< 15: no limit
+  std::uint8_t max_rto_retx_cnt = 5;  ///< 15: no limit
   base::Duration nack_retx_time = base::Duration::from_ms(1);
-  std::uint8_t max_nack_retx_cnt = 5;           ///< 31: no limit
+  std::uint8_t max_nack_retx_cnt = 5;  ///< 31: no limit
   base::Duration pds_clear_time = base::Duration::from_ms(1);
   base::Duration close_req_time = base::Duration::from_ms(1);
-  base::Duration tail_loss_time{};              ///< zero: off
+  base::Duration tail_loss_time{};  ///< zero: off
   std::uint8_t max_tail_loss_retx = 5;
   base::Duration syn_retx_safety_time = base::Duration::from_ms(5);
   // Ours. [pds.md 2.2]
-  std::uint16_t local_mp_range = 1024;          ///< packets; multiple of 128
+  std::uint16_t local_mp_range = 1024;  ///< packets; multiple of 128
   base::Duration pdc_idle_time = base::Duration::from_seconds(1);
   base::Duration pdcid_quarantine = base::Duration::from_seconds(2);
   base::Duration tombstone_time = base::Duration::from_seconds(2);
@@ -36,18 +38,42 @@ struct PdsConfig {
   std::uint32_t gtd_store_max = 4096;
   std::uint16_t rudi_max_outstanding = 128;
   base::Duration ses_procg_limit = base::Duration::from_seconds(30);
-  std::uint32_t nack_rate_limit = 1000;         ///< per second and source address
+  std::uint32_t nack_rate_limit = 1000;  ///< per second and source address
   std::uint32_t nack_burst = 64;
-  std::uint16_t sack_loss_thresh = 0;           ///< 0: off
-  bool rod_reorder = false;                     ///< hold out-of-order ROD packets instead of dropping
+  std::uint16_t sack_loss_thresh = 0;  ///< 0: off
+  bool rod_reorder = false;            ///< hold out-of-order ROD packets instead of dropping
   base::Duration rto_max = base::Duration::from_ms(100);
   base::Duration peer_timeout = base::Duration::from_seconds(60);
-  std::uint32_t max_messages = 4096;            ///< queued messages, all PDCs together
+  std::uint32_t max_messages = 4096;  ///< queued messages, all PDCs together
+  std::uint32_t max_messages_per_pdc =
+      1024;  ///< of those, on one PDC: a dead peer must not take them all
+  base::ByteCount pdc_spread_bytes =
+      256 * 1024;  ///< backlog of a PDC above which a key may open another one
+  // Sizes of pools and tables; 0 means "derive" (see pds/pool_sizes.h). Each is a hard bound.
+  std::uint32_t max_ccc = 0;        ///< congestion contexts; 0: one per PDC
+  std::uint32_t max_tx_chunks = 0;  ///< blocks of outstanding-packet records
+  std::uint32_t max_rx_trackers =
+      0;  ///< receive bitmaps in use (only PDCs with gaps or open answers need one)
+  std::uint32_t ack_queue_max =
+      4096;  ///< acknowledgements owed and not yet sent; above it they are merged
+  std::uint32_t max_tombstones = 4096;    ///< the oldest goes first
+  std::uint32_t nack_queue_max = 256;     ///< NACKs that wait to be sent; more are dropped
+  std::uint32_t nack_sources_max = 1024;  ///< source addresses the NACK rate limit tells apart
+  std::uint32_t rudi_max_peers = 64;      ///< peers with RUDI packets outstanding
+  std::uint32_t held_packets_max =
+      1024;  ///< rod_reorder: out-of-order packets held, all PDCs together
+  std::uint32_t built_queue_max =
+      128;  ///< RUDI responses and last ACKs built ahead; more are dropped
+  std::uint32_t forced_start_psn = 0;  ///< for tests and captures: every PDC starts here; 0: random
   /// DSCP of each kind of packet. [wire format 2.7]
   std::uint8_t dscp_data = 0, dscp_trimmable = 18, dscp_trimmable_rtx = 20, dscp_trimmed = 26,
                dscp_trimmed_last_hop = 28, dscp_control = 46;
-  std::uint32_t security_overhead = 4;          ///< bytes that CRC or TSS add to each packet (header and trailer)
-  bool use_trimming = false;                    ///< requests carry a trimmable DSCP
+  /// What the nominal size of a packet counts beyond its transport size. [CC 3.2] Simulations that
+  /// compare with other simulators set their own.
+  std::uint32_t nominal_extra = 40;
+  std::uint32_t security_overhead =
+      4;                      ///< bytes that CRC or TSS add to each packet (header and trailer)
+  bool use_trimming = false;  ///< requests carry a trimmable DSCP
 };
 
 }  // namespace uet::pds

@@ -68,6 +68,12 @@ namespace uet::base {
   X(kNoResource, "no-resource", "SES or PDS refused the packet for lack of resources")             \
   X(kUnknownPktId, "unknown-pkt-id", "RUDI response or NACK for an unknown pkt_id")                \
   X(kUnknownCcType, "unknown-cc-type", "ACK with an unknown congestion state; state ignored")      \
+  X(kStaleAnswer, "stale-answer", "SES answered a packet that is gone or answered already")         \
+  X(kMalformedNack, "malformed-nack", "NACK whose kind contradicts its identifiers")               \
+  X(kReservedNack, "reserved-nack", "NACK with a reserved code")                                   \
+  X(kBadClear, "bad-clear", "CLEAR ahead of what was received; ignored")                           \
+  X(kAckQueueFull, "ack-queue-full", "no room for one more acknowledgement or response to send")   \
+  X(kTableRefused, "table-refused", "datagram or response refused by the layer above")              \
   X(kNackRateLimited, "nack-rate-limited", "NACK withheld by the rate limit")                      \
   /* ses */                                                                                        \
   X(kSesMalformed, "ses-malformed", "SES header or extension does not fit the packet")             \

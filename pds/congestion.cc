@@ -1,0 +1,52 @@
+#include "pds/congestion.h"
+
+namespace uet::pds {
+
+CongestionTable::~CongestionTable() {
+  UET_DCHECK(pool_.in_use() == 0);
+}
+
+Congestion* CongestionTable::find(const net::FabricAddress& peer, std::uint8_t traffic_class) {
+  return index_.find(hash(peer, traffic_class), [&](const Congestion& c) {
+    return c.sprayed && c.traffic_class == traffic_class && c.peer == peer;
+  });
+}
+
+bool CongestionTable::can_attach(const net::FabricAddress& peer, std::uint8_t traffic_class,
+                                 bool sprayed, std::uint32_t reserved) {
+  if (sprayed && find(peer, traffic_class) != nullptr) return true;
+  return pool_.in_use() + reserved < pool_.capacity();
+}
+
+Congestion* CongestionTable::attach(Instant now, const net::FabricAddress& peer,
+                                    std::uint8_t traffic_class, bool sprayed) {
+  if (sprayed) {
+    if (Congestion* shared = find(peer, traffic_class)) {
+      ++shared->users;
+      return shared;
+    }
+  }
+  Congestion* congestion = pool_.acquire();
+  if (congestion == nullptr) return nullptr;
+  congestion->peer = peer;
+  congestion->traffic_class = traffic_class;
+  congestion->sprayed = sprayed;
+  congestion->users = 1;
+  const CachedRtt& cached = rtt_cache_[peer.hash() % rtt_cache_.size()];
+  congestion->ccc.emplace(config_, next_id_++, sprayed,
+                          cached.peer == peer ? cached.base_rtt : base::Duration{}, rng_, trace_,
+                          now);
+  index_.insert(hash(peer, traffic_class), *congestion);
+  return congestion;
+}
+
+void CongestionTable::detach(Congestion& congestion) {
+  if (--congestion.users > 0) return;
+  UET_CHECK(!congestion.ready_hook.is_linked() && !congestion.timer.is_armed());
+  rtt_cache_[congestion.peer.hash() % rtt_cache_.size()] = {congestion.peer,
+                                                            congestion.ccc->base_rtt()};
+  index_.erase(hash(congestion.peer, congestion.traffic_class), congestion);
+  pool_.release(&congestion);
+}
+
+}  // namespace uet::pds

@@ -1,0 +1,77 @@
+/// The CCCs of an endpoint: which PDCs share one, and who may send next. [PDS 18.2, CC 3.1, 3.7]
+#pragma once
+
+#include <array>
+#include <boost/intrusive/list.hpp>
+#include <optional>
+
+#include "cc/ccc.h"
+#include "lib/base/timing_wheel.h"
+#include "lib/net/fabric_address.h"
+#include "pds/pdc.h"
+
+namespace uet::pds {
+
+/// A CCC and the PDCs it serves.
+struct Congestion {
+  net::FabricAddress peer;
+  std::uint8_t traffic_class = 0;
+  bool sprayed = true;  ///< shared by all RUD PDCs of this peer and class; a ROD PDC has its own
+  std::uint32_t users = 0;
+  std::uint32_t key_next = kNoIndex;
+  std::optional<cc::Ccc> ccc;
+  PdcReadyList ready;                               ///< PDCs that may have something to send
+  boost::intrusive::list_member_hook<> ready_hook;  ///< in the scheduler's ring: `ready` is not
+                                                    ///< empty and the CCC was not found blocked
+  Timer timer{Timer::Kind::kCongestion, this};
+  Pdc* voice = nullptr;  ///< an established PDC that can carry control packets of this CCC
+};
+
+using CongestionRing = boost::intrusive::list<
+    Congestion,
+    boost::intrusive::member_hook<Congestion, boost::intrusive::list_member_hook<>,
+                                  &Congestion::ready_hook>,
+    boost::intrusive::constant_time_size<false>>;
+
+class CongestionTable {
+ public:
+  CongestionTable(const cc::CcConfig& config, std::uint32_t capacity, base::Rng& rng,
+                  base::Trace& trace)
+      : config_(config), rng_(rng), trace_(trace), pool_(capacity), index_(pool_, capacity) {}
+  ~CongestionTable();
+
+  /// One more user of the CCC for this peer; null when all are in use. `sprayed` false: always a
+  /// new one.
+  Congestion* attach(Instant now, const net::FabricAddress& peer, std::uint8_t traffic_class,
+                     bool sprayed);
+  /// True when attach() would succeed after `reserved` others have.
+  bool can_attach(const net::FabricAddress& peer, std::uint8_t traffic_class, bool sprayed,
+                  std::uint32_t reserved);
+  /// One user less; frees it with the last one. The caller has taken it off every list and timer.
+  void detach(Congestion& congestion);
+
+  std::uint32_t size() const { return pool_.in_use(); }
+  const cc::CcConfig& config() const { return config_; }
+
+ private:
+  static std::size_t hash(const net::FabricAddress& peer, std::uint8_t traffic_class) {
+    return mix(peer.hash() ^ traffic_class);
+  }
+  Congestion* find(const net::FabricAddress& peer, std::uint8_t traffic_class);
+
+  /// Base RTTs of freed CCCs, so that the next one to the same peer need not probe. [CC 3.1]
+  struct CachedRtt {
+    net::FabricAddress peer;
+    base::Duration base_rtt;
+  };
+
+  cc::CcConfig config_;
+  base::Rng& rng_;
+  base::Trace& trace_;
+  FixedPool<Congestion> pool_;
+  PoolIndex<Congestion, &Congestion::key_next> index_;
+  std::array<CachedRtt, 256> rtt_cache_{};
+  std::uint8_t next_id_ = 0;
+};
+
+}  // namespace uet::pds

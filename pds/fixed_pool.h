@@ -1,0 +1,129 @@
+/// A pool of objects with a fixed capacity. Memory is reserved at construction and touched when
+/// first used, so a large bound costs address space, not memory. Objects are named by pointer or by
+/// index.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "lib/base/check.h"
+
+namespace uet::pds {
+
+inline constexpr std::uint32_t kNoIndex = 0xffff'ffff;
+
+/// Releases storage only: whoever owns the pool releases its objects first, or they must not need a
+/// destructor.
+template <typename T>
+class FixedPool {
+ public:
+  explicit FixedPool(std::uint32_t capacity)
+      : capacity_(capacity),
+        storage_(static_cast<Cell*>(
+            ::operator new (sizeof(Cell) * capacity, std::align_val_t{alignof(Cell)}))) {}
+
+  /// A newly constructed object, or null when all are in use.
+  template <typename... Args>
+  T* acquire(Args&&... args) {
+    Cell* cell = nullptr;
+    if (free_ != kNoIndex) {
+      cell = storage_.get() + free_;
+      free_ = cell->next_free;
+    } else if (fresh_ < capacity_) {
+      cell = storage_.get() + fresh_++;
+    } else {
+      return nullptr;
+    }
+    ++in_use_;
+    return new (cell->object) T(std::forward<Args>(args)...);
+  }
+  void release(T* object) {
+    const std::uint32_t index = index_of(object);
+    object->~T();
+    storage_.get()[index].next_free = free_;
+    free_ = index;
+    --in_use_;
+  }
+
+  T& at(std::uint32_t index) {
+    return *std::launder(reinterpret_cast<T*>(storage_.get()[index].object));
+  }
+  std::uint32_t index_of(const T* object) const {
+    const auto* cell = reinterpret_cast<const Cell*>(object);
+    UET_DCHECK(cell >= storage_.get() && cell < storage_.get() + capacity_);
+    return static_cast<std::uint32_t>(cell - storage_.get());
+  }
+
+  std::uint32_t capacity() const { return capacity_; }
+  std::uint32_t in_use() const { return in_use_; }
+  bool is_full() const { return in_use_ == capacity_; }
+
+ private:
+  union Cell {
+    std::uint32_t next_free;
+    alignas(T) std::byte object[sizeof(T)];
+  };
+  struct Deleter {
+    void operator()(Cell* p) const { ::operator delete (p, std::align_val_t{alignof(Cell)}); }
+  };
+
+  std::uint32_t capacity_;
+  std::unique_ptr<Cell, Deleter> storage_;
+  std::uint32_t free_ = kNoIndex;
+  std::uint32_t fresh_ = 0;
+  std::uint32_t in_use_ = 0;
+};
+
+/// Chained hash over objects of a FixedPool; the chain runs through a member of the objects.
+template <typename T, std::uint32_t T::*Next>
+class PoolIndex {
+ public:
+  /// `buckets` is rounded up to a power of two.
+  PoolIndex(FixedPool<T>& pool, std::uint32_t buckets) : pool_(pool) {
+    std::uint32_t n = 16;
+    while (n < buckets) n *= 2;
+    mask_ = n - 1;
+    heads_ = std::make_unique<std::uint32_t[]>(n);
+    for (std::uint32_t i = 0; i < n; ++i) heads_[i] = kNoIndex;
+  }
+
+  void insert(std::size_t hash, T& object) {
+    std::uint32_t& head = heads_[hash & mask_];
+    object.*Next = head;
+    head = pool_.index_of(&object);
+  }
+  void erase(std::size_t hash, T& object) {
+    const std::uint32_t index = pool_.index_of(&object);
+    std::uint32_t* at = &heads_[hash & mask_];
+    while (*at != index) {
+      UET_CHECK(*at != kNoIndex);
+      at = &(pool_.at(*at).*Next);
+    }
+    *at = object.*Next;
+  }
+  /// The first object of this hash for which `matches` holds, or null.
+  template <typename Matches>
+  T* find(std::size_t hash, Matches&& matches) {
+    for (std::uint32_t i = heads_[hash & mask_]; i != kNoIndex; i = pool_.at(i).*Next)
+      if (matches(pool_.at(i))) return &pool_.at(i);
+    return nullptr;
+  }
+
+ private:
+  FixedPool<T>& pool_;
+  std::unique_ptr<std::uint32_t[]> heads_;
+  std::uint32_t mask_ = 0;
+};
+
+/// Spreads the bits of a key that came from the wire or from a counter.
+constexpr std::size_t mix(std::uint64_t x) {
+  x ^= x >> 32;
+  x *= 0x9e37'79b9'7f4a'7c15ULL;
+  x ^= x >> 29;
+  return static_cast<std::size_t>(x);
+}
+
+}  // namespace uet::pds

@@ -1,0 +1,151 @@
+// PDCs come and go: opening, the CCC they use, learning the peer, freeing. [PDS 5, 6, 16]
+
+#include "pds/engine.h"
+
+namespace uet::pds {
+
+namespace {
+
+constexpr bool counts_as_closing(PdcState s) {
+  return s == PdcState::kQuiesce || s == PdcState::kAckWait || s == PdcState::kCloseAckWait ||
+         s == PdcState::kCloseReq || s == PdcState::kClosing;
+}
+
+constexpr bool is_half_open(PdcState s) {
+  return s == PdcState::kCreating || s == PdcState::kPending;
+}
+
+}  // namespace
+
+void Engine::change_state(Instant now, Pdc& pdc, PdcInput input) {
+  const auto next = next_state(pdc.state, input, pdc.is_initiator);
+  UET_CHECK(next.has_value());
+  trace_.emit(now, EventId::kPdcStateChanged, pdc.id, pdc.start,
+              static_cast<std::uint64_t>(pdc.state), static_cast<std::uint64_t>(*next));
+  closing_pdcs_ += counts_as_closing(*next) ? 1 : 0;
+  closing_pdcs_ -= counts_as_closing(pdc.state) ? 1 : 0;
+  half_open_ += is_half_open(*next) ? 1 : 0;
+  half_open_ -= is_half_open(pdc.state) ? 1 : 0;
+  pdc.state = *next;
+}
+
+void Engine::init_halves(Instant now, Pdc& pdc, Psn start) {
+  pdc.start = start;
+  pdc.heard_at = pdc.active_at = pdc.busy_since = now;
+  TxHalf& tx = pdc.tx;
+  tx.next = tx.left = tx.rtx_from = start;
+  tx.cack = start - 1;
+  tx.mp_range = config_.default_mpr * 128u;
+  RxHalf& rx = pdc.rx;
+  rx.edge = rx.cack = rx.cleared = rx.max_rcvd = rx.max_ar = rx.answered = start - 1;
+  rx.granted = limits_.window;
+}
+
+Pdc* Engine::open_initiator(Instant now, const TxMessage& request) {
+  if (!congestions_.can_attach(request.destination, request.traffic_class,
+                               request.mode == Mode::kRud, ccc_reserved_))
+    return nullptr;
+  Pdc* pdc = table_.allocate(now);
+  if (pdc == nullptr) return nullptr;
+  pdc->peer = request.destination;
+  pdc->mode = request.mode;
+  pdc->traffic_class = request.traffic_class;
+  pdc->rod_context = request.mode == Mode::kRod ? request.rod_context : 0;
+  pdc->is_initiator = true;
+  init_halves(now, *pdc, table_.choose_start(*pdc));
+  pdc->tx.cc = congestions_.attach(now, pdc->peer, pdc->traffic_class, pdc->mode == Mode::kRud);
+  UET_CHECK(pdc->tx.cc != nullptr);
+  table_.index_initiator(*pdc);
+  change_state(now, *pdc, PdcInput::kFirstSend);
+  trace_.emit(now, EventId::kPdcOpened, pdc->id, pdc->start, 0,
+              static_cast<std::uint64_t>(pdc->mode));
+  return pdc;
+}
+
+/// The first valid packet of the target says who it is; a second one with another identifier never
+/// gets here. [PDS 6.3]
+void Engine::learn_peer(Instant now, Pdc& pdc, std::uint16_t peer_id) {
+  pdc.peer_id = peer_id;
+  if (pdc.tx.cc != nullptr && pdc.tx.cc->voice == nullptr) pdc.tx.cc->voice = &pdc;
+  change_state(now, pdc, PdcInput::kPeerLearnt);
+  trace_.emit(now, EventId::kPdcEstablished, pdc.id, pdc.start, peer_id);
+  if (pdc.pending_control != 0) list_control(pdc);
+  wake(pdc);
+  if (pdc.is_close_wanted) begin_close(now, pdc);
+}
+
+/// A target needs a CCC only when it sends return data; its place was reserved when it was opened.
+bool Engine::attach_congestion(Instant now, Pdc& pdc) {
+  if (pdc.tx.cc != nullptr) return true;
+  pdc.tx.cc = congestions_.attach(now, pdc.peer, pdc.traffic_class, pdc.mode == Mode::kRud);
+  if (pdc.tx.cc == nullptr) return false;
+  --ccc_reserved_;
+  if (pdc.tx.cc->voice == nullptr) pdc.tx.cc->voice = &pdc;
+  return true;
+}
+
+void Engine::detach_congestion(Pdc& pdc) {
+  Congestion* congestion = pdc.tx.cc;
+  if (congestion == nullptr) {
+    if (!pdc.is_initiator) --ccc_reserved_;
+    return;
+  }
+  if (pdc.ready_hook.is_linked()) congestion->ready.erase(congestion->ready.iterator_to(pdc));
+  if (congestion->voice == &pdc) congestion->voice = nullptr;
+  congestion->ccc->on_pdc_closed(pdc.tx.share);
+  pdc.tx.cc = nullptr;
+  if (congestion->users == 1) {
+    if (congestion->ready_hook.is_linked()) ready_.erase(ready_.iterator_to(*congestion));
+    wheel_.cancel(congestion->timer);
+  }
+  congestions_.detach(*congestion);
+}
+
+void Engine::release_receive_state(Pdc& pdc) {
+  RxHalf& rx = pdc.rx;
+  while (RxRecord* record = responses_.pop(rx.acks))
+    if (record->state == RxRecord::State::kOwed) responses_.remove(*record);
+  if (rx.kept > 0) {
+    for (Psn psn = rx.cack + 1; psn.is_at_or_before(rx.max_rcvd) && rx.kept > 0; ++psn) {
+      RxRecord* record = responses_.find(table_.slot_of(pdc), psn);
+      if (record == nullptr) continue;
+      responses_.remove(*record);
+      --rx.kept;
+    }
+  }
+  rx.stored = 0;
+  if (rx.tracker != nullptr) release_tracker(pdc);
+  release_held(pdc);
+}
+
+/// The PDC ends here. Its messages have been dealt with before.
+void Engine::free_pdc(Instant now, Pdc& pdc) {
+  UET_CHECK(pdc.state == PdcState::kClosed);
+  TxHalf& tx = pdc.tx;
+  UET_CHECK(tx.queue.empty());
+  release_receive_state(pdc);
+  for (; tx.left != tx.next; ++tx.left) tx_blocks_.remove(tx.ring, tx.left);
+  detach_congestion(pdc);
+  leave_credit(pdc);
+  wheel_.cancel(pdc.timer);
+  if (pdc.control_hook.is_linked()) control_.erase(control_.iterator_to(pdc));
+  if (pdc.is_initiator) {
+    table_.unindex_initiator(pdc);
+  } else {
+    table_.unindex_target(pdc);
+    if (pdc.rx.has_accepted) tombstones_.add(now, pdc.peer, pdc.peer_id, pdc.start);
+  }
+  if (pdc.is_close_wanted) --close_wanted_;
+  table_.release(now, pdc, serial_max(tx.next - 1, pdc.rx.max_rcvd));
+  has_new_room_ = true;
+}
+
+/// A target PDC that was created by a packet which then was refused: leave nothing behind.
+/// [PDS 6.4]
+void Engine::drop_unaccepted(Instant now, Pdc& pdc) {
+  if (pdc.is_initiator || pdc.rx.has_accepted || pdc.rx.held > 0) return;
+  change_state(now, pdc, PdcInput::kFailed);
+  free_pdc(now, pdc);
+}
+
+}  // namespace uet::pds

@@ -1,0 +1,175 @@
+// Timeouts and other evidence of loss. [PDS 13]
+
+#include "pds/engine.h"
+
+namespace uet::pds {
+
+void Engine::queue_resend(Pdc& pdc, Psn psn, TxRecord& record) {
+  TxHalf& tx = pdc.tx;
+  if (record.paused) {
+    record.paused = false;
+    --tx.paused_count;
+  }
+  record.deadline = Instant::never();
+  record.ask_ack = false;
+  if (record.needs_rtx) return;
+  record.needs_rtx = true;
+  if (record.message == nullptr) return want_control(pdc, kResendControl);
+  if (tx.rtx_count++ == 0 || psn.is_before(tx.rtx_from)) tx.rtx_from = psn;
+  wake(pdc);
+}
+
+void Engine::unqueue_resend(Pdc& pdc, TxRecord& record) {
+  if (record.paused) {
+    record.paused = false;
+    --pdc.tx.paused_count;
+  }
+  if (!record.needs_rtx) return;
+  record.needs_rtx = false;
+  if (record.message != nullptr) --pdc.tx.rtx_count;
+}
+
+// Tells congestion control once per transmission, and schedules the next one.
+void Engine::mark_lost(Instant now, Pdc& pdc, Psn psn, TxRecord& record, bool timeout) {
+  if (record.message != nullptr) {
+    pdc.tx.cc->ccc->on_inferred_loss(now, record.cc, pdc.tx.share, timeout,
+                                     pdc.state != PdcState::kCreating);
+    trace_.emit(now, EventId::kInferredLoss, pdc.id, psn, timeout ? 1 : 0, record.cc.entropy);
+  }
+  record.arrived = false;
+  queue_resend(pdc, psn, record);
+}
+
+void Engine::on_retransmit_timer(Instant now, Pdc& pdc) {
+  TxHalf& tx = pdc.tx;
+  const PdcRef ref = pdc.ref();
+  Instant next = Instant::never();
+  for (Psn psn = tx.left; psn.is_before(tx.next); ++psn) {
+    TxRecord& record = tx_blocks_.at(tx.ring, psn);
+    if (record.acked || record.deadline.is_never()) continue;
+    if (record.deadline > now) {
+      next = std::min(next, record.deadline);
+      continue;
+    }
+    if (record.paused) {  // the pause after a resource NACK is over
+      if (pdc.is_rod()) {
+        go_back(now, pdc, psn, false);
+        break;
+      }
+      queue_resend(pdc, psn, record);
+      continue;
+    }
+    if (!window_allows(pdc, psn)) {  // the peer's window shrank: not an error, not a loss [PDS 7.2]
+      arm_retransmit(now, pdc, record);
+      next = std::min(next, record.deadline);
+      continue;
+    }
+    const bool whole_window = pdc.is_rod();
+    if (!on_timeout(now, pdc, psn, record) || !table_.is_alive(ref)) return;
+    if (whole_window) break;  // the rest has been marked with it
+    next = std::min(next, record.deadline);
+  }
+  // After go-back the deadlines behind were reset; look again over what still runs.
+  if (pdc.is_rod()) {
+    next = Instant::never();
+    for (Psn psn = tx.left; psn.is_before(tx.next); ++psn) {
+      const TxRecord& record = tx_blocks_.at(tx.ring, psn);
+      if (!record.acked) next = std::min(next, record.deadline);
+    }
+  }
+  if (tx.cc != nullptr) after_congestion_event(now, *tx.cc);
+  if (next < pdc.deadline(PdcTimer::kRetransmit)) set_timer(pdc, PdcTimer::kRetransmit, next);
+}
+
+// False when the PDC is gone.
+bool Engine::on_timeout(Instant now, Pdc& pdc, Psn psn, TxRecord& record) {
+  constexpr std::uint8_t kNoLimit = 15;
+  trace_.emit(now, EventId::kTimeout, pdc.id, psn, record.rto_cnt,
+              static_cast<std::uint64_t>(rto(pdc, record.rto_cnt).ns()));
+  if (config_.max_rto_retx_cnt < kNoLimit && record.rto_cnt >= config_.max_rto_retx_cnt) {
+    if (pdc.state == PdcState::kCloseAckWait) {
+      // Nothing but the Close Command was outstanding: no message fails. [PDS 16.2]
+      on_close_acknowledged(now, pdc);
+    } else {
+      fail(now, pdc, PdsError::kRtoExhausted);
+    }
+    return false;
+  }
+  if (record.rto_cnt < 63) ++record.rto_cnt;
+  if (record.arrived) {
+    ask_about(pdc, record);
+    arm_retransmit(now, pdc, record);
+  } else if (pdc.is_rod() && record.message != nullptr) {
+    go_back(now, pdc, psn, true);
+  } else {
+    mark_lost(now, pdc, psn, record, true);
+  }
+  return true;
+}
+
+// The peer has it and the answer is missing: ask for the answer instead of sending the data again.
+// [PDS 13.1]
+void Engine::ask_about(Pdc& pdc, TxRecord& record) {
+  record.ask_ack = true;
+  want_control(pdc, kSendAckRequests);
+}
+
+// ROD: everything from `from` on is sent again, in order. [PDS 17.1]
+void Engine::go_back(Instant now, Pdc& pdc, Psn from, bool timeout) {
+  TxHalf& tx = pdc.tx;
+  for (Psn psn = serial_max(from, tx.left); psn.is_before(tx.next); ++psn) {
+    TxRecord& record = tx_blocks_.at(tx.ring, psn);
+    if (record.acked) continue;
+    if (record.needs_rtx || record.paused)
+      queue_resend(pdc, psn, record);
+    else
+      mark_lost(now, pdc, psn, record, timeout && psn == from);
+  }
+}
+
+// Packets sent later on the same path that arrived are evidence, since paths keep the order. A bit
+// that is not set in a SACK is none. [PDS 13.4]
+void Engine::infer_losses(Instant now, Pdc& pdc) {
+  TxHalf& tx = pdc.tx;
+  if (config_.sack_loss_thresh == 0 || pdc.is_rod()) return;
+  for (Psn psn = tx.left; psn.is_before(tx.next); ++psn) {
+    TxRecord& record = tx_blocks_.at(tx.ring, psn);
+    if (record.acked || record.arrived || record.needs_rtx || record.paused ||
+        record.message == nullptr)
+      continue;
+    unsigned later = 0;
+    for (Psn other = psn + 1; other.is_before(tx.next) && later < config_.sack_loss_thresh;
+         ++other) {
+      const TxRecord& o = tx_blocks_.at(tx.ring, other);
+      if ((o.acked || o.arrived) && o.cc.entropy == record.cc.entropy &&
+          o.cc.sent_at >= record.cc.sent_at && o.cc.resent == 0 &&
+          (record.cc.resent == 0 || o.cc.sent_at > record.cc.sent_at))
+        ++later;
+    }
+    if (later >= config_.sack_loss_thresh) mark_lost(now, pdc, psn, record, false);
+  }
+}
+
+// Silence after the last packet: send the highest one again before its timeout. [PDS 13.5]
+void Engine::on_tail_loss(Instant now, Pdc& pdc) {
+  TxHalf& tx = pdc.tx;
+  if (tx.unacked == 0 || tx.tail_probes >= config_.max_tail_loss_retx) return;
+  for (Psn psn = tx.next - 1; psn.is_at_or_after(tx.left); psn = psn - 1) {
+    TxRecord& record = tx_blocks_.at(tx.ring, psn);
+    if (record.acked) continue;
+    if (record.needs_rtx || record.paused || record.message == nullptr) return;
+    ++tx.tail_probes;
+    if (record.arrived) {
+      ask_about(pdc, record);
+      set_timer(pdc, PdcTimer::kTailLoss, now + config_.tail_loss_time);
+    } else if (pdc.is_rod()) {
+      go_back(now, pdc, tx.left, false);
+    } else {
+      mark_lost(now, pdc, psn, record, false);
+    }
+    after_congestion_event(now, *tx.cc);
+    return;
+  }
+}
+
+}  // namespace uet::pds

@@ -1,0 +1,72 @@
+/// Messages that SES has handed over, found by token. [PDS 3.2, 18.1]
+#pragma once
+
+#include <boost/intrusive/list.hpp>
+
+#include "pds/fixed_pool.h"
+#include "pds/pds.h"
+
+namespace uet::pds {
+
+struct Pdc;
+struct RudiPeer;
+
+struct Message {
+  TxMessage request;
+  Pdc* pdc = nullptr;                  ///< RUD, ROD
+  RudiPeer* rudi = nullptr;            ///< RUDI
+  std::uint32_t next_segment = 0;      ///< first segment never sent
+  std::uint32_t unanswered = 0;        ///< segments sent whose response SES has not got
+  std::uint32_t payload_segments = 0;  ///< segments from here on carry no payload (after truncate)
+  bool is_silent = false;              ///< aborted by SES: its failure is not reported
+  std::uint32_t token_next = kNoIndex;
+  boost::intrusive::list_member_hook<>
+      hook;  ///< in the queue of its PDC or peer while segments are unsent
+
+  bool is_fully_sent() const { return next_segment >= request.segments; }
+  bool is_started() const { return next_segment > 0; }
+  std::uint32_t payload_of(std::uint32_t segment) const {
+    if (segment >= payload_segments) return 0;
+    const std::uint64_t begin = std::uint64_t{segment} * request.segment_payload;
+    if (begin >= request.payload_bytes) return 0;
+    const std::uint64_t rest = request.payload_bytes - begin;
+    return static_cast<std::uint32_t>(rest < request.segment_payload ? rest
+                                                                     : request.segment_payload);
+  }
+};
+
+using MessageQueue = boost::intrusive::list<
+    Message,
+    boost::intrusive::member_hook<Message, boost::intrusive::list_member_hook<>, &Message::hook>,
+    boost::intrusive::constant_time_size<false>>;
+
+class MessageTable {
+ public:
+  explicit MessageTable(std::uint32_t capacity) : pool_(capacity), index_(pool_, capacity) {}
+
+  bool is_full() const { return pool_.is_full(); }
+  std::uint32_t size() const { return pool_.in_use(); }
+
+  /// The table must not be full and the token not in use.
+  Message& add(const TxMessage& request) {
+    Message* message = pool_.acquire();
+    UET_CHECK(message != nullptr);
+    message->request = request;
+    message->payload_segments = request.segments;
+    index_.insert(mix(request.token), *message);
+    return *message;
+  }
+  Message* find(MessageToken token) {
+    return index_.find(mix(token), [&](const Message& m) { return m.request.token == token; });
+  }
+  void remove(Message& message) {
+    index_.erase(mix(message.request.token), message);
+    pool_.release(&message);
+  }
+
+ private:
+  FixedPool<Message> pool_;
+  PoolIndex<Message, &Message::token_next> index_;
+};
+
+}  // namespace uet::pds

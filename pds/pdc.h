@@ -1,0 +1,185 @@
+/// One packet delivery context as this end sees it. [PDS 4.2 to 4.4]
+///
+/// Each end is the source of one direction and the destination of the other: the initiator sends in
+/// the forward direction and receives in the return direction, the target the reverse. So a PDC has
+/// one source half and one destination half.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <boost/intrusive/list.hpp>
+
+#include "cc/ccc.h"
+#include "lib/base/timing_wheel.h"
+#include "pds/message.h"
+#include "pds/pdc_state.h"
+#include "pds/response_store.h"
+#include "pds/rx_tracker.h"
+#include "pds/tx_window.h"
+
+namespace uet::pds {
+
+using base::Duration;
+struct Congestion;
+
+/// A timer that knows whom it belongs to.
+struct Timer : base::TimerNode {
+  enum class Kind : std::uint8_t { kPdc, kCongestion, kRudi };
+  Timer(Kind k, void* o) : kind(k), owner(o) {}
+  Kind kind;
+  void* owner;
+};
+
+/// Timers of a PDC: an index into its deadlines. [PDS 13.7]
+enum class PdcTimer : std::uint8_t {
+  kRetransmit,  ///< earliest RTO or end of a NACK pause
+  kClear,       ///< PDS_Clear_Time
+  kStall,       ///< stall probe
+  kClose,       ///< ACK_WAIT is looked at again; at a target Close_REQ_Time
+  kLiveness,    ///< idle close, silent peer
+  kTailLoss,
+  kClearRequest,  ///< a short store repeats its Clear Request
+};
+inline constexpr std::size_t kPdcTimerCount = 7;
+
+/// Control packets that wait to be sent, as bits.
+enum PdcControl : std::uint16_t {
+  kSendClear = 1 << 0,
+  kSendClearRequest = 1 << 1,
+  kSendProbe = 1 << 2,
+  kSendCreditRequest = 1 << 3,
+  kSendNoop = 1 << 4,
+  kSendNegotiation = 1 << 5,
+  kSendClose = 1 << 6,        ///< Close Command or, at a target, Close Request
+  kSendAckRequests = 1 << 7,  ///< some records have ask_ack
+  kSendCredit = 1 << 9,
+  kResendControl = 1 << 8,  ///< a sequenced control packet was lost
+};
+
+struct TxHalf {
+  Psn next;        ///< tx_next
+  Psn cack;        ///< snd_cack
+  Psn left;        ///< oldest PSN not acknowledged; tx_clear is left - 1
+  Psn rtx_from;    ///< no record before this needs to be resent
+  Psn clear_when;  ///< a Clear Request asked for this PSN, valid with has_clear_when
+  Psn go_back_at;  ///< ROD: last Expected_PSN acted upon
+  Instant go_back_time;
+  std::uint32_t unacked = 0;    ///< records not acknowledged
+  std::uint32_t rtx_count = 0;  ///< records that need to be resent
+  std::uint32_t paused_count = 0;
+  std::uint32_t queued = 0;         ///< messages in `queue`
+  std::uint32_t mp_range = 0;       ///< peer_mp_range
+  std::uint32_t credit_demand = 0;  ///< of the Credit Request to be sent
+  std::uint16_t probe_opaque = 0;
+  std::uint8_t stall_backoff = 0;
+  std::uint8_t tail_probes = 0;
+  bool clear_owed = false;
+  bool has_clear_when = false;
+  bool has_gone_back = false;
+  bool is_probe_open = false;
+  bool is_blocked_by_memory = false;
+  Instant probe_sent_at;
+  Instant ses_busy_since = Instant::never();  ///< first RCVD_SES_PROCG without progress since
+  cc::PdcShare share;
+  Congestion* cc = nullptr;
+  base::ByteCount backlog = 0;  ///< nominal bytes announced to the CCC and not sent
+  MessageQueue queue;
+  TxRing ring;
+
+  Psn clear_psn() const { return left - 1; }
+};
+
+struct RxHalf {
+  Psn edge;  ///< rcv_edge
+  Psn cack;
+  Psn cleared;  ///< rx_clear
+  Psn max_rcvd;
+  Psn max_ar;
+  Psn answered;  ///< ROD: highest N with all PSN <= N answered by SES
+  std::uint32_t granted = 0;
+  std::uint32_t ack_gen_count = 0;
+  std::uint32_t above_edge = 0;  ///< received PSNs beyond a gap
+  std::uint32_t kept = 0;        ///< pending and stored records of this PDC
+  std::uint32_t stored = 0;      ///< of those, stored
+  std::uint32_t owed = 0;        ///< ACKs in `acks`
+  std::uint64_t rcvd_bytes = 0;  ///< nominal bytes of new data packets
+  Instant last_request;          ///< arrival of the latest data packet
+  Instant last_ooo_nack;
+  RxTracker* tracker = nullptr;  ///< present while something above CACK is known
+  std::uint32_t held = 0;        ///< ROD packets held behind a gap
+  Psn held_last;                 ///< highest of them
+  std::uint32_t credit = 0;      ///< grant to be sent
+  std::uint32_t credit_source = kNoIndex;
+  AckQueue acks;
+  RxMeta last_meta;  ///< of the latest packet, for pure updates
+  bool ooo_nack_armed = true;
+  bool wants_update = false;  ///< a pure-update ACK is to be sent
+  bool ce_seen = false;       ///< CE since the last ACK
+  bool is_past_half = false;  ///< 2^31 PSNs were used: nothing is "before the start" any more
+  bool has_accepted = false;  ///< at least one packet
+  bool wants_probe_answer = false;
+  std::uint16_t probe_opaque = 0;
+  Psn probe_base;
+};
+
+struct Pdc {
+  net::FabricAddress peer;
+  std::uint16_t id = 0;
+  std::uint16_t peer_id = 0;  ///< 0 until learnt
+  std::uint16_t generation = 0;
+  Mode mode = Mode::kRud;
+  PdcState state = PdcState::kClosed;
+  bool is_initiator = false;
+  std::uint8_t traffic_class = 0;
+  bool is_close_wanted = false;  ///< in CREATING: close as soon as established
+  bool has_close_psn = false;
+  bool was_syn_resent = false;  ///< some packet left with syn and was sent again
+  std::uint16_t pending_control = 0;
+  std::uint32_t rod_context = 0;
+  std::uint32_t locks = 0;
+  Psn start;
+  Psn close_psn;
+  Instant last_syn_sent;
+  Instant heard_at;    ///< latest valid packet from the peer
+  Instant busy_since;  ///< when work became outstanding
+  Instant active_at;   ///< latest packet or lock change
+  RxMeta close_meta;   ///< of the Close Command
+  TxHalf tx;
+  RxHalf rx;
+  Timer timer{Timer::Kind::kPdc, this};
+  std::array<Instant, kPdcTimerCount> deadlines;
+  std::uint32_t index_next = kNoIndex;
+  boost::intrusive::list_member_hook<> ready_hook;  ///< in its CCC's list of PDCs with data
+  boost::intrusive::list_member_hook<>
+      control_hook;  ///< in the endpoint's list of PDCs with control packets
+  boost::intrusive::list_member_hook<>
+      order_hook;  ///< all PDCs, longest idle first (approximately)
+
+  Pdc() { deadlines.fill(Instant::never()); }
+  PdcRef ref() const { return PdcRef{std::uint32_t{generation} << 16 | id}; }
+  bool is_rod() const { return mode == Mode::kRod; }
+  /// New messages may be mapped here.
+  bool accepts_messages() const {
+    return is_initiator && !is_close_wanted &&
+           (state == PdcState::kCreating || state == PdcState::kEstablished);
+  }
+  bool is_closing() const {
+    return state != PdcState::kCreating && state != PdcState::kEstablished &&
+           state != PdcState::kPending && state != PdcState::kCloseReq;
+  }
+  bool has_tx_work() const { return tx.unacked > 0 || !tx.queue.empty(); }
+  Instant& deadline(PdcTimer t) { return deadlines[static_cast<std::size_t>(t)]; }
+};
+
+using PdcReadyList = boost::intrusive::list<
+    Pdc, boost::intrusive::member_hook<Pdc, boost::intrusive::list_member_hook<>, &Pdc::ready_hook>,
+    boost::intrusive::constant_time_size<false>>;
+using PdcControlList = boost::intrusive::list<
+    Pdc,
+    boost::intrusive::member_hook<Pdc, boost::intrusive::list_member_hook<>, &Pdc::control_hook>,
+    boost::intrusive::constant_time_size<false>>;
+using PdcOrderList = boost::intrusive::list<
+    Pdc, boost::intrusive::member_hook<Pdc, boost::intrusive::list_member_hook<>, &Pdc::order_hook>,
+    boost::intrusive::constant_time_size<false>>;
+
+}  // namespace uet::pds

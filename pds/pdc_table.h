@@ -1,0 +1,111 @@
+/// All PDCs of an endpoint: their identifiers, and how they are found. [PDS 4.1, 5]
+#pragma once
+
+#include <memory>
+
+#include "lib/base/rng.h"
+#include "pds/pdc.h"
+
+namespace uet::pds {
+
+/// What decides which initiator PDC a message may use. [PDS 5.1]
+struct PdcKey {
+  net::FabricAddress peer;
+  Mode mode = Mode::kRud;
+  std::uint8_t traffic_class = 0;
+  std::uint32_t rod_context = 0;
+};
+
+class PdcTable {
+ public:
+  /// `quarantine`: how long a freed identifier rests. Identifiers are handed out in a random first
+  /// order, then least recently freed first; 0 never.
+  PdcTable(std::uint32_t max_pdc, base::Duration quarantine, std::uint32_t forced_start_psn,
+           base::Rng& rng);
+
+  /// A new PDC with identifier and generation, in no index yet; null when the table is full or
+  /// every free identifier is in quarantine.
+  Pdc* allocate(Instant now);
+  /// Forgets a PDC that is in no index any more. `last` is the highest PSN it used in either
+  /// direction.
+  void release(Instant now, Pdc& pdc, Psn last);
+  /// A Start_PSN for this identifier: random, not 0, at least 2^16 away from the last PSN used on
+  /// it. [PDS 5.3]
+  Psn choose_start(const Pdc& pdc);
+
+  Pdc* by_id(std::uint16_t id) const { return by_id_[id]; }
+  /// Null when the PDC is gone.
+  Pdc* by_ref(PdcRef ref) const {
+    Pdc* pdc = by_id_[ref.value & 0xffff];
+    return pdc != nullptr && pdc->generation == ref.value >> 16 ? pdc : nullptr;
+  }
+  bool is_alive(PdcRef ref) const { return by_ref(ref) != nullptr; }
+  /// A small number that names the PDC as long as it lives.
+  std::uint32_t slot_of(const Pdc& pdc) const { return pool_.index_of(&pdc); }
+
+  void index_initiator(Pdc& pdc) { initiators_.insert(hash_of(key_of(pdc)), pdc); }
+  void unindex_initiator(Pdc& pdc) { initiators_.erase(hash_of(key_of(pdc)), pdc); }
+  void index_target(Pdc& pdc) { targets_.insert(hash_of(pdc.peer, pdc.peer_id), pdc); }
+  void unindex_target(Pdc& pdc) { targets_.erase(hash_of(pdc.peer, pdc.peer_id), pdc); }
+
+  Pdc* find_target(const net::FabricAddress& peer, std::uint16_t spdcid);
+  /// Calls visit(pdc) for every initiator PDC of this key; visit must not change the table.
+  template <typename Visit>
+  void for_each_of(const PdcKey& key, Visit&& visit) {
+    (void)initiators_.find(hash_of(key), [&](Pdc& pdc) {
+      const PdcKey own = key_of(pdc);
+      if (own.peer == key.peer && own.mode == key.mode && own.traffic_class == key.traffic_class &&
+          own.rod_context == key.rod_context)
+        visit(pdc);
+      return false;
+    });
+  }
+  /// Longest idle first, approximately: touch() moves to the end.
+  PdcOrderList& in_order() { return order_; }
+  void touch(Pdc& pdc) {
+    order_.erase(order_.iterator_to(pdc));
+    order_.push_back(pdc);
+  }
+
+  std::uint32_t size() const { return pool_.in_use(); }
+  std::uint32_t capacity() const { return pool_.capacity(); }
+  bool is_full() const { return pool_.is_full(); }
+  /// When the next identifier leaves quarantine, if that is what allocate() waits for.
+  Instant next_free_id() const;
+
+ private:
+  static PdcKey key_of(const Pdc& pdc) {
+    return {pdc.peer, pdc.mode, pdc.traffic_class, pdc.rod_context};
+  }
+  static std::size_t hash_of(const PdcKey& k) {
+    return mix(k.peer.hash() ^ (std::uint64_t{k.rod_context} << 16) ^
+               (std::uint64_t{k.traffic_class} << 8) ^ static_cast<std::uint64_t>(k.mode));
+  }
+  static std::size_t hash_of(const net::FabricAddress& peer, std::uint16_t id) {
+    return mix(peer.hash() ^ (std::uint64_t{id} << 40));
+  }
+
+  /// What is remembered of an identifier after its PDC is gone.
+  struct IdState {
+    Instant freed_at = Instant::from_ns(std::numeric_limits<std::int64_t>::min());
+    Psn last_psn;
+    std::uint16_t generation = 0;
+    bool was_used = false;
+  };
+  static constexpr std::uint32_t kIds = 65536;
+
+  base::Duration quarantine_;
+  std::uint32_t forced_start_psn_;
+  base::Rng& rng_;
+  FixedPool<Pdc> pool_;
+  PoolIndex<Pdc, &Pdc::index_next> initiators_;
+  PoolIndex<Pdc, &Pdc::index_next> targets_;
+  PdcOrderList order_;
+  std::unique_ptr<Pdc*[]> by_id_;
+  std::unique_ptr<IdState[]> ids_;
+  std::unique_ptr<std::uint16_t[]> free_ids_;  // ring, least recently freed first
+  std::uint32_t free_head_ = 0;
+  std::uint32_t free_count_ = 0;
+};
+
+}  // namespace uet::pds

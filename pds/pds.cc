@@ -1,0 +1,58 @@
+#include "pds/pds.h"
+
+#include "pds/engine.h"
+
+namespace uet::pds {
+
+struct Pds::Impl : Engine {
+  using Engine::Engine;
+};
+
+Pds::Pds(const PdsConfig& config, const cc::CcConfig& cc_config, const net::PortFacts& facts,
+         net::PacketPool& pool, base::Rng& rng, base::Trace& trace, Upper& upper)
+    : impl_(std::make_unique<Impl>(config, cc_config, facts, pool, rng, trace, upper)) {}
+Pds::~Pds() = default;
+
+SubmitResult Pds::submit(Instant now, const TxMessage& message) {
+  return impl_->submit(now, message);
+}
+bool Pds::submit_return(Instant now, RxHandle request, const TxMessage& message) {
+  return impl_->submit_return(now, request, message);
+}
+void Pds::respond(Instant now, RxHandle handle, const SesResponse& response, bool guaranteed) {
+  impl_->respond(now, handle, response, guaranteed);
+}
+void Pds::unlock(Instant now, PdcRef pdc) {
+  impl_->unlock(now, pdc);
+}
+void Pds::abort(Instant now, MessageToken token) {
+  impl_->abort(now, token);
+}
+std::uint32_t Pds::truncate(Instant now, MessageToken token, std::uint32_t extra_segments) {
+  return impl_->truncate(now, token, extra_segments);
+}
+
+void Pds::on_packet(Instant now, net::RxPacket rx) {
+  impl_->on_packet(now, std::move(rx));
+}
+bool Pds::poll_transmit(Instant now, net::TxPacket& out) {
+  return impl_->poll_transmit(now, out);
+}
+void Pds::on_deadline(Instant now) {
+  impl_->on_deadline(now);
+}
+Instant Pds::next_deadline() const {
+  return impl_->next_deadline();
+}
+
+void Pds::close_all(Instant now) {
+  impl_->close_all(now);
+}
+bool Pds::is_idle() const {
+  return impl_->is_idle();
+}
+Pds::Gauges Pds::gauges() const {
+  return impl_->gauges();
+}
+
+}  // namespace uet::pds

@@ -1,0 +1,119 @@
+#include "pds/response_store.h"
+
+#include <cstring>
+
+namespace uet::pds {
+
+ResponseStore::ResponseStore(std::uint32_t kept, std::uint32_t owed, std::uint16_t max_data)
+    : pool_(kept + owed),
+      index_(pool_, kept),
+      kept_max_(kept),
+      owed_max_(owed),
+      max_data_(max_data),
+      data_(new std::uint8_t[static_cast<std::size_t>(kept + owed) * max_data + 1]) {}
+
+RxRecord* ResponseStore::add(std::uint32_t owner, Psn psn, RxRecord::State state,
+                             const RxMeta& meta) {
+  // Each kind has its own share, so that a burst of ACKs never takes the room of answers that must
+  // be kept.
+  const bool room =
+      state == RxRecord::State::kOwed ? pool_.in_use() - kept_ < owed_max_ : can_keep();
+  if (!room) return nullptr;
+  RxRecord* record = pool_.acquire();
+  record->psn = psn;
+  record->owner = owner;
+  record->meta = meta;
+  if (state != RxRecord::State::kOwed) change_state(*record, state);
+  return record;
+}
+
+RxRecord* ResponseStore::find(std::uint32_t owner, Psn psn) {
+  return index_.find(hash(owner, psn),
+                     [&](const RxRecord& r) { return r.owner == owner && r.psn == psn; });
+}
+
+void ResponseStore::change_state(RxRecord& record, RxRecord::State state) {
+  const bool was_kept = record.state != RxRecord::State::kOwed;
+  const bool is_kept = state != RxRecord::State::kOwed;
+  record.state = state;
+  if (was_kept == is_kept) return;
+  const std::size_t h = hash(record.owner, record.psn);
+  if (is_kept) {
+    index_.insert(h, record);
+    ++kept_;
+  } else {
+    index_.erase(h, record);
+    --kept_;
+  }
+}
+
+void ResponseStore::set_response(RxRecord& record, const SesResponse& response) {
+  UET_CHECK(response.header_bytes <= record.header.size());
+  UET_CHECK(response.data.size() <= max_data_);
+  record.next_hdr = response.next_hdr;
+  record.header_bytes = response.header_bytes;
+  record.header = response.header;
+  record.data_bytes = static_cast<std::uint16_t>(response.data.size());
+  if (!response.data.empty())
+    std::memcpy(data_.get() + static_cast<std::size_t>(pool_.index_of(&record)) * max_data_,
+                response.data.data(), response.data.size());
+}
+
+std::span<const std::uint8_t> ResponseStore::data_of(const RxRecord& record) const {
+  return {data_.get() + static_cast<std::size_t>(pool_.index_of(&record)) * max_data_,
+          record.data_bytes};
+}
+
+void ResponseStore::remove(RxRecord& record) {
+  UET_DCHECK(!record.queued);
+  change_state(record, RxRecord::State::kOwed);
+  pool_.release(&record);
+}
+
+void ResponseStore::push(AckQueue& queue, RxRecord& record) {
+  const std::uint32_t index = pool_.index_of(&record);
+  record.queued = true;
+  record.queue_next = kNoIndex;
+  (queue.tail == kNoIndex ? queue.head : pool_.at(queue.tail).queue_next) = index;
+  queue.tail = index;
+}
+
+void ResponseStore::push_ordered(AckQueue& queue, RxRecord& record) {
+  if (queue.is_empty() || pool_.at(queue.tail).psn.is_at_or_before(record.psn))
+    return push(queue, record);
+  const std::uint32_t index = pool_.index_of(&record);
+  std::uint32_t* at = &queue.head;
+  while (pool_.at(*at).psn.is_at_or_before(record.psn)) at = &pool_.at(*at).queue_next;
+  record.queued = true;
+  record.queue_next = *at;
+  *at = index;
+}
+
+RxRecord* ResponseStore::front(const AckQueue& queue) {
+  return queue.is_empty() ? nullptr : &pool_.at(queue.head);
+}
+
+RxRecord* ResponseStore::pop(AckQueue& queue) {
+  if (queue.is_empty()) return nullptr;
+  RxRecord& record = pool_.at(queue.head);
+  queue.head = record.queue_next;
+  if (queue.head == kNoIndex) queue.tail = kNoIndex;
+  record.queued = false;
+  return &record;
+}
+
+void ResponseStore::unqueue(AckQueue& queue, RxRecord& record) {
+  const std::uint32_t index = pool_.index_of(&record);
+  std::uint32_t previous = kNoIndex;
+  std::uint32_t* at = &queue.head;
+  while (*at != index) {
+    UET_CHECK(*at != kNoIndex);
+    previous = *at;
+    at = &pool_.at(*at).queue_next;
+  }
+  *at = record.queue_next;
+  if (queue.tail == index) queue.tail = previous;
+  record.queued = false;
+}
+
+}  // namespace uet::pds

@@ -1,0 +1,98 @@
+/// What a destination remembers of single PSNs: answers SES still owes, guaranteed answers kept
+/// until the source clears them, and acknowledgements that are to be sent. [PDS 9, 10, 11.2]
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "lib/base/serial.h"
+#include "lib/base/units.h"
+#include "pds/fixed_pool.h"
+#include "pds/pds.h"
+
+namespace uet::pds {
+
+/// Facts of one received copy of a packet that its ACK repeats.
+struct RxMeta {
+  Instant arrived;
+  std::uint32_t bytes = 0;  ///< SES header and payload
+  std::uint16_t entropy = 0;
+  bool ecn = false;
+  bool retx = false;
+  bool ack_now = false;  ///< ar, syn, retx or CE: no coalescing
+};
+
+struct RxRecord {
+  enum class State : std::uint8_t {
+    kOwed,     ///< only an ACK to send; forgotten afterwards
+    kPending,  ///< delivered, SES has not answered
+    kStored,   ///< guaranteed answer, kept until cleared
+  };
+  Psn psn;
+  std::uint32_t owner = 0;  ///< slot of the PDC
+  State state = State::kOwed;
+  bool queued = false;  ///< in the PDC's list of ACKs to send
+  bool urgent = false;  ///< ROD: may be sent before the ACKs of smaller PSNs
+  std::uint8_t next_hdr = 0;
+  std::uint8_t header_bytes = 0;
+  std::uint16_t data_bytes = 0;
+  RxMeta meta;
+  std::array<std::uint8_t, 20> header{};
+  std::uint32_t hash_next = kNoIndex;
+  std::uint32_t queue_next = kNoIndex;
+};
+
+/// First in, first out list of RxRecords of one PDC.
+struct AckQueue {
+  std::uint32_t head = kNoIndex;
+  std::uint32_t tail = kNoIndex;
+  bool is_empty() const { return head == kNoIndex; }
+};
+
+class ResponseStore {
+ public:
+  /// `kept` bounds pending and stored records together, `owed` the others; `max_data` is the room
+  /// for read data.
+  ResponseStore(std::uint32_t kept, std::uint32_t owed, std::uint16_t max_data);
+
+  /// Room for one more pending or stored record.
+  bool can_keep() const { return kept_ < kept_max_; }
+  std::uint32_t kept() const { return kept_; }
+  std::uint32_t in_use() const { return pool_.in_use(); }
+
+  /// Null when the pool is exhausted.
+  RxRecord* add(std::uint32_t owner, Psn psn, RxRecord::State state, const RxMeta& meta);
+  /// The pending or stored record of a PSN.
+  RxRecord* find(std::uint32_t owner, Psn psn);
+  /// Becomes kStored, kOwed or kPending.
+  void change_state(RxRecord& record, RxRecord::State state);
+  void set_response(RxRecord& record, const SesResponse& response);
+  std::span<const std::uint8_t> data_of(const RxRecord& record) const;
+  /// Forgets it; must not be queued.
+  void remove(RxRecord& record);
+
+  void push(AckQueue& queue, RxRecord& record);
+  /// In PSN order: behind everything that is not after `record`.
+  void push_ordered(AckQueue& queue, RxRecord& record);
+  RxRecord* front(const AckQueue& queue);
+  RxRecord* pop(AckQueue& queue);
+  /// Takes one record out of the middle.
+  void unqueue(AckQueue& queue, RxRecord& record);
+
+ private:
+  static std::size_t hash(std::uint32_t owner, Psn psn) {
+    return mix(std::uint64_t{owner} << 32 | psn.value());
+  }
+
+  FixedPool<RxRecord> pool_;
+  PoolIndex<RxRecord, &RxRecord::hash_next> index_;
+  std::uint32_t kept_max_;
+  std::uint32_t owed_max_;
+  std::uint32_t kept_ = 0;
+  std::uint16_t max_data_;
+  std::unique_ptr<std::uint8_t[]> data_;
+};
+
+}  // namespace uet::pds

@@ -1,0 +1,341 @@
+// RUDI and UUD: packets without a PDC. [PDS 17.2, 17.3]
+
+#include "pds/engine.h"
+
+namespace uet::pds {
+
+// --- RUDI, source
+// --------------------------------------------------------------------------------------------------
+
+RudiPeer* Engine::rudi_peer_for(const net::FabricAddress& address) {
+  RudiPeer* peer = rudi_.find_peer(address);
+  return peer != nullptr ? peer : rudi_.add_peer(address);
+}
+
+void Engine::release_rudi_peer_if_idle(RudiPeer& peer) {
+  if (peer.outstanding == 0 && peer.queue.empty()) rudi_.remove_peer(peer);
+}
+
+SubmitResult Engine::submit_rudi(Instant now, const TxMessage& request) {
+  RudiPeer* peer = rudi_peer_for(request.destination);
+  if (peer == nullptr) return again();
+  if (peer->outstanding == 0 && peer->queue.empty()) peer->busy_since = now;
+  Message& message = messages_.add(request);
+  message.rudi = peer;
+  peer->queue.push_back(message);
+  trace_.emit(now, EventId::kMessageSubmitted, 0, {}, request.segments, request.payload_bytes);
+  return SubmitResult::kQueued;
+}
+
+bool Engine::poll_rudi(Instant now, net::TxPacket& out) {
+  RudiPeerList& peers = rudi_.peers();
+  for (std::size_t left = rudi_.peer_count(); left > 0; --left) {
+    RudiPeer& peer = peers.front();
+    peers.pop_front();
+    peers.push_back(peer);
+    if (!peer.resend.empty()) return send_rudi(now, peer.resend.front(), out);
+    if (peer.queue.empty() || peer.outstanding >= static_cast<std::uint32_t>(peer.window)) continue;
+    RudiPacket* packet = rudi_.add_packet();
+    if (packet == nullptr) return false;
+    Message& message = peer.queue.front();
+    packet->message = &message;
+    packet->peer = &peer;
+    packet->segment = message.next_segment;
+    peer.resend.push_back(*packet);
+    ++peer.outstanding;
+    ++message.next_segment;
+    ++message.unanswered;
+    if (message.is_fully_sent()) peer.queue.pop_front();
+    return send_rudi(now, *packet, out);  // without a buffer it stays first in line
+  }
+  return false;
+}
+
+/// `packet` is in its peer's list of packets to send.
+bool Engine::send_rudi(Instant now, RudiPacket& packet, net::TxPacket& out) {
+  net::Packet bytes = pool_.allocate();
+  if (!bytes) return false;
+  RudiPeer& peer = *packet.peer;
+  peer.resend.erase(peer.resend.iterator_to(packet));
+  peer.in_flight.push_back(packet);
+  const SegmentInfo info = upper_.emit_segment(packet.message->request.token, packet.segment,
+                                               PdcRef{}, Psn(packet.pkt_id), bytes);
+  wire::PdsRudi header;
+  header.type = wire::PdsType::kRudiReq;
+  header.next_hdr = static_cast<NextHdr>(info.next_hdr);
+  header.retx = packet.times_sent > 0;
+  header.pkt_id = packet.pkt_id;
+  wire::emit(header, bytes.prepend(wire::PdsRudi::kSize));
+  if (packet.times_sent < 255) ++packet.times_sent;
+  packet.sent_at = now;
+  packet.is_paused = false;
+  Duration wait = config_.rto_init_time;
+  const Duration longest = std::min(Duration::from_seconds(8), std::max(config_.rto_max, wait));
+  for (unsigned i = 0; i < packet.rto_cnt && wait < longest; ++i)
+    wait = std::min(wait * 2, longest);
+  wheel_.schedule(packet.timer, now + wait);
+  trace_.emit(now, header.retx ? EventId::kPacketRetransmitted : EventId::kRequestSent, 0,
+              Psn(packet.pkt_id), header.retx ? packet.rto_cnt : bytes.size());
+  out.packet = std::move(bytes);
+  out.destination = peer.address;
+  // Any path will do: spread packets over all of them. [PDS 3]
+  out.entropy = static_cast<std::uint16_t>(0xc000 | (mix(packet.pkt_id) & 0x3fff));
+  out.plane = 0;
+  out.tos.value = data_tos(header.retx);
+  return true;
+}
+
+void Engine::queue_rudi_resend(RudiPacket& packet) {
+  RudiPeer& peer = *packet.peer;
+  wheel_.cancel(packet.timer);
+  peer.in_flight.erase(peer.in_flight.iterator_to(packet));
+  peer.resend.push_back(packet);
+}
+
+namespace {
+
+/// Once per round: a burst of losses is one event.
+void cut_window(Instant now, RudiPeer& peer, const RudiPacket& packet) {
+  if (packet.sent_at < peer.last_cut) return;
+  peer.window = std::max(1.0, peer.window / 2);
+  peer.last_cut = now;
+}
+
+}  // namespace
+
+void Engine::on_rudi_timer(Instant now, RudiPacket& packet) {
+  if (packet.is_paused) return queue_rudi_resend(packet);
+  constexpr std::uint8_t kNoLimit = 15;
+  trace_.emit(now, EventId::kTimeout, 0, Psn(packet.pkt_id), packet.rto_cnt);
+  if (config_.max_rto_retx_cnt < kNoLimit && packet.rto_cnt >= config_.max_rto_retx_cnt)
+    return fail_rudi_message(now, *packet.message, PdsError::kRtoExhausted);
+  RudiPeer& peer = *packet.peer;
+  if (config_.peer_timeout > Duration{} &&
+      now - std::max(peer.heard_at, peer.busy_since) >= config_.peer_timeout)
+    return fail_rudi_message(now, *packet.message, PdsError::kPeerSilent);
+  if (packet.rto_cnt < 63) ++packet.rto_cnt;
+  cut_window(now, peer, packet);
+  queue_rudi_resend(packet);
+}
+
+/// Takes an answered packet off every list.
+void Engine::finish_rudi(RudiPacket& packet) {
+  RudiPeer& peer = *packet.peer;
+  wheel_.cancel(packet.timer);
+  const bool in_flight = std::any_of(peer.in_flight.begin(), peer.in_flight.end(),
+                                     [&](const RudiPacket& p) { return &p == &packet; });
+  if (in_flight)
+    peer.in_flight.erase(peer.in_flight.iterator_to(packet));
+  else
+    peer.resend.erase(peer.resend.iterator_to(packet));
+  --peer.outstanding;
+  rudi_.remove_packet(packet);
+}
+
+/// Forgets a message and all its packets; its peer may go with it.
+void Engine::drop_rudi_message(Instant now, Message& message) {
+  (void)now;
+  RudiPeer& peer = *message.rudi;
+  for (RudiPacketList* list : {&peer.in_flight, &peer.resend}) {
+    for (auto at = list->begin(); at != list->end();) {
+      RudiPacket& packet = *at++;
+      if (packet.message == &message) finish_rudi(packet);
+    }
+  }
+  if (message.hook.is_linked()) peer.queue.erase(peer.queue.iterator_to(message));
+  forget(message);
+  release_rudi_peer_if_idle(peer);
+}
+
+// There is no PDC to fail: other messages go on. [PDS 17.2]
+void Engine::fail_rudi_message(Instant now, Message& message, PdsError error) {
+  const MessageToken token = message.request.token;
+  drop_rudi_message(now, message);
+  upper_.on_message_error(now, token, error);
+}
+
+void Engine::on_rudi_response(Instant now, const net::RxPacket& rx) {
+  const auto bytes = rx.packet.bytes();
+  if (bytes.size() < wire::PdsRudi::kSize)
+    return trace_.drop(now, DropReason::kTruncated, bytes.size());
+  if (is_trimmed(rx)) return trace_.drop(now, DropReason::kTrimmed, bytes.size());
+  const auto h = wire::decode<wire::PdsRudi>(bytes.data());
+  if (h.next_hdr < NextHdr::kResponse || h.next_hdr > NextHdr::kResponseDataSmall)
+    return trace_.drop(now, DropReason::kBadNextHeader, bytes.size());
+  RudiPacket* packet = rudi_.find_packet(h.pkt_id);
+  if (packet == nullptr || packet->peer->address != rx.source)
+    return trace_.drop(now, DropReason::kUnknownPktId, bytes.size(), 0, Psn(h.pkt_id));
+  RudiPeer& peer = *packet->peer;
+  Message& message = *packet->message;
+  const MessageToken token = message.request.token;
+  const std::uint32_t segment = packet->segment;
+  peer.heard_at = now;
+  const double most = config_.rudi_max_outstanding;
+  peer.window =
+      h.m ? peer.window : std::min(most, peer.window + 1.0 / std::max(1.0, peer.window) * 4);
+  if (h.m) cut_window(now, peer, *packet);
+  finish_rudi(*packet);
+  if (--message.unanswered == 0 && message.is_fully_sent()) forget(message);
+  release_rudi_peer_if_idle(peer);
+  trace_.emit(now, EventId::kAckReceived, 0, Psn(h.pkt_id));
+  upper_.on_response(now, token, segment, static_cast<std::uint8_t>(h.next_hdr),
+                     bytes.subspan(wire::PdsRudi::kSize));
+}
+
+void Engine::on_rudi_nack(Instant now, const net::RxPacket& rx, const wire::PdsNack& nack) {
+  const auto drop = [&](DropReason reason) {
+    trace_.drop(now, reason, rx.packet.size(), nack.dpdcid, nack.nack_psn);
+  };
+  if (nack.spdcid != 0 || nack.dpdcid != 0) return drop(DropReason::kMalformedNack);
+  RudiPacket* packet = rudi_.find_packet(nack.nack_psn.value());
+  if (packet == nullptr || packet->peer->address != rx.source)
+    return drop(DropReason::kUnknownPktId);
+  if (packet->is_paused || !packet->timer.is_armed()) return drop(DropReason::kStaleNack);
+  packet->peer->heard_at = now;
+  trace_.emit(now, EventId::kNackReceived, 0, nack.nack_psn,
+              static_cast<std::uint64_t>(nack.nack_code));
+  switch (nack.nack_code) {
+    case NackCode::kTrimmed:
+    case NackCode::kTrimmedLasthop:
+      cut_window(now, *packet->peer, *packet);
+      return queue_rudi_resend(*packet);
+    case NackCode::kNoPktBuffer:
+    case NackCode::kNoResource:
+    case NackCode::kNoSesMsgAvail: {
+      constexpr std::uint8_t kNoLimit = 31;
+      if (packet->nack_cnt < 255) ++packet->nack_cnt;
+      if (config_.max_nack_retx_cnt < kNoLimit && packet->nack_cnt > config_.max_nack_retx_cnt)
+        return fail_rudi_message(now, *packet->message, PdsError::kNackExhausted);
+      packet->is_paused = true;
+      wheel_.schedule(packet->timer, now + config_.nack_retx_time);
+      return;
+    }
+    default:
+      return drop(DropReason::kReservedNack);
+  }
+}
+
+// --- RUDI, target
+// -----------------------------------------------------------------------------------------------------
+
+// No state: a duplicate is executed again and answered again. [PDS 17.2]
+void Engine::on_rudi_request(Instant now, const net::RxPacket& rx) {
+  const auto bytes = rx.packet.bytes();
+  if (bytes.size() < wire::PdsRudi::kSize)
+    return trace_.drop(now, DropReason::kTruncated, bytes.size());
+  const auto h = wire::decode<wire::PdsRudi>(bytes.data());
+  if (h.next_hdr < NextHdr::kRequestSmall || h.next_hdr > NextHdr::kRequestStd)
+    return trace_.drop(now, DropReason::kBadNextHeader, bytes.size());
+  const RxMeta meta = meta_of(now, rx);
+  const auto refuse = [&](NackCode code) {
+    wire::PdsNack header;
+    header.nack_code = code;
+    header.nt = true;
+    header.nack_psn = Psn(h.pkt_id);
+    header.m = meta.ecn;
+    header.retx = h.retx;
+    nack(now, rx.source, meta, header, false);
+  };
+  if (is_trimmed(rx)) {
+    trace_.drop(now, DropReason::kTrimmed, bytes.size());
+    return refuse(rx.tos.dscp() == config_.dscp_trimmed_last_hop ? NackCode::kTrimmedLasthop
+                                                                 : NackCode::kTrimmed);
+  }
+  if (built_.is_full()) {
+    trace_.drop(now, DropReason::kAckQueueFull, bytes.size());
+    return refuse(NackCode::kNoResource);
+  }
+  net::Packet reply = pool_.allocate();
+  if (!reply) {
+    trace_.drop(now, DropReason::kNoBuffer, bytes.size());
+    return refuse(NackCode::kNoPktBuffer);
+  }
+  RxRequest request;
+  request.mode = Mode::kRudi;
+  request.next_hdr = static_cast<std::uint8_t>(h.next_hdr);
+  request.pkt_id = h.pkt_id;
+  request.source = rx.source;
+  request.bytes = bytes.subspan(wire::PdsRudi::kSize);
+  const Answer answer = upper_.on_request(now, request);
+  if (answer.kind == Answer::Kind::kRefuse) return refuse(static_cast<NackCode>(answer.nack_code));
+  if (answer.kind != Answer::Kind::kRespond)
+    return trace_.drop(now, DropReason::kTableRefused, bytes.size());
+  trace_.emit(now, EventId::kRequestDelivered, 0, Psn(h.pkt_id), bytes.size());
+  const SesResponse& response = answer.response;
+  if (response.header_bytes + response.data.size() > reply.tailroom())
+    return trace_.drop(now, DropReason::kTooLarge, bytes.size());
+  if (response.header_bytes > 0)
+    std::memcpy(reply.append(response.header_bytes), response.header.data(), response.header_bytes);
+  if (!response.data.empty())
+    std::memcpy(reply.append(response.data.size()), response.data.data(), response.data.size());
+  wire::PdsRudi header;
+  header.type = wire::PdsType::kRudiResp;
+  header.next_hdr = static_cast<NextHdr>(response.next_hdr != 0 ? response.next_hdr : 4);
+  header.m = meta.ecn;
+  header.retx = h.retx;
+  header.pkt_id = h.pkt_id;
+  wire::emit(header, reply.prepend(wire::PdsRudi::kSize));
+  net::TxPacket out;
+  out.packet = std::move(reply);
+  out.destination = rx.source;
+  out.entropy = rx.entropy;
+  out.tos.value = control_tos();
+  built_.push(std::move(out));
+}
+
+// --- UUD
+// ----------------------------------------------------------------------------------------------------------------
+
+SubmitResult Engine::submit_uud(Instant now, const TxMessage& request) {
+  Message& message = messages_.add(request);
+  if (request.segments != 1) {  // one packet or nothing [PDS 3.1]
+    message.is_silent = false;
+    failed_.push_back(message);
+    report_failed(now, PdsError::kAborted);
+    return SubmitResult::kQueued;
+  }
+  uud_.push_back(message);
+  return SubmitResult::kQueued;
+}
+
+// Sent once. Having left is all that is ever known about a datagram, and it is what on_response
+// reports. [PDS 17.3]
+bool Engine::poll_uud(Instant now, net::TxPacket& out) {
+  if (uud_.empty()) return false;
+  net::Packet packet = pool_.allocate();
+  if (!packet) return false;
+  Message& message = uud_.front();
+  uud_.pop_front();
+  const MessageToken token = message.request.token;
+  const SegmentInfo info = upper_.emit_segment(token, 0, PdcRef{}, Psn{}, packet);
+  wire::PdsUud header;
+  header.type = wire::PdsType::kUudReq;
+  header.next_hdr = static_cast<NextHdr>(info.next_hdr);
+  wire::emit(header, packet.prepend(wire::PdsUud::kSize));
+  trace_.emit(now, EventId::kRequestSent, 0, {}, packet.size());
+  out.packet = std::move(packet);
+  out.destination = message.request.destination;
+  out.entropy = static_cast<std::uint16_t>(0xc000 | (rng_.next_u32() & 0x3fff));
+  out.plane = 0;
+  out.tos.value = net::TosByte::of(config_.dscp_data, 2).value;
+  forget(message);
+  upper_.on_response(now, token, 0, 0, {});
+  return true;
+}
+
+void Engine::on_uud(Instant now, const net::RxPacket& rx) {
+  const auto bytes = rx.packet.bytes();
+  if (is_trimmed(rx)) return trace_.drop(now, DropReason::kTrimmed, bytes.size());
+  const auto h = wire::decode<wire::PdsUud>(bytes.data());
+  if (h.next_hdr < NextHdr::kRequestSmall || h.next_hdr > NextHdr::kRequestStd)
+    return trace_.drop(now, DropReason::kBadNextHeader, bytes.size());
+  RxRequest request;
+  request.mode = Mode::kUud;
+  request.next_hdr = static_cast<std::uint8_t>(h.next_hdr);
+  request.source = rx.source;
+  request.bytes = bytes.subspan(wire::PdsUud::kSize);
+  trace_.emit(now, EventId::kRequestDelivered, 0, {}, bytes.size());
+  (void)upper_.on_request(now, request);
+}
+
+}  // namespace uet::pds

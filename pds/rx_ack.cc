@@ -1,0 +1,238 @@
+// An acknowledgement came in. [PDS 10.4]
+
+#include "pds/engine.h"
+
+namespace uet::pds {
+
+namespace {
+
+template <typename H>
+void take_common(AckIn& in, const H& h) {
+  wire::PdsAck& c = in.common;
+  c.type = h.type;
+  c.next_hdr = h.next_hdr;
+  c.m = h.m;
+  c.retx = h.retx;
+  c.p = h.p;
+  c.req = h.req;
+  c.ack_psn_offset = h.ack_psn_offset;
+  c.cack_psn = h.cack_psn;
+  c.spdcid = h.spdcid;
+  c.dpdcid = h.dpdcid;
+}
+
+template <typename H>
+void take_sack(AckIn& in, const H& h) {
+  in.has_sack = true;
+  in.mpr = h.mpr;
+  in.sack_base = h.cack_psn + h.sack_psn_offset;
+  in.sack_bitmap = h.sack_bitmap;
+}
+
+}  // namespace
+
+std::optional<AckIn> Engine::parse_ack(Instant now, const net::RxPacket& rx) {
+  using wire::PdsType;
+  const auto bytes = rx.packet.bytes();
+  const auto type = static_cast<PdsType>(bytes[0] >> 3);
+  const std::size_t size = type == PdsType::kAck     ? wire::PdsAck::kSize
+                           : type == PdsType::kAckCc ? wire::PdsAckCcNscc::kSize
+                                                     : wire::PdsAckCcx::kSize;
+  if (bytes.size() < size) {
+    trace_.drop(now, DropReason::kTruncated, bytes.size());
+    return std::nullopt;
+  }
+  AckIn in;
+  in.signal.arrived_at = now;
+  if (type == PdsType::kAck) {
+    in.common = wire::decode<wire::PdsAck>(bytes.data());
+  } else if (type == PdsType::kAckCcx) {
+    const auto h = wire::decode<wire::PdsAckCcx>(bytes.data());
+    take_common(in, h);
+    take_sack(in, h);
+  } else {
+    const auto h = wire::decode<wire::PdsAckCcNscc>(bytes.data());
+    take_common(in, h);
+    take_sack(in, h);
+    in.signal.ooo_count = h.ooo_count;
+    if (h.cc_type == wire::CcType::kNscc) {
+      in.signal.has_nscc_state = true;
+      in.signal.rcvd_units = h.rcvd_bytes;
+      in.signal.service_time_units = h.service_time;
+      in.signal.penalty = h.rcv_cwnd_pend;
+      in.signal.restore_window = h.restore_cwnd;
+    } else if (h.cc_type == wire::CcType::kCredit) {
+      in.signal.has_credit_state = true;
+      in.signal.credit_units = wire::decode<wire::PdsAckCcCredit>(bytes.data()).credit;
+    } else {
+      in.signal.ooo_count = 0xffff;
+      trace_.drop(now, DropReason::kUnknownCcType, 0, h.dpdcid);  // the rest of the ACK counts
+    }
+  }
+  const NextHdr next = in.common.next_hdr;
+  const bool possible = next == NextHdr::kNone || next == NextHdr::kResponse ||
+                        next == NextHdr::kResponseData || next == NextHdr::kResponseDataSmall;
+  if (!possible) {
+    trace_.drop(now, DropReason::kBadNextHeader, bytes.size(), in.common.dpdcid);
+    return std::nullopt;
+  }
+  if (next != NextHdr::kNone)
+    in.body = bytes.subspan(size);  // an Expected_PSN behind a NONE is skipped [WIRE 4.7]
+  in.signal.ecn = in.common.m;
+  in.signal.retx_echo = in.common.retx;
+  in.signal.entropy = rx.entropy;
+  return in;
+}
+
+void Engine::on_ack_packet(Instant now, const net::RxPacket& rx) {
+  if (is_trimmed(rx))
+    return trace_.drop(now, DropReason::kTrimmed, rx.packet.size());  // RTO recovers [PDS 13.6]
+  auto in = parse_ack(now, rx);
+  if (!in) return;
+  const wire::PdsAck& c = in->common;
+  const auto drop = [&](DropReason reason) {
+    trace_.drop(now, reason, rx.packet.size(), c.dpdcid, c.cack_psn);
+  };
+  Pdc* pdc = table_.by_id(c.dpdcid);
+  if (pdc == nullptr) return drop(DropReason::kUnknownPdc);
+  // Somebody who guesses our PDCID must not move CACK. [PDS 19 R5]
+  if (pdc->peer != rx.source || c.spdcid == 0 || (pdc->peer_id != 0 && pdc->peer_id != c.spdcid))
+    return drop(DropReason::kPeerMismatch);
+  const Psn last = pdc->tx.next - 1;
+  if (c.cack_psn.is_after(last) || (in->ack_names_psn() && in->ack_psn().is_after(last)))
+    return drop(DropReason::kAckNeverSent);
+  if (pdc->peer_id == 0) learn_peer(now, *pdc, c.spdcid);
+  heard(now, *pdc);
+  on_ack(now, *pdc, *in);
+}
+
+/// Hands the response of one PSN to SES. False when the PDC went away meanwhile.
+bool Engine::acknowledge(Instant now, Pdc& pdc, Psn psn, std::uint8_t next_hdr,
+                         std::span<const std::uint8_t> body) {
+  TxHalf& tx = pdc.tx;
+  TxRecord& record = tx_blocks_.at(tx.ring, psn);
+  unqueue_resend(pdc, record);
+  record.acked = true;
+  record.ask_ack = false;
+  record.deadline = Instant::never();
+  --tx.unacked;
+  if (record.message == nullptr) return true;  // sequenced control packet
+  tx.cc->ccc->on_first_ack(record.cc, tx.share);
+  Message& message = *record.message;
+  const MessageToken token = message.request.token;
+  const std::uint32_t segment = record.segment;
+  if (--message.unanswered == 0 && message.is_fully_sent()) forget(message);
+  const PdcRef ref = pdc.ref();
+  upper_.on_response(now, token, segment, next_hdr, body);
+  return table_.is_alive(ref);
+}
+
+void Engine::on_ack(Instant now, Pdc& pdc, AckIn& in) {
+  TxHalf& tx = pdc.tx;
+  const Psn cack = in.common.cack_psn;
+  const bool is_current = cack.is_at_or_after(tx.cack);
+  const std::uint32_t unacked_before = tx.unacked;
+  const bool closes =
+      pdc.state == PdcState::kCloseAckWait &&
+      (cack.is_at_or_after(pdc.close_psn) || (in.ack_names_psn() && in.ack_psn() == pdc.close_psn));
+
+  const auto account = [&](const TxRecord& record) {
+    if (record.message != nullptr) in.signal.plain_acked_bytes += record.cc.nominal_bytes;
+  };
+  // 1. The one response this ACK carries, before the default ones: CACK may cover the same PSN.
+  if (in.ack_names_psn() && is_outstanding(pdc, in.ack_psn())) {
+    TxRecord& record = tx_blocks_.at(tx.ring, in.ack_psn());
+    if (!record.acked) {
+      if (record.message != nullptr) in.signal.trigger = &record.cc;
+      account(record);
+      if (!acknowledge(now, pdc, in.ack_psn(), static_cast<std::uint8_t>(in.common.next_hdr),
+                       in.body))
+        return;
+    }
+  }
+  // 2. Everything up to CACK is done, with the default response.
+  if (is_current) {
+    for (Psn psn = tx.left; psn.is_at_or_before(cack); ++psn) {
+      TxRecord& record = tx_blocks_.at(tx.ring, psn);
+      if (record.acked) continue;
+      account(record);
+      if (!acknowledge(now, pdc, psn, 0, {})) return;
+    }
+    // 3. Window. An older ACK says nothing about it.
+    if (in.has_sack) {
+      const std::uint32_t zero_means =
+          config_.override_mpr_zero_value != 0 ? config_.override_mpr_zero_value : 128;
+      tx.mp_range = in.mpr != 0 ? in.mpr * 128u : zero_means;
+    }
+    if (cack != tx.cack) {
+      tx.cack = cack;
+      tx.stall_backoff = 0;
+      stop_timer(pdc, PdcTimer::kStall);
+    }
+  }
+  // 4. Received, but the response is missing: no reason to send the data again.
+  if (in.has_sack && !pdc.is_rod()) apply_sack(now, pdc, in);
+
+  trace_.emit(now, EventId::kAckReceived, pdc.id, in.ack_names_psn() ? in.ack_psn() : cack,
+              cack.value(), unacked_before - tx.unacked);
+  if (tx.cc != nullptr) {
+    if (in.common.p && tx.is_probe_open && in.common.probe_opaque() == tx.probe_opaque) {
+      in.signal.is_probe_answer = true;
+      in.signal.probe_sent_at = tx.probe_sent_at;
+      tx.is_probe_open = false;
+    }
+    tx.cc->ccc->on_ack(now, tx.share, in.signal);
+  }
+  if (tx.unacked != unacked_before) tx.ses_busy_since = Instant::never();
+  // 5.
+  advance_left(pdc);
+  if (config_.tail_loss_time > Duration{} && tx.unacked > 0)
+    set_timer(pdc, PdcTimer::kTailLoss, now + config_.tail_loss_time);
+  // 6.
+  if (closes) return on_close_acknowledged(now, pdc);
+  if (in.common.req == wire::AckReq::kClear)
+    owe_clear(now, pdc);
+  else if (in.common.req == wire::AckReq::kClose && pdc.is_initiator)
+    begin_close(now, pdc);
+  else if (pdc.is_closing())
+    try_close(now, pdc);
+  if (tx.cc == nullptr) return;
+  wake(pdc);
+  after_congestion_event(now, *tx.cc);
+}
+
+void Engine::apply_sack(Instant now, Pdc& pdc, const AckIn& in) {
+  TxHalf& tx = pdc.tx;
+  bool news = false;
+  for (std::uint64_t bits = in.sack_bitmap; bits != 0; bits &= bits - 1) {
+    const Psn psn = in.sack_base + std::countr_zero(bits);
+    if (!is_outstanding(pdc, psn)) continue;  // below the left edge, or never sent
+    TxRecord& record = tx_blocks_.at(tx.ring, psn);
+    if (record.acked || record.arrived || record.message == nullptr) continue;
+    record.arrived = true;
+    news = true;
+    if (record.needs_rtx || record.paused) {
+      unqueue_resend(pdc, record);
+      arm_retransmit(now, pdc, record);
+    }
+  }
+  if (news) infer_losses(now, pdc);
+}
+
+void Engine::advance_left(Pdc& pdc) {
+  TxHalf& tx = pdc.tx;
+  const Psn before = tx.left;
+  while (tx.left != tx.next && tx_blocks_.at(tx.ring, tx.left).acked) {
+    tx_blocks_.remove(tx.ring, tx.left);
+    ++tx.left;
+  }
+  if (tx.left == before) return;
+  tx.rtx_from = serial_max(tx.rtx_from, tx.left);
+  if (tx.has_clear_when && tx.clear_psn().is_at_or_after(tx.clear_when)) {
+    tx.has_clear_when = false;
+    tx.clear_owed = true;
+    want_control(pdc, kSendClear);
+  }
+}
+
+}  // namespace uet::pds

@@ -1,0 +1,147 @@
+// Control packets in. [PDS 15]
+
+#include "pds/engine.h"
+
+namespace uet::pds {
+
+namespace {
+
+constexpr bool is_sequenced(ControlType type) {
+  return type == ControlType::kNoop || type == ControlType::kNegotiation ||
+         type == ControlType::kCloseCommand || type == ControlType::kCloseRequest;
+}
+constexpr bool may_open(ControlType type) {
+  return type == ControlType::kNoop || type == ControlType::kNegotiation;
+}
+
+}  // namespace
+
+void Engine::on_control_packet(Instant now, const net::RxPacket& rx) {
+  const auto bytes = rx.packet.bytes();
+  if (bytes.size() < wire::PdsControl::kSize)
+    return trace_.drop(now, DropReason::kTruncated, bytes.size());
+  if (is_trimmed(rx)) return trace_.drop(now, DropReason::kTrimmed, bytes.size());
+  const auto h = wire::decode<wire::PdsControl>(bytes.data());
+  if (static_cast<unsigned>(h.ctl_type) > static_cast<unsigned>(ControlType::kNegotiation))
+    return trace_.drop(now, DropReason::kBadControlType, bytes.size());
+  trace_.emit(now, EventId::kControlReceived, h.syn ? 0 : h.dpdcid, h.psn,
+              static_cast<std::uint64_t>(h.ctl_type), h.payload);
+  if (h.syn && !may_open(h.ctl_type))
+    return trace_.drop(now, DropReason::kSynNotAllowed, bytes.size());
+
+  RxMeta meta = meta_of(now, rx);
+  meta.retx = h.retx;
+  meta.ack_now = true;
+  Arrival in;
+  in.source = rx.source;
+  in.is_control = true;
+  in.control = h.ctl_type;
+  in.retx = h.retx;
+  in.ar = h.ar;
+  in.syn = h.syn;
+  in.psn = h.psn;
+  in.spdcid = h.spdcid;
+  in.dpdcid = h.dpdcid;
+  in.psn_offset = h.dpdcid & kMaxSynOffset;
+  in.meta = meta;
+  if (is_sequenced(h.ctl_type)) {
+    // The mode is only said by those that may open a PDC; of the others it is the PDC's. [WIRE 4.4]
+    in.mode = h.isrod ? Mode::kRod : Mode::kRud;
+    if (!may_open(h.ctl_type))
+      if (const Pdc* pdc = table_.by_id(h.dpdcid)) in.mode = pdc->mode;
+    return on_sequenced(now, in);
+  }
+
+  Pdc* pdc = table_.by_id(h.dpdcid);
+  if (pdc == nullptr) {
+    trace_.drop(now, DropReason::kUnknownPdc, bytes.size(), h.dpdcid, h.psn);
+    if (h.ctl_type == ControlType::kAckRequest) nack_for(now, in, nullptr, NackCode::kInvDpdcid);
+    return;
+  }
+  if (pdc->peer != rx.source || h.spdcid == 0 || pdc->peer_id != h.spdcid)
+    return trace_.drop(now, DropReason::kPeerMismatch, bytes.size(), h.dpdcid, h.psn);
+  heard(now, *pdc);
+  switch (h.ctl_type) {
+    case ControlType::kAckRequest:
+      return on_ack_request(now, *pdc, h, meta);
+    case ControlType::kClearCommand: {
+      const Psn before = pdc->rx.cack;
+      accept_clear(now, *pdc, Psn(h.payload));
+      // The source may wait for the window that this opens. [PDS 11.2]
+      if (pdc->rx.cack != before) queue_update(*pdc, meta);
+      if (pdc->state == PdcState::kClosing) try_finish_target_close(now, *pdc);
+      return;
+    }
+    case ControlType::kClearRequest:
+      return on_clear_request(now, *pdc, Psn(h.payload));
+    case ControlType::kProbe:
+      return on_probe(now, *pdc, h, meta);
+    case ControlType::kCredit:
+      return on_credit(now, *pdc, h.payload >> 8);
+    case ControlType::kCreditRequest:
+      return on_credit_request(now, *pdc, h.payload);
+    default:
+      return;
+  }
+}
+
+// "What about this PSN?" The answer never changes the tracker. [PDS 15]
+void Engine::on_ack_request(Instant now, Pdc& pdc, const wire::PdsControl& header,
+                            const RxMeta& meta) {
+  switch (classify(pdc, header.psn)) {
+    case PsnClass::kFinished:
+      return queue_finished_ack(pdc, header.psn, meta);
+    case PsnClass::kKnown:
+      return answer_known(now, pdc, header.psn, meta);
+    case PsnClass::kNew: {
+      wire::PdsNack nack_header;
+      nack_header.nack_code = NackCode::kPktNotRcvd;
+      nack_header.nack_psn = header.psn;
+      nack_header.m = meta.ecn;
+      nack_header.retx = header.retx;
+      nack_header.spdcid = pdc.id;
+      nack_header.dpdcid = pdc.peer_id;
+      return nack(now, pdc.peer, meta, nack_header, true);
+    }
+    case PsnClass::kBeyond:
+      return trace_.drop(now, DropReason::kPsnBeyondWindow, 0, pdc.id, header.psn);
+    case PsnClass::kBelowStart:
+      return trace_.drop(now, DropReason::kPsnBelowStart, 0, pdc.id, header.psn);
+    case PsnClass::kTooOld:
+      return trace_.drop(now, DropReason::kPsnTooOld, 0, pdc.id, header.psn);
+  }
+}
+
+void Engine::on_probe(Instant now, Pdc& pdc, const wire::PdsControl& header, const RxMeta& meta) {
+  (void)now;
+  RxHalf& rx = pdc.rx;
+  rx.wants_probe_answer = true;
+  rx.probe_opaque = header.probe_opaque;
+  rx.probe_base = Psn(header.payload);
+  rx.last_meta = meta;
+  list_control(pdc);
+}
+
+/// A sequenced control packet that is new and in place. No SES has to answer: PDS does, at once.
+void Engine::on_sequenced_control(Instant now, Pdc& pdc, const Arrival& in) {
+  if (in.control == ControlType::kCloseCommand) return on_close_command(now, pdc, in);
+  RxHalf& rx = pdc.rx;
+  if (rx.tracker == nullptr && in.psn == rx.cack + 1) {
+    rx.edge = rx.cack = rx.answered = in.psn;
+    note_received(now, pdc, in);
+    note_distance(pdc);
+  } else {
+    if (rx.tracker == nullptr) rx.tracker = trackers_.acquire();
+    if (rx.tracker == nullptr) {
+      nack_for(now, in, &pdc, NackCode::kNoResource);
+      return drop_unaccepted(now, pdc);
+    }
+    mark_received(pdc, in.psn);
+    note_received(now, pdc, in);
+  }
+  on_answer(now, pdc, in.psn, in.meta, SesResponse{}, false, nullptr);
+  // Features are never negotiated away from the default: unknown ones stay off. [PDS 6.7]
+  if (in.control == ControlType::kCloseRequest) begin_close(now, pdc);
+}
+
+}  // namespace uet::pds

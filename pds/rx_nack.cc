@@ -1,0 +1,265 @@
+// A NACK came in. [PDS 14]
+
+#include "pds/engine.h"
+
+namespace uet::pds {
+
+namespace {
+
+/// What the source does about a code. [PDS 14.2]
+enum class Reaction : std::uint8_t {
+  kResend,     ///< now
+  kPause,      ///< after NACK_Retx_Time, counted
+  kPauseLong,  ///< the same, doubling: PDC shortage lasts longer than buffer shortage
+  kGoBack,     ///< ROD_OOO
+  kWait,       ///< RCVD_SES_PROCG
+  kFail,
+  kIgnore,
+};
+
+struct CodeRule {
+  Reaction reaction;
+  PdsError error = PdsError::kPeerLost;
+  cc::NackCause cause = cc::NackCause::kOther;
+};
+
+constexpr CodeRule rule_of(NackCode code) {
+  switch (code) {
+    case NackCode::kTrimmed:
+      return {Reaction::kResend, {}, cc::NackCause::kTrimmed};
+    case NackCode::kTrimmedLasthop:
+      return {Reaction::kResend, {}, cc::NackCause::kTrimmedLastHop};
+    case NackCode::kTrimmedAck:
+    case NackCode::kPktNotRcvd:
+    case NackCode::kAckWithData:
+    case NackCode::kRcvrInferLoss:
+      return {Reaction::kResend};
+    case NackCode::kNoPdcAvail:
+    case NackCode::kNoCccAvail:
+    case NackCode::kNoBitmap:
+      return {Reaction::kPauseLong, PdsError::kNoPdc};
+    case NackCode::kNoPktBuffer:
+    case NackCode::kNoGtdDelAvail:
+    case NackCode::kNoSesMsgAvail:
+    case NackCode::kNoResource:
+    case NackCode::kPsnOorWindow:
+      return {Reaction::kPause, PdsError::kNackExhausted};
+    case NackCode::kRodOoo:
+      return {Reaction::kGoBack};
+    case NackCode::kInvDpdcid:
+    case NackCode::kPdcHdrMismatch:
+    case NackCode::kInvalidSyn:
+    case NackCode::kPdcModeMismatch:
+    case NackCode::kUnexpEvent:
+    case NackCode::kExpNackFatal:
+      return {Reaction::kFail, PdsError::kPeerLost};
+    case NackCode::kClosing:
+      return {Reaction::kFail, PdsError::kPeerClosing};
+    case NackCode::kClosingInErr:
+      return {Reaction::kFail, PdsError::kPeerFailed};
+    case NackCode::kGtdRespUnavail:
+      return {Reaction::kFail, PdsError::kResponseLost};
+    case NackCode::kRcvdSesProcg:
+      return {Reaction::kWait};
+    case NackCode::kNewStartPsn:
+      return {Reaction::kIgnore};  // only means something in secure establishment
+    case NackCode::kExpNackNormal:
+    case NackCode::kExpNackErr:
+      return {Reaction::kPause, PdsError::kNackExhausted};
+  }
+  if (static_cast<unsigned>(code) == 0x00 || static_cast<unsigned>(code) == 0x0c)
+    return {Reaction::kIgnore};
+  return {Reaction::kPause, PdsError::kNackExhausted};  // unknown: as 0xFD
+}
+
+constexpr bool is_normal_class(NackCode code) {
+  return rule_of(code).reaction != Reaction::kFail;
+}
+
+}  // namespace
+
+void Engine::on_nack_packet(Instant now, const net::RxPacket& rx) {
+  const auto bytes = rx.packet.bytes();
+  const auto drop = [&](DropReason reason, std::uint16_t pdcid = 0, Psn psn = {}) {
+    trace_.drop(now, reason, bytes.size(), pdcid, psn);
+  };
+  const bool is_ccx = static_cast<wire::PdsType>(bytes[0] >> 3) == wire::PdsType::kNackCcx;
+  if (bytes.size() < (is_ccx ? wire::PdsNackCcx::kSize : wire::PdsNack::kSize))
+    return drop(DropReason::kTruncated);
+  if (is_trimmed(rx)) return drop(DropReason::kTrimmed);
+  const auto h = wire::decode<wire::PdsNack>(bytes.data());
+  if (h.next_hdr != NextHdr::kNone) return drop(DropReason::kBadNextHeader, h.dpdcid, h.nack_psn);
+  if (h.nt) return on_rudi_nack(now, rx, h);
+  Pdc* pdc = table_.by_id(h.dpdcid);
+  if (pdc == nullptr) return drop(DropReason::kUnknownPdc, h.dpdcid, h.nack_psn);
+  if (pdc->peer != rx.source || (h.spdcid != 0 && pdc->peer_id != 0 && pdc->peer_id != h.spdcid))
+    return drop(DropReason::kPeerMismatch, h.dpdcid, h.nack_psn);
+  // Whatever the code: a PSN that is not outstanding changes nothing. [PDS 19 R7]
+  if (!is_outstanding(*pdc, h.nack_psn) || tx_blocks_.at(pdc->tx.ring, h.nack_psn).acked)
+    return drop(DropReason::kNackNotOutstanding, h.dpdcid, h.nack_psn);
+  trace_.emit(now, EventId::kNackReceived, pdc->id, h.nack_psn,
+              static_cast<std::uint64_t>(h.nack_code));
+  if (pdc->peer_id == 0 && h.spdcid != 0 && is_normal_class(h.nack_code) &&
+      h.nack_code != NackCode::kNewStartPsn)
+    learn_peer(now, *pdc, h.spdcid);
+  heard(now, *pdc);
+  on_nack(now, *pdc, h, meta_of(now, rx));
+}
+
+void Engine::on_nack(Instant now, Pdc& pdc, const wire::PdsNack& nack, const RxMeta& meta) {
+  const CodeRule rule = rule_of(nack.nack_code);
+  TxRecord& record = tx_blocks_.at(pdc.tx.ring, nack.nack_psn);
+  const PdcRef ref = pdc.ref();
+  switch (rule.reaction) {
+    case Reaction::kResend:
+      resend_now(now, pdc, nack.nack_psn, record, nack, meta);
+      break;
+    case Reaction::kPause:
+    case Reaction::kPauseLong:
+      pause(now, pdc, nack.nack_psn, record, nack, meta);
+      break;
+    case Reaction::kGoBack:
+      on_rod_ooo(now, pdc, nack, meta);
+      break;
+    case Reaction::kWait:
+      on_ses_busy(now, pdc, record);
+      break;
+    case Reaction::kIgnore:
+      trace_.drop(now, DropReason::kReservedNack, 0, pdc.id, nack.nack_psn);
+      break;
+    case Reaction::kFail:
+      // Nothing is outstanding but the Close Command: the target has freed the PDC before.
+      // [PDS 16.2]
+      if (pdc.state == PdcState::kCloseAckWait) return on_close_acknowledged(now, pdc);
+      return fail(now, pdc, rule.error);
+  }
+  if (table_.is_alive(ref) && pdc.tx.cc != nullptr) after_congestion_event(now, *pdc.tx.cc);
+}
+
+namespace {
+
+/// True when the NACK answers an older copy than the one in the network. [PDS 13.2]
+bool is_stale(Instant now, const TxRecord& record, bool retx_echo, Duration base_rtt) {
+  if (record.needs_rtx || record.paused) return true;  // that transmission was dealt with already
+  if (record.cc.resent == 0) return false;
+  return !retx_echo || now - record.cc.sent_at < base_rtt / 2;
+}
+
+}  // namespace
+
+/// Closes the transmission in congestion control and marks the packet. False when the NACK was
+/// stale.
+bool Engine::resend_now(Instant now, Pdc& pdc, Psn psn, TxRecord& record, const wire::PdsNack& nack,
+                        const RxMeta& meta) {
+  if (record.message == nullptr) {  // a control packet is not congestion controlled
+    queue_resend(pdc, psn, record);
+    return true;
+  }
+  cc::Ccc& ccc = *pdc.tx.cc->ccc;
+  // An answer to our ACK Request speaks about the PSN, not about a copy of it.
+  const bool is_answer = record.asked_ack && (nack.nack_code == NackCode::kPktNotRcvd ||
+                                              nack.nack_code == NackCode::kAckWithData);
+  if (!is_answer && is_stale(now, record, nack.retx, ccc.base_rtt())) {
+    trace_.drop(now, DropReason::kStaleNack, 0, pdc.id, psn);
+    return false;
+  }
+  record.arrived = false;
+  record.asked_ack = false;
+  if (is_answer) {
+    mark_lost(now, pdc, psn, record, false);
+    return true;
+  }
+  cc::NackSignal signal;
+  signal.arrived_at = now;
+  signal.cause = rule_of(nack.nack_code).cause;
+  signal.ecn = nack.m;
+  signal.retx_echo = nack.retx;
+  signal.entropy = meta.entropy;
+  signal.pdc_exists = nack.spdcid != 0;
+  if (!ccc.on_nack(now, record.cc, pdc.tx.share, signal)) {
+    trace_.drop(now, DropReason::kStaleNack, 0, pdc.id, psn);
+    return false;
+  }
+  queue_resend(pdc, psn, record);
+  // A receiver that infers losses holds what came after the gap; all others have dropped it.
+  // [PDS 17.1]
+  if (pdc.is_rod() && nack.nack_code != NackCode::kRcvrInferLoss) go_back(now, pdc, psn + 1, false);
+  return true;
+}
+
+// Short of something over there: the same PSN again after a pause. [PDS 13.2]
+void Engine::pause(Instant now, Pdc& pdc, Psn psn, TxRecord& record, const wire::PdsNack& nack,
+                   const RxMeta& meta) {
+  constexpr std::uint8_t kNoLimit = 31;
+  const CodeRule rule = rule_of(nack.nack_code);
+  if (nack.nack_code == NackCode::kPsnOorWindow && psn.is_at_or_before(pdc.tx.cack)) return;
+  if (!resend_now(now, pdc, psn, record, nack, meta)) return;
+  if (record.nack_cnt < 255) ++record.nack_cnt;
+  if (config_.max_nack_retx_cnt < kNoLimit && record.nack_cnt > config_.max_nack_retx_cnt)
+    return fail(now, pdc, rule.error);
+  Duration wait = config_.nack_retx_time;
+  if (rule.reaction == Reaction::kPauseLong)
+    for (unsigned i = 1; i < record.nack_cnt && wait < Duration::from_seconds(8); ++i)
+      wait = wait * 2;
+  wait = std::min(wait, Duration::from_seconds(8));
+
+  // From "to be sent again" to "paused": no deadline of its own runs until the pause is over.
+  const auto hold_back = [&](TxRecord& r) {
+    if (!r.needs_rtx) return;
+    unqueue_resend(pdc, r);
+    r.paused = true;
+    ++pdc.tx.paused_count;
+    r.deadline = now + wait;
+  };
+  hold_back(record);
+  if (pdc.is_rod()) {
+    // What follows would be dropped while this one is missing, so it waits too; the end of the
+    // pause goes back. [PDS 17.1]
+    for (Psn p = psn + 1; p.is_before(pdc.tx.next); ++p) {
+      TxRecord& later = tx_blocks_.at(pdc.tx.ring, p);
+      if (!later.acked) hold_back(later);
+    }
+  }
+  set_timer(pdc, PdcTimer::kRetransmit,
+            std::min(pdc.deadline(PdcTimer::kRetransmit), record.deadline));
+  if (nack.nack_code == NackCode::kNoGtdDelAvail) owe_clear_now(pdc);
+}
+
+// The receiver has everything below Expected_PSN and dropped what came after the gap. [PDS 17.1]
+void Engine::on_rod_ooo(Instant now, Pdc& pdc, const wire::PdsNack& nack, const RxMeta& meta) {
+  (void)meta;
+  TxHalf& tx = pdc.tx;
+  const Psn expected(nack.payload);
+  const bool valid = pdc.is_rod() && expected.is_after(tx.cack) && expected.is_before(tx.next);
+  if (!valid) return trace_.drop(now, DropReason::kNackNotOutstanding, 0, pdc.id, expected);
+  if (expected.is_before(tx.left)) return;
+  // One round per gap: not again before the retransmission has had time to get there.
+  if (tx.has_gone_back && tx.go_back_at == expected) {
+    const TxRecord& first = tx_blocks_.at(tx.ring, expected);
+    if (first.needs_rtx || first.paused || now - first.cc.sent_at < tx.cc->ccc->base_rtt())
+      return trace_.drop(now, DropReason::kStaleNack, 0, pdc.id, expected);
+  }
+  tx.has_gone_back = true;
+  tx.go_back_at = expected;
+  if (tx_blocks_.at(tx.ring, expected).message == nullptr) {
+    queue_resend(pdc, expected, tx_blocks_.at(tx.ring, expected));
+  }
+  go_back(now, pdc, expected, false);
+}
+
+// It is there; only its response takes long. Sending it again would only draw the next NACK of this
+// kind. [PDS 14.2, 0x18]
+void Engine::on_ses_busy(Instant now, Pdc& pdc, TxRecord& record) {
+  TxHalf& tx = pdc.tx;
+  if (tx.ses_busy_since.is_never()) tx.ses_busy_since = now;
+  if (config_.ses_procg_limit > Duration{} && now - tx.ses_busy_since >= config_.ses_procg_limit)
+    return fail(now, pdc, PdsError::kRtoExhausted);
+  unqueue_resend(pdc, record);
+  record.arrived = true;
+  record.ask_ack = false;
+  arm_retransmit(now, pdc, record);
+  // The timeout that led here is taken back: a busy SES is not a lost packet.
+  if (record.rto_cnt > 1) --record.rto_cnt;
+}
+
+}  // namespace uet::pds

@@ -1,0 +1,192 @@
+// Whose turn it is: packets out, timers. [PDS 3.2, 13.7, CC 3.7]
+
+#include "pds/engine.h"
+
+namespace uet::pds {
+
+// Control packets first: they are small, they open windows, and nobody waits for permission to send
+// them.
+bool Engine::poll_transmit(Instant now, net::TxPacket& out) {
+  bool sent = poll_nack(now, out);
+  if (!sent && !built_.is_empty()) {
+    out = built_.pop();
+    sent = true;
+  }
+  if (!sent) {
+    const Built control = poll_control(now, out);
+    if (control == Built::kNoBuffer) return false;
+    sent = control == Built::kPacket;
+  }
+  if (!sent) {
+    // RUDI and UUD take turns with the PDCs, so that neither starves the other.
+    rudi_turn_ = !rudi_turn_;
+    if (rudi_turn_)
+      sent = poll_uud(now, out) || poll_rudi(now, out) || poll_data(now, out);
+    else
+      sent = poll_data(now, out) || poll_uud(now, out) || poll_rudi(now, out);
+  }
+  if (has_new_room_) settle(now);
+  return sent;
+}
+
+// Round robin over CCCs, and within a CCC over its PDCs, one packet a turn. A CCC that may not send
+// leaves the ring and comes back with the next event that can change that.
+bool Engine::poll_data(Instant now, net::TxPacket& out) {
+  while (!ready_.empty()) {
+    Congestion& congestion = ready_.front();
+    ready_.pop_front();
+    while (!congestion.ready.empty()) {
+      Pdc& pdc = congestion.ready.front();
+      Psn psn;
+      const Work work = next_work(now, pdc, psn);
+      if (work == Work::kNone) {
+        congestion.ready.pop_front();
+        continue;
+      }
+      const ByteCount nominal =
+          work == Work::kResend
+              ? static_cast<ByteCount>(tx_blocks_.at(pdc.tx.ring, psn).cc.nominal_bytes)
+              : nominal_of(pdc, pdc.tx.queue.front(), pdc.tx.queue.front().next_segment);
+      if (!congestion.ccc->may_send(nominal)) break;
+      const Built built = send_data(now, pdc, work, psn, out);
+      if (built == Built::kNothing) {
+        congestion.ready.pop_front();
+        continue;
+      }
+      if (built == Built::kPacket) {
+        congestion.ready.pop_front();
+        congestion.ready.push_back(pdc);
+      }
+      ready_.push_back(congestion);
+      return built == Built::kPacket;
+    }
+  }
+  return false;
+}
+
+void Engine::wake(Pdc& pdc) {
+  if (pdc.tx.cc == nullptr || (pdc.tx.rtx_count == 0 && pdc.tx.queue.empty())) return;
+  if (!pdc.ready_hook.is_linked()) pdc.tx.cc->ready.push_back(pdc);
+  wake(*pdc.tx.cc);
+}
+
+void Engine::wake(Congestion& congestion) {
+  if (!congestion.ready.empty() && !congestion.ready_hook.is_linked()) ready_.push_back(congestion);
+}
+
+void Engine::after_congestion_event(Instant now, Congestion& congestion) {
+  wake(congestion);
+  if (congestion.voice != nullptr) {
+    if (congestion.ccc->poll_probe(now)) want_control(*congestion.voice, kSendProbe);
+    if (sends_credit_state_) on_congestion_timer(now, congestion);
+  }
+}
+
+// Credit requests are due by time, not by event. [CC 5.3]
+void Engine::on_congestion_timer(Instant now, Congestion& congestion) {
+  if (congestion.voice != nullptr) {
+    if (const auto demand = congestion.ccc->poll_credit_request(now)) {
+      congestion.voice->tx.credit_demand = *demand;
+      want_control(*congestion.voice, kSendCreditRequest);
+    }
+  }
+  const Instant next = congestion.ccc->next_deadline();
+  if (next.is_never())
+    wheel_.cancel(congestion.timer);
+  else if (!congestion.timer.is_armed() || congestion.timer.when() != next)
+    wheel_.schedule(congestion.timer, std::max(next, now + Duration::from_us(1)));
+}
+
+void Engine::set_timer(Pdc& pdc, PdcTimer timer, Instant when) {
+  pdc.deadline(timer) = when;
+  if (!pdc.timer.is_armed() || when < pdc.timer.when()) wheel_.schedule(pdc.timer, when);
+}
+
+void Engine::on_deadline(Instant now) {
+  wheel_.advance(now);
+  while (base::TimerNode* node = wheel_.pop_due()) {
+    auto& timer = static_cast<Timer&>(*node);
+    switch (timer.kind) {
+      case Timer::Kind::kPdc:
+        run_timers(now, *static_cast<Pdc*>(timer.owner));
+        break;
+      case Timer::Kind::kCongestion: {
+        auto& congestion = *static_cast<Congestion*>(timer.owner);
+        on_congestion_timer(now, congestion);
+        wake(congestion);
+        break;
+      }
+      case Timer::Kind::kRudi:
+        on_rudi_timer(now, *static_cast<RudiPacket*>(timer.owner));
+        break;
+    }
+  }
+  run_pacer(now);
+  tombstones_.expire(now);
+  settle(now);
+}
+
+// One node of the wheel serves all timers of a PDC; it stands at the earliest, or earlier after one
+// was stopped.
+void Engine::run_timers(Instant now, Pdc& pdc) {
+  const PdcRef ref = pdc.ref();
+  for (std::size_t i = 0; i < kPdcTimerCount; ++i) {
+    if (pdc.deadlines[i] > now) continue;
+    pdc.deadlines[i] = Instant::never();
+    switch (static_cast<PdcTimer>(i)) {
+      case PdcTimer::kRetransmit:
+        on_retransmit_timer(now, pdc);
+        break;
+      case PdcTimer::kClear:
+        on_clear_timer(now, pdc);
+        break;
+      case PdcTimer::kStall:
+        on_stall_timer(now, pdc);
+        break;
+      case PdcTimer::kClose:
+        on_close_timer(now, pdc);
+        break;
+      case PdcTimer::kLiveness:
+        on_liveness(now, pdc);
+        break;
+      case PdcTimer::kTailLoss:
+        on_tail_loss(now, pdc);
+        break;
+      case PdcTimer::kClearRequest:
+        if (pdc.rx.stored > 0 && !responses_.can_keep()) want_control(pdc, kSendClearRequest);
+        break;
+    }
+    if (!table_.is_alive(ref)) return;
+  }
+  const Instant next = *std::min_element(pdc.deadlines.begin(), pdc.deadlines.end());
+  if (!next.is_never()) wheel_.schedule(pdc.timer, next);
+}
+
+// Looked at now and then rather than restarted with every packet. [PDS 2.2, 16.1]
+void Engine::on_liveness(Instant now, Pdc& pdc) {
+  const bool is_busy = pdc.has_tx_work() || pdc.has_close_psn;
+  const Duration idle_limit = pdc.is_initiator ? config_.pdc_idle_time : config_.pdc_idle_time * 2;
+  Instant next = Instant::never();
+  if (is_busy && config_.peer_timeout > Duration{}) {
+    const Instant silent_since = std::max(pdc.heard_at, pdc.busy_since);
+    if (now - silent_since >= config_.peer_timeout) return fail(now, pdc, PdsError::kPeerSilent);
+    next = silent_since + config_.peer_timeout;
+  }
+  if (idle_limit > Duration{}) {
+    Instant idle_since = std::max(pdc.active_at, pdc.heard_at);
+    if (is_busy || pdc.locks > 0) idle_since = now;
+    if (now - idle_since >= idle_limit) return begin_close(now, pdc);
+    next = std::min(next, idle_since + idle_limit);
+  }
+  set_timer(pdc, PdcTimer::kLiveness, next);
+}
+
+void Engine::settle(Instant now) {
+  if (!has_new_room_) return;
+  has_new_room_ = false;
+  if (!is_short_of_room_) return;
+  is_short_of_room_ = false;
+  upper_.on_resume(now);
+}
+
+}  // namespace uet::pds

@@ -1,0 +1,172 @@
+// Messages in: which PDC carries them, and how they end early. [PDS 5.1, 16.5, 18.1]
+
+#include "pds/engine.h"
+
+namespace uet::pds {
+
+SubmitResult Engine::again() {
+  is_short_of_room_ = true;
+  return SubmitResult::kAgain;
+}
+
+SubmitResult Engine::submit(Instant now, const TxMessage& request) {
+  UET_CHECK(request.token != 0 && request.segments > 0);
+  UET_DCHECK(messages_.find(request.token) == nullptr);
+  if (messages_.is_full()) return again();
+  switch (request.mode) {
+    case Mode::kUud:
+      return submit_uud(now, request);
+    case Mode::kRudi:
+      return submit_rudi(now, request);
+    case Mode::kRud:
+    case Mode::kRod:
+      break;
+  }
+  bool must_wait = false;
+  Pdc* pdc = choose_pdc(now, request, must_wait);
+  if (must_wait) return again();
+  if (pdc == nullptr) pdc = open_initiator(now, request);
+  if (pdc == nullptr) {
+    // Table full: make room by closing somebody who has nothing to do, and let SES come again.
+    // [PDS 5.2]
+    close_longest_idle(now);
+    return again();
+  }
+  append(now, *pdc, request);
+  return SubmitResult::kQueued;
+}
+
+// The least loaded PDC of the key. Another one is opened only when all have so much queued that the
+// new message would wait long behind it: they share one congestion window, so more PDCs do not send
+// faster. [PDS 5.1]
+Pdc* Engine::choose_pdc(Instant now, const TxMessage& request, bool& must_wait) {
+  const PdcKey key{request.destination, request.mode, request.traffic_class, request.rod_context};
+  Pdc* best = nullptr;
+  std::uint32_t accepting = 0;
+  std::uint32_t total = 0;
+  table_.for_each_of(key, [&](Pdc& pdc) {
+    ++total;
+    if (!pdc.accepts_messages()) return;
+    ++accepting;
+    if (best == nullptr || pdc.tx.backlog < best->tx.backlog) best = &pdc;
+  });
+  (void)now;
+  if (request.mode == Mode::kRod) {
+    // A successor could overtake what is still unacknowledged on its predecessor. [PDS 5.1]
+    must_wait = total > 0 && best == nullptr;
+  } else if (best != nullptr && best->tx.backlog >= config_.pdc_spread_bytes &&
+             accepting < config_.max_pdc_per_key && !table_.is_full()) {
+    return nullptr;
+  }
+  if (best != nullptr && best->tx.queued >= config_.max_messages_per_pdc) must_wait = true;
+  return best;
+}
+
+ByteCount Engine::nominal_of(const Pdc& pdc, const Message& message, std::uint32_t segment) const {
+  return nominal_bytes(request_header_bytes(pdc) + message.request.ses_header_bytes +
+                       message.payload_of(segment));
+}
+
+void Engine::append(Instant now, Pdc& pdc, const TxMessage& request) {
+  Message& message = messages_.add(request);
+  message.pdc = &pdc;
+  trace_.emit(now, EventId::kMessageSubmitted, pdc.id, {}, request.segments, request.payload_bytes);
+  if (!pdc.has_tx_work()) {
+    pdc.busy_since = now;
+    if (pdc.deadline(PdcTimer::kLiveness).is_never()) on_liveness(now, pdc);
+  }
+  pdc.active_at = now;
+  table_.touch(pdc);
+  if (request.lock) ++pdc.locks;
+  pdc.tx.queue.push_back(message);
+  ++pdc.tx.queued;
+  const ByteCount per_segment = nominal_bytes(request_header_bytes(pdc) + request.ses_header_bytes);
+  const ByteCount bytes =
+      per_segment * request.segments + static_cast<ByteCount>(request.payload_bytes);
+  pdc.tx.backlog += bytes;
+  pdc.tx.cc->ccc->on_new_data(now, bytes);
+  wake(pdc);
+}
+
+bool Engine::submit_return(Instant now, RxHandle handle, const TxMessage& request) {
+  Pdc* pdc = table_.by_ref(handle.pdc);
+  if (pdc == nullptr || pdc->is_initiator) return false;
+  // SES bounds its own reads; a full table here means that the two disagree, and the read cannot be
+  // served.
+  if (messages_.is_full()) return false;
+  if (!attach_congestion(now, *pdc)) return false;
+  append(now, *pdc, request);
+  return true;
+}
+
+void Engine::forget(Message& message) {
+  messages_.remove(message);
+  has_new_room_ = true;
+}
+
+void Engine::abort(Instant now, MessageToken token) {
+  Message* message = messages_.find(token);
+  if (message == nullptr) return;
+  if (message->request.mode == Mode::kUud) {
+    uud_.erase(uud_.iterator_to(*message));
+    return forget(*message);
+  }
+  if (message->rudi != nullptr) return drop_rudi_message(now, *message);
+  if (message->pdc == nullptr) {  // its PDC has failed and the error is about to be reported
+    failed_.erase(failed_.iterator_to(*message));
+    return forget(*message);
+  }
+  Pdc& pdc = *message->pdc;
+  if (message->unanswered > 0) {
+    // Its PSNs cannot be taken back, and holes would block the PDC for ever. [PDS 16.5]
+    message->is_silent = true;
+    return fail(now, pdc, PdsError::kAborted);
+  }
+  ByteCount left = 0;
+  for (std::uint32_t s = message->next_segment; s < message->request.segments; ++s)
+    left += nominal_of(pdc, *message, s);
+  pdc.tx.backlog -= left;
+  pdc.tx.cc->ccc->on_new_data(now, -left);
+  if (message->hook.is_linked()) {
+    pdc.tx.queue.erase(pdc.tx.queue.iterator_to(*message));
+    --pdc.tx.queued;
+  }
+  if (message->request.lock && pdc.locks > 0) --pdc.locks;
+  forget(*message);
+  try_close(now, pdc);
+}
+
+std::uint32_t Engine::truncate(Instant now, MessageToken token, std::uint32_t extra_segments) {
+  Message* message = messages_.find(token);
+  if (message == nullptr) return 0;
+  const std::uint32_t sent = message->next_segment;
+  if (message->pdc == nullptr || message->is_fully_sent()) return sent;
+  Pdc& pdc = *message->pdc;
+  ByteCount change = 0;
+  for (std::uint32_t s = sent; s < message->request.segments; ++s)
+    change -= nominal_of(pdc, *message, s);
+  message->payload_segments = sent;
+  message->request.segments = sent + extra_segments;
+  for (std::uint32_t s = sent; s < message->request.segments; ++s)
+    change += nominal_of(pdc, *message, s);
+  pdc.tx.backlog += change;
+  pdc.tx.cc->ccc->on_new_data(now, change);
+  if (message->is_fully_sent()) {
+    pdc.tx.queue.erase(pdc.tx.queue.iterator_to(*message));
+    --pdc.tx.queued;
+    if (message->unanswered == 0) forget(*message);
+  }
+  wake(pdc);
+  return sent;
+}
+
+void Engine::unlock(Instant now, PdcRef ref) {
+  Pdc* pdc = table_.by_ref(ref);
+  if (pdc == nullptr || pdc->locks == 0) return;
+  --pdc->locks;
+  pdc->active_at = now;
+  try_close(now, *pdc);
+  settle(now);
+}
+
+}  // namespace uet::pds

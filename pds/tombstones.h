@@ -1,0 +1,49 @@
+/// Target PDCs closed a moment ago: a late copy of one of their SYN packets must not open them
+/// again. [PDS 6.6]
+#pragma once
+
+#include <memory>
+
+#include "lib/base/serial.h"
+#include "lib/base/units.h"
+#include "lib/net/fabric_address.h"
+#include "pds/fixed_pool.h"
+
+namespace uet::pds {
+
+/// A bounded queue ordered by expiry; when full, the oldest is forgotten early.
+class Tombstones {
+ public:
+  Tombstones(std::uint32_t capacity, base::Duration lifetime);
+
+  void add(base::Instant now, const net::FabricAddress& source, std::uint16_t spdcid,
+           base::Psn start);
+  /// True when a PDC of this source, identifier and Start_PSN was closed less than the lifetime
+  /// ago.
+  bool contains(base::Instant now, const net::FabricAddress& source, std::uint16_t spdcid,
+                base::Psn start);
+  std::uint32_t size() const { return pool_.in_use(); }
+  void expire(base::Instant now);
+
+ private:
+  struct Stone {
+    net::FabricAddress source;
+    std::uint16_t spdcid = 0;
+    base::Psn start;
+    base::Instant expires;
+    std::uint32_t hash_next = kNoIndex;
+    std::uint32_t age_next = kNoIndex;
+  };
+  static std::size_t hash(const net::FabricAddress& source, std::uint16_t spdcid, base::Psn start) {
+    return mix(source.hash() ^ (std::uint64_t{spdcid} << 32) ^ start.value());
+  }
+  void drop_oldest();
+
+  base::Duration lifetime_;
+  FixedPool<Stone> pool_;
+  PoolIndex<Stone, &Stone::hash_next> index_;
+  std::uint32_t oldest_ = kNoIndex;
+  std::uint32_t newest_ = kNoIndex;
+};
+
+}  // namespace uet::pds

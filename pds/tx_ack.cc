@@ -1,0 +1,144 @@
+// Builds acknowledgements at the moment they leave, so that CACK, SACK and window are never stale.
+// [PDS 10.1, 10.3]
+
+#include "pds/engine.h"
+
+namespace uet::pds {
+
+bool Engine::has_ack_to_send(const Pdc& pdc) {
+  if (pdc.rx.wants_update || pdc.rx.wants_probe_answer) return true;
+  const RxRecord* record = responses_.front(pdc.rx.acks);
+  if (record == nullptr) return false;
+  // ROD: the ACK of n waits for the answers to everything before n. [PDS 17.1]
+  return !pdc.is_rod() || record->urgent || record->psn.is_at_or_before(pdc.rx.answered);
+}
+
+Built Engine::build_ack(Instant now, Pdc& pdc, net::TxPacket& out) {
+  RxHalf& rx = pdc.rx;
+  AckShape shape;
+  RxRecord* record = responses_.front(rx.acks);
+  if (record != nullptr && pdc.is_rod() && !record->urgent && record->psn.is_after(rx.answered))
+    record = nullptr;
+  if (record != nullptr) {
+    shape.ack_psn = record->psn;
+    shape.meta = record->meta;
+    shape.record = record;
+    shape.sack_near = record->psn;
+  } else if (rx.wants_probe_answer) {
+    shape.ack_psn = rx.cack;
+    shape.meta = rx.last_meta;
+    shape.is_probe_answer = true;
+    shape.opaque = rx.probe_opaque;
+    shape.sack_near = rx.probe_base;
+  } else if (rx.wants_update) {
+    shape.ack_psn = rx.cack;
+    shape.meta = rx.last_meta;
+    shape.meta.retx = false;
+    shape.sack_near = rx.max_rcvd;
+  } else {
+    return Built::kNothing;
+  }
+  const Built built = emit_ack(now, pdc, shape, out);
+  if (built != Built::kPacket) return built;
+  rx.ack_gen_count = 0;
+  rx.ce_seen = false;
+  if (record != nullptr) {
+    responses_.pop(rx.acks);
+    record->urgent = false;
+    if (record->state == RxRecord::State::kOwed) responses_.remove(*record);
+  } else if (shape.is_probe_answer) {
+    rx.wants_probe_answer = false;
+  } else {
+    rx.wants_update = false;
+  }
+  return built;
+}
+
+namespace {
+
+/// Units of 128 ns; 0 means "not given", so a shorter time becomes 1. [CC 3.8]
+std::uint16_t service_time_units(Instant arrived, Instant now) {
+  const std::int64_t units = (now - arrived).ns() / 128;
+  return static_cast<std::uint16_t>(std::clamp<std::int64_t>(units, 1, 0xffff));
+}
+
+template <typename H>
+constexpr bool kHasSack = requires(H h) {
+  h.sack_bitmap;
+};
+
+}  // namespace
+
+Built Engine::emit_ack(Instant now, Pdc& pdc, const AckShape& shape, net::TxPacket& out) {
+  const RxHalf& rx = pdc.rx;
+  // The 16-bit offset reaches everything inside the window; an ACK for something older names CACK
+  // instead.
+  std::int32_t ack_offset = shape.ack_psn.distance_from(rx.cack);
+  if (ack_offset < -32768 || ack_offset > 32767) ack_offset = 0;
+
+  net::Packet packet = pool_.allocate();
+  if (!packet) return Built::kNoBuffer;
+  std::uint8_t next_hdr = 0;
+  if (shape.record != nullptr) {
+    next_hdr = shape.record->next_hdr;
+    const std::size_t header = shape.record->header_bytes;
+    if (header > 0) std::memcpy(packet.append(header), shape.record->header.data(), header);
+    const auto data = responses_.data_of(*shape.record);
+    if (!data.empty()) std::memcpy(packet.append(data.size()), data.data(), data.size());
+  }
+
+  const auto finish = [&](auto header) {
+    using H = decltype(header);
+    header.next_hdr = static_cast<NextHdr>(next_hdr);
+    header.m = config_.ack_on_ecn ? shape.meta.ecn : (shape.meta.ecn || rx.ce_seen);
+    header.retx = shape.meta.retx;
+    header.p = shape.is_probe_answer;
+    header.req = pdc.state == PdcState::kCloseReq ? wire::AckReq::kClose
+                 : rx.stored > 0                  ? wire::AckReq::kClear
+                                                  : wire::AckReq::kNone;
+    header.ack_psn_offset = shape.is_probe_answer ? static_cast<std::int16_t>(shape.opaque)
+                                                  : static_cast<std::int16_t>(ack_offset);
+    header.cack_psn = rx.cack;
+    header.spdcid = pdc.id;
+    header.dpdcid = pdc.peer_id;
+    if constexpr (kHasSack<H>) {
+      header.mpr = static_cast<std::uint8_t>(rx.granted / 128);
+      // [PDS 10.3] From CACK on, unless the PSN to be shown lies further out.
+      Psn base = rx.cack + 1;
+      const std::int32_t ahead = shape.sack_near.distance_from(rx.cack);
+      if (ahead > 64 && ahead <= static_cast<std::int32_t>(rx.granted)) base = shape.sack_near - 63;
+      header.sack_psn_offset = static_cast<std::int16_t>(base.distance_from(rx.cack));
+      header.sack_bitmap =
+          rx.tracker != nullptr ? rx.tracker->window64(RxTracker::kReceived, base) : 0;
+      header.ooo_count = static_cast<std::uint16_t>(std::min<std::uint32_t>(rx.above_edge, 0xfffe));
+    }
+    if constexpr (requires { header.rcvd_bytes; }) {
+      header.service_time = service_time_units(shape.meta.arrived, now);
+      header.rcvd_bytes = static_cast<std::uint32_t>((rx.rcvd_bytes + 255) >> 8) & 0xff'ffff;
+    }
+    if constexpr (requires { header.credit; }) header.credit = credit_for(pdc);
+    wire::emit(header, packet.prepend(H::kSize));
+    return static_cast<unsigned>(header.type);
+  };
+  unsigned type = 0;
+  if (sends_nscc_state_)
+    type = finish(wire::PdsAckCcNscc{});
+  else if (sends_credit_state_)
+    type = finish(wire::PdsAckCcCredit{});
+  else if (rx.cack == rx.max_rcvd && limits_.window == config_.default_mpr * 128u)
+    type = finish(wire::PdsAck{});
+  else
+    type = finish(wire::PdsAckCcNscc{});
+
+  trace_.emit(now, EventId::kAckSent, pdc.id, shape.ack_psn, rx.cack.value(), type);
+  pdc.active_at = now;
+  const bool is_long = packet.size() >= config_.trimmable_ack_size && config_.use_trimming;
+  out.packet = std::move(packet);
+  out.destination = pdc.peer;
+  out.entropy = shape.meta.entropy;
+  out.plane = 0;
+  out.tos.value = is_long ? data_tos(false) : control_tos();
+  return Built::kPacket;
+}
+
+}  // namespace uet::pds

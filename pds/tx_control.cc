@@ -1,0 +1,209 @@
+// Control packets out. [PDS 15]
+
+#include "pds/engine.h"
+
+namespace uet::pds {
+
+void Engine::list_control(Pdc& pdc) {
+  if (!pdc.control_hook.is_linked()) control_.push_back(pdc);
+}
+
+void Engine::want_control(Pdc& pdc, unsigned bits) {
+  pdc.pending_control = static_cast<std::uint16_t>(pdc.pending_control | bits);
+  list_control(pdc);
+}
+
+Built Engine::poll_control(Instant now, net::TxPacket& out) {
+  while (!control_.empty()) {
+    Pdc& pdc = control_.front();
+    Built built = has_ack_to_send(pdc) ? build_ack(now, pdc, out) : Built::kNothing;
+    if (built == Built::kNothing && pdc.pending_control != 0) built = build_control(now, pdc, out);
+    if (built == Built::kNoBuffer) return built;
+    control_.pop_front();
+    if (built == Built::kPacket) {
+      // What stays pending without being sendable (a window that is closed) comes back with the
+      // event that opens it.
+      if (has_ack_to_send(pdc) || pdc.pending_control != 0) control_.push_back(pdc);
+      return built;
+    }
+  }
+  return Built::kNothing;
+}
+
+Built Engine::build_control(Instant now, Pdc& pdc, net::TxPacket& out) {
+  // Before the peer's PDCID is known only packets that carry syn can be sent. [PDS 6.1]
+  const bool is_known = pdc.peer_id != 0;
+  const auto pending = [&](unsigned bit) { return (pdc.pending_control & bit) != 0; };
+  const auto done = [&](unsigned bit) {
+    pdc.pending_control = static_cast<std::uint16_t>(pdc.pending_control & ~bit);
+  };
+  const auto simple = [&](unsigned bit, ControlType type, std::uint32_t payload, bool ar,
+                          std::uint16_t opaque = 0) {
+    const Built built = emit_control(now, pdc, type, Psn(0), payload, ar, false, opaque, out);
+    if (built == Built::kPacket) done(bit);
+    return built;
+  };
+  TxHalf& tx = pdc.tx;
+  if (pending(kResendControl)) {
+    const Built built = resend_sequenced(now, pdc, out);
+    if (built != Built::kNothing) return built;
+  }
+  if (pending(kSendAckRequests) && is_known) {
+    const Built built = send_ack_request(now, pdc, out);
+    if (built != Built::kNothing) return built;
+    done(kSendAckRequests);
+  }
+  if (pending(kSendClear) && is_known) {
+    tx.clear_owed = false;
+    stop_timer(pdc, PdcTimer::kClear);
+    return simple(kSendClear, ControlType::kClearCommand, tx.clear_psn().value(), false);
+  }
+  if (pending(kSendClearRequest) && is_known)
+    return simple(kSendClearRequest, ControlType::kClearRequest, highest_stored(pdc).value(),
+                  false);
+  if (pending(kSendProbe) && is_known) {
+    const auto opaque = static_cast<std::uint16_t>(rng_.next_u32());
+    const Built built =
+        simple(kSendProbe, ControlType::kProbe, (tx.cack + 1).value(), true, opaque);
+    if (built == Built::kPacket) {
+      tx.is_probe_open = true;
+      tx.probe_opaque = opaque;
+      tx.probe_sent_at = now;
+    }
+    return built;
+  }
+  if (pending(kSendCreditRequest) && is_known && tx.cc != nullptr) {
+    const std::uint32_t payload =
+        std::uint32_t{tx.cc->ccc->id()} << 24 | (tx.credit_demand & 0xff'ffff);
+    return simple(kSendCreditRequest, ControlType::kCreditRequest, payload, false);
+  }
+  if (pending(kSendCredit) && is_known)
+    return simple(kSendCredit, ControlType::kCredit, pdc.rx.credit << 8, false);
+  constexpr std::pair<unsigned, ControlType> kSequenced[] = {
+      {kSendNoop, ControlType::kNoop},
+      {kSendNegotiation, ControlType::kNegotiation},
+      {kSendClose, ControlType::kCloseCommand}};
+  for (const auto& [bit, type] : kSequenced) {
+    if (!pending(bit)) continue;
+    const bool is_close = type == ControlType::kCloseCommand;
+    if (is_close && !is_known) continue;
+    const ControlType real = is_close && !pdc.is_initiator ? ControlType::kCloseRequest : type;
+    const Built built = send_sequenced(now, pdc, real, out);
+    if (built == Built::kPacket) done(bit);
+    return built;
+  }
+  return Built::kNothing;
+}
+
+/// A control packet that consumes a PSN. kNothing when the window is closed: the event that opens
+/// it asks again.
+Built Engine::send_sequenced(Instant now, Pdc& pdc, ControlType type, net::TxPacket& out) {
+  TxHalf& tx = pdc.tx;
+  if (!may_take_psn(pdc)) {
+    // Nothing unacknowledged and no room: only uncleared responses can be in the way. [PDS 20.35]
+    if (tx.unacked == 0) start_stall(now, pdc);
+    return Built::kNothing;
+  }
+  const Psn psn = tx.next;
+  const Built built = emit_control(now, pdc, type, psn, 0, true, false, 0, out);
+  if (built != Built::kPacket) return built;
+  TxRecord* record = tx_blocks_.add(tx.ring, psn);
+  UET_CHECK(record != nullptr);
+  record->control = type;
+  record->cc.sent_at = now;
+  ++tx.next;
+  ++tx.unacked;
+  if (pdc.state == PdcState::kCreating) {
+    record->sent_with_syn = true;
+    pdc.last_syn_sent = now;
+  }
+  if (type == ControlType::kCloseCommand) {
+    pdc.close_psn = psn;
+    pdc.has_close_psn = true;
+    change_state(now, pdc, PdcInput::kCloseSent);
+  }
+  arm_retransmit(now, pdc, *record);
+  return built;
+}
+
+Built Engine::resend_sequenced(Instant now, Pdc& pdc, net::TxPacket& out) {
+  TxHalf& tx = pdc.tx;
+  bool more = false;
+  Built built = Built::kNothing;
+  for (Psn psn = tx.left; psn.is_before(tx.next); ++psn) {
+    TxRecord& record = tx_blocks_.at(tx.ring, psn);
+    if (!record.needs_rtx || record.message != nullptr) continue;
+    if (built == Built::kPacket || !window_allows(pdc, psn)) {
+      more = true;
+      break;
+    }
+    built = emit_control(now, pdc, record.control, psn, 0, true, true, 0, out);
+    if (built != Built::kPacket) return built;
+    record.needs_rtx = false;
+    record.cc.sent_at = now;
+    if (record.cc.resent < 2) ++record.cc.resent;
+    if (record.sent_with_syn) pdc.was_syn_resent = true;
+    if (pdc.state == PdcState::kCreating) pdc.last_syn_sent = now;
+    trace_.emit(now, EventId::kPacketRetransmitted, pdc.id, psn, record.rto_cnt);
+    arm_retransmit(now, pdc, record);
+  }
+  if (!more)
+    pdc.pending_control = static_cast<std::uint16_t>(pdc.pending_control & ~kResendControl);
+  return built;
+}
+
+Built Engine::send_ack_request(Instant now, Pdc& pdc, net::TxPacket& out) {
+  TxHalf& tx = pdc.tx;
+  for (Psn psn = tx.left; psn.is_before(tx.next); ++psn) {
+    TxRecord& record = tx_blocks_.at(tx.ring, psn);
+    if (!record.ask_ack || record.acked) continue;
+    const Built built =
+        emit_control(now, pdc, ControlType::kAckRequest, psn, 0, true, record.rto_cnt > 1, 0, out);
+    if (built != Built::kPacket) return built;
+    record.ask_ack = false;
+    record.asked_ack = true;
+    return built;
+  }
+  return Built::kNothing;
+}
+
+/// Control packets take a path of their own: ROD must keep the one of its data, others have no path
+/// to follow.
+std::uint16_t Engine::control_entropy(const Pdc& pdc) const {
+  return static_cast<std::uint16_t>(0xc000 | (pdc.id & 0x3fff));
+}
+
+Built Engine::emit_control(Instant now, Pdc& pdc, ControlType type, Psn psn, std::uint32_t payload,
+                           bool ar, bool retx, std::uint16_t opaque, net::TxPacket& out) {
+  net::Packet packet = pool_.allocate();
+  if (!packet) return Built::kNoBuffer;
+  const auto finish = [&](auto header) {
+    header.ctl_type = type;
+    header.isrod = pdc.is_rod();
+    header.retx = retx;
+    header.ar = ar;
+    header.probe_opaque = opaque;
+    header.psn = psn;
+    header.spdcid = pdc.id;
+    if constexpr (requires { header.dpdcid; })
+      header.dpdcid = pdc.peer_id;
+    else
+      header.psn_offset = static_cast<std::uint16_t>(psn.distance_from(pdc.start));
+    header.payload = payload;
+    wire::emit(header, packet.append(decltype(header)::kSize));
+  };
+  if (pdc.peer_id == 0)
+    finish(wire::PdsControlSyn{});
+  else
+    finish(wire::PdsControl{});
+  trace_.emit(now, EventId::kControlSent, pdc.id, psn, static_cast<std::uint64_t>(type), payload);
+  pdc.active_at = now;
+  out.packet = std::move(packet);
+  out.destination = pdc.peer;
+  out.entropy = control_entropy(pdc);
+  out.plane = 0;
+  out.tos.value = control_tos();
+  return Built::kPacket;
+}
+
+}  // namespace uet::pds

@@ -1,0 +1,192 @@
+// Cuts and sends Requests, new and again. [PDS 7.1, 7.2, 8]
+
+#include "pds/engine.h"
+
+namespace uet::pds {
+
+// The window is anchored at CACK, not at what was received or acknowledged beyond it, and binds
+// retransmissions too.
+bool Engine::window_allows(const Pdc& pdc, Psn psn) const {
+  const auto ahead = static_cast<std::uint32_t>(psn.distance_from(pdc.tx.cack));
+  return ahead <= std::min(pdc.tx.mp_range, tx_blocks_.ring_size());
+}
+
+// A new PSN: a Request or a sequenced control packet.
+bool Engine::may_take_psn(const Pdc& pdc) const {
+  if (!window_allows(pdc, pdc.tx.next)) return false;
+  if (pdc.state == PdcState::kCreating &&
+      static_cast<std::uint32_t>(pdc.tx.next.distance_from(pdc.start)) > kMaxSynOffset)
+    return false;
+  return tx_blocks_.can_add(pdc.tx.ring, pdc.tx.next);
+}
+
+Engine::Work Engine::next_work(Instant now, Pdc& pdc, Psn& psn) {
+  TxHalf& tx = pdc.tx;
+  if (tx.rtx_count > 0) {
+    // In PSN order; the search goes on where the last one ended.
+    for (psn = tx.rtx_from; psn.is_before(tx.next); ++psn) {
+      const TxRecord& record = tx_blocks_.at(tx.ring, psn);
+      if (record.needs_rtx && record.message != nullptr) break;
+    }
+    UET_DCHECK(psn.is_before(tx.next));
+    tx.rtx_from = psn;
+    return window_allows(pdc, psn) ? Work::kResend : Work::kNone;
+  }
+  if (tx.queue.empty()) return Work::kNone;
+  // ROD: nothing new before what a paused packet waits for, it would be dropped anyway. [PDS 17.1]
+  if (pdc.is_rod() && tx.paused_count > 0) return Work::kNone;
+  if (!may_take_psn(pdc)) {
+    if (tx.unacked == 0) start_stall(now, pdc);
+    return Work::kNone;
+  }
+  return Work::kNew;
+}
+
+std::size_t Engine::request_header_bytes(const Pdc& pdc) const {
+  return pdc.tx.cc->ccc->carries_credit() ? wire::PdsRequestCc::kSize : wire::PdsRequest::kSize;
+}
+
+Built Engine::send_data(Instant now, Pdc& pdc, Work work, Psn psn, net::TxPacket& out) {
+  TxHalf& tx = pdc.tx;
+  cc::Ccc& ccc = *tx.cc->ccc;
+  net::Packet packet = pool_.allocate();
+  if (!packet) return Built::kNoBuffer;
+
+  // From here on nothing can fail: PSN, record and message state change together. [PDS 7.1]
+  const bool resend = work == Work::kResend;
+  TxRecord* record = nullptr;
+  if (resend) {
+    record = &tx_blocks_.at(tx.ring, psn);
+  } else {
+    psn = tx.next;
+    Message& message = tx.queue.front();
+    record = tx_blocks_.add(tx.ring, psn);
+    UET_CHECK(record != nullptr);
+    record->message = &message;
+    record->segment = message.next_segment;
+  }
+  Message& message = *record->message;
+  const SegmentInfo info =
+      upper_.emit_segment(message.request.token, record->segment, pdc.ref(), psn, packet);
+  const ByteCount nominal = nominal_bytes(request_header_bytes(pdc) + packet.size());
+
+  bool ack_request = resend || config_.enb_ack_per_pkt;
+  if (resend) {
+    unqueue_resend(pdc, *record);
+  } else {
+    const ByteCount announced = nominal_of(pdc, message, record->segment);
+    if (announced != nominal) ccc.on_new_data(now, nominal - announced);
+    tx.backlog -= announced;
+    ++tx.next;
+    ++tx.unacked;
+    ++message.next_segment;
+    ++message.unanswered;
+    if (message.is_fully_sent()) {
+      tx.queue.pop_front();
+      --tx.queued;
+      ack_request = true;  // end of message
+    }
+    ack_request =
+        ack_request || !may_take_psn(pdc);  // nothing may follow: do not wait for coalescing
+  }
+  const cc::SendParams params = ccc.next_send(now, resend ? &record->cc : nullptr, nominal);
+  ccc.on_send(now, record->cc, tx.share, nominal, params, resend);
+  ack_request = ack_request || params.ack_request || (!tx.queue.empty() && !ccc.may_send(nominal));
+
+  const bool with_syn = pdc.state == PdcState::kCreating;
+  prepend_request(pdc, static_cast<NextHdr>(info.next_hdr), psn, ack_request, resend,
+                  params.credit_target, packet);
+  if (with_syn) {
+    pdc.was_syn_resent = pdc.was_syn_resent || record->sent_with_syn;
+    pdc.last_syn_sent = now;
+  } else if (resend && record->sent_with_syn) {
+    pdc.was_syn_resent = true;
+  }
+  record->sent_with_syn = record->sent_with_syn || with_syn;
+  record->asked_ack = false;
+  arm_retransmit(now, pdc, *record);
+  tx.clear_owed = false;  // the Request carries it
+  stop_timer(pdc, PdcTimer::kClear);
+  pdc.active_at = now;
+  if (sends_credit_state_) on_congestion_timer(now, *tx.cc);
+
+  trace_.emit(now, resend ? EventId::kPacketRetransmitted : EventId::kRequestSent, pdc.id, psn,
+              resend ? record->rto_cnt : packet.size(), params.entropy);
+  out.packet = std::move(packet);
+  out.destination = pdc.peer;
+  out.entropy = params.entropy;
+  out.plane = params.plane;
+  out.tos.value = data_tos(resend);
+  return Built::kPacket;
+}
+
+namespace {
+
+template <typename H>
+void fill_common(H& h, bool rod, bool cc, NextHdr next, Psn psn, bool ar, bool retx,
+                 std::int16_t clear, std::uint16_t spdcid) {
+  using wire::PdsType;
+  h.type = cc ? (rod ? PdsType::kRodCcReq : PdsType::kRudCcReq)
+              : (rod ? PdsType::kRodReq : PdsType::kRudReq);
+  h.next_hdr = next;
+  h.retx = retx;
+  h.ar = ar;
+  h.clear_psn_offset = clear;
+  h.psn = psn;
+  h.spdcid = spdcid;
+}
+
+}  // namespace
+
+// Ids, syn and CLEAR are those of the moment, also when the packet is sent again. [PDS 8]
+void Engine::prepend_request(const Pdc& pdc, NextHdr next, Psn psn, bool ar, bool retx,
+                             const std::optional<std::uint32_t>& credit_target,
+                             net::Packet& packet) {
+  const auto clear = static_cast<std::int16_t>(pdc.tx.clear_psn().distance_from(psn));
+  const bool syn = pdc.state == PdcState::kCreating;
+  const auto offset = static_cast<std::uint16_t>(psn.distance_from(pdc.start));
+  const auto finish = [&](auto header, bool cc) {
+    fill_common(header, pdc.is_rod(), cc, next, psn, ar, retx, clear, pdc.id);
+    if constexpr (requires { header.psn_offset; }) header.psn_offset = offset;
+    if constexpr (requires { header.dpdcid; }) header.dpdcid = pdc.peer_id;
+    if constexpr (requires { header.ccc_id; }) {
+      header.ccc_id = pdc.tx.cc->ccc->id();
+      header.credit_target = credit_target.value_or(0);
+    }
+    wire::emit(header, packet.prepend(decltype(header)::kSize));
+  };
+  if (pdc.tx.cc->ccc->carries_credit()) {
+    if (syn)
+      finish(wire::PdsRequestCcSyn{}, true);
+    else
+      finish(wire::PdsRequestCc{}, true);
+  } else {
+    if (syn)
+      finish(wire::PdsRequestSyn{}, false);
+    else
+      finish(wire::PdsRequest{}, false);
+  }
+}
+
+void Engine::arm_retransmit(Instant now, Pdc& pdc, TxRecord& record) {
+  record.deadline = now + rto(pdc, record.rto_cnt);
+  if (record.deadline < pdc.deadline(PdcTimer::kRetransmit))
+    set_timer(pdc, PdcTimer::kRetransmit, record.deadline);
+  if (config_.tail_loss_time > Duration{})
+    set_timer(pdc, PdcTimer::kTailLoss, now + config_.tail_loss_time);
+}
+
+// RTO_Init_Time doubled per timeout. A path that is measured to be slower than that (a peer in
+// software that is not polled all the time) starts at four smoothed round trips; see
+// docs/decisions/0041-retransmission-timeout.md. [PDS 13.1]
+Duration Engine::rto(const Pdc& pdc, unsigned rto_cnt) const {
+  constexpr Duration kSpecMax = Duration::from_seconds(8);
+  Duration first = config_.rto_init_time;
+  if (pdc.tx.cc != nullptr) first = std::max(first, pdc.tx.cc->ccc->smoothed_rtt() * 4);
+  const Duration longest = std::min(kSpecMax, std::max(config_.rto_max, first));
+  Duration value = std::min(first, longest);
+  for (unsigned i = 0; i < rto_cnt && value < longest; ++i) value = std::min(value * 2, longest);
+  return value;
+}
+
+}  // namespace uet::pds

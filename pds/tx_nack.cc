@@ -1,0 +1,47 @@
+// NACKs out. Not stored, not repeated, not acknowledged: what they say is said again by the next
+// copy. [PDS 14.1]
+
+#include "pds/engine.h"
+
+namespace uet::pds {
+
+void Engine::nack_for(Instant now, const Arrival& in, const Pdc* pdc, NackCode code,
+                      std::uint32_t payload) {
+  wire::PdsNack header;
+  header.nack_code = code;
+  header.nack_psn = in.psn;
+  header.m = in.meta.ecn;
+  header.retx = in.retx;
+  // A target PDC that has accepted nothing may be gone the next moment: its identifier must not be
+  // learnt.
+  const bool is_named = pdc != nullptr && (pdc->is_initiator || pdc->rx.has_accepted);
+  header.spdcid = is_named ? pdc->id : 0;
+  header.dpdcid = in.spdcid;
+  header.payload = payload;
+  nack(now, in.source, in.meta, header, is_named);
+}
+
+void Engine::nack(Instant now, const net::FabricAddress& to, const RxMeta& meta,
+                  wire::PdsNack header, bool is_live) {
+  if ((!is_live && !limiter_.allow(now, to)) || nacks_.is_full())
+    return trace_.drop(now, DropReason::kNackRateLimited, 0, header.spdcid, header.nack_psn);
+  nacks_.push(NackOut{to, meta.entropy, header});
+}
+
+bool Engine::poll_nack(Instant now, net::TxPacket& out) {
+  if (nacks_.is_empty()) return false;
+  net::Packet packet = pool_.allocate();
+  if (!packet) return false;
+  const NackOut nack = nacks_.pop();
+  wire::emit(nack.header, packet.append(wire::PdsNack::kSize));
+  trace_.emit(now, EventId::kNackSent, nack.header.spdcid, nack.header.nack_psn,
+              static_cast<std::uint64_t>(nack.header.nack_code));
+  out.packet = std::move(packet);
+  out.destination = nack.destination;
+  out.entropy = nack.entropy;
+  out.plane = 0;
+  out.tos.value = control_tos();
+  return true;
+}
+
+}  // namespace uet::pds

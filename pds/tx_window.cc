@@ -1,0 +1,57 @@
+#include "pds/tx_window.h"
+
+#include <algorithm>
+#include <bit>
+#include <new>
+
+#include "lib/base/check.h"
+
+namespace uet::pds {
+
+TxBlockPool::TxBlockPool(std::uint32_t window, std::uint32_t blocks)
+    : ring_size_(std::bit_ceil(std::max<std::uint32_t>(window, 32))),
+      // At least 32 records a block: a block is then a few cache pages and the directory stays at
+      // 32 entries.
+      block_size_(std::max<std::uint32_t>(32, ring_size_ / TxRing::kBlocks)),
+      block_shift_(static_cast<unsigned>(std::countr_zero(block_size_))),
+      block_count_(std::min<std::uint32_t>(blocks, TxRing::kNoBlock)),
+      records_(static_cast<TxRecord*>(
+          ::operator new (sizeof(TxRecord) * block_count_ * static_cast<std::size_t>(block_size_),
+                          std::align_val_t{64}))),
+      heads_(new BlockHead[block_count_]) {}
+
+std::uint16_t TxBlockPool::acquire_block() {
+  std::uint16_t block = free_head_;
+  if (block != TxRing::kNoBlock) {
+    free_head_ = heads_[block].next_free;
+  } else if (fresh_ < block_count_) {
+    block = static_cast<std::uint16_t>(fresh_++);
+  } else {
+    return TxRing::kNoBlock;
+  }
+  heads_[block].live = 0;
+  return block;
+}
+
+TxRecord* TxBlockPool::add(TxRing& ring, Psn psn) {
+  std::uint16_t& block = ring.block[directory_index(psn)];
+  if (block == TxRing::kNoBlock) {
+    block = acquire_block();
+    if (block == TxRing::kNoBlock) return nullptr;
+  }
+  ++heads_[block].live;
+  ++in_use_;
+  return new (record(block, psn.value() & (block_size_ - 1))) TxRecord;
+}
+
+void TxBlockPool::remove(TxRing& ring, Psn psn) {
+  std::uint16_t& block = ring.block[directory_index(psn)];
+  UET_DCHECK(block != TxRing::kNoBlock);
+  --in_use_;
+  if (--heads_[block].live > 0) return;
+  heads_[block].next_free = free_head_;
+  free_head_ = block;
+  block = TxRing::kNoBlock;
+}
+
+}  // namespace uet::pds
