@@ -56,7 +56,7 @@ PathFeedback feedback_of(const NackSignal& nack) {
 }  // namespace
 
 struct Ccc::Impl {
-  Impl(const CcConfig& given, std::uint8_t id_, bool sprayed, Duration cached_base_rtt,
+  Impl(const CcConfig& given, std::uint8_t id_, bool sprayed_, Duration cached_base_rtt,
        base::Rng& rng, base::Trace& trace_, Instant now)
       : own_config(given.complete ? nullptr : std::make_unique<CcConfig>(derived(given))),
         config(own_config ? *own_config : given),
@@ -64,12 +64,15 @@ struct Ccc::Impl {
         nscc(config, cached_base_rtt, now),
         rccc(config, now),
         tfc(config, now),
-        table(config, path_count_for(config, sprayed), evicts_paths(config, sprayed), rng, trace_),
-        selector(make_path_selector(config, sprayed, table, rng)),
+        table(config, path_count_for(config, sprayed_), evicts_paths(config, sprayed_), rng,
+              trace_),
+        selector(make_path_selector(config, sprayed_, table, rng)),
         now_seen(now),
         traced_window(nscc.window()),
         id(id_),
-        probe_allowed(config.probe_base_rtt && cached_base_rtt == Duration()) {}
+        sprayed(sprayed_),
+        probe_allowed(config.probe_base_rtt && cached_base_rtt == Duration() &&
+                      config.base_rtt_floor < config.config_base_rtt) {}
 
   bool window_decides() const {
     return config.algorithm == Algorithm::kNscc || config.algorithm == Algorithm::kBoth;
@@ -110,6 +113,7 @@ struct Ccc::Impl {
   Duration smoothed_rtt;
   ByteCount traced_window;
   std::uint8_t id;
+  bool sprayed;
   bool heard = false;  ///< any feedback: a PDC exists at the destination
   bool probe_allowed;
   bool probe_wanted = false;
@@ -292,17 +296,20 @@ bool Ccc::on_inferred_loss(Instant now, Transmission& t, PdcShare& share, bool t
   Impl& c = *impl_;
   c.now_seen = now;
   if (!t.open) return false;
-  if (c.window_decides()) {
+  // Packets of an ordered flow that go again because one before them was lost are no news of congestion. [CC 9]
+  const bool only_order = !c.sprayed && !timeout;
+  if (c.window_decides() && !only_order) {
     c.nscc.on_inferred_loss(t.nominal_bytes);
   } else {
     c.nscc.close(t.nominal_bytes);
   }
   c.mark_for_resend(t, share);
   if (timeout && !pdc_exists && !c.heard) c.rccc.on_timeout_without_pdc();
-  // Whether a timer or the acknowledgements of later packets said so: this path did not deliver.
-  // [CC 7.7]
-  t.timed_out = true;
-  c.feed_path(now, t.entropy, PathFeedback::kTimeout);
+  if (!only_order) {
+    // Whether a timer or the acknowledgements of later packets said so: this path did not deliver. [CC 7.7]
+    t.timed_out = true;
+    c.feed_path(now, t.entropy, PathFeedback::kTimeout);
+  }
   c.note_changes(now);
   return true;
 }

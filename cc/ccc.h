@@ -132,7 +132,8 @@ class Ccc {
   /// Returns true when `t` is now marked for retransmission, false when the NACK was about a
   /// transmission already closed.
   bool on_nack(Instant now, Transmission& t, PdcShare& share, const NackSignal& nack);
-  /// `timeout`: an RTO; otherwise inferred from SACK or ordering. Returns as on_nack.
+  /// `timeout`: an RTO; otherwise inferred from SACK, or, in a CCC that is not sprayed, sent again only because one before
+  /// it was lost (go-back-N), which is no sign of congestion. Returns as on_nack.
   bool on_inferred_loss(Instant now, Transmission& t, PdcShare& share, bool timeout,
                         bool pdc_exists = true);
   /// The PSN will never be sent again (PDC closed or failed): closes the record without a

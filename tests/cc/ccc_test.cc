@@ -373,6 +373,33 @@ TEST_F(CccTest, next_send__after_a_timeout_takes_another_path) {
   }
 }
 
+TEST_F(CccTest, on_inferred_loss__go_back_of_an_ordered_flow_is_no_congestion) {
+  make(hand_config(), false);
+  Transmission t[3];
+  for (auto& one : t) send(one, share_);
+  const auto window = ccc_->window_bytes();
+  ccc_->on_nack(now_, t[0], share_, {.arrived_at = now_, .cause = NackCause::kOther});
+  for (auto& one : {&t[1], &t[2]}) EXPECT_TRUE(ccc_->on_inferred_loss(now_, *one, share_, false));
+  EXPECT_EQ(ccc_->window_bytes(), window);
+  EXPECT_EQ(ccc_->inflight_bytes(), 0);
+  const auto entropy = resend(t[0], share_).entropy;
+  EXPECT_EQ(resend(t[1], share_).entropy, entropy);
+  ccc_->on_inferred_loss(now_, t[0], share_, true);
+  EXPECT_EQ(ccc_->window_bytes(), window - kPacket);
+}
+
+TEST_F(CccTest, poll_probe__not_where_the_base_rtt_has_a_floor) {
+  auto config = hand_config();
+  config.timing_noise = Duration::from_us(5);
+  make(config);
+  Transmission t;
+  ccc_->on_new_data(now_, 10 * kPacket);
+  send(t, share_);
+  wait(20'000);
+  ack(t, share_, 17);
+  EXPECT_FALSE(ccc_->poll_probe(now_));
+}
+
 TEST_F(CccTest, none__sends_as_long_as_there_is_data) {
   make(hand_config(Algorithm::kNone));
   ccc_->on_new_data(now_, 1'000'000'000);
