@@ -115,6 +115,7 @@ nlohmann::ordered_json layer_json(const Layer& layer) {
   }
   nlohmann::ordered_json out = {{"layer", layer.layer},
                                 {"header", layer.header},
+                                {"form", layer.form},
                                 {"offset", layer.offset},
                                 {"length", layer.length}};
   nlohmann::ordered_json derived = nlohmann::ordered_json::object();

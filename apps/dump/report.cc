@@ -47,6 +47,7 @@ class ReportBuilder {
                  std::span<const std::uint8_t> raw) {
     Layer layer{.layer = H::kLayer,
                 .header = name,
+                .form = H::kName,
                 .offset = offset,
                 .length = H::kSize,
                 .fields = {},
@@ -108,6 +109,7 @@ class ReportBuilder {
                        std::span<const std::uint8_t> bytes, bool with_bytes) {
     Layer layer{.layer = name,
                 .header = header,
+                .form = name,
                 .offset = offset,
                 .length = bytes.size(),
                 .fields = {},

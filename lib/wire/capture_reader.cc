@@ -57,6 +57,17 @@ bool CaptureReader::read_exactly(std::span<std::uint8_t> out, bool* at_end) {
   return fail("the file ends in the middle of a packet or block");
 }
 
+bool CaptureReader::read_buffer(std::size_t n) {
+  constexpr std::size_t kStep = 64 << 10;
+  buffer_.clear();
+  while (buffer_.size() < n) {
+    const std::size_t had = buffer_.size();
+    buffer_.resize(std::min(n, had + kStep));
+    if (!read_exactly(std::span(buffer_).subspan(had))) return false;
+  }
+  return true;
+}
+
 std::uint16_t CaptureReader::u16(const std::uint8_t* p) const {
   const auto v = base::load_be<std::uint16_t>(p);
   return is_big_endian_ ? v : __builtin_bswap16(v);
@@ -115,8 +126,7 @@ bool CaptureReader::next_pcap(CapturedPacket& packet) {
   if (!read_exactly(head, &at_end)) return false;
   const std::uint32_t captured = u32(head.data() + 8);
   if (captured > kBlockBytesMax) return fail("a packet of more than 16 MiB");
-  buffer_.resize(captured);
-  if (!read_exactly(buffer_)) return false;
+  if (!read_buffer(captured)) return false;
   packet.link = pcap_.link;
   packet.time_ns = std::uint64_t{u32(head.data())} * kNsPerSecond +
                    std::uint64_t{u32(head.data() + 4)} * (kNsPerSecond / pcap_.ticks_per_second);
@@ -140,15 +150,13 @@ bool CaptureReader::read_section() {
   interfaces_.clear();
   const std::uint32_t total = u32(head.data());
   if (total < 28 || total % 4 != 0 || total > kBlockBytesMax) return fail("a block of bad length");
-  buffer_.resize(total - 12);
-  return read_exactly(buffer_);
+  return read_buffer(total - 12);
 }
 
 /// Reads the body and the trailing length of a block whose first eight bytes have been read.
 bool CaptureReader::read_block_body(std::uint32_t total) {
   if (total < 12 || total % 4 != 0 || total > kBlockBytesMax) return fail("a block of bad length");
-  buffer_.resize(total - 8);
-  if (!read_exactly(buffer_)) return false;
+  if (!read_buffer(total - 8)) return false;
   if (u32(buffer_.data() + buffer_.size() - 4) != total) return fail("a block of two lengths");
   buffer_.resize(total - 12);
   return true;

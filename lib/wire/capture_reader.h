@@ -64,6 +64,8 @@ class CaptureReader {
   void read_packet_options(std::span<const std::uint8_t> options, CapturedPacket& packet) const;
 
   bool fail(std::string why);
+  /// Reads n bytes into buffer_. Memory grows with what is really there, not with what a length field claims.
+  bool read_buffer(std::size_t n);
   /// True when `out` could be filled. At a clean end (nothing read) `at_end` is set instead of an
   /// error.
   bool read_exactly(std::span<std::uint8_t> out, bool* at_end = nullptr);

@@ -135,6 +135,12 @@ std::string class_name(std::string_view form) {
   return out;
 }
 
+/// scapy's Packet has a member `payload` of its own, so the field of NACK and CONTROL goes by
+/// another name there.
+std::string scapy_name(std::string_view field) {
+  return std::string(field == "payload" ? "payload_word" : field);
+}
+
 /// What a newly made H holds in this field: a type of its own, 1 where a form needs it.
 template <typename H>
 std::map<std::string_view, std::uint64_t> defaults_of() {
@@ -167,12 +173,13 @@ void write_scapy(std::ostream& out, const std::string& tree) {
       out << "        ";
       const std::uint64_t value = info.is_reserved ? 0 : defaults[info.name];
       if (info.kind == FieldKind::kSigned)
-        out << "UetSignedField(" << in_quotes(info.name) << ", 0),\n";
+        out << "UetSignedField(" << in_quotes(scapy_name(info.name)) << ", 0),\n";
       else if (info.kind == FieldKind::kEnum)
-        out << "BitEnumField(" << in_quotes(info.name) << ", " << value << ", " << info.width
-            << ", {" << value_names(info.entries, "", ": ") << "}),\n";
+        out << "BitEnumField(" << in_quotes(scapy_name(info.name)) << ", " << value << ", "
+            << info.width << ", {" << value_names(info.entries, "", ": ") << "}),\n";
       else
-        out << "BitField(" << in_quotes(info.name) << ", " << value << ", " << info.width << "),\n";
+        out << "BitField(" << in_quotes(scapy_name(info.name)) << ", " << value << ", "
+            << info.width << "),\n";
     });
     out << "    ]\n";
   });
@@ -190,7 +197,8 @@ void write_names(std::ostream& out) {
       if (!info.is_reserved)
         fields[std::string(info.name)] = {{"offset", info.offset},
                                           {"width", info.width},
-                                          {"wireshark", wireshark_name(H::kName, info.name)}};
+                                          {"wireshark", wireshark_name(H::kName, info.name)},
+                                          {"scapy", scapy_name(info.name)}};
     });
     table[std::string(H::kName)] = {{"layer", H::kLayer},
                                     {"size", H::kSize},
