@@ -79,7 +79,7 @@ Mr::Mr(Domain& domain, void* context) : domain_(domain), domain_use_(domain.user
 
 int Mr::open(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags, fid_mr** out) {
   const std::span iov(attr.mr_iov, attr.iov_count);
-  if (attr.iov_count == 0 || attr.iov_count > kMrIovLimit || attr.offset != 0) return -FI_EINVAL;
+  if (attr.iov_count > kMrIovLimit || attr.offset != 0) return -FI_EINVAL;
   if ((attr.access & ~kKnownAccess) != 0) return -FI_EINVAL;
   if ((flags & ~kKnownFlags) != 0) return -FI_EBADFLAGS;
   const bool has_iface = domain.api_version() >= FI_VERSION(1, 9) && (flags & FI_HMEM) != 0;

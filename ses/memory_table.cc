@@ -3,7 +3,6 @@
 namespace uet::ses {
 
 PostResult<std::uint64_t> MemoryTable::add(const MemoryRequest& request, base::Rng& rng) {
-  if (request.virtual_addressing && request.iov.size() > 1) return PostError::kBadArgument;
   if (request.iov.size() > kMaxIov) return PostError::kBadArgument;
   if (request.job_id && *request.job_id > 0xff'ffff) return PostError::kBadArgument;
   const std::uint64_t flags =
@@ -91,6 +90,7 @@ ReturnCode MemoryTable::check(const MemoryRegion& region, const Access& access,
                               std::uint64_t& start) {
   if (region.job_id && *region.job_id != access.job_id) return ReturnCode::kPermViolation;
   if (access.write ? !region.remote_write : !region.remote_read) return ReturnCode::kPermViolation;
+  // Addresses of a region of several pieces run on from the first piece's, as libfabric's do.
   const std::uint64_t base =
       region.virtual_addressing ? reinterpret_cast<std::uintptr_t>(region.iov.base()) : 0;
   if (access.buffer_offset < base) return ReturnCode::kBadAddr;
