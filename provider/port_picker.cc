@@ -31,7 +31,14 @@ std::string with_local_rank(std::string text) {
 }
 
 bool is_udp(const std::string& spec) {
-  return spec == "udp" || spec.starts_with("udp:");
+  return spec == "udp" || spec.starts_with("udp:") || spec.starts_with("udp,");
+}
+
+/// "udp:eth0,sockets=4" -> "eth0"; empty when the spec names no place.
+std::string udp_place(const std::string& spec) {
+  if (!spec.starts_with("udp:")) return "";
+  const std::string rest = spec.substr(4);
+  return rest.substr(0, rest.find(','));
 }
 
 /// "dpdk:net_memif0,role=server" -> "net_memif0"
@@ -75,8 +82,7 @@ base::Result<PortChoice, std::string> resolve_udp(const fep::Settings& settings,
                                                   const std::vector<Interface>& interfaces,
                                                   const std::string& spec,
                                                   const std::string& address_text) {
-  const std::string rest = spec.size() > 4 ? spec.substr(4) : "";
-  const std::string named = rest.substr(0, rest.find(','));
+  const std::string named = udp_place(spec);
   const std::string& wanted = !address_text.empty() ? address_text : named;
   if (const auto address = net::FabricAddress::parse(wanted)) {
     if (const Interface* i = find_interface(interfaces, *address)) {
@@ -136,15 +142,16 @@ std::vector<PortChoice> configured(const fep::Settings& settings,
 
 /// Where nothing is configured: the first interface that is up, then loopback addresses. Those take
 /// the MTU of that interface, because the payload MTU must be the same at all peers.
-std::vector<PortChoice> unconfigured(const std::vector<Interface>& interfaces) {
+std::vector<PortChoice> unconfigured(const std::string& spec,
+                                     const std::vector<Interface>& interfaces) {
   std::vector<PortChoice> out;
   const Interface* primary = first_up(interfaces);
-  if (primary != nullptr) out.push_back(udp_choice(*primary, *primary->primary(), "udp"));
+  if (primary != nullptr) out.push_back(udp_choice(*primary, *primary->primary(), spec));
   const auto lo = std::ranges::find_if(interfaces, &Interface::is_loopback);
   if (lo == interfaces.end() || !lo->is_up) return out;
   for (std::uint32_t last = 2; last < 255; ++last) {
     const auto address = net::FabricAddress::from_v4(0x7f00'0000 + last);
-    out.push_back(udp_choice(*lo, address, "udp"));
+    out.push_back(udp_choice(*lo, address, spec));
     if (primary != nullptr) out.back().mtu = primary->mtu;
   }
   return out;
@@ -153,8 +160,8 @@ std::vector<PortChoice> unconfigured(const std::vector<Interface>& interfaces) {
 }  // namespace
 
 bool is_configured(const fep::Settings& settings) {
-  const bool plain_udp =
-      settings.ports.empty() || (settings.ports.size() == 1 && settings.ports[0] == "udp");
+  const bool plain_udp = settings.ports.size() == 1 && is_udp(settings.ports[0]) &&
+                         udp_place(settings.ports[0]).empty();
   return !plain_udp || !settings.addresses.empty() || !settings.ifname.empty();
 }
 
@@ -181,7 +188,7 @@ base::Result<PortChoice, std::string> PortPicker::own(const fep::Settings& setti
     auto candidates = configured(settings, interfaces, why);
     return take_first(std::move(candidates), std::move(why));
   }
-  auto candidates = unconfigured(interfaces);
+  auto candidates = unconfigured(settings.ports[0], interfaces);
   if (candidates.empty()) return std::string("no network interface is up");
   const net::FabricAddress first = candidates.front().address;
   auto taken = take_first(std::move(candidates), "");

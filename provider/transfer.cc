@@ -21,6 +21,11 @@ std::size_t total_bytes(std::span<const iovec> iov) {
   return bytes;
 }
 
+/// A multi-receive buffer comes back without a message: the next one did not fit in what was left.
+bool is_bare_release(const ses::Completion& c) {
+  return c.multi_recv_released && c.code == ReturnCode::kOk && c.buffer == nullptr;
+}
+
 /// What the entry of a completion says it was.
 std::uint64_t entry_flags(const ses::Completion& c) {
   switch (c.kind) {
@@ -193,6 +198,10 @@ void Endpoint::on_completion(ses::EndpointId, const ses::Completion& c) {
       return;
     case OpKind::kReceive:
     case OpKind::kTaggedReceive:
+      if (is_bare_release(c)) {
+        if (rx_cq_ != nullptr) report(*rx_cq_, c, 0);
+        return;
+      }
       count(kRecv, success);
       if (wanted && rx_cq_ != nullptr) report(*rx_cq_, c, entry_flags(c));
       return;
