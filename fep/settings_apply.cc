@@ -52,6 +52,8 @@ base::Result<FepConfig, std::string> Settings::fep_config(const net::PortFacts& 
   out.cc.load_balancing = lb;
   out.cc.paths = static_cast<std::uint16_t>(paths);
   out.cc.config_base_rtt = base_rtt;
+  // Processes that share cores: a late answer is scheduling more often than a queue.
+  out.cc.timing_noise = base_rtt / 2;
   if (link_gbps != 0)
     out.cc.link_rate = base::BitRate::from_gbps(link_gbps);
   else if (facts.link_rate.bps() != 0)
