@@ -4,6 +4,7 @@
 #include <rte_dev.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
+#include <rte_log.h>
 #include <rte_mbuf.h>
 #include <time.h>
 #include <unistd.h>
@@ -228,6 +229,8 @@ bool DpdkDevice::start(std::string& error) {
   if (rte_eth_allmulticast_enable(port_) != 0) rte_eth_promiscuous_enable(port_);
   read_facts();
   if (wants_interrupt_) open_interrupt();
+  // A peer that leaves is nothing that its driver should tell the user's terminal about.
+  if (is_own_eal()) rte_log_set_level_pattern("pmd.net.memif", RTE_LOG_CRIT);
   return true;
 }
 

@@ -1,0 +1,86 @@
+#include "lib/net/capture_file.h"
+
+#include <cerrno>
+#include <cstring>
+
+namespace uet::net {
+
+std::unique_ptr<CaptureFile> CaptureFile::open(const CaptureFileConfig& config,
+                                               std::string& error) {
+  std::unique_ptr<CaptureFile> capture(new CaptureFile(config));
+  if (capture->start_file()) return capture;
+  error = "cannot write the capture " + config.path + ": " + std::strerror(errno);
+  return nullptr;
+}
+
+CaptureFile::~CaptureFile() {
+  if (file_ != nullptr) std::fclose(file_);
+}
+
+bool CaptureFile::start_file() {
+  file_ = std::fopen(config_.path.c_str(), "wb");
+  bytes_in_file_ = 0;
+  if (file_ == nullptr) return false;
+  block_.clear();
+  wire::append_file_start(block_, wire::LinkType::kEthernet, "uet", config_.interface_name);
+  put(block_);
+  return file_ != nullptr;
+}
+
+/// The current file becomes path.1, path.1 becomes path.2, and the oldest is overwritten.
+void CaptureFile::rotate() {
+  std::fclose(file_);
+  file_ = nullptr;
+  for (unsigned i = config_.files - 1; i > 0; --i) {
+    const std::string from = i == 1 ? config_.path : config_.path + '.' + std::to_string(i - 1);
+    std::rename(from.c_str(), (config_.path + '.' + std::to_string(i)).c_str());
+  }
+  start_file();
+}
+
+void CaptureFile::write(const wire::PacketRecord& record) {
+  if (file_ == nullptr) {
+    ++packets_lost_;
+    return;
+  }
+  block_.clear();
+  wire::append_packet(block_, record);
+  if (bytes_in_file_ + block_.size() > config_.file_bytes_max && packets_written_ > 0) {
+    const std::vector<std::uint8_t> keep = block_;  // start_file() uses the buffer
+    rotate();
+    block_ = keep;
+  }
+  put(block_);
+  if (file_ == nullptr)
+    ++packets_lost_;
+  else
+    ++packets_written_;
+}
+
+void CaptureFile::put(const std::vector<std::uint8_t>& bytes) {
+  if (file_ == nullptr) return;
+  if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) {
+    std::fclose(file_);
+    file_ = nullptr;
+    return;
+  }
+  bytes_in_file_ += bytes.size();
+  has_unflushed_ = true;
+}
+
+void CaptureFile::flush() {
+  if (file_ == nullptr || !has_unflushed_) return;
+  std::fflush(file_);
+  has_unflushed_ = false;
+}
+
+std::string capture_path(const std::string& path, long process_id) {
+  std::string out = path;
+  const std::string id = std::to_string(process_id);
+  for (std::size_t at = out.find("%p"); at != std::string::npos;
+       at = out.find("%p", at + id.size()))
+    out.replace(at, 2, id);
+  return out;
+}
+
+}  // namespace uet::net

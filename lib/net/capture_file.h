@@ -1,0 +1,56 @@
+/// A pcapng capture on disk, bounded: a ring of files of limited size.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lib/wire/pcapng_writer.h"
+
+namespace uet::net {
+
+struct CaptureFileConfig {
+  std::string path;            ///< the newest packets; older ones in path.1, path.2, ...
+  std::string interface_name;  ///< shown by tools
+  std::uint64_t file_bytes_max = 64ULL << 20;
+  unsigned files = 4;  ///< in all, the newest included; at least 1
+};
+
+/// Writes packets; when a file is full the older ones move up by one and the oldest goes. One thread. A disk that is
+/// full ends the capture, never the program.
+class CaptureFile {
+ public:
+  /// Null when the file cannot be created; `error` says why.
+  static std::unique_ptr<CaptureFile> open(const CaptureFileConfig& config, std::string& error);
+  ~CaptureFile();
+  CaptureFile(const CaptureFile&) = delete;
+  CaptureFile& operator=(const CaptureFile&) = delete;
+
+  void write(const wire::PacketRecord& record);
+  /// Hands everything to the operating system, so that another program can read it.
+  void flush();
+
+  std::uint64_t packets_written() const { return packets_written_; }
+  std::uint64_t packets_lost() const { return packets_lost_; }  ///< after a write error
+
+ private:
+  explicit CaptureFile(const CaptureFileConfig& config) : config_(config) {}
+  bool start_file();
+  void rotate();
+  void put(const std::vector<std::uint8_t>& bytes);
+
+  CaptureFileConfig config_;
+  std::FILE* file_ = nullptr;
+  std::uint64_t bytes_in_file_ = 0;
+  std::uint64_t packets_written_ = 0;
+  std::uint64_t packets_lost_ = 0;
+  bool has_unflushed_ = false;
+  std::vector<std::uint8_t> block_;  ///< reused for every packet
+};
+
+/// `path` with every "%p" replaced by the process id: several processes may share one setting.
+std::string capture_path(const std::string& path, long process_id);
+
+}  // namespace uet::net

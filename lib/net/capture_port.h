@@ -1,0 +1,71 @@
+/// Records the traffic of any port (FI_UET_PCAP). Not in the path, and so free, when nobody asks for a capture.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "lib/base/trace.h"
+#include "lib/net/capture_file.h"
+#include "lib/net/port.h"
+
+namespace uet::net {
+
+/// Wraps a port and writes every packet with direction, PDC and drop reason in its comment. Ports move datagrams, so
+/// the headers in front are made up again from what is known: with them any tool reads the capture. One thread.
+///
+/// A received packet is written at the next call of the port, when it is known whether somebody dropped it: the trace
+/// tells, packet by packet, in the order in which receive() gave them out.
+class CapturePort final : public Port, public base::TraceSink {
+ public:
+  /// `unix_ns_at_zero` is the time of day, in ns since 1970, of the Instant 0 of the clock that drives the port.
+  /// `trace` must outlive the port.
+  CapturePort(std::unique_ptr<Port> inner, std::unique_ptr<CaptureFile> file,
+              std::int64_t unix_ns_at_zero, base::Trace& trace);
+  ~CapturePort() override;
+
+  const PortFacts& facts() const override { return inner_->facts(); }
+  PacketPool& pool() override { return inner_->pool(); }
+  std::size_t receive(base::Instant now, std::span<RxPacket> out) override;
+  std::size_t send(base::Instant now, std::span<TxPacket> in) override;
+  std::size_t send_room(base::Instant now) const override { return inner_->send_room(now); }
+  std::uint16_t wire_entropy(std::uint16_t entropy) const override {
+    return inner_->wire_entropy(entropy);
+  }
+  base::Instant next_deadline() const override { return inner_->next_deadline(); }
+  void on_deadline(base::Instant now) override { inner_->on_deadline(now); }
+  int wakeup_fd() const override { return inner_->wakeup_fd(); }
+  bool arm_wakeup() override;
+
+  void on_event(const base::Event& event) override;
+
+  const CaptureFile& file() const { return *file_; }
+
+ private:
+  /// A packet that is kept until its fate is known. The buffer is reused.
+  struct Held {
+    std::vector<std::uint8_t> frame;
+    base::Instant at;
+    std::size_t uet_bytes = 0;
+    std::uint16_t pdc = 0;  ///< local PDC that dropped it, if the trace told
+    std::optional<base::DropReason> drop;
+  };
+
+  void hold(Held& held, base::Instant now, const FabricAddress& from, const FabricAddress& to,
+            std::uint16_t entropy, TosByte tos, bool is_outbound,
+            std::span<const std::uint8_t> uet) const;
+  void write(const Held& held, wire::PacketDirection direction);
+  void write_received();
+
+  std::unique_ptr<Port> inner_;
+  std::unique_ptr<CaptureFile> file_;
+  std::int64_t unix_ns_at_zero_;
+  base::Trace& trace_;
+  std::vector<Held> received_;      ///< of the last burst; slots are reused
+  std::size_t received_count_ = 0;  ///< slots in use
+  std::size_t next_to_process_ = 0;
+  std::vector<Held> sending_;
+};
+
+}  // namespace uet::net

@@ -1,0 +1,158 @@
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+
+#include "lib/net/impair_port.h"
+
+namespace uet::net {
+
+using base::Duration;
+
+namespace {
+
+std::optional<double> parse_probability(const std::string& text) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  const bool is_number = !text.empty() && end == text.c_str() + text.size();
+  return is_number && value >= 0 && value <= 1 ? std::optional(value) : std::nullopt;
+}
+
+/// "250ns", "100us", "5ms", "1s"; at most ten seconds.
+std::optional<Duration> parse_duration(const std::string& text) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  const std::string unit = end;
+  const double scale = unit == "ns"   ? 1
+                       : unit == "us" ? 1e3
+                       : unit == "ms" ? 1e6
+                       : unit == "s"  ? 1e9
+                                      : 0;
+  const double ns = value * scale;
+  const bool is_valid =
+      end != text.c_str() && scale != 0 && std::isfinite(ns) && ns >= 0 && ns <= 1e10;
+  return is_valid ? std::optional(Duration::from_ns(static_cast<std::int64_t>(ns))) : std::nullopt;
+}
+
+template <typename T>
+bool assign(std::optional<T> value, T& to) {
+  if (value) to = *value;
+  return value.has_value();
+}
+
+constexpr const char* kKnown =
+    "loss, reorder, duplicate, corrupt (0 to 1), delay, jitter (e.g. 100us), each also as rx_... "
+    "or tx_..., "
+    "dir=rx|tx|both, seed";
+
+enum class Outcome { kDone, kBadValue, kUnknownKey };
+
+Outcome set(Impairment& what, const std::string& key, const std::string& value) {
+  const auto outcome = [](bool ok) { return ok ? Outcome::kDone : Outcome::kBadValue; };
+  if (key == "loss") return outcome(assign(parse_probability(value), what.loss));
+  if (key == "reorder") return outcome(assign(parse_probability(value), what.reorder));
+  if (key == "duplicate" || key == "dup")
+    return outcome(assign(parse_probability(value), what.duplicate));
+  if (key == "corrupt") return outcome(assign(parse_probability(value), what.corrupt));
+  if (key == "delay") return outcome(assign(parse_duration(value), what.delay));
+  if (key == "jitter") return outcome(assign(parse_duration(value), what.jitter));
+  return Outcome::kUnknownKey;
+}
+
+struct ParseState {
+  Impairment both;  ///< of the keys without direction
+  bool for_rx = true;
+  bool for_tx = true;
+};
+
+Outcome set_directed(ImpairConfig& config, ParseState& state, const std::string& key,
+                     const std::string& value) {
+  if (key.rfind("rx_", 0) == 0) return set(config.rx, key.substr(3), value);
+  if (key.rfind("tx_", 0) == 0) return set(config.tx, key.substr(3), value);
+  if (key == "dir") {
+    state.for_rx = value == "rx" || value == "both";
+    state.for_tx = value == "tx" || value == "both";
+    return state.for_rx || state.for_tx ? Outcome::kDone : Outcome::kBadValue;
+  }
+  if (key == "seed") {
+    const char* const end = value.data() + value.size();
+    const auto [at, code] = std::from_chars(value.data(), end, config.seed);
+    return code == std::errc() && at == end ? Outcome::kDone : Outcome::kBadValue;
+  }
+  return set(state.both, key, value);
+}
+
+/// A key with direction wins over one without.
+void merge(const Impairment& both, Impairment& one) {
+  if (one.loss == 0) one.loss = both.loss;
+  if (one.reorder == 0) one.reorder = both.reorder;
+  if (one.duplicate == 0) one.duplicate = both.duplicate;
+  if (one.corrupt == 0) one.corrupt = both.corrupt;
+  if (one.delay == Duration()) one.delay = both.delay;
+  if (one.jitter == Duration()) one.jitter = both.jitter;
+}
+
+std::string describe(const Impairment& i) {
+  std::string out;
+  const auto add = [&](const char* name, double value, const char* unit) {
+    if (value == 0) return;
+    char text[64];
+    std::snprintf(text, sizeof text, "%s%s %g%s", out.empty() ? "" : ", ", name, value, unit);
+    out += text;
+  };
+  add("loss", i.loss * 100, " %");
+  add("reorder", i.reorder * 100, " %");
+  add("duplicate", i.duplicate * 100, " %");
+  add("corrupt", i.corrupt * 100, " %");
+  add("delay", i.delay.seconds() * 1e6, " us");
+  add("jitter", i.jitter.seconds() * 1e6, " us");
+  return out.empty() ? "nothing" : out;
+}
+
+}  // namespace
+
+bool ImpairConfig::parse(const std::string& text, ImpairConfig& config, std::string& error) {
+  config = ImpairConfig();
+  ParseState state;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t comma = std::min(text.find(',', at), text.size());
+    const std::string part = text.substr(at, comma - at);
+    at = comma + 1;
+    const std::size_t equals = part.find('=');
+    if (equals == std::string::npos) {
+      error = "FI_UET_IMPAIR: '" + part + "' is not key=value; known are " + kKnown;
+      return false;
+    }
+    const std::string key = part.substr(0, equals);
+    switch (set_directed(config, state, key, part.substr(equals + 1))) {
+      case Outcome::kDone:
+        break;
+      case Outcome::kBadValue:
+        error = "FI_UET_IMPAIR: bad value in '" + part + "'; known are " + kKnown;
+        return false;
+      case Outcome::kUnknownKey:
+        error = "FI_UET_IMPAIR: unknown key '" + key + "'; known are " + kKnown;
+        return false;
+    }
+  }
+  if (state.for_rx) merge(state.both, config.rx);
+  if (state.for_tx) merge(state.both, config.tx);
+  return true;
+}
+
+std::string ImpairConfig::to_string() const {
+  return "receive: " + describe(rx) + "; send: " + describe(tx) + "; seed " + std::to_string(seed);
+}
+
+std::unique_ptr<Port> impair(std::unique_ptr<Port> port, const std::string& text,
+                             base::Trace& trace, std::string& error) {
+  if (text.empty()) return port;
+  ImpairConfig config;
+  if (!ImpairConfig::parse(text, config, error)) return nullptr;
+  std::fprintf(stderr, "uet: FI_UET_IMPAIR damages packets of port %s on purpose: %s\n",
+               port->facts().name.c_str(), config.to_string().c_str());
+  return std::make_unique<ImpairPort>(std::move(port), config, trace);
+}
+
+}  // namespace uet::net
