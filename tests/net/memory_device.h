@@ -1,0 +1,66 @@
+/// Two FrameDevices joined by memory: what one sends the other receives, frame by frame, under the eye of the test.
+#pragma once
+
+#include <cstring>
+#include <deque>
+#include <vector>
+
+#include "lib/net/frame_device.h"
+#include "lib/net/heap_packet_pool.h"
+
+namespace uet::net {
+
+using Bytes = std::vector<std::uint8_t>;
+
+class MemoryDevice final : public FrameDevice {
+ public:
+  MemoryDevice(const MacAddress& mac, std::size_t packets, std::size_t ip_mtu)
+      : pool_(packets, ip_mtu + 64) {
+    facts_.name = "memory";
+    facts_.mac = mac;
+    facts_.ip_mtu = ip_mtu;
+  }
+
+  void connect(MemoryDevice& peer) { peer_ = &peer; }
+  const FrameDeviceFacts& facts() const override { return facts_; }
+  PacketPool& pool() override { return pool_; }
+
+  std::size_t receive_frames(std::span<Packet> out) override {
+    std::size_t n = 0;
+    while (n < out.size() && !arrived_.empty()) {
+      out[n] = pool_.allocate();
+      if (!out[n]) break;
+      const Bytes& frame = arrived_.front();
+      std::memcpy(out[n].append(frame.size()), frame.data(), frame.size());
+      arrived_.pop_front();
+      ++n;
+    }
+    return n;
+  }
+
+  std::size_t send_frames(std::span<Packet> in) override {
+    std::size_t n = 0;
+    for (; n < in.size() && n < room; ++n) {
+      const Bytes frame(in[n].bytes().begin(), in[n].bytes().end());
+      sent.push_back(frame);
+      if (peer_ != nullptr && !is_cut) peer_->arrived_.push_back(frame);
+      in[n].reset();
+    }
+    return n;
+  }
+
+  /// A frame that the test made up.
+  void inject(Bytes frame) { arrived_.push_back(std::move(frame)); }
+
+  std::vector<Bytes> sent;
+  std::size_t room = SIZE_MAX;  ///< frames that one call takes
+  bool is_cut = false;          ///< what is sent is lost
+
+ private:
+  FrameDeviceFacts facts_;
+  HeapPacketPool pool_;
+  MemoryDevice* peer_ = nullptr;
+  std::deque<Bytes> arrived_;
+};
+
+}  // namespace uet::net
