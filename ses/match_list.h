@@ -64,6 +64,11 @@ struct Receive : Pooled {
   std::size_t room() const { return iov.size() - cursor; }
 };
 
+/// Messages lie 8-byte aligned in a multi-receive buffer.
+constexpr std::size_t next_message_at(std::size_t end) {
+  return (end + 7) & ~std::size_t{7};
+}
+
 /// The posted receives of one space of one endpoint. Receives with the same ignore bits are hashed
 /// by the rest of their tag; up to kGroups different masks, everything else in one list. Posting
 /// order decides between groups.

@@ -24,9 +24,12 @@ pds::Answer Receiver::answer_discarded(Context& c, RxMessage& m) {
   const bool is_complete = m.is_complete();
   const ReturnCode code = m.code;
   const bool first = !m.code_was_told;
+  std::uint8_t generation = r.ri_generation;
+  if (code == ReturnCode::kBadGeneration && m.endpoint != nullptr)
+    generation = m.endpoint->space(is_tagged(r.opcode)).generation;
   if (code != ReturnCode::kOk) m.code_was_told = true;
   if (is_complete) release_message(m);
-  if (code != ReturnCode::kOk) return answer_error(r, code, r.ri_generation, first);
+  if (code != ReturnCode::kOk) return answer_error(r, code, generation, first);
   // Thrown away by the user: its sender has nothing to complain of. [SES 7.3]
   return is_complete ? answer_news(r, ResponseList::kOverflow, 0) : answer_pending(r);
 }

@@ -4,13 +4,6 @@
 #include "ses/receiver.h"
 
 namespace uet::ses {
-namespace {
-
-constexpr std::size_t align8(std::size_t n) {
-  return (n + 7) & ~std::size_t{7};
-}
-
-}  // namespace
 
 PostResult<Posted> Receiver::receive(Instant now, Endpoint& endpoint,
                                      const ReceiveRequest& request) {
@@ -84,8 +77,8 @@ bool Receiver::take_unexpected(Instant now, RiSpace& space, Receive& r) {
       complete_receive(now, r, completion);
       return true;
     }
-    const std::size_t after =
-        align8(static_cast<std::size_t>(std::min<std::uint64_t>(r.cursor + need, r.iov.size())));
+    const std::size_t after = next_message_at(
+        static_cast<std::size_t>(std::min<std::uint64_t>(r.cursor + need, r.iov.size())));
     const std::size_t rest = after < r.iov.size() ? r.iov.size() - after : 0;
     const bool is_last = rest < r.endpoint->config.min_multi_recv;
     r.is_posted = !is_last;
@@ -111,9 +104,9 @@ void Receiver::adopt(Instant now, Unexpected& u, Receive& r) {
   const std::size_t message_at = r.cursor;
   ++r.in_flight;
   if (r.multi_recv)
-    r.cursor = std::min(
-        align8(static_cast<std::size_t>(std::min<std::uint64_t>(start + limit, r.iov.size()))),
-        r.iov.size());
+    r.cursor = std::min(next_message_at(static_cast<std::size_t>(
+                            std::min<std::uint64_t>(start + limit, r.iov.size()))),
+                        r.iov.size());
   const std::size_t copied =
       store_.move_to(u, u.endpoint->overflow, r.iov, static_cast<std::size_t>(start),
                      static_cast<std::size_t>(limit));

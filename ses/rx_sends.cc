@@ -6,11 +6,6 @@
 namespace uet::ses {
 namespace {
 
-/// Messages lie 8-byte aligned in a multi-receive buffer.
-constexpr std::size_t align8(std::size_t n) {
-  return (n + 7) & ~std::size_t{7};
-}
-
 /// Bytes of a message of `length` that fit behind `start` in `r`.
 std::uint64_t fitting(const Receive& r, std::uint64_t start, std::uint64_t length) {
   return start >= r.iov.size() ? 0 : std::min<std::uint64_t>(length, r.iov.size() - start);
@@ -66,7 +61,7 @@ pds::Answer Receiver::deliver(Context& c, RiSpace& space, Receive& receive) {
                    static_cast<std::uint64_t>(r.opcode), r.request_length);
   ++receive.in_flight;
   if (receive.multi_recv) {
-    receive.cursor = align8(
+    receive.cursor = next_message_at(
         static_cast<std::size_t>(std::min<std::uint64_t>(start + limit, receive.iov.size())));
     if (receive.cursor > receive.iov.size()) receive.cursor = receive.iov.size();
     if (receive.room() < c.endpoint->config.min_multi_recv) space.posted.remove(receive);

@@ -46,6 +46,7 @@ class Transmitter {
   void enqueue(Instant now, TxOp& op);
   void pump(Instant now, Flow& flow);
   bool may_start(const Flow& flow, const TxOp& op) const;
+  bool must_drain(const Lane& lane, const TxOp& op) const;
   bool submit(Instant now, TxOp& op);
   void mark_ready(Flow& flow);
   void pump_ready(Instant now);

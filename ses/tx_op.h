@@ -103,6 +103,7 @@ struct Lane {
   std::uint32_t retries = 0;    ///< in a row
   bool only_generation = true;  ///< all failed ones were refused for their generation
   State state = State::kOpen;
+  std::array<std::uint8_t, 2> generation{};  ///< what carried sends of each space were stamped with
   TimerNode resume_timer;
 
   bool is_idle() const { return pending.empty() && failed.empty() && carried == 0; }

@@ -201,13 +201,27 @@ void Transmitter::pump(Instant now, Flow& flow) {
   for (Lane& lane : flow.lanes) {
     while (lane.state == Lane::State::kOpen && !lane.pending.empty() &&
            may_start(flow, lane.pending.front())) {
-      if (!submit(now, lane.pending.front())) {
+      TxOp& op = lane.pending.front();
+      if (must_drain(lane, op)) {
+        lane.state = Lane::State::kDraining;
+        lane.only_generation = true;
+        break;
+      }
+      if (!submit(now, op)) {
         carrier_is_full_ = true;
         mark_ready(flow);
         return;
       }
     }
   }
+}
+
+/// [SES 2.5] The target's generation changed while older messages are out: those will be refused, and this one would be
+/// taken before them.
+bool Transmitter::must_drain(const Lane& lane, const TxOp& op) const {
+  if (op.lane == kUnorderedLane || op.is_rma() || lane.carried == 0) return false;
+  const auto space = static_cast<std::size_t>(op.space());
+  return lane.generation[space] != op.peer->generation[space];
 }
 
 /// [SES 17] A fence holds its operation until everything before it is complete, and everything
@@ -252,6 +266,7 @@ bool Transmitter::submit(Instant now, TxOp& op) {
   // the last one.
   op.message_id = static_cast<std::uint16_t>(attempt << id_index_bits_ | op.pool_index);
   op.ri_generation = op.is_rma() ? 0 : op.peer->generation_of(op.space());
+  if (lane.carried == 1) lane.generation = op.peer->generation;
   op.state = OpState::kCarried;
   op.emitted = op.answered = op.error_segment = 0;
   op.semantic = Semantic::kNone;

@@ -1,0 +1,199 @@
+// Who may reach what. [SES 2, 3]
+#include "tests/ses/pair_test.h"
+
+namespace uet::ses::testing {
+namespace {
+
+struct AddressingTest : PairTest {};
+
+RawRequest small_send() {
+  RawRequest r;
+  r.length = 4;
+  r.payload = {1, 2, 3, 4};
+  return r;
+}
+
+// Covers: SES-1
+TEST_F(AddressingTest, relative__each_wrong_part_has_its_code) {
+  open();
+  Bytes into(4);
+  post(into);
+  RawRequest r = small_send();
+  EXPECT_EQ(code_of(r), ReturnCode::kOk);
+  EXPECT_EQ(into, (Bytes{1, 2, 3, 4}));
+  r.job = 8;
+  EXPECT_EQ(code_of(r), ReturnCode::kBadJobId);
+  r = small_send();
+  r.pid = 1;
+  EXPECT_EQ(code_of(r), ReturnCode::kBadPid);
+  r = small_send();
+  r.ri = 6;
+  EXPECT_EQ(code_of(r), ReturnCode::kBadIndex);
+}
+
+// Covers: SES-2
+TEST_F(AddressingTest, absolute__job_is_only_authorization) {
+  EndpointConfig c = standard_endpoint();
+  c.relative = false;
+  open(c);
+  Bytes one(4), two(4);
+  post(one);
+  RawRequest r = small_send();
+  r.rel = false;
+  r.job = 8;
+  EXPECT_EQ(code_of(r), ReturnCode::kOk);
+  c.accept_any_job = false;
+  c.resource_index = 6;
+  Recorder strict_sink;
+  ASSERT_TRUE(sb().open_endpoint(fabric.now, c, strict_sink));
+  r.ri = 6;
+  EXPECT_EQ(code_of(r), ReturnCode::kPermViolation);
+}
+
+// Covers: SES-3
+TEST_F(AddressingTest, relative_endpoint__absolute_packet_does_not_reach_it) {
+  open();
+  RawRequest r = small_send();
+  r.rel = false;
+  EXPECT_EQ(code_of(r), ReturnCode::kBadPid);
+}
+
+// Covers: SES-4
+TEST_F(AddressingTest, spaces__tagged_only_index_is_unknown_to_send) {
+  EndpointConfig c = standard_endpoint();
+  c.has_untagged = false;
+  open(c);
+  Bytes into(4);
+  tpost(into, 0, ~0ull);
+  EXPECT_EQ(code_of(small_send()), ReturnCode::kBadIndex);
+  EXPECT_TRUE(at_b.all.empty());
+  EXPECT_EQ(sb().gauges().receives_posted, 1u);
+}
+
+// Covers: SES-5
+TEST_F(AddressingTest, open_endpoint__duplicate_address_is_refused) {
+  open();
+  Recorder other;
+  const auto second = sb().open_endpoint(fabric.now, standard_endpoint(), other);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error(), PostError::kAddressInUse);
+  Bytes into(4);
+  post(into);
+  EXPECT_EQ(code_of(small_send()), ReturnCode::kOk);
+}
+
+// Covers: SES-6
+TEST_F(AddressingTest, close_endpoint__index_rests_and_old_packets_are_answered) {
+  open();
+  sb().close_endpoint(fabric.now, eb);
+  EXPECT_EQ(code_of(small_send()), ReturnCode::kBadJobId);
+  Recorder next;
+  EXPECT_FALSE(sb().open_endpoint(fabric.now, standard_endpoint(), next));
+  fabric.advance(Duration::from_seconds(1));
+  EXPECT_TRUE(sb().open_endpoint(fabric.now, standard_endpoint(), next));
+  EXPECT_TRUE(next.all.empty());
+}
+
+// Covers: SES-7
+TEST_F(AddressingTest, region_of_one_job__other_jobs_are_refused) {
+  EndpointConfig c = standard_endpoint();
+  c.relative = false;
+  open(c);
+  Bytes memory(16);
+  const iovec iov = piece(memory);
+  MemoryRequest m;
+  m.iov = {&iov, 1};
+  m.remote_write = true;
+  m.virtual_addressing = false;
+  m.job_id = 7;
+  RawRequest r = small_send();
+  r.opcode = SesOpcode::kWrite;
+  r.key = *sb().register_memory(m);
+  r.rel = false;
+  r.job = 8;
+  EXPECT_EQ(code_of(r), ReturnCode::kPermViolation);
+  EXPECT_EQ(memory, Bytes(16));
+  r.job = 7;
+  EXPECT_EQ(code_of(r), ReturnCode::kOk);
+  EXPECT_EQ(memory[0], 1);
+}
+
+// Covers: SES-8
+TEST_F(AddressingTest, receive_of_one_job__other_jobs_take_the_next) {
+  EndpointConfig c = standard_endpoint();
+  c.relative = false;
+  open(c);
+  Bytes first(4), second(4);
+  const iovec iov = piece(first);
+  ReceiveRequest rr;
+  rr.iov = {&iov, 1};
+  rr.context = 1;
+  rr.job_id = 7;
+  ASSERT_TRUE(sb().receive(fabric.now, eb, rr));
+  post(second, 2);
+  RawRequest r = small_send();
+  r.rel = false;
+  r.job = 8;
+  EXPECT_EQ(code_of(r), ReturnCode::kOk);
+  ASSERT_EQ(at_b.all.size(), 1u);
+  EXPECT_EQ(at_b.all[0].context, 2u);
+}
+
+// Covers: SES-9
+TEST_F(AddressingTest, chosen_index__is_never_0) {
+  open();
+  Recorder other;
+  EndpointConfig c = standard_endpoint();
+  c.resource_index = 0;
+  const auto id = sb().open_endpoint(fabric.now, c, other);
+  ASSERT_TRUE(id);
+  EXPECT_NE(sb().address_of(*id).resource_index, 0);
+  RawRequest r = small_send();
+  r.ri = 0;
+  EXPECT_EQ(code_of(r), ReturnCode::kBadIndex);
+}
+
+// Covers: SES-10
+TEST_F(AddressingTest, peer_without_initiator_id__can_be_sent_to_but_not_named_in_a_receive) {
+  open();
+  Address anonymous = sb().address_of(eb);
+  anonymous.has_initiator_id = false;
+  const PeerId peer = *sa().add_peer(anonymous);
+  ReceiveRequest rr;
+  rr.source = peer;
+  const auto refused = sa().receive(fabric.now, ea, rr);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error(), PostError::kBadArgument);
+  Bytes into(1);
+  post(into);
+  b_of_a = peer;
+  send(Bytes{9});
+  fabric.run();
+  EXPECT_EQ(into[0], 9);
+}
+
+TEST_F(AddressingTest, peers__same_address_shares_one_until_the_last_is_removed) {
+  open();
+  const Address address = sb().address_of(eb);
+  const PeerId again = *sa().add_peer(address);
+  EXPECT_EQ(again, b_of_a);
+  sa().remove_peer(again);
+  EXPECT_TRUE(sa().peer_address(b_of_a).has_value());
+  sa().remove_peer(b_of_a);
+  EXPECT_FALSE(sa().peer_address(b_of_a).has_value());
+  SendRequest r;
+  r.peer = b_of_a;
+  EXPECT_EQ(sa().send(fabric.now, ea, r).error(), PostError::kBadPeer);
+}
+
+TEST_F(AddressingTest, no_op__checks_the_address_and_nothing_else) {
+  open();
+  RawRequest r;
+  r.opcode = SesOpcode::kNoOp;
+  EXPECT_EQ(view(inject(r)).opcode, ResponseOpcode::kDefaultResponse);
+  r.ri = 9;
+  EXPECT_EQ(code_of(r), ReturnCode::kBadIndex);
+}
+
+}  // namespace
+}  // namespace uet::ses::testing

@@ -1,0 +1,179 @@
+// Resource index generations on ordered contexts. [SES 2.5]
+#include <algorithm>
+
+#include "tests/ses/pair_test.h"
+
+namespace uet::ses::testing {
+namespace {
+
+SesConfig without_overflow(bool generations = true) {
+  SesConfig c;
+  c.overflow_msgs = 0;
+  c.use_generations = generations;
+  return c;
+}
+
+struct GenerationTest : PairTest {
+  explicit GenerationTest(const SesConfig& c = without_overflow()) : PairTest(c) {}
+  void open_ordered() {
+    EndpointConfig c = standard_endpoint();
+    c.sends_ordered = true;
+    open(c);
+  }
+  RawRequest one_byte(std::uint8_t value, std::uint8_t generation) {
+    RawRequest r;
+    r.length = 1;
+    r.payload = {value};
+    r.generation = generation;
+    return r;
+  }
+};
+
+// Covers: SES-48, SES-49, SES-51
+TEST_F(GenerationTest, rod_without_buffer__disables_until_one_is_posted) {
+  open_ordered();
+  EXPECT_EQ(code_of(one_byte(1, 0), pds::Mode::kRod), ReturnCode::kDisabledGen);
+  EXPECT_EQ(code_of(one_byte(2, 0), pds::Mode::kRod), ReturnCode::kDisabledGen);
+  EXPECT_EQ(code_of(one_byte(2, 0), pds::Mode::kRud), ReturnCode::kDisabledGen);
+  Bytes into(1);
+  post(into);
+  const auto stale = inject(one_byte(3, 0), pds::Mode::kRod);
+  EXPECT_EQ(view(stale).code, ReturnCode::kBadGeneration);
+  EXPECT_EQ(view(stale).ri_generation, 1);
+  EXPECT_TRUE(stale.guaranteed);
+  EXPECT_EQ(code_of(one_byte(4, 1), pds::Mode::kRod), ReturnCode::kOk);
+  EXPECT_EQ(into[0], 4);
+}
+
+TEST_F(GenerationTest, spaces__have_their_own) {
+  open_ordered();
+  RawRequest tagged = one_byte(1, 0);
+  tagged.opcode = SesOpcode::kTaggedSend;
+  EXPECT_EQ(code_of(tagged, pds::Mode::kRod), ReturnCode::kDisabledGen);
+  Bytes into(1);
+  post(into);
+  EXPECT_EQ(code_of(one_byte(9, 0), pds::Mode::kRod), ReturnCode::kOk);
+}
+
+// Covers: SES-50
+TEST_F(GenerationTest, recover__resends_what_failed_in_its_order_and_nothing_else) {
+  open_ordered();
+  std::vector<Bytes> into(5, Bytes(2 * kM));
+  post(into[0]);
+  std::vector<Bytes> data;
+  for (std::uint32_t i = 0; i < 5; ++i) {
+    data.push_back(pattern(2 * kM, i));
+    send(data.back(), i + 1);
+  }
+  fabric.run();
+  EXPECT_EQ(at_a.all.size(), 1u);
+  EXPECT_EQ(into[0], data[0]);
+  for (std::size_t i = 1; i < 5; ++i) post(into[i]);
+  fabric.run_for(Duration::from_ms(100));
+  ASSERT_EQ(at_a.all.size(), 5u);
+  for (std::size_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(into[i], data[i]) << i;
+    EXPECT_EQ(at_a.all[i].context, i + 1);
+    EXPECT_EQ(at_a.all[i].code, ReturnCode::kOk);
+  }
+  std::size_t first_message = 0;
+  for (const Flight& f : fabric.sent_log)
+    if (Bytes(f.bytes.begin() + 44, f.bytes.end()) == Bytes(data[0].begin(), data[0].begin() + kM))
+      ++first_message;
+  EXPECT_EQ(first_message, 1u);
+  EXPECT_EQ(sb().gauges().messages_receiving, 0u);
+}
+
+TEST_F(GenerationTest, recover__holds_back_what_was_posted_later) {
+  open_ordered();
+  for (std::uint8_t i = 0; i < 3; ++i) send(Bytes{i}, i);
+  fabric.run();
+  send(Bytes{3}, 3);
+  std::vector<Bytes> into(4, Bytes(1));
+  for (auto& i : into) post(i);
+  fabric.run_for(Duration::from_ms(100));
+  for (std::uint8_t i = 0; i < 4; ++i) EXPECT_EQ(into[i][0], i);
+}
+
+struct OverflowGenerationTest : GenerationTest {
+  static SesConfig one_message() {
+    SesConfig c;
+    c.overflow_msgs = 1;
+    return c;
+  }
+  OverflowGenerationTest() : GenerationTest(one_message()) {}
+};
+
+TEST_F(OverflowGenerationTest, freed_overflow__enables_again) {
+  open_ordered();
+  EXPECT_EQ(code_of(one_byte(1, 0), pds::Mode::kRod), ReturnCode::kOk);
+  EXPECT_EQ(code_of(one_byte(2, 0), pds::Mode::kRod), ReturnCode::kDisabledGen);
+  Bytes into(1);
+  post(into);
+  EXPECT_EQ(code_of(one_byte(3, 1), pds::Mode::kRod), ReturnCode::kOk);
+}
+
+struct NoGenerationTest : GenerationTest {
+  NoGenerationTest() : GenerationTest(without_overflow(false)) {}
+};
+
+// Covers: SES-52
+TEST_F(NoGenerationTest, only_0_is_accepted) {
+  open_ordered();
+  Bytes into(1);
+  post(into);
+  EXPECT_EQ(code_of(one_byte(1, 1)), ReturnCode::kBadGeneration);
+  EXPECT_EQ(code_of(one_byte(1, 0)), ReturnCode::kOk);
+  EXPECT_EQ(code_of(one_byte(1, 0), pds::Mode::kRod), ReturnCode::kDisabled);
+}
+
+// Covers: SES-53
+TEST_F(GenerationTest, generation__wraps_to_0_and_goes_on) {
+  open_ordered();
+  Bytes into(1);
+  for (int i = 0; i < 256; ++i) {
+    const auto g = static_cast<std::uint8_t>(i);
+    ASSERT_EQ(code_of(one_byte(0, g), pds::Mode::kRod), ReturnCode::kDisabledGen) << i;
+    post(into);
+    ASSERT_EQ(code_of(one_byte(0, static_cast<std::uint8_t>(i + 1)), pds::Mode::kRod),
+              ReturnCode::kOk);
+  }
+  post(into);
+  EXPECT_EQ(code_of(one_byte(0, 0), pds::Mode::kRod), ReturnCode::kOk);
+}
+
+TEST_F(GenerationTest, rud_bad_generation__is_resent_at_once) {
+  open();
+  EXPECT_EQ(code_of(one_byte(1, 0), pds::Mode::kRod), ReturnCode::kDisabledGen);
+  Bytes into(1);
+  post(into);
+  send({42});
+  fabric.run();
+  EXPECT_EQ(into[0], 42);
+  EXPECT_EQ(at_a.all.size(), 1u);
+}
+
+// Covers: SES-80
+TEST_F(GenerationTest, rod__messages_arrive_in_order_whatever_is_refused) {
+  open_ordered();
+  base::Rng rng(99);
+  constexpr std::uint32_t kCount = 300;
+  std::vector<Bytes> into(kCount, Bytes(3 * kM));
+  std::uint32_t posted = 0;
+  for (std::uint32_t i = 0; i < kCount; ++i) {
+    send(pattern(rng.below(3 * kM), i), i);
+    while (posted < kCount && rng.chance(0.5)) post(into[posted++]);
+    fabric.run_randomly();
+    if (rng.chance(0.2)) fabric.run_for(Duration::from_ms(3));
+  }
+  while (posted < kCount) post(into[posted++]);
+  fabric.run_for(Duration::from_seconds(20));
+  ASSERT_EQ(at_a.all.size(), kCount);
+  for (std::uint32_t i = 0; i < kCount; ++i) {
+    Bytes expected = pattern(at_b.all[i].length, i);
+    EXPECT_TRUE(std::equal(expected.begin(), expected.end(), into[i].begin())) << i;
+  }
+}
+
+}  // namespace
+}  // namespace uet::ses::testing

@@ -1,0 +1,412 @@
+// Responses, errors, flags, cancelling, fences. [SES 10, 11, 12, 14, 17]
+#include <algorithm>
+
+#include "tests/ses/pair_test.h"
+
+namespace uet::ses::testing {
+namespace {
+
+struct OutcomeTest : PairTest {
+  void send_with(Bytes& data, bool dc, bool fence, std::uint64_t context) {
+    const iovec iov = piece(data);
+    SendRequest r;
+    r.peer = b_of_a;
+    r.iov = {&iov, 1};
+    r.delivery_complete = dc;
+    r.fence = fence;
+    r.context = context;
+    ASSERT_TRUE(sa().send(fabric.now, ea, r));
+  }
+};
+
+// Covers: SES-58
+TEST_F(OutcomeTest, deferrable__with_a_buffer_is_a_plain_send) {
+  open();
+  Bytes into(8);
+  post(into);
+  RawRequest r;
+  r.opcode = SesOpcode::kDeferrableSend;
+  r.buffer_offset = 0x1234'5678'0000'0000;  // restart tokens, not an offset
+  r.length = 3;
+  r.payload = {1, 2, 3};
+  EXPECT_EQ(view(inject(r)).opcode, ResponseOpcode::kDefaultResponse);
+  EXPECT_EQ(into[2], 3);
+  EXPECT_EQ(at_b.all.size(), 1u);
+}
+
+// Covers: SES-64
+TEST_F(OutcomeTest, errors__are_guaranteed_and_modify_nothing) {
+  open();
+  RawRequest r;
+  r.opcode = SesOpcode::kWrite;
+  r.key = 1;
+  r.length = 4;
+  r.payload = Bytes(4);
+  const auto answer = inject(r);
+  EXPECT_TRUE(answer.guaranteed);
+  EXPECT_EQ(view(answer).opcode, ResponseOpcode::kResponse);
+  EXPECT_EQ(view(answer).modified_length, 0u);
+  EXPECT_EQ(view(answer).message_id, r.message_id);
+  EXPECT_EQ(view(answer).job_id, r.job);
+}
+
+// Covers: SES-65
+TEST_F(OutcomeTest, success__is_not_guaranteed_and_null_completes_too) {
+  open();
+  Bytes into(4);
+  post(into);
+  send({1, 2});
+  fabric.cut_all();
+  fabric.deliver(0);
+  ASSERT_EQ(fabric.replies.size(), 1u);
+  EXPECT_FALSE(fabric.replies[0].guaranteed);
+  // What a PDS makes for a duplicate: default response, code NULL, ids 0.
+  wire::SesResponse h;
+  Bytes bytes(wire::SesResponse::kSize);
+  wire::emit(h, bytes.data());
+  fabric.replies[0].bytes = bytes;
+  fabric.run();
+  ASSERT_EQ(at_a.all.size(), 1u);
+  EXPECT_EQ(at_a.all[0].code, ReturnCode::kOk);
+}
+
+// Covers: SES-66
+TEST_F(OutcomeTest, only_no_response__is_not_complete) {
+  open();
+  Bytes into(2 * kM);
+  post(into);
+  send(pattern(2 * kM));
+  fabric.cut_all();
+  const pds::MessageToken token = fabric.flights[0].token;
+  fabric.flights.clear();
+  wire::SesResponse h;
+  h.opcode = ResponseOpcode::kNoResponse;
+  h.return_code = wire::ReturnCode::kOk;
+  h.job_id = 7;
+  Bytes none(wire::SesResponse::kSize);
+  wire::emit(h, none.data());
+  for (std::uint32_t s = 0; s < 2; ++s)
+    sa().on_response(fabric.now, token, s, static_cast<std::uint8_t>(wire::NextHdr::kResponse),
+                     none);
+  EXPECT_TRUE(at_a.all.empty());
+  // The verdict on the same packet completes it.
+  h.opcode = ResponseOpcode::kDefaultResponse;
+  wire::emit(h, none.data());
+  sa().on_response(fabric.now, token, 1, static_cast<std::uint8_t>(wire::NextHdr::kResponse), none);
+  EXPECT_EQ(at_a.all.size(), 1u);
+}
+
+// Covers: SES-67
+TEST_F(OutcomeTest, delivery_complete__waits_for_the_users_buffer) {
+  open();
+  Bytes one = pattern(100), three = pattern(3 * kM);
+  send_with(one, true, false, 1);
+  send_with(three, true, false, 2);
+  fabric.run();
+  EXPECT_TRUE(at_a.all.empty());
+  Bytes into(3 * kM);
+  post(into);
+  EXPECT_TRUE(std::equal(one.begin(), one.end(), into.begin()));
+  fabric.run();
+  ASSERT_EQ(at_a.all.size(), 1u);
+  EXPECT_EQ(at_a.all[0].context, 1u);
+  EXPECT_TRUE(fabric.reply_log.back().guaranteed);
+  post(into);
+  fabric.run();
+  EXPECT_EQ(at_a.all.size(), 2u);
+  EXPECT_EQ(into, three);
+  // With a buffer there is nothing to wait for.
+  post(into);
+  send_with(three, true, false, 3);
+  fabric.run();
+  EXPECT_EQ(at_a.all.size(), 3u);
+}
+
+// Covers: SES-68
+TEST_F(OutcomeTest, initiator_error__ends_the_message_unless_it_had_failed_before) {
+  open();
+  const Bytes data = pattern(5 * kM);
+  Bytes into(5 * kM, 0xee);
+  post(into);
+  const auto packet = [&](std::uint32_t i) {
+    RawRequest r;
+    r.length = 5 * kM;
+    r.offset = i * kM;
+    r.som = i == 0;
+    r.eom = i == 4;
+    r.payload.assign(data.begin() + i * kM, data.begin() + (i + 1) * kM);
+    return r;
+  };
+  inject(packet(0));
+  inject(packet(1));
+  RawRequest bad = packet(2);
+  bad.ie = true;
+  EXPECT_EQ(code_of(bad), ReturnCode::kInitiatorErr);
+  EXPECT_EQ(Bytes(into.begin() + 2 * kM, into.begin() + 3 * kM), Bytes(kM, 0xee));
+  EXPECT_EQ(code_of(packet(3)), ReturnCode::kInitiatorErr);
+  EXPECT_EQ(code_of(packet(4)), ReturnCode::kInitiatorErr);
+  EXPECT_EQ(at_b.all.size(), 1u);
+  EXPECT_EQ(sb().gauges().messages_receiving, 0u);
+
+  Bytes again(5 * kM);
+  post(again);
+  inject(packet(0));
+  RawRequest changed = packet(1);
+  changed.initiator = 9;
+  EXPECT_EQ(code_of(changed), ReturnCode::kOpViolation);
+  EXPECT_EQ(code_of(bad), ReturnCode::kOpViolation);
+}
+
+// Covers: SES-69
+TEST_F(OutcomeTest, cancel_in_the_middle__sends_one_message_error) {
+  open();
+  Bytes into(9 * kM);
+  post(into);
+  send(pattern(9 * kM), 5);
+  for (int i = 0; i < 4; ++i) fabric.cut_one_each();
+  EXPECT_TRUE(sa().cancel(fabric.now, ea, 5));
+  EXPECT_FALSE(sa().cancel(fabric.now, ea, 5));
+  fabric.run();
+  ASSERT_EQ(fabric.sent_log.size(), 5u);
+  const RequestView v = fabric.sent_log[4].view(kM);
+  EXPECT_EQ(v.opcode, SesOpcode::kMsgError);
+  EXPECT_TRUE(!v.som && v.eom);
+  EXPECT_EQ(v.message_offset, 4 * kM);
+  EXPECT_TRUE(v.payload.empty());
+  ASSERT_EQ(at_b.all.size(), 1u);
+  EXPECT_EQ(at_b.all[0].code, ReturnCode::kCancelled);
+  EXPECT_EQ(at_b.all[0].length, 4 * kM);
+  EXPECT_EQ(fabric.reply_log.back().view().code, ReturnCode::kInitiatorErr);
+  EXPECT_TRUE(fabric.reply_log.back().guaranteed);
+  ASSERT_EQ(at_a.all.size(), 1u);
+  EXPECT_EQ(at_a.all[0].code, ReturnCode::kCancelled);
+  RawRequest unknown;
+  unknown.opcode = SesOpcode::kMsgError;
+  unknown.som = false;
+  EXPECT_EQ(code_of(unknown), ReturnCode::kOpViolation);
+  EXPECT_EQ(sb().gauges().messages_receiving, 0u);
+}
+
+TEST_F(OutcomeTest, message_error_that_overtakes__late_packets_begin_nothing) {
+  open();
+  Bytes into(9 * kM);
+  post(into);
+  send(pattern(9 * kM), 5);
+  for (int i = 0; i < 2; ++i) fabric.cut_one_each();
+  EXPECT_TRUE(sa().cancel(fabric.now, ea, 5));
+  fabric.cut_all();
+  ASSERT_EQ(fabric.flights.size(), 3u);
+  fabric.deliver(2);
+  fabric.run();
+  EXPECT_TRUE(at_b.all.empty());
+  EXPECT_EQ(sb().gauges().receives_posted, 1u);
+  EXPECT_EQ(sb().gauges().messages_receiving, 0u);
+  EXPECT_EQ(at_a.all.size(), 1u);
+}
+
+TEST_F(OutcomeTest, cancel__before_anything_left_sends_nothing) {
+  open();
+  send(pattern(9 * kM), 5);
+  EXPECT_TRUE(sa().cancel(fabric.now, ea, 5));
+  fabric.run();
+  EXPECT_TRUE(fabric.sent_log.empty());
+  ASSERT_EQ(at_a.all.size(), 1u);
+  EXPECT_EQ(at_a.all[0].code, ReturnCode::kCancelled);
+}
+
+TEST_F(OutcomeTest, cancel__after_everything_left_is_refused) {
+  open();
+  send(pattern(100), 5);
+  fabric.cut_all();
+  EXPECT_FALSE(sa().cancel(fabric.now, ea, 5));
+}
+
+TEST_F(OutcomeTest, target_error_in_the_middle__ends_with_message_error) {
+  open();
+  Bytes data = pattern(50 * kM);
+  rma(false, data, 1, 0);
+  for (int i = 0; i < 4; ++i) fabric.cut_one_each();
+  fabric.deliver(0);
+  fabric.reply(0);
+  fabric.run();
+  EXPECT_LT(fabric.sent_log.size(), 10u);
+  EXPECT_EQ(fabric.sent_log.back().view(kM).opcode, SesOpcode::kMsgError);
+  ASSERT_EQ(at_a.all.size(), 1u);
+  EXPECT_EQ(at_a.all[0].code, ReturnCode::kBadMkey);
+  EXPECT_EQ(sb().gauges().messages_receiving, 0u);
+}
+
+// Covers: SES-70
+TEST_F(OutcomeTest, undeliverable__completes_once) {
+  open();
+  send(pattern(3 * kM), 1);
+  fabric.cut_all();
+  const auto token = fabric.flights[0].token;
+  fabric.deliver(0);
+  fabric.fail_message(a, token, pds::PdsError::kRtoExhausted);
+  ASSERT_EQ(at_a.all.size(), 1u);
+  EXPECT_EQ(at_a.all[0].code, ReturnCode::kUndeliverable);
+  sa().on_message_error(fabric.now, token, pds::PdsError::kRtoExhausted);
+  EXPECT_EQ(at_a.all.size(), 1u);
+  send({1}, 2);
+  fabric.cut_all();
+  fabric.fail_message(a, fabric.flights.back().token, pds::PdsError::kPeerSilent);
+  EXPECT_EQ(at_a.all.back().code, ReturnCode::kPeerSilent);
+}
+
+TEST_F(OutcomeTest, retryable_loss__writes_and_reads_are_repeated_and_sends_are_not) {
+  open();
+  Bytes memory(4 * kM), data = pattern(kM);
+  rma(false, data, expose(memory), 0, 1);
+  fabric.cut_all();
+  fabric.fail_message(a, fabric.flights[0].token, pds::PdsError::kPeerLost);
+  send({1}, 2);
+  fabric.cut_all();
+  fabric.fail_message(a, fabric.flights[0].token, pds::PdsError::kPeerLost);
+  send({2}, 3);
+  fabric.cut_all();
+  fabric.fail_message(a, fabric.flights[0].token, pds::PdsError::kNoPdc);
+  Bytes into(4);
+  post(into);
+  fabric.run_for(Duration::from_ms(10));
+  EXPECT_EQ(at_a.find(1)->code, ReturnCode::kOk);
+  EXPECT_EQ(at_a.find(2)->code, ReturnCode::kUndeliverable);
+  EXPECT_EQ(at_a.find(3)->code, ReturnCode::kOk);
+  EXPECT_EQ(into[0], 2);
+}
+
+TEST_F(OutcomeTest, pdc_gone__open_receives_fail_and_reads_are_asked_again) {
+  open();
+  Bytes into(4 * kM), captured(10);
+  post(into);
+  send(pattern(4 * kM, 1), 1);
+  send(pattern(4 * kM, 2), 2);
+  fabric.cut_all();
+  fabric.deliver(0);
+  fabric.deliver(3);
+  EXPECT_EQ(sb().gauges().unexpected_messages, 1u);
+  const auto first = fabric.flights.front().token, second = fabric.flights.back().token;
+  Channel& channel = *fabric.flights[0].channel;
+  fabric.lose_pdc(channel, pds::PdsError::kPeerLost);
+  sa().on_message_error(fabric.now, first, pds::PdsError::kPeerLost);
+  sa().on_message_error(fabric.now, second, pds::PdsError::kPeerLost);
+  ASSERT_EQ(at_b.all.size(), 1u);
+  EXPECT_EQ(at_b.all[0].code, ReturnCode::kUndeliverable);
+  EXPECT_EQ(at_a.all.size(), 2u);
+  EXPECT_EQ(sb().gauges().messages_receiving + sb().gauges().unexpected_messages, 0u);
+
+  Bytes memory = pattern(4 * kM), back(4 * kM);
+  rma(true, back, expose(memory), 0, 3);
+  fabric.cut_all();
+  while (fabric.deliver(0) && !fabric.flights.empty()) {
+  }
+  while (fabric.reply(0)) {
+  }
+  fabric.lose_pdc(channel, pds::PdsError::kPeerLost);
+  EXPECT_EQ(at_a.find(3), nullptr);
+}
+
+TEST_F(OutcomeTest, fence__waits_for_all_before_and_holds_all_behind) {
+  open();
+  std::vector<Bytes> into(4, Bytes(2 * kM)), data(4, pattern(2 * kM));
+  for (auto& i : into) post(i);
+  send_with(data[0], false, false, 1);
+  send_with(data[1], false, false, 2);
+  send_with(data[2], false, true, 3);
+  send_with(data[3], false, false, 4);
+  fabric.cut_all();
+  EXPECT_EQ(fabric.sent_log.size(), 4u);
+  for (int i = 0; i < 3; ++i) fabric.deliver(0);
+  while (fabric.reply(0)) {
+  }
+  fabric.advance(Duration());
+  fabric.cut_all();
+  EXPECT_EQ(fabric.sent_log.size(), 4u);
+  fabric.run();
+  EXPECT_EQ(fabric.sent_log.size(), 8u);
+  EXPECT_EQ(at_a.all.size(), 4u);
+}
+
+TEST_F(OutcomeTest, close_of_the_sender__injected_data_still_arrives) {
+  open();
+  Bytes into(64), data = pattern(64);
+  post(into);
+  const iovec iov = piece(data);
+  SendRequest r;
+  r.peer = b_of_a;
+  r.iov = {&iov, 1};
+  r.inject = true;
+  ASSERT_TRUE(sa().send(fabric.now, ea, r));
+  sa().close_endpoint(fabric.now, ea);
+  fabric.run();
+  EXPECT_EQ(into, data);
+  EXPECT_TRUE(at_a.all.empty());
+  EXPECT_EQ(sa().gauges().sends_active, 0u);
+}
+
+TEST_F(OutcomeTest, close_of_the_sender__its_memory_is_not_touched_again) {
+  open();
+  Bytes into(9 * kM);
+  post(into);
+  send(pattern(9 * kM), 5);
+  for (int i = 0; i < 4; ++i) fabric.cut_one_each();
+  sa().close_endpoint(fabric.now, ea);
+  kept.clear();
+  fabric.run();
+  EXPECT_TRUE(at_a.all.empty());
+  EXPECT_EQ(sa().gauges().sends_active, 0u);
+  EXPECT_EQ(at_b.all[0].code, ReturnCode::kCancelled);
+}
+
+// Covers: SES-79
+TEST_F(OutcomeTest, datagram__is_delivered_or_dropped_without_an_answer) {
+  open();
+  RawRequest r;
+  r.opcode = SesOpcode::kDatagramSend;
+  r.length = 2;
+  r.payload = {1, 2};
+  EXPECT_EQ(inject(r, pds::Mode::kUud).kind, pds::Answer::Kind::kNone);
+  EXPECT_EQ(b.trace.drops(base::DropReason::kDatagramNoBuffer), 1u);
+  EXPECT_EQ(sb().gauges().unexpected_messages, 0u);
+  Bytes into(2);
+  post(into);
+  EXPECT_EQ(inject(r, pds::Mode::kUud).kind, pds::Answer::Kind::kNone);
+  EXPECT_EQ(into, (Bytes{1, 2}));
+  EXPECT_EQ(code_of(r), ReturnCode::kOpViolation);
+  r.opcode = SesOpcode::kSend;
+  EXPECT_EQ(inject(r, pds::Mode::kUud).kind, pds::Answer::Kind::kNone);
+  EXPECT_EQ(b.trace.drops(base::DropReason::kDatagramNoBuffer), 2u);
+}
+
+// Covers: SES-81
+TEST_F(OutcomeTest, rod__write_is_visible_when_the_send_behind_it_is_received) {
+  EndpointConfig c = standard_endpoint();
+  c.sends_ordered = c.rma_ordered = true;
+  open(c);
+  Bytes memory(4 * kM), into(1), data = pattern(4 * kM);
+  post(into);
+  rma(false, data, expose(memory), 0);
+  send({1}, 2);
+  fabric.cut_all();
+  EXPECT_EQ(fabric.flights.front().channel, fabric.flights.back().channel);
+  while (at_b.find(OpKind::kReceive) == nullptr) ASSERT_TRUE(fabric.deliver(0));
+  EXPECT_EQ(memory, data);
+}
+
+TEST_F(OutcomeTest, unreadable_packets__get_an_error_and_are_counted) {
+  open();
+  EXPECT_EQ(view(inject_bytes(Bytes(10), wire::NextHdr::kRequestStd)).code,
+            ReturnCode::kOpViolation);
+  EXPECT_EQ(b.trace.drops(base::DropReason::kSesMalformed), 1u);
+  RawRequest r;
+  r.version = 1;
+  EXPECT_EQ(code_of(r), ReturnCode::kUncor);
+  r.version = 0;
+  r.length = 100;  // without them
+  EXPECT_EQ(code_of(r), ReturnCode::kOpViolation);
+  sa().on_response(fabric.now, 12345, 0, 4, {});
+  EXPECT_EQ(a.trace.drops(base::DropReason::kSesUnknownResponse), 1u);
+}
+
+}  // namespace
+}  // namespace uet::ses::testing

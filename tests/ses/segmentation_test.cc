@@ -1,0 +1,313 @@
+// Cutting messages up and putting them together. [SES 4]
+#include <algorithm>
+
+#include "tests/ses/pair_test.h"
+
+namespace uet::ses::testing {
+namespace {
+
+struct SegmentationTest : PairTest {};
+
+/// Packet `index` of a message of `data` to B.
+RawRequest part(const Bytes& data, std::size_t index) {
+  RawRequest r;
+  r.length = static_cast<std::uint32_t>(data.size());
+  r.offset = static_cast<std::uint32_t>(index * kM);
+  const std::size_t n = std::min<std::size_t>(kM, data.size() - r.offset);
+  r.som = index == 0;
+  r.eom = r.offset + n == data.size();
+  r.payload.assign(data.begin() + r.offset,
+                   data.begin() + r.offset + static_cast<std::ptrdiff_t>(n));
+  return r;
+}
+
+// Covers: SES-11
+TEST_F(SegmentationTest, send__empty_message_is_one_packet) {
+  open();
+  Bytes into;
+  post(into);
+  send({});
+  fabric.run();
+  ASSERT_EQ(fabric.sent_log.size(), 1u);
+  const RequestView v = fabric.sent_log[0].view(kM);
+  EXPECT_TRUE(v.som && v.eom);
+  EXPECT_EQ(v.request_length, 0u);
+  ASSERT_EQ(at_b.all.size(), 1u);
+  EXPECT_EQ(at_b.all[0].length, 0u);
+}
+
+// Covers: SES-12
+TEST_F(SegmentationTest, send__one_byte_more_than_a_packet) {
+  open();
+  Bytes into(kM + 1);
+  post(into);
+  post(into);
+  send(pattern(kM));
+  fabric.run();
+  ASSERT_EQ(fabric.sent_log.size(), 1u);
+  send(pattern(kM + 1));
+  fabric.run();
+  ASSERT_EQ(fabric.sent_log.size(), 3u);
+  const RequestView first = fabric.sent_log[1].view(kM);
+  EXPECT_TRUE(first.som && !first.eom);
+  const RequestView second = fabric.sent_log[2].view(kM);
+  EXPECT_TRUE(!second.som && second.eom);
+  EXPECT_EQ(second.covered, 1u);
+  EXPECT_EQ(second.message_offset, kM);
+  EXPECT_EQ(second.message_id, first.message_id);
+  EXPECT_NE(second.message_id, 0);
+}
+
+// Covers: SES-13
+TEST_F(SegmentationTest, receive__any_order_of_packets) {
+  open();
+  base::Rng rng(4711);
+  RecordProperty("seed", 4711);
+  std::vector<std::size_t> order(10);
+  std::iota(order.begin(), order.end(), 0u);
+  for (int round = 0; round < 1000; ++round) {
+    const Bytes data = pattern(10 * kM, static_cast<std::uint32_t>(round));
+    Bytes into(10 * kM);
+    post(into);
+    at_b.all.clear();
+    for (std::size_t i = order.size() - 1; i > 0; --i)
+      std::swap(order[i], order[rng.below(static_cast<std::uint32_t>(i + 1))]);
+    for (const std::size_t i : order) inject(part(data, i));
+    ASSERT_EQ(into, data) << "seed 4711, round " << round;
+    ASSERT_EQ(at_b.all.size(), 1u);
+  }
+  EXPECT_EQ(sb().gauges().messages_receiving, 0u);
+}
+
+// Covers: SES-14, SES-15
+TEST_F(SegmentationTest, receive__last_packet_first_and_header_data_from_som) {
+  open();
+  const Bytes data = pattern(3 * kM);
+  Bytes into(3 * kM);
+  post(into);
+  for (const std::size_t i : {2u, 1u}) {
+    RawRequest r = part(data, i);
+    r.hd = true;
+    EXPECT_EQ(view(inject(r)).opcode, ResponseOpcode::kNoResponse);
+  }
+  EXPECT_TRUE(at_b.all.empty());
+  RawRequest som = part(data, 0);
+  som.hd = true;
+  som.header_data = 0xabcdef;
+  EXPECT_EQ(view(inject(som)).opcode, ResponseOpcode::kDefaultResponse);
+  ASSERT_EQ(at_b.all.size(), 1u);
+  EXPECT_TRUE(at_b.all[0].has_data);
+  EXPECT_EQ(at_b.all[0].data, 0xabcdefu);
+  EXPECT_EQ(into, data);
+}
+
+// Covers: SES-16
+TEST_F(SegmentationTest, write__every_packet_carries_the_offset) {
+  open();
+  Bytes memory(8 * kM);
+  const auto key = expose(memory);
+  Bytes data = pattern(3 * kM + 1);
+  rma(false, data, key, 777);
+  fabric.run();
+  ASSERT_EQ(fabric.sent_log.size(), 4u);
+  for (const Flight& f : fabric.sent_log) EXPECT_EQ(f.view(kM).buffer_offset, 777u);
+  EXPECT_TRUE(std::equal(data.begin(), data.end(), memory.begin() + 777));
+}
+
+// Covers: SES-17
+TEST_F(SegmentationTest, changed_key__fails_the_message_once) {
+  open();
+  const Bytes data = pattern(3 * kM);
+  Bytes into(3 * kM);
+  tpost(into, 5);
+  RawRequest r = part(data, 0);
+  r.opcode = SesOpcode::kTaggedSend;
+  r.key = 5;
+  inject(r);
+  r = part(data, 1);
+  r.opcode = SesOpcode::kTaggedSend;
+  r.key = 6;
+  const auto answer = inject(r);
+  EXPECT_EQ(view(answer).code, ReturnCode::kPermViolation);
+  EXPECT_TRUE(answer.guaranteed);
+  ASSERT_EQ(at_b.all.size(), 1u);
+  EXPECT_EQ(at_b.all[0].code, ReturnCode::kPermViolation);
+  r = part(data, 2);
+  r.opcode = SesOpcode::kTaggedSend;
+  r.key = 5;
+  const auto last = inject(r);
+  EXPECT_EQ(view(last).code, ReturnCode::kPermViolation);
+  EXPECT_FALSE(last.guaranteed);
+  EXPECT_EQ(at_b.all.size(), 1u);
+  EXPECT_EQ(sb().gauges().messages_receiving, 0u);
+}
+
+TEST_F(SegmentationTest, changed_length__is_a_violation) {
+  open();
+  const Bytes data = pattern(3 * kM);
+  Bytes into(3 * kM);
+  post(into);
+  inject(part(data, 0));
+  RawRequest r = part(data, 1);
+  r.length = 4 * kM;
+  EXPECT_EQ(code_of(r), ReturnCode::kOpViolation);
+}
+
+// Covers: SES-18
+TEST_F(SegmentationTest, packet_beyond_its_message__writes_nothing) {
+  open();
+  Bytes into(4 * kM, 0xee);
+  post(into);
+  RawRequest r = part(pattern(2 * kM), 1);
+  r.offset = 2 * kM;
+  r.eom = true;
+  EXPECT_EQ(code_of(r), ReturnCode::kOpViolation);
+  EXPECT_EQ(into, Bytes(4 * kM, 0xee));
+  EXPECT_TRUE(at_b.all.empty());
+}
+
+TEST_F(SegmentationTest, more_bytes_than_the_message_has__is_a_violation) {
+  open();
+  const Bytes data = pattern(2 * kM - 1);
+  Bytes into(2 * kM);
+  post(into);
+  inject(part(data, 0));
+  EXPECT_EQ(code_of(part(data, 0)), ReturnCode::kOpViolation);
+}
+
+// Covers: SES-19
+TEST_F(SegmentationTest, messages__do_not_interleave_on_a_pdc) {
+  open();
+  Bytes one(5 * kM), two(5 * kM);
+  post(one);
+  post(two);
+  send(pattern(5 * kM, 1), 1);
+  send(pattern(5 * kM, 2), 2);
+  fabric.cut_all();
+  for (std::size_t i = 1; i < fabric.sent_log.size(); ++i)
+    EXPECT_TRUE(fabric.sent_log[i].segment == 0 ||
+                fabric.sent_log[i].token == fabric.sent_log[i - 1].token);
+  fabric.run();
+  EXPECT_EQ(at_b.all.size(), 2u);
+}
+
+struct FewMessagesTest : PairTest {
+  static SesConfig config() {
+    SesConfig c;
+    c.max_messages = 1;
+    return c;
+  }
+  FewMessagesTest() : PairTest(config()) {}
+};
+
+// Covers: SES-21
+TEST_F(FewMessagesTest, no_message_entry__is_refused_and_succeeds_later) {
+  open();
+  const Bytes data = pattern(2 * kM);
+  Bytes one(2 * kM), two(2 * kM);
+  post(one);
+  post(two);
+  RawRequest other = part(data, 0);
+  other.message_id = 78;
+  inject(part(data, 0));
+  const auto refused = inject(other);
+  ASSERT_EQ(refused.kind, pds::Answer::Kind::kRefuse);
+  EXPECT_EQ(refused.nack_code, static_cast<std::uint8_t>(wire::NackCode::kNoSesMsgAvail));
+  EXPECT_EQ(sb().gauges().receives_posted, 2u);
+  inject(part(data, 1));
+  EXPECT_EQ(inject(other).kind, pds::Answer::Kind::kRespond);
+  other = part(data, 1);
+  other.message_id = 78;
+  EXPECT_EQ(code_of(other), ReturnCode::kOk);
+  EXPECT_EQ(two, data);
+}
+
+// Covers: SES-22
+TEST_F(SegmentationTest, stalled_message__times_out_and_late_packets_are_told) {
+  open();
+  const Bytes data = pattern(3 * kM);
+  Bytes into(3 * kM);
+  post(into);
+  inject(part(data, 0));
+  for (int s = 0; s < 59; ++s) fabric.advance(Duration::from_seconds(1));
+  EXPECT_TRUE(at_b.all.empty());
+  for (int s = 0; s < 3; ++s) fabric.advance(Duration::from_seconds(1));
+  ASSERT_EQ(at_b.all.size(), 1u);
+  EXPECT_EQ(at_b.all[0].code, ReturnCode::kMessageTimeout);
+  EXPECT_EQ(at_b.all[0].length, kM);
+  const auto late = inject(part(data, 1));
+  EXPECT_EQ(view(late).code, ReturnCode::kDropped);
+  EXPECT_TRUE(late.guaranteed);
+  inject(part(data, 2));
+  EXPECT_EQ(sb().gauges().messages_receiving, 0u);
+}
+
+TEST_F(SegmentationTest, stalled_message__time_without_turns_does_not_count) {
+  open();
+  Bytes into(3 * kM);
+  post(into);
+  inject(part(pattern(3 * kM), 0));
+  fabric.advance(Duration::from_seconds(3600));
+  fabric.advance(Duration::from_seconds(1));
+  EXPECT_TRUE(at_b.all.empty());
+}
+
+struct AllIdsTest : PairTest {
+  static SesConfig config() {
+    SesConfig c;
+    c.max_sends = 0xffff;
+    return c;
+  }
+  AllIdsTest() : PairTest(config()) { fabric.queue_limit = 100'000; }
+};
+
+// Covers: SES-20
+TEST_F(AllIdsTest, all_message_ids_in_use__the_next_operation_waits) {
+  open();
+  SendRequest r;
+  r.peer = b_of_a;
+  for (int i = 0; i < 0xffff; ++i) ASSERT_TRUE(sa().send(fabric.now, ea, r));
+  EXPECT_EQ(sa().send(fabric.now, ea, r).error(), PostError::kAgain);
+  fabric.cut_all();
+  std::vector<bool> seen(0x10000);
+  for (const Flight& f : fabric.sent_log) {
+    const std::uint16_t id = f.view(kM).message_id;
+    EXPECT_NE(id, 0);
+    EXPECT_FALSE(seen[id]);
+    seen[id] = true;
+  }
+  fabric.deliver(0);
+  fabric.reply(0);
+  EXPECT_TRUE(sa().send(fabric.now, ea, r));
+}
+
+TEST_F(SegmentationTest, carrier_without_room__operations_wait_in_order) {
+  open();
+  fabric.queue_limit = 2;
+  std::vector<Bytes> into(10, Bytes(4));
+  for (auto& i : into) post(i);
+  for (std::uint8_t i = 0; i < 10; ++i) send(Bytes(4, i), i);
+  fabric.run();
+  for (std::uint8_t i = 0; i < 10; ++i) EXPECT_EQ(into[i], Bytes(4, i));
+  EXPECT_EQ(at_a.all.size(), 10u);
+}
+
+TEST_F(SegmentationTest, iovec__pieces_are_joined_and_split) {
+  open();
+  Bytes x(700), y(0), z(900), from = pattern(1600);
+  const std::array<iovec, 3> to{piece(x), piece(y), piece(z)};
+  ReceiveRequest rr;
+  rr.iov = to;
+  ASSERT_TRUE(sb().receive(fabric.now, eb, rr));
+  const std::array<iovec, 2> parts{iovec{from.data(), 1}, iovec{from.data() + 1, 1599}};
+  SendRequest sr;
+  sr.peer = b_of_a;
+  sr.iov = parts;
+  ASSERT_TRUE(sa().send(fabric.now, ea, sr));
+  fabric.run();
+  x.insert(x.end(), z.begin(), z.end());
+  EXPECT_EQ(x, from);
+}
+
+}  // namespace
+}  // namespace uet::ses::testing
