@@ -143,7 +143,10 @@ void Engine::on_ack(Instant now, Pdc& pdc, AckIn& in) {
   if (in.ack_names_psn() && is_outstanding(pdc, in.ack_psn())) {
     TxRecord& record = tx_blocks_.at(tx.ring, in.ack_psn());
     if (!record.acked) {
-      if (record.message != nullptr) in.signal.trigger = &record.cc;
+      // An ACK that was asked for after a timeout answers the question, not the transmission: its
+      // time says nothing about the path.
+      const bool was_asked_for = record.rto_cnt > record.cc.resent;
+      if (record.message != nullptr && !was_asked_for) in.signal.trigger = &record.cc;
       account(record);
       if (!acknowledge(now, pdc, in.ack_psn(), static_cast<std::uint8_t>(in.common.next_hdr),
                        in.body))
@@ -190,12 +193,9 @@ void Engine::on_ack(Instant now, Pdc& pdc, AckIn& in) {
     set_timer(pdc, PdcTimer::kTailLoss, now + config_.tail_loss_time);
   // 6.
   if (closes) return on_close_acknowledged(now, pdc);
-  if (in.common.req == wire::AckReq::kClear)
-    owe_clear(now, pdc);
-  else if (in.common.req == wire::AckReq::kClose && pdc.is_initiator)
-    begin_close(now, pdc);
-  else if (pdc.is_closing())
-    try_close(now, pdc);
+  if (in.common.req == wire::AckReq::kClear) owe_clear(now, pdc);
+  if (in.common.req == wire::AckReq::kClose && pdc.is_initiator) begin_close(now, pdc);
+  if (pdc.is_closing()) try_close(now, pdc);
   if (tx.cc == nullptr) return;
   wake(pdc);
   after_congestion_event(now, *tx.cc);

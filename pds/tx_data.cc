@@ -183,7 +183,7 @@ Duration Engine::rto(const Pdc& pdc, unsigned rto_cnt) const {
   constexpr Duration kSpecMax = Duration::from_seconds(8);
   Duration first = config_.rto_init_time;
   if (pdc.tx.cc != nullptr) first = std::max(first, pdc.tx.cc->ccc->smoothed_rtt() * 4);
-  const Duration longest = std::min(kSpecMax, std::max(config_.rto_max, first));
+  const Duration longest = std::min(kSpecMax, std::max(config_.rto_max, config_.rto_init_time));
   Duration value = std::min(first, longest);
   for (unsigned i = 0; i < rto_cnt && value < longest; ++i) value = std::min(value * 2, longest);
   return value;
