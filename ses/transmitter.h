@@ -48,8 +48,8 @@ class Transmitter {
   bool may_start(const Flow& flow, const TxOp& op) const;
   bool must_drain(const Lane& lane, const TxOp& op) const;
   bool submit(Instant now, TxOp& op);
-  void mark_ready(Flow& flow);
-  void pump_ready(Instant now);
+  void defer(Flow& flow);
+  void pump_deferred(Instant now);
   void release_flow_if_idle(Flow& flow);
 
   // tx_emit.cc
@@ -91,8 +91,8 @@ class Transmitter {
   Timers timers_;
   OpList<&TxOp::all_hook> all_;
   OpList<&TxOp::extra_hook> to_truncate_;
-  FlowList ready_;  ///< flows to be pumped when the carrier has room or the upcall is over
-  bool carrier_is_full_ = false;
+  FlowList deferred_;
+  FlowList blocked_;
   bool work_deferred_ = false;  ///< something waits for the end of an upcall
   unsigned id_index_bits_;
 };

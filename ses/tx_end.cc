@@ -10,12 +10,12 @@ ReturnCode code_for(pds::PdsError error) {
   return error == pds::PdsError::kPeerSilent ? ReturnCode::kPeerSilent : ReturnCode::kUndeliverable;
 }
 
-/// May the whole message be sent again although some of it may have been delivered? Reads and plain
-/// writes put the same bytes in the same place; a send, or a write that makes a completion, would
-/// be seen twice. When no PDC could be had, nothing was delivered.
+/// May the whole message be sent again, although the carrier cannot say what of it was delivered? Reads and plain writes put
+/// the same bytes in the same place. A send, or a write that makes a completion, would be seen twice, so it is repeated only
+/// when no packet of it was ever answered. [decision 0051]
 bool may_repeat(const TxOp& op, pds::PdsError error) {
-  if (error == pds::PdsError::kNoPdc) return op.answered == 0;
-  return pds::is_retryable(error) && op.is_rma() && !op.has_header_data;
+  if (!pds::is_retryable(error)) return false;
+  return op.answered == 0 || (op.is_rma() && !op.has_header_data);
 }
 
 }  // namespace

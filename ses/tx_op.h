@@ -116,10 +116,17 @@ enum LaneIndex : std::uint8_t {
   kLanes = 3
 };
 
+/// Why a flow is in one of the Transmitter's lists.
+enum class FlowWait : std::uint8_t {
+  kNone,
+  kTurn,  ///< it became able to go on during an upcall
+  kRoom,  ///< the carrier took no more from it
+};
+
 /// All operations from one endpoint to one peer. Exists while there are any.
 struct Flow : Pooled {
-  ListHook ready_hook;
-  bool is_ready = false;  ///< listed to be pumped
+  ListHook wait_hook;
+  FlowWait wait = FlowWait::kNone;
   Endpoint* endpoint = nullptr;
   Peer* peer = nullptr;
   Flow* next_of_peer = nullptr;
@@ -131,7 +138,7 @@ struct Flow : Pooled {
 };
 
 using FlowList =
-    boost::intrusive::list<Flow, boost::intrusive::member_hook<Flow, ListHook, &Flow::ready_hook>,
+    boost::intrusive::list<Flow, boost::intrusive::member_hook<Flow, ListHook, &Flow::wait_hook>,
                            boost::intrusive::constant_time_size<false>>;
 
 }  // namespace uet::ses

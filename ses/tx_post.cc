@@ -50,7 +50,8 @@ Transmitter::Transmitter(Core& core)
       id_index_bits_(static_cast<unsigned>(std::bit_width(bounded(core.config.max_sends)))) {}
 
 Transmitter::~Transmitter() {
-  ready_.clear();
+  blocked_.clear();
+  deferred_.clear();
   to_truncate_.clear();
   all_.clear();
 }
@@ -166,7 +167,7 @@ Flow* Transmitter::flow_for(Endpoint& endpoint, Peer& peer) {
   flow->rod_context = (endpoint.id & 0xfff) << 20 | (peer.pool_index & 0xf'ffff);
   flow->next_sequence = 0;
   flow->waiting_fences = 0;
-  flow->is_ready = false;
+  flow->wait = FlowWait::kNone;
   for (Lane& lane : flow->lanes) {
     lane.carried = 0;
     lane.retries = 0;
@@ -194,10 +195,12 @@ void Transmitter::enqueue(Instant now, TxOp& op) {
 
 /// Hands over what may start, in the order of each lane.
 void Transmitter::pump(Instant now, Flow& flow) {
-  if (core_.upcall_depth > 0 || carrier_is_full_) {
-    mark_ready(flow);
+  if (flow.wait == FlowWait::kRoom) return;
+  if (core_.upcall_depth > 0) {
+    defer(flow);
     return;
   }
+  bool is_blocked = false;
   for (Lane& lane : flow.lanes) {
     while (lane.state == Lane::State::kOpen && !lane.pending.empty() &&
            may_start(flow, lane.pending.front())) {
@@ -208,12 +211,14 @@ void Transmitter::pump(Instant now, Flow& flow) {
         break;
       }
       if (!submit(now, op)) {
-        carrier_is_full_ = true;
-        mark_ready(flow);
-        return;
+        is_blocked = true;
+        break;
       }
     }
   }
+  if (!is_blocked) return;
+  flow.wait = FlowWait::kRoom;
+  blocked_.push_back(flow);
 }
 
 /// [SES 2.5] The target's generation changed while older messages are out: those will be refused, and this one would be
@@ -280,41 +285,50 @@ bool Transmitter::submit(Instant now, TxOp& op) {
   return true;
 }
 
-void Transmitter::mark_ready(Flow& flow) {
-  if (!flow.is_ready) {
-    flow.is_ready = true;
-    ready_.push_back(flow);
-  }
-  if (!carrier_is_full_) work_deferred_ = true;
+/// To be pumped when the upcall is over.
+void Transmitter::defer(Flow& flow) {
+  work_deferred_ = true;
+  if (flow.wait != FlowWait::kNone) return;
+  flow.wait = FlowWait::kTurn;
+  deferred_.push_back(flow);
 }
 
-void Transmitter::pump_ready(Instant now) {
-  // A flow that finds the carrier full again is put back at the end, which ends the loop.
-  while (!carrier_is_full_ && !ready_.empty()) {
-    Flow& flow = ready_.front();
-    ready_.pop_front();
-    flow.is_ready = false;
-    if (flow.operations.empty())
-      release_flow_if_idle(flow);
-    else
-      pump(now, flow);
+void Transmitter::pump_deferred(Instant now) {
+  while (!deferred_.empty()) {
+    Flow& flow = deferred_.front();
+    deferred_.pop_front();
+    flow.wait = FlowWait::kNone;
+    pump(now, flow);
   }
 }
 
+/// The carrier has room, for somebody: one peer's queue may still be full. Flows take turns, and a few refusals in a row end
+/// the search; the carrier then calls again.
 void Transmitter::on_resume(Instant now) {
-  carrier_is_full_ = false;
-  // The carrier says so when it may be asked again, so this is not held back as other upcalls are.
+  constexpr int kRefusals = 4;
+  // It says so when it may be asked again, so this is not held back as other upcalls are.
   const int depth = core_.upcall_depth;
   core_.upcall_depth = 0;
-  pump_ready(now);
+  int refusals = 0;
+  const Flow* first_refused = nullptr;
+  while (!blocked_.empty() && refusals < kRefusals && &blocked_.front() != first_refused) {
+    Flow& flow = blocked_.front();
+    blocked_.pop_front();
+    flow.wait = FlowWait::kNone;
+    pump(now, flow);
+    if (flow.wait != FlowWait::kRoom) continue;
+    ++refusals;
+    if (first_refused == nullptr) first_refused = &flow;
+  }
   core_.upcall_depth = depth;
 }
 
 void Transmitter::release_flow_if_idle(Flow& flow) {
   if (!flow.operations.empty()) return;
-  if (flow.is_ready) {
-    ready_.erase(ready_.iterator_to(flow));
-    flow.is_ready = false;
+  if (flow.wait != FlowWait::kNone) {
+    FlowList& list = flow.wait == FlowWait::kRoom ? blocked_ : deferred_;
+    list.erase(list.iterator_to(flow));
+    flow.wait = FlowWait::kNone;
   }
   for (Lane& lane : flow.lanes) timers_.cancel(lane.resume_timer);
   Flow** link = &flow.peer->flows;

@@ -125,7 +125,7 @@ void Transmitter::on_deadline(Instant now) {
         if (&lane.resume_timer == node) resume_lane(now, flow, lane);
     }
   }
-  pump_ready(now);
+  pump_deferred(now);
 }
 
 Instant Transmitter::next_deadline() const {

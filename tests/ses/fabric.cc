@@ -67,7 +67,8 @@ Node::Node(Fabric& f, std::uint32_t number, const SesConfig& config, std::uint32
 }
 
 pds::SubmitResult Node::submit(Instant, const pds::TxMessage& message) {
-  if (fabric.queued_at(*this) >= fabric.queue_limit) return pds::SubmitResult::kAgain;
+  if (fabric.queued_at(*this) >= fabric.queue_limit || fabric.full_towards == message.destination)
+    return pds::SubmitResult::kAgain;
   for (auto& node : fabric.nodes) {
     if (node->address != message.destination) continue;
     Channel& c = fabric.channel(*this, *node, message.mode, message.rod_context);
@@ -347,6 +348,11 @@ void Fabric::lose_pdc(Channel& c, pds::PdsError error) {
   std::erase_if(flights, [&](const Flight& f) { return f.channel == &c; });
   std::erase_if(replies, [&](const Reply& r) { return r.channel == &c; });
   c.queue.clear();
+  if (const auto back = returns_.find(&c); back != returns_.end()) {
+    for (const Channel::Queued& q : back->second->queue)
+      c.to->ses.on_message_error(now, q.message.token, error);
+    back->second->queue.clear();
+  }
   c.from->ses.on_pdc_gone(now, c.ref_at_from, c.to->address,
                           static_cast<std::uint16_t>(c.pdcid + 10000), error);
   c.to->ses.on_pdc_gone(now, c.ref_at_to, c.from->address, c.pdcid, error);

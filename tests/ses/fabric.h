@@ -147,9 +147,10 @@ class Fabric {
   std::vector<std::unique_ptr<Node>> nodes;
   std::vector<Flight> flights;
   std::vector<Reply> replies;
-  std::vector<Flight> sent_log;    ///< every packet cut
-  std::vector<Reply> reply_log;    ///< every answer made
-  std::size_t queue_limit = 1000;  ///< messages per node before kAgain
+  std::vector<Flight> sent_log;                    ///< every packet cut
+  std::vector<Reply> reply_log;                    ///< every answer made
+  std::size_t queue_limit = 1000;                  ///< messages per node before kAgain
+  std::optional<net::FabricAddress> full_towards;  ///< kAgain for messages to this node
   std::size_t refused = 0;
   std::uint8_t last_nack = 0;
   double hide_replies = 0;  ///< share of unguaranteed answers that only a cumulative ACK stands for

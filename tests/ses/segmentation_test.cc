@@ -292,6 +292,33 @@ TEST_F(SegmentationTest, carrier_without_room__operations_wait_in_order) {
   EXPECT_EQ(at_a.all.size(), 10u);
 }
 
+TEST_F(SegmentationTest, carrier_without_room_for_one_peer__others_go_on) {
+  open();
+  Node& c = fabric.add_node();
+  Recorder at_c;
+  const EndpointId ec = *c.ses.open_endpoint(fabric.now, standard_endpoint(), at_c);
+  fabric.full_towards = b.address;
+  Bytes into(1), into_c(1);
+  post(into);
+  const iovec to = piece(into_c);
+  ReceiveRequest rr;
+  rr.iov = {&to, 1};
+  ASSERT_TRUE(c.ses.receive(fabric.now, ec, rr));
+  send({1}, 1);
+  fabric.run();
+  const PeerId b_peer = b_of_a;
+  b_of_a = *sa().add_peer(c.ses.address_of(ec));
+  send({2}, 2);
+  fabric.run();
+  EXPECT_EQ(into_c[0], 2);
+  EXPECT_EQ(at_a.find(1), nullptr);
+  b_of_a = b_peer;
+  fabric.full_towards.reset();
+  sa().on_resume(fabric.now);
+  fabric.run();
+  EXPECT_EQ(into[0], 1);
+}
+
 TEST_F(SegmentationTest, iovec__pieces_are_joined_and_split) {
   open();
   Bytes x(700), y(0), z(900), from = pattern(1600);
