@@ -44,6 +44,23 @@ std::size_t kernel_mtu(const std::string& interface) {
   return ok ? static_cast<std::size_t>(request.ifr_mtu) : 0;
 }
 
+/// The memif driver is the one that takes any key without a word.
+bool check_arguments(const DeviceSpec& spec, std::string& error) {
+  if (spec.kind != DeviceKind::kMemif) return true;
+  const std::vector<std::string> known = {"role",   "id",        "socket",   "socket-abstract",
+                                          "bsize",  "rsize",     "mac",      "zero-copy",
+                                          "secret", "owner-uid", "owner-gid"};
+  for (const std::string& argument : spec.arguments) {
+    const std::string key = argument.substr(0, argument.find('='));
+    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+    error = "unknown key '" + key +
+            "'; memif knows role=server|client, id, socket, socket-abstract, bsize, rsize, "
+            "mac, zero-copy, secret";
+    return false;
+  }
+  return true;
+}
+
 void add(DeviceSpec& spec, const std::string& key, std::size_t value) {
   if (!spec.has_argument(key)) spec.arguments.push_back(key + "=" + std::to_string(value));
 }
@@ -94,7 +111,7 @@ bool parse_device_spec(const std::string& text, DeviceSpec& spec, std::string& e
     return false;
   }
   spec.kind = kind_of(spec.name);
-  return true;
+  return check_arguments(spec, error);
 }
 
 void add_default_arguments(std::size_t ip_mtu, DeviceSpec& spec) {

@@ -13,6 +13,7 @@
 
 #include "lib/dpdk/dpdk_log.h"
 #include "lib/dpdk/eal.h"
+#include "lib/dpdk/interrupt_thread.h"
 
 namespace uet::dpdk {
 
@@ -28,6 +29,8 @@ constexpr std::size_t kFrameOverhead = 14 + 2 * 4;
 // by then.
 constexpr std::uint16_t kMemifBurst = 8;
 constexpr std::uint64_t kLinkChecksPerSecond = 50;
+// A connection that is being set up gets this long, even on a crowded machine.
+constexpr std::uint64_t kConnectSeconds = 1;
 
 bool driver_supports_interrupts(DeviceKind kind) {
   return kind == DeviceKind::kPci || kind == DeviceKind::kTap;
@@ -69,20 +72,31 @@ DpdkDevice::DpdkDevice(const DpdkDeviceConfig& config, base::Trace& trace)
       trace_(trace),
       wants_interrupt_(driver_supports_interrupts(config.spec.kind)),
       burst_(config.spec.kind == DeviceKind::kMemif ? kMemifBurst : kBurst),
+      is_watched_(config.spec.kind == DeviceKind::kMemif),
       is_kept_(config.spec.is_memif_client()),
-      link_check_cycles_(rte_get_tsc_hz() / kLinkChecksPerSecond) {}
+      cycles_per_second_(rte_get_tsc_hz()) {}
 
 DpdkDevice::~DpdkDevice() {
   const LogCapture quiet;
-  if (is_attached_) {
-    rte_eth_dev_info info{};
-    const bool has_info = rte_eth_dev_info_get(port_, &info) == 0;
-    if (is_started_) rte_eth_dev_stop(port_);
-    rte_eth_dev_close(port_);
-    if (is_plugged_ && has_info) rte_dev_remove(info.device);
-  }
+  if (is_attached_)
+    control([this] {
+      cancel_on_interrupt_thread(reconnect, this);
+      rte_eth_dev_info info{};
+      const bool has_info = rte_eth_dev_info_get(port_, &info) == 0;
+      rte_eth_dev_stop(port_);
+      rte_eth_dev_close(port_);
+      if (is_plugged_ && has_info) rte_dev_remove(info.device);
+    });
   // The mempool goes last: closing the device brings back the mbufs that the driver held.
   pool_.reset();
+}
+
+/// Runs something that changes the device's state, where its driver can stand it.
+void DpdkDevice::control(const std::function<void()>& work) {
+  if (config_.spec.kind == DeviceKind::kMemif)
+    run_on_interrupt_thread(work);
+  else
+    work();
 }
 
 // --- Opening
@@ -212,7 +226,8 @@ bool DpdkDevice::set_up_queues(std::string& error) {
 
 bool DpdkDevice::start(std::string& error) {
   const LogCapture log;
-  int result = rte_eth_dev_start(port_);
+  int result = 0;
+  control([&] { result = rte_eth_dev_start(port_); });
   if (result != 0 && wants_interrupt_) {
     // Some drivers only find out here that their interrupts do not work.
     wants_interrupt_ = false;
@@ -220,6 +235,7 @@ bool DpdkDevice::start(std::string& error) {
     result = rte_eth_dev_start(port_);
   }
   is_started_ = result == 0;
+  give_up_connecting_ = rte_get_tsc_cycles() + cycles_per_second_ * kConnectSeconds;
   // A memif client starts when its server is there; keep_link() tries again.
   if (!is_started_ && !is_kept_) {
     error = explain("does not start", result);
@@ -287,7 +303,7 @@ void DpdkDevice::disarm() {
 
 std::size_t DpdkDevice::receive_frames(std::span<Packet> out) {
   register_thread();
-  if (is_kept_) keep_link();
+  if (is_watched_) keep_link();
   if (is_armed_) [[unlikely]]
     disarm();
   if (!is_started_) [[unlikely]]
@@ -332,7 +348,7 @@ void DpdkDevice::count_drop(DropReason reason, std::size_t bytes) {
 
 std::size_t DpdkDevice::send_frames(std::span<Packet> in) {
   register_thread();
-  if (is_kept_) keep_link();
+  if (is_watched_) keep_link();
   if (!is_started_) [[unlikely]]
     return 0;
   std::size_t n = 0;
@@ -350,33 +366,53 @@ std::size_t DpdkDevice::send_frames(std::span<Packet> in) {
   return n;
 }
 
-// --- Links that do not come back by themselves
-// -----------------------------------------------------------------------
+// --- Links that do not come back by themselves -----------------------------------------------------------------------
 
 /// Looks at the link some fifty times a second.
 void DpdkDevice::keep_link() {
   const std::uint64_t now = rte_get_tsc_cycles();
   if (now < next_link_check_) [[likely]]
     return;
-  next_link_check_ = now + link_check_cycles_;
-  rte_eth_link link{};
+  next_link_check_ = now + cycles_per_second_ / kLinkChecksPerSecond;
+  const Reconnect state = reconnect_.load(std::memory_order_acquire);
+  if (state == Reconnect::kRunning) return;
+  if (state == Reconnect::kStarted) {
+    reconnect_.store(Reconnect::kIdle, std::memory_order_relaxed);
+    is_started_ = true;
+    was_up_ = false;
+    give_up_connecting_ = now + cycles_per_second_ * kConnectSeconds;
+  }
   if (is_started_) {
+    rte_eth_link link{};
     if (rte_eth_link_get_nowait(port_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP) {
-      was_up_ = true;
+      if (!std::exchange(was_up_, true)) ++link_generation_;
       return;
     }
-    // A connection that is being set up gets one period of patience.
-    if (!std::exchange(was_up_, false)) reconnect();
-    return;
+    if (!was_up_ && now < give_up_connecting_) return;
   }
-  reconnect();
+  if (is_kept_)
+    begin_reconnect();
+  else
+    was_up_ = false;  // a server only waits
 }
 
-void DpdkDevice::reconnect() {
+void DpdkDevice::begin_reconnect() {
+  needs_stop_ = is_started_;
+  is_started_ = false;
+  was_up_ = false;
+  reconnect_.store(Reconnect::kRunning, std::memory_order_release);
+  if (!post_to_interrupt_thread(reconnect, this))
+    reconnect_.store(Reconnect::kFailed, std::memory_order_relaxed);
+}
+
+/// On the interrupt thread.
+void DpdkDevice::reconnect(void* device) {
+  auto* self = static_cast<DpdkDevice*>(device);
   const LogCapture quiet;
-  if (is_started_) rte_eth_dev_stop(port_);
-  is_started_ = rte_eth_dev_start(port_) == 0;
-  was_up_ = is_started_;
+  if (self->needs_stop_) rte_eth_dev_stop(self->port_);
+  const bool is_started = rte_eth_dev_start(self->port_) == 0;
+  self->reconnect_.store(is_started ? Reconnect::kStarted : Reconnect::kFailed,
+                         std::memory_order_release);
 }
 
 }  // namespace uet::dpdk

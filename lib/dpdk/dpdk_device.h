@@ -3,6 +3,8 @@
 #pragma once
 
 #include <array>
+#include <atomic>
+#include <functional>
 #include <memory>
 
 #include "lib/base/trace.h"
@@ -32,6 +34,7 @@ class DpdkDevice final : public net::FrameDevice {
   net::PacketPool& pool() override { return *pool_; }
   std::size_t receive_frames(std::span<net::Packet> out) override;
   std::size_t send_frames(std::span<net::Packet> in) override;
+  std::uint32_t link_generation() const override { return link_generation_; }
   int wakeup_fd() const override { return interrupt_fd_; }
   bool arm_wakeup() override;
 
@@ -49,7 +52,9 @@ class DpdkDevice final : public net::FrameDevice {
   std::string explain(const std::string& what, int code) const;
 
   void keep_link();
-  void reconnect();
+  void begin_reconnect();
+  static void reconnect(void* device);
+  void control(const std::function<void()>& work);
   void disarm();
   net::Packet take(rte_mbuf* mbuf);
   void count_drop(base::DropReason reason, std::size_t bytes);
@@ -68,10 +73,19 @@ class DpdkDevice final : public net::FrameDevice {
   std::uint16_t burst_ = kBurst;
   int interrupt_fd_ = -1;
   bool is_armed_ = false;
-  bool is_kept_ = false;  ///< a link that we have to reconnect ourselves
+
+  /// A memif client has to connect again itself. The interrupt thread does the work; the data path only looks at how far
+  /// it is and keeps its hands off the device meanwhile.
+  enum class Reconnect : std::uint8_t { kIdle, kRunning, kStarted, kFailed };
+  bool is_watched_ = false;  ///< memif: the peer may come and go
+  bool is_kept_ = false;     ///< and we have to connect again
+  std::uint32_t link_generation_ = 0;
   bool was_up_ = false;
-  std::uint64_t next_link_check_ = 0;  ///< in cycles
-  std::uint64_t link_check_cycles_ = 0;
+  std::atomic<Reconnect> reconnect_{Reconnect::kIdle};
+  bool needs_stop_ = false;  ///< before the next start; the interrupt thread's while kRunning
+  std::uint64_t next_link_check_ = 0;  ///< this and the others in cycles
+  std::uint64_t give_up_connecting_ = 0;
+  std::uint64_t cycles_per_second_ = 0;
 };
 
 }  // namespace uet::dpdk

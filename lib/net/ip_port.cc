@@ -107,6 +107,10 @@ IpPort::~IpPort() = default;
 // -------------------------------------------------------------------------------------------------------
 
 std::size_t IpPort::receive(Instant now, std::span<RxPacket> out) {
+  if (device_->link_generation() != link_generation_) [[unlikely]] {
+    link_generation_ = device_->link_generation();
+    neighbors_.on_link_change(now);
+  }
   std::size_t n = take_looped(out);
   if (resolved_.size != 0) send_resolved(now);
   while (n < out.size()) {

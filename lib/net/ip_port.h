@@ -119,6 +119,7 @@ class IpPort final : public Port {
   std::array<Packet, kBurst> staged_;  ///< built frames on their way to the device
   std::size_t staged_count_ = 0;
   std::array<Packet, kBurst> received_;
+  std::uint32_t link_generation_ = 0;
 };
 
 }  // namespace uet::net

@@ -92,6 +92,11 @@ void NeighborTable::on_solicit_refused(Instant now, Neighbor& neighbor) {
   set_deadline(neighbor, now + kRefusedRetry);
 }
 
+void NeighborTable::on_link_change(Instant now) {
+  for (Neighbor& n : neighbors_)
+    if (n.has_mac()) enter(n, NeighborState::kResolving, now);
+}
+
 void NeighborTable::enter(Neighbor& neighbor, NeighborState state, Instant deadline) {
   neighbor.state = state;
   neighbor.attempts = 0;

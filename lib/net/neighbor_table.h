@@ -84,6 +84,8 @@ class NeighborTable {
   Due next_due(Instant now);
   /// The device did not take the solicitation: it does not count, and is due again a little later.
   void on_solicit_refused(Instant now, Neighbor& neighbor);
+  /// The link was away: nobody's MAC can be trusted, so everybody is asked anew before being used again.
+  void on_link_change(Instant now);
   Instant next_deadline() const {
     return timed_.empty() ? Instant::never() : timed_.begin()->deadline;
   }

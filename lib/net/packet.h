@@ -14,12 +14,12 @@ class PacketPool;
 /// Bookkeeping of one buffer. Lives in the pool's memory (behind an rte_mbuf in its private area, in front of
 /// the bytes elsewhere). Only pools and ports touch it directly.
 struct PacketBuffer {
-  std::uint8_t* room = nullptr;    ///< first usable byte
-  std::uint32_t capacity = 0;      ///< usable bytes from `room`
-  std::uint32_t offset = 0;        ///< where the packet begins, from `room`
-  std::uint32_t length = 0;        ///< bytes of the packet
-  PacketPool* pool = nullptr;      ///< where it goes back to
-  void* native = nullptr;          ///< the driver's own object (rte_mbuf), if any
+  std::uint8_t* room = nullptr;  ///< first usable byte
+  std::uint32_t capacity = 0;    ///< usable bytes from `room`
+  std::uint32_t offset = 0;      ///< where the packet begins, from `room`
+  std::uint32_t length = 0;      ///< bytes of the packet
+  PacketPool* pool = nullptr;    ///< where it goes back to
+  void* native = nullptr;        ///< the driver's own object (rte_mbuf), if any
 };
 
 /// Move-only owner of a PacketBuffer; gives it back to its pool when destroyed.

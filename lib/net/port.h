@@ -43,12 +43,12 @@ struct TxPacket {
 
 /// What is known about a port once it is open.
 struct PortFacts {
-  std::string name;              ///< as in messages and fi_info: "udp:eth0", "dpdk:net_memif0"
-  FabricAddress address;         ///< our fabric address
-  std::size_t ip_mtu = 1500;     ///< largest IP packet
-  base::BitRate link_rate;       ///< 0 when unknown
-  bool udp_encapsulation = true; ///< false: native IP with entropy header
-  bool reports_tos = true;       ///< DSCP and ECN of received packets are known
+  std::string name;               ///< as in messages and fi_info: "udp:eth0", "dpdk:net_memif0"
+  FabricAddress address;          ///< our fabric address
+  std::size_t ip_mtu = 1500;      ///< largest IP packet
+  base::BitRate link_rate;        ///< 0 when unknown
+  bool udp_encapsulation = true;  ///< false: native IP with entropy header
+  bool reports_tos = true;        ///< DSCP and ECN of received packets are known
   std::uint16_t udp_port = 4793;
   std::uint8_t ip_protocol = 253;  ///< with native IP
   std::uint8_t mac[6] = {};

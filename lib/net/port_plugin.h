@@ -12,16 +12,16 @@ namespace uet::net {
 
 /// Everything that opening a port may need; texts as the user wrote them.
 struct PortRequest {
-  std::string spec;                 ///< "udp[:ifname or address]" or "dpdk:<vdev or PCI>[,key=value...]"
-  FabricAddress address;            ///< unspecified: the port's own choice
-  unsigned prefix_length = 0;       ///< 0: 24 for IPv4, 64 for IPv6
-  FabricAddress gateway;            ///< unspecified: none
-  std::uint16_t vlan = 0;           ///< 802.1Q VID, 0 for untagged
-  bool native_ip = false;           ///< FI_UET_ENCAP=ip
+  std::string spec;            ///< "udp[:ifname or address]" or "dpdk:<vdev or PCI>[,key=value...]"
+  FabricAddress address;       ///< unspecified: the port's own choice
+  unsigned prefix_length = 0;  ///< 0: 24 for IPv4, 64 for IPv6
+  FabricAddress gateway;       ///< unspecified: none
+  std::uint16_t vlan = 0;      ///< 802.1Q VID, 0 for untagged
+  bool native_ip = false;      ///< FI_UET_ENCAP=ip
   std::uint16_t udp_port = 4793;
   std::uint8_t ip_protocol = 253;
-  std::size_t packets = 8192;       ///< pool size
-  std::size_t mtu = 0;              ///< IP MTU wanted, 0 for the device's own
+  std::size_t packets = 8192;  ///< pool size
+  std::size_t mtu = 0;         ///< IP MTU wanted, 0 for the device's own
 };
 
 /// Opens a port or returns null with a sentence in `error` that says what to do.

@@ -229,6 +229,22 @@ TEST_F(IpPortTest, neighbor__table_full_of_open_questions_drops) {
   EXPECT_EQ(a_.trace.drops(DropReason::kNeighborTableFull), 2u);
 }
 
+TEST_F(IpPortTest, neighbor__is_asked_anew_after_the_link_was_away) {
+  open_v4();
+  send(a_, b_, "x");
+  settle();
+  // Another host with another MAC is behind the address now.
+  b_.open(config_of("10.0.0.2"), 0xc);
+  a_.device->connect(*b_.device);
+  b_.device->connect(*a_.device);
+  got_b_.clear();
+  ++a_.device->generation;
+  receive(a_);
+  send(a_, b_, "y");
+  settle();
+  EXPECT_EQ(got_b_.size(), 1u);
+}
+
 TEST_F(IpPortTest, arp__claim_of_our_address_is_a_conflict) {
   open_v4();
   IpPortConfig impostor = config_of("10.0.0.2");

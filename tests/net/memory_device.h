@@ -22,6 +22,7 @@ class MemoryDevice final : public FrameDevice {
   }
 
   void connect(MemoryDevice& peer) { peer_ = &peer; }
+  std::uint32_t link_generation() const override { return generation; }
   const FrameDeviceFacts& facts() const override { return facts_; }
   PacketPool& pool() override { return pool_; }
 
@@ -54,7 +55,8 @@ class MemoryDevice final : public FrameDevice {
 
   std::vector<Bytes> sent;
   std::size_t room = SIZE_MAX;  ///< frames that one call takes
-  bool is_cut = false;          ///< what is sent is lost
+  std::uint32_t generation = 0;
+  bool is_cut = false;  ///< what is sent is lost
 
  private:
   FrameDeviceFacts facts_;

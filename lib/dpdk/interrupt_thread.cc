@@ -1,0 +1,43 @@
+#include "lib/dpdk/interrupt_thread.h"
+
+#include <rte_alarm.h>
+
+#include <future>
+
+namespace uet::dpdk {
+
+namespace {
+
+constexpr std::uint64_t kSoonUs = 1;
+
+struct Job {
+  const std::function<void()>* work;
+  std::promise<void> done;
+};
+
+void run_job(void* argument) {
+  auto* job = static_cast<Job*>(argument);
+  (*job->work)();
+  job->done.set_value();
+}
+
+}  // namespace
+
+void run_on_interrupt_thread(const std::function<void()>& work) {
+  Job job{.work = &work, .done = {}};
+  auto done = job.done.get_future();
+  if (rte_eal_alarm_set(kSoonUs, run_job, &job) == 0)
+    done.wait();
+  else
+    work();
+}
+
+bool post_to_interrupt_thread(void (*function)(void*), void* argument) {
+  return rte_eal_alarm_set(kSoonUs, function, argument) == 0;
+}
+
+void cancel_on_interrupt_thread(void (*function)(void*), void* argument) {
+  rte_eal_alarm_cancel(function, argument);
+}
+
+}  // namespace uet::dpdk

@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""The ports themselves, without UET: `uet-perf raw` between two processes over kernel UDP, memif and af_packet.
+
+    raw_port.py UET-PERF DPDK-PLUG-IN
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from harness import Job, Tap, temporary_folder
+
+A, B = "10.78.1.1", "10.78.1.2"
+
+
+class Veth:
+    """Two namespaces joined by veth."""
+
+    def __init__(self, with_addresses):
+        self.names = [f"uetraw{os.getpid()}{end}" for end in "ab"]
+        try:
+            for name in self.names:
+                self.ip("netns", "add", name)
+            self.ip("link", "add", "uet0", "netns", self.names[0], "type", "veth", "peer", "name", "uet0", "netns",
+                    self.names[1])
+            for name, address in zip(self.names, (A, B)):
+                if with_addresses:
+                    self.ip("-n", name, "address", "add", f"{address}/24", "dev", "uet0")
+                self.ip("-n", name, "link", "set", "uet0", "mtu", "9000", "up")
+        except (OSError, RuntimeError):
+            self.remove()
+            raise
+
+    @staticmethod
+    def ip(*arguments):
+        run = subprocess.run(["ip", *arguments], capture_output=True, text=True)
+        if run.returncode != 0:
+            raise RuntimeError(f"ip {' '.join(arguments)}: {run.stderr.strip()}")
+
+    def remove(self):
+        for name in self.names:
+            subprocess.run(["ip", "netns", "delete", name], capture_output=True)
+
+
+class Bench:
+    def __init__(self, perf, folder):
+        self.perf, self.folder, self.number = perf, folder, 0
+
+    def start(self, role, port, address, peer, *more, namespace=None):
+        self.number += 1
+        command = [self.perf, "raw", "--port", port, "--address", address, "--peer", peer, "--seconds", "0.2",
+                   "--pings", "200", "--timeout", "20", *(["--server"] if role == "server" else ["--json"]), *more]
+        return Job(command, dict(os.environ), self.folder, f"{role}{self.number}", namespace)
+
+    def check(self, client, server, lossless=True):
+        """Empty when both ended well and the client's result makes sense."""
+        try:
+            status = [client.wait(60), server.wait(30)]
+            if status != [0, 0]:
+                return client.report(status[0]) + server.report(status[1])
+            result = json.loads(client.output()[0])
+            if result["received"] == 0 or result["pings_lost"] > 100:
+                return f"nothing came through: {result}"
+            if lossless and result["received"] != result["sent"]:
+                return f"a lossless link lost packets: {result}"
+            return ""
+        finally:
+            client.kill()
+            server.kill()
+
+
+def udp(bench):
+    server = bench.start("server", "udp", "127.0.0.72", "127.0.0.73")
+    client = bench.start("client", "udp", "127.0.0.73", "127.0.0.72", "--copy")
+    return bench.check(client, server, lossless=False)
+
+
+def memif(bench, socket, client_first=False, vlan="0", native=False):
+    more = ["--vlan", vlan, *(["--native-ip"] if native else [])]
+    ends = {"server": ("server", f"dpdk:net_memif0,role=server,socket={socket}", A, B, *more),
+            "client": ("client", f"dpdk:net_memif0,role=client,socket={socket}", B, A, *more)}
+    jobs = {}
+    for end in ("client", "server") if client_first else ("server", "client"):
+        jobs[end] = bench.start(*ends[end])
+        time.sleep(1.5 if client_first else 0)
+    return bench.check(jobs["client"], jobs["server"])
+
+
+def memif_v6(bench, socket):
+    server = bench.start("server", f"dpdk:net_memif0,role=server,socket={socket}", "fd00:78::1", "fd00:78::2")
+    client = bench.start("client", f"dpdk:net_memif0,role=client,socket={socket}", "fd00:78::2", "fd00:78::1")
+    return bench.check(client, server)
+
+
+def killed_peer(bench, socket, victim_role):
+    """The survivor must end with a sentence, not with a signal."""
+    jobs = {"server": bench.start("server", f"dpdk:net_memif0,role=server,socket={socket}", A, B, "--timeout", "3"),
+            "client": bench.start("client", f"dpdk:net_memif0,role=client,socket={socket}", B, A, "--timeout", "3",
+                                  "--seconds", "20")}
+    try:
+        time.sleep(3)
+        victim = jobs.pop(victim_role)
+        victim.process.send_signal(signal.SIGKILL)
+        survivor = next(iter(jobs.values()))
+        status = survivor.wait(60)
+        return "" if status == 1 else survivor.report(status)
+    finally:
+        for job in (*jobs.values(), victim):
+            job.kill()
+
+
+def af_packet(bench, with_addresses):
+    veth = Veth(with_addresses)
+    try:
+        server = bench.start("server", "dpdk:net_af_packet0,iface=uet0", A, B, namespace=veth.names[0])
+        client = bench.start("client", "dpdk:net_af_packet0,iface=uet0", B, A, namespace=veth.names[1])
+        return bench.check(client, server, lossless=False)
+    finally:
+        veth.remove()
+
+
+def main():
+    perf, plugin = sys.argv[1:]
+    tap = Tap()
+    with temporary_folder() as folder:
+        bench = Bench(perf, folder)
+        tap.result("kernel UDP on loopback", udp(bench))
+        cases = {
+            "memif": lambda s: memif(bench, s),
+            "memif, client first": lambda s: memif(bench, s, client_first=True),
+            "memif with VLAN": lambda s: memif(bench, s, vlan="7"),
+            "memif with native IP": lambda s: memif(bench, s, native=True),
+            "memif with IPv6": lambda s: memif_v6(bench, s),
+            "memif, server killed": lambda s: killed_peer(bench, s, "server"),
+            "memif, client killed": lambda s: killed_peer(bench, s, "client"),
+        }
+        for number, (name, case) in enumerate(cases.items()):
+            if not os.path.exists(plugin):
+                tap.skip(name, "built without DPDK")
+            else:
+                tap.result(name, case(os.path.join(folder, f"memif{number}.sock")))
+        for name, with_addresses in (("af_packet", False), ("af_packet, address known to the kernel", True)):
+            if not os.path.exists(plugin):
+                tap.skip(name, "built without DPDK")
+            elif os.geteuid() != 0:
+                tap.skip(name, "network namespaces and af_packet sockets need root")
+            else:
+                try:
+                    tap.result(name, af_packet(bench, with_addresses))
+                except (OSError, RuntimeError) as problem:
+                    tap.skip(name, f"cannot make network namespaces with veth here: {problem}")
+    tap.finish()
+
+
+main()
