@@ -147,7 +147,8 @@ struct Completion {
   std::uint64_t mr_key = 0;          ///< kRemoteWrite, kRemoteRead
 };
 
-/// Where completions of an endpoint go. Called from within Ses calls, on the FEP's thread.
+/// Where completions of an endpoint go. Called from within Ses calls, on the FEP's thread. It may post operations, but
+/// must not close an endpoint.
 class CompletionSink {
  public:
   virtual ~CompletionSink() = default;

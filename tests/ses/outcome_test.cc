@@ -372,6 +372,24 @@ TEST_F(OutcomeTest, close_of_the_sender__its_memory_is_not_touched_again) {
   EXPECT_EQ(at_b.all[0].code, ReturnCode::kCancelled);
 }
 
+TEST_F(OutcomeTest, close_of_the_sender__a_packet_cut_again_says_that_its_bytes_are_gone) {
+  open();
+  send(pattern(100), 5);
+  fabric.cut_all();
+  sa().close_endpoint(fabric.now, ea);
+  kept.clear();
+  net::Packet packet = fabric.pool.allocate();
+  sa().emit_segment(fabric.flights[0].token, 0, fabric.flights[0].channel->ref_at_from,
+                    base::Psn(1), packet);
+  RequestView v;
+  ASSERT_TRUE(parse_request(3, packet.bytes(), kM, v));
+  EXPECT_TRUE(v.ie);
+  EXPECT_EQ(Bytes(v.payload.begin(), v.payload.end()), Bytes(100));
+  packet.reset();
+  fabric.run();
+  EXPECT_EQ(sa().gauges().sends_active, 0u);
+}
+
 // Covers: SES-79
 TEST_F(OutcomeTest, datagram__is_delivered_or_dropped_without_an_answer) {
   open();
