@@ -2,6 +2,7 @@
 /// masks; no loops.
 #pragma once
 
+#include <bit>
 #include <cstring>
 #include <span>
 
@@ -77,8 +78,101 @@ inline std::uint64_t read_bits(const std::uint8_t* p) {
   }
 }
 
+// Runs of flags. A header's 1-bit bools lie side by side on the wire and, declared together, side by side in the struct.
+// One multiplication spreads or gathers the whole run, instead of a shift and a mask per flag.
+
+/// True when entry I of H's list is a flag.
 template <typename H, std::size_t I>
-inline void decode_field(H& h, const std::uint8_t* p) {
+constexpr bool is_flag() {
+  if constexpr (I >= kFieldCount<H>)
+    return false;
+  else {
+    using F = std::remove_cvref_t<decltype(std::get<I>(kFields<H>))>;
+    if constexpr (kIsReserved<F>)
+      return false;
+    else
+      return std::is_same_v<typename F::Value, bool>;
+  }
+}
+
+/// Flags from entry I on that share its byte on the wire.
+template <typename H, std::size_t I>
+constexpr unsigned flags_from() {
+  if constexpr (!is_flag<H, I>())
+    return 0;
+  else if constexpr (is_flag<H, I + 1>() && (bit_offset<H, I>() + 1) % 8 != 0)
+    return 1 + flags_from<H, I + 1>();
+  else
+    return 1;
+}
+
+/// The first entry of the run that entry I belongs to.
+template <typename H, std::size_t I>
+constexpr std::size_t run_start() {
+  if constexpr (I == 0)
+    return 0;
+  else if constexpr (is_flag<H, I - 1>() && bit_offset<H, I>() % 8 != 0)
+    return run_start<H, I - 1>();
+  else
+    return I;
+}
+
+/// Length of the run around entry I when it is long enough to be worth it, else 0.
+template <typename H, std::size_t I>
+constexpr unsigned run_length() {
+  if constexpr (!is_flag<H, I>() || std::endian::native != std::endian::little)
+    return 0;
+  else {
+    constexpr unsigned n = flags_from<H, run_start<H, I>()>();
+    return n >= 3 && n <= 7 ? n : 0;
+  }
+}
+
+/// True when the members of the run that starts at entry I lie side by side in `h`; the compiler knows the answer.
+template <typename H, std::size_t I>
+inline bool is_run_contiguous(const H& h) {
+  constexpr unsigned n = run_length<H, I>();
+  const auto* const first = &(h.*(std::get<I>(kFields<H>).member));
+  return [&]<std::size_t... J>(std::index_sequence<J...>) {
+    return (true && ... && (&(h.*(std::get<I + J>(kFields<H>).member)) == first + J));
+  }
+  (std::make_index_sequence<n>{});
+}
+
+/// N bytes in memory order, the first one lowest; in at most two loads.
+template <unsigned N>
+inline std::uint64_t load_small(const void* from) {
+  const auto* const p = static_cast<const std::uint8_t*>(from);
+  std::uint32_t low = 0, high = 0;
+  constexpr unsigned first = N >= 4 ? 4 : 2;
+  std::memcpy(&low, p, first);
+  if constexpr (N == 7)
+    std::memcpy(&high, p + 3, 4);  // overlaps by one byte
+  else if constexpr (N > first)
+    std::memcpy(&high, p + first, N - first);
+  return low | std::uint64_t{high} << (N == 7 ? 24 : 8 * first);
+}
+
+constexpr std::uint64_t every(unsigned step, unsigned times) {
+  std::uint64_t sum = 0;
+  for (unsigned i = 0; i < times; ++i) sum |= std::uint64_t{1} << (step * i);
+  return sum;
+}
+
+/// N bits, first flag highest, to N bytes of 0 or 1, first flag first. Copy i of the bits is shifted by 9 i, which puts
+/// flag i at bit 8 i + N - 1; copies do not overlap.
+template <unsigned N>
+constexpr std::uint64_t spread_flags(std::uint64_t bits) {
+  return (bits * every(9, N)) >> (N - 1) & every(8, N);
+}
+/// The reverse: the products of the N bytes meet in the top byte, each in a bit of its own.
+template <unsigned N>
+constexpr std::uint64_t gather_flags(std::uint64_t bytes) {
+  return (bytes * every(9, 8)) >> (64 - N);
+}
+
+template <typename H, std::size_t I>
+[[gnu::always_inline]] inline void decode_field(H& h, const std::uint8_t* p) {
   constexpr auto f = std::get<I>(kFields<H>);
   constexpr unsigned offset = bit_offset<H, I>();
   if constexpr (!kIsReserved<decltype(f)>) {
@@ -90,6 +184,18 @@ inline void decode_field(H& h, const std::uint8_t* p) {
       static_assert(f.width > 64 && f.width <= 128);
       h.*(f.member) = U128{.hi = read_bits<offset, f.width - 64, H::kSize>(p),
                            .lo = read_bits<offset + f.width - 64, 64, H::kSize>(p)};
+    } else if constexpr (run_length<H, I>() != 0) {
+      constexpr unsigned n = run_length<H, I>();
+      if constexpr (run_start<H, I>() == I) {
+        if (is_run_contiguous<H, I>(h)) {
+          const std::uint64_t flags = spread_flags<n>(read_bits<offset, n, H::kSize>(p));
+          std::memcpy(&(h.*(f.member)), &flags, n);
+          return;
+        }
+      } else if (is_run_contiguous<H, run_start<H, I>()>(h)) {
+        return;
+      }
+      h.*(f.member) = read_bits<offset, 1, H::kSize>(p) != 0;
     } else {
       h.*(f.member) = from_bits<T>(read_bits<offset, f.width, H::kSize>(p));
     }
@@ -104,7 +210,11 @@ constexpr std::uint64_t overlap(std::uint64_t value) {
   if constexpr (from >= to) {
     return 0;
   } else {
-    return ((value >> (Offset + Width - to)) & low_mask(to - from)) << (Begin + Bits - to);
+    const std::uint64_t shifted = (value >> (Offset + Width - to)) << (Begin + Bits - to);
+    if constexpr (from == Begin)
+      return shifted;  // what is too much leaves the word at the top
+    else
+      return shifted & (low_mask(to - from) << (Begin + Bits - to));
   }
 }
 
@@ -120,7 +230,7 @@ constexpr bool is_stored_alone(unsigned offset, unsigned width) {
 }
 
 template <typename H, std::size_t I, unsigned Begin, unsigned Bits>
-inline std::uint64_t word_part(const H& h) {
+[[gnu::always_inline]] inline std::uint64_t word_part(const H& h) {
   constexpr auto f = std::get<I>(kFields<H>);
   constexpr unsigned offset = bit_offset<H, I>();
   using F = std::remove_cvref_t<decltype(f)>;
@@ -130,6 +240,19 @@ inline std::uint64_t word_part(const H& h) {
   } else if constexpr (std::is_same_v<typename F::Value, U128>) {
     return overlap<offset, f.width - 64, Begin, Bits>((h.*(f.member)).hi) |
            overlap<offset + f.width - 64, 64, Begin, Bits>((h.*(f.member)).lo);
+  } else if constexpr (run_length<H, I>() != 0) {
+    constexpr unsigned n = run_length<H, I>();
+    if constexpr (run_start<H, I>() == I) {
+      if (is_run_contiguous<H, I>(h)) {
+        return overlap<offset, n, Begin, Bits>(gather_flags<n>(load_small<n>(&(h.*(f.member)))));
+      }
+    } else if (is_run_contiguous<H, run_start<H, I>()>(h)) {
+      return 0;
+    }
+    return overlap<offset, 1, Begin, Bits>(to_bits(h.*(f.member)));
+  } else if constexpr (std::is_same_v<typename F::Value, bool>) {
+    // Never more than one bit: no mask.
+    return std::uint64_t{h.*(f.member)} << (Begin + Bits - offset - 1);
   } else {
     return overlap<offset, f.width, Begin, Bits>(to_bits(h.*(f.member)));
   }
@@ -180,15 +303,41 @@ inline void emit_alone(const H& h, std::uint8_t* out) {
 
 }  // namespace detail
 
-/// Decodes H from H::kSize bytes at `p`, which the caller has checked to be there.
+namespace detail {
+
+// Compilers would rather not inline these long lists; calls would cost more than the lists themselves.
+template <typename H, std::size_t... I>
+[[gnu::always_inline]] inline void decode_fields(H& __restrict h, const std::uint8_t* __restrict p,
+                                                 std::index_sequence<I...>) {
+  (decode_field<H, I>(h, p), ...);
+}
+
+template <typename H, std::size_t... W>
+[[gnu::always_inline]] inline void emit_words(const H& __restrict h, std::uint8_t* __restrict out,
+                                              std::index_sequence<W...>) {
+  (emit_word<H, std::uint32_t, 32 * W>(h, out), ...);
+}
+
+template <typename H, std::size_t... I>
+[[gnu::always_inline]] inline void emit_alones(const H& __restrict h, std::uint8_t* __restrict out,
+                                               std::index_sequence<I...>) {
+  (emit_alone<H, I>(h, out), ...);
+}
+
+}  // namespace detail
+
+/// Decodes H from H::kSize bytes at `p`, which the caller has checked to be there, into `h`. They must not overlap.
+template <typename H>
+[[gnu::always_inline]] inline void decode_into(H& __restrict h, const std::uint8_t* __restrict p) {
+  static_assert(bit_count<H>() == 8 * H::kSize, "field widths do not add up to the header size");
+  detail::decode_fields(h, p, FieldIndices<H>{});
+}
+
+/// The same as a value.
 template <typename H>
 [[nodiscard]] inline H decode(const std::uint8_t* p) {
-  static_assert(bit_count<H>() == 8 * H::kSize, "field widths do not add up to the header size");
   H h;
-  [&]<std::size_t... I>(std::index_sequence<I...>) {
-    (detail::decode_field<H, I>(h, p), ...);
-  }
-  (FieldIndices<H>{});
+  decode_into(h, p);
   return h;
 }
 
@@ -200,21 +349,15 @@ inline base::Result<H, base::DropReason> parse(std::span<const std::uint8_t> byt
   return decode<H>(bytes.data());
 }
 
-/// Writes exactly H::kSize bytes to `out`; reserved bits become 0 and values are cut to their
-/// width.
+/// Writes exactly H::kSize bytes to `out`, which must not overlap `h`; reserved bits become 0 and values are cut to
+/// their width.
 template <typename H>
-inline void emit(const H& h, std::uint8_t* out) {
+[[gnu::always_inline]] inline void emit(const H& __restrict h, std::uint8_t* __restrict out) {
   static_assert(bit_count<H>() == 8 * H::kSize, "field widths do not add up to the header size");
-  [&]<std::size_t... W>(std::index_sequence<W...>) {
-    (detail::emit_word<H, std::uint32_t, 32 * W>(h, out), ...);
-  }
-  (std::make_index_sequence<H::kSize / 4>{});
+  detail::emit_words(h, out, std::make_index_sequence<H::kSize / 4>{});
   if constexpr (H::kSize % 4 >= 2) detail::emit_word<H, std::uint16_t, 32 * (H::kSize / 4)>(h, out);
   if constexpr (H::kSize % 2 == 1) detail::emit_word<H, std::uint8_t, 8 * (H::kSize - 1)>(h, out);
-  [&]<std::size_t... I>(std::index_sequence<I...>) {
-    (detail::emit_alone<H, I>(h, out), ...);
-  }
-  (FieldIndices<H>{});
+  detail::emit_alones(h, out, FieldIndices<H>{});
 }
 
 /// True when every value of `h` fits the width it has on the wire, so that emit loses nothing.

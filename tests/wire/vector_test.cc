@@ -36,7 +36,7 @@ class GoldenVector : public testing::TestWithParam<std::size_t> {
   const VectorPacket& packet() const { return golden_packets()[GetParam()]; }
 };
 
-// Covers: WIRE-V01, WIRE-V02, WIRE-V03, WIRE-V04, WIRE-V05, WIRE-V06, WIRE-V07, WIRE-V08, WIRE-V09,
+// Covers: WIRE-V1, WIRE-V2, WIRE-V3, WIRE-V4, WIRE-V5, WIRE-V6, WIRE-V7, WIRE-V8, WIRE-V9,
 // WIRE-V10 Covers: WIRE-V11, WIRE-V12, WIRE-V13, WIRE-V14, WIRE-V15, WIRE-V16, WIRE-V17, WIRE-V18,
 // WIRE-V19, WIRE-V20 Covers: WIRE-V21, WIRE-V22, WIRE-V23, WIRE-V24, WIRE-V25, WIRE-V26, WIRE-V27,
 // WIRE-V28, WIRE-V29, WIRE-V30
