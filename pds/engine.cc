@@ -4,10 +4,11 @@ namespace uet::pds {
 
 namespace {
 
-/// What stands between a UET packet and its nominal size: 40 bytes, the UDP or entropy header, and
+/// What stands between a UET packet and its nominal size: IP and Ethernet, the UDP or entropy header, and
 /// what security adds. [CC 3.2]
 ByteCount encapsulation_bytes(const PdsConfig& config, const net::PortFacts& facts) {
-  return 40 + (facts.udp_encapsulation ? 8 : 4) + static_cast<ByteCount>(config.security_overhead);
+  return static_cast<ByteCount>(config.nominal_extra) + (facts.udp_encapsulation ? 8 : 4) +
+         static_cast<ByteCount>(config.security_overhead);
 }
 
 bool uses_nscc(const cc::CcConfig& c) {
