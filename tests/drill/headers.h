@@ -1,0 +1,36 @@
+/// Any declared header by name: for scripts that write and read packets field by field.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace uet::drill {
+
+using FieldValues = std::map<std::string, std::uint64_t, std::less<>>;
+
+/// One header of lib/wire, usable without its type.
+class Header {
+ public:
+  virtual ~Header() = default;
+  virtual std::string_view name() const = 0;
+  virtual std::size_t size() const = 0;
+  virtual bool has_field(std::string_view field) const = 0;
+  /// Decodes the first size() bytes. Empty when they are too few.
+  virtual std::optional<FieldValues> decode(std::span<const std::uint8_t> bytes) const = 0;
+  /// Default values, overwritten by `fields`, which must all exist.
+  virtual std::vector<std::uint8_t> encode(const FieldValues& fields) const = 0;
+  /// What the fields have when nobody sets them: tells headers apart that share a type.
+  virtual const FieldValues& defaults() const = 0;
+};
+
+/// By the name that the declaration gives it ("request_syn", "ack_cc_nscc", "standard_som1"...);
+/// null when there is none.
+const Header* find_header(std::string_view name);
+std::vector<std::string_view> header_names();
+
+}  // namespace uet::drill
