@@ -113,6 +113,7 @@ struct Engine {
   bool poll_data(Instant now, net::TxPacket& out);
   void wake(Pdc& pdc);
   void wake(Congestion& congestion);
+  Pdc* voice_of(Congestion& congestion);
   void after_congestion_event(Instant now, Congestion& congestion);
   void on_deadline(Instant now);
   void on_congestion_timer(Instant now, Congestion& congestion);
@@ -245,7 +246,7 @@ struct Engine {
   Built send_ack_request(Instant now, Pdc& pdc, net::TxPacket& out);
   Built emit_control(Instant now, Pdc& pdc, ControlType type, Psn psn, std::uint32_t payload,
                      bool ar, bool retx, std::uint16_t opaque, net::TxPacket& out);
-  std::uint16_t control_entropy(const Pdc& pdc) const;
+  std::uint16_t control_entropy();
 
   // --- rx_control.cc
   void on_control_packet(Instant now, const net::RxPacket& rx);

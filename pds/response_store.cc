@@ -5,19 +5,20 @@
 namespace uet::pds {
 
 ResponseStore::ResponseStore(std::uint32_t kept, std::uint32_t owed, std::uint16_t max_data)
-    : pool_(kept + owed),
+    : pool_(kept + kEdgeReserve + owed),
       index_(pool_, kept),
       kept_max_(kept),
       owed_max_(owed),
       max_data_(max_data),
-      data_(new std::uint8_t[static_cast<std::size_t>(kept + owed) * max_data + 1]) {}
+      data_(new std::uint8_t[static_cast<std::size_t>(kept + kEdgeReserve + owed) * max_data + 1]) {
+}
 
 RxRecord* ResponseStore::add(std::uint32_t owner, Psn psn, RxRecord::State state,
                              const RxMeta& meta) {
   // Each kind has its own share, so that a burst of ACKs never takes the room of answers that must
   // be kept.
   const bool room =
-      state == RxRecord::State::kOwed ? pool_.in_use() - kept_ < owed_max_ : can_keep();
+      state == RxRecord::State::kOwed ? pool_.in_use() - kept_ < owed_max_ : can_keep(true);
   if (!room) return nullptr;
   RxRecord* record = pool_.acquire();
   record->psn = psn;

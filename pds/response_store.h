@@ -57,8 +57,10 @@ class ResponseStore {
   /// for read data.
   ResponseStore(std::uint32_t kept, std::uint32_t owed, std::uint16_t max_data);
 
-  /// Room for one more pending or stored record.
-  bool can_keep() const { return kept_ < kept_max_; }
+  /// Room for one more pending or stored record. A few places are only for PSNs that close a gap (`at_edge`): their
+  /// answers can always be cleared, while answers beyond a gap cannot, and could otherwise keep out the very packet
+  /// that the source must deliver before it may clear anything.
+  bool can_keep(bool at_edge) const { return kept_ < kept_max_ + (at_edge ? kEdgeReserve : 0); }
   std::uint32_t kept() const { return kept_; }
   std::uint32_t in_use() const { return pool_.in_use(); }
 
@@ -72,6 +74,7 @@ class ResponseStore {
   std::span<const std::uint8_t> data_of(const RxRecord& record) const;
   /// Forgets it; must not be queued.
   void remove(RxRecord& record);
+  static constexpr std::uint32_t kEdgeReserve = 64;
 
   void push(AckQueue& queue, RxRecord& record);
   /// In PSN order: behind everything that is not after `record`.

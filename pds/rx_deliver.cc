@@ -15,7 +15,7 @@ void Engine::deliver(Instant now, Pdc& pdc, const Arrival& in) {
     drop_unaccepted(now, pdc);
   };
   // SES may answer with something to keep: there must be room before it is asked. [PDS 9.4]
-  if (!responses_.can_keep()) [[unlikely]] {
+  if (!responses_.can_keep(in.psn == rx.edge + 1)) [[unlikely]] {
     if (rx.stored > 0) want_control(pdc, kSendClearRequest);
     return refuse(NackCode::kNoGtdDelAvail);
   }

@@ -47,7 +47,9 @@ void Engine::on_sequenced(Instant now, const Arrival& in) {
       pdc.has_close_psn && !pdc.is_initiator && in.psn.is_after(pdc.close_psn);
   if (is_after_close || (pdc.state == PdcState::kCloseAckWait && kind == PsnClass::kNew))
       [[unlikely]] {
-    nack_for(now, in, &pdc, NackCode::kClosing);
+    // A Close Request that crosses our Close Command has what it wants.
+    if (!in.is_control || in.control != ControlType::kCloseRequest)
+      nack_for(now, in, &pdc, NackCode::kClosing);
     return drop(DropReason::kClosing);
   }
   if (kind == PsnClass::kFinished || kind == PsnClass::kKnown)

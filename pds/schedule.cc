@@ -76,18 +76,32 @@ void Engine::wake(Congestion& congestion) {
 
 void Engine::after_congestion_event(Instant now, Congestion& congestion) {
   wake(congestion);
-  if (congestion.voice != nullptr) {
-    if (congestion.ccc->poll_probe(now)) want_control(*congestion.voice, kSendProbe);
-    if (sends_credit_state_) on_congestion_timer(now, congestion);
-  }
+  if (congestion.voice != nullptr && congestion.ccc->poll_probe(now))
+    want_control(*congestion.voice, kSendProbe);
+  if (sends_credit_state_) on_congestion_timer(now, congestion);
+}
+
+Pdc* Engine::voice_of(Congestion& congestion) {
+  if (congestion.voice == nullptr)
+    for (Pdc& pdc : congestion.ready)
+      if (pdc.peer_id != 0) {
+        congestion.voice = &pdc;
+        break;
+      }
+  return congestion.voice;
 }
 
 // Credit requests are due by time, not by event. [CC 5.3]
 void Engine::on_congestion_timer(Instant now, Congestion& congestion) {
-  if (congestion.voice != nullptr) {
-    if (const auto demand = congestion.ccc->poll_credit_request(now)) {
-      congestion.voice->tx.credit_demand = *demand;
-      want_control(*congestion.voice, kSendCreditRequest);
+  if (const auto demand = congestion.ccc->poll_credit_request(now)) {
+    Pdc* voice = voice_of(congestion);
+    if (voice != nullptr) {
+      voice->tx.credit_demand = *demand;
+      want_control(*voice, kSendCreditRequest);
+    } else if (!congestion.ready.empty() && congestion.ready.front().tx.unacked == 0) {
+      // Another PDC used up the credit and is gone; this one has not been opened yet, and nobody can ask for more before it
+      // is. A Noop opens it without credit.
+      want_control(congestion.ready.front(), kSendNoop);
     }
   }
   const Instant next = congestion.ccc->next_deadline();
@@ -153,7 +167,7 @@ void Engine::run_timers(Instant now, Pdc& pdc) {
         on_tail_loss(now, pdc);
         break;
       case PdcTimer::kClearRequest:
-        if (pdc.rx.stored > 0 && !responses_.can_keep()) want_control(pdc, kSendClearRequest);
+        if (pdc.rx.stored > 0 && !responses_.can_keep(false)) want_control(pdc, kSendClearRequest);
         break;
     }
     if (!table_.is_alive(ref)) return;

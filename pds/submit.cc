@@ -86,6 +86,7 @@ void Engine::append(Instant now, Pdc& pdc, const TxMessage& request) {
   pdc.tx.backlog += bytes;
   pdc.tx.cc->ccc->on_new_data(now, bytes);
   wake(pdc);
+  if (sends_credit_state_) on_congestion_timer(now, *pdc.tx.cc);
 }
 
 bool Engine::submit_return(Instant now, RxHandle handle, const TxMessage& request) {

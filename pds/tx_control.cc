@@ -167,10 +167,10 @@ Built Engine::send_ack_request(Instant now, Pdc& pdc, net::TxPacket& out) {
   return Built::kNothing;
 }
 
-/// Control packets take a path of their own: ROD must keep the one of its data, others have no path
-/// to follow.
-std::uint16_t Engine::control_entropy(const Pdc& pdc) const {
-  return static_cast<std::uint16_t>(0xc000 | (pdc.id & 0x3fff));
+/// Control packets take any path, each time another: on a fixed one that is dead, credits and requests would be lost for
+/// ever and the flow would stop.
+std::uint16_t Engine::control_entropy() {
+  return static_cast<std::uint16_t>(0xc000 | (rng_.next_u32() & 0x3fff));
 }
 
 Built Engine::emit_control(Instant now, Pdc& pdc, ControlType type, Psn psn, std::uint32_t payload,
@@ -200,7 +200,7 @@ Built Engine::emit_control(Instant now, Pdc& pdc, ControlType type, Psn psn, std
   pdc.active_at = now;
   out.packet = std::move(packet);
   out.destination = pdc.peer;
-  out.entropy = control_entropy(pdc);
+  out.entropy = control_entropy();
   out.plane = 0;
   out.tos.value = control_tos();
   return Built::kPacket;
