@@ -89,6 +89,8 @@ int main(int argc, char** argv) {
   CLI::App app("Benchmarks for UET, between two processes", "uet-perf");
   app.set_version_flag("--version", UET_VERSION);
   app.require_subcommand(1);
+  // The last one counts, so that scripts can add to a command.
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   uet::perf::RawOptions raw_options;
   CLI::App* raw = add_raw(app, raw_options);
 #ifdef UET_PERF_FABRIC

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 
 namespace uet::dpdk {
 
@@ -124,12 +125,19 @@ void add_default_arguments(std::size_t ip_mtu, DeviceSpec& spec) {
     // The kernel puts its own header in front of each frame of the ring.
     constexpr std::size_t kKernelHeader = 96;
     if (frame + kKernelHeader <= 2048) return;
-    std::size_t slot = 4096;
-    while (slot < frame + kKernelHeader) slot *= 2;
+    // The driver takes frames to lie without gaps, so that a block (whole pages) is one frame.
+    constexpr std::size_t kPage = 4096;
+    const std::size_t slot = (frame + kKernelHeader + kPage - 1) / kPage * kPage;
     add(spec, "framesz", slot);
     add(spec, "blocksz", slot);
     add(spec, "framecnt", 256);
   }
+}
+
+std::size_t packet_bytes_min(const DeviceSpec& spec) {
+  if (spec.kind != DeviceKind::kAfPacket) return 0;
+  const std::string framesz = spec.argument("framesz");
+  return framesz.empty() ? 2048 : std::strtoul(framesz.c_str(), nullptr, 10);
 }
 
 std::size_t default_ip_mtu(const DeviceSpec& spec) {

@@ -32,6 +32,9 @@ bool parse_device_spec(const std::string& text, DeviceSpec& spec, std::string& e
 /// about it.
 void add_default_arguments(std::size_t ip_mtu, DeviceSpec& spec);
 
+/// What a packet buffer must hold for the driver's sake: af_packet insists on room for a whole slot of its ring.
+std::size_t packet_bytes_min(const DeviceSpec& spec);
+
 /// The IP MTU when neither the user nor the device has an opinion.
 std::size_t default_ip_mtu(const DeviceSpec& spec);
 

@@ -209,7 +209,9 @@ bool DpdkDevice::set_up_queues(std::string& error) {
   const LogCapture log;
   constexpr std::size_t kKiB = 1024;
   // Receive buffers in whole KiB: several NICs round down to that.
-  const std::size_t packet_bytes = (facts_.ip_mtu + kFrameOverhead + kKiB - 1) / kKiB * kKiB;
+  const std::size_t wanted =
+      std::max(facts_.ip_mtu + kFrameOverhead, packet_bytes_min(config_.spec));
+  const std::size_t packet_bytes = (wanted + kKiB - 1) / kKiB * kKiB;
   const int node = rte_eth_dev_socket_id(port_);
   pool_ = MbufPool::create(config_.packets + descriptors_rx_ + descriptors_tx_, packet_bytes, node,
                            error);

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -119,8 +120,8 @@ std::unique_ptr<net::Port> open_port(const net::PortRequest& request, base::Trac
   EalNeeds needs;
   if (spec.kind == DeviceKind::kPci) needs.pci_device = spec.devargs();
   // Descriptors of the usual number, and the largest MTU when only the device knows it.
-  needs.memory_bytes =
-      MbufPool::memory_bytes(request.packets + 2048, wanted != 0 ? wanted + 1024 : 9728);
+  const std::size_t largest = std::max(wanted != 0 ? wanted + 1024 : 9728, packet_bytes_min(spec));
+  needs.memory_bytes = MbufPool::memory_bytes(request.packets + 2048, largest);
   if (!ensure_eal(needs, error)) return nullptr;
   device_config.packets = request.packets;
   device_config.ip_mtu = request.mtu;
