@@ -22,6 +22,7 @@ MAY_INCLUDE = {
     "fep": ["lib/base", "lib/wire", "lib/net", "cc", "tss", "pds", "ses"],
     "lib/udp": ["lib/base", "lib/wire", "lib/net"],
     "lib/dpdk": ["lib/base", "lib/wire", "lib/net"],
+    "lib/uet": ["lib/base", "lib/net", "lib/udp", "ses", "fep", "provider/address.h", "uet"],
     "sim": ["lib/base", "lib/wire", "lib/net"],
     "provider": ["lib/base", "lib/net", "lib/udp", "lib/dpdk", "ses", "fep"],
     "apps": ["lib", "cc", "pds", "ses", "fep", "sim", "include"],
@@ -34,6 +35,7 @@ NOT_IN_PROTOCOL = re.compile(
     r"condition_variable|future|pthread\.h|sys/socket\.h|sys/epoll\.h|poll\.h|netinet/.*|net/if.*|linux/.*)$")
 OWNERS = [
     (re.compile(r"^rte_"), ["lib/dpdk", "tests", "apps"]),
+    (re.compile(r"^CLI/"), ["apps"]),
     (re.compile(r"^rdma/"), ["provider", "apps", "tests"]),
     (re.compile(r"^openssl/"), ["tss", "tests"]),
     (re.compile(r"^toml\+\+/"), ["fep"]),

@@ -1,0 +1,90 @@
+/// An Ultra Ethernet Transport endpoint for programs that do not want libfabric: link with -luet.
+///
+/// One Endpoint is one fabric endpoint with one address. It belongs to one thread; nothing happens
+/// unless turn() is called. Buffers stay the caller's and must stay valid until their completion
+/// has been polled.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#if defined(__GNUC__)
+#define UET_API __attribute__((visibility("default")))
+#else
+#define UET_API
+#endif
+
+namespace uet {
+
+enum class Operation : std::uint8_t { kSend, kReceive, kWrite, kRead };
+
+/// The end of one operation. Exactly one for each that was accepted.
+struct Completion {
+  Operation operation{};
+  bool ok = false;
+  const char* reason = "";  ///< when not ok
+  void* context = nullptr;  ///< as given with the operation
+  std::size_t length = 0;   ///< bytes transferred
+  std::uint64_t tag = 0;    ///< receives: of the message
+};
+
+/// Another endpoint, after add_peer().
+using Peer = std::uint32_t;
+
+/// A piece of memory that peers may write and read, as told to them by whatever means.
+struct Window {
+  std::uint64_t key = 0;
+};
+
+class UET_API Endpoint {
+ public:
+  /// Keys and values as in uet.toml(5): {"port", "udp"}, {"addr", "127.0.0.2"}. Settings that are
+  /// not given come from the environment (FI_UET_*) and then from the defaults. Null, and a
+  /// sentence in `error`, when the endpoint cannot be opened.
+  static std::unique_ptr<Endpoint> open(const std::map<std::string, std::string>& settings,
+                                        std::string& error);
+  /// Tells peers goodbye; operations that are not complete are dropped without completion.
+  ~Endpoint();
+  Endpoint(const Endpoint&) = delete;
+  Endpoint& operator=(const Endpoint&) = delete;
+
+  /// What peers need to know, to be carried by whatever means: 32 bytes.
+  std::vector<std::uint8_t> address() const;
+  std::string address_text() const;
+  /// Nothing when the bytes are no address.
+  std::optional<Peer> add_peer(std::span<const std::uint8_t> address);
+
+  // Each returns false when it must be tried again after turn(), and then has done nothing.
+  bool send(Peer to, std::uint64_t tag, const void* data, std::size_t size, void* context);
+  /// Takes a message whose tag equals `tag` in the bits that are 0 in `ignore`.
+  bool receive(std::uint64_t tag, std::uint64_t ignore, void* data, std::size_t size,
+               void* context);
+  bool write(Peer to, Window window, std::uint64_t offset, const void* data, std::size_t size,
+             void* context);
+  bool read(Peer from, Window window, std::uint64_t offset, void* data, std::size_t size,
+            void* context);
+
+  /// Lets every peer write and read `size` bytes at `data` until close_window(). Nothing when there
+  /// is no room.
+  std::optional<Window> open_window(void* data, std::size_t size);
+  void close_window(Window window);
+
+  /// Receives, sends, looks at timers. True when something happened.
+  bool turn();
+  std::optional<Completion> poll();
+  /// Turns until a completion is there or the time is over, sleeping when idle.
+  std::optional<Completion> wait(int milliseconds);
+
+ private:
+  struct Impl;
+  explicit Endpoint(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace uet

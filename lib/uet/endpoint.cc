@@ -1,0 +1,283 @@
+#include "uet/endpoint.h"
+
+#include <poll.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <deque>
+#include <random>
+
+#include "fep/fep.h"
+#include "fep/settings.h"
+#include "lib/udp/udp_port.h"
+#include "provider/address.h"
+
+namespace uet {
+namespace {
+
+base::Instant clock_now() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return base::Instant::from_ns(t.tv_sec * 1'000'000'000 + t.tv_nsec);
+}
+
+std::string changed_case(std::string_view text, int (*change)(int)) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [change](unsigned char c) { return change(c); });
+  return out;
+}
+
+/// Unknown keys are errors here as they are in a file.
+std::optional<std::string> unknown_key(const std::map<std::string, std::string>& given) {
+  for (const auto& [key, value] : given) {
+    const std::string upper = changed_case(key, std::toupper);
+    const auto all = fep::settings();
+    if (std::none_of(all.begin(), all.end(), [&](const fep::Setting& s) { return s.key == upper; }))
+      return "unknown setting \"" + key + "\"; uet.toml(5) lists the settings";
+  }
+  return std::nullopt;
+}
+
+const char* reason_of(ses::ReturnCode code) {
+  switch (code) {
+    case ses::ReturnCode::kOk:
+      return "";
+    case ses::ReturnCode::kTruncated:
+      return "the message was longer than the buffer";
+    case ses::ReturnCode::kPeerSilent:
+      return "the peer was silent for too long";
+    case ses::ReturnCode::kMessageTimeout:
+      return "the rest of the message never came";
+    case ses::ReturnCode::kUndeliverable:
+      return "the peer cannot be reached";
+    case ses::ReturnCode::kCancelled:
+      return "cancelled";
+    case ses::ReturnCode::kBadMkey:
+      return "the window does not exist";
+    case ses::ReturnCode::kBadAddr:
+      return "outside the window";
+    case ses::ReturnCode::kPermViolation:
+      return "not allowed by the window";
+    default:
+      return "refused by the peer";
+  }
+}
+
+Operation operation_of(ses::OpKind kind) {
+  switch (kind) {
+    case ses::OpKind::kWrite:
+      return Operation::kWrite;
+    case ses::OpKind::kRead:
+      return Operation::kRead;
+    case ses::OpKind::kReceive:
+    case ses::OpKind::kTaggedReceive:
+      return Operation::kReceive;
+    default:
+      return Operation::kSend;
+  }
+}
+
+void* pointer_of(std::uint64_t context) {
+  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(context));
+}
+std::uint64_t context_of(const void* pointer) {
+  return reinterpret_cast<std::uintptr_t>(pointer);
+}
+iovec vector_of(const void* data, std::size_t size) {
+  return {const_cast<void*>(data), size};
+}
+
+}  // namespace
+
+struct Endpoint::Impl final : ses::CompletionSink {
+  explicit Impl(std::uint64_t seed) : rng(seed) {}
+
+  void on_completion(ses::EndpointId, const ses::Completion& c) override {
+    if (c.kind == ses::OpKind::kRemoteWrite || c.kind == ses::OpKind::kRemoteRead) return;
+    done.push_back(Completion{.operation = operation_of(c.kind),
+                              .ok = c.code == ses::ReturnCode::kOk,
+                              .reason = reason_of(c.code),
+                              .context = pointer_of(c.context),
+                              .length = c.length,
+                              .tag = c.tag});
+  }
+
+  base::Trace trace;
+  base::Rng rng;
+  std::unique_ptr<net::Port> port;
+  std::unique_ptr<fep::Fep> fep;
+  ses::EndpointId id = 0;
+  std::deque<Completion> done;  ///< at most one entry for each operation in flight
+};
+
+Endpoint::Endpoint(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+std::unique_ptr<Endpoint> Endpoint::open(const std::map<std::string, std::string>& given,
+                                         std::string& error) {
+  if (auto unknown = unknown_key(given)) {
+    error = *unknown;
+    return nullptr;
+  }
+  const auto settings =
+      fep::Settings::load([&](std::string_view key) -> std::optional<std::string> {
+        if (const auto it = given.find(changed_case(key, std::tolower)); it != given.end())
+          return it->second;
+        const char* value = std::getenv(("FI_UET_" + std::string(key)).c_str());
+        return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+      });
+  if (!settings) {
+    error = settings.error();
+    return nullptr;
+  }
+  auto impl = std::make_unique<Impl>(settings->seed != 0 ? settings->seed : std::random_device{}());
+  const auto address = settings->addresses.empty()
+                           ? std::nullopt
+                           : net::FabricAddress::parse(settings->addresses.front());
+  if (settings->ports.front().starts_with("dpdk:")) {
+    error = "this library opens udp ports; DPDK ports are for the libfabric provider";
+    return nullptr;
+  }
+  impl->port = udp::open_udp_port(
+      settings->port_request(settings->ports.front(), address.value_or(net::FabricAddress{})),
+      impl->trace, error);
+  if (impl->port == nullptr) return nullptr;
+  const auto config = settings->fep_config(impl->port->facts());
+  if (!config) {
+    error = config.error();
+    return nullptr;
+  }
+  const base::Instant now = clock_now();
+  impl->fep = std::make_unique<fep::Fep>(*config, *impl->port, impl->rng, impl->trace, now);
+  const auto opened = impl->fep->ses().open_endpoint(
+      now,
+      ses::EndpointConfig{.job_id = static_cast<std::uint32_t>(settings->job),
+                          .relative = settings->mode == fep::AddressMode::kRelative,
+                          .pid_on_fep = static_cast<std::uint16_t>(settings->pid_on_fep),
+                          .resource_index = static_cast<std::uint16_t>(settings->ri)},
+      *impl);
+  if (!opened) {
+    error = "no endpoint with this job, process number and resource index can be opened";
+    return nullptr;
+  }
+  impl->id = *opened;
+  return std::unique_ptr<Endpoint>(new Endpoint(std::move(impl)));
+}
+
+Endpoint::~Endpoint() {
+  const base::Instant end = clock_now() + base::Duration::from_ms(200);
+  impl_->fep->ses().close_endpoint(clock_now(), impl_->id);
+  impl_->fep->pds().close_all(clock_now());
+  for (base::Instant now = clock_now(); now < end && !impl_->fep->is_idle(); now = clock_now())
+    impl_->fep->turn(now);
+}
+
+std::vector<std::uint8_t> Endpoint::address() const {
+  const auto bytes = provider::pack_address(impl_->fep->ses().address_of(impl_->id));
+  return {bytes.begin(), bytes.end()};
+}
+
+std::string Endpoint::address_text() const {
+  return provider::format_address(impl_->fep->ses().address_of(impl_->id));
+}
+
+std::optional<Peer> Endpoint::add_peer(std::span<const std::uint8_t> bytes) {
+  const auto address = provider::unpack_address(bytes);
+  if (!address || !provider::is_complete(bytes)) return std::nullopt;
+  const auto peer = impl_->fep->ses().add_peer(*address);
+  return peer ? std::optional<Peer>(*peer) : std::nullopt;
+}
+
+bool Endpoint::send(Peer to, std::uint64_t tag, const void* data, std::size_t size, void* context) {
+  const iovec all = vector_of(data, size);
+  return impl_->fep->ses()
+      .send(clock_now(), impl_->id,
+            ses::SendRequest{.peer = to,
+                             .tagged = true,
+                             .tag = tag,
+                             .iov = {&all, 1},
+                             .context = context_of(context)})
+      .has_value();
+}
+
+bool Endpoint::receive(std::uint64_t tag, std::uint64_t ignore, void* data, std::size_t size,
+                       void* context) {
+  const iovec all = vector_of(data, size);
+  return impl_->fep->ses()
+      .receive(clock_now(), impl_->id,
+               ses::ReceiveRequest{.tagged = true,
+                                   .tag = tag,
+                                   .ignore = ignore,
+                                   .iov = {&all, 1},
+                                   .context = context_of(context)})
+      .has_value();
+}
+
+bool Endpoint::write(Peer to, Window window, std::uint64_t offset, const void* data,
+                     std::size_t size, void* context) {
+  const iovec all = vector_of(data, size);
+  return impl_->fep->ses()
+      .rma(clock_now(), impl_->id,
+           ses::RmaRequest{.peer = to,
+                           .iov = {&all, 1},
+                           .remote_offset = offset,
+                           .key = window.key,
+                           .context = context_of(context)})
+      .has_value();
+}
+
+bool Endpoint::read(Peer from, Window window, std::uint64_t offset, void* data, std::size_t size,
+                    void* context) {
+  const iovec all = vector_of(data, size);
+  return impl_->fep->ses()
+      .rma(clock_now(), impl_->id,
+           ses::RmaRequest{.peer = from,
+                           .read = true,
+                           .iov = {&all, 1},
+                           .remote_offset = offset,
+                           .key = window.key,
+                           .context = context_of(context)})
+      .has_value();
+}
+
+std::optional<Window> Endpoint::open_window(void* data, std::size_t size) {
+  const iovec all = vector_of(data, size);
+  const auto key = impl_->fep->ses().register_memory(ses::MemoryRequest{
+      .iov = {&all, 1}, .remote_read = true, .remote_write = true, .virtual_addressing = false});
+  return key ? std::optional(Window{*key}) : std::nullopt;
+}
+
+void Endpoint::close_window(Window window) {
+  impl_->fep->ses().deregister_memory(clock_now(), window.key);
+}
+
+bool Endpoint::turn() {
+  return impl_->fep->turn(clock_now());
+}
+
+std::optional<Completion> Endpoint::poll() {
+  if (impl_->done.empty()) return std::nullopt;
+  const Completion first = impl_->done.front();
+  impl_->done.pop_front();
+  return first;
+}
+
+std::optional<Completion> Endpoint::wait(int milliseconds) {
+  const base::Instant end = clock_now() + base::Duration::from_ms(milliseconds);
+  while (true) {
+    const bool busy = turn();
+    if (auto completion = poll()) return completion;
+    const base::Instant now = clock_now();
+    if (now >= end) return std::nullopt;
+    if (busy || !impl_->port->arm_wakeup()) continue;
+    const base::Duration sleep = std::min(end, impl_->fep->next_deadline()) - now;
+    if (sleep <= base::Duration()) continue;
+    pollfd fd{.fd = impl_->port->wakeup_fd(), .events = POLLIN, .revents = 0};
+    const timespec limit{sleep.ns() / 1'000'000'000, sleep.ns() % 1'000'000'000};
+    ppoll(&fd, fd.fd >= 0 ? 1 : 0, &limit, nullptr);
+  }
+}
+
+}  // namespace uet

@@ -1,0 +1,85 @@
+/// The library as a program outside of the tree would use it: two endpoints on loopback addresses.
+
+#include "uet/endpoint.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+namespace uet {
+namespace {
+
+class EndpointTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string error;
+    for (auto* side : {&a_, &b_}) {
+      const std::string address = side == &a_ ? "127.0.77.1" : "127.0.77.2";
+      *side = Endpoint::open({{"port", "udp"}, {"addr", address}}, error);
+      ASSERT_NE(*side, nullptr) << error;
+    }
+    const auto b_at_a = a_->add_peer(b_->address());
+    ASSERT_TRUE(b_at_a.has_value());
+    b_at_a_ = *b_at_a;
+  }
+  /// Turns both until `side` has a completion; fails the test after some seconds.
+  Completion finish(Endpoint& side) {
+    for (int i = 0; i < 5000; ++i) {
+      a_->turn();
+      b_->turn();
+      if (const auto done = side.poll()) return *done;
+      if (const auto done = side.wait(1)) return *done;
+    }
+    ADD_FAILURE() << "no completion";
+    return {};
+  }
+
+  std::unique_ptr<Endpoint> a_, b_;
+  Peer b_at_a_ = 0;
+};
+
+TEST(Endpoint, open__says_what_is_wrong) {
+  std::string error;
+  EXPECT_EQ(Endpoint::open({{"colour", "red"}}, error), nullptr);
+  EXPECT_NE(error.find("colour"), std::string::npos);
+  EXPECT_EQ(Endpoint::open({{"paths", "3"}}, error), nullptr);
+  EXPECT_NE(error.find("PATHS"), std::string::npos);
+}
+
+TEST_F(EndpointTest, messages__arrive_with_their_tag) {
+  const std::string text = "hello, fabric";
+  char buffer[64] = {};
+  int context = 0;
+  ASSERT_TRUE(b_->receive(0x40, 0x0f, buffer, sizeof buffer, &context));
+  ASSERT_TRUE(a_->send(b_at_a_, 0x45, text.data(), text.size(), nullptr));
+  const Completion received = finish(*b_);
+  EXPECT_TRUE(received.ok) << received.reason;
+  EXPECT_EQ(received.operation, Operation::kReceive);
+  EXPECT_EQ(received.tag, 0x45u);
+  EXPECT_EQ(received.context, &context);
+  EXPECT_EQ(std::string(buffer, received.length), text);
+  EXPECT_TRUE(finish(*a_).ok);
+}
+
+TEST_F(EndpointTest, windows__are_written_and_read) {
+  std::vector<char> memory(100'000), out(100'000, 'x'), in(100'000);
+  const auto window = b_->open_window(memory.data(), memory.size());
+  ASSERT_TRUE(window.has_value());
+  ASSERT_TRUE(a_->write(b_at_a_, *window, 0, out.data(), out.size(), nullptr));
+  EXPECT_TRUE(finish(*a_).ok);
+  ASSERT_TRUE(a_->read(b_at_a_, *window, 0, in.data(), in.size(), nullptr));
+  EXPECT_TRUE(finish(*a_).ok);
+  EXPECT_EQ(memory, out);
+  EXPECT_EQ(in, out);
+  b_->close_window(*window);
+  ASSERT_TRUE(a_->write(b_at_a_, *window, 0, out.data(), 8, nullptr));
+  EXPECT_FALSE(finish(*a_).ok);
+}
+
+TEST_F(EndpointTest, add_peer__refuses_other_bytes) {
+  EXPECT_FALSE(a_->add_peer(std::vector<std::uint8_t>(7)).has_value());
+  EXPECT_FALSE(a_->add_peer(std::vector<std::uint8_t>(32, 0xff)).has_value());
+}
+
+}  // namespace
+}  // namespace uet
