@@ -1,9 +1,14 @@
 #include <dlfcn.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <filesystem>
 
+#include "lib/net/capture_port.h"
+#include "lib/net/impair_port.h"
 #include "lib/net/port_plugin.h"
 #include "lib/udp/udp_port.h"
+#include "provider/clock.h"
 #include "provider/port_picker.h"
 #include "provider/provider.h"
 
@@ -52,6 +57,27 @@ net::OpenPortFunction load_dpdk(std::string& error) {
   return nullptr;
 }
 
+/// The time of day at the origin of clock_now(), ns since 1970.
+std::int64_t unix_ns_at_clock_zero() {
+  timespec t{};
+  clock_gettime(CLOCK_REALTIME, &t);
+  return t.tv_sec * 1'000'000'000 + t.tv_nsec - clock_now().ns();
+}
+
+/// FI_UET_PCAP: outside of the impairment, so that the capture shows what the endpoint saw.
+std::unique_ptr<net::Port> capture(std::unique_ptr<net::Port> port, std::string path,
+                                   base::Trace& trace, std::string& error) {
+  if (const auto at = path.find("%p"); at != std::string::npos)
+    path.replace(at, 2, std::to_string(getpid()));
+  auto file = net::CaptureFile::open({.path = path, .interface_name = port->facts().name}, error);
+  if (file == nullptr) {
+    error = "FI_UET_PCAP: " + error;
+    return nullptr;
+  }
+  return std::make_unique<net::CapturePort>(std::move(port), std::move(file),
+                                            unix_ns_at_clock_zero(), trace);
+}
+
 }  // namespace
 
 std::unique_ptr<net::Port> open_port(const fep::Settings& settings, const PortChoice& choice,
@@ -61,7 +87,11 @@ std::unique_ptr<net::Port> open_port(const fep::Settings& settings, const PortCh
   net::OpenPortFunction open = udp::open_udp_port;
   if (choice.spec.starts_with("dpdk:")) open = load_dpdk(error);
   if (open == nullptr) return nullptr;
-  return open(request, trace, error);
+  auto port = open(request, trace, error);
+  if (port != nullptr) port = net::impair(std::move(port), settings.impair, trace, error);
+  if (port != nullptr && !settings.pcap.empty())
+    port = capture(std::move(port), settings.pcap, trace, error);
+  return port;
 }
 
 }  // namespace uet::provider

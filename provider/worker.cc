@@ -103,7 +103,10 @@ Worker::~Worker() {
   if (fep_ != nullptr) linger();
   fep_.reset();
   port_.reset();
-  if (trace_file_ != nullptr) trace_.remove_sink(trace_file_->log);
+  if (trace_file_ != nullptr) {
+    trace_.remove_sink(trace_file_->log);
+    trace_file_->log.write_counters(trace_);
+  }
 }
 
 /// The peers may not have heard our last acknowledgements, and only we can send them again. Stays
