@@ -52,6 +52,8 @@ base::Result<FepConfig, std::string> Settings::fep_config(const net::PortFacts& 
   out.cc.load_balancing = lb;
   out.cc.paths = static_cast<std::uint16_t>(paths);
   out.cc.config_base_rtt = base_rtt;
+  // Two processes on shared cores: a pause of the peer is not a queue in the network.
+  out.cc.timing_noise = base_rtt / 2;
   // Processes that share cores: a late answer is scheduling more often than a queue.
   out.cc.timing_noise = base_rtt / 2;
   if (link_gbps != 0)

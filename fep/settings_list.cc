@@ -161,28 +161,33 @@ constexpr std::array kSettings = {
             .max = 0xffff'ffff},
 
     // --- Transport ---
-    Setting{
-        .key = "CC",
-        .group = "Transport",
-        .kind = Kind::kChoice,
-        .fallback = "nscc",
-        .target =
-            [](Settings& s, std::size_t i) {
-              s.cc = i == 0 ? cc::Algorithm::kNscc : cc::Algorithm::kNone;
-            },
-        .help =
-            "congestion control: the sender's window follows marks and delay, or a fixed window",
-        .choices = "nscc none"},
+    Setting{.key = "CC",
+            .group = "Transport",
+            .kind = Kind::kChoice,
+            .fallback = "nscc",
+            .target =
+                [](Settings& s, std::size_t i) {
+                  constexpr std::array kInOrder = {cc::Algorithm::kNscc, cc::Algorithm::kRccc,
+                                                   cc::Algorithm::kBoth, cc::Algorithm::kNone};
+                  s.cc = kInOrder[i];
+                },
+            .help = "congestion control, the same at all peers: the sender's window (nscc), the "
+                    "receiver's credit (rccc), both, or a fixed window (none)",
+            .choices = "nscc rccc both none"},
     Setting{.key = "LB",
             .group = "Transport",
             .kind = Kind::kChoice,
             .fallback = "oblivious",
             .target =
                 [](Settings& s, std::size_t i) {
-                  s.lb = i == 0 ? cc::LoadBalancing::kOblivious : cc::LoadBalancing::kSingle;
+                  using enum cc::LoadBalancing;
+                  constexpr std::array kInOrder = {kOblivious, kBitmap, kReps, kMixed, kSingle};
+                  s.lb = kInOrder[i];
                 },
-            .help = "paths of unordered traffic: all of FI_UET_PATHS in turn, or one",
-            .choices = "oblivious single"},
+            .help = "how unordered traffic chooses among FI_UET_PATHS paths: all in turn "
+                    "(oblivious), skipping marked ones (bitmap), recycling good ones (reps), both "
+                    "(mixed), or only one path (single)",
+            .choices = "oblivious bitmap reps mixed single"},
     Setting{.key = "PATHS",
             .group = "Transport",
             .kind = Kind::kInteger,

@@ -227,6 +227,35 @@ TEST(FepPair, send_to_self__is_delivered_without_the_link) {
   EXPECT_EQ(window, out);
 }
 
+/// Writes 4 MiB over a link that loses a little, and checks them.
+void expect_exact_write(const std::map<std::string, std::string>& settings) {
+  FepPair pair(LinkConfig{.loss = 0.005, .reorder = 0.02, .seed = 5}, settings);
+  auto local = pattern(4 << 20, 3);
+  std::vector<std::uint8_t> remote(local.size());
+  const iovec remote_iov = iov(remote), local_iov = iov(local);
+  const auto key = pair.ses(1).register_memory(ses::MemoryRequest{
+      .iov = {&remote_iov, 1}, .remote_write = true, .virtual_addressing = false});
+  ASSERT_TRUE(key);
+  ASSERT_TRUE(pair.ses(0).rma(
+      pair.now, pair.sides[0].endpoint,
+      ses::RmaRequest{.peer = pair.sides[0].peer, .iov = {&local_iov, 1}, .key = *key}));
+  ASSERT_TRUE(
+      pair.run_until([&] { return pair.completions(0).count() == 1; }, Duration::from_seconds(20)));
+  EXPECT_EQ(pair.completions(0).errors(), 0u);
+  EXPECT_EQ(first_difference(remote, local), local.size());
+}
+
+TEST(FepPair, congestion_control_and_load_balancing__every_choice_carries_data) {
+  for (const char* cc : {"nscc", "rccc", "both", "none"}) {
+    SCOPED_TRACE(cc);
+    expect_exact_write({{"CC", cc}});
+  }
+  for (const char* lb : {"oblivious", "bitmap", "reps", "mixed", "single"}) {
+    SCOPED_TRACE(lb);
+    expect_exact_write({{"LB", lb}});
+  }
+}
+
 TEST(FepPair, protection_none__works_between_two_of_the_same) {
   FepPair pair(LinkConfig{}, {{"PROTECT", "none"}});
   exchange_small_messages(pair, 100, 10);

@@ -60,7 +60,7 @@ TEST(Settings, wrong_values__name_the_variable_the_value_and_what_is_allowed) {
       {"MODE", "relative", "rel, abs"},
       {"PIDONFEP", "4096", "0 to 4095"},
       {"RI", "4095", "0 to 4094"},
-      {"CC", "bbr", "nscc, none"},
+      {"CC", "bbr", "nscc, rccc, both, none"},
       {"PATHS", "3", "1, 2, 4"},
       {"RTO_MAX", "5 fortnights", "unit ns, us, ms or s"},
       {"RTO_INIT", "1ns", "10us to 8s"},
