@@ -116,9 +116,11 @@ pds::Answer Transmitter::on_return_data(Instant now, const pds::RxRequest& reque
     core_.trace.drop(now, base::DropReason::kSesUnknownResponse, request.bytes.size());
     return answer_error(echo, ReturnCode::kOpViolation, 0, true);
   }
-  if (op->memory_gone || op->cancelled) return answer_error(echo, ReturnCode::kCancelled, 0, true);
   pds::Answer answer = answer_default(echo);
-  if (!is_success(response.code)) {
+  if (op->memory_gone) {
+    fail_semantic(*op, ReturnCode::kCancelled);
+    answer = answer_error(echo, ReturnCode::kCancelled, 0, true);
+  } else if (!is_success(response.code)) {
     fail_semantic(*op, known_code(response.code));
   } else if (!place_read_data(*op, response)) {
     fail_semantic(*op, ReturnCode::kOpViolation);

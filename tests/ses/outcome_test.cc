@@ -390,6 +390,35 @@ TEST_F(OutcomeTest, close_of_the_sender__a_packet_cut_again_says_that_its_bytes_
   EXPECT_EQ(sa().gauges().sends_active, 0u);
 }
 
+TEST_F(OutcomeTest, close_of_a_reader__data_on_its_way_back_is_refused) {
+  open();
+  Bytes memory(4 * kM);
+  auto into = std::make_unique<Bytes>(4 * kM);
+  rma(true, *into, expose(memory), 0);
+  fabric.cut_all();
+  while (!fabric.flights.empty()) fabric.deliver(0);
+  fabric.cut_all();
+  sa().close_endpoint(fabric.now, ea);
+  into.reset();
+  fabric.run();
+  EXPECT_EQ(sa().gauges().sends_active, 0u);
+  EXPECT_EQ(a.locks, 0);
+  EXPECT_EQ(at_b.count(OpKind::kRemoteRead), 0u);
+}
+
+TEST_F(OutcomeTest, cancel_of_a_read__ends_once) {
+  open();
+  Bytes memory(9 * kM), into(9 * kM);
+  rma(true, into, expose(memory), 0, 5);
+  for (int i = 0; i < 4; ++i) fabric.cut_one_each();
+  EXPECT_TRUE(sa().cancel(fabric.now, ea, 5));
+  fabric.run();
+  ASSERT_EQ(at_a.all.size(), 1u);
+  EXPECT_EQ(at_a.all[0].code, ReturnCode::kCancelled);
+  EXPECT_EQ(a.locks, 0);
+  EXPECT_EQ(sb().gauges().messages_receiving, 0u);
+}
+
 // Covers: SES-79
 TEST_F(OutcomeTest, datagram__is_delivered_or_dropped_without_an_answer) {
   open();
