@@ -1,0 +1,218 @@
+/// What FI_UET_PCAP writes can be read and says what happened.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+
+#include "lib/net/capture_port.h"
+#include "lib/net/heap_packet_pool.h"
+#include "lib/wire/capture_reader.h"
+#include "lib/wire/headers.h"
+
+namespace uet::net {
+namespace {
+
+using base::Instant;
+
+/// Hands out one prepared packet per receive() and takes at most `room` per send().
+class ScriptedPort final : public Port {
+ public:
+  explicit ScriptedPort(PacketPool& pool, bool native) : pool_(pool) {
+    facts_.name = "test";
+    facts_.address = FabricAddress::from_v4(0x0a141e02);
+    facts_.udp_encapsulation = !native;
+  }
+  const PortFacts& facts() const override { return facts_; }
+  PacketPool& pool() override { return pool_; }
+  std::size_t receive(Instant, std::span<RxPacket> out) override {
+    if (!has_packet) return 0;
+    has_packet = false;
+    out[0] = std::move(next);
+    return 1;
+  }
+  std::size_t send(Instant, std::span<TxPacket> in) override {
+    const std::size_t n = std::min(room, in.size());
+    for (std::size_t i = 0; i < n; ++i) in[i].packet.reset();
+    return n;
+  }
+
+  RxPacket next;
+  bool has_packet = false;
+  std::size_t room = 1;
+
+ private:
+  PacketPool& pool_;
+  PortFacts facts_;
+};
+
+class FileSource final : public wire::ByteSource {
+ public:
+  explicit FileSource(const std::string& path) : file_(std::fopen(path.c_str(), "rb")) {}
+  ~FileSource() override {
+    if (file_ != nullptr) std::fclose(file_);
+  }
+  std::size_t read(std::span<std::uint8_t> out) override {
+    return file_ == nullptr ? 0 : std::fread(out.data(), 1, out.size(), file_);
+  }
+
+ private:
+  std::FILE* file_;
+};
+
+struct Seen {
+  std::string comment;
+  std::vector<std::uint8_t> data;
+  std::uint64_t time_ns;
+  bool is_inbound;
+};
+
+std::vector<Seen> read_all(const std::string& path) {
+  FileSource source(path);
+  wire::CaptureReader reader(source);
+  wire::CapturedPacket p;
+  std::vector<Seen> out;
+  while (reader.next(p))
+    out.push_back({p.comment, {p.data.begin(), p.data.end()}, p.time_ns, p.is_inbound});
+  EXPECT_EQ(reader.error(), "");
+  return out;
+}
+
+/// Counts problems only: the made-up headers must be as good as real ones.
+struct ProblemCounter {
+  int problems = 0;
+  bool has_pds = false;
+  template <typename H>
+  void on_header(const H&, std::string_view, std::size_t, std::span<const std::uint8_t>) {
+    has_pds |= H::kLayer == "pds";
+  }
+  void on_bytes(wire::BytesKind, std::size_t, std::span<const std::uint8_t>) {}
+  void on_problem(wire::Problem, std::size_t, std::uint64_t, std::uint64_t) { ++problems; }
+};
+
+class CaptureTest : public testing::TestWithParam<bool> {
+ protected:
+  CaptureTest() : pool_(64, 2048), trace_(64) {
+    directory_ = std::filesystem::temp_directory_path() /
+                 ("uet-capture-" + std::to_string(::getpid()) + (GetParam() ? "n" : "u"));
+    std::filesystem::create_directories(directory_);
+    path_ = (directory_ / "a.pcapng").string();
+  }
+  ~CaptureTest() override { std::filesystem::remove_all(directory_); }
+
+  std::unique_ptr<CapturePort> open(std::uint64_t bytes_max = 1 << 20, unsigned files = 2) {
+    auto inner = std::make_unique<ScriptedPort>(pool_, GetParam());
+    inner_ = inner.get();
+    std::string error;
+    auto file = CaptureFile::open(
+        {.path = path_, .interface_name = "test", .file_bytes_max = bytes_max, .files = files},
+        error);
+    EXPECT_NE(file, nullptr) << error;
+    return std::make_unique<CapturePort>(std::move(inner), std::move(file), 1'000'000, trace_);
+  }
+  Packet request(std::uint16_t spdcid, std::uint16_t dpdcid) {
+    Packet packet = pool_.allocate();
+    wire::emit(wire::PdsRequest{.clear_psn_offset = -1, .spdcid = spdcid, .dpdcid = dpdcid},
+               packet.append(wire::PdsRequest::kSize));
+    return packet;
+  }
+  void offer(std::uint16_t spdcid) {
+    inner_->next.packet = request(spdcid, 7);
+    inner_->next.source = FabricAddress::from_v4(0x0a141e01);
+    inner_->next.destination = inner_->facts().address;
+    inner_->next.entropy = 0xc000;
+    inner_->has_packet = true;
+  }
+
+  HeapPacketPool pool_;
+  base::Trace trace_;
+  std::filesystem::path directory_;
+  std::string path_;
+  ScriptedPort* inner_ = nullptr;
+};
+
+INSTANTIATE_TEST_SUITE_P(Encapsulations, CaptureTest, testing::Bool());
+
+TEST_P(CaptureTest, both_directions_with_pdc_and_drop_reason) {
+  {
+    auto port = open();
+    std::array<RxPacket, 4> rx;
+    offer(5);
+    ASSERT_EQ(port->receive(Instant::from_ns(10), rx), 1U);
+    trace_.emit(Instant::from_ns(10), base::EventId::kPacketReceived);
+    trace_.drop(Instant::from_ns(10), base::DropReason::kUnknownPdc, wire::PdsRequest::kSize);
+    offer(6);
+    ASSERT_EQ(port->receive(Instant::from_ns(20), rx), 1U);
+    trace_.emit(Instant::from_ns(20), base::EventId::kPacketReceived);
+    trace_.drop(Instant::from_ns(20), base::DropReason::kTooLarge, 9000);  // somebody else's
+    std::array<TxPacket, 2> tx;
+    for (auto& t : tx) {
+      t.packet = request(7, 5);
+      t.destination = FabricAddress::from_v4(0x0a141e01);
+    }
+    EXPECT_EQ(port->send(Instant::from_ns(30), tx), 1U);  // the second does not fit
+    rx = {};
+    tx = {};
+  }
+  const auto seen = read_all(path_);
+  ASSERT_EQ(seen.size(), 3U);
+  EXPECT_EQ(seen[0].comment, "in pdc 5>7 drop unknown-pdc");
+  EXPECT_EQ(seen[1].comment, "in pdc 6>7");
+  EXPECT_EQ(seen[2].comment, "out pdc 7>5");
+  EXPECT_EQ(seen[0].time_ns, 1'000'010U);
+  EXPECT_TRUE(seen[0].is_inbound);
+  EXPECT_FALSE(seen[2].is_inbound);
+  for (const Seen& s : seen) {
+    ProblemCounter counter;
+    wire::dissect_frame(wire::LinkType::kEthernet, s.data, s.data.size(), wire::DissectOptions{},
+                        counter);
+    EXPECT_EQ(counter.problems, 0);
+    EXPECT_TRUE(counter.has_pds);
+  }
+}
+
+TEST_P(CaptureTest, old_files_move_up_and_the_oldest_goes) {
+  {
+    auto port = open(600, 3);
+    std::array<RxPacket, 4> rx;
+    for (std::uint16_t i = 1; i <= 60; ++i) {
+      offer(i);
+      ASSERT_EQ(port->receive(Instant::from_ns(i), rx), 1U);
+    }
+    rx = {};
+  }
+  std::size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(directory_)) {
+    ++files;
+    EXPECT_LE(entry.file_size(), 600U);
+  }
+  EXPECT_EQ(files, 3U);
+  EXPECT_EQ(read_all(path_).back().comment, "in pdc 60>7");
+  EXPECT_FALSE(read_all(path_ + ".1").empty());
+  EXPECT_FALSE(read_all(path_ + ".2").empty());
+}
+
+TEST(CaptureFile, says_when_it_cannot_be_written) {
+  std::string error;
+  EXPECT_EQ(CaptureFile::open({.path = "/nonexistent/x.pcapng", .interface_name = ""}, error),
+            nullptr);
+  EXPECT_NE(error.find("/nonexistent/x.pcapng"), std::string::npos);
+}
+
+TEST(CaptureFile, a_full_disk_ends_the_capture_only) {
+  std::string error;
+  const auto file = CaptureFile::open({.path = "/dev/full", .interface_name = ""}, error);
+  ASSERT_NE(file, nullptr);
+  const std::vector<std::uint8_t> big(100'000);
+  for (int i = 0; i < 3; ++i) file->write({.data = big, .comment = {}});
+  EXPECT_GT(file->packets_lost(), 0U);
+}
+
+TEST(CapturePath, names_the_process) {
+  EXPECT_EQ(capture_path("/tmp/a-%p-%p.pcapng", 42), "/tmp/a-42-42.pcapng");
+  EXPECT_EQ(capture_path("plain", 42), "plain");
+}
+
+}  // namespace
+}  // namespace uet::net
