@@ -17,6 +17,7 @@ import sys
 from pathlib import Path
 
 TAG = re.compile(r"(?://|#)\s*Covers:\s*(.*)")
+TAG_GOES_ON = re.compile(r"^\s*(?://|#)\s*([A-Z]+-[A-Z]?\d+\b.*)$")  # the lines after a tag that did not fit
 CASE = re.compile(r"^\s*(?:(?:TEST|TEST_F|TEST_P|RC_GTEST_PROP|RC_GTEST_FIXTURE_PROP)\(\s*(\w+)\s*,\s*(\w+)|def\s+(\w+))")
 ID = re.compile(r"^([A-Z]+-[A-Z]?)0*(\d+)$")
 STATES = {"different": "different", "implemented": "implemented, no test of its own", "later": "later"}
@@ -29,7 +30,7 @@ def canonical(identifier):
 
 def expand(text):
     """Identifiers of a Covers line; A..B is a range. Yields (identifier or None, as written)."""
-    for part in filter(None, re.split(r"[,\s]+", text.strip())):
+    for part in filter(None, re.split(r"[,\s]+", text.replace("Covers:", " ").strip())):
         first, _, last = part.partition("..")
         low, high = canonical(first), canonical(last) if last else None
         if last and low and high:
@@ -69,7 +70,7 @@ def read_tests(root):
             continue
         pending = []
         for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
-            tag = TAG.search(line)
+            tag = TAG.search(line) or (TAG_GOES_ON.match(line) if pending else None)
             if tag:
                 for identifier, written in expand(tag.group(1).rstrip(".")):
                     if identifier is None:
@@ -88,6 +89,10 @@ def read_tests(root):
         if pending:  # a script tagged as a whole
             for identifier in pending:
                 covered.setdefault(identifier, []).append(str(path.relative_to(root)))
+    for script in sorted((root / "tests" / "drill").glob("*.drill")):  # named after the item that it plays
+        match = re.match(r"([A-Z]+-[A-Z]?\d+)-", script.name)
+        if match:
+            covered.setdefault(canonical(match.group(1)), []).append(f"drill: {script.stem}")
     return covered, complaints
 
 
