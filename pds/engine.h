@@ -111,6 +111,7 @@ struct Engine {
   // --- schedule.cc
   bool poll_transmit(Instant now, net::TxPacket& out);
   bool poll_data(Instant now, net::TxPacket& out);
+  void arm_free_pass(Instant now, Pdc& pdc);
   void wake(Pdc& pdc);
   void wake(Congestion& congestion);
   Pdc* voice_of(Congestion& congestion);

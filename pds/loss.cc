@@ -77,6 +77,10 @@ void Engine::on_retransmit_timer(Instant now, Pdc& pdc) {
       if (!record.acked) next = std::min(next, record.deadline);
     }
   }
+  if (next.is_never() && tx.rtx_count > 0 && pdc.state == PdcState::kCreating) {
+    tx.has_free_pass = true;
+    wake(pdc);
+  }
   if (tx.cc != nullptr) after_congestion_event(now, *tx.cc);
   if (next < pdc.deadline(PdcTimer::kRetransmit)) set_timer(pdc, PdcTimer::kRetransmit, next);
 }

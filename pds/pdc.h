@@ -76,6 +76,7 @@ struct TxHalf {
   bool clear_owed = false;
   bool has_clear_when = false;
   bool has_gone_back = false;
+  bool has_free_pass = false;  ///< one packet may leave without credit
   bool is_probe_open = false;
   bool is_blocked_by_memory = false;
   Instant probe_sent_at;

@@ -62,6 +62,8 @@ class ResponseStore {
   /// that the source must deliver before it may clear anything.
   bool can_keep(bool at_edge) const { return kept_ < kept_max_ + (at_edge ? kEdgeReserve : 0); }
   std::uint32_t kept() const { return kept_; }
+  /// After an answer turned a pending record into an owed one.
+  bool has_too_many_owed() const { return pool_.in_use() - kept_ > owed_max_; }
   std::uint32_t in_use() const { return pool_.in_use(); }
 
   /// Null when the pool is exhausted.

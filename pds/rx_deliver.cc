@@ -119,6 +119,10 @@ void Engine::on_answer(Instant now, Pdc& pdc, Psn psn, const RxMeta& meta,
   } else if (record != nullptr) {
     responses_.change_state(*record, RxRecord::State::kOwed);
     --rx.kept;
+    if (responses_.has_too_many_owed()) {  // then CACK and SACK must do
+      responses_.remove(*record);
+      record = nullptr;
+    }
   }
 
   // [PDS 10.2] Now, or together with others?

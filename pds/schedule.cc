@@ -47,7 +47,10 @@ bool Engine::poll_data(Instant now, net::TxPacket& out) {
           work == Work::kResend
               ? static_cast<ByteCount>(tx_blocks_.at(pdc.tx.ring, psn).cc.nominal_bytes)
               : nominal_of(pdc, pdc.tx.queue.front(), pdc.tx.queue.front().next_segment);
-      if (!congestion.ccc->may_send(nominal)) break;
+      if (!congestion.ccc->may_send(nominal) && !pdc.tx.has_free_pass) {
+        arm_free_pass(now, pdc);
+        break;
+      }
       const Built built = send_data(now, pdc, work, psn, out);
       if (built == Built::kNothing) {
         congestion.ready.pop_front();
@@ -62,6 +65,14 @@ bool Engine::poll_data(Instant now, net::TxPacket& out) {
     }
   }
   return false;
+}
+
+// A PDC that is not open yet cannot ask for credit, and when all it sent was refused no timeout runs either: after an RTO one
+// packet may leave without. [CC 5.3]
+void Engine::arm_free_pass(Instant now, Pdc& pdc) {
+  if (pdc.state == PdcState::kCreating && pdc.tx.rtx_count > 0 &&
+      pdc.deadline(PdcTimer::kRetransmit).is_never())
+    set_timer(pdc, PdcTimer::kRetransmit, now + rto(pdc, 0));
 }
 
 void Engine::wake(Pdc& pdc) {

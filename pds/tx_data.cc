@@ -105,6 +105,7 @@ Built Engine::send_data(Instant now, Pdc& pdc, Work work, Psn psn, net::TxPacket
   record->sent_with_syn = record->sent_with_syn || with_syn;
   record->asked_ack = false;
   arm_retransmit(now, pdc, *record);
+  tx.has_free_pass = false;
   tx.clear_owed = false;  // the Request carries it
   stop_timer(pdc, PdcTimer::kClear);
   pdc.active_at = now;
