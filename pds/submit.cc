@@ -71,10 +71,7 @@ void Engine::append(Instant now, Pdc& pdc, const TxMessage& request) {
   Message& message = messages_.add(request);
   message.pdc = &pdc;
   trace_.emit(now, EventId::kMessageSubmitted, pdc.id, {}, request.segments, request.payload_bytes);
-  if (!pdc.has_tx_work()) {
-    pdc.busy_since = now;
-    if (pdc.deadline(PdcTimer::kLiveness).is_never()) on_liveness(now, pdc);
-  }
+  if (!pdc.has_tx_work()) pdc.busy_since = now;
   pdc.active_at = now;
   table_.touch(pdc);
   if (request.lock) ++pdc.locks;
@@ -85,6 +82,7 @@ void Engine::append(Instant now, Pdc& pdc, const TxMessage& request) {
       per_segment * request.segments + static_cast<ByteCount>(request.payload_bytes);
   pdc.tx.backlog += bytes;
   pdc.tx.cc->ccc->on_new_data(now, bytes);
+  if (pdc.deadline(PdcTimer::kLiveness).is_never()) on_liveness(now, pdc);
   wake(pdc);
   if (sends_credit_state_) on_congestion_timer(now, *pdc.tx.cc);
 }
