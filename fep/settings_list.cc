@@ -358,7 +358,7 @@ constexpr std::array kSettings = {
             .fallback = "",
             .target = &Settings::impair,
             .help = "a test tool: faults put on received and sent packets, e.g. "
-                    "loss=0.01,reorder=0.05,dup=0.01,seed=7"},
+                    "loss=0.01,reorder=0.05,duplicate=0.01,seed=7"},
     Setting{.key = "SEED",
             .group = "Seeing inside",
             .kind = Kind::kInteger,

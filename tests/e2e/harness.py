@@ -88,6 +88,11 @@ def free_port():
         return s.getsockname()[1]
 
 
+def own_addresses(count):
+    """Loopback addresses that no other run of these tests uses, as a list for FI_UET_ADDR."""
+    return "|".join(f"127.{100 + os.getpid() % 100}.{os.getpid() // 100 % 256}.{n + 1}" for n in range(count))
+
+
 def need_program(name):
     path = shutil.which(name)
     if not path:

@@ -159,7 +159,8 @@ bool take(Node& node) {
 }
 
 int survivor(const char* self) {
-  setenv("FI_UET_ADDR", "127.0.0.2|127.0.0.3|127.0.0.4", 1);
+  const std::string prefix = "127.99." + std::to_string(getpid() % 250) + ".";
+  setenv("FI_UET_ADDR", (prefix + "1|" + prefix + "2|" + prefix + "3").c_str(), 1);
   setenv("FI_UET_PEER_TIMEOUT", "3s", 1);
   Node node;
   std::array<Child, 2> children = {start(self, node), start(self, node)};

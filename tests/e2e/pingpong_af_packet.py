@@ -10,7 +10,7 @@ import sys
 
 from harness import Tap, need_program, need_provider, pingpong, skip_all, temporary_folder
 
-IMPAIR = {"FI_UET_IMPAIR": "loss=0.01,reorder=0.05,dup=0.01,seed=13"}
+IMPAIR = {"FI_UET_IMPAIR": "loss=0.01,reorder=0.05,duplicate=0.01,seed=13"}
 CONTROL = ("192.0.2.1", "192.0.2.2")  # kernel addresses of the control connection; UET has 10.78.0.x
 
 

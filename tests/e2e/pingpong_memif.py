@@ -9,7 +9,7 @@ import sys
 
 from harness import Tap, need_program, need_provider, pingpong, skip_all, temporary_folder
 
-IMPAIR = {"FI_UET_IMPAIR": "loss=0.01,reorder=0.05,dup=0.01,seed=12"}
+IMPAIR = {"FI_UET_IMPAIR": "loss=0.01,reorder=0.05,duplicate=0.01,seed=12"}
 
 
 def ends(folder, addresses, extra):

@@ -6,10 +6,10 @@
 
 import sys
 
-from harness import Tap, need_program, need_provider, pingpong, temporary_folder
+from harness import Tap, need_program, need_provider, own_addresses, pingpong, temporary_folder
 
-ADDRESSES = {"FI_UET_ADDR": "127.0.0.2|127.0.0.3"}
-IMPAIR = {"FI_UET_IMPAIR": "loss=0.01,reorder=0.05,dup=0.01,seed=11"}
+ADDRESSES = {"FI_UET_ADDR": own_addresses(2)}
+IMPAIR = {"FI_UET_IMPAIR": "loss=0.01,reorder=0.05,duplicate=0.01,seed=11"}
 
 
 def main():

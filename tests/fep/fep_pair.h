@@ -119,8 +119,11 @@ class FepPair {
     }
     return true;
   }
+  /// Nothing to do at either side, and nothing on its way.
   bool run_until_idle() {
-    return run_until([&] { return sides[0].fep->is_idle() && sides[1].fep->is_idle(); });
+    return run_until([&] {
+      return sides[0].fep->is_idle() && sides[1].fep->is_idle() && link.next_arrival().is_never();
+    });
   }
   std::uint64_t count(std::size_t side, base::EventId id) const {
     return sides[side].trace.count(id);

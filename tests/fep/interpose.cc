@@ -28,7 +28,7 @@ bool can_interpose() {
 }
 
 namespace {
-constexpr std::size_t kLarge = 256;
+constexpr std::size_t kLarge = 1024;
 void note_copy(std::size_t n) {
   if (n >= kLarge) large_copied_bytes += n;
 }

@@ -11,7 +11,7 @@ bool can_interpose();
 
 struct LibraryCalls {
   std::uint64_t allocations;         ///< malloc, calloc, realloc, aligned forms
-  std::uint64_t large_copied_bytes;  ///< by memcpy and memmove calls of at least 256 bytes
+  std::uint64_t large_copied_bytes;  ///< by memcpy and memmove calls of at least 1024 bytes
 };
 LibraryCalls library_calls();
 
