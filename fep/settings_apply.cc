@@ -43,6 +43,8 @@ base::Result<FepConfig, std::string> Settings::fep_config(const net::PortFacts& 
   // A peer whose program computes answers nothing for long; only its silence, not a count of
   // timeouts, declares it dead.
   out.pds.max_rto_retx_cnt = 15;
+  // The same for a peer that is short of something: libfabric's resource management waits.
+  out.pds.max_nack_retx_cnt = 31;
   out.pds.local_mp_range = static_cast<std::uint16_t>(mpr);
   out.pds.max_pdc = static_cast<std::uint32_t>(max_pdc);
   out.pds.pdc_idle_time = pdc_idle;
@@ -52,8 +54,6 @@ base::Result<FepConfig, std::string> Settings::fep_config(const net::PortFacts& 
   out.cc.load_balancing = lb;
   out.cc.paths = static_cast<std::uint16_t>(paths);
   out.cc.config_base_rtt = base_rtt;
-  // Two processes on shared cores: a pause of the peer is not a queue in the network.
-  out.cc.timing_noise = base_rtt / 2;
   // Processes that share cores: a late answer is scheduling more often than a queue.
   out.cc.timing_noise = base_rtt / 2;
   if (link_gbps != 0)
