@@ -174,14 +174,17 @@ int survivor(const char* self) {
   while (finished(victim) < victim.posted || finished(friendly) < kMessages || !killed) {
     if (seconds_now() > end) fail("operations neither complete nor fail");
     for (Child& child : children) {
-      const bool more = child.posted < kMessages && (&child == &friendly || !killed);
-      if (!more || child.posted - finished(child) >= kInFlight) continue;
-      const ssize_t ret =
-          fi_send(node.ep, message.data(), kMessage, nullptr, child.address, &child);
-      if (ret == 0)
+      const auto may_post = [&] {
+        const bool is_wanted = &child == &friendly || !killed;
+        return is_wanted && child.posted < kMessages && child.posted - finished(child) < kInFlight;
+      };
+      while (may_post()) {
+        const ssize_t ret =
+            fi_send(node.ep, message.data(), kMessage, nullptr, child.address, &child);
+        if (ret == -FI_EAGAIN) break;
+        if (ret != 0) fail(std::string("fi_send: ") + fi_strerror(static_cast<int>(-ret)));
         ++child.posted;
-      else if (ret != -FI_EAGAIN)
-        fail(std::string("fi_send: ") + fi_strerror(static_cast<int>(-ret)));
+      }
     }
     while (take(node)) {
     }
