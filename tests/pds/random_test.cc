@@ -169,9 +169,11 @@ void run_schedule(std::uint64_t seed) {
     if (mode == Mode::kUud) continue;
     EXPECT_EQ(per_segment.size(), segments)
         << "message " << token << " mode " << static_cast<int>(mode);
-    if (mode != Mode::kRudi)
-      for (const auto& [seg, n] : per_segment)
+    if (mode != Mode::kRudi) {
+      for (const auto& [seg, n] : per_segment) {
         EXPECT_EQ(n, 1) << "message " << token << " segment " << seg;
+      }
+    }
     std::map<std::uint32_t, int> answered;
     for (const Response& r : src.ses.responses)
       if (r.token == token) ++answered[r.segment];

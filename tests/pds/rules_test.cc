@@ -370,7 +370,9 @@ TEST(Rud, small_window_is_never_exceeded) {
   }));
   Psn cack(999);
   w.add_rule([&](const Seen& s, Fate& f) {
-    if (first_copy(s)) EXPECT_LE(s.psn.distance_from(cack), 128);
+    if (first_copy(s)) {
+      EXPECT_LE(s.psn.distance_from(cack), 128);
+    }
     if (s.is_ack()) {
       EXPECT_EQ(s.mpr, 1);
       cack = s.cack;
@@ -914,7 +916,9 @@ TEST(Close, lost_command_or_lost_ack_still_closes) {
     EXPECT_EQ(x.w.host(0).pds->gauges().pdcs_open, 0u);
     EXPECT_EQ(x.w.host(1).pds->gauges().pdcs_open, 0u);
     EXPECT_EQ(x.w.controls(0, ControlType::kCloseCommand).size(), 2u);
-    if (lose_ack) EXPECT_EQ(x.w.nacks(1).at(0).code, NackCode::kInvDpdcid);
+    if (lose_ack) {
+      EXPECT_EQ(x.w.nacks(1).at(0).code, NackCode::kInvDpdcid);
+    }
     EXPECT_TRUE(x.w.host(0).ses.failures.empty());
   }
 }

@@ -6,9 +6,17 @@
 #include <gtest/gtest.h>
 
 #include "pds/engine.h"
+#include "tests/pds/harness.h"
 
 namespace uet::pds {
 namespace {
+
+std::size_t resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  std::size_t total = 0, resident = 0;
+  statm >> total >> resident;
+  return resident * 4096;
+}
 
 std::string matrix() {
   std::ostringstream out;
@@ -29,10 +37,11 @@ TEST(PdcState, matrix_is_the_committed_one) {
   std::ifstream file(UET_PDC_MATRIX);
   std::stringstream committed;
   committed << file.rdbuf();
-  if (std::getenv("UET_WRITE_MATRIX") != nullptr)
+  if (std::getenv("UET_WRITE_MATRIX") != nullptr) {
     std::ofstream(UET_PDC_MATRIX) << matrix();
-  else
+  } else {
     EXPECT_EQ(matrix(), committed.str());
+  }
 }
 
 TEST(PdcSize, idle_pdc_fits_its_budget) {
@@ -40,6 +49,33 @@ TEST(PdcSize, idle_pdc_fits_its_budget) {
             << ", kept answer " << sizeof(RxRecord) << ", message " << sizeof(Message)
             << " bytes\n";
   EXPECT_LE(sizeof(Pdc), 1024u);
+}
+
+TEST(PdcSize, sixty_five_thousand_pdcs_fit_256_mib) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers take memory of their own";
+#endif
+  const std::size_t before = resident_bytes();
+  test::WorldOptions o;
+  o.hosts = 1;
+  o.pds.max_pdc = 65000;
+  test::World w(o);
+  const auto body = w.segment_bytes(1, 0, 1);
+  for (std::uint32_t i = 0; i < 65000; ++i) {
+    wire::PdsRequestSyn h;
+    h.next_hdr = wire::NextHdr::kRequestStd;
+    h.psn = Psn(i * 7919);
+    h.spdcid = static_cast<std::uint16_t>(1 + i % 60000);
+    w.inject(0, net::FabricAddress::from_v4(0x0b000000 + i), h, body);
+    if (i % 64 == 63) w.pump();
+    w.log.clear();
+    w.host(0).ses.delivered.clear();
+  }
+  w.pump();
+  EXPECT_EQ(w.host(0).pds->gauges().pdcs_open, 65000u);
+  const std::size_t used = resident_bytes() - before;
+  std::cout << "65000 open PDCs: " << used / 1024 / 1024 << " MiB resident\n";
+  EXPECT_LT(used, std::size_t{256} << 20);
 }
 
 }  // namespace
