@@ -201,21 +201,26 @@ void Transmitter::pump(Instant now, Flow& flow) {
     return;
   }
   bool is_blocked = false;
-  for (Lane& lane : flow.lanes) {
-    while (lane.state == Lane::State::kOpen && !lane.pending.empty() &&
-           may_start(flow, lane.pending.front())) {
-      TxOp& op = lane.pending.front();
-      if (must_drain(lane, op)) {
-        lane.state = Lane::State::kDraining;
-        lane.only_generation = true;
-        break;
-      }
-      if (!submit(now, op)) {
-        is_blocked = true;
-        break;
+  std::uint32_t fences;
+  do {
+    // A fence that starts frees what waits behind it, perhaps in a lane that was looked at before.
+    fences = flow.waiting_fences;
+    for (Lane& lane : flow.lanes) {
+      while (lane.state == Lane::State::kOpen && !lane.pending.empty() &&
+             may_start(flow, lane.pending.front())) {
+        TxOp& op = lane.pending.front();
+        if (must_drain(lane, op)) {
+          lane.state = Lane::State::kDraining;
+          lane.only_generation = true;
+          break;
+        }
+        if (!submit(now, op)) {
+          is_blocked = true;
+          break;
+        }
       }
     }
-  }
+  } while (!is_blocked && flow.waiting_fences != fences);
   if (!is_blocked) return;
   flow.wait = FlowWait::kRoom;
   blocked_.push_back(flow);
