@@ -1,5 +1,8 @@
 /// Two whole endpoints talk over a link that loses, repeats and reorders packets.
 
+#include <cstdlib>
+#include <string_view>
+
 #include "tests/fep/fep_pair.h"
 
 namespace uet::test {
@@ -166,6 +169,27 @@ void exchange_small_messages(FepPair& pair, std::uint32_t total, std::uint32_t w
   }));
   EXPECT_EQ(pair.completions(0).errors() + pair.completions(1).errors(), 0u);
   EXPECT_EQ(in, out);
+}
+
+/// A gibibyte where time allows (UET_TEST_DEPTH=long), else a sixteenth.
+TEST(FepPair, large_write_at_five_percent_loss) {
+  const char* depth = std::getenv("UET_TEST_DEPTH");
+  const bool is_long = depth != nullptr && std::string_view(depth) == "long";
+  const std::size_t size = is_long ? 1ull << 30 : 64ull << 20;
+  FepPair pair(LinkConfig{.loss = 0.05, .seed = 6});
+  auto local = pattern(size, 3);
+  std::vector<std::uint8_t> remote(size);
+  const iovec remote_iov = iov(remote), local_iov = iov(local);
+  const auto key = pair.ses(1).register_memory(ses::MemoryRequest{
+      .iov = {&remote_iov, 1}, .remote_write = true, .virtual_addressing = false});
+  ASSERT_TRUE(key);
+  ASSERT_TRUE(pair.ses(0).rma(
+      pair.now, pair.sides[0].endpoint,
+      ses::RmaRequest{.peer = pair.sides[0].peer, .iov = {&local_iov, 1}, .key = *key}));
+  ASSERT_TRUE(pair.run_until([&] { return pair.completions(0).count() == 1; }));
+  EXPECT_EQ(pair.completions(0).errors(), 0u);
+  EXPECT_EQ(first_difference(remote, local), size);
+  RecordProperty("virtual_ms", static_cast<int>((pair.now - Instant()).ms()));
 }
 
 TEST(FepPair, one_hundred_thousand_small_tagged_messages_at_five_percent_loss) {
