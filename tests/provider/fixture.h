@@ -1,0 +1,94 @@
+/// Two endpoints of provider uet in one process, each on a loopback address of its own, driven through libfabric's C API.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace uet::provider::testing {
+
+struct InfoDeleter {
+  void operator()(fi_info* info) const { fi_freeinfo(info); }
+};
+using Info = std::unique_ptr<fi_info, InfoDeleter>;
+
+/// Sets a variable for as long as it lives.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value);
+  ~Variable();
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
+/// A loopback address that no other test process uses: `index` from 1 to 250.
+std::string address_of(int index);
+
+/// Hints for provider uet with nothing asked for.
+Info make_hints();
+/// fi_getinfo with these; null (and `error`) when it fails.
+Info get_info(const fi_info* hints, int* error = nullptr, std::uint32_t version = FI_VERSION(1, 17),
+              const char* node = nullptr, const char* service = nullptr, std::uint64_t flags = 0);
+
+/// What one side has open. Closed in the order applications use.
+struct Side {
+  ~Side() { close(); }
+  void open(const std::string& address, const fi_info& hints);
+  void open_endpoint(std::uint64_t cq_flags = FI_TRANSMIT | FI_RECV);
+  fi_addr_t insert(const Side& other);
+  void close();
+
+  Info info;
+  fid_fabric* fabric = nullptr;
+  fid_domain* domain = nullptr;
+  fid_av* av = nullptr;
+  fid_cq* cq = nullptr;
+  fid_ep* ep = nullptr;
+  fi_cq_attr cq_attr{};
+  std::vector<std::uint8_t> name;
+};
+
+class PairTest : public ::testing::Test {
+ protected:
+  PairTest();
+  void open(const fi_info* hints = nullptr);
+
+  struct Got {
+    fi_cq_tagged_entry entry{};
+    fi_addr_t source = FI_ADDR_NOTAVAIL;
+    fi_cq_err_entry error{};
+    bool failed = false;
+  };
+  /// Turns both sides until `side` has a completion; fails the test after ten seconds.
+  Got wait_for(Side& side);
+  /// Nothing arrives on `side` for a moment.
+  void expect_silence(Side& side, int ms = 50);
+  /// Turns both sides until `done` or ten seconds.
+  bool turn_until(const std::function<bool()>& done);
+  std::optional<Got> poll(Side& side);
+
+  Side a, b;
+  fi_addr_t to_b = FI_ADDR_UNSPEC, to_a = FI_ADDR_UNSPEC;
+};
+
+std::vector<std::uint8_t> pattern(std::size_t n, std::uint8_t seed);
+
+}  // namespace uet::provider::testing

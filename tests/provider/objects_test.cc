@@ -1,0 +1,161 @@
+#include <cstring>
+
+#include "tests/provider/fixture.h"
+
+namespace uet::provider::testing {
+namespace {
+
+class ObjectsTest : public PairTest {
+ protected:
+  void open_objects(std::uint64_t caps = 0, int mr_mode = 0) {
+    const Info hints = make_hints();
+    hints->caps = caps;
+    hints->domain_attr->mr_mode = mr_mode;
+    a.open(address_of(2), *hints);
+  }
+};
+
+TEST_F(ObjectsTest, two_endpoints__have_different_names) {
+  open_objects();
+  a.open_endpoint();
+  const auto first = a.name;
+  fid_ep* ep = std::exchange(a.ep, nullptr);
+  a.open_endpoint();
+  EXPECT_NE(first, a.name);
+  EXPECT_EQ(fi_close(&ep->fid), 0);
+}
+
+// Covers: FI-22
+TEST_F(ObjectsTest, enable__says_what_is_missing) {
+  open_objects();
+  fid_ep* ep = nullptr;
+  ASSERT_EQ(fi_endpoint(a.domain, a.info.get(), &ep, nullptr), 0);
+  EXPECT_EQ(fi_enable(ep), -FI_ENOAV);
+  ASSERT_EQ(fi_ep_bind(ep, &a.av->fid, 0), 0);
+  EXPECT_EQ(fi_enable(ep), -FI_ENOCQ);
+  EXPECT_EQ(fi_close(&ep->fid), 0);
+
+  const Info target(fi_dupinfo(a.info.get()));
+  target->caps = FI_RMA | FI_REMOTE_WRITE;
+  fi_cntr_attr attr{};
+  fid_cntr* cntr = nullptr;
+  ASSERT_EQ(fi_cntr_open(a.domain, &attr, &cntr, nullptr), 0);
+  ASSERT_EQ(fi_endpoint(a.domain, target.get(), &ep, nullptr), 0);
+  ASSERT_EQ(fi_ep_bind(ep, &a.av->fid, 0), 0);
+  ASSERT_EQ(fi_ep_bind(ep, &cntr->fid, FI_REMOTE_WRITE), 0);
+  EXPECT_EQ(fi_enable(ep), 0);
+  EXPECT_EQ(fi_close(&ep->fid), 0);
+  EXPECT_EQ(fi_close(&cntr->fid), 0);
+}
+
+// Covers: FI-23
+TEST_F(ObjectsTest, getname__too_small_tells_the_length) {
+  open_objects();
+  a.open_endpoint();
+  std::uint8_t name[16];
+  std::size_t length = sizeof name;
+  EXPECT_EQ(fi_getname(&a.ep->fid, name, &length), -FI_ETOOSMALL);
+  EXPECT_EQ(length, 32u);
+}
+
+// Covers: FI-24
+TEST_F(ObjectsTest, av_insert__goes_on_after_a_malformed_address) {
+  open_objects();
+  a.open_endpoint();
+  std::vector<std::uint8_t> addresses;
+  for (int i = 0; i < 3; ++i) addresses.insert(addresses.end(), a.name.begin(), a.name.end());
+  addresses[32] = 0x77;  // version of the second
+  fi_addr_t out[3];
+  EXPECT_EQ(fi_av_insert(a.av, addresses.data(), 3, out, 0, nullptr), 2);
+  EXPECT_NE(out[0], FI_ADDR_NOTAVAIL);
+  EXPECT_EQ(out[1], FI_ADDR_NOTAVAIL);
+  EXPECT_NE(out[2], FI_ADDR_NOTAVAIL);
+
+  fi_av_attr attr{.type = FI_AV_TABLE};
+  fid_av* table = nullptr;
+  ASSERT_EQ(fi_av_open(a.domain, &attr, &table, nullptr), 0);
+  addresses[32] = 0;
+  EXPECT_EQ(fi_av_insert(table, addresses.data(), 3, nullptr, 0, nullptr), 3);
+  for (fi_addr_t index = 0; index < 3; ++index) {
+    std::uint8_t address[32];
+    std::size_t length = sizeof address;
+    EXPECT_EQ(fi_av_lookup(table, index, address, &length), 0);
+    EXPECT_EQ(std::memcmp(address, a.name.data(), 32), 0);
+  }
+  EXPECT_EQ(fi_close(&table->fid), 0);
+}
+
+TEST_F(ObjectsTest, av_remove__later_sends_are_refused) {
+  open();
+  EXPECT_EQ(fi_av_remove(a.av, &to_b, 1, 0), 0);
+  EXPECT_EQ(fi_send(a.ep, nullptr, 0, nullptr, to_b, nullptr), -FI_EINVAL);
+}
+
+// Covers: FI-26
+TEST_F(ObjectsTest, close__refuses_while_children_are_open) {
+  open_objects();
+  a.open_endpoint();
+  EXPECT_EQ(fi_close(&a.domain->fid), -FI_EBUSY);
+  EXPECT_EQ(fi_close(&a.fabric->fid), -FI_EBUSY);
+  EXPECT_EQ(fi_close(&a.cq->fid), -FI_EBUSY);
+}
+
+// Covers: FI-27, FI-28
+TEST_F(ObjectsTest, user_keys__are_unique_and_have_48_bits_for_rma) {
+  open_objects(FI_RMA | FI_MSG, 0);
+  char bytes[64];
+  fid_mr *first = nullptr, *second = nullptr;
+  const auto reg = [&](std::uint64_t key, fid_mr** out) {
+    return fi_mr_reg(a.domain, bytes, sizeof bytes, FI_REMOTE_WRITE, 0, key, 0, out, nullptr);
+  };
+  ASSERT_EQ(reg(7, &first), 0);
+  EXPECT_EQ(fi_mr_key(first), 7u);
+  EXPECT_EQ(reg(7, &second), -FI_ENOKEY);
+  EXPECT_EQ(reg(std::uint64_t{1} << 48, &second), -FI_EINVAL);
+  EXPECT_EQ(fi_close(&first->fid), 0);
+
+  const Info hints = make_hints();
+  hints->caps = FI_TAGGED;
+  b.open(address_of(3), *hints);
+  ASSERT_EQ(fi_mr_reg(b.domain, bytes, 64, FI_SEND, 0, 0, 0, &first, nullptr), 0);
+  ASSERT_EQ(fi_mr_reg(b.domain, bytes, 64, FI_SEND, 0, 0, 0, &second, nullptr), 0);
+  EXPECT_EQ(fi_close(&first->fid), 0);
+  EXPECT_EQ(fi_close(&second->fid), 0);
+}
+
+TEST_F(ObjectsTest, everything_of_a_memory_region__needs_a_setting) {
+  open_objects(FI_RMA, 0);
+  fid_mr* mr = nullptr;
+  EXPECT_EQ(fi_mr_reg(a.domain, nullptr, SIZE_MAX, FI_REMOTE_READ, 0, 1, 0, &mr, nullptr),
+            -FI_EINVAL);
+}
+
+// Covers: FI-30
+TEST_F(ObjectsTest, empty_queue__says_try_again) {
+  open_objects();
+  fi_cq_tagged_entry entry;
+  EXPECT_EQ(fi_cq_read(a.cq, &entry, 1), -FI_EAGAIN);
+  const ssize_t n = fi_cq_read(a.cq, nullptr, 0);
+  EXPECT_TRUE(n == 0 || n == -FI_EAGAIN);
+  fi_cq_err_entry error;
+  EXPECT_EQ(fi_cq_readerr(a.cq, &error, 0), -FI_EAGAIN);
+}
+
+TEST_F(ObjectsTest, operations_outside_the_capabilities__are_refused) {
+  open_objects(FI_TAGGED);
+  a.open_endpoint();
+  EXPECT_EQ(fi_send(a.ep, nullptr, 0, nullptr, 0, nullptr), -FI_EOPNOTSUPP);
+  EXPECT_EQ(fi_write(a.ep, nullptr, 0, nullptr, 0, 0, 0, nullptr), -FI_EOPNOTSUPP);
+}
+
+TEST_F(ObjectsTest, straddr__prints_the_parts) {
+  open_objects();
+  a.open_endpoint();
+  char text[128];
+  std::size_t length = sizeof text;
+  ASSERT_NE(fi_av_straddr(a.av, a.name.data(), text, &length), nullptr);
+  EXPECT_EQ(std::string(text).find("uet://" + address_of(2) + "/pid0/ri"), 0u) << text;
+}
+
+}  // namespace
+}  // namespace uet::provider::testing

@@ -1,0 +1,118 @@
+#include <poll.h>
+
+#include <thread>
+
+#include "tests/provider/fixture.h"
+
+namespace uet::provider::testing {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using WaitTest = PairTest;
+
+// Covers: FI-35
+TEST_F(WaitTest, signal__ends_a_wait_and_a_timeout_takes_its_time) {
+  open();
+  fi_cq_tagged_entry entry;
+  auto begin = Clock::now();
+  ASSERT_EQ(fi_cq_signal(a.cq), 0);
+  EXPECT_EQ(fi_cq_sread(a.cq, &entry, 1, nullptr, 2000), -FI_EAGAIN);
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(1));
+
+  begin = Clock::now();
+  std::thread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    fi_cq_signal(a.cq);
+  });
+  EXPECT_EQ(fi_cq_sread(a.cq, &entry, 1, nullptr, 2000), -FI_EAGAIN);
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(1));
+  other.join();
+
+  begin = Clock::now();
+  EXPECT_EQ(fi_cq_sread(a.cq, &entry, 1, nullptr, 2000), -FI_EAGAIN);
+  const auto took = Clock::now() - begin;
+  EXPECT_GT(took, std::chrono::milliseconds(1800));
+  EXPECT_LT(took, std::chrono::milliseconds(2200));
+}
+
+// Covers: FI-36
+TEST_F(WaitTest, counter_wait__reached_timed_out_or_failed) {
+  open();
+  fi_cntr_attr attr{};
+  fid_cntr* cntr = nullptr;
+  ASSERT_EQ(fi_cntr_open(a.domain, &attr, &cntr, nullptr), 0);
+  ASSERT_EQ(fi_cntr_set(cntr, 3), 0);
+  EXPECT_EQ(fi_cntr_wait(cntr, 3, 0), 0);
+  EXPECT_EQ(fi_cntr_wait(cntr, 4, 50), -FI_ETIMEDOUT);
+  std::thread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    fi_cntr_add(cntr, 1);
+  });
+  EXPECT_EQ(fi_cntr_wait(cntr, 4, 5000), 0);
+  other.join();
+  ASSERT_EQ(fi_cntr_adderr(cntr, 1), 0);
+  EXPECT_EQ(fi_cntr_wait(cntr, 9, 5000), -FI_EAVAIL);
+  EXPECT_EQ(fi_close(&cntr->fid), 0);
+}
+
+/// Ping-pong between two sleepers. FI-34 asks for a million rounds; the default run does a thousand.
+TEST_F(WaitTest, fd__becomes_readable_when_a_message_arrives) {
+  a.cq_attr.wait_obj = b.cq_attr.wait_obj = FI_WAIT_FD;
+  open();
+  constexpr int kRounds = 1000;
+  const auto sleep_until_message = [](Side& s, std::uint8_t* buffer) {
+    int fd = -1;
+    EXPECT_EQ(fi_control(&s.cq->fid, FI_GETWAIT, &fd), 0);
+    fi_cq_tagged_entry entry;
+    while (true) {
+      const ssize_t n = fi_cq_read(s.cq, &entry, 1);
+      if (n == 1) break;
+      ASSERT_EQ(n, -FI_EAGAIN);
+      fid_t fids[] = {&s.cq->fid};
+      if (fi_trywait(s.fabric, fids, 1) != 0) continue;
+      pollfd p{.fd = fd, .events = POLLIN, .revents = 0};
+      ASSERT_EQ(::poll(&p, 1, 10'000), 1) << "lost wake-up";
+    }
+    ASSERT_EQ(fi_recv(s.ep, buffer, 1, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+  };
+  std::uint8_t at_a = 0, at_b = 0;
+  ASSERT_EQ(fi_recv(a.ep, &at_a, 1, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+  ASSERT_EQ(fi_recv(b.ep, &at_b, 1, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+  std::thread responder([&] {
+    for (int i = 0; i < kRounds; ++i) {
+      sleep_until_message(b, &at_b);
+      if (::testing::Test::HasFatalFailure()) return;
+      EXPECT_EQ(fi_inject(b.ep, &at_b, 1, to_a), 0);
+    }
+  });
+  for (int i = 0; i < kRounds && !HasFatalFailure(); ++i) {
+    EXPECT_EQ(fi_inject(a.ep, &at_a, 1, to_b), 0);
+    sleep_until_message(a, &at_a);
+  }
+  responder.join();
+}
+
+TEST_F(WaitTest, trywait__refuses_to_sleep_on_a_full_queue) {
+  a.cq_attr.wait_obj = FI_WAIT_FD;
+  open();
+  fid_t fids[] = {&a.cq->fid};
+  EXPECT_EQ(fi_trywait(a.fabric, fids, 1), 0);
+  std::uint8_t byte = 0;
+  ASSERT_EQ(fi_recv(b.ep, &byte, 1, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+  ASSERT_EQ(fi_send(a.ep, &byte, 1, nullptr, to_b, nullptr), 0);
+  wait_for(b);
+  EXPECT_TRUE(turn_until([&] { return fi_trywait(a.fabric, fids, 1) == -FI_EAGAIN; }));
+}
+
+/// A target that only computes: its watchdog answers.
+TEST_F(WaitTest, silent_target__does_not_stop_its_peers) {
+  open();
+  std::uint8_t byte = 0;
+  ASSERT_EQ(fi_recv(b.ep, &byte, 1, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+  ASSERT_EQ(fi_send(a.ep, &byte, 1, nullptr, to_b, nullptr), 0);
+  fi_cq_tagged_entry entry;
+  EXPECT_EQ(fi_cq_sread(a.cq, &entry, 1, nullptr, 5000), 1);
+}
+
+}  // namespace
+}  // namespace uet::provider::testing
