@@ -72,6 +72,8 @@ fi_provider& table() {
 }
 
 base::Result<fep::Settings, std::string> load_settings() {
+  for (const std::string& name : fep::unknown_variables(environ))
+    tell_user(name + " is no setting and is ignored; fi_info -e lists the settings");
   return fep::Settings::load([](std::string_view key) -> std::optional<std::string> {
     char* value = nullptr;
     if (fi_param_get_str(&table(), lower(key).c_str(), &value) != 0 || value == nullptr) {

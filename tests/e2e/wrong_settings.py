@@ -79,6 +79,8 @@ def main():
             file.write("pathz = 8\n")
         tap.result("unknown key in the file", problem_of(
             *run(["fi_info", "-p", "uet"], base_env(provider, FI_UET_CONFIG=path)), ["pathz", path]))
+    tap.result("misspelt variable is named", "" if "FI_UET_PRT" in
+               run(["fi_info", "-p", "uet"], base_env(provider, FI_UET_PRT="udp"))[1] else "no word about FI_UET_PRT")
     for settings, wanted in PORTS + (DPDK_PORTS if os.path.exists(plugin) else []):
         name = " ".join(f"{k}={v}" for k, v in settings.items())
         tap.result(name, problem_of(*run([open_domain], base_env(provider, **settings)), wanted))
