@@ -304,6 +304,8 @@ bool Ccc::on_inferred_loss(Instant now, Transmission& t, PdcShare& share, bool t
     c.nscc.close(t.nominal_bytes);
   }
   c.mark_for_resend(t, share);
+  // A PDC may open without a word to this CCC, by a control packet; then credit can be asked for.
+  if (pdc_exists) c.heard = true;
   if (timeout && !pdc_exists && !c.heard) c.rccc.on_timeout_without_pdc();
   if (!only_order) {
     // Whether a timer or the acknowledgements of later packets said so: this path did not deliver. [CC 7.7]
