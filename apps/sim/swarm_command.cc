@@ -131,6 +131,7 @@ int swarm(const Options& o) {
     if (!result.failure.empty()) {
       ++failed;
       report(seed, *mask, plan, result.failure);
+      if (o.verbose) fmt::print("{}", result.last_events);
       if (o.shrink) {
         const SwarmMask smaller = shrink(seed, *mask);
         SwarmPlan small = plan_world(seed);

@@ -145,6 +145,7 @@ class Swarm {
   void check_order();
   void check_pools();
   void count();
+  void dump_recorders();
 
   OpState* find(std::uint64_t id) {
     const auto at = by_id_.find(static_cast<std::uint32_t>(id));
@@ -683,6 +684,21 @@ void Swarm::count() {
   c.events = world_.events.events_run();
 }
 
+void Swarm::dump_recorders() {
+  constexpr std::size_t kShown = 40;
+  for (const auto& host : hosts_) {
+    if (!host->is_up()) continue;
+    const std::vector<base::Event> events = host->trace().recorded();
+    for (std::size_t i = events.size() - std::min(events.size(), kShown); i < events.size(); ++i) {
+      const base::Event& e = events[i];
+      const base::EventDescription& d = base::describe(e.id);
+      result_.last_events += fmt::format(
+          "  host {} {:>14.3f} us  {:<18} pdc {:>5} psn {:>10}  {} {}  {} {}\n", host->id(),
+          static_cast<double>(e.at.ns()) / 1000, d.name, e.pdc, e.psn.value(), d.a, e.a, d.b, e.b);
+    }
+  }
+}
+
 SwarmResult Swarm::play() {
   SimTime calm = plan_.faults_end;
   for (const PlannedTrouble& t : plan_.troubles) calm = std::max(calm, t.until);
@@ -719,6 +735,7 @@ SwarmResult Swarm::play() {
     if (may_rest) check_pools();
   }
   count();
+  if (has_failed()) dump_recorders();
   result_.fingerprint = world_.hash.value();
   result_.virtual_ms = world_.now().us() / 1000;
   return result_;

@@ -23,6 +23,7 @@ struct SwarmCounters {
 
 struct SwarmResult {
   std::string failure;  ///< empty: every checker is content
+  std::string last_events;  ///< after a failure: what each host saw last
   SwarmCounters counters;
   std::uint64_t fingerprint = 0;
   double virtual_ms = 0;
