@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""uet-sim run: closed form, fields of the JSON object, determinism, exit codes. Prints TAP.
+
+    run_test.py UET_SIM
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+FIELDS = ["flows", "completed", "bound_us", "fct_us", "jain", "packets", "retransmissions", "trims", "drops", "marks",
+          "spine_share", "ooo_distance_max", "events", "wall_s"]
+SIM = sys.argv[1]
+results = []
+
+
+def check(name, ok, why=""):
+    results.append(ok)
+    print(f"{'ok' if ok else 'not ok'} {len(results)} - {name}")
+    if not ok and why:
+        print(f"# {why}")
+
+
+def run(*args):
+    done = subprocess.run([SIM, "run", "--json", *args], capture_output=True, text=True, timeout=120)
+    return done.returncode, json.loads(done.stdout) if done.stdout.startswith("{") else None, done.stderr
+
+
+def matrix(folder, name, text):
+    path = Path(folder) / name
+    path.write_text(text)
+    return str(path)
+
+
+with tempfile.TemporaryDirectory() as folder:
+    # Covers: CC system test "single flow": the store-and-forward bound within 0.1 %.
+    for size, bound in ((8000, 14.341), (2_000_000, 176.20), (20_000_000, 1638.75)):
+        path = matrix(folder, "one.cm", f"Nodes 16\nConnections 1\n0->13 id 1 start 0 size {size}\n")
+        code, r, _ = run("--matrix", path, "--cc", "nscc")
+        fct = r["fct_us"]["max"]
+        check(f"one flow of {size} bytes meets the closed form", code == 0 and abs(fct / bound - 1) < 0.001, f"{fct} us")
+        check(f"its bound is the published one ({size})", abs(r["bound_us"] / bound - 1) < 0.0005, str(r["bound_us"]))
+    check("the JSON object has exactly its fields", list(r) == FIELDS and list(r["fct_us"]) == ["min", "median", "p99", "max"])
+    code, r, _ = run("--matrix", path, "--cc", "rccc")
+    check("one flow with receiver credit takes at most 1.5 % more", r["fct_us"]["max"] <= 1.015 * r["bound_us"])
+
+    incast = "Nodes 32\nConnections 8\n" + "".join(
+        f"{h}->0 id {i + 1} start 0 size 1000000\n" for i, h in enumerate((4, 7, 11, 14, 17, 21, 25, 28)))
+    path = matrix(folder, "incast.cm", incast)
+    for cc, limit, jain in (("nscc", 1.08, 0.97), ("rccc", 1.02, 0.999), ("both", 1.02, 0.999)):
+        code, r, _ = run("--matrix", path, "--cc", cc)
+        share = r["fct_us"]["max"] / r["bound_us"]
+        check(f"incast of 8, {cc}: within {limit} of the bound and fair", share <= limit and r["jain"] >= jain,
+              f"{share:.3f}, Jain {r['jain']}")
+    code, one, _ = run("--matrix", path, "--seed", "5")
+    code, two, _ = run("--matrix", path, "--seed", "5")
+    for r in (one, two):
+        del r["wall_s"]
+    check("equal seeds give equal results", one == two)
+
+    chain = ("Nodes 16\nConnections 2\nTriggers 1\n0->13 id 1 start 0 size 2000000 recv_done_trigger 1\n"
+             "13->5 id 2 trigger 1 size 2000000\ntrigger id 1 oneshot\n")
+    per_flow = Path(folder) / "flows.csv"
+    code, r, _ = run("--matrix", matrix(folder, "chain.cm", chain), "--per-flow", str(per_flow))
+    rows = per_flow.read_text().splitlines()
+    check("a trigger starts its flow when the other has arrived", code == 0 and len(rows) == 3
+          and 165 < float(rows[2].split(",")[4]) < 177, "\n# ".join(rows))
+
+    code, _, error = run("--matrix", matrix(folder, "bad.cm", "Nodes 4\n0->9 size 5\n"))
+    check("a malformed matrix is refused with the reason", code == 1 and "bad.cm" in error and "needs more than" in error, error)
+    code, _, error = run("--matrix", str(Path(folder) / "missing.cm"))
+    check("a missing matrix is refused", code == 1 and "cannot be opened" in error, error)
+    code, _, error = run("--matrix", path, "--lb", "magic")
+    check("an unknown option value is a usage error", code == 2, error)
+    code, _, error = run("--matrix", path, "--fail", "spine9")
+    check("an unknown link is a usage error", code == 2 and "names no link" in error, error)
+    code, r, _ = run("--matrix", path, "--end-us", "100")
+    check("flows that do not end in time are counted", code == 1 and r["completed"] == 0 and r["fct_us"]["max"] is None)
+
+print(f"1..{len(results)}")
+sys.exit(0 if all(results) else 1)
