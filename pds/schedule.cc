@@ -192,10 +192,18 @@ void Engine::on_liveness(Instant now, Pdc& pdc) {
   const bool is_busy = pdc.has_tx_work() || pdc.has_close_psn;
   const Duration idle_limit = pdc.is_initiator ? config_.pdc_idle_time : config_.pdc_idle_time * 2;
   Instant next = Instant::never();
-  if (is_busy && config_.peer_timeout > Duration{}) {
+  // A read whose requests are all answered waits without a packet of ours under way. Ask now and then, or a target that
+  // died would keep it waiting for ever.
+  const bool only_waits = !is_busy && pdc.locks > 0;
+  if ((is_busy || only_waits) && config_.peer_timeout > Duration{}) {
     const Instant silent_since = std::max(pdc.heard_at, pdc.busy_since);
     if (now - silent_since >= config_.peer_timeout) return fail(now, pdc, PdsError::kPeerSilent);
     next = silent_since + config_.peer_timeout;
+    if (only_waits) {
+      const Duration ask_every = config_.peer_timeout / 4;
+      if (now - pdc.heard_at >= ask_every) want_control(pdc, kSendProbe);
+      next = std::min(next, now + ask_every);
+    }
   }
   if (idle_limit > Duration{}) {
     Instant idle_since = std::max(pdc.active_at, pdc.heard_at);
