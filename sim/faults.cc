@@ -33,7 +33,8 @@ FaultInjector::Fate FaultInjector::decide(Frame& frame) {
     count(Fault::kTrim);
     fate.trimmed = true;
   }
-  damage(frame);
+  // Trimmed packets carry no checksum: what damages them in the real world is caught below Ethernet.
+  if (!frame.trimmed && !fate.trimmed) damage(frame);
   return fate;
 }
 
@@ -57,10 +58,12 @@ void FaultInjector::damage(Frame& frame) {
   if (rng_.chance(profile_.corrupt)) {
     count(Fault::kCorrupt);
     packet.data()[rng_.below(size)] ^= static_cast<std::uint8_t>(1u << rng_.below(8));
+    frame.trimmable = false;
   }
   if (rng_.chance(profile_.truncate)) {
     count(Fault::kTruncate);
     packet.trim_back(1 + rng_.below(size));
+    frame.trimmable = false;
   }
 }
 

@@ -60,7 +60,8 @@ class FaultInjector {
     SimSpan copy_delay{};  ///< behind the undelayed packet
     bool trimmed = false;  ///< the link does it, it knows the model
   };
-  /// Draws what happens to `frame`, and damages its bytes if that is its fate.
+  /// Draws what happens to `frame`, and damages its bytes if that is its fate; damaged packets are not trimmed later, since
+  /// that would hide the damage from the checksum.
   Fate decide(Frame& frame);
 
   void set_profile(const FaultProfile& profile) { profile_ = profile; }
