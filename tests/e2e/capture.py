@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""What FI_UET_PCAP writes of a real run: uet-dump, tshark and scapy agree on every field of it, and the sums are right.
+
+    capture.py PROVIDER-FOLDER UET_DUMP PLUGIN.lua SCAPY-FOLDER NAMES.json
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+from harness import SKIP, Tap, need_program, need_provider, own_addresses, pingpong, temporary_folder
+
+AGREEMENT = pathlib.Path(__file__).parent.parent / "wire" / "agreement_test.py"
+ROUNDS, SIZE = 10, 65536
+RUNS = [
+    ("as it comes", {}),
+    ("no CRC, small packets", {"FI_UET_PROTECT": "none", "FI_UET_MAX_PAYLOAD": "1024"}),
+    ("with loss", {"FI_UET_IMPAIR": "loss=0.01,reorder=0.05,seed=5"}),
+]
+
+
+def agreement(tap, name, generated, capture):
+    run = subprocess.run([sys.executable, AGREEMENT, *generated, capture], stdout=subprocess.PIPE, text=True)
+    if run.returncode == SKIP:
+        tap.skip(name, run.stdout.strip())
+    else:
+        tap.result(name, "" if run.returncode == 0 else run.stdout)
+
+
+def check_sums(dump, capture):
+    output = subprocess.run([dump, "--stats", "--json", capture], capture_output=True, check=True, text=True).stdout
+    sums = json.loads(output)
+    problems = []
+    if sums["packets_with_problems"] != 0:
+        problems.append(f"{sums['packets_with_problems']} packets with problems")
+    if sums["payload_bytes"] < 2 * ROUNDS * SIZE:
+        problems.append(f"{sums['payload_bytes']} payload bytes, {2 * ROUNDS * SIZE} were sent")
+    if sums["gaps"] != 0:
+        problems.append(f"{sums['gaps']} PSNs never seen")
+    return "\n".join(problems)
+
+
+def main():
+    provider, *generated = sys.argv[1:]
+    need_provider(provider)
+    need_program("fi_pingpong")
+    tap = Tap()
+    for name, settings in RUNS:
+        with temporary_folder() as folder:
+            settings = {"FI_UET_ADDR": own_addresses(2), "FI_UET_PCAP": f"{folder}/%p.pcapng", **settings}
+            arguments = ["-m", "tagged", "-S", str(SIZE), "-I", str(ROUNDS)]
+            tap.result(f"{name}: fi_pingpong", pingpong(folder, provider, settings, settings, arguments))
+            captures = sorted(pathlib.Path(folder).glob("*.pcapng"))
+            tap.result(f"{name}: two captures", "" if len(captures) == 2 else f"{captures}")
+            for capture in captures[:1]:
+                tap.result(f"{name}: sums", check_sums(generated[0], capture))
+                agreement(tap, f"{name}: three decoders agree", generated, capture)
+    tap.finish()
+
+
+main()
