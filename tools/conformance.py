@@ -20,6 +20,7 @@ TAG = re.compile(r"(?://|#)\s*Covers:\s*(.*)")
 TAG_GOES_ON = re.compile(r"^\s*(?://|#)\s*([A-Z]+-[A-Z]?\d+\b.*)$")  # the lines after a tag that did not fit
 CASE = re.compile(r"^\s*(?:(?:TEST|TEST_F|TEST_P|RC_GTEST_PROP|RC_GTEST_FIXTURE_PROP)\(\s*(\w+)\s*,\s*(\w+)|def\s+(\w+))")
 ID = re.compile(r"^([A-Z]+-[A-Z]?)0*(\d+)$")
+LOOKS_LIKE_ITEM = re.compile(r"^(PDS|SES|FI|CC|WIRE)-?[IV]?\d")
 STATES = {"different": "different", "implemented": "implemented, no test of its own", "later": "later"}
 
 
@@ -73,6 +74,8 @@ def read_tests(root):
             tag = TAG.search(line) or (TAG_GOES_ON.match(line) if pending else None)
             if tag:
                 for identifier, written in expand(tag.group(1).rstrip(".")):
+                    if identifier is None and not LOOKS_LIKE_ITEM.match(written):
+                        continue  # prose: a system test names a scenario, not an item
                     if identifier is None:
                         complaints.append(f"{path.relative_to(root)}:{number}: \"{written}\" is no item")
                     else:
