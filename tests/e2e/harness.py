@@ -105,7 +105,7 @@ def need_provider(folder):
         skip_all("the provider was not built")
 
 
-def pingpong(folder, provider, server_settings, client_settings, arguments=(), seconds=60, namespaces=(None, None),
+def pingpong(folder, provider, server_settings, client_settings, arguments=(), seconds=120, namespaces=(None, None),
              control="127.0.0.1"):
     """fi_pingpong between two processes. Returns what went wrong, or nothing."""
     port = free_port()

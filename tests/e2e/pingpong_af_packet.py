@@ -61,8 +61,8 @@ def main():
     cases = [
         ("msg, all sizes", {}, ["-m", "msg", "-S", "all"]),
         ("tagged, all sizes", {}, ["-m", "tagged", "-S", "all"]),
-        ("1 % loss, 5 % reorder, 1 % duplication, msg", IMPAIR, ["-m", "msg", "-S", "all", "-I", "20"]),
-        ("1 % loss, 5 % reorder, 1 % duplication, tagged", IMPAIR, ["-m", "tagged", "-S", "all", "-I", "20"]),
+        ("1 % loss, 5 % reorder, 1 % duplication, msg", IMPAIR, ["-m", "msg", "-S", "all", "-I", "10"]),
+        ("1 % loss, 5 % reorder, 1 % duplication, tagged", IMPAIR, ["-m", "tagged", "-S", "all", "-I", "10"]),
     ]
     tap = Tap()
     try:
@@ -70,7 +70,7 @@ def main():
             for name, extra, arguments in cases:
                 server, client = ({"FI_UET_PORT": "dpdk:net_af_packet0,iface=uet0", "FI_UET_ADDR": f"10.78.0.{n}", **extra}
                                   for n in (1, 2))
-                tap.result(name, pingpong(folder, provider, server, client, arguments, seconds=90,
+                tap.result(name, pingpong(folder, provider, server, client, arguments,
                                           namespaces=namespaces.names, control=CONTROL[0]))
     finally:
         namespaces.remove()

@@ -36,8 +36,8 @@ def main():
         ("IPv6", v6, {}, ["-m", "tagged", "-S", "all"]),
         ("native IP", v4, {"FI_UET_ENCAP": "ip"}, ["-S", "all"]),
         ("VLAN 7", v4, {"FI_UET_VLAN": "7"}, ["-S", "all"]),
-        ("1 % loss, 5 % reorder, 1 % duplication, msg", v4, IMPAIR, ["-m", "msg", "-S", "all", "-I", "20"]),
-        ("1 % loss, 5 % reorder, 1 % duplication, tagged", v4, IMPAIR, ["-m", "tagged", "-S", "all", "-I", "20"]),
+        ("1 % loss, 5 % reorder, 1 % duplication, msg", v4, IMPAIR, ["-m", "msg", "-S", "all", "-I", "10"]),
+        ("1 % loss, 5 % reorder, 1 % duplication, tagged", v4, IMPAIR, ["-m", "tagged", "-S", "all", "-I", "10"]),
     ]
     tap = Tap()
     with temporary_folder() as folder:

@@ -25,8 +25,8 @@ def main():
         ("payload of 1024 bytes, one path", {**ADDRESSES, "FI_UET_MAX_PAYLOAD": "1024", "FI_UET_LB": "single"}, ["-S", "all"]),
         ("no congestion control", {**ADDRESSES, "FI_UET_CC": "none"}, ["-S", "65536"]),
         ("progress thread", {**ADDRESSES, "FI_UET_PROGRESS": "thread"}, ["-S", "all"]),
-        ("1 % loss, 5 % reorder, 1 % duplication, msg", {**ADDRESSES, **IMPAIR}, ["-m", "msg", "-S", "all", "-I", "20"]),
-        ("1 % loss, 5 % reorder, 1 % duplication, tagged", {**ADDRESSES, **IMPAIR}, ["-m", "tagged", "-S", "all", "-I", "20"]),
+        ("1 % loss, 5 % reorder, 1 % duplication, msg", {**ADDRESSES, **IMPAIR}, ["-m", "msg", "-S", "all", "-I", "10"]),
+        ("1 % loss, 5 % reorder, 1 % duplication, tagged", {**ADDRESSES, **IMPAIR}, ["-m", "tagged", "-S", "all", "-I", "10"]),
     ]
     with temporary_folder() as folder:
         for name, settings, arguments in cases:
