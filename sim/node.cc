@@ -84,7 +84,7 @@ void Node::arm_timer() {
     // Due already and still not done: it waits for the transmitter, which will call, or for the
     // next nanosecond.
     if (turn_cost_.ps() == 0 && port_.send_room(now()) == 0) return;
-    at = std::max(world_.now() + SimSpan::from_ps(1000), busy_until_);
+    at = std::max(world_.now() + kPollInterval, busy_until_);
   }
   at = std::max(at, busy_until_);
   if (at >= timer_at_ || at.is_never()) return;

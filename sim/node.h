@@ -44,6 +44,8 @@ class Node final : public EventHandler, public PortListener {
  private:
   /// Turns at one instant without time passing: more means an actor that never finds an end.
   static constexpr int kMaxTurns = 10'000;
+  /// How soon an actor that is due but cannot go on is asked again: about one turn of a polling loop.
+  static constexpr SimSpan kPollInterval = SimSpan::from_ps(1'000'000);
 
   void turn_until_quiet();
   bool wants_turn(bool did_something);
