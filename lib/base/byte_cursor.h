@@ -15,19 +15,26 @@ template <typename T>
 inline T load_be(const std::uint8_t* p) {
   T v;
   std::memcpy(&v, p, sizeof v);
-  if constexpr (sizeof(T) == 1 || std::endian::native == std::endian::big) return v;
-  else if constexpr (sizeof(T) == 2) return __builtin_bswap16(v);
-  else if constexpr (sizeof(T) == 4) return __builtin_bswap32(v);
-  else return __builtin_bswap64(v);
+  if constexpr (sizeof(T) == 1 || std::endian::native == std::endian::big)
+    return v;
+  else if constexpr (sizeof(T) == 2)
+    return __builtin_bswap16(v);
+  else if constexpr (sizeof(T) == 4)
+    return __builtin_bswap32(v);
+  else
+    return __builtin_bswap64(v);
 }
 
 /// Unaligned big-endian store of an unsigned integer.
 template <typename T>
 inline void store_be(std::uint8_t* p, T v) {
   if constexpr (sizeof(T) > 1 && std::endian::native != std::endian::big) {
-    if constexpr (sizeof(T) == 2) v = __builtin_bswap16(v);
-    else if constexpr (sizeof(T) == 4) v = __builtin_bswap32(v);
-    else v = __builtin_bswap64(v);
+    if constexpr (sizeof(T) == 2)
+      v = __builtin_bswap16(v);
+    else if constexpr (sizeof(T) == 4)
+      v = __builtin_bswap32(v);
+    else
+      v = __builtin_bswap64(v);
   }
   std::memcpy(p, &v, sizeof v);
 }

@@ -9,9 +9,8 @@ namespace uet::base {
 }  // namespace uet::base
 
 /// Always compiled in: stops the process when `condition` is false.
-#define UET_CHECK(condition)                                      \
-  ((condition) ? static_cast<void>(0)                             \
-               : ::uet::base::check_failed(#condition, __FILE__, __LINE__))
+#define UET_CHECK(condition) \
+  ((condition) ? static_cast<void>(0) : ::uet::base::check_failed(#condition, __FILE__, __LINE__))
 
 /// For the innermost per-packet code: compiled in when the build asks for simulation checks.
 #if UET_DCHECK_ENABLED

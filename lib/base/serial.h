@@ -23,9 +23,16 @@ class Psn {
   constexpr bool is_at_or_before(Psn other) const { return distance_from(other) <= 0; }
   constexpr bool is_at_or_after(Psn other) const { return distance_from(other) >= 0; }
 
-  constexpr Psn operator+(std::int32_t n) const { return Psn(value_ + static_cast<std::uint32_t>(n)); }
-  constexpr Psn operator-(std::int32_t n) const { return Psn(value_ - static_cast<std::uint32_t>(n)); }
-  constexpr Psn& operator++() { ++value_; return *this; }
+  constexpr Psn operator+(std::int32_t n) const {
+    return Psn(value_ + static_cast<std::uint32_t>(n));
+  }
+  constexpr Psn operator-(std::int32_t n) const {
+    return Psn(value_ - static_cast<std::uint32_t>(n));
+  }
+  constexpr Psn& operator++() {
+    ++value_;
+    return *this;
+  }
   constexpr bool operator==(const Psn&) const = default;
 
  private:
@@ -33,7 +40,9 @@ class Psn {
 };
 
 /// The later of two PSNs.
-constexpr Psn serial_max(Psn a, Psn b) { return b.is_after(a) ? b : a; }
+constexpr Psn serial_max(Psn a, Psn b) {
+  return b.is_after(a) ? b : a;
+}
 
 static_assert(Psn(2).distance_from(Psn(0xffff'ffff)) == 3);
 

@@ -10,9 +10,13 @@ Trace::Trace(std::size_t recorder_size)
     : recorder_(std::bit_ceil(std::max<std::size_t>(recorder_size, 1))),
       recorder_mask_(recorder_.size() - 1) {}
 
-void Trace::add_sink(TraceSink& sink) { sinks_.push_back(&sink); }
+void Trace::add_sink(TraceSink& sink) {
+  sinks_.push_back(&sink);
+}
 
-void Trace::remove_sink(TraceSink& sink) { std::erase(sinks_, &sink); }
+void Trace::remove_sink(TraceSink& sink) {
+  std::erase(sinks_, &sink);
+}
 
 void Trace::forward(const Event& event) {
   for (TraceSink* sink : sinks_) sink->on_event(event);

@@ -15,41 +15,41 @@ namespace uet::base {
 
 // One line per event: X(enumerator, "name", "meaning of a", "meaning of b").
 // `pdc` and `psn` are there where they make sense; a and b are free.
-#define UET_EVENTS(X)                                                          \
-  /* fep, net */                                                               \
-  X(kPacketReceived, "packet-received", "bytes", "pds type")                   \
-  X(kPacketSent, "packet-sent", "bytes", "pds type")                           \
-  X(kPacketDropped, "packet-dropped", "drop reason", "bytes")                  \
-  X(kPortBusy, "port-busy", "packets held back", "")                           \
-  /* pds */                                                                    \
-  X(kPdcOpened, "pdc-opened", "role: 0 initiator, 1 target", "mode")           \
-  X(kPdcEstablished, "pdc-established", "peer pdcid", "")                      \
-  X(kPdcStateChanged, "pdc-state", "from", "to")                               \
-  X(kPdcClosed, "pdc-closed", "1 after an error", "error code")                \
-  X(kRequestSent, "request-sent", "payload bytes", "entropy value")            \
-  X(kPacketRetransmitted, "retransmitted", "cause", "entropy value")           \
-  X(kRequestDelivered, "request-delivered", "payload bytes", "")               \
-  X(kDuplicateReceived, "duplicate", "answered", "")                           \
-  X(kAckSent, "ack-sent", "cack psn", "pds type")                              \
-  X(kAckReceived, "ack-received", "cack psn", "newly acknowledged packets")    \
-  X(kNackSent, "nack-sent", "nack code", "")                                   \
-  X(kNackReceived, "nack-received", "nack code", "")                           \
-  X(kControlSent, "control-sent", "control type", "payload")                   \
-  X(kControlReceived, "control-received", "control type", "payload")           \
-  X(kTimeout, "rto", "timeouts of this packet", "rto ns")                      \
-  X(kInferredLoss, "inferred-loss", "cause", "entropy value")                  \
-  X(kClearMoved, "clear", "clear psn", "")                                     \
-  /* cc */                                                                     \
-  X(kWindowChanged, "cwnd", "bytes", "inflight bytes")                         \
-  X(kCreditGranted, "credit-granted", "bytes", "")                             \
-  X(kPathEvicted, "path-evicted", "entropy value", "")                         \
-  X(kPathRestored, "path-restored", "entropy value", "")                       \
-  /* ses */                                                                    \
-  X(kMessageSubmitted, "message-submitted", "opcode", "bytes")                 \
-  X(kMessageCompleted, "message-completed", "return code", "bytes")            \
-  X(kMessageMatched, "message-matched", "opcode", "bytes")                     \
-  X(kMessageUnexpected, "message-unexpected", "opcode", "bytes")               \
-  X(kMessageDelivered, "message-delivered", "return code", "bytes")            \
+#define UET_EVENTS(X)                                                       \
+  /* fep, net */                                                            \
+  X(kPacketReceived, "packet-received", "bytes", "pds type")                \
+  X(kPacketSent, "packet-sent", "bytes", "pds type")                        \
+  X(kPacketDropped, "packet-dropped", "drop reason", "bytes")               \
+  X(kPortBusy, "port-busy", "packets held back", "")                        \
+  /* pds */                                                                 \
+  X(kPdcOpened, "pdc-opened", "role: 0 initiator, 1 target", "mode")        \
+  X(kPdcEstablished, "pdc-established", "peer pdcid", "")                   \
+  X(kPdcStateChanged, "pdc-state", "from", "to")                            \
+  X(kPdcClosed, "pdc-closed", "1 after an error", "error code")             \
+  X(kRequestSent, "request-sent", "payload bytes", "entropy value")         \
+  X(kPacketRetransmitted, "retransmitted", "cause", "entropy value")        \
+  X(kRequestDelivered, "request-delivered", "payload bytes", "")            \
+  X(kDuplicateReceived, "duplicate", "answered", "")                        \
+  X(kAckSent, "ack-sent", "cack psn", "pds type")                           \
+  X(kAckReceived, "ack-received", "cack psn", "newly acknowledged packets") \
+  X(kNackSent, "nack-sent", "nack code", "")                                \
+  X(kNackReceived, "nack-received", "nack code", "")                        \
+  X(kControlSent, "control-sent", "control type", "payload")                \
+  X(kControlReceived, "control-received", "control type", "payload")        \
+  X(kTimeout, "rto", "timeouts of this packet", "rto ns")                   \
+  X(kInferredLoss, "inferred-loss", "cause", "entropy value")               \
+  X(kClearMoved, "clear", "clear psn", "")                                  \
+  /* cc */                                                                  \
+  X(kWindowChanged, "cwnd", "bytes", "inflight bytes")                      \
+  X(kCreditGranted, "credit-granted", "bytes", "")                          \
+  X(kPathEvicted, "path-evicted", "entropy value", "")                      \
+  X(kPathRestored, "path-restored", "entropy value", "")                    \
+  /* ses */                                                                 \
+  X(kMessageSubmitted, "message-submitted", "opcode", "bytes")              \
+  X(kMessageCompleted, "message-completed", "return code", "bytes")         \
+  X(kMessageMatched, "message-matched", "opcode", "bytes")                  \
+  X(kMessageUnexpected, "message-unexpected", "opcode", "bytes")            \
+  X(kMessageDelivered, "message-delivered", "return code", "bytes")         \
   X(kMessageRetried, "message-retried", "return code", "attempt")
 
 enum class EventId : std::uint8_t {
@@ -106,7 +106,8 @@ class Trace {
     if (!sinks_.empty()) forward(slot);
   }
   /// A received (or not sendable) packet ends here.
-  void drop(Instant at, DropReason reason, std::size_t bytes = 0, std::uint16_t pdc = 0, Psn psn = {}) {
+  void drop(Instant at, DropReason reason, std::size_t bytes = 0, std::uint16_t pdc = 0,
+            Psn psn = {}) {
     ++drops_[static_cast<std::size_t>(reason)];
     emit(at, EventId::kPacketDropped, pdc, psn, static_cast<std::uint64_t>(reason), bytes);
   }

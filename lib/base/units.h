@@ -31,8 +31,14 @@ class Duration {
   constexpr Duration operator-(Duration o) const { return Duration(ns_ - o.ns_); }
   constexpr Duration operator*(std::int64_t n) const { return Duration(ns_ * n); }
   constexpr Duration operator/(std::int64_t n) const { return Duration(ns_ / n); }
-  constexpr Duration& operator+=(Duration o) { ns_ += o.ns_; return *this; }
-  constexpr Duration& operator-=(Duration o) { ns_ -= o.ns_; return *this; }
+  constexpr Duration& operator+=(Duration o) {
+    ns_ += o.ns_;
+    return *this;
+  }
+  constexpr Duration& operator-=(Duration o) {
+    ns_ -= o.ns_;
+    return *this;
+  }
 
  private:
   explicit constexpr Duration(std::int64_t ns) : ns_(ns) {}
@@ -76,8 +82,8 @@ class BitRate {
   /// Time that `bytes` need, rounded up.
   constexpr Duration time_for(std::int64_t bytes) const {
     const auto bit_ns = static_cast<WideInt>(bytes) * 8'000'000'000;
-    return Duration::from_ns(
-        static_cast<std::int64_t>((bit_ns + static_cast<WideInt>(bps_) - 1) / static_cast<WideInt>(bps_)));
+    return Duration::from_ns(static_cast<std::int64_t>((bit_ns + static_cast<WideInt>(bps_) - 1) /
+                                                       static_cast<WideInt>(bps_)));
   }
   constexpr auto operator<=>(const BitRate&) const = default;
 
