@@ -45,6 +45,8 @@ base::Result<FepConfig, std::string> Settings::fep_config(const net::PortFacts& 
   out.pds.max_rto_retx_cnt = 15;
   // The same for a peer that is short of something: libfabric's resource management waits.
   out.pds.max_nack_retx_cnt = 31;
+  // Without trimming switches a loss shows in what was overtaken, long before the RTO.
+  out.pds.reorder_window = Duration::from_us(50);
   out.pds.local_mp_range = static_cast<std::uint16_t>(mpr);
   out.pds.max_pdc = static_cast<std::uint32_t>(max_pdc);
   out.pds.pdc_idle_time = pdc_idle;

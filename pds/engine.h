@@ -215,6 +215,7 @@ struct Engine {
   bool acknowledge(Instant now, Pdc& pdc, Psn psn, std::uint8_t next_hdr,
                    std::span<const std::uint8_t> body);
   void apply_sack(Instant now, Pdc& pdc, const AckIn& in);
+  std::optional<Psn> newest_arrival(const Pdc& pdc, const AckIn& in) const;
   void advance_left(Pdc& pdc);
   bool is_outstanding(const Pdc& pdc, Psn psn) const {
     return psn.is_at_or_after(pdc.tx.left) && psn.is_before(pdc.tx.next);
@@ -275,6 +276,7 @@ struct Engine {
   void unqueue_resend(Pdc& pdc, TxRecord& record);
   void go_back(Instant now, Pdc& pdc, Psn from, bool timeout);
   void infer_losses(Instant now, Pdc& pdc);
+  void suspect_overtaken(Instant now, Pdc& pdc, Psn newest);
   void on_tail_loss(Instant now, Pdc& pdc);
   void ask_about(Pdc& pdc, TxRecord& record);
 

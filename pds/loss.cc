@@ -64,6 +64,10 @@ void Engine::on_retransmit_timer(Instant now, Pdc& pdc) {
       next = std::min(next, record.deadline);
       continue;
     }
+    if (record.suspected) {
+      mark_lost(now, pdc, psn, record, false);
+      continue;
+    }
     const bool whole_window = pdc.is_rod();
     if (!on_timeout(now, pdc, psn, record) || !table_.is_alive(ref)) return;
     if (whole_window) break;  // the rest has been marked with it
@@ -152,6 +156,29 @@ void Engine::infer_losses(Instant now, Pdc& pdc) {
     }
     if (later >= config_.sack_loss_thresh) mark_lost(now, pdc, psn, record, false);
   }
+}
+
+// Evidence over all paths: packets that left after this one have arrived. Paths differ, so it gets the time of a
+// reordering window before it counts as lost. [PDS 13.4]
+void Engine::suspect_overtaken(Instant now, Pdc& pdc, Psn newest) {
+  if (config_.reorder_window <= Duration{} || pdc.is_rod()) return;
+  TxHalf& tx = pdc.tx;
+  const Instant newest_sent = tx_blocks_.at(tx.ring, newest).cc.sent_at;
+  const Duration rtt = tx.cc->ccc->smoothed_rtt();
+  const Duration window = std::max(config_.reorder_window, rtt / 2);
+  Instant earliest = Instant::never();
+  for (Psn psn = tx.left; psn.is_before(newest); ++psn) {
+    TxRecord& record = tx_blocks_.at(tx.ring, psn);
+    if (record.acked || record.arrived || record.suspected || record.deadline.is_never() ||
+        record.message == nullptr || record.cc.sent_at > newest_sent)
+      continue;
+    const Instant end = std::max(now, record.cc.sent_at + rtt) + window;
+    if (end >= record.deadline) continue;
+    record.deadline = end;
+    record.suspected = true;
+    earliest = std::min(earliest, end);
+  }
+  if (earliest < pdc.deadline(PdcTimer::kRetransmit)) set_timer(pdc, PdcTimer::kRetransmit, earliest);
 }
 
 // Silence after the last packet: send the highest one again before its timeout. [PDS 13.5]

@@ -41,6 +41,9 @@ struct PdsConfig {
   std::uint32_t nack_rate_limit = 1000;  ///< per second and source address
   std::uint32_t nack_burst = 64;
   std::uint16_t sack_loss_thresh = 0;  ///< 0: off
+  /// RUD: how much longer than a round trip a packet may stay out once packets sent after it have arrived, before it
+  /// counts as lost. Never less than half the smoothed round trip. Zero: off, only the RTO finds the loss.
+  base::Duration reorder_window{};
   bool rod_reorder = false;            ///< hold out-of-order ROD packets instead of dropping
   base::Duration rto_max = base::Duration::from_ms(100);
   base::Duration peer_timeout = base::Duration::from_seconds(60);

@@ -175,6 +175,7 @@ void Engine::on_ack(Instant now, Pdc& pdc, AckIn& in) {
   }
   // 4. Received, but the response is missing: no reason to send the data again.
   if (in.has_sack && !pdc.is_rod()) apply_sack(now, pdc, in);
+  if (const auto newest = newest_arrival(pdc, in)) suspect_overtaken(now, pdc, *newest);
 
   trace_.emit(now, EventId::kAckReceived, pdc.id, in.ack_names_psn() ? in.ack_psn() : cack,
               cack.value(), unacked_before - tx.unacked);
@@ -211,12 +212,25 @@ void Engine::apply_sack(Instant now, Pdc& pdc, const AckIn& in) {
     if (record.acked || record.arrived || record.message == nullptr) continue;
     record.arrived = true;
     news = true;
+    if (record.suspected) arm_retransmit(now, pdc, record);  // it was only overtaken
     if (record.needs_rtx || record.paused) {
       unqueue_resend(pdc, record);
       arm_retransmit(now, pdc, record);
     }
   }
   if (news) infer_losses(now, pdc);
+}
+
+/// The last PSN that this ACK shows to have arrived above the left edge, if its only transmission is the one that did.
+std::optional<Psn> Engine::newest_arrival(const Pdc& pdc, const AckIn& in) const {
+  std::optional<Psn> newest;
+  if (in.ack_names_psn() && is_outstanding(pdc, in.ack_psn())) newest = in.ack_psn();
+  if (in.has_sack && in.sack_bitmap != 0) {
+    const Psn top = in.sack_base + (63 - std::countl_zero(in.sack_bitmap));
+    if (is_outstanding(pdc, top) && (!newest || top.is_after(*newest))) newest = top;
+  }
+  if (newest && tx_blocks_.at(pdc.tx.ring, *newest).cc.resent > 0) newest.reset();
+  return newest;
 }
 
 void Engine::advance_left(Pdc& pdc) {

@@ -171,6 +171,7 @@ void Engine::prepend_request(const Pdc& pdc, NextHdr next, Psn psn, bool ar, boo
 
 void Engine::arm_retransmit(Instant now, Pdc& pdc, TxRecord& record) {
   record.deadline = now + rto(pdc, record.rto_cnt);
+  record.suspected = false;
   if (record.deadline < pdc.deadline(PdcTimer::kRetransmit))
     set_timer(pdc, PdcTimer::kRetransmit, record.deadline);
   if (config_.tail_loss_time > Duration{})
