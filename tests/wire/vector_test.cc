@@ -36,10 +36,10 @@ class GoldenVector : public testing::TestWithParam<std::size_t> {
   const VectorPacket& packet() const { return golden_packets()[GetParam()]; }
 };
 
-// Covers: WIRE-V1, WIRE-V2, WIRE-V3, WIRE-V4, WIRE-V5, WIRE-V6, WIRE-V7, WIRE-V8, WIRE-V9,
-// WIRE-V10 Covers: WIRE-V11, WIRE-V12, WIRE-V13, WIRE-V14, WIRE-V15, WIRE-V16, WIRE-V17, WIRE-V18,
-// WIRE-V19, WIRE-V20 Covers: WIRE-V21, WIRE-V22, WIRE-V23, WIRE-V24, WIRE-V25, WIRE-V26, WIRE-V27,
-// WIRE-V28, WIRE-V29, WIRE-V30
+// Covers: WIRE-V1, WIRE-V2, WIRE-V3, WIRE-V4, WIRE-V5, WIRE-V6, WIRE-V7, WIRE-V8
+// Covers: WIRE-V9, WIRE-V10, WIRE-V11, WIRE-V12, WIRE-V13, WIRE-V14, WIRE-V15, WIRE-V16
+// Covers: WIRE-V17, WIRE-V18, WIRE-V19, WIRE-V20, WIRE-V21, WIRE-V22, WIRE-V23, WIRE-V24
+// Covers: WIRE-V25, WIRE-V26, WIRE-V27, WIRE-V28, WIRE-V29, WIRE-V30
 TEST_P(GoldenVector, fields_encode_to_the_bytes) {
   for (const VectorLayer& layer : packet().layers) {
     if (layer.header.empty()) continue;
