@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/wire/dissect_frame.h"
+#include "lib/wire/link_type.h"
 
 namespace uet::wire {
 

@@ -129,10 +129,10 @@ class UetDissector {
     }
     const bool is_whole = left() == wire_left() && left() >= kTssIcvBytes && !context_.is_trimmed;
     if (is_whole) open_sealed(bytes_.subspan(from, at_ - from));
-    if (left() > kTssIcvBytes || !is_whole) {
-      const std::size_t icv = is_whole ? kTssIcvBytes : 0;
-      if (left() > icv) give(BytesKind::kCipher, left() - icv);
-    }
+    // A trimmed packet has lost its tag; of a cut one, part of the tag may have been captured.
+    const std::size_t icv_on_wire = context_.is_trimmed ? 0 : kTssIcvBytes;
+    const std::size_t cipher = std::min(left(), wire_left() - icv_on_wire);
+    if (cipher > 0) give(BytesKind::kCipher, cipher);
     if (left() > 0) give(BytesKind::kIcv, left());
   }
 

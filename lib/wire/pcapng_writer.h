@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/wire/dissect_frame.h"
+#include "lib/wire/link_type.h"
 
 namespace uet::wire {
 
