@@ -2,8 +2,11 @@
 /// process when an invariant breaks; returning is success.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
+
+#include "lib/wire/link_type.h"
 
 namespace uet::fuzz {
 
@@ -18,5 +21,8 @@ void uet(Bytes input);
 void headers(Bytes input);
 /// A pcap or pcapng file, and every packet in it.
 void capture(Bytes input);
+
+/// Walks one frame: no byte may be passed over and none given away twice. The choice picks the options, 0 the default.
+void check_frame(wire::LinkType link, Bytes bytes, std::size_t wire_length, unsigned choice = 0);
 
 }  // namespace uet::fuzz
