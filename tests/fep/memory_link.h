@@ -100,10 +100,16 @@ class MemoryLink {
                 std::uint16_t entropy, net::TosByte tos) {
       net::Packet copy = pool_.allocate();
       if (!copy || waiting_.size() == waiting_.capacity() || bytes.size() > copy.tailroom()) return;
-      // Not memcpy: tests count the bytes that the endpoint copies with it.
+      // Word by word: tests count the bytes that the endpoint copies with memcpy.
       std::uint8_t* to = copy.append(bytes.size());
-      for (std::size_t i = 0; i < bytes.size(); ++i)
-        static_cast<volatile std::uint8_t*>(to)[i] = bytes[i];
+      std::size_t i = 0;
+      for (; i + 8 <= bytes.size(); i += 8) {
+        std::uint64_t word;
+        __builtin_memcpy(&word, bytes.data() + i, 8);
+        *static_cast<volatile std::uint64_t*>(&word_) = word;
+        __builtin_memcpy(to + i, &word_, 8);
+      }
+      for (; i < bytes.size(); ++i) static_cast<volatile std::uint8_t*>(to)[i] = bytes[i];
       waiting_.push_back({at, next_number_++,
                           net::RxPacket{.packet = std::move(copy),
                                         .source = from,
@@ -131,6 +137,7 @@ class MemoryLink {
     net::HeapPacketPool pool_{kPackets, 9000};
     std::vector<Waiting> waiting_;
     std::uint64_t next_number_ = 0;
+    std::uint64_t word_ = 0;
     Instant busy_until_;
   };
 
