@@ -161,7 +161,7 @@ void Engine::infer_losses(Instant now, Pdc& pdc) {
 // Evidence over all paths: packets that left after this one have arrived. Paths differ, so it gets the time of a
 // reordering window before it counts as lost. [PDS 13.4]
 void Engine::suspect_overtaken(Instant now, Pdc& pdc, Psn newest) {
-  if (config_.reorder_window <= Duration{} || pdc.is_rod()) return;
+  if (config_.reorder_window <= Duration{} || pdc.is_rod() || pdc.tx.cc == nullptr) return;
   TxHalf& tx = pdc.tx;
   const Instant newest_sent = tx_blocks_.at(tx.ring, newest).cc.sent_at;
   const Duration rtt = tx.cc->ccc->smoothed_rtt();
@@ -178,7 +178,8 @@ void Engine::suspect_overtaken(Instant now, Pdc& pdc, Psn newest) {
     record.suspected = true;
     earliest = std::min(earliest, end);
   }
-  if (earliest < pdc.deadline(PdcTimer::kRetransmit)) set_timer(pdc, PdcTimer::kRetransmit, earliest);
+  if (earliest < pdc.deadline(PdcTimer::kRetransmit))
+    set_timer(pdc, PdcTimer::kRetransmit, earliest);
 }
 
 // Silence after the last packet: send the highest one again before its timeout. [PDS 13.5]

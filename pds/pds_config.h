@@ -44,7 +44,7 @@ struct PdsConfig {
   /// RUD: how much longer than a round trip a packet may stay out once packets sent after it have arrived, before it
   /// counts as lost. Never less than half the smoothed round trip. Zero: off, only the RTO finds the loss.
   base::Duration reorder_window{};
-  bool rod_reorder = false;            ///< hold out-of-order ROD packets instead of dropping
+  bool rod_reorder = false;  ///< hold out-of-order ROD packets instead of dropping
   base::Duration rto_max = base::Duration::from_ms(100);
   base::Duration peer_timeout = base::Duration::from_seconds(60);
   std::uint32_t max_messages = 4096;  ///< queued messages, all PDCs together

@@ -41,7 +41,7 @@ struct TxRecord {
   bool ask_ack : 1 = false;    ///< an ACK Request control packet is to be sent for it
   bool asked_ack : 1 = false;  ///< one has been sent for the present transmission
   bool sent_with_syn : 1 = false;
-  bool suspected : 1 = false;    ///< `deadline` is the end of the reordering window, not an RTO
+  bool suspected : 1 = false;  ///< `deadline` is the end of the reordering window, not an RTO
 };
 
 /// Directory of a ring: block numbers, kNoBlock where there is none.
@@ -68,8 +68,9 @@ class TxBlockPool {
     return *record(ring.block[directory_index(psn)], psn.value() & (block_size_ - 1));
   }
   const TxRecord& at(const TxRing& ring, Psn psn) const {
-    return records_.get()[(static_cast<std::size_t>(ring.block[directory_index(psn)]) << block_shift_) +
-                          (psn.value() & (block_size_ - 1))];
+    return records_
+        .get()[(static_cast<std::size_t>(ring.block[directory_index(psn)]) << block_shift_) +
+               (psn.value() & (block_size_ - 1))];
   }
   void remove(TxRing& ring, Psn psn);
 

@@ -22,7 +22,7 @@ struct SwarmCounters {
 };
 
 struct SwarmResult {
-  std::string failure;  ///< empty: every checker is content
+  std::string failure;      ///< empty: every checker is content
   std::string last_events;  ///< after a failure: what each host saw last
   SwarmCounters counters;
   std::uint64_t fingerprint = 0;

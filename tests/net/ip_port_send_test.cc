@@ -233,11 +233,11 @@ TEST_F(IpPortTest, neighbor__is_asked_anew_after_the_link_was_away) {
   open_v4();
   send(a_, b_, "x");
   settle();
-  // Another host with another MAC is behind the address now.
+  // Another host with another MAC is behind the address now; the first one's packets go back to its pool before it goes.
+  got_b_.clear();
   b_.open(config_of("10.0.0.2"), 0xc);
   a_.device->connect(*b_.device);
   b_.device->connect(*a_.device);
-  got_b_.clear();
   ++a_.device->generation;
   receive(a_);
   send(a_, b_, "y");
