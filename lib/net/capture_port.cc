@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lib/net/checksum.h"
 #include "lib/wire/headers.h"
 
 namespace uet::net {
@@ -32,7 +33,8 @@ void append_ipv4(std::vector<std::uint8_t>& out, const FabricAddress& from, cons
   std::copy_n(to.bytes().begin() + 12, 4, ip.dst.begin());
   const std::size_t at = out.size();
   append(out, ip);
-  ip.checksum = wire::ipv4_checksum(std::span(out).subspan(at));
+  ip.checksum =
+      checksum_fold(checksum_add(std::span(out).subspan(at)));  // its own field is still 0
   wire::emit(ip, out.data() + at);
 }
 
