@@ -2,16 +2,26 @@
 ///
 /// One Engine per Pds. Its data is here in one place; what it does is in one file per concern:
 ///
-///   receive.cc       packet in: type, lengths, which PDC, checks        submit.cc      messages
-///   in, PDC choice rx_request.cc    a Request's PSN: new, duplicate, refused           schedule.cc
-///   whose turn it is rx_deliver.cc    hand up, record the answer, decide about the ACK tx_data.cc
-///   cut and send one Request tx_ack.cc        build ACKs rx_ack.cc      ACK in tx_nack.cc NACKs
-///   out                                          rx_nack.cc     NACK in tx_control.cc    control
-///   packets out                                rx_control.cc  control packets in loss.cc timeouts,
-///   inference, go-back-N                     clear.cc       CLEAR and the stall rule lifecycle.cc
-///   open, attach, learn, free                          close.cc       graceful close, failure
-///   credit.cc        RCCC demand and grants                             hold.cc        ROD packets
-///   held behind a gap rudi.cc          RUDI and UUD engine.cc      construction
+///   engine.cc      construction
+///   submit.cc      messages in, PDC choice
+///   schedule.cc    whose turn it is, timers
+///   tx_data.cc     cut and send one Request
+///   tx_ack.cc      build ACKs
+///   tx_nack.cc     NACKs out
+///   tx_control.cc  control packets out
+///   receive.cc     packet in: type, lengths, which PDC, checks
+///   rx_request.cc  a Request's PSN: new, duplicate, refused
+///   rx_deliver.cc  hand up, record the answer, decide about the ACK
+///   rx_ack.cc      ACK in
+///   rx_nack.cc     NACK in
+///   rx_control.cc  control packets in
+///   hold.cc        ROD packets held behind a gap
+///   loss.cc        timeouts, inference, go-back-N
+///   clear.cc       CLEAR and the stall rule
+///   lifecycle.cc   open, attach, learn, free
+///   close.cc       graceful close, failure
+///   credit.cc      RCCC demand and grants
+///   rudi.cc        RUDI and UUD
 #pragma once
 
 #include <memory>

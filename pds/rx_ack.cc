@@ -175,7 +175,6 @@ void Engine::on_ack(Instant now, Pdc& pdc, AckIn& in) {
   }
   // 4. Received, but the response is missing: no reason to send the data again.
   if (in.has_sack && !pdc.is_rod()) apply_sack(now, pdc, in);
-  if (const auto newest = newest_arrival(pdc, in)) suspect_overtaken(now, pdc, *newest);
 
   trace_.emit(now, EventId::kAckReceived, pdc.id, in.ack_names_psn() ? in.ack_psn() : cack,
               cack.value(), unacked_before - tx.unacked);
@@ -188,8 +187,10 @@ void Engine::on_ack(Instant now, Pdc& pdc, AckIn& in) {
     tx.cc->ccc->on_ack(now, tx.share, in.signal);
   }
   if (tx.unacked != unacked_before) tx.ses_busy_since = Instant::never();
-  // 5.
+  // 5. What is left behind the left edge and was overtaken may be lost; without a gap there is nothing to look at.
   advance_left(pdc);
+  if (config_.reorder_window > Duration{})
+    if (const auto newest = newest_arrival(pdc, in)) suspect_overtaken(now, pdc, *newest);
   if (config_.tail_loss_time > Duration{} && tx.unacked > 0)
     set_timer(pdc, PdcTimer::kTailLoss, now + config_.tail_loss_time);
   // 6.
