@@ -15,11 +15,12 @@ MAY_INCLUDE = {
     "lib/base": [],
     "lib/wire": ["lib/base"],
     "lib/net": ["lib/base", "lib/wire"],
+    "lib/toml": ["lib/base"],
     "cc": ["lib/base"],
     "tss": ["lib/base", "lib/wire", "lib/net"],
     "pds": ["lib/base", "lib/wire", "lib/net", "cc"],
     "ses": ["lib/base", "lib/wire", "lib/net", "pds/pds.h"],
-    "fep": ["lib/base", "lib/wire", "lib/net", "cc", "tss", "pds", "ses"],
+    "fep": ["lib/base", "lib/wire", "lib/net", "lib/toml", "cc", "tss", "pds", "ses"],
     "lib/udp": ["lib/base", "lib/wire", "lib/net"],
     "lib/dpdk": ["lib/base", "lib/wire", "lib/net"],
     "lib/uet": ["lib/base", "lib/net", "lib/udp", "ses", "fep", "provider/address.h", "uet"],
@@ -38,7 +39,7 @@ OWNERS = [
     (re.compile(r"^CLI/"), ["apps"]),
     (re.compile(r"^rdma/"), ["provider", "apps", "tests"]),
     (re.compile(r"^openssl/"), ["tss", "tests"]),
-    (re.compile(r"^toml\+\+/"), ["fep"]),
+    (re.compile(r"^toml\+\+/"), ["lib/toml"]),
     (re.compile(r"^isa-l"), ["lib/wire"]),
 ]
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
