@@ -244,7 +244,8 @@ bool DpdkDevice::start(std::string& error) {
     return false;
   }
   // Neighbor Discovery asks groups. Drivers that cannot filter let everything in anyway.
-  if (rte_eth_allmulticast_enable(port_) != 0) rte_eth_promiscuous_enable(port_);
+  if (rte_eth_allmulticast_enable(port_) != 0 || config_.promiscuous)
+    rte_eth_promiscuous_enable(port_);
   read_facts();
   if (wants_interrupt_) open_interrupt();
   // A peer that leaves is nothing that its driver should tell the user's terminal about.

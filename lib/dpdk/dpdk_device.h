@@ -20,6 +20,7 @@ struct DpdkDeviceConfig {
   std::size_t ip_mtu = 0;      ///< 0: the device's own
   /// Seeds the MAC address of devices that have none.
   std::size_t mac_seed = 0;
+  bool promiscuous = false;  ///< take frames for every address
 };
 
 /// One thread at a time. EAL must run before one is made, and keeps running after it is gone.

@@ -97,6 +97,21 @@ class ClaimedPort final : public net::Port {
   std::unique_ptr<net::IpPort> port_;
 };
 
+/// Starts EAL, if nobody did, with memory for `devices` of this kind.
+std::unique_ptr<DpdkDevice> open_device(DpdkDeviceConfig& config, std::size_t devices,
+                                        base::Trace& trace, std::string& error) {
+  DeviceSpec& spec = config.spec;
+  const std::size_t wanted = config.ip_mtu != 0 ? config.ip_mtu : default_ip_mtu(spec);
+  if (wanted != 0) add_default_arguments(wanted, spec);
+  EalNeeds needs;
+  if (spec.kind == DeviceKind::kPci) needs.pci_device = spec.devargs();
+  // Descriptors of the usual number, and the largest MTU when only the device knows it.
+  const std::size_t largest = std::max(wanted != 0 ? wanted + 1024 : 9728, packet_bytes_min(spec));
+  needs.memory_bytes = devices * MbufPool::memory_bytes(config.packets + 2048, largest);
+  if (!ensure_eal(needs, error)) return nullptr;
+  return DpdkDevice::open(config, trace, error);
+}
+
 std::unique_ptr<net::Port> open_port(const net::PortRequest& request, base::Trace& trace,
                                      std::string& error) {
   DpdkDeviceConfig device_config;
@@ -115,22 +130,24 @@ std::unique_ptr<net::Port> open_port(const net::PortRequest& request, base::Trac
     }
     ip_config.answers = false;
   }
-  const std::size_t wanted = request.mtu != 0 ? request.mtu : default_ip_mtu(spec);
-  if (wanted != 0) add_default_arguments(wanted, spec);
-  EalNeeds needs;
-  if (spec.kind == DeviceKind::kPci) needs.pci_device = spec.devargs();
-  // Descriptors of the usual number, and the largest MTU when only the device knows it.
-  const std::size_t largest = std::max(wanted != 0 ? wanted + 1024 : 9728, packet_bytes_min(spec));
-  needs.memory_bytes = MbufPool::memory_bytes(request.packets + 2048, largest);
-  if (!ensure_eal(needs, error)) return nullptr;
   device_config.packets = request.packets;
   device_config.ip_mtu = request.mtu;
   device_config.mac_seed = request.address.hash();
-  auto device = DpdkDevice::open(device_config, trace, error);
+  auto device = open_device(device_config, 1, trace, error);
   if (device == nullptr) return nullptr;
   auto port = std::make_unique<net::IpPort>(std::move(device), ip_config, trace);
   if (claim == nullptr) return port;
   return std::make_unique<ClaimedPort>(std::move(port), std::move(claim));
+}
+
+std::unique_ptr<net::FrameDevice> open_frame_device(const net::FrameDeviceRequest& request,
+                                                    base::Trace& trace, std::string& error) {
+  DpdkDeviceConfig config{.packets = request.packets,
+                          .ip_mtu = request.mtu,
+                          .mac_seed = request.mac_seed,
+                          .promiscuous = true};
+  if (!parse_device_spec(request.spec, config.spec, error)) return nullptr;
+  return open_device(config, request.devices, trace, error);
 }
 
 }  // namespace
@@ -143,4 +160,13 @@ uet_open_dpdk_port(const uet::net::PortRequest& request, uet::base::Trace& trace
   auto port = uet::dpdk::open_port(request, trace, error);
   if (port == nullptr && error.rfind(request.spec, 0) != 0) error = request.spec + ": " + error;
   return port;
+}
+
+/// A net::OpenFrameDeviceFunction, found by name (net::kDpdkFrameEntry).
+extern "C" __attribute__((visibility("default"))) std::unique_ptr<uet::net::FrameDevice>
+uet_open_dpdk_frame_device(const uet::net::FrameDeviceRequest& request, uet::base::Trace& trace,
+                           std::string& error) {
+  auto device = uet::dpdk::open_frame_device(request, trace, error);
+  if (device == nullptr && error.rfind(request.spec, 0) != 0) error = request.spec + ": " + error;
+  return device;
 }

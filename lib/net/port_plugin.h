@@ -6,6 +6,7 @@
 #include <string>
 
 #include "lib/base/trace.h"
+#include "lib/net/frame_device.h"
 #include "lib/net/port.h"
 
 namespace uet::net {
@@ -31,5 +32,22 @@ using OpenPortFunction = std::unique_ptr<Port> (*)(const PortRequest& request, b
 
 /// Symbol of that function in libuet-dpdk.so.
 inline constexpr const char* kDpdkPluginEntry = "uet_open_dpdk_port";
+
+/// What opening a device takes when no IP host shall sit on it: a software switch has several.
+struct FrameDeviceRequest {
+  std::string spec;            ///< "dpdk:<vdev or PCI>[,key=value...]"
+  std::size_t packets = 1024;  ///< pool size
+  std::size_t mtu = 0;         ///< IP MTU wanted, 0 for the device's own
+  std::size_t mac_seed = 0;    ///< for devices without an address
+  std::size_t devices = 1;     ///< that the process will open in all: sizes its memory
+};
+
+/// Opens a device that takes frames for every address, or returns null with a sentence in `error`.
+using OpenFrameDeviceFunction = std::unique_ptr<FrameDevice> (*)(const FrameDeviceRequest& request,
+                                                                 base::Trace& trace,
+                                                                 std::string& error);
+
+/// Symbol of that function in libuet-dpdk.so.
+inline constexpr const char* kDpdkFrameEntry = "uet_open_dpdk_frame_device";
 
 }  // namespace uet::net
