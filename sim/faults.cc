@@ -53,11 +53,13 @@ bool FaultInjector::is_lost() {
 
 void FaultInjector::damage(Frame& frame) {
   net::Packet& packet = frame.rx.packet;
-  const auto size = static_cast<std::uint32_t>(packet.size());
-  if (size == 0) return;
+  if (packet.size() <= frame.headers) return;
+  // Headers below UET are protected below Ethernet, or by a checksum of their own.
+  const auto size = static_cast<std::uint32_t>(packet.size() - frame.headers);
   if (rng_.chance(profile_.corrupt)) {
     count(Fault::kCorrupt);
-    packet.data()[rng_.below(size)] ^= static_cast<std::uint8_t>(1u << rng_.below(8));
+    packet.data()[frame.headers + rng_.below(size)] ^=
+        static_cast<std::uint8_t>(1u << rng_.below(8));
     frame.trimmable = false;
   }
   if (rng_.chance(profile_.truncate)) {

@@ -28,6 +28,7 @@ struct Frame {
   HostId source = 0;
   HostId destination = 0;
   std::uint32_t wire_bytes = 0;  ///< size that queues and links count
+  std::uint16_t headers = 0;     ///< bytes of `rx.packet` in front of the UET packet
   TrafficClass traffic_class = TrafficClass::kData;
   bool trimmable = false;
   bool trimmed = false;
@@ -41,6 +42,7 @@ class FramePool {
     free_ = f->next;
     f->next = nullptr;
     f->trimmed = false;
+    f->headers = 0;
     f->id = ++next_id_;
     ++in_use_;
     return f;

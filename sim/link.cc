@@ -79,6 +79,7 @@ Frame* Link::copy_of(const Frame& frame) {
   copy->source = frame.source;
   copy->destination = frame.destination;
   copy->wire_bytes = frame.wire_bytes;
+  copy->headers = frame.headers;
   copy->traffic_class = frame.traffic_class;
   copy->trimmable = frame.trimmable;
   copy->trimmed = frame.trimmed;
@@ -103,6 +104,12 @@ void Link::set_speed_factor(double factor) {
   rate_ = base::BitRate::from_bps(std::max<std::uint64_t>(
       1, static_cast<std::uint64_t>(static_cast<double>(config_.rate.bps()) * factor)));
   queue_.configure(config_.queue.scaled(factor));
+}
+
+void Link::set_queue(const QueueConfig& queue) {
+  const double factor = speed_factor();
+  config_.queue = queue;
+  queue_.configure(queue.scaled(factor));
 }
 
 void Link::pause_until(SimTime end) {

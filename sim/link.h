@@ -37,6 +37,13 @@ class Link final : public EventHandler {
 
   /// Speed, queue limits and marking thresholds become `factor` times the configured ones.
   void set_speed_factor(double factor);
+  double speed_factor() const {
+    return static_cast<double>(rate_.bps()) / static_cast<double>(config_.rate.bps());
+  }
+  /// For what leaves from now on.
+  void set_delay(SimSpan delay) { config_.delay = delay; }
+  /// Queue limits, trimming and marking at the configured speed; what is queued stays.
+  void set_queue(const QueueConfig& queue);
   /// A link that is down takes packets and loses them: nobody is told, as with a dead laser.
   void set_up(bool up) { up_ = up; }
   bool is_up() const { return up_; }
@@ -47,6 +54,8 @@ class Link final : public EventHandler {
   const OutputQueue& queue() const { return queue_; }
   const LinkConfig& config() const { return config_; }
   FaultCounters fault_counters() const;
+  /// What the wire does now; all zero while it is perfect.
+  FaultProfile fault_profile() const { return faults_ ? faults_->profile() : FaultProfile{}; }
   std::uint64_t lost_while_down() const { return lost_while_down_; }
   std::string name;
 

@@ -24,7 +24,8 @@ std::uint32_t WireModel::wire_bytes(std::span<const std::uint8_t> packet) const 
 
 void WireModel::trim(Frame& frame, bool last_hop) const {
   net::Packet& packet = frame.rx.packet;
-  if (packet.size() > kTrimmedBytes) packet.trim_back(packet.size() - kTrimmedBytes);
+  const std::size_t kept = frame.headers + kTrimmedBytes;
+  if (packet.size() > kept) packet.trim_back(packet.size() - kept);
   frame.rx.tos =
       net::TosByte::of(last_hop ? dscp.trimmed_last_hop : dscp.trimmed, frame.rx.tos.ecn());
   frame.wire_bytes =
