@@ -41,7 +41,8 @@ CLI::App* add_raw(CLI::App& app, uet::perf::RawOptions& o) {
   raw->add_option("--size", o.size, "bytes of a packet behind the UDP header")
       ->check(CLI::Range(64, 9000))
       ->capture_default_str();
-  raw->add_option("--seconds", o.seconds, "length of each throughput run")
+  raw->add_option("--seconds", o.seconds,
+                  "length of each throughput measurement; the median of five parts counts")
       ->check(CLI::Range(0.01, 3600.0))
       ->capture_default_str();
   raw->add_option("--pings", o.pings, "round trips to measure")

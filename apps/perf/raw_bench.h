@@ -15,7 +15,8 @@ struct RawOptions {
   bool is_server = false;
   bool copy = false;        ///< copy the payload once on each side, and nothing else
   std::size_t size = 4096;  ///< bytes of a packet behind the UDP header
-  double seconds = 1.0;     ///< of each throughput run
+  double seconds =
+      1.0;  ///< of each throughput measurement, in five runs of which the middle one counts
   std::uint32_t pings = 20000;
   unsigned timeout_s = 30;  ///< for the peer to come, and to answer
   bool json = false;

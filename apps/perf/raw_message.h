@@ -17,7 +17,8 @@ enum class RawKind : std::uint8_t {
   kPong = 5,
   kEnd = 6,  ///< the run is over; answered by kReport
   kReport = 7,
-  kBye = 8,  ///< the server may leave
+  kBye = 8,  ///< the server may leave; answered by kGone
+  kGone = 9,
 };
 
 /// The first 8 bytes of every packet; a data packet or ping has no more that is looked at.

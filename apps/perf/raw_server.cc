@@ -46,7 +46,7 @@ class RawServer {
         return send_report(*header);
       case RawKind::kBye:
         is_over_ = true;
-        return;
+        return answer(RawKind::kGone, *header, RawHeader::kSize);
       default:
         return;
     }

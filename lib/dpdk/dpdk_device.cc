@@ -24,11 +24,10 @@ namespace {
 
 constexpr std::uint16_t kQueue = 0;
 constexpr std::size_t kFrameOverhead = 14 + 2 * 4;
-// The interrupt thread of the memif driver unmaps the rings of a peer that died while we may be
-// copying from them. It says so (link down) some microseconds before; bursts of this size are over
-// by then.
-constexpr std::uint16_t kMemifBurst = 8;
 constexpr std::uint64_t kLinkChecksPerSecond = 50;
+// A connection that is being set up takes half a dozen turns of the interrupt thread; one that stands only ends.
+constexpr std::uint64_t kTurnsPerSecondDown = 1000;
+constexpr std::uint64_t kTurnsPerSecondUp = 10;
 // A connection that is being set up gets this long, even on a crowded machine.
 constexpr std::uint64_t kConnectSeconds = 1;
 
@@ -71,7 +70,6 @@ DpdkDevice::DpdkDevice(const DpdkDeviceConfig& config, base::Trace& trace)
     : config_(config),
       trace_(trace),
       wants_interrupt_(driver_supports_interrupts(config.spec.kind)),
-      burst_(config.spec.kind == DeviceKind::kMemif ? kMemifBurst : kBurst),
       is_watched_(config.spec.kind == DeviceKind::kMemif),
       is_kept_(config.spec.is_memif_client()),
       cycles_per_second_(rte_get_tsc_hz()) {}
@@ -237,6 +235,7 @@ bool DpdkDevice::start(std::string& error) {
     result = rte_eth_dev_start(port_);
   }
   is_started_ = result == 0;
+  if (config_.spec.kind == DeviceKind::kMemif) gate_.join();
   give_up_connecting_ = rte_get_tsc_cycles() + cycles_per_second_ * kConnectSeconds;
   // A memif client starts when its server is there; keep_link() tries again.
   if (!is_started_ && !is_kept_) {
@@ -309,12 +308,18 @@ std::size_t DpdkDevice::receive_frames(std::span<Packet> out) {
   if (is_watched_) keep_link();
   if (is_armed_) [[unlikely]]
     disarm();
-  if (!is_started_) [[unlikely]]
+  if (!is_started_ || (is_watched_ && !gate_.begin())) [[unlikely]]
     return 0;
+  const std::size_t n = receive_bursts(out);
+  if (is_watched_) gate_.end();
+  return n;
+}
+
+std::size_t DpdkDevice::receive_bursts(std::span<Packet> out) {
   std::size_t n = 0;
   while (n < out.size()) {
     rte_mbuf* mbufs[kBurst];
-    const auto want = static_cast<std::uint16_t>(std::min<std::size_t>(burst_, out.size() - n));
+    const auto want = static_cast<std::uint16_t>(std::min<std::size_t>(kBurst, out.size() - n));
     const std::uint16_t got = rte_eth_rx_burst(port_, kQueue, mbufs, want);
     for (std::uint16_t i = 0; i < got; ++i) {
       out[n] = take(mbufs[i]);
@@ -352,12 +357,18 @@ void DpdkDevice::count_drop(DropReason reason, std::size_t bytes) {
 std::size_t DpdkDevice::send_frames(std::span<Packet> in) {
   register_thread();
   if (is_watched_) keep_link();
-  if (!is_started_) [[unlikely]]
+  if (!is_started_ || (is_watched_ && !gate_.begin())) [[unlikely]]
     return 0;
+  const std::size_t n = send_bursts(in);
+  if (is_watched_) gate_.end();
+  return n;
+}
+
+std::size_t DpdkDevice::send_bursts(std::span<Packet> in) {
   std::size_t n = 0;
   while (n < in.size()) {
     rte_mbuf* mbufs[kBurst];
-    const std::size_t count = std::min<std::size_t>(burst_, in.size() - n);
+    const std::size_t count = std::min<std::size_t>(kBurst, in.size() - n);
     for (std::size_t i = 0; i < count; ++i) mbufs[i] = MbufPool::to_mbuf(in[n + i]);
     const std::uint16_t sent =
         rte_eth_tx_burst(port_, kQueue, mbufs, static_cast<std::uint16_t>(count));
@@ -371,9 +382,14 @@ std::size_t DpdkDevice::send_frames(std::span<Packet> in) {
 
 // --- Links that do not come back by themselves -----------------------------------------------------------------------
 
-/// Looks at the link some fifty times a second.
+/// Gives the interrupt thread its turns, and looks at the link some fifty times a second.
 void DpdkDevice::keep_link() {
   const std::uint64_t now = rte_get_tsc_cycles();
+  if (now >= next_interrupts_) [[unlikely]] {
+    next_interrupts_ =
+        now + cycles_per_second_ / (was_up_ ? kTurnsPerSecondUp : kTurnsPerSecondDown);
+    InterruptGate::instance().let_through();
+  }
   if (now < next_link_check_) [[likely]]
     return;
   next_link_check_ = now + cycles_per_second_ / kLinkChecksPerSecond;

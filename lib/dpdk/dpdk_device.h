@@ -1,5 +1,5 @@
 /// One queue pair of one ethdev as a FrameDevice. The data path: no malloc, no system call, no
-/// lock.
+/// lock, but for a look at the link of a memif some fifty times a second.
 #pragma once
 
 #include <array>
@@ -9,6 +9,7 @@
 
 #include "lib/base/trace.h"
 #include "lib/dpdk/device_spec.h"
+#include "lib/dpdk/interrupt_gate.h"
 #include "lib/dpdk/mbuf_pool.h"
 #include "lib/net/frame_device.h"
 
@@ -52,6 +53,8 @@ class DpdkDevice final : public net::FrameDevice {
   void open_interrupt();
   std::string explain(const std::string& what, int code) const;
 
+  std::size_t receive_bursts(std::span<net::Packet> out);
+  std::size_t send_bursts(std::span<net::Packet> in);
   void keep_link();
   void begin_reconnect();
   static void reconnect(void* device);
@@ -82,9 +85,11 @@ class DpdkDevice final : public net::FrameDevice {
   bool is_kept_ = false;     ///< and we have to connect again
   std::uint32_t link_generation_ = 0;
   bool was_up_ = false;
+  InterruptGate::Member gate_;  ///< joined by memif
   std::atomic<Reconnect> reconnect_{Reconnect::kIdle};
   bool needs_stop_ = false;  ///< before the next start; the interrupt thread's while kRunning
   std::uint64_t next_link_check_ = 0;  ///< this and the others in cycles
+  std::uint64_t next_interrupts_ = 0;
   std::uint64_t give_up_connecting_ = 0;
   std::uint64_t cycles_per_second_ = 0;
 };

@@ -2,13 +2,17 @@
 
 #include <rte_alarm.h>
 
+#include <chrono>
 #include <future>
+
+#include "lib/dpdk/interrupt_gate.h"
 
 namespace uet::dpdk {
 
 namespace {
 
 constexpr std::uint64_t kSoonUs = 1;
+constexpr std::chrono::microseconds kAskAgain{100};
 
 struct Job {
   const std::function<void()>* work;
@@ -26,10 +30,10 @@ void run_job(void* argument) {
 void run_on_interrupt_thread(const std::function<void()>& work) {
   Job job{.work = &work, .done = {}};
   auto done = job.done.get_future();
-  if (rte_eal_alarm_set(kSoonUs, run_job, &job) == 0)
-    done.wait();
-  else
-    work();
+  if (rte_eal_alarm_set(kSoonUs, run_job, &job) != 0) return work();
+  do {
+    InterruptGate::instance().let_through();
+  } while (done.wait_for(kAskAgain) != std::future_status::ready);
 }
 
 bool post_to_interrupt_thread(void (*function)(void*), void* argument) {

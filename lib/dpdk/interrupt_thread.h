@@ -6,10 +6,10 @@
 
 namespace uet::dpdk {
 
-/// Runs `work` there and waits for its end. Must not be called from that thread.
+/// Runs `work` there and waits for its end. Must not be called from that thread, nor inside a burst.
 void run_on_interrupt_thread(const std::function<void()>& work);
 
-/// Runs function(argument) there some time soon; false when that cannot be arranged.
+/// Runs function(argument) there when the InterruptGate lets it; false when that cannot be arranged.
 bool post_to_interrupt_thread(void (*function)(void*), void* argument);
 /// Takes back what was posted and has not begun. Only from the interrupt thread itself.
 void cancel_on_interrupt_thread(void (*function)(void*), void* argument);

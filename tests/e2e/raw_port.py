@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-from harness import Job, Tap, temporary_folder
+from harness import Job, Tap, own_addresses, temporary_folder
 
 A, B = "10.78.1.1", "10.78.1.2"
 
@@ -73,8 +73,9 @@ class Bench:
 
 
 def udp(bench):
-    server = bench.start("server", "udp", "127.0.0.72", "127.0.0.73")
-    client = bench.start("client", "udp", "127.0.0.73", "127.0.0.72", "--copy")
+    a, b = own_addresses(2).split("|")
+    server = bench.start("server", "udp", a, b)
+    client = bench.start("client", "udp", b, a, "--copy")
     return bench.check(client, server, lossless=False)
 
 
