@@ -100,10 +100,13 @@ void Link::on_event(std::uint32_t kind, void* data) {
   }
 }
 
-void Link::set_speed_factor(double factor) {
+void Link::set_speed_factor(double factor, std::int64_t queue_bytes_min) {
   rate_ = base::BitRate::from_bps(std::max<std::uint64_t>(
       1, static_cast<std::uint64_t>(static_cast<double>(config_.rate.bps()) * factor)));
-  queue_.configure(config_.queue.scaled(factor));
+  QueueConfig queue = config_.queue.scaled(factor);
+  queue.data_limit_bytes = std::max(queue.data_limit_bytes, queue_bytes_min);
+  queue.control_limit_bytes = std::max(queue.control_limit_bytes, queue_bytes_min);
+  queue_.configure(queue);
 }
 
 void Link::set_queue(const QueueConfig& queue) {

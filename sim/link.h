@@ -36,7 +36,8 @@ class Link final : public EventHandler {
   void set_listener(LinkListener* listener) { listener_ = listener; }
 
   /// Speed, queue limits and marking thresholds become `factor` times the configured ones.
-  void set_speed_factor(double factor);
+  /// The data queue keeps room for `queue_bytes_min`, however slow the link.
+  void set_speed_factor(double factor, std::int64_t queue_bytes_min = 0);
   double speed_factor() const {
     return static_cast<double>(rate_.bps()) / static_cast<double>(config_.rate.bps());
   }
