@@ -136,8 +136,8 @@ class RawClient {
       sent += taken;
       std::move(burst.begin() + taken, burst.begin() + have, burst.begin());
       have -= taken;
-      // ARP and ND of a quiet peer also want to be heard.
-      if (taken == 0) side_.receive(now);
+      side_.receive(
+          now);  // ARP and ND want to be heard, and whoever sends in earnest listens as well
     }
     return sent;
   }

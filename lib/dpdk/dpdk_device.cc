@@ -382,17 +382,18 @@ std::size_t DpdkDevice::send_bursts(std::span<Packet> in) {
 
 // --- Links that do not come back by themselves -----------------------------------------------------------------------
 
-/// Gives the interrupt thread its turns, and looks at the link some fifty times a second.
+/// Gives the interrupt thread its turns, and looks at the link: often while it is down, because who sends before we know
+/// that it is up has to ask for its neighbors twice.
 void DpdkDevice::keep_link() {
   const std::uint64_t now = rte_get_tsc_cycles();
-  if (now >= next_interrupts_) [[unlikely]] {
-    next_interrupts_ =
-        now + cycles_per_second_ / (was_up_ ? kTurnsPerSecondUp : kTurnsPerSecondDown);
-    InterruptGate::instance().let_through();
-  }
   if (now < next_link_check_) [[likely]]
     return;
-  next_link_check_ = now + cycles_per_second_ / kLinkChecksPerSecond;
+  next_link_check_ =
+      now + cycles_per_second_ / (was_up_ ? kLinkChecksPerSecond : kTurnsPerSecondDown);
+  if (!was_up_ || now >= next_interrupts_) {
+    next_interrupts_ = now + cycles_per_second_ / kTurnsPerSecondUp;
+    InterruptGate::instance().let_through();
+  }
   const Reconnect state = reconnect_.load(std::memory_order_acquire);
   if (state == Reconnect::kRunning) return;
   if (state == Reconnect::kStarted) {

@@ -5,6 +5,7 @@ by process id.
 """
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -60,6 +61,19 @@ class Job:
         except subprocess.TimeoutExpired:
             return None
 
+    def wait_until_it_listens(self, port, seconds=30):
+        """On this TCP port, as the process's own network namespace sees it; or until it is gone."""
+        listener = re.compile(rf":{port:04X} 0+:0000 0A")
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and self.process.poll() is None:
+            for table in ("tcp", "tcp6"):
+                try:
+                    if listener.search(open(f"/proc/{self.process.pid}/net/{table}").read()):
+                        return
+                except OSError:
+                    pass
+            time.sleep(0.02)
+
     def kill(self):
         if self.process.poll() is None:
             self.process.kill()
@@ -113,7 +127,7 @@ def pingpong(folder, provider, server_settings, client_settings, arguments=(), s
     server = Job(program + ["-B", str(port)], base_env(provider, **server_settings), folder, "server", namespaces[0])
     client = None
     try:
-        time.sleep(0.7)
+        server.wait_until_it_listens(port)
         client = Job(program + ["-P", str(port), control], base_env(provider, **client_settings), folder, "client",
                      namespaces[1])
         client_status = client.wait(seconds)
