@@ -28,8 +28,9 @@ constexpr std::uint64_t kLinkChecksPerSecond = 50;
 // A connection that is being set up takes half a dozen turns of the interrupt thread; one that stands only ends.
 constexpr std::uint64_t kTurnsPerSecondDown = 1000;
 constexpr std::uint64_t kTurnsPerSecondUp = 10;
-// A connection that is being set up gets this long, even on a crowded machine.
-constexpr std::uint64_t kConnectSeconds = 1;
+// A server whose device is not ready yet refuses, and the driver tells nobody. So a connection gets a short time at
+// first, and more each time: on a crowded machine its dozen steps take long.
+constexpr std::uint64_t kFirstPatiencePerSecond = 20;
 
 bool driver_supports_interrupts(DeviceKind kind) {
   return kind == DeviceKind::kPci || kind == DeviceKind::kTap;
@@ -236,7 +237,8 @@ bool DpdkDevice::start(std::string& error) {
   }
   is_started_ = result == 0;
   if (config_.spec.kind == DeviceKind::kMemif) gate_.join();
-  give_up_connecting_ = rte_get_tsc_cycles() + cycles_per_second_ * kConnectSeconds;
+  patience_ = cycles_per_second_ / kFirstPatiencePerSecond;
+  give_up_connecting_ = rte_get_tsc_cycles() + patience_;
   // A memif client starts when its server is there; keep_link() tries again.
   if (!is_started_ && !is_kept_) {
     error = explain("does not start", result);
@@ -400,12 +402,14 @@ void DpdkDevice::keep_link() {
     reconnect_.store(Reconnect::kIdle, std::memory_order_relaxed);
     is_started_ = true;
     was_up_ = false;
-    give_up_connecting_ = now + cycles_per_second_ * kConnectSeconds;
+    patience_ = std::min(patience_ * 2, cycles_per_second_);
+    give_up_connecting_ = now + patience_;
   }
   if (is_started_) {
     rte_eth_link link{};
     if (rte_eth_link_get_nowait(port_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP) {
       if (!std::exchange(was_up_, true)) ++link_generation_;
+      patience_ = cycles_per_second_ / kFirstPatiencePerSecond;
       return;
     }
     if (!was_up_ && now < give_up_connecting_) return;

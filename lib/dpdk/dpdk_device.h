@@ -91,6 +91,7 @@ class DpdkDevice final : public net::FrameDevice {
   std::uint64_t next_link_check_ = 0;  ///< this and the others in cycles
   std::uint64_t next_interrupts_ = 0;
   std::uint64_t give_up_connecting_ = 0;
+  std::uint64_t patience_ = 0;
   std::uint64_t cycles_per_second_ = 0;
 };
 
