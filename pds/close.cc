@@ -56,10 +56,17 @@ Duration Engine::close_grace() const {
 
 void Engine::on_close_timer(Instant now, Pdc& pdc) {
   if (pdc.is_initiator) return try_close(now, pdc);
+  if (pdc.state == PdcState::kPending) return reap_half_open(now, pdc);
   if (pdc.state != PdcState::kCloseReq) return;
   // A PDC on which something still happens is not an error. [PDS 16.1]
   if (now - pdc.heard_at < close_grace())
     return set_timer(pdc, PdcTimer::kClose, pdc.heard_at + close_grace());
+  // The initiator knows, and may have to wait itself (a lock, a read that we owe it): that it
+  // answers is enough. [PDS 16.1]
+  if (pdc.tx.unacked == 0 && pdc.tx.probe_sent_at <= pdc.heard_at) {
+    want_control(pdc, kSendProbe);
+    return set_timer(pdc, PdcTimer::kClose, now + close_grace());
+  }
   nack_close_error(now, pdc, pdc.rx.edge + 1, pdc.rx.last_meta, NackCode::kClosingInErr);
   fail(now, pdc, PdsError::kPeerFailed);
 }
@@ -135,6 +142,7 @@ void Engine::finish_target_close(Instant now, Pdc& pdc) {
   shape.ack_psn = pdc.close_psn;
   shape.meta = pdc.close_meta;
   shape.sack_near = pdc.close_psn;
+  if (guard_ != nullptr) shape.expected_psn = guard_->on_target_closed(pdc.peer, pdc.start);
   change_state(now, pdc, PdcInput::kCloseDone);
   net::TxPacket out;
   if (!built_.is_full() && emit_ack(now, pdc, shape, out) == Built::kPacket)

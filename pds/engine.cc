@@ -93,6 +93,7 @@ Pds::Gauges Engine::gauges() const {
   g.tombstones = tombstones_.size();
   g.rudi_outstanding = rudi_.outstanding();
   g.ccc_count = congestions_.size();
+  g.half_open_reaped = half_open_reaped_;
   return g;
 }
 

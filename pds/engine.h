@@ -22,6 +22,7 @@
 ///   close.cc       graceful close, failure
 ///   credit.cc      RCCC demand and grants
 ///   rudi.cc        RUDI and UUD
+///   secure_opening.cc  openings that must be confirmed
 #pragma once
 
 #include <memory>
@@ -91,6 +92,7 @@ struct AckIn {
   Psn sack_base;
   std::uint64_t sack_bitmap = 0;
   std::span<const std::uint8_t> body;
+  std::optional<Psn> expected_psn;
   cc::AckSignal signal;
   bool ack_names_psn() const { return !common.p; }
   Psn ack_psn() const { return common.cack_psn + common.ack_psn_offset; }
@@ -139,6 +141,8 @@ struct Engine {
   Work next_work(Instant now, Pdc& pdc, Psn& psn);
   bool window_allows(const Pdc& pdc, Psn psn) const;
   bool may_take_psn(const Pdc& pdc) const;
+  /// Limit_PSN_Range: `more` packets can be sent before this direction comes near its end. [PDS 7.6]
+  bool has_psns_for(const Pdc& pdc, std::uint64_t more) const;
   Built send_data(Instant now, Pdc& pdc, Work work, Psn psn, net::TxPacket& out);
   ByteCount nominal_of(const Pdc& pdc, const Message& message, std::uint32_t segment) const;
   ByteCount nominal_bytes(std::size_t uet_bytes) const {
@@ -161,6 +165,14 @@ struct Engine {
   Pdc* find_for_syn(Instant now, const Arrival& in);
   Pdc* open_target(Instant now, const Arrival& in);
   void on_trimmed(Instant now, const Arrival& in);
+
+  // --- secure_opening.cc
+  void challenge(Instant now, const Arrival& in, Psn announced);
+  Pdc* confirm_opening(Instant now, Pdc& pdc, const Arrival& in);
+  void reap_half_open(Instant now, Pdc& pdc);
+  void on_new_start_psn(Instant now, Pdc& pdc, Psn start);
+
+  // --- receive.cc, whatever the packet
   void heard(Instant now, Pdc& pdc) {
     pdc.heard_at = now;
     pdc.active_at = now;
@@ -212,7 +224,8 @@ struct Engine {
     RxMeta meta;
     bool is_probe_answer = false;
     std::uint16_t opaque = 0;
-    Psn sack_near;  ///< PSN the bitmap should show
+    Psn sack_near;                    ///< PSN the bitmap should show
+    std::optional<Psn> expected_psn;  ///< of the ACK of a Close Command, secured only
     const RxRecord* record = nullptr;
   };
   Built emit_ack(Instant now, Pdc& pdc, const AckShape& shape, net::TxPacket& out);
@@ -225,6 +238,7 @@ struct Engine {
   bool acknowledge(Instant now, Pdc& pdc, Psn psn, std::uint8_t next_hdr,
                    std::span<const std::uint8_t> body);
   void apply_sack(Instant now, Pdc& pdc, const AckIn& in);
+  bool is_gap_open(const Pdc& pdc, const AckIn& in) const;
   std::optional<Psn> newest_arrival(const Pdc& pdc, const AckIn& in) const;
   void advance_left(Pdc& pdc);
   bool is_outstanding(const Pdc& pdc, Psn psn) const {
@@ -396,6 +410,8 @@ struct Engine {
   std::uint32_t half_open_ = 0;     ///< PDCs in CREATING or PENDING
   std::uint32_t closing_pdcs_ = 0;
   std::uint32_t close_wanted_ = 0;  ///< PDCs in CREATING that are to close once established
+  OpeningGuard* guard_ = nullptr;
+  std::uint64_t half_open_reaped_ = 0;
   bool is_short_of_room_ = false;   ///< submit() said kAgain
   bool has_new_room_ = false;
   bool rudi_turn_ = false;

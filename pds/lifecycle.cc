@@ -52,7 +52,9 @@ Pdc* Engine::open_initiator(Instant now, const TxMessage& request) {
   pdc->traffic_class = request.traffic_class;
   pdc->rod_context = request.mode == Mode::kRod ? request.rod_context : 0;
   pdc->is_initiator = true;
-  init_halves(now, *pdc, table_.choose_start(*pdc));
+  init_halves(
+      now, *pdc,
+      table_.choose_start(*pdc, guard_ != nullptr ? guard_->expected_by(pdc->peer) : std::nullopt));
   pdc->tx.cc = congestions_.attach(now, pdc->peer, pdc->traffic_class, pdc->mode == Mode::kRud);
   UET_CHECK(pdc->tx.cc != nullptr);
   table_.index_initiator(*pdc);
@@ -134,6 +136,8 @@ void Engine::free_pdc(Instant now, Pdc& pdc) {
   } else {
     table_.unindex_target(pdc);
     if (pdc.rx.has_accepted) tombstones_.add(now, pdc.peer, pdc.peer_id, pdc.start);
+    if (pdc.rx.has_accepted && guard_ != nullptr)
+      (void)guard_->on_target_closed(pdc.peer, pdc.start);
   }
   if (pdc.is_close_wanted) --close_wanted_;
   table_.release(now, pdc, serial_max(tx.next - 1, pdc.rx.max_rcvd));

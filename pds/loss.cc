@@ -51,7 +51,8 @@ void Engine::on_retransmit_timer(Instant now, Pdc& pdc) {
       next = std::min(next, record.deadline);
       continue;
     }
-    if (record.paused) {  // the pause after a resource NACK is over
+    if (record.paused) {     // the pause after a resource NACK is over
+      pdc.busy_since = now;  // the peer had no reason to say anything meanwhile
       if (pdc.is_rod()) {
         go_back(now, pdc, psn, false);
         break;
@@ -65,6 +66,10 @@ void Engine::on_retransmit_timer(Instant now, Pdc& pdc) {
       continue;
     }
     if (record.suspected) {
+      if (pdc.is_rod()) {
+        go_back(now, pdc, psn, false);
+        break;
+      }
       mark_lost(now, pdc, psn, record, false);
       continue;
     }
@@ -135,26 +140,63 @@ void Engine::go_back(Instant now, Pdc& pdc, Psn from, bool timeout) {
   }
 }
 
+namespace {
+
+/// When the Nth youngest arrival of each path was sent, in a walk from the youngest packet down. A
+/// table of fixed size: paths beyond it give no evidence, and the RTO finds their losses.
+class PathEvidence {
+ public:
+  explicit PathEvidence(unsigned threshold) : threshold_(threshold) {}
+
+  void arrived(std::uint16_t entropy, Instant sent_at) {
+    Path* path = find(entropy);
+    if (path == nullptr || path->arrivals == threshold_) return;
+    path->entropy = entropy;
+    path->sent_at = sent_at;
+    ++path->arrivals;
+  }
+  /// True when `threshold` packets of this path that left after `sent_at` have arrived.
+  bool is_against(std::uint16_t entropy, Instant sent_at, bool was_resent) {
+    const Path* path = find(entropy);
+    if (path == nullptr || path->arrivals < threshold_) return false;
+    return was_resent ? path->sent_at > sent_at : path->sent_at >= sent_at;
+  }
+
+ private:
+  static constexpr std::size_t kPaths = 256;
+  struct Path {
+    Instant sent_at;
+    std::uint16_t entropy = 0;
+    std::uint16_t arrivals = 0;  ///< 0: free
+  };
+  Path* find(std::uint16_t entropy) {
+    constexpr std::size_t kProbes = 8;
+    for (std::size_t i = 0; i < kProbes; ++i) {
+      Path& path = paths_[(entropy * 40503u + i) % kPaths];
+      if (path.arrivals == 0 || path.entropy == entropy) return &path;
+    }
+    return nullptr;
+  }
+  unsigned threshold_;
+  std::array<Path, kPaths> paths_{};
+};
+
+}  // namespace
+
 // Packets sent later on the same path that arrived are evidence, since paths keep the order. A bit
-// that is not set in a SACK is none. [PDS 13.4]
+// that is not set in a SACK is none. One walk over what is out, youngest first. [PDS 13.4]
 void Engine::infer_losses(Instant now, Pdc& pdc) {
   TxHalf& tx = pdc.tx;
-  if (config_.sack_loss_thresh == 0 || pdc.is_rod()) return;
-  for (Psn psn = tx.left; psn.is_before(tx.next); ++psn) {
+  if (config_.sack_loss_thresh == 0 || pdc.is_rod() || tx.cc == nullptr) return;
+  PathEvidence evidence(config_.sack_loss_thresh);
+  for (Psn psn = tx.next - 1; psn.is_at_or_after(tx.left); psn = psn - 1) {
     TxRecord& record = tx_blocks_.at(tx.ring, psn);
-    if (record.acked || record.arrived || record.needs_rtx || record.paused ||
-        record.message == nullptr)
-      continue;
-    unsigned later = 0;
-    for (Psn other = psn + 1; other.is_before(tx.next) && later < config_.sack_loss_thresh;
-         ++other) {
-      const TxRecord& o = tx_blocks_.at(tx.ring, other);
-      if ((o.acked || o.arrived) && o.cc.entropy == record.cc.entropy &&
-          o.cc.sent_at >= record.cc.sent_at && o.cc.resent == 0 &&
-          (record.cc.resent == 0 || o.cc.sent_at > record.cc.sent_at))
-        ++later;
+    if (record.message == nullptr || record.needs_rtx || record.paused) continue;
+    if (record.acked || record.arrived) {
+      if (record.cc.resent == 0) evidence.arrived(record.cc.entropy, record.cc.sent_at);
+    } else if (evidence.is_against(record.cc.entropy, record.cc.sent_at, record.cc.resent > 0)) {
+      mark_lost(now, pdc, psn, record, false);
     }
-    if (later >= config_.sack_loss_thresh) mark_lost(now, pdc, psn, record, false);
   }
 }
 

@@ -67,9 +67,10 @@ struct TxHalf {
   std::uint32_t unacked = 0;    ///< records not acknowledged
   std::uint32_t rtx_count = 0;  ///< records that need to be resent
   std::uint32_t paused_count = 0;
-  std::uint32_t queued = 0;         ///< messages in `queue`
-  std::uint32_t mp_range = 0;       ///< peer_mp_range
-  std::uint32_t credit_demand = 0;  ///< of the Credit Request to be sent
+  std::uint32_t queued = 0;           ///< messages in `queue`
+  std::uint32_t queued_segments = 0;  ///< of those messages, not sent yet
+  std::uint32_t mp_range = 0;         ///< peer_mp_range
+  std::uint32_t credit_demand = 0;    ///< of the Credit Request to be sent
   std::uint16_t probe_opaque = 0;
   std::uint8_t stall_backoff = 0;
   std::uint8_t tail_probes = 0;
@@ -134,7 +135,8 @@ struct Pdc {
   std::uint8_t traffic_class = 0;
   bool is_close_wanted = false;  ///< in CREATING: close as soon as established
   bool has_close_psn = false;
-  bool was_syn_resent = false;  ///< some packet left with syn and was sent again
+  std::uint8_t start_changes = 0;  ///< NEW_START_PSN taken up
+  bool was_syn_resent = false;     ///< some packet left with syn and was sent again
   std::uint16_t pending_control = 0;
   std::uint32_t rod_context = 0;
   std::uint32_t locks = 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "lib/base/rng.h"
 #include "pds/pdc.h"
@@ -30,8 +31,8 @@ class PdcTable {
   /// direction.
   void release(Instant now, Pdc& pdc, Psn last);
   /// A Start_PSN for this identifier: random, not 0, at least 2^16 away from the last PSN used on
-  /// it. [PDS 5.3]
-  Psn choose_start(const Pdc& pdc);
+  /// it. `expected`: what the target accepts without a challenge begins here. [PDS 5.3, 6.5]
+  Psn choose_start(const Pdc& pdc, std::optional<Psn> expected);
 
   Pdc* by_id(std::uint16_t id) const { return by_id_[id]; }
   /// Null when the PDC is gone.

@@ -13,6 +13,10 @@ Pds::Pds(const PdsConfig& config, const cc::CcConfig& cc_config, const net::Port
     : impl_(std::make_unique<Impl>(config, cc_config, facts, pool, rng, trace, upper)) {}
 Pds::~Pds() = default;
 
+void Pds::set_opening_guard(OpeningGuard& guard) {
+  impl_->guard_ = &guard;
+}
+
 SubmitResult Pds::submit(Instant now, const TxMessage& message) {
   return impl_->submit(now, message);
 }

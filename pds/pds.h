@@ -19,6 +19,7 @@
 #include "lib/base/units.h"
 #include "lib/net/fabric_address.h"
 #include "lib/net/port.h"
+#include "pds/opening_guard.h"
 #include "pds/pds_config.h"
 
 namespace uet::pds {
@@ -155,6 +156,10 @@ class Pds {
   Pds(const Pds&) = delete;
   Pds& operator=(const Pds&) = delete;
 
+  /// Openings are secured from now on; to be called before the first packet. `guard` must outlive the
+  /// Pds. [PDS 6.5]
+  void set_opening_guard(OpeningGuard& guard);
+
   // --- From SES
   // ------------------------------------------------------------------------------------------------------
   /// Queue a message. kAgain has no side effect; Upper::on_resume() follows. [tx_req]
@@ -193,6 +198,7 @@ class Pds {
   struct Gauges {
     std::size_t pdcs_open, pdcs_half_open, outstanding_packets, queued_messages, stored_responses,
         tombstones, rudi_outstanding, ccc_count;
+    std::size_t half_open_reaped;  ///< PENDING PDCs that New_PDC_Time ended
   };
   Gauges gauges() const;
 

@@ -22,7 +22,10 @@ struct PdsConfig {
   base::Duration rto_init_time = base::Duration::from_ms(1);
   std::uint8_t max_rto_retx_cnt = 5;  ///< 15: no limit
   base::Duration nack_retx_time = base::Duration::from_ms(1);
-  std::uint8_t max_nack_retx_cnt = 5;  ///< 31: no limit
+  std::uint8_t max_nack_retx_cnt = 5;                        ///< 31: no limit
+  bool limit_psn_range = true;                               ///< with an OpeningGuard only
+  base::Duration new_pdc_time = base::Duration::from_ms(5);  ///< zero: off
+  std::uint32_t new_pdc_timeout_thresh = 64;
   base::Duration pds_clear_time = base::Duration::from_ms(1);
   base::Duration close_req_time = base::Duration::from_ms(1);
   base::Duration tail_loss_time{};  ///< zero: off
@@ -55,6 +58,10 @@ struct PdsConfig {
   // Sizes of pools and tables; 0 means "derive" (see pds/pool_sizes.h). Each is a hard bound.
   std::uint32_t max_ccc = 0;        ///< congestion contexts; 0: one per PDC
   std::uint32_t max_tx_chunks = 0;  ///< blocks of outstanding-packet records
+  /// PSNs that one direction of a PDC may use under Limit_PSN_Range, and how many of them before the
+  /// end the close begins. [PDS 7.6] Smaller in tests only.
+  std::uint32_t psn_range = 1u << 31;
+  std::uint32_t psn_range_reserve = 1u << 16;
   std::uint32_t max_rx_trackers =
       0;  ///< receive bitmaps in use (only PDCs with gaps or open answers need one)
   std::uint32_t ack_queue_max =

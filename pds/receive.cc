@@ -106,7 +106,7 @@ void Engine::on_request_packet(Instant now, net::RxPacket& rx, bool has_cc_state
 Pdc* Engine::find_for(Instant now, const Arrival& in) {
   if (in.syn) return find_for_syn(now, in);
   Pdc* pdc = table_.by_id(in.dpdcid);
-  if (pdc == nullptr) {
+  if (pdc == nullptr || pdc->state == PdcState::kPending) {
     trace_.drop(now, DropReason::kUnknownPdc, in.body.size(), in.dpdcid, in.psn);
     nack_for(now, in, nullptr, NackCode::kInvDpdcid);
     return nullptr;
@@ -140,6 +140,7 @@ Pdc* Engine::find_for_syn(Instant now, const Arrival& in) {
     nack_for(now, in, pdc, NackCode::kPdcModeMismatch);
     return nullptr;
   }
+  if (pdc->state == PdcState::kPending) return confirm_opening(now, *pdc, in);
   if (pdc->start != in.start()) {
     trace_.drop(now, DropReason::kPsnBelowStart, in.body.size(), pdc->id, in.psn);
     nack_for(now, in, pdc, NackCode::kInvalidSyn);
@@ -168,11 +169,17 @@ Pdc* Engine::open_target(Instant now, const Arrival& in) {
   if (trackers_.is_empty()) return refuse(DropReason::kNoTracker, NackCode::kNoBitmap);
   if (in.psn_offset >= limits_.window)
     return refuse(DropReason::kPsnBeyondWindow, NackCode::kPsnOorWindow);
+  // Secured, the guard decides between ESTABLISHED and PENDING; without one a SYN is accepted at
+  // once. [PDS 6.5]
+  if (guard_ != nullptr) {
+    if (const auto announced = guard_->on_opening({in.source, in.spdcid, in.start()})) {
+      challenge(now, in, *announced);
+      return nullptr;
+    }
+  }
   if (in.mode == Mode::kRod && in.psn_offset != 0)
     return refuse(DropReason::kRodOutOfOrder, NackCode::kRodOoo, in.start().value());
 
-  // Secure establishment decides here between ESTABLISHED and PENDING; without it a SYN is accepted
-  // at once. [PDS 6.5]
   Pdc* pdc = table_.allocate(now);
   UET_CHECK(pdc != nullptr);
   pdc->peer = in.source;
@@ -198,7 +205,7 @@ void Engine::on_trimmed(Instant now, const Arrival& in) {
   if (in.syn) {
     if (in.spdcid == 0) return;
     pdc = table_.find_target(in.source, in.spdcid);
-    if (pdc == nullptr) {
+    if (pdc == nullptr || pdc->state == PdcState::kPending) {
       if (!tombstones_.contains(now, in.source, in.spdcid, in.start()))
         nack_for(now, in, nullptr, code);
       return;

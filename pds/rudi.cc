@@ -34,7 +34,10 @@ bool Engine::poll_rudi(Instant now, net::TxPacket& out) {
     peers.pop_front();
     peers.push_back(peer);
     if (!peer.resend.empty()) return send_rudi(now, peer.resend.front(), out);
-    if (peer.queue.empty() || peer.outstanding >= static_cast<std::uint32_t>(peer.window)) continue;
+    if (peer.queue.empty() ||
+        peer.outstanding >= std::min(static_cast<std::uint32_t>(peer.window),
+                                     std::uint32_t{config_.rudi_max_outstanding}))
+      continue;
     RudiPacket* packet = rudi_.add_packet();
     if (packet == nullptr) return false;
     Message& message = peer.queue.front();

@@ -76,8 +76,12 @@ std::optional<AckIn> Engine::parse_ack(Instant now, const net::RxPacket& rx) {
     trace_.drop(now, DropReason::kBadNextHeader, bytes.size(), in.common.dpdcid);
     return std::nullopt;
   }
-  if (next != NextHdr::kNone)
-    in.body = bytes.subspan(size);  // an Expected_PSN behind a NONE is skipped [WIRE 4.7]
+  if (next != NextHdr::kNone) {
+    in.body = bytes.subspan(size);
+  } else if (type == PdsType::kAck && in.common.flag_epsn &&
+             bytes.size() >= size + wire::PdsExpectedPsn::kSize) {  // [WIRE 4.7]
+    in.expected_psn = wire::decode<wire::PdsExpectedPsn>(bytes.data() + size).expected_psn;
+  }
   in.signal.ecn = in.common.m;
   in.signal.retx_echo = in.common.retx;
   in.signal.entropy = rx.entropy;
@@ -189,12 +193,16 @@ void Engine::on_ack(Instant now, Pdc& pdc, AckIn& in) {
   if (tx.unacked != unacked_before) tx.ses_busy_since = Instant::never();
   // 5. What is left behind the left edge and was overtaken may be lost; without a gap there is nothing to look at.
   advance_left(pdc);
+  if (config_.sack_loss_thresh > 0 && is_gap_open(pdc, in)) infer_losses(now, pdc);
   if (config_.reorder_window > Duration{})
     if (const auto newest = newest_arrival(pdc, in)) suspect_overtaken(now, pdc, *newest);
   if (config_.tail_loss_time > Duration{} && tx.unacked > 0)
     set_timer(pdc, PdcTimer::kTailLoss, now + config_.tail_loss_time);
   // 6.
-  if (closes) return on_close_acknowledged(now, pdc);
+  if (closes) {
+    if (guard_ != nullptr && in.expected_psn) guard_->on_expected_psn(pdc.peer, *in.expected_psn);
+    return on_close_acknowledged(now, pdc);
+  }
   if (in.common.req == wire::AckReq::kClear) owe_clear(now, pdc);
   if (in.common.req == wire::AckReq::kClose && pdc.is_initiator) begin_close(now, pdc);
   if (pdc.is_closing()) try_close(now, pdc);
@@ -205,21 +213,28 @@ void Engine::on_ack(Instant now, Pdc& pdc, AckIn& in) {
 
 void Engine::apply_sack(Instant now, Pdc& pdc, const AckIn& in) {
   TxHalf& tx = pdc.tx;
-  bool news = false;
   for (std::uint64_t bits = in.sack_bitmap; bits != 0; bits &= bits - 1) {
     const Psn psn = in.sack_base + std::countr_zero(bits);
     if (!is_outstanding(pdc, psn)) continue;  // below the left edge, or never sent
     TxRecord& record = tx_blocks_.at(tx.ring, psn);
     if (record.acked || record.arrived || record.message == nullptr) continue;
     record.arrived = true;
-    news = true;
     if (record.suspected) arm_retransmit(now, pdc, record);  // it was only overtaken
     if (record.needs_rtx || record.paused) {
       unqueue_resend(pdc, record);
       arm_retransmit(now, pdc, record);
     }
   }
-  if (news) infer_losses(now, pdc);
+}
+
+/// This ACK shows that something above the left edge has arrived.
+bool Engine::is_gap_open(const Pdc& pdc, const AckIn& in) const {
+  const TxHalf& tx = pdc.tx;
+  if (in.ack_names_psn() && in.ack_psn().is_after(tx.left) && is_outstanding(pdc, in.ack_psn()))
+    return true;
+  if (!in.has_sack || in.sack_bitmap == 0) return false;
+  const Psn top = in.sack_base + (63 - std::countl_zero(in.sack_bitmap));
+  return top.is_after(tx.left) && is_outstanding(pdc, top);
 }
 
 /// The last PSN that this ACK shows to have arrived above the left edge, if its only transmission is the one that did.

@@ -53,7 +53,7 @@ void Engine::on_control_packet(Instant now, const net::RxPacket& rx) {
   }
 
   Pdc* pdc = table_.by_id(h.dpdcid);
-  if (pdc == nullptr) {
+  if (pdc == nullptr || pdc->state == PdcState::kPending) {
     trace_.drop(now, DropReason::kUnknownPdc, bytes.size(), h.dpdcid, h.psn);
     if (h.ctl_type == ControlType::kAckRequest) nack_for(now, in, nullptr, NackCode::kInvDpdcid);
     return;

@@ -14,6 +14,7 @@ enum class Reaction : std::uint8_t {
   kGoBack,     ///< ROD_OOO
   kWait,       ///< RCVD_SES_PROCG
   kFail,
+  kNewStart,
   kIgnore,
 };
 
@@ -62,7 +63,7 @@ constexpr CodeRule rule_of(NackCode code) {
     case NackCode::kRcvdSesProcg:
       return {Reaction::kWait};
     case NackCode::kNewStartPsn:
-      return {Reaction::kIgnore};  // only means something in secure establishment
+      return {Reaction::kNewStart};
     case NackCode::kExpNackNormal:
     case NackCode::kExpNackErr:
       return {Reaction::kPause, PdsError::kNackExhausted};
@@ -123,6 +124,9 @@ void Engine::on_nack(Instant now, Pdc& pdc, const wire::PdsNack& nack, const RxM
       break;
     case Reaction::kWait:
       on_ses_busy(now, pdc, record);
+      break;
+    case Reaction::kNewStart:
+      on_new_start_psn(now, pdc, Psn(nack.payload));
       break;
     case Reaction::kIgnore:
       trace_.drop(now, DropReason::kReservedNack, 0, pdc.id, nack.nack_psn);
@@ -197,11 +201,13 @@ void Engine::pause(Instant now, Pdc& pdc, Psn psn, TxRecord& record, const wire:
   if (record.nack_cnt < 255) ++record.nack_cnt;
   if (config_.max_nack_retx_cnt < kNoLimit && record.nack_cnt > config_.max_nack_retx_cnt)
     return fail(now, pdc, rule.error);
+  // Longer and longer, but as with timeouts no longer than rto_max: places in a table come free in milliseconds, and who has
+  // waited for long must not ask less often than newcomers. See docs/decisions/0083.
+  const Duration longest = std::max(config_.nack_retx_time, config_.rto_max);
   Duration wait = config_.nack_retx_time;
   if (rule.reaction == Reaction::kPauseLong)
-    for (unsigned i = 1; i < record.nack_cnt && wait < Duration::from_seconds(8); ++i)
-      wait = wait * 2;
-  wait = std::min(wait, Duration::from_seconds(8));
+    for (unsigned i = 1; i < record.nack_cnt && wait < longest; ++i) wait = wait * 2;
+  wait = std::min(wait, longest);
 
   // From "to be sent again" to "paused": no deadline of its own runs until the pause is over.
   const auto hold_back = [&](TxRecord& r) {
@@ -233,6 +239,9 @@ void Engine::on_rod_ooo(Instant now, Pdc& pdc, const wire::PdsNack& nack, const 
   const bool valid = pdc.is_rod() && expected.is_after(tx.cack) && expected.is_before(tx.next);
   if (!valid) return trace_.drop(now, DropReason::kNackNotOutstanding, 0, pdc.id, expected);
   if (expected.is_before(tx.left)) return;
+  // Refused for lack of something and waiting: the gap will be filled when the pause is over.
+  if (tx_blocks_.at(tx.ring, expected).paused)
+    return trace_.drop(now, DropReason::kStaleNack, 0, pdc.id, expected);
   // One round per gap: not again before the retransmission has had time to get there.
   if (tx.has_gone_back && tx.go_back_at == expected) {
     const TxRecord& first = tx_blocks_.at(tx.ring, expected);

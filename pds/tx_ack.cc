@@ -117,11 +117,17 @@ Built Engine::emit_ack(Instant now, Pdc& pdc, const AckShape& shape, net::TxPack
       header.rcvd_bytes = static_cast<std::uint32_t>((rx.rcvd_bytes + 255) >> 8) & 0xff'ffff;
     }
     if constexpr (requires { header.credit; }) header.credit = credit_for(pdc);
+    header.flag_epsn = shape.expected_psn.has_value();
     wire::emit(header, packet.prepend(H::kSize));
     return static_cast<unsigned>(header.type);
   };
   unsigned type = 0;
-  if (sends_nscc_state_)
+  if (shape.expected_psn) {  // only a plain ACK has room for it [WIRE 4.7]
+    wire::PdsExpectedPsn tail;
+    tail.expected_psn = *shape.expected_psn;
+    wire::emit(tail, packet.append(wire::PdsExpectedPsn::kSize));
+    type = finish(wire::PdsAck{});
+  } else if (sends_nscc_state_)
     type = finish(wire::PdsAckCcNscc{});
   else if (sends_credit_state_)
     type = finish(wire::PdsAckCcCredit{});

@@ -17,7 +17,16 @@ bool Engine::may_take_psn(const Pdc& pdc) const {
   if (pdc.state == PdcState::kCreating &&
       static_cast<std::uint32_t>(pdc.tx.next.distance_from(pdc.start)) > kMaxSynOffset)
     return false;
+  if (guard_ != nullptr && config_.limit_psn_range &&
+      pdc.tx.next.value() - pdc.start.value() >= config_.psn_range)
+    return false;
   return tx_blocks_.can_add(pdc.tx.ring, pdc.tx.next);
+}
+
+bool Engine::has_psns_for(const Pdc& pdc, std::uint64_t more) const {
+  if (guard_ == nullptr || !config_.limit_psn_range) return true;
+  const std::uint32_t used = pdc.tx.next.value() - pdc.start.value();
+  return used + more + config_.psn_range_reserve <= config_.psn_range;
 }
 
 Engine::Work Engine::next_work(Instant now, Pdc& pdc, Psn& psn) {
@@ -80,6 +89,7 @@ Built Engine::send_data(Instant now, Pdc& pdc, Work work, Psn psn, net::TxPacket
     ++tx.next;
     ++tx.unacked;
     ++message.next_segment;
+    --tx.queued_segments;
     ++message.unanswered;
     if (message.is_fully_sent()) {
       tx.queue.pop_front();
@@ -185,7 +195,7 @@ Duration Engine::rto(const Pdc& pdc, unsigned rto_cnt) const {
   constexpr Duration kSpecMax = Duration::from_seconds(8);
   Duration first = config_.rto_init_time;
   if (pdc.tx.cc != nullptr) first = std::max(first, pdc.tx.cc->ccc->smoothed_rtt() * 4);
-  const Duration longest = std::min(kSpecMax, std::max(config_.rto_max, config_.rto_init_time));
+  const Duration longest = std::min(kSpecMax, std::max(config_.rto_max, first));
   Duration value = std::min(first, longest);
   for (unsigned i = 0; i < rto_cnt && value < longest; ++i) value = std::min(value * 2, longest);
   return value;

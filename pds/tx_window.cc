@@ -34,18 +34,18 @@ std::uint16_t TxBlockPool::acquire_block() {
 }
 
 TxRecord* TxBlockPool::add(TxRing& ring, Psn psn) {
-  std::uint16_t& block = ring.block[directory_index(psn)];
+  std::uint16_t& block = ring.block[directory_index(ring, psn)];
   if (block == TxRing::kNoBlock) {
     block = acquire_block();
     if (block == TxRing::kNoBlock) return nullptr;
   }
   ++heads_[block].live;
   ++in_use_;
-  return new (record(block, psn.value() & (block_size_ - 1))) TxRecord;
+  return new (record(block, place(ring, psn))) TxRecord;
 }
 
 void TxBlockPool::remove(TxRing& ring, Psn psn) {
-  std::uint16_t& block = ring.block[directory_index(psn)];
+  std::uint16_t& block = ring.block[directory_index(ring, psn)];
   UET_DCHECK(block != TxRing::kNoBlock);
   --in_use_;
   if (--heads_[block].live > 0) return;

@@ -49,6 +49,7 @@ struct TxRing {
   static constexpr std::size_t kBlocks = 32;
   static constexpr std::uint16_t kNoBlock = 0xffff;
   std::array<std::uint16_t, kBlocks> block;
+  Psn origin{};  ///< PSN of place 0; a ring whose PSNs are all renumbered only moves this
   TxRing() { block.fill(kNoBlock); }
 };
 
@@ -65,19 +66,19 @@ class TxBlockPool {
   TxRecord* add(TxRing& ring, Psn psn);
   /// The record of a live PSN.
   TxRecord& at(const TxRing& ring, Psn psn) {
-    return *record(ring.block[directory_index(psn)], psn.value() & (block_size_ - 1));
+    return *record(ring.block[directory_index(ring, psn)], place(ring, psn));
   }
   const TxRecord& at(const TxRing& ring, Psn psn) const {
     return records_
-        .get()[(static_cast<std::size_t>(ring.block[directory_index(psn)]) << block_shift_) +
-               (psn.value() & (block_size_ - 1))];
+        .get()[(static_cast<std::size_t>(ring.block[directory_index(ring, psn)]) << block_shift_) +
+               place(ring, psn)];
   }
   void remove(TxRing& ring, Psn psn);
 
   std::uint32_t in_use() const { return in_use_; }
   bool can_add(const TxRing& ring, Psn psn) const {
-    return ring.block[directory_index(psn)] != TxRing::kNoBlock || free_head_ != TxRing::kNoBlock ||
-           fresh_ < block_count_;
+    return ring.block[directory_index(ring, psn)] != TxRing::kNoBlock ||
+           free_head_ != TxRing::kNoBlock || fresh_ < block_count_;
   }
 
  private:
@@ -85,8 +86,11 @@ class TxBlockPool {
     std::uint32_t live;
     std::uint16_t next_free;
   };
-  std::size_t directory_index(Psn psn) const {
-    return (psn.value() & (ring_size_ - 1)) >> block_shift_;
+  std::size_t directory_index(const TxRing& ring, Psn psn) const {
+    return ((psn.value() - ring.origin.value()) & (ring_size_ - 1)) >> block_shift_;
+  }
+  std::uint32_t place(const TxRing& ring, Psn psn) const {
+    return (psn.value() - ring.origin.value()) & (block_size_ - 1);
   }
   TxRecord* record(std::uint16_t block, std::uint32_t index) {
     return records_.get() + (static_cast<std::size_t>(block) << block_shift_) + index;

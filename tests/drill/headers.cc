@@ -78,10 +78,11 @@ std::vector<std::unique_ptr<Header>> make_headers() {
 const std::vector<std::unique_ptr<Header>>& all_headers() {
   static const auto kAll =
       make_headers<wire::PdsRequest, wire::PdsRequestSyn, wire::PdsRequestCc, wire::PdsRequestCcSyn,
-                   wire::PdsAck, wire::PdsAckCcNscc, wire::PdsAckCcCredit, wire::PdsNack,
-                   wire::PdsControl, wire::PdsControlSyn, wire::PdsRudi, wire::PdsUud,
-                   wire::SesStandardFirst, wire::SesStandardNext, wire::SesMedium, wire::SesSmall,
-                   wire::SesResponse, wire::SesResponseData, wire::SesResponseDataSmall>();
+                   wire::PdsAck, wire::PdsAckCcNscc, wire::PdsAckCcCredit, wire::PdsAckCcx,
+                   wire::PdsNack, wire::PdsControl, wire::PdsControlSyn, wire::PdsRudi,
+                   wire::PdsUud, wire::PdsExpectedPsn, wire::SesStandardFirst,
+                   wire::SesStandardNext, wire::SesMedium, wire::SesSmall, wire::SesResponse,
+                   wire::SesResponseData, wire::SesResponseDataSmall>();
   return kAll;
 }
 

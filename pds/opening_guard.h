@@ -1,0 +1,52 @@
+/// What packet delivery asks the security layer when PDCs open and close. Without a guard every SYN
+/// opens at once. [PDS 6.5]
+///
+/// The purpose: a recorded SYN must never open a PDC again. A target may challenge every SYN with a
+/// random start (one round trip), or accept at once what starts at or after the PSN it expects next
+/// from this initiator (no round trip); an initiator copes with both. Which method, and what is
+/// remembered of whom, is the guard's business: it also knows the security association behind an
+/// address, which packet delivery does not.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "lib/base/serial.h"
+#include "lib/net/fabric_address.h"
+
+namespace uet::pds {
+
+class OpeningGuard {
+ public:
+  /// The SYN that wants to open a PDC.
+  struct Opening {
+    net::FabricAddress source;
+    std::uint16_t spdcid = 0;
+    base::Psn start;
+  };
+  /// Nothing: accepted at once. A PSN: the packet is not delivered, and the initiator is told to
+  /// start there.
+  using Challenge = std::optional<base::Psn>;
+
+  virtual ~OpeningGuard() = default;
+
+  // --- As target
+  /// The first SYN of a PDC.
+  virtual Challenge on_opening(const Opening& opening) = 0;
+  /// A SYN for a PDC whose challenge is `announced`: true when it starts as it was told to.
+  virtual bool is_confirmed(const Opening& opening, base::Psn announced) = 0;
+  /// A PDC that had begun at `start` is gone; may be told twice. The PSN that `source` shall start at
+  /// or after from now on, which the ACK of the Close Command carries to it.
+  virtual std::optional<base::Psn> on_target_closed(const net::FabricAddress& source,
+                                                    base::Psn start) = 0;
+  /// New_PDC_Timeout_Thresh challenges went unanswered: somebody may be flooding.
+  virtual void on_half_open_limit() = 0;
+
+  // --- As initiator
+  /// What `target` said it expects, if it ever did.
+  virtual std::optional<base::Psn> expected_by(const net::FabricAddress& target) = 0;
+  /// `target` expects this from the next PDC. An older value than the one known must be ignored.
+  virtual void on_expected_psn(const net::FabricAddress& target, base::Psn expected) = 0;
+};
+
+}  // namespace uet::pds

@@ -1,0 +1,123 @@
+#include "pds/parameters.h"
+
+#include <array>
+#include <type_traits>
+
+namespace uet::pds {
+
+namespace {
+
+using Unit = Parameter::Unit;
+
+constexpr std::int64_t kMs = 1'000'000;
+constexpr std::int64_t kSecond = 1000 * kMs;
+constexpr std::int64_t kHour = 3600 * kSecond;
+
+template <auto Member>
+std::int64_t get(const PdsConfig& c) {
+  using T = std::remove_cvref_t<decltype(c.*Member)>;
+  if constexpr (std::is_same_v<T, base::Duration>)
+    return (c.*Member).ns();
+  else
+    return static_cast<std::int64_t>(c.*Member);
+}
+template <auto Member>
+void set(PdsConfig& c, std::int64_t value) {
+  using T = std::remove_cvref_t<decltype(c.*Member)>;
+  if constexpr (std::is_same_v<T, base::Duration>)
+    c.*Member = base::Duration::from_ns(value);
+  else
+    c.*Member = static_cast<T>(value);
+}
+template <auto Member>
+constexpr Parameter row(std::string_view name, Unit unit, std::int64_t min, std::int64_t max,
+                        std::int64_t step = 1) {
+  return {name, unit, min, max, step, get<Member>, set<Member>};
+}
+
+using C = PdsConfig;
+constexpr std::array kParameters = {
+    // [PDS 2.1]
+    row<&C::limit_psn_range>("Limit_PSN_Range", Unit::kFlag, 0, 1),
+    row<&C::default_mpr>("Default_MPR", Unit::kCount, 1, 255),
+    row<&C::override_mpr_zero_value>("Override_MPR_Zero_Value", Unit::kPackets, 0, 127),
+    row<&C::max_ack_data_size>("Max_ACK_Data_Size", Unit::kBytes, 0, 8192),
+    row<&C::trimmable_ack_size>("Trimmable_ACK_Size", Unit::kBytes, 0, 10240, 16),
+    row<&C::ack_on_ecn>("ACK_On_ECN", Unit::kFlag, 0, 1),
+    row<&C::enb_ack_per_pkt>("Enb_ACK_Per_Pkt", Unit::kFlag, 0, 1),
+    row<&C::ack_gen_trigger>("ACK_Gen_Trigger", Unit::kBytes, 0, 32768),
+    row<&C::ack_gen_min_pkt_add>("ACK_Gen_Min_Pkt_Add", Unit::kBytes, 0, 2048),
+    row<&C::rto_init_time>("RTO_Init_Time", Unit::kTime, 0, 8 * kSecond),
+    row<&C::max_rto_retx_cnt>("Max_RTO_Retx_Cnt", Unit::kCount, 0, 15),
+    row<&C::nack_retx_time>("NACK_Retx_Time", Unit::kTime, 0, 8 * kSecond),
+    row<&C::max_nack_retx_cnt>("Max_NACK_Retx_Cnt", Unit::kCount, 0, 31),
+    row<&C::new_pdc_time>("New_PDC_Time", Unit::kTime, 0, 100 * kMs),
+    row<&C::new_pdc_timeout_thresh>("New_PDC_Timeout_Thresh", Unit::kCount, 1, 0xffff'ffff),
+    row<&C::pds_clear_time>("PDS_Clear_Time", Unit::kTime, 0, 100 * kMs),
+    row<&C::close_req_time>("Close_REQ_Time", Unit::kTime, 0, 10 * kMs),
+    row<&C::tail_loss_time>("Tail_Loss_Time", Unit::kTime, 0, 10 * kMs),
+    row<&C::max_tail_loss_retx>("Max_Tail_Loss_Retx", Unit::kCount, 0, 15),
+    row<&C::syn_retx_safety_time>("Syn_Retx_Safety_Time", Unit::kTime, 0, 8 * kSecond),
+    // [PDS 2.2]
+    row<&C::local_mp_range>("Local_MP_RANGE", Unit::kPackets, 128, 32640, 128),
+    row<&C::pdc_idle_time>("PDC_Idle_Time", Unit::kTime, 0, kHour),
+    row<&C::pdcid_quarantine>("PDCID_Quarantine", Unit::kTime, 0, kHour),
+    row<&C::tombstone_time>("Tombstone_Time", Unit::kTime, 0, kHour),
+    row<&C::max_pdc>("Max_PDC", Unit::kCount, 2, 65535),
+    row<&C::max_pdc_per_key>("Max_PDC_Per_Key", Unit::kCount, 1, 255),
+    row<&C::gtd_store_max>("GTD_Store_Max", Unit::kCount, 1, 1 << 24),
+    row<&C::rudi_max_outstanding>("RUDI_Max_Outstanding", Unit::kPackets, 1, 32768),
+    row<&C::ses_procg_limit>("SES_Procg_Limit", Unit::kTime, 0, kHour),
+    row<&C::nack_rate_limit>("NACK_Rate_Limit", Unit::kCount, 1, 1'000'000'000),
+    row<&C::sack_loss_thresh>("Sack_Loss_Thresh", Unit::kCount, 0, 1024),
+    row<&C::reorder_window>("Reorder_Window", Unit::kTime, 0, kSecond),
+    row<&C::rod_reorder>("ROD_Reorder", Unit::kFlag, 0, 1),
+    row<&C::rto_max>("RTO_Max", Unit::kTime, 0, 8 * kSecond),
+    row<&C::peer_timeout>("Peer_Timeout", Unit::kTime, 0, kHour),
+    // Ours, not of the wire.
+    row<&C::use_trimming>("Use_Trimming", Unit::kFlag, 0, 1),
+    row<&C::max_rx_trackers>("Max_RX_Trackers", Unit::kCount, 0, 65535),
+    row<&C::max_tombstones>("Max_Tombstones", Unit::kCount, 0, 1 << 24),
+    row<&C::forced_start_psn>("Start_PSN", Unit::kCount, 0, 0xffff'ffff),
+};
+
+std::string in_range(const Parameter& p, std::int64_t value) {
+  if (value < p.min || value > p.max)
+    return std::string(p.name) + " is " + std::to_string(value) + ", and must be from " +
+           std::to_string(p.min) + " to " + std::to_string(p.max) +
+           (p.unit == Unit::kTime ? " nanoseconds" : "");
+  if (value % p.step != 0)
+    return std::string(p.name) + " is " + std::to_string(value) + ", and must be a multiple of " +
+           std::to_string(p.step);
+  return {};
+}
+
+}  // namespace
+
+std::span<const Parameter> parameters() {
+  return kParameters;
+}
+
+const Parameter* find_parameter(std::string_view name) {
+  for (const Parameter& p : kParameters)
+    if (p.name == name) return &p;
+  return nullptr;
+}
+
+std::string set_parameter(PdsConfig& config, const Parameter& parameter, std::int64_t value) {
+  std::string why = in_range(parameter, value);
+  if (why.empty()) parameter.set(config, value);
+  return why;
+}
+
+std::string check_parameters(const PdsConfig& config) {
+  for (const Parameter& p : kParameters) {
+    std::string why = in_range(p, p.get(config));
+    if (!why.empty()) return why;
+  }
+  if (config.psn_range_reserve >= config.psn_range)
+    return "the reserve of the PSN range is larger than the range";
+  return {};
+}
+
+}  // namespace uet::pds

@@ -1,0 +1,34 @@
+/// The parameters of packet delivery by the names of the specification, with their units and ranges.
+/// [PDS 2]
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "pds/pds_config.h"
+
+namespace uet::pds {
+
+struct Parameter {
+  enum class Unit : std::uint8_t { kCount, kFlag, kBytes, kPackets, kTime };
+
+  std::string_view name;  ///< as in the specification
+  Unit unit{};
+  std::int64_t min = 0, max = 0;  ///< times in nanoseconds
+  std::int64_t step = 1;          ///< values are multiples of this
+  std::int64_t (*get)(const PdsConfig&) = nullptr;
+  void (*set)(PdsConfig&, std::int64_t) = nullptr;
+};
+
+std::span<const Parameter> parameters();
+/// Null when there is none of this name.
+const Parameter* find_parameter(std::string_view name);
+
+/// Empty, or why the value is refused; then nothing has changed.
+std::string set_parameter(PdsConfig& config, const Parameter& parameter, std::int64_t value);
+/// Empty when every value is in its range and they fit together.
+std::string check_parameters(const PdsConfig& config);
+
+}  // namespace uet::pds

@@ -1,0 +1,79 @@
+// Control packets. [PDS 15]
+#include "tests/pds/open_pdc.h"
+
+namespace uet::pds::test {
+namespace {
+
+// Covers: PDS-185
+TEST(Control, ack_request_in_each_state) {
+  Open x;
+  RxHandle pending;
+  x.w.host(1).ses.answer = [&](const RxRequest& r, auto&) {
+    pending = r.handle;
+    return ScriptedSes::later();
+  };
+  x.arrive(x.request(x.next + 1));
+  x.w.host(1).ses.answer = [](auto&, auto&) { return ScriptedSes::respond(true); };
+  x.arrive(x.request(x.next + 2));
+  x.w.log.clear();
+  const auto ask = [&](Psn psn) {
+    wire::PdsControl h;
+    h.ctl_type = ControlType::kAckRequest;
+    h.ar = true;
+    h.psn = psn;
+    h.spdcid = x.id0;
+    h.dpdcid = x.id1;
+    x.w.inject(1, x.w.host(0).address, h);
+    x.w.pump();
+  };
+  ask(x.next - 1);
+  ASSERT_EQ(x.w.acks(1).size(), 1u);
+  EXPECT_EQ(x.w.acks(1)[0].ack_psn, x.next - 1);
+  ask(x.next);
+  EXPECT_EQ(x.w.nacks(1).at(0).code, NackCode::kPktNotRcvd);
+  ask(x.next + 1);
+  EXPECT_EQ(x.w.nacks(1).at(1).code, NackCode::kRcvdSesProcg);
+  ask(x.next + 2);
+  ASSERT_EQ(x.w.acks(1).size(), 2u);
+  EXPECT_EQ(x.w.acks(1)[1].next_hdr, 4);
+  ask(x.next + 5000);
+  EXPECT_EQ(x.w.nacks(1).size(), 2u);
+}
+
+// Covers: PDS-186
+TEST(Control, probe_is_answered_with_its_opaque_value) {
+  Open x;
+  wire::PdsControl h;
+  h.ctl_type = ControlType::kProbe;
+  h.probe_opaque = 0xbeef;
+  h.spdcid = x.id0;
+  h.dpdcid = x.id1;
+  h.payload = x.next.value();
+  x.w.inject(1, x.w.host(0).address, h);
+  x.w.pump();
+  ASSERT_EQ(x.w.acks(1).size(), 1u);
+  EXPECT_TRUE(x.w.acks(1)[0].p);
+  EXPECT_EQ(x.w.acks(1)[0].opaque, 0xbeef);
+  EXPECT_EQ(x.w.acks(1)[0].sack_base, x.next);
+}
+
+// Covers: PDS-166, PDS-189
+TEST(Control, wrong_role_and_unknown_pdc_are_dropped) {
+  Open x;
+  wire::PdsControl h;
+  h.ctl_type = ControlType::kCloseRequest;
+  h.psn = x.next;
+  h.spdcid = x.id0;
+  h.dpdcid = x.id1;
+  x.w.inject(1, x.w.host(0).address, h);
+  EXPECT_EQ(x.w.host(1).drops(DropReason::kRoleMismatch), 1u);
+  h.ctl_type = ControlType::kCredit;
+  h.dpdcid = 0;
+  x.w.inject(1, x.w.host(0).address, h);
+  EXPECT_EQ(x.w.host(1).drops(DropReason::kUnknownPdc), 1u);
+  x.w.pump();
+  EXPECT_TRUE(x.w.nacks(1).empty());
+}
+
+}  // namespace
+}  // namespace uet::pds::test

@@ -1,0 +1,93 @@
+// Refusals and trimmed packets. [PDS 13.2, 13.6, 14]
+#include "tests/pds/open_pdc.h"
+
+namespace uet::pds::test {
+namespace {
+
+// Covers: PDS-116
+TEST(Nack, resource_shortage_pauses_and_is_limited) {
+  Open x;
+  x.w.host(1).ses.answer = [](auto&, auto&) { return ScriptedSes::refuse(NackCode::kNoPktBuffer); };
+  x.w.send(0, 1);
+  x.w.run_for(ms(20));
+  const auto r = x.w.requests(0);
+  ASSERT_EQ(r.size(), 6u);
+  for (std::size_t i = 1; i < 6; ++i) {
+    EXPECT_TRUE(r[i].retx);
+    EXPECT_EQ(r[i].psn, r[0].psn);
+    EXPECT_GE(r[i].at - r[i - 1].at, ms(1));
+  }
+  ASSERT_EQ(x.w.host(0).ses.failures.size(), 1u);
+  EXPECT_EQ(x.w.host(0).ses.failures[0].error, PdsError::kNackExhausted);
+}
+
+// Covers: PDS-118
+TEST(Nack, psn_that_is_not_outstanding_changes_nothing) {
+  Open x;
+  for (const Psn psn : {x.next - 1, x.next, x.next + 100, Psn(0)})
+    x.w.inject(0, x.w.host(1).address, x.nack(NackCode::kInvDpdcid, psn));
+  EXPECT_EQ(x.w.host(0).drops(DropReason::kNackNotOutstanding), 4u);
+  EXPECT_EQ(x.w.host(0).pds->gauges().pdcs_open, 1u);
+}
+
+// Covers: PDS-119, PDS-126
+TEST(Nack, two_for_one_transmission_are_one_retransmission) {
+  Open x;
+  x.w.add_rule([](const Seen& s, Fate& f) { f.drop = s.is_request(); });
+  x.w.send(0, 1);
+  x.w.run_for(us(10));
+  for (int i = 0; i < 2; ++i) {
+    x.w.inject(0, x.w.host(1).address, x.nack(static_cast<NackCode>(3), x.next));
+    x.w.pump();
+  }
+  EXPECT_EQ(x.w.requests(0).size(), 2u);
+}
+
+// Covers: PDS-120
+TEST(Nack, trimming_never_kills_a_pdc) {
+  Open x;
+  int n = 0;
+  x.w.add_rule([&](const Seen& s, Fate& f) { f.trim = s.is_request() && ++n <= 20; });
+  x.w.send(0, 1);
+  x.w.run_until_quiet();
+  EXPECT_EQ(x.w.requests(0).size(), 21u);
+  EXPECT_TRUE(x.w.host(0).ses.failures.empty());
+}
+
+// Covers: PDS-127
+TEST(Nack, every_code_is_survived) {
+  for (unsigned code = 0; code < 256; ++code) {
+    Open x;
+    x.w.add_rule([](const Seen& s, Fate& f) { f.drop = s.is_request(); });
+    x.w.send(0, 1, 2);
+    x.w.run_for(us(10));
+    x.w.inject(0, x.w.host(1).address, x.nack(static_cast<NackCode>(code), x.next));
+    x.w.run_for(us(10));
+    const bool fatal = code == 0x0e || code == 0x0f || code == 0x10 || code == 0x11 ||
+                       code == 0x13 || code == 0x15 || code == 0x16 || code == 0x19 || code == 0xff;
+    EXPECT_EQ(x.w.host(0).ses.failures.size(), fatal ? 1u : 0u) << code;
+    x.w.clear_rules();
+    if (!fatal) x.w.run_until_quiet();
+    EXPECT_EQ(x.w.host(0).ses.responses.size(), fatal ? 1u : 3u) << code;
+  }
+}
+
+// Covers: PDS-124, PDS-125, PDS-121
+TEST(Trim, last_hop_code_and_no_side_effects) {
+  Open x;
+  auto h = x.request(x.next);
+  h.clear_psn_offset = -30000;
+  x.w.inject(1, x.w.host(0).address, h, {}, net::TosByte::of(28, 0).value);
+  x.w.pump();
+  ASSERT_EQ(x.w.nacks(1).size(), 1u);
+  EXPECT_EQ(x.w.nacks(1)[0].code, NackCode::kTrimmedLasthop);
+  auto dup = x.request(x.next - 1);
+  dup.retx = true;
+  x.w.inject(1, x.w.host(0).address, dup, {}, net::TosByte::of(26, 0).value);
+  x.w.pump();
+  EXPECT_EQ(x.w.nacks(1).size(), 1u);
+  EXPECT_EQ(x.w.acks(1).size(), 1u);
+}
+
+}  // namespace
+}  // namespace uet::pds::test

@@ -1,0 +1,85 @@
+// Silence at the tail that is answered with a question. [PDS 13.5]
+#include "tests/pds/open_pdc.h"
+
+namespace uet::pds::test {
+namespace {
+
+constexpr Duration kTailSilence = Duration::from_us(400);
+
+WorldOptions asking() {
+  return with([](auto& o) {
+    o.pds.tail_loss_time = kTailSilence;
+    o.pds.tail_loss_asks = true;
+    o.pds.reorder_window = us(50);
+    o.pds.rto_init_time = ms(20);
+  });
+}
+
+TEST(Tail, peer_that_answers_late_is_asked_and_sent_nothing_twice) {
+  Open x(asking());
+  x.w.add_rule([](const Seen& s, Fate& f) { f.drop = s.from == 1; });
+  x.w.send(0, 1, 8);
+  x.w.run_for(ms(5));
+  EXPECT_GE(x.w.controls(0, ControlType::kProbe).size(), 3u);
+  x.w.clear_rules();
+  x.w.run_for(ms(10));
+  EXPECT_EQ(x.w.host(0).ses.responses.size(), 9u);
+  EXPECT_EQ(x.w.host(0).count(EventId::kPacketRetransmitted), 0u);
+  EXPECT_EQ(x.w.host(0).count(EventId::kTimeout), 0u);
+}
+
+TEST(Tail, questions_become_rarer_and_end) {
+  const WorldOptions options = asking();
+  Open x(options);
+  x.w.add_rule([](const Seen&, Fate& f) { f.drop = true; });
+  x.w.send(0, 1, 2);
+  x.w.run_for(ms(19));
+  const auto probes = x.w.controls(0, ControlType::kProbe);
+  ASSERT_EQ(probes.size(), options.pds.max_tail_loss_retx);
+  for (std::size_t i = 2; i < probes.size(); ++i)
+    EXPECT_EQ(probes[i].at - probes[i - 1].at, (probes[i - 1].at - probes[i - 2].at) * 2);
+  EXPECT_EQ(x.w.requests(0).size(), 2u) << "data waits for its timeout";
+}
+
+// Covers: PDS-132
+TEST(Tail, answer_shows_what_is_missing) {
+  for (const Mode mode : {Mode::kRud, Mode::kRod}) {
+    World w(asking());
+    w.send(0, 1, 1, 100, mode);
+    w.run_until_quiet();
+    w.drop_nth(0, 3, first_copy);
+    w.drop_nth(0, 4, first_copy);
+    w.send(0, 1, 4, 100, mode);
+    w.run_for(ms(1));
+    EXPECT_EQ(w.host(1).ses.delivered.size(), 5u);
+    EXPECT_EQ(w.host(0).ses.responses.size(), 5u);
+    EXPECT_EQ(w.host(0).count(EventId::kPacketRetransmitted), 2u);
+    EXPECT_EQ(w.host(0).count(EventId::kTimeout), 0u);
+    EXPECT_EQ(w.controls(0, ControlType::kProbe).size(), 1u);
+  }
+}
+
+TEST(Tail, answer_that_overtook_the_data_repeats_nothing) {
+  Open x(asking());
+  // The last packet is slower than the question, but not by more than a path may be.
+  x.w.add_rule([&](const Seen& s, Fate& f) {
+    if (s.from == 0 && s.is_request() && s.psn == x.next + 3) f.extra_delay = kTailSilence + us(30);
+  });
+  x.w.send(0, 1, 4);
+  x.w.run_for(ms(2));
+  EXPECT_EQ(x.w.controls(0, ControlType::kProbe).size(), 1u);
+  EXPECT_EQ(x.w.host(0).ses.responses.size(), 5u);
+  EXPECT_EQ(x.w.host(0).count(EventId::kPacketRetransmitted), 0u);
+}
+
+TEST(Tail, answer_of_the_upper_layer_that_takes_long_is_no_silence) {
+  Open x(asking());
+  x.w.host(1).ses.answer = [](const RxRequest&, const Delivery&) { return ScriptedSes::later(); };
+  x.w.send(0, 1, 1);
+  x.w.run_for(ms(10));
+  EXPECT_LE(x.w.controls(0, ControlType::kProbe).size(), 1u);
+  EXPECT_EQ(x.w.host(0).count(EventId::kPacketRetransmitted), 0u);
+}
+
+}  // namespace
+}  // namespace uet::pds::test
