@@ -56,10 +56,12 @@ struct Settings {
   cc::Algorithm cc = cc::Algorithm::kNscc;
   cc::LoadBalancing lb = cc::LoadBalancing::kOblivious;
   std::uint64_t paths = 0;
+  bool trimming = false;
   std::uint64_t link_gbps = 0;
   base::Duration base_rtt;
   base::Duration rto_init;
   base::Duration rto_max;
+  base::Duration tail_loss_time;
   base::Duration peer_timeout;
   std::uint64_t retry = 0;
   std::uint64_t mpr = 0;

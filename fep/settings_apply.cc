@@ -39,6 +39,11 @@ base::Result<FepConfig, std::string> Settings::fep_config(const net::PortFacts& 
   out.pds.security_overhead = trailer;
   out.pds.rto_init_time = rto_init;
   out.pds.rto_max = rto_max;
+  // A program that computes, or waits for its core, answers late and has lost nothing: ask before sending again.
+  out.pds.tail_loss_time = tail_loss_time;
+  out.pds.tail_loss_asks = true;
+  out.pds.use_trimming = trimming;
+  out.cc.trimming = trimming;
   out.pds.peer_timeout = peer_timeout;
   // A peer whose program computes answers nothing for long; only its silence, not a count of
   // timeouts, declares it dead.

@@ -200,34 +200,72 @@ void Engine::infer_losses(Instant now, Pdc& pdc) {
   }
 }
 
-// Evidence over all paths: packets that left after this one have arrived. Paths differ, so it gets the time of a
-// reordering window before it counts as lost. [PDS 13.4]
+// Evidence over all paths: packets that left after this one have arrived. [PDS 13.4]
 void Engine::suspect_overtaken(Instant now, Pdc& pdc, Psn newest) {
-  if (config_.reorder_window <= Duration{} || pdc.is_rod() || pdc.tx.cc == nullptr) return;
+  if (pdc.is_rod() || pdc.tx.cc == nullptr) return;
+  suspect_sent_before(now, pdc, newest, tx_blocks_.at(pdc.tx.ring, newest).cc.sent_at);
+}
+
+// What left before something that has arrived, and is not known to have arrived itself. Paths differ, so it gets the time of
+// a reordering window before it counts as lost. Only PSNs before `end` are looked at. On ROD the oldest one speaks for all.
+void Engine::suspect_sent_before(Instant now, Pdc& pdc, Psn end, Instant sent_before) {
+  if (config_.reorder_window <= Duration{} || pdc.tx.cc == nullptr) return;
   TxHalf& tx = pdc.tx;
-  const Instant newest_sent = tx_blocks_.at(tx.ring, newest).cc.sent_at;
   const Duration rtt = tx.cc->ccc->smoothed_rtt();
   const Duration window = std::max(config_.reorder_window, rtt / 2);
   Instant earliest = Instant::never();
-  for (Psn psn = tx.left; psn.is_before(newest); ++psn) {
+  for (Psn psn = tx.left; psn.is_before(end) && psn.is_before(tx.next); ++psn) {
     TxRecord& record = tx_blocks_.at(tx.ring, psn);
-    if (record.acked || record.arrived || record.suspected || record.deadline.is_never() ||
-        record.message == nullptr || record.cc.sent_at > newest_sent)
+    if (record.acked || record.arrived || record.suspected || record.paused ||
+        record.deadline.is_never() || record.message == nullptr || record.cc.sent_at > sent_before)
       continue;
-    const Instant end = std::max(now, record.cc.sent_at + rtt) + window;
-    if (end >= record.deadline) continue;
-    record.deadline = end;
+    const Instant verdict = std::max(now, record.cc.sent_at + rtt) + window;
+    if (verdict >= record.deadline) continue;
+    record.deadline = verdict;
     record.suspected = true;
-    earliest = std::min(earliest, end);
+    earliest = std::min(earliest, verdict);
+    if (pdc.is_rod()) break;
   }
   if (earliest < pdc.deadline(PdcTimer::kRetransmit))
     set_timer(pdc, PdcTimer::kRetransmit, earliest);
+}
+
+void Engine::watch_tail(Instant now, Pdc& pdc) {
+  if (config_.tail_loss_time <= Duration{} || pdc.tx.cc == nullptr) return;
+  if (!config_.tail_loss_asks)
+    set_timer(pdc, PdcTimer::kTailLoss, now + config_.tail_loss_time);
+  else if (pdc.deadline(PdcTimer::kTailLoss).is_never())
+    set_timer(pdc, PdcTimer::kTailLoss, now + tail_silence(pdc));
+}
+
+Duration Engine::tail_silence(const Pdc& pdc) const {
+  return std::max(config_.tail_loss_time, pdc.tx.cc->ccc->smoothed_rtt() * 4) *
+         (1 << pdc.tx.tail_probes);
+}
+
+// Asks what has arrived, once the youngest packet that nothing is known about has been out for long enough. The timer was
+// not moved with each packet, so it may come early.
+void Engine::ask_about_tail(Instant now, Pdc& pdc) {
+  TxHalf& tx = pdc.tx;
+  if (pdc.peer_id == 0) return;  // a Probe opens nothing; the RTO does its work
+  for (Psn psn = tx.next - 1; psn.is_at_or_after(tx.left); psn = psn - 1) {
+    const TxRecord& record = tx_blocks_.at(tx.ring, psn);
+    if (record.acked || record.arrived || record.suspected || record.message == nullptr ||
+        record.deadline.is_never())
+      continue;
+    const Instant due = std::max(record.cc.sent_at, tx.probe_sent_at) + tail_silence(pdc);
+    if (due > now) return set_timer(pdc, PdcTimer::kTailLoss, due);
+    ++tx.tail_probes;
+    want_control(pdc, kSendProbe);
+    return set_timer(pdc, PdcTimer::kTailLoss, now + tail_silence(pdc));
+  }
 }
 
 // Silence after the last packet: send the highest one again before its timeout. [PDS 13.5]
 void Engine::on_tail_loss(Instant now, Pdc& pdc) {
   TxHalf& tx = pdc.tx;
   if (tx.unacked == 0 || tx.tail_probes >= config_.max_tail_loss_retx) return;
+  if (config_.tail_loss_asks) return ask_about_tail(now, pdc);
   for (Psn psn = tx.next - 1; psn.is_at_or_after(tx.left); psn = psn - 1) {
     TxRecord& record = tx_blocks_.at(tx.ring, psn);
     if (record.acked) continue;

@@ -29,6 +29,9 @@ struct PdsConfig {
   base::Duration pds_clear_time = base::Duration::from_ms(1);
   base::Duration close_req_time = base::Duration::from_ms(1);
   base::Duration tail_loss_time{};  ///< zero: off
+  /// Silence at the tail is answered with a Probe, and data only with what the answer shows to be missing: for peers that
+  /// are silent for longer than a round trip because they share a core. tail_loss_time is a lower bound then.
+  bool tail_loss_asks = false;
   std::uint8_t max_tail_loss_retx = 5;
   base::Duration syn_retx_safety_time = base::Duration::from_ms(5);
   // Ours. [pds.md 2.2]

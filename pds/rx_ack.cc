@@ -196,8 +196,9 @@ void Engine::on_ack(Instant now, Pdc& pdc, AckIn& in) {
   if (config_.sack_loss_thresh > 0 && is_gap_open(pdc, in)) infer_losses(now, pdc);
   if (config_.reorder_window > Duration{})
     if (const auto newest = newest_arrival(pdc, in)) suspect_overtaken(now, pdc, *newest);
-  if (config_.tail_loss_time > Duration{} && tx.unacked > 0)
-    set_timer(pdc, PdcTimer::kTailLoss, now + config_.tail_loss_time);
+  if (in.signal.is_probe_answer && in.has_sack)
+    suspect_sent_before(now, pdc, in.sack_base + 64, in.signal.probe_sent_at);
+  if (tx.unacked > 0) watch_tail(now, pdc);
   // 6.
   if (closes) {
     if (guard_ != nullptr && in.expected_psn) guard_->on_expected_psn(pdc.peer, *in.expected_psn);

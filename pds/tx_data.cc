@@ -184,8 +184,7 @@ void Engine::arm_retransmit(Instant now, Pdc& pdc, TxRecord& record) {
   record.suspected = false;
   if (record.deadline < pdc.deadline(PdcTimer::kRetransmit))
     set_timer(pdc, PdcTimer::kRetransmit, record.deadline);
-  if (config_.tail_loss_time > Duration{})
-    set_timer(pdc, PdcTimer::kTailLoss, now + config_.tail_loss_time);
+  watch_tail(now, pdc);
 }
 
 // RTO_Init_Time doubled per timeout. A path that is measured to be slower than that (a peer in
