@@ -43,7 +43,6 @@ struct SeedRange {
 };
 
 std::optional<SeedRange> parse_seeds(const std::string& text) {
-  SeedRange range;
   char tail = 0;
   unsigned long long a = 0, b = 0;
   if (std::sscanf(text.c_str(), "%llu..%llu%c", &a, &b, &tail) == 2 && a <= b) {
