@@ -57,6 +57,7 @@ struct Settings {
   cc::LoadBalancing lb = cc::LoadBalancing::kOblivious;
   std::uint64_t paths = 0;
   bool trimming = false;
+  bool rod_reorder = false;
   std::uint64_t link_gbps = 0;
   base::Duration base_rtt;
   base::Duration rto_init;

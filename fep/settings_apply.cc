@@ -42,6 +42,7 @@ base::Result<FepConfig, std::string> Settings::fep_config(const net::PortFacts& 
   // A program that computes, or waits for its core, answers late and has lost nothing: ask before sending again.
   out.pds.tail_loss_time = tail_loss_time;
   out.pds.tail_loss_asks = true;
+  out.pds.rod_reorder = rod_reorder;
   out.pds.use_trimming = trimming;
   out.cc.trimming = trimming;
   out.pds.peer_timeout = peer_timeout;

@@ -202,6 +202,14 @@ constexpr std::array kSettings = {
             .target = &Settings::trimming,
             .help = "the switches trim: requests carry a DSCP that lets them, and losses are "
                     "expected to be told"},
+    Setting{.key = "ROD_REORDER",
+            .group = "Transport",
+            .kind = Kind::kBool,
+            .fallback = "1",
+            .target = &Settings::rod_reorder,
+            .help =
+                "ordered packets behind a gap are held until it is filled; 0: they are dropped, "
+                "and the sender goes back"},
     Setting{.key = "LINK_GBPS",
             .group = "Transport",
             .kind = Kind::kInteger,
@@ -220,17 +228,17 @@ constexpr std::array kSettings = {
             .min = 1000,
             .max = kSecond,
             .unit_ns = 1000},
-    Setting{.key = "RTO_INIT",
-            .group = "Transport",
-            .kind = Kind::kDuration,
-            .fallback = "20ms",
-            .target = &Settings::rto_init,
-            .help =
-                "first retransmission timeout, four measured round trips at least; doubles up to "
+    Setting{
+        .key = "RTO_INIT",
+        .group = "Transport",
+        .kind = Kind::kDuration,
+        .fallback = "20ms",
+        .target = &Settings::rto_init,
+        .help = "first retransmission timeout, four measured round trips at least; doubles up to "
                 "FI_UET_RTO_MAX",
-            .min = 10'000,
-            .max = 8 * kSecond,
-            .unit_ns = 1'000'000},
+        .min = 10'000,
+        .max = 8 * kSecond,
+        .unit_ns = 1'000'000},
     Setting{
         .key = "TAIL_LOSS_TIME",
         .group = "Transport",
