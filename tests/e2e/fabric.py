@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""Unmodified libfabric programs on the legs of uet-fabric: four paths, one dying; what the fabric says; wrong scenarios.
+
+    fabric.py PROVIDER-FOLDER DPDK-PLUG-IN UET-FABRIC FABRIC_TRAFFIC UET-DUMP
+"""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+
+from fabric_run import Fabric, start_ranks, wait_ranks
+from harness import Tap, need_program, need_provider, pingpong, skip_all, temporary_folder
+
+FOUR_PATHS = """
+[fabric]
+leaves = {leaves}
+spines = 4
+host_rate = "1Gb/s"
+rate = "250Mb/s"
+delay = "50us"
+trimming = {trimming}
+seed = 3
+"""
+# Processes share cores with everything else that runs here.
+SETTINGS = {"FI_UET_LINK_GBPS": 1, "FI_UET_BASE_RTT": "2ms", "FI_UET_LB": "mixed", "FI_UET_PATHS": 64}
+
+WRONG = [
+    ("[fabric]\nleafs = 2\n", ":2: unknown key \"leafs\""),
+    ("[fabric]\nrate = \"fast\"\n[[leg]]\nmemif = \"/tmp/x\"\n", ":2: rate: \"fast\" is not a rate"),
+    ("[[leg]]\nmemif = \"/tmp/x\"\n[[link]]\nname = \"spine0\"\nkill = true\n", ":5: kill: there is no link \"spine0\""),
+    ("[[leg]]\nmemif = \"/tmp/x\"\n[[at]]\ntime = \"1s\"\ndo = \"explode\"\n", ":5: unknown command \"explode\""),
+    ("[fabric\n", ":1:"),
+]
+
+
+def check_wrong_scenarios(tap, program, folder):
+    for number, (text, expected) in enumerate(WRONG):
+        path = os.path.join(folder, f"wrong{number}.toml")
+        with open(path, "w") as file:
+            file.write(text)
+        for command in ("check", "run"):
+            run = subprocess.run([program, command, path], capture_output=True, text=True, timeout=60)
+            problem = "" if run.returncode == 2 and path + expected in run.stderr else f"{run.returncode}: {run.stderr}"
+            tap.result(f"{command} refuses: {expected}", problem)
+    run = subprocess.run([program, "ctl", f"{folder}/nobody", "stats"], capture_output=True, text=True)
+    tap.result("ctl without a fabric", "" if run.returncode == 1 and "nobody answers" in run.stderr else run.stderr)
+
+
+def kill_and_heal(fabric, replies):
+    end = time.monotonic() + 60
+    while time.monotonic() < end and sum(leg["rx_frames"] for leg in fabric.ctl("legs")["legs"]) < 2000:
+        time.sleep(0.1)
+    for command in ("kill spine2", "rate spine1 10%", "heal spine2"):
+        replies.append(fabric.ctl(*command.split()))
+        time.sleep(1)
+
+
+def check_pingpong(tap, provider, program, dump, folder):
+    fabric = Fabric(program, folder, FOUR_PATHS.format(leaves=2, trimming="false"), 2)
+    replies = [fabric.ctl("capture", f"{folder}/fabric.pcapng")]
+    killer = threading.Thread(target=kill_and_heal, args=(fabric, replies))
+    killer.start()
+    settings = [fabric.settings(leg, **SETTINGS) for leg in range(2)]
+    problem = pingpong(folder, provider, *settings, ["-m", "tagged", "-S", "65536", "-I", "2000"])
+    killer.join()
+    tap.result("fi_pingpong while a path dies, one slows down, the first comes back", problem)
+    replies.append(fabric.ctl("capture", "off"))
+    tap.result("every command was done", "" if all(r["ok"] for r in replies) else str(replies))
+    paths = fabric.ctl("paths")["paths"]
+    tap.result("all four paths carried packets", "" if all(p["data_packets"] > 0 for p in paths) else str(paths))
+    tap.result("the dead path lost some", "" if paths[2]["lost_while_down"] > 0 else str(paths[2]))
+    tap.result("ends when told", "" if fabric.stop() == 0 else fabric.job.report(None))
+    with open(f"{folder}/stats.json") as file:
+        stats = json.load(file)
+    tap.result("the last word on everything", "" if stats["flows"] and stats["clock"]["turns"] > 0 else str(stats))
+    output = subprocess.run([dump, "--stats", "--json", f"{folder}/fabric.pcapng"], capture_output=True, text=True)
+    sums = json.loads(output.stdout) if output.returncode == 0 else {}
+    tap.result("uet-dump reads the capture", "" if sums.get("payload_bytes", 0) > 0 else output.stderr + output.stdout)
+
+
+def check_ranks(tap, provider, program, traffic, folder, trimming):
+    fabric = Fabric(program, folder, FOUR_PATHS.format(leaves=4, trimming="true" if trimming else "false"), 4)
+    try:
+        settings = {**SETTINGS, "FI_UET_TRIMMING": int(trimming)}
+        jobs = start_ranks(fabric, provider, traffic, 4, "exchange", 5, 65536, 4, settings)
+        time.sleep(3)
+        fabric.ctl("kill", "spine1")
+        time.sleep(1)
+        fabric.ctl("match", "from=host0", "count=20", "do=drop")
+        _, problem = wait_ranks(jobs, 90)
+        name = "four ranks exchange messages while a path dies"
+        tap.result(name + (", with trimming" if trimming else ""), problem)
+        if problem:
+            print("#", json.dumps(fabric.ctl("paths")))
+    finally:
+        fabric.stop()
+
+
+def main():
+    provider, plugin, program, traffic, dump = sys.argv[1:]
+    need_provider(provider)
+    need_program("fi_pingpong")
+    if not os.path.exists(plugin):
+        skip_all("built without DPDK")
+    tap = Tap()
+    with temporary_folder() as folder:
+        check_wrong_scenarios(tap, program, folder)
+        check_pingpong(tap, provider, program, dump, folder)
+    for trimming in (False, True):
+        with temporary_folder() as folder:
+            check_ranks(tap, provider, program, traffic, folder, trimming)
+    tap.finish()
+
+
+main()

@@ -1,0 +1,91 @@
+"""A running uet-fabric and ranks of fabric_traffic on its legs."""
+
+import json
+import os
+import subprocess
+import time
+
+from harness import Job, base_env
+
+HEAD = """
+[run]
+control = "{folder}/control"
+stats = "{folder}/stats.json"
+realtime = {realtime}
+
+[[leg]]
+memif = "{folder}/host%n.sock"
+count = {legs}
+"""
+
+
+class Fabric:
+    """uet-fabric with a scenario: `text` is its [fabric] and what else it needs; legs and sockets are added."""
+
+    def __init__(self, program, folder, text, legs):
+        self.program, self.folder = program, folder
+        self.control = os.path.join(folder, "control")
+        scenario = os.path.join(folder, "scenario.toml")
+        with open(scenario, "w") as file:
+            realtime = "true" if os.geteuid() == 0 else "false"
+            file.write(text + HEAD.format(folder=folder, legs=legs, realtime=realtime))
+        self.job = Job([program, "run", scenario], dict(os.environ), folder, "fabric")
+        for _ in range(100):
+            if self.job.process.poll() is not None or self.ctl("clock")["ok"]:
+                break
+            time.sleep(0.1)
+        if not self.ctl("clock")["ok"]:
+            raise RuntimeError(self.job.report(self.job.process.poll()))
+
+    def ctl(self, *words):
+        run = subprocess.run([self.program, "ctl", "--json", self.control, *words], capture_output=True, text=True)
+        return json.loads(run.stdout) if run.stdout else {"ok": False, "error": run.stderr}
+
+    def port(self, leg):
+        return f"dpdk:net_memif0,role=client,socket-abstract=no,socket={self.folder}/host{leg}.sock"
+
+    def settings(self, leg, **more):
+        return {"FI_UET_PORT": self.port(leg), "FI_UET_ADDR": f"10.79.0.{leg + 1}", **more}
+
+    def stop(self):
+        """Exit status."""
+        self.ctl("quit")
+        status = self.job.wait(10)
+        self.job.kill()
+        return status
+
+
+def start_ranks(fabric, provider, traffic, ranks, pattern, seconds, size, window, settings, first_leg=0):
+    folder = os.path.join(fabric.folder, f"ranks{time.monotonic_ns()}")
+    os.mkdir(folder)
+    return [
+        Job([traffic, folder, str(r), str(ranks), pattern, str(seconds), str(size), str(window)],
+            base_env(provider, **fabric.settings(first_leg + r, **{k: str(v).replace("%p", str(r))
+                                                                   for k, v in settings.items()})), folder, f"rank{r}")
+        for r in range(ranks)
+    ]
+
+
+def wait_ranks(jobs, seconds):
+    """What each rank printed, and what went wrong."""
+    results, problems = [], []
+    end = time.monotonic() + seconds
+    for job in jobs:
+        status = job.wait(max(0.1, end - time.monotonic()))
+        out = job.output()[0]
+        results.append(json.loads(out) if out.startswith("{") else None)
+        if status != 0 or results[-1] is None:
+            problems.append(job.report(status))
+    for job in jobs:
+        job.kill()
+    return results, "\n".join(problems)
+
+
+def goodput_mbps(results, begin, end):
+    """All ranks together, in the time between two points of the run."""
+    total = 0
+    for result in results:
+        interval = result["interval"]
+        steps = [bytes_ for i, bytes_ in enumerate(result["timeline"]) if begin <= i * interval and (i + 1) * interval <= end]
+        total += sum(steps)
+    return total * 8e-6 / (end - begin)
