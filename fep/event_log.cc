@@ -1,5 +1,7 @@
 #include "fep/event_log.h"
 
+#include <unistd.h>
+
 #include <fmt/format.h>
 
 #include <iterator>
@@ -70,6 +72,28 @@ std::string counters_to_json(const base::Trace& trace) {
                          trace.drops(reason));
   }
   return fmt::format(R"({{"events":{{{}}},"drops":{{{}}}}})", events, drops);
+}
+
+TraceFile::TraceFile(std::FILE* file, base::Trace& trace) : file_(file), log_(file), trace_(trace) {
+  trace_.add_sink(log_);
+}
+
+std::unique_ptr<TraceFile> TraceFile::open(std::string path, base::Trace& trace,
+                                           std::string& error) {
+  if (const auto at = path.find("%p"); at != std::string::npos)
+    path.replace(at, 2, std::to_string(getpid()));
+  std::FILE* const file = std::fopen(path.c_str(), "we");
+  if (file == nullptr) {
+    error = "FI_UET_TRACE: cannot write " + path;
+    return nullptr;
+  }
+  return std::unique_ptr<TraceFile>(new TraceFile(file, trace));
+}
+
+TraceFile::~TraceFile() {
+  trace_.remove_sink(log_);
+  log_.write_counters(trace_);
+  std::fclose(file_);
 }
 
 }  // namespace uet::fep

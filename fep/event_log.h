@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdio>
+#include <memory>
 #include <string>
 
 #include "lib/base/trace.h"
@@ -23,6 +24,22 @@ class EventLog final : public base::TraceSink {
 
  private:
   std::FILE* out_;
+};
+
+/// FI_UET_TRACE: a file with every event of a trace, and its counters as the last line.
+class TraceFile {
+ public:
+  /// %p in `path` becomes the process id. Null with a sentence in `error`. `trace` must outlive it.
+  static std::unique_ptr<TraceFile> open(std::string path, base::Trace& trace, std::string& error);
+  ~TraceFile();
+  TraceFile(const TraceFile&) = delete;
+  TraceFile& operator=(const TraceFile&) = delete;
+
+ private:
+  TraceFile(std::FILE* file, base::Trace& trace);
+  std::FILE* file_;
+  EventLog log_;
+  base::Trace& trace_;
 };
 
 /// The recorded events, oldest first; of one PDC when `pdc` is not 0.

@@ -51,9 +51,4 @@ class PortPicker {
 /// Whether the user chose a port or an address at all.
 bool is_configured(const fep::Settings& settings);
 
-/// Opens the port with whatever the settings wrap around it (capture, impairment). Null with a
-/// sentence in `error`. `trace` must outlive the port.
-std::unique_ptr<net::Port> open_port(const fep::Settings& settings, const PortChoice& choice,
-                                     base::Trace& trace, std::string& error);
-
 }  // namespace uet::provider

@@ -2,13 +2,11 @@
 
 #include <poll.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 
-#include "fep/event_log.h"
+#include "lib/ports/open_port.h"
 #include "provider/progress.h"
 #include "provider/provider.h"
 
@@ -40,14 +38,6 @@ timespec to_timespec(base::Duration d) {
 
 }  // namespace
 
-/// FI_UET_TRACE: a file and the sink that writes it.
-struct Worker::TraceFile {
-  explicit TraceFile(std::FILE* stream) : file(stream), log(stream) {}
-  ~TraceFile() { std::fclose(file); }
-  std::FILE* file;
-  fep::EventLog log;
-};
-
 Worker::Worker(const fep::Settings& settings, net::FabricAddress address)
     : settings_(settings),
       address_(address),
@@ -67,8 +57,14 @@ base::Result<std::shared_ptr<Worker>, std::string> Worker::open(const fep::Setti
 }
 
 bool Worker::start(const PortChoice& choice, std::string& error) {
-  if (!settings_.trace.empty() && !open_trace_file(error)) return false;
-  port_ = open_port(settings_, choice, trace_, error);
+  if (!settings_.trace.empty()) {
+    trace_file_ = fep::TraceFile::open(settings_.trace, trace_, error);
+    if (trace_file_ == nullptr) return false;
+  }
+  net::PortRequest request = settings_.port_request(choice.spec, choice.address);
+  if (request.mtu == 0) request.mtu = choice.mtu;
+  port_ = ports::open_port({.request = request, .impair = settings_.impair, .pcap = settings_.pcap},
+                           trace_, error);
   if (port_ == nullptr) return false;
   const auto config = settings_.fep_config(port_->facts());
   if (!config) {
@@ -83,30 +79,11 @@ bool Worker::start(const PortChoice& choice, std::string& error) {
   return true;
 }
 
-bool Worker::open_trace_file(std::string& error) {
-  std::string path = settings_.trace;
-  if (const auto at = path.find("%p"); at != std::string::npos) {
-    path.replace(at, 2, std::to_string(getpid()));
-  }
-  std::FILE* file = std::fopen(path.c_str(), "we");
-  if (file == nullptr) {
-    error = "FI_UET_TRACE: cannot write " + path;
-    return false;
-  }
-  trace_file_ = std::make_unique<TraceFile>(file);
-  trace_.add_sink(trace_file_->log);
-  return true;
-}
-
 Worker::~Worker() {
   thread_.reset();
   if (fep_ != nullptr) linger();
   fep_.reset();
   port_.reset();
-  if (trace_file_ != nullptr) {
-    trace_.remove_sink(trace_file_->log);
-    trace_file_->log.write_counters(trace_);
-  }
 }
 
 /// The peers may not have heard our last acknowledgements, and only we can send them again. Stays

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 
+#include "fep/event_log.h"
 #include "fep/fep.h"
 #include "fep/settings.h"
 #include "lib/base/result.h"
@@ -67,9 +68,7 @@ class Worker {
  private:
   friend class ProgressThread;
   Worker(const fep::Settings& settings, net::FabricAddress address);
-  struct TraceFile;
   bool start(const PortChoice& choice, std::string& error);
-  bool open_trace_file(std::string& error);
 
   void linger();
 
@@ -79,7 +78,7 @@ class Worker {
   base::Trace trace_;
   base::Rng rng_;
   std::unique_ptr<net::Port> port_;
-  std::unique_ptr<TraceFile> trace_file_;
+  std::unique_ptr<fep::TraceFile> trace_file_;
   std::unique_ptr<fep::Fep> fep_;
   std::unique_ptr<ProgressThread> thread_;
   std::atomic<bool> progress_required_{false};

@@ -5,13 +5,13 @@
 #include <csignal>
 #include <cstdio>
 
-#include "apps/common/dpdk_plugin.h"
 #include "apps/fabric/capture.h"
 #include "apps/fabric/commands.h"
 #include "apps/fabric/control_socket.h"
 #include "apps/fabric/null_device.h"
 #include "apps/fabric/pace.h"
 #include "lib/net/port_plugin.h"
+#include "lib/ports/dpdk_plugin.h"
 
 namespace uet::fabric {
 
@@ -32,7 +32,7 @@ void say(const std::string& text) {
 bool open_devices(const Scenario& scenario, base::Trace& trace, Devices& devices,
                   std::string& error) {
   const auto open = reinterpret_cast<net::OpenFrameDeviceFunction>(
-      apps::dpdk_symbol(net::kDpdkFrameEntry, error));
+      ports::dpdk_symbol(net::kDpdkFrameEntry, error));
   if (open == nullptr) return false;
   for (std::size_t i = 0; i < scenario.legs.size(); ++i) {
     const LegConfig& leg = scenario.legs[i];

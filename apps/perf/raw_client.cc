@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "apps/perf/port_loader.h"
 #include "apps/perf/raw_side.h"
+#include "lib/ports/open_port.h"
 
 namespace uet::perf {
 
@@ -230,7 +230,8 @@ int run_raw_client(const RawOptions& options, RawSide& side) {
 int run_raw(const RawOptions& options) {
   base::Trace trace;
   std::string error;
-  const auto port = open_port(options.request, trace, error);
+  const auto port =
+      ports::open_port({.request = options.request, .impair = {}, .pcap = {}}, trace, error);
   if (port == nullptr) throw std::runtime_error(error);
   if (options.size > port->pool().max_packet_bytes() - 64)
     throw std::runtime_error("packets of " + std::to_string(options.size) +

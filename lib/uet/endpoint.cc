@@ -9,9 +9,10 @@
 #include <deque>
 #include <random>
 
+#include "fep/event_log.h"
 #include "fep/fep.h"
 #include "fep/settings.h"
-#include "lib/udp/udp_port.h"
+#include "lib/ports/open_port.h"
 #include "provider/address.h"
 
 namespace uet {
@@ -106,6 +107,7 @@ struct Endpoint::Impl final : ses::CompletionSink {
   }
 
   base::Trace trace;
+  std::unique_ptr<fep::TraceFile> trace_file;
   base::Rng rng;
   std::unique_ptr<net::Port> port;
   std::unique_ptr<fep::Fep> fep;
@@ -136,13 +138,16 @@ std::unique_ptr<Endpoint> Endpoint::open(const std::map<std::string, std::string
   const auto address = settings->addresses.empty()
                            ? std::nullopt
                            : net::FabricAddress::parse(settings->addresses.front());
-  if (settings->ports.front().starts_with("dpdk:")) {
-    error = "this library opens udp ports; DPDK ports are for the libfabric provider";
-    return nullptr;
+  if (!settings->trace.empty()) {
+    impl->trace_file = fep::TraceFile::open(settings->trace, impl->trace, error);
+    if (impl->trace_file == nullptr) return nullptr;
   }
-  impl->port = udp::open_udp_port(
-      settings->port_request(settings->ports.front(), address.value_or(net::FabricAddress{})),
-      impl->trace, error);
+  impl->port =
+      ports::open_port({.request = settings->port_request(settings->ports.front(),
+                                                          address.value_or(net::FabricAddress{})),
+                        .impair = settings->impair,
+                        .pcap = settings->pcap},
+                       impl->trace, error);
   if (impl->port == nullptr) return nullptr;
   const auto config = settings->fep_config(impl->port->facts());
   if (!config) {

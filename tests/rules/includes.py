@@ -23,9 +23,10 @@ MAY_INCLUDE = {
     "fep": ["lib/base", "lib/wire", "lib/net", "lib/toml", "cc", "tss", "pds", "ses"],
     "lib/udp": ["lib/base", "lib/wire", "lib/net"],
     "lib/dpdk": ["lib/base", "lib/wire", "lib/net"],
-    "lib/uet": ["lib/base", "lib/net", "lib/udp", "ses", "fep", "provider/address.h", "uet"],
+    "lib/ports": ["lib/base", "lib/net", "lib/udp"],
+    "lib/uet": ["lib/base", "lib/net", "lib/ports", "ses", "fep", "provider/address.h", "uet"],
     "sim": ["lib/base", "lib/wire", "lib/net"],
-    "provider": ["lib/base", "lib/net", "lib/udp", "lib/dpdk", "ses", "fep"],
+    "provider": ["lib/base", "lib/net", "lib/udp", "lib/ports", "ses", "fep"],
     "apps": ["lib", "cc", "pds", "ses", "fep", "sim", "include"],
 }
 

@@ -1,12 +1,12 @@
-/// Finding libuet-dpdk.so: programs that open no DPDK port load nothing of DPDK.
+/// Finding libuet-dpdk.so: what opens no DPDK port loads nothing of DPDK.
 #pragma once
 
 #include <string>
 
-namespace uet::apps {
+namespace uet::ports {
 
 /// The address of `symbol` in the plug-in, or null with a sentence in `error`. Never unloaded: DPDK
-/// cannot be started twice.
+/// cannot be started twice. [libfabric 2.5-12]
 void* dpdk_symbol(const char* symbol, std::string& error);
 
-}  // namespace uet::apps
+}  // namespace uet::ports

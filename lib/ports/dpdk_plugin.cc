@@ -1,0 +1,54 @@
+#include "lib/ports/dpdk_plugin.h"
+
+#include <dlfcn.h>
+
+#include <filesystem>
+#include <vector>
+
+namespace uet::ports {
+
+namespace {
+
+constexpr const char* kDpdkLibrary = "libuet-dpdk.so";
+
+/// Seen from the program or library that this code is part of: where the build tree has it, beside it or one folder below
+/// the libraries when installed (the plug-in for libfabric), and where the system looks.
+std::vector<std::string> library_paths() {
+  std::vector<std::string> out;
+  std::error_code error;
+  Dl_info self;
+  if (dladdr(reinterpret_cast<void*>(&library_paths), &self) != 0 && self.dli_fname != nullptr) {
+    auto file = std::filesystem::canonical(self.dli_fname, error);
+    // A program started through PATH is known by its bare name.
+    if (error) file = std::filesystem::canonical("/proc/self/exe", error);
+    if (!error) {
+      const auto dir = file.parent_path();
+      for (const char* relative : {".", "../lib/dpdk", "../../lib/dpdk", "../dpdk", "..", "../lib",
+                                   "../lib/x86_64-linux-gnu"})
+        out.push_back((dir / relative / kDpdkLibrary).lexically_normal().string());
+    }
+  }
+  std::erase_if(out, [](const std::string& path) { return !std::filesystem::exists(path); });
+  out.emplace_back(kDpdkLibrary);
+  return out;
+}
+
+}  // namespace
+
+void* dpdk_symbol(const char* symbol, std::string& error) {
+  std::string why;
+  for (const std::string& path : library_paths()) {
+    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+      why = dlerror();
+      continue;
+    }
+    if (void* entry = dlsym(library, symbol)) return entry;
+    why = path + " is of another version";
+  }
+  error = "the dpdk port needs " + std::string(kDpdkLibrary) +
+          " (build with -Ddpdk=enabled): " + (why.empty() ? "not found" : why);
+  return nullptr;
+}
+
+}  // namespace uet::ports

@@ -1,0 +1,56 @@
+#include "lib/ports/open_port.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/net/capture_port.h"
+#include "lib/ports/dpdk_plugin.h"
+#include "lib/udp/udp_port.h"
+
+namespace uet::ports {
+
+namespace {
+
+std::int64_t read_clock(clockid_t clock) {
+  timespec t{};
+  clock_gettime(clock, &t);
+  return t.tv_sec * 1'000'000'000 + t.tv_nsec;
+}
+
+/// Outside of the impairment, so that the capture shows what the endpoint saw.
+std::unique_ptr<net::Port> capture(std::unique_ptr<net::Port> port, std::string path,
+                                   base::Trace& trace, std::string& error) {
+  if (const auto at = path.find("%p"); at != std::string::npos)
+    path.replace(at, 2, std::to_string(getpid()));
+  auto file = net::CaptureFile::open({.path = path, .interface_name = port->facts().name}, error);
+  if (file == nullptr) {
+    error = "FI_UET_PCAP: " + error;
+    return nullptr;
+  }
+  // Endpoints count from the origin of the monotonic clock.
+  const std::int64_t unix_ns_at_origin = read_clock(CLOCK_REALTIME) - read_clock(CLOCK_MONOTONIC);
+  return std::make_unique<net::CapturePort>(std::move(port), std::move(file), unix_ns_at_origin,
+                                            trace);
+}
+
+net::OpenPortFunction opener_of(const std::string& spec, std::string& error) {
+  if (spec.starts_with("udp")) return udp::open_udp_port;
+  if (spec.starts_with("dpdk:"))
+    return reinterpret_cast<net::OpenPortFunction>(dpdk_symbol(net::kDpdkPluginEntry, error));
+  error = "unknown port '" + spec + "'; write udp[:<interface or address>] or dpdk:<device>";
+  return nullptr;
+}
+
+}  // namespace
+
+std::unique_ptr<net::Port> open_port(const PortPlan& plan, base::Trace& trace, std::string& error) {
+  const net::OpenPortFunction open = opener_of(plan.request.spec, error);
+  if (open == nullptr) return nullptr;
+  auto port = open(plan.request, trace, error);
+  if (port != nullptr) port = net::impair(std::move(port), plan.impair, trace, error);
+  if (port != nullptr && !plan.pcap.empty())
+    port = capture(std::move(port), plan.pcap, trace, error);
+  return port;
+}
+
+}  // namespace uet::ports
