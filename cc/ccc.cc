@@ -93,6 +93,8 @@ struct Ccc::Impl {
   void mark_for_resend(Transmission& t, PdcShare& share);
   void unmark(Transmission& t, PdcShare& share);
   ByteCount take_newly_received(PdcShare& share, const AckSignal& ack);
+  ByteCount take_received(PdcShare& share);
+  static void forget_held(Transmission& t, PdcShare& share);
   void note_changes(Instant now);
 
   std::unique_ptr<CcConfig> own_config;
@@ -204,6 +206,7 @@ void Ccc::on_first_ack(Transmission& t, PdcShare& share) {
   Impl& c = *impl_;
   if (t.acked) return;
   t.acked = true;
+  c.forget_held(t, share);
   const ByteCount bytes = t.nominal_bytes;
   if (t.open) {
     t.open = false;
@@ -266,6 +269,16 @@ void Ccc::on_ack(Instant now, PdcShare& share, const AckSignal& ack) {
     c.smoothed_rtt = first ? *rtt : c.smoothed_rtt + (*rtt - c.smoothed_rtt) / 8;
   }
   if (ack.has_credit_state) on_credit(now, ack.credit_units);
+  c.note_changes(now);
+}
+
+void Ccc::on_held(Instant now, Transmission& t, PdcShare& share) {
+  Impl& c = *impl_;
+  c.on_any_feedback(now);
+  if (!t.open || t.held) return;
+  t.held = true;
+  share.held_bytes += t.nominal_bytes;
+  c.nscc.close(c.take_received(share));
   c.note_changes(now);
 }
 
@@ -464,6 +477,7 @@ void Ccc::Impl::feed_path(Instant now, std::uint16_t entropy, PathFeedback kind)
 
 /// Ends the open transmission of `t` without a congestion reaction.
 void Ccc::Impl::close_transmission(Transmission& t, PdcShare& share) {
+  forget_held(t, share);
   t.open = false;
   --open_packets;
   --share.open_packets;
@@ -474,6 +488,7 @@ void Ccc::Impl::close_transmission(Transmission& t, PdcShare& share) {
 /// Ends the open transmission of `t`, whose bytes the window rules have taken out of inflight
 /// already.
 void Ccc::Impl::mark_for_resend(Transmission& t, PdcShare& share) {
+  forget_held(t, share);
   t.open = false;
   --open_packets;
   --share.open_packets;
@@ -503,11 +518,22 @@ ByteCount Ccc::Impl::take_newly_received(PdcShare& share, const AckSignal& ack) 
   // believing it would open the window for ever.
   const ByteCount believable = share.unacked_bytes + kRoundingMax;
   share.rcvd_ahead = std::min(share.rcvd_ahead, believable);
-  const auto fresh =
-      std::max<ByteCount>(std::max<ByteCount>(share.rcvd_ahead, 0) - share.counted_ahead, 0);
+  return take_received(share);
+}
+
+/// What has arrived is what the counter says, or what single answers said, whichever is more.
+ByteCount Ccc::Impl::take_received(PdcShare& share) {
+  const ByteCount received = std::max(share.rcvd_ahead, share.held_bytes);
+  const ByteCount fresh = std::max<ByteCount>(received - share.counted_ahead, 0);
   share.counted_ahead += fresh;
   share.inflight -= fresh;
   return fresh;
+}
+
+void Ccc::Impl::forget_held(Transmission& t, PdcShare& share) {
+  if (!t.held) return;
+  t.held = false;
+  share.held_bytes -= t.nominal_bytes;
 }
 
 /// After each event: what idling ends, and the trace of the window when it moved by an eighth.

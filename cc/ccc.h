@@ -33,6 +33,8 @@ struct Transmission {
   bool marked = false;      ///< waits to be retransmitted
   bool acked = false;       ///< first ACK seen
   bool timed_out = false;   ///< latest loss was a timeout: the next copy must take another path
+  bool held =
+      false;  ///< the destination said that it has this transmission, but not what became of it
 };
 
 /// Per PDC (and direction): which part of Rcvd_Bytes was already counted, and this PDC's share of
@@ -50,6 +52,8 @@ struct PdcShare {
   ByteCount rcvd_ahead = 0;     ///< bytes by the counter minus bytes by acknowledged PSNs
   ByteCount counted_ahead =
       0;  ///< bytes taken out of inflight as received minus bytes by acknowledged PSNs
+  ByteCount held_bytes =
+      0;  ///< of open transmissions that arrived: the counter may not have said so yet
 };
 
 /// The congestion part of one ACK.
@@ -129,6 +133,8 @@ class Ccc {
   /// then on_ack once.
   void on_first_ack(Transmission& t, PdcShare& share);
   void on_ack(Instant now, PdcShare& share, const AckSignal& ack);
+  /// The destination has the packet and says so without an ACK: it left the network, however long its answer takes.
+  void on_held(Instant now, Transmission& t, PdcShare& share);
   /// Returns true when `t` is now marked for retransmission, false when the NACK was about a
   /// transmission already closed.
   bool on_nack(Instant now, Transmission& t, PdcShare& share, const NackSignal& nack);

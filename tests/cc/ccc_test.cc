@@ -112,6 +112,21 @@ TEST_F(CccTest, on_ack__counter_that_claims_too_much_is_not_believed) {
   EXPECT_EQ(ccc_->inflight_bytes(), -255);
 }
 
+TEST_F(CccTest, on_held__leaves_the_network_and_is_counted_once) {
+  Transmission a, b;
+  send(a, share_);
+  send(b, share_);
+  ccc_->on_held(now_, a, share_);
+  ccc_->on_held(now_, a, share_);
+  EXPECT_EQ(ccc_->inflight_bytes(), kPacket);
+  const std::uint32_t both = (2 * kPacket + 255) / 256;
+  ack(b, share_, both);  // the counter speaks of `a` too
+  const ByteCount rounding = both * 256 - 2 * kPacket;
+  EXPECT_EQ(ccc_->inflight_bytes(), -rounding);
+  ack(a, share_, both);
+  EXPECT_EQ(ccc_->inflight_bytes(), -rounding);
+}
+
 TEST_F(CccTest, on_nack__marks_once) {
   Transmission t;
   send(t, share_);
