@@ -200,6 +200,10 @@ void Transmitter::pump(Instant now, Flow& flow) {
     defer(flow);
     return;
   }
+  if (flow.wait == FlowWait::kTurn) {  // its turn has come another way
+    deferred_.erase(deferred_.iterator_to(flow));
+    flow.wait = FlowWait::kNone;
+  }
   bool is_blocked = false;
   std::uint32_t fences;
   do {

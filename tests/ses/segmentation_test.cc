@@ -292,6 +292,33 @@ TEST_F(SegmentationTest, carrier_without_room__operations_wait_in_order) {
   EXPECT_EQ(at_a.all.size(), 10u);
 }
 
+// A flow that was to go on after an upcall goes on by itself first, and finds no room.
+TEST_F(SegmentationTest, carrier_without_room__a_flow_whose_turn_was_to_come_waits_once) {
+  open();
+  std::vector<Bytes> into(3, Bytes(1));
+  for (auto& i : into) post(i);
+  send({1}, 1);
+  Bytes two{2};
+  const iovec part = piece(two);
+  SendRequest fenced;
+  fenced.peer = b_of_a;
+  fenced.iov = {&part, 1};
+  fenced.fence = true;
+  fenced.context = 2;
+  ASSERT_TRUE(sa().send(fabric.now, ea, fenced));
+  fabric.cut_all();
+  fabric.deliver(0);
+  fabric.reply(0);  // frees the fence, within an upcall
+  fabric.full_towards = b.address;
+  send({3}, 3);
+  sa().on_deadline(fabric.now);
+  fabric.full_towards.reset();
+  sa().on_resume(fabric.now);
+  fabric.run();
+  EXPECT_EQ(into[1], Bytes{2});
+  EXPECT_EQ(into[2], Bytes{3});
+}
+
 TEST_F(SegmentationTest, carrier_without_room_for_one_peer__others_go_on) {
   open();
   Node& c = fabric.add_node();
