@@ -1,8 +1,12 @@
 // How PDCs end: gracefully by the initiator, on request of the target, or in error. [PDS 16]
 
+#include "lib/base/planted.h"
 #include "pds/engine.h"
 
 namespace uet::pds {
+
+using base::planted;
+using base::PlantedBug;
 
 /// Any trigger of a graceful close. [PDS 16.1]
 void Engine::begin_close(Instant now, Pdc& pdc) {
@@ -29,7 +33,8 @@ void Engine::begin_close(Instant now, Pdc& pdc) {
 /// Goes as far towards the Close Command as the PDC allows now. [PDS 16.2]
 void Engine::try_close(Instant now, Pdc& pdc) {
   if (!pdc.is_initiator) return;
-  if (pdc.state == PdcState::kQuiesce && pdc.tx.queue.empty() && pdc.locks == 0)
+  if (pdc.state == PdcState::kQuiesce && pdc.tx.queue.empty() &&
+      (pdc.locks == 0 || planted(PlantedBug::kLockIgnored)))
     change_state(now, pdc, PdcInput::kDrained);
   if (pdc.state != PdcState::kAckWait || pdc.tx.unacked > 0) return;
   const RxHalf& rx = pdc.rx;
@@ -195,19 +200,26 @@ void Engine::report_failed(Instant now, PdsError error) {
   }
 }
 
-/// Makes room in a full table. [PDS 5.2]
-bool Engine::close_longest_idle(Instant now) {
+/// The table is full for one role: the PDC that has had nothing to do for longest gives its place up. When all are busy and
+/// none is on its way out, the oldest one has to drain, so that a peer with endless work does not keep others out for ever.
+/// [PDS 5.2]
+void Engine::make_room(Instant now, bool for_initiator) {
   constexpr int kLookAt = 256;  // the list is roughly in order of idleness
+  const bool any_role = table_.has_share_left(for_initiator);
   int looked = 0;
+  Pdc* oldest = nullptr;
   for (Pdc& pdc : table_.in_order()) {
-    if (++looked > kLookAt) return false;
-    if (pdc.state != PdcState::kEstablished || pdc.has_tx_work() || pdc.locks > 0 ||
-        pdc.rx.kept > 0)
+    if (++looked > kLookAt) break;
+    if (pdc.state != PdcState::kEstablished || (!any_role && pdc.is_initiator != for_initiator))
       continue;
-    begin_close(now, pdc);
-    return true;
+    if (pdc.has_tx_work() || pdc.locks > 0 || pdc.rx.kept > 0) {
+      // A target whose SES owes answers hears nothing and would take that for a peer that does not react.
+      if (oldest == nullptr && pdc.locks == 0 && pdc.rx.kept == pdc.rx.stored) oldest = &pdc;
+      continue;
+    }
+    return begin_close(now, pdc);
   }
-  return false;
+  if (oldest != nullptr && closing_pdcs_ == 0 && close_wanted_ == 0) begin_close(now, *oldest);
 }
 
 void Engine::close_all(Instant now) {

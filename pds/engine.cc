@@ -80,7 +80,7 @@ Engine::~Engine() {
 Instant Engine::next_deadline() const {
   Instant next = wheel_.next_deadline();
   if (pacer_) next = std::min(next, pacer_->next_deadline());
-  return next;
+  return std::min(next, next_id_at_);
 }
 
 Pds::Gauges Engine::gauges() const {

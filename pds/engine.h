@@ -124,6 +124,7 @@ struct Engine {
   bool poll_transmit(Instant now, net::TxPacket& out);
   bool poll_data(Instant now, net::TxPacket& out);
   void arm_free_pass(Instant now, Pdc& pdc);
+  bool find_free_pass(Instant now, Congestion& congestion);
   void wake(Pdc& pdc);
   void wake(Congestion& congestion);
   Pdc* voice_of(Congestion& congestion);
@@ -338,7 +339,7 @@ struct Engine {
   void nack_close_error(Instant now, Pdc& pdc, Psn psn, const RxMeta& meta, NackCode code);
   bool has_unacked_data(Pdc& pdc);
   void finish_target_close(Instant now, Pdc& pdc);
-  bool close_longest_idle(Instant now);
+  void make_room(Instant now, bool for_initiator);
   void close_all(Instant now);
   bool is_idle() const;
   Duration close_grace() const;
@@ -416,7 +417,8 @@ struct Engine {
   std::uint32_t close_wanted_ = 0;  ///< PDCs in CREATING that are to close once established
   OpeningGuard* guard_ = nullptr;
   std::uint64_t half_open_reaped_ = 0;
-  bool is_short_of_room_ = false;   ///< submit() said kAgain
+  Instant next_id_at_ = Instant::never();  ///< submit() waits for an identifier in quarantine
+  bool is_short_of_room_ = false;          ///< submit() said kAgain
   bool has_new_room_ = false;
   bool rudi_turn_ = false;
 };

@@ -1,8 +1,12 @@
 // PDCs come and go: opening, the CCC they use, learning the peer, freeing. [PDS 5, 6, 16]
 
+#include "lib/base/planted.h"
 #include "pds/engine.h"
 
 namespace uet::pds {
+
+using base::planted;
+using base::PlantedBug;
 
 namespace {
 
@@ -42,6 +46,7 @@ void Engine::init_halves(Instant now, Pdc& pdc, Psn start) {
 }
 
 Pdc* Engine::open_initiator(Instant now, const TxMessage& request) {
+  if (table_.is_full_for(true)) return nullptr;
   if (!congestions_.can_attach(request.destination, request.traffic_class,
                                request.mode == Mode::kRud, ccc_reserved_))
     return nullptr;
@@ -99,6 +104,9 @@ void Engine::detach_congestion(Pdc& pdc) {
   if (congestion->users == 1) {
     if (congestion->ready_hook.is_linked()) ready_.erase(ready_.iterator_to(*congestion));
     wheel_.cancel(congestion->timer);
+  } else {
+    wake(
+        *congestion);  // what this PDC had in the network no longer stands in the way of the others
   }
   congestions_.detach(*congestion);
 }
@@ -135,7 +143,8 @@ void Engine::free_pdc(Instant now, Pdc& pdc) {
     table_.unindex_initiator(pdc);
   } else {
     table_.unindex_target(pdc);
-    if (pdc.rx.has_accepted) tombstones_.add(now, pdc.peer, pdc.peer_id, pdc.start);
+    if (pdc.rx.has_accepted && !planted(PlantedBug::kNoTombstone))
+      tombstones_.add(now, pdc.peer, pdc.peer_id, pdc.start);
     if (pdc.rx.has_accepted && guard_ != nullptr)
       (void)guard_->on_target_closed(pdc.peer, pdc.start);
   }

@@ -8,6 +8,7 @@ namespace uet::pds {
 PdcTable::PdcTable(std::uint32_t max_pdc, base::Duration quarantine, std::uint32_t forced_start_psn,
                    base::Rng& rng)
     : quarantine_(quarantine),
+      reserve_(reserve_of(max_pdc)),
       forced_start_psn_(forced_start_psn),
       rng_(rng),
       pool_(max_pdc),

@@ -44,8 +44,14 @@ class PdcTable {
   /// A small number that names the PDC as long as it lives.
   std::uint32_t slot_of(const Pdc& pdc) const { return pool_.index_of(&pdc); }
 
-  void index_initiator(Pdc& pdc) { initiators_.insert(hash_of(key_of(pdc)), pdc); }
-  void unindex_initiator(Pdc& pdc) { initiators_.erase(hash_of(key_of(pdc)), pdc); }
+  void index_initiator(Pdc& pdc) {
+    initiators_.insert(hash_of(key_of(pdc)), pdc);
+    ++initiator_count_;
+  }
+  void unindex_initiator(Pdc& pdc) {
+    initiators_.erase(hash_of(key_of(pdc)), pdc);
+    --initiator_count_;
+  }
   void index_target(Pdc& pdc) { targets_.insert(hash_of(pdc.peer, pdc.peer_id), pdc); }
   void unindex_target(Pdc& pdc) { targets_.erase(hash_of(pdc.peer, pdc.peer_id), pdc); }
 
@@ -70,7 +76,14 @@ class PdcTable {
 
   std::uint32_t size() const { return pool_.in_use(); }
   std::uint32_t capacity() const { return pool_.capacity(); }
-  bool is_full() const { return pool_.is_full(); }
+  /// Each role leaves some places to the other: endpoints whose tables are full of PDCs that wait to be accepted would wait
+  /// for each other for ever. [PDS 5.2]
+  bool has_share_left(bool initiator) const {
+    const std::uint32_t own = initiator ? initiator_count_ : pool_.in_use() - initiator_count_;
+    return own < pool_.capacity() - reserve_;
+  }
+  /// No PDC of this role can be opened before another one goes.
+  bool is_full_for(bool initiator) const { return pool_.is_full() || !has_share_left(initiator); }
   /// When the next identifier leaves quarantine, if that is what allocate() waits for.
   Instant next_free_id() const;
 
@@ -95,7 +108,14 @@ class PdcTable {
   };
   static constexpr std::uint32_t kIds = 65536;
 
+  /// Places that one role leaves to the other. A table of less than four has none to spare.
+  static constexpr std::uint32_t reserve_of(std::uint32_t max_pdc) {
+    return std::min<std::uint32_t>(max_pdc / 4, 64);
+  }
+
   base::Duration quarantine_;
+  std::uint32_t reserve_;
+  std::uint32_t initiator_count_ = 0;
   std::uint32_t forced_start_psn_;
   base::Rng& rng_;
   FixedPool<Pdc> pool_;

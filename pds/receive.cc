@@ -160,8 +160,8 @@ Pdc* Engine::open_target(Instant now, const Arrival& in) {
     trace_.drop(now, DropReason::kStaleSyn, in.body.size(), 0, in.psn);
     return nullptr;
   }
-  if (table_.is_full() || table_.next_free_id() > now) {
-    close_longest_idle(now);
+  if (table_.is_full_for(false) || table_.next_free_id() > now) {
+    make_room(now, false);
     return refuse(DropReason::kNoPdc, NackCode::kNoPdcAvail);
   }
   if (!congestions_.can_attach(in.source, 0, in.mode != Mode::kRod, ccc_reserved_))

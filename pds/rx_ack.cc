@@ -1,8 +1,12 @@
 // An acknowledgement came in. [PDS 10.4]
 
+#include "lib/base/planted.h"
 #include "pds/engine.h"
 
 namespace uet::pds {
+
+using base::planted;
+using base::PlantedBug;
 
 namespace {
 
@@ -219,6 +223,10 @@ void Engine::apply_sack(Instant now, Pdc& pdc, const AckIn& in) {
     if (!is_outstanding(pdc, psn)) continue;  // below the left edge, or never sent
     TxRecord& record = tx_blocks_.at(tx.ring, psn);
     if (record.acked || record.arrived || record.message == nullptr) continue;
+    if (planted(PlantedBug::kSackIsAck)) {
+      if (!acknowledge(now, pdc, psn, 0, {})) return;
+      continue;
+    }
     record.arrived = true;
     if (record.suspected) arm_retransmit(now, pdc, record);  // it was only overtaken
     if (record.needs_rtx || record.paused) {

@@ -1,9 +1,13 @@
 // Hands a new packet to SES, takes the answer, and decides when it is acknowledged.
 // [PDS 7.3, 9.4, 10.2]
 
+#include "lib/base/planted.h"
 #include "pds/engine.h"
 
 namespace uet::pds {
+
+using base::planted;
+using base::PlantedBug;
 
 void Engine::deliver(Instant now, Pdc& pdc, const Arrival& in) {
   RxHalf& rx = pdc.rx;
@@ -168,7 +172,7 @@ void Engine::advance_cack(Pdc& pdc) {
   }
   Psn next = rx.cack + 1;
   while (next.is_at_or_before(rx.edge) && tracker.test(RxTracker::kAnswered, next) &&
-         !tracker.test(RxTracker::kStored, next)) {
+         (!tracker.test(RxTracker::kStored, next) || planted(PlantedBug::kCackPastStored))) {
     tracker.clear_all(next);
     rx.cack = next;
     ++next;

@@ -266,6 +266,7 @@ void Engine::on_ses_busy(Instant now, Pdc& pdc, TxRecord& record) {
   unqueue_resend(pdc, record);
   record.arrived = true;
   record.ask_ack = false;
+  if (record.message != nullptr) tx.cc->ccc->on_held(now, record.cc, tx.share);
   arm_retransmit(now, pdc, record);
   // The timeout that led here is taken back: a busy SES is not a lost packet.
   if (record.rto_cnt > 1) --record.rto_cnt;

@@ -1,13 +1,18 @@
 // A sequenced packet on its PDC: new, duplicate or out of bounds. [PDS 7.5, 9.2, 9.3]
 
+#include "lib/base/planted.h"
 #include "pds/engine.h"
 
 namespace uet::pds {
 
+using base::planted;
+using base::PlantedBug;
+
 Engine::PsnClass Engine::classify(const Pdc& pdc, Psn psn) const {
   const RxHalf& rx = pdc.rx;
   const std::int32_t d = psn.distance_from(rx.cack);
-  if (d > 0) {
+  const bool is_ahead = planted(PlantedBug::kPlainCompare) ? psn.value() > rx.cack.value() : d > 0;
+  if (is_ahead) {
     if (static_cast<std::uint32_t>(d) > rx.granted) return PsnClass::kBeyond;
     const bool known = rx.tracker != nullptr && rx.tracker->test(RxTracker::kReceived, psn);
     return known ? PsnClass::kKnown : PsnClass::kNew;
@@ -52,9 +57,11 @@ void Engine::on_sequenced(Instant now, const Arrival& in) {
       nack_for(now, in, &pdc, NackCode::kClosing);
     return drop(DropReason::kClosing);
   }
-  if (kind == PsnClass::kFinished || kind == PsnClass::kKnown)
+  const bool is_duplicate = kind == PsnClass::kFinished || kind == PsnClass::kKnown;
+  if (is_duplicate && !(kind == PsnClass::kFinished && planted(PlantedBug::kDuplicateDelivered)))
     return on_duplicate(now, pdc, in, kind == PsnClass::kFinished);
-  if (pdc.is_rod() && in.psn != pdc.rx.edge + 1) [[unlikely]]
+  if (pdc.is_rod() && in.psn != pdc.rx.edge + 1 && !planted(PlantedBug::kRodOrderIgnored))
+      [[unlikely]]
     return on_rod_gap(now, pdc, in);
   const PdcRef ref = pdc.ref();
   deliver(now, pdc, in);

@@ -48,8 +48,8 @@ bool Engine::poll_data(Instant now, net::TxPacket& out) {
               ? static_cast<ByteCount>(tx_blocks_.at(pdc.tx.ring, psn).cc.nominal_bytes)
               : nominal_of(pdc, pdc.tx.queue.front(), pdc.tx.queue.front().next_segment);
       if (!congestion.ccc->may_send(nominal) && !pdc.tx.has_free_pass) {
-        arm_free_pass(now, pdc);
-        break;
+        if (!find_free_pass(now, congestion)) break;
+        continue;
       }
       const Built built = send_data(now, pdc, work, psn, out);
       if (built == Built::kNothing) {
@@ -73,6 +73,20 @@ void Engine::arm_free_pass(Instant now, Pdc& pdc) {
   if (pdc.state == PdcState::kCreating && pdc.tx.rtx_count > 0 &&
       pdc.deadline(PdcTimer::kRetransmit).is_never())
     set_timer(pdc, PdcTimer::kRetransmit, now + rto(pdc, 0));
+}
+
+// The CCC may not send. One of its PDCs with a free pass comes to the front, wherever it stands; the others wait for theirs.
+bool Engine::find_free_pass(Instant now, Congestion& congestion) {
+  for (Pdc& pdc : congestion.ready) {
+    if (!pdc.tx.has_free_pass) {
+      arm_free_pass(now, pdc);
+      continue;
+    }
+    congestion.ready.erase(congestion.ready.iterator_to(pdc));
+    congestion.ready.push_front(pdc);
+    return true;
+  }
+  return false;
 }
 
 void Engine::wake(Pdc& pdc) {
@@ -148,6 +162,10 @@ void Engine::on_deadline(Instant now) {
   }
   run_pacer(now);
   tombstones_.expire(now);
+  if (next_id_at_ <= now) {
+    next_id_at_ = Instant::never();
+    has_new_room_ = true;
+  }
   settle(now);
 }
 
@@ -195,6 +213,8 @@ void Engine::on_liveness(Instant now, Pdc& pdc) {
   // A read whose requests are all answered waits without a packet of ours under way. Ask now and then, or a target that
   // died would keep it waiting for ever.
   const bool only_waits = !is_busy && pdc.locks > 0;
+  // Told to come back later, we are the silent ones: the time of a pause does not count. [PDS 13.2]
+  if (pdc.tx.paused_count > 0 && pdc.tx.paused_count == pdc.tx.unacked) pdc.busy_since = now;
   if ((is_busy || only_waits) && config_.peer_timeout > Duration{}) {
     const Instant silent_since = std::max(pdc.heard_at, pdc.busy_since);
     if (now - silent_since >= config_.peer_timeout) return fail(now, pdc, PdsError::kPeerSilent);

@@ -27,9 +27,8 @@ SubmitResult Engine::submit(Instant now, const TxMessage& request) {
   if (must_wait) return again();
   if (pdc == nullptr) pdc = open_initiator(now, request);
   if (pdc == nullptr) {
-    // Table full: make room by closing somebody who has nothing to do, and let SES come again.
-    // [PDS 5.2]
-    close_longest_idle(now);
+    if (table_.next_free_id() > now) next_id_at_ = table_.next_free_id();
+    make_room(now, true);  // and let SES come again [PDS 5.2]
     return again();
   }
   append(now, *pdc, request);
@@ -61,7 +60,7 @@ Pdc* Engine::choose_pdc(Instant now, const TxMessage& request, bool& must_wait) 
     // A successor could overtake what is still unacknowledged on its predecessor. [PDS 5.1]
     must_wait = total > 0 && best == nullptr;
   } else if (best != nullptr && best->tx.backlog >= config_.pdc_spread_bytes &&
-             accepting < config_.max_pdc_per_key && !table_.is_full()) {
+             accepting < config_.max_pdc_per_key && !table_.is_full_for(true)) {
     return nullptr;
   }
   if (best != nullptr && best->tx.queued >= config_.max_messages_per_pdc) must_wait = true;

@@ -1,8 +1,12 @@
 // Control packets out. [PDS 15]
 
+#include "lib/base/planted.h"
 #include "pds/engine.h"
 
 namespace uet::pds {
+
+using base::planted;
+using base::PlantedBug;
 
 void Engine::list_control(Pdc& pdc) {
   if (!pdc.control_hook.is_linked()) control_.push_back(pdc);
@@ -56,7 +60,10 @@ Built Engine::build_control(Instant now, Pdc& pdc, net::TxPacket& out) {
   if (pending(kSendClear) && is_known) {
     tx.clear_owed = false;
     stop_timer(pdc, PdcTimer::kClear);
-    return simple(kSendClear, ControlType::kClearCommand, tx.clear_psn().value(), false);
+    return simple(kSendClear, ControlType::kClearCommand,
+                  planted(PlantedBug::kClearNeverRefreshed) ? (pdc.start - 1).value()
+                                                            : tx.clear_psn().value(),
+                  false);
   }
   if (pending(kSendClearRequest) && is_known)
     return simple(kSendClearRequest, ControlType::kClearRequest, highest_stored(pdc).value(),

@@ -1,12 +1,17 @@
 // Cuts and sends Requests, new and again. [PDS 7.1, 7.2, 8]
 
+#include "lib/base/planted.h"
 #include "pds/engine.h"
 
 namespace uet::pds {
 
+using base::planted;
+using base::PlantedBug;
+
 // The window is anchored at CACK, not at what was received or acknowledged beyond it, and binds
 // retransmissions too.
 bool Engine::window_allows(const Pdc& pdc, Psn psn) const {
+  if (planted(PlantedBug::kWindowIgnored)) return true;
   const auto ahead = static_cast<std::uint32_t>(psn.distance_from(pdc.tx.cack));
   return ahead <= std::min(pdc.tx.mp_range, tx_blocks_.ring_size());
 }
@@ -74,9 +79,12 @@ Built Engine::send_data(Instant now, Pdc& pdc, Work work, Psn psn, net::TxPacket
     record->message = &message;
     record->segment = message.next_segment;
   }
+  UET_DCHECK(static_cast<std::uint32_t>(psn.distance_from(tx.cack)) <= tx.mp_range);
   Message& message = *record->message;
+  std::uint32_t segment = record->segment;
+  if (planted(PlantedBug::kWrongSegmentResent) && resend && segment > 0) --segment;
   const SegmentInfo info =
-      upper_.emit_segment(message.request.token, record->segment, pdc.ref(), psn, packet);
+      upper_.emit_segment(message.request.token, segment, pdc.ref(), psn, packet);
   const ByteCount nominal = nominal_bytes(request_header_bytes(pdc) + packet.size());
 
   bool ack_request = resend || config_.enb_ack_per_pkt;
@@ -153,7 +161,9 @@ void fill_common(H& h, bool rod, bool cc, NextHdr next, Psn psn, bool ar, bool r
 void Engine::prepend_request(const Pdc& pdc, NextHdr next, Psn psn, bool ar, bool retx,
                              const std::optional<std::uint32_t>& credit_target,
                              net::Packet& packet) {
-  const auto clear = static_cast<std::int16_t>(pdc.tx.clear_psn().distance_from(psn));
+  const Psn clear_psn =
+      planted(PlantedBug::kClearNeverRefreshed) ? pdc.start - 1 : pdc.tx.clear_psn();
+  const auto clear = static_cast<std::int16_t>(clear_psn.distance_from(psn));
   const bool syn = pdc.state == PdcState::kCreating;
   const auto offset = static_cast<std::uint16_t>(psn.distance_from(pdc.start));
   const auto finish = [&](auto header, bool cc) {

@@ -49,6 +49,7 @@ class Planner {
     choose_faults();
     choose_troubles();
     choose_ops();
+    remember_long_enough();
     return std::move(plan_);
   }
 
@@ -68,6 +69,7 @@ class Planner {
   void choose_faults();
   void choose_troubles();
   void choose_ops();
+  void remember_long_enough();
   std::uint32_t choose_size();
 
   base::Rng rng_;
@@ -118,8 +120,6 @@ void Planner::choose_endpoint() {
   p.close_req_time = Duration::from_us(500);
   p.pdc_idle_time =
       one_of(std::array{Duration::from_us(300), Duration::from_ms(3), Duration::from_ms(30)});
-  p.pdcid_quarantine = Duration::from_ms(30);
-  p.tombstone_time = Duration::from_ms(30);
   p.syn_retx_safety_time = Duration::from_ms(5);
   p.ack_on_ecn = rng_.chance(0.8);
   p.enb_ack_per_pkt = rng_.chance(0.2);
@@ -237,6 +237,17 @@ void Planner::choose_ops() {
     op.wants_data = op.kind == SwarmOp::kSend || rng_.chance(0.5);
     plan_.ops.push_back(op);
   }
+}
+
+/// What is forgotten sooner than the last copy of a packet dies can be delivered twice: tombstones and quarantine promise
+/// nothing about packets that live longer. Each link may hold a packet, or a copy of it, back once more.
+void Planner::remember_long_enough() {
+  const FaultProfile& f = plan_.faults;
+  constexpr Duration kQueues = Duration::from_ms(10);  // full buffers and busy hosts on the way
+  SimSpan life = (f.late_delay + f.reorder_delay) * plan_.fabric.tree.longest_hops();
+  for (const PlannedTrouble& t : plan_.troubles) life = life + (t.until - t.at);
+  const Duration memory = life.duration() + kQueues;
+  plan_.fep.pds.tombstone_time = plan_.fep.pds.pdcid_quarantine = memory;
 }
 
 }  // namespace

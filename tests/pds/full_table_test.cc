@@ -1,0 +1,128 @@
+// Tables with fewer places than there are peers. [PDS 5.2]
+#include <algorithm>
+#include <deque>
+
+#include "tests/pds/harness.h"
+
+namespace uet::pds::test {
+namespace {
+
+WorldOptions with(const std::function<void(WorldOptions&)>& change) {
+  WorldOptions o;
+  change(o);
+  return o;
+}
+
+/// Submits messages of one host, and those that were refused again as soon as it is invited to.
+class Sender {
+ public:
+  Sender(World& w, int host) : w_(w), host_(host) {
+    ses().on_resume_hook = [this] { go_on(); };
+  }
+  MessageToken send(int to, std::uint32_t segments = 1) {
+    const TxMessage m = w_.message(to, segments);
+    ses().messages[m.token] = m;
+    waiting_.push_back(m);
+    go_on();
+    return m.token;
+  }
+  std::size_t waiting() const { return waiting_.size(); }
+
+ private:
+  ScriptedSes& ses() { return w_.host(host_).ses; }
+  void go_on() {
+    for (std::size_t left = waiting_.size(); left > 0; --left) {
+      const TxMessage m = waiting_.front();
+      waiting_.pop_front();
+      if (w_.host(host_).pds->submit(w_.now(), m) == SubmitResult::kAgain) waiting_.push_back(m);
+    }
+  }
+
+  World& w_;
+  int host_;
+  std::deque<TxMessage> waiting_;
+};
+
+WorldOptions tiny(int hosts, Duration rto_max = ms(20)) {
+  return with([&](auto& o) {
+    o.hosts = hosts;
+    o.pds.max_pdc = 4;
+    o.pds.max_nack_retx_cnt = 31;
+    o.pds.rto_max = rto_max;
+  });
+}
+
+// Everybody opens a PDC to everybody at once: nobody may fill its table with PDCs that wait to be accepted.
+TEST(FullTable, endpoints_that_all_send_to_all_accept_each_other) {
+  constexpr int kHosts = 6;
+  World w(tiny(kHosts));
+  std::deque<Sender> senders;
+  for (int h = 0; h < kHosts; ++h) senders.emplace_back(w, h);
+  for (int h = 0; h < kHosts; ++h)
+    for (int to = 0; to < kHosts; ++to)
+      if (to != h) senders[static_cast<std::size_t>(h)].send(to, 3);
+  w.run_for(Duration::from_seconds(2));
+  for (int h = 0; h < kHosts; ++h) {
+    EXPECT_EQ(senders[static_cast<std::size_t>(h)].waiting(), 0u) << h;
+    EXPECT_EQ(w.host(h).ses.delivered.size(), 3u * (kHosts - 1)) << h;
+    EXPECT_TRUE(w.host(h).ses.failures.empty()) << h;
+  }
+}
+
+TEST(FullTable, a_busy_pdc_drains_when_others_wait) {
+  World w(tiny(5));
+  Sender sender(w, 0);
+  // Three places are left for those who open, and all three always have work.
+  w.host(0).ses.on_response_hook = [&](MessageToken token) {
+    if (token < 1000) {
+      const int to = 1 + static_cast<int>(token % 3);
+      TxMessage m = w.message(to);
+      w.host(0).ses.messages[m.token] = m;
+      if (w.host(0).pds->submit(w.now(), m) == SubmitResult::kAgain) --w.next_token;
+    }
+  };
+  for (int i = 0; i < 30; ++i) sender.send(1 + i % 3, 2);
+  w.run_for(us(100));
+  const MessageToken late = sender.send(4);
+  w.run_for(ms(30));
+  EXPECT_EQ(w.host(0).ses.responses_of(late), 1u);
+}
+
+// Told to come back later, the initiator is the silent one.
+TEST(FullTable, a_pause_is_no_silence_of_the_peer) {
+  World w(with([](auto& o) {
+    o.pds.peer_timeout = ms(50);
+    o.pds.nack_retx_time = ms(80);
+    o.pds.max_rto_retx_cnt = 15;
+  }));
+  int refusals = 0;
+  w.host(1).ses.answer = [&](auto&, auto&) {
+    return ++refusals <= 4 ? ScriptedSes::refuse(NackCode::kNoPktBuffer) : ScriptedSes::respond();
+  };
+  w.send(0, 1);
+  w.run_for(ms(600));
+  EXPECT_TRUE(w.host(0).ses.failures.empty());
+  EXPECT_EQ(w.host(1).ses.delivered.size(), 1u);
+  EXPECT_EQ(refusals, 5);
+}
+
+// Covers: PDS-24
+TEST(FullTable, who_was_refused_for_long_still_asks_often) {
+  World w(tiny(5, ms(8)));
+  w.host(4).ses.answer = [](auto&, auto&) { return ScriptedSes::later(); };
+  Sender first(w, 0), second(w, 1), third(w, 2), fourth(w, 3);
+  first.send(4);
+  second.send(4);
+  third.send(4);
+  w.run_for(ms(1));
+  fourth.send(4);
+  w.run_for(ms(400));
+  std::vector<Seen> asked;
+  for (const Seen& s : w.requests(3)) asked.push_back(s);
+  ASSERT_GT(asked.size(), 10u);
+  for (std::size_t i = 1; i < asked.size(); ++i)
+    EXPECT_LE((asked[i].at - asked[i - 1].at).ns(), ms(9).ns());
+}
+
+}  // namespace
+}  // namespace uet::pds::test
