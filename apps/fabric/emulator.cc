@@ -126,6 +126,10 @@ void Emulator::enter(std::size_t from, std::size_t to, const FrameView& view,
                      std::span<const std::uint8_t> bytes) {
   sim::Frame* frame = make_frame(from, to, view, bytes);
   if (frame == nullptr) return;
+  if (view.is_discovery) {
+    send_aside(frame);
+    return;
+  }
   if (!rules_.is_empty()) {
     PacketFacts facts = view.is_uet ? facts_of(bytes.subspan(view.headers)) : PacketFacts{};
     facts.from = from;
@@ -192,16 +196,27 @@ void Emulator::apply(const MatchRule& rule, sim::Frame* frame, const FrameView& 
       frame->rx.tos = net::TosByte::of(frame->rx.tos.dscp(), kCongestionExperienced);
       break;
     case MatchAction::kDelay:
-      world_.events.schedule(world_.now() + sim::SimSpan::from(rule.delay), *this, 0, frame);
+      world_.events.schedule(world_.now() + sim::SimSpan::from(rule.delay), *this, kHeldBack,
+                             frame);
       return;
   }
   uplink.send(frame);
 }
 
-/// A packet that a rule held back goes on.
-void Emulator::on_event(std::uint32_t, void* data) {
+/// Who is where is told beside the paths, as in fabrics whose leaves answer for their neighbors: a
+/// path that dies takes no address with it. See docs/decisions/0091.
+void Emulator::send_aside(sim::Frame* frame) {
+  if (!net_.uplink(frame->source).is_up()) {
+    world_.frames.release(frame);
+    return;
+  }
+  world_.events.schedule(world_.now() + sim::SimSpan::from(scenario_.delay), *this, kAside, frame);
+}
+
+void Emulator::on_event(std::uint32_t kind, void* data) {
   auto* frame = static_cast<sim::Frame*>(data);
-  net_.uplink(frame->source).send(frame);
+  // Else a packet that a rule held back goes on.
+  (kind == kAside ? net_.downlink(frame->destination) : net_.uplink(frame->source)).send(frame);
 }
 
 /// What switches decided about the packet becomes bytes where it leaves.

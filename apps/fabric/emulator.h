@@ -58,6 +58,8 @@ class Emulator final : private sim::EventHandler, private Leg::Finisher {
   void set_tap(FrameTap* tap) { tap_ = tap; }
 
  private:
+  enum Kind : std::uint32_t { kHeldBack, kAside };
+
   static sim::WireModel wire_model(const Scenario& scenario);
   std::vector<sim::FrameSink*> sinks();
 
@@ -70,6 +72,7 @@ class Emulator final : private sim::EventHandler, private Leg::Finisher {
                          std::span<const std::uint8_t> bytes);
   void apply(const MatchRule& rule, sim::Frame* frame, const FrameView& view,
              std::span<const std::uint8_t> bytes);
+  void send_aside(sim::Frame* frame);
   void on_event(std::uint32_t kind, void* data) override;
   void finish(Leg& leg, sim::Frame& frame) override;
 

@@ -69,6 +69,8 @@ void read_ipv4(std::span<const std::uint8_t> frame, const FrameRules& rules, Fra
   read_ports(frame, static_cast<std::uint8_t>(ip.protocol), rules, view);
 }
 
+constexpr std::size_t kIpv6Bytes = wire::Ipv6Header::kSize;
+
 void read_ipv6(std::span<const std::uint8_t> frame, const FrameRules& rules, FrameView& view) {
   const auto rest = frame.subspan(view.ip_at);
   if (rest.size() < wire::Ipv6Header::kSize) return;
@@ -80,6 +82,10 @@ void read_ipv6(std::span<const std::uint8_t> frame, const FrameRules& rules, Fra
   view.flow = mix(mix(0, ip.src), ip.dst);
   view.entropy = static_cast<std::uint16_t>(ip.flow_label);
   read_ports(frame, static_cast<std::uint8_t>(ip.next_header), rules, view);
+  // Router solicitation to redirect. [RFC 4861]
+  constexpr std::uint8_t kFirst = 133, kLast = 137;
+  view.is_discovery = ip.next_header == IpProtocol::kIcmpV6 && rest.size() > kIpv6Bytes &&
+                      rest[kIpv6Bytes] >= kFirst && rest[kIpv6Bytes] <= kLast;
 }
 
 /// RFC 1624: what a checksum becomes when one 16-bit word that it covers changes.
@@ -112,6 +118,7 @@ std::optional<FrameView> look_at(std::span<const std::uint8_t> frame, const Fram
     at += wire::VlanTag::kSize;
   }
   view.ip_at = view.l4_at = view.headers = static_cast<std::uint16_t>(at);
+  view.is_discovery = type == EtherType::kArp;
   if (type == EtherType::kIpv4) read_ipv4(frame, rules, view);
   if (type == EtherType::kIpv6) read_ipv6(frame, rules, view);
   return view;

@@ -23,6 +23,7 @@ struct FrameView {
   net::MacAddress source{};
   bool is_ip = false, is_v4 = false;
   bool is_uet = false;
+  bool is_discovery = false;  ///< ARP or Neighbor Discovery
   bool is_udp = false;        ///< and not a later fragment
   std::uint16_t ip_at = 0;    ///< offset of the IP header
   std::uint16_t l4_at = 0;    ///< what follows it

@@ -8,7 +8,7 @@ namespace uet::fabric {
 
 namespace {
 
-constexpr std::int64_t kPacketsMin = 8;
+constexpr std::int64_t kPacketsMin = 3;
 
 sim::SimSpan span_of(base::Duration d) {
   return sim::SimSpan::from(d);
@@ -47,8 +47,8 @@ sim::QueueConfig LeafSpine::switch_queue(base::BitRate rate, bool last_hop) cons
   if (q.data_limit_bytes == 0)
     q.data_limit_bytes =
         std::max(rate.bytes_in(scenario_.idle_rtt()) * (scenario_.trimming ? 1 : 5),
-                 2 * kPacketsMin * frame);
-  q.control_limit_bytes = std::max(2 * q.data_limit_bytes, kPacketsMin * frame);
+                 16 * frame);
+  q.control_limit_bytes = std::max(2 * q.data_limit_bytes, 8 * frame);
   q.trimming = scenario_.trimming;
   q.marking = scenario_.marking;
   q.ecn_low_bytes = scenario_.ecn_low != 0 ? bytes(scenario_.ecn_low) : q.data_limit_bytes / 5;

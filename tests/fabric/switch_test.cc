@@ -251,6 +251,28 @@ TEST_F(FabricTest, killed_path_loses_and_healed_path_carries) {
   EXPECT_THAT(sent(1), SizeIs(arrived + 64));
 }
 
+TEST_F(FabricTest, dead_paths_take_no_address_with_them) {
+  start(kFourPaths, 2);
+  introduce();
+  command("kill leaf0-spine0");
+  command("kill spine1");
+  command("kill spine2");
+  command("kill spine3");
+  Bytes arp(60, 0);
+  std::fill_n(arp.begin(), 6, 0xff);
+  std::ranges::copy(mac_of(0), arp.begin() + 6);
+  arp[12] = 0x08;
+  arp[13] = 0x06;
+  device(0).inject(arp);
+  inject({});
+  run_for(Duration::from_ms(1));
+  EXPECT_THAT(sent(1), testing::ElementsAre(arp));
+  command("kill host0");
+  device(0).inject(arp);
+  run_for(Duration::from_ms(1));
+  EXPECT_THAT(sent(1), SizeIs(1)) << "a dead cable to the host does";
+}
+
 TEST_F(FabricTest, slow_path_is_slow) {
   start(kFourPaths, 2);
   introduce();
