@@ -59,6 +59,7 @@ struct Settings {
   bool trimming = false;
   bool rod_reorder = false;
   std::uint64_t link_gbps = 0;
+  std::uint64_t link_mbps = 0;
   base::Duration base_rtt;
   base::Duration rto_init;
   base::Duration rto_max;

@@ -64,7 +64,10 @@ base::Result<FepConfig, std::string> Settings::fep_config(const net::PortFacts& 
   out.cc.config_base_rtt = base_rtt;
   // Processes that share cores: a late answer is scheduling more often than a queue.
   out.cc.timing_noise = base_rtt / 2;
-  if (link_gbps != 0)
+  constexpr std::uint64_t kMega = 1'000'000;
+  if (link_mbps != 0)
+    out.cc.link_rate = base::BitRate::from_bps(link_mbps * kMega);
+  else if (link_gbps != 0)
     out.cc.link_rate = base::BitRate::from_gbps(link_gbps);
   else if (facts.link_rate.bps() != 0)
     out.cc.link_rate = facts.link_rate;

@@ -218,6 +218,13 @@ constexpr std::array kSettings = {
             .help = "link rate that congestion control reckons with, in Gb/s; 0: what the port "
                     "says, else 25",
             .max = 1600},
+    Setting{.key = "LINK_MBPS",
+            .group = "Transport",
+            .kind = Kind::kInteger,
+            .fallback = "0",
+            .target = &Settings::link_mbps,
+            .help = "the same in Mb/s, for links slower than 1 Gb/s; 0: FI_UET_LINK_GBPS counts",
+            .max = 1'600'000},
     Setting{.key = "BASE_RTT",
             .group = "Transport",
             .kind = Kind::kDuration,
