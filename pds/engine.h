@@ -411,12 +411,12 @@ struct Engine {
   Ring<net::TxPacket> built_;  ///< last ACKs of closed PDCs, RUDI responses
   MessageQueue failed_;        ///< messages whose error is to be reported
   MessageQueue uud_;
+  OpeningGuard* guard_ = nullptr;
+  std::uint64_t half_open_reaped_ = 0;
   std::uint32_t ccc_reserved_ = 0;  ///< target PDCs that may still need a CCC of their own
   std::uint32_t half_open_ = 0;     ///< PDCs in CREATING or PENDING
   std::uint32_t closing_pdcs_ = 0;
-  std::uint32_t close_wanted_ = 0;  ///< PDCs in CREATING that are to close once established
-  OpeningGuard* guard_ = nullptr;
-  std::uint64_t half_open_reaped_ = 0;
+  std::uint32_t close_wanted_ = 0;         ///< PDCs in CREATING that are to close once established
   Instant next_id_at_ = Instant::never();  ///< submit() waits for an identifier in quarantine
   bool is_short_of_room_ = false;          ///< submit() said kAgain
   bool has_new_room_ = false;

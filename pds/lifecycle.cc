@@ -143,10 +143,10 @@ void Engine::free_pdc(Instant now, Pdc& pdc) {
     table_.unindex_initiator(pdc);
   } else {
     table_.unindex_target(pdc);
-    if (pdc.rx.has_accepted && !planted(PlantedBug::kNoTombstone))
-      tombstones_.add(now, pdc.peer, pdc.peer_id, pdc.start);
     if (pdc.rx.has_accepted && guard_ != nullptr)
       (void)guard_->on_target_closed(pdc.peer, pdc.start);
+    if (pdc.rx.has_accepted && !planted(PlantedBug::kNoTombstone))
+      tombstones_.add(now, pdc.peer, pdc.peer_id, pdc.start);
   }
   if (pdc.is_close_wanted) --close_wanted_;
   table_.release(now, pdc, serial_max(tx.next - 1, pdc.rx.max_rcvd));

@@ -79,6 +79,8 @@ constexpr std::array kParameters = {
     row<&C::max_rx_trackers>("Max_RX_Trackers", Unit::kCount, 0, 65535),
     row<&C::max_tombstones>("Max_Tombstones", Unit::kCount, 0, 1 << 24),
     row<&C::forced_start_psn>("Start_PSN", Unit::kCount, 0, 0xffff'ffff),
+    row<&C::psn_range>("PSN_Range", Unit::kPackets, 2, std::int64_t{1} << 31),
+    row<&C::psn_range_reserve>("PSN_Range_Reserve", Unit::kPackets, 1, 1 << 30),
 };
 
 std::string in_range(const Parameter& p, std::int64_t value) {

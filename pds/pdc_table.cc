@@ -63,13 +63,13 @@ void PdcTable::release(Instant now, Pdc& pdc, Psn last) {
 Psn PdcTable::choose_start(const Pdc& pdc, std::optional<Psn> expected) {
   constexpr std::int32_t kDistance = 1 << 16;
   const IdState& state = ids_[pdc.id];
-  for (;;) {  // one draw in 32768 fails
   if (expected) {
     const bool is_near =
         state.was_used && std::abs(expected->distance_from(state.last_psn)) < kDistance;
     return is_near ? state.last_psn + kDistance : *expected;
   }
   if (forced_start_psn_ != 0) return Psn(forced_start_psn_);
+  for (;;) {  // one draw in 32768 fails
     const Psn start(rng_.next_u32());
     if (start.value() == 0) continue;
     if (!state.was_used) return start;

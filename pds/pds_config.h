@@ -58,13 +58,13 @@ struct PdsConfig {
       1024;  ///< of those, on one PDC: a dead peer must not take them all
   base::ByteCount pdc_spread_bytes =
       256 * 1024;  ///< backlog of a PDC above which a key may open another one
-  // Sizes of pools and tables; 0 means "derive" (see pds/pool_sizes.h). Each is a hard bound.
-  std::uint32_t max_ccc = 0;        ///< congestion contexts; 0: one per PDC
-  std::uint32_t max_tx_chunks = 0;  ///< blocks of outstanding-packet records
   /// PSNs that one direction of a PDC may use under Limit_PSN_Range, and how many of them before the
   /// end the close begins. [PDS 7.6] Smaller in tests only.
   std::uint32_t psn_range = 1u << 31;
   std::uint32_t psn_range_reserve = 1u << 16;
+  // Sizes of pools and tables; 0 means "derive" (see pds/pool_sizes.h). Each is a hard bound.
+  std::uint32_t max_ccc = 0;        ///< congestion contexts; 0: one per PDC
+  std::uint32_t max_tx_chunks = 0;  ///< blocks of outstanding-packet records
   std::uint32_t max_rx_trackers =
       0;  ///< receive bitmaps in use (only PDCs with gaps or open answers need one)
   std::uint32_t ack_queue_max =

@@ -40,18 +40,18 @@ SubmitResult Engine::submit(Instant now, const TxMessage& request) {
 // faster. [PDS 5.1]
 Pdc* Engine::choose_pdc(Instant now, const TxMessage& request, bool& must_wait) {
   const PdcKey key{request.destination, request.mode, request.traffic_class, request.rod_context};
-  Pdc* spent = nullptr;
   Pdc* best = nullptr;
+  Pdc* spent = nullptr;
   std::uint32_t accepting = 0;
   std::uint32_t total = 0;
   table_.for_each_of(key, [&](Pdc& pdc) {
     ++total;
+    if (!pdc.accepts_messages()) return;
     const std::uint64_t segments = std::uint64_t{pdc.tx.queued_segments} + request.segments;
     if (pdc.tx.next != pdc.start && !has_psns_for(pdc, segments)) {
       spent = &pdc;
       return;
     }
-    if (!pdc.accepts_messages()) return;
     ++accepting;
     if (best == nullptr || pdc.tx.backlog < best->tx.backlog) best = &pdc;
   });
@@ -81,8 +81,8 @@ void Engine::append(Instant now, Pdc& pdc, const TxMessage& request) {
   table_.touch(pdc);
   if (request.lock) ++pdc.locks;
   pdc.tx.queue.push_back(message);
-  pdc.tx.queued_segments += request.segments;
   ++pdc.tx.queued;
+  pdc.tx.queued_segments += request.segments;
   const ByteCount per_segment = nominal_bytes(request_header_bytes(pdc) + request.ses_header_bytes);
   const ByteCount bytes =
       per_segment * request.segments + static_cast<ByteCount>(request.payload_bytes);
@@ -100,8 +100,8 @@ bool Engine::submit_return(Instant now, RxHandle handle, const TxMessage& reques
   // served.
   if (messages_.is_full()) return false;
   if (!attach_congestion(now, *pdc)) return false;
-  if (!has_psns_for(*pdc, pdc->tx.queued_segments)) begin_close(now, *pdc);
   append(now, *pdc, request);
+  if (!has_psns_for(*pdc, pdc->tx.queued_segments)) begin_close(now, *pdc);
   return true;
 }
 
@@ -131,8 +131,8 @@ void Engine::abort(Instant now, MessageToken token) {
   ByteCount left = 0;
   for (std::uint32_t s = message->next_segment; s < message->request.segments; ++s)
     left += nominal_of(pdc, *message, s);
-  pdc.tx.queued_segments -= message->request.segments - message->next_segment;
   pdc.tx.backlog -= left;
+  pdc.tx.queued_segments -= message->request.segments - message->next_segment;
   pdc.tx.cc->ccc->on_new_data(now, -left);
   if (message->hook.is_linked()) {
     pdc.tx.queue.erase(pdc.tx.queue.iterator_to(*message));
@@ -152,9 +152,9 @@ std::uint32_t Engine::truncate(Instant now, MessageToken token, std::uint32_t ex
   ByteCount change = 0;
   for (std::uint32_t s = sent; s < message->request.segments; ++s)
     change -= nominal_of(pdc, *message, s);
+  message->payload_segments = sent;
   pdc.tx.queued_segments -= message->request.segments - sent;
   pdc.tx.queued_segments += extra_segments;
-  message->payload_segments = sent;
   message->request.segments = sent + extra_segments;
   for (std::uint32_t s = sent; s < message->request.segments; ++s)
     change += nominal_of(pdc, *message, s);
