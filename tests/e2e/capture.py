@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """What FI_UET_PCAP writes of a real run: uet-dump, tshark and scapy agree on every field of it, and the sums are right.
 
-    capture.py PROVIDER-FOLDER UET_DUMP PLUGIN.lua SCAPY-FOLDER NAMES.json
+    capture.py PROVIDER-FOLDER DPDK-PLUG-IN UET_DUMP PLUGIN.lua SCAPY-FOLDER NAMES.json
 """
 
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -28,34 +29,51 @@ def agreement(tap, name, generated, capture):
         tap.result(name, "" if run.returncode == 0 else run.stdout)
 
 
-def check_sums(dump, capture):
+def check_sums(dump, capture, payload_bytes):
     output = subprocess.run([dump, "--stats", "--json", capture], capture_output=True, check=True, text=True).stdout
     sums = json.loads(output)
     problems = []
     if sums["packets_with_problems"] != 0:
         problems.append(f"{sums['packets_with_problems']} packets with problems")
-    if sums["payload_bytes"] < 2 * ROUNDS * SIZE:
-        problems.append(f"{sums['payload_bytes']} payload bytes, {2 * ROUNDS * SIZE} were sent")
+    if sums["payload_bytes"] < payload_bytes:
+        problems.append(f"{sums['payload_bytes']} payload bytes, {payload_bytes} were sent")
     if sums["gaps"] != 0:
         problems.append(f"{sums['gaps']} PSNs never seen")
     return "\n".join(problems)
 
 
+def run(tap, name, provider, generated, ends_of, size, rounds):
+    with temporary_folder() as folder:
+        capture = {"FI_UET_PCAP": f"{folder}/%p.pcapng"}
+        server, client = ({**settings, **capture} for settings in ends_of(folder))
+        arguments = ["-m", "tagged", "-S", str(size), "-I", str(rounds)]
+        tap.result(f"{name}: fi_pingpong", pingpong(folder, provider, server, client, arguments))
+        captures = sorted(pathlib.Path(folder).glob("*.pcapng"))
+        tap.result(f"{name}: two captures", "" if len(captures) == 2 else f"{captures}")
+        for capture in captures[:1]:
+            tap.result(f"{name}: sums", check_sums(generated[0], capture, 2 * rounds * size))
+            agreement(tap, f"{name}: three decoders agree", generated, capture)
+
+
+def memif_ends(folder):
+    """What ./demo joins."""
+    port = f"dpdk:net_memif0,socket={folder}/memif.sock,socket-abstract=no,role="
+    return [{"FI_UET_PORT": port + role, "FI_UET_ADDR": address}
+            for role, address in (("server", "10.77.0.1"), ("client", "10.77.0.2"))]
+
+
 def main():
-    provider, *generated = sys.argv[1:]
+    provider, plugin, *generated = sys.argv[1:]
     need_provider(provider)
     need_program("fi_pingpong")
     tap = Tap()
     for name, settings in RUNS:
-        with temporary_folder() as folder:
-            settings = {"FI_UET_ADDR": own_addresses(2), "FI_UET_PCAP": f"{folder}/%p.pcapng", **settings}
-            arguments = ["-m", "tagged", "-S", str(SIZE), "-I", str(ROUNDS)]
-            tap.result(f"{name}: fi_pingpong", pingpong(folder, provider, settings, settings, arguments))
-            captures = sorted(pathlib.Path(folder).glob("*.pcapng"))
-            tap.result(f"{name}: two captures", "" if len(captures) == 2 else f"{captures}")
-            for capture in captures[:1]:
-                tap.result(f"{name}: sums", check_sums(generated[0], capture))
-                agreement(tap, f"{name}: three decoders agree", generated, capture)
+        ends = {"FI_UET_ADDR": own_addresses(2), **settings}
+        run(tap, name, provider, generated, lambda _: (ends, ends), SIZE, ROUNDS)
+    if os.path.exists(plugin):
+        run(tap, "the demo's", provider, generated, memif_ends, 20000, ROUNDS)
+    else:
+        tap.skip("the demo's", "built without DPDK")
     tap.finish()
 
 
