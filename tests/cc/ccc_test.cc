@@ -233,6 +233,7 @@ TEST_F(CccTest, on_pdc_closed__takes_open_and_marked_packets_along) {
   EXPECT_EQ(ccc_->state(), CccState::kIdle);
 }
 
+// Covers: PDS-129
 TEST_F(CccTest, rtt__only_when_there_is_no_doubt_which_copy_is_answered) {
   struct Row {
     int resends;

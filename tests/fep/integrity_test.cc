@@ -54,6 +54,7 @@ TEST_F(IntegrityTest, open__refuses_secured_packets) {
   EXPECT_EQ(none_.open(secured), DropReason::kTssUnexpected);
 }
 
+// Covers: PDS-74
 TEST_F(IntegrityTest, open__removes_the_trailer_that_seal_added) {
   auto rx = sealed({0x10, 0, 1, 2, 3, 4, 5});
   ASSERT_EQ(rx.packet.size(), 11u);

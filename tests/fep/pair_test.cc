@@ -328,6 +328,7 @@ TEST(FepPair, peer_that_computes__kills_nothing) {
   EXPECT_LE(pair.now - awake, Duration::from_seconds(1));
 }
 
+// Covers: PDS-194
 TEST(FepPair, corrupted_packets__are_dropped_by_the_crc) {
   FepPair pair(LinkConfig{});
   std::vector<std::uint8_t> captured;

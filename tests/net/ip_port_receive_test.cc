@@ -41,6 +41,7 @@ TEST_F(RefusalTest, receive__intact_frame_is_accepted) {
   EXPECT_EQ(text_of(got_b_[0]), "payload");
 }
 
+// Covers: PDS-73, PDS-194
 TEST_F(RefusalTest, receive__padding_of_short_frames_is_cut_off) {
   frame_.resize(60, 0xee);
   EXPECT_EQ(refusal(frame_), DropReason::kCount);
@@ -123,6 +124,7 @@ TEST_F(RefusalTest, receive__other_udp_port_or_protocol) {
   EXPECT_EQ(refusal(frame_), DropReason::kNotUet);
 }
 
+// Covers: PDS-194
 TEST_F(RefusalTest, receive__udp_length_disagrees) {
   for (const int delta : {-1, 1}) {
     Bytes bad = frame_;

@@ -288,5 +288,15 @@ TEST(Ack, one_that_could_not_be_built_is_there_for_the_duplicate) {
   EXPECT_EQ(x.w.host(1).ses.delivered.size(), 2u);
 }
 
+// Covers: PDS-7
+TEST(Serial, order_up_to_half_the_range) {
+  const Psn a(0x1234'5678);
+  EXPECT_TRUE(a.is_before(a + 0x7fff'ffff));
+  EXPECT_TRUE((a + 0x7fff'ffff).is_after(a));
+  EXPECT_TRUE(Psn(0xffff'ffff).is_before(Psn(0)));
+  EXPECT_TRUE(Psn(0xffff'ff00).is_before(Psn(0x7fff'feff)));
+  EXPECT_EQ(Psn(2).distance_from(Psn(0xffff'ffff)), 3);
+}
+
 }  // namespace
 }  // namespace uet::pds::test

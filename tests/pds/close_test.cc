@@ -1,4 +1,9 @@
 // How PDCs end, and what must not outlive them. [PDS 16, 21.9]
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <string_view>
+
 #include "tests/pds/open_pdc.h"
 
 namespace uet::pds::test {
@@ -379,6 +384,54 @@ TEST(Close, reused_identifiers_are_never_0_and_start_far_from_their_last_psn) {
     last[r[0].spdcid] = close[0].psn;
   }
   EXPECT_GE(reused, 100'000);
+}
+
+// Covers: PDS-172
+TEST(Close, identifiers_come_back_and_stray_packets_reach_nobody) {
+  const char* depth = std::getenv("UET_TEST_DEPTH");
+  const int opens = depth != nullptr && std::string_view(depth) == "long" ? 1'000'000 : 100'000;
+  WorldOptions o;
+  o.pds.max_pdc = 64;
+  o.pds.pdcid_quarantine = Duration::from_seconds(2);
+  o.pds.max_tombstones = 65536;  // 20,000 closes a second, each remembered for two
+  World w(o);
+  base::Rng rng(172);
+  w.add_rule([&](const Seen&, Fate& f) {
+    if (!rng.chance(0.02)) return;
+    f.copies = 2;
+    f.copy_delay = Duration::from_us(rng.below(1'000'000));
+  });
+  std::set<std::uint16_t> ids;
+  std::uint64_t sent = 0, delivered = 0;
+  MessageToken last = 0;
+  for (int i = 0; i < opens; ++i) {
+    w.log.clear();
+    for (int h : {0, 1}) {
+      w.host(h).ses.delivered.clear();
+      w.host(h).ses.responses.clear();
+      w.host(h).ses.sent_on.clear();
+    }
+    SubmitResult r{};
+    const MessageToken token = w.send(0, w.message(1, 1, 8), &r);
+    if (r == SubmitResult::kQueued) ++sent;
+    w.run_for(us(25));
+    w.host(0).pds->close_all(w.now());
+    w.run_for(us(25));
+    for (const Seen& s : w.log)
+      if (s.is_request() && s.from == 0) ids.insert(s.spdcid);
+    for (const Delivery& d : w.host(1).ses.delivered) {
+      ++delivered;
+      ASSERT_GT(d.token, last) << "delivered again";
+      last = d.token;
+      ASSERT_LE(d.token, token);
+    }
+    w.host(0).ses.messages.clear();
+  }
+  w.run_until_quiet();
+  EXPECT_EQ(delivered, sent);
+  EXPECT_GT(sent, static_cast<std::uint64_t>(opens) * 9 / 10);
+  EXPECT_LT(ids.size(), sent);  // some were used again
+  EXPECT_TRUE(w.host(0).ses.failures.empty());
 }
 
 }  // namespace

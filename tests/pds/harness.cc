@@ -238,6 +238,7 @@ void World::put_on_link(int from, net::TxPacket packet) {
   for (int i = 0; i < fate.copies; ++i) {
     InFlight copy = f;
     copy.order = order_++;
+    copy.at = f.at + fate.copy_delay * i;
     in_flight_.push_back(std::move(copy));
     std::push_heap(in_flight_.begin(), in_flight_.end(), std::greater<>{});
   }

@@ -157,6 +157,7 @@ struct Fate {
   bool drop = false;
   int copies = 1;
   Duration extra_delay{};
+  Duration copy_delay{};  ///< of each further copy
   bool trim = false, trim_last_hop = false, mark_ce = false;
   std::function<void(std::vector<std::uint8_t>&)> edit;
 };

@@ -60,19 +60,5 @@ TEST(Hostile, mutated_packets_harm_nobody) {
   SUCCEED();
 }
 
-TEST(Flood, syns_and_strays_of_many_sources_are_bounded) {
-  World w(with([](auto& o) { o.pds.max_pdc = 16; }));
-  for (std::uint32_t i = 0; i < 20000; ++i) {
-    wire::PdsRequestSyn h;
-    h.next_hdr = NextHdr::kRequestStd;
-    h.psn = Psn(i);
-    h.spdcid = static_cast<std::uint16_t>(i | 1);
-    w.inject(1, net::FabricAddress::from_v4(0x0b000000 + i), h, w.segment_bytes(1, 0, 1));
-  }
-  EXPECT_LE(w.host(1).pds->gauges().pdcs_open, 16u);
-  w.pump();
-  EXPECT_LE(w.nacks(1).size(), 256u);
-}
-
 }  // namespace
 }  // namespace uet::pds::test

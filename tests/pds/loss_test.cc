@@ -1,4 +1,7 @@
 // Timeouts and other evidence of loss. [PDS 13, 21.6]
+#include <map>
+#include <set>
+
 #include "tests/pds/open_pdc.h"
 
 namespace uet::pds::test {
@@ -188,6 +191,76 @@ TEST(Loss, another_path_after_a_timeout_and_the_path_of_a_packet_on_its_answer) 
     EXPECT_TRUE(found) << "PSN " << a.ack_psn.value();
   }
   for (const Seen& s : x.w.log) EXPECT_NE(s.entropy, 0);
+}
+
+// The reordering window: overtaken is not yet lost.
+TEST(Loss, overtaken_packet_is_sent_again_after_the_reordering_window) {
+  Open x(with([](auto& o) { o.pds.reorder_window = us(50); }));
+  x.w.drop_nth(0, 1, first_copy);
+  x.w.send(0, 1, 8);
+  const Instant begin = x.w.now();
+  x.w.run_until_quiet();
+  const auto r = x.w.requests(0);
+  ASSERT_EQ(r.size(), 9u);
+  EXPECT_EQ(r[8].psn, x.next);
+  EXPECT_GE(r[8].at - begin, us(50));
+  EXPECT_LT(r[8].at - begin, us(200));
+  EXPECT_EQ(x.w.host(0).count(EventId::kTimeout), 0u);
+  EXPECT_EQ(x.w.host(0).count(EventId::kInferredLoss), 1u);
+}
+
+TEST(Loss, packet_that_is_only_late_is_not_sent_again) {
+  Open x(with([](auto& o) { o.pds.reorder_window = us(50); }));
+  x.w.add_rule([&](const Seen& s, Fate& f) {
+    if (s.is_request() && s.psn == x.next) f.extra_delay = us(30);
+  });
+  x.w.send(0, 1, 8);
+  x.w.run_until_quiet();
+  EXPECT_EQ(x.w.requests(0).size(), 8u);
+  EXPECT_EQ(x.w.host(0).count(EventId::kInferredLoss), 0u);
+}
+
+// Evidence on one path says nothing about another; all of it is found in one walk over a large window.
+TEST(Loss, evidence_is_kept_by_path) {
+  Open x(with([](auto& o) {
+    o.pds.sack_loss_thresh = 3;
+    o.cc.algorithm = cc::Algorithm::kNone;
+    o.cc.load_balancing = cc::LoadBalancing::kOblivious;
+    o.cc.paths = 16;
+    o.pds.enb_ack_per_pkt = true;
+  }));
+  std::map<std::uint16_t, int> sent;  // by path
+  std::set<std::uint32_t> lost;
+  x.w.add_rule([&](const Seen& s, Fate& f) {
+    if (!first_copy(s)) return;
+    f.drop = ++sent[s.entropy] % 10 == 1;  // three more follow on each path, at least
+    if (f.drop) lost.insert(s.psn.value());
+  });
+  x.w.send(0, 1, 800, 100);
+  x.w.run_for(us(900));
+  EXPECT_GT(lost.size(), 30u);
+  EXPECT_EQ(x.w.host(0).count(EventId::kTimeout), 0u);
+  std::set<std::uint32_t> again;
+  for (const Seen& s : x.w.requests(0))
+    if (s.retx) again.insert(s.psn.value());
+  // The last packets of a path may have too little behind them.
+  EXPECT_GE(again.size() + 16, lost.size());
+  for (const std::uint32_t psn : again) EXPECT_TRUE(lost.contains(psn)) << "PSN " << psn;
+}
+
+// Covers: PDS-130
+TEST(Loss, packets_that_may_not_leave_have_no_timeout) {
+  Open x(with([](auto& o) { o.pds.peer_timeout = Duration{}; }));
+  silence(x.w, 1);
+  x.w.send(0, 1, 400, 4000);
+  for (int i = 0; i < 100; ++i) {
+    x.w.run_for(us(300));
+    // Every timeout belongs to a transmission of its own.
+    ASSERT_LE(x.w.host(0).count(EventId::kTimeout), x.w.requests(0).size());
+  }
+  EXPECT_GT(x.w.host(0).count(EventId::kTimeout), 0u);
+  EXPECT_LT(x.w.requests(0).size(), 400u);  // the congestion window is closed
+  EXPECT_TRUE(x.w.host(0).ses.failures.empty());
 }
 
 }  // namespace

@@ -1,0 +1,196 @@
+// Many packets from many addresses: bounded memory, bounded answers, and the living are not harmed. [PDS 19 R14, R19, R20]
+#include <cstdlib>
+#include <iostream>
+#include <set>
+#include <string_view>
+
+#include "tests/pds/open_pdc.h"
+
+namespace uet::pds::test {
+namespace {
+
+/// A million source addresses in the long suite, a fiftieth of that otherwise.
+std::uint32_t sources() {
+  const char* depth = std::getenv("UET_TEST_DEPTH");
+  return depth != nullptr && std::string_view(depth) == "long" ? 1'000'000 : 20'000;
+}
+
+/// What the flood costs and what it draws, with the frame around each packet.
+struct Account {
+  static constexpr std::uint64_t kFrame = 46;  // Ethernet, IPv4, UDP, FCS
+  std::uint64_t bytes_in = 0, bytes_out = 0, packets_in = 0, packets_out = 0;
+};
+
+/// Host 1 is flooded while host 0 talks to it. `strike` sends one packet of the i-th source.
+class Flood {
+ public:
+  using Strike = std::function<void(Flood&, std::uint32_t i, const net::FabricAddress& from)>;
+
+  explicit Flood(std::function<void(WorldOptions&)> change = [](auto&) {})
+      : w_(with([&](auto& o) {
+          o.pds.max_pdc = 256;
+          o.pds.pdc_idle_time = Duration::from_seconds(1);
+          change(o);
+        })) {
+    w_.add_rule([this](const Seen& s, Fate&) {
+      if (s.from == 0) honest_ids_.insert(s.spdcid);
+      if (s.from != 1 || honest_ids_.contains(s.dpdcid)) return;
+      ++account_.packets_out;
+      account_.bytes_out += Account::kFrame + 16 + s.body;  // headers are 12 to 32 bytes
+    });
+  }
+
+  void run(const Strike& strike) {
+    Host& victim = w_.host(1);
+    w_.send(0, 1, 2, 1000);
+    w_.run_for(us(50));
+    for (std::uint32_t i = 0; i < sources(); ++i) {
+      strike(*this, i, net::FabricAddress::from_v4(0x0b000000u + i));
+      if (i % 16 != 15) continue;
+      w_.run_for(us(10));
+      if (i % 64 == 63) honest_ += offer() ? 1 : 0;
+      w_.log.clear();
+      const auto g = victim.pds->gauges();
+      ASSERT_LE(g.pdcs_open, 256u);
+      ASSERT_LE(g.tombstones, 4096u);
+      ASSERT_GE(victim.pool.available(), victim.pool.capacity() - 600);
+    }
+    w_.run_for(Duration::from_seconds(10));
+    EXPECT_TRUE(w_.host(0).ses.failures.empty());
+    EXPECT_TRUE(w_.host(1).ses.failures.empty());
+    EXPECT_EQ(w_.host(0).ses.responses.size(), 2u + 2u * honest_);
+    EXPECT_GT(honest_, sources() / 64 * 9 / 10);
+    // Nothing stays behind.
+    const auto g = victim.pds->gauges();
+    EXPECT_EQ(g.pdcs_open, 0u);
+    EXPECT_EQ(g.stored_responses, 0u);
+    EXPECT_EQ(victim.pool.available(), victim.pool.capacity());
+    std::cout << account_.packets_in << " packets in, " << account_.packets_out << " out; "
+              << account_.bytes_in << " bytes in, " << account_.bytes_out << " out\n";
+    EXPECT_LE(account_.bytes_out, account_.bytes_in + account_.bytes_in / 10);
+  }
+
+  template <typename H>
+  void send(const net::FabricAddress& from, const H& header, std::size_t body = 0) {
+    static const std::vector<std::uint8_t> kBody(64, 0x55);
+    ++account_.packets_in;
+    account_.bytes_in += Account::kFrame + H::kSize + body;
+    w_.inject(1, from, header, std::span(kBody).first(body));
+  }
+  const Account& account() const { return account_; }
+  Host& victim() { return w_.host(1); }
+
+ private:
+  bool offer() {
+    SubmitResult r{};
+    w_.send(0, w_.message(1, 2, 1000), &r);
+    return r == SubmitResult::kQueued;
+  }
+
+  World w_;
+  Account account_;
+  std::set<std::uint16_t> honest_ids_;
+  std::uint64_t honest_ = 0;
+};
+
+TEST(Flood, syns) {
+  Flood f;
+  f.run([](Flood& flood, std::uint32_t i, const net::FabricAddress& from) {
+    wire::PdsRequestSyn h;
+    h.next_hdr = NextHdr::kRequestStd;
+    h.psn = Psn(i * 7919);
+    h.spdcid = static_cast<std::uint16_t>(30000 + i % 30000);
+    flood.send(from, h, 44);
+  });
+}
+
+TEST(Flood, requests_for_pdcs_that_do_not_exist) {
+  Flood f;
+  f.run([](Flood& flood, std::uint32_t i, const net::FabricAddress& from) {
+    wire::PdsRequest h;
+    h.next_hdr = NextHdr::kRequestStd;
+    h.ar = true;
+    h.psn = Psn(i);
+    h.spdcid = static_cast<std::uint16_t>(30000 + i % 30000);
+    h.dpdcid = static_cast<std::uint16_t>(i * 31);
+    flood.send(from, h, 44);
+  });
+  EXPECT_LE(f.account().packets_out, f.account().packets_in);
+}
+
+TEST(Flood, requests_of_one_source_are_answered_at_a_limited_rate) {
+  Flood f;
+  f.run([](Flood& flood, std::uint32_t i, const net::FabricAddress&) {
+    wire::PdsRequest h;
+    h.next_hdr = NextHdr::kRequestStd;
+    h.psn = Psn(i);
+    h.spdcid = 30000;
+    h.dpdcid = static_cast<std::uint16_t>(i * 31);
+    flood.send(net::FabricAddress::from_v4(0x0b000001), h, 44);
+  });
+  // 1000 a second and a burst of 64, over the time that the flood takes.
+  const std::uint64_t seconds = sources() / 16 / 100'000 + 1;
+  EXPECT_LE(f.account().packets_out, 64 + 1000 * seconds);
+  EXPECT_GT(f.victim().drops(DropReason::kNackRateLimited), 0u);
+}
+
+TEST(Flood, answers_to_nothing_are_not_answered) {
+  Flood f;
+  f.run([](Flood& flood, std::uint32_t i, const net::FabricAddress& from) {
+    const auto id = static_cast<std::uint16_t>(i * 31);
+    if (i % 3 == 0) {
+      wire::PdsAck h;
+      h.cack_psn = Psn(i);
+      h.spdcid = 30000;
+      h.dpdcid = id;
+      flood.send(from, h);
+    } else if (i % 3 == 1) {
+      wire::PdsNack h;
+      h.nack_code = static_cast<NackCode>(i % 256);
+      h.nack_psn = Psn(i);
+      h.spdcid = 30000;
+      h.dpdcid = id;
+      flood.send(from, h);
+    } else {
+      wire::PdsRudi h;
+      h.type = PdsType::kRudiResp;
+      h.next_hdr = NextHdr::kResponse;
+      h.pkt_id = i;
+      flood.send(from, h);
+    }
+  });
+  EXPECT_EQ(f.account().packets_out, 0u);
+}
+
+TEST(Flood, challenged_syns_hold_nothing_for_long) {
+  struct Guard final : OpeningGuard {
+    Challenge on_opening(const Opening& o) override { return o.start + 0x10000; }
+    bool is_confirmed(const Opening& o, Psn announced) override { return o.start == announced; }
+    std::optional<Psn> on_target_closed(const net::FabricAddress&, Psn) override { return {}; }
+    void on_half_open_limit() override { ++limits; }
+    std::optional<Psn> expected_by(const net::FabricAddress&) override { return {}; }
+    void on_expected_psn(const net::FabricAddress&, Psn) override {}
+    int limits = 0;
+  } guard;
+  World w(with([](auto& o) {
+    o.pds.max_pdc = 256;
+    o.hosts = 2;
+  }));
+  w.host(1).pds->set_opening_guard(guard);
+  for (std::uint32_t i = 0; i < sources(); ++i) {
+    wire::PdsRequestSyn h;
+    h.next_hdr = NextHdr::kRequestStd;
+    h.psn = Psn(i);
+    h.spdcid = 9;
+    w.inject(1, net::FabricAddress::from_v4(0x0b000000u + i), h, w.segment_bytes(1, 0, 1));
+    if (i % 16 == 15) w.run_for(us(100));
+    w.log.clear();
+  }
+  EXPECT_TRUE(w.host(1).ses.delivered.empty());
+  w.run_for(ms(6));
+  EXPECT_EQ(w.host(1).pds->gauges().pdcs_open, 0u);
+  EXPECT_GT(guard.limits, 0);
+}
+
+}  // namespace
+}  // namespace uet::pds::test
