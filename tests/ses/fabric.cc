@@ -117,13 +117,15 @@ void Node::unlock(Instant, pds::PdcRef) {
 }
 
 void Node::abort(Instant, pds::MessageToken token) {
-  for (auto& [key, c] : fabric.channels_)
-    std::erase_if(c->queue, [&](const Channel::Queued& q) {
-      if (q.message.token != token || c->from != this) return false;
+  for (auto& [key, channel] : fabric.channels_) {
+    if (channel->from != this) continue;
+    std::erase_if(channel->queue, [&](const Channel::Queued& q) {
+      if (q.message.token != token) return false;
       EXPECT_EQ(q.sent, 0u);
       if (q.message.lock) --locks;
       return true;
     });
+  }
 }
 
 std::uint32_t Node::truncate(Instant, pds::MessageToken token, std::uint32_t extra) {
