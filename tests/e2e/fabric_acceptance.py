@@ -31,7 +31,7 @@ trimming = {trimming}
 seed = 7
 """
 SETTINGS = {
-    "FI_UET_LINK_GBPS": 1,
+    "FI_UET_LINK_MBPS": PATH_MBPS * SPINES,
     "FI_UET_BASE_RTT": "2ms",
     "FI_UET_LB": "mixed",
     "FI_UET_PATHS": 64,
@@ -42,7 +42,7 @@ PATH_COLUMNS = ["name", "state", "rate_mbps", "data_packets", "control_packets",
                 "queue_peak_bytes"]
 
 
-def scenario(leaves=RANKS, spines=SPINES, host_rate="1Gb/s", rate=PATH_MBPS, trimming=True):
+def scenario(leaves=RANKS, spines=SPINES, host_rate="200Mb/s", rate=PATH_MBPS, trimming=True):
     return SCENARIO.format(leaves=leaves, spines=spines, host_rate=host_rate, rate=rate, trimming=str(trimming).lower())
 
 
@@ -79,66 +79,79 @@ def honest(tap, fabric):
 
 
 def capacity(tap, provider, program, traffic):
-    """All paths; then one at 10 %; then one more dead."""
+    """All paths; then one at 10 %; then one more dead. Judged with receiver credit; with NSCC it is only measured: what dead
+    paths lose cuts its window (apps/fabric/README.md)."""
+    capacity_with(tap, provider, program, traffic, "rccc", is_judged=True)
+    capacity_with(tap, provider, program, traffic, "nscc", is_judged=False)
+
+
+def capacity_with(tap, provider, program, traffic, algorithm, is_judged):
     phases = [("four paths", None, 4.0), ("one at 10 %", "rate spine1 10%", 3.1), ("and one dead", "kill spine2", 2.1)]
     length, settle = 8, 2
     with temporary_folder() as folder:
         fabric = Fabric(program, folder, scenario(), RANKS)
         try:
-            settings = {**SETTINGS, "FI_UET_TRIMMING": 1}
-            jobs = start_ranks(fabric, provider, traffic, RANKS, "exchange", length * len(phases), 262144, 4, settings)
+            settings = {**SETTINGS, "FI_UET_TRIMMING": 1, "FI_UET_CC": algorithm}
+            jobs = start_ranks(fabric, provider, traffic, RANKS, "exchange", length * len(phases) + 1, 262144, 4, settings)
             end = time.monotonic() + 30
             while time.monotonic() < end and sum(f["bytes"] for f in fabric.ctl("flows")["flows"]) < 1_000_000:
                 time.sleep(0.05)
-            tables = []
+            begin, tables, times = time.monotonic(), [], []
             for _, command, _ in phases:
                 if command:
                     fabric.ctl(*command.split())
                 before = fabric.ctl("paths")["paths"]
-                time.sleep(length)
+                times.append(time.monotonic() - begin)
+                time.sleep(max(0, length * (len(tables) + 1) - (time.monotonic() - begin)))
                 tables.append(difference(fabric.ctl("paths")["paths"], before))
             results, problem = wait_ranks(jobs, 90)
-            tap.result("no operation fails", problem)
+            tap.result(f"no operation fails, {algorithm}", problem)
             honest(tap, fabric)
         finally:
             fabric.stop()
     if problem:
         return
-    full = goodput_mbps(results, settle, length)
+    full = goodput_mbps(results, settle, times[1])
     payload_share = PAYLOAD / (PAYLOAD + 130)
     rows = []
     for number, (name, _, paths) in enumerate(phases):
-        goodput = goodput_mbps(results, number * length + settle, (number + 1) * length - 0.5)
+        goodput = goodput_mbps(results, times[number] + settle, min(times[number] + length, results[0]["seconds"]) - 0.5)
         whole = RANKS * paths * PATH_MBPS * payload_share
         expected = full * paths / SPINES
         rows.append({"phase": name, "capacity_mbps": round(whole), "goodput_mbps": round(goodput),
                      "of_capacity": round(goodput / whole, 2), "against_proportional": round(goodput / expected, 2)})
         show(f"paths while {name}", tables[number])
-        tap.result(f"goodput follows the capacity: {name}",
-                   "" if 0.8 <= goodput / expected <= 1.2 else f"{goodput:.0f} Mb/s, {expected:.0f} expected")
-    show("goodput", rows)
+        if is_judged:
+            tap.result(f"goodput follows the capacity: {name}",
+                       "" if goodput >= 0.8 * whole else f"{goodput:.0f} of {whole:.0f} Mb/s")
+    show(f"goodput, {algorithm}", rows)
 
 
 def trimming(tap, provider, program, traffic):
-    """The same load with and without trimming."""
+    """Eight senders and one receiver with NSCC and a short queue, without and with trimming."""
+    ranks, seconds, host_mbps = 9, 10, 100
     rows = {}
     for on in (False, True):
         with temporary_folder() as folder:
-            fabric = Fabric(program, folder, scenario(trimming=on), RANKS)
+            text = scenario(leaves=1, spines=0, host_rate=f"{host_mbps}Mb/s", trimming=on).replace("64KiB", "48KiB")
+            fabric = Fabric(program, folder, text, ranks)
             try:
-                settings = {**SETTINGS, "FI_UET_TRIMMING": int(on), "FI_UET_TRACE": f"{folder}/%p.trace"}
-                jobs = start_ranks(fabric, provider, traffic, RANKS, "exchange", 8, 262144, 4, settings)
+                settings = {**SETTINGS, "FI_UET_TRIMMING": int(on), "FI_UET_TRACE": f"{folder}/%p.trace",
+                            "FI_UET_LINK_MBPS": host_mbps}
+                jobs = start_ranks(fabric, provider, traffic, ranks, "incast", seconds, 65536, 4, settings)
                 results, problem = wait_ranks(jobs, 90)
                 tap.result(f"no operation fails, trimming {'on' if on else 'off'}", problem)
                 if problem:
                     return
-                totals = {k: sum(p[k] for p in fabric.ctl("paths")["paths"]) for k in ("data_packets", "trims", "drops")}
-                rows[on] = {"trimming": on, "goodput_mbps": round(goodput_mbps(results, 2, 8)), **totals,
-                            **endpoint_events(folder, RANKS)}
+                link = next(l for l in fabric.ctl("links")["links"] if l["name"] == "leaf0>host0")
+                events = endpoint_events(folder, ranks)
+                rows[on] = {"trimming": on, "goodput_mbps": round(goodput_mbps(results, 2, seconds)),
+                            **{k: link[k] for k in ("data_packets", "marks", "trims", "drops")},
+                            "requests": events.pop("request-sent"), **dict(sorted(events.items()))}
             finally:
                 fabric.stop()
     show("trimming off and on", rows.values())
-    off, on = (rows[x].get("rto", 0) / rows[x]["request-sent"] for x in (False, True))
+    off, on = (rows[x].get("rto", 0) / rows[x]["requests"] for x in (False, True))
     tap.result("fewer timeouts with trimming", "" if on < off else f"{on} a request, without trimming {off}")
 
 
@@ -149,7 +162,8 @@ def incast(tap, provider, program, traffic):
     with temporary_folder() as folder:
         fabric = Fabric(program, folder, text, ranks)
         try:
-            settings = {**SETTINGS, "FI_UET_TRIMMING": 1, "FI_UET_CC": "rccc", "FI_UET_LB": "oblivious"}
+            settings = {**SETTINGS, "FI_UET_TRIMMING": 1, "FI_UET_CC": "rccc", "FI_UET_LB": "oblivious",
+                        "FI_UET_LINK_MBPS": host_mbps}
             jobs = start_ranks(fabric, provider, traffic, ranks, "incast", seconds, 65536, 4, settings)
             results, problem = wait_ranks(jobs, 120)
             tap.result("no operation fails", problem)
