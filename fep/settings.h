@@ -68,6 +68,7 @@ struct Settings {
   std::uint64_t retry = 0;
   std::uint64_t mpr = 0;
   std::uint64_t max_pdc = 0;
+  std::string pds_parameters;
   base::Duration pdc_idle;
   // Provider.
   Progress progress = Progress::kAuto;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fep/settings.h"
+#include "pds/parameters.h"
 
 namespace uet::fep {
 
@@ -56,6 +57,10 @@ base::Result<FepConfig, std::string> Settings::fep_config(const net::PortFacts& 
   out.pds.local_mp_range = static_cast<std::uint16_t>(mpr);
   out.pds.max_pdc = static_cast<std::uint32_t>(max_pdc);
   out.pds.pdc_idle_time = pdc_idle;
+
+  std::string wrong = pds::set_parameters(out.pds, pds_parameters);
+  if (wrong.empty()) wrong = pds::check_parameters(out.pds);
+  if (!wrong.empty()) return "FI_UET_PDS: " + wrong;
 
   constexpr std::uint64_t kUnknownLinkGbps = 25;
   out.cc.algorithm = cc;

@@ -298,6 +298,14 @@ constexpr std::array kSettings = {
             .help = "packet delivery contexts at a time, opened by us and by peers",
             .min = 4,
             .max = 65000},
+    Setting{.key = "PDS",
+            .group = "Transport",
+            .kind = Kind::kText,
+            .fallback = "",
+            .target = &Settings::pds_parameters,
+            .help = "any parameter of packet delivery by its name in the specification, as "
+                    "Name=value,Name=value with times as 10us or 5ms (RTO_Init_Time=5ms,"
+                    "Default_MPR=1); goes before the settings above"},
     Setting{.key = "PDC_IDLE",
             .group = "Transport",
             .kind = Kind::kDuration,

@@ -1,6 +1,9 @@
 #include "pds/parameters.h"
 
+#include <algorithm>
 #include <array>
+#include <charconv>
+#include <optional>
 #include <type_traits>
 
 namespace uet::pds {
@@ -11,7 +14,7 @@ using Unit = Parameter::Unit;
 
 constexpr std::int64_t kMs = 1'000'000;
 constexpr std::int64_t kSecond = 1000 * kMs;
-constexpr std::int64_t kHour = 3600 * kSecond;
+constexpr std::int64_t kDay = 86'400 * kSecond;
 
 template <auto Member>
 std::int64_t get(const PdsConfig& c) {
@@ -60,20 +63,20 @@ constexpr std::array kParameters = {
     row<&C::syn_retx_safety_time>("Syn_Retx_Safety_Time", Unit::kTime, 0, 8 * kSecond),
     // [PDS 2.2]
     row<&C::local_mp_range>("Local_MP_RANGE", Unit::kPackets, 128, 32640, 128),
-    row<&C::pdc_idle_time>("PDC_Idle_Time", Unit::kTime, 0, kHour),
-    row<&C::pdcid_quarantine>("PDCID_Quarantine", Unit::kTime, 0, kHour),
-    row<&C::tombstone_time>("Tombstone_Time", Unit::kTime, 0, kHour),
+    row<&C::pdc_idle_time>("PDC_Idle_Time", Unit::kTime, 0, kDay),
+    row<&C::pdcid_quarantine>("PDCID_Quarantine", Unit::kTime, 0, kDay),
+    row<&C::tombstone_time>("Tombstone_Time", Unit::kTime, 0, kDay),
     row<&C::max_pdc>("Max_PDC", Unit::kCount, 2, 65535),
     row<&C::max_pdc_per_key>("Max_PDC_Per_Key", Unit::kCount, 1, 255),
     row<&C::gtd_store_max>("GTD_Store_Max", Unit::kCount, 1, 1 << 24),
     row<&C::rudi_max_outstanding>("RUDI_Max_Outstanding", Unit::kPackets, 1, 32768),
-    row<&C::ses_procg_limit>("SES_Procg_Limit", Unit::kTime, 0, kHour),
+    row<&C::ses_procg_limit>("SES_Procg_Limit", Unit::kTime, 0, kDay),
     row<&C::nack_rate_limit>("NACK_Rate_Limit", Unit::kCount, 1, 1'000'000'000),
     row<&C::sack_loss_thresh>("Sack_Loss_Thresh", Unit::kCount, 0, 1024),
     row<&C::reorder_window>("Reorder_Window", Unit::kTime, 0, kSecond),
     row<&C::rod_reorder>("ROD_Reorder", Unit::kFlag, 0, 1),
-    row<&C::rto_max>("RTO_Max", Unit::kTime, 0, 8 * kSecond),
-    row<&C::peer_timeout>("Peer_Timeout", Unit::kTime, 0, kHour),
+    row<&C::rto_max>("RTO_Max", Unit::kTime, 0, 60 * kSecond),
+    row<&C::peer_timeout>("Peer_Timeout", Unit::kTime, 0, kDay),
     // Ours, not of the wire.
     row<&C::use_trimming>("Use_Trimming", Unit::kFlag, 0, 1),
     row<&C::max_rx_trackers>("Max_RX_Trackers", Unit::kCount, 0, 65535),
@@ -110,6 +113,60 @@ std::string set_parameter(PdsConfig& config, const Parameter& parameter, std::in
   std::string why = in_range(parameter, value);
   if (why.empty()) parameter.set(config, value);
   return why;
+}
+
+namespace {
+
+struct Suffix {
+  std::string_view text;
+  std::int64_t factor;
+};
+constexpr Suffix kTimes[] = {
+    {"ns", 1}, {"us", 1000}, {"ms", kMs}, {"s", kSecond},  // the longer ones first
+};
+
+/// Nothing when `text` is no value of this unit.
+std::optional<std::int64_t> value_of(Unit unit, std::string_view text) {
+  std::int64_t factor = 1;
+  if (unit == Unit::kTime) {
+    const auto suffix = std::find_if(std::begin(kTimes), std::end(kTimes),
+                                     [&](const Suffix& s) { return text.ends_with(s.text); });
+    if (suffix == std::end(kTimes)) return {};
+    factor = suffix->factor;
+    text.remove_suffix(suffix->text.size());
+  }
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return {};
+  constexpr std::int64_t kLargest = std::int64_t{1}
+                                    << 32;  // beyond every range, before any overflow
+  if (value > kLargest || value < -kLargest) return {};
+  return value * factor;
+}
+
+}  // namespace
+
+std::string set_parameters(PdsConfig& config, std::string_view list) {
+  while (!list.empty()) {
+    const std::size_t comma = list.find(',');
+    const std::string_view entry = list.substr(0, comma);
+    list.remove_prefix(comma == std::string_view::npos ? list.size() : comma + 1);
+    if (entry.empty()) continue;
+    const std::size_t equals = entry.find('=');
+    const Parameter* parameter = find_parameter(entry.substr(0, equals));
+    if (parameter == nullptr)
+      return "there is no parameter " + std::string(entry.substr(0, equals));
+    const auto value = equals == std::string_view::npos
+                           ? std::nullopt
+                           : value_of(parameter->unit, entry.substr(equals + 1));
+    if (!value)
+      return std::string(entry) + ": " +
+             (parameter->unit == Unit::kTime ? "a time is needed, such as 10us or 5ms"
+                                             : "a number is needed");
+    std::string why = set_parameter(config, *parameter, *value);
+    if (!why.empty()) return why;
+  }
+  return {};
 }
 
 std::string check_parameters(const PdsConfig& config) {

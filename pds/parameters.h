@@ -28,6 +28,9 @@ const Parameter* find_parameter(std::string_view name);
 
 /// Empty, or why the value is refused; then nothing has changed.
 std::string set_parameter(PdsConfig& config, const Parameter& parameter, std::int64_t value);
+/// "Name=value,Name=value": times with their unit (ns, us, ms, s). Empty, or what is wrong with the
+/// first entry that is; those before it are in force then.
+std::string set_parameters(PdsConfig& config, std::string_view list);
 /// Empty when every value is in its range and they fit together.
 std::string check_parameters(const PdsConfig& config);
 

@@ -166,6 +166,19 @@ TEST(Settings, fep_config__payload_that_does_not_fit_the_port_is_refused) {
   EXPECT_TRUE(s->fep_config(facts).has_value());
 }
 
+TEST(Settings, fep_config__takes_parameters_of_the_specification_by_name) {
+  const net::PortFacts facts{.address = net::FabricAddress::from_v4(1), .ip_mtu = 9000};
+  const auto config = load({{"PDS", "Max_RTO_Retx_Cnt=5,NACK_Retx_Time=20us"}, {"RTO_INIT", "2ms"}})
+                          ->fep_config(facts);
+  ASSERT_TRUE(config.has_value());
+  EXPECT_EQ(config->pds.max_rto_retx_cnt, 5);
+  EXPECT_EQ(config->pds.nack_retx_time, Duration::from_us(20));
+  EXPECT_EQ(config->pds.rto_init_time, Duration::from_ms(2));
+  EXPECT_THAT(load({{"PDS", "Max_RTO_Retx_Cnt=16"}})->fep_config(facts).error(),
+              AllOf(HasSubstr("FI_UET_PDS"), HasSubstr("Max_RTO_Retx_Cnt"), HasSubstr("15")));
+  EXPECT_THAT(load({{"PDS", "Max_RTO=1"}})->fep_config(facts).error(), HasSubstr("Max_RTO"));
+}
+
 TEST(Settings, fep_config__follows_the_policy_for_peers_that_compute) {
   const auto config = load({})->fep_config(
       net::PortFacts{.address = net::FabricAddress::from_v4(1), .ip_mtu = 9000});

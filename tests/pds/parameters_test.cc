@@ -73,6 +73,21 @@ TEST(Parameters, ends_of_each_range_are_taken_and_what_lies_beyond_is_refused) {
   EXPECT_EQ(find_parameter("No_Such_Name"), nullptr);
 }
 
+TEST(Parameters, list_of_names_and_values) {
+  PdsConfig config;
+  EXPECT_EQ(set_parameters(config, ""), "");
+  EXPECT_EQ(set_parameters(config, "RTO_Init_Time=5ms,Default_MPR=1,,NACK_Retx_Time=20us"), "");
+  EXPECT_EQ(config.rto_init_time, base::Duration::from_ms(5));
+  EXPECT_EQ(config.default_mpr, 1);
+  EXPECT_EQ(config.nack_retx_time, base::Duration::from_us(20));
+  for (const char* wrong :
+       {"RTO", "RTO_Init_Time", "RTO_Init_Time=", "RTO_Init_Time=5", "RTO_Init_Time=ms",
+        "RTO_Init_Time=9s", "RTO_Init_Time=99999999999999999999s", "Default_MPR=0",
+        "Default_MPR=8x", "Default_MPR=-1", "=1", "No_Such_Name=1"})
+    EXPECT_NE(set_parameters(config, wrong), "") << wrong;
+  EXPECT_EQ(config.rto_init_time, base::Duration::from_ms(5));
+}
+
 TEST(Parameters, a_configuration_is_checked_as_a_whole) {
   PdsConfig config;
   config.max_rto_retx_cnt = 16;
