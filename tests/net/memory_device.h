@@ -1,7 +1,7 @@
 /// Two FrameDevices joined by memory: what one sends the other receives, frame by frame, under the eye of the test.
 #pragma once
 
-#include <cstring>
+#include <algorithm>
 #include <deque>
 #include <vector>
 
@@ -32,7 +32,7 @@ class MemoryDevice final : public FrameDevice {
       out[n] = pool_.allocate();
       if (!out[n]) break;
       const Bytes& frame = arrived_.front();
-      std::memcpy(out[n].append(frame.size()), frame.data(), frame.size());
+      std::copy(frame.begin(), frame.end(), out[n].append(frame.size()));
       arrived_.pop_front();
       ++n;
     }
