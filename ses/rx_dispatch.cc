@@ -197,8 +197,12 @@ pds::Answer Receiver::on_message_error_packet(Context& c) {
   const ReturnCode code = m->code;
   m->code_was_told = true;
   m->end = std::min<std::uint64_t>(r.message_offset, m->request_length);
+  // The initiator believes the last answer: it must name the present generation as the first one did. [SES 2.5]
+  std::uint8_t generation = r.ri_generation;
+  if (code == ReturnCode::kBadGeneration && m->endpoint != nullptr)
+    generation = m->endpoint->space(is_tagged(m->opcode)).generation;
   if (m->is_complete()) release_message(*m);
-  return answer_error(r, code, r.ri_generation, true);
+  return answer_error(r, code, generation, true);
 }
 
 /// UUD: into a posted buffer, or nowhere. No answer in any case. [SES 6.5]

@@ -45,6 +45,30 @@ TEST_F(GenerationTest, rod_without_buffer__disables_until_one_is_posted) {
   EXPECT_EQ(into[0], 4);
 }
 
+// The packet that ends the message early is answered last, and the initiator believes the last answer.
+TEST_F(GenerationTest, refused_message_that_ends_early__is_told_the_present_generation_to_the_end) {
+  open_ordered();
+  EXPECT_EQ(code_of(one_byte(1, 0), pds::Mode::kRod), ReturnCode::kDisabledGen);
+  Bytes into(3 * kM);
+  post(into);
+  RawRequest first;
+  first.length = 3 * kM;
+  first.payload = Bytes(kM);
+  first.eom = false;
+  const auto refusal = view(inject(first, pds::Mode::kRod));
+  EXPECT_EQ(refusal.code, ReturnCode::kBadGeneration);
+  EXPECT_EQ(refusal.ri_generation, 1);
+  RawRequest end = first;
+  end.opcode = SesOpcode::kMsgError;
+  end.som = false;
+  end.eom = true;
+  end.offset = kM;
+  end.payload = {};
+  const auto last = view(inject(end, pds::Mode::kRod));
+  EXPECT_EQ(last.code, ReturnCode::kBadGeneration);
+  EXPECT_EQ(last.ri_generation, 1);
+}
+
 TEST_F(GenerationTest, spaces__have_their_own) {
   open_ordered();
   RawRequest tagged = one_byte(1, 0);
