@@ -77,6 +77,9 @@ void Engine::learn_peer(Instant now, Pdc& pdc, std::uint16_t peer_id) {
   change_state(now, pdc, PdcInput::kPeerLearnt);
   trace_.emit(now, EventId::kPdcEstablished, pdc.id, pdc.start, peer_id);
   if (pdc.pending_control != 0) list_control(pdc);
+  // A control packet that opens a PDC brings no credit and no word for the CCC, which therefore cannot ask: when nothing else
+  // is under way, one packet leaves without. [CC 5.3]
+  if (pdc.tx.rtx_count > 0 && pdc.tx.rtx_count == pdc.tx.unacked) pdc.tx.has_free_pass = true;
   wake(pdc);
   if (pdc.is_close_wanted) begin_close(now, pdc);
 }
