@@ -1,6 +1,8 @@
 #include <fmt/format.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -9,11 +11,13 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "apps/sim/commands.h"
 #include "apps/sim/swarm_shrink.h"
 #include "apps/sim/swarm_world.h"
+#include "lib/base/planted.h"
 
 namespace uet::sim {
 
@@ -22,16 +26,26 @@ namespace {
 struct Options {
   std::string seeds = "1..100";
   std::string ops, without;
-  bool shrink = false, verbose = false, keep_going = false;
+  bool shrink = false, verbose = false, keep_going = false, expect_all = false;
+  std::size_t recorded_events = 40;
+  unsigned jobs = 1;
+  std::string plant = std::string(base::name_of(base::PlantedBug::kNone));
 };
+
+/// A world takes milliseconds. One that is still busy after so long hangs inside a single event.
+constexpr unsigned kLongestWorldSeconds = 120;
 
 /// What the signal handler prints: the command that runs the current world again.
 char g_reproduce[256];
 
 extern "C" void on_fatal_signal(int signal) {
-  constexpr char kText[] = "\nuet-sim swarm: a check of our own code failed. Again:\n  ";
+  constexpr char kCheck[] = "\nuet-sim swarm: a check of our own code failed. Again:\n  ";
+  constexpr char kHang[] = "\nuet-sim swarm: a world does not come to an end. Again:\n  ";
   // Nothing can be done when writing fails here.
-  (void)!write(STDERR_FILENO, kText, sizeof kText - 1);
+  if (signal == SIGALRM)
+    (void)!write(STDERR_FILENO, kHang, sizeof kHang - 1);
+  else
+    (void)!write(STDERR_FILENO, kCheck, sizeof kCheck - 1);
   (void)!write(STDERR_FILENO, g_reproduce, std::strlen(g_reproduce));
   (void)!write(STDERR_FILENO, "\n", 1);
   std::signal(signal, SIG_DFL);
@@ -72,23 +86,51 @@ std::string command_for(std::uint64_t seed, const SwarmMask& mask) {
   return s;
 }
 
-void print_summary(const SwarmCounters& c, std::uint64_t worlds, std::uint64_t failed,
-                   double wall_s) {
-  fmt::print("worlds {}  failed {}  in {:.1f} s ({:.0f} a second)\n", worlds, failed, wall_s,
-             static_cast<double>(worlds) / wall_s);
-  fmt::print("operations:");
-  for (std::size_t i = 0; i < c.ops.size(); ++i)
-    fmt::print("  {} {}", name_of(static_cast<SwarmOp>(i)), c.ops[i]);
-  fmt::print("\ncompletions {}  failed by crashes {}  truncated {}  bytes {}\n", c.completions,
+/// What one process found out about its share of the worlds. Travels through a pipe as it is.
+struct Totals {
+  SwarmCounters counters;
+  std::uint64_t worlds = 0, failed = 0;
+
+  void add(const Totals& o) {
+    counters.add(o.counters);
+    worlds += o.worlds;
+    failed += o.failed;
+  }
+};
+static_assert(std::is_trivially_copyable_v<Totals>);
+
+/// Prints one line of names and counts; tells of names that never occurred.
+template <typename Name, std::size_t N>
+std::string list_counts(const char* title, const std::array<std::uint64_t, N>& counts) {
+  std::string absent;
+  fmt::print("{}:", title);
+  for (std::size_t i = 0; i < N; ++i) {
+    const auto name = name_of(static_cast<Name>(i));
+    fmt::print("  {} {}", name, counts[i]);
+    if (counts[i] == 0) absent += fmt::format(" {}", name);
+  }
+  fmt::print("\n");
+  return absent;
+}
+
+/// Returns the names of what never occurred.
+std::string print_summary(const Totals& totals, double wall_s) {
+  const SwarmCounters& c = totals.counters;
+  fmt::print("worlds {}  failed {}  in {:.1f} s ({:.0f} a second)\n", totals.worlds, totals.failed,
+             wall_s, static_cast<double>(totals.worlds) / wall_s);
+  std::string absent = list_counts<SwarmOp>("operations", c.ops);
+  absent += list_counts<SwarmMode>("messages by mode", c.modes);
+  absent += list_counts<Fault>("packets lost or damaged", c.faults);
+  absent += list_counts<Trouble>("troubles (worlds)", c.troubles);
+  fmt::print("completions {}  failed by crashes {}  truncated {}  bytes {}\n", c.completions,
              c.failed_ops, c.truncated, c.bytes);
-  fmt::print("packets lost or damaged:");
-  for (std::size_t i = 0; i < kFaultCount; ++i)
-    fmt::print("  {} {}", name_of(static_cast<Fault>(i)), c.faults[i]);
-  fmt::print("\ntroubles (worlds):");
-  for (std::size_t i = 0; i < kTroubleCount; ++i)
-    fmt::print("  {} {}", name_of(static_cast<Trouble>(i)), c.troubles[i]);
-  fmt::print("\nPDCs {}  retransmissions {}  NACKs {}  timeouts {}  restarts {}  events {}\n",
-             c.pdcs, c.retransmissions, c.nacks, c.timeouts, c.restarts, c.events);
+  absent += c.multi_received > 0 ? "" : " multi-receive";
+  absent += c.peeked > 0 ? "" : " peek";
+  fmt::print("messages found by peek {}  in multi-receive buffers {}\n", c.peeked,
+             c.multi_received);
+  fmt::print("PDCs {}  retransmissions {}  NACKs {}  timeouts {}  restarts {}  events {}\n", c.pdcs,
+             c.retransmissions, c.nacks, c.timeouts, c.restarts, c.events);
+  return absent;
 }
 
 void report(std::uint64_t seed, const SwarmMask& mask, const SwarmPlan& plan,
@@ -98,7 +140,100 @@ void report(std::uint64_t seed, const SwarmMask& mask, const SwarmPlan& plan,
   std::fflush(stdout);
 }
 
+void report_shrunk(std::uint64_t seed, const SwarmMask& mask) {
+  const SwarmMask smaller = shrink(seed, mask);
+  SwarmPlan small = plan_world(seed);
+  apply(smaller, small);
+  fmt::print("shrunk:\n");
+  report(seed, smaller, small, run_world(small).failure);
+}
+
+/// One world, from its seed to its report.
+void play(std::uint64_t seed, const Options& o, const SwarmMask& mask, Totals& totals) {
+  *fmt::format_to_n(g_reproduce, sizeof g_reproduce - 1, "{}", command_for(seed, mask)).out = 0;
+  alarm(kLongestWorldSeconds);
+  SwarmPlan plan = plan_world(seed);
+  apply(mask, plan);
+  if (o.verbose) fmt::print("{}", describe(plan));
+  const SwarmResult result = run_world(plan, o.recorded_events);
+  alarm(0);
+  if (o.verbose) {
+    fmt::print("seed {}: {}, {:.3f} ms, {} events, fingerprint {:016x}\n", seed,
+               result.failure.empty() ? "passed" : "FAILED", result.virtual_ms,
+               result.counters.events, result.fingerprint);
+  }
+  totals.counters.add(result.counters);
+  ++totals.worlds;
+  if (result.failure.empty()) return;
+  ++totals.failed;
+  report(seed, mask, plan, result.failure);
+  if (o.verbose) fmt::print("{}", result.last_events);
+  if (o.shrink) report_shrunk(seed, mask);
+}
+
+/// Every `step`-th world of the range.
+Totals play_range(const SeedRange& seeds, std::uint64_t step, const Options& o,
+                  const SwarmMask& mask) {
+  Totals totals;
+  for (std::uint64_t seed = seeds.first; seed <= seeds.last; seed += step) {
+    play(seed, o, mask, totals);
+    if (totals.failed > 0 && !o.keep_going) break;
+    if (seeds.last - seed < step) break;
+  }
+  return totals;
+}
+
+/// Shares the worlds among processes: a world that crashes takes only its own process with it.
+Totals play_in_processes(const SeedRange& seeds, const Options& o, const SwarmMask& mask) {
+  struct Child {
+    pid_t pid;
+    int results;
+  };
+  std::vector<Child> children;
+  std::fflush(stdout);
+  for (unsigned i = 0; i < o.jobs && seeds.first + i <= seeds.last; ++i) {
+    int ends[2];
+    if (pipe(ends) != 0) break;
+    const pid_t pid = fork();
+    if (pid == 0) {
+      const Totals totals = play_range({seeds.first + i, seeds.last}, o.jobs, o, mask);
+      std::fflush(stdout);
+      _exit(write(ends[1], &totals, sizeof totals) == sizeof totals ? kDone : kFailed);
+    }
+    close(ends[1]);
+    if (pid > 0) children.push_back({pid, ends[0]});
+  }
+  Totals all;
+  for (const Child& child : children) {
+    Totals totals;
+    const bool is_whole = read(child.results, &totals, sizeof totals) == sizeof totals;
+    if (is_whole) all.add(totals);
+    if (!is_whole) ++all.failed;  // it has said why
+    close(child.results);
+    waitpid(child.pid, nullptr, 0);
+  }
+  return all;
+}
+
+/// False when this build has no such bug.
+bool plant([[maybe_unused]] const std::string& name) {
+#ifdef UET_PLANTED_BUGS
+  for (std::size_t i = 0; i < static_cast<std::size_t>(base::PlantedBug::kCount); ++i) {
+    if (base::name_of(static_cast<base::PlantedBug>(i)) != name) continue;
+    base::planted_bug = static_cast<base::PlantedBug>(i);
+    return true;
+  }
+  return false;
+#else
+  return name == base::name_of(base::PlantedBug::kNone);
+#endif
+}
+
 int swarm(const Options& o) {
+  if (!plant(o.plant)) {
+    fmt::print(stderr, "uet-sim: no bug '{}' can be planted in this build\n", o.plant);
+    return kUsage;
+  }
   const auto seeds = parse_seeds(o.seeds);
   if (!seeds) {
     fmt::print(stderr, "uet-sim: --seeds wants A..B with A <= B, not '{}'\n", o.seeds);
@@ -109,43 +244,18 @@ int swarm(const Options& o) {
     fmt::print(stderr, "uet-sim: --ops wants numbers with commas between, not '{}'\n", o.ops);
     return kUsage;
   }
-  std::signal(SIGABRT, on_fatal_signal);
-  std::signal(SIGSEGV, on_fatal_signal);
-  SwarmCounters totals;
-  std::uint64_t worlds = 0, failed = 0;
+  for (const int signal : {SIGABRT, SIGSEGV, SIGALRM}) std::signal(signal, on_fatal_signal);
   const auto begin = std::chrono::steady_clock::now();
-  for (std::uint64_t seed = seeds->first;; ++seed) {
-    *fmt::format_to_n(g_reproduce, sizeof g_reproduce - 1, "{}", command_for(seed, *mask)).out = 0;
-    SwarmPlan plan = plan_world(seed);
-    apply(*mask, plan);
-    if (o.verbose) fmt::print("{}", describe(plan));
-    const SwarmResult result = run_world(plan);
-    if (o.verbose) {
-      fmt::print("seed {}: {}, {:.3f} ms, {} events, fingerprint {:016x}\n", seed,
-                 result.failure.empty() ? "passed" : "FAILED", result.virtual_ms,
-                 result.counters.events, result.fingerprint);
-    }
-    totals.add(result.counters);
-    ++worlds;
-    if (!result.failure.empty()) {
-      ++failed;
-      report(seed, *mask, plan, result.failure);
-      if (o.verbose) fmt::print("{}", result.last_events);
-      if (o.shrink) {
-        const SwarmMask smaller = shrink(seed, *mask);
-        SwarmPlan small = plan_world(seed);
-        apply(smaller, small);
-        fmt::print("shrunk:\n");
-        report(seed, smaller, small, run_world(small).failure);
-      }
-      if (!o.keep_going) break;
-    }
-    if (seed == seeds->last) break;
-  }
+  const Totals totals =
+      o.jobs > 1 ? play_in_processes(*seeds, o, *mask) : play_range(*seeds, 1, o, *mask);
   const double wall_s =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  print_summary(totals, worlds, failed, wall_s);
-  return failed == 0 ? kDone : kFailed;
+  const std::string absent = print_summary(totals, wall_s);
+  if (o.expect_all && !absent.empty()) {
+    fmt::print("FAILED: these never occurred:{}\n", absent);
+    return kFailed;
+  }
+  return totals.failed == 0 ? kDone : kFailed;
 }
 
 }  // namespace
@@ -161,6 +271,18 @@ void add_swarm_command(CLI::App& app, int& exit_code) {
                       "leave out these faults and troubles, with commas between");
   command->add_flag("--shrink", o->shrink, "make a failing world as small as it goes");
   command->add_flag("--keep-going", o->keep_going, "do not stop at the first failing world");
+  command->add_flag("--expect-all", o->expect_all,
+                    "fail when some fault, trouble, mode or operation never occurred");
+#ifdef UET_PLANTED_BUGS
+  command->add_option("--plant", o->plant, "break this rule, to see that it is noticed");
+#endif
+  command->add_option("--jobs", o->jobs, "processes that share the worlds")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  command
+      ->add_option("--events", o->recorded_events,
+                   "with --verbose: how many of its last events each host shows after a failure")
+      ->capture_default_str();
   command->add_flag("--verbose", o->verbose, "describe every world");
   command->callback([o, &exit_code] { exit_code = swarm(*o); });
 }

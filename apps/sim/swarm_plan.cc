@@ -41,7 +41,10 @@ double* probability(FaultProfile& p, Fault f) {
 
 class Planner {
  public:
-  explicit Planner(std::uint64_t seed) : rng_(seed ^ 0x73776172'6d000000ULL) { plan_.seed = seed; }
+  explicit Planner(std::uint64_t seed)
+      : rng_(seed ^ 0x73776172'6d000000ULL), more_(seed ^ 0x6d6f7265'00000000ULL) {
+    plan_.seed = seed;
+  }
 
   SwarmPlan plan() {
     choose_fabric();
@@ -49,6 +52,7 @@ class Planner {
     choose_faults();
     choose_troubles();
     choose_ops();
+    choose_more();
     remember_long_enough();
     return std::move(plan_);
   }
@@ -69,10 +73,13 @@ class Planner {
   void choose_faults();
   void choose_troubles();
   void choose_ops();
+  void choose_more();
   void remember_long_enough();
   std::uint32_t choose_size();
 
   base::Rng rng_;
+  base::Rng
+      more_;  ///< for what was added later: older draws, and so the worlds of named seeds, stay
   SwarmPlan plan_;
   SimSpan busy_{};  ///< operations start within this
 };
@@ -239,6 +246,12 @@ void Planner::choose_ops() {
   }
 }
 
+/// Ways to receive that are not a plain receive.
+void Planner::choose_more() {
+  for (HostId h = 0; h < plan_.fabric.hosts; ++h) plan_.multi_receive.push_back(more_.chance(0.2));
+  for (PlannedOp& op : plan_.ops) op.peeks = op.kind == SwarmOp::kTaggedSend && more_.chance(0.2);
+}
+
 /// What is forgotten sooner than the last copy of a packet dies can be delivered twice: tombstones and quarantine promise
 /// nothing about packets that live longer. Each link may hold a packet, or a copy of it, back once more.
 void Planner::remember_long_enough() {
@@ -255,6 +268,11 @@ void Planner::remember_long_enough() {
 std::string_view name_of(SwarmOp op) {
   constexpr std::array<std::string_view, 4> kNames = {"send", "tagged-send", "write", "read"};
   return kNames[static_cast<std::size_t>(op)];
+}
+
+std::string_view name_of(SwarmMode mode) {
+  constexpr std::array<std::string_view, kSwarmModeCount> kNames = {"RUD", "ROD"};
+  return kNames[static_cast<std::size_t>(mode)];
 }
 
 std::string_view name_of(Trouble trouble) {
@@ -275,6 +293,10 @@ bool SwarmPlan::crashes(HostId host) const {
   });
 }
 
+SwarmMode SwarmPlan::mode_of(const PlannedOp& op) const {
+  return op.is_send() && ordered[op.from] ? SwarmMode::kRod : SwarmMode::kRud;
+}
+
 SwarmPlan plan_world(std::uint64_t seed) {
   return Planner(seed).plan();
 }
@@ -282,6 +304,10 @@ SwarmPlan plan_world(std::uint64_t seed) {
 void apply(const SwarmMask& mask, SwarmPlan& plan) {
   if (!mask.ops.empty()) {
     std::erase_if(plan.ops, [&](const PlannedOp& op) { return !mask.ops.contains(op.id); });
+  }
+  if (mask.without.contains("more")) {
+    for (PlannedOp& op : plan.ops) op.peeks = false;
+    plan.multi_receive.assign(plan.fabric.hosts, false);
   }
   for (std::size_t i = 0; i < kFaultCount; ++i) {
     const auto fault = static_cast<Fault>(i);
@@ -308,7 +334,7 @@ void apply(const SwarmMask& mask, SwarmPlan& plan) {
 }
 
 std::vector<std::string> ingredients(const SwarmPlan& plan) {
-  std::vector<std::string> names;
+  std::vector<std::string> names = {"more"};
   FaultProfile faults = plan.faults;
   for (std::size_t i = 0; i < kFaultCount; ++i) {
     const double* p = probability(faults, static_cast<Fault>(i));
@@ -338,14 +364,13 @@ std::string describe(const SwarmPlan& plan) {
   constexpr std::size_t kMaxShown = 12;
   for (std::size_t i = 0; i < std::min(plan.ops.size(), kMaxShown); ++i) {
     const PlannedOp& op = plan.ops[i];
-    s += fmt::format(
-        "  op {}: {} {}->{} {} bytes at {:.1f} us{}{}{}{}\n", op.id, name_of(op.kind), op.from,
-        op.to, op.bytes, op.at.us(),
-        op.kind <= SwarmOp::kTaggedSend
-            ? fmt::format(", receive of {} at {:.1f} us", op.receive_bytes, op.receive_at.us())
-            : "",
-        op.inject ? ", inject" : "", op.delivery_complete ? ", delivery complete" : "",
-        op.fence ? ", fence" : "");
+    s += fmt::format("  op {}: {} {}->{} {} bytes at {:.1f} us{}{}{}{}\n", op.id, name_of(op.kind),
+                     op.from, op.to, op.bytes, op.at.us(),
+                     op.is_send() ? fmt::format(", receive of {} at {:.1f} us", op.receive_bytes,
+                                                op.receive_at.us())
+                                  : "",
+                     op.inject ? ", inject" : "", op.delivery_complete ? ", delivery complete" : "",
+                     op.fence ? ", fence" : "");
   }
   if (plan.ops.size() > kMaxShown)
     s += fmt::format("  ... and {} more\n", plan.ops.size() - kMaxShown);

@@ -17,6 +17,11 @@ namespace uet::sim {
 enum class SwarmOp : std::uint8_t { kSend, kTaggedSend, kWrite, kRead, kCount };
 std::string_view name_of(SwarmOp op);
 
+/// How a message travels.
+enum class SwarmMode : std::uint8_t { kRud, kRod, kCount };
+inline constexpr std::size_t kSwarmModeCount = static_cast<std::size_t>(SwarmMode::kCount);
+std::string_view name_of(SwarmMode mode);
+
 /// One operation, and for sends the receive that will take it.
 struct PlannedOp {
   std::uint32_t id = 0;  ///< also its tag and header data
@@ -26,7 +31,10 @@ struct PlannedOp {
   SimTime at;
   SimTime receive_at;               ///< sends: when the receive is posted
   std::uint32_t receive_bytes = 0;  ///< sends: its buffer; may be too short for tagged ones
+  bool peeks = false;               ///< tagged sends: the receiver looks for it before
   bool inject = false, delivery_complete = false, fence = false, wants_data = true;
+
+  bool is_send() const { return kind == SwarmOp::kSend || kind == SwarmOp::kTaggedSend; }
 };
 
 /// What is done to a world besides packet faults.
@@ -55,7 +63,8 @@ struct SwarmPlan {
   std::uint64_t seed = 0;
   FabricConfig fabric;
   fep::FepConfig fep;
-  std::vector<bool> ordered;  ///< hosts whose endpoints ask for ordered sends
+  std::vector<bool> ordered;        ///< hosts whose endpoints ask for ordered sends
+  std::vector<bool> multi_receive;  ///< hosts that take untagged messages in multi-receive buffers
   std::vector<std::uint32_t> pool_packets;
   FaultProfile faults;
   SimTime faults_end;  ///< from then on the fabric is perfect
@@ -64,12 +73,14 @@ struct SwarmPlan {
 
   bool has(Trouble kind) const;
   bool crashes(HostId host) const;
+  SwarmMode mode_of(const PlannedOp& op) const;
 };
 
 /// What is left out of a world: for --ops and --without, and for shrinking.
 struct SwarmMask {
-  std::set<std::uint32_t> ops;    ///< only these; empty: all
-  std::set<std::string> without;  ///< names of faults and troubles
+  std::set<std::uint32_t> ops;  ///< only these; empty: all
+  /// Names of faults and troubles; "more": what choose_more() added.
+  std::set<std::string> without;
 };
 
 SwarmPlan plan_world(std::uint64_t seed);

@@ -13,10 +13,12 @@ struct SwarmCounters {
   FaultCounters faults{};
   std::array<std::uint64_t, kTroubleCount> troubles{};
   std::array<std::uint64_t, static_cast<std::size_t>(SwarmOp::kCount)> ops{};
+  std::array<std::uint64_t, kSwarmModeCount> modes{};
   std::uint64_t bytes = 0, completions = 0, failed_ops = 0, retransmissions = 0, nacks = 0,
                 timeouts = 0, pdcs = 0;
   std::uint64_t events = 0;
   std::uint64_t truncated = 0, restarts = 0;
+  std::uint64_t multi_received = 0, peeked = 0;  ///< messages
 
   void add(const SwarmCounters& other);
 };
@@ -37,6 +39,9 @@ struct SwarmResult {
 /// - ordered endpoints deliver in order
 /// - once faults end everything completes within seconds, and then every packet, message and PDC
 /// goes back to its pool
-SwarmResult run_world(const SwarmPlan& plan);
+///
+/// `recorded_events`: how many of its last events each host remembers for a failure report. A world that does not end, in
+/// events or in wall time, has failed.
+SwarmResult run_world(const SwarmPlan& plan, std::size_t recorded_events = 40);
 
 }  // namespace uet::sim

@@ -1,0 +1,243 @@
+// What every completion of a world must be, and what must be true in the end.
+#include <algorithm>
+
+#include "apps/sim/swarm_state.h"
+
+namespace uet::sim {
+
+using base::Duration;
+
+void Swarm::on_completion(Host&, const ses::Completion& c) {
+  ++result_.counters.completions;
+  if (c.kind == ses::OpKind::kRemoteWrite) return on_remote_write(c);
+  if (c.kind == ses::OpKind::kRemoteRead) return;
+  const auto index = static_cast<std::size_t>(c.context & 0xffff'ffff);
+  const auto kind = static_cast<Context>(c.context >> 32);
+  if (kind == Context::kMultiReceive) return on_multi_received(index, c);
+  OpState* s = find(index);
+  if (s == nullptr) return fail(fmt::format("completion for unknown operation {}", c.context));
+  if (kind == Context::kPeek) return on_peeked(*s, c);
+  if (c.kind == ses::OpKind::kReceive || c.kind == ses::OpKind::kTaggedReceive) {
+    on_received(*s, c);
+  } else {
+    on_initiator_done(*s, c);
+  }
+}
+
+void Swarm::on_initiator_done(OpState& s, const ses::Completion& c) {
+  const PlannedOp& op = *s.op;
+  if (!s.posted) return fail(fmt::format("op {} completed before it was posted", op.id));
+  if (++s.completions > 1) return fail(fmt::format("op {} completed twice", op.id));
+  if (c.code != ses::ReturnCode::kOk) {
+    ++result_.counters.failed_ops;
+    if (!s.error_allowed) {
+      fail(fmt::format("op {} failed with code {:#x} although no crash explains it", op.id,
+                       static_cast<int>(c.code)));
+    }
+    return;
+  }
+  s.succeeded = true;
+  result_.counters.bytes += op.bytes;
+  if (op.kind == SwarmOp::kRead) {
+    if (c.length != op.bytes)
+      return fail(fmt::format("op {}: read {} of {} bytes", op.id, c.length, op.bytes));
+    if (!s.local.has_pattern(op.id, op.bytes))
+      return fail(fmt::format("op {}: wrong bytes read", op.id));
+    s.local.poison();
+  }
+  if (op.kind == SwarmOp::kWrite) check_write_landed(s);
+}
+
+void Swarm::check_write_landed(OpState& s) {
+  const PlannedOp& op = *s.op;
+  std::uint8_t* at = memories_[op.to].bytes.data() + s.remote_at;
+  for (std::size_t i = 0; i < op.bytes; ++i) {
+    if (at[i] != pattern(op.id, i)) {
+      return fail(
+          fmt::format("op {}: write is complete but byte {} of {} is wrong", op.id, i, op.bytes));
+    }
+  }
+  // Whatever arrives from now on would be a second delivery.
+  std::fill_n(at, op.bytes, kPoison);
+}
+
+void Swarm::on_remote_write(const ses::Completion& c) {
+  if (!c.has_data) return;
+  OpState* s = find(c.data);
+  if (s == nullptr || s->op->kind != SwarmOp::kWrite)
+    return fail(fmt::format("notification of unknown write {}", c.data));
+  if (++s->deliveries > 1 && !plan_.crashes(s->op->to))
+    fail(fmt::format("op {}: write notified twice", s->op->id));
+}
+
+void Swarm::on_received(OpState& receive, const ses::Completion& c) {
+  const std::uint32_t rid = receive.op->id;
+  if (!receive.receive_posted)
+    return fail(fmt::format("receive {} completed before it was posted", rid));
+  if (++receive.receive_completions > 1)
+    return fail(fmt::format("receive {} completed twice", rid));
+  const bool truncated = c.code == ses::ReturnCode::kTruncated;
+  if (c.code != ses::ReturnCode::kOk && !truncated) {
+    if (!any_crash_)
+      fail(fmt::format("receive {} failed with code {:#x} although nothing crashed", rid,
+                       static_cast<int>(c.code)));
+    return;
+  }
+  // Whose message is it? A tagged receive takes its own; an untagged one carries the number as
+  // header data.
+  OpState* s = receive.op->kind == SwarmOp::kTaggedSend ? &receive
+               : c.has_data                             ? find(c.data)
+                                                        : nullptr;
+  if (s == nullptr)
+    return fail(fmt::format("receive {} got a message without or with an unknown number", rid));
+  const PlannedOp& op = *s->op;
+  if (op.kind != receive.op->kind || op.to != receive.op->to) {
+    return fail(fmt::format("receive {} got message {} of another kind or host", rid, op.id));
+  }
+  if (c.kind == ses::OpKind::kTaggedReceive && c.tag != op.id)
+    return fail(fmt::format("receive {}: wrong tag", rid));
+  if (op.wants_data != c.has_data || (c.has_data && c.data != op.id)) {
+    return fail(fmt::format("receive {}: wrong header data", rid));
+  }
+  // A target that started again cannot know what its earlier life received.
+  if (++s->deliveries > 1 && !plan_.crashes(op.to)) {
+    return fail(fmt::format("message {} was delivered twice", op.id));
+  }
+  s->taken_by = receive.receive_order;
+  const std::size_t expected = std::min<std::size_t>(op.bytes, receive.receive.size());
+  if (truncated != (op.bytes > receive.receive.size()))
+    return fail(fmt::format("receive {}: truncation misreported", rid));
+  if (truncated) ++result_.counters.truncated;
+  if (c.length != expected)
+    return fail(fmt::format("receive {}: length {} instead of {}", rid, c.length, expected));
+  if (!receive.receive.has_pattern(op.id, expected))
+    return fail(fmt::format("receive {}: wrong bytes of message {}", rid, op.id));
+  if (!receive.receive.is_all(kGuard, expected))
+    return fail(fmt::format("receive {}: bytes behind the end of message {}", rid, op.id));
+  receive.receive.poison();
+}
+
+// --- The end ------------------------------------------------------------------------------------
+
+/// Nobody posts a receive in the new life of a host for a message of the old one: it may wait for ever, and hold up what
+/// a fence or a full table keeps behind it.
+bool Swarm::waits_behind_send(const OpState& s) const {
+  bool has_fence = plan_.has(Trouble::kTinyTables);
+  bool has_waiting_send = false;
+  for (const OpState& o : states_) {
+    if (o.op->from != s.op->from || o.op->to != s.op->to) continue;
+    has_fence |= o.op->fence;
+    has_waiting_send |= o.op->is_send() && o.completions == 0;
+  }
+  return has_fence && has_waiting_send;
+}
+
+bool Swarm::all_done() const {
+  return std::all_of(states_.begin(), states_.end(), [this](const OpState& s) {
+    const bool is_send = s.op->is_send();
+    const bool may_wait = plan_.crashes(s.op->to) && (is_send || waits_behind_send(s));
+    if (!s.is_void && s.completions == 0 && !may_wait) return false;
+    if (!is_send || s.receive_void) return true;
+    if (s.receive_completions > 0) return true;
+    // After a crash, messages and receives may have lost their partner.
+    return any_crash_;
+  });
+}
+
+std::string Swarm::unfinished() const {
+  std::string list;
+  int shown = 0;
+  for (const OpState& s : states_) {
+    const bool is_send = s.op->is_send();
+    const bool op_open = !s.is_void && s.completions == 0;
+    const bool receive_open =
+        is_send && !s.receive_void && s.receive_completions == 0 && !any_crash_;
+    if (!op_open && !receive_open) continue;
+    if (++shown > 5) return list + " ...";
+    list += fmt::format(" {}({} {}->{}{}{}{})", s.op->id, name_of(s.op->kind), s.op->from, s.op->to,
+                        s.posted ? "" : " not posted", op_open ? " op open" : "",
+                        receive_open ? " receive open" : "");
+  }
+  return list;
+}
+
+/// Everything is back where it came from. After a crash, half-received messages wait for their
+/// timeout.
+bool Swarm::is_quiet() {
+  for (const auto& host : hosts_) {
+    if (!host->is_up()) continue;
+    if (!host->fep().is_idle()) return false;
+    const auto p = host->fep().pds().gauges();
+    if (p.outstanding_packets + p.queued_messages + p.rudi_outstanding + p.pdcs_open +
+            p.pdcs_half_open >
+        0)
+      return false;
+    const auto s = host->ses().gauges();
+    if (s.sends_active + s.messages_receiving > 0) return false;
+    if (!any_crash_ && s.unexpected_messages + s.unexpected_bytes > 0) return false;
+  }
+  return world_.frames.in_use() == 0;
+}
+
+void Swarm::check_memory() {
+  if (peeks_ != peeks_answered_)
+    fail(fmt::format("{} of {} peeks were answered", peeks_answered_, peeks_));
+  for (const auto& shared : multi_receives_)
+    if (!shared->buffer.guards_intact()) fail("bytes outside a multi-receive buffer");
+  for (const OpState& s : states_) {
+    if (!s.local.guards_intact())
+      fail(fmt::format("op {}: bytes outside its local buffer", s.op->id));
+    if (s.local.is_poisoned() && !s.local.is_all(kPoison))
+      fail(fmt::format("op {}: read data written after completion", s.op->id));
+    if (s.receive.exists() && !s.receive.guards_intact())
+      fail(fmt::format("receive {}: bytes outside its buffer", s.op->id));
+    if (s.receive.is_poisoned() && !s.receive.is_all(kPoison))
+      fail(fmt::format("receive {}: written after completion", s.op->id));
+    if (s.op->is_send()) continue;
+    const std::uint8_t* at = memories_[s.op->to].bytes.data() + s.remote_at;
+    const auto is_guard = [](std::uint8_t b) { return b == kGuard; };
+    if (!std::all_of(at - kGuardBytes, at, is_guard) ||
+        !std::all_of(at + s.op->bytes, at + s.op->bytes + kGuardBytes, is_guard)) {
+      fail(fmt::format("op {}: bytes outside its remote slot", s.op->id));
+    }
+    // A late copy of a first packet may open a PDC with the new life of a host that crashed.
+    const bool was_poisoned =
+        s.op->kind == SwarmOp::kWrite && s.succeeded && !plan_.crashes(s.op->to);
+    if (was_poisoned &&
+        !std::all_of(at, at + s.op->bytes, [](std::uint8_t b) { return b == kPoison; })) {
+      fail(fmt::format("op {}: write delivered again after completion", s.op->id));
+    }
+  }
+}
+
+/// Untagged messages of an ordered endpoint take receives in the order in which they were sent.
+void Swarm::check_order() {
+  if (any_crash_) return;
+  std::map<std::pair<HostId, HostId>, std::vector<const OpState*>> streams;
+  for (const OpState& s : states_) {
+    if (s.op->kind == SwarmOp::kSend && plan_.ordered[s.op->from] && s.deliveries > 0) {
+      streams[{s.op->from, s.op->to}].push_back(&s);
+    }
+  }
+  for (auto& [hosts, messages] : streams) {
+    std::sort(messages.begin(), messages.end(),
+              [](const OpState* a, const OpState* b) { return a->post_order < b->post_order; });
+    for (std::size_t i = 1; i < messages.size(); ++i) {
+      if (messages[i]->taken_by >= messages[i - 1]->taken_by) continue;
+      fail(fmt::format("messages {} and {} of an ordered endpoint were matched the wrong way round",
+                       messages[i - 1]->op->id, messages[i]->op->id));
+    }
+  }
+}
+
+void Swarm::check_pools() {
+  if (world_.frames.in_use() != 0)
+    fail(fmt::format("{} frames are still held", world_.frames.in_use()));
+  if (world_.packets_pool.in_use() != 0) fail("copied packets are still held");
+  for (HostId h = 0; h < hosts_.size(); ++h) {
+    const std::size_t held = fabric_.port(h).slab_pool().in_use();
+    if (held != 0) fail(fmt::format("host {}: {} packets did not come back to the pool", h, held));
+  }
+}
+
+}  // namespace uet::sim

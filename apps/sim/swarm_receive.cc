@@ -1,0 +1,102 @@
+// Ways to receive that are not one receive for one message.
+#include <sys/uio.h>
+
+#include <algorithm>
+
+#include "apps/sim/swarm_state.h"
+
+namespace uet::sim {
+
+namespace {
+
+const SimSpan kRepost = SimSpan::from(base::Duration::from_us(5));
+
+}  // namespace
+
+// --- Multi-receive ------------------------------------------------------------------------------
+
+/// One buffer at a time, of about a third of everything that this host is sent. True when one is posted.
+bool Swarm::try_post_multi_receive(HostId at) {
+  if (has_multi_receive_[at]) return true;
+  std::size_t largest = 0, total = 0;
+  for (const PlannedOp& op : plan_.ops) {
+    if (op.kind != SwarmOp::kSend || op.to != at) continue;
+    largest = std::max<std::size_t>(largest, op.bytes);
+    total += op.bytes + 64;
+  }
+  Host& host = *hosts_[at];
+  auto shared = std::make_unique<SharedReceive>();
+  shared->host = at;
+  shared->life = lives_[at];
+  shared->buffer.make(std::max(largest + 64, total / 3), kGuard);
+  const iovec bytes{shared->buffer.data(), shared->buffer.size()};
+  ses::ReceiveRequest receive;
+  receive.iov = {&bytes, 1};
+  receive.multi_recv = true;
+  receive.context = context_of(Context::kMultiReceive, multi_receives_.size());
+  multi_receives_.push_back(std::move(shared));
+  has_multi_receive_[at] = true;
+  if (!host.ses().receive(host.now(), host.endpoint(), receive).has_value()) {
+    has_multi_receive_[at] = false;
+    multi_receives_.pop_back();
+    return false;
+  }
+  host.node().poke();
+  return true;
+}
+
+void Swarm::on_multi_received(std::size_t index, const ses::Completion& c) {
+  SharedReceive& shared = *multi_receives_[index];
+  if (c.multi_recv_released) {
+    has_multi_receive_[shared.host] = false;
+    world_.events.call_at(world_.now() + kRepost, [this, host = shared.host, life = shared.life] {
+      if (hosts_[host]->is_up() && lives_[host] == life) try_post_multi_receive(host);
+    });
+  }
+  if (c.buffer == nullptr) return;  // only the buffer's end
+  if (c.code != ses::ReturnCode::kOk) {
+    if (!any_crash_)
+      fail(fmt::format("multi-receive failed with code {:#x}", static_cast<int>(c.code)));
+    return;
+  }
+  OpState* s = c.has_data ? find(c.data) : nullptr;
+  if (s == nullptr || s->op->kind != SwarmOp::kSend || s->op->to != shared.host)
+    return fail("multi-receive got a message that was not sent to it");
+  const PlannedOp& op = *s->op;
+  if (++s->deliveries > 1 && !plan_.crashes(op.to))
+    return fail(fmt::format("message {} was delivered twice", op.id));
+  auto* at = static_cast<std::uint8_t*>(c.buffer);
+  const auto offset = static_cast<std::size_t>(at - shared.buffer.data());
+  if (at < shared.buffer.data() || offset + op.bytes > shared.buffer.size() || c.length != op.bytes)
+    return fail(fmt::format("message {}: wrong place or length in a multi-receive", op.id));
+  for (std::size_t i = 0; i < op.bytes; ++i) {
+    if (at[i] != pattern(op.id, i))
+      return fail(fmt::format("message {}: byte {} of {} is wrong", op.id, i, op.bytes));
+  }
+  std::fill_n(at, op.bytes, kPoison);
+  s->taken_by = std::uint64_t{index} << 32 | offset;
+  s->receive_completions = 1;
+  ++result_.counters.multi_received;
+}
+
+// --- Peek ---------------------------------------------------------------------------------------
+
+void Swarm::peek(OpState& s) {
+  Host& host = *hosts_[s.op->to];
+  ses::PeekRequest request;
+  request.tag = s.op->id;
+  request.context = context_of(Context::kPeek, s.op->id);
+  ++peeks_;
+  if (!host.ses().peek(host.now(), host.endpoint(), request).has_value()) --peeks_;
+}
+
+void Swarm::on_peeked(OpState& s, const ses::Completion& c) {
+  ++peeks_answered_;
+  if (c.code == ses::ReturnCode::kNoMessage) return;
+  ++result_.counters.peeked;
+  if (c.code != ses::ReturnCode::kOk || c.tag != s.op->id || c.length != s.op->bytes)
+    fail(fmt::format("peek for message {}: code {:#x}, {} bytes", s.op->id,
+                     static_cast<int>(c.code), c.length));
+}
+
+}  // namespace uet::sim

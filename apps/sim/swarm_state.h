@@ -1,0 +1,136 @@
+/// A world while it is played: the hosts, what was asked of them, and what came of it.
+///
+///   swarm_world.cc   set-up, troubles, the course of a world, its end
+///   swarm_post.cc    operations and receives are posted
+///   swarm_receive.cc multi-receive buffers, peeks
+///   swarm_check.cc   what every completion must be, and what must be true in the end
+#pragma once
+
+#include <fmt/format.h>
+
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "apps/sim/host.h"
+#include "apps/sim/swarm_buffer.h"
+#include "apps/sim/swarm_world.h"
+#include "sim/fabric.h"
+
+namespace uet::sim {
+
+/// What became of one planned operation.
+struct OpState {
+  const PlannedOp* op = nullptr;
+  Buffer local;               ///< initiator's side
+  Buffer receive;             ///< sends: the receive posted for it
+  std::size_t remote_at = 0;  ///< write, read: offset in the target's region
+  bool posted = false, receive_posted = false;
+  int completions = 0;
+  int deliveries =
+      0;  ///< sends: messages with this number that were received; writes: notifications
+  int receive_completions = 0;
+  bool succeeded = false;
+  bool is_void = false;  ///< its initiator crashed: nothing is promised
+  bool receive_void = false;
+  bool error_allowed = false;
+  std::uint32_t post_order = 0;     ///< among all posted operations
+  std::uint64_t receive_order = 0;  ///< of its own receive, among all receives
+  std::uint64_t taken_by = 0;       ///< receive_order of the receive that took this message
+};
+
+class Swarm {
+ public:
+  Swarm(const SwarmPlan& plan, std::size_t recorded_events);
+  SwarmResult play();
+
+ private:
+  struct Memory {
+    std::vector<std::uint8_t> bytes;
+    std::uint64_t key = 0;
+  };
+  /// What the context of a completion names: an operation by its number, or one of these by index.
+  enum class Context : std::uint64_t { kOp, kMultiReceive, kPeek };
+  static std::uint64_t context_of(Context kind, std::uint64_t index) {
+    return static_cast<std::uint64_t>(kind) << 32 | index;
+  }
+  /// A buffer that takes many messages, one behind the other.
+  struct SharedReceive {
+    HostId host = 0;
+    std::uint32_t life = 0;  ///< of the host that posted it
+    Buffer buffer;
+  };
+
+  void fail(const std::string& why) {
+    if (result_.failure.empty())
+      result_.failure = fmt::format("at {:.3f} us: {}", world_.now().us(), why);
+  }
+  bool has_failed() const { return !result_.failure.empty(); }
+
+  void lay_out_memory();
+  void set_faults(const FaultProfile& profile);
+  void open_memory(HostId host);
+  void connect(HostId host);
+  void schedule();
+  void schedule_trouble(const PlannedTrouble& t);
+  void set_host_links(HostId host, const PlannedTrouble& t, bool up);
+  void crash(HostId host);
+  void restart(HostId host);
+
+  void post(OpState& s);
+  void post_receive(OpState& s);
+  bool try_post(OpState& s);
+  bool try_post_receive(OpState& s);
+  template <typename F>
+  void retry_later(F&& again);
+
+  bool try_post_multi_receive(HostId host);
+  void peek(OpState& s);
+  void on_multi_received(std::size_t index, const ses::Completion& c);
+  void on_peeked(OpState& s, const ses::Completion& c);
+
+  void on_completion(Host& host, const ses::Completion& c);
+  void on_initiator_done(OpState& s, const ses::Completion& c);
+  void on_received(OpState& receive, const ses::Completion& c);
+  void on_remote_write(const ses::Completion& c);
+  void check_write_landed(OpState& s);
+
+  bool all_done() const;
+  bool waits_behind_send(const OpState& s) const;
+  bool is_quiet();
+  std::string unfinished() const;
+  bool run_until(SimTime end, bool (Swarm::*done)());
+  bool all_done_now() { return all_done(); }
+  bool quiet_now() { return is_quiet(); }
+  void check_memory();
+  void check_order();
+  void check_pools();
+  void count();
+  void dump_recorders();
+
+  OpState* find(std::uint64_t id) {
+    const auto at = by_id_.find(static_cast<std::uint32_t>(id));
+    return at == by_id_.end() ? nullptr : &states_[at->second];
+  }
+
+  const SwarmPlan& plan_;
+  SwarmResult result_;
+  World world_;
+  WireModel model_;
+  Fabric fabric_;
+  std::vector<OpState> states_;
+  std::map<std::uint32_t, std::size_t> by_id_;
+  std::vector<Memory> memories_;
+  std::vector<std::unique_ptr<Host>> hosts_;
+  std::vector<std::vector<ses::PeerId>> peers_;
+  std::vector<std::uint32_t> lives_;  ///< how often each host started
+  std::vector<std::unique_ptr<SharedReceive>> multi_receives_;
+  std::vector<bool> has_multi_receive_;  ///< one is posted
+  std::uint64_t peeks_ = 0, peeks_answered_ = 0;
+  std::uint32_t receives_posted_ = 0;
+  std::uint32_t ops_posted_ = 0;
+  bool any_crash_ = false;
+};
+
+}  // namespace uet::sim
