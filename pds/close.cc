@@ -202,12 +202,16 @@ void Engine::report_failed(Instant now, PdsError error) {
 
 /// The table is full for one role: the PDC that has had nothing to do for longest gives its place up. When all are busy and
 /// none is on its way out, the oldest one has to drain, so that a peer with endless work does not keep others out for ever.
+/// Strangers who ask again and again do not empty the table: only so many PDCs are on their way out for them at a time.
 /// [PDS 5.2]
 void Engine::make_room(Instant now, bool for_initiator) {
   constexpr int kLookAt = 256;  // the list is roughly in order of idleness
+  if (!for_initiator && closing_pdcs_ >= std::max<std::uint32_t>(2, table_.capacity() / 4)) return;
   const bool any_role = table_.has_share_left(for_initiator);
   int looked = 0;
+  Pdc* idlest = nullptr;
   Pdc* oldest = nullptr;
+  const auto last_sign = [](const Pdc& p) { return std::max(p.heard_at, p.active_at); };
   for (Pdc& pdc : table_.in_order()) {
     if (++looked > kLookAt) break;
     if (pdc.state != PdcState::kEstablished || (!any_role && pdc.is_initiator != for_initiator))
@@ -217,8 +221,9 @@ void Engine::make_room(Instant now, bool for_initiator) {
       if (oldest == nullptr && pdc.locks == 0 && pdc.rx.kept == pdc.rx.stored) oldest = &pdc;
       continue;
     }
-    return begin_close(now, pdc);
+    if (idlest == nullptr || last_sign(pdc) < last_sign(*idlest)) idlest = &pdc;
   }
+  if (idlest != nullptr) return begin_close(now, *idlest);
   if (oldest != nullptr && closing_pdcs_ == 0 && close_wanted_ == 0) begin_close(now, *oldest);
 }
 

@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include "lib/net/heap_packet_pool.h"
+#include "lib/wire/codec.h"
+#include "lib/wire/pds_headers.h"
 #include "pds/pds.h"
 
 namespace uet::pds {
@@ -38,6 +40,8 @@ struct End {
     facts.address = net::FabricAddress::from_v4(address);
     PdsConfig config;
     config.pdc_idle_time = base::Duration{};
+    config.pdcid_quarantine = base::Duration{};
+    config.max_pdc = 65535;
     cc::CcConfig cc;
     cc.link_rate = base::BitRate::from_gbps(100);
     cc.config_base_rtt = base::Duration::from_us(100);
@@ -106,8 +110,68 @@ void PdsLargeMessage(benchmark::State& state) {
   run(state, 256);
 }
 
+/// A PDC that carries one packet: opened, used, closed at both ends.
+void PdsOpenUseClose(benchmark::State& state) {
+  End a(0x0a000001), b(0x0a000002);
+  Instant now = Instant::from_ns(1'000'000'000);
+  MessageToken token = 0;
+  for (auto _ : state) {
+    TxMessage m;
+    m.token = ++token;
+    m.destination = b.facts.address;
+    m.ses_header_bytes = 44;
+    m.segment_payload = 4096;
+    m.payload_bytes = 4096;
+    (void)a.pds->submit(now, m);
+    move_all(now, a, b);
+    move_all(now, b, a);
+    a.pds->close_all(now);
+    while (a.pds->gauges().pdcs_open + b.pds->gauges().pdcs_open > 0) {
+      now = now + base::Duration::from_us(5);
+      move_all(now, a, b);
+      move_all(now, b, a);
+      if (a.pds->next_deadline() <= now) a.pds->on_deadline(now);
+      if (b.pds->next_deadline() <= now) b.pds->on_deadline(now);
+    }
+  }
+  state.SetItemsProcessed(static_cast<std::int64_t>(token));  // opened per second
+}
+
+/// SYNs of ever new sources, as fast as they can be accepted.
+void PdsAccept(benchmark::State& state) {
+  constexpr std::uint32_t kPdcs = 60'000;
+  std::optional<End> end;
+  std::uint32_t n = kPdcs;
+  const Instant now = Instant::from_ns(1'000'000'000);
+  for (auto _ : state) {
+    if (n == kPdcs) {
+      state.PauseTiming();
+      end.emplace(0x0a000001);
+      n = 0;
+      state.ResumeTiming();
+    }
+    net::RxPacket rx;
+    rx.packet = end->pool.allocate();
+    wire::PdsRequestSyn h;
+    h.next_hdr = wire::NextHdr::kRequestStd;
+    h.psn = Psn(n * 7919);
+    h.spdcid = static_cast<std::uint16_t>(1 + n);
+    wire::emit(h, rx.packet.append(wire::PdsRequestSyn::kSize));
+    rx.packet.append(108);
+    rx.source = net::FabricAddress::from_v4(0x0b000000 + n++);
+    end->pds->on_packet(now, std::move(rx));
+    net::TxPacket tx;
+    while (end->pds->poll_transmit(now, tx)) tx = {};
+  }
+  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()));  // opened per second
+}
+
+BENCHMARK(PdsOpenUseClose);
+BENCHMARK(PdsAccept);
 BENCHMARK(PdsSmallMessage);
 BENCHMARK(PdsLargeMessage);
 
 }  // namespace
 }  // namespace uet::pds
+
+BENCHMARK_MAIN();

@@ -9,10 +9,10 @@
 namespace uet::pds::test {
 namespace {
 
-/// A million source addresses in the long suite, a fiftieth of that otherwise.
+/// A million source addresses in the long suite, a tenth of that otherwise.
 std::uint32_t sources() {
   const char* depth = std::getenv("UET_TEST_DEPTH");
-  return depth != nullptr && std::string_view(depth) == "long" ? 1'000'000 : 20'000;
+  return depth != nullptr && std::string_view(depth) == "long" ? 1'000'000 : 100'000;
 }
 
 /// What the flood costs and what it draws, with the frame around each packet.
