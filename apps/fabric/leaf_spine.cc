@@ -46,8 +46,7 @@ sim::QueueConfig LeafSpine::switch_queue(base::BitRate rate, bool last_hop) cons
   q.data_limit_bytes = bytes(scenario_.queue);
   if (q.data_limit_bytes == 0)
     q.data_limit_bytes =
-        std::max(rate.bytes_in(scenario_.idle_rtt()) * (scenario_.trimming ? 1 : 5),
-                 16 * frame);
+        std::max(rate.bytes_in(scenario_.idle_rtt()) * (scenario_.trimming ? 1 : 5), 16 * frame);
   q.control_limit_bytes = std::max(2 * q.data_limit_bytes, 8 * frame);
   q.trimming = scenario_.trimming;
   q.marking = scenario_.marking;
