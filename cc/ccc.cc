@@ -88,7 +88,8 @@ struct Ccc::Impl {
   Demand demand_after(ByteCount new_bytes, ByteCount resend_bytes) const;
   std::uint32_t credit_target(const Demand& demand, ByteCount leaving) const;
   void on_any_feedback(Instant now);
-  void feed_path(Instant now, std::uint16_t entropy, PathFeedback kind);
+  void feed_path(Instant now, std::uint16_t entropy, PathFeedback kind, Instant sent_at = {});
+  void note_arrival(Transmission& t, bool may_be_named);
   void close_transmission(Transmission& t, PdcShare& share);
   void mark_for_resend(Transmission& t, PdcShare& share);
   void unmark(Transmission& t, PdcShare& share);
@@ -119,6 +120,8 @@ struct Ccc::Impl {
   bool heard = false;  ///< any feedback: a PDC exists at the destination
   bool probe_allowed;
   bool probe_wanted = false;
+  /// Entropy value of the first PSN acknowledged since the last ACK: the ACK may name it, and say whether it was marked.
+  std::optional<std::uint16_t> maybe_named;
 };
 
 Ccc::Ccc(const CcConfig& config, std::uint8_t ccc_id, bool sprayed, Duration cached_base_rtt,
@@ -225,13 +228,19 @@ void Ccc::on_first_ack(Transmission& t, PdcShare& share) {
   share.unacked_bytes -= bytes;
   share.rcvd_ahead -= bytes;
   share.counted_ahead -= bytes;
-  if (const auto index = c.table.find(t.entropy))
-    c.table.on_delivered(c.now_seen, *index, t.sent_at);
+  c.note_arrival(t, true);
+}
+
+void Ccc::on_arrived(Transmission& t) {
+  if (!t.acked) impl_->note_arrival(t, false);
 }
 
 void Ccc::on_ack(Instant now, PdcShare& share, const AckSignal& ack) {
   Impl& c = *impl_;
   c.on_any_feedback(now);
+  const auto unnamed = std::exchange(c.maybe_named, std::nullopt);
+  if (unnamed && (ack.trigger == nullptr || ack.trigger->entropy != *unnamed))
+    c.feed_path(now, *unnamed, PathFeedback::kGood);
   const auto service = service_time(ack);
   std::optional<Duration> rtt;
   if (ack.trigger != nullptr && service && !ack.is_probe_answer) {
@@ -323,7 +332,7 @@ bool Ccc::on_inferred_loss(Instant now, Transmission& t, PdcShare& share, bool t
   if (!only_order) {
     // Whether a timer or the acknowledgements of later packets said so: this path did not deliver. [CC 7.7]
     t.timed_out = true;
-    c.feed_path(now, t.entropy, PathFeedback::kTimeout);
+    c.feed_path(now, t.entropy, PathFeedback::kTimeout, t.sent_at);
   }
   c.note_changes(now);
   return true;
@@ -468,11 +477,28 @@ void Ccc::Impl::on_any_feedback(Instant now) {
   }
 }
 
-void Ccc::Impl::feed_path(Instant now, std::uint16_t entropy, PathFeedback kind) {
+void Ccc::Impl::feed_path(Instant now, std::uint16_t entropy, PathFeedback kind, Instant sent_at) {
   const auto index = table.find(entropy);
   if (!index) return;
-  table.on_feedback(now, *index, kind, nscc.base_rtt());
+  table.on_feedback(now, *index, kind, nscc.base_rtt(), sent_at);
   selector->on_feedback(now, *index, kind);
+}
+
+/// Marked packets are acknowledged at once and by name [CC 9], so one that an ACK covers without naming it came through
+/// unmarked: news of its path with every packet, however seldom the destination acknowledges. A packet sent twice does not
+/// say which path was the good one.
+void Ccc::Impl::note_arrival(Transmission& t, bool may_be_named) {
+  if (t.arrived) return;
+  t.arrived = true;
+  const auto index = table.find(t.entropy);
+  if (!index) return;
+  table.on_delivered(now_seen, *index, t.sent_at);
+  if (t.resent > 0) return;
+  if (may_be_named && !maybe_named) {
+    maybe_named = t.entropy;
+  } else {
+    feed_path(now_seen, t.entropy, PathFeedback::kGood);
+  }
 }
 
 /// Ends the open transmission of `t` without a congestion reaction.

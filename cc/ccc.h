@@ -33,6 +33,7 @@ struct Transmission {
   bool marked = false;      ///< waits to be retransmitted
   bool acked = false;       ///< first ACK seen
   bool timed_out = false;   ///< latest loss was a timeout: the next copy must take another path
+  bool arrived = false;     ///< the destination is known to have it, acknowledged or not
   bool held =
       false;  ///< the destination said that it has this transmission, but not what became of it
 };
@@ -129,8 +130,10 @@ class Ccc {
   /// The packet was handed to the port. Fills in `t`.
   void on_send(Instant now, Transmission& t, PdcShare& share, ByteCount nominal_bytes,
                const SendParams& params, bool is_retransmission);
+  /// A SACK shows that the destination has this PSN, though its response is still missing.
+  void on_arrived(Transmission& t);
   /// This PSN is acknowledged for the first time (cumulatively or alone). Call for each such PSN,
-  /// then on_ack once.
+  /// the one that the ACK names first, then on_ack once.
   void on_first_ack(Transmission& t, PdcShare& share);
   void on_ack(Instant now, PdcShare& share, const AckSignal& ack);
   /// The destination has the packet and says so without an ACK: it left the network, however long its answer takes.

@@ -13,6 +13,8 @@ namespace {
 constexpr std::uint8_t kTimeoutsWithoutTrimming = 2;
 constexpr int kTimeoutRunRtts = 10;
 constexpr std::uint8_t kMaxBackoff = 32;
+// Paths that were not heard of since another one broke come back after this part of the eviction time.
+constexpr int kCautionShare = 8;
 
 void count(std::uint32_t& counter) {
   if (counter != std::numeric_limits<std::uint32_t>::max()) ++counter;
@@ -42,23 +44,26 @@ std::optional<std::uint32_t> PathTable::find(std::uint16_t entropy) const {
 bool PathTable::usable(std::uint32_t index, const PathRequest& request) const {
   if (!port_is_free(index, request)) return false;
   if (request.avoid_entropy && entropy(index) == *request.avoid_entropy) return false;
-  return !is_evicted(index, request.now);
+  return !is_evicted(index, request.now) && is_trusted(index, request.now);
 }
 
 std::uint32_t PathTable::best_from(std::uint32_t start, const PathRequest& request) const {
-  std::optional<std::uint32_t> evicted, any;
+  std::optional<std::uint32_t> untrusted, evicted, any;
   for (std::uint32_t step = 0; step < size_; ++step) {
     const std::uint32_t index = (start + step) & (size_ - 1);
     if (usable(index, request)) return index;
     if (!port_is_free(index, request)) continue;
     const bool avoid = request.avoid_entropy && entropy(index) == *request.avoid_entropy;
+    if (!avoid && !untrusted && !is_evicted(index, request.now)) untrusted = index;
     if (!avoid && !evicted) evicted = index;
     if (!any) any = index;
   }
+  if (untrusted) return *untrusted;
   return evicted ? *evicted : any.value_or(start);
 }
 
 void PathTable::on_sent(Instant now, std::uint32_t index) {
+  if (is_cautious_ && now >= cautious_until_) end_caution(now);
   Entry& e = entries_[index];
   count(e.sent);
   if (e.evictions == 0 || now < e.evicted_until) return;
@@ -68,8 +73,8 @@ void PathTable::on_sent(Instant now, std::uint32_t index) {
   e.evicted_until = now + config_.evict_time;
 }
 
-void PathTable::on_feedback(Instant now, std::uint32_t index, PathFeedback kind,
-                            Duration base_rtt) {
+void PathTable::on_feedback(Instant now, std::uint32_t index, PathFeedback kind, Duration base_rtt,
+                            Instant sent_at) {
   Entry& e = entries_[index];
   switch (kind) {
     case PathFeedback::kGood:
@@ -82,13 +87,14 @@ void PathTable::on_feedback(Instant now, std::uint32_t index, PathFeedback kind,
       break;
     case PathFeedback::kTimeout:
       count(e.losses);
-      on_timeout(now, index, base_rtt);
+      on_timeout(now, index, base_rtt, sent_at);
       return;
   }
 }
 
 void PathTable::on_delivered(Instant now, std::uint32_t index, Instant sent_at) {
   Entry& e = entries_[index];
+  e.arrived_sent = std::max(e.arrived_sent, sent_at);
   // What left before the timeouts began says nothing about the path since.
   if (e.timeouts > 0 && sent_at > e.first_timeout) e.timeouts = 0;
   if (e.on_probation && sent_at >= e.evicted_until - config_.evict_time) restore(now, index);
@@ -105,7 +111,7 @@ void PathTable::rebase(base::Rng& rng, std::uint8_t free_planes) {
   entries_[0].timeouts = 0;
 }
 
-void PathTable::on_timeout(Instant now, std::uint32_t index, Duration base_rtt) {
+void PathTable::on_timeout(Instant now, std::uint32_t index, Duration base_rtt, Instant sent_at) {
   if (!evicts_ || size_ == 1) return;
   Entry& e = entries_[index];
   if (e.evictions > 0) {
@@ -117,7 +123,28 @@ void PathTable::on_timeout(Instant now, std::uint32_t index, Duration base_rtt) 
     e.first_timeout = now;
   }
   ++e.timeouts;
-  if (config_.trimming || e.timeouts >= kTimeoutsWithoutTrimming) evict(now, index);
+  if (!config_.trimming && e.timeouts < kTimeoutsWithoutTrimming) return;
+  evict(now, index);
+  if (sent_at != Instant()) be_cautious(now, sent_at);
+}
+
+void PathTable::be_cautious(Instant now, Instant sent_at) {
+  if (is_cautious_ && now >= cautious_until_) end_caution(now);
+  is_cautious_ = true;
+  broken_since_ = std::max(broken_since_, sent_at);
+  cautious_until_ = now + config_.evict_time / kCautionShare;
+}
+
+// Paths that nobody has tried since come back as evicted ones do, with one packet first. [CC 7.7]
+void PathTable::end_caution(Instant now) {
+  is_cautious_ = false;
+  for (std::uint32_t i = 0; i < size_ && (evicted_ + 1) * 2 <= size_; ++i) {
+    Entry& e = entries_[i];
+    if (e.evictions > 0 || e.arrived_sent >= broken_since_) continue;
+    e.evictions = 1;
+    e.evicted_until = now;
+    ++evicted_;
+  }
 }
 
 void PathTable::evict(Instant now, std::uint32_t index) {

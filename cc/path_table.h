@@ -38,6 +38,7 @@ class PathTable {
   struct Entry {
     Instant evicted_until;  ///< meaningful while evictions > 0
     Instant first_timeout;  ///< start of the current run of timeouts
+    Instant arrived_sent;   ///< when the youngest packet that is known to have arrived was sent
     std::uint32_t rtt_ns = 0;
     std::uint32_t sent = 0, marks = 0, trims = 0, losses = 0;
     std::uint8_t penalty = 0;
@@ -66,6 +67,11 @@ class PathTable {
   /// May this path carry the packet? Its port is free, it is not evicted, and the packet was not
   /// lost on it.
   bool usable(std::uint32_t index, const PathRequest& request) const;
+  /// While a loss is fresh, only paths that have delivered something sent after the lost packet are
+  /// trusted: what broke one path breaks others with it, and each would cost a packet to find out.
+  bool is_trusted(std::uint32_t index, Instant now) const {
+    return now >= cautious_until_ || entries_[index].arrived_sent >= broken_since_;
+  }
   bool port_is_free(std::uint32_t index, const PathRequest& request) const {
     return ((request.free_planes >> plane(index)) & 1) != 0;
   }
@@ -74,13 +80,15 @@ class PathTable {
     return e.evictions > 0 && now < e.evicted_until;
   }
 
-  /// The next path from `start` on that fits the request; failing that an evicted one, then any
-  /// whose port is free.
+  /// The next path from `start` on that fits the request; failing that one that is not trusted, an
+  /// evicted one, then any whose port is free.
   std::uint32_t best_from(std::uint32_t start, const PathRequest& request) const;
 
   /// A packet takes this path.
   void on_sent(Instant now, std::uint32_t index);
-  void on_feedback(Instant now, std::uint32_t index, PathFeedback kind, Duration base_rtt);
+  /// `sent_at` of a lost packet, zero when it is not known.
+  void on_feedback(Instant now, std::uint32_t index, PathFeedback kind, Duration base_rtt,
+                   Instant sent_at = {});
   /// Some packet is known to have arrived over this path.
   void on_delivered(Instant now, std::uint32_t index, Instant sent_at);
 
@@ -91,7 +99,9 @@ class PathTable {
   std::uint32_t evicted() const { return evicted_; }
 
  private:
-  void on_timeout(Instant now, std::uint32_t index, Duration base_rtt);
+  void on_timeout(Instant now, std::uint32_t index, Duration base_rtt, Instant sent_at);
+  void be_cautious(Instant now, Instant sent_at);
+  void end_caution(Instant now);
   void evict(Instant now, std::uint32_t index);
   void restore(Instant now, std::uint32_t index);
   void release_oldest(Instant now);
@@ -101,6 +111,9 @@ class PathTable {
   std::unique_ptr<Entry[]> entries_;
   std::uint32_t size_;
   std::uint32_t evicted_ = 0;
+  Instant broken_since_;    ///< a packet sent then was lost with its path
+  Instant cautious_until_;  ///< so long, only paths that delivered since are trusted
+  bool is_cautious_ = false;
   std::uint16_t base_ = 0;
   std::uint8_t planes_;
   std::uint8_t plane_shift_ = 0;  ///< only a set of one moves between planes

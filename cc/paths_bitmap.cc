@@ -44,7 +44,7 @@ std::uint32_t BitmapPaths::next(const PathRequest& request) {
     if (saturated) return index;
     second_best = index;
   }
-  return second_best ? *second_best : table_.best_from(0, request);
+  return second_best ? *second_best : table_.best_from(order_.next(rng_), request);
 }
 
 void BitmapPaths::on_feedback(Instant, std::uint32_t index, PathFeedback kind) {

@@ -16,7 +16,10 @@ class MixedPaths final : public PathSelector {
     return recycled ? *recycled : bitmap_.next(request);
   }
   void on_feedback(Instant now, std::uint32_t index, PathFeedback kind) override {
-    if (kind == PathFeedback::kGood) good_.push(index);
+    if (kind == PathFeedback::kGood)
+      good_.push(index);
+    else
+      good_.forget(index);
     bitmap_.on_feedback(now, index, kind);
   }
   void fix_order_for_test() override { bitmap_.fix_order_for_test(); }

@@ -34,6 +34,8 @@ void RepsPaths::on_feedback(Instant now, std::uint32_t index, PathFeedback kind)
     ring_[head_] = Slot{static_cast<std::uint16_t>(index), true, true};
     head_ = static_cast<std::uint8_t>((head_ + 1) % config_.reps_slots);
   }
+  // A packet may be reported as arrived before the acknowledgement comes that says it was marked.
+  if (kind == PathFeedback::kEcn || kind == PathFeedback::kNacked) forget(index);
   // Only where packets are cut does a timeout mean a broken path rather than congestion.
   if (kind == PathFeedback::kTimeout && config_.trimming && !frozen_ && explore_ == 0) {
     frozen_ = true;
@@ -61,6 +63,15 @@ std::optional<std::uint32_t> RepsPaths::take_frozen(const PathRequest& request) 
   return std::nullopt;
 }
 
+void RepsPaths::forget(std::uint32_t index) {
+  for (std::uint8_t step = 1; step <= config_.reps_slots; ++step) {
+    Slot& slot = ring_[(head_ + config_.reps_slots - step) % config_.reps_slots];
+    if (!slot.used || slot.index != index) continue;
+    slot.fresh = false;
+    return;
+  }
+}
+
 void RepsPaths::thaw() {
   frozen_ = false;
   ring_ = {};
@@ -78,12 +89,21 @@ void PathFifo::push(std::uint32_t index) {
   ++size_;
 }
 
+void PathFifo::forget(std::uint32_t index) {
+  for (std::uint32_t age = 0; age < size_; ++age) {
+    std::uint16_t& slot = slots_[(first_ + size_ - 1 - age) % capacity_];
+    if (slot != index) continue;
+    slot = kVoid;
+    return;
+  }
+}
+
 std::optional<std::uint32_t> PathFifo::pop(const PathTable& table, const PathRequest& request) {
   while (size_ > 0) {
     const std::uint32_t index = slots_[first_];
     first_ = (first_ + 1) % capacity_;
     --size_;
-    if (table.usable(index, request)) return index;
+    if (index != kVoid && table.usable(index, request)) return index;
   }
   return std::nullopt;
 }
@@ -101,7 +121,10 @@ std::uint32_t RepsLegacyPaths::next(const PathRequest& request) {
 }
 
 void RepsLegacyPaths::on_feedback(Instant, std::uint32_t index, PathFeedback kind) {
-  if (kind == PathFeedback::kGood) good_.push(index);
+  if (kind == PathFeedback::kGood)
+    good_.push(index);
+  else
+    good_.forget(index);
 }
 
 }  // namespace uet::cc

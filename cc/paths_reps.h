@@ -27,6 +27,7 @@ class RepsPaths final : public PathSelector {
   };
   std::optional<std::uint32_t> take_fresh(const PathRequest& request);
   std::optional<std::uint32_t> take_frozen(const PathRequest& request);
+  void forget(std::uint32_t index);
   void thaw();
 
   const CcConfig& config_;
@@ -48,11 +49,14 @@ class PathFifo {
   explicit PathFifo(std::uint32_t paths)
       : slots_(std::make_unique<std::uint16_t[]>(std::size_t{2} * paths)), capacity_(2 * paths) {}
   void push(std::uint32_t index);
+  /// Bad news of a value: its latest entry is void.
+  void forget(std::uint32_t index);
   /// The oldest value that fits the request; those that do not are forgotten.
   std::optional<std::uint32_t> pop(const PathTable& table, const PathRequest& request);
   std::uint32_t size() const { return size_; }
 
  private:
+  static constexpr std::uint16_t kVoid = 0xffff;
   std::unique_ptr<std::uint16_t[]> slots_;
   std::uint32_t capacity_;
   std::uint32_t first_ = 0;

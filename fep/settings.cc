@@ -226,7 +226,7 @@ std::optional<std::string> load_file(Settings& into, const std::string& path) {
 /// `text` with every %r replaced by a digit, to check the form of an entry before the rank is
 /// known.
 std::string with_rank_zero(std::string text) {
-  for (std::size_t at; (at = text.find("%r")) != std::string::npos;) text.replace(at, 2, "0");
+  for (std::size_t at; (at = text.find("%r")) != std::string::npos;) text.replace(at, 2, 1, '0');
   return text;
 }
 

@@ -228,6 +228,7 @@ void Engine::apply_sack(Instant now, Pdc& pdc, const AckIn& in) {
       continue;
     }
     record.arrived = true;
+    tx.cc->ccc->on_arrived(record.cc);
     if (record.suspected) arm_retransmit(now, pdc, record);  // it was only overtaken
     if (record.needs_rtx || record.paused) {
       unqueue_resend(pdc, record);

@@ -120,6 +120,8 @@ fep::FepConfig Run::fep_config() const {
   c.pds.enb_ack_per_pkt = config_.ack_every_packet;
   c.pds.rto_init_time = f.rto_min().duration();
   c.pds.rto_max = base::Duration::from_ms(100);
+  // The queues of two paths differ by less than two round trips; what is overtaken by more is lost.
+  c.pds.reorder_window = c.cc.config_base_rtt * 2;
   c.pds.max_rto_retx_cnt = 15;  // no limit: flows wait for links to come back
   c.pds.max_nack_retx_cnt = 31;
   c.pds.pdc_idle_time = base::Duration::from_seconds(1000);

@@ -290,6 +290,40 @@ TEST_F(PathsTest, eviction__with_trimming_the_first_timeout_then_one_packet_trie
   EXPECT_GT(uses_of_3(100), 10);
 }
 
+TEST_F(PathsTest, caution__after_a_loss_only_paths_that_delivered_since_are_used) {
+  CcConfig config = path_config(LoadBalancing::kBitmap, 8);
+  config.trimming = true;
+  make(config);
+  const Instant lost_at = now_ + Duration::from_us(10);
+  const Instant later = lost_at + Duration::from_us(1);
+  table_->on_delivered(now_, 1, now_);  // before the loss: says nothing about now
+  for (std::uint32_t i : {2u, 5u}) table_->on_delivered(now_, i, later);
+  now_ = later + Duration::from_us(12);
+  table_->on_feedback(now_, 0, PathFeedback::kTimeout, config_.config_base_rtt, lost_at);
+  std::set<std::uint32_t> used;
+  for (int i = 0; i < 20; ++i) used.insert(next());
+  EXPECT_EQ(used, (std::set<std::uint32_t>{2, 5}));
+  // Then the others come back as evicted paths do: one packet each, until it is known to have arrived.
+  now_ = now_ + config_.evict_time / 8;
+  std::map<std::uint32_t, int> packets;
+  for (int i = 0; i < 200; ++i) ++packets[next()];
+  for (const auto& [index, count] : packets) {
+    EXPECT_TRUE(table_->entry(index).evictions == 0 || count <= 2) << index;
+  }
+  EXPECT_LE(table_->evicted(), 4u);
+  table_->on_delivered(now_, 1, now_);
+  EXPECT_EQ(table_->entry(1).evictions, 0);
+}
+
+TEST_F(PathsTest, mixed__a_mark_voids_the_arrival_that_was_reported_first) {
+  make(LoadBalancing::kMixed, 8);
+  feed(3, PathFeedback::kGood);
+  feed(4, PathFeedback::kGood);
+  feed(3, PathFeedback::kEcn);
+  EXPECT_EQ(next(), 4u);
+  EXPECT_NE(next(), 3u);
+}
+
 TEST_F(PathsTest, eviction__rest_is_bounded) {
   auto config = path_config(LoadBalancing::kBitmap, 8);
   config.trimming = true;
