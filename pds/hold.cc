@@ -26,6 +26,8 @@ bool Engine::hold(Instant now, Pdc& pdc, const Arrival& in) {
     trace_.drop(now, DropReason::kDuplicate, in.body.size(), pdc.id, in.psn);
     return true;
   }
+  // Held packets may not take the buffers that receiving the missing one, and answering, need.
+  if (pool_.available() < pool_.capacity() / 2) return false;
   HeldPacket* held = held_.acquire();
   if (held == nullptr) return false;
   held->owner = owner;
