@@ -11,6 +11,9 @@
 namespace uet::drill {
 
 class DrillPort final : public net::Port {
+  sim::SlabPool pool_;      ///< what the endpoint sends from; outlives every packet below
+  sim::SlabPool arrivals_;  ///< what arrives is in buffers of its own
+
  public:
   DrillPort() : pool_(8192, 9000), arrivals_(1024, 9000) {
     facts_.name = "drill";
@@ -67,8 +70,6 @@ class DrillPort final : public net::Port {
   std::deque<net::TxPacket> sent;
 
  private:
-  sim::SlabPool pool_;      ///< what the endpoint sends from
-  sim::SlabPool arrivals_;  ///< what arrives is in buffers of its own
   net::PortFacts facts_;
   std::deque<net::RxPacket> in_;
   std::vector<net::Packet> held_;
