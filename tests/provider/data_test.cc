@@ -26,6 +26,45 @@ ssize_t peek(Side& s, std::uint64_t tag, std::uint64_t flags, void* context, voi
   return fi_trecvmsg(s.ep, &m, flags);
 }
 
+// Covers: FI-25
+TEST_F(DataTest, removed_address__takes_no_more_and_lets_what_flies_arrive) {
+  open();
+  const auto sent = pattern(1 << 20, 25);
+  std::vector<std::uint8_t> got(sent.size());
+  ASSERT_EQ(fi_send(a.ep, sent.data(), sent.size(), nullptr, to_b, nullptr), 0);
+  ASSERT_EQ(fi_av_remove(a.av, &to_b, 1, 0), 0);
+  EXPECT_EQ(fi_send(a.ep, sent.data(), 1, nullptr, to_b, nullptr), -FI_EINVAL);
+  EXPECT_EQ(fi_inject(a.ep, sent.data(), 1, to_b), -FI_EINVAL);
+  ASSERT_EQ(fi_recv(b.ep, got.data(), got.size(), nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+  EXPECT_FALSE(wait_for(b).failed);
+  EXPECT_FALSE(wait_for(a).failed);
+  EXPECT_EQ(got, sent);
+}
+
+// Covers: FI-47
+TEST_F(DataTest, send_after_send__keeps_the_order_of_posting_in_bad_weather) {
+  const Variable weather("FI_UET_IMPAIR", "loss=0.02,reorder=0.1,seed=47");
+  const Info hints = make_hints();
+  hints->tx_attr->msg_order = hints->rx_attr->msg_order = FI_ORDER_SAS;
+  open(hints.get());
+  constexpr std::uint32_t kMessages = 500;
+  std::vector<std::uint32_t> out(kMessages), in(kMessages);
+  for (std::uint32_t i = 0; i < kMessages; ++i) {
+    ASSERT_EQ(post_tagged_receive(b, &in[i], sizeof in[i], FI_ADDR_UNSPEC, 47), 0);
+    out[i] = i;
+  }
+  std::uint32_t posted = 0, finished = 0;
+  EXPECT_TRUE(turn_until([&] {
+    while (posted < kMessages &&
+           fi_tsend(a.ep, &out[posted], sizeof out[posted], nullptr, to_b, 47, nullptr) == 0)
+      ++posted;
+    while (poll(a)) ++finished;
+    while (poll(b)) ++finished;
+    return finished == 2 * kMessages;
+  }));
+  EXPECT_EQ(in, out);
+}
+
 /// Sizes around the payload MTU, expected and unexpected, tagged and not. 64 MiB is left to the end-to-end tests.
 TEST_F(DataTest, messages_of_all_sizes__arrive_intact) {
   open();

@@ -25,6 +25,27 @@ TEST_F(ObjectsTest, two_endpoints__have_different_names) {
   EXPECT_EQ(fi_close(&ep->fid), 0);
 }
 
+// Covers: FI-21
+TEST_F(ObjectsTest, resource_indices__are_used_again) {
+  open_objects();
+  a.open_endpoint();
+  fid_ep* const kept = std::exchange(a.ep, nullptr);
+  const auto name = a.name;
+  for (int i = 0; i < 5000; ++i) {
+    fid_ep* ep = nullptr;
+    ASSERT_EQ(fi_endpoint(a.domain, a.info.get(), &ep, nullptr), 0) << i;
+    ASSERT_EQ(fi_ep_bind(ep, &a.av->fid, 0), 0);
+    ASSERT_EQ(fi_ep_bind(ep, &a.cq->fid, FI_TRANSMIT | FI_RECV), 0);
+    ASSERT_EQ(fi_enable(ep), 0) << i;
+    std::uint8_t other[32];
+    std::size_t length = sizeof other;
+    ASSERT_EQ(fi_getname(&ep->fid, other, &length), 0);
+    ASSERT_NE(std::memcmp(other, name.data(), sizeof other), 0);
+    ASSERT_EQ(fi_close(&ep->fid), 0);
+  }
+  EXPECT_EQ(fi_close(&kept->fid), 0);
+}
+
 // Covers: FI-22
 TEST_F(ObjectsTest, enable__says_what_is_missing) {
   open_objects();

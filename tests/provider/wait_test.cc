@@ -1,5 +1,7 @@
 #include <poll.h>
 
+#include <cstdlib>
+#include <string_view>
 #include <thread>
 
 #include "tests/provider/fixture.h"
@@ -55,11 +57,13 @@ TEST_F(WaitTest, counter_wait__reached_timed_out_or_failed) {
   EXPECT_EQ(fi_close(&cntr->fid), 0);
 }
 
-/// Ping-pong between two sleepers. FI-34 asks for a million rounds; the default run does a thousand.
+/// Ping-pong between two sleepers: a million rounds where time allows (UET_TEST_DEPTH=long), else a thousand.
+// Covers: FI-34
 TEST_F(WaitTest, fd__becomes_readable_when_a_message_arrives) {
   a.cq_attr.wait_obj = b.cq_attr.wait_obj = FI_WAIT_FD;
   open();
-  constexpr int kRounds = 1000;
+  const char* depth = std::getenv("UET_TEST_DEPTH");
+  const int rounds = depth != nullptr && std::string_view(depth) == "long" ? 1'000'000 : 1000;
   const auto sleep_until_message = [](Side& s, std::uint8_t* buffer) {
     int fd = -1;
     EXPECT_EQ(fi_control(&s.cq->fid, FI_GETWAIT, &fd), 0);
@@ -79,13 +83,13 @@ TEST_F(WaitTest, fd__becomes_readable_when_a_message_arrives) {
   ASSERT_EQ(fi_recv(a.ep, &at_a, 1, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
   ASSERT_EQ(fi_recv(b.ep, &at_b, 1, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
   std::thread responder([&] {
-    for (int i = 0; i < kRounds; ++i) {
+    for (int i = 0; i < rounds; ++i) {
       sleep_until_message(b, &at_b);
       if (::testing::Test::HasFatalFailure()) return;
       EXPECT_EQ(fi_inject(b.ep, &at_b, 1, to_a), 0);
     }
   });
-  for (int i = 0; i < kRounds && !HasFatalFailure(); ++i) {
+  for (int i = 0; i < rounds && !HasFatalFailure(); ++i) {
     EXPECT_EQ(fi_inject(a.ep, &at_a, 1, to_b), 0);
     sleep_until_message(a, &at_a);
   }
