@@ -6,4 +6,4 @@
 namespace uet {
 /// Of this thread.
 std::uint64_t malloc_calls();
-}
+}  // namespace uet
