@@ -19,7 +19,7 @@ enum class BytesKind : std::uint8_t {
   kPayload,
   kCipher,       ///< sealed by TSS and not opened
   kIcv,          ///< TSS tag
-  kCrc,          ///< UET CRC
+  kCrc,          ///< UET CRC, or its first bytes when the capture was cut there
   kPadding,      ///< behind the IP packet
   kIpOptions,    ///< IPv4 options
   kIpExtension,  ///< one IPv6 extension header

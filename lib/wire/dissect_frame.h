@@ -306,6 +306,7 @@ class FrameDissector {
     const bool is_sealed = left() > 0 && bytes_[at_] >> 3 == static_cast<int>(PdsType::kTss);
     const bool is_whole = left() == wire_left() && !is_trimmed_;
     std::size_t trailer = 0;
+    Bytes cut_crc;
     if (options_.crc != CrcPolicy::kNever && !is_sealed && is_whole) {
       if (left() >= PdsUud::kSize + kUetCrcBytes) {
         const std::uint32_t expected = crc_here();
@@ -321,8 +322,12 @@ class FrameDissector {
       }
     } else if (options_.crc == CrcPolicy::kAlways && !is_sealed && !is_trimmed_ &&
                wire_left() >= kUetCrcBytes) {
-      wire_end_ -= kUetCrcBytes;  // the capture was cut: the CRC is on the wire but may not be here
-      bytes_ = bytes_.first(std::min(bytes_.size(), wire_end_));
+      wire_end_ -=
+          kUetCrcBytes;  // the capture was cut: of the CRC there are some bytes here, or none
+      if (bytes_.size() > wire_end_) {
+        cut_crc = bytes_.subspan(wire_end_);
+        bytes_ = bytes_.first(wire_end_);
+      }
     }
     context_.offset = at_;
     context_.wire_length = wire_left() - trailer;
@@ -330,6 +335,8 @@ class FrameDissector {
     if (trailer != 0) {
       at_ = bytes_.size() - trailer;
       give(BytesKind::kCrc, trailer);
+    } else if (!cut_crc.empty()) {
+      visitor_.on_bytes(BytesKind::kCrc, wire_end_, cut_crc);
     }
   }
 
