@@ -2,6 +2,9 @@
 /// static function fields() that lists them in wire order, reserved bits included. Everything else
 /// (parse, emit, uet-dump, the Wireshark plug-in, the scapy layer, fuzz round trips) is generated
 /// from that list. [WIRE 1.1]
+///
+/// fields() is a template over its own header, `template <typename H = ThisHeader>`, so that a list is put together only
+/// in the files that decode or emit it: including every header costs 0.2 s that way, and 3.5 s otherwise.
 #pragma once
 
 #include <array>

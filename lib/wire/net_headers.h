@@ -20,8 +20,8 @@ struct EthernetHeader {
   std::array<std::uint8_t, 6> src{};
   EtherType type{};
 
+  template <typename H = EthernetHeader>
   static constexpr auto fields() {
-    using H = EthernetHeader;
     return std::make_tuple(field("dst", &H::dst, 48, "destination MAC address"),
                            field("src", &H::src, 48, "source MAC address"),
                            field("type", &H::type, 16, "what follows"));
@@ -38,8 +38,8 @@ struct VlanTag {
   std::uint16_t vid = 0;
   EtherType type{};
 
+  template <typename H = VlanTag>
   static constexpr auto fields() {
-    using H = VlanTag;
     return std::make_tuple(
         field("pcp", &H::pcp, 3, "priority"), field("dei", &H::dei, 1, "drop eligible"),
         field("vid", &H::vid, 12, "VLAN identifier"), field("type", &H::type, 16, "what follows"));
@@ -57,8 +57,8 @@ struct SllHeader {
   std::array<std::uint8_t, 8> address{};
   EtherType protocol{};
 
+  template <typename H = SllHeader>
   static constexpr auto fields() {
-    using H = SllHeader;
     return std::make_tuple(field("packet_type", &H::packet_type, 16, "0 to us .. 4 from us"),
                            field("arphrd_type", &H::arphrd_type, 16, "kind of device"),
                            field("address_length", &H::address_length, 16, "bytes of address"),
@@ -79,8 +79,8 @@ struct Sll2Header {
   std::uint8_t address_length = 6;
   std::array<std::uint8_t, 8> address{};
 
+  template <typename H = Sll2Header>
   static constexpr auto fields() {
-    using H = Sll2Header;
     return std::make_tuple(field("protocol", &H::protocol, 16, "what follows"),
                            reserved("reserved", 16),
                            field("interface_index", &H::interface_index, 32, "interface"),
@@ -111,8 +111,8 @@ struct Ipv4Header {
   std::array<std::uint8_t, 4> src{};
   std::array<std::uint8_t, 4> dst{};
 
+  template <typename H = Ipv4Header>
   static constexpr auto fields() {
-    using H = Ipv4Header;
     return std::make_tuple(
         field("version", &H::version, 4, "4"), field("ihl", &H::ihl, 4, "header length in words"),
         field("dscp", &H::dscp, 6, "code point"), field("ecn", &H::ecn, 2, "congestion mark"),
@@ -142,8 +142,8 @@ struct Ipv6Header {
   std::array<std::uint8_t, 16> src{};
   std::array<std::uint8_t, 16> dst{};
 
+  template <typename H = Ipv6Header>
   static constexpr auto fields() {
-    using H = Ipv6Header;
     return std::make_tuple(
         field("version", &H::version, 4, "6"), field("dscp", &H::dscp, 6, "code point"),
         field("ecn", &H::ecn, 2, "congestion mark"), field("flow_label", &H::flow_label, 20, "0"),
@@ -165,8 +165,8 @@ struct UdpHeader {
   std::uint16_t length = 0;
   std::uint16_t checksum = 0;
 
+  template <typename H = UdpHeader>
   static constexpr auto fields() {
-    using H = UdpHeader;
     return std::make_tuple(
         field("src_port", &H::src_port, 16, "entropy chosen by the sender"),
         field("dst_port", &H::dst_port, 16, "4793"),
@@ -182,8 +182,9 @@ struct EntropyHeader {
 
   std::uint16_t entropy = 0;
 
+  template <typename H = EntropyHeader>
   static constexpr auto fields() {
-    return std::make_tuple(field("entropy", &EntropyHeader::entropy, 16, "path selection value"),
+    return std::make_tuple(field("entropy", &H::entropy, 16, "path selection value"),
                            reserved("reserved", 16));
   }
 };
@@ -200,8 +201,8 @@ struct TssHeader {
   std::uint16_t epoch = 0;
   std::uint64_t tsc = 0;
 
+  template <typename H = TssHeader>
   static constexpr auto fields() {
-    using H = TssHeader;
     return std::make_tuple(field("type", &H::type, 5, "1"),
                            field("sp", &H::sp, 1, "SSI word present"), reserved("reserved", 1),
                            field("an", &H::an, 1, "association number"),
@@ -224,8 +225,8 @@ struct TssHeaderSsi {
   std::uint16_t epoch = 0;
   std::uint64_t tsc = 0;
 
+  template <typename H = TssHeaderSsi>
   static constexpr auto fields() {
-    using H = TssHeaderSsi;
     return std::make_tuple(field("type", &H::type, 5, "1"),
                            field("sp", &H::sp, 1, "SSI word present"), reserved("reserved", 1),
                            field("an", &H::an, 1, "association number"),

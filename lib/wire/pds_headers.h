@@ -123,10 +123,10 @@ struct PdsPrologue {
   NextHdr next_hdr{};
   std::uint8_t flags = 0;
 
+  template <typename H = PdsPrologue>
   static constexpr auto fields() {
-    return std::tuple_cat(
-        detail::prologue_fields<PdsPrologue>(),
-        std::make_tuple(field("flags", &PdsPrologue::flags, 7, "meaning depends on type")));
+    return std::tuple_cat(detail::prologue_fields<H>(),
+                          std::make_tuple(field("flags", &H::flags, 7, "meaning depends on type")));
   }
 };
 
@@ -143,9 +143,9 @@ struct PdsRequest {
   std::uint16_t spdcid = 0;
   std::uint16_t dpdcid = 0;
 
+  template <typename H = PdsRequest>
   static constexpr auto fields() {
-    return std::tuple_cat(detail::request_fields<PdsRequest>(),
-                          detail::dpdcid_fields<PdsRequest>());
+    return std::tuple_cat(detail::request_fields<H>(), detail::dpdcid_fields<H>());
   }
 };
 
@@ -163,9 +163,9 @@ struct PdsRequestSyn {
   bool use_rsv_pdc = false;
   std::uint16_t psn_offset = 0;
 
+  template <typename H = PdsRequestSyn>
   static constexpr auto fields() {
-    return std::tuple_cat(detail::request_fields<PdsRequestSyn>(),
-                          detail::pdc_info_fields<PdsRequestSyn>());
+    return std::tuple_cat(detail::request_fields<H>(), detail::pdc_info_fields<H>());
   }
 };
 
@@ -184,10 +184,10 @@ struct PdsRequestCc {
   std::uint8_t ccc_id = 0;
   std::uint32_t credit_target = 0;
 
+  template <typename H = PdsRequestCc>
   static constexpr auto fields() {
-    return std::tuple_cat(detail::request_fields<PdsRequestCc>(),
-                          detail::dpdcid_fields<PdsRequestCc>(),
-                          detail::req_cc_state_fields<PdsRequestCc>());
+    return std::tuple_cat(detail::request_fields<H>(), detail::dpdcid_fields<H>(),
+                          detail::req_cc_state_fields<H>());
   }
 };
 
@@ -207,10 +207,10 @@ struct PdsRequestCcSyn {
   std::uint8_t ccc_id = 0;
   std::uint32_t credit_target = 0;
 
+  template <typename H = PdsRequestCcSyn>
   static constexpr auto fields() {
-    return std::tuple_cat(detail::request_fields<PdsRequestCcSyn>(),
-                          detail::pdc_info_fields<PdsRequestCcSyn>(),
-                          detail::req_cc_state_fields<PdsRequestCcSyn>());
+    return std::tuple_cat(detail::request_fields<H>(), detail::pdc_info_fields<H>(),
+                          detail::req_cc_state_fields<H>());
   }
 };
 
@@ -231,7 +231,10 @@ struct PdsAck {
   constexpr std::uint16_t probe_opaque() const {
     return static_cast<std::uint16_t>(ack_psn_offset);
   }
-  static constexpr auto fields() { return detail::ack_fields<PdsAck>(); }
+  template <typename H = PdsAck>
+  static constexpr auto fields() {
+    return detail::ack_fields<H>();
+  }
 };
 
 /// ACK_CC with cc_type 0, NSCC. [WIRE 4.8]
@@ -260,8 +263,8 @@ struct PdsAckCcNscc {
   constexpr std::uint16_t probe_opaque() const {
     return static_cast<std::uint16_t>(ack_psn_offset);
   }
+  template <typename H = PdsAckCcNscc>
   static constexpr auto fields() {
-    using H = PdsAckCcNscc;
     return std::tuple_cat(
         detail::ack_fields<H>(), detail::sack_fields("cc_type", &H::cc_type),
         std::make_tuple(
@@ -296,8 +299,8 @@ struct PdsAckCcCredit {
   constexpr std::uint16_t probe_opaque() const {
     return static_cast<std::uint16_t>(ack_psn_offset);
   }
+  template <typename H = PdsAckCcCredit>
   static constexpr auto fields() {
-    using H = PdsAckCcCredit;
     return std::tuple_cat(
         detail::ack_fields<H>(), detail::sack_fields("cc_type", &H::cc_type),
         std::make_tuple(field("credit", &H::credit, 24, "credit granted so far, cyclic"),
@@ -329,8 +332,8 @@ struct PdsAckCcOther {
   constexpr std::uint16_t probe_opaque() const {
     return static_cast<std::uint16_t>(ack_psn_offset);
   }
+  template <typename H = PdsAckCcOther>
   static constexpr auto fields() {
-    using H = PdsAckCcOther;
     return std::tuple_cat(
         detail::ack_fields<H>(), detail::sack_fields("cc_type", &H::cc_type),
         std::make_tuple(field("ack_cc_state", &H::ack_cc_state, 64, "defined by cc_type")));
@@ -360,8 +363,8 @@ struct PdsAckCcx {
   constexpr std::uint16_t probe_opaque() const {
     return static_cast<std::uint16_t>(ack_psn_offset);
   }
+  template <typename H = PdsAckCcx>
   static constexpr auto fields() {
-    using H = PdsAckCcx;
     return std::tuple_cat(
         detail::ack_fields<H>(), detail::sack_fields("ccx_type", &H::ccx_type),
         std::make_tuple(field("ack_ccx_state", &H::ack_ccx_state, 128, "defined by ccx_type")));
@@ -383,7 +386,10 @@ struct PdsNack {
   std::uint16_t dpdcid = 0;
   std::uint32_t payload = 0;
 
-  static constexpr auto fields() { return detail::nack_fields<PdsNack>(); }
+  template <typename H = PdsNack>
+  static constexpr auto fields() {
+    return detail::nack_fields<H>();
+  }
 };
 
 /// NACK_CCX. [WIRE 4.10]
@@ -403,8 +409,8 @@ struct PdsNackCcx {
   std::uint8_t nccx_type = 0;
   U128 nack_ccx_state;
 
+  template <typename H = PdsNackCcx>
   static constexpr auto fields() {
-    using H = PdsNackCcx;
     return std::tuple_cat(
         detail::nack_fields<H>(),
         std::make_tuple(field("nccx_type", &H::nccx_type, 4, "scheme selector"),
@@ -426,9 +432,10 @@ struct PdsControl {
   std::uint16_t dpdcid = 0;
   std::uint32_t payload = 0;
 
+  template <typename H = PdsControl>
   static constexpr auto fields() {
-    return std::tuple_cat(detail::control_fields<PdsControl>(), detail::dpdcid_fields<PdsControl>(),
-                          detail::control_payload_fields<PdsControl>());
+    return std::tuple_cat(detail::control_fields<H>(), detail::dpdcid_fields<H>(),
+                          detail::control_payload_fields<H>());
   }
 };
 
@@ -447,10 +454,10 @@ struct PdsControlSyn {
   std::uint16_t psn_offset = 0;
   std::uint32_t payload = 0;
 
+  template <typename H = PdsControlSyn>
   static constexpr auto fields() {
-    return std::tuple_cat(detail::control_fields<PdsControlSyn>(),
-                          detail::pdc_info_fields<PdsControlSyn>(),
-                          detail::control_payload_fields<PdsControlSyn>());
+    return std::tuple_cat(detail::control_fields<H>(), detail::pdc_info_fields<H>(),
+                          detail::control_payload_fields<H>());
   }
 };
 
@@ -464,14 +471,15 @@ struct PdsRudi {
   bool m = false, retx = false;
   std::uint32_t pkt_id = 0;
 
+  template <typename H = PdsRudi>
   static constexpr auto fields() {
     return std::tuple_cat(
-        detail::prologue_fields<PdsRudi>(),
+        detail::prologue_fields<H>(),
         std::make_tuple(reserved("flags_rsvd_a", 1),
-                        field("m", &PdsRudi::m, 1, "response: the request arrived with CE"),
-                        field("retx", &PdsRudi::retx, 1, "same pkt_id has been sent before"),
+                        field("m", &H::m, 1, "response: the request arrived with CE"),
+                        field("retx", &H::retx, 1, "same pkt_id has been sent before"),
                         reserved("flags_rsvd_b", 4), reserved("reserved", 16),
-                        field("pkt_id", &PdsRudi::pkt_id, 32, "chosen by the requester")));
+                        field("pkt_id", &H::pkt_id, 32, "chosen by the requester")));
   }
 };
 
@@ -482,9 +490,10 @@ struct PdsExpectedPsn {
 
   base::Psn expected_psn;
 
+  template <typename H = PdsExpectedPsn>
   static constexpr auto fields() {
     return std::make_tuple(
-        field("expected_psn", &PdsExpectedPsn::expected_psn, 32, "next PSN the target expects"));
+        field("expected_psn", &H::expected_psn, 32, "next PSN the target expects"));
   }
 };
 
@@ -496,8 +505,9 @@ struct PdsUud {
   PdsType type = PdsType::kUudReq;
   NextHdr next_hdr{};
 
+  template <typename H = PdsUud>
   static constexpr auto fields() {
-    return std::tuple_cat(detail::prologue_fields<PdsUud>(),
+    return std::tuple_cat(detail::prologue_fields<H>(),
                           std::make_tuple(reserved("flags_rsvd", 7), reserved("reserved", 16)));
   }
 };

@@ -101,8 +101,8 @@ struct SesStandardFirst {
   std::uint64_t header_data = 0;
   std::uint32_t request_length = 0;
 
+  template <typename H = SesStandardFirst>
   static constexpr auto fields() {
-    using H = SesStandardFirst;
     return std::tuple_cat(
         detail::ses_common_fields<H>(),
         std::make_tuple(field("buffer_offset", &H::buffer_offset, 64, "offset in the buffer"),
@@ -133,8 +133,8 @@ struct SesStandardNext {
   std::uint32_t message_offset = 0;
   std::uint32_t request_length = 0;
 
+  template <typename H = SesStandardNext>
   static constexpr auto fields() {
-    using H = SesStandardNext;
     return std::tuple_cat(
         detail::ses_common_fields<H>(),
         std::make_tuple(field("buffer_offset", &H::buffer_offset, 64, "offset in the buffer"),
@@ -164,8 +164,8 @@ struct SesDeferrable {
   std::uint64_t header_data = 0;
   std::uint32_t request_length = 0;
 
+  template <typename H = SesDeferrable>
   static constexpr auto fields() {
-    using H = SesDeferrable;
     return std::tuple_cat(
         detail::ses_common_fields<H>(),
         std::make_tuple(
@@ -200,8 +200,8 @@ struct SesDeferrableNext {
   std::uint32_t message_offset = 0;
   std::uint32_t request_length = 0;
 
+  template <typename H = SesDeferrableNext>
   static constexpr auto fields() {
-    using H = SesDeferrableNext;
     return std::tuple_cat(
         detail::ses_common_fields<H>(),
         std::make_tuple(
@@ -234,8 +234,8 @@ struct SesReadyToRestart {
   std::uint64_t header_data = 0;
   std::uint32_t request_length = 0;
 
+  template <typename H = SesReadyToRestart>
   static constexpr auto fields() {
-    using H = SesReadyToRestart;
     return std::tuple_cat(
         detail::ses_common_fields<H>(),
         std::make_tuple(
@@ -266,8 +266,8 @@ struct SesMedium {
   std::uint32_t initiator = 0;
   std::uint64_t mkey_match = 0;
 
+  template <typename H = SesMedium>
   static constexpr auto fields() {
-    using H = SesMedium;
     return std::tuple_cat(
         detail::ses_short_fields<H>(),
         std::make_tuple(
@@ -292,8 +292,8 @@ struct SesSmall {
   std::uint16_t resource_index = 0;
   std::uint64_t buffer_offset = 0;
 
+  template <typename H = SesSmall>
   static constexpr auto fields() {
-    using H = SesSmall;
     return std::tuple_cat(
         detail::ses_short_fields<H>(),
         std::make_tuple(field("buffer_offset", &H::buffer_offset, 64, "offset in the buffer")));
@@ -310,7 +310,10 @@ struct ExtAtomic {
   std::uint8_t sem_vendor = 0;
   bool sem_cpu_coherent = false, sem_cacheable = false;
 
-  static constexpr auto fields() { return detail::atomic_fields<ExtAtomic>(); }
+  template <typename H = ExtAtomic>
+  static constexpr auto fields() {
+    return detail::atomic_fields<H>();
+  }
 };
 
 /// Compare-and-swap extension. [WIRE 5.11] Values are right-aligned big-endian integers.
@@ -325,8 +328,8 @@ struct ExtCompareSwap {
   U128 compare_value;
   U128 swap_value;
 
+  template <typename H = ExtCompareSwap>
   static constexpr auto fields() {
-    using H = ExtCompareSwap;
     return std::tuple_cat(
         detail::atomic_fields<H>(),
         std::make_tuple(field("compare_value", &H::compare_value, 128, "compare value or mask"),
@@ -346,8 +349,8 @@ struct ExtRendezvous {
   std::uint64_t read_offset = 0;
   std::uint64_t read_memory_key = 0;
 
+  template <typename H = ExtRendezvous>
   static constexpr auto fields() {
-    using H = ExtRendezvous;
     return std::make_tuple(
         field("eager_length", &H::eager_length, 32, "bytes sent eagerly with this request"),
         field("read_ri_generation", &H::read_ri_generation, 8, "generation for the read"),
@@ -372,8 +375,8 @@ struct SesResponse {
   std::uint32_t job_id = 0;
   std::uint32_t modified_length = 0;
 
+  template <typename H = SesResponse>
   static constexpr auto fields() {
-    using H = SesResponse;
     return std::tuple_cat(
         detail::response_fields<H>(),
         std::make_tuple(
@@ -400,8 +403,8 @@ struct SesResponseData {
   std::uint32_t modified_length = 0;
   std::uint32_t message_offset = 0;
 
+  template <typename H = SesResponseData>
   static constexpr auto fields() {
-    using H = SesResponseData;
     return std::tuple_cat(
         detail::response_fields<H>(),
         std::make_tuple(
@@ -430,8 +433,8 @@ struct SesResponseDataSmall {
   std::uint32_t job_id = 0;
   base::Psn original_request_psn;
 
+  template <typename H = SesResponseDataSmall>
   static constexpr auto fields() {
-    using H = SesResponseDataSmall;
     return std::tuple_cat(
         detail::response_fields<H>(),
         std::make_tuple(
