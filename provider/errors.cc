@@ -153,6 +153,7 @@ int fi_error_of(PostError error) {
     case PostError::kBadPeer:
     case PostError::kBadEndpoint:
     case PostError::kInjectTooLong:
+    case PostError::kModeForbids:
     case PostError::kBadKey:
     case PostError::kBadArgument:
       return -FI_EINVAL;

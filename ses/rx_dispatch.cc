@@ -28,7 +28,8 @@ ReturnCode judge_form(const RequestView& r, pds::Mode mode) {
   if (c == OpcodeClass::kDatagram) return ReturnCode::kOpViolation;  // only UUD carries it
   if (c == OpcodeClass::kRestart)
     return ReturnCode::kOpViolation;  // we never defer, so no token is known
-  if (mode == pds::Mode::kRudi && (!rma || !r.is_single())) return ReturnCode::kOpViolation;
+  // [PDS 3.1] A packet that may be executed twice can announce nothing.
+  if (mode == pds::Mode::kRudi && (!rma || !r.is_single() || r.hd)) return ReturnCode::kOpViolation;
   if (r.form != wire::NextHdr::kRequestStd && !r.is_single()) return ReturnCode::kOpViolation;
   if (r.is_small() && !rma) return ReturnCode::kOpViolation;
   if (c == OpcodeClass::kMsgError && (r.form != wire::NextHdr::kRequestStd || !r.eom))
@@ -210,8 +211,8 @@ pds::Answer Receiver::on_datagram(Context& c) {
   RequestView& r = c.request;
   ReturnCode code = ReturnCode::kOk;
   const bool is_legal = r.version == 0 && r.opcode == SesOpcode::kDatagramSend && !r.ie &&
-                        r.is_single() && !r.is_small() && r.ri_generation == 0 && fit_payload(r) &&
-                        r.covered <= core_.payload_mtu;
+                        r.is_single() && !r.is_small() && r.message_id == 0 &&
+                        r.ri_generation == 0 && fit_payload(r) && r.covered <= core_.payload_mtu;
   if (is_legal) c.endpoint = core_.endpoints.route(r.target(), RiKind::kUntagged, code);
   Receive* receive = nullptr;
   if (c.endpoint != nullptr &&

@@ -73,6 +73,7 @@ void Receiver::complete_write(Context& c, std::uint64_t header_data) {
   const RequestView& r = c.request;
   // [SES 14.1] What was written is visible before anybody is told.
   std::atomic_thread_fence(std::memory_order_release);
+  if (c.packet.mode == pds::Mode::kRudi) return;  // it may come again, so it is not counted
   Completion completion;
   completion.kind = OpKind::kRemoteWrite;
   completion.length = r.request_length;
@@ -101,7 +102,8 @@ pds::Answer Receiver::begin_read(Context& c) {
   const bool in_ack = data_fits_ack(c);
   if (r.is_single()) {
     if (in_ack) {
-      complete_read(c.now, c.endpoint->id, source_of(c), region->key, r.request_length);
+      if (c.packet.mode != pds::Mode::kRudi)
+        complete_read(c.now, c.endpoint->id, source_of(c), region->key, r.request_length);
       return answer_with_data(c, *region, start);
     }
     ReadTally* tally = make_tally(c);

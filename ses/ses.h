@@ -155,9 +155,22 @@ class CompletionSink {
   virtual void on_completion(EndpointId endpoint, const Completion& completion) = 0;
 };
 
+/// What is promised about the packets of one operation. Everything but kReliable is a single packet, so at most the payload
+/// MTU long, and knows no order: endpoints that promise order for such operations refuse it. [SES 17, PDS 3]
+enum class Delivery : std::uint8_t {
+  kReliable,  ///< exactly once: RUD, or ROD where the endpoint asks for order
+  /// RUDI, writes and reads: at least once. The target may execute it again, even after it is complete, so its memory must be
+  /// registered as idempotent_safe and nobody there is told. No header data.
+  kIdempotent,
+  /// UUD, untagged sends: sent once and complete when it has left. It may be lost, or come more than once where the network
+  /// makes copies; it is taken by a posted receive or by nobody.
+  kDatagram,
+};
+
 /// Common to sends and RMA. iovec memory must stay valid until completion, unless `inject`.
 struct SendRequest {
   PeerId peer = 0;
+  Delivery delivery = Delivery::kReliable;  ///< or kDatagram
   bool tagged = false;
   std::uint64_t tag = 0;
   std::span<const iovec> iov;
@@ -172,6 +185,7 @@ struct SendRequest {
 
 struct RmaRequest {
   PeerId peer = 0;
+  Delivery delivery = Delivery::kReliable;  ///< or kIdempotent
   bool read = false;
   std::span<const iovec> iov;       ///< local source (write) or destination (read)
   std::uint64_t remote_offset = 0;  ///< from the MR's base, or a virtual address
@@ -220,7 +234,7 @@ struct MemoryRequest {
   std::optional<std::uint32_t> job_id;  ///< only this job may use it
   EndpointId endpoint = 0;              ///< only through this endpoint; 0: any
   bool enabled = true;
-  bool idempotent_safe = false;  ///< may be reached over RUDI (key bit 63)
+  bool idempotent_safe = false;  ///< may be reached by Delivery::kIdempotent (key bit 63)
   bool optimized = false;        ///< may be reached by small requests (key bit 62); key of 12 bits
 };
 
@@ -229,9 +243,10 @@ enum class PostError : std::uint8_t {
   kAgain,  ///< out of descriptors, message ids or peer queue space: turn the loop and try again
   kBadPeer,
   kBadEndpoint,
-  kTooLong,
+  kTooLong,  ///< for this Ses, or for one packet where the delivery mode allows no more
   kInjectTooLong,
-  kBadKey,
+  kModeForbids,  ///< this operation, or something it asks for, does not exist in its delivery mode
+  kBadKey,  ///< also: a key that does not say that its region is idempotent_safe, for kIdempotent
   kKeyInUse,
   kAddressInUse,
   kNoResources,

@@ -137,10 +137,13 @@ void Transmitter::advance(Instant now, TxOp& op) {
   if (op.semantic == Semantic::kNone) {
     // Everything is delivered and nothing said. The verdict may still come, unless it was among
     // what we could not read.
-    if (!op.bad_response) return;
+    if (!op.bad_response && !op.is_connectionless()) return;
     fail_semantic(op, ReturnCode::kUncor);
   }
-  if (op.semantic == Semantic::kOk && op.is_read() && op.returned < op.length) return;
+  if (op.semantic == Semantic::kOk && op.is_read() && op.returned < op.length) {
+    if (!op.is_connectionless()) return;
+    fail_semantic(op, ReturnCode::kOpViolation);  // the data had to be in that answer [SES 6.3]
+  }
   conclude(now, op);
 }
 

@@ -35,6 +35,7 @@ struct TxOp : Pooled {
   Flow* flow = nullptr;
   Peer* peer = nullptr;
   std::uint8_t lane = 0;
+  pds::Mode mode = pds::Mode::kRud;
   std::uint64_t sequence = 0;  ///< in its flow
   SesOpcode opcode{};
   IovList iov;
@@ -77,6 +78,9 @@ struct TxOp : Pooled {
   bool cancelled = false;
   bool memory_gone = false;  ///< the user's buffer may no longer be touched
 
+  /// Has no PDC: all that will ever be said about it comes with the answer to its one packet.
+  bool is_connectionless() const { return mode == pds::Mode::kRudi || mode == pds::Mode::kUud; }
+  bool is_datagram() const { return opcode == SesOpcode::kDatagramSend; }
   bool is_read() const { return opcode == SesOpcode::kRead; }
   bool is_rma() const { return opcode == SesOpcode::kRead || opcode == SesOpcode::kWrite; }
   bool is_tagged() const { return opcode == SesOpcode::kTaggedSend; }

@@ -13,11 +13,19 @@ std::uint32_t bounded(std::uint32_t max_sends) {
   return std::clamp<std::uint32_t>(max_sends, 1, kMaxOperations);
 }
 
+/// [SES 2.4] Peers of the profile HPC do. Those that say nothing of their profile are asked; the key has already said that
+/// its owner means it.
+bool understands_rudi(const Address& peer) {
+  constexpr std::uint16_t kProfiles = 0b111, kHpc = 0b100;
+  return (peer.fep_cap & kProfiles) == 0 || (peer.fep_cap & kHpc) != 0;
+}
+
 }  // namespace
 
 /// What sends and RMA have in common.
 struct Transmitter::Common {
   PeerId peer = 0;
+  Delivery delivery{};
   std::span<const iovec> iov;
   const std::optional<std::uint64_t>* data = nullptr;
   bool inject = false;
@@ -30,6 +38,7 @@ struct Transmitter::Common {
   template <typename Request>
   explicit Common(const Request& r)
       : peer(r.peer),
+        delivery(r.delivery),
         iov(r.iov),
         data(&r.data),
         inject(r.inject),
@@ -56,7 +65,25 @@ Transmitter::~Transmitter() {
   all_.clear();
 }
 
+namespace {
+
+/// [PDS 3.1] What UUD has no way to carry: order, tags, and the knowledge that something arrived.
+bool may_be_datagram(const Endpoint& endpoint, const SendRequest& r) {
+  return !r.tagged && !r.delivery_complete && !endpoint.config.sends_ordered;
+}
+
+/// [PDS 3.1] A notification cannot be repeated, and a packet that may come twice keeps no order.
+bool may_be_idempotent(const Endpoint& endpoint, const RmaRequest& r) {
+  return !r.data && !endpoint.config.rma_ordered;
+}
+
+}  // namespace
+
 PostResult<Posted> Transmitter::send(Instant now, Endpoint& endpoint, const SendRequest& request) {
+  if (request.delivery == Delivery::kDatagram)
+    return may_be_datagram(endpoint, request) ? send_datagram(now, endpoint, request)
+                                              : PostError::kModeForbids;
+  if (request.delivery != Delivery::kReliable) return PostError::kModeForbids;
   auto prepared = prepare(endpoint, Common(request),
                           request.tagged ? SesOpcode::kTaggedSend : SesOpcode::kSend);
   if (!prepared) return prepared.error();
@@ -70,12 +97,29 @@ PostResult<Posted> Transmitter::send(Instant now, Endpoint& endpoint, const Send
     op.lane = kOrderedTaggedLane;
   else
     op.lane = kOrderedLane;
+  op.mode = op.lane == kUnorderedLane ? pds::Mode::kRud : pds::Mode::kRod;
+  enqueue(now, op);
+  return Posted{};
+}
+
+PostResult<Posted> Transmitter::send_datagram(Instant now, Endpoint& endpoint,
+                                              const SendRequest& request) {
+  auto prepared = prepare(endpoint, Common(request), SesOpcode::kDatagramSend);
+  if (!prepared) return prepared.error();
+  TxOp& op = **prepared;
+  op.mkey_match = op.buffer_offset = 0;
+  op.lane = kUnorderedLane;
+  op.mode = pds::Mode::kUud;
   enqueue(now, op);
   return Posted{};
 }
 
 PostResult<Posted> Transmitter::rma(Instant now, Endpoint& endpoint, const RmaRequest& request) {
   if (request.read && (request.data || request.inject)) return PostError::kBadArgument;
+  const bool idempotent = request.delivery == Delivery::kIdempotent;
+  if (idempotent ? !may_be_idempotent(endpoint, request) : request.delivery != Delivery::kReliable)
+    return PostError::kModeForbids;
+  if (idempotent && (request.key & kKeyIdempotentSafe) == 0) return PostError::kBadKey;
   auto prepared =
       prepare(endpoint, Common(request), request.read ? SesOpcode::kRead : SesOpcode::kWrite);
   if (!prepared) return prepared.error();
@@ -83,6 +127,9 @@ PostResult<Posted> Transmitter::rma(Instant now, Endpoint& endpoint, const RmaRe
   op.mkey_match = request.key;
   op.buffer_offset = request.remote_offset;
   op.lane = endpoint.config.rma_ordered ? kOrderedLane : kUnorderedLane;
+  op.mode = idempotent                    ? pds::Mode::kRudi
+            : endpoint.config.rma_ordered ? pds::Mode::kRod
+                                          : pds::Mode::kRud;
   enqueue(now, op);
   return Posted{};
 }
@@ -91,12 +138,16 @@ PostResult<Posted> Transmitter::rma(Instant now, Endpoint& endpoint, const RmaRe
 PostResult<TxOp*> Transmitter::prepare(Endpoint& endpoint, const Common& common, SesOpcode opcode) {
   Peer* peer = core_.peers.find(common.peer);
   if (peer == nullptr) return PostError::kBadPeer;
+  if (common.delivery == Delivery::kIdempotent && !understands_rudi(peer->address))
+    return PostError::kModeForbids;
   if (common.iov.size() > std::min<std::size_t>(core_.config.iov_limit, kMaxIov))
     return PostError::kBadArgument;
   std::uint64_t length = 0;
   for (const iovec& piece : common.iov)
     if (__builtin_add_overflow(length, piece.iov_len, &length)) return PostError::kTooLong;
   if (length > core_.config.max_message) return PostError::kTooLong;
+  if (common.delivery != Delivery::kReliable && length > core_.payload_mtu)
+    return PostError::kTooLong;
   if (common.inject && length > core_.config.inject_size) return PostError::kInjectTooLong;
   TxOp* op = ops_.acquire();
   if (op == nullptr) return PostError::kAgain;
@@ -260,13 +311,13 @@ bool Transmitter::submit(Instant now, TxOp& op) {
   pds::TxMessage message;
   message.token = make_token(TokenKind::kOperation, op.pool_index, attempt);
   message.destination = op.peer->address.fabric_address;
-  message.mode = op.lane == kUnorderedLane ? pds::Mode::kRud : pds::Mode::kRod;
-  message.rod_context = op.lane == kUnorderedLane ? 0 : op.flow->rod_context;
+  message.mode = op.mode;
+  message.rod_context = op.mode == pds::Mode::kRod ? op.flow->rod_context : 0;
   message.segments = op.segments;
   message.ses_header_bytes = op.medium ? wire::SesMedium::kSize : wire::SesStandardFirst::kSize;
   message.payload_bytes = op.is_read() ? 0 : op.length;
   message.segment_payload = op.is_read() ? 0 : core_.payload_mtu;
-  message.lock = op.is_read();
+  message.lock = op.is_read() && !op.is_connectionless();
   if (core_.carrier->submit(now, message) == pds::SubmitResult::kAgain) return false;
 
   if (op.fence && op.retries == 0) {
@@ -279,7 +330,8 @@ bool Transmitter::submit(Instant now, TxOp& op) {
   // The slot makes the id unique among all outstanding operations, the attempt makes it differ from
   // the last one.
   op.message_id = static_cast<std::uint16_t>(attempt << id_index_bits_ | op.pool_index);
-  op.ri_generation = op.is_rma() ? 0 : op.peer->generation_of(op.space());
+  if (op.is_datagram()) op.message_id = 0;  // [SES 6.5] nothing ever refers to it
+  op.ri_generation = op.is_rma() || op.is_datagram() ? 0 : op.peer->generation_of(op.space());
   if (lane.carried == 1) lane.generation = op.peer->generation;
   op.state = OpState::kCarried;
   op.emitted = op.answered = op.error_segment = 0;

@@ -154,6 +154,7 @@ Channel& Fabric::channel(Node& from, Node& to, pds::Mode mode, std::uint32_t con
     c->from = &from;
     c->to = &to;
     c->mode = mode;
+    if (mode == pds::Mode::kRudi || mode == pds::Mode::kUud) return *c;  // there is no PDC
     c->ref_at_from.value = next_pdc_++;
     c->ref_at_to.value = next_pdc_++;
     c->pdcid = static_cast<std::uint16_t>(c->ref_at_from.value);
@@ -191,6 +192,7 @@ void Fabric::cut(Channel& c) {
   flights.push_back(f);
   sent_log.push_back(f);
   if (is_last) c.queue.pop_front();
+  if (c.mode == pds::Mode::kUud) c.from->ses.on_response(now, f.token, 0, 0, {});
 }
 
 bool Fabric::cut_one_each() {

@@ -424,6 +424,7 @@ TEST_F(OutcomeTest, datagram__is_delivered_or_dropped_without_an_answer) {
   open();
   RawRequest r;
   r.opcode = SesOpcode::kDatagramSend;
+  r.message_id = 0;
   r.length = 2;
   r.payload = {1, 2};
   EXPECT_EQ(inject(r, pds::Mode::kUud).kind, pds::Answer::Kind::kNone);
