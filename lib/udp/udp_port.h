@@ -79,7 +79,7 @@ class UdpPort final : public net::Port {
   std::array<mmsghdr, kBurst> tx_messages_;
   std::array<iovec, kBurst> tx_vectors_;
   std::array<SocketAddress, kBurst> tx_names_;
-  std::array<ControlBytes, kBurst> tx_control_;
+  std::array<ControlBytes, kBurst> tx_control_{};  // so that no padding is uninitialised
 
   std::array<net::Packet, kBurst> rx_packets_;  ///< waiting to be filled
   std::array<mmsghdr, kBurst> rx_messages_;

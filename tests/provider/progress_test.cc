@@ -1,0 +1,143 @@
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+#include <thread>
+
+#include "tests/provider/fixture.h"
+
+namespace uet::provider::testing {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::size_t kMegabyte = 1 << 20;
+
+/// CPU time so far of this process's threads of that name, in nanoseconds; -1 when there is none.
+std::int64_t cpu_time_of(std::string_view name) {
+  std::int64_t sum = -1;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string comm;
+    std::getline(std::ifstream(task.path() / "comm"), comm);
+    std::int64_t on_cpu = 0;
+    if (comm == name && std::ifstream(task.path() / "schedstat") >> on_cpu)
+      sum = std::max<std::int64_t>(sum, 0) + on_cpu;
+  }
+  return sum;
+}
+
+/// Side a works on memory of side b, whose program makes no call.
+class SilentPeerTest : public PairTest {
+ protected:
+  void open_with_memory(fi_progress progress) {
+    const Info hints = make_hints();
+    hints->domain_attr->mr_mode = 0;
+    hints->domain_attr->data_progress = progress;
+    open(hints.get());
+    ASSERT_FALSE(HasFatalFailure());
+    ASSERT_EQ(fi_mr_reg(b.domain, memory.data(), memory.size(), FI_REMOTE_READ | FI_REMOTE_WRITE, 0,
+                        42, 0, &mr, nullptr),
+              0);
+  }
+  ~SilentPeerTest() override {
+    if (mr != nullptr) {
+      EXPECT_EQ(fi_close(&mr->fid), 0);
+    }
+  }
+  void write_and_read() {
+    ASSERT_EQ(fi_write(a.ep, sent.data(), sent.size(), nullptr, to_b, 0, fi_mr_key(mr), nullptr),
+              0);
+    ASSERT_EQ(
+        fi_read(a.ep, got.data(), got.size(), nullptr, to_b, kMegabyte, fi_mr_key(mr), nullptr), 0);
+  }
+  /// Completions that side a sees within this time; b is not touched.
+  int completions_within(std::chrono::milliseconds time, int enough) {
+    int n = 0;
+    for (const auto end = Clock::now() + time; n < enough && Clock::now() < end;) {
+      if (const auto one = poll(a)) {
+        EXPECT_FALSE(one->failed) << fi_strerror(one->error.err);
+        ++n;
+      }
+    }
+    return n;
+  }
+  std::vector<std::uint8_t> memory = pattern(2 * kMegabyte, 1), sent = pattern(kMegabyte, 2),
+                            got = std::vector<std::uint8_t>(kMegabyte);
+  fid_mr* mr = nullptr;
+};
+
+// Covers: FI-37
+TEST_F(SilentPeerTest, automatic_progress__peers_reach_its_memory_and_idling_is_free) {
+  open_with_memory(FI_PROGRESS_AUTO);
+  write_and_read();
+  EXPECT_EQ(completions_within(std::chrono::seconds(10), 2), 2);
+  EXPECT_TRUE(std::equal(sent.begin(), sent.end(), memory.begin()));
+  EXPECT_TRUE(std::equal(got.begin(), got.end(), memory.begin() + kMegabyte));
+
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // last timers of the transfers
+  const std::int64_t before = cpu_time_of("uet-progress");
+  ASSERT_GE(before, 0) << "no progress thread";
+  constexpr std::int64_t kSeconds = 2, kDomains = 2;
+  std::this_thread::sleep_for(std::chrono::seconds(kSeconds));
+  EXPECT_LT(cpu_time_of("uet-progress") - before, kSeconds * kDomains * 10'000'000)
+      << "more than 1 % of a core for each idle domain";
+}
+
+// Covers: FI-37
+TEST_F(SilentPeerTest, manual_progress__waits_without_failing_and_goes_on_with_the_next_call) {
+  const Variable manual("FI_UET_PROGRESS", "manual");
+  open_with_memory(FI_PROGRESS_MANUAL);
+  EXPECT_EQ(cpu_time_of("uet-progress"), -1) << "manual means that no thread is there";
+  write_and_read();
+  const char* const depth = std::getenv("UET_TEST_DEPTH");
+  const bool thorough = depth != nullptr && std::string_view(depth) == "long";
+  EXPECT_EQ(completions_within(std::chrono::seconds(thorough ? 30 : 3), 1), 0);
+  const auto first_call = Clock::now();
+  for (int completed = 0; completed < 2;) {
+    ASSERT_LT(Clock::now() - first_call, std::chrono::seconds(1)) << completed << " of 2 completed";
+    fi_cq_read(b.cq, nullptr, 0);
+    if (const auto one = poll(a)) {
+      EXPECT_FALSE(one->failed);
+      ++completed;
+    }
+  }
+  EXPECT_TRUE(std::equal(sent.begin(), sent.end(), memory.begin()));
+}
+
+/// What a program leaves behind that ends without closing. Each runs in a process of its own.
+class ExitTest : public SilentPeerTest {
+ protected:
+  ExitTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+  void leave_everything_open(fi_progress progress) {
+    open_with_memory(progress);
+    write_and_read();  // on their way when the process ends
+    std::uint8_t byte = 0;
+    EXPECT_EQ(fi_recv(b.ep, &byte, 1, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+  }
+  /// Exit status: 0, or 2 when there was nothing to leave open.
+  static int status() { return HasFailure() ? 2 : 0; }
+};
+
+// Covers: FI-8
+TEST_F(ExitTest, exit__without_closing_anything) {
+  for (const fi_progress progress : {FI_PROGRESS_MANUAL, FI_PROGRESS_AUTO}) {
+    const auto begin = Clock::now();
+    EXPECT_EXIT((leave_everything_open(progress), std::exit(status())),
+                ::testing::ExitedWithCode(0), "");
+    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(20));
+  }
+}
+
+// Covers: FI-8
+TEST_F(ExitTest, exit__from_another_thread_while_one_is_in_a_call) {
+  EXPECT_EXIT(
+      {
+        leave_everything_open(FI_PROGRESS_AUTO);
+        std::thread([] { std::exit(status()); }).detach();
+        for (;;) completions_within(std::chrono::seconds(1), 1);
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace uet::provider::testing
