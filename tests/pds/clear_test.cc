@@ -76,7 +76,7 @@ TEST(Clear, lost_guaranteed_ack_is_answered_from_the_store) {
   EXPECT_EQ(x.w.host(1).ses.delivered.size(), 2u);
 }
 
-// Covers: PDS-102
+// Covers: PDS-102, SES-44
 TEST(Store, full_store_refuses_and_recovers) {
   World w(with([](auto& o) { o.pds.gtd_store_max = 4; }));
   w.host(1).ses.answer = [](auto&, auto&) { return ScriptedSes::respond(true); };

@@ -101,7 +101,7 @@ TEST(Syn, lost_first_packet_is_sent_again_with_syn) {
   EXPECT_EQ(w.host(1).ses.delivered.size(), 1u);
 }
 
-// Covers: PDS-17
+// Covers: PDS-17, SES-23
 TEST(Syn, network_duplicate_is_acknowledged_and_not_delivered) {
   World w;
   w.add_rule([](const Seen& s, Fate& f) {
