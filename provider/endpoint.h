@@ -105,6 +105,8 @@ class Endpoint final : public fid_ep, private ses::CompletionSink {
 
   template <typename Post>
   ssize_t transmit(std::uint64_t flags, std::size_t bytes, Post&& post);
+  template <typename Op, typename Request>
+  static void describe(const Op& op, Request& request);
   ssize_t post_peek(base::Instant now, const Receive& op, ses::PeerId source);
   static std::uint8_t entry_flag(std::uint64_t flags) {
     return (flags & FI_COMPLETION) != 0 ? kWantsEntry : 0;

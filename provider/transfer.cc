@@ -87,6 +87,19 @@ ssize_t Endpoint::transmit(std::uint64_t flags, std::size_t bytes, Post&& post) 
   return 0;
 }
 
+/// What sends and RMA have in common, from libfabric's terms to those of SES.
+template <typename Op, typename Request>
+void Endpoint::describe(const Op& op, Request& request) {
+  request.iov = op.iov;
+  if ((op.flags & FI_REMOTE_CQ_DATA) != 0) request.data = op.data;
+  request.inject = (op.flags & FI_INJECT) != 0;
+  request.delivery_complete = (op.flags & kDeliveryFlags) != 0;
+  request.fence = (op.flags & FI_FENCE) != 0;
+  request.user_flags =
+      static_cast<std::uint8_t>(entry_flag(op.flags) | (request.inject ? kIsInject : 0));
+  request.context = reinterpret_cast<std::uint64_t>(op.context);
+}
+
 ssize_t Endpoint::post_send(const Send& op) {
   if (op.iov.size() > kIovLimit) return -FI_EINVAL;
   return transmit(op.flags, total_bytes(op.iov), [&](base::Instant now) {
@@ -94,14 +107,7 @@ ssize_t Endpoint::post_send(const Send& op) {
     request.peer = av_->peer(op.destination);
     request.tagged = op.tagged;
     request.tag = op.tag;
-    request.iov = op.iov;
-    if ((op.flags & FI_REMOTE_CQ_DATA) != 0) request.data = op.data;
-    request.inject = (op.flags & FI_INJECT) != 0;
-    request.delivery_complete = (op.flags & kDeliveryFlags) != 0;
-    request.fence = (op.flags & FI_FENCE) != 0;
-    request.user_flags =
-        static_cast<std::uint8_t>(entry_flag(op.flags) | (request.inject ? kIsInject : 0));
-    request.context = reinterpret_cast<std::uint64_t>(op.context);
+    describe(op, request);
     return worker_.ses().send(now, id_, request);
   });
 }
@@ -113,16 +119,9 @@ ssize_t Endpoint::post_rma(const Rma& op) {
     ses::RmaRequest request;
     request.peer = av_->peer(op.peer);
     request.read = op.read;
-    request.iov = op.iov;
     request.remote_offset = op.remote_address;
     request.key = op.key;
-    if ((op.flags & FI_REMOTE_CQ_DATA) != 0) request.data = op.data;
-    request.inject = (op.flags & FI_INJECT) != 0;
-    request.delivery_complete = (op.flags & kDeliveryFlags) != 0;
-    request.fence = (op.flags & FI_FENCE) != 0;
-    request.user_flags =
-        static_cast<std::uint8_t>(entry_flag(op.flags) | (request.inject ? kIsInject : 0));
-    request.context = reinterpret_cast<std::uint64_t>(op.context);
+    describe(op, request);
     return worker_.ses().rma(now, id_, request);
   });
 }
