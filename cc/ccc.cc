@@ -145,6 +145,12 @@ bool Ccc::may_send(ByteCount nominal_bytes) const {
   return impl_->has_data() && impl_->algorithms_allow(nominal_bytes);
 }
 
+std::uint8_t Ccc::worthwhile_planes(Instant now, std::uint8_t free_planes) const {
+  if (impl_->config.planes == 1 || impl_->table.size() == 1) return free_planes;
+  const std::uint8_t healthy = impl_->table.healthy_planes(now);
+  return healthy == 0 ? free_planes : static_cast<std::uint8_t>(healthy & free_planes);
+}
+
 SendParams Ccc::next_send(Instant now, const Transmission* previous, ByteCount nominal_bytes,
                           std::uint8_t free_planes) {
   Impl& c = *impl_;
@@ -423,6 +429,11 @@ Duration Ccc::smoothed_rtt() const {
   return impl_->smoothed_rtt == Duration() ? base_rtt() : impl_->smoothed_rtt;
 }
 
+void Ccc::on_planes_changed(Instant now, std::uint8_t up) {
+  impl_->now_seen = now;
+  impl_->table.on_planes_changed(now, up);
+}
+
 std::size_t Ccc::path_count() const {
   return impl_->table.size();
 }
@@ -439,7 +450,8 @@ Ccc::PathInfo Ccc::path(std::size_t index) const {
           .trims = e.trims,
           .losses = e.losses,
           .penalty = e.penalty,
-          .evicted = e.evictions > 0};
+          .evicted = e.evictions > 0,
+          .state = impl_->table.state(i, impl_->now_seen)};
 }
 
 bool Ccc::Impl::algorithms_allow(ByteCount bytes) const {

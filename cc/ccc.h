@@ -122,6 +122,9 @@ class Ccc {
   /// True when data waits (by on_new_data and by records marked for retransmission) and every
   /// active algorithm lets a packet of `nominal_bytes` leave.
   bool may_send(ByteCount nominal_bytes) const;
+  /// Out of `free_planes`, those by which a packet should leave now. 0: better wait, the good paths
+  /// lead through ports that are busy.
+  std::uint8_t worthwhile_planes(Instant now, std::uint8_t free_planes) const;
   /// Path and flags for the next packet; call only when it is about to be built. `previous` is its
   /// record when it is a retransmission. `free_planes` is a bit set of ports that can take a
   /// packet, never 0.
@@ -151,6 +154,8 @@ class Ccc {
   /// The PDC leaves this CCC: what rounding left of its share goes back.
   void on_pdc_closed(PdcShare& share);
   void on_credit(Instant now, std::uint32_t credit_units);
+  /// A port (plane) lost its link or has it again; `up` is the bit set of those that have one.
+  void on_planes_changed(Instant now, std::uint8_t up);
 
   CccState state() const;
   /// Demand for a Credit Request control packet when one is due now (RCCC blocked without credit),
@@ -167,13 +172,19 @@ class Ccc {
   Duration base_rtt() const;
   Duration smoothed_rtt() const;  ///< for holdoffs; base_rtt() before the first sample
 
+  enum class PathState : std::uint8_t {
+    kGood,
+    kEvicted,    ///< lost something, or its port lost the link: not used for a while
+    kReturning,  ///< one packet may try, or is trying, whether it works again
+  };
   struct PathInfo {
     std::uint16_t entropy;
     std::uint8_t plane;
     Duration rtt;  ///< last sample, zero if none
     std::uint32_t sent, marks, trims, losses;
-    std::uint8_t penalty;
-    bool evicted;
+    std::uint8_t penalty;  ///< the score: turns in which the path will be passed over, 0 to 15
+    bool evicted;          ///< state is not kGood
+    PathState state;
   };
   /// Path table for uet-stat and tests; index < path_count().
   std::size_t path_count() const;

@@ -105,10 +105,45 @@ void PathTable::rebase(base::Rng& rng, std::uint8_t free_planes) {
   const auto before = base_;
   while (base_ == before) base_ = static_cast<std::uint16_t>(rng.next_u32());
   for (std::uint8_t step = 0; step < planes_; ++step) {
-    if (((free_planes >> plane_shift_) & 1) != 0) break;
     plane_shift_ = static_cast<std::uint8_t>((plane_shift_ + 1) % planes_);
+    if (((free_planes >> plane_shift_) & 1) != 0) break;
   }
   entries_[0].timeouts = 0;
+}
+
+void PathTable::on_planes_changed(Instant now, std::uint8_t up) {
+  if (size_ == 1) return;  // it moves to another plane instead
+  for (std::uint32_t i = 0; i < size_; ++i) {
+    const bool was_up = is_up(i);
+    const bool comes_up = ((up >> plane(i)) & 1) != 0;
+    if (was_up == comes_up) continue;
+    Entry& e = entries_[i];
+    if (e.evictions == 0) {
+      e.evictions = 1;
+      count_evicted(i, 1);
+      trace_.emit(now, base::EventId::kPathEvicted, 0, {}, entropy(i));
+    }
+    e.on_probation = false;
+    // Back at once if it works; what it was evicted for before is another story.
+    if (comes_up && e.evictions == 1) e.evicted_until = now;
+    if (!comes_up) e.evicted_until = std::max(e.evicted_until, now);
+  }
+  planes_up_ = up;
+}
+
+std::uint8_t PathTable::healthy_planes(Instant now) const {
+  std::uint8_t healthy = 0;
+  for (std::uint8_t p = 0; p < planes_ && now >= cautious_until_; ++p) {
+    const bool is_up = ((planes_up_ >> p) & 1) != 0;
+    if (is_up && evicted_of_[p] < paths_of(p)) healthy |= static_cast<std::uint8_t>(1u << p);
+  }
+  // Paths whose rest is over count as well: one packet each finds out.
+  const unsigned all = (1u << planes_) - 1;
+  for (std::uint32_t i = 0; i < size_ && healthy != (planes_up_ & all); ++i) {
+    if (is_up(i) && !is_evicted(i, now) && is_trusted(i, now))
+      healthy |= static_cast<std::uint8_t>(1u << plane(i));
+  }
+  return healthy;
 }
 
 void PathTable::on_timeout(Instant now, std::uint32_t index, Duration base_rtt, Instant sent_at) {
@@ -138,18 +173,18 @@ void PathTable::be_cautious(Instant now, Instant sent_at) {
 // Paths that nobody has tried since come back as evicted ones do, with one packet first. [CC 7.7]
 void PathTable::end_caution(Instant now) {
   is_cautious_ = false;
-  for (std::uint32_t i = 0; i < size_ && (evicted_ + 1) * 2 <= size_; ++i) {
+  for (std::uint32_t i = 0; i < size_ && !too_many_evicted(1); ++i) {
     Entry& e = entries_[i];
     if (e.evictions > 0 || e.arrived_sent >= broken_since_) continue;
     e.evictions = 1;
     e.evicted_until = now;
-    ++evicted_;
+    count_evicted(i, 1);
   }
 }
 
 void PathTable::evict(Instant now, std::uint32_t index) {
   Entry& e = entries_[index];
-  if (e.evictions == 0) ++evicted_;
+  if (e.evictions == 0) count_evicted(index, 1);
   e.evictions = static_cast<std::uint8_t>(std::min<int>(e.evictions + 1, kMaxBackoff));
   e.on_probation = false;
   e.timeouts = 0;
@@ -157,7 +192,7 @@ void PathTable::evict(Instant now, std::uint32_t index) {
   for (int i = 1; i < e.evictions && rest < config_.evict_time_max; ++i) rest = rest * 2;
   e.evicted_until = now + std::min(rest, config_.evict_time_max);
   trace_.emit(now, base::EventId::kPathEvicted, 0, {}, entropy(index));
-  if (evicted_ * 2 > size_) release_oldest(now);
+  if (too_many_evicted(0)) release_oldest(now);
 }
 
 void PathTable::restore(Instant now, std::uint32_t index) {
@@ -165,15 +200,32 @@ void PathTable::restore(Instant now, std::uint32_t index) {
   e.evictions = 0;
   e.timeouts = 0;
   e.on_probation = false;
-  --evicted_;
+  count_evicted(index, -1);
   trace_.emit(now, base::EventId::kPathRestored, 0, {}, entropy(index));
+}
+
+std::uint8_t PathTable::best_plane() const {
+  std::uint8_t best = planes_;
+  for (std::uint8_t p = 0; p < planes_; ++p) {
+    if (paths_of(p) == 0 || ((planes_up_ >> p) & 1) == 0) continue;
+    // evicted / paths, compared without dividing
+    if (best == planes_ || evicted_of_[p] * paths_of(best) < evicted_of_[best] * paths_of(p))
+      best = p;
+  }
+  return best;
+}
+
+bool PathTable::too_many_evicted(std::uint32_t more) const {
+  const std::uint8_t best = best_plane();
+  return best == planes_ || (evicted_of_[best] + more) * 2 > paths_of(best);
 }
 
 // When more than half of the paths look dead, the fault is elsewhere. [CC 7.7]
 void PathTable::release_oldest(Instant now) {
+  const std::uint8_t best = best_plane();
   std::optional<std::uint32_t> oldest;
   for (std::uint32_t i = 0; i < size_; ++i) {
-    if (entries_[i].evictions == 0) continue;
+    if (entries_[i].evictions == 0 || plane(i) != best) continue;
     if (!oldest || entries_[i].evicted_until < entries_[*oldest].evicted_until) oldest = i;
   }
   if (oldest) restore(now, *oldest);

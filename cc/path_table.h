@@ -6,11 +6,13 @@
 /// CCC.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
 
 #include "cc/cc_config.h"
+#include "cc/ccc.h"
 #include "lib/base/rng.h"
 #include "lib/base/trace.h"
 #include "lib/base/units.h"
@@ -75,6 +77,12 @@ class PathTable {
   bool port_is_free(std::uint32_t index, const PathRequest& request) const {
     return ((request.free_planes >> plane(index)) & 1) != 0;
   }
+  Ccc::PathState state(std::uint32_t index, Instant now) const {
+    const Entry& e = entries_[index];
+    if (e.evictions == 0) return Ccc::PathState::kGood;
+    const bool may_try = ((planes_up_ >> plane(index)) & 1) != 0 && now >= e.evicted_until;
+    return e.on_probation || may_try ? Ccc::PathState::kReturning : Ccc::PathState::kEvicted;
+  }
   bool is_evicted(std::uint32_t index, Instant now) const {
     const Entry& e = entries_[index];
     return e.evictions > 0 && now < e.evicted_until;
@@ -92,8 +100,15 @@ class PathTable {
   /// Some packet is known to have arrived over this path.
   void on_delivered(Instant now, std::uint32_t index, Instant sent_at);
 
-  /// Single path: moves the whole set (of one) to another random entropy value on a port out of
-  /// `free_planes`.
+  /// Paths of a plane that lost its link are evicted; when it is back they return with one packet
+  /// each.
+  void on_planes_changed(Instant now, std::uint8_t up);
+
+  /// Planes with a link on which a path is neither evicted nor, while a loss is fresh, untrusted.
+  std::uint8_t healthy_planes(Instant now) const;
+
+  /// Single path: moves the whole set (of one) to another random entropy value, and to the next
+  /// port out of `free_planes`.
   void rebase(base::Rng& rng, std::uint8_t free_planes);
 
   std::uint32_t evicted() const { return evicted_; }
@@ -105,6 +120,18 @@ class PathTable {
   void evict(Instant now, std::uint32_t index);
   void restore(Instant now, std::uint32_t index);
   void release_oldest(Instant now);
+  /// Not more than half of the set may be evicted, or, with several planes, not more than half of
+  /// the best plane: a whole plane may die. [CC 7.7, 7.8]
+  bool too_many_evicted(std::uint32_t more) const;
+  std::uint8_t best_plane() const;
+  std::uint32_t paths_of(std::uint8_t plane) const {
+    return size_ / planes_ + (plane < size_ % planes_ ? 1 : 0);
+  }
+  void count_evicted(std::uint32_t index, int by) {
+    evicted_ += static_cast<std::uint32_t>(by);
+    evicted_of_[plane(index)] += static_cast<std::uint32_t>(by);
+  }
+  bool is_up(std::uint32_t index) const { return ((planes_up_ >> plane(index)) & 1) != 0; }
 
   const CcConfig& config_;
   base::Trace& trace_;
@@ -116,7 +143,9 @@ class PathTable {
   bool is_cautious_ = false;
   std::uint16_t base_ = 0;
   std::uint8_t planes_;
-  std::uint8_t plane_shift_ = 0;  ///< only a set of one moves between planes
+  std::uint8_t planes_up_ = 0xff;
+  std::array<std::uint32_t, 8> evicted_of_{};  ///< by plane
+  std::uint8_t plane_shift_ = 0;               ///< only a set of one moves between planes
   bool evicts_;
 };
 

@@ -5,6 +5,7 @@
 
 #include "fep/integrity.h"
 #include "fep/packet_ring.h"
+#include "fep/planes.h"
 
 namespace uet::fep {
 
@@ -29,6 +30,7 @@ FepConfig with_derived_values(FepConfig config, const net::PortFacts& facts) {
                         (facts.udp_encapsulation ? 8u : 4u) + config.pds.nominal_extra;
   if (config.cc.link_rate.bps() == 0) config.cc.link_rate = facts.link_rate;
   if (config.cc.link_rate.bps() == 0) config.cc.link_rate = base::BitRate::from_gbps(25);
+  config.cc.planes = facts.planes;
   if (config.cc.config_base_rtt == Duration()) config.cc.config_base_rtt = Duration::from_us(100);
   config.cc.ack_gen_trigger = config.pds.ack_gen_trigger;
   return config;
@@ -50,6 +52,7 @@ struct Fep::Impl {
         received(config.burst),
         outgoing(config.burst),
         looped(8 * std::size_t{config.burst}),
+        planes(the_port.facts().planes),
         last_turn(now) {
     ses.attach(pds);
   }
@@ -76,6 +79,7 @@ struct Fep::Impl {
   std::vector<net::TxPacket> outgoing;
   std::size_t outgoing_first = 0, outgoing_last = 0;
   PacketRing<net::RxPacket> looped;  ///< packets to our own address, delivered in the next turn
+  Planes planes;                     ///< where a packet may leave now
 
   Instant last_turn;
   bool more_to_send = false;  ///< the last turn ended because the burst was full
@@ -114,6 +118,11 @@ bool Fep::Impl::receive_looped(Instant now) {
 
 bool Fep::Impl::run_deadlines(Instant now) {
   bool did = false;
+  if (planes.has_changed(now, port)) {
+    pds.on_planes_changed(now, planes.up());
+    trace.emit(now, EventId::kPlanesChanged, 0, {}, planes.up());
+    did = true;
+  }
   if (port.next_deadline() <= now) {
     port.on_deadline(now);
     did = true;
@@ -150,11 +159,17 @@ void Fep::Impl::fill(Instant now) {
   outgoing_first = outgoing_last = 0;
   std::size_t room = std::min(outgoing.size(), port.send_room(now));
   more_to_send = false;
+  planes.look(now, port);
   for (std::size_t built = 0; outgoing_last < room && looped.room() > 0; ++built) {
     if (built == 2 * outgoing.size())
       break;  // a turn stays short when everything goes to ourselves
     net::TxPacket tx;
-    if (!pds.poll_transmit(now, tx)) return;
+    const std::uint8_t free = planes.free();
+    if (free == 0) break;
+    if (!pds.poll_transmit(now, tx, free)) {
+      more_to_send = free != planes.up();  // what waits may wait for a port that is busy
+      return;
+    }
     route(now, std::move(tx));
   }
   more_to_send = true;
@@ -171,6 +186,7 @@ void Fep::Impl::route(Instant now, net::TxPacket tx) {
                               .tos = tx.tos});
     return;
   }
+  planes.assign(tx);
   tx.entropy = port.wire_entropy(tx.entropy);
   integrity.seal(tx);
   trace.emit(now, EventId::kPacketSent, 0, {}, tx.packet.size(), pds_type);

@@ -52,6 +52,11 @@ class CongestionTable {
 
   std::uint32_t size() const { return pool_.in_use(); }
   const cc::CcConfig& config() const { return config_; }
+  /// In no particular order. Walks the whole index: for rare events and for tools.
+  template <typename Visit>
+  void for_each(Visit&& visit) {
+    if (size() > 0) index_.for_each(visit);
+  }
 
  private:
   static std::size_t hash(const net::FabricAddress& peer, std::uint8_t traffic_class) {

@@ -81,6 +81,7 @@ struct Arrival {
 struct NackOut {
   net::FabricAddress destination;
   std::uint16_t entropy = 0;
+  std::uint8_t plane = 0;
   wire::PdsNack header;
 };
 
@@ -121,8 +122,10 @@ struct Engine {
   void forget(Message& message);
 
   // --- schedule.cc
-  bool poll_transmit(Instant now, net::TxPacket& out);
+  bool poll_transmit(Instant now, net::TxPacket& out, std::uint8_t free_planes);
+  void on_planes_changed(Instant now, std::uint8_t up);
   bool poll_data(Instant now, net::TxPacket& out);
+  bool poll_ready(Instant now, net::TxPacket& out, CongestionRing& waiting);
   void arm_free_pass(Instant now, Pdc& pdc);
   bool find_free_pass(Instant now, Congestion& congestion);
   void wake(Pdc& pdc);
@@ -418,6 +421,8 @@ struct Engine {
   std::uint32_t closing_pdcs_ = 0;
   std::uint32_t close_wanted_ = 0;         ///< PDCs in CREATING that are to close once established
   Instant next_id_at_ = Instant::never();  ///< submit() waits for an identifier in quarantine
+  std::uint8_t free_planes_ = 1;           ///< ports that can take data, during poll_transmit()
+  std::uint8_t planes_up_ = 1;             ///< ports with a link
   bool is_short_of_room_ = false;          ///< submit() said kAgain
   bool has_new_room_ = false;
   bool rudi_turn_ = false;

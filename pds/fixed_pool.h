@@ -111,6 +111,12 @@ class PoolIndex {
       if (matches(pool_.at(i))) return &pool_.at(i);
     return nullptr;
   }
+  template <typename Visit>
+  void for_each(Visit&& visit) {
+    for (std::uint32_t bucket = 0; bucket <= mask_; ++bucket)
+      for (std::uint32_t i = heads_[bucket]; i != kNoIndex; i = pool_.at(i).*Next)
+        visit(pool_.at(i));
+  }
 
  private:
   FixedPool<T>& pool_;

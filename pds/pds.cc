@@ -39,8 +39,11 @@ std::uint32_t Pds::truncate(Instant now, MessageToken token, std::uint32_t extra
 void Pds::on_packet(Instant now, net::RxPacket rx) {
   impl_->on_packet(now, std::move(rx));
 }
-bool Pds::poll_transmit(Instant now, net::TxPacket& out) {
-  return impl_->poll_transmit(now, out);
+bool Pds::poll_transmit(Instant now, net::TxPacket& out, std::uint8_t free_planes) {
+  return impl_->poll_transmit(now, out, free_planes);
+}
+void Pds::on_planes_changed(Instant now, std::uint8_t up) {
+  impl_->on_planes_changed(now, up);
 }
 void Pds::on_deadline(Instant now) {
   impl_->on_deadline(now);
@@ -57,6 +60,11 @@ bool Pds::is_idle() const {
 }
 Pds::Gauges Pds::gauges() const {
   return impl_->gauges();
+}
+void Pds::for_each_congestion(const std::function<void(const CongestionView&)>& visit) const {
+  impl_->congestions_.for_each([&](const Congestion& c) {
+    visit({.peer = c.peer, .traffic_class = c.traffic_class, .sprayed = c.sprayed, .ccc = *c.ccc});
+  });
 }
 
 }  // namespace uet::pds

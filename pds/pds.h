@@ -9,10 +9,12 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 
 #include "cc/cc_config.h"
+#include "cc/ccc.h"
 #include "lib/base/rng.h"
 #include "lib/base/serial.h"
 #include "lib/base/trace.h"
@@ -187,7 +189,11 @@ class Pds {
   void on_packet(Instant now, net::RxPacket rx);
   /// The next packet to send, if any; begins with the PDS header, without trailer. Control packets
   /// first.
-  bool poll_transmit(Instant now, net::TxPacket& out);
+  /// `free_planes`: bit set of ports (fabric planes) that can take data now, never 0. Control packets ask for the plane on
+  /// which the peer was heard, or for any.
+  bool poll_transmit(Instant now, net::TxPacket& out, std::uint8_t free_planes = 1);
+  /// A port lost its link or has it again: bit set of those that have one.
+  void on_planes_changed(Instant now, std::uint8_t up);
   void on_deadline(Instant now);
   Instant next_deadline() const;
 
@@ -201,6 +207,16 @@ class Pds {
     std::size_t half_open_reaped;  ///< PENDING PDCs that New_PDC_Time ended
   };
   Gauges gauges() const;
+
+  /// A congestion context as tools see it: windows, RTTs and the state of each path are methods of `ccc`.
+  struct CongestionView {
+    net::FabricAddress peer;
+    std::uint8_t traffic_class;
+    bool sprayed;
+    const cc::Ccc& ccc;
+  };
+  /// Calls `visit` for each context, in no particular order.
+  void for_each_congestion(const std::function<void(const CongestionView&)>& visit) const;
 
  private:
   struct Impl;

@@ -13,6 +13,7 @@ RxMeta Engine::meta_of(Instant now, const net::RxPacket& rx) const {
   RxMeta meta;
   meta.arrived = now;
   meta.entropy = rx.entropy;
+  meta.plane = rx.plane;
   meta.ecn = rx.tos.is_congestion_experienced();
   return meta;
 }

@@ -19,6 +19,7 @@ struct RxMeta {
   Instant arrived;
   std::uint32_t bytes = 0;  ///< SES header and payload
   std::uint16_t entropy = 0;
+  std::uint8_t plane = 0;
   bool ecn = false;
   bool retx = false;
   bool ack_now = false;  ///< ar, syn, retx or CE: no coalescing

@@ -83,7 +83,7 @@ bool Engine::send_rudi(Instant now, RudiPacket& packet, net::TxPacket& out) {
   out.destination = peer.address;
   // Any path will do: spread packets over all of them. [PDS 3]
   out.entropy = static_cast<std::uint16_t>(0xc000 | (mix(packet.pkt_id) & 0x3fff));
-  out.plane = 0;
+  out.plane = net::kAnyPlane;
   out.tos.value = data_tos(header.retx);
   return true;
 }
@@ -282,6 +282,7 @@ void Engine::on_rudi_request(Instant now, const net::RxPacket& rx) {
   out.packet = std::move(reply);
   out.destination = rx.source;
   out.entropy = rx.entropy;
+  out.plane = rx.plane;
   out.tos.value = control_tos();
   built_.push(std::move(out));
 }
@@ -319,7 +320,7 @@ bool Engine::poll_uud(Instant now, net::TxPacket& out) {
   out.packet = std::move(packet);
   out.destination = message.request.destination;
   out.entropy = static_cast<std::uint16_t>(0xc000 | (rng_.next_u32() & 0x3fff));
-  out.plane = 0;
+  out.plane = net::kAnyPlane;
   out.tos.value = net::TosByte::of(config_.dscp_data, 2).value;
   forget(message);
   upper_.on_response(now, token, 0, 0, {});

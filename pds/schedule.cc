@@ -6,7 +6,8 @@ namespace uet::pds {
 
 // Control packets first: they are small, they open windows, and nobody waits for permission to send
 // them.
-bool Engine::poll_transmit(Instant now, net::TxPacket& out) {
+bool Engine::poll_transmit(Instant now, net::TxPacket& out, std::uint8_t free_planes) {
+  free_planes_ = free_planes;
   bool sent = poll_nack(now, out);
   if (!sent && !built_.is_empty()) {
     out = built_.pop();
@@ -29,12 +30,30 @@ bool Engine::poll_transmit(Instant now, net::TxPacket& out) {
   return sent;
 }
 
+// A plane went down or came back: its paths rest until one packet each has shown that they work. [CC 7.8]
+void Engine::on_planes_changed(Instant now, std::uint8_t up) {
+  planes_up_ = up;
+  congestions_.for_each([&](Congestion& c) { c.ccc->on_planes_changed(now, up); });
+}
+
 // Round robin over CCCs, and within a CCC over its PDCs, one packet a turn. A CCC that may not send
 // leaves the ring and comes back with the next event that can change that.
 bool Engine::poll_data(Instant now, net::TxPacket& out) {
+  CongestionRing waiting;
+  const bool sent = poll_ready(now, out, waiting);
+  ready_.splice(ready_.begin(), waiting);
+  return sent;
+}
+
+// `waiting` gets those whose good paths lead through ports that are busy.
+bool Engine::poll_ready(Instant now, net::TxPacket& out, CongestionRing& waiting) {
   while (!ready_.empty()) {
     Congestion& congestion = ready_.front();
     ready_.pop_front();
+    if (congestion.sprayed && congestion.ccc->worthwhile_planes(now, free_planes_) == 0) {
+      waiting.push_back(congestion);
+      continue;
+    }
     while (!congestion.ready.empty()) {
       Pdc& pdc = congestion.ready.front();
       Psn psn;

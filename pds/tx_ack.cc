@@ -142,7 +142,7 @@ Built Engine::emit_ack(Instant now, Pdc& pdc, const AckShape& shape, net::TxPack
   out.packet = std::move(packet);
   out.destination = pdc.peer;
   out.entropy = shape.meta.entropy;
-  out.plane = 0;
+  out.plane = shape.meta.plane;
   out.tos.value = is_long ? data_tos(false) : control_tos();
   return Built::kPacket;
 }

@@ -208,7 +208,7 @@ Built Engine::emit_control(Instant now, Pdc& pdc, ControlType type, Psn psn, std
   out.packet = std::move(packet);
   out.destination = pdc.peer;
   out.entropy = control_entropy();
-  out.plane = 0;
+  out.plane = net::kAnyPlane;
   out.tos.value = control_tos();
   return Built::kPacket;
 }

@@ -107,7 +107,10 @@ Built Engine::send_data(Instant now, Pdc& pdc, Work work, Psn psn, net::TxPacket
     ack_request =
         ack_request || !may_take_psn(pdc);  // nothing may follow: do not wait for coalescing
   }
-  const cc::SendParams params = ccc.next_send(now, resend ? &record->cc : nullptr, nominal);
+  // Ordered packets wait for their port; only when it has lost its link they take another.
+  const std::uint8_t planes =
+      pdc.tx.cc->sprayed ? ccc.worthwhile_planes(now, free_planes_) : planes_up_;
+  const cc::SendParams params = ccc.next_send(now, resend ? &record->cc : nullptr, nominal, planes);
   ccc.on_send(now, record->cc, tx.share, nominal, params, resend);
   ack_request = ack_request || params.ack_request || (!tx.queue.empty() && !ccc.may_send(nominal));
 

@@ -25,7 +25,7 @@ void Engine::nack(Instant now, const net::FabricAddress& to, const RxMeta& meta,
                   wire::PdsNack header, bool is_live) {
   if ((!is_live && !limiter_.allow(now, to)) || nacks_.is_full())
     return trace_.drop(now, DropReason::kNackRateLimited, 0, header.spdcid, header.nack_psn);
-  nacks_.push(NackOut{to, meta.entropy, header});
+  nacks_.push(NackOut{to, meta.entropy, meta.plane, header});
 }
 
 bool Engine::poll_nack(Instant now, net::TxPacket& out) {
@@ -39,7 +39,7 @@ bool Engine::poll_nack(Instant now, net::TxPacket& out) {
   out.packet = std::move(packet);
   out.destination = nack.destination;
   out.entropy = nack.entropy;
-  out.plane = 0;
+  out.plane = nack.plane;
   out.tos.value = control_tos();
   return true;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <queue>
+#include <unordered_map>
 
 namespace uet::sim {
 
@@ -37,12 +39,72 @@ struct Bundle {
   SimSpan through(const FabricConfig& f) const {
     if (bytes == 0) return {};
     const Terms t(f);
-    return (start - SimTime{}) + SimSpan::of_bytes(bytes, f.link_rate) +
+    return (start - SimTime{}) + SimSpan::of_bytes(bytes, f.host_rate()) +
            (t.packet + t.link) * (hops - 1) + t.link + (t.ack + t.link) * hops;
   }
 };
 
+/// Flows in the order in which their triggers let them start, each alone on the fabric.
+class JobTimes {
+ public:
+  JobTimes(const FabricConfig& fabric, const TrafficMatrix& matrix)
+      : fabric_(fabric), matrix_(matrix), started_(matrix.flows.size()) {
+    for (const Trigger& t : matrix.triggers) triggers_[t.id].rule = &t;
+    for (std::size_t i = 0; i < matrix.flows.size(); ++i) {
+      const Flow& f = matrix.flows[i];
+      if (f.started_by) {
+        triggers_[*f.started_by].starts.push_back(i);
+      } else {
+        first_ = std::min(first_, f.start);
+        start(i, f.start);
+      }
+    }
+  }
+  SimSpan run() {
+    while (!firings_.empty()) {
+      const auto [at, id] = firings_.top();
+      firings_.pop();
+      State& t = triggers_[id];
+      if (t.rule == nullptr || ++t.fired != t.rule->count) continue;
+      for (const std::size_t flow : t.starts) start(flow, at);
+    }
+    return first_.is_never() ? SimSpan{} : last_ - first_;
+  }
+
+ private:
+  struct State {
+    const Trigger* rule = nullptr;
+    std::uint32_t fired = 0;
+    std::vector<std::size_t> starts;
+  };
+  void start(std::size_t index, SimTime at) {
+    if (started_[index]) return;
+    started_[index] = true;
+    const Flow& f = matrix_.flows[index];
+    const SimSpan there_and_back = solo_bound(fabric_, f.source, f.destination, f.bytes);
+    const Terms t(fabric_);
+    const SimSpan back = (t.ack + t.link) * fabric_.tree.hops(f.source, f.destination);
+    last_ = std::max(last_, at + there_and_back);
+    if (f.fires_when_sent) firings_.emplace(at + there_and_back, *f.fires_when_sent);
+    if (f.fires_when_received) {
+      firings_.emplace(at + (there_and_back - back), *f.fires_when_received);
+    }
+  }
+
+  const FabricConfig& fabric_;
+  const TrafficMatrix& matrix_;
+  std::vector<bool> started_;
+  std::unordered_map<std::uint32_t, State> triggers_;
+  using Firing = std::pair<SimTime, std::uint32_t>;
+  std::priority_queue<Firing, std::vector<Firing>, std::greater<>> firings_;
+  SimTime first_ = SimTime::never(), last_;
+};
+
 }  // namespace
+
+SimSpan job_bound(const FabricConfig& fabric, const TrafficMatrix& matrix) {
+  return JobTimes(fabric, matrix).run();
+}
 
 SimSpan solo_bound(const FabricConfig& f, HostId from, HostId to, std::uint64_t bytes) {
   const Terms t(f);
@@ -52,7 +114,12 @@ SimSpan solo_bound(const FabricConfig& f, HostId from, HostId to, std::uint64_t 
   const SimSpan last = SimSpan::of_bytes(last_bytes, f.link_rate);
   const SimSpan back = (t.ack + t.link) * hops;
   if (n == 1) return (last + t.link) * hops + back;
-  return t.packet * (n - 1) + (t.packet + t.link) * (hops - 1) + last + t.link + back;
+  // Planes carry one packet each at a time; the short one decides when it is alone in the last round.
+  const std::int64_t planes = f.planes;
+  const std::int64_t rounds = (n + planes - 1) / planes;
+  const bool short_one_alone = planes == 1 || n % planes == 1;
+  return t.packet * (rounds - 1) + (t.packet + t.link) * (hops - 1) +
+         (short_one_alone && rounds > 1 ? last : t.packet) + t.link + back;
 }
 
 SimSpan matrix_bound(const FabricConfig& f, const TrafficMatrix& matrix, const TopSpeeds& tops) {

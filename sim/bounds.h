@@ -21,4 +21,8 @@ SimSpan solo_bound(const FabricConfig& fabric, HostId from, HostId to, std::uint
 SimSpan matrix_bound(const FabricConfig& fabric, const TrafficMatrix& matrix,
                      const TopSpeeds& tops);
 
+/// From the start of the first flow to the end of the last when every flow runs alone, one after
+/// the other where triggers say so: the critical path of a collective.
+SimSpan job_bound(const FabricConfig& fabric, const TrafficMatrix& matrix);
+
 }  // namespace uet::sim

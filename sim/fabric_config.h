@@ -37,6 +37,9 @@ struct FatTree {
 struct FabricConfig {
   FatTree tree;
   std::uint32_t hosts = 32;  ///< in use; at most tree.hosts()
+  /// Fabrics side by side, each a whole tree; every host has a port into each.
+  std::uint32_t planes = 1;
+  base::BitRate host_rate() const { return base::BitRate::from_bps(link_rate.bps() * planes); }
   base::BitRate link_rate = base::BitRate::from_gbps(100);
   SimSpan hop_delay = SimSpan::from(base::Duration::from_us(1));
   std::uint32_t mtu_payload = 4086;

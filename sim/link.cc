@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace uet::sim {
 
@@ -113,6 +114,11 @@ void Link::set_queue(const QueueConfig& queue) {
   const double factor = speed_factor();
   config_.queue = queue;
   queue_.configure(queue.scaled(factor));
+}
+
+void Link::set_up(bool up) {
+  const bool was_up = std::exchange(up_, up);
+  if (was_up != up && listener_ != nullptr) listener_->on_link_changed();
 }
 
 void Link::pause_until(SimTime end) {

@@ -23,6 +23,8 @@ class LinkListener {
  public:
   virtual ~LinkListener() = default;
   virtual void on_link_idle() = 0;
+  /// The link went down or came back.
+  virtual void on_link_changed() {}
 };
 
 class Link final : public EventHandler {
@@ -46,7 +48,8 @@ class Link final : public EventHandler {
   /// Queue limits, trimming and marking at the configured speed; what is queued stays.
   void set_queue(const QueueConfig& queue);
   /// A link that is down takes packets and loses them: nobody is told, as with a dead laser.
-  void set_up(bool up) { up_ = up; }
+  /// Only the sender with several links looks, and is told when one is back.
+  void set_up(bool up);
   bool is_up() const { return up_; }
   /// Starts no transmission before `end`; nothing is lost but what overflows.
   void pause_until(SimTime end);

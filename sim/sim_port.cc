@@ -12,6 +12,10 @@ SimPort::SimPort(World& world, const WireModel& model, HostId host, std::uint32_
   facts_.name = "sim:" + std::to_string(host);
   facts_.address = address_of(host);
   facts_.ip_mtu = config.ip_mtu;
+  for (std::uint8_t p = 0; p < sinks_.size(); ++p) {
+    sinks_[p].port = this;
+    sinks_[p].plane = p;
+  }
 }
 
 SimPort::~SimPort() {
@@ -19,9 +23,11 @@ SimPort::~SimPort() {
 }
 
 void SimPort::attach(Link& egress) {
-  egress_ = &egress;
+  UET_CHECK(attached_ < egress_.size());
+  egress_[attached_++] = &egress;
   egress.set_listener(this);
-  facts_.link_rate = egress.config().rate;
+  facts_.planes = attached_;
+  facts_.link_rate = base::BitRate::from_bps(facts_.link_rate.bps() + egress.config().rate.bps());
 }
 
 std::size_t SimPort::receive(base::Instant, std::span<net::RxPacket> out) {
@@ -34,13 +40,32 @@ std::size_t SimPort::receive(base::Instant, std::span<net::RxPacket> out) {
   return n;
 }
 
-std::size_t SimPort::send_room(base::Instant) const {
-  return egress_->is_idle() ? 1 : 0;
+std::size_t SimPort::send_room(base::Instant now) const {
+  std::size_t room = 0;
+  for (unsigned p = 0; p < attached_; ++p) room += plane_room(now, p);
+  return room;
+}
+
+std::size_t SimPort::plane_room(base::Instant, unsigned plane) const {
+  return egress_[plane]->is_idle() && (attached_ == 1 || egress_[plane]->is_up()) ? 1 : 0;
+}
+
+std::uint8_t SimPort::planes_up(base::Instant) {
+  if (attached_ == 1) return 1;
+  unsigned up = 0;
+  for (unsigned p = 0; p < attached_; ++p) up |= (egress_[p]->is_up() ? 1u : 0u) << p;
+  return static_cast<std::uint8_t>(up);
+}
+
+// With several links a control packet may have to leave by one that is busy; a NIC has a queue for it.
+bool SimPort::takes(const net::TxPacket& tx) const {
+  if (egress_[plane_of(tx)]->is_idle()) return true;
+  return attached_ > 1 && model_.traffic_class(tx.tos) == TrafficClass::kControl;
 }
 
 std::size_t SimPort::send(base::Instant, std::span<net::TxPacket> in) {
   std::size_t n = 0;
-  while (n < in.size() && egress_->is_idle()) launch(std::move(in[n++]));
+  while (n < in.size() && takes(in[n])) launch(std::move(in[n++]));
   return n;
 }
 
@@ -53,6 +78,7 @@ void SimPort::launch(net::TxPacket tx) {
     return;
   }
   Frame* frame = world_.frames.acquire();
+  const unsigned plane = plane_of(tx);
   frame->wire_bytes = model_.wire_bytes(tx.packet.bytes());
   frame->rx.packet = std::move(tx.packet);
   frame->rx.source = facts_.address;
@@ -65,7 +91,7 @@ void SimPort::launch(net::TxPacket tx) {
   frame->traffic_class = model_.traffic_class(tx.tos);
   frame->trimmable = model_.is_trimmable(tx.tos);
   ++sent_packets_;
-  egress_->send(frame);
+  egress_[plane]->send(frame);
 }
 
 void SimPort::on_frame(Frame* frame) {
@@ -92,6 +118,10 @@ void SimPort::on_frame(Frame* frame) {
 
 void SimPort::on_link_idle() {
   if (listener_ != nullptr) listener_->on_port_ready();
+}
+
+void SimPort::on_link_changed() {
+  if (attached_ > 1 && listener_ != nullptr) listener_->on_port_ready();
 }
 
 void SimPort::drop_received() {

@@ -1,6 +1,7 @@
 /// The port of a simulated host: packets of the endpoint become frames of the fabric and back.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "lib/net/port.h"
@@ -39,16 +40,21 @@ struct SimPortConfig {
   std::size_t receive_limit = 1 << 20;  ///< frames that wait for the endpoint; more are dropped
 };
 
-/// Sends one packet at a time: the next is taken when the last bit of the one before has left, so
-/// that the endpoint decides as late as real hardware would let it.
+/// Sends one packet at a time by each of its links (fabric planes): the next is taken when the last
+/// bit of the one before has left, so that the endpoint decides as late as real hardware would let
+/// it. With several links it sees which of them are up; a single one says nothing, as before a
+/// laser dies unnoticed.
 class SimPort final : public net::Port, public FrameSink, public LinkListener {
  public:
   SimPort(World& world, const WireModel& model, HostId host, std::uint32_t hosts,
           const SimPortConfig& config, SlabPool& pool);
   ~SimPort() override;
 
-  /// The link to the fabric; must be called before use. The link must outlive the port's last send.
+  /// A link to the fabric, once for each plane in order; must be called before use. The links must
+  /// outlive the port's last send.
   void attach(Link& egress);
+  /// Where the fabric of `plane` delivers.
+  FrameSink& sink(unsigned plane) { return sinks_[plane]; }
   void set_listener(PortListener* listener) { listener_ = listener; }
   void set_observer(FrameObserver* observer) { observer_ = observer; }
 
@@ -58,14 +64,18 @@ class SimPort final : public net::Port, public FrameSink, public LinkListener {
   std::size_t receive(base::Instant now, std::span<net::RxPacket> out) override;
   std::size_t send(base::Instant now, std::span<net::TxPacket> in) override;
   std::size_t send_room(base::Instant now) const override;
+  std::uint8_t planes_up(base::Instant now) override;
+  std::size_t plane_room(base::Instant now, unsigned plane) const override;
 
   // From the fabric.
   void on_frame(Frame* frame) override;
   void on_link_idle() override;
+  void on_link_changed() override;
 
   HostId host() const { return host_; }
   SlabPool& slab_pool() { return pool_; }
-  Link& egress() { return *egress_; }
+  Link& egress(unsigned plane = 0) { return *egress_[plane]; }
+  unsigned planes() const { return facts_.planes; }
   bool has_received() const { return !received_.is_empty(); }
   void drop_received();
 
@@ -75,7 +85,18 @@ class SimPort final : public net::Port, public FrameSink, public LinkListener {
   std::uint64_t dropped_unroutable() const { return dropped_unroutable_; }
 
  private:
+  /// Notes by which plane a frame came.
+  struct PlaneSink final : FrameSink {
+    SimPort* port = nullptr;
+    std::uint8_t plane = 0;
+    void on_frame(Frame* frame) override {
+      frame->rx.plane = plane;
+      port->on_frame(frame);
+    }
+  };
   void launch(net::TxPacket tx);
+  bool takes(const net::TxPacket& tx) const;
+  unsigned plane_of(const net::TxPacket& tx) const { return tx.plane < attached_ ? tx.plane : 0; }
 
   World& world_;
   const WireModel& model_;
@@ -84,7 +105,9 @@ class SimPort final : public net::Port, public FrameSink, public LinkListener {
   SimPortConfig config_;
   SlabPool& pool_;
   net::PortFacts facts_;
-  Link* egress_ = nullptr;
+  std::array<Link*, net::kMaxPlanes> egress_{};
+  std::array<PlaneSink, net::kMaxPlanes> sinks_;
+  std::uint8_t attached_ = 0;
   PortListener* listener_ = nullptr;
   FrameObserver* observer_ = nullptr;
   FrameFifo received_;

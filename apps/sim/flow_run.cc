@@ -9,6 +9,7 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "apps/sim/flow_paths.h"
 #include "apps/sim/host.h"
 #include "lib/base/check.h"
 #include "sim/bounds.h"
@@ -42,6 +43,7 @@ class Run {
   void end_flow(std::size_t flow, const ses::Completion& completion);
   void fire(std::uint32_t trigger);
   void apply(const std::vector<Link*>& links, double speed);
+  void note_paths(FlowResult& flow);
   void flap(const LinkChange& change, std::vector<Link*> links, bool changed);
   void sample();
   bool is_finished() const { return finished_ == result_.flows.size(); }
@@ -108,11 +110,11 @@ fep::FepConfig Run::fep_config() const {
   c.cc.paths = config_.paths;
   c.cc.trimming = f.trimming;
   c.cc.config_base_rtt = base::Duration::from_ns((f.base_rtt().ps() + 500) / 1000);
-  c.cc.link_rate = f.link_rate;
+  c.cc.link_rate = f.host_rate();
   c.cc.rto_min = f.rto_min().duration();
   // The published runs start with 1.5 BDP of speculative credit.
   c.cc.spec_window = (f.base_rtt().ps() * 3 / 2) *
-                     static_cast<std::int64_t>(f.link_rate.bps() / 1'000'000) / 8'000'000;
+                     static_cast<std::int64_t>(f.host_rate().bps() / 1'000'000) / 8'000'000;
 
   c.pds.nominal_extra =
       0;  // so that the nominal size is the size on the wire: payload and 64 bytes
@@ -241,6 +243,7 @@ void Run::end_flow(std::size_t index, const ses::Completion& completion) {
   r.ended = world_.now();
   r.code = static_cast<int>(completion.code);
   r.failed = completion.code != ses::ReturnCode::kOk;
+  note_paths(r);
   ++finished_;
   if (config_.progress) {
     config_.progress(static_cast<double>(finished_) / static_cast<double>(result_.flows.size()),
@@ -265,10 +268,12 @@ std::string Run::schedule_changes() {
   for (const LinkChange& change : config_.changes) {
     std::vector<Link*> links = fabric_.find_links(change.links);
     if (links.empty()) {
-      return fmt::format("'{}' names no link of this fabric ({} leaves, {} aggregations, {} {})",
-                         change.links, config_.fabric.tree.leaves(),
-                         config_.fabric.tree.aggregations(), config_.fabric.tree.tops(),
-                         config_.fabric.tree.tiers == 2 ? "spines" : "cores");
+      return fmt::format(
+          "'{}' names no link of this fabric ({} leaves, {} aggregations, {} {}, {} hosts, {} "
+          "plane{})",
+          change.links, config_.fabric.tree.leaves(), config_.fabric.tree.aggregations(),
+          config_.fabric.tree.tops(), config_.fabric.tree.tiers == 2 ? "spines" : "cores",
+          config_.fabric.hosts, config_.fabric.planes, config_.fabric.planes == 1 ? "" : "s");
     }
     if (change.flap_period.ps() > 0) {
       world_.events.call_at(change.from, [this, &change, links] { flap(change, links, true); });
@@ -287,6 +292,14 @@ void Run::apply(const std::vector<Link*>& links, double speed) {
     link->set_up(speed > 0);
     link->set_speed_factor(speed > 0 ? speed : 1);
   }
+  if (config_.repair_delay.ps() < 0) return;
+  world_.events.call_at(world_.now() + config_.repair_delay, [this] { fabric_.repair_routes(); });
+}
+
+void Run::note_paths(FlowResult& flow) {
+  if (flow.started.is_never()) return;
+  read_paths(hosts_[flow.flow.source]->fep().pds(), address_of(flow.flow.destination),
+             config_.keep_paths, flow);
 }
 
 void Run::flap(const LinkChange& change, std::vector<Link*> links, bool changed) {
@@ -326,15 +339,29 @@ RunResult Run::execute() {
   return std::move(result_);
 }
 
+SimSpan job_time(const std::vector<FlowResult>& flows) {
+  SimTime first = SimTime::never(), last;
+  for (const FlowResult& f : flows) {
+    first = std::min(first, f.started);
+    last = std::max(last, f.ended);
+  }
+  return flows.empty() ? SimSpan{} : last - first;
+}
+
 TopSpeeds Run::top_speeds() const {
-  TopSpeeds speeds(config_.fabric.tree.tops(), 1.0);
+  const std::size_t tops = config_.fabric.tree.tops();
+  TopSpeeds speeds(tops * config_.fabric.planes, 1.0);
   const std::string prefix = config_.fabric.tree.tiers == 2 ? "spine" : "core";
   for (const LinkChange& change : config_.changes) {
     // Only what slows a whole switch down from the beginning to the end is part of the bound.
     if (change.from > SimTime{} || !change.until.is_never() || change.flap_period.ps() > 0)
       continue;
     for (std::size_t i = 0; i < speeds.size(); ++i) {
-      if (change.links == prefix + std::to_string(i)) speeds[i] = std::min(speeds[i], change.speed);
+      const std::string name = prefix + std::to_string(i % tops);
+      const std::string plane = fmt::format("plane{}", i / tops);
+      if (change.links == name || change.links == plane || change.links == plane + "/" + name) {
+        speeds[i] = std::min(speeds[i], change.speed);
+      }
     }
   }
   return speeds;
@@ -369,7 +396,10 @@ void Run::summarise() {
     if (!host) continue;
     r.retransmissions += host->count(base::EventId::kPacketRetransmitted);
     r.timeouts += host->count(base::EventId::kTimeout);
-    r.packets += host->node().port().egress().queue().counters().data_packets;
+    SimPort& port = host->node().port();
+    for (unsigned plane = 0; plane < port.planes(); ++plane) {
+      r.packets += port.egress(plane).queue().counters().data_packets;
+    }
   }
   const FabricTotals totals = fabric_.totals();
   r.trims = totals.trims;
@@ -381,6 +411,11 @@ void Run::summarise() {
     r.top_share.push_back(through == 0 ? 0 : static_cast<double>(n) / static_cast<double>(through));
   }
   r.bound = matrix_bound(config_.fabric, matrix_, top_speeds());
+  r.job_bound = job_bound(config_.fabric, matrix_);
+  if (r.completed == r.flows.size()) r.job = job_time(r.flows);
+  for (FlowResult& f : r.flows) {
+    if (f.ended.is_never()) note_paths(f);
+  }
   r.ooo_distance_max = ooo_.maximum();
   r.events = world_.events.events_run();
   r.fingerprint = world_.hash.value();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cc/cc_config.h"
+#include "cc/ccc.h"
 #include "lib/base/result.h"
 #include "sim/fabric_config.h"
 #include "sim/traffic_matrix.h"
@@ -33,10 +34,24 @@ struct RunConfig {
   std::uint64_t seed = 1;
   SimTime end = SimTime::never();
   std::vector<LinkChange> changes;
+  /// Switches route around links that are down, and back, so long after the change; never: not at
+  /// all.
+  SimSpan repair_delay = SimSpan::from_ps(-1);
+  bool keep_paths = false;        ///< fill in FlowResult::paths
   SimSpan sample_period{};        ///< not zero: record queues and windows so often
   std::ostream* trace = nullptr;  ///< every event of every endpoint, one JSON object a line
   /// Called now and then: share of the bytes that are done, virtual time.
   std::function<void(double, SimTime)> progress;
+};
+
+/// What the congestion context of a flow knew of its paths when the flow ended (or the run did).
+/// Flows between the same two hosts share one context.
+struct PathSummary {
+  std::uint32_t known = 0;  ///< entropy values
+  std::uint32_t used = 0;   ///< that carried something
+  std::uint32_t evicted = 0, returning = 0;
+  std::uint64_t sent = 0, marks = 0, trims = 0, losses = 0;
+  base::Duration rtt_min, rtt_max;  ///< of the last samples of all paths
 };
 
 struct FlowResult {
@@ -45,6 +60,8 @@ struct FlowResult {
   SimTime ended = SimTime::never();  ///< the last acknowledgement is back
   bool failed = false;
   int code = 0;  ///< SES return code
+  PathSummary path_summary;
+  std::vector<cc::Ccc::PathInfo> paths;
   SimSpan fct() const { return ended - started; }
   bool is_complete() const { return !ended.is_never() && !failed; }
 };
@@ -65,6 +82,8 @@ struct RunResult {
   std::size_t completed = 0;
   SimSpan bound;
   SimSpan fct_min, fct_median, fct_p99, fct_max;
+  SimSpan job;                ///< from the first start to the last end; zero unless all completed
+  SimSpan job_bound;          ///< what the flows' order alone takes
   double jain = 0;            ///< of the flows' rates
   std::uint64_t packets = 0;  ///< data packets that hosts sent, retransmissions included
   std::uint64_t retransmissions = 0, trims = 0, drops = 0, marks = 0, timeouts = 0;

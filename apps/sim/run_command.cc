@@ -1,21 +1,18 @@
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "apps/sim/commands.h"
 #include "apps/sim/flow_run.h"
 #include "apps/sim/html_report.h"
 #include "apps/sim/link_change.h"
-#include "sim/bounds.h"
+#include "apps/sim/run_output.h"
 
 namespace uet::sim {
 
@@ -33,7 +30,9 @@ struct Options {
   cc::LoadBalancing load_balancing = cc::LoadBalancing::kBitmap;
   std::uint32_t paths = 64;
   std::vector<std::string> degrade, fail;
-  bool no_trim = false, ack_every_packet = false, json = false;
+  std::uint32_t planes = 1;
+  double repair_us = -1;
+  bool no_trim = false, ack_every_packet = false, json = false, path_state = false;
   std::uint64_t seed = 1;
   double end_us = 0;
   std::int64_t queue_bytes = 0;
@@ -88,91 +87,13 @@ class ProgressBar {
   bool shown_ = false;
 };
 
-double rounded(double value, double unit) {
-  return std::round(value / unit) * unit;
-}
-
-nlohmann::ordered_json to_json(const RunResult& r, double wall_s) {
-  const auto us = [](SimSpan s) { return rounded(s.us(), 1e-6); };
-  nlohmann::ordered_json fct;
-  const bool any = r.completed > 0;
-  fct["min"] = any ? nlohmann::ordered_json(us(r.fct_min)) : nullptr;
-  fct["median"] = any ? nlohmann::ordered_json(us(r.fct_median)) : nullptr;
-  fct["p99"] = any ? nlohmann::ordered_json(us(r.fct_p99)) : nullptr;
-  fct["max"] = any ? nlohmann::ordered_json(us(r.fct_max)) : nullptr;
-  nlohmann::ordered_json j;
-  j["flows"] = r.flows.size();
-  j["completed"] = r.completed;
-  j["bound_us"] = us(r.bound);
-  j["fct_us"] = fct;
-  j["jain"] = any ? nlohmann::ordered_json(rounded(r.jain, 1e-6)) : nullptr;
-  j["packets"] = r.packets;
-  j["retransmissions"] = r.retransmissions;
-  j["trims"] = r.trims;
-  j["drops"] = r.drops;
-  j["marks"] = r.marks;
-  auto& share = j["spine_share"] = nlohmann::ordered_json::array();
-  for (const double s : r.top_share) share.push_back(rounded(s, 1e-6));
-  j["ooo_distance_max"] = r.ooo_distance_max;
-  j["events"] = r.events;
-  j["wall_s"] = rounded(wall_s, 1e-4);
-  return j;
-}
-
-void print_text(const RunResult& r, double wall_s) {
-  fmt::print("flows             {} of {} completed\n", r.completed, r.flows.size());
-  fmt::print("lower bound       {:.3f} us\n", r.bound.us());
-  if (r.completed > 0) {
-    fmt::print("completion time   min {:.3f}  median {:.3f}  p99 {:.3f}  max {:.3f} us\n",
-               r.fct_min.us(), r.fct_median.us(), r.fct_p99.us(), r.fct_max.us());
-    fmt::print("max / bound       {:.3f}   median / bound {:.3f}\n", r.fct_max.us() / r.bound.us(),
-               r.fct_median.us() / r.bound.us());
-    fmt::print("Jain index        {:.4f}\n", r.jain);
-  }
-  fmt::print("data packets      {}, of them {} retransmissions, {} timeouts\n", r.packets,
-             r.retransmissions, r.timeouts);
-  fmt::print("trims {}  drops {}  marks {}\n", r.trims, r.drops, r.marks);
-  fmt::print("reordering        up to {} packets\n", r.ooo_distance_max);
-  if (r.top_share.size() <= 16) {
-    fmt::print("spine shares     ");
-    for (const double s : r.top_share) fmt::print(" {:.1f} %", 100 * s);
-    fmt::print("\n");
-  }
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  fmt::print("simulated         {:.1f} us, {} events in {:.2f} s, {} MiB, fingerprint {:016x}\n",
-             r.ended.us(), r.events, wall_s, usage.ru_maxrss / 1024, r.fingerprint);
-}
-
-/// One line a flow, in the order of the matrix; times of flows that did not end are empty.
-bool write_per_flow(const std::string& path, const RunConfig& config, const RunResult& r) {
-  std::ofstream out(path);
-  out << "id,source,destination,bytes,start_us,end_us,fct_us,bound_us,rate_gbps,state\n";
-  for (const FlowResult& f : r.flows) {
-    const bool started = !f.started.is_never();
-    const bool ended = !f.ended.is_never();
-    out << fmt::format(
-        "{},{},{},{},{},{},{},{:.6f},{},{}\n", f.flow.id, f.flow.source, f.flow.destination,
-        f.flow.bytes, started ? fmt::format("{:.6f}", f.started.us()) : "",
-        ended ? fmt::format("{:.6f}", f.ended.us()) : "",
-        ended ? fmt::format("{:.6f}", f.fct().us()) : "",
-        solo_bound(config.fabric, f.flow.source, f.flow.destination, f.flow.bytes).us(),
-        ended ? fmt::format("{:.4f}", static_cast<double>(f.flow.bytes) * 8e-3 / f.fct().us()) : "",
-        f.is_complete() ? "done"
-        : f.failed      ? fmt::format("failed-{:#04x}", f.code)
-        : started       ? "running"
-                        : "waiting");
-  }
-  out.flush();
-  return static_cast<bool>(out);
-}
-
 /// Fills in everything but the output streams; a sentence when the options contradict the matrix.
 base::Result<RunConfig, std::string> configure(const Options& o, const TrafficMatrix& matrix) {
   RunConfig c;
   const auto tiers = o.tiers == 0 ? std::nullopt : std::optional<std::uint32_t>(o.tiers);
   c.fabric.tree = FatTree::for_hosts(matrix.nodes, tiers);
   c.fabric.hosts = matrix.nodes;
+  c.fabric.planes = o.planes;
   c.fabric.link_rate = base::BitRate::from_bps(static_cast<std::uint64_t>(o.link_gbps * 1e9));
   c.fabric.hop_delay = SimSpan::from_ps(o.hop_ns * 1000);
   c.fabric.mtu_payload = o.mtu_payload;
@@ -185,6 +106,10 @@ base::Result<RunConfig, std::string> configure(const Options& o, const TrafficMa
   c.load_balancing = o.load_balancing;
   c.paths = static_cast<std::uint16_t>(o.paths);
   c.ack_every_packet = o.ack_every_packet;
+  c.keep_paths = o.path_state;
+  if (o.repair_us >= 0) {
+    c.repair_delay = SimSpan::from_ps(static_cast<std::int64_t>(o.repair_us * 1e6));
+  }
   c.seed = o.seed;
   if (o.end_us > 0) c.end = SimTime::from_ps(static_cast<std::int64_t>(o.end_us * 1e6));
   for (const std::string& text : o.degrade) {
@@ -230,13 +155,16 @@ int run(const Options& o) {
   if (!o.per_flow.empty() && !write_per_flow(o.per_flow, c, *result)) {
     return fail(fmt::format("{}: cannot be written", o.per_flow));
   }
+  if (o.path_state && !o.per_flow.empty() && !write_paths(o.per_flow + ".paths", *result)) {
+    return fail(fmt::format("{}.paths: cannot be written", o.per_flow));
+  }
   if (!o.plot.empty() && !write_html_report(o.plot, c, *result)) {
     return fail(fmt::format("{}: cannot be written", o.plot));
   }
   if (o.json) {
-    fmt::print("{}\n", to_json(*result, wall_s).dump());
+    fmt::print("{}\n", json_text(c, *result, wall_s));
   } else {
-    print_text(*result, wall_s);
+    print_text(c, *result, wall_s);
   }
   return result->completed == result->flows.size() ? kDone : kFailed;
 }
@@ -275,12 +203,21 @@ void add_options(CLI::App& command, Options& o) {
   command.add_option("--paths", o.paths, "entropy values of a flow, a power of two")
       ->check(CLI::Range(1, 32768))
       ->capture_default_str();
+  command
+      .add_option("--planes", o.planes,
+                  "fabrics side by side, each a whole tree; every host has a port into each")
+      ->check(CLI::Range(1u, net::kMaxPlanes))
+      ->capture_default_str();
   command.add_option("--degrade", o.degrade,
                      "LINKS[=FACTOR][@START_US[-END_US]][~PERIOD_US], for example spine0=0.25; or "
                      "a number of spines at 25 %");
   command.add_option(
       "--fail", o.fail,
       "LINKS[@START_US[-END_US]][~PERIOD_US], for example spine0@50 or leaf0-spine1@10-200");
+  command
+      .add_option("--repair-us", o.repair_us,
+                  "switches route around dead links so long after they died (default: never)")
+      ->check(CLI::Range(0.0, 1e9));
   command.add_flag("--no-trim", o.no_trim,
                    "switches drop instead of trimming, with five times the queue");
   command
@@ -292,6 +229,9 @@ void add_options(CLI::App& command, Options& o) {
   command.add_option("--end-us", o.end_us, "stop there even if flows still run")
       ->check(CLI::NonNegativeNumber);
   command.add_option("--per-flow", o.per_flow, "write one CSV line a flow");
+  command.add_flag("--path-state", o.path_state,
+                   "with --json or --per-flow: the state of every path of every flow (the CSV goes "
+                   "to FILE.paths)");
   command.add_option("--trace", o.trace,
                      "write every event of every endpoint, one JSON object a line");
   command.add_flag("--json", o.json, "print one JSON object");

@@ -44,6 +44,7 @@ namespace uet::base {
   X(kCreditGranted, "credit-granted", "bytes", "")                          \
   X(kPathEvicted, "path-evicted", "entropy value", "")                      \
   X(kPathRestored, "path-restored", "entropy value", "")                    \
+  X(kPlanesChanged, "planes-changed", "planes with a link", "")             \
   /* ses */                                                                 \
   X(kMessageSubmitted, "message-submitted", "opcode", "bytes")              \
   X(kMessageCompleted, "message-completed", "return code", "bytes")         \

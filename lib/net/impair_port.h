@@ -60,6 +60,10 @@ class ImpairPort final : public Port {
   std::size_t receive(base::Instant now, std::span<RxPacket> out) override;
   std::size_t send(base::Instant now, std::span<TxPacket> in) override;
   std::size_t send_room(base::Instant now) const override { return inner_->send_room(now); }
+  std::uint8_t planes_up(base::Instant now) override { return inner_->planes_up(now); }
+  std::size_t plane_room(base::Instant now, unsigned plane) const override {
+    return inner_->plane_room(now, plane);
+  }
   std::uint16_t wire_entropy(std::uint16_t entropy) const override {
     return inner_->wire_entropy(entropy);
   }

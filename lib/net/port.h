@@ -30,7 +30,13 @@ struct RxPacket {
   FabricAddress destination;
   std::uint16_t entropy = 0;  ///< UDP source port, or the entropy field with native IP
   TosByte tos;
+  std::uint8_t plane = 0;  ///< which of the endpoint's ports (fabric planes) it came in by
 };
+
+/// Ports that one endpoint can have.
+inline constexpr unsigned kMaxPlanes = 8;
+/// As the plane of a packet to send: by any.
+inline constexpr std::uint8_t kAnyPlane = 0xff;
 
 /// A UET packet to send; same extent of `packet`. The port adds everything in front.
 struct TxPacket {
@@ -46,7 +52,8 @@ struct PortFacts {
   std::string name;               ///< as in messages and fi_info: "udp:eth0", "dpdk:net_memif0"
   FabricAddress address;          ///< our fabric address
   std::size_t ip_mtu = 1500;      ///< largest IP packet
-  base::BitRate link_rate;        ///< 0 when unknown
+  base::BitRate link_rate;        ///< of all planes together; 0 when unknown
+  std::uint8_t planes = 1;        ///< ports with this one address, each into a fabric of its own
   bool udp_encapsulation = true;  ///< false: native IP with entropy header
   bool reports_tos = true;        ///< DSCP and ECN of received packets are known
   std::uint16_t udp_port = 4793;
@@ -72,6 +79,17 @@ class Port {
   virtual std::size_t send_room(base::Instant now) const {
     (void)now;
     return SIZE_MAX;
+  }
+
+  /// Several planes: which of them have a link, a bit each. What is sent to another is lost.
+  virtual std::uint8_t planes_up(base::Instant now) {
+    (void)now;
+    return 1;
+  }
+  /// As send_room(), for packets that leave by `plane`.
+  virtual std::size_t plane_room(base::Instant now, unsigned plane) const {
+    (void)plane;
+    return send_room(now);
   }
 
   /// The entropy value that will really be on the wire when a TxPacket asks for `entropy`. The kernel-UDP port only has

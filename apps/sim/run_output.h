@@ -1,0 +1,20 @@
+/// What a run shows: a JSON object, a page of text, CSV files. The fields are documented in
+/// uet-sim(1).
+#pragma once
+
+#include <string>
+
+#include "apps/sim/flow_run.h"
+
+namespace uet::sim {
+
+/// One object, without a line end.
+std::string json_text(const RunConfig& config, const RunResult& result, double wall_s);
+void print_text(const RunConfig& config, const RunResult& result, double wall_s);
+/// One line a flow, in the order of the matrix; times of flows that did not end are empty. False
+/// when the file cannot be written.
+bool write_per_flow(const std::string& path, const RunConfig& config, const RunResult& result);
+/// One line a path of each flow.
+bool write_paths(const std::string& path, const RunResult& result);
+
+}  // namespace uet::sim
