@@ -20,14 +20,15 @@ def compile_program(source, folder):
     return program
 
 
-def exchange(provider, program, folder, ranks, **settings):
+# Covers: FI-52
+def exchange(provider, program, folder, ranks, arguments=(), **settings):
     """What went wrong, or nothing."""
     trace = os.path.join(folder, "events")
     env = base_env(provider, FI_UET_ADDR=own_addresses(ranks), FI_UET_TRACE=trace, **settings)
     env.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", TMPDIR=folder)
     job = Job(["mpirun.openmpi", "--oversubscribe", "-np", str(ranks), "--mca", "pml", "cm", "--mca", "mtl", "ofi",
                "--mca", "mtl_ofi_provider_include", "uet", "--mca", "btl", "self,vader", "--mca", "osc", "pt2pt",
-               "--mca", "plm", "isolated", program], env, folder, f"mpi{ranks}")
+               "--mca", "plm", "isolated", program, *arguments], env, folder, f"mpi{ranks}")
     try:
         status = job.wait(180)
         out = job.output()[0]
@@ -51,6 +52,7 @@ def main():
         program = compile_program(source, folder)
         tap.result("two ranks", exchange(provider, program, folder, 2))
         tap.result("four ranks", exchange(provider, program, folder, 4))
+        tap.result("four threads of two ranks", exchange(provider, program, folder, 2, arguments=["threads"]))
         tap.result("two ranks in bad weather",
                    exchange(provider, program, folder, 2, FI_UET_IMPAIR="loss=0.01,reorder=0.05,duplicate=0.01"))
     tap.finish()
