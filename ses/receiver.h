@@ -171,7 +171,7 @@ class Receiver {
                          boost::intrusive::constant_time_size<false>>
       waiting_returns_;
   Slab read_copies_;
-  std::vector<std::uint8_t> ack_data_;  ///< read data put together for one ACK
+  std::vector<std::uint8_t> ack_data_;  ///< read data put together for one answer
 
   // Loop time: stands still while nobody turns the loop, so that a process that computes loses no
   // message. [SES 4.3 rule 9]

@@ -51,7 +51,7 @@ Receiver::Receiver(Core& core)
       returns_(core.config.max_read_returns),
       tallies_(core.config.max_read_returns),
       read_copies_(core.config.read_copy_bytes, core.payload_mtu),
-      ack_data_(std::min<std::uint32_t>(core.config.max_ack_data, core.payload_mtu)) {}
+      ack_data_(core.payload_mtu) {}
 
 Receiver::~Receiver() {
   waiting_returns_.clear();

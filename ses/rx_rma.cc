@@ -88,7 +88,8 @@ void Receiver::complete_write(Context& c, std::uint64_t header_data) {
 
 /// [SES 6.3] Decided by the length of the whole message, so that all its packets go the same way.
 bool Receiver::data_fits_ack(const Context& c) const {
-  return c.request.request_length <= ack_data_.size() || ack_data_.size() >= core_.payload_mtu ||
+  const std::uint32_t limit = core_.config.max_ack_data;
+  return c.request.request_length <= limit || limit >= core_.payload_mtu ||
          c.packet.mode == pds::Mode::kRudi;
 }
 
@@ -171,7 +172,6 @@ pds::Answer Receiver::replay_read(Context& c) {
 /// [SES 11.2 row 6] The data rides on the ACK.
 pds::Answer Receiver::answer_with_data(Context& c, const MemoryRegion& region, std::uint64_t at) {
   const RequestView& r = c.request;
-  if (ack_data_.size() < r.covered) ack_data_.resize(core_.payload_mtu);  // RUDI, once
   if (r.covered > 0) region.iov.gather(static_cast<std::size_t>(at), ack_data_.data(), r.covered);
   pds::Answer answer;
   answer.guaranteed = true;

@@ -68,6 +68,21 @@ TEST_F(OnePacketTest, rudi__write_and_read_move_the_bytes_and_tell_nobody) {
   EXPECT_TRUE(at_b.all.empty());
 }
 
+TEST_F(OnePacketTest, rudi__a_read_does_not_change_how_other_reads_are_answered) {
+  open();
+  Bytes memory(kM, 3), into(kM);
+  const std::uint64_t key = expose(memory);
+  ASSERT_TRUE(try_rma(rudi(true, into, safe_region(memory))));
+  fabric.run();
+  const std::size_t answers = fabric.reply_log.size();
+  rma(true, into, key, 0, 2);
+  fabric.run();
+  EXPECT_EQ(at_a.all.size(), 2u);
+  // Longer than max_ack_data, so it comes in the return direction: an answer to the request, one to the data.
+  EXPECT_EQ(fabric.reply_log.size(), answers + 2);
+  EXPECT_EQ(fabric.reply_log[answers].view().data.size(), 0u);
+}
+
 TEST_F(OnePacketTest, rudi__nothing_at_all_can_be_moved_too) {
   open();
   Bytes memory(8), nothing;
