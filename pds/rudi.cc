@@ -1,5 +1,6 @@
 // RUDI and UUD: packets without a PDC. [PDS 17.2, 17.3]
 
+#include "lib/base/planted.h"
 #include "pds/engine.h"
 
 namespace uet::pds {
@@ -229,6 +230,7 @@ void Engine::on_rudi_request(Instant now, const net::RxPacket& rx) {
   const auto h = wire::decode<wire::PdsRudi>(bytes.data());
   if (h.next_hdr < NextHdr::kRequestSmall || h.next_hdr > NextHdr::kRequestStd)
     return trace_.drop(now, DropReason::kBadNextHeader, bytes.size());
+  if (base::planted(base::PlantedBug::kRudiRepeatIgnored) && h.retx) return;
   const RxMeta meta = meta_of(now, rx);
   const auto refuse = [&](NackCode code) {
     wire::PdsNack header;

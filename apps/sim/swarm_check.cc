@@ -14,6 +14,7 @@ void Swarm::on_completion(Host&, const ses::Completion& c) {
   const auto index = static_cast<std::size_t>(c.context & 0xffff'ffff);
   const auto kind = static_cast<Context>(c.context >> 32);
   if (kind == Context::kMultiReceive) return on_multi_received(index, c);
+  if (kind == Context::kDatagram) return on_datagram(index, c);
   OpState* s = find(index);
   if (s == nullptr) return fail(fmt::format("completion for unknown operation {}", c.context));
   if (kind == Context::kPeek) return on_peeked(*s, c);
@@ -38,25 +39,29 @@ void Swarm::on_initiator_done(OpState& s, const ses::Completion& c) {
   }
   s.succeeded = true;
   result_.counters.bytes += op.bytes;
-  if (op.kind == SwarmOp::kRead) {
+  if (op.is_read()) {
     if (c.length != op.bytes)
       return fail(fmt::format("op {}: read {} of {} bytes", op.id, c.length, op.bytes));
     if (!s.local.has_pattern(op.id, op.bytes))
       return fail(fmt::format("op {}: wrong bytes read", op.id));
     s.local.poison();
   }
-  if (op.kind == SwarmOp::kWrite) check_write_landed(s);
+  if (op.kind == SwarmOp::kWrite || op.kind == SwarmOp::kRudiWrite) check_write_landed(s);
+}
+
+bool Swarm::has_written_pattern(const OpState& s) const {
+  const std::uint8_t* at = memories_[s.op->to].bytes.data() + s.remote_at;
+  for (std::size_t i = 0; i < s.op->bytes; ++i)
+    if (at[i] != pattern(s.op->id, i)) return false;
+  return true;
 }
 
 void Swarm::check_write_landed(OpState& s) {
   const PlannedOp& op = *s.op;
+  if (!has_written_pattern(s))
+    return fail(fmt::format("op {}: write is complete but not all its bytes are there", op.id));
+  if (op.is_rudi()) return;  // it may land again, so the end of the world looks once more
   std::uint8_t* at = memories_[op.to].bytes.data() + s.remote_at;
-  for (std::size_t i = 0; i < op.bytes; ++i) {
-    if (at[i] != pattern(op.id, i)) {
-      return fail(
-          fmt::format("op {}: write is complete but byte {} of {} is wrong", op.id, i, op.bytes));
-    }
-  }
   // Whatever arrives from now on would be a second delivery.
   std::fill_n(at, op.bytes, kPoison);
 }
@@ -184,6 +189,8 @@ void Swarm::check_memory() {
     fail(fmt::format("{} of {} peeks were answered", peeks_answered_, peeks_));
   for (const auto& shared : multi_receives_)
     if (!shared->buffer.guards_intact()) fail("bytes outside a multi-receive buffer");
+  for (const auto& shared : datagram_receives_)
+    if (!shared->buffer.guards_intact()) fail("bytes outside a receive for datagrams");
   for (const OpState& s : states_) {
     if (!s.local.guards_intact())
       fail(fmt::format("op {}: bytes outside its local buffer", s.op->id));
@@ -193,13 +200,15 @@ void Swarm::check_memory() {
       fail(fmt::format("receive {}: bytes outside its buffer", s.op->id));
     if (s.receive.is_poisoned() && !s.receive.is_all(kPoison))
       fail(fmt::format("receive {}: written after completion", s.op->id));
-    if (s.op->is_send()) continue;
+    if (!s.op->has_slot()) continue;
     const std::uint8_t* at = memories_[s.op->to].bytes.data() + s.remote_at;
     const auto is_guard = [](std::uint8_t b) { return b == kGuard; };
     if (!std::all_of(at - kGuardBytes, at, is_guard) ||
         !std::all_of(at + s.op->bytes, at + s.op->bytes + kGuardBytes, is_guard)) {
       fail(fmt::format("op {}: bytes outside its remote slot", s.op->id));
     }
+    if (s.op->kind == SwarmOp::kRudiWrite && s.succeeded && !has_written_pattern(s))
+      fail(fmt::format("op {}: the bytes of a complete RUDI write have changed", s.op->id));
     // A late copy of a first packet may open a PDC with the new life of a host that crashed.
     const bool was_poisoned =
         s.op->kind == SwarmOp::kWrite && s.succeeded && !plan_.crashes(s.op->to);

@@ -25,7 +25,7 @@ namespace {
 
 struct Options {
   std::string seeds = "1..100";
-  std::string ops, without;
+  std::string ops, without, modes;
   bool shrink = false, verbose = false, keep_going = false, expect_all = false;
   std::size_t recorded_events = 40;
   unsigned jobs = 1;
@@ -68,7 +68,7 @@ std::optional<SeedRange> parse_seeds(const std::string& text) {
 
 std::optional<SwarmMask> parse_mask(const Options& o) {
   SwarmMask mask;
-  std::istringstream ops(o.ops), without(o.without);
+  std::istringstream ops(o.ops), without(o.without), modes(o.modes);
   for (std::string word; std::getline(ops, word, ',');) {
     unsigned id = 0;
     char tail = 0;
@@ -76,12 +76,21 @@ std::optional<SwarmMask> parse_mask(const Options& o) {
     mask.ops.insert(id);
   }
   for (std::string word; std::getline(without, word, ',');) mask.without.insert(word);
+  for (std::string word; std::getline(modes, word, ',');) {
+    SwarmMode mode{};
+    if (!parse(word, mode)) return {};
+    mask.modes.insert(mode);
+  }
   return mask;
 }
 
 std::string command_for(std::uint64_t seed, const SwarmMask& mask) {
   std::string s = fmt::format("uet-sim swarm --seeds {0}..{0} --verbose", seed);
   if (!mask.ops.empty()) s += fmt::format(" --ops {}", fmt::join(mask.ops, ","));
+  std::string modes;
+  for (const SwarmMode mode : mask.modes)
+    modes += fmt::format("{}{}", modes.empty() ? "" : ",", name_of(mode));
+  if (!modes.empty()) s += fmt::format(" --modes {}", modes);
   if (!mask.without.empty()) s += fmt::format(" --without {}", fmt::join(mask.without, ","));
   return s;
 }
@@ -126,8 +135,13 @@ std::string print_summary(const Totals& totals, double wall_s) {
              c.failed_ops, c.truncated, c.bytes);
   absent += c.multi_received > 0 ? "" : " multi-receive";
   absent += c.peeked > 0 ? "" : " peek";
+  absent += c.datagrams > 0 ? "" : " datagram-that-arrives";
+  absent += c.datagrams_lost > 0 ? "" : " datagram-that-is-lost";
+  absent += c.datagram_copies > 0 ? "" : " datagram-that-comes-twice";
   fmt::print("messages found by peek {}  in multi-receive buffers {}\n", c.peeked,
              c.multi_received);
+  fmt::print("datagrams that arrived {}  were lost {}  came again {}\n", c.datagrams,
+             c.datagrams_lost, c.datagram_copies);
   fmt::print("PDCs {}  retransmissions {}  NACKs {}  timeouts {}  restarts {}  events {}\n", c.pdcs,
              c.retransmissions, c.nacks, c.timeouts, c.restarts, c.events);
   return absent;
@@ -241,7 +255,10 @@ int swarm(const Options& o) {
   }
   const auto mask = parse_mask(o);
   if (!mask) {
-    fmt::print(stderr, "uet-sim: --ops wants numbers with commas between, not '{}'\n", o.ops);
+    fmt::print(stderr,
+               "uet-sim: --ops wants numbers with commas between, not '{}', --modes some of "
+               "rud,rod,rudi,uud, not '{}'\n",
+               o.ops, o.modes);
     return kUsage;
   }
   for (const int signal : {SIGABRT, SIGSEGV, SIGALRM}) std::signal(signal, on_fatal_signal);
@@ -267,6 +284,8 @@ void add_swarm_command(CLI::App& app, int& exit_code) {
   command->add_option("--seeds", o->seeds, "which worlds: A..B, or one number")
       ->capture_default_str();
   command->add_option("--ops", o->ops, "only these operations of a world, with commas between");
+  command->add_option("--modes", o->modes,
+                      "only operations of these delivery modes: some of rud,rod,rudi,uud");
   command->add_option("--without", o->without,
                       "leave out these faults and troubles, with commas between");
   command->add_flag("--shrink", o->shrink, "make a failing world as small as it goes");

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 
 #include "lib/base/rng.h"
 
@@ -42,7 +43,9 @@ double* probability(FaultProfile& p, Fault f) {
 class Planner {
  public:
   explicit Planner(std::uint64_t seed)
-      : rng_(seed ^ 0x73776172'6d000000ULL), more_(seed ^ 0x6d6f7265'00000000ULL) {
+      : rng_(seed ^ 0x73776172'6d000000ULL),
+        more_(seed ^ 0x6d6f7265'00000000ULL),
+        single_(seed ^ 0x72756469'75756400ULL) {
     plan_.seed = seed;
   }
 
@@ -53,6 +56,7 @@ class Planner {
     choose_troubles();
     choose_ops();
     choose_more();
+    choose_single_packets();
     remember_long_enough();
     return std::move(plan_);
   }
@@ -74,12 +78,13 @@ class Planner {
   void choose_troubles();
   void choose_ops();
   void choose_more();
+  void choose_single_packets();
   void remember_long_enough();
   std::uint32_t choose_size();
 
   base::Rng rng_;
-  base::Rng
-      more_;  ///< for what was added later: older draws, and so the worlds of named seeds, stay
+  // For what was added later: older draws, and so the worlds of named seeds, stay.
+  base::Rng more_, single_;
   SwarmPlan plan_;
   SimSpan busy_{};  ///< operations start within this
 };
@@ -230,7 +235,8 @@ void Planner::choose_ops() {
   for (std::uint32_t i = 0; i < count; ++i) {
     PlannedOp op;
     op.id = i + 1;
-    op.kind = static_cast<SwarmOp>(rng_.below(static_cast<std::uint32_t>(SwarmOp::kCount)));
+    op.kind =
+        one_of(std::array{SwarmOp::kSend, SwarmOp::kTaggedSend, SwarmOp::kWrite, SwarmOp::kRead});
     op.from = any_host();
     op.to = (op.from + 1 + rng_.below(plan_.fabric.hosts - 1)) % plan_.fabric.hosts;
     op.bytes = choose_size();
@@ -252,6 +258,28 @@ void Planner::choose_more() {
   for (PlannedOp& op : plan_.ops) op.peeks = op.kind == SwarmOp::kTaggedSend && more_.chance(0.2);
 }
 
+/// RUDI and UUD, in half of all worlds.
+void Planner::choose_single_packets() {
+  const std::uint32_t mtu = plan_.fabric.mtu_payload;
+  const std::uint32_t count = single_.chance(0.5) ? 0 : 1 + single_.below(40);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    PlannedOp op;
+    op.id = static_cast<std::uint32_t>(plan_.ops.size()) + 1;
+    constexpr std::array kKinds = {SwarmOp::kRudiWrite, SwarmOp::kRudiRead, SwarmOp::kDatagram};
+    op.kind = kKinds[single_.below(kKinds.size())];
+    op.from = single_.below(plan_.fabric.hosts);
+    op.to = (op.from + 1 + single_.below(plan_.fabric.hosts - 1)) % plan_.fabric.hosts;
+    op.bytes = single_.chance(0.2) ? mtu - single_.below(2) : single_.below(mtu + 1);
+    op.at = SimTime::from_ps(
+        static_cast<std::int64_t>(single_.unit() * static_cast<double>(busy_.ps())));
+    op.inject = !op.is_read() && op.bytes <= 256 && single_.chance(0.5);
+    op.delivery_complete = op.kind == SwarmOp::kRudiWrite && single_.chance(0.3);
+    op.fence = single_.chance(0.05);
+    op.wants_data = op.is_datagram();
+    plan_.ops.push_back(op);
+  }
+}
+
 /// What is forgotten sooner than the last copy of a packet dies can be delivered twice: tombstones and quarantine promise
 /// nothing about packets that live longer. Each link may hold a packet, or a copy of it, back once more.
 void Planner::remember_long_enough() {
@@ -266,13 +294,24 @@ void Planner::remember_long_enough() {
 }  // namespace
 
 std::string_view name_of(SwarmOp op) {
-  constexpr std::array<std::string_view, 4> kNames = {"send", "tagged-send", "write", "read"};
+  constexpr std::array<std::string_view, static_cast<std::size_t>(SwarmOp::kCount)> kNames = {
+      "send", "tagged-send", "write", "read", "rudi-write", "rudi-read", "datagram"};
   return kNames[static_cast<std::size_t>(op)];
 }
 
 std::string_view name_of(SwarmMode mode) {
-  constexpr std::array<std::string_view, kSwarmModeCount> kNames = {"RUD", "ROD"};
+  constexpr std::array<std::string_view, kSwarmModeCount> kNames = {"RUD", "ROD", "RUDI", "UUD"};
   return kNames[static_cast<std::size_t>(mode)];
+}
+
+bool parse(std::string_view name, SwarmMode& mode) {
+  const auto same = [](char a, char b) { return std::toupper(static_cast<unsigned char>(a)) == b; };
+  for (std::size_t i = 0; i < kSwarmModeCount; ++i) {
+    mode = static_cast<SwarmMode>(i);
+    const std::string_view known = name_of(mode);
+    if (std::equal(name.begin(), name.end(), known.begin(), known.end(), same)) return true;
+  }
+  return false;
 }
 
 std::string_view name_of(Trouble trouble) {
@@ -287,6 +326,11 @@ bool SwarmPlan::has(Trouble kind) const {
                      [kind](const PlannedTrouble& t) { return t.kind == kind; });
 }
 
+bool SwarmPlan::has(SwarmMode mode) const {
+  return std::any_of(ops.begin(), ops.end(),
+                     [this, mode](const PlannedOp& op) { return mode_of(op) == mode; });
+}
+
 bool SwarmPlan::crashes(HostId host) const {
   return std::any_of(troubles.begin(), troubles.end(), [host](const PlannedTrouble& t) {
     return t.kind == Trouble::kCrash && t.host == host;
@@ -294,6 +338,8 @@ bool SwarmPlan::crashes(HostId host) const {
 }
 
 SwarmMode SwarmPlan::mode_of(const PlannedOp& op) const {
+  if (op.is_rudi()) return SwarmMode::kRudi;
+  if (op.is_datagram()) return SwarmMode::kUud;
   return op.is_send() && ordered[op.from] ? SwarmMode::kRod : SwarmMode::kRud;
 }
 
@@ -305,7 +351,12 @@ void apply(const SwarmMask& mask, SwarmPlan& plan) {
   if (!mask.ops.empty()) {
     std::erase_if(plan.ops, [&](const PlannedOp& op) { return !mask.ops.contains(op.id); });
   }
+  if (!mask.modes.empty()) {
+    std::erase_if(plan.ops,
+                  [&](const PlannedOp& op) { return !mask.modes.contains(plan.mode_of(op)); });
+  }
   if (mask.without.contains("more")) {
+    std::erase_if(plan.ops, [](const PlannedOp& op) { return op.is_rudi() || op.is_datagram(); });
     for (PlannedOp& op : plan.ops) op.peeks = false;
     plan.multi_receive.assign(plan.fabric.hosts, false);
   }

@@ -14,11 +14,20 @@
 
 namespace uet::sim {
 
-enum class SwarmOp : std::uint8_t { kSend, kTaggedSend, kWrite, kRead, kCount };
+enum class SwarmOp : std::uint8_t {
+  kSend,
+  kTaggedSend,
+  kWrite,
+  kRead,
+  kRudiWrite,
+  kRudiRead,
+  kDatagram,
+  kCount
+};
 std::string_view name_of(SwarmOp op);
 
 /// How a message travels.
-enum class SwarmMode : std::uint8_t { kRud, kRod, kCount };
+enum class SwarmMode : std::uint8_t { kRud, kRod, kRudi, kUud, kCount };
 inline constexpr std::size_t kSwarmModeCount = static_cast<std::size_t>(SwarmMode::kCount);
 std::string_view name_of(SwarmMode mode);
 
@@ -34,7 +43,13 @@ struct PlannedOp {
   bool peeks = false;               ///< tagged sends: the receiver looks for it before
   bool inject = false, delivery_complete = false, fence = false, wants_data = true;
 
+  /// Has one receive of its own.
   bool is_send() const { return kind == SwarmOp::kSend || kind == SwarmOp::kTaggedSend; }
+  bool is_datagram() const { return kind == SwarmOp::kDatagram; }
+  bool is_rudi() const { return kind == SwarmOp::kRudiWrite || kind == SwarmOp::kRudiRead; }
+  bool is_read() const { return kind == SwarmOp::kRead || kind == SwarmOp::kRudiRead; }
+  /// Reaches a piece of its target's region.
+  bool has_slot() const { return !is_send() && !is_datagram(); }
 };
 
 /// What is done to a world besides packet faults.
@@ -72,6 +87,7 @@ struct SwarmPlan {
   std::vector<PlannedOp> ops;
 
   bool has(Trouble kind) const;
+  bool has(SwarmMode mode) const;
   bool crashes(HostId host) const;
   SwarmMode mode_of(const PlannedOp& op) const;
 };
@@ -79,11 +95,14 @@ struct SwarmPlan {
 /// What is left out of a world: for --ops and --without, and for shrinking.
 struct SwarmMask {
   std::set<std::uint32_t> ops;  ///< only these; empty: all
-  /// Names of faults and troubles; "more": what choose_more() added.
+  std::set<SwarmMode> modes;    ///< only operations that travel like this; empty: all
+  /// Names of faults and troubles; "more": what choose_more() and choose_single_packets() added.
   std::set<std::string> without;
 };
 
 SwarmPlan plan_world(std::uint64_t seed);
+/// By name, small or capital letters; false when there is none.
+bool parse(std::string_view name, SwarmMode& mode);
 void apply(const SwarmMask& mask, SwarmPlan& plan);
 /// Names of the faults and troubles that a world has.
 std::vector<std::string> ingredients(const SwarmPlan& plan);

@@ -32,46 +32,65 @@ void Swarm::post_receive(OpState& s) {
   retry_later([this, &s] { post_receive(s); });
 }
 
-bool Swarm::try_post(OpState& s) {
+/// The peer that `op` goes to; 0 while it cannot be known.
+ses::PeerId Swarm::find_peer(const PlannedOp& op) {
+  ses::PeerId& peer = (op.is_datagram() ? datagram_peers_ : peers_)[op.from][op.to];
+  if (peer != 0) return peer;
+  // It was down when we looked, or this is the first datagram.
+  Host& target = *hosts_[op.to];
+  if (!target.is_up()) return 0;
+  const ses::Address address =
+      op.is_datagram() ? target.ses().address_of(datagram_endpoints_[op.to]) : target.address();
+  const auto added = hosts_[op.from]->ses().add_peer(address);
+  if (added.has_value()) peer = added.value();
+  return peer;
+}
+
+base::Result<ses::Posted, ses::PostError> Swarm::send(OpState& s, ses::PeerId peer) {
   const PlannedOp& op = *s.op;
   Host& host = *hosts_[op.from];
   const iovec bytes{s.local.data(), s.local.size()};
-  ses::PeerId& peer = peers_[op.from][op.to];
-  if (peer == 0) {  // it was down when we looked
-    if (!hosts_[op.to]->is_up()) return false;
-    const auto added = host.ses().add_peer(hosts_[op.to]->address());
-    if (!added.has_value()) return false;
-    peer = added.value();
-  }
-  base::Result<ses::Posted, ses::PostError> posted = ses::PostError::kAgain;
+  ses::SendRequest send;
+  send.peer = peer;
+  send.delivery = op.is_datagram() ? ses::Delivery::kDatagram : ses::Delivery::kReliable;
+  send.tagged = op.kind == SwarmOp::kTaggedSend;
+  send.tag = op.id;
+  send.iov = {&bytes, 1};
+  if (op.wants_data) send.data = op.id;
+  send.inject = op.inject;
+  send.delivery_complete = op.delivery_complete;
+  send.fence = op.fence;
+  send.context = op.id;
+  return host.ses().send(host.now(),
+                         op.is_datagram() ? datagram_endpoints_[op.from] : host.endpoint(), send);
+}
+
+base::Result<ses::Posted, ses::PostError> Swarm::rma(OpState& s, ses::PeerId peer) {
+  const PlannedOp& op = *s.op;
+  Host& host = *hosts_[op.from];
+  const iovec bytes{s.local.data(), s.local.size()};
+  ses::RmaRequest rma;
+  rma.peer = peer;
+  rma.delivery = op.is_rudi() ? ses::Delivery::kIdempotent : ses::Delivery::kReliable;
+  rma.read = op.is_read();
+  rma.iov = {&bytes, 1};
+  rma.remote_offset = s.remote_at;
+  rma.key = op.is_rudi() ? memories_[op.to].rudi_key : memories_[op.to].key;
+  if (op.wants_data && !rma.read) rma.data = op.id;
+  rma.inject = op.inject;
+  rma.delivery_complete = op.delivery_complete;
+  rma.fence = op.fence;
+  rma.context = op.id;
+  return host.ses().rma(host.now(), host.endpoint(), rma);
+}
+
+bool Swarm::try_post(OpState& s) {
+  const PlannedOp& op = *s.op;
+  const ses::PeerId peer = find_peer(op);
+  if (peer == 0) return false;
   s.posted = true;
   s.post_order = ++ops_posted_;
-  if (op.is_send()) {
-    ses::SendRequest send;
-    send.peer = peer;
-    send.tagged = op.kind == SwarmOp::kTaggedSend;
-    send.tag = op.id;
-    send.iov = {&bytes, 1};
-    if (op.wants_data) send.data = op.id;
-    send.inject = op.inject;
-    send.delivery_complete = op.delivery_complete;
-    send.fence = op.fence;
-    send.context = op.id;
-    posted = host.ses().send(host.now(), host.endpoint(), send);
-  } else {
-    ses::RmaRequest rma;
-    rma.peer = peer;
-    rma.read = op.kind == SwarmOp::kRead;
-    rma.iov = {&bytes, 1};
-    rma.remote_offset = s.remote_at;
-    rma.key = memories_[op.to].key;
-    if (op.wants_data && !rma.read) rma.data = op.id;
-    rma.inject = op.inject;
-    rma.delivery_complete = op.delivery_complete;
-    rma.fence = op.fence;
-    rma.context = op.id;
-    posted = host.ses().rma(host.now(), host.endpoint(), rma);
-  }
+  const auto posted = op.has_slot() ? rma(s, peer) : send(s, peer);
   if (!posted.has_value()) {
     s.posted = false;
     if (posted.error() != ses::PostError::kAgain) {
@@ -80,7 +99,7 @@ bool Swarm::try_post(OpState& s) {
     }
     return false;
   }
-  host.node().poke();
+  hosts_[op.from]->node().poke();
   return true;
 }
 

@@ -10,6 +10,8 @@ namespace uet::sim {
 namespace {
 
 const SimSpan kRepost = SimSpan::from(base::Duration::from_us(5));
+constexpr std::uint16_t kDatagramIndex = 2;  ///< resource index of the endpoints for datagrams
+constexpr std::size_t kDatagramReceives = 4;
 
 }  // namespace
 
@@ -77,6 +79,58 @@ void Swarm::on_multi_received(std::size_t index, const ses::Completion& c) {
   s->taken_by = std::uint64_t{index} << 32 | offset;
   s->receive_completions = 1;
   ++result_.counters.multi_received;
+}
+
+// --- Datagrams ----------------------------------------------------------------------------------
+
+void Swarm::open_datagrams(HostId at) {
+  if (!plan_.has(SwarmMode::kUud)) return;
+  Host& host = *hosts_[at];
+  ses::EndpointConfig config;
+  config.resource_index = kDatagramIndex;
+  const auto opened = host.ses().open_endpoint(host.now(), config, host);
+  if (!opened.has_value()) return fail("no endpoint for datagrams");
+  datagram_endpoints_[at] = opened.value();
+  datagram_peers_[at].assign(plan_.fabric.hosts, 0);
+  for (std::size_t i = 0; i < kDatagramReceives; ++i) {
+    auto shared = std::make_unique<SharedReceive>();
+    shared->host = at;
+    shared->life = lives_[at];
+    datagram_receives_.push_back(std::move(shared));
+    post_datagram_receive(datagram_receives_.size() - 1);
+  }
+}
+
+/// Each buffer is posted again a little after it was taken; what comes when all are taken is lost.
+void Swarm::post_datagram_receive(std::size_t index) {
+  SharedReceive& shared = *datagram_receives_[index];
+  Host& host = *hosts_[shared.host];
+  if (!host.is_up() || shared.life != lives_[shared.host]) return;
+  shared.buffer.make(plan_.fabric.mtu_payload, kGuard);
+  const iovec bytes{shared.buffer.data(), shared.buffer.size()};
+  ses::ReceiveRequest receive;
+  receive.iov = {&bytes, 1};
+  receive.context = context_of(Context::kDatagram, index);
+  const auto posted = host.ses().receive(host.now(), datagram_endpoints_[shared.host], receive);
+  if (!posted.has_value()) fail("a receive for datagrams was refused");
+}
+
+/// Anything may be missing, but what comes must be whole, and come again only where the network makes copies.
+void Swarm::on_datagram(std::size_t index, const ses::Completion& c) {
+  SharedReceive& shared = *datagram_receives_[index];
+  OpState* s = c.has_data ? find(c.data) : nullptr;
+  if (s == nullptr || !s->op->is_datagram() || s->op->to != shared.host || !s->posted)
+    return fail("a datagram that nobody has sent to this host");
+  const PlannedOp& op = *s->op;
+  if (c.code != ses::ReturnCode::kOk || c.length != op.bytes)
+    return fail(fmt::format("datagram {}: code {:#x}, {} of {} bytes", op.id,
+                            static_cast<int>(c.code), c.length, op.bytes));
+  if (!shared.buffer.has_pattern(op.id, op.bytes) || !shared.buffer.is_all(kGuard, op.bytes) ||
+      !shared.buffer.guards_intact())
+    return fail(fmt::format("datagram {}: wrong bytes", op.id));
+  if (++s->deliveries > 1 && plan_.faults.duplicate == 0 && plan_.faults.late_duplicate == 0)
+    return fail(fmt::format("datagram {} came twice and nobody copied it", op.id));
+  world_.events.call_at(world_.now() + kRepost, [this, index] { post_datagram_receive(index); });
 }
 
 // --- Peek ---------------------------------------------------------------------------------------

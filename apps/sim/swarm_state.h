@@ -2,7 +2,7 @@
 ///
 ///   swarm_world.cc   set-up, troubles, the course of a world, its end
 ///   swarm_post.cc    operations and receives are posted
-///   swarm_receive.cc multi-receive buffers, peeks
+///   swarm_receive.cc multi-receive buffers, datagrams, peeks
 ///   swarm_check.cc   what every completion must be, and what must be true in the end
 #pragma once
 
@@ -49,13 +49,14 @@ class Swarm {
   struct Memory {
     std::vector<std::uint8_t> bytes;
     std::uint64_t key = 0;
+    std::uint64_t rudi_key = 0;  ///< of the same memory, safe to be reached twice
   };
   /// What the context of a completion names: an operation by its number, or one of these by index.
-  enum class Context : std::uint64_t { kOp, kMultiReceive, kPeek };
+  enum class Context : std::uint64_t { kOp, kMultiReceive, kPeek, kDatagram };
   static std::uint64_t context_of(Context kind, std::uint64_t index) {
     return static_cast<std::uint64_t>(kind) << 32 | index;
   }
-  /// A buffer that takes many messages, one behind the other.
+  /// A buffer that takes many messages, one behind the other, or one datagram after the other.
   struct SharedReceive {
     HostId host = 0;
     std::uint32_t life = 0;  ///< of the host that posted it
@@ -71,6 +72,7 @@ class Swarm {
   void lay_out_memory();
   void set_faults(const FaultProfile& profile);
   void open_memory(HostId host);
+  void open_datagrams(HostId host);
   void connect(HostId host);
   void schedule();
   void schedule_trouble(const PlannedTrouble& t);
@@ -82,12 +84,17 @@ class Swarm {
   void post_receive(OpState& s);
   bool try_post(OpState& s);
   bool try_post_receive(OpState& s);
+  ses::PeerId find_peer(const PlannedOp& op);
+  base::Result<ses::Posted, ses::PostError> send(OpState& s, ses::PeerId peer);
+  base::Result<ses::Posted, ses::PostError> rma(OpState& s, ses::PeerId peer);
   template <typename F>
   void retry_later(F&& again);
 
   bool try_post_multi_receive(HostId host);
+  void post_datagram_receive(std::size_t index);
   void peek(OpState& s);
   void on_multi_received(std::size_t index, const ses::Completion& c);
+  void on_datagram(std::size_t index, const ses::Completion& c);
   void on_peeked(OpState& s, const ses::Completion& c);
 
   void on_completion(Host& host, const ses::Completion& c);
@@ -95,6 +102,7 @@ class Swarm {
   void on_received(OpState& receive, const ses::Completion& c);
   void on_remote_write(const ses::Completion& c);
   void check_write_landed(OpState& s);
+  bool has_written_pattern(const OpState& s) const;
 
   bool all_done() const;
   bool waits_behind_send(const OpState& s) const;
@@ -125,7 +133,10 @@ class Swarm {
   std::vector<std::unique_ptr<Host>> hosts_;
   std::vector<std::vector<ses::PeerId>> peers_;
   std::vector<std::uint32_t> lives_;  ///< how often each host started
-  std::vector<std::unique_ptr<SharedReceive>> multi_receives_;
+  /// Datagrams go between endpoints of their own: they must not take receives of messages that are promised to arrive.
+  std::vector<ses::EndpointId> datagram_endpoints_;
+  std::vector<std::vector<ses::PeerId>> datagram_peers_;
+  std::vector<std::unique_ptr<SharedReceive>> multi_receives_, datagram_receives_;
   std::vector<bool> has_multi_receive_;  ///< one is posted
   std::uint64_t peeks_ = 0, peeks_answered_ = 0;
   std::uint32_t receives_posted_ = 0;

@@ -13,7 +13,7 @@ using base::Duration;
 
 namespace {
 
-constexpr std::uint64_t kMemoryKey = 7;
+constexpr std::uint64_t kMemoryKey = 7, kRudiMemoryKey = 8;
 /// After the last fault, how long a world may take to finish, and then to become quiet.
 const SimSpan kProgressLimit = SimSpan::from(Duration::from_seconds(20));
 const SimSpan kQuietLimit = SimSpan::from(Duration::from_seconds(20));
@@ -29,6 +29,8 @@ Swarm::Swarm(const SwarmPlan& plan, std::size_t recorded_events)
       memories_(plan.fabric.hosts),
       peers_(plan.fabric.hosts),
       lives_(plan.fabric.hosts, 1),
+      datagram_endpoints_(plan.fabric.hosts),
+      datagram_peers_(plan.fabric.hosts),
       has_multi_receive_(plan.fabric.hosts, false),
       any_crash_(plan.has(Trouble::kCrash)) {
   lay_out_memory();
@@ -42,6 +44,7 @@ Swarm::Swarm(const SwarmPlan& plan, std::size_t recorded_events)
   }
   for (HostId h = 0; h < plan.fabric.hosts; ++h) {
     open_memory(h);
+    open_datagrams(h);
     connect(h);
   }
   schedule();
@@ -55,18 +58,18 @@ void Swarm::lay_out_memory() {
     s.op = &op;
     by_id_[op.id] = i;
     s.error_allowed = plan_.crashes(op.from) || plan_.crashes(op.to);
-    if (op.kind == SwarmOp::kRead) {
+    if (op.is_read()) {
       s.local.make(op.bytes, kGuard);
     } else {
       s.local.make_pattern(op.bytes, op.id);
     }
-    if (op.is_send()) continue;
+    if (!op.has_slot()) continue;
     // A slot of the target's region, between guards; reads find their pattern there.
     std::vector<std::uint8_t>& memory = memories_[op.to].bytes;
     if (memory.empty()) memory.assign(kGuardBytes, kGuard);
     s.remote_at = memory.size();
     for (std::size_t k = 0; k < op.bytes; ++k) {
-      memory.push_back(op.kind == SwarmOp::kRead ? pattern(op.id, k) : 0);
+      memory.push_back(op.is_read() ? pattern(op.id, k) : 0);
     }
     memory.insert(memory.end(), kGuardBytes, kGuard);
   }
@@ -86,6 +89,12 @@ void Swarm::open_memory(HostId host) {
   const auto key = hosts_[host]->ses().register_memory(request);
   if (!key.has_value()) return fail("memory could not be registered");
   m.key = key.value();
+  if (!plan_.has(SwarmMode::kRudi)) return;
+  request.key = kRudiMemoryKey;
+  request.idempotent_safe = true;
+  const auto rudi_key = hosts_[host]->ses().register_memory(request);
+  if (!rudi_key.has_value()) return fail("memory could not be registered for RUDI");
+  m.rudi_key = rudi_key.value();
 }
 
 void Swarm::connect(HostId host) {
@@ -184,6 +193,7 @@ void Swarm::restart(HostId host) {
   ++lives_[host];
   ++result_.counters.restarts;
   open_memory(host);
+  open_datagrams(host);
   connect(host);
   // What was not posted before the crash is posted by the new life; what was, is gone.
 }
@@ -216,6 +226,11 @@ void Swarm::count() {
   for (const OpState& s : states_) {
     ++c.ops[static_cast<std::size_t>(s.op->kind)];
     ++c.modes[static_cast<std::size_t>(plan_.mode_of(*s.op))];
+    if (!s.op->is_datagram() || s.completions == 0) continue;
+    const auto arrivals = static_cast<std::uint64_t>(s.deliveries);
+    c.datagrams += arrivals > 0;
+    c.datagrams_lost += arrivals == 0;
+    c.datagram_copies += arrivals > 1 ? arrivals - 1 : 0;
   }
   for (const auto& host : hosts_) {
     c.retransmissions += host->count(base::EventId::kPacketRetransmitted);
@@ -298,6 +313,9 @@ void SwarmCounters::add(const SwarmCounters& o) {
   restarts += o.restarts;
   multi_received += o.multi_received;
   peeked += o.peeked;
+  datagrams += o.datagrams;
+  datagrams_lost += o.datagrams_lost;
+  datagram_copies += o.datagram_copies;
 }
 
 SwarmResult run_world(const SwarmPlan& plan, std::size_t recorded_events) {

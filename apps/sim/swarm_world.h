@@ -18,7 +18,8 @@ struct SwarmCounters {
                 timeouts = 0, pdcs = 0;
   std::uint64_t events = 0;
   std::uint64_t truncated = 0, restarts = 0;
-  std::uint64_t multi_received = 0, peeked = 0;  ///< messages
+  std::uint64_t multi_received = 0, peeked = 0;                          ///< messages
+  std::uint64_t datagrams = 0, datagrams_lost = 0, datagram_copies = 0;  ///< by the receiver
 
   void add(const SwarmCounters& other);
 };
@@ -36,6 +37,8 @@ struct SwarmResult {
 /// - with success unless its peer or its own host crashed; with the right length and the right
 /// bytes
 /// - nothing is delivered twice, later than its completion, or past the end of its buffer
+/// - except: RUDI writes may land again, so their bytes must be right from completion to the end; datagrams may be lost, and
+/// come twice where the network makes copies, but each copy must be whole
 /// - ordered endpoints deliver in order
 /// - once faults end everything completes within seconds, and then every packet, message and PDC
 /// goes back to its pool

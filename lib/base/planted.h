@@ -23,6 +23,7 @@ enum class PlantedBug : std::uint8_t {
   kRodOrderIgnored,      ///< ROD delivers what comes after a gap
   kLockIgnored,          ///< a PDC closes while read data is due
   kUnexpectedLeak,       ///< the budget of unexpected messages never comes back
+  kRudiRepeatIgnored,    ///< a RUDI request that is sent again is not answered again
   kCount
 };
 
@@ -39,7 +40,8 @@ constexpr std::string_view name_of(PlantedBug bug) {
       "wrong-segment-resent",
       "rod-order-ignored",
       "lock-ignored",
-      "unexpected-leak"};
+      "unexpected-leak",
+      "rudi-repeat-ignored"};
   return kNames[static_cast<std::size_t>(bug)];
 }
 
