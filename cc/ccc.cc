@@ -90,6 +90,10 @@ struct Ccc::Impl {
   void on_any_feedback(Instant now);
   void feed_path(Instant now, std::uint16_t entropy, PathFeedback kind, Instant sent_at = {});
   void note_arrival(Transmission& t, bool may_be_named);
+  void note_answer(std::uint16_t entropy, Instant sent_at);
+  Duration rtt_or_base() const {
+    return smoothed_rtt == Duration() ? nscc.base_rtt() : smoothed_rtt;
+  }
   void close_transmission(Transmission& t, PdcShare& share);
   void mark_for_resend(Transmission& t, PdcShare& share);
   void unmark(Transmission& t, PdcShare& share);
@@ -173,6 +177,7 @@ SendParams Ccc::next_send(Instant now, const Transmission* previous, ByteCount n
   if (c.window_decides() && c.nscc.wants_ack(nominal_bytes)) params.ack_request = true;
   if (c.credit_decides() && c.rccc.spends_last(nominal_bytes)) params.ack_request = true;
   if (c.cells_decide() && c.tfc.spends_last(nominal_bytes)) params.ack_request = true;
+  if (c.table.wants_answer(index, now)) params.ack_request = true;
   if (carries_credit()) params.credit_target = c.credit_target(demand, nominal_bytes);
   return params;
 }
@@ -197,7 +202,8 @@ void Ccc::on_send(Instant now, Transmission& t, PdcShare& share, ByteCount nomin
   t.entropy = params.entropy;
   t.plane = params.plane;
   t.timed_out = false;
-  if (const auto index = c.table.find(params.entropy)) c.table.on_sent(now, *index);
+  if (const auto index = c.table.find(params.entropy))
+    c.table.on_sent(now, *index, params.ack_request);
   if (t.acked) return;  // repeated only for its response: no ACK will ever close it
 
   share.unacked_bytes += nominal_bytes - (is_retransmission ? ByteCount{t.nominal_bytes} : 0);
@@ -256,6 +262,8 @@ void Ccc::on_ack(Instant now, PdcShare& share, const AckSignal& ack) {
   if (knows_path && !ack.is_probe_answer) {
     const auto entropy = ack.trigger != nullptr ? ack.trigger->entropy : ack.entropy;
     c.feed_path(now, entropy, ack.ecn ? PathFeedback::kEcn : PathFeedback::kGood);
+    // Without a record, the packet answered left about a round trip ago.
+    c.note_answer(entropy, ack.trigger != nullptr ? ack.trigger->sent_at : now - c.rtt_or_base());
     const auto index = c.table.find(entropy);
     if (rtt && index) {
       c.table.entry(*index).rtt_ns = static_cast<std::uint32_t>(
@@ -304,6 +312,7 @@ bool Ccc::on_nack(Instant now, Transmission& t, PdcShare& share, const NackSigna
   const bool stale = t.resent > 0 && !nack.retx_echo;
   if (!t.open || stale) return false;
   c.feed_path(now, t.entropy, feedback_of(nack));
+  c.note_answer(t.entropy, t.sent_at);
   const auto rtt = rtt_sample(t, nack.arrived_at, nack.retx_echo, Duration());
   const auto trim = trim_of(nack.cause);
   if (c.window_decides()) {
@@ -426,7 +435,7 @@ Duration Ccc::base_rtt() const {
 }
 
 Duration Ccc::smoothed_rtt() const {
-  return impl_->smoothed_rtt == Duration() ? base_rtt() : impl_->smoothed_rtt;
+  return impl_->rtt_or_base();
 }
 
 void Ccc::on_planes_changed(Instant now, std::uint8_t up) {
@@ -504,13 +513,18 @@ void Ccc::Impl::note_arrival(Transmission& t, bool may_be_named) {
   t.arrived = true;
   const auto index = table.find(t.entropy);
   if (!index) return;
-  table.on_delivered(now_seen, *index, t.sent_at);
+  table.on_delivered(*index, t.sent_at, nscc.base_rtt());
   if (t.resent > 0) return;
   if (may_be_named && !maybe_named) {
     maybe_named = t.entropy;
   } else {
     feed_path(now_seen, t.entropy, PathFeedback::kGood);
   }
+}
+
+/// An answer has come back over this path.
+void Ccc::Impl::note_answer(std::uint16_t entropy, Instant sent_at) {
+  if (const auto index = table.find(entropy)) table.on_answered(now_seen, *index, sent_at);
 }
 
 /// Ends the open transmission of `t` without a congestion reaction.

@@ -15,6 +15,10 @@ constexpr int kTimeoutRunRtts = 10;
 constexpr std::uint8_t kMaxBackoff = 32;
 // Paths that were not heard of since another one broke come back after this part of the eviction time.
 constexpr int kCautionShare = 8;
+// Destinations that coalesce name one packet in four: one that has delivered so many unnamed is asked.
+constexpr std::uint8_t kSilentMax = 16;
+// An asked path that is silent while packets arrive which were sent so much later has no way back.
+constexpr int kMuteRtts = 3;
 
 void count(std::uint32_t& counter) {
   if (counter != std::numeric_limits<std::uint32_t>::max()) ++counter;
@@ -47,25 +51,43 @@ bool PathTable::usable(std::uint32_t index, const PathRequest& request) const {
   return !is_evicted(index, request.now) && is_trusted(index, request.now);
 }
 
+std::uint32_t PathTable::usable_among(std::uint32_t size, const PathRequest& request) const {
+  std::uint32_t usable_paths = 0;
+  for (std::uint32_t i = 0; i < size; ++i) usable_paths += usable(i, request) ? 1 : 0;
+  return usable_paths;
+}
+
+bool PathTable::wants_answer(std::uint32_t index, Instant now) const {
+  if (!evicts_ || size_ == 1) return false;
+  const Entry& e = entries_[index];
+  return now < cautious_until_ || e.evictions > 0 || e.silent >= kSilentMax;
+}
+
 std::uint32_t PathTable::best_from(std::uint32_t start, const PathRequest& request) const {
-  std::optional<std::uint32_t> untrusted, evicted, any;
+  enum Rank { kNone, kAvoided, kEvicted, kUntrusted };
+  Rank best_rank = kNone;
+  std::uint32_t best = start & (size_ - 1);
   for (std::uint32_t step = 0; step < size_; ++step) {
     const std::uint32_t index = (start + step) & (size_ - 1);
     if (usable(index, request)) return index;
     if (!port_is_free(index, request)) continue;
     const bool avoid = request.avoid_entropy && entropy(index) == *request.avoid_entropy;
-    if (!avoid && !untrusted && !is_evicted(index, request.now)) untrusted = index;
-    if (!avoid && !evicted) evicted = index;
-    if (!any) any = index;
+    const Rank rank = avoid ? kAvoided : is_evicted(index, request.now) ? kEvicted : kUntrusted;
+    const bool is_newer = entries_[index].answered_sent > entries_[best].answered_sent;
+    if (rank < best_rank || (rank == best_rank && !is_newer)) continue;
+    best_rank = rank;
+    best = index;
   }
-  if (untrusted) return *untrusted;
-  return evicted ? *evicted : any.value_or(start);
+  return best;
 }
 
-void PathTable::on_sent(Instant now, std::uint32_t index) {
+void PathTable::on_sent(Instant now, std::uint32_t index, bool asks) {
   if (is_cautious_ && now >= cautious_until_) end_caution(now);
   Entry& e = entries_[index];
   count(e.sent);
+  const bool owes_answer = e.silent >= kSilentMax || now < cautious_until_;
+  if (asks && owes_answer && e.asked_since == Instant()) e.asked_since = now;
+  if (e.is_mute && e.evictions == 0) evict(now, index);
   if (e.evictions == 0 || now < e.evicted_until) return;
   // The one packet that tries the path again. Should nothing be heard of it, the next try comes
   // after the same time.
@@ -92,11 +114,23 @@ void PathTable::on_feedback(Instant now, std::uint32_t index, PathFeedback kind,
   }
 }
 
-void PathTable::on_delivered(Instant now, std::uint32_t index, Instant sent_at) {
+void PathTable::on_delivered(std::uint32_t index, Instant sent_at, Duration base_rtt) {
   Entry& e = entries_[index];
   e.arrived_sent = std::max(e.arrived_sent, sent_at);
   // What left before the timeouts began says nothing about the path since.
   if (e.timeouts > 0 && sent_at > e.first_timeout) e.timeouts = 0;
+  if (!evicts_ || size_ == 1) return;
+  if (e.silent < kSilentMax) ++e.silent;
+  if (e.asked_since != Instant() && sent_at > e.asked_since + base_rtt * kMuteRtts)
+    e.is_mute = true;
+}
+
+void PathTable::on_answered(Instant now, std::uint32_t index, Instant sent_at) {
+  Entry& e = entries_[index];
+  e.answered_sent = std::max(e.answered_sent, sent_at);
+  e.silent = 0;
+  e.asked_since = Instant();
+  e.is_mute = false;
   if (e.on_probation && sent_at >= e.evicted_until - config_.evict_time) restore(now, index);
 }
 
@@ -175,7 +209,7 @@ void PathTable::end_caution(Instant now) {
   is_cautious_ = false;
   for (std::uint32_t i = 0; i < size_ && !too_many_evicted(1); ++i) {
     Entry& e = entries_[i];
-    if (e.evictions > 0 || e.arrived_sent >= broken_since_) continue;
+    if (e.evictions > 0 || e.answered_sent >= broken_since_) continue;
     e.evictions = 1;
     e.evicted_until = now;
     count_evicted(i, 1);
@@ -187,6 +221,8 @@ void PathTable::evict(Instant now, std::uint32_t index) {
   if (e.evictions == 0) count_evicted(index, 1);
   e.evictions = static_cast<std::uint8_t>(std::min<int>(e.evictions + 1, kMaxBackoff));
   e.on_probation = false;
+  e.is_mute = false;
+  e.asked_since = Instant();
   e.timeouts = 0;
   auto rest = config_.evict_time;
   for (int i = 1; i < e.evictions && rest < config_.evict_time_max; ++i) rest = rest * 2;

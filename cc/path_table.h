@@ -41,12 +41,16 @@ class PathTable {
     Instant evicted_until;  ///< meaningful while evictions > 0
     Instant first_timeout;  ///< start of the current run of timeouts
     Instant arrived_sent;   ///< when the youngest packet that is known to have arrived was sent
+    Instant answered_sent;  ///< when the youngest packet was sent whose own answer has come back
+    Instant asked_since;    ///< an answer was asked for then, and none has come since; zero: no
     std::uint32_t rtt_ns = 0;
     std::uint32_t sent = 0, marks = 0, trims = 0, losses = 0;
     std::uint8_t penalty = 0;
     std::uint8_t evictions = 0;  ///< in a row; 0: in use
     std::uint8_t timeouts = 0;   ///< in a row, without anything delivered between
+    std::uint8_t silent = 0;     ///< packets delivered in a row without an answer of their own
     bool on_probation = false;   ///< one packet is out to see whether the path works again
+    bool is_mute = false;        ///< delivers, but its answers do not come back
   };
 
   /// `size` is a power of two. `evicts` is false where an entropy value does not name a path, or
@@ -69,11 +73,20 @@ class PathTable {
   /// May this path carry the packet? Its port is free, it is not evicted, and the packet was not
   /// lost on it.
   bool usable(std::uint32_t index, const PathRequest& request) const;
-  /// While a loss is fresh, only paths that have delivered something sent after the lost packet are
-  /// trusted: what broke one path breaks others with it, and each would cost a packet to find out.
+  /// While a loss is fresh, only paths are trusted that have answered something sent after the lost
+  /// packet: what broke one path breaks others with it, and each would cost a packet to find out.
+  /// Answers travel on a path of the same entropy value, which may be broken alone, and without them
+  /// a full window waits for a timeout. So a path that has only delivered gets one packet to answer.
   bool is_trusted(std::uint32_t index, Instant now) const {
-    return now >= cautious_until_ || entries_[index].arrived_sent >= broken_since_;
+    if (now >= cautious_until_) return true;
+    const Entry& e = entries_[index];
+    if (e.answered_sent >= broken_since_) return true;
+    return e.arrived_sent >= broken_since_ && e.asked_since == Instant();
   }
+  /// The packet that takes this path shall be acknowledged by name.
+  bool wants_answer(std::uint32_t index, Instant now) const;
+  /// How many of the first `size` paths may be used now.
+  std::uint32_t usable_among(std::uint32_t size, const PathRequest& request) const;
   bool port_is_free(std::uint32_t index, const PathRequest& request) const {
     return ((request.free_planes >> plane(index)) & 1) != 0;
   }
@@ -88,17 +101,19 @@ class PathTable {
     return e.evictions > 0 && now < e.evicted_until;
   }
 
-  /// The next path from `start` on that fits the request; failing that one that is not trusted, an
-  /// evicted one, then any whose port is free.
+  /// The next path from `start` on that fits the request; failing that the one with the latest good
+  /// news among those that are not trusted, then among the evicted ones, then any whose port is free.
   std::uint32_t best_from(std::uint32_t start, const PathRequest& request) const;
 
-  /// A packet takes this path.
-  void on_sent(Instant now, std::uint32_t index);
+  /// A packet takes this path, and asks to be acknowledged by name or not.
+  void on_sent(Instant now, std::uint32_t index, bool asks = false);
   /// `sent_at` of a lost packet, zero when it is not known.
   void on_feedback(Instant now, std::uint32_t index, PathFeedback kind, Duration base_rtt,
                    Instant sent_at = {});
   /// Some packet is known to have arrived over this path.
-  void on_delivered(Instant now, std::uint32_t index, Instant sent_at);
+  void on_delivered(std::uint32_t index, Instant sent_at, Duration base_rtt);
+  /// The answer to a packet has come back over this path: it works in both directions.
+  void on_answered(Instant now, std::uint32_t index, Instant sent_at);
 
   /// Paths of a plane that lost its link are evicted; when it is back they return with one packet
   /// each.

@@ -68,7 +68,9 @@ void BitmapPaths::start_round(const PathRequest& request) {
       static_cast<std::uint64_t>(std::max<std::int64_t>(2 * request.window_packets, 1)));
   const auto most = std::uint64_t{table_.size()};
   const auto least = std::min<std::uint64_t>(kPathsMin, most);
-  const auto size = static_cast<std::uint32_t>(std::clamp(wanted, least, most));
+  auto size = static_cast<std::uint32_t>(std::clamp(wanted, least, most));
+  // Where many paths are out of use, more are needed for as many that are not.
+  while (size < table_.size() && table_.usable_among(size, request) * 2 < size) size *= 2;
   if (size == order_.size()) return;
   order_.resize(size);
   penalised_ = 0;

@@ -39,8 +39,11 @@ class PathsTest : public testing::Test {
                                         .open_packets = open_packets,
                                         .base_rtt = config_.config_base_rtt,
                                         .window_packets = 54});
-    table_->on_sent(now_, index);
+    table_->on_sent(now_, index, table_->wants_answer(index, now_));
     return index;
+  }
+  void deliver(std::uint32_t index, Instant sent_at) {
+    table_->on_delivered(index, sent_at, config_.config_base_rtt);
   }
   void feed(std::uint32_t index, PathFeedback kind) {
     table_->on_feedback(now_, index, kind, config_.config_base_rtt);
@@ -283,27 +286,29 @@ TEST_F(PathsTest, eviction__with_trimming_the_first_timeout_then_one_packet_trie
   EXPECT_EQ(uses_of_3(100), 0);
   wait(Duration::from_ms(1));
   EXPECT_EQ(uses_of_3(100), 1);
-  table_->on_delivered(now_, 3, tried);  // an old packet says nothing
+  table_->on_answered(now_, 3, tried);  // an old packet says nothing
   EXPECT_EQ(uses_of_3(100), 0);
-  table_->on_delivered(now_, 3, now_);
+  deliver(3, now_);  // there, but is there a way back?
+  EXPECT_EQ(uses_of_3(100), 0);
+  table_->on_answered(now_, 3, now_);
   EXPECT_EQ(trace_.count(base::EventId::kPathRestored), 1u);
   EXPECT_GT(uses_of_3(100), 10);
 }
 
-TEST_F(PathsTest, caution__after_a_loss_only_paths_that_delivered_since_are_used) {
+TEST_F(PathsTest, caution__after_a_loss_only_paths_that_answered_since_are_used) {
   CcConfig config = path_config(LoadBalancing::kBitmap, 8);
   config.trimming = true;
   make(config);
   const Instant lost_at = now_ + Duration::from_us(10);
   const Instant later = lost_at + Duration::from_us(1);
-  table_->on_delivered(now_, 1, now_);  // before the loss: says nothing about now
-  for (std::uint32_t i : {2u, 5u}) table_->on_delivered(now_, i, later);
+  table_->on_answered(now_, 1, now_);  // before the loss: says nothing about now
+  for (std::uint32_t i : {2u, 5u}) table_->on_answered(now_, i, later);
   now_ = later + Duration::from_us(12);
   table_->on_feedback(now_, 0, PathFeedback::kTimeout, config_.config_base_rtt, lost_at);
   std::set<std::uint32_t> used;
   for (int i = 0; i < 20; ++i) used.insert(next());
   EXPECT_EQ(used, (std::set<std::uint32_t>{2, 5}));
-  // Then the others come back as evicted paths do: one packet each, until it is known to have arrived.
+  // Then the others come back as evicted paths do: one packet each, until it is answered.
   now_ = now_ + config_.evict_time / 8;
   std::map<std::uint32_t, int> packets;
   for (int i = 0; i < 200; ++i) ++packets[next()];
@@ -311,8 +316,84 @@ TEST_F(PathsTest, caution__after_a_loss_only_paths_that_delivered_since_are_used
     EXPECT_TRUE(table_->entry(index).evictions == 0 || count <= 2) << index;
   }
   EXPECT_LE(table_->evicted(), 4u);
-  table_->on_delivered(now_, 1, now_);
+  table_->on_answered(now_, 1, now_);
   EXPECT_EQ(table_->entry(1).evictions, 0);
+}
+
+TEST_F(PathsTest, caution__a_path_that_only_delivered_gets_one_packet_to_answer) {
+  CcConfig config = path_config(LoadBalancing::kBitmap, 8);
+  config.trimming = true;
+  make(config);
+  const Instant lost_at = now_;
+  wait(Duration::from_us(1));
+  table_->on_answered(now_, 2, now_);
+  deliver(5, now_);
+  table_->on_feedback(now_, 0, PathFeedback::kTimeout, config_.config_base_rtt, lost_at);
+  const auto uses_of_5 = [this] {
+    int uses = 0;
+    for (int i = 0; i < 50; ++i) uses += next() == 5 ? 1 : 0;
+    return uses;
+  };
+  EXPECT_EQ(uses_of_5(), 1);
+  deliver(5, now_);  // again, and again no answer
+  EXPECT_EQ(uses_of_5(), 0);
+  table_->on_answered(now_, 5, now_);
+  EXPECT_GT(uses_of_5(), 10);
+}
+
+// After a timeout nobody has answered since: the packet goes where the last answer came from.
+TEST_F(PathsTest, caution__without_a_trusted_path_the_latest_good_news_decides) {
+  for (const auto lb : {LoadBalancing::kBitmap, LoadBalancing::kReps, LoadBalancing::kMixed}) {
+    CcConfig config = path_config(lb, 8);
+    config.trimming = true;
+    make(config);
+    for (std::uint32_t i = 0; i < 8; ++i)
+      table_->on_answered(now_, i, now_ + Duration::from_us(i == 6 ? 9 : i));
+    wait(Duration::from_us(20));
+    table_->on_feedback(now_, 1, PathFeedback::kTimeout, config_.config_base_rtt, now_);
+    EXPECT_EQ(next(), 6u) << "load balancing " << static_cast<int>(lb);
+  }
+}
+
+// A path may lose nothing but the answers: what arrives is told by the answers on other paths.
+TEST_F(PathsTest, eviction__of_a_path_that_delivers_but_never_answers) {
+  CcConfig config = path_config(LoadBalancing::kBitmap, 8);
+  config.trimming = true;
+  make(config);
+  bool was_asked = false;
+  for (int round = 0; round < 60 && table_->entry(3).evictions == 0; ++round) {
+    was_asked = was_asked || table_->wants_answer(3, now_);
+    table_->on_sent(now_, 3, table_->wants_answer(3, now_));
+    const Instant sent = now_;
+    wait(config_.config_base_rtt);
+    deliver(3, sent);
+  }
+  EXPECT_TRUE(was_asked);
+  EXPECT_EQ(table_->evicted(), 1u);
+  // One that answers, however seldom, stays.
+  for (int round = 0; round < 300; ++round) {
+    table_->on_sent(now_, 4, table_->wants_answer(4, now_));
+    const Instant sent = now_;
+    wait(config_.config_base_rtt);
+    deliver(4, sent);
+    if (round % 17 == 0) table_->on_answered(now_, 4, sent);
+  }
+  EXPECT_EQ(table_->evicted(), 1u);
+}
+
+TEST_F(PathsTest, adaptive__more_paths_are_in_use_where_many_are_broken) {
+  CcConfig config = path_config(LoadBalancing::kBitmap, 64);
+  config.trimming = true;
+  config.adaptive_paths = true;
+  make(config);
+  for (std::uint32_t i = 0; i < 14; ++i) feed(i, PathFeedback::kTimeout);
+  std::set<std::uint32_t> used;
+  for (int i = 0; i < 500; ++i) {
+    const auto index = selector_->next({.now = now_, .avoid_entropy = {}, .window_packets = 2});
+    table_->on_sent(now_, index);
+    used.insert(index);
+  }
+  EXPECT_GE(used.size(), 16u) << "sixteen paths for small windows, two of which work";
 }
 
 TEST_F(PathsTest, mixed__a_mark_voids_the_arrival_that_was_reported_first) {
@@ -354,7 +435,7 @@ TEST_F(PathsTest, eviction__without_trimming_only_after_a_run_of_timeouts) {
   make(LoadBalancing::kBitmap, 8);
   feed(3, PathFeedback::kTimeout);
   EXPECT_EQ(table_->evicted(), 0u);
-  table_->on_delivered(now_, 3, now_ + Duration::from_ns(1));
+  deliver(3, now_ + Duration::from_ns(1));
   feed(3, PathFeedback::kTimeout);
   EXPECT_EQ(table_->evicted(), 0u);
   wait(config_.config_base_rtt * 11);
