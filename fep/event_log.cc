@@ -1,10 +1,10 @@
 #include "fep/event_log.h"
 
-#include <unistd.h>
-
 #include <fmt/format.h>
 
 #include <iterator>
+
+#include "fep/log_file.h"
 
 namespace uet::fep {
 namespace {
@@ -78,11 +78,9 @@ TraceFile::TraceFile(std::FILE* file, base::Trace& trace) : file_(file), log_(fi
   trace_.add_sink(log_);
 }
 
-std::unique_ptr<TraceFile> TraceFile::open(std::string path, base::Trace& trace,
+std::unique_ptr<TraceFile> TraceFile::open(const std::string& path, base::Trace& trace,
                                            std::string& error) {
-  if (const auto at = path.find("%p"); at != std::string::npos)
-    path.replace(at, 2, std::to_string(getpid()));
-  std::FILE* const file = std::fopen(path.c_str(), "we");
+  std::FILE* const file = open_log_file(path);
   if (file == nullptr) {
     error = "FI_UET_TRACE: cannot write " + path;
     return nullptr;

@@ -30,7 +30,8 @@ class EventLog final : public base::TraceSink {
 class TraceFile {
  public:
   /// %p in `path` becomes the process id. Null with a sentence in `error`. `trace` must outlive it.
-  static std::unique_ptr<TraceFile> open(std::string path, base::Trace& trace, std::string& error);
+  static std::unique_ptr<TraceFile> open(const std::string& path, base::Trace& trace,
+                                         std::string& error);
   ~TraceFile();
   TraceFile(const TraceFile&) = delete;
   TraceFile& operator=(const TraceFile&) = delete;

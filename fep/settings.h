@@ -82,6 +82,7 @@ struct Settings {
   bool allow_all_mr = false;
   // Seeing inside.
   std::string trace;
+  std::string path_log;
   std::string pcap;
   std::string impair;
   std::uint64_t seed = 0;

@@ -389,6 +389,14 @@ constexpr std::array kSettings = {
             .fallback = "",
             .target = &Settings::trace,
             .help = "file that gets every event as one JSON object per line; %p is the process id"},
+    Setting{
+        .key = "PATH_LOG",
+        .group = "Seeing inside",
+        .kind = Kind::kText,
+        .fallback = "",
+        .target = &Settings::path_log,
+        .help =
+            "file that gets the state of every path as JSON, once a second; %p is the process id"},
     Setting{.key = "PCAP",
             .group = "Seeing inside",
             .kind = Kind::kText,

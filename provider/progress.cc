@@ -102,7 +102,7 @@ void ProgressThread::work_once() {
     }
     deep_sleep_ = false;
     const base::Instant now = clock_now();
-    const bool busy = worker_.fep_->turn(now);
+    const bool busy = worker_.turn_loop(now);
     if (busy || !worker_.port_->arm_wakeup()) {
       idle_poll_ = kPollMin;
       time = Duration{};

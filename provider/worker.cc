@@ -61,6 +61,10 @@ bool Worker::start(const PortChoice& choice, std::string& error) {
     trace_file_ = fep::TraceFile::open(settings_.trace, trace_, error);
     if (trace_file_ == nullptr) return false;
   }
+  if (!settings_.path_log.empty()) {
+    path_log_ = fep::PathLog::open(settings_.path_log, error);
+    if (path_log_ == nullptr) return false;
+  }
   net::PortRequest request = settings_.port_request(choice.spec, choice.address);
   if (request.mtu == 0) request.mtu = choice.mtu;
   port_ = ports::open_port({.request = request, .impair = settings_.impair, .pcap = settings_.pcap},
@@ -90,6 +94,7 @@ Worker::~Worker() {
 /// until every delivery context is closed, or until nothing more comes.
 void Worker::linger() {
   const base::Instant begin = clock_now();
+  if (path_log_ != nullptr) path_log_->write(begin, *fep_);
   fep_->pds().close_all(begin);
   base::Instant last_packet = begin;
   std::uint64_t packets = trace_.count(base::EventId::kPacketReceived);
@@ -117,7 +122,13 @@ void Worker::stop_all() {
 
 bool Worker::turn_at(base::Instant now) {
   note_application();
-  return fep_->turn(now);
+  return turn_loop(now);
+}
+
+bool Worker::turn_loop(base::Instant now) {
+  const bool did = fep_->turn(now);
+  if (path_log_ != nullptr) path_log_->on_turn(now, *fep_);
+  return did;
 }
 
 void Worker::after_post(base::Instant now) {

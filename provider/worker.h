@@ -10,6 +10,7 @@
 
 #include "fep/event_log.h"
 #include "fep/fep.h"
+#include "fep/path_log.h"
 #include "fep/settings.h"
 #include "lib/base/result.h"
 #include "lib/base/rng.h"
@@ -70,6 +71,7 @@ class Worker {
   Worker(const fep::Settings& settings, net::FabricAddress address);
   bool start(const PortChoice& choice, std::string& error);
 
+  bool turn_loop(base::Instant now);
   void linger();
 
   const fep::Settings settings_;
@@ -79,6 +81,7 @@ class Worker {
   base::Rng rng_;
   std::unique_ptr<net::Port> port_;
   std::unique_ptr<fep::TraceFile> trace_file_;
+  std::unique_ptr<fep::PathLog> path_log_;
   std::unique_ptr<fep::Fep> fep_;
   std::unique_ptr<ProgressThread> thread_;
   std::atomic<bool> progress_required_{false};

@@ -36,6 +36,7 @@ PORTS = [
     ({"FI_UET_PORT": "udp:192.0.2.77"}, ["192.0.2.77"]),
     ({"FI_UET_ADDR": "192.0.2.77"}, ["192.0.2.77"]),
     ({"FI_UET_ADDR": own_addresses(1), "FI_UET_TRACE": "/does/not/exist/x"}, ["FI_UET_TRACE"]),
+    ({"FI_UET_ADDR": own_addresses(1), "FI_UET_PATH_LOG": "/does/not/exist/x"}, ["FI_UET_PATH_LOG"]),
     ({"FI_UET_ADDR": own_addresses(1), "FI_UET_PCAP": "/does/not/exist/x"}, ["FI_UET_PCAP"]),
 ]
 DPDK_PORTS = [

@@ -1,0 +1,12 @@
+/// Opening the files that settings name for people to read.
+#pragma once
+
+#include <cstdio>
+#include <string>
+
+namespace uet::fep {
+
+/// For writing, emptied; %p in `path` becomes the process id. Null when that fails.
+std::FILE* open_log_file(std::string path);
+
+}  // namespace uet::fep

@@ -1,0 +1,76 @@
+#include "fep/path_log.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+#include <utility>
+
+#include "fep/log_file.h"
+
+namespace uet::fep {
+namespace {
+
+constexpr Duration kInterval = Duration::from_seconds(1);
+
+double us(Duration d) {
+  return static_cast<double>(d.ns()) / 1000;
+}
+
+}  // namespace
+
+std::string_view name_of(cc::Ccc::PathState state) {
+  switch (state) {
+    case cc::Ccc::PathState::kGood:
+      return "good";
+    case cc::Ccc::PathState::kEvicted:
+      return "evicted";
+    case cc::Ccc::PathState::kReturning:
+      return "returning";
+  }
+  return "";
+}
+
+std::string to_json(Instant now, const pds::Pds::CongestionView& view) {
+  const cc::Ccc& ccc = view.ccc;
+  std::string line = fmt::format(
+      R"({{"t":{},"peer":"{}","window":{},"inflight":{},"base_rtt_us":{},"rtt_us":{},"paths":[)",
+      now.ns(), view.peer.to_string(), ccc.window_bytes(), ccc.inflight_bytes(), us(ccc.base_rtt()),
+      us(ccc.smoothed_rtt()));
+  const char* separator = "";
+  for (std::size_t i = 0; i < ccc.path_count(); ++i) {
+    const cc::Ccc::PathInfo path = ccc.path(i);
+    if (path.sent == 0) continue;
+    fmt::format_to(
+        std::back_inserter(line),
+        R"({}{{"entropy":{},"plane":{},"state":"{}","score":{},"rtt_us":{},"sent":{},"marks":{},"trims":{},"losses":{}}})",
+        separator, path.entropy, path.plane, name_of(path.state), path.penalty, us(path.rtt),
+        path.sent, path.marks, path.trims, path.losses);
+    separator = ",";
+  }
+  return line + "]}\n";
+}
+
+std::unique_ptr<PathLog> PathLog::open(std::string path, std::string& error) {
+  std::FILE* const file = open_log_file(std::move(path));
+  if (file == nullptr) {
+    error = "FI_UET_PATH_LOG: this file cannot be written";
+    return nullptr;
+  }
+  return std::unique_ptr<PathLog>(new PathLog(file));
+}
+
+PathLog::~PathLog() {
+  std::fclose(file_);
+}
+
+void PathLog::write(Instant now, Fep& fep) {
+  next_ = now + kInterval;
+  fep.pds().for_each_congestion([&](const pds::Pds::CongestionView& view) {
+    if (!view.sprayed) return;
+    const std::string line = to_json(now, view);
+    std::fwrite(line.data(), 1, line.size(), file_);
+  });
+  std::fflush(file_);  // somebody may be watching
+}
+
+}  // namespace uet::fep

@@ -1,0 +1,42 @@
+/// What an endpoint knows of its paths, written once in a while: FI_UET_PATH_LOG.
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "cc/ccc.h"
+#include "fep/fep.h"
+
+namespace uet::fep {
+
+/// "good", "evicted", "returning".
+std::string_view name_of(cc::Ccc::PathState state);
+
+/// One line: {"t":ns,"peer":"...","window":n,"inflight":n,"base_rtt_us":x,"rtt_us":x,"paths":[...]}. Each path that was used
+/// is {"entropy":n,"plane":n,"state":"...","score":n,"rtt_us":x,"sent":n,"marks":n,"trims":n,"losses":n}.
+std::string to_json(Instant now, const pds::Pds::CongestionView& view);
+
+/// A file that gets one such line for each sprayed congestion context, about once a second while the loop turns.
+class PathLog {
+ public:
+  /// %p in `path` becomes the process id. Null with a sentence in `error`.
+  static std::unique_ptr<PathLog> open(std::string path, std::string& error);
+  ~PathLog();
+  PathLog(const PathLog&) = delete;
+  PathLog& operator=(const PathLog&) = delete;
+
+  /// After a turn of the loop. Writes when it is time to.
+  void on_turn(Instant now, Fep& fep) {
+    if (now >= next_) write(now, fep);
+  }
+  void write(Instant now, Fep& fep);
+
+ private:
+  explicit PathLog(std::FILE* file) : file_(file) {}
+  std::FILE* file_;
+  Instant next_;
+};
+
+}  // namespace uet::fep
