@@ -13,7 +13,9 @@
 #include "lib/dpdk/dpdk_device.h"
 #include "lib/dpdk/eal.h"
 #include "lib/net/ip_port.h"
+#include "lib/net/plugin_abi.h"
 #include "lib/net/port_plugin.h"
+#include "lib/net/port_wrapper.h"
 
 namespace uet::dpdk {
 
@@ -75,26 +77,13 @@ class KernelClaim {
 };
 
 /// An IpPort that lives as long as the claim on the kernel's port.
-class ClaimedPort final : public net::Port {
+class ClaimedPort final : public net::PortWrapper {
  public:
   ClaimedPort(std::unique_ptr<net::IpPort> port, std::unique_ptr<KernelClaim> claim)
-      : claim_(std::move(claim)), port_(std::move(port)) {}
-  const net::PortFacts& facts() const override { return port_->facts(); }
-  net::PacketPool& pool() override { return port_->pool(); }
-  std::size_t receive(base::Instant now, std::span<net::RxPacket> out) override {
-    return port_->receive(now, out);
-  }
-  std::size_t send(base::Instant now, std::span<net::TxPacket> in) override {
-    return port_->send(now, in);
-  }
-  base::Instant next_deadline() const override { return port_->next_deadline(); }
-  void on_deadline(base::Instant now) override { port_->on_deadline(now); }
-  int wakeup_fd() const override { return port_->wakeup_fd(); }
-  bool arm_wakeup() override { return port_->arm_wakeup(); }
+      : PortWrapper(std::move(port)), claim_(std::move(claim)) {}
 
  private:
   std::unique_ptr<KernelClaim> claim_;
-  std::unique_ptr<net::IpPort> port_;
 };
 
 /// Starts EAL, if nobody did, with memory for `devices` of this kind.
@@ -152,6 +141,9 @@ std::unique_ptr<net::FrameDevice> open_frame_device(const net::FrameDeviceReques
 
 }  // namespace
 }  // namespace uet::dpdk
+
+extern "C" __attribute__((visibility("default"))) constinit const char* const uet_dpdk_plugin_abi =
+    uet::net::kPluginAbi;
 
 /// A net::OpenPortFunction, found by name (net::kDpdkPluginEntry).
 extern "C" __attribute__((visibility("default"))) std::unique_ptr<uet::net::Port>

@@ -75,7 +75,7 @@ std::string pdc_text(std::span<const std::uint8_t> uet) {
 
 CapturePort::CapturePort(std::unique_ptr<Port> inner, std::unique_ptr<CaptureFile> file,
                          std::int64_t unix_ns_at_zero, base::Trace& trace)
-    : inner_(std::move(inner)),
+    : PortWrapper(std::move(inner)),
       file_(std::move(file)),
       unix_ns_at_zero_(unix_ns_at_zero),
       trace_(trace) {
@@ -145,7 +145,7 @@ void CapturePort::write_received() {
 
 std::size_t CapturePort::receive(base::Instant now, std::span<RxPacket> out) {
   write_received();
-  const std::size_t n = inner_->receive(now, out);
+  const std::size_t n = inner().receive(now, out);
   if (received_.size() < n) received_.resize(n);
   for (std::size_t i = 0; i < n; ++i)
     hold(received_[i], now, out[i].source, out[i].destination, out[i].entropy, out[i].tos, false,
@@ -162,7 +162,7 @@ std::size_t CapturePort::send(base::Instant now, std::span<TxPacket> in) {
   for (std::size_t i = 0; i < in.size(); ++i)
     hold(sending_[i], now, facts().address, in[i].destination, wire_entropy(in[i].entropy),
          in[i].tos, true, in[i].packet.bytes());
-  const std::size_t n = inner_->send(now, in);
+  const std::size_t n = inner().send(now, in);
   for (std::size_t i = 0; i < n; ++i) write(sending_[i], wire::PacketDirection::kOutbound);
   return n;
 }
@@ -170,7 +170,7 @@ std::size_t CapturePort::send(base::Instant now, std::span<TxPacket> in) {
 bool CapturePort::arm_wakeup() {
   write_received();
   file_->flush();
-  return inner_->arm_wakeup();
+  return inner().arm_wakeup();
 }
 
 void CapturePort::on_event(const base::Event& event) {

@@ -8,7 +8,7 @@
 
 #include "lib/base/trace.h"
 #include "lib/net/capture_file.h"
-#include "lib/net/port.h"
+#include "lib/net/port_wrapper.h"
 
 namespace uet::net {
 
@@ -17,7 +17,7 @@ namespace uet::net {
 ///
 /// A received packet is written at the next call of the port, when it is known whether somebody dropped it: the trace
 /// tells, packet by packet, in the order in which receive() gave them out.
-class CapturePort final : public Port, public base::TraceSink {
+class CapturePort final : public PortWrapper, public base::TraceSink {
  public:
   /// `unix_ns_at_zero` is the time of day, in ns since 1970, of the Instant 0 of the clock that drives the port.
   /// `trace` must outlive the port.
@@ -25,21 +25,8 @@ class CapturePort final : public Port, public base::TraceSink {
               std::int64_t unix_ns_at_zero, base::Trace& trace);
   ~CapturePort() override;
 
-  const PortFacts& facts() const override { return inner_->facts(); }
-  PacketPool& pool() override { return inner_->pool(); }
   std::size_t receive(base::Instant now, std::span<RxPacket> out) override;
   std::size_t send(base::Instant now, std::span<TxPacket> in) override;
-  std::size_t send_room(base::Instant now) const override { return inner_->send_room(now); }
-  std::uint8_t planes_up(base::Instant now) override { return inner_->planes_up(now); }
-  std::size_t plane_room(base::Instant now, unsigned plane) const override {
-    return inner_->plane_room(now, plane);
-  }
-  std::uint16_t wire_entropy(std::uint16_t entropy) const override {
-    return inner_->wire_entropy(entropy);
-  }
-  base::Instant next_deadline() const override { return inner_->next_deadline(); }
-  void on_deadline(base::Instant now) override { inner_->on_deadline(now); }
-  int wakeup_fd() const override { return inner_->wakeup_fd(); }
   bool arm_wakeup() override;
 
   void on_event(const base::Event& event) override;
@@ -62,7 +49,6 @@ class CapturePort final : public Port, public base::TraceSink {
   void write(const Held& held, wire::PacketDirection direction);
   void write_received();
 
-  std::unique_ptr<Port> inner_;
   std::unique_ptr<CaptureFile> file_;
   std::int64_t unix_ns_at_zero_;
   base::Trace& trace_;

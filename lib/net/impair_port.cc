@@ -25,7 +25,7 @@ constexpr auto kLater = [](const auto& a, const auto& b) {
 }  // namespace
 
 ImpairPort::ImpairPort(std::unique_ptr<Port> inner, const ImpairConfig& config, base::Trace& trace)
-    : inner_(std::move(inner)),
+    : PortWrapper(std::move(inner)),
       trace_(trace),
       rx_{.what = config.rx, .rng = base::Rng(config.seed), .counters = {}, .held = {}},
       tx_{.what = config.tx,
@@ -38,11 +38,11 @@ ImpairPort::ImpairPort(std::unique_ptr<Port> inner, const ImpairConfig& config, 
 }
 
 Instant ImpairPort::next_deadline() const {
-  return std::min({inner_->next_deadline(), rx_.next_due(), tx_.next_due()});
+  return std::min({inner().next_deadline(), rx_.next_due(), tx_.next_due()});
 }
 
 void ImpairPort::on_deadline(Instant now) {
-  if (inner_->next_deadline() <= now) inner_->on_deadline(now);
+  if (inner().next_deadline() <= now) inner().on_deadline(now);
   flush_tx(now);
 }
 
@@ -97,7 +97,7 @@ P ImpairPort::take_due(Lane<P>& lane) {
 template <typename P>
 P ImpairPort::copy_of(const P& original) {
   P copy;
-  copy.packet = inner_->pool().allocate();
+  copy.packet = inner().pool().allocate();
   if (!copy.packet) return copy;
   const auto bytes = original.packet.bytes();
   std::memcpy(copy.packet.append(bytes.size()), bytes.data(), bytes.size());
@@ -115,7 +115,7 @@ std::size_t ImpairPort::receive(Instant now, std::span<RxPacket> out) {
   while (n < out.size()) {
     std::array<RxPacket, kBurst> burst;
     const std::size_t want = std::min(kBurst, out.size() - n);
-    const std::size_t got = inner_->receive(now, {burst.data(), want});
+    const std::size_t got = inner().receive(now, {burst.data(), want});
     for (std::size_t i = 0; i < got; ++i) {
       RxPacket& rx = burst[i];
       if (!survives(now, rx_, rx)) continue;
@@ -168,7 +168,7 @@ void ImpairPort::flush_tx(Instant now) {
       dues[count] = tx_.next_due();
       burst[count++] = take_due(tx_);
     }
-    const std::size_t taken = inner_->send(now, {burst.data(), count});
+    const std::size_t taken = inner().send(now, {burst.data(), count});
     for (std::size_t i = taken; i < count; ++i) hold(dues[i], tx_, std::move(burst[i]));
     if (taken < count) return;
   }

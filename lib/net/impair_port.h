@@ -8,7 +8,7 @@
 
 #include "lib/base/rng.h"
 #include "lib/base/trace.h"
-#include "lib/net/port.h"
+#include "lib/net/port_wrapper.h"
 
 namespace uet::net {
 
@@ -49,28 +49,16 @@ struct ImpairCounters {
 
 /// One thread, like the port inside. Holds back at most max_held packets per direction; when so many wait, a packet is
 /// neither delayed nor reordered.
-class ImpairPort final : public Port {
+class ImpairPort final : public PortWrapper {
  public:
   static constexpr std::size_t kMaxHeld = 1024;
 
   ImpairPort(std::unique_ptr<Port> inner, const ImpairConfig& config, base::Trace& trace);
 
-  const PortFacts& facts() const override { return inner_->facts(); }
-  PacketPool& pool() override { return inner_->pool(); }
   std::size_t receive(base::Instant now, std::span<RxPacket> out) override;
   std::size_t send(base::Instant now, std::span<TxPacket> in) override;
-  std::size_t send_room(base::Instant now) const override { return inner_->send_room(now); }
-  std::uint8_t planes_up(base::Instant now) override { return inner_->planes_up(now); }
-  std::size_t plane_room(base::Instant now, unsigned plane) const override {
-    return inner_->plane_room(now, plane);
-  }
-  std::uint16_t wire_entropy(std::uint16_t entropy) const override {
-    return inner_->wire_entropy(entropy);
-  }
   base::Instant next_deadline() const override;
   void on_deadline(base::Instant now) override;
-  int wakeup_fd() const override { return inner_->wakeup_fd(); }
-  bool arm_wakeup() override { return inner_->arm_wakeup(); }
 
   const ImpairCounters& rx_counters() const { return rx_.counters; }
   const ImpairCounters& tx_counters() const { return tx_.counters; }
@@ -109,7 +97,6 @@ class ImpairPort final : public Port {
 
   void flush_tx(base::Instant now);
 
-  std::unique_ptr<Port> inner_;
   base::Trace& trace_;
   Lane<RxPacket> rx_;
   Lane<TxPacket> tx_;

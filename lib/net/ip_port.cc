@@ -113,9 +113,10 @@ std::size_t IpPort::receive(Instant now, std::span<RxPacket> out) {
   }
   std::size_t n = take_looped(out);
   if (resolved_.size != 0) send_resolved(now);
-  while (n < out.size()) {
+  // Frames that are not for us count as well: a flood of them must not keep the caller here.
+  for (std::size_t seen = 0, got = 0; n < out.size() && seen < out.size(); seen += got) {
     const std::size_t want = std::min(kBurst, out.size() - n);
-    const std::size_t got = device_->receive_frames({received_.data(), want});
+    got = device_->receive_frames({received_.data(), want});
     for (std::size_t i = 0; i < got; ++i) n += deliver(now, received_[i], out[n]) ? 1 : 0;
     if (got < want) break;
   }

@@ -30,6 +30,9 @@ struct PortRequest {
 using OpenPortFunction = std::unique_ptr<Port> (*)(const PortRequest& request, base::Trace& trace,
                                                    std::string& error);
 
+/// Symbol in libuet-dpdk.so of a text that equals kPluginAbi (plugin_abi.h) when both were built from the same declarations.
+inline constexpr const char* kDpdkPluginAbi = "uet_dpdk_plugin_abi";
+
 /// Symbol of that function in libuet-dpdk.so.
 inline constexpr const char* kDpdkPluginEntry = "uet_open_dpdk_port";
 

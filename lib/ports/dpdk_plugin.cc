@@ -2,8 +2,12 @@
 
 #include <dlfcn.h>
 
+#include <cstring>
 #include <filesystem>
 #include <vector>
+
+#include "lib/net/plugin_abi.h"
+#include "lib/net/port_plugin.h"
 
 namespace uet::ports {
 
@@ -36,15 +40,20 @@ std::vector<std::string> library_paths() {
 }  // namespace
 
 void* dpdk_symbol(const char* symbol, std::string& error) {
-  std::string why;
+  std::string why;  // of the first library in the list: the others are guesses
   for (const std::string& path : library_paths()) {
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
-      why = dlerror();
+      if (const char* const said = dlerror(); why.empty()) why = said;
       continue;
     }
-    if (void* entry = dlsym(library, symbol)) return entry;
-    why = path + " is of another version";
+    const void* const abi = dlsym(library, net::kDpdkPluginAbi);
+    void* const entry = dlsym(library, symbol);
+    if (abi != nullptr && entry != nullptr &&
+        std::strcmp(*static_cast<const char* const*>(abi), net::kPluginAbi) == 0)
+      return entry;
+    if (why.empty())
+      why = path + " was built from other sources than this program: build both together";
   }
   error = "the dpdk port needs " + std::string(kDpdkLibrary) +
           " (build with -Ddpdk=enabled): " + (why.empty() ? "not found" : why);

@@ -63,7 +63,8 @@ UdpPort::UdpPort(UdpSockets sockets, const net::PortFacts& facts, unsigned scope
 std::size_t UdpPort::receive(Instant now, std::span<net::RxPacket> out) {
   if (held_count_ != 0) flush_held(now);
   std::size_t n = 0;
-  while (n < out.size()) {
+  // Datagrams that are too large count as well: a flood of them must not keep the caller here.
+  for (std::size_t seen = 0; n < out.size() && seen < out.size();) {
     const std::size_t ready = prepare_receive(std::min(kBurst, out.size() - n));
     if (ready == 0) break;
     const int got = recvmmsg(sockets_.receiver.fd(), rx_messages_.data(),
@@ -72,6 +73,7 @@ std::size_t UdpPort::receive(Instant now, std::span<net::RxPacket> out) {
     for (std::size_t i = 0; i < static_cast<std::size_t>(got); ++i)
       n += take_received(now, i, out[n]) ? 1 : 0;
     if (static_cast<std::size_t>(got) < ready) break;
+    seen += static_cast<std::size_t>(got);
   }
   return n;
 }

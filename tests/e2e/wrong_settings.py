@@ -5,6 +5,7 @@
 """
 
 import os
+import shutil
 import subprocess
 import sys
 
@@ -85,6 +86,12 @@ def main():
     for settings, wanted in PORTS + (DPDK_PORTS if os.path.exists(plugin) else []):
         name = " ".join(f"{k}={v}" for k, v in settings.items())
         tap.result(name, problem_of(*run([open_domain], base_env(provider, **settings)), wanted))
+    with temporary_folder() as folder:
+        # A library of that name that does not belong to this provider, as after half a rebuild.
+        for name in ("libuet-fi.so", "libuet-dpdk.so"):
+            shutil.copy(os.path.join(provider, "libuet-fi.so"), os.path.join(folder, name))
+        env = base_env(folder, FI_UET_PORT="dpdk:net_null0", FI_UET_ADDR="10.0.0.1")
+        tap.result("plug-in of another build", problem_of(*run([open_domain], env), ["built from other sources"]))
     tap.finish()
 
 

@@ -59,6 +59,19 @@ TEST_F(RefusalTest, receive__frame_for_another_mac) {
   EXPECT_EQ(refusal(frame_), DropReason::kNotForUs);
 }
 
+TEST_F(RefusalTest, receive__returns_in_a_flood_of_frames_for_others) {
+  Bytes foreign = frame_;
+  foreign[5] ^= 1;
+  for (int i = 0; i < 1000; ++i) b_.device->inject(foreign);
+  b_.device->inject(frame_);
+  std::vector<RxPacket> out(64);
+  EXPECT_EQ(b_.port->receive(now_, out), 0u);
+  EXPECT_GE(b_.device->waiting(), 1000u - 64u) << "one call looks at no more than it could give";
+  std::size_t calls = 1;
+  while (b_.port->receive(now_, out) == 0 && calls < 100) ++calls;
+  EXPECT_EQ(calls, 1001u / 64u);
+}
+
 TEST_F(RefusalTest, receive__unicast_ip_in_broadcast_frame) {
   std::fill_n(frame_.begin(), 6, 0xff);
   EXPECT_EQ(refusal(frame_), DropReason::kNotForUs);

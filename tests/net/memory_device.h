@@ -53,6 +53,9 @@ class MemoryDevice final : public FrameDevice {
   /// A frame that the test made up.
   void inject(Bytes frame) { arrived_.push_back(std::move(frame)); }
 
+  /// Frames that nobody has fetched yet.
+  std::size_t waiting() const { return arrived_.size(); }
+
   std::vector<Bytes> sent;
   std::size_t room = SIZE_MAX;  ///< frames that one call takes
   std::uint32_t generation = 0;
