@@ -72,7 +72,16 @@ struct Ccc::Impl {
         id(id_),
         sprayed(sprayed_),
         probe_allowed(config.probe_base_rtt && cached_base_rtt == Duration() &&
-                      config.base_rtt_floor < config.config_base_rtt) {}
+                      config.base_rtt_floor < config.config_base_rtt && is_probe_like_data()) {}
+
+  /// A probe is short: its round trip lacks the time that a full packet takes to send at every hop.
+  /// Where that is much of the round trip, the window would become too small to keep a link busy.
+  bool is_probe_like_data() const {
+    constexpr std::int64_t kSmallShare = 25;
+    const auto bits_per_rtt = static_cast<base::WideInt>(config.link_rate.bps()) *
+                              config.config_base_rtt.ns() / 1'000'000'000;
+    return bits_per_rtt >= kSmallShare * 8 * static_cast<base::WideInt>(config.mtu_bytes);
+  }
 
   bool window_decides() const {
     return config.algorithm == Algorithm::kNscc || config.algorithm == Algorithm::kBoth;

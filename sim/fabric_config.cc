@@ -1,5 +1,6 @@
 #include "sim/fabric_config.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace uet::sim {
@@ -53,6 +54,23 @@ QueueConfig FabricConfig::switch_queue(bool last_hop) const {
   q.ecn_high_bytes = ecn_high_bytes != 0 ? ecn_high_bytes : share(0.8);
   q.last_hop = last_hop;
   return q;
+}
+
+std::uint32_t FabricConfig::ack_trigger() const {
+  constexpr std::int64_t kUsual = 16384;
+  constexpr std::int64_t kShortest = 2;  // hops: two hosts of one leaf
+  const auto bytes_in = [this](SimSpan time) {
+    return static_cast<std::int64_t>(static_cast<base::WideInt>(time.ps()) * host_rate().bps() / 8 /
+                                     1'000'000'000'000);
+  };
+  // A short probe measures the base RTT from which the window follows; data takes longer.
+  const SimSpan control = SimSpan::of_bytes(WireModel::kModelHeader, link_rate);
+  const SimSpan probe_rtt = (hop_delay + control) * (2 * kShortest);
+  const SimSpan rtt =
+      probe_rtt + (SimSpan::of_bytes(packet_bytes(), link_rate) - control) * kShortest;
+  const std::int64_t room = bytes_in(probe_rtt) * 3 / 2 - bytes_in(rtt);
+  if (room >= kUsual) return kUsual;
+  return static_cast<std::uint32_t>(std::max<std::int64_t>(room - packet_bytes(), 0));
 }
 
 SimSpan FabricConfig::rto_min() const {

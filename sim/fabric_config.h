@@ -54,6 +54,9 @@ struct FabricConfig {
   /// Packets of one bandwidth-delay product, rounded up.
   std::int64_t bdp_packets() const;
   QueueConfig switch_queue(bool last_hop) const;
+  /// Bytes that a receiver may gather before it acknowledges: 16 KiB, but less where a window of
+  /// 1.5 times the shortest path's bandwidth-delay product would run out before.
+  std::uint32_t ack_trigger() const;
   /// Smallest sensible retransmission timeout: a fixed part and six times the drain time of a
   /// queue.
   SimSpan rto_min() const;

@@ -118,6 +118,7 @@ fep::FepConfig Run::fep_config() const {
 
   c.pds.nominal_extra =
       0;  // so that the nominal size is the size on the wire: payload and 64 bytes
+  c.pds.ack_gen_trigger = f.ack_trigger();
   c.pds.use_trimming = f.trimming;
   c.pds.enb_ack_per_pkt = config_.ack_every_packet;
   c.pds.rto_init_time = f.rto_min().duration();

@@ -38,6 +38,26 @@ struct Options {
   std::int64_t queue_bytes = 0;
 };
 
+/// An option whose value is one of the words of `map`, in any case.
+template <typename T>
+void add_choice(CLI::App& command, const char* name, T& value, const std::map<std::string, T>& map,
+                const std::string& help) {
+  std::string words;
+  for (const auto& [word, meaning] : map) words += (words.empty() ? "" : ", ") + word;
+  const auto find = [&map, words](const std::string& text) -> const T* {
+    const auto found = map.find(CLI::detail::to_lower(text));
+    return found == map.end() ? nullptr : &found->second;
+  };
+  command
+      .add_option_function<std::string>(
+          name, [&value, find](const std::string& text) { value = *find(text); },
+          help + ": " + words)
+      ->check([find, words](const std::string& text) {
+        return find(text) != nullptr ? std::string()
+                                     : fmt::format("'{}' is none of {}", text, words);
+      });
+}
+
 const std::map<std::string, cc::Algorithm> kAlgorithms = {{"nscc", cc::Algorithm::kNscc},
                                                           {"rccc", cc::Algorithm::kRccc},
                                                           {"both", cc::Algorithm::kBoth},
@@ -130,7 +150,7 @@ int run(const Options& o) {
     return refuse("run needs either --matrix or --pattern");
   if ((o.paths & (o.paths - 1)) != 0) return refuse("--paths must be a power of two");
   const auto matrix = load(o);
-  if (!matrix) return fail(matrix.error());
+  if (!matrix) return o.pattern.empty() ? fail(matrix.error()) : refuse(matrix.error());
   auto config = configure(o, *matrix);
   if (!config) return refuse(config.error());
   RunConfig& c = config.value();
@@ -194,12 +214,8 @@ void add_options(CLI::App& command, Options& o) {
   command.add_option("--mtu-payload", o.mtu_payload, "payload bytes of a full packet")
       ->check(CLI::Range(64, 16000))
       ->capture_default_str();
-  command.add_option("--cc", o.algorithm, "congestion control: nscc, rccc, both, none")
-      ->transform(CLI::CheckedTransformer(kAlgorithms, CLI::ignore_case));
-  command
-      .add_option("--lb", o.load_balancing,
-                  "path choice: oblivious, bitmap, reps, reps_legacy, mixed, single")
-      ->transform(CLI::CheckedTransformer(kBalancers, CLI::ignore_case));
+  add_choice(command, "--cc", o.algorithm, kAlgorithms, "congestion control (default: nscc)");
+  add_choice(command, "--lb", o.load_balancing, kBalancers, "path choice (default: bitmap)");
   command.add_option("--paths", o.paths, "entropy values of a flow, a power of two")
       ->check(CLI::Range(1, 32768))
       ->capture_default_str();
@@ -225,7 +241,11 @@ void add_options(CLI::App& command, Options& o) {
                   "data queue of a switch port (default: from the bandwidth-delay product)")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
   command.add_flag("--ack-every-packet", o.ack_every_packet, "receivers acknowledge every packet");
-  command.add_option("--seed", o.seed, "of everything random")->capture_default_str();
+  command.add_option("--seed", o.seed, "of everything random")
+      ->check([](const std::string& text) {
+        return text.starts_with('-') ? std::string("a seed is not negative") : std::string();
+      })
+      ->capture_default_str();
   command.add_option("--end-us", o.end_us, "stop there even if flows still run")
       ->check(CLI::NonNegativeNumber);
   command.add_option("--per-flow", o.per_flow, "write one CSV line a flow");
