@@ -83,11 +83,22 @@ void ResponseStore::push_ordered(AckQueue& queue, RxRecord& record) {
   if (queue.is_empty() || pool_.at(queue.tail).psn.is_at_or_before(record.psn))
     return push(queue, record);
   const std::uint32_t index = pool_.index_of(&record);
+  const auto goes_first = [&](const RxRecord& other) {
+    return other.urgent || other.psn.is_at_or_before(record.psn);
+  };
   std::uint32_t* at = &queue.head;
-  while (pool_.at(*at).psn.is_at_or_before(record.psn)) at = &pool_.at(*at).queue_next;
+  while (*at != kNoIndex && goes_first(pool_.at(*at))) at = &pool_.at(*at).queue_next;
   record.queued = true;
   record.queue_next = *at;
   *at = index;
+  if (record.queue_next == kNoIndex) queue.tail = index;
+}
+
+void ResponseStore::push_front(AckQueue& queue, RxRecord& record) {
+  if (queue.is_empty()) return push(queue, record);
+  record.queued = true;
+  record.queue_next = queue.head;
+  queue.head = pool_.index_of(&record);
 }
 
 RxRecord* ResponseStore::front(const AckQueue& queue) {

@@ -82,6 +82,8 @@ class ResponseStore {
   void push(AckQueue& queue, RxRecord& record);
   /// In PSN order: behind everything that is not after `record`.
   void push_ordered(AckQueue& queue, RxRecord& record);
+  /// Before everything, in order or not.
+  void push_front(AckQueue& queue, RxRecord& record);
   RxRecord* front(const AckQueue& queue);
   RxRecord* pop(AckQueue& queue);
   /// Takes one record out of the middle.

@@ -188,11 +188,14 @@ void Engine::release_tracker(Pdc& pdc) {
 }
 
 void Engine::queue_ack(Pdc& pdc, RxRecord& record) {
-  // ROD acknowledges in PSN order. [PDS 17.1]
-  if (pdc.is_rod() && !record.urgent)
-    responses_.push_ordered(pdc.rx.acks, record);
+  // ROD acknowledges in PSN order; what the source asked for does not wait behind an answer that is missing. [PDS 17.1]
+  AckQueue& acks = pdc.rx.acks;
+  if (!pdc.is_rod())
+    responses_.push(acks, record);
+  else if (record.urgent)
+    responses_.push_front(acks, record);
   else
-    responses_.push(pdc.rx.acks, record);
+    responses_.push_ordered(acks, record);
   list_control(pdc);
 }
 

@@ -125,8 +125,10 @@ void Engine::answer_known(Instant now, Pdc& pdc, Psn psn, const RxMeta& meta) {
   const std::uint32_t bytes = record->meta.bytes;
   record->meta = meta;
   record->meta.bytes = bytes;
+  if (record->queued && (record->urgent || !pdc.is_rod())) return;
+  if (record->queued) responses_.unqueue(rx.acks, *record);
   record->urgent = true;
-  if (!record->queued) queue_ack(pdc, *record);
+  queue_ack(pdc, *record);
 }
 
 }  // namespace uet::pds

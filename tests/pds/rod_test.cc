@@ -108,6 +108,29 @@ TEST(Rod, guaranteed_response_in_the_middle_holds_only_cack) {
   EXPECT_EQ(w.acks(1).back().cack, Psn(1005));
 }
 
+/// What came in behind an answer that takes its time is acknowledged when it is asked for, so it is sent twice and not for ever.
+TEST(Rod, requested_acks_overtake_an_answer_that_is_missing) {
+  World w(with([](auto& o) {
+    o.pds.enb_ack_per_pkt = true;  // an ACK of each waits for the one before
+    o.pds.max_rto_retx_cnt = 15;
+  }));
+  std::optional<RxHandle> open;
+  w.host(1).ses.answer = [&](const RxRequest& r, auto&) {
+    if (open) return ScriptedSes::respond(r.handle.psn == Psn(1005));
+    open = r.handle;
+    return ScriptedSes::later();
+  };
+  w.send(0, 1, 20, 100, Mode::kRod);
+  w.run_for(ms(500));
+  expect_in_order(w.host(1).ses, 0, 20);
+  EXPECT_LE(w.host(0).count(EventId::kPacketRetransmitted), 20u);
+  EXPECT_EQ(w.host(0).ses.responses.size(), 19u);
+  w.host(1).pds->respond(w.now(), *open, ScriptedSes::respond().response, false);
+  w.run_for(ms(5));
+  EXPECT_EQ(w.host(0).ses.responses.size(), 20u);
+  EXPECT_EQ(w.host(1).pds->gauges().stored_responses, 0u);
+}
+
 // Covers: PDS-150
 TEST(Rod, wrap_with_a_loss_keeps_the_order) {
   World w(with([](auto& o) { o.pds.forced_start_psn = 0xfffffff0; }));
