@@ -41,7 +41,7 @@ Engine::Engine(const PdsConfig& config, const cc::CcConfig& cc_config, const net
       tx_blocks_(limits_.window, limits_.tx_blocks),
       trackers_(limits_.window, limits_.rx_trackers),
       responses_(config.gtd_store_max, config.ack_queue_max, config.max_ack_data_size),
-      tombstones_(config.max_tombstones, config.tombstone_time),
+      tombstones_(limits_.tombstones, config.tombstone_time),
       limiter_(config.nack_sources_max, config.nack_rate_limit, config.nack_burst),
       rudi_(config.rudi_max_peers, config.rudi_max_peers * config.rudi_max_outstanding, rng),
       credit_sources_(limits_.max_ccc),

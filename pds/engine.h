@@ -168,6 +168,7 @@ struct Engine {
   Pdc* find_for(Instant now, const Arrival& in);
   Pdc* find_for_syn(Instant now, const Arrival& in);
   Pdc* open_target(Instant now, const Arrival& in);
+  Pdc& add_target(Instant now, const Arrival& in, Psn start, PdcInput how);
   void on_trimmed(Instant now, const Arrival& in);
 
   // --- secure_opening.cc

@@ -76,10 +76,11 @@ class PdcTable {
 
   std::uint32_t size() const { return pool_.in_use(); }
   std::uint32_t capacity() const { return pool_.capacity(); }
+  std::uint32_t target_count() const { return pool_.in_use() - initiator_count_; }
   /// Each role leaves some places to the other: endpoints whose tables are full of PDCs that wait to be accepted would wait
   /// for each other for ever. [PDS 5.2]
   bool has_share_left(bool initiator) const {
-    const std::uint32_t own = initiator ? initiator_count_ : pool_.in_use() - initiator_count_;
+    const std::uint32_t own = initiator ? initiator_count_ : target_count();
     return own < pool_.capacity() - reserve_;
   }
   /// No PDC of this role can be opened before another one goes.

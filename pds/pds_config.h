@@ -69,7 +69,9 @@ struct PdsConfig {
       0;  ///< receive bitmaps in use (only PDCs with gaps or open answers need one)
   std::uint32_t ack_queue_max =
       4096;  ///< acknowledgements owed and not yet sent; above it they are merged
-  std::uint32_t max_tombstones = 4096;    ///< the oldest goes first
+  /// Closed target PDCs that are remembered, besides one for each place in the PDC table. The rate at which peers may open
+  /// PDCs here is this divided by tombstone_time; above it they are told to wait. 0: nothing is remembered.
+  std::uint32_t max_tombstones = 4096;
   std::uint32_t nack_queue_max = 256;     ///< NACKs that wait to be sent; more are dropped
   std::uint32_t nack_sources_max = 1024;  ///< source addresses the NACK rate limit tells apart
   std::uint32_t rudi_max_peers = 64;      ///< peers with RUDI packets outstanding

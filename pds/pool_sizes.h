@@ -20,6 +20,7 @@ struct Limits {
   std::uint32_t window;  ///< PSNs we grant and PSNs we track as a source
   std::uint32_t tx_blocks;
   std::uint32_t rx_trackers;
+  std::uint32_t tombstones;  ///< a place for every PDC that is open too
 
   explicit constexpr Limits(const PdsConfig& c)
       : max_pdc(std::clamp<std::uint32_t>(c.max_pdc, 2, 65535)),
@@ -29,7 +30,8 @@ struct Limits {
         // much.
         tx_blocks(c.max_tx_chunks != 0 ? c.max_tx_chunks
                                        : std::min<std::uint32_t>(max_pdc + 1024, 65534)),
-        rx_trackers(c.max_rx_trackers != 0 ? c.max_rx_trackers : max_pdc) {}
+        rx_trackers(c.max_rx_trackers != 0 ? c.max_rx_trackers : max_pdc),
+        tombstones(c.max_tombstones != 0 ? c.max_tombstones + max_pdc : 0) {}
 };
 
 }  // namespace uet::pds

@@ -165,6 +165,10 @@ Pdc* Engine::open_target(Instant now, const Arrival& in) {
     make_room(now, false);
     return refuse(DropReason::kNoPdc, NackCode::kNoPdcAvail);
   }
+  // Who closes leaves a tombstone, which nothing may push out early: as many as can close are open. So tables give the rate of
+  // openings that they can protect, and the rest waits. See docs/decisions/0048.
+  if (!tombstones_.has_room_for(now, table_.target_count() + 1)) [[unlikely]]
+    return refuse(DropReason::kNoPdc, NackCode::kNoPdcAvail);
   if (!congestions_.can_attach(in.source, 0, in.mode != Mode::kRod, ccc_reserved_))
     return refuse(DropReason::kNoPdc, NackCode::kNoCccAvail);
   if (trackers_.is_empty()) return refuse(DropReason::kNoTracker, NackCode::kNoBitmap);
@@ -181,6 +185,14 @@ Pdc* Engine::open_target(Instant now, const Arrival& in) {
   if (in.mode == Mode::kRod && in.psn_offset != 0)
     return refuse(DropReason::kRodOutOfOrder, NackCode::kRodOoo, in.start().value());
 
+  Pdc& pdc = add_target(now, in, in.start(), PdcInput::kSynAccepted);
+  trace_.emit(now, EventId::kPdcOpened, pdc.id, pdc.start, 1, static_cast<std::uint64_t>(pdc.mode));
+  on_liveness(now, pdc);
+  return &pdc;
+}
+
+/// The caller has seen that there is room for it.
+Pdc& Engine::add_target(Instant now, const Arrival& in, Psn start, PdcInput how) {
   Pdc* pdc = table_.allocate(now);
   UET_CHECK(pdc != nullptr);
   pdc->peer = in.source;
@@ -188,13 +200,10 @@ Pdc* Engine::open_target(Instant now, const Arrival& in) {
   pdc->mode = in.mode;
   pdc->is_initiator = false;
   table_.index_target(*pdc);
-  init_halves(now, *pdc, in.start());
-  change_state(now, *pdc, PdcInput::kSynAccepted);
+  init_halves(now, *pdc, start);
+  change_state(now, *pdc, how);
   ++ccc_reserved_;
-  trace_.emit(now, EventId::kPdcOpened, pdc->id, pdc->start, 1,
-              static_cast<std::uint64_t>(pdc->mode));
-  on_liveness(now, *pdc);
-  return pdc;
+  return *pdc;
 }
 
 // Only the headers of a trimmed packet can be trusted, so it causes a NACK and nothing else.

@@ -14,19 +14,10 @@ OpeningGuard::Opening opening_of(const Arrival& in) {
 
 /// Target: the first SYN does not open. What it carries is not delivered; it comes again.
 void Engine::challenge(Instant now, const Arrival& in, Psn announced) {
-  Pdc* pdc = table_.allocate(now);
-  UET_CHECK(pdc != nullptr);
-  pdc->peer = in.source;
-  pdc->peer_id = in.spdcid;
-  pdc->mode = in.mode;
-  pdc->is_initiator = false;
-  table_.index_target(*pdc);
-  init_halves(now, *pdc, announced);
-  change_state(now, *pdc, PdcInput::kSynUnconfirmed);
-  ++ccc_reserved_;
+  Pdc& pdc = add_target(now, in, announced, PdcInput::kSynUnconfirmed);
   if (config_.new_pdc_time > Duration{})
-    set_timer(*pdc, PdcTimer::kClose, now + config_.new_pdc_time);
-  trace_.drop(now, DropReason::kStaleSyn, in.body.size(), pdc->id, in.psn);
+    set_timer(pdc, PdcTimer::kClose, now + config_.new_pdc_time);
+  trace_.drop(now, DropReason::kStaleSyn, in.body.size(), pdc.id, in.psn);
   nack_for(now, in, nullptr, NackCode::kNewStartPsn, announced.value());
 }
 

@@ -11,7 +11,8 @@
 
 namespace uet::pds {
 
-/// A bounded queue ordered by expiry; when full, the oldest is forgotten early.
+/// A bounded queue ordered by expiry. Who opens a target PDC makes sure that there is a place for its tombstone; should one be
+/// missing nevertheless, the oldest is forgotten early.
 class Tombstones {
  public:
   Tombstones(std::uint32_t capacity, base::Duration lifetime);
@@ -22,6 +23,11 @@ class Tombstones {
   /// ago.
   bool contains(base::Instant now, const net::FabricAddress& source, std::uint16_t spdcid,
                 base::Psn start);
+  /// `more` PDCs may close now, and all are remembered for as long as they must be. Without capacity nothing ever is.
+  bool has_room_for(base::Instant now, std::uint32_t more) {
+    if (pool_.capacity() - pool_.in_use() < more) expire(now);
+    return pool_.capacity() == 0 || pool_.capacity() - pool_.in_use() >= more;
+  }
   std::uint32_t size() const { return pool_.in_use(); }
   void expire(base::Instant now);
 

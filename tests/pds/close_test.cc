@@ -120,6 +120,45 @@ TEST(Close, stray_syn_copy_meets_a_tombstone) {
   EXPECT_EQ(w.host(1).ses.delivered.size(), 2u);
 }
 
+/// Peers open PDCs no faster than closed ones can be remembered: who comes too early waits, and the first copy of all is still
+/// known when the last message is through.
+TEST(Close, tombstones_bound_the_rate_of_openings) {
+  constexpr std::uint32_t kPlaces = 8;
+  World w(with([](auto& o) {
+    o.pds.max_pdc = o.pds.max_tombstones = kPlaces / 2;
+    o.pds.tombstone_time = o.pds.pdcid_quarantine = ms(200);
+    o.pds.max_nack_retx_cnt = 31;
+    o.pds.max_rto_retx_cnt = 15;
+  }));
+  constexpr int kMessages = 40;
+  std::vector<Seen> first_copies;
+  const Instant begin = w.now();
+  for (int i = 0; i < kMessages; ++i) {
+    w.log.clear();
+    w.send(0, 1);
+    w.run_until_quiet();
+    const Seen syn = w.requests(0).at(0);
+    first_copies.push_back(syn);
+    w.host(0).pds->close_all(w.now());
+    w.run_for(ms(1));
+    ASSERT_LE(w.host(1).pds->gauges().tombstones, kPlaces);
+    // A late copy of each that was closed less than the lifetime ago.
+    for (const Seen& first : first_copies) {
+      if (w.now() - first.at > ms(200)) continue;
+      wire::PdsRequestSyn h;
+      h.next_hdr = NextHdr::kRequestStd;
+      h.psn = first.psn;
+      h.spdcid = first.spdcid;
+      w.inject(1, w.host(0).address, h, w.segment_bytes(1, 0, 1000));
+    }
+    ASSERT_EQ(w.host(1).ses.delivered.size(), static_cast<std::size_t>(i + 1));
+  }
+  EXPECT_GT(w.host(1).drops(DropReason::kStaleSyn), 0u);
+  EXPECT_GT(w.host(1).drops(DropReason::kNoPdc), 0u);
+  EXPECT_GE(w.now() - begin, ms(200) * (kMessages / kPlaces - 1));
+  EXPECT_TRUE(w.host(0).ses.failures.empty());
+}
+
 // Covers: PDS-36
 TEST(Close, waits_after_a_retransmitted_syn) {
   World w;
@@ -358,6 +397,7 @@ TEST(Close, reused_identifiers_are_never_0_and_start_far_from_their_last_psn) {
   WorldOptions o;
   o.pds.max_pdc = 4;
   o.pds.pdcid_quarantine = Duration{};
+  o.pds.max_tombstones = 0;  // more closes than it would allow
   World w(o);
   std::map<std::uint16_t, Psn> last;
   int reused = 0;
