@@ -160,6 +160,7 @@ void Engine::free_pdc(Instant now, Pdc& pdc) {
 /// [PDS 6.4]
 void Engine::drop_unaccepted(Instant now, Pdc& pdc) {
   if (pdc.is_initiator || pdc.rx.has_accepted || pdc.rx.held > 0) return;
+  trace_.emit(now, EventId::kPdcClosed, pdc.id, pdc.start, 0);
   change_state(now, pdc, PdcInput::kFailed);
   free_pdc(now, pdc);
 }

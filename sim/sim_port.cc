@@ -1,5 +1,6 @@
 #include "sim/sim_port.h"
 
+#include <cstring>
 #include <utility>
 
 #include "lib/base/check.h"
@@ -108,12 +109,28 @@ void SimPort::on_frame(Frame* frame) {
     world_.frames.release(frame);
     return;
   }
+  if (config_.copies_received && !take_over(*frame)) {
+    ++dropped_no_buffer_;
+    world_.frames.release(frame);
+    return;
+  }
   received_.push(frame);
   if (listener_ != nullptr) {
     listener_->on_port_ready();
   } else {
     drop_received();
   }
+}
+
+/// The sender gets its buffer back, the bytes are in one of ours. False when there is none.
+bool SimPort::take_over(Frame& frame) {
+  if (pool_.is_exhausted()) return true;  // the card still has the buffers that it was given before
+  net::Packet own = pool_.allocate();
+  if (!own) return false;
+  const auto bytes = std::as_const(frame.rx.packet).bytes();
+  if (!bytes.empty()) std::memcpy(own.append(bytes.size()), bytes.data(), bytes.size());
+  frame.rx.packet = std::move(own);
+  return true;
 }
 
 void SimPort::on_link_idle() {

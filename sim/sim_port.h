@@ -38,6 +38,9 @@ class FrameObserver {
 struct SimPortConfig {
   std::size_t ip_mtu = 4422;            ///< payload MTU 4096 with everything around it
   std::size_t receive_limit = 1 << 20;  ///< frames that wait for the endpoint; more are dropped
+  /// What arrives is put into buffers of the receiver, as a network card does; without one it is lost. Else a receiver that
+  /// holds packets holds buffers of the sender, which is quicker and does not matter while pools are large.
+  bool copies_received = false;
 };
 
 /// Sends one packet at a time by each of its links (fabric planes): the next is taken when the last
@@ -82,6 +85,7 @@ class SimPort final : public net::Port, public FrameSink, public LinkListener {
   std::uint64_t sent_packets() const { return sent_packets_; }
   std::uint64_t received_packets() const { return received_packets_; }
   std::uint64_t dropped_full() const { return dropped_full_; }
+  std::uint64_t dropped_no_buffer() const { return dropped_no_buffer_; }
   std::uint64_t dropped_unroutable() const { return dropped_unroutable_; }
 
  private:
@@ -97,6 +101,7 @@ class SimPort final : public net::Port, public FrameSink, public LinkListener {
   void launch(net::TxPacket tx);
   bool takes(const net::TxPacket& tx) const;
   unsigned plane_of(const net::TxPacket& tx) const { return tx.plane < attached_ ? tx.plane : 0; }
+  bool take_over(Frame& frame);
 
   World& world_;
   const WireModel& model_;
@@ -111,7 +116,7 @@ class SimPort final : public net::Port, public FrameSink, public LinkListener {
   PortListener* listener_ = nullptr;
   FrameObserver* observer_ = nullptr;
   FrameFifo received_;
-  std::uint64_t sent_packets_ = 0, received_packets_ = 0, dropped_full_ = 0,
+  std::uint64_t sent_packets_ = 0, received_packets_ = 0, dropped_full_ = 0, dropped_no_buffer_ = 0,
                 dropped_unroutable_ = 0;
 };
 

@@ -24,6 +24,7 @@ class SlabPool final : public net::PacketPool {
   std::size_t peak_bytes() const { return slabs_.size() * kSlab * buffer_bytes_; }
   /// While set, allocate() fails as if every packet were in use. A fault for tests.
   void set_exhausted(bool exhausted);
+  bool is_exhausted() const { return exhausted_; }
 
  protected:
   bool refill() override;

@@ -85,7 +85,12 @@ std::optional<SwarmMask> parse_mask(const Options& o) {
 }
 
 std::string command_for(std::uint64_t seed, const SwarmMask& mask) {
+#ifdef UET_PLANTED_BUGS
+  std::string s = fmt::format("uet-sim-planted swarm --seeds {0}..{0} --verbose --plant {1}", seed,
+                              base::name_of(base::planted_bug));
+#else
   std::string s = fmt::format("uet-sim swarm --seeds {0}..{0} --verbose", seed);
+#endif
   if (!mask.ops.empty()) s += fmt::format(" --ops {}", fmt::join(mask.ops, ","));
   std::string modes;
   for (const SwarmMode mode : mask.modes)

@@ -3,6 +3,7 @@
 ///   swarm_world.cc   set-up, troubles, the course of a world, its end
 ///   swarm_post.cc    operations and receives are posted
 ///   swarm_receive.cc multi-receive buffers, datagrams, peeks
+///   swarm_windows.cc what each host may send on a PDC
 ///   swarm_check.cc   what every completion must be, and what must be true in the end
 #pragma once
 
@@ -15,6 +16,7 @@
 
 #include "apps/sim/host.h"
 #include "apps/sim/swarm_buffer.h"
+#include "apps/sim/swarm_windows.h"
 #include "apps/sim/swarm_world.h"
 #include "sim/fabric.h"
 
@@ -73,6 +75,7 @@ class Swarm {
   void set_faults(const FaultProfile& profile);
   void open_memory(HostId host);
   void open_datagrams(HostId host);
+  void watch_windows(HostId host);
   void connect(HostId host);
   void schedule();
   void schedule_trouble(const PlannedTrouble& t);
@@ -106,6 +109,7 @@ class Swarm {
 
   bool all_done() const;
   bool waits_behind_send(const OpState& s) const;
+  bool waits_for_place(const OpState& s) const;
   bool is_quiet();
   std::string unfinished() const;
   bool run_until(SimTime end, bool (Swarm::*done)());
@@ -137,6 +141,7 @@ class Swarm {
   std::vector<ses::EndpointId> datagram_endpoints_;
   std::vector<std::vector<ses::PeerId>> datagram_peers_;
   std::vector<std::unique_ptr<SharedReceive>> multi_receives_, datagram_receives_;
+  std::vector<std::unique_ptr<WindowWatch>> windows_;
   std::vector<bool> has_multi_receive_;  ///< one is posted
   std::uint64_t peeks_ = 0, peeks_answered_ = 0;
   std::uint32_t receives_posted_ = 0;

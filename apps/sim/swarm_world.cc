@@ -24,13 +24,15 @@ constexpr std::uint64_t kMaxEvents = 20'000'000;
 Swarm::Swarm(const SwarmPlan& plan, std::size_t recorded_events)
     : plan_(plan),
       world_(plan.seed, 100'000, plan.fabric.mtu_payload + 256),
-      fabric_(world_, model_, plan.fabric, SimPortConfig{.ip_mtu = plan.fabric.mtu_payload + 256},
+      fabric_(world_, model_, plan.fabric,
+              SimPortConfig{.ip_mtu = plan.fabric.mtu_payload + 256, .copies_received = true},
               plan.pool_packets),
       memories_(plan.fabric.hosts),
       peers_(plan.fabric.hosts),
       lives_(plan.fabric.hosts, 1),
       datagram_endpoints_(plan.fabric.hosts),
       datagram_peers_(plan.fabric.hosts),
+      windows_(plan.fabric.hosts),
       has_multi_receive_(plan.fabric.hosts, false),
       any_crash_(plan.has(Trouble::kCrash)) {
   lay_out_memory();
@@ -43,6 +45,7 @@ Swarm::Swarm(const SwarmPlan& plan, std::size_t recorded_events)
         [this](Host& host, const ses::Completion& c) { on_completion(host, c); }, recorded_events));
   }
   for (HostId h = 0; h < plan.fabric.hosts; ++h) {
+    watch_windows(h);
     open_memory(h);
     open_datagrams(h);
     connect(h);
@@ -95,6 +98,13 @@ void Swarm::open_memory(HostId host) {
   const auto rudi_key = hosts_[host]->ses().register_memory(request);
   if (!rudi_key.has_value()) return fail("memory could not be registered for RUDI");
   m.rudi_key = rudi_key.value();
+}
+
+void Swarm::watch_windows(HostId host) {
+  windows_[host] = std::make_unique<WindowWatch>(
+      plan_.fep.pds,
+      [this, host](const std::string& why) { fail(fmt::format("host {}: {}", host, why)); });
+  hosts_[host]->trace().add_sink(*windows_[host]);
 }
 
 void Swarm::connect(HostId host) {
@@ -192,6 +202,7 @@ void Swarm::restart(HostId host) {
   hosts_[host]->restart();
   ++lives_[host];
   ++result_.counters.restarts;
+  watch_windows(host);
   open_memory(host);
   open_datagrams(host);
   connect(host);
@@ -244,6 +255,14 @@ void Swarm::count() {
 void Swarm::dump_recorders() {
   for (const auto& host : hosts_) {
     if (!host->is_up()) continue;
+    const auto p = host->fep().pds().gauges();
+    const SlabPool& pool = fabric_.port(host->id()).slab_pool();
+    result_.last_events += fmt::format(
+        "  host {}: {} of {} packets in use, {} PDCs open, {} half open, {} packets outstanding, "
+        "{} messages "
+        "queued, {} sends\n",
+        host->id(), pool.in_use(), pool.capacity(), p.pdcs_open, p.pdcs_half_open,
+        p.outstanding_packets, p.queued_messages, host->ses().gauges().sends_active);
     const std::vector<base::Event> events = host->trace().recorded();
     for (const base::Event& e : events) {
       const base::EventDescription& d = base::describe(e.id);
