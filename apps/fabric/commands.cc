@@ -4,37 +4,15 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <span>
 
 #include "apps/fabric/values.h"
+#include "lib/base/result.h"
 
 namespace uet::fabric {
 
 namespace {
-
-constexpr std::array kHelp = {
-    Commands::Help{"stats", "everything that is counted"},
-    Commands::Help{"paths", "each path: state, speed, what it carried, marked, cut and lost"},
-    Commands::Help{"links | legs | flows | macs | rules | clock", "one part of stats"},
-    Commands::Help{"kill LINK", "what is sent there is lost from now on, and nobody is told"},
-    Commands::Help{"heal LINK", "undoes kill"},
-    Commands::Help{"rate LINK VALUE", "a fraction (0.1, 10%) or a rate (100Mb/s)"},
-    Commands::Help{"delay LINK TIME", "one way"},
-    Commands::Help{"pause LINK TIME", "nothing is sent for so long"},
-    Commands::Help{"loss LINK P",
-                   "also duplicate, late_duplicate, reorder, corrupt, truncate, "
-                   "trim: the probability that it happens to a packet"},
-    Commands::Help{"burst LINK ENTER LEAVE [LOSS]", "losses in bursts, as Gilbert and Elliott"},
-    Commands::Help{"perfect LINK", "no faults any more"},
-    Commands::Help{"trimming on|off", "in all switches"},
-    Commands::Help{"marking on|off", "in all switches"},
-    Commands::Help{"match KEY=VALUE... do=ACTION",
-                   "singles packets out: from=LEG to=LEG type=rud_req psn=N pdc=N entropy=N skip=N "
-                   "count=N (0: all) do=drop|trim|corrupt|duplicate|mark|delay:TIME"},
-    Commands::Help{"unmatch ID|all", "takes a rule away"},
-    Commands::Help{"capture FILE | capture off", "pcapng of what comes and leaves"},
-    Commands::Help{"help", "this list"},
-    Commands::Help{"quit", "ends the fabric"},
-};
 
 Json done() {
   return {{"ok", true}};
@@ -62,70 +40,200 @@ std::vector<std::string_view> words_of(std::string_view text) {
   }
 }
 
-/// The probability in a profile that a command sets.
-double sim::FaultProfile::*member_of(std::string_view what) {
-  using P = sim::FaultProfile;
-  if (what == "loss") return &P::loss;
-  if (what == "duplicate") return &P::duplicate;
-  if (what == "late_duplicate") return &P::late_duplicate;
-  if (what == "reorder") return &P::reorder;
-  if (what == "corrupt") return &P::corrupt;
-  if (what == "truncate") return &P::truncate;
-  if (what == "trim") return &P::trim;
-  return nullptr;
+/// What a command does to each of its links, or why it cannot be understood.
+using Change = std::function<void(Emulator&, sim::Link&)>;
+using ChangeOr = base::Result<Change, std::string>;
+
+ChangeOr set_up(bool up) {
+  return Change([up](Emulator&, sim::Link& l) { l.set_up(up); });
 }
 
-/// A part of stats, or null.
-Json (*report_of(std::string_view what))(Emulator&) {
-  if (what == "paths") return paths_report;
-  if (what == "links") return links_report;
-  if (what == "legs") return legs_report;
-  if (what == "flows") return flows_report;
-  if (what == "macs") return macs_report;
-  if (what == "rules") return rules_report;
-  return nullptr;
+ChangeOr rate_change(std::string_view text) {
+  const auto rate = parse_rate(text);
+  const auto factor = text.ends_with('%') ? parse_probability(text) : parse_factor(text);
+  constexpr double kMost = 1000;
+  if (!rate && (!factor || *factor <= 0 || *factor > kMost))
+    return fmt::format("\"{}\" is neither a fraction above 0 nor a rate as 100Mb/s", text);
+  return Change([rate, factor](Emulator& emulator, sim::Link& l) {
+    const auto full = static_cast<double>(l.config().rate.bps());
+    emulator.net().set_speed(l, rate ? static_cast<double>(rate->bps()) / full : *factor);
+  });
 }
 
-bool changes_links(std::string_view what) {
-  constexpr std::array<std::string_view, 7> kOthers = {"kill",  "heal",  "rate",   "delay",
-                                                       "pause", "burst", "perfect"};
-  return member_of(what) != nullptr || std::ranges::find(kOthers, what) != kOthers.end();
+ChangeOr time_change(std::string_view text, void (*change)(Emulator&, sim::Link&, sim::SimSpan)) {
+  const auto time = parse_duration(text);
+  if (!time) return fmt::format("\"{}\" is no time, as 5ms", text);
+  return Change([span = sim::SimSpan::from(*time), change](Emulator& emulator, sim::Link& l) {
+    change(emulator, l, span);
+  });
+}
+
+/// Sets as many of `members` as there are texts; `required` of them there must be.
+ChangeOr fault_change(std::span<const std::string_view> texts,
+                      std::vector<double sim::FaultProfile::*> members, std::size_t required,
+                      std::string_view usage) {
+  if (texts.size() < required || texts.size() > members.size())
+    return fmt::format("write {}", usage);
+  std::vector<double> values;
+  for (const std::string_view text : texts) {
+    const auto value = parse_probability(text);
+    if (!value) return fmt::format("\"{}\" is no probability, as 0.01 or 1%", text);
+    values.push_back(*value);
+  }
+  return Change(
+      [members = std::move(members), values = std::move(values)](Emulator&, sim::Link& l) {
+        sim::FaultProfile profile = l.fault_profile();
+        for (std::size_t i = 0; i < members.size(); ++i)
+          profile.*members[i] = i < values.size() ? values[i] : sim::FaultProfile{}.*members[i];
+        l.set_faults(profile);
+      });
+}
+
+/// A command that changes links: `what LINK VALUE...`.
+struct LinkCommand {
+  std::string_view name;
+  Commands::Help help;  ///< empty: another entry's speaks for it too
+  std::size_t min_values;
+  ChangeOr (*parse)(std::span<const std::string_view> values);
+};
+
+template <double sim::FaultProfile::*kMember>
+ChangeOr one_fault(std::span<const std::string_view> values) {
+  return fault_change(values, {kMember}, 1, "one probability behind the link");
+}
+
+using Values = std::span<const std::string_view>;
+using P = sim::FaultProfile;
+constexpr Commands::Help kAsAbove{};
+constexpr std::array kLinkCommands = {
+    LinkCommand{"kill",
+                {"kill LINK", "what is sent there is lost from now on, and nobody is told"},
+                0,
+                [](Values) { return set_up(false); }},
+    LinkCommand{"heal", {"heal LINK", "undoes kill"}, 0, [](Values) { return set_up(true); }},
+    LinkCommand{"rate",
+                {"rate LINK VALUE", "a fraction (0.1, 10%) or a rate (100Mb/s)"},
+                1,
+                [](Values v) { return rate_change(v[0]); }},
+    LinkCommand{"delay",
+                {"delay LINK TIME", "one way"},
+                1,
+                [](Values v) {
+                  return time_change(
+                      v[0], [](Emulator&, sim::Link& l, sim::SimSpan span) { l.set_delay(span); });
+                }},
+    LinkCommand{"pause",
+                {"pause LINK TIME", "nothing is sent for so long"},
+                1,
+                [](Values v) {
+                  return time_change(v[0], [](Emulator& emulator, sim::Link& l, sim::SimSpan span) {
+                    l.pause_until(emulator.now() + span);
+                  });
+                }},
+    LinkCommand{"loss",
+                {"loss LINK P",
+                 "also duplicate, late_duplicate, reorder, corrupt, truncate, "
+                 "trim: the probability that it happens to a packet"},
+                1,
+                one_fault<&P::loss>},
+    LinkCommand{"duplicate", kAsAbove, 1, one_fault<&P::duplicate>},
+    LinkCommand{"late_duplicate", kAsAbove, 1, one_fault<&P::late_duplicate>},
+    LinkCommand{"reorder", kAsAbove, 1, one_fault<&P::reorder>},
+    LinkCommand{"corrupt", kAsAbove, 1, one_fault<&P::corrupt>},
+    LinkCommand{"truncate", kAsAbove, 1, one_fault<&P::truncate>},
+    LinkCommand{"trim", kAsAbove, 1, one_fault<&P::trim>},
+    LinkCommand{"burst",
+                {"burst LINK ENTER LEAVE [LOSS]", "losses in bursts, as Gilbert and Elliott"},
+                1,
+                [](Values v) {
+                  return fault_change(v, {&P::burst_enter, &P::burst_leave, &P::burst_loss}, 2,
+                                      "burst LINK ENTER LEAVE [LOSS]");
+                }},
+    LinkCommand{"perfect",
+                {"perfect LINK", "no faults any more"},
+                0,
+                [](Values) -> ChangeOr {
+                  return Change([](Emulator&, sim::Link& l) { l.set_faults({}); });
+                }},
+};
+
+/// A part of stats.
+struct Report {
+  std::string_view name;
+  Json (*make)(Emulator&);
+};
+constexpr std::array kReports = {
+    Report{"paths", paths_report}, Report{"links", links_report}, Report{"legs", legs_report},
+    Report{"flows", flows_report}, Report{"macs", macs_report},   Report{"rules", rules_report},
+};
+
+template <typename Table>
+auto* find_in(const Table& table, std::string_view name) {
+  const auto at =
+      std::ranges::find_if(table, [name](const auto& entry) { return entry.name == name; });
+  return at == table.end() ? nullptr : &*at;
 }
 
 }  // namespace
 
+/// Every other command.
+struct Commands::Entry {
+  std::string_view name;
+  Help help;
+  Json (Commands::*run)(const Words& words, std::string_view rest);
+};
+
+namespace {
+constexpr Commands::Help kPathsHelp{
+    "paths", "each path: state, speed, what it carried, marked, cut and lost"};
+constexpr Commands::Help kPartsHelp{"links | legs | flows | macs | rules | clock",
+                                    "one part of stats"};
+}  // namespace
+
+const std::vector<Commands::Entry>& Commands::entries() {
+  static const std::vector<Entry> kEntries = {
+      {"stats", {"stats", "everything that is counted"}, &Commands::stats},
+      {"clock", {}, &Commands::clock},
+      {"trimming", {"trimming on|off", "in all switches"}, &Commands::switch_on_off},
+      {"marking", {"marking on|off", "in all switches"}, &Commands::switch_on_off},
+      {"match",
+       {"match KEY=VALUE... do=ACTION",
+        "singles packets out: from=LEG to=LEG type=rud_req psn=N pdc=N entropy=N skip=N "
+        "count=N (0: all) do=drop|trim|corrupt|duplicate|mark|delay:TIME"},
+       &Commands::match},
+      {"unmatch", {"unmatch ID|all", "takes a rule away"}, &Commands::unmatch},
+      {"capture",
+       {"capture FILE | capture off", "pcapng of what comes and leaves"},
+       &Commands::capture},
+      {"help", {"help", "this list"}, &Commands::list},
+      {"quit", {"quit", "ends the fabric"}, &Commands::quit},
+  };
+  return kEntries;
+}
+
+/// What is counted, what changes links, everything else.
 std::vector<Commands::Help> Commands::help() {
-  return {kHelp.begin(), kHelp.end()};
+  std::vector<Help> all;
+  const auto add = [&all](const Help& help) {
+    if (!help.usage.empty()) all.push_back(help);
+  };
+  add(entries().front().help);
+  add(kPathsHelp);
+  add(kPartsHelp);
+  for (const LinkCommand& command : kLinkCommands) add(command.help);
+  for (std::size_t i = 1; i < entries().size(); ++i) add(entries()[i].help);
+  return all;
 }
 
 Json Commands::run(std::string_view line) {
   const Words words = words_of(line);
   if (words.empty()) return failed("empty command; help lists all");
   const std::string_view what = words[0];
-  if (auto* report = report_of(what)) return with(what, report(emulator_));
-  if (changes_links(what)) return change_links(words);
-  if (what == "match") {
+  if (const auto* report = find_in(kReports, what)) return with(what, report->make(emulator_));
+  if (find_in(kLinkCommands, what) != nullptr) return change_links(words);
+  if (const Entry* entry = find_in(entries(), what)) {
     const std::size_t rest = static_cast<std::size_t>(what.data() - line.data()) + what.size();
-    return match(line.substr(rest));
-  }
-  if (what == "unmatch") return unmatch(words);
-  if (what == "trimming" || what == "marking") return switch_on_off(words);
-  if (what == "capture") return capture(words);
-  if (what == "clock") return with("clock", hooks_.clock ? hooks_.clock() : Json());
-  if (what == "stats") {
-    Json reply = done();
-    reply.update(stats_report(emulator_));
-    if (hooks_.clock) reply["clock"] = hooks_.clock();
-    return reply;
-  }
-  if (what == "help") {
-    Json list = Json::array();
-    for (const Help& h : kHelp) list.push_back({{"usage", h.usage}, {"meaning", h.meaning}});
-    return with("help", std::move(list));
-  }
-  if (what == "quit") {
-    if (hooks_.quit) hooks_.quit();
-    return done();
+    return (this->*entry->run)(words, line.substr(rest));
   }
   return failed(fmt::format("unknown command \"{}\"; help lists all", what));
 }
@@ -133,72 +241,46 @@ Json Commands::run(std::string_view line) {
 Json Commands::change_links(const Words& words) {
   const std::string_view what = words[0];
   if (words.size() < 2) return failed(fmt::format("{}: which link? \"all\" means all", what));
-  const Links links = emulator_.net().find(words[1]);
+  const std::vector<sim::Link*> links = emulator_.net().find(words[1]);
   if (links.empty()) {
     return failed(fmt::format(
         "{}: there is no link \"{}\"; write a switch (spine0, leaf1), a leg, leaf0-spine1, "
         "leaf0>spine1 or all",
         what, words[1]));
   }
-  const auto each = [&links](auto&& change) {
-    for (sim::Link* link : links) change(*link);
-    return done();
-  };
-  if (what == "kill" || what == "heal")
-    return each([&](sim::Link& l) { l.set_up(what == "heal"); });
-  if (what == "perfect") return each([](sim::Link& l) { l.set_faults({}); });
-  if (words.size() < 3) return failed(fmt::format("{} {}: a value is missing", what, words[1]));
-  if (what == "rate") {
-    const auto rate = parse_rate(words[2]);
-    const auto factor =
-        words[2].ends_with('%') ? parse_probability(words[2]) : parse_factor(words[2]);
-    constexpr double kMost = 1000;
-    if (!rate && (!factor || *factor <= 0 || *factor > kMost))
-      return failed(fmt::format("rate: \"{}\" is neither a fraction above 0 nor a rate as 100Mb/s",
-                                words[2]));
-    return each([&](sim::Link& l) {
-      const auto full = static_cast<double>(l.config().rate.bps());
-      emulator_.net().set_speed(l, rate ? static_cast<double>(rate->bps()) / full : *factor);
-    });
-  }
-  if (what == "delay" || what == "pause") {
-    const auto time = parse_duration(words[2]);
-    if (!time) return failed(fmt::format("{}: \"{}\" is no time, as 5ms", what, words[2]));
-    const auto span = sim::SimSpan::from(*time);
-    return each([&](sim::Link& l) {
-      what == "delay" ? l.set_delay(span) : l.pause_until(emulator_.now() + span);
-    });
-  }
-  return change_fault(what, links, words);
-}
-
-Json Commands::change_fault(std::string_view what, const Links& links, const Words& words) {
-  std::vector<double> values;
-  for (std::size_t i = 2; i < words.size(); ++i) {
-    const auto value = parse_probability(words[i]);
-    if (!value)
-      return failed(fmt::format("{}: \"{}\" is no probability, as 0.01 or 1%", what, words[i]));
-    values.push_back(*value);
-  }
-  const bool is_burst = what == "burst";
-  if (is_burst ? values.size() < 2 || values.size() > 3 : values.size() != 1)
-    return failed(is_burst ? "burst: write burst LINK ENTER LEAVE [LOSS]"
-                           : fmt::format("{}: one probability is needed", what));
-  for (sim::Link* link : links) {
-    sim::FaultProfile profile = link->fault_profile();
-    if (is_burst) {
-      profile.burst_enter = values[0];
-      profile.burst_leave = values[1];
-      profile.burst_loss = values.size() == 3 ? values[2] : 1;
-    } else {
-      profile.*member_of(what) = values[0];
-    }
-    link->set_faults(profile);
-  }
+  const LinkCommand& command = *find_in(kLinkCommands, what);
+  const Values values = Values(words).subspan(2);
+  if (values.size() < command.min_values)
+    return failed(fmt::format("{} {}: a value is missing", what, words[1]));
+  const ChangeOr change = command.parse(values);
+  if (!change) return failed(fmt::format("{}: {}", what, change.error()));
+  for (sim::Link* link : links) (*change)(emulator_, *link);
   return done();
 }
 
-Json Commands::match(std::string_view rest) {
+Json Commands::stats(const Words&, std::string_view) {
+  Json reply = done();
+  reply.update(stats_report(emulator_));
+  if (hooks_.clock) reply["clock"] = hooks_.clock();
+  return reply;
+}
+
+Json Commands::clock(const Words&, std::string_view) {
+  return with("clock", hooks_.clock ? hooks_.clock() : Json());
+}
+
+Json Commands::list(const Words&, std::string_view) {
+  Json list = Json::array();
+  for (const Help& h : help()) list.push_back({{"usage", h.usage}, {"meaning", h.meaning}});
+  return with("help", std::move(list));
+}
+
+Json Commands::quit(const Words&, std::string_view) {
+  if (hooks_.quit) hooks_.quit();
+  return done();
+}
+
+Json Commands::match(const Words&, std::string_view rest) {
   auto rule = MatchRules::parse(rest, emulator_.leg_names());
   if (!rule) return failed("match: " + rule.error());
   const auto id = emulator_.rules().add(std::move(*rule));
@@ -206,7 +288,7 @@ Json Commands::match(std::string_view rest) {
   return with("id", *id);
 }
 
-Json Commands::unmatch(const Words& words) {
+Json Commands::unmatch(const Words& words, std::string_view) {
   if (words.size() == 2 && words[1] == "all") {
     emulator_.rules().clear();
     return done();
@@ -217,7 +299,7 @@ Json Commands::unmatch(const Words& words) {
   return done();
 }
 
-Json Commands::switch_on_off(const Words& words) {
+Json Commands::switch_on_off(const Words& words, std::string_view) {
   const auto on = words.size() == 2 ? parse_switch(words[1]) : std::nullopt;
   if (!on) return failed(fmt::format("{}: write on or off", words[0]));
   if (words[0] == "trimming")
@@ -227,7 +309,7 @@ Json Commands::switch_on_off(const Words& words) {
   return done();
 }
 
-Json Commands::capture(const Words& words) {
+Json Commands::capture(const Words& words, std::string_view) {
   if (words.size() != 2) return failed("capture: write a file, or off");
   if (!hooks_.capture) return failed("capture: not here");
   const std::string problem = hooks_.capture(words[1] == "off" ? "" : std::string(words[1]));

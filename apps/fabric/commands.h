@@ -33,14 +33,19 @@ class Commands {
 
  private:
   using Words = std::vector<std::string_view>;
-  using Links = std::vector<sim::Link*>;
+  struct Entry;
+  static const std::vector<Entry>& entries();
 
   Json change_links(const Words& words);
-  Json change_fault(std::string_view what, const Links& links, const Words& words);
-  Json match(std::string_view rest);
-  Json unmatch(const Words& words);
-  Json switch_on_off(const Words& words);
-  Json capture(const Words& words);
+  // All of one shape, for the table: the words, and the line behind the first.
+  Json stats(const Words& words, std::string_view rest);
+  Json clock(const Words& words, std::string_view rest);
+  Json match(const Words& words, std::string_view rest);
+  Json unmatch(const Words& words, std::string_view rest);
+  Json switch_on_off(const Words& words, std::string_view rest);
+  Json capture(const Words& words, std::string_view rest);
+  Json list(const Words& words, std::string_view rest);
+  Json quit(const Words& words, std::string_view rest);
 
   Emulator& emulator_;
   CommandHooks hooks_;
