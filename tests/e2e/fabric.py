@@ -12,7 +12,7 @@ import threading
 import time
 
 from fabric_run import Fabric, start_ranks, wait_ranks
-from harness import Tap, need_program, need_provider, pingpong, skip_all, temporary_folder
+from harness import Namespaces, Tap, need_program, need_provider, pingpong, skip_all, temporary_folder
 
 FOUR_PATHS = """
 [fabric]
@@ -99,6 +99,45 @@ def check_ranks(tap, provider, program, traffic, folder, trimming):
         fabric.stop()
 
 
+VETH_LEG = """
+[[leg]]
+port = "dpdk:net_af_packet0,iface=uet0"
+name = "wire"
+leaf = 1
+"""
+CONTROL = ("192.0.2.1", "192.0.2.2")  # kernel addresses of the control connection
+
+
+def check_veth_leg(tap, provider, program, folder):
+    """One host on a memif leg, the other behind a cable: an af_packet leg on veth, whose other end is in another namespace."""
+    name = "fi_pingpong from a memif leg to an af_packet leg"
+    if os.geteuid() != 0:
+        return tap.skip(name, "network namespaces and af_packet sockets need root")
+    try:
+        namespaces = Namespaces({"uet0": None, "ctl0": CONTROL})
+    except (OSError, RuntimeError) as problem:
+        return tap.skip(name, f"cannot make network namespaces with veth here: {problem}")
+    try:
+        here = namespaces.names[0]
+        fabric = Fabric(program, folder, FOUR_PATHS.format(leaves=2, trimming="false"), 1, here, VETH_LEG)
+        try:
+            # Both ends must cut messages alike, and would choose by the MTU of their own device.
+            settings = {**SETTINGS, "FI_UET_MAX_PAYLOAD": 4096}
+            server = fabric.settings(0, **settings)
+            client = {"FI_UET_PORT": "dpdk:net_af_packet0,iface=uet0", "FI_UET_ADDR": "10.79.0.2", **settings}
+            tap.result(name, pingpong(folder, provider, server, client, ["-m", "tagged", "-S", "65536", "-I", "200"],
+                                      namespaces=namespaces.names, control=CONTROL[0]))
+            legs = {leg["name"]: leg for leg in fabric.ctl("legs")["legs"]}
+            both = all(leg["rx_frames"] > 100 and leg["tx_frames"] > 100 for leg in legs.values())
+            tap.result("both legs carried it", "" if both and "wire" in legs else json.dumps(legs))
+            tap.result("over all four paths", "" if all(p["data_packets"] > 0 for p in fabric.ctl("paths")["paths"]) else
+                       json.dumps(fabric.ctl("paths")))
+        finally:
+            fabric.stop()
+    finally:
+        namespaces.remove()
+
+
 def main():
     provider, plugin, program, traffic, dump = sys.argv[1:]
     need_provider(provider)
@@ -109,6 +148,8 @@ def main():
     with temporary_folder() as folder:
         check_wrong_scenarios(tap, program, folder)
         check_pingpong(tap, provider, program, dump, folder)
+    with temporary_folder() as folder:
+        check_veth_leg(tap, provider, program, folder)
     for trimming in (False, True):
         with temporary_folder() as folder:
             check_ranks(tap, provider, program, traffic, folder, trimming)

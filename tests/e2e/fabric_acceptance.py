@@ -11,6 +11,7 @@ import os
 import sys
 import time
 
+import path_log
 from fabric_run import Fabric, goodput_mbps, start_ranks, wait_ranks
 from harness import Tap, need_provider, skip_all, temporary_folder
 
@@ -91,7 +92,8 @@ def capacity_with(tap, provider, program, traffic, algorithm, is_judged):
     with temporary_folder() as folder:
         fabric = Fabric(program, folder, scenario(), RANKS)
         try:
-            settings = {**SETTINGS, "FI_UET_TRIMMING": 1, "FI_UET_CC": algorithm}
+            settings = {**SETTINGS, "FI_UET_TRIMMING": 1, "FI_UET_CC": algorithm,
+                        "FI_UET_PATH_LOG": f"{folder}/%p.paths"}
             jobs = start_ranks(fabric, provider, traffic, RANKS, "exchange", length * len(phases) + 1, 262144, 4, settings)
             end = time.monotonic() + 30
             while time.monotonic() < end and sum(f["bytes"] for f in fabric.ctl("flows")["flows"]) < 1_000_000:
@@ -107,6 +109,7 @@ def capacity_with(tap, provider, program, traffic, algorithm, is_judged):
             results, problem = wait_ranks(jobs, 90)
             tap.result(f"no operation fails, {algorithm}", problem)
             honest(tap, fabric)
+            known = path_log.read(f"{folder}/0.paths")
         finally:
             fabric.stop()
     if problem:
@@ -121,6 +124,8 @@ def capacity_with(tap, provider, program, traffic, algorithm, is_judged):
         rows.append({"phase": name, "capacity_mbps": round(whole), "goodput_mbps": round(goodput),
                      "of_capacity": round(goodput / whole, 2), "against_proportional": round(goodput / expected, 2)})
         show(f"paths while {name}", tables[number])
+        show(f"what rank 0 knows of them: {name}",
+             path_log.table(known, begin + times[number], begin + times[number] + length))
         if is_judged:
             tap.result(f"goodput follows the capacity: {name}",
                        "" if goodput >= 0.8 * whole else f"{goodput:.0f} of {whole:.0f} Mb/s")

@@ -21,16 +21,17 @@ count = {legs}
 
 
 class Fabric:
-    """uet-fabric with a scenario: `text` is its [fabric] and what else it needs; legs and sockets are added."""
+    """uet-fabric with a scenario: `text` is its [fabric] and what else it needs; memif legs and sockets are added. It runs in
+    `namespace`, its memif clients where they like."""
 
-    def __init__(self, program, folder, text, legs):
+    def __init__(self, program, folder, text, legs, namespace=None, more_legs=""):
         self.program, self.folder = program, folder
         self.control = os.path.join(folder, "control")
         scenario = os.path.join(folder, "scenario.toml")
         with open(scenario, "w") as file:
             realtime = "true" if os.geteuid() == 0 else "false"
-            file.write(text + HEAD.format(folder=folder, legs=legs, realtime=realtime))
-        self.job = Job([program, "run", scenario], dict(os.environ), folder, "fabric")
+            file.write(text + HEAD.format(folder=folder, legs=legs, realtime=realtime) + more_legs)
+        self.job = Job([program, "run", scenario], dict(os.environ), folder, "fabric", namespace)
         for _ in range(100):
             if self.job.process.poll() is not None or self.ctl("clock")["ok"]:
                 break

@@ -88,6 +88,38 @@ class Job:
         return f"{self.name}: {state}\n{out[-1500:]}\n{err[-3000:]}"
 
 
+class Namespaces:
+    """Two network namespaces joined by veth. `links`: the pairs by interface name, the same at both ends, each with the
+    addresses that the kernel has there, or None. Raises OSError or RuntimeError where that cannot be."""
+
+    def __init__(self, links):
+        self.names = [f"uet{os.getpid()}{end}" for end in "ab"]
+        try:
+            for name in self.names:
+                self.ip("netns", "add", name)
+                self.ip("-n", name, "link", "set", "lo", "up")
+            for link, addresses in links.items():
+                self.ip("link", "add", link, "netns", self.names[0], "type", "veth", "peer", "name", link, "netns",
+                        self.names[1])
+                for name, address in zip(self.names, addresses or (None, None)):
+                    if address:
+                        self.ip("-n", name, "address", "add", f"{address}/24", "dev", link)
+                    self.ip("-n", name, "link", "set", link, "mtu", "9000", "up")
+        except (OSError, RuntimeError):
+            self.remove()
+            raise
+
+    @staticmethod
+    def ip(*arguments):
+        run = subprocess.run(["ip", *arguments], capture_output=True, text=True)
+        if run.returncode != 0:
+            raise RuntimeError(f"ip {' '.join(arguments)}: {run.stderr.strip()}")
+
+    def remove(self):
+        for name in self.names:
+            subprocess.run(["ip", "netns", "delete", name], capture_output=True)
+
+
 def base_env(provider, **settings):
     """The caller's environment without its own settings of this provider, plus `settings`."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("FI_", "OMPI_", "PMI_"))}

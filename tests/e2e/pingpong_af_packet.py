@@ -5,45 +5,12 @@
 """
 
 import os
-import subprocess
 import sys
 
-from harness import Tap, need_program, need_provider, pingpong, skip_all, temporary_folder
+from harness import Namespaces, Tap, need_program, need_provider, pingpong, skip_all, temporary_folder
 
 IMPAIR = {"FI_UET_IMPAIR": "loss=0.01,reorder=0.05,duplicate=0.01,seed=13"}
 CONTROL = ("192.0.2.1", "192.0.2.2")  # kernel addresses of the control connection; UET has 10.78.0.x
-
-
-class Namespaces:
-    """Two namespaces, a veth pair for UET without kernel addresses, and one for fi_pingpong's control connection."""
-
-    def __init__(self):
-        tag = f"uet{os.getpid()}"
-        self.names = (f"{tag}a", f"{tag}b")
-        try:
-            for name in self.names:
-                self.ip("netns", "add", name)
-            for link in ("uet0", "ctl0"):
-                self.ip("link", "add", link, "netns", self.names[0], "type", "veth", "peer", "name", link, "netns",
-                        self.names[1])
-            for name, address in zip(self.names, CONTROL):
-                self.ip("-n", name, "link", "set", "lo", "up")
-                self.ip("-n", name, "link", "set", "uet0", "mtu", "9000", "up")
-                self.ip("-n", name, "address", "add", f"{address}/24", "dev", "ctl0")
-                self.ip("-n", name, "link", "set", "ctl0", "up")
-        except (OSError, RuntimeError):
-            self.remove()
-            raise
-
-    @staticmethod
-    def ip(*arguments):
-        run = subprocess.run(["ip", *arguments], capture_output=True, text=True)
-        if run.returncode != 0:
-            raise RuntimeError(f"ip {' '.join(arguments)}: {run.stderr.strip()}")
-
-    def remove(self):
-        for name in self.names:
-            subprocess.run(["ip", "netns", "delete", name], capture_output=True)
 
 
 def main():
@@ -55,7 +22,7 @@ def main():
     if os.geteuid() != 0:
         skip_all("network namespaces and af_packet sockets need root")
     try:
-        namespaces = Namespaces()
+        namespaces = Namespaces({"uet0": None, "ctl0": CONTROL})
     except (OSError, RuntimeError) as problem:
         skip_all(f"cannot make network namespaces with veth here: {problem}")
     cases = [

@@ -7,42 +7,12 @@
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 
-from harness import Job, Tap, own_addresses, temporary_folder
+from harness import Job, Namespaces, Tap, own_addresses, temporary_folder
 
 A, B = "10.78.1.1", "10.78.1.2"
-
-
-class Veth:
-    """Two namespaces joined by veth."""
-
-    def __init__(self, with_addresses):
-        self.names = [f"uetraw{os.getpid()}{end}" for end in "ab"]
-        try:
-            for name in self.names:
-                self.ip("netns", "add", name)
-            self.ip("link", "add", "uet0", "netns", self.names[0], "type", "veth", "peer", "name", "uet0", "netns",
-                    self.names[1])
-            for name, address in zip(self.names, (A, B)):
-                if with_addresses:
-                    self.ip("-n", name, "address", "add", f"{address}/24", "dev", "uet0")
-                self.ip("-n", name, "link", "set", "uet0", "mtu", "9000", "up")
-        except (OSError, RuntimeError):
-            self.remove()
-            raise
-
-    @staticmethod
-    def ip(*arguments):
-        run = subprocess.run(["ip", *arguments], capture_output=True, text=True)
-        if run.returncode != 0:
-            raise RuntimeError(f"ip {' '.join(arguments)}: {run.stderr.strip()}")
-
-    def remove(self):
-        for name in self.names:
-            subprocess.run(["ip", "netns", "delete", name], capture_output=True)
 
 
 class Bench:
@@ -114,7 +84,7 @@ def killed_peer(bench, socket, victim_role):
 
 
 def af_packet(bench, with_addresses):
-    veth = Veth(with_addresses)
+    veth = Namespaces({"uet0": (A, B) if with_addresses else None})
     try:
         server = bench.start("server", "dpdk:net_af_packet0,iface=uet0", A, B, namespace=veth.names[0])
         client = bench.start("client", "dpdk:net_af_packet0,iface=uet0", B, A, namespace=veth.names[1])
