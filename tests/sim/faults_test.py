@@ -71,7 +71,7 @@ def route_repair():
     check("without a fault there is nothing to repair", code == 0 and r["fct_us"] == plain["fct_us"])
 
 
-def planes():
+def planes(folder):
     for n in (2, 4, 8):
         code, r, _ = permutation("--planes", n, size=8_000_000)
         share = r["fct_us"]["max"] / r["bound_us"]
@@ -93,6 +93,13 @@ def planes():
         check(f"{what} flaps: all flows end", code == 0, error)
     _, r, _ = permutation("--planes", 2, "--fail", "plane1@50-150", size=8_000_000)
     check("the plane that came back is used again", sum(r["spine_share"][4:]) > 0.25, r["spine_share"])
+    # A path of a dead port of the peer rests for 10 ms, then returns with one packet.
+    matrix = Path(folder) / "long.cm"
+    matrix.write_text("Nodes 32\nConnections 1\n0->29 id 1 start 0 size 40000000\n")
+    for what, most in (("plane1/host29@1000", 32_500), ("plane1/host29@1000-3000", 26_000), ("plane1/host0@1000-3000", 18_500)):
+        for cc in ("nscc", "rccc"):
+            code, r, error = call("--matrix", matrix, "--planes", 2, "--link-gbps", 10, "--lb", "mixed", "--cc", cc, "--fail", what)
+            check(f"{what}, {cc}: 40 MB take {r['fct_us']['max']:.0f} us of at most {most}", code == 0 and r["fct_us"]["max"] <= most, error)
     for lb in ("oblivious", "bitmap", "reps", "reps_legacy", "single"):
         code, r, error = permutation("--planes", 2, "--fail", "plane1/host7@50", lb=lb)
         check(f"a port fails with --lb {lb}: all flows end", code == 0, error)
@@ -222,7 +229,7 @@ def options():
 with tempfile.TemporaryDirectory() as folder:
     faults()
     route_repair()
-    planes()
+    planes(folder)
     path_state(folder)
     matrices(folder)
     options()
