@@ -37,6 +37,7 @@ void Engine::mark_lost(Instant now, Pdc& pdc, Psn psn, TxRecord& record, bool ti
     trace_.emit(now, EventId::kInferredLoss, pdc.id, psn, timeout ? 1 : 0, record.cc.entropy);
   }
   record.arrived = false;
+  record.was_refused = false;
   queue_resend(pdc, psn, record);
 }
 

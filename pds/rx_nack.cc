@@ -146,7 +146,11 @@ namespace {
 bool is_stale(Instant now, const TxRecord& record, bool retx_echo, Duration base_rtt) {
   if (record.needs_rtx || record.paused) return true;  // that transmission was dealt with already
   if (record.cc.resent == 0) return false;
-  return !retx_echo || now - record.cc.sent_at < base_rtt / 2;
+  if (!retx_echo) return true;
+  // Only of a retransmission that was given up unheard can an answer still be under way. Where switches trim, an answer is
+  // fast: what is cut waits in no queue, so the base RTT of full packets would take the second cut for news of the first.
+  const bool earlier_is_unheard = record.cc.resent > 1 && !record.was_refused;
+  return earlier_is_unheard && now - record.cc.sent_at < base_rtt / 2;
 }
 
 }  // namespace
@@ -184,6 +188,7 @@ bool Engine::resend_now(Instant now, Pdc& pdc, Psn psn, TxRecord& record, const 
     trace_.drop(now, DropReason::kStaleNack, 0, pdc.id, psn);
     return false;
   }
+  record.was_refused = true;
   queue_resend(pdc, psn, record);
   // A receiver that infers losses holds what came after the gap; all others have dropped it.
   // [PDS 17.1]

@@ -41,7 +41,8 @@ struct TxRecord {
   bool ask_ack : 1 = false;    ///< an ACK Request control packet is to be sent for it
   bool asked_ack : 1 = false;  ///< one has been sent for the present transmission
   bool sent_with_syn : 1 = false;
-  bool suspected : 1 = false;  ///< `deadline` is the end of the reordering window, not an RTO
+  bool was_refused : 1 = false;  ///< a NACK ended the transmission before the present one
+  bool suspected : 1 = false;    ///< `deadline` is the end of the reordering window, not an RTO
 };
 
 /// Directory of a ring: block numbers, kNoBlock where there is none.

@@ -54,6 +54,31 @@ TEST(Nack, trimming_never_kills_a_pdc) {
   EXPECT_TRUE(x.w.host(0).ses.failures.empty());
 }
 
+// What is cut waits in no queue, so its NACK may come long before half of a base RTT for full packets is over.
+TEST(Nack, a_retransmission_that_is_trimmed_at_once_goes_again_at_once) {
+  Open x(with([](auto& o) { o.cc.config_base_rtt = o.cc.base_rtt_floor = ms(20); }));
+  int n = 0;
+  x.w.add_rule([&](const Seen& s, Fate& f) { f.trim = s.is_request() && ++n <= 5; });
+  x.w.send(0, 1);
+  x.w.run_for(ms(1));
+  EXPECT_EQ(x.w.requests(0).size(), 6u);
+  EXPECT_EQ(x.w.host(0).drops(DropReason::kStaleNack), 0u);
+}
+
+// Covers: PDS-119
+TEST(Nack, a_late_answer_to_a_retransmission_that_timed_out_is_stale) {
+  Open x(with([](auto& o) { o.cc.config_base_rtt = o.cc.base_rtt_floor = ms(20); }));
+  x.w.add_rule([](const Seen& s, Fate& f) { f.drop = s.is_request(); });
+  x.w.send(0, 1);
+  for (int i = 0; i < 10'000 && x.w.requests(0).size() < 3; ++i) x.w.run_for(us(10));
+  wire::PdsNack nack = x.nack(NackCode::kTrimmed, x.next);
+  nack.retx = true;
+  x.w.inject(0, x.w.host(1).address, nack);
+  EXPECT_EQ(x.w.host(0).drops(DropReason::kStaleNack), 1u);
+  x.w.pump();
+  EXPECT_EQ(x.w.requests(0).size(), 3u);
+}
+
 // Covers: PDS-127
 TEST(Nack, every_code_is_survived) {
   for (unsigned code = 0; code < 256; ++code) {
