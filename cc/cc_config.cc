@@ -40,6 +40,7 @@ void clamp_choices(CcConfig& c) {
   c.reps_slots = std::clamp<std::uint8_t>(c.reps_slots, 1, 16);
   c.qa_gate = std::min<std::uint8_t>(c.qa_gate, 62);
   c.pacer_share = std::clamp(c.pacer_share, 0.01, 1.0);
+  c.oversubscription = std::clamp(c.oversubscription, 1.0, 90.0);
   c.saturated_fraction = std::clamp(c.saturated_fraction, 0.0, 1.0);
   c.max_md_jump = std::clamp(c.max_md_jump, 0.0, 1.0);
   c.average_gain = std::clamp(c.average_gain, 0.0, 1.0);
@@ -144,6 +145,8 @@ std::string describe(const CcConfig& c) {
   line("spec_window", static_cast<double>(c.spec_window), "B");
   line("credit_cap", static_cast<double>(c.credit_cap), "B");
   line("idle_cap", static_cast<double>(c.idle_cap), "B");
+  line("fabric_factor", c.fabric_factor ? 1 : 0, "");
+  line("oversubscription", c.oversubscription, "");
   line("credit_request_timeout", ns(c.credit_request_timeout), "ns");
   line("paths", c.paths, "");
   return out;

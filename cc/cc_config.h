@@ -84,7 +84,11 @@ struct CcConfig {
   base::ByteCount spec_window = 0;  ///< derived: 1.0 BDP (1.5 with htsim_compat)
   base::ByteCount credit_cap = 0;   ///< derived: 1.5 BDP
   bool idle_grant = true;
-  base::ByteCount idle_cap = 0;           ///< derived: 1.5 BDP
+  base::ByteCount idle_cap = 0;  ///< derived: 1.5 BDP
+  /// The pacer gives less while the fabric marks or trims. [CC 5.5] For credit alone over a fabric
+  /// that is oversubscribed or has slow links; with a window as well, the window does this.
+  bool fabric_factor = false;
+  double oversubscription = 1.0;          ///< of the fabric; bounds how far the factor falls
   base::Duration rto_min;                 ///< zero: not known to congestion control
   base::Duration credit_request_timeout;  ///< derived: max(4 config_base_rtt, rto_min / 2)
 

@@ -57,10 +57,11 @@ PathFeedback feedback_of(const NackSignal& nack) {
 
 struct Ccc::Impl {
   Impl(const CcConfig& given, std::uint8_t id_, bool sprayed_, Duration cached_base_rtt,
-       base::Rng& rng, base::Trace& trace_, Instant now)
+       base::Rng& rng, base::Trace& trace_, Instant now, Rivals* rivals_)
       : own_config(given.complete ? nullptr : std::make_unique<CcConfig>(derived(given))),
         config(own_config ? *own_config : given),
         trace(trace_),
+        rivals(rivals_),
         nscc(config, cached_base_rtt, now),
         rccc(config, now),
         tfc(config, now),
@@ -81,6 +82,10 @@ struct Ccc::Impl {
     const auto bits_per_rtt = static_cast<base::WideInt>(config.link_rate.bps()) *
                               config.config_base_rtt.ns() / 1'000'000'000;
     return bits_per_rtt >= kSmallShare * 8 * static_cast<base::WideInt>(config.mtu_bytes);
+  }
+
+  ~Impl() {
+    if (is_rival) --rivals->ready;
   }
 
   bool window_decides() const {
@@ -110,10 +115,14 @@ struct Ccc::Impl {
   ByteCount take_received(PdcShare& share);
   static void forget_held(Transmission& t, PdcShare& share);
   void note_changes(Instant now);
+  void note_readiness();
+  void note_closed(const Transmission& t);
+  void ask_when_stuck(Instant now);
 
   std::unique_ptr<CcConfig> own_config;
   const CcConfig& config;
   base::Trace& trace;
+  Rivals* rivals;
   Nscc nscc;
   RcccSource rccc;
   TfcSource tfc;
@@ -133,13 +142,20 @@ struct Ccc::Impl {
   bool heard = false;  ///< any feedback: a PDC exists at the destination
   bool probe_allowed;
   bool probe_wanted = false;
+  bool probe_measures_base = false;
+  bool is_rival = false;  ///< counted in `rivals`
+  /// When the youngest packet or probe left that asked for an ACK and is not known to be answered;
+  /// zero when no answer is due.
+  Instant asked_at;
+  Instant ask_again_at;
   /// Entropy value of the first PSN acknowledged since the last ACK: the ACK may name it, and say whether it was marked.
   std::optional<std::uint16_t> maybe_named;
 };
 
 Ccc::Ccc(const CcConfig& config, std::uint8_t ccc_id, bool sprayed, Duration cached_base_rtt,
-         base::Rng& rng, base::Trace& trace, Instant now)
-    : impl_(std::make_unique<Impl>(config, ccc_id, sprayed, cached_base_rtt, rng, trace, now)) {}
+         base::Rng& rng, base::Trace& trace, Instant now, Rivals* rivals)
+    : impl_(std::make_unique<Impl>(config, ccc_id, sprayed, cached_base_rtt, rng, trace, now,
+                                   rivals)) {}
 
 Ccc::~Ccc() = default;
 
@@ -208,12 +224,13 @@ void Ccc::on_send(Instant now, Transmission& t, PdcShare& share, ByteCount nomin
     c.backlog = std::max<ByteCount>(c.backlog - nominal_bytes, 0);
   }
   t.sent_at = now;
+  if (params.ack_request) c.asked_at = now;
   t.entropy = params.entropy;
   t.plane = params.plane;
   t.timed_out = false;
   if (const auto index = c.table.find(params.entropy))
     c.table.on_sent(now, *index, params.ack_request);
-  if (t.acked) return;  // repeated only for its response: no ACK will ever close it
+  if (t.acked) return c.note_readiness();  // only for its response: no ACK will ever close it
 
   share.unacked_bytes += nominal_bytes - (is_retransmission ? ByteCount{t.nominal_bytes} : 0);
   t.nominal_bytes = static_cast<std::uint32_t>(nominal_bytes);
@@ -224,12 +241,14 @@ void Ccc::on_send(Instant now, Transmission& t, PdcShare& share, ByteCount nomin
   c.nscc.on_send(nominal_bytes);
   if (c.credit_decides()) c.rccc.on_send(now, nominal_bytes);
   if (c.cells_decide()) c.tfc.on_send(now, nominal_bytes);
+  c.note_readiness();
 }
 
 void Ccc::on_first_ack(Transmission& t, PdcShare& share) {
   Impl& c = *impl_;
   if (t.acked) return;
   t.acked = true;
+  c.note_closed(t);
   c.forget_held(t, share);
   const ByteCount bytes = t.nominal_bytes;
   if (t.open) {
@@ -292,7 +311,8 @@ void Ccc::on_ack(Instant now, PdcShare& share, const AckSignal& ack) {
     c.nscc.close(newly_received);
     if (rtt) c.nscc.on_base_rtt_sample(*rtt);
   }
-  if (ack.is_probe_answer && service) {
+  if (ack.is_probe_answer) c.asked_at = Instant();
+  if (ack.is_probe_answer && service && std::exchange(c.probe_measures_base, false)) {
     const auto probe_rtt = ack.arrived_at - ack.probe_sent_at - *service;
     if (probe_rtt > Duration()) c.nscc.on_base_rtt_sample(probe_rtt);
   }
@@ -396,6 +416,7 @@ void Ccc::on_credit(Instant now, std::uint32_t credit_units) {
   c.on_any_feedback(now);
   if (c.credit_decides()) c.rccc.on_credit(now, credit_units);
   if (c.cells_decide()) c.tfc.on_credit(now, credit_units);
+  c.note_readiness();
 }
 
 CccState Ccc::state() const {
@@ -412,8 +433,11 @@ std::optional<std::uint32_t> Ccc::poll_credit_request(Instant now) {
   return c.credit_target(c.demand_after(0, 0), 0);
 }
 
-bool Ccc::poll_probe(Instant) {
-  return std::exchange(impl_->probe_wanted, false);
+bool Ccc::poll_probe(Instant now) {
+  if (!impl_->probe_wanted) return false;
+  impl_->probe_wanted = false;
+  impl_->asked_at = now;
+  return true;
 }
 
 Instant Ccc::next_deadline() const {
@@ -489,6 +513,7 @@ Demand Ccc::Impl::demand_after(ByteCount new_bytes, ByteCount resend_bytes) cons
   demand.new_bytes = std::max<ByteCount>(backlog - new_bytes, 0);
   demand.resend_bytes = std::max<ByteCount>(rtx_bytes - resend_bytes, 0);
   if (window_decides()) demand.window = nscc.window();
+  if (rivals != nullptr) demand.rivals = rivals->ready;
   return demand;
 }
 
@@ -502,7 +527,7 @@ void Ccc::Impl::on_any_feedback(Instant now) {
   heard = true;
   // A probe is worth its packet only for a flow that goes on. [CC 4.9]
   if (probe_allowed && has_data()) {
-    probe_wanted = true;
+    probe_wanted = probe_measures_base = true;
     probe_allowed = false;
   }
 }
@@ -538,6 +563,7 @@ void Ccc::Impl::note_answer(std::uint16_t entropy, Instant sent_at) {
 
 /// Ends the open transmission of `t` without a congestion reaction.
 void Ccc::Impl::close_transmission(Transmission& t, PdcShare& share) {
+  note_closed(t);
   forget_held(t, share);
   t.open = false;
   --open_packets;
@@ -546,9 +572,25 @@ void Ccc::Impl::close_transmission(Transmission& t, PdcShare& share) {
   nscc.close(t.nominal_bytes);
 }
 
+void Ccc::Impl::note_closed(const Transmission& t) {
+  if (t.sent_at >= asked_at) asked_at = Instant();
+}
+
+/// A window that shrinks may leave packets in the network none of which asks for an ACK, and too few
+/// for the destination to send one unasked. Then nobody would say anything until a timeout.
+void Ccc::Impl::ask_when_stuck(Instant now) {
+  const bool is_stuck = window_decides() && has_data() && open_packets > 0 &&
+                        !nscc.may_send(config.mtu_bytes) &&
+                        nscc.inflight() < config.ack_gen_trigger;
+  if (!is_stuck || asked_at != Instant() || now < ask_again_at) return;
+  probe_wanted = true;
+  ask_again_at = now + nscc.base_rtt();
+}
+
 /// Ends the open transmission of `t`, whose bytes the window rules have taken out of inflight
 /// already.
 void Ccc::Impl::mark_for_resend(Transmission& t, PdcShare& share) {
+  note_closed(t);
   forget_held(t, share);
   t.open = false;
   --open_packets;
@@ -597,9 +639,18 @@ void Ccc::Impl::forget_held(Transmission& t, PdcShare& share) {
   share.held_bytes -= t.nominal_bytes;
 }
 
+void Ccc::Impl::note_readiness() {
+  const bool is_ready = has_data() && algorithms_allow(config.mtu_bytes);
+  if (rivals == nullptr || is_ready == is_rival) return;
+  is_rival = is_ready;
+  rivals->ready += is_ready ? 1u : ~0u;
+}
+
 /// After each event: what idling ends, and the trace of the window when it moved by an eighth.
 void Ccc::Impl::note_changes(Instant now) {
   now_seen = now;
+  note_readiness();
+  ask_when_stuck(now);
   if (!has_data() && open_packets == 0) nscc.on_idle();
   if (!window_decides()) return;
   const auto moved = nscc.window() - traced_window;

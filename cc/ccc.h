@@ -103,13 +103,19 @@ struct SendParams {
 
 enum class CccState : std::uint8_t { kIdle, kPending, kReady, kActive };
 
+/// The CCCs of one endpoint that could send now: they share its link. Belongs to whoever creates
+/// the CCCs.
+struct Rivals {
+  std::uint32_t ready = 0;
+};
+
 class Ccc {
  public:
   /// `sprayed` is false for ROD (one entropy value at a time). `cached_base_rtt` is zero when
   /// unknown. References must outlive the CCC; `config` only when it is complete (see derived()),
-  /// others are completed in a copy.
+  /// others are completed in a copy. Without `rivals` the CCC has the link for itself.
   Ccc(const CcConfig& config, std::uint8_t ccc_id, bool sprayed, Duration cached_base_rtt,
-      base::Rng& rng, base::Trace& trace, Instant now);
+      base::Rng& rng, base::Trace& trace, Instant now, Rivals* rivals = nullptr);
   ~Ccc();
   Ccc(const Ccc&) = delete;
   Ccc& operator=(const Ccc&) = delete;

@@ -18,7 +18,7 @@ constexpr int kDemandInCaps = 16;
 
 }  // namespace
 
-CreditPacer::CreditPacer(const CcConfig& config, std::size_t capacity)
+CreditPacer::CreditPacer(const CcConfig& config, std::size_t capacity, base::Rng& rng)
     : config_(config),
       capacity_(capacity),
       grant_units_(static_cast<std::uint32_t>(config.grant_bytes / kWireUnitBytes)),
@@ -31,6 +31,7 @@ CreditPacer::CreditPacer(const CcConfig& config, std::size_t capacity)
   UET_CHECK(capacity > 0);
   UET_CHECK(capacity < kNone);
   factors_.fill(1.0);
+  if (config.fabric_factor) fabric_.emplace(config, config.oversubscription, rng, Instant());
   std::fill_n(buckets_.get(), std::size_t{bucket_mask_} + 1, kNone);
   for (std::uint32_t i = 0; i < capacity; ++i) move_to(i, kFree);
 }
@@ -71,6 +72,7 @@ void CreditPacer::forget(SourceKey key) {
 
 std::optional<CreditPacer::Grant> CreditPacer::poll_grant(Instant now) {
   if (next_deadline() > now) return std::nullopt;
+  update_fabric_factor(now);
   const Grant grant = lists_[kWanting].head != kNone ? serve_wanting() : serve_satisfied();
   // A host that polls late may catch up on as much time as its scheduling is noisy, never on more.
   const auto start = std::max(next_turn_, now - config_.timing_noise);
@@ -90,6 +92,19 @@ std::uint32_t CreditPacer::credit_units(SourceKey key) const {
 
 void CreditPacer::slow_down(SlowDown reason, double factor) {
   factors_[static_cast<std::size_t>(reason)] = std::clamp(factor, 0.01, 1.0);
+}
+
+void CreditPacer::on_data_seen(bool ecn, bool trimmed, bool last_hop) {
+  if (!fabric_) return;
+  if (trimmed)
+    fabric_->on_trimmed(last_hop);
+  else
+    fabric_->on_data(ecn);
+}
+
+// Its intervals are checked when credit is given: without credit there is nothing to slow down.
+void CreditPacer::update_fabric_factor(Instant now) {
+  if (fabric_ && now >= fabric_->next_deadline()) slow_down(SlowDown::kFabric, fabric_->poll(now));
 }
 
 CreditPacer::Grant CreditPacer::serve_wanting() {

@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "cc/cc_config.h"
+#include "cc/fabric_factor.h"
 #include "lib/base/units.h"
 
 namespace uet::cc {
@@ -39,9 +40,9 @@ class CreditPacer {
     ByteCount bytes = 0;             ///< new with this grant; 0 only repeats the counter
   };
 
-  /// `config` must be complete and outlive the pacer; its link_rate is what is shared out.
-  /// `capacity` sources at most.
-  CreditPacer(const CcConfig& config, std::size_t capacity);
+  /// `config` must be complete and outlive the pacer, as `rng` must; its link_rate is what is shared
+  /// out. `capacity` sources at most.
+  CreditPacer(const CcConfig& config, std::size_t capacity, base::Rng& rng);
 
   /// A data packet carries `target`. False when the table has no room for a new source.
   bool on_demand(Instant now, SourceKey key, std::uint32_t target);
@@ -59,6 +60,9 @@ class CreditPacer {
   /// The counter as it stands, for an ACK of credit type that leaves anyway.
   std::uint32_t credit_units(SourceKey key) const;
 
+  /// What every data packet tells of the fabric, whoever sent it; nothing happens unless
+  /// config.fabric_factor is set. [CC 5.5]
+  void on_data_seen(bool ecn, bool trimmed, bool last_hop);
   /// `factor` in (0, 1].
   void slow_down(SlowDown reason, double factor);
 
@@ -66,6 +70,7 @@ class CreditPacer {
   std::size_t capacity() const { return capacity_; }
   std::size_t wanting() const { return lists_[kWanting].size; }
   std::uint64_t refused() const { return refused_; }
+  double factor(SlowDown reason) const { return factors_[static_cast<std::size_t>(reason)]; }
 
  private:
   static constexpr std::uint32_t kNone = 0xffff'ffff;
@@ -92,6 +97,7 @@ class CreditPacer {
   void unlink(std::uint32_t index);
   void drop(std::uint32_t index);
   std::uint32_t bucket_of(SourceKey key) const;
+  void update_fabric_factor(Instant now);
   Grant serve_wanting();
   Grant serve_satisfied();
   Duration turn_for(ByteCount bytes) const;
@@ -106,6 +112,7 @@ class CreditPacer {
   std::uint32_t bucket_mask_;
   std::array<List, kListCount> lists_{};
   std::array<double, static_cast<std::size_t>(SlowDown::kCount)> factors_;
+  std::optional<FabricFactor> fabric_;
   std::size_t used_ = 0;
   std::uint64_t refused_ = 0;
   Instant next_turn_;

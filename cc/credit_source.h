@@ -20,6 +20,7 @@ struct Demand {
   ByteCount resend_bytes = 0;
   std::uint32_t packets = 0;        ///< lower bound, at least 1 when bytes wait
   std::optional<ByteCount> window;  ///< NSCC's window, when it also decides
+  std::uint32_t rivals = 0;         ///< CCCs of this endpoint that could send now, itself included
 };
 
 /// When to ask again for credit: shared by RCCC and TFC. [CC 5.3]

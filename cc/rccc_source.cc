@@ -48,6 +48,8 @@ std::uint32_t RcccSource::credit_target(const Demand& demand, ByteCount bytes_le
   want = std::min(want, config_.credit_cap);
   want -= credit_left;
   if (speculative_ && want < mtu && demand.new_bytes > 0) want = mtu;
+  // The link is shared with others: credit for more than that share would only be held. [CC 5.3]
+  if (demand.rivals > 1 && want > 0) want = std::max(want / demand.rivals, std::min(want, mtu));
   return (credit_seen_ + units_rounded_up(want)) & kWireCounterMask;
 }
 

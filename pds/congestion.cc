@@ -35,7 +35,7 @@ Congestion* CongestionTable::attach(Instant now, const net::FabricAddress& peer,
   const CachedRtt& cached = rtt_cache_[peer.hash() % rtt_cache_.size()];
   congestion->ccc.emplace(config_, next_id_++, sprayed,
                           cached.peer == peer ? cached.base_rtt : base::Duration{}, rng_, trace_,
-                          now);
+                          now, &rivals_);
   index_.insert(hash(peer, traffic_class), *congestion);
   return congestion;
 }

@@ -73,6 +73,7 @@ class CongestionTable {
   cc::CcConfig config_;
   base::Rng& rng_;
   base::Trace& trace_;
+  cc::Rivals rivals_;  ///< outlives the CCCs in the pool
   FixedPool<Congestion> pool_;
   PoolIndex<Congestion, &Congestion::key_next> index_;
   std::array<CachedRtt, 256> rtt_cache_{};

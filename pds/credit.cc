@@ -19,6 +19,7 @@ cc::SourceKey key_for(const net::FabricAddress& source, std::uint8_t ccc_id) {
 /// A data packet says how much its CCC wants to send. Trimmed ones too: their copies need a chance.
 void Engine::note_demand(Instant now, const Arrival& in, std::uint8_t ccc_id,
                          std::uint32_t target) {
+  pacer_->on_data_seen(in.meta.ecn, in.trimmed, in.last_hop);
   // Only peers that have a PDC here may occupy the pacer.
   Pdc* pdc = in.syn ? table_.find_target(in.source, in.spdcid) : table_.by_id(in.dpdcid);
   if (pdc == nullptr || pdc->peer != in.source || pdc->peer_id != in.spdcid) return;

@@ -50,7 +50,7 @@ Engine::Engine(const PdsConfig& config, const cc::CcConfig& cc_config, const net
       held_index_(held_, 64),
       nacks_(config.nack_queue_max),
       built_(config.built_queue_max) {
-  if (uses_pacer(cc_config)) pacer_.emplace(congestions_.config(), limits_.max_ccc);
+  if (uses_pacer(cc_config)) pacer_.emplace(congestions_.config(), limits_.max_ccc, rng);
 }
 
 // Packets and congestion contexts must go back before the pools do; messages and PDCs are only

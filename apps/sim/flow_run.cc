@@ -95,6 +95,7 @@ Run::Run(const RunConfig& config, const TrafficMatrix& matrix)
   if (config.trace != nullptr) trace_log_ = std::make_unique<TraceLog>(*config.trace);
   for (const Flow& flow : matrix.flows) result_.flows.push_back(FlowResult{.flow = flow});
   connect_peers();
+  if (config.prepare) config.prepare(fabric_);
   schedule_flows();
 }
 
@@ -141,6 +142,7 @@ fep::FepConfig Run::fep_config() const {
   c.ses.max_peers = peers + 8;
   c.ses.max_memory_regions = 4;
   c.ses.overflow_msgs = 16;
+  if (config_.adjust) config_.adjust(c);
   return c;
 }
 

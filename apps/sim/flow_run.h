@@ -14,7 +14,13 @@
 #include "sim/fabric_config.h"
 #include "sim/traffic_matrix.h"
 
+namespace uet::fep {
+struct FepConfig;
+}
+
 namespace uet::sim {
+
+class Fabric;
 
 /// A change of some links for some time.
 struct LinkChange {
@@ -42,6 +48,9 @@ struct RunConfig {
   std::ostream* trace = nullptr;  ///< every event of every endpoint, one JSON object a line
   /// Called now and then: share of the bytes that are done, virtual time.
   std::function<void(double, SimTime)> progress;
+  /// For tests: changes the settings of all endpoints, and the fabric, before anything runs.
+  std::function<void(fep::FepConfig&)> adjust;
+  std::function<void(Fabric&)> prepare;
 };
 
 /// What the congestion context of a flow knew of its paths when the flow ended (or the run did).

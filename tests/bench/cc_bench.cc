@@ -53,7 +53,8 @@ BENCHMARK(send_and_ack)->DenseRange(0, 5)->ArgName("lb");
 void grant(benchmark::State& state) {
   auto config = bench_config(LoadBalancing::kOblivious);
   const auto sources = static_cast<std::size_t>(state.range(0));
-  CreditPacer pacer(config, sources);
+  base::Rng rng(1);
+  CreditPacer pacer(config, sources, rng);
   Instant now;
   std::uint32_t target = 0;
   std::size_t turn = 0;

@@ -28,7 +28,7 @@ class Bottleneck {
     config.mtu_bytes = kPacket;
     config.trimming = true;
     config_ = derived(config);
-    pacer_ = std::make_unique<CreditPacer>(config_, 64);
+    pacer_ = std::make_unique<CreditPacer>(config_, 64, rng_);
     bdp_ = config_.bdp();
     for (int i = 0; i < flows; ++i) flows_.push_back(std::make_unique<Flow>());
     for (int i = 0; i < flows; ++i) {

@@ -432,5 +432,39 @@ TEST_F(CccTest, incomplete_configuration_is_completed_in_a_copy) {
   EXPECT_EQ(ccc.window_bytes(), 93'750);
 }
 
+// [CC 9] When the window shrinks below what is in flight, the packet that filled the old one asked for nothing, and the
+// destination waits for more bytes: without a question all would wait for a timeout.
+TEST_F(CccTest, poll_probe__asks_when_the_window_shrank_and_no_answer_is_due) {
+  auto config = hand_config();
+  config.probe_base_rtt = false;
+  make(config);
+  Transmission t[3];
+  for (auto& one : t) send(one, share_);
+  ccc_->on_new_data(now_, 10 * kPacket);
+  Transmission more[3];
+  for (auto& one : more) {
+    const auto params = ccc_->next_send(now_, nullptr, kPacket);
+    EXPECT_FALSE(params.ack_request);
+    ccc_->on_send(now_, one, share_, kPacket, params, false);
+    wait(300);
+  }
+  for (auto& one : t) ccc_->on_first_ack(one, share_);
+  auto shrink = ack_of(nullptr, 49);
+  shrink.penalty = 127;
+  ccc_->on_ack(now_, share_, shrink);
+  ASSERT_FALSE(ccc_->may_send(kPacket));
+  EXPECT_TRUE(ccc_->poll_probe(now_));
+  EXPECT_FALSE(ccc_->poll_probe(now_)) << "one at a time";
+  // The answer tells what has arrived, and nothing of the base RTT.
+  const auto base_rtt = ccc_->base_rtt();
+  wait(3000);
+  auto answer = ack_of(nullptr, 98);
+  answer.is_probe_answer = true;
+  answer.probe_sent_at = now_ - Duration::from_us(3);
+  ccc_->on_ack(now_, share_, answer);
+  EXPECT_EQ(ccc_->base_rtt(), base_rtt);
+  EXPECT_TRUE(ccc_->may_send(kPacket));
+}
+
 }  // namespace
 }  // namespace uet::cc

@@ -17,7 +17,7 @@ Run::Run(const Scenario& scenario)
     : scenario_(scenario),
       rng_(scenario.seed),
       ccc_rng_(scenario.seed + 1000),
-      pacer_(scenario_.config, 4),
+      pacer_(scenario_.config, 4, rng_),
       messages_left_(scenario.messages) {
   ccc_ = std::make_unique<Ccc>(scenario_.config, kKey.ccc_id, scenario.sprayed, Duration(),
                                ccc_rng_, trace_, now_);

@@ -15,6 +15,8 @@ constexpr Instant at(std::int64_t ns) {
 constexpr SourceKey kA{.source = 1, .ccc_id = 1}, kB{.source = 2, .ccc_id = 1},
     kC{.source = 2, .ccc_id = 2};
 
+base::Rng pacer_rng(5);
+
 CcConfig credit_config() {
   auto c = hand_config(Algorithm::kRccc);
   c.mtu_bytes = 4096;
@@ -25,7 +27,7 @@ CcConfig credit_config() {
 // Covers: CC-I10
 TEST(CreditPacer, shares_the_link_among_those_who_want_it) {
   const auto config = credit_config();
-  CreditPacer pacer(config, 16);
+  CreditPacer pacer(config, 16, pacer_rng);
   EXPECT_TRUE(pacer.next_deadline().is_never());
   pacer.on_demand(at(0), kA, 160);
   pacer.on_demand(at(0), kB, 64);
@@ -57,7 +59,7 @@ TEST(CreditPacer, idle_sources_get_a_little_in_advance) {
   auto config = hand_config(Algorithm::kRccc);
   config.mtu_bytes = 4096;
   config = derived(config);
-  CreditPacer pacer(config, 16);
+  CreditPacer pacer(config, 16, pacer_rng);
   pacer.on_demand(at(0), kA, 64);
   ByteCount given = 0;
   int grants = 0;
@@ -72,7 +74,7 @@ TEST(CreditPacer, idle_sources_get_a_little_in_advance) {
 
 TEST(CreditPacer, trimmed_packet_gets_a_turn_without_demand) {
   const auto config = credit_config();
-  CreditPacer pacer(config, 16);
+  CreditPacer pacer(config, 16, pacer_rng);
   pacer.on_trimmed(at(100), kA);
   const auto grant = pacer.poll_grant(at(100));
   ASSERT_TRUE(grant.has_value());
@@ -85,7 +87,7 @@ TEST(CreditPacer, trimmed_packet_gets_a_turn_without_demand) {
 // A lost credit leaves the source with a target that the destination thinks is met.
 TEST(CreditPacer, request_is_answered_although_nothing_new_is_wanted) {
   const auto config = credit_config();
-  CreditPacer pacer(config, 16);
+  CreditPacer pacer(config, 16, pacer_rng);
   pacer.on_demand(at(0), kA, 64);
   ASSERT_TRUE(pacer.poll_grant(at(0)).has_value());  // lost
   EXPECT_FALSE(pacer.poll_grant(at(100'000)).has_value());
@@ -97,7 +99,7 @@ TEST(CreditPacer, request_is_answered_although_nothing_new_is_wanted) {
 
 TEST(CreditPacer, older_targets_are_ignored_and_targets_wrap) {
   const auto config = credit_config();
-  CreditPacer pacer(config, 16);
+  CreditPacer pacer(config, 16, pacer_rng);
   std::uint32_t target = 0;
   Instant now;
   // Far beyond the wrap of the counter.
@@ -115,7 +117,7 @@ TEST(CreditPacer, older_targets_are_ignored_and_targets_wrap) {
 
 TEST(CreditPacer, full_table_forgets_who_rests_and_refuses_when_all_wait) {
   const auto config = credit_config();
-  CreditPacer pacer(config, 2);
+  CreditPacer pacer(config, 2, pacer_rng);
   EXPECT_TRUE(pacer.on_demand(at(0), kA, 64));
   EXPECT_TRUE(pacer.on_demand(at(0), kB, 64));
   EXPECT_FALSE(pacer.on_demand(at(0), kC, 64));
@@ -132,7 +134,7 @@ TEST(CreditPacer, full_table_forgets_who_rests_and_refuses_when_all_wait) {
 
 TEST(CreditPacer, source_that_was_forgotten_is_met_where_it_counts) {
   const auto config = credit_config();
-  CreditPacer pacer(config, 4);
+  CreditPacer pacer(config, 4, pacer_rng);
   RcccSource source(config, at(0));
   source.on_credit(at(0), 0x20'0000);  // a long life with a destination that has restarted since
   source.on_send(at(1), config.credit_cap);
@@ -147,7 +149,7 @@ TEST(CreditPacer, source_that_was_forgotten_is_met_where_it_counts) {
 
 TEST(CreditPacer, greedy_target_is_bounded) {
   const auto config = credit_config();
-  CreditPacer pacer(config, 4);
+  CreditPacer pacer(config, 4, pacer_rng);
   pacer.on_demand(at(0), kA, 64);
   pacer.on_demand(at(0), kA, 0x7f'0000);
   ByteCount given = 0;
@@ -157,7 +159,7 @@ TEST(CreditPacer, greedy_target_is_bounded) {
 
 TEST(CreditPacer, slowest_reason_counts) {
   const auto config = credit_config();
-  CreditPacer pacer(config, 4);
+  CreditPacer pacer(config, 4, pacer_rng);
   pacer.slow_down(SlowDown::kHost, 0.5);
   pacer.slow_down(SlowDown::kFabric, 0.9);
   pacer.on_demand(at(0), kA, 128);
@@ -168,7 +170,7 @@ TEST(CreditPacer, slowest_reason_counts) {
 // Covers: CC-I10
 TEST(CreditPacer, late_polls_never_make_up_for_more_than_the_noise) {
   const auto config = credit_config();
-  CreditPacer pacer(config, 64);
+  CreditPacer pacer(config, 64, pacer_rng);
   base::Rng rng(5);
   Instant now;
   std::vector<std::pair<Instant, ByteCount>> grants;
@@ -262,6 +264,29 @@ TEST(RcccSource, reset_meets_a_destination_that_still_counts) {
             0xc0'0000u + (4096 + 25'600) / 256);
 }
 
+// [CC 5.3] Several contexts that could send share the link of their endpoint.
+TEST(Rivals, demand_is_shared_out_among_contexts_that_could_send) {
+  const auto config = credit_config();
+  base::Trace trace(64);
+  Rivals rivals;
+  std::vector<std::unique_ptr<Ccc>> cccs;
+  const auto target = [&](Ccc& ccc) { return *ccc.next_send(at(0), nullptr, 4096).credit_target; };
+  for (std::uint8_t i = 0; i < 4; ++i) {
+    cccs.push_back(
+        std::make_unique<Ccc>(config, i, true, Duration(), pacer_rng, trace, at(0), &rivals));
+    cccs.back()->on_new_data(at(0), 10'000'000);
+    EXPECT_EQ(rivals.ready, i + 1u);
+  }
+  const auto shared = target(*cccs[0]);
+  cccs.resize(1);
+  EXPECT_EQ(rivals.ready, 1u) << "those that are gone do not count";
+  const auto alone = target(*cccs[0]);
+  EXPECT_NEAR(shared * 4.0, alone, 4);
+  // Nothing to send: not a rival.
+  cccs[0]->on_new_data(at(0), -10'000'000);
+  EXPECT_EQ(rivals.ready, 0u);
+}
+
 class RcccCccTest : public CccTest {
  protected:
   void SetUp() override { make(hand_config(Algorithm::kRccc)); }
@@ -339,6 +364,38 @@ TEST_F(RcccCccTest, both__need_window_and_credit) {
   wait(13'000);
   ccc_->on_nack(now_, t[0], share_, {.arrived_at = now_, .cause = NackCause::kTrimmedLastHop});
   EXPECT_EQ(ccc_->window_bytes(), window);
+}
+
+TEST(CreditPacer, gives_less_while_the_fabric_trims_if_told_to) {
+  for (const bool listens : {false, true}) {
+    auto config = credit_config();
+    config.fabric_factor = listens;
+    config.oversubscription = 2.0;
+    CreditPacer pacer(config, 4, pacer_rng);
+    Instant now = at(0);
+    std::uint32_t target = 0;
+    const auto bytes_in = [&](int grants) {
+      ByteCount bytes = 0;
+      for (int i = 0; i < grants; ++i) {
+        pacer.on_demand(now, kA, target += 64);
+        bytes += pacer.poll_grant(now)->bytes;
+        now = pacer.next_deadline().is_never() ? now : pacer.next_deadline();
+        // Half of what the source sends is cut inside the fabric.
+        pacer.on_data_seen(false, i % 2 == 0, false);
+      }
+      return bytes;
+    };
+    pacer.on_demand(now, kA, target += 640);
+    const Instant start = now;
+    const auto bytes = bytes_in(400);
+    const double rate = static_cast<double>(bytes) / static_cast<double>((now - start).ns());
+    if (listens) {
+      EXPECT_NEAR(pacer.factor(SlowDown::kFabric), 0.45, 1e-9) << "0.9 / oversubscription";
+      EXPECT_LT(rate, 0.52 * config.link_rate.bytes_per_ns());
+    } else {
+      EXPECT_GT(rate, 0.98 * config.link_rate.bytes_per_ns());
+    }
+  }
 }
 
 TEST(FabricFactor, falls_with_trims_and_marks_and_recovers_when_quiet) {
