@@ -15,6 +15,8 @@ constexpr int kTimeoutRunRtts = 10;
 constexpr std::uint8_t kMaxBackoff = 32;
 // Paths that were not heard of since another one broke come back after this part of the eviction time.
 constexpr int kCautionShare = 8;
+// Of four: half of the ways there and half of the ways back may be bad, and a path needs both. See docs/decisions/0057.
+constexpr std::uint32_t kEvictedQuarters = 3;
 // Destinations that coalesce name one packet in four: one that has delivered so many unnamed is asked.
 constexpr std::uint8_t kSilentMax = 16;
 // An asked path that is silent while packets arrive which were sent so much later has no way back.
@@ -253,10 +255,10 @@ std::uint8_t PathTable::best_plane() const {
 
 bool PathTable::too_many_evicted(std::uint32_t more) const {
   const std::uint8_t best = best_plane();
-  return best == planes_ || (evicted_of_[best] + more) * 2 > paths_of(best);
+  return best == planes_ || (evicted_of_[best] + more) * 4 > paths_of(best) * kEvictedQuarters;
 }
 
-// When more than half of the paths look dead, the fault is elsewhere. [CC 7.7]
+// When more of the paths look dead, the fault is elsewhere. [CC 7.7]
 void PathTable::release_oldest(Instant now) {
   const std::uint8_t best = best_plane();
   std::optional<std::uint32_t> oldest;

@@ -135,7 +135,7 @@ class PathTable {
   void evict(Instant now, std::uint32_t index);
   void restore(Instant now, std::uint32_t index);
   void release_oldest(Instant now);
-  /// Not more than half of the set may be evicted, or, with several planes, not more than half of
+  /// Not more than three quarters of the set may be evicted, or, with several planes, of
   /// the best plane: a whole plane may die. [CC 7.7, 7.8]
   bool too_many_evicted(std::uint32_t more) const;
   std::uint8_t best_plane() const;

@@ -315,7 +315,7 @@ TEST_F(PathsTest, caution__after_a_loss_only_paths_that_answered_since_are_used)
   for (const auto& [index, count] : packets) {
     EXPECT_TRUE(table_->entry(index).evictions == 0 || count <= 2) << index;
   }
-  EXPECT_LE(table_->evicted(), 4u);
+  EXPECT_LE(table_->evicted(), 6u);
   table_->on_answered(now_, 1, now_);
   EXPECT_EQ(table_->entry(1).evictions, 0);
 }
@@ -445,16 +445,16 @@ TEST_F(PathsTest, eviction__without_trimming_only_after_a_run_of_timeouts) {
   EXPECT_EQ(table_->evicted(), 1u);
 }
 
-TEST_F(PathsTest, eviction__never_more_than_half) {
+TEST_F(PathsTest, eviction__never_more_than_three_quarters) {
   auto config = path_config(LoadBalancing::kMixed, 8);
   config.trimming = true;
   make(config);
   for (std::uint32_t i = 0; i < 8; ++i) {
     wait(Duration::from_us(1));
     feed(i, PathFeedback::kTimeout);
-    EXPECT_LE(table_->evicted(), 4u);
+    EXPECT_LE(table_->evicted(), 6u);
   }
-  for (std::uint32_t i = 0; i < 4; ++i) EXPECT_EQ(table_->entry(i).evictions, 0) << "oldest first";
+  for (std::uint32_t i = 0; i < 2; ++i) EXPECT_EQ(table_->entry(i).evictions, 0) << "oldest first";
 }
 
 TEST_F(PathsTest, planes__only_free_ports_are_used_and_every_path_keeps_its_port) {

@@ -59,15 +59,15 @@ TEST_F(PlanesTest, link__is_lost_all_paths_of_the_plane_rest_and_return_with_one
   EXPECT_EQ(in_state(1, Ccc::PathState::kReturning), 3u);
 }
 
-TEST_F(PlanesTest, eviction__a_whole_plane_may_go_but_only_half_of_the_best) {
+TEST_F(PlanesTest, eviction__a_whole_plane_may_go_but_only_three_quarters_of_the_best) {
   make(2, 16);
   for (std::uint32_t i = 1; i < 16; i += 2) lose(i);
   wait(Duration::from_ms(2));  // the caution is over
   EXPECT_EQ(in_state(1, Ccc::PathState::kEvicted), 8u);
   for (std::uint32_t i = 0; i < 16; i += 2) lose(i);
   EXPECT_EQ(in_state(1, Ccc::PathState::kEvicted), 8u) << "a dead plane is not released";
-  EXPECT_EQ(in_state(0, Ccc::PathState::kEvicted), 4u);
-  EXPECT_EQ(in_state(0, Ccc::PathState::kGood), 4u);
+  EXPECT_EQ(in_state(0, Ccc::PathState::kEvicted) + in_state(0, Ccc::PathState::kReturning), 6u);
+  EXPECT_EQ(in_state(0, Ccc::PathState::kGood), 2u);
 }
 
 TEST_F(PlanesTest, healthy_planes__leaves_out_a_plane_without_a_usable_path_until_one_may_try) {
