@@ -41,7 +41,7 @@ void Engine::on_planes_changed(Instant now, std::uint8_t up) {
 bool Engine::poll_data(Instant now, net::TxPacket& out) {
   CongestionRing waiting;
   const bool sent = poll_ready(now, out, waiting);
-  ready_.splice(ready_.begin(), waiting);
+  if (!waiting.empty()) ready_.splice(ready_.begin(), waiting);
   return sent;
 }
 
@@ -50,7 +50,9 @@ bool Engine::poll_ready(Instant now, net::TxPacket& out, CongestionRing& waiting
   while (!ready_.empty()) {
     Congestion& congestion = ready_.front();
     ready_.pop_front();
-    if (congestion.sprayed && congestion.ccc->worthwhile_planes(now, free_planes_) == 0) {
+    // While every port with a link is free there is nothing to wait for.
+    if (free_planes_ != planes_up_ && congestion.sprayed &&
+        congestion.ccc->worthwhile_planes(now, free_planes_) == 0) {
       waiting.push_back(congestion);
       continue;
     }
