@@ -50,6 +50,7 @@ Engine::Engine(const PdsConfig& config, const cc::CcConfig& cc_config, const net
       held_index_(held_, 64),
       nacks_(config.nack_queue_max),
       built_(config.built_queue_max) {
+  planes_up_ = static_cast<std::uint8_t>((1u << facts.planes) - 1);
   if (uses_pacer(cc_config)) pacer_.emplace(congestions_.config(), limits_.max_ccc, rng);
 }
 

@@ -33,9 +33,9 @@ class TraceLog {
 };
 
 /// Remembers the last congestion window that an endpoint reported.
-class WindowWatch final : public base::TraceSink {
+class LastWindow final : public base::TraceSink {
  public:
-  explicit WindowWatch(base::Trace& trace) { trace.add_sink(*this); }
+  explicit LastWindow(base::Trace& trace) { trace.add_sink(*this); }
   void on_event(const base::Event& event) override {
     if (event.id != base::EventId::kWindowChanged) return;
     window_ = static_cast<std::int64_t>(event.a);

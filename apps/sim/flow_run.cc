@@ -59,7 +59,7 @@ class Run {
   OooMeter ooo_;
   std::unique_ptr<TraceLog> trace_log_;
   std::vector<std::unique_ptr<Host>> hosts_;  ///< by HostId; null where no flow begins or ends
-  std::vector<std::unique_ptr<WindowWatch>> windows_;
+  std::vector<std::unique_ptr<LastWindow>> windows_;
   std::vector<std::uint64_t> keys_;  ///< memory key of each host
   std::vector<std::unordered_map<HostId, ses::PeerId>> peers_;
   std::vector<std::vector<std::size_t>> waiting_;  ///< flows of a host that SES could not take yet
@@ -175,7 +175,7 @@ void Run::add_hosts() {
           [this](Host& host, const ses::Completion& c) { on_completion(host, c); });
       if (trace_log_) trace_log_->watch(h, hosts_[h]->trace());
       if (config_.sample_period.ps() > 0) {
-        windows_[h] = std::make_unique<WindowWatch>(hosts_[h]->trace());
+        windows_[h] = std::make_unique<LastWindow>(hosts_[h]->trace());
       }
       const iovec memory{sink_bytes_.data(), sink_bytes_.size()};
       ses::MemoryRequest request;

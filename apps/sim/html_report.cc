@@ -24,11 +24,11 @@ struct Line {
   std::vector<std::pair<double, double>> points;
 };
 
-/// The next "round" number at or above `x`: 1, 2 or 5 times a power of ten.
+/// The next "round" number at or above `x`: few digits, and a fifth of it is round as well.
 double round_up(double x) {
   if (x <= 0) return 1;
   const double power = std::pow(10, std::floor(std::log10(x)));
-  for (const double m : {1.0, 2.0, 5.0}) {
+  for (const double m : {1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0}) {
     if (m * power >= x) return m * power;
   }
   return 10 * power;
@@ -41,18 +41,31 @@ class Chart {
       : title_(std::move(title)),
         x_name_(std::move(x_name)),
         y_name_(std::move(y_name)),
-        x_max_(round_up(x_max)),
+        x_max_(x_max > 0 ? x_max : 1),
         y_max_(round_up(y_max)) {}
 
   void add(const Line& line) {
-    const int hue = static_cast<int>(47 * lines_++ % 360);
+    const int hue = static_cast<int>((210 + 137 * lines_) % 360);
+    if (!line.name.empty()) {
+      body_ += fmt::format(
+          R"~(<text x="{:.1f}" y="{:.1f}" text-anchor="end" style="fill:hsl({},70%,40%)">{}</text>)~",
+          kWidth - kRight - 6, kTop + 14 + 15 * static_cast<double>(lines_), hue, line.name);
+    }
+    ++lines_;
     std::string points;
     for (const auto& [px, py] : line.points) points += fmt::format("{:.1f},{:.1f} ", x(px), y(py));
     body_ += fmt::format(
         R"~(<polyline fill="none" stroke="hsl({},70%,45%)" stroke-width="1.5" points="{}"><title>{}</title></polyline>)~",
         hue, points, line.name);
   }
-  void add_bar(double from, double to, double value, std::string_view name) {
+  /// Bars stand at 0, 1, 2...; ticks below them replace those of the axis.
+  void add_bar(std::size_t at, double value, std::string_view label, std::string_view name) {
+    is_bars_ = true;
+    const double from = static_cast<double>(at) + 0.1, to = static_cast<double>(at) + 0.9;
+    if (!label.empty()) {
+      body_ += fmt::format(R"(<text x="{:.1f}" y="{:.1f}" text-anchor="middle">{}</text>)",
+                           x((from + to) / 2), y(0) + 16, label);
+    }
     body_ += fmt::format(
         R"~(<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" fill="hsl(210,60%,55%)"><title>{}</title></rect>)~",
         x(from), y(value), x(to) - x(from), y(0) - y(value), name);
@@ -62,20 +75,27 @@ class Chart {
         R"(<line x1="{0:.1f}" x2="{0:.1f}" y1="{1:.1f}" y2="{2:.1f}" stroke="#c33" stroke-dasharray="4 3"><title>{3}</title></line>)",
         x(at), y(0), y(y_max_), name);
   }
+  /// The axis of a quantity ends at a round number.
+  Chart& with_round_axis() {
+    x_max_ = round_up(x_max_);
+    return *this;
+  }
   std::string html() const {
     std::string s = fmt::format(R"(<figure><figcaption>{}</figcaption><svg viewBox="0 0 {} {}">)",
                                 title_, kWidth, kHeight);
     constexpr int kTicks = 5;
     for (int i = 0; i <= kTicks; ++i) {
       const double xv = x_max_ * i / kTicks, yv = y_max_ * i / kTicks;
-      s +=
-          fmt::format(R"(<line class="grid" x1="{0:.1f}" x2="{0:.1f}" y1="{1:.1f}" y2="{2:.1f}"/>)",
-                      x(xv), y(0), y(y_max_));
+      if (!is_bars_) {
+        s += fmt::format(
+            R"(<line class="grid" x1="{0:.1f}" x2="{0:.1f}" y1="{1:.1f}" y2="{2:.1f}"/>)", x(xv),
+            y(0), y(y_max_));
+        s += fmt::format(R"(<text x="{:.1f}" y="{:.1f}" text-anchor="middle">{:g}</text>)", x(xv),
+                         y(0) + 16, xv);
+      }
       s +=
           fmt::format(R"(<line class="grid" x1="{1:.1f}" x2="{2:.1f}" y1="{0:.1f}" y2="{0:.1f}"/>)",
                       y(yv), x(0), x(x_max_));
-      s += fmt::format(R"(<text x="{:.1f}" y="{:.1f}" text-anchor="middle">{:g}</text>)", x(xv),
-                       y(0) + 16, xv);
       s += fmt::format(R"(<text x="{:.1f}" y="{:.1f}" text-anchor="end">{:g}</text>)", x(0) - 6,
                        y(yv) + 4, yv);
     }
@@ -94,6 +114,7 @@ class Chart {
   std::string title_, x_name_, y_name_, body_;
   double x_max_, y_max_;
   std::size_t lines_ = 0;
+  bool is_bars_ = false;
 };
 
 std::string completion_times(const RunResult& r) {
@@ -102,7 +123,7 @@ std::string completion_times(const RunResult& r) {
     if (f.is_complete()) times.push_back(f.fct().us());
   }
   std::sort(times.begin(), times.end());
-  Line line{"flows", {{0, 0}}};
+  Line line{"", {{0, 0}}};
   for (std::size_t i = 0; i < times.size(); ++i) {
     const double below = static_cast<double>(i) / static_cast<double>(times.size());
     line.points.emplace_back(times[i], below);
@@ -110,13 +131,13 @@ std::string completion_times(const RunResult& r) {
   }
   Chart chart("Completion times (dashed: lower bound)", "us", "share of flows",
               std::max(r.fct_max.us(), r.bound.us()), 1);
-  chart.add(line);
+  chart.with_round_axis().add(line);
   chart.add_mark(r.bound.us(), fmt::format("lower bound {:.3f} us", r.bound.us()));
   return chart.html();
 }
 
 std::string queues(const RunConfig& config, const RunResult& r) {
-  Line longest{"longest queue", {}};
+  Line longest{"", {}};
   double highest = 1;
   for (const QueueSample& s : r.queue_samples) {
     longest.points.emplace_back(s.at.us(), static_cast<double>(s.longest_bytes) / 1000);
@@ -126,7 +147,7 @@ std::string queues(const RunConfig& config, const RunResult& r) {
       fmt::format("Longest switch queue (limit {:.0f} kB)",
                   static_cast<double>(config.fabric.switch_queue(false).data_limit_bytes) / 1000),
       "us", "kB", r.ended.us(), highest);
-  chart.add(longest);
+  chart.with_round_axis().add(longest);
   return chart.html();
 }
 
@@ -141,6 +162,7 @@ std::string windows(const RunResult& r) {
     highest = std::max(highest, line.points.back().second);
   }
   Chart chart("Congestion windows of the first hosts", "us", "kB", r.ended.us(), highest);
+  chart.with_round_axis();
   for (const auto& [host, line] : lines) chart.add(line);
   return chart.html();
 }
@@ -149,13 +171,19 @@ std::string shares(const RunConfig& config, const RunResult& r) {
   const double highest =
       r.top_share.empty() ? 1 : *std::max_element(r.top_share.begin(), r.top_share.end());
   const char* what = config.fabric.tree.tiers == 2 ? "spine" : "core";
-  Chart chart(fmt::format("Data packets by {}", what), what, "%",
+  const std::size_t tops = config.fabric.tree.tops();
+  Chart chart(fmt::format("Data packets by {}", what),
+              config.fabric.planes > 1 ? fmt::format("plane/{}", what) : what, "%",
               static_cast<double>(std::max<std::size_t>(r.top_share.size(), 1)),
               std::max(1.0, 100 * highest));
+  // More labels than this run into each other.
+  constexpr std::size_t kMaxLabels = 24;
+  const std::size_t step = (r.top_share.size() + kMaxLabels - 1) / kMaxLabels;
   for (std::size_t i = 0; i < r.top_share.size(); ++i) {
-    const auto at = static_cast<double>(i);
-    chart.add_bar(at + 0.1, at + 0.9, 100 * r.top_share[i],
-                  fmt::format("{}{}: {:.2f} %", what, i, 100 * r.top_share[i]));
+    const std::string name =
+        config.fabric.planes > 1 ? fmt::format("{}/{}", i / tops, i % tops) : fmt::format("{}", i);
+    chart.add_bar(i, 100 * r.top_share[i], i % step == 0 ? name : "",
+                  fmt::format("{} {}: {:.2f} %", what, name, 100 * r.top_share[i]));
   }
   return chart.html();
 }
@@ -175,11 +203,15 @@ figure{margin:0}figcaption{font-weight:600}svg{width:100%}svg text{font-size:12p
     out << "<tr><td>" << name << "<td>" << value << "</tr>\n";
   };
   row("flows", fmt::format("{} of {} completed", r.completed, r.flows.size()));
-  row("fabric", fmt::format("{} hosts, {} tiers, seed {}", config.fabric.hosts,
-                            config.fabric.tree.tiers, config.seed));
+  row("fabric", fmt::format("{} hosts, {} tiers, {} planes, seed {}", config.fabric.hosts,
+                            config.fabric.tree.tiers, config.fabric.planes, config.seed));
   row("completion time",
       fmt::format("min {:.3f}, median {:.3f}, p99 {:.3f}, max {:.3f} us; bound {:.3f} us",
                   r.fct_min.us(), r.fct_median.us(), r.fct_p99.us(), r.fct_max.us(), r.bound.us()));
+  if (r.job.ps() > 0) {
+    row("whole job", fmt::format("{:.3f} us; its critical path alone takes {:.3f} us", r.job.us(),
+                                 r.job_bound.us()));
+  }
   row("Jain index", fmt::format("{:.4f}", r.jain));
   row("data packets", fmt::format("{}, {} retransmissions, {} trims, {} drops, {} marks", r.packets,
                                   r.retransmissions, r.trims, r.drops, r.marks));

@@ -5,10 +5,12 @@
 """
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from xml.etree import ElementTree
 
 FIELDS = ["flows", "completed", "bound_us", "fct_us", "job_us", "job_bound_us", "jain", "packets", "retransmissions", "timeouts",
           "trims", "drops", "marks", "spine_share", "ooo_distance_max", "paths", "events", "max_rss_kib", "wall_s"]
@@ -78,6 +80,19 @@ with tempfile.TemporaryDirectory() as folder:
     check("an unknown link is a usage error", code == 2 and "names no link" in error, error)
     code, r, _ = run("--matrix", path, "--end-us", "100")
     check("flows that do not end in time are counted", code == 1 and r["completed"] == 0 and r["fct_us"]["max"] is None)
+
+    page = Path(folder) / "run.html"
+    done = subprocess.run([SIM, "plot", "--pattern", "permutation", "--planes", "2", "--fail", "plane1/spine0@50", "--out", str(page)],
+                          capture_output=True, text=True, timeout=120)
+    html = page.read_text() if page.exists() else ""
+    check("plot writes four charts", done.returncode == 0 and html.count("<svg") == 4, done.stderr)
+    check("the page needs nothing else", not re.search(r"(src|href)=|url\(|https?:|@import|<script", html))
+    charts = [ElementTree.fromstring(svg) for svg in re.findall("<svg.*?</svg>", html, re.S)]
+    numbers = [float(n) for chart in charts for line in chart.iter("polyline") for point in line.get("points").split()
+               for n in point.split(",")]
+    check("its charts are well formed, with lines inside of the frame",
+          len(charts) == 4 and len(numbers) > 200 and min(numbers) >= 0 and max(numbers) <= 640, f"{len(numbers)} numbers")
+    check("a bar for each spine of each plane", len(list(charts[3].iter("rect"))) == 8 if len(charts) == 4 else False)
 
 print(f"1..{len(results)}")
 sys.exit(0 if all(results) else 1)
