@@ -25,6 +25,7 @@ struct Congestion {
                                                     ///< empty and the CCC was not found blocked
   Timer timer{Timer::Kind::kCongestion, this};
   Pdc* voice = nullptr;  ///< an established PDC that can carry control packets of this CCC
+  Instant losing_until;  ///< a packet was lost a moment ago
 };
 
 using CongestionRing = boost::intrusive::list<

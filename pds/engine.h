@@ -308,7 +308,8 @@ struct Engine {
   void suspect_overtaken(Instant now, Pdc& pdc, Psn newest);
   void suspect_sent_before(Instant now, Pdc& pdc, Psn end, Instant sent_before);
   void watch_tail(Instant now, Pdc& pdc);
-  Duration tail_silence(const Pdc& pdc) const;
+  Duration tail_silence(Instant now, const Pdc& pdc) const;
+  bool is_losing(Instant now, const Pdc& pdc) const;
   void ask_about_tail(Instant now, Pdc& pdc);
   void on_tail_loss(Instant now, Pdc& pdc);
   void ask_about(Pdc& pdc, TxRecord& record);

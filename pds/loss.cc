@@ -32,8 +32,10 @@ void Engine::unqueue_resend(Pdc& pdc, TxRecord& record) {
 // Tells congestion control once per transmission, and schedules the next one.
 void Engine::mark_lost(Instant now, Pdc& pdc, Psn psn, TxRecord& record, bool timeout) {
   if (record.message != nullptr) {
-    pdc.tx.cc->ccc->on_inferred_loss(now, record.cc, pdc.tx.share, timeout,
-                                     pdc.state != PdcState::kCreating);
+    constexpr Duration kCareful = Duration::from_ms(1);
+    cc::Ccc& ccc = *pdc.tx.cc->ccc;
+    pdc.tx.cc->losing_until = now + std::max(kCareful, ccc.smoothed_rtt() * 16);
+    ccc.on_inferred_loss(now, record.cc, pdc.tx.share, timeout, pdc.state != PdcState::kCreating);
     trace_.emit(now, EventId::kInferredLoss, pdc.id, psn, timeout ? 1 : 0, record.cc.entropy);
   }
   record.arrived = false;
@@ -235,13 +237,22 @@ void Engine::watch_tail(Instant now, Pdc& pdc) {
   if (config_.tail_loss_time <= Duration{} || pdc.tx.cc == nullptr) return;
   if (!config_.tail_loss_asks)
     set_timer(pdc, PdcTimer::kTailLoss, now + config_.tail_loss_time);
-  else if (pdc.deadline(PdcTimer::kTailLoss).is_never())
-    set_timer(pdc, PdcTimer::kTailLoss, now + tail_silence(pdc));
+  else if (const Instant due = now + tail_silence(now, pdc);
+           due < pdc.deadline(PdcTimer::kTailLoss))
+    set_timer(pdc, PdcTimer::kTailLoss, due);
 }
 
-Duration Engine::tail_silence(const Pdc& pdc) const {
-  return std::max(config_.tail_loss_time, pdc.tx.cc->ccc->smoothed_rtt() * 4) *
-         (1 << pdc.tx.tail_probes);
+// For some time after a loss the next one is likely. Then every packet asks for its ACK, so that what is known does not hang on
+// one packet of a window, and silence is asked about sooner. See docs/decisions/0049.
+bool Engine::is_losing(Instant now, const Pdc& pdc) const {
+  return now < pdc.tx.cc->losing_until;
+}
+
+Duration Engine::tail_silence(Instant now, const Pdc& pdc) const {
+  const bool is_short = config_.reorder_window > Duration{} && is_losing(now, pdc);
+  const Duration least =
+      is_short ? std::min(config_.reorder_window, config_.tail_loss_time) : config_.tail_loss_time;
+  return std::max(least, pdc.tx.cc->ccc->smoothed_rtt() * 4) * (1 << pdc.tx.tail_probes);
 }
 
 // Asks what has arrived, once the youngest packet that nothing is known about has been out for long enough. The timer was
@@ -254,11 +265,11 @@ void Engine::ask_about_tail(Instant now, Pdc& pdc) {
     if (record.acked || record.arrived || record.suspected || record.message == nullptr ||
         record.deadline.is_never())
       continue;
-    const Instant due = std::max(record.cc.sent_at, tx.probe_sent_at) + tail_silence(pdc);
+    const Instant due = std::max(record.cc.sent_at, tx.probe_sent_at) + tail_silence(now, pdc);
     if (due > now) return set_timer(pdc, PdcTimer::kTailLoss, due);
     ++tx.tail_probes;
     want_control(pdc, kSendProbe);
-    return set_timer(pdc, PdcTimer::kTailLoss, now + tail_silence(pdc));
+    return set_timer(pdc, PdcTimer::kTailLoss, now + tail_silence(now, pdc));
   }
 }
 

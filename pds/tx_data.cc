@@ -79,7 +79,8 @@ Built Engine::send_data(Instant now, Pdc& pdc, Work work, Psn psn, net::TxPacket
     record->message = &message;
     record->segment = message.next_segment;
   }
-  UET_DCHECK(static_cast<std::uint32_t>(psn.distance_from(tx.cack)) <= tx.mp_range);
+  UET_DCHECK(planted(PlantedBug::kWindowIgnored) ||
+             static_cast<std::uint32_t>(psn.distance_from(tx.cack)) <= tx.mp_range);
   Message& message = *record->message;
   std::uint32_t segment = record->segment;
   if (planted(PlantedBug::kWrongSegmentResent) && resend && segment > 0) --segment;
@@ -87,7 +88,7 @@ Built Engine::send_data(Instant now, Pdc& pdc, Work work, Psn psn, net::TxPacket
       upper_.emit_segment(message.request.token, segment, pdc.ref(), psn, packet);
   const ByteCount nominal = nominal_bytes(request_header_bytes(pdc) + packet.size());
 
-  bool ack_request = resend || config_.enb_ack_per_pkt;
+  bool ack_request = resend || config_.enb_ack_per_pkt || is_losing(now, pdc);
   if (resend) {
     unqueue_resend(pdc, *record);
   } else {

@@ -209,6 +209,30 @@ TEST(Loss, overtaken_packet_is_sent_again_after_the_reordering_window) {
   EXPECT_EQ(x.w.host(0).count(EventId::kInferredLoss), 1u);
 }
 
+/// What is known about a window must not hang on the one packet of it that asks, when packets are being lost.
+TEST(Loss, every_packet_asks_for_its_ack_for_a_while_after_a_loss) {
+  Open x(with([](auto& o) {
+    o.pds.reorder_window = us(50);
+    o.cc.algorithm = cc::Algorithm::kNone;
+  }));
+  const auto asking = [&] {
+    const auto r = x.w.requests(0);
+    return std::count_if(r.begin(), r.end(), [](const Seen& s) { return s.ar && !s.retx; });
+  };
+  x.w.drop_nth(0, 1, first_copy);
+  x.w.send(0, 1, 8);
+  x.w.run_until_quiet();
+  EXPECT_EQ(asking(), 1);  // the end of the message
+  x.w.log.clear();
+  x.w.send(0, 1, 8);
+  x.w.run_for(ms(2));
+  EXPECT_EQ(asking(), 8);
+  x.w.log.clear();
+  x.w.send(0, 1, 8);
+  x.w.run_until_quiet();
+  EXPECT_EQ(asking(), 1);
+}
+
 TEST(Loss, packet_that_is_only_late_is_not_sent_again) {
   Open x(with([](auto& o) { o.pds.reorder_window = us(50); }));
   x.w.add_rule([&](const Seen& s, Fate& f) {
