@@ -661,4 +661,16 @@ void Ccc::Impl::note_changes(Instant now) {
              static_cast<std::uint64_t>(std::max<ByteCount>(nscc.inflight(), 0)));
 }
 
+std::string_view name_of(Ccc::PathState state) {
+  switch (state) {
+    case Ccc::PathState::kGood:
+      return "good";
+    case Ccc::PathState::kEvicted:
+      return "evicted";
+    case Ccc::PathState::kReturning:
+      return "returning";
+  }
+  return "";
+}
+
 }  // namespace uet::cc

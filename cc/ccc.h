@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include "cc/cc_config.h"
 #include "lib/base/rng.h"
@@ -200,5 +201,8 @@ class Ccc {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+/// "good", "evicted", "returning".
+std::string_view name_of(Ccc::PathState state);
 
 }  // namespace uet::cc

@@ -18,18 +18,6 @@ double us(Duration d) {
 
 }  // namespace
 
-std::string_view name_of(cc::Ccc::PathState state) {
-  switch (state) {
-    case cc::Ccc::PathState::kGood:
-      return "good";
-    case cc::Ccc::PathState::kEvicted:
-      return "evicted";
-    case cc::Ccc::PathState::kReturning:
-      return "returning";
-  }
-  return "";
-}
-
 std::string to_json(Instant now, const pds::Pds::CongestionView& view) {
   const cc::Ccc& ccc = view.ccc;
   std::string line = fmt::format(

@@ -4,15 +4,11 @@
 #include <cstdio>
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include "cc/ccc.h"
 #include "fep/fep.h"
 
 namespace uet::fep {
-
-/// "good", "evicted", "returning".
-std::string_view name_of(cc::Ccc::PathState state);
 
 /// One line: {"t":ns,"peer":"...","window":n,"inflight":n,"base_rtt_us":x,"rtt_us":x,"paths":[...]}. Each path that was used
 /// is {"entropy":n,"plane":n,"state":"...","score":n,"rtt_us":x,"sent":n,"marks":n,"trims":n,"losses":n}.

@@ -39,16 +39,4 @@ void read_paths(const pds::Pds& pds, const net::FabricAddress& peer, bool keep_a
   });
 }
 
-std::string_view name_of(cc::Ccc::PathState state) {
-  switch (state) {
-    case cc::Ccc::PathState::kGood:
-      return "good";
-    case cc::Ccc::PathState::kEvicted:
-      return "evicted";
-    case cc::Ccc::PathState::kReturning:
-      return "returning";
-  }
-  return "";
-}
-
 }  // namespace uet::sim

@@ -1,8 +1,6 @@
 /// What a congestion context knows of its paths, as results show it.
 #pragma once
 
-#include <string_view>
-
 #include "apps/sim/flow_run.h"
 #include "pds/pds.h"
 
@@ -12,8 +10,5 @@ namespace uet::sim {
 /// `keep_all`: every path, not only the summary.
 void read_paths(const pds::Pds& pds, const net::FabricAddress& peer, bool keep_all,
                 FlowResult& flow);
-
-/// "good", "evicted", "returning".
-std::string_view name_of(cc::Ccc::PathState state);
 
 }  // namespace uet::sim
