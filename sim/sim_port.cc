@@ -92,6 +92,7 @@ void SimPort::launch(net::TxPacket tx) {
   frame->traffic_class = model_.traffic_class(tx.tos);
   frame->trimmable = model_.is_trimmable(tx.tos);
   ++sent_packets_;
+  if (config_.own_buffers) move_to(world_.packets_pool, *frame);
   egress_[plane]->send(frame);
 }
 
@@ -109,7 +110,8 @@ void SimPort::on_frame(Frame* frame) {
     world_.frames.release(frame);
     return;
   }
-  if (config_.copies_received && !take_over(*frame)) {
+  // While the pool is made to look empty, the card still has the buffers that it was given before.
+  if (config_.own_buffers && !pool_.is_exhausted() && !move_to(pool_, *frame)) {
     ++dropped_no_buffer_;
     world_.frames.release(frame);
     return;
@@ -122,14 +124,13 @@ void SimPort::on_frame(Frame* frame) {
   }
 }
 
-/// The sender gets its buffer back, the bytes are in one of ours. False when there is none.
-bool SimPort::take_over(Frame& frame) {
-  if (pool_.is_exhausted()) return true;  // the card still has the buffers that it was given before
-  net::Packet own = pool_.allocate();
-  if (!own) return false;
+/// Copies the packet into a buffer of `pool` and gives back the one that it was in. False when there is none.
+bool SimPort::move_to(net::PacketPool& pool, Frame& frame) {
+  net::Packet moved = pool.allocate();
+  if (!moved) return false;
   const auto bytes = std::as_const(frame.rx.packet).bytes();
-  if (!bytes.empty()) std::memcpy(own.append(bytes.size()), bytes.data(), bytes.size());
-  frame.rx.packet = std::move(own);
+  if (!bytes.empty()) std::memcpy(moved.append(bytes.size()), bytes.data(), bytes.size());
+  frame.rx.packet = std::move(moved);
   return true;
 }
 

@@ -38,9 +38,10 @@ class FrameObserver {
 struct SimPortConfig {
   std::size_t ip_mtu = 4422;            ///< payload MTU 4096 with everything around it
   std::size_t receive_limit = 1 << 20;  ///< frames that wait for the endpoint; more are dropped
-  /// What arrives is put into buffers of the receiver, as a network card does; without one it is lost. Else a receiver that
-  /// holds packets holds buffers of the sender, which is quicker and does not matter while pools are large.
-  bool copies_received = false;
+  /// A packet uses a buffer of a host only while it is there, as with a network card: the sender has its buffer back once the
+  /// packet is on the wire, and what arrives without a buffer of the receiver is lost. Else a packet keeps its sender's
+  /// buffer to the end, which is quicker and does not matter while pools are large.
+  bool own_buffers = false;
 };
 
 /// Sends one packet at a time by each of its links (fabric planes): the next is taken when the last
@@ -101,7 +102,7 @@ class SimPort final : public net::Port, public FrameSink, public LinkListener {
   void launch(net::TxPacket tx);
   bool takes(const net::TxPacket& tx) const;
   unsigned plane_of(const net::TxPacket& tx) const { return tx.plane < attached_ ? tx.plane : 0; }
-  bool take_over(Frame& frame);
+  bool move_to(net::PacketPool& pool, Frame& frame);
 
   World& world_;
   const WireModel& model_;

@@ -25,7 +25,7 @@ Swarm::Swarm(const SwarmPlan& plan, std::size_t recorded_events)
     : plan_(plan),
       world_(plan.seed, 100'000, plan.fabric.mtu_payload + 256),
       fabric_(world_, model_, plan.fabric,
-              SimPortConfig{.ip_mtu = plan.fabric.mtu_payload + 256, .copies_received = true},
+              SimPortConfig{.ip_mtu = plan.fabric.mtu_payload + 256, .own_buffers = true},
               plan.pool_packets),
       memories_(plan.fabric.hosts),
       peers_(plan.fabric.hosts),
