@@ -492,7 +492,6 @@ Ccc::PathInfo Ccc::path(std::size_t index) const {
           .trims = e.trims,
           .losses = e.losses,
           .penalty = e.penalty,
-          .evicted = e.evictions > 0,
           .state = impl_->table.state(i, impl_->now_seen)};
 }
 
@@ -640,8 +639,9 @@ void Ccc::Impl::forget_held(Transmission& t, PdcShare& share) {
 }
 
 void Ccc::Impl::note_readiness() {
+  if (rivals == nullptr || !credit_decides()) return;  // only credit is asked for by share
   const bool is_ready = has_data() && algorithms_allow(config.mtu_bytes);
-  if (rivals == nullptr || is_ready == is_rival) return;
+  if (is_ready == is_rival) return;
   is_rival = is_ready;
   rivals->ready += is_ready ? 1u : ~0u;
 }

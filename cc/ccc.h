@@ -190,7 +190,6 @@ class Ccc {
     Duration rtt;  ///< last sample, zero if none
     std::uint32_t sent, marks, trims, losses;
     std::uint8_t penalty;  ///< the score: turns in which the path will be passed over, 0 to 15
-    bool evicted;          ///< state is not kGood
     PathState state;
   };
   /// Path table for uet-stat and tests; index < path_count().

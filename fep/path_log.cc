@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <iterator>
-#include <utility>
 
 #include "fep/log_file.h"
 
@@ -38,10 +37,10 @@ std::string to_json(Instant now, const pds::Pds::CongestionView& view) {
   return line + "]}\n";
 }
 
-std::unique_ptr<PathLog> PathLog::open(std::string path, std::string& error) {
-  std::FILE* const file = open_log_file(std::move(path));
+std::unique_ptr<PathLog> PathLog::open(const std::string& path, std::string& error) {
+  std::FILE* const file = open_log_file(path);
   if (file == nullptr) {
-    error = "FI_UET_PATH_LOG: this file cannot be written";
+    error = "FI_UET_PATH_LOG: cannot write " + path;
     return nullptr;
   }
   return std::unique_ptr<PathLog>(new PathLog(file));

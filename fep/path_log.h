@@ -18,7 +18,7 @@ std::string to_json(Instant now, const pds::Pds::CongestionView& view);
 class PathLog {
  public:
   /// %p in `path` becomes the process id. Null with a sentence in `error`.
-  static std::unique_ptr<PathLog> open(std::string path, std::string& error);
+  static std::unique_ptr<PathLog> open(const std::string& path, std::string& error);
   ~PathLog();
   PathLog(const PathLog&) = delete;
   PathLog& operator=(const PathLog&) = delete;

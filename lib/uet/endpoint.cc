@@ -11,6 +11,7 @@
 
 #include "fep/event_log.h"
 #include "fep/fep.h"
+#include "fep/path_log.h"
 #include "fep/settings.h"
 #include "lib/ports/open_port.h"
 #include "provider/address.h"
@@ -106,8 +107,15 @@ struct Endpoint::Impl final : ses::CompletionSink {
                               .tag = c.tag});
   }
 
+  bool turn(base::Instant now) {
+    const bool did = fep->turn(now);
+    if (path_log != nullptr) path_log->on_turn(now, *fep);
+    return did;
+  }
+
   base::Trace trace;
   std::unique_ptr<fep::TraceFile> trace_file;
+  std::unique_ptr<fep::PathLog> path_log;
   base::Rng rng;
   std::unique_ptr<net::Port> port;
   std::unique_ptr<fep::Fep> fep;
@@ -142,6 +150,10 @@ std::unique_ptr<Endpoint> Endpoint::open(const std::map<std::string, std::string
     impl->trace_file = fep::TraceFile::open(settings->trace, impl->trace, error);
     if (impl->trace_file == nullptr) return nullptr;
   }
+  if (!settings->path_log.empty()) {
+    impl->path_log = fep::PathLog::open(settings->path_log, error);
+    if (impl->path_log == nullptr) return nullptr;
+  }
   impl->port =
       ports::open_port({.request = settings->port_request(settings->ports.front(),
                                                           address.value_or(net::FabricAddress{})),
@@ -173,6 +185,7 @@ std::unique_ptr<Endpoint> Endpoint::open(const std::map<std::string, std::string
 
 Endpoint::~Endpoint() {
   const base::Instant end = clock_now() + base::Duration::from_ms(200);
+  if (impl_->path_log != nullptr) impl_->path_log->write(clock_now(), *impl_->fep);
   impl_->fep->ses().close_endpoint(clock_now(), impl_->id);
   impl_->fep->pds().close_all(clock_now());
   for (base::Instant now = clock_now(); now < end && !impl_->fep->is_idle(); now = clock_now())
@@ -259,7 +272,7 @@ void Endpoint::close_window(Window window) {
 }
 
 bool Endpoint::turn() {
-  return impl_->fep->turn(clock_now());
+  return impl_->turn(clock_now());
 }
 
 std::optional<Completion> Endpoint::poll() {

@@ -527,7 +527,7 @@ TEST_F(PathInfoTest, path__shows_what_happened) {
   EXPECT_EQ(info(t[1]).trims, 1u);
   EXPECT_EQ(info(t[1]).penalty, 4);
   EXPECT_EQ(info(t[2]).losses, 1u);
-  EXPECT_TRUE(info(t[2]).evicted);
+  EXPECT_EQ(info(t[2]).state, Ccc::PathState::kEvicted);
   EXPECT_EQ(info(t[2]).sent, 1u);
 }
 

@@ -74,6 +74,7 @@ TEST_F(PathLogTest, a_file_that_cannot_be_written__is_named_by_its_setting) {
   std::string error;
   EXPECT_EQ(PathLog::open("/does/not/exist/x", error), nullptr);
   EXPECT_NE(error.find("FI_UET_PATH_LOG"), std::string::npos);
+  EXPECT_NE(error.find("/does/not/exist/x"), std::string::npos);
 }
 
 }  // namespace

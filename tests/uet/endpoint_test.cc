@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <fstream>
+#include <iterator>
 
 namespace uet {
 namespace {
@@ -74,6 +76,24 @@ TEST_F(EndpointTest, windows__are_written_and_read) {
   b_->close_window(*window);
   ASSERT_TRUE(a_->write(b_at_a_, *window, 0, out.data(), 8, nullptr));
   EXPECT_FALSE(finish(*a_).ok);
+}
+
+TEST_F(EndpointTest, path_log__tells_the_paths_of_a_peer) {
+  const std::string path = testing::TempDir() + "endpoint_path_log";
+  std::string error;
+  a_ = Endpoint::open({{"port", "udp"}, {"addr", "127.0.77.3"}, {"path_log", path}}, error);
+  ASSERT_NE(a_, nullptr) << error;
+  b_at_a_ = *a_->add_peer(b_->address());
+  std::vector<char> memory(100'000);
+  const auto window = b_->open_window(memory.data(), memory.size());
+  ASSERT_TRUE(window.has_value());
+  ASSERT_TRUE(a_->write(b_at_a_, *window, 0, memory.data(), memory.size(), nullptr));
+  EXPECT_TRUE(finish(*a_).ok);
+  a_.reset();  // writes the last state
+  std::ifstream file(path);
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  EXPECT_NE(text.find("\"peer\":\"127.0.77.2\""), std::string::npos) << text;
+  EXPECT_NE(text.find("\"state\":\"good\""), std::string::npos) << text;
 }
 
 TEST_F(EndpointTest, add_peer__refuses_other_bytes) {
