@@ -264,6 +264,8 @@ struct Engine {
              const RxMeta& meta);
   bool resend_now(Instant now, Pdc& pdc, Psn psn, TxRecord& record, const wire::PdsNack& nack,
                   const RxMeta& meta);
+  void after_trim(Instant now, Pdc& pdc, Psn psn, TxRecord& record);
+  void hold_back(Pdc& pdc, Psn psn, TxRecord& record, Instant until);
   void on_rod_ooo(Instant now, Pdc& pdc, const wire::PdsNack& nack, const RxMeta& meta);
   void on_ses_busy(Instant now, Pdc& pdc, TxRecord& record);
 
@@ -275,6 +277,7 @@ struct Engine {
   Built send_sequenced(Instant now, Pdc& pdc, ControlType type, net::TxPacket& out);
   Built resend_sequenced(Instant now, Pdc& pdc, net::TxPacket& out);
   Built send_ack_request(Instant now, Pdc& pdc, net::TxPacket& out);
+  void watch_credit(Instant now, Pdc& pdc);
   Built emit_control(Instant now, Pdc& pdc, ControlType type, Psn psn, std::uint32_t payload,
                      bool ar, bool retx, std::uint16_t opaque, net::TxPacket& out);
   std::uint16_t control_entropy();

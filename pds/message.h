@@ -1,6 +1,7 @@
 /// Messages that SES has handed over, found by token. [PDS 3.2, 18.1]
 #pragma once
 
+#include <algorithm>
 #include <boost/intrusive/list.hpp>
 
 #include "pds/fixed_pool.h"
@@ -19,6 +20,7 @@ struct Message {
   std::uint32_t unanswered = 0;        ///< segments sent whose response SES has not got
   std::uint32_t payload_segments = 0;  ///< segments from here on carry no payload (after truncate)
   bool is_silent = false;              ///< aborted by SES: its failure is not reported
+  bool is_return = false;              ///< read data going back to who asked for it
   std::uint32_t token_next = kNoIndex;
   boost::intrusive::list_member_hook<>
       hook;  ///< in the queue of its PDC or peer while segments are unsent
@@ -40,19 +42,26 @@ using MessageQueue = boost::intrusive::list<
     boost::intrusive::member_hook<Message, boost::intrusive::list_member_hook<>, &Message::hook>,
     boost::intrusive::constant_time_size<false>>;
 
+/// Requests and read data going back leave a quarter, at most 64 places, to each other: peers whose reads wait for this
+/// endpoint may keep what its own requests wait for. See docs/decisions/0086.
 class MessageTable {
  public:
   explicit MessageTable(std::uint32_t capacity) : pool_(capacity), index_(pool_, capacity) {}
 
-  bool is_full() const { return pool_.is_full(); }
+  bool is_full_for(bool is_return) const {
+    const std::uint32_t own = is_return ? returns_ : pool_.in_use() - returns_;
+    return pool_.is_full() || own >= pool_.capacity() - reserve();
+  }
   std::uint32_t size() const { return pool_.in_use(); }
 
-  /// The table must not be full and the token not in use.
-  Message& add(const TxMessage& request) {
+  /// The table must not be full for such messages and the token not in use.
+  Message& add(const TxMessage& request, bool is_return = false) {
     Message* message = pool_.acquire();
     UET_CHECK(message != nullptr);
     message->request = request;
     message->payload_segments = request.segments;
+    message->is_return = is_return;
+    returns_ += is_return ? 1 : 0;
     index_.insert(mix(request.token), *message);
     return *message;
   }
@@ -60,13 +69,17 @@ class MessageTable {
     return index_.find(mix(token), [&](const Message& m) { return m.request.token == token; });
   }
   void remove(Message& message) {
+    returns_ -= message.is_return ? 1 : 0;
     index_.erase(mix(message.request.token), message);
     pool_.release(&message);
   }
 
  private:
+  std::uint32_t reserve() const { return std::min<std::uint32_t>(pool_.capacity() / 4, 64); }
+
   FixedPool<Message> pool_;
   PoolIndex<Message, &Message::token_next> index_;
+  std::uint32_t returns_ = 0;
 };
 
 }  // namespace uet::pds

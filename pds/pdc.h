@@ -57,13 +57,12 @@ enum PdcControl : std::uint16_t {
 };
 
 struct TxHalf {
-  Psn next;        ///< tx_next
-  Psn cack;        ///< snd_cack
-  Psn left;        ///< oldest PSN not acknowledged; tx_clear is left - 1
-  Psn rtx_from;    ///< no record before this needs to be resent
-  Psn clear_when;  ///< a Clear Request asked for this PSN, valid with has_clear_when
-  Psn go_back_at;  ///< ROD: last Expected_PSN acted upon
-  Instant go_back_time;
+  Psn next;                     ///< tx_next
+  Psn cack;                     ///< snd_cack
+  Psn left;                     ///< oldest PSN not acknowledged; tx_clear is left - 1
+  Psn rtx_from;                 ///< no record before this needs to be resent
+  Psn clear_when;               ///< a Clear Request asked for this PSN, valid with has_clear_when
+  Psn go_back_at;               ///< ROD: last Expected_PSN acted upon
   std::uint32_t unacked = 0;    ///< records not acknowledged
   std::uint32_t rtx_count = 0;  ///< records that need to be resent
   std::uint32_t paused_count = 0;
@@ -81,6 +80,7 @@ struct TxHalf {
   bool is_probe_open = false;
   bool is_blocked_by_memory = false;
   Instant probe_sent_at;
+  Instant credit_asked_at;                    ///< first Credit Request since the peer was heard
   Instant ses_busy_since = Instant::never();  ///< first RCVD_SES_PROCG without progress since
   cc::PdcShare share;
   Congestion* cc = nullptr;

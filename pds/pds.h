@@ -167,7 +167,7 @@ class Pds {
   /// Queue a message. kAgain has no side effect; Upper::on_resume() follows. [tx_req]
   SubmitResult submit(Instant now, const TxMessage& message);
   /// Queue read data towards the sender of `request`, on the return direction of its PDC. False
-  /// when that PDC is gone. [tx_ret]
+  /// when that PDC is gone or there is no room yet: SES comes again. [tx_ret]
   bool submit_return(Instant now, RxHandle request, const TxMessage& message);
   /// The answer to a request that was answered kLater. Ignored (counted) when the handle is stale.
   /// [tx_rsp]

@@ -113,7 +113,9 @@ void Engine::on_nack(Instant now, Pdc& pdc, const wire::PdsNack& nack, const RxM
   const PdcRef ref = pdc.ref();
   switch (rule.reaction) {
     case Reaction::kResend:
-      resend_now(now, pdc, nack.nack_psn, record, nack, meta);
+      if (resend_now(now, pdc, nack.nack_psn, record, nack, meta) &&
+          rule.cause != cc::NackCause::kOther)
+        after_trim(now, pdc, nack.nack_psn, record);
       break;
     case Reaction::kPause:
     case Reaction::kPauseLong:
@@ -196,6 +198,17 @@ bool Engine::resend_now(Instant now, Pdc& pdc, Psn psn, TxRecord& record, const 
   return true;
 }
 
+namespace {
+
+/// `first` up to the `steady`th time, then doubled each time, up to `longest`.
+Duration longer_each_time(Duration first, unsigned times, unsigned steady, Duration longest) {
+  Duration wait = first;
+  for (unsigned i = steady; i < times && wait < longest; ++i) wait = wait * 2;
+  return std::min(wait, longest);
+}
+
+}  // namespace
+
 // Short of something over there: the same PSN again after a pause. [PDS 13.2]
 void Engine::pause(Instant now, Pdc& pdc, Psn psn, TxRecord& record, const wire::PdsNack& nack,
                    const RxMeta& meta) {
@@ -206,34 +219,49 @@ void Engine::pause(Instant now, Pdc& pdc, Psn psn, TxRecord& record, const wire:
   if (record.nack_cnt < 255) ++record.nack_cnt;
   if (config_.max_nack_retx_cnt < kNoLimit && record.nack_cnt > config_.max_nack_retx_cnt)
     return fail(now, pdc, rule.error);
-  // Longer and longer, but as with timeouts no longer than rto_max: places in a table come free in milliseconds, and who has
-  // waited for long must not ask less often than newcomers. See docs/decisions/0083.
+  // A place in a table comes free later than a buffer, so for places each pause is longer than the one before; for the rest only
+  // when it was short for unusually long. But as with timeouts no longer than rto_max: places come free in milliseconds, and who
+  // has waited for long must not ask less often than newcomers. See docs/decisions/0083 and 0058.
+  constexpr unsigned kUsual = 8;
+  const unsigned steady = rule.reaction == Reaction::kPauseLong ? 1 : kUsual;
   const Duration longest = std::max(config_.nack_retx_time, config_.rto_max);
-  Duration wait = config_.nack_retx_time;
-  if (rule.reaction == Reaction::kPauseLong)
-    for (unsigned i = 1; i < record.nack_cnt && wait < longest; ++i) wait = wait * 2;
-  wait = std::min(wait, longest);
+  const Duration wait = longer_each_time(config_.nack_retx_time, record.nack_cnt, steady, longest);
+  hold_back(pdc, psn, record, now + wait);
+  if (nack.nack_code == NackCode::kNoGtdDelAvail) owe_clear_now(pdc);
+}
 
-  // From "to be sent again" to "paused": no deadline of its own runs until the pause is over.
-  const auto hold_back = [&](TxRecord& r) {
+// A trimmed packet goes again at once. But what is cut goes before data, and small packets are hardly shorter when they are cut: a
+// few sources can fill a link with nothing else, for ever. What was cut many times in a row waits, for longer each time. See
+// docs/decisions/0058.
+void Engine::after_trim(Instant now, Pdc& pdc, Psn psn, TxRecord& record) {
+  constexpr unsigned kAtOnce = 16;
+  if (record.message == nullptr) return;
+  if (record.trim_cnt < 255) ++record.trim_cnt;
+  if (record.trim_cnt <= kAtOnce) return;
+  const Duration wait =
+      longer_each_time(pdc.tx.cc->ccc->base_rtt(), record.trim_cnt, kAtOnce + 1, config_.rto_max);
+  hold_back(pdc, psn, record, now + wait);
+}
+
+// From "to be sent again" to "paused": no deadline of its own runs until the pause is over.
+void Engine::hold_back(Pdc& pdc, Psn psn, TxRecord& record, Instant until) {
+  const auto hold = [&](TxRecord& r) {
     if (!r.needs_rtx) return;
     unqueue_resend(pdc, r);
     r.paused = true;
     ++pdc.tx.paused_count;
-    r.deadline = now + wait;
+    r.deadline = until;
   };
-  hold_back(record);
+  hold(record);
   if (pdc.is_rod()) {
     // What follows would be dropped while this one is missing, so it waits too; the end of the
     // pause goes back. [PDS 17.1]
     for (Psn p = psn + 1; p.is_before(pdc.tx.next); ++p) {
       TxRecord& later = tx_blocks_.at(pdc.tx.ring, p);
-      if (!later.acked) hold_back(later);
+      if (!later.acked) hold(later);
     }
   }
-  set_timer(pdc, PdcTimer::kRetransmit,
-            std::min(pdc.deadline(PdcTimer::kRetransmit), record.deadline));
-  if (nack.nack_code == NackCode::kNoGtdDelAvail) owe_clear_now(pdc);
+  set_timer(pdc, PdcTimer::kRetransmit, std::min(pdc.deadline(PdcTimer::kRetransmit), until));
 }
 
 // The receiver has everything below Expected_PSN and dropped what came after the gap. [PDS 17.1]

@@ -228,21 +228,26 @@ void Engine::run_timers(Instant now, Pdc& pdc) {
 
 // Looked at now and then rather than restarted with every packet. [PDS 2.2, 16.1]
 void Engine::on_liveness(Instant now, Pdc& pdc) {
+  const TxHalf& tx = pdc.tx;
   const bool is_busy = pdc.has_tx_work() || pdc.has_close_psn;
   const Duration idle_limit = pdc.is_initiator ? config_.pdc_idle_time : config_.pdc_idle_time * 2;
   Instant next = Instant::never();
-  // A read whose requests are all answered waits without a packet of ours under way. Ask now and then, or a target that
-  // died would keep it waiting for ever.
-  const bool only_waits = !is_busy && pdc.locks > 0;
-  // Told to come back later, we are the silent ones: the time of a pause does not count. [PDS 13.2]
-  if (pdc.tx.paused_count > 0 && pdc.tx.paused_count == pdc.tx.unacked) pdc.busy_since = now;
+  // Nothing that draws an answer is under way: a read whose requests are all answered waits for its data, or the CCC for credit.
+  // Ask now and then, or a target that died would keep both waiting for ever.
+  const bool wants_credit = tx.credit_asked_at > pdc.heard_at;
+  const bool only_waits = tx.unacked == 0 && (is_busy || pdc.locks > 0 || wants_credit);
+  // Told to come back later, we are the silent ones: the time of a pause does not count. [PDS 13.2] Nor does the time in which a
+  // PDC that is not open yet sends nothing, because others of its CCC use up the window or there is no credit.
+  if ((tx.paused_count > 0 && tx.paused_count == tx.unacked) || (only_waits && pdc.peer_id == 0))
+    pdc.busy_since = now;
   if ((is_busy || only_waits) && config_.peer_timeout > Duration{}) {
-    const Instant silent_since = std::max(pdc.heard_at, pdc.busy_since);
+    Instant silent_since = std::max(pdc.heard_at, pdc.busy_since);
+    if (!is_busy && pdc.locks == 0) silent_since = tx.credit_asked_at;
     if (now - silent_since >= config_.peer_timeout) return fail(now, pdc, PdsError::kPeerSilent);
     next = silent_since + config_.peer_timeout;
     if (only_waits) {
       const Duration ask_every = config_.peer_timeout / 4;
-      if (now - pdc.heard_at >= ask_every) want_control(pdc, kSendProbe);
+      if (pdc.peer_id != 0 && now - pdc.heard_at >= ask_every) want_control(pdc, kSendProbe);
       next = std::min(next, now + ask_every);
     }
   }

@@ -12,7 +12,7 @@ SubmitResult Engine::again() {
 SubmitResult Engine::submit(Instant now, const TxMessage& request) {
   UET_CHECK(request.token != 0 && request.segments > 0);
   UET_DCHECK(messages_.find(request.token) == nullptr);
-  if (messages_.is_full()) return again();
+  if (messages_.is_full_for(false)) return again();
   switch (request.mode) {
     case Mode::kUud:
       return submit_uud(now, request);
@@ -73,7 +73,7 @@ ByteCount Engine::nominal_of(const Pdc& pdc, const Message& message, std::uint32
 }
 
 void Engine::append(Instant now, Pdc& pdc, const TxMessage& request) {
-  Message& message = messages_.add(request);
+  Message& message = messages_.add(request, !pdc.is_initiator);
   message.pdc = &pdc;
   trace_.emit(now, EventId::kMessageSubmitted, pdc.id, {}, request.segments, request.payload_bytes);
   if (!pdc.has_tx_work()) pdc.busy_since = now;
@@ -96,9 +96,7 @@ void Engine::append(Instant now, Pdc& pdc, const TxMessage& request) {
 bool Engine::submit_return(Instant now, RxHandle handle, const TxMessage& request) {
   Pdc* pdc = table_.by_ref(handle.pdc);
   if (pdc == nullptr || pdc->is_initiator) return false;
-  // SES bounds its own reads; a full table here means that the two disagree, and the read cannot be
-  // served.
-  if (messages_.is_full()) return false;
+  if (messages_.is_full_for(true)) return false;  // SES comes again
   if (!attach_congestion(now, *pdc)) return false;
   append(now, *pdc, request);
   if (!has_psns_for(*pdc, pdc->tx.queued_segments)) begin_close(now, *pdc);

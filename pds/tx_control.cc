@@ -82,7 +82,9 @@ Built Engine::build_control(Instant now, Pdc& pdc, net::TxPacket& out) {
   if (pending(kSendCreditRequest) && is_known && tx.cc != nullptr) {
     const std::uint32_t payload =
         std::uint32_t{tx.cc->ccc->id()} << 24 | (tx.credit_demand & 0xff'ffff);
-    return simple(kSendCreditRequest, ControlType::kCreditRequest, payload, false);
+    const Built built = simple(kSendCreditRequest, ControlType::kCreditRequest, payload, false);
+    if (built == Built::kPacket && tx.credit_asked_at <= pdc.heard_at) watch_credit(now, pdc);
+    return built;
   }
   if (pending(kSendCredit) && is_known)
     return simple(kSendCredit, ControlType::kCredit, pdc.rx.credit << 8, false);
@@ -172,6 +174,14 @@ Built Engine::send_ack_request(Instant now, Pdc& pdc, net::TxPacket& out) {
     return built;
   }
   return Built::kNothing;
+}
+
+/// Credit comes on any PDC of the CCC, and who does not know this one says nothing: so its silence is watched.
+void Engine::watch_credit(Instant now, Pdc& pdc) {
+  pdc.tx.credit_asked_at = now;
+  const Instant due = now + config_.peer_timeout / 4;
+  if (config_.peer_timeout > Duration{} && due < pdc.deadline(PdcTimer::kLiveness))
+    set_timer(pdc, PdcTimer::kLiveness, due);
 }
 
 /// Control packets take any path, each time another: on a fixed one that is dead, credits and requests would be lost for

@@ -33,7 +33,8 @@ struct TxRecord {
   wire::ControlType control{};  ///< with message == nullptr
   std::uint8_t rto_cnt = 0;
   std::uint8_t nack_cnt = 0;
-  bool acked : 1 = false;  ///< response handed to SES; the record waits for the left edge
+  std::uint8_t trim_cnt = 0;  ///< trimming NACKs; no limit, but see Engine::after_trim()
+  bool acked : 1 = false;     ///< response handed to SES; the record waits for the left edge
   bool arrived : 1 =
       false;  ///< SACK or NACK said that the peer has it; its response is still missing
   bool needs_rtx : 1 = false;  ///< waits for permission to be sent again

@@ -124,41 +124,13 @@ void Swarm::on_received(OpState& receive, const ses::Completion& c) {
 
 // --- The end ------------------------------------------------------------------------------------
 
-/// Nobody posts a receive in the new life of a host for a message of the old one: it may wait for ever, and hold up what
-/// a fence or a full table keeps behind it.
-bool Swarm::waits_behind_send(const OpState& s) const {
-  bool has_fence = plan_.has(Trouble::kTinyTables);
-  bool has_waiting_send = false;
-  for (const OpState& o : states_) {
-    if (o.op->from != s.op->from || o.op->to != s.op->to) continue;
-    has_fence |= o.op->fence;
-    has_waiting_send |= o.op->is_send() && o.completions == 0;
-  }
-  return has_fence && has_waiting_send;
-}
-
-/// The same through tables that are full: such sends keep their places at their own host and at the one that started again,
-/// and then operations of these two hosts with everybody wait as well.
-bool Swarm::waits_for_place(const OpState& s) const {
-  if (!plan_.has(Trouble::kTinyTables)) return false;
-  const auto is_filled = [this](HostId host) {
-    constexpr int kFewPlaces = 4;  // the smallest of the tiny tables
-    return std::count_if(states_.begin(), states_.end(), [&](const OpState& o) {
-             return o.op->is_send() && o.posted && o.completions == 0 && !o.is_void &&
-                    plan_.crashes(o.op->to) && (o.op->from == host || o.op->to == host);
-           }) >= kFewPlaces;
-  };
-  return is_filled(s.op->from) || is_filled(s.op->to);
-}
-
 bool Swarm::all_done() const {
   return std::all_of(states_.begin(), states_.end(), [this](const OpState& s) {
     const bool is_send = s.op->is_send();
-    const auto may_wait = [&] {
-      return (plan_.crashes(s.op->to) && (is_send || waits_behind_send(s))) ||
-             (any_crash_ && waits_for_place(s));
-    };
-    if (!s.is_void && s.completions == 0 && !may_wait()) return false;
+    // Nobody posts a receive in the new life of a host for a message of the old one: its sender tries again for kPatience (see
+    // swarm_plan.cc), one after the other. What waits behind such a send must end, but not these themselves: that takes long.
+    const bool may_wait = is_send && plan_.crashes(s.op->to);
+    if (!s.is_void && s.completions == 0 && !may_wait) return false;
     if (!is_send || s.receive_void) return true;
     if (s.receive_completions > 0) return true;
     // After a crash, messages and receives may have lost their partner.

@@ -103,6 +103,13 @@ void Planner::choose_fabric() {
       one_of(std::array{Duration::from_us(50), Duration::from_ms(1), Duration::from_ms(10)}));
 }
 
+/// Half of a message whose sender crashed keeps its receive for so long. Longer than any outage that is not a crash.
+constexpr Duration kMessageIdle = Duration::from_ms(2500);
+/// Nobody posts a receive in the new life of a host for a message of the old one. A send that waits for it keeps its place in
+/// the window, and so what is behind it, until its sender gives up: when the last receive of any world has long been posted and
+/// kMessageIdle is over.
+constexpr Duration kPatience = Duration::from_seconds(3);
+
 void Planner::choose_endpoint() {
   fep::FepConfig& c = plan_.fep;
   const FabricConfig& f = plan_.fabric;
@@ -141,6 +148,7 @@ void Planner::choose_endpoint() {
   p.max_pdc_per_key = static_cast<std::uint8_t>(1 + rng_.below(4));
   p.pdc_spread_bytes = 16 * 1024;
   p.peer_timeout = Duration::from_seconds(1);
+  p.ses_procg_limit = kPatience;
   if (rng_.chance(0.3)) p.forced_start_psn = static_cast<std::uint32_t>(0u - (1 + rng_.below(200)));
   if (rng_.chance(0.25)) p.local_mp_range = 128;
 
@@ -152,8 +160,9 @@ void Planner::choose_endpoint() {
   s.max_peers = 16;
   s.max_memory_regions = 16;
   s.retry_backoff_min = Duration::from_us(100);
-  s.retry_backoff_max = Duration::from_ms(5);
-  s.message_idle = Duration::from_ms(2500);  // longer than any outage that is not a crash
+  s.retry_backoff_max = Duration::from_ms(20);
+  s.retry_limit = static_cast<std::uint32_t>(kPatience.ns() / s.retry_backoff_max.ns());
+  s.message_idle = kMessageIdle;
   s.ri_reuse = Duration::from_ms(1);
   if (rng_.chance(0.2)) {
     p.max_pdc = 4 + rng_.below(8);

@@ -108,8 +108,6 @@ class Swarm {
   bool has_written_pattern(const OpState& s) const;
 
   bool all_done() const;
-  bool waits_behind_send(const OpState& s) const;
-  bool waits_for_place(const OpState& s) const;
   bool is_quiet();
   std::string unfinished() const;
   bool run_until(SimTime end, bool (Swarm::*done)());

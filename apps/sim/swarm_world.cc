@@ -14,10 +14,11 @@ using base::Duration;
 namespace {
 
 constexpr std::uint64_t kMemoryKey = 7, kRudiMemoryKey = 8;
-/// After the last fault, how long a world may take to finish, and then to become quiet.
-const SimSpan kProgressLimit = SimSpan::from(Duration::from_seconds(20));
+/// After the last fault, how long a world may take to finish, and then to become quiet. Sends that wait at a host which started
+/// again are given up after seconds, a window of them after the other.
+const SimSpan kProgressLimit = SimSpan::from(Duration::from_seconds(100));
 const SimSpan kQuietLimit = SimSpan::from(Duration::from_seconds(20));
-constexpr std::uint64_t kMaxEvents = 20'000'000;
+constexpr std::uint64_t kMaxEvents = 50'000'000;
 
 }  // namespace
 

@@ -106,6 +106,37 @@ TEST(FullTable, a_pause_is_no_silence_of_the_peer) {
   EXPECT_EQ(refusals, 5);
 }
 
+// A peer cannot be silent towards a PDC that has sent it nothing: another PDC of the same CCC is being refused, and there is no
+// credit for this one.
+TEST(FullTable, a_pdc_that_has_sent_nothing_waits_for_no_answer) {
+  WorldOptions o = tiny(5, ms(5));
+  o.cc.algorithm = cc::Algorithm::kRccc;
+  o.pds.peer_timeout = ms(50);
+  o.pds.pdc_spread_bytes = 1000;
+  o.pds.max_pdc_per_key = 2;
+  World w(o);
+  std::vector<RxHandle> waiting;
+  w.host(4).ses.answer = [&](const RxRequest& r, auto&) {
+    waiting.push_back(r.handle);
+    return ScriptedSes::later();
+  };
+  for (int i = 1; i < 4; ++i) w.send(i, 4);
+  w.run_for(ms(1));
+  w.log.clear();
+  w.send(0, 4, 400);
+  w.pump();
+  w.send(0, 4);
+  w.run_for(ms(300));
+  EXPECT_EQ(w.host(0).pds->gauges().pdcs_half_open, 2u);
+  for (const Seen& s : w.requests(0)) ASSERT_EQ(s.spdcid, w.requests(0).front().spdcid);
+  EXPECT_TRUE(w.host(0).ses.failures.empty());
+  w.host(4).ses.answer = [](auto&, auto&) { return ScriptedSes::respond(); };
+  for (const RxHandle& h : waiting) w.host(4).pds->respond(w.now(), h, {}, false);
+  w.run_for(ms(300));
+  EXPECT_TRUE(w.host(0).ses.failures.empty());
+  EXPECT_EQ(w.host(0).ses.responses.size(), 401u);
+}
+
 // Covers: PDS-24
 TEST(FullTable, who_was_refused_for_long_still_asks_often) {
   World w(tiny(5, ms(8)));

@@ -54,6 +54,43 @@ TEST(Nack, trimming_never_kills_a_pdc) {
   EXPECT_TRUE(x.w.host(0).ses.failures.empty());
 }
 
+// What is cut goes before data. Sources that send it again at once, each time and for ever, may fill a link with nothing else.
+TEST(Nack, what_is_trimmed_many_times_in_a_row_waits_for_longer_each_time) {
+  Open x(with([](auto& o) { o.pds.rto_max = ms(5); }));
+  int n = 0;
+  x.w.add_rule([&](const Seen& s, Fate& f) { f.trim = s.is_request() && ++n <= 40; });
+  x.w.send(0, 1);
+  x.w.run_until_quiet();
+  const auto r = x.w.requests(0);
+  ASSERT_EQ(r.size(), 41u);
+  Duration longest{};
+  for (std::size_t i = 1; i < r.size(); ++i) {
+    const Duration gap = r[i].at - r[i - 1].at;
+    EXPECT_EQ(r[i].psn, r[0].psn);
+    EXPECT_LE(gap, i <= 16 ? us(11) : ms(6)) << i;
+    EXPECT_GE(gap, longest) << i;
+    longest = gap;
+  }
+  EXPECT_GE(longest, ms(5));
+  EXPECT_TRUE(x.w.host(0).ses.failures.empty());
+}
+
+// The same on ROD: what follows waits too, and then goes again in order.
+TEST(Nack, ordered_packets_behind_one_that_waits_for_its_trimming_wait_too) {
+  World w;
+  int n = 0;
+  w.add_rule([&](const Seen& s, Fate& f) {
+    f.trim = s.is_request() && s.psn == w.requests(0).front().psn + 1 && ++n <= 20;
+  });
+  w.send(0, 1, 6, 1000, Mode::kRod);
+  w.run_until_quiet();
+  EXPECT_EQ(n, 21);
+  std::vector<std::uint32_t> segments;
+  for (const Delivery& d : w.host(1).ses.delivered) segments.push_back(d.segment);
+  EXPECT_EQ(segments, (std::vector<std::uint32_t>{0, 1, 2, 3, 4, 5}));
+  EXPECT_TRUE(w.host(0).ses.failures.empty());
+}
+
 // What is cut waits in no queue, so its NACK may come long before half of a base RTT for full packets is over.
 TEST(Nack, a_retransmission_that_is_trimmed_at_once_goes_again_at_once) {
   Open x(with([](auto& o) { o.cc.config_base_rtt = o.cc.base_rtt_floor = ms(20); }));

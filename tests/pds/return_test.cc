@@ -107,5 +107,52 @@ TEST(Return, directions_wrap_independently) {
   for (std::uint32_t i = 0; i < 80; ++i) EXPECT_EQ(back[i], Psn(0xffffffd0) + i);
 }
 
+// Peers whose reads wait for this endpoint may keep what its own requests wait for. See docs/decisions/0086.
+TEST(Return, read_data_does_not_wait_behind_requests) {
+  World w(with([](auto& o) {
+    o.hosts = 3;
+    o.pds.max_messages = 8;
+    o.pds.max_nack_retx_cnt = 31;
+  }));
+  w.host(2).ses.answer = [](auto&, auto&) { return ScriptedSes::refuse(NackCode::kNoPktBuffer); };
+  SubmitResult result = SubmitResult::kQueued;
+  for (int i = 0; i < 6; ++i) {
+    w.send(1, w.message(2), &result);
+    EXPECT_EQ(result, SubmitResult::kQueued) << i;
+  }
+  w.send(1, w.message(2), &result);
+  EXPECT_EQ(result, SubmitResult::kAgain);
+  w.host(1).ses.answer = [&](const RxRequest& r, auto&) {
+    const TxMessage m = w.message(0, 1, 500);
+    w.host(1).ses.messages[m.token] = m;
+    EXPECT_TRUE(w.host(1).pds->submit_return(w.now(), r.handle, m));
+    return ScriptedSes::respond();
+  };
+  w.send(0, 1, 2);
+  w.run_for(ms(2));
+  EXPECT_EQ(w.host(0).ses.delivered.size(), 2u);
+}
+
+TEST(Return, requests_do_not_wait_behind_read_data) {
+  World w(with([](auto& o) {
+    o.hosts = 3;
+    o.pds.max_messages = 8;
+  }));
+  w.host(0).ses.answer = [](auto&, auto&) { return ScriptedSes::later(); };
+  int refused = 0;
+  w.host(1).ses.answer = [&](const RxRequest& r, auto&) {
+    const TxMessage m = w.message(0, 1, 500);
+    w.host(1).ses.messages[m.token] = m;
+    if (!w.host(1).pds->submit_return(w.now(), r.handle, m)) ++refused;
+    return ScriptedSes::respond();
+  };
+  w.send(0, 1, 8);
+  w.run_for(us(100));
+  EXPECT_EQ(refused, 2);
+  w.send(1, 2, 3);
+  w.run_for(us(100));
+  EXPECT_EQ(w.host(2).ses.delivered.size(), 3u);
+}
+
 }  // namespace
 }  // namespace uet::pds::test
