@@ -18,7 +18,7 @@ struct Congestion {
   std::uint8_t traffic_class = 0;
   bool sprayed = true;  ///< shared by all RUD PDCs of this peer and class; a ROD PDC has its own
   std::uint32_t users = 0;
-  std::uint32_t key_next = kNoIndex;
+  std::uint32_t key_next = 0;
   std::optional<cc::Ccc> ccc;
   PdcReadyList ready;                               ///< PDCs that may have something to send
   boost::intrusive::list_member_hook<> ready_hook;  ///< in the scheduler's ring: `ready` is not

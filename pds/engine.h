@@ -215,7 +215,7 @@ struct Engine {
     std::uint32_t owner = 0;
     Arrival arrival;
     net::Packet packet;
-    std::uint32_t index_next = kNoIndex;
+    std::uint32_t index_next = 0;
   };
   bool hold(Instant now, Pdc& pdc, const Arrival& in);
   void deliver_held(Instant now, Pdc& pdc);
@@ -404,7 +404,7 @@ struct Engine {
     cc::SourceKey key;
     PdcRef voice;
     std::uint32_t pdcs = 0;
-    std::uint32_t index_next = kNoIndex;
+    std::uint32_t index_next = 0;
   };
   std::optional<cc::CreditPacer> pacer_;
   FixedPool<CreditSource> credit_sources_;

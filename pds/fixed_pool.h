@@ -3,6 +3,8 @@
 /// index.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -10,6 +12,7 @@
 #include <utility>
 
 #include "lib/base/check.h"
+#include "lib/base/zeroed_array.h"
 
 namespace uet::pds {
 
@@ -81,47 +84,46 @@ class FixedPool {
 template <typename T, std::uint32_t T::*Next>
 class PoolIndex {
  public:
-  /// `buckets` is rounded up to a power of two.
-  PoolIndex(FixedPool<T>& pool, std::uint32_t buckets) : pool_(pool) {
-    std::uint32_t n = 16;
-    while (n < buckets) n *= 2;
-    mask_ = n - 1;
-    heads_ = std::make_unique<std::uint32_t[]>(n);
-    for (std::uint32_t i = 0; i < n; ++i) heads_[i] = kNoIndex;
-  }
+  /// `buckets` is rounded up to a power of two, 16 at least.
+  PoolIndex(FixedPool<T>& pool, std::uint32_t buckets)
+      : pool_(pool), mask_(std::bit_ceil(std::max(buckets, 16u)) - 1), heads_(mask_ + 1) {}
 
   void insert(std::size_t hash, T& object) {
     std::uint32_t& head = heads_[hash & mask_];
     object.*Next = head;
-    head = pool_.index_of(&object);
+    head = link_to(object);
   }
   void erase(std::size_t hash, T& object) {
-    const std::uint32_t index = pool_.index_of(&object);
+    const std::uint32_t link = link_to(object);
     std::uint32_t* at = &heads_[hash & mask_];
-    while (*at != index) {
-      UET_CHECK(*at != kNoIndex);
-      at = &(pool_.at(*at).*Next);
+    while (*at != link) {
+      UET_CHECK(*at != 0);
+      at = &(follow(*at).*Next);
     }
     *at = object.*Next;
   }
   /// The first object of this hash for which `matches` holds, or null.
   template <typename Matches>
   T* find(std::size_t hash, Matches&& matches) {
-    for (std::uint32_t i = heads_[hash & mask_]; i != kNoIndex; i = pool_.at(i).*Next)
-      if (matches(pool_.at(i))) return &pool_.at(i);
+    for (std::uint32_t link = heads_[hash & mask_]; link != 0; link = follow(link).*Next)
+      if (matches(follow(link))) return &follow(link);
     return nullptr;
   }
   template <typename Visit>
   void for_each(Visit&& visit) {
     for (std::uint32_t bucket = 0; bucket <= mask_; ++bucket)
-      for (std::uint32_t i = heads_[bucket]; i != kNoIndex; i = pool_.at(i).*Next)
-        visit(pool_.at(i));
+      for (std::uint32_t link = heads_[bucket]; link != 0; link = follow(link).*Next)
+        visit(follow(link));
   }
 
  private:
+  /// Links are indices plus one, and 0 ends a chain.
+  std::uint32_t link_to(const T& object) const { return pool_.index_of(&object) + 1; }
+  T& follow(std::uint32_t link) { return pool_.at(link - 1); }
+
   FixedPool<T>& pool_;
-  std::unique_ptr<std::uint32_t[]> heads_;
-  std::uint32_t mask_ = 0;
+  std::uint32_t mask_;
+  base::ZeroedArray<std::uint32_t> heads_;
 };
 
 /// Spreads the bits of a key that came from the wire or from a counter.

@@ -21,7 +21,7 @@ struct Message {
   std::uint32_t payload_segments = 0;  ///< segments from here on carry no payload (after truncate)
   bool is_silent = false;              ///< aborted by SES: its failure is not reported
   bool is_return = false;              ///< read data going back to who asked for it
-  std::uint32_t token_next = kNoIndex;
+  std::uint32_t token_next = 0;
   boost::intrusive::list_member_hook<>
       hook;  ///< in the queue of its PDC or peer while segments are unsent
 

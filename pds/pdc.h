@@ -151,7 +151,7 @@ struct Pdc {
   RxHalf rx;
   Timer timer{Timer::Kind::kPdc, this};
   std::array<Instant, kPdcTimerCount> deadlines;
-  std::uint32_t index_next = kNoIndex;
+  std::uint32_t index_next = 0;
   boost::intrusive::list_member_hook<> ready_hook;  ///< in its CCC's list of PDCs with data
   boost::intrusive::list_member_hook<>
       control_hook;  ///< in the endpoint's list of PDCs with control packets

@@ -1,7 +1,6 @@
 #include "pds/pdc_table.h"
 
 #include <cstdlib>
-#include <limits>
 
 namespace uet::pds {
 
@@ -14,29 +13,37 @@ PdcTable::PdcTable(std::uint32_t max_pdc, base::Duration quarantine, std::uint32
       pool_(max_pdc),
       initiators_(pool_, max_pdc),
       targets_(pool_, max_pdc),
-      by_id_(new Pdc*[kIds]()),
-      ids_(new IdState[kIds]),
-      free_ids_(new std::uint16_t[kIds]) {
-  for (std::uint32_t id = 1; id < kIds; ++id) {
-    // Inside-out shuffle: identifiers of a new endpoint cannot be guessed from their number.
-    const std::uint32_t j = rng_.below(free_count_ + 1);
-    free_ids_[free_count_] = free_ids_[j];
-    free_ids_[j] = static_cast<std::uint16_t>(id);
-    ++free_count_;
-  }
-}
+      by_id_(kIds),
+      ids_(kIds),
+      unused_(kIds),
+      freed_(kIds) {}
 
 Instant PdcTable::next_free_id() const {
-  if (free_count_ == 0) return Instant::never();
-  const IdState& oldest = ids_[free_ids_[free_head_]];
-  return oldest.was_used ? oldest.freed_at + quarantine_ : Instant{};
+  if (unused_count_ > 0) return Instant{};
+  return freed_count_ > 0 ? ids_[freed_[freed_head_]].freed_at + quarantine_ : Instant::never();
+}
+
+std::uint16_t PdcTable::take_id() {
+  if (unused_count_ > 0) {
+    // One step of a shuffle: identifiers of a new endpoint cannot be guessed from their number. The
+    // identifier at place i is i, unless one from the end was moved there.
+    const auto id_at = [&](std::uint32_t place) {
+      return unused_[place] != 0 ? unused_[place] : static_cast<std::uint16_t>(place);
+    };
+    const std::uint32_t place = 1 + rng_.below(unused_count_);
+    const std::uint16_t id = id_at(place);
+    unused_[place] = id_at(unused_count_--);
+    return id;
+  }
+  const std::uint16_t id = freed_[freed_head_];
+  freed_head_ = (freed_head_ + 1) % kIds;
+  --freed_count_;
+  return id;
 }
 
 Pdc* PdcTable::allocate(Instant now) {
   if (pool_.is_full() || next_free_id() > now) return nullptr;
-  const std::uint16_t id = free_ids_[free_head_];
-  free_head_ = (free_head_ + 1) % kIds;
-  --free_count_;
+  const std::uint16_t id = take_id();
   Pdc* pdc = pool_.acquire();
   IdState& state = ids_[id];
   // Generation 0 with an identifier is a valid name; the identifier alone keeps the reference from
@@ -54,8 +61,8 @@ void PdcTable::release(Instant now, Pdc& pdc, Psn last) {
   state.last_psn = last;
   state.was_used = true;
   by_id_[pdc.id] = nullptr;
-  free_ids_[(free_head_ + free_count_) % kIds] = pdc.id;
-  ++free_count_;
+  freed_[(freed_head_ + freed_count_) % kIds] = pdc.id;
+  ++freed_count_;
   order_.erase(order_.iterator_to(pdc));
   pool_.release(&pdc);
 }

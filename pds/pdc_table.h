@@ -1,10 +1,10 @@
 /// All PDCs of an endpoint: their identifiers, and how they are found. [PDS 4.1, 5]
 #pragma once
 
-#include <memory>
 #include <optional>
 
 #include "lib/base/rng.h"
+#include "lib/base/zeroed_array.h"
 #include "pds/pdc.h"
 
 namespace uet::pds {
@@ -100,9 +100,12 @@ class PdcTable {
     return mix(peer.hash() ^ (std::uint64_t{id} << 40));
   }
 
+  /// The identifier that next_free_id() speaks of.
+  std::uint16_t take_id();
+
   /// What is remembered of an identifier after its PDC is gone.
   struct IdState {
-    Instant freed_at = Instant::from_ns(std::numeric_limits<std::int64_t>::min());
+    Instant freed_at;  // where was_used
     Psn last_psn;
     std::uint16_t generation = 0;
     bool was_used = false;
@@ -123,11 +126,13 @@ class PdcTable {
   PoolIndex<Pdc, &Pdc::index_next> initiators_;
   PoolIndex<Pdc, &Pdc::index_next> targets_;
   PdcOrderList order_;
-  std::unique_ptr<Pdc*[]> by_id_;
-  std::unique_ptr<IdState[]> ids_;
-  std::unique_ptr<std::uint16_t[]> free_ids_;  // ring, least recently freed first
-  std::uint32_t free_head_ = 0;
-  std::uint32_t free_count_ = 0;
+  base::ZeroedArray<Pdc*> by_id_;
+  base::ZeroedArray<IdState> ids_;
+  base::ZeroedArray<std::uint16_t> unused_;  // places 1 to unused_count_; see take_id()
+  std::uint32_t unused_count_ = kIds - 1;
+  base::ZeroedArray<std::uint16_t> freed_;  // ring, least recently freed first
+  std::uint32_t freed_head_ = 0;
+  std::uint32_t freed_count_ = 0;
 };
 
 }  // namespace uet::pds

@@ -41,7 +41,7 @@ struct RxRecord {
   std::uint16_t data_bytes = 0;
   RxMeta meta;
   std::array<std::uint8_t, 20> header{};
-  std::uint32_t hash_next = kNoIndex;
+  std::uint32_t hash_next = 0;
   std::uint32_t queue_next = kNoIndex;
 };
 

@@ -48,7 +48,7 @@ struct RudiPeer {
   MessageQueue queue;  ///< messages with unsent segments
   RudiPacketList resend;
   RudiPacketList in_flight;
-  std::uint32_t index_next = kNoIndex;
+  std::uint32_t index_next = 0;
   boost::intrusive::list_member_hook<> hook;  ///< in the round robin of peers
 };
 using RudiPeerList = boost::intrusive::list<

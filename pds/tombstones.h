@@ -37,7 +37,7 @@ class Tombstones {
     std::uint16_t spdcid = 0;
     base::Psn start;
     base::Instant expires;
-    std::uint32_t hash_next = kNoIndex;
+    std::uint32_t hash_next = 0;
     std::uint32_t age_next = kNoIndex;
   };
   static std::size_t hash(const net::FabricAddress& source, std::uint16_t spdcid, base::Psn start) {
