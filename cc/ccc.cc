@@ -411,6 +411,10 @@ void Ccc::on_pdc_closed(PdcShare& share) {
   c.note_changes(c.now_seen);
 }
 
+void Ccc::on_pdc_opened() {
+  impl_->heard = true;
+}
+
 void Ccc::on_credit(Instant now, std::uint32_t credit_units) {
   Impl& c = *impl_;
   c.on_any_feedback(now);

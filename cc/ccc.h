@@ -158,6 +158,8 @@ class Ccc {
   /// The PSN will never be sent again (PDC closed or failed): closes the record without a
   /// congestion reaction.
   void on_abandon(Transmission& t, PdcShare& share);
+  /// A PDC of this CCC knows its peer, by whatever packet: from now on somebody can be asked for credit.
+  void on_pdc_opened();
   /// The PDC leaves this CCC: what rounding left of its share goes back.
   void on_pdc_closed(PdcShare& share);
   void on_credit(Instant now, std::uint32_t credit_units);

@@ -81,6 +81,10 @@ void Engine::learn_peer(Instant now, Pdc& pdc, std::uint16_t peer_id) {
   // is under way, one packet leaves without. [CC 5.3]
   if (pdc.tx.rtx_count > 0 && pdc.tx.rtx_count == pdc.tx.unacked) pdc.tx.has_free_pass = true;
   wake(pdc);
+  if (pdc.tx.cc != nullptr) {
+    pdc.tx.cc->ccc->on_pdc_opened();
+    if (sends_credit_state_) on_congestion_timer(now, *pdc.tx.cc);
+  }
   if (pdc.is_close_wanted) begin_close(now, pdc);
 }
 

@@ -265,6 +265,12 @@ void Planner::choose_ops() {
 void Planner::choose_more() {
   for (HostId h = 0; h < plan_.fabric.hosts; ++h) plan_.multi_receive.push_back(more_.chance(0.2));
   for (PlannedOp& op : plan_.ops) op.peeks = op.kind == SwarmOp::kTaggedSend && more_.chance(0.2);
+  if (!plan_.has(Trouble::kTinyWindow)) return;
+  // The next multi-receive buffer waits until all messages in the present one are complete. A message that has no room there and
+  // must be delivered before it is answered keeps the window where it is, and the rest of one in the buffer may be behind that.
+  // The window is there to limit this [PDS 19 R17], so a program must not rely on more.
+  for (PlannedOp& op : plan_.ops)
+    if (op.kind == SwarmOp::kSend && plan_.multi_receive[op.to]) op.delivery_complete = false;
 }
 
 /// RUDI and UUD, in half of all worlds.

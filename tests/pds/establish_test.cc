@@ -320,5 +320,35 @@ TEST(Syn, trimmed_syn_creates_nothing) {
   EXPECT_LT(w.requests(0).back().at - w.requests(0).front().at, us(50));
 }
 
+// A control packet of the target tells who it is and brings no credit. What is left of the message, one packet refused and the
+// others given up, must not wait for credit that nobody asks for.
+TEST(Establish, who_learns_its_target_from_a_control_packet_asks_for_credit) {
+  World w(with([](auto& o) {
+    o.cc.algorithm = cc::Algorithm::kRccc;
+    o.pds.nack_retx_time = ms(40);
+    o.pds.max_nack_retx_cnt = 31;
+  }));
+  w.add_rule([](const Seen& s, Fate& f) { f.drop = s.from == 0; });
+  w.send(0, 1, 400);
+  w.run_for(us(10));
+  const Seen first = w.requests(0).at(0);
+  wire::PdsNack refusal;
+  refusal.nack_code = NackCode::kNoPdcAvail;
+  refusal.nack_psn = first.psn;
+  refusal.dpdcid = first.spdcid;
+  w.inject(0, w.host(1).address, refusal);
+  w.run_for(ms(10));
+  EXPECT_TRUE(w.controls(0, ControlType::kCreditRequest).empty());
+  wire::PdsControl noop;
+  noop.ctl_type = ControlType::kNoop;
+  noop.psn = first.psn;
+  noop.spdcid = 77;
+  noop.dpdcid = first.spdcid;
+  w.inject(0, w.host(1).address, noop);
+  w.run_for(ms(10));
+  EXPECT_EQ(w.host(0).count(EventId::kPdcEstablished), 1u);
+  EXPECT_FALSE(w.controls(0, ControlType::kCreditRequest).empty());
+}
+
 }  // namespace
 }  // namespace uet::pds::test
