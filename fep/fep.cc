@@ -62,7 +62,8 @@ struct Fep::Impl {
   bool run_deadlines(Instant now);
   bool transmit(Instant now);
   void fill(Instant now);
-  void route(Instant now, net::TxPacket tx);
+  bool loop(Instant now, net::TxPacket& tx);
+  void seal(Instant now, net::TxPacket& tx);
   bool flush(Instant now);
 
   const FepConfig config;
@@ -88,7 +89,6 @@ struct Fep::Impl {
 };
 
 // --- In
-// ----------------------------------------------------------------------------------------------------------------
 
 bool Fep::Impl::receive(Instant now) {
   const std::size_t n = port.receive(now, received);
@@ -139,7 +139,6 @@ bool Fep::Impl::run_deadlines(Instant now) {
 }
 
 // --- Out
-// ---------------------------------------------------------------------------------------------------------------
 
 bool Fep::Impl::transmit(Instant now) {
   bool did = flush(now);
@@ -157,40 +156,45 @@ bool Fep::Impl::transmit(Instant now) {
 /// for it.
 void Fep::Impl::fill(Instant now) {
   outgoing_first = outgoing_last = 0;
-  std::size_t room = std::min(outgoing.size(), port.send_room(now));
   more_to_send = false;
+  if (!pds.may_have_packets()) return;
+  const std::size_t room = std::min(outgoing.size(), port.send_room(now));
   planes.look(now, port);
   for (std::size_t built = 0; outgoing_last < room && looped.room() > 0; ++built) {
     if (built == 2 * outgoing.size())
       break;  // a turn stays short when everything goes to ourselves
-    net::TxPacket tx;
     const std::uint8_t free = planes.free();
     if (free == 0) break;
-    if (!pds.poll_transmit(now, tx, free)) {
+    net::TxPacket& tx = outgoing[outgoing_last];
+    if (!pds.may_have_packets() || !pds.poll_transmit(now, tx, free)) {
       more_to_send = free != planes.up();  // what waits may wait for a port that is busy
       return;
     }
-    route(now, std::move(tx));
+    if (!loop(now, tx)) seal(now, tx);
   }
   more_to_send = true;
 }
 
-void Fep::Impl::route(Instant now, net::TxPacket tx) {
+/// A packet to our own address never sees the port. False when it is for somebody else.
+bool Fep::Impl::loop(Instant now, net::TxPacket& tx) {
+  if (tx.destination != own) return false;
+  trace.emit(now, EventId::kPacketSent, 0, {}, tx.packet.size(), tx.packet.data()[0] >> 3);
+  looped.push(net::RxPacket{.packet = std::move(tx.packet),
+                            .source = own,
+                            .destination = own,
+                            .entropy = tx.entropy,
+                            .tos = tx.tos});
+  return true;
+}
+
+/// `tx` is complete and first in line for the port.
+void Fep::Impl::seal(Instant now, net::TxPacket& tx) {
   const std::uint8_t pds_type = tx.packet.data()[0] >> 3;
-  if (tx.destination == own) {
-    trace.emit(now, EventId::kPacketSent, 0, {}, tx.packet.size(), pds_type);
-    looped.push(net::RxPacket{.packet = std::move(tx.packet),
-                              .source = own,
-                              .destination = own,
-                              .entropy = tx.entropy,
-                              .tos = tx.tos});
-    return;
-  }
   planes.assign(tx);
   tx.entropy = port.wire_entropy(tx.entropy);
   integrity.seal(tx);
   trace.emit(now, EventId::kPacketSent, 0, {}, tx.packet.size(), pds_type);
-  outgoing[outgoing_last++] = std::move(tx);
+  ++outgoing_last;
 }
 
 bool Fep::Impl::flush(Instant now) {
@@ -202,7 +206,6 @@ bool Fep::Impl::flush(Instant now) {
 }
 
 // --- The loop
-// ----------------------------------------------------------------------------------------------------------
 
 Fep::Fep(const FepConfig& config, net::Port& port, base::Rng& rng, base::Trace& trace, Instant now)
     : impl_(std::make_unique<Impl>(config, port, rng, trace, now)) {}

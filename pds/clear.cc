@@ -5,7 +5,6 @@
 namespace uet::pds {
 
 // --- Destination
-// ---------------------------------------------------------------------------------------------------
 
 /// Cumulative and monotonic: the highest CLEAR seen counts, in whatever order they arrive.
 /// [PDS 11.2]
@@ -42,7 +41,6 @@ Psn Engine::highest_stored(const Pdc& pdc) const {
 }
 
 // --- Source
-// ----------------------------------------------------------------------------------------------------------
 
 /// The peer waits for a CLEAR. The next Request carries it; without one, a Clear Command after
 /// PDS_Clear_Time.

@@ -123,6 +123,10 @@ struct Engine {
 
   // --- schedule.cc
   bool poll_transmit(Instant now, net::TxPacket& out, std::uint8_t free_planes);
+  bool may_have_packets() const {
+    return !control_.empty() || !ready_.empty() || !nacks_.is_empty() || !built_.is_empty() ||
+           !uud_.empty() || rudi_.peer_count() > 0 || has_new_room_;
+  }
   void on_planes_changed(Instant now, std::uint8_t up);
   bool poll_data(Instant now, net::TxPacket& out);
   bool poll_ready(Instant now, net::TxPacket& out, CongestionRing& waiting);

@@ -42,6 +42,9 @@ void Pds::on_packet(Instant now, net::RxPacket rx) {
 bool Pds::poll_transmit(Instant now, net::TxPacket& out, std::uint8_t free_planes) {
   return impl_->poll_transmit(now, out, free_planes);
 }
+bool Pds::may_have_packets() const {
+  return impl_->may_have_packets();
+}
 void Pds::on_planes_changed(Instant now, std::uint8_t up) {
   impl_->on_planes_changed(now, up);
 }

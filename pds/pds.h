@@ -187,11 +187,13 @@ class Pds {
   /// `rx.packet` begins with the PDS header; integrity trailer checked and removed. `trimmed` comes
   /// from the DSCP.
   void on_packet(Instant now, net::RxPacket rx);
-  /// The next packet to send, if any; begins with the PDS header, without trailer. Control packets
+  /// The next packet to send, if any, with every field of `out`; begins with the PDS header, without trailer. Control packets
   /// first.
   /// `free_planes`: bit set of ports (fabric planes) that can take data now, never 0. Control packets ask for the plane on
   /// which the peer was heard, or for any.
   bool poll_transmit(Instant now, net::TxPacket& out, std::uint8_t free_planes = 1);
+  /// False when poll_transmit() would find nothing, which is so in most turns of an endpoint. True promises no packet.
+  bool may_have_packets() const;
   /// A port lost its link or has it again: bit set of those that have one.
   void on_planes_changed(Instant now, std::uint8_t up);
   void on_deadline(Instant now);

@@ -6,7 +6,6 @@
 namespace uet::pds {
 
 // --- RUDI, source
-// --------------------------------------------------------------------------------------------------
 
 RudiPeer* Engine::rudi_peer_for(const net::FabricAddress& address) {
   RudiPeer* peer = rudi_.find_peer(address);
@@ -220,7 +219,6 @@ void Engine::on_rudi_nack(Instant now, const net::RxPacket& rx, const wire::PdsN
 }
 
 // --- RUDI, target
-// -----------------------------------------------------------------------------------------------------
 
 // No state: a duplicate is executed again and answered again. [PDS 17.2]
 void Engine::on_rudi_request(Instant now, const net::RxPacket& rx) {
@@ -290,7 +288,6 @@ void Engine::on_rudi_request(Instant now, const net::RxPacket& rx) {
 }
 
 // --- UUD
-// ----------------------------------------------------------------------------------------------------------------
 
 SubmitResult Engine::submit_uud(Instant now, const TxMessage& request) {
   Message& message = messages_.add(request);

@@ -178,7 +178,6 @@ void Endpoint::choose_ops() {
 }
 
 // --- Binding and enabling
-// -------------------------------------------------------------------------
 
 int Endpoint::bind(fid_t other, std::uint64_t flags) {
   if (id_ != 0 && other->fclass != FI_CLASS_CNTR) return -FI_EOPBADSTATE;

@@ -155,7 +155,6 @@ Info make_info(std::uint32_t version, const fi_info* hints, const fep::Settings&
 }
 
 // --- Addresses [libfabric 3.1 step 5]
-// -----------------------------------------------------------------
 
 void set_address(void*& slot, std::size_t& length, const ses::Address& address) {
   const AddressBytes bytes = pack_address(address);

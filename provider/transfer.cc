@@ -180,7 +180,6 @@ ssize_t Endpoint::post_peek(base::Instant now, const Receive& op, ses::PeerId so
 }
 
 // --- The way back
-// -----------------------------------------------------------------------------------
 
 void Endpoint::on_completion(ses::EndpointId, const ses::Completion& c) {
   const bool success = c.code == ReturnCode::kOk;
