@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,7 +34,7 @@ struct Options {
 };
 
 /// A world takes milliseconds. One that is still busy after so long hangs inside a single event.
-constexpr unsigned kLongestWorldSeconds = 120;
+constexpr int kLongestWorldSeconds = 120;
 
 /// What the signal handler prints: the command that runs the current world again.
 char g_reproduce[256];
@@ -42,7 +43,7 @@ extern "C" void on_fatal_signal(int signal) {
   constexpr char kCheck[] = "\nuet-sim swarm: a check of our own code failed. Again:\n  ";
   constexpr char kHang[] = "\nuet-sim swarm: a world does not come to an end. Again:\n  ";
   // Nothing can be done when writing fails here.
-  if (signal == SIGALRM)
+  if (signal == SIGPROF)
     (void)!write(STDERR_FILENO, kHang, sizeof kHang - 1);
   else
     (void)!write(STDERR_FILENO, kCheck, sizeof kCheck - 1);
@@ -173,15 +174,23 @@ void report_shrunk(std::uint64_t seed, const SwarmMask& mask) {
 }
 
 /// One world, from its seed to its report.
+/// Ends the process with SIGPROF after so many seconds of its own processor time: a machine that is busy with something else
+/// hangs no world. 0: no limit.
+void limit_world(int seconds) {
+  itimerval limit{};
+  limit.it_value.tv_sec = seconds;
+  (void)setitimer(ITIMER_PROF, &limit, nullptr);
+}
+
 void play(std::uint64_t seed, const Options& o, const SwarmMask& mask, Totals& totals) {
   const std::string again = command_for(seed, mask);
   g_reproduce[again.copy(g_reproduce, sizeof g_reproduce - 1)] = 0;
-  alarm(kLongestWorldSeconds);
+  limit_world(kLongestWorldSeconds);
   SwarmPlan plan = plan_world(seed);
   apply(mask, plan);
   if (o.verbose) fmt::print("{}", describe(plan));
   const SwarmResult result = run_world(plan, o.recorded_events);
-  alarm(0);
+  limit_world(0);
   if (o.verbose) {
     fmt::print("seed {}: {}, {:.3f} ms, {} events, fingerprint {:016x}\n", seed,
                result.failure.empty() ? "passed" : "FAILED", result.virtual_ms,
@@ -272,7 +281,7 @@ int swarm(const Options& o) {
                o.ops, o.modes);
     return kUsage;
   }
-  for (const int signal : {SIGABRT, SIGSEGV, SIGALRM}) std::signal(signal, on_fatal_signal);
+  for (const int signal : {SIGABRT, SIGSEGV, SIGPROF}) std::signal(signal, on_fatal_signal);
   const auto begin = std::chrono::steady_clock::now();
   const Totals totals =
       o.jobs > 1 ? play_in_processes(*seeds, o, *mask) : play_range(*seeds, 1, o, *mask);
