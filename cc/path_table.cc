@@ -60,8 +60,10 @@ std::uint32_t PathTable::usable_among(std::uint32_t size, const PathRequest& req
 }
 
 bool PathTable::wants_answer(std::uint32_t index, Instant now) const {
-  if (!evicts_ || size_ == 1) return false;
+  if (size_ == 1) return false;
   const Entry& e = entries_[index];
+  // Where no path is evicted for its losses, one may still have been on a plane that lost its link.
+  if (!evicts_) return e.evictions > 0;
   return now < cautious_until_ || e.evictions > 0 || e.silent >= kSilentMax;
 }
 

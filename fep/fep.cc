@@ -191,7 +191,8 @@ bool Fep::Impl::loop(Instant now, net::TxPacket& tx) {
 void Fep::Impl::seal(Instant now, net::TxPacket& tx) {
   const std::uint8_t pds_type = tx.packet.data()[0] >> 3;
   planes.assign(tx);
-  tx.entropy = port.wire_entropy(tx.entropy);
+  tx.entropy = planes.is_single() ? port.wire_entropy(tx.entropy)
+                                  : port.plane_wire_entropy(tx.entropy, tx.plane);
   integrity.seal(tx);
   trace.emit(now, EventId::kPacketSent, 0, {}, tx.packet.size(), pds_type);
   ++outgoing_last;

@@ -37,6 +37,18 @@ std::string to_json(Instant now, const pds::Pds::CongestionView& view) {
   return line + "]}\n";
 }
 
+std::string planes_to_json(Instant now, const net::Port& port) {
+  std::string line = fmt::format(R"({{"t":{},"planes":[)", now.ns());
+  for (unsigned p = 0; p < port.facts().planes; ++p) {
+    const net::PlaneCounters c = port.plane_counters(p);
+    fmt::format_to(
+        std::back_inserter(line),
+        R"({}{{"plane":{},"up":{},"sent":{},"received":{},"waiting":{},"dropped":{},"times_down":{}}})",
+        p == 0 ? "" : ",", p, c.is_up, c.sent, c.received, c.waiting, c.dropped, c.times_down);
+  }
+  return line + "]}\n";
+}
+
 std::unique_ptr<PathLog> PathLog::open(const std::string& path, std::string& error) {
   std::FILE* const file = open_log_file(path);
   if (file == nullptr) {
@@ -52,10 +64,12 @@ PathLog::~PathLog() {
 
 void PathLog::write(Instant now, Fep& fep) {
   next_ = now + kInterval;
-  fep.pds().for_each_congestion([&](const pds::Pds::CongestionView& view) {
-    if (!view.sprayed) return;
-    const std::string line = to_json(now, view);
+  const auto put = [&](const std::string& line) {
     std::fwrite(line.data(), 1, line.size(), file_);
+  };
+  if (fep.port().facts().planes > 1) put(planes_to_json(now, fep.port()));
+  fep.pds().for_each_congestion([&](const pds::Pds::CongestionView& view) {
+    if (view.sprayed) put(to_json(now, view));
   });
   std::fflush(file_);  // somebody may be watching
 }

@@ -13,8 +13,12 @@ namespace uet::fep {
 /// One line: {"t":ns,"peer":"...","window":n,"inflight":n,"base_rtt_us":x,"rtt_us":x,"paths":[...]}. Each path that was used
 /// is {"entropy":n,"plane":n,"state":"...","score":n,"rtt_us":x,"sent":n,"marks":n,"trims":n,"losses":n}.
 std::string to_json(Instant now, const pds::Pds::CongestionView& view);
+/// One line about the ports of an endpoint that has several: {"t":ns,"planes":[...]}. Each is {"plane":n,"up":bool,"sent":n,
+/// "received":n,"waiting":n,"dropped":n,"times_down":n}.
+std::string planes_to_json(Instant now, const net::Port& port);
 
-/// A file that gets one such line for each sprayed congestion context, about once a second while the loop turns.
+/// A file that gets one such line for each sprayed congestion context, and one about the planes where there are several,
+/// about once a second while the loop turns.
 class PathLog {
  public:
   /// %p in `path` becomes the process id. Null with a sentence in `error`.

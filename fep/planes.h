@@ -14,6 +14,7 @@ class Planes {
  public:
   explicit Planes(std::uint8_t count) : count_(count), up_(all()) {}
 
+  bool is_single() const { return count_ == 1; }
   /// Ports with a link, a bit each.
   std::uint8_t up() const { return up_; }
   /// Asks the port about its links; true when one was lost or found since.

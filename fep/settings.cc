@@ -5,6 +5,8 @@
 #include <cctype>
 #include <charconv>
 
+#include "lib/net/port_name.h"
+
 namespace uet::fep {
 namespace {
 
@@ -230,16 +232,27 @@ std::string with_rank_zero(std::string text) {
   return text;
 }
 
-/// What single values cannot show: forms of list entries, and settings that exclude each other.
-std::optional<std::string> check(const Settings& s) {
-  for (const std::string& spec : s.ports) {
-    const bool is_udp = spec == "udp" || spec.starts_with("udp:") || spec.starts_with("udp,");
-    const bool is_dpdk = spec.starts_with("dpdk:") && spec.size() > 5;
-    if (!is_udp && !is_dpdk) {
-      return "FI_UET_PORT: \"" + spec +
+/// One entry of FI_UET_PORT: the form of each plane, and whether they can be one endpoint.
+std::optional<std::string> check_port(const std::string& spec) {
+  const auto planes = net::planes_of(spec);
+  for (const std::string& plane : planes) {
+    const bool is_dpdk = plane.starts_with("dpdk:") && plane.size() > 5;
+    if (!net::is_udp_port(plane) && !is_dpdk) {
+      return "FI_UET_PORT: \"" + plane +
              "\" is not udp[:interface or address][,sockets=n] or dpdk:<vdev or PCI "
              "address>[,key=value...]";
     }
+  }
+  const std::string why = net::why_not_planes(planes);
+  if (!why.empty()) return "FI_UET_PORT: \"" + spec + "\": " + why;
+  return std::nullopt;
+}
+
+/// What single values cannot show: forms of list entries, and settings that exclude each other.
+std::optional<std::string> check(const Settings& s) {
+  for (const std::string& spec : s.ports) {
+    if (auto error = check_port(spec)) return error;
+    const bool is_udp = net::is_udp_port(net::planes_of(spec).front());
     if (is_udp && s.encap == Encapsulation::kIp)
       return "FI_UET_ENCAP: ip needs a dpdk port, and FI_UET_PORT says \"" + spec + "\"";
     if (is_udp && s.vlan != 0)

@@ -19,9 +19,11 @@ constexpr std::array kSettings = {
             .kind = Kind::kTextList,
             .fallback = "udp",
             .target = &Settings::ports,
-            .help = "port to use: udp[:interface or address][,sockets=n] or dpdk:<vdev or PCI "
-                    "address>[,key=value...]; a list separated by | gives each process its own "
-                    "(entry n goes with entry n of FI_UET_ADDR); %r is the local rank"},
+            .help =
+                "port to use: udp[:interface or address][,sockets=n] or dpdk:<vdev or PCI "
+                "address>[,key=value...]; several of one kind joined by + are the planes of one "
+                "endpoint; a list separated by | gives each process its own (entry n goes with "
+                "entry n of FI_UET_ADDR); %r is the local rank"},
     Setting{.key = "ADDR",
             .group = "Port and address",
             .kind = Kind::kTextList,
@@ -94,7 +96,7 @@ constexpr std::array kSettings = {
             .kind = Kind::kInteger,
             .fallback = "8192",
             .target = &Settings::pool,
-            .help = "packet buffers of the port",
+            .help = "packet buffers of the port, of each plane where there are several",
             .min = 1024,
             .max = 1u << 20},
     Setting{.key = "MAX_PAYLOAD",
@@ -215,8 +217,9 @@ constexpr std::array kSettings = {
             .kind = Kind::kInteger,
             .fallback = "0",
             .target = &Settings::link_gbps,
-            .help = "link rate that congestion control reckons with, in Gb/s; 0: what the port "
-                    "says, else 25",
+            .help =
+                "link rate that congestion control reckons with, all planes together, in Gb/s; 0: "
+                "what the port says, else 25",
             .max = 1600},
     Setting{.key = "LINK_MBPS",
             .group = "Transport",

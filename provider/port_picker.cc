@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "lib/net/port_name.h"
 #include "provider/provider.h"
 
 namespace uet::provider {
@@ -30,21 +31,23 @@ std::string with_local_rank(std::string text) {
   return text;
 }
 
+/// All planes of an entry are of one kind.
 bool is_udp(const std::string& spec) {
-  return spec == "udp" || spec.starts_with("udp:") || spec.starts_with("udp,");
+  return net::is_udp_port(net::planes_of(spec).front());
 }
 
-/// "udp:eth0,sockets=4" -> "eth0"; empty when the spec names no place.
+/// "udp:eth0,sockets=4" -> "eth0"; empty when the spec names no place. Of several planes the first.
 std::string udp_place(const std::string& spec) {
-  if (!spec.starts_with("udp:")) return "";
-  const std::string rest = spec.substr(4);
-  return rest.substr(0, rest.find(','));
+  const std::string first = net::planes_of(spec).front();
+  if (!first.starts_with("udp:")) return "";
+  return first.substr(4, first.find(',') - 4);
 }
 
-/// "dpdk:net_memif0,role=server" -> "net_memif0"
+/// "dpdk:net_memif0,role=server" -> "net_memif0"; of several planes the first.
 std::string dpdk_device(const std::string& spec) {
-  const auto begin = spec.find(':') + 1;
-  return spec.substr(begin, spec.find(',', begin) - begin);
+  const std::string first = net::planes_of(spec).front();
+  const auto begin = first.find(':') + 1;
+  return first.substr(begin, first.find(',', begin) - begin);
 }
 
 const Interface* first_up(const std::vector<Interface>& all) {
@@ -66,6 +69,28 @@ PortChoice udp_choice(const Interface& interface, net::FabricAddress address, st
                     .facts = interface};
 }
 
+/// Lets `choice` tell what all its planes have together. Nothing, or what is wrong with one of them.
+std::string add_planes(const std::vector<Interface>& interfaces, PortChoice& choice) {
+  const auto planes = net::planes_of(choice.spec);
+  if (planes.size() == 1) return {};
+  Interface& sum = choice.facts;
+  for (std::size_t i = 0; i < planes.size(); ++i) {
+    const std::string name = udp_place(planes[i]);
+    const Interface* plane = by_name(interfaces, name);
+    if (plane == nullptr) return "there is no network interface " + name;
+    if (i == 0) {
+      sum = *plane;
+      choice.device = name;
+      continue;
+    }
+    sum.mtu = std::min(sum.mtu, plane->mtu);
+    sum.is_up = sum.is_up || plane->is_up;
+    const bool is_known = sum.bits_per_second != 0 && plane->bits_per_second != 0;
+    sum.bits_per_second = is_known ? sum.bits_per_second + plane->bits_per_second : 0;
+  }
+  return {};
+}
+
 PortChoice dpdk_choice(std::string spec, net::FabricAddress address) {
   PortChoice out{
       .spec = spec, .address = address, .device = dpdk_device(spec), .mtu = 0, .facts = {}};
@@ -74,6 +99,13 @@ PortChoice dpdk_choice(std::string spec, net::FabricAddress address) {
   out.facts.driver = "dpdk";
   out.facts.pci = parse_pci_address(out.device);
   return out;
+}
+
+base::Result<PortChoice, std::string> with_planes(const std::vector<Interface>& interfaces,
+                                                  PortChoice choice) {
+  std::string wrong = add_planes(interfaces, choice);
+  if (!wrong.empty()) return wrong;
+  return choice;
 }
 
 /// Address of a udp entry: FI_UET_ADDR, what stands behind "udp:", FI_UET_IFNAME, or the first
@@ -86,7 +118,7 @@ base::Result<PortChoice, std::string> resolve_udp(const fep::Settings& settings,
   const std::string& wanted = !address_text.empty() ? address_text : named;
   if (const auto address = net::FabricAddress::parse(wanted)) {
     if (const Interface* i = find_interface(interfaces, *address)) {
-      return udp_choice(*i, *address, spec);
+      return with_planes(interfaces, udp_choice(*i, *address, spec));
     }
     return "no interface of this host has the address " + wanted +
            "; add it (ip addr add ...) or change FI_UET_ADDR";
@@ -99,7 +131,7 @@ base::Result<PortChoice, std::string> resolve_udp(const fep::Settings& settings,
                         : "there is no network interface " + name;
   }
   if (!i->primary()) return "the interface " + i->name + " has no IP address";
-  return udp_choice(*i, *i->primary(), spec);
+  return with_planes(interfaces, udp_choice(*i, *i->primary(), spec));
 }
 
 base::Result<PortChoice, std::string> resolve(const fep::Settings& settings,

@@ -21,6 +21,8 @@ net::TxPacket RawSide::make(const RawHeader& header, std::size_t size) {
   header.emit(tx.packet.append(size));
   tx.destination = peer_;
   tx.entropy = entropy_;
+  tx.plane = plane_;
+  plane_ = static_cast<std::uint8_t>((plane_ + 1) % port_.facts().planes);
   // Walk over the dynamic ports, so that every path and every socket gets its share.
   entropy_ = static_cast<std::uint16_t>(entropy_ + 1) | 0xc000;
   return tx;

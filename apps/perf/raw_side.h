@@ -57,6 +57,7 @@ class RawSide {
   net::FabricAddress peer_;
   std::array<net::RxPacket, kBurst> received_;
   std::uint16_t entropy_ = 0xc000;
+  std::uint8_t plane_ = 0;  ///< each in turn
 };
 
 /// Throws std::runtime_error when the peer stays silent. Both return what the exit code says.

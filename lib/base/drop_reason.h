@@ -43,6 +43,7 @@ namespace uet::base {
   X(kIcmpIgnored, "icmp-ignored", "ICMP message that needs no answer from this port")            \
   X(kSocketOverflow, "socket-overflow", "kernel socket buffer was full")                         \
   X(kSendFailed, "send-failed", "kernel refused the packet: no route, no permission")            \
+  X(kLinkDown, "link-down", "waited for a port (plane) that lost its link")                      \
   X(kImpaired, "impaired", "dropped on purpose by FI_UET_IMPAIR")                                \
   /* tss */                                                                                      \
   X(kTssUnexpected, "tss-unexpected", "secured packet where none is configured")                 \

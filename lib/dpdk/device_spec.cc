@@ -35,14 +35,21 @@ DeviceKind kind_of(const std::string& name) {
   return DeviceKind::kOtherVdev;
 }
 
-std::size_t kernel_mtu(const std::string& interface) {
+/// False when the kernel has no answer about this interface.
+bool ask_kernel(const std::string& interface, unsigned long question, ifreq& request) {
+  if (interface.empty() || interface.size() >= IFNAMSIZ) return false;
   const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (fd < 0 || interface.empty() || interface.size() >= IFNAMSIZ) return 0;
-  ifreq request{};
+  if (fd < 0) return false;
+  request = {};
   interface.copy(request.ifr_name, IFNAMSIZ - 1);
-  const bool ok = ioctl(fd, SIOCGIFMTU, &request) == 0;
+  const bool ok = ioctl(fd, question, &request) == 0;
   close(fd);
-  return ok ? static_cast<std::size_t>(request.ifr_mtu) : 0;
+  return ok;
+}
+
+std::size_t kernel_mtu(const std::string& interface) {
+  ifreq request;
+  return ask_kernel(interface, SIOCGIFMTU, request) ? static_cast<std::size_t>(request.ifr_mtu) : 0;
 }
 
 /// The memif driver is the one that takes any key without a word.
@@ -158,6 +165,12 @@ std::size_t default_ip_mtu(const DeviceSpec& spec) {
       return 0;  // the device knows
   }
   return 1500;
+}
+
+bool kernel_link_is_up(const std::string& interface) {
+  constexpr int kBoth = IFF_UP | IFF_RUNNING;
+  ifreq request;
+  return ask_kernel(interface, SIOCGIFFLAGS, request) && (request.ifr_flags & kBoth) == kBoth;
 }
 
 }  // namespace uet::dpdk

@@ -38,4 +38,7 @@ std::size_t packet_bytes_min(const DeviceSpec& spec);
 /// The IP MTU when neither the user nor the device has an opinion.
 std::size_t default_ip_mtu(const DeviceSpec& spec);
 
+/// Whether this interface of the kernel is up and has a carrier.
+bool kernel_link_is_up(const std::string& interface);
+
 }  // namespace uet::dpdk

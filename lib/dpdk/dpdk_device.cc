@@ -28,6 +28,8 @@ constexpr std::uint64_t kLinkChecksPerSecond = 50;
 // A connection that is being set up takes half a dozen turns of the interrupt thread; one that stands only ends.
 constexpr std::uint64_t kTurnsPerSecondDown = 1000;
 constexpr std::uint64_t kTurnsPerSecondUp = 10;
+// While the thread is at work no memif of the process moves packets, so a plane without a link must not ask for much.
+constexpr std::uint64_t kTurnsPerSecondBesideOthers = 100;
 // A server whose device is not ready yet refuses, and the driver tells nobody. So a connection gets a short time at
 // first, and more each time: on a crowded machine its dozen steps take long.
 constexpr std::uint64_t kFirstPatiencePerSecond = 20;
@@ -71,6 +73,7 @@ DpdkDevice::DpdkDevice(const DpdkDeviceConfig& config, base::Trace& trace)
     : config_(config),
       trace_(trace),
       wants_interrupt_(driver_supports_interrupts(config.spec.kind)),
+      interface_(config.spec.argument("iface")),
       is_watched_(config.spec.kind == DeviceKind::kMemif),
       is_kept_(config.spec.is_memif_client()),
       cycles_per_second_(rte_get_tsc_hz()) {}
@@ -382,7 +385,24 @@ std::size_t DpdkDevice::send_bursts(std::span<Packet> in) {
   return n;
 }
 
-// --- Links that do not come back by themselves -----------------------------------------------------------------------
+// --- Links
+// -----------------------------------------------------------------------------------------------------------
+
+/// The data path of a memif knows anyway; the others are asked, which nobody does who has only one port.
+bool DpdkDevice::has_link() {
+  if (is_watched_) return was_up_;
+  const bool is_up = is_started_ && reads_link_up();
+  if (is_up && !std::exchange(was_up_, is_up)) ++link_generation_;
+  was_up_ = is_up;
+  return is_up;
+}
+
+/// Drivers on top of an interface of the kernel report a link that is always up.
+bool DpdkDevice::reads_link_up() const {
+  if (!interface_.empty()) return kernel_link_is_up(interface_);
+  rte_eth_link link{};
+  return rte_eth_link_get_nowait(port_, &link) != 0 || link.link_status == RTE_ETH_LINK_UP;
+}
 
 /// Gives the interrupt thread its turns, and looks at the link: often while it is down, because who sends before we know
 /// that it is up has to ask for its neighbors twice.
@@ -390,8 +410,10 @@ void DpdkDevice::keep_link() {
   const std::uint64_t now = rte_get_tsc_cycles();
   if (now < next_link_check_) [[likely]]
     return;
-  next_link_check_ =
-      now + cycles_per_second_ / (was_up_ ? kLinkChecksPerSecond : kTurnsPerSecondDown);
+  const std::uint64_t checks_per_second = was_up_                ? kLinkChecksPerSecond
+                                          : config_.has_siblings ? kTurnsPerSecondBesideOthers
+                                                                 : kTurnsPerSecondDown;
+  next_link_check_ = now + cycles_per_second_ / checks_per_second;
   if (!was_up_ || now >= next_interrupts_) {
     next_interrupts_ = now + cycles_per_second_ / kTurnsPerSecondUp;
     InterruptGate::instance().let_through();

@@ -22,6 +22,8 @@ struct DpdkDeviceConfig {
   /// Seeds the MAC address of devices that have none.
   std::size_t mac_seed = 0;
   bool promiscuous = false;  ///< take frames for every address
+  bool has_siblings =
+      false;  ///< one of several planes: the others go on while this one has no link
 };
 
 /// One thread at a time. EAL must run before one is made, and keeps running after it is gone.
@@ -36,6 +38,7 @@ class DpdkDevice final : public net::FrameDevice {
   net::PacketPool& pool() override { return *pool_; }
   std::size_t receive_frames(std::span<net::Packet> out) override;
   std::size_t send_frames(std::span<net::Packet> in) override;
+  bool has_link() override;
   std::uint32_t link_generation() const override { return link_generation_; }
   int wakeup_fd() const override { return interrupt_fd_; }
   bool arm_wakeup() override;
@@ -55,6 +58,7 @@ class DpdkDevice final : public net::FrameDevice {
 
   std::size_t receive_bursts(std::span<net::Packet> out);
   std::size_t send_bursts(std::span<net::Packet> in);
+  bool reads_link_up() const;
   void keep_link();
   void begin_reconnect();
   static void reconnect(void* device);
@@ -81,6 +85,7 @@ class DpdkDevice final : public net::FrameDevice {
   /// A memif client has to connect again itself. The interrupt thread does the work; the data path only looks at how far
   /// it is and keeps its hands off the device meanwhile.
   enum class Reconnect : std::uint8_t { kIdle, kRunning, kStarted, kFailed };
+  std::string interface_;    ///< of the kernel, under the device; empty: none
   bool is_watched_ = false;  ///< memif: the peer may come and go
   bool is_kept_ = false;     ///< and we have to connect again
   std::uint32_t link_generation_ = 0;

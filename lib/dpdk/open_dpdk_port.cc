@@ -112,7 +112,9 @@ std::unique_ptr<net::Port> open_port(const net::PortRequest& request, base::Trac
   std::unique_ptr<KernelClaim> claim;
   if (spec.kind == DeviceKind::kAfPacket && KernelClaim::owns(request.address)) {
     claim = std::make_unique<KernelClaim>();
-    if (!request.native_ip && !claim->take(request.address, request.udp_port)) {
+    // The first of several planes claims for all: their address is one.
+    if (!request.native_ip && request.plane == 0 &&
+        !claim->take(request.address, request.udp_port)) {
       error = "address in use: UDP port " + std::to_string(request.udp_port) + " of " +
               request.address.to_string() + ": " + std::strerror(errno);
       return nullptr;
@@ -121,8 +123,9 @@ std::unique_ptr<net::Port> open_port(const net::PortRequest& request, base::Trac
   }
   device_config.packets = request.packets;
   device_config.ip_mtu = request.mtu;
-  device_config.mac_seed = request.address.hash();
-  auto device = open_device(device_config, 1, trace, error);
+  device_config.has_siblings = request.planes > 1;
+  device_config.mac_seed = request.address.hash() + request.plane;
+  auto device = open_device(device_config, request.planes, trace, error);
   if (device == nullptr) return nullptr;
   auto port = std::make_unique<net::IpPort>(std::move(device), ip_config, trace);
   if (claim == nullptr) return port;

@@ -32,6 +32,9 @@ class FrameDevice {
   /// As Port::receive / Port::send, but whole frames.
   virtual std::size_t receive_frames(std::span<Packet> out) = 0;
   virtual std::size_t send_frames(std::span<Packet> in) = 0;
+  /// Whether frames sent now can arrive at all. Asked some hundred times a second where several devices serve one endpoint,
+  /// so it may cost a system call.
+  virtual bool has_link() { return true; }
   /// Counts how often the link came up again: whoever was at the other end may be somebody else now.
   virtual std::uint32_t link_generation() const { return 0; }
   virtual int wakeup_fd() const { return -1; }

@@ -50,6 +50,7 @@ class IpPort final : public Port {
   PacketPool& pool() override { return device_->pool(); }
   std::size_t receive(Instant now, std::span<RxPacket> out) override;
   std::size_t send(Instant now, std::span<TxPacket> in) override;
+  std::uint8_t planes_up(Instant) override { return device_->has_link() ? 1 : 0; }
   Instant next_deadline() const override;
   void on_deadline(Instant now) override;
   int wakeup_fd() const override { return device_->wakeup_fd(); }

@@ -61,6 +61,16 @@ struct PortFacts {
   std::uint8_t mac[6] = {};
 };
 
+/// What happened on one plane since the port was opened, and how it is now.
+struct PlaneCounters {
+  bool is_up = true;
+  std::size_t waiting = 0;  ///< packets that its device did not take yet
+  std::uint64_t sent = 0;   ///< packets, as the others
+  std::uint64_t received = 0;
+  std::uint64_t dropped = 0;  ///< were waiting when it went down
+  std::uint64_t times_down = 0;
+};
+
 /// One thread. Bursts in, bursts out, never blocks.
 class Port {
  public:
@@ -81,7 +91,7 @@ class Port {
     return SIZE_MAX;
   }
 
-  /// Several planes: which of them have a link, a bit each. What is sent to another is lost.
+  /// Which planes have a link, a bit each. What is sent to another is lost. With one plane nobody needs to ask.
   virtual std::uint8_t planes_up(base::Instant now) {
     (void)now;
     return 1;
@@ -91,11 +101,21 @@ class Port {
     (void)plane;
     return send_room(now);
   }
+  /// For people who want to know. Not for the data path.
+  virtual PlaneCounters plane_counters(unsigned plane) const {
+    (void)plane;
+    return {};
+  }
 
   /// The entropy value that will really be on the wire when a TxPacket asks for `entropy`. The kernel-UDP port only has
   /// the source ports of its sockets; the UET CRC covers the source port, so whoever computes it asks here first.
   /// Idempotent: wire_entropy(wire_entropy(x)) == wire_entropy(x). Ports that wrap another port forward it.
   virtual std::uint16_t wire_entropy(std::uint16_t entropy) const { return entropy; }
+  /// As wire_entropy(), for packets that leave by `plane`.
+  virtual std::uint16_t plane_wire_entropy(std::uint16_t entropy, unsigned plane) const {
+    (void)plane;
+    return wire_entropy(entropy);
+  }
 
   /// Work of the port's own (address resolution, delayed packets): when it next wants on_deadline().
   virtual base::Instant next_deadline() const { return base::Instant::never(); }

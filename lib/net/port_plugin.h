@@ -14,6 +14,8 @@ namespace uet::net {
 /// Everything that opening a port may need; texts as the user wrote them.
 struct PortRequest {
   std::string spec;            ///< "udp[:ifname or address]" or "dpdk:<vdev or PCI>[,key=value...]"
+  unsigned plane = 0;          ///< which of the endpoint's ports this is
+  unsigned planes = 1;         ///< and how many there are
   FabricAddress address;       ///< unspecified: the port's own choice
   unsigned prefix_length = 0;  ///< 0: 24 for IPv4, 64 for IPv6
   FabricAddress gateway;       ///< unspecified: none

@@ -24,8 +24,14 @@ class PortWrapper : public Port {
   std::size_t plane_room(base::Instant now, unsigned plane) const override {
     return inner_->plane_room(now, plane);
   }
+  PlaneCounters plane_counters(unsigned plane) const override {
+    return inner_->plane_counters(plane);
+  }
   std::uint16_t wire_entropy(std::uint16_t entropy) const override {
     return inner_->wire_entropy(entropy);
+  }
+  std::uint16_t plane_wire_entropy(std::uint16_t entropy, unsigned plane) const override {
+    return inner_->plane_wire_entropy(entropy, plane);
   }
   base::Instant next_deadline() const override { return inner_->next_deadline(); }
   void on_deadline(base::Instant now) override { inner_->on_deadline(now); }

@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include "lib/net/capture_port.h"
+#include "lib/net/port_name.h"
 #include "lib/ports/dpdk_plugin.h"
+#include "lib/ports/open_planes.h"
 #include "lib/udp/udp_port.h"
 
 namespace uet::ports {
@@ -34,7 +36,7 @@ std::unique_ptr<net::Port> capture(std::unique_ptr<net::Port> port, std::string 
 }
 
 net::OpenPortFunction opener_of(const std::string& spec, std::string& error) {
-  if (spec.starts_with("udp")) return udp::open_udp_port;
+  if (net::is_udp_port(spec)) return udp::open_udp_port;
   if (spec.starts_with("dpdk:"))
     return reinterpret_cast<net::OpenPortFunction>(dpdk_symbol(net::kDpdkPluginEntry, error));
   error = "unknown port '" + spec + "'; write udp[:<interface or address>] or dpdk:<device>";
@@ -44,9 +46,16 @@ net::OpenPortFunction opener_of(const std::string& spec, std::string& error) {
 }  // namespace
 
 std::unique_ptr<net::Port> open_port(const PortPlan& plan, base::Trace& trace, std::string& error) {
-  const net::OpenPortFunction open = opener_of(plan.request.spec, error);
+  const auto planes = net::planes_of(plan.request.spec);
+  error = net::why_not_planes(planes);
+  if (!error.empty()) {
+    error = plan.request.spec + ": " + error;
+    return nullptr;
+  }
+  const net::OpenPortFunction open = opener_of(planes.front(), error);
   if (open == nullptr) return nullptr;
-  auto port = open(plan.request, trace, error);
+  auto port = planes.size() == 1 ? open(plan.request, trace, error)
+                                 : open_planes(plan.request, planes, open, trace, error);
   if (port != nullptr) port = net::impair(std::move(port), plan.impair, trace, error);
   if (port != nullptr && !plan.pcap.empty())
     port = capture(std::move(port), plan.pcap, trace, error);

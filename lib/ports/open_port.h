@@ -11,8 +11,9 @@
 namespace uet::ports {
 
 struct PortPlan {
-  net::PortRequest request;  ///< "udp[:...]" or "dpdk:<device>[,...]"
-  std::string impair;        ///< as in FI_UET_IMPAIR; empty: a good network
+  net::PortRequest
+      request;         ///< spec: "udp[:...]" or "dpdk:<device>[,...]", several planes joined by +
+  std::string impair;  ///< as in FI_UET_IMPAIR; empty: a good network
   std::string
       pcap;  ///< as in FI_UET_PCAP: file to capture to, %p becomes the process id; empty: none
 };

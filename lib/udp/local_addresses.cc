@@ -70,8 +70,19 @@ std::vector<LocalAddress> local_addresses() {
   return out;
 }
 
+unsigned interface_index(const std::string& name) {
+  return name.empty() || name.size() >= IFNAMSIZ ? 0 : if_nametoindex(name.c_str());
+}
+
 bool interface_exists(const std::string& name) {
-  return !name.empty() && name.size() < IFNAMSIZ && if_nametoindex(name.c_str()) != 0;
+  return interface_index(name) != 0;
+}
+
+bool interface_is_running(int any_socket, const std::string& name) {
+  ifreq request{};
+  name.copy(request.ifr_name, IFNAMSIZ - 1);
+  constexpr int kBoth = IFF_UP | IFF_RUNNING;
+  return ioctl(any_socket, SIOCGIFFLAGS, &request) == 0 && (request.ifr_flags & kBoth) == kBoth;
 }
 
 std::size_t interface_mtu(const std::string& name) {

@@ -24,6 +24,10 @@ struct LocalAddress {
 std::vector<LocalAddress> local_addresses();
 
 bool interface_exists(const std::string& name);
+/// 0 when there is none of this name.
+unsigned interface_index(const std::string& name);
+/// Up, and with a carrier. `any_socket` saves opening one.
+bool interface_is_running(int any_socket, const std::string& name);
 /// 0 when unknown.
 std::size_t interface_mtu(const std::string& name);
 base::BitRate interface_rate(const std::string& name);

@@ -101,6 +101,7 @@ Place place_of(const FabricAddress& address, const std::string& interface) {
     place.interface_index = a.interface_index;
     break;
   }
+  if (place.interface_index == 0) place.interface_index = interface_index(place.interface);
   place.mtu = interface_mtu(place.interface);
   if (place.mtu == 0) place.mtu = is_loopback(address) ? kLoopbackMtu : 1500;
   return place;
@@ -113,6 +114,7 @@ bool bind_at(const Place& place, const net::PortRequest& request, const Spec& sp
   if (open_sockets(UdpSocketsConfig{.address = place.address,
                                     .scope = place.interface_index,
                                     .port = request.udp_port,
+                                    .device = request.planes > 1 ? place.interface : "",
                                     .senders = spec.sockets},
                    sockets, step))
     return true;
@@ -127,6 +129,9 @@ bool bind_at(const Place& place, const net::PortRequest& request, const Spec& sp
     error = "no interface of this host has the address " + address + "; `ip addr` lists them";
   } else if (why == EACCES) {
     error = "no permission to bind UDP port " + port + " of " + address;
+  } else if (why == EPERM) {
+    error = "no permission to tie a socket to " + place.interface +
+            ": several planes need Linux 5.7 or CAP_NET_RAW";
   } else {
     error = "cannot " + std::string(step) + " on " + address + ": " + std::strerror(why);
   }
@@ -191,7 +196,8 @@ std::unique_ptr<net::Port> open_udp_port(const net::PortRequest& request, base::
   if (request.mtu != 0) facts.ip_mtu = std::min(place.mtu, std::max(request.mtu, kSmallestMtu));
   facts.link_rate = interface_rate(place.interface);
   facts.udp_port = request.udp_port;
-  return std::make_unique<UdpPort>(std::move(sockets), facts, place.interface_index,
+  return std::make_unique<UdpPort>(std::move(sockets), facts,
+                                   UdpInterface{place.interface, place.interface_index},
                                    request.packets, trace);
 }
 

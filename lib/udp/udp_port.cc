@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "lib/udp/local_addresses.h"
+
 namespace uet::udp {
 
 using base::DropReason;
@@ -28,11 +30,11 @@ std::size_t max_payload_for(const net::PortFacts& facts) {
 
 }  // namespace
 
-UdpPort::UdpPort(UdpSockets sockets, const net::PortFacts& facts, unsigned scope,
+UdpPort::UdpPort(UdpSockets sockets, const net::PortFacts& facts, UdpInterface interface,
                  std::size_t packets, base::Trace& trace)
     : sockets_(std::move(sockets)),
       facts_(facts),
-      scope_(scope),
+      interface_(std::move(interface)),
       is_v4_(facts.address.is_v4()),
       trace_(trace),
       pool_(packets, kPacketBytes),
@@ -55,6 +57,10 @@ UdpPort::UdpPort(UdpSockets sockets, const net::PortFacts& facts, unsigned scope
     tx_messages_[i].msg_hdr.msg_iovlen = 1;
     tx_messages_[i].msg_hdr.msg_control = tx_control_[i].bytes.data();
   }
+}
+
+std::uint8_t UdpPort::planes_up(Instant) {
+  return interface_is_running(sockets_.receiver.fd(), interface_.name) ? 1 : 0;
 }
 
 // --- Receiving
@@ -197,7 +203,7 @@ void UdpPort::transmit_lane(Instant now, std::size_t lane, std::span<net::TxPack
 
 void UdpPort::fill_message(std::size_t slot, net::TxPacket& tx) {
   tx_vectors_[slot] = iovec{tx.packet.data(), tx.packet.size()};
-  tx_names_[slot] = SocketAddress(tx.destination, facts_.udp_port, scope_);
+  tx_names_[slot] = SocketAddress(tx.destination, facts_.udp_port, interface_.index);
   msghdr& message = tx_messages_[slot].msg_hdr;
   message.msg_name = &tx_names_[slot].any;
   message.msg_namelen = tx_names_[slot].length;

@@ -21,19 +21,26 @@ namespace uet::udp {
 std::unique_ptr<net::Port> open_udp_port(const net::PortRequest& request, base::Trace& trace,
                                          std::string& error);
 
+/// Where a port sits.
+struct UdpInterface {
+  std::string name;
+  unsigned index = 0;  ///< for link-local addresses
+};
+
 /// One thread. System calls are made per burst and socket, never per packet.
 class UdpPort final : public net::Port {
  public:
   static constexpr std::size_t kMaxSockets = 64;
 
-  UdpPort(UdpSockets sockets, const net::PortFacts& facts, unsigned scope, std::size_t packets,
-          base::Trace& trace);
+  UdpPort(UdpSockets sockets, const net::PortFacts& facts, UdpInterface interface,
+          std::size_t packets, base::Trace& trace);
 
   const net::PortFacts& facts() const override { return facts_; }
   net::PacketPool& pool() override { return pool_; }
   std::size_t receive(base::Instant now, std::span<net::RxPacket> out) override;
   std::size_t send(base::Instant now, std::span<net::TxPacket> in) override;
   std::size_t send_room(base::Instant) const override { return held_count_ == 0 ? SIZE_MAX : 0; }
+  std::uint8_t planes_up(base::Instant now) override;
   std::uint16_t wire_entropy(std::uint16_t entropy) const override {
     return sockets_.sender_ports[lane_of_[entropy]];
   }
@@ -60,7 +67,7 @@ class UdpPort final : public net::Port {
 
   UdpSockets sockets_;
   net::PortFacts facts_;
-  unsigned scope_;
+  UdpInterface interface_;
   bool is_v4_;
   base::Trace& trace_;
   net::HeapPacketPool pool_;

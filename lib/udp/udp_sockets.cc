@@ -39,12 +39,16 @@ void never_fragment(int fd, bool is_v4) {
     set_option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
 }
 
-Descriptor open_bound(const net::FabricAddress& address, unsigned scope, std::uint16_t port) {
-  const bool is_v4 = address.is_v4();
+Descriptor open_bound(const UdpSocketsConfig& config, std::uint16_t port) {
+  const bool is_v4 = config.address.is_v4();
   Descriptor d(socket(is_v4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!d) return d;
-  const SocketAddress local(address, port, scope);
-  if (bind(d.fd(), &local.any, local.length) != 0) {
+  const SocketAddress local(config.address, port, config.scope);
+  const std::string& device = config.device;
+  const bool is_tied =
+      device.empty() || setsockopt(d.fd(), SOL_SOCKET, SO_BINDTODEVICE, device.data(),
+                                   static_cast<socklen_t>(device.size())) == 0;
+  if (!is_tied || bind(d.fd(), &local.any, local.length) != 0) {
     const int why = errno;
     d = Descriptor();
     errno = why;
@@ -69,7 +73,7 @@ Descriptor::~Descriptor() {
 bool open_sockets(const UdpSocketsConfig& config, UdpSockets& sockets, const char*& step) {
   const bool is_v4 = config.address.is_v4();
   step = "bind";
-  sockets.receiver = open_bound(config.address, config.scope, config.port);
+  sockets.receiver = open_bound(config, config.port);
   if (!sockets.receiver) return false;
   const int fd = sockets.receiver.fd();
   set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, config.receive_buffer_bytes);
@@ -80,7 +84,7 @@ bool open_sockets(const UdpSocketsConfig& config, UdpSockets& sockets, const cha
     return false;
   step = "open a sending socket";
   for (std::size_t i = 0; i < config.senders; ++i) {
-    Descriptor d = open_bound(config.address, config.scope, 0);
+    Descriptor d = open_bound(config, 0);
     if (!d) return false;
     never_fragment(d.fd(), is_v4);
     set_buffer(d.fd(), SO_SNDBUFFORCE, SO_SNDBUF, config.send_buffer_bytes);

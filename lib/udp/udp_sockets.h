@@ -39,6 +39,8 @@ struct UdpSocketsConfig {
   net::FabricAddress address;
   unsigned scope = 0;  ///< interface index, for link-local addresses
   std::uint16_t port = 4793;
+  std::string
+      device;  ///< interface that the sockets are tied to; empty: the kernel's routes decide
   std::size_t senders = 8;
   int receive_buffer_bytes = 8 << 20;  ///< asked for; the kernel may give less
   int send_buffer_bytes = 4 << 20;

@@ -5,8 +5,8 @@ import json
 COUNTS = ("sent", "marks", "trims", "losses")
 
 
-def read(path):
-    """Its lines. The last one may be cut short."""
+def read(path, key="paths"):
+    """Its lines about paths, or those with another key. The last one may be cut short."""
     lines = []
     with open(path) as file:
         for line in file:
@@ -14,7 +14,7 @@ def read(path):
                 lines.append(json.loads(line))
             except ValueError:
                 pass
-    return lines
+    return [line for line in lines if key in line]
 
 
 def last_before(lines, peer, end):

@@ -14,6 +14,11 @@ from harness import Tap, base_env, need_program, need_provider, own_addresses, s
 # Settings, and what the message must contain. Checked by fi_info, which opens no port.
 VALUES = [
     ({"FI_UET_PORT": "ucp"}, ["FI_UET_PORT", "ucp", "dpdk:"]),
+    ({"FI_UET_PORT": "udp:lo+dpdk:net_memif0"}, ["FI_UET_PORT", "all be udp ports or all be dpdk"]),
+    ({"FI_UET_PORT": "udp:lo+udp:lo"}, ["FI_UET_PORT", "two planes use lo"]),
+    ({"FI_UET_PORT": "udp+udp:lo"}, ["FI_UET_PORT", "udp:eth0+udp:eth1"]),
+    ({"FI_UET_PORT": "+".join(f"udp:e{n}" for n in range(9))}, ["FI_UET_PORT", "9 planes"]),
+    ({"FI_UET_PORT": "udp:lo+udp:nonexistent9"}, ["nonexistent9"]),
     ({"FI_UET_ADDR": "10.0.0.300"}, ["FI_UET_ADDR", "10.0.0.300"]),
     ({"FI_UET_GATEWAY": "x"}, ["FI_UET_GATEWAY"]),
     ({"FI_UET_ENCAP": "gre"}, ["FI_UET_ENCAP", "gre", "udp, ip"]),
@@ -44,6 +49,7 @@ DPDK_PORTS = [
     ({"FI_UET_PORT": "dpdk:net_nonsense0", "FI_UET_ADDR": "10.0.0.1"}, ["net_nonsense0"]),
     ({"FI_UET_PORT": "dpdk:0000:ff:1f.7", "FI_UET_ADDR": "10.0.0.1"}, ["0000:ff:1f.7"]),
     ({"FI_UET_PORT": "dpdk:net_af_packet0,iface=nonexistent9", "FI_UET_ADDR": "10.0.0.1"}, ["nonexistent9"]),
+    ({"FI_UET_PORT": "dpdk:net_null0+dpdk:net_nonsense1", "FI_UET_ADDR": "10.0.0.1"}, ["net_nonsense1"]),
     ({"FI_UET_PORT": "dpdk:net_memif0,role=nobody", "FI_UET_ADDR": "10.0.0.1"}, ["net_memif0"]),
 ]
 

@@ -81,6 +81,10 @@ TEST(Settings, wrong_values__name_the_variable_the_value_and_what_is_allowed) {
 
 TEST(Settings, combinations_that_cannot_work__are_refused) {
   EXPECT_THAT(refusal({{"ENCAP", "ip"}}), HasSubstr("needs a dpdk port"));
+  EXPECT_THAT(refusal({{"PORT", "udp:a+udp:b"}, {"ENCAP", "ip"}}), HasSubstr("needs a dpdk port"));
+  EXPECT_THAT(refusal({{"PORT", "udp:a+dpdk:b"}}), HasSubstr("all be udp"));
+  EXPECT_THAT(refusal({{"PORT", "udp:c|udp:a+udp:a"}}), HasSubstr("two planes use a"));
+  EXPECT_EQ(refusal({{"PORT", "dpdk:net_memif0,id=1+dpdk:net_memif1,id=1"}}), "accepted");
   EXPECT_THAT(refusal({{"PORT", "udp"}, {"VLAN", "7"}}), HasSubstr("needs a dpdk port"));
   EXPECT_THAT(refusal({{"GATEWAY", "10.0.0.1"}}), HasSubstr("kernel routes"));
   EXPECT_THAT(refusal({{"PORT", "udp:a|udp:b"}, {"ADDR", "10.0.0.1|10.0.0.2|10.0.0.3"}}),

@@ -22,6 +22,7 @@ class MemoryDevice final : public FrameDevice {
   }
 
   void connect(MemoryDevice& peer) { peer_ = &peer; }
+  bool has_link() override { return is_up; }
   std::uint32_t link_generation() const override { return generation; }
   const FrameDeviceFacts& facts() const override { return facts_; }
   PacketPool& pool() override { return pool_; }
@@ -60,6 +61,7 @@ class MemoryDevice final : public FrameDevice {
   std::size_t room = SIZE_MAX;  ///< frames that one call takes
   std::uint32_t generation = 0;
   bool is_cut = false;  ///< what is sent is lost
+  bool is_up = true;    ///< what has_link() says
 
  private:
   FrameDeviceFacts facts_;
