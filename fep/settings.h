@@ -77,6 +77,7 @@ struct Settings {
   std::uint64_t rx_size = 0;
   std::uint64_t overflow_bytes = 0;
   std::uint64_t overflow_msgs = 0;
+  bool flow_control = true;
   bool reject_long = false;
   bool mr_endpoint = false;
   bool allow_all_mr = false;

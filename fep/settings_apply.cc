@@ -82,6 +82,7 @@ base::Result<FepConfig, std::string> Settings::fep_config(const net::PortFacts& 
   out.ses.inject_size = static_cast<std::uint32_t>(inject_size);
   out.ses.overflow_bytes = overflow_bytes;
   out.ses.overflow_msgs = static_cast<std::uint32_t>(overflow_msgs);
+  out.ses.flow_control = flow_control;
   out.ses.reject_long = reject_long;
   out.ses.retry_limit = static_cast<std::uint32_t>(retry);
   out.ses.max_sends = std::max(out.ses.max_sends, static_cast<std::uint32_t>(2 * tx_size));

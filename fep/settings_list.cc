@@ -367,6 +367,13 @@ constexpr std::array kSettings = {
             .target = &Settings::overflow_msgs,
             .help = "messages kept that arrive before their receive, per endpoint",
             .max = 1u << 20},
+    Setting{.key = "FLOW_CONTROL",
+            .group = "libfabric objects",
+            .kind = Kind::kBool,
+            .fallback = "1",
+            .target = &Settings::flow_control,
+            .help = "peers whose messages arrive before their receive are slowed down when half of "
+                    "the room for them is taken; 0: they are refused when all is"},
     Setting{.key = "REJECT_LONG",
             .group = "libfabric objects",
             .kind = Kind::kBool,

@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "cc/credit_pacer.h"
+#include "cc/receiver.h"
 #include "lib/base/timing_wheel.h"
 #include "lib/wire/codec.h"
 #include "lib/wire/pds_headers.h"
@@ -238,6 +239,7 @@ struct Engine {
     const RxRecord* record = nullptr;
   };
   Built emit_ack(Instant now, Pdc& pdc, const AckShape& shape, net::TxPacket& out);
+  cc::WindowAdvice window_advice_for(RxHalf& rx);
   bool has_ack_to_send(const Pdc& pdc);
 
   // --- rx_ack.cc
@@ -432,6 +434,7 @@ struct Engine {
   Instant next_id_at_ = Instant::never();  ///< submit() waits for an identifier in quarantine
   std::uint8_t free_planes_ = 1;           ///< ports that can take data, during poll_transmit()
   std::uint8_t planes_up_ = 1;             ///< ports with a link
+  bool has_slowed_ = false;                ///< SES named a resource that may run out
   bool is_short_of_room_ = false;          ///< submit() said kAgain
   bool has_new_room_ = false;
   bool rudi_turn_ = false;

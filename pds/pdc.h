@@ -112,6 +112,7 @@ struct RxHalf {
   Psn held_last;                 ///< highest of them
   std::uint32_t credit = 0;      ///< grant to be sent
   std::uint32_t credit_source = kNoIndex;
+  std::uint32_t resource = 0;  ///< that the peer fills; 0: none that would have to be watched
   AckQueue acks;
   RxMeta last_meta;  ///< of the latest packet, for pure updates
   bool ooo_nack_armed = true;

@@ -104,6 +104,8 @@ struct Answer {
   Kind kind = Kind::kRespond;
   bool guaranteed = false;
   std::uint8_t nack_code = 0;
+  /// What the request took room from, when that can run out: a name for Upper::fill_of(). 0: from nothing.
+  std::uint32_t resource = 0;
   SesResponse response;
 };
 
@@ -145,6 +147,11 @@ class Upper {
                            std::uint16_t peer_pdcid, PdsError error) = 0;
   /// Room again after submit() returned kAgain.
   virtual void on_resume(Instant now) = 0;
+  /// How full Answer::resource is now, in thousandths: senders that fill it are slowed down before they are refused. [CC 4.8]
+  virtual std::uint32_t fill_of(std::uint32_t resource) {
+    (void)resource;
+    return 0;
+  }
 };
 
 enum class SubmitResult : std::uint8_t { kQueued, kAgain };

@@ -38,6 +38,10 @@ void Engine::deliver(Instant now, Pdc& pdc, const Arrival& in) {
   if (!table_.is_alive(ref)) return;  // SES aborted something on this PDC
   if (answer.kind == Answer::Kind::kRefuse) [[unlikely]]
     return refuse(static_cast<NackCode>(answer.nack_code));
+  if (answer.resource != 0) [[unlikely]] {
+    rx.resource = answer.resource;
+    has_slowed_ = true;
+  }
 
   trace_.emit(now, EventId::kRequestDelivered, pdc.id, in.psn, in.body.size());
   rx.rcvd_bytes += static_cast<std::uint64_t>(nominal_bytes(in.header_bytes + in.body.size()));

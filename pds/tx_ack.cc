@@ -54,6 +54,15 @@ Built Engine::build_ack(Instant now, Pdc& pdc, net::TxPacket& out) {
   return built;
 }
 
+/// What the peer shall do with its window. Once anybody was told to shrink, everybody is told when to return: contexts are
+/// shared among PDCs, and an acknowledgement may be lost. [CC 4.8]
+cc::WindowAdvice Engine::window_advice_for(RxHalf& rx) {
+  if (rx.resource == 0) return {.penalty = 0, .restore = true};
+  const cc::WindowAdvice advice = cc::window_advice(upper_.fill_of(rx.resource), 1000);
+  if (advice.penalty == 0 && advice.restore) rx.resource = 0;
+  return advice;
+}
+
 namespace {
 
 /// Units of 128 ns; 0 means "not given", so a shorter time becomes 1. [CC 3.8]
@@ -70,7 +79,7 @@ constexpr bool kHasSack = requires(H h) {
 }  // namespace
 
 Built Engine::emit_ack(Instant now, Pdc& pdc, const AckShape& shape, net::TxPacket& out) {
-  const RxHalf& rx = pdc.rx;
+  RxHalf& rx = pdc.rx;
   // The 16-bit offset reaches everything inside the window; an ACK for something older names CACK
   // instead.
   std::int32_t ack_offset = shape.ack_psn.distance_from(rx.cack);
@@ -115,6 +124,13 @@ Built Engine::emit_ack(Instant now, Pdc& pdc, const AckShape& shape, net::TxPack
     if constexpr (requires { header.rcvd_bytes; }) {
       header.service_time = service_time_units(shape.meta.arrived, now);
       header.rcvd_bytes = static_cast<std::uint32_t>((rx.rcvd_bytes + 255) >> 8) & 0xff'ffff;
+    }
+    if constexpr (requires { header.rcv_cwnd_pend; }) {
+      if (has_slowed_) [[unlikely]] {
+        const cc::WindowAdvice advice = window_advice_for(rx);
+        header.rcv_cwnd_pend = advice.penalty;
+        header.restore_cwnd = advice.restore;
+      }
     }
     if constexpr (requires { header.credit; }) header.credit = credit_for(pdc);
     header.flag_epsn = shape.expected_psn.has_value();

@@ -66,6 +66,7 @@ class Receiver {
   void on_pdc_gone(Instant now, pds::PdcRef pdc, const net::FabricAddress& peer,
                    std::uint16_t peer_pdcid);
   void on_resume(Instant now);
+  std::uint32_t fill_of(EndpointId endpoint) const;
 
   // --- Time
   void on_deadline(Instant now);

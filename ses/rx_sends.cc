@@ -26,7 +26,16 @@ pds::Answer Receiver::begin_send(Context& c) {
     return reject(c, ReturnCode::kPermViolation);
   if (!r.is_single() && messages_.is_full()) return answer_refuse(wire::NackCode::kNoSesMsgAvail);
   Receive* receive = match(c, space);
-  return receive != nullptr ? deliver(c, space, *receive) : capture(c, space);
+  if (receive != nullptr) return deliver(c, space, *receive);
+  pds::Answer answer = capture(c, space);
+  if (core_.config.flow_control) answer.resource = c.endpoint->id;
+  return answer;
+}
+
+/// Of the room for unexpected messages of an endpoint.
+std::uint32_t Receiver::fill_of(EndpointId endpoint) const {
+  const Endpoint* const e = core_.endpoints.find(endpoint);
+  return e == nullptr ? 0 : store_.fill(e->overflow);
 }
 
 /// The receive that takes this message. Multi-receive buffers whose rest is too small are given

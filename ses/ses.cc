@@ -188,6 +188,10 @@ void Ses::on_pdc_gone(Instant now, pds::PdcRef pdc, net::FabricAddress peer,
   impl_->tx.on_pdc_gone(now, pdc, error);
 }
 
+std::uint32_t Ses::fill_of(std::uint32_t resource) {
+  return impl_->rx.fill_of(resource);
+}
+
 void Ses::on_resume(Instant now) {
   impl_->rx.on_resume(now);
   impl_->tx.on_resume(now);

@@ -328,6 +328,7 @@ class Ses final : public pds::Upper {
   void on_pdc_gone(Instant now, pds::PdcRef pdc, net::FabricAddress peer, std::uint16_t peer_pdcid,
                    pds::PdsError error) override;
   void on_resume(Instant now) override;
+  std::uint32_t fill_of(std::uint32_t resource) override;
 
  private:
   struct Impl;

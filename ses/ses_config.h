@@ -33,6 +33,8 @@ struct SesConfig {
   base::Duration ri_reuse = base::Duration::from_seconds(1);
   std::uint16_t max_ack_data = 16;  ///< read data that rides on an ACK, bytes per message
   std::uint16_t iov_limit = 16;
+  /// Senders whose messages wait unexpected are slowed down before the room for them is gone. [CC 4.8]
+  bool flow_control = true;
   bool use_generations = true;
   bool medium_headers = false;  ///< send the medium header where it is allowed
 };

@@ -43,6 +43,7 @@ class Slab {
   void give_back_chain(Block* first);
 
   std::size_t reserved() const { return reserved_; }
+  std::size_t max_bytes() const { return max_bytes_; }
   std::size_t max_block() const { return max_block_; }
 
  private:

@@ -85,6 +85,15 @@ void UnexpectedStore::release(Unexpected& message, OverflowUse& use) {
   pool_.release(&message);
 }
 
+std::uint32_t UnexpectedStore::fill(const OverflowUse& use) const {
+  const auto part = [](std::uint64_t used, std::uint64_t capacity) {
+    return capacity == 0 ? 0
+                         : static_cast<std::uint32_t>(std::min(used, capacity) * 1000 / capacity);
+  };
+  return std::max({part(use.bytes, bytes_per_endpoint_), part(use.messages, messages_per_endpoint_),
+                   part(slab_.reserved(), slab_.max_bytes()), part(pool_.in_use(), pool_.max())});
+}
+
 std::size_t UnexpectedStore::cost_of(std::uint32_t length) const {
   const std::size_t whole = length / payload_mtu_;
   const std::size_t rest = length % payload_mtu_;

@@ -65,6 +65,9 @@ class UnexpectedStore {
   /// Forgets the message; its payload must be gone.
   void release(Unexpected& message, OverflowUse& use);
 
+  /// The scarcest of what such an endpoint draws from, in thousandths; what has no room at all counts as empty.
+  std::uint32_t fill(const OverflowUse& use) const;
+
   std::size_t messages() const { return pool_.in_use(); }
   std::size_t bytes() const { return slab_.reserved(); }
 

@@ -45,6 +45,19 @@ TEST(WindowPenalty, linear_between_half_and_nearly_full) {
   EXPECT_EQ(window_penalty(1, 0), 0);
 }
 
+TEST(Receiver, window_advice__gives_back_what_it_took_at_a_quarter) {
+  const auto advice = [](std::int64_t used) {
+    const WindowAdvice a = window_advice(used, 1000);
+    return std::pair<int, bool>(a.penalty, a.restore);
+  };
+  EXPECT_EQ(advice(0), std::pair(0, true));
+  EXPECT_EQ(advice(250), std::pair(0, true));
+  EXPECT_EQ(advice(251), std::pair(0, false));  // neither: the source keeps what it has
+  EXPECT_EQ(advice(500), std::pair(0, false));
+  EXPECT_EQ(advice(725), std::pair(63, true));
+  EXPECT_EQ(advice(1000), std::pair(127, true));
+}
+
 TEST(Tfc, cells_in_use_never_exceed_the_pool) {
   auto config = hand_config(Algorithm::kTfc);
   config.tfc_pool_cells = 64;

@@ -1,0 +1,118 @@
+// Destination flow control: a receiver that posts its receives slowly slows its sender down before it has to refuse.
+// [CC 4.8]
+#include "tests/fep/fep_pair.h"
+
+namespace uet::test {
+namespace {
+
+struct Outcome {
+  std::uint64_t refused = 0;         ///< messages sent again because there was no room
+  std::uint64_t bytes_wasted = 0;    ///< packets of them, as payload bytes that arrived in vain
+  Duration slow;                     ///< first part: the receiver takes its time
+  Duration fast;                     ///< second part: receives are there before the messages
+  base::ByteCount least_window = 0;  ///< of the sender, in the first part
+  std::size_t most_kept = 0;         ///< bytes unexpected at once
+  std::size_t errors = 0;
+  bool is_right = true;
+};
+
+class SlowReceiver {
+ public:
+  static constexpr std::size_t kBytes = 16 * 1024;
+  static constexpr std::size_t kInFlight = 256;
+
+  SlowReceiver(bool flow_control, bool ordered)
+      : pair_(LinkConfig{.seed = 5},
+              {{"FLOW_CONTROL", flow_control ? "1" : "0"}, {"OVERFLOW_BYTES", "1M"}}, ordered) {
+    out_ = pattern(kBytes, 3);
+  }
+
+  /// `count` messages; one receive every `pace` (zero: all at the beginning).
+  Duration play(std::size_t count, Duration pace, Outcome& o) {
+    const Instant begin = pair_.now;
+    auto& from = pair_.sides[0];
+    auto& to = pair_.sides[1];
+    from.completions.clear();
+    to.completions.clear();
+    in_.assign(count, std::vector<std::uint8_t>(kBytes, 0));
+    std::size_t sent = 0, posted = 0;
+    Instant next_post = begin;
+    const auto step = [&] {
+      while (posted < count && pair_.now >= next_post) {
+        const iovec one = iov(in_[posted]);
+        EXPECT_TRUE(to.fep->ses().receive(pair_.now, to.endpoint, {.iov = {&one, 1}}));
+        ++posted;
+        next_post = pace == Duration() ? begin : next_post + pace;
+      }
+      while (sent < count && sent - from.completions.count() < kInFlight) {
+        const iovec all = iov(out_);
+        if (!from.fep->ses().send(pair_.now, from.endpoint, {.peer = from.peer, .iov = {&all, 1}}))
+          break;
+        ++sent;
+      }
+      from.fep->pds().for_each_congestion([&](const pds::Pds::CongestionView& v) {
+        o.least_window = std::min(o.least_window, v.ccc.window_bytes());
+      });
+      o.most_kept = std::max(o.most_kept, to.fep->ses().gauges().unexpected_bytes);
+      return to.completions.count() == count && from.completions.count() == count;
+    };
+    // The receiver's clock: it wakes up for its own reasons.
+    while (!step()) {
+      const Instant wake = posted < count ? next_post : pair_.now + Duration::from_us(20);
+      if (!pair_.run_until([&] { return pair_.now >= wake || step(); }, Duration::from_seconds(60)))
+        break;
+    }
+    for (const auto& bytes : in_) o.is_right = o.is_right && bytes == out_;
+    o.errors += from.completions.errors() + to.completions.errors();
+    return pair_.now - begin;
+  }
+
+  Outcome run() {
+    Outcome o;
+    o.least_window = std::numeric_limits<base::ByteCount>::max();
+    o.slow = play(2000, Duration::from_us(50), o);
+    const auto window = o.least_window;
+    o.refused = pair_.count(0, base::EventId::kMessageRetried);
+    o.bytes_wasted =
+        (pair_.count(1, base::EventId::kRequestDelivered) - 2000 * kBytes / 4096) * 4096;
+    o.fast = play(4000, Duration(), o);
+    o.least_window = window;
+    return o;
+  }
+
+ private:
+  FepPair pair_;
+  std::vector<std::uint8_t> out_;
+  std::vector<std::vector<std::uint8_t>> in_;
+};
+
+void show(const char* name, const Outcome& o) {
+  std::printf(
+      "%s: refused %lu, wasted %.1f MB, slow part %.1f ms, fast part %.1f ms, least window %ld, "
+      "kept at most %zu\n",
+      name, o.refused, static_cast<double>(o.bytes_wasted) * 1e-6, o.slow.seconds() * 1e3,
+      o.fast.seconds() * 1e3, o.least_window, o.most_kept);
+}
+
+class FlowControlTest : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Order, FlowControlTest, testing::Bool(),
+                         [](const auto& order) { return order.param ? "ordered" : "unordered"; });
+
+TEST_P(FlowControlTest, slow_receiver__slows_its_sender_and_refuses_less) {
+  const Outcome with = SlowReceiver(true, GetParam()).run();
+  const Outcome without = SlowReceiver(false, GetParam()).run();
+  show("with   ", with);
+  show("without", without);
+  EXPECT_EQ(with.errors + without.errors, 0u);
+  EXPECT_TRUE(with.is_right && without.is_right);
+  EXPECT_LT(with.refused * 3, without.refused * 2);
+  EXPECT_LT(with.bytes_wasted * 2, without.bytes_wasted);
+  EXPECT_LT(with.least_window, 10'000);
+  EXPECT_GT(without.least_window, 100'000);
+  // What the receiver allows, 100 ms, is used about as well; and once the receives are there first the rate is what it was.
+  EXPECT_LT(with.slow, Duration::from_ms(130));
+  EXPECT_LT(with.fast.ns(), without.fast.ns() * 102 / 100);
+}
+
+}  // namespace
+}  // namespace uet::test
