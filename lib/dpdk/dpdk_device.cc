@@ -29,7 +29,7 @@ constexpr std::uint64_t kLinkChecksPerSecond = 50;
 constexpr std::uint64_t kTurnsPerSecondDown = 1000;
 constexpr std::uint64_t kTurnsPerSecondUp = 10;
 // While the thread is at work no memif of the process moves packets, so a plane without a link must not ask for much.
-constexpr std::uint64_t kTurnsPerSecondBesideOthers = 100;
+constexpr std::uint64_t kTurnsPerSecondBesideOthers = 250;
 // A server whose device is not ready yet refuses, and the driver tells nobody. So a connection gets a short time at
 // first, and more each time: on a crowded machine its dozen steps take long.
 constexpr std::uint64_t kFirstPatiencePerSecond = 20;
@@ -240,7 +240,7 @@ bool DpdkDevice::start(std::string& error) {
   }
   is_started_ = result == 0;
   if (config_.spec.kind == DeviceKind::kMemif) gate_.join();
-  patience_ = cycles_per_second_ / kFirstPatiencePerSecond;
+  patience_ = first_patience();
   give_up_connecting_ = rte_get_tsc_cycles() + patience_;
   // A memif client starts when its server is there; keep_link() tries again.
   if (!is_started_ && !is_kept_) {
@@ -431,7 +431,7 @@ void DpdkDevice::keep_link() {
     rte_eth_link link{};
     if (rte_eth_link_get_nowait(port_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP) {
       if (!std::exchange(was_up_, true)) ++link_generation_;
-      patience_ = cycles_per_second_ / kFirstPatiencePerSecond;
+      patience_ = first_patience();
       return;
     }
     if (!was_up_ && now < give_up_connecting_) return;
@@ -440,6 +440,12 @@ void DpdkDevice::keep_link() {
     begin_reconnect();
   else
     was_up_ = false;  // a server only waits
+}
+
+std::uint64_t DpdkDevice::first_patience() const {
+  // As many turns as otherwise.
+  constexpr auto kLonger = kTurnsPerSecondDown / kTurnsPerSecondBesideOthers;
+  return cycles_per_second_ / kFirstPatiencePerSecond * (config_.has_siblings ? kLonger : 1);
 }
 
 void DpdkDevice::begin_reconnect() {

@@ -60,6 +60,7 @@ class DpdkDevice final : public net::FrameDevice {
   std::size_t send_bursts(std::span<net::Packet> in);
   bool reads_link_up() const;
   void keep_link();
+  std::uint64_t first_patience() const;
   void begin_reconnect();
   static void reconnect(void* device);
   void control(const std::function<void()>& work);

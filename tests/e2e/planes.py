@@ -15,7 +15,7 @@ import path_log
 from fabric_run import Fabric
 from harness import Job, Namespaces, Tap, base_env, free_port, need_provider, skip_all, temporary_folder
 
-PHASE = 4  # seconds: with both planes, with one, with both again
+PHASE = 4  # seconds: with both planes, with one; with both again for twice as long, for this machine may be crowded
 ENOUGH = 20  # packets of a plane in a phase that show that it is in use
 SETTINGS = {"FI_UET_PATHS": 16, "FI_UET_BASE_RTT": "1ms", "FI_UET_LINK_GBPS": 1, "FI_UET_MTU": 9000}
 CONTROL = ("192.0.2.1", "192.0.2.2")
@@ -79,7 +79,7 @@ def ranks(tap, name, programs, folder, ports, addresses, namespaces, kill):
     try:
         for r in range(2):
             settings = {**SETTINGS, "FI_UET_PORT": ports[r], "FI_UET_ADDR": addresses[r], "FI_UET_PATH_LOG": logs[r]}
-            command = [traffic, folder, str(r), "2", "exchange", str(3 * PHASE), "65536", "8"]
+            command = [traffic, folder, str(r), "2", "exchange", str(4 * PHASE), "65536", "8"]
             jobs.append(Job(command, base_env(provider, **settings), folder, f"rank{r}", namespaces[r]))
         end = time.monotonic() + 60
         while not all(os.path.exists(f"{folder}/{r}.address") for r in range(2)) and time.monotonic() < end:
@@ -178,6 +178,7 @@ def over_fabrics(tap, programs, plugin, fabric, folder):
         return Fabric(fabric, folders[p], ONE_PATH, 2)
 
     fabrics = [start(p) for p in (0, 1)]
+    killed = []  # waited for at the end: a process with much memory dies slowly on a crowded machine
 
     def restart():
         for name in os.listdir(folders[1]):
@@ -189,10 +190,12 @@ def over_fabrics(tap, programs, plugin, fabric, folder):
         ports = ["+".join(f"dpdk:net_memif{p},role=client,socket-abstract=no,socket={folders[p]}/host{leg}.sock"
                           for p in (0, 1)) for leg in (0, 1)]
         ranks(tap, "memif", programs, folder, ports, ("10.79.0.1", "10.79.0.2"), (None, None),
-              Kill(lambda: fabrics[1].job.kill(), restart))
+              Kill(lambda: killed.append(fabrics[1].job) or fabrics[1].job.process.kill(), restart))
     finally:
         for f in fabrics:
             f.stop()
+        for job in killed:
+            job.kill()
 
 
 def main():
