@@ -20,6 +20,10 @@ constexpr std::uint16_t kServiceTimeOverflow = 0xffff;
 // The destination rounds its counter up to whole units, so it may be ahead of the truth by less
 // than one. [CC 3.8]
 constexpr ByteCount kRoundingMax = kWireUnitBytes - 1;
+// Headers of a probe, on the wire. See docs/decisions/0093.
+constexpr ByteCount kProbeBytes = 64;
+// A value whose packets take longer than the mean by more than this many sending times of a packet is slow.
+constexpr int kSlowPackets = 3;
 
 /// A sample is valid only when there can be no doubt which transmission was answered. [CC 4.4]
 std::optional<Duration> rtt_sample(const Transmission& t, Instant arrived, bool retx_echo,
@@ -83,6 +87,14 @@ struct Ccc::Impl {
                               config.config_base_rtt.ns() / 1'000'000'000;
     return bits_per_rtt >= kSmallShare * 8 * static_cast<base::WideInt>(config.mtu_bytes);
   }
+
+  /// What a probe's round trip lacks to that of a full packet: our link and the last switch send both, whatever is between.
+  /// A plane sends a packet alone.
+  Duration probe_shortfall() const {
+    constexpr int kLeastHops = 2;
+    return config.link_rate.time_for((config.mtu_bytes - kProbeBytes) * kLeastHops * config.planes);
+  }
+  bool is_worth_moving(Duration rtt) const;
 
   ~Impl() {
     if (is_rival) --rivals->ready;
@@ -289,14 +301,15 @@ void Ccc::on_ack(Instant now, PdcShare& share, const AckSignal& ack) {
   const bool knows_path = ack.trigger == nullptr || ack.trigger->resent == 0 || ack.retx_echo;
   if (knows_path && !ack.is_probe_answer) {
     const auto entropy = ack.trigger != nullptr ? ack.trigger->entropy : ack.entropy;
-    c.feed_path(now, entropy, ack.ecn ? PathFeedback::kEcn : PathFeedback::kGood);
+    const auto index = c.table.find(entropy);
+    if (rtt && index) c.table.note_rtt(now, *index, *rtt);
+    if (!ack.ecn && rtt && index && c.is_worth_moving(*rtt)) {
+      c.selector->on_slow(now, *index, c.nscc.base_rtt());
+    } else {
+      c.feed_path(now, entropy, ack.ecn ? PathFeedback::kEcn : PathFeedback::kGood);
+    }
     // Without a record, the packet answered left about a round trip ago.
     c.note_answer(entropy, ack.trigger != nullptr ? ack.trigger->sent_at : now - c.rtt_or_base());
-    const auto index = c.table.find(entropy);
-    if (rtt && index) {
-      c.table.entry(*index).rtt_ns = static_cast<std::uint32_t>(
-          std::min<std::int64_t>(rtt->ns(), std::numeric_limits<std::uint32_t>::max()));
-    }
   }
 
   const auto newly_received = c.take_newly_received(share, ack);
@@ -314,7 +327,7 @@ void Ccc::on_ack(Instant now, PdcShare& share, const AckSignal& ack) {
   if (ack.is_probe_answer) c.asked_at = Instant();
   if (ack.is_probe_answer && service && std::exchange(c.probe_measures_base, false)) {
     const auto probe_rtt = ack.arrived_at - ack.probe_sent_at - *service;
-    if (probe_rtt > Duration()) c.nscc.on_base_rtt_sample(probe_rtt);
+    if (probe_rtt > Duration()) c.nscc.on_base_rtt_sample(probe_rtt + c.probe_shortfall());
   }
   if (rtt) {
     const bool first = c.smoothed_rtt == Duration();
@@ -518,6 +531,14 @@ Demand Ccc::Impl::demand_after(ByteCount new_bytes, ByteCount resend_bytes) cons
   if (window_decides()) demand.window = nscc.window();
   if (rivals != nullptr) demand.rivals = rivals->ready;
   return demand;
+}
+
+/// A path is slow when it takes longer than the others do, and that matters when packets wait for room in the window:
+/// while there is room, delay costs the flow nothing.
+bool Ccc::Impl::is_worth_moving(Duration rtt) const {
+  return window_decides() && has_data() && !nscc.may_send(config.mtu_bytes) &&
+         smoothed_rtt != Duration() &&
+         rtt > smoothed_rtt + config.link_rate.time_for(ByteCount{config.mtu_bytes} * kSlowPackets);
 }
 
 std::uint32_t Ccc::Impl::credit_target(const Demand& demand, ByteCount leaving) const {

@@ -18,6 +18,11 @@ class PathSelector {
   virtual std::uint32_t next(const PathRequest& request) = 0;
   /// What became of a packet on this path. The table has counted it already.
   virtual void on_feedback(Instant now, std::uint32_t index, PathFeedback kind) = 0;
+  /// A packet came through unmarked, but slower than others while the window kept the next ones back.
+  virtual void on_slow(Instant now, std::uint32_t index, Duration base_rtt) {
+    (void)base_rtt;
+    on_feedback(now, index, PathFeedback::kGood);
+  }
   /// Tests write out sequences: every round begins at index 0.
   virtual void fix_order_for_test() {}
 };

@@ -118,6 +118,23 @@ void PathTable::on_feedback(Instant now, std::uint32_t index, PathFeedback kind,
   }
 }
 
+void PathTable::note_rtt(Instant now, std::uint32_t index, Duration rtt) {
+  entries_[index].rtt_at = now;
+  entries_[index].rtt_ns = static_cast<std::uint32_t>(
+      std::min<std::int64_t>(rtt.ns(), std::numeric_limits<std::uint32_t>::max()));
+}
+
+std::optional<std::uint32_t> PathTable::fastest_since(Instant since, Instant now) const {
+  std::optional<std::uint32_t> fastest;
+  for (std::uint32_t i = 0; i < size_; ++i) {
+    const Entry& e = entries_[i];
+    if (e.rtt_ns == 0 || e.rtt_at < since || e.penalty > 0) continue;
+    if (fastest && e.rtt_ns >= entries_[*fastest].rtt_ns) continue;
+    if (!is_evicted(i, now) && is_trusted(i, now)) fastest = i;
+  }
+  return fastest;
+}
+
 void PathTable::on_delivered(std::uint32_t index, Instant sent_at, Duration base_rtt) {
   Entry& e = entries_[index];
   e.arrived_sent = std::max(e.arrived_sent, sent_at);

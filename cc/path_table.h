@@ -43,6 +43,7 @@ class PathTable {
     Instant arrived_sent;   ///< when the youngest packet that is known to have arrived was sent
     Instant answered_sent;  ///< when the youngest packet was sent whose own answer has come back
     Instant asked_since;    ///< an answer was asked for then, and none has come since; zero: no
+    Instant rtt_at;         ///< when `rtt_ns` was sampled
     std::uint32_t rtt_ns = 0;
     std::uint32_t sent = 0, marks = 0, trims = 0, losses = 0;
     std::uint8_t penalty = 0;
@@ -110,6 +111,9 @@ class PathTable {
   /// `sent_at` of a lost packet, zero when it is not known.
   void on_feedback(Instant now, std::uint32_t index, PathFeedback kind, Duration base_rtt,
                    Instant sent_at = {});
+  void note_rtt(Instant now, std::uint32_t index, Duration rtt);
+  /// Of the paths that may be used and were sampled since then, the one with the shortest round trip.
+  std::optional<std::uint32_t> fastest_since(Instant since, Instant now) const;
   /// Some packet is known to have arrived over this path.
   void on_delivered(std::uint32_t index, Instant sent_at, Duration base_rtt);
   /// The answer to a packet has come back over this path: it works in both directions.

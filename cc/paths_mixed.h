@@ -1,4 +1,8 @@
 /// Both memories at once: good paths are recycled, bad ones are penalised. [CC 7.5]
+///
+/// Once every flow recycles its values in the order of their return, arrivals at each queue repeat and collisions end, until
+/// somebody moves. All flows of a queue see its marks, so if each left at once, too many would go, at random, and fill
+/// another. So marks are answered in part, and delay by one value a round trip. See docs/decisions/0039.
 #pragma once
 
 #include "cc/paths_bitmap.h"
@@ -16,18 +20,28 @@ class MixedPaths final : public PathSelector {
     return recycled ? *recycled : bitmap_.next(request);
   }
   void on_feedback(Instant now, std::uint32_t index, PathFeedback kind) override {
-    if (kind == PathFeedback::kGood)
-      good_.push(index);
-    else
-      good_.forget(index);
+    if (kind != PathFeedback::kGood) good_.forget(index);
+    const bool is_pardoned = kind == PathFeedback::kEcn && ++marks_ % kPardonedMark == 0;
+    if (kind == PathFeedback::kGood || is_pardoned) return good_.push(index);
     bitmap_.on_feedback(now, index, kind);
+  }
+  /// The next turn of a slow value goes to the one that is known to be fastest.
+  void on_slow(Instant now, std::uint32_t index, Duration base_rtt) override {
+    const bool may_move = now >= move_again_at_;
+    const auto faster = may_move ? table_.fastest_since(now - base_rtt * 3 / 2, now) : std::nullopt;
+    if (may_move) move_again_at_ = now + base_rtt;
+    good_.push(faster ? *faster : index);
   }
   void fix_order_for_test() override { bitmap_.fix_order_for_test(); }
 
  private:
+  static constexpr std::uint32_t kPardonedMark = 2;  ///< one mark in so many has no consequences
+
   const PathTable& table_;
   BitmapPaths bitmap_;
   PathFifo good_;
+  std::uint32_t marks_ = 0;
+  Instant move_again_at_;
 };
 
 }  // namespace uet::cc

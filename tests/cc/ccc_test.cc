@@ -305,7 +305,9 @@ TEST_F(CccTest, poll_probe__once_after_the_first_feedback_of_a_flow_that_goes_on
   answer.is_probe_answer = true;
   answer.probe_sent_at = sent;
   ccc_->on_ack(now_, share_, answer);
-  EXPECT_EQ(ccc_->base_rtt(), Duration::from_ns(8000));
+  // A full packet needs longer than the 64 bytes of a probe, on our link and on the last one.
+  EXPECT_EQ(ccc_->base_rtt(),
+            Duration::from_ns(8000) + config_.link_rate.time_for(2 * (kPacket - 64)));
 }
 
 TEST_F(CccTest, poll_probe__not_for_a_short_flow_nor_with_a_cached_rtt) {

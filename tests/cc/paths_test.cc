@@ -405,6 +405,38 @@ TEST_F(PathsTest, mixed__a_mark_voids_the_arrival_that_was_reported_first) {
   EXPECT_NE(next(), 3u);
 }
 
+TEST_F(PathsTest, mixed__every_other_mark_is_pardoned) {
+  make(LoadBalancing::kMixed, 8);
+  feed(3, PathFeedback::kEcn);
+  EXPECT_EQ(table_->entry(3).penalty, 1);
+  feed(4, PathFeedback::kEcn);
+  EXPECT_EQ(table_->entry(4).penalty, 0);
+  EXPECT_EQ(next(), 4u) << "as if it had not been marked";
+  feed(5, PathFeedback::kGood);
+  feed(5, PathFeedback::kNacked);
+  feed(5, PathFeedback::kNacked);
+  EXPECT_EQ(table_->entry(5).penalty, 8) << "cut packets are never pardoned";
+  EXPECT_NE(next(), 5u);
+}
+
+TEST_F(PathsTest, mixed__one_turn_a_round_trip_moves_from_a_slow_path_to_the_fastest) {
+  make(LoadBalancing::kMixed, 8);
+  const auto base_rtt = Duration::from_us(10);
+  wait(base_rtt * 5);
+  table_->note_rtt(now_, 1, Duration::from_us(11));
+  wait(base_rtt * 5);
+  table_->note_rtt(now_, 2, Duration::from_us(13));
+  table_->note_rtt(now_, 3, Duration::from_us(12));
+  table_->note_rtt(now_, 6, Duration::from_us(15));
+  selector_->on_slow(now_, 6, base_rtt);
+  EXPECT_EQ(next(), 3u) << "what is known of 1 is too old";
+  selector_->on_slow(now_, 6, base_rtt);
+  EXPECT_EQ(next(), 6u) << "one in a round trip";
+  wait(base_rtt);
+  selector_->on_slow(now_, 6, base_rtt);
+  EXPECT_EQ(next(), 3u);
+}
+
 TEST_F(PathsTest, eviction__rest_is_bounded) {
   auto config = path_config(LoadBalancing::kBitmap, 8);
   config.trimming = true;
