@@ -2,9 +2,9 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <compare>
 #include <cstdint>
-#include <cstring>
 #include <functional>
 #include <optional>
 #include <string>
@@ -32,9 +32,11 @@ class FabricAddress {
   static std::optional<FabricAddress> parse(std::string_view text);
 
   constexpr bool is_v4() const {
-    for (int i = 0; i < 10; ++i)
-      if (bytes_[i] != 0) return false;
-    return bytes_[10] == 0xff && bytes_[11] == 0xff;
+    using Half = std::array<std::uint8_t, 8>;
+    constexpr auto kMapped = std::bit_cast<std::uint64_t>(Half{0, 0, 0xff, 0xff});
+    constexpr auto kMask = std::bit_cast<std::uint64_t>(Half{0xff, 0xff, 0xff, 0xff});
+    const Words w = words();
+    return w[0] == 0 && (w[1] & kMask) == kMapped;
   }
   constexpr bool is_unspecified() const { return *this == FabricAddress{}; }
   constexpr std::uint32_t v4() const {
@@ -46,16 +48,22 @@ class FabricAddress {
   std::string to_string() const;
 
   constexpr auto operator<=>(const FabricAddress&) const = default;
+  // Two words, not sixteen bytes: every packet compares addresses.
+  constexpr bool operator==(const FabricAddress& o) const {
+    const Words a = words(), b = o.words();
+    return ((a[0] ^ b[0]) | (a[1] ^ b[1])) == 0;
+  }
 
   std::size_t hash() const {
-    std::uint64_t lo, hi;
-    std::memcpy(&lo, bytes_.data(), 8);
-    std::memcpy(&hi, bytes_.data() + 8, 8);
+    const auto [lo, hi] = words();
     const std::uint64_t x = (hi ^ (lo * 0x9e3779b97f4a7c15ULL)) * 0xff51afd7ed558ccdULL;
     return static_cast<std::size_t>(x ^ (x >> 32));
   }
 
  private:
+  using Words = std::array<std::uint64_t, 2>;
+  constexpr Words words() const { return std::bit_cast<Words>(bytes_); }
+
   std::array<std::uint8_t, 16> bytes_{};
 };
 

@@ -22,13 +22,22 @@ std::uint32_t crc32c(std::span<const std::uint8_t> bytes, std::uint32_t previous
   return ~state;
 }
 
+namespace {
+
+/// The last `Bytes` of both addresses, as one copy of a known size each. Returns how many bytes that is.
+template <std::size_t Bytes>
+std::size_t put_addresses(const CrcPseudoHeader& from, std::uint8_t* to) {
+  std::memcpy(to, from.source.data() + 16 - Bytes, Bytes);
+  std::memcpy(to + Bytes, from.destination.data() + 16 - Bytes, Bytes);
+  return 2 * Bytes;
+}
+
+}  // namespace
+
 std::uint32_t uet_crc(const CrcPseudoHeader& in_front, std::span<const std::uint8_t> uet) {
   std::array<std::uint8_t, 16 + 16 + 8> front;
-  const std::size_t skip = in_front.is_v4 ? 12 : 0;
-  const std::size_t address_bytes = 16 - skip;
-  std::memcpy(front.data(), in_front.source.data() + skip, address_bytes);
-  std::memcpy(front.data() + address_bytes, in_front.destination.data() + skip, address_bytes);
-  std::size_t n = 2 * address_bytes;
+  std::size_t n = in_front.is_v4 ? put_addresses<4>(in_front, front.data())
+                                 : put_addresses<16>(in_front, front.data());
   base::store_be(front.data() + n, in_front.entropy);
   if (in_front.is_udp) {
     base::store_be(front.data() + n + 2, in_front.udp_destination_port);
