@@ -3,6 +3,8 @@
 
 #include "pds/engine.h"
 
+#include <cstring>
+
 namespace uet::pds {
 
 namespace {

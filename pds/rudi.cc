@@ -1,6 +1,8 @@
 // RUDI and UUD: packets without a PDC. [PDS 17.2, 17.3]
 
 #include "lib/base/planted.h"
+
+#include <cstring>
 #include "pds/engine.h"
 
 namespace uet::pds {

@@ -1,6 +1,7 @@
 #include "pds/rx_tracker.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace uet::pds {
 

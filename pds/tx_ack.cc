@@ -3,6 +3,8 @@
 
 #include "pds/engine.h"
 
+#include <cstring>
+
 namespace uet::pds {
 
 bool Engine::has_ack_to_send(const Pdc& pdc) {

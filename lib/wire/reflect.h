@@ -2,6 +2,7 @@
 /// tests use.
 #pragma once
 
+#include <cstring>
 #include <span>
 #include <string_view>
 

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "lib/net/ip_port.h"
+
+#include <cstring>
 #include "tests/net/memory_device.h"
 
 namespace uet::net {

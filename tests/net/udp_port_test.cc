@@ -4,6 +4,7 @@
 #include <poll.h>
 
 #include <chrono>
+#include <cstring>
 #include <set>
 #include <thread>
 

@@ -1,6 +1,7 @@
 #include "tests/pds/harness.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace uet::pds::test {
 
