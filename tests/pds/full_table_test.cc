@@ -137,6 +137,39 @@ TEST(FullTable, a_pdc_that_has_sent_nothing_waits_for_no_answer) {
   EXPECT_EQ(w.host(0).ses.responses.size(), 401u);
 }
 
+// Who asks for credit for all PDCs to a peer may be one that the peer, started again, does not know: nothing of its own is
+// under way there, and the peer says nothing.
+TEST(FullTable, a_pdc_that_nobody_knows_stops_asking_for_credit) {
+  World w(with([](auto& o) {
+    o.cc.algorithm = cc::Algorithm::kRccc;
+    o.pds.peer_timeout = ms(50);
+  }));
+  w.host(0).ses.answer = [&](const RxRequest& r, auto&) {
+    const TxMessage m = w.message(1, 1, 500);
+    w.host(0).ses.messages[m.token] = m;
+    EXPECT_TRUE(w.host(0).pds->submit_return(w.now(), r.handle, m));
+    return ScriptedSes::respond();
+  };
+  w.send(1, 0);
+  w.run_until_quiet();
+  const std::uint16_t unknown = w.requests(0).at(0).spdcid;
+  w.add_rule([unknown](const Seen& s, Fate& f) {
+    f.drop = s.from == 0 && (s.spdcid == unknown || s.is_request());
+  });
+  w.send(0, 1, 400);
+  w.run_for(ms(1));
+  wire::PdsNack gone;  // the PDC of these packets goes, and their credit with it
+  gone.nack_code = NackCode::kInvDpdcid;
+  gone.nack_psn = w.requests(0).back().psn;
+  gone.dpdcid = w.requests(0).back().spdcid;
+  w.inject(0, w.host(1).address, gone);
+  w.clear_rules();
+  w.add_rule([unknown](const Seen& s, Fate& f) { f.drop = s.from == 0 && s.spdcid == unknown; });
+  w.send(0, 1, 3);
+  w.run_for(ms(200));
+  EXPECT_EQ(w.host(0).ses.responses.size(), 1u + 3u);
+}
+
 // Covers: PDS-24
 TEST(FullTable, who_was_refused_for_long_still_asks_often) {
   World w(tiny(5, ms(8)));
