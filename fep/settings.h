@@ -54,7 +54,7 @@ struct Settings {
   std::optional<std::uint64_t> initiator_id;
   // Transport.
   cc::Algorithm cc = cc::Algorithm::kNscc;
-  cc::LoadBalancing lb = cc::LoadBalancing::kOblivious;
+  std::optional<cc::LoadBalancing> lb;  ///< none: as the number of planes suggests
   std::uint64_t paths = 0;
   bool trimming = false;
   bool rod_reorder = false;

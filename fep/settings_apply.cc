@@ -64,7 +64,9 @@ base::Result<FepConfig, std::string> Settings::fep_config(const net::PortFacts& 
 
   constexpr std::uint64_t kUnknownLinkGbps = 25;
   out.cc.algorithm = cc;
-  out.cc.load_balancing = lb;
+  // A plane that has a link and delivers nothing is left only by ways that judge paths.
+  out.cc.load_balancing =
+      lb.value_or(facts.planes > 1 ? cc::LoadBalancing::kMixed : cc::LoadBalancing::kOblivious);
   out.cc.paths = static_cast<std::uint16_t>(paths);
   out.cc.config_base_rtt = base_rtt;
   // Processes that share cores: a late answer is scheduling more often than a queue.

@@ -179,17 +179,19 @@ constexpr std::array kSettings = {
     Setting{.key = "LB",
             .group = "Transport",
             .kind = Kind::kChoice,
-            .fallback = "oblivious",
+            .fallback = "auto",
             .target =
                 [](Settings& s, std::size_t i) {
                   using enum cc::LoadBalancing;
-                  constexpr std::array kInOrder = {kOblivious, kBitmap, kReps, kMixed, kSingle};
+                  constexpr std::array<std::optional<cc::LoadBalancing>, 6> kInOrder = {
+                      std::nullopt, kOblivious, kBitmap, kReps, kMixed, kSingle};
                   s.lb = kInOrder[i];
                 },
             .help = "how unordered traffic chooses among FI_UET_PATHS paths: all in turn "
                     "(oblivious), skipping marked ones (bitmap), recycling good ones (reps), both "
-                    "(mixed), or only one path (single)",
-            .choices = "oblivious bitmap reps mixed single"},
+                    "(mixed), or only one path (single); auto is mixed with several planes, and "
+                    "oblivious with one",
+            .choices = "auto oblivious bitmap reps mixed single"},
     Setting{.key = "PATHS",
             .group = "Transport",
             .kind = Kind::kInteger,

@@ -102,7 +102,6 @@ void DpdkDevice::control(const std::function<void()>& work) {
 }
 
 // --- Opening
-// ---------------------------------------------------------------------------------------------------------
 
 bool DpdkDevice::attach(std::string& error) {
   const LogCapture log;
@@ -277,7 +276,6 @@ void DpdkDevice::read_facts() {
 }
 
 // --- Sleeping
-// --------------------------------------------------------------------------------------------------------
 
 void DpdkDevice::open_interrupt() {
   interrupt_fd_ = rte_eth_dev_rx_intr_ctl_q_get_fd(port_, kQueue);
@@ -306,7 +304,6 @@ void DpdkDevice::disarm() {
 }
 
 // --- Data path
-// -------------------------------------------------------------------------------------------------------
 
 std::size_t DpdkDevice::receive_frames(std::span<Packet> out) {
   register_thread();
@@ -386,7 +383,6 @@ std::size_t DpdkDevice::send_bursts(std::span<Packet> in) {
 }
 
 // --- Links
-// -----------------------------------------------------------------------------------------------------------
 
 /// The data path of a memif knows anyway; the others are asked, which nobody does who has only one port.
 bool DpdkDevice::has_link() {

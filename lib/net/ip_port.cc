@@ -104,7 +104,6 @@ IpPort::IpPort(std::unique_ptr<FrameDevice> device, const IpPortConfig& config, 
 IpPort::~IpPort() = default;
 
 // --- Receiving
-// -------------------------------------------------------------------------------------------------------
 
 std::size_t IpPort::receive(Instant now, std::span<RxPacket> out) {
   if (device_->link_generation() != link_generation_) [[unlikely]] {
@@ -240,7 +239,6 @@ void IpPort::on_neighbor_message(Instant now, const ParsedFrame& parsed, Packet 
 }
 
 // --- Sending
-// ---------------------------------------------------------------------------------------------------------
 
 std::size_t IpPort::send(Instant now, std::span<TxPacket> in) {
   if (resolved_.size != 0) send_resolved(now);
@@ -360,7 +358,6 @@ void IpPort::drop(Instant now, TxPacket& tx, DropReason reason) {
 }
 
 // --- Address resolution
-// ----------------------------------------------------------------------------------------------
 
 Instant IpPort::next_deadline() const {
   return std::min(neighbors_.next_deadline(), retry_resolved_at_);

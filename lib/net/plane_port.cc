@@ -52,7 +52,6 @@ PlanePort::~PlanePort() {
 }
 
 // --- Receiving
-// -------------------------------------------------------------------------------------------------------
 
 /// Every plane in turn comes first, so that one that is flooded cannot starve the others.
 std::size_t PlanePort::receive(Instant now, std::span<RxPacket> out) {
@@ -69,7 +68,6 @@ std::size_t PlanePort::receive(Instant now, std::span<RxPacket> out) {
 }
 
 // --- Sending
-// ---------------------------------------------------------------------------------------------------------
 
 std::size_t PlanePort::send(Instant now, std::span<TxPacket> in) {
   std::size_t n = 0;
@@ -130,7 +128,6 @@ std::size_t PlanePort::send_room(Instant now) const {
 }
 
 // --- Links
-// -----------------------------------------------------------------------------------------------------------
 
 std::uint8_t PlanePort::planes_up(Instant now) {
   if (now >= next_look_) {
@@ -170,7 +167,6 @@ PlaneCounters PlanePort::plane_counters(unsigned plane) const {
 }
 
 // --- Time and sleep
-// --------------------------------------------------------------------------------------------------
 
 Instant PlanePort::next_deadline() const {
   Instant next = retry_at_;

@@ -65,7 +65,6 @@ std::uint8_t UdpPort::planes_up(Instant) {
 }
 
 // --- Receiving
-// -------------------------------------------------------------------------------------------------------
 
 std::size_t UdpPort::receive(Instant now, std::span<net::RxPacket> out) {
   if (held_count_ != 0) flush_held(now);
@@ -137,7 +136,6 @@ void UdpPort::read_control(Instant now, msghdr& message, net::TosByte& tos) {
 }
 
 // --- Sending
-// ---------------------------------------------------------------------------------------------------------
 
 std::size_t UdpPort::send(Instant now, std::span<net::TxPacket> in) {
   if (held_count_ != 0) flush_held(now);

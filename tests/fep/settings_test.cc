@@ -193,5 +193,18 @@ TEST(Settings, fep_config__follows_the_policy_for_peers_that_compute) {
   EXPECT_EQ(config->pds.peer_timeout, Duration::from_seconds(60));
 }
 
+TEST(Settings, fep_config__judges_paths_where_there_are_several_planes) {
+  const auto chosen = [](std::map<std::string, std::string> variables, std::uint8_t planes) {
+    const auto config =
+        load(std::move(variables))
+            ->fep_config(net::PortFacts{
+                .address = net::FabricAddress::from_v4(1), .ip_mtu = 9000, .planes = planes});
+    return config->cc.load_balancing;
+  };
+  EXPECT_EQ(chosen({}, 1), cc::LoadBalancing::kOblivious);
+  EXPECT_EQ(chosen({}, 2), cc::LoadBalancing::kMixed);
+  EXPECT_EQ(chosen({{"LB", "oblivious"}}, 2), cc::LoadBalancing::kOblivious);
+}
+
 }  // namespace
 }  // namespace uet::fep
