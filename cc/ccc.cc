@@ -20,7 +20,7 @@ constexpr std::uint16_t kServiceTimeOverflow = 0xffff;
 // The destination rounds its counter up to whole units, so it may be ahead of the truth by less
 // than one. [CC 3.8]
 constexpr ByteCount kRoundingMax = kWireUnitBytes - 1;
-// Headers of a probe, on the wire. See docs/decisions/0093.
+// Headers of a probe, on the wire. See docs/decisions/0039.
 constexpr ByteCount kProbeBytes = 64;
 // A value whose packets take longer than the mean by more than this many sending times of a packet is slow.
 constexpr int kSlowPackets = 3;

@@ -64,9 +64,10 @@ base::Result<FepConfig, std::string> Settings::fep_config(const net::PortFacts& 
 
   constexpr std::uint64_t kUnknownLinkGbps = 25;
   out.cc.algorithm = cc;
-  // A plane that has a link and delivers nothing is left only by ways that judge paths.
+  // A plane that has a link and delivers nothing is left only by ways that judge paths. Of these, bitmap goes on using all
+  // that are well; mixed keeps to paths that answered first, and they may all be on one plane.
   out.cc.load_balancing =
-      lb.value_or(facts.planes > 1 ? cc::LoadBalancing::kMixed : cc::LoadBalancing::kOblivious);
+      lb.value_or(facts.planes > 1 ? cc::LoadBalancing::kBitmap : cc::LoadBalancing::kOblivious);
   out.cc.paths = static_cast<std::uint16_t>(paths);
   out.cc.config_base_rtt = base_rtt;
   // Processes that share cores: a late answer is scheduling more often than a queue.

@@ -189,7 +189,7 @@ constexpr std::array kSettings = {
                 },
             .help = "how unordered traffic chooses among FI_UET_PATHS paths: all in turn "
                     "(oblivious), skipping marked ones (bitmap), recycling good ones (reps), both "
-                    "(mixed), or only one path (single); auto is mixed with several planes, and "
+                    "(mixed), or only one path (single); auto is bitmap with several planes, and "
                     "oblivious with one",
             .choices = "auto oblivious bitmap reps mixed single"},
     Setting{.key = "PATHS",

@@ -202,7 +202,7 @@ TEST(Settings, fep_config__judges_paths_where_there_are_several_planes) {
     return config->cc.load_balancing;
   };
   EXPECT_EQ(chosen({}, 1), cc::LoadBalancing::kOblivious);
-  EXPECT_EQ(chosen({}, 2), cc::LoadBalancing::kMixed);
+  EXPECT_EQ(chosen({}, 2), cc::LoadBalancing::kBitmap);
   EXPECT_EQ(chosen({{"LB", "oblivious"}}, 2), cc::LoadBalancing::kOblivious);
 }
 
