@@ -173,7 +173,6 @@ void report_shrunk(std::uint64_t seed, const SwarmMask& mask) {
   report(seed, smaller, small, run_world(small).failure);
 }
 
-/// One world, from its seed to its report.
 /// Ends the process with SIGPROF after so many seconds of its own processor time: a machine that is busy with something else
 /// hangs no world. 0: no limit.
 void limit_world(int seconds) {
@@ -182,6 +181,7 @@ void limit_world(int seconds) {
   (void)setitimer(ITIMER_PROF, &limit, nullptr);
 }
 
+/// One world, from its seed to its report.
 void play(std::uint64_t seed, const Options& o, const SwarmMask& mask, Totals& totals) {
   const std::string again = command_for(seed, mask);
   g_reproduce[again.copy(g_reproduce, sizeof g_reproduce - 1)] = 0;
