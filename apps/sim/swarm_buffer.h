@@ -2,8 +2,11 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <span>
 #include <vector>
 
 namespace uet::sim {
@@ -12,8 +15,25 @@ inline constexpr std::uint8_t kGuard = 0xa5;   ///< around every buffer
 inline constexpr std::uint8_t kPoison = 0x5a;  ///< where nothing may be written any more
 inline constexpr std::size_t kGuardBytes = 64;
 
-inline std::uint8_t pattern(std::uint32_t op, std::size_t i) {
-  return static_cast<std::uint8_t>(op * 131 + i * 7 + (i >> 8) * 13 + 1);
+/// Bytes [at, at + out.size()) of what operation `op` moves; `at` is a multiple of 256.
+inline void write_pattern(std::span<std::uint8_t> out, std::uint32_t op, std::size_t at = 0) {
+  for (std::size_t row = 0; row < out.size(); row += 256) {
+    auto byte = static_cast<std::uint8_t>(op * 131 + ((at + row) >> 8) * 13 + 1);
+    for (std::uint8_t& b : out.subspan(row, std::min<std::size_t>(256, out.size() - row))) {
+      b = byte;
+      byte = static_cast<std::uint8_t>(byte + 7);
+    }
+  }
+}
+
+inline bool is_pattern(std::span<const std::uint8_t> bytes, std::uint32_t op) {
+  std::array<std::uint8_t, 256> row;
+  for (std::size_t at = 0; at < bytes.size(); at += row.size()) {
+    const std::size_t n = std::min(row.size(), bytes.size() - at);
+    write_pattern({row.data(), n}, op, at);
+    if (std::memcmp(bytes.data() + at, row.data(), n) != 0) return false;
+  }
+  return true;
 }
 
 /// A piece of user memory with guards around it.
@@ -26,7 +46,7 @@ class Buffer {
   }
   void make_pattern(std::size_t bytes, std::uint32_t op) {
     make(bytes, 0);
-    for (std::size_t i = 0; i < bytes; ++i) data()[i] = pattern(op, i);
+    write_pattern({data(), bytes}, op);
   }
   std::uint8_t* data() { return memory_.data() + kGuardBytes; }
   const std::uint8_t* data() const { return memory_.data() + kGuardBytes; }
@@ -38,10 +58,7 @@ class Buffer {
            std::all_of(memory_.end() - kGuardBytes, memory_.end(), is_guard);
   }
   bool has_pattern(std::uint32_t op, std::size_t bytes) const {
-    for (std::size_t i = 0; i < bytes; ++i) {
-      if (data()[i] != pattern(op, i)) return false;
-    }
-    return true;
+    return is_pattern({data(), bytes}, op);
   }
   bool is_all(std::uint8_t value, std::size_t from = 0) const {
     return std::all_of(data() + from, data() + bytes_,

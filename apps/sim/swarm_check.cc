@@ -51,9 +51,7 @@ void Swarm::on_initiator_done(OpState& s, const ses::Completion& c) {
 
 bool Swarm::has_written_pattern(const OpState& s) const {
   const std::uint8_t* at = memories_[s.op->to].bytes.data() + s.remote_at;
-  for (std::size_t i = 0; i < s.op->bytes; ++i)
-    if (at[i] != pattern(s.op->id, i)) return false;
-  return true;
+  return is_pattern({at, s.op->bytes}, s.op->id);
 }
 
 void Swarm::check_write_landed(OpState& s) {

@@ -71,10 +71,8 @@ void Swarm::on_multi_received(std::size_t index, const ses::Completion& c) {
   const auto offset = static_cast<std::size_t>(at - shared.buffer.data());
   if (at < shared.buffer.data() || offset + op.bytes > shared.buffer.size() || c.length != op.bytes)
     return fail(fmt::format("message {}: wrong place or length in a multi-receive", op.id));
-  for (std::size_t i = 0; i < op.bytes; ++i) {
-    if (at[i] != pattern(op.id, i))
-      return fail(fmt::format("message {}: byte {} of {} is wrong", op.id, i, op.bytes));
-  }
+  if (!is_pattern({at, op.bytes}, op.id))
+    return fail(fmt::format("message {}: wrong bytes in a multi-receive", op.id));
   std::fill_n(at, op.bytes, kPoison);
   s->taken_by = std::uint64_t{index} << 32 | offset;
   s->receive_completions = 1;

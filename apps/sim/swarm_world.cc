@@ -72,9 +72,8 @@ void Swarm::lay_out_memory() {
     std::vector<std::uint8_t>& memory = memories_[op.to].bytes;
     if (memory.empty()) memory.assign(kGuardBytes, kGuard);
     s.remote_at = memory.size();
-    for (std::size_t k = 0; k < op.bytes; ++k) {
-      memory.push_back(op.is_read() ? pattern(op.id, k) : 0);
-    }
+    memory.resize(memory.size() + op.bytes, 0);
+    if (op.is_read()) write_pattern({memory.data() + s.remote_at, op.bytes}, op.id);
     memory.insert(memory.end(), kGuardBytes, kGuard);
   }
   for (Memory& m : memories_) {
