@@ -175,9 +175,9 @@ void Ccc::on_new_data(Instant now, ByteCount bytes) {
   Impl& c = *impl_;
   const bool was_resting = !c.has_data();
   c.backlog = std::max<ByteCount>(c.backlog + bytes, 0);
-  if (was_resting && c.has_data() && c.lacks_credit()) {
-    c.rccc.timer().expedite();
-    c.tfc.timer().expedite();
+  if (was_resting && c.has_data()) {
+    c.rccc.timer().data_came(now, !c.lacks_credit());
+    c.tfc.timer().data_came(now, !c.lacks_credit());
   }
   c.note_changes(now);
 }

@@ -15,6 +15,8 @@ constexpr ByteCount kEmptyTurnBytes = 1024;
 // An honest source asks for at most its own credit_cap. A multiple of ours allows for other links,
 // and bounds how long a source that lies, or dies, is fed.
 constexpr int kDemandInCaps = 16;
+// From so many on, it matters that sources do not keep step.
+constexpr std::size_t kCrowd = 8;
 
 }  // namespace
 
@@ -110,7 +112,10 @@ void CreditPacer::update_fabric_factor(Instant now) {
 CreditPacer::Grant CreditPacer::serve_wanting() {
   const auto index = lists_[kWanting].head;
   Entry& e = entries_[index];
-  const auto units = std::min(grant_units_, units_ahead(e.target, e.given));
+  // Sources of a crowd begin out of step.
+  const auto missing = lists_[kWanting].size >= kCrowd ? e.phase : 0;
+  const auto units = std::min(grant_units_ - missing, units_ahead(e.target, e.given));
+  if (units > 0) e.phase = 0;
   e.given = (e.given + units) & kWireCounterMask;
   const bool wants_more = units_ahead(e.target, e.given) > 0;
   const bool may_idle = config_.idle_grant && over_grant(e) < config_.idle_cap;
@@ -126,6 +131,17 @@ CreditPacer::Grant CreditPacer::serve_satisfied() {
   e.given = (e.given + grant_units_) & kWireCounterMask;
   move_to(index, over_grant(e) < config_.idle_cap ? kSatisfied : kResting);
   return {.key = e.key, .credit_units = e.given, .bytes = grant_units_ * kWireUnitBytes};
+}
+
+// By how much the first grant of a new source is to be smaller: parts of a packet, spread evenly. A grant is no whole number of
+// packets, so once in so many turns a source sends one less than usual. Sources that start together would all do that in the same
+// turn, and send more than the link carries in all others. (docs/decisions/0093)
+std::uint32_t CreditPacer::next_phase() {
+  constexpr std::uint32_t kGoldenRatio = 0x9e37'79b9;  // of 2^32
+  const auto packet_units = std::min(units_rounded_up(config_.mtu_bytes), grant_units_ / 2);
+  const auto phase = static_cast<std::uint32_t>(std::uint64_t{phase_} * packet_units >> 32);
+  phase_ += kGoldenRatio;
+  return phase;
 }
 
 Duration CreditPacer::turn_for(ByteCount bytes) const {
@@ -170,6 +186,7 @@ std::uint32_t CreditPacer::find_or_add(SourceKey key, std::optional<std::uint32_
   e.key = key;
   e.target = 0;
   e.given = 0;
+  e.phase = next_phase();
   // A first demand far above what a new CCC can want comes from one that we have forgotten. Meeting
   // its counter nearly where it stands is a burst of one grant; counting up from zero would never
   // be credit to it.

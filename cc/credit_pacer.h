@@ -79,6 +79,7 @@ class CreditPacer {
     SourceKey key;
     std::uint32_t target = 0;
     std::uint32_t given = 0;
+    std::uint32_t phase = 0;  ///< units that its first grant lacks in a crowd
     std::uint32_t prev = kNone, next = kNone;
     std::uint32_t bucket_next = kNone;
     ListId list = kFree;
@@ -100,6 +101,7 @@ class CreditPacer {
   void update_fabric_factor(Instant now);
   Grant serve_wanting();
   Grant serve_satisfied();
+  std::uint32_t next_phase();
   Duration turn_for(ByteCount bytes) const;
   ByteCount over_grant(const Entry& e) const;
 
@@ -115,6 +117,7 @@ class CreditPacer {
   std::optional<FabricFactor> fabric_;
   std::size_t used_ = 0;
   std::uint64_t refused_ = 0;
+  std::uint32_t phase_ = 0;  ///< of the next new source, in 2^-32 of a packet
   Instant next_turn_;
 };
 

@@ -2,6 +2,7 @@
 /// 6]
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 
@@ -24,26 +25,43 @@ struct Demand {
 };
 
 /// When to ask again for credit: shared by RCCC and TFC. [CC 5.3]
+///
+/// Whoever shares a destination with many others waits for its turn. A wait twice as long as the last one that ended with credit is
+/// no reason to ask: the requests of a hundred sources would take the place of data. (docs/decisions/0093)
 class CreditRequestTimer {
  public:
   CreditRequestTimer(const CcConfig& config, Instant now)
-      : timeout_(config.credit_request_timeout), last_sign_(now) {}
+      : timeout_(config.credit_request_timeout),
+        patience_(config.credit_request_timeout),
+        waits_since_(now),
+        last_sign_(now) {}
 
-  /// Credit came, a packet left, or a request was sent.
-  void restart(Instant now) { last_sign_ = now; }
+  void packet_left(Instant now) { waits_since_ = last_sign_ = now; }
+  void credit_came(Instant now) {
+    patience_ = std::clamp((now - waits_since_) * 2, timeout_, timeout_ * kLongestInTimeouts);
+    packet_left(now);
+  }
   void request_sent(Instant now) { last_sign_ = last_request_ = now; }
-  /// New data after a rest finds no credit: there is no news to wait for.
-  void expedite() { last_sign_ = Instant(); }
+  /// New data after a rest. If it finds no credit, there is no news to wait for.
+  void data_came(Instant now, bool finds_credit) {
+    patience_ = timeout_;
+    waits_since_ = now;
+    if (!finds_credit) last_sign_ = Instant();
+  }
   /// At most one request per base RTT.
   Instant due(Duration base_rtt) const {
-    const auto by_silence = last_sign_ + timeout_;
+    const auto by_silence = last_sign_ + patience_;
     const auto by_rate = last_request_ + base_rtt;
     return by_silence > by_rate ? by_silence : by_rate;
   }
 
  private:
+  static constexpr int kLongestInTimeouts = 16;
+
   Duration timeout_;
-  Instant last_sign_;
+  Duration patience_;    ///< silence before the next request
+  Instant waits_since_;  ///< the last packet or credit, or the first data after a rest
+  Instant last_sign_;    ///< the same, or the last request
   Instant last_request_;
 };
 

@@ -14,7 +14,7 @@ void RcccSource::on_send(Instant now, ByteCount bytes) {
   // us.
   if (credit_ > 0) credit_ -= bytes;
   sends_without_credit_ = false;
-  timer_.restart(now);
+  timer_.packet_left(now);
 }
 
 void RcccSource::on_first_feedback() {
@@ -37,7 +37,7 @@ void RcccSource::on_credit(Instant now, std::uint32_t credit_units) {
   heard_credit_ = true;
   credit_ = std::min(credit_ + granted, config_.credit_cap);
   credit_seen_ = credit_units;
-  timer_.restart(now);
+  timer_.credit_came(now);
 }
 
 std::uint32_t RcccSource::credit_target(const Demand& demand, ByteCount bytes_leaving) const {

@@ -19,7 +19,7 @@ TfcSource::TfcSource(const CcConfig& config, Instant now)
 
 void TfcSource::on_send(Instant now, ByteCount bytes) {
   credit_cells_ -= tfc_cost(config_, bytes);
-  timer_.restart(now);
+  timer_.packet_left(now);
 }
 
 void TfcSource::on_credit(Instant now, std::uint32_t cells) {
@@ -29,7 +29,7 @@ void TfcSource::on_credit(Instant now, std::uint32_t cells) {
   credit_seen_ = cells;
   // More than the pool cannot be ours; a destination that says so has lost count.
   credit_cells_ = std::min<std::int64_t>(credit_cells_ + granted, config_.tfc_pool_cells);
-  timer_.restart(now);
+  timer_.credit_came(now);
 }
 
 std::uint32_t TfcSource::credit_target(const Demand& demand, ByteCount bytes_leaving) const {

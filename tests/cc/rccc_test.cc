@@ -55,6 +55,39 @@ TEST(CreditPacer, shares_the_link_among_those_who_want_it) {
   EXPECT_EQ(pacer.credit_units(kC), 400u);
 }
 
+// Sources that begin in the same instant owe the same part of a packet. If all paid in the same turn, the link would be idle then
+// and overrun in between.
+TEST(CreditPacer, sources_of_a_crowd_are_out_of_step) {
+  const auto config = credit_config();
+  constexpr std::uint64_t kSources = 64;
+  CreditPacer pacer(config, kSources, pacer_rng);
+  for (std::uint64_t s = 0; s < kSources; ++s)
+    pacer.on_demand(at(0), {.source = s, .ccc_id = 1}, 10'000);
+  std::vector<ByteCount> given(kSources), packets(kSources);
+  ByteCount fewest = kSources * 5, most = 0;
+  for (int turn = 0; turn < 40; ++turn) {
+    ByteCount sent = 0;
+    for (std::uint64_t i = 0; i < kSources; ++i) {
+      const auto grant = pacer.poll_grant(pacer.next_deadline());
+      ASSERT_TRUE(grant.has_value());
+      auto& bytes = given[grant->key.source];
+      EXPECT_GT(grant->bytes, config.grant_bytes - config.mtu_bytes);
+      bytes += grant->bytes;
+      // What a packet of 4,150 bytes makes of it: one more while anything is left.
+      const auto may_send = (bytes + 4149) / 4150;
+      sent += may_send - packets[grant->key.source];
+      packets[grant->key.source] = may_send;
+    }
+    if (turn == 0) continue;
+    fewest = std::min(fewest, sent);
+    most = std::max(most, sent);
+  }
+  // 64 grants carry 252.7 packets. In step they would be 256 in most turns and 192 in one of 76.
+  EXPECT_GE(fewest, 248);
+  EXPECT_LE(most, 256);
+  for (const auto bytes : given) EXPECT_GT(bytes, 39 * config.grant_bytes);
+}
+
 TEST(CreditPacer, idle_sources_get_a_little_in_advance) {
   auto config = hand_config(Algorithm::kRccc);
   config.mtu_bytes = 4096;
@@ -290,6 +323,7 @@ TEST(Rivals, demand_is_shared_out_among_contexts_that_could_send) {
 class RcccCccTest : public CccTest {
  protected:
   void SetUp() override { make(hand_config(Algorithm::kRccc)); }
+  std::uint32_t credit_ = 0;
 };
 
 TEST_F(RcccCccTest, blocked_source_asks_for_credit_and_goes_on_when_it_comes) {
@@ -322,6 +356,32 @@ TEST_F(RcccCccTest, new_data_after_a_rest_without_credit_asks_at_once) {
   wait(1'000'000);
   ccc_->on_new_data(now_, kPacket);
   EXPECT_TRUE(ccc_->poll_credit_request(now_).has_value());
+}
+
+// A source that shares its destination with many waits for its turn; requests in every turn would take the place of data.
+TEST_F(RcccCccTest, longer_turns_make_the_source_more_patient) {
+  const auto timeout = config_.credit_request_timeout;
+  Transmission t;
+  ccc_->on_new_data(now_, 1000 * kPacket);
+  ccc_->on_send(now_, t, share_, kPacket, ccc_->next_send(now_, nullptr, kPacket), false);
+  ack(t, share_, 17);
+  const auto take_turn = [&](Duration after) {
+    now_ = now_ + after;
+    ccc_->on_credit(now_, credit_ += 16);
+    Transmission u;
+    ccc_->on_send(now_, u, share_, kPacket, ccc_->next_send(now_, nullptr, kPacket), false);
+    ASSERT_EQ(ccc_->state(), CccState::kActive);
+    ccc_->on_first_ack(u, share_);
+  };
+  EXPECT_EQ(ccc_->next_deadline(), now_ + timeout);
+  take_turn(timeout * 3);
+  EXPECT_EQ(ccc_->next_deadline(), now_ + timeout * 6);
+  take_turn(timeout * 2);
+  EXPECT_EQ(ccc_->next_deadline(), now_ + timeout * 4);
+  take_turn(timeout / 4);
+  EXPECT_EQ(ccc_->next_deadline(), now_ + timeout);
+  take_turn(timeout * 100);  // the destination was away: nobody waits that long again
+  EXPECT_EQ(ccc_->next_deadline(), now_ + timeout * 16);
 }
 
 TEST_F(RcccCccTest, first_packet_lost_without_pdc_may_leave_without_credit) {
