@@ -88,11 +88,15 @@ struct Ccc::Impl {
     return bits_per_rtt >= kSmallShare * 8 * static_cast<base::WideInt>(config.mtu_bytes);
   }
 
-  /// What a probe's round trip lacks to that of a full packet: our link and the last switch send both, whatever is between.
-  /// A plane sends a packet alone.
-  Duration probe_shortfall() const {
-    constexpr int kLeastHops = 2;
-    return config.link_rate.time_for((config.mtu_bytes - kProbeBytes) * kLeastHops * config.planes);
+  /// What a probe's round trip lacks to that of a full packet, which every link on the way takes longer to send. The longest way
+  /// is config_base_rtt and, in the largest fabrics, kMostLinks links; a shorter one has as many links as its time is shorter, and
+  /// two at least. A plane sends a packet alone. (docs/decisions/0039)
+  Duration probe_shortfall(Duration probe_rtt) const {
+    constexpr std::int64_t kLeastLinks = 2, kMostLinks = 6;
+    const auto link = config.link_rate.time_for((config.mtu_bytes - kProbeBytes) * config.planes);
+    const auto longest = config.config_base_rtt - link * kMostLinks;
+    const auto links = (probe_rtt.ns() * kMostLinks * 2 + longest.ns()) / (longest.ns() * 2);
+    return link * std::clamp(links, kLeastLinks, kMostLinks);
   }
   bool is_worth_moving(Duration rtt) const;
 
@@ -130,6 +134,8 @@ struct Ccc::Impl {
   void note_readiness();
   void note_closed(const Transmission& t);
   void ask_when_stuck(Instant now);
+  Instant probe_due() const;
+  Instant credit_request_due() const;
 
   std::unique_ptr<CcConfig> own_config;
   const CcConfig& config;
@@ -327,7 +333,7 @@ void Ccc::on_ack(Instant now, PdcShare& share, const AckSignal& ack) {
   if (ack.is_probe_answer) c.asked_at = Instant();
   if (ack.is_probe_answer && service && std::exchange(c.probe_measures_base, false)) {
     const auto probe_rtt = ack.arrived_at - ack.probe_sent_at - *service;
-    if (probe_rtt > Duration()) c.nscc.on_base_rtt_sample(probe_rtt + c.probe_shortfall());
+    if (probe_rtt > Duration()) c.nscc.on_base_rtt_sample(probe_rtt + c.probe_shortfall(probe_rtt));
   }
   if (rtt) {
     const bool first = c.smoothed_rtt == Duration();
@@ -445,23 +451,22 @@ CccState Ccc::state() const {
 std::optional<std::uint32_t> Ccc::poll_credit_request(Instant now) {
   Impl& c = *impl_;
   c.now_seen = now;
-  if (next_deadline() > now) return std::nullopt;
+  if (c.credit_request_due() > now) return std::nullopt;
   (c.cells_decide() ? c.tfc.timer() : c.rccc.timer()).request_sent(now);
   return c.credit_target(c.demand_after(0, 0), 0);
 }
 
 bool Ccc::poll_probe(Instant now) {
+  impl_->ask_when_stuck(now);
   if (!impl_->probe_wanted) return false;
   impl_->probe_wanted = false;
   impl_->asked_at = now;
   return true;
 }
 
-Instant Ccc::next_deadline() const {
-  const Impl& c = *impl_;
-  // Without a PDC at the destination nobody could answer; the next SYN carries the demand.
-  if (!c.has_data() || !c.lacks_credit() || !c.heard) return Instant::never();
-  return (c.cells_decide() ? c.tfc.timer() : c.rccc.timer()).due(c.nscc.base_rtt());
+Instant Ccc::next_deadline(bool can_probe) const {
+  const auto credit = impl_->credit_request_due();
+  return can_probe ? std::min(credit, impl_->probe_due()) : credit;
 }
 
 std::uint8_t Ccc::id() const {
@@ -603,12 +608,22 @@ void Ccc::Impl::note_closed(const Transmission& t) {
 /// A window that shrinks may leave packets in the network none of which asks for an ACK, and too few
 /// for the destination to send one unasked. Then nobody would say anything until a timeout.
 void Ccc::Impl::ask_when_stuck(Instant now) {
+  if (now < probe_due()) return;
+  probe_wanted = true;
+  ask_again_at = now + nscc.base_rtt();
+}
+
+Instant Ccc::Impl::probe_due() const {
   const bool is_stuck = window_decides() && has_data() && open_packets > 0 &&
                         !nscc.may_send(config.mtu_bytes) &&
                         nscc.inflight() < config.ack_gen_trigger;
-  if (!is_stuck || asked_at != Instant() || now < ask_again_at) return;
-  probe_wanted = true;
-  ask_again_at = now + nscc.base_rtt();
+  return is_stuck && asked_at == Instant() && !probe_wanted ? ask_again_at : Instant::never();
+}
+
+Instant Ccc::Impl::credit_request_due() const {
+  // Without a PDC at the destination nobody could answer; the next SYN carries the demand.
+  if (!has_data() || !lacks_credit() || !heard) return Instant::never();
+  return (cells_decide() ? tfc.timer() : rccc.timer()).due(nscc.base_rtt());
 }
 
 /// Ends the open transmission of `t`, whose bytes the window rules have taken out of inflight

@@ -170,9 +170,11 @@ class Ccc {
   /// Demand for a Credit Request control packet when one is due now (RCCC blocked without credit),
   /// else nothing.
   std::optional<std::uint32_t> poll_credit_request(Instant now);
-  /// A base-RTT probe is wanted (once, after the first feedback of a new CCC).
+  /// A Probe is wanted: for the base RTT, once after the first feedback of a new CCC, or because the window is full of packets that
+  /// nobody will acknowledge unasked. [CC 4.9, docs/decisions/0038]
   bool poll_probe(Instant now);
-  Instant next_deadline() const;
+  /// When to poll again, if nothing happens before. `can_probe`: there is a PDC that could carry a Probe.
+  Instant next_deadline(bool can_probe = true) const;
 
   std::uint8_t id() const;
   bool carries_credit() const;  ///< requests use the CC form (RUD_CC_REQ, ROD_CC_REQ)

@@ -122,9 +122,7 @@ void Engine::wake(Congestion& congestion) {
 
 void Engine::after_congestion_event(Instant now, Congestion& congestion) {
   wake(congestion);
-  if (congestion.voice != nullptr && congestion.ccc->poll_probe(now))
-    want_control(*congestion.voice, kSendProbe);
-  if (sends_credit_state_) on_congestion_timer(now, congestion);
+  on_congestion_timer(now, congestion);
 }
 
 Pdc* Engine::voice_of(Congestion& congestion) {
@@ -137,8 +135,10 @@ Pdc* Engine::voice_of(Congestion& congestion) {
   return congestion.voice;
 }
 
-// Credit requests are due by time, not by event. [CC 5.3]
+// Credit requests and some probes are due by time, not by event. [CC 5.3]
 void Engine::on_congestion_timer(Instant now, Congestion& congestion) {
+  if (congestion.voice != nullptr && congestion.ccc->poll_probe(now))
+    want_control(*congestion.voice, kSendProbe);
   if (const auto demand = congestion.ccc->poll_credit_request(now)) {
     Pdc* voice = voice_of(congestion);
     if (voice != nullptr) {
@@ -150,7 +150,7 @@ void Engine::on_congestion_timer(Instant now, Congestion& congestion) {
       want_control(congestion.ready.front(), kSendNoop);
     }
   }
-  const Instant next = congestion.ccc->next_deadline();
+  const Instant next = congestion.ccc->next_deadline(congestion.voice != nullptr);
   if (next.is_never())
     wheel_.cancel(congestion.timer);
   else if (!congestion.timer.is_armed() || congestion.timer.when() != next)

@@ -298,16 +298,33 @@ TEST_F(CccTest, poll_probe__once_after_the_first_feedback_of_a_flow_that_goes_on
   ack(t, share_, 17);
   EXPECT_TRUE(ccc_->poll_probe(now_));
   EXPECT_FALSE(ccc_->poll_probe(now_));
-  const auto sent = now_;
-  wait(8000);
-  AckSignal answer;
-  answer.arrived_at = now_;
-  answer.is_probe_answer = true;
-  answer.probe_sent_at = sent;
-  ccc_->on_ack(now_, share_, answer);
-  // A full packet needs longer than the 64 bytes of a probe, on our link and on the last one.
-  EXPECT_EQ(ccc_->base_rtt(),
-            Duration::from_ns(8000) + config_.link_rate.time_for(2 * (kPacket - 64)));
+}
+
+// A full packet needs longer than the 64 bytes of a probe, at every link. How many there are follows from the time.
+TEST_F(CccTest, poll_probe__its_answer_stands_for_a_full_packet) {
+  const struct {
+    std::int64_t probe_ns;
+    int links;
+  } rows[] = {{1000, 2}, {4000, 2}, {5000, 3}, {6500, 4}, {8000, 5}, {9500, 6}};
+  for (const auto& row : rows) {
+    make(hand_config());
+    share_ = {};
+    Transmission t;
+    ccc_->on_new_data(now_, 10 * kPacket);
+    send(t, share_);
+    wait(20'000);
+    ack(t, share_, 17);
+    ASSERT_TRUE(ccc_->poll_probe(now_));
+    AckSignal answer;
+    answer.probe_sent_at = now_;
+    wait(row.probe_ns);
+    answer.arrived_at = now_;
+    answer.is_probe_answer = true;
+    ccc_->on_ack(now_, share_, answer);
+    EXPECT_EQ(ccc_->base_rtt(), Duration::from_ns(row.probe_ns) +
+                                    config_.link_rate.time_for(kPacket - 64) * row.links)
+        << row.probe_ns;
+  }
 }
 
 TEST_F(CccTest, poll_probe__not_for_a_short_flow_nor_with_a_cached_rtt) {
@@ -457,10 +474,23 @@ TEST_F(CccTest, poll_probe__asks_when_the_window_shrank_and_no_answer_is_due) {
   ASSERT_FALSE(ccc_->may_send(kPacket));
   EXPECT_TRUE(ccc_->poll_probe(now_));
   EXPECT_FALSE(ccc_->poll_probe(now_)) << "one at a time";
+  EXPECT_TRUE(ccc_->next_deadline().is_never()) << "an answer is due";
+  // The first probe overtakes the packets and brings no news. Nothing else will happen, so the next one is due by time.
+  const auto asked = now_;
+  wait(3000);
+  auto answer = ack_of(nullptr, 49);
+  answer.is_probe_answer = true;
+  answer.probe_sent_at = asked;
+  ccc_->on_ack(now_, share_, answer);
+  EXPECT_FALSE(ccc_->poll_probe(now_)) << "one in a base RTT";
+  EXPECT_EQ(ccc_->next_deadline(), asked + ccc_->base_rtt());
+  EXPECT_EQ(ccc_->next_deadline(false), Instant::never()) << "without anybody to carry it";
+  now_ = ccc_->next_deadline();
+  EXPECT_TRUE(ccc_->poll_probe(now_));
   // The answer tells what has arrived, and nothing of the base RTT.
   const auto base_rtt = ccc_->base_rtt();
   wait(3000);
-  auto answer = ack_of(nullptr, 98);
+  answer = ack_of(nullptr, 98);
   answer.is_probe_answer = true;
   answer.probe_sent_at = now_ - Duration::from_us(3);
   ccc_->on_ack(now_, share_, answer);
