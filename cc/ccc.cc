@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "cc/nscc.h"
-#include "cc/path_selector.h"
-#include "cc/path_table.h"
+#include "cc/path_judge.h"
+#include "cc/prober.h"
 #include "cc/rccc_source.h"
 #include "cc/tfc.h"
 #include "cc/wire_counter.h"
@@ -20,8 +20,6 @@ constexpr std::uint16_t kServiceTimeOverflow = 0xffff;
 // The destination rounds its counter up to whole units, so it may be ahead of the truth by less
 // than one. [CC 3.8]
 constexpr ByteCount kRoundingMax = kWireUnitBytes - 1;
-// Headers of a probe, on the wire. See docs/decisions/0039.
-constexpr ByteCount kProbeBytes = 64;
 // A value whose packets take longer than the mean by more than this many sending times of a packet is slow.
 constexpr int kSlowPackets = 3;
 
@@ -51,12 +49,6 @@ Nscc::Trim trim_of(NackCause cause) {
   return Nscc::Trim::kNone;
 }
 
-/// Another path would have helped only against what happened inside the fabric. [CC 3.5]
-PathFeedback feedback_of(const NackSignal& nack) {
-  if (nack.cause == NackCause::kTrimmed) return PathFeedback::kNacked;
-  return nack.ecn ? PathFeedback::kEcn : PathFeedback::kGood;
-}
-
 }  // namespace
 
 struct Ccc::Impl {
@@ -69,36 +61,14 @@ struct Ccc::Impl {
         nscc(config, cached_base_rtt, now),
         rccc(config, now),
         tfc(config, now),
-        table(config, path_count_for(config, sprayed_), evicts_paths(config, sprayed_), rng,
-              trace_),
-        selector(make_path_selector(config, sprayed_, table, rng)),
+        paths(config, sprayed_, rng, trace_),
+        prober(config, cached_base_rtt),
         now_seen(now),
         traced_window(nscc.window()),
         id(id_),
-        sprayed(sprayed_),
-        probe_allowed(config.probe_base_rtt && cached_base_rtt == Duration() &&
-                      config.base_rtt_floor < config.config_base_rtt && is_probe_like_data()) {}
+        sprayed(sprayed_) {}
 
-  /// A probe is short: its round trip lacks the time that a full packet takes to send at every hop.
-  /// Where that is much of the round trip, the window would become too small to keep a link busy.
-  bool is_probe_like_data() const {
-    constexpr std::int64_t kSmallShare = 25;
-    const auto bits_per_rtt = static_cast<base::WideInt>(config.link_rate.bps()) *
-                              config.config_base_rtt.ns() / 1'000'000'000;
-    return bits_per_rtt >= kSmallShare * 8 * static_cast<base::WideInt>(config.mtu_bytes);
-  }
-
-  /// What a probe's round trip lacks to that of a full packet, which every link on the way takes longer to send. The longest way
-  /// is config_base_rtt and, in the largest fabrics, kMostLinks links; a shorter one has as many links as its time is shorter, and
-  /// two at least. A plane sends a packet alone. (docs/decisions/0039)
-  Duration probe_shortfall(Duration probe_rtt) const {
-    constexpr std::int64_t kLeastLinks = 2, kMostLinks = 6;
-    const auto link = config.link_rate.time_for((config.mtu_bytes - kProbeBytes) * config.planes);
-    const auto longest = config.config_base_rtt - link * kMostLinks;
-    const auto links = (probe_rtt.ns() * kMostLinks * 2 + longest.ns()) / (longest.ns() * 2);
-    return link * std::clamp(links, kLeastLinks, kMostLinks);
-  }
-  bool is_worth_moving(Duration rtt) const;
+  Duration slow_above() const;
 
   ~Impl() {
     if (is_rival) --rivals->ready;
@@ -118,9 +88,6 @@ struct Ccc::Impl {
   Demand demand_after(ByteCount new_bytes, ByteCount resend_bytes) const;
   std::uint32_t credit_target(const Demand& demand, ByteCount leaving) const;
   void on_any_feedback(Instant now);
-  void feed_path(Instant now, std::uint16_t entropy, PathFeedback kind, Instant sent_at = {});
-  void note_arrival(Transmission& t, bool may_be_named);
-  void note_answer(std::uint16_t entropy, Instant sent_at);
   Duration rtt_or_base() const {
     return smoothed_rtt == Duration() ? nscc.base_rtt() : smoothed_rtt;
   }
@@ -133,8 +100,7 @@ struct Ccc::Impl {
   void note_changes(Instant now);
   void note_readiness();
   void note_closed(const Transmission& t);
-  void ask_when_stuck(Instant now);
-  Instant probe_due() const;
+  bool is_stuck() const;
   Instant credit_request_due() const;
 
   std::unique_ptr<CcConfig> own_config;
@@ -144,8 +110,8 @@ struct Ccc::Impl {
   Nscc nscc;
   RcccSource rccc;
   TfcSource tfc;
-  PathTable table;
-  std::unique_ptr<PathSelector> selector;
+  PathJudge paths;
+  Prober prober;
 
   ByteCount backlog = 0;
   ByteCount rtx_bytes = 0;
@@ -157,17 +123,8 @@ struct Ccc::Impl {
   ByteCount traced_window;
   std::uint8_t id;
   bool sprayed;
-  bool heard = false;  ///< any feedback: a PDC exists at the destination
-  bool probe_allowed;
-  bool probe_wanted = false;
-  bool probe_measures_base = false;
+  bool heard = false;     ///< any feedback: a PDC exists at the destination
   bool is_rival = false;  ///< counted in `rivals`
-  /// When the youngest packet or probe left that asked for an ACK and is not known to be answered;
-  /// zero when no answer is due.
-  Instant asked_at;
-  Instant ask_again_at;
-  /// Entropy value of the first PSN acknowledged since the last ACK: the ACK may name it, and say whether it was marked.
-  std::optional<std::uint16_t> maybe_named;
 };
 
 Ccc::Ccc(const CcConfig& config, std::uint8_t ccc_id, bool sprayed, Duration cached_base_rtt,
@@ -193,8 +150,8 @@ bool Ccc::may_send(ByteCount nominal_bytes) const {
 }
 
 std::uint8_t Ccc::worthwhile_planes(Instant now, std::uint8_t free_planes) const {
-  if (impl_->config.planes == 1 || impl_->table.size() == 1) return free_planes;
-  const std::uint8_t healthy = impl_->table.healthy_planes(now);
+  if (impl_->config.planes == 1 || impl_->paths.table().size() == 1) return free_planes;
+  const std::uint8_t healthy = impl_->paths.table().healthy_planes(now);
   return healthy == 0 ? free_planes : static_cast<std::uint8_t>(healthy & free_planes);
 }
 
@@ -209,18 +166,18 @@ SendParams Ccc::next_send(Instant now, const Transmission* previous, ByteCount n
                       .base_rtt = c.nscc.base_rtt(),
                       .window_packets = window_bytes() / c.config.mtu_bytes};
   if (previous != nullptr && previous->timed_out) request.avoid_entropy = previous->entropy;
-  const auto index = c.selector->next(request);
+  const auto index = c.paths.next(request);
 
   SendParams params;
-  params.entropy = c.table.entropy(index);
-  params.plane = c.table.plane(index);
+  params.entropy = c.paths.table().entropy(index);
+  params.plane = c.paths.table().plane(index);
   const bool resend = previous != nullptr;
   const auto demand = resend ? c.demand_after(0, nominal_bytes) : c.demand_after(nominal_bytes, 0);
   params.ack_request = resend || demand.new_bytes == 0;
   if (c.window_decides() && c.nscc.wants_ack(nominal_bytes)) params.ack_request = true;
   if (c.credit_decides() && c.rccc.spends_last(nominal_bytes)) params.ack_request = true;
   if (c.cells_decide() && c.tfc.spends_last(nominal_bytes)) params.ack_request = true;
-  if (c.table.wants_answer(index, now)) params.ack_request = true;
+  if (c.paths.table().wants_answer(index, now)) params.ack_request = true;
   if (carries_credit()) params.credit_target = c.credit_target(demand, nominal_bytes);
   return params;
 }
@@ -242,12 +199,11 @@ void Ccc::on_send(Instant now, Transmission& t, PdcShare& share, ByteCount nomin
     c.backlog = std::max<ByteCount>(c.backlog - nominal_bytes, 0);
   }
   t.sent_at = now;
-  if (params.ack_request) c.asked_at = now;
+  if (params.ack_request) c.prober.on_asked(now);
   t.entropy = params.entropy;
   t.plane = params.plane;
   t.timed_out = false;
-  if (const auto index = c.table.find(params.entropy))
-    c.table.on_sent(now, *index, params.ack_request);
+  c.paths.on_sent(now, params.entropy, params.ack_request);
   if (t.acked) return c.note_readiness();  // only for its response: no ACK will ever close it
 
   share.unacked_bytes += nominal_bytes - (is_retransmission ? ByteCount{t.nominal_bytes} : 0);
@@ -286,37 +242,23 @@ void Ccc::on_first_ack(Transmission& t, PdcShare& share) {
   share.unacked_bytes -= bytes;
   share.rcvd_ahead -= bytes;
   share.counted_ahead -= bytes;
-  c.note_arrival(t, true);
+  c.paths.on_first_ack(c.now_seen, t, c.nscc.base_rtt());
 }
 
 void Ccc::on_arrived(Transmission& t) {
-  if (!t.acked) impl_->note_arrival(t, false);
+  Impl& c = *impl_;
+  if (!t.acked) c.paths.on_arrived(c.now_seen, t, c.nscc.base_rtt());
 }
 
 void Ccc::on_ack(Instant now, PdcShare& share, const AckSignal& ack) {
   Impl& c = *impl_;
   c.on_any_feedback(now);
-  const auto unnamed = std::exchange(c.maybe_named, std::nullopt);
-  if (unnamed && (ack.trigger == nullptr || ack.trigger->entropy != *unnamed))
-    c.feed_path(now, *unnamed, PathFeedback::kGood);
   const auto service = service_time(ack);
   std::optional<Duration> rtt;
   if (ack.trigger != nullptr && service && !ack.is_probe_answer) {
     rtt = rtt_sample(*ack.trigger, ack.arrived_at, ack.retx_echo, *service);
   }
-  const bool knows_path = ack.trigger == nullptr || ack.trigger->resent == 0 || ack.retx_echo;
-  if (knows_path && !ack.is_probe_answer) {
-    const auto entropy = ack.trigger != nullptr ? ack.trigger->entropy : ack.entropy;
-    const auto index = c.table.find(entropy);
-    if (rtt && index) c.table.note_rtt(now, *index, *rtt);
-    if (!ack.ecn && rtt && index && c.is_worth_moving(*rtt)) {
-      c.selector->on_slow(now, *index, c.nscc.base_rtt());
-    } else {
-      c.feed_path(now, entropy, ack.ecn ? PathFeedback::kEcn : PathFeedback::kGood);
-    }
-    // Without a record, the packet answered left about a round trip ago.
-    c.note_answer(entropy, ack.trigger != nullptr ? ack.trigger->sent_at : now - c.rtt_or_base());
-  }
+  c.paths.on_ack(now, ack, rtt, c.slow_above(), c.nscc.base_rtt(), c.rtt_or_base());
 
   const auto newly_received = c.take_newly_received(share, ack);
   if (c.window_decides()) {
@@ -330,10 +272,10 @@ void Ccc::on_ack(Instant now, PdcShare& share, const AckSignal& ack) {
     c.nscc.close(newly_received);
     if (rtt) c.nscc.on_base_rtt_sample(*rtt);
   }
-  if (ack.is_probe_answer) c.asked_at = Instant();
-  if (ack.is_probe_answer && service && std::exchange(c.probe_measures_base, false)) {
-    const auto probe_rtt = ack.arrived_at - ack.probe_sent_at - *service;
-    if (probe_rtt > Duration()) c.nscc.on_base_rtt_sample(probe_rtt + c.probe_shortfall(probe_rtt));
+  if (ack.is_probe_answer) {
+    std::optional<Duration> probe_rtt;
+    if (service) probe_rtt = ack.arrived_at - ack.probe_sent_at - *service;
+    if (const auto base_rtt = c.prober.on_answer(probe_rtt)) c.nscc.on_base_rtt_sample(*base_rtt);
   }
   if (rtt) {
     const bool first = c.smoothed_rtt == Duration();
@@ -359,8 +301,7 @@ bool Ccc::on_nack(Instant now, Transmission& t, PdcShare& share, const NackSigna
   if (nack.pdc_exists) c.on_any_feedback(now);
   const bool stale = t.resent > 0 && !nack.retx_echo;
   if (!t.open || stale) return false;
-  c.feed_path(now, t.entropy, feedback_of(nack));
-  c.note_answer(t.entropy, t.sent_at);
+  c.paths.on_nack(now, t, nack, c.nscc.base_rtt());
   const auto rtt = rtt_sample(t, nack.arrived_at, nack.retx_echo, Duration());
   const auto trim = trim_of(nack.cause);
   if (c.window_decides()) {
@@ -395,7 +336,7 @@ bool Ccc::on_inferred_loss(Instant now, Transmission& t, PdcShare& share, bool t
   if (!only_order) {
     // Whether a timer or the acknowledgements of later packets said so: this path did not deliver. [CC 7.7]
     t.timed_out = true;
-    c.feed_path(now, t.entropy, PathFeedback::kTimeout, t.sent_at);
+    c.paths.on_loss(now, t, c.nscc.base_rtt());
   }
   c.note_changes(now);
   return true;
@@ -457,16 +398,12 @@ std::optional<std::uint32_t> Ccc::poll_credit_request(Instant now) {
 }
 
 bool Ccc::poll_probe(Instant now) {
-  impl_->ask_when_stuck(now);
-  if (!impl_->probe_wanted) return false;
-  impl_->probe_wanted = false;
-  impl_->asked_at = now;
-  return true;
+  return impl_->prober.poll(now, impl_->is_stuck(), impl_->nscc.base_rtt());
 }
 
 Instant Ccc::next_deadline(bool can_probe) const {
   const auto credit = impl_->credit_request_due();
-  return can_probe ? std::min(credit, impl_->probe_due()) : credit;
+  return can_probe ? std::min(credit, impl_->prober.due(impl_->is_stuck())) : credit;
 }
 
 std::uint8_t Ccc::id() const {
@@ -495,26 +432,26 @@ Duration Ccc::smoothed_rtt() const {
 
 void Ccc::on_planes_changed(Instant now, std::uint8_t up) {
   impl_->now_seen = now;
-  impl_->table.on_planes_changed(now, up);
+  impl_->paths.table().on_planes_changed(now, up);
 }
 
 std::size_t Ccc::path_count() const {
-  return impl_->table.size();
+  return impl_->paths.table().size();
 }
 
 Ccc::PathInfo Ccc::path(std::size_t index) const {
   UET_CHECK(index < path_count());
   const auto i = static_cast<std::uint32_t>(index);
-  const auto& e = impl_->table.entry(i);
-  return {.entropy = impl_->table.entropy(i),
-          .plane = impl_->table.plane(i),
+  const auto& e = impl_->paths.table().entry(i);
+  return {.entropy = impl_->paths.table().entropy(i),
+          .plane = impl_->paths.table().plane(i),
           .rtt = Duration::from_ns(e.rtt_ns),
           .sent = e.sent,
           .marks = e.marks,
           .trims = e.trims,
           .losses = e.losses,
           .penalty = e.penalty,
-          .state = impl_->table.state(i, impl_->now_seen)};
+          .state = impl_->paths.table().state(i, impl_->now_seen)};
 }
 
 bool Ccc::Impl::algorithms_allow(ByteCount bytes) const {
@@ -540,10 +477,10 @@ Demand Ccc::Impl::demand_after(ByteCount new_bytes, ByteCount resend_bytes) cons
 
 /// A path is slow when it takes longer than the others do, and that matters when packets wait for room in the window:
 /// while there is room, delay costs the flow nothing.
-bool Ccc::Impl::is_worth_moving(Duration rtt) const {
-  return window_decides() && has_data() && !nscc.may_send(config.mtu_bytes) &&
-         smoothed_rtt != Duration() &&
-         rtt > smoothed_rtt + config.link_rate.time_for(ByteCount{config.mtu_bytes} * kSlowPackets);
+Duration Ccc::Impl::slow_above() const {
+  const bool waits = window_decides() && has_data() && !nscc.may_send(config.mtu_bytes);
+  if (!waits || smoothed_rtt == Duration()) return Duration::max();
+  return smoothed_rtt + config.link_rate.time_for(ByteCount{config.mtu_bytes} * kSlowPackets);
 }
 
 std::uint32_t Ccc::Impl::credit_target(const Demand& demand, ByteCount leaving) const {
@@ -555,39 +492,7 @@ void Ccc::Impl::on_any_feedback(Instant now) {
   rccc.on_first_feedback();
   heard = true;
   // A probe is worth its packet only for a flow that goes on. [CC 4.9]
-  if (probe_allowed && has_data()) {
-    probe_wanted = probe_measures_base = true;
-    probe_allowed = false;
-  }
-}
-
-void Ccc::Impl::feed_path(Instant now, std::uint16_t entropy, PathFeedback kind, Instant sent_at) {
-  const auto index = table.find(entropy);
-  if (!index) return;
-  table.on_feedback(now, *index, kind, nscc.base_rtt(), sent_at);
-  selector->on_feedback(now, *index, kind);
-}
-
-/// Marked packets are acknowledged at once and by name [CC 9], so one that an ACK covers without naming it came through
-/// unmarked: news of its path with every packet, however seldom the destination acknowledges. A packet sent twice does not
-/// say which path was the good one.
-void Ccc::Impl::note_arrival(Transmission& t, bool may_be_named) {
-  if (t.arrived) return;
-  t.arrived = true;
-  const auto index = table.find(t.entropy);
-  if (!index) return;
-  table.on_delivered(*index, t.sent_at, nscc.base_rtt());
-  if (t.resent > 0) return;
-  if (may_be_named && !maybe_named) {
-    maybe_named = t.entropy;
-  } else {
-    feed_path(now_seen, t.entropy, PathFeedback::kGood);
-  }
-}
-
-/// An answer has come back over this path.
-void Ccc::Impl::note_answer(std::uint16_t entropy, Instant sent_at) {
-  if (const auto index = table.find(entropy)) table.on_answered(now_seen, *index, sent_at);
+  if (has_data()) prober.on_feedback();
 }
 
 /// Ends the open transmission of `t` without a congestion reaction.
@@ -602,22 +507,14 @@ void Ccc::Impl::close_transmission(Transmission& t, PdcShare& share) {
 }
 
 void Ccc::Impl::note_closed(const Transmission& t) {
-  if (t.sent_at >= asked_at) asked_at = Instant();
+  prober.on_settled(t.sent_at);
 }
 
 /// A window that shrinks may leave packets in the network none of which asks for an ACK, and too few
 /// for the destination to send one unasked. Then nobody would say anything until a timeout.
-void Ccc::Impl::ask_when_stuck(Instant now) {
-  if (now < probe_due()) return;
-  probe_wanted = true;
-  ask_again_at = now + nscc.base_rtt();
-}
-
-Instant Ccc::Impl::probe_due() const {
-  const bool is_stuck = window_decides() && has_data() && open_packets > 0 &&
-                        !nscc.may_send(config.mtu_bytes) &&
-                        nscc.inflight() < config.ack_gen_trigger;
-  return is_stuck && asked_at == Instant() && !probe_wanted ? ask_again_at : Instant::never();
+bool Ccc::Impl::is_stuck() const {
+  return window_decides() && has_data() && open_packets > 0 && !nscc.may_send(config.mtu_bytes) &&
+         nscc.inflight() < config.ack_gen_trigger;
 }
 
 Instant Ccc::Impl::credit_request_due() const {
@@ -690,7 +587,6 @@ void Ccc::Impl::note_readiness() {
 void Ccc::Impl::note_changes(Instant now) {
   now_seen = now;
   note_readiness();
-  ask_when_stuck(now);
   if (!has_data() && open_packets == 0) nscc.on_idle();
   if (!window_decides()) return;
   const auto moved = nscc.window() - traced_window;

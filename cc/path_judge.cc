@@ -1,0 +1,89 @@
+#include "cc/path_judge.h"
+
+#include <utility>
+
+namespace uet::cc {
+namespace {
+
+/// Another path would have helped only against what happened inside the fabric. [CC 3.5]
+PathFeedback feedback_of(const NackSignal& nack) {
+  if (nack.cause == NackCause::kTrimmed) return PathFeedback::kNacked;
+  return nack.ecn ? PathFeedback::kEcn : PathFeedback::kGood;
+}
+
+}  // namespace
+
+PathJudge::PathJudge(const CcConfig& config, bool sprayed, base::Rng& rng, base::Trace& trace)
+    : table_(config, path_count_for(config, sprayed), evicts_paths(config, sprayed), rng, trace),
+      selector_(make_path_selector(config, sprayed, table_, rng)) {}
+
+void PathJudge::on_sent(Instant now, std::uint16_t entropy, bool asks) {
+  if (const auto index = table_.find(entropy)) table_.on_sent(now, *index, asks);
+}
+
+// Marked packets are acknowledged at once and by name [CC 9], so one that an ACK covers without naming it came through
+// unmarked: news of its path with every packet, however seldom the destination acknowledges.
+void PathJudge::on_first_ack(Instant now, Transmission& t, Duration base_rtt) {
+  if (!note_delivery(t, base_rtt)) return;
+  if (maybe_named_)
+    feed(now, t.entropy, PathFeedback::kGood, base_rtt);
+  else
+    maybe_named_ = t.entropy;
+}
+
+void PathJudge::on_arrived(Instant now, Transmission& t, Duration base_rtt) {
+  if (note_delivery(t, base_rtt)) feed(now, t.entropy, PathFeedback::kGood, base_rtt);
+}
+
+void PathJudge::on_ack(Instant now, const AckSignal& ack, std::optional<Duration> rtt,
+                       Duration slow_above, Duration base_rtt, Duration usual_rtt) {
+  const auto unnamed = std::exchange(maybe_named_, std::nullopt);
+  if (unnamed && (ack.trigger == nullptr || ack.trigger->entropy != *unnamed))
+    feed(now, *unnamed, PathFeedback::kGood, base_rtt);
+  const bool knows_path = ack.trigger == nullptr || ack.trigger->resent == 0 || ack.retx_echo;
+  if (!knows_path || ack.is_probe_answer) return;
+  const auto entropy = ack.trigger != nullptr ? ack.trigger->entropy : ack.entropy;
+  const auto index = table_.find(entropy);
+  if (rtt && index) table_.note_rtt(now, *index, *rtt);
+  if (!ack.ecn && rtt && index && *rtt > slow_above) {
+    selector_->on_slow(now, *index, base_rtt);
+  } else {
+    feed(now, entropy, ack.ecn ? PathFeedback::kEcn : PathFeedback::kGood, base_rtt);
+  }
+  // Without a record, the packet answered left about a round trip ago.
+  note_answer(now, entropy, ack.trigger != nullptr ? ack.trigger->sent_at : now - usual_rtt);
+}
+
+void PathJudge::on_nack(Instant now, const Transmission& t, const NackSignal& nack,
+                        Duration base_rtt) {
+  feed(now, t.entropy, feedback_of(nack), base_rtt);
+  note_answer(now, t.entropy, t.sent_at);
+}
+
+void PathJudge::on_loss(Instant now, const Transmission& t, Duration base_rtt) {
+  feed(now, t.entropy, PathFeedback::kTimeout, base_rtt, t.sent_at);
+}
+
+void PathJudge::feed(Instant now, std::uint16_t entropy, PathFeedback kind, Duration base_rtt,
+                     Instant sent_at) {
+  const auto index = table_.find(entropy);
+  if (!index) return;
+  table_.on_feedback(now, *index, kind, base_rtt, sent_at);
+  selector_->on_feedback(now, *index, kind);
+}
+
+// A packet sent twice does not say which path was the good one.
+bool PathJudge::note_delivery(Transmission& t, Duration base_rtt) {
+  if (t.arrived) return false;
+  t.arrived = true;
+  const auto index = table_.find(t.entropy);
+  if (!index) return false;
+  table_.on_delivered(*index, t.sent_at, base_rtt);
+  return t.resent == 0;
+}
+
+void PathJudge::note_answer(Instant now, std::uint16_t entropy, Instant sent_at) {
+  if (const auto index = table_.find(entropy)) table_.on_answered(now, *index, sent_at);
+}
+
+}  // namespace uet::cc

@@ -1,0 +1,46 @@
+/// What the destination's answers say of the paths of one CCC. [CC 3.5, 7]
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "cc/path_selector.h"
+#include "cc/path_table.h"
+
+namespace uet::cc {
+
+/// Owns the paths and the way they are chosen. Does not know windows or credit.
+class PathJudge {
+ public:
+  PathJudge(const CcConfig& config, bool sprayed, base::Rng& rng, base::Trace& trace);
+
+  PathTable& table() { return table_; }
+  const PathTable& table() const { return table_; }
+  std::uint32_t next(const PathRequest& request) { return selector_->next(request); }
+  void on_sent(Instant now, std::uint16_t entropy, bool asks);
+
+  /// Before the ACK that tells of it: this packet is acknowledged for the first time, and may be the one that the ACK names.
+  void on_first_ack(Instant now, Transmission& t, Duration base_rtt);
+  /// The packet is known to have arrived, and no ACK names it.
+  void on_arrived(Instant now, Transmission& t, Duration base_rtt);
+  /// `rtt` of the packet that the ACK answers, if there is no doubt which copy; `slow_above`: a round trip that is worth leaving the
+  /// path for; `usual_rtt` stands for one that is not known.
+  void on_ack(Instant now, const AckSignal& ack, std::optional<Duration> rtt, Duration slow_above,
+              Duration base_rtt, Duration usual_rtt);
+  void on_nack(Instant now, const Transmission& t, const NackSignal& nack, Duration base_rtt);
+  void on_loss(Instant now, const Transmission& t, Duration base_rtt);
+
+ private:
+  void feed(Instant now, std::uint16_t entropy, PathFeedback kind, Duration base_rtt,
+            Instant sent_at = {});
+  /// False when it says nothing more of its path.
+  bool note_delivery(Transmission& t, Duration base_rtt);
+  void note_answer(Instant now, std::uint16_t entropy, Instant sent_at);
+
+  PathTable table_;
+  std::unique_ptr<PathSelector> selector_;
+  /// Entropy value of the first PSN acknowledged since the last ACK: the ACK may name it, and say whether it was marked.
+  std::optional<std::uint16_t> maybe_named_;
+};
+
+}  // namespace uet::cc
