@@ -6,6 +6,21 @@
 #include <cstring>
 
 namespace uet::provider::testing {
+namespace {
+
+/// Without the provider every test would fail in its own way, some by a null pointer.
+class NeedsProvider : public ::testing::Environment {
+  void SetUp() override {
+    if (get_info(make_hints().get()) == nullptr)
+      GTEST_FAIL() << "libfabric does not find provider uet. `meson test provider_test` sets what "
+                      "it needs; else set "
+                      "FI_PROVIDER_PATH to the folder of libuet-fi.so, and FI_PROVIDER=uet.";
+  }
+};
+[[maybe_unused]] const auto* const kNeedsProvider =
+    ::testing::AddGlobalTestEnvironment(new NeedsProvider);
+
+}  // namespace
 
 Variable::Variable(const char* name, const std::string& value) : name_(name) {
   if (const char* old = std::getenv(name)) before_ = old;
