@@ -30,9 +30,10 @@ constexpr std::uint64_t kTurnsPerSecondDown = 1000;
 constexpr std::uint64_t kTurnsPerSecondUp = 10;
 // While the thread is at work no memif of the process moves packets, so a plane without a link must not ask for much.
 constexpr std::uint64_t kTurnsPerSecondBesideOthers = 250;
-// A server whose device is not ready yet refuses, and the driver tells nobody. So a connection gets a short time at
-// first, and more each time: on a crowded machine its dozen steps take long.
-constexpr std::uint64_t kFirstPatiencePerSecond = 20;
+// A server whose device is not ready yet refuses, and the driver tells nobody. So a connection gets some time at first, and more
+// each time. Not little: on a crowded machine its dozen steps take long, and a client that gives up a connection and makes
+// another can mislead the server's driver for good. (docs/decisions/0022)
+constexpr std::uint64_t kFirstPatiencePerSecond = 5;
 
 bool driver_supports_interrupts(DeviceKind kind) {
   return kind == DeviceKind::kPci || kind == DeviceKind::kTap;
