@@ -55,7 +55,8 @@ bool Prober::poll(Instant now, bool is_stuck, Duration base_rtt) {
 Duration Prober::shortfall(Duration probe_rtt) const {
   constexpr std::int64_t kLeastLinks = 2, kMostLinks = 6;
   const auto link = config_.link_rate.time_for((config_.mtu_bytes - kProbeBytes) * config_.planes);
-  const auto longest = config_.config_base_rtt - link * kMostLinks;
+  // With many planes a packet may take so long that little is left of the longest way.
+  const auto longest = std::max(config_.config_base_rtt - link * kMostLinks, link);
   const auto links = (probe_rtt.ns() * kMostLinks * 2 + longest.ns()) / (longest.ns() * 2);
   return link * std::clamp(links, kLeastLinks, kMostLinks);
 }

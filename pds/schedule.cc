@@ -151,10 +151,11 @@ void Engine::on_congestion_timer(Instant now, Congestion& congestion) {
     }
   }
   const Instant next = congestion.ccc->next_deadline(congestion.voice != nullptr);
-  if (next.is_never())
-    wheel_.cancel(congestion.timer);
-  else if (!congestion.timer.is_armed() || congestion.timer.when() != next)
+  if (next.is_never()) {
+    if (congestion.timer.is_armed()) wheel_.cancel(congestion.timer);
+  } else if (!congestion.timer.is_armed() || congestion.timer.when() != next) {
     wheel_.schedule(congestion.timer, std::max(next, now + Duration::from_us(1)));
+  }
 }
 
 void Engine::set_timer(Pdc& pdc, PdcTimer timer, Instant when) {

@@ -61,6 +61,21 @@ class CccTest : public testing::Test {
     return ccc_->on_nack(now_, t, share,
                          {.arrived_at = now_, .cause = NackCause::kTrimmed, .retx_echo = echo});
   }
+  /// The first packet of a flow that goes on is acknowledged; the Probe that follows is answered after `ns`.
+  void answer_base_probe(std::int64_t ns) {
+    Transmission t;
+    ccc_->on_new_data(now_, 10 * kPacket);
+    send(t, share_);
+    wait(20'000);
+    ack(t, share_, 17);
+    ASSERT_TRUE(ccc_->poll_probe(now_));
+    AckSignal answer;
+    answer.is_probe_answer = true;
+    answer.probe_sent_at = now_;
+    wait(ns);
+    answer.arrived_at = now_;
+    ccc_->on_ack(now_, share_, answer);
+  }
   void wait(std::int64_t ns) { now_ = now_ + Duration::from_ns(ns); }
 
   Instant now_ = Instant::from_ns(1'000'000);

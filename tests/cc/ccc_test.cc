@@ -309,22 +309,24 @@ TEST_F(CccTest, poll_probe__its_answer_stands_for_a_full_packet) {
   for (const auto& row : rows) {
     make(hand_config());
     share_ = {};
-    Transmission t;
-    ccc_->on_new_data(now_, 10 * kPacket);
-    send(t, share_);
-    wait(20'000);
-    ack(t, share_, 17);
-    ASSERT_TRUE(ccc_->poll_probe(now_));
-    AckSignal answer;
-    answer.probe_sent_at = now_;
-    wait(row.probe_ns);
-    answer.arrived_at = now_;
-    answer.is_probe_answer = true;
-    ccc_->on_ack(now_, share_, answer);
+    answer_base_probe(row.probe_ns);
     EXPECT_EQ(ccc_->base_rtt(), Duration::from_ns(row.probe_ns) +
                                     config_.link_rate.time_for(kPacket - 64) * row.links)
         << row.probe_ns;
   }
+}
+
+// Six links of eight slow planes may take longer than the longest way, which must not be divided by nothing.
+TEST_F(CccTest, poll_probe__answer_over_many_planes_never_raises_the_base_rtt) {
+  auto config = hand_config();
+  config.planes = 6;
+  const auto link = config.link_rate.time_for((config.mtu_bytes - 64) * config.planes);
+  config.config_base_rtt = link * 6;
+  make(config);
+  const auto before = ccc_->base_rtt();
+  answer_base_probe(1000);
+  EXPECT_LE(ccc_->base_rtt(), before);
+  EXPECT_GT(ccc_->base_rtt(), Duration::from_ns(1000));
 }
 
 TEST_F(CccTest, poll_probe__not_for_a_short_flow_nor_with_a_cached_rtt) {
