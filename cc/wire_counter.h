@@ -17,8 +17,10 @@ constexpr std::uint32_t units_ahead(std::uint32_t to, std::uint32_t from) {
   return (to - from) & kWireCounterMask;
 }
 
+/// What to add to a counter for `bytes`; modulo 2^32, so that less than nothing sets it back.
 constexpr std::uint32_t units_rounded_up(base::ByteCount bytes) {
-  return bytes <= 0 ? 0 : static_cast<std::uint32_t>((bytes + kWireUnitBytes - 1) / kWireUnitBytes);
+  const bool is_part_left = bytes % kWireUnitBytes > 0;
+  return static_cast<std::uint32_t>(bytes / kWireUnitBytes + (is_part_left ? 1 : 0));
 }
 
 }  // namespace uet::cc

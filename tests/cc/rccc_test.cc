@@ -284,6 +284,46 @@ TEST(RcccSource, credit_target_is_bounded_by_the_window) {
   EXPECT_EQ(source.credit_target(alone, 0), 56u);
 }
 
+// [CC 5.3] The destination adds to what is beyond the target, so a source that has enough must say so.
+TEST(RcccSource, credit_that_is_held_is_not_asked_for_again) {
+  const auto config = credit_config();
+  RcccSource source(config, at(0));
+  EXPECT_EQ(source.credit_target({}, 0), 0u) << "speculative credit was not counted";
+  source.on_first_feedback();
+  source.on_credit(at(0), 400);
+  EXPECT_EQ(source.credit_target({.new_bytes = 25'600}, 0), 100u);
+  EXPECT_EQ(source.credit_target({.new_bytes = 25'700}, 0), 101u);
+  EXPECT_EQ(source.credit_target({.new_bytes = 25'600}, 4096), 116u);
+  EXPECT_EQ(source.credit_target({.new_bytes = 200'000, .window = 4096}, 0), 32u);
+}
+
+// World 245403: the window lets one packet of a long queue leave per round trip. Each drew credit for a whole round trip instead of
+// one grant, for ever.
+TEST(RcccSource, packet_of_a_slow_source_draws_no_more_than_a_grant) {
+  auto config = hand_config(Algorithm::kBoth);
+  config.mtu_bytes = 4096;
+  config = derived(config);
+  ASSERT_TRUE(config.idle_grant);
+  CreditPacer pacer(config, 4, pacer_rng);
+  RcccSource source(config, at(0));
+  source.on_first_feedback();
+  ByteCount given = 0;
+  Instant now = at(0);
+  constexpr int kPackets = 1000;
+  for (int i = 0; i < kPackets; ++i) {
+    const Demand demand{.new_bytes = 1'000'000, .window = 1000};
+    if (source.may_send()) source.on_send(now, 1000);
+    pacer.on_demand(now, kA, source.credit_target(demand, 0));
+    now = now + config.config_base_rtt * 4;
+    while (const auto grant = pacer.poll_grant(std::min(pacer.next_deadline(), now))) {
+      given += grant->bytes;
+      source.on_credit(now, grant->credit_units);
+    }
+    ASSERT_TRUE(source.may_send());
+  }
+  EXPECT_LE(given, kPackets * config.grant_bytes + config.idle_cap + config.grant_bytes);
+}
+
 TEST(RcccSource, reset_meets_a_destination_that_still_counts) {
   const auto config = credit_config();
   RcccSource source(config, at(0));
