@@ -11,25 +11,29 @@ using base::Duration;
 
 namespace {
 
-const SimSpan kRetryPost = SimSpan::from(Duration::from_us(50));
+// The longer something has waited for room, the less often it is tried.
+SimSpan retry_after(SimSpan waited) {
+  return std::clamp(SimSpan::from_ps(waited.ps() / 16), SimSpan::from(Duration::from_us(50)),
+                    SimSpan::from(Duration::from_ms(2)));
+}
 
 }  // namespace
 
 template <typename F>
-void Swarm::retry_later(F&& again) {
-  world_.events.call_at(world_.now() + kRetryPost, std::forward<F>(again));
+void Swarm::retry_later(SimTime since, F&& again) {
+  world_.events.call_at(world_.now() + retry_after(world_.now() - since), std::forward<F>(again));
 }
 
 void Swarm::post(OpState& s) {
   if (s.is_void || has_failed()) return;
   if (hosts_[s.op->from]->is_up() && try_post(s)) return;
-  retry_later([this, &s] { post(s); });
+  retry_later(s.op->at, [this, &s] { post(s); });
 }
 
 void Swarm::post_receive(OpState& s) {
   if (s.receive_void || has_failed()) return;
   if (hosts_[s.op->to]->is_up() && try_post_receive(s)) return;
-  retry_later([this, &s] { post_receive(s); });
+  retry_later(s.op->receive_at, [this, &s] { post_receive(s); });
 }
 
 /// The peer that `op` goes to; 0 while it cannot be known.

@@ -91,7 +91,7 @@ class Swarm {
   base::Result<ses::Posted, ses::PostError> send(OpState& s, ses::PeerId peer);
   base::Result<ses::Posted, ses::PostError> rma(OpState& s, ses::PeerId peer);
   template <typename F>
-  void retry_later(F&& again);
+  void retry_later(SimTime since, F&& again);
 
   bool try_post_multi_receive(HostId host);
   void post_datagram_receive(std::size_t index);
