@@ -17,7 +17,7 @@ void Swarm::on_completion(Host&, const ses::Completion& c) {
   if (kind == Context::kDatagram) return on_datagram(index, c);
   OpState* s = find(index);
   if (s == nullptr) return fail(fmt::format("completion for unknown operation {}", c.context));
-  if (kind == Context::kPeek) return on_peeked(*s, c);
+  if (kind == Context::kPeek && !s->has_looked) return on_peeked(*s, c);
   if (c.kind == ses::OpKind::kReceive || c.kind == ses::OpKind::kTaggedReceive) {
     on_received(*s, c);
   } else {

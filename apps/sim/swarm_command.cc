@@ -146,11 +146,13 @@ std::string print_summary(const Totals& totals, double wall_s) {
              c.failed_ops, c.truncated, c.bytes);
   absent += c.multi_received > 0 ? "" : " multi-receive";
   absent += c.peeked > 0 ? "" : " peek";
+  absent += c.claimed > 0 ? "" : " claim";
+  absent += c.discarded > 0 ? "" : " discard";
   absent += c.datagrams > 0 ? "" : " datagram-that-arrives";
   absent += c.datagrams_lost > 0 ? "" : " datagram-that-is-lost";
   absent += c.datagram_copies > 0 ? "" : " datagram-that-comes-twice";
-  fmt::print("messages found by peek {}  in multi-receive buffers {}\n", c.peeked,
-             c.multi_received);
+  fmt::print("messages found by peek {} (claimed {}, discarded {})  in multi-receive buffers {}\n",
+             c.peeked, c.claimed, c.discarded, c.multi_received);
   fmt::print("datagrams that arrived {}  were lost {}  came again {}\n", c.datagrams,
              c.datagrams_lost, c.datagram_copies);
   fmt::print("PDCs {}  retransmissions {}  NACKs {}  timeouts {}  restarts {}  events {}\n", c.pdcs,

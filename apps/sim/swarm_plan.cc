@@ -45,7 +45,9 @@ class Planner {
   explicit Planner(std::uint64_t seed)
       : rng_(seed ^ 0x73776172'6d000000ULL),
         more_(seed ^ 0x6d6f7265'00000000ULL),
-        single_(seed ^ 0x72756469'75756400ULL) {
+        single_(seed ^ 0x72756469'75756400ULL),
+        planes_(seed ^ 0x706c616e'65730000ULL),
+        claims_(seed ^ 0x636c6169'6d730000ULL) {
     plan_.seed = seed;
   }
 
@@ -57,6 +59,7 @@ class Planner {
     choose_ops();
     choose_more();
     choose_single_packets();
+    choose_planes();
     remember_long_enough();
     return std::move(plan_);
   }
@@ -79,12 +82,13 @@ class Planner {
   void choose_ops();
   void choose_more();
   void choose_single_packets();
+  void choose_planes();
   void remember_long_enough();
   std::uint32_t choose_size();
 
   base::Rng rng_;
   // For what was added later: older draws, and so the worlds of named seeds, stay.
-  base::Rng more_, single_;
+  base::Rng more_, single_, planes_, claims_;
   SwarmPlan plan_;
   SimSpan busy_{};  ///< operations start within this
 };
@@ -266,7 +270,11 @@ void Planner::choose_ops() {
 /// Ways to receive that are not a plain receive.
 void Planner::choose_more() {
   for (HostId h = 0; h < plan_.fabric.hosts; ++h) plan_.multi_receive.push_back(more_.chance(0.2));
-  for (PlannedOp& op : plan_.ops) op.peeks = op.kind == SwarmOp::kTaggedSend && more_.chance(0.2);
+  constexpr std::array kActions = {ses::PeekAction::kPeek, ses::PeekAction::kPeek,
+                                   ses::PeekAction::kClaim, ses::PeekAction::kDiscard};
+  for (PlannedOp& op : plan_.ops)
+    if (op.kind == SwarmOp::kTaggedSend && more_.chance(0.2))
+      op.peek = kActions[claims_.below(kActions.size())];
   if (!plan_.has(Trouble::kTinyWindow)) return;
   // The next multi-receive buffer waits until all messages in the present one are complete. A message that has no room there and
   // must be delivered before it is answered keeps the window where it is, and the rest of one in the buffer may be behind that.
@@ -294,6 +302,27 @@ void Planner::choose_single_packets() {
     op.fence = single_.chance(0.05);
     op.wants_data = op.is_datagram();
     plan_.ops.push_back(op);
+  }
+}
+
+/// A third of all worlds have fabrics side by side; in most of these some host, or all of them, lose one for a while.
+void Planner::choose_planes() {
+  FabricConfig& f = plan_.fabric;
+  const auto part_of = [this](SimSpan span) {
+    return SimSpan::from_ps(
+        static_cast<std::int64_t>(planes_.unit() * static_cast<double>(span.ps())));
+  };
+  if (!planes_.chance(0.33)) return;
+  f.planes = 2 + planes_.below(3);
+  plan_.fep.cc.link_rate = f.host_rate();
+  const std::uint32_t outages = planes_.chance(0.25) ? 0 : 1 + planes_.below(4);
+  for (std::uint32_t i = 0; i < outages; ++i) {
+    const auto kind = planes_.chance(0.75) ? Trouble::kPlaneOutage : Trouble::kDeadPlane;
+    PlannedTrouble t{kind, planes_.below(f.hosts), SimTime{} + part_of(busy_ * 2), {}};
+    t.plane = planes_.below(f.planes);
+    t.until =
+        t.at + SimSpan::from(Duration::from_us(10)) + part_of(SimSpan::from(Duration::from_ms(30)));
+    plan_.troubles.push_back(t);
   }
 }
 
@@ -333,8 +362,8 @@ bool parse(std::string_view name, SwarmMode& mode) {
 
 std::string_view name_of(Trouble trouble) {
   constexpr std::array<std::string_view, kTroubleCount> kNames = {
-      "crash",  "clock-jump",  "pool-exhausted", "slow-host",  "pause",
-      "outage", "tiny-window", "psn-wrap",       "tiny-tables"};
+      "crash",       "clock-jump", "pool-exhausted", "slow-host",    "pause",     "outage",
+      "tiny-window", "psn-wrap",   "tiny-tables",    "plane-outage", "dead-plane"};
   return kNames[static_cast<std::size_t>(trouble)];
 }
 
@@ -374,13 +403,18 @@ void apply(const SwarmMask& mask, SwarmPlan& plan) {
   }
   if (mask.without.contains("more")) {
     std::erase_if(plan.ops, [](const PlannedOp& op) { return op.is_rudi() || op.is_datagram(); });
-    for (PlannedOp& op : plan.ops) op.peeks = false;
+    for (PlannedOp& op : plan.ops) op.peek.reset();
     plan.multi_receive.assign(plan.fabric.hosts, false);
   }
   for (std::size_t i = 0; i < kFaultCount; ++i) {
     const auto fault = static_cast<Fault>(i);
     double* p = probability(plan.faults, fault);
     if (p != nullptr && mask.without.contains(std::string(name_of(fault)))) *p = 0;
+  }
+  if (mask.without.contains("planes")) {
+    plan.fabric.planes = 1;
+    plan.fep.cc.link_rate = plan.fabric.link_rate;
+    std::erase_if(plan.troubles, [](const PlannedTrouble& t) { return t.is_of_plane(); });
   }
   std::erase_if(plan.troubles, [&](const PlannedTrouble& t) {
     if (!mask.without.contains(std::string(name_of(t.kind)))) return false;
@@ -403,6 +437,7 @@ void apply(const SwarmMask& mask, SwarmPlan& plan) {
 
 std::vector<std::string> ingredients(const SwarmPlan& plan) {
   std::vector<std::string> names = {"more"};
+  if (plan.fabric.planes > 1) names.emplace_back("planes");
   FaultProfile faults = plan.faults;
   for (std::size_t i = 0; i < kFaultCount; ++i) {
     const double* p = probability(faults, static_cast<Fault>(i));
@@ -414,9 +449,9 @@ std::vector<std::string> ingredients(const SwarmPlan& plan) {
 
 std::string describe(const SwarmPlan& plan) {
   std::string s = fmt::format(
-      "seed {}: {} hosts, {} Gb/s, hop {} ns, payload {}, trimming {}, cc {}, lb {}, {} "
+      "seed {}: {} hosts, {} x {} Gb/s, hop {} ns, payload {}, trimming {}, cc {}, lb {}, {} "
       "operations\n",
-      plan.seed, plan.fabric.hosts, plan.fabric.link_rate.bps() / 1'000'000'000,
+      plan.seed, plan.fabric.hosts, plan.fabric.planes, plan.fabric.link_rate.bps() / 1'000'000'000,
       plan.fabric.hop_delay.ps() / 1000, plan.fabric.mtu_payload, plan.fabric.trimming,
       static_cast<int>(plan.fep.cc.algorithm), static_cast<int>(plan.fep.cc.load_balancing),
       plan.ops.size());
@@ -426,7 +461,8 @@ std::string describe(const SwarmPlan& plan) {
     if (p != nullptr && *p > 0) s += fmt::format("  {} {}\n", name_of(static_cast<Fault>(i)), *p);
   }
   for (const PlannedTrouble& t : plan.troubles) {
-    s += fmt::format("  {} host {} from {:.1f} to {:.1f} us\n", name_of(t.kind), t.host, t.at.us(),
+    s += fmt::format("  {} host {}{} from {:.1f} to {:.1f} us\n", name_of(t.kind), t.host,
+                     t.is_of_plane() ? fmt::format(" plane {}", t.plane) : "", t.at.us(),
                      t.until.us());
   }
   constexpr std::size_t kMaxShown = 12;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -38,9 +39,9 @@ struct PlannedOp {
   HostId from = 0, to = 0;
   std::uint32_t bytes = 0;
   SimTime at;
-  SimTime receive_at;               ///< sends: when the receive is posted
-  std::uint32_t receive_bytes = 0;  ///< sends: its buffer; may be too short for tagged ones
-  bool peeks = false;               ///< tagged sends: the receiver looks for it before
+  SimTime receive_at;                   ///< sends: when the receive is posted
+  std::uint32_t receive_bytes = 0;      ///< sends: its buffer; may be too short for tagged ones
+  std::optional<ses::PeekAction> peek;  ///< tagged sends: the receiver looks for it before
   bool inject = false, delivery_complete = false, fence = false, wants_data = true;
 
   /// Has one receive of its own.
@@ -63,6 +64,8 @@ enum class Trouble : std::uint8_t {
   kTinyWindow,
   kPsnWrap,
   kTinyTables,
+  kPlaneOutage,  ///< one port of one host
+  kDeadPlane,    ///< all hosts
   kCount
 };
 inline constexpr std::size_t kTroubleCount = static_cast<std::size_t>(Trouble::kCount);
@@ -72,6 +75,8 @@ struct PlannedTrouble {
   Trouble kind = Trouble::kCrash;
   HostId host = 0;
   SimTime at, until;
+  unsigned plane = 0;
+  bool is_of_plane() const { return kind == Trouble::kPlaneOutage || kind == Trouble::kDeadPlane; }
 };
 
 struct SwarmPlan {
@@ -96,7 +101,7 @@ struct SwarmPlan {
 struct SwarmMask {
   std::set<std::uint32_t> ops;  ///< only these; empty: all
   std::set<SwarmMode> modes;    ///< only operations that travel like this; empty: all
-  /// Names of faults and troubles; "more": what choose_more() and choose_single_packets() added.
+  /// Names of faults and troubles; "planes": all planes but one; "more": what choose_more() and choose_single_packets() added.
   std::set<std::string> without;
 };
 

@@ -112,7 +112,7 @@ bool Swarm::try_post_receive(OpState& s) {
   Host& host = *hosts_[op.to];
   if (op.kind == SwarmOp::kSend && plan_.multi_receive[op.to])
     return s.receive_posted = try_post_multi_receive(op.to);
-  if (op.peeks) peek(s);
+  if (op.peek && !s.has_looked) return try_peek(s);
   // Any untagged message may take any untagged receive: all are large enough for all.
   std::size_t room = op.receive_bytes;
   if (op.kind == SwarmOp::kSend) {
@@ -127,10 +127,12 @@ bool Swarm::try_post_receive(OpState& s) {
   receive.tagged = op.kind == SwarmOp::kTaggedSend;
   receive.tag = op.id;
   receive.iov = {&bytes, 1};
-  receive.context = op.id;
+  receive.context = context_of(op.peek ? Context::kPeek : Context::kOp, op.id);
   s.receive_order = ++receives_posted_;
   s.receive_posted = true;
-  const auto posted = host.ses().receive(host.now(), host.endpoint(), receive);
+  const auto posted = s.is_claimed
+                          ? host.ses().claim_receive(host.now(), host.endpoint(), receive, false)
+                          : host.ses().receive(host.now(), host.endpoint(), receive);
   if (!posted.has_value()) {
     s.receive_posted = false;
     if (posted.error() != ses::PostError::kAgain) {

@@ -133,22 +133,41 @@ void Swarm::on_datagram(std::size_t index, const ses::Completion& c) {
 
 // --- Peek ---------------------------------------------------------------------------------------
 
-void Swarm::peek(OpState& s) {
+/// Looks for the message before its receive is posted.
+bool Swarm::try_peek(OpState& s) {
   Host& host = *hosts_[s.op->to];
   ses::PeekRequest request;
+  request.action = *s.op->peek;
   request.tag = s.op->id;
   request.context = context_of(Context::kPeek, s.op->id);
   ++peeks_;
-  if (!host.ses().peek(host.now(), host.endpoint(), request).has_value()) --peeks_;
+  if (host.ses().peek(host.now(), host.endpoint(), request).has_value()) return true;
+  --peeks_;
+  return false;
 }
 
+/// A message that is there has been seen, or is claimed for the receive, or is gone; then nothing is left to receive.
 void Swarm::on_peeked(OpState& s, const ses::Completion& c) {
+  SwarmCounters& counters = result_.counters;
   ++peeks_answered_;
-  if (c.code == ses::ReturnCode::kNoMessage) return;
-  ++result_.counters.peeked;
-  if (c.code != ses::ReturnCode::kOk || c.tag != s.op->id || c.length != s.op->bytes)
-    fail(fmt::format("peek for message {}: code {:#x}, {} bytes", s.op->id,
-                     static_cast<int>(c.code), c.length));
+  s.has_looked = true;
+  const bool is_there = c.code != ses::ReturnCode::kNoMessage;
+  if (is_there && (c.code != ses::ReturnCode::kOk || c.tag != s.op->id || c.length != s.op->bytes))
+    return fail(fmt::format("peek for message {}: code {:#x}, {} bytes", s.op->id,
+                            static_cast<int>(c.code), c.length));
+  if (is_there) {
+    ++counters.peeked;
+    s.is_claimed = s.op->peek == ses::PeekAction::kClaim;
+    counters.claimed += s.is_claimed;
+    if (s.op->peek == ses::PeekAction::kDiscard) {
+      ++counters.discarded;
+      if (++s.deliveries > 1 && !plan_.crashes(s.op->to))
+        fail(fmt::format("message {} was there again after it was received", s.op->id));
+      s.receive_completions = 1;
+      return;
+    }
+  }
+  world_.events.call_at(world_.now(), [this, &s] { post_receive(s); });
 }
 
 }  // namespace uet::sim

@@ -29,6 +29,8 @@ struct OpState {
   Buffer receive;             ///< sends: the receive posted for it
   std::size_t remote_at = 0;  ///< write, read: offset in the target's region
   bool posted = false, receive_posted = false;
+  bool has_looked = false;  ///< the answer to its peek has come
+  bool is_claimed = false;  ///< and it said that the message waits for its receive
   int completions = 0;
   int deliveries =
       0;  ///< sends: messages with this number that were received; writes: notifications
@@ -79,7 +81,8 @@ class Swarm {
   void connect(HostId host);
   void schedule();
   void schedule_trouble(const PlannedTrouble& t);
-  void set_host_links(HostId host, const PlannedTrouble& t, bool up);
+  void set_host_links(const PlannedTrouble& t, bool up);
+  void set_plane_links(const PlannedTrouble& t, bool up);
   void crash(HostId host);
   void restart(HostId host);
 
@@ -95,7 +98,7 @@ class Swarm {
 
   bool try_post_multi_receive(HostId host);
   void post_datagram_receive(std::size_t index);
-  void peek(OpState& s);
+  bool try_peek(OpState& s);
   void on_multi_received(std::size_t index, const ses::Completion& c);
   void on_datagram(std::size_t index, const ses::Completion& c);
   void on_peeked(OpState& s, const ses::Completion& c);

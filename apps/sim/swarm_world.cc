@@ -167,8 +167,13 @@ void Swarm::schedule_trouble(const PlannedTrouble& t) {
       });
       break;
     case Trouble::kPartition:
-      events.call_at(t.at, [this, &t] { set_host_links(t.host, t, false); });
-      events.call_at(t.until, [this, &t] { set_host_links(t.host, t, true); });
+    case Trouble::kPlaneOutage:
+      events.call_at(t.at, [this, &t] { set_host_links(t, false); });
+      events.call_at(t.until, [this, &t] { set_host_links(t, true); });
+      break;
+    case Trouble::kDeadPlane:
+      events.call_at(t.at, [this, &t] { set_plane_links(t, false); });
+      events.call_at(t.until, [this, &t] { set_plane_links(t, true); });
       break;
     case Trouble::kTinyWindow:
     case Trouble::kPsnWrap:
@@ -178,12 +183,25 @@ void Swarm::schedule_trouble(const PlannedTrouble& t) {
   }
 }
 
-/// Two thirds of all partitions hit one direction only.
-void Swarm::set_host_links(HostId host, const PlannedTrouble& t, bool up) {
+/// Outages hit one direction or both. A host sees that it cannot send, but not that it hears nothing.
+void Swarm::set_host_links(const PlannedTrouble& t, bool up) {
   const std::int64_t which = t.at.ps() % 3;
-  for (Link* link : fabric_.find_links(fmt::format("host{}", host))) {
-    const bool outward = link == &fabric_.port(host).egress();
-    if (which == 0 || (which == 1) == outward) link->set_up(up);
+  SimPort& port = fabric_.port(t.host);
+  for (unsigned plane = 0; plane < port.planes(); ++plane) {
+    if (t.kind == Trouble::kPlaneOutage && plane != t.plane) continue;
+    for (Link* link : fabric_.find_links(fmt::format("plane{}/host{}", plane, t.host))) {
+      const bool outward = link == &port.egress(plane);
+      if (which == 0 || (which == 1) == outward) link->set_up(up);
+    }
+  }
+}
+
+/// All hosts at once: all their links into the plane, or, unseen by them, what the plane sends them.
+void Swarm::set_plane_links(const PlannedTrouble& t, bool up) {
+  const bool unseen = t.at.ps() % 2 == 0;
+  for (HostId h = 0; h < plan_.fabric.hosts; ++h) {
+    for (Link* link : fabric_.find_links(fmt::format("plane{}/host{}", t.plane, h)))
+      if (!unseen || link != &fabric_.port(h).egress(t.plane)) link->set_up(up);
   }
 }
 
@@ -233,7 +251,8 @@ void Swarm::count() {
     const FaultCounters faults = link->fault_counters();
     for (std::size_t i = 0; i < kFaultCount; ++i) c.faults[i] += faults[i];
   }
-  for (const PlannedTrouble& t : plan_.troubles) ++c.troubles[static_cast<std::size_t>(t.kind)];
+  for (std::size_t i = 0; i < kTroubleCount; ++i)
+    c.troubles[i] += plan_.has(static_cast<Trouble>(i)) ? 1 : 0;
   for (const OpState& s : states_) {
     ++c.ops[static_cast<std::size_t>(s.op->kind)];
     ++c.modes[static_cast<std::size_t>(plan_.mode_of(*s.op))];
@@ -332,6 +351,8 @@ void SwarmCounters::add(const SwarmCounters& o) {
   restarts += o.restarts;
   multi_received += o.multi_received;
   peeked += o.peeked;
+  claimed += o.claimed;
+  discarded += o.discarded;
   datagrams += o.datagrams;
   datagrams_lost += o.datagrams_lost;
   datagram_copies += o.datagram_copies;

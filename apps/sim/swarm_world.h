@@ -18,8 +18,8 @@ struct SwarmCounters {
                 timeouts = 0, pdcs = 0;
   std::uint64_t events = 0;
   std::uint64_t truncated = 0, restarts = 0;
-  std::uint64_t multi_received = 0, peeked = 0;                          ///< messages
-  std::uint64_t datagrams = 0, datagrams_lost = 0, datagram_copies = 0;  ///< by the receiver
+  std::uint64_t multi_received = 0, peeked = 0, claimed = 0, discarded = 0;  ///< messages
+  std::uint64_t datagrams = 0, datagrams_lost = 0, datagram_copies = 0;      ///< by the receiver
 
   void add(const SwarmCounters& other);
 };
