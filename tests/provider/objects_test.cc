@@ -1,4 +1,5 @@
 #include <cstring>
+#include <filesystem>
 
 #include "tests/provider/fixture.h"
 
@@ -119,6 +120,64 @@ TEST_F(ObjectsTest, close__refuses_while_children_are_open) {
   EXPECT_EQ(fi_close(&a.domain->fid), -FI_EBUSY);
   EXPECT_EQ(fi_close(&a.fabric->fid), -FI_EBUSY);
   EXPECT_EQ(fi_close(&a.cq->fid), -FI_EBUSY);
+}
+
+/// Open descriptors of this process: sockets, events, files.
+std::size_t descriptors() {
+  std::size_t n = 0;
+  for ([[maybe_unused]] const auto& each : std::filesystem::directory_iterator("/proc/self/fd"))
+    ++n;
+  return n;
+}
+
+// Covers: PDS-173, FI-26
+TEST_F(ObjectsTest, domain__that_is_busy_lives_on_beside_others_that_come_and_go) {
+  open();
+  const auto sent = pattern(4 << 20, 173);
+  std::vector<std::uint8_t> got(sent.size());
+  ASSERT_EQ(fi_recv(b.ep, got.data(), got.size(), nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+  ASSERT_EQ(fi_send(a.ep, sent.data(), sent.size(), nullptr, to_b, nullptr), 0);
+  fi_cq_read(a.cq, nullptr, 0);
+  EXPECT_EQ(fi_close(&a.domain->fid), -FI_EBUSY);
+  EXPECT_EQ(fi_close(&b.domain->fid), -FI_EBUSY);
+
+  std::size_t open_before = 0;
+  for (int i = 0; i < 4; ++i) {
+    if (i == 1) open_before = descriptors();  // the process keeps an address that it had once
+    Side c;
+    const Info hints = make_hints();
+    c.open(address_of(4), *hints);
+    c.open_endpoint();
+    ASSERT_FALSE(HasFatalFailure());
+    const fi_addr_t to_self = c.insert(c);
+    std::uint32_t out = 1, in = 0;
+    ASSERT_EQ(fi_recv(c.ep, &in, sizeof in, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+    ASSERT_EQ(fi_send(c.ep, &out, sizeof out, nullptr, to_self, nullptr), 0);
+    int finished = 0;
+    EXPECT_TRUE(turn_until([&] {
+      while (poll(c)) ++finished;
+      return finished == 2;
+    }));
+    EXPECT_EQ(in, out);
+    c.close();
+
+    // Refused when its port was open already.
+    fid_domain* refused = nullptr;
+    std::uint8_t bad_key[3] = {};
+    const Info info = get_info(hints.get(), nullptr, FI_VERSION(1, 17), address_of(4).c_str(),
+                               nullptr, FI_SOURCE | FI_NUMERICHOST);
+    ASSERT_EQ(fi_fabric(info->fabric_attr, &c.fabric, nullptr), 0);
+    info->domain_attr->auth_key = bad_key;
+    info->domain_attr->auth_key_size = sizeof bad_key;
+    EXPECT_EQ(fi_domain(c.fabric, info.get(), &refused, nullptr), -FI_EINVAL);
+    info->domain_attr->auth_key = nullptr;  // not from malloc()
+    info->domain_attr->auth_key_size = 0;
+  }
+  EXPECT_EQ(descriptors(), open_before);
+
+  EXPECT_FALSE(wait_for(b).failed);
+  EXPECT_FALSE(wait_for(a).failed);
+  EXPECT_EQ(got, sent);
 }
 
 // Covers: FI-27, FI-28
