@@ -19,6 +19,7 @@ constexpr std::uint64_t kMemoryKey = 7, kRudiMemoryKey = 8;
 const SimSpan kProgressLimit = SimSpan::from(Duration::from_seconds(100));
 const SimSpan kQuietLimit = SimSpan::from(Duration::from_seconds(20));
 constexpr std::uint64_t kMaxEvents = 50'000'000;
+constexpr std::size_t kReceiveRing = 4096;  ///< packets that a network card holds for its host
 
 }  // namespace
 
@@ -26,7 +27,9 @@ Swarm::Swarm(const SwarmPlan& plan, std::size_t recorded_events)
     : plan_(plan),
       world_(plan.seed, 100'000, plan.fabric.mtu_payload + 256),
       fabric_(world_, model_, plan.fabric,
-              SimPortConfig{.ip_mtu = plan.fabric.mtu_payload + 256, .own_buffers = true},
+              SimPortConfig{.ip_mtu = plan.fabric.mtu_payload + 256,
+                            .receive_limit = kReceiveRing,
+                            .own_buffers = true},
               plan.pool_packets),
       memories_(plan.fabric.hosts),
       peers_(plan.fabric.hosts),
