@@ -45,7 +45,7 @@ bool CreditPacer::on_demand(Instant now, SourceKey key, std::uint32_t target) {
   raise_target(e, target);
   if (units_ahead(e.target, e.given) > 0) {
     want(now, index);
-  } else if (e.list == kResting && config_.idle_grant && over_grant(e) < config_.idle_cap) {
+  } else if (e.list == kResting && may_advance(e)) {
     wake(now);
     move_to(index, kSatisfied);
   }
@@ -118,8 +118,7 @@ CreditPacer::Grant CreditPacer::serve_wanting() {
   if (units > 0) e.phase = 0;
   e.given = (e.given + units) & kWireCounterMask;
   const bool wants_more = units_ahead(e.target, e.given) > 0;
-  const bool may_idle = config_.idle_grant && over_grant(e) < config_.idle_cap;
-  move_to(index, wants_more ? kWanting : may_idle ? kSatisfied : kResting);
+  move_to(index, wants_more ? kWanting : may_advance(e) ? kSatisfied : kResting);
   return {.key = e.key, .credit_units = e.given, .bytes = units * kWireUnitBytes};
 }
 
@@ -129,7 +128,7 @@ CreditPacer::Grant CreditPacer::serve_satisfied() {
   const auto index = lists_[kSatisfied].head;
   Entry& e = entries_[index];
   e.given = (e.given + grant_units_) & kWireCounterMask;
-  move_to(index, over_grant(e) < config_.idle_cap ? kSatisfied : kResting);
+  move_to(index, may_advance(e) ? kSatisfied : kResting);
   return {.key = e.key, .credit_units = e.given, .bytes = grant_units_ * kWireUnitBytes};
 }
 
@@ -150,8 +149,12 @@ Duration CreditPacer::turn_for(ByteCount bytes) const {
   return Duration::from_ns(static_cast<std::int64_t>(std::ceil(ns)));
 }
 
-ByteCount CreditPacer::over_grant(const Entry& e) const {
-  return units_ahead(e.given, e.target) * kWireUnitBytes;
+// Whole grants only: a source that sends now and then a few bytes would draw one with each of its packets, and could keep nothing
+// of it.
+bool CreditPacer::may_advance(const Entry& e) const {
+  const ByteCount in_advance = units_ahead(e.given, e.target) * kWireUnitBytes;
+  return config_.idle_grant &&
+         in_advance <= std::max<ByteCount>(config_.idle_cap - config_.grant_bytes, 0);
 }
 
 void CreditPacer::raise_target(Entry& e, std::uint32_t target) const {

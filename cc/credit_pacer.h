@@ -103,7 +103,7 @@ class CreditPacer {
   Grant serve_satisfied();
   std::uint32_t next_phase();
   Duration turn_for(ByteCount bytes) const;
-  ByteCount over_grant(const Entry& e) const;
+  bool may_advance(const Entry& e) const;
 
   const CcConfig& config_;
   std::size_t capacity_;
