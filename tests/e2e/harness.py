@@ -102,9 +102,12 @@ class Namespaces:
                 self.ip("link", "add", link, "netns", self.names[0], "type", "veth", "peer", "name", link, "netns",
                         self.names[1])
                 for name, address in zip(self.names, addresses or (None, None)):
-                    if address:
-                        self.ip("-n", name, "address", "add", f"{address}/24", "dev", link)
                     self.ip("-n", name, "link", "set", link, "mtu", "9000", "up")
+                    if address and ":" in address:  # at once, and also while the link is down
+                        self.set(name, f"net/ipv6/conf/{link}/keep_addr_on_down", 1)
+                        self.ip("-n", name, "address", "add", f"{address}/64", "dev", link, "nodad")
+                    elif address:
+                        self.ip("-n", name, "address", "add", f"{address}/24", "dev", link)
         except (OSError, RuntimeError):
             self.remove()
             raise
@@ -114,6 +117,12 @@ class Namespaces:
         run = subprocess.run(["ip", *arguments], capture_output=True, text=True)
         if run.returncode != 0:
             raise RuntimeError(f"ip {' '.join(arguments)}: {run.stderr.strip()}")
+
+    @staticmethod
+    def set(name, variable, value):
+        """`variable` below /proc/sys; may be a pattern."""
+        subprocess.run(["ip", "netns", "exec", name, "sh", "-c", f"for f in /proc/sys/{variable}; do echo {value} > $f; done"],
+                       check=True)
 
     def remove(self):
         for name in self.names:

@@ -7,7 +7,6 @@ planes carry; one dies in the middle and comes back; every message arrives whole
 
 import json
 import os
-import subprocess
 import sys
 import time
 
@@ -152,16 +151,14 @@ def over_af_packet(tap, programs, plugin, perf_program, folder):
         namespaces.remove()
 
 
-def over_udp(tap, programs, folder):
-    addresses = ("10.78.1.1", "10.78.1.2")
+def over_udp(tap, name, addresses, programs, folder):
     namespaces = Namespaces({"uet0": addresses, "uet1": addresses})
     try:
-        for name in namespaces.names:
+        for host in namespaces.names:
             # An address that is on two interfaces is heard on the one that the route back does not choose.
-            loose = "for f in /proc/sys/net/ipv4/conf/*/rp_filter; do echo 0 > $f; done"
-            subprocess.run(["ip", "netns", "exec", name, "sh", "-c", loose], check=True)
+            namespaces.set(host, "net/ipv4/conf/*/rp_filter", 0)
         port = "udp:uet0+udp:uet1"
-        ranks(tap, "kernel UDP", programs, folder, (port, port), addresses, namespaces.names, link_of(namespaces, "uet1"))
+        ranks(tap, name, programs, folder, (port, port), addresses, namespaces.names, link_of(namespaces, "uet1"))
     finally:
         namespaces.remove()
 
@@ -214,7 +211,9 @@ def main():
         if "af_packet" in only:
             over_af_packet(tap, programs, plugin, perf_program, folder)
         if "udp" in only:
-            over_udp(tap, programs, folder)
+            over_udp(tap, "kernel UDP", ("10.78.1.1", "10.78.1.2"), programs, folder)
+            if os.environ.get("UET_TEST_DEPTH") == "long":
+                over_udp(tap, "kernel UDP, IPv6", ("fd00:78::1", "fd00:78::2"), programs, folder)
         if "memif" in only and fabric:
             over_fabrics(tap, programs, plugin, fabric[0], folder)
     tap.finish()
