@@ -443,7 +443,8 @@ std::vector<std::string> ingredients(const SwarmPlan& plan) {
     const double* p = probability(faults, static_cast<Fault>(i));
     if (p != nullptr && *p > 0) names.emplace_back(name_of(static_cast<Fault>(i)));
   }
-  for (const PlannedTrouble& t : plan.troubles) names.emplace_back(name_of(t.kind));
+  for (std::size_t i = 0; i < kTroubleCount; ++i)
+    if (plan.has(static_cast<Trouble>(i))) names.emplace_back(name_of(static_cast<Trouble>(i)));
   return names;
 }
 

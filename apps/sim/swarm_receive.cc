@@ -149,25 +149,25 @@ bool Swarm::try_peek(OpState& s) {
 /// A message that is there has been seen, or is claimed for the receive, or is gone; then nothing is left to receive.
 void Swarm::on_peeked(OpState& s, const ses::Completion& c) {
   SwarmCounters& counters = result_.counters;
+  const auto post_now = [&] {
+    world_.events.call_at(world_.now(), [this, &s] { post_receive(s); });
+  };
   ++peeks_answered_;
   s.has_looked = true;
-  const bool is_there = c.code != ses::ReturnCode::kNoMessage;
-  if (is_there && (c.code != ses::ReturnCode::kOk || c.tag != s.op->id || c.length != s.op->bytes))
+  if (c.code == ses::ReturnCode::kNoMessage) return post_now();
+  if (c.code != ses::ReturnCode::kOk || c.tag != s.op->id || c.length != s.op->bytes)
     return fail(fmt::format("peek for message {}: code {:#x}, {} bytes", s.op->id,
                             static_cast<int>(c.code), c.length));
-  if (is_there) {
-    ++counters.peeked;
+  ++counters.peeked;
+  if (s.op->peek != ses::PeekAction::kDiscard) {
     s.is_claimed = s.op->peek == ses::PeekAction::kClaim;
     counters.claimed += s.is_claimed;
-    if (s.op->peek == ses::PeekAction::kDiscard) {
-      ++counters.discarded;
-      if (++s.deliveries > 1 && !plan_.crashes(s.op->to))
-        fail(fmt::format("message {} was there again after it was received", s.op->id));
-      s.receive_completions = 1;
-      return;
-    }
+    return post_now();
   }
-  world_.events.call_at(world_.now(), [this, &s] { post_receive(s); });
+  ++counters.discarded;
+  s.receive_completions = 1;
+  if (++s.deliveries > 1 && !plan_.crashes(s.op->to))
+    fail(fmt::format("message {} was there again after it was received", s.op->id));
 }
 
 }  // namespace uet::sim

@@ -160,8 +160,9 @@ TEST_F(ObjectsTest, domain__that_is_busy_lives_on_beside_others_that_come_and_go
     }));
     EXPECT_EQ(in, out);
     c.close();
+    if (i == 0) continue;
 
-    // Refused when its port was open already.
+    // Refused when its port was open already: nothing of it may stay.
     fid_domain* refused = nullptr;
     std::uint8_t bad_key[3] = {};
     const Info info = get_info(hints.get(), nullptr, FI_VERSION(1, 17), address_of(4).c_str(),
