@@ -23,10 +23,11 @@ constexpr ByteCount kRoundingMax = kWireUnitBytes - 1;
 // A value whose packets take longer than the mean by more than this many sending times of a packet is slow.
 constexpr int kSlowPackets = 3;
 
-/// A sample is valid only when there can be no doubt which transmission was answered. [CC 4.4]
+/// A sample is valid only when there can be no doubt which transmission was answered: the echo tells the first from its copies, and
+/// of the copies only the latest is left when a NACK answered each one before it. [CC 4.4]
 std::optional<Duration> rtt_sample(const Transmission& t, Instant arrived, bool retx_echo,
                                    Duration service) {
-  if (t.resent > 1 || (t.resent == 1) != retx_echo) return std::nullopt;
+  if (t.copy_unanswered || (t.resent > 0) != retx_echo) return std::nullopt;
   const auto rtt = arrived - t.sent_at - service;
   if (rtt <= Duration()) return std::nullopt;
   return rtt;
@@ -190,8 +191,10 @@ void Ccc::on_send(Instant now, Transmission& t, PdcShare& share, ByteCount nomin
     share.attached = true;
     ++c.attached_pdcs;
   }
-  if (t.open)
+  if (t.open) {
+    t.copy_unanswered |= t.resent > 0;
     c.close_transmission(t, share);  // sent again while still out: one record counts one copy
+  }
   if (t.marked) c.unmark(t, share);
   if (is_retransmission) {
     if (t.resent < 2) ++t.resent;
@@ -322,6 +325,7 @@ bool Ccc::on_inferred_loss(Instant now, Transmission& t, PdcShare& share, bool t
   Impl& c = *impl_;
   c.now_seen = now;
   if (!t.open) return false;
+  t.copy_unanswered |= t.resent > 0;
   // Packets of an ordered flow that go again because one before them was lost are no news of congestion. [CC 9]
   const bool only_order = !c.sprayed && !timeout;
   if (c.window_decides() && !only_order) {
