@@ -278,7 +278,8 @@ void Ccc::on_ack(Instant now, PdcShare& share, const AckSignal& ack) {
   if (ack.is_probe_answer) {
     std::optional<Duration> probe_rtt;
     if (service) probe_rtt = ack.arrived_at - ack.probe_sent_at - *service;
-    if (const auto base_rtt = c.prober.on_answer(probe_rtt)) c.nscc.on_base_rtt_sample(*base_rtt);
+    if (const auto base_rtt = c.prober.on_answer(ack.probe_sent_at, probe_rtt))
+      c.nscc.on_base_rtt_sample(*base_rtt);
   }
   if (rtt) {
     const bool first = c.smoothed_rtt == Duration();

@@ -35,7 +35,8 @@ struct Transmission {
   bool acked = false;       ///< first ACK seen
   bool timed_out = false;   ///< latest loss was a timeout: the next copy must take another path
   bool arrived = false;     ///< the destination is known to have it, acknowledged or not
-  bool copy_unanswered = false;  ///< a retransmission was given up without an answer, and one may still come
+  bool copy_unanswered =
+      false;  ///< a retransmission was given up without an answer, and one may still come
   bool held =
       false;  ///< the destination said that it has this transmission, but not what became of it
 };

@@ -31,8 +31,8 @@ void Prober::on_feedback() {
   may_measure_base_ = false;
 }
 
-std::optional<Duration> Prober::on_answer(std::optional<Duration> rtt) {
-  asked_at_ = Instant();
+std::optional<Duration> Prober::on_answer(Instant sent_at, std::optional<Duration> rtt) {
+  on_settled(sent_at);
   if (!rtt || !std::exchange(measures_base_, false) || *rtt <= Duration()) return std::nullopt;
   return *rtt + shortfall(*rtt);
 }

@@ -26,8 +26,8 @@ class Prober {
   }
   /// Any feedback of a flow that goes on: the destination knows it, so a Probe would be answered.
   void on_feedback();
-  /// The answer to a Probe, `rtt` after it left unless that is not known. The base RTT that follows, if it was sent for that.
-  std::optional<Duration> on_answer(std::optional<Duration> rtt);
+  /// The answer to a Probe that left then, `rtt` earlier unless that is not known. The base RTT that follows, if it was sent for that.
+  std::optional<Duration> on_answer(Instant sent_at, std::optional<Duration> rtt);
 
   /// `is_stuck`: the window is full of packets that the destination need not acknowledge unasked. Then a Probe is due a base RTT after
   /// the last one, unless an answer is. (docs/decisions/0038)

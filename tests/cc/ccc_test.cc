@@ -1,4 +1,5 @@
 /// The context's bookkeeping: every transmission is counted once, whatever order news comes in.
+#include "cc/prober.h"
 #include "tests/cc/ccc_fixture.h"
 
 namespace uet::cc {
@@ -160,6 +161,42 @@ TEST_F(CccTest, on_nack__without_echo_for_a_resent_packet_is_stale) {
   EXPECT_TRUE(t.open);
   EXPECT_TRUE(trim(t, share_, true));
   EXPECT_TRUE(t.marked);
+}
+
+// [CC 4.4] A NACK answers the copy it is about: after any number of trims only the latest copy can draw the ACK.
+TEST_F(CccTest, on_ack__samples_the_rtt_of_a_packet_that_was_trimmed_twice) {
+  Transmission t;
+  send(t, share_);
+  trim(t, share_);
+  for (int copy = 0; copy < 2; ++copy) {
+    wait(12'500);
+    resend(t, share_);
+    if (copy == 0) trim(t, share_, true);
+  }
+  wait(9'000);
+  ccc_->on_first_ack(t, share_);
+  auto answer = ack_of(&t, 17);
+  answer.retx_echo = true;
+  ccc_->on_ack(now_, share_, answer);
+  EXPECT_EQ(ccc_->base_rtt(), Duration::from_ns(9'000));
+}
+
+// [CC 4.4] A copy that was given up without an answer may still draw one.
+TEST_F(CccTest, on_ack__takes_no_sample_while_an_older_copy_may_answer) {
+  const auto base_rtt = ccc_->base_rtt();
+  Transmission t;
+  send(t, share_);
+  trim(t, share_);
+  resend(t, share_);
+  wait(12'500);
+  ASSERT_TRUE(ccc_->on_inferred_loss(now_, t, share_, true));
+  resend(t, share_);
+  wait(9'000);
+  ccc_->on_first_ack(t, share_);
+  auto answer = ack_of(&t, 17);
+  answer.retx_echo = true;
+  ccc_->on_ack(now_, share_, answer);
+  EXPECT_EQ(ccc_->base_rtt(), base_rtt);
 }
 
 // Covers: CC-I2, CC-I3
@@ -498,6 +535,21 @@ TEST_F(CccTest, poll_probe__asks_when_the_window_shrank_and_no_answer_is_due) {
   ccc_->on_ack(now_, share_, answer);
   EXPECT_EQ(ccc_->base_rtt(), base_rtt);
   EXPECT_TRUE(ccc_->may_send(kPacket));
+}
+
+// [CC 4.9] The packet asks for an ACK, so another Probe would only take the place of data.
+TEST(ProberTest, on_answer__leaves_a_question_that_was_asked_later) {
+  auto config = hand_config();
+  Prober prober(config, Duration::from_us(12));
+  const bool stuck = true;
+  const Duration base_rtt = Duration::from_us(12);
+  const Instant probed = Instant() + Duration::from_us(100), asked = probed + Duration::from_us(5);
+  ASSERT_TRUE(prober.poll(probed, stuck, base_rtt));
+  prober.on_asked(asked);
+  prober.on_answer(probed, std::nullopt);
+  EXPECT_TRUE(prober.due(stuck).is_never());
+  prober.on_settled(asked);
+  EXPECT_EQ(prober.due(stuck), probed + base_rtt);
 }
 
 }  // namespace

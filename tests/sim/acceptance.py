@@ -176,7 +176,9 @@ def cases():
         yield Case("incast", f"incast_128_{n}to1_1MB", options("nscc"), f"<= {limit}, Jain 0.97", within(limit, 0.97))
         for cc in ("rccc", "both"):
             yield Case("incast", f"incast_128_{n}to1_1MB", options(cc), "<= 1.02, Jain 0.999", within(1.02, 0.999))
-    yield Case("incast", "incast_128_100to1_64KB", options("nscc"), "<= 1.25", within(1.25))
+    for lb in ("bitmap", "mixed"):
+        yield Case("incast", "incast_128_100to1_64KB", options("nscc", lb), "<= 1.09", within(1.09), quick=lb == "bitmap")
+        yield Case("incast", "incast_128_100to1_64KB", options("both", lb), "<= 1.07", within(1.07))
     for matrix in ("incast_32_8to1_1MB", "incast_32_8to1_8MB", "incast_32_2to1_1MB"):
         quick = matrix == "incast_32_8to1_1MB"
         yield Case("incast", matrix, options("nscc"), "<= 1.08, Jain 0.97", within(1.08, 0.97), quick=quick)
