@@ -223,6 +223,12 @@ struct Engine {
     std::uint32_t index_next = 0;
   };
   bool hold(Instant now, Pdc& pdc, const Arrival& in);
+  bool is_held(const Pdc& pdc, Psn psn);
+  void report_gaps(Instant now, Pdc& pdc, const RxMeta& meta);
+  void report_all_gaps(Instant now, Pdc& pdc, const RxMeta& meta);
+  void begin_gap_round(Instant now, Pdc& pdc);
+  void report_gaps_before(Instant now, Pdc& pdc, const RxMeta& meta, Psn end);
+  Duration gap_round(const Pdc& pdc) const;
   void deliver_held(Instant now, Pdc& pdc);
   void drop_held(Pdc& pdc, HeldPacket& held);
   void release_held(Pdc& pdc);
@@ -309,6 +315,7 @@ struct Engine {
   // --- loss.cc
   void on_retransmit_timer(Instant now, Pdc& pdc);
   bool on_timeout(Instant now, Pdc& pdc, Psn psn, TxRecord& record);
+  void note_loss(Instant now, Congestion& congestion);
   void mark_lost(Instant now, Pdc& pdc, Psn psn, TxRecord& record, bool timeout);
   void queue_resend(Pdc& pdc, Psn psn, TxRecord& record);
   void unqueue_resend(Pdc& pdc, TxRecord& record);

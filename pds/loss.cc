@@ -29,13 +29,17 @@ void Engine::unqueue_resend(Pdc& pdc, TxRecord& record) {
   if (record.message != nullptr) --pdc.tx.rtx_count;
 }
 
+void Engine::note_loss(Instant now, Congestion& congestion) {
+  constexpr Duration kCareful = Duration::from_ms(1);
+  congestion.losing_until = now + std::max(kCareful, congestion.ccc->smoothed_rtt() * 16);
+}
+
 // Tells congestion control once per transmission, and schedules the next one.
 void Engine::mark_lost(Instant now, Pdc& pdc, Psn psn, TxRecord& record, bool timeout) {
   if (record.message != nullptr) {
-    constexpr Duration kCareful = Duration::from_ms(1);
-    cc::Ccc& ccc = *pdc.tx.cc->ccc;
-    pdc.tx.cc->losing_until = now + std::max(kCareful, ccc.smoothed_rtt() * 16);
-    ccc.on_inferred_loss(now, record.cc, pdc.tx.share, timeout, pdc.state != PdcState::kCreating);
+    note_loss(now, *pdc.tx.cc);
+    pdc.tx.cc->ccc->on_inferred_loss(now, record.cc, pdc.tx.share, timeout,
+                                     pdc.state != PdcState::kCreating);
     trace_.emit(now, EventId::kInferredLoss, pdc.id, psn, timeout ? 1 : 0, record.cc.entropy);
   }
   record.arrived = false;
@@ -69,7 +73,7 @@ void Engine::on_retransmit_timer(Instant now, Pdc& pdc) {
       continue;
     }
     if (record.suspected) {
-      if (pdc.is_rod()) {
+      if (pdc.is_rod() && !tx.peer_holds) {
         go_back(now, pdc, psn, false);
         break;
       }

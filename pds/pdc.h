@@ -76,6 +76,7 @@ struct TxHalf {
   bool clear_owed = false;
   bool has_clear_when = false;
   bool has_gone_back = false;
+  bool peer_holds = false;     ///< ROD: the destination keeps what arrives behind a gap
   bool has_free_pass = false;  ///< one packet may leave without credit
   bool is_probe_open = false;
   bool is_blocked_by_memory = false;
@@ -110,6 +111,7 @@ struct RxHalf {
   RxTracker* tracker = nullptr;  ///< present while something above CACK is known
   std::uint32_t held = 0;        ///< ROD packets held behind a gap
   Psn held_last;                 ///< highest of them
+  Psn gaps_reported;             ///< no PSN up to here is reported missing again in this round
   std::uint32_t credit = 0;      ///< grant to be sent
   std::uint32_t credit_source = kNoIndex;
   std::uint32_t resource = 0;  ///< that the peer fills; 0: none that would have to be watched

@@ -113,8 +113,8 @@ void Engine::on_ack_request(Instant now, Pdc& pdc, const wire::PdsControl& heade
 }
 
 void Engine::on_probe(Instant now, Pdc& pdc, const wire::PdsControl& header, const RxMeta& meta) {
-  (void)now;
   RxHalf& rx = pdc.rx;
+  report_all_gaps(now, pdc, meta);
   rx.wants_probe_answer = true;
   rx.probe_opaque = header.probe_opaque;
   rx.probe_base = Psn(header.payload);

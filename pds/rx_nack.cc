@@ -155,6 +155,13 @@ bool is_stale(Instant now, const TxRecord& record, bool retx_echo, Duration base
   return earlier_is_unheard && now - record.cc.sent_at < base_rtt / 2;
 }
 
+/// The same for a NACK that no packet drew: a destination that infers a loss cannot echo which copy it misses. One that left less
+/// than a round trip ago may still be on its way. [PDS 17.1]
+bool is_under_way(Instant now, const TxRecord& record, Duration rtt) {
+  if (record.needs_rtx || record.paused) return true;
+  return record.cc.resent > 0 && now - record.cc.sent_at < rtt;
+}
+
 }  // namespace
 
 /// Closes the transmission in congestion control and marks the packet. False when the NACK was
@@ -169,7 +176,10 @@ bool Engine::resend_now(Instant now, Pdc& pdc, Psn psn, TxRecord& record, const 
   // An answer to our ACK Request speaks about the PSN, not about a copy of it.
   const bool is_answer = record.asked_ack && (nack.nack_code == NackCode::kPktNotRcvd ||
                                               nack.nack_code == NackCode::kAckWithData);
-  if (!is_answer && is_stale(now, record, nack.retx, ccc.base_rtt())) {
+  const bool is_inferred = nack.nack_code == NackCode::kRcvrInferLoss;
+  const bool is_old = is_inferred ? is_under_way(now, record, ccc.smoothed_rtt())
+                                  : is_stale(now, record, nack.retx, ccc.base_rtt());
+  if (!is_answer && is_old) {
     trace_.drop(now, DropReason::kStaleNack, 0, pdc.id, psn);
     return false;
   }
@@ -183,12 +193,16 @@ bool Engine::resend_now(Instant now, Pdc& pdc, Psn psn, TxRecord& record, const 
   signal.arrived_at = now;
   signal.cause = rule_of(nack.nack_code).cause;
   signal.ecn = nack.m;
-  signal.retx_echo = nack.retx;
+  signal.retx_echo = nack.retx || is_inferred;
   signal.entropy = meta.entropy;
   signal.pdc_exists = nack.spdcid != 0;
   if (!ccc.on_nack(now, record.cc, pdc.tx.share, signal)) {
     trace_.drop(now, DropReason::kStaleNack, 0, pdc.id, psn);
     return false;
+  }
+  if (is_inferred) {
+    pdc.tx.peer_holds = true;
+    note_loss(now, *pdc.tx.cc);
   }
   record.was_refused = true;
   queue_resend(pdc, psn, record);
@@ -282,6 +296,7 @@ void Engine::on_rod_ooo(Instant now, Pdc& pdc, const wire::PdsNack& nack, const 
       return trace_.drop(now, DropReason::kStaleNack, 0, pdc.id, expected);
   }
   tx.has_gone_back = true;
+  tx.peer_holds = false;
   tx.go_back_at = expected;
   if (tx_blocks_.at(tx.ring, expected).message == nullptr) {
     queue_resend(pdc, expected, tx_blocks_.at(tx.ring, expected));

@@ -28,7 +28,8 @@ struct Link {
 };
 
 /// Gigabits of payload per second in the steady state.
-double goodput(double loss, const std::function<void(WorldOptions&)>& change) {
+double goodput(double loss, const std::function<void(WorldOptions&)>& change,
+               Mode mode = Mode::kRud) {
   World w(with([&](auto& o) {
     o.pds.max_rto_retx_cnt = 15;
     o.cc.link_rate = base::BitRate::from_gbps(25);
@@ -41,7 +42,8 @@ double goodput(double loss, const std::function<void(WorldOptions&)>& change) {
   std::size_t first = 0;
   const Instant begin = w.now() + warm_up, end = begin + measured;
   while (w.now() < end) {
-    while (w.host(0).pds->gauges().queued_messages < 4) w.send(0, 1, kSegmentsPerMessage, kSegment);
+    while (w.host(0).pds->gauges().queued_messages < 4)
+      w.send(0, 1, kSegmentsPerMessage, kSegment, mode);
     if (w.now() < begin) first = w.host(1).ses.delivered.size();
     w.run_for(us(50));
     w.log.clear();
@@ -92,6 +94,36 @@ TEST(Goodput, table_by_loss) {
       EXPECT_GE(at_ten_percent, clean * 0.3);
     }
   }
+}
+
+/// What fep/ sets for every endpoint on a real port: no limits but time, noise of software hosts, and a base RTT that is a guess.
+void as_on_a_real_port(WorldOptions& o) {
+  o.pds.reorder_window = us(50);
+  o.pds.tail_loss_time = ms(1);
+  o.pds.tail_loss_asks = true;
+  o.pds.rod_reorder = true;
+  o.pds.rto_init_time = ms(20);
+  o.pds.rto_max = ms(100);
+  o.pds.max_nack_retx_cnt = 31;
+  o.cc.config_base_rtt = us(100);
+  o.cc.timing_noise = us(50);
+}
+
+TEST(Goodput, with_the_settings_of_a_real_port) {
+  const double clean = goodput(0, as_on_a_real_port);
+  std::cout << "settings of a real port, Gb/s\n" << std::setw(28) << "loss";
+  constexpr double kLoss[] = {0.01, 0.05, 0.1};
+  for (const double loss : kLoss) std::cout << std::setw(7) << loss * 100 << '%';
+  double unordered = 0, ordered = 0;
+  std::cout << '\n' << std::setw(28) << "RUD";
+  for (const double loss : kLoss)
+    std::cout << std::setw(8) << (unordered = goodput(loss, as_on_a_real_port));
+  std::cout << '\n' << std::setw(28) << "ROD";
+  for (const double loss : kLoss)
+    std::cout << std::setw(8) << (ordered = goodput(loss, as_on_a_real_port, Mode::kRod));
+  std::cout << '\n';
+  EXPECT_GE(unordered, clean * 0.8) << "10 % loss";
+  EXPECT_GE(ordered, clean * 0.5) << "10 % loss";
 }
 
 TEST(Goodput, everything_completes_under_loss_reordering_and_duplication) {

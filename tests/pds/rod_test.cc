@@ -38,6 +38,48 @@ TEST(Rod, reorder_buffer_needs_one_retransmission) {
   for (std::uint32_t i = 0; i < 20; ++i) EXPECT_EQ(w.host(1).ses.delivered[i + 1].segment, i);
 }
 
+void hold(WorldOptions& o) {
+  o.pds.rod_reorder = true;
+  o.pds.tail_loss_time = ms(1);
+  o.pds.tail_loss_asks = true;
+  o.pds.reorder_window = us(50);
+  o.pds.rto_init_time = ms(20);
+}
+
+// A round trip for each gap in turn would make ordered traffic slower with the square of the loss.
+TEST(Rod, reorder_buffer_names_every_gap_in_one_round) {
+  World w(with(hold));
+  w.send(0, 1, 1, 100, Mode::kRod);
+  w.run_until_quiet();
+  w.log.clear();
+  w.add_rule([first = Psn(1001)](const Seen& s, Fate& f) {
+    const auto n = s.psn.value() - first.value();
+    f.drop = s.is_request() && !s.retx && n < 20 && (n == 2 || n == 7 || n == 11);
+  });
+  w.send(0, 1, 20, 100, Mode::kRod);
+  w.run_for(us(60));
+  EXPECT_EQ(w.host(0).count(EventId::kPacketRetransmitted), 3u);
+  EXPECT_EQ(w.nacks(1).size(), 3u);
+  expect_in_order(w.host(1).ses, 1, 20);
+}
+
+// Nothing more overtakes the lost copy, so the destination is silent until the source asks; then it names the gap again, and the
+// rest of the window does not go a second time.
+TEST(Rod, reorder_buffer_names_a_gap_again_when_its_copy_is_lost) {
+  World w(with(hold));
+  w.send(0, 1, 1, 100, Mode::kRod);
+  w.run_until_quiet();
+  int copies = 0;
+  w.add_rule([&](const Seen& s, Fate& f) {
+    if (s.is_request() && s.psn == Psn(1003)) f.drop = ++copies <= 2;
+  });
+  w.send(0, 1, 20, 100, Mode::kRod);
+  w.run_for(ms(2));
+  EXPECT_EQ(copies, 3);
+  EXPECT_EQ(w.host(0).count(EventId::kPacketRetransmitted), 2u);
+  expect_in_order(w.host(1).ses, 1, 20);
+}
+
 // Covers: PDS-149
 TEST(Rod, acks_leave_in_psn_order) {
   World w(with([](auto& o) { o.pds.enb_ack_per_pkt = true; }));
