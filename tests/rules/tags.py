@@ -15,7 +15,7 @@ PAGES = {"PDS": "pds.md", "SES": "ses.md", "CC": "cc.md", "WIRE": "wire.md", "TS
 TAG = re.compile(r"\[((?:PDS|SES|CC|WIRE|TSS|FI|UET) (?:appendix |table )?[0-9A-Z][^\][]{0,80})\]")
 HEADING = re.compile(r"^#{2,4} (?:Appendix )?([0-9]+(?:\.[0-9]+)*|[A-Z]|V[0-9]+)[.:]? ", re.M)
 PREFIX = re.compile(r"^(PDS|SES|CC|WIRE|TSS|FI|UET) +")
-SECTION = re.compile(r"^(?:sections? )?([0-9]+(?:\.[0-9]+)*)(?:(?: to |-)([0-9]+(?:\.[0-9]+)*))?")
+SECTION = re.compile(r"^(?:sections? )?(?!0x)([0-9]+(?:\.[0-9]+)*)(?:(?: to |-)([0-9]+(?:\.[0-9]+)*))?")
 RULE = re.compile(r"\b([RN][0-9]+)\b")
 TEXT = {".h", ".cc", ".md", ".py", ".drill", ".pml", ".lua", ".in", ".7", ".5", ".1", ".build", ".tsv"}
 
@@ -54,7 +54,7 @@ class Pages:
             return False
         body = re.split(rf"^#+ {re.escape(section)}[. ]", self.text[page], maxsplit=1, flags=re.M)[1]
         body = re.split(r"^## ", body, maxsplit=1, flags=re.M)[0]
-        return re.search(rf"^(\| *{item} *\||{item}\. )", body, re.M) is not None
+        return re.search(rf"^(\| *({re.escape(section)}\.)?{item} *\||{item}\. )", body, re.M) is not None
 
 
 def parts_of(tag):
