@@ -1,0 +1,72 @@
+// Records of outstanding PSNs, found by PSN. [PDS 4.3]
+#include "pds/tx_window.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace uet::pds {
+namespace {
+
+constexpr std::uint32_t kWindow = 1024;  // 32 blocks of 32 records
+
+TEST(TxBlockPool, records_keep_their_place_over_the_wrap) {
+  TxBlockPool pool(kWindow, 4);
+  TxRing ring;
+  const Psn first(0xffff'fff0u);
+  for (std::uint32_t i = 0; i < 64; ++i) {
+    TxRecord* record = pool.add(ring, first + i);
+    ASSERT_NE(record, nullptr);
+    record->segment = i;
+  }
+  for (std::uint32_t i = 0; i < 64; ++i) EXPECT_EQ(pool.at(ring, first + i).segment, i);
+}
+
+TEST(TxBlockPool, a_record_begins_without_the_past_of_its_place) {
+  TxBlockPool pool(kWindow, 1);
+  TxRing ring;
+  TxRecord& old = *pool.add(ring, Psn(3));
+  old.rto_cnt = 9;
+  old.acked = old.suspected = true;
+  pool.remove(ring, Psn(3));
+  const TxRecord& fresh = *pool.add(ring, Psn(3) + kWindow);
+  EXPECT_EQ(fresh.rto_cnt, 0);
+  EXPECT_FALSE(fresh.acked);
+  EXPECT_FALSE(fresh.suspected);
+  EXPECT_TRUE(fresh.deadline.is_never());
+}
+
+TEST(TxBlockPool, a_block_goes_back_with_its_last_record) {
+  TxBlockPool pool(kWindow, 1);
+  TxRing one, other;
+  ASSERT_NE(pool.add(one, Psn(0)), nullptr);
+  ASSERT_NE(pool.add(one, Psn(1)), nullptr);
+  EXPECT_FALSE(pool.can_add(other, Psn(0)));
+  EXPECT_EQ(pool.add(other, Psn(0)), nullptr);
+  pool.remove(one, Psn(0));
+  EXPECT_FALSE(pool.can_add(other, Psn(0)));
+  pool.remove(one, Psn(1));
+  EXPECT_EQ(pool.in_use(), 0u);
+  EXPECT_NE(pool.add(other, Psn(0)), nullptr);
+}
+
+TEST(TxBlockPool, can_add__is_true_inside_a_block_that_the_ring_has) {
+  TxBlockPool pool(kWindow, 1);
+  TxRing ring;
+  ASSERT_NE(pool.add(ring, Psn(0)), nullptr);
+  EXPECT_TRUE(pool.can_add(ring, Psn(31)));
+  EXPECT_FALSE(pool.can_add(ring, Psn(32)));
+}
+
+// NEW_START_PSN moves the origin; records stay where they are. [PDS 6.5]
+TEST(TxBlockPool, moving_the_origin_renumbers_all_records) {
+  TxBlockPool pool(kWindow, 2);
+  TxRing ring;
+  for (std::uint32_t i = 0; i < 40; ++i) pool.add(ring, Psn(100) + i)->segment = i;
+  const std::uint32_t delta = 0x8765'4321u;
+  ring.origin = ring.origin + delta;
+  for (std::uint32_t i = 0; i < 40; ++i) EXPECT_EQ(pool.at(ring, Psn(100) + delta + i).segment, i);
+}
+
+}  // namespace
+}  // namespace uet::pds
