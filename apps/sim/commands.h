@@ -10,6 +10,7 @@ namespace uet::sim {
 enum ExitCode : int { kDone = 0, kFailed = 1, kUsage = 2 };
 
 void add_run_command(CLI::App& app, int& exit_code);
+void add_compare_command(CLI::App& app, int& exit_code);
 void add_swarm_command(CLI::App& app, int& exit_code);
 
 }  // namespace uet::sim

@@ -12,6 +12,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", UET_VERSION);
   int exit_code = uet::sim::kDone;
   uet::sim::add_run_command(app, exit_code);
+  uet::sim::add_compare_command(app, exit_code);
   uet::sim::add_swarm_command(app, exit_code);
   try {
     app.parse(argc, argv);

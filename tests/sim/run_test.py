@@ -94,5 +94,27 @@ with tempfile.TemporaryDirectory() as folder:
           len(charts) == 4 and len(numbers) > 200 and min(numbers) >= 0 and max(numbers) <= 640, f"{len(numbers)} numbers")
     check("a bar for each spine of each plane", len(list(charts[3].iter("rect"))) == 8 if len(charts) == 4 else False)
 
+
+def compare(*args):
+    done = subprocess.run([SIM, "compare", *args], capture_output=True, text=True, timeout=120)
+    return done.returncode, done.stdout, done.stderr
+
+
+code, text, _ = compare("--pattern", "permutation", "--bytes", "200000", "--cc", "nscc,both", "--lb", "single,mixed", "--fault", "none",
+                        "--fault", "degrade=spine0=0.25", "--seeds", "2", "--json")
+rows = json.loads(text)["rows"] if code == 0 else []
+check("compare runs every fault with every algorithm and path choice", [(r["fault"], r["cc"], r["lb"]) for r in rows] == [
+    (fault, cc, lb) for fault in ("none", "degrade=spine0=0.25") for cc in ("nscc", "both") for lb in ("single", "mixed")], text)
+check("each with every seed", all(len(r["job_us"]) == 2 for r in rows))
+_, alone, _ = run("--pattern", "permutation", "--bytes", "200000", "--cc", "both", "--lb", "mixed", "--seed", "2")
+check("a seed gives what run gives", len(rows) == 8 and rows[3]["job_us"][1] == alone["job_us"], f"{rows[3:4]} {alone['job_us']}")
+check("a slow spine shows", len(rows) == 8 and min(rows[5]["of_bound"]) > max(rows[1]["of_bound"]))
+code, text, _ = compare("--pattern", "incast", "--hosts", "8", "--bytes", "100000", "--csv")
+check("its CSV has a line for each row", code == 0 and [len(line.split(",")) for line in text.splitlines()] == [13, 13], text)
+code, _, error = compare("--pattern", "incast", "--fault", "slow=spine0")
+check("an unknown fault is a usage error that says what is meant", code == 2 and "degrade=LINKS" in error, error)
+code, _, error = compare("--pattern", "incast", "--lb", "mixed,magic")
+check("an unknown path choice is a usage error", code == 2 and "magic" in error, error)
+
 print(f"1..{len(results)}")
 sys.exit(0 if all(results) else 1)

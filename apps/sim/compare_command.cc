@@ -1,0 +1,246 @@
+// uet-sim compare: the same traffic under several algorithms, path choices and faults, over several seeds, in one table.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "apps/sim/commands.h"
+#include "apps/sim/run_options.h"
+
+namespace uet::sim {
+
+namespace {
+
+struct Options : RunOptions {
+  std::vector<cc::Algorithm> algorithms = {cc::Algorithm::kNscc};
+  std::vector<cc::LoadBalancing> balancers = {cc::LoadBalancing::kBitmap};
+  std::vector<std::string> faults;  ///< as given; empty: one without any
+  std::uint32_t seeds = 3;
+  bool json = false, csv = false;
+};
+
+/// A figure over the seeds.
+struct Spread {
+  std::vector<double> values;
+  double least() const { return *std::min_element(values.begin(), values.end()); }
+  double most() const { return *std::max_element(values.begin(), values.end()); }
+  double mean() const {
+    return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  }
+};
+
+/// One line of the table: what was run, and what came of it.
+struct Row {
+  std::string fault, algorithm, balancer;
+  std::size_t incomplete = 0;  ///< seeds of which not every flow ended
+  Spread job_us, of_bound, median_us, retransmissions, trims, drops;
+};
+
+template <typename T>
+std::string name_of(const std::map<std::string, T>& map, T value) {
+  for (const auto& [word, meaning] : map)
+    if (meaning == value) return word;
+  return {};
+}
+
+/// Several words of `map`, separated by commas.
+template <typename T>
+void add_choices(CLI::App& command, const char* name, std::vector<T>& values,
+                 const std::map<std::string, T>& map, const std::string& help) {
+  std::string words;
+  for (const auto& [word, meaning] : map) words += (words.empty() ? "" : ", ") + word;
+  command
+      .add_option_function<std::vector<std::string>>(
+          name,
+          [&values, &map](const std::vector<std::string>& texts) {
+            values.clear();
+            for (const std::string& text : texts)
+              values.push_back(map.at(CLI::detail::to_lower(text)));
+          },
+          help + ", separated by commas: " + words)
+      ->delimiter(',')
+      ->check([&map, words](const std::string& text) {
+        return map.contains(CLI::detail::to_lower(text))
+                   ? std::string()
+                   : fmt::format("'{}' is none of {}", text, words);
+      });
+}
+
+/// "none", or words like degrade=spine0=0.25 and fail=spine1@50, joined by '+'. A sentence when it is neither.
+std::string add_fault(const std::string& text, RunOptions& o) {
+  if (text == "none") return {};
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find('+', begin), text.size());
+    const std::string word = text.substr(begin, end - begin);
+    if (word.starts_with("degrade="))
+      o.degrade.push_back(word.substr(8));
+    else if (word.starts_with("fail="))
+      o.fail.push_back(word.substr(5));
+    else
+      return fmt::format("--fault: '{}' is neither none, degrade=LINKS... nor fail=LINKS...", word);
+    begin = end + 1;
+  }
+  return {};
+}
+
+void add_run(Row& row, const RunResult& r) {
+  if (r.completed != r.flows.size()) {
+    ++row.incomplete;
+    return;
+  }
+  row.job_us.values.push_back(r.job.us());
+  // Neither the load of the links nor the order of the flows can be beaten.
+  row.of_bound.values.push_back(r.job.us() / std::max(r.bound, r.job_bound).us());
+  row.median_us.values.push_back(r.fct_median.us());
+  row.retransmissions.values.push_back(static_cast<double>(r.retransmissions));
+  row.trims.values.push_back(static_cast<double>(r.trims));
+  row.drops.values.push_back(static_cast<double>(r.drops));
+}
+
+base::Result<Row, std::string> measure(const Options& options, const std::string& fault,
+                                       cc::Algorithm algorithm, cc::LoadBalancing balancer,
+                                       const TrafficMatrix* fixed) {
+  Row row{.fault = fault,
+          .algorithm = name_of(kAlgorithms, algorithm),
+          .balancer = name_of(kBalancers, balancer)};
+  for (std::uint32_t seed = 1; seed <= options.seeds; ++seed) {
+    RunOptions o = options;
+    o.algorithm = algorithm;
+    o.load_balancing = balancer;
+    o.seed = seed;
+    if (std::string wrong = add_fault(fault, o); !wrong.empty()) return wrong;
+    const auto drawn =
+        fixed != nullptr ? base::Result<TrafficMatrix, std::string>(*fixed) : load(o);
+    if (!drawn) return drawn.error();
+    const auto config = configure(o, *drawn);
+    if (!config) return config.error();
+    const auto result = run_matrix(*config, *drawn);
+    if (!result) return result.error();
+    add_run(row, *result);
+  }
+  return row;
+}
+
+void print_row(const Row& row, std::size_t width) {
+  fmt::print("{:<{}} {:<5} {:<11} ", row.fault, width, row.algorithm, row.balancer);
+  if (row.incomplete > 0) return fmt::print("{} seeds did not end\n", row.incomplete);
+  fmt::print(
+      "{:>10.1f} {:>10.1f} {:>10.1f} {:>7.3f} {:>7.3f} {:>10.1f} {:>8.0f} {:>8.0f} {:>8.0f}\n",
+      row.job_us.least(), row.job_us.mean(), row.job_us.most(), row.of_bound.mean(),
+      row.of_bound.most(), row.median_us.mean(), row.retransmissions.mean(), row.trims.mean(),
+      row.drops.mean());
+}
+
+void print_table(const Options& o, const std::vector<Row>& rows) {
+  std::size_t width = 5;
+  for (const Row& row : rows) width = std::max(width, row.fault.size());
+  fmt::print(
+      "{}, {} hosts, {} Gb/s, {} seeds; time of the whole job in us; bound: what no "
+      "protocol can beat without faults\n",
+      o.pattern.empty() ? o.matrix : o.pattern, o.hosts, o.link_gbps, o.seeds);
+  fmt::print("{:<{}} {:<5} {:<11} {:>10} {:>10} {:>10} {:>7} {:>7} {:>10} {:>8} {:>8} {:>8}\n",
+             "fault", width, "cc", "lb", "best", "mean", "worst", "/bound", "worst", "median",
+             "resent", "trims", "drops");
+  for (const Row& row : rows) print_row(row, width);
+}
+
+void print_csv(const std::vector<Row>& rows) {
+  fmt::print(
+      "fault,cc,lb,incomplete_seeds,job_us_min,job_us_mean,job_us_max,of_bound_mean,of_"
+      "bound_max,median_us_mean,"
+      "retransmissions_mean,trims_mean,drops_mean\n");
+  for (const Row& r : rows) {
+    fmt::print("{},{},{},{}", r.fault, r.algorithm, r.balancer, r.incomplete);
+    if (r.incomplete > 0)
+      fmt::print(",,,,,,,,,\n");
+    else
+      fmt::print(",{},{},{},{},{},{},{},{},{}\n", r.job_us.least(), r.job_us.mean(),
+                 r.job_us.most(), r.of_bound.mean(), r.of_bound.most(), r.median_us.mean(),
+                 r.retransmissions.mean(), r.trims.mean(), r.drops.mean());
+  }
+}
+
+void print_json(const Options& o, const std::vector<Row>& rows) {
+  auto list = nlohmann::json::array();
+  for (const Row& r : rows) {
+    list.push_back({{"fault", r.fault},
+                    {"cc", r.algorithm},
+                    {"lb", r.balancer},
+                    {"incomplete_seeds", r.incomplete},
+                    {"job_us", r.job_us.values},
+                    {"of_bound", r.of_bound.values},
+                    {"median_us", r.median_us.values},
+                    {"retransmissions", r.retransmissions.values},
+                    {"trims", r.trims.values},
+                    {"drops", r.drops.values}});
+  }
+  fmt::print("{}\n", nlohmann::json{{"seeds", o.seeds}, {"rows", list}}.dump());
+}
+
+int refuse(const std::string& why) {
+  fmt::print(stderr, "uet-sim: {}\n", why);
+  return kUsage;
+}
+
+int compare(const Options& o) {
+  if (const std::string wrong = check(o); !wrong.empty()) return refuse(wrong);
+  // A matrix of a file is the same for all seeds; a pattern is drawn anew.
+  std::unique_ptr<TrafficMatrix> fixed;
+  if (o.pattern.empty()) {
+    auto matrix = load(o);
+    if (!matrix) {
+      fmt::print(stderr, "uet-sim: {}\n", matrix.error());
+      return kFailed;
+    }
+    fixed = std::make_unique<TrafficMatrix>(*matrix);
+  }
+  const std::vector<std::string> faults =
+      o.faults.empty() ? std::vector<std::string>{"none"} : o.faults;
+  std::vector<Row> rows;
+  for (const std::string& fault : faults)
+    for (const cc::Algorithm algorithm : o.algorithms)
+      for (const cc::LoadBalancing balancer : o.balancers) {
+        auto row = measure(o, fault, algorithm, balancer, fixed.get());
+        if (!row) return refuse(row.error());
+        rows.push_back(std::move(*row));
+      }
+  if (o.json)
+    print_json(o, rows);
+  else if (o.csv)
+    print_csv(rows);
+  else
+    print_table(o, rows);
+  const bool all =
+      std::all_of(rows.begin(), rows.end(), [](const Row& r) { return r.incomplete == 0; });
+  return all ? kDone : kFailed;
+}
+
+}  // namespace
+
+void add_compare_command(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<Options>();
+  Options& o = *options;
+  CLI::App* command = app.add_subcommand(
+      "compare",
+      "run the same traffic under several algorithms, path choices and faults: one table");
+  add_world_options(*command, o);
+  add_choices(*command, "--cc", o.algorithms, kAlgorithms, "congestion control (default: nscc)");
+  add_choices(*command, "--lb", o.balancers, kBalancers, "path choice (default: bitmap)");
+  command
+      ->add_option("--fault", o.faults,
+                   "a row of its own for each: none, degrade=LINKS... or fail=LINKS... as for run, "
+                   "joined by '+'")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("--seeds", o.seeds, "every line is run with seeds 1 to N")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  CLI::Option* json =
+      command->add_flag("--json", o.json, "print one JSON object with the figures of every seed");
+  command->add_flag("--csv", o.csv, "print comma-separated values")->excludes(json);
+  command->callback([options, &exit_code] { exit_code = compare(*options); });
+}
+
+}  // namespace uet::sim
