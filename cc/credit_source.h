@@ -36,15 +36,24 @@ class CreditRequestTimer {
         waits_since_(now),
         last_sign_(now) {}
 
-  void packet_left(Instant now) { waits_since_ = last_sign_ = now; }
+  void packet_left(Instant now) {
+    waits_since_ = last_sign_ = now;
+    asked_ = false;
+  }
   void credit_came(Instant now) {
     patience_ = std::clamp((now - waits_since_) * 2, timeout_, timeout_ * kLongestInTimeouts);
     packet_left(now);
   }
-  void request_sent(Instant now) { last_sign_ = last_request_ = now; }
+  /// A destination that is gone answers none: each further request waits twice as long.
+  void request_sent(Instant now) {
+    last_sign_ = last_request_ = now;
+    if (asked_) patience_ = std::min(patience_ * 2, std::max(patience_, kLongestSilence));
+    asked_ = true;
+  }
   /// New data after a rest. If it finds no credit, there is no news to wait for.
   void data_came(Instant now, bool finds_credit) {
     patience_ = timeout_;
+    asked_ = false;
     waits_since_ = now;
     if (!finds_credit) last_sign_ = Instant();
   }
@@ -57,9 +66,11 @@ class CreditRequestTimer {
 
  private:
   static constexpr int kLongestInTimeouts = 16;
+  static constexpr Duration kLongestSilence = Duration::from_ms(100);
 
   Duration timeout_;
   Duration patience_;    ///< silence before the next request
+  bool asked_ = false;   ///< a request has left and nothing has come since
   Instant waits_since_;  ///< the last packet or credit, or the first data after a rest
   Instant last_sign_;    ///< the same, or the last request
   Instant last_request_;

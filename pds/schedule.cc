@@ -255,7 +255,12 @@ void Engine::on_liveness(Instant now, Pdc& pdc) {
   if (idle_limit > Duration{}) {
     Instant idle_since = std::max(pdc.active_at, pdc.heard_at);
     if (is_busy || pdc.locks > 0) idle_since = now;
-    if (now - idle_since >= idle_limit) return begin_close(now, pdc);
+    if (now - idle_since >= idle_limit) {
+      // The Close Command is work like any other: a peer that is silent while it is repeated is looked at again.
+      if (config_.peer_timeout > Duration{})
+        set_timer(pdc, PdcTimer::kLiveness, now + config_.peer_timeout);
+      return begin_close(now, pdc);
+    }
     next = std::min(next, idle_since + idle_limit);
   }
   set_timer(pdc, PdcTimer::kLiveness, next);

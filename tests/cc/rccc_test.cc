@@ -437,6 +437,23 @@ TEST_F(RcccCccTest, longer_turns_make_the_source_more_patient) {
   EXPECT_EQ(ccc_->next_deadline(), now_ + timeout * 16);
 }
 
+TEST_F(RcccCccTest, requests_that_draw_nothing_become_rare) {
+  Transmission t;
+  ccc_->on_new_data(now_, 1000 * kPacket);
+  ccc_->on_send(now_, t, share_, kPacket, ccc_->next_send(now_, nullptr, kPacket), false);
+  ack(t, share_, 17);
+  const Instant end = now_ + Duration::from_seconds(60);
+  int requests = 0;
+  for (; now_ < end && requests < 10'000; now_ = ccc_->next_deadline())
+    if (ccc_->poll_credit_request(now_)) ++requests;
+  EXPECT_LT(requests, 650) << "some ten a second";
+  EXPECT_GT(requests, 550) << "a destination that comes back is found within 100 ms";
+  ccc_->on_credit(now_, credit_ += 16);
+  Transmission u;
+  ccc_->on_send(now_, u, share_, kPacket, ccc_->next_send(now_, nullptr, kPacket), false);
+  EXPECT_LE(ccc_->next_deadline(), now_ + config_.credit_request_timeout * 16);
+}
+
 TEST_F(RcccCccTest, first_packet_lost_without_pdc_may_leave_without_credit) {
   auto config = hand_config(Algorithm::kRccc);
   config.spec_window = kPacket;

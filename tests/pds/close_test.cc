@@ -351,6 +351,20 @@ TEST(Close, error_is_told_to_both_sides) {
   EXPECT_EQ(x.w.host(0).pds->gauges().pdcs_open + x.w.host(1).pds->gauges().pdcs_open, 0u);
 }
 
+// With no limit of retransmissions only peer_timeout ends the repetition of a Close Command.
+TEST(Close, close_command_to_a_peer_that_died_ends_after_peer_timeout) {
+  Open x(with([](auto& o) {
+    o.pds.max_rto_retx_cnt = 15;
+    o.pds.pdc_idle_time = ms(50);
+    o.pds.peer_timeout = ms(200);
+  }));
+  silence(x.w, 1);
+  x.w.run_for(Duration::from_seconds(3));
+  EXPECT_EQ(x.w.host(0).pds->gauges().pdcs_open, 0u);
+  EXPECT_TRUE(x.w.host(0).ses.failures.empty());
+  EXPECT_TRUE(x.w.host(0).pds->is_idle());
+}
+
 // Covers: PDS-175
 TEST(Close, timers_of_a_freed_pdc_do_nothing) {
   Open x;
