@@ -59,9 +59,10 @@ void define_parameters() {
 fi_provider& table() {
   static fi_provider provider = {
       .version = FI_VERSION(1, 0),
-      // Also above what our headers know: no structure that we fill changed incompatibly.
-      // [libfabric 2.2]
-      .fi_version = FI_VERSION(2, 0),
+      // libfabric passes over providers with a smaller version than the application asks for, and
+      // lets it ask for its own at most. So this is the version of the libfabric that runs, also
+      // above what our headers know: no structure that we fill changed incompatibly. [libfabric 2.2]
+      .fi_version = std::max<std::uint32_t>(FI_VERSION(2, 0), ::fi_version()),
       .context = {},
       .name = "uet",
       .getinfo = getinfo,
