@@ -1,5 +1,8 @@
 #include "provider/cntr.h"
 
+#include <algorithm>
+#include <optional>
+
 #include "provider/domain.h"
 #include "provider/errors.h"
 
@@ -99,20 +102,29 @@ int Cntr::close() {
 }
 
 int Cntr::try_wait() {
-  // Unlike a queue, a counter has no "non-empty": whoever waits compares values after arming.
+  // Arming drains the descriptor, which other threads may poll: not while it has something to say.
+  if (has_news()) return -FI_EAGAIN;
   wait_.arm();
-  return has_news() ? (wait_.disarm(), -FI_EAGAIN) : 0;
+  return 0;
 }
 
 int Cntr::wait(std::uint64_t threshold, int timeout_ms) {
-  bool failed = false;
-  const bool ready = wait_until(worker_, wait_, timeout_ms, [&] {
-    failed = errors_ != errors_seen_;
-    if (failed) errors_seen_ = errors_;
-    return failed || value_ >= threshold;
+  // An error wakes every waiter, also the second one: what counts is what was known at the call.
+  std::optional<std::uint64_t> errors_known;
+  int result = -FI_ETIMEDOUT;
+  worker_.wait_until(wait_, timeout_ms, [&] {
+    if (!errors_known) errors_known = errors_seen_;
+    if (value_ >= threshold) {
+      // That is what the application knows now, and no more.
+      value_seen_ = std::max(value_seen_, threshold);
+      result = 0;
+    } else if (errors_ != *errors_known) {
+      errors_seen_ = errors_;
+      result = -FI_EAVAIL;
+    }
+    return result != -FI_ETIMEDOUT;
   });
-  if (failed) return -FI_EAVAIL;
-  return ready ? 0 : -FI_ETIMEDOUT;
+  return result;
 }
 
 }  // namespace uet::provider

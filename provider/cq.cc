@@ -218,12 +218,17 @@ ssize_t Cq::sread(void* buffer, std::size_t count, fi_addr_t* sources, const voi
     std::memcpy(&threshold, condition, sizeof threshold);
     threshold = std::clamp<std::size_t>(threshold, 1, std::max<std::size_t>(count, 1));
   }
+  // Taken where it is seen: between two locks another thread could take it away.
+  ssize_t result = -FI_EAGAIN;
   const auto ready = [&] {
-    return used_ >= threshold || signalled_ || (used_ > 0 && head().error != 0) || overrun_;
+    const bool is_due =
+        used_ >= threshold || signalled_ || (used_ > 0 && head().error != 0) || overrun_;
+    if (is_due) result = take(buffer, count, sources);
+    if (is_due) signalled_ = false;
+    return is_due;
   };
-  wait_until(worker_, wait_, timeout_ms, ready);
+  if (worker_.wait_until(wait_, timeout_ms, ready)) return result;
   const std::lock_guard guard(worker_.lock());
-  signalled_ = false;
   return take(buffer, count, sources);
 }
 

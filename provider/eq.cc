@@ -1,9 +1,9 @@
 #include "provider/eq.h"
 
-#include <poll.h>
-
+#include <algorithm>
 #include <cstring>
 
+#include "provider/clock.h"
 #include "provider/errors.h"
 #include "provider/fabric.h"
 
@@ -11,6 +11,7 @@ namespace uet::provider {
 namespace {
 
 constexpr std::size_t kDefaultSize = 256;
+constexpr base::Duration kLongestSleep = base::Duration::from_seconds(1);
 /// A written event larger than this is refused: entries are some dozens of bytes.
 constexpr std::size_t kLargestEvent = 4096;
 
@@ -158,20 +159,17 @@ int Eq::try_wait() {
 ssize_t Eq::sread(std::uint32_t* event, void* buffer, std::size_t length, int timeout_ms,
                   std::uint64_t flags) {
   const base::Instant end = wait_end(clock_now(), timeout_ms);
+  std::unique_lock held(mutex_);
   while (true) {
-    pollfd waiting{};
-    {
-      const std::lock_guard guard(mutex_);
-      const ssize_t n = take(event, buffer, length, flags);
-      if (n != -FI_EAGAIN) return n;
-      waiting = {.fd = wait_.fd(), .events = POLLIN, .revents = 0};
-      wait_.arm();
-    }
+    const ssize_t n = take(event, buffer, length, flags);
+    if (n != -FI_EAGAIN) return n;
     const base::Instant now = clock_now();
     if (now >= end) return -FI_EAGAIN;
-    // Rounded up, so that the timeout has passed when poll() returns; at most a second at a time.
-    const auto left = (end - now) + base::Duration::from_us(999);
-    poll(&waiting, 1, end.is_never() || left.ms() > 1000 ? 1000 : static_cast<int>(left.ms()));
+    Sleeper me(end);
+    wait_.add(me);
+    held.unlock();
+    me.sleep(-1, end.is_never() ? kLongestSleep : std::min(end - now, kLongestSleep));
+    held.lock();
   }
 }
 

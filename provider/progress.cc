@@ -1,6 +1,5 @@
 #include "provider/progress.h"
 
-#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -26,14 +25,6 @@ constexpr Duration kPollMin = Duration::from_us(20);
 constexpr Duration kPollMax = Duration::from_ms(1);
 /// No alarm is set further away.
 constexpr Duration kLongestSleep = Duration::from_seconds(1);
-
-void sleep_on(int event_fd, int port_fd, Duration time) {
-  const std::int64_t ns = std::max<std::int64_t>(time.ns(), 0);
-  const timespec limit{ns / 1'000'000'000, ns % 1'000'000'000};
-  pollfd fds[2] = {{.fd = event_fd, .events = POLLIN, .revents = 0},
-                   {.fd = port_fd, .events = POLLIN, .revents = 0}};
-  ppoll(fds, port_fd >= 0 ? 2 : 1, &limit, nullptr);
-}
 
 }  // namespace
 
@@ -83,7 +74,7 @@ void ProgressThread::run() {
     seen = turns;
     if (application_works && !kicked) {
       idle_poll_ = kPollMin;
-      sleep_on(event_fd_, -1, patience());
+      poll_descriptors(event_fd_, -1, patience());
     } else {
       work_once();
     }
@@ -113,11 +104,12 @@ void ProgressThread::work_once() {
         time = std::min(time, idle_poll_);
         idle_poll_ = std::min(idle_poll_ * 2, std::max(kPollMax, patience()));
       }
+      alarm_ = now + time;
       deep_sleep_ = true;
     }
   }
   if (time > Duration{}) {
-    sleep_on(event_fd_, port_fd, time);
+    poll_descriptors(event_fd_, port_fd, time);
   } else if (worker_.lock_.is_contended()) {
     sched_yield();
   }

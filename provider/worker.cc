@@ -1,8 +1,5 @@
 #include "provider/worker.h"
 
-#include <poll.h>
-#include <time.h>
-
 #include <algorithm>
 #include <map>
 
@@ -27,14 +24,13 @@ Registry& registry() {
 /// A port without a descriptor to sleep on is looked at this often.
 constexpr base::Duration kPollInterval = base::Duration::from_us(20);
 
+/// A sleep without any end is looked at this often: it costs nothing, and bounds what an event that
+/// the kernel did not tell could do.
+constexpr base::Duration kLongestSleep = base::Duration::from_seconds(1);
+
 /// How long the last object of a worker waits for its peers to hear the last acknowledgements.
 constexpr base::Duration kLingerQuiet = base::Duration::from_ms(30);
 constexpr base::Duration kLingerMax = base::Duration::from_ms(1500);
-
-timespec to_timespec(base::Duration d) {
-  const std::int64_t ns = std::max<std::int64_t>(d.ns(), 0);
-  return timespec{ns / 1'000'000'000, ns % 1'000'000'000};
-}
 
 }  // namespace
 
@@ -98,6 +94,7 @@ void Worker::linger() {
   fep_->pds().close_all(begin);
   base::Instant last_packet = begin;
   std::uint64_t packets = trace_.count(base::EventId::kPacketReceived);
+  Held held(lock_);
   while (true) {
     const base::Instant now = clock_now();
     fep_->turn(now);
@@ -106,7 +103,7 @@ void Worker::linger() {
     packets = seen;
     const bool quiet = now - last_packet > kLingerQuiet;
     if (fep_->is_idle() || quiet || now - begin > kLingerMax) return;
-    sleep_for_packets(now + base::Duration::from_ms(5));
+    sleep(held, now + base::Duration::from_ms(5), loop_news_);
   }
 }
 
@@ -128,6 +125,7 @@ bool Worker::turn_at(base::Instant now) {
 bool Worker::turn_loop(base::Instant now) {
   const bool did = fep_->turn(now);
   if (path_log_ != nullptr) path_log_->on_turn(now, *fep_);
+  if (did) loop_news_.signal();
   return did;
 }
 
@@ -152,26 +150,36 @@ void Worker::application_sleeps() {
   if (has_progress_thread()) thread_->kick();
 }
 
-void Worker::sleep_for_packets(base::Instant end, int extra_fd) {
-  base::Instant wake = end;
-  {
-    const std::lock_guard guard(lock_);
-    if (!port_->arm_wakeup()) return;
-    wake = std::min(wake, fep_->next_deadline());
-  }
+bool Worker::somebody_sleeps() const {
+  return !sleepers_.empty() || (thread_ != nullptr && thread_->is_in_deep_sleep());
+}
+
+void Worker::serve_sleepers() {
+  const base::Instant deadline = fep_->next_deadline();
+  sleepers_.serve(deadline);
+  if (thread_ != nullptr) thread_->serve(deadline);
+}
+
+void Worker::sleep(Held& held, base::Instant end, WaitObject& object) {
+  const base::Instant wake =
+      port_->arm_wakeup() ? std::min(end, fep_->next_deadline()) : base::Instant{};
   const base::Instant now = clock_now();
-  if (wake <= now) return;
-  pollfd fds[2];
-  nfds_t count = 0;
-  for (const int fd : {port_->wakeup_fd(), extra_fd}) {
-    if (fd >= 0) fds[count++] = pollfd{.fd = fd, .events = POLLIN, .revents = 0};
+  if (wake <= now) {
+    held.unlock();
+    held.lock();
+    return;
   }
-  base::Duration time = wake.is_never() ? base::Duration::from_seconds(1) : wake - now;
+  base::Duration time = wake.is_never() ? kLongestSleep : wake - now;
   if (port_->wakeup_fd() < 0) time = std::min(time, kPollInterval);
-  const timespec limit = to_timespec(time);
+  Sleeper me(wake);
+  sleepers_.add(me);
+  object.add(me);
   application_sleepers_.fetch_add(1, std::memory_order_relaxed);
-  ppoll(fds, count, &limit, nullptr);
+  held.unlock();
+  me.sleep(port_->wakeup_fd(), time);
+  held.lock();
   application_sleepers_.fetch_sub(1, std::memory_order_relaxed);
+  sleepers_.remove(me);
 }
 
 }  // namespace uet::provider
