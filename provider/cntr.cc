@@ -9,17 +9,22 @@
 namespace uet::provider {
 namespace {
 
+/// The values cannot say that a turn failed: what did is tried again with the next one.
+void turn_quietly(Worker& worker) {
+  guarded([&] { return worker.turn() ? 1 : 0; });
+}
+
 std::uint64_t cntr_read(fid_cntr* f) {
   Cntr& cntr = Cntr::of(f);
   const std::lock_guard guard(cntr.worker().lock());
-  cntr.worker().turn();
+  turn_quietly(cntr.worker());
   return cntr.read();
 }
 
 std::uint64_t cntr_readerr(fid_cntr* f) {
   Cntr& cntr = Cntr::of(f);
   const std::lock_guard guard(cntr.worker().lock());
-  cntr.worker().turn();
+  turn_quietly(cntr.worker());
   return cntr.read_error();
 }
 
@@ -60,7 +65,7 @@ int cntr_close(fid* f) {
 }
 
 int cntr_control(fid* f, int command, void* arg) {
-  return Cntr::of(f).control(command, arg);
+  return guarded([&] { return Cntr::of(f).control(command, arg); });
 }
 
 fi_ops cntr_fid_ops = make_ops({.close = cntr_close, .control = cntr_control});

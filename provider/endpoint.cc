@@ -211,6 +211,8 @@ int Endpoint::bind_cq(fid_t other, std::uint64_t flags) {
       ((flags & FI_RECV) != 0 && rx_cq_ != nullptr)) {
     return -FI_EINVAL;
   }
+  const std::lock_guard guard(worker_.lock());
+  cq.reserve();
   if ((flags & FI_TRANSMIT) != 0) {
     tx_cq_ = &cq;
     tx_selective_ = selective;
@@ -221,8 +223,6 @@ int Endpoint::bind_cq(fid_t other, std::uint64_t flags) {
     rx_selective_ = selective;
     cq.users().add();
   }
-  const std::lock_guard guard(worker_.lock());
-  cq.reserve();
   return 0;
 }
 
@@ -313,6 +313,7 @@ int Endpoint::ops_flags(std::uint64_t& flags, bool set) {
   const bool tx = (flags & FI_TRANSMIT) != 0;
   const bool rx = (flags & FI_RECV) != 0;
   if (tx == rx) return -FI_EINVAL;
+  const std::lock_guard guard(worker_.lock());
   std::uint64_t& own = tx ? tx_op_flags_ : rx_op_flags_;
   if (!set) {
     flags = own;
@@ -320,7 +321,6 @@ int Endpoint::ops_flags(std::uint64_t& flags, bool set) {
   }
   const std::uint64_t wanted = flags & ~(FI_TRANSMIT | FI_RECV);
   if ((wanted & ~(tx ? kTxOpFlags : kRxOpFlags)) != 0) return -FI_EINVAL;
-  const std::lock_guard guard(worker_.lock());
   own = wanted;
   (tx ? tx_flags_ : rx_flags_) = own | (tx ? tx_msg_flags_ : rx_msg_flags_);
   return 0;
@@ -362,6 +362,7 @@ int Endpoint::get_option(int level, int name, void* value, std::size_t* length) 
     *length = sizeof v;
     return 0;
   };
+  const std::lock_guard guard(worker_.lock());
   switch (name) {
     case FI_OPT_MIN_MULTI_RECV:
       return answer(min_multi_recv_);
@@ -428,6 +429,7 @@ ssize_t Endpoint::rx_size_left() {
 }
 
 int Endpoint::close() {
+  if (users_.any()) return -FI_EBUSY;
   if (id_ != 0) {
     worker_.turn_until([&] { return injects_outstanding_ == 0; }, kInjectLinger);
     const std::lock_guard guard(worker_.lock());

@@ -7,8 +7,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <mutex>
+#include <system_error>
 
+#include "provider/errors.h"
 #include "provider/worker.h"
 
 namespace uet::provider {
@@ -25,23 +29,54 @@ constexpr Duration kPollMin = Duration::from_us(20);
 constexpr Duration kPollMax = Duration::from_ms(1);
 /// No alarm is set further away.
 constexpr Duration kLongestSleep = Duration::from_seconds(1);
+/// After the system had no memory for a turn.
+constexpr Duration kWithoutMemory = Duration::from_ms(1);
+
+/// A thread made meanwhile gets none of the application's signals.
+class WithoutSignals {
+ public:
+  WithoutSignals() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~WithoutSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  WithoutSignals(const WithoutSignals&) = delete;
+  WithoutSignals& operator=(const WithoutSignals&) = delete;
+
+ private:
+  sigset_t before_;
+};
 
 }  // namespace
 
-ProgressThread::ProgressThread(Worker& worker)
-    : worker_(worker), event_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
-  // The application's signals are not for us.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  pthread_setname_np(thread_.native_handle(), "uet-progress");
+std::unique_ptr<ProgressThread> ProgressThread::start(Worker& worker, std::string& error) {
+  const int event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  if (event_fd < 0) {
+    error = std::string("no descriptor for the progress thread: ") + std::strerror(errno);
+    return nullptr;
+  }
+  std::unique_ptr<ProgressThread> out;
+  try {
+    out.reset(new ProgressThread(worker, event_fd));
+  } catch (...) {
+    close(event_fd);
+    throw;
+  }
+  const WithoutSignals without_signals;
+  try {
+    out->thread_ = std::thread([thread = out.get()] { thread->run(); });
+  } catch (const std::system_error& e) {
+    error = std::string("the progress thread does not start: ") + e.what();
+    return nullptr;
+  }
+  pthread_setname_np(out->thread_.native_handle(), "uet-progress");
+  return out;
 }
 
 ProgressThread::~ProgressThread() {
   stop();
-  if (event_fd_ >= 0) close(event_fd_);
+  close(event_fd_);
 }
 
 void ProgressThread::stop() {
@@ -76,7 +111,12 @@ void ProgressThread::run() {
       idle_poll_ = kPollMin;
       poll_descriptors(event_fd_, -1, patience());
     } else {
-      work_once();
+      // What failed for want of memory is tried again with its next deadline.
+      const int ret = guarded([&] {
+        work_once();
+        return 0;
+      });
+      if (ret != 0) poll_descriptors(event_fd_, -1, kWithoutMemory);
     }
   }
 }

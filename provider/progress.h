@@ -7,6 +7,8 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
+#include <string>
 #include <thread>
 
 #include "lib/base/units.h"
@@ -17,7 +19,8 @@ class Worker;
 
 class ProgressThread {
  public:
-  explicit ProgressThread(Worker& worker);
+  /// Null with a sentence in `error` when the system gives no thread or no descriptor.
+  static std::unique_ptr<ProgressThread> start(Worker& worker, std::string& error);
   ~ProgressThread();
   ProgressThread(const ProgressThread&) = delete;
   ProgressThread& operator=(const ProgressThread&) = delete;
@@ -39,6 +42,7 @@ class ProgressThread {
   void stop();
 
  private:
+  ProgressThread(Worker& worker, int event_fd) : worker_(worker), event_fd_(event_fd) {}
   void run();
   void work_once();
   void leave_deep_sleep();

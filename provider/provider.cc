@@ -1,6 +1,7 @@
 /// The one symbol libfabric looks for, and the parameters.
 #include "provider/provider.h"
 
+#include <pthread.h>
 #include <rdma/fi_errno.h>
 #include <rdma/providers/fi_log.h>
 #include <unistd.h>
@@ -20,6 +21,23 @@ namespace uet::provider {
 namespace {
 
 pid_t loaded_by = 0;
+
+/// fork() copies the process with all its locks as they are: those that a child needs are held
+/// meanwhile. [libfabric 2.5-11]
+void before_fork() {
+  lock_ports();
+  Worker::lock_all();
+}
+void after_fork_in_parent() {
+  Worker::unlock_all();
+  unlock_ports();
+}
+void after_fork_in_child() {
+  Worker::abandon_all_in_child();
+  Worker::unlock_all();
+  abandon_ports_in_child();
+  unlock_ports();
+}
 
 /// Runs after the destructors of this library's globals: touches nothing that has one.
 /// [libfabric 2.5-7]
@@ -114,6 +132,8 @@ extern "C" FI_EXT_INI {
   uet::provider::loaded_by = getpid();
   uet::provider::guarded([] {
     uet::provider::define_parameters();
+    pthread_atfork(uet::provider::before_fork, uet::provider::after_fork_in_parent,
+                   uet::provider::after_fork_in_child);
     return 0;
   });
   return &uet::provider::table();

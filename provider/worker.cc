@@ -1,7 +1,9 @@
 #include "provider/worker.h"
 
 #include <algorithm>
+#include <condition_variable>
 #include <map>
+#include <vector>
 
 #include "lib/ports/open_port.h"
 #include "provider/progress.h"
@@ -12,9 +14,29 @@ namespace {
 
 /// The workers of the process by address. Leaked on purpose: used until the very end of the
 /// process. [libfabric 2.5-7]
+///
+/// An entry without a living worker belongs to a thread that opens it, or that closes it and still
+/// has its port.
 struct Registry {
   std::mutex mutex;
-  std::map<net::FabricAddress, std::weak_ptr<Worker>> workers;
+  std::condition_variable changed;
+  struct Entry {
+    std::weak_ptr<Worker> worker;
+    net::Port* port = nullptr;  ///< while it is open, for a forked child
+  };
+  std::map<net::FabricAddress, Entry> workers;
+
+  void set_port(net::FabricAddress address, net::Port* port) {
+    const std::lock_guard guard(mutex);
+    workers[address].port = port;
+  }
+  void leave(net::FabricAddress address) {
+    {
+      const std::lock_guard guard(mutex);
+      workers.erase(address);
+    }
+    changed.notify_all();
+  }
 };
 Registry& registry() {
   static auto* instance = new Registry;
@@ -42,14 +64,36 @@ Worker::Worker(const fep::Settings& settings, net::FabricAddress address)
 base::Result<std::shared_ptr<Worker>, std::string> Worker::open(const fep::Settings& settings,
                                                                 const PortChoice& choice) {
   Registry& r = registry();
-  const std::lock_guard guard(r.mutex);
-  std::weak_ptr<Worker>& slot = r.workers[choice.address];
-  if (auto running = slot.lock()) return running;
-  const std::shared_ptr<Worker> worker(new Worker(settings, choice.address));
+  std::unique_lock held(r.mutex);
+  std::shared_ptr<Worker> running;
+  r.changed.wait(held, [&] {
+    const auto at = r.workers.find(choice.address);
+    return at == r.workers.end() || (running = at->second.worker.lock()) != nullptr;
+  });
+  if (running != nullptr) return running;
+  Registry::Entry& entry = r.workers[choice.address];
+  held.unlock();
+  std::unique_ptr<Worker, void (*)(Worker*)> fresh(nullptr, &retire);
+  try {
+    fresh.reset(new Worker(settings, choice.address));
+  } catch (...) {
+    r.leave(choice.address);
+    throw;
+  }
   std::string error;
-  if (!worker->start(choice, error)) return error;
-  slot = worker;
+  if (!fresh->start(choice, error)) return error;
+  std::shared_ptr<Worker> worker(std::move(fresh));
+  held.lock();
+  entry.worker = worker;
+  held.unlock();
+  r.changed.notify_all();
   return worker;
+}
+
+void Worker::retire(Worker* worker) {
+  const net::FabricAddress address = worker->address_;
+  delete worker;
+  registry().leave(address);
 }
 
 bool Worker::start(const PortChoice& choice, std::string& error) {
@@ -66,6 +110,7 @@ bool Worker::start(const PortChoice& choice, std::string& error) {
   port_ = ports::open_port({.request = request, .impair = settings_.impair, .pcap = settings_.pcap},
                            trace_, error);
   if (port_ == nullptr) return false;
+  registry().set_port(address_, port_.get());
   const auto config = settings_.fep_config(port_->facts());
   if (!config) {
     error = config.error();
@@ -74,7 +119,8 @@ bool Worker::start(const PortChoice& choice, std::string& error) {
   fep_ = std::make_unique<fep::Fep>(*config, *port_, rng_, trace_, clock_now());
   if (settings_.progress != fep::Progress::kManual) {
     progress_required_ = settings_.progress == fep::Progress::kThread;
-    thread_ = std::make_unique<ProgressThread>(*this);
+    thread_ = ProgressThread::start(*this, error);
+    if (thread_ == nullptr) return false;
   }
   return true;
 }
@@ -83,6 +129,7 @@ Worker::~Worker() {
   thread_.reset();
   if (fep_ != nullptr) linger();
   fep_.reset();
+  registry().set_port(address_, nullptr);
   port_.reset();
 }
 
@@ -107,13 +154,30 @@ void Worker::linger() {
   }
 }
 
+void Worker::lock_all() {
+  registry().mutex.lock();
+}
+
+void Worker::unlock_all() {
+  registry().mutex.unlock();
+}
+
+void Worker::abandon_all_in_child() {
+  for (const auto& [address, entry] : registry().workers) {
+    if (entry.port != nullptr) entry.port->abandon_in_child();
+  }
+}
+
 void Worker::stop_all() {
   Registry& r = registry();
-  const std::lock_guard guard(r.mutex);
-  for (auto& [address, slot] : r.workers) {
-    if (const auto worker = slot.lock(); worker != nullptr && worker->thread_ != nullptr) {
-      worker->thread_->stop();
-    }
+  // Never let go: the last pointer would close the worker, and the process is about to end.
+  auto* const all = new std::vector<std::shared_ptr<Worker>>;
+  {
+    const std::lock_guard guard(r.mutex);
+    for (const auto& [address, entry] : r.workers) all->push_back(entry.worker.lock());
+  }
+  for (const auto& worker : *all) {
+    if (worker != nullptr && worker->thread_ != nullptr) worker->thread_->stop();
   }
 }
 

@@ -47,13 +47,18 @@ class WorkerLock {
 class Worker {
  public:
   /// The worker of this address: the running one, or a new one on a freshly opened port. It lives
-  /// as long as somebody holds the pointer.
+  /// as long as the pointer is held. Waits while another thread opens or closes the worker of this
+  /// address; those of other addresses do not wait for each other.
   static base::Result<std::shared_ptr<Worker>, std::string> open(const fep::Settings& settings,
                                                                  const PortChoice& choice);
+  /// Around fork(): a child inherits the sockets of all ports, and must not keep the addresses taken
+  /// when its parent ends. What it has of libfabric objects is good for nothing but closing.
+  static void lock_all();
+  static void unlock_all();
+  static void abandon_all_in_child();
   /// At process exit: ends the threads; everything else stays as it is.
   static void stop_all();
 
-  ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
@@ -93,6 +98,9 @@ class Worker {
   friend class WorkerLock;
   using Held = std::unique_lock<WorkerLock>;
   Worker(const fep::Settings& settings, net::FabricAddress address);
+  ~Worker();
+  /// Ends a worker that nothing holds any longer, then lets its address go.
+  static void retire(Worker* worker);
   bool start(const PortChoice& choice, std::string& error);
 
   bool turn_loop(base::Instant now);

@@ -216,6 +216,32 @@ TEST_F(SleepersTest, trywait__does_not_take_the_descriptor_from_another_thread) 
 }
 
 /// One thread waits for completions, another takes what it can get.
+/// The port of a domain that closes is in use until its peers have heard the last word, or could have.
+// Covers: FI-26
+TEST_F(SleepersTest, domain__opens_while_another_thread_closes_the_last_one) {
+  for (int i = 0; i < 5; ++i) {
+    open_self();
+    ASSERT_FALSE(HasFatalFailure());
+    auto nobody = a.name;
+    nobody[19] ^= 0x80;  // the last byte of its IPv4 address
+    fi_addr_t to_nobody = FI_ADDR_UNSPEC;
+    ASSERT_EQ(fi_av_insert(a.av, nobody.data(), 1, &to_nobody, 0, nullptr), 1);
+    ASSERT_EQ(fi_tsend(a.ep, nullptr, 0, nullptr, to_nobody, 0, nullptr), 0);
+    const Info info(fi_dupinfo(a.info.get()));
+    fid_fabric* fabric = nullptr;
+    fid_domain* domain = nullptr;
+    ASSERT_EQ(fi_fabric(info->fabric_attr, &fabric, nullptr), 0);
+    {
+      const Watched closes([&] { close_all(); });
+      closes.wait_until_asleep();
+      EXPECT_EQ(fi_domain(fabric, info.get(), &domain, nullptr), 0);
+    }
+    ASSERT_NE(domain, nullptr);
+    EXPECT_EQ(fi_close(&domain->fid), 0);
+    EXPECT_EQ(fi_close(&fabric->fid), 0);
+  }
+}
+
 // Covers: FI-35
 TEST_F(SleepersTest, sread__beside_a_thread_that_polls_never_ends_early) {
   open_self();
@@ -236,8 +262,10 @@ TEST_F(SleepersTest, sread__beside_a_thread_that_polls_never_ends_early) {
       while (!stop) got += fi_cq_read(received, &entry, 1) == 1;
     });
     for (int i = 0; i < kMessages; ++i) {
-      while (fi_trecv(a.ep, nullptr, 0, nullptr, FI_ADDR_UNSPEC, 0, 0, nullptr) != 0) {}
-      while (fi_tinject(a.ep, nullptr, 0, to_self, 0) != 0) {}
+      while (fi_trecv(a.ep, nullptr, 0, nullptr, FI_ADDR_UNSPEC, 0, 0, nullptr) != 0) {
+      }
+      while (fi_tinject(a.ep, nullptr, 0, to_self, 0) != 0) {
+      }
     }
     while (got < kMessages) std::this_thread::yield();
     stop = true;
