@@ -21,7 +21,11 @@ namespace uet::provider {
 namespace {
 
 int domain_av_open(fid_domain* f, fi_av_attr* attr, fid_av** out, void* context) {
-  return guarded([&] { return Av::open(Domain::of(f), *attr, out, context); });
+  return guarded([&] {
+    const int ret = Av::open(Domain::of(f), *attr, out, context);
+    if (ret == 0 && attr->type == FI_AV_UNSPEC) attr->type = FI_AV_TABLE;
+    return ret;
+  });
 }
 
 int domain_cq_open(fid_domain* f, fi_cq_attr* attr, fid_cq** out, void* context) {
@@ -113,6 +117,7 @@ Domain::Domain(Fabric& fabric, const fi_info& info, std::shared_ptr<Worker> work
     : worker_(std::move(worker)),
       fabric_address_(address),
       api_version_(fabric.api_version),
+      memory_space_(worker_->new_memory_space()),
       fabric_use_(fabric.users()) {
   fid = {.fclass = FI_CLASS_DOMAIN, .context = context, .ops = &domain_fid_ops};
   ops = &domain_ops;

@@ -9,6 +9,7 @@
 #include "provider/domain.h"
 #include "provider/errors.h"
 #include "provider/getinfo.h"
+#include "provider/hints.h"
 
 namespace uet::provider {
 namespace {
@@ -138,7 +139,7 @@ int Endpoint::open(Domain& domain, const fi_info& info, fid_ep** out, void* cont
 /// Applications change the fi_info between calls: everything is copied here. [libfabric 6.7]
 void Endpoint::take_attributes(const fi_info& info) {
   const fep::Settings& settings = domain_.settings();
-  caps_ = info.caps != 0 ? info.caps : kAllCaps;
+  caps_ = answer_caps(info.caps);
   inject_size_ = settings.inject_size;
   tx_size_ = settings.tx_size;
   if (info.tx_attr != nullptr) {
@@ -281,6 +282,12 @@ ses::EndpointConfig Endpoint::config_below() const {
   config.sends_ordered = (msg_order_ & kSendOrders) != 0;
   config.rma_ordered = (msg_order_ & kRmaOrders) != 0;
   config.min_multi_recv = min_multi_recv_;
+  const bool receives = (caps_ & FI_RECV) != 0;
+  config.has_untagged = receives && (caps_ & FI_MSG) != 0;
+  config.has_tagged = receives && (caps_ & FI_TAGGED) != 0;
+  config.has_rma = (caps_ & (FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0;
+  config.accept_remote_data = rx_cq_ != nullptr;
+  config.memory_space = domain_.memory_space();
   return config;
 }
 

@@ -63,7 +63,8 @@ fi_ops_eq eq_ops = {.size = sizeof(fi_ops_eq),
 }  // namespace
 
 Eq::Eq(Fabric& fabric, const fi_eq_attr& attr, void* context)
-    : size_(attr.size != 0 ? attr.size : kDefaultSize),
+    : api_version_(fabric.api_version),
+      size_(attr.size != 0 ? attr.size : kDefaultSize),
       writable_((attr.flags & FI_WRITE) != 0),
       wait_(attr.wait_obj),
       fabric_use_(fabric.users()) {
@@ -143,7 +144,9 @@ ssize_t Eq::read_error(fi_eq_err_entry* out, std::uint64_t flags) {
   out->data = e.data;
   out->err = e.err;
   out->prov_errno = e.prov_errno;
-  out->err_data = nullptr;
+  // From 1.5 on an application may bring a buffer of its own: its pointer stays.
+  const bool owns_buffer = api_version_ >= FI_VERSION(1, 5) && out->err_data_size != 0;
+  if (!owns_buffer) out->err_data = nullptr;
   out->err_data_size = 0;
   if ((flags & FI_PEEK) == 0) items_.pop_front();
   return sizeof *out;

@@ -117,8 +117,7 @@ void fill_domain(fi_domain_attr& out, const fi_domain_attr* asked, std::uint32_t
   out.av_type = a.av_type != FI_AV_UNSPEC ? a.av_type : FI_AV_TABLE;
   out.mr_mode = answer_mr_mode(asked != nullptr ? std::optional(a.mr_mode) : std::nullopt, version,
                                caps, settings.mr_endpoint);
-  const bool provider_keys = (out.mr_mode & (FI_MR_PROV_KEY | FI_MR_BASIC)) != 0;
-  out.mr_key_size = provider_keys ? 8 : 6;
+  out.mr_key_size = mr_key_size(out.mr_mode);
   out.cq_data_size = 8;
   out.cq_cnt = 1024;
   out.ep_cnt = 4094;

@@ -83,8 +83,7 @@ int Mr::open(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags, fid_mr
   if (attr.iov_count > kMrIovLimit || attr.offset != 0) return -FI_EINVAL;
   if ((attr.access & ~kKnownAccess) != 0) return -FI_EINVAL;
   if ((flags & ~kKnownFlags) != 0) return -FI_EBADFLAGS;
-  const bool has_iface = domain.api_version() >= FI_VERSION(1, 9) && (flags & FI_HMEM) != 0;
-  if (has_iface && attr.iface != FI_HMEM_SYSTEM) return -FI_ENOSYS;
+  // attr.iface and attr.device count only for applications with FI_HMEM, which is not on offer.
   if (!domain.settings().allow_all_mr && std::ranges::any_of(iov, covers_everything)) {
     return -FI_EINVAL;
   }
@@ -98,6 +97,7 @@ int Mr::open(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags, fid_mr
                              .check_unique = true,
                              .job_id = std::nullopt,
                              .endpoint = 0,
+                             .space = domain.memory_space(),
                              .enabled = !domain.binds_memory_to_endpoints()};
   if (!domain.has_provider_keys()) request.key = attr.requested_key;
   if (attr.auth_key_size != 0) {
@@ -155,7 +155,7 @@ int Mr::enable() {
   const std::lock_guard guard(domain_.worker().lock());
   if (enabled_) return 0;  // live since registration
   if (endpoint_ == nullptr || endpoint_->id() == 0) return -FI_EOPBADSTATE;
-  domain_.worker().ses().enable_memory(key, endpoint_->id());
+  domain_.worker().ses().enable_memory(key, endpoint_->id(), domain_.memory_space());
   enabled_ = true;
   return 0;
 }
@@ -180,7 +180,9 @@ int Mr::close() {
     // The layers below copy under the same lock: nobody is writing here once we have it.
     const std::lock_guard guard(domain_.worker().lock());
     domain_.unwatch(key);
-    if (registered_) domain_.worker().ses().deregister_memory(clock_now(), key);
+    if (registered_) {
+      domain_.worker().ses().deregister_memory(clock_now(), key, domain_.memory_space());
+    }
   }
   if (endpoint_ != nullptr) endpoint_->users().remove();
   delete this;

@@ -68,6 +68,8 @@ class Worker {
   // --- With the lock held -----------------------------------------------------------------------
   ses::Ses& ses() { return fep_->ses(); }
   fep::Fep& fep() { return *fep_; }
+  /// Of a new domain: what is registered in one is reached through its own endpoints alone.
+  std::uint32_t new_memory_space() { return ++memory_spaces_; }
   /// One turn of the loop on behalf of the application.
   bool turn() { return turn_at(clock_now()); }
   bool turn_at(base::Instant now);
@@ -122,6 +124,7 @@ class Worker {
   std::unique_ptr<fep::PathLog> path_log_;
   std::unique_ptr<fep::Fep> fep_;
   std::unique_ptr<ProgressThread> thread_;
+  std::atomic<std::uint32_t> memory_spaces_{0};
   std::atomic<bool> progress_required_{false};
   std::atomic<std::uint32_t> application_turns_{0};  ///< written with the lock held
   std::atomic<int> application_sleepers_{0};         ///< application threads in sleep()
