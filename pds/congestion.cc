@@ -33,9 +33,15 @@ Congestion* CongestionTable::attach(Instant now, const net::FabricAddress& peer,
   congestion->sprayed = sprayed;
   congestion->users = 1;
   const CachedRtt& cached = rtt_cache_[peer.hash() % rtt_cache_.size()];
-  congestion->ccc.emplace(config_, next_id_++, sprayed,
-                          cached.peer == peer ? cached.base_rtt : base::Duration{}, rng_, trace_,
-                          now, &rivals_);
+  try {
+    congestion->ccc.emplace(config_, next_id_, sprayed,
+                            cached.peer == peer ? cached.base_rtt : base::Duration{}, rng_, trace_,
+                            now, &rivals_);
+  } catch (const std::bad_alloc&) {
+    pool_.release(congestion);
+    return nullptr;
+  }
+  ++next_id_;
   index_.insert(hash(peer, traffic_class), *congestion);
   return congestion;
 }

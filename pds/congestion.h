@@ -41,8 +41,8 @@ class CongestionTable {
       : config_(config), rng_(rng), trace_(trace), pool_(capacity), index_(pool_, capacity) {}
   ~CongestionTable();
 
-  /// One more user of the CCC for this peer; null when all are in use. `sprayed` false: always a
-  /// new one.
+  /// One more user of the CCC for this peer; null when all are in use, or when the system has no
+  /// memory for its path table. `sprayed` false: always a new one.
   Congestion* attach(Instant now, const net::FabricAddress& peer, std::uint8_t traffic_class,
                      bool sprayed);
   /// True when attach() would succeed after `reserved` others have.

@@ -10,6 +10,9 @@ using base::PlantedBug;
 
 namespace {
 
+/// When the system had no memory for a CCC, it is asked again after this.
+constexpr base::Duration kMemoryRetry = base::Duration::from_ms(1);
+
 constexpr bool counts_as_closing(PdcState s) {
   return s == PdcState::kQuiesce || s == PdcState::kAckWait || s == PdcState::kCloseAckWait ||
          s == PdcState::kCloseReq || s == PdcState::kClosing;
@@ -61,7 +64,11 @@ Pdc* Engine::open_initiator(Instant now, const TxMessage& request) {
       now, *pdc,
       table_.choose_start(*pdc, guard_ != nullptr ? guard_->expected_by(pdc->peer) : std::nullopt));
   pdc->tx.cc = congestions_.attach(now, pdc->peer, pdc->traffic_class, pdc->mode == Mode::kRud);
-  UET_CHECK(pdc->tx.cc != nullptr);
+  if (pdc->tx.cc == nullptr) {
+    table_.release(now, *pdc, pdc->start);
+    next_id_at_ = now + kMemoryRetry;  // as if it waited for an identifier
+    return nullptr;
+  }
   table_.index_initiator(*pdc);
   change_state(now, *pdc, PdcInput::kFirstSend);
   trace_.emit(now, EventId::kPdcOpened, pdc->id, pdc->start, 0,

@@ -1,13 +1,14 @@
 #include "provider/address_lock.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <utility>
+
+#include "lib/net/forked_child.h"
 
 namespace uet::provider {
 namespace {
@@ -22,15 +23,28 @@ std::string lock_path(net::FabricAddress address) {
          ".lock";
 }
 
+constexpr int kOpenFlags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
+
 int open_lock_file(const std::string& path) {
   // Without O_CREAT first: a sticky /tmp refuses O_CREAT on files of other users.
-  constexpr int kFlags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
-  int fd = open(path.c_str(), kFlags);
+  int fd = open(path.c_str(), kOpenFlags);
   if (fd < 0) {
-    fd = open(path.c_str(), kFlags | O_CREAT, 0666);
+    fd = open(path.c_str(), kOpenFlags | O_CREAT, 0666);
     if (fd >= 0) (void)fchmod(fd, 0666);  // whatever the umask says: everybody competes
   }
   return fd;
+}
+
+struct flock whole_file() {
+  struct flock out {};
+  out.l_type = F_WRLCK;
+  out.l_whence = SEEK_SET;
+  return out;
+}
+
+pid_t holder_in(int fd) {
+  char text[16] = {};
+  return pread(fd, text, sizeof text - 1, 0) > 0 ? std::atoi(text) : 0;
 }
 
 }  // namespace
@@ -51,17 +65,31 @@ std::optional<AddressLock> AddressLock::acquire(net::FabricAddress address, pid_
   const int fd = open_lock_file(lock_path(address));
   // No place for a lock file: the port itself still refuses an address that is in use.
   if (fd < 0) return AddressLock();
-  if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    char text[16] = {};
-    if (pread(fd, text, sizeof text - 1, 0) > 0) holder = std::atoi(text);
-    close(fd);
+  AddressLock out(fd);
+  struct flock whole = whole_file();
+  if (fcntl(fd, F_OFD_SETLK, &whole) != 0) {
+    holder = holder_in(fd);
     return std::nullopt;
   }
   const std::string pid = std::to_string(getpid()) + "\n";
   if (ftruncate(fd, 0) != 0 || pwrite(fd, pid.data(), pid.size(), 0) < 0) {
     // Only the message that names the holder becomes poorer.
   }
-  return AddressLock(fd);
+  return out;
+}
+
+bool AddressLock::is_held(net::FabricAddress address, pid_t& holder) {
+  holder = 0;
+  const AddressLock file(open(lock_path(address).c_str(), kOpenFlags));
+  struct flock whole = whole_file();
+  if (file.fd_ < 0 || fcntl(file.fd_, F_OFD_GETLK, &whole) != 0) return false;
+  if (whole.l_type == F_UNLCK) return false;
+  holder = holder_in(file.fd_);
+  return true;
+}
+
+void AddressLock::abandon_in_child() {
+  net::make_null(fd_);
 }
 
 }  // namespace uet::provider

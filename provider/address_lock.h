@@ -12,6 +12,8 @@ namespace uet::provider {
 
 /// Holds the lock until destroyed. The file stays: removing it would let two processes lock two
 /// different files.
+///
+/// The lock belongs to the open file, so a second copy of this library in the process respects it.
 class AddressLock {
  public:
   AddressLock() = default;
@@ -21,6 +23,10 @@ class AddressLock {
 
   /// Nothing when another process holds the address; `holder` is then its pid, or 0 when unknown.
   static std::optional<AddressLock> acquire(net::FabricAddress address, pid_t& holder);
+  /// Whether another process holds it, without taking it; `holder` as above.
+  static bool is_held(net::FabricAddress address, pid_t& holder);
+  /// In a child made by fork(): the lock is the parent's alone.
+  void abandon_in_child();
 
  private:
   explicit AddressLock(int fd) : fd_(fd) {}

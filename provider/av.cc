@@ -1,6 +1,7 @@
 #include "provider/av.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "provider/address.h"
@@ -122,22 +123,27 @@ fi_addr_t Av::find(const ses::Source& source) const {
   return at == by_source_.end() ? FI_ADDR_NOTAVAIL : at->second;
 }
 
+/// Memory first: what comes after it cannot fail half-way.
 int Av::insert_one(const ses::Address& address, fi_addr_t& out) {
-  if (free_.empty() && entries_.size() >= kLargestAv) return -FI_ENOMEM;
-  const auto peer = worker_.ses().add_peer(address);
-  if (!peer) return fi_error_of(peer.error());
   if (free_.empty()) {
-    out = entries_.size();
+    if (entries_.size() >= kLargestAv) return -FI_ENOMEM;
+    entries_.reserve(std::bit_ceil(entries_.size() + 1));
+    free_.reserve(entries_.capacity());  // so that removing never needs memory
     entries_.emplace_back();
-  } else {
-    out = free_.back();
-    free_.pop_back();
+    free_.push_back(entries_.size() - 1);
   }
-  entries_[out] = Entry{*peer, address};
-  if (address.has_initiator_id) {
-    const SourceKey key{address.fabric_address, address.initiator_id};
-    if (!by_source_.try_emplace(key, out).second) ++duplicates_;
+  const std::size_t index = free_.back();
+  const SourceKey key{address.fabric_address, address.initiator_id};
+  const bool is_first = address.has_initiator_id && by_source_.try_emplace(key, index).second;
+  const auto peer = worker_.ses().add_peer(address);
+  if (!peer) {
+    if (is_first) by_source_.erase(key);
+    return fi_error_of(peer.error());
   }
+  if (address.has_initiator_id && !is_first) ++duplicates_;
+  free_.pop_back();
+  entries_[index] = Entry{*peer, address};
+  out = index;
   return 0;
 }
 
@@ -227,16 +233,21 @@ void Av::remove_one(fi_addr_t index) {
     --duplicates_;
     return;
   }
-  by_source_.erase(known);
-  if (duplicates_ == 0) return;
+  if (duplicates_ == 0) {
+    by_source_.erase(known);
+    return;
+  }
   // A duplicate of the removed entry answers for the sender from now on.
   const auto twin = std::ranges::find_if(entries_, [&](const Entry& e) {
     return e.peer != 0 && e.address.has_initiator_id &&
            e.address.fabric_address == key.fabric_address &&
            e.address.initiator_id == key.initiator_id;
   });
-  if (twin == entries_.end()) return;
-  by_source_.emplace(key, static_cast<fi_addr_t>(twin - entries_.begin()));
+  if (twin == entries_.end()) {
+    by_source_.erase(known);
+    return;
+  }
+  known->second = static_cast<fi_addr_t>(twin - entries_.begin());
   --duplicates_;
 }
 

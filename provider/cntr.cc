@@ -1,22 +1,30 @@
 #include "provider/cntr.h"
 
+#include <algorithm>
+#include <optional>
+
 #include "provider/domain.h"
 #include "provider/errors.h"
 
 namespace uet::provider {
 namespace {
 
+/// The values cannot say that a turn failed: what did is tried again with the next one.
+void turn_quietly(Worker& worker) {
+  guarded([&] { return worker.turn() ? 1 : 0; });
+}
+
 std::uint64_t cntr_read(fid_cntr* f) {
   Cntr& cntr = Cntr::of(f);
   const std::lock_guard guard(cntr.worker().lock());
-  cntr.worker().turn();
+  turn_quietly(cntr.worker());
   return cntr.read();
 }
 
 std::uint64_t cntr_readerr(fid_cntr* f) {
   Cntr& cntr = Cntr::of(f);
   const std::lock_guard guard(cntr.worker().lock());
-  cntr.worker().turn();
+  turn_quietly(cntr.worker());
   return cntr.read_error();
 }
 
@@ -57,7 +65,7 @@ int cntr_close(fid* f) {
 }
 
 int cntr_control(fid* f, int command, void* arg) {
-  return Cntr::of(f).control(command, arg);
+  return guarded([&] { return Cntr::of(f).control(command, arg); });
 }
 
 fi_ops cntr_fid_ops = make_ops({.close = cntr_close, .control = cntr_control});
@@ -99,20 +107,29 @@ int Cntr::close() {
 }
 
 int Cntr::try_wait() {
-  // Unlike a queue, a counter has no "non-empty": whoever waits compares values after arming.
+  // Arming drains the descriptor, which other threads may poll: not while it has something to say.
+  if (has_news()) return -FI_EAGAIN;
   wait_.arm();
-  return has_news() ? (wait_.disarm(), -FI_EAGAIN) : 0;
+  return 0;
 }
 
 int Cntr::wait(std::uint64_t threshold, int timeout_ms) {
-  bool failed = false;
-  const bool ready = wait_until(worker_, wait_, timeout_ms, [&] {
-    failed = errors_ != errors_seen_;
-    if (failed) errors_seen_ = errors_;
-    return failed || value_ >= threshold;
+  // An error wakes every waiter, also the second one: what counts is what was known at the call.
+  std::optional<std::uint64_t> errors_known;
+  int result = -FI_ETIMEDOUT;
+  worker_.wait_until(wait_, timeout_ms, [&] {
+    if (!errors_known) errors_known = errors_seen_;
+    if (value_ >= threshold) {
+      // That is what the application knows now, and no more.
+      value_seen_ = std::max(value_seen_, threshold);
+      result = 0;
+    } else if (errors_ != *errors_known) {
+      errors_seen_ = errors_;
+      result = -FI_EAVAIL;
+    }
+    return result != -FI_ETIMEDOUT;
   });
-  if (failed) return -FI_EAVAIL;
-  return ready ? 0 : -FI_ETIMEDOUT;
+  return result;
 }
 
 }  // namespace uet::provider

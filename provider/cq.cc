@@ -51,10 +51,12 @@ void* write_entry(fi_cq_format format, void* at, const CqEntry& e) {
 }
 
 ssize_t cq_readfrom(fid_cq* f, void* buffer, std::size_t count, fi_addr_t* sources) {
-  Cq& cq = Cq::of(f);
-  const std::lock_guard guard(cq.worker().lock());
-  if (cq.is_empty()) cq.worker().turn();
-  return cq.take(buffer, count, sources);
+  return guarded([&] {
+    Cq& cq = Cq::of(f);
+    const std::lock_guard guard(cq.worker().lock());
+    if (cq.is_empty()) cq.worker().turn();
+    return cq.take(buffer, count, sources);
+  });
 }
 
 ssize_t cq_read(fid_cq* f, void* buffer, std::size_t count) {
@@ -62,10 +64,12 @@ ssize_t cq_read(fid_cq* f, void* buffer, std::size_t count) {
 }
 
 ssize_t cq_readerr(fid_cq* f, fi_cq_err_entry* out, std::uint64_t) {
-  Cq& cq = Cq::of(f);
-  const std::lock_guard guard(cq.worker().lock());
-  if (cq.is_empty()) cq.worker().turn();
-  return cq.take_error(out);
+  return guarded([&] {
+    Cq& cq = Cq::of(f);
+    const std::lock_guard guard(cq.worker().lock());
+    if (cq.is_empty()) cq.worker().turn();
+    return cq.take_error(out);
+  });
 }
 
 ssize_t cq_sreadfrom(fid_cq* f, void* buffer, std::size_t count, fi_addr_t* sources,
@@ -78,7 +82,7 @@ ssize_t cq_sread(fid_cq* f, void* buffer, std::size_t count, const void* conditi
 }
 
 int cq_signal(fid_cq* f) {
-  return Cq::of(f).signal();
+  return guarded([&] { return Cq::of(f).signal(); });
 }
 
 const char* cq_strerror(fid_cq*, int prov_errno, const void*, char* buffer, std::size_t length) {
@@ -96,7 +100,7 @@ int cq_close(fid* f) {
 }
 
 int cq_control(fid* f, int command, void* arg) {
-  return Cq::of(f).control(command, arg);
+  return guarded([&] { return Cq::of(f).control(command, arg); });
 }
 
 fi_ops cq_fid_ops = make_ops({.close = cq_close, .control = cq_control});
@@ -143,20 +147,26 @@ void Cq::reserve() {
   if (ring_.empty()) ring_.resize(std::bit_ceil(std::max<std::size_t>(size_, 16)));
 }
 
-void Cq::grow() {
-  std::vector<CqEntry> larger(std::max<std::size_t>(ring_.size() * 2, 16));
+/// Throws nothing: completions arrive where no call could say so.
+bool Cq::grow() {
+  if (used_ >= kMostEntries) return false;
+  std::vector<CqEntry> larger;
+  try {
+    larger.resize(std::max<std::size_t>(ring_.size() * 2, 16));
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
   for (std::size_t i = 0; i < used_; ++i) larger[i] = ring_[(head_ + i) & (ring_.size() - 1)];
   head_ = 0;
   ring_ = std::move(larger);
+  return true;
 }
 
 void Cq::push(const CqEntry& entry) {
-  if (used_ == ring_.size()) {
-    if (used_ >= kMostEntries) {
-      overrun_ = true;
-      return;
-    }
-    grow();
+  if (used_ == ring_.size() && !grow()) {
+    overrun_ = true;
+    wait_.signal();
+    return;
   }
   ring_[(head_ + used_) & (ring_.size() - 1)] = entry;
   ++used_;
@@ -179,7 +189,7 @@ ssize_t Cq::take(void* buffer, std::size_t count, fi_addr_t* sources) {
     pop();
   }
   if (taken > 0 || count == 0) return static_cast<ssize_t>(taken);
-  return -FI_EAVAIL;
+  return used_ > 0 ? -FI_EAVAIL : -FI_EAGAIN;
 }
 
 ssize_t Cq::take_error(fi_cq_err_entry* out) {
@@ -206,7 +216,7 @@ ssize_t Cq::take_error(fi_cq_err_entry* out) {
 }
 
 int Cq::try_wait() {
-  if (used_ != 0 || overrun_) return -FI_EAGAIN;
+  if (has_news()) return -FI_EAGAIN;
   wait_.arm();
   return 0;
 }
@@ -218,12 +228,17 @@ ssize_t Cq::sread(void* buffer, std::size_t count, fi_addr_t* sources, const voi
     std::memcpy(&threshold, condition, sizeof threshold);
     threshold = std::clamp<std::size_t>(threshold, 1, std::max<std::size_t>(count, 1));
   }
+  // Taken where it is seen: between two locks another thread could take it away.
+  ssize_t result = -FI_EAGAIN;
   const auto ready = [&] {
-    return used_ >= threshold || signalled_ || (used_ > 0 && head().error != 0) || overrun_;
+    const bool is_due =
+        used_ >= threshold || signalled_ || (used_ > 0 && head().error != 0) || overrun_;
+    if (is_due) result = take(buffer, count, sources);
+    if (is_due) signalled_ = false;
+    return is_due;
   };
-  wait_until(worker_, wait_, timeout_ms, ready);
+  if (worker_.wait_until(wait_, timeout_ms, ready)) return result;
   const std::lock_guard guard(worker_.lock());
-  signalled_ = false;
   return take(buffer, count, sources);
 }
 

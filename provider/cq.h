@@ -31,7 +31,7 @@ struct CqEntry {
 /// Nothing is lost: completions of accepted operations always find a place, because the ring grows
 /// beyond the size the application asked for; but new operations are refused (-FI_EAGAIN) while it
 /// holds that many. Only what peers can cause without us (writes with data) meets a hard bound,
-/// reported as FI_EOVERRUN.
+/// reported as FI_EOVERRUN, as does a ring that the system has no memory for.
 ///
 /// Errors keep their place in the order of completions.
 class Cq final : public fid_cq {
@@ -50,6 +50,7 @@ class Cq final : public fid_cq {
   void reserve();
   bool is_full() const { return used_ >= size_; }
   bool is_empty() const { return used_ == 0; }
+  bool has_news() const { return used_ != 0 || overrun_; }
   void push(const CqEntry& entry);
   ssize_t take(void* buffer, std::size_t count, fi_addr_t* sources);
   ssize_t take_error(fi_cq_err_entry* out);
@@ -68,7 +69,7 @@ class Cq final : public fid_cq {
  private:
   Cq(Domain& domain, const fi_cq_attr& attr, void* context);
   ~Cq() = default;
-  void grow();
+  bool grow();
   CqEntry& head() { return ring_[head_ & (ring_.size() - 1)]; }
   void pop() {
     ++head_;

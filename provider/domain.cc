@@ -21,7 +21,11 @@ namespace uet::provider {
 namespace {
 
 int domain_av_open(fid_domain* f, fi_av_attr* attr, fid_av** out, void* context) {
-  return guarded([&] { return Av::open(Domain::of(f), *attr, out, context); });
+  return guarded([&] {
+    const int ret = Av::open(Domain::of(f), *attr, out, context);
+    if (ret == 0 && attr->type == FI_AV_UNSPEC) attr->type = FI_AV_TABLE;
+    return ret;
+  });
 }
 
 int domain_cq_open(fid_domain* f, fi_cq_attr* attr, fid_cq** out, void* context) {
@@ -43,7 +47,9 @@ int domain_scalable_ep(fid_domain*, fi_info*, fid_ep**, void*) {
 }
 
 int domain_cntr_open(fid_domain* f, fi_cntr_attr* attr, fid_cntr** out, void* context) {
-  return guarded([&] { return Cntr::open(Domain::of(f), *attr, out, context); });
+  const fi_cntr_attr defaults{};
+  return guarded(
+      [&] { return Cntr::open(Domain::of(f), attr != nullptr ? *attr : defaults, out, context); });
 }
 
 int domain_poll_open(fid_domain* f, fi_poll_attr* attr, fid_poll** out) {
@@ -88,14 +94,12 @@ fi_ops_domain domain_ops = {.size = sizeof(fi_ops_domain),
                             .query_collective = domain_query_collective,
                             .endpoint2 = domain_endpoint2};
 
-/// The address that `info` names, else the process's own.
-base::Result<PortChoice, std::string> choose_port(const fep::Settings& settings,
-                                                  const fi_info& info) {
-  if (info.src_addr == nullptr || info.src_addrlen < kAddressBytes) return pick_own_port(settings);
+/// Whether `info` came with this address, or with none. [decision 110]
+bool has_source(const fi_info& info, const PortChoice& choice) {
+  if (info.src_addr == nullptr || info.src_addrlen < kAddressBytes) return true;
   const auto source =
       unpack_address({static_cast<const std::uint8_t*>(info.src_addr), kAddressBytes});
-  if (!source) return std::string("the source address is not an address of this provider");
-  return pick_port_at(settings, source->fabric_address);
+  return source && source->fabric_address == choice.address;
 }
 
 }  // namespace
@@ -113,6 +117,7 @@ Domain::Domain(Fabric& fabric, const fi_info& info, std::shared_ptr<Worker> work
     : worker_(std::move(worker)),
       fabric_address_(address),
       api_version_(fabric.api_version),
+      memory_space_(worker_->new_memory_space()),
       fabric_use_(fabric.users()) {
   fid = {.fclass = FI_CLASS_DOMAIN, .context = context, .ops = &domain_fid_ops};
   ops = &domain_ops;
@@ -140,26 +145,29 @@ int Domain::open(Fabric& fabric, const fi_info& info, fid_domain** out, void* co
   if (attr.data_progress == FI_PROGRESS_AUTO && settings->progress == fep::Progress::kManual) {
     return -FI_ENOSYS;
   }
-  const auto choice = choose_port(*settings, info);
+  std::optional<std::uint32_t> job;
+  if (attr.auth_key != nullptr && attr.auth_key_size != 0) {
+    job = job_of(attr.auth_key, attr.auth_key_size);
+    if (!job) return -FI_EINVAL;
+  }
+  const auto choice = take_port(*settings, info);
   if (!choice) {
     tell_user(choice.error());
     return -FI_ENODEV;
   }
-  if (attr.name != nullptr && choice->domain_name() != attr.name) return -FI_EINVAL;
+  if (!has_source(info, *choice)) {
+    log_warning("another process took the address that fi_getinfo proposed: this one is " +
+                choice->address.to_string());
+  } else if (attr.name != nullptr && choice->domain_name() != attr.name) {
+    return -FI_EINVAL;
+  }
   auto worker = Worker::open(*settings, *choice);
   if (!worker) {
     tell_user(worker.error());
     return -FI_ENODEV;
   }
   auto* domain = new Domain(fabric, info, std::move(worker).value(), choice->address, context);
-  if (attr.auth_key != nullptr && attr.auth_key_size != 0) {
-    const auto job = job_of(attr.auth_key, attr.auth_key_size);
-    if (!job) {
-      delete domain;
-      return -FI_EINVAL;
-    }
-    domain->job_id_ = *job;
-  }
+  if (job) domain->job_id_ = *job;
   if (attr.data_progress == FI_PROGRESS_AUTO) domain->start_progress_thread();
   *out = domain;
   return 0;

@@ -32,6 +32,7 @@ class Domain final : public fid_domain {
   std::uint32_t job_id() const { return job_id_; }
 
   // How memory is registered here. [libfabric 3.3]
+  std::uint32_t memory_space() const { return memory_space_; }
   bool is_rma_target() const { return is_rma_target_; }
   bool has_provider_keys() const { return provider_keys_; }
   bool has_virtual_addresses() const { return virtual_addresses_; }
@@ -64,6 +65,7 @@ class Domain final : public fid_domain {
   std::shared_ptr<Worker> worker_;
   const net::FabricAddress fabric_address_;
   const std::uint32_t api_version_;
+  const std::uint32_t memory_space_;
   std::size_t default_cq_size_ = 0;
   std::uint32_t job_id_ = 0;
   bool is_rma_target_ = false;

@@ -9,6 +9,7 @@
 #include "provider/domain.h"
 #include "provider/errors.h"
 #include "provider/getinfo.h"
+#include "provider/hints.h"
 
 namespace uet::provider {
 namespace {
@@ -138,7 +139,7 @@ int Endpoint::open(Domain& domain, const fi_info& info, fid_ep** out, void* cont
 /// Applications change the fi_info between calls: everything is copied here. [libfabric 6.7]
 void Endpoint::take_attributes(const fi_info& info) {
   const fep::Settings& settings = domain_.settings();
-  caps_ = info.caps != 0 ? info.caps : kAllCaps;
+  caps_ = answer_caps(info.caps);
   inject_size_ = settings.inject_size;
   tx_size_ = settings.tx_size;
   if (info.tx_attr != nullptr) {
@@ -211,6 +212,8 @@ int Endpoint::bind_cq(fid_t other, std::uint64_t flags) {
       ((flags & FI_RECV) != 0 && rx_cq_ != nullptr)) {
     return -FI_EINVAL;
   }
+  const std::lock_guard guard(worker_.lock());
+  cq.reserve();
   if ((flags & FI_TRANSMIT) != 0) {
     tx_cq_ = &cq;
     tx_selective_ = selective;
@@ -221,8 +224,6 @@ int Endpoint::bind_cq(fid_t other, std::uint64_t flags) {
     rx_selective_ = selective;
     cq.users().add();
   }
-  const std::lock_guard guard(worker_.lock());
-  cq.reserve();
   return 0;
 }
 
@@ -281,6 +282,12 @@ ses::EndpointConfig Endpoint::config_below() const {
   config.sends_ordered = (msg_order_ & kSendOrders) != 0;
   config.rma_ordered = (msg_order_ & kRmaOrders) != 0;
   config.min_multi_recv = min_multi_recv_;
+  const bool receives = (caps_ & FI_RECV) != 0;
+  config.has_untagged = receives && (caps_ & FI_MSG) != 0;
+  config.has_tagged = receives && (caps_ & FI_TAGGED) != 0;
+  config.has_rma = (caps_ & (FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0;
+  config.accept_remote_data = rx_cq_ != nullptr;
+  config.memory_space = domain_.memory_space();
   return config;
 }
 
@@ -313,6 +320,7 @@ int Endpoint::ops_flags(std::uint64_t& flags, bool set) {
   const bool tx = (flags & FI_TRANSMIT) != 0;
   const bool rx = (flags & FI_RECV) != 0;
   if (tx == rx) return -FI_EINVAL;
+  const std::lock_guard guard(worker_.lock());
   std::uint64_t& own = tx ? tx_op_flags_ : rx_op_flags_;
   if (!set) {
     flags = own;
@@ -320,7 +328,6 @@ int Endpoint::ops_flags(std::uint64_t& flags, bool set) {
   }
   const std::uint64_t wanted = flags & ~(FI_TRANSMIT | FI_RECV);
   if ((wanted & ~(tx ? kTxOpFlags : kRxOpFlags)) != 0) return -FI_EINVAL;
-  const std::lock_guard guard(worker_.lock());
   own = wanted;
   (tx ? tx_flags_ : rx_flags_) = own | (tx ? tx_msg_flags_ : rx_msg_flags_);
   return 0;
@@ -362,6 +369,7 @@ int Endpoint::get_option(int level, int name, void* value, std::size_t* length) 
     *length = sizeof v;
     return 0;
   };
+  const std::lock_guard guard(worker_.lock());
   switch (name) {
     case FI_OPT_MIN_MULTI_RECV:
       return answer(min_multi_recv_);
@@ -428,6 +436,7 @@ ssize_t Endpoint::rx_size_left() {
 }
 
 int Endpoint::close() {
+  if (users_.any()) return -FI_EBUSY;
   if (id_ != 0) {
     worker_.turn_until([&] { return injects_outstanding_ == 0; }, kInjectLinger);
     const std::lock_guard guard(worker_.lock());

@@ -4,6 +4,7 @@
 #include <rdma/fi_endpoint.h>
 
 #include <array>
+#include <atomic>
 #include <optional>
 #include <span>
 
@@ -30,13 +31,15 @@ class Endpoint final : public fid_ep, private ses::CompletionSink {
   static Endpoint& of(fid_t f) { return of(reinterpret_cast<fid_ep*>(f)); }
 
   ses::EndpointId id() const { return id_; }
+  Worker& worker() { return worker_; }
+  Users& users() { return users_; }
 
   // --- Data transfer: flags are those of the call, and of the endpoint where the call has none
   // --------
   /// Flags of fi_send and its like, and what fi_sendmsg and its like always have.
-  std::uint64_t tx_flags() const { return tx_flags_; }
+  std::uint64_t tx_flags() const { return tx_flags_.load(std::memory_order_relaxed); }
   std::uint64_t tx_msg_flags() const { return tx_msg_flags_; }
-  std::uint64_t rx_flags() const { return rx_flags_; }
+  std::uint64_t rx_flags() const { return rx_flags_.load(std::memory_order_relaxed); }
   std::uint64_t rx_msg_flags() const { return rx_msg_flags_; }
 
   struct Send {
@@ -122,7 +125,8 @@ class Endpoint final : public fid_ep, private ses::CompletionSink {
   bool rx_selective_ = false;
   bool directed_receive_ = false;
   bool reports_source_ = false;
-  std::uint64_t tx_flags_ = 0, tx_msg_flags_ = 0, rx_flags_ = 0, rx_msg_flags_ = 0;
+  std::uint64_t tx_msg_flags_ = 0, rx_msg_flags_ = 0;
+  std::atomic<std::uint64_t> tx_flags_{0}, rx_flags_{0};  ///< read before a call takes the lock
   std::size_t inject_size_ = 0;
   std::size_t tx_size_ = 0;
   std::size_t tx_outstanding_ = 0;
@@ -140,6 +144,7 @@ class Endpoint final : public fid_ep, private ses::CompletionSink {
   std::uint32_t job_id_ = 0;
   std::optional<ses::Address> wanted_address_;
   std::size_t min_multi_recv_ = 64;
+  Users users_;
   UserOf domain_use_;
 };
 

@@ -1,9 +1,9 @@
 #include "provider/eq.h"
 
-#include <poll.h>
-
+#include <algorithm>
 #include <cstring>
 
+#include "provider/clock.h"
 #include "provider/errors.h"
 #include "provider/fabric.h"
 
@@ -11,6 +11,7 @@ namespace uet::provider {
 namespace {
 
 constexpr std::size_t kDefaultSize = 256;
+constexpr base::Duration kLongestSleep = base::Duration::from_seconds(1);
 /// A written event larger than this is refused: entries are some dozens of bytes.
 constexpr std::size_t kLargestEvent = 4096;
 
@@ -62,7 +63,8 @@ fi_ops_eq eq_ops = {.size = sizeof(fi_ops_eq),
 }  // namespace
 
 Eq::Eq(Fabric& fabric, const fi_eq_attr& attr, void* context)
-    : size_(attr.size != 0 ? attr.size : kDefaultSize),
+    : api_version_(fabric.api_version),
+      size_(attr.size != 0 ? attr.size : kDefaultSize),
       writable_((attr.flags & FI_WRITE) != 0),
       wait_(attr.wait_obj),
       fabric_use_(fabric.users()) {
@@ -142,7 +144,9 @@ ssize_t Eq::read_error(fi_eq_err_entry* out, std::uint64_t flags) {
   out->data = e.data;
   out->err = e.err;
   out->prov_errno = e.prov_errno;
-  out->err_data = nullptr;
+  // From 1.5 on an application may bring a buffer of its own: its pointer stays.
+  const bool owns_buffer = api_version_ >= FI_VERSION(1, 5) && out->err_data_size != 0;
+  if (!owns_buffer) out->err_data = nullptr;
   out->err_data_size = 0;
   if ((flags & FI_PEEK) == 0) items_.pop_front();
   return sizeof *out;
@@ -158,20 +162,17 @@ int Eq::try_wait() {
 ssize_t Eq::sread(std::uint32_t* event, void* buffer, std::size_t length, int timeout_ms,
                   std::uint64_t flags) {
   const base::Instant end = wait_end(clock_now(), timeout_ms);
+  std::unique_lock held(mutex_);
   while (true) {
-    pollfd waiting{};
-    {
-      const std::lock_guard guard(mutex_);
-      const ssize_t n = take(event, buffer, length, flags);
-      if (n != -FI_EAGAIN) return n;
-      waiting = {.fd = wait_.fd(), .events = POLLIN, .revents = 0};
-      wait_.arm();
-    }
+    const ssize_t n = take(event, buffer, length, flags);
+    if (n != -FI_EAGAIN) return n;
     const base::Instant now = clock_now();
     if (now >= end) return -FI_EAGAIN;
-    // Rounded up, so that the timeout has passed when poll() returns; at most a second at a time.
-    const auto left = (end - now) + base::Duration::from_us(999);
-    poll(&waiting, 1, end.is_never() || left.ms() > 1000 ? 1000 : static_cast<int>(left.ms()));
+    Sleeper me(end);
+    wait_.add(me);
+    held.unlock();
+    me.sleep(-1, end.is_never() ? kLongestSleep : std::min(end - now, kLongestSleep));
+    held.lock();
   }
 }
 

@@ -49,6 +49,7 @@ class Eq final : public fid_eq {
   void append(Item item);
   ssize_t take(std::uint32_t* event, void* buffer, std::size_t length, std::uint64_t flags);
 
+  const std::uint32_t api_version_;
   const std::size_t size_;
   const bool writable_;
   std::mutex mutex_;

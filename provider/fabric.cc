@@ -72,7 +72,7 @@ int fabric_trywait(fid_fabric*, fid** fids, int count) {
 }
 
 int fabric_close(fid* f) {
-  return Fabric::of(f).close();
+  return guarded([&] { return Fabric::of(f).close(); });
 }
 
 fi_ops fabric_fid_ops = make_ops({.close = fabric_close});

@@ -117,8 +117,7 @@ void fill_domain(fi_domain_attr& out, const fi_domain_attr* asked, std::uint32_t
   out.av_type = a.av_type != FI_AV_UNSPEC ? a.av_type : FI_AV_TABLE;
   out.mr_mode = answer_mr_mode(asked != nullptr ? std::optional(a.mr_mode) : std::nullopt, version,
                                caps, settings.mr_endpoint);
-  const bool provider_keys = (out.mr_mode & (FI_MR_PROV_KEY | FI_MR_BASIC)) != 0;
-  out.mr_key_size = provider_keys ? 8 : 6;
+  out.mr_key_size = mr_key_size(out.mr_mode);
   out.cq_data_size = 8;
   out.cq_cnt = 1024;
   out.ep_cnt = 4094;
@@ -190,10 +189,22 @@ bool find_ends(const char* node, const char* service, std::uint64_t flags, const
   return true;
 }
 
-base::Result<PortChoice, std::string> pick(const fep::Settings& settings, const Ends& ends,
-                                           const PortChoice& own) {
+base::Result<PortChoice, std::string> find_own_port(const fep::Settings& settings) {
+  SharedPicker& shared = shared_picker();
+  const std::lock_guard guard(shared.mutex);
+  return shared.picker.find_own(settings);
+}
+
+/// `is_hint`: the source address comes from the hints. One that we proposed ourselves is then as good
+/// as none, because what we propose now may be another.
+base::Result<PortChoice, std::string> find_port(const fep::Settings& settings, const Ends& ends,
+                                                bool is_hint, const PortChoice& own) {
   if (!ends.source || ends.source->fabric_address == own.address) return own;
-  return pick_port_at(settings, ends.source->fabric_address);
+  SharedPicker& shared = shared_picker();
+  const std::lock_guard guard(shared.mutex);
+  const net::FabricAddress wanted = ends.source->fabric_address;
+  if (is_hint && shared.picker.was_proposed(wanted)) return own;
+  return shared.picker.find(settings, wanted);
 }
 
 /// An address of `at` that leaves the resource index open.
@@ -227,17 +238,28 @@ void explain(const std::string& why, const fep::Settings& settings) {
 
 }  // namespace
 
-base::Result<PortChoice, std::string> pick_own_port(const fep::Settings& settings) {
+base::Result<PortChoice, std::string> take_port(const fep::Settings& settings,
+                                                const fi_info& info) {
   SharedPicker& shared = shared_picker();
   const std::lock_guard guard(shared.mutex);
-  return shared.picker.own(settings);
+  if (info.src_addr == nullptr || info.src_addrlen < kAddressBytes) {
+    return shared.picker.take_own(settings);
+  }
+  const auto source = from_hint(info.src_addr, info.src_addrlen);
+  if (!source) return std::string("the source address is not an address of this provider");
+  return shared.picker.take(settings, source->fabric_address);
 }
 
-base::Result<PortChoice, std::string> pick_port_at(const fep::Settings& settings,
-                                                   net::FabricAddress address) {
-  SharedPicker& shared = shared_picker();
-  const std::lock_guard guard(shared.mutex);
-  return shared.picker.at(settings, address);
+void lock_ports() {
+  shared_picker().mutex.lock();
+}
+
+void unlock_ports() {
+  shared_picker().mutex.unlock();
+}
+
+void abandon_ports_in_child() {
+  shared_picker().picker.abandon_in_child();
 }
 
 int get_info(std::uint32_t version, const char* node, const char* service, std::uint64_t flags,
@@ -256,14 +278,14 @@ int get_info(std::uint32_t version, const char* node, const char* service, std::
       !can_satisfy(*hints, version, *settings, names_domain ? hints->domain_attr->name : "")) {
     return -FI_ENODATA;
   }
-  const auto own = pick_own_port(*settings);
+  const auto own = find_own_port(*settings);
   if (!own) {
     explain(own.error(), *settings);
     return -FI_ENODATA;
   }
   Ends ends;
   if (!find_ends(node, service, flags, hints, *settings, own->address, ends)) return -FI_ENODATA;
-  const auto choice = pick(*settings, ends, *own);
+  const auto choice = find_port(*settings, ends, node == nullptr, *own);
   if (!choice) {
     explain(choice.error(), *settings);
     return -FI_ENODATA;
@@ -271,8 +293,9 @@ int get_info(std::uint32_t version, const char* node, const char* service, std::
   if (names_domain && choice->domain_name() != hints->domain_attr->name) return -FI_ENODATA;
 
   Info info = make_info(version, hints, *settings, choice->domain_name());
-  set_address(info->src_addr, info->src_addrlen,
-              ends.source.value_or(any_endpoint(*settings, choice->address)));
+  ses::Address source = ends.source.value_or(any_endpoint(*settings, choice->address));
+  source.fabric_address = choice->address;
+  set_address(info->src_addr, info->src_addrlen, source);
   if (ends.destination) set_address(info->dest_addr, info->dest_addrlen, *ends.destination);
   info->nic = make_nic(*choice);
   *out = info.release();

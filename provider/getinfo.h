@@ -35,10 +35,13 @@ inline constexpr std::size_t kMaxMessage = 0xffff'ffff;
 int get_info(std::uint32_t version, const char* node, const char* service, std::uint64_t flags,
              const fi_info* hints, fi_info** out);
 
-/// The port behind the process's own address, and behind another address; taken at the first call.
-/// Any thread.
-base::Result<PortChoice, std::string> pick_own_port(const fep::Settings& settings);
-base::Result<PortChoice, std::string> pick_port_at(const fep::Settings& settings,
-                                                   net::FabricAddress address);
+/// For a domain of `info`: takes the port behind its source address, or behind the process's own
+/// where it has none. The answer may be another one than `info` says, see PortPicker. Any thread.
+base::Result<PortChoice, std::string> take_port(const fep::Settings& settings, const fi_info& info);
+
+/// Around fork(), so that a child finds the addresses of this process in order and lets them go.
+void lock_ports();
+void unlock_ports();
+void abandon_ports_in_child();
 
 }  // namespace uet::provider

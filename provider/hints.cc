@@ -37,8 +37,15 @@ bool suits_fabric(const fi_fabric_attr* f) {
          (f->prov_name == nullptr || strcasecmp(f->prov_name, "uet") == 0);
 }
 
+/// What is returned is never smaller than what was asked for.
+std::size_t largest_key_size(const fi_domain_attr& d, std::uint32_t version, std::uint64_t caps,
+                             const fep::Settings& settings) {
+  if ((caps & FI_RMA) == 0) return 8;  // keys name nothing
+  return mr_key_size(answer_mr_mode(d.mr_mode, version, caps, settings.mr_endpoint));
+}
+
 bool suits_domain(const fi_domain_attr* d, const fep::Settings& settings,
-                  const std::string& domain_name) {
+                  const std::string& domain_name, std::uint32_t version, std::uint64_t caps) {
   if (d == nullptr) return true;
   const bool wants_auto =
       d->data_progress == FI_PROGRESS_AUTO || d->control_progress == FI_PROGRESS_AUTO;
@@ -46,7 +53,8 @@ bool suits_domain(const fi_domain_attr* d, const fep::Settings& settings,
   if (d->auth_key_size != 0 && d->auth_key_size != sizeof(std::uint32_t)) return false;
   if (d->auth_key != nullptr && !job_of(d->auth_key, d->auth_key_size)) return false;
   return names(d->name, domain_name.c_str()) && is_subset(d->caps, kDomainCaps) &&
-         d->av_type <= FI_AV_TABLE && d->mr_key_size <= 8 && d->cq_data_size <= 8 &&
+         d->av_type <= FI_AV_TABLE &&
+         d->mr_key_size <= largest_key_size(*d, version, caps, settings) && d->cq_data_size <= 8 &&
          d->cq_cnt <= 1024 && d->ep_cnt <= 4094 && d->cntr_cnt <= 1024 && d->tx_ctx_cnt <= 4094 &&
          d->rx_ctx_cnt <= 4094 && d->max_ep_tx_ctx <= 1 && d->max_ep_rx_ctx <= 1 &&
          d->max_ep_stx_ctx == 0 && d->max_ep_srx_ctx == 0 && d->mr_iov_limit <= kMrIovLimit &&
@@ -118,15 +126,20 @@ int answer_mr_mode(std::optional<int> asked, std::uint32_t version, std::uint64_
   return is_target ? *asked & (kReported | endpoint) : 0;
 }
 
-bool can_satisfy(const fi_info& hints, std::uint32_t, const fep::Settings& settings,
+std::size_t mr_key_size(int mr_mode) {
+  return (mr_mode & (FI_MR_PROV_KEY | FI_MR_BASIC)) != 0 ? 8 : 6;
+}
+
+bool can_satisfy(const fi_info& hints, std::uint32_t version, const fep::Settings& settings,
                  const std::string& domain_name) {
   if (!is_subset(hints.caps, kAllCaps)) return false;
   const std::uint64_t caps = answer_caps(hints.caps);
   return (hints.addr_format == FI_FORMAT_UNSPEC || hints.addr_format == kAddrFormat) &&
          suits_address(hints.src_addr, hints.src_addrlen) &&
          suits_address(hints.dest_addr, hints.dest_addrlen) && suits_fabric(hints.fabric_attr) &&
-         suits_domain(hints.domain_attr, settings, domain_name) && suits_ep(hints.ep_attr) &&
-         suits_tx(hints.tx_attr, settings, caps) && suits_rx(hints.rx_attr, settings, caps);
+         suits_domain(hints.domain_attr, settings, domain_name, version, caps) &&
+         suits_ep(hints.ep_attr) && suits_tx(hints.tx_attr, settings, caps) &&
+         suits_rx(hints.rx_attr, settings, caps);
 }
 
 }  // namespace uet::provider

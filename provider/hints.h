@@ -24,5 +24,7 @@ std::uint64_t rx_caps(std::uint64_t caps);
 /// The mr_mode of the answer; `asked` is empty without hints.
 int answer_mr_mode(std::optional<int> asked, std::uint32_t version, std::uint64_t caps,
                    bool report_endpoint);
+/// Bytes of a key under it: user keys have 48 bits.
+std::size_t mr_key_size(int mr_mode);
 
 }  // namespace uet::provider

@@ -104,8 +104,8 @@ std::vector<Interface> list_interfaces() {
     if (const auto address = address_of(entry->ifa_addr)) at->addresses.push_back(*address);
   }
   for (Interface& i : out) {
-    std::ranges::stable_partition(i.addresses,
-                                  [](const net::FabricAddress& a) { return a.is_v4(); });
+    std::stable_partition(i.addresses.begin(), i.addresses.end(),
+                          [](const net::FabricAddress& a) { return a.is_v4(); });
   }
   return out;
 }

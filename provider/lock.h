@@ -1,4 +1,4 @@
-/// The lock of one worker: held for some hundred nanoseconds at a time, almost always uncontended.
+/// A lock held for some hundred nanoseconds at a time, almost always uncontended.
 #pragma once
 
 #include <sched.h>

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 
 #include "provider/cntr.h"
 #include "provider/domain.h"
@@ -82,8 +83,7 @@ int Mr::open(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags, fid_mr
   if (attr.iov_count > kMrIovLimit || attr.offset != 0) return -FI_EINVAL;
   if ((attr.access & ~kKnownAccess) != 0) return -FI_EINVAL;
   if ((flags & ~kKnownFlags) != 0) return -FI_EBADFLAGS;
-  const bool has_iface = domain.api_version() >= FI_VERSION(1, 9) && (flags & FI_HMEM) != 0;
-  if (has_iface && attr.iface != FI_HMEM_SYSTEM) return -FI_ENOSYS;
+  // attr.iface and attr.device count only for applications with FI_HMEM, which is not on offer.
   if (!domain.settings().allow_all_mr && std::ranges::any_of(iov, covers_everything)) {
     return -FI_EINVAL;
   }
@@ -97,59 +97,65 @@ int Mr::open(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags, fid_mr
                              .check_unique = true,
                              .job_id = std::nullopt,
                              .endpoint = 0,
+                             .space = domain.memory_space(),
                              .enabled = !domain.binds_memory_to_endpoints()};
   if (!domain.has_provider_keys()) request.key = attr.requested_key;
   if (attr.auth_key_size != 0) {
     request.job_id = job_of(attr.auth_key, attr.auth_key_size);
     if (!request.job_id) return -FI_EINVAL;
   }
-  auto* mr = new Mr(domain, attr.context);
+  const auto discard = [](Mr* mr) { mr->close(); };
+  std::unique_ptr<Mr, decltype(discard)> mr(new Mr(domain, attr.context), discard);
   if (domain.is_rma_target()) {
     const std::lock_guard guard(domain.worker().lock());
     const auto key = domain.worker().ses().register_memory(request);
-    if (!key) {
-      delete mr;
-      return fi_error_of(key.error());
-    }
+    if (!key) return fi_error_of(key.error());
     mr->key = *key;
     mr->registered_ = true;
     mr->enabled_ = request.enabled;
   } else {
     mr->key = attr.requested_key;
   }
-  *out = mr;
   if (Eq* events = domain.mr_events()) {
     events->report(FI_MR_COMPLETE,
                    fi_eq_entry{.fid = &mr->fid, .context = attr.context, .data = 0});
   }
+  *out = mr.release();
   return 0;
 }
 
 int Mr::bind(fid_t other, std::uint64_t flags) {
-  if (other->fclass == FI_CLASS_EP) {
-    if (endpoint_ != nullptr) return -FI_EBUSY;
-    endpoint_ = &Endpoint::of(other);
-    return 0;
-  }
+  if (other->fclass == FI_CLASS_EP) return bind_endpoint(Endpoint::of(other));
   if (other->fclass != FI_CLASS_CNTR) return -FI_EINVAL;
   if (flags == 0 || (flags & ~(FI_REMOTE_WRITE | FI_REMOTE_READ)) != 0) return -FI_EBADFLAGS;
   Cntr& cntr = Cntr::of(other);
+  if (&cntr.domain() != &domain_) return -FI_EDOMAIN;
+  const bool writes = (flags & FI_REMOTE_WRITE) != 0;
+  const bool reads = (flags & FI_REMOTE_READ) != 0;
   const std::lock_guard guard(domain_.worker().lock());
-  for (const auto& [flag, slot] :
-       {std::pair{FI_REMOTE_WRITE, &write_counter_}, std::pair{FI_REMOTE_READ, &read_counter_}}) {
-    if ((flags & flag) == 0) continue;
-    if (*slot != nullptr) return -FI_EBUSY;
-    *slot = &cntr;
+  if ((writes && write_counter_ != nullptr) || (reads && read_counter_ != nullptr)) {
+    return -FI_EBUSY;
   }
   domain_.watch(key, *this);
+  if (writes) write_counter_ = &cntr;
+  if (reads) read_counter_ = &cntr;
+  return 0;
+}
+
+int Mr::bind_endpoint(Endpoint& endpoint) {
+  if (&endpoint.worker() != &domain_.worker()) return -FI_EDOMAIN;
+  const std::lock_guard guard(domain_.worker().lock());
+  if (endpoint_ != nullptr) return -FI_EBUSY;
+  endpoint_ = &endpoint;
+  endpoint_->users().add();
   return 0;
 }
 
 int Mr::enable() {
+  const std::lock_guard guard(domain_.worker().lock());
   if (enabled_) return 0;  // live since registration
   if (endpoint_ == nullptr || endpoint_->id() == 0) return -FI_EOPBADSTATE;
-  const std::lock_guard guard(domain_.worker().lock());
-  domain_.worker().ses().enable_memory(key, endpoint_->id());
+  domain_.worker().ses().enable_memory(key, endpoint_->id(), domain_.memory_space());
   enabled_ = true;
   return 0;
 }
@@ -174,8 +180,11 @@ int Mr::close() {
     // The layers below copy under the same lock: nobody is writing here once we have it.
     const std::lock_guard guard(domain_.worker().lock());
     domain_.unwatch(key);
-    if (registered_) domain_.worker().ses().deregister_memory(clock_now(), key);
+    if (registered_) {
+      domain_.worker().ses().deregister_memory(clock_now(), key, domain_.memory_space());
+    }
   }
+  if (endpoint_ != nullptr) endpoint_->users().remove();
   delete this;
   return 0;
 }

@@ -36,10 +36,11 @@ class Mr final : public fid_mr {
  private:
   Mr(Domain& domain, void* context);
   ~Mr() = default;
+  int bind_endpoint(Endpoint& endpoint);
   int enable();
 
   Domain& domain_;
-  Endpoint* endpoint_ = nullptr;  ///< only until enabled: the endpoint is closed before the region
+  Endpoint* endpoint_ = nullptr;  ///< bound to this one, which counts us as a user
   Cntr* write_counter_ = nullptr;
   Cntr* read_counter_ = nullptr;
   bool registered_ = false;

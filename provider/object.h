@@ -34,11 +34,12 @@ constexpr fi_ops make_ops(CommonOps ops) {
 }
 
 /// How many other objects need this one: fi_close answers -FI_EBUSY until there are none.
+/// Whoever sees none may delete the object: what its users did to it has happened before.
 class Users {
  public:
   void add() { count_.fetch_add(1, std::memory_order_relaxed); }
-  void remove() { count_.fetch_sub(1, std::memory_order_relaxed); }
-  bool any() const { return count_.load(std::memory_order_relaxed) != 0; }
+  void remove() { count_.fetch_sub(1, std::memory_order_release); }
+  bool any() const { return count_.load(std::memory_order_acquire) != 0; }
 
  private:
   std::atomic<int> count_{0};

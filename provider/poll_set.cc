@@ -39,7 +39,7 @@ bool has_news(fid* member) {
     Cq& cq = Cq::of(member);
     const std::lock_guard guard(cq.worker().lock());
     cq.worker().turn();
-    return !cq.is_empty();
+    return cq.has_news();
   }
   Cntr& cntr = Cntr::of(member);
   const std::lock_guard guard(cntr.worker().lock());
@@ -69,6 +69,7 @@ int PollSet::close() {
 int PollSet::add(fid_t member, std::uint64_t flags) {
   if (flags != 0) return -FI_EBADFLAGS;
   if (member->fclass != FI_CLASS_CQ && member->fclass != FI_CLASS_CNTR) return -FI_EINVAL;
+  const std::lock_guard guard(mutex_);
   if (std::ranges::find(members_, member) != members_.end()) return 0;
   members_.push_back(member);
   users_of(member).add();
@@ -76,6 +77,7 @@ int PollSet::add(fid_t member, std::uint64_t flags) {
 }
 
 int PollSet::remove(fid_t member) {
+  const std::lock_guard guard(mutex_);
   const auto at = std::ranges::find(members_, member);
   if (at == members_.end()) return -FI_EINVAL;
   members_.erase(at);
@@ -84,6 +86,7 @@ int PollSet::remove(fid_t member) {
 }
 
 int PollSet::poll(void** contexts, int count) {
+  const std::lock_guard guard(mutex_);
   int found = 0;
   for (fid_t member : members_) {
     if (found == count) break;

@@ -4,6 +4,7 @@
 
 #include <rdma/fi_eq.h>
 
+#include <mutex>
 #include <vector>
 
 #include "provider/object.h"
@@ -26,6 +27,7 @@ class PollSet final : public fid_poll {
  private:
   explicit PollSet(Domain& domain);
   ~PollSet() = default;
+  std::mutex mutex_;
   std::vector<fid_t> members_;
   UserOf domain_use_;
 };

@@ -197,60 +197,129 @@ bool is_configured(const fep::Settings& settings) {
   return !plain_udp || !settings.addresses.empty() || !settings.ifname.empty();
 }
 
-base::Result<PortChoice, std::string> PortPicker::take_first(std::vector<PortChoice> candidates,
-                                                             std::string why_none) {
-  for (PortChoice& choice : candidates) {
+namespace {
+
+void add_refusal(std::string& why, const PortChoice& choice, pid_t holder) {
+  why += (why.empty() ? "" : "; ") + choice.address.to_string() + " is used by " +
+         (holder != 0 ? "process " + std::to_string(holder) : "another process");
+}
+
+void warn_about(const PortChoice& first, const PortChoice& taken) {
+  if (taken.address == first.address || !is_loopback(taken.address)) return;
+  log_warning("another process uses " + first.address.to_string() + ": this one is " +
+              taken.address.to_string() +
+              ", which only processes of this host can reach; set FI_UET_ADDR");
+}
+
+bool contains(const std::vector<net::FabricAddress>& all, net::FabricAddress address) {
+  return std::ranges::find(all, address) != all.end();
+}
+
+}  // namespace
+
+const PortPicker::Held* PortPicker::held(net::FabricAddress address) const {
+  const auto at = std::ranges::find(held_, address, [](const Held& h) { return h.choice.address; });
+  return at == held_.end() ? nullptr : &*at;
+}
+
+PortPicker::Picked PortPicker::first_free(Candidates candidates) const {
+  for (PortChoice& choice : candidates.ports) {
+    if (const Held* ours = held(choice.address)) return ours->choice;
     pid_t holder = 0;
-    auto lock = AddressLock::acquire(choice.address, holder);
-    if (lock) {
+    if (!AddressLock::is_held(choice.address, holder)) return choice;
+    add_refusal(candidates.why_none, choice, holder);
+  }
+  return candidates.why_none;
+}
+
+PortPicker::Picked PortPicker::take_first(Candidates candidates) {
+  for (PortChoice& choice : candidates.ports) {
+    if (const Held* ours = held(choice.address)) return ours->choice;
+    pid_t holder = 0;
+    if (auto lock = AddressLock::acquire(choice.address, holder)) {
       held_.push_back(Held{choice, std::move(*lock)});
       return choice;
     }
-    why_none += (why_none.empty() ? "" : "; ") + choice.address.to_string() + " is used by " +
-                (holder != 0 ? "process " + std::to_string(holder) : "another process");
+    add_refusal(candidates.why_none, choice, holder);
   }
-  return why_none;
+  return candidates.why_none;
 }
 
-base::Result<PortChoice, std::string> PortPicker::own(const fep::Settings& settings) {
-  if (!held_.empty()) return held_.front().choice;
+PortPicker::Candidates PortPicker::own_candidates(const fep::Settings& settings) const {
+  Candidates out;
   const auto interfaces = list_interfaces();
   if (is_configured(settings)) {
-    std::string why;
-    auto candidates = configured(settings, interfaces, why);
-    return take_first(std::move(candidates), std::move(why));
+    out.ports = configured(settings, interfaces, out.why_none);
+  } else {
+    out.ports = unconfigured(settings.ports[0], interfaces);
+    if (out.ports.empty()) out.why_none = "no network interface is up";
   }
-  auto candidates = unconfigured(settings.ports[0], interfaces);
-  if (candidates.empty()) return std::string("no network interface is up");
-  const net::FabricAddress first = candidates.front().address;
-  auto taken = take_first(std::move(candidates), "");
-  if (taken && taken->address != first && is_loopback(taken->address)) {
-    log_warning("another process uses " + first.to_string() + ": this one is " +
-                taken->address.to_string() +
-                ", which only processes of this host can reach; set FI_UET_ADDR");
-  }
+  if (!own_) return out;
+  // What was said once is said again, and what else is taken is like it if possible.
+  std::ranges::stable_sort(out.ports, {}, [&](const PortChoice& c) {
+    return c.address == own_->address ? 0 : c.device == own_->device ? 1 : 2;
+  });
+  return out;
+}
+
+PortPicker::Picked PortPicker::find_own(const fep::Settings& settings) {
+  if (own_ && held(own_->address) != nullptr) return *own_;
+  Candidates candidates = own_candidates(settings);
+  const auto first = candidates.ports.empty() ? std::nullopt : std::optional(candidates.ports[0]);
+  auto found = first_free(std::move(candidates));
+  if (!found) return found;
+  own_ = *found;
+  if (!is_configured(settings)) warn_about(*first, *found);
+  const net::FabricAddress address = found->address;
+  if (!contains(proposed_, address) && !contains(named_, address)) proposed_.push_back(address);
+  return found;
+}
+
+PortPicker::Picked PortPicker::take_own(const fep::Settings& settings) {
+  if (own_ && held(own_->address) != nullptr) return *own_;
+  Candidates candidates = own_candidates(settings);
+  const auto first = candidates.ports.empty() ? std::nullopt : std::optional(candidates.ports[0]);
+  auto taken = take_first(std::move(candidates));
+  if (!taken) return taken;
+  own_ = *taken;
+  if (!is_configured(settings)) warn_about(*first, *taken);
   return taken;
 }
 
-base::Result<PortChoice, std::string> PortPicker::at(const fep::Settings& settings,
-                                                     net::FabricAddress address) {
-  const auto same = [&](const PortChoice& c) { return c.address == address; };
-  for (const Held& h : held_) {
-    if (same(h.choice)) return h.choice;
-  }
+PortPicker::Candidates PortPicker::candidates_at(const fep::Settings& settings,
+                                                 net::FabricAddress address) {
   const auto interfaces = list_interfaces();
+  Candidates out;
   std::string ignored;
-  std::vector<PortChoice> candidates;
-  if (is_configured(settings)) candidates = configured(settings, interfaces, ignored);
-  std::erase_if(candidates, [&](const PortChoice& c) { return !same(c); });
+  if (is_configured(settings)) out.ports = configured(settings, interfaces, ignored);
+  std::erase_if(out.ports, [&](const PortChoice& c) { return c.address != address; });
   const bool udp_only = std::ranges::all_of(settings.ports, is_udp);
   if (const Interface* i = find_interface(interfaces, address);
-      candidates.empty() && udp_only && i != nullptr) {
-    candidates.push_back(udp_choice(*i, address, "udp"));
+      out.ports.empty() && udp_only && i != nullptr) {
+    out.ports.push_back(udp_choice(*i, address, "udp"));
   }
-  return take_first(std::move(candidates), candidates.empty()
-                                               ? address.to_string() + " is no address of this host"
-                                               : std::string());
+  if (out.ports.empty()) out.why_none = address.to_string() + " is no address of this host";
+  return out;
+}
+
+PortPicker::Picked PortPicker::find(const fep::Settings& settings, net::FabricAddress address) {
+  if (std::erase(proposed_, address) != 0) named_.push_back(address);
+  if (const Held* ours = held(address)) return ours->choice;
+  return first_free(candidates_at(settings, address));
+}
+
+PortPicker::Picked PortPicker::take(const fep::Settings& settings, net::FabricAddress address) {
+  if (const Held* ours = held(address)) return ours->choice;
+  if (was_proposed(address)) return take_own(settings);
+  return take_first(candidates_at(settings, address));
+}
+
+bool PortPicker::was_proposed(net::FabricAddress address) const {
+  return contains(proposed_, address);
+}
+
+void PortPicker::abandon_in_child() {
+  for (Held& h : held_) h.lock.abandon_in_child();
 }
 
 }  // namespace uet::provider

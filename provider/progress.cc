@@ -1,6 +1,5 @@
 #include "provider/progress.h"
 
-#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -8,8 +7,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <mutex>
+#include <system_error>
 
+#include "provider/errors.h"
 #include "provider/worker.h"
 
 namespace uet::provider {
@@ -26,31 +29,54 @@ constexpr Duration kPollMin = Duration::from_us(20);
 constexpr Duration kPollMax = Duration::from_ms(1);
 /// No alarm is set further away.
 constexpr Duration kLongestSleep = Duration::from_seconds(1);
+/// After the system had no memory for a turn.
+constexpr Duration kWithoutMemory = Duration::from_ms(1);
 
-void sleep_on(int event_fd, int port_fd, Duration time) {
-  const std::int64_t ns = std::max<std::int64_t>(time.ns(), 0);
-  const timespec limit{ns / 1'000'000'000, ns % 1'000'000'000};
-  pollfd fds[2] = {{.fd = event_fd, .events = POLLIN, .revents = 0},
-                   {.fd = port_fd, .events = POLLIN, .revents = 0}};
-  ppoll(fds, port_fd >= 0 ? 2 : 1, &limit, nullptr);
-}
+/// A thread made meanwhile gets none of the application's signals.
+class WithoutSignals {
+ public:
+  WithoutSignals() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~WithoutSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  WithoutSignals(const WithoutSignals&) = delete;
+  WithoutSignals& operator=(const WithoutSignals&) = delete;
+
+ private:
+  sigset_t before_;
+};
 
 }  // namespace
 
-ProgressThread::ProgressThread(Worker& worker)
-    : worker_(worker), event_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
-  // The application's signals are not for us.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  pthread_setname_np(thread_.native_handle(), "uet-progress");
+std::unique_ptr<ProgressThread> ProgressThread::start(Worker& worker, std::string& error) {
+  const int event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  if (event_fd < 0) {
+    error = std::string("no descriptor for the progress thread: ") + std::strerror(errno);
+    return nullptr;
+  }
+  std::unique_ptr<ProgressThread> out;
+  try {
+    out.reset(new ProgressThread(worker, event_fd));
+  } catch (...) {
+    close(event_fd);
+    throw;
+  }
+  const WithoutSignals without_signals;
+  try {
+    out->thread_ = std::thread([thread = out.get()] { thread->run(); });
+  } catch (const std::system_error& e) {
+    error = std::string("the progress thread does not start: ") + e.what();
+    return nullptr;
+  }
+  pthread_setname_np(out->thread_.native_handle(), "uet-progress");
+  return out;
 }
 
 ProgressThread::~ProgressThread() {
   stop();
-  if (event_fd_ >= 0) close(event_fd_);
+  close(event_fd_);
 }
 
 void ProgressThread::stop() {
@@ -83,9 +109,14 @@ void ProgressThread::run() {
     seen = turns;
     if (application_works && !kicked) {
       idle_poll_ = kPollMin;
-      sleep_on(event_fd_, -1, patience());
+      poll_descriptors(event_fd_, -1, patience());
     } else {
-      work_once();
+      // What failed for want of memory is tried again with its next deadline.
+      const int ret = guarded([&] {
+        work_once();
+        return 0;
+      });
+      if (ret != 0) poll_descriptors(event_fd_, -1, kWithoutMemory);
     }
   }
 }
@@ -113,11 +144,12 @@ void ProgressThread::work_once() {
         time = std::min(time, idle_poll_);
         idle_poll_ = std::min(idle_poll_ * 2, std::max(kPollMax, patience()));
       }
+      alarm_ = now + time;
       deep_sleep_ = true;
     }
   }
   if (time > Duration{}) {
-    sleep_on(event_fd_, port_fd, time);
+    poll_descriptors(event_fd_, port_fd, time);
   } else if (worker_.lock_.is_contended()) {
     sched_yield();
   }

@@ -7,6 +7,8 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
+#include <string>
 #include <thread>
 
 #include "lib/base/units.h"
@@ -17,7 +19,8 @@ class Worker;
 
 class ProgressThread {
  public:
-  explicit ProgressThread(Worker& worker);
+  /// Null with a sentence in `error` when the system gives no thread or no descriptor.
+  static std::unique_ptr<ProgressThread> start(Worker& worker, std::string& error);
   ~ProgressThread();
   ProgressThread(const ProgressThread&) = delete;
   ProgressThread& operator=(const ProgressThread&) = delete;
@@ -27,12 +30,19 @@ class ProgressThread {
   /// With the worker's lock held, after the application gave the loop something new: a thread in
   /// deep sleep sets its alarm by the old deadlines.
   void wake_from_deep_sleep() {
-    if (deep_sleep_.load(std::memory_order_relaxed)) leave_deep_sleep();
+    if (is_in_deep_sleep()) leave_deep_sleep();
+  }
+  /// With the worker's lock held, also for the next one.
+  bool is_in_deep_sleep() const { return deep_sleep_.load(std::memory_order_relaxed); }
+  /// The loop wants to be turned at `deadline`: a thread that would sleep longer is woken.
+  void serve(base::Instant deadline) {
+    if (is_in_deep_sleep() && deadline < alarm_) leave_deep_sleep();
   }
   /// Ends the thread. Also safe where the thread was never scheduled again (process exit).
   void stop();
 
  private:
+  ProgressThread(Worker& worker, int event_fd) : worker_(worker), event_fd_(event_fd) {}
   void run();
   void work_once();
   void leave_deep_sleep();
@@ -42,6 +52,7 @@ class ProgressThread {
   Worker& worker_;
   const int event_fd_;
   std::atomic<bool> deep_sleep_{false};  ///< set with the worker's lock held
+  base::Instant alarm_;  ///< when deep sleep ends by itself; guarded by the worker's lock
   std::atomic<bool> stop_{false};
   std::atomic<bool> kicked_{false};
   base::Duration idle_poll_;  ///< only the thread's own

@@ -1,6 +1,7 @@
 /// The one symbol libfabric looks for, and the parameters.
 #include "provider/provider.h"
 
+#include <pthread.h>
 #include <rdma/fi_errno.h>
 #include <rdma/providers/fi_log.h>
 #include <unistd.h>
@@ -20,6 +21,23 @@ namespace uet::provider {
 namespace {
 
 pid_t loaded_by = 0;
+
+/// fork() copies the process with all its locks as they are: those that a child needs are held
+/// meanwhile. [libfabric 2.5-11]
+void before_fork() {
+  lock_ports();
+  Worker::lock_all();
+}
+void after_fork_in_parent() {
+  Worker::unlock_all();
+  unlock_ports();
+}
+void after_fork_in_child() {
+  Worker::abandon_all_in_child();
+  Worker::unlock_all();
+  abandon_ports_in_child();
+  unlock_ports();
+}
 
 /// Runs after the destructors of this library's globals: touches nothing that has one.
 /// [libfabric 2.5-7]
@@ -59,9 +77,10 @@ void define_parameters() {
 fi_provider& table() {
   static fi_provider provider = {
       .version = FI_VERSION(1, 0),
-      // Also above what our headers know: no structure that we fill changed incompatibly.
-      // [libfabric 2.2]
-      .fi_version = FI_VERSION(2, 0),
+      // libfabric passes over providers with a smaller version than the application asks for, and
+      // lets it ask for its own at most. So this is the version of the libfabric that runs, also
+      // above what our headers know: no structure that we fill changed incompatibly. [libfabric 2.2]
+      .fi_version = std::max<std::uint32_t>(FI_VERSION(2, 0), ::fi_version()),
       .context = {},
       .name = "uet",
       .getinfo = getinfo,
@@ -113,6 +132,8 @@ extern "C" FI_EXT_INI {
   uet::provider::loaded_by = getpid();
   uet::provider::guarded([] {
     uet::provider::define_parameters();
+    pthread_atfork(uet::provider::before_fork, uet::provider::after_fork_in_parent,
+                   uet::provider::after_fork_in_child);
     return 0;
   });
   return &uet::provider::table();

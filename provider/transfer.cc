@@ -13,6 +13,10 @@ namespace {
 using ses::OpKind;
 using ses::ReturnCode;
 
+/// Of operations without a context, which fi_cancel(nullptr) must not take for one: fi_inject and
+/// the like are over for the application when they return.
+constexpr std::uint64_t kNoContext = ~std::uint64_t{0};
+
 constexpr std::uint64_t kDeliveryFlags = FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE;
 
 std::size_t total_bytes(std::span<const iovec> iov) {
@@ -57,7 +61,7 @@ std::uint64_t entry_flags(const ses::Completion& c) {
 /// turn of the loop when something ran out.
 template <typename Post>
 ssize_t Endpoint::transmit(std::uint64_t flags, std::size_t bytes, Post&& post) {
-  if ((flags & FI_COMMIT_COMPLETE) != 0) return -FI_EOPNOTSUPP;
+  if ((flags & (FI_COMMIT_COMPLETE | FI_MULTICAST)) != 0) return -FI_EOPNOTSUPP;
   if ((flags & FI_INJECT) != 0 && bytes > inject_size_) return -FI_EINVAL;
   const std::lock_guard guard(worker_.lock());
   if (id_ == 0) return -FI_EOPBADSTATE;
@@ -97,7 +101,8 @@ void Endpoint::describe(const Op& op, Request& request) {
   request.fence = (op.flags & FI_FENCE) != 0;
   request.user_flags =
       static_cast<std::uint8_t>(entry_flag(op.flags) | (request.inject ? kIsInject : 0));
-  request.context = reinterpret_cast<std::uint64_t>(op.context);
+  const bool is_over = request.inject && (op.flags & FI_COMPLETION) == 0;
+  request.context = is_over ? kNoContext : reinterpret_cast<std::uint64_t>(op.context);
 }
 
 ssize_t Endpoint::post_send(const Send& op) {
@@ -128,6 +133,9 @@ ssize_t Endpoint::post_rma(const Rma& op) {
 
 ssize_t Endpoint::post_receive(const Receive& op) {
   if (op.iov.size() > kIovLimit) return -FI_EINVAL;
+  // Discards what a peek or a claim names; alone it would post a receive.
+  const bool names_message = (op.flags & (FI_PEEK | FI_CLAIM)) != 0;
+  if ((op.flags & FI_DISCARD) != 0 && !names_message) return -FI_EINVAL;
   const std::lock_guard guard(worker_.lock());
   if (id_ == 0) return -FI_EOPBADSTATE;
   ses::PeerId source = ses::kAnyPeer;
@@ -224,16 +232,16 @@ void Endpoint::count(Counter which, bool success) {
 
 void Endpoint::report(Cq& cq, const ses::Completion& c, std::uint64_t flags) {
   CqEntry entry;
-  entry.op_context = reinterpret_cast<void*>(c.context);
+  entry.op_context = c.context == kNoContext ? nullptr : reinterpret_cast<void*>(c.context);
+  const bool is_of_target = (flags & (FI_RECV | FI_REMOTE_WRITE)) != 0;
+  const bool has_data = is_of_target && c.has_data;  // the initiator knows what it sent
   entry.flags =
-      flags | (c.has_data ? FI_REMOTE_CQ_DATA : 0) | (c.multi_recv_released ? FI_MULTI_RECV : 0);
+      flags | (has_data ? FI_REMOTE_CQ_DATA : 0) | (c.multi_recv_released ? FI_MULTI_RECV : 0);
   entry.length = c.length;
   entry.buffer = c.buffer;
-  entry.data = c.data;
+  entry.data = has_data ? c.data : 0;
   entry.tag = c.tag;
-  if (reports_source_ && (flags & (FI_RECV | FI_REMOTE_WRITE)) != 0) {
-    entry.source = av_->find(c.source);
-  }
+  if (reports_source_ && is_of_target) entry.source = av_->find(c.source);
   if (c.code != ReturnCode::kOk) {
     entry.error = fi_error_of(c.code);
     entry.prov_errno = static_cast<int>(c.code);

@@ -26,6 +26,13 @@ void WaitObject::arm() {
   armed_ = true;
 }
 
+void WaitObject::wake_sleepers() {
+  while (!sleepers_.empty()) {
+    sleepers_.front().wake();
+    sleepers_.pop_front();
+  }
+}
+
 void WaitObject::write_fd() {
   armed_ = false;
   const std::uint64_t one = 1;

@@ -1,17 +1,16 @@
-/// What a program sleeps on: an eventfd per queue or counter, written only when somebody said that
-/// he is about to sleep.
+/// What programs wait for: the news of one queue or counter.
 #pragma once
 
 #include <rdma/fi_eq.h>
 
-#include <mutex>
-
 #include "lib/base/units.h"
-#include "provider/worker.h"
+#include "provider/sleeper.h"
 
 namespace uet::provider {
 
-/// All calls with the lock of the owning queue held, so arming and signalling cannot cross.
+/// Threads that sleep inside our calls are woken each by itself. Programs that sleep in poll() share
+/// one eventfd, written only after fi_trywait has armed it. All calls with the lock of the owning
+/// queue held, so arming and signalling cannot cross.
 class WaitObject {
  public:
   explicit WaitObject(fi_wait_obj kind) : kind_(kind) {}
@@ -24,9 +23,12 @@ class WaitObject {
   int fd();
   /// Drains the descriptor; the next signal() writes it.
   void arm();
-  void disarm() { armed_ = false; }
+  /// Before it sleeps; it leaves by itself.
+  void add(Sleeper& sleeper) { sleepers_.push_back(sleeper); }
+  /// There is news: each waiting thread checks whether its own condition holds.
   void signal() {
     if (armed_) write_fd();
+    if (!sleepers_.empty()) wake_sleepers();
   }
   /// Answers FI_GETWAIT and FI_GETWAITOBJ.
   int control(int command, void* arg);
@@ -42,37 +44,16 @@ class WaitObject {
 
  private:
   void write_fd();
+  void wake_sleepers();
   const fi_wait_obj kind_;
   int fd_ = -1;
   bool armed_ = false;
+  SleeperList<&Sleeper::object_hook> sleepers_;
 };
 
 /// A negative timeout waits for ever.
 inline base::Instant wait_end(base::Instant now, int timeout_ms) {
   return timeout_ms < 0 ? base::Instant::never() : now + base::Duration::from_ms(timeout_ms);
-}
-
-/// Turns the loop and sleeps until `ready` (called with the worker's lock held) or until
-/// `timeout_ms` has passed. Returns the last answer of `ready`. Spins for a moment first: most
-/// waits are short.
-template <typename Ready>
-bool wait_until(Worker& worker, WaitObject& wait, int timeout_ms, Ready&& ready) {
-  constexpr base::Duration kSpin = base::Duration::from_us(20);
-  const base::Instant begin = clock_now();
-  const base::Instant end = wait_end(begin, timeout_ms);
-  for (base::Instant now = begin;; now = clock_now()) {
-    int fd = -1;
-    {
-      const std::lock_guard guard(worker.lock());
-      worker.turn_at(now);
-      if (ready()) return true;
-      if (now >= end) return false;
-      if (wait.kind() == FI_WAIT_YIELD || now < begin + kSpin) continue;
-      fd = wait.fd();
-      wait.arm();
-    }
-    worker.sleep_for_packets(end, fd);
-  }
 }
 
 }  // namespace uet::provider

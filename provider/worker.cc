@@ -1,10 +1,9 @@
 #include "provider/worker.h"
 
-#include <poll.h>
-#include <time.h>
-
 #include <algorithm>
+#include <condition_variable>
 #include <map>
+#include <vector>
 
 #include "lib/ports/open_port.h"
 #include "provider/progress.h"
@@ -15,9 +14,29 @@ namespace {
 
 /// The workers of the process by address. Leaked on purpose: used until the very end of the
 /// process. [libfabric 2.5-7]
+///
+/// An entry without a living worker belongs to a thread that opens it, or that closes it and still
+/// has its port.
 struct Registry {
   std::mutex mutex;
-  std::map<net::FabricAddress, std::weak_ptr<Worker>> workers;
+  std::condition_variable changed;
+  struct Entry {
+    std::weak_ptr<Worker> worker;
+    net::Port* port = nullptr;  ///< while it is open, for a forked child
+  };
+  std::map<net::FabricAddress, Entry> workers;
+
+  void set_port(net::FabricAddress address, net::Port* port) {
+    const std::lock_guard guard(mutex);
+    workers[address].port = port;
+  }
+  void leave(net::FabricAddress address) {
+    {
+      const std::lock_guard guard(mutex);
+      workers.erase(address);
+    }
+    changed.notify_all();
+  }
 };
 Registry& registry() {
   static auto* instance = new Registry;
@@ -27,14 +46,13 @@ Registry& registry() {
 /// A port without a descriptor to sleep on is looked at this often.
 constexpr base::Duration kPollInterval = base::Duration::from_us(20);
 
+/// A sleep without any end is looked at this often: it costs nothing, and bounds what an event that
+/// the kernel did not tell could do.
+constexpr base::Duration kLongestSleep = base::Duration::from_seconds(1);
+
 /// How long the last object of a worker waits for its peers to hear the last acknowledgements.
 constexpr base::Duration kLingerQuiet = base::Duration::from_ms(30);
 constexpr base::Duration kLingerMax = base::Duration::from_ms(1500);
-
-timespec to_timespec(base::Duration d) {
-  const std::int64_t ns = std::max<std::int64_t>(d.ns(), 0);
-  return timespec{ns / 1'000'000'000, ns % 1'000'000'000};
-}
 
 }  // namespace
 
@@ -46,14 +64,36 @@ Worker::Worker(const fep::Settings& settings, net::FabricAddress address)
 base::Result<std::shared_ptr<Worker>, std::string> Worker::open(const fep::Settings& settings,
                                                                 const PortChoice& choice) {
   Registry& r = registry();
-  const std::lock_guard guard(r.mutex);
-  std::weak_ptr<Worker>& slot = r.workers[choice.address];
-  if (auto running = slot.lock()) return running;
-  const std::shared_ptr<Worker> worker(new Worker(settings, choice.address));
+  std::unique_lock held(r.mutex);
+  std::shared_ptr<Worker> running;
+  r.changed.wait(held, [&] {
+    const auto at = r.workers.find(choice.address);
+    return at == r.workers.end() || (running = at->second.worker.lock()) != nullptr;
+  });
+  if (running != nullptr) return running;
+  Registry::Entry& entry = r.workers[choice.address];
+  held.unlock();
+  std::unique_ptr<Worker, void (*)(Worker*)> fresh(nullptr, &retire);
+  try {
+    fresh.reset(new Worker(settings, choice.address));
+  } catch (...) {
+    r.leave(choice.address);
+    throw;
+  }
   std::string error;
-  if (!worker->start(choice, error)) return error;
-  slot = worker;
+  if (!fresh->start(choice, error)) return error;
+  std::shared_ptr<Worker> worker(std::move(fresh));
+  held.lock();
+  entry.worker = worker;
+  held.unlock();
+  r.changed.notify_all();
   return worker;
+}
+
+void Worker::retire(Worker* worker) {
+  const net::FabricAddress address = worker->address_;
+  delete worker;
+  registry().leave(address);
 }
 
 bool Worker::start(const PortChoice& choice, std::string& error) {
@@ -70,6 +110,7 @@ bool Worker::start(const PortChoice& choice, std::string& error) {
   port_ = ports::open_port({.request = request, .impair = settings_.impair, .pcap = settings_.pcap},
                            trace_, error);
   if (port_ == nullptr) return false;
+  registry().set_port(address_, port_.get());
   const auto config = settings_.fep_config(port_->facts());
   if (!config) {
     error = config.error();
@@ -78,7 +119,8 @@ bool Worker::start(const PortChoice& choice, std::string& error) {
   fep_ = std::make_unique<fep::Fep>(*config, *port_, rng_, trace_, clock_now());
   if (settings_.progress != fep::Progress::kManual) {
     progress_required_ = settings_.progress == fep::Progress::kThread;
-    thread_ = std::make_unique<ProgressThread>(*this);
+    thread_ = ProgressThread::start(*this, error);
+    if (thread_ == nullptr) return false;
   }
   return true;
 }
@@ -87,6 +129,7 @@ Worker::~Worker() {
   thread_.reset();
   if (fep_ != nullptr) linger();
   fep_.reset();
+  registry().set_port(address_, nullptr);
   port_.reset();
 }
 
@@ -98,6 +141,7 @@ void Worker::linger() {
   fep_->pds().close_all(begin);
   base::Instant last_packet = begin;
   std::uint64_t packets = trace_.count(base::EventId::kPacketReceived);
+  Held held(lock_);
   while (true) {
     const base::Instant now = clock_now();
     fep_->turn(now);
@@ -106,17 +150,34 @@ void Worker::linger() {
     packets = seen;
     const bool quiet = now - last_packet > kLingerQuiet;
     if (fep_->is_idle() || quiet || now - begin > kLingerMax) return;
-    sleep_for_packets(now + base::Duration::from_ms(5));
+    sleep(held, now + base::Duration::from_ms(5), loop_news_);
+  }
+}
+
+void Worker::lock_all() {
+  registry().mutex.lock();
+}
+
+void Worker::unlock_all() {
+  registry().mutex.unlock();
+}
+
+void Worker::abandon_all_in_child() {
+  for (const auto& [address, entry] : registry().workers) {
+    if (entry.port != nullptr) entry.port->abandon_in_child();
   }
 }
 
 void Worker::stop_all() {
   Registry& r = registry();
-  const std::lock_guard guard(r.mutex);
-  for (auto& [address, slot] : r.workers) {
-    if (const auto worker = slot.lock(); worker != nullptr && worker->thread_ != nullptr) {
-      worker->thread_->stop();
-    }
+  // Never let go: the last pointer would close the worker, and the process is about to end.
+  auto* const all = new std::vector<std::shared_ptr<Worker>>;
+  {
+    const std::lock_guard guard(r.mutex);
+    for (const auto& [address, entry] : r.workers) all->push_back(entry.worker.lock());
+  }
+  for (const auto& worker : *all) {
+    if (worker != nullptr && worker->thread_ != nullptr) worker->thread_->stop();
   }
 }
 
@@ -128,6 +189,7 @@ bool Worker::turn_at(base::Instant now) {
 bool Worker::turn_loop(base::Instant now) {
   const bool did = fep_->turn(now);
   if (path_log_ != nullptr) path_log_->on_turn(now, *fep_);
+  if (did) loop_news_.signal();
   return did;
 }
 
@@ -152,26 +214,36 @@ void Worker::application_sleeps() {
   if (has_progress_thread()) thread_->kick();
 }
 
-void Worker::sleep_for_packets(base::Instant end, int extra_fd) {
-  base::Instant wake = end;
-  {
-    const std::lock_guard guard(lock_);
-    if (!port_->arm_wakeup()) return;
-    wake = std::min(wake, fep_->next_deadline());
-  }
+bool Worker::somebody_sleeps() const {
+  return !sleepers_.empty() || (thread_ != nullptr && thread_->is_in_deep_sleep());
+}
+
+void Worker::serve_sleepers() {
+  const base::Instant deadline = fep_->next_deadline();
+  sleepers_.serve(deadline);
+  if (thread_ != nullptr) thread_->serve(deadline);
+}
+
+void Worker::sleep(Held& held, base::Instant end, WaitObject& object) {
+  const base::Instant wake =
+      port_->arm_wakeup() ? std::min(end, fep_->next_deadline()) : base::Instant{};
   const base::Instant now = clock_now();
-  if (wake <= now) return;
-  pollfd fds[2];
-  nfds_t count = 0;
-  for (const int fd : {port_->wakeup_fd(), extra_fd}) {
-    if (fd >= 0) fds[count++] = pollfd{.fd = fd, .events = POLLIN, .revents = 0};
+  if (wake <= now) {
+    held.unlock();
+    held.lock();
+    return;
   }
-  base::Duration time = wake.is_never() ? base::Duration::from_seconds(1) : wake - now;
+  base::Duration time = wake.is_never() ? kLongestSleep : wake - now;
   if (port_->wakeup_fd() < 0) time = std::min(time, kPollInterval);
-  const timespec limit = to_timespec(time);
+  Sleeper me(wake);
+  sleepers_.add(me);
+  object.add(me);
   application_sleepers_.fetch_add(1, std::memory_order_relaxed);
-  ppoll(fds, count, &limit, nullptr);
+  held.unlock();
+  me.sleep(port_->wakeup_fd(), time);
+  held.lock();
   application_sleepers_.fetch_sub(1, std::memory_order_relaxed);
+  sleepers_.remove(me);
 }
 
 }  // namespace uet::provider

@@ -1,7 +1,9 @@
 /// One fabric endpoint at work: its port, its FEP, the lock around them, and the thread that turns
-/// the loop when nobody else does. Everything above (domains, queues, endpoints) belongs to exactly
+/// the loop when no other does. Everything above (domains, queues, endpoints) belongs to exactly
 /// one worker.
 #pragma once
+
+#include <sched.h>
 
 #include <atomic>
 #include <memory>
@@ -18,30 +20,56 @@
 #include "provider/clock.h"
 #include "provider/lock.h"
 #include "provider/port_picker.h"
+#include "provider/sleeper.h"
+#include "provider/wait.h"
 
 namespace uet::provider {
 
 class ProgressThread;
 
+class Worker;
+
+/// The lock of a worker. Giving it back makes sure that threads which sleep on behalf of the loop
+/// wake in time for what was changed under it.
+class WorkerLock {
+ public:
+  explicit WorkerLock(Worker& worker) : worker_(worker) {}
+  void lock() { lock_.lock(); }
+  bool try_lock() { return lock_.try_lock(); }
+  inline void unlock();
+  bool is_contended() const { return lock_.is_contended(); }
+
+ private:
+  Worker& worker_;
+  Lock lock_;
+};
+
 class Worker {
  public:
   /// The worker of this address: the running one, or a new one on a freshly opened port. It lives
-  /// as long as somebody holds the pointer.
+  /// as long as the pointer is held. Waits while another thread opens or closes the worker of this
+  /// address; those of other addresses do not wait for each other.
   static base::Result<std::shared_ptr<Worker>, std::string> open(const fep::Settings& settings,
                                                                  const PortChoice& choice);
+  /// Around fork(): a child inherits the sockets of all ports, and must not keep the addresses taken
+  /// when its parent ends. What it has of libfabric objects is good for nothing but closing.
+  static void lock_all();
+  static void unlock_all();
+  static void abandon_all_in_child();
   /// At process exit: ends the threads; everything else stays as it is.
   static void stop_all();
 
-  ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  Lock& lock() { return lock_; }
+  WorkerLock& lock() { return lock_; }
   const fep::Settings& settings() const { return settings_; }
 
   // --- With the lock held -----------------------------------------------------------------------
   ses::Ses& ses() { return fep_->ses(); }
   fep::Fep& fep() { return *fep_; }
+  /// Of a new domain: what is registered in one is reached through its own endpoints alone.
+  std::uint32_t new_memory_space() { return ++memory_spaces_; }
   /// One turn of the loop on behalf of the application.
   bool turn() { return turn_at(clock_now()); }
   bool turn_at(base::Instant now);
@@ -55,28 +83,40 @@ class Worker {
   /// timeout.
   template <typename Done>
   bool turn_until(Done&& done, base::Duration limit);
+  /// Turns the loop and sleeps until `ready` (called with the lock held, at first and whenever there
+  /// is news of `object`) or until `timeout_ms` has passed; negative: for ever. Returns the last
+  /// answer of `ready`. Spins for a moment first: most waits are short.
+  template <typename Ready>
+  bool wait_until(WaitObject& object, int timeout_ms, Ready&& ready);
   /// From now on the progress thread works even right after the application did: somebody waits for
   /// it.
   void require_progress_thread();
   bool has_progress_thread() const { return progress_required_.load(std::memory_order_relaxed); }
   /// The application is about to sleep in poll(): the thread takes over at once.
   void application_sleeps();
-  /// Sleeps until packets may have arrived, `extra_fd` is readable, `end` has come or the loop has
-  /// something to do; the caller then turns it. Meanwhile the progress thread leaves the loop to
-  /// the caller.
-  void sleep_for_packets(base::Instant end, int extra_fd = -1);
 
  private:
   friend class ProgressThread;
+  friend class WorkerLock;
+  using Held = std::unique_lock<WorkerLock>;
   Worker(const fep::Settings& settings, net::FabricAddress address);
+  ~Worker();
+  /// Ends a worker that nothing holds any longer, then lets its address go.
+  static void retire(Worker* worker);
   bool start(const PortChoice& choice, std::string& error);
 
   bool turn_loop(base::Instant now);
+  /// Gives the lock up and sleeps until packets may have arrived, there is news of `object`, `end`
+  /// has come or the loop has something to do, also something that other threads give it meanwhile;
+  /// the caller then turns it. The progress thread leaves the loop to sleepers.
+  void sleep(Held& held, base::Instant end, WaitObject& object);
+  bool somebody_sleeps() const;
+  void serve_sleepers();
   void linger();
 
   const fep::Settings settings_;
   const net::FabricAddress address_;
-  Lock lock_;
+  WorkerLock lock_{*this};
   base::Trace trace_;
   base::Rng rng_;
   std::unique_ptr<net::Port> port_;
@@ -84,23 +124,49 @@ class Worker {
   std::unique_ptr<fep::PathLog> path_log_;
   std::unique_ptr<fep::Fep> fep_;
   std::unique_ptr<ProgressThread> thread_;
+  std::atomic<std::uint32_t> memory_spaces_{0};
   std::atomic<bool> progress_required_{false};
   std::atomic<std::uint32_t> application_turns_{0};  ///< written with the lock held
-  std::atomic<int> application_sleepers_{0};         ///< application threads in sleep_for_packets()
+  std::atomic<int> application_sleepers_{0};         ///< application threads in sleep()
+  LoopSleepers sleepers_;                            ///< these
+  WaitObject loop_news_{FI_WAIT_NONE};               ///< the loop did something
 };
+
+inline void WorkerLock::unlock() {
+  if (worker_.somebody_sleeps()) worker_.serve_sleepers();
+  lock_.unlock();
+}
 
 template <typename Done>
 bool Worker::turn_until(Done&& done, base::Duration limit) {
   const base::Instant end = clock_now() + limit;
+  Held held(lock_);
   while (true) {
-    {
-      const std::lock_guard guard(lock_);
-      const base::Instant now = clock_now();
-      turn_at(now);
-      if (done()) return true;
-      if (now >= end) return false;
+    const base::Instant now = clock_now();
+    turn_at(now);
+    if (done()) return true;
+    if (now >= end) return false;
+    sleep(held, end, loop_news_);
+  }
+}
+
+template <typename Ready>
+bool Worker::wait_until(WaitObject& object, int timeout_ms, Ready&& ready) {
+  constexpr base::Duration kSpin = base::Duration::from_us(20);
+  const base::Instant begin = clock_now();
+  const base::Instant end = wait_end(begin, timeout_ms);
+  Held held(lock_);
+  for (base::Instant now = begin;; now = clock_now()) {
+    turn_at(now);
+    if (ready()) return true;
+    if (now >= end) return false;
+    if (object.kind() != FI_WAIT_YIELD && now >= begin + kSpin) {
+      sleep(held, end, object);
+      continue;
     }
-    sleep_for_packets(end);
+    held.unlock();
+    if (object.kind() == FI_WAIT_YIELD) sched_yield();
+    held.lock();
   }
 }
 

@@ -11,7 +11,8 @@ PostResult<std::uint64_t> MemoryTable::add(const MemoryRequest& request, base::R
     // [SES 15] A user chooses bits 47:0, or 11:0 of an optimized key, and nothing else.
     const std::uint64_t allowed = request.optimized ? kKeyOptimizedMask : kKeyUserMask;
     if ((*request.key & ~allowed) != 0) return PostError::kBadKey;
-    if (request.check_unique && is_in_use(*request.key | flags)) return PostError::kKeyInUse;
+    if (request.check_unique && any_with(*request.key | flags, request.space) != nullptr)
+      return PostError::kKeyInUse;
   } else if (request.optimized) {
     return PostError::kBadKey;  // 12 bits leave no room for an epoch: the user must choose
   }
@@ -27,6 +28,7 @@ PostResult<std::uint64_t> MemoryTable::add(const MemoryRequest& request, base::R
   region->is_enabled = request.enabled;
   region->job_id = request.job_id;
   region->endpoint = request.endpoint;
+  region->space = request.space;
   if (request.key) {
     region->key = *request.key | flags;
     by_key_.emplace(region->key, region);
@@ -41,16 +43,16 @@ PostResult<std::uint64_t> MemoryTable::add(const MemoryRequest& request, base::R
   return region->key;
 }
 
-bool MemoryTable::enable(std::uint64_t key, EndpointId endpoint) {
-  MemoryRegion* region = any_with(key);
+bool MemoryTable::enable(std::uint64_t key, std::uint32_t space, EndpointId endpoint) {
+  MemoryRegion* region = any_with(key, space);
   if (region == nullptr) return false;
   if (endpoint != 0) region->endpoint = endpoint;
   region->is_enabled = true;
   return true;
 }
 
-bool MemoryTable::remove(std::uint64_t key) {
-  MemoryRegion* region = any_with(key);
+bool MemoryTable::remove(std::uint64_t key, std::uint32_t space) {
+  MemoryRegion* region = any_with(key, space);
   if (region == nullptr) return false;
   const auto [first, last] = by_key_.equal_range(key);
   for (auto it = first; it != last; ++it)
@@ -64,9 +66,9 @@ bool MemoryTable::remove(std::uint64_t key) {
   return true;
 }
 
-MemoryRegion* MemoryTable::find(std::uint64_t key, EndpointId endpoint) {
-  const auto usable = [endpoint](const MemoryRegion& r) {
-    return r.is_enabled && (r.endpoint == 0 || r.endpoint == endpoint);
+MemoryRegion* MemoryTable::find(std::uint64_t key, EndpointId endpoint, std::uint32_t space) {
+  const auto usable = [endpoint, space](const MemoryRegion& r) {
+    return r.is_enabled && r.space == space && (r.endpoint == 0 || r.endpoint == endpoint);
   };
   if ((key & kKeyProvider) != 0) {
     MemoryRegion* region = pool_.at(static_cast<std::uint32_t>(key & 0xff'ffff));
@@ -100,13 +102,16 @@ ReturnCode MemoryTable::check(const MemoryRegion& region, const Access& access,
   return ReturnCode::kOk;
 }
 
-MemoryRegion* MemoryTable::any_with(std::uint64_t key) {
+MemoryRegion* MemoryTable::any_with(std::uint64_t key, std::uint32_t space) {
   if ((key & kKeyProvider) != 0) {
     MemoryRegion* region = pool_.at(static_cast<std::uint32_t>(key & 0xff'ffff));
-    return region != nullptr && region->key == key ? region : nullptr;
+    const bool is_it = region != nullptr && region->key == key && region->space == space;
+    return is_it ? region : nullptr;
   }
-  const auto it = by_key_.find(key);
-  return it == by_key_.end() ? nullptr : it->second;
+  const auto [first, last] = by_key_.equal_range(key);
+  for (auto it = first; it != last; ++it)
+    if (it->second->space == space) return it->second;
+  return nullptr;
 }
 
 }  // namespace uet::ses

@@ -24,6 +24,7 @@ struct MemoryRegion : Pooled {
   bool is_enabled = false;
   std::optional<std::uint32_t> job_id;
   EndpointId endpoint = 0;
+  std::uint32_t space = 0;
 
   bool is_idempotent_safe() const { return (key & kKeyIdempotentSafe) != 0; }
 };
@@ -42,11 +43,11 @@ class MemoryTable {
 
   /// Returns the key.
   PostResult<std::uint64_t> add(const MemoryRequest& request, base::Rng& rng);
-  bool enable(std::uint64_t key, EndpointId endpoint);
-  bool remove(std::uint64_t key);
+  bool enable(std::uint64_t key, std::uint32_t space, EndpointId endpoint);
+  bool remove(std::uint64_t key, std::uint32_t space);
 
-  /// The enabled region that `key` names at `endpoint`.
-  MemoryRegion* find(std::uint64_t key, EndpointId endpoint);
+  /// The enabled region that `key` names at `endpoint`, which belongs to `space`.
+  MemoryRegion* find(std::uint64_t key, EndpointId endpoint, std::uint32_t space);
   /// By the 12-bit index of a small request. [SES 5]
   MemoryRegion* find_optimized(std::uint16_t index);
   MemoryRegion* find(PoolRef ref) { return pool_.find(ref); }
@@ -58,8 +59,7 @@ class MemoryTable {
   static ReturnCode check(const MemoryRegion& region, const Access& access, std::uint64_t& start);
 
  private:
-  bool is_in_use(std::uint64_t key) const { return by_key_.find(key) != by_key_.end(); }
-  MemoryRegion* any_with(std::uint64_t key);
+  MemoryRegion* any_with(std::uint64_t key, std::uint32_t space);
 
   ChunkedPool<MemoryRegion> pool_;
   IovPool& iov_pool_;

@@ -64,12 +64,12 @@ PostResult<std::uint64_t> Ses::register_memory(const MemoryRequest& request) {
   return impl_->core.memory.add(request, impl_->core.rng);
 }
 
-void Ses::enable_memory(std::uint64_t key, EndpointId endpoint) {
-  if (impl_->core.memory.enable(key, endpoint)) impl_->rx.on_memory_enabled(endpoint);
+void Ses::enable_memory(std::uint64_t key, EndpointId endpoint, std::uint32_t space) {
+  if (impl_->core.memory.enable(key, space, endpoint)) impl_->rx.on_memory_enabled(endpoint);
 }
 
-bool Ses::deregister_memory(Instant, std::uint64_t key) {
-  return impl_->core.memory.remove(key);
+bool Ses::deregister_memory(Instant, std::uint64_t key, std::uint32_t space) {
+  return impl_->core.memory.remove(key, space);
 }
 
 // --- Operations --------------------------------------------------------------------------------

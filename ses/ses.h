@@ -106,6 +106,7 @@ struct EndpointConfig {
   bool has_untagged = true;        ///< the RI exists in the SEND space
   bool has_tagged = true;          ///< ... in the TAGGED space
   bool has_rma = true;             ///< ... in the RMA space
+  std::uint32_t memory_space = 0;  ///< which regions peers reach through it: those of the same one
   bool accept_any_job = true;      ///< absolute mode: sends of other jobs may match
   bool accept_remote_data = true;  ///< false: a WRITE with header data is refused (no receive CQ)
 };
@@ -232,7 +233,8 @@ struct MemoryRequest {
   std::optional<std::uint64_t> key;     ///< user key (48 bits); absent: SES chooses
   bool check_unique = true;             ///< refuse a user key that is in use
   std::optional<std::uint32_t> job_id;  ///< only this job may use it
-  EndpointId endpoint = 0;              ///< only through this endpoint; 0: any
+  EndpointId endpoint = 0;              ///< only through this endpoint; 0: any of its space
+  std::uint32_t space = 0;              ///< user keys are unique in one, and mean nothing in others
   bool enabled = true;
   bool idempotent_safe = false;  ///< may be reached by Delivery::kIdempotent (key bit 63)
   bool optimized = false;        ///< may be reached by small requests (key bit 62); key of 12 bits
@@ -285,9 +287,9 @@ class Ses final : public pds::Upper {
   PeerId find_source(const Source& source) const;
 
   PostResult<std::uint64_t> register_memory(const MemoryRequest& request);  ///< the key
-  void enable_memory(std::uint64_t key, EndpointId endpoint);
+  void enable_memory(std::uint64_t key, EndpointId endpoint, std::uint32_t space = 0);
   /// False when the key is unknown. Running messages on it fail with kCancelled.
-  bool deregister_memory(Instant now, std::uint64_t key);
+  bool deregister_memory(Instant now, std::uint64_t key, std::uint32_t space = 0);
 
   // --- Operations
   // ----------------------------------------------------------------------------------------------------

@@ -79,7 +79,6 @@ class DpdkDevice final : public net::FrameDevice {
   bool wants_interrupt_ = false;
   std::uint16_t descriptors_rx_ = 1024;
   std::uint16_t descriptors_tx_ = 1024;
-  std::uint16_t burst_ = kBurst;
   int interrupt_fd_ = -1;
   bool is_armed_ = false;
 

@@ -28,7 +28,7 @@ HeapPacketPool::HeapPacketPool(std::size_t packets, std::size_t packet_bytes)
   const std::size_t stride = stride_for(packet_bytes);
   free_.reserve(packets);
   for (std::size_t i = packets; i-- > 0;) {
-    buffers_[i] = PacketBuffer{.room = slab_ + i * stride,
+    buffers_[i] = PacketBuffer{.room = slab_.get() + i * stride,
                                .capacity = static_cast<std::uint32_t>(stride),
                                .offset = kHeadroom,
                                .length = 0,
@@ -38,8 +38,10 @@ HeapPacketPool::HeapPacketPool(std::size_t packets, std::size_t packet_bytes)
   }
 }
 
-HeapPacketPool::~HeapPacketPool() {
-  ::operator delete(slab_, std::align_val_t(kCacheLine));
+HeapPacketPool::~HeapPacketPool() = default;
+
+void HeapPacketPool::FreeSlab::operator()(std::uint8_t* slab) const {
+  ::operator delete(slab, std::align_val_t(kCacheLine));
 }
 
 bool HeapPacketPool::refill() {

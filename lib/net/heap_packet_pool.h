@@ -25,11 +25,14 @@ class HeapPacketPool final : public PacketPool {
   std::size_t max_packet_bytes() const override { return packet_bytes_; }
 
  private:
+  struct FreeSlab {
+    void operator()(std::uint8_t* slab) const;
+  };
   bool refill() override;
   void spill() override;
 
   std::size_t packet_bytes_;
-  std::uint8_t* slab_;
+  std::unique_ptr<std::uint8_t, FreeSlab> slab_;
   std::vector<PacketBuffer> buffers_;
   std::vector<PacketBuffer*> free_;  ///< a stack with room reserved for all
 };

@@ -46,6 +46,9 @@ class PlanePort final : public Port {
   void on_deadline(base::Instant now) override;
   /// True when every plane can be slept on. Whoever sleeps watches wakeup_fds().
   bool arm_wakeup() override;
+  void abandon_in_child() override {
+    for (Lane& lane : lanes_) lane.port->abandon_in_child();
+  }
   /// Descriptors of the planes; empty when one of them has none.
   std::vector<int> wakeup_fds() const;
 

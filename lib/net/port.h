@@ -125,6 +125,10 @@ class Port {
   /// port cannot wake anybody. arm_wakeup() must be called before sleeping; it returns false when packets already wait.
   virtual int wakeup_fd() const { return -1; }
   virtual bool arm_wakeup() { return true; }
+
+  /// In a child made by fork(): releases what the child inherited and would keep the address taken by. The port is not used
+  /// there again. Safe between fork() and exec(). Ports that wrap others forward it.
+  virtual void abandon_in_child() {}
 };
 
 }  // namespace uet::net

@@ -37,6 +37,7 @@ class PortWrapper : public Port {
   void on_deadline(base::Instant now) override { inner_->on_deadline(now); }
   int wakeup_fd() const override { return inner_->wakeup_fd(); }
   bool arm_wakeup() override { return inner_->arm_wakeup(); }
+  void abandon_in_child() override { inner_->abandon_in_child(); }
 
  protected:
   explicit PortWrapper(std::unique_ptr<Port> inner) : inner_(std::move(inner)) {}

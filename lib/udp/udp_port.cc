@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "lib/net/forked_child.h"
 #include "lib/udp/local_addresses.h"
 
 namespace uet::udp {
@@ -227,6 +228,11 @@ void UdpPort::flush_held(Instant now) {
   std::move(held_.begin(), held_.begin() + count, again.begin());
   retry_held_at_ = Instant::never();
   transmit(now, {again.data(), count});
+}
+
+void UdpPort::abandon_in_child() {
+  net::make_null(sockets_.receiver.fd());
+  for (const Descriptor& sender : sockets_.senders) net::make_null(sender.fd());
 }
 
 }  // namespace uet::udp

@@ -48,6 +48,7 @@ class UdpPort final : public net::Port {
   void on_deadline(base::Instant now) override { flush_held(now); }
   /// The socket itself: readable as long as packets wait.
   int wakeup_fd() const override { return sockets_.receiver.fd(); }
+  void abandon_in_child() override;
 
  private:
   static constexpr std::size_t kBurst = 64;

@@ -181,6 +181,41 @@ TEST_F(ObjectsTest, domain__that_is_busy_lives_on_beside_others_that_come_and_go
   EXPECT_EQ(got, sent);
 }
 
+class BoundRegionTest : public ObjectsTest {
+ protected:
+  void SetUp() override {
+    open_objects(FI_RMA | FI_MSG, FI_MR_ENDPOINT);
+    ASSERT_FALSE(HasFatalFailure());
+    a.open_endpoint();
+    ASSERT_EQ(fi_mr_reg(a.domain, bytes, sizeof bytes, FI_REMOTE_WRITE, 0, 7, 0, &mr, nullptr), 0);
+  }
+  const Variable per_endpoint{"FI_UET_MR_ENDPOINT", "1"};
+  char bytes[64];
+  fid_mr* mr = nullptr;
+};
+
+// Covers: FI-26
+TEST_F(BoundRegionTest, close__of_its_endpoint_is_refused_until_it_is_closed) {
+  ASSERT_EQ(fi_mr_bind(mr, &a.ep->fid, 0), 0);
+  EXPECT_EQ(fi_close(&a.ep->fid), -FI_EBUSY);
+  EXPECT_EQ(fi_mr_enable(mr), 0);
+  EXPECT_EQ(fi_close(&a.ep->fid), -FI_EBUSY);
+  EXPECT_EQ(fi_close(&mr->fid), 0);
+}
+
+TEST_F(BoundRegionTest, bind__of_a_counter_is_done_as_a_whole_or_not_at_all) {
+  fi_cntr_attr attr{};
+  fid_cntr *first = nullptr, *second = nullptr;
+  ASSERT_EQ(fi_cntr_open(a.domain, &attr, &first, nullptr), 0);
+  ASSERT_EQ(fi_cntr_open(a.domain, nullptr, &second, nullptr), 0) << "no attributes: the defaults";
+  EXPECT_EQ(fi_mr_bind(mr, &first->fid, FI_REMOTE_READ), 0);
+  EXPECT_EQ(fi_mr_bind(mr, &second->fid, FI_REMOTE_WRITE | FI_REMOTE_READ), -FI_EBUSY);
+  EXPECT_EQ(fi_mr_bind(mr, &first->fid, FI_REMOTE_WRITE), 0) << "left half bound";
+  EXPECT_EQ(fi_close(&mr->fid), 0);
+  EXPECT_EQ(fi_close(&first->fid), 0);
+  EXPECT_EQ(fi_close(&second->fid), 0);
+}
+
 // Covers: FI-27, FI-28
 TEST_F(ObjectsTest, user_keys__are_unique_and_have_48_bits_for_rma) {
   open_objects(FI_RMA | FI_MSG, 0);

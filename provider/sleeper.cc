@@ -1,0 +1,77 @@
+#include "provider/sleeper.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace uet::provider {
+namespace {
+
+/// Where the process has no descriptor left for a wake-up, the condition is looked at this often.
+constexpr base::Duration kWithoutDescriptor = base::Duration::from_ms(1);
+
+/// A thread sleeps in one call at a time, and often: its descriptor is opened once.
+class ThreadDescriptor {
+ public:
+  ~ThreadDescriptor() {
+    if (fd_ >= 0) close(fd_);
+  }
+  int get() {
+    if (fd_ < 0) fd_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    return fd_;
+  }
+
+ private:
+  int fd_ = -1;
+};
+thread_local ThreadDescriptor own_descriptor;
+
+}  // namespace
+
+Sleeper::Sleeper(base::Instant alarm) : alarm_(alarm), fd_(own_descriptor.get()) {}
+
+Sleeper::~Sleeper() {
+  std::uint64_t ignored;
+  if (woken_ && fd_ >= 0 && read(fd_, &ignored, sizeof ignored) < 0) {
+    // Empty already.
+  }
+}
+
+void Sleeper::wake() {
+  if (woken_) return;
+  woken_ = true;
+  const std::uint64_t one = 1;
+  if (fd_ >= 0 && write(fd_, &one, sizeof one) < 0) {
+    // Full, hence readable already.
+  }
+}
+
+void Sleeper::sleep(int other_fd, base::Duration at_most) {
+  if (fd_ < 0) at_most = std::min(at_most, kWithoutDescriptor);
+  poll_descriptors(fd_, other_fd, at_most);
+}
+
+void LoopSleepers::add(Sleeper& sleeper) {
+  all_.push_back(sleeper);
+  if (first_ == nullptr || sleeper.alarm() < first_->alarm()) first_ = &sleeper;
+}
+
+void LoopSleepers::remove(Sleeper& sleeper) {
+  all_.erase(all_.iterator_to(sleeper));
+  if (first_ != &sleeper) return;
+  const auto next = std::ranges::min_element(all_, {}, &Sleeper::alarm);
+  first_ = next == all_.end() ? nullptr : &*next;
+}
+
+void poll_descriptors(int first, int second, base::Duration at_most) {
+  const std::int64_t ns = std::max<std::int64_t>(at_most.ns(), 0);
+  const timespec limit{ns / 1'000'000'000, ns % 1'000'000'000};
+  pollfd fds[2] = {{.fd = first, .events = POLLIN, .revents = 0},
+                   {.fd = second, .events = POLLIN, .revents = 0}};
+  ppoll(fds, 2, &limit, nullptr);
+}
+
+}  // namespace uet::provider

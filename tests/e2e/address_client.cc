@@ -1,0 +1,81 @@
+/// A program that libfabric has loaded the provider into, led by lines on its standard input; each is answered by one line.
+///
+///   look    fi_getinfo: the address it proposes
+///   open    a domain and an endpoint of what was proposed: the address it has, or the error
+///   fork    a child that does nothing: its process id
+///   quit
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <iostream>
+#include <string>
+
+namespace {
+
+fi_info* info = nullptr;
+fid_fabric* fabric = nullptr;
+fid_domain* domain = nullptr;
+fid_av* av = nullptr;
+fid_cq* cq = nullptr;
+fid_ep* ep = nullptr;
+
+std::string look() {
+  fi_info* hints = fi_allocinfo();
+  hints->fabric_attr->prov_name = strdup("uet");
+  const int ret = fi_getinfo(FI_VERSION(1, 15), nullptr, nullptr, 0, hints, &info);
+  fi_freeinfo(hints);
+  if (ret != 0) return fi_strerror(-ret);
+  // The printed form of an address needs an AV, and that a domain: the fabric address is bytes 16 to 19 for IPv4.
+  const auto* bytes = static_cast<const unsigned char*>(info->src_addr);
+  char text[32];
+  std::snprintf(text, sizeof text, "%u.%u.%u.%u", bytes[16], bytes[17], bytes[18], bytes[19]);
+  return text;
+}
+
+std::string open_all() {
+  fi_av_attr av_attr{};
+  fi_cq_attr cq_attr{};
+  int ret = fi_fabric(info->fabric_attr, &fabric, nullptr);
+  if (ret == 0) ret = fi_domain(fabric, info, &domain, nullptr);
+  if (ret == 0) ret = fi_av_open(domain, &av_attr, &av, nullptr);
+  if (ret == 0) ret = fi_cq_open(domain, &cq_attr, &cq, nullptr);
+  if (ret == 0) ret = fi_endpoint(domain, info, &ep, nullptr);
+  if (ret == 0) ret = fi_ep_bind(ep, &av->fid, 0);
+  if (ret == 0) ret = fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV);
+  if (ret == 0) ret = fi_enable(ep);
+  if (ret != 0) return fi_strerror(-ret);
+  unsigned char name[64];
+  std::size_t length = sizeof name;
+  if (fi_getname(&ep->fid, name, &length) != 0) return "fi_getname failed";
+  char text[128];
+  length = sizeof text;
+  fi_av_straddr(av, name, text, &length);
+  return text;
+}
+
+std::string fork_child() {
+  const pid_t child = fork();
+  if (child == 0) {
+    // Descriptors that are for this script, not for libfabric.
+    close(0);
+    close(1);
+    for (;;) pause();
+  }
+  return std::to_string(child);
+}
+
+}  // namespace
+
+int main() {
+  for (std::string line; std::getline(std::cin, line) && line != "quit";) {
+    const std::string answer = line == "look" ? look() : line == "open" ? open_all() : fork_child();
+    std::cout << answer << std::endl;
+  }
+  return 0;
+}

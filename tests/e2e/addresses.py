@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""Several processes that share a list of addresses: who has one, since when and until when.
+
+    addresses.py PROVIDER-FOLDER ADDRESS_CLIENT
+"""
+
+import os
+import signal
+import subprocess
+import sys
+
+from harness import Tap, base_env, need_provider, own_addresses
+
+
+class Client:
+    def __init__(self, program, env):
+        self.process = subprocess.Popen([program], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.DEVNULL, text=True)
+        self.child = None
+
+    def ask(self, line):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline().strip()
+
+    def fork(self):
+        self.child = int(self.ask("fork"))
+
+    def end(self, kill=False):
+        if kill:
+            self.process.kill()
+        self.process.stdin.close()
+        self.process.wait()
+
+    def end_all(self):
+        self.end(kill=True)
+        if self.child:
+            os.kill(self.child, signal.SIGKILL)
+
+
+class Clients:
+    """All with the same list of addresses."""
+
+    def __init__(self, provider, program, addresses):
+        self.program = program
+        self.addresses = own_addresses(addresses)
+        self.env = base_env(provider, FI_UET_ADDR=self.addresses)
+        self.all = []
+
+    def one(self):
+        self.all.append(Client(self.program, self.env))
+        return self.all[-1]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for client in self.all:
+            client.end_all()
+
+
+def has(answer, address):
+    return answer.startswith(f"uet://{address}/")
+
+
+# Covers: FI-6
+def test_who_only_looks_takes_no_address(provider, program):
+    with Clients(provider, program, 1) as clients:
+        for _ in range(5):
+            if (said := clients.one().ask("look")) != clients.addresses:
+                return f"fi_getinfo says {said}"
+        user = clients.one()
+        user.ask("look")
+        said = user.ask("open")
+        return "" if has(said, clients.addresses) else said
+
+
+# Covers: FI-6
+def test_a_proposal_that_is_gone_is_exchanged(provider, program):
+    with Clients(provider, program, 3) as clients:
+        first, second, third = clients.addresses.split("|")
+        users = [clients.one() for _ in range(3)]
+        proposed = [user.ask("look") for user in users]
+        if proposed != [first] * 3:
+            return f"proposed {proposed}"
+        opened = [user.ask("open") for user in users]
+        if not all(has(*pair) for pair in zip(opened, (first, second, third))):
+            return f"opened {opened}"
+        late = clients.one()
+        said = late.ask("look")
+        return "" if "No data" in said else f"a fourth was told {said}"
+
+
+# Covers: FI-6
+def test_no_address_left_for_a_proposal(provider, program):
+    with Clients(provider, program, 1) as clients:
+        users = [clients.one() for _ in range(2)]
+        for user in users:
+            user.ask("look")
+        said = [user.ask("open") for user in users]
+        return "" if has(said[0], clients.addresses) and said[1] == "No such device" else f"{said}"
+
+
+def test_a_forked_child_keeps_no_address(provider, program):
+    with Clients(provider, program, 1) as clients:
+        parent = clients.one()
+        parent.ask("look")
+        if not has(said := parent.ask("open"), clients.addresses):
+            return said
+        parent.fork()
+        stranger = clients.one()
+        if "No data" not in (said := stranger.ask("look")):
+            return f"while the parent lives: {said}"
+        parent.end(kill=True)
+        os.kill(parent.child, 0)  # it is there
+        successor = clients.one()
+        if (said := successor.ask("look")) != clients.addresses:
+            return f"after the parent's death fi_getinfo says {said}"
+        said = successor.ask("open")
+        return "" if has(said, clients.addresses) else f"after the parent's death fi_domain says {said}"
+
+
+def main():
+    provider, program = sys.argv[1:]
+    need_provider(provider)
+    tap = Tap()
+    for name, case in list(globals().items()):
+        if name.startswith("test_"):
+            tap.result(name[5:].replace("_", " "), case(provider, program))
+    tap.finish()
+
+
+main()

@@ -1,0 +1,278 @@
+/// Threads that sleep in libfabric calls while other threads of the process work with the same endpoint.
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <fstream>
+#include <thread>
+
+#include "tests/provider/fixture.h"
+
+namespace uet::provider::testing {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// A thread of this process that says when it sleeps in the kernel.
+class Watched {
+ public:
+  template <typename Body>
+  explicit Watched(Body body)
+      : thread_([this, body] {
+          id_ = static_cast<pid_t>(syscall(SYS_gettid));
+          body();
+          id_ = -1;
+        }) {}
+  ~Watched() { thread_.join(); }
+  /// Until it waits for descriptors, or has ended.
+  void wait_until_asleep() const {
+    while (id_ != -1 && !(id_ > 0 && is_in_ppoll())) std::this_thread::yield();
+  }
+
+ private:
+  bool is_in_ppoll() const {
+    std::ifstream in("/proc/self/task/" + std::to_string(id_.load()) + "/syscall");
+    long call = -1;
+    return in >> call && call == SYS_ppoll;
+  }
+  std::atomic<pid_t> id_{0};
+  std::thread thread_;
+};
+
+/// Side a with a queue for what it receives, and its own address in its AV.
+class SleepersTest : public PairTest {
+ protected:
+  void TearDown() override { close_all(); }
+  void open_self(fi_progress progress = FI_PROGRESS_UNSPEC) {
+    const Info hints = make_hints();
+    hints->domain_attr->data_progress = progress;
+    a.open(address_of(2), *hints);
+    ASSERT_FALSE(HasFatalFailure());
+    fi_cq_attr attr{.format = FI_CQ_FORMAT_TAGGED};
+    ASSERT_EQ(fi_cq_open(a.domain, &attr, &received, nullptr), 0);
+    ASSERT_EQ(fi_endpoint(a.domain, a.info.get(), &a.ep, nullptr), 0);
+    ASSERT_EQ(fi_ep_bind(a.ep, &a.av->fid, 0), 0);
+    ASSERT_EQ(fi_ep_bind(a.ep, &a.cq->fid, FI_TRANSMIT), 0);
+    ASSERT_EQ(fi_ep_bind(a.ep, &received->fid, FI_RECV), 0);
+    ASSERT_EQ(fi_enable(a.ep), 0);
+    a.name.resize(32);
+    std::size_t length = a.name.size();
+    ASSERT_EQ(fi_getname(&a.ep->fid, a.name.data(), &length), 0);
+    to_self = a.insert(a);
+  }
+  void close_all() {
+    if (a.ep != nullptr) {
+      EXPECT_EQ(fi_close(&std::exchange(a.ep, nullptr)->fid), 0);
+    }
+    if (received != nullptr) {
+      EXPECT_EQ(fi_close(&std::exchange(received, nullptr)->fid), 0);
+    }
+    a.close();
+  }
+  /// A thread sleeps in fi_cq_sread with half a minute; this one posts, and never turns the loop.
+  void expect_post_ends_the_sleep(int rounds) {
+    for (int i = 0; i < rounds; ++i) {
+      std::uint8_t in = 0;
+      const std::uint8_t out = 7;
+      ASSERT_EQ(fi_trecv(a.ep, &in, 1, nullptr, FI_ADDR_UNSPEC, 5, 0, nullptr), 0);
+      const auto begin = Clock::now();
+      {
+        const Watched sleeper([&] {
+          fi_cq_tagged_entry entry;
+          EXPECT_EQ(fi_cq_sread(received, &entry, 1, nullptr, 15'000), 1);
+        });
+        sleeper.wait_until_asleep();
+        EXPECT_EQ(fi_tinject(a.ep, &out, 1, to_self, 5), 0);
+      }
+      ASSERT_LT(Clock::now() - begin, std::chrono::seconds(5)) << "woken by its own timeout";
+      EXPECT_EQ(in, 7);
+    }
+  }
+  fid_cq* received = nullptr;
+  fi_addr_t to_self = FI_ADDR_UNSPEC;
+};
+
+// Covers: FI-34
+TEST_F(SleepersTest, post_to_itself__wakes_a_sleeper_in_every_mode) {
+  for (const char* mode : {"manual", "auto", "thread"}) {
+    SCOPED_TRACE(mode);
+    const Variable progress("FI_UET_PROGRESS", mode);
+    open_self();
+    ASSERT_FALSE(HasFatalFailure());
+    expect_post_ends_the_sleep(4);
+    close_all();
+  }
+  SCOPED_TRACE("FI_PROGRESS_AUTO");
+  open_self(FI_PROGRESS_AUTO);
+  ASSERT_FALSE(HasFatalFailure());
+  expect_post_ends_the_sleep(4);
+}
+
+/// The only one who turns a's loop sleeps on a queue where nothing happens. What is lost is sent again in time.
+// Covers: FI-34
+TEST_F(SleepersTest, lost_packets__are_sent_again_on_behalf_of_other_threads) {
+  const Variable progress("FI_UET_PROGRESS", "manual");
+  const Variable bad_network("FI_UET_IMPAIR", "loss=0.3,seed=11");
+  open();
+  fi_cq_attr attr{};
+  fid_cq* idle = nullptr;
+  ASSERT_EQ(fi_cq_open(a.domain, &attr, &idle, nullptr), 0);
+  std::uint8_t byte = 0;
+  const auto begin = Clock::now();
+  {
+    const Watched sleeper([&] {
+      fi_cq_entry entry;
+      EXPECT_EQ(fi_cq_sread(idle, &entry, 1, nullptr, 60'000), -FI_EAGAIN);
+    });
+    for (int i = 0; i < 12; ++i) {
+      ASSERT_EQ(fi_recv(b.ep, &byte, 1, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+      sleeper.wait_until_asleep();
+      EXPECT_EQ(fi_inject(a.ep, &byte, 1, to_b), 0);
+      while (!poll(b)) std::this_thread::yield();
+    }
+    EXPECT_EQ(fi_cq_signal(idle), 0);
+  }
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(20));
+  EXPECT_EQ(fi_close(&idle->fid), 0);
+}
+
+/// All wait on one counter; the one whose threshold is reached must not miss it, whichever wakes first.
+// Covers: FI-36
+TEST_F(SleepersTest, thresholds__each_waiter_of_a_counter_gets_its_own_wake_up) {
+  open_self();
+  fi_cntr_attr attr{};
+  fid_cntr* cntr = nullptr;
+  ASSERT_EQ(fi_cntr_open(a.domain, &attr, &cntr, nullptr), 0);
+  for (int round = 0; round < 150 && !HasFailure(); ++round) {
+    ASSERT_EQ(fi_cntr_set(cntr, 0), 0);
+    const auto wait_for_value = [&](std::uint64_t value) {
+      return [cntr, value] { EXPECT_EQ(fi_cntr_wait(cntr, value, 20'000), 0) << value; };
+    };
+    std::vector<std::unique_ptr<Watched>> later;
+    for (int i = 0; i < 3; ++i) later.push_back(std::make_unique<Watched>(wait_for_value(2)));
+    auto first = std::make_unique<Watched>(wait_for_value(1));
+    for (const auto& one : later) one->wait_until_asleep();
+    first->wait_until_asleep();
+    ASSERT_EQ(fi_cntr_add(cntr, 1), 0);
+    const auto begin = Clock::now();
+    first.reset();
+    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(10)) << "round " << round;
+    ASSERT_EQ(fi_cntr_add(cntr, 1), 0);
+  }
+  EXPECT_EQ(fi_close(&cntr->fid), 0);
+}
+
+TEST_F(SleepersTest, error__is_told_to_all_who_wait_but_not_where_the_threshold_is_reached) {
+  open_self();
+  fi_cntr_attr attr{};
+  fid_cntr* cntr = nullptr;
+  ASSERT_EQ(fi_cntr_open(a.domain, &attr, &cntr, nullptr), 0);
+  {
+    const auto fail = [&] { EXPECT_EQ(fi_cntr_wait(cntr, 9, 20'000), -FI_EAVAIL); };
+    const Watched one(fail), two(fail);
+    one.wait_until_asleep();
+    two.wait_until_asleep();
+    ASSERT_EQ(fi_cntr_adderr(cntr, 1), 0);
+  }
+  ASSERT_EQ(fi_cntr_adderr(cntr, 1), 0);
+  ASSERT_EQ(fi_cntr_set(cntr, 3), 0);
+  EXPECT_EQ(fi_cntr_wait(cntr, 3, 0), 0);
+  EXPECT_EQ(fi_close(&cntr->fid), 0);
+}
+
+/// What fi_cntr_wait has told is no news for fi_trywait; what it has not told is.
+TEST_F(SleepersTest, trywait__of_a_counter_knows_what_a_wait_has_told) {
+  open_self();
+  fi_cntr_attr attr{.wait_obj = FI_WAIT_FD};
+  fid_cntr* cntr = nullptr;
+  ASSERT_EQ(fi_cntr_open(a.domain, &attr, &cntr, nullptr), 0);
+  fid_t fids[] = {&cntr->fid};
+  ASSERT_EQ(fi_cntr_add(cntr, 1), 0);
+  EXPECT_EQ(fi_trywait(a.fabric, fids, 1), -FI_EAGAIN);
+  EXPECT_EQ(fi_cntr_wait(cntr, 1, 0), 0);
+  EXPECT_EQ(fi_trywait(a.fabric, fids, 1), 0);
+  ASSERT_EQ(fi_cntr_add(cntr, 2), 0);
+  EXPECT_EQ(fi_cntr_wait(cntr, 2, 0), 0);
+  EXPECT_EQ(fi_trywait(a.fabric, fids, 1), -FI_EAGAIN) << "it is 3";
+  EXPECT_EQ(fi_close(&cntr->fid), 0);
+}
+
+/// The descriptor of a counter is level-triggered for every thread that polls it.
+TEST_F(SleepersTest, trywait__does_not_take_the_descriptor_from_another_thread) {
+  open_self();
+  fi_cntr_attr attr{.wait_obj = FI_WAIT_FD};
+  fid_cntr* cntr = nullptr;
+  ASSERT_EQ(fi_cntr_open(a.domain, &attr, &cntr, nullptr), 0);
+  int fd = -1;
+  ASSERT_EQ(fi_control(&cntr->fid, FI_GETWAIT, &fd), 0);
+  fid_t fids[] = {&cntr->fid};
+  ASSERT_EQ(fi_trywait(a.fabric, fids, 1), 0);
+  ASSERT_EQ(fi_cntr_add(cntr, 1), 0);
+  EXPECT_EQ(fi_trywait(a.fabric, fids, 1), -FI_EAGAIN);  // what another thread does meanwhile
+  pollfd p{.fd = fd, .events = POLLIN, .revents = 0};
+  EXPECT_EQ(::poll(&p, 1, 0), 1);
+  EXPECT_EQ(fi_close(&cntr->fid), 0);
+}
+
+/// One thread waits for completions, another takes what it can get.
+/// The port of a domain that closes is in use until its peers have heard the last word, or could have.
+// Covers: FI-26
+TEST_F(SleepersTest, domain__opens_while_another_thread_closes_the_last_one) {
+  for (int i = 0; i < 5; ++i) {
+    open_self();
+    ASSERT_FALSE(HasFatalFailure());
+    auto nobody = a.name;
+    nobody[19] ^= 0x80;  // the last byte of its IPv4 address
+    fi_addr_t to_nobody = FI_ADDR_UNSPEC;
+    ASSERT_EQ(fi_av_insert(a.av, nobody.data(), 1, &to_nobody, 0, nullptr), 1);
+    ASSERT_EQ(fi_tsend(a.ep, nullptr, 0, nullptr, to_nobody, 0, nullptr), 0);
+    const Info info(fi_dupinfo(a.info.get()));
+    fid_fabric* fabric = nullptr;
+    fid_domain* domain = nullptr;
+    ASSERT_EQ(fi_fabric(info->fabric_attr, &fabric, nullptr), 0);
+    {
+      const Watched closes([&] { close_all(); });
+      closes.wait_until_asleep();
+      EXPECT_EQ(fi_domain(fabric, info.get(), &domain, nullptr), 0);
+    }
+    ASSERT_NE(domain, nullptr);
+    EXPECT_EQ(fi_close(&domain->fid), 0);
+    EXPECT_EQ(fi_close(&fabric->fid), 0);
+  }
+}
+
+// Covers: FI-35
+TEST_F(SleepersTest, sread__beside_a_thread_that_polls_never_ends_early) {
+  open_self();
+  constexpr int kMessages = 20'000;
+  std::atomic<int> got{0}, early{0};
+  std::atomic<bool> stop{false};
+  {
+    const Watched waiter([&] {
+      fi_cq_tagged_entry entry;
+      while (!stop) {
+        const ssize_t n = fi_cq_sread(received, &entry, 1, nullptr, 60'000);
+        if (n == 1) ++got;
+        if (n == -FI_EAGAIN && !stop) ++early;
+      }
+    });
+    const Watched poller([&] {
+      fi_cq_tagged_entry entry;
+      while (!stop) got += fi_cq_read(received, &entry, 1) == 1;
+    });
+    for (int i = 0; i < kMessages; ++i) {
+      while (fi_trecv(a.ep, nullptr, 0, nullptr, FI_ADDR_UNSPEC, 0, 0, nullptr) != 0) {
+      }
+      while (fi_tinject(a.ep, nullptr, 0, to_self, 0) != 0) {
+      }
+    }
+    while (got < kMessages) std::this_thread::yield();
+    stop = true;
+    EXPECT_EQ(fi_cq_signal(received), 0);
+  }
+  EXPECT_EQ(early, 0) << "fi_cq_sread said -FI_EAGAIN before its timeout";
+}
+
+}  // namespace
+}  // namespace uet::provider::testing
