@@ -416,7 +416,11 @@ constexpr std::array kSettings = {
             .kind = Kind::kText,
             .fallback = "",
             .target = &Settings::pcap,
-            .help = "file that gets every packet sent and received (pcap); %p is the process id"},
+            .help = "file that gets the packets sent and received (pcapng); %p is the process id. "
+                    "A ring: the newest of "
+                    "files=4 files of size=64M is PATH, older ones PATH.1, PATH.2. "
+                    "PATH[,size=BYTES][,files=N]"
+                    "[,snap=BYTES], snap being what is kept of a packet"},
     Setting{.key = "IMPAIR",
             .group = "Seeing inside",
             .kind = Kind::kText,

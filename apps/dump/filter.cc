@@ -30,6 +30,24 @@ bool has_number(const Layer* layer, const std::array<const char*, N>& names, std
          });
 }
 
+/// PSNs wrap: the range goes from its first one up to its last one.
+bool has_psn(const Layer* pds, std::pair<std::uint32_t, std::uint32_t> range) {
+  const auto is_in = [&](std::uint64_t psn) {
+    return static_cast<std::uint32_t>(psn) - range.first <= range.second - range.first;
+  };
+  if (pds == nullptr) return false;
+  for (const char* name : {"psn", "nack_psn"})
+    if (const ReportedField* f = pds->find(name); f != nullptr && is_in(f->value.lo)) return true;
+  return std::any_of(pds->derived.begin(), pds->derived.end(),
+                     [&](const DerivedValue& d) { return d.name == "ack_psn" && is_in(d.value); });
+}
+
+bool is_wrong(const Report& report) {
+  return std::any_of(report.problems.begin(), report.problems.end(), [](const ReportedProblem& p) {
+    return p.problem != wire::Problem::kCaptureCut;
+  });
+}
+
 }  // namespace
 
 bool Filter::matches(const Report& report) const {
@@ -41,7 +59,9 @@ bool Filter::matches(const Report& report) const {
          (!job || has_number(ses, std::array{"job_id"}, *job)) &&
          (!message ||
           has_number(ses, std::array{"message_id", "read_request_message_id"}, *message)) &&
-         (!only_problems || !report.problems.empty());
+         (!psn || has_psn(pds, *psn)) &&
+         (!only_retransmissions || (pds != nullptr && pds->number("retx") != 0)) &&
+         (!only_problems || is_wrong(report));
 }
 
 }  // namespace uet::dump

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "apps/dump/report.h"
 
@@ -16,7 +17,10 @@ struct Filter {
   std::optional<std::uint32_t> pdc;  ///< either PDC identifier
   std::optional<std::uint32_t> job;
   std::optional<std::uint32_t> message;  ///< message_id, or the one being answered
+  std::optional<std::pair<std::uint32_t, std::uint32_t>>
+      psn;  ///< first and last: of a request, or what an answer is about
   bool only_problems = false;
+  bool only_retransmissions = false;
 
   bool matches(const Report& report) const;
 };

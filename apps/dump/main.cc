@@ -1,13 +1,21 @@
 /// uet-dump: decodes captures of Ultra Ethernet Transport.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cstdio>
-#include <memory>
+#include <cstdlib>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
 
 #include "apps/dump/filter.h"
-#include "apps/dump/render.h"
+#include "apps/dump/ladder.h"
+#include "apps/dump/line.h"
+#include "apps/dump/names.h"
+#include "apps/dump/ring.h"
 #include "apps/dump/stats.h"
 
 namespace uet::dump {
@@ -15,26 +23,10 @@ namespace {
 
 enum ExitCode { kDone = 0, kFailed = 1, kUsage = 2 };
 
-class FileSource : public wire::ByteSource {
- public:
-  explicit FileSource(std::FILE* file) : file_(file) {}
-  std::size_t read(std::span<std::uint8_t> out) override {
-    return std::fread(out.data(), 1, out.size(), file_);
-  }
-
- private:
-  std::FILE* file_;
-};
-
-struct CloseFile {
-  void operator()(std::FILE* f) const {
-    if (f != stdin) std::fclose(f);
-  }
-};
-
 struct Settings {
-  std::string file = "-";
-  bool json = false, verbose = false, stats = false;
+  std::vector<std::string> files = {"-"};
+  bool json = false, verbose = false, stats = false, ladder = false;
+  LineStyle style;
   std::uint64_t count = 0;
   Filter filter;
   std::string crc = "detect";
@@ -60,59 +52,177 @@ int fail(const std::string& file, const std::string& why) {
   return kFailed;
 }
 
-int dump(const Settings& settings) {
-  const std::unique_ptr<std::FILE, CloseFile> file(
-      settings.file == "-" ? stdin : std::fopen(settings.file.c_str(), "rb"));
-  if (file == nullptr)
-    return fail(settings.file, fmt::format("{}. Give the path of a pcap or pcapng file, or -",
-                                           std::generic_category().message(errno)));
-  FileSource source(file.get());
-  wire::CaptureReader reader(source);
-  Statistics statistics;
+/// Opens the capture and says on stderr what it misses.
+bool open(CaptureFiles& files, const std::string& path) {
+  if (!files.open(path)) {
+    fail(path, fmt::format("{}. Give the path of a pcap or pcapng file, or -",
+                           std::generic_category().message(errno)));
+    return false;
+  }
+  if (files.packets_missing() > 0)
+    fmt::print(
+        stderr,
+        "uet-dump: {}: the beginning is missing: {} packets were overwritten, the ring was full; "
+        "FI_UET_PCAP=PATH,size=..,files=..,snap=.. makes it larger\n",
+        path, files.packets_missing());
+  return true;
+}
+
+/// Calls visit(packet, matches) for each packet until it returns false. Returns the exit code.
+template <typename Visit>
+int for_each_packet(const Settings& settings, const std::string& path, CaptureFiles& files,
+                    Visit&& visit) {
+  wire::CaptureReader reader(files);
   DecodedPacket packet;
-  std::uint64_t shown = 0;
   const wire::DissectOptions options = settings.dissect_options();
   while (reader.next(packet.captured)) {
     ++packet.number;
     packet.report = report_frame(packet.captured.link, packet.captured.data,
                                  packet.captured.wire_length, options);
-    if (!settings.filter.matches(packet.report)) continue;
-    if (settings.stats)
-      statistics.add(packet);
-    else if (settings.json)
-      fmt::print("{}\n",
-                 to_json(packet).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-    else
-      fmt::print("{}\n", settings.verbose ? to_detailed_text(packet) : to_line(packet));
-    if (++shown == settings.count) break;
+    if (!visit(packet, settings.filter.matches(packet.report))) return kDone;
   }
+  if (reader.error().empty()) return kDone;
+  std::fflush(stdout);
+  return fail(path, fmt::format("{} (after packet {})", reader.error(), packet.number));
+}
+
+int dump(const Settings& settings) {
+  CaptureFiles files;
+  const std::string& path = settings.files.front();
+  if (!open(files, path)) return kFailed;
+  Statistics statistics;
+  statistics.set_packets_missing(files.packets_missing());
+  LinePrinter lines(settings.style);
+  std::uint64_t shown = 0;
+  const int status =
+      for_each_packet(settings, path, files, [&](const DecodedPacket& packet, bool matches) {
+        if (!matches) {
+          lines.skip(packet);
+          return true;
+        }
+        if (settings.stats)
+          statistics.add(packet);
+        else if (settings.json)
+          fmt::print("{}\n", to_json(packet).dump(-1, ' ', false,
+                                                  nlohmann::json::error_handler_t::replace));
+        else
+          fmt::print("{}\n", settings.verbose ? to_detailed_text(packet) : lines.line(packet));
+        return ++shown != settings.count;
+      });
   if (settings.stats)
     fmt::print("{}", settings.json ? statistics.to_json().dump(2) + "\n" : statistics.to_text());
-  if (!reader.error().empty()) {
-    std::fflush(stdout);
-    return fail(settings.file, fmt::format("{} (after packet {})", reader.error(), packet.number));
+  return std::fflush(stdout) == 0 ? status : kFailed;
+}
+
+int show_ladder(const Settings& settings) {
+  Ladder ladder;
+  LinePrinter lines(settings.style);
+  for (const Ladder::Side side : {Ladder::kLeft, Ladder::kRight}) {
+    CaptureFiles files;
+    const std::string& path = settings.files[side];
+    if (!open(files, path)) return kFailed;
+    bool is_full = false;
+    const int status =
+        for_each_packet(settings, path, files, [&](const DecodedPacket& packet, bool matches) {
+          const std::string summary = lines.summary(packet);
+          is_full = matches && !ladder.add(side, packet, summary);
+          return !is_full;
+        });
+    if (is_full)
+      fmt::print(stderr, "uet-dump: {}: only the first {} packets are shown\n", path,
+                 Ladder::kPacketsMax);
+    if (status != kDone) return status;
   }
+  fmt::print("{}", ladder.to_text(settings.style.colour));
   return std::fflush(stdout) == 0 ? kDone : kFailed;
+}
+
+/// "7" or "7..9".
+std::optional<std::pair<std::uint32_t, std::uint32_t>> parse_range(std::string_view text) {
+  std::uint32_t first = 0, last = 0;
+  const char* const end = text.data() + text.size();
+  auto [at, error] = std::from_chars(text.data(), end, first);
+  if (error != std::errc{}) return std::nullopt;
+  if (at == end) return std::pair(first, first);
+  const std::string_view rest(at, static_cast<std::size_t>(end - at));
+  if (!rest.starts_with("..")) return std::nullopt;
+  const auto [stop, code] = std::from_chars(at + 2, end, last);
+  if (code != std::errc{} || stop != end) return std::nullopt;
+  return std::pair(first, last);
+}
+
+/// A name that is known, or a usage error with the nearest one.
+CLI::Option* add_name(CLI::App& app, const std::string& option, std::string& to, const char* what,
+                      std::span<const std::string_view> known, const std::string& help) {
+  return app
+      .add_option_function<std::string>(
+          option,
+          [&to, option, what, known](const std::string& name) {
+            if (const std::string why = why_unknown(what, name, known); !why.empty())
+              throw CLI::ValidationError(option, why);
+            to = name;
+          },
+          help)
+      ->type_name("NAME");
+}
+
+void add_filters(CLI::App& app, Filter& filter) {
+  add_name(app, "--layer", filter.layer, "layer", known_layers(),
+           "only packets with this layer: eth, vlan, ipv4, ipv6, udp, entropy, tss, pds, ses, ext, "
+           "crc, icv, cipher");
+  add_name(app, "--type", filter.type, "type", known_types(),
+           "only this PDS type, control type, NACK code, SES form or opcode, by name");
+  app.add_option("--pdc", filter.pdc, "only packets with this PDC identifier at either end");
+  app.add_option("--job", filter.job, "only packets of this job_id");
+  app.add_option("--message", filter.message, "only packets of this message_id");
+  app.add_option_function<std::string>(
+         "--psn",
+         [&filter](const std::string& text) {
+           filter.psn = parse_range(text);
+           if (!filter.psn)
+             throw CLI::ValidationError("--psn", "'" + text + "' is no PSN and no range as 7..9");
+         },
+         "only packets with this PSN (N or A..B, as on the wire), and ACKs and NACKs about it")
+      ->type_name("PSNS");
+  app.add_flag("--retransmissions", filter.only_retransmissions,
+               "only packets that were sent before");
+  app.add_flag("--problems", filter.only_problems, "only packets that something is wrong with");
+}
+
+void add_looks(CLI::App& app, Settings& s) {
+  const std::map<std::string, TimeForm> forms = {
+      {"relative", TimeForm::kRelative}, {"delta", TimeForm::kDelta}, {"day", TimeForm::kDay}};
+  app.add_option("--time", s.style.time,
+                 "since the first packet, since the line before, or time of day")
+      ->transform(CLI::CheckedTransformer(forms))
+      ->type_name("relative|delta|day");
+  app.add_flag("--absolute-psns", s.style.absolute_psns,
+               "PSNs as on the wire, not from the first of the PDC");
+  s.style.colour = isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr;
+  app.add_option_function<std::string>(
+         "--color",
+         [&s](const std::string& when) {
+           if (when != "auto") s.style.colour = when == "always";
+         },
+         "auto: on a terminal, unless NO_COLOR is set")
+      ->check(CLI::IsMember({"auto", "always", "never"}));
 }
 
 int run(int argc, char** argv) {
   Settings s;
   CLI::App app{"Decode captures of Ultra Ethernet Transport (pcap, pcapng)."};
   app.name("uet-dump");
-  app.add_option("file", s.file, "capture file, or - for standard input")->capture_default_str();
+  app.add_option("file", s.files,
+                 "capture file, or - for standard input; the older files of a ring are found")
+      ->expected(1, 2);
   app.add_flag("--json", s.json, "one JSON object per packet; with --stats, one object");
   app.add_flag("-v,--verbose", s.verbose, "every field of every layer");
   app.add_flag("--stats", s.stats, "sums over the capture instead of packets");
   app.add_option("-c,--count", s.count, "stop after this many packets that match");
-  app.add_option("--layer", s.filter.layer,
-                 "only packets with this layer: eth, vlan, ipv4, ipv6, udp, entropy, tss, pds, "
-                 "ses, ext, crc, icv, cipher");
-  app.add_option("--type", s.filter.type,
-                 "only this PDS type, control type, NACK code, SES form or opcode, by name");
-  app.add_option("--pdc", s.filter.pdc, "only packets with this PDC identifier at either end");
-  app.add_option("--job", s.filter.job, "only packets of this job_id");
-  app.add_option("--message", s.filter.message, "only packets of this message_id");
-  app.add_flag("--problems", s.filter.only_problems, "only packets that something is wrong with");
+  app.add_flag("--ladder", s.ladder,
+               "two captures, one of each end: who sent what, and when it came");
+  add_filters(app, s.filter);
+  add_looks(app, s);
   app.add_option("--crc", s.crc, "is a UET CRC at the end of packets")
       ->check(CLI::IsMember({"detect", "always", "never"}))
       ->capture_default_str();
@@ -136,7 +246,13 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? kDone : kUsage;
   }
-  return dump(s);
+  const std::size_t wanted = s.ladder ? 2 : 1;
+  if (s.files.size() != wanted) {
+    fmt::print(stderr, "uet-dump: {} capture file{} wanted, not {}\n", wanted,
+               wanted == 1 ? "" : "s", s.files.size());
+    return kUsage;
+  }
+  return s.ladder ? show_ladder(s) : dump(s);
 }
 
 }  // namespace

@@ -14,20 +14,8 @@ namespace {
 
 constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
 
-std::string time_text(std::uint64_t ns) {
-  const auto seconds = static_cast<std::time_t>(ns / kNsPerSecond);
-  return fmt::format("{:%H:%M:%S}.{:09}", fmt::gmtime(seconds), ns % kNsPerSecond);
-}
-
 std::string wide_text(const wire::U128& v) {
   return fmt::format("0x{:016x}{:016x}", v.hi, v.lo);
-}
-
-/// The name of an enumerated value, or its number.
-std::string name_or_number(const ReportedField& field) {
-  const std::string_view name =
-      wire::find_name(field.info.entries, static_cast<std::uint32_t>(field.value.lo));
-  return name.empty() ? fmt::format("{}", field.value.lo) : std::string(name);
 }
 
 /// Addresses as addresses, everything else as hex digits.
@@ -35,59 +23,6 @@ std::string bytes_text(const ReportedField& field) {
   const bool is_address = field.info.name == "src" || field.info.name == "dst";
   return is_address ? address_text(field.as_bytes())
                     : fmt::format("{:02x}", fmt::join(field.as_bytes(), ""));
-}
-
-std::string endpoints_text(const Report& report) {
-  for (const char* ip : {"ipv4", "ipv6"})
-    if (const Layer* layer = report.find(ip))
-      return fmt::format("{} > {}", address_text(layer->find("src")->as_bytes()),
-                         address_text(layer->find("dst")->as_bytes()));
-  return "-";
-}
-
-/// The flags that are 1, as words.
-void add_flags(std::string& out, const Layer& layer, std::initializer_list<const char*> flags) {
-  for (const char* flag : flags)
-    if (layer.number(flag) != 0) fmt::format_to(std::back_inserter(out), " {}", flag);
-}
-
-void add_pds(std::string& out, const Layer& pds) {
-  fmt::format_to(std::back_inserter(out), " {}", pds.header);
-  for (const char* name : {"ctl_type", "nack_code"})
-    if (const ReportedField* f = pds.find(name)) out += ' ' + name_or_number(*f);
-  for (const char* name : {"psn", "cack_psn", "nack_psn", "pkt_id"})
-    if (const ReportedField* f = pds.find(name))
-      fmt::format_to(std::back_inserter(out), " {} {}", name, f->value.lo);
-  for (const DerivedValue& d : pds.derived)
-    if (d.name == "ack_psn" || d.name == "start_psn")
-      fmt::format_to(std::back_inserter(out), " {} {}", d.name, d.value);
-  if (pds.find("spdcid") != nullptr) {
-    const ReportedField* to = pds.find("dpdcid");
-    fmt::format_to(std::back_inserter(out), " pdc {}>{}", pds.number("spdcid"),
-                   to == nullptr ? std::string("new") : std::to_string(to->value.lo));
-  }
-  add_flags(out, pds, {"retx", "ar", "syn", "m", "p"});
-  if (const ReportedField* req = pds.find("req"); req != nullptr && req->value.lo != 0)
-    out += " req " + name_or_number(*req);
-}
-
-void add_ses(std::string& out, const Layer& ses) {
-  out += " | ";
-  if (const ReportedField* opcode = ses.find("opcode")) out += name_or_number(*opcode);
-  if (const ReportedField* code = ses.find("return_code")) out += ' ' + name_or_number(*code);
-  for (const char* name :
-       {"message_id", "read_request_message_id", "job_id", "original_request_psn", "request_length",
-        "message_offset", "payload_length", "modified_length"})
-    if (const ReportedField* f = ses.find(name))
-      fmt::format_to(std::back_inserter(out), " {} {}", name, f->value.lo);
-  add_flags(out, ses, {"som", "eom", "dc", "ie", "hd"});
-}
-
-std::string problems_text(const Report& report) {
-  std::string out;
-  for (const ReportedProblem& p : report.problems)
-    fmt::format_to(std::back_inserter(out), "\n    ! {} (at byte {})", p.to_string(), p.offset);
-  return out;
 }
 
 nlohmann::ordered_json field_json(const ReportedField& field) {
@@ -135,6 +70,19 @@ nlohmann::ordered_json layer_json(const Layer& layer) {
 
 }  // namespace
 
+std::string problems_text(const Report& report) {
+  std::string out;
+  for (const ReportedProblem& p : report.problems)
+    if (p.problem != wire::Problem::kCaptureCut)
+      fmt::format_to(std::back_inserter(out), "\n    ! {} (at byte {})", p.to_string(), p.offset);
+  return out;
+}
+
+std::string day_time_text(std::uint64_t ns) {
+  const auto seconds = static_cast<std::time_t>(ns / kNsPerSecond);
+  return fmt::format("{:%H:%M:%S}.{:09}", fmt::gmtime(seconds), ns % kNsPerSecond);
+}
+
 std::string address_text(std::span<const std::uint8_t> bytes) {
   char text[INET6_ADDRSTRLEN] = {};
   if (bytes.size() == 4) return inet_ntop(AF_INET, bytes.data(), text, sizeof text);
@@ -165,29 +113,9 @@ std::string value_text(const ReportedField& field) {
   return fmt::format("{} (0x{:x})", field.value.lo, field.value.lo);
 }
 
-std::string to_line(const DecodedPacket& packet) {
-  std::string out = fmt::format("{:>6} {} {}", packet.number, time_text(packet.captured.time_ns),
-                                endpoints_text(packet.report));
-  if (packet.report.is_trimmed) out += " TRIMMED";
-  if (const Layer* tss = packet.report.find("tss"))
-    fmt::format_to(std::back_inserter(out), " TSS sdi {} an {} epoch {} tsc {}", tss->number("sdi"),
-                   tss->number("an"), tss->number("epoch"), tss->number("tsc"));
-  if (const Layer* pds = packet.report.find("pds")) add_pds(out, *pds);
-  if (const Layer* ses = packet.report.find("ses")) add_ses(out, *ses);
-  if (const Layer* ext = packet.report.find("ext")) {
-    fmt::format_to(std::back_inserter(out), " +{}", ext->header);
-    if (const ReportedField* amo = ext->find("amo_opcode")) out += ' ' + name_or_number(*amo);
-  }
-  if (packet.report.payload_bytes > 0)
-    fmt::format_to(std::back_inserter(out), " | {} bytes", packet.report.payload_bytes);
-  if (!packet.captured.comment.empty())
-    fmt::format_to(std::back_inserter(out), " # {}", packet.captured.comment);
-  return out + problems_text(packet.report);
-}
-
 std::string to_detailed_text(const DecodedPacket& packet) {
   std::string out = fmt::format("packet {}  {}  {} bytes on the wire, {} captured", packet.number,
-                                time_text(packet.captured.time_ns), packet.captured.wire_length,
+                                day_time_text(packet.captured.time_ns), packet.captured.wire_length,
                                 packet.captured.data.size());
   if (!packet.captured.comment.empty())
     fmt::format_to(std::back_inserter(out), "\n  # {}", packet.captured.comment);

@@ -1,4 +1,4 @@
-/// How packets look: one line, all fields, or one JSON object.
+/// How packets look: all fields, or one JSON object. line.h has the line per packet.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -15,8 +15,11 @@ struct DecodedPacket {
   Report report;
 };
 
-/// "10.20.30.1 > 10.20.30.2 RUD_REQ psn 7 ..." on one line, problems on lines of their own.
-std::string to_line(const DecodedPacket& packet);
+/// What is wrong with a packet, a line each; nothing of packets that were cut on purpose.
+std::string problems_text(const Report& report);
+
+/// Time of day in UTC.
+std::string day_time_text(std::uint64_t ns);
 
 /// Every layer with every field, indented.
 std::string to_detailed_text(const DecodedPacket& packet);

@@ -159,6 +159,26 @@ const Layer* Report::find(std::string_view layer) const {
   return it == layers.end() ? nullptr : &*it;
 }
 
+namespace {
+
+/// What the SES header says, where it does; else what is left behind the headers without a CRC.
+std::size_t payload_on_the_wire(const Report& report, std::size_t wire_length) {
+  const Layer* ses = report.find("ses");
+  if (ses == nullptr || report.is_trimmed) return report.payload_bytes;
+  const Layer* const ext = report.find("ext");
+  const Layer& last = ext == nullptr ? *ses : *ext;
+  const std::size_t start = last.offset + last.length;
+  if (start >= wire_length) return report.payload_bytes;
+  const std::size_t rest = wire_length - start;
+  if (const std::uint64_t said = ses->number("payload_length"); said != 0 && said <= rest)
+    return said;
+  if (ses->number("eom") != 0 && ses->number("request_length") != 0)
+    return std::min<std::uint64_t>(ses->number("request_length"), rest);
+  return rest - rest % wire::kPayloadMtuMin;
+}
+
+}  // namespace
+
 Report report_frame(wire::LinkType link, std::span<const std::uint8_t> frame,
                     std::size_t wire_length, const wire::DissectOptions& options) {
   Report report;
@@ -170,6 +190,8 @@ Report report_frame(wire::LinkType link, std::span<const std::uint8_t> frame,
       report.is_trimmed = dscp == options.dscp_trimmed || dscp == options.dscp_trimmed_lasthop;
     }
   }
+  report.payload_wire_bytes =
+      frame.size() >= wire_length ? report.payload_bytes : payload_on_the_wire(report, wire_length);
   return report;
 }
 

@@ -53,7 +53,8 @@ struct ReportedProblem {
 struct Report {
   std::vector<Layer> layers;
   std::vector<ReportedProblem> problems;
-  std::size_t payload_bytes = 0;  ///< SES payload that is really here
+  std::size_t payload_bytes = 0;       ///< SES payload that is really here
+  std::size_t payload_wire_bytes = 0;  ///< and on the wire: more where the capture cut the packet
   bool is_trimmed = false;
 
   const Layer* find(std::string_view layer) const;

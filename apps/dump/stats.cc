@@ -21,6 +21,15 @@ std::string address_of(const Report& report, const char* which) {
   return "-";
 }
 
+/// Of a packet that the capturing end dropped: the word behind "drop" in our comments.
+std::string drop_reason(const std::string& comment) {
+  constexpr std::string_view kMark = " drop ";
+  const auto at = comment.find(kMark);
+  if (at == std::string::npos) return {};
+  const std::string rest = comment.substr(at + kMark.size());
+  return rest.substr(0, rest.find_first_of(" \n"));
+}
+
 void add_counts(std::string& out, const char* title,
                 const std::map<std::string, std::uint64_t>& counts) {
   if (counts.empty()) return;
@@ -96,10 +105,17 @@ void Statistics::add(const DecodedPacket& packet) {
   last_ns_ = std::max(last_ns_, now);
   ++packets_;
   bytes_ += packet.captured.wire_length;
-  if (!report.problems.empty()) ++packets_with_problems_;
+  if (packet.captured.wire_length > packet.captured.data.size()) ++packets_cut_;
+  const auto is_fault = [](const ReportedProblem& p) {
+    return p.problem != wire::Problem::kCaptureCut;
+  };
+  if (std::any_of(report.problems.begin(), report.problems.end(), is_fault))
+    ++packets_with_problems_;
+  if (const std::string reason = drop_reason(packet.captured.comment); !reason.empty())
+    ++drops_[reason];
   if (report.is_trimmed) ++trimmed_;
   for (const ReportedProblem& p : report.problems)
-    ++problems_[std::string(wire::describe(p.problem).name)];
+    if (is_fault(p)) ++problems_[std::string(wire::describe(p.problem).name)];
 
   const Layer* pds = report.find("pds");
   if (pds == nullptr) {
@@ -114,7 +130,7 @@ void Statistics::add(const DecodedPacket& packet) {
   if (is_request)
     add_request(packet, *pds, from, to);
   else
-    goodput_bytes_ += pds->number("retx") == 0 ? report.payload_bytes : 0;
+    goodput_bytes_ += pds->number("retx") == 0 ? report.payload_wire_bytes : 0;
   if (const Layer* ses = report.find("ses")) {
     if (const ReportedField* code = ses->find("return_code"))
       ++return_codes_[value_name(*code)];
@@ -132,7 +148,7 @@ void Statistics::add_request(const DecodedPacket& packet, const Layer& pds, cons
   if (it == flows_.end()) {
     if (flows_.size() == kPdcsMax) {
       ++flows_not_tracked_;
-      goodput_bytes_ += is_retransmission ? 0 : packet.report.payload_bytes;
+      goodput_bytes_ += is_retransmission ? 0 : packet.report.payload_wire_bytes;
       return;
     }
     it = flows_.emplace(key, Flow{}).first;
@@ -153,8 +169,8 @@ void Statistics::add_request(const DecodedPacket& packet, const Layer& pds, cons
     case PsnTracker::Seen::kNew:
       break;
   }
-  flow.payload_bytes += packet.report.payload_bytes;
-  goodput_bytes_ += packet.report.payload_bytes;
+  flow.payload_bytes += packet.report.payload_wire_bytes;
+  goodput_bytes_ += packet.report.payload_wire_bytes;
 }
 
 void Statistics::add_message(const Layer& ses, const std::string& from, const std::string& to) {
@@ -190,6 +206,8 @@ std::string Statistics::to_text() const {
   std::uint64_t gaps = 0;
   for (const auto& [key, flow] : flows_) gaps += flow.psns.gaps();
   line("packets", packets_);
+  if (packets_missing_ > 0) line("packets missing before", packets_missing_);
+  if (packets_cut_ > 0) line("packets cut (snap)", packets_cut_);
   line("bytes", bytes_);
   line("seconds", fmt::format("{:.6f}", seconds()));
   line("PDC directions", flows_.size() + flows_not_tracked_);
@@ -207,6 +225,7 @@ std::string Statistics::to_text() const {
   add_counts(out, "SES requests", opcodes_);
   add_counts(out, "return codes", return_codes_);
   add_counts(out, "NACKs", nacks_);
+  add_counts(out, "dropped by the end that captured", drops_);
   add_counts(out, "problems", problems_);
   if (!flows_.empty()) out += "PDCs\n";
   for (const auto& [key, flow] : flows_)
@@ -236,6 +255,8 @@ nlohmann::ordered_json Statistics::to_json() const {
                     {"seconds", static_cast<double>(flow.last_ns - flow.first_ns) / 1e9}});
   }
   return {{"packets", packets_},
+          {"packets_missing_before", packets_missing_},
+          {"packets_cut", packets_cut_},
           {"bytes", bytes_},
           {"seconds", seconds()},
           {"pdc_directions", flows_.size() + flows_not_tracked_},
@@ -253,6 +274,7 @@ nlohmann::ordered_json Statistics::to_json() const {
           {"opcodes", opcodes_},
           {"return_codes", return_codes_},
           {"nacks", nacks_},
+          {"drops", drops_},
           {"problems", problems_},
           {"pdcs", pdcs}};
 }

@@ -37,6 +37,8 @@ class PsnTracker {
 class Statistics {
  public:
   void add(const DecodedPacket& packet);
+  /// What the capture itself says that it misses.
+  void set_packets_missing(std::uint64_t packets) { packets_missing_ = packets; }
   std::string to_text() const;
   nlohmann::ordered_json to_json() const;
 
@@ -62,12 +64,13 @@ class Statistics {
   double goodput_bps() const;
 
   std::uint64_t packets_ = 0, bytes_ = 0, packets_with_problems_ = 0, trimmed_ = 0;
+  std::uint64_t packets_missing_ = 0, packets_cut_ = 0;
   std::uint64_t first_ns_ = 0, last_ns_ = 0;
   std::uint64_t retransmissions_ = 0, duplicates_ = 0, out_of_order_ = 0, goodput_bytes_ = 0;
   std::uint64_t messages_ended_ = 0, flows_not_tracked_ = 0, messages_not_tracked_ = 0;
   std::map<FlowKey, Flow> flows_;
   std::set<MessageKey> messages_;
-  std::map<std::string, std::uint64_t> types_, opcodes_, nacks_, problems_, return_codes_;
+  std::map<std::string, std::uint64_t> types_, opcodes_, nacks_, problems_, return_codes_, drops_;
 };
 
 }  // namespace uet::dump

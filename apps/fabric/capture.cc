@@ -7,7 +7,10 @@ namespace uet::fabric {
 std::unique_ptr<FabricCapture> FabricCapture::open(const std::string& path,
                                                    std::int64_t unix_ns_at_zero,
                                                    std::string& error) {
-  auto file = net::CaptureFile::open({.path = path, .interface_name = "uet-fabric"}, error);
+  net::CaptureFileConfig config{.path = {}, .interface_name = "uet-fabric"};
+  config.started_ns = static_cast<std::uint64_t>(unix_ns_at_zero);
+  if (!net::CaptureFileConfig::parse(path, config, error)) return nullptr;
+  auto file = net::CaptureFile::open(config, error);
   if (file == nullptr) return nullptr;
   return std::unique_ptr<FabricCapture>(new FabricCapture(std::move(file), unix_ns_at_zero));
 }

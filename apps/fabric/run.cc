@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 
 #include "apps/fabric/capture.h"
 #include "apps/fabric/commands.h"
@@ -27,6 +28,24 @@ void request_stop(int) {
 
 void say(const std::string& text) {
   fmt::print(stderr, "uet-fabric: {}\n", text);
+}
+
+/// The folders of the sockets that this process makes; where one cannot be made, making the socket says so.
+void make_folders(const Scenario& scenario) {
+  constexpr std::string_view kSocket = ",socket=";
+  std::vector<std::string> sockets = {scenario.control};
+  for (const LegConfig& leg : scenario.legs) {
+    const auto at = leg.port.find(kSocket);
+    if (leg.port.find(",socket-abstract=no") == std::string::npos || at == std::string::npos)
+      continue;
+    const std::string path = leg.port.substr(at + kSocket.size());
+    sockets.push_back(path.substr(0, path.find(',')));
+  }
+  for (const std::string& socket : sockets) {
+    std::error_code ignored;
+    const auto folder = std::filesystem::path(socket).parent_path();
+    if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
+  }
 }
 
 bool open_devices(const Scenario& scenario, base::Trace& trace, Devices& devices,
@@ -163,6 +182,7 @@ int run(const Scenario& scenario) {
   base::Trace trace;
   Devices devices;
   std::string error;
+  make_folders(scenario);
   if (!open_devices(scenario, trace, devices, error)) {
     say(error);
     return 1;

@@ -73,7 +73,9 @@ constexpr std::array kUetKeys = {
 
 constexpr std::array kRunKeys = {
     Key<Scenario>{"control", &Scenario::control, "path of the control socket"},
-    Key<Scenario>{"capture", &Scenario::capture, "pcapng file for every frame; empty: none"},
+    Key<Scenario>{
+        "capture", &Scenario::capture,
+        "pcapng file for every frame, PATH[,size=64M][,files=4][,snap=BYTES]; empty: none"},
     Key<Scenario>{"stats", &Scenario::stats, "JSON file written at the end; - is standard output"},
     Key<Scenario>{"realtime", &Scenario::realtime, "run before everything else on the machine"},
     Key<Scenario>{"duration", &Scenario::duration, "end after so long; 0s: when told"},

@@ -1,152 +1,156 @@
 #include "apps/perf/control_channel.h"
 
-#include <netdb.h>
+#include <fmt/core.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
-#include <memory>
-#include <stdexcept>
-#include <thread>
-#include <utility>
 
 namespace uet::perf {
 namespace {
 
-constexpr std::size_t kBlobMax = 1 << 20;
+constexpr std::size_t kMessageMax = 1 << 20;
+constexpr const char* kStranger =
+    "the control connection carries something that is not this uet-perf; use the same version on "
+    "both sides";
 
-struct AddrinfoDeleter {
-  void operator()(addrinfo* a) const { freeaddrinfo(a); }
-};
-using Addresses = std::unique_ptr<addrinfo, AddrinfoDeleter>;
-
-Addresses resolve(const std::string& host, std::uint16_t port, bool passive) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = passive ? AI_PASSIVE : 0;
-  addrinfo* found = nullptr;
-  const int rc = getaddrinfo(host.empty() ? nullptr : host.c_str(), std::to_string(port).c_str(),
-                             &hints, &found);
-  if (rc != 0) throw std::runtime_error("control address " + host + ": " + gai_strerror(rc));
-  return Addresses(found);
-}
-
-std::string errno_text(const std::string& what) {
-  return what + ": " + std::strerror(errno);
+std::uint32_t length_at(const std::vector<char>& input) {
+  std::uint32_t length = 0;
+  std::memcpy(&length, input.data(), sizeof length);
+  return ntohl(length);
 }
 
 }  // namespace
 
-ControlChannel::ControlChannel(int fd, unsigned timeout_s) : fd_(fd) {
+ControlChannel::ControlChannel(int fd, Patience& patience) : fd_(fd), patience_(&patience) {
   const int one = 1;
   setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-  const timeval limit{static_cast<time_t>(timeout_s), 0};
-  setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-  setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
 }
 
 ControlChannel::ControlChannel(ControlChannel&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)) {}
+    : fd_(std::exchange(other.fd_, -1)),
+      patience_(other.patience_),
+      input_(std::move(other.input_)),
+      messages_(std::move(other.messages_)),
+      peer_failure_(std::move(other.peer_failure_)) {}
 
 ControlChannel::~ControlChannel() {
   if (fd_ >= 0) close(fd_);
 }
 
-ControlChannel ControlChannel::listen(const std::string& host, std::uint16_t port,
-                                      unsigned timeout_s) {
-  const Addresses where = resolve(host, port, true);
-  const int listener = socket(where->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (listener < 0) throw std::runtime_error(errno_text("control socket"));
-  const int one = 1;
-  setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-  if (bind(listener, where->ai_addr, where->ai_addrlen) != 0 || ::listen(listener, 1) != 0) {
-    const std::string text = errno_text("cannot listen on control port " + std::to_string(port));
-    close(listener);
-    throw std::runtime_error(text + "; choose another one with --control-port on both sides");
-  }
-  pollfd wait{listener, POLLIN, 0};
-  const int ready = poll(&wait, 1, static_cast<int>(timeout_s) * 1000);
-  const int fd = ready == 1 ? accept4(listener, nullptr, nullptr, SOCK_CLOEXEC) : -1;
-  close(listener);
-  if (fd < 0)
-    throw std::runtime_error(
-        "no client connected within the timeout; start it with the address of this host");
-  return ControlChannel(fd, timeout_s);
+void ControlChannel::greet() {
+  send({{"uet-perf", kControlVersion}, {"version", UET_VERSION}});
+  const nlohmann::json theirs = await("the greeting of the other side");
+  const auto version = theirs.find("uet-perf");
+  if (version == theirs.end() || !version->is_number_integer()) throw ControlLost(kStranger);
+  if (*version != kControlVersion)
+    throw ControlLost(
+        fmt::format("the other side speaks version {} of the control protocol, this uet-perf "
+                    "version {}; install the same "
+                    "version on both sides",
+                    version->dump(), kControlVersion));
 }
 
-ControlChannel ControlChannel::connect(const std::string& host, std::uint16_t port,
-                                       unsigned timeout_s) {
-  const Addresses where = resolve(host, port, false);
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(timeout_s);
-  do {
-    const int fd = socket(where->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0) throw std::runtime_error(errno_text("control socket"));
-    if (::connect(fd, where->ai_addr, where->ai_addrlen) == 0) return ControlChannel(fd, timeout_s);
-    close(fd);
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the server may still be starting
-  } while (std::chrono::steady_clock::now() < deadline);
-  throw std::runtime_error("no server at " + host + " control port " + std::to_string(port) +
-                           "; start `uet-perf` without --peer there first");
-}
-
-void ControlChannel::read_exactly(void* to, std::size_t n) {
-  auto* p = static_cast<std::uint8_t*>(to);
-  while (n > 0) {
-    const ssize_t got = recv(fd_, p, n, 0);
-    if (got == 0) throw std::runtime_error("the other side closed the control connection");
-    if (got < 0) {
-      if (errno == EINTR) continue;
-      throw std::runtime_error(errno_text("control connection"));
+void ControlChannel::send(const nlohmann::json& message) {
+  const std::string text = message.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const std::uint32_t length = htonl(static_cast<std::uint32_t>(text.size()));
+  std::string bytes(reinterpret_cast<const char*>(&length), sizeof length);
+  bytes += text;
+  patience_->progressed();
+  for (std::size_t at = 0; at < bytes.size();) {
+    const ssize_t put =
+        ::send(fd_, bytes.data() + at, bytes.size() - at, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (put > 0) {
+      at += static_cast<std::size_t>(put);
+    } else if (errno == EAGAIN) {
+      pollfd wait{fd_, POLLOUT, 0};
+      poll(&wait, 1, 100);
+      patience_->check("the other side to take a control message");
+    } else if (errno != EINTR) {
+      throw ControlLost(
+          fmt::format("the other side is gone (control connection: {})", std::strerror(errno)));
     }
-    p += got;
-    n -= static_cast<std::size_t>(got);
   }
 }
 
-void ControlChannel::write_exactly(const void* from, std::size_t n) {
-  const auto* p = static_cast<const std::uint8_t*>(from);
-  while (n > 0) {
-    const ssize_t put = ::send(fd_, p, n, MSG_NOSIGNAL);
-    if (put < 0) {
-      if (errno == EINTR) continue;
-      throw std::runtime_error(errno_text("control connection"));
+void ControlChannel::read_available() {
+  std::array<char, 4096> chunk;
+  for (;;) {
+    const ssize_t got = recv(fd_, chunk.data(), chunk.size(), MSG_DONTWAIT);
+    if (got > 0) {
+      input_.insert(input_.end(), chunk.begin(), chunk.begin() + got);
+      cut_messages();
+      continue;
     }
-    p += put;
-    n -= static_cast<std::size_t>(put);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) return;
+    if (!messages_.empty() || peer_failure_) return;  // its last words first
+    throw ControlLost(
+        got == 0
+            ? "the other side closed the control connection; its own message says why"
+            : fmt::format("the other side is gone (control connection: {})", std::strerror(errno)));
   }
 }
 
-void ControlChannel::send(std::span<const std::uint8_t> blob) {
-  const std::uint32_t length = htonl(static_cast<std::uint32_t>(blob.size()));
-  write_exactly(&length, sizeof length);
-  write_exactly(blob.data(), blob.size());
+void ControlChannel::cut_messages() {
+  while (input_.size() >= sizeof(std::uint32_t)) {
+    const std::uint32_t length = length_at(input_);
+    if (length > kMessageMax) throw ControlLost(kStranger);
+    const std::size_t end = sizeof length + length;
+    if (input_.size() < end) return;
+    auto message =
+        nlohmann::json::parse(input_.begin() + sizeof length,
+                              input_.begin() + static_cast<std::ptrdiff_t>(end), nullptr, false);
+    if (!message.is_object()) throw ControlLost(kStranger);
+    input_.erase(input_.begin(), input_.begin() + static_cast<std::ptrdiff_t>(end));
+    if (message.contains("alive")) {
+      patience_->progressed();
+      continue;
+    }
+    const auto failed = message.find("failed");
+    if (failed == message.end()) {
+      messages_.push_back(std::move(message));
+      continue;
+    }
+    messages_.clear();  // about what has failed
+    peer_failure_ = failed->is_string() ? failed->get<std::string>() : "unknown reason";
+  }
 }
 
-std::vector<std::uint8_t> ControlChannel::receive() {
-  std::uint32_t length = 0;
-  read_exactly(&length, sizeof length);
-  length = ntohl(length);
-  if (length > kBlobMax)
-    throw std::runtime_error("the control connection carries something that is not uet-perf");
-  std::vector<std::uint8_t> blob(length);
-  read_exactly(blob.data(), blob.size());
-  return blob;
+void ControlChannel::look() {
+  read_available();
+  if (peer_failure_) throw PeerFailed(*peer_failure_);
 }
 
-std::vector<std::uint8_t> ControlChannel::exchange(std::span<const std::uint8_t> mine) {
-  send(mine);
-  return receive();
+std::optional<nlohmann::json> ControlChannel::take() {
+  if (messages_.empty()) look();
+  if (messages_.empty()) return std::nullopt;
+  nlohmann::json first = std::move(messages_.front());
+  messages_.pop_front();
+  return first;
 }
 
-bool ControlChannel::readable() const {
+void ControlChannel::wait_briefly() {
   pollfd wait{fd_, POLLIN, 0};
-  return poll(&wait, 1, 0) == 1;
+  poll(&wait, 1, static_cast<int>(std::min<std::int64_t>(patience_->left().count() + 1, 1000)));
+}
+
+std::string ControlChannel::settle(const std::string& why) {
+  send({{"failed", why}});
+  patience_->progressed();
+  while (!peer_failure_) {
+    messages_.clear();
+    wait_briefly();
+    read_available();
+    patience_->check("the other side to learn of the failure");
+  }
+  return *std::exchange(peer_failure_, std::nullopt);
 }
 
 }  // namespace uet::perf

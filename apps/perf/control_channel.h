@@ -1,42 +1,87 @@
-/// A TCP connection beside the measured fabric: two benchmark processes exchange addresses and keep
-/// in step over it.
+/// A TCP connection beside the measured fabric: two benchmark processes agree on what is measured, exchange addresses and
+/// keep in step over it.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <span>
+#include <deque>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "apps/perf/patience.h"
 
 namespace uet::perf {
 
-/// Blocking, with a deadline for every step. Throws std::runtime_error with a sentence that says
-/// what to do.
+/// Of the messages on the connection; both sides must have the same.
+inline constexpr int kControlVersion = 2;
+
+/// The other side says that it failed, and why.
+struct PeerFailed : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+/// The connection itself is gone or carries something else: nothing more can be agreed upon.
+struct ControlLost : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// JSON objects, each behind its length. Nothing blocks for longer than the patience. What arrives is not trusted: lengths
+/// are bounded and what is no JSON object ends the connection. Throws sentences that say what to do.
 class ControlChannel {
  public:
-  /// Waits for one peer on `host`:`port` (an empty host is every local address).
-  static ControlChannel listen(const std::string& host, std::uint16_t port, unsigned timeout_s);
-  /// Connects to `host`:`port`; tries again until the timeout, because the server may still be
-  /// starting.
-  static ControlChannel connect(const std::string& host, std::uint16_t port, unsigned timeout_s);
+  /// Waits for one peer on `host`:`port` (an empty host is every local address), and greets it.
+  static ControlChannel listen(const std::string& host, std::uint16_t port, Patience& patience);
+  /// Connects to `host`:`port`, and greets; tries again while patience lasts, because the server may still be starting.
+  static ControlChannel connect(const std::string& host, std::uint16_t port, Patience& patience);
+  /// Over a connected stream socket, which it owns from now on.
+  ControlChannel(int fd, Patience& patience);
 
   ControlChannel(ControlChannel&& other) noexcept;
   ControlChannel(const ControlChannel&) = delete;
   ControlChannel& operator=(const ControlChannel&) = delete;
   ~ControlChannel();
 
-  /// One blob each way; both sides call it at the same point.
-  std::vector<std::uint8_t> exchange(std::span<const std::uint8_t> mine);
-  void send(std::span<const std::uint8_t> blob);
-  std::vector<std::uint8_t> receive();
-  /// True when receive() would not block: something arrived, or the peer is gone.
-  bool readable() const;
+  void send(const nlohmann::json& message);
+  /// Takes in what has arrived without waiting. Throws PeerFailed as soon as that is known, and ControlLost.
+  void look();
+  /// The next message. Calls `meanwhile` while there is none, so that a provider can make progress.
+  template <typename Meanwhile>
+  nlohmann::json await(const std::string& what, Meanwhile&& meanwhile) {
+    patience_->progressed();
+    for (;;) {
+      if (auto message = take()) return std::move(*message);
+      meanwhile();
+      patience_->check(what);
+    }
+  }
+  nlohmann::json await(const std::string& what) {
+    return await(what, [this] { wait_briefly(); });
+  }
+  /// One message each way.
+  nlohmann::json exchange(const nlohmann::json& mine, const std::string& what) {
+    send(mine);
+    return await(what);
+  }
+  /// After a failure on either side: both say so once and forget what was still under way. Returns what the peer said.
+  std::string settle(const std::string& why);
+  void greet();
+  /// Sleeps until something arrives, a second at most.
+  void wait_briefly();
+  /// The peer's address, for messages.
+  std::string peer_name() const;
 
  private:
-  explicit ControlChannel(int fd, unsigned timeout_s);
-  void read_exactly(void* to, std::size_t n);
-  void write_exactly(const void* from, std::size_t n);
+  std::optional<nlohmann::json> take();
+  void read_available();
+  void cut_messages();
+
   int fd_;
+  Patience* patience_;
+  std::vector<char> input_;
+  std::deque<nlohmann::json> messages_;
+  std::optional<std::string> peer_failure_;  ///< said and not yet settled
 };
 
 }  // namespace uet::perf

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "apps/perf/raw_side.h"
+#include "apps/perf/spread.h"
 #include "lib/ports/open_port.h"
 
 namespace uet::perf {
@@ -26,13 +27,20 @@ constexpr std::size_t kRuns = 5;
 struct Throughput {
   std::uint64_t sent = 0;
   std::uint64_t received = 0;
+  Spread gbps, packets_per_second;  ///< over the runs
+};
+
+struct Run {
+  std::uint64_t sent = 0;
+  std::uint64_t received = 0;
   double gbps = 0;
   double packets_per_second = 0;
 };
 
 struct Latency {
-  double half_rtt_us_median = 0;
+  Spread half_rtt_us;
   double half_rtt_us_p99 = 0;
+  std::uint64_t measured = 0;
   std::uint64_t lost = 0;
 };
 
@@ -41,8 +49,8 @@ class RawClient {
   RawClient(const RawOptions& options, RawSide& side) : options_(options), side_(side) {}
 
   int run() {
-    const Throughput bulk = median_throughput(options_.size, options_.copy);
-    const Throughput small = median_throughput(kSmallPacket, false);
+    const Throughput bulk = throughput(options_.size, options_.copy);
+    const Throughput small = throughput(kSmallPacket, false);
     const Latency latency = measure_latency();
     print(bulk, small, latency);
     dismiss_server();
@@ -65,7 +73,10 @@ class RawClient {
       }
       for (net::RxPacket& rx : side_.receive(now)) {
         const auto got = RawHeader::parse(rx.packet);
-        if (got && got->kind == answer && got->run == run_) return std::move(rx.packet);
+        if (!got || got->kind != answer || got->run != run_) continue;
+        if (got->version != kRawVersion)
+          throw std::runtime_error("the server runs another version of uet-perf raw");
+        return std::move(rx.packet);
       }
     }
     return {};
@@ -86,33 +97,36 @@ class RawClient {
                RawKind::kGone);
   }
 
-  /// The run in the middle: a scheduler that takes a core away from one of them does not decide the result. What was
-  /// sent and received is of all runs.
-  Throughput median_throughput(std::size_t size, bool copy) {
-    std::array<Throughput, kRuns> runs;
-    for (Throughput& run : runs) run = measure_throughput(size, copy);
-    std::sort(runs.begin(), runs.end(), [](const Throughput& a, const Throughput& b) {
-      return a.packets_per_second < b.packets_per_second;
-    });
-    Throughput result = runs[kRuns / 2];
-    result.sent = result.received = 0;
-    for (const Throughput& run : runs) {
+  /// The spread over the runs: a scheduler that takes a core away from one of them is seen, and does not decide the
+  /// median. What was sent and received is of all runs.
+  Throughput throughput(std::size_t size, bool copy) {
+    std::vector<double> gbps, packets;
+    Throughput result;
+    for (std::size_t i = 0; i < kRuns; ++i) {
+      const Run run = measure_throughput(size, copy);
+      gbps.push_back(run.gbps);
+      packets.push_back(run.packets_per_second);
       result.sent += run.sent;
       result.received += run.received;
     }
+    result.gbps = spread_of(gbps);
+    result.packets_per_second = spread_of(packets);
     return result;
   }
 
-  Throughput measure_throughput(std::size_t size, bool copy) {
+  Run measure_throughput(std::size_t size, bool copy) {
     ++run_;
     ask(RawKind::kStart, RawKind::kReady);
-    Throughput result;
+    Run result;
     result.sent = send_for(
         Duration::from_ns(static_cast<std::int64_t>(options_.seconds * 1e9 / kRuns)), size, copy);
     const auto report = RawReport::parse(ask(RawKind::kEnd, RawKind::kReport));
     if (!report)
       throw std::runtime_error("the peer sent a malformed report; is it the same version?");
     result.received = report->packets;
+    if (result.received < 2)
+      throw std::runtime_error(fmt::format("{} of {} packets of {} bytes arrived: no rate to tell",
+                                           result.received, result.sent, size));
     const auto elapsed = static_cast<double>(std::max<std::uint64_t>(report->elapsed_ns, 1));
     result.gbps = static_cast<double>(report->bytes) * 8 / elapsed;
     result.packets_per_second = static_cast<double>(report->packets) * 1e9 / elapsed;
@@ -165,8 +179,9 @@ class RawClient {
     }
     if (half_rtts.empty()) throw std::runtime_error("every ping was lost");
     std::sort(half_rtts.begin(), half_rtts.end());
-    result.half_rtt_us_median = half_rtts[half_rtts.size() / 2];
-    result.half_rtt_us_p99 = half_rtts[half_rtts.size() * 99 / 100];
+    result.measured = half_rtts.size();
+    result.half_rtt_us = spread_of(half_rtts);
+    result.half_rtt_us_p99 = percentile(half_rtts, 0.99);
     return result;
   }
 
@@ -187,32 +202,52 @@ class RawClient {
   }
 
   void print(const Throughput& bulk, const Throughput& small, const Latency& latency) const {
-    if (options_.json) {
-      const nlohmann::json out = {{"port", side_.port().facts().name},
-                                  {"size", options_.size},
-                                  {"copy", options_.copy},
-                                  {"gbps", bulk.gbps},
-                                  {"packets_per_second", bulk.packets_per_second},
-                                  {"sent", bulk.sent},
-                                  {"received", bulk.received},
-                                  {"small_size", kSmallPacket},
-                                  {"small_packets_per_second", small.packets_per_second},
-                                  {"half_rtt_us_median", latency.half_rtt_us_median},
-                                  {"half_rtt_us_p99", latency.half_rtt_us_p99},
-                                  {"pings_lost", latency.lost}};
-      fmt::print("{}\n", out.dump());
-      return;
-    }
-    fmt::print("{:<28} {}\n", "port", side_.port().facts().name);
-    fmt::print("{:<28} {:.2f} Gb/s, {:.2f} M packets/s, {} of {} lost\n",
-               fmt::format("{} byte packets{}", options_.size, options_.copy ? ", copied" : ""),
-               bulk.gbps, bulk.packets_per_second / 1e6,
-               bulk.sent - std::min(bulk.sent, bulk.received), bulk.sent);
-    fmt::print("{:<28} {:.2f} M packets/s, {} of {} lost\n",
-               fmt::format("{} byte packets", kSmallPacket), small.packets_per_second / 1e6,
-               small.sent - std::min(small.sent, small.received), small.sent);
-    fmt::print("{:<28} {:.2f} us median, {:.2f} us p99, {} lost\n", "half round trip, 8 bytes",
-               latency.half_rtt_us_median, latency.half_rtt_us_p99, latency.lost);
+    if (options_.json) return print_json(bulk, small, latency);
+    fmt::print("{}, {} runs of {:g} s{}\n", side_.port().facts().name, kRuns,
+               options_.seconds / kRuns, options_.copy ? ", payload copied on both sides" : "");
+    fmt::print("{:<24} {:>10}{:>10}{:>10}   {}\n", "", "min", "median", "max", "lost");
+    const auto row = [](const std::string& name, const Spread& s, double unit,
+                        const std::string& lost) {
+      fmt::print("{:<24} {:>10.2f}{:>10.2f}{:>10.2f}   {}\n", name, s.min / unit, s.median / unit,
+                 s.max / unit, lost);
+    };
+    const auto lost = [](const Throughput& t) {
+      return fmt::format("{} of {}", t.sent - std::min(t.sent, t.received), t.sent);
+    };
+    row(fmt::format("{} bytes, Gbit/s", options_.size), bulk.gbps, 1, lost(bulk));
+    row(fmt::format("{} bytes, Mpackets/s", options_.size), bulk.packets_per_second, 1e6,
+        lost(bulk));
+    row(fmt::format("{} bytes, Mpackets/s", kSmallPacket), small.packets_per_second, 1e6,
+        lost(small));
+    row("half round trip, us", latency.half_rtt_us, 1,
+        fmt::format("{} of {}, p99 {:.2f}", latency.lost, latency.lost + latency.measured,
+                    latency.half_rtt_us_p99));
+  }
+
+  void print_json(const Throughput& bulk, const Throughput& small, const Latency& latency) const {
+    const nlohmann::ordered_json out = {
+        {"port", side_.port().facts().name},
+        {"size", options_.size},
+        {"copy", options_.copy},
+        {"runs", kRuns},
+        {"gbps", bulk.gbps.median},
+        {"gbps_min", bulk.gbps.min},
+        {"gbps_max", bulk.gbps.max},
+        {"packets_per_second", bulk.packets_per_second.median},
+        {"packets_per_second_min", bulk.packets_per_second.min},
+        {"packets_per_second_max", bulk.packets_per_second.max},
+        {"sent", bulk.sent},
+        {"received", bulk.received},
+        {"small_size", kSmallPacket},
+        {"small_packets_per_second", small.packets_per_second.median},
+        {"small_packets_per_second_min", small.packets_per_second.min},
+        {"small_packets_per_second_max", small.packets_per_second.max},
+        {"half_rtt_us_min", latency.half_rtt_us.min},
+        {"half_rtt_us_median", latency.half_rtt_us.median},
+        {"half_rtt_us_p99", latency.half_rtt_us_p99},
+        {"pings", latency.measured},
+        {"pings_lost", latency.lost}};
+    fmt::print("{}\n", out.dump());
   }
 
   const RawOptions& options_;
@@ -227,11 +262,20 @@ int run_raw_client(const RawOptions& options, RawSide& side) {
   return RawClient(options, side).run();
 }
 
+net::PortRequest port_of(const RawOptions& options) {
+  net::PortRequest request = options.request;
+  // A udp port that names no place is on the interface that has our address.
+  const bool has_place = request.spec != "udp" && !request.spec.starts_with("udp,");
+  if (!has_place && !request.address.is_unspecified())
+    request.spec.insert(3, ":" + request.address.to_string());
+  return request;
+}
+
 int run_raw(const RawOptions& options) {
   base::Trace trace;
   std::string error;
   const auto port =
-      ports::open_port({.request = options.request, .impair = {}, .pcap = {}}, trace, error);
+      ports::open_port({.request = port_of(options), .impair = {}, .pcap = {}}, trace, error);
   if (port == nullptr) throw std::runtime_error(error);
   if (options.size > port->pool().max_packet_bytes() - 64)
     throw std::runtime_error("packets of " + std::to_string(options.size) +

@@ -31,6 +31,8 @@ class RawServer {
   void on_packet(base::Instant now, const net::Packet& packet) {
     const auto header = RawHeader::parse(packet);
     if (!header) return;
+    if (header->kind == RawKind::kStart && header->version != kRawVersion)
+      throw std::runtime_error("the client runs another version of uet-perf raw");
     switch (header->kind) {
       case RawKind::kData:
         return on_data(now, *header, packet);

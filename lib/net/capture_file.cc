@@ -1,7 +1,10 @@
 #include "lib/net/capture_file.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+
+#include "lib/wire/capture_part.h"
 
 namespace uet::net {
 
@@ -22,7 +25,16 @@ bool CaptureFile::start_file() {
   bytes_in_file_ = 0;
   if (file_ == nullptr) return false;
   block_.clear();
-  wire::append_file_start(block_, wire::LinkType::kEthernet, "uet", config_.interface_name);
+  const std::string comment = wire::CapturePart{.capture = config_.started_ns,
+                                                .part = ++part_,
+                                                .files = config_.files,
+                                                .packets_before = packets_written_}
+                                  .to_comment();
+  wire::append_file_start(block_, {.link = wire::LinkType::kEthernet,
+                                   .application = "uet",
+                                   .interface_name = config_.interface_name,
+                                   .comment = comment,
+                                   .snap_length = config_.snap_bytes});
   put(block_);
   return file_ != nullptr;
 }
@@ -44,7 +56,12 @@ void CaptureFile::write(const wire::PacketRecord& record) {
     return;
   }
   block_.clear();
-  wire::append_packet(block_, record);
+  wire::PacketRecord kept = record;
+  if (config_.snap_bytes != 0 && record.data.size() > config_.snap_bytes) {
+    kept.wire_length = std::max(record.wire_length, record.data.size());
+    kept.data = record.data.first(config_.snap_bytes);
+  }
+  wire::append_packet(block_, kept);
   if (bytes_in_file_ + block_.size() > config_.file_bytes_max && packets_written_ > 0) {
     const std::vector<std::uint8_t> keep = block_;  // start_file() uses the buffer
     rotate();

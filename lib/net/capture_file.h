@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/wire/pcapng_writer.h"
@@ -15,11 +16,21 @@ struct CaptureFileConfig {
   std::string path;            ///< the newest packets; older ones in path.1, path.2, ...
   std::string interface_name;  ///< shown by tools
   std::uint64_t file_bytes_max = 64ULL << 20;
-  unsigned files = 4;  ///< in all, the newest included; at least 1
+  unsigned files = 4;            ///< in all, the newest included; at least 1
+  std::uint32_t snap_bytes = 0;  ///< kept of a packet; 0: all
+  std::uint64_t started_ns = 0;  ///< since 1970; tells captures apart
+
+  static constexpr std::uint64_t kFileBytesMin = 64 << 10, kFileBytesMax = 1ULL << 40;
+  static constexpr std::uint64_t kFilesMax = 10'000;
+  static constexpr std::uint64_t kSnapMin = 64, kSnapMax = 65536;
+
+  /// "path[,size=64M][,files=4][,snap=256]", as in FI_UET_PCAP. False: `error` says what is wrong and what is known.
+  static bool parse(std::string_view text, CaptureFileConfig& config, std::string& error);
 };
 
-/// Writes packets; when a file is full the older ones move up by one and the oldest goes. One thread. A disk that is
-/// full ends the capture, never the program.
+/// Writes packets; when a file is full the older ones move up by one and the oldest goes. The head of each file says which
+/// part it is and how many packets stand before it (wire/capture_part.h), so that a reader knows what it misses. One
+/// thread. A disk that is full ends the capture, never the program.
 class CaptureFile {
  public:
   /// Null when the file cannot be created; `error` says why.
@@ -44,6 +55,7 @@ class CaptureFile {
   CaptureFileConfig config_;
   std::FILE* file_ = nullptr;
   std::uint64_t bytes_in_file_ = 0;
+  std::uint64_t part_ = 0;  ///< of the file being written, from 1
   std::uint64_t packets_written_ = 0;
   std::uint64_t packets_lost_ = 0;
   bool has_unflushed_ = false;

@@ -80,10 +80,13 @@ CapturePort::CapturePort(std::unique_ptr<Port> inner, std::unique_ptr<CaptureFil
       unix_ns_at_zero_(unix_ns_at_zero),
       trace_(trace) {
   trace_.add_sink(*this);
+  impairment_ = dynamic_cast<ImpairPort*>(&this->inner());
+  if (impairment_ != nullptr) impairment_->set_tap(this);
 }
 
 CapturePort::~CapturePort() {
   trace_.remove_sink(*this);
+  if (impairment_ != nullptr) impairment_->set_tap(nullptr);
   write_received();
 }
 
@@ -162,9 +165,23 @@ std::size_t CapturePort::send(base::Instant now, std::span<TxPacket> in) {
   for (std::size_t i = 0; i < in.size(); ++i)
     hold(sending_[i], now, facts().address, in[i].destination,
          plane_wire_entropy(in[i].entropy, in[i].plane), in[i].tos, true, in[i].packet.bytes());
+  offered_ = in;
   const std::size_t n = inner().send(now, in);
+  offered_ = {};
   for (std::size_t i = 0; i < n; ++i) write(sending_[i], wire::PacketDirection::kOutbound);
   return n;
+}
+
+void CapturePort::on_lost(base::Instant now, const RxPacket& packet) {
+  hold(lost_, now, packet.source, packet.destination, packet.entropy, packet.tos, false,
+       packet.packet.bytes());
+  lost_.drop = base::DropReason::kImpaired;
+  write(lost_, wire::PacketDirection::kInbound);
+}
+
+void CapturePort::on_lost(base::Instant, const TxPacket& packet) {
+  const auto index = static_cast<std::size_t>(&packet - offered_.data());
+  if (index < offered_.size()) sending_[index].drop = base::DropReason::kImpaired;
 }
 
 bool CapturePort::arm_wakeup() {

@@ -8,6 +8,7 @@
 
 #include "lib/base/trace.h"
 #include "lib/net/capture_file.h"
+#include "lib/net/impair_port.h"
 #include "lib/net/port_wrapper.h"
 
 namespace uet::net {
@@ -17,7 +18,7 @@ namespace uet::net {
 ///
 /// A received packet is written at the next call of the port, when it is known whether somebody dropped it: the trace
 /// tells, packet by packet, in the order in which receive() gave them out.
-class CapturePort final : public PortWrapper, public base::TraceSink {
+class CapturePort final : public PortWrapper, public base::TraceSink, public ImpairTap {
  public:
   /// `unix_ns_at_zero` is the time of day, in ns since 1970, of the Instant 0 of the clock that drives the port.
   /// `trace` must outlive the port.
@@ -30,6 +31,9 @@ class CapturePort final : public PortWrapper, public base::TraceSink {
   bool arm_wakeup() override;
 
   void on_event(const base::Event& event) override;
+  /// What the test tool inside loses was on the wire, or would have been: it is written with that reason.
+  void on_lost(base::Instant now, const RxPacket& packet) override;
+  void on_lost(base::Instant now, const TxPacket& packet) override;
 
   const CaptureFile& file() const { return *file_; }
 
@@ -56,6 +60,9 @@ class CapturePort final : public PortWrapper, public base::TraceSink {
   std::size_t received_count_ = 0;  ///< slots in use
   std::size_t next_to_process_ = 0;
   std::vector<Held> sending_;
+  std::span<const TxPacket> offered_;  ///< while the port inside sends
+  Held lost_;                          ///< reused
+  ImpairPort* impairment_ = nullptr;   ///< the port inside, where it is one
 };
 
 }  // namespace uet::net

@@ -52,6 +52,7 @@ bool ImpairPort::survives(Instant now, Lane<P>& lane, P& packet) {
   if (lane.rng.chance(lane.what.loss)) {
     ++lane.counters.lost;
     trace_.drop(now, DropReason::kImpaired, packet.packet.size());
+    if (tap_ != nullptr) tap_->on_lost(now, packet);
     packet.packet.reset();
     return false;
   }

@@ -47,6 +47,15 @@ struct ImpairCounters {
   std::uint64_t delayed = 0;
 };
 
+/// Is told of every packet that the tool loses, before it is gone.
+class ImpairTap {
+ public:
+  virtual ~ImpairTap() = default;
+  virtual void on_lost(base::Instant now, const RxPacket& packet) = 0;
+  /// `packet` is an element of what was given to send().
+  virtual void on_lost(base::Instant now, const TxPacket& packet) = 0;
+};
+
 /// One thread, like the port inside. Holds back at most max_held packets per direction; when so many wait, a packet is
 /// neither delayed nor reordered.
 class ImpairPort final : public PortWrapper {
@@ -59,6 +68,9 @@ class ImpairPort final : public PortWrapper {
   std::size_t send(base::Instant now, std::span<TxPacket> in) override;
   base::Instant next_deadline() const override;
   void on_deadline(base::Instant now) override;
+
+  /// `tap` must outlive the port, or be taken away with null.
+  void set_tap(ImpairTap* tap) { tap_ = tap; }
 
   const ImpairCounters& rx_counters() const { return rx_.counters; }
   const ImpairCounters& tx_counters() const { return tx_.counters; }
@@ -98,6 +110,7 @@ class ImpairPort final : public PortWrapper {
   void flush_tx(base::Instant now);
 
   base::Trace& trace_;
+  ImpairTap* tap_ = nullptr;
   Lane<RxPacket> rx_;
   Lane<TxPacket> tx_;
 };

@@ -20,11 +20,15 @@ std::int64_t read_clock(clockid_t clock) {
 }
 
 /// Outside of the impairment, so that the capture shows what the endpoint saw.
-std::unique_ptr<net::Port> capture(std::unique_ptr<net::Port> port, std::string path,
+std::unique_ptr<net::Port> capture(std::unique_ptr<net::Port> port, const std::string& setting,
                                    base::Trace& trace, std::string& error) {
-  if (const auto at = path.find("%p"); at != std::string::npos)
-    path.replace(at, 2, std::to_string(getpid()));
-  auto file = net::CaptureFile::open({.path = path, .interface_name = port->facts().name}, error);
+  net::CaptureFileConfig config{.path = {}, .interface_name = port->facts().name};
+  config.started_ns = static_cast<std::uint64_t>(read_clock(CLOCK_REALTIME));
+  std::unique_ptr<net::CaptureFile> file;
+  if (net::CaptureFileConfig::parse(setting, config, error)) {
+    config.path = net::capture_path(config.path, getpid());
+    file = net::CaptureFile::open(config, error);
+  }
   if (file == nullptr) {
     error = "FI_UET_PCAP: " + error;
     return nullptr;

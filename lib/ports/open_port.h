@@ -15,7 +15,7 @@ struct PortPlan {
       request;         ///< spec: "udp[:...]" or "dpdk:<device>[,...]", several planes joined by +
   std::string impair;  ///< as in FI_UET_IMPAIR; empty: a good network
   std::string
-      pcap;  ///< as in FI_UET_PCAP: file to capture to, %p becomes the process id; empty: none
+      pcap;  ///< as in FI_UET_PCAP: file to capture to with its settings, %p becomes the process id; empty: none
 };
 
 /// Null with a sentence in `error`. `trace` must outlive the port.

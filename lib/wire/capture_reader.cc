@@ -30,6 +30,18 @@ constexpr std::size_t padded(std::size_t n) {
   return (n + 3) & ~std::size_t{3};
 }
 
+/// Calls visit(code, value) for each well-formed option.
+template <typename U16, typename Visitor>
+void for_each_option(std::span<const std::uint8_t> options, U16 u16, Visitor visit) {
+  while (options.size() >= 4) {
+    const std::uint16_t code = u16(options.data());
+    const std::size_t length = u16(options.data() + 2);
+    if (code == kOptionEnd || padded(length) > options.size() - 4) return;
+    visit(code, options.subspan(4, length));
+    options = options.subspan(4 + padded(length));
+  }
+}
+
 }  // namespace
 
 bool CaptureReader::next(CapturedPacket& packet) {
@@ -150,7 +162,18 @@ bool CaptureReader::read_section() {
   interfaces_.clear();
   const std::uint32_t total = u32(head.data());
   if (total < 28 || total % 4 != 0 || total > kBlockBytesMax) return fail("a block of bad length");
-  return read_buffer(total - 12);
+  if (!read_buffer(total - 12)) return false;
+  constexpr std::size_t kBeforeOptions = 12, kBehindOptions = 4;  // versions and length; length
+  section_comment_.clear();
+  const auto u16_here = [this](const std::uint8_t* p) { return u16(p); };
+  for_each_option(
+      std::span<const std::uint8_t>(buffer_).subspan(
+          kBeforeOptions, buffer_.size() - kBeforeOptions - kBehindOptions),
+      u16_here, [this](std::uint16_t code, std::span<const std::uint8_t> value) {
+        if (code == kOptionComment && section_comment_.size() + value.size() < kCommentBytesMax)
+          section_comment_.append(value.begin(), value.end());
+      });
+  return true;
 }
 
 /// Reads the body and the trailing length of a block whose first eight bytes have been read.
@@ -190,22 +213,6 @@ bool CaptureReader::next_pcapng(CapturedPacket& packet) {
     }
   }
 }
-
-namespace {
-
-/// Calls visit(code, value) for each well-formed option.
-template <typename U16, typename Visitor>
-void for_each_option(std::span<const std::uint8_t> options, U16 u16, Visitor visit) {
-  while (options.size() >= 4) {
-    const std::uint16_t code = u16(options.data());
-    const std::size_t length = u16(options.data() + 2);
-    if (code == kOptionEnd || padded(length) > options.size() - 4) return;
-    visit(code, options.subspan(4, length));
-    options = options.subspan(4 + padded(length));
-  }
-}
-
-}  // namespace
 
 void CaptureReader::read_interface() {
   Interface interface;

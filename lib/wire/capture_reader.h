@@ -37,6 +37,9 @@ class CaptureReader {
   /// says why.
   bool next(CapturedPacket& packet);
   const std::string& error() const { return error_; }
+  /// The comment of the section that the last packet is in (pcapng), or of the one behind it at the end; read with the
+  /// first packet.
+  const std::string& section_comment() const { return section_comment_; }
 
   /// A packet or block larger than this is taken for damage, not for data.
   static constexpr std::uint32_t kBlockBytesMax = 16U << 20;
@@ -80,6 +83,7 @@ class CaptureReader {
   std::vector<Interface> interfaces_;
   std::vector<std::uint8_t> buffer_;
   std::string error_;
+  std::string section_comment_;
 };
 
 }  // namespace uet::wire

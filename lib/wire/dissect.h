@@ -465,7 +465,9 @@ class UetDissector {
       problem_if(covered.bytes > rest && !context_.is_trimmed, Problem::kPayloadMissing,
                  covered.bytes, rest);
     } else if (!is_mtu(rest) && !context_.is_trimmed) {
-      if (context_.crc_expected && rest > kUetCrcBytes && is_mtu(rest - kUetCrcBytes))
+      // Nor can a packet that the capture cut say whether it ended in a CRC.
+      const bool may_end_in_crc = context_.crc_expected || left() < rest;
+      if (may_end_in_crc && rest > kUetCrcBytes && is_mtu(rest - kUetCrcBytes))
         expected = rest - kUetCrcBytes;
       else
         problem(Problem::kPayloadNotMtu, rest);

@@ -53,24 +53,24 @@ class Block {
 
 }  // namespace
 
-void append_file_start(std::vector<std::uint8_t>& out, LinkType link, std::string_view application,
-                       std::string_view interface_name) {
+void append_file_start(std::vector<std::uint8_t>& out, const FileStart& start) {
   {
     Block section(out, 0x0a0d0d0a);
     section.u32(0x1a2b3c4d);
     section.u16(1);  // version 1.0
     section.u16(0);
     section.u64(~std::uint64_t{0});  // section length not given
-    constexpr std::uint16_t kUserApplication = 4;
-    section.option(kUserApplication, application);
+    constexpr std::uint16_t kSectionComment = 1, kUserApplication = 4;
+    if (!start.comment.empty()) section.option(kSectionComment, start.comment);
+    section.option(kUserApplication, start.application);
     section.end_of_options();
   }
   Block interface(out, 1);
-  interface.u16(static_cast<std::uint16_t>(link));
+  interface.u16(static_cast<std::uint16_t>(start.link));
   interface.u16(0);
-  interface.u32(0);  // no snap length
+  interface.u32(start.snap_length);
   constexpr std::uint16_t kName = 2, kTimeResolution = 9;
-  interface.option(kName, interface_name);
+  interface.option(kName, start.interface_name);
   constexpr std::uint8_t kNanoseconds[] = {9};
   interface.option(kTimeResolution, kNanoseconds);
   interface.end_of_options();

@@ -21,10 +21,17 @@ struct PacketRecord {
   std::string_view comment;
 };
 
-/// Appends a section header and one interface (number 0, nanosecond times) to `out`: how every file
-/// begins.
-void append_file_start(std::vector<std::uint8_t>& out, LinkType link, std::string_view application,
-                       std::string_view interface_name);
+/// How a file begins.
+struct FileStart {
+  LinkType link{};
+  std::string_view application;
+  std::string_view interface_name;
+  std::string_view comment = {};  ///< of the whole section
+  std::uint32_t snap_length = 0;  ///< bytes kept of a packet; 0: all
+};
+
+/// Appends a section header and one interface (number 0, nanosecond times) to `out`.
+void append_file_start(std::vector<std::uint8_t>& out, const FileStart& start);
 
 /// Appends one enhanced packet block for interface 0.
 void append_packet(std::vector<std::uint8_t>& out, const PacketRecord& record);

@@ -181,6 +181,35 @@ TEST_P(CaptureTest, old_files_move_up_and_the_oldest_goes) {
   EXPECT_FALSE(read_all(path_ + ".2").empty());
 }
 
+TEST_P(CaptureTest, what_the_test_tool_loses_is_written_with_that_reason) {
+  for (const char* direction : {"rx", "tx"}) {
+    {
+      auto scripted = std::make_unique<ScriptedPort>(pool_, GetParam());
+      inner_ = scripted.get();
+      std::string error;
+      ImpairConfig all_lost;
+      ASSERT_TRUE(ImpairConfig::parse(std::string(direction) + "_loss=1", all_lost, error))
+          << error;
+      CapturePort port(std::make_unique<ImpairPort>(std::move(scripted), all_lost, trace_),
+                       CaptureFile::open({.path = path_, .interface_name = ""}, error), 0, trace_);
+      std::array<RxPacket, 1> rx;
+      std::array<TxPacket, 1> tx;
+      tx[0].packet = request(7, 5);
+      tx[0].destination = FabricAddress::from_v4(0x0a141e01);
+      offer(5);
+      const bool is_rx = direction[0] == 'r';
+      EXPECT_EQ(port.receive(Instant::from_ns(1), rx), is_rx ? 0U : 1U);
+      EXPECT_EQ(port.send(Instant::from_ns(2), tx), 1U);
+      rx = {};
+      inner_ = nullptr;
+    }
+    const auto seen = read_all(path_);
+    ASSERT_EQ(seen.size(), 2U);
+    EXPECT_EQ(seen[0].comment, direction[0] == 'r' ? "in pdc 5>7 drop impaired" : "in pdc 5>7");
+    EXPECT_EQ(seen[1].comment, direction[0] == 't' ? "out pdc 7>5 drop impaired" : "out pdc 7>5");
+  }
+}
+
 TEST(CaptureFile, says_when_it_cannot_be_written) {
   std::string error;
   EXPECT_EQ(CaptureFile::open({.path = "/nonexistent/x.pcapng", .interface_name = ""}, error),

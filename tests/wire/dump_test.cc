@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/dump/filter.h"
+#include "apps/dump/line.h"
 #include "apps/dump/stats.h"
 #include "lib/wire/pcapng_writer.h"
 #include "tests/wire/vectors.h"
@@ -53,7 +54,7 @@ std::string error_of(const Bytes& file) {
 
 TEST(Pcapng, what_is_written_can_be_read) {
   Bytes file;
-  wire::append_file_start(file, wire::LinkType::kEthernet, "test", "if0");
+  wire::append_file_start(file, {wire::LinkType::kEthernet, "test", "if0"});
   const auto& frame = golden_packets()[0].bytes;
   wire::append_packet(file, {.time_ns = 1'700'000'000'123'456'789,
                              .data = frame,
@@ -91,7 +92,7 @@ TEST(CaptureReader, says_why_it_stops) {
   huge.insert(huge.end(), {0, 0, 0, 1, 0, 0, 0, 1, 0xff, 0, 0, 0, 0, 0, 0, 1});
   EXPECT_EQ(error_of(huge), "a packet of more than 16 MiB");
   Bytes start;
-  wire::append_file_start(start, wire::LinkType::kEthernet, "t", "i");
+  wire::append_file_start(start, {wire::LinkType::kEthernet, "t", "i"});
   EXPECT_EQ(error_of(start), "");
   const auto with = [&](std::initializer_list<std::uint8_t> block) {
     Bytes file = start;
@@ -116,7 +117,7 @@ TEST(CaptureReader, says_why_it_stops) {
 TEST(CaptureReader, counts_time_in_the_units_of_the_interface) {
   const auto time_of = [](std::uint8_t resolution, std::uint8_t offset) {
     Bytes file;
-    wire::append_file_start(file, wire::LinkType::kEthernet, "t", "i");
+    wire::append_file_start(file, {wire::LinkType::kEthernet, "t", "i"});
     // A second section whose interface has the options under test.
     Bytes interface = {0, 0, 0, 1, 0, 0,          0, 44, 0, 1, 0,  0, 0, 0, 0,
                        0, 0, 9, 0, 1, resolution, 0, 0,  0, 0, 14, 0, 8, 0, 0,
@@ -220,7 +221,7 @@ TEST(Render, json_has_the_names_of_the_specification) {
   EXPECT_EQ(json["layers"][1]["fields"]["src"], "10.20.30.1");
   // Every golden packet can be printed in every way.
   for (std::size_t i = 0; i < golden_packets().size(); ++i) {
-    EXPECT_FALSE(to_line(golden(i)).empty());
+    EXPECT_FALSE(LinePrinter({}).line(golden(i)).empty());
     EXPECT_FALSE(to_detailed_text(golden(i)).empty());
     EXPECT_FALSE(to_json(golden(i)).dump().empty());
   }

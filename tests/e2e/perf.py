@@ -1,0 +1,254 @@
+#!/usr/bin/env python3
+"""What the two sides of `uet-perf fabric` say when they do not agree, and that nothing waits longer than it was told to.
+
+    perf.py PROVIDER-FOLDER UET-PERF
+"""
+
+import csv
+import io
+import json
+import os
+import signal
+import socket
+import sys
+import time
+
+from harness import Job, Tap, base_env, free_port, need_provider, own_addresses, temporary_folder
+
+
+class Bench:
+    def __init__(self, provider, perf, folder):
+        self.env = base_env(provider, FI_UET_ADDR=own_addresses(2), FI_LOG_LEVEL="")
+        del self.env["FI_PROVIDER"]  # other providers are measured as well
+        self.perf, self.folder, self.number = perf, folder, 0
+
+    def start(self, *arguments, env=None):
+        self.number += 1
+        return Job([self.perf, *arguments], env or self.env, self.folder, f"job{self.number}")
+
+    def pair(self, client, server=(), seconds=120):
+        """Exit status and output of both: ((status, out, err) of the client, the same of the server)."""
+        port = free_port()
+        jobs = [self.start("fabric", *server, "--control-port", str(port))]
+        try:
+            jobs[0].wait_until_it_listens(port)
+            jobs.append(self.start("fabric", *client, "--control-port", str(port), "--peer", "127.0.0.1"))
+            status = jobs[1].wait(seconds), jobs[0].wait(20)
+            return [(s, *job.output()) for s, job in zip(status, reversed(jobs))]
+        finally:
+            for job in jobs:
+                job.kill()
+
+    def alone(self, *arguments, env=None, seconds=30):
+        """Exit status, output, and how long it took."""
+        begin = time.monotonic()
+        job = self.start(*arguments, env=env)
+        try:
+            status = job.wait(seconds)
+            return (status, *job.output()), time.monotonic() - begin
+        finally:
+            job.kill()
+
+
+def expect(ends, client, server, *texts):
+    """Empty when the two exit statuses are these and each text stands in some output."""
+    said = "".join(out + err for _, out, err in ends)
+    missing = [text for text in texts if text not in said]
+    if [ends[0][0], ends[1][0]] == [client, server] and not missing:
+        return ""
+    return f"exit statuses {ends[0][0]}, {ends[1][0]}; missing {missing} in:\n{said}"
+
+
+def a_bare_server_does_what_the_client_asks(bench):
+    ends = bench.pair(["write", "read", "send", "tagged-rate", "tagged-latency", "--sizes", "8,4k", "--count", "50",
+                       "--runs", "3", "--window", "4", "--json"])
+    problem = expect(ends, 0, 0)
+    if problem:
+        return problem
+    result = json.loads(ends[0][1])
+    rows = [(r["test"], r["size"], r["runs"], r["messages"]) for r in result["results"]]
+    wanted = [(t, s, 3, 50) for t in ("write", "read", "send", "tagged-rate", "tagged-latency") for s in (8, 4096)]
+    if rows != wanted or not result["complete"]:
+        return f"{rows}"
+    for row in result["results"]:
+        spread = row.get("half_rtt_us") or row["gbit_per_s"]
+        if not 0 < spread["min"] <= spread["median"] <= spread["max"]:
+            return f"no spread: {row}"
+    return ""
+
+
+def providers_side_by_side(bench):
+    ends = bench.pair(["write", "--provider", "uet,tcp", "--size", "4k", "--count", "50", "--csv"])
+    if ends[0][0] == 1 and "provider tcp" in ends[0][2]:
+        return None
+    problem = expect(ends, 0, 0)
+    rows = list(csv.DictReader(io.StringIO(ends[0][1])))
+    if problem or [r["provider"].split(";")[0] for r in rows] != ["uet", "tcp"]:
+        return problem or str(rows)
+    return "" if all(float(r["gbit_per_s_median"]) > 0 for r in rows) else str(rows)
+
+
+REFUSALS = {  # options of the server: those of the client, and what is said
+    "another test": (["read"], ["write"], "test read, the client asks for write"),
+    "another size": (["--size", "8"], ["--size", "64"], "--size 8, the client asks for 64"),
+    "another count": (["--count", "7"], ["--count", "9"], "--count 7, the client asks for 9"),
+    "another window": (["--window", "7"], ["--window", "9"], "--window 7, the client asks for 9"),
+    "another provider": (["--provider", "uet"], ["--provider", "tcp"], "--provider uet, the client asks for tcp"),
+    "order on one side": (["--ordered"], [], "started with --ordered"),
+}
+
+
+def a_server_that_was_told_something_else_refuses(bench, server, client, text):
+    return expect(bench.pair([*client, "--size", "64"] if "--size" not in client else client, server), 1, 1, text)
+
+
+def options_that_agree_are_no_refusal(bench):
+    same = ["send", "--size", "64", "--count", "20", "--window", "4", "--ordered"]
+    return expect(bench.pair(same, same), 0, 0, "send")
+
+
+def a_provider_that_is_not_there(bench):
+    (status, _, err), took = bench.alone("fabric", "--provider", "nonesuch", "--timeout", "20")
+    if status != 1 or "provider nonesuch" not in err or took > 10:
+        return f"after {took:.1f} s, exit status {status}: {err}"
+    ends = bench.pair(["--provider", "uet,nonesuch", "--timeout", "3"], ["--timeout", "3"])
+    return expect(ends, 1, 1, "provider nonesuch")
+
+
+def the_server_lacks_what_the_client_asks_for(bench):
+    """One row is missing, the other is measured, and neither side ends with 0."""
+    server = bench.env
+    bench.env = dict(server, FI_PROVIDER="uet")
+    port = free_port()
+    job = bench.start("fabric", "--control-port", str(port))
+    bench.env = server
+    client = None
+    try:
+        job.wait_until_it_listens(port)
+        client = bench.start("fabric", "--provider", "uet,tcp", "--size", "64", "--count", "20", "--peer", "127.0.0.1",
+                             "--control-port", str(port))
+        status = client.wait(60), job.wait(20)
+        out, err = client.output()
+        if status != (1, 1) or "not measured: the server failed: provider tcp" not in out or "FI_PROVIDER=uet" not in out:
+            return f"{status}\n{out}{err}"
+        return "" if any(line.split()[:2] == ["write", "uet"] and "not" not in line for line in out.splitlines()) else out
+    finally:
+        job.kill()
+        if client:
+            client.kill()
+
+
+def nobody_there(bench):
+    (status, _, err), took = bench.alone("fabric", "--timeout", "1", "--control-port", str(free_port()))
+    if status != 1 or "no client connected" not in err or took > 15:
+        return f"server after {took:.1f} s, exit status {status}: {err}"
+    (status, _, err), took = bench.alone("fabric", "--peer", "127.0.0.1", "--timeout", "1", "--control-port", str(free_port()))
+    if status != 1 or "no server at" not in err or took > 15:
+        return f"client after {took:.1f} s, exit status {status}: {err}"
+    return ""
+
+
+def a_listener_that_says_nothing(bench):
+    """Connected, and then silence: the limit holds."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        (status, _, err), took = bench.alone("fabric", "--peer", "127.0.0.1", "--timeout", "1", "--control-port",
+                                             str(listener.getsockname()[1]))
+    return "" if status == 1 and "greeting" in err and took < 15 else f"after {took:.1f} s, exit status {status}: {err}"
+
+
+def another_program(bench):
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        job = bench.start("fabric", "--peer", "127.0.0.1", "--control-port", str(listener.getsockname()[1]))
+        try:
+            listener.settimeout(20)
+            connection, _ = listener.accept()
+            connection.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")
+            status = job.wait(20)
+            connection.close()
+            return "" if status == 1 and "not this uet-perf" in job.output()[1] else job.report(status)
+        finally:
+            job.kill()
+
+
+def stop(bench, victim, how, expected):
+    """A peer that is stopped or killed in the middle: the other one says so in time, and does not end with 0."""
+    port = free_port()
+    jobs = {"server": bench.start("fabric", "--control-port", str(port), "--timeout", "2")}
+    try:
+        jobs["server"].wait_until_it_listens(port)
+        jobs["client"] = bench.start("fabric", "write", "--size", "64k", "--count", "1000000", "--peer", "127.0.0.1",
+                                     "--control-port", str(port), "--timeout", "2")
+        wait_for_traffic(jobs["client"])
+        jobs[victim].process.send_signal(how)
+        survivor = jobs["client" if victim == "server" else "server"]
+        status = survivor.wait(30)
+        text = "".join(survivor.output())
+        return "" if status == 1 and any(e in text for e in expected) else survivor.report(status)
+    finally:
+        for job in jobs.values():
+            job.process.send_signal(signal.SIGCONT) if job.process.poll() is None else None
+            job.kill()
+
+
+def wait_for_traffic(job, seconds=20):
+    """Until the process has used the processor for a second: it spins while it measures."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and job.process.poll() is None:
+        fields = open(f"/proc/{job.process.pid}/stat").read().rsplit(")", 1)[1].split()
+        if (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") > 0.5:
+            return
+        time.sleep(0.05)
+
+
+def pinned(bench):
+    cpu = min(os.sched_getaffinity(0))
+    ends = bench.pair(["--size", "64", "--count", "20", "--pin", str(cpu)], ["--pin", str(cpu)])
+    problem = expect(ends, 0, 0)
+    if problem:
+        return problem
+    (status, _, err), _ = bench.alone("fabric", "--pin", "1023")
+    return "" if status == 1 and "--pin 1023" in err else f"exit status {status}: {err}"
+
+
+def wrong_usage(bench):
+    for arguments in (["fabric", "wriet"], ["fabric", "--size", "8x"], ["fabric", "--count", "0"], ["fabric", "--timeout", "0"],
+                      ["fabric", "--csv", "--json"], ["nothing"], []):
+        (status, _, err), _ = bench.alone(*arguments)
+        if status != 2:
+            return f"{arguments}: exit status {status}: {err}"
+    return ""
+
+
+def main():
+    provider, perf = sys.argv[1:]
+    need_provider(provider)
+    tap = Tap()
+    with temporary_folder() as folder:
+        bench = Bench(provider, perf, folder)
+        tap.result("a server without options does what the client asks", a_bare_server_does_what_the_client_asks(bench))
+        both = providers_side_by_side(bench)
+        if both is None:
+            tap.skip("two providers in one table", "libfabric has no tcp provider here")
+        else:
+            tap.result("two providers in one table", both)
+        for name, (server, client, text) in REFUSALS.items():
+            tap.result(f"refused by name: {name}", a_server_that_was_told_something_else_refuses(bench, server, client, text))
+        tap.result("options that agree are no refusal", options_that_agree_are_no_refusal(bench))
+        tap.result("a provider that is not there", a_provider_that_is_not_there(bench))
+        tap.result("the server lacks a provider", the_server_lacks_what_the_client_asks_for(bench))
+        tap.result("nobody at the other side", nobody_there(bench))
+        tap.result("a listener that says nothing", a_listener_that_says_nothing(bench))
+        tap.result("another program at the control port", another_program(bench))
+        tap.result("server killed while measuring", stop(bench, "server", signal.SIGKILL, ["closed the control", "is gone"]))
+        tap.result("client killed while measuring", stop(bench, "client", signal.SIGKILL, ["closed the control", "is gone"]))
+        tap.result("server stopped while measuring", stop(bench, "server", signal.SIGSTOP, ["nothing happened for 2 s"]))
+        tap.result("pinned to a core", pinned(bench))
+        tap.result("wrong usage", wrong_usage(bench))
+    tap.finish()
+
+
+main()

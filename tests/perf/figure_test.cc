@@ -1,0 +1,98 @@
+#include "apps/perf/figure.h"
+
+#include <gtest/gtest.h>
+
+namespace uet::perf {
+namespace {
+
+Figure figure(const char* provider, const char* test, std::vector<double> seconds,
+              const std::vector<std::vector<double>>& half_rtts = {}) {
+  Figure f;
+  f.provider = provider;
+  f.plan = {test, 1000, 100, 16, true};
+  summarize(f, seconds, half_rtts);
+  return f;
+}
+
+TEST(PerfFigureTest, spread_of__sorts_and_takes_the_middle) {
+  const Spread s = spread_of({5, 1, 4, 2});
+  EXPECT_EQ(s.min, 1);
+  EXPECT_EQ(s.median, 2);
+  EXPECT_EQ(s.max, 5);
+}
+
+TEST(PerfFigureTest, summarize__rates_of_every_run) {
+  const Figure f = figure("uet", "write", {1, 4, 2});
+  EXPECT_EQ(f.runs, 3u);
+  EXPECT_DOUBLE_EQ(f.messages_per_s.min, 25);
+  EXPECT_DOUBLE_EQ(f.messages_per_s.median, 50);
+  EXPECT_DOUBLE_EQ(f.gbit_per_s.max, 100 * 1000 * 8e-9);
+}
+
+TEST(PerfFigureTest, summarize__percentiles_are_over_all_runs_and_the_spread_over_their_medians) {
+  std::vector<double> first(999, 2.0), second(999, 4.0);
+  second.push_back(900);
+  const Figure f = figure("uet", "tagged-latency", {1, 1}, {first, second});
+  EXPECT_EQ(f.half_rtt_us.min, 2);
+  EXPECT_EQ(f.half_rtt_us.max, 4);
+  EXPECT_EQ(f.half_rtt_us_p99, 4);
+  EXPECT_EQ(percentile({1, 2, 3}, 1.0), 3);
+}
+
+TEST(PerfFigureTest, csv__has_as_many_columns_in_every_row) {
+  testing::internal::CaptureStdout();
+  Report report(Format::kCsv, {});
+  Figure bad = figure("tcp", "write", {1});
+  bad.why_not = "it said \"no\", twice";
+  report.add({figure("uet", "write", {1})});
+  report.add({figure("uet", "tagged-latency", {1}, {{1, 2}})});
+  EXPECT_TRUE(report.is_complete());
+  report.add({bad});
+  report.finish();
+  EXPECT_FALSE(report.is_complete());
+  const std::string out = testing::internal::GetCapturedStdout();
+  EXPECT_NE(out.find("\"it said \"\"no\"\", twice\"\n"), std::string::npos) << out;
+  std::size_t lines = 0;
+  for (std::size_t at = 0, end; at < out.size(); at = end + 1, ++lines) {
+    end = out.find('\n', at);
+    bool is_quoted = false;
+    int commas = 0;
+    for (std::size_t i = at; i < end; ++i) {
+      if (out[i] == '"') is_quoted = !is_quoted;
+      commas += out[i] == ',' && !is_quoted;
+    }
+    EXPECT_EQ(commas, 17) << out.substr(at, end - at);
+  }
+  EXPECT_EQ(lines, 4u);
+}
+
+TEST(PerfFigureTest, json__is_one_object_that_says_whether_everything_was_measured) {
+  testing::internal::CaptureStdout();
+  Report report(Format::kJson, {{"version", "x"}});
+  Figure bad = figure("tcp", "write", {1});
+  bad.why_not = "gone";
+  report.add({figure("uet", "write", {1}), bad});
+  report.finish();
+  const auto json = nlohmann::json::parse(testing::internal::GetCapturedStdout());
+  EXPECT_EQ(json["complete"], false);
+  ASSERT_EQ(json["results"].size(), 2u);
+  EXPECT_EQ(json["results"][1]["not_measured"], "gone");
+  EXPECT_FALSE(json["results"][1].contains("gbit_per_s"));
+}
+
+TEST(PerfFigureTest, text__has_a_header_for_each_kind_and_a_ratio_to_the_first_provider) {
+  testing::internal::CaptureStdout();
+  Report report(Format::kText, {});
+  report.add({figure("uet", "write", {2}), figure("tcp", "write", {1})});
+  report.add({figure("uet", "send", {2})});
+  report.add(
+      {figure("uet", "tagged-latency", {1}, {{6}}), figure("tcp", "tagged-latency", {1}, {{2}})});
+  const std::string out = testing::internal::GetCapturedStdout();
+  EXPECT_EQ(out.find("Gbit/s"), out.rfind("Gbit/s")) << out;
+  EXPECT_NE(out.find("half round trip"), std::string::npos);
+  EXPECT_NE(out.find("2.00\n"), std::string::npos) << out;
+  EXPECT_NE(out.find("3.00\n"), std::string::npos) << out;
+}
+
+}  // namespace
+}  // namespace uet::perf
