@@ -72,6 +72,7 @@ bool Receiver::take_unexpected(Instant now, RiSpace& space, Receive& r) {
     // The last message that goes in says that the buffer is used up, so look ahead: `is_posted`
     // stands for "may take more".
     if (!fits) {
+      if (r.in_flight > 0) return true;  // the last message that is still arriving says so
       ++r.in_flight;
       Completion completion;
       complete_receive(now, r, completion);

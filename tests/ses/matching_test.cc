@@ -352,6 +352,29 @@ TEST_F(MatchingTest, multi_recv__is_released_by_the_last_message_in_it) {
   EXPECT_TRUE(at_b.all[1].multi_recv_released);
 }
 
+// A message that is still arriving keeps the buffer in use, so there is nothing to report when the next one does not fit.
+TEST_F(MatchingTest, multi_recv__is_not_given_back_while_a_message_arrives) {
+  open();
+  sb().set_min_multi_recv(eb, 64);
+  send(pattern(3 * kM, 1));
+  fabric.cut_all();
+  fabric.deliver(0);
+  RawRequest other;  // of another sender
+  other.length = 1000;
+  other.payload = pattern(1000, 2);
+  ASSERT_EQ(code_of(other), ReturnCode::kOk);
+  Bytes buffer(3 * kM + 200);
+  post_multi(buffer, 1);
+  EXPECT_TRUE(at_b.all.empty());
+  fabric.run();
+  ASSERT_EQ(at_b.all.size(), 1u);
+  EXPECT_EQ(at_b.all[0].length, 3 * kM);
+  EXPECT_EQ(at_b.all[0].buffer, buffer.data());
+  EXPECT_TRUE(at_b.all[0].multi_recv_released);
+  EXPECT_EQ(sb().gauges().receives_posted, 0u);
+  EXPECT_EQ(sb().gauges().unexpected_messages, 1u);
+}
+
 TEST_F(MatchingTest, cancel__posted_receive_only) {
   open();
   Bytes into(4 * kM);
