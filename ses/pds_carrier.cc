@@ -13,7 +13,7 @@ class PdsCarrier final : public Carrier {
   pds::SubmitResult submit(Instant now, const pds::TxMessage& message) override {
     return pds_.submit(now, message);
   }
-  bool submit_return(Instant now, pds::RxHandle request, const pds::TxMessage& message) override {
+  pds::SubmitResult submit_return(Instant now, pds::RxHandle request, const pds::TxMessage& message) override {
     return pds_.submit_return(now, request, message);
   }
   void respond(Instant now, pds::RxHandle handle, const pds::SesResponse& response,

@@ -76,6 +76,9 @@ class Receiver {
   std::size_t messages() const { return messages_.size(); }
   std::size_t unexpected_messages() const { return store_.messages(); }
   std::size_t unexpected_bytes() const { return store_.bytes(); }
+  std::size_t reads_returning() const { return tallies_.in_use(); }
+  std::size_t returns_open() const { return returns_.in_use(); }
+  std::size_t returns_waiting() const { return waiting_returns_.size(); }
 
  private:
   /// One packet being handled.
@@ -139,7 +142,8 @@ class Receiver {
   ReadReturn* make_return(Context& c, const MemoryRegion& region, std::uint64_t at,
                           ReadTally& tally);
   void settle(Instant now, ReadTally& tally);
-  void submit_return(Instant now, ReadReturn& r);
+  pds::SubmitResult submit_return(Instant now, ReadReturn& r);
+  void drop_return(ReadReturn& r);
   void release_return(Instant now, ReadReturn& r, bool delivered);
   ReadReturn* find_return(pds::MessageToken token);
 
@@ -168,8 +172,7 @@ class Receiver {
   ChunkedPool<ReadReturn> returns_;
   ChunkedPool<ReadTally> tallies_;
   boost::intrusive::list<ReadReturn,
-                         boost::intrusive::member_hook<ReadReturn, ListHook, &ReadReturn::hook>,
-                         boost::intrusive::constant_time_size<false>>
+                         boost::intrusive::member_hook<ReadReturn, ListHook, &ReadReturn::hook>>
       waiting_returns_;
   Slab read_copies_;
   std::vector<std::uint8_t> ack_data_;  ///< read data put together for one answer
@@ -180,7 +183,6 @@ class Receiver {
   bool has_turned_ = false;
   std::int64_t loop_ns_ = 0;
   Instant next_tick_ = Instant::never();
-  Instant returns_retry_ = Instant::never();
 };
 
 }  // namespace uet::ses

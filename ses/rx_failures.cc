@@ -118,11 +118,10 @@ void Receiver::on_deadline(Instant now) {
     drop_idle_messages(now);
     next_tick_ = messages_.is_empty() ? Instant::never() : now + kTick;
   }
-  if (now >= returns_retry_) on_resume(now);
 }
 
 Instant Receiver::next_deadline() const {
-  return std::min(next_tick_, returns_retry_);
+  return next_tick_;
 }
 
 }  // namespace uet::ses

@@ -5,12 +5,6 @@
 #include "ses/receiver.h"
 
 namespace uet::ses {
-namespace {
-
-constexpr base::Duration kRetryReturns = base::Duration::from_us(100);
-
-}  // namespace
-
 ReadTally* Receiver::make_tally(Context& c) {
   ReadTally* tally = tallies_.acquire();
   if (tally == nullptr) return nullptr;
@@ -40,7 +34,17 @@ pds::Answer Receiver::return_data(Context& c, const MemoryRegion& region, std::u
     if (c.request.is_single()) tally.failed = true;  // the caller settles it
     return answer_refuse(wire::NackCode::kNoSesMsgAvail);
   }
-  submit_return(c.now, *r);
+  switch (submit_return(c.now, *r)) {
+    case pds::SubmitResult::kQueued:
+      break;
+    case pds::SubmitResult::kAgain:
+      waiting_returns_.push_back(*r);
+      break;
+    case pds::SubmitResult::kNever:
+      drop_return(*r);
+      tally.failed = true;  // the caller settles it
+      return answer_error(c.request, ReturnCode::kUndeliverable, 0, true);
+  }
   return answer_default(c.request);
 }
 
@@ -81,7 +85,7 @@ ReadReturn* Receiver::make_return(Context& c, const MemoryRegion& region, std::u
   return r;
 }
 
-void Receiver::submit_return(Instant now, ReadReturn& r) {
+pds::SubmitResult Receiver::submit_return(Instant now, ReadReturn& r) {
   pds::TxMessage message;
   message.token = make_token(TokenKind::kReadReturn, r.pool_index, r.serial);
   message.segments = 1;
@@ -89,24 +93,17 @@ void Receiver::submit_return(Instant now, ReadReturn& r) {
       r.small ? wire::SesResponseDataSmall::kSize : wire::SesResponseData::kSize;
   message.payload_bytes = r.length;
   message.segment_payload = core_.payload_mtu;
-  if (core_.carrier->submit_return(now, r.request, message)) return;
-  // No room, or the PDC is going: then on_pdc_gone() takes it out of this list.
-  waiting_returns_.push_back(r);
-  returns_retry_ = now + kRetryReturns;
+  return core_.carrier->submit_return(now, r.request, message);
 }
 
+/// The carrier has room again. One whose PDC is gone does not stop those behind it.
 void Receiver::on_resume(Instant now) {
-  returns_retry_ = Instant::never();
   while (!waiting_returns_.empty()) {
     ReadReturn& r = waiting_returns_.front();
+    const pds::SubmitResult result = submit_return(now, r);
+    if (result == pds::SubmitResult::kAgain) return;  // the carrier calls again
     waiting_returns_.pop_front();
-    submit_return(now, r);
-    if (!returns_retry_.is_never()) {
-      // Refused again: back to its old place, and enough for now.
-      waiting_returns_.erase(waiting_returns_.iterator_to(r));
-      waiting_returns_.push_front(r);
-      return;
-    }
+    if (result == pds::SubmitResult::kNever) release_return(now, r, false);
   }
 }
 
@@ -169,16 +166,21 @@ void Receiver::on_return_error(Instant now, pds::MessageToken token) {
 }
 
 void Receiver::release_return(Instant now, ReadReturn& r, bool delivered) {
+  ReadTally* tally = tallies_.find(r.tally);
+  drop_return(r);
+  if (tally == nullptr) return;
+  if (!delivered) tally->failed = true;
+  settle(now, *tally);
+}
+
+/// Gives back what the packet holds, and leaves its tally to the caller.
+void Receiver::drop_return(ReadReturn& r) {
   if (r.copy != nullptr) {
     read_copies_.give_back(r.copy);
     read_copies_.unreserve(r.copy_cost);
   }
-  ReadTally* tally = tallies_.find(r.tally);
+  if (ReadTally* tally = tallies_.find(r.tally)) --tally->returns_open;
   returns_.release(&r);
-  if (tally == nullptr) return;
-  --tally->returns_open;
-  if (!delivered) tally->failed = true;
-  settle(now, *tally);
 }
 
 ReadReturn* Receiver::find_return(pds::MessageToken token) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ses/responses.h"
 #include "ses/ses_impl.h"
 
 namespace uet::ses {
@@ -145,6 +146,9 @@ Ses::Gauges Ses::gauges() const {
   g.messages_receiving = impl_->rx.messages();
   g.unexpected_messages = impl_->rx.unexpected_messages();
   g.unexpected_bytes = impl_->rx.unexpected_bytes();
+  g.reads_returning = impl_->rx.reads_returning();
+  g.returns_open = impl_->rx.returns_open();
+  g.returns_waiting = impl_->rx.returns_waiting();
   return g;
 }
 
@@ -161,6 +165,11 @@ pds::Answer Ses::on_request(Instant now, const pds::RxRequest& request) {
   const auto form = static_cast<wire::NextHdr>(request.next_hdr);
   if (form == wire::NextHdr::kResponseData || form == wire::NextHdr::kResponseDataSmall)
     return impl_->tx.on_return_data(now, request);
+  // [PDS 12] The return direction carries read data and nothing else: the target of a PDC asks for nothing on it.
+  if (request.handle.return_direction) {
+    impl_->core.trace.drop(now, base::DropReason::kSesMalformed, request.bytes.size());
+    return answer_error({}, ReturnCode::kOpViolation, 0, true);
+  }
   return impl_->rx.on_request(now, request);
 }
 
@@ -186,6 +195,12 @@ void Ses::on_pdc_gone(Instant now, pds::PdcRef pdc, net::FabricAddress peer,
   const UpcallScope scope(impl_->core);
   impl_->rx.on_pdc_gone(now, pdc, peer, peer_pdcid);
   impl_->tx.on_pdc_gone(now, pdc, error);
+}
+
+void Ses::on_pdc_closed(Instant now, pds::PdcRef pdc, net::FabricAddress peer,
+                        std::uint16_t peer_pdcid) {
+  const UpcallScope scope(impl_->core);
+  impl_->rx.on_pdc_gone(now, pdc, peer, peer_pdcid);
 }
 
 std::uint32_t Ses::fill_of(std::uint32_t resource) {

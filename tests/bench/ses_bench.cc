@@ -47,7 +47,9 @@ class Shelf final : public Carrier {
     last = m;
     return pds::SubmitResult::kQueued;
   }
-  bool submit_return(Instant, pds::RxHandle, const pds::TxMessage&) override { return true; }
+  pds::SubmitResult submit_return(Instant, pds::RxHandle, const pds::TxMessage&) override {
+    return pds::SubmitResult::kQueued;
+  }
   void respond(Instant, pds::RxHandle, const pds::SesResponse&, bool) override {}
   void unlock(Instant, pds::PdcRef) override {}
   void abort(Instant, pds::MessageToken) override {}
