@@ -16,10 +16,6 @@ class PdsCarrier final : public Carrier {
   pds::SubmitResult submit_return(Instant now, pds::RxHandle request, const pds::TxMessage& message) override {
     return pds_.submit_return(now, request, message);
   }
-  void respond(Instant now, pds::RxHandle handle, const pds::SesResponse& response,
-               bool guaranteed) override {
-    pds_.respond(now, handle, response, guaranteed);
-  }
   void unlock(Instant now, pds::PdcRef pdc) override { pds_.unlock(now, pdc); }
   void abort(Instant now, pds::MessageToken token) override { pds_.abort(now, token); }
   std::uint32_t truncate(Instant now, pds::MessageToken token,

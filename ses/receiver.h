@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ses/core.h"
+#include "ses/delivery_index.h"
 #include "ses/responses.h"
 #include "ses/rx_message.h"
 #include "ses/slab.h"
@@ -63,6 +64,8 @@ class Receiver {
   void on_return_response(Instant now, pds::MessageToken token, std::uint8_t next_hdr,
                           std::span<const std::uint8_t> response);
   void on_return_error(Instant now, pds::MessageToken token);
+  pds::SegmentInfo emit_report(pds::MessageToken token, net::Packet& packet);
+  void end_report(pds::MessageToken token);  ///< acknowledged, or undeliverable
   void on_pdc_gone(Instant now, pds::PdcRef pdc, const net::FabricAddress& peer,
                    std::uint16_t peer_pdcid);
   void on_resume(Instant now);
@@ -119,6 +122,8 @@ class Receiver {
   void complete_receive(Instant now, Receive& r, Completion& completion);
   void release_receive(Receive& r);
   void retire_multi_recv(Instant now, RiSpace& space, Receive& r);
+  void remember_for_delivery(Context& c, Unexpected& u);
+  void unlink_unexpected(Unexpected& u);
   void release_unexpected(Unexpected& u);
   void enable_if_disabled(RiSpace& space);
 
@@ -163,12 +168,19 @@ class Receiver {
   bool take_unexpected(Instant now, RiSpace& space, Receive& r);
   void adopt(Instant now, Unexpected& u, Receive& r);
   void discard(Instant now, Unexpected& u);
-  void answer_held(Instant now, Unexpected& u, std::uint32_t modified_length, bool news);
+
+  // rx_delivery.cc
+  pds::Answer on_await_delivery(Context& c);
+  void report_delivery(Instant now, Unexpected& u, ReturnCode code);
+  void submit_reports(Instant now);
+  Unexpected* find_report(pds::MessageToken token);
 
   Core& core_;
   ChunkedPool<Receive> receives_;
   RxMessageTable messages_;
   UnexpectedStore store_;
+  DeliveryIndex awaited_;
+  UnexpectedList reports_;  ///< of deliveries, for which the carrier has no room
   ChunkedPool<ReadReturn> returns_;
   ChunkedPool<ReadTally> tallies_;
   boost::intrusive::list<ReadReturn,

@@ -36,7 +36,9 @@ ReturnCode judge_form(const RequestView& r, pds::Mode mode) {
     return ReturnCode::kOpViolation;
   if (r.form == wire::NextHdr::kRequestMedium && is_deferrable(r.opcode))
     return ReturnCode::kOpViolation;
-  if (c == OpcodeClass::kNoOp && (!r.is_single() || r.request_length != 0))
+  const bool is_bare = c == OpcodeClass::kNoOp || c == OpcodeClass::kAwaitDelivery;
+  if (is_bare && (!r.is_single() || r.request_length != 0)) return ReturnCode::kOpViolation;
+  if (c == OpcodeClass::kAwaitDelivery && r.form != wire::NextHdr::kRequestStd)
     return ReturnCode::kOpViolation;
   return ReturnCode::kOk;
 }
@@ -55,6 +57,7 @@ Receiver::Receiver(Core& core)
 
 Receiver::~Receiver() {
   waiting_returns_.clear();
+  reports_.clear();
 }
 
 pds::Answer Receiver::on_request(Instant now, const pds::RxRequest& packet) {
@@ -114,6 +117,8 @@ pds::Answer Receiver::begin(Context& c) {
       return begin_write(c);
     case OpcodeClass::kRead:
       return begin_read(c);
+    case OpcodeClass::kAwaitDelivery:
+      return on_await_delivery(c);
     default:
       return answer_default(c.request);  // NO_OP: addressing was all there was to check
   }

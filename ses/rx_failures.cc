@@ -83,6 +83,12 @@ void Receiver::on_pdc_gone(Instant now, pds::PdcRef pdc, const net::FabricAddres
     waiting_returns_.erase(waiting_returns_.iterator_to(r));
     release_return(now, r, false);
   }
+  for (auto it = reports_.begin(); it != reports_.end();) {
+    Unexpected& u = *it++;
+    if (u.asker.pdc != pdc) continue;
+    reports_.erase(reports_.iterator_to(u));
+    store_.recycle(u);
+  }
   messages_.for_each([&](RxMessage& m) {
     if (m.key.peer_pdcid != peer_pdcid || m.key.source != peer) return;
     if (m.target != RxTarget::kDiscard)

@@ -136,25 +136,12 @@ void Receiver::adopt(Instant now, Unexpected& u, Receive& r) {
     completion.overflow_length = u.length;
   }
   if (r.multi_recv) completion.buffer = static_cast<std::uint8_t*>(r.iov.base()) + message_at;
+  // The sink may post a receive, which must not find this message.
+  unlink_unexpected(u);
   complete_receive(now, r, completion);
   // [SES 14.1] Delivery complete: only now is the data in the user's buffer and the completion
   // written.
-  answer_held(now, u, static_cast<std::uint32_t>(limit), true);
-  release_unexpected(u);
-}
-
-/// The answer that a message with delivery complete has been waiting for.
-void Receiver::answer_held(Instant now, Unexpected& u, std::uint32_t modified_length, bool ok) {
-  if (!u.owes_answer) return;
-  u.owes_answer = false;
-  const auto response =
-      make_response({.opcode = ResponseOpcode::kResponse,
-                     .code = ok ? ReturnCode::kOk : ReturnCode::kCancelled,
-                     .list = ok ? ResponseList::kOverflow : ResponseList::kExpected,
-                     .message_id = u.answer_message_id,
-                     .job_id = u.header.job_id,
-                     .modified_length = ok ? modified_length : 0});
-  core_.carrier->respond(now, u.answer_handle, response, true);
+  report_delivery(now, u, ReturnCode::kOk);
 }
 
 PostResult<Posted> Receiver::peek(Instant now, Endpoint& endpoint, const PeekRequest& request) {
@@ -224,8 +211,8 @@ void Receiver::discard(Instant now, Unexpected& u) {
     m->code = ReturnCode::kOk;
     m->unexpected = nullptr;
   }
-  answer_held(now, u, 0, true);
-  release_unexpected(u);
+  unlink_unexpected(u);
+  report_delivery(now, u, ReturnCode::kOk);
 }
 
 bool Receiver::cancel(Instant now, Endpoint& endpoint, std::uint64_t context) {
@@ -269,9 +256,9 @@ void Receiver::close_endpoint(Instant now, Endpoint& endpoint) {
   const auto drop = [&](UnexpectedList& list) {
     while (!list.empty()) {
       Unexpected& u = list.front();
-      answer_held(now, u, 0, false);
       store_.drop_payload(u, endpoint.overflow);
-      release_unexpected(u);
+      unlink_unexpected(u);
+      report_delivery(now, u, ReturnCode::kCancelled);
     }
   };
   for (RiSpace& space : endpoint.spaces) {

@@ -98,6 +98,8 @@ pds::SubmitResult Receiver::submit_return(Instant now, ReadReturn& r) {
 
 /// The carrier has room again. One whose PDC is gone does not stop those behind it.
 void Receiver::on_resume(Instant now) {
+  submit_reports(now);
+  if (!reports_.empty()) return;
   while (!waiting_returns_.empty()) {
     ReadReturn& r = waiting_returns_.front();
     const pds::SubmitResult result = submit_return(now, r);

@@ -152,7 +152,8 @@ pds::Answer Receiver::capture(Context& c, RiSpace& space) {
   if (u == nullptr) return refuse_for_lack(c, space);
   if (!store_.capture(*u, r.message_offset, r.payload)) {
     store_.drop_payload(*u, endpoint.overflow);
-    store_.release(*u, endpoint.overflow);
+    store_.release(endpoint.overflow);
+    store_.recycle(*u);
     return reject(c, ReturnCode::kUncorTrnsnt);
   }
   core_.trace.emit(c.now, base::EventId::kMessageUnexpected, 0, {},
@@ -177,12 +178,7 @@ pds::Answer Receiver::capture(Context& c, RiSpace& space) {
     u->message = m;
     return answer_pending(r);
   }
-  if (r.dc) {
-    u->owes_answer = true;
-    u->answer_handle = c.packet.handle;
-    u->answer_message_id = r.message_id;
-    return answer_later();
-  }
+  remember_for_delivery(c, *u);
   return answer_news(r, ResponseList::kOverflow, r.request_length);
 }
 
@@ -195,13 +191,15 @@ pds::Answer Receiver::proceed_capture(Context& c, RxMessage& m) {
   if (m.end < m.request_length) return fail(c, m, ReturnCode::kInitiatorErr);
   u.message = nullptr;
   release_message(m);
-  if (r.dc) {
-    u.owes_answer = true;
-    u.answer_handle = c.packet.handle;
-    u.answer_message_id = r.message_id;
-    return answer_later();
-  }
+  remember_for_delivery(c, u);
   return answer_news(r, ResponseList::kOverflow, r.request_length);
+}
+
+/// The medium form has no message id, so nobody can ask for such a message.
+void Receiver::remember_for_delivery(Context& c, Unexpected& u) {
+  if (!c.request.dc || c.request.form != wire::NextHdr::kRequestStd) return;
+  u.message_id = c.request.message_id;
+  awaited_.add(u);
 }
 
 /// [SES 2.5 rules 3 to 6] Order is lost when a later message may succeed where this one did not, so
@@ -245,14 +243,19 @@ void Receiver::release_receive(Receive& r) {
   receives_.release(&r);
 }
 
-/// Forgets an unexpected message that is in a list; its payload must be gone. The room it leaves
-/// may let its space go on.
-void Receiver::release_unexpected(Unexpected& u) {
+/// Takes an unexpected message, whose payload must be gone, from its endpoint. The room it leaves may let its space go on.
+void Receiver::unlink_unexpected(Unexpected& u) {
   Endpoint& endpoint = *u.endpoint;
   UnexpectedList& list = u.claimed ? endpoint.claimed : endpoint.space(u.tagged).unexpected;
   list.erase(list.iterator_to(u));
-  store_.release(u, endpoint.overflow);
+  store_.release(endpoint.overflow);
   for (RiSpace& space : endpoint.spaces) enable_if_disabled(space);
+}
+
+/// Forgets one whose sender cannot be waiting for its delivery: it is not complete.
+void Receiver::release_unexpected(Unexpected& u) {
+  unlink_unexpected(u);
+  store_.recycle(u);
 }
 
 }  // namespace uet::ses

@@ -157,6 +157,7 @@ Ses::Gauges Ses::gauges() const {
 pds::SegmentInfo Ses::emit_segment(pds::MessageToken token, std::uint32_t segment, pds::PdcRef pdc,
                                    base::Psn, net::Packet& packet) {
   if (kind_of(token) == TokenKind::kReadReturn) return impl_->rx.emit_return(token, packet);
+  if (kind_of(token) == TokenKind::kDelivery) return impl_->rx.emit_report(token, packet);
   return impl_->tx.emit_segment(token, segment, pdc, packet);
 }
 
@@ -178,6 +179,8 @@ void Ses::on_response(Instant now, pds::MessageToken token, std::uint32_t segmen
   const UpcallScope scope(impl_->core);
   if (kind_of(token) == TokenKind::kReadReturn)
     impl_->rx.on_return_response(now, token, next_hdr, response);
+  else if (kind_of(token) == TokenKind::kDelivery)
+    impl_->rx.end_report(token);
   else
     impl_->tx.on_response(now, token, segment, next_hdr, response);
 }
@@ -186,6 +189,8 @@ void Ses::on_message_error(Instant now, pds::MessageToken token, pds::PdsError e
   const UpcallScope scope(impl_->core);
   if (kind_of(token) == TokenKind::kReadReturn)
     impl_->rx.on_return_error(now, token);
+  else if (kind_of(token) == TokenKind::kDelivery)
+    impl_->rx.end_report(token);
   else
     impl_->tx.on_message_error(now, token, error);
 }

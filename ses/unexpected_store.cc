@@ -33,7 +33,7 @@ Unexpected* UnexpectedStore::admit(OverflowUse& use, std::uint32_t length) {
   message->cost = cost;
   message->message = nullptr;
   message->claimed = false;
-  message->owes_answer = false;
+  message->is_awaitable = message->is_asked = false;
   message->failure = ReturnCode::kOk;
   message->has_header_data = false;
   message->header_data = 0;
@@ -78,11 +78,6 @@ void UnexpectedStore::drop_payload(Unexpected& message, OverflowUse& use) {
   slab_.unreserve(message.cost);
   use.bytes -= message.cost;
   message.cost = 0;
-}
-
-void UnexpectedStore::release(Unexpected& message, OverflowUse& use) {
-  --use.messages;
-  pool_.release(&message);
 }
 
 std::uint32_t UnexpectedStore::fill(const OverflowUse& use) const {

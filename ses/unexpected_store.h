@@ -29,10 +29,13 @@ struct Unexpected : Pooled {
   std::uint64_t claim_context = 0;
   ReturnCode failure =
       ReturnCode::kOk;  ///< claimed, then its rest never came: what the claim will be told
-  // With delivery complete the answer waits until the data is in a user's buffer. [SES 14.1]
-  bool owes_answer = false;
-  pds::RxHandle answer_handle;
-  std::uint16_t answer_message_id = 0;
+  // With delivery complete its sender may ask when a receive has taken it. [SES 14.1]
+  Unexpected* next_awaited = nullptr;  ///< in DeliveryIndex
+  bool is_awaitable = false;           ///< in DeliveryIndex
+  bool is_asked = false;
+  std::uint16_t message_id = 0;
+  pds::RxHandle asker;  ///< the question: its PDC carries the report
+  ReturnCode verdict = ReturnCode::kOk;
 };
 
 using UnexpectedList =
@@ -62,8 +65,10 @@ class UnexpectedStore {
                       std::size_t to_offset, std::size_t limit);
   /// Gives back the payload and its reservation; the header stays.
   void drop_payload(Unexpected& message, OverflowUse& use);
-  /// Forgets the message; its payload must be gone.
-  void release(Unexpected& message, OverflowUse& use);
+  /// The endpoint forgets the message; its payload must be gone. recycle() must follow.
+  void release(OverflowUse& use) { --use.messages; }
+  void recycle(Unexpected& message) { pool_.release(&message); }
+  Unexpected* at(std::uint32_t index) { return pool_.at(index); }
 
   /// The scarcest of what such an endpoint draws from, in thousandths; what has no room at all counts as empty.
   std::uint32_t fill(const OverflowUse& use) const;

@@ -50,7 +50,6 @@ class Shelf final : public Carrier {
   pds::SubmitResult submit_return(Instant, pds::RxHandle, const pds::TxMessage&) override {
     return pds::SubmitResult::kQueued;
   }
-  void respond(Instant, pds::RxHandle, const pds::SesResponse&, bool) override {}
   void unlock(Instant, pds::PdcRef) override {}
   void abort(Instant, pds::MessageToken) override {}
   std::uint32_t truncate(Instant, pds::MessageToken, std::uint32_t) override { return 0; }

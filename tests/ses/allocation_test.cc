@@ -67,7 +67,6 @@ class Wire final : public Carrier {
     queue[queued++] = {m, true, request};
     return pds::SubmitResult::kQueued;
   }
-  void respond(Instant, pds::RxHandle, const pds::SesResponse&, bool) override {}
   void unlock(Instant, pds::PdcRef) override {}
   void abort(Instant, pds::MessageToken) override {}
   std::uint32_t truncate(Instant, pds::MessageToken, std::uint32_t) override { return 0; }

@@ -99,19 +99,6 @@ pds::SubmitResult Node::submit_return(Instant, pds::RxHandle request, const pds:
   return pds::SubmitResult::kQueued;
 }
 
-void Node::respond(Instant, pds::RxHandle handle, const pds::SesResponse& response,
-                   bool guaranteed) {
-  auto& held = fabric.held_;
-  const auto it = std::find_if(held.begin(), held.end(), [&](const Fabric::Held& h) {
-    return h.at == this && h.flight.channel->ref_at_to == handle.pdc &&
-           h.flight.psn == handle.psn.value();
-  });
-  if (it == held.end() && fabric.ignore_stale_answers) return;
-  ASSERT_NE(it, held.end()) << "answer to a packet that waits for none";
-  fabric.finish(it->flight, response, guaranteed);
-  held.erase(it);
-}
-
 void Node::unlock(Instant, pds::PdcRef) {
   ASSERT_GT(locks, 0);
   --locks;
@@ -233,7 +220,7 @@ bool Fabric::deliver(std::size_t index) {
       finish(f, answer.response, answer.guaranteed);
       break;
     case pds::Answer::Kind::kLater:
-      held_.push_back({std::move(f), c.to});
+      ADD_FAILURE() << "an answer that comes later holds the window";
       break;
     case pds::Answer::Kind::kRefuse:
       ++refused;

@@ -59,8 +59,6 @@ class Node final : public Carrier {
 
   pds::SubmitResult submit(Instant now, const pds::TxMessage& message) override;
   pds::SubmitResult submit_return(Instant now, pds::RxHandle request, const pds::TxMessage& message) override;
-  void respond(Instant now, pds::RxHandle handle, const pds::SesResponse& response,
-               bool guaranteed) override;
   void unlock(Instant now, pds::PdcRef pdc) override;
   void abort(Instant now, pds::MessageToken token) override;
   std::uint32_t truncate(Instant now, pds::MessageToken token, std::uint32_t extra) override;
@@ -155,15 +153,9 @@ class Fabric {
   std::size_t refused = 0;
   std::uint8_t last_nack = 0;
   double hide_replies = 0;  ///< share of unguaranteed answers that only a cumulative ACK stands for
-  bool ignore_stale_answers = false;
 
  private:
   friend class Node;
-  struct Held {
-    Flight flight;
-    Node* at = nullptr;
-  };
-
   Channel& channel(Node& from, Node& to, pds::Mode mode, std::uint32_t context);
   Channel* find_channel_at(const Node& to, pds::PdcRef ref);
   void cut(Channel& channel);
@@ -175,7 +167,6 @@ class Fabric {
 
   std::map<std::tuple<Node*, Node*, pds::Mode, std::uint32_t>, std::unique_ptr<Channel>> channels_;
   std::map<Channel*, std::unique_ptr<Channel>> returns_;  ///< by forward channel
-  std::vector<Held> held_;                                ///< answered kLater
   std::uint32_t next_pdc_ = 1;
 };
 

@@ -22,7 +22,6 @@ class ReturnCarrier final : public Carrier {
     taken.push_back({message.token, request.pdc.value});
     return pds::SubmitResult::kQueued;
   }
-  void respond(Instant, pds::RxHandle, const pds::SesResponse&, bool) override {}
   void unlock(Instant, pds::PdcRef) override {}
   void abort(Instant, pds::MessageToken) override {}
   std::uint32_t truncate(Instant, pds::MessageToken, std::uint32_t) override { return 0; }
