@@ -146,6 +146,8 @@ Ses::Gauges Ses::gauges() const {
   g.messages_receiving = impl_->rx.messages();
   g.unexpected_messages = impl_->rx.unexpected_messages();
   g.unexpected_bytes = impl_->rx.unexpected_bytes();
+  g.header_only_messages = impl_->rx.header_only_messages();
+  g.senders = impl_->rx.senders();
   g.reads_returning = impl_->rx.reads_returning();
   g.returns_open = impl_->rx.returns_open();
   g.returns_waiting = impl_->rx.returns_waiting();

@@ -91,5 +91,35 @@ TEST_P(DeliveryTest, target_that_dies_with_it__is_noticed) {
   EXPECT_EQ(pair.completions(0).kept().front().code, ReturnCode::kPeerSilent);
 }
 
+// SES puts no more on an ACK than packet delivery has room for, and all that it has room for.
+TEST(AckData, read__rides_on_the_ack_up_to_the_setting) {
+  for (const std::uint32_t limit : {0u, 8u, 16u, 1000u, 4096u}) {
+    SCOPED_TRACE(limit);
+    FepPair pair(LinkConfig{.loss = 0.05, .seed = 5},
+                 {{"PDS", "Max_ACK_Data_Size=" + std::to_string(limit)}, {"MAX_PAYLOAD", "1024"}});
+    auto remote = pattern(4096, 3);
+    const iovec remote_iov = iov(remote);
+    const auto key = pair.ses(1).register_memory(ses::MemoryRequest{
+        .iov = {&remote_iov, 1}, .remote_read = true, .virtual_addressing = false});
+    ASSERT_TRUE(key);
+    std::size_t done = 0;
+    for (const std::size_t size : {1u, 8u, 9u, 16u, 17u, 1000u, 1024u, 4096u}) {
+      std::vector<std::uint8_t> local(size);
+      const iovec local_iov = iov(local);
+      ASSERT_TRUE(pair.ses(0).rma(
+          pair.now, pair.sides[0].endpoint,
+          ses::RmaRequest{
+              .peer = pair.sides[0].peer, .read = true, .iov = {&local_iov, 1}, .key = *key}));
+      ++done;
+      ASSERT_TRUE(pair.run_until([&] { return pair.completions(0).count() == done; }));
+      EXPECT_TRUE(std::equal(local.begin(), local.end(), remote.begin())) << size;
+    }
+    EXPECT_EQ(pair.completions(0).errors(), 0u);
+    // Return data takes PSNs of the other direction; what rides on ACKs does not.
+    const bool all_in_acks = limit >= 1024;
+    EXPECT_EQ(pair.count(0, base::EventId::kRequestDelivered) == 0, all_in_acks);
+  }
+}
+
 }  // namespace
 }  // namespace uet::test

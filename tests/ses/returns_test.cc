@@ -161,5 +161,92 @@ TEST_F(ReturnsTest, graceful_close__frees_what_waits_and_what_is_received) {
   EXPECT_EQ(sink.count(OpKind::kRemoteRead), 0u);
 }
 
+// A reader that acknowledges nothing keeps what the carrier has of it until it is given up; others go on.
+struct SilentReaderTest : ReturnsTest {
+  static SesConfig config() {
+    SesConfig c;
+    c.max_read_returns = 256;
+    c.max_returns_carried = 64;
+    return c;
+  }
+  SilentReaderTest() : ReturnsTest(config()) {}
+};
+
+TEST_F(SilentReaderTest, others__get_their_share_at_once) {
+  carrier.room = 64;
+  std::size_t accepted = 0;
+  for (int i = 0; i < 1000; ++i)
+    if (read(1).kind == pds::Answer::Kind::kRespond) ++accepted;
+  EXPECT_EQ(accepted, 129u);  // half of the descriptors
+  EXPECT_EQ(carrier.taken.size(), 32u);
+  for (std::uint32_t n = 2; n < 10; ++n) {
+    EXPECT_EQ(read(n).kind, pds::Answer::Kind::kRespond) << n;
+    EXPECT_EQ(carrier.taken.back().pdc, n);
+  }
+  // What others acknowledge goes to those who wait, and the silent one gets no more than its share.
+  EXPECT_EQ(ses.gauges().returns_waiting, 97u);
+  std::vector<ReturnCarrier::Taken> silent(carrier.taken.begin(), carrier.taken.begin() + 32);
+  carrier.taken.erase(carrier.taken.begin(), carrier.taken.begin() + 32);
+  while (!carrier.taken.empty()) {
+    if (carrier.taken.front().pdc == 1) break;
+    acknowledge();
+  }
+  EXPECT_EQ(sink.count(OpKind::kRemoteRead), 8u);
+  ses.on_pdc_gone(now, pds::PdcRef{1}, reader(1), 1, pds::PdsError::kPeerSilent);
+  for (const auto& t : silent) ses.on_message_error(now, t.token, pds::PdsError::kPeerSilent);
+  for (const auto& t : carrier.taken)
+    ses.on_message_error(now, t.token, pds::PdsError::kPeerSilent);
+  EXPECT_EQ(ses.gauges().returns_open + ses.gauges().reads_returning, 0u);
+}
+
+TEST_F(SilentReaderTest, those_who_wait__take_turns) {
+  carrier.room = 0;
+  for (int i = 0; i < 10; ++i) read(1);
+  for (std::uint32_t n = 2; n <= 4; ++n) read(n);
+  carrier.room = 6;
+  ses.on_resume(now);
+  std::vector<std::uint32_t> order;
+  for (const auto& t : carrier.taken) order.push_back(t.pdc);
+  EXPECT_EQ(std::set<std::uint32_t>(order.begin(), order.begin() + 4),
+            (std::set<std::uint32_t>{1, 2, 3, 4}));
+  EXPECT_EQ(order[4], 1u);
+}
+
+// Requests that fail leave stones; they keep no messages of others out, nor for good those of the same peer.
+struct StonesTest : ReturnsTest {
+  static SesConfig config() {
+    SesConfig c;
+    c.max_messages = 64;
+    return c;
+  }
+  StonesTest() : ReturnsTest(config()) {}
+  pds::Answer first_packet(std::uint32_t n, std::uint64_t with_key) {
+    RawRequest r;
+    r.opcode = SesOpcode::kRead;
+    r.key = with_key;
+    r.length = 3 * kM;
+    r.eom = false;
+    r.message_id = next_id++;
+    return inject(n, r);
+  }
+};
+
+TEST_F(StonesTest, bad_requests__leave_room_for_the_messages_of_others) {
+  std::size_t refused = 0;
+  for (int i = 0; i < 1000; ++i)
+    if (first_packet(1, 0x999).kind == pds::Answer::Kind::kRefuse) ++refused;
+  EXPECT_EQ(ses.gauges().messages_receiving, 33u);
+  EXPECT_EQ(refused, 967u);
+  for (std::uint32_t n = 2; n < 12; ++n) {
+    EXPECT_EQ(code_of(first_packet(n, key)), ReturnCode::kOk) << n;
+  }
+  // Stones that no packet meets give way to messages of their own peer.
+  for (int i = 0; i < 3; ++i) {
+    now = now + Duration::from_seconds(1);
+    ses.on_deadline(now);
+  }
+  EXPECT_EQ(code_of(first_packet(1, key)), ReturnCode::kOk);
+}
+
 }  // namespace
 }  // namespace uet::ses::testing
