@@ -33,6 +33,11 @@ FepConfig with_derived_values(FepConfig config, const net::PortFacts& facts) {
   config.cc.planes = facts.planes;
   if (config.cc.config_base_rtt == Duration()) config.cc.config_base_rtt = Duration::from_us(100);
   config.cc.ack_gen_trigger = config.pds.ack_gen_trigger;
+  // What one layer promises the other keeps.
+  config.ses.max_ack_data = config.pds.max_ack_data_size;
+  // Requests keep a quarter of the places, at most 64, from read data: docs/decisions/0086.
+  const std::uint32_t messages = config.pds.max_messages;
+  config.ses.max_returns_carried = messages - std::min<std::uint32_t>(messages / 4, 64);
   return config;
 }
 

@@ -61,6 +61,14 @@ base::Result<FepConfig, std::string> Settings::fep_config(const net::PortFacts& 
   std::string wrong = pds::set_parameters(out.pds, pds_parameters);
   if (wrong.empty()) wrong = pds::check_parameters(out.pds);
   if (!wrong.empty()) return "FI_UET_PDS: " + wrong;
+  // The longest headers that may stand before read data in an ACK: PDS ACK_CCX, SES response with data.
+  const std::size_t ack_overhead =
+      (facts.address.is_v4() ? 20 : 40) + (facts.udp_encapsulation ? 8 : 4) + 40 + 20 + trailer;
+  if (ack_overhead + std::min<std::size_t>(out.pds.max_ack_data_size, out.payload_mtu) >
+      facts.ip_mtu) {
+    return "FI_UET_PDS: Max_ACK_Data_Size: an ACK on port " + facts.name + " has room for " +
+           std::to_string(facts.ip_mtu - ack_overhead) + " bytes of data";
+  }
 
   constexpr std::uint64_t kUnknownLinkGbps = 25;
   out.cc.algorithm = cc;

@@ -153,7 +153,11 @@ void Engine::finish_target_close(Instant now, Pdc& pdc) {
   if (!built_.is_full() && emit_ack(now, pdc, shape, out) == Built::kPacket)
     built_.push(std::move(out));
   trace_.emit(now, EventId::kPdcClosed, pdc.id, pdc.start, 0);
+  const PdcRef ref = pdc.ref();
+  const net::FabricAddress peer = pdc.peer;
+  const std::uint16_t peer_id = pdc.peer_id;
   free_pdc(now, pdc);
+  upper_.on_pdc_closed(now, ref, peer, peer_id);
 }
 
 /// Ends a PDC in error: every message on it fails exactly once. [PDS 16.5]

@@ -113,7 +113,7 @@ struct Engine {
 
   // --- submit.cc
   SubmitResult submit(Instant now, const TxMessage& request);
-  bool submit_return(Instant now, RxHandle handle, const TxMessage& request);
+  SubmitResult submit_return(Instant now, RxHandle handle, const TxMessage& request);
   void append(Instant now, Pdc& pdc, const TxMessage& request);
   Pdc* choose_pdc(Instant now, const TxMessage& request, bool& must_wait);
   void abort(Instant now, MessageToken token);
@@ -442,7 +442,7 @@ struct Engine {
   std::uint8_t free_planes_ = 1;           ///< ports that can take data, during poll_transmit()
   std::uint8_t planes_up_ = 1;             ///< ports with a link
   bool has_slowed_ = false;                ///< SES named a resource that may run out
-  bool is_short_of_room_ = false;          ///< submit() said kAgain
+  bool is_short_of_room_ = false;          ///< SES was told kAgain
   bool has_new_room_ = false;
   bool rudi_turn_ = false;
 };

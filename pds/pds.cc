@@ -20,7 +20,7 @@ void Pds::set_opening_guard(OpeningGuard& guard) {
 SubmitResult Pds::submit(Instant now, const TxMessage& message) {
   return impl_->submit(now, message);
 }
-bool Pds::submit_return(Instant now, RxHandle request, const TxMessage& message) {
+SubmitResult Pds::submit_return(Instant now, RxHandle request, const TxMessage& message) {
   return impl_->submit_return(now, request, message);
 }
 void Pds::respond(Instant now, RxHandle handle, const SesResponse& response, bool guaranteed) {

@@ -145,7 +145,13 @@ class Upper {
   /// data.
   virtual void on_pdc_gone(Instant now, PdcRef pdc, net::FabricAddress peer,
                            std::uint16_t peer_pdcid, PdsError error) = 0;
-  /// Room again after submit() returned kAgain.
+  /// A target PDC has ended as its initiator wished: nothing that it carried is left, and what was still owed on it (messages
+  /// not wholly received, read data not yet queued) will never be carried.
+  virtual void on_pdc_closed(Instant now, PdcRef pdc, net::FabricAddress peer,
+                             std::uint16_t peer_pdcid) {
+    (void)now, (void)pdc, (void)peer, (void)peer_pdcid;
+  }
+  /// Room again after submit() or submit_return() returned kAgain.
   virtual void on_resume(Instant now) = 0;
   /// How full Answer::resource is now, in thousandths: senders that fill it are slowed down before they are refused. [CC 4.8]
   virtual std::uint32_t fill_of(std::uint32_t resource) {
@@ -154,7 +160,11 @@ class Upper {
   }
 };
 
-enum class SubmitResult : std::uint8_t { kQueued, kAgain };
+enum class SubmitResult : std::uint8_t {
+  kQueued,
+  kAgain,  ///< no room now: Upper::on_resume() follows
+  kNever,  ///< submit_return() only: that PDC is gone, or its target is the other side
+};
 
 class Pds {
  public:
@@ -173,9 +183,8 @@ class Pds {
   // ------------------------------------------------------------------------------------------------------
   /// Queue a message. kAgain has no side effect; Upper::on_resume() follows. [tx_req]
   SubmitResult submit(Instant now, const TxMessage& message);
-  /// Queue read data towards the sender of `request`, on the return direction of its PDC. False
-  /// when that PDC is gone or there is no room yet: SES comes again. [tx_ret]
-  bool submit_return(Instant now, RxHandle request, const TxMessage& message);
+  /// Queue read data towards the sender of `request`, on the return direction of its PDC. Not queued has no side effect. [tx_ret]
+  SubmitResult submit_return(Instant now, RxHandle request, const TxMessage& message);
   /// The answer to a request that was answered kLater. Ignored (counted) when the handle is stale.
   /// [tx_rsp]
   void respond(Instant now, RxHandle handle, const SesResponse& response, bool guaranteed);

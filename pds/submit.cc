@@ -93,14 +93,14 @@ void Engine::append(Instant now, Pdc& pdc, const TxMessage& request) {
   if (sends_credit_state_) on_congestion_timer(now, *pdc.tx.cc);
 }
 
-bool Engine::submit_return(Instant now, RxHandle handle, const TxMessage& request) {
+SubmitResult Engine::submit_return(Instant now, RxHandle handle, const TxMessage& request) {
   Pdc* pdc = table_.by_ref(handle.pdc);
-  if (pdc == nullptr || pdc->is_initiator) return false;
-  if (messages_.is_full_for(true)) return false;  // SES comes again
-  if (!attach_congestion(now, *pdc)) return false;
+  if (pdc == nullptr || pdc->is_initiator) return SubmitResult::kNever;
+  if (messages_.is_full_for(true)) return again();
+  if (!attach_congestion(now, *pdc)) return again();
   append(now, *pdc, request);
   if (!has_psns_for(*pdc, pdc->tx.queued_segments)) begin_close(now, *pdc);
-  return true;
+  return SubmitResult::kQueued;
 }
 
 void Engine::forget(Message& message) {

@@ -47,7 +47,7 @@ class UpcallScope {
 };
 
 /// A pds::MessageToken: which half of SES, which object, which attempt.
-enum class TokenKind : std::uint64_t { kOperation = 1, kReadReturn = 2 };
+enum class TokenKind : std::uint64_t { kOperation = 1, kReadReturn = 2, kDelivery = 3 };
 constexpr pds::MessageToken make_token(TokenKind kind, std::uint32_t index, std::uint32_t attempt) {
   return static_cast<std::uint64_t>(kind) << 62 | std::uint64_t{attempt & 0x3fff'ffff} << 32 |
          index;

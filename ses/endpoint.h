@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "ses/gate.h"
 #include "ses/match_list.h"
 #include "ses/unexpected_store.h"
 
@@ -15,8 +16,7 @@ struct TxOp;
 struct RiSpace {
   explicit RiSpace(bool hashed) : posted(hashed) {}
 
-  std::uint8_t generation = 0;
-  bool is_enabled = true;
+  GateList closed;  ///< senders of ordered messages that were refused
   MatchList posted;
   UnexpectedList unexpected;  ///< in order of arrival
 };
@@ -29,6 +29,7 @@ struct Endpoint {
   std::array<RiSpace, 2> spaces{RiSpace(false), RiSpace(true)};
   UnexpectedList claimed;
   OverflowUse overflow;
+  std::uint32_t headers = 0;  ///< messages of which only the header is known
   std::size_t sends = 0;     ///< operations not yet complete
   std::size_t receives = 0;  ///< posted or being filled
 

@@ -13,12 +13,8 @@ class PdsCarrier final : public Carrier {
   pds::SubmitResult submit(Instant now, const pds::TxMessage& message) override {
     return pds_.submit(now, message);
   }
-  bool submit_return(Instant now, pds::RxHandle request, const pds::TxMessage& message) override {
+  pds::SubmitResult submit_return(Instant now, pds::RxHandle request, const pds::TxMessage& message) override {
     return pds_.submit_return(now, request, message);
-  }
-  void respond(Instant now, pds::RxHandle handle, const pds::SesResponse& response,
-               bool guaranteed) override {
-    pds_.respond(now, handle, response, guaranteed);
   }
   void unlock(Instant now, pds::PdcRef pdc) override { pds_.unlock(now, pdc); }
   void abort(Instant now, pds::MessageToken token) override { pds_.abort(now, token); }

@@ -2,43 +2,12 @@
 #pragma once
 
 #include "ses/core.h"
+#include "ses/delivery_index.h"
 #include "ses/responses.h"
 #include "ses/rx_message.h"
-#include "ses/slab.h"
-#include "ses/unexpected_store.h"
+#include "ses/sender_table.h"
 
 namespace uet::ses {
-
-/// A READ whose data goes back in packets of its own: complete when all were asked for and
-/// acknowledged. Outlives the RxMessage, because the initiator may use the message id again before
-/// the last acknowledgement is here.
-struct ReadTally : Pooled {
-  EndpointId endpoint = 0;
-  Source source;
-  std::uint64_t key = 0;
-  std::size_t length = 0;
-  std::uint32_t returns_open = 0;
-  bool all_requested = false;
-  bool failed = false;
-};
-
-/// One packet of read data on its way back. [SES 6.3]
-struct ReadReturn : Pooled {
-  ListHook hook;  ///< while the carrier has no room for it
-  pds::RxHandle request;
-  PoolRef region;
-  std::uint64_t start = 0;  ///< in the region
-  std::uint32_t length = 0;
-  std::uint32_t message_offset = 0;
-  std::uint32_t request_length = 0;
-  std::uint16_t request_message_id = 0;
-  std::uint32_t job_id = 0;
-  bool small = false;     ///< the request had no message id
-  Block* copy = nullptr;  ///< ordered reads: the bytes as they were when the request arrived
-  std::size_t copy_cost = 0;
-  std::uint32_t attempt = 0;
-  PoolRef tally;
-};
 
 class Receiver {
  public:
@@ -63,6 +32,8 @@ class Receiver {
   void on_return_response(Instant now, pds::MessageToken token, std::uint8_t next_hdr,
                           std::span<const std::uint8_t> response);
   void on_return_error(Instant now, pds::MessageToken token);
+  pds::SegmentInfo emit_report(pds::MessageToken token, net::Packet& packet);
+  void end_report(pds::MessageToken token);  ///< acknowledged, or undeliverable
   void on_pdc_gone(Instant now, pds::PdcRef pdc, const net::FabricAddress& peer,
                    std::uint16_t peer_pdcid);
   void on_resume(Instant now);
@@ -74,8 +45,13 @@ class Receiver {
 
   std::size_t posted() const { return receives_.in_use(); }
   std::size_t messages() const { return messages_.size(); }
-  std::size_t unexpected_messages() const { return store_.messages(); }
+  std::size_t unexpected_messages() const { return store_.messages() - headers_.size(); }
   std::size_t unexpected_bytes() const { return store_.bytes(); }
+  std::size_t reads_returning() const { return tallies_.in_use(); }
+  std::size_t returns_open() const { return returns_.in_use(); }
+  std::size_t returns_waiting() const { return returns_.in_use() - returns_carried_; }
+  std::size_t senders() const { return senders_.size(); }
+  std::size_t header_only_messages() const { return headers_.size(); }
 
  private:
   /// One packet being handled.
@@ -85,6 +61,7 @@ class Receiver {
     RequestView request;
     MessageKey key;
     Endpoint* endpoint = nullptr;
+    Sender* owner = nullptr;  ///< of what the packet takes from pools of all endpoints; held until it is answered
 
     Incoming incoming() const {
       return {is_tagged(request.opcode) ? request.mkey_match : 0, request.job_id, request.initiator,
@@ -94,6 +71,7 @@ class Receiver {
   };
 
   // rx_dispatch.cc: the checks, in their order
+  pds::Answer dispatch(Context& c);
   pds::Answer check_form(Context& c);
   pds::Answer check_address(Context& c);
   pds::Answer begin(Context& c);
@@ -102,13 +80,15 @@ class Receiver {
   pds::Answer proceed(Context& c, RxMessage& m);
   pds::Answer reject(Context& c, ReturnCode code);
   Source source_of(const Context& c) const;
+  Sender* owner_of(Context& c);
+  bool has_place_for_message(Context& c);
 
   // rx_sends.cc
   pds::Answer begin_send(Context& c);
   Receive* match(Context& c, RiSpace& space);
   pds::Answer deliver(Context& c, RiSpace& space, Receive& r);
-  pds::Answer capture(Context& c, RiSpace& space);
-  pds::Answer refuse_for_lack(Context& c, RiSpace& space);
+  pds::Answer capture(Context& c, RiSpace& space, Unexpected* header);
+  void enlist(Context& c, RiSpace& space, Unexpected& u, Unexpected* header);
   pds::Answer proceed_receive(Context& c, RxMessage& m);
   pds::Answer proceed_capture(Context& c, RxMessage& m);
   void bind(RxMessage& m, Receive& r, std::uint64_t buffer_offset);
@@ -116,8 +96,25 @@ class Receiver {
   void complete_receive(Instant now, Receive& r, Completion& completion);
   void release_receive(Receive& r);
   void retire_multi_recv(Instant now, RiSpace& space, Receive& r);
+  void remember_for_delivery(Context& c, Unexpected& u);
+  void unlink_unexpected(Unexpected& u);
   void release_unexpected(Unexpected& u);
-  void enable_if_disabled(RiSpace& space);
+
+  // rx_gates.cc
+  pds::Answer refuse_for_lack(Context& c, RiSpace& space, Sender& sender, Unexpected* header);
+  pds::Answer refuse_closed(Context& c, Sender& sender);
+  pds::Answer deliver_claimed(Context& c, RiSpace& space, Unexpected& header);
+  std::uint8_t generation_for(const Endpoint* endpoint, const net::FabricAddress& source,
+                              bool tagged, std::uint8_t otherwise);
+  void open_gates(RiSpace& space);
+  Unexpected* find_header(Context& c, Sender& sender);
+  Unexpected* note_header(Context& c, RiSpace& space, Sender& sender);
+  void touch_header(Context& c, Unexpected& header);
+  void unlist_header(Unexpected& header);
+  void forget_header(Unexpected& header);
+  void throw_away(Unexpected& header);
+  bool cancel_claimed(Instant now, Endpoint& endpoint, std::uint64_t context);
+  void drop_idle_headers(Instant now);
 
   // rx_rma.cc
   pds::Answer begin_write(Context& c);
@@ -139,7 +136,14 @@ class Receiver {
   ReadReturn* make_return(Context& c, const MemoryRegion& region, std::uint64_t at,
                           ReadTally& tally);
   void settle(Instant now, ReadTally& tally);
-  void submit_return(Instant now, ReadReturn& r);
+  pds::SubmitResult submit_return(Instant now, ReadReturn& r);
+  bool may_carry(const Sender& sender) const;
+  void wait_for_turn(ReadReturn& r);
+  void end_wait(ReadReturn& r);
+  void serve_returns(Instant now);
+  bool copy_for_return(ReadReturn& r, const MemoryRegion& region, std::uint64_t at,
+                       std::uint32_t length);
+  void drop_return(ReadReturn& r);
   void release_return(Instant now, ReadReturn& r, bool delivered);
   ReadReturn* find_return(pds::MessageToken token);
 
@@ -155,22 +159,29 @@ class Receiver {
   Receive* make_receive(Endpoint& endpoint, const ReceiveRequest& request, const Peer* source,
                         PostError& error);
   PostResult<const Peer*> source_filter(PeerId source) const;
-  Unexpected* find_unexpected(UnexpectedList& list, const Filter& filter) const;
+  Unexpected* find_unexpected(UnexpectedList& list, const Filter& filter, bool with_headers) const;
   bool take_unexpected(Instant now, RiSpace& space, Receive& r);
   void adopt(Instant now, Unexpected& u, Receive& r);
   void discard(Instant now, Unexpected& u);
-  void answer_held(Instant now, Unexpected& u, std::uint32_t modified_length, bool news);
+
+  // rx_delivery.cc
+  pds::Answer on_await_delivery(Context& c);
+  void report_delivery(Instant now, Unexpected& u, ReturnCode code);
+  void submit_reports(Instant now);
+  Unexpected* find_report(pds::MessageToken token);
 
   Core& core_;
   ChunkedPool<Receive> receives_;
   RxMessageTable messages_;
   UnexpectedStore store_;
+  DeliveryIndex awaited_;
+  UnexpectedList reports_;  ///< of deliveries, for which the carrier has no room
   ChunkedPool<ReadReturn> returns_;
   ChunkedPool<ReadTally> tallies_;
-  boost::intrusive::list<ReadReturn,
-                         boost::intrusive::member_hook<ReadReturn, ListHook, &ReadReturn::hook>,
-                         boost::intrusive::constant_time_size<false>>
-      waiting_returns_;
+  SenderTable senders_;
+  HeaderAgeList headers_;  ///< messages of which only the header is known, by last attempt
+  TurnList turns_;         ///< senders whose read data waits for a place with the carrier
+  std::size_t returns_carried_ = 0;
   Slab read_copies_;
   std::vector<std::uint8_t> ack_data_;  ///< read data put together for one answer
 
@@ -180,7 +191,6 @@ class Receiver {
   bool has_turned_ = false;
   std::int64_t loop_ns_ = 0;
   Instant next_tick_ = Instant::never();
-  Instant returns_retry_ = Instant::never();
 };
 
 }  // namespace uet::ses

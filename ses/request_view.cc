@@ -51,6 +51,7 @@ void parse_standard(const std::uint8_t* p, std::uint32_t payload_mtu, RequestVie
 }  // namespace
 
 OpcodeClass classify(SesOpcode opcode) {
+  if (opcode == kAwaitDeliveryOpcode) return OpcodeClass::kAwaitDelivery;
   switch (opcode) {
     case SesOpcode::kNoOp:
       return OpcodeClass::kNoOp;
@@ -112,7 +113,8 @@ bool parse_request(std::uint8_t next_hdr, std::span<const std::uint8_t> bytes,
   }
   out.payload = bytes.subspan(header);
   const OpcodeClass c = classify(out.opcode);
-  if (c == OpcodeClass::kNoOp || c == OpcodeClass::kMsgError || c == OpcodeClass::kRestart)
+  if (c == OpcodeClass::kNoOp || c == OpcodeClass::kMsgError || c == OpcodeClass::kRestart ||
+      c == OpcodeClass::kAwaitDelivery)
     out.covered = 0;
   return true;
 }

@@ -35,6 +35,10 @@ struct RequestView {
   Target target() const { return {rel, job_id, pid_on_fep, resource_index}; }
 };
 
+/// From the vendor's range: "tell me when a receive has taken the message with this message id". Targets that do not know it
+/// answer UNSUPPORTED_OP. [SES 6, decision 105]
+inline constexpr auto kAwaitDeliveryOpcode = static_cast<SesOpcode>(0x30);
+
 /// What to do with an opcode at all. [SES 6]
 enum class OpcodeClass : std::uint8_t {
   kNoOp,
@@ -44,6 +48,7 @@ enum class OpcodeClass : std::uint8_t {
   kDatagram,
   kMsgError,
   kRestart,
+  kAwaitDelivery,
   kUnsupported
 };
 OpcodeClass classify(SesOpcode opcode);

@@ -33,12 +33,6 @@ pds::Answer answer_refuse(wire::NackCode code) {
   return answer;
 }
 
-pds::Answer answer_later() {
-  pds::Answer answer;
-  answer.kind = pds::Answer::Kind::kLater;
-  return answer;
-}
-
 pds::Answer answer_nothing() {
   pds::Answer answer;
   answer.kind = pds::Answer::Kind::kNone;

@@ -36,7 +36,9 @@ ReturnCode judge_form(const RequestView& r, pds::Mode mode) {
     return ReturnCode::kOpViolation;
   if (r.form == wire::NextHdr::kRequestMedium && is_deferrable(r.opcode))
     return ReturnCode::kOpViolation;
-  if (c == OpcodeClass::kNoOp && (!r.is_single() || r.request_length != 0))
+  const bool is_bare = c == OpcodeClass::kNoOp || c == OpcodeClass::kAwaitDelivery;
+  if (is_bare && (!r.is_single() || r.request_length != 0)) return ReturnCode::kOpViolation;
+  if (c == OpcodeClass::kAwaitDelivery && r.form != wire::NextHdr::kRequestStd)
     return ReturnCode::kOpViolation;
   return ReturnCode::kOk;
 }
@@ -49,20 +51,30 @@ Receiver::Receiver(Core& core)
       messages_(core.config.max_messages),
       store_(core.config, core.payload_mtu),
       returns_(core.config.max_read_returns),
-      tallies_(core.config.max_read_returns),
+      tallies_(core.config.max_read_returns + core.config.max_messages),
+      senders_(core.config.max_senders, core.config.message_idle),
       read_copies_(core.config.read_copy_bytes, core.payload_mtu),
       ack_data_(core.payload_mtu) {}
 
 Receiver::~Receiver() {
-  waiting_returns_.clear();
+  turns_.clear();
+  headers_.clear();
+  reports_.clear();
 }
 
 pds::Answer Receiver::on_request(Instant now, const pds::RxRequest& packet) {
-  Context c{now, packet, {}, {}, nullptr};
+  Context c{now, packet, {}, {}, nullptr, nullptr};
+  const pds::Answer answer = dispatch(c);
+  if (c.owner != nullptr) senders_.unhold(*c.owner);
+  return answer;
+}
+
+pds::Answer Receiver::dispatch(Context& c) {
+  const pds::RxRequest& packet = c.packet;
   if (!parse_request(packet.next_hdr, packet.bytes, core_.payload_mtu, c.request)) {
     // PDS waits for an answer and the sender for an end, so a packet that cannot be read is refused
     // for good. [decision 0050]
-    core_.trace.drop(now, base::DropReason::kSesMalformed, packet.bytes.size());
+    core_.trace.drop(c.now, base::DropReason::kSesMalformed, packet.bytes.size());
     return packet.mode == pds::Mode::kUud ? answer_nothing()
                                           : answer_error({}, ReturnCode::kOpViolation, 0, true);
   }
@@ -114,6 +126,8 @@ pds::Answer Receiver::begin(Context& c) {
       return begin_write(c);
     case OpcodeClass::kRead:
       return begin_read(c);
+    case OpcodeClass::kAwaitDelivery:
+      return on_await_delivery(c);
     default:
       return answer_default(c.request);  // NO_OP: addressing was all there was to check
   }
@@ -161,11 +175,12 @@ pds::Answer Receiver::reject(Context& c, ReturnCode code) {
   const RequestView& r = c.request;
   std::uint8_t generation = r.ri_generation;
   if (code == ReturnCode::kBadGeneration)
-    generation = c.endpoint->space(is_tagged(r.opcode)).generation;
+    generation = generation_for(c.endpoint, c.packet.source, is_tagged(r.opcode), generation);
   if (!r.is_single()) {
     advance_clock(c.now);
-    RxMessage* m = messages_.create(c.key, r, loop_ns_);
-    if (m == nullptr) return answer_refuse(wire::NackCode::kNoSesMsgAvail);
+    if (!has_place_for_message(c)) return answer_refuse(wire::NackCode::kNoSesMsgAvail);
+    RxMessage* m = messages_.create(c.key, r, loop_ns_, *c.owner);
+    UET_CHECK(m != nullptr);
     m->endpoint = c.endpoint;
     m->seen = std::min<std::uint64_t>(r.covered, r.request_length);
     m->code = code;
@@ -183,8 +198,9 @@ pds::Answer Receiver::on_message_error_packet(Context& c) {
     // On RUD it may have overtaken the packets that it ends: those must not begin anything.
     if (r.message_offset > 0 && r.message_offset < r.request_length) {
       advance_clock(c.now);
-      m = messages_.create(c.key, r, loop_ns_);
-      if (m == nullptr) return answer_refuse(wire::NackCode::kNoSesMsgAvail);
+      if (!has_place_for_message(c)) return answer_refuse(wire::NackCode::kNoSesMsgAvail);
+      m = messages_.create(c.key, r, loop_ns_, *c.owner);
+      UET_CHECK(m != nullptr);
       m->end = r.message_offset;
       m->code = ReturnCode::kOpViolation;
       m->code_was_told = true;
@@ -200,8 +216,8 @@ pds::Answer Receiver::on_message_error_packet(Context& c) {
   m->end = std::min<std::uint64_t>(r.message_offset, m->request_length);
   // The initiator believes the last answer: it must name the present generation as the first one did. [SES 2.5]
   std::uint8_t generation = r.ri_generation;
-  if (code == ReturnCode::kBadGeneration && m->endpoint != nullptr)
-    generation = m->endpoint->space(is_tagged(m->opcode)).generation;
+  if (code == ReturnCode::kBadGeneration)
+    generation = generation_for(m->endpoint, m->key.source, is_tagged(m->opcode), generation);
   if (m->is_complete()) release_message(*m);
   return answer_error(r, code, generation, true);
 }
@@ -223,6 +239,33 @@ pds::Answer Receiver::on_datagram(Context& c) {
   else
     (void)deliver(c, c.endpoint->space(Space::kUntagged), *receive);
   return answer_nothing();
+}
+
+/// What the packet takes from the pools of all endpoints is its source's. Null when too many sources hold something.
+Sender* Receiver::owner_of(Context& c) {
+  if (c.owner != nullptr) return c.owner;
+  c.owner = senders_.find_or_make(0, c.packet.source, loop_ns_);
+  if (c.owner != nullptr) senders_.hold(*c.owner);
+  return c.owner;
+}
+
+/// May its source have one more message on its way in? Stones of its own make room for it, once no packet has met them for a
+/// while: without them a late packet would begin the message anew.
+bool Receiver::has_place_for_message(Context& c) {
+  constexpr base::Duration kStoneRests = base::Duration::from_seconds(2);
+  advance_clock(c.now);
+  Sender* owner = owner_of(c);
+  if (owner == nullptr) return false;
+  const auto has_place = [&] {
+    return messages_.available() > 0 && has_share(owner->messages, messages_.available());
+  };
+  while (!has_place()) {
+    if (owner->stones.empty()) return false;
+    RxMessage& oldest = owner->stones.front();
+    if (loop_ns_ - oldest.active_at_ns < kStoneRests.ns()) return false;
+    release_message(oldest);
+  }
+  return true;
 }
 
 Source Receiver::source_of(const Context& c) const {

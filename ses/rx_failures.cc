@@ -25,8 +25,8 @@ pds::Answer Receiver::answer_discarded(Context& c, RxMessage& m) {
   const ReturnCode code = m.code;
   const bool first = !m.code_was_told;
   std::uint8_t generation = r.ri_generation;
-  if (code == ReturnCode::kBadGeneration && m.endpoint != nullptr)
-    generation = m.endpoint->space(is_tagged(r.opcode)).generation;
+  if (code == ReturnCode::kBadGeneration)
+    generation = generation_for(m.endpoint, m.key.source, is_tagged(r.opcode), generation);
   if (code != ReturnCode::kOk) m.code_was_told = true;
   if (is_complete) release_message(m);
   if (code != ReturnCode::kOk) return answer_error(r, code, generation, first);
@@ -38,7 +38,7 @@ pds::Answer Receiver::answer_discarded(Context& c, RxMessage& m) {
 /// completes with `completed`.
 void Receiver::abandon(Instant now, RxMessage& m, ReturnCode told, ReturnCode completed) {
   const RxTarget target = m.target;
-  m.target = RxTarget::kDiscard;
+  messages_.set_target(m, RxTarget::kDiscard);
   m.code = told;
   m.code_was_told = false;
   if (target == RxTarget::kReceive) {
@@ -72,23 +72,40 @@ void Receiver::abandon(Instant now, RxMessage& m, ReturnCode told, ReturnCode co
 }
 
 void Receiver::release_message(RxMessage& m) {
+  Sender& sender = *m.sender;
   messages_.release(m);
+  senders_.unhold(sender);
 }
 
 void Receiver::on_pdc_gone(Instant now, pds::PdcRef pdc, const net::FabricAddress& peer,
                            std::uint16_t peer_pdcid) {
-  for (auto it = waiting_returns_.begin(); it != waiting_returns_.end();) {
+  for (auto it = reports_.begin(); it != reports_.end();) {
+    Unexpected& u = *it++;
+    if (u.asker.pdc != pdc) continue;
+    reports_.erase(reports_.iterator_to(u));
+    store_.recycle(u);
+  }
+  Sender* sender = senders_.find(0, peer);
+  if (sender == nullptr) return;
+  senders_.hold(*sender);
+  for (auto it = sender->waiting.begin(); it != sender->waiting.end();) {
     ReadReturn& r = *it++;
     if (r.request.pdc != pdc) continue;
-    waiting_returns_.erase(waiting_returns_.iterator_to(r));
+    end_wait(r);
     release_return(now, r, false);
   }
-  messages_.for_each([&](RxMessage& m) {
-    if (m.key.peer_pdcid != peer_pdcid || m.key.source != peer) return;
-    if (m.target != RxTarget::kDiscard)
-      abandon(now, m, ReturnCode::kUndeliverable, ReturnCode::kUndeliverable);
-    release_message(m);
-  });
+  const auto end_all = [&](MessageList& list) {
+    for (auto it = list.begin(); it != list.end();) {
+      RxMessage& m = *it++;
+      if (m.key.peer_pdcid != peer_pdcid) continue;
+      if (m.target != RxTarget::kDiscard)
+        abandon(now, m, ReturnCode::kUndeliverable, ReturnCode::kUndeliverable);
+      release_message(m);
+    }
+  };
+  end_all(sender->stones);
+  end_all(sender->live);
+  senders_.unhold(*sender);
 }
 
 /// [SES 4.3 rules 9, 10] First the message goes, and a stone stays to answer what still comes;
@@ -116,13 +133,13 @@ void Receiver::on_deadline(Instant now) {
   if (now >= next_tick_) {
     advance_clock(now);
     drop_idle_messages(now);
-    next_tick_ = messages_.is_empty() ? Instant::never() : now + kTick;
+    drop_idle_headers(now);
+    next_tick_ = messages_.is_empty() && headers_.empty() ? Instant::never() : now + kTick;
   }
-  if (now >= returns_retry_) on_resume(now);
 }
 
 Instant Receiver::next_deadline() const {
-  return std::min(next_tick_, returns_retry_);
+  return next_tick_;
 }
 
 }  // namespace uet::ses

@@ -1,5 +1,7 @@
 #include "ses/rx_message.h"
 
+#include "ses/sender_table.h"
+
 namespace uet::ses {
 namespace {
 
@@ -30,7 +32,7 @@ RxMessage* RxMessageTable::find(const MessageKey& key) {
 }
 
 RxMessage* RxMessageTable::create(const MessageKey& key, const RequestView& r,
-                                  std::int64_t active_ns) {
+                                  std::int64_t active_ns, Sender& sender) {
   RxMessage* m = pool_.acquire();
   if (m == nullptr) return nullptr;
   m->key = key;
@@ -62,10 +64,27 @@ RxMessage* RxMessageTable::create(const MessageKey& key, const RequestView& r,
   if (pool_.in_use() > 2 * buckets_.size()) grow_buckets();
   by_key_.insert(*m);
   by_age_.push_back(*m);
+  m->sender = &sender;
+  sender.stones.push_back(*m);
+  ++sender.messages;
   return m;
 }
 
+void RxMessageTable::set_target(RxMessage& message, RxTarget target) {
+  const bool was_stone = message.target == RxTarget::kDiscard;
+  const bool is_stone = target == RxTarget::kDiscard;
+  message.target = target;
+  if (was_stone == is_stone) return;
+  MessageList& from = was_stone ? message.sender->stones : message.sender->live;
+  MessageList& to = is_stone ? message.sender->stones : message.sender->live;
+  to.splice(to.end(), from, from.iterator_to(message));
+}
+
 void RxMessageTable::release(RxMessage& message) {
+  Sender& sender = *message.sender;
+  MessageList& list = message.target == RxTarget::kDiscard ? sender.stones : sender.live;
+  list.erase(list.iterator_to(message));
+  --sender.messages;
   by_key_.erase(by_key_.iterator_to(message));
   by_age_.erase(by_age_.iterator_to(message));
   pool_.release(&message);

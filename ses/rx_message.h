@@ -12,6 +12,7 @@
 namespace uet::ses {
 
 struct Unexpected;
+struct Sender;
 
 /// What tells messages apart: nothing in a packet names its sender but these. [SES 4.3]
 struct MessageKey {
@@ -36,7 +37,9 @@ enum class RxTarget : std::uint8_t {
 struct RxMessage : Pooled,
                    boost::intrusive::unordered_set_base_hook<
                        boost::intrusive::link_mode<boost::intrusive::normal_link>> {
-  ListHook age_hook;  ///< by last activity
+  ListHook age_hook;         ///< by last activity
+  ListHook sender_hook;      ///< among the messages, or the stones, of its sender
+  Sender* sender = nullptr;  ///< whose share it comes from
   MessageKey key;
   RxTarget target = RxTarget::kDiscard;
   Endpoint* endpoint = nullptr;  ///< null: closed meanwhile
@@ -77,19 +80,25 @@ struct RxMessage : Pooled,
   }
 };
 
+using MessageList =
+    boost::intrusive::list<RxMessage, boost::intrusive::member_hook<RxMessage, ListHook,
+                                                                    &RxMessage::sender_hook>>;
+
 class RxMessageTable {
  public:
   explicit RxMessageTable(std::uint32_t max);
   ~RxMessageTable();
 
   RxMessage* find(const MessageKey& key);
-  /// Null when the table is full. `request` supplies what later packets must repeat.
-  RxMessage* create(const MessageKey& key, const RequestView& request, std::int64_t active_ns);
+  /// Null when the table is full. `request` supplies what later packets must repeat. Its target is kDiscard.
+  RxMessage* create(const MessageKey& key, const RequestView& request, std::int64_t active_ns,
+                    Sender& sender);
+  void set_target(RxMessage& message, RxTarget target);
   void release(RxMessage& message);
   void touch(RxMessage& message, std::int64_t active_ns);
   RxMessage* find(PoolRef ref) { return pool_.find(ref); }
 
-  bool is_full() const { return pool_.available() == 0; }
+  std::size_t available() const { return pool_.available(); }
   bool is_empty() const { return by_age_.empty(); }
   std::size_t size() const { return pool_.in_use(); }
   RxMessage* oldest() { return by_age_.empty() ? nullptr : &by_age_.front(); }

@@ -16,7 +16,7 @@ PostResult<Posted> Receiver::receive(Instant now, Endpoint& endpoint,
   // [SES 7.1] What waits is older than what will come.
   if (take_unexpected(now, space, *r)) return Posted{};
   space.posted.post(*r);
-  enable_if_disabled(space);
+  open_gates(space);
   return Posted{};
 }
 
@@ -62,7 +62,7 @@ Receive* Receiver::make_receive(Endpoint& endpoint, const ReceiveRequest& reques
 /// Gives waiting messages to a receive that is about to be posted. True when it needs no posting
 /// any more.
 bool Receiver::take_unexpected(Instant now, RiSpace& space, Receive& r) {
-  while (Unexpected* u = find_unexpected(space.unexpected, r.filter)) {
+  while (Unexpected* u = find_unexpected(space.unexpected, r.filter, false)) {
     if (!r.multi_recv) {
       adopt(now, *u, r);
       return true;
@@ -72,6 +72,7 @@ bool Receiver::take_unexpected(Instant now, RiSpace& space, Receive& r) {
     // The last message that goes in says that the buffer is used up, so look ahead: `is_posted`
     // stands for "may take more".
     if (!fits) {
+      if (r.in_flight > 0) return true;  // the last message that is still arriving says so
       ++r.in_flight;
       Completion completion;
       complete_receive(now, r, completion);
@@ -89,9 +90,10 @@ bool Receiver::take_unexpected(Instant now, RiSpace& space, Receive& r) {
   return false;
 }
 
-Unexpected* Receiver::find_unexpected(UnexpectedList& list, const Filter& filter) const {
+Unexpected* Receiver::find_unexpected(UnexpectedList& list, const Filter& filter,
+                                      bool with_headers) const {
   for (Unexpected& u : list)
-    if (filter.accepts(u.header)) return &u;
+    if ((with_headers || !u.is_header_only) && filter.accepts(u.header)) return &u;
   return nullptr;
 }
 
@@ -135,25 +137,12 @@ void Receiver::adopt(Instant now, Unexpected& u, Receive& r) {
     completion.overflow_length = u.length;
   }
   if (r.multi_recv) completion.buffer = static_cast<std::uint8_t*>(r.iov.base()) + message_at;
+  // The sink may post a receive, which must not find this message.
+  unlink_unexpected(u);
   complete_receive(now, r, completion);
   // [SES 14.1] Delivery complete: only now is the data in the user's buffer and the completion
   // written.
-  answer_held(now, u, static_cast<std::uint32_t>(limit), true);
-  release_unexpected(u);
-}
-
-/// The answer that a message with delivery complete has been waiting for.
-void Receiver::answer_held(Instant now, Unexpected& u, std::uint32_t modified_length, bool ok) {
-  if (!u.owes_answer) return;
-  u.owes_answer = false;
-  const auto response =
-      make_response({.opcode = ResponseOpcode::kResponse,
-                     .code = ok ? ReturnCode::kOk : ReturnCode::kCancelled,
-                     .list = ok ? ResponseList::kOverflow : ResponseList::kExpected,
-                     .message_id = u.answer_message_id,
-                     .job_id = u.header.job_id,
-                     .modified_length = ok ? modified_length : 0});
-  core_.carrier->respond(now, u.answer_handle, response, true);
+  report_delivery(now, u, ReturnCode::kOk);
 }
 
 PostResult<Posted> Receiver::peek(Instant now, Endpoint& endpoint, const PeekRequest& request) {
@@ -162,7 +151,7 @@ PostResult<Posted> Receiver::peek(Instant now, Endpoint& endpoint, const PeekReq
   const Filter filter{request.tagged ? request.tag : 0, request.tagged ? request.ignore : 0,
                       *source, std::nullopt};
   RiSpace& space = endpoint.space(request.tagged);
-  Unexpected* u = find_unexpected(space.unexpected, filter);
+  Unexpected* u = find_unexpected(space.unexpected, filter, true);
   Completion completion;
   completion.kind = request.tagged ? OpKind::kTaggedPeek : OpKind::kPeek;
   completion.context = request.context;
@@ -192,7 +181,8 @@ PostResult<Posted> Receiver::claim_receive(Instant now, Endpoint& endpoint,
                                            const ReceiveRequest& request, bool discard_it) {
   const auto it =
       std::find_if(endpoint.claimed.begin(), endpoint.claimed.end(), [&](const Unexpected& u) {
-        return u.claim_context == request.context && u.tagged == request.tagged;
+        return u.claim_context == request.context && u.tagged == request.tagged &&
+               u.receive == nullptr && !u.is_unwanted;
       });
   if (it == endpoint.claimed.end()) return PostError::kNotFound;
   Unexpected& u = *it;
@@ -201,7 +191,12 @@ PostResult<Posted> Receiver::claim_receive(Instant now, Endpoint& endpoint,
     PostError error{};
     Receive* r = make_receive(endpoint, request, nullptr, error);
     if (r == nullptr) return error;
-    adopt(now, u, *r);
+    if (u.is_header_only) {
+      u.receive = r;
+      open_gates(endpoint.space(u.tagged));
+    } else {
+      adopt(now, u, *r);
+    }
     return Posted{};
   }
   Completion completion;
@@ -217,14 +212,15 @@ PostResult<Posted> Receiver::claim_receive(Instant now, Endpoint& endpoint,
 
 /// [SES 7.3] The sender hears OK; packets that still come are swallowed.
 void Receiver::discard(Instant now, Unexpected& u) {
+  if (u.is_header_only) return throw_away(u);
   store_.drop_payload(u, u.endpoint->overflow);
   if (RxMessage* m = u.message) {
-    m->target = RxTarget::kDiscard;
+    messages_.set_target(*m, RxTarget::kDiscard);
     m->code = ReturnCode::kOk;
     m->unexpected = nullptr;
   }
-  answer_held(now, u, 0, true);
-  release_unexpected(u);
+  unlink_unexpected(u);
+  report_delivery(now, u, ReturnCode::kOk);
 }
 
 bool Receiver::cancel(Instant now, Endpoint& endpoint, std::uint64_t context) {
@@ -239,7 +235,7 @@ bool Receiver::cancel(Instant now, Endpoint& endpoint, std::uint64_t context) {
     complete_receive(now, *r, completion);
     return true;
   }
-  return false;
+  return cancel_claimed(now, endpoint, context);
 }
 
 /// Nothing of the endpoint is completed any more; what still arrives for it is told so.
@@ -257,7 +253,7 @@ void Receiver::close_endpoint(Instant now, Endpoint& endpoint) {
         settle(now, *tally);
       }
     if (m.target != RxTarget::kDiscard) {
-      m.target = RxTarget::kDiscard;
+      messages_.set_target(m, RxTarget::kDiscard);
       m.code = ReturnCode::kCancelled;
       m.code_was_told = false;
     }
@@ -268,9 +264,14 @@ void Receiver::close_endpoint(Instant now, Endpoint& endpoint) {
   const auto drop = [&](UnexpectedList& list) {
     while (!list.empty()) {
       Unexpected& u = list.front();
-      answer_held(now, u, 0, false);
+      if (u.is_header_only) {
+        if (u.receive != nullptr) release_receive(*u.receive);
+        forget_header(u);
+        continue;
+      }
       store_.drop_payload(u, endpoint.overflow);
-      release_unexpected(u);
+      unlink_unexpected(u);
+      report_delivery(now, u, ReturnCode::kCancelled);
     }
   };
   for (RiSpace& space : endpoint.spaces) {
@@ -281,11 +282,12 @@ void Receiver::close_endpoint(Instant now, Endpoint& endpoint) {
     drop(space.unexpected);
   }
   drop(endpoint.claimed);
+  for (RiSpace& space : endpoint.spaces) open_gates(space);
 }
 
 void Receiver::on_memory_enabled(EndpointId endpoint) {
   if (Endpoint* e = core_.endpoints.find(endpoint))
-    for (RiSpace& space : e->spaces) enable_if_disabled(space);
+    for (RiSpace& space : e->spaces) open_gates(space);
 }
 
 }  // namespace uet::ses

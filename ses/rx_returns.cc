@@ -5,12 +5,6 @@
 #include "ses/receiver.h"
 
 namespace uet::ses {
-namespace {
-
-constexpr base::Duration kRetryReturns = base::Duration::from_us(100);
-
-}  // namespace
-
 ReadTally* Receiver::make_tally(Context& c) {
   ReadTally* tally = tallies_.acquire();
   if (tally == nullptr) return nullptr;
@@ -40,33 +34,37 @@ pds::Answer Receiver::return_data(Context& c, const MemoryRegion& region, std::u
     if (c.request.is_single()) tally.failed = true;  // the caller settles it
     return answer_refuse(wire::NackCode::kNoSesMsgAvail);
   }
-  submit_return(c.now, *r);
+  Sender& sender = *r->sender;
+  const auto result = sender.waiting.empty() && may_carry(sender) ? submit_return(c.now, *r)
+                                                                  : pds::SubmitResult::kAgain;
+  if (result == pds::SubmitResult::kAgain) wait_for_turn(*r);
+  if (result == pds::SubmitResult::kNever) {
+    drop_return(*r);
+    tally.failed = true;  // the caller settles it
+    return answer_error(c.request, ReturnCode::kUndeliverable, 0, true);
+  }
   return answer_default(c.request);
 }
 
 ReadReturn* Receiver::make_return(Context& c, const MemoryRegion& region, std::uint64_t at,
                                   ReadTally& tally) {
+  Sender* owner = owner_of(c);
+  if (owner == nullptr || !has_share(owner->returns, returns_.available())) return nullptr;
   ReadReturn* r = returns_.acquire();
   if (r == nullptr) return nullptr;
+  r->sender = owner;
+  r->is_carried = false;
   r->copy = nullptr;
   r->copy_cost = 0;
-  if (c.is_ordered() && c.request.covered > 0) {
-    // [SES 17] A later write of the same context must not show in the data, so the memory is read
-    // now.
-    const std::size_t cost = read_copies_.cost_of(c.request.covered);
-    Block* copy = nullptr;
-    if (read_copies_.reserve(cost)) {
-      copy = read_copies_.take(c.request.covered);
-      if (copy == nullptr) read_copies_.unreserve(cost);
-    }
-    if (copy == nullptr) {
-      returns_.release(r);
-      return nullptr;
-    }
-    region.iov.gather(static_cast<std::size_t>(at), copy->bytes(), c.request.covered);
-    r->copy = copy;
-    r->copy_cost = cost;
+  // [SES 17] A later write of the same context must not show in the data, so the memory is read
+  // now.
+  if (c.is_ordered() && c.request.covered > 0 &&
+      !copy_for_return(*r, region, at, c.request.covered)) {
+    returns_.release(r);
+    return nullptr;
   }
+  ++owner->returns;
+  senders_.hold(*owner);
   r->request = c.packet.handle;
   r->region = ref_of(region);
   r->start = at;
@@ -81,7 +79,25 @@ ReadReturn* Receiver::make_return(Context& c, const MemoryRegion& region, std::u
   return r;
 }
 
-void Receiver::submit_return(Instant now, ReadReturn& r) {
+bool Receiver::copy_for_return(ReadReturn& r, const MemoryRegion& region, std::uint64_t at,
+                               std::uint32_t length) {
+  const std::size_t cost = read_copies_.cost_of(length);
+  if (!has_share(r.sender->copy_bytes, read_copies_.max_bytes() - read_copies_.reserved()) ||
+      !read_copies_.reserve(cost))
+    return false;
+  Block* copy = read_copies_.take(length);
+  if (copy == nullptr) {
+    read_copies_.unreserve(cost);
+    return false;
+  }
+  region.iov.gather(static_cast<std::size_t>(at), copy->bytes(), length);
+  r.copy = copy;
+  r.copy_cost = cost;
+  r.sender->copy_bytes += cost;
+  return true;
+}
+
+pds::SubmitResult Receiver::submit_return(Instant now, ReadReturn& r) {
   pds::TxMessage message;
   message.token = make_token(TokenKind::kReadReturn, r.pool_index, r.serial);
   message.segments = 1;
@@ -89,25 +105,57 @@ void Receiver::submit_return(Instant now, ReadReturn& r) {
       r.small ? wire::SesResponseDataSmall::kSize : wire::SesResponseData::kSize;
   message.payload_bytes = r.length;
   message.segment_payload = core_.payload_mtu;
-  if (core_.carrier->submit_return(now, r.request, message)) return;
-  // No room, or the PDC is going: then on_pdc_gone() takes it out of this list.
-  waiting_returns_.push_back(r);
-  returns_retry_ = now + kRetryReturns;
+  const pds::SubmitResult result = core_.carrier->submit_return(now, r.request, message);
+  if (result == pds::SubmitResult::kQueued) {
+    r.is_carried = true;
+    ++r.sender->returns_carried;
+    ++returns_carried_;
+  }
+  return result;
+}
+
+/// What the carrier has of one reader who acknowledges nothing stays there until that reader is given up, so one reader gets
+/// half of its places at most.
+bool Receiver::may_carry(const Sender& sender) const {
+  const std::size_t places = core_.config.max_returns_carried;
+  return returns_carried_ < places &&
+         has_share(sender.returns_carried, places - returns_carried_ - 1);
+}
+
+void Receiver::wait_for_turn(ReadReturn& r) {
+  if (r.sender->waiting.empty()) turns_.push_back(*r.sender);
+  r.sender->waiting.push_back(r);
+}
+
+void Receiver::end_wait(ReadReturn& r) {
+  r.sender->waiting.erase(r.sender->waiting.iterator_to(r));
+  if (r.sender->waiting.empty()) turns_.erase(turns_.iterator_to(*r.sender));
+}
+
+/// There may be places with the carrier: readers take turns, one packet each. One whose PDC is gone does not stop those behind
+/// it, and neither does a reader that has its share. At each call only a few of those are looked at; the next call goes on
+/// behind them, and there is one as long as the carrier has anything.
+void Receiver::serve_returns(Instant now) {
+  constexpr int kLookAt = 8;
+  int looked = 0;
+  while (!turns_.empty() && looked < kLookAt) {
+    Sender& sender = turns_.front();
+    turns_.splice(turns_.end(), turns_, turns_.begin());
+    if (!may_carry(sender)) {
+      ++looked;
+      continue;
+    }
+    ReadReturn& r = sender.waiting.front();
+    const pds::SubmitResult result = submit_return(now, r);
+    if (result == pds::SubmitResult::kAgain) return;  // the carrier calls again
+    end_wait(r);
+    if (result == pds::SubmitResult::kNever) release_return(now, r, false);
+  }
 }
 
 void Receiver::on_resume(Instant now) {
-  returns_retry_ = Instant::never();
-  while (!waiting_returns_.empty()) {
-    ReadReturn& r = waiting_returns_.front();
-    waiting_returns_.pop_front();
-    submit_return(now, r);
-    if (!returns_retry_.is_never()) {
-      // Refused again: back to its old place, and enough for now.
-      waiting_returns_.erase(waiting_returns_.iterator_to(r));
-      waiting_returns_.push_front(r);
-      return;
-    }
-  }
+  submit_reports(now);
+  if (reports_.empty()) serve_returns(now);
 }
 
 /// A region that was closed meanwhile is not touched; the initiator is told. [SES 15]
@@ -162,23 +210,37 @@ void Receiver::on_return_response(Instant now, pds::MessageToken token, std::uin
       is_default || (parse_response(next_hdr, response, view) &&
                      (view.code == ReturnCode::kOk || view.code == ReturnCode::kNull));
   release_return(now, *r, delivered);
+  serve_returns(now);
 }
 
 void Receiver::on_return_error(Instant now, pds::MessageToken token) {
   if (ReadReturn* r = find_return(token)) release_return(now, *r, false);
+  serve_returns(now);
 }
 
 void Receiver::release_return(Instant now, ReadReturn& r, bool delivered) {
+  ReadTally* tally = tallies_.find(r.tally);
+  drop_return(r);
+  if (tally == nullptr) return;
+  if (!delivered) tally->failed = true;
+  settle(now, *tally);
+}
+
+/// Gives back what the packet holds, and leaves its tally to the caller.
+void Receiver::drop_return(ReadReturn& r) {
   if (r.copy != nullptr) {
     read_copies_.give_back(r.copy);
     read_copies_.unreserve(r.copy_cost);
+    r.sender->copy_bytes -= r.copy_cost;
   }
-  ReadTally* tally = tallies_.find(r.tally);
+  if (r.is_carried) {
+    --r.sender->returns_carried;
+    --returns_carried_;
+  }
+  --r.sender->returns;
+  senders_.unhold(*r.sender);
+  if (ReadTally* tally = tallies_.find(r.tally)) --tally->returns_open;
   returns_.release(&r);
-  if (tally == nullptr) return;
-  --tally->returns_open;
-  if (!delivered) tally->failed = true;
-  settle(now, *tally);
 }
 
 ReadReturn* Receiver::find_return(pds::MessageToken token) {

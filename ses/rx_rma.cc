@@ -31,7 +31,8 @@ MemoryRegion* Receiver::find_region(Context& c, bool write, std::uint64_t& start
 
 pds::Answer Receiver::begin_write(Context& c) {
   const RequestView& r = c.request;
-  if (!r.is_single() && messages_.is_full()) return answer_refuse(wire::NackCode::kNoSesMsgAvail);
+  if (!r.is_single() && !has_place_for_message(c))
+    return answer_refuse(wire::NackCode::kNoSesMsgAvail);
   std::uint64_t start = 0;
   ReturnCode code = ReturnCode::kOk;
   MemoryRegion* region = find_region(c, true, start, code);
@@ -43,10 +44,10 @@ pds::Answer Receiver::begin_write(Context& c) {
     return answer_default(r);
   }
   advance_clock(c.now);
-  RxMessage* m = messages_.create(c.key, r, loop_ns_);
+  RxMessage* m = messages_.create(c.key, r, loop_ns_, *c.owner);
   UET_CHECK(m != nullptr);
   m->endpoint = c.endpoint;
-  m->target = RxTarget::kRegion;
+  messages_.set_target(*m, RxTarget::kRegion);
   m->region = ref_of(*region);
   m->start = start;
   m->seen = r.covered;
@@ -95,7 +96,8 @@ bool Receiver::data_fits_ack(const Context& c) const {
 
 pds::Answer Receiver::begin_read(Context& c) {
   const RequestView& r = c.request;
-  if (!r.is_single() && messages_.is_full()) return answer_refuse(wire::NackCode::kNoSesMsgAvail);
+  if (!r.is_single() && !has_place_for_message(c))
+    return answer_refuse(wire::NackCode::kNoSesMsgAvail);
   std::uint64_t start = 0;
   ReturnCode code = ReturnCode::kOk;
   MemoryRegion* region = find_region(c, false, start, code);
@@ -122,10 +124,10 @@ pds::Answer Receiver::begin_read(Context& c) {
     tally->key = region->key;
   }
   advance_clock(c.now);
-  RxMessage* m = messages_.create(c.key, r, loop_ns_);
+  RxMessage* m = messages_.create(c.key, r, loop_ns_, *c.owner);
   UET_CHECK(m != nullptr);
   m->endpoint = c.endpoint;
-  m->target = RxTarget::kRead;
+  messages_.set_target(*m, RxTarget::kRead);
   m->region = ref_of(*region);
   m->start = start;
   m->seen = r.covered;

@@ -16,18 +16,24 @@ std::uint64_t fitting(const Receive& r, std::uint64_t start, std::uint64_t lengt
 pds::Answer Receiver::begin_send(Context& c) {
   const RequestView& r = c.request;
   RiSpace& space = c.endpoint->space(is_tagged(r.opcode));
-  // [SES 2.5 rules 1, 2] Without generations the only one there is is 0, which `generation` then
-  // stays.
-  if (r.ri_generation != space.generation) return reject(c, ReturnCode::kBadGeneration);
-  if (!space.is_enabled)
-    return reject(c,
-                  core_.config.use_generations ? ReturnCode::kDisabledGen : ReturnCode::kDisabled);
+  Sender* sender = senders_.find(c.endpoint->id, c.packet.source);
+  const Gate* gate =
+      sender == nullptr ? nullptr : &sender->gates[is_tagged(r.opcode) ? 1 : 0];
+  // [SES 2.5 rules 1, 2] Without generations the only one there is is 0, which it then stays.
+  if (r.ri_generation != (gate == nullptr ? 0 : gate->generation))
+    return reject(c, ReturnCode::kBadGeneration);
+  if (gate != nullptr && !gate->is_enabled) return refuse_closed(c, *sender);
   if (!r.rel && !c.endpoint->config.accept_any_job && r.job_id != c.endpoint->config.job_id)
     return reject(c, ReturnCode::kPermViolation);
-  if (!r.is_single() && messages_.is_full()) return answer_refuse(wire::NackCode::kNoSesMsgAvail);
-  Receive* receive = match(c, space);
-  if (receive != nullptr) return deliver(c, space, *receive);
-  pds::Answer answer = capture(c, space);
+  if (!r.is_single() && !has_place_for_message(c))
+    return answer_refuse(wire::NackCode::kNoSesMsgAvail);
+  Unexpected* header = sender == nullptr ? nullptr : find_header(c, *sender);
+  if (header != nullptr && header->claimed) return deliver_claimed(c, space, *header);
+  if (Receive* receive = match(c, space)) {
+    if (header != nullptr) forget_header(*header);
+    return deliver(c, space, *receive);
+  }
+  pds::Answer answer = capture(c, space, header);
   if (core_.config.flow_control) answer.resource = c.endpoint->id;
   return answer;
 }
@@ -74,7 +80,7 @@ pds::Answer Receiver::deliver(Context& c, RiSpace& space, Receive& receive) {
         static_cast<std::size_t>(std::min<std::uint64_t>(start + limit, receive.iov.size())));
     if (receive.cursor > receive.iov.size()) receive.cursor = receive.iov.size();
     if (receive.room() < c.endpoint->config.min_multi_recv) space.posted.remove(receive);
-  } else {
+  } else if (receive.is_posted) {  // else it was the claim's
     space.posted.remove(receive);
   }
   if (r.is_single()) {
@@ -97,10 +103,10 @@ pds::Answer Receiver::deliver(Context& c, RiSpace& space, Receive& receive) {
                : answer_default(r);
   }
   advance_clock(c.now);
-  RxMessage* m = messages_.create(c.key, r, loop_ns_);
+  RxMessage* m = messages_.create(c.key, r, loop_ns_, *c.owner);
   UET_CHECK(m != nullptr);  // begin_send() looked
   m->endpoint = c.endpoint;
-  m->target = RxTarget::kReceive;
+  messages_.set_target(*m, RxTarget::kReceive);
   m->receive = &receive;
   m->start = start;
   m->limit = limit;
@@ -145,31 +151,33 @@ void Receiver::place(RxMessage& m, const RequestView& r) {
 }
 
 /// [SES 7.2] Nobody waits for this message: keep it, if there is room for all of it.
-pds::Answer Receiver::capture(Context& c, RiSpace& space) {
+/// `header`: what was kept of an earlier attempt, whose place in the list it takes.
+pds::Answer Receiver::capture(Context& c, RiSpace& space, Unexpected* header) {
   const RequestView& r = c.request;
   Endpoint& endpoint = *c.endpoint;
-  Unexpected* u = store_.admit(endpoint.overflow, r.request_length);
-  if (u == nullptr) return refuse_for_lack(c, space);
+  Sender* sender = senders_.find_or_make(endpoint.id, c.packet.source, loop_ns_);
+  if (sender == nullptr)  // an ordered message must not be overtaken, so it is not consumed
+    return c.is_ordered() ? answer_refuse(wire::NackCode::kNoSesMsgAvail)
+                          : reject(c, ReturnCode::kNoMatch);
+  Unexpected* u = store_.admit(endpoint.overflow, *sender, r.request_length);
+  if (u == nullptr) return refuse_for_lack(c, space, *sender, header);
   if (!store_.capture(*u, r.message_offset, r.payload)) {
     store_.drop_payload(*u, endpoint.overflow);
     store_.release(*u, endpoint.overflow);
+    store_.recycle(*u);
     return reject(c, ReturnCode::kUncorTrnsnt);
   }
+  senders_.hold(*sender);
   core_.trace.emit(c.now, base::EventId::kMessageUnexpected, 0, {},
                    static_cast<std::uint64_t>(r.opcode), r.request_length);
-  u->endpoint = &endpoint;
-  u->tagged = is_tagged(r.opcode);
-  u->header = c.incoming();
-  u->buffer_offset = r.buffer_offset;
-  u->has_header_data = r.hd;
-  u->header_data = r.header_data;
-  space.unexpected.push_back(*u);
+  enlist(c, space, *u, header);
+  if (header != nullptr) forget_header(*header);
   if (!r.is_single()) {
     advance_clock(c.now);
-    RxMessage* m = messages_.create(c.key, r, loop_ns_);
+    RxMessage* m = messages_.create(c.key, r, loop_ns_, *c.owner);
     UET_CHECK(m != nullptr);
     m->endpoint = &endpoint;
-    m->target = RxTarget::kCapture;
+    messages_.set_target(*m, RxTarget::kCapture);
     m->unexpected = u;
     m->seen = r.covered;
     m->som_seen = r.som;
@@ -177,12 +185,7 @@ pds::Answer Receiver::capture(Context& c, RiSpace& space) {
     u->message = m;
     return answer_pending(r);
   }
-  if (r.dc) {
-    u->owes_answer = true;
-    u->answer_handle = c.packet.handle;
-    u->answer_message_id = r.message_id;
-    return answer_later();
-  }
+  remember_for_delivery(c, *u);
   return answer_news(r, ResponseList::kOverflow, r.request_length);
 }
 
@@ -195,28 +198,35 @@ pds::Answer Receiver::proceed_capture(Context& c, RxMessage& m) {
   if (m.end < m.request_length) return fail(c, m, ReturnCode::kInitiatorErr);
   u.message = nullptr;
   release_message(m);
-  if (r.dc) {
-    u.owes_answer = true;
-    u.answer_handle = c.packet.handle;
-    u.answer_message_id = r.message_id;
-    return answer_later();
-  }
+  remember_for_delivery(c, u);
   return answer_news(r, ResponseList::kOverflow, r.request_length);
 }
 
-/// [SES 2.5 rules 3 to 6] Order is lost when a later message may succeed where this one did not, so
-/// an ordered one closes the door behind itself.
-pds::Answer Receiver::refuse_for_lack(Context& c, RiSpace& space) {
-  if (!c.is_ordered()) return reject(c, ReturnCode::kNoMatch);
-  space.is_enabled = false;
-  return reject(c, core_.config.use_generations ? ReturnCode::kDisabledGen : ReturnCode::kDisabled);
+/// Puts `u` in the list of its endpoint, where `header` is or at the end.
+void Receiver::enlist(Context& c, RiSpace& space, Unexpected& u, Unexpected* header) {
+  const RequestView& r = c.request;
+  Endpoint& endpoint = *c.endpoint;
+  u.endpoint = &endpoint;
+  u.tagged = is_tagged(r.opcode);
+  u.header = c.incoming();
+  u.buffer_offset = r.buffer_offset;
+  u.has_header_data = r.hd;
+  u.header_data = r.header_data;
+  if (header == nullptr) {
+    space.unexpected.push_back(u);
+    return;
+  }
+  u.claimed = header->claimed;
+  u.claim_context = header->claim_context;
+  UnexpectedList& list = u.claimed ? endpoint.claimed : space.unexpected;
+  list.insert(list.iterator_to(*header), u);
 }
 
-/// There are resources again.
-void Receiver::enable_if_disabled(RiSpace& space) {
-  if (space.is_enabled) return;
-  space.is_enabled = true;
-  if (core_.config.use_generations) ++space.generation;
+/// The medium form has no message id, so nobody can ask for such a message.
+void Receiver::remember_for_delivery(Context& c, Unexpected& u) {
+  if (!c.request.dc || c.request.form != wire::NextHdr::kRequestStd) return;
+  u.message_id = c.request.message_id;
+  awaited_.add(u);
 }
 
 /// One message in `r` is at its end; `completion` says how.
@@ -245,14 +255,20 @@ void Receiver::release_receive(Receive& r) {
   receives_.release(&r);
 }
 
-/// Forgets an unexpected message that is in a list; its payload must be gone. The room it leaves
-/// may let its space go on.
-void Receiver::release_unexpected(Unexpected& u) {
+/// Takes an unexpected message, whose payload must be gone, from its endpoint. The room it leaves may let its space go on.
+void Receiver::unlink_unexpected(Unexpected& u) {
   Endpoint& endpoint = *u.endpoint;
   UnexpectedList& list = u.claimed ? endpoint.claimed : endpoint.space(u.tagged).unexpected;
   list.erase(list.iterator_to(u));
   store_.release(u, endpoint.overflow);
-  for (RiSpace& space : endpoint.spaces) enable_if_disabled(space);
+  senders_.unhold(*u.sender);
+  for (RiSpace& space : endpoint.spaces) open_gates(space);
+}
+
+/// Forgets one whose sender cannot be waiting for its delivery: it is not complete.
+void Receiver::release_unexpected(Unexpected& u) {
+  unlink_unexpected(u);
+  store_.recycle(u);
 }
 
 }  // namespace uet::ses

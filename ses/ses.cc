@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ses/responses.h"
 #include "ses/ses_impl.h"
 
 namespace uet::ses {
@@ -145,6 +146,11 @@ Ses::Gauges Ses::gauges() const {
   g.messages_receiving = impl_->rx.messages();
   g.unexpected_messages = impl_->rx.unexpected_messages();
   g.unexpected_bytes = impl_->rx.unexpected_bytes();
+  g.header_only_messages = impl_->rx.header_only_messages();
+  g.senders = impl_->rx.senders();
+  g.reads_returning = impl_->rx.reads_returning();
+  g.returns_open = impl_->rx.returns_open();
+  g.returns_waiting = impl_->rx.returns_waiting();
   return g;
 }
 
@@ -153,6 +159,7 @@ Ses::Gauges Ses::gauges() const {
 pds::SegmentInfo Ses::emit_segment(pds::MessageToken token, std::uint32_t segment, pds::PdcRef pdc,
                                    base::Psn, net::Packet& packet) {
   if (kind_of(token) == TokenKind::kReadReturn) return impl_->rx.emit_return(token, packet);
+  if (kind_of(token) == TokenKind::kDelivery) return impl_->rx.emit_report(token, packet);
   return impl_->tx.emit_segment(token, segment, pdc, packet);
 }
 
@@ -161,6 +168,11 @@ pds::Answer Ses::on_request(Instant now, const pds::RxRequest& request) {
   const auto form = static_cast<wire::NextHdr>(request.next_hdr);
   if (form == wire::NextHdr::kResponseData || form == wire::NextHdr::kResponseDataSmall)
     return impl_->tx.on_return_data(now, request);
+  // [PDS 12] The return direction carries read data and nothing else: the target of a PDC asks for nothing on it.
+  if (request.handle.return_direction) {
+    impl_->core.trace.drop(now, base::DropReason::kSesMalformed, request.bytes.size());
+    return answer_error({}, ReturnCode::kOpViolation, 0, true);
+  }
   return impl_->rx.on_request(now, request);
 }
 
@@ -169,6 +181,8 @@ void Ses::on_response(Instant now, pds::MessageToken token, std::uint32_t segmen
   const UpcallScope scope(impl_->core);
   if (kind_of(token) == TokenKind::kReadReturn)
     impl_->rx.on_return_response(now, token, next_hdr, response);
+  else if (kind_of(token) == TokenKind::kDelivery)
+    impl_->rx.end_report(token);
   else
     impl_->tx.on_response(now, token, segment, next_hdr, response);
 }
@@ -177,6 +191,8 @@ void Ses::on_message_error(Instant now, pds::MessageToken token, pds::PdsError e
   const UpcallScope scope(impl_->core);
   if (kind_of(token) == TokenKind::kReadReturn)
     impl_->rx.on_return_error(now, token);
+  else if (kind_of(token) == TokenKind::kDelivery)
+    impl_->rx.end_report(token);
   else
     impl_->tx.on_message_error(now, token, error);
 }
@@ -186,6 +202,12 @@ void Ses::on_pdc_gone(Instant now, pds::PdcRef pdc, net::FabricAddress peer,
   const UpcallScope scope(impl_->core);
   impl_->rx.on_pdc_gone(now, pdc, peer, peer_pdcid);
   impl_->tx.on_pdc_gone(now, pdc, error);
+}
+
+void Ses::on_pdc_closed(Instant now, pds::PdcRef pdc, net::FabricAddress peer,
+                        std::uint16_t peer_pdcid) {
+  const UpcallScope scope(impl_->core);
+  impl_->rx.on_pdc_gone(now, pdc, peer, peer_pdcid);
 }
 
 std::uint32_t Ses::fill_of(std::uint32_t resource) {

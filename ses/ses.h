@@ -316,6 +316,11 @@ class Ses final : public pds::Upper {
   struct Gauges {
     std::size_t endpoints, peers, memory_regions, sends_active, receives_posted, messages_receiving,
         unexpected_messages, unexpected_bytes;
+    std::size_t header_only_messages;  ///< unexpected ones for which there was no room
+    std::size_t senders;               ///< peers that hold any of the receiver's pools, or did lately
+    std::size_t reads_returning;  ///< READs whose data is on its way back
+    std::size_t returns_open;     ///< packets of read data waiting to leave or to be acknowledged
+    std::size_t returns_waiting;  ///< of those, the ones that wait for a place with the carrier
   };
   Gauges gauges() const;
 
@@ -329,6 +334,8 @@ class Ses final : public pds::Upper {
   void on_message_error(Instant now, pds::MessageToken token, pds::PdsError error) override;
   void on_pdc_gone(Instant now, pds::PdcRef pdc, net::FabricAddress peer, std::uint16_t peer_pdcid,
                    pds::PdsError error) override;
+  void on_pdc_closed(Instant now, pds::PdcRef pdc, net::FabricAddress peer,
+                     std::uint16_t peer_pdcid) override;
   void on_resume(Instant now) override;
   std::uint32_t fill_of(std::uint32_t resource) override;
 

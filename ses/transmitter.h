@@ -57,17 +57,20 @@ class Transmitter {
   bool may_use_medium(const TxOp& op) const;
   std::size_t emit_header(const TxOp& op, std::uint32_t segment, net::Packet& packet) const;
   void emit_message_error(const TxOp& op, net::Packet& packet) const;
+  void emit_await_delivery(const TxOp& op, net::Packet& packet) const;
 
   // tx_answers.cc
   TxOp* find(pds::MessageToken token);
-  TxOp* find_read(std::uint16_t message_id);
+  TxOp* find_returning(std::uint16_t message_id);
   void interpret(Instant now, TxOp& op, std::uint8_t next_hdr, std::span<const std::uint8_t> bytes);
+  void interpret_await(TxOp& op, const ResponseView& response);
   bool place_read_data(TxOp& op, const ResponseView& response);
   void fail_semantic(TxOp& op, ReturnCode code);
   void advance(Instant now, TxOp& op);
 
   // tx_retry.cc
   void conclude(Instant now, TxOp& op);
+  void await_delivery(Instant now, TxOp& op);
   bool wants_retry(const TxOp& op) const;
   void retry(Instant now, TxOp& op);
   void recover_lane(Instant now, Flow& flow, Lane& lane);

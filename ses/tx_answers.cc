@@ -39,6 +39,7 @@ void Transmitter::interpret(Instant now, TxOp& op, std::uint8_t next_hdr,
   };
   if (next_hdr == static_cast<std::uint8_t>(wire::NextHdr::kNone) || bytes.empty()) {
     succeed();
+    op.is_delivered = true;
     return;
   }
   ResponseView response;
@@ -52,6 +53,7 @@ void Transmitter::interpret(Instant now, TxOp& op, std::uint8_t next_hdr,
       return;
     case ResponseOpcode::kDefaultResponse:
       // The receiving PDS makes these too, with ids copied or zero, so they are not compared.
+      op.is_delivered = true;
       if (is_success(response.code))
         succeed();
       else
@@ -72,13 +74,31 @@ void Transmitter::interpret(Instant now, TxOp& op, std::uint8_t next_hdr,
   }
   if (response.code == ReturnCode::kBadGeneration && !op.is_rma())
     op.peer->generation_of(op.space()) = response.ri_generation;
+  if (op.awaits_delivery) return interpret_await(op, response);
   if (!is_success(response.code)) {
     fail_semantic(op, known_code(response.code));
     return;
   }
   succeed();
+  if (response.opcode == ResponseOpcode::kResponse && response.list == ResponseList::kOverflow)
+    op.captured = true;
   if (response.opcode == ResponseOpcode::kResponseWData && !place_read_data(op, response))
     fail_semantic(op, ReturnCode::kOpViolation);
+}
+
+/// [decision 105] The answer to the question, not yet the report.
+void Transmitter::interpret_await(TxOp& op, const ResponseView& response) {
+  const bool is_gone = response.code == ReturnCode::kNoMatch && !op.peer_was_lost;
+  const bool is_unknown = response.code == ReturnCode::kUnsupportedOp;
+  if (!is_success(response.code) && !is_gone && !is_unknown) {
+    fail_semantic(op, response.code == ReturnCode::kNoMatch ? ReturnCode::kUndeliverable
+                                                            : known_code(response.code));
+    return;
+  }
+  if (op.semantic == Semantic::kNone) op.semantic = Semantic::kOk;
+  // A receive took it before the question came; or a target that tells nothing later has said all that it will say.
+  if (response.opcode != ResponseOpcode::kResponse || response.list != ResponseList::kOverflow)
+    op.is_delivered = true;
 }
 
 /// The first error wins, and wins over success: early packets may have been answered before the
@@ -111,13 +131,16 @@ pds::Answer Transmitter::on_return_data(Instant now, const pds::RxRequest& reque
   echo.message_id = response.message_id;
   echo.job_id = response.job_id;
   echo.request_length = static_cast<std::uint32_t>(response.data.size());
-  TxOp* op = response.is_small_data ? nullptr : find_read(response.message_id);
+  TxOp* op = response.is_small_data ? nullptr : find_returning(response.message_id);
   if (op == nullptr || op->pdc != request.handle.pdc || op->job_id != response.job_id) {
     core_.trace.drop(now, base::DropReason::kSesUnknownResponse, request.bytes.size());
     return answer_error(echo, ReturnCode::kOpViolation, 0, true);
   }
   pds::Answer answer = answer_default(echo);
-  if (op->memory_gone) {
+  if (op->awaits_delivery) {
+    op->is_delivered = true;
+    if (!is_success(response.code)) fail_semantic(*op, known_code(response.code));
+  } else if (op->memory_gone) {
     fail_semantic(*op, ReturnCode::kCancelled);
     answer = answer_error(echo, ReturnCode::kCancelled, 0, true);
   } else if (!is_success(response.code)) {
@@ -140,6 +163,9 @@ void Transmitter::advance(Instant now, TxOp& op) {
     if (!op.bad_response && !op.is_connectionless()) return;
     fail_semantic(op, ReturnCode::kUncor);
   }
+  if (op.awaits_delivery && op.semantic == Semantic::kOk && !op.is_delivered &&
+      op.endpoint != nullptr)
+    return;
   if (op.semantic == Semantic::kOk && op.is_read() && op.returned < op.length) {
     if (!op.is_connectionless()) return;
     fail_semantic(op, ReturnCode::kOpViolation);  // the data had to be in that answer [SES 6.3]
@@ -153,10 +179,11 @@ TxOp* Transmitter::find(pds::MessageToken token) {
   return make_token(TokenKind::kOperation, op->pool_index, op->attempt) == token ? op : nullptr;
 }
 
-TxOp* Transmitter::find_read(std::uint16_t message_id) {
+/// The operation for which something may come in the return direction.
+TxOp* Transmitter::find_returning(std::uint16_t message_id) {
   TxOp* op = ops_.at(message_id & ((1u << id_index_bits_) - 1));
-  const bool fits = op != nullptr && op->state == OpState::kCarried && op->is_read() &&
-                    op->message_id == message_id;
+  const bool fits = op != nullptr && op->state == OpState::kCarried &&
+                    (op->is_read() || op->awaits_delivery) && op->message_id == message_id;
   return fits ? op : nullptr;
 }
 

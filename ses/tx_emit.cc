@@ -39,6 +39,10 @@ pds::SegmentInfo Transmitter::emit_segment(pds::MessageToken token, std::uint32_
     emit_message_error(*op, packet);
     return {static_cast<std::uint8_t>(wire::NextHdr::kRequestStd)};
   }
+  if (op->awaits_delivery) {
+    emit_await_delivery(*op, packet);
+    return {static_cast<std::uint8_t>(wire::NextHdr::kRequestStd)};
+  }
   const std::size_t n = emit_header(*op, segment, packet);
   if (n > 0 && !op->is_read()) {
     std::uint8_t* out = packet.append(n);
@@ -54,7 +58,7 @@ pds::SegmentInfo Transmitter::emit_segment(pds::MessageToken token, std::uint32_
 /// [SES 5] One packet, and header data only without a buffer offset.
 bool Transmitter::may_use_medium(const TxOp& op) const {
   return core_.config.medium_headers && !op.is_read() && op.segments == 1 &&
-         op.length <= kMediumLengthMax && !(op.has_header_data && op.buffer_offset != 0);
+         (op.is_rma() || !op.delivery_complete) && op.length <= kMediumLengthMax && !(op.has_header_data && op.buffer_offset != 0);
 }
 
 /// Returns the bytes of the message that the segment covers.
@@ -96,6 +100,17 @@ std::size_t Transmitter::emit_header(const TxOp& op, std::uint32_t segment,
     wire::emit(h, out);
   }
   return covered;
+}
+
+/// [decision 105] Asks about the message that had this message id.
+void Transmitter::emit_await_delivery(const TxOp& op, net::Packet& packet) const {
+  wire::SesStandardFirst h;
+  fill_common(op, h);
+  h.opcode = kAwaitDeliveryOpcode;
+  h.ie = h.hd = false;
+  h.som = h.eom = true;
+  h.message_id = op.message_id;
+  wire::emit(h, packet.append(wire::SesStandardFirst::kSize));
 }
 
 /// [SES 10] Ends the message behind the segments that were sent.

@@ -15,6 +15,7 @@ ReturnCode code_for(pds::PdsError error) {
 /// when no packet of it was ever answered. [decision 0051]
 bool may_repeat(const TxOp& op, pds::PdsError error) {
   if (!pds::is_retryable(error)) return false;
+  if (op.awaits_delivery) return true;
   return op.answered == 0 || (op.is_rma() && !op.has_header_data);
 }
 
@@ -22,7 +23,7 @@ bool may_repeat(const TxOp& op, pds::PdsError error) {
 
 /// The carrier is done with this attempt.
 void Transmitter::leave_carrier(Instant now, TxOp& op, bool pdc_is_gone) {
-  if (op.is_read() && op.pdc && !pdc_is_gone) core_.carrier->unlock(now, op.pdc);
+  if (op.holds_lock() && op.pdc && !pdc_is_gone) core_.carrier->unlock(now, op.pdc);
   if (op.truncate_wanted) {
     to_truncate_.erase(to_truncate_.iterator_to(op));
     op.truncate_wanted = false;
@@ -104,6 +105,7 @@ void Transmitter::truncate_now(Instant now, TxOp& op) {
 bool Transmitter::cancel(Instant now, Endpoint& endpoint, std::uint64_t context) {
   for (TxOp& op : all_) {
     if (op.endpoint != &endpoint || op.context != context || op.cancelled) continue;
+    if (op.awaits_delivery) return false;  // the target has all of it
     if (op.state == OpState::kCarried) {
       if (op.emitted >= op.segments) return false;  // all is said: nothing to take back
       op.cancelled = true;
@@ -144,6 +146,11 @@ void Transmitter::detach(Instant now, TxOp& op) {
   const bool own_memory = !op.is_read() && (op.inject_block != nullptr || op.length == 0);
   --op.endpoint->sends;
   op.endpoint = nullptr;
+  if (op.awaits_delivery && op.state == OpState::kCarried && op.answered == op.segments) {
+    leave_carrier(now, op, false);
+    finish(now, op, ReturnCode::kCancelled);
+    return;
+  }
   if (own_memory && (op.state == OpState::kCarried || op.state == OpState::kPending)) return;
   if (op.state != OpState::kCarried) {
     unlink_waiting(op);
@@ -160,6 +167,7 @@ void Transmitter::on_message_error(Instant now, pds::MessageToken token, pds::Pd
   TxOp* op = find(token);
   if (op == nullptr) return;
   leave_carrier(now, *op, true);
+  if (error == pds::PdsError::kPeerLost) op->peer_was_lost = true;
   fail_semantic(*op, code_for(error));
   const bool repeat = may_repeat(*op, error) && op->endpoint != nullptr && !op->cancelled &&
                       (core_.config.retry_limit == 0 || op->retries < core_.config.retry_limit);

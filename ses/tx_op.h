@@ -73,6 +73,12 @@ struct TxOp : Pooled {
   pds::PdcRef pdc;
   bool truncate_wanted = false;
 
+  // Delivery complete: the target keeps the message until a receive takes it, and is asked about that. [SES 14.1]
+  bool captured = false;        ///< this attempt was answered "unexpected"
+  bool awaits_delivery = false; ///< this attempt is the question
+  bool is_delivered = false;
+  bool peer_was_lost = false;   ///< while it was asked: then a target that does not know the message may be another process
+
   // All attempts.
   std::uint32_t retries = 0;
   bool cancelled = false;
@@ -81,6 +87,8 @@ struct TxOp : Pooled {
   /// Has no PDC: all that will ever be said about it comes with the answer to its one packet.
   bool is_connectionless() const { return mode == pds::Mode::kRudi || mode == pds::Mode::kUud; }
   bool is_datagram() const { return opcode == SesOpcode::kDatagramSend; }
+  /// Its PDC must stay open for what the target sends in the return direction.
+  bool holds_lock() const { return (is_read() && !is_connectionless()) || awaits_delivery; }
   bool is_read() const { return opcode == SesOpcode::kRead; }
   bool is_rma() const { return opcode == SesOpcode::kRead || opcode == SesOpcode::kWrite; }
   bool is_tagged() const { return opcode == SesOpcode::kTaggedSend; }

@@ -179,6 +179,7 @@ PostResult<TxOp*> Transmitter::prepare(Endpoint& endpoint, const Common& common,
   op->initiator_id = endpoint.address.initiator_id;
   op->endpoint_id = endpoint.id;
   op->retries = 0;
+  op->awaits_delivery = op->peer_was_lost = false;
   op->cancelled = false;
   op->memory_gone = false;
   return op;
@@ -305,7 +306,7 @@ bool Transmitter::may_start(const Flow& flow, const TxOp& op) const {
 bool Transmitter::submit(Instant now, TxOp& op) {
   Lane& lane = lane_of(op);
   const std::uint32_t attempt = op.attempt + 1;
-  op.segments = segments_for(op.length, core_.payload_mtu);
+  op.segments = op.awaits_delivery ? 1 : segments_for(op.length, core_.payload_mtu);
   op.medium = may_use_medium(op);
 
   pds::TxMessage message;
@@ -315,9 +316,10 @@ bool Transmitter::submit(Instant now, TxOp& op) {
   message.rod_context = op.mode == pds::Mode::kRod ? op.flow->rod_context : 0;
   message.segments = op.segments;
   message.ses_header_bytes = op.medium ? wire::SesMedium::kSize : wire::SesStandardFirst::kSize;
-  message.payload_bytes = op.is_read() ? 0 : op.length;
-  message.segment_payload = op.is_read() ? 0 : core_.payload_mtu;
-  message.lock = op.is_read() && !op.is_connectionless();
+  const bool is_bare = op.is_read() || op.awaits_delivery;
+  message.payload_bytes = is_bare ? 0 : op.length;
+  message.segment_payload = is_bare ? 0 : core_.payload_mtu;
+  message.lock = op.holds_lock();
   if (core_.carrier->submit(now, message) == pds::SubmitResult::kAgain) return false;
 
   if (op.fence && op.retries == 0) {
@@ -329,7 +331,8 @@ bool Transmitter::submit(Instant now, TxOp& op) {
   op.attempt = attempt;
   // The slot makes the id unique among all outstanding operations, the attempt makes it differ from
   // the last one.
-  op.message_id = static_cast<std::uint16_t>(attempt << id_index_bits_ | op.pool_index);
+  if (!op.awaits_delivery)  // then it names the message that is asked about
+    op.message_id = static_cast<std::uint16_t>(attempt << id_index_bits_ | op.pool_index);
   if (op.is_datagram()) op.message_id = 0;  // [SES 6.5] nothing ever refers to it
   op.ri_generation = op.is_rma() || op.is_datagram() ? 0 : op.peer->generation_of(op.space());
   if (lane.carried == 1) lane.generation = op.peer->generation;
@@ -340,7 +343,7 @@ bool Transmitter::submit(Instant now, TxOp& op) {
   op.bad_response = false;
   op.returned = 0;
   op.pdc = {};
-  op.truncate_wanted = false;
+  op.truncate_wanted = op.captured = op.is_delivered = false;
   core_.trace.emit(now, base::EventId::kMessageSubmitted, 0, {},
                    static_cast<std::uint64_t>(op.opcode), op.length);
   return true;

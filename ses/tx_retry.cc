@@ -32,12 +32,30 @@ void Transmitter::conclude(Instant now, TxOp& op) {
   leave_carrier(now, op, false);
   if (op.semantic == Semantic::kOk) {
     lane_of(op).retries = 0;
+    if (op.captured && op.delivery_complete && !op.awaits_delivery && op.endpoint != nullptr)
+      return await_delivery(now, op);
     finish(now, op, ReturnCode::kOk);
   } else if (wants_retry(op)) {
     retry(now, op);
   } else {
     finish(now, op, op.cancelled ? ReturnCode::kCancelled : op.code);
   }
+}
+
+/// [SES 14.1, decision 105] The target has the message and no receive for it. The operation stays, asks, and waits for the report.
+/// It leaves its lane, and an ordered context: what is refused there, or waits for a successor of the PDC, must not wait for
+/// this receive.
+void Transmitter::await_delivery(Instant now, TxOp& op) {
+  Flow& flow = *op.flow;
+  Lane& lane = lane_of(op);
+  op.awaits_delivery = true;
+  op.retries = 0;
+  op.lane = kUnorderedLane;
+  op.mode = pds::Mode::kRud;
+  op.state = OpState::kPending;
+  lane_of(op).pending.push_front(op);
+  recover_lane(now, flow, lane);
+  pump(now, flow);
 }
 
 bool Transmitter::wants_retry(const TxOp& op) const {

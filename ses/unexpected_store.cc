@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "lib/base/planted.h"
+#include "ses/sender_table.h"
 
 namespace uet::ses {
 
@@ -14,30 +15,61 @@ UnexpectedStore::UnexpectedStore(const SesConfig& config, std::uint32_t payload_
       slab_(config.overflow_bytes_total, payload_mtu),
       pool_(config.overflow_msgs_total) {}
 
-Unexpected* UnexpectedStore::admit(OverflowUse& use, std::uint32_t length) {
-  const std::size_t cost = cost_of(length);
+/// One sender leaves an eighth of an endpoint's room to others.
+bool UnexpectedStore::has_room(const OverflowUse& use, const OverflowUse& of_sender,
+                               std::size_t cost) const {
+  constexpr std::uint64_t kFactor = 7;
   if (use.messages >= messages_per_endpoint_ || cost > bytes_per_endpoint_ ||
       use.bytes > bytes_per_endpoint_ - cost)
-    return nullptr;
-  if (!slab_.reserve(cost)) return nullptr;
-  Unexpected* message = pool_.acquire();
+    return false;
+  return has_share(of_sender.messages, messages_per_endpoint_ - use.messages, kFactor) &&
+         has_share(of_sender.bytes, bytes_per_endpoint_ - use.bytes, kFactor);
+}
+
+Unexpected* UnexpectedStore::admit(OverflowUse& use, Sender& sender, std::uint32_t length) {
+  const std::size_t cost = cost_of(length);
+  if (!has_room(use, sender.overflow, cost) || !slab_.reserve(cost)) return nullptr;
+  Unexpected* message = note_header(sender, length);
   if (message == nullptr) {
     slab_.unreserve(cost);
     return nullptr;
   }
+  message->is_header_only = false;
+  message->cost = cost;
   use.bytes += cost;
-  ++use.messages;
+  sender.overflow.bytes += cost;
+  count_header(*message, use);
+  return message;
+}
+
+Unexpected* UnexpectedStore::note_header(Sender& sender, std::uint32_t length) {
+  Unexpected* message = pool_.acquire();
+  if (message == nullptr) return nullptr;
+  message->sender = &sender;
   message->length = length;
   message->captured = 0;
   message->first = message->last = nullptr;
-  message->cost = cost;
+  message->cost = 0;
   message->message = nullptr;
   message->claimed = false;
-  message->owes_answer = false;
+  message->is_header_only = true;
+  message->receive = nullptr;
+  message->is_unwanted = false;
+  message->is_awaitable = message->is_asked = false;
   message->failure = ReturnCode::kOk;
   message->has_header_data = false;
   message->header_data = 0;
   return message;
+}
+
+void UnexpectedStore::count_header(Unexpected& message, OverflowUse& use) {
+  ++use.messages;
+  ++message.sender->overflow.messages;
+}
+
+void UnexpectedStore::release(Unexpected& message, OverflowUse& use) {
+  --use.messages;
+  --message.sender->overflow.messages;
 }
 
 bool UnexpectedStore::capture(Unexpected& message, std::uint32_t offset,
@@ -77,12 +109,8 @@ void UnexpectedStore::drop_payload(Unexpected& message, OverflowUse& use) {
   if (base::planted(base::PlantedBug::kUnexpectedLeak)) return;
   slab_.unreserve(message.cost);
   use.bytes -= message.cost;
+  message.sender->overflow.bytes -= message.cost;
   message.cost = 0;
-}
-
-void UnexpectedStore::release(Unexpected& message, OverflowUse& use) {
-  --use.messages;
-  pool_.release(&message);
 }
 
 std::uint32_t UnexpectedStore::fill(const OverflowUse& use) const {

@@ -9,11 +9,19 @@
 namespace uet::ses {
 
 struct RxMessage;
+struct Sender;
+
+/// How much of the store an endpoint, or a sender, uses.
+struct OverflowUse {
+  std::size_t bytes = 0;
+  std::uint32_t messages = 0;
+};
 
 /// One unexpected message: its header, and the payload captured so far.
 struct Unexpected : Pooled {
   ListHook hook;
   Endpoint* endpoint = nullptr;
+  Sender* sender = nullptr;  ///< whose share it comes from
   bool tagged = false;
   Incoming header;
   std::uint64_t header_data = 0;
@@ -29,10 +37,20 @@ struct Unexpected : Pooled {
   std::uint64_t claim_context = 0;
   ReturnCode failure =
       ReturnCode::kOk;  ///< claimed, then its rest never came: what the claim will be told
-  // With delivery complete the answer waits until the data is in a user's buffer. [SES 14.1]
-  bool owes_answer = false;
-  pds::RxHandle answer_handle;
-  std::uint16_t answer_message_id = 0;
+  // There was no room for it: only its header is known, and its sender comes again. [decision 107]
+  bool is_header_only = false;
+  ListHook header_hook;           ///< of its sender
+  ListHook header_age_hook;       ///< by last attempt
+  std::int64_t active_at_ns = 0;  ///< last attempt, in loop time
+  Receive* receive = nullptr;     ///< claimed: where its data goes when it comes again
+  bool is_unwanted = false;       ///< thrown away: swallow it when it comes again
+  // With delivery complete its sender may ask when a receive has taken it. [SES 14.1]
+  Unexpected* next_awaited = nullptr;  ///< in DeliveryIndex
+  bool is_awaitable = false;           ///< in DeliveryIndex
+  bool is_asked = false;
+  std::uint16_t message_id = 0;
+  pds::RxHandle asker;  ///< the question: its PDC carries the report
+  ReturnCode verdict = ReturnCode::kOk;
 };
 
 using UnexpectedList =
@@ -40,20 +58,21 @@ using UnexpectedList =
                            boost::intrusive::member_hook<Unexpected, ListHook, &Unexpected::hook>,
                            boost::intrusive::constant_time_size<false>>;
 
-/// How much one endpoint uses of the store.
-struct OverflowUse {
-  std::size_t bytes = 0;
-  std::uint32_t messages = 0;
-};
+using HeaderList = boost::intrusive::list<
+    Unexpected, boost::intrusive::member_hook<Unexpected, ListHook, &Unexpected::header_hook>>;
+using HeaderAgeList = boost::intrusive::list<
+    Unexpected, boost::intrusive::member_hook<Unexpected, ListHook, &Unexpected::header_age_hook>>;
 
 /// Room for unexpected messages of all endpoints, each within its own budget.
 class UnexpectedStore {
  public:
   UnexpectedStore(const SesConfig& config, std::uint32_t payload_mtu);
 
-  /// Reserves room for a whole message of `length` bytes. Null when the endpoint's budget or the
-  /// store is used up.
-  Unexpected* admit(OverflowUse& use, std::uint32_t length);
+  /// Reserves room for a whole message of `length` bytes. Null when the sender's share, the endpoint's budget or the store is
+  /// used up.
+  Unexpected* admit(OverflowUse& use, Sender& sender, std::uint32_t length);
+  /// A descriptor for a header without payload, counted by the caller; null when none is left.
+  Unexpected* note_header(Sender& sender, std::uint32_t length);
   /// Keeps bytes at `offset` of the message; false when no memory can be had.
   bool capture(Unexpected& message, std::uint32_t offset, std::span<const std::uint8_t> bytes);
   /// Copies what was captured and lies below `limit` to `to`, beginning at `to_offset`, and gives
@@ -62,8 +81,12 @@ class UnexpectedStore {
                       std::size_t to_offset, std::size_t limit);
   /// Gives back the payload and its reservation; the header stays.
   void drop_payload(Unexpected& message, OverflowUse& use);
-  /// Forgets the message; its payload must be gone.
+  /// The endpoint forgets the message; its payload must be gone. recycle() must follow.
   void release(Unexpected& message, OverflowUse& use);
+  /// A header is counted as a message from now on.
+  void count_header(Unexpected& message, OverflowUse& use);
+  void recycle(Unexpected& message) { pool_.release(&message); }
+  Unexpected* at(std::uint32_t index) { return pool_.at(index); }
 
   /// The scarcest of what such an endpoint draws from, in thousandths; what has no room at all counts as empty.
   std::uint32_t fill(const OverflowUse& use) const;
@@ -73,6 +96,7 @@ class UnexpectedStore {
 
  private:
   std::size_t cost_of(std::uint32_t length) const;
+  bool has_room(const OverflowUse& use, const OverflowUse& of_sender, std::size_t cost) const;
 
   std::uint64_t bytes_per_endpoint_;
   std::uint32_t messages_per_endpoint_;

@@ -122,12 +122,23 @@ void Swarm::on_received(OpState& receive, const ses::Completion& c) {
 
 // --- The end ------------------------------------------------------------------------------------
 
+/// A send with delivery complete whose receive went with a crash is never delivered, and a fence waits for it.
+bool Swarm::is_behind_a_fence_for_ever(const PlannedOp& op) const {
+  bool has_undelivered = false, has_fence = false;
+  for (const OpState& s : states_) {
+    if (s.op->from != op.from || s.op->to != op.to || s.is_void || s.completions > 0) continue;
+    has_undelivered |= s.op->is_send() && s.op->delivery_complete;
+    has_fence |= s.op->fence;
+  }
+  return has_undelivered && has_fence;
+}
+
 bool Swarm::all_done() const {
   return std::all_of(states_.begin(), states_.end(), [this](const OpState& s) {
     const bool is_send = s.op->is_send();
     // Nobody posts a receive in the new life of a host for a message of the old one: its sender tries again for kPatience (see
     // swarm_plan.cc), one after the other. What waits behind such a send must end, but not these themselves: that takes long.
-    const bool may_wait = is_send && plan_.crashes(s.op->to);
+    const bool may_wait = plan_.crashes(s.op->to) && (is_send || is_behind_a_fence_for_ever(*s.op));
     if (!s.is_void && s.completions == 0 && !may_wait) return false;
     if (!is_send || s.receive_void) return true;
     if (s.receive_completions > 0) return true;

@@ -47,8 +47,9 @@ class Shelf final : public Carrier {
     last = m;
     return pds::SubmitResult::kQueued;
   }
-  bool submit_return(Instant, pds::RxHandle, const pds::TxMessage&) override { return true; }
-  void respond(Instant, pds::RxHandle, const pds::SesResponse&, bool) override {}
+  pds::SubmitResult submit_return(Instant, pds::RxHandle, const pds::TxMessage&) override {
+    return pds::SubmitResult::kQueued;
+  }
   void unlock(Instant, pds::PdcRef) override {}
   void abort(Instant, pds::MessageToken) override {}
   std::uint32_t truncate(Instant, pds::MessageToken, std::uint32_t) override { return 0; }

@@ -303,7 +303,15 @@ std::string PdsEndpoint::return_data(base::Instant now, Words words) {
   if (n == 0 || n > delivered_.size()) return fmt::format("{} were delivered", delivered_.size());
   const pds::TxMessage m = message_of(words.subspan(1));
   messages_[m.token].request = m;
-  return pds_.submit_return(now, delivered_[n - 1].handle, m) ? "" : "the PDC is gone";
+  switch (pds_.submit_return(now, delivered_[n - 1].handle, m)) {
+    case pds::SubmitResult::kQueued:
+      return "";
+    case pds::SubmitResult::kAgain:
+      return "there is no room";
+    case pds::SubmitResult::kNever:
+      break;
+  }
+  return "the PDC is gone";
 }
 
 std::string PdsEndpoint::answer(base::Instant now, Words words) {

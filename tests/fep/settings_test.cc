@@ -170,6 +170,16 @@ TEST(Settings, fep_config__payload_that_does_not_fit_the_port_is_refused) {
   EXPECT_TRUE(s->fep_config(facts).has_value());
 }
 
+TEST(Settings, fep_config__read_data_that_does_not_fit_an_ack_is_refused) {
+  const auto s = load({{"PDS", "Max_ACK_Data_Size=4096"}, {"MAX_PAYLOAD", "4096"}});
+  net::PortFacts facts{
+      .name = "udp:eth0", .address = net::FabricAddress::from_v4(0x0a000001), .ip_mtu = 4184};
+  EXPECT_THAT(s->fep_config(facts).error(),
+              AllOf(HasSubstr("Max_ACK_Data_Size"), HasSubstr("udp:eth0"), HasSubstr("4092")));
+  facts.ip_mtu = 4188;
+  EXPECT_TRUE(s->fep_config(facts).has_value());
+}
+
 TEST(Settings, fep_config__takes_parameters_of_the_specification_by_name) {
   const net::PortFacts facts{.address = net::FabricAddress::from_v4(1), .ip_mtu = 9000};
   const auto config = load({{"PDS", "Max_RTO_Retx_Cnt=5,NACK_Retx_Time=20us"}, {"RTO_INIT", "2ms"}})

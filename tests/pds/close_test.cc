@@ -32,6 +32,11 @@ TEST(Close, idle_pdc_says_goodbye) {
   EXPECT_EQ(w.host(1).pds->gauges().pdcs_open, 0u);
   EXPECT_EQ(w.host(1).pds->gauges().tombstones, 1u);
   EXPECT_TRUE(w.host(0).ses.gone.empty() && w.host(1).ses.gone.empty());
+  // SES at the target hears of it: what was never finished on this PDC need not be kept any longer.
+  ASSERT_EQ(w.host(1).ses.closed.size(), 1u);
+  EXPECT_EQ(w.host(1).ses.closed[0].first, w.host(0).address);
+  EXPECT_EQ(w.host(1).ses.closed[0].second, close[0].spdcid);
+  EXPECT_TRUE(w.host(0).ses.closed.empty());
 }
 
 // Covers: PDS-157, PDS-158
@@ -291,7 +296,7 @@ TEST(Close, return_packets_outstanding_make_it_an_error_on_both_sides) {
   x.w.host(1).ses.answer = [&](const RxRequest& r, auto&) {
     TxMessage m = x.w.message(0, 3, 500);
     x.w.host(1).ses.messages[m.token] = m;
-    EXPECT_TRUE(x.w.host(1).pds->submit_return(x.w.now(), r.handle, m));
+    EXPECT_EQ(x.w.host(1).pds->submit_return(x.w.now(), r.handle, m), SubmitResult::kQueued);
     return ScriptedSes::respond();
   };
   x.w.send(0, 1);
@@ -334,7 +339,7 @@ TEST(Close, error_is_told_to_both_sides) {
   x.w.host(1).ses.answer = [&](const RxRequest& r, auto&) {
     TxMessage m = x.w.message(0, 3, 500);
     x.w.host(1).ses.messages[m.token] = m;
-    EXPECT_TRUE(x.w.host(1).pds->submit_return(x.w.now(), r.handle, m));
+    EXPECT_EQ(x.w.host(1).pds->submit_return(x.w.now(), r.handle, m), SubmitResult::kQueued);
     return ScriptedSes::respond();
   };
   x.w.send(0, 1, 2);
@@ -397,7 +402,7 @@ TEST(Close, idle_time_does_not_end_a_pdc_that_waits_for_a_read) {
   EXPECT_TRUE(x.w.controls(0, ControlType::kCloseCommand).empty());
   TxMessage data = x.w.message(0, 3, 500);
   x.w.host(1).ses.messages[data.token] = data;
-  ASSERT_TRUE(x.w.host(1).pds->submit_return(x.w.now(), read, data));
+  ASSERT_EQ(x.w.host(1).pds->submit_return(x.w.now(), read, data), SubmitResult::kQueued);
   x.w.run_for(ms(1));
   EXPECT_EQ(x.w.host(0).ses.delivered.size(), 3u);
   x.w.host(0).pds->unlock(x.w.now(), x.w.host(0).ses.sent_on.back());

@@ -147,7 +147,7 @@ TEST(FullTable, a_pdc_that_nobody_knows_stops_asking_for_credit) {
   w.host(0).ses.answer = [&](const RxRequest& r, auto&) {
     const TxMessage m = w.message(1, 1, 500);
     w.host(0).ses.messages[m.token] = m;
-    EXPECT_TRUE(w.host(0).pds->submit_return(w.now(), r.handle, m));
+    EXPECT_EQ(w.host(0).pds->submit_return(w.now(), r.handle, m), SubmitResult::kQueued);
     return ScriptedSes::respond();
   };
   w.send(1, 0);

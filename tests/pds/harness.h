@@ -95,6 +95,7 @@ class ScriptedSes final : public Upper {
   std::vector<Response> responses;
   std::vector<Failure> failures;
   std::vector<PdsError> gone;
+  std::vector<std::pair<net::FabricAddress, std::uint16_t>> closed;  // gracefully, at the target
   std::vector<PdcRef> sent_on;  // PDC of each emitted segment
   int resumes = 0;
   std::map<MessageToken, TxMessage> messages;
@@ -120,6 +121,9 @@ class ScriptedSes final : public Upper {
   }
   void on_pdc_gone(Instant, PdcRef, net::FabricAddress, std::uint16_t, PdsError error) override {
     gone.push_back(error);
+  }
+  void on_pdc_closed(Instant, PdcRef, net::FabricAddress peer, std::uint16_t peer_id) override {
+    closed.push_back({peer, peer_id});
   }
   void on_resume(Instant) override {
     ++resumes;

@@ -10,7 +10,7 @@ TEST(Return, read_data_comes_back_on_the_same_pdc_and_survives_loss) {
   x.w.host(1).ses.answer = [&](const RxRequest& r, auto&) {
     TxMessage m = x.w.message(0, 3, 500);
     x.w.host(1).ses.messages[m.token] = m;
-    EXPECT_TRUE(x.w.host(1).pds->submit_return(x.w.now(), r.handle, m));
+    EXPECT_EQ(x.w.host(1).pds->submit_return(x.w.now(), r.handle, m), SubmitResult::kQueued);
     return ScriptedSes::respond();
   };
   x.w.drop_nth(1, 2, first_copy);
@@ -89,7 +89,7 @@ TEST(Return, directions_wrap_independently) {
   x.w.host(1).ses.answer = [&](const RxRequest& r, auto&) {
     TxMessage m = x.w.message(0, 4, 500);
     x.w.host(1).ses.messages[m.token] = m;
-    EXPECT_TRUE(x.w.host(1).pds->submit_return(x.w.now(), r.handle, m));
+    EXPECT_EQ(x.w.host(1).pds->submit_return(x.w.now(), r.handle, m), SubmitResult::kQueued);
     return ScriptedSes::respond();
   };
   x.w.log.clear();
@@ -125,7 +125,7 @@ TEST(Return, read_data_does_not_wait_behind_requests) {
   w.host(1).ses.answer = [&](const RxRequest& r, auto&) {
     const TxMessage m = w.message(0, 1, 500);
     w.host(1).ses.messages[m.token] = m;
-    EXPECT_TRUE(w.host(1).pds->submit_return(w.now(), r.handle, m));
+    EXPECT_EQ(w.host(1).pds->submit_return(w.now(), r.handle, m), SubmitResult::kQueued);
     return ScriptedSes::respond();
   };
   w.send(0, 1, 2);
@@ -143,7 +143,7 @@ TEST(Return, requests_do_not_wait_behind_read_data) {
   w.host(1).ses.answer = [&](const RxRequest& r, auto&) {
     const TxMessage m = w.message(0, 1, 500);
     w.host(1).ses.messages[m.token] = m;
-    if (!w.host(1).pds->submit_return(w.now(), r.handle, m)) ++refused;
+    if (w.host(1).pds->submit_return(w.now(), r.handle, m) != SubmitResult::kQueued) ++refused;
     return ScriptedSes::respond();
   };
   w.send(0, 1, 8);

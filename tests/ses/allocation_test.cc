@@ -63,11 +63,10 @@ class Wire final : public Carrier {
     queue[queued++] = {m, false, {}};
     return pds::SubmitResult::kQueued;
   }
-  bool submit_return(Instant, pds::RxHandle request, const pds::TxMessage& m) override {
+  pds::SubmitResult submit_return(Instant, pds::RxHandle request, const pds::TxMessage& m) override {
     queue[queued++] = {m, true, request};
-    return true;
+    return pds::SubmitResult::kQueued;
   }
-  void respond(Instant, pds::RxHandle, const pds::SesResponse&, bool) override {}
   void unlock(Instant, pds::PdcRef) override {}
   void abort(Instant, pds::MessageToken) override {}
   std::uint32_t truncate(Instant, pds::MessageToken, std::uint32_t) override { return 0; }

@@ -80,9 +80,10 @@ pds::SubmitResult Node::submit(Instant, const pds::TxMessage& message) {
   return pds::SubmitResult::kQueued;
 }
 
-bool Node::submit_return(Instant, pds::RxHandle request, const pds::TxMessage& message) {
+pds::SubmitResult Node::submit_return(Instant, pds::RxHandle request, const pds::TxMessage& message) {
   Channel* forward = fabric.find_channel_at(*this, request.pdc);
-  if (forward == nullptr) return false;
+  if (forward == nullptr || request.return_direction) return pds::SubmitResult::kNever;
+  if (fabric.returns_queued_at(*this) >= fabric.return_limit) return pds::SubmitResult::kAgain;
   auto& back = fabric.returns_[forward];
   if (back == nullptr) {
     back = std::make_unique<Channel>();
@@ -95,20 +96,7 @@ bool Node::submit_return(Instant, pds::RxHandle request, const pds::TxMessage& m
     back->pdcid = static_cast<std::uint16_t>(forward->pdcid + 10000);
   }
   back->queue.push_back({message});
-  return true;
-}
-
-void Node::respond(Instant, pds::RxHandle handle, const pds::SesResponse& response,
-                   bool guaranteed) {
-  auto& held = fabric.held_;
-  const auto it = std::find_if(held.begin(), held.end(), [&](const Fabric::Held& h) {
-    return h.at == this && h.flight.channel->ref_at_to == handle.pdc &&
-           h.flight.psn == handle.psn.value();
-  });
-  if (it == held.end() && fabric.ignore_stale_answers) return;
-  ASSERT_NE(it, held.end()) << "answer to a packet that waits for none";
-  fabric.finish(it->flight, response, guaranteed);
-  held.erase(it);
+  return pds::SubmitResult::kQueued;
 }
 
 void Node::unlock(Instant, pds::PdcRef) {
@@ -232,7 +220,7 @@ bool Fabric::deliver(std::size_t index) {
       finish(f, answer.response, answer.guaranteed);
       break;
     case pds::Answer::Kind::kLater:
-      held_.push_back({std::move(f), c.to});
+      ADD_FAILURE() << "an answer that comes later holds the window";
       break;
     case pds::Answer::Kind::kRefuse:
       ++refused;
@@ -313,6 +301,13 @@ bool Fabric::has_queued() const {
 std::size_t Fabric::queued_at(const Node& node) const {
   std::size_t n = 0;
   for (auto& [key, c] : channels_)
+    if (c->from == &node) n += c->queue.size();
+  return n;
+}
+
+std::size_t Fabric::returns_queued_at(const Node& node) const {
+  std::size_t n = 0;
+  for (auto& [key, c] : returns_)
     if (c->from == &node) n += c->queue.size();
   return n;
 }

@@ -58,9 +58,7 @@ class Node final : public Carrier {
   Node(Fabric& fabric, std::uint32_t number, const SesConfig& config, std::uint32_t payload_mtu);
 
   pds::SubmitResult submit(Instant now, const pds::TxMessage& message) override;
-  bool submit_return(Instant now, pds::RxHandle request, const pds::TxMessage& message) override;
-  void respond(Instant now, pds::RxHandle handle, const pds::SesResponse& response,
-               bool guaranteed) override;
+  pds::SubmitResult submit_return(Instant now, pds::RxHandle request, const pds::TxMessage& message) override;
   void unlock(Instant now, pds::PdcRef pdc) override;
   void abort(Instant now, pds::MessageToken token) override;
   std::uint32_t truncate(Instant now, pds::MessageToken token, std::uint32_t extra) override;
@@ -150,19 +148,14 @@ class Fabric {
   std::vector<Flight> sent_log;                    ///< every packet cut
   std::vector<Reply> reply_log;                    ///< every answer made
   std::size_t queue_limit = 1000;                  ///< messages per node before kAgain
+  std::size_t return_limit = 1'000'000;            ///< the same for read data going back
   std::optional<net::FabricAddress> full_towards;  ///< kAgain for messages to this node
   std::size_t refused = 0;
   std::uint8_t last_nack = 0;
   double hide_replies = 0;  ///< share of unguaranteed answers that only a cumulative ACK stands for
-  bool ignore_stale_answers = false;
 
  private:
   friend class Node;
-  struct Held {
-    Flight flight;
-    Node* at = nullptr;
-  };
-
   Channel& channel(Node& from, Node& to, pds::Mode mode, std::uint32_t context);
   Channel* find_channel_at(const Node& to, pds::PdcRef ref);
   void cut(Channel& channel);
@@ -170,10 +163,10 @@ class Fabric {
   void finish(const Flight& flight, const pds::SesResponse& response, bool guaranteed);
   bool has_queued() const;
   std::size_t queued_at(const Node& node) const;
+  std::size_t returns_queued_at(const Node& node) const;
 
   std::map<std::tuple<Node*, Node*, pds::Mode, std::uint32_t>, std::unique_ptr<Channel>> channels_;
   std::map<Channel*, std::unique_ptr<Channel>> returns_;  ///< by forward channel
-  std::vector<Held> held_;                                ///< answered kLater
   std::uint32_t next_pdc_ = 1;
 };
 

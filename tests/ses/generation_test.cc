@@ -137,6 +137,91 @@ TEST_F(OverflowGenerationTest, freed_overflow__enables_again) {
   EXPECT_EQ(code_of(one_byte(3, 1), pds::Mode::kRod), ReturnCode::kOk);
 }
 
+// What is refused holds up the source it came from, and no other one.
+TEST_F(OverflowGenerationTest, refusal__is_of_its_source_alone) {
+  open_ordered();
+  EXPECT_EQ(code_of(one_byte(1, 0), pds::Mode::kRod), ReturnCode::kOk);
+  EXPECT_EQ(code_of(one_byte(2, 0), pds::Mode::kRod), ReturnCode::kDisabledGen);
+  Bytes into(1);
+  PeerId from = a_of_b;
+  const iovec iov = piece(into);
+  ReceiveRequest r;
+  r.source = from;
+  r.iov = {&iov, 1};
+  r.context = 9;
+  ASSERT_TRUE(sb().receive(fabric.now, eb, r));
+  // The other source is first, and there is still no room for it.
+  EXPECT_EQ(code_of(one_byte(3, 1), pds::Mode::kRod), ReturnCode::kDisabledGen);
+  send({42});
+  fabric.run();
+  ASSERT_NE(at_b.find(9), nullptr);
+  EXPECT_EQ(into[0], 42);
+}
+
+/// `senders` nodes send to B, all messages ordered; the store of B holds one. The program of B wants those of one sender after
+/// the other, so the others are refused again and again meanwhile.
+class BacklogTest : public ::testing::TestWithParam<std::uint32_t> {};
+INSTANTIATE_TEST_SUITE_P(Senders, BacklogTest, ::testing::Values(1, 2, 3, 4, 5));
+
+TEST_P(BacklogTest, posted_receive__gets_its_message_whoever_else_comes_again) {
+  constexpr std::uint32_t kMessages = 3;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(seed);
+    Fabric fabric(seed, kM);
+    SesConfig config;
+    config.overflow_msgs = 1;
+    Node& target = fabric.add_node(config);
+    Recorder at_target;
+    EndpointConfig e;
+    e.job_id = 7;
+    e.resource_index = 5;
+    e.sends_ordered = true;
+    const EndpointId endpoint = *target.ses.open_endpoint(fabric.now, e, at_target);
+    struct Source {
+      Node* node;
+      Recorder sink;
+      PeerId peer, known_as;
+      Bytes data = pattern(100);
+    };
+    std::vector<std::unique_ptr<Source>> sources;
+    for (std::uint32_t i = 0; i <= GetParam(); ++i) {
+      auto s = std::make_unique<Source>();
+      s->node = &fabric.add_node();
+      e.initiator_id = 100 + i;
+      const EndpointId own = *s->node->ses.open_endpoint(fabric.now, e, s->sink);
+      s->peer = *s->node->ses.add_peer(target.ses.address_of(endpoint));
+      s->known_as = *target.ses.add_peer(s->node->ses.address_of(own));
+      for (std::uint32_t m = 0; m < kMessages; ++m) {
+        const iovec iov = piece(s->data);
+        SendRequest r;
+        r.peer = s->peer;
+        r.tagged = true;
+        r.tag = m;
+        r.iov = {&iov, 1};
+        ASSERT_TRUE(s->node->ses.send(fabric.now, own, r));
+      }
+      sources.push_back(std::move(s));
+    }
+    fabric.run_for(Duration::from_ms(50));
+    Bytes into(100);
+    std::uint64_t context = 1;
+    for (std::uint32_t i = 0; i <= GetParam(); ++i)
+      for (std::uint32_t m = 0; m < kMessages; ++m) {
+        const iovec iov = piece(into);
+        ReceiveRequest r;
+        r.tagged = true;
+        r.tag = m;
+        r.source = sources[GetParam() - i]->known_as;
+        r.iov = {&iov, 1};
+        r.context = context;
+        ASSERT_TRUE(target.ses.receive(fabric.now, endpoint, r));
+        fabric.run_for(Duration::from_seconds(5));
+        ASSERT_NE(at_target.find(context), nullptr) << i << " " << m;
+        ++context;
+      }
+  }
+}
+
 struct NoGenerationTest : GenerationTest {
   NoGenerationTest() : GenerationTest(without_overflow(false)) {}
 };

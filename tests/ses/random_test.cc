@@ -215,7 +215,6 @@ TEST(HostileTest, random_requests_change_nothing_but_counters) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     base::Rng rng(seed);
     Fabric fabric(seed, kM);
-    fabric.ignore_stale_answers = true;
     Node& node = fabric.add_node(tight());
     Recorder sink;
     EndpointConfig c;

@@ -117,7 +117,7 @@ TEST_F(RmaTest, unsupported_opcodes__are_told_so) {
   for (const auto opcode :
        {SesOpcode::kAtomic, SesOpcode::kFetchingAtomic, SesOpcode::kRendezvousSend,
         SesOpcode::kRendezvousTsend, SesOpcode::kTsendAtomic, SesOpcode::kTsendFetchAtomic,
-        SesOpcode::kExtended, static_cast<SesOpcode>(0x10), static_cast<SesOpcode>(0x30)}) {
+        SesOpcode::kExtended, static_cast<SesOpcode>(0x10), static_cast<SesOpcode>(0x31)}) {
     RawRequest r;
     r.opcode = opcode;
     const auto answer = inject(r);

@@ -1,0 +1,64 @@
+#include "ses/delivery_index.h"
+
+namespace uet::ses {
+namespace {
+
+constexpr std::size_t kFirstBuckets = 64;
+
+bool is_named(const Unexpected& m, const Incoming& sender, std::uint16_t message_id) {
+  return m.message_id == message_id && m.header.initiator_id == sender.initiator_id &&
+         m.header.job_id == sender.job_id && m.header.source == sender.source;
+}
+
+}  // namespace
+
+void DeliveryIndex::add(Unexpected& message) {
+  if (Unexpected* old = find(message.header, message.message_id)) remove(*old);
+  if (size_ >= 2 * buckets_.size()) grow();
+  Unexpected*& head = bucket(message.header, message.message_id);
+  message.next_awaited = head;
+  head = &message;
+  message.is_awaitable = true;
+  ++size_;
+}
+
+void DeliveryIndex::remove(Unexpected& message) {
+  if (!message.is_awaitable) return;
+  Unexpected** link = &bucket(message.header, message.message_id);
+  while (*link != &message) link = &(*link)->next_awaited;
+  *link = message.next_awaited;
+  message.is_awaitable = false;
+  --size_;
+}
+
+Unexpected* DeliveryIndex::find(const Incoming& sender, std::uint16_t message_id) const {
+  if (size_ == 0) return nullptr;
+  Unexpected* m = buckets_[hash(sender, message_id) & (buckets_.size() - 1)];
+  while (m != nullptr && !is_named(*m, sender, message_id)) m = m->next_awaited;
+  return m;
+}
+
+std::size_t DeliveryIndex::hash(const Incoming& sender, std::uint16_t message_id) {
+  const std::uint64_t id = std::uint64_t{sender.initiator_id} << 16 | message_id;
+  const std::uint64_t mixed = (sender.source.hash() ^ id) * 0x9e37'79b9'7f4a'7c15ULL;
+  return static_cast<std::size_t>(mixed >> 32);
+}
+
+Unexpected*& DeliveryIndex::bucket(const Incoming& sender, std::uint16_t message_id) {
+  return buckets_[hash(sender, message_id) & (buckets_.size() - 1)];
+}
+
+void DeliveryIndex::grow() {
+  std::vector<Unexpected*> old(buckets_.empty() ? kFirstBuckets : 2 * buckets_.size());
+  old.swap(buckets_);
+  for (Unexpected* m : old)
+    while (m != nullptr) {
+      Unexpected* next = m->next_awaited;
+      Unexpected*& head = bucket(m->header, m->message_id);
+      m->next_awaited = head;
+      head = m;
+      m = next;
+    }
+}
+
+}  // namespace uet::ses

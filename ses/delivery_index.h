@@ -1,0 +1,28 @@
+/// Unexpected messages with delivery complete, by what their senders call them: a sender asks for the delivery of one.
+/// [SES 14.1, decision 105]
+#pragma once
+
+#include <vector>
+
+#include "ses/unexpected_store.h"
+
+namespace uet::ses {
+
+class DeliveryIndex {
+ public:
+  /// A message that its sender named alike before is not found any more: a sender uses a message id again only when it waits
+  /// for nothing under it.
+  void add(Unexpected& message);
+  void remove(Unexpected& message);
+  Unexpected* find(const Incoming& sender, std::uint16_t message_id) const;
+
+ private:
+  static std::size_t hash(const Incoming& sender, std::uint16_t message_id);
+  Unexpected*& bucket(const Incoming& sender, std::uint16_t message_id);
+  void grow();
+
+  std::vector<Unexpected*> buckets_;  ///< none before the first message; a power of two of them
+  std::size_t size_ = 0;
+};
+
+}  // namespace uet::ses

@@ -1,0 +1,47 @@
+/// Read data on its way back to an initiator. [SES 6.3]
+#pragma once
+
+#include "ses/match_list.h"
+#include "ses/slab.h"
+
+namespace uet::ses {
+
+struct Sender;
+
+/// A READ whose data goes back in packets of its own: complete when all were asked for and
+/// acknowledged. Outlives the RxMessage, because the initiator may use the message id again before
+/// the last acknowledgement is here.
+struct ReadTally : Pooled {
+  EndpointId endpoint = 0;
+  Source source;
+  std::uint64_t key = 0;
+  std::size_t length = 0;
+  std::uint32_t returns_open = 0;
+  bool all_requested = false;
+  bool failed = false;
+};
+
+/// One packet of read data on its way back.
+struct ReadReturn : Pooled {
+  ListHook hook;             ///< while it waits for a place with the carrier
+  Sender* sender = nullptr;  ///< whose share it comes from
+  bool is_carried = false;
+  pds::RxHandle request;
+  PoolRef region;
+  std::uint64_t start = 0;  ///< in the region
+  std::uint32_t length = 0;
+  std::uint32_t message_offset = 0;
+  std::uint32_t request_length = 0;
+  std::uint16_t request_message_id = 0;
+  std::uint32_t job_id = 0;
+  bool small = false;     ///< the request had no message id
+  Block* copy = nullptr;  ///< ordered reads: the bytes as they were when the request arrived
+  std::size_t copy_cost = 0;
+  PoolRef tally;
+};
+
+using ReturnList =
+    boost::intrusive::list<ReadReturn,
+                           boost::intrusive::member_hook<ReadReturn, ListHook, &ReadReturn::hook>>;
+
+}  // namespace uet::ses

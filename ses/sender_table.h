@@ -1,0 +1,101 @@
+/// What every peer has taken of the receiver's pools: no one gets all of any. Also which of them are refused for now.
+/// [SES 2.5, decisions 106, 107]
+#pragma once
+
+#include "ses/gate.h"
+#include "ses/read_return.h"
+#include "ses/rx_message.h"
+#include "ses/unexpected_store.h"
+
+namespace uet::ses {
+
+/// One source address, at one endpoint (or, with endpoint 0, at all of them).
+struct Sender : Pooled,
+                boost::intrusive::unordered_set_base_hook<
+                    boost::intrusive::link_mode<boost::intrusive::normal_link>> {
+  EndpointId endpoint = 0;
+  net::FabricAddress address;
+  ListHook idle_hook;
+  std::uint32_t users = 0;  ///< everything below that is not at rest
+
+  // At all endpoints.
+  MessageList live;    ///< messages being received, oldest first
+  MessageList stones;  ///< messages that failed and whose packets may still come
+  std::uint32_t messages = 0;
+  ReturnList waiting;  ///< for a place with the carrier
+  ListHook turn_hook;  ///< while any waits
+  std::uint32_t returns = 0;
+  std::uint32_t returns_carried = 0;
+  std::size_t copy_bytes = 0;
+
+  // At one endpoint.
+  OverflowUse overflow;
+  std::array<Gate, 2> gates;
+  std::int64_t refused_at_ns = 0;  ///< last, in loop time
+  HeaderList headers;
+};
+
+/// The rule of all shares: who holds `held` of a pool may take another place while it holds no more than `factor` times what is
+/// free. One source alone gets factor / (factor + 1) of the pool; n of them leave 1 / (n * factor + 1) free for the next.
+constexpr bool has_share(std::uint64_t held, std::uint64_t free, std::uint64_t factor = 1) {
+  return held <= factor * free;
+}
+
+class SenderTable {
+ public:
+  /// What a sender was refused under is forgotten only when it rests for `memory`: packets of an older generation are gone by
+  /// then.
+  SenderTable(std::uint32_t max, base::Duration memory);
+  ~SenderTable();
+
+  Sender* find(EndpointId endpoint, const net::FabricAddress& address);
+  /// Null when all places are taken by senders that hold something.
+  Sender* find_or_make(EndpointId endpoint, const net::FabricAddress& address,
+                       std::int64_t loop_ns);
+  void hold(Sender& sender);
+  /// At the last one the sender rests, and gives its place up when another one needs it.
+  void unhold(Sender& sender);
+
+  std::size_t size() const { return pool_.in_use(); }
+
+ private:
+  struct Key {
+    EndpointId endpoint;
+    const net::FabricAddress& address;
+  };
+  static std::size_t hash_of(EndpointId endpoint, const net::FabricAddress& address) {
+    return address.hash() ^ (std::size_t{endpoint} * 0x9e3779b97f4a7c15ULL);
+  }
+  struct Hash {
+    std::size_t operator()(const Sender& s) const { return hash_of(s.endpoint, s.address); }
+    std::size_t operator()(const Key& k) const { return hash_of(k.endpoint, k.address); }
+  };
+  struct Equal {
+    bool operator()(const Sender& a, const Sender& b) const {
+      return a.endpoint == b.endpoint && a.address == b.address;
+    }
+    bool operator()(const Key& k, const Sender& s) const {
+      return k.endpoint == s.endpoint && k.address == s.address;
+    }
+  };
+  using Set = boost::intrusive::unordered_set<Sender, boost::intrusive::hash<Hash>,
+                                              boost::intrusive::equal<Equal>,
+                                              boost::intrusive::power_2_buckets<true>>;
+  using IdleList = boost::intrusive::list<
+      Sender, boost::intrusive::member_hook<Sender, ListHook, &Sender::idle_hook>>;
+
+  bool may_forget(const Sender& sender, std::int64_t loop_ns) const;
+  bool forget_idle(std::int64_t loop_ns);
+
+  base::Duration memory_;
+  ChunkedPool<Sender> pool_;
+  std::vector<Set::bucket_type> buckets_;
+  Set by_key_;
+  IdleList idle_;  ///< longest at rest first
+};
+
+using TurnList =
+    boost::intrusive::list<Sender,
+                           boost::intrusive::member_hook<Sender, ListHook, &Sender::turn_hook>>;
+
+}  // namespace uet::ses
