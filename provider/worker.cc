@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "lib/ports/open_port.h"
 #include "provider/progress.h"
@@ -70,6 +71,7 @@ bool Worker::start(const PortChoice& choice, std::string& error) {
   port_ = ports::open_port({.request = request, .impair = settings_.impair, .pcap = settings_.pcap},
                            trace_, error);
   if (port_ == nullptr) return false;
+  if (!error.empty()) tell_user(std::exchange(error, {}));
   const auto config = settings_.fep_config(port_->facts());
   if (!config) {
     error = config.error();

@@ -2,14 +2,11 @@
 /// lock, but for a look at the link of a memif some fifty times a second.
 #pragma once
 
-#include <sys/types.h>
-
 #include <array>
 #include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
-#include <vector>
 
 #include "lib/base/trace.h"
 #include "lib/dpdk/caretaker.h"
@@ -18,6 +15,7 @@
 #include "lib/dpdk/flow_rules.h"
 #include "lib/dpdk/interrupt_gate.h"
 #include "lib/dpdk/mbuf_pool.h"
+#include "lib/dpdk/xdp_left_overs.h"
 #include "lib/net/frame_device.h"
 
 struct rte_eth_conf;
@@ -72,6 +70,7 @@ class DpdkDevice final : public net::FrameDevice, private Caretaker::Ward {
   DpdkDevice(const DpdkDeviceConfig& config, base::Trace& trace);
 
   // Opening; in dpdk_device_open.cc, as closing.
+  bool bring_up(std::string& error);
   bool attach(std::string& error);
   bool find_or_plug_in(std::string& error);
   bool plug_in(std::string& error);
@@ -122,7 +121,7 @@ class DpdkDevice final : public net::FrameDevice, private Caretaker::Ward {
   bool is_attached_ = false;    ///< port_ is ours
   bool is_plugged_ = false;     ///< we plugged the device in, so we take it out
   bool has_claimed_ = false;    ///< the place of the socket that it listens on
-  std::vector<ino_t> sockets_;  ///< that its driver opened and will forget
+  XdpDescriptors descriptors_;  ///< that its driver opened and will forget
   bool is_isolated_ = false;
   bool is_started_ = false;
   bool wants_interrupt_ = false;

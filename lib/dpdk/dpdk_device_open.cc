@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
+#include <thread>
 
 #include "lib/dpdk/device_mtu.h"
 #include "lib/dpdk/dpdk_device.h"
@@ -18,7 +20,6 @@
 #include "lib/dpdk/interrupt_thread.h"
 #include "lib/dpdk/kernel_interface.h"
 #include "lib/dpdk/memif_sockets.h"
-#include "lib/dpdk/xdp_sockets.h"
 
 namespace uet::dpdk {
 
@@ -26,6 +27,11 @@ namespace {
 
 constexpr std::uint16_t kQueue = 0;
 constexpr std::size_t kFrameOverhead = 14 + 2 * 4;
+
+constexpr unsigned kXdpAttempts = 20;
+constexpr std::chrono::milliseconds kXdpPause{25};
+// Set when a device of this process left an AF_XDP socket to close.
+std::atomic<bool> xdp_was_in_use{false};
 
 bool driver_supports_interrupts(const DeviceSpec& spec) {
   return spec.is_hardware() || spec.kind == DeviceKind::kTap;
@@ -67,19 +73,29 @@ void set_if_given(std::uint16_t given, std::uint16_t& value) {
 
 std::unique_ptr<DpdkDevice> DpdkDevice::open(const DpdkDeviceConfig& config, base::Trace& trace,
                                              std::string& error) {
-  std::unique_ptr<DpdkDevice> device(new DpdkDevice(config, trace));
+  // An AF_XDP socket that was just closed may still have its queue, and the driver does not survive hearing so.
+  const unsigned attempts = config.spec.kind == DeviceKind::kAfXdp ? kXdpAttempts : 1;
+  for (unsigned i = 1;; ++i) {
+    std::unique_ptr<DpdkDevice> device(new DpdkDevice(config, trace));
+    if (device->bring_up(error)) return device;
+    device.reset();
+    if (i >= attempts || !xdp_was_in_use) return nullptr;
+    std::this_thread::sleep_for(kXdpPause);
+  }
+}
+
+bool DpdkDevice::bring_up(std::string& error) {
   error.clear();
-  bool is_open = false;
+  bool is_up = false;
   run_on_guest_thread([&] {
-    const bool may_forget = config.spec.kind == DeviceKind::kAfXdp;
-    const auto before = may_forget ? xdp_sockets() : std::vector<ino_t>{};
-    is_open = device->attach(error) && device->configure(error) && device->make_pool(error) &&
-              device->set_up_queues(error) && device->start(error);
-    if (may_forget) device->sockets_ = xdp_sockets_since(before);
+    const bool may_forget = config_.spec.kind == DeviceKind::kAfXdp;
+    const auto before = may_forget ? xdp_descriptors() : XdpDescriptors{};
+    is_up = attach(error) && configure(error) && make_pool(error) && set_up_queues(error) &&
+            start(error);
+    if (may_forget) descriptors_ = xdp_descriptors_since(before);
   });
-  if (!is_open) return nullptr;
-  error = device->remark_.empty() ? "" : config.spec.name + ": " + device->remark_;
-  return device;
+  if (is_up && !remark_.empty()) error = config_.spec.name + ": " + remark_;
+  return is_up;
 }
 
 DpdkDevice::DpdkDevice(const DpdkDeviceConfig& config, base::Trace& trace)
@@ -128,7 +144,7 @@ void DpdkDevice::shut() {
       if (is_plugged_ && has_info) rte_dev_remove(info.device);
     });
   }
-  close_xdp_sockets(sockets_);
+  if (close_xdp_descriptors(descriptors_)) xdp_was_in_use = true;
   if (has_claimed_) release_memif_socket(config_.spec);
   // The mempool goes last: closing the device brings back the mbufs that the driver held.
   pool_.reset();
