@@ -74,13 +74,17 @@ class DpdkDevice final : public net::FrameDevice, private Caretaker::Ward {
   bool attach(std::string& error);
   bool find_or_plug_in(std::string& error);
   bool plug_in(std::string& error);
+  void unplug(std::uint16_t port) const;
   bool find_port(const std::string& devargs);
   bool share_with_kernel(const rte_eth_dev_info& info, std::string& error);
   bool settle_mtu(const rte_eth_dev_info& info, std::string& error);
+  bool prepare(std::string& error);
   bool configure(std::string& error);
   void ask_for(const rte_eth_dev_info& info, rte_eth_conf& conf) const;
   void set_mtu() const;
   bool make_pool(std::string& error);
+  std::size_t packets_in_all() const;
+  std::size_t packet_bytes() const;
   bool set_up_queues(std::string& error);
   bool start(std::string& error);
   int start_driver(std::string& error);

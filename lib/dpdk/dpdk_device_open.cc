@@ -90,8 +90,7 @@ bool DpdkDevice::bring_up(std::string& error) {
   run_on_guest_thread([&] {
     const bool may_forget = config_.spec.kind == DeviceKind::kAfXdp;
     const auto before = may_forget ? xdp_descriptors() : XdpDescriptors{};
-    is_up = attach(error) && configure(error) && make_pool(error) && set_up_queues(error) &&
-            start(error);
+    is_up = attach(error) && prepare(error) && start(error);
     if (may_forget) descriptors_ = xdp_descriptors_since(before);
   });
   if (is_up && !remark_.empty()) error = config_.spec.name + ": " + remark_;
@@ -133,21 +132,26 @@ void DpdkDevice::shut() {
       rte_pktmbuf_free(stashed_[stashed_first_]);
     control([this] {
       cancel_on_interrupt_thread(reconnect, this);
-      rte_eth_dev_info info{};
-      const bool has_info = rte_eth_dev_info_get(port_, &info) == 0;
       rte_eth_dev_stop(port_);
-      if (is_plugged_ && config_.spec.is_memif_server()) {
-        park_memif_server(config_.spec, port_);
-        return;
-      }
-      rte_eth_dev_close(port_);
-      if (is_plugged_ && has_info) rte_dev_remove(info.device);
+      if (is_plugged_ && is_watched_)
+        park_memif(config_.spec, {port_, std::move(pool_)});
+      else if (is_plugged_)
+        unplug(port_);
+      else
+        rte_eth_dev_close(port_);
     });
   }
   if (close_xdp_descriptors(descriptors_)) xdp_was_in_use = true;
   if (has_claimed_) release_memif_socket(config_.spec);
   // The mempool goes last: closing the device brings back the mbufs that the driver held.
   pool_.reset();
+}
+
+void DpdkDevice::unplug(std::uint16_t port) const {
+  rte_eth_dev_info info{};
+  const bool has_info = rte_eth_dev_info_get(port, &info) == 0;
+  rte_eth_dev_close(port);
+  if (has_info) rte_dev_remove(info.device);
 }
 
 /// Runs something that changes the device's state, where its driver can stand it.
@@ -174,14 +178,17 @@ bool DpdkDevice::attach(std::string& error) {
 }
 
 bool DpdkDevice::find_or_plug_in(std::string& error) {
-  if (const auto parked = take_parked_memif_server(config_.spec, error)) {
-    port_ = *parked;
-    is_plugged_ = true;
-    return true;
+  if (is_watched_) {
+    if (auto parked = take_parked_memif(config_.spec, error)) {
+      port_ = parked->port;
+      pool_ = std::move(parked->pool);
+      is_plugged_ = true;
+      return true;
+    }
+    if (!error.empty()) return false;
   }
-  if (!error.empty()) return false;
-  if (!find_port(config_.spec.name)) return plug_in(error);
-  if (is_parked_memif_server(port_)) return plug_in(error);
+  if (!find_port(config_.spec.name) || parked_memif_with(port_) != NameTaken::kNo)
+    return plug_in(error);
   rte_eth_dev_owner owner{};
   if (rte_eth_dev_owner_get(port_, &owner) != 0 || owner.id == RTE_ETH_DEV_NO_OWNER) return true;
   error =
@@ -191,9 +198,15 @@ bool DpdkDevice::find_or_plug_in(std::string& error) {
 
 bool DpdkDevice::plug_in(std::string& error) {
   DeviceSpec spec = config_.spec;
-  // The name may still belong to a server that was closed.
-  for (unsigned n = 2; find_port(spec.name); ++n)
-    spec.name = config_.spec.name + "x" + std::to_string(n);
+  // The name may belong to a device that was closed with other arguments.
+  for (unsigned n = 2; find_port(spec.name); ++n) {
+    if (parked_memif_with(port_) == NameTaken::kByClient) {
+      const ParkedMemif parked = take_parked_client(port_);
+      control([&] { unplug(parked.port); });
+    } else {
+      spec.name = config_.spec.name + "x" + std::to_string(n);
+    }
+  }
   const int result = rte_dev_probe(spec.devargs().c_str());
   is_plugged_ = result == 0 && find_port(spec.name);
   if (!is_plugged_) error = explain("DPDK cannot open it", result);
@@ -296,11 +309,23 @@ bool DpdkDevice::settle_mtu(const rte_eth_dev_info& info, std::string& error) {
   return choice.ip_mtu != 0;
 }
 
+bool DpdkDevice::prepare(std::string& error) {
+  const LogCapture log;
+  rte_eth_dev_info info{};
+  rte_eth_dev_info_get(port_, &info);
+  if (!settle_mtu(info, error)) return false;
+  // Parked as it is wanted again: the queues are there.
+  if (pool_ != nullptr && pool_->capacity() == packets_in_all() &&
+      pool_->max_packet_bytes() == packet_bytes())
+    return true;
+  pool_.reset();
+  return configure(error) && make_pool(error) && set_up_queues(error);
+}
+
 bool DpdkDevice::configure(std::string& error) {
   const LogCapture log;
   rte_eth_dev_info info{};
   rte_eth_dev_info_get(port_, &info);
-  if (pool_ == nullptr && !settle_mtu(info, error)) return false;
   if (!share_with_kernel(info, error)) return false;
   rte_eth_conf conf{};
   ask_for(info, conf);
@@ -341,17 +366,27 @@ void DpdkDevice::set_mtu() const {
     rte_eth_dev_set_mtu(port_, static_cast<std::uint16_t>(facts_.ip_mtu));
 }
 
-bool DpdkDevice::make_pool(std::string& error) {
-  const LogCapture log;
+std::size_t DpdkDevice::packets_in_all() const {
+  return config_.packets + descriptors_rx_ + descriptors_tx_;
+}
+
+std::size_t DpdkDevice::packet_bytes() const {
+  if (config_.spec.kind == DeviceKind::kAfXdp) return af_xdp_packet_bytes();
   constexpr std::size_t kKiB = 1024;
   // Receive buffers in whole KiB: several NICs round down to that.
   const std::size_t wanted =
       std::max(facts_.ip_mtu + kFrameOverhead, packet_bytes_min(config_.spec));
-  const std::size_t packet_bytes = config_.spec.kind == DeviceKind::kAfXdp
-                                       ? af_xdp_packet_bytes()
-                                       : (wanted + kKiB - 1) / kKiB * kKiB;
-  pool_ = MbufPool::create(config_.packets + descriptors_rx_ + descriptors_tx_, packet_bytes,
-                           rte_eth_dev_socket_id(port_), error);
+  return (wanted + kKiB - 1) / kKiB * kKiB;
+}
+
+bool DpdkDevice::make_pool(std::string& error) {
+  const LogCapture log;
+  const int node = rte_eth_dev_socket_id(port_);
+  pool_ = MbufPool::create(packets_in_all(), packet_bytes(), node, error);
+  // Devices that were closed may hold what is missing.
+  if (pool_ == nullptr && drop_parked_pools())
+    pool_ = MbufPool::create(packets_in_all(), packet_bytes(), node, error);
+  if (pool_ != nullptr) error.clear();
   return pool_ != nullptr;
 }
 

@@ -43,6 +43,7 @@ constexpr std::array kAllowed = {
     Allowed{"--force-max-simd-bitwidth", true},
     Allowed{"-d", true},
     Allowed{"--match-allocations", false},
+    Allowed{"--single-file-segments", false},
 };
 
 struct Refused {
@@ -61,7 +62,6 @@ constexpr std::array kRefused = {
     Refused{"--file-prefix", "every process has its own"},
     Refused{"--in-memory", "it is on wherever there are hugepages"},
     Refused{"--no-shconf", "nothing is shared as it is"},
-    Refused{"--single-file-segments", "it is on already"},
     Refused{"--no-telemetry", "it is on already"},
     Refused{"--legacy-mem",
             "it excludes the way in which memory is shared with memif and vhost peers"},
@@ -142,10 +142,7 @@ bool make_eal_arguments(const EalNeeds& needs, const EalSurroundings& machine,
   if (!read_user_arguments(needs.user_arguments, user, error)) return false;
   if (needs.is_pci && user.has("--no-pci"))
     return fail(error, "--no-pci excludes the PCI device that FI_UET_PORT names");
-  arguments = {
-      "uet", "--file-prefix=uet" + std::to_string(machine.process), lcores(machine.cpus),
-      // memif without copying and virtio_user pass their memory on by file descriptor: a page each would be too many.
-      "--single-file-segments"};
+  arguments = {"uet", "--file-prefix=uet" + std::to_string(machine.process), lcores(machine.cpus)};
   if (!user.has("--telemetry")) arguments.emplace_back("--no-telemetry");
   if (!user.has("--log-level")) arguments.emplace_back("--log-level=*:error");
   const bool wants_pci = needs.is_pci || user.has("-a") || user.has("--allow") || user.has("-b") ||
@@ -157,10 +154,15 @@ bool make_eal_arguments(const EalNeeds& needs, const EalSurroundings& machine,
   }
   if (machine.free_hugepage_bytes >= needs.memory_bytes + 64 * kMiB && !user.has("--no-huge")) {
     arguments.emplace_back("--in-memory");
+    // memif without copying and virtio_user pass their memory on by file descriptor: one a page would be too many.
+    if (!user.has("--single-file-segments")) arguments.emplace_back("--single-file-segments");
   } else {
     // DPDK refuses --in-memory together with --no-huge. What is left of it is to share no
     // configuration.
     arguments.emplace_back("--no-shconf");
+    // Of such memory virtio_user finds the file only when it is not said to be one.
+    if (needs.single_file && !user.has("--single-file-segments"))
+      arguments.emplace_back("--single-file-segments");
     if (!user.has("--no-huge")) arguments.emplace_back("--no-huge");
     if (!user.has("-m")) {
       const std::size_t bytes = std::max(kNoHugeBytesMin, 2 * needs.memory_bytes);

@@ -11,7 +11,8 @@ struct EalNeeds {
   std::string device;   ///< of a bus (PCI, auxiliary, VMBus), with its arguments; empty: none
   bool is_pci = false;  ///< that device
   std::size_t memory_bytes = 0;  ///< for the packets of the first port
-  std::string user_arguments;    ///< FI_UET_DPDK_ARGS
+  bool single_file = false;    ///< memory that peers map must be in one file: memif without copying
+  std::string user_arguments;  ///< FI_UET_DPDK_ARGS
 };
 
 /// What the machine has.

@@ -20,9 +20,10 @@ namespace uet::dpdk {
 namespace {
 
 struct Parked {
+  bool is_server;
   std::string socket, id;
   std::string rest;  ///< of its arguments
-  std::uint16_t port;
+  ParkedMemif device;
 };
 
 /// A place in the file system where devices of this process listen, or will again.
@@ -104,12 +105,14 @@ bool vacate(const std::string& path, std::string& error) {
   return false;
 }
 
-/// The arguments that a server acts on, but for those that name its socket.
+/// The arguments that a device acts on, but for those that name its socket. The sizes are the client's to say.
 std::string rest_of(const DeviceSpec& spec) {
   std::string rest;
   for (const std::string& argument : spec.arguments) {
     const std::string key = argument.substr(0, argument.find('='));
-    if (key != "bsize" && key != "rsize" && key != "socket" && key != "id") rest += argument + ",";
+    const bool is_size = key == "bsize" || key == "rsize";
+    if (key == "socket" || key == "id" || (is_size && spec.is_memif_server())) continue;
+    rest += argument + ",";
   }
   return rest;
 }
@@ -148,36 +151,66 @@ void release_memif_socket(const DeviceSpec& spec) {
   place.is_listening = rename(path.c_str(), aside(path).c_str()) == 0;
 }
 
-void park_memif_server(const DeviceSpec& spec, std::uint16_t port) {
+void park_memif(const DeviceSpec& spec, ParkedMemif device) {
+  // What the driver did not give back at the stop it will not give back later.
+  const bool is_whole =
+      device.pool != nullptr && device.pool->available() == device.pool->capacity();
+  if (!is_whole) device.pool.reset();
   Sockets& s = sockets();
   const std::lock_guard lock(s.mutex);
-  s.parked.push_back({path_of(spec), id_of(spec), rest_of(spec), port});
+  s.parked.push_back(
+      {spec.is_memif_server(), path_of(spec), id_of(spec), rest_of(spec), std::move(device)});
 }
 
-bool is_parked_memif_server(std::uint16_t port) {
+std::optional<ParkedMemif> take_parked_memif(const DeviceSpec& spec, std::string& error) {
   Sockets& s = sockets();
   const std::lock_guard lock(s.mutex);
-  return std::any_of(s.parked.begin(), s.parked.end(),
-                     [&](const Parked& p) { return p.port == port; });
-}
-
-std::optional<std::uint16_t> take_parked_memif_server(const DeviceSpec& spec, std::string& error) {
-  if (!spec.is_memif_server()) return std::nullopt;
-  Sockets& s = sockets();
-  const std::lock_guard lock(s.mutex);
-  const auto same = std::find_if(s.parked.begin(), s.parked.end(), [&](const Parked& p) {
-    return p.socket == path_of(spec) && p.id == id_of(spec);
-  });
-  if (same == s.parked.end()) return std::nullopt;
-  if (same->rest != rest_of(spec)) {
-    error = "socket " + same->socket + ", id " + same->id +
-            " was opened in this process before with other arguments (" + same->rest +
+  for (auto p = s.parked.begin(); p != s.parked.end(); ++p) {
+    if (p->is_server != spec.is_memif_server() || p->socket != path_of(spec) ||
+        p->id != id_of(spec))
+      continue;
+    if (p->rest == rest_of(spec)) {
+      ParkedMemif device = std::move(p->device);
+      s.parked.erase(p);
+      return device;
+    }
+    if (!p->is_server) continue;
+    error = "socket " + p->socket + ", id " + p->id +
+            " was opened in this process before with other arguments (" + p->rest +
             "), and DPDK cannot change them; use the same, or another socket or id";
     return std::nullopt;
   }
-  const std::uint16_t port = same->port;
-  s.parked.erase(same);
-  return port;
+  return std::nullopt;
+}
+
+NameTaken parked_memif_with(std::uint16_t port) {
+  Sockets& s = sockets();
+  const std::lock_guard lock(s.mutex);
+  for (const Parked& p : s.parked)
+    if (p.device.port == port) return p.is_server ? NameTaken::kByServer : NameTaken::kByClient;
+  return NameTaken::kNo;
+}
+
+ParkedMemif take_parked_client(std::uint16_t port) {
+  Sockets& s = sockets();
+  const std::lock_guard lock(s.mutex);
+  const auto p = std::find_if(s.parked.begin(), s.parked.end(),
+                              [&](const Parked& each) { return each.device.port == port; });
+  UET_CHECK(p != s.parked.end());
+  ParkedMemif device = std::move(p->device);
+  s.parked.erase(p);
+  return device;
+}
+
+bool drop_parked_pools() {
+  Sockets& s = sockets();
+  const std::lock_guard lock(s.mutex);
+  bool has_dropped = false;
+  for (Parked& p : s.parked) {
+    has_dropped = has_dropped || p.device.pool != nullptr;
+    p.device.pool.reset();
+  }
+  return has_dropped;
 }
 
 }  // namespace uet::dpdk

@@ -79,6 +79,7 @@ std::unique_ptr<DpdkDevice> open_device(DpdkDeviceConfig& config, std::size_t de
   if (wanted != 0) add_default_arguments(wanted, spec);
   EalNeeds needs{.user_arguments = arguments};
   if (spec.is_hardware()) needs.device = spec.devargs();
+  needs.single_file = spec.kind == DeviceKind::kMemif && spec.argument("zero-copy") == "yes";
   needs.is_pci = spec.kind == DeviceKind::kPci;
   // The largest MTU when only the device knows it.
   const std::size_t largest = std::max(wanted != 0 ? wanted + 1024 : 9728, packet_bytes_min(spec));

@@ -42,10 +42,15 @@ DeviceSpec spec_of(const std::string& text) {
 
 // --- Arguments of EAL
 
-TEST(EalArguments, memory_is_in_single_files__with_hugepages_and_without) {
-  for (const std::size_t hugepages : {std::size_t{0}, kGiB})
-    EXPECT_THAT(arguments_of(kNoWishes, {.free_hugepage_bytes = hugepages}),
-                Contains("--single-file-segments"));
+// Peers map it by descriptor, and there are eight at most.
+TEST(EalArguments, memory__is_in_single_files_with_hugepages_and_for_memif_without_copying) {
+  const std::string flag = "--single-file-segments";
+  EXPECT_THAT(arguments_of(kNoWishes, {.free_hugepage_bytes = kGiB}), Contains(flag));
+  EXPECT_THAT(arguments_of(kNoWishes, {}), Not(Contains(flag)));
+  EXPECT_THAT(arguments_of({.single_file = true}, {}), Contains(flag));
+  const auto given =
+      arguments_of({.user_arguments = "--single-file-segments"}, {.free_hugepage_bytes = kGiB});
+  EXPECT_EQ(std::count(given.begin(), given.end(), flag), 1);
 }
 
 TEST(EalArguments, no_huge__only_where_hugepages_do_not_suffice_or_the_user_says_so) {

@@ -128,7 +128,7 @@ TEST_P(DpdkReopenTest, two_hundred_opens_and_closes__leave_no_descriptor_thread_
   for (std::size_t i = 0; i < rounds; ++i) ASSERT_TRUE(once()) << "round " << i << ": " << error_;
   EXPECT_EQ(entries_of("/proc/self/fd"), descriptors);
   EXPECT_LE(entries_of("/proc/self/task"), threads + 1);  // one may be on its way out
-  EXPECT_LE(dpdk_bytes(), bytes + rounds * GetParam().driver_loses);
+  EXPECT_LE(dpdk_bytes(), bytes + rounds * GetParam().driver_loses + 4096);
   EXPECT_LE(entries_of("/tmp"), files_before + 1);  // a listener that was put aside
 }
 
@@ -215,28 +215,6 @@ TEST_F(DpdkGuestTest, memif_server__does_not_remove_what_is_no_socket) {
   fs::remove(file);
 }
 
-// Without hugepages as well: memory is in one file in both cases.
-TEST_F(DpdkGuestTest, memif_client__runs_without_copying) {
-  auto server = open("net_memif34,role=server,socket=/uet/zc");
-  ASSERT_TRUE(server) << error_;
-  auto client = open("net_memif35,role=client,socket=/uet/zc,zero-copy=yes");
-  ASSERT_TRUE(client) << error_;
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  std::array<net::Packet, 8> burst;
-  bool has_arrived = false;
-  while (!has_arrived && std::chrono::steady_clock::now() < deadline) {
-    net::Packet frame = client->pool().allocate();
-    ASSERT_TRUE(frame);
-    std::memset(frame.append(4096), 0x5a, 4096);
-    client->send_frames({&frame, 1});
-    client->receive_frames(burst);
-    if (server->receive_frames(burst) == 0) continue;
-    has_arrived = burst[0].size() == 4096 && burst[0].data()[4095] == 0x5a;
-    for (net::Packet& packet : burst) packet.reset();
-  }
-  EXPECT_TRUE(has_arrived);
-}
-
 // --- The process around it
 
 TEST_F(DpdkGuestTest, runtime_folder__is_gone) {
@@ -262,7 +240,9 @@ TEST_F(DpdkGuestTest, threads_of_dpdk__take_no_signals_and_may_run_everywhere) {
   int others = 0;
   for (const auto& task : fs::directory_iterator("/proc/self/task")) {
     if (task.path().filename() == std::to_string(getpid())) continue;
-    const auto blocked = std::stoull(field_of(task.path() / "status", "SigBlk"), nullptr, 16);
+    const std::string mask = field_of(task.path() / "status", "SigBlk");
+    if (mask.empty()) continue;  // ended meanwhile
+    const auto blocked = std::stoull(mask, nullptr, 16);
     const std::string name = field_of(task.path() / "status", "Name");
     EXPECT_TRUE((blocked & kTerm) != 0 && (blocked & kPipe) != 0) << name;
     EXPECT_EQ(blocked & kSegv, 0u) << name;
@@ -360,6 +340,34 @@ TEST_F(DpdkGuestTest, af_xdp__takes_the_largest_mtu_that_its_buffers_have) {
   EXPECT_GT(mtu, 3300u);
   device.reset();
   std::system("ip link set uetveth0 mtu 1500 && ip link set uetveth1 mtu 1500");
+}
+
+// Without hugepages only where EAL was started for it, so in a process of its own.
+class ZeroCopyTest : public DpdkGuestTest {
+  void SetUp() override {
+    if (!ensure_eal({.memory_bytes = 64 << 20, .single_file = true}, error_)) FAIL() << error_;
+  }
+};
+
+TEST_F(ZeroCopyTest, memif_client__runs_without_copying) {
+  auto server = open("net_memif34,role=server,socket=/uet/zc");
+  ASSERT_TRUE(server) << error_;
+  auto client = open("net_memif35,role=client,socket=/uet/zc,zero-copy=yes");
+  ASSERT_TRUE(client) << error_;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  std::array<net::Packet, 8> burst;
+  bool has_arrived = false;
+  while (!has_arrived && std::chrono::steady_clock::now() < deadline) {
+    net::Packet frame = client->pool().allocate();
+    ASSERT_TRUE(frame);
+    std::memset(frame.append(4096), 0x5a, 4096);
+    client->send_frames({&frame, 1});
+    client->receive_frames(burst);
+    if (server->receive_frames(burst) == 0) continue;
+    has_arrived = burst[0].size() == 4096 && burst[0].data()[4095] == 0x5a;
+    for (net::Packet& packet : burst) packet.reset();
+  }
+  EXPECT_TRUE(has_arrived);
 }
 
 /// The peer of a virtio_user device: opens a vhost device, says so, and waits for its end.
