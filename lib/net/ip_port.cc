@@ -294,6 +294,9 @@ bool IpPort::take_slow(Instant now, TxPacket& tx) {
     drop(now, tx, next_hop.error());
     return true;
   }
+  if (neighbors_.find(*next_hop) == nullptr)
+    if (Neighbor* oldest = neighbors_.in_the_way())
+      drop_waiting(now, *oldest, DropReason::kNeighborTableFull);
   Neighbor* neighbor = neighbors_.find_or_start(now, *next_hop);
   if (neighbor == nullptr) {
     drop(now, tx, DropReason::kNeighborTableFull);
@@ -357,6 +360,13 @@ void IpPort::drop(Instant now, TxPacket& tx, DropReason reason) {
   tx.packet.reset();
 }
 
+void IpPort::drop_waiting(Instant now, Neighbor& neighbor, DropReason reason) {
+  while (neighbor.waiting.size != 0) {
+    TxPacket tx = waiting_.pop(neighbor.waiting);
+    drop(now, tx, reason);
+  }
+}
+
 // --- Address resolution
 
 Instant IpPort::next_deadline() const {
@@ -393,10 +403,7 @@ void IpPort::run_due(Instant now) {
         if (!solicit(*neighbor)) neighbors_.on_solicit_refused(now, *neighbor);
         break;
       case NeighborTable::Step::kGiveUp:
-        while (neighbor->waiting.size != 0) {
-          TxPacket tx = waiting_.pop(neighbor->waiting);
-          drop(now, tx, DropReason::kNoNeighbor);
-        }
+        drop_waiting(now, *neighbor, DropReason::kNoNeighbor);
         break;
     }
   }

@@ -83,6 +83,7 @@ class IpPort final : public Port {
   base::Result<FabricAddress, base::DropReason> next_hop_of(const FabricAddress& destination) const;
   bool is_on_link(const FabricAddress& address) const;
   void drop(Instant now, TxPacket& packet, base::DropReason reason);
+  void drop_waiting(Instant now, Neighbor& neighbor, base::DropReason reason);
 
   // Receiving.
   std::size_t take_looped(std::span<RxPacket> out);
