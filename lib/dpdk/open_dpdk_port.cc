@@ -12,6 +12,7 @@
 #include "lib/dpdk/dpdk_device.h"
 #include "lib/dpdk/eal.h"
 #include "lib/dpdk/kernel_interface.h"
+#include "lib/dpdk/kernel_neighbors.h"
 #include "lib/net/ip_port.h"
 #include "lib/net/plugin_abi.h"
 #include "lib/net/port_plugin.h"
@@ -130,7 +131,15 @@ std::unique_ptr<net::Port> open_port(const net::PortRequest& request, base::Trac
   auto device = open_device(device_config, request.planes, request.dpdk.arguments, trace, error);
   if (device == nullptr) return nullptr;
   // Isolated, the device brings no ARP and no Neighbor Discovery: the kernel answers, and is asked.
-  if (device->is_shared_with_kernel()) ip_config.answers = false;
+  if (device->is_shared_with_kernel()) {
+    ip_config.answers = false;
+    std::string why;
+    ip_config.resolver = KernelNeighbors::open(device->interface(), why);
+    if (ip_config.resolver == nullptr) {
+      error = why;
+      return nullptr;
+    }
+  }
   auto port = std::make_unique<net::IpPort>(std::move(device), ip_config, trace);
   if (claim == nullptr) return port;
   return std::make_unique<ClaimedPort>(std::move(port), std::move(claim));
