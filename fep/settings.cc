@@ -257,6 +257,10 @@ std::optional<std::string> check(const Settings& s) {
       return "FI_UET_ENCAP: ip needs a dpdk port, and FI_UET_PORT says \"" + spec + "\"";
     if (is_udp && s.vlan != 0)
       return "FI_UET_VLAN: a VLAN needs a dpdk port, and FI_UET_PORT says \"" + spec + "\"";
+    const bool is_tuned = !s.dpdk_args.empty() || s.dpdk_rxd + s.dpdk_txd + s.dpdk_burst != 0;
+    if (is_udp && is_tuned)
+      return "FI_UET_DPDK_ARGS, _RXD, _TXD and _BURST are for dpdk ports, and FI_UET_PORT says \"" +
+             spec + "\"";
     if (is_udp && !s.gateway.is_unspecified())
       return "FI_UET_GATEWAY: the kernel routes for the port \"" + spec +
              "\"; a gateway needs a dpdk port";

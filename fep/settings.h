@@ -43,6 +43,10 @@ struct Settings {
   std::uint64_t ip_protocol = 0;
   std::uint64_t mtu = 0;
   std::uint64_t pool = 0;
+  std::string dpdk_args;
+  std::uint64_t dpdk_rxd = 0;
+  std::uint64_t dpdk_txd = 0;
+  std::uint64_t dpdk_burst = 0;
   std::uint64_t max_payload = 0;
   Protection protect = Protection::kCrc;
   // Job and identity.

@@ -17,7 +17,11 @@ net::PortRequest Settings::port_request(std::string spec, net::FabricAddress add
                           .udp_port = static_cast<std::uint16_t>(udp_port),
                           .ip_protocol = static_cast<std::uint8_t>(ip_protocol),
                           .packets = pool,
-                          .mtu = mtu};
+                          .mtu = mtu,
+                          .dpdk = {.arguments = dpdk_args,
+                                   .rx_descriptors = static_cast<std::uint16_t>(dpdk_rxd),
+                                   .tx_descriptors = static_cast<std::uint16_t>(dpdk_txd),
+                                   .burst = static_cast<std::uint16_t>(dpdk_burst)}};
 }
 
 base::Result<FepConfig, std::string> Settings::fep_config(const net::PortFacts& facts) const {

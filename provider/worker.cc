@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "lib/ports/open_port.h"
@@ -110,6 +111,7 @@ bool Worker::start(const PortChoice& choice, std::string& error) {
   port_ = ports::open_port({.request = request, .impair = settings_.impair, .pcap = settings_.pcap},
                            trace_, error);
   if (port_ == nullptr) return false;
+  if (!error.empty()) tell_user(std::exchange(error, {}));
   registry().set_port(address_, port_.get());
   const auto config = settings_.fep_config(port_->facts());
   if (!config) {

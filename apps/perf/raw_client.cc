@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -277,6 +278,7 @@ int run_raw(const RawOptions& options) {
   const auto port =
       ports::open_port({.request = port_of(options), .impair = {}, .pcap = {}}, trace, error);
   if (port == nullptr) throw std::runtime_error(error);
+  if (!error.empty()) std::fprintf(stderr, "%s\n", error.c_str());
   if (options.size > port->pool().max_packet_bytes() - 64)
     throw std::runtime_error("packets of " + std::to_string(options.size) +
                              " bytes do not fit this port");

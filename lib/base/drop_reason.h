@@ -44,6 +44,11 @@ namespace uet::base {
   X(kSocketOverflow, "socket-overflow", "kernel socket buffer was full")                         \
   X(kSendFailed, "send-failed", "kernel refused the packet: no route, no permission")            \
   X(kLinkDown, "link-down", "waited for a port (plane) that lost its link")                      \
+  X(kDeviceMissed, "device-missed", "receive ring of the NIC was full")                          \
+  X(kDeviceNoBuffer, "device-no-buffer", "driver of the NIC found no free packet buffer")        \
+  X(kDeviceReceiveError, "device-receive-error", "NIC refused the frame: bad FCS, too long")     \
+  X(kDeviceSendError, "device-send-error", "NIC could not send the frame")                       \
+  X(kDeviceGone, "device-gone", "the NIC was removed, or did not come back from a reset")        \
   X(kImpaired, "impaired", "dropped on purpose by FI_UET_IMPAIR")                                \
   /* tss */                                                                                      \
   X(kTssUnexpected, "tss-unexpected", "secured packet where none is configured")                 \

@@ -1,13 +1,10 @@
 #include "lib/dpdk/device_spec.h"
 
-#include <net/if.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+
+#include "lib/dpdk/kernel_interface.h"
 
 namespace uet::dpdk {
 
@@ -27,29 +24,27 @@ bool is_pci(const std::string& name) {
 }
 
 DeviceKind kind_of(const std::string& name) {
-  if (is_pci(name)) return DeviceKind::kPci;
   const auto is = [&](const char* prefix) { return name.rfind(prefix, 0) == 0; };
+  if (is_pci(name)) return DeviceKind::kPci;
+  if (is("auxiliary:") || is("vmbus:")) return DeviceKind::kOtherBus;
   if (is("net_memif")) return DeviceKind::kMemif;
   if (is("net_af_packet") || is("eth_af_packet")) return DeviceKind::kAfPacket;
+  if (is("net_af_xdp")) return DeviceKind::kAfXdp;
+  if (is("net_pcap") || is("eth_pcap")) return DeviceKind::kPcap;
   if (is("net_tap")) return DeviceKind::kTap;
+  if (is("net_virtio_user") || is("virtio_user")) return DeviceKind::kVirtio;
   return DeviceKind::kOtherVdev;
 }
 
-/// False when the kernel has no answer about this interface.
-bool ask_kernel(const std::string& interface, unsigned long question, ifreq& request) {
-  if (interface.empty() || interface.size() >= IFNAMSIZ) return false;
-  const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return false;
-  request = {};
-  interface.copy(request.ifr_name, IFNAMSIZ - 1);
-  const bool ok = ioctl(fd, question, &request) == 0;
-  close(fd);
-  return ok;
-}
-
-std::size_t kernel_mtu(const std::string& interface) {
-  ifreq request;
-  return ask_kernel(interface, SIOCGIFMTU, request) ? static_cast<std::size_t>(request.ifr_mtu) : 0;
+/// Where the part that begins at `at` ends: at a comma outside of brackets.
+std::size_t end_of_part(const std::string& text, std::size_t at) {
+  int depth = 0;
+  for (; at < text.size(); ++at) {
+    if (text[at] == '(' || text[at] == '[') ++depth;
+    if (text[at] == ')' || text[at] == ']') --depth;
+    if (text[at] == ',' && depth <= 0) break;
+  }
+  return at;
 }
 
 /// The memif driver is the one that takes any key without a word.
@@ -59,6 +54,10 @@ bool check_arguments(const DeviceSpec& spec, std::string& error) {
                                           "bsize",  "rsize",     "mac",      "zero-copy",
                                           "secret", "owner-uid", "owner-gid"};
   for (const std::string& argument : spec.arguments) {
+    if (argument.find('=') == std::string::npos) {
+      error = "'" + argument + "' is not a setting; write key=value after the device";
+      return false;
+    }
     const std::string key = argument.substr(0, argument.find('='));
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
     error = "unknown key '" + key +
@@ -102,17 +101,13 @@ bool parse_device_spec(const std::string& text, DeviceSpec& spec, std::string& e
   }
   std::size_t at = start.size();
   while (at <= text.size()) {
-    const std::size_t comma = std::min(text.find(',', at), text.size());
-    const std::string part = text.substr(at, comma - at);
-    at = comma + 1;
-    if (spec.name.empty()) {
+    const std::size_t end = end_of_part(text, at);
+    const std::string part = text.substr(at, end - at);
+    at = end + 1;
+    if (spec.name.empty() && spec.arguments.empty())
       spec.name = part;
-    } else if (part.find('=') == std::string::npos) {
-      error = "'" + part + "' is not a setting; write key=value after the device";
-      return false;
-    } else {
+    else
       spec.arguments.push_back(part);
-    }
   }
   if (spec.name.empty()) {
     error = "the device is missing; write e.g. dpdk:net_memif0,role=client";
@@ -148,29 +143,22 @@ std::size_t packet_bytes_min(const DeviceSpec& spec) {
 }
 
 std::size_t default_ip_mtu(const DeviceSpec& spec) {
+  const std::size_t mtu = kernel_mtu(spec.argument("iface"));
   switch (spec.kind) {
-    case DeviceKind::kAfPacket: {
-      const std::size_t mtu = kernel_mtu(spec.argument("iface"));
+    case DeviceKind::kAfPacket:
+    case DeviceKind::kAfXdp:
+    case DeviceKind::kPcap:
       return mtu != 0 ? mtu : 1500;
-    }
-    case DeviceKind::kOtherVdev: {
-      // net_af_xdp and net_pcap sit on a kernel interface, too.
-      const std::size_t mtu = kernel_mtu(spec.argument("iface"));
-      return mtu != 0 ? mtu : kVirtualIpMtu;
-    }
     case DeviceKind::kMemif:
-      return kVirtualIpMtu;
+    case DeviceKind::kVirtio:
+    case DeviceKind::kOtherVdev:
+      return mtu != 0 ? mtu : kVirtualIpMtu;
     case DeviceKind::kTap:
     case DeviceKind::kPci:
+    case DeviceKind::kOtherBus:
       return 0;  // the device knows
   }
   return 1500;
-}
-
-bool kernel_link_is_up(const std::string& interface) {
-  constexpr int kBoth = IFF_UP | IFF_RUNNING;
-  ifreq request;
-  return ask_kernel(interface, SIOCGIFFLAGS, request) && (request.ifr_flags & kBoth) == kBoth;
 }
 
 }  // namespace uet::dpdk

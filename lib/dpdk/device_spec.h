@@ -8,11 +8,22 @@
 
 namespace uet::dpdk {
 
-enum class DeviceKind { kMemif, kAfPacket, kTap, kOtherVdev, kPci };
+/// The last two are hardware: a PCI function, or a device of another bus (sub-functions on the auxiliary bus, VMBus).
+enum class DeviceKind {
+  kMemif,
+  kAfPacket,
+  kAfXdp,
+  kPcap,
+  kTap,
+  kVirtio,
+  kOtherVdev,
+  kPci,
+  kOtherBus
+};
 
 struct DeviceSpec {
   DeviceKind kind = DeviceKind::kOtherVdev;
-  std::string name;                    ///< "net_memif0", "0000:01:00.0"
+  std::string name;                    ///< "net_memif0", "0000:01:00.0", "auxiliary:mlx5_core.sf.2"
   std::vector<std::string> arguments;  ///< "role=server"
 
   bool has_argument(const std::string& key) const;
@@ -20,12 +31,21 @@ struct DeviceSpec {
   std::string argument(const std::string& key) const;
   /// As DPDK wants it: name and arguments, joined by commas.
   std::string devargs() const;
+  bool is_hardware() const { return kind == DeviceKind::kPci || kind == DeviceKind::kOtherBus; }
   bool is_memif_client() const {
     return kind == DeviceKind::kMemif && argument("role") != "server";
   }
+  bool is_memif_server() const {
+    return kind == DeviceKind::kMemif && argument("role") == "server";
+  }
+  /// Whether frames also pass the kernel, which answers for its addresses: what it does with the interface under the device.
+  bool is_seen_by_kernel() const {
+    return kind == DeviceKind::kAfPacket || (kind == DeviceKind::kPcap && has_argument("iface"));
+  }
 };
 
-/// `text` is the whole spec, "dpdk:..."; false and a sentence in `error` when it is malformed.
+/// `text` is the whole spec, "dpdk:..."; false and a sentence in `error` when it is malformed. Of most drivers the arguments are
+/// passed on as they are, be they key=value, a word, or brackets with commas inside.
 bool parse_device_spec(const std::string& text, DeviceSpec& spec, std::string& error);
 
 /// Adds the arguments that carry packets of `ip_mtu` in one piece, where the user said nothing
@@ -35,10 +55,7 @@ void add_default_arguments(std::size_t ip_mtu, DeviceSpec& spec);
 /// What a packet buffer must hold for the driver's sake: af_packet insists on room for a whole slot of its ring.
 std::size_t packet_bytes_min(const DeviceSpec& spec);
 
-/// The IP MTU when neither the user nor the device has an opinion.
+/// The IP MTU when neither the user nor the device has an opinion; 0: the device has one.
 std::size_t default_ip_mtu(const DeviceSpec& spec);
-
-/// Whether this interface of the kernel is up and has a carrier.
-bool kernel_link_is_up(const std::string& interface);
 
 }  // namespace uet::dpdk

@@ -1,10 +1,8 @@
 #include "lib/dpdk/dpdk_device.h"
 
 #include <rte_cycles.h>
-#include <rte_dev.h>
-#include <rte_errno.h>
 #include <rte_ethdev.h>
-#include <rte_log.h>
+#include <rte_ether.h>
 #include <rte_mbuf.h>
 #include <time.h>
 #include <unistd.h>
@@ -14,6 +12,7 @@
 #include "lib/dpdk/dpdk_log.h"
 #include "lib/dpdk/eal.h"
 #include "lib/dpdk/interrupt_thread.h"
+#include "lib/dpdk/kernel_interface.h"
 
 namespace uet::dpdk {
 
@@ -23,7 +22,6 @@ using net::Packet;
 namespace {
 
 constexpr std::uint16_t kQueue = 0;
-constexpr std::size_t kFrameOverhead = 14 + 2 * 4;
 constexpr std::uint64_t kLinkChecksPerSecond = 50;
 // A connection that is being set up takes half a dozen turns of the interrupt thread; one that stands only ends.
 constexpr std::uint64_t kTurnsPerSecondDown = 1000;
@@ -35,264 +33,31 @@ constexpr std::uint64_t kTurnsPerSecondBesideOthers = 250;
 // another can mislead the server's driver for good. (docs/decisions/0022)
 constexpr std::uint64_t kFirstPatiencePerSecond = 5;
 
-bool driver_supports_interrupts(DeviceKind kind) {
-  return kind == DeviceKind::kPci || kind == DeviceKind::kTap;
-}
+// A device that does not come back from a reset within about so many seconds is given up.
+constexpr unsigned kResetsMax = 30;
 
-bool is_usable(const net::MacAddress& mac) {
-  return mac != net::MacAddress{} && (mac[0] & 1) == 0;
-}
-
-/// A locally administered address.
-net::MacAddress made_up_mac(std::size_t seed) {
-  net::MacAddress mac{0x02};
-  for (std::size_t i = 1; i < mac.size(); ++i) mac[i] = static_cast<std::uint8_t>(seed >> (8 * i));
-  return mac;
-}
-
-/// Marks ports as ours, so that neither we nor the application open one twice.
-std::uint64_t owner_id() {
-  static const std::uint64_t id = [] {
-    std::uint64_t fresh = RTE_ETH_DEV_NO_OWNER;
-    rte_eth_dev_owner_new(&fresh);
-    return fresh;
-  }();
-  return id;
+base::Instant clock_now() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return base::Instant::from_ns(t.tv_sec * 1'000'000'000 + t.tv_nsec);
 }
 
 }  // namespace
 
-std::unique_ptr<DpdkDevice> DpdkDevice::open(const DpdkDeviceConfig& config, base::Trace& trace,
-                                             std::string& error) {
-  std::unique_ptr<DpdkDevice> device(new DpdkDevice(config, trace));
-  const bool is_open = device->attach(error) && device->configure(error) &&
-                       device->set_up_queues(error) && device->start(error);
-  return is_open ? std::move(device) : nullptr;
-}
-
-DpdkDevice::DpdkDevice(const DpdkDeviceConfig& config, base::Trace& trace)
-    : config_(config),
-      trace_(trace),
-      wants_interrupt_(driver_supports_interrupts(config.spec.kind)),
-      interface_(config.spec.argument("iface")),
-      is_watched_(config.spec.kind == DeviceKind::kMemif),
-      is_kept_(config.spec.is_memif_client()),
-      cycles_per_second_(rte_get_tsc_hz()) {}
-
-DpdkDevice::~DpdkDevice() {
-  const LogCapture quiet;
-  if (is_attached_)
-    control([this] {
-      cancel_on_interrupt_thread(reconnect, this);
-      rte_eth_dev_info info{};
-      const bool has_info = rte_eth_dev_info_get(port_, &info) == 0;
-      rte_eth_dev_stop(port_);
-      rte_eth_dev_close(port_);
-      if (is_plugged_ && has_info) rte_dev_remove(info.device);
-    });
-  // The mempool goes last: closing the device brings back the mbufs that the driver held.
-  pool_.reset();
-}
-
-/// Runs something that changes the device's state, where its driver can stand it.
-void DpdkDevice::control(const std::function<void()>& work) {
-  if (config_.spec.kind == DeviceKind::kMemif)
-    run_on_interrupt_thread(work);
-  else
-    work();
-}
-
-// --- Opening
-
-bool DpdkDevice::attach(std::string& error) {
-  const LogCapture log;
-  const DeviceSpec& spec = config_.spec;
-  rte_eth_dev_owner owner{};
-  if (rte_eth_dev_get_port_by_name(spec.name.c_str(), &port_) == 0) {
-    if (rte_eth_dev_owner_get(port_, &owner) == 0 && owner.id != RTE_ETH_DEV_NO_OWNER) {
-      error = spec.name + " is open in this process already; give each port its own device name";
-      return false;
-    }
-  } else {
-    const int result = rte_dev_probe(spec.devargs().c_str());
-    if (result != 0 || rte_eth_dev_get_port_by_name(spec.name.c_str(), &port_) != 0) {
-      error = explain("DPDK cannot open it", result);
-      return false;
-    }
-    is_plugged_ = true;
-  }
-  is_attached_ = true;
-  owner.id = owner_id();
-  std::snprintf(owner.name, sizeof owner.name, "uet");
-  rte_eth_dev_owner_set(port_, &owner);
-  return true;
-}
-
-std::string DpdkDevice::explain(const std::string& what, int code) const {
-  std::string text = config_.spec.name + ": " + what;
-  const std::string said = LogCapture::first_message();
-  if (!said.empty())
-    text += " (" + said + ")";
-  else if (code != 0)
-    text += std::string(" (") + rte_strerror(-code) + ")";
-  switch (config_.spec.kind) {
-    case DeviceKind::kAfPacket:
-      return text + (geteuid() != 0
-                         ? "; raw sockets need root or CAP_NET_RAW"
-                         : "; iface=<interface> must name an interface that is there and up");
-    case DeviceKind::kTap:
-      return text + (geteuid() != 0 ? "; TAP interfaces need root or CAP_NET_ADMIN" : "");
-    case DeviceKind::kMemif:
-      return text +
-             "; memif knows role=server|client, id=<number>, socket=<path>, "
-             "socket-abstract=yes|no, "
-             "bsize=<bytes>, rsize=<log2 of slots>, mac, zero-copy, secret";
-    case DeviceKind::kPci:
-      return text +
-             "; the device must be bound to vfio-pci (or be an mlx5 device) and hugepages must be "
-             "there: "
-             "see dpdk-devbind.py and dpdk-hugepages.py";
-    case DeviceKind::kOtherVdev:
-      return text +
-             "; devices are named net_memif0, net_af_packet0, net_tap0, net_af_xdp0, net_ring0, "
-             "net_pcap0, "
-             "net_null0, or by PCI address";
-  }
-  return text;
-}
-
-bool DpdkDevice::choose_mtu(std::string& error) {
-  facts_.ip_mtu = config_.ip_mtu;
-  std::uint16_t own = 0;
-  const bool knows = rte_eth_dev_get_mtu(port_, &own) == 0 && own != 0;
-  if (facts_.ip_mtu == 0) facts_.ip_mtu = default_ip_mtu(config_.spec);
-  if (facts_.ip_mtu == 0) facts_.ip_mtu = knows ? own : 1500;
-  constexpr std::size_t kSmallest = 1280;
-  constexpr std::size_t kLargest = 16128;
-  if (facts_.ip_mtu >= kSmallest && facts_.ip_mtu <= kLargest) return true;
-  error = config_.spec.name + ": MTU " + std::to_string(facts_.ip_mtu) +
-          " is outside 1280 to 16128; set FI_UET_MTU";
-  return false;
-}
-
-bool DpdkDevice::configure(std::string& error) {
-  const LogCapture log;
-  if (!choose_mtu(error)) return false;
-  rte_eth_dev_info info{};
-  rte_eth_dev_info_get(port_, &info);
-  rte_eth_conf conf{};
-  // Several virtual drivers name an MTU limit that they do not have; only real NICs and TAP are
-  // asked for theirs.
-  const bool has_real_mtu =
-      config_.spec.kind == DeviceKind::kPci || config_.spec.kind == DeviceKind::kTap;
-  if (has_real_mtu && config_.ip_mtu != 0)
-    conf.rxmode.mtu = static_cast<std::uint32_t>(config_.ip_mtu);
-  conf.intr_conf.rxq = wants_interrupt_ ? 1 : 0;
-  // Checksums stay in software: summing 20 bytes that are in the cache costs less than filling the
-  // offload fields.
-  int result = rte_eth_dev_configure(port_, 1, 1, &conf);
-  if (result != 0 && wants_interrupt_) {
-    wants_interrupt_ = false;
-    conf.intr_conf.rxq = 0;
-    result = rte_eth_dev_configure(port_, 1, 1, &conf);
-  }
-  if (result == 0)
-    result = rte_eth_dev_adjust_nb_rx_tx_desc(port_, &descriptors_rx_, &descriptors_tx_);
-  if (result != 0) {
-    error = explain(
-        result == -EBUSY ? "the application uses this device itself" : "cannot be configured",
-        result);
-    return false;
-  }
-  return true;
-}
-
-bool DpdkDevice::set_up_queues(std::string& error) {
-  const LogCapture log;
-  constexpr std::size_t kKiB = 1024;
-  // Receive buffers in whole KiB: several NICs round down to that.
-  const std::size_t wanted =
-      std::max(facts_.ip_mtu + kFrameOverhead, packet_bytes_min(config_.spec));
-  const std::size_t packet_bytes = (wanted + kKiB - 1) / kKiB * kKiB;
-  const int node = rte_eth_dev_socket_id(port_);
-  pool_ = MbufPool::create(config_.packets + descriptors_rx_ + descriptors_tx_, packet_bytes, node,
-                           error);
-  if (pool_ == nullptr) return false;
-  int result = rte_eth_rx_queue_setup(port_, kQueue, descriptors_rx_, static_cast<unsigned>(node),
-                                      nullptr, pool_->mempool());
-  if (result == 0)
-    result = rte_eth_tx_queue_setup(port_, kQueue, descriptors_tx_, static_cast<unsigned>(node),
-                                    nullptr);
-  if (result == 0) return true;
-  error = explain("its queues cannot be set up", result);
-  return false;
-}
-
-bool DpdkDevice::start(std::string& error) {
-  const LogCapture log;
-  int result = 0;
-  control([&] { result = rte_eth_dev_start(port_); });
-  if (result != 0 && wants_interrupt_) {
-    // Some drivers only find out here that their interrupts do not work.
-    wants_interrupt_ = false;
-    if (!configure(error) || !set_up_queues(error)) return false;
-    result = rte_eth_dev_start(port_);
-  }
-  is_started_ = result == 0;
-  if (config_.spec.kind == DeviceKind::kMemif) gate_.join();
-  patience_ = first_patience();
-  give_up_connecting_ = rte_get_tsc_cycles() + patience_;
-  // A memif client starts when its server is there; keep_link() tries again.
-  if (!is_started_ && !is_kept_) {
-    error = explain("does not start", result);
-    return false;
-  }
-  // Neighbor Discovery asks groups. Drivers that cannot filter let everything in anyway.
-  if (rte_eth_allmulticast_enable(port_) != 0 || config_.promiscuous)
-    rte_eth_promiscuous_enable(port_);
-  read_facts();
-  if (wants_interrupt_) open_interrupt();
-  // A peer that leaves is nothing that its driver should tell the user's terminal about.
-  if (is_own_eal()) rte_log_set_level_pattern("pmd.net.memif", RTE_LOG_CRIT);
-  return true;
-}
-
-void DpdkDevice::read_facts() {
-  facts_.name = "dpdk:" + config_.spec.name;
-  rte_ether_addr mac{};
-  if (rte_eth_macaddr_get(port_, &mac) == 0) std::copy_n(mac.addr_bytes, 6, facts_.mac.begin());
-  if (!is_usable(facts_.mac)) {
-    facts_.mac = made_up_mac(config_.mac_seed);
-    std::copy_n(facts_.mac.begin(), 6, mac.addr_bytes);
-    rte_eth_dev_default_mac_addr_set(port_, &mac);
-  }
-  rte_eth_link link{};
-  const bool has_rate = config_.spec.kind == DeviceKind::kPci &&
-                        rte_eth_link_get_nowait(port_, &link) == 0 &&
-                        link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN && link.link_speed != 0;
-  // What virtual drivers report as speed is made up.
-  if (has_rate)
-    facts_.link_rate = base::BitRate::from_bps(std::uint64_t{link.link_speed} * 1'000'000);
-  facts_.promiscuous = rte_eth_promiscuous_get(port_) == 1;
-}
-
 // --- Sleeping
 
-void DpdkDevice::open_interrupt() {
-  interrupt_fd_ = rte_eth_dev_rx_intr_ctl_q_get_fd(port_, kQueue);
-  if (interrupt_fd_ < 0) return;
-  // Some drivers have the descriptor but not the switch.
-  if (rte_eth_dev_rx_intr_enable(port_, kQueue) != 0)
-    interrupt_fd_ = -1;
-  else
-    rte_eth_dev_rx_intr_disable(port_, kQueue);
-}
-
 bool DpdkDevice::arm_wakeup() {
-  if (interrupt_fd_ < 0) return true;
+  if (interrupt_fd_ < 0 || !is_at_work()) return true;
+  if (stashed_count_ != 0) return false;
   if (!is_armed_) is_armed_ = rte_eth_dev_rx_intr_enable(port_, kQueue) == 0;
   // What arrived before the switch was on makes no interrupt.
-  return rte_eth_rx_queue_count(port_, kQueue) <= 0;
+  const int waiting = rte_eth_rx_queue_count(port_, kQueue);
+  if (waiting >= 0) return waiting == 0;
+  // A driver that cannot count: take what there is.
+  stashed_first_ = 0;
+  stashed_count_ =
+      rte_eth_rx_burst(port_, kQueue, stashed_.data(), static_cast<std::uint16_t>(stashed_.size()));
+  return stashed_count_ == 0;
 }
 
 void DpdkDevice::disarm() {
@@ -300,8 +65,7 @@ void DpdkDevice::disarm() {
   rte_eth_dev_rx_intr_disable(port_, kQueue);
   std::uint64_t events = 0;
   // An eventfd stays readable until read; a TAP descriptor is emptied by receiving.
-  if (config_.spec.kind == DeviceKind::kPci && read(interrupt_fd_, &events, sizeof events) < 0)
-    return;
+  if (config_.spec.is_hardware() && read(interrupt_fd_, &events, sizeof events) < 0) return;
 }
 
 // --- Data path
@@ -311,18 +75,24 @@ std::size_t DpdkDevice::receive_frames(std::span<Packet> out) {
   if (is_watched_) keep_link();
   if (is_armed_) [[unlikely]]
     disarm();
-  if (!is_started_ || (is_watched_ && !gate_.begin())) [[unlikely]]
+  if (!is_ready()) [[unlikely]]
     return 0;
   const std::size_t n = receive_bursts(out);
   if (is_watched_) gate_.end();
   return n;
 }
 
+/// Whether the device may be touched now; after true a memif's burst has begun.
+bool DpdkDevice::is_ready() {
+  return is_started_ && (health_.state() == DeviceHealth::State::kGood || is_at_work()) &&
+         (!is_watched_ || gate_.begin());
+}
+
 std::size_t DpdkDevice::receive_bursts(std::span<Packet> out) {
-  std::size_t n = 0;
+  std::size_t n = stashed_count_ == 0 ? 0 : take_stashed(out);
   while (n < out.size()) {
-    rte_mbuf* mbufs[kBurst];
-    const auto want = static_cast<std::uint16_t>(std::min<std::size_t>(kBurst, out.size() - n));
+    rte_mbuf* mbufs[kBurstMax];
+    const auto want = static_cast<std::uint16_t>(std::min<std::size_t>(burst_, out.size() - n));
     const std::uint16_t got = rte_eth_rx_burst(port_, kQueue, mbufs, want);
     for (std::uint16_t i = 0; i < got; ++i) {
       out[n] = take(mbufs[i]);
@@ -330,6 +100,16 @@ std::size_t DpdkDevice::receive_bursts(std::span<Packet> out) {
     }
     if (got < want) break;
   }
+  return n;
+}
+
+std::size_t DpdkDevice::take_stashed(std::span<Packet> out) {
+  std::size_t n = 0;
+  while (stashed_first_ < stashed_count_ && n < out.size()) {
+    out[n] = take(stashed_[stashed_first_++]);
+    if (out[n]) ++n;
+  }
+  if (stashed_first_ == stashed_count_) stashed_first_ = stashed_count_ = 0;
   return n;
 }
 
@@ -343,6 +123,14 @@ Packet DpdkDevice::take(rte_mbuf* mbuf) {
       return Packet();
     }
   }
+  // Some ports take tags off whether asked to or not: a virtual function whose host says so. Whose VLAN it was is IpPort's to judge.
+  if ((mbuf->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) != 0) [[unlikely]] {
+    if (rte_vlan_insert(&mbuf) != 0) {
+      count_drop(DropReason::kVlanMismatch, mbuf->pkt_len);
+      rte_pktmbuf_free(mbuf);
+      return Packet();
+    }
+  }
   const std::size_t bytes = mbuf->pkt_len;
   Packet packet = pool_->adopt(mbuf);
   if (!packet) [[unlikely]]
@@ -352,16 +140,14 @@ Packet DpdkDevice::take(rte_mbuf* mbuf) {
 
 /// Rare enough for a clock reading of its own.
 void DpdkDevice::count_drop(DropReason reason, std::size_t bytes) {
-  timespec t{};
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  trace_.drop(base::Instant::from_ns(t.tv_sec * 1'000'000'000 + t.tv_nsec), reason, bytes);
+  trace_.drop(clock_now(), reason, bytes);
 }
 
 std::size_t DpdkDevice::send_frames(std::span<Packet> in) {
   register_thread();
   if (is_watched_) keep_link();
-  if (!is_started_ || (is_watched_ && !gate_.begin())) [[unlikely]]
-    return 0;
+  if (!is_ready()) [[unlikely]]
+    return health_.state() == DeviceHealth::State::kGone ? drop_all(in) : 0;
   const std::size_t n = send_bursts(in);
   if (is_watched_) gate_.end();
   return n;
@@ -370,8 +156,8 @@ std::size_t DpdkDevice::send_frames(std::span<Packet> in) {
 std::size_t DpdkDevice::send_bursts(std::span<Packet> in) {
   std::size_t n = 0;
   while (n < in.size()) {
-    rte_mbuf* mbufs[kBurst];
-    const std::size_t count = std::min<std::size_t>(kBurst, in.size() - n);
+    rte_mbuf* mbufs[kBurstMax];
+    const std::size_t count = std::min<std::size_t>(burst_, in.size() - n);
     for (std::size_t i = 0; i < count; ++i) mbufs[i] = MbufPool::to_mbuf(in[n + i]);
     const std::uint16_t sent =
         rte_eth_tx_burst(port_, kQueue, mbufs, static_cast<std::uint16_t>(count));
@@ -383,12 +169,80 @@ std::size_t DpdkDevice::send_bursts(std::span<Packet> in) {
   return n;
 }
 
+std::size_t DpdkDevice::drop_all(std::span<Packet> in) {
+  for (Packet& packet : in) {
+    count_drop(DropReason::kDeviceGone, packet.size());
+    packet.reset();
+  }
+  return in.size();
+}
+
+// --- Health
+
+/// What to do with a device about which there is something to say; false: keep off it.
+bool DpdkDevice::is_at_work() {
+  using State = DeviceHealth::State;
+  switch (health_.state()) {
+    case State::kGood:
+      return true;
+    case State::kNews:
+      health_.change(State::kNews, State::kGood);
+      report_health();
+      return true;
+    case State::kResetWanted:
+      if (health_.change(State::kResetWanted, State::kReleased)) Caretaker::instance().wake();
+      return false;
+    case State::kBack:
+      if (!health_.change(State::kBack, State::kGood)) return false;
+      ++link_generation_;  // its neighbors may have changed, and its address
+      is_armed_ = false;
+      return true;
+    case State::kReleased:
+    case State::kGone:
+      return false;
+  }
+  return false;
+}
+
+void DpdkDevice::report_health() {
+  const auto news = health_.take_news();
+  for (std::size_t i = 0; i < news.size(); ++i)
+    if (news[i] != 0) trace_.drop_elsewhere(clock_now(), DeviceHealth::kCounted[i], news[i]);
+}
+
+/// On the caretaker's thread.
+void DpdkDevice::look_after() {
+  using State = DeviceHealth::State;
+  const LogCapture quiet;
+  const State state = health_.state();
+  if (state == State::kGood || state == State::kNews) return health_.read_statistics();
+  if (state != State::kReleased) return;
+  if (bring_back()) {
+    health_.forget_statistics();
+    health_.change(State::kReleased, State::kBack);
+    return;
+  }
+  if (++failed_resets_ < kResetsMax) return;  // again in a second
+  health_.change(State::kReleased, State::kGone);
+}
+
+/// After a reset the driver knows nothing of its queues. Their packets came from the pool, which stays.
+bool DpdkDevice::bring_back() {
+  std::string ignored;
+  if (rte_eth_dev_reset(port_) != 0 || !configure(ignored) || !set_up_queues(ignored)) return false;
+  if (start_driver(ignored) != 0 || !direct_traffic(ignored)) return false;
+  failed_resets_ = 0;
+  return true;
+}
+
 // --- Links
 
 /// The data path of a memif knows anyway; the others are asked, which nobody does who has only one port.
 bool DpdkDevice::has_link() {
   if (is_watched_) return was_up_;
-  const bool is_up = is_started_ && reads_link_up();
+  const bool is_up = is_started_ &&
+                     (health_.state() == DeviceHealth::State::kGood || is_at_work()) &&
+                     reads_link_up();
   if (is_up && !std::exchange(was_up_, is_up)) ++link_generation_;
   was_up_ = is_up;
   return is_up;

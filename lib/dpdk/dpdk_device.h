@@ -6,12 +6,20 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "lib/base/trace.h"
+#include "lib/dpdk/caretaker.h"
+#include "lib/dpdk/device_health.h"
 #include "lib/dpdk/device_spec.h"
+#include "lib/dpdk/flow_rules.h"
 #include "lib/dpdk/interrupt_gate.h"
 #include "lib/dpdk/mbuf_pool.h"
+#include "lib/dpdk/xdp_left_overs.h"
 #include "lib/net/frame_device.h"
+
+struct rte_eth_conf;
+struct rte_eth_dev_info;
 
 namespace uet::dpdk {
 
@@ -21,15 +29,25 @@ struct DpdkDeviceConfig {
   std::size_t ip_mtu = 0;      ///< 0: the device's own
   /// Seeds the MAC address of devices that have none.
   std::size_t mac_seed = 0;
+  std::uint16_t vlan = 0;            ///< that frames for us carry
+  std::uint16_t rx_descriptors = 0;  ///< 0: 1024
+  std::uint16_t tx_descriptors = 0;
+  std::uint16_t burst = 0;   ///< frames that the driver is asked for at a time; 0: 32
   bool promiscuous = false;  ///< take frames for every address
   bool has_siblings =
       false;  ///< one of several planes: the others go on while this one has no link
+  bool sends_own_pool_only = false;  ///< frames to send come from pool()
+  /// Where the kernel uses the device beside us: take nothing but this.
+  std::optional<FlowTarget> flow;
 };
 
-/// One thread at a time. EAL must run before one is made, and keeps running after it is gone.
-class DpdkDevice final : public net::FrameDevice {
+/// One thread at a time. EAL must run before one is made, and keeps running after it is gone. In a forked child its end leaves
+/// everything to the parent.
+class DpdkDevice final : public net::FrameDevice, private Caretaker::Ward {
  public:
-  /// Null: `error` says what to do.
+  static constexpr std::size_t kBurstMax = 128;
+
+  /// Null: `error` says what to do. Otherwise `error` is empty, or holds what the user should know.
   static std::unique_ptr<DpdkDevice> open(const DpdkDeviceConfig& config, base::Trace& trace,
                                           std::string& error);
   ~DpdkDevice() override;
@@ -43,21 +61,51 @@ class DpdkDevice final : public net::FrameDevice {
   int wakeup_fd() const override { return interrupt_fd_; }
   bool arm_wakeup() override;
 
- private:
-  static constexpr std::size_t kBurst = 32;
+  /// True when only the packets of DpdkDeviceConfig::flow come here and the kernel has the rest.
+  bool is_shared_with_kernel() const { return is_isolated_; }
+  /// The kernel's interface under the device; empty: none.
+  const std::string& interface() const { return interface_; }
 
+ private:
   DpdkDevice(const DpdkDeviceConfig& config, base::Trace& trace);
+
+  // Opening; in dpdk_device_open.cc, as closing.
+  bool bring_up(std::string& error);
   bool attach(std::string& error);
+  bool find_or_plug_in(std::string& error);
+  bool plug_in(std::string& error);
+  void unplug(std::uint16_t port) const;
+  bool find_port(const std::string& devargs);
+  bool share_with_kernel(const rte_eth_dev_info& info, std::string& error);
+  bool settle_mtu(const rte_eth_dev_info& info, std::string& error);
+  bool prepare(std::string& error);
   bool configure(std::string& error);
-  bool choose_mtu(std::string& error);
+  void ask_for(const rte_eth_dev_info& info, rte_eth_conf& conf) const;
+  void set_mtu() const;
+  bool make_pool(std::string& error);
+  std::size_t packets_in_all() const;
+  std::size_t packet_bytes() const;
   bool set_up_queues(std::string& error);
   bool start(std::string& error);
+  int start_driver(std::string& error);
+  bool direct_traffic(std::string& error);
+  bool check_mtu(std::string& error);
+  void watch_health();
   void read_facts();
   void open_interrupt();
+  void shut();
+  void abandon();
   std::string explain(const std::string& what, int code) const;
 
   std::size_t receive_bursts(std::span<net::Packet> out);
+  std::size_t take_stashed(std::span<net::Packet> out);
   std::size_t send_bursts(std::span<net::Packet> in);
+  std::size_t drop_all(std::span<net::Packet> in);
+  bool is_ready();
+  bool is_at_work();
+  void look_after() override;
+  bool bring_back();
+  void report_health();
   bool reads_link_up() const;
   void keep_link();
   std::uint64_t first_patience() const;
@@ -72,15 +120,28 @@ class DpdkDevice final : public net::FrameDevice {
   base::Trace& trace_;
   net::FrameDeviceFacts facts_;
   std::unique_ptr<MbufPool> pool_;
+  std::string remark_;  ///< what the user should know although it works
   std::uint16_t port_ = 0;
-  bool is_attached_ = false;  ///< port_ is ours
-  bool is_plugged_ = false;   ///< we plugged the device in, so we take it out
+  bool is_attached_ = false;    ///< port_ is ours
+  bool is_plugged_ = false;     ///< we plugged the device in, so we take it out
+  bool has_claimed_ = false;    ///< the place of the socket that it listens on
+  XdpDescriptors descriptors_;  ///< that its driver opened and will forget
+  bool is_isolated_ = false;
   bool is_started_ = false;
   bool wants_interrupt_ = false;
   std::uint16_t descriptors_rx_ = 1024;
   std::uint16_t descriptors_tx_ = 1024;
+  std::uint16_t burst_ = 32;
   int interrupt_fd_ = -1;
   bool is_armed_ = false;
+  /// Received before a sleep that did not take place.
+  std::array<rte_mbuf*, 32> stashed_{};
+  std::size_t stashed_count_ = 0;
+  std::size_t stashed_first_ = 0;
+
+  DeviceHealth health_;
+  unsigned failed_resets_ = 0;  ///< in a row; the caretaker's
+  bool is_ward_ = false;
 
   /// A memif client has to connect again itself. The interrupt thread does the work; the data path only looks at how far
   /// it is and keeps its hands off the device meanwhile.

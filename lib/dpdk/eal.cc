@@ -7,23 +7,17 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #include "lib/dpdk/dpdk_log.h"
 #include "lib/dpdk/guest_state.h"
+#include "lib/dpdk/guest_thread.h"
 
 namespace uet::dpdk {
 
 namespace {
-
-constexpr std::size_t kMiB = std::size_t{1} << 20;
-// Without hugepages the memory is fixed when EAL starts. It is only touched when used, so later
-// ports get room too.
-constexpr std::size_t kNoHugeBytesMin = 1024 * kMiB;
 
 enum class EalState { kNotStarted, kOwn, kApplication, kFailed };
 
@@ -32,6 +26,7 @@ struct Eal {
   std::mutex mutex;
   EalState state = EalState::kNotStarted;
   std::string failure;
+  std::string user_arguments;  ///< that it was started with
 };
 
 Eal& eal() {
@@ -53,42 +48,14 @@ std::size_t free_hugepage_bytes() {
   return total;
 }
 
-int first_allowed_cpu() {
+std::vector<int> allowed_cpus() {
+  std::vector<int> cpus;
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return 0;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return cpus;
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-    if (CPU_ISSET(cpu, &set)) return cpu;
-  return 0;
-}
-
-std::vector<std::string> arguments(const EalNeeds& needs) {
-  std::vector<std::string> args = {
-      "uet",
-      "--no-telemetry",
-      "--file-prefix=uet" + std::to_string(getpid()),
-      // One logical core on whatever CPU: no worker threads.
-      "--lcores=0@" + std::to_string(first_allowed_cpu()),
-      "--log-level=*:error",
-  };
-  if (needs.pci_device.empty()) {
-    args.emplace_back("--no-pci");
-    args.emplace_back("--iova-mode=va");
-  } else {
-    args.emplace_back("--allow=" + needs.pci_device);
-  }
-  if (free_hugepage_bytes() >= needs.memory_bytes + 64 * kMiB) {
-    args.emplace_back("--in-memory");
-  } else {
-    // DPDK refuses --in-memory together with --no-huge. What is left of it is to share no
-    // configuration.
-    const std::size_t bytes = std::max(kNoHugeBytesMin, 2 * needs.memory_bytes);
-    args.emplace_back("--no-shconf");
-    args.emplace_back("--no-huge");
-    args.emplace_back("-m");
-    args.emplace_back(std::to_string(bytes / kMiB));
-  }
-  return args;
+    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+  return cpus;
 }
 
 /// Runs on a thread of its own, which EAL may pin and mark as its main core as it likes.
@@ -99,18 +66,30 @@ int start_eal(std::vector<std::string> args) {
   return rte_eal_init(static_cast<int>(args.size()), argv.data()) < 0 ? rte_errno : 0;
 }
 
-void start(Eal& e, const EalNeeds& needs) {
+/// A process of ours has no files there, and a node with many processes would keep their empty folders for ever.
+void remove_runtime_folder() {
+  rmdir(rte_eal_get_runtime_dir());
+}
+
+/// False: what the user wants cannot be, and nothing was started.
+bool start(Eal& e, const EalNeeds& needs, std::string& error) {
   if (rte_lcore_count() > 0) {
     e.state = EalState::kApplication;
-    return;
+    return true;
   }
+  std::vector<std::string> args;
+  const EalSurroundings machine{
+      .free_hugepage_bytes = free_hugepage_bytes(), .cpus = allowed_cpus(), .process = getpid()};
+  if (!make_eal_arguments(needs, machine, args, error)) return false;
   const GuestState as_found;
   const LogCapture log;
   install_dpdk_log();
   int result = 0;
-  std::thread([&] { result = start_eal(arguments(needs)); }).join();
+  run_on_guest_thread([&] { result = start_eal(args); });
+  e.user_arguments = needs.user_arguments;
   if (result == 0) {
     e.state = EalState::kOwn;
+    remove_runtime_folder();
   } else if (result == EALREADY) {
     e.state = EalState::kApplication;
   } else {
@@ -118,6 +97,26 @@ void start(Eal& e, const EalNeeds& needs) {
     e.failure = "DPDK does not start (" + std::string(rte_strerror(result)) +
                 "): " + LogCapture::first_message();
   }
+  return true;
+}
+
+/// Whether EAL as it runs can do what is asked.
+bool serves(const Eal& e, const EalNeeds& needs, std::string& error) {
+  if (e.state == EalState::kFailed) {
+    error = e.failure;
+  } else if (e.state == EalState::kApplication && !needs.user_arguments.empty()) {
+    error = "FI_UET_DPDK_ARGS has no effect here: the application started DPDK itself; unset it";
+  } else if (e.state == EalState::kOwn && needs.user_arguments != e.user_arguments) {
+    error = "FI_UET_DPDK_ARGS: DPDK of this process was started with '" + e.user_arguments +
+            "' and cannot be started again";
+  } else if (needs.is_pci && !has_pci()) {
+    error =
+        "DPDK of this process was started without PCI; open the PCI device before any other dpdk "
+        "port";
+  } else {
+    return true;
+  }
+  return false;
 }
 
 /// Takes the lcore id back when its thread ends.
@@ -134,18 +133,13 @@ struct ThreadRegistration {
 bool ensure_eal(const EalNeeds& needs, std::string& error) {
   Eal& e = eal();
   const std::lock_guard lock(e.mutex);
-  if (e.state == EalState::kNotStarted) start(e, needs);
-  if (e.state == EalState::kFailed) {
-    error = e.failure;
+  if (is_forked_child()) {
+    error = "a child of the process that opened the DPDK port cannot open one; exec first";
     return false;
   }
-  if (!needs.pci_device.empty() && !has_pci()) {
-    error =
-        "DPDK of this process was started without PCI; open the PCI device before any other dpdk "
-        "port";
-    return false;
-  }
-  return true;
+  watch_forks();
+  if (e.state == EalState::kNotStarted && !start(e, needs, error)) return false;
+  return serves(e, needs, error);
 }
 
 bool is_own_eal() {

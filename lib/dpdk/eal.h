@@ -3,18 +3,14 @@
 /// wanted.
 #pragma once
 
-#include <cstddef>
 #include <string>
+
+#include "lib/dpdk/eal_arguments.h"
 
 namespace uet::dpdk {
 
-struct EalNeeds {
-  std::string pci_device;        ///< with its arguments; empty: no PCI at all
-  std::size_t memory_bytes = 0;  ///< for the packets of the first port
-};
-
 /// Starts EAL unless it runs already, be it ours or the application's own. False: `error` says why.
-/// Any thread.
+/// Arguments of the user must be the same at every call, and are refused where the application started EAL. Any thread.
 bool ensure_eal(const EalNeeds& needs, std::string& error);
 
 /// True when EAL was started by this library rather than by the application.

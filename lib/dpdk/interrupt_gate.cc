@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lib/dpdk/eal.h"
+#include "lib/dpdk/guest_thread.h"
 
 namespace uet::dpdk {
 
@@ -38,7 +39,8 @@ void InterruptGate::Member::join() {
 }
 
 void InterruptGate::Member::leave() {
-  if (!has_joined_) return;
+  // In a forked child there is no thread to keep away, and its parent may hold the mutex.
+  if (!has_joined_ || is_forked_child()) return;
   InterruptGate& gate = instance();
   const std::lock_guard lock(gate.mutex_);
   has_joined_ = false;

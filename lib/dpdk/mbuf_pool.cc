@@ -9,6 +9,8 @@
 #include <atomic>
 #include <cstring>
 
+#include "lib/dpdk/guest_thread.h"
+
 namespace uet::dpdk {
 
 using net::Packet;
@@ -43,9 +45,14 @@ std::unique_ptr<MbufPool> MbufPool::create(std::size_t packets, std::size_t pack
   static std::atomic<unsigned> serial{0};
   const std::string name = "uet_pool_" + std::to_string(serial++);
   const unsigned cache = packets >= 4 * kMempoolCache ? kMempoolCache : 0;
-  rte_mempool* mempool = rte_pktmbuf_pool_create(
-      name.c_str(), static_cast<unsigned>(packets), cache, sizeof(PacketBuffer),
-      static_cast<std::uint16_t>(RTE_PKTMBUF_HEADROOM + packet_bytes), numa_node);
+  const auto create_on = [&](int node) {
+    return rte_pktmbuf_pool_create(
+        name.c_str(), static_cast<unsigned>(packets), cache, sizeof(PacketBuffer),
+        static_cast<std::uint16_t>(RTE_PKTMBUF_HEADROOM + packet_bytes), node);
+  };
+  rte_mempool* mempool = create_on(numa_node);
+  // Memory of another node is slower, not wrong.
+  if (mempool == nullptr && numa_node != SOCKET_ID_ANY) mempool = create_on(SOCKET_ID_ANY);
   if (mempool == nullptr) {
     error = "no memory for " + std::to_string(packets) + " packets of " +
             std::to_string(packet_bytes) + " bytes (" + rte_strerror(rte_errno) +
@@ -67,6 +74,7 @@ MbufPool::MbufPool(rte_mempool* mempool, std::size_t packet_bytes)
 }
 
 MbufPool::~MbufPool() {
+  if (is_forked_child()) return;  // hugepages are the parent's, too
   rte_mempool_free(mempool_);
 }
 
@@ -79,6 +87,8 @@ std::size_t MbufPool::available() const {
 }
 
 bool MbufPool::refill() {
+  if (is_forked_child()) [[unlikely]]
+    return false;
   void* objects[kExchange];
   std::size_t n = kExchange;
   // The last few come one by one: a batch is all or nothing.
@@ -93,7 +103,7 @@ void MbufPool::spill() {
   // The oldest half goes, so that what was touched last is taken first.
   void* objects[kExchange];
   for (std::size_t i = 0; i < kExchange; ++i) objects[i] = cache_[i]->native;
-  rte_mempool_put_bulk(mempool_, objects, kExchange);
+  if (!is_forked_child()) rte_mempool_put_bulk(mempool_, objects, kExchange);
   std::move(cache_ + kExchange, cache_ + cached_, cache_);
   cached_ -= kExchange;
 }

@@ -1,7 +1,6 @@
 /// The entry of libuet-dpdk.so.
 
 #include <arpa/inet.h>
-#include <ifaddrs.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -12,6 +11,8 @@
 
 #include "lib/dpdk/dpdk_device.h"
 #include "lib/dpdk/eal.h"
+#include "lib/dpdk/kernel_interface.h"
+#include "lib/dpdk/kernel_neighbors.h"
 #include "lib/net/ip_port.h"
 #include "lib/net/plugin_abi.h"
 #include "lib/net/port_plugin.h"
@@ -23,23 +24,13 @@ namespace {
 
 using net::FabricAddress;
 
-/// Behind an af_packet device the kernel sees every frame too. When it owns our address it answers
+/// Behind an af_packet or pcap device the kernel sees every frame too. When it owns our address it answers
 /// ARP, Neighbor Discovery and echo, so we must not; and a socket that nobody reads keeps it from
 /// refusing UET packets with ICMP errors.
 class KernelClaim {
  public:
   ~KernelClaim() {
     if (fd_ >= 0) close(fd_);
-  }
-
-  static bool owns(const FabricAddress& address) {
-    ifaddrs* list = nullptr;
-    if (getifaddrs(&list) != 0) return false;
-    bool found = false;
-    for (const ifaddrs* i = list; i != nullptr && !found; i = i->ifa_next)
-      found = i->ifa_addr != nullptr && matches(*i->ifa_addr, address);
-    freeifaddrs(list);
-    return found;
   }
 
   /// False: errno says why.
@@ -61,18 +52,6 @@ class KernelClaim {
   }
 
  private:
-  static bool matches(const sockaddr& sa, const FabricAddress& address) {
-    if (sa.sa_family == AF_INET && address.is_v4()) {
-      sockaddr_in in;
-      std::memcpy(&in, &sa, sizeof in);
-      return ntohl(in.sin_addr.s_addr) == address.v4();
-    }
-    if (sa.sa_family != AF_INET6 || address.is_v4()) return false;
-    sockaddr_in6 in6;
-    std::memcpy(&in6, &sa, sizeof in6);
-    return std::memcmp(&in6.sin6_addr, address.bytes().data(), 16) == 0;
-  }
-
   int fd_ = -1;
 };
 
@@ -86,19 +65,46 @@ class ClaimedPort final : public net::PortWrapper {
   std::unique_ptr<KernelClaim> claim_;
 };
 
-/// Starts EAL, if nobody did, with memory for `devices` of this kind.
+std::size_t descriptors_of(const DpdkDeviceConfig& config) {
+  constexpr std::size_t kUsual = 1024;
+  return std::max<std::size_t>(config.rx_descriptors, kUsual) +
+         std::max<std::size_t>(config.tx_descriptors, kUsual);
+}
+
+/// Starts EAL, unless it runs, with the user's `arguments` and memory for `devices` of this kind.
 std::unique_ptr<DpdkDevice> open_device(DpdkDeviceConfig& config, std::size_t devices,
-                                        base::Trace& trace, std::string& error) {
+                                        const std::string& arguments, base::Trace& trace,
+                                        std::string& error) {
   DeviceSpec& spec = config.spec;
   const std::size_t wanted = config.ip_mtu != 0 ? config.ip_mtu : default_ip_mtu(spec);
   if (wanted != 0) add_default_arguments(wanted, spec);
-  EalNeeds needs;
-  if (spec.kind == DeviceKind::kPci) needs.pci_device = spec.devargs();
-  // Descriptors of the usual number, and the largest MTU when only the device knows it.
+  EalNeeds needs{.user_arguments = arguments};
+  if (spec.is_hardware()) needs.device = spec.devargs();
+  needs.single_file = spec.kind == DeviceKind::kMemif && spec.argument("zero-copy") == "yes";
+  needs.is_pci = spec.kind == DeviceKind::kPci;
+  // The largest MTU when only the device knows it.
   const std::size_t largest = std::max(wanted != 0 ? wanted + 1024 : 9728, packet_bytes_min(spec));
-  needs.memory_bytes = devices * MbufPool::memory_bytes(config.packets + 2048, largest);
+  needs.memory_bytes =
+      devices * MbufPool::memory_bytes(config.packets + descriptors_of(config), largest);
   if (!ensure_eal(needs, error)) return nullptr;
   return DpdkDevice::open(config, trace, error);
+}
+
+void configure(const net::PortRequest& request, DpdkDeviceConfig& config) {
+  config.packets = request.packets;
+  config.ip_mtu = request.mtu;
+  config.vlan = request.vlan;
+  config.rx_descriptors = request.dpdk.rx_descriptors;
+  config.tx_descriptors = request.dpdk.tx_descriptors;
+  config.burst = request.dpdk.burst;
+  config.has_siblings = request.planes > 1;
+  config.sends_own_pool_only = request.planes == 1;
+  config.mac_seed = request.address.hash() + request.plane;
+  config.flow = FlowTarget{.address = request.address,
+                           .udp_port = request.udp_port,
+                           .native_ip = request.native_ip,
+                           .ip_protocol = request.ip_protocol,
+                           .vlan = request.vlan};
 }
 
 std::unique_ptr<net::Port> open_port(const net::PortRequest& request, base::Trace& trace,
@@ -110,7 +116,7 @@ std::unique_ptr<net::Port> open_port(const net::PortRequest& request, base::Trac
     return nullptr;
   DeviceSpec& spec = device_config.spec;
   std::unique_ptr<KernelClaim> claim;
-  if (spec.kind == DeviceKind::kAfPacket && KernelClaim::owns(request.address)) {
+  if (spec.is_seen_by_kernel() && kernel_owns(request.address)) {
     claim = std::make_unique<KernelClaim>();
     // The first of several planes claims for all: their address is one.
     if (!request.native_ip && request.plane == 0 &&
@@ -121,12 +127,19 @@ std::unique_ptr<net::Port> open_port(const net::PortRequest& request, base::Trac
     }
     ip_config.answers = false;
   }
-  device_config.packets = request.packets;
-  device_config.ip_mtu = request.mtu;
-  device_config.has_siblings = request.planes > 1;
-  device_config.mac_seed = request.address.hash() + request.plane;
-  auto device = open_device(device_config, request.planes, trace, error);
+  configure(request, device_config);
+  auto device = open_device(device_config, request.planes, request.dpdk.arguments, trace, error);
   if (device == nullptr) return nullptr;
+  // Isolated, the device brings no ARP and no Neighbor Discovery: the kernel answers, and is asked.
+  if (device->is_shared_with_kernel()) {
+    ip_config.answers = false;
+    std::string why;
+    ip_config.resolver = KernelNeighbors::open(device->interface(), why);
+    if (ip_config.resolver == nullptr) {
+      error = why;
+      return nullptr;
+    }
+  }
   auto port = std::make_unique<net::IpPort>(std::move(device), ip_config, trace);
   if (claim == nullptr) return port;
   return std::make_unique<ClaimedPort>(std::move(port), std::move(claim));
@@ -139,7 +152,7 @@ std::unique_ptr<net::FrameDevice> open_frame_device(const net::FrameDeviceReques
                           .mac_seed = request.mac_seed,
                           .promiscuous = true};
   if (!parse_device_spec(request.spec, config.spec, error)) return nullptr;
-  return open_device(config, request.devices, trace, error);
+  return open_device(config, request.devices, "", trace, error);
 }
 
 }  // namespace

@@ -15,6 +15,8 @@ namespace {
 // packets.
 constexpr Duration kResolvedRetry = Duration::from_us(50);
 
+constexpr Duration kResolverPoll = Duration::from_us(100);
+
 FrameFormat format_of(const IpPortConfig& config, const FrameDeviceFacts& device) {
   return FrameFormat{.mac = device.mac,
                      .address = config.address,
@@ -110,6 +112,8 @@ std::size_t IpPort::receive(Instant now, std::span<RxPacket> out) {
     link_generation_ = device_->link_generation();
     neighbors_.on_link_change(now);
   }
+  if (config_.resolver != nullptr) [[unlikely]]
+    poll_resolver(now);
   std::size_t n = take_looped(out);
   if (resolved_.size != 0) send_resolved(now);
   // Frames that are not for us count as well: a flood of them must not keep the caller here.
@@ -294,6 +298,9 @@ bool IpPort::take_slow(Instant now, TxPacket& tx) {
     drop(now, tx, next_hop.error());
     return true;
   }
+  if (neighbors_.find(*next_hop) == nullptr)
+    if (Neighbor* oldest = neighbors_.in_the_way())
+      drop_waiting(now, *oldest, DropReason::kNeighborTableFull);
   Neighbor* neighbor = neighbors_.find_or_start(now, *next_hop);
   if (neighbor == nullptr) {
     drop(now, tx, DropReason::kNeighborTableFull);
@@ -308,6 +315,7 @@ bool IpPort::take_unresolved(Instant now, Neighbor& neighbor, TxPacket& tx) {
     return true;
   }
   if (neighbor.deadline <= now) run_due(now);
+  if (neighbor.has_mac()) return false;  // the resolver knew it: the next send() finds it
   // Not one question left the device: a link without a peer. Let the caller keep its packets.
   if (neighbor.state == NeighborState::kResolving && neighbor.attempts == 0) return false;
   if (neighbor.state == NeighborState::kUnreachable) return take_unresolved(now, neighbor, tx);
@@ -357,6 +365,13 @@ void IpPort::drop(Instant now, TxPacket& tx, DropReason reason) {
   tx.packet.reset();
 }
 
+void IpPort::drop_waiting(Instant now, Neighbor& neighbor, DropReason reason) {
+  while (neighbor.waiting.size != 0) {
+    TxPacket tx = waiting_.pop(neighbor.waiting);
+    drop(now, tx, reason);
+  }
+}
+
 // --- Address resolution
 
 Instant IpPort::next_deadline() const {
@@ -364,6 +379,7 @@ Instant IpPort::next_deadline() const {
 }
 
 void IpPort::on_deadline(Instant now) {
+  if (config_.resolver != nullptr) poll_resolver(now);
   run_due(now);
   if (resolved_.size != 0) send_resolved(now);
 }
@@ -390,16 +406,30 @@ void IpPort::run_due(Instant now) {
       case NeighborTable::Step::kNone:
         return;
       case NeighborTable::Step::kSolicit:
-        if (!solicit(*neighbor)) neighbors_.on_solicit_refused(now, *neighbor);
+        if (config_.resolver != nullptr)
+          ask_resolver(now, *neighbor);
+        else if (!solicit(*neighbor))
+          neighbors_.on_solicit_refused(now, *neighbor);
         break;
       case NeighborTable::Step::kGiveUp:
-        while (neighbor->waiting.size != 0) {
-          TxPacket tx = waiting_.pop(neighbor->waiting);
-          drop(now, tx, DropReason::kNoNeighbor);
-        }
+        drop_waiting(now, *neighbor, DropReason::kNoNeighbor);
         break;
     }
   }
+}
+
+void IpPort::ask_resolver(Instant now, const Neighbor& neighbor) {
+  MacAddress mac;
+  if (config_.resolver->ask(neighbor.address, mac)) on_claim(now, neighbor.address, mac, false);
+}
+
+/// Costs a system call, so only while an answer is due and not at every turn.
+void IpPort::poll_resolver(Instant now) {
+  if (now < next_resolver_poll_ || neighbors_.next_deadline().is_never()) return;
+  next_resolver_poll_ = now + kResolverPoll;
+  FabricAddress who;
+  MacAddress mac;
+  while (config_.resolver->poll(who, mac)) on_claim(now, who, mac, /*may_create=*/false);
 }
 
 /// False when the device took nothing.

@@ -13,6 +13,7 @@
 #include "lib/base/trace.h"
 #include "lib/net/frame_format.h"
 #include "lib/net/link_messages.h"
+#include "lib/net/neighbor_resolver.h"
 #include "lib/net/neighbor_table.h"
 #include "lib/net/port.h"
 #include "lib/net/port_plugin.h"
@@ -32,6 +33,8 @@ struct IpPortConfig {
   /// False when somebody else (the kernel behind an af_packet device) owns the address and answers
   /// ARP, ND and echo.
   bool answers = true;
+  /// Where set, it finds neighbors in place of ARP and Neighbor Discovery, which then do not reach us.
+  std::shared_ptr<NeighborResolver> resolver;
   NeighborConfig neighbors;
   std::size_t max_looped = 256;  ///< packets to ourselves that may wait for receive()
 };
@@ -83,6 +86,7 @@ class IpPort final : public Port {
   base::Result<FabricAddress, base::DropReason> next_hop_of(const FabricAddress& destination) const;
   bool is_on_link(const FabricAddress& address) const;
   void drop(Instant now, TxPacket& packet, base::DropReason reason);
+  void drop_waiting(Instant now, Neighbor& neighbor, base::DropReason reason);
 
   // Receiving.
   std::size_t take_looped(std::span<RxPacket> out);
@@ -95,6 +99,8 @@ class IpPort final : public Port {
   // Address resolution.
   bool on_claim(Instant now, const FabricAddress& who, const MacAddress& mac, bool may_create);
   void run_due(Instant now);
+  void ask_resolver(Instant now, const Neighbor& neighbor);
+  void poll_resolver(Instant now);
   bool solicit(const Neighbor& neighbor);
   bool send_arp(std::uint16_t operation, const MacAddress& to, const FabricAddress& target);
   bool send_neighbor_message(const NeighborMessage& message, const MacAddress& to,
@@ -114,6 +120,7 @@ class IpPort final : public Port {
   WaitingRoom waiting_;    ///< for address resolution
   WaitingQueue resolved_;  ///< waited, may go now, but the device was full
   Instant retry_resolved_at_ = Instant::never();
+  Instant next_resolver_poll_;
   WaitingRoom looped_room_;  ///< packets to ourselves
   WaitingQueue looped_;
 

@@ -28,6 +28,7 @@ NeighborTable::NeighborTable(const NeighborConfig& config)
 }
 
 NeighborTable::~NeighborTable() {
+  unanswered_.clear();
   timed_.clear();
   by_address_.clear();
 }
@@ -37,12 +38,18 @@ Neighbor* NeighborTable::find(const FabricAddress& address) {
   return it == by_address_.end() ? nullptr : &*it;
 }
 
+Neighbor* NeighborTable::in_the_way() {
+  if (!free_.empty() || unanswered_.empty()) return nullptr;
+  Neighbor& oldest = unanswered_.front();
+  return oldest.waiting.size != 0 ? &oldest : nullptr;
+}
+
 Neighbor* NeighborTable::find_or_start(Instant now, const FabricAddress& address) {
   if (Neighbor* known = find(address)) return known;
-  Neighbor* n = take_free(/*may_evict=*/true);
+  make_room(now);
+  Neighbor* n = add(address);
   if (n == nullptr) return nullptr;
-  n->address = address;
-  by_address_.insert(*n);
+  unanswered_.push_back(*n);
   enter(*n, NeighborState::kResolving, now);
   return n;
 }
@@ -53,11 +60,11 @@ Neighbor* NeighborTable::on_claim(Instant now, const FabricAddress& address, con
   if (n == nullptr) {
     // Strangers may fill free places, but never push out a neighbor that we chose to talk to.
     if (!may_create) return nullptr;
-    n = take_free(/*may_evict=*/false);
+    n = add(address);
     if (n == nullptr) return nullptr;
-    n->address = address;
-    by_address_.insert(*n);
+    n->has_answered = true;
   }
+  if (!std::exchange(n->has_answered, true)) unanswered_.erase(unanswered_.iterator_to(*n));
   n->mac = mac;
   n->confirm_by = now + config_.reachable_time;
   enter(*n, NeighborState::kReachable, Instant::never());
@@ -114,25 +121,42 @@ void NeighborTable::remove(Neighbor& neighbor) {
   UET_CHECK(neighbor.waiting.size == 0);
   set_deadline(neighbor, Instant::never());
   by_address_.erase(by_address_.iterator_to(neighbor));
+  if (!neighbor.has_answered) unanswered_.erase(unanswered_.iterator_to(neighbor));
   neighbor.state = NeighborState::kFree;
   neighbor.was_used = false;
+  neighbor.has_answered = false;
   free_.push_back(&neighbor);
   ++generation_;
 }
 
-Neighbor* NeighborTable::take_free(bool may_evict) {
-  // Second chance: the first round takes the mark off neighbors in use, the second finds one that
-  // nobody used since.
-  for (std::size_t i = 0; free_.empty() && may_evict && i < 2 * neighbors_.size(); ++i) {
-    Neighbor& n = neighbors_[hand_];
-    hand_ = (hand_ + 1) % neighbors_.size();
-    if (n.waiting.size != 0 || n.state == NeighborState::kResolving) continue;
-    if (!std::exchange(n.was_used, false)) remove(n);
-  }
+Neighbor* NeighborTable::add(const FabricAddress& address) {
   if (free_.empty()) return nullptr;
   Neighbor* n = free_.back();
   free_.pop_back();
+  n->address = address;
+  by_address_.insert(*n);
   return n;
+}
+
+void NeighborTable::make_room(Instant now) {
+  if (!free_.empty()) return;
+  const bool have_their_share = unanswered_.size() >= (neighbors_.size() + 1) / 2;
+  Neighbor* victim = have_their_share ? nullptr : idle_one(now);
+  if (victim == nullptr && !unanswered_.empty()) victim = &unanswered_.front();
+  if (victim != nullptr && victim->waiting.size == 0) remove(*victim);
+}
+
+/// A neighbor that was not used since the marks were taken off, which is idle_time ago or longer. Each is looked at once in that time.
+Neighbor* NeighborTable::idle_one(Instant now) {
+  if (now < marks_taken_at_ + config_.idle_time) return nullptr;
+  while (hand_ < neighbors_.size()) {
+    Neighbor& n = neighbors_[hand_++];
+    if (n.has_answered && !n.was_used && n.waiting.size == 0) return &n;
+  }
+  for (Neighbor& n : neighbors_) n.was_used = false;
+  hand_ = 0;
+  marks_taken_at_ = now;
+  return nullptr;
 }
 
 Duration NeighborTable::retry_after(unsigned attempts) const {

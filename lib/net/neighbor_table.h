@@ -2,6 +2,7 @@
 /// addresses, MACs and deadlines; builds no message and touches no device.
 #pragma once
 
+#include <boost/intrusive/list.hpp>
 #include <boost/intrusive/set.hpp>
 #include <boost/intrusive/unordered_set.hpp>
 #include <vector>
@@ -26,6 +27,8 @@ struct NeighborConfig {
   unsigned attempts = 5;                        ///< broadcasts before giving up: about 3 s
   unsigned probes = 3;                          ///< unicasts to a known MAC before broadcasting
   Duration hold_down = Duration::from_ms(500);  ///< no new attempt so soon after giving up
+  /// In a full table a neighbor that was not used for so long makes room.
+  Duration idle_time = Duration::from_seconds(1);
 };
 
 enum class NeighborState : std::uint8_t {
@@ -36,11 +39,14 @@ enum class NeighborState : std::uint8_t {
   kUnreachable,  ///< gave up a moment ago; packets are dropped at once
 };
 
-struct Neighbor : boost::intrusive::unordered_set_base_hook<>, boost::intrusive::set_base_hook<> {
+struct Neighbor : boost::intrusive::unordered_set_base_hook<>,
+                  boost::intrusive::set_base_hook<>,
+                  boost::intrusive::list_base_hook<> {
   FabricAddress address;
   MacAddress mac{};
   NeighborState state = NeighborState::kFree;
-  bool was_used = false;      ///< since the eviction hand came by
+  bool was_used = false;      ///< since the marks were taken off
+  bool has_answered = false;  ///< said once where it is
   std::uint8_t attempts = 0;  ///< solicitations sent in this state
   Instant deadline;           ///< of the state, when it has one
   Instant confirm_by;         ///< reachable: use after this starts probing
@@ -51,14 +57,19 @@ struct Neighbor : boost::intrusive::unordered_set_base_hook<>, boost::intrusive:
   }
 };
 
-/// A fixed number of neighbors. When full, a settled neighbor that was not used for long makes
-/// room; one that packets wait for never does. One thread.
+/// A fixed number of neighbors. Every packet with a forged source on our link makes us answer to an address where nobody is, so in a full
+/// table questions that were never answered make room for each other, the oldest first: an honest neighbor answers long before its turn
+/// comes. Only while they have less than half of the table does one that was not used for `idle_time` make room; one in use never does.
+/// One thread.
 class NeighborTable {
  public:
   explicit NeighborTable(const NeighborConfig& config);
   ~NeighborTable();
 
   Neighbor* find(const FabricAddress& address);
+  /// The neighbor that has to go before find_or_start() can start another, when packets wait for it: the caller takes them out. Null
+  /// when there is nothing to do.
+  Neighbor* in_the_way();
   /// The neighbor, or a new one that is due for its first solicitation; null when there is no room
   /// for it.
   Neighbor* find_or_start(Instant now, const FabricAddress& address);
@@ -94,6 +105,8 @@ class NeighborTable {
   /// void then.
   std::uint32_t generation() const { return generation_; }
   std::size_t size() const { return by_address_.size(); }
+  /// Neighbors that never answered.
+  std::size_t unanswered() const { return unanswered_.size(); }
   const NeighborConfig& config() const { return config_; }
 
  private:
@@ -111,22 +124,28 @@ class NeighborTable {
       boost::intrusive::unordered_set<Neighbor, boost::intrusive::key_of_value<AddressOf>,
                                       boost::intrusive::hash<HashAddress>,
                                       boost::intrusive::power_2_buckets<true>>;
+  using OldestFirst = boost::intrusive::list<Neighbor>;
   using ByDeadline = boost::intrusive::multiset<Neighbor, boost::intrusive::compare<SoonerFirst>>;
 
   void enter(Neighbor& neighbor, NeighborState state, Instant deadline);
   void set_deadline(Neighbor& neighbor, Instant deadline);
   void remove(Neighbor& neighbor);
-  Neighbor* take_free(bool may_evict);
+  Neighbor* add(const FabricAddress& address);
+  void make_room(Instant now);
+  Neighbor* idle_one(Instant now);
   Duration retry_after(unsigned attempts) const;
 
   NeighborConfig config_;
   std::vector<Neighbor> neighbors_;
   std::vector<Neighbor*> free_;
-  std::size_t hand_ = 0;
+  std::size_t hand_ =
+      0;  ///< neighbors before it have been looked at since the marks were taken off
+  Instant marks_taken_at_;
   std::uint32_t generation_ = 0;
   std::vector<ByAddress::bucket_type> buckets_;
   ByAddress by_address_;
   ByDeadline timed_;
+  OldestFirst unanswered_;
 };
 
 }  // namespace uet::net

@@ -11,6 +11,14 @@
 
 namespace uet::net {
 
+/// What only ports on DPDK care for.
+struct DpdkTuning {
+  std::string arguments;             ///< of EAL, as on a command line
+  std::uint16_t rx_descriptors = 0;  ///< 0 here and below: the usual number
+  std::uint16_t tx_descriptors = 0;
+  std::uint16_t burst = 0;  ///< frames that a driver is asked for, or given, at a time
+};
+
 /// Everything that opening a port may need; texts as the user wrote them.
 struct PortRequest {
   std::string spec;            ///< "udp[:ifname or address]" or "dpdk:<vdev or PCI>[,key=value...]"
@@ -25,9 +33,11 @@ struct PortRequest {
   std::uint8_t ip_protocol = 253;
   std::size_t packets = 8192;  ///< pool size
   std::size_t mtu = 0;         ///< IP MTU wanted, 0 for the device's own
+  DpdkTuning dpdk;
 };
 
-/// Opens a port or returns null with a sentence in `error` that says what to do.
+/// Opens a port or returns null with a sentence in `error` that says what to do. With a port `error` is empty, or what the user should
+/// know about it.
 /// `trace` counts drops of the port; it must outlive the port.
 using OpenPortFunction = std::unique_ptr<Port> (*)(const PortRequest& request, base::Trace& trace,
                                                    std::string& error);

@@ -53,15 +53,18 @@ std::unique_ptr<net::Port> open_planes(const net::PortRequest& request,
                                        net::OpenPortFunction open, base::Trace& trace,
                                        std::string& error) {
   std::vector<std::unique_ptr<net::Port>> ports;
+  std::string remarks;
   net::PortRequest each = request;
   each.planes = static_cast<unsigned>(planes.size());
   for (each.plane = 0; each.plane < each.planes; ++each.plane) {
     each.spec = planes[each.plane];
     auto port = open(each, trace, error);
     if (port == nullptr) return nullptr;
+    if (!error.empty()) remarks += (remarks.empty() ? "" : "; ") + error;
     each.address = port->facts().address;
     ports.push_back(std::move(port));
   }
+  error = remarks;
   auto port = std::make_unique<net::PlanePort>(std::move(ports), trace);
   const std::vector<int> fds = port->wakeup_fds();
   return std::make_unique<SleepablePlanes>(std::move(port), fds);

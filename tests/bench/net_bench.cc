@@ -40,7 +40,7 @@ BENCHMARK(heap_pool)->Arg(1)->Arg(32)->Arg(1024);
 #ifdef UET_BENCH_DPDK
 void mbuf_pool(benchmark::State& state) {
   std::string error;
-  if (!dpdk::ensure_eal({.pci_device = "", .memory_bytes = std::size_t{128} << 20}, error)) {
+  if (!dpdk::ensure_eal({.memory_bytes = std::size_t{128} << 20}, error)) {
     state.SkipWithError(error.c_str());
     return;
   }

@@ -71,6 +71,7 @@ TEST(Settings, wrong_values__name_the_variable_the_value_and_what_is_allowed) {
       {"REJECT_LONG", "maybe", "0 or 1"},
       {"TX_SIZE", "", "1 to 65536"},
       {"MPR", "100", "128, 256"},
+      {"DPDK_BURST", "129", "0 to 128"},
   };
   for (const auto& wrong : kWrong) {
     EXPECT_THAT(refusal({{wrong.key, wrong.value}}),
@@ -87,6 +88,8 @@ TEST(Settings, combinations_that_cannot_work__are_refused) {
   EXPECT_EQ(refusal({{"PORT", "dpdk:net_memif0,id=1+dpdk:net_memif1,id=1"}}), "accepted");
   EXPECT_THAT(refusal({{"PORT", "udp"}, {"VLAN", "7"}}), HasSubstr("needs a dpdk port"));
   EXPECT_THAT(refusal({{"GATEWAY", "10.0.0.1"}}), HasSubstr("kernel routes"));
+  EXPECT_THAT(refusal({{"DPDK_ARGS", "--no-huge"}}), HasSubstr("for dpdk ports"));
+  EXPECT_THAT(refusal({{"PORT", "udp:a"}, {"DPDK_BURST", "64"}}), HasSubstr("for dpdk ports"));
   EXPECT_THAT(refusal({{"PORT", "udp:a|udp:b"}, {"ADDR", "10.0.0.1|10.0.0.2|10.0.0.3"}}),
               HasSubstr("same number"));
   EXPECT_THAT(refusal({{"RTO_INIT", "200ms"}}), HasSubstr("200ms > 100ms"));

@@ -1,0 +1,22 @@
+/// The af_xdp driver forgets to close its socket, its map and its program, and an interface has room for one socket only.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace uet::dpdk {
+
+/// Descriptors for AF_XDP and BPF, by what is behind them rather than by number.
+using XdpDescriptors = std::vector<std::string>;
+
+/// Those of this process.
+XdpDescriptors xdp_descriptors();
+
+/// Those of them that are not in `before`.
+XdpDescriptors xdp_descriptors_since(const XdpDescriptors& before);
+
+/// Closes those of `descriptors` that are still open; true when a socket was among them. The kernel lets go of its queue a little
+/// later, and tells nobody when.
+bool close_xdp_descriptors(const XdpDescriptors& descriptors);
+
+}  // namespace uet::dpdk

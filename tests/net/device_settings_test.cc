@@ -1,0 +1,168 @@
+/// What a user says about a DPDK device, before any driver hears of it.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lib/dpdk/device_mtu.h"
+#include "lib/dpdk/device_spec.h"
+#include "lib/dpdk/eal_arguments.h"
+
+namespace uet::dpdk {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::StartsWith;
+
+constexpr std::size_t kGiB = std::size_t{1} << 30;
+constexpr EalNeeds kNoWishes{};
+
+std::vector<std::string> arguments_of(const EalNeeds& needs, const EalSurroundings& machine) {
+  std::vector<std::string> arguments;
+  std::string error;
+  EXPECT_TRUE(make_eal_arguments(needs, machine, arguments, error)) << error;
+  return arguments;
+}
+
+std::string refusal_of(const std::string& user, bool is_pci = false) {
+  std::vector<std::string> arguments;
+  std::string error;
+  const EalNeeds needs{.is_pci = is_pci, .user_arguments = user};
+  return make_eal_arguments(needs, {}, arguments, error) ? "accepted" : error;
+}
+
+DeviceSpec spec_of(const std::string& text) {
+  DeviceSpec spec;
+  std::string error;
+  EXPECT_TRUE(parse_device_spec("dpdk:" + text, spec, error)) << error;
+  return spec;
+}
+
+// --- Arguments of EAL
+
+// Peers map it by descriptor, and there are eight at most.
+TEST(EalArguments, memory__is_in_single_files_with_hugepages_and_for_memif_without_copying) {
+  const std::string flag = "--single-file-segments";
+  EXPECT_THAT(arguments_of(kNoWishes, {.free_hugepage_bytes = kGiB}), Contains(flag));
+  EXPECT_THAT(arguments_of(kNoWishes, {}), Not(Contains(flag)));
+  EXPECT_THAT(arguments_of({.single_file = true}, {}), Contains(flag));
+  const auto given =
+      arguments_of({.user_arguments = "--single-file-segments"}, {.free_hugepage_bytes = kGiB});
+  EXPECT_EQ(std::count(given.begin(), given.end(), flag), 1);
+}
+
+TEST(EalArguments, no_huge__only_where_hugepages_do_not_suffice_or_the_user_says_so) {
+  const EalNeeds needs{.memory_bytes = kGiB};
+  EXPECT_THAT(arguments_of(needs, {.free_hugepage_bytes = 2 * kGiB}), Contains("--in-memory"));
+  EXPECT_THAT(arguments_of(needs, {.free_hugepage_bytes = kGiB}), Contains("--no-huge"));
+  EXPECT_THAT(arguments_of({.user_arguments = "--no-huge"}, {.free_hugepage_bytes = 2 * kGiB}),
+              Not(Contains("--in-memory")));
+}
+
+// EAL keeps its own threads off the CPUs of its cores: all of them named, none is taken from them.
+TEST(EalArguments, threads_of_eal__may_run_where_the_process_may) {
+  EXPECT_THAT(arguments_of(kNoWishes, {.cpus = {2, 3, 7}}), Contains("--lcores=0@(2,3,7)"));
+  EXPECT_THAT(arguments_of(kNoWishes, {.cpus = {5, 130}}), Contains("--lcores=0@(5)"));
+}
+
+TEST(EalArguments, words_of_the_user__replace_ours_or_are_added) {
+  const auto given = arguments_of(
+      {.user_arguments = "--log-level=pmd:debug  --iova-mode=pa --vdev net_null7 -m 300"}, {});
+  EXPECT_THAT(given, Contains("--log-level=pmd:debug"));
+  EXPECT_THAT(given, Not(Contains("--log-level=*:error")));
+  EXPECT_THAT(given, Not(Contains("--iova-mode=va")));
+  EXPECT_THAT(given, Contains("net_null7"));
+  EXPECT_EQ(std::count(given.begin(), given.end(), "-m"), 1);
+}
+
+TEST(EalArguments, pci__only_where_a_device_of_it_is_wanted) {
+  EXPECT_THAT(arguments_of(kNoWishes, {}), Contains("--no-pci"));
+  const EalNeeds pci{.device = "0000:01:00.0", .is_pci = true};
+  EXPECT_THAT(arguments_of(pci, {}), Not(Contains("--no-pci")));
+  EXPECT_THAT(arguments_of(pci, {}), Contains("--allow=0000:01:00.0"));
+  const EalNeeds sub_function{.device = "auxiliary:mlx5_core.sf.2"};
+  EXPECT_THAT(arguments_of(sub_function, {}), Contains("--allow=auxiliary:mlx5_core.sf.2"));
+  EXPECT_THAT(arguments_of(sub_function, {}), Contains("--no-pci"));
+  EXPECT_THAT(arguments_of({.user_arguments = "-a 0000:01:00.0"}, {}), Not(Contains("--no-pci")));
+}
+
+TEST(EalArguments, what_a_guest_must_not_do__is_refused_with_the_reason) {
+  EXPECT_THAT(refusal_of("-l 0-3"), HasSubstr("no worker threads"));
+  EXPECT_THAT(refusal_of("--file-prefix=x"), HasSubstr("has its own"));
+  EXPECT_THAT(refusal_of("--proc-type=secondary"), HasSubstr("primary"));
+  EXPECT_THAT(refusal_of("--legacy-mem"), HasSubstr("memif and vhost"));
+  EXPECT_THAT(refusal_of("--no-pci", true), HasSubstr("excludes the PCI device"));
+  EXPECT_THAT(refusal_of("--no-pci"), "accepted");
+}
+
+// EAL would print a page of help on the application's stdout.
+TEST(EalArguments, what_eal_would_not_understand__never_reaches_it) {
+  EXPECT_THAT(refusal_of("--colour=red"), HasSubstr("'--colour=red'"));
+  EXPECT_THAT(refusal_of("net_null0"), HasSubstr("--vdev"));
+  EXPECT_THAT(refusal_of("--iova-mode=virtual"), HasSubstr("va or pa"));
+  EXPECT_THAT(refusal_of("-m lots"), HasSubstr("number of MiB"));
+  EXPECT_THAT(refusal_of("--vdev"), HasSubstr("needs a value"));
+  EXPECT_THAT(refusal_of("--log-level="), HasSubstr("needs a value"));
+  EXPECT_THAT(refusal_of("--no-huge=1"), HasSubstr("takes no value"));
+  EXPECT_THAT(refusal_of("--iova-mode=virtual"), StartsWith("FI_UET_DPDK_ARGS: "));
+}
+
+// --- Devices
+
+TEST(DeviceSpec, arguments__are_passed_on_as_written) {
+  const DeviceSpec tap = spec_of("net_tap0,iface=dpt0,persist");
+  EXPECT_EQ(tap.devargs(), "net_tap0,iface=dpt0,persist");
+  const DeviceSpec failsafe = spec_of("net_failsafe0,dev(net_null0,size=64),dev(net_null1)");
+  EXPECT_EQ(failsafe.arguments,
+            (std::vector<std::string>{"dev(net_null0,size=64)", "dev(net_null1)"}));
+  EXPECT_EQ(spec_of("0000:01:00.0,representor=[0,1]").arguments,
+            std::vector<std::string>{"representor=[0,1]"});
+}
+
+TEST(DeviceSpec, kinds__are_told_by_the_name) {
+  EXPECT_EQ(spec_of("01:00.0").kind, DeviceKind::kPci);
+  EXPECT_EQ(spec_of("auxiliary:mlx5_core.sf.2").kind, DeviceKind::kOtherBus);
+  EXPECT_EQ(spec_of("vmbus:635a7ae3-091e-4410-ad59-667c4f8c04c3").kind, DeviceKind::kOtherBus);
+  EXPECT_TRUE(spec_of("auxiliary:mlx5_core.sf.2").is_hardware());
+  EXPECT_FALSE(spec_of("net_tap0").is_hardware());
+}
+
+TEST(DeviceSpec, the_kernel_sees_frames__of_af_packet_and_of_pcap_on_an_interface) {
+  EXPECT_TRUE(spec_of("net_af_packet0,iface=eth1").is_seen_by_kernel());
+  EXPECT_TRUE(spec_of("net_pcap0,iface=eth1").is_seen_by_kernel());
+  EXPECT_FALSE(spec_of("net_pcap0,rx_pcap=in.pcap").is_seen_by_kernel());
+  EXPECT_FALSE(spec_of("net_af_xdp0,iface=eth1").is_seen_by_kernel());
+}
+
+// --- MTU
+
+TEST(ChooseMtu, without_a_wish__is_what_all_can_carry) {
+  EXPECT_EQ(choose_mtu({.suggested = 8960}).ip_mtu, 8960u);
+  EXPECT_EQ(choose_mtu({.own = 4200, .device_max = 9600}).ip_mtu, 4200u);
+  EXPECT_EQ(choose_mtu({}).ip_mtu, 1500u);
+  const MtuChoice cut = choose_mtu({.suggested = 9000, .device_max = 3400, .kernel = 9000});
+  EXPECT_EQ(cut.ip_mtu, 3400u);
+  EXPECT_THAT(cut.remark, HasSubstr("FI_UET_MTU=3400"));
+  EXPECT_THAT(choose_mtu({.suggested = 1500, .kernel = 1500}).remark, IsEmpty());
+}
+
+TEST(ChooseMtu, a_wish_that_cannot_be__is_refused_with_the_limit) {
+  EXPECT_EQ(choose_mtu({.wanted = 9000, .own = 1500, .device_max = 9600}).ip_mtu, 9000u);
+  const MtuChoice kernel = choose_mtu({.wanted = 9000, .kernel = 1500});
+  EXPECT_EQ(kernel.ip_mtu, 0u);
+  EXPECT_THAT(kernel.error, HasSubstr("interface under it has MTU 1500"));
+  EXPECT_THAT(kernel.error, HasSubstr("FI_UET_MTU=9000"));
+  EXPECT_THAT(choose_mtu({.wanted = 9000, .device_max = 2026}).error,
+              HasSubstr("at most MTU 2026"));
+}
+
+TEST(ChooseMtu, outside_of_what_uet_runs_with__is_refused) {
+  EXPECT_THAT(choose_mtu({.wanted = 1279}).error, HasSubstr("1280"));
+  EXPECT_THAT(choose_mtu({.wanted = 16129}).error, HasSubstr("16128"));
+  EXPECT_THAT(choose_mtu({.suggested = 1500, .kernel = 1000}).error, HasSubstr("1280"));
+}
+
+}  // namespace
+}  // namespace uet::dpdk

@@ -1,0 +1,427 @@
+/// DPDK devices that come and go in one process, which has a life of its own: nothing of it may be lost or taken, and nothing left.
+/// Real drivers; those that sit on an interface get one in a network namespace of the test's own.
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <rte_eal.h>
+#include <rte_malloc.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "lib/dpdk/dpdk_device.h"
+#include "lib/dpdk/eal.h"
+#include "lib/dpdk/kernel_neighbors.h"
+
+namespace uet::dpdk {
+namespace {
+
+using testing::HasSubstr;
+
+namespace fs = std::filesystem;
+
+/// A namespace with a veth pair, uetveth0 and uetveth1, made once for the process; false where that is not allowed.
+bool has_veth() {
+  static const bool made = [] {
+    return unshare(CLONE_NEWNET) == 0 &&
+           std::system(
+               "ip link set lo up && ip link add uetveth0 type veth peer name uetveth1 && "
+               "ip link set uetveth0 up && ip link set uetveth1 up") == 0;
+  }();
+  return made;
+}
+
+std::size_t entries_of(const char* folder) {
+  return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder), {}));
+}
+
+std::size_t dpdk_bytes() {
+  std::size_t total = 0;
+  for (int socket = 0; socket < 2; ++socket) {
+    rte_malloc_socket_stats stats{};
+    if (rte_malloc_get_socket_stats(socket, &stats) == 0) total += stats.heap_allocsz_bytes;
+  }
+  return total;
+}
+
+class DpdkGuestTest : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(ensure_eal({.memory_bytes = 64 << 20}, error_)) << error_; }
+
+  std::unique_ptr<DpdkDevice> open(const std::string& spec, std::size_t mtu = 0) {
+    DpdkDeviceConfig config{.packets = 256, .ip_mtu = mtu};
+    error_.clear();
+    if (!parse_device_spec("dpdk:" + spec, config.spec, error_)) return nullptr;
+    const std::size_t sized = mtu != 0 ? mtu : default_ip_mtu(config.spec);
+    if (sized != 0) add_default_arguments(sized, config.spec);
+    return DpdkDevice::open(config, trace_, error_);
+  }
+
+  /// Runs `child` in a forked process; its exit status, or -1 when it had to be killed.
+  template <typename F>
+  int status_of_child(F child) {
+    const pid_t pid = fork();
+    if (pid == 0) {
+      alarm(20);
+      child();
+      _exit(0);
+    }
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+  /// A path of this process's own.
+  static std::string path(const char* name) {
+    return "/tmp/uet-guest-" + std::to_string(getpid()) + "-" + name;
+  }
+
+  base::Trace trace_;
+  std::string error_;
+};
+
+// --- Many times
+
+struct Reopened {
+  const char* name;
+  const char* spec;
+  bool needs_interface = false;
+  std::size_t driver_loses = 0;  ///< bytes with every opening, without our doing
+};
+
+void PrintTo(const Reopened& device, std::ostream* out) {
+  *out << device.name;
+}
+
+class DpdkReopenTest : public DpdkGuestTest, public testing::WithParamInterface<Reopened> {};
+
+TEST_P(DpdkReopenTest, two_hundred_opens_and_closes__leave_no_descriptor_thread_memory_or_file) {
+  if (GetParam().needs_interface && !has_veth())
+    GTEST_SKIP() << "needs root, network namespaces and veth";
+  const auto once = [&] {
+    auto device = open(GetParam().spec);
+    return device != nullptr;
+  };
+  // The kernel takes a tenth of a second to let go of a packet socket.
+  const char* const depth = std::getenv("UET_TEST_DEPTH");
+  const bool is_slow =
+      GetParam().needs_interface && (depth == nullptr || std::string(depth) != "long");
+  const std::size_t files_before = entries_of("/tmp");
+  // What drivers set up once per process is there after the first.
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(once()) << error_;
+  const std::size_t descriptors = entries_of("/proc/self/fd");
+  const std::size_t threads = entries_of("/proc/self/task");
+  const std::size_t bytes = dpdk_bytes();
+  const std::size_t rounds = is_slow ? 20 : 200;
+  for (std::size_t i = 0; i < rounds; ++i) ASSERT_TRUE(once()) << "round " << i << ": " << error_;
+  EXPECT_EQ(entries_of("/proc/self/fd"), descriptors);
+  EXPECT_LE(entries_of("/proc/self/task"), threads + 1);  // one may be on its way out
+  EXPECT_LE(dpdk_bytes(), bytes + rounds * GetParam().driver_loses + 4096);
+  EXPECT_LE(entries_of("/tmp"), files_before + 1);  // a listener that was put aside
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Devices, DpdkReopenTest,
+    testing::Values(Reopened{"null", "net_null20", false, 384}, Reopened{"ring", "net_ring20"},
+                    Reopened{"memif_abstract_server", "net_memif20,role=server,socket=/uet/reopen"},
+                    Reopened{"memif_file_server",
+                             "net_memif21,role=server,socket-abstract=no,socket=/tmp/uet-reopen"},
+                    Reopened{"memif_client", "net_memif22,role=client,socket=/uet/reopen2"},
+                    Reopened{"tap", "net_tap20,iface=uettap0", true},
+                    Reopened{"af_packet", "net_af_packet20,iface=uetveth0", true},
+                    Reopened{"af_xdp", "net_af_xdp20,iface=uetveth0", true, 192},
+                    Reopened{"pcap", "net_pcap20,iface=uetveth0", true},
+                    Reopened{"vhost", "net_vhost20,iface=/tmp/uet-vhost-reopen"}),
+    [](const auto& device) { return std::string(device.param.name); });
+
+// --- memif sockets
+
+TEST_F(DpdkGuestTest, memif_server__opens_again_on_the_default_socket) {
+  for (int round = 0; round < 3; ++round)
+    ASSERT_TRUE(open("net_memif30,role=server,id=3")) << error_;
+  // Not with arguments that the driver cannot be told any more.
+  EXPECT_FALSE(open("net_memif30,role=server,id=3,mac=02:00:00:00:00:09"));
+  EXPECT_THAT(error_, HasSubstr("with other arguments"));
+  // Sizes are the client's to say.
+  EXPECT_TRUE(open("net_memif30,role=server,id=3,rsize=10")) << error_;
+}
+
+TEST_F(DpdkGuestTest, memif_server__closed_makes_room_for_another_process) {
+  const std::string socket = path("room");
+  const std::string spec = "net_memif31,role=server,socket-abstract=no,socket=" + socket;
+  auto device = open(spec);
+  ASSERT_TRUE(device) << error_;
+  EXPECT_TRUE(fs::exists(socket));
+  device.reset();
+  EXPECT_FALSE(fs::exists(socket));
+  device = open(spec);
+  ASSERT_TRUE(device) << error_;
+  EXPECT_TRUE(fs::exists(socket));
+}
+
+class Listener {
+ public:
+  explicit Listener(const std::string& path) {
+    fd_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof address.sun_path - 1);
+    EXPECT_EQ(bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(listen(fd_, 1), 0);
+  }
+  ~Listener() { stop(); }
+  void stop() {
+    if (fd_ >= 0) close(fd_);
+    fd_ = -1;
+  }
+  bool was_bothered() const {
+    pollfd wait{.fd = fd_, .events = POLLIN, .revents = 0};
+    return poll(&wait, 1, 50) != 0;
+  }
+
+ private:
+  int fd_;
+};
+
+TEST_F(DpdkGuestTest, memif_server__takes_over_the_socket_of_a_dead_one_only) {
+  const std::string socket = path("stale");
+  const std::string spec = "net_memif32,role=server,socket-abstract=no,socket=" + socket;
+  Listener other(socket);
+  EXPECT_FALSE(open(spec));
+  EXPECT_THAT(error_, HasSubstr("another process listens on " + socket));
+  EXPECT_FALSE(other.was_bothered());
+  other.stop();
+  EXPECT_TRUE(open(spec)) << error_;
+}
+
+TEST_F(DpdkGuestTest, memif_server__does_not_remove_what_is_no_socket) {
+  const std::string file = path("file");
+  std::ofstream(file) << "of the user's";
+  EXPECT_FALSE(open("net_memif33,role=server,socket-abstract=no,socket=" + file));
+  EXPECT_THAT(error_, HasSubstr("is no socket"));
+  EXPECT_EQ(fs::file_size(file), 13u);
+  fs::remove(file);
+}
+
+// --- The process around it
+
+TEST_F(DpdkGuestTest, runtime_folder__is_gone) {
+  EXPECT_FALSE(fs::exists(rte_eal_get_runtime_dir())) << rte_eal_get_runtime_dir();
+}
+
+std::string field_of(const fs::path& file, const std::string& name) {
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);)
+    if (line.rfind(name + ":", 0) == 0)
+      return line.substr(line.find_first_not_of(" \t", name.size() + 1));
+  return "";
+}
+
+// vhost makes a thread of its own, memif uses EAL's.
+TEST_F(DpdkGuestTest, threads_of_dpdk__take_no_signals_and_may_run_everywhere) {
+  auto vhost = open("net_vhost40,iface=" + path("vhost"));
+  ASSERT_TRUE(vhost) << error_;
+  constexpr unsigned long long kTerm = 1ULL << (SIGTERM - 1);
+  constexpr unsigned long long kPipe = 1ULL << (SIGPIPE - 1);
+  constexpr unsigned long long kSegv = 1ULL << (SIGSEGV - 1);
+  const std::string ours = field_of("/proc/self/status", "Cpus_allowed");
+  int others = 0;
+  for (const auto& task : fs::directory_iterator("/proc/self/task")) {
+    if (task.path().filename() == std::to_string(getpid())) continue;
+    const std::string mask = field_of(task.path() / "status", "SigBlk");
+    const std::string name = field_of(task.path() / "status", "Name");
+    // Ended meanwhile, or about to: without a name of its own it is one that worked for the caller.
+    if (mask.empty() || name == field_of("/proc/self/status", "Name")) continue;
+    const auto blocked = std::stoull(mask, nullptr, 16);
+    EXPECT_TRUE((blocked & kTerm) != 0 && (blocked & kPipe) != 0) << name;
+    EXPECT_EQ(blocked & kSegv, 0u) << name;
+    EXPECT_EQ(field_of(task.path() / "status", "Cpus_allowed"), ours) << name;
+    ++others;
+  }
+  EXPECT_GE(others, 2);
+}
+
+// The driver writes to a peer that is gone while it is closed.
+TEST_F(DpdkGuestTest, virtio_user__whose_peer_vanished_closes_without_a_signal) {
+  const std::string socket = path("peer");
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  // The peer is another process: what it must do is to be there and to die.
+  const pid_t peer = fork();
+  if (peer == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    execl("/proc/self/exe", "dpdk_guest_test", "--uet-vhost-peer", socket.c_str(),
+          std::to_string(ready[1]).c_str(), nullptr);
+    _exit(9);
+  }
+  close(ready[1]);
+  char byte = 0;
+  const bool is_there = read(ready[0], &byte, 1) == 1;
+  EXPECT_TRUE(is_there);
+  auto device = is_there ? open("net_virtio_user50,path=" + socket + ",queues=1") : nullptr;
+  EXPECT_TRUE(device) << error_;
+  kill(peer, SIGKILL);
+  waitpid(peer, nullptr, 0);
+  signal(SIGPIPE, SIG_DFL);
+  device.reset();
+  close(ready[0]);
+  unlink(socket.c_str());
+}
+
+TEST_F(DpdkGuestTest, application_s_pending_signals__are_still_its_own) {
+  sigset_t pipe_only, pending;
+  sigemptyset(&pipe_only);
+  sigaddset(&pipe_only, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &pipe_only, nullptr);
+  pthread_kill(pthread_self(), SIGPIPE);
+  open("net_null41");
+  sigpending(&pending);
+  EXPECT_TRUE(sigismember(&pending, SIGPIPE));
+  const timespec at_once{};
+  sigtimedwait(&pipe_only, nullptr, &at_once);
+  pthread_sigmask(SIG_UNBLOCK, &pipe_only, nullptr);
+}
+
+TEST_F(DpdkGuestTest, forked_child__closes_at_once_and_the_parent_goes_on) {
+  auto memif = open("net_memif42,role=server,socket=/uet/fork");
+  auto null = open("net_null42");
+  ASSERT_TRUE(memif && null) << error_;
+  std::vector<net::Packet> held;
+  for (int i = 0; i < 200; ++i) held.push_back(null->pool().allocate());
+  const std::size_t available = null->pool().available();
+  const int status = status_of_child([&] {
+    for (net::Packet& packet : held) packet.reset();
+    memif.reset();
+    null.reset();
+    if (ensure_eal({}, error_)) _exit(3);
+  });
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(null->pool().available(), available);
+  held.clear();
+  EXPECT_EQ(null->pool().available(), null->pool().capacity());
+  memif.reset();
+  EXPECT_TRUE(open("net_memif42,role=server,socket=/uet/fork")) << error_;
+}
+
+TEST_F(DpdkGuestTest, arguments_of_the_user__come_too_late_for_a_running_dpdk) {
+  EXPECT_FALSE(ensure_eal({.user_arguments = "--log-level=debug"}, error_));
+  EXPECT_THAT(error_, HasSubstr("cannot be started again"));
+}
+
+// --- What kernel interfaces carry
+
+TEST_F(DpdkGuestTest, mtu__above_that_of_the_interface_is_refused) {
+  if (!has_veth()) GTEST_SKIP() << "needs root, network namespaces and veth";
+  for (const char* driver : {"net_af_packet60", "net_pcap60", "net_af_xdp60"}) {
+    EXPECT_FALSE(open(std::string(driver) + ",iface=uetveth0", 2000));
+    EXPECT_THAT(error_, HasSubstr("interface under it has MTU 1500")) << driver;
+  }
+}
+
+TEST_F(DpdkGuestTest, af_xdp__takes_the_largest_mtu_that_its_buffers_have) {
+  if (!has_veth()) GTEST_SKIP() << "needs root, network namespaces and veth";
+  ASSERT_EQ(std::system("ip link set uetveth0 mtu 3500 && ip link set uetveth1 mtu 3500"), 0);
+  auto device = open("net_af_xdp61,iface=uetveth0");
+  EXPECT_TRUE(device) << error_;
+  EXPECT_THAT(error_, HasSubstr("FI_UET_MTU="));
+  const std::size_t mtu = device ? device->facts().ip_mtu : 0;
+  EXPECT_LT(mtu, 3500u);
+  EXPECT_GT(mtu, 3300u);
+  device.reset();
+  std::system("ip link set uetveth0 mtu 1500 && ip link set uetveth1 mtu 1500");
+}
+
+// --- The kernel's neighbors
+
+TEST_F(DpdkGuestTest, kernel_neighbors__are_read_and_heard_of) {
+  if (!has_veth()) GTEST_SKIP() << "needs root, network namespaces and veth";
+  ASSERT_EQ(
+      std::system(
+          "ip addr add 10.5.0.1/24 dev uetveth0 && ip addr add fd05::1/64 dev uetveth0 nodad && "
+          "ip neigh replace 10.5.0.2 lladdr 02:00:00:00:05:02 dev uetveth0 nud permanent && "
+          "ip neigh replace fd05::2 lladdr 02:00:00:00:05:06 dev uetveth0 nud permanent"),
+      0);
+  auto kernel = KernelNeighbors::open("uetveth0", error_);
+  ASSERT_TRUE(kernel) << error_;
+  const auto address = [](const char* text) { return *net::FabricAddress::parse(text); };
+  net::MacAddress mac{};
+  EXPECT_TRUE(kernel->ask(address("10.5.0.2"), mac));
+  EXPECT_EQ(mac, (net::MacAddress{2, 0, 0, 0, 5, 2}));
+  EXPECT_TRUE(kernel->ask(address("fd05::2"), mac));
+  EXPECT_EQ(mac, (net::MacAddress{2, 0, 0, 0, 5, 6}));
+  EXPECT_FALSE(kernel->ask(address("10.5.0.3"), mac));
+  net::FabricAddress who;
+  EXPECT_FALSE(kernel->poll(who, mac));
+  ASSERT_EQ(
+      std::system("ip neigh replace 10.5.0.3 lladdr 02:00:00:00:05:03 dev uetveth0 nud reachable"),
+      0);
+  ASSERT_TRUE(kernel->poll(who, mac));
+  EXPECT_EQ(who, address("10.5.0.3"));
+  EXPECT_EQ(mac, (net::MacAddress{2, 0, 0, 0, 5, 3}));
+  EXPECT_FALSE(KernelNeighbors::open("nosuchif0", error_));
+  EXPECT_THAT(error_, HasSubstr("nosuchif0"));
+}
+
+// Without hugepages only where EAL was started for it, so in a process of its own.
+class ZeroCopyTest : public DpdkGuestTest {
+  void SetUp() override {
+    if (!ensure_eal({.memory_bytes = 64 << 20, .single_file = true}, error_)) FAIL() << error_;
+  }
+};
+
+TEST_F(ZeroCopyTest, memif_client__runs_without_copying) {
+  auto server = open("net_memif34,role=server,socket=/uet/zc");
+  ASSERT_TRUE(server) << error_;
+  auto client = open("net_memif35,role=client,socket=/uet/zc,zero-copy=yes");
+  ASSERT_TRUE(client) << error_;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  std::array<net::Packet, 8> burst;
+  bool has_arrived = false;
+  while (!has_arrived && std::chrono::steady_clock::now() < deadline) {
+    net::Packet frame = client->pool().allocate();
+    ASSERT_TRUE(frame);
+    std::memset(frame.append(4096), 0x5a, 4096);
+    client->send_frames({&frame, 1});
+    client->receive_frames(burst);
+    if (server->receive_frames(burst) == 0) continue;
+    has_arrived = burst[0].size() == 4096 && burst[0].data()[4095] == 0x5a;
+    for (net::Packet& packet : burst) packet.reset();
+  }
+  EXPECT_TRUE(has_arrived);
+}
+
+/// The peer of a virtio_user device: opens a vhost device, says so, and waits for its end.
+int be_vhost_peer(const std::string& socket, int ready) {
+  base::Trace trace;
+  std::string error;
+  DpdkDeviceConfig config{.packets = 256};
+  if (!parse_device_spec("dpdk:net_vhost0,iface=" + socket, config.spec, error)) return 1;
+  if (!ensure_eal({.memory_bytes = 64 << 20}, error)) return 2;
+  const auto device = DpdkDevice::open(config, trace, error);
+  if (device == nullptr || write(ready, "!", 1) != 1) return 3;
+  pause();
+  return 0;
+}
+
+}  // namespace
+}  // namespace uet::dpdk
+
+int main(int argc, char** argv) {
+  if (argc == 4 && std::string(argv[1]) == "--uet-vhost-peer")
+    return uet::dpdk::be_vhost_peer(argv[2], std::atoi(argv[3]));
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

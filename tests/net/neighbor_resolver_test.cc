@@ -1,0 +1,95 @@
+/// An IpPort whose neighbors the kernel finds.
+
+#include <map>
+
+#include "tests/net/ip_port_fixture.h"
+
+namespace uet::net {
+namespace {
+
+using base::DropReason;
+
+constexpr MacAddress kPeer{2, 0, 0, 0, 0, 0xb};
+
+class ScriptedResolver final : public NeighborResolver {
+ public:
+  bool ask(const FabricAddress& address, MacAddress& mac) override {
+    ++questions;
+    const auto at = known.find(address);
+    if (at == known.end()) return false;
+    mac = at->second;
+    return true;
+  }
+  bool poll(FabricAddress& address, MacAddress& mac) override {
+    ++polls;
+    if (news.empty()) return false;
+    std::tie(address, mac) = news.back();
+    news.pop_back();
+    return true;
+  }
+  std::map<FabricAddress, MacAddress> known;
+  std::vector<std::pair<FabricAddress, MacAddress>> news;
+  int questions = 0;
+  int polls = 0;
+};
+
+class NeighborResolverTest : public IpPortTest {
+ protected:
+  void SetUp() override {
+    IpPortConfig a = config_of("10.0.0.1");
+    a.answers = false;
+    a.resolver = resolver_;
+    open(a, config_of("10.0.0.2"));
+  }
+  std::shared_ptr<ScriptedResolver> resolver_ = std::make_shared<ScriptedResolver>();
+  const FabricAddress peer_ = address("10.0.0.2");
+};
+
+TEST_F(NeighborResolverTest, known_neighbor__is_used_without_a_frame_of_ours) {
+  resolver_->known[peer_] = kPeer;
+  while (send(a_, b_, "hello") == 0) {
+  }
+  settle();
+  ASSERT_EQ(got_b_.size(), 1u);
+  EXPECT_EQ(a_.device->sent.size(), 1u);
+  EXPECT_EQ(resolver_->questions, 1);
+}
+
+TEST_F(NeighborResolverTest, unknown_neighbor__is_used_once_the_kernel_has_found_it) {
+  send(a_, b_, "hello");
+  EXPECT_TRUE(a_.device->sent.empty());
+  resolver_->news.emplace_back(peer_, kPeer);
+  advance(Duration::from_ms(1));
+  settle();
+  ASSERT_EQ(got_b_.size(), 1u);
+  EXPECT_EQ(text_of(got_b_[0]), "hello");
+}
+
+TEST_F(NeighborResolverTest, neighbor_that_the_kernel_does_not_find__is_given_up) {
+  send(a_, b_, "hello");
+  for (int i = 0; i < 100; ++i) advance(Duration::from_ms(100));
+  EXPECT_EQ(a_.trace.drops(DropReason::kNoNeighbor), 1u);
+  EXPECT_EQ(resolver_->questions, 5);
+}
+
+TEST_F(NeighborResolverTest, news_of_others__make_no_neighbors) {
+  send(a_, b_, "hello");
+  resolver_->news.emplace_back(address("10.0.0.77"), kPeer);
+  advance(Duration::from_ms(1));
+  settle();
+  EXPECT_EQ(a_.port->neighbors().size(), 1u);
+}
+
+TEST_F(NeighborResolverTest, kernel__is_left_alone_when_nothing_is_asked) {
+  resolver_->known[peer_] = kPeer;
+  while (send(a_, b_, "hello") == 0) {
+  }
+  for (int i = 0; i < 1000; ++i) {
+    now_ = now_ + Duration::from_us(10);
+    receive(a_);
+  }
+  EXPECT_EQ(resolver_->polls, 0);
+}
+
+}  // namespace
+}  // namespace uet::net
