@@ -1,6 +1,10 @@
 #include "apps/sim/swarm_shrink.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <csignal>
 #include <vector>
 
 #include "apps/sim/swarm_world.h"
@@ -9,15 +13,22 @@ namespace uet::sim {
 
 namespace {
 
+/// In a process of its own, since a world may fail by killing it.
 bool still_fails(std::uint64_t seed, const SwarmMask& mask) {
-  SwarmPlan plan = plan_world(seed);
-  apply(mask, plan);
-  return !plan.ops.empty() && !run_world(plan).failure.empty();
+  const SwarmPlan plan = plan_world(seed, mask);
+  if (plan.ops.empty() && !plan.attack.is_hostile()) return false;
+  const pid_t pid = fork();
+  if (pid == 0) {
+    for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL}) std::signal(signal, SIG_DFL);
+    _exit(run_world(plan).failure.empty() ? 0 : 1);
+  }
+  int status = 0;
+  if (pid < 0 || waitpid(pid, &status, 0) != pid) return false;
+  return !WIFEXITED(status) || WEXITSTATUS(status) != 0;
 }
 
 void drop_ingredients(std::uint64_t seed, SwarmMask& mask) {
-  SwarmPlan plan = plan_world(seed);
-  apply(mask, plan);
+  const SwarmPlan plan = plan_world(seed, mask);
   for (const std::string& name : ingredients(plan)) {
     SwarmMask smaller = mask;
     smaller.without.insert(name);
@@ -25,12 +36,9 @@ void drop_ingredients(std::uint64_t seed, SwarmMask& mask) {
   }
 }
 
-/// Tries to leave out ever smaller blocks of operations (delta debugging).
-void drop_ops(std::uint64_t seed, SwarmMask& mask) {
-  SwarmPlan plan = plan_world(seed);
-  apply(mask, plan);
-  std::vector<std::uint32_t> ids;
-  for (const PlannedOp& op : plan.ops) ids.push_back(op.id);
+/// Tries to leave out ever smaller blocks of `ids`, of which `chosen` keeps the rest (delta debugging).
+void drop(std::uint64_t seed, SwarmMask& mask, std::vector<std::uint32_t> ids,
+          std::set<std::uint32_t> SwarmMask::*chosen) {
   for (std::size_t block = std::max<std::size_t>(ids.size() / 2, 1); block > 0; block /= 2) {
     for (std::size_t from = 0; from < ids.size();) {
       std::vector<std::uint32_t> rest(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(from));
@@ -38,7 +46,7 @@ void drop_ops(std::uint64_t seed, SwarmMask& mask) {
                   ids.begin() + static_cast<std::ptrdiff_t>(std::min(from + block, ids.size())),
                   ids.end());
       SwarmMask smaller = mask;
-      smaller.ops = {rest.begin(), rest.end()};
+      smaller.*chosen = {rest.begin(), rest.end()};
       if (!rest.empty() && still_fails(seed, smaller)) {
         ids = rest;
         mask = smaller;
@@ -49,10 +57,23 @@ void drop_ops(std::uint64_t seed, SwarmMask& mask) {
   }
 }
 
+void drop_ops(std::uint64_t seed, SwarmMask& mask) {
+  std::vector<std::uint32_t> ids;
+  for (const PlannedOp& op : plan_world(seed, mask).ops) ids.push_back(op.id);
+  drop(seed, mask, std::move(ids), &SwarmMask::ops);
+}
+
+void drop_episodes(std::uint64_t seed, SwarmMask& mask) {
+  std::vector<std::uint32_t> ids;
+  for (const AttackEpisode& e : plan_world(seed, mask).attack.episodes) ids.push_back(e.id);
+  drop(seed, mask, std::move(ids), &SwarmMask::episodes);
+}
+
 }  // namespace
 
 SwarmMask shrink(std::uint64_t seed, const SwarmMask& failing) {
   SwarmMask mask = failing;
+  drop_episodes(seed, mask);
   drop_ops(seed, mask);
   drop_ingredients(seed, mask);
   drop_ops(seed, mask);
