@@ -38,12 +38,14 @@ struct AttackEpisode {
   std::uint64_t seed = 0;
 };
 
-/// What an endpoint asks of the attacker, so that the attacker is a target too. Nothing is promised about its outcome.
+/// What an endpoint asks of the attacker, so that the attacker is a target too. Nothing is promised about its outcome. None of
+/// these would be taken by an honest host if an attacker sent it on: no host has such a receive or such memory.
 struct Bait {
-  enum class Kind : std::uint8_t { kSend, kTaggedSend, kWrite, kRead };
+  enum class Kind : std::uint8_t { kTaggedSend, kWrite, kRead };
+  static constexpr std::uint64_t kTagOrKey = 0xba17'0000'0000;
   HostId from = 0;
   std::uint32_t attacker = 0;
-  Kind kind = Kind::kSend;
+  Kind kind = Kind::kTaggedSend;
   std::uint32_t bytes = 0;
   SimTime at;
 };

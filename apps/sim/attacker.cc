@@ -258,7 +258,17 @@ Attacker::Manners Attacker::any_manners(base::Rng& rng) {
   m.closes = kLevels[rng.below(kLevels.size())];
   m.attacks = kLevels[rng.below(kLevels.size())];
   m.has_favourite = rng.chance(0.4);
-  m.favourite = packets_.any_nack_code();
+  // Of all codes these make a sender go back, wait, send again or tear down.
+  constexpr std::array kStrong = {NackCode::kRodOoo,       NackCode::kRodOoo,
+                                  NackCode::kNoResource,   NackCode::kTrimmed,
+                                  NackCode::kRcvdSesProcg, NackCode::kPsnOorWindow,
+                                  NackCode::kPktNotRcvd,   NackCode::kAckWithData};
+  m.favourite = rng.chance(0.6) ? kStrong[rng.below(kStrong.size())] : packets_.any_nack_code();
+  m.is_patient = rng.chance(0.4);
+  if (m.is_patient && rng.chance(0.7)) {
+    m.acks = 0;
+    m.attacks = 1;
+  }
   return m;
 }
 
@@ -322,6 +332,9 @@ Attacker::Talk& Attacker::talk_of(Running& e, std::uint32_t count, bool may_be_g
 
 void Attacker::converse(Running& e, AttackPackets& make) {
   Talk& t = talk_of(e, 1 + static_cast<std::uint32_t>(e.plan->seed >> 8) % 3, false);
+  constexpr std::uint32_t kPatientWords = 3;
+  if (t.manners.is_patient && t.said >= kPatientWords) return;
+  ++t.said;
   AttackBytes packet;
   if (t.c.peer_id == 0 && e.rng.chance(0.8)) {
     const MessagePiece piece = make.any_piece();

@@ -41,10 +41,12 @@ class Attacker final : public Actor {
     double attacks = 0;   ///< answers with anything else
     bool has_favourite = false;
     wire::NackCode favourite{};  ///< NACK code that is said again and again
+    bool is_patient = false;     ///< says little unasked: PDCs idle, are asked to close, and wait in that state
   };
   struct Talk {
     Conversation c;
     Manners manners;
+    std::uint32_t said = 0;          ///< packets that nothing asked for
     std::uint32_t answers_left = 0;  ///< bounds what it says to a victim that repeats itself
   };
   /// An episode under way.

@@ -12,7 +12,6 @@ using base::Duration;
 namespace {
 
 const SimSpan kRepost = SimSpan::from(Duration::from_us(5));
-constexpr std::uint64_t kKeyAtAttacker = 7;
 
 }  // namespace
 
@@ -125,11 +124,11 @@ void HostileWorld::post_bait(std::size_t index) {
   state.buffer.make_pattern(bait.bytes, 1);
   const iovec bytes{state.buffer.data(), state.buffer.size()};
   // One that finds no room now is not asked again.
-  if (bait.kind == Bait::Kind::kSend || bait.kind == Bait::Kind::kTaggedSend) {
+  if (bait.kind == Bait::Kind::kTaggedSend) {
     ses::SendRequest send;
     send.peer = peer.value();
-    send.tagged = bait.kind == Bait::Kind::kTaggedSend;
-    send.tag = index;
+    send.tagged = true;
+    send.tag = Bait::kTagOrKey + index;
     send.iov = {&bytes, 1};
     send.context = context_(true, index);
     (void)host.ses().send(host.now(), host.endpoint(), send).has_value();
@@ -138,7 +137,7 @@ void HostileWorld::post_bait(std::size_t index) {
     rma.peer = peer.value();
     rma.read = bait.kind == Bait::Kind::kRead;
     rma.iov = {&bytes, 1};
-    rma.key = kKeyAtAttacker;
+    rma.key = Bait::kTagOrKey;
     rma.context = context_(true, index);
     (void)host.ses().rma(host.now(), host.endpoint(), rma).has_value();
   }

@@ -148,7 +148,7 @@ void Planner::choose_baits() {
     Bait b;
     b.from = hostile_.below(plan_.fabric.hosts);
     b.attacker = hostile_.below(a.attackers);
-    b.kind = static_cast<Bait::Kind>(hostile_.below(4));
+    b.kind = static_cast<Bait::Kind>(hostile_.below(3));
     b.bytes = hostile_.below(6 * plan_.fabric.mtu_payload);
     b.at = SimTime{} + part_of(a.end - SimTime{});
     a.baits.push_back(b);
