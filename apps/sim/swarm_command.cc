@@ -189,7 +189,7 @@ void report_shrunk(std::uint64_t seed, const SwarmMask& mask) {
   const SwarmMask smaller = shrink(seed, mask);
   const SwarmPlan small = plan_world(seed, smaller);
   fmt::print("shrunk:\n");
-  report(seed, smaller, small, run_world(small).failure);
+  report(seed, smaller, small, failure_of(seed, smaller));
 }
 
 /// Ends the process with SIGPROF after so many seconds of its own processor time: a machine that is busy with something else
@@ -280,6 +280,7 @@ Totals play_in_processes(const SeedRange& seeds, const Options& o, const SwarmMa
     ++share.totals.failed;  // it has said why
     ++share.totals.worlds;
     fmt::print("FAILED seed {}: the process died\n", share.seed);
+    if (o.shrink) report_shrunk(share.seed, mask);
     if (o.keep_going && seeds.last - share.seed >= o.jobs) start(i, share.seed + o.jobs);
   }
   Totals all;
@@ -323,7 +324,7 @@ int swarm(const Options& o) {
   for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGPROF}) std::signal(signal, on_fatal_signal);
   const auto begin = std::chrono::steady_clock::now();
   Share alone;
-  const bool in_processes = o.jobs > 1 || o.keep_going;
+  const bool in_processes = o.jobs > 1 || o.keep_going || o.shrink;
   if (!in_processes) play_range(*seeds, 1, o, *mask, alone);
   const Totals totals = in_processes ? play_in_processes(*seeds, o, *mask) : alone.totals;
   const double wall_s =

@@ -15,29 +15,12 @@ namespace uet::sim {
 
 namespace {
 
-/// What kind of failure a world ends with: its message without times and numbers, "crash", or nothing. In a process of its own,
-/// since a world may fail by killing it.
-std::string failure_kind(std::uint64_t seed, const SwarmMask& mask) {
-  const SwarmPlan plan = plan_world(seed, mask);
-  if (plan.ops.empty() && !plan.attack.is_hostile()) return {};
-  int ends[2];
-  if (pipe(ends) != 0) return {};
-  const pid_t pid = fork();
-  if (pid == 0) {
-    for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL}) std::signal(signal, SIG_DFL);
-    const std::string failure = run_world(plan).failure;
-    _exit(write(ends[1], failure.data(), failure.size()) < 0 ? 1 : 0);
-  }
-  close(ends[1]);
-  std::string failure(512, 0);
-  failure.resize(static_cast<std::size_t>(std::max<ssize_t>(0, read(ends[0], failure.data(), failure.size()))));
-  close(ends[0]);
-  int status = 0;
-  if (pid < 0 || waitpid(pid, &status, 0) != pid) return {};
-  if (!WIFEXITED(status)) return "crash";
+/// A failure without times and numbers: smaller worlds fail in the same way and not with the same ones.
+std::string kind_of(const std::string& failure) {
   std::string kind;
   constexpr std::size_t kEnough = 40;
-  for (const char c : failure.substr(std::min(failure.size(), failure.find(" us: "))))
+  const std::size_t at = failure.find(" us: ");
+  for (const char c : at == std::string::npos ? failure : failure.substr(at))
     if (std::isdigit(static_cast<unsigned char>(c)) == 0 && kind.size() < kEnough) kind += c;
   return kind;
 }
@@ -49,7 +32,7 @@ struct Shrinking {
   SwarmMask mask;
 
   bool try_mask(const SwarmMask& smaller) {
-    if (failure_kind(seed, smaller) != kind) return false;
+    if (kind_of(failure_of(seed, smaller)) != kind) return false;
     mask = smaller;
     return true;
   }
@@ -98,8 +81,30 @@ void drop_episodes(Shrinking& world) {
 
 }  // namespace
 
+std::string failure_of(std::uint64_t seed, const SwarmMask& mask) {
+  const SwarmPlan plan = plan_world(seed, mask);
+  if (plan.ops.empty() && !plan.attack.is_hostile()) return {};
+  int ends[2];
+  if (pipe(ends) != 0) return {};
+  const pid_t pid = fork();
+  if (pid == 0) {
+    for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL}) std::signal(signal, SIG_DFL);
+    const std::string failure = run_world(plan).failure;
+    _exit(write(ends[1], failure.data(), failure.size()) < 0 ? 1 : 0);
+  }
+  close(ends[1]);
+  constexpr std::size_t kLongest = 1024;
+  std::string failure(kLongest, 0);
+  const ssize_t n = read(ends[0], failure.data(), failure.size());
+  failure.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
+  close(ends[0]);
+  int status = 0;
+  if (pid < 0 || waitpid(pid, &status, 0) != pid) return {};
+  return WIFEXITED(status) ? failure : "the process died";
+}
+
 SwarmMask shrink(std::uint64_t seed, const SwarmMask& failing) {
-  Shrinking world{seed, failure_kind(seed, failing), failing};
+  Shrinking world{seed, kind_of(failure_of(seed, failing)), failing};
   if (world.kind.empty()) return failing;
   drop_episodes(world);
   drop_ops(world);
