@@ -48,7 +48,8 @@ H addressed(const MessagePiece& p) {
   return h;
 }
 
-constexpr std::uint64_t kStrangeTag = std::uint64_t{1} << 40;  // no receive of any world asks for it
+constexpr std::uint64_t kStrangeTag = std::uint64_t{1}
+                                      << 40;  // no receive of any world asks for it
 constexpr std::uint32_t kJobOfWorlds = 1;
 
 }  // namespace
@@ -260,14 +261,17 @@ MessagePiece AttackPackets::good_read(std::uint32_t bytes) {
 }
 
 MessagePiece AttackPackets::any_piece() {
-  constexpr std::array kOpcodes = {
-      SesOpcode::kSend,  SesOpcode::kTaggedSend,     SesOpcode::kTaggedSend,     SesOpcode::kWrite,
-      SesOpcode::kRead,  SesOpcode::kRead,           SesOpcode::kRead,           SesOpcode::kMsgError,
-      SesOpcode::kNoOp,  SesOpcode::kDeferrableTsend, SesOpcode::kDeferrableRtr, SesOpcode::kAtomic,
-      SesOpcode::kSend,  SesOpcode::kWrite};
+  constexpr std::array kOpcodes = {SesOpcode::kSend,          SesOpcode::kTaggedSend,
+                                   SesOpcode::kTaggedSend,    SesOpcode::kWrite,
+                                   SesOpcode::kRead,          SesOpcode::kRead,
+                                   SesOpcode::kRead,          SesOpcode::kMsgError,
+                                   SesOpcode::kNoOp,          SesOpcode::kDeferrableTsend,
+                                   SesOpcode::kDeferrableRtr, SesOpcode::kAtomic,
+                                   SesOpcode::kSend,          SesOpcode::kWrite};
   MessagePiece p;
   p.opcode = rng_.chance(0.97) ? one_of(kOpcodes) : static_cast<SesOpcode>(rng_.below(64));
-  p.message_id = static_cast<std::uint16_t>(rng_.chance(0.8) ? 1 + rng_.below(6) : rng_.below(0x10000));
+  p.message_id =
+      static_cast<std::uint16_t>(rng_.chance(0.8) ? 1 + rng_.below(6) : rng_.below(0x10000));
   const bool is_read = p.opcode == SesOpcode::kRead;
   const bool is_rma = is_read || p.opcode == SesOpcode::kWrite;
   p.total = any_length();
@@ -330,14 +334,15 @@ AttackBytes AttackPackets::any_request(Conversation& c) {
 
 AttackBytes AttackPackets::any_control(Conversation& c) {
   const auto types = wire::enum_entries<ControlType>();
-  const auto type =
-      rng_.chance(0.97)
-          ? static_cast<ControlType>(types[rng_.below(static_cast<std::uint32_t>(types.size()))].value)
-          : static_cast<ControlType>(rng_.below(16));
+  const auto type = rng_.chance(0.97)
+                        ? static_cast<ControlType>(
+                              types[rng_.below(static_cast<std::uint32_t>(types.size()))].value)
+                        : static_cast<ControlType>(rng_.below(16));
   const bool is_ours = rng_.chance(0.7);
   const Psn psn = is_ours ? any_own_psn(c) : any_peer_psn(c);
-  const std::uint32_t payload =
-      rng_.chance(0.5) ? any_peer_psn(c).value() : rng_.chance(0.5) ? any_own_psn(c).value() : rng_.next_u32();
+  const std::uint32_t payload = rng_.chance(0.5)   ? any_peer_psn(c).value()
+                                : rng_.chance(0.5) ? any_own_psn(c).value()
+                                                   : rng_.next_u32();
   if (is_ours && psn == c.next) c.next = c.next + 1;
   AttackBytes out = control(c, type, psn, payload);
   if (rng_.chance(0.05)) out[1] ^= 4;  // syn

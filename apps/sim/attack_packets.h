@@ -21,18 +21,18 @@ using AttackBytes = std::vector<std::uint8_t>;
 /// What an attacker knows of one PDC between a victim and the address under which it speaks.
 struct Conversation {
   HostId victim = 0;
-  net::FabricAddress as;       ///< the address under which the attacker speaks
+  net::FabricAddress as;  ///< the address under which the attacker speaks
   bool is_rod = false;
-  bool is_target = false;      ///< the victim opened it
+  bool is_target = false;  ///< the victim opened it
   std::uint16_t own_id = 0;
-  std::uint16_t peer_id = 0;   ///< 0: not learned yet
-  base::Psn start;             ///< of both directions
-  base::Psn next;              ///< the next that has not been sent
-  base::Psn newest;            ///< the newest PSN that the victim used
-  bool has_heard = false;      ///< `newest` is known
+  std::uint16_t peer_id = 0;          ///< 0: not learned yet
+  base::Psn start;                    ///< of both directions
+  base::Psn next;                     ///< the next that has not been sent
+  base::Psn newest;                   ///< the newest PSN that the victim used
+  bool has_heard = false;             ///< `newest` is known
   std::array<base::Psn, 4> recent{};  ///< PSNs that the victim used, the last ones
   std::uint32_t recents = 0;
-  bool knows_psns = true;      ///< false: all PSNs are guesses over the whole space
+  bool knows_psns = true;  ///< false: all PSNs are guesses over the whole space
 
   void note_peer_psn(base::Psn psn);
 };
@@ -42,10 +42,10 @@ struct MessagePiece {
   wire::SesOpcode opcode = wire::SesOpcode::kTaggedSend;
   bool som = true, eom = true, dc = false, hd = false;
   std::uint16_t message_id = 1;
-  std::uint32_t total = 0;   ///< request_length
-  std::uint32_t offset = 0;  ///< message_offset; with som: 0
-  std::uint32_t bytes = 0;   ///< that this packet says it covers
-  std::uint32_t carried = 0; ///< payload bytes that are really there
+  std::uint32_t total = 0;    ///< request_length
+  std::uint32_t offset = 0;   ///< message_offset; with som: 0
+  std::uint32_t bytes = 0;    ///< that this packet says it covers
+  std::uint32_t carried = 0;  ///< payload bytes that are really there
   std::uint64_t key_or_tag = 0;
   std::uint64_t buffer_offset = 0;
   std::uint32_t job = 2;
@@ -66,7 +66,8 @@ class AttackPackets {
   AttackBytes honest_ack(const Conversation& c, base::Psn psn);
   AttackBytes control(const Conversation& c, wire::ControlType type, base::Psn psn,
                       std::uint32_t payload);
-  AttackBytes nack(const Conversation& c, wire::NackCode code, base::Psn psn, std::uint32_t payload);
+  AttackBytes nack(const Conversation& c, wire::NackCode code, base::Psn psn,
+                   std::uint32_t payload);
 
   /// Any packet at all.
   AttackBytes any(Conversation& c);

@@ -21,13 +21,14 @@ bool AttackPlan::has(AttackKind kind) const {
 
 std::string describe(const AttackPlan& plan) {
   if (!plan.is_hostile()) return {};
-  std::string s = fmt::format("  {} attackers, {}, {}, until {:.1f} us, {} baits\n", plan.attackers,
-                              plan.sight == Sight::kAll ? "see everything" : "blind",
-                              plan.answers ? "answer" : "never answer", plan.end.us(),
-                              plan.baits.size());
+  std::string s =
+      fmt::format("  {} attackers, {}, {}, until {:.1f} us, {} baits\n", plan.attackers,
+                  plan.sight == Sight::kAll ? "see everything" : "blind",
+                  plan.answers ? "answer" : "never answer", plan.end.us(), plan.baits.size());
   for (const AttackEpisode& e : plan.episodes) {
-    s += fmt::format("  episode {}: {} by {} at host {}, about {} packets from {:.1f} us on, every {:.1f} us\n",
-                     e.id, name_of(e.kind), e.attacker, e.victim, e.packets, e.at.us(), e.gap.us());
+    s += fmt::format(
+        "  episode {}: {} by {} at host {}, about {} packets from {:.1f} us on, every {:.1f} us\n",
+        e.id, name_of(e.kind), e.attacker, e.victim, e.packets, e.at.us(), e.gap.us());
   }
   return s;
 }

@@ -18,10 +18,10 @@ enum class AttackKind : std::uint8_t {
   kFloodRequests,    ///< requests that draw guaranteed answers, which nothing ever clears
   kFloodReads,       ///< READs: first packets only, wrong keys, or data that is never acknowledged
   kFloodUnexpected,  ///< messages and beginnings of messages that no receive waits for
-  kPieces,           ///< pieces of messages: twice under two PSNs, left out, tiny last ones again and again
-  kForge,            ///< packets under the addresses of other hosts
-  kReplay,           ///< packets that were received or overheard, again
-  kGarble,           ///< wrong lengths, flipped bits under a right CRC, the DSCP of trimmed packets
+  kPieces,  ///< pieces of messages: twice under two PSNs, left out, tiny last ones again and again
+  kForge,   ///< packets under the addresses of other hosts
+  kReplay,  ///< packets that were received or overheard, again
+  kGarble,  ///< wrong lengths, flipped bits under a right CRC, the DSCP of trimmed packets
   kCount
 };
 inline constexpr std::size_t kAttackKindCount = static_cast<std::size_t>(AttackKind::kCount);
@@ -59,7 +59,8 @@ enum class Sight : std::uint8_t {
 };
 
 struct AttackPlan {
-  std::uint32_t attackers = 0;  ///< 0: the world is an honest one. They are the last hosts of the fabric.
+  std::uint32_t attackers =
+      0;  ///< 0: the world is an honest one. They are the last hosts of the fabric.
   Sight sight = Sight::kBlind;
   bool answers = true;  ///< what arrives at the attacker unasked draws packets as well
   SimTime end;          ///< from then on the attackers are silent

@@ -21,10 +21,10 @@ namespace {
 constexpr std::size_t kMaxTalks = 4096;
 constexpr std::size_t kMaxOutgoing = 2048;
 constexpr std::size_t kReplayable = 32;
-constexpr std::uint32_t kGhosts = 4096;        // addresses that no host has
+constexpr std::uint32_t kGhosts = 4096;  // addresses that no host has
 constexpr HostId kFirstGhost = 0x10000;
-constexpr std::uint32_t kAnswers = 400;        // per conversation
-constexpr std::uint32_t kWindow = 1024;        // PSNs that a target takes from one PDC at most
+constexpr std::uint32_t kAnswers = 400;  // per conversation
+constexpr std::uint32_t kWindow = 1024;  // PSNs that a target takes from one PDC at most
 constexpr std::uint8_t kDscpControl = 46, kDscpTrimmed = 26;
 
 }  // namespace
@@ -41,8 +41,7 @@ Attacker::Attacker(World& world, SimPort& port, const AttackPlan& plan, std::uin
       rng_(seed),
       packets_(rng_, payload_mtu) {
   for (const AttackEpisode& e : plan.episodes)
-    if (e.attacker == number)
-      episodes_.push_back({&e, base::Rng(e.seed), e.at, e.packets, {}, 0});
+    if (e.attacker == number) episodes_.push_back({&e, base::Rng(e.seed), e.at, e.packets, {}, 0});
   node_.set_actor(this);
 }
 
@@ -69,7 +68,8 @@ bool Attacker::turn(base::Instant now) {
   for (Running& e : episodes_) {
     if (e.left == 0 || e.next_at > world_.now()) continue;
     if (outgoing_.size() < kMaxOutgoing) step(e);
-    const auto gap = static_cast<std::int64_t>(2.0 * e.rng.unit() * static_cast<double>(e.plan->gap.ps()));
+    const auto gap =
+        static_cast<std::int64_t>(2.0 * e.rng.unit() * static_cast<double>(e.plan->gap.ps()));
     e.next_at = world_.now() + SimSpan::from_ps(gap + 1000);
     did = true;
   }
@@ -182,7 +182,8 @@ void Attacker::learn(const net::RxPacket& rx) {
       if (t == nullptr) return;
       if (a.spdcid != 0) t->c.peer_id = a.spdcid;
       if (a.req == wire::AckReq::kClear && t->manners.clears > 0 && rng_.chance(t->manners.clears))
-        say(t->c, packets_.control(t->c, ControlType::kClearCommand, a.cack_psn, a.cack_psn.value()));
+        say(t->c,
+            packets_.control(t->c, ControlType::kClearCommand, a.cack_psn, a.cack_psn.value()));
       return;
     }
     case PdsType::kNack: {
@@ -200,7 +201,8 @@ void Attacker::learn(const net::RxPacket& rx) {
 void Attacker::on_opened_by(HostId victim, bool is_rod, std::uint16_t peer_id, Psn start) {
   if (!plan_.answers) return;
   for (Talk& t : talks_) {
-    if (!t.c.is_target || t.c.victim != victim || t.c.peer_id != peer_id || t.c.start != start) continue;
+    if (!t.c.is_target || t.c.victim != victim || t.c.peer_id != peer_id || t.c.start != start)
+      continue;
     t.c.note_peer_psn(t.c.has_heard ? t.c.newest + 1 : start);
     if (t.answers_left == 0 || t.manners.acks == 0) return;
     --t.answers_left;
@@ -230,7 +232,8 @@ void Attacker::answer(Talk& t, PdsType type, Psn psn, const net::RxPacket& rx) {
   if (rng_.chance(t.manners.acks)) say(t.c, packets_.honest_ack(t.c, psn));
   if (!rng_.chance(t.manners.attacks)) return;
   if (t.manners.has_favourite && rng_.chance(0.8)) {
-    const std::uint32_t payload = rng_.chance(0.7) ? psn.value() : packets_.any_peer_psn(t.c).value();
+    const std::uint32_t payload =
+        rng_.chance(0.7) ? psn.value() : packets_.any_peer_psn(t.c).value();
     say(t.c, packets_.nack(t.c, t.manners.favourite, psn, payload));
     return;
   }

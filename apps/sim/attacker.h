@@ -35,13 +35,14 @@ class Attacker final : public Actor {
  private:
   /// How a conversation goes on when the victim says something.
   struct Manners {
-    double acks = 0;      ///< answers a packet as a peer should
-    double clears = 0;    ///< sends Clear Commands when asked
-    double closes = 0;    ///< sends Close Commands when asked
-    double attacks = 0;   ///< answers with anything else
+    double acks = 0;     ///< answers a packet as a peer should
+    double clears = 0;   ///< sends Clear Commands when asked
+    double closes = 0;   ///< sends Close Commands when asked
+    double attacks = 0;  ///< answers with anything else
     bool has_favourite = false;
     wire::NackCode favourite{};  ///< NACK code that is said again and again
-    bool is_patient = false;     ///< says little unasked: PDCs idle, are asked to close, and wait in that state
+    bool is_patient =
+        false;  ///< says little unasked: PDCs idle, are asked to close, and wait in that state
   };
   struct Talk {
     Conversation c;
@@ -95,7 +96,7 @@ class Attacker final : public Actor {
   const AttackPlan& plan_;
   const std::uint32_t mtu_;
   const std::span<const std::unique_ptr<Wiretap>> taps_;
-  base::Rng rng_;           ///< for what is answered
+  base::Rng rng_;  ///< for what is answered
   AttackPackets packets_;
   std::vector<Running> episodes_;
   std::vector<Talk> talks_;

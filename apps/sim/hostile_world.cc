@@ -38,9 +38,9 @@ HostileWorld::~HostileWorld() {
 
 void HostileWorld::start() {
   for (std::uint32_t i = 0; i < plan_.attack.attackers; ++i) {
-    attackers_.push_back(std::make_unique<Attacker>(
-        world_, fabric_.port(plan_.hosts() + i), plan_.attack, i, plan_.fabric.mtu_payload, taps_,
-        plan_.seed * 31 + i));
+    attackers_.push_back(std::make_unique<Attacker>(world_, fabric_.port(plan_.hosts() + i),
+                                                    plan_.attack, i, plan_.fabric.mtu_payload,
+                                                    taps_, plan_.seed * 31 + i));
   }
   for (std::size_t i = 0; i < baits_.size(); ++i)
     world_.events.call_at(plan_.attack.baits[i].at, [this, i] { post_bait(i); });
@@ -99,7 +99,8 @@ void HostileWorld::post_lure(std::size_t index) {
 void HostileWorld::on_lured(std::size_t index, const ses::Completion& c) {
   LureReceive& r = *receives_[index];
   if (!r.buffer.guards_intact()) return report_("an attacker wrote outside a receive");
-  if (c.length > r.buffer.size()) return report_("an attacker's message is longer than its receive");
+  if (c.length > r.buffer.size())
+    return report_("an attacker's message is longer than its receive");
   const bool is_whole = c.code == ses::ReturnCode::kOk || c.code == ses::ReturnCode::kTruncated;
   const auto from = r.buffer.data(), to = from + c.length;
   // Attackers never send this byte. One whose message begins behind the start of the buffer leaves a gap in front.
@@ -192,8 +193,10 @@ void HostileWorld::check_answers_to_ghosts(HostId h) {
       tap.ghost_bytes() + tap.ghost_packets() * HostilePromises::kHeaderBytes;
   if (answers > HostilePromises::kAnswersToGhosts * tap.ghost_packets() ||
       answer_bytes > HostilePromises::kAnswerBytesToGhosts * bytes) {
-    report_(fmt::format("host {}: {} packets ({} bytes) to addresses that do not exist, for {} ({} bytes) from them",
-                        h, answers, answer_bytes, tap.ghost_packets(), bytes));
+    report_(
+        fmt::format("host {}: {} packets ({} bytes) to addresses that do not exist, for {} ({} "
+                    "bytes) from them",
+                    h, answers, answer_bytes, tap.ghost_packets(), bytes));
   }
 }
 

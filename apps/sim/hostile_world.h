@@ -26,7 +26,8 @@ struct HostilePromises {
   static constexpr base::Duration kRest = base::Duration::from_seconds(2);
   static constexpr std::uint64_t kTurnsAtRest = 200;
   /// Turns of a host that is attacked: so many for each packet and each second.
-  static constexpr std::uint64_t kTurnsForPacket = 20, kTurnsForSecond = 3000, kTurnsForStart = 20'000;
+  static constexpr std::uint64_t kTurnsForPacket = 20, kTurnsForSecond = 3000,
+                                 kTurnsForStart = 20'000;
 };
 
 class HostileWorld {

@@ -115,8 +115,8 @@ struct SwarmPlan {
 
 /// What is left out of a world: for --ops and --without, and for shrinking.
 struct SwarmMask {
-  std::set<std::uint32_t> ops;  ///< only these; empty: all
-  std::set<SwarmMode> modes;    ///< only operations that travel like this; empty: all
+  std::set<std::uint32_t> ops;       ///< only these; empty: all
+  std::set<SwarmMode> modes;         ///< only operations that travel like this; empty: all
   std::set<std::uint32_t> episodes;  ///< only these of the attackers'; empty: all
   /// Names of faults and troubles; "hostile": attackers, and everything that was added with them; "baits"; "planes": all planes but one; "more": what choose_more() and choose_single_packets() added.
   std::set<std::string> without;

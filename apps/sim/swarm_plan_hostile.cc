@@ -90,22 +90,19 @@ void Planner::choose_attack() {
   a.answers = hostile_.chance(0.8);
   // Long enough for PDCs that idle, are asked to close and are given up.
   const bool is_long = hostile_.chance(plan_.profile == Profile::kOwn ? 0.2 : 0.6);
-  const SimSpan longest =
-      is_long ? SimSpan::from(Duration::from_seconds(8)) : busy_ * 3 + SimSpan::from(Duration::from_ms(50));
+  const SimSpan longest = is_long ? SimSpan::from(Duration::from_seconds(8))
+                                  : busy_ * 3 + SimSpan::from(Duration::from_ms(50));
   a.end = SimTime{} + busy_ + part_of(longest);
   struct Weight {
     AttackKind kind;
     std::uint32_t weight;
   };
-  constexpr std::array kWeights = {Weight{AttackKind::kConverse, 30},
-                                   Weight{AttackKind::kHalfOpen, 8},
-                                   Weight{AttackKind::kFloodRequests, 8},
-                                   Weight{AttackKind::kFloodReads, 8},
-                                   Weight{AttackKind::kFloodUnexpected, 8},
-                                   Weight{AttackKind::kPieces, 10},
-                                   Weight{AttackKind::kForge, 12},
-                                   Weight{AttackKind::kReplay, 8},
-                                   Weight{AttackKind::kGarble, 8}};
+  constexpr std::array kWeights = {
+      Weight{AttackKind::kConverse, 30},       Weight{AttackKind::kHalfOpen, 8},
+      Weight{AttackKind::kFloodRequests, 8},   Weight{AttackKind::kFloodReads, 8},
+      Weight{AttackKind::kFloodUnexpected, 8}, Weight{AttackKind::kPieces, 10},
+      Weight{AttackKind::kForge, 12},          Weight{AttackKind::kReplay, 8},
+      Weight{AttackKind::kGarble, 8}};
   const std::uint32_t episodes = 1 + hostile_.below(8);
   for (std::uint32_t i = 0; i < episodes; ++i) {
     std::uint32_t draw = hostile_.below(100);
@@ -170,7 +167,8 @@ void Planner::choose_late_ops() {
     op.to = (op.from + 1 + hostile_.below(hosts - 1)) % hosts;
     op.bytes = hostile_.below(hostile_.chance(0.5) ? 100 : 5 * plan_.fabric.mtu_payload);
     op.at = SimTime{} + part_of(time);
-    op.receive_at = hostile_.chance(0.7) ? op.at : op.at + part_of(SimSpan::from(Duration::from_ms(5)));
+    op.receive_at =
+        hostile_.chance(0.7) ? op.at : op.at + part_of(SimSpan::from(Duration::from_ms(5)));
     op.receive_bytes = op.bytes;
     op.wants_data = op.kind == SwarmOp::kSend || hostile_.chance(0.5);
     plan_.ops.push_back(op);

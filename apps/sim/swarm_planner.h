@@ -79,7 +79,8 @@ class Planner {
   base::Rng more_, single_, planes_, claims_, hostile_;
   SwarmPlan plan_;
   SimSpan busy_{};  ///< operations start within this
-  bool small_tables_ = false;  ///< of a profile: a flood fills them with hundreds of packets instead of thousands
+  bool small_tables_ =
+      false;  ///< of a profile: a flood fills them with hundreds of packets instead of thousands
 };
 
 }  // namespace uet::sim

@@ -88,7 +88,8 @@ std::string failure_of(std::uint64_t seed, const SwarmMask& mask) {
   if (pipe(ends) != 0) return {};
   const pid_t pid = fork();
   if (pid == 0) {
-    for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL}) std::signal(signal, SIG_DFL);
+    for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL})
+      std::signal(signal, SIG_DFL);
     const std::string failure = run_world(plan).failure;
     _exit(write(ends[1], failure.data(), failure.size()) < 0 ? 1 : 0);
   }

@@ -41,7 +41,7 @@ struct OpState {
   bool is_void = false;  ///< its initiator crashed: nothing is promised
   bool receive_void = false;
   bool error_allowed = false;
-  SimTime ready_at;  ///< it and its receive were posted for the first time
+  SimTime ready_at;                 ///< it and its receive were posted for the first time
   std::uint32_t post_order = 0;     ///< among all posted operations
   std::uint64_t receive_order = 0;  ///< of its own receive, among all receives
   std::uint64_t taken_by = 0;       ///< receive_order of the receive that took this message
@@ -158,7 +158,7 @@ class Swarm {
   std::vector<std::unique_ptr<SharedReceive>> multi_receives_, datagram_receives_;
   std::vector<std::unique_ptr<WindowWatch>> windows_;
   std::unique_ptr<HostileWorld> hostile_;  ///< null in an honest world
-  std::vector<bool> has_multi_receive_;  ///< one is posted
+  std::vector<bool> has_multi_receive_;    ///< one is posted
   std::uint64_t peeks_ = 0, peeks_answered_ = 0;
   std::uint32_t receives_posted_ = 0;
   std::uint32_t ops_posted_ = 0;

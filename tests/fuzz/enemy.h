@@ -24,7 +24,9 @@ class EnemyPort final : public net::Port {
   /// What the endpoint has sent and the enemy has not looked at.
   std::deque<std::pair<net::FabricAddress, std::vector<std::uint8_t>>>& sent() { return sent_; }
   std::uint64_t packets() const { return packets_; }
-  std::size_t packets_held() const { return pool_.capacity() - pool_.available() - waiting_.size(); }
+  std::size_t packets_held() const {
+    return pool_.capacity() - pool_.available() - waiting_.size();
+  }
   bool has_waiting() const { return !waiting_.empty(); }
 
   // net::Port
@@ -98,7 +100,7 @@ class Enemy final : public ses::CompletionSink {
   std::vector<Talk> talks_;
   std::size_t next_talk_ = 0;
   std::vector<std::uint8_t> memory_, local_;
-  std::vector<bool> done_;   ///< by context: the operation has completed
+  std::vector<bool> done_;  ///< by context: the operation has completed
   std::uint64_t turns_ = 0, steps_ = 0;
 };
 

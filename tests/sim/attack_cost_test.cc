@@ -60,7 +60,8 @@ class Ring {
         sink_(kWriteBytes) {
     for (HostId h = 0; h < kHonest; ++h) add_host(h);
     if (attack != nullptr)
-      attacker_ = std::make_unique<Attacker>(world_, fabric_.port(kHonest), *attack, 0, kMtu, taps_, 99);
+      attacker_ =
+          std::make_unique<Attacker>(world_, fabric_.port(kHonest), *attack, 0, kMtu, taps_, 99);
     for (HostId h = 0; h < kHonest; ++h)
       for (std::uint32_t i = 0; i < kWrites; ++i) write(h);
   }
@@ -68,7 +69,8 @@ class Ring {
   /// Bytes a microsecond of one host, on average.
   double goodput() {
     const SimTime limit = SimTime{} + SimSpan::from(Duration::from_seconds(2));
-    while (done_ < kHonest * kWrites && world_.events.next_at() < limit && world_.events.run_next()) {
+    while (done_ < kHonest * kWrites && world_.events.next_at() < limit &&
+           world_.events.run_next()) {
     }
     EXPECT_EQ(done_, kHonest * kWrites);
     double sum = 0;
@@ -129,8 +131,8 @@ AttackPlan attack_on_all() {
   AttackPlan plan;
   plan.attackers = 1;
   plan.end = SimTime{} + SimSpan::from(Duration::from_seconds(1));
-  constexpr std::array kKinds = {AttackKind::kConverse,      AttackKind::kHalfOpen,
-                                 AttackKind::kFloodRequests, AttackKind::kFloodReads,
+  constexpr std::array kKinds = {AttackKind::kConverse,        AttackKind::kHalfOpen,
+                                 AttackKind::kFloodRequests,   AttackKind::kFloodReads,
                                  AttackKind::kFloodUnexpected, AttackKind::kForge,
                                  AttackKind::kGarble};
   for (HostId h = 0; h < kHonest; ++h) {
@@ -154,9 +156,11 @@ TEST(AttackCost, one_attacker_costs_twenty_four_endpoints_two_percent_at_most) {
   const AttackPlan plan = attack_on_all();
   Ring attacked(&plan);
   const double goodput = attacked.goodput();
-  std::printf("goodput of a host: calm %.1f Gb/s, attacked %.1f Gb/s (%.2f %% less), %llu packets of the attacker\n",
-              calm * 8e-3, goodput * 8e-3, 100 * (1 - goodput / calm),
-              static_cast<unsigned long long>(attacked.attack_packets()));
+  std::printf(
+      "goodput of a host: calm %.1f Gb/s, attacked %.1f Gb/s (%.2f %% less), %llu packets of the "
+      "attacker\n",
+      calm * 8e-3, goodput * 8e-3, 100 * (1 - goodput / calm),
+      static_cast<unsigned long long>(attacked.attack_packets()));
   EXPECT_GT(attacked.attack_packets(), 2000u);
   EXPECT_GE(goodput, calm * (1 - kMostLost));
 }
