@@ -66,15 +66,23 @@ bool SimPort::takes(const net::TxPacket& tx) const {
 
 std::size_t SimPort::send(base::Instant, std::span<net::TxPacket> in) {
   std::size_t n = 0;
-  while (n < in.size() && takes(in[n])) launch(std::move(in[n++]));
+  while (n < in.size() && takes(in[n])) launch(std::move(in[n++]), facts_.address);
   return n;
 }
 
-void SimPort::launch(net::TxPacket tx) {
+bool SimPort::send_forged(net::FabricAddress source, net::TxPacket& tx) {
+  tx.plane = 0;
+  if (!takes(tx)) return false;
+  launch(std::move(tx), source);
+  return true;
+}
+
+void SimPort::launch(net::TxPacket tx, net::FabricAddress source) {
   UET_CHECK(tx.packet);
   const HostId to = host_of(tx.destination);
   if (to >= hosts_) {
     ++dropped_unroutable_;
+    unroutable_bytes_ += tx.packet.size();
     tx.packet.reset();
     return;
   }
@@ -82,7 +90,7 @@ void SimPort::launch(net::TxPacket tx) {
   const unsigned plane = plane_of(tx);
   frame->wire_bytes = model_.wire_bytes(tx.packet.bytes());
   frame->rx.packet = std::move(tx.packet);
-  frame->rx.source = facts_.address;
+  frame->rx.source = source;
   frame->rx.destination = tx.destination;
   frame->rx.entropy = tx.entropy;
   frame->rx.tos = tx.tos;

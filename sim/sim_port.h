@@ -76,6 +76,10 @@ class SimPort final : public net::Port, public FrameSink, public LinkListener {
   void on_link_idle() override;
   void on_link_changed() override;
 
+  /// As send(), one packet, under another address than this host's: what an attacker puts on the wire. False when the link of
+  /// plane 0 is busy.
+  bool send_forged(net::FabricAddress source, net::TxPacket& tx);
+
   HostId host() const { return host_; }
   SlabPool& slab_pool() { return pool_; }
   Link& egress(unsigned plane = 0) { return *egress_[plane]; }
@@ -87,7 +91,9 @@ class SimPort final : public net::Port, public FrameSink, public LinkListener {
   std::uint64_t received_packets() const { return received_packets_; }
   std::uint64_t dropped_full() const { return dropped_full_; }
   std::uint64_t dropped_no_buffer() const { return dropped_no_buffer_; }
+  /// Packets to addresses that no host has, and their bytes without headers of IP and below.
   std::uint64_t dropped_unroutable() const { return dropped_unroutable_; }
+  std::uint64_t unroutable_bytes() const { return unroutable_bytes_; }
 
  private:
   /// Notes by which plane a frame came.
@@ -99,7 +105,7 @@ class SimPort final : public net::Port, public FrameSink, public LinkListener {
       port->on_frame(frame);
     }
   };
-  void launch(net::TxPacket tx);
+  void launch(net::TxPacket tx, net::FabricAddress source);
   bool takes(const net::TxPacket& tx) const;
   unsigned plane_of(const net::TxPacket& tx) const { return tx.plane < attached_ ? tx.plane : 0; }
   bool move_to(net::PacketPool& pool, Frame& frame);
@@ -118,7 +124,7 @@ class SimPort final : public net::Port, public FrameSink, public LinkListener {
   FrameObserver* observer_ = nullptr;
   FrameFifo received_;
   std::uint64_t sent_packets_ = 0, received_packets_ = 0, dropped_full_ = 0, dropped_no_buffer_ = 0,
-                dropped_unroutable_ = 0;
+                dropped_unroutable_ = 0, unroutable_bytes_ = 0;
 };
 
 }  // namespace uet::sim

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -26,7 +28,7 @@ namespace {
 
 struct Options {
   std::string seeds = "1..100";
-  std::string ops, without, modes;
+  std::string ops, without, modes, episodes, only;
   bool shrink = false, verbose = false, keep_going = false, expect_all = false;
   std::size_t recorded_events = 40;
   unsigned jobs = 1;
@@ -76,6 +78,13 @@ std::optional<SwarmMask> parse_mask(const Options& o) {
     if (std::sscanf(word.c_str(), "%u%c", &id, &tail) != 1) return {};
     mask.ops.insert(id);
   }
+  std::istringstream episodes(o.episodes);
+  for (std::string word; std::getline(episodes, word, ',');) {
+    unsigned id = 0;
+    char tail = 0;
+    if (std::sscanf(word.c_str(), "%u%c", &id, &tail) != 1) return {};
+    mask.episodes.insert(id);
+  }
   for (std::string word; std::getline(without, word, ',');) mask.without.insert(word);
   for (std::string word; std::getline(modes, word, ',');) {
     SwarmMode mode{};
@@ -101,6 +110,7 @@ std::string command_for(std::uint64_t seed, const SwarmMask& mask) {
     }
   };
   list(" --ops ", mask.ops, [](auto op) { return std::to_string(op); });
+  list(" --episodes ", mask.episodes, [](auto id) { return std::to_string(id); });
   list(" --modes ", mask.modes, [](SwarmMode mode) { return name_of(mode); });
   list(" --without ", mask.without, [](const std::string& what) { return what; });
   return s;
@@ -134,7 +144,7 @@ std::string list_counts(const char* title, const std::array<std::uint64_t, N>& c
 }
 
 /// Returns the names of what never occurred.
-std::string print_summary(const Totals& totals, double wall_s) {
+std::string print_summary(const Totals& totals, double wall_s, bool is_without_hostile) {
   const SwarmCounters& c = totals.counters;
   fmt::print("worlds {}  failed {}  in {:.1f} s ({:.0f} a second)\n", totals.worlds, totals.failed,
              wall_s, static_cast<double>(totals.worlds) / wall_s);
@@ -144,6 +154,14 @@ std::string print_summary(const Totals& totals, double wall_s) {
   absent += list_counts<Trouble>("troubles (worlds)", c.troubles);
   fmt::print("completions {}  failed by crashes {}  truncated {}  bytes {}\n", c.completions,
              c.failed_ops, c.truncated, c.bytes);
+  if (c.hostile > 0) {
+    fmt::print("hostile worlds {}  packets of attackers {}  promises excused {}\n", c.hostile,
+               c.attack_packets, c.excused);
+    absent += list_counts<AttackKind>("attacks (worlds)", c.attacks);
+    absent += list_counts<Profile>("limits (worlds)", c.profiles);
+  } else if (!is_without_hostile) {
+    absent += " attackers";
+  }
   absent += c.multi_received > 0 ? "" : " multi-receive";
   absent += c.peeked > 0 ? "" : " peek";
   absent += c.claimed > 0 ? "" : " claim";
@@ -169,10 +187,9 @@ void report(std::uint64_t seed, const SwarmMask& mask, const SwarmPlan& plan,
 
 void report_shrunk(std::uint64_t seed, const SwarmMask& mask) {
   const SwarmMask smaller = shrink(seed, mask);
-  SwarmPlan small = plan_world(seed);
-  apply(smaller, small);
+  const SwarmPlan small = plan_world(seed, smaller);
   fmt::print("shrunk:\n");
-  report(seed, smaller, small, run_world(small).failure);
+  report(seed, smaller, small, failure_of(seed, smaller));
 }
 
 /// Ends the process with SIGPROF after so many seconds of its own processor time: a machine that is busy with something else
@@ -188,8 +205,7 @@ void play(std::uint64_t seed, const Options& o, const SwarmMask& mask, Totals& t
   const std::string again = command_for(seed, mask);
   g_reproduce[again.copy(g_reproduce, sizeof g_reproduce - 1)] = 0;
   limit_world(kLongestWorldSeconds);
-  SwarmPlan plan = plan_world(seed);
-  apply(mask, plan);
+  const SwarmPlan plan = plan_world(seed, mask);
   if (o.verbose) fmt::print("{}", describe(plan));
   const SwarmResult result = run_world(plan, o.recorded_events);
   limit_world(0);
@@ -207,47 +223,69 @@ void play(std::uint64_t seed, const Options& o, const SwarmMask& mask, Totals& t
   if (o.shrink) report_shrunk(seed, mask);
 }
 
-/// Every `step`-th world of the range.
-Totals play_range(const SeedRange& seeds, std::uint64_t step, const Options& o,
-                  const SwarmMask& mask) {
-  Totals totals;
-  for (std::uint64_t seed = seeds.first; seed <= seeds.last; seed += step) {
-    play(seed, o, mask, totals);
-    if (totals.failed > 0 && !o.keep_going) break;
-    if (seeds.last - seed < step) break;
-  }
-  return totals;
+bool is_wanted(std::uint64_t seed, const Options& o) {
+  return o.only.empty() || plan_world(seed).attack.is_hostile() == (o.only == "hostile");
 }
 
-/// Shares the worlds among processes: a world that crashes takes only its own process with it.
+/// What a process has played so far; in memory that outlives it, for it may die in a world.
+struct Share {
+  Totals totals;
+  std::uint64_t seed = 0;  ///< of the world that it plays
+  bool is_done = false;
+};
+static_assert(std::is_trivially_copyable_v<Share>);
+
+/// Every `step`-th world of the range.
+void play_range(const SeedRange& seeds, std::uint64_t step, const Options& o, const SwarmMask& mask,
+                Share& share) {
+  for (std::uint64_t seed = seeds.first; seed <= seeds.last; seed += step) {
+    share.seed = seed;
+    if (is_wanted(seed, o)) play(seed, o, mask, share.totals);
+    if (share.totals.failed > 0 && !o.keep_going) break;
+    if (seeds.last - seed < step) break;
+  }
+  share.is_done = true;
+}
+
+/// Shares the worlds among processes: a world that crashes takes only its own process with it, and with --keep-going another
+/// one goes on behind it.
 Totals play_in_processes(const SeedRange& seeds, const Options& o, const SwarmMask& mask) {
-  struct Child {
-    pid_t pid;
-    int results;
-  };
-  std::vector<Child> children;
-  std::fflush(stdout);
-  for (unsigned i = 0; i < o.jobs && seeds.first + i <= seeds.last; ++i) {
-    int ends[2];
-    if (pipe(ends) != 0) break;
+  void* const memory = mmap(nullptr, o.jobs * sizeof(Share), PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return {.failed = 1};
+  auto* const shares = static_cast<Share*>(memory);
+  std::map<pid_t, unsigned> children;
+  const auto start = [&](unsigned i, std::uint64_t first) {
+    std::fflush(stdout);
     const pid_t pid = fork();
     if (pid == 0) {
-      const Totals totals = play_range({seeds.first + i, seeds.last}, o.jobs, o, mask);
+      play_range({first, seeds.last}, o.jobs, o, mask, shares[i]);
       std::fflush(stdout);
-      _exit(write(ends[1], &totals, sizeof totals) == sizeof totals ? kDone : kFailed);
+      _exit(kDone);
     }
-    close(ends[1]);
-    if (pid > 0) children.push_back({pid, ends[0]});
+    if (pid > 0) children[pid] = i;
+  };
+  for (unsigned i = 0; i < o.jobs && seeds.first + i <= seeds.last; ++i) {
+    new (&shares[i]) Share;
+    start(i, seeds.first + i);
+  }
+  while (!children.empty()) {
+    const pid_t pid = waitpid(-1, nullptr, 0);
+    const auto child = children.find(pid);
+    if (child == children.end()) continue;
+    Share& share = shares[child->second];
+    const unsigned i = child->second;
+    children.erase(child);
+    if (share.is_done) continue;
+    ++share.totals.failed;  // it has said why
+    ++share.totals.worlds;
+    fmt::print("FAILED seed {}: the process died\n", share.seed);
+    if (o.shrink) report_shrunk(share.seed, mask);
+    if (o.keep_going && seeds.last - share.seed >= o.jobs) start(i, share.seed + o.jobs);
   }
   Totals all;
-  for (const Child& child : children) {
-    Totals totals;
-    const bool is_whole = read(child.results, &totals, sizeof totals) == sizeof totals;
-    if (is_whole) all.add(totals);
-    if (!is_whole) ++all.failed;  // it has said why
-    close(child.results);
-    waitpid(child.pid, nullptr, 0);
-  }
+  for (unsigned i = 0; i < o.jobs && seeds.first + i <= seeds.last; ++i) all.add(shares[i].totals);
+  munmap(memory, o.jobs * sizeof(Share));
   return all;
 }
 
@@ -278,18 +316,21 @@ int swarm(const Options& o) {
   const auto mask = parse_mask(o);
   if (!mask) {
     fmt::print(stderr,
-               "uet-sim: --ops wants numbers with commas between, not '{}', --modes some of "
-               "rud,rod,rudi,uud, not '{}'\n",
-               o.ops, o.modes);
+               "uet-sim: --ops and --episodes want numbers with commas between, not '{}' and '{}', "
+               "--modes some of rud,rod,rudi,uud, not '{}'\n",
+               o.ops, o.episodes, o.modes);
     return kUsage;
   }
-  for (const int signal : {SIGABRT, SIGSEGV, SIGPROF}) std::signal(signal, on_fatal_signal);
+  for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGPROF})
+    std::signal(signal, on_fatal_signal);
   const auto begin = std::chrono::steady_clock::now();
-  const Totals totals =
-      o.jobs > 1 ? play_in_processes(*seeds, o, *mask) : play_range(*seeds, 1, o, *mask);
+  Share alone;
+  const bool in_processes = o.jobs > 1 || o.keep_going || o.shrink;
+  if (!in_processes) play_range(*seeds, 1, o, *mask, alone);
+  const Totals totals = in_processes ? play_in_processes(*seeds, o, *mask) : alone.totals;
   const double wall_s =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  const std::string absent = print_summary(totals, wall_s);
+  const std::string absent = print_summary(totals, wall_s, mask->without.contains("hostile"));
   if (o.expect_all && !absent.empty()) {
     fmt::print("FAILED: these never occurred:{}\n", absent);
     return kFailed;
@@ -306,6 +347,10 @@ void add_swarm_command(CLI::App& app, int& exit_code) {
   command->add_option("--seeds", o->seeds, "which worlds: A..B, or one number")
       ->capture_default_str();
   command->add_option("--ops", o->ops, "only these operations of a world, with commas between");
+  command->add_option("--episodes", o->episodes,
+                      "only these episodes of attackers, with commas between");
+  command->add_option("--only", o->only, "only worlds with attackers, or only those without")
+      ->check(CLI::IsMember({"hostile", "honest"}));
   command->add_option("--modes", o->modes,
                       "only operations of these delivery modes: some of rud,rod,rudi,uud");
   command->add_option("--without", o->without,

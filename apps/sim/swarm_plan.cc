@@ -6,13 +6,13 @@
 #include <array>
 #include <cctype>
 
-#include "lib/base/rng.h"
+#include "apps/sim/swarm_planner.h"
 
 namespace uet::sim {
 
-namespace {
-
 using base::Duration;
+
+namespace {
 
 /// Field of the profile that switches each fault on. kPartition is a trouble, not a probability.
 double* probability(FaultProfile& p, Fault f) {
@@ -40,58 +40,7 @@ double* probability(FaultProfile& p, Fault f) {
   return nullptr;
 }
 
-class Planner {
- public:
-  explicit Planner(std::uint64_t seed)
-      : rng_(seed ^ 0x73776172'6d000000ULL),
-        more_(seed ^ 0x6d6f7265'00000000ULL),
-        single_(seed ^ 0x72756469'75756400ULL),
-        planes_(seed ^ 0x706c616e'65730000ULL),
-        claims_(seed ^ 0x636c6169'6d730000ULL) {
-    plan_.seed = seed;
-  }
-
-  SwarmPlan plan() {
-    choose_fabric();
-    choose_endpoint();
-    choose_faults();
-    choose_troubles();
-    choose_ops();
-    choose_more();
-    choose_single_packets();
-    choose_planes();
-    remember_long_enough();
-    return std::move(plan_);
-  }
-
- private:
-  template <typename T, std::size_t N>
-  T one_of(const std::array<T, N>& choices) {
-    return choices[rng_.below(N)];
-  }
-  SimTime within(SimSpan span) {
-    return SimTime::from_ps(
-        static_cast<std::int64_t>(rng_.unit() * static_cast<double>(span.ps())));
-  }
-  HostId any_host() { return rng_.below(plan_.fabric.hosts); }
-
-  void choose_fabric();
-  void choose_endpoint();
-  void choose_faults();
-  void choose_troubles();
-  void choose_ops();
-  void choose_more();
-  void choose_single_packets();
-  void choose_planes();
-  void remember_long_enough();
-  std::uint32_t choose_size();
-
-  base::Rng rng_;
-  // For what was added later: older draws, and so the worlds of named seeds, stay.
-  base::Rng more_, single_, planes_, claims_;
-  SwarmPlan plan_;
-  SimSpan busy_{};  ///< operations start within this
-};
+}  // namespace
 
 void Planner::choose_fabric() {
   FabricConfig& f = plan_.fabric;
@@ -334,10 +283,11 @@ void Planner::remember_long_enough() {
   SimSpan life = (f.late_delay + f.reorder_delay) * plan_.fabric.tree.longest_hops();
   for (const PlannedTrouble& t : plan_.troubles) life = life + (t.until - t.at);
   const Duration memory = life.duration() + kQueues;
-  plan_.fep.pds.tombstone_time = plan_.fep.pds.pdcid_quarantine = memory;
+  pds::PdsConfig& p = plan_.fep.pds;
+  const bool is_own = plan_.profile == Profile::kOwn;
+  p.tombstone_time = is_own ? memory : std::max(memory, p.tombstone_time);
+  p.pdcid_quarantine = is_own ? memory : std::max(memory, p.pdcid_quarantine);
 }
-
-}  // namespace
 
 std::string_view name_of(SwarmOp op) {
   constexpr std::array<std::string_view, static_cast<std::size_t>(SwarmOp::kCount)> kNames = {
@@ -348,6 +298,12 @@ std::string_view name_of(SwarmOp op) {
 std::string_view name_of(SwarmMode mode) {
   constexpr std::array<std::string_view, kSwarmModeCount> kNames = {"RUD", "ROD", "RUDI", "UUD"};
   return kNames[static_cast<std::size_t>(mode)];
+}
+
+std::string_view name_of(Profile profile) {
+  constexpr std::array<std::string_view, static_cast<std::size_t>(Profile::kCount)> kNames = {
+      "own", "specification", "software"};
+  return kNames[static_cast<std::size_t>(profile)];
 }
 
 bool parse(std::string_view name, SwarmMode& mode) {
@@ -389,8 +345,21 @@ SwarmMode SwarmPlan::mode_of(const PlannedOp& op) const {
   return op.is_send() && ordered[op.from] ? SwarmMode::kRod : SwarmMode::kRud;
 }
 
-SwarmPlan plan_world(std::uint64_t seed) {
-  return Planner(seed).plan();
+bool SwarmPlan::is_calm() const {
+  const auto is_setting = [](const PlannedTrouble& t) {
+    return t.kind == Trouble::kTinyWindow || t.kind == Trouble::kPsnWrap;
+  };
+  return faults.is_perfect() && std::all_of(troubles.begin(), troubles.end(), is_setting);
+}
+
+SwarmPlan plan_world(std::uint64_t seed, bool with_hostile) {
+  return Planner(seed).plan(with_hostile);
+}
+
+SwarmPlan plan_world(std::uint64_t seed, const SwarmMask& mask) {
+  SwarmPlan plan = plan_world(seed, !mask.without.contains("hostile"));
+  apply(mask, plan);
+  return plan;
 }
 
 void apply(const SwarmMask& mask, SwarmPlan& plan) {
@@ -406,6 +375,11 @@ void apply(const SwarmMask& mask, SwarmPlan& plan) {
     for (PlannedOp& op : plan.ops) op.peek.reset();
     plan.multi_receive.assign(plan.fabric.hosts, false);
   }
+  if (!mask.episodes.empty()) {
+    std::erase_if(plan.attack.episodes,
+                  [&](const AttackEpisode& e) { return !mask.episodes.contains(e.id); });
+  }
+  if (mask.without.contains("baits")) plan.attack.baits.clear();
   for (std::size_t i = 0; i < kFaultCount; ++i) {
     const auto fault = static_cast<Fault>(i);
     double* p = probability(plan.faults, fault);
@@ -437,6 +411,8 @@ void apply(const SwarmMask& mask, SwarmPlan& plan) {
 
 std::vector<std::string> ingredients(const SwarmPlan& plan) {
   std::vector<std::string> names = {"more"};
+  if (plan.attack.is_hostile()) names.emplace_back("hostile");
+  if (!plan.attack.baits.empty()) names.emplace_back("baits");
   if (plan.fabric.planes > 1) names.emplace_back("planes");
   FaultProfile faults = plan.faults;
   for (std::size_t i = 0; i < kFaultCount; ++i) {
@@ -451,11 +427,12 @@ std::vector<std::string> ingredients(const SwarmPlan& plan) {
 std::string describe(const SwarmPlan& plan) {
   std::string s = fmt::format(
       "seed {}: {} hosts, {} x {} Gb/s, hop {} ns, payload {}, trimming {}, cc {}, lb {}, {} "
-      "operations\n",
+      "operations, {} limits\n",
       plan.seed, plan.fabric.hosts, plan.fabric.planes, plan.fabric.link_rate.bps() / 1'000'000'000,
       plan.fabric.hop_delay.ps() / 1000, plan.fabric.mtu_payload, plan.fabric.trimming,
       static_cast<int>(plan.fep.cc.algorithm), static_cast<int>(plan.fep.cc.load_balancing),
-      plan.ops.size());
+      plan.ops.size(), name_of(plan.profile));
+  s += describe(plan.attack);
   FaultProfile faults = plan.faults;
   for (std::size_t i = 0; i < kFaultCount; ++i) {
     const double* p = probability(faults, static_cast<Fault>(i));

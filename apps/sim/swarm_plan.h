@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "apps/sim/attack_plan.h"
 #include "fep/fep.h"
 #include "sim/fabric_config.h"
 #include "sim/faults.h"
@@ -79,8 +80,18 @@ struct PlannedTrouble {
   bool is_of_plane() const { return kind == Trouble::kPlaneOutage || kind == Trouble::kDeadPlane; }
 };
 
+/// Where the limits and times of the endpoints come from.
+enum class Profile : std::uint8_t {
+  kOwn,       ///< short times, so that everything happens soon
+  kSpec,      ///< the specification's defaults
+  kSoftware,  ///< what an endpoint made from settings has when none is set
+  kCount
+};
+std::string_view name_of(Profile profile);
+
 struct SwarmPlan {
   std::uint64_t seed = 0;
+  Profile profile = Profile::kOwn;
   FabricConfig fabric;
   fep::FepConfig fep;
   std::vector<bool> ordered;        ///< hosts whose endpoints ask for ordered sends
@@ -90,7 +101,12 @@ struct SwarmPlan {
   SimTime faults_end;  ///< from then on the fabric is perfect
   std::vector<PlannedTrouble> troubles;
   std::vector<PlannedOp> ops;
+  AttackPlan attack;
 
+  /// Honest hosts are 0 to this; attackers follow.
+  HostId hosts() const { return fabric.hosts - attack.attackers; }
+  /// No fault and no trouble that may hold a message up.
+  bool is_calm() const;
   bool has(Trouble kind) const;
   bool has(SwarmMode mode) const;
   bool crashes(HostId host) const;
@@ -99,13 +115,18 @@ struct SwarmPlan {
 
 /// What is left out of a world: for --ops and --without, and for shrinking.
 struct SwarmMask {
-  std::set<std::uint32_t> ops;  ///< only these; empty: all
-  std::set<SwarmMode> modes;    ///< only operations that travel like this; empty: all
-  /// Names of faults and troubles; "planes": all planes but one; "more": what choose_more() and choose_single_packets() added.
+  std::set<std::uint32_t> ops;       ///< only these; empty: all
+  std::set<SwarmMode> modes;         ///< only operations that travel like this; empty: all
+  std::set<std::uint32_t> episodes;  ///< only these of the attackers'; empty: all
+  /// Names of faults and troubles; "hostile": attackers, and everything that was added with them; "baits"; "planes": all planes but one; "more": what choose_more() and choose_single_packets() added.
   std::set<std::string> without;
 };
 
-SwarmPlan plan_world(std::uint64_t seed);
+/// With everything that the seed decides but what `apply` leaves out. `with_hostile`: false plays the world as if there
+/// were no attackers: the same as without "hostile".
+SwarmPlan plan_world(std::uint64_t seed, bool with_hostile = true);
+/// plan_world() with a mask applied.
+SwarmPlan plan_world(std::uint64_t seed, const SwarmMask& mask);
 /// By name, small or capital letters; false when there is none.
 bool parse(std::string_view name, SwarmMode& mode);
 void apply(const SwarmMask& mask, SwarmPlan& plan);

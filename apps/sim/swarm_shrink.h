@@ -2,13 +2,16 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "apps/sim/swarm_plan.h"
 
 namespace uet::sim {
 
-/// Leaves out faults, troubles and operations as long as the world still fails, however it fails.
-/// `mask` fails already.
+/// Leaves out faults, troubles, operations and episodes as long as the world still fails in the same way. `mask` fails already.
 SwarmMask shrink(std::uint64_t seed, const SwarmMask& mask);
+
+/// Plays a world in a process of its own, since a world may fail by killing it: its failure, "the process died", or nothing.
+std::string failure_of(std::uint64_t seed, const SwarmMask& mask);
 
 }  // namespace uet::sim

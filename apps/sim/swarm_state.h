@@ -4,6 +4,7 @@
 ///   swarm_post.cc    operations and receives are posted
 ///   swarm_receive.cc multi-receive buffers, datagrams, peeks
 ///   swarm_windows.cc what each host may send on a PDC
+///   hostile_world.cc attackers and what must be true in spite of them
 ///   swarm_check.cc   what every completion must be, and what must be true in the end
 #pragma once
 
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "apps/sim/host.h"
+#include "apps/sim/hostile_world.h"
 #include "apps/sim/swarm_buffer.h"
 #include "apps/sim/swarm_windows.h"
 #include "apps/sim/swarm_world.h"
@@ -39,6 +41,7 @@ struct OpState {
   bool is_void = false;  ///< its initiator crashed: nothing is promised
   bool receive_void = false;
   bool error_allowed = false;
+  SimTime ready_at;                 ///< it and its receive were posted for the first time
   std::uint32_t post_order = 0;     ///< among all posted operations
   std::uint64_t receive_order = 0;  ///< of its own receive, among all receives
   std::uint64_t taken_by = 0;       ///< receive_order of the receive that took this message
@@ -56,7 +59,7 @@ class Swarm {
     std::uint64_t rudi_key = 0;  ///< of the same memory, safe to be reached twice
   };
   /// What the context of a completion names: an operation by its number, or one of these by index.
-  enum class Context : std::uint64_t { kOp, kMultiReceive, kPeek, kDatagram };
+  enum class Context : std::uint64_t { kOp, kMultiReceive, kPeek, kDatagram, kLure, kBait };
   static std::uint64_t context_of(Context kind, std::uint64_t index) {
     return static_cast<std::uint64_t>(kind) << 32 | index;
   }
@@ -67,12 +70,23 @@ class Swarm {
     Buffer buffer;
   };
 
+  /// A promise of one honest host to another is broken. Where attackers can imitate all packets there is none.
   void fail(const std::string& why) {
+    if (plan_.attack.may_inject()) {
+      ++result_.counters.excused;
+      return;
+    }
+    fail_hard(why);
+  }
+  /// Something is wrong whatever a peer did.
+  void fail_hard(const std::string& why) {
     if (result_.failure.empty())
       result_.failure = fmt::format("at {:.3f} us: {}", world_.now().us(), why);
   }
   bool has_failed() const { return !result_.failure.empty(); }
 
+  void check_wait(const OpState& s);
+  void rest();
   void lay_out_memory();
   void set_faults(const FaultProfile& profile);
   void open_memory(HostId host);
@@ -144,7 +158,8 @@ class Swarm {
   std::vector<std::vector<ses::PeerId>> datagram_peers_;
   std::vector<std::unique_ptr<SharedReceive>> multi_receives_, datagram_receives_;
   std::vector<std::unique_ptr<WindowWatch>> windows_;
-  std::vector<bool> has_multi_receive_;  ///< one is posted
+  std::unique_ptr<HostileWorld> hostile_;  ///< null in an honest world
+  std::vector<bool> has_multi_receive_;    ///< one is posted
   std::uint64_t peeks_ = 0, peeks_answered_ = 0;
   std::uint32_t receives_posted_ = 0;
   std::uint32_t ops_posted_ = 0;

@@ -10,10 +10,11 @@ using base::Event;
 using base::EventId;
 using base::Psn;
 
-WindowWatch::WindowWatch(const pds::PdsConfig& config, Report report)
+WindowWatch::WindowWatch(const pds::PdsConfig& config, bool peers_are_honest, Report report)
     : assumed_(config.default_mpr * 128u),
       granted_(config.local_mp_range),
       max_pdc_(config.max_pdc),
+      peers_are_honest_(peers_are_honest),
       report_(std::move(report)) {}
 
 void WindowWatch::on_event(const Event& event) {
@@ -52,7 +53,9 @@ void WindowWatch::on_sent(const Event& event) {
   }
   Pdc& pdc = at->second;
   const std::int32_t ahead = event.psn.distance_from(pdc.cack);
-  if (ahead <= 0 || static_cast<std::uint32_t>(ahead) > pdc.window) {
+  if (!peers_are_honest_) {
+    // An attacker may have granted any window, and forged acknowledgements change only the attacker's own PDCs.
+  } else if (ahead <= 0 || static_cast<std::uint32_t>(ahead) > pdc.window) {
     report_(fmt::format("PSN {} left on PDC {} with CACK {} and a window of {}", event.psn.value(),
                         event.pdc, pdc.cack.value(), pdc.window));
   }

@@ -18,7 +18,8 @@ class WindowWatch final : public base::TraceSink {
  public:
   using Report = std::function<void(const std::string&)>;
 
-  WindowWatch(const pds::PdsConfig& config, Report report);
+  /// `peers_are_honest`: without that, windows that a peer grants are not known and not judged.
+  WindowWatch(const pds::PdsConfig& config, bool peers_are_honest, Report report);
 
   void on_event(const base::Event& event) override;
 
@@ -35,6 +36,7 @@ class WindowWatch final : public base::TraceSink {
   const std::uint32_t assumed_;  ///< before the first acknowledgement
   const std::uint32_t granted_;
   const std::size_t max_pdc_;
+  const bool peers_are_honest_;
   const Report report_;
   std::unordered_map<std::uint16_t, Pdc> pdcs_;
 };

@@ -40,7 +40,7 @@ Swarm::Swarm(const SwarmPlan& plan, std::size_t recorded_events)
       has_multi_receive_(plan.fabric.hosts, false),
       any_crash_(plan.has(Trouble::kCrash)) {
   lay_out_memory();
-  for (HostId h = 0; h < plan.fabric.hosts; ++h) {
+  for (HostId h = 0; h < plan.hosts(); ++h) {
     ses::EndpointConfig endpoint;
     endpoint.resource_index = 1;
     endpoint.sends_ordered = plan.ordered[h];
@@ -48,7 +48,15 @@ Swarm::Swarm(const SwarmPlan& plan, std::size_t recorded_events)
         world_, fabric_.port(h), plan.fep, endpoint,
         [this](Host& host, const ses::Completion& c) { on_completion(host, c); }, recorded_events));
   }
-  for (HostId h = 0; h < plan.fabric.hosts; ++h) {
+  if (plan.attack.is_hostile()) {
+    hostile_ = std::make_unique<HostileWorld>(
+        world_, fabric_, plan_, hosts_, [this](const std::string& why) { fail_hard(why); },
+        [](bool is_bait, std::uint64_t index) {
+          return context_of(is_bait ? Context::kBait : Context::kLure, index);
+        });
+  }
+  for (HostId h = 0; h < plan.hosts(); ++h) {
+    if (hostile_) hostile_->open(h);
     watch_windows(h);
     open_memory(h);
     open_datagrams(h);
@@ -105,14 +113,14 @@ void Swarm::open_memory(HostId host) {
 
 void Swarm::watch_windows(HostId host) {
   windows_[host] = std::make_unique<WindowWatch>(
-      plan_.fep.pds,
+      plan_.fep.pds, !plan_.attack.is_hostile(),
       [this, host](const std::string& why) { fail(fmt::format("host {}: {}", host, why)); });
   hosts_[host]->trace().add_sink(*windows_[host]);
 }
 
 void Swarm::connect(HostId host) {
   peers_[host].assign(plan_.fabric.hosts, 0);
-  for (HostId to = 0; to < plan_.fabric.hosts; ++to) {
+  for (HostId to = 0; to < plan_.hosts(); ++to) {
     if (to == host || !hosts_[to]->is_up()) continue;
     const auto peer = hosts_[host]->ses().add_peer(hosts_[to]->address());
     if (!peer.has_value()) return fail("peer could not be added");
@@ -128,6 +136,7 @@ void Swarm::schedule() {
   set_faults(plan_.faults);
   world_.events.call_at(plan_.faults_end, [this] { set_faults(FaultProfile{}); });
   for (const PlannedTrouble& t : plan_.troubles) schedule_trouble(t);
+  if (hostile_) hostile_->start();
   for (OpState& s : states_) {
     if (s.op->is_send()) {
       world_.events.call_at(s.op->receive_at, [this, &s] { post_receive(s); });
@@ -226,6 +235,7 @@ void Swarm::restart(HostId host) {
   watch_windows(host);
   open_memory(host);
   open_datagrams(host);
+  if (hostile_) hostile_->open(host);
   connect(host);
   // What was not posted before the crash is posted by the new life; what was, is gone.
 }
@@ -242,7 +252,7 @@ bool Swarm::run_until(SimTime end, bool (Swarm::*done)()) {
         return done == nullptr || (this->*done)();
     }
     if (world_.events.events_run() > kMaxEvents) {
-      fail(fmt::format("{} events and no end:{}", kMaxEvents, unfinished()));
+      fail_hard(fmt::format("{} events and no end:{}", kMaxEvents, unfinished()));
     }
   }
   return false;
@@ -272,6 +282,12 @@ void Swarm::count() {
     c.pdcs += host->count(base::EventId::kPdcOpened);
   }
   c.events = world_.events.events_run();
+  ++c.profiles[static_cast<std::size_t>(plan_.profile)];
+  if (!hostile_) return;
+  c.hostile = 1;
+  c.attack_packets = hostile_->packets_sent();
+  for (std::size_t i = 0; i < kAttackKindCount; ++i)
+    c.attacks[i] += plan_.attack.has(static_cast<AttackKind>(i)) ? 1 : 0;
 }
 
 void Swarm::dump_recorders() {
@@ -295,19 +311,34 @@ void Swarm::dump_recorders() {
   }
 }
 
+/// Nothing is left to do, so nothing may happen: an endpoint that goes on turning costs its host a core.
+void Swarm::rest() {
+  hostile_->begin_rest();
+  run_until(world_.now() + SimSpan::from(HostilePromises::kRest), nullptr);
+  hostile_->check_rest();
+}
+
 SwarmResult Swarm::play() {
   SimTime calm = plan_.faults_end;
   for (const PlannedTrouble& t : plan_.troubles) calm = std::max(calm, t.until);
   for (const PlannedOp& op : plan_.ops) calm = std::max({calm, op.at, op.receive_at});
+  if (hostile_) calm = std::max(calm, plan_.attack.end);
   if (!run_until(calm + kProgressLimit, &Swarm::all_done_now) && !has_failed()) {
     fail("no progress on a healthy path:" + unfinished());
   }
   // Late copies and restarts belong to the world even when all operations are done.
   if (!has_failed()) run_until(calm, nullptr);
+  SimSpan quiet_limit = kQuietLimit;
+  if (hostile_) {
+    // A peer that was heard and is silent now may be one that computes; only then is it given up.
+    hostile_->check_bounds();
+    quiet_limit = quiet_limit + SimSpan::from(plan_.fep.pds.peer_timeout) * 2 +
+                  SimSpan::from(plan_.fep.ses.message_idle);
+  }
   const bool may_rest = std::all_of(states_.begin(), states_.end(), [](const OpState& op) {
     return op.is_void || op.completions > 0;
   });
-  if (!has_failed() && may_rest && !run_until(world_.now() + kQuietLimit, &Swarm::quiet_now) &&
+  if (!has_failed() && may_rest && !run_until(world_.now() + quiet_limit, &Swarm::quiet_now) &&
       !has_failed()) {
     std::string held;
     for (const auto& host : hosts_) {
@@ -325,11 +356,13 @@ SwarmResult Swarm::play() {
     fail(fmt::format("not quiet after everything completed:{} {} frames under way", held,
                      world_.frames.in_use()));
   }
+  if (!has_failed() && hostile_ && is_quiet()) rest();
   if (!has_failed()) {
     check_memory();
     check_order();
     if (may_rest) check_pools();
   }
+  if (!has_failed() && hostile_) hostile_->check_bounds();
   count();
   if (has_failed()) dump_recorders();
   result_.fingerprint = world_.hash.value();
@@ -342,6 +375,11 @@ void SwarmCounters::add(const SwarmCounters& o) {
   for (std::size_t i = 0; i < troubles.size(); ++i) troubles[i] += o.troubles[i];
   for (std::size_t i = 0; i < ops.size(); ++i) ops[i] += o.ops[i];
   for (std::size_t i = 0; i < modes.size(); ++i) modes[i] += o.modes[i];
+  for (std::size_t i = 0; i < attacks.size(); ++i) attacks[i] += o.attacks[i];
+  for (std::size_t i = 0; i < profiles.size(); ++i) profiles[i] += o.profiles[i];
+  hostile += o.hostile;
+  attack_packets += o.attack_packets;
+  excused += o.excused;
   bytes += o.bytes;
   completions += o.completions;
   failed_ops += o.failed_ops;

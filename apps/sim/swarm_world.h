@@ -20,6 +20,10 @@ struct SwarmCounters {
   std::uint64_t truncated = 0, restarts = 0;
   std::uint64_t multi_received = 0, peeked = 0, claimed = 0, discarded = 0;  ///< messages
   std::uint64_t datagrams = 0, datagrams_lost = 0, datagram_copies = 0;      ///< by the receiver
+  std::uint64_t hostile = 0, attack_packets = 0;
+  std::array<std::uint64_t, kAttackKindCount> attacks{};
+  std::array<std::uint64_t, static_cast<std::size_t>(Profile::kCount)> profiles{};
+  std::uint64_t excused = 0;  ///< broken promises where attackers imitate all packets
 
   void add(const SwarmCounters& other);
 };
@@ -40,6 +44,7 @@ struct SwarmResult {
 /// - except: RUDI writes may land again, so their bytes must be right from completion to the end; datagrams may be lost, and
 /// come twice where the network makes copies, but each copy must be whole
 /// - ordered endpoints deliver in order
+/// - all this among honest hosts; where attackers see and imitate all packets, only what hostile_world.h checks
 /// - once faults end everything completes within seconds, and then every packet, message and PDC
 /// goes back to its pool
 ///

@@ -2,13 +2,14 @@
 # Runs one fuzzer for a while.
 #
 # usage: tests/fuzz/run_one.sh FUZZER SEED_DIRECTORY WORK_DIRECTORY [SECONDS]
-# SECONDS: 10, or 600 when UET_TEST_DEPTH is "long". What the fuzzer learns stays in WORK_DIRECTORY/corpus, what breaks it
+# SECONDS: 10, or when UET_TEST_DEPTH is "long" 600, and 3600 for the stateful targets. What the fuzzer learns stays in WORK_DIRECTORY/corpus, what breaks it
 # in WORK_DIRECTORY/findings; exit code 1 then, 2 for wrong usage.
 set -eu
 [ $# -ge 3 ] || { sed -n '4,6s/^# //p' "$0" >&2; exit 2; }
 fuzzer=$1 seeds=$2 work=$3
 # The same walk each time, so that a change is to blame for what it finds; another one in each long run (0: by the clock).
 case ${UET_TEST_DEPTH:-} in long) seconds=600 seed=0 ;; *) seconds=10 seed=4793 ;; esac
+case ${UET_TEST_DEPTH:-}:$fuzzer in long:*fuzz_endpoint) seconds=3600 ;; esac
 seconds=${4:-$seconds}
 
 mkdir -p "$work/corpus" "$work/findings"

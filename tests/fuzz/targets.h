@@ -22,6 +22,9 @@ void headers(Bytes input);
 /// A pcap or pcapng file, and every packet in it.
 void capture(Bytes input);
 
+/// A whole endpoint and an enemy: bytes choose packets, which learn the endpoint's identifiers, time, and operations.
+void endpoint(Bytes input);
+
 /// Walks one frame: no byte may be passed over and none given away twice. The choice picks the options, 0 the default.
 void check_frame(wire::LinkType link, Bytes bytes, std::size_t wire_length, unsigned choice = 0);
 

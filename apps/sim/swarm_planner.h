@@ -1,0 +1,86 @@
+/// Draws a world from its seed.
+///
+///   swarm_plan.cc          fabric, endpoints, faults, troubles, operations
+///   swarm_plan_hostile.cc  attackers, and what worlds with attackers have besides
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <utility>
+
+#include "apps/sim/swarm_plan.h"
+#include "lib/base/rng.h"
+
+namespace uet::sim {
+
+class Planner {
+ public:
+  explicit Planner(std::uint64_t seed)
+      : rng_(seed ^ 0x73776172'6d000000ULL),
+        more_(seed ^ 0x6d6f7265'00000000ULL),
+        single_(seed ^ 0x72756469'75756400ULL),
+        planes_(seed ^ 0x706c616e'65730000ULL),
+        claims_(seed ^ 0x636c6169'6d730000ULL),
+        hostile_(seed ^ 0x686f7374'696c6500ULL) {
+    plan_.seed = seed;
+  }
+
+  SwarmPlan plan(bool with_hostile) {
+    choose_fabric();
+    choose_endpoint();
+    choose_faults();
+    choose_troubles();
+    choose_ops();
+    choose_more();
+    choose_single_packets();
+    choose_planes();
+    if (with_hostile) choose_hostile();
+    remember_long_enough();
+    return std::move(plan_);
+  }
+
+ private:
+  template <typename T, std::size_t N>
+  T one_of(const std::array<T, N>& choices) {
+    return choices[rng_.below(N)];
+  }
+  SimTime within(SimSpan span) {
+    return SimTime::from_ps(
+        static_cast<std::int64_t>(rng_.unit() * static_cast<double>(span.ps())));
+  }
+  HostId any_host() { return rng_.below(plan_.fabric.hosts); }
+
+  void choose_fabric();
+  void choose_endpoint();
+  void choose_faults();
+  void choose_troubles();
+  void choose_ops();
+  void choose_more();
+  void choose_single_packets();
+  void choose_planes();
+  void remember_long_enough();
+
+  // swarm_plan_hostile.cc
+  void choose_hostile();
+  void choose_profile();
+  void choose_attack();
+  void choose_episode(AttackKind kind);
+  void choose_baits();
+  void choose_late_ops();
+  /// Of the stream of hostile worlds.
+  SimSpan part_of(SimSpan span) {
+    return SimSpan::from_ps(
+        static_cast<std::int64_t>(hostile_.unit() * static_cast<double>(span.ps())));
+  }
+  std::uint32_t choose_size();
+
+  base::Rng rng_;
+  // For what was added later: older draws, and so the worlds of named seeds, stay.
+  base::Rng more_, single_, planes_, claims_, hostile_;
+  SwarmPlan plan_;
+  SimSpan busy_{};  ///< operations start within this
+  bool small_tables_ =
+      false;  ///< of a profile: a flood fills them with hundreds of packets instead of thousands
+};
+
+}  // namespace uet::sim

@@ -1,0 +1,53 @@
+#include "apps/sim/wiretap.h"
+
+#include "lib/wire/codec.h"
+
+namespace uet::sim {
+
+using wire::PdsType;
+
+void Wiretap::on_delivered(const Frame& frame) {
+  const auto bytes = frame.rx.packet.bytes();
+  const HostId from = host_of(frame.rx.source);
+  if (from != frame.source) {  // forged
+    if (from < honest_hosts_) return;
+    ++ghost_packets_;
+    ghost_bytes_ += bytes.size();
+    return;
+  }
+  if (from >= honest_hosts_ || frame.trimmed || bytes.size() < wire::PdsRequest::kSize + 4) return;
+  Heard h{.from = from, .to = frame.destination, .tos = frame.rx.tos};
+  switch (static_cast<PdsType>(bytes[0] >> 3)) {
+    case PdsType::kRodReq:
+    case PdsType::kRodCcReq:
+      h.is_rod = true;
+      [[fallthrough]];
+    case PdsType::kRudReq:
+    case PdsType::kRudCcReq: {
+      const auto r = wire::decode<wire::PdsRequest>(bytes.data());
+      h.is_request = true;
+      h.from_id = r.spdcid;
+      h.to_id = r.syn ? std::uint16_t{0} : r.dpdcid;
+      h.psn = r.psn;
+      break;
+    }
+    case PdsType::kAck:
+    case PdsType::kAckCc:
+    case PdsType::kAckCcx: {
+      const auto a = wire::decode<wire::PdsAck>(bytes.data());
+      h.from_id = a.spdcid;
+      h.to_id = a.dpdcid;
+      h.psn = a.cack_psn;
+      break;
+    }
+    default:
+      break;
+  }
+  h.bytes.assign(bytes.begin(), bytes.end() - 4);  // without the CRC, which is put on again
+  if (heard_.size() < kKept)
+    heard_.push_back(std::move(h));
+  else
+    heard_[next_++ % kKept] = std::move(h);
+}
+
+}  // namespace uet::sim

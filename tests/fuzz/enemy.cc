@@ -1,0 +1,409 @@
+#include "tests/fuzz/enemy.h"
+
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "apps/sim/attack_plan.h"
+#include "fep/settings.h"
+#include "lib/base/check.h"
+#include "lib/wire/codec.h"
+
+namespace uet::fuzz {
+
+using base::Duration;
+using base::Instant;
+using base::Psn;
+using wire::PdsType;
+
+namespace {
+
+constexpr std::uint32_t kMtu = 1024;
+constexpr std::size_t kMemoryBytes = 16 * 1024, kReceiveBytes = 4096;
+constexpr std::uint64_t kReceives = 8;
+
+net::FabricAddress peer_address(std::size_t peer) {
+  return net::FabricAddress::from_v4(0x0a000002u + static_cast<std::uint32_t>(peer));
+}
+
+/// What a program has that sets nothing, with tables that a fuzzer's input can fill.
+fep::FepConfig small_config(const net::PortFacts& facts) {
+  const auto settings = fep::Settings::load([](std::string_view) { return std::nullopt; });
+  UET_CHECK(settings.has_value());
+  const auto made = settings->fep_config(facts);
+  UET_CHECK(made.has_value());
+  fep::FepConfig c = *made;
+  c.protection = fep::DataProtection::kNone;  // bytes of the fuzzer reach the parsers
+  c.pds.security_overhead = 0;
+  c.payload_mtu = kMtu;
+  c.pds.max_pdc = 16;
+  c.pds.gtd_store_max = 32;
+  c.pds.max_tombstones = 32;
+  c.pds.max_messages = 64;
+  c.pds.max_messages_per_pdc = 32;
+  c.pds.ack_queue_max = 64;
+  c.pds.held_packets_max = 32;
+  c.ses.max_endpoints = 4;
+  c.ses.max_sends = 32;
+  c.ses.max_receives = 64;
+  c.ses.max_messages = 32;
+  c.ses.max_peers = 16;
+  c.ses.max_memory_regions = 8;
+  c.ses.max_read_returns = 64;
+  c.ses.overflow_msgs = 16;
+  c.ses.overflow_msgs_total = 32;
+  c.ses.overflow_bytes = 64 * 1024;
+  c.ses.overflow_bytes_total = 128 * 1024;
+  c.ses.read_copy_bytes = 64 * 1024;
+  return c;
+}
+
+}  // namespace
+
+// --- Port -----------------------------------------------------------------------------------------
+
+EnemyPort::EnemyPort() {
+  facts_.name = "enemy";
+  facts_.address = net::FabricAddress::from_v4(0x0a000001u);
+  facts_.ip_mtu = 1500;
+  facts_.link_rate = base::BitRate::from_gbps(25);
+}
+
+void EnemyPort::arrive(net::FabricAddress from, Bytes bytes, net::TosByte tos) {
+  net::Packet p = pool_.allocate();
+  if (!p) return;
+  const std::size_t n = std::min(bytes.size(), p.tailroom());
+  std::copy_n(bytes.begin(), n, p.append(n));
+  waiting_.push_back({std::move(p), from, facts_.address, 7, tos});
+  ++packets_;
+}
+
+std::size_t EnemyPort::receive(Instant, std::span<net::RxPacket> out) {
+  std::size_t n = 0;
+  for (; n < out.size() && !waiting_.empty(); ++n) {
+    out[n] = std::move(waiting_.front());
+    waiting_.pop_front();
+  }
+  return n;
+}
+
+std::size_t EnemyPort::send(Instant, std::span<net::TxPacket> in) {
+  for (net::TxPacket& tx : in) {
+    const auto bytes = std::as_const(tx.packet).bytes();
+    sent_.emplace_back(tx.destination, std::vector<std::uint8_t>(bytes.begin(), bytes.end()));
+    if (sent_.size() > kRemembered) sent_.pop_front();
+    tx.packet.reset();
+    ++packets_;
+  }
+  return in.size();
+}
+
+std::uint8_t Choices::u8() {
+  if (input_.empty()) return 0;
+  const std::uint8_t first = input_.front();
+  input_ = input_.subspan(1);
+  return first;
+}
+
+Bytes Choices::bytes(std::size_t n) {
+  const Bytes out = input_.first(std::min(n, input_.size()));
+  input_ = input_.subspan(out.size());
+  return out;
+}
+
+// --- Enemy ----------------------------------------------------------------------------------------
+
+Enemy::Enemy() : memory_(kMemoryBytes, 0x33), local_(kMemoryBytes, 0x44) {
+  fep_ = std::make_unique<fep::Fep>(small_config(port_.facts()), port_, rng_, trace_, now_);
+  ses::Ses& ses = fep_->ses();
+  ses::EndpointConfig config;
+  config.job_id = sim::Lure::kJob;
+  config.resource_index = sim::Lure::kIndex;
+  const auto opened = ses.open_endpoint(now_, config, *this);
+  UET_CHECK(opened.has_value());
+  endpoint_ = *opened;
+  const iovec bytes{memory_.data(), memory_.size()};
+  ses::MemoryRequest memory;
+  memory.iov = {&bytes, 1};
+  memory.remote_read = memory.remote_write = true;
+  memory.virtual_addressing = false;
+  memory.key = sim::Lure::kKey;
+  UET_CHECK(ses.register_memory(memory).has_value());
+  for (std::size_t i = 0; i < kPeers; ++i) {
+    ses::Address address = ses.address_of(endpoint_);
+    address.fabric_address = peer_address(i);
+    const auto peer = ses.add_peer(address);
+    UET_CHECK(peer.has_value());
+    peers_[i] = *peer;
+  }
+}
+
+Enemy::~Enemy() = default;
+
+void Enemy::on_completion(ses::EndpointId, const ses::Completion& c) {
+  if (c.kind == ses::OpKind::kRemoteWrite || c.kind == ses::OpKind::kRemoteRead) return;
+  UET_CHECK(c.context < done_.size());
+  UET_CHECK(!done_[c.context]);  // exactly once
+  done_[c.context] = true;
+}
+
+void Enemy::step(Choices& in) {
+  ++steps_;
+  const std::uint8_t what = in.u8();
+  if (what < 160) {
+    packet(in);
+  } else if (what < 208) {
+    pass_time(in);
+  } else {
+    operate(in);
+  }
+  turn();
+  learn();
+}
+
+/// The first two bytes choose the conversation and the form; two seed the fields that make it harmful; then the fuzzer may set
+/// any byte of the result itself.
+void Enemy::packet(Choices& in) {
+  const std::uint8_t form = in.u8();
+  const std::uint8_t which = in.u8();
+  base::Rng fields(in.u16());
+  sim::AttackPackets make(fields, kMtu);
+  if (talks_.empty() || (which & 0xe0) == 0xe0) {
+    Talk t;
+    t.peer = which % kPeers;
+    t.c.is_rod = (which & 4) != 0;
+    t.c.own_id = static_cast<std::uint16_t>(1 + fields.below(0xffff));
+    t.c.start = t.c.next = Psn(fields.next_u32());
+    if (talks_.size() < kTalks)
+      talks_.push_back(t);
+    else
+      talks_[next_talk_++ % kTalks] = t;
+  }
+  Talk& t = talks_[which % talks_.size()];
+  sim::AttackBytes bytes;
+  const sim::MessagePiece piece = make.any_piece();
+  const sim::MessagePiece read = make.good_read(1 + fields.below(4000));
+  switch (form % 12) {
+    case 0:
+      bytes = make.opening(t.c, (form & 16) != 0 ? &piece : nullptr);
+      break;
+    case 1:
+    case 2:
+      bytes = make.request(t.c, &piece);
+      break;
+    case 3:
+      bytes = make.request(t.c, &read);
+      break;
+    case 4:
+      bytes = make.honest_ack(t.c, t.c.newest);
+      break;
+    case 5:
+      bytes = make.any_ack(t.c);
+      break;
+    case 6:
+      bytes = make.any_nack(t.c);
+      break;
+    case 7:
+      bytes = make.any_control(t.c);
+      break;
+    case 8:
+      bytes = make.nack(t.c, make.any_nack_code(), t.c.newest, t.c.newest.value());
+      break;
+    case 9:
+      bytes = make.any_single();
+      break;
+    case 10: {
+      const Bytes raw = in.bytes(in.u8());
+      bytes.assign(raw.begin(), raw.end());
+      break;
+    }
+    default:
+      bytes = make.any_request(t.c);
+      break;
+  }
+  for (unsigned changes = form >> 6; changes > 0 && !bytes.empty(); --changes) {
+    const std::size_t at = in.u8() % bytes.size();
+    bytes[at] = in.u8();
+  }
+  const bool is_trimmed = (form & 0x3f) == 0x3f;
+  port_.arrive(peer_address(t.peer), bytes, net::TosByte::of(is_trimmed ? 26 : 46, 1));
+}
+
+void Enemy::pass_time(Choices& in) {
+  constexpr std::array kSpans = {Duration::from_us(1),      Duration::from_us(100),
+                                 Duration::from_ms(1),      Duration::from_ms(25),
+                                 Duration::from_ms(110),    Duration::from_ms(1100),
+                                 Duration::from_seconds(3), Duration::from_seconds(61)};
+  const std::uint8_t choice = in.u8();
+  if (choice >= 192) {
+    const Instant next = fep_->next_deadline();
+    if (!next.is_never()) run_until(std::max(next, now_));
+    return;
+  }
+  run_until(now_ + kSpans[choice % kSpans.size()]);
+}
+
+void Enemy::operate(Choices& in) {
+  const std::uint8_t what = in.u8();
+  const std::size_t length = in.u16() % local_.size();
+  ses::Ses& ses = fep_->ses();
+  const iovec bytes{local_.data(), length};
+  const std::uint64_t context = done_.size();
+  done_.push_back(false);
+  bool posted = false;
+  switch (what % 6) {
+    case 0:
+    case 1: {
+      ses::SendRequest send;
+      send.peer = peers_[what / 6 % kPeers];
+      send.tagged = what % 6 == 1;
+      send.tag = sim::Lure::kTag;
+      send.iov = {&bytes, 1};
+      send.delivery_complete = (what & 0x80) != 0;
+      send.context = context;
+      posted = ses.send(now_, endpoint_, send).has_value();
+      break;
+    }
+    case 2:
+    case 3: {
+      ses::RmaRequest rma;
+      rma.peer = peers_[what / 6 % kPeers];
+      rma.read = what % 6 == 3;
+      rma.iov = {&bytes, 1};
+      rma.key = sim::Lure::kKey;
+      rma.context = context;
+      posted = ses.rma(now_, endpoint_, rma).has_value();
+      break;
+    }
+    case 4: {
+      const iovec room{local_.data(), kReceiveBytes};
+      ses::ReceiveRequest receive;
+      receive.iov = {&room, 1};
+      receive.tagged = (what & 0x40) != 0;
+      receive.tag = sim::Lure::kTag;
+      receive.ignore = 3;
+      receive.multi_recv = (what & 0x80) != 0 && !receive.tagged;
+      // A multi-receive completes many times, so it has no context that may be used once.
+      if (receive.multi_recv) break;
+      receive.context = context;
+      posted = ses.receive(now_, endpoint_, receive).has_value();
+      break;
+    }
+    default:
+      ses.cancel(now_, endpoint_, length % done_.size());
+      break;
+  }
+  if (!posted && !done_.empty() && context + 1 == done_.size()) done_.pop_back();
+}
+
+// --- Time -----------------------------------------------------------------------------------------
+
+void Enemy::turn() {
+  constexpr int kMostAtOnce = 10'000;
+  int left = kMostAtOnce;
+  do {
+    UET_CHECK(left-- > 0);  // the loop finds no end at one instant
+    ++turns_;
+  } while (fep_->turn(now_) || port_.has_waiting());
+}
+
+void Enemy::run_until(Instant end) {
+  for (Instant next = fep_->next_deadline(); next <= end; next = fep_->next_deadline()) {
+    now_ = std::max(next, now_ + Duration::from_ns(100));
+    turn();
+    learn();
+    check_turns();
+  }
+  now_ = std::max(now_, end);
+}
+
+/// An endpoint that is woken without end burns a core.
+void Enemy::check_turns() const {
+  constexpr std::uint64_t kForPacket = 40, kForSecond = 3000, kForStart = 20'000;
+  const auto seconds = static_cast<std::uint64_t>((now_ - begin_).seconds());
+  UET_CHECK(turns_ <= kForStart + (port_.packets() + steps_) * kForPacket + seconds * kForSecond);
+}
+
+void Enemy::finish() {
+  check_turns();
+  // Peers that were heard are given up after a minute of silence, halves of messages too.
+  run_until(now_ + Duration::from_seconds(260));
+  const auto p = fep_->pds().gauges();
+  const auto s = fep_->ses().gauges();
+  UET_CHECK(p.pdcs_open + p.pdcs_half_open == 0);
+  UET_CHECK(p.outstanding_packets + p.queued_messages + p.rudi_outstanding == 0);
+  UET_CHECK(p.stored_responses == 0);
+  UET_CHECK(s.sends_active == 0);
+  UET_CHECK(s.messages_receiving == 0);
+  UET_CHECK(port_.packets_held() == 0);
+  // And then the endpoint sleeps.
+  constexpr std::uint64_t kTurnsAtRest = 100;
+  const std::uint64_t before = turns_;
+  run_until(now_ + Duration::from_seconds(2));
+  UET_CHECK(turns_ - before <= kTurnsAtRest);
+}
+
+// --- What the endpoint says -----------------------------------------------------------------------
+
+void Enemy::learn() {
+  while (!port_.sent().empty()) {
+    const auto [to, bytes] = std::move(port_.sent().front());
+    port_.sent().pop_front();
+    learn_from(to, bytes);
+  }
+}
+
+Enemy::Talk* Enemy::find(std::size_t peer, std::uint16_t own_id) {
+  for (Talk& t : talks_)
+    if (t.peer == peer && t.c.own_id == own_id) return &t;
+  return nullptr;
+}
+
+void Enemy::learn_from(net::FabricAddress to, Bytes bytes) {
+  if (bytes.size() < wire::PdsRequest::kSize) return;
+  const std::size_t peer = to.v4() - peer_address(0).v4();
+  const auto type = static_cast<PdsType>(bytes[0] >> 3);
+  if (type == PdsType::kAck || type == PdsType::kAckCc || type == PdsType::kAckCcx) {
+    const auto a = wire::decode<wire::PdsAck>(bytes.data());
+    if (Talk* t = find(peer, a.dpdcid); t != nullptr && a.spdcid != 0) t->c.peer_id = a.spdcid;
+    return;
+  }
+  const bool is_request = type == PdsType::kRudReq || type == PdsType::kRodReq ||
+                          type == PdsType::kRudCcReq || type == PdsType::kRodCcReq;
+  if (!is_request && type != PdsType::kControl) return;
+  const auto r = wire::decode<wire::PdsRequest>(bytes.data());
+  const auto syn = wire::decode<wire::PdsRequestSyn>(bytes.data());
+  Talk* t = r.syn ? nullptr : find(peer, r.dpdcid);
+  if (r.syn) {
+    for (Talk& known : talks_)
+      if (known.peer == peer && known.c.is_target && known.c.peer_id == r.spdcid) t = &known;
+    if (t == nullptr) {
+      Talk fresh;
+      fresh.peer = peer;
+      fresh.c.is_target = true;
+      fresh.c.is_rod = type == PdsType::kRodReq || type == PdsType::kRodCcReq;
+      fresh.c.own_id = static_cast<std::uint16_t>(r.spdcid ^ 0x5555);
+      if (fresh.c.own_id == 0) fresh.c.own_id = 1;
+      fresh.c.start = fresh.c.next = r.psn - syn.psn_offset;
+      if (talks_.size() < kTalks)
+        talks_.push_back(fresh);
+      else
+        talks_[next_talk_++ % kTalks] = fresh;
+      t = find(peer, fresh.c.own_id);
+    }
+  }
+  if (t == nullptr) return;
+  t->c.peer_id = r.spdcid;
+  t->c.note_peer_psn(r.psn);
+}
+
+void endpoint(Bytes input) {
+  constexpr int kSteps = 300;
+  Enemy enemy;
+  Choices in(input);
+  for (int i = 0; i < kSteps && !in.is_empty(); ++i) enemy.step(in);
+  enemy.finish();
+}
+
+}  // namespace uet::fuzz
