@@ -6,6 +6,8 @@
 #include "fep/integrity.h"
 #include "fep/packet_ring.h"
 #include "fep/planes.h"
+#include "fep/secure_guard.h"
+#include "fep/security.h"
 
 namespace uet::fep {
 
@@ -20,9 +22,18 @@ constexpr Duration kPortRetry = Duration::from_us(10);
 /// Bounds how late a timer can be under overload, and is more than the packets that any port holds.
 constexpr int kMaxTurnsWithoutDeadlines = 256;
 
+/// How often keys are looked after: changes of the domain, counters for packets to come.
+constexpr Duration kKeyService = Duration::from_seconds(1);
+
+tss::SecureDomain* domain_of(const FepConfig& config) {
+  return config.security ? &config.security->domain() : nullptr;
+}
+
 FepConfig with_derived_values(FepConfig config, const net::PortFacts& facts) {
   if (config.payload_mtu == 0) config.payload_mtu = payload_mtu_for(facts.ip_mtu);
   config.pds.security_overhead = config.protection == DataProtection::kCrc ? 4 : 0;
+  if (const tss::SecureDomain* domain = domain_of(config))
+    config.pds.security_overhead = static_cast<std::uint32_t>(domain->overhead());
 
   // Nominal size of a full request: what UDP (or the entropy header) carries and 40 bytes. [CC 3.2]
   constexpr std::uint32_t kRequestHeaders = 12 + 44;
@@ -51,7 +62,7 @@ struct Fep::Impl {
         trace(the_trace),
         own(the_port.facts().address),
         integrity(config.protection, the_port.facts(), config.pds.dscp_trimmed,
-                  config.pds.dscp_trimmed_last_hop),
+                  config.pds.dscp_trimmed_last_hop, domain_of(config)),
         ses(config.ses, config.payload_mtu, own, rng, trace),
         pds(config.pds, config.cc, the_port.facts(), the_port.pool(), rng, trace, ses),
         received(config.burst),
@@ -60,6 +71,11 @@ struct Fep::Impl {
         planes(the_port.facts().planes),
         last_turn(now) {
     ses.attach(pds);
+    if (tss::SecureDomain* domain = domain_of(config)) {
+      guard = std::make_unique<SecureGuard>(*domain);
+      pds.set_opening_guard(*guard);
+      keys_due = now + kKeyService;
+    }
   }
 
   bool receive(Instant now);
@@ -76,6 +92,7 @@ struct Fep::Impl {
   base::Trace& trace;
   const net::FabricAddress own;
   Integrity integrity;
+  std::unique_ptr<SecureGuard> guard;  ///< of a secured endpoint; packet delivery holds on to it
   ses::Ses ses;
   pds::Pds pds;
 
@@ -88,6 +105,7 @@ struct Fep::Impl {
   Planes planes;                     ///< where a packet may leave now
 
   Instant last_turn;
+  Instant keys_due = Instant::never();
   bool more_to_send = false;  ///< the last turn ended because the burst was full
   bool packets_wait = false;  ///< the last burst came back full: the port has more
   int turns_without_deadlines = 0;
@@ -139,6 +157,10 @@ bool Fep::Impl::run_deadlines(Instant now) {
   if (ses.next_deadline() <= now) {
     ses.on_deadline(now);
     did = true;
+  }
+  if (keys_due <= now) {
+    config.security->domain().service();
+    keys_due = now + kKeyService;
   }
   return did;
 }
@@ -198,7 +220,10 @@ void Fep::Impl::seal(Instant now, net::TxPacket& tx) {
   planes.assign(tx);
   tx.entropy = planes.is_single() ? port.wire_entropy(tx.entropy)
                                   : port.plane_wire_entropy(tx.entropy, tx.plane);
-  integrity.seal(tx);
+  if (const auto reason = integrity.seal(tx)) {
+    trace.drop(now, *reason, tx.packet.size());
+    return tx.packet.reset();
+  }
   trace.emit(now, EventId::kPacketSent, 0, {}, tx.packet.size(), pds_type);
   ++outgoing_last;
 }
@@ -242,7 +267,8 @@ bool Fep::transmit(Instant now) {
 Instant Fep::next_deadline() const {
   const Impl& f = *impl_;
   if (!f.looped.empty() || f.packets_wait) return f.last_turn;
-  Instant next = std::min({f.port.next_deadline(), f.pds.next_deadline(), f.ses.next_deadline()});
+  Instant next =
+      std::min({f.port.next_deadline(), f.pds.next_deadline(), f.ses.next_deadline(), f.keys_due});
   if (f.outgoing_first != f.outgoing_last) return std::min(next, f.last_turn + kPortRetry);
   if (f.more_to_send) {
     // A port without room says when it has some; one that cannot is asked again soon.
@@ -269,6 +295,9 @@ base::Trace& Fep::trace() {
 }
 net::Port& Fep::port() {
   return impl_->port;
+}
+Security* Fep::security() {
+  return impl_->config.security.get();
 }
 std::uint32_t Fep::payload_mtu() const {
   return impl_->config.payload_mtu;

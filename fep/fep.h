@@ -22,8 +22,11 @@ using base::Instant;
 
 enum class DataProtection : std::uint8_t { kNone, kCrc, kTss };
 
+class Security;
+
 struct FepConfig {
   DataProtection protection = DataProtection::kCrc;
+  std::shared_ptr<Security> security;  ///< there with kTss, and only then; for one Fep
   std::uint32_t payload_mtu = 0;  ///< 0: the largest of 1024, 2048, 4096, 8192 that fits the port
   std::uint32_t burst = 32;
   pds::PdsConfig pds;
@@ -52,6 +55,8 @@ class Fep {
   base::Trace& trace();
   net::Port& port();
   std::uint32_t payload_mtu() const;
+  /// Null unless the endpoint is secured.
+  Security* security();
 
  private:
   struct Impl;

@@ -6,24 +6,34 @@
 namespace uet::fep {
 
 Integrity::Integrity(DataProtection protection, const net::PortFacts& facts, std::uint8_t trimmed,
-                     std::uint8_t trimmed_last_hop)
+                     std::uint8_t trimmed_last_hop, tss::SecureDomain* domain)
     : protection_(protection),
       own_(facts.address),
       is_udp_(facts.udp_encapsulation),
       reports_tos_(facts.reports_tos),
       udp_port_(facts.udp_port),
       trimmed_(trimmed),
-      trimmed_last_hop_(trimmed_last_hop) {
-  UET_CHECK(protection != DataProtection::kTss);  // the security sublayer is not there yet
+      trimmed_last_hop_(trimmed_last_hop),
+      domain_(domain) {
+  UET_CHECK((protection == DataProtection::kTss) == (domain != nullptr));
 }
 
-void Integrity::seal(net::TxPacket& tx) const {
-  if (protection_ == DataProtection::kNone) return;
+std::uint32_t Integrity::overhead() const {
+  if (domain_ != nullptr) return static_cast<std::uint32_t>(domain_->overhead());
+  return protection_ == DataProtection::kCrc ? kCrcBytes : 0;
+}
+
+std::optional<base::DropReason> Integrity::seal(net::TxPacket& tx) const {
+  if (domain_ != nullptr) return domain_->seal(tx.packet, tx.destination, tx.entropy);
+  if (protection_ == DataProtection::kNone) return std::nullopt;
   const std::uint32_t crc = crc_of(own_, tx.destination, tx.entropy, tx.packet.bytes());
   base::store_be(tx.packet.append(kCrcBytes), crc);
+  return std::nullopt;
 }
 
 std::optional<base::DropReason> Integrity::open(net::RxPacket& rx) const {
+  if (domain_ != nullptr)
+    return domain_->open(rx.packet, {rx.source, rx.destination, rx.entropy}, is_trimmed(rx.tos));
   const auto bytes = rx.packet.bytes();
   if (bytes.size() < 2) return base::DropReason::kTruncated;
   if (bytes[0] >> 3 == kTypeTss) return base::DropReason::kTssUnexpected;

@@ -1,4 +1,5 @@
-/// What stands between the wire and packet delivery: the UET CRC, or nothing. [WIRE 2.8]
+/// What stands between the wire and packet delivery: transport security, the UET CRC, or nothing.
+/// [WIRE 2.8, 3]
 #pragma once
 
 #include <cstdint>
@@ -7,24 +8,26 @@
 #include "fep/fep.h"
 #include "lib/base/drop_reason.h"
 #include "lib/net/port.h"
+#include "tss/secure_domain.h"
 
 namespace uet::fep {
 
-/// Seals packets that leave and opens packets that arrive, in place. Secured packets get their
-/// place here too: the first five bits of a packet say which kind it is.
+/// Seals packets that leave and opens packets that arrive, in place. The first five bits of a packet
+/// say whether it is secured; an endpoint takes only the kind that it sends.
 class Integrity {
  public:
   /// `trimmed` and `trimmed_last_hop` are the DSCP values that switches give to packets they cut.
+  /// `domain`, with kTss only, must outlive this.
   Integrity(DataProtection protection, const net::PortFacts& facts, std::uint8_t trimmed,
-            std::uint8_t trimmed_last_hop);
+            std::uint8_t trimmed_last_hop, tss::SecureDomain* domain = nullptr);
 
   /// Bytes that seal() adds to each packet.
-  std::uint32_t overhead() const { return protection_ == DataProtection::kCrc ? kCrcBytes : 0; }
+  std::uint32_t overhead() const;
 
-  /// `tx.entropy` must be what will be on the wire.
-  void seal(net::TxPacket& tx) const;
-  /// Checks and removes the trailer; a reason means that the packet must be dropped. A trimmed
-  /// packet has no trailer.
+  /// `tx.entropy` must be what will be on the wire. A reason means that the packet must not be sent.
+  std::optional<base::DropReason> seal(net::TxPacket& tx) const;
+  /// Checks and removes header and trailer; a reason means that the packet must be dropped, without
+  /// any answer. A trimmed packet has no trailer.
   std::optional<base::DropReason> open(net::RxPacket& rx) const;
 
  private:
@@ -41,6 +44,7 @@ class Integrity {
   bool reports_tos_;
   std::uint16_t udp_port_;
   std::uint8_t trimmed_, trimmed_last_hop_;
+  tss::SecureDomain* domain_;
 };
 
 }  // namespace uet::fep

@@ -274,6 +274,15 @@ std::optional<std::string> check(const Settings& s) {
     return "FI_UET_PORT has " + std::to_string(s.ports.size()) + " entries and FI_UET_ADDR " +
            std::to_string(s.addresses.size()) +
            "; give both the same number, or one of them a single entry";
+  const bool in_clear = s.protect == Protection::kCrc || s.protect == Protection::kNone;
+  if (!s.keys.empty() && in_clear)
+    return std::string(
+        "FI_UET_PROTECT: crc and none contradict FI_UET_KEYS: with keys nothing is "
+        "sent in clear");
+  if (s.keys.empty() && s.protect == Protection::kTss)
+    return std::string("FI_UET_PROTECT: tss needs FI_UET_KEYS, the key file");
+  if (s.keys.empty() && !s.key_log.empty())
+    return std::string("FI_UET_KEY_LOG: there are no keys to log without FI_UET_KEYS");
   if (s.rto_init > s.rto_max)
     return std::string("FI_UET_RTO_INIT must not be longer than FI_UET_RTO_MAX (") +
            time_text(static_cast<std::uint64_t>(s.rto_init.ns())) + " > " +

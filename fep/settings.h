@@ -23,7 +23,7 @@ namespace uet::fep {
 
 enum class Progress : std::uint8_t { kAuto, kManual, kThread };
 enum class Encapsulation : std::uint8_t { kUdp, kIp };
-enum class Protection : std::uint8_t { kCrc, kNone };
+enum class Protection : std::uint8_t { kAuto, kCrc, kNone, kTss };
 enum class AddressMode : std::uint8_t { kRelative, kAbsolute };
 
 struct Setting;
@@ -48,7 +48,9 @@ struct Settings {
   std::uint64_t dpdk_txd = 0;
   std::uint64_t dpdk_burst = 0;
   std::uint64_t max_payload = 0;
-  Protection protect = Protection::kCrc;
+  Protection protect = Protection::kAuto;
+  std::string keys;
+  std::string key_log;
   // Job and identity.
   std::uint64_t job = 0;
   std::vector<std::uint64_t> jobs;
@@ -100,7 +102,9 @@ struct Settings {
   /// that names the setting, the bad value and what is allowed.
   static base::Result<Settings, std::string> load(const Lookup& lookup);
 
-  /// What a Fep on a port with these facts runs with. Fails when MAX_PAYLOAD does not fit the port.
+  /// What a Fep on a port with these facts runs with. Fails when MAX_PAYLOAD does not fit the port, or
+  /// when keys are wanted and cannot be used: never is anything sent in clear instead. Reads the key
+  /// file and reserves counters, so each result is for one Fep.
   base::Result<FepConfig, std::string> fep_config(const net::PortFacts& facts) const;
 
   /// What opening entry `spec` of `ports` at `address` needs.

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
+#include "fep/log_file.h"
+#include "fep/security.h"
 #include "fep/settings.h"
+#include "lib/keys/file_keys.h"
 #include "pds/parameters.h"
 
 namespace uet::fep {
@@ -24,16 +27,43 @@ net::PortRequest Settings::port_request(std::string spec, net::FabricAddress add
                                    .burst = static_cast<std::uint16_t>(dpdk_burst)}};
 }
 
+namespace {
+
+base::Result<std::shared_ptr<Security>, std::string> open_keys(const Settings& s,
+                                                               const net::PortFacts& facts) {
+  std::string error;
+  const std::string log = s.key_log.empty() ? "" : with_process_id(s.key_log);
+  std::shared_ptr<tss::KeyManager> keys =
+      keys::FileKeys::open(s.keys, static_cast<std::uint32_t>(s.job), log, error);
+  if (keys == nullptr) return "FI_UET_KEYS: " + error;
+  auto security = Security::open(std::move(keys), facts);
+  if (!security) return "FI_UET_KEYS: " + s.keys + ": " + security.error();
+  return security;
+}
+
+}  // namespace
+
 base::Result<FepConfig, std::string> Settings::fep_config(const net::PortFacts& facts) const {
   FepConfig out;
-  const std::uint32_t trailer = protect == Protection::kCrc ? 4 : 0;
-  out.protection = protect == Protection::kCrc ? DataProtection::kCrc : DataProtection::kNone;
+  out.protection = protect == Protection::kNone ? DataProtection::kNone : DataProtection::kCrc;
+  if (!keys.empty()) {
+    auto opened = open_keys(*this, facts);
+    if (!opened) return opened.error();
+    out.protection = DataProtection::kTss;
+    out.security = std::move(*opened);
+    out.pds.new_pdc_time = out.security->domain().config().new_pdc_time;
+  }
+  // A CRC behind each packet, or a security header in front and an ICV behind.
+  const std::uint32_t protection =
+      out.security ? static_cast<std::uint32_t>(out.security->domain().overhead())
+      : out.protection == DataProtection::kCrc ? 4
+                                               : 0;
   out.payload_mtu =
       max_payload != 0 ? static_cast<std::uint32_t>(max_payload) : payload_mtu_for(facts.ip_mtu);
 
   // The forms in use: a standard header in a plain request. [WIRE 7.2]
   const std::size_t overhead =
-      (facts.address.is_v4() ? 20 : 40) + (facts.udp_encapsulation ? 8 : 4) + 12 + 44 + trailer;
+      (facts.address.is_v4() ? 20 : 40) + (facts.udp_encapsulation ? 8 : 4) + 12 + 44 + protection;
   if (out.payload_mtu + overhead > facts.ip_mtu) {
     return "FI_UET_MAX_PAYLOAD: packets with " + std::to_string(out.payload_mtu) +
            " bytes of payload need an IP MTU of " + std::to_string(out.payload_mtu + overhead) +
@@ -41,7 +71,7 @@ base::Result<FepConfig, std::string> Settings::fep_config(const net::PortFacts& 
            "; raise the MTU of the device or lower FI_UET_MAX_PAYLOAD";
   }
 
-  out.pds.security_overhead = trailer;
+  out.pds.security_overhead = protection;
   out.pds.rto_init_time = rto_init;
   out.pds.rto_max = rto_max;
   // A program that computes, or waits for its core, answers late and has lost nothing: ask before sending again.

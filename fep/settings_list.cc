@@ -141,10 +141,26 @@ constexpr std::array kSettings = {
         .key = "PROTECT",
         .group = "Port and address",
         .kind = Kind::kChoice,
-        .fallback = "crc",
+        .fallback = "auto",
         .target = [](Settings& s, std::size_t i) { s.protect = static_cast<Protection>(i); },
-        .help = "integrity of each packet, the same at all peers: a CRC-32C at its end, or nothing",
-        .choices = "crc none"},
+        .help =
+            "integrity of each packet, the same at all peers: a CRC-32C at its end, nothing, or "
+            "encryption and authentication (tss); auto is tss with FI_UET_KEYS, and crc without",
+        .choices = "auto crc none tss"},
+    Setting{.key = "KEYS",
+            .group = "Security",
+            .kind = Kind::kText,
+            .fallback = "",
+            .target = &Settings::keys,
+            .help = "key file, as uet-keys makes it: every packet is encrypted and authenticated, "
+                    "and none in clear is taken; empty: no security"},
+    Setting{.key = "KEY_LOG",
+            .group = "Security",
+            .kind = Kind::kText,
+            .fallback = "",
+            .target = &Settings::key_log,
+            .help = "file that gets every key in use, for uet-dump --keys: whoever reads it reads "
+                    "the traffic; %p is the process id"},
 
     // --- Job and identity ---
     Setting{.key = "JOB",
@@ -236,23 +252,23 @@ constexpr std::array kSettings = {
             .target = &Settings::trimming,
             .help = "the switches trim: requests carry a DSCP that lets them, and losses are "
                     "expected to be told"},
-    Setting{.key = "ROD_REORDER",
-            .group = "Transport",
-            .kind = Kind::kBool,
-            .fallback = "1",
-            .target = &Settings::rod_reorder,
-            .help =
-                "ordered packets behind a gap are held until it is filled; 0: they are dropped, "
+    Setting{
+        .key = "ROD_REORDER",
+        .group = "Transport",
+        .kind = Kind::kBool,
+        .fallback = "1",
+        .target = &Settings::rod_reorder,
+        .help = "ordered packets behind a gap are held until it is filled; 0: they are dropped, "
                 "and the sender goes back"},
-    Setting{.key = "LINK_GBPS",
-            .group = "Transport",
-            .kind = Kind::kInteger,
-            .fallback = "0",
-            .target = &Settings::link_gbps,
-            .help =
-                "link rate that congestion control reckons with, all planes together, in Gb/s; 0: "
+    Setting{
+        .key = "LINK_GBPS",
+        .group = "Transport",
+        .kind = Kind::kInteger,
+        .fallback = "0",
+        .target = &Settings::link_gbps,
+        .help = "link rate that congestion control reckons with, all planes together, in Gb/s; 0: "
                 "what the port says, else 25",
-            .max = 1600},
+        .max = 1600},
     Setting{.key = "LINK_MBPS",
             .group = "Transport",
             .kind = Kind::kInteger,

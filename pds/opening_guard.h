@@ -35,6 +35,13 @@ class OpeningGuard {
   virtual Challenge on_opening(const Opening& opening) = 0;
   /// A SYN for a PDC whose challenge is `announced`: true when it starts as it was told to.
   virtual bool is_confirmed(const Opening& opening, base::Psn announced) = 0;
+  /// Whether one more PDC of `source` may wait for the answer to its challenge; counted until
+  /// on_wait_over(). Otherwise the SYN is refused as if the PDC table were full.
+  virtual bool may_wait(const net::FabricAddress& source) {
+    (void)source;
+    return true;
+  }
+  virtual void on_wait_over(const net::FabricAddress& source) { (void)source; }
   /// A PDC that had begun at `start` is gone; may be told twice. The PSN that `source` shall start at
   /// or after from now on, which the ACK of the Close Command carries to it.
   virtual std::optional<base::Psn> on_target_closed(const net::FabricAddress& source,

@@ -14,6 +14,10 @@ OpeningGuard::Opening opening_of(const Arrival& in) {
 
 /// Target: the first SYN does not open. What it carries is not delivered; it comes again.
 void Engine::challenge(Instant now, const Arrival& in, Psn announced) {
+  if (!guard_->may_wait(in.source)) {
+    trace_.drop(now, DropReason::kNoPdc, in.body.size(), 0, in.psn);
+    return nack_for(now, in, nullptr, NackCode::kNoPdcAvail);
+  }
   Pdc& pdc = add_target(now, in, announced, PdcInput::kSynUnconfirmed);
   if (config_.new_pdc_time > Duration{})
     set_timer(pdc, PdcTimer::kClose, now + config_.new_pdc_time);
@@ -34,6 +38,7 @@ Pdc* Engine::confirm_opening(Instant now, Pdc& pdc, const Arrival& in) {
     return refuse(DropReason::kPsnBeyondWindow, NackCode::kPsnOorWindow, Psn(0));
   if (pdc.is_rod() && in.psn_offset != 0)
     return refuse(DropReason::kRodOutOfOrder, NackCode::kRodOoo, in.start());
+  guard_->on_wait_over(pdc.peer);
   init_halves(now, pdc, in.start());
   stop_timer(pdc, PdcTimer::kClose);
   change_state(now, pdc, PdcInput::kSynConfirmed);
@@ -46,6 +51,7 @@ Pdc* Engine::confirm_opening(Instant now, Pdc& pdc, const Arrival& in) {
 void Engine::reap_half_open(Instant now, Pdc& pdc) {
   trace_.emit(now, EventId::kPdcClosed, pdc.id, pdc.start, 1,
               static_cast<std::uint64_t>(PdsError::kPeerSilent));
+  guard_->on_wait_over(pdc.peer);
   change_state(now, pdc, PdcInput::kFailed);
   free_pdc(now, pdc);
   ++half_open_reaped_;

@@ -20,7 +20,7 @@ TAG = re.compile(r"(?://|#)\s*Covers:\s*(.*)")
 TAG_GOES_ON = re.compile(r"^\s*(?://|#)\s*([A-Z]+-[A-Z]?\d+\b.*)$")  # the lines after a tag that did not fit
 CASE = re.compile(r"^\s*(?:(?:TEST|TEST_F|TEST_P|RC_GTEST_PROP|RC_GTEST_FIXTURE_PROP)\(\s*(\w+)\s*,\s*(\w+)|def\s+(\w+))")
 ID = re.compile(r"^([A-Z]+-[A-Z]?)0*(\d+)$")
-LOOKS_LIKE_ITEM = re.compile(r"^(PDS|SES|FI|CC|WIRE)-?[IV]?\d")
+LOOKS_LIKE_ITEM = re.compile(r"^(PDS|SES|FI|CC|WIRE|TSS)-?[IVT]?\d")
 STATES = {"different": "different", "implemented": "implemented, no test of its own", "later": "later"}
 
 
@@ -45,7 +45,7 @@ def expand(text):
 
 def read_items(root):
     items = []
-    for name in ["pds", "ses", "cc-i", "cc-v", "wire-v", "fi"]:
+    for name in ["pds", "ses", "cc-i", "cc-v", "wire-v", "tss", "fi"]:
         for line in (root / "docs" / "checklists" / f"{name}.tsv").read_text().splitlines():
             identifier, section, title = line.split("\t")
             items.append((name, identifier, section, title))
@@ -105,6 +105,7 @@ TITLES = {
     "cc-i": "Congestion control, invariants",
     "cc-v": "Congestion control, vectors",
     "wire-v": "Wire format, golden vectors",
+    "tss": "Transport security",
     "fi": "libfabric",
 }
 

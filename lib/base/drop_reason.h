@@ -53,6 +53,18 @@ namespace uet::base {
   /* tss */                                                                                      \
   X(kTssUnexpected, "tss-unexpected", "secured packet where none is configured")                 \
   X(kTssMissing, "tss-missing", "clear packet where security is required")                       \
+  X(kTssUnknownDomain, "tss-unknown-domain", "secure domain that is not this endpoint's")        \
+  X(kTssNoKey, "tss-no-key", "sealed under a key slot (AN) that is empty")                       \
+  X(kTssMalformed, "tss-malformed", "too short for TSS, or SSI present against the domain")      \
+  X(kTssDomainStopped, "tss-domain-stopped", "too many forgeries: the domain accepts nothing")   \
+  X(kTssLateEpoch, "tss-late-epoch", "epoch older than the domain allows")                       \
+  X(kTssNotMember, "tss-not-member", "sender is not on the domain's list of members")            \
+  X(kTssBadIcv, "tss-bad-icv", "did not verify: forged, damaged, or another key")                \
+  X(kTssReplayed, "tss-replayed", "verified, but seen before or older than the replay floor")    \
+  X(kTssTrimmed, "tss-trimmed", "secured packet that was trimmed: it cannot be verified")        \
+  X(kTssSourcesFull, "tss-sources-full", "verified, but no room to remember one more sender")    \
+  X(kTssCounterSpent, "tss-counter-spent", "not sent: no packet counter is left for the key")    \
+  X(kTssNoTxKey, "tss-no-tx-key", "not sent: no key to send under, or an unknown client")        \
   /* pds */                                                                                      \
   X(kUnknownPdc, "unknown-pdc", "ACK, NACK or control packet for a PDC that does not exist")     \
   X(kPeerMismatch, "peer-mismatch", "source address or spdcid is not the peer of this PDC")      \

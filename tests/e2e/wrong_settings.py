@@ -23,7 +23,7 @@ VALUES = [
     ({"FI_UET_GATEWAY": "x"}, ["FI_UET_GATEWAY"]),
     ({"FI_UET_ENCAP": "gre"}, ["FI_UET_ENCAP", "gre", "udp, ip"]),
     ({"FI_UET_MAX_PAYLOAD": "5000"}, ["FI_UET_MAX_PAYLOAD", "4096"]),
-    ({"FI_UET_PROTECT": "aes"}, ["FI_UET_PROTECT", "crc, none"]),
+    ({"FI_UET_PROTECT": "aes"}, ["FI_UET_PROTECT", "auto, crc, none, tss"]),
     ({"FI_UET_JOB": "16777216"}, ["FI_UET_JOB", "16777215"]),
     ({"FI_UET_MODE": "x"}, ["FI_UET_MODE", "rel, abs"]),
     ({"FI_UET_CC": "cubic"}, ["FI_UET_CC", "nscc"]),

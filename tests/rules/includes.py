@@ -18,16 +18,17 @@ MAY_INCLUDE = {
     "lib/toml": ["lib/base"],
     "cc": ["lib/base"],
     "tss": ["lib/base", "lib/wire", "lib/net"],
+    "lib/keys": ["lib/base", "lib/net", "tss"],
     "pds": ["lib/base", "lib/wire", "lib/net", "cc"],
     "ses": ["lib/base", "lib/wire", "lib/net", "pds/pds.h"],
-    "fep": ["lib/base", "lib/wire", "lib/net", "lib/toml", "cc", "tss", "pds", "ses"],
+    "fep": ["lib/base", "lib/wire", "lib/net", "lib/toml", "lib/keys", "cc", "tss", "pds", "ses"],
     "lib/udp": ["lib/base", "lib/wire", "lib/net"],
     "lib/dpdk": ["lib/base", "lib/wire", "lib/net"],
     "lib/ports": ["lib/base", "lib/net", "lib/udp"],
     "lib/uet": ["lib/base", "lib/net", "lib/ports", "ses", "fep", "provider/address.h", "uet"],
     "sim": ["lib/base", "lib/wire", "lib/net"],
     "provider": ["lib/base", "lib/net", "lib/udp", "lib/ports", "ses", "fep"],
-    "apps": ["lib", "cc", "pds", "ses", "fep", "sim", "include"],
+    "apps": ["lib", "cc", "tss", "pds", "ses", "fep", "sim", "include"],
 }
 
 # What protocol code must not even name; and libraries that one folder keeps to itself.
@@ -40,6 +41,7 @@ OWNERS = [
     (re.compile(r"^CLI/"), ["apps"]),
     (re.compile(r"^rdma/"), ["provider", "apps", "tests"]),
     (re.compile(r"^openssl/"), ["tss", "tests"]),
+    (re.compile(r"^intel-ipsec-mb"), ["tss"]),
     (re.compile(r"^toml\+\+/"), ["lib/toml"]),
     (re.compile(r"^isa-l"), ["lib/wire"]),
 ]

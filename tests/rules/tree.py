@@ -12,7 +12,7 @@ from pathlib import Path
 from tap import Tap
 
 TEXT = {".h", ".cc", ".py", ".md", ".build", ".txt", ".toml", ".tsv", ".sh", ".7", ".5", ".1", ""}
-NEEDS_README = ["lib/base", "lib/wire", "lib/net", "lib/udp", "lib/ports", "lib/dpdk", "cc", "tss", "pds", "ses", "fep", "sim",
+NEEDS_README = ["lib/base", "lib/wire", "lib/net", "lib/udp", "lib/ports", "lib/dpdk", "lib/keys", "cc", "tss", "pds", "ses", "fep", "sim",
                 "provider", "apps", "tests"]
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 HOME_PATH = re.compile(r"(?<![\w.])/(home|root|Users)/\w")

@@ -1,0 +1,312 @@
+#include "apps/keys/commands.h"
+
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "lib/keys/counter_state.h"
+#include "lib/keys/key_file.h"
+#include "tss/kdf.h"
+
+namespace uet::apps::keys {
+namespace {
+
+using namespace uet::keys;  // NOLINT: this file is about nothing else
+
+int failed(const std::string& why) {
+  std::fprintf(stderr, "uet-keys: %s\n", why.c_str());
+  return 1;
+}
+
+void random_bytes(std::span<std::uint8_t> out) {
+  while (!out.empty()) {
+    const ssize_t n = ::getrandom(out.data(), out.size(), 0);
+    if (n > 0) out = out.subspan(static_cast<std::size_t>(n));
+  }
+}
+
+SecretText hex_number(std::uint64_t n, int digits) {
+  char text[24];
+  std::snprintf(text, sizeof text, "0x%0*llx", digits, static_cast<unsigned long long>(n));
+  return text;
+}
+
+std::string default_state_folder() {
+  if (::geteuid() == 0) return "/var/lib/uet/tss";
+  if (const char* state = std::getenv("XDG_STATE_HOME"); state != nullptr && *state == '/')
+    return std::string(state) + "/uet/tss";
+  const char* home = std::getenv("HOME");
+  return std::string(home != nullptr ? home : ".") + "/.local/state/uet/tss";
+}
+
+SecretText plain(const std::string& text) {
+  return {text.begin(), text.end()};
+}
+
+/// A key file as it stands, for changing: the text is checked as endpoints check it.
+struct Document {
+  SecretJson json;
+  KeyFile parsed;
+};
+
+base::Result<Document, std::string> load(const std::string& path) {
+  auto text = read_secret(path);
+  if (!text) return text.error();
+  auto parsed = parse_key_file(text->text, folder_of(path));
+  if (!parsed) return path + ": " + parsed.error();
+  return Document{SecretJson::parse(text->text, nullptr, false), std::move(*parsed)};
+}
+
+std::string store(const std::string& path, const SecretJson& json, bool may_replace) {
+  SecretText text = json.dump(2);
+  text += '\n';
+  const auto checked = parse_key_file(text, folder_of(path));
+  if (!checked) return path + " would be wrong: " + checked.error();
+  return write_secret(path, text, may_replace);
+}
+
+/// Makes the state of every key that this host never had. An error, or empty; `made` counts.
+std::string create_states(const KeyFile& file, int& made) {
+  CounterState state(file.state_folder);
+  for (const tss::DomainConfig& d : file.domains) {
+    for (const tss::KeyConfig& k : d.keys) {
+      std::string error;
+      const auto print = tss::fingerprint_of(k.key);
+      if (state.create(print, error)) ++made;
+      if (!error.empty()) return error;
+      const auto status = state.status(print);
+      if (status && status->is_retired)
+        return "key " + short_name(print) + " was retired on this host and must not be used again";
+    }
+  }
+  return "";
+}
+
+SecretJson new_key(int an) {
+  tss::Key key;
+  random_bytes({key.data(), key.size()});
+  return {{"an", an}, {"key", to_hex(key.bytes())}};
+}
+
+/// The domain that a command is about: its JSON and what was read from it.
+struct Chosen {
+  SecretJson* json = nullptr;
+  const tss::DomainConfig* config = nullptr;
+};
+
+base::Result<Chosen, std::string> choose(Document& doc, std::optional<std::uint32_t> sdi) {
+  if (!sdi && doc.parsed.domains.size() != 1)
+    return std::string("the file has several secure domains: say which with --sdi");
+  for (std::size_t i = 0; i < doc.parsed.domains.size(); ++i)
+    if (!sdi || doc.parsed.domains[i].sdi == *sdi)
+      return Chosen{&doc.json["secure_domains"][i], &doc.parsed.domains[i]};
+  return std::string("the file has no secure domain with this SDI");
+}
+
+const char* name_of(tss::Mode mode) {
+  constexpr const char* kNames[] = {"direct", "cluster", "server"};
+  return kNames[static_cast<std::size_t>(mode)];
+}
+
+}  // namespace
+
+int make_new(const NewOptions& o) {
+  std::uint32_t sdi = o.sdi;
+  while (sdi == 0) {
+    std::array<std::uint8_t, 3> bytes;
+    random_bytes(bytes);
+    sdi = std::uint32_t{bytes[0]} << 16 | std::uint32_t{bytes[1]} << 8 | bytes[2];
+  }
+  SecretJson node = {
+      {"state_dir", plain(o.state_folder.empty() ? default_state_folder() : o.state_folder)}};
+  if (o.ssi) node["ssi"] = hex_number(*o.ssi, 8);
+  SecretJson domain = {{"sdi", hex_number(sdi, 6)},
+                       {"mode", plain(o.mode)},
+                       {"role", o.mode == "server" ? "server" : "peer"},
+                       {"ssi_mode", o.ssi.has_value()},
+                       {"alg", "AES-256-GCM"},
+                       {"tx_an", 0},
+                       {"keys", SecretJson::array({new_key(0)})},
+                       {"pdc", {{"psn_method", plain(o.opening)}}}};
+  if (o.renew) domain["rekey"] = {{"mask", "0x0000ffff00000000"}, {"shift", 32}};
+  if (!o.jobs.empty()) domain["job_ids"] = o.jobs;
+  const SecretJson json = {{"format", plain(std::string(kFormat))},
+                           {"node", node},
+                           {"policy", {{"replay_window", o.replay_window}}},
+                           {"secure_domains", SecretJson::array({domain})}};
+  if (const std::string why = store(o.out, json, false); !why.empty()) return failed(why);
+  int made = 0;
+  const auto doc = load(o.out);
+  if (!doc) return failed(doc.error());
+  if (const std::string why = create_states(doc->parsed, made); !why.empty()) {
+    ::unlink(o.out.c_str());  // a key without counters is of no use
+    return failed(why);
+  }
+  std::printf("%s: secure domain 0x%06x, %s mode, one key (%s)\n", o.out.c_str(), sdi,
+              o.mode.c_str(),
+              short_name(tss::fingerprint_of(doc->parsed.domains[0].keys[0].key)).c_str());
+  std::printf(
+      "Copy it to every host of the domain with its mode of 0600, run \"uet-keys install\" "
+      "there, and set FI_UET_KEYS=%s\n",
+      o.out.c_str());
+  return 0;
+}
+
+int derive(const DeriveOptions& o) {
+  auto doc = load(o.file);
+  if (!doc) return failed(doc.error());
+  auto chosen = choose(*doc, o.sdi);
+  if (!chosen) return failed(chosen.error());
+  const tss::DomainConfig& d = *chosen->config;
+  if (d.role != tss::Role::kServer) return failed("only a server's domain has keys for clients");
+  if (d.ssi_mode != o.ssi.has_value())
+    return failed(d.ssi_mode ? "clients of this domain are told apart by SSI: give --ssi"
+                             : "clients of this domain are told apart by address: give --ip");
+  const auto address = net::FabricAddress::parse(o.ip);
+  if (!d.ssi_mode && (!address || !address->is_v4()))
+    return failed("--ip is not an IPv4 address; IPv6 needs a domain with SSI");
+  const tss::Context context{
+      .epoch = d.epoch,
+      .identity = d.ssi_mode ? tss::Identity::of_ssi(*o.ssi) : tss::Identity::of_address(*address)};
+  SecretJson client = *chosen->json;
+  client["role"] = "client";
+  client.erase("members");
+  client.erase("epoch");
+  client["keys"] = SecretJson::array();
+  for (const tss::KeyConfig& k : d.keys) {
+    const tss::DerivedKey key = tss::KeyDerivation(k.key).derive(tss::Label::kServer, context);
+    client["keys"].push_back({{"an", k.an ? 1 : 0},
+                              {"key", to_hex(key.key.bytes())},
+                              {"ivmask", to_hex(key.mask.bytes())},
+                              {"epoch", d.epoch}});
+  }
+  SecretJson json = doc->json;
+  if (o.ssi) json["node"]["ssi"] = hex_number(*o.ssi, 8);
+  json["node"].erase("tsc_partition");
+  json["secure_domains"] = SecretJson::array({client});
+  if (const std::string why = store(o.out, json, false); !why.empty()) return failed(why);
+  std::printf("%s: the key of one client. Move it there and run \"uet-keys install\".\n",
+              o.out.c_str());
+  return 0;
+}
+
+int install(const std::string& file, std::optional<std::uint32_t> ssi,
+            const std::string& state_folder) {
+  auto text = read_secret(file);
+  if (!text) return failed(text.error());
+  SecretJson json = SecretJson::parse(text->text, nullptr, false);
+  if (json.is_object() && (ssi || !state_folder.empty())) {
+    if (ssi) json["node"]["ssi"] = hex_number(*ssi, 8);
+    if (!state_folder.empty()) json["node"]["state_dir"] = plain(state_folder);
+    if (const std::string why = store(file, json, true); !why.empty()) return failed(why);
+  }
+  const auto doc = load(file);
+  if (!doc) return failed(doc.error());
+  int made = 0;
+  if (const std::string why = create_states(doc->parsed, made); !why.empty()) return failed(why);
+  std::printf("%s: %d of its keys are new on this host; counters are kept in %s\n", file.c_str(),
+              made, doc->parsed.state_folder.c_str());
+  return 0;
+}
+
+int rotate(const std::string& file, RotateStep step, std::optional<std::uint32_t> sdi) {
+  auto doc = load(file);
+  if (!doc) return failed(doc.error());
+  auto chosen = choose(*doc, sdi);
+  if (!chosen) return failed(chosen.error());
+  const tss::DomainConfig& d = *chosen->config;
+  SecretJson& json = *chosen->json;
+  if (d.role == tss::Role::kClient)
+    return failed("a client's key comes from its server: rotate there, then derive and install");
+  if (step == RotateStep::kAdd) {
+    if (d.keys.size() == 2)
+      return failed(
+          "both key slots are taken: \"uet-keys rotate --switch\" or \"uet-keys retire\" "
+          "comes next");
+    const int an = d.keys.empty() || d.keys[0].an ? 0 : 1;
+    json["keys"].push_back(new_key(an));
+    if (d.keys.empty()) json["tx_an"] = an;
+  } else {
+    if (d.keys.size() != 2) return failed("there is no second key: \"uet-keys rotate\" makes one");
+    json["tx_an"] = d.tx_an ? 0 : 1;
+    if (d.epoch != 0) json["epoch"]["tx"] = 0;  // a new key begins at epoch 0 [TSS 7.2]
+  }
+  // The state first: an endpoint may read the file the moment it is there.
+  const SecretText text = doc->json.dump();
+  const auto parsed = parse_key_file(text, folder_of(file));
+  if (!parsed) return failed(parsed.error());
+  int made = 0;
+  if (const std::string why = create_states(*parsed, made); !why.empty()) return failed(why);
+  if (const std::string why = store(file, doc->json, true); !why.empty()) return failed(why);
+  if (step == RotateStep::kAdd)
+    std::printf(
+        "%s: a second key, which is accepted and not yet sent under. Copy the file to every "
+        "host (uet-keys install), then switch each: uet-keys rotate --switch\n",
+        file.c_str());
+  else
+    std::printf(
+        "%s: packets leave under the other key within a second. When every host has "
+        "switched and 2 s have passed: uet-keys retire\n",
+        file.c_str());
+  return 0;
+}
+
+int retire(const std::string& file, std::optional<std::uint32_t> sdi) {
+  auto doc = load(file);
+  if (!doc) return failed(doc.error());
+  auto chosen = choose(*doc, sdi);
+  if (!chosen) return failed(chosen.error());
+  const tss::DomainConfig& d = *chosen->config;
+  if (d.keys.size() != 2) return failed("there is no key that packets no longer leave under");
+  tss::Fingerprint gone{};
+  SecretJson left = SecretJson::array();
+  for (std::size_t i = 0; i < d.keys.size(); ++i) {
+    if (d.keys[i].an == d.tx_an)
+      left.push_back((*chosen->json)["keys"][i]);
+    else
+      gone = tss::fingerprint_of(d.keys[i].key);
+  }
+  (*chosen->json)["keys"] = left;
+  if (const std::string why = store(file, doc->json, true); !why.empty()) return failed(why);
+  // Its counters are lost to endpoints that still have it, and it never comes back on this host.
+  const std::string why = CounterState(doc->parsed.state_folder).retire(gone);
+  std::printf("%s: key %s is retired\n", file.c_str(), short_name(gone).c_str());
+  return why.empty() ? 0 : failed(why);
+}
+
+int check(const std::string& file) {
+  const auto doc = load(file);
+  if (!doc) return failed(doc.error());
+  int status = 0;
+  const CounterState state(doc->parsed.state_folder);
+  for (const tss::DomainConfig& d : doc->parsed.domains) {
+    std::printf("secure domain 0x%06x: %s mode%s\n", d.sdi, name_of(d.mode),
+                d.ssi_mode ? ", senders named by SSI" : "");
+    if (d.keys.empty()) {
+      std::printf("  no key: endpoints refuse to start\n");
+      status = 1;
+    }
+    for (const tss::KeyConfig& k : d.keys) {
+      const auto print = tss::fingerprint_of(k.key);
+      const auto counters = state.status(print);
+      std::printf("  AN %d: key %s%s, ", k.an ? 1 : 0, short_name(print).c_str(),
+                  k.an == d.tx_an ? ", sent under" : "");
+      if (!counters) {
+        std::printf("%s\n", counters.error().c_str());
+        status = 1;
+      } else if (counters->is_retired) {
+        std::printf("retired on this host\n");
+        status = 1;
+      } else {
+        std::printf("%.4f %% of its counters given out\n",
+                    100.0 * static_cast<double>(counters->reserved) /
+                        static_cast<double>(tss::kCounterMax));
+      }
+    }
+  }
+  return status;
+}
+
+}  // namespace uet::apps::keys

@@ -1,0 +1,44 @@
+/// What uet-keys does, apart from its command line. Each returns the exit status and says what it did
+/// or why not.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace uet::apps::keys {
+
+struct NewOptions {
+  std::string out;
+  std::string mode = "direct";
+  std::uint32_t sdi = 0;  ///< 0: random
+  std::optional<std::uint32_t> ssi;
+  std::vector<std::uint32_t> jobs;
+  std::string state_folder;  ///< empty: the user's
+  std::string opening = "0rtt";
+  std::uint32_t replay_window = 65536;
+  bool renew = false;  ///< cluster: a derived key for every 2^32 packets
+};
+int make_new(const NewOptions& options);
+
+struct DeriveOptions {
+  std::string file, out;
+  std::optional<std::uint32_t> ssi;
+  std::string ip;
+  std::optional<std::uint32_t> sdi;
+};
+/// A client's file out of a server's.
+int derive(const DeriveOptions& options);
+
+/// On a host that got a copy of a file: makes the counter state of keys that it never had.
+int install(const std::string& file, std::optional<std::uint32_t> ssi,
+            const std::string& state_folder);
+
+enum class RotateStep : std::uint8_t { kAdd, kSwitch };
+int rotate(const std::string& file, RotateStep step, std::optional<std::uint32_t> sdi);
+/// Removes the key that packets no longer leave under.
+int retire(const std::string& file, std::optional<std::uint32_t> sdi);
+int check(const std::string& file);
+
+}  // namespace uet::apps::keys

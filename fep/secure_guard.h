@@ -1,0 +1,60 @@
+/// Judges the openings of delivery contexts in a secure domain, so that a recorded first packet opens
+/// nothing. [TSS 11] (decision 132)
+///
+/// Every packet that arrives here has verified, so the question is only whether it is old. A source
+/// that is known says by the start of its PDC: what is at or after the PSN expected of it is new. One
+/// that is not known is challenged with a random start, which costs a round trip once, unless the
+/// keys were never used on this host.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "pds/opening_guard.h"
+#include "tss/secure_domain.h"
+
+namespace uet::fep {
+
+class SecureGuard final : public pds::OpeningGuard {
+ public:
+  /// `domain` must outlive the guard.
+  explicit SecureGuard(tss::SecureDomain& domain);
+
+  Challenge on_opening(const Opening& opening) override;
+  bool is_confirmed(const Opening& opening, base::Psn announced) override;
+  bool may_wait(const net::FabricAddress& source) override;
+  void on_wait_over(const net::FabricAddress& source) override;
+  std::optional<base::Psn> on_target_closed(const net::FabricAddress& source,
+                                            base::Psn start) override;
+  void on_half_open_limit() override;
+  std::optional<base::Psn> expected_by(const net::FabricAddress& target) override;
+  void on_expected_psn(const net::FabricAddress& target, base::Psn expected) override;
+
+  std::size_t peers_known() const { return peers_.size(); }
+  std::uint32_t waiting() const { return waiting_; }
+
+ private:
+  struct Peer {
+    net::FabricAddress address;
+    std::optional<base::Psn> expected;  ///< as target: of its next PDC
+    std::optional<base::Psn> told;      ///< as initiator: what it expects of ours
+    std::uint32_t waiting = 0;          ///< its PDCs whose challenge is unanswered
+  };
+  Peer* find(const net::FabricAddress& address);
+  /// Null when the table is full. Entries are never forgotten: a source without one is challenged.
+  Peer* find_or_add(const net::FabricAddress& address);
+  /// Uniform in [2^16, end).
+  base::Psn random_start(std::uint32_t end);
+
+  tss::SecureDomain& domain_;
+  std::size_t capacity_;
+  std::vector<Peer> peers_;             ///< reserved at construction
+  std::vector<std::uint32_t> buckets_;  ///< place + 1; open addressing
+  std::uint32_t waiting_ = 0;
+  std::array<std::uint32_t, 32> random_{};
+  std::size_t random_left_ = 0;
+};
+
+}  // namespace uet::fep

@@ -1,0 +1,48 @@
+/// Which packet counters of each key this host has given away, on disk. [TSS 7.6]
+///
+/// One file for each key in a folder of mode 0700, named after the key's fingerprint. Processes take
+/// their reservations under a lock on it, so two that have the same key never share a counter,
+/// whatever their addresses; a counter that was reserved is never given out again, whoever crashed.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "lib/base/result.h"
+#include "tss/key_manager.h"
+
+namespace uet::keys {
+
+class CounterState {
+ public:
+  explicit CounterState(std::string folder) : folder_(std::move(folder)) {}
+
+  /// Makes the folder if need be, and the state of a key that this host never had. True when it was
+  /// made now; false when it is there, or with `error` set.
+  bool create(const tss::Fingerprint& key, std::string& error);
+  /// Marks the key as never to be used again on this host.
+  std::string retire(const tss::Fingerprint& key);
+  /// `count` counters, or what is left of them. On disk when this returns. [TSS 7.6]
+  base::Result<tss::CounterRange, std::string> reserve(const tss::Fingerprint& key,
+                                                       std::uint64_t count);
+
+  struct Status {
+    std::uint64_t reserved = 0;  ///< counters below this were given away
+    bool is_retired = false;
+  };
+  base::Result<Status, std::string> status(const tss::Fingerprint& key) const;
+
+ private:
+  std::string path_of(const tss::Fingerprint& key) const;
+  base::Result<tss::CounterRange, std::string> change(const tss::Fingerprint& key,
+                                                      std::uint64_t count, bool retire);
+  std::string why_closed(const tss::Fingerprint& key) const;
+  std::string why_damaged(const tss::Fingerprint& key) const;
+  std::string folder_;
+};
+
+/// The first four bytes of a fingerprint: enough for people to compare. [TSS 13.2]
+std::string short_name(const tss::Fingerprint& key);
+
+}  // namespace uet::keys

@@ -1,0 +1,96 @@
+#include "lib/keys/file_keys.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstdio>
+
+namespace uet::keys {
+
+std::unique_ptr<FileKeys> FileKeys::open(const std::string& path, std::uint32_t job,
+                                         const std::string& key_log, std::string& error) {
+  auto file = read_key_file(path);
+  if (!file) {
+    error = file.error();
+    return nullptr;
+  }
+  auto domain = domain_for_job(*file, job);
+  if (!domain) {
+    error = path + ": " + domain.error();
+    return nullptr;
+  }
+  auto keys = std::unique_ptr<FileKeys>(new FileKeys(path, job));
+  keys->domain_ = std::move(*domain);
+  keys->version_ = file->version;
+  keys->state_folder_ = file->state_folder;
+  if (!key_log.empty()) {
+    keys->log_ = KeyLog::open(key_log, error);
+    if (keys->log_ == nullptr) return nullptr;
+  }
+  return keys;
+}
+
+std::optional<tss::DomainConfig> FileKeys::changed_domain() {
+  const auto version = version_of(path_);
+  if (!version || *version == version_) return std::nullopt;
+  version_ = *version;  // what cannot be used is complained about once
+  auto file = read_key_file(path_);
+  if (!file) {
+    say(file.error() + "; the keys in use stay");
+    return std::nullopt;
+  }
+  version_ = file->version;
+  auto domain = domain_for_job(*file, job_);
+  if (!domain || domain->sdi != domain_.sdi) {
+    say(path_ + ": the domain of job " + std::to_string(job_) + " is gone; the keys in use stay");
+    return std::nullopt;
+  }
+  if (domain->mode != domain_.mode || domain->role != domain_.role ||
+      domain->ssi_mode != domain_.ssi_mode || domain->ssi != domain_.ssi) {
+    say(path_ + ": mode, role and SSI cannot change while an endpoint runs; the keys in use stay");
+    return std::nullopt;
+  }
+  domain_ = *domain;
+  return *domain;
+}
+
+std::optional<tss::CounterRange> FileKeys::reserve(const tss::Fingerprint& key,
+                                                   std::uint64_t count) {
+  const auto range = CounterState(state_folder_).reserve(key, count);
+  if (range) return *range;
+  say(range.error());
+  return std::nullopt;
+}
+
+void FileKeys::fill_random(std::span<std::uint8_t> out) {
+  while (!out.empty()) {
+    const ssize_t n = ::getrandom(out.data(), out.size(), 0);
+    if (n < 0) {
+      UET_CHECK(errno == EINTR);
+      continue;
+    }
+    out = out.subspan(static_cast<std::size_t>(n));
+  }
+}
+
+void FileKeys::on_alarm(tss::Alarm alarm, std::uint32_t sdi) {
+  const std::uint64_t times = ++alarms_[static_cast<std::size_t>(alarm) % alarms_.size()];
+  if (!std::has_single_bit(times)) return;
+  char domain[16];
+  std::snprintf(domain, sizeof domain, "%06x", sdi);
+  say("secure domain " + std::string(domain) + ": " + std::string(name_of(alarm)) +
+      (times > 1 ? " (" + std::to_string(times) + " times)" : ""));
+}
+
+bool FileKeys::covers(std::uint32_t job) const {
+  const auto& jobs = domain_.jobs;
+  return jobs.empty() || std::find(jobs.begin(), jobs.end(), job) != jobs.end();
+}
+
+void FileKeys::say(const std::string& what) {
+  std::fprintf(stderr, "uet: %s\n", what.c_str());
+}
+
+}  // namespace uet::keys

@@ -1,0 +1,48 @@
+/// A key manager that reads a key file and looks once a second whether it was replaced. [TSS 13.2]
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "lib/keys/counter_state.h"
+#include "lib/keys/key_file.h"
+#include "lib/keys/key_log.h"
+#include "tss/key_manager.h"
+
+namespace uet::keys {
+
+/// Says what goes wrong on standard error, each thing at its first, second, fourth, ... time. A file
+/// that was replaced by one that cannot be used changes nothing.
+class FileKeys final : public tss::KeyManager {
+ public:
+  /// The domain of `job` in the file at `path`; `key_log`, when not empty, gets the keys in use.
+  /// Null with `error` set.
+  static std::unique_ptr<FileKeys> open(const std::string& path, std::uint32_t job,
+                                        const std::string& key_log, std::string& error);
+
+  tss::DomainConfig domain() override { return domain_; }
+  std::optional<tss::DomainConfig> changed_domain() override;
+  std::optional<tss::CounterRange> reserve(const tss::Fingerprint& key,
+                                           std::uint64_t count) override;
+  void fill_random(std::span<std::uint8_t> out) override;
+  void on_alarm(tss::Alarm alarm, std::uint32_t sdi) override;
+  bool wants_keys() const override { return log_ != nullptr; }
+  void on_key(const tss::KeyInUse& key) override { log_->write(key); }
+
+  /// Whether `job` belongs to this domain.
+  bool covers(std::uint32_t job) const;
+
+ private:
+  FileKeys(std::string path, std::uint32_t job) : path_(std::move(path)), job_(job) {}
+  void say(const std::string& what);
+
+  std::string path_;
+  std::uint32_t job_;
+  tss::DomainConfig domain_;
+  FileVersion version_;
+  std::string state_folder_;
+  std::unique_ptr<KeyLog> log_;
+  std::array<std::uint64_t, 16> alarms_{};
+};
+
+}  // namespace uet::keys

@@ -1,0 +1,146 @@
+// Counters on disk: none is ever given out twice. [TSS 7.6]
+#include "lib/keys/counter_state.h"
+
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <set>
+#include <thread>
+
+#include "lib/base/rng.h"
+#include "tests/keys/temp_folder.h"
+
+namespace uet::keys::test {
+namespace {
+
+using testing::HasSubstr;
+
+const tss::Fingerprint kKey{1, 2, 3, 4};
+
+struct Made {
+  Made() {
+    std::string error;
+    EXPECT_TRUE(state.create(kKey, error)) << error;
+  }
+  TempFolder folder;
+  CounterState state{folder / "state"};
+};
+
+TEST(CounterState, reservations_follow_each_other) {
+  Made m;
+  EXPECT_EQ(m.state.reserve(kKey, 100)->first, 0u);
+  EXPECT_EQ(m.state.reserve(kKey, 100)->first, 100u);
+  EXPECT_EQ(CounterState(m.folder / "state").reserve(kKey, 5)->end, 205u);
+  EXPECT_EQ(m.state.status(kKey)->reserved, 205u);
+}
+
+TEST(CounterState, create__never_begins_again) {
+  Made m;
+  ASSERT_TRUE(m.state.reserve(kKey, 100));
+  std::string error;
+  EXPECT_FALSE(m.state.create(kKey, error));
+  EXPECT_EQ(error, "");
+  EXPECT_EQ(m.state.reserve(kKey, 1)->first, 100u);
+}
+
+// Covers: TSS-T23
+TEST(CounterState, missing_or_damaged_state_gives_nothing) {
+  Made m;
+  EXPECT_THAT(m.state.reserve({9}, 1).error(), HasSubstr("uet-keys install"));
+  for (const auto& entry : std::filesystem::directory_iterator(m.folder / "state"))
+    std::ofstream(entry.path()) << "something else";
+  EXPECT_THAT(m.state.reserve(kKey, 1).error(), HasSubstr("damaged"));
+  std::string error;
+  EXPECT_FALSE(m.state.create(kKey, error));
+  EXPECT_THAT(error, HasSubstr("damaged"));
+}
+
+TEST(CounterState, torn_record_leaves_the_one_before_it) {
+  Made m;
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(m.state.reserve(kKey, 10));
+  std::filesystem::path path;
+  for (const auto& entry : std::filesystem::directory_iterator(m.folder / "state")) path = entry;
+  // The fourth reservation is the record at 0. It was not on disk when the power went.
+  std::fstream(path, std::ios::in | std::ios::out) << "uet-tsc/1 00000000";
+  std::fstream file(path, std::ios::in | std::ios::out);
+  file.seekp(20);
+  file << "zz";
+  file.close();
+  EXPECT_EQ(m.state.reserve(kKey, 10)->first, 30u);
+}
+
+TEST(CounterState, last_counters_are_given_once) {
+  Made m;
+  ASSERT_TRUE(m.state.reserve(kKey, tss::kCounterMax - 5));
+  EXPECT_EQ(m.state.reserve(kKey, 100)->end, tss::kCounterMax);
+  const auto none = m.state.reserve(kKey, 100);
+  EXPECT_EQ(none->first, none->end);
+}
+
+// Covers: TSS-T27
+TEST(CounterState, retired_key_stays_retired) {
+  Made m;
+  EXPECT_EQ(m.state.retire(kKey), "");
+  EXPECT_THAT(m.state.reserve(kKey, 1).error(), HasSubstr("retired"));
+  std::string error;
+  EXPECT_FALSE(m.state.create(kKey, error));
+  EXPECT_TRUE(m.state.status(kKey)->is_retired);
+}
+
+/// A process that reserves and tells what it got, until it is killed.
+// Covers: TSS-T23
+TEST(CounterState, processes_that_are_killed_at_any_moment_repeat_nothing) {
+  Made m;
+  std::set<std::uint64_t> firsts;
+  base::Rng rng(5);
+  for (int round = 0; round < 100; ++round) {
+    int told[2];
+    ASSERT_EQ(::pipe(told), 0);
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      ::close(told[0]);
+      CounterState state(m.folder / "state");
+      for (;;) {
+        const auto range = state.reserve(kKey, 10);
+        if (!range || ::write(told[1], &range->first, 8) != 8) ::_exit(1);
+      }
+    }
+    ::close(told[1]);
+    // Killed after some answers, at whatever it is doing then.
+    const std::uint32_t enough = 1 + rng.below(4);
+    std::uint64_t first = 0;
+    std::uint32_t n = 0;
+    while (::read(told[0], &first, 8) == 8) {
+      EXPECT_TRUE(firsts.insert(first).second) << first;
+      EXPECT_EQ(first % 10, 0u);
+      if (++n == enough) ::kill(child, SIGKILL);
+    }
+    ::close(told[0]);
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_GE(n, enough);
+  }
+}
+
+TEST(CounterState, threads_and_processes_share_by_the_lock) {
+  Made m;
+  std::array<std::vector<std::uint64_t>, 4> got;
+  std::vector<std::thread> threads;
+  for (auto& mine : got) {
+    threads.emplace_back([&m, &mine] {
+      CounterState state(m.folder / "state");
+      for (int i = 0; i < 50; ++i) mine.push_back(state.reserve(kKey, 3)->first);
+    });
+  }
+  for (auto& t : threads) t.join();
+  std::set<std::uint64_t> all;
+  for (const auto& mine : got) all.insert(mine.begin(), mine.end());
+  EXPECT_EQ(all.size(), 200u);
+  EXPECT_EQ(*all.rbegin(), 199u * 3);
+}
+
+}  // namespace
+}  // namespace uet::keys::test

@@ -1,0 +1,559 @@
+// What a secure domain does with packets: forms, modes, keys, counters. [TSS 5, 7, 10, 12]
+#include <gtest/gtest.h>
+
+#include "tests/tss/fake_keys.h"
+
+namespace uet::tss::test {
+namespace {
+
+/// No packet is overtaken by more than `distance` others.
+void reorder(std::vector<Bytes>& packets, std::uint32_t distance) {
+  base::Rng rng(3);
+  std::vector<std::pair<std::size_t, Bytes>> keyed;
+  for (std::size_t i = 0; i < packets.size(); ++i)
+    keyed.emplace_back(i + rng.below(distance), std::move(packets[i]));
+  std::stable_sort(keyed.begin(), keyed.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (std::size_t i = 0; i < packets.size(); ++i) packets[i] = std::move(keyed[i].second);
+}
+
+// Covers: TSS-T8
+TEST(TssHeader, every_form_goes_both_ways) {
+  for (const bool sp : {false, true}) {
+    for (const bool an : {false, true}) {
+      for (const std::uint32_t sdi : {0u, 1u, 0xffffffu}) {
+        for (const std::uint64_t tsc : {std::uint64_t{0}, kCounterMax, ~std::uint64_t{0}}) {
+          const Header h{.sp = sp, .an = an, .sdi = sdi, .ssi = sp ? 0xa1b2c3d4u : 0, .tsc = tsc};
+          Bytes bytes(h.size());
+          emit_header(h, bytes.data());
+          EXPECT_EQ(bytes[0], 0x08 | (sp ? 4 : 0) | (an ? 1 : 0));
+          const auto back = parse_header(bytes);
+          ASSERT_TRUE(back.has_value());
+          EXPECT_EQ(back->sp, sp);
+          EXPECT_EQ(back->an, an);
+          EXPECT_EQ(back->sdi, sdi);
+          EXPECT_EQ(back->ssi, h.ssi);
+          EXPECT_EQ(back->tsc, tsc);
+          bytes.pop_back();
+          EXPECT_FALSE(parse_header(bytes).has_value());
+        }
+      }
+    }
+  }
+}
+
+// Covers: TSS-T16, TSS-T18, TSS-T31
+TEST(SecureDomain, every_size_goes_both_ways_in_every_mode) {
+  for (const Mode mode : {Mode::kDirect, Mode::kCluster}) {
+    for (const bool ssi : {false, true}) {
+      for (const bool v6 : {false, true}) {
+        if (v6 && mode == Mode::kDirect && !ssi) continue;
+        for (const bool udp : {true, false}) {
+          DomainConfig c = direct_config();
+          c.mode = mode;
+          c.ssi_mode = ssi;
+          c.ssi = ssi ? 17 : 0;
+          const auto a = v6 ? host6(1) : host(1), b = v6 ? host6(2) : host(2);
+          Node sender(c, a, nullptr, {.is_udp = udp});
+          c.ssi = ssi ? 18 : 0;
+          Node receiver(c, b, nullptr, {.is_udp = udp});
+          for (const std::size_t size : {4u, 12u, 13u, 27u, 28u, 29u, 4111u, 4112u, 8208u}) {
+            const Bytes text = text_of(size);
+            const auto sealed = sender.seal(text, b);
+            ASSERT_TRUE(sealed.has_value());
+            EXPECT_EQ(sealed->size(), size + (ssi ? 32 : 28));
+            EXPECT_EQ(sealed->size(), size + sender.domain.overhead());
+            EXPECT_EQ(receiver.open(*sealed, a), text);
+          }
+        }
+      }
+    }
+  }
+}
+
+// Covers: TSS-T19
+TEST(SecureDomain, same_packet_twice_has_two_ivs) {
+  Node a(direct_config(), host(1)), b(direct_config(), host(2));
+  const Bytes text = text_of(100);
+  const auto first = a.seal(text, b.address), second = a.seal(text, b.address);
+  EXPECT_EQ(parse_header(*first)->tsc + 1, parse_header(*second)->tsc);
+  EXPECT_NE(Bytes(first->begin() + 12, first->end()), Bytes(second->begin() + 12, second->end()));
+  EXPECT_TRUE(b.open(*second, a.address));
+  EXPECT_TRUE(b.open(*first, a.address));
+}
+
+TEST(SecureDomain, open__address_and_entropy_are_authenticated) {
+  Node a(direct_config(), host(1)), b(direct_config(), host(2)), c(direct_config(), host(3));
+  const auto sealed = a.seal(text_of(100), b.address);
+  EXPECT_FALSE(b.open(*sealed, host(9)));
+  EXPECT_FALSE(b.open(*sealed, a.address, 8));
+  EXPECT_FALSE(c.open(*sealed, a.address));
+  EXPECT_EQ(b.domain.stats().in_auth_fail_pkts, 2u);
+  EXPECT_TRUE(b.open(*sealed, a.address));
+}
+
+TEST(SecureDomain, open__other_key_and_clear_packets_are_refused_and_remembered_nowhere) {
+  Node a(direct_config(1), host(1)), b(direct_config(2), host(2));
+  EXPECT_FALSE(b.open(*a.seal(text_of(100), b.address), a.address));
+  EXPECT_EQ(b.last_refusal, DropReason::kTssBadIcv);
+  EXPECT_FALSE(b.open(text_of(100), a.address));
+  EXPECT_EQ(b.last_refusal, DropReason::kTssMissing);
+  EXPECT_FALSE(b.open({}, a.address));
+  EXPECT_EQ(b.domain.sources_known(), 0u);
+}
+
+/// [TSS 10.2, step 10] Unverified clear text is left to no one.
+TEST(SecureDomain, open__refused_text_is_wiped) {
+  Node a(direct_config(), host(1)), b(direct_config(), host(2));
+  for (const CipherLibrary* library : {&openssl_ciphers(), &best_ciphers()}) {
+    const auto seal = library->make(Direction::kSeal), open = library->make(Direction::kOpen);
+    for (Cipher* c : {seal.get(), open.get()}) c->set_key(key_number(1));
+    Bytes text = text_of(64);
+    std::array<std::uint8_t, kIcvBytes> icv;
+    seal->seal({}, {}, text, icv.data());
+    icv[3] ^= 1;
+    EXPECT_FALSE(open->open({}, {}, text, icv.data()));
+    EXPECT_EQ(text, Bytes(64, 0));
+  }
+}
+
+// --- Counters
+
+// Covers: TSS-T21
+TEST(SecureDomain, seal__stops_at_the_limit_and_never_wraps) {
+  DomainConfig c = direct_config();
+  c.counter_fatal = 1000;
+  CounterStore store;
+  store[fingerprint_of(c.keys[0].key)] = 998;
+  Node a(c, host(1), &store);
+  EXPECT_TRUE(a.seal(text_of(20), host(2)));
+  const auto last = a.seal(text_of(20), host(2));
+  ASSERT_TRUE(last.has_value());
+  EXPECT_EQ(parse_header(*last)->tsc, 999u);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_FALSE(a.seal(text_of(20), host(2)));
+    EXPECT_EQ(a.last_refusal, DropReason::kTssCounterSpent);
+    a.domain.service();
+  }
+  EXPECT_EQ(a.domain.stats().out_invoke_fail, 3u);
+  EXPECT_EQ(a.keys.count(Alarm::kCounterSpent), 1u);
+}
+
+TEST(SecureDomain, seal__passes_no_reservation) {
+  Node a(direct_config(), host(1));
+  Node b(direct_config(), host(1), a.keys.store);
+  a.keys.block = 10;
+  // The first reservation was large; what follows it is small.
+  Node c(direct_config(), host(1), a.keys.store);
+  EXPECT_EQ(parse_header(*a.seal(text_of(20), host(2)))->tsc, 0u);
+  EXPECT_EQ(parse_header(*b.seal(text_of(20), host(2)))->tsc, TxCounter::kReservation);
+  EXPECT_EQ(parse_header(*c.seal(text_of(20), host(2)))->tsc, 2 * TxCounter::kReservation);
+}
+
+TEST(TxCounter, takes_one_range_after_the_other_and_stops_between_them) {
+  TxCounter counter({}, kCounterMax);
+  EXPECT_FALSE(counter.take());
+  counter.give({5, 7});
+  EXPECT_EQ(counter.take(), 5u);
+  counter.give({100, 101});
+  EXPECT_EQ(counter.take(), 6u);
+  EXPECT_EQ(counter.take(), 100u);
+  EXPECT_FALSE(counter.take());
+  EXPECT_TRUE(counter.wants_more());
+  counter.give({200, 300});
+  EXPECT_EQ(counter.take(), 200u);
+}
+
+TEST(TxCounter, partition_keeps_senders_apart) {
+  TxCounter one({.bits = 2, .id = 1}, kCounterMax), two({.bits = 2, .id = 2}, kCounterMax);
+  for (TxCounter* c : {&one, &two}) c->give({0, kCounterMax});
+  EXPECT_EQ(one.take(), 1ull << 46);
+  EXPECT_EQ(two.take(), 2ull << 46);
+  EXPECT_EQ(one.left(), (kCounterMax >> 2) - 1);
+}
+
+TEST(SecureDomain, without_counter_state_nothing_starts) {
+  FakeKeys keys(direct_config());
+  keys.store_is_broken = true;
+  SecureDomain domain(keys, {}, host(1), openssl_ciphers());
+  EXPECT_NE(domain.why_not_usable().find("counters"), std::string::npos);
+  FakeKeys none(DomainConfig{.sdi = 5});
+  EXPECT_NE(SecureDomain(none, {}, host(1), openssl_ciphers()).why_not_usable().find("no key"),
+            std::string::npos);
+}
+
+// --- Rotation
+
+DomainConfig two_keys(bool tx_an) {
+  DomainConfig c = direct_config(1);
+  c.keys.push_back({.an = true, .key = key_number(2)});
+  c.tx_an = tx_an;
+  return c;
+}
+
+// Covers: TSS-T24, TSS-T25, TSS-T26
+TEST(SecureDomain, rotation_loses_nothing_and_counters_begin_again) {
+  Node a(direct_config(1), host(1)), b(direct_config(1), host(2));
+  const auto talk = [&](Node& from, Node& to, bool an) {
+    const auto sealed = from.seal(text_of(50), to.address);
+    ASSERT_TRUE(sealed.has_value());
+    EXPECT_EQ(parse_header(*sealed)->an, an);
+    EXPECT_TRUE(to.open(*sealed, from.address));
+  };
+  const auto tell = [](Node& node, DomainConfig c) {
+    node.keys.next = std::move(c);
+    node.domain.service();
+  };
+  talk(a, b, false);
+  for (Node* n : {&a, &b}) tell(*n, two_keys(false));
+  talk(a, b, false);
+  const auto late = a.seal(text_of(50), b.address);
+  tell(a, two_keys(true));  // b follows later
+  EXPECT_EQ(a.domain.slot_state(false), SlotState::kRetiring);
+  talk(a, b, true);
+  talk(b, a, false);
+  EXPECT_TRUE(b.open(*late, a.address));
+  tell(b, two_keys(true));
+  talk(b, a, true);
+  EXPECT_EQ(parse_header(*a.seal(text_of(50), b.address))->tsc, 1u);
+
+  DomainConfig only_new = two_keys(true);
+  only_new.keys.erase(only_new.keys.begin());
+  const auto old = late;
+  for (Node* n : {&a, &b}) tell(*n, only_new);
+  EXPECT_FALSE(b.open(*old, a.address));
+  EXPECT_EQ(b.last_refusal, DropReason::kTssNoKey);
+  talk(a, b, true);
+  EXPECT_EQ(a.domain.stats().in_auth_fail_pkts + b.domain.stats().in_auth_fail_pkts, 0u);
+  EXPECT_EQ(b.domain.stats().in_invalid_sa, 1u);
+}
+
+TEST(SecureDomain, change_that_cannot_be_used_changes_nothing) {
+  Node a(direct_config(1), host(1));
+  DomainConfig bad = two_keys(true);
+  bad.keys.pop_back();  // and nothing to send under
+  a.keys.next = bad;
+  a.domain.service();
+  EXPECT_TRUE(a.seal(text_of(20), host(2)));
+  EXPECT_EQ(a.domain.slot_state(true), SlotState::kEmpty);
+}
+
+TEST(SecureDomain, install__refuses_a_taken_slot_and_a_key_in_both) {
+  Node a(direct_config(1), host(1));
+  EXPECT_FALSE(a.domain.install({.an = false, .key = key_number(5)}));
+  EXPECT_FALSE(a.domain.install({.an = true, .key = key_number(1)}));
+  EXPECT_TRUE(a.domain.install({.an = true, .key = key_number(5)}));
+}
+
+// Covers: TSS-T28
+TEST(SecureDomain, rekey_by_counter_derives_once_for_each_period_and_sender) {
+  DomainConfig c = cluster_config();
+  c.rekey = {.mask = 0xffff00, .shift = 8};
+  Node a(c, host(1)), b(c, host(2));
+  std::vector<Bytes> sealed;
+  for (int i = 0; i < 256 * 6; ++i) sealed.push_back(*a.seal(text_of(20), b.address));
+  EXPECT_EQ(a.domain.stats().keys_derived, 6u);
+  // Neighbours of a boundary arrive interleaved.
+  reorder(sealed, 100);
+  std::size_t opened = 0;
+  for (const Bytes& packet : sealed) opened += b.open(packet, a.address).has_value();
+  EXPECT_EQ(opened, sealed.size());
+  EXPECT_EQ(b.domain.stats().keys_derived, 6u);
+}
+
+// Covers: TSS-T29
+TEST(SecureDomain, old_epochs_are_refused_in_serial_arithmetic) {
+  const auto accepts = [](std::uint16_t own, std::uint16_t theirs) {
+    DomainConfig c = direct_config();
+    c.epoch = theirs;
+    Node a(c, host(1));
+    c.epoch = own;
+    c.reject_old_epochs = true;
+    Node b(c, host(2));
+    const bool opened = b.open(*a.seal(text_of(20), b.address), a.address).has_value();
+    if (!opened) {
+      EXPECT_EQ(b.domain.stats().in_late_pkts, 1u);
+    }
+    return opened;
+  };
+  EXPECT_TRUE(accepts(20, 20));
+  EXPECT_TRUE(accepts(20, 4));
+  EXPECT_FALSE(accepts(20, 3));
+  EXPECT_TRUE(accepts(20, 21));
+  EXPECT_TRUE(accepts(1, 0xffff));
+  EXPECT_FALSE(accepts(1, 0xfff0));
+  EXPECT_TRUE(accepts(0xffff, 1));
+}
+
+// --- Modes
+
+struct ServerDomain {
+  explicit ServerDomain(bool ssi, bool v6 = false)
+      : server_address(v6 ? host6(1) : host(1)), client_address(v6 ? host6(2) : host(2)) {
+    server.sdi = client.sdi = 0x3e57a6;
+    server.mode = client.mode = Mode::kServer;
+    server.role = Role::kServer;
+    client.role = Role::kClient;
+    server.ssi_mode = client.ssi_mode = ssi;
+    server.epoch = 7;
+    if (ssi) {
+      client.ssi = 0x0c11e002;
+      server.partition = {.bits = 1, .id = 1};
+      client.partition = {.bits = 1, .id = 0};
+    }
+    server.keys = {{.an = false, .key = key_number(9)}};
+    const Context context{
+        .epoch = 7,
+        .identity = ssi ? Identity::of_ssi(client.ssi) : Identity::of_address(client_address)};
+    const DerivedKey key = KeyDerivation(key_number(9)).derive(Label::kServer, context);
+    client.keys = {{.an = false, .key = key.key, .mask = key.mask, .epoch = 7}};
+  }
+  net::FabricAddress server_address, client_address;
+  DomainConfig server, client;
+};
+
+// Covers: TSS-T30
+TEST(SecureDomain, server_mode_works_both_ways_with_an_epoch) {
+  for (const bool v6 : {false, true}) {
+    for (const bool ssi : {false, true}) {
+      if (v6 && !ssi) continue;
+      ServerDomain d(ssi, v6);
+      Node server(d.server, d.server_address), client(d.client, d.client_address);
+      const Bytes text = text_of(60);
+      EXPECT_EQ(server.open(*client.seal(text, server.address), client.address), text);
+      for (int i = 0; i < 3; ++i)
+        EXPECT_EQ(client.open(*server.seal(text, client.address), server.address), text);
+      EXPECT_EQ(server.domain.stats().keys_derived, 2u);
+    }
+  }
+}
+
+TEST(SecureDomain, server_mode__server_speaks_first_to_a_member_only) {
+  ServerDomain d(true);
+  Node stranger(d.server, d.server_address);
+  EXPECT_FALSE(stranger.seal(text_of(60), d.client_address));
+  EXPECT_EQ(stranger.last_refusal, DropReason::kTssNoTxKey);
+  d.server.members = {{d.client.ssi, d.client_address}};
+  Node server(d.server, d.server_address), client(d.client, d.client_address);
+  EXPECT_TRUE(client.open(*server.seal(text_of(60), client.address), server.address));
+}
+
+TEST(SecureDomain, server_mode__clients_cannot_speak_for_each_other) {
+  ServerDomain d(false);
+  Node server(d.server, d.server_address), client(d.client, d.client_address);
+  Node impostor(d.client, host(3));
+  EXPECT_FALSE(server.open(*impostor.seal(text_of(60), server.address), host(3)));
+  EXPECT_FALSE(server.open(*impostor.seal(text_of(60), server.address), client.address));
+  EXPECT_EQ(server.domain.stats().in_auth_fail_pkts, 2u);
+}
+
+// Covers: TSS-T33
+TEST(SecureDomain, cluster_over_ipv6_with_ssi__both_settings_of_the_kdf) {
+  DomainConfig c = cluster_config();
+  c.ssi_mode = true;
+  c.ssi = 4;
+  DomainConfig other = c;
+  other.kdf_ipv6_ignores_ssi = true;
+  Node a(c, host6(1)), b(c, host6(2)), a2(other, host6(1)), b2(other, host6(2));
+  EXPECT_TRUE(b.open(*a.seal(text_of(60), b.address), a.address));
+  EXPECT_TRUE(b2.open(*a2.seal(text_of(60), b.address), a.address));
+  EXPECT_FALSE(b2.open(*a.seal(text_of(60), b.address), a.address));
+}
+
+// Covers: TSS-T34
+TEST(SecureDomain, ipv6_without_ssi_needs_cluster_mode) {
+  FakeKeys direct(direct_config());
+  EXPECT_NE(SecureDomain(direct, {}, host6(1), openssl_ciphers()).why_not_usable().find("IPv6"),
+            std::string::npos);
+  ServerDomain d(false);
+  FakeKeys server(d.server);
+  EXPECT_NE(SecureDomain(server, {}, host6(1), openssl_ciphers()).why_not_usable(), "");
+  FakeKeys cluster(cluster_config());
+  EXPECT_EQ(SecureDomain(cluster, {}, host6(1), openssl_ciphers()).why_not_usable(), "");
+}
+
+// Covers: TSS-T37
+TEST(SecureDomain, packets_of_another_domain_are_refused) {
+  Node a(direct_config(1), host(1));
+  DomainConfig other = direct_config(1);
+  other.sdi = 0x00a1b3;
+  Node b(other, host(2));
+  EXPECT_FALSE(b.open(*a.seal(text_of(60), b.address), a.address));
+  EXPECT_EQ(b.last_refusal, DropReason::kTssUnknownDomain);
+}
+
+TEST(SecureDomain, strangers_with_the_key_are_refused_where_members_are_listed) {
+  DomainConfig c = direct_config();
+  c.members = {{0, host(1)}, {0, host(2)}};
+  Node a(c, host(1)), b(c, host(2)), stranger(c, host(3));
+  EXPECT_TRUE(b.open(*a.seal(text_of(60), b.address), a.address));
+  EXPECT_FALSE(b.open(*stranger.seal(text_of(60), b.address), stranger.address));
+  EXPECT_EQ(b.domain.stats().in_binding_failure_pkts, 1u);
+}
+
+TEST(SecureDomain, readable_part_is_authenticated) {
+  DomainConfig c = direct_config();
+  c.clear_bytes = 12;
+  Node a(c, host(1)), b(c, host(2));
+  const Bytes text = text_of(60);
+  auto sealed = *a.seal(text, b.address);
+  EXPECT_TRUE(std::equal(text.begin(), text.begin() + 12, sealed.begin() + 12));
+  sealed[20] ^= 1;
+  EXPECT_FALSE(b.open(sealed, a.address));
+  sealed[20] ^= 1;
+  EXPECT_EQ(b.open(sealed, a.address), text);
+  sealed[0] ^= 2;  // reserved bit: part of what is authenticated
+  EXPECT_FALSE(b.open(sealed, a.address));
+}
+
+// --- Replay, floods
+
+// Covers: TSS-T41, TSS-T48
+TEST(SecureDomain, replay_window_accepts_each_packet_once) {
+  DomainConfig c = direct_config();
+  c.replay_window = 4096;
+  Node a(c, host(1)), b(c, host(2));
+  std::vector<Bytes> sealed;
+  for (int i = 0; i < 10'000; ++i) sealed.push_back(*a.seal(text_of(20), b.address));
+  reorder(sealed, 2000);
+  std::size_t opened = 0;
+  for (const Bytes& p : sealed) opened += b.open(p, a.address).has_value();
+  EXPECT_EQ(opened, sealed.size());
+  for (const Bytes& p : sealed) EXPECT_FALSE(b.open(p, a.address));
+  EXPECT_EQ(b.domain.stats().in_replay_pkts, sealed.size());
+}
+
+// Covers: TSS-T48
+TEST(SecureDomain, without_a_window_a_copy_is_opened_again_within_the_floor) {
+  DomainConfig c = direct_config();
+  c.tsc_floor_window = 100;
+  Node a(c, host(1)), b(c, host(2));
+  const auto old = *a.seal(text_of(20), b.address);
+  EXPECT_TRUE(b.open(old, a.address));
+  EXPECT_TRUE(b.open(old, a.address));
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(b.open(*a.seal(text_of(20), b.address), a.address));
+  EXPECT_TRUE(b.open(old, a.address));
+  EXPECT_TRUE(b.open(*a.seal(text_of(20), b.address), a.address));
+  EXPECT_FALSE(b.open(old, a.address));
+  EXPECT_EQ(b.last_refusal, DropReason::kTssReplayed);
+}
+
+TEST(ReplayFilter, agrees_with_a_set_of_all_values) {
+  base::Rng rng(11);
+  for (int round = 0; round < 200; ++round) {
+    ReplayFilter filter;
+    std::vector<std::uint64_t> bits(std::size_t{1} << rng.below(4));
+    const std::uint64_t window = 64 * bits.size();
+    const ReplayFilter::Limits limits{.window = static_cast<std::uint32_t>(window)};
+    std::set<std::uint64_t> seen;
+    // Begins anywhere, across the end of an epoch and of the number space.
+    std::uint64_t newest = rng.chance(0.5) ? ~std::uint64_t{0} - rng.below(300) : rng.next_u64();
+    bool any = false;
+    for (int i = 0; i < 2000; ++i) {
+      const std::uint64_t tsc = newest + rng.below(rng.chance(0.05) ? 700 : 80) - rng.below(150);
+      const auto behind = static_cast<std::int64_t>(newest - tsc);
+      const bool expected = !any || behind < 0 ||
+                            (static_cast<std::uint64_t>(behind) < window && !seen.contains(tsc));
+      ASSERT_EQ(filter.accept(tsc, limits, bits), expected) << round << " " << i;
+      if (!expected) continue;
+      seen.insert(tsc);
+      if (!any || behind < 0) newest = tsc;
+      any = true;
+    }
+  }
+}
+
+// Covers: TSS-T51
+TEST(SecureDomain, forgeries_raise_an_alarm_or_stop_the_domain) {
+  for (const bool stops : {false, true}) {
+    DomainConfig c = direct_config();
+    c.auth_fail_threshold = 50;
+    c.stop_at_auth_fail_threshold = stops;
+    Node a(c, host(1)), b(c, host(2));
+    const auto good = *a.seal(text_of(20), b.address);
+    Bytes bad = good;
+    bad.back() ^= 1;
+    for (int i = 0; i < 50; ++i) EXPECT_FALSE(b.open(bad, a.address));
+    EXPECT_EQ(b.keys.count(Alarm::kForgedPackets), 1u);
+    EXPECT_EQ(b.keys.count(Alarm::kDomainStopped), stops ? 1u : 0u);
+    EXPECT_EQ(b.open(good, a.address).has_value(), !stops);
+    b.domain.unlatch();
+    EXPECT_TRUE(b.open(good, a.address));
+  }
+}
+
+// Covers: TSS-T52
+TEST(SecureDomain, flood_of_invented_senders_leaves_nothing_behind) {
+  DomainConfig c = cluster_config();
+  c.ssi_mode = true;
+  c.ssi = 1;
+  c.max_sources = 8;
+  Node a(c, host(1)), b(c, host(2));
+  ASSERT_TRUE(b.open(*a.seal(text_of(64), b.address), a.address));
+  const std::uint64_t derived = b.domain.stats().keys_derived;
+  Bytes forged = *a.seal(text_of(64), b.address);
+  base::Rng rng(1);
+  constexpr std::uint64_t kForged = 50'000;
+  for (std::uint64_t i = 0; i < kForged; ++i) {
+    for (std::size_t at = 4; at < forged.size(); ++at)
+      forged[at] = static_cast<std::uint8_t>(rng.next_u32());
+    EXPECT_FALSE(b.open(forged, host(rng.next_u32() % 1000)));
+  }
+  EXPECT_EQ(b.domain.sources_known(), 1u);
+  EXPECT_EQ(b.domain.stats().keys_derived, derived + kForged);
+  EXPECT_TRUE(b.open(*a.seal(text_of(64), b.address), a.address));
+  EXPECT_EQ(b.domain.stats().keys_derived, derived + kForged) << "the known sender's key was lost";
+}
+
+TEST(SecureDomain, full_table_refuses_new_senders_until_a_key_goes) {
+  DomainConfig c = direct_config(1);
+  c.max_sources = 3;
+  Node b(c, host(100));
+  const auto packet_of = [&](std::uint32_t n, const DomainConfig& config) {
+    return *Node(config, host(n)).seal(text_of(20), b.address);
+  };
+  for (std::uint32_t n = 1; n <= 3; ++n) EXPECT_TRUE(b.open(packet_of(n, c), host(n)));
+  EXPECT_FALSE(b.open(packet_of(4, c), host(4)));
+  EXPECT_EQ(b.last_refusal, DropReason::kTssSourcesFull);
+  EXPECT_TRUE(b.open(packet_of(2, c), host(2)));
+  EXPECT_EQ(b.keys.count(Alarm::kSourcesFull), 1u);
+
+  DomainConfig next = two_keys(true);
+  next.max_sources = 3;
+  b.keys.next = next;
+  b.domain.service();
+  EXPECT_FALSE(b.open(packet_of(4, next), host(4))) << "the old key is still accepted";
+  next.keys.erase(next.keys.begin());
+  b.keys.next = next;
+  b.domain.service();
+  for (std::uint32_t n = 4; n <= 6; ++n) EXPECT_TRUE(b.open(packet_of(n, next), host(n)));
+}
+
+// --- Configuration
+
+TEST(DomainConfig, contradictions_are_named) {
+  const auto why = [](auto change) {
+    DomainConfig c = cluster_config();
+    change(c);
+    return why_unusable(c);
+  };
+  EXPECT_EQ(why([](auto&) {}), "");
+  EXPECT_NE(why([](auto& c) { c.sdi = 1 << 24; }), "");
+  EXPECT_NE(why([](auto& c) { c.role = Role::kServer; }), "");
+  EXPECT_NE(why([](auto& c) { c.rekey = {.mask = 0xff00, .shift = 7}; }), "");
+  EXPECT_NE(why([](auto& c) { c.rekey = {.mask = 1ull << 48, .shift = 48}; }), "");
+  EXPECT_NE(why([](auto& c) { c.rekey = {.mask = 0xffff'ffff'ffff, .shift = 0}; }), "");
+  EXPECT_NE(why([](auto& c) { c.rekey.shift = 3; }), "");
+  EXPECT_EQ(why([](auto& c) { c.rekey = {.mask = 0xffff'0000'0000, .shift = 32}; }), "");
+  EXPECT_NE(why([](auto& c) { c.keys.push_back(c.keys[0]); }), "");
+  EXPECT_NE(why([](auto& c) { c.tx_an = true; }), "");
+  EXPECT_NE(why([](auto& c) { c.keys[0].mask = Mask{}; }), "");
+  EXPECT_NE(why([](auto& c) { c.keys[0].key = Key{}; }), "");
+  EXPECT_NE(why([](auto& c) { c.partition = {.bits = 1, .id = 2}; }), "");
+  EXPECT_NE(why([](auto& c) { c.replay_window = 192; }), "");
+  EXPECT_NE(why([](auto& c) { c.max_sources = 0; }), "");
+  EXPECT_NE(why([](auto& c) { c.clear_bytes = 13; }), "");
+}
+
+}  // namespace
+}  // namespace uet::tss::test

@@ -1,0 +1,27 @@
+/// One of the two key slots of a secure domain. [TSS 7.4]
+#pragma once
+
+#include <memory>
+
+#include "tss/cipher.h"
+#include "tss/kdf.h"
+#include "tss/tx_counter.h"
+
+namespace uet::tss {
+
+/// empty: no key. ready: packets are accepted. active: ours leave under it. retiring: ours did.
+enum class SlotState : std::uint8_t { kEmpty, kReady, kActive, kRetiring };
+
+struct Association {
+  SlotState state = SlotState::kEmpty;
+  std::uint64_t generation = 0;  ///< of this filling; no two fillings of any slot share one
+  KeyConfig key;
+  Fingerprint fingerprint{};
+  std::unique_ptr<KeyDerivation> kdf;   ///< where keys are derived
+  std::unique_ptr<Cipher> common_open;  ///< where every sender has the same key
+  std::unique_ptr<Cipher> common_seal;
+  TxCounter counter;
+  bool has_warned = false;
+};
+
+}  // namespace uet::tss

@@ -1,0 +1,146 @@
+/// The security sublayer of one endpoint: seals what leaves and opens what arrives under the keys of
+/// one secure domain. [TSS 10]
+///
+/// An endpoint belongs to exactly one domain, so every delivery context of it does, and no packet
+/// of another domain or in clear ever reaches packet delivery (decision 0130). Reads no clock, no
+/// file and no random source: a KeyManager brings what is needed. Nothing here allocates per packet;
+/// a new sender costs two allocations, after its first packet has verified. One thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "lib/base/drop_reason.h"
+#include "lib/net/packet.h"
+#include "tss/association.h"
+#include "tss/framing.h"
+#include "tss/key_manager.h"
+#include "tss/source_table.h"
+
+namespace uet::tss {
+
+/// Names are the specification's counters, in our casing. [TSS 12.1]
+struct SecurityStats {
+  std::uint64_t in_auth_pkts = 0, out_auth_pkts = 0;
+  std::uint64_t in_auth_fail_pkts = 0, in_errored_pkts = 0, in_invalid_sa = 0, in_invalid = 0;
+  std::uint64_t in_late_pkts = 0, in_binding_failure_pkts = 0, in_rx_encryption_bypass_pkts = 0;
+  std::uint64_t in_replay_pkts = 0, in_trimmed_pkts = 0, in_trim_hint_pkts = 0;
+  std::uint64_t in_source_table_full_pkts = 0;
+  std::uint64_t out_invoke_fail = 0, out_errored_pkts = 0;
+  // Ours.
+  std::uint64_t keys_derived = 0;  ///< KDF runs
+};
+
+class SecureDomain {
+ public:
+  using Refusal = std::optional<base::DropReason>;
+
+  /// `manager` must outlive the domain, whose key must be there and usable at `own`: see
+  /// why_not_usable().
+  SecureDomain(KeyManager& manager, const Carrier& carrier, const net::FabricAddress& own,
+               const CipherLibrary& ciphers = best_ciphers());
+  SecureDomain(const SecureDomain&) = delete;
+  SecureDomain& operator=(const SecureDomain&) = delete;
+
+  /// Why this endpoint must not start; empty when it may. A domain that has no key to send under, or
+  /// no counters for it, may not: nothing is ever sent in clear instead.
+  std::string why_not_usable() const;
+
+  /// Bytes that seal() adds: the header in front and the ICV behind.
+  std::size_t header_bytes() const { return config_.ssi_mode ? 16 : 12; }
+  std::size_t overhead() const { return header_bytes() + kIcvBytes; }
+
+  /// Encrypts `packet`, a PDS packet, in place. It needs headroom for the header and tailroom for
+  /// the ICV. On refusal the packet must not be sent. A retransmission is sealed again, like any
+  /// other packet.
+  Refusal seal(net::Packet& packet, const net::FabricAddress& destination, std::uint16_t entropy);
+  /// Verifies and decrypts `packet` in place and removes header and ICV. On refusal the packet must
+  /// be dropped without any answer; its bytes are then worthless. `is_trimmed`: a switch says that
+  /// it cut this packet.
+  Refusal open(net::Packet& packet, const Route& route, bool is_trimmed = false);
+
+  /// Once a second: takes over changes of the domain and reserves counters.
+  void service();
+
+  // --- Keys. service() calls these when the manager reports a change; public for managers that act
+  // by themselves. [TSS 13.1]
+  /// False when the slot is taken, or the key is in the other slot.
+  bool install(const KeyConfig& key);
+  /// What leaves from now on leaves under the key of `an`. False, and nothing changes, when there is
+  /// none or no counters can be had for it.
+  bool select(bool an);
+  void remove(bool an);
+  SlotState slot_state(bool an) const { return slots_[an].state; }
+  void unlatch() { is_stopped_ = false; }
+  /// True when no process of this host had any of these keys before, so that every opening is new.
+  bool are_keys_fresh() const { return are_keys_fresh_; }
+
+  const DomainConfig& config() const { return config_; }
+  const SecurityStats& stats() const { return stats_; }
+  KeyManager& manager() { return manager_; }
+  std::size_t sources_known() const { return sources_.size(); }
+
+ private:
+  struct SealKey {
+    Cipher* cipher = nullptr;
+    const Mask* mask = nullptr;
+  };
+  struct OpenKey {
+    Cipher* cipher = nullptr;
+    const Mask* mask = nullptr;
+    ReadyKey* cached = nullptr;  ///< where it came from; null: derived into the scratch key
+  };
+  struct Opening;
+
+  // --- secure_domain.cc
+  void apply(const DomainConfig& wanted);
+  void reserve_counters(Association& a);
+  void alarm(Alarm which) { manager_.on_alarm(which, config_.sdi); }
+
+  // --- seal.cc
+  std::optional<Header> next_header(Association& a, const net::FabricAddress& destination);
+  std::optional<std::uint32_t> ssi_towards(const net::FabricAddress& destination);
+  SealKey seal_key(Association& a, const Header& header, const net::FabricAddress& destination);
+
+  // --- open.cc
+  Refusal check(const Header& header, const Route& route, std::size_t bytes);
+  OpenKey open_key(Association& a, const Header& header, const Route& route, Source* source);
+  Refusal accept(Association& a, const Header& header, const Route& route, Source* source,
+                 const OpenKey& key);
+  Refusal open_trimmed(net::Packet& packet, const Header& header, const Route& route);
+  void count_forgery();
+  bool is_member(const Header& header, const net::FabricAddress& source) const;
+  Source::Slot& slot_of(Source& source, const Association& a);
+  Refusal count(base::DropReason reason);
+
+  // --- Both ways
+  bool derives() const {
+    return config_.mode == Mode::kCluster ||
+           (config_.mode == Mode::kServer && config_.role == Role::kServer);
+  }
+  Context context_of(const Header& header, const net::FabricAddress& identity_address) const;
+  void derive_into(ReadyKey& key, Association& a, const Context& context, Direction direction);
+  void report_key(const Association& a, const Context& context, const DerivedKey& key);
+
+  KeyManager& manager_;
+  DomainConfig config_;
+  const Carrier carrier_;
+  const net::FabricAddress own_;
+  const CipherLibrary& ciphers_;
+
+  std::array<Association, 2> slots_;
+  int tx_slot_ = -1;
+  std::uint64_t generations_ = 0;
+  bool are_keys_fresh_ = true;
+  bool is_stopped_ = false;
+  const Mask no_mask_;
+  ReadyKey tx_key_;  ///< the derived key that our packets leave under; a server's to strangers
+  ReadyKey rx_key_;  ///< scratch: goes into the table when its packet has verified
+  SourceTable sources_;
+  SecurityStats stats_;
+};
+
+}  // namespace uet::tss

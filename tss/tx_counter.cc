@@ -1,0 +1,42 @@
+#include "tss/tx_counter.h"
+
+#include <algorithm>
+
+#include "lib/base/check.h"
+
+namespace uet::tss {
+
+TxCounter::TxCounter(CounterPartition partition, std::uint64_t fatal)
+    : prefix_(partition.bits == 0 ? 0
+                                  : std::uint64_t{partition.id} << (kCounterBits - partition.bits)),
+      limit_(std::min(fatal, kCounterMax >> partition.bits)) {}
+
+void TxCounter::give(CounterRange range) {
+  UET_CHECK(range.first <= range.end);
+  UET_CHECK(range.first >= last_given());
+  range.end = std::min(range.end, limit_);
+  range.first = std::min(range.first, range.end);
+  if (range.first == range.end) {
+    // Nothing is left below the limit: the last range stays the last.
+    next_ = current_.end == 0 && following_.end == 0 ? limit_ : next_;
+    return;
+  }
+  if (current_.end == 0) {
+    current_ = range;
+    next_ = range.first;
+  } else if (following_.end == 0) {
+    following_ = range;
+  } else if (following_.end == range.first) {
+    following_.end = range.end;
+  }
+}
+
+bool TxCounter::advance() {
+  if (following_.first == following_.end) return false;
+  current_ = following_;
+  following_ = {};
+  next_ = current_.first;
+  return true;
+}
+
+}  // namespace uet::tss
