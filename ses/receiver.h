@@ -22,18 +22,23 @@ struct ReadTally : Pooled {
   bool failed = false;
 };
 
-/// One packet of read data on its way back. [SES 6.3]
+/// What one packet of a READ asked for, on its way back: one packet, or several where the way carries less than the peer's.
+/// [SES 6.3]
 struct ReadReturn : Pooled {
   ListHook hook;  ///< while the carrier has no room for it
   pds::RxHandle request;
   PoolRef region;
   std::uint64_t start = 0;  ///< in the region
   std::uint32_t length = 0;
+  std::uint32_t piece = 0;  ///< of it in each packet but the last
+  std::uint32_t segments = 0;
+  std::uint32_t answered = 0;
   std::uint32_t message_offset = 0;
   std::uint32_t request_length = 0;
   std::uint16_t request_message_id = 0;
   std::uint32_t job_id = 0;
   bool small = false;     ///< the request had no message id
+  bool failed = false;    ///< a part was refused
   Block* copy = nullptr;  ///< ordered reads: the bytes as they were when the request arrived
   std::size_t copy_cost = 0;
   std::uint32_t attempt = 0;
@@ -59,7 +64,7 @@ class Receiver {
 
   // --- From the carrier
   pds::Answer on_request(Instant now, const pds::RxRequest& request);
-  pds::SegmentInfo emit_return(pds::MessageToken token, net::Packet& packet);
+  pds::SegmentInfo emit_return(pds::MessageToken token, std::uint32_t segment, net::Packet& packet);
   void on_return_response(Instant now, pds::MessageToken token, std::uint8_t next_hdr,
                           std::span<const std::uint8_t> response);
   void on_return_error(Instant now, pds::MessageToken token);

@@ -148,7 +148,8 @@ void Receiver::place(RxMessage& m, const RequestView& r) {
 pds::Answer Receiver::capture(Context& c, RiSpace& space) {
   const RequestView& r = c.request;
   Endpoint& endpoint = *c.endpoint;
-  Unexpected* u = store_.admit(endpoint.overflow, r.request_length);
+  Unexpected* u =
+      store_.admit(endpoint.overflow, r.request_length, r.eom && !r.som ? 0 : r.covered);
   if (u == nullptr) return refuse_for_lack(c, space);
   if (!store_.capture(*u, r.message_offset, r.payload)) {
     store_.drop_payload(*u, endpoint.overflow);

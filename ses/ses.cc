@@ -16,6 +16,10 @@ void Ses::attach(Carrier& carrier) {
   impl_->core.carrier = &carrier;
 }
 
+void Ses::set_ways(Ways& ways) {
+  impl_->core.ways = &ways;
+}
+
 // --- Objects -----------------------------------------------------------------------------------
 
 PostResult<EndpointId> Ses::open_endpoint(Instant now, const EndpointConfig& config,
@@ -152,7 +156,8 @@ Ses::Gauges Ses::gauges() const {
 
 pds::SegmentInfo Ses::emit_segment(pds::MessageToken token, std::uint32_t segment, pds::PdcRef pdc,
                                    base::Psn, net::Packet& packet) {
-  if (kind_of(token) == TokenKind::kReadReturn) return impl_->rx.emit_return(token, packet);
+  if (kind_of(token) == TokenKind::kReadReturn)
+    return impl_->rx.emit_return(token, segment, packet);
   return impl_->tx.emit_segment(token, segment, pdc, packet);
 }
 

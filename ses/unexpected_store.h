@@ -4,6 +4,7 @@
 #include <boost/intrusive/list.hpp>
 
 #include "ses/match_list.h"
+#include "ses/payload_sizes.h"
 #include "ses/slab.h"
 
 namespace uet::ses {
@@ -51,9 +52,9 @@ class UnexpectedStore {
  public:
   UnexpectedStore(const SesConfig& config, std::uint32_t payload_mtu);
 
-  /// Reserves room for a whole message of `length` bytes. Null when the endpoint's budget or the
-  /// store is used up.
-  Unexpected* admit(OverflowUse& use, std::uint32_t length);
+  /// Reserves room for a whole message of `length` bytes that comes in pieces of `piece` bytes, 0 when
+  /// that is not known yet. Null when the endpoint's budget or the store is used up.
+  Unexpected* admit(OverflowUse& use, std::uint32_t length, std::uint32_t piece);
   /// Keeps bytes at `offset` of the message; false when no memory can be had.
   bool capture(Unexpected& message, std::uint32_t offset, std::span<const std::uint8_t> bytes);
   /// Copies what was captured and lies below `limit` to `to`, beginning at `to_offset`, and gives
@@ -72,7 +73,7 @@ class UnexpectedStore {
   std::size_t bytes() const { return slab_.reserved(); }
 
  private:
-  std::size_t cost_of(std::uint32_t length) const;
+  std::size_t cost_of(std::uint32_t length, std::uint32_t piece) const;
 
   std::uint64_t bytes_per_endpoint_;
   std::uint32_t messages_per_endpoint_;
