@@ -6,6 +6,7 @@
 #include "fep/integrity.h"
 #include "fep/packet_ring.h"
 #include "fep/planes.h"
+#include "fep/port_ways.h"
 
 namespace uet::fep {
 
@@ -21,12 +22,16 @@ constexpr Duration kPortRetry = Duration::from_us(10);
 constexpr int kMaxTurnsWithoutDeadlines = 256;
 
 FepConfig with_derived_values(FepConfig config, const net::PortFacts& facts) {
-  if (config.payload_mtu == 0) config.payload_mtu = payload_mtu_for(facts.ip_mtu);
+  if (config.payload_mtu == 0) config.payload_mtu = payload_mtu_for(net::largest_ip_packet(facts));
   config.pds.security_overhead = config.protection == DataProtection::kCrc ? 4 : 0;
 
-  // Nominal size of a full request: what UDP (or the entropy header) carries and 40 bytes. [CC 3.2]
+  // Nominal size of a full request: what UDP (or the entropy header) carries and 40 bytes. [CC 3.2] Of one that leaves by
+  // the device: ways that carry more, to this host's own addresses, have no queues that a window would have to respect.
   constexpr std::uint32_t kRequestHeaders = 12 + 44;
-  config.cc.mtu_bytes = config.payload_mtu + kRequestHeaders + config.pds.security_overhead +
+  const std::uint32_t payload = net::largest_ip_packet(facts) == facts.ip_mtu
+                                    ? config.payload_mtu
+                                    : std::min(config.payload_mtu, payload_mtu_for(facts.ip_mtu));
+  config.cc.mtu_bytes = payload + kRequestHeaders + config.pds.security_overhead +
                         (facts.udp_encapsulation ? 8u : 4u) + config.pds.nominal_extra;
   if (config.cc.link_rate.bps() == 0) config.cc.link_rate = facts.link_rate;
   if (config.cc.link_rate.bps() == 0) config.cc.link_rate = base::BitRate::from_gbps(25);
@@ -48,6 +53,7 @@ struct Fep::Impl {
         integrity(config.protection, the_port.facts(), config.pds.dscp_trimmed,
                   config.pds.dscp_trimmed_last_hop),
         ses(config.ses, config.payload_mtu, own, rng, trace),
+        ways(the_port, config.payload_mtu),
         pds(config.pds, config.cc, the_port.facts(), the_port.pool(), rng, trace, ses),
         received(config.burst),
         outgoing(config.burst),
@@ -55,6 +61,7 @@ struct Fep::Impl {
         planes(the_port.facts().planes),
         last_turn(now) {
     ses.attach(pds);
+    ses.set_ways(ways);
   }
 
   bool receive(Instant now);
@@ -72,6 +79,7 @@ struct Fep::Impl {
   const net::FabricAddress own;
   Integrity integrity;
   ses::Ses ses;
+  PortWays ways;
   pds::Pds pds;
 
   std::vector<net::RxPacket> received;

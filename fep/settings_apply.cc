@@ -24,16 +24,21 @@ base::Result<FepConfig, std::string> Settings::fep_config(const net::PortFacts& 
   FepConfig out;
   const std::uint32_t trailer = protect == Protection::kCrc ? 4 : 0;
   out.protection = protect == Protection::kCrc ? DataProtection::kCrc : DataProtection::kNone;
+  constexpr std::size_t kSmallestMtu = 1280;  // of IPv6; a packet with the smallest payload fits
+  if (mtu != 0 && mtu < kSmallestMtu)
+    return "FI_UET_MTU: " + std::to_string(mtu) + " is less than the smallest MTU, " +
+           std::to_string(kSmallestMtu);
+  const std::size_t largest = net::largest_ip_packet(facts);
   out.payload_mtu =
-      max_payload != 0 ? static_cast<std::uint32_t>(max_payload) : payload_mtu_for(facts.ip_mtu);
+      max_payload != 0 ? static_cast<std::uint32_t>(max_payload) : payload_mtu_for(largest);
 
   // The forms in use: a standard header in a plain request. [WIRE 7.2]
   const std::size_t overhead =
       (facts.address.is_v4() ? 20 : 40) + (facts.udp_encapsulation ? 8 : 4) + 12 + 44 + trailer;
-  if (out.payload_mtu + overhead > facts.ip_mtu) {
+  if (out.payload_mtu + overhead > largest) {
     return "FI_UET_MAX_PAYLOAD: packets with " + std::to_string(out.payload_mtu) +
            " bytes of payload need an IP MTU of " + std::to_string(out.payload_mtu + overhead) +
-           ", and port " + facts.name + " has " + std::to_string(facts.ip_mtu) +
+           ", and port " + facts.name + " has " + std::to_string(largest) +
            "; raise the MTU of the device or lower FI_UET_MAX_PAYLOAD";
   }
 

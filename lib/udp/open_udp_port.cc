@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::size_t kDefaultSockets = 8;
 constexpr std::size_t kLoopbackMtu = 65536;
+constexpr std::size_t kLargestIpPacket = 65535;
 constexpr std::uint32_t kFirstSpare = 0x7f00'0002;  // 127.0.0.2
 constexpr std::uint32_t kLastSpare = 0x7f00'00fe;   // 127.0.0.254
 
@@ -149,11 +150,8 @@ bool bind_anywhere(const net::PortRequest& request, const Spec& spec, Place& pla
     if (bind_at(place, request, spec, sockets, error)) return true;
     if (errno != EADDRINUSE) return false;
   }
-  // Processes of one host must agree on the payload MTU, whichever address they got.
-  const std::size_t common_mtu = place.mtu;
   for (std::uint32_t spare = kFirstSpare; spare <= kLastSpare; ++spare) {
     place = place_of(FabricAddress::from_v4(spare), {});
-    if (common_mtu != 0) place.mtu = std::min(place.mtu, common_mtu);
     if (bind_at(place, request, spec, sockets, error)) return true;
     if (errno != EADDRINUSE) return false;
   }
@@ -193,7 +191,15 @@ std::unique_ptr<net::Port> open_udp_port(const net::PortRequest& request, base::
   facts.name = "udp:" + (place.interface.empty() ? place.address.to_string() : place.interface);
   facts.address = place.address;
   facts.ip_mtu = place.mtu;
-  if (request.mtu != 0) facts.ip_mtu = std::min(place.mtu, std::max(request.mtu, kSmallestMtu));
+  // Without an interface of its own the port sends by whichever the kernel's routes name, over the loopback to
+  // this host's own addresses.
+  facts.path_mtu_max =
+      request.planes > 1 ? std::min(place.mtu, kLargestIpPacket) : kLargestIpPacket;
+  if (request.mtu != 0) {
+    const std::size_t wanted = std::max(request.mtu, kSmallestMtu);
+    facts.ip_mtu = std::min(facts.ip_mtu, wanted);
+    facts.path_mtu_max = std::min(facts.path_mtu_max, wanted);
+  }
   facts.link_rate = interface_rate(place.interface);
   facts.udp_port = request.udp_port;
   return std::make_unique<UdpPort>(std::move(sockets), facts,

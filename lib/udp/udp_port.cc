@@ -26,7 +26,7 @@ bool is_full(int error) {
 
 std::size_t max_payload_for(const net::PortFacts& facts) {
   const std::size_t headers = (facts.address.is_v4() ? 20 : 40) + kUdpHeaderBytes;
-  return std::min(facts.ip_mtu, std::size_t{65535}) - headers;
+  return std::min(largest_ip_packet(facts), std::size_t{65535}) - headers;
 }
 
 }  // namespace
@@ -62,6 +62,14 @@ UdpPort::UdpPort(UdpSockets sockets, const net::PortFacts& facts, UdpInterface i
 
 std::uint8_t UdpPort::planes_up(Instant) {
   return interface_is_running(sockets_.receiver.fd(), interface_.name) ? 1 : 0;
+}
+
+std::size_t UdpPort::path_mtu(Instant, const net::FabricAddress& destination) {
+  const std::size_t most = largest_ip_packet(facts_);
+  if (destination.is_unspecified() || destination.is_v4() != is_v4_) return facts_.ip_mtu;
+  const SocketAddress to(destination, facts_.udp_port, interface_.index);
+  const std::size_t known = route_mtu(sockets_.prober.fd(), to);
+  return known == 0 ? facts_.ip_mtu : std::min(known, most);
 }
 
 // --- Receiving

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/net/fabric_address.h"
+#include "lib/udp/socket_address.h"
 
 namespace uet::udp {
 
@@ -31,6 +32,7 @@ class Descriptor {
 
 struct UdpSockets {
   Descriptor receiver;
+  Descriptor prober;  ///< asks for routes, sends nothing
   std::vector<Descriptor> senders;
   std::vector<std::uint16_t> sender_ports;
 };
@@ -49,5 +51,8 @@ struct UdpSocketsConfig {
 /// False: errno tells why the receiver could not be bound (EADDRINUSE, EADDRNOTAVAIL), or which
 /// later step failed; `step` names it.
 bool open_sockets(const UdpSocketsConfig& config, UdpSockets& sockets, const char*& step);
+
+/// IP MTU of the route to `to`, what ICMP said about it included; 0 when there is none. Connects `prober`.
+std::size_t route_mtu(int prober, const SocketAddress& to);
 
 }  // namespace uet::udp
