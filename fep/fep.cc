@@ -186,7 +186,8 @@ void Fep::Impl::fill(Instant now) {
 /// A packet to our own address never sees the port. False when it is for somebody else.
 bool Fep::Impl::loop(Instant now, net::TxPacket& tx) {
   if (tx.destination != own) return false;
-  trace.emit(now, EventId::kPacketSent, 0, {}, tx.packet.size(), tx.packet.data()[0] >> 3);
+  trace.emit(now, EventId::kPacketSent, 0, {}, tx.packet.full_size(), tx.packet.data()[0] >> 3);
+  tx.packet.keep_borrowed();
   looped.push(net::RxPacket{.packet = std::move(tx.packet),
                             .source = own,
                             .destination = own,
@@ -202,7 +203,7 @@ void Fep::Impl::seal(Instant now, net::TxPacket& tx) {
   tx.entropy = planes.is_single() ? port.wire_entropy(tx.entropy)
                                   : port.plane_wire_entropy(tx.entropy, tx.plane);
   integrity.seal(tx);
-  trace.emit(now, EventId::kPacketSent, 0, {}, tx.packet.size(), pds_type);
+  trace.emit(now, EventId::kPacketSent, 0, {}, tx.packet.full_size(), pds_type);
   ++outgoing_last;
 }
 
@@ -211,6 +212,8 @@ bool Fep::Impl::flush(Instant now) {
   const std::size_t taken =
       port.send(now, std::span(outgoing).subspan(outgoing_first, outgoing_last - outgoing_first));
   outgoing_first += taken;
+  // What waits is no longer what the user's memory says now: that may be given back before the port takes it.
+  for (std::size_t i = outgoing_first; i < outgoing_last; ++i) outgoing[i].packet.keep_borrowed();
   return taken != 0;
 }
 

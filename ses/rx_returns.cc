@@ -147,7 +147,8 @@ pds::SegmentInfo Receiver::emit_return(pds::MessageToken token, std::uint32_t se
     wire::emit(h, packet.append(wire::SesResponseData::kSize));
   }
   if (n > 0) {
-    std::uint8_t* out = packet.append(n);
+    // Not borrowed: a region may change while it is read, and bytes that change between the CRC and the wire look like damage.
+    std::uint8_t* const out = packet.append(n);
     if (r->copy != nullptr)
       std::copy_n(r->copy->bytes() + at, n, out);
     else

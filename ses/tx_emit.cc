@@ -41,11 +41,13 @@ pds::SegmentInfo Transmitter::emit_segment(pds::MessageToken token, std::uint32_
   }
   const std::size_t n = emit_header(*op, segment, packet);
   if (n > 0 && !op->is_read()) {
-    std::uint8_t* out = packet.append(n);
+    const std::size_t from = std::size_t{segment} * op->piece;
     if (op->memory_gone)
-      std::memset(out, 0, n);
+      std::memset(packet.append(n), 0, n);
+    else if (op->inject_block != nullptr)  // ours: another operation's when this one is over
+      op->iov.gather(from, packet.append(n), n);
     else
-      op->iov.gather(std::size_t{segment} * op->piece, out, n);
+      op->iov.append_to(packet, from, n);
   }
   return {static_cast<std::uint8_t>(op->medium ? wire::NextHdr::kRequestMedium
                                                : wire::NextHdr::kRequestStd)};

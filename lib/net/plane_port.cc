@@ -101,6 +101,7 @@ void PlanePort::flush(Instant now, Lane& lane) {
   lane.counters.sent += taken;
   lane.first += taken;
   if (taken != 0) lane.taken_at = lane.stuck_since = now;
+  for (std::size_t i = lane.first; i < lane.last; ++i) lane.waiting[i].packet.keep_borrowed();
   if (lane.first == lane.last)
     lane.first = lane.last = 0;
   else
@@ -110,7 +111,7 @@ void PlanePort::flush(Instant now, Lane& lane) {
 void PlanePort::drop_waiting(Instant now, Lane& lane) {
   for (; lane.first < lane.last; ++lane.first, ++lane.counters.dropped) {
     TxPacket& tx = lane.waiting[lane.first];
-    trace_.drop(now, DropReason::kLinkDown, tx.packet.size());
+    trace_.drop(now, DropReason::kLinkDown, tx.packet.full_size());
     tx.packet.reset();
   }
   lane.first = lane.last = 0;

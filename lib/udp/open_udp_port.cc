@@ -1,5 +1,6 @@
 #include <cerrno>
 #include <charconv>
+#include <cstdio>
 #include <cstring>
 
 #include "lib/udp/local_addresses.h"
@@ -22,6 +23,7 @@ struct Spec {
   std::string interface;
   FabricAddress address;
   std::size_t sockets = kDefaultSockets;
+  bool merge = true;
 };
 
 /// Where to bind.
@@ -41,8 +43,14 @@ bool parse_option(std::string_view option, Spec& spec, std::string& error) {
     const bool is_number = code == std::errc() && end == value.data() + value.size();
     if (is_number && spec.sockets >= 1 && spec.sockets <= UdpPort::kMaxSockets) return true;
   }
-  error = "unknown setting '" + std::string(option) +
-          "'; the udp port knows sockets=<1 to 64> (source ports to spread over)";
+  if (option == "merge=0" || option == "merge=1") {
+    spec.merge = option.ends_with('1');
+    return true;
+  }
+  error =
+      "unknown setting '" + std::string(option) +
+      "'; the udp port knows sockets=<1 to 64> (source ports to spread over) and merge=<0 or 1> "
+      "(packets pass through the kernel in runs)";
   return false;
 }
 
@@ -116,7 +124,8 @@ bool bind_at(const Place& place, const net::PortRequest& request, const Spec& sp
                                     .scope = place.interface_index,
                                     .port = request.udp_port,
                                     .device = request.planes > 1 ? place.interface : "",
-                                    .senders = spec.sockets},
+                                    .senders = spec.sockets,
+                                    .merge = spec.merge},
                    sockets, step))
     return true;
   const int why = errno;
@@ -202,6 +211,11 @@ std::unique_ptr<net::Port> open_udp_port(const net::PortRequest& request, base::
   }
   facts.link_rate = interface_rate(place.interface);
   facts.udp_port = request.udp_port;
+  if (spec.merge && !sockets.can_merge)
+    std::fprintf(
+        stderr,
+        "uet: this kernel has no UDP_SEGMENT and UDP_GRO, port %s moves packets one by one\n",
+        facts.name.c_str());
   return std::make_unique<UdpPort>(std::move(sockets), facts,
                                    UdpInterface{place.interface, place.interface_index},
                                    request.packets, trace);

@@ -18,15 +18,22 @@ void set_buffer(int fd, int forced_name, int name, int bytes) {
   if (!set_option(fd, SOL_SOCKET, forced_name, bytes)) set_option(fd, SOL_SOCKET, name, bytes);
 }
 
-/// UET sends no UDP checksum and accepts any; IPv6 sockets refuse a zero one unless told.
-/// [WIRE 2.4]
-void leave_out_checksum(int fd, bool is_v4) {
-  if (is_v4) {
+/// UET sends no UDP checksum and accepts any; IPv6 sockets refuse a zero one unless told. The kernel merges only packets
+/// with a checksum, which network cards compute. [WIRE 2.4, decision 126]
+void choose_checksum(int fd, bool is_v4, bool has_checksum) {
+  if (!is_v4) set_option(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
+  if (has_checksum) return;
+  if (is_v4)
     set_option(fd, SOL_SOCKET, SO_NO_CHECK, 1);
-  } else {
+  else
     set_option(fd, IPPROTO_UDP, UDP_NO_CHECK6_TX, 1);
-    set_option(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
-  }
+}
+
+bool can_merge(int fd) {
+  int bytes = 0;
+  socklen_t length = sizeof bytes;
+  return getsockopt(fd, SOL_UDP, UDP_SEGMENT, &bytes, &length) == 0 &&
+         set_option(fd, SOL_UDP, UDP_GRO, 1);
 }
 
 /// DF is set, so that routers tell when a packet is too large for what lies behind them. What was cut before they did
@@ -53,7 +60,6 @@ Descriptor open_bound(const UdpSocketsConfig& config, std::uint16_t port) {
     errno = why;
     return Descriptor();
   }
-  leave_out_checksum(d.fd(), is_v4);
   return d;
 }
 
@@ -77,6 +83,8 @@ bool open_sockets(const UdpSocketsConfig& config, UdpSockets& sockets, const cha
   const int fd = sockets.receiver.fd();
   set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, config.receive_buffer_bytes);
   set_option(fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
+  sockets.can_merge = config.merge && can_merge(fd);
+  choose_checksum(fd, is_v4, true);  // sends nothing
   step = "ask for the TOS byte of received packets";
   if (!(is_v4 ? set_option(fd, IPPROTO_IP, IP_RECVTOS, 1)
               : set_option(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1)))
@@ -85,6 +93,7 @@ bool open_sockets(const UdpSocketsConfig& config, UdpSockets& sockets, const cha
   for (std::size_t i = 0; i < config.senders; ++i) {
     Descriptor d = open_bound(config, 0);
     if (!d) return false;
+    choose_checksum(d.fd(), is_v4, sockets.can_merge);
     discover_path_mtu(d.fd(), is_v4);
     set_buffer(d.fd(), SO_SNDBUFFORCE, SO_SNDBUF, config.send_buffer_bytes);
     // Nobody should send here; what comes anyway must not pile up.
