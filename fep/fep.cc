@@ -6,6 +6,7 @@
 #include "fep/integrity.h"
 #include "fep/packet_ring.h"
 #include "fep/planes.h"
+#include "fep/port_ways.h"
 #include "fep/secure_guard.h"
 #include "fep/security.h"
 
@@ -30,14 +31,18 @@ tss::SecureDomain* domain_of(const FepConfig& config) {
 }
 
 FepConfig with_derived_values(FepConfig config, const net::PortFacts& facts) {
-  if (config.payload_mtu == 0) config.payload_mtu = payload_mtu_for(facts.ip_mtu);
+  if (config.payload_mtu == 0) config.payload_mtu = payload_mtu_for(net::largest_ip_packet(facts));
   config.pds.security_overhead = config.protection == DataProtection::kCrc ? 4 : 0;
   if (const tss::SecureDomain* domain = domain_of(config))
     config.pds.security_overhead = static_cast<std::uint32_t>(domain->overhead());
 
-  // Nominal size of a full request: what UDP (or the entropy header) carries and 40 bytes. [CC 3.2]
+  // Nominal size of a full request: what UDP (or the entropy header) carries and 40 bytes. [CC 3.2] Of one that leaves by
+  // the device: ways that carry more, to this host's own addresses, have no queues that a window would have to respect.
   constexpr std::uint32_t kRequestHeaders = 12 + 44;
-  config.cc.mtu_bytes = config.payload_mtu + kRequestHeaders + config.pds.security_overhead +
+  const std::uint32_t payload = net::largest_ip_packet(facts) == facts.ip_mtu
+                                    ? config.payload_mtu
+                                    : std::min(config.payload_mtu, payload_mtu_for(facts.ip_mtu));
+  config.cc.mtu_bytes = payload + kRequestHeaders + config.pds.security_overhead +
                         (facts.udp_encapsulation ? 8u : 4u) + config.pds.nominal_extra;
   if (config.cc.link_rate.bps() == 0) config.cc.link_rate = facts.link_rate;
   if (config.cc.link_rate.bps() == 0) config.cc.link_rate = base::BitRate::from_gbps(25);
@@ -64,6 +69,7 @@ struct Fep::Impl {
         integrity(config.protection, the_port.facts(), config.pds.dscp_trimmed,
                   config.pds.dscp_trimmed_last_hop, domain_of(config)),
         ses(config.ses, config.payload_mtu, own, rng, trace),
+        ways(the_port, config.payload_mtu),
         pds(config.pds, config.cc, the_port.facts(), the_port.pool(), rng, trace, ses),
         received(config.burst),
         outgoing(config.burst),
@@ -71,6 +77,7 @@ struct Fep::Impl {
         planes(the_port.facts().planes),
         last_turn(now) {
     ses.attach(pds);
+    ses.set_ways(ways);
     if (tss::SecureDomain* domain = domain_of(config)) {
       guard = std::make_unique<SecureGuard>(*domain);
       pds.set_opening_guard(*guard);
@@ -94,6 +101,7 @@ struct Fep::Impl {
   Integrity integrity;
   std::unique_ptr<SecureGuard> guard;  ///< of a secured endpoint; packet delivery holds on to it
   ses::Ses ses;
+  PortWays ways;
   pds::Pds pds;
 
   std::vector<net::RxPacket> received;
@@ -205,7 +213,8 @@ void Fep::Impl::fill(Instant now) {
 /// A packet to our own address never sees the port. False when it is for somebody else.
 bool Fep::Impl::loop(Instant now, net::TxPacket& tx) {
   if (tx.destination != own) return false;
-  trace.emit(now, EventId::kPacketSent, 0, {}, tx.packet.size(), tx.packet.data()[0] >> 3);
+  trace.emit(now, EventId::kPacketSent, 0, {}, tx.packet.full_size(), tx.packet.data()[0] >> 3);
+  tx.packet.keep_borrowed();
   looped.push(net::RxPacket{.packet = std::move(tx.packet),
                             .source = own,
                             .destination = own,
@@ -221,10 +230,10 @@ void Fep::Impl::seal(Instant now, net::TxPacket& tx) {
   tx.entropy = planes.is_single() ? port.wire_entropy(tx.entropy)
                                   : port.plane_wire_entropy(tx.entropy, tx.plane);
   if (const auto reason = integrity.seal(tx)) {
-    trace.drop(now, *reason, tx.packet.size());
+    trace.drop(now, *reason, tx.packet.full_size());
     return tx.packet.reset();
   }
-  trace.emit(now, EventId::kPacketSent, 0, {}, tx.packet.size(), pds_type);
+  trace.emit(now, EventId::kPacketSent, 0, {}, tx.packet.full_size(), pds_type);
   ++outgoing_last;
 }
 
@@ -233,6 +242,8 @@ bool Fep::Impl::flush(Instant now) {
   const std::size_t taken =
       port.send(now, std::span(outgoing).subspan(outgoing_first, outgoing_last - outgoing_first));
   outgoing_first += taken;
+  // What waits is no longer what the user's memory says now: that may be given back before the port takes it.
+  for (std::size_t i = outgoing_first; i < outgoing_last; ++i) outgoing[i].packet.keep_borrowed();
   return taken != 0;
 }
 

@@ -24,9 +24,13 @@ std::uint32_t Integrity::overhead() const {
 }
 
 std::optional<base::DropReason> Integrity::seal(net::TxPacket& tx) const {
-  if (domain_ != nullptr) return domain_->seal(tx.packet, tx.destination, tx.entropy);
+  if (domain_ != nullptr) {
+    tx.packet.keep_borrowed();  // sealed in place, and the user's memory stays as it is
+    return domain_->seal(tx.packet, tx.destination, tx.entropy);
+  }
   if (protection_ == DataProtection::kNone) return std::nullopt;
-  const std::uint32_t crc = crc_of(own_, tx.destination, tx.entropy, tx.packet.bytes());
+  const std::uint32_t crc =
+      crc_of(own_, tx.destination, tx.entropy, tx.packet.front(), tx.packet.borrowed());
   base::store_be(tx.packet.append(kCrcBytes), crc);
   return std::nullopt;
 }
@@ -42,7 +46,7 @@ std::optional<base::DropReason> Integrity::open(net::RxPacket& rx) const {
   if (bytes.size() < 2 + kCrcBytes) return base::DropReason::kTruncated;
   const auto covered = bytes.first(bytes.size() - kCrcBytes);
   const auto received = base::load_be<std::uint32_t>(bytes.data() + covered.size());
-  if (crc_of(rx.source, rx.destination, rx.entropy, covered) != received)
+  if (crc_of(rx.source, rx.destination, rx.entropy, covered, {}) != received)
     return base::DropReason::kBadCrc;
   rx.packet.trim_back(kCrcBytes);
   return std::nullopt;
@@ -50,7 +54,8 @@ std::optional<base::DropReason> Integrity::open(net::RxPacket& rx) const {
 
 std::uint32_t Integrity::crc_of(const net::FabricAddress& source,
                                 const net::FabricAddress& destination, std::uint16_t entropy,
-                                std::span<const std::uint8_t> uet) const {
+                                std::span<const std::uint8_t> uet,
+                                std::span<const std::uint8_t> rest) const {
   constexpr std::size_t kUdpHeader = 8;
   return wire::uet_crc(
       wire::CrcPseudoHeader{
@@ -60,9 +65,10 @@ std::uint32_t Integrity::crc_of(const net::FabricAddress& source,
           .is_udp = is_udp_,
           .entropy = entropy,
           .udp_destination_port = udp_port_,
-          .udp_length = static_cast<std::uint16_t>(kUdpHeader + uet.size() + kCrcBytes),
+          .udp_length =
+              static_cast<std::uint16_t>(kUdpHeader + uet.size() + rest.size() + kCrcBytes),
       },
-      uet);
+      uet, rest);
 }
 
 bool Integrity::is_trimmed(net::TosByte tos) const {

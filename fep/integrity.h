@@ -35,7 +35,8 @@ class Integrity {
   static constexpr std::uint8_t kTypeTss = 1;
 
   std::uint32_t crc_of(const net::FabricAddress& source, const net::FabricAddress& destination,
-                       std::uint16_t entropy, std::span<const std::uint8_t> uet) const;
+                       std::uint16_t entropy, std::span<const std::uint8_t> uet,
+                       std::span<const std::uint8_t> rest) const;
   bool is_trimmed(net::TosByte tos) const;
 
   DataProtection protection_;

@@ -45,6 +45,10 @@ base::Result<std::shared_ptr<Security>, std::string> open_keys(const Settings& s
 
 base::Result<FepConfig, std::string> Settings::fep_config(const net::PortFacts& facts) const {
   FepConfig out;
+  constexpr std::size_t kSmallestMtu = 1280;  // of IPv6; a packet with the smallest payload fits
+  if (mtu != 0 && mtu < kSmallestMtu)
+    return "FI_UET_MTU: " + std::to_string(mtu) + " is less than the smallest MTU, " +
+           std::to_string(kSmallestMtu);
   out.protection = protect == Protection::kNone ? DataProtection::kNone : DataProtection::kCrc;
   if (!keys.empty()) {
     auto opened = open_keys(*this, facts);
@@ -58,16 +62,17 @@ base::Result<FepConfig, std::string> Settings::fep_config(const net::PortFacts& 
       out.security ? static_cast<std::uint32_t>(out.security->domain().overhead())
       : out.protection == DataProtection::kCrc ? 4
                                                : 0;
+  const std::size_t largest = net::largest_ip_packet(facts);
   out.payload_mtu =
-      max_payload != 0 ? static_cast<std::uint32_t>(max_payload) : payload_mtu_for(facts.ip_mtu);
+      max_payload != 0 ? static_cast<std::uint32_t>(max_payload) : payload_mtu_for(largest);
 
   // The forms in use: a standard header in a plain request. [WIRE 7.2]
   const std::size_t overhead =
       (facts.address.is_v4() ? 20 : 40) + (facts.udp_encapsulation ? 8 : 4) + 12 + 44 + protection;
-  if (out.payload_mtu + overhead > facts.ip_mtu) {
+  if (out.payload_mtu + overhead > largest) {
     return "FI_UET_MAX_PAYLOAD: packets with " + std::to_string(out.payload_mtu) +
            " bytes of payload need an IP MTU of " + std::to_string(out.payload_mtu + overhead) +
-           ", and port " + facts.name + " has " + std::to_string(facts.ip_mtu) +
+           ", and port " + facts.name + " has " + std::to_string(largest) +
            "; raise the MTU of the device or lower FI_UET_MAX_PAYLOAD";
   }
 
@@ -97,7 +102,7 @@ base::Result<FepConfig, std::string> Settings::fep_config(const net::PortFacts& 
   if (!wrong.empty()) return "FI_UET_PDS: " + wrong;
   // The longest headers that may stand before read data in an ACK: PDS ACK_CCX, SES response with data.
   const std::size_t ack_overhead =
-      (facts.address.is_v4() ? 20 : 40) + (facts.udp_encapsulation ? 8 : 4) + 40 + 20 + trailer;
+      (facts.address.is_v4() ? 20 : 40) + (facts.udp_encapsulation ? 8 : 4) + 40 + 20 + protection;
   if (ack_overhead + std::min<std::size_t>(out.pds.max_ack_data_size, out.payload_mtu) >
       facts.ip_mtu) {
     return "FI_UET_PDS: Max_ACK_Data_Size: an ACK on port " + facts.name + " has room for " +

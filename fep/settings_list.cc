@@ -89,7 +89,9 @@ constexpr std::array kSettings = {
             .kind = Kind::kInteger,
             .fallback = "0",
             .target = &Settings::mtu,
-            .help = "IP MTU of the port; 0: what the device says",
+            .help = "largest IP packet that is sent, 1280 at least; 0: what the device, or with "
+                    "the udp port "
+                    "the route to each destination, carries",
             .max = 65535},
     Setting{.key = "POOL",
             .group = "Port and address",
@@ -134,8 +136,9 @@ constexpr std::array kSettings = {
             .kind = Kind::kInteger,
             .fallback = "0",
             .target = &Settings::max_payload,
-            .help = "payload bytes of a full packet, the same at all peers; 0: the largest that "
-                    "fits the port's MTU",
+            .help =
+                "most payload bytes of a packet; 0: as many as the port's MTU allows. Messages are "
+                "cut to what the way to their destination carries, and peers may use other sizes",
             .choices = "0 1024 2048 4096 8192"},
     Setting{
         .key = "PROTECT",

@@ -317,7 +317,8 @@ bool Engine::poll_uud(Instant now, net::TxPacket& out) {
   header.type = wire::PdsType::kUudReq;
   header.next_hdr = static_cast<NextHdr>(info.next_hdr);
   wire::emit(header, packet.prepend(wire::PdsUud::kSize));
-  trace_.emit(now, EventId::kRequestSent, 0, {}, packet.size());
+  trace_.emit(now, EventId::kRequestSent, 0, {}, packet.full_size());
+  packet.keep_borrowed();  // the user hears of the end before the port has the packet
   out.packet = std::move(packet);
   out.destination = message.request.destination;
   out.entropy = static_cast<std::uint16_t>(0xc000 | (rng_.next_u32() & 0x3fff));

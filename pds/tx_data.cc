@@ -86,7 +86,7 @@ Built Engine::send_data(Instant now, Pdc& pdc, Work work, Psn psn, net::TxPacket
   if (planted(PlantedBug::kWrongSegmentResent) && resend && segment > 0) --segment;
   const SegmentInfo info =
       upper_.emit_segment(message.request.token, segment, pdc.ref(), psn, packet);
-  const ByteCount nominal = nominal_bytes(request_header_bytes(pdc) + packet.size());
+  const ByteCount nominal = nominal_bytes(request_header_bytes(pdc) + packet.full_size());
 
   bool ack_request = resend || config_.enb_ack_per_pkt || is_losing(now, pdc);
   if (resend) {
@@ -134,7 +134,7 @@ Built Engine::send_data(Instant now, Pdc& pdc, Work work, Psn psn, net::TxPacket
   if (sends_credit_state_) on_congestion_timer(now, *tx.cc);
 
   trace_.emit(now, resend ? EventId::kPacketRetransmitted : EventId::kRequestSent, pdc.id, psn,
-              resend ? record->rto_cnt : packet.size(), params.entropy);
+              resend ? record->rto_cnt : packet.full_size(), params.entropy);
   out.packet = std::move(packet);
   out.destination = pdc.peer;
   out.entropy = params.entropy;

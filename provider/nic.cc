@@ -73,7 +73,7 @@ fid_nic* make_nic(const PortChoice& choice) {
   } else {
     nic->bus.bus_type = FI_BUS_UNKNOWN;
   }
-  nic->link.mtu = choice.mtu != 0 ? choice.mtu : choice.facts.mtu;
+  nic->link.mtu = choice.facts.mtu;
   nic->link.speed = choice.facts.bits_per_second;
   nic->link.state = choice.facts.is_up ? FI_LINK_UP : FI_LINK_DOWN;
   nic->connect();

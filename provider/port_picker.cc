@@ -62,11 +62,8 @@ const Interface* by_name(const std::vector<Interface>& all, const std::string& n
 }
 
 PortChoice udp_choice(const Interface& interface, net::FabricAddress address, std::string spec) {
-  return PortChoice{.spec = std::move(spec),
-                    .address = address,
-                    .device = interface.name,
-                    .mtu = 0,
-                    .facts = interface};
+  return PortChoice{
+      .spec = std::move(spec), .address = address, .device = interface.name, .facts = interface};
 }
 
 /// Lets `choice` tell what all its planes have together. Nothing, or what is wrong with one of them.
@@ -92,8 +89,7 @@ std::string add_planes(const std::vector<Interface>& interfaces, PortChoice& cho
 }
 
 PortChoice dpdk_choice(std::string spec, net::FabricAddress address) {
-  PortChoice out{
-      .spec = spec, .address = address, .device = dpdk_device(spec), .mtu = 0, .facts = {}};
+  PortChoice out{.spec = spec, .address = address, .device = dpdk_device(spec), .facts = {}};
   out.facts.name = out.device;
   out.facts.is_up = true;
   out.facts.driver = "dpdk";
@@ -172,8 +168,7 @@ std::vector<PortChoice> configured(const fep::Settings& settings,
   return out;
 }
 
-/// Where nothing is configured: the first interface that is up, then loopback addresses. Those take
-/// the MTU of that interface, because the payload MTU must be the same at all peers.
+/// Where nothing is configured: the first interface that is up, then loopback addresses.
 std::vector<PortChoice> unconfigured(const std::string& spec,
                                      const std::vector<Interface>& interfaces) {
   std::vector<PortChoice> out;
@@ -184,7 +179,6 @@ std::vector<PortChoice> unconfigured(const std::string& spec,
   for (std::uint32_t last = 2; last < 255; ++last) {
     const auto address = net::FabricAddress::from_v4(0x7f00'0000 + last);
     out.push_back(udp_choice(*lo, address, spec));
-    if (primary != nullptr) out.back().mtu = primary->mtu;
   }
   return out;
 }

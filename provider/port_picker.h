@@ -20,9 +20,8 @@ namespace uet::provider {
 struct PortChoice {
   std::string spec;  ///< "udp" or "dpdk:..."
   net::FabricAddress address;
-  std::string device;   ///< "eth0", "net_memif0", "0000:01:00.0"
-  std::size_t mtu = 0;  ///< wanted IP MTU, 0: the device's own
-  Interface facts;      ///< what fi_info shows about the device
+  std::string device;  ///< "eth0", "net_memif0", "0000:01:00.0"
+  Interface facts;     ///< what fi_info shows about the device
 
   std::string domain_name() const { return "uet_" + device; }
 };

@@ -106,8 +106,7 @@ bool Worker::start(const PortChoice& choice, std::string& error) {
     path_log_ = fep::PathLog::open(settings_.path_log, error);
     if (path_log_ == nullptr) return false;
   }
-  net::PortRequest request = settings_.port_request(choice.spec, choice.address);
-  if (request.mtu == 0) request.mtu = choice.mtu;
+  const net::PortRequest request = settings_.port_request(choice.spec, choice.address);
   port_ = ports::open_port({.request = request, .impair = settings_.impair, .pcap = settings_.pcap},
                            trace_, error);
   if (port_ == nullptr) return false;

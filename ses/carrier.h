@@ -19,4 +19,12 @@ class Carrier {
                                  std::uint32_t extra_segments) = 0;
 };
 
+/// Knows what the way to a destination carries.
+class Ways {
+ public:
+  virtual ~Ways() = default;
+  /// Payload bytes of a full packet: a legal payload MTU. Cheap, asked at the start of each longer message.
+  virtual std::uint32_t payload_towards(Instant now, const net::FabricAddress& destination) = 0;
+};
+
 }  // namespace uet::ses

@@ -1,9 +1,12 @@
 /// What the sending and the receiving half of SES share.
 #pragma once
 
+#include <algorithm>
+
 #include "ses/carrier.h"
 #include "ses/endpoint_table.h"
 #include "ses/memory_table.h"
+#include "ses/payload_sizes.h"
 #include "ses/peer_table.h"
 
 namespace uet::ses {
@@ -20,8 +23,20 @@ struct Core {
         peers(c.max_peers),
         memory(c.max_memory_regions, iov_pool) {}
 
+  /// What a peer may put into one packet, or ask for with one.
+  std::uint32_t largest_payload() const { return std::max(payload_mtu, kLargestPayload); }
+  /// What we put into the packets of a message of `length` bytes to `destination`. A message that fits any packet costs no
+  /// question.
+  std::uint32_t payload_towards(base::Instant now, const net::FabricAddress& destination,
+                                std::uint64_t length) const {
+    if (ways == nullptr || length <= kSmallestPayload || payload_mtu <= kSmallestPayload)
+      return payload_mtu;
+    return std::min(payload_mtu, ways->payload_towards(now, destination));
+  }
+
   SesConfig config;
-  std::uint32_t payload_mtu;
+  std::uint32_t payload_mtu;  ///< the most that we put into one packet
+  Ways* ways = nullptr;
   base::Rng& rng;
   base::Trace& trace;
   Carrier* carrier = nullptr;

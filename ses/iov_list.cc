@@ -51,6 +51,27 @@ void IovList::clear(IovPool& pool) {
   *this = IovList();
 }
 
+const std::uint8_t* IovList::find(std::size_t offset, std::size_t n) const {
+  for (const iovec* p = pieces(); p != pieces() + count_; ++p) {
+    if (offset < p->iov_len)
+      return n <= p->iov_len - offset ? static_cast<const std::uint8_t*>(p->iov_base) + offset
+                                      : nullptr;
+    offset -= p->iov_len;
+  }
+  return nullptr;
+}
+
+void IovList::append_to(net::Packet& packet, std::size_t offset, std::size_t n) const {
+  constexpr std::size_t kWorthBorrowing =
+      1024;  // below, a copy costs less than one more vector for the port
+  const std::uint8_t* const memory =
+      packet.can_borrow() && n >= kWorthBorrowing ? find(offset, n) : nullptr;
+  if (memory != nullptr)
+    packet.borrow(memory, n);
+  else
+    gather(offset, packet.append(n), n);
+}
+
 void IovList::gather(std::size_t offset, std::uint8_t* out, std::size_t n) const {
   UET_DCHECK(offset <= size_ && n <= size_ - offset);
   walk(pieces(), count_, offset, n,

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 
+#include "lib/net/packet.h"
 #include "ses/chunked_pool.h"
 
 namespace uet::ses {
@@ -39,8 +40,12 @@ class IovList {
   void* base() const { return count_ == 0 ? nullptr : pieces()[0].iov_base; }
   bool is_contiguous() const { return count_ <= 1; }
 
+  /// Where n bytes from `offset` on lie in one piece; null when they do not.
+  const std::uint8_t* find(std::size_t offset, std::size_t n) const;
   /// Copies n bytes from `offset` on; the range must lie inside.
   void gather(std::size_t offset, std::uint8_t* out, std::size_t n) const;
+  /// Puts them behind what `packet` has; without a copy where it may borrow them and that is worth it.
+  void append_to(net::Packet& packet, std::size_t offset, std::size_t n) const;
   void scatter(std::size_t offset, const std::uint8_t* in, std::size_t n) const;
 
  private:

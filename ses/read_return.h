@@ -21,7 +21,7 @@ struct ReadTally : Pooled {
   bool failed = false;
 };
 
-/// One packet of read data on its way back.
+/// What one packet of a READ asked for, on its way back: one packet, or several where the way carries less than the peer's.
 struct ReadReturn : Pooled {
   ListHook hook;             ///< while it waits for a place with the carrier
   Sender* sender = nullptr;  ///< whose share it comes from
@@ -30,11 +30,15 @@ struct ReadReturn : Pooled {
   PoolRef region;
   std::uint64_t start = 0;  ///< in the region
   std::uint32_t length = 0;
+  std::uint32_t piece = 0;  ///< of it in each packet but the last
+  std::uint32_t segments = 0;
+  std::uint32_t answered = 0;
   std::uint32_t message_offset = 0;
   std::uint32_t request_length = 0;
   std::uint16_t request_message_id = 0;
   std::uint32_t job_id = 0;
   bool small = false;     ///< the request had no message id
+  bool failed = false;    ///< a part was refused
   Block* copy = nullptr;  ///< ordered reads: the bytes as they were when the request arrived
   std::size_t copy_cost = 0;
   PoolRef tally;

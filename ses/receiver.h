@@ -28,7 +28,7 @@ class Receiver {
 
   // --- From the carrier
   pds::Answer on_request(Instant now, const pds::RxRequest& request);
-  pds::SegmentInfo emit_return(pds::MessageToken token, net::Packet& packet);
+  pds::SegmentInfo emit_return(pds::MessageToken token, std::uint32_t segment, net::Packet& packet);
   void on_return_response(Instant now, pds::MessageToken token, std::uint8_t next_hdr,
                           std::span<const std::uint8_t> response);
   void on_return_error(Instant now, pds::MessageToken token);

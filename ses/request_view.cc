@@ -1,6 +1,7 @@
 #include "ses/request_view.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace uet::ses {
 namespace {
@@ -32,14 +33,35 @@ void copy_standard(const H& h, RequestView& out) {
   out.mkey_match = h.mkey_match;
 }
 
-void parse_standard(const std::uint8_t* p, std::uint32_t payload_mtu, RequestView& out) {
+/// The first of several packets covers one payload MTU of its sender, which no field names: it shows in
+/// what the packet carries. Bytes behind that are surplus. [WIRE 5.19]
+std::uint32_t carried_mtu(std::size_t carried, std::uint32_t own_mtu) {
+  if (carried < kSmallestPayload || carried == own_mtu) return own_mtu;
+  return std::bit_floor(static_cast<std::uint32_t>(
+      std::min<std::size_t>(carried, std::max(own_mtu, kLargestPayload))));
+}
+
+/// A READ carries nothing, so our initiators write what its first packet asks for where others have
+/// header data. Peers that leave it 0 must use our payload MTU. [decision 125]
+std::uint32_t asked_mtu(const wire::SesStandardFirst& h, std::uint32_t own_mtu) {
+  const bool is_told = !h.hd && is_payload_mtu(h.header_data, own_mtu);
+  return is_told ? static_cast<std::uint32_t>(h.header_data) : own_mtu;
+}
+
+void parse_standard(std::span<const std::uint8_t> bytes, std::uint32_t own_mtu, RequestView& out) {
   constexpr std::uint8_t kSomMask = 0x01;
+  const std::uint8_t* const p = bytes.data();
   if ((p[1] & kSomMask) != 0) {
     const auto h = wire::decode<wire::SesStandardFirst>(p);
     copy_standard(h, out);
     out.header_data = h.header_data;
     out.message_offset = 0;
-    out.covered = h.eom ? h.request_length : payload_mtu;
+    if (h.eom)
+      out.covered = h.request_length;
+    else if (h.opcode == SesOpcode::kRead)
+      out.covered = asked_mtu(h, own_mtu);
+    else
+      out.covered = carried_mtu(bytes.size() - wire::SesStandardFirst::kSize, own_mtu);
   } else {
     const auto h = wire::decode<wire::SesStandardNext>(p);
     copy_standard(h, out);
@@ -76,14 +98,14 @@ OpcodeClass classify(SesOpcode opcode) {
 }
 
 bool parse_request(std::uint8_t next_hdr, std::span<const std::uint8_t> bytes,
-                   std::uint32_t payload_mtu, RequestView& out) {
+                   std::uint32_t own_mtu, RequestView& out) {
   out.form = static_cast<wire::NextHdr>(next_hdr);
   std::size_t header = 0;
   switch (out.form) {
     case wire::NextHdr::kRequestStd: {
       header = wire::SesStandardFirst::kSize;
       if (bytes.size() < header) return false;
-      parse_standard(bytes.data(), payload_mtu, out);
+      parse_standard(bytes, own_mtu, out);
       break;
     }
     case wire::NextHdr::kRequestMedium: {
@@ -126,12 +148,13 @@ bool fit_payload(RequestView& request) {
   return true;
 }
 
-bool is_well_segmented(const RequestView& r, std::uint32_t payload_mtu) {
-  if (r.covered > payload_mtu) return false;
+bool is_well_segmented(const RequestView& r, std::uint32_t own_mtu) {
+  if (r.covered > std::max(own_mtu, kLargestPayload)) return false;
   const std::uint64_t end = std::uint64_t{r.message_offset} + r.covered;
   if (end > r.request_length) return false;
-  if (r.message_offset % payload_mtu != 0) return false;
-  if (!r.eom) return r.covered == payload_mtu;
+  if (!r.eom) return is_payload_mtu(r.covered, own_mtu) && r.message_offset % r.covered == 0;
+  // The last packet does not tell what the others carry, but that is a multiple of one of these.
+  if (r.message_offset % kSmallestPayload != 0 && r.message_offset % own_mtu != 0) return false;
   // The closing packet of a deferred message ends it early. [SES 8.2]
   if (is_deferrable(r.opcode) && !r.som && r.covered == 0) return true;
   return end == r.request_length;

@@ -6,6 +6,7 @@
 
 #include "lib/wire/headers.h"
 #include "ses/endpoint_table.h"
+#include "ses/payload_sizes.h"
 
 namespace uet::ses {
 
@@ -60,15 +61,16 @@ constexpr bool is_deferrable(SesOpcode opcode) {
 }
 
 /// Decodes the header. False when the bytes are too short for it or `next_hdr` is no request.
-/// Payload that the header announces may still be missing: see has_payload().
+/// Payload that the header announces may still be missing: see fit_payload(). `own_mtu` is our own
+/// payload MTU: what a first packet covers that does not tell.
 bool parse_request(std::uint8_t next_hdr, std::span<const std::uint8_t> bytes,
-                   std::uint32_t payload_mtu, RequestView& out);
+                   std::uint32_t own_mtu, RequestView& out);
 
 /// True when every byte that this packet should carry is there; cuts surplus bytes off.
 bool fit_payload(RequestView& request);
 
 /// Rule 4 of the message table: does this packet lie inside its message as segmentation makes them?
 /// [SES 4.2, 4.3]
-bool is_well_segmented(const RequestView& request, std::uint32_t payload_mtu);
+bool is_well_segmented(const RequestView& request, std::uint32_t own_mtu);
 
 }  // namespace uet::ses

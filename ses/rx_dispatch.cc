@@ -53,8 +53,8 @@ Receiver::Receiver(Core& core)
       returns_(core.config.max_read_returns),
       tallies_(core.config.max_read_returns + core.config.max_messages),
       senders_(core.config.max_senders, core.config.message_idle),
-      read_copies_(core.config.read_copy_bytes, core.payload_mtu),
-      ack_data_(core.payload_mtu) {}
+      read_copies_(core.config.read_copy_bytes, core.largest_payload()),
+      ack_data_(core.largest_payload()) {}
 
 Receiver::~Receiver() {
   turns_.clear();
@@ -143,7 +143,8 @@ pds::Answer Receiver::proceed(Context& c, RxMessage& m) {
     return fail(
         c, m, m.mkey_match != r.mkey_match ? ReturnCode::kPermViolation : ReturnCode::kOpViolation);
   }
-  if (!is_well_segmented(r, core_.payload_mtu) || m.seen + r.covered > m.request_length)
+  if (!is_well_segmented(r, core_.payload_mtu) || !m.is_cut_alike(r) ||
+      m.seen + r.covered > m.request_length)
     return fail(c, m, ReturnCode::kOpViolation);
   m.seen += r.covered;
   if (r.som) {
@@ -228,7 +229,8 @@ pds::Answer Receiver::on_datagram(Context& c) {
   ReturnCode code = ReturnCode::kOk;
   const bool is_legal = r.version == 0 && r.opcode == SesOpcode::kDatagramSend && !r.ie &&
                         r.is_single() && !r.is_small() && r.message_id == 0 &&
-                        r.ri_generation == 0 && fit_payload(r) && r.covered <= core_.payload_mtu;
+                        r.ri_generation == 0 && fit_payload(r) &&
+                        r.covered <= core_.largest_payload();
   if (is_legal) c.endpoint = core_.endpoints.route(r.target(), RiKind::kUntagged, code);
   Receive* receive = nullptr;
   if (c.endpoint != nullptr &&

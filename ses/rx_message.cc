@@ -16,6 +16,14 @@ bool RxMessage::is_consistent_with(const RequestView& r) const {
          buffer_offset == r.buffer_offset && request_length == r.request_length;
 }
 
+bool RxMessage::is_cut_alike(const RequestView& r) {
+  if (!r.eom) {
+    if (piece == 0) piece = r.covered;
+    return r.covered == piece;
+  }
+  return piece == 0 || (r.covered <= piece && r.message_offset % piece == 0);
+}
+
 RxMessageTable::RxMessageTable(std::uint32_t max)
     : pool_(max, 32),
       buckets_(kFirstBuckets),
@@ -49,6 +57,7 @@ RxMessage* RxMessageTable::create(const MessageKey& key, const RequestView& r,
   m->mkey_match = r.mkey_match;
   m->buffer_offset = r.buffer_offset;
   m->request_length = r.request_length;
+  m->piece = r.eom ? 0 : r.covered;
   m->seen = 0;
   m->end = r.request_length;
   m->som_seen = false;

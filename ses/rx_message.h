@@ -55,7 +55,8 @@ struct RxMessage : Pooled,
   std::uint64_t buffer_offset = 0;
   std::uint32_t request_length = 0;
 
-  std::uint64_t seen = 0;  ///< bytes of the message whose packets arrived
+  std::uint32_t piece = 0;  ///< what each packet but the last covers; 0: only the last is known
+  std::uint64_t seen = 0;   ///< bytes of the message whose packets arrived
   std::uint64_t end =
       0;  ///< bytes that will come: less than request_length when the initiator ended it early
   bool som_seen = false;
@@ -75,6 +76,8 @@ struct RxMessage : Pooled,
   PoolRef tally;  ///< kRead: counts the data packets that go back
 
   bool is_consistent_with(const RequestView& r) const;
+  /// Is the packet cut as those before it? Learns `piece` from the first that tells. [SES 4.2]
+  bool is_cut_alike(const RequestView& r);
   bool is_complete() const {
     return seen >= end && (!hd || som_seen || target == RxTarget::kDiscard);
   }

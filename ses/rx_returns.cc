@@ -69,11 +69,17 @@ ReadReturn* Receiver::make_return(Context& c, const MemoryRegion& region, std::u
   r->region = ref_of(region);
   r->start = at;
   r->length = c.request.covered;
+  r->small = c.request.form != wire::NextHdr::kRequestStd;
+  // The small form cannot say what part of the data it carries.
+  r->piece =
+      r->small ? core_.largest_payload() : core_.payload_towards(c.now, c.packet.source, r->length);
+  r->segments = segments_for(r->length, r->piece);
+  r->answered = 0;
+  r->failed = false;
   r->message_offset = c.request.message_offset;
   r->request_length = c.request.request_length;
   r->request_message_id = c.request.message_id;
   r->job_id = c.request.job_id;
-  r->small = c.request.form != wire::NextHdr::kRequestStd;
   r->tally = ref_of(tally);
   ++tally.returns_open;
   return r;
@@ -100,11 +106,11 @@ bool Receiver::copy_for_return(ReadReturn& r, const MemoryRegion& region, std::u
 pds::SubmitResult Receiver::submit_return(Instant now, ReadReturn& r) {
   pds::TxMessage message;
   message.token = make_token(TokenKind::kReadReturn, r.pool_index, r.serial);
-  message.segments = 1;
+  message.segments = r.segments;
   message.ses_header_bytes =
       r.small ? wire::SesResponseDataSmall::kSize : wire::SesResponseData::kSize;
   message.payload_bytes = r.length;
-  message.segment_payload = core_.payload_mtu;
+  message.segment_payload = r.piece;
   const pds::SubmitResult result = core_.carrier->submit_return(now, r.request, message);
   if (result == pds::SubmitResult::kQueued) {
     r.is_carried = true;
@@ -159,12 +165,15 @@ void Receiver::on_resume(Instant now) {
 }
 
 /// A region that was closed meanwhile is not touched; the initiator is told. [SES 15]
-pds::SegmentInfo Receiver::emit_return(pds::MessageToken token, net::Packet& packet) {
+pds::SegmentInfo Receiver::emit_return(pds::MessageToken token, std::uint32_t segment,
+                                       net::Packet& packet) {
   ReadReturn* r = find_return(token);
   UET_CHECK(r != nullptr);
   const MemoryRegion* region = core_.memory.find(r->region);
   const bool can_read = r->copy != nullptr || region != nullptr;
-  const std::uint32_t n = can_read ? r->length : 0;
+  const std::uint32_t at = segment * r->piece;
+  UET_CHECK(segment < r->segments);
+  const std::uint32_t n = can_read ? std::min(r->piece, r->length - at) : 0;
   const auto code = can_read ? wire::ReturnCode::kOk : wire::ReturnCode::kCancelled;
   if (r->small) {
     wire::SesResponseDataSmall h;
@@ -182,15 +191,16 @@ pds::SegmentInfo Receiver::emit_return(pds::MessageToken token, net::Packet& pac
     h.read_request_message_id = r->request_message_id;
     h.payload_length = static_cast<std::uint16_t>(n);
     h.modified_length = can_read ? r->request_length : 0;
-    h.message_offset = r->message_offset;
+    h.message_offset = r->message_offset + at;
     wire::emit(h, packet.append(wire::SesResponseData::kSize));
   }
   if (n > 0) {
-    std::uint8_t* out = packet.append(n);
+    // Not borrowed: a region may change while it is read, and bytes that change between the CRC and the wire look like damage.
+    std::uint8_t* const out = packet.append(n);
     if (r->copy != nullptr)
-      std::copy_n(r->copy->bytes(), n, out);
+      std::copy_n(r->copy->bytes() + at, n, out);
     else
-      region->iov.gather(static_cast<std::size_t>(r->start), out, n);
+      region->iov.gather(static_cast<std::size_t>(r->start) + at, out, n);
   }
   return {static_cast<std::uint8_t>(r->small ? wire::NextHdr::kResponseDataSmall
                                              : wire::NextHdr::kResponseData)};
@@ -209,7 +219,9 @@ void Receiver::on_return_response(Instant now, pds::MessageToken token, std::uin
   const bool delivered =
       is_default || (parse_response(next_hdr, response, view) &&
                      (view.code == ReturnCode::kOk || view.code == ReturnCode::kNull));
-  release_return(now, *r, delivered);
+  if (!delivered) r->failed = true;
+  if (++r->answered < r->segments) return;
+  release_return(now, *r, !r->failed);
   serve_returns(now);
 }
 

@@ -90,7 +90,7 @@ void Receiver::complete_write(Context& c, std::uint64_t header_data) {
 /// [SES 6.3] Decided by the length of the whole message, so that all its packets go the same way.
 bool Receiver::data_fits_ack(const Context& c) const {
   const std::uint32_t limit = core_.config.max_ack_data;
-  return c.request.request_length <= limit || limit >= core_.payload_mtu ||
+  return c.request.request_length <= limit || limit >= kLargestPayload ||
          c.packet.mode == pds::Mode::kRudi;
 }
 

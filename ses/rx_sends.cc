@@ -159,7 +159,7 @@ pds::Answer Receiver::capture(Context& c, RiSpace& space, Unexpected* header) {
   if (sender == nullptr)  // an ordered message must not be overtaken, so it is not consumed
     return c.is_ordered() ? answer_refuse(wire::NackCode::kNoSesMsgAvail)
                           : reject(c, ReturnCode::kNoMatch);
-  Unexpected* u = store_.admit(endpoint.overflow, *sender, r.request_length);
+  Unexpected* u = store_.admit(endpoint.overflow, *sender, r.request_length, r.eom && !r.som ? 0 : r.covered);
   if (u == nullptr) return refuse_for_lack(c, space, *sender, header);
   if (!store_.capture(*u, r.message_offset, r.payload)) {
     store_.drop_payload(*u, endpoint.overflow);

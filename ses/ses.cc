@@ -17,6 +17,10 @@ void Ses::attach(Carrier& carrier) {
   impl_->core.carrier = &carrier;
 }
 
+void Ses::set_ways(Ways& ways) {
+  impl_->core.ways = &ways;
+}
+
 // --- Objects -----------------------------------------------------------------------------------
 
 PostResult<EndpointId> Ses::open_endpoint(Instant now, const EndpointConfig& config,
@@ -158,7 +162,8 @@ Ses::Gauges Ses::gauges() const {
 
 pds::SegmentInfo Ses::emit_segment(pds::MessageToken token, std::uint32_t segment, pds::PdcRef pdc,
                                    base::Psn, net::Packet& packet) {
-  if (kind_of(token) == TokenKind::kReadReturn) return impl_->rx.emit_return(token, packet);
+  if (kind_of(token) == TokenKind::kReadReturn)
+    return impl_->rx.emit_return(token, segment, packet);
   if (kind_of(token) == TokenKind::kDelivery) return impl_->rx.emit_report(token, packet);
   return impl_->tx.emit_segment(token, segment, pdc, packet);
 }

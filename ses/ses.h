@@ -28,6 +28,7 @@ namespace uet::ses {
 using base::Instant;
 
 class Carrier;
+class Ways;
 
 /// SES return codes, wire values. [UET table 3-19]
 enum class ReturnCode : std::uint8_t {
@@ -261,14 +262,16 @@ struct Posted {};
 
 class Ses final : public pds::Upper {
  public:
-  /// `payload_mtu`: 1024, 2048, 4096 or 8192, the same at all peers. References must outlive the
-  /// Ses. attach() must be called before use.
+  /// `payload_mtu`: 1024, 2048, 4096 or 8192, the most that we put into one packet; peers may use
+  /// another. References must outlive the Ses. attach() must be called before use.
   Ses(const SesConfig& config, std::uint32_t payload_mtu, net::FabricAddress own_address,
       base::Rng& rng, base::Trace& trace);
   ~Ses() override;
   void attach(pds::Pds& pds);
   /// The same with anything that behaves like a Pds; not owned.
   void attach(Carrier& carrier);
+  /// Messages are cut to what the way to their destination carries; without, all to `payload_mtu`. Not owned.
+  void set_ways(Ways& ways);
 
   // --- Objects
   // -------------------------------------------------------------------------------------------------------

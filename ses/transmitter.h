@@ -41,7 +41,8 @@ class Transmitter {
   // tx_post.cc: into the queues and out of them
   struct Common;
   PostResult<Posted> send_datagram(Instant now, Endpoint& endpoint, const SendRequest& request);
-  PostResult<TxOp*> prepare(Endpoint& endpoint, const Common& common, SesOpcode opcode);
+  PostResult<TxOp*> prepare(Instant now, Endpoint& endpoint, const Common& common,
+                            SesOpcode opcode);
   bool copy_for_inject(TxOp& op, std::span<const iovec> pieces);
   Flow* flow_for(Endpoint& endpoint, Peer& peer);
   void enqueue(Instant now, TxOp& op);

@@ -45,11 +45,13 @@ pds::SegmentInfo Transmitter::emit_segment(pds::MessageToken token, std::uint32_
   }
   const std::size_t n = emit_header(*op, segment, packet);
   if (n > 0 && !op->is_read()) {
-    std::uint8_t* out = packet.append(n);
+    const std::size_t from = std::size_t{segment} * op->piece;
     if (op->memory_gone)
-      std::memset(out, 0, n);
+      std::memset(packet.append(n), 0, n);
+    else if (op->inject_block != nullptr)  // ours: another operation's when this one is over
+      op->iov.gather(from, packet.append(n), n);
     else
-      op->iov.gather(std::size_t{segment} * core_.payload_mtu, out, n);
+      op->iov.append_to(packet, from, n);
   }
   return {static_cast<std::uint8_t>(op->medium ? wire::NextHdr::kRequestMedium
                                                : wire::NextHdr::kRequestStd)};
@@ -64,9 +66,9 @@ bool Transmitter::may_use_medium(const TxOp& op) const {
 /// Returns the bytes of the message that the segment covers.
 std::size_t Transmitter::emit_header(const TxOp& op, std::uint32_t segment,
                                      net::Packet& packet) const {
-  const std::uint64_t offset = std::uint64_t{segment} * core_.payload_mtu;
+  const std::uint64_t offset = std::uint64_t{segment} * op.piece;
   const auto covered =
-      static_cast<std::size_t>(std::min<std::uint64_t>(core_.payload_mtu, op.length - offset));
+      static_cast<std::size_t>(std::min<std::uint64_t>(op.piece, op.length - offset));
   if (op.medium) {
     wire::SesMedium h;
     fill_common(op, h);
@@ -81,10 +83,11 @@ std::size_t Transmitter::emit_header(const TxOp& op, std::uint32_t segment,
     fill_common(op, h);
     h.som = true;
     // By length, not by the count of segments: that may shrink when the message is truncated.
-    h.eom = op.length <= core_.payload_mtu;
+    h.eom = op.length <= op.piece;
     h.message_id = op.message_id;
     h.buffer_offset = op.buffer_offset;
     h.header_data = op.header_data;
+    if (op.is_read() && !h.eom) h.header_data = op.piece;  // [decision 125] nothing else tells
     h.request_length = static_cast<std::uint32_t>(op.length);
     wire::emit(h, out);
   } else {
@@ -124,8 +127,7 @@ void Transmitter::emit_message_error(const TxOp& op, net::Packet& packet) const 
   h.message_id = op.message_id;
   h.buffer_offset = op.buffer_offset;
   h.payload_length = 0;
-  h.message_offset =
-      static_cast<std::uint32_t>(std::uint64_t{op.error_segment} * core_.payload_mtu);
+  h.message_offset = static_cast<std::uint32_t>(std::uint64_t{op.error_segment} * op.piece);
   h.request_length = static_cast<std::uint32_t>(op.length);
   wire::emit(h, packet.append(wire::SesStandardNext::kSize));
 }

@@ -62,6 +62,7 @@ struct TxOp : Pooled {
   std::uint16_t message_id = 0;
   std::uint8_t ri_generation = 0;
   bool medium = false;
+  std::uint32_t piece = 0;  ///< of the message in each packet but the last
   std::uint32_t segments = 0;
   std::uint32_t emitted = 0;  ///< highest segment cut so far, plus 1
   std::uint32_t answered = 0;

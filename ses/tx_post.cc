@@ -84,7 +84,7 @@ PostResult<Posted> Transmitter::send(Instant now, Endpoint& endpoint, const Send
     return may_be_datagram(endpoint, request) ? send_datagram(now, endpoint, request)
                                               : PostError::kModeForbids;
   if (request.delivery != Delivery::kReliable) return PostError::kModeForbids;
-  auto prepared = prepare(endpoint, Common(request),
+  auto prepared = prepare(now, endpoint, Common(request),
                           request.tagged ? SesOpcode::kTaggedSend : SesOpcode::kSend);
   if (!prepared) return prepared.error();
   TxOp& op = **prepared;
@@ -104,7 +104,7 @@ PostResult<Posted> Transmitter::send(Instant now, Endpoint& endpoint, const Send
 
 PostResult<Posted> Transmitter::send_datagram(Instant now, Endpoint& endpoint,
                                               const SendRequest& request) {
-  auto prepared = prepare(endpoint, Common(request), SesOpcode::kDatagramSend);
+  auto prepared = prepare(now, endpoint, Common(request), SesOpcode::kDatagramSend);
   if (!prepared) return prepared.error();
   TxOp& op = **prepared;
   op.mkey_match = op.buffer_offset = 0;
@@ -121,7 +121,7 @@ PostResult<Posted> Transmitter::rma(Instant now, Endpoint& endpoint, const RmaRe
     return PostError::kModeForbids;
   if (idempotent && (request.key & kKeyIdempotentSafe) == 0) return PostError::kBadKey;
   auto prepared =
-      prepare(endpoint, Common(request), request.read ? SesOpcode::kRead : SesOpcode::kWrite);
+      prepare(now, endpoint, Common(request), request.read ? SesOpcode::kRead : SesOpcode::kWrite);
   if (!prepared) return prepared.error();
   TxOp& op = **prepared;
   op.mkey_match = request.key;
@@ -135,7 +135,8 @@ PostResult<Posted> Transmitter::rma(Instant now, Endpoint& endpoint, const RmaRe
 }
 
 /// Checks the request and fills a descriptor; nothing is left behind when it is refused.
-PostResult<TxOp*> Transmitter::prepare(Endpoint& endpoint, const Common& common, SesOpcode opcode) {
+PostResult<TxOp*> Transmitter::prepare(Instant now, Endpoint& endpoint, const Common& common,
+                                       SesOpcode opcode) {
   Peer* peer = core_.peers.find(common.peer);
   if (peer == nullptr) return PostError::kBadPeer;
   if (common.delivery == Delivery::kIdempotent && !understands_rudi(peer->address))
@@ -146,7 +147,8 @@ PostResult<TxOp*> Transmitter::prepare(Endpoint& endpoint, const Common& common,
   for (const iovec& piece : common.iov)
     if (__builtin_add_overflow(length, piece.iov_len, &length)) return PostError::kTooLong;
   if (length > core_.config.max_message) return PostError::kTooLong;
-  if (common.delivery != Delivery::kReliable && length > core_.payload_mtu)
+  if (common.delivery != Delivery::kReliable &&
+      length > core_.payload_towards(now, peer->address.fabric_address, length))
     return PostError::kTooLong;
   if (common.inject && length > core_.config.inject_size) return PostError::kInjectTooLong;
   TxOp* op = ops_.acquire();
@@ -306,19 +308,22 @@ bool Transmitter::may_start(const Flow& flow, const TxOp& op) const {
 bool Transmitter::submit(Instant now, TxOp& op) {
   Lane& lane = lane_of(op);
   const std::uint32_t attempt = op.attempt + 1;
-  op.segments = op.awaits_delivery ? 1 : segments_for(op.length, core_.payload_mtu);
+  const net::FabricAddress& destination = op.peer->address.fabric_address;
+  op.piece = op.is_connectionless() ? core_.payload_mtu
+                                    : core_.payload_towards(now, destination, op.length);
+  op.segments = op.awaits_delivery ? 1 : segments_for(op.length, op.piece);
   op.medium = may_use_medium(op);
 
   pds::TxMessage message;
   message.token = make_token(TokenKind::kOperation, op.pool_index, attempt);
-  message.destination = op.peer->address.fabric_address;
+  message.destination = destination;
   message.mode = op.mode;
   message.rod_context = op.mode == pds::Mode::kRod ? op.flow->rod_context : 0;
   message.segments = op.segments;
   message.ses_header_bytes = op.medium ? wire::SesMedium::kSize : wire::SesStandardFirst::kSize;
   const bool is_bare = op.is_read() || op.awaits_delivery;
   message.payload_bytes = is_bare ? 0 : op.length;
-  message.segment_payload = is_bare ? 0 : core_.payload_mtu;
+  message.segment_payload = is_bare ? 0 : op.piece;
   message.lock = op.holds_lock();
   if (core_.carrier->submit(now, message) == pds::SubmitResult::kAgain) return false;
 

@@ -12,7 +12,7 @@ UnexpectedStore::UnexpectedStore(const SesConfig& config, std::uint32_t payload_
     : bytes_per_endpoint_(config.overflow_bytes),
       messages_per_endpoint_(config.overflow_msgs),
       payload_mtu_(payload_mtu),
-      slab_(config.overflow_bytes_total, payload_mtu),
+      slab_(config.overflow_bytes_total, std::max(payload_mtu, kLargestPayload)),
       pool_(config.overflow_msgs_total) {}
 
 /// One sender leaves an eighth of an endpoint's room to others.
@@ -26,8 +26,9 @@ bool UnexpectedStore::has_room(const OverflowUse& use, const OverflowUse& of_sen
          has_share(of_sender.bytes, bytes_per_endpoint_ - use.bytes, kFactor);
 }
 
-Unexpected* UnexpectedStore::admit(OverflowUse& use, Sender& sender, std::uint32_t length) {
-  const std::size_t cost = cost_of(length);
+Unexpected* UnexpectedStore::admit(OverflowUse& use, Sender& sender, std::uint32_t length,
+                                   std::uint32_t piece) {
+  const std::size_t cost = cost_of(length, piece);
   if (!has_room(use, sender.overflow, cost) || !slab_.reserve(cost)) return nullptr;
   Unexpected* message = note_header(sender, length);
   if (message == nullptr) {
@@ -122,10 +123,11 @@ std::uint32_t UnexpectedStore::fill(const OverflowUse& use) const {
                    part(slab_.reserved(), slab_.max_bytes()), part(pool_.in_use(), pool_.max())});
 }
 
-std::size_t UnexpectedStore::cost_of(std::uint32_t length) const {
-  const std::size_t whole = length / payload_mtu_;
-  const std::size_t rest = length % payload_mtu_;
-  return whole * slab_.cost_of(payload_mtu_) + (rest > 0 ? slab_.cost_of(rest) : 0);
+std::size_t UnexpectedStore::cost_of(std::uint32_t length, std::uint32_t piece) const {
+  if (piece == 0) piece = payload_mtu_;
+  const std::size_t whole = length / piece;
+  const std::size_t rest = length % piece;
+  return whole * slab_.cost_of(piece) + (rest > 0 ? slab_.cost_of(rest) : 0);
 }
 
 }  // namespace uet::ses

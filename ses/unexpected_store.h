@@ -4,6 +4,7 @@
 #include <boost/intrusive/list.hpp>
 
 #include "ses/match_list.h"
+#include "ses/payload_sizes.h"
 #include "ses/slab.h"
 
 namespace uet::ses {
@@ -68,9 +69,9 @@ class UnexpectedStore {
  public:
   UnexpectedStore(const SesConfig& config, std::uint32_t payload_mtu);
 
-  /// Reserves room for a whole message of `length` bytes. Null when the sender's share, the endpoint's budget or the store is
-  /// used up.
-  Unexpected* admit(OverflowUse& use, Sender& sender, std::uint32_t length);
+  /// Reserves room for a whole message of `length` bytes that comes in pieces of `piece` bytes, 0 when that is not known yet. Null
+  /// when the sender's share, the endpoint's budget or the store is used up.
+  Unexpected* admit(OverflowUse& use, Sender& sender, std::uint32_t length, std::uint32_t piece);
   /// A descriptor for a header without payload, counted by the caller; null when none is left.
   Unexpected* note_header(Sender& sender, std::uint32_t length);
   /// Keeps bytes at `offset` of the message; false when no memory can be had.
@@ -95,7 +96,7 @@ class UnexpectedStore {
   std::size_t bytes() const { return slab_.reserved(); }
 
  private:
-  std::size_t cost_of(std::uint32_t length) const;
+  std::size_t cost_of(std::uint32_t length, std::uint32_t piece) const;
   bool has_room(const OverflowUse& use, const OverflowUse& of_sender, std::size_t cost) const;
 
   std::uint64_t bytes_per_endpoint_;

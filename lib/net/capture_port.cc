@@ -162,9 +162,11 @@ std::size_t CapturePort::send(base::Instant now, std::span<TxPacket> in) {
   write_received();
   // A packet that was sent is gone: copies are taken first.
   if (sending_.size() < in.size()) sending_.resize(in.size());
-  for (std::size_t i = 0; i < in.size(); ++i)
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    in[i].packet.keep_borrowed();
     hold(sending_[i], now, facts().address, in[i].destination,
          plane_wire_entropy(in[i].entropy, in[i].plane), in[i].tos, true, in[i].packet.bytes());
+  }
   offered_ = in;
   const std::size_t n = inner().send(now, in);
   offered_ = {};

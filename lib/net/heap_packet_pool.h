@@ -16,6 +16,8 @@ class HeapPacketPool final : public PacketPool {
  public:
   /// `packet_bytes` is the largest packet that fits behind the headroom.
   HeapPacketPool(std::size_t packets, std::size_t packet_bytes);
+  /// Its port sends packets that borrow.
+  void let_borrow() { can_borrow_ = true; }
   ~HeapPacketPool() override;
   HeapPacketPool(const HeapPacketPool&) = delete;
   HeapPacketPool& operator=(const HeapPacketPool&) = delete;

@@ -146,6 +146,7 @@ std::size_t ImpairPort::send(Instant now, std::span<TxPacket> in) {
     // What the port inside cannot take waits in the heap, so every packet offered here is taken: dice are rolled once.
     if (tx_.held.size() >= kMaxHeld) break;
     TxPacket& tx = in[n++];
+    tx.packet.keep_borrowed();
     if (!survives(now, tx_, tx)) continue;
     if (tx_.rng.chance(tx_.what.duplicate)) {
       if (TxPacket copy = copy_of(tx); copy.packet) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <utility>
 
@@ -20,9 +21,17 @@ struct PacketBuffer {
   std::uint32_t length = 0;      ///< bytes of the packet
   PacketPool* pool = nullptr;    ///< where it goes back to
   void* native = nullptr;        ///< the driver's own object (rte_mbuf), if any
+  // Of a packet that is about to be sent: bytes that are not in the buffer, and how many of those in it come behind them.
+  const std::uint8_t* borrowed = nullptr;
+  std::uint32_t borrowed_length = 0;
+  std::uint32_t behind = 0;
 };
 
 /// Move-only owner of a PacketBuffer; gives it back to its pool when destroyed.
+///
+/// A packet to send may borrow a part of its bytes from memory that is not the pool's, once, where the pool's port can send
+/// such packets. Then data(), size() and bytes() are only what lies in the buffer: headers, and whatever was appended since. Who
+/// keeps the packet beyond the call that it is handed to must keep_borrowed(): the memory may change once the call is over.
 class Packet {
  public:
   Packet() = default;
@@ -65,8 +74,31 @@ class Packet {
     UET_DCHECK(n <= tailroom());
     std::uint8_t* end = data() + buffer_->length;
     buffer_->length += static_cast<std::uint32_t>(n);
+    if (buffer_->borrowed_length != 0) buffer_->behind += static_cast<std::uint32_t>(n);
     return end;
   }
+  /// May borrow() be called?
+  bool can_borrow() const;
+  /// Goes on with n bytes of `memory`.
+  void borrow(const std::uint8_t* memory, std::size_t n) {
+    UET_DCHECK(can_borrow() && buffer_->borrowed_length == 0);
+    buffer_->borrowed = memory;
+    buffer_->borrowed_length = static_cast<std::uint32_t>(n);
+    buffer_->behind = 0;
+  }
+  bool has_borrowed() const { return buffer_->borrowed_length != 0; }
+  /// All bytes, in order: those in the buffer before the borrowed ones, these, and those behind them.
+  std::span<const std::uint8_t> front() const { return {data(), size() - behind()}; }
+  std::span<const std::uint8_t> borrowed() const {
+    return {buffer_->borrowed, buffer_->borrowed_length};
+  }
+  std::span<const std::uint8_t> back() const { return {data() + size() - behind(), behind()}; }
+  std::size_t full_size() const { return size() + buffer_->borrowed_length; }
+  /// Copies the borrowed bytes into the buffer, which must have room for them.
+  void keep_borrowed() {
+    if (has_borrowed()) copy_borrowed();
+  }
+
   void trim_front(std::size_t n) {
     UET_DCHECK(n <= size());
     buffer_->offset += static_cast<std::uint32_t>(n);
@@ -78,6 +110,9 @@ class Packet {
   }
 
  private:
+  std::size_t behind() const { return buffer_->borrowed_length != 0 ? buffer_->behind : 0; }
+  void copy_borrowed();
+
   PacketBuffer* buffer_ = nullptr;
 };
 
@@ -93,6 +128,7 @@ class PacketPool {
     PacketBuffer* b = cache_[--cached_];
     b->offset = kHeadroom;
     b->length = 0;
+    b->borrowed_length = 0;
     return Packet(b);
   }
   void give_back(PacketBuffer* b) {
@@ -106,6 +142,9 @@ class PacketPool {
   /// Largest packet that fits behind the headroom.
   virtual std::size_t max_packet_bytes() const = 0;
 
+  /// Packets of this pool may borrow bytes until they are sent.
+  bool can_borrow() const { return can_borrow_; }
+
   /// Room for Ethernet + 2 VLAN + IPv6 + UDP + TSS in front of a UET packet.
   static constexpr std::uint32_t kHeadroom = 128;
   static constexpr std::size_t kCacheSize = 64;
@@ -118,7 +157,22 @@ class PacketPool {
 
   PacketBuffer* cache_[kCacheSize] = {};
   std::size_t cached_ = 0;
+  bool can_borrow_ = false;
 };
+
+inline bool Packet::can_borrow() const {
+  return buffer_->pool->can_borrow();
+}
+
+inline void Packet::copy_borrowed() {
+  const std::size_t n = buffer_->borrowed_length;
+  UET_CHECK(n <= tailroom());
+  std::uint8_t* const at = data() + size() - buffer_->behind;
+  std::memmove(at + n, at, buffer_->behind);
+  std::memcpy(at, buffer_->borrowed, n);
+  buffer_->length += static_cast<std::uint32_t>(n);
+  buffer_->borrowed_length = 0;
+}
 
 inline void Packet::reset() {
   if (buffer_ != nullptr) {

@@ -38,6 +38,7 @@ PlanePort::PlanePort(std::vector<std::unique_ptr<Port>> planes, base::Trace& tra
     UET_CHECK(facts.udp_encapsulation == facts_.udp_encapsulation);
     if (i == 0) continue;
     facts_.name += "+" + facts.name;
+    facts_.path_mtu_max = std::min(largest_ip_packet(facts_), largest_ip_packet(facts));
     facts_.ip_mtu = std::min(facts_.ip_mtu, facts.ip_mtu);
     facts_.reports_tos = facts_.reports_tos && facts.reports_tos;
     const bool is_known = facts_.link_rate.bps() != 0 && facts.link_rate.bps() != 0;
@@ -100,6 +101,7 @@ void PlanePort::flush(Instant now, Lane& lane) {
   lane.counters.sent += taken;
   lane.first += taken;
   if (taken != 0) lane.taken_at = lane.stuck_since = now;
+  for (std::size_t i = lane.first; i < lane.last; ++i) lane.waiting[i].packet.keep_borrowed();
   if (lane.first == lane.last)
     lane.first = lane.last = 0;
   else
@@ -109,7 +111,7 @@ void PlanePort::flush(Instant now, Lane& lane) {
 void PlanePort::drop_waiting(Instant now, Lane& lane) {
   for (; lane.first < lane.last; ++lane.first, ++lane.counters.dropped) {
     TxPacket& tx = lane.waiting[lane.first];
-    trace_.drop(now, DropReason::kLinkDown, tx.packet.size());
+    trace_.drop(now, DropReason::kLinkDown, tx.packet.full_size());
     tx.packet.reset();
   }
   lane.first = lane.last = 0;
@@ -156,6 +158,12 @@ bool PlanePort::is_stuck(Instant now, const Lane& lane) const {
   return std::any_of(lanes_.begin(), lanes_.end(), [&](const Lane& other) {
     return other.has_link && other.taken_at > lane.stuck_since + kStuckAfter / 2;
   });
+}
+
+std::size_t PlanePort::path_mtu(Instant now, const FabricAddress& destination) {
+  std::size_t least = largest_ip_packet(facts_);
+  for (Lane& lane : lanes_) least = std::min(least, lane.port->path_mtu(now, destination));
+  return least;
 }
 
 PlaneCounters PlanePort::plane_counters(unsigned plane) const {

@@ -42,6 +42,9 @@ class PlanePort final : public Port {
     return lanes_[plane].port->wire_entropy(entropy);
   }
 
+  /// The least of all planes: a message takes any of them.
+  std::size_t path_mtu(base::Instant now, const FabricAddress& destination) override;
+
   base::Instant next_deadline() const override;
   void on_deadline(base::Instant now) override;
   /// True when every plane can be slept on. Whoever sleeps watches wakeup_fds().

@@ -51,7 +51,8 @@ struct TxPacket {
 struct PortFacts {
   std::string name;               ///< as in messages and fi_info: "udp:eth0", "dpdk:net_memif0"
   FabricAddress address;          ///< our fabric address
-  std::size_t ip_mtu = 1500;      ///< largest IP packet
+  std::size_t ip_mtu = 1500;      ///< largest IP packet of the device
+  std::size_t path_mtu_max = 0;   ///< the same for whichever way from here carries most; 0: ip_mtu
   base::BitRate link_rate;        ///< of all planes together; 0 when unknown
   std::uint8_t planes = 1;        ///< ports with this one address, each into a fabric of its own
   bool udp_encapsulation = true;  ///< false: native IP with entropy header
@@ -60,6 +61,11 @@ struct PortFacts {
   std::uint8_t ip_protocol = 253;  ///< with native IP
   std::uint8_t mac[6] = {};
 };
+
+/// The largest IP packet that may leave by the port, on any way.
+inline std::size_t largest_ip_packet(const PortFacts& facts) {
+  return facts.path_mtu_max != 0 ? facts.path_mtu_max : facts.ip_mtu;
+}
 
 /// What happened on one plane since the port was opened, and how it is now.
 struct PlaneCounters {
@@ -115,6 +121,14 @@ class Port {
   virtual std::uint16_t plane_wire_entropy(std::uint16_t entropy, unsigned plane) const {
     (void)plane;
     return wire_entropy(entropy);
+  }
+
+  /// Largest IP packet that the way to `destination` is known to carry, never more than largest_ip_packet(facts()). May cost
+  /// system calls: whoever asks often remembers the answer for a while.
+  virtual std::size_t path_mtu(base::Instant now, const FabricAddress& destination) {
+    (void)now;
+    (void)destination;
+    return facts().ip_mtu;
   }
 
   /// Work of the port's own (address resolution, delayed packets): when it next wants on_deadline().

@@ -1,5 +1,6 @@
 #include <cerrno>
 #include <charconv>
+#include <cstdio>
 #include <cstring>
 
 #include "lib/udp/local_addresses.h"
@@ -13,6 +14,7 @@ namespace {
 
 constexpr std::size_t kDefaultSockets = 8;
 constexpr std::size_t kLoopbackMtu = 65536;
+constexpr std::size_t kLargestIpPacket = 65535;
 constexpr std::uint32_t kFirstSpare = 0x7f00'0002;  // 127.0.0.2
 constexpr std::uint32_t kLastSpare = 0x7f00'00fe;   // 127.0.0.254
 
@@ -21,6 +23,7 @@ struct Spec {
   std::string interface;
   FabricAddress address;
   std::size_t sockets = kDefaultSockets;
+  bool merge = true;
 };
 
 /// Where to bind.
@@ -40,8 +43,14 @@ bool parse_option(std::string_view option, Spec& spec, std::string& error) {
     const bool is_number = code == std::errc() && end == value.data() + value.size();
     if (is_number && spec.sockets >= 1 && spec.sockets <= UdpPort::kMaxSockets) return true;
   }
-  error = "unknown setting '" + std::string(option) +
-          "'; the udp port knows sockets=<1 to 64> (source ports to spread over)";
+  if (option == "merge=0" || option == "merge=1") {
+    spec.merge = option.ends_with('1');
+    return true;
+  }
+  error =
+      "unknown setting '" + std::string(option) +
+      "'; the udp port knows sockets=<1 to 64> (source ports to spread over) and merge=<0 or 1> "
+      "(packets pass through the kernel in runs)";
   return false;
 }
 
@@ -115,7 +124,8 @@ bool bind_at(const Place& place, const net::PortRequest& request, const Spec& sp
                                     .scope = place.interface_index,
                                     .port = request.udp_port,
                                     .device = request.planes > 1 ? place.interface : "",
-                                    .senders = spec.sockets},
+                                    .senders = spec.sockets,
+                                    .merge = spec.merge},
                    sockets, step))
     return true;
   const int why = errno;
@@ -149,11 +159,8 @@ bool bind_anywhere(const net::PortRequest& request, const Spec& spec, Place& pla
     if (bind_at(place, request, spec, sockets, error)) return true;
     if (errno != EADDRINUSE) return false;
   }
-  // Processes of one host must agree on the payload MTU, whichever address they got.
-  const std::size_t common_mtu = place.mtu;
   for (std::uint32_t spare = kFirstSpare; spare <= kLastSpare; ++spare) {
     place = place_of(FabricAddress::from_v4(spare), {});
-    if (common_mtu != 0) place.mtu = std::min(place.mtu, common_mtu);
     if (bind_at(place, request, spec, sockets, error)) return true;
     if (errno != EADDRINUSE) return false;
   }
@@ -193,9 +200,22 @@ std::unique_ptr<net::Port> open_udp_port(const net::PortRequest& request, base::
   facts.name = "udp:" + (place.interface.empty() ? place.address.to_string() : place.interface);
   facts.address = place.address;
   facts.ip_mtu = place.mtu;
-  if (request.mtu != 0) facts.ip_mtu = std::min(place.mtu, std::max(request.mtu, kSmallestMtu));
+  // Without an interface of its own the port sends by whichever the kernel's routes name, over the loopback to
+  // this host's own addresses.
+  facts.path_mtu_max =
+      request.planes > 1 ? std::min(place.mtu, kLargestIpPacket) : kLargestIpPacket;
+  if (request.mtu != 0) {
+    const std::size_t wanted = std::max(request.mtu, kSmallestMtu);
+    facts.ip_mtu = std::min(facts.ip_mtu, wanted);
+    facts.path_mtu_max = std::min(facts.path_mtu_max, wanted);
+  }
   facts.link_rate = interface_rate(place.interface);
   facts.udp_port = request.udp_port;
+  if (spec.merge && !sockets.can_merge)
+    std::fprintf(
+        stderr,
+        "uet: this kernel has no UDP_SEGMENT and UDP_GRO, port %s moves packets one by one\n",
+        facts.name.c_str());
   return std::make_unique<UdpPort>(std::move(sockets), facts,
                                    UdpInterface{place.interface, place.interface_index},
                                    request.packets, trace);

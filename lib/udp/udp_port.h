@@ -8,13 +8,16 @@
 #include "lib/net/heap_packet_pool.h"
 #include "lib/net/port.h"
 #include "lib/net/port_plugin.h"
+#include "lib/udp/receive_batch.h"
+#include "lib/udp/send_batch.h"
 #include "lib/udp/socket_address.h"
 #include "lib/udp/udp_sockets.h"
 
 namespace uet::udp {
 
 /// Opens the port that `request.spec` names: "udp", "udp:<interface>", "udp:<address>", each with
-/// ",sockets=<1..64>" for the number of source ports to spread over. Without any address: the
+/// ",sockets=<1..64>" for the number of source ports to spread over and ",merge=0" to pass packets to the kernel
+/// one by one. Without any address: the
 /// primary address of the first interface that is up, or when a process of this host has that, the
 /// first free one of 127.0.0.2 to 127.0.0.254. Null: `error` says what to do. A
 /// net::OpenPortFunction.
@@ -27,7 +30,8 @@ struct UdpInterface {
   unsigned index = 0;  ///< for link-local addresses
 };
 
-/// One thread. System calls are made per burst and socket, never per packet.
+/// One thread. System calls are made per burst and socket, never per packet; where the kernel can, runs of packets pass through
+/// it as one. Packets may borrow their payload.
 class UdpPort final : public net::Port {
  public:
   static constexpr std::size_t kMaxSockets = 64;
@@ -44,27 +48,24 @@ class UdpPort final : public net::Port {
   std::uint16_t wire_entropy(std::uint16_t entropy) const override {
     return sockets_.sender_ports[lane_of_[entropy]];
   }
+  /// Asks the kernel's routes, and what ICMP told about them.
+  std::size_t path_mtu(base::Instant now, const net::FabricAddress& destination) override;
   base::Instant next_deadline() const override { return retry_held_at_; }
   void on_deadline(base::Instant now) override { flush_held(now); }
-  /// The socket itself: readable as long as packets wait.
+  /// The socket itself: readable as long as packets wait in it.
   int wakeup_fd() const override { return sockets_.receiver.fd(); }
   void abandon_in_child() override;
+  bool arm_wakeup() override { return received_.is_empty(); }
 
  private:
-  static constexpr std::size_t kBurst = 64;
-  struct ControlBytes {
-    alignas(cmsghdr) std::array<std::uint8_t, 64> bytes;
-  };
+  static constexpr std::size_t kBurst = SendBatch::kPackets;
 
   bool refuse(base::Instant now, net::TxPacket& packet);
   void transmit(base::Instant now, std::span<net::TxPacket> in);
   void transmit_lane(base::Instant now, std::size_t lane, std::span<net::TxPacket> in);
-  void fill_message(std::size_t slot, net::TxPacket& packet);
+  void stop_merging();
   void hold(base::Instant now, net::TxPacket& packet);
   void flush_held(base::Instant now);
-  std::size_t prepare_receive(std::size_t wanted);
-  bool take_received(base::Instant now, std::size_t slot, net::RxPacket& out);
-  void read_control(base::Instant now, msghdr& message, net::TosByte& tos);
 
   UdpSockets sockets_;
   net::PortFacts facts_;
@@ -84,17 +85,9 @@ class UdpPort final : public net::Port {
   std::array<std::array<std::uint8_t, kBurst>, kMaxSockets> lanes_;  ///< positions in the burst
   std::array<std::uint8_t, kMaxSockets> lane_sizes_{};
 
-  std::array<mmsghdr, kBurst> tx_messages_;
-  std::array<iovec, kBurst> tx_vectors_;
-  std::array<SocketAddress, kBurst> tx_names_;
-  std::array<ControlBytes, kBurst> tx_control_{};  // so that no padding is uninitialised
-
-  std::array<net::Packet, kBurst> rx_packets_;  ///< waiting to be filled
-  std::array<mmsghdr, kBurst> rx_messages_;
-  std::array<iovec, kBurst> rx_vectors_;
-  std::array<SocketAddress, kBurst> rx_names_;
-  std::array<ControlBytes, kBurst> rx_control_;
-  std::uint32_t overflows_seen_ = 0;
+  bool may_merge_;
+  SendBatch to_send_;
+  ReceiveBatch received_;
 };
 
 }  // namespace uet::udp

@@ -5,8 +5,6 @@
 
 #include <cerrno>
 
-#include "lib/udp/socket_address.h"
-
 namespace uet::udp {
 
 namespace {
@@ -20,23 +18,31 @@ void set_buffer(int fd, int forced_name, int name, int bytes) {
   if (!set_option(fd, SOL_SOCKET, forced_name, bytes)) set_option(fd, SOL_SOCKET, name, bytes);
 }
 
-/// UET sends no UDP checksum and accepts any; IPv6 sockets refuse a zero one unless told.
-/// [WIRE 2.4]
-void leave_out_checksum(int fd, bool is_v4) {
-  if (is_v4) {
+/// UET sends no UDP checksum and accepts any; IPv6 sockets refuse a zero one unless told. The kernel merges only packets
+/// with a checksum, which network cards compute. [WIRE 2.4, decision 126]
+void choose_checksum(int fd, bool is_v4, bool has_checksum) {
+  if (!is_v4) set_option(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
+  if (has_checksum) return;
+  if (is_v4)
     set_option(fd, SOL_SOCKET, SO_NO_CHECK, 1);
-  } else {
+  else
     set_option(fd, IPPROTO_UDP, UDP_NO_CHECK6_TX, 1);
-    set_option(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
-  }
 }
 
-/// DF is set, and learned path MTUs do not turn into errors: the payload MTU is configuration.
-void never_fragment(int fd, bool is_v4) {
+bool can_merge(int fd) {
+  int bytes = 0;
+  socklen_t length = sizeof bytes;
+  return getsockopt(fd, SOL_UDP, UDP_SEGMENT, &bytes, &length) == 0 &&
+         set_option(fd, SOL_UDP, UDP_GRO, 1);
+}
+
+/// DF is set, so that routers tell when a packet is too large for what lies behind them. What was cut before they did
+/// cannot be cut anew: those packets, and only those, the kernel fragments to what it learned. [decision 125]
+void discover_path_mtu(int fd, bool is_v4) {
   if (is_v4)
-    set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
+    set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_WANT);
   else
-    set_option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
+    set_option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_WANT);
 }
 
 Descriptor open_bound(const UdpSocketsConfig& config, std::uint16_t port) {
@@ -54,7 +60,6 @@ Descriptor open_bound(const UdpSocketsConfig& config, std::uint16_t port) {
     errno = why;
     return Descriptor();
   }
-  leave_out_checksum(d.fd(), is_v4);
   return d;
 }
 
@@ -78,6 +83,8 @@ bool open_sockets(const UdpSocketsConfig& config, UdpSockets& sockets, const cha
   const int fd = sockets.receiver.fd();
   set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, config.receive_buffer_bytes);
   set_option(fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
+  sockets.can_merge = config.merge && can_merge(fd);
+  choose_checksum(fd, is_v4, true);  // sends nothing
   step = "ask for the TOS byte of received packets";
   if (!(is_v4 ? set_option(fd, IPPROTO_IP, IP_RECVTOS, 1)
               : set_option(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1)))
@@ -86,14 +93,29 @@ bool open_sockets(const UdpSocketsConfig& config, UdpSockets& sockets, const cha
   for (std::size_t i = 0; i < config.senders; ++i) {
     Descriptor d = open_bound(config, 0);
     if (!d) return false;
-    never_fragment(d.fd(), is_v4);
+    choose_checksum(d.fd(), is_v4, sockets.can_merge);
+    discover_path_mtu(d.fd(), is_v4);
     set_buffer(d.fd(), SO_SNDBUFFORCE, SO_SNDBUF, config.send_buffer_bytes);
     // Nobody should send here; what comes anyway must not pile up.
     set_option(d.fd(), SOL_SOCKET, SO_RCVBUF, 0);
     sockets.sender_ports.push_back(bound_port(d.fd()));
     sockets.senders.push_back(std::move(d));
   }
+  step = "open a socket that asks for routes";
+  sockets.prober = open_bound(config, 0);
+  if (!sockets.prober) return false;
+  set_option(sockets.prober.fd(), SOL_SOCKET, SO_RCVBUF, 0);
   return true;
+}
+
+std::size_t route_mtu(int prober, const SocketAddress& to) {
+  if (connect(prober, &to.any, to.length) != 0) return 0;
+  const bool is_v4 = to.any.sa_family == AF_INET;
+  int mtu = 0;
+  socklen_t length = sizeof mtu;
+  const int status = is_v4 ? getsockopt(prober, IPPROTO_IP, IP_MTU, &mtu, &length)
+                           : getsockopt(prober, IPPROTO_IPV6, IPV6_MTU, &mtu, &length);
+  return status == 0 && mtu > 0 ? static_cast<std::size_t>(mtu) : 0;
 }
 
 }  // namespace uet::udp

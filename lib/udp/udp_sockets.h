@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/net/fabric_address.h"
+#include "lib/udp/socket_address.h"
 
 namespace uet::udp {
 
@@ -31,8 +32,10 @@ class Descriptor {
 
 struct UdpSockets {
   Descriptor receiver;
+  Descriptor prober;  ///< asks for routes, sends nothing
   std::vector<Descriptor> senders;
   std::vector<std::uint16_t> sender_ports;
+  bool can_merge = false;  ///< the kernel takes and gives runs of packets (UDP_SEGMENT, UDP_GRO)
 };
 
 struct UdpSocketsConfig {
@@ -42,6 +45,7 @@ struct UdpSocketsConfig {
   std::string
       device;  ///< interface that the sockets are tied to; empty: the kernel's routes decide
   std::size_t senders = 8;
+  bool merge = true;                   ///< use UDP_SEGMENT and UDP_GRO where the kernel has them
   int receive_buffer_bytes = 8 << 20;  ///< asked for; the kernel may give less
   int send_buffer_bytes = 4 << 20;
 };
@@ -49,5 +53,8 @@ struct UdpSocketsConfig {
 /// False: errno tells why the receiver could not be bound (EADDRINUSE, EADDRNOTAVAIL), or which
 /// later step failed; `step` names it.
 bool open_sockets(const UdpSocketsConfig& config, UdpSockets& sockets, const char*& step);
+
+/// IP MTU of the route to `to`, what ICMP said about it included; 0 when there is none. Connects `prober`.
+std::size_t route_mtu(int prober, const SocketAddress& to);
 
 }  // namespace uet::udp

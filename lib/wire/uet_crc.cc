@@ -51,4 +51,9 @@ std::uint32_t uet_crc(const CrcPseudoHeader& in_front, std::span<const std::uint
   return crc32c(uet, crc32c({front.data(), n}));
 }
 
+std::uint32_t uet_crc(const CrcPseudoHeader& in_front, std::span<const std::uint8_t> uet,
+                      std::span<const std::uint8_t> rest) {
+  return crc32c(rest, uet_crc(in_front, uet));
+}
+
 }  // namespace uet::wire

@@ -25,5 +25,8 @@ struct CrcPseudoHeader {
 /// The UET CRC of a packet. `uet` runs from the first UET byte to the last payload byte, trailer
 /// excluded.
 std::uint32_t uet_crc(const CrcPseudoHeader& in_front, std::span<const std::uint8_t> uet);
+/// The same of a packet whose bytes lie in two places.
+std::uint32_t uet_crc(const CrcPseudoHeader& in_front, std::span<const std::uint8_t> uet,
+                      std::span<const std::uint8_t> rest);
 
 }  // namespace uet::wire

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <vector>
 
 #include "fep/event_log.h"
@@ -70,15 +71,20 @@ class FepPair {
   };
 
   explicit FepPair(const LinkConfig& link_config, std::map<std::string, std::string> variables = {},
-                   bool ordered = false)
+                   bool ordered = false,
+                   std::optional<std::map<std::string, std::string>> variables_of_b = {},
+                   bool rma_ordered = false)
       : link(link_config) {
     for (std::size_t i = 0; i < 2; ++i) {
       Side& s = sides[i];
       s.rng = std::make_unique<base::Rng>(link_config.seed * 2 + i);
-      s.fep = std::make_unique<fep::Fep>(provider_config(link.port(i).facts(), variables),
-                                         link.port(i), *s.rng, s.trace, now);
+      s.fep = std::make_unique<fep::Fep>(
+          provider_config(link.port(i).facts(),
+                          i == 1 && variables_of_b ? *variables_of_b : variables),
+          link.port(i), *s.rng, s.trace, now);
       const auto opened = s.fep->ses().open_endpoint(
-          now, ses::EndpointConfig{.sends_ordered = ordered}, s.completions);
+          now, ses::EndpointConfig{.sends_ordered = ordered, .rma_ordered = rma_ordered},
+          s.completions);
       EXPECT_TRUE(opened.has_value());
       s.endpoint = *opened;
     }

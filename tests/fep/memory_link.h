@@ -24,6 +24,9 @@ struct LinkConfig {
   Duration reorder_delay = Duration::from_us(40);
   base::BitRate rate = base::BitRate::from_gbps(25);
   std::size_t ip_mtu = 4422;
+  /// IP MTU of the device at each side where they differ, 0: ip_mtu. The way carries the less of the two, which both
+  /// ports know, and loses what is larger.
+  std::array<std::size_t, 2> ip_mtus{};
   std::uint64_t seed = 1;
   /// Called for each packet that would be sent; true drops it.
   std::function<bool(std::size_t from, std::span<const std::uint8_t> bytes)> drop;
@@ -39,6 +42,9 @@ class MemoryLink {
   net::HeapPacketPool& pool(std::size_t side) { return ends_[side].pool_; }
   LinkConfig& config() { return config_; }
   std::uint64_t lost() const { return lost_; }
+  /// Of those lost, packets that no way of this MTU carries.
+  std::uint64_t too_large() const { return too_large_; }
+  std::size_t carries() const { return std::min(ends_[0].facts().ip_mtu, ends_[1].facts().ip_mtu); }
   static net::FabricAddress address(std::size_t side) {
     return net::FabricAddress::from_v4(0x0a000001u + static_cast<std::uint32_t>(side));
   }
@@ -62,7 +68,8 @@ class MemoryLink {
       side_ = side;
       facts_.name = "memory";
       facts_.address = address(side);
-      facts_.ip_mtu = link.config_.ip_mtu;
+      facts_.ip_mtu =
+          link.config_.ip_mtus[side] != 0 ? link.config_.ip_mtus[side] : link.config_.ip_mtu;
       facts_.link_rate = link.config_.rate;
       waiting_.reserve(kPackets);
     }
@@ -88,6 +95,7 @@ class MemoryLink {
       }
       return n;
     }
+    std::size_t path_mtu(Instant, const net::FabricAddress&) override { return link_->carries(); }
     Instant next_deadline() const override {
       return waiting_.empty() ? Instant::never() : waiting_.front().at;
     }
@@ -143,7 +151,10 @@ class MemoryLink {
 
   void carry(Instant leaves, std::size_t from, const net::TxPacket& tx) {
     const auto bytes = tx.packet.bytes();
-    if ((config_.drop && config_.drop(from, bytes)) || rng_.chance(config_.loss)) {
+    constexpr std::size_t kIpv4AndUdp = 28;
+    const bool is_too_large = bytes.size() + kIpv4AndUdp > carries();
+    too_large_ += is_too_large ? 1 : 0;
+    if (is_too_large || (config_.drop && config_.drop(from, bytes)) || rng_.chance(config_.loss)) {
       ++lost_;
       return;
     }
@@ -159,6 +170,7 @@ class MemoryLink {
   base::Rng rng_;
   std::array<End, 2> ends_;
   std::uint64_t lost_ = 0;
+  std::uint64_t too_large_ = 0;
 };
 
 }  // namespace uet::test

@@ -8,12 +8,12 @@ namespace {
 
 struct SegmentationTest : PairTest {};
 
-/// Packet `index` of a message of `data` to B.
-RawRequest part(const Bytes& data, std::size_t index) {
+/// Packet `index` of a message of `data` to B that is cut into pieces of `piece` bytes.
+RawRequest part(const Bytes& data, std::size_t index, std::size_t piece = kM) {
   RawRequest r;
   r.length = static_cast<std::uint32_t>(data.size());
-  r.offset = static_cast<std::uint32_t>(index * kM);
-  const std::size_t n = std::min<std::size_t>(kM, data.size() - r.offset);
+  r.offset = static_cast<std::uint32_t>(index * piece);
+  const std::size_t n = std::min<std::size_t>(piece, data.size() - r.offset);
   r.som = index == 0;
   r.eom = r.offset + n == data.size();
   r.payload.assign(data.begin() + r.offset,
@@ -173,6 +173,58 @@ TEST_F(SegmentationTest, more_bytes_than_the_message_has__is_a_violation) {
   post(into);
   inject(part(data, 0));
   EXPECT_EQ(code_of(part(data, 0)), ReturnCode::kOpViolation);
+}
+
+// A peer whose way carries more, or less, cuts its messages otherwise. [decision 125]
+TEST_F(SegmentationTest, any_legal_piece__is_placed_in_any_order) {
+  open();
+  for (const std::size_t piece : {1024u, 2048u, 4096u, 8192u}) {
+    const Bytes data = pattern(3 * piece + 5, static_cast<std::uint32_t>(piece));
+    for (const std::array<std::size_t, 4> order :
+         {std::array<std::size_t, 4>{0, 1, 2, 3}, {3, 2, 1, 0}, {2, 0, 3, 1}}) {
+      for (const bool expected : {true, false}) {
+        Bytes into(data.size());
+        at_b.all.clear();
+        if (expected) post(into);
+        for (const std::size_t i : order)
+          EXPECT_EQ(inject(part(data, i, piece)).kind, pds::Answer::Kind::kRespond);
+        if (!expected) post(into);
+        ASSERT_EQ(at_b.all.size(), 1u) << piece;
+        EXPECT_EQ(at_b.all[0].code, ReturnCode::kOk);
+        EXPECT_EQ(into, data) << piece;
+      }
+    }
+  }
+  EXPECT_EQ(sb().gauges().messages_receiving, 0u);
+  EXPECT_EQ(sb().gauges().unexpected_bytes, 0u);
+}
+
+TEST_F(SegmentationTest, pieces_of_two_sizes__are_a_violation) {
+  open();
+  const Bytes data = pattern(4 * 4096);
+  Bytes into(data.size());
+  post(into);
+  inject(part(data, 0, 4096));
+  EXPECT_EQ(code_of(part(data, 2, 2048)), ReturnCode::kOpViolation);
+  ASSERT_EQ(at_b.all.size(), 1u);
+  EXPECT_EQ(at_b.all[0].code, ReturnCode::kOpViolation);
+}
+
+TEST_F(SegmentationTest, last_packet_at_a_place_that_its_message_has_not__is_a_violation) {
+  open();
+  const Bytes data = pattern(2 * 4096);
+  Bytes into(data.size());
+  post(into);
+  inject(part(data, 0, 4096));
+  EXPECT_EQ(code_of(part(data, 7, 1024)), ReturnCode::kOpViolation);
+}
+
+TEST_F(SegmentationTest, piece_of_no_legal_size__is_a_violation) {
+  open();
+  const Bytes data = pattern(4 * 1536);
+  EXPECT_EQ(code_of(part(data, 1, 1536)), ReturnCode::kOpViolation);
+  EXPECT_EQ(code_of(part(data, 1, 512)), ReturnCode::kOpViolation);
+  EXPECT_EQ(code_of(part(pattern(2 * 16384), 1, 16384)), ReturnCode::kOpViolation);
 }
 
 // Covers: SES-19
