@@ -157,9 +157,10 @@ struct Engine {
   ByteCount nominal_bytes(std::size_t uet_bytes) const {
     return static_cast<ByteCount>(uet_bytes) + encapsulation_bytes_;
   }
-  std::size_t request_header_bytes(const Pdc& pdc) const;
-  void prepend_request(const Pdc& pdc, NextHdr next, Psn psn, bool ar, bool retx,
-                       const std::optional<std::uint32_t>& credit_target, net::Packet& packet);
+  static std::size_t request_header_bytes(const Congestion& congestion);
+  void prepend_request(const Pdc& pdc, const cc::Ccc& ccc, NextHdr next, Psn psn, bool ar,
+                       bool retx, const std::optional<std::uint32_t>& credit_target,
+                       net::Packet& packet);
   void arm_retransmit(Instant now, Pdc& pdc, TxRecord& record);
   Duration rto(const Pdc& pdc, unsigned rto_cnt) const;
 
@@ -196,7 +197,6 @@ struct Engine {
   void on_sequenced(Instant now, const Arrival& in);
   void on_duplicate(Instant now, Pdc& pdc, const Arrival& in, bool finished);
   void on_rod_gap(Instant now, Pdc& pdc, const Arrival& in);
-  Duration rod_holdoff(const Pdc& pdc) const;
   void answer_known(Instant now, Pdc& pdc, Psn psn, const RxMeta& meta);
 
   // --- rx_deliver.cc
@@ -336,6 +336,10 @@ struct Engine {
   // --- lifecycle.cc
   Pdc* open_initiator(Instant now, const TxMessage& request);
   void init_halves(Instant now, Pdc& pdc, Psn start);
+  /// Base RTT where the PDC has a CCC, else NACK_Retx_Time.
+  Duration round_trip(const Pdc& pdc) const;
+  /// Zero without a CCC or a sample.
+  static Duration smoothed_rtt(const Pdc& pdc);
   bool attach_congestion(Instant now, Pdc& pdc);
   void detach_congestion(Pdc& pdc);
   void change_state(Instant now, Pdc& pdc, PdcInput input);

@@ -39,7 +39,7 @@ bool Engine::hold(Instant now, Pdc& pdc, const Arrival& in) {
   ++rx.held;
   rx.held_last = rx.held == 1 ? in.psn : serial_max(rx.held_last, in.psn);
   if (rx.held < kHeldBeforeNack) return true;
-  if (!rx.ooo_nack_armed && now - rx.last_ooo_nack < rod_holdoff(pdc)) return true;
+  if (!rx.ooo_nack_armed && now - rx.last_ooo_nack < round_trip(pdc)) return true;
   rx.ooo_nack_armed = false;
   rx.last_ooo_nack = now;
   Arrival gap = in;

@@ -125,8 +125,8 @@ bool Engine::acknowledge(Instant now, Pdc& pdc, Psn psn, std::uint8_t next_hdr,
   record.deadline = Instant::never();
   --tx.unacked;
   if (record.message == nullptr) return true;  // sequenced control packet
-  tx.cc->ccc->on_first_ack(record.cc, tx.share);
   Message& message = *record.message;
+  tx.cc.of(message).ccc->on_first_ack(record.cc, tx.share);
   const MessageToken token = message.request.token;
   const std::uint32_t segment = record.segment;
   if (--message.unanswered == 0 && message.is_fully_sent()) forget(message);
@@ -186,13 +186,14 @@ void Engine::on_ack(Instant now, Pdc& pdc, AckIn& in) {
 
   trace_.emit(now, EventId::kAckReceived, pdc.id, in.ack_names_psn() ? in.ack_psn() : cack,
               cack.value(), unacked_before - tx.unacked);
-  if (tx.cc != nullptr) {
+  Congestion* congestion = tx.cc.if_any();
+  if (congestion != nullptr) {
     if (in.common.p && tx.is_probe_open && in.common.probe_opaque() == tx.probe_opaque) {
       in.signal.is_probe_answer = true;
       in.signal.probe_sent_at = tx.probe_sent_at;
       tx.is_probe_open = false;
     }
-    tx.cc->ccc->on_ack(now, tx.share, in.signal);
+    congestion->ccc->on_ack(now, tx.share, in.signal);
   }
   if (tx.unacked != unacked_before) tx.ses_busy_since = Instant::never();
   // 5. What is left behind the left edge and was overtaken may be lost; without a gap there is nothing to look at.
@@ -211,9 +212,9 @@ void Engine::on_ack(Instant now, Pdc& pdc, AckIn& in) {
   if (in.common.req == wire::AckReq::kClear) owe_clear(now, pdc);
   if (in.common.req == wire::AckReq::kClose && pdc.is_initiator) begin_close(now, pdc);
   if (pdc.is_closing()) try_close(now, pdc);
-  if (tx.cc == nullptr) return;
+  if (congestion == nullptr) return;
   wake(pdc);
-  after_congestion_event(now, *tx.cc);
+  after_congestion_event(now, *congestion);
 }
 
 void Engine::apply_sack(Instant now, Pdc& pdc, const AckIn& in) {
@@ -228,7 +229,7 @@ void Engine::apply_sack(Instant now, Pdc& pdc, const AckIn& in) {
       continue;
     }
     record.arrived = true;
-    tx.cc->ccc->on_arrived(record.cc);
+    tx.cc.of(*record.message).ccc->on_arrived(record.cc);
     if (record.suspected) arm_retransmit(now, pdc, record);  // it was only overtaken
     if (record.needs_rtx || record.paused) {
       unqueue_resend(pdc, record);

@@ -74,14 +74,10 @@ void Engine::on_rod_gap(Instant now, Pdc& pdc, const Arrival& in) {
   if (config_.rod_reorder && hold(now, pdc, in)) return;
   RxHalf& rx = pdc.rx;
   trace_.drop(now, DropReason::kRodOutOfOrder, in.body.size(), pdc.id, in.psn);
-  if (!rx.ooo_nack_armed && !in.retx && now - rx.last_ooo_nack < rod_holdoff(pdc)) return;
+  if (!rx.ooo_nack_armed && !in.retx && now - rx.last_ooo_nack < round_trip(pdc)) return;
   rx.ooo_nack_armed = false;
   rx.last_ooo_nack = now;
   nack_for(now, in, &pdc, NackCode::kRodOoo, (rx.edge + 1).value());
-}
-
-Duration Engine::rod_holdoff(const Pdc& pdc) const {
-  return pdc.tx.cc != nullptr ? pdc.tx.cc->ccc->base_rtt() : config_.nack_retx_time;
 }
 
 // Never delivered, never counted as received; its CLEAR and its CE mark still mean something.

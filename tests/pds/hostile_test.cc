@@ -4,6 +4,83 @@
 namespace uet::pds::test {
 namespace {
 
+/// A peer made by hand that has opened a PDC to host 1 and used its identifier.
+struct Stranger {
+  static constexpr std::uint16_t kOwnId = 77;
+  static constexpr std::uint32_t kStart = 5000;
+
+  explicit Stranger(World& world, Mode mode = Mode::kRud) : w(world), is_rod(mode == Mode::kRod) {
+    wire::PdsControlSyn syn;
+    syn.ctl_type = ControlType::kNoop;
+    syn.isrod = is_rod;
+    syn.ar = true;
+    syn.psn = Psn(kStart);
+    syn.spdcid = kOwnId;
+    arrive(syn);
+    id = w.acks(1).back().spdcid;
+    arrive(control(ControlType::kNoop, Psn(kStart + 1)));
+  }
+  wire::PdsControl control(ControlType type, Psn psn, std::uint32_t payload = 0) const {
+    wire::PdsControl h;
+    h.ctl_type = type;
+    h.isrod = is_rod;
+    h.ar = true;
+    h.psn = psn;
+    h.spdcid = kOwnId;
+    h.dpdcid = id;
+    h.payload = payload;
+    return h;
+  }
+  template <typename H>
+  void arrive(const H& header, std::span<const std::uint8_t> body = {}) {
+    w.inject(1, address, header, body);
+    w.run_for(us(20));
+  }
+  World& w;
+  bool is_rod;
+  net::FabricAddress address = net::FabricAddress::from_v4(0x0b000001);
+  std::uint16_t id = 0;
+};
+
+// A target that has sent no read data has no congestion context; its Close Request is outstanding all the same.
+TEST(Hostile, ordering_nacks_about_a_close_request) {
+  for (const std::uint16_t spdcid : {Stranger::kOwnId, std::uint16_t{0}}) {
+    World w(software_world());
+    Stranger s(w, Mode::kRod);
+    w.run_for(Duration::from_seconds(3));
+    ASSERT_FALSE(w.controls(1, ControlType::kCloseRequest).empty());
+    wire::PdsNack h;
+    h.nack_code = NackCode::kRodOoo;
+    h.nack_psn = Psn(Stranger::kStart);
+    h.payload = Stranger::kStart;
+    h.spdcid = spdcid;
+    h.dpdcid = s.id;
+    for (int i = 0; i < 3; ++i) s.arrive(h);
+    EXPECT_GT(w.host(1).drops(DropReason::kStaleNack), 0u);
+    w.send(0, 1);
+    w.run_for(ms(100));
+    EXPECT_EQ(w.host(0).ses.responses.size(), 1u);
+  }
+}
+
+// The same by a sender that sees nothing of what is answered: it forges the address and tries every identifier.
+TEST(Hostile, ordering_nacks_from_off_the_path) {
+  World w(software_world());
+  Stranger s(w, Mode::kRod);
+  w.run_for(Duration::from_seconds(3));
+  wire::PdsNack h;
+  h.nack_code = NackCode::kRodOoo;
+  h.nack_psn = Psn(Stranger::kStart);
+  h.payload = Stranger::kStart;
+  for (unsigned id = 1; id < 65536; ++id)
+    for (int twice = 0; twice < 2; ++twice) {
+      h.dpdcid = static_cast<std::uint16_t>(id);
+      w.inject(1, s.address, h);
+      w.pump();
+    }
+  EXPECT_GT(w.host(1).drops(DropReason::kStaleNack), 0u);
+}
+
 // Covers: PDS-190, PDS-191, PDS-192
 TEST(Hostile, wrong_ids_are_refused) {
   Open x;
