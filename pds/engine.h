@@ -245,6 +245,8 @@ struct Engine {
   // --- rx_ack.cc
   void on_ack_packet(Instant now, const net::RxPacket& rx);
   std::optional<AckIn> parse_ack(Instant now, const net::RxPacket& rx);
+  bool speaks_of_what_was_sent(const Pdc& pdc, const AckIn& in) const;
+  bool shows_an_arrival(const Pdc& pdc, const AckIn& in) const;
   void on_ack(Instant now, Pdc& pdc, AckIn& in);
   bool acknowledge(Instant now, Pdc& pdc, Psn psn, std::uint8_t next_hdr,
                    std::span<const std::uint8_t> body);
@@ -290,6 +292,7 @@ struct Engine {
 
   // --- rx_control.cc
   void on_control_packet(Instant now, const net::RxPacket& rx);
+  bool is_believable(const Pdc& pdc, const wire::PdsControl& header) const;
   void on_ack_request(Instant now, Pdc& pdc, const wire::PdsControl& header, const RxMeta& meta);
   void on_probe(Instant now, Pdc& pdc, const wire::PdsControl& header, const RxMeta& meta);
   void on_credit(Instant now, Pdc& pdc, std::uint32_t credit_units);

@@ -1,5 +1,7 @@
 // An acknowledgement came in. [PDS 10.4]
 
+#include <bit>
+
 #include "lib/base/planted.h"
 #include "pds/engine.h"
 
@@ -106,12 +108,40 @@ void Engine::on_ack_packet(Instant now, const net::RxPacket& rx) {
   // Somebody who guesses our PDCID must not move CACK. [PDS 19 R5]
   if (pdc->peer != rx.source || c.spdcid == 0 || (pdc->peer_id != 0 && pdc->peer_id != c.spdcid))
     return drop(DropReason::kPeerMismatch);
-  const Psn last = pdc->tx.next - 1;
-  if (c.cack_psn.is_after(last) || (in->ack_names_psn() && in->ack_psn().is_after(last)))
-    return drop(DropReason::kAckNeverSent);
-  if (pdc->peer_id == 0) learn_peer(now, *pdc, c.spdcid);
+  if (!speaks_of_what_was_sent(*pdc, *in)) return drop(DropReason::kAckNeverSent);
+  if (pdc->peer_id == 0) {
+    // Whoever names a packet that is out has seen it: nothing less says who the target is. [PDS 6.3]
+    if (!shows_an_arrival(*pdc, *in)) return drop(DropReason::kAckNeverSent);
+    learn_peer(now, *pdc, c.spdcid);
+  }
   heard(now, *pdc);
   on_ack(now, *pdc, *in);
+}
+
+/// The PSNs of an ACK lie between the start of the PDC and what was sent last. One that is late may be behind, but an offset
+/// of 16 bits must reach what is outstanding: further back it says nothing, and half of all numbers would be believed.
+/// [PDS 19 R5, R6]
+bool Engine::speaks_of_what_was_sent(const Pdc& pdc, const AckIn& in) const {
+  const Psn last = pdc.tx.next - 1;
+  const Psn before_start = pdc.start - 1;
+  const std::uint32_t used = pdc.tx.cack.value() - before_start.value();
+  const Psn oldest = used < kMaxWindow ? before_start : pdc.tx.cack - kMaxWindow;
+  const auto is_possible = [&](Psn psn, Psn from) {
+    return psn.is_at_or_after(from) && psn.is_at_or_before(last);
+  };
+  if (!is_possible(in.common.cack_psn, oldest)) return false;
+  if (!in.ack_names_psn()) return true;
+  return is_possible(in.ack_psn(), used < kMaxWindow ? before_start : oldest - kMaxWindow);
+}
+
+/// Some packet that is not acknowledged yet has arrived.
+bool Engine::shows_an_arrival(const Pdc& pdc, const AckIn& in) const {
+  if (is_outstanding(pdc, in.common.cack_psn)) return true;
+  if (in.ack_names_psn() && is_outstanding(pdc, in.ack_psn())) return true;
+  if (!in.has_sack) return false;
+  for (std::uint64_t bits = in.sack_bitmap; bits != 0; bits &= bits - 1)
+    if (is_outstanding(pdc, in.sack_base + std::countr_zero(bits))) return true;
+  return false;
 }
 
 /// Hands the response of one PSN to SES. False when the PDC went away meanwhile.
