@@ -175,12 +175,13 @@ void Engine::fail(Instant now, Pdc& pdc, PdsError error) {
   for (Psn psn = tx.left; psn.is_before(tx.next); ++psn) {
     TxRecord& record = tx_blocks_.at(tx.ring, psn);
     if (record.acked || record.message == nullptr) continue;
-    tx.cc->ccc->on_abandon(record.cc, tx.share);
+    tx.cc.of(*record.message).ccc->on_abandon(record.cc, tx.share);
     Message& message = *record.message;
     record.message = nullptr;
     if (--message.unanswered == 0 && message.is_fully_sent()) mine.push_back(message);
   }
-  if (tx.backlog != 0 && tx.cc != nullptr) tx.cc->ccc->on_new_data(now, -tx.backlog);
+  if (Congestion* congestion = tx.cc.if_any(); tx.backlog != 0 && congestion != nullptr)
+    congestion->ccc->on_new_data(now, -tx.backlog);
   tx.backlog = 0;
   mine.splice(mine.end(), tx.queue);
   for (Message& message : mine) message.pdc = nullptr;

@@ -95,9 +95,10 @@ std::uint32_t Engine::credit_for(const Pdc& pdc) {
 
 /// A grant for us as a source.
 void Engine::on_credit(Instant now, Pdc& pdc, std::uint32_t credit_units) {
-  if (pdc.tx.cc == nullptr) return trace_.drop(now, DropReason::kRoleMismatch, 0, pdc.id);
-  pdc.tx.cc->ccc->on_credit(now, credit_units);
-  after_congestion_event(now, *pdc.tx.cc);
+  Congestion* congestion = pdc.tx.cc.if_any();
+  if (congestion == nullptr) return trace_.drop(now, DropReason::kRoleMismatch, 0, pdc.id);
+  congestion->ccc->on_credit(now, credit_units);
+  after_congestion_event(now, *congestion);
 }
 
 }  // namespace uet::pds

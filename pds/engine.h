@@ -157,9 +157,10 @@ struct Engine {
   ByteCount nominal_bytes(std::size_t uet_bytes) const {
     return static_cast<ByteCount>(uet_bytes) + encapsulation_bytes_;
   }
-  std::size_t request_header_bytes(const Pdc& pdc) const;
-  void prepend_request(const Pdc& pdc, NextHdr next, Psn psn, bool ar, bool retx,
-                       const std::optional<std::uint32_t>& credit_target, net::Packet& packet);
+  static std::size_t request_header_bytes(const Congestion& congestion);
+  void prepend_request(const Pdc& pdc, const cc::Ccc& ccc, NextHdr next, Psn psn, bool ar,
+                       bool retx, const std::optional<std::uint32_t>& credit_target,
+                       net::Packet& packet);
   void arm_retransmit(Instant now, Pdc& pdc, TxRecord& record);
   Duration rto(const Pdc& pdc, unsigned rto_cnt) const;
 
@@ -196,7 +197,6 @@ struct Engine {
   void on_sequenced(Instant now, const Arrival& in);
   void on_duplicate(Instant now, Pdc& pdc, const Arrival& in, bool finished);
   void on_rod_gap(Instant now, Pdc& pdc, const Arrival& in);
-  Duration rod_holdoff(const Pdc& pdc) const;
   void answer_known(Instant now, Pdc& pdc, Psn psn, const RxMeta& meta);
 
   // --- rx_deliver.cc
@@ -251,6 +251,8 @@ struct Engine {
   // --- rx_ack.cc
   void on_ack_packet(Instant now, const net::RxPacket& rx);
   std::optional<AckIn> parse_ack(Instant now, const net::RxPacket& rx);
+  bool speaks_of_what_was_sent(const Pdc& pdc, const AckIn& in) const;
+  bool shows_an_arrival(const Pdc& pdc, const AckIn& in) const;
   void on_ack(Instant now, Pdc& pdc, AckIn& in);
   bool acknowledge(Instant now, Pdc& pdc, Psn psn, std::uint8_t next_hdr,
                    std::span<const std::uint8_t> body);
@@ -296,6 +298,7 @@ struct Engine {
 
   // --- rx_control.cc
   void on_control_packet(Instant now, const net::RxPacket& rx);
+  bool is_believable(const Pdc& pdc, const wire::PdsControl& header) const;
   void on_ack_request(Instant now, Pdc& pdc, const wire::PdsControl& header, const RxMeta& meta);
   void on_probe(Instant now, Pdc& pdc, const wire::PdsControl& header, const RxMeta& meta);
   void on_credit(Instant now, Pdc& pdc, std::uint32_t credit_units);
@@ -343,6 +346,10 @@ struct Engine {
   // --- lifecycle.cc
   Pdc* open_initiator(Instant now, const TxMessage& request);
   void init_halves(Instant now, Pdc& pdc, Psn start);
+  /// Base RTT where the PDC has a CCC, else NACK_Retx_Time.
+  Duration round_trip(const Pdc& pdc) const;
+  /// Zero without a CCC or a sample.
+  static Duration smoothed_rtt(const Pdc& pdc);
   bool attach_congestion(Instant now, Pdc& pdc);
   void detach_congestion(Pdc& pdc);
   void change_state(Instant now, Pdc& pdc, PdcInput input);

@@ -63,12 +63,14 @@ Pdc* Engine::open_initiator(Instant now, const TxMessage& request) {
   init_halves(
       now, *pdc,
       table_.choose_start(*pdc, guard_ != nullptr ? guard_->expected_by(pdc->peer) : std::nullopt));
-  pdc->tx.cc = congestions_.attach(now, pdc->peer, pdc->traffic_class, pdc->mode == Mode::kRud);
-  if (pdc->tx.cc == nullptr) {
+  Congestion* congestion =
+      congestions_.attach(now, pdc->peer, pdc->traffic_class, pdc->mode == Mode::kRud);
+  if (congestion == nullptr) {
     table_.release(now, *pdc, pdc->start);
     next_id_at_ = now + kMemoryRetry;  // as if it waited for an identifier
     return nullptr;
   }
+  pdc->tx.cc.attach(*congestion);
   table_.index_initiator(*pdc);
   change_state(now, *pdc, PdcInput::kFirstSend);
   trace_.emit(now, EventId::kPdcOpened, pdc->id, pdc->start, 0,
@@ -80,7 +82,8 @@ Pdc* Engine::open_initiator(Instant now, const TxMessage& request) {
 /// gets here. [PDS 6.3]
 void Engine::learn_peer(Instant now, Pdc& pdc, std::uint16_t peer_id) {
   pdc.peer_id = peer_id;
-  if (pdc.tx.cc != nullptr && pdc.tx.cc->voice == nullptr) pdc.tx.cc->voice = &pdc;
+  Congestion* congestion = pdc.tx.cc.if_any();
+  if (congestion != nullptr && congestion->voice == nullptr) congestion->voice = &pdc;
   change_state(now, pdc, PdcInput::kPeerLearnt);
   trace_.emit(now, EventId::kPdcEstablished, pdc.id, pdc.start, peer_id);
   if (pdc.pending_control != 0) list_control(pdc);
@@ -88,25 +91,37 @@ void Engine::learn_peer(Instant now, Pdc& pdc, std::uint16_t peer_id) {
   // is under way, one packet leaves without. [CC 5.3]
   if (pdc.tx.rtx_count > 0 && pdc.tx.rtx_count == pdc.tx.unacked) pdc.tx.has_free_pass = true;
   wake(pdc);
-  if (pdc.tx.cc != nullptr) {
-    pdc.tx.cc->ccc->on_pdc_opened();
-    if (sends_credit_state_) on_congestion_timer(now, *pdc.tx.cc);
+  if (congestion != nullptr) {
+    congestion->ccc->on_pdc_opened();
+    if (sends_credit_state_) on_congestion_timer(now, *congestion);
   }
   if (pdc.is_close_wanted) begin_close(now, pdc);
 }
 
 /// A target needs a CCC only when it sends return data; its place was reserved when it was opened.
 bool Engine::attach_congestion(Instant now, Pdc& pdc) {
-  if (pdc.tx.cc != nullptr) return true;
-  pdc.tx.cc = congestions_.attach(now, pdc.peer, pdc.traffic_class, pdc.mode == Mode::kRud);
-  if (pdc.tx.cc == nullptr) return false;
+  if (pdc.tx.cc.if_any() != nullptr) return true;
+  Congestion* congestion =
+      congestions_.attach(now, pdc.peer, pdc.traffic_class, pdc.mode == Mode::kRud);
+  if (congestion == nullptr) return false;
+  pdc.tx.cc.attach(*congestion);
   --ccc_reserved_;
-  if (pdc.tx.cc->voice == nullptr) pdc.tx.cc->voice = &pdc;
+  if (congestion->voice == nullptr) congestion->voice = &pdc;
   return true;
 }
 
+Duration Engine::round_trip(const Pdc& pdc) const {
+  const Congestion* congestion = pdc.tx.cc.if_any();
+  return congestion != nullptr ? congestion->ccc->base_rtt() : config_.nack_retx_time;
+}
+
+Duration Engine::smoothed_rtt(const Pdc& pdc) {
+  const Congestion* congestion = pdc.tx.cc.if_any();
+  return congestion != nullptr ? congestion->ccc->smoothed_rtt() : Duration{};
+}
+
 void Engine::detach_congestion(Pdc& pdc) {
-  Congestion* congestion = pdc.tx.cc;
+  Congestion* congestion = pdc.tx.cc.if_any();
   if (congestion == nullptr) {
     if (!pdc.is_initiator) --ccc_reserved_;
     return;
@@ -114,7 +129,7 @@ void Engine::detach_congestion(Pdc& pdc) {
   if (pdc.ready_hook.is_linked()) congestion->ready.erase(congestion->ready.iterator_to(pdc));
   if (congestion->voice == &pdc) congestion->voice = nullptr;
   congestion->ccc->on_pdc_closed(pdc.tx.share);
-  pdc.tx.cc = nullptr;
+  pdc.tx.cc.detach();
   if (congestion->users == 1) {
     if (congestion->ready_hook.is_linked()) ready_.erase(ready_.iterator_to(*congestion));
     wheel_.cancel(congestion->timer);

@@ -37,8 +37,9 @@ void Engine::note_loss(Instant now, Congestion& congestion) {
 // Tells congestion control once per transmission, and schedules the next one.
 void Engine::mark_lost(Instant now, Pdc& pdc, Psn psn, TxRecord& record, bool timeout) {
   if (record.message != nullptr) {
-    note_loss(now, *pdc.tx.cc);
-    pdc.tx.cc->ccc->on_inferred_loss(now, record.cc, pdc.tx.share, timeout,
+    Congestion& congestion = pdc.tx.cc.of(*record.message);
+    note_loss(now, congestion);
+    congestion.ccc->on_inferred_loss(now, record.cc, pdc.tx.share, timeout,
                                      pdc.state != PdcState::kCreating);
     trace_.emit(now, EventId::kInferredLoss, pdc.id, psn, timeout ? 1 : 0, record.cc.entropy);
   }
@@ -97,7 +98,7 @@ void Engine::on_retransmit_timer(Instant now, Pdc& pdc) {
     tx.has_free_pass = true;
     wake(pdc);
   }
-  if (tx.cc != nullptr) after_congestion_event(now, *tx.cc);
+  if (Congestion* congestion = tx.cc.if_any()) after_congestion_event(now, *congestion);
   if (next < pdc.deadline(PdcTimer::kRetransmit)) set_timer(pdc, PdcTimer::kRetransmit, next);
 }
 
@@ -194,7 +195,7 @@ class PathEvidence {
 // that is not set in a SACK is none. One walk over what is out, youngest first. [PDS 13.4]
 void Engine::infer_losses(Instant now, Pdc& pdc) {
   TxHalf& tx = pdc.tx;
-  if (config_.sack_loss_thresh == 0 || pdc.is_rod() || tx.cc == nullptr) return;
+  if (config_.sack_loss_thresh == 0 || pdc.is_rod() || tx.cc.if_any() == nullptr) return;
   PathEvidence evidence(config_.sack_loss_thresh);
   for (Psn psn = tx.next - 1; psn.is_at_or_after(tx.left); psn = psn - 1) {
     TxRecord& record = tx_blocks_.at(tx.ring, psn);
@@ -209,16 +210,17 @@ void Engine::infer_losses(Instant now, Pdc& pdc) {
 
 // Evidence over all paths: packets that left after this one have arrived. [PDS 13.4]
 void Engine::suspect_overtaken(Instant now, Pdc& pdc, Psn newest) {
-  if (pdc.is_rod() || pdc.tx.cc == nullptr) return;
+  if (pdc.is_rod()) return;
   suspect_sent_before(now, pdc, newest, tx_blocks_.at(pdc.tx.ring, newest).cc.sent_at);
 }
 
 // What left before something that has arrived, and is not known to have arrived itself. Paths differ, so it gets the time of
 // a reordering window before it counts as lost. Only PSNs before `end` are looked at. On ROD the oldest one speaks for all.
 void Engine::suspect_sent_before(Instant now, Pdc& pdc, Psn end, Instant sent_before) {
-  if (config_.reorder_window <= Duration{} || pdc.tx.cc == nullptr) return;
   TxHalf& tx = pdc.tx;
-  const Duration rtt = tx.cc->ccc->smoothed_rtt();
+  const Congestion* congestion = tx.cc.if_any();
+  if (config_.reorder_window <= Duration{} || congestion == nullptr) return;
+  const Duration rtt = congestion->ccc->smoothed_rtt();
   const Duration window = std::max(config_.reorder_window, rtt / 2);
   Instant earliest = Instant::never();
   for (Psn psn = tx.left; psn.is_before(end) && psn.is_before(tx.next); ++psn) {
@@ -238,7 +240,7 @@ void Engine::suspect_sent_before(Instant now, Pdc& pdc, Psn end, Instant sent_be
 }
 
 void Engine::watch_tail(Instant now, Pdc& pdc) {
-  if (config_.tail_loss_time <= Duration{} || pdc.tx.cc == nullptr) return;
+  if (config_.tail_loss_time <= Duration{} || pdc.tx.cc.if_any() == nullptr) return;
   if (!config_.tail_loss_asks)
     set_timer(pdc, PdcTimer::kTailLoss, now + config_.tail_loss_time);
   else if (const Instant due = now + tail_silence(now, pdc);
@@ -249,14 +251,15 @@ void Engine::watch_tail(Instant now, Pdc& pdc) {
 // For some time after a loss the next one is likely. Then every packet asks for its ACK, so that what is known does not hang on
 // one packet of a window, and silence is asked about sooner. See docs/decisions/0049.
 bool Engine::is_losing(Instant now, const Pdc& pdc) const {
-  return now < pdc.tx.cc->losing_until;
+  const Congestion* congestion = pdc.tx.cc.if_any();
+  return congestion != nullptr && now < congestion->losing_until;
 }
 
 Duration Engine::tail_silence(Instant now, const Pdc& pdc) const {
   const bool is_short = config_.reorder_window > Duration{} && is_losing(now, pdc);
   const Duration least =
       is_short ? std::min(config_.reorder_window, config_.tail_loss_time) : config_.tail_loss_time;
-  return std::max(least, pdc.tx.cc->ccc->smoothed_rtt() * 4) * (1 << pdc.tx.tail_probes);
+  return std::max(least, smoothed_rtt(pdc) * 4) * (1 << pdc.tx.tail_probes);
 }
 
 // Asks what has arrived, once the youngest packet that nothing is known about has been out for long enough. The timer was
@@ -295,7 +298,7 @@ void Engine::on_tail_loss(Instant now, Pdc& pdc) {
     } else {
       mark_lost(now, pdc, psn, record, false);
     }
-    after_congestion_event(now, *tx.cc);
+    after_congestion_event(now, tx.cc.of(*record.message));
     return;
   }
 }

@@ -56,6 +56,23 @@ enum PdcControl : std::uint16_t {
   kResendControl = 1 << 8,  ///< a sequenced control packet was lost
 };
 
+/// The CCC of a direction. A target has none before it sends read data, and what its peer sends must not depend on there being
+/// one: so a use either looks, or names the message that it is about, since messages need a CCC to be accepted.
+class CongestionLink {
+ public:
+  Congestion* if_any() const { return congestion_; }
+  Congestion& of(const Message& message) const {
+    (void)message;
+    UET_CHECK(congestion_ != nullptr);
+    return *congestion_;
+  }
+  void attach(Congestion& congestion) { congestion_ = &congestion; }
+  void detach() { congestion_ = nullptr; }
+
+ private:
+  Congestion* congestion_ = nullptr;
+};
+
 struct TxHalf {
   Psn next;                     ///< tx_next
   Psn cack;                     ///< snd_cack
@@ -84,7 +101,7 @@ struct TxHalf {
   Instant credit_asked_at;                    ///< first Credit Request since the peer was heard
   Instant ses_busy_since = Instant::never();  ///< first RCVD_SES_PROCG without progress since
   cc::PdcShare share;
-  Congestion* cc = nullptr;
+  CongestionLink cc;
   base::ByteCount backlog = 0;  ///< nominal bytes announced to the CCC and not sent
   MessageQueue queue;
   TxRing ring;

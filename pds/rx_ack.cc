@@ -1,5 +1,7 @@
 // An acknowledgement came in. [PDS 10.4]
 
+#include <bit>
+
 #include "lib/base/planted.h"
 #include "pds/engine.h"
 
@@ -106,12 +108,40 @@ void Engine::on_ack_packet(Instant now, const net::RxPacket& rx) {
   // Somebody who guesses our PDCID must not move CACK. [PDS 19 R5]
   if (pdc->peer != rx.source || c.spdcid == 0 || (pdc->peer_id != 0 && pdc->peer_id != c.spdcid))
     return drop(DropReason::kPeerMismatch);
-  const Psn last = pdc->tx.next - 1;
-  if (c.cack_psn.is_after(last) || (in->ack_names_psn() && in->ack_psn().is_after(last)))
-    return drop(DropReason::kAckNeverSent);
-  if (pdc->peer_id == 0) learn_peer(now, *pdc, c.spdcid);
+  if (!speaks_of_what_was_sent(*pdc, *in)) return drop(DropReason::kAckNeverSent);
+  if (pdc->peer_id == 0) {
+    // Whoever names a packet that is out has seen it: nothing less says who the target is. [PDS 6.3]
+    if (!shows_an_arrival(*pdc, *in)) return drop(DropReason::kAckNeverSent);
+    learn_peer(now, *pdc, c.spdcid);
+  }
   heard(now, *pdc);
   on_ack(now, *pdc, *in);
+}
+
+/// The PSNs of an ACK lie between the start of the PDC and what was sent last. One that is late may be behind, but an offset
+/// of 16 bits must reach what is outstanding: further back it says nothing, and half of all numbers would be believed.
+/// [PDS 19 R5, R6]
+bool Engine::speaks_of_what_was_sent(const Pdc& pdc, const AckIn& in) const {
+  const Psn last = pdc.tx.next - 1;
+  const Psn before_start = pdc.start - 1;
+  const std::uint32_t used = pdc.tx.cack.value() - before_start.value();
+  const Psn oldest = used < kMaxWindow ? before_start : pdc.tx.cack - kMaxWindow;
+  const auto is_possible = [&](Psn psn, Psn from) {
+    return psn.is_at_or_after(from) && psn.is_at_or_before(last);
+  };
+  if (!is_possible(in.common.cack_psn, oldest)) return false;
+  if (!in.ack_names_psn()) return true;
+  return is_possible(in.ack_psn(), used < kMaxWindow ? before_start : oldest - kMaxWindow);
+}
+
+/// Some packet that is not acknowledged yet has arrived.
+bool Engine::shows_an_arrival(const Pdc& pdc, const AckIn& in) const {
+  if (is_outstanding(pdc, in.common.cack_psn)) return true;
+  if (in.ack_names_psn() && is_outstanding(pdc, in.ack_psn())) return true;
+  if (!in.has_sack) return false;
+  for (std::uint64_t bits = in.sack_bitmap; bits != 0; bits &= bits - 1)
+    if (is_outstanding(pdc, in.sack_base + std::countr_zero(bits))) return true;
+  return false;
 }
 
 /// Hands the response of one PSN to SES. False when the PDC went away meanwhile.
@@ -125,8 +155,8 @@ bool Engine::acknowledge(Instant now, Pdc& pdc, Psn psn, std::uint8_t next_hdr,
   record.deadline = Instant::never();
   --tx.unacked;
   if (record.message == nullptr) return true;  // sequenced control packet
-  tx.cc->ccc->on_first_ack(record.cc, tx.share);
   Message& message = *record.message;
+  tx.cc.of(message).ccc->on_first_ack(record.cc, tx.share);
   const MessageToken token = message.request.token;
   const std::uint32_t segment = record.segment;
   if (--message.unanswered == 0 && message.is_fully_sent()) forget(message);
@@ -186,13 +216,14 @@ void Engine::on_ack(Instant now, Pdc& pdc, AckIn& in) {
 
   trace_.emit(now, EventId::kAckReceived, pdc.id, in.ack_names_psn() ? in.ack_psn() : cack,
               cack.value(), unacked_before - tx.unacked);
-  if (tx.cc != nullptr) {
+  Congestion* congestion = tx.cc.if_any();
+  if (congestion != nullptr) {
     if (in.common.p && tx.is_probe_open && in.common.probe_opaque() == tx.probe_opaque) {
       in.signal.is_probe_answer = true;
       in.signal.probe_sent_at = tx.probe_sent_at;
       tx.is_probe_open = false;
     }
-    tx.cc->ccc->on_ack(now, tx.share, in.signal);
+    congestion->ccc->on_ack(now, tx.share, in.signal);
   }
   if (tx.unacked != unacked_before) tx.ses_busy_since = Instant::never();
   // 5. What is left behind the left edge and was overtaken may be lost; without a gap there is nothing to look at.
@@ -211,9 +242,9 @@ void Engine::on_ack(Instant now, Pdc& pdc, AckIn& in) {
   if (in.common.req == wire::AckReq::kClear) owe_clear(now, pdc);
   if (in.common.req == wire::AckReq::kClose && pdc.is_initiator) begin_close(now, pdc);
   if (pdc.is_closing()) try_close(now, pdc);
-  if (tx.cc == nullptr) return;
+  if (congestion == nullptr) return;
   wake(pdc);
-  after_congestion_event(now, *tx.cc);
+  after_congestion_event(now, *congestion);
 }
 
 void Engine::apply_sack(Instant now, Pdc& pdc, const AckIn& in) {
@@ -228,7 +259,7 @@ void Engine::apply_sack(Instant now, Pdc& pdc, const AckIn& in) {
       continue;
     }
     record.arrived = true;
-    tx.cc->ccc->on_arrived(record.cc);
+    tx.cc.of(*record.message).ccc->on_arrived(record.cc);
     if (record.suspected) arm_retransmit(now, pdc, record);  // it was only overtaken
     if (record.needs_rtx || record.paused) {
       unqueue_resend(pdc, record);

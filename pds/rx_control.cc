@@ -60,6 +60,8 @@ void Engine::on_control_packet(Instant now, const net::RxPacket& rx) {
   }
   if (pdc->peer != rx.source || h.spdcid == 0 || pdc->peer_id != h.spdcid)
     return trace_.drop(now, DropReason::kPeerMismatch, bytes.size(), h.dpdcid, h.psn);
+  if (!is_believable(*pdc, h))
+    return trace_.drop(now, DropReason::kPsnBeyondWindow, bytes.size(), h.dpdcid, h.psn);
   heard(now, *pdc);
   switch (h.ctl_type) {
     case ControlType::kAckRequest:
@@ -82,6 +84,25 @@ void Engine::on_control_packet(Instant now, const net::RxPacket& rx) {
       return on_credit_request(now, *pdc, h.payload);
     default:
       return;
+  }
+}
+
+/// The PSN that an unsequenced control packet speaks of can be one of this PDC. Identifiers alone are no evidence. [PDS 19 R5]
+bool Engine::is_believable(const Pdc& pdc, const wire::PdsControl& header) const {
+  const auto is_near = [](Psn psn, Psn anchor) {
+    const std::int32_t d = psn.distance_from(anchor);
+    return d <= static_cast<std::int32_t>(kMaxWindow) &&
+           d >= -static_cast<std::int32_t>(kMaxWindow);
+  };
+  switch (header.ctl_type) {
+    case ControlType::kAckRequest:
+      return is_near(header.psn, pdc.rx.cack);
+    case ControlType::kClearCommand:
+      return is_near(Psn(header.payload), pdc.rx.cack);
+    case ControlType::kClearRequest:
+      return is_near(Psn(header.payload), pdc.tx.cack);
+    default:  // a Probe only wishes for a SACK base, credit counts bytes
+      return true;
   }
 }
 

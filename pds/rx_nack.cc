@@ -139,7 +139,8 @@ void Engine::on_nack(Instant now, Pdc& pdc, const wire::PdsNack& nack, const RxM
       if (pdc.state == PdcState::kCloseAckWait) return on_close_acknowledged(now, pdc);
       return fail(now, pdc, rule.error);
   }
-  if (table_.is_alive(ref) && pdc.tx.cc != nullptr) after_congestion_event(now, *pdc.tx.cc);
+  if (!table_.is_alive(ref)) return;
+  if (Congestion* congestion = pdc.tx.cc.if_any()) after_congestion_event(now, *congestion);
 }
 
 namespace {
@@ -172,7 +173,7 @@ bool Engine::resend_now(Instant now, Pdc& pdc, Psn psn, TxRecord& record, const 
     queue_resend(pdc, psn, record);
     return true;
   }
-  cc::Ccc& ccc = *pdc.tx.cc->ccc;
+  cc::Ccc& ccc = *pdc.tx.cc.of(*record.message).ccc;
   // An answer to our ACK Request speaks about the PSN, not about a copy of it.
   const bool is_answer = record.asked_ack && (nack.nack_code == NackCode::kPktNotRcvd ||
                                               nack.nack_code == NackCode::kAckWithData);
@@ -202,7 +203,7 @@ bool Engine::resend_now(Instant now, Pdc& pdc, Psn psn, TxRecord& record, const 
   }
   if (is_inferred) {
     pdc.tx.peer_holds = true;
-    note_loss(now, *pdc.tx.cc);
+    note_loss(now, pdc.tx.cc.of(*record.message));
   }
   record.was_refused = true;
   queue_resend(pdc, psn, record);
@@ -253,7 +254,7 @@ void Engine::after_trim(Instant now, Pdc& pdc, Psn psn, TxRecord& record) {
   if (record.trim_cnt < 255) ++record.trim_cnt;
   if (record.trim_cnt <= kAtOnce) return;
   const Duration wait =
-      longer_each_time(pdc.tx.cc->ccc->base_rtt(), record.trim_cnt, kAtOnce + 1, config_.rto_max);
+      longer_each_time(round_trip(pdc), record.trim_cnt, kAtOnce + 1, config_.rto_max);
   hold_back(pdc, psn, record, now + wait);
 }
 
@@ -292,7 +293,7 @@ void Engine::on_rod_ooo(Instant now, Pdc& pdc, const wire::PdsNack& nack, const 
   // One round per gap: not again before the retransmission has had time to get there.
   if (tx.has_gone_back && tx.go_back_at == expected) {
     const TxRecord& first = tx_blocks_.at(tx.ring, expected);
-    if (first.needs_rtx || first.paused || now - first.cc.sent_at < tx.cc->ccc->base_rtt())
+    if (first.needs_rtx || first.paused || now - first.cc.sent_at < round_trip(pdc))
       return trace_.drop(now, DropReason::kStaleNack, 0, pdc.id, expected);
   }
   tx.has_gone_back = true;
@@ -314,7 +315,7 @@ void Engine::on_ses_busy(Instant now, Pdc& pdc, TxRecord& record) {
   unqueue_resend(pdc, record);
   record.arrived = true;
   record.ask_ack = false;
-  if (record.message != nullptr) tx.cc->ccc->on_held(now, record.cc, tx.share);
+  if (record.message != nullptr) tx.cc.of(*record.message).ccc->on_held(now, record.cc, tx.share);
   arm_retransmit(now, pdc, record);
   // The timeout that led here is taken back: a busy SES is not a lost packet.
   if (record.rto_cnt > 1) --record.rto_cnt;

@@ -41,13 +41,14 @@ void Engine::on_sequenced(Instant now, const Arrival& in) {
   const PsnClass kind = classify(pdc, in.psn);
   if (kind == PsnClass::kBelowStart || kind == PsnClass::kTooOld) [[unlikely]]
     return drop(kind == PsnClass::kTooOld ? DropReason::kPsnTooOld : DropReason::kPsnBelowStart);
-  // A packet that belongs here: it also tells an initiator who its target is. [PDS 6.3]
-  if (pdc.peer_id == 0) learn_peer(now, pdc, in.spdcid);
-  heard(now, pdc);
+  // What lies beyond the window may be a guess: it neither says who the target is nor that the peer lives.
   if (kind == PsnClass::kBeyond) [[unlikely]] {
     nack_for(now, in, &pdc, NackCode::kPsnOorWindow);
     return drop(DropReason::kPsnBeyondWindow);
   }
+  // A packet that belongs here: it also tells an initiator who its target is. [PDS 6.3]
+  if (pdc.peer_id == 0) learn_peer(now, pdc, in.spdcid);
+  heard(now, pdc);
   const bool is_after_close =
       pdc.has_close_psn && !pdc.is_initiator && in.psn.is_after(pdc.close_psn);
   if (is_after_close || (pdc.state == PdcState::kCloseAckWait && kind == PsnClass::kNew))
@@ -74,14 +75,10 @@ void Engine::on_rod_gap(Instant now, Pdc& pdc, const Arrival& in) {
   if (config_.rod_reorder && hold(now, pdc, in)) return;
   RxHalf& rx = pdc.rx;
   trace_.drop(now, DropReason::kRodOutOfOrder, in.body.size(), pdc.id, in.psn);
-  if (!rx.ooo_nack_armed && !in.retx && now - rx.last_ooo_nack < rod_holdoff(pdc)) return;
+  if (!rx.ooo_nack_armed && !in.retx && now - rx.last_ooo_nack < round_trip(pdc)) return;
   rx.ooo_nack_armed = false;
   rx.last_ooo_nack = now;
   nack_for(now, in, &pdc, NackCode::kRodOoo, (rx.edge + 1).value());
-}
-
-Duration Engine::rod_holdoff(const Pdc& pdc) const {
-  return pdc.tx.cc != nullptr ? pdc.tx.cc->ccc->base_rtt() : config_.nack_retx_time;
 }
 
 // Never delivered, never counted as received; its CLEAR and its CE mark still mean something.

@@ -111,9 +111,10 @@ bool Engine::find_free_pass(Instant now, Congestion& congestion) {
 }
 
 void Engine::wake(Pdc& pdc) {
-  if (pdc.tx.cc == nullptr || (pdc.tx.rtx_count == 0 && pdc.tx.queue.empty())) return;
-  if (!pdc.ready_hook.is_linked()) pdc.tx.cc->ready.push_back(pdc);
-  wake(*pdc.tx.cc);
+  Congestion* congestion = pdc.tx.cc.if_any();
+  if (congestion == nullptr || (pdc.tx.rtx_count == 0 && pdc.tx.queue.empty())) return;
+  if (!pdc.ready_hook.is_linked()) congestion->ready.push_back(pdc);
+  wake(*congestion);
 }
 
 void Engine::wake(Congestion& congestion) {

@@ -86,7 +86,7 @@ void Engine::on_new_start_psn(Instant now, Pdc& pdc, Psn start) {
     record.rto_cnt = record.nack_cnt = 0;
     record.suspected = false;
     if (record.message != nullptr && !record.needs_rtx && !record.paused)
-      tx.cc->ccc->on_nack(now, record.cc, tx.share, refused);
+      tx.cc.of(*record.message).ccc->on_nack(now, record.cc, tx.share, refused);
     queue_resend(pdc, psn, record);
   }
   tx.rtx_from = tx.left;

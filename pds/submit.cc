@@ -68,13 +68,14 @@ Pdc* Engine::choose_pdc(Instant now, const TxMessage& request, bool& must_wait) 
 }
 
 ByteCount Engine::nominal_of(const Pdc& pdc, const Message& message, std::uint32_t segment) const {
-  return nominal_bytes(request_header_bytes(pdc) + message.request.ses_header_bytes +
-                       message.payload_of(segment));
+  return nominal_bytes(request_header_bytes(pdc.tx.cc.of(message)) +
+                       message.request.ses_header_bytes + message.payload_of(segment));
 }
 
 void Engine::append(Instant now, Pdc& pdc, const TxMessage& request) {
   Message& message = messages_.add(request, !pdc.is_initiator);
   message.pdc = &pdc;
+  Congestion& congestion = pdc.tx.cc.of(message);
   trace_.emit(now, EventId::kMessageSubmitted, pdc.id, {}, request.segments, request.payload_bytes);
   if (!pdc.has_tx_work()) pdc.busy_since = now;
   pdc.active_at = now;
@@ -83,14 +84,15 @@ void Engine::append(Instant now, Pdc& pdc, const TxMessage& request) {
   pdc.tx.queue.push_back(message);
   ++pdc.tx.queued;
   pdc.tx.queued_segments += request.segments;
-  const ByteCount per_segment = nominal_bytes(request_header_bytes(pdc) + request.ses_header_bytes);
+  const ByteCount per_segment =
+      nominal_bytes(request_header_bytes(congestion) + request.ses_header_bytes);
   const ByteCount bytes =
       per_segment * request.segments + static_cast<ByteCount>(request.payload_bytes);
   pdc.tx.backlog += bytes;
-  pdc.tx.cc->ccc->on_new_data(now, bytes);
+  congestion.ccc->on_new_data(now, bytes);
   if (pdc.deadline(PdcTimer::kLiveness).is_never()) on_liveness(now, pdc);
   wake(pdc);
-  if (sends_credit_state_) on_congestion_timer(now, *pdc.tx.cc);
+  if (sends_credit_state_) on_congestion_timer(now, congestion);
 }
 
 SubmitResult Engine::submit_return(Instant now, RxHandle handle, const TxMessage& request) {
@@ -131,7 +133,7 @@ void Engine::abort(Instant now, MessageToken token) {
     left += nominal_of(pdc, *message, s);
   pdc.tx.backlog -= left;
   pdc.tx.queued_segments -= message->request.segments - message->next_segment;
-  pdc.tx.cc->ccc->on_new_data(now, -left);
+  pdc.tx.cc.of(*message).ccc->on_new_data(now, -left);
   if (message->hook.is_linked()) {
     pdc.tx.queue.erase(pdc.tx.queue.iterator_to(*message));
     --pdc.tx.queued;
@@ -157,7 +159,7 @@ std::uint32_t Engine::truncate(Instant now, MessageToken token, std::uint32_t ex
   for (std::uint32_t s = sent; s < message->request.segments; ++s)
     change += nominal_of(pdc, *message, s);
   pdc.tx.backlog += change;
-  pdc.tx.cc->ccc->on_new_data(now, change);
+  pdc.tx.cc.of(*message).ccc->on_new_data(now, change);
   if (message->is_fully_sent()) {
     pdc.tx.queue.erase(pdc.tx.queue.iterator_to(*message));
     --pdc.tx.queued;

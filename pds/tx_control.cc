@@ -79,9 +79,10 @@ Built Engine::build_control(Instant now, Pdc& pdc, net::TxPacket& out) {
     }
     return built;
   }
-  if (pending(kSendCreditRequest) && is_known && tx.cc != nullptr) {
+  if (const Congestion* congestion = tx.cc.if_any();
+      pending(kSendCreditRequest) && is_known && congestion != nullptr) {
     const std::uint32_t payload =
-        std::uint32_t{tx.cc->ccc->id()} << 24 | (tx.credit_demand & 0xff'ffff);
+        std::uint32_t{congestion->ccc->id()} << 24 | (tx.credit_demand & 0xff'ffff);
     const Built built = simple(kSendCreditRequest, ControlType::kCreditRequest, payload, false);
     if (built == Built::kPacket && tx.credit_asked_at <= pdc.heard_at) watch_credit(now, pdc);
     return built;

@@ -56,24 +56,25 @@ Engine::Work Engine::next_work(Instant now, Pdc& pdc, Psn& psn) {
   return Work::kNew;
 }
 
-std::size_t Engine::request_header_bytes(const Pdc& pdc) const {
-  return pdc.tx.cc->ccc->carries_credit() ? wire::PdsRequestCc::kSize : wire::PdsRequest::kSize;
+std::size_t Engine::request_header_bytes(const Congestion& congestion) {
+  return congestion.ccc->carries_credit() ? wire::PdsRequestCc::kSize : wire::PdsRequest::kSize;
 }
 
 Built Engine::send_data(Instant now, Pdc& pdc, Work work, Psn psn, net::TxPacket& out) {
   TxHalf& tx = pdc.tx;
-  cc::Ccc& ccc = *tx.cc->ccc;
+  const bool resend = work == Work::kResend;
+  Message& message = resend ? *tx_blocks_.at(tx.ring, psn).message : tx.queue.front();
+  Congestion& congestion = tx.cc.of(message);
+  cc::Ccc& ccc = *congestion.ccc;
   net::Packet packet = pool_.allocate();
   if (!packet) return Built::kNoBuffer;
 
   // From here on nothing can fail: PSN, record and message state change together. [PDS 7.1]
-  const bool resend = work == Work::kResend;
   TxRecord* record = nullptr;
   if (resend) {
     record = &tx_blocks_.at(tx.ring, psn);
   } else {
     psn = tx.next;
-    Message& message = tx.queue.front();
     record = tx_blocks_.add(tx.ring, psn);
     UET_CHECK(record != nullptr);
     record->message = &message;
@@ -81,12 +82,11 @@ Built Engine::send_data(Instant now, Pdc& pdc, Work work, Psn psn, net::TxPacket
   }
   UET_DCHECK(planted(PlantedBug::kWindowIgnored) ||
              static_cast<std::uint32_t>(psn.distance_from(tx.cack)) <= tx.mp_range);
-  Message& message = *record->message;
   std::uint32_t segment = record->segment;
   if (planted(PlantedBug::kWrongSegmentResent) && resend && segment > 0) --segment;
   const SegmentInfo info =
       upper_.emit_segment(message.request.token, segment, pdc.ref(), psn, packet);
-  const ByteCount nominal = nominal_bytes(request_header_bytes(pdc) + packet.full_size());
+  const ByteCount nominal = nominal_bytes(request_header_bytes(congestion) + packet.full_size());
 
   bool ack_request = resend || config_.enb_ack_per_pkt || is_losing(now, pdc);
   if (resend) {
@@ -110,13 +110,13 @@ Built Engine::send_data(Instant now, Pdc& pdc, Work work, Psn psn, net::TxPacket
   }
   // Ordered packets wait for their port; only when it has lost its link they take another.
   const std::uint8_t planes =
-      pdc.tx.cc->sprayed ? ccc.worthwhile_planes(now, free_planes_) : planes_up_;
+      congestion.sprayed ? ccc.worthwhile_planes(now, free_planes_) : planes_up_;
   const cc::SendParams params = ccc.next_send(now, resend ? &record->cc : nullptr, nominal, planes);
   ccc.on_send(now, record->cc, tx.share, nominal, params, resend);
   ack_request = ack_request || params.ack_request || (!tx.queue.empty() && !ccc.may_send(nominal));
 
   const bool with_syn = pdc.state == PdcState::kCreating;
-  prepend_request(pdc, static_cast<NextHdr>(info.next_hdr), psn, ack_request, resend,
+  prepend_request(pdc, ccc, static_cast<NextHdr>(info.next_hdr), psn, ack_request, resend,
                   params.credit_target, packet);
   if (with_syn) {
     pdc.was_syn_resent = pdc.was_syn_resent || record->sent_with_syn;
@@ -131,7 +131,7 @@ Built Engine::send_data(Instant now, Pdc& pdc, Work work, Psn psn, net::TxPacket
   tx.clear_owed = false;  // the Request carries it
   stop_timer(pdc, PdcTimer::kClear);
   pdc.active_at = now;
-  if (sends_credit_state_) on_congestion_timer(now, *tx.cc);
+  if (sends_credit_state_) on_congestion_timer(now, congestion);
 
   trace_.emit(now, resend ? EventId::kPacketRetransmitted : EventId::kRequestSent, pdc.id, psn,
               resend ? record->rto_cnt : packet.full_size(), params.entropy);
@@ -162,8 +162,8 @@ void fill_common(H& h, bool rod, bool cc, NextHdr next, Psn psn, bool ar, bool r
 }  // namespace
 
 // Ids, syn and CLEAR are those of the moment, also when the packet is sent again. [PDS 8]
-void Engine::prepend_request(const Pdc& pdc, NextHdr next, Psn psn, bool ar, bool retx,
-                             const std::optional<std::uint32_t>& credit_target,
+void Engine::prepend_request(const Pdc& pdc, const cc::Ccc& ccc, NextHdr next, Psn psn, bool ar,
+                             bool retx, const std::optional<std::uint32_t>& credit_target,
                              net::Packet& packet) {
   const Psn clear_psn =
       planted(PlantedBug::kClearNeverRefreshed) ? pdc.start - 1 : pdc.tx.clear_psn();
@@ -175,12 +175,12 @@ void Engine::prepend_request(const Pdc& pdc, NextHdr next, Psn psn, bool ar, boo
     if constexpr (requires { header.psn_offset; }) header.psn_offset = offset;
     if constexpr (requires { header.dpdcid; }) header.dpdcid = pdc.peer_id;
     if constexpr (requires { header.ccc_id; }) {
-      header.ccc_id = pdc.tx.cc->ccc->id();
+      header.ccc_id = ccc.id();
       header.credit_target = credit_target.value_or(0);
     }
     wire::emit(header, packet.prepend(decltype(header)::kSize));
   };
-  if (pdc.tx.cc->ccc->carries_credit()) {
+  if (ccc.carries_credit()) {
     if (syn)
       finish(wire::PdsRequestCcSyn{}, true);
     else
@@ -207,7 +207,7 @@ void Engine::arm_retransmit(Instant now, Pdc& pdc, TxRecord& record) {
 Duration Engine::rto(const Pdc& pdc, unsigned rto_cnt) const {
   constexpr Duration kSpecMax = Duration::from_seconds(8);
   Duration first = config_.rto_init_time;
-  if (pdc.tx.cc != nullptr) first = std::max(first, pdc.tx.cc->ccc->smoothed_rtt() * 4);
+  first = std::max(first, smoothed_rtt(pdc) * 4);
   const Duration longest = std::min(kSpecMax, std::max(config_.rto_max, first));
   Duration value = std::min(first, longest);
   for (unsigned i = 0; i < rto_cnt && value < longest; ++i) value = std::min(value * 2, longest);

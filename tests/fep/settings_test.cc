@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <map>
 
+#include "tests/pds/software_profile.h"
+
 namespace uet::fep {
 namespace {
 
@@ -217,6 +219,29 @@ TEST(Settings, fep_config__judges_paths_where_there_are_several_planes) {
   EXPECT_EQ(chosen({}, 1), cc::LoadBalancing::kOblivious);
   EXPECT_EQ(chosen({}, 2), cc::LoadBalancing::kBitmap);
   EXPECT_EQ(chosen({{"LB", "oblivious"}}, 2), cc::LoadBalancing::kOblivious);
+}
+
+// Tests of packet delivery use it in place of the settings.
+TEST(Settings, defaults_are_the_software_profile_of_the_tests) {
+  net::PortFacts facts;
+  facts.address = net::FabricAddress::from_v4(0x0a000001);
+  facts.ip_mtu = 9000;
+  const auto config = load({})->fep_config(facts);
+  ASSERT_TRUE(config) << config.error();
+  const pds::PdsConfig& real = config->pds;
+  const pds::PdsConfig tests = pds::test::software_profile();
+  EXPECT_EQ(real.rto_init_time, tests.rto_init_time);
+  EXPECT_EQ(real.rto_max, tests.rto_max);
+  EXPECT_EQ(real.tail_loss_time, tests.tail_loss_time);
+  EXPECT_EQ(real.tail_loss_asks, tests.tail_loss_asks);
+  EXPECT_EQ(real.reorder_window, tests.reorder_window);
+  EXPECT_EQ(real.peer_timeout, tests.peer_timeout);
+  EXPECT_EQ(real.max_rto_retx_cnt, tests.max_rto_retx_cnt);
+  EXPECT_EQ(real.max_nack_retx_cnt, tests.max_nack_retx_cnt);
+  EXPECT_EQ(real.rod_reorder, tests.rod_reorder);
+  EXPECT_EQ(real.local_mp_range, tests.local_mp_range);
+  EXPECT_EQ(real.max_pdc, tests.max_pdc);
+  EXPECT_EQ(real.pdc_idle_time, tests.pdc_idle_time);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "lib/wire/codec.h"
 #include "lib/wire/pds_headers.h"
 #include "pds/pds.h"
+#include "tests/pds/software_profile.h"
 
 namespace uet::pds::test {
 
@@ -179,6 +180,13 @@ struct WorldOptions {
     cc.link_rate = base::BitRate::from_gbps(100);
   }
 };
+/// What real endpoints run with, idle close included.
+inline WorldOptions software_world(std::function<void(WorldOptions&)> change = [](auto&) {}) {
+  WorldOptions o;
+  o.pds = software_profile();
+  change(o);
+  return o;
+}
 
 class World {
  public:

@@ -4,6 +4,172 @@
 namespace uet::pds::test {
 namespace {
 
+/// A peer made by hand that has opened a PDC to host 1 and used its identifier.
+struct Stranger {
+  static constexpr std::uint16_t kOwnId = 77;
+  static constexpr std::uint32_t kStart = 5000;
+
+  explicit Stranger(World& world, Mode mode = Mode::kRud) : w(world), is_rod(mode == Mode::kRod) {
+    wire::PdsControlSyn syn;
+    syn.ctl_type = ControlType::kNoop;
+    syn.isrod = is_rod;
+    syn.ar = true;
+    syn.psn = Psn(kStart);
+    syn.spdcid = kOwnId;
+    arrive(syn);
+    id = w.acks(1).back().spdcid;
+    arrive(control(ControlType::kNoop, Psn(kStart + 1)));
+  }
+  wire::PdsControl control(ControlType type, Psn psn, std::uint32_t payload = 0) const {
+    wire::PdsControl h;
+    h.ctl_type = type;
+    h.isrod = is_rod;
+    h.ar = true;
+    h.psn = psn;
+    h.spdcid = kOwnId;
+    h.dpdcid = id;
+    h.payload = payload;
+    return h;
+  }
+  template <typename H>
+  void arrive(const H& header, std::span<const std::uint8_t> body = {}) {
+    w.inject(1, address, header, body);
+    w.run_for(us(20));
+  }
+  World& w;
+  bool is_rod;
+  net::FabricAddress address = net::FabricAddress::from_v4(0x0b000001);
+  std::uint16_t id = 0;
+};
+
+// A target that has sent no read data has no congestion context; its Close Request is outstanding all the same.
+TEST(Hostile, ordering_nacks_about_a_close_request) {
+  for (const std::uint16_t spdcid : {Stranger::kOwnId, std::uint16_t{0}}) {
+    World w(software_world());
+    Stranger s(w, Mode::kRod);
+    w.run_for(Duration::from_seconds(3));
+    ASSERT_FALSE(w.controls(1, ControlType::kCloseRequest).empty());
+    wire::PdsNack h;
+    h.nack_code = NackCode::kRodOoo;
+    h.nack_psn = Psn(Stranger::kStart);
+    h.payload = Stranger::kStart;
+    h.spdcid = spdcid;
+    h.dpdcid = s.id;
+    for (int i = 0; i < 3; ++i) s.arrive(h);
+    EXPECT_GT(w.host(1).drops(DropReason::kStaleNack), 0u);
+    w.send(0, 1);
+    w.run_for(ms(100));
+    EXPECT_EQ(w.host(0).ses.responses.size(), 1u);
+  }
+}
+
+// The same by a sender that sees nothing of what is answered: it forges the address and tries every identifier.
+TEST(Hostile, ordering_nacks_from_off_the_path) {
+  World w(software_world());
+  Stranger s(w, Mode::kRod);
+  w.run_for(Duration::from_seconds(3));
+  wire::PdsNack h;
+  h.nack_code = NackCode::kRodOoo;
+  h.nack_psn = Psn(Stranger::kStart);
+  h.payload = Stranger::kStart;
+  for (unsigned id = 1; id < 65536; ++id)
+    for (int twice = 0; twice < 2; ++twice) {
+      h.dpdcid = static_cast<std::uint16_t>(id);
+      w.inject(1, s.address, h);
+      w.pump();
+    }
+  EXPECT_GT(w.host(1).drops(DropReason::kStaleNack), 0u);
+}
+
+/// Host 0 has opened a PDC and host 1 has delivered, but has not been turned since: its ACK is not there yet.
+struct Unanswered {
+  Unanswered() : w(software_world()) {
+    w.add_rule([this](const Seen& s, Fate& f) {
+      if (s.from == 1) f.extra_delay = is_asleep ? ms(5) : Duration{};
+    });
+    token = w.send(0, 1, 4);
+    w.run_for(us(100));
+    const Seen first = w.requests(0).at(0);
+    id = first.spdcid;
+    start = first.psn - first.psn_offset;
+  }
+  /// Every message once, everything acknowledged, nobody taken for somebody else.
+  void expect_unharmed() {
+    const std::uint64_t mismatches = w.host(0).drops(DropReason::kPeerMismatch);
+    w.run_for(ms(200));
+    w.send(0, 1, 2);
+    w.run_for(ms(200));
+    EXPECT_TRUE(w.host(0).ses.failures.empty());
+    EXPECT_EQ(w.host(0).ses.responses.size(), 6u);
+    EXPECT_EQ(w.host(1).ses.delivered.size(), 6u);
+    EXPECT_EQ(w.host(0).drops(DropReason::kPeerMismatch), mismatches);
+    EXPECT_TRUE(w.nacks(1).empty());
+  }
+  World w;
+  bool is_asleep = true;
+  MessageToken token = 0;
+  std::uint16_t id = 0;
+  Psn start;
+};
+
+// An ACK says who the target is, so one that acknowledges nothing that was sent must say nothing.
+TEST(Hostile, acks_of_what_was_never_sent_teach_nothing) {
+  for (const std::int64_t cack : {-1'000'000LL, -(1LL << 31) + 16, -2LL, -1LL, 4LL, 1LL << 20}) {
+    Unanswered x;
+    wire::PdsAckCcNscc h;
+    h.cack_psn = x.start + static_cast<std::int32_t>(cack);
+    h.mpr = 1;
+    h.service_time = 0xfffe;
+    h.spdcid = 999;
+    h.dpdcid = x.id;
+    x.w.inject(0, x.w.host(1).address, h);
+    h.p = true;
+    x.w.inject(0, x.w.host(1).address, h);
+    EXPECT_EQ(x.w.host(0).drops(DropReason::kAckNeverSent), 2u) << cack;
+    x.expect_unharmed();
+  }
+}
+
+// Off the path: every identifier, and two numbers that stand for half of the PSNs each.
+TEST(Hostile, blind_acks_teach_nothing) {
+  Unanswered x;
+  wire::PdsAck h;
+  h.spdcid = 999;
+  for (unsigned id = 1; id < 65536; ++id)
+    for (const std::uint32_t cack : {x.start.value() - 77'777, x.start.value() + 0x7000'0000}) {
+      h.dpdcid = static_cast<std::uint16_t>(id);
+      h.cack_psn = Psn(cack);
+      x.w.inject(0, x.w.host(1).address, h);
+    }
+  x.expect_unharmed();
+}
+
+// Nor does a packet of the return direction whose PSN is far ahead, or any control packet.
+TEST(Hostile, blind_return_packets_and_control_packets_teach_nothing) {
+  Unanswered x;
+  wire::PdsRequest request;
+  request.next_hdr = NextHdr::kResponseData;
+  request.psn = x.start + 0x4000'0000;
+  request.spdcid = 999;
+  request.dpdcid = x.id;
+  x.w.inject(0, x.w.host(1).address, request, x.w.segment_bytes(1, 0, 1));
+  for (const ControlType type :
+       {ControlType::kNoop, ControlType::kAckRequest, ControlType::kClearCommand,
+        ControlType::kClearRequest, ControlType::kCloseCommand, ControlType::kCloseRequest,
+        ControlType::kProbe, ControlType::kCredit, ControlType::kCreditRequest,
+        ControlType::kNegotiation}) {
+    wire::PdsControl h;
+    h.ctl_type = type;
+    h.psn = x.start + 0x4000'0000;
+    h.payload = x.start.value() + 0x4000'0000;
+    h.spdcid = 999;
+    h.dpdcid = x.id;
+    x.w.inject(0, x.w.host(1).address, h);
+  }
+  x.w.log.clear();
+  x.expect_unharmed();
+}
+
 // Covers: PDS-190, PDS-191, PDS-192
 TEST(Hostile, wrong_ids_are_refused) {
   Open x;
