@@ -32,14 +32,22 @@ void copy_standard(const H& h, RequestView& out) {
   out.mkey_match = h.mkey_match;
 }
 
-void parse_standard(const std::uint8_t* p, std::uint32_t payload_mtu, RequestView& out) {
+/// A message of one packet may come without the mark of its end. [docs/interop.md]
+bool is_whole(const wire::SesStandardFirst& h, std::size_t payload, std::uint32_t payload_mtu) {
+  return h.request_length <= (h.opcode == SesOpcode::kRead ? payload_mtu : payload);
+}
+
+void parse_standard(std::span<const std::uint8_t> bytes, std::uint32_t payload_mtu,
+                    RequestView& out) {
+  const std::uint8_t* p = bytes.data();
   constexpr std::uint8_t kSomMask = 0x01;
   if ((p[1] & kSomMask) != 0) {
     const auto h = wire::decode<wire::SesStandardFirst>(p);
     copy_standard(h, out);
     out.header_data = h.header_data;
     out.message_offset = 0;
-    out.covered = h.eom ? h.request_length : payload_mtu;
+    out.eom = h.eom || is_whole(h, bytes.size() - wire::SesStandardFirst::kSize, payload_mtu);
+    out.covered = out.eom ? h.request_length : payload_mtu;
   } else {
     const auto h = wire::decode<wire::SesStandardNext>(p);
     copy_standard(h, out);
@@ -83,7 +91,7 @@ bool parse_request(std::uint8_t next_hdr, std::span<const std::uint8_t> bytes,
     case wire::NextHdr::kRequestStd: {
       header = wire::SesStandardFirst::kSize;
       if (bytes.size() < header) return false;
-      parse_standard(bytes.data(), payload_mtu, out);
+      parse_standard(bytes, payload_mtu, out);
       break;
     }
     case wire::NextHdr::kRequestMedium: {
@@ -132,8 +140,7 @@ bool is_well_segmented(const RequestView& r, std::uint32_t payload_mtu) {
   if (end > r.request_length) return false;
   if (r.message_offset % payload_mtu != 0) return false;
   if (!r.eom) return r.covered == payload_mtu;
-  // The closing packet of a deferred message ends it early. [SES 8.2]
-  if (is_deferrable(r.opcode) && !r.som && r.covered == 0) return true;
+  if (closes_early(r)) return true;
   return end == r.request_length;
 }
 

@@ -32,6 +32,7 @@ struct Unexpected : Pooled {
   Block* first = nullptr;
   Block* last = nullptr;
   std::size_t cost = 0;          ///< of all its blocks, reserved when it was admitted
+  std::size_t taken = 0;         ///< of that, in use
   RxMessage* message = nullptr;  ///< while packets are still expected
   bool claimed = false;
   std::uint64_t claim_context = 0;
@@ -66,7 +67,7 @@ using HeaderAgeList = boost::intrusive::list<
 /// Room for unexpected messages of all endpoints, each within its own budget.
 class UnexpectedStore {
  public:
-  UnexpectedStore(const SesConfig& config, std::uint32_t payload_mtu);
+  explicit UnexpectedStore(const SesConfig& config);
 
   /// Reserves room for a whole message of `length` bytes. Null when the sender's share, the endpoint's budget or the store is
   /// used up.
@@ -100,7 +101,6 @@ class UnexpectedStore {
 
   std::uint64_t bytes_per_endpoint_;
   std::uint32_t messages_per_endpoint_;
-  std::uint32_t payload_mtu_;
   Slab slab_;
   ChunkedPool<Unexpected> pool_;
 };
