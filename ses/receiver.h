@@ -80,6 +80,7 @@ class Receiver {
   pds::Answer proceed(Context& c, RxMessage& m);
   pds::Answer reject(Context& c, ReturnCode code);
   Source source_of(const Context& c) const;
+  void count(RxMessage& m, const RequestView& r);
   Sender* owner_of(Context& c);
   bool has_place_for_message(Context& c);
 
@@ -125,7 +126,7 @@ class Receiver {
                           ReadTally& tally);
   pds::Answer proceed_write(Context& c, RxMessage& m);
   pds::Answer proceed_read(Context& c, RxMessage& m);
-  void complete_write(Context& c, std::uint64_t header_data);
+  void complete_write(Context& c, bool has_data, std::uint64_t header_data);
   bool data_fits_ack(const Context& c) const;
   pds::Answer answer_with_data(Context& c, const MemoryRegion& region, std::uint64_t at);
   void complete_read(Instant now, EndpointId endpoint, const Source& source, std::uint64_t key,
@@ -173,6 +174,7 @@ class Receiver {
   Core& core_;
   ChunkedPool<Receive> receives_;
   RxMessageTable messages_;
+  CoveragePool windows_;
   UnexpectedStore store_;
   DeliveryIndex awaited_;
   UnexpectedList reports_;  ///< of deliveries, for which the carrier has no room

@@ -48,6 +48,11 @@ std::uint32_t asked_mtu(const wire::SesStandardFirst& h, std::uint32_t own_mtu) 
   return is_told ? static_cast<std::uint32_t>(h.header_data) : own_mtu;
 }
 
+/// A message of one packet may come without the mark of its end. [docs/interop.md]
+bool is_whole(const wire::SesStandardFirst& h, std::size_t payload, std::uint32_t own_mtu) {
+  return h.request_length <= (h.opcode == SesOpcode::kRead ? asked_mtu(h, own_mtu) : payload);
+}
+
 void parse_standard(std::span<const std::uint8_t> bytes, std::uint32_t own_mtu, RequestView& out) {
   constexpr std::uint8_t kSomMask = 0x01;
   const std::uint8_t* const p = bytes.data();
@@ -56,12 +61,14 @@ void parse_standard(std::span<const std::uint8_t> bytes, std::uint32_t own_mtu, 
     copy_standard(h, out);
     out.header_data = h.header_data;
     out.message_offset = 0;
-    if (h.eom)
+    const std::size_t payload = bytes.size() - wire::SesStandardFirst::kSize;
+    out.eom = h.eom || is_whole(h, payload, own_mtu);
+    if (out.eom)
       out.covered = h.request_length;
     else if (h.opcode == SesOpcode::kRead)
       out.covered = asked_mtu(h, own_mtu);
     else
-      out.covered = carried_mtu(bytes.size() - wire::SesStandardFirst::kSize, own_mtu);
+      out.covered = carried_mtu(payload, own_mtu);
   } else {
     const auto h = wire::decode<wire::SesStandardNext>(p);
     copy_standard(h, out);
@@ -155,8 +162,7 @@ bool is_well_segmented(const RequestView& r, std::uint32_t own_mtu) {
   if (!r.eom) return is_payload_mtu(r.covered, own_mtu) && r.message_offset % r.covered == 0;
   // The last packet does not tell what the others carry, but that is a multiple of one of these.
   if (r.message_offset % kSmallestPayload != 0 && r.message_offset % own_mtu != 0) return false;
-  // The closing packet of a deferred message ends it early. [SES 8.2]
-  if (is_deferrable(r.opcode) && !r.som && r.covered == 0) return true;
+  if (closes_early(r)) return true;
   return end == r.request_length;
 }
 

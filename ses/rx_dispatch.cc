@@ -49,11 +49,12 @@ Receiver::Receiver(Core& core)
     : core_(core),
       receives_(core.config.max_receives),
       messages_(core.config.max_messages),
-      store_(core.config, core.payload_mtu),
+      windows_(core.config.max_messages),
+      store_(core.config),
       returns_(core.config.max_read_returns),
       tallies_(core.config.max_read_returns + core.config.max_messages),
       senders_(core.config.max_senders, core.config.message_idle),
-      read_copies_(core.config.read_copy_bytes, core.largest_payload()),
+      read_copies_(core.config.read_copy_bytes, core.largest_payload(), core.largest_payload()),
       ack_data_(core.largest_payload()) {}
 
 Receiver::~Receiver() {
@@ -115,6 +116,10 @@ pds::Answer Receiver::check_address(Context& c) {
   if (r.ie) return reject(c, ReturnCode::kInitiatorErr);
   if (!is_well_segmented(r, core_.payload_mtu)) return reject(c, ReturnCode::kOpViolation);
   if (r.request_length > core_.config.max_message) return reject(c, ReturnCode::kUnsupportedSize);
+  if (!r.is_single() && !closes_early(r) &&
+      Coverage().look(r.message_offset, r.covered, r.request_length, windows_) !=
+          Coverage::Look::kNew)
+    return answer_refuse(wire::NackCode::kNoSesMsgAvail);
   return begin(c);
 }
 
@@ -143,16 +148,23 @@ pds::Answer Receiver::proceed(Context& c, RxMessage& m) {
     return fail(
         c, m, m.mkey_match != r.mkey_match ? ReturnCode::kPermViolation : ReturnCode::kOpViolation);
   }
-  if (!is_well_segmented(r, core_.payload_mtu) || !m.is_cut_alike(r) ||
-      m.seen + r.covered > m.request_length)
-    return fail(c, m, ReturnCode::kOpViolation);
-  m.seen += r.covered;
-  if (r.som) {
-    m.som_seen = true;
-    m.header_data = r.header_data;
+  if (!is_well_segmented(r, core_.payload_mtu)) return fail(c, m, ReturnCode::kOpViolation);
+  if (m.target == RxTarget::kDiscard) {
+    count(m, r);
+    return answer_discarded(c, m);
   }
-  if (is_deferrable(r.opcode) && r.covered == 0 && !r.som) m.end = r.message_offset;
-  if (m.target == RxTarget::kDiscard) return answer_discarded(c, m);
+  if (!closes_early(r)) {
+    switch (m.coverage.look(r.message_offset, r.covered, m.request_length, windows_)) {
+      case Coverage::Look::kNew:
+        break;
+      case Coverage::Look::kTooFar:
+        return answer_refuse(wire::NackCode::kNoSesMsgAvail);
+      case Coverage::Look::kKnown:
+      case Coverage::Look::kWrong:
+        return fail(c, m, ReturnCode::kOpViolation);
+    }
+  }
+  if (m.target != RxTarget::kRead || r.ie) count(m, r);  // a READ may yet be refused
   if (r.ie) return fail(c, m, ReturnCode::kInitiatorErr);
   c.endpoint = m.endpoint;
   switch (m.target) {
@@ -168,6 +180,20 @@ pds::Answer Receiver::proceed(Context& c, RxMessage& m) {
       break;
   }
   return answer_pending(r);
+}
+
+/// The packet is one of the message from now on.
+void Receiver::count(RxMessage& m, const RequestView& r) {
+  m.seen = std::min<std::uint64_t>(m.seen + r.covered, m.request_length);
+  if (r.som) {
+    m.som_seen = true;
+    m.hd = r.hd;
+    m.header_data = r.header_data;
+  }
+  if (closes_early(r))
+    m.end = r.message_offset;
+  else if (m.target != RxTarget::kDiscard)
+    m.coverage.add(r.message_offset, r.covered, m.request_length, windows_);
 }
 
 /// The message fails at its first packet. Further packets must get the same answer, whatever has
@@ -196,8 +222,12 @@ pds::Answer Receiver::on_message_error_packet(Context& c) {
   const RequestView& r = c.request;
   RxMessage* m = messages_.find(c.key);
   if (m == nullptr) {
-    // On RUD it may have overtaken the packets that it ends: those must not begin anything.
-    if (r.message_offset > 0 && r.message_offset < r.request_length) {
+    // On RUD it may have overtaken the packets that it ends: those must not begin anything. Where there is nothing to begin, a
+    // stone would only be in the way of a later message of that id.
+    ReturnCode code = ReturnCode::kOk;
+    const bool may_begin = core_.endpoints.route(r.target(), RiKind::kAny, code) != nullptr;
+    if (!c.is_ordered() && may_begin && r.message_offset > 0 &&
+        r.message_offset < r.request_length) {
       advance_clock(c.now);
       if (!has_place_for_message(c)) return answer_refuse(wire::NackCode::kNoSesMsgAvail);
       m = messages_.create(c.key, r, loop_ns_, *c.owner);

@@ -73,6 +73,7 @@ void Receiver::abandon(Instant now, RxMessage& m, ReturnCode told, ReturnCode co
 
 void Receiver::release_message(RxMessage& m) {
   Sender& sender = *m.sender;
+  m.coverage.clear(windows_);
   messages_.release(m);
   senders_.unhold(sender);
 }

@@ -58,7 +58,7 @@ Unexpected* Receiver::find_header(Context& c, Sender& sender) {
   for (Unexpected& u : sender.headers)
     if (u.tagged == is_tagged(r.opcode) && u.length == r.request_length &&
         u.header.tag == c.incoming().tag && u.header.initiator_id == r.initiator &&
-        u.header.job_id == r.job_id && u.has_header_data == r.hd)
+        u.header.job_id == r.job_id)
       return &u;
   return nullptr;
 }
@@ -81,7 +81,10 @@ Unexpected* Receiver::note_header(Context& c, RiSpace& space, Sender& sender) {
 }
 
 void Receiver::touch_header(Context& c, Unexpected& header) {
-  if (c.request.som) header.header_data = c.request.header_data;
+  if (c.request.som) {
+    header.has_header_data = c.request.hd;
+    header.header_data = c.request.header_data;
+  }
   header.active_at_ns = loop_ns_;
   headers_.splice(headers_.end(), headers_, headers_.iterator_to(header));
 }

@@ -10,18 +10,10 @@ constexpr std::size_t kFirstBuckets = 64;
 }  // namespace
 
 bool RxMessage::is_consistent_with(const RequestView& r) const {
-  return opcode == r.opcode && dc == r.dc && rel == r.rel && hd == r.hd && job_id == r.job_id &&
+  return opcode == r.opcode && dc == r.dc && rel == r.rel && job_id == r.job_id &&
          pid_on_fep == r.pid_on_fep && resource_index == r.resource_index &&
          initiator == r.initiator && mkey_match == r.mkey_match &&
          buffer_offset == r.buffer_offset && request_length == r.request_length;
-}
-
-bool RxMessage::is_cut_alike(const RequestView& r) {
-  if (!r.eom) {
-    if (piece == 0) piece = r.covered;
-    return r.covered == piece;
-  }
-  return piece == 0 || (r.covered <= piece && r.message_offset % piece == 0);
 }
 
 RxMessageTable::RxMessageTable(std::uint32_t max)
@@ -49,7 +41,7 @@ RxMessage* RxMessageTable::create(const MessageKey& key, const RequestView& r,
   m->opcode = r.opcode;
   m->dc = r.dc;
   m->rel = r.rel;
-  m->hd = r.hd;
+  m->hd = false;
   m->job_id = r.job_id;
   m->pid_on_fep = r.pid_on_fep;
   m->resource_index = r.resource_index;
@@ -57,7 +49,6 @@ RxMessage* RxMessageTable::create(const MessageKey& key, const RequestView& r,
   m->mkey_match = r.mkey_match;
   m->buffer_offset = r.buffer_offset;
   m->request_length = r.request_length;
-  m->piece = r.eom ? 0 : r.covered;
   m->seen = 0;
   m->end = r.request_length;
   m->som_seen = false;

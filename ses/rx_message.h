@@ -5,6 +5,7 @@
 #include <boost/intrusive/unordered_set.hpp>
 #include <vector>
 
+#include "ses/coverage.h"
 #include "ses/match_list.h"
 #include "ses/memory_table.h"
 #include "ses/request_view.h"
@@ -46,7 +47,7 @@ struct RxMessage : Pooled,
 
   // Every packet must repeat these.
   SesOpcode opcode{};
-  bool dc = false, rel = false, hd = false;
+  bool dc = false, rel = false;
   std::uint32_t job_id = 0;
   std::uint16_t pid_on_fep = 0;
   std::uint16_t resource_index = 0;
@@ -55,11 +56,12 @@ struct RxMessage : Pooled,
   std::uint64_t buffer_offset = 0;
   std::uint32_t request_length = 0;
 
-  std::uint32_t piece = 0;  ///< what each packet but the last covers; 0: only the last is known
-  std::uint64_t seen = 0;   ///< bytes of the message whose packets arrived
+  std::uint64_t seen = 0;  ///< bytes in its packets: says when a stone has met them all
+  Coverage coverage;       ///< of the others
   std::uint64_t end =
       0;  ///< bytes that will come: less than request_length when the initiator ended it early
   bool som_seen = false;
+  bool hd = false;  ///< as the first packet says, whenever it comes: some senders mark only that [docs/interop.md]
   std::uint64_t header_data = 0;
   ReturnCode code = ReturnCode::kOk;  ///< kDiscard: what later packets are told
   bool code_was_told = false;         ///< one guaranteed error is enough [SES 11.2]
@@ -76,10 +78,9 @@ struct RxMessage : Pooled,
   PoolRef tally;  ///< kRead: counts the data packets that go back
 
   bool is_consistent_with(const RequestView& r) const;
-  /// Is the packet cut as those before it? Learns `piece` from the first that tells. [SES 4.2]
-  bool is_cut_alike(const RequestView& r);
   bool is_complete() const {
-    return seen >= end && (!hd || som_seen || target == RxTarget::kDiscard);
+    if (target == RxTarget::kDiscard) return seen >= end;
+    return end < request_length ? coverage.reaches(end) : coverage.is_complete();
   }
 };
 

@@ -188,7 +188,8 @@ pds::SegmentInfo Receiver::emit_return(pds::MessageToken token, std::uint32_t se
     h.opcode = ResponseOpcode::kResponseWData;
     h.return_code = code;
     h.job_id = r->job_id;
-    h.read_request_message_id = r->request_message_id;
+    // A peer may look for either of the two. [docs/interop.md]
+    h.message_id = h.read_request_message_id = r->request_message_id;
     h.payload_length = static_cast<std::uint16_t>(n);
     h.modified_length = can_read ? r->request_length : 0;
     h.message_offset = r->message_offset + at;

@@ -37,10 +37,10 @@ pds::Answer Receiver::begin_write(Context& c) {
   ReturnCode code = ReturnCode::kOk;
   MemoryRegion* region = find_region(c, true, start, code);
   if (region == nullptr) return reject(c, code);
-  if (r.hd && !c.endpoint->config.accept_remote_data) return reject(c, ReturnCode::kOpViolation);
+  if (r.som && r.hd && !c.endpoint->config.accept_remote_data) return reject(c, ReturnCode::kOpViolation);
   if (r.is_single()) {
     if (!r.payload.empty()) region->iov.scatter(start, r.payload.data(), r.payload.size());
-    complete_write(c, r.header_data);
+    complete_write(c, r.hd, r.header_data);
     return answer_default(r);
   }
   advance_clock(c.now);
@@ -50,9 +50,7 @@ pds::Answer Receiver::begin_write(Context& c) {
   messages_.set_target(*m, RxTarget::kRegion);
   m->region = ref_of(*region);
   m->start = start;
-  m->seen = r.covered;
-  m->som_seen = r.som;
-  m->header_data = r.header_data;
+  count(*m, r);
   return proceed_write(c, *m);
 }
 
@@ -60,17 +58,20 @@ pds::Answer Receiver::proceed_write(Context& c, RxMessage& m) {
   const RequestView& r = c.request;
   const MemoryRegion* region = core_.memory.find(m.region);
   if (region == nullptr) return fail(c, m, ReturnCode::kCancelled);
+  if (r.som && r.hd && (m.endpoint == nullptr || !m.endpoint->config.accept_remote_data))
+    return fail(c, m, ReturnCode::kOpViolation);
   if (!r.payload.empty())
     region->iov.scatter(m.start + r.message_offset, r.payload.data(), r.payload.size());
   if (!m.is_complete()) return answer_pending(r);
+  const bool has_data = m.hd;
   const std::uint64_t header_data = m.header_data;
   release_message(m);
-  complete_write(c, header_data);
+  complete_write(c, has_data, header_data);
   return answer_default(r);
 }
 
 /// [SES 4.5] One per message; the user counts or ignores those without header data.
-void Receiver::complete_write(Context& c, std::uint64_t header_data) {
+void Receiver::complete_write(Context& c, bool has_data, std::uint64_t header_data) {
   const RequestView& r = c.request;
   // [SES 14.1] What was written is visible before anybody is told.
   std::atomic_thread_fence(std::memory_order_release);
@@ -78,8 +79,8 @@ void Receiver::complete_write(Context& c, std::uint64_t header_data) {
   Completion completion;
   completion.kind = OpKind::kRemoteWrite;
   completion.length = r.request_length;
-  completion.data = r.hd ? header_data : 0;
-  completion.has_data = r.hd;
+  completion.data = has_data ? header_data : 0;
+  completion.has_data = has_data;
   completion.source = source_of(c);
   completion.mr_key = r.is_small() ? 0 : r.mkey_match;
   core_.trace.emit(c.now, base::EventId::kMessageDelivered, 0, {},
@@ -130,8 +131,6 @@ pds::Answer Receiver::begin_read(Context& c) {
   messages_.set_target(*m, RxTarget::kRead);
   m->region = ref_of(*region);
   m->start = start;
-  m->seen = r.covered;
-  m->som_seen = r.som;
   if (tally != nullptr) m->tally = ref_of(*tally);
   return proceed_read(c, *m);
 }
@@ -139,16 +138,16 @@ pds::Answer Receiver::begin_read(Context& c) {
 pds::Answer Receiver::proceed_read(Context& c, RxMessage& m) {
   const RequestView& r = c.request;
   const MemoryRegion* region = core_.memory.find(m.region);
-  if (region == nullptr) return fail(c, m, ReturnCode::kCancelled);
+  if (region == nullptr) {
+    count(m, r);
+    return fail(c, m, ReturnCode::kCancelled);
+  }
   const std::uint64_t at = m.start + r.message_offset;
   ReadTally* tally = tallies_.find(m.tally);
   pds::Answer answer =
       tally != nullptr ? return_data(c, *region, at, *tally) : answer_with_data(c, *region, at);
-  if (answer.kind == pds::Answer::Kind::kRefuse) {
-    // Not admitted, so it will come again.
-    m.seen -= r.covered;
-    return answer;
-  }
+  if (answer.kind == pds::Answer::Kind::kRefuse) return answer;  // it will come again
+  count(m, r);
   if (!m.is_complete()) return answer;
   release_message(m);
   if (tally != nullptr) {
@@ -183,7 +182,7 @@ pds::Answer Receiver::answer_with_data(Context& c, const MemoryRegion& region, s
     h.opcode = ResponseOpcode::kResponseWData;
     h.return_code = wire::ReturnCode::kOk;
     h.job_id = r.job_id;
-    h.read_request_message_id = r.message_id;
+    h.message_id = h.read_request_message_id = r.message_id;
     h.payload_length = static_cast<std::uint16_t>(r.covered);
     h.modified_length = r.request_length;
     h.message_offset = r.message_offset;

@@ -110,9 +110,7 @@ pds::Answer Receiver::deliver(Context& c, RiSpace& space, Receive& receive) {
   m->receive = &receive;
   m->start = start;
   m->limit = limit;
-  m->seen = r.covered;
-  m->som_seen = r.som;
-  m->header_data = r.header_data;
+  count(*m, r);
   return proceed_receive(c, *m);
 }
 
@@ -159,7 +157,7 @@ pds::Answer Receiver::capture(Context& c, RiSpace& space, Unexpected* header) {
   if (sender == nullptr)  // an ordered message must not be overtaken, so it is not consumed
     return c.is_ordered() ? answer_refuse(wire::NackCode::kNoSesMsgAvail)
                           : reject(c, ReturnCode::kNoMatch);
-  Unexpected* u = store_.admit(endpoint.overflow, *sender, r.request_length, r.eom && !r.som ? 0 : r.covered);
+  Unexpected* u = store_.admit(endpoint.overflow, *sender, r.request_length);
   if (u == nullptr) return refuse_for_lack(c, space, *sender, header);
   if (!store_.capture(*u, r.message_offset, r.payload)) {
     store_.drop_payload(*u, endpoint.overflow);
@@ -179,10 +177,9 @@ pds::Answer Receiver::capture(Context& c, RiSpace& space, Unexpected* header) {
     m->endpoint = &endpoint;
     messages_.set_target(*m, RxTarget::kCapture);
     m->unexpected = u;
-    m->seen = r.covered;
-    m->som_seen = r.som;
-    m->header_data = r.header_data;
+    count(*m, r);
     u->message = m;
+    if (m->is_complete()) return fail(c, *m, ReturnCode::kInitiatorErr);  // given up at once
     return answer_pending(r);
   }
   remember_for_delivery(c, *u);
@@ -193,7 +190,10 @@ pds::Answer Receiver::proceed_capture(Context& c, RxMessage& m) {
   const RequestView& r = c.request;
   Unexpected& u = *m.unexpected;
   if (!store_.capture(u, r.message_offset, r.payload)) return fail(c, m, ReturnCode::kUncorTrnsnt);
-  if (r.som) u.header_data = r.header_data;
+  if (r.som) {
+    u.has_header_data = r.hd;
+    u.header_data = r.header_data;
+  }
   if (!m.is_complete()) return answer_pending(r);
   if (m.end < m.request_length) return fail(c, m, ReturnCode::kInitiatorErr);
   u.message = nullptr;
@@ -210,7 +210,7 @@ void Receiver::enlist(Context& c, RiSpace& space, Unexpected& u, Unexpected* hea
   u.tagged = is_tagged(r.opcode);
   u.header = c.incoming();
   u.buffer_offset = r.buffer_offset;
-  u.has_header_data = r.hd;
+  u.has_header_data = r.som && r.hd;
   u.header_data = r.header_data;
   if (header == nullptr) {
     space.unexpected.push_back(u);

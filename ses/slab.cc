@@ -1,5 +1,6 @@
 #include "ses/slab.h"
 
+#include <algorithm>
 #include <bit>
 #include <new>
 
@@ -7,8 +8,9 @@
 
 namespace uet::ses {
 
-Slab::Slab(std::size_t max_bytes, std::size_t max_block)
+Slab::Slab(std::size_t max_bytes, std::size_t max_block, std::size_t min_block)
     : max_bytes_(max_bytes), max_block_(max_block) {
+  smallest_class_ = class_for(min_block);
   UET_CHECK(class_for(max_block) < kClasses);
 }
 
@@ -43,9 +45,10 @@ void Slab::give_back_chain(Block* first) {
   }
 }
 
-std::size_t Slab::class_for(std::size_t length) {
-  if (length <= kSmallest) return 0;
-  return static_cast<std::size_t>(std::bit_width((length - 1) / kSmallest));
+std::size_t Slab::class_for(std::size_t length) const {
+  if (length <= kSmallest) return smallest_class_;
+  return std::max(smallest_class_,
+                  static_cast<std::size_t>(std::bit_width((length - 1) / kSmallest)));
 }
 
 bool Slab::grow(std::size_t size_class) {

@@ -26,8 +26,11 @@ struct Block {
 /// begun can be finished. Memory is asked for in chunks as it is needed and kept; freed blocks are
 /// used again.
 class Slab {
+  static constexpr std::size_t kSmallest = 64;
+
  public:
-  Slab(std::size_t max_bytes, std::size_t max_block);
+  /// Blocks are no smaller than for `min_block` bytes. With one size for all, no more memory is used than is reserved at a time.
+  Slab(std::size_t max_bytes, std::size_t max_block, std::size_t min_block = kSmallest);
   ~Slab();
   Slab(const Slab&) = delete;
   Slab& operator=(const Slab&) = delete;
@@ -47,11 +50,10 @@ class Slab {
   std::size_t max_block() const { return max_block_; }
 
  private:
-  static constexpr std::size_t kSmallest = 64;
   static constexpr std::size_t kClasses = 16;
   static constexpr std::size_t kChunkBytes = 64 * 1024;
 
-  static std::size_t class_for(std::size_t length);
+  std::size_t class_for(std::size_t length) const;
   static std::size_t stride_of(std::size_t size_class) {
     return sizeof(Block) + (kSmallest << size_class);
   }
@@ -59,6 +61,7 @@ class Slab {
 
   std::size_t max_bytes_;
   std::size_t max_block_;
+  std::size_t smallest_class_ = 0;
   std::size_t reserved_ = 0;
   std::size_t allocated_ = 0;
   std::array<Block*, kClasses> free_{};

@@ -66,6 +66,7 @@ class Transmitter {
   void interpret(Instant now, TxOp& op, std::uint8_t next_hdr, std::span<const std::uint8_t> bytes);
   void interpret_await(TxOp& op, const ResponseView& response);
   bool place_read_data(TxOp& op, const ResponseView& response);
+  bool is_too_far(const TxOp& op, const ResponseView& response) const;
   void fail_semantic(TxOp& op, ReturnCode code);
   void advance(Instant now, TxOp& op);
 
@@ -93,6 +94,7 @@ class Transmitter {
   ChunkedPool<TxOp> ops_;
   ChunkedPool<Flow> flows_;
   Slab inject_slab_;
+  CoveragePool windows_;
   Timers timers_;
   OpList<&TxOp::all_hook> all_;
   OpList<&TxOp::extra_hook> to_truncate_;

@@ -112,12 +112,22 @@ void Transmitter::fail_semantic(TxOp& op, ReturnCode code) {
 /// False when the data does not belong to what was asked for.
 bool Transmitter::place_read_data(TxOp& op, const ResponseView& response) {
   if (!op.is_read() || response.is_small_data) return false;
-  const std::uint64_t end = std::uint64_t{response.message_offset} + response.data.size();
-  if (end > op.length || op.returned + response.data.size() > op.length) return false;
+  const auto bytes = static_cast<std::uint32_t>(response.data.size());
+  if (std::uint64_t{response.message_offset} + bytes > op.length) return false;
+  if (op.returned.look(response.message_offset, bytes, op.length, windows_) != Coverage::Look::kNew)
+    return false;
   if (!op.memory_gone)
     op.iov.scatter(response.message_offset, response.data.data(), response.data.size());
-  op.returned += response.data.size();
+  op.returned.add(response.message_offset, bytes, op.length, windows_);
   return true;
+}
+
+/// So far ahead of what is missing that it has to come again.
+bool Transmitter::is_too_far(const TxOp& op, const ResponseView& response) const {
+  const auto bytes = static_cast<std::uint32_t>(response.data.size());
+  if (std::uint64_t{response.message_offset} + bytes > op.length) return false;
+  return op.returned.look(response.message_offset, bytes, op.length, windows_) ==
+         Coverage::Look::kTooFar;
 }
 
 /// Read data in the return direction of the read's PDC. [SES 6.3]
@@ -136,6 +146,9 @@ pds::Answer Transmitter::on_return_data(Instant now, const pds::RxRequest& reque
     core_.trace.drop(now, base::DropReason::kSesUnknownResponse, request.bytes.size());
     return answer_error(echo, ReturnCode::kOpViolation, 0, true);
   }
+  if (op->is_read() && is_too_far(*op, response))
+    return answer_refuse(wire::NackCode::kNoSesMsgAvail);
+  if (op->is_read()) echo.request_length = static_cast<std::uint32_t>(op->length);
   pds::Answer answer = answer_default(echo);
   if (op->awaits_delivery) {
     op->is_delivered = true;
@@ -166,7 +179,7 @@ void Transmitter::advance(Instant now, TxOp& op) {
   if (op.awaits_delivery && op.semantic == Semantic::kOk && !op.is_delivered &&
       op.endpoint != nullptr)
     return;
-  if (op.semantic == Semantic::kOk && op.is_read() && op.returned < op.length) {
+  if (op.semantic == Semantic::kOk && op.is_read() && !op.returned.is_complete()) {
     if (!op.is_connectionless()) return;
     fail_semantic(op, ReturnCode::kOpViolation);  // the data had to be in that answer [SES 6.3]
   }

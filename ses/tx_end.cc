@@ -70,6 +70,7 @@ void Transmitter::release(TxOp& op) {
     inject_slab_.unreserve(op.inject_cost);
     op.inject_block = nullptr;
   }
+  op.returned.clear(windows_);
   Peer* peer = op.peer;
   ops_.release(&op);
   core_.peers.unhold(*peer);

@@ -5,6 +5,7 @@
 #include <boost/intrusive/list.hpp>
 #include <optional>
 
+#include "ses/coverage.h"
 #include "ses/endpoint.h"
 #include "ses/request_view.h"
 #include "ses/timers.h"
@@ -70,7 +71,7 @@ struct TxOp : Pooled {
   Semantic semantic = Semantic::kNone;
   ReturnCode code = ReturnCode::kOk;
   bool bad_response = false;
-  std::uint64_t returned = 0;  ///< bytes of read data that arrived
+  Coverage returned;  ///< read data that arrived
   pds::PdcRef pdc;
   bool truncate_wanted = false;
 

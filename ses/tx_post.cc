@@ -56,6 +56,7 @@ Transmitter::Transmitter(Core& core)
       inject_slab_(std::size_t{bounded(core.config.max_sends)} *
                        (2 * std::size_t{core.config.inject_size} + 256),
                    std::max<std::size_t>(core.config.inject_size, 1)),
+      windows_(bounded(core.config.max_sends)),
       id_index_bits_(static_cast<unsigned>(std::bit_width(bounded(core.config.max_sends)))) {}
 
 Transmitter::~Transmitter() {
@@ -346,7 +347,7 @@ bool Transmitter::submit(Instant now, TxOp& op) {
   op.semantic = Semantic::kNone;
   op.code = ReturnCode::kOk;
   op.bad_response = false;
-  op.returned = 0;
+  op.returned.clear(windows_);
   op.pdc = {};
   op.truncate_wanted = op.captured = op.is_delivered = false;
   core_.trace.emit(now, base::EventId::kMessageSubmitted, 0, {},

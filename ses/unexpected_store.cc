@@ -8,11 +8,14 @@
 
 namespace uet::ses {
 
-UnexpectedStore::UnexpectedStore(const SesConfig& config, std::uint32_t payload_mtu)
+/// Blocks of one size, and payload MTUs are multiples of it: so a message takes as many as its length says, whatever its segments
+/// are, and blocks that one message gives back suit every other. [decision 0053]
+constexpr std::size_t kBlock = 1024;
+
+UnexpectedStore::UnexpectedStore(const SesConfig& config)
     : bytes_per_endpoint_(config.overflow_bytes),
       messages_per_endpoint_(config.overflow_msgs),
-      payload_mtu_(payload_mtu),
-      slab_(config.overflow_bytes_total, std::max(payload_mtu, kLargestPayload)),
+      slab_(config.overflow_bytes_total, kBlock, kBlock),
       pool_(config.overflow_msgs_total) {}
 
 /// One sender leaves an eighth of an endpoint's room to others.
@@ -26,9 +29,8 @@ bool UnexpectedStore::has_room(const OverflowUse& use, const OverflowUse& of_sen
          has_share(of_sender.bytes, bytes_per_endpoint_ - use.bytes, kFactor);
 }
 
-Unexpected* UnexpectedStore::admit(OverflowUse& use, Sender& sender, std::uint32_t length,
-                                   std::uint32_t piece) {
-  const std::size_t cost = cost_of(length, piece);
+Unexpected* UnexpectedStore::admit(OverflowUse& use, Sender& sender, std::uint32_t length) {
+  const std::size_t cost = cost_of(length);
   if (!has_room(use, sender.overflow, cost) || !slab_.reserve(cost)) return nullptr;
   Unexpected* message = note_header(sender, length);
   if (message == nullptr) {
@@ -50,7 +52,7 @@ Unexpected* UnexpectedStore::note_header(Sender& sender, std::uint32_t length) {
   message->length = length;
   message->captured = 0;
   message->first = message->last = nullptr;
-  message->cost = 0;
+  message->cost = message->taken = 0;
   message->message = nullptr;
   message->claimed = false;
   message->is_header_only = true;
@@ -75,12 +77,15 @@ void UnexpectedStore::release(Unexpected& message, OverflowUse& use) {
 
 bool UnexpectedStore::capture(Unexpected& message, std::uint32_t offset,
                               std::span<const std::uint8_t> bytes) {
-  if (!bytes.empty()) {
-    Block* block = slab_.take(bytes.size());
+  const std::size_t cost = slab_.cost_of(kBlock);
+  for (std::size_t at = 0; at < bytes.size(); at += kBlock) {
+    if (message.taken + cost > message.cost) return false;
+    Block* block = slab_.take(kBlock);
     if (block == nullptr) return false;
-    block->offset = offset;
-    block->length = static_cast<std::uint32_t>(bytes.size());
-    std::memcpy(block->bytes(), bytes.data(), bytes.size());
+    message.taken += cost;
+    block->offset = offset + static_cast<std::uint32_t>(at);
+    block->length = static_cast<std::uint32_t>(std::min(kBlock, bytes.size() - at));
+    std::memcpy(block->bytes(), bytes.data() + at, block->length);
     if (message.last != nullptr)
       message.last->next = block;
     else
@@ -111,7 +116,7 @@ void UnexpectedStore::drop_payload(Unexpected& message, OverflowUse& use) {
   slab_.unreserve(message.cost);
   use.bytes -= message.cost;
   message.sender->overflow.bytes -= message.cost;
-  message.cost = 0;
+  message.cost = message.taken = 0;
 }
 
 std::uint32_t UnexpectedStore::fill(const OverflowUse& use) const {
@@ -123,11 +128,8 @@ std::uint32_t UnexpectedStore::fill(const OverflowUse& use) const {
                    part(slab_.reserved(), slab_.max_bytes()), part(pool_.in_use(), pool_.max())});
 }
 
-std::size_t UnexpectedStore::cost_of(std::uint32_t length, std::uint32_t piece) const {
-  if (piece == 0) piece = payload_mtu_;
-  const std::size_t whole = length / piece;
-  const std::size_t rest = length % piece;
-  return whole * slab_.cost_of(piece) + (rest > 0 ? slab_.cost_of(rest) : 0);
+std::size_t UnexpectedStore::cost_of(std::uint32_t length) const {
+  return (std::size_t{length} + kBlock - 1) / kBlock * slab_.cost_of(kBlock);
 }
 
 }  // namespace uet::ses

@@ -33,6 +33,7 @@ struct Unexpected : Pooled {
   Block* first = nullptr;
   Block* last = nullptr;
   std::size_t cost = 0;          ///< of all its blocks, reserved when it was admitted
+  std::size_t taken = 0;         ///< of that, in use
   RxMessage* message = nullptr;  ///< while packets are still expected
   bool claimed = false;
   std::uint64_t claim_context = 0;
@@ -67,11 +68,11 @@ using HeaderAgeList = boost::intrusive::list<
 /// Room for unexpected messages of all endpoints, each within its own budget.
 class UnexpectedStore {
  public:
-  UnexpectedStore(const SesConfig& config, std::uint32_t payload_mtu);
+  explicit UnexpectedStore(const SesConfig& config);
 
-  /// Reserves room for a whole message of `length` bytes that comes in pieces of `piece` bytes, 0 when that is not known yet. Null
-  /// when the sender's share, the endpoint's budget or the store is used up.
-  Unexpected* admit(OverflowUse& use, Sender& sender, std::uint32_t length, std::uint32_t piece);
+  /// Reserves room for a whole message of `length` bytes. Null when the sender's share, the endpoint's budget or the store is
+  /// used up.
+  Unexpected* admit(OverflowUse& use, Sender& sender, std::uint32_t length);
   /// A descriptor for a header without payload, counted by the caller; null when none is left.
   Unexpected* note_header(Sender& sender, std::uint32_t length);
   /// Keeps bytes at `offset` of the message; false when no memory can be had.
@@ -96,12 +97,11 @@ class UnexpectedStore {
   std::size_t bytes() const { return slab_.reserved(); }
 
  private:
-  std::size_t cost_of(std::uint32_t length, std::uint32_t piece) const;
+  std::size_t cost_of(std::uint32_t length) const;
   bool has_room(const OverflowUse& use, const OverflowUse& of_sender, std::size_t cost) const;
 
   std::uint64_t bytes_per_endpoint_;
   std::uint32_t messages_per_endpoint_;
-  std::uint32_t payload_mtu_;
   Slab slab_;
   ChunkedPool<Unexpected> pool_;
 };

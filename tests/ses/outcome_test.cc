@@ -311,6 +311,56 @@ TEST_F(OutcomeTest, message_error_that_overtakes__late_packets_begin_nothing) {
   EXPECT_EQ(at_a.all.size(), 1u);
 }
 
+// The end of a message that began nothing must not be in the way of the next one with its id: a sender comes round to an id
+// after eight attempts of one operation.
+TEST_F(OutcomeTest, message_error_that_overtakes_nothing__leaves_no_stone) {
+  open();
+  RawRequest end;
+  end.opcode = SesOpcode::kMsgError;
+  end.som = false;
+  end.length = 3 * kM;
+  end.offset = kM;
+  EXPECT_EQ(code_of(end, pds::Mode::kRod), ReturnCode::kOpViolation);
+  EXPECT_EQ(sb().gauges().messages_receiving, 0u);
+  end.ri = 6;  // refused at each of its packets
+  EXPECT_EQ(code_of(end), ReturnCode::kOpViolation);
+  EXPECT_EQ(sb().gauges().messages_receiving, 0u);
+  RawRequest next;
+  next.length = 3 * kM;
+  next.payload = Bytes(kM);
+  next.eom = false;
+  EXPECT_EQ(view(inject(next, pds::Mode::kRod)).opcode, ResponseOpcode::kNoResponse);
+}
+
+// Refused again and again, with eight ids that come round: no attempt meets what an earlier one left.
+TEST_F(OutcomeTest, message_refused_many_times__leaves_nothing_behind_each_time) {
+  for (const bool ordered : {false, true}) {
+    Fabric f(7, kM);
+    SesConfig no_room;
+    no_room.overflow_msgs = 0;
+    Node &from = f.add_node(), &to = f.add_node(no_room);
+    Recorder at_from, at_to;
+    EndpointConfig config = standard_endpoint();
+    config.sends_ordered = ordered;
+    const EndpointId source = *from.ses.open_endpoint(f.now, config, at_from);
+    const EndpointId target = *to.ses.open_endpoint(f.now, config, at_to);
+    const PeerId peer = *from.ses.add_peer(to.ses.address_of(target));
+    Bytes data = pattern(9 * kM);
+    const iovec iov = piece(data);
+    SendRequest r;
+    r.peer = peer;
+    r.iov = {&iov, 1};
+    ASSERT_TRUE(from.ses.send(f.now, source, r));
+    for (int i = 0; i < 30; ++i) {
+      f.run_randomly();
+      EXPECT_EQ(to.ses.gauges().messages_receiving, 0u) << i;
+      f.advance(Duration::from_seconds(1));
+    }
+    EXPECT_GE(from.trace.count(base::EventId::kMessageRetried), 20u);
+    EXPECT_TRUE(at_from.all.empty());
+  }
+}
+
 TEST_F(OutcomeTest, cancel__before_anything_left_sends_nothing) {
   open();
   send(pattern(9 * kM), 5);

@@ -228,6 +228,85 @@ TEST_F(SegmentationTest, piece_of_no_legal_size__is_a_violation) {
 }
 
 // Covers: SES-19
+// Bytes alone say nothing: one segment that comes twice must not stand for another.
+TEST_F(SegmentationTest, segment_twice_under_two_psns__fails_the_message) {
+  open();
+  Bytes into(3 * kM, 0xee);
+  post(into);
+  RawRequest r;
+  r.length = 3 * kM;
+  r.payload = Bytes(kM, 1);
+  r.eom = false;
+  EXPECT_EQ(view(inject(r)).opcode, ResponseOpcode::kNoResponse);
+  RawRequest next = r;
+  next.som = false;
+  next.offset = kM;
+  EXPECT_EQ(view(inject(next)).opcode, ResponseOpcode::kNoResponse);
+  EXPECT_EQ(code_of(next), ReturnCode::kOpViolation);
+  ASSERT_EQ(at_b.all.size(), 1u);
+  EXPECT_EQ(at_b.all[0].code, ReturnCode::kOpViolation);
+  EXPECT_EQ(into[2 * kM], 0xee);
+}
+
+// The same with the last segment, whatever came of the others: no block is taken beyond what was reserved.
+TEST_F(SegmentationTest, last_segment_twice__fails_the_message_and_takes_no_memory) {
+  open();
+  RawRequest r;
+  r.length = 1000 * kM + 1;
+  r.offset = 1000 * kM;
+  r.som = false;
+  r.payload = {1};
+  EXPECT_EQ(view(inject(r)).opcode, ResponseOpcode::kNoResponse);
+  const auto reserved = sb().gauges().unexpected_bytes;
+  EXPECT_GE(reserved, r.length);
+  EXPECT_EQ(code_of(r), ReturnCode::kOpViolation);
+  EXPECT_EQ(sb().gauges().unexpected_bytes, 0u);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(code_of(r), ReturnCode::kOpViolation);
+}
+
+TEST_F(SegmentationTest, read_data_twice__fails_the_read) {
+  open();
+  Bytes memory = pattern(3 * kM), into(3 * kM);
+  rma(true, into, expose(memory), 0);
+  fabric.cut_all();
+  while (fabric.deliver(0)) {
+  }
+  fabric.cut_one_each();
+  ASSERT_FALSE(fabric.flights.empty());
+  const Flight data = fabric.flights.front();
+  fabric.deliver(0);
+  fabric.flights.push_back(data);  // under the next PSN
+  ++fabric.flights.back().psn;
+  fabric.deliver(fabric.flights.size() - 1);
+  ASSERT_EQ(fabric.replies.back().view().code, ReturnCode::kOpViolation);
+}
+
+// [SES 8.2] The closing packet of a deferrable message may overtake all others.
+TEST_F(SegmentationTest, deferrable__closing_packet_first) {
+  for (const bool has_receive : {false, true}) {
+    open({});
+    Bytes into(3 * kM);
+    RawRequest close;
+    close.opcode = SesOpcode::kDeferrableSend;
+    close.length = 3 * kM;
+    close.offset = kM;
+    close.som = false;
+    close.message_id = has_receive ? 5 : 6;
+    if (has_receive) post(into);
+    EXPECT_EQ(view(inject(close)).opcode, ResponseOpcode::kNoResponse);
+    RawRequest first = close;
+    first.som = true;
+    first.eom = false;
+    first.payload = Bytes(kM, 1);
+    EXPECT_EQ(code_of(first), ReturnCode::kInitiatorErr);
+    EXPECT_EQ(sb().gauges().messages_receiving + sb().gauges().unexpected_messages, 0u);
+    EXPECT_EQ(at_b.all.size(), has_receive ? 1u : 0u);
+    sa().close_endpoint(fabric.now, ea);
+    sb().close_endpoint(fabric.now, eb);
+    fabric.run_for(Duration::from_seconds(2));
+  }
+}
+
 TEST_F(SegmentationTest, messages__do_not_interleave_on_a_pdc) {
   open();
   Bytes one(5 * kM), two(5 * kM);

@@ -1,0 +1,77 @@
+#include "ses/coverage.h"
+
+#include "lib/base/check.h"
+
+namespace uet::ses {
+namespace {
+
+std::uint64_t bit_of(std::uint32_t index) {
+  return std::uint64_t{1} << (index % 64);
+}
+
+std::uint64_t& word_of(CoverageWindow& window, std::uint32_t index) {
+  return window.bits[index % CoverageWindow::kSegments / 64];
+}
+
+}  // namespace
+
+Coverage::Look Coverage::look(std::uint32_t offset, std::uint32_t bytes, std::uint64_t length,
+                              const CoveragePool& pool) const {
+  const std::uint64_t end = std::uint64_t{offset} + bytes;
+  if (end == length) {
+    if (has_last_) return Look::kKnown;
+    return segment_ != 0 && offset % segment_ != 0 ? Look::kWrong : Look::kNew;
+  }
+  const std::uint32_t segment = segment_ != 0 ? segment_ : bytes;
+  if (bytes == 0 || bytes != segment || offset % segment != 0) return Look::kWrong;
+  if (has_last_ && (end > last_offset_ || last_offset_ % segment != 0)) return Look::kWrong;
+  const std::uint32_t index = offset / segment;
+  if (has(index)) return Look::kKnown;
+  const bool needs_window = index != next_ && window_ == nullptr;
+  if (index - next_ >= CoverageWindow::kSegments || (needs_window && pool.available() == 0))
+    return Look::kTooFar;
+  return Look::kNew;
+}
+
+void Coverage::add(std::uint32_t offset, std::uint32_t bytes, std::uint64_t length,
+                   CoveragePool& pool) {
+  if (std::uint64_t{offset} + bytes == length) {
+    has_last_ = true;
+    last_offset_ = offset;
+    return;
+  }
+  segment_ = bytes;
+  const std::uint32_t index = offset / segment_;
+  if (index != next_) {
+    if (window_ == nullptr) window_ = pool.acquire();
+    UET_CHECK(window_ != nullptr);  // look() saw one, or memory is exhausted
+    word_of(*window_, index) |= bit_of(index);
+    ++window_->count;
+    return;
+  }
+  ++next_;
+  while (window_ != nullptr && has(next_)) {
+    word_of(*window_, next_) &= ~bit_of(next_);
+    ++next_;
+    if (--window_->count > 0) continue;
+    pool.release(window_);
+    window_ = nullptr;
+  }
+}
+
+void Coverage::clear(CoveragePool& pool) {
+  if (window_ != nullptr) {
+    window_->bits.fill(0);
+    window_->count = 0;
+    pool.release(window_);
+  }
+  *this = Coverage();
+}
+
+bool Coverage::has(std::uint32_t index) const {
+  if (index < next_) return true;
+  if (window_ == nullptr || index - next_ >= CoverageWindow::kSegments) return false;
+  return (word_of(*window_, index) & bit_of(index)) != 0;
+}
+
+}  // namespace uet::ses
