@@ -186,6 +186,20 @@ TEST_F(CapabilitiesTest, flags_that_cannot_be_honoured__are_refused) {
   EXPECT_EQ(fi_sendmsg(a.ep, &send, FI_MULTICAST), -FI_EOPNOTSUPP);
 }
 
+/// A length without memory comes from programs that lost the base of a relative address: they hear of it, and live on.
+TEST_F(CapabilitiesTest, null_buffer__is_refused_unless_it_is_empty) {
+  open();
+  EXPECT_EQ(fi_send(a.ep, nullptr, 100, nullptr, to_b, nullptr), -FI_EINVAL);
+  EXPECT_EQ(fi_tsend(a.ep, nullptr, 100, nullptr, to_b, 1, nullptr), -FI_EINVAL);
+  EXPECT_EQ(fi_inject(a.ep, nullptr, 8, to_b), -FI_EINVAL);
+  EXPECT_EQ(fi_recv(a.ep, nullptr, 100, nullptr, FI_ADDR_UNSPEC, nullptr), -FI_EINVAL);
+  EXPECT_EQ(fi_write(a.ep, nullptr, 100, nullptr, to_b, 0, 1, nullptr), -FI_EINVAL);
+  EXPECT_EQ(fi_read(a.ep, nullptr, 100, nullptr, to_b, 0, 1, nullptr), -FI_EINVAL);
+  EXPECT_EQ(fi_recv(b.ep, nullptr, 0, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+  EXPECT_EQ(fi_send(a.ep, nullptr, 0, nullptr, to_b, nullptr), 0);
+  EXPECT_FALSE(wait_for(b).failed);
+}
+
 /// What fi_inject took is the provider's: no context names it, also not a null one.
 TEST_F(CapabilitiesTest, cancel__of_nothing_leaves_injected_messages_alone) {
   const Variable manual("FI_UET_PROGRESS", "manual");
