@@ -135,7 +135,6 @@ TEST_F(CapabilitiesTest, user_keys__are_of_the_domain) {
   for (Target* target : {&at_b, &at_other, &only_other}) target->close();
 }
 
-// Covers: FI-31
 TEST_F(CapabilitiesTest, remote_data__is_news_at_the_target_only) {
   open();
   ASSERT_EQ(fi_trecv(b.ep, nullptr, 0, nullptr, FI_ADDR_UNSPEC, 1, 0, nullptr), 0);
@@ -147,7 +146,6 @@ TEST_F(CapabilitiesTest, remote_data__is_news_at_the_target_only) {
   EXPECT_EQ(at_sender.entry.data, 0u);
 }
 
-// Covers: FI-17
 TEST_F(CapabilitiesTest, key_size__that_user_keys_do_not_have_is_not_promised) {
   const auto answer = [](int mr_mode, std::size_t key_size, std::uint64_t caps) {
     const Info hints = make_hints();

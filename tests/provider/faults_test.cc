@@ -144,7 +144,7 @@ TEST_F(FaultsTest, allocation__each_may_fail_and_everything_can_be_closed) {
   for (const char* mode : {"manual", "thread"}) {
     SCOPED_TRACE(mode);
     const Variable progress("FI_UET_PROGRESS", mode);
-    fail_each(1, 1, fail_allocation, has_failed_allocation);
+    fail_each(fail_allocation, has_failed_allocation);
   }
 }
 
@@ -164,7 +164,6 @@ TEST_F(FaultsTest, socket_descriptor_or_thread__each_may_be_refused) {
 }
 
 /// Everything arrives once and in order, whatever the calls for it say.
-// Covers: FI-43
 TEST_F(FaultsTest, calls_that_move_packets__may_fail_now_and_then) {
   for (const std::uint32_t percent : {2u, 10u, 30u}) {
     SCOPED_TRACE(percent);

@@ -93,7 +93,7 @@ class SleepersTest : public PairTest {
   fi_addr_t to_self = FI_ADDR_UNSPEC;
 };
 
-// Covers: FI-34
+// Covers: FI-35
 TEST_F(SleepersTest, post_to_itself__wakes_a_sleeper_in_every_mode) {
   for (const char* mode : {"manual", "auto", "thread"}) {
     SCOPED_TRACE(mode);
@@ -110,7 +110,7 @@ TEST_F(SleepersTest, post_to_itself__wakes_a_sleeper_in_every_mode) {
 }
 
 /// The only one who turns a's loop sleeps on a queue where nothing happens. What is lost is sent again in time.
-// Covers: FI-34
+// Covers: FI-35
 TEST_F(SleepersTest, lost_packets__are_sent_again_on_behalf_of_other_threads) {
   const Variable progress("FI_UET_PROGRESS", "manual");
   const Variable bad_network("FI_UET_IMPAIR", "loss=0.3,seed=11");
