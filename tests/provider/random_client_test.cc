@@ -257,9 +257,9 @@ class Client {
  private:
   void step(Rng& rng) {
     Place& place = *places_[rng() % places_.size()];
-    const auto what = rng() % 200;
+    const auto what = rng() % 2000;
     if (what == 0) return place.close();
-    if (what < 6) return place.open(progress_);
+    if (what < 60) return place.open(progress_);
     place.call(rng, *places_[rng() % places_.size()]);
   }
   void watch(const std::vector<std::atomic<std::uint64_t>>& calls,
@@ -290,7 +290,7 @@ class RandomClientTest : public PairTest {
     const bool is_long = depth != nullptr && std::string_view(depth) == "long";
     const char* const one = std::getenv("UET_TEST_SEED");
     const std::uint64_t seed = one != nullptr ? std::strtoull(one, nullptr, 0) : first_seed;
-    const auto time = std::chrono::seconds(is_long ? 120 : 4);
+    const auto time = std::chrono::seconds(is_long ? 120 : 3);
     SCOPED_TRACE("seed " + std::to_string(seed));
     Client(seed, progress).run(4, time);
   }
