@@ -26,7 +26,7 @@ std::size_t total_bytes(std::span<const iovec> iov) {
   return bytes;
 }
 
-/// No memory of a program lies at address 0: whoever passes it has forgotten what it is relative to,
+/// No memory of a program lies at address 0: a caller that passes it has lost a base,
 /// and a copy would end the process.
 bool are_buffers(std::span<const iovec> iov) {
   return iov.size() <= Endpoint::kIovLimit && std::ranges::none_of(iov, [](const iovec& v) {

@@ -61,7 +61,7 @@ TEST_F(CapabilitiesTest, remote_data__needs_a_queue_to_be_told_in) {
 }
 
 /// The other direction of a read: what it brings is no request.
-TEST_F(CapabilitiesTest, read__works_from_an_endpoint_whose_memory_nobody_reaches) {
+TEST_F(CapabilitiesTest, read__works_from_an_endpoint_whose_memory_is_not_reached) {
   const Info hints = make_hints();
   hints->domain_attr->mr_mode = 0;
   hints->caps = FI_RMA | FI_REMOTE_READ;
@@ -207,7 +207,7 @@ TEST_F(CapabilitiesTest, cancel__of_nothing_leaves_injected_messages_alone) {
   for (std::uint8_t& byte : in) {
     ASSERT_EQ(fi_recv(b.ep, &byte, 1, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
   }
-  // The third waits behind the second, and that for the first, which nobody answers yet.
+  // The third waits behind the second, and that for the first, which is not answered yet.
   ASSERT_EQ(fi_send(a.ep, &out[0], 1, nullptr, to_b, &context[0]), 0);
   iovec iov{&out[1], 1};
   const fi_msg fenced{.msg_iov = &iov,

@@ -31,7 +31,7 @@ struct Operation {
   bool is_receive = false;
 };
 
-/// All that belongs to one endpoint. Whoever calls with its objects holds `in_use` shared, whoever opens or closes them alone.
+/// All that belongs to one endpoint. A call with its objects holds `in_use` shared, opening and closing hold it alone.
 class Place {
  public:
   explicit Place(int address) : address_(address_of(address)) {}

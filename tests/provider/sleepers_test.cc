@@ -222,11 +222,11 @@ TEST_F(SleepersTest, domain__opens_while_another_thread_closes_the_last_one) {
   for (int i = 0; i < 5; ++i) {
     open_self();
     ASSERT_FALSE(HasFatalFailure());
-    auto nobody = a.name;
-    nobody[19] ^= 0x80;  // the last byte of its IPv4 address
-    fi_addr_t to_nobody = FI_ADDR_UNSPEC;
-    ASSERT_EQ(fi_av_insert(a.av, nobody.data(), 1, &to_nobody, 0, nullptr), 1);
-    ASSERT_EQ(fi_tsend(a.ep, nullptr, 0, nullptr, to_nobody, 0, nullptr), 0);
+    auto absent = a.name;
+    absent[19] ^= 0x80;  // the last byte of its IPv4 address
+    fi_addr_t to_absent = FI_ADDR_UNSPEC;
+    ASSERT_EQ(fi_av_insert(a.av, absent.data(), 1, &to_absent, 0, nullptr), 1);
+    ASSERT_EQ(fi_tsend(a.ep, nullptr, 0, nullptr, to_absent, 0, nullptr), 0);
     const Info info(fi_dupinfo(a.info.get()));
     fid_fabric* fabric = nullptr;
     fid_domain* domain = nullptr;
