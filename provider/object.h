@@ -34,7 +34,7 @@ constexpr fi_ops make_ops(CommonOps ops) {
 }
 
 /// How many other objects need this one: fi_close answers -FI_EBUSY until there are none.
-/// Whoever sees none may delete the object: what its users did to it has happened before.
+/// A thread that sees none may delete the object: what its users did to it has happened before.
 class Users {
  public:
   void add() { count_.fetch_add(1, std::memory_order_relaxed); }

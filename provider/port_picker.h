@@ -41,7 +41,7 @@ class PortPicker {
   /// free.
   Picked find(const fep::Settings& settings, net::FabricAddress address);
 
-  /// The same, and nobody else gets it any more.
+  /// The same, and no other process gets it any more.
   Picked take_own(const fep::Settings& settings);
   /// `address` as it came from an fi_info: proposed by us or named by the application.
   Picked take(const fep::Settings& settings, net::FabricAddress address);

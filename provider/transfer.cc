@@ -1,5 +1,6 @@
 /// Data transfer: what the calls of msg.cc, tagged.cc and rma.cc have in common, on the way down
 /// and on the way back.
+#include <algorithm>
 #include <mutex>
 
 #include "provider/domain.h"
@@ -23,6 +24,14 @@ std::size_t total_bytes(std::span<const iovec> iov) {
   std::size_t bytes = 0;
   for (const iovec& v : iov) bytes += v.iov_len;
   return bytes;
+}
+
+/// No memory of a program lies at address 0: a caller that passes it has lost a base,
+/// and a copy would end the process.
+bool are_buffers(std::span<const iovec> iov) {
+  return iov.size() <= Endpoint::kIovLimit && std::ranges::none_of(iov, [](const iovec& v) {
+           return v.iov_base == nullptr && v.iov_len != 0;
+         });
 }
 
 /// A multi-receive buffer comes back without a message: the next one did not fit in what was left.
@@ -106,7 +115,7 @@ void Endpoint::describe(const Op& op, Request& request) {
 }
 
 ssize_t Endpoint::post_send(const Send& op) {
-  if (op.iov.size() > kIovLimit) return -FI_EINVAL;
+  if (!are_buffers(op.iov)) return -FI_EINVAL;
   return transmit(op.flags, total_bytes(op.iov), [&](base::Instant now) {
     ses::SendRequest request;
     request.peer = av_->peer(op.destination);
@@ -118,7 +127,7 @@ ssize_t Endpoint::post_send(const Send& op) {
 }
 
 ssize_t Endpoint::post_rma(const Rma& op) {
-  if (op.iov.size() > kIovLimit) return -FI_EINVAL;
+  if (!are_buffers(op.iov)) return -FI_EINVAL;
   if (op.read && (op.flags & (FI_INJECT | FI_REMOTE_CQ_DATA)) != 0) return -FI_EINVAL;
   return transmit(op.flags, total_bytes(op.iov), [&](base::Instant now) {
     ses::RmaRequest request;
@@ -132,7 +141,7 @@ ssize_t Endpoint::post_rma(const Rma& op) {
 }
 
 ssize_t Endpoint::post_receive(const Receive& op) {
-  if (op.iov.size() > kIovLimit) return -FI_EINVAL;
+  if ((op.flags & (FI_PEEK | FI_DISCARD)) == 0 && !are_buffers(op.iov)) return -FI_EINVAL;
   // Discards what a peek or a claim names; alone it would post a receive.
   const bool names_message = (op.flags & (FI_PEEK | FI_CLAIM)) != 0;
   if ((op.flags & FI_DISCARD) != 0 && !names_message) return -FI_EINVAL;

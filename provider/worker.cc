@@ -215,7 +215,7 @@ void Worker::application_sleeps() {
   if (has_progress_thread()) thread_->kick();
 }
 
-bool Worker::somebody_sleeps() const {
+bool Worker::has_sleepers() const {
   return !sleepers_.empty() || (thread_ != nullptr && thread_->is_in_deep_sleep());
 }
 

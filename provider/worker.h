@@ -110,7 +110,7 @@ class Worker {
   /// has come or the loop has something to do, also something that other threads give it meanwhile;
   /// the caller then turns it. The progress thread leaves the loop to sleepers.
   void sleep(Held& held, base::Instant end, WaitObject& object);
-  bool somebody_sleeps() const;
+  bool has_sleepers() const;
   void serve_sleepers();
   void linger();
 
@@ -133,7 +133,7 @@ class Worker {
 };
 
 inline void WorkerLock::unlock() {
-  if (worker_.somebody_sleeps()) worker_.serve_sleepers();
+  if (worker_.has_sleepers()) worker_.serve_sleepers();
   lock_.unlock();
 }
 

@@ -16,11 +16,17 @@ PostResult<std::uint64_t> MemoryTable::add(const MemoryRequest& request, base::R
   } else if (request.optimized) {
     return PostError::kBadKey;  // 12 bits leave no room for an epoch: the user must choose
   }
+  // Memory first: what comes after it cannot fail half-way.
+  const auto entry = request.key ? by_key_.emplace(*request.key | flags, nullptr) : by_key_.end();
+  const auto refuse = [&] {
+    if (entry != by_key_.end()) by_key_.erase(entry);
+    return PostError::kNoResources;
+  };
   MemoryRegion* region = pool_.acquire();
-  if (region == nullptr) return PostError::kNoResources;
+  if (region == nullptr) return refuse();
   if (!region->iov.assign(request.iov, iov_pool_)) {
     pool_.release(region);
-    return PostError::kNoResources;
+    return refuse();
   }
   region->remote_read = request.remote_read;
   region->remote_write = request.remote_write;
@@ -31,7 +37,7 @@ PostResult<std::uint64_t> MemoryTable::add(const MemoryRequest& request, base::R
   region->space = request.space;
   if (request.key) {
     region->key = *request.key | flags;
-    by_key_.emplace(region->key, region);
+    entry->second = region;
   } else {
     // The random epoch keeps a key that outlived its region from reaching the next region of the
     // same slot.

@@ -11,7 +11,8 @@ MemoryRegion* Receiver::find_region(Context& c, bool write, std::uint64_t& start
                                     ReturnCode& code) {
   const RequestView& r = c.request;
   MemoryRegion* region = r.is_small() ? core_.memory.find_optimized(r.resource_index)
-                                      : core_.memory.find(r.mkey_match, c.endpoint->id, c.endpoint->config.memory_space);
+                                      : core_.memory.find(r.mkey_match, c.endpoint->id,
+                                                          c.endpoint->config.memory_space);
   code = ReturnCode::kBadMkey;
   if (region == nullptr) return nullptr;
   if (r.is_small() && region->endpoint != 0) {

@@ -61,7 +61,7 @@ TEST_F(CapabilitiesTest, remote_data__needs_a_queue_to_be_told_in) {
 }
 
 /// The other direction of a read: what it brings is no request.
-TEST_F(CapabilitiesTest, read__works_from_an_endpoint_whose_memory_nobody_reaches) {
+TEST_F(CapabilitiesTest, read__works_from_an_endpoint_whose_memory_is_not_reached) {
   const Info hints = make_hints();
   hints->domain_attr->mr_mode = 0;
   hints->caps = FI_RMA | FI_REMOTE_READ;
@@ -135,7 +135,6 @@ TEST_F(CapabilitiesTest, user_keys__are_of_the_domain) {
   for (Target* target : {&at_b, &at_other, &only_other}) target->close();
 }
 
-// Covers: FI-31
 TEST_F(CapabilitiesTest, remote_data__is_news_at_the_target_only) {
   open();
   ASSERT_EQ(fi_trecv(b.ep, nullptr, 0, nullptr, FI_ADDR_UNSPEC, 1, 0, nullptr), 0);
@@ -147,7 +146,6 @@ TEST_F(CapabilitiesTest, remote_data__is_news_at_the_target_only) {
   EXPECT_EQ(at_sender.entry.data, 0u);
 }
 
-// Covers: FI-17
 TEST_F(CapabilitiesTest, key_size__that_user_keys_do_not_have_is_not_promised) {
   const auto answer = [](int mr_mode, std::size_t key_size, std::uint64_t caps) {
     const Info hints = make_hints();
@@ -186,6 +184,20 @@ TEST_F(CapabilitiesTest, flags_that_cannot_be_honoured__are_refused) {
   EXPECT_EQ(fi_sendmsg(a.ep, &send, FI_MULTICAST), -FI_EOPNOTSUPP);
 }
 
+/// A length without memory comes from programs that lost the base of a relative address: they hear of it, and live on.
+TEST_F(CapabilitiesTest, null_buffer__is_refused_unless_it_is_empty) {
+  open();
+  EXPECT_EQ(fi_send(a.ep, nullptr, 100, nullptr, to_b, nullptr), -FI_EINVAL);
+  EXPECT_EQ(fi_tsend(a.ep, nullptr, 100, nullptr, to_b, 1, nullptr), -FI_EINVAL);
+  EXPECT_EQ(fi_inject(a.ep, nullptr, 8, to_b), -FI_EINVAL);
+  EXPECT_EQ(fi_recv(a.ep, nullptr, 100, nullptr, FI_ADDR_UNSPEC, nullptr), -FI_EINVAL);
+  EXPECT_EQ(fi_write(a.ep, nullptr, 100, nullptr, to_b, 0, 1, nullptr), -FI_EINVAL);
+  EXPECT_EQ(fi_read(a.ep, nullptr, 100, nullptr, to_b, 0, 1, nullptr), -FI_EINVAL);
+  EXPECT_EQ(fi_recv(b.ep, nullptr, 0, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+  EXPECT_EQ(fi_send(a.ep, nullptr, 0, nullptr, to_b, nullptr), 0);
+  EXPECT_FALSE(wait_for(b).failed);
+}
+
 /// What fi_inject took is the provider's: no context names it, also not a null one.
 TEST_F(CapabilitiesTest, cancel__of_nothing_leaves_injected_messages_alone) {
   const Variable manual("FI_UET_PROGRESS", "manual");
@@ -195,7 +207,7 @@ TEST_F(CapabilitiesTest, cancel__of_nothing_leaves_injected_messages_alone) {
   for (std::uint8_t& byte : in) {
     ASSERT_EQ(fi_recv(b.ep, &byte, 1, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
   }
-  // The third waits behind the second, and that for the first, which nobody answers yet.
+  // The third waits behind the second, and that for the first, which is not answered yet.
   ASSERT_EQ(fi_send(a.ep, &out[0], 1, nullptr, to_b, &context[0]), 0);
   iovec iov{&out[1], 1};
   const fi_msg fenced{.msg_iov = &iov,

@@ -194,7 +194,7 @@ class BoundRegionTest : public ObjectsTest {
   fid_mr* mr = nullptr;
 };
 
-// Covers: FI-26
+// Covers: FI-26, FI-29
 TEST_F(BoundRegionTest, close__of_its_endpoint_is_refused_until_it_is_closed) {
   ASSERT_EQ(fi_mr_bind(mr, &a.ep->fid, 0), 0);
   EXPECT_EQ(fi_close(&a.ep->fid), -FI_EBUSY);

@@ -93,7 +93,7 @@ class SleepersTest : public PairTest {
   fi_addr_t to_self = FI_ADDR_UNSPEC;
 };
 
-// Covers: FI-34
+// Covers: FI-35
 TEST_F(SleepersTest, post_to_itself__wakes_a_sleeper_in_every_mode) {
   for (const char* mode : {"manual", "auto", "thread"}) {
     SCOPED_TRACE(mode);
@@ -110,7 +110,7 @@ TEST_F(SleepersTest, post_to_itself__wakes_a_sleeper_in_every_mode) {
 }
 
 /// The only one who turns a's loop sleeps on a queue where nothing happens. What is lost is sent again in time.
-// Covers: FI-34
+// Covers: FI-35
 TEST_F(SleepersTest, lost_packets__are_sent_again_on_behalf_of_other_threads) {
   const Variable progress("FI_UET_PROGRESS", "manual");
   const Variable bad_network("FI_UET_IMPAIR", "loss=0.3,seed=11");
@@ -222,11 +222,11 @@ TEST_F(SleepersTest, domain__opens_while_another_thread_closes_the_last_one) {
   for (int i = 0; i < 5; ++i) {
     open_self();
     ASSERT_FALSE(HasFatalFailure());
-    auto nobody = a.name;
-    nobody[19] ^= 0x80;  // the last byte of its IPv4 address
-    fi_addr_t to_nobody = FI_ADDR_UNSPEC;
-    ASSERT_EQ(fi_av_insert(a.av, nobody.data(), 1, &to_nobody, 0, nullptr), 1);
-    ASSERT_EQ(fi_tsend(a.ep, nullptr, 0, nullptr, to_nobody, 0, nullptr), 0);
+    auto absent = a.name;
+    absent[19] ^= 0x80;  // the last byte of its IPv4 address
+    fi_addr_t to_absent = FI_ADDR_UNSPEC;
+    ASSERT_EQ(fi_av_insert(a.av, absent.data(), 1, &to_absent, 0, nullptr), 1);
+    ASSERT_EQ(fi_tsend(a.ep, nullptr, 0, nullptr, to_absent, 0, nullptr), 0);
     const Info info(fi_dupinfo(a.info.get()));
     fid_fabric* fabric = nullptr;
     fid_domain* domain = nullptr;

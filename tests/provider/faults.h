@@ -1,0 +1,23 @@
+/// What the system refuses to this test program: memory, threads, descriptors, sockets, packets. The calls are replaced in the
+/// program, and with that in the provider that libfabric loads into it.
+#pragma once
+
+#include <cstdint>
+
+namespace uet::provider::testing {
+
+/// The `n`-th operator new of the process from now on fails, once; 0: none. Any thread counts.
+void fail_allocation(std::uint64_t n);
+/// Whether that has happened.
+bool has_failed_allocation();
+
+/// The `n`-th of the calls that open things (sockets, descriptors, threads) fails, once; 0: none.
+void fail_opening(std::uint64_t n);
+bool has_failed_opening();
+
+/// From now on, of the calls that move packets or wait for them this share fails, in an order that `seed` decides. 0: none.
+void fail_traffic(std::uint32_t percent, std::uint64_t seed);
+/// How many did.
+std::uint64_t failed_traffic();
+
+}  // namespace uet::provider::testing

@@ -1,0 +1,208 @@
+/// A program whose system refuses something: every call fails cleanly or works, nothing is lost, and all can be closed.
+#include "tests/provider/faults.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "tests/provider/fixture.h"
+
+namespace uet::provider::testing {
+namespace {
+
+std::size_t descriptors() {
+  std::size_t n = 0;
+  for ([[maybe_unused]] const auto& each : std::filesystem::directory_iterator("/proc/self/fd"))
+    ++n;
+  return n;
+}
+
+/// What an endpoint does in its life: opened, talking to itself, writing to its own memory, closed. Any step may be refused;
+/// what was opened is closed, and that may fail for want of memory, but not for ever.
+class Session {
+ public:
+  explicit Session(const std::string& address) : address_(address) {}
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  /// False when some step was refused.
+  bool run() {
+    const Info hints = make_hints();
+    hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+    info_ = get_info(hints.get(), nullptr, FI_VERSION(1, 17), address_.c_str(), nullptr,
+                     FI_SOURCE | FI_NUMERICHOST);
+    return info_ != nullptr && open() && talk();
+  }
+  void close() {
+    close_one(mr_);
+    close_one(ep_);
+    close_one(av_);
+    close_one(cntr_);
+    close_one(cq_);
+    close_one(domain_);
+    close_one(fabric_);
+  }
+
+ private:
+  bool open() {
+    fi_av_attr av{};
+    fi_cq_attr cq{.size = 16, .format = FI_CQ_FORMAT_TAGGED};
+    fi_cntr_attr cntr{};
+    if (fi_fabric(info_->fabric_attr, &fabric_, nullptr) != 0 ||
+        fi_domain(fabric_, info_.get(), &domain_, nullptr) != 0 ||
+        fi_av_open(domain_, &av, &av_, nullptr) != 0 ||
+        fi_cq_open(domain_, &cq, &cq_, nullptr) != 0 ||
+        fi_cntr_open(domain_, &cntr, &cntr_, nullptr) != 0 ||
+        fi_endpoint(domain_, info_.get(), &ep_, nullptr) != 0 ||
+        fi_ep_bind(ep_, &av_->fid, 0) != 0 ||
+        fi_ep_bind(ep_, &cq_->fid, FI_TRANSMIT | FI_RECV) != 0 ||
+        fi_ep_bind(ep_, &cntr_->fid, FI_SEND) != 0 || fi_enable(ep_) != 0 ||
+        fi_mr_reg(domain_, memory_, sizeof memory_, FI_REMOTE_WRITE, 0, 0, 0, &mr_, nullptr) != 0) {
+      return false;
+    }
+    std::uint8_t name[32];
+    std::size_t length = sizeof name;
+    return fi_getname(&ep_->fid, name, &length) == 0 &&
+           fi_av_insert(av_, name, 1, &self_, 0, nullptr) == 1;
+  }
+  /// More completions than the queue was opened for, which has to grow.
+  bool talk() {
+    for (int i = 0; i < 40; ++i) {
+      if (fi_trecv(ep_, in_, sizeof in_, nullptr, FI_ADDR_UNSPEC, 1, 0, nullptr) != 0) return false;
+    }
+    for (int i = 0; i < 10; ++i) {
+      if (fi_tsend(ep_, "message", 8, nullptr, self_, 1, nullptr) != 0) return false;
+    }
+    const auto target = reinterpret_cast<std::uint64_t>(memory_);
+    if (fi_write(ep_, "written", 8, nullptr, self_, target, fi_mr_key(mr_), nullptr) != 0) {
+      return false;
+    }
+    fi_cntr_read(cntr_);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    for (int completed = 0; completed < 21;) {
+      fi_cq_tagged_entry entry;
+      const ssize_t n = fi_cq_sread(cq_, &entry, 1, nullptr, 1000);
+      if (n == 1) ++completed;
+      if (n != 1 && n != -FI_EAGAIN) return false;  // told: overrun, or no memory
+      if (std::chrono::steady_clock::now() > end) {
+        ADD_FAILURE() << completed << " of 21 operations completed";
+        return false;
+      }
+    }
+    return true;
+  }
+  template <typename Object>
+  void close_one(Object*& object) {
+    if (object == nullptr) return;
+    int ret = fi_close(&object->fid);
+    if (ret == -FI_ENOMEM) ret = fi_close(&object->fid);
+    EXPECT_EQ(ret, 0);
+    object = nullptr;
+  }
+
+  const std::string address_;
+  Info info_;
+  fid_fabric* fabric_ = nullptr;
+  fid_domain* domain_ = nullptr;
+  fid_av* av_ = nullptr;
+  fid_cq* cq_ = nullptr;
+  fid_cntr* cntr_ = nullptr;
+  fid_ep* ep_ = nullptr;
+  fid_mr* mr_ = nullptr;
+  fi_addr_t self_ = FI_ADDR_UNSPEC;
+  char memory_[64] = {}, in_[64] = {};
+};
+
+/// Runs sessions, in each of which the next thing of its kind fails, until one needs no more of them. Then one without faults.
+template <typename Fail, typename HasFailed>
+void fail_each(Fail fail, HasFailed has_failed) {
+  setenv("FI_UET_ADDR", address_of(1).c_str(), 1);
+  for (std::uint64_t n = 1;; ++n) {
+    SCOPED_TRACE(n);
+    Session session(address_of(2));
+    fail(n);
+    const bool worked = session.run();
+    const bool did_fail = has_failed();
+    fail(0);
+    session.close();
+    if (!did_fail) {
+      EXPECT_TRUE(worked) << "refused without a reason";
+      return;
+    }
+    if (::testing::Test::HasFailure()) return;
+    ASSERT_LT(n, 100'000u);
+  }
+}
+
+class FaultsTest : public PairTest {};
+
+// Covers: FI-26
+TEST_F(FaultsTest, allocation__each_may_fail_and_everything_can_be_closed) {
+  for (const char* mode : {"manual", "thread"}) {
+    SCOPED_TRACE(mode);
+    const Variable progress("FI_UET_PROGRESS", mode);
+    fail_each(fail_allocation, has_failed_allocation);
+  }
+}
+
+// Covers: FI-26
+TEST_F(FaultsTest, socket_descriptor_or_thread__each_may_be_refused) {
+  const auto run = [] { fail_each(fail_opening, has_failed_opening); };
+  run();  // what a process opens once, it keeps
+  const std::size_t before = descriptors();
+  sigset_t signals_before, signals_after;
+  pthread_sigmask(SIG_SETMASK, nullptr, &signals_before);
+  run();
+  pthread_sigmask(SIG_SETMASK, nullptr, &signals_after);
+  EXPECT_EQ(descriptors(), before);
+  for (int s = 1; s < SIGRTMAX; ++s) {
+    EXPECT_EQ(sigismember(&signals_before, s), sigismember(&signals_after, s)) << strsignal(s);
+  }
+}
+
+/// Everything arrives once and in order, whatever the calls for it say.
+TEST_F(FaultsTest, calls_that_move_packets__may_fail_now_and_then) {
+  for (const std::uint32_t percent : {2u, 10u, 30u}) {
+    SCOPED_TRACE(percent);
+    const Info hints = make_hints();
+    hints->tx_attr->msg_order = FI_ORDER_SAS;
+    hints->rx_attr->msg_order = FI_ORDER_SAS;
+    open(hints.get());
+    ASSERT_FALSE(HasFatalFailure());
+    fail_traffic(percent, percent);
+    constexpr int kMessages = 60;
+    std::vector<std::vector<std::uint8_t>> out, in;
+    for (int i = 0; i < kMessages; ++i) {
+      out.push_back(pattern(1 + i * 997, static_cast<std::uint8_t>(i)));
+      in.emplace_back(out.back().size());
+    }
+    for (int i = 0; i < kMessages; ++i) {
+      ASSERT_EQ(fi_recv(b.ep, in[i].data(), in[i].size(), nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+      ASSERT_EQ(fi_send(a.ep, out[i].data(), out[i].size(), nullptr, to_b, nullptr), 0);
+    }
+    int finished = 0, failed = 0;
+    const bool all = turn_until([&] {
+      for (Side* side : {&a, &b}) {
+        if (const auto got = poll(*side)) {
+          ++finished;
+          failed += got->failed;
+        }
+      }
+      return finished == 2 * kMessages;
+    });
+    EXPECT_TRUE(all) << finished;
+    EXPECT_EQ(failed, 0);
+    EXPECT_EQ(in, out);
+    EXPECT_GT(failed_traffic(), 0u);
+    fail_traffic(0, 0);
+    expect_silence(b, 5);
+    a.close();
+    b.close();
+  }
+}
+
+}  // namespace
+}  // namespace uet::provider::testing
