@@ -172,7 +172,7 @@ void HostileWorld::check_bounds() {
     bound("bytes of unexpected messages", s.unexpected_bytes, c.ses.overflow_bytes_total);
     bound("unexpected messages", s.unexpected_messages, c.ses.overflow_msgs_total);
     bound("messages being received", s.messages_receiving, c.ses.max_messages);
-    bound("PDCs", p.pdcs_open + p.pdcs_half_open, c.pds.max_pdc);
+    bound("PDCs", p.pdcs_open, c.pds.max_pdc);
     bound("tombstones", p.tombstones, c.pds.max_tombstones + c.pds.max_pdc);
     bound("stored responses", p.stored_responses, c.pds.gtd_store_max + 64);
   }

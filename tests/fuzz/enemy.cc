@@ -21,7 +21,6 @@ namespace {
 
 constexpr std::uint32_t kMtu = 1024;
 constexpr std::size_t kMemoryBytes = 16 * 1024, kReceiveBytes = 4096;
-constexpr std::uint64_t kReceives = 8;
 
 net::FabricAddress peer_address(std::size_t peer) {
   return net::FabricAddress::from_v4(0x0a000002u + static_cast<std::uint32_t>(peer));
