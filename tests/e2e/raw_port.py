@@ -93,6 +93,41 @@ def af_packet(bench, with_addresses):
         veth.remove()
 
 
+def wait_for_file(path, job, seconds=30):
+    end = time.monotonic() + seconds
+    while not os.path.exists(path) and job.process.poll() is None and time.monotonic() < end:
+        time.sleep(0.02)
+
+
+def zero_copy(bench, socket):
+    """The server first: see docs/nics.md."""
+    server = bench.start("server", f"dpdk:net_memif0,role=server,socket-abstract=no,socket={socket}", A, B)
+    wait_for_file(socket, server)
+    client = bench.start("client", f"dpdk:net_memif0,role=client,socket-abstract=no,socket={socket},zero-copy=yes", B, A)
+    return bench.check(client, server)
+
+
+def virtio_user(bench, socket):
+    """The nearest thing to a commodity NIC. Each end outlives the other's by its own exit status."""
+    server = bench.start("server", f"dpdk:net_vhost0,iface={socket}", A, B)
+    wait_for_file(socket, server)
+    client = bench.start("client", f"dpdk:net_virtio_user0,path={socket}", B, A)
+    return bench.check(client, server, lossless=False)
+
+
+def on_veth(bench, first, second):
+    """Two ports, each on one end of a veth pair with an MTU that XDP runs with."""
+    veth = Namespaces({"uet0": None})
+    try:
+        for name in veth.names:
+            veth.ip("-n", name, "link", "set", "uet0", "mtu", "1500")
+        server = bench.start("server", first, A, B, "--size", "1024", namespace=veth.names[0])
+        client = bench.start("client", second, B, A, "--size", "1024", namespace=veth.names[1])
+        return bench.check(client, server, lossless=False)
+    finally:
+        veth.remove()
+
+
 def main():
     perf, plugin = sys.argv[1:]
     tap = Tap()
@@ -107,20 +142,28 @@ def main():
             "memif with IPv6": lambda s: memif_v6(bench, s),
             "memif, server killed": lambda s: killed_peer(bench, s, "server"),
             "memif, client killed": lambda s: killed_peer(bench, s, "client"),
+            "memif without copying": lambda s: zero_copy(bench, s),
+            "virtio_user and vhost": lambda s: virtio_user(bench, s),
         }
         for number, (name, case) in enumerate(cases.items()):
             if not os.path.exists(plugin):
                 tap.skip(name, "built without DPDK")
             else:
                 tap.result(name, case(os.path.join(folder, f"memif{number}.sock")))
-        for name, with_addresses in (("af_packet", False), ("af_packet, address known to the kernel", True)):
+        on_interfaces = {
+            "af_packet": lambda: af_packet(bench, False),
+            "af_packet, address known to the kernel": lambda: af_packet(bench, True),
+            "af_xdp": lambda: on_veth(bench, "dpdk:net_af_xdp0,iface=uet0", "dpdk:net_af_xdp0,iface=uet0"),
+            "pcap": lambda: on_veth(bench, "dpdk:net_pcap0,iface=uet0", "dpdk:net_af_packet0,iface=uet0"),
+        }
+        for name, case in on_interfaces.items():
             if not os.path.exists(plugin):
                 tap.skip(name, "built without DPDK")
             elif os.geteuid() != 0:
-                tap.skip(name, "network namespaces and af_packet sockets need root")
+                tap.skip(name, "network namespaces and raw sockets need root")
             else:
                 try:
-                    tap.result(name, af_packet(bench, with_addresses))
+                    tap.result(name, case())
                 except (OSError, RuntimeError) as problem:
                     tap.skip(name, f"cannot make network namespaces with veth here: {problem}")
     tap.finish()
