@@ -28,6 +28,7 @@ ReceiveBatch::ReceiveBatch(net::PacketPool& pool, bool merged, base::Trace& trac
 void ReceiveBatch::expect(std::size_t packet_bytes) {
   piece_ = next_piece_ = std::clamp(packet_bytes, kSmallestPiece, pool_.max_packet_bytes());
   vectors_ = merged_ ? (kLargestMessage + piece_ - 1) / piece_ : 1;
+  armed_ = used_ = 0;
 }
 
 bool ReceiveBatch::receive(int socket, std::size_t wanted) {
@@ -38,28 +39,34 @@ bool ReceiveBatch::receive(int socket, std::size_t wanted) {
   const int got =
       recvmmsg(socket, headers_.data(), static_cast<unsigned>(ready), MSG_DONTWAIT, nullptr);
   if (got <= 0) return false;
-  messages_ = static_cast<std::size_t>(got);
+  messages_ = used_ = static_cast<std::size_t>(got);
   return messages_ == ready;
 }
 
-/// Empty packets for the first messages; for how many is limited by the pool. What the pool cannot take now
-/// waits in the socket.
+/// Makes messages ready to be received into, which most of them still are; for how many is limited by the pool. What the
+/// pool cannot take now waits in the socket.
 std::size_t ReceiveBatch::prepare(std::size_t wanted) {
   const std::size_t count = std::min(wanted, std::max<std::size_t>(budget_ / vectors_, 1));
-  for (std::size_t m = 0; m < count; ++m) {
-    for (std::size_t v = m * vectors_; v < (m + 1) * vectors_; ++v) {
-      if (!packets_[v]) packets_[v] = pool_.allocate();
-      if (!packets_[v]) return m;
-      const bool is_last = v + 1 == (m + 1) * vectors_;
-      iovecs_[v] = iovec{packets_[v].data(), is_last ? packets_[v].tailroom() : piece_};
-    }
-    msghdr& header = headers_[m].msg_hdr;
-    header.msg_iov = &iovecs_[m * vectors_];
-    header.msg_iovlen = vectors_;
-    header.msg_namelen = sizeof(sockaddr_in6);
-    header.msg_controllen = sizeof(ControlBytes);
+  for (; used_ != 0; --used_)
+    if (!arm(used_ - 1)) armed_ = used_ - 1;
+  while (armed_ < count && arm(armed_)) ++armed_;
+  return std::min(armed_, count);
+}
+
+/// False: the pool is empty.
+bool ReceiveBatch::arm(std::size_t message) {
+  const std::size_t first = message * vectors_, last = first + vectors_ - 1;
+  for (std::size_t v = first; v <= last; ++v) {
+    if (!packets_[v]) packets_[v] = pool_.allocate();
+    if (!packets_[v]) return false;
+    iovecs_[v] = iovec{packets_[v].data(), v == last ? packets_[v].tailroom() : piece_};
   }
-  return count;
+  msghdr& header = headers_[message].msg_hdr;
+  header.msg_iov = &iovecs_[first];
+  header.msg_iovlen = vectors_;
+  header.msg_namelen = sizeof(sockaddr_in6);
+  header.msg_controllen = sizeof(ControlBytes);
+  return true;
 }
 
 bool ReceiveBatch::next(Instant now, net::RxPacket& out) {

@@ -51,6 +51,7 @@ class ReceiveBatch {
 
   void expect(std::size_t packet_bytes);
   std::size_t prepare(std::size_t wanted);
+  bool arm(std::size_t message);
   bool open_message(base::Instant now);
   void read_control(base::Instant now, msghdr& header);
   net::Packet take(base::Instant now, std::size_t bytes);
@@ -64,6 +65,8 @@ class ReceiveBatch {
   std::size_t piece_ = 0;    ///< bytes received into each packet of a message but the last
   std::size_t vectors_ = 1;  ///< packets for each message
   std::size_t next_piece_ = 0;
+  std::size_t armed_ = 0;  ///< messages that are ready to be received into ...
+  std::size_t used_ = 0;   ///< ... but for the first, which were used since
 
   std::size_t messages_ = 0, current_ = 0;
   bool is_open_ = false;
