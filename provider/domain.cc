@@ -146,20 +146,19 @@ int Domain::open(Fabric& fabric, const fi_info& info, fid_domain** out, void* co
     return -FI_ENODEV;
   }
   if (attr.name != nullptr && choice->domain_name() != attr.name) return -FI_EINVAL;
-  auto worker = Worker::open(*settings, *choice);
+  auto job = static_cast<std::uint32_t>(settings->job);
+  if (attr.auth_key != nullptr && attr.auth_key_size != 0) {
+    const auto named = job_of(attr.auth_key, attr.auth_key_size);
+    if (!named) return -FI_EINVAL;
+    job = *named;
+  }
+  auto worker = Worker::open(*settings, *choice, job);
   if (!worker) {
     tell_user(worker.error());
     return -FI_ENODEV;
   }
   auto* domain = new Domain(fabric, info, std::move(worker).value(), choice->address, context);
-  if (attr.auth_key != nullptr && attr.auth_key_size != 0) {
-    const auto job = job_of(attr.auth_key, attr.auth_key_size);
-    if (!job) {
-      delete domain;
-      return -FI_EINVAL;
-    }
-    domain->job_id_ = *job;
-  }
+  domain->job_id_ = job;
   if (attr.data_progress == FI_PROGRESS_AUTO) domain->start_progress_thread();
   *out = domain;
   return 0;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "fep/security.h"
 #include "lib/ports/open_port.h"
 #include "provider/progress.h"
 #include "provider/provider.h"
@@ -44,19 +45,29 @@ Worker::Worker(const fep::Settings& settings, net::FabricAddress address)
       rng_(settings.seed != 0 ? settings.seed : system_seed()) {}
 
 base::Result<std::shared_ptr<Worker>, std::string> Worker::open(const fep::Settings& settings,
-                                                                const PortChoice& choice) {
+                                                                const PortChoice& choice,
+                                                                std::uint32_t job) {
   Registry& r = registry();
   const std::lock_guard guard(r.mutex);
   std::weak_ptr<Worker>& slot = r.workers[choice.address];
-  if (auto running = slot.lock()) return running;
+  if (auto running = slot.lock()) {
+    if (running->covers(job)) return running;
+    return "job " + std::to_string(job) + " is not in the secure domain that " +
+           choice.address.to_string() + " is used for in this process";
+  }
   const std::shared_ptr<Worker> worker(new Worker(settings, choice.address));
   std::string error;
-  if (!worker->start(choice, error)) return error;
+  if (!worker->start(choice, job, error)) return error;
   slot = worker;
   return worker;
 }
 
-bool Worker::start(const PortChoice& choice, std::string& error) {
+bool Worker::covers(std::uint32_t job) const {
+  const fep::Security* security = fep_->security();
+  return security == nullptr || security->covers(job);
+}
+
+bool Worker::start(const PortChoice& choice, std::uint32_t job, std::string& error) {
   if (!settings_.trace.empty()) {
     trace_file_ = fep::TraceFile::open(settings_.trace, trace_, error);
     if (trace_file_ == nullptr) return false;
@@ -70,7 +81,9 @@ bool Worker::start(const PortChoice& choice, std::string& error) {
   port_ = ports::open_port({.request = request, .impair = settings_.impair, .pcap = settings_.pcap},
                            trace_, error);
   if (port_ == nullptr) return false;
-  const auto config = settings_.fep_config(port_->facts());
+  fep::Settings for_job = settings_;
+  for_job.job = job;
+  const auto config = for_job.fep_config(port_->facts());
   if (!config) {
     error = config.error();
     return false;

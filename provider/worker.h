@@ -26,9 +26,11 @@ class ProgressThread;
 class Worker {
  public:
   /// The worker of this address: the running one, or a new one on a freshly opened port. It lives
-  /// as long as somebody holds the pointer.
+  /// as long as somebody holds the pointer. With keys, `job` chooses the secure domain; a running
+  /// worker of another domain is refused.
   static base::Result<std::shared_ptr<Worker>, std::string> open(const fep::Settings& settings,
-                                                                 const PortChoice& choice);
+                                                                 const PortChoice& choice,
+                                                                 std::uint32_t job);
   /// At process exit: ends the threads; everything else stays as it is.
   static void stop_all();
 
@@ -38,6 +40,8 @@ class Worker {
 
   Lock& lock() { return lock_; }
   const fep::Settings& settings() const { return settings_; }
+  /// Whether endpoints of `job` may live here: all without keys, those of the domain with them.
+  bool covers(std::uint32_t job) const;
 
   // --- With the lock held -----------------------------------------------------------------------
   ses::Ses& ses() { return fep_->ses(); }
@@ -69,7 +73,7 @@ class Worker {
  private:
   friend class ProgressThread;
   Worker(const fep::Settings& settings, net::FabricAddress address);
-  bool start(const PortChoice& choice, std::string& error);
+  bool start(const PortChoice& choice, std::uint32_t job, std::string& error);
 
   bool turn_loop(base::Instant now);
   void linger();

@@ -42,6 +42,7 @@ struct Settings {
   unsigned dscp_trimmed = wire::DissectOptions{}.dscp_trimmed;
   unsigned dscp_trimmed_lasthop = wire::DissectOptions{}.dscp_trimmed_lasthop;
   std::uint32_t payload_mtu = 0;
+  std::string key_log;
 
   wire::DissectOptions dissect_options() const {
     return {.crc = crc == "always"  ? wire::CrcPolicy::kAlways
@@ -72,10 +73,19 @@ int dump(const Settings& settings) {
   DecodedPacket packet;
   std::uint64_t shown = 0;
   const wire::DissectOptions options = settings.dissect_options();
+  std::optional<keys::CaptureKeys> keys;
+  if (!settings.key_log.empty()) {
+    auto logged = keys::read_key_log(settings.key_log);
+    if (!logged) {
+      fmt::print(stderr, "uet-dump: {}\n", logged.error());
+      return kFailed;
+    }
+    keys.emplace(std::move(*logged));
+  }
   while (reader.next(packet.captured)) {
     ++packet.number;
     packet.report = report_frame(packet.captured.link, packet.captured.data,
-                                 packet.captured.wire_length, options);
+                                 packet.captured.wire_length, options, keys ? &*keys : nullptr);
     if (!settings.filter.matches(packet.report)) continue;
     if (settings.stats)
       statistics.add(packet);
@@ -129,6 +139,7 @@ int run(int argc, char** argv) {
                  "DSCP of packets trimmed at the last hop")
       ->check(CLI::Range(0, 63))
       ->capture_default_str();
+  app.add_option("--keys", s.key_log, "key log (FI_UET_KEY_LOG) to open sealed packets with");
   app.add_option("--payload-mtu", s.payload_mtu,
                  "complain about full packets of any other payload size");
   try {
