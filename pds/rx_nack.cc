@@ -137,6 +137,9 @@ void Engine::on_nack(Instant now, Pdc& pdc, const wire::PdsNack& nack, const RxM
       // Nothing is outstanding but the Close Command: the target has freed the PDC before.
       // [PDS 16.2]
       if (pdc.state == PdcState::kCloseAckWait) return on_close_acknowledged(now, pdc);
+      // A SYN from before the PDC moved to another start met the one that was confirmed after it.
+      if (nack.nack_code == NackCode::kInvalidSyn && pdc.start_changes > 0)
+        return trace_.drop(now, DropReason::kStaleNack, 0, pdc.id, nack.nack_psn);
       return fail(now, pdc, rule.error);
   }
   if (!table_.is_alive(ref)) return;

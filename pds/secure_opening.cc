@@ -66,7 +66,8 @@ void Engine::on_new_start_psn(Instant now, Pdc& pdc, Psn start) {
     return trace_.drop(now, DropReason::kReservedNack, 0, pdc.id, start);
   const auto shift = static_cast<std::uint32_t>(start.distance_from(pdc.start));
   if (shift == 0) return trace_.drop(now, DropReason::kStaleNack, 0, pdc.id, start);
-  if (config_.max_nack_retx_cnt < kNoLimit && ++pdc.start_changes > config_.max_nack_retx_cnt)
+  if (pdc.start_changes < kNoLimit) ++pdc.start_changes;
+  if (config_.max_nack_retx_cnt < kNoLimit && pdc.start_changes > config_.max_nack_retx_cnt)
     return fail(now, pdc, PdsError::kNackExhausted);
 
   TxHalf& tx = pdc.tx;

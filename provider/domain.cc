@@ -145,7 +145,7 @@ int Domain::open(Fabric& fabric, const fi_info& info, fid_domain** out, void* co
   if (attr.data_progress == FI_PROGRESS_AUTO && settings->progress == fep::Progress::kManual) {
     return -FI_ENOSYS;
   }
-  std::optional<std::uint32_t> job;
+  std::optional<std::uint32_t> job = static_cast<std::uint32_t>(settings->job);
   if (attr.auth_key != nullptr && attr.auth_key_size != 0) {
     job = job_of(attr.auth_key, attr.auth_key_size);
     if (!job) return -FI_EINVAL;
@@ -161,13 +161,13 @@ int Domain::open(Fabric& fabric, const fi_info& info, fid_domain** out, void* co
   } else if (attr.name != nullptr && choice->domain_name() != attr.name) {
     return -FI_EINVAL;
   }
-  auto worker = Worker::open(*settings, *choice);
+  auto worker = Worker::open(*settings, *choice, *job);
   if (!worker) {
     tell_user(worker.error());
     return -FI_ENODEV;
   }
   auto* domain = new Domain(fabric, info, std::move(worker).value(), choice->address, context);
-  if (job) domain->job_id_ = *job;
+  domain->job_id_ = *job;
   if (attr.data_progress == FI_PROGRESS_AUTO) domain->start_progress_thread();
   *out = domain;
   return 0;

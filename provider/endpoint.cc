@@ -166,6 +166,7 @@ bool Endpoint::take_auth_key(const fi_info& info) {
     if (!job) return false;
     job_id_ = *job;
   }
+  if (!worker_.covers(job_id_)) return false;
   const auto& allowed = domain_.settings().jobs;
   return allowed.empty() || std::ranges::find(allowed, job_id_) != allowed.end();
 }

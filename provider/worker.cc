@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "fep/security.h"
 #include "lib/ports/open_port.h"
 #include "provider/progress.h"
 #include "provider/provider.h"
@@ -63,7 +64,8 @@ Worker::Worker(const fep::Settings& settings, net::FabricAddress address)
       rng_(settings.seed != 0 ? settings.seed : system_seed()) {}
 
 base::Result<std::shared_ptr<Worker>, std::string> Worker::open(const fep::Settings& settings,
-                                                                const PortChoice& choice) {
+                                                                const PortChoice& choice,
+                                                                std::uint32_t job) {
   Registry& r = registry();
   std::unique_lock held(r.mutex);
   std::shared_ptr<Worker> running;
@@ -71,7 +73,11 @@ base::Result<std::shared_ptr<Worker>, std::string> Worker::open(const fep::Setti
     const auto at = r.workers.find(choice.address);
     return at == r.workers.end() || (running = at->second.worker.lock()) != nullptr;
   });
-  if (running != nullptr) return running;
+  if (running != nullptr) {
+    if (running->covers(job)) return running;
+    return "job " + std::to_string(job) + " is not in the secure domain that " +
+           choice.address.to_string() + " is used for in this process";
+  }
   Registry::Entry& entry = r.workers[choice.address];
   held.unlock();
   std::unique_ptr<Worker, void (*)(Worker*)> fresh(nullptr, &retire);
@@ -82,7 +88,7 @@ base::Result<std::shared_ptr<Worker>, std::string> Worker::open(const fep::Setti
     throw;
   }
   std::string error;
-  if (!fresh->start(choice, error)) return error;
+  if (!fresh->start(choice, job, error)) return error;
   std::shared_ptr<Worker> worker(std::move(fresh));
   held.lock();
   entry.worker = worker;
@@ -97,7 +103,12 @@ void Worker::retire(Worker* worker) {
   registry().leave(address);
 }
 
-bool Worker::start(const PortChoice& choice, std::string& error) {
+bool Worker::covers(std::uint32_t job) const {
+  const fep::Security* security = fep_->security();
+  return security == nullptr || security->covers(job);
+}
+
+bool Worker::start(const PortChoice& choice, std::uint32_t job, std::string& error) {
   if (!settings_.trace.empty()) {
     trace_file_ = fep::TraceFile::open(settings_.trace, trace_, error);
     if (trace_file_ == nullptr) return false;
@@ -112,7 +123,9 @@ bool Worker::start(const PortChoice& choice, std::string& error) {
   if (port_ == nullptr) return false;
   if (!error.empty()) tell_user(std::exchange(error, {}));
   registry().set_port(address_, port_.get());
-  const auto config = settings_.fep_config(port_->facts());
+  fep::Settings for_job = settings_;
+  for_job.job = job;
+  const auto config = for_job.fep_config(port_->facts());
   if (!config) {
     error = config.error();
     return false;

@@ -47,7 +47,7 @@ class WorkerLock {
 class Worker {
  public:
   /// The worker of this address: the running one, or a new one on a freshly opened port. It lives
-  /// as long as the pointer is held. Waits while another thread opens or closes the worker of this
+  /// as long as the pointer is held. With keys, `job` chooses the secure domain; a running worker of another domain is refused. Waits while another thread opens or closes the worker of this
   /// address; those of other addresses do not wait for each other.
   static base::Result<std::shared_ptr<Worker>, std::string> open(const fep::Settings& settings,
                                                                  const PortChoice& choice);
@@ -64,6 +64,8 @@ class Worker {
 
   WorkerLock& lock() { return lock_; }
   const fep::Settings& settings() const { return settings_; }
+  /// Whether endpoints of `job` may live here: all without keys, those of the domain with them.
+  bool covers(std::uint32_t job) const;
 
   // --- With the lock held -----------------------------------------------------------------------
   ses::Ses& ses() { return fep_->ses(); }
@@ -103,7 +105,7 @@ class Worker {
   ~Worker();
   /// Ends a worker that nothing holds any longer, then lets its address go.
   static void retire(Worker* worker);
-  bool start(const PortChoice& choice, std::string& error);
+  bool start(const PortChoice& choice, std::uint32_t job, std::string& error);
 
   bool turn_loop(base::Instant now);
   /// Gives the lock up and sleeps until packets may have arrived, there is news of `object`, `end`

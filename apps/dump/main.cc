@@ -34,6 +34,7 @@ struct Settings {
   unsigned dscp_trimmed = wire::DissectOptions{}.dscp_trimmed;
   unsigned dscp_trimmed_lasthop = wire::DissectOptions{}.dscp_trimmed_lasthop;
   std::uint32_t payload_mtu = 0;
+  std::string key_log;
 
   wire::DissectOptions dissect_options() const {
     return {.crc = crc == "always"  ? wire::CrcPolicy::kAlways
@@ -75,10 +76,19 @@ int for_each_packet(const Settings& settings, const std::string& path, CaptureFi
   wire::CaptureReader reader(files);
   DecodedPacket packet;
   const wire::DissectOptions options = settings.dissect_options();
+  std::optional<keys::CaptureKeys> keys;
+  if (!settings.key_log.empty()) {
+    auto logged = keys::read_key_log(settings.key_log);
+    if (!logged) {
+      fmt::print(stderr, "uet-dump: {}\n", logged.error());
+      return kFailed;
+    }
+    keys.emplace(std::move(*logged));
+  }
   while (reader.next(packet.captured)) {
     ++packet.number;
     packet.report = report_frame(packet.captured.link, packet.captured.data,
-                                 packet.captured.wire_length, options);
+                                 packet.captured.wire_length, options, keys ? &*keys : nullptr);
     if (!visit(packet, settings.filter.matches(packet.report))) return kDone;
   }
   if (reader.error().empty()) return kDone;
@@ -239,6 +249,7 @@ int run(int argc, char** argv) {
                  "DSCP of packets trimmed at the last hop")
       ->check(CLI::Range(0, 63))
       ->capture_default_str();
+  app.add_option("--keys", s.key_log, "key log (FI_UET_KEY_LOG) to open sealed packets with");
   app.add_option("--payload-mtu", s.payload_mtu,
                  "complain about full packets of any other payload size");
   try {

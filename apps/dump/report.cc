@@ -40,7 +40,26 @@ void derive(const H& h, std::vector<DerivedValue>& out) {
 
 class ReportBuilder {
  public:
-  explicit ReportBuilder(Report& report) : report_(report) {}
+  ReportBuilder(Report& report, const keys::CaptureKeys* keys) : report_(report), keys_(keys) {}
+
+  std::optional<std::span<const std::uint8_t>> open(const wire::SealedPacket& sealed) {
+    const wire::UetContext& c = sealed.context;
+    const auto source = address_of(c.source), destination = address_of(c.destination);
+    if (keys_ == nullptr || !source || !destination || c.encapsulation.size() < 4)
+      return std::nullopt;
+    const tss::Route route{*source, *destination,
+                           base::load_be<std::uint16_t>(c.encapsulation.data())};
+    tss::Carrier carrier{.is_udp = c.encapsulation.size() == wire::UdpHeader::kSize};
+    if (carrier.is_udp) carrier.udp_port = base::load_be<std::uint16_t>(c.encapsulation.data() + 2);
+    // The cipher text follows the header in the frame.
+    const std::span whole(sealed.tss_header.data(),
+                          sealed.tss_header.size() + sealed.sealed.size());
+    const auto outcome = keys_->open(whole, route, carrier, clear_);
+    if (outcome == keys::CaptureKeys::Outcome::kOpened) return clear_;
+    if (outcome == keys::CaptureKeys::Outcome::kRefused)
+      on_problem(Problem::kTssRefused, c.offset, tss::parse_header(whole)->sdi, 0);
+    return std::nullopt;
+  }
 
   template <typename H>
   void on_header(const H& h, std::string_view name, std::size_t offset,
@@ -103,6 +122,15 @@ class ReportBuilder {
   }
 
  private:
+  static std::optional<net::FabricAddress> address_of(std::span<const std::uint8_t> bytes) {
+    if (bytes.size() == 4)
+      return net::FabricAddress::from_v4(base::load_be<std::uint32_t>(bytes.data()));
+    if (bytes.size() != 16) return std::nullopt;
+    std::array<std::uint8_t, 16> v6;
+    std::copy_n(bytes.begin(), v6.size(), v6.begin());
+    return net::FabricAddress::from_v6(v6);
+  }
+
   /// A layer without a declared header: its bytes as one field when they are few, else only its
   /// length.
   void add_bytes_layer(std::string_view name, std::string_view header, std::size_t offset,
@@ -132,6 +160,8 @@ class ReportBuilder {
   }
 
   Report& report_;
+  const keys::CaptureKeys* keys_;
+  std::vector<std::uint8_t> clear_;  ///< of the packet that is being walked
 };
 
 }  // namespace
@@ -180,9 +210,10 @@ std::size_t payload_on_the_wire(const Report& report, std::size_t wire_length) {
 }  // namespace
 
 Report report_frame(wire::LinkType link, std::span<const std::uint8_t> frame,
-                    std::size_t wire_length, const wire::DissectOptions& options) {
+                    std::size_t wire_length, const wire::DissectOptions& options,
+                    const keys::CaptureKeys* keys) {
   Report report;
-  ReportBuilder builder(report);
+  ReportBuilder builder(report, keys);
   wire::dissect_frame(link, frame, wire_length, options, builder);
   for (const char* ip : {"ipv4", "ipv6"}) {
     if (const Layer* layer = report.find(ip)) {

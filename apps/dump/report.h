@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/keys/key_log.h"
 #include "lib/wire/capture_reader.h"
 #include "lib/wire/dissect_frame.h"
 
@@ -60,8 +61,9 @@ struct Report {
   const Layer* find(std::string_view layer) const;
 };
 
-/// Decodes a frame; never fails, the report says what is wrong.
+/// Decodes a frame; never fails, the report says what is wrong. `keys` open sealed packets.
 Report report_frame(wire::LinkType link, std::span<const std::uint8_t> frame,
-                    std::size_t wire_length, const wire::DissectOptions& options);
+                    std::size_t wire_length, const wire::DissectOptions& options,
+                    const keys::CaptureKeys* keys = nullptr);
 
 }  // namespace uet::dump

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Open MPI over the provider, unmodified: its `cm` layer takes any libfabric provider for its messages.
 
-    mpi.py PROVIDER-FOLDER MPI_EXCHANGE.CC
+    mpi.py PROVIDER-FOLDER MPI_EXCHANGE.CC UET-KEYS
 """
 
 import os
@@ -42,7 +42,7 @@ def exchange(provider, program, folder, ranks, arguments=(), **settings):
 
 
 def main():
-    provider, source = sys.argv[1:]
+    provider, source, uet_keys = sys.argv[1:]
     need_provider(provider)
     for tool in ("mpirun.openmpi", "mpicxx.openmpi"):
         if not shutil.which(tool):
@@ -55,6 +55,10 @@ def main():
         tap.result("four threads of two ranks", exchange(provider, program, folder, 2, arguments=["threads"]))
         tap.result("two ranks in bad weather",
                    exchange(provider, program, folder, 2, FI_UET_IMPAIR="loss=0.01,reorder=0.05,duplicate=0.01"))
+        keys = os.path.join(folder, "keys.json")
+        subprocess.run([uet_keys, "new", "--out", keys, "--state-dir", os.path.join(folder, "state")], check=True,
+                       stdout=subprocess.DEVNULL)
+        tap.result("four ranks, encrypted", exchange(provider, program, folder, 4, FI_UET_KEYS=keys))
     tap.finish()
 
 

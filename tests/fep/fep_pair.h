@@ -70,18 +70,21 @@ class FepPair {
     ses::PeerId peer = 0;  ///< the other side
   };
 
+  /// Changes what provider_config() gives.
+  using Adjust = std::function<void(std::size_t side, const net::PortFacts&, fep::FepConfig&)>;
+
   explicit FepPair(const LinkConfig& link_config, std::map<std::string, std::string> variables = {},
                    bool ordered = false,
                    std::optional<std::map<std::string, std::string>> variables_of_b = {},
-                   bool rma_ordered = false)
+                   bool rma_ordered = false, const Adjust& adjust = {})
       : link(link_config) {
     for (std::size_t i = 0; i < 2; ++i) {
       Side& s = sides[i];
       s.rng = std::make_unique<base::Rng>(link_config.seed * 2 + i);
-      s.fep = std::make_unique<fep::Fep>(
-          provider_config(link.port(i).facts(),
-                          i == 1 && variables_of_b ? *variables_of_b : variables),
-          link.port(i), *s.rng, s.trace, now);
+      fep::FepConfig config = provider_config(
+          link.port(i).facts(), i == 1 && variables_of_b ? *variables_of_b : variables);
+      if (adjust) adjust(i, link.port(i).facts(), config);
+      s.fep = std::make_unique<fep::Fep>(config, link.port(i), *s.rng, s.trace, now);
       const auto opened = s.fep->ses().open_endpoint(
           now, ses::EndpointConfig{.sends_ordered = ordered, .rma_ordered = rma_ordered},
           s.completions);

@@ -30,6 +30,8 @@ struct LinkConfig {
   std::uint64_t seed = 1;
   /// Called for each packet that would be sent; true drops it.
   std::function<bool(std::size_t from, std::span<const std::uint8_t> bytes)> drop;
+  /// Sees each packet that was sent, whole, whether it arrives or not.
+  std::function<void(std::size_t from, const net::TxPacket& packet)> tap;
 };
 
 class MemoryLink {
@@ -151,6 +153,7 @@ class MemoryLink {
 
   void carry(Instant leaves, std::size_t from, const net::TxPacket& tx) {
     const auto bytes = tx.packet.bytes();
+    if (config_.tap) config_.tap(from, tx);
     constexpr std::size_t kIpv4AndUdp = 28;
     const bool is_too_large = bytes.size() + kIpv4AndUdp > carries();
     too_large_ += is_too_large ? 1 : 0;

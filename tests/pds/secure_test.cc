@@ -108,6 +108,54 @@ TEST(Secure, everything_that_is_out_moves_to_the_new_start_once) {
   EXPECT_EQ(x.w.host(0).ses.responses.size(), 5u);
 }
 
+// Covers: PDS-42
+TEST(Secure, syn_of_before_the_challenge_that_comes_last_ends_nothing) {
+  Secured x(Method::kExpected, [](auto& o) { o.pds.forced_start_psn = 2000; });
+  x.guard[1].expected[x.w.host(0).address.hash()] = Psn(2001);
+  // Beside the confirmed PDC its PSN, 2004, is outstanding again: its refusal would seem meant.
+  x.w.add_rule([n = 0](const Seen& s, Fate& f) mutable {
+    if (s.is_request() && s.psn == Psn(2004)) {
+      if (first_copy(s)) f.extra_delay = us(40);
+      if (s.retx && n++ == 0) f.drop = true;
+    }
+  });
+  x.w.send(0, 1, 5);
+  x.w.run_until_quiet();
+  EXPECT_EQ(x.w.host(1).ses.delivered.size(), 5u);
+  EXPECT_TRUE(x.w.host(0).ses.failures.empty());
+  EXPECT_EQ(x.w.host(1).pds->gauges().pdcs_open, 1u);
+}
+
+TEST(Secure, pdcs_that_wait_are_as_many_as_the_guard_allows) {
+  struct Counting final : OpeningGuard {
+    int waiting = 0, most = 0;
+    Challenge on_opening(const Opening&) override { return Psn(77); }
+    bool is_confirmed(const Opening& o, Psn announced) override { return o.start == announced; }
+    bool may_wait(const net::FabricAddress&) override {
+      if (waiting == 3) return false;
+      most = std::max(most, ++waiting);
+      return true;
+    }
+    void on_wait_over(const net::FabricAddress&) override { --waiting; }
+    std::optional<Psn> on_target_closed(const net::FabricAddress&, Psn) override { return {}; }
+    void on_half_open_limit() override {}
+    std::optional<Psn> expected_by(const net::FabricAddress&) override { return {}; }
+    void on_expected_psn(const net::FabricAddress&, Psn) override {}
+  } guard;
+  World w;
+  w.host(1).pds->set_opening_guard(guard);
+  w.host(0).pds->set_opening_guard(guard);
+  for (std::uint16_t id = 1; id <= 10; ++id)
+    w.inject(1, w.host(0).address, syn(Psn(5), id), w.segment_bytes(1, 0, 10));
+  EXPECT_EQ(w.host(1).pds->gauges().pdcs_half_open, 3u);
+  EXPECT_EQ(w.host(1).drops(DropReason::kNoPdc), 7u);
+  w.inject(1, w.host(0).address, syn(Psn(77), 2), w.segment_bytes(1, 0, 10));
+  EXPECT_EQ(guard.waiting, 2);
+  w.run_for(ms(20));  // New_PDC_Time
+  EXPECT_EQ(guard.waiting, 0);
+  EXPECT_EQ(guard.most, 3);
+}
+
 // Covers: PDS-40
 TEST(Secure, retry_counters_begin_again) {
   Secured x(Method::kRandom, [](auto& o) { o.pds.peer_timeout = Duration{}; });

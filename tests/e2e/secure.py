@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""Unmodified libfabric programs with FI_UET_KEYS set and nothing else changed: over UDP and memif, through rotations, and
+against peers with another key, with none, and in clear.
+
+    secure.py PROVIDER-FOLDER DPDK-PLUG-IN UET-KEYS UET-DUMP
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import threading
+import time
+
+from harness import Job, Tap, base_env, free_port, need_program, need_provider, own_addresses, pingpong, temporary_folder
+
+
+class Keys:
+    """One folder with a key file, as one user would have it."""
+
+    def __init__(self, program, folder, name="keys", *options):
+        self.program = program
+        self.path = os.path.join(folder, f"{name}.json")
+        self.run("new", "--out", self.path, "--state-dir", os.path.join(folder, f"{name}.state"), *options)
+
+    def run(self, command, *arguments):
+        done = subprocess.run([self.program, command, *arguments], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise RuntimeError(f"uet-keys {command}: {done.stderr}")
+        return done.stdout
+
+
+def memif_ends(folder, extra, addresses=("10.77.0.1", "10.77.0.2")):
+    memif_ends.count += 1
+    port = f"dpdk:net_memif0,socket={folder}/memif{memif_ends.count}.sock,socket-abstract=no,role="
+    return [{"FI_UET_PORT": port + role, "FI_UET_ADDR": address, **extra}
+            for role, address in zip(("server", "client"), addresses)]
+
+
+memif_ends.count = 0
+
+
+def lines_of(dump, capture, *options):
+    done = subprocess.run([dump, "--json", *options, str(capture)], capture_output=True, text=True, check=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def uet_layers(packet):
+    return [layer["layer"] for layer in packet["layers"] if layer["layer"] not in ("eth", "sll", "ipv4", "ipv6", "udp")]
+
+
+# Covers: TSS-T18
+def captured(tap, provider, dump, keys, folder):
+    """What a tap on the wire sees, and what the owner of a key log sees."""
+    settings = {"FI_UET_ADDR": own_addresses(2), "FI_UET_KEYS": keys.path, "FI_UET_PCAP": f"{folder}/%p.pcapng",
+                "FI_UET_KEY_LOG": f"{folder}/%p.keylog"}
+    tap.result("with capture and key log", pingpong(folder, provider, settings, settings, ["-S", "20000", "-I", "20"]))
+    captures = sorted(pathlib.Path(folder).glob("*.pcapng"))
+    logs = sorted(pathlib.Path(folder).glob("*.keylog"))
+    loud = all("WARNING" in open(f"{folder}/{end}.err").read() for end in ("server", "client"))
+    tap.result("key log: one each, private, and said so", "" if len(logs) == 2 and loud
+               and all(os.stat(log).st_mode & 0o777 == 0o600 for log in logs) else f"{logs} {loud}")
+    if not captures or not logs:
+        return
+    packets = lines_of(dump, captures[0])
+    wrong = [p for p in packets if uet_layers(p) != ["tss", "cipher", "icv"]]
+    tap.result("no packet shows more than its TSS header", "" if packets and not wrong else f"{len(packets)}: {wrong[:1]}")
+    opened = [p for p in lines_of(dump, captures[0], "--keys", str(logs[0])) if "pds" in uet_layers(p)]
+    tap.result("uet-dump --keys opens every one", "" if len(opened) == len(packets) else f"{len(opened)} of {len(packets)}")
+
+
+def rotation(provider, keys, folder):
+    """Two rotations while two processes talk. What went wrong, or nothing."""
+    problems = []
+    settings = {"FI_UET_ADDR": own_addresses(2), "FI_UET_KEYS": keys.path, "FI_UET_TRACE": f"{folder}/%p.trace"}
+
+    def turn_keys():
+        try:
+            for _ in range(2):
+                for command in (["rotate"], ["rotate", "--switch"], ["retire"]):
+                    keys.run(command[0], keys.path, *command[1:])
+                    time.sleep(2.2)  # the endpoints look once a second
+        except RuntimeError as e:
+            problems.append(str(e))
+
+    thread = threading.Thread(target=turn_keys)
+    thread.start()
+    # Without -c: the time goes to packets.
+    rounds = 0
+    while thread.is_alive() and not problems:
+        problem = pingpong(folder, provider, settings, settings, ["-m", "tagged", "-S", "4096", "-I", "20000"])
+        rounds += 1
+        if problem:
+            problems.append(problem)
+    thread.join()
+    events = "".join(trace.read_text() for trace in pathlib.Path(folder).glob("*.trace"))
+    for drop in ("tss-bad-icv", "tss-no-key"):
+        if drop in events:
+            problems.append(f"{drop} happened")
+    return "\n".join(problems)
+
+
+def refused(provider, server, client, folder):
+    """A client that must get nothing while the server goes on: what went wrong, or nothing."""
+    port = free_port()
+    program = ["fi_pingpong", "-p", "uet", "-e", "rdm", "-S", "1000", "-I", "5"]
+    job = Job(program + ["-B", str(port)], base_env(provider, **server), folder, "server")
+    stranger = None
+    try:
+        job.wait_until_it_listens(port)
+        stranger = Job(program + ["-P", str(port), "127.0.0.1"], base_env(provider, **client), folder, "client")
+        status = stranger.wait(30)
+        if status == 0 or "MB/sec" in stranger.output()[0]:
+            return "the stranger got an answer: " + stranger.report(status)
+        if job.process.poll() not in (None, 0) and job.process.returncode < 0:
+            return "the server died: " + job.report(job.process.returncode)
+        return ""
+    finally:
+        job.kill()
+        if stranger:
+            stranger.kill()
+
+
+def main():
+    provider, plugin, uet_keys, dump = sys.argv[1:]
+    need_provider(provider)
+    need_program("fi_pingpong")
+    tap = Tap()
+    with temporary_folder() as folder:
+        direct = Keys(uet_keys, folder, "direct")
+        cluster = Keys(uet_keys, folder, "cluster", "--mode", "cluster", "--renew")
+        one_rtt = Keys(uet_keys, folder, "one-rtt", "--opening", "1rtt", "--replay-window", "0")
+        only_keys = {"FI_UET_KEYS": direct.path}
+        tap.result("only FI_UET_KEYS set, all sizes", pingpong(folder, provider, only_keys, only_keys, ["-S", "all"]))
+        for name, keys in (("cluster mode", cluster), ("every opening challenged", one_rtt)):
+            settings = {"FI_UET_KEYS": keys.path, "FI_UET_ADDR": own_addresses(2)}
+            tap.result(name, pingpong(folder, provider, settings, settings, ["-m", "tagged", "-S", "all"]))
+        bad = {**only_keys, "FI_UET_ADDR": own_addresses(2), "FI_UET_IMPAIR": "loss=0.01,reorder=0.05,duplicate=0.01,seed=3"}
+        tap.result("in bad weather", pingpong(folder, provider, bad, bad, ["-S", "all", "-I", "10"]))
+        if os.path.exists(plugin):
+            tap.result("memif", pingpong(folder, provider, *memif_ends(folder, only_keys), ["-S", "all"]))
+            v6 = memif_ends(folder, {"FI_UET_KEYS": cluster.path}, ("fd00:77::1", "fd00:77::2"))
+            tap.result("memif, IPv6", pingpong(folder, provider, *v6, ["-S", "all"]))
+            native = memif_ends(folder, {**only_keys, "FI_UET_ENCAP": "ip"})
+            tap.result("memif, native IP", pingpong(folder, provider, *native, ["-S", "all"]))
+        else:
+            tap.skip("memif", "built without DPDK")
+        captured(tap, provider, dump, direct, folder)
+        tap.result("rotation under load", rotation(provider, direct, folder))
+
+        addresses = {"FI_UET_ADDR": own_addresses(2), "FI_UET_PEER_TIMEOUT": "2s"}
+        good, other = {**addresses, **only_keys}, {**addresses, "FI_UET_KEYS": one_rtt.path}
+        for name, stranger in (("another key", other), ("in clear", addresses),
+                               ("no protection", {**addresses, "FI_UET_PROTECT": "none"})):
+            tap.result(f"a peer with {name} gets nothing", refused(provider, good, stranger, folder))
+        tap.result("a secured peer gets nothing from a clear one", refused(provider, addresses, good, folder))
+        tap.result("and afterwards all is well", pingpong(folder, provider, only_keys, only_keys, ["-S", "1000"]))
+    tap.finish()
+
+
+main()

@@ -1,0 +1,268 @@
+// Two secured endpoints: messages pass, and of what an outsider does nothing remains. [TSS 10-12]
+#include "tests/fep/secure_pair.h"
+
+#include "lib/wire/codec.h"
+#include "lib/wire/pds_headers.h"
+
+namespace uet::test {
+namespace {
+
+using base::DropReason;
+using tss::Alarm;
+using tss::test::cluster_config;
+using tss::test::direct_config;
+using tss::test::key_number;
+
+const std::map<std::string, std::string> kShortLives = {{"PDC_IDLE", "2ms"}};
+
+void no_tombstones(std::size_t, fep::FepConfig& config) {
+  config.pds.tombstone_time = Duration{};  // not they shall stop what is replayed
+  config.pds.pdcid_quarantine = Duration{};
+}
+
+// Covers: TSS-T18, TSS-T38
+TEST(SecurePair, everything_on_the_wire_is_sealed) {
+  for (const auto& domain : {direct_config(), cluster_config()}) {
+    SecurePair x(domain, {.loss = 0.05, .reorder = 0.05, .seed = 3}, kShortLives);
+    for (const std::size_t size : {0u, 1u, 3000u, 100'000u}) {
+      EXPECT_TRUE(x.send(0, size));
+      EXPECT_TRUE(x.send(1, size));
+    }
+    x.run_for(Duration::from_ms(200));  // and the closing
+    EXPECT_EQ(x.open_pdcs(0) + x.open_pdcs(1), 0u);
+    ASSERT_GT(x.seen.size(), 80u);
+    for (const OnLink& p : x.seen) {
+      ASSERT_EQ(p.bytes[0] >> 3, 1);
+      EXPECT_EQ(tss::parse_header(p.bytes)->sdi, domain.sdi);
+    }
+    EXPECT_EQ(x.ciphers.repeats(), 0u);
+    EXPECT_EQ(x.ciphers.sealed(), x.seen.size());
+    EXPECT_EQ(x.domain(0).stats().in_auth_fail_pkts + x.domain(1).stats().in_auth_fail_pkts, 0u);
+  }
+}
+
+TEST(SecurePair, no_byte_of_a_payload_is_in_clear) {
+  SecurePair x(direct_config());
+  ASSERT_TRUE(x.send(0, 64'000));
+  const auto payload = pattern(64'000, 1);
+  for (const OnLink& p : x.seen) {
+    for (std::size_t at = 0; at + 8 <= payload.size(); at += 1024) {
+      EXPECT_EQ(std::search(p.bytes.begin(), p.bytes.end(),
+                            payload.begin() + static_cast<std::ptrdiff_t>(at),
+                            payload.begin() + static_cast<std::ptrdiff_t>(at + 8)),
+                p.bytes.end());
+    }
+  }
+}
+
+// Covers: TSS-T19
+TEST(SecurePair, retransmissions_are_sealed_again) {
+  SecurePair x(direct_config(), {.loss = 0.1, .seed = 8});
+  ASSERT_TRUE(x.send(0, 500'000));
+  EXPECT_GT(x.pair.count(0, base::EventId::kPacketRetransmitted), 10u);
+  EXPECT_EQ(x.ciphers.repeats(), 0u);
+}
+
+TEST(SecurePair, largest_payload_fits_the_mtu_with_header_and_icv) {
+  SecurePair x(direct_config(), {.ip_mtu = 4096 + 20 + 8 + 12 + 44 + 28});
+  // With this MTU a payload of 4096 would just fit without the margin that payload_mtu_for() keeps.
+  ASSERT_TRUE(x.send(0, 50'000));
+  for (const OnLink& p : x.seen) EXPECT_LE(p.bytes.size() + 28, x.pair.link.port(0).facts().ip_mtu);
+}
+
+// --- Peers without the key
+
+TEST(SecurePair, another_key_gets_nothing_and_harms_nothing) {
+  SecurePair x({direct_config(1), direct_config(2)}, {}, {{"PEER_TIMEOUT", "1s"}}, {});
+  std::vector<std::uint8_t> out(100), in(100);
+  const iovec out_iov = iov(out), in_iov = iov(in);
+  ASSERT_TRUE(x.pair.ses(1).receive(x.pair.now, x.pair.sides[1].endpoint,
+                                    ses::ReceiveRequest{.iov = {&in_iov, 1}}));
+  ASSERT_TRUE(
+      x.pair.ses(0).send(x.pair.now, x.pair.sides[0].endpoint,
+                         ses::SendRequest{.peer = x.pair.sides[0].peer, .iov = {&out_iov, 1}}));
+  ASSERT_TRUE(x.pair.run_until([&] { return x.pair.completions(0).count() == 1; }));
+  EXPECT_EQ(x.pair.completions(0).errors(), 1u);
+  EXPECT_EQ(x.pair.completions(1).count(), 0u);
+  EXPECT_GT(x.drops(1, DropReason::kTssBadIcv), 0u);
+  // Silence: the side without the key never hears that it was noticed.
+  for (const OnLink& p : x.seen) EXPECT_EQ(p.from, 0u);
+  EXPECT_EQ(x.open_pdcs(1), 0u);
+  EXPECT_EQ(x.domain(1).sources_known(), 0u);
+}
+
+// Covers: TSS-T35, TSS-T36
+TEST(SecurePair, clear_packets_touch_nothing) {
+  SecurePair x(direct_config());
+  ASSERT_TRUE(x.send(0, 1000));
+  const std::size_t sent_by_1 = x.seen.size();
+  base::Rng rng(4);
+  // What packet delivery would make of each kind is known; here none reaches it.
+  for (int type = 2; type < 32; ++type) {
+    for (int i = 0; i < 40; ++i) {
+      OnLink p{.source = MemoryLink::address(0), .entropy = 5};
+      p.bytes.resize(12 + rng.below(60));
+      for (auto& b : p.bytes) b = static_cast<std::uint8_t>(rng.next_u32());
+      p.bytes[0] = static_cast<std::uint8_t>(type << 3 | rng.below(8));
+      x.inject(p, 1);
+    }
+  }
+  x.run_for(Duration::from_ms(20));
+  EXPECT_EQ(x.drops(1, DropReason::kTssMissing), 30u * 40);
+  EXPECT_EQ(x.domain(1).stats().in_rx_encryption_bypass_pkts, 30u * 40);
+  std::size_t answers = 0;
+  for (std::size_t i = sent_by_1; i < x.seen.size(); ++i) answers += x.seen[i].from == 1 ? 1 : 0;
+  EXPECT_EQ(answers, 0u);
+  EXPECT_TRUE(x.send(0, 1000));
+}
+
+// Covers: TSS-T50
+TEST(SecurePair, trimmed_packets_are_dropped_and_repaired) {
+  SecurePair x(direct_config(), {.seed = 5}, {{"TRIMMING", "1"}});
+  int cut = 0;
+  x.pair.link.config().drop = [&](std::size_t from, std::span<const std::uint8_t> bytes) {
+    if (from != 0 || bytes.size() < 3000 || ++cut % 7 != 0) return false;
+    OnLink p = x.seen.back();
+    p.bytes.resize(12 + 16);
+    p.tos = net::TosByte::of(26, 0);
+    x.inject(p, 1);
+    return true;
+  };
+  ASSERT_TRUE(x.send(0, 300'000));
+  EXPECT_GT(x.drops(1, DropReason::kTssTrimmed), 5u);
+  EXPECT_EQ(x.domain(1).stats().in_auth_fail_pkts, 0u);
+}
+
+// --- Openings
+
+// Covers: TSS-T39
+TEST(SecureOpening, fresh_keys_open_at_once_and_again_where_the_close_said) {
+  SecurePair x(direct_config(), {}, kShortLives);
+  ASSERT_TRUE(x.send(0, 10));
+  x.run_for(Duration::from_ms(100));
+  EXPECT_EQ(x.open_pdcs(1), 0u);
+  ASSERT_TRUE(x.send(0, 10));
+  for (const std::size_t side : {0u, 1u})
+    EXPECT_EQ(x.pair.count(side, base::EventId::kNackSent), 0u);
+}
+
+// Covers: TSS-T40, TSS-T42, TSS-T43
+TEST(SecureOpening, used_keys_cost_each_stranger_one_round_trip) {
+  // Side 0 challenges every opening, side 1 only those of strangers.
+  auto every = direct_config();
+  every.opening = tss::OpeningMethod::kChallenge;
+  SecurePair x({every, direct_config()}, {}, kShortLives, {}, true);
+  const auto nacks = [&](std::size_t side) { return x.pair.count(side, base::EventId::kNackSent); };
+  ASSERT_TRUE(x.send(0, 60'000));
+  EXPECT_GT(nacks(1), 0u);
+  const std::uint64_t once = nacks(1);
+  x.run_for(Duration::from_ms(100));
+  ASSERT_TRUE(x.send(0, 10));
+  EXPECT_EQ(nacks(1), once);
+  for (int i = 0; i < 3; ++i) {
+    const std::uint64_t before = nacks(0);
+    ASSERT_TRUE(x.send(1, 10));
+    EXPECT_GT(nacks(0), before);
+    x.run_for(Duration::from_ms(100));
+  }
+}
+
+/// Everything that was sent is sent again, with the same bytes, addresses and entropy.
+void replay_all(SecurePair& x, std::size_t times) {
+  const auto seen = x.seen;
+  for (std::size_t i = 0; i < times; ++i) {
+    for (const OnLink& p : seen) x.inject(p, 1 - p.from);
+    x.run_for(Duration::from_ms(20));
+  }
+}
+
+// Covers: TSS-T40, TSS-T45
+TEST(SecureOpening, recorded_packets_open_nothing_and_leave_nothing) {
+  for (const std::uint32_t window : {0u, 65536u}) {
+    for (const auto method : {tss::OpeningMethod::kExpected, tss::OpeningMethod::kChallenge}) {
+      auto domain = direct_config();
+      domain.replay_window = window;
+      domain.opening = method;
+      SecurePair x(domain, {}, kShortLives, no_tombstones);
+      for (int i = 0; i < 5; ++i) {
+        ASSERT_TRUE(x.send(0, 3000));
+        x.run_for(Duration::from_ms(50));
+      }
+      ASSERT_EQ(x.open_pdcs(1), 0u);
+      const auto delivered = x.pair.count(1, base::EventId::kMessageDelivered) +
+                             x.pair.count(1, base::EventId::kMessageUnexpected);
+      replay_all(x, 3);
+      EXPECT_EQ(x.pair.count(1, base::EventId::kMessageDelivered) +
+                    x.pair.count(1, base::EventId::kMessageUnexpected),
+                delivered);
+      x.run_for(Duration::from_ms(200));  // New_PDC_Time
+      EXPECT_EQ(x.open_pdcs(1), 0u);
+      EXPECT_EQ(x.open_pdcs(0), 0u);
+      EXPECT_EQ(x.drops(1, DropReason::kTssReplayed) > 0, window != 0);
+      EXPECT_TRUE(x.send(0, 3000));
+    }
+  }
+}
+
+// Covers: TSS-T44
+TEST(SecureOpening, recorded_challenge_does_not_move_an_established_pdc) {
+  auto domain = direct_config();
+  domain.opening = tss::OpeningMethod::kChallenge;
+  SecurePair x(domain);
+  ASSERT_TRUE(x.send(0, 10));
+  for (const OnLink& p : std::vector<OnLink>(x.seen))
+    if (p.from == 1) x.inject(p, 0);
+  x.run_for(Duration::from_ms(5));
+  EXPECT_TRUE(x.send(0, 50'000));
+  EXPECT_EQ(x.pair.count(0, base::EventId::kTimeout), 0u);
+}
+
+// --- Rotation
+
+// Covers: TSS-T24, TSS-T25
+TEST(SecureRotation, under_load_nothing_fails_to_verify) {
+  SecurePair x(cluster_config(1), {.loss = 0.01, .reorder = 0.05, .seed = 6});
+  tss::DomainConfig now = cluster_config(1);
+  const auto tell = [&](std::size_t side) { x.keys[side]->next = now; };
+  std::uint64_t next_key = 100;
+  for (int round = 0; round < 6; ++round) {
+    const bool spare = !now.tx_an;
+    now.keys.push_back({.an = spare, .key = key_number(next_key++)});
+    for (std::size_t side : {0u, 1u}) tell(side);
+    for (int i = 0; i < 30; ++i) {
+      ASSERT_TRUE(x.send(i % 2, 40'000));
+      x.run_for(Duration::from_ms(40));
+    }
+    now.tx_an = spare;
+    tell(0);
+    for (int i = 0; i < 20; ++i) {  // half a second and more of skew
+      ASSERT_TRUE(x.send(i % 2, 40'000));
+      x.run_for(Duration::from_ms(60));
+    }
+    tell(1);
+    for (int i = 0; i < 30; ++i) {
+      ASSERT_TRUE(x.send(i % 2, 40'000));
+      x.run_for(Duration::from_ms(40));
+    }
+    std::erase_if(now.keys, [&](const tss::KeyConfig& k) { return k.an != spare; });
+    for (std::size_t side : {0u, 1u}) tell(side);
+    x.run_for(Duration::from_ms(1500));
+    for (std::size_t side : {0u, 1u}) {
+      EXPECT_EQ(x.domain(side).stats().in_auth_fail_pkts, 0u);
+      EXPECT_EQ(x.domain(side).stats().in_invalid_sa, 0u);
+      EXPECT_EQ(x.domain(side).slot_state(!spare), tss::SlotState::kEmpty);
+    }
+  }
+  EXPECT_EQ(x.ciphers.repeats(), 0u);
+}
+
+TEST(SecureRotation, counters_are_reserved_long_before_they_run_out) {
+  SecurePair x(direct_config());
+  for (auto& k : x.keys) k->block = 1000;  // of what is reserved from now on
+  ASSERT_TRUE(x.send(0, 100'000));
+  x.run_for(Duration::from_seconds(3));
+  EXPECT_EQ(x.drops(0, DropReason::kTssCounterSpent), 0u);
+}
+
+}  // namespace
+}  // namespace uet::test
