@@ -101,6 +101,7 @@ bool Engine::submit_return(Instant now, RxHandle handle, const TxMessage& reques
   if (messages_.is_full_for(true)) return false;  // SES comes again
   if (!attach_congestion(now, *pdc)) return false;
   append(now, *pdc, request);
+  ask_for_proof(now, *pdc);
   if (!has_psns_for(*pdc, pdc->tx.queued_segments)) begin_close(now, *pdc);
   return true;
 }
