@@ -11,7 +11,8 @@ using base::PlantedBug;
 /// Any trigger of a graceful close. [PDS 16.1]
 void Engine::begin_close(Instant now, Pdc& pdc) {
   if (!pdc.is_initiator) {
-    if (pdc.state != PdcState::kEstablished) return;
+    // A peer that has proved nothing is asked for nothing: it may be somebody else, whose address was forged.
+    if (pdc.state != PdcState::kEstablished || pdc.is_unproven()) return;
     change_state(now, pdc, PdcInput::kCloseWanted);
     want_control(pdc, kSendClose);
     return set_timer(pdc, PdcTimer::kClose, now + close_grace());
@@ -213,13 +214,15 @@ void Engine::make_room(Instant now, bool for_initiator) {
   constexpr int kLookAt = 256;  // the list is roughly in order of idleness
   if (!for_initiator && closing_pdcs_ >= std::max<std::uint32_t>(2, table_.capacity() / 4)) return;
   const bool any_role = table_.has_share_left(for_initiator);
+  if (for_initiator && any_role && evict_unproven(now)) return;
   int looked = 0;
   Pdc* idlest = nullptr;
   Pdc* oldest = nullptr;
   const auto last_sign = [](const Pdc& p) { return std::max(p.heard_at, p.active_at); };
   for (Pdc& pdc : table_.in_order()) {
     if (++looked > kLookAt) break;
-    if (pdc.state != PdcState::kEstablished || (!any_role && pdc.is_initiator != for_initiator))
+    if (pdc.state != PdcState::kEstablished || pdc.is_unproven() ||
+        (!any_role && pdc.is_initiator != for_initiator))
       continue;
     if (pdc.has_tx_work() || pdc.locks > 0 || pdc.rx.kept > 0) {
       // A target whose SES owes answers hears nothing and would take that for a peer that does not react.

@@ -11,6 +11,12 @@ ByteCount encapsulation_bytes(const PdsConfig& config, const net::PortFacts& fac
          static_cast<ByteCount>(config.security_overhead);
 }
 
+/// Silence after which an unproven PDC may be pushed out: several retransmissions of a sender that is awake.
+Duration eviction_grace(const PdsConfig& config) {
+  constexpr Duration kGrace = Duration::from_ms(200);
+  return config.peer_timeout > Duration{} ? std::min(kGrace, config.peer_timeout / 4) : kGrace;
+}
+
 bool uses_nscc(const cc::CcConfig& c) {
   return c.algorithm == cc::Algorithm::kNscc || c.algorithm == cc::Algorithm::kBoth;
 }
@@ -42,6 +48,8 @@ Engine::Engine(const PdsConfig& config, const cc::CcConfig& cc_config, const net
       trackers_(limits_.window, limits_.rx_trackers),
       responses_(config.gtd_store_max, config.ack_queue_max, config.max_ack_data_size),
       tombstones_(limits_.tombstones, config.tombstone_time),
+      openings_(limits_.openings, opening_memory()),
+      unproven_(table_.places_for(false), eviction_grace(config)),
       limiter_(config.nack_sources_max, config.nack_rate_limit, config.nack_burst),
       rudi_(config.rudi_max_peers, config.rudi_max_peers * config.rudi_max_outstanding, rng),
       credit_sources_(limits_.max_ccc),
@@ -71,6 +79,7 @@ Engine::~Engine() {
       table_.unindex_initiator(pdc);
     else
       table_.unindex_target(pdc);
+    if (pdc.unproven_hook.is_linked()) unproven_.remove(pdc);
     table_.release(Instant{}, pdc, Psn{});
   }
   uud_.clear();
@@ -95,6 +104,9 @@ Pds::Gauges Engine::gauges() const {
   g.rudi_outstanding = rudi_.outstanding();
   g.ccc_count = congestions_.size();
   g.half_open_reaped = half_open_reaped_;
+  g.pdcs_unproven = unproven_.size();
+  g.unproven_evicted = unproven_evicted_;
+  g.openings_remembered = openings_.size();
   return g;
 }
 

@@ -21,6 +21,7 @@
 ///   lifecycle.cc   open, attach, learn, free
 ///   close.cc       graceful close, failure
 ///   credit.cc      RCCC demand and grants
+///   proof.cc       what a peer may cost before it has proved that it hears us
 ///   rudi.cc        RUDI and UUD
 ///   secure_opening.cc  openings that must be confirmed
 #pragma once
@@ -47,6 +48,7 @@
 #include "pds/rx_tracker.h"
 #include "pds/tombstones.h"
 #include "pds/tx_window.h"
+#include "pds/unproven.h"
 
 namespace uet::pds {
 
@@ -188,6 +190,7 @@ struct Engine {
     pdc.heard_at = now;
     pdc.active_at = now;
     pdc.tx.tail_probes = 0;
+    pdc.tx.times_asked = 0;
   }
   void learn_peer(Instant now, Pdc& pdc, std::uint16_t peer_id);
 
@@ -288,6 +291,7 @@ struct Engine {
   void list_control(Pdc& pdc);
   Built poll_control(Instant now, net::TxPacket& out);
   Built build_control(Instant now, Pdc& pdc, net::TxPacket& out);
+  Built build_pending_control(Instant now, Pdc& pdc, net::TxPacket& out);
   Built send_sequenced(Instant now, Pdc& pdc, ControlType type, net::TxPacket& out);
   Built resend_sequenced(Instant now, Pdc& pdc, net::TxPacket& out);
   Built send_ack_request(Instant now, Pdc& pdc, net::TxPacket& out);
@@ -372,6 +376,20 @@ struct Engine {
   bool is_idle() const;
   Duration close_grace() const;
 
+  // --- proof.cc
+  Duration opening_memory() const;
+  void prove(Instant now, Pdc& pdc);
+  void ask_for_proof(Instant now, Pdc& pdc);
+  static bool is_waiting_for_proof(const Pdc& pdc) {
+    return !pdc.tx.queue.empty() || pdc.rx.withholds_answers;
+  }
+  void on_proof_timer(Pdc& pdc);
+  void release_withheld_answers(Pdc& pdc);
+  bool evict_unproven(Instant now);
+  void retire_unproven(Instant now, Pdc& pdc);
+  bool make_place_for_stranger(Instant now);
+  void remember_opening(Instant now, const Pdc& pdc);
+
   // --- rudi.cc
   SubmitResult submit_rudi(Instant now, const TxMessage& request);
   SubmitResult submit_uud(Instant now, const TxMessage& request);
@@ -416,6 +434,8 @@ struct Engine {
   RxTrackerPool trackers_;
   ResponseStore responses_;
   Tombstones tombstones_;
+  Tombstones openings_;  ///< of unproven PDCs that ended early
+  UnprovenPdcs unproven_;
   NackLimiter limiter_;
   RudiTable rudi_;
 
@@ -441,6 +461,7 @@ struct Engine {
   MessageQueue uud_;
   OpeningGuard* guard_ = nullptr;
   std::uint64_t half_open_reaped_ = 0;
+  std::uint64_t unproven_evicted_ = 0;
   std::uint32_t ccc_reserved_ = 0;  ///< target PDCs that may still need a CCC of their own
   std::uint32_t half_open_ = 0;     ///< PDCs in CREATING or PENDING
   std::uint32_t closing_pdcs_ = 0;

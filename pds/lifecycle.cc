@@ -174,8 +174,8 @@ void Engine::free_pdc(Instant now, Pdc& pdc) {
     table_.unindex_target(pdc);
     if (pdc.rx.has_accepted && guard_ != nullptr)
       (void)guard_->on_target_closed(pdc.peer, pdc.start);
-    if (pdc.rx.has_accepted && !planted(PlantedBug::kNoTombstone))
-      tombstones_.add(now, pdc.peer, pdc.peer_id, pdc.start);
+    if (!planted(PlantedBug::kNoTombstone)) remember_opening(now, pdc);
+    if (pdc.unproven_hook.is_linked()) unproven_.remove(pdc);
   }
   if (pdc.is_close_wanted) --close_wanted_;
   table_.release(now, pdc, serial_max(tx.next - 1, pdc.rx.max_rcvd));

@@ -39,8 +39,9 @@ enum class PdcTimer : std::uint8_t {
   kLiveness,    ///< idle close, silent peer
   kTailLoss,
   kClearRequest,  ///< a short store repeats its Clear Request
+  kProof,         ///< a peer that has proved nothing is asked once more
 };
-inline constexpr std::size_t kPdcTimerCount = 7;
+inline constexpr std::size_t kPdcTimerCount = 8;
 
 /// Control packets that wait to be sent, as bits.
 enum PdcControl : std::uint16_t {
@@ -90,6 +91,8 @@ struct TxHalf {
   std::uint16_t probe_opaque = 0;
   std::uint8_t stall_backoff = 0;
   std::uint8_t tail_probes = 0;
+  std::uint8_t times_asked =
+      0;  ///< Probes since the peer was heard, while only its data is waited for
   bool clear_owed = false;
   bool has_clear_when = false;
   bool has_gone_back = false;
@@ -98,6 +101,7 @@ struct TxHalf {
   bool is_probe_open = false;
   bool is_blocked_by_memory = false;
   Instant probe_sent_at;
+  Instant asked_at;                           ///< of the latest of times_asked
   Instant credit_asked_at;                    ///< first Credit Request since the peer was heard
   Instant ses_busy_since = Instant::never();  ///< first RCVD_SES_PROCG without progress since
   cc::PdcShare share;
@@ -135,10 +139,12 @@ struct RxHalf {
   AckQueue acks;
   RxMeta last_meta;  ///< of the latest packet, for pure updates
   bool ooo_nack_armed = true;
-  bool wants_update = false;  ///< a pure-update ACK is to be sent
-  bool ce_seen = false;       ///< CE since the last ACK
-  bool is_past_half = false;  ///< 2^31 PSNs were used: nothing is "before the start" any more
-  bool has_accepted = false;  ///< at least one packet
+  bool wants_update = false;       ///< a pure-update ACK is to be sent
+  bool ce_seen = false;            ///< CE since the last ACK
+  bool is_past_half = false;       ///< 2^31 PSNs were used: nothing is "before the start" any more
+  bool has_accepted = false;       ///< at least one packet
+  bool has_delivered = false;      ///< at least one packet went up to SES
+  bool withholds_answers = false;  ///< stored, and to be sent when the peer has proved itself
   bool wants_probe_answer = false;
   std::uint16_t probe_opaque = 0;
   Psn probe_base;
@@ -152,6 +158,8 @@ struct Pdc {
   Mode mode = Mode::kRud;
   PdcState state = PdcState::kClosed;
   bool is_initiator = false;
+  bool is_proven = false;    ///< target: the peer has used our PDCID, so it hears us
+  std::uint8_t unasked = 0;  ///< target: packets sent of our own accord before that
   std::uint8_t traffic_class = 0;
   bool is_close_wanted = false;  ///< in CREATING: close as soon as established
   bool has_close_psn = false;
@@ -163,6 +171,7 @@ struct Pdc {
   Psn start;
   Psn close_psn;
   Instant last_syn_sent;
+  Instant opened_at;   ///< target
   Instant heard_at;    ///< latest valid packet from the peer
   Instant busy_since;  ///< when work became outstanding
   Instant active_at;   ///< latest packet or lock change
@@ -176,11 +185,14 @@ struct Pdc {
   boost::intrusive::list_member_hook<>
       control_hook;  ///< in the endpoint's list of PDCs with control packets
   boost::intrusive::list_member_hook<>
+      unproven_hook;  ///< target PDCs of unproven peers, oldest first
+  boost::intrusive::list_member_hook<>
       order_hook;  ///< all PDCs, longest idle first (approximately)
 
   Pdc() { deadlines.fill(Instant::never()); }
   PdcRef ref() const { return PdcRef{std::uint32_t{generation} << 16 | id}; }
   bool is_rod() const { return mode == Mode::kRod; }
+  bool is_unproven() const { return !is_initiator && !is_proven; }
   /// New messages may be mapped here.
   bool accepts_messages() const {
     return is_initiator && !is_close_wanted &&

@@ -77,6 +77,10 @@ class PdcTable {
   std::uint32_t size() const { return pool_.in_use(); }
   std::uint32_t capacity() const { return pool_.capacity(); }
   std::uint32_t target_count() const { return pool_.in_use() - initiator_count_; }
+  std::uint32_t places_for(bool initiator) const {
+    (void)initiator;
+    return pool_.capacity() - reserve_;
+  }
   /// Each role leaves some places to the other: endpoints whose tables are full of PDCs that wait to be accepted would wait
   /// for each other for ever. [PDS 5.2]
   bool has_share_left(bool initiator) const {

@@ -223,6 +223,9 @@ class Pds {
     std::size_t pdcs_open, pdcs_half_open, outstanding_packets, queued_messages, stored_responses,
         tombstones, rudi_outstanding, ccc_count;
     std::size_t half_open_reaped;  ///< PENDING PDCs that New_PDC_Time ended
+    /// Target PDCs whose peer has not proved that it hears us; of those, how many made place for others; and openings that
+    /// are remembered because of that.
+    std::size_t pdcs_unproven, unproven_evicted, openings_remembered;
   };
   Gauges gauges() const;
 

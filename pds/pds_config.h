@@ -72,6 +72,9 @@ struct PdsConfig {
   /// Closed target PDCs that are remembered, besides one for each place in the PDC table. The rate at which peers may open
   /// PDCs here is this divided by tombstone_time; above it they are told to wait. 0: nothing is remembered.
   std::uint32_t max_tombstones = 4096;
+  /// Openings that are remembered after a PDC of an unproven peer made place for another: for peer_timeout and tombstone_time,
+  /// so 65,536 allow 1,057 such openings a second with the defaults. Above it newcomers are told to wait.
+  std::uint32_t max_openings_remembered = 65536;
   std::uint32_t nack_queue_max = 256;     ///< NACKs that wait to be sent; more are dropped
   std::uint32_t nack_sources_max = 1024;  ///< source addresses the NACK rate limit tells apart
   std::uint32_t rudi_max_peers = 64;      ///< peers with RUDI packets outstanding

@@ -21,6 +21,7 @@ struct Limits {
   std::uint32_t tx_blocks;
   std::uint32_t rx_trackers;
   std::uint32_t tombstones;  ///< a place for every PDC that is open too
+  std::uint32_t openings;    ///< of unproven PDCs that made place for others
 
   explicit constexpr Limits(const PdsConfig& c)
       : max_pdc(std::clamp<std::uint32_t>(c.max_pdc, 2, 65535)),
@@ -31,7 +32,8 @@ struct Limits {
         tx_blocks(c.max_tx_chunks != 0 ? c.max_tx_chunks
                                        : std::min<std::uint32_t>(max_pdc + 1024, 65534)),
         rx_trackers(c.max_rx_trackers != 0 ? c.max_rx_trackers : max_pdc),
-        tombstones(c.max_tombstones != 0 ? c.max_tombstones + max_pdc : 0) {}
+        tombstones(c.max_tombstones != 0 ? c.max_tombstones + max_pdc : 0),
+        openings(c.max_tombstones != 0 ? c.max_openings_remembered : 0) {}
 };
 
 }  // namespace uet::pds

@@ -161,13 +161,14 @@ Pdc* Engine::open_target(Instant now, const Arrival& in) {
     trace_.drop(now, DropReason::kStaleSyn, in.body.size(), 0, in.psn);
     return nullptr;
   }
-  if (table_.is_full_for(false) || table_.next_free_id() > now) {
-    make_room(now, false);
-    return refuse(DropReason::kNoPdc, NackCode::kNoPdcAvail);
-  }
+  // Its PDC had to make place before the peer proved that it hears us, which may have delivered this: never again.
+  if (openings_.contains(now, in.source, in.spdcid, in.start()))
+    return refuse(DropReason::kStaleSyn, NackCode::kClosingInErr);
   // Who closes leaves a tombstone, which nothing may push out early: as many as can close are open. So tables give the rate of
   // openings that they can protect, and the rest waits. See docs/decisions/0048.
   if (!tombstones_.has_room_for(now, table_.target_count() + 1)) [[unlikely]]
+    return refuse(DropReason::kNoPdc, NackCode::kNoPdcAvail);
+  if (!make_place_for_stranger(now) || table_.next_free_id() > now)
     return refuse(DropReason::kNoPdc, NackCode::kNoPdcAvail);
   if (!congestions_.can_attach(in.source, 0, in.mode != Mode::kRod, ccc_reserved_))
     return refuse(DropReason::kNoPdc, NackCode::kNoCccAvail);
@@ -199,6 +200,8 @@ Pdc& Engine::add_target(Instant now, const Arrival& in, Psn start, PdcInput how)
   pdc->peer_id = in.spdcid;
   pdc->mode = in.mode;
   pdc->is_initiator = false;
+  pdc->opened_at = now;
+  unproven_.add(*pdc);
   table_.index_target(*pdc);
   init_halves(now, *pdc, start);
   change_state(now, *pdc, how);

@@ -115,6 +115,8 @@ void Engine::on_ack_packet(Instant now, const net::RxPacket& rx) {
     learn_peer(now, *pdc, c.spdcid);
   }
   heard(now, *pdc);
+  // Nothing has been sent to an unproven peer but a Probe.
+  if (c.p && pdc->tx.is_probe_open && c.probe_opaque() == pdc->tx.probe_opaque) prove(now, *pdc);
   on_ack(now, *pdc, *in);
 }
 
@@ -235,6 +237,8 @@ void Engine::on_ack(Instant now, Pdc& pdc, AckIn& in) {
     suspect_sent_before(now, pdc, in.sack_base + 64, in.signal.probe_sent_at);
   if (tx.unacked > 0) watch_tail(now, pdc);
   // 6.
+  if (tx.unacked == 0 && pdc.locks > 0)
+    on_liveness(now, pdc);  // from here on only the read data is waited for
   if (closes) {
     if (guard_ != nullptr && in.expected_psn) guard_->on_expected_psn(pdc.peer, *in.expected_psn);
     return on_close_acknowledged(now, pdc);

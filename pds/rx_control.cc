@@ -63,6 +63,7 @@ void Engine::on_control_packet(Instant now, const net::RxPacket& rx) {
   if (!is_believable(*pdc, h))
     return trace_.drop(now, DropReason::kPsnBeyondWindow, bytes.size(), h.dpdcid, h.psn);
   heard(now, *pdc);
+  prove(now, *pdc);
   switch (h.ctl_type) {
     case ControlType::kAckRequest:
       return on_ack_request(now, *pdc, h, meta);

@@ -20,7 +20,7 @@ void Engine::deliver(Instant now, Pdc& pdc, const Arrival& in) {
   };
   // SES may answer with something to keep: there must be room before it is asked. [PDS 9.4]
   if (!responses_.can_keep(in.psn == rx.edge + 1)) [[unlikely]] {
-    if (rx.stored > 0) want_control(pdc, kSendClearRequest);
+    if (rx.stored > 0 && !pdc.is_unproven()) want_control(pdc, kSendClearRequest);
     return refuse(NackCode::kNoGtdDelAvail);
   }
   if (rx.tracker == nullptr && trackers_.is_empty()) [[unlikely]]
@@ -43,6 +43,7 @@ void Engine::deliver(Instant now, Pdc& pdc, const Arrival& in) {
     has_slowed_ = true;
   }
 
+  rx.has_delivered = true;
   trace_.emit(now, EventId::kRequestDelivered, pdc.id, in.psn, in.body.size());
   rx.rcvd_bytes += static_cast<std::uint64_t>(nominal_bytes(in.header_bytes + in.body.size()));
   rx.last_request = now;
@@ -106,7 +107,6 @@ void Engine::mark_received(Pdc& pdc, Psn psn) {
 void Engine::on_answer(Instant now, Pdc& pdc, Psn psn, const RxMeta& meta,
                        const SesResponse& response, bool guaranteed, RxRecord* pending) {
   RxHalf& rx = pdc.rx;
-  (void)now;
   const bool above_cack = psn.is_after(rx.cack);
   // What the source has cleared beforehand need not be kept: it says that it does not want it.
   const bool store = guaranteed && above_cack && psn.is_after(rx.cleared);
@@ -142,7 +142,13 @@ void Engine::on_answer(Instant now, Pdc& pdc, Psn psn, const RxMeta& meta,
       record = responses_.add(table_.slot_of(pdc), psn, RxRecord::State::kOwed, meta);
     if (record != nullptr) {
       responses_.set_response(*record, response);
-      if (!record->queued) queue_ack(pdc, *record);
+      const bool must_wait =
+          pdc.is_unproven() && response.data.size() > UnprovenPdcs::kAnswerBytes && store;
+      rx.withholds_answers = rx.withholds_answers || must_wait;
+      if (must_wait)
+        ask_for_proof(now, pdc);
+      else if (!record->queued)
+        queue_ack(pdc, *record);
     } else {
       queue_update(pdc, meta);  // no room for one more: CACK and SACK tell the same
     }

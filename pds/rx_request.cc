@@ -49,6 +49,7 @@ void Engine::on_sequenced(Instant now, const Arrival& in) {
   // A packet that belongs here: it also tells an initiator who its target is. [PDS 6.3]
   if (pdc.peer_id == 0) learn_peer(now, pdc, in.spdcid);
   heard(now, pdc);
+  if (!in.syn) prove(now, pdc);
   const bool is_after_close =
       pdc.has_close_psn && !pdc.is_initiator && in.psn.is_after(pdc.close_psn);
   if (is_after_close || (pdc.state == PdcState::kCloseAckWait && kind == PsnClass::kNew))

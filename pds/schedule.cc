@@ -185,6 +185,7 @@ void Engine::on_deadline(Instant now) {
   }
   run_pacer(now);
   tombstones_.expire(now);
+  openings_.expire(now);
   if (next_id_at_ <= now) {
     next_id_at_ = Instant::never();
     has_new_room_ = true;
@@ -221,6 +222,9 @@ void Engine::run_timers(Instant now, Pdc& pdc) {
       case PdcTimer::kClearRequest:
         if (pdc.rx.stored > 0 && !responses_.can_keep(false)) want_control(pdc, kSendClearRequest);
         break;
+      case PdcTimer::kProof:
+        on_proof_timer(pdc);
+        break;
     }
     if (!table_.is_alive(ref)) return;
   }
@@ -231,6 +235,10 @@ void Engine::run_timers(Instant now, Pdc& pdc) {
 // Looked at now and then rather than restarted with every packet. [PDS 2.2, 16.1]
 void Engine::on_liveness(Instant now, Pdc& pdc) {
   const TxHalf& tx = pdc.tx;
+  if (pdc.is_unproven()) {  // it is asked for nothing, and forgotten when its SYN packets can no longer come
+    const Instant end = pdc.heard_at + opening_memory();
+    return end <= now ? retire_unproven(now, pdc) : set_timer(pdc, PdcTimer::kLiveness, end);
+  }
   const bool is_busy = pdc.has_tx_work() || pdc.has_close_psn;
   const Duration idle_limit = pdc.is_initiator ? config_.pdc_idle_time : config_.pdc_idle_time * 2;
   Instant next = Instant::never();
@@ -248,9 +256,16 @@ void Engine::on_liveness(Instant now, Pdc& pdc) {
     if (now - silent_since >= config_.peer_timeout) return fail(now, pdc, PdsError::kPeerSilent);
     next = silent_since + config_.peer_timeout;
     if (only_waits) {
-      const Duration ask_every = config_.peer_timeout / 4;
-      if (pdc.peer_id != 0 && now - pdc.heard_at >= ask_every) want_control(pdc, kSendProbe);
-      next = std::min(next, now + ask_every);
+      const Duration longest = config_.peer_timeout / 4;
+      const auto ask_after = [&] {
+        return pdc.locks > 0 ? std::min(longest, rto(pdc, 0) * (1 << tx.times_asked)) : longest;
+      };
+      if (pdc.peer_id != 0 && now - std::max(pdc.heard_at, tx.asked_at) >= ask_after()) {
+        want_control(pdc, kSendProbe);
+        pdc.tx.asked_at = now;
+        if (tx.times_asked < 12) ++pdc.tx.times_asked;
+      }
+      next = std::min(next, now + ask_after());
     }
   }
   if (idle_limit > Duration{}) {

@@ -42,6 +42,7 @@ Pdc* Engine::confirm_opening(Instant now, Pdc& pdc, const Arrival& in) {
   init_halves(now, pdc, in.start());
   stop_timer(pdc, PdcTimer::kClose);
   change_state(now, pdc, PdcInput::kSynConfirmed);
+  prove(now, pdc);  // it starts as we told it to
   trace_.emit(now, EventId::kPdcOpened, pdc.id, pdc.start, 1, static_cast<std::uint64_t>(pdc.mode));
   on_liveness(now, pdc);
   return &pdc;

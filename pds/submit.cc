@@ -101,6 +101,7 @@ SubmitResult Engine::submit_return(Instant now, RxHandle handle, const TxMessage
   if (messages_.is_full_for(true)) return again();
   if (!attach_congestion(now, *pdc)) return again();
   append(now, *pdc, request);
+  ask_for_proof(now, *pdc);
   if (!has_psns_for(*pdc, pdc->tx.queued_segments)) begin_close(now, *pdc);
   return SubmitResult::kQueued;
 }

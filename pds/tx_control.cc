@@ -35,6 +35,20 @@ Built Engine::poll_control(Instant now, net::TxPacket& out) {
 }
 
 Built Engine::build_control(Instant now, Pdc& pdc, net::TxPacket& out) {
+  if (pdc.is_unproven()) {
+    // Grants come again with the proof; questions for it do not.
+    if (is_waiting_for_proof(pdc))
+      pdc.pending_control = static_cast<std::uint16_t>(pdc.pending_control & kSendProbe);
+    if (pdc.unasked == UnprovenPdcs::kUnasked) pdc.pending_control = 0;
+    if (pdc.pending_control == 0) return Built::kNothing;
+    const Built built = build_pending_control(now, pdc, out);
+    if (built == Built::kPacket) ++pdc.unasked;
+    return built;
+  }
+  return build_pending_control(now, pdc, out);
+}
+
+Built Engine::build_pending_control(Instant now, Pdc& pdc, net::TxPacket& out) {
   // Before the peer's PDCID is known only packets that carry syn can be sent. [PDS 6.1]
   const bool is_known = pdc.peer_id != 0;
   const auto pending = [&](unsigned bit) { return (pdc.pending_control & bit) != 0; };
@@ -218,8 +232,9 @@ Built Engine::emit_control(Instant now, Pdc& pdc, ControlType type, Psn psn, std
   pdc.active_at = now;
   out.packet = std::move(packet);
   out.destination = pdc.peer;
-  out.entropy = control_entropy();
-  out.plane = net::kAnyPlane;
+  // A question for proof follows the ACK that says who asks.
+  out.entropy = pdc.is_unproven() ? pdc.rx.last_meta.entropy : control_entropy();
+  out.plane = pdc.is_unproven() ? pdc.rx.last_meta.plane : net::kAnyPlane;
   out.tos.value = control_tos();
   return Built::kPacket;
 }

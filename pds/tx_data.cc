@@ -46,7 +46,7 @@ Engine::Work Engine::next_work(Instant now, Pdc& pdc, Psn& psn) {
     tx.rtx_from = psn;
     return window_allows(pdc, psn) ? Work::kResend : Work::kNone;
   }
-  if (tx.queue.empty()) return Work::kNone;
+  if (tx.queue.empty() || pdc.is_unproven()) return Work::kNone;
   // ROD: nothing new before what a paused packet waits for, it would be dropped anyway. [PDS 17.1]
   if (pdc.is_rod() && tx.paused_count > 0) return Work::kNone;
   if (!may_take_psn(pdc)) {

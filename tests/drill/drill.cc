@@ -270,6 +270,8 @@ void Script::gauge(Words words) {
   const pds::Pds::Gauges g = endpoint_->pds().gauges();
   const std::map<std::string_view, std::size_t> gauges = {
       {"pdcs_open", g.pdcs_open},
+      {"pdcs_unproven", g.pdcs_unproven},
+      {"unproven_evicted", g.unproven_evicted},
       {"pdcs_half_open", g.pdcs_half_open},
       {"outstanding", g.outstanding_packets},
       {"queued_messages", g.queued_messages},

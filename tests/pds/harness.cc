@@ -21,6 +21,7 @@ Seen decode(const net::TxPacket& packet, Instant at, int from) {
   s.from = from;
   s.entropy = packet.entropy;
   s.tos = packet.tos.value;
+  s.size = bytes.size();
   s.type = static_cast<PdsType>(p[0] >> 3);
   s.next_hdr = static_cast<std::uint8_t>((base::load_be<std::uint16_t>(p) >> 7) & 15);
   switch (s.type) {

@@ -51,6 +51,7 @@ struct Seen {
   std::uint32_t payload = 0;
   ControlType control{};
   std::size_t body = 0;  // bytes behind the PDS header
+  std::size_t size = 0;  // of the whole packet
   std::uint16_t entropy = 0;
   std::uint8_t tos = 0;
   bool is_request() const {

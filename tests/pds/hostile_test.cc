@@ -170,6 +170,61 @@ TEST(Hostile, blind_return_packets_and_control_packets_teach_nothing) {
   x.expect_unharmed();
 }
 
+/// Opens a PDC whose ACK never comes back, with the table full of others, so that it makes place; then the sender wakes up.
+struct Sleeper {
+  Sleeper() : w(software_world([](auto& o) { o.pds.max_pdc = 80; })) {
+    w.add_rule([this](const Seen& s, Fate& f) {
+      f.drop = (s.from == 1 && is_deaf) || (s.from == 0 && is_mute);
+    });
+    w.send(0, 1, 1);
+    w.run_for(us(50));
+    is_mute = true;
+  }
+  void open_others(std::uint32_t count) {
+    for (std::uint32_t i = 0; i < count; ++i) {
+      wire::PdsRequestSyn h;
+      h.next_hdr = NextHdr::kRequestStd;
+      h.psn = Psn(9000 + i);
+      h.spdcid = 5;
+      w.inject(1, net::FabricAddress::from_v4(0x0b000000u + serial++), h, w.segment_bytes(9, 0, 1));
+    }
+  }
+  World w;
+  bool is_deaf = true, is_mute = false;
+  std::uint32_t serial = 0;
+};
+
+// What was delivered for a sender that has not heard of it is not delivered again, however long the sender sleeps.
+TEST(Hostile, a_sleeper_whose_pdc_made_place_is_not_served_twice) {
+  for (const int seconds : {1, 3, 10, 59}) {
+    Sleeper x;
+    x.w.run_for(ms(300));
+    x.open_others(80);
+    ASSERT_GT(x.w.host(1).pds->gauges().unproven_evicted, 0u);
+    x.w.run_for(Duration::from_seconds(seconds));
+    x.is_mute = x.is_deaf = false;
+    x.w.run_for(Duration::from_seconds(2));
+    std::size_t mine = 0;
+    for (const Delivery& d : x.w.host(1).ses.delivered) mine += d.token == 1 ? 1 : 0;
+    EXPECT_EQ(mine, 1u) << seconds;
+    // It is told that this cannot be mended, and no later than it could have found out by itself.
+    ASSERT_EQ(x.w.host(0).ses.failures.size(), 1u) << seconds;
+    EXPECT_FALSE(is_retryable(x.w.host(0).ses.failures[0].error));
+  }
+}
+
+// Where there is room its PDC stays, and answers.
+TEST(Hostile, a_sleeper_finds_its_pdc) {
+  for (const int seconds : {1, 3, 10, 59}) {
+    Sleeper x;
+    x.w.run_for(Duration::from_seconds(seconds));
+    x.is_mute = x.is_deaf = false;
+    x.w.run_for(Duration::from_seconds(2));
+    EXPECT_EQ(x.w.host(0).ses.responses.size(), 1u) << seconds;
+    EXPECT_EQ(x.w.host(1).ses.delivered.size(), 1u) << seconds;
+  }
+}
+
 // Covers: PDS-190, PDS-191, PDS-192
 TEST(Hostile, wrong_ids_are_refused) {
   Open x;

@@ -23,9 +23,19 @@ struct Open {
     id0 = w.requests(0).at(0).spdcid;
     id1 = w.acks(1).at(0).spdcid;
     next = w.requests(0).back().psn + 1;
+    prove();
     w.log.clear();
   }
   Open() : Open(with([](auto&) {})) {}
+  /// Host 0 uses the identifier that it has learnt: from now on host 1 knows that it is there.
+  void prove() {
+    wire::PdsControl h;
+    h.ctl_type = ControlType::kProbe;
+    h.spdcid = id0;
+    h.dpdcid = id1;
+    w.inject(1, w.host(0).address, h);
+    w.run_until_quiet();
+  }
   wire::PdsRequest request(Psn psn) const {
     wire::PdsRequest h;
     h.next_hdr = NextHdr::kRequestStd;

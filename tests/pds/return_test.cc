@@ -27,15 +27,17 @@ TEST(Return, read_data_comes_back_on_the_same_pdc_and_survives_loss) {
 // Covers: PDS-28
 TEST(Return, return_request_teaches_the_target_id) {
   World w;
-  w.add_rule([](const Seen& s, Fate& f) { f.drop = s.is_ack(); });
-  w.host(1).ses.answer = [&](const RxRequest& r, auto&) {
-    TxMessage m = w.message(0, 1, 500);
-    w.host(1).ses.messages[m.token] = m;
-    w.host(1).pds->submit_return(w.now(), r.handle, m);
-    return ScriptedSes::respond();
-  };
+  w.add_rule([](const Seen& s, Fate& f) { f.drop = s.from == 1; });
   w.send(0, 1);
   w.run_for(us(20));
+  const Seen syn = w.requests(0).at(0);
+  wire::PdsRequest h;
+  h.next_hdr = NextHdr::kResponseData;
+  h.psn = syn.psn;
+  h.clear_psn_offset = -1;
+  h.spdcid = 99;
+  h.dpdcid = syn.spdcid;
+  w.inject(0, w.host(1).address, h, w.segment_bytes(5, 0, 100));
   EXPECT_EQ(w.host(0).count(EventId::kPdcEstablished), 1u);
   EXPECT_EQ(w.host(0).ses.delivered.size(), 1u);
 }

@@ -67,7 +67,13 @@ TEST(PdcSize, sixty_five_thousand_pdcs_fit_256_mib) {
     h.psn = Psn(i * 7919);
     h.spdcid = static_cast<std::uint16_t>(1 + i % 60000);
     w.inject(0, net::FabricAddress::from_v4(0x0b000000 + i), h, body);
-    if (i % 64 == 63) w.pump();
+    w.pump();
+    wire::PdsControl probe;  // from a peer that hears us: others get half of the table at most
+    probe.ctl_type = wire::ControlType::kProbe;
+    probe.spdcid = h.spdcid;
+    probe.dpdcid = w.acks(0).back().spdcid;
+    w.inject(0, net::FabricAddress::from_v4(0x0b000000 + i), probe);
+    w.pump();
     w.log.clear();
     w.host(0).ses.delivered.clear();
   }

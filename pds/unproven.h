@@ -1,0 +1,60 @@
+/// Target PDCs whose peer has not proved that it hears us. Anybody can send a SYN in the name of anybody, so such a PDC costs
+/// next to nothing and has no place that lasts; see docs/decisions/0100.
+#pragma once
+
+#include <cstdint>
+
+#include "pds/pdc.h"
+
+namespace uet::pds {
+
+/// In the order of opening. A peer has proved itself with the first packet that names our PDCID.
+class UnprovenPdcs {
+ public:
+  /// Packets that a target sends to such a peer of its own accord; everything else answers a packet.
+  static constexpr std::uint8_t kUnasked = 2;
+  /// Read data on an ACK to such a peer: what is longer waits for the proof.
+  static constexpr std::size_t kAnswerBytes = 64;
+
+  /// `places`: target PDCs that the table can hold. Half of them at most are unproven; a table of a few has no half to spare.
+  /// `grace`: how long one of them must have been silent before it may be pushed out.
+  UnprovenPdcs(std::uint32_t places, Duration grace)
+      : share_(places < kSmallTable ? places : places / 2), grace_(grace) {}
+
+  void add(Pdc& pdc) {
+    list_.push_back(pdc);
+    ++size_;
+  }
+  void remove(Pdc& pdc) {
+    list_.erase(list_.iterator_to(pdc));
+    --size_;
+  }
+  std::uint32_t size() const { return size_; }
+  bool has_share_left() const { return size_ < share_; }
+  /// The oldest one whose peer has had its chance: silent for the time of grace, or asking for much longer without ever having
+  /// heard an answer. Null while there is none.
+  Pdc* to_evict(Instant now) {
+    int looked = 0;
+    for (Pdc& pdc : list_) {
+      if (++looked > kLookAt) break;
+      if (now - pdc.heard_at >= grace_ || now - pdc.opened_at >= grace_ * kChances) return &pdc;
+    }
+    return nullptr;
+  }
+
+ private:
+  static constexpr std::uint32_t kSmallTable = 16;
+  static constexpr int kChances = 4;
+  static constexpr int kLookAt = 64;
+
+  std::uint32_t share_;
+  Duration grace_;
+  std::uint32_t size_ = 0;
+  boost::intrusive::list<
+      Pdc,
+      boost::intrusive::member_hook<Pdc, boost::intrusive::list_member_hook<>, &Pdc::unproven_hook>,
+      boost::intrusive::constant_time_size<false>>
+      list_;
+};
+
+}  // namespace uet::pds
