@@ -12,7 +12,8 @@ class Carrier {
  public:
   virtual ~Carrier() = default;
   virtual pds::SubmitResult submit(Instant now, const pds::TxMessage& message) = 0;
-  virtual pds::SubmitResult submit_return(Instant now, pds::RxHandle request, const pds::TxMessage& message) = 0;
+  virtual pds::SubmitResult submit_return(Instant now, pds::RxHandle request,
+                                          const pds::TxMessage& message) = 0;
   virtual void unlock(Instant now, pds::PdcRef pdc) = 0;
   virtual void abort(Instant now, pds::MessageToken token) = 0;
   virtual std::uint32_t truncate(Instant now, pds::MessageToken token,

@@ -30,8 +30,8 @@ struct Endpoint {
   UnexpectedList claimed;
   OverflowUse overflow;
   std::uint32_t headers = 0;  ///< messages of which only the header is known
-  std::size_t sends = 0;     ///< operations not yet complete
-  std::size_t receives = 0;  ///< posted or being filled
+  std::size_t sends = 0;      ///< operations not yet complete
+  std::size_t receives = 0;   ///< posted or being filled
 
   RiSpace& space(Space s) { return spaces[static_cast<std::size_t>(s)]; }
   RiSpace& space(bool tagged) { return space(tagged ? Space::kTagged : Space::kUntagged); }

@@ -17,7 +17,6 @@ struct Gate {
 };
 
 using GateList =
-    boost::intrusive::list<Gate,
-                           boost::intrusive::member_hook<Gate, ListHook, &Gate::closed_hook>>;
+    boost::intrusive::list<Gate, boost::intrusive::member_hook<Gate, ListHook, &Gate::closed_hook>>;
 
 }  // namespace uet::ses

@@ -13,7 +13,8 @@ class PdsCarrier final : public Carrier {
   pds::SubmitResult submit(Instant now, const pds::TxMessage& message) override {
     return pds_.submit(now, message);
   }
-  pds::SubmitResult submit_return(Instant now, pds::RxHandle request, const pds::TxMessage& message) override {
+  pds::SubmitResult submit_return(Instant now, pds::RxHandle request,
+                                  const pds::TxMessage& message) override {
     return pds_.submit_return(now, request, message);
   }
   void unlock(Instant now, pds::PdcRef pdc) override { pds_.unlock(now, pdc); }

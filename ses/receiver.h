@@ -61,7 +61,8 @@ class Receiver {
     RequestView request;
     MessageKey key;
     Endpoint* endpoint = nullptr;
-    Sender* owner = nullptr;  ///< of what the packet takes from pools of all endpoints; held until it is answered
+    Sender* owner =
+        nullptr;  ///< of what the packet takes from pools of all endpoints; held until it is answered
 
     Incoming incoming() const {
       return {is_tagged(request.opcode) ? request.mkey_match : 0, request.job_id, request.initiator,

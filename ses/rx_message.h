@@ -61,7 +61,8 @@ struct RxMessage : Pooled,
   std::uint64_t end =
       0;  ///< bytes that will come: less than request_length when the initiator ended it early
   bool som_seen = false;
-  bool hd = false;  ///< as the first packet says, whenever it comes: some senders mark only that [docs/interop.md]
+  bool hd =
+      false;  ///< as the first packet says, whenever it comes: some senders mark only that [docs/interop.md]
   std::uint64_t header_data = 0;
   ReturnCode code = ReturnCode::kOk;  ///< kDiscard: what later packets are told
   bool code_was_told = false;         ///< one guaranteed error is enough [SES 11.2]
@@ -84,9 +85,8 @@ struct RxMessage : Pooled,
   }
 };
 
-using MessageList =
-    boost::intrusive::list<RxMessage, boost::intrusive::member_hook<RxMessage, ListHook,
-                                                                    &RxMessage::sender_hook>>;
+using MessageList = boost::intrusive::list<
+    RxMessage, boost::intrusive::member_hook<RxMessage, ListHook, &RxMessage::sender_hook>>;
 
 class RxMessageTable {
  public:

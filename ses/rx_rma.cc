@@ -38,7 +38,8 @@ pds::Answer Receiver::begin_write(Context& c) {
   ReturnCode code = ReturnCode::kOk;
   MemoryRegion* region = find_region(c, true, start, code);
   if (region == nullptr) return reject(c, code);
-  if (r.som && r.hd && !c.endpoint->config.accept_remote_data) return reject(c, ReturnCode::kOpViolation);
+  if (r.som && r.hd && !c.endpoint->config.accept_remote_data)
+    return reject(c, ReturnCode::kOpViolation);
   if (r.is_single()) {
     if (!r.payload.empty()) region->iov.scatter(start, r.payload.data(), r.payload.size());
     complete_write(c, r.hd, r.header_data);

@@ -17,8 +17,7 @@ pds::Answer Receiver::begin_send(Context& c) {
   const RequestView& r = c.request;
   RiSpace& space = c.endpoint->space(is_tagged(r.opcode));
   Sender* sender = senders_.find(c.endpoint->id, c.packet.source);
-  const Gate* gate =
-      sender == nullptr ? nullptr : &sender->gates[is_tagged(r.opcode) ? 1 : 0];
+  const Gate* gate = sender == nullptr ? nullptr : &sender->gates[is_tagged(r.opcode) ? 1 : 0];
   // [SES 2.5 rules 1, 2] Without generations the only one there is is 0, which it then stays.
   if (r.ri_generation != (gate == nullptr ? 0 : gate->generation))
     return reject(c, ReturnCode::kBadGeneration);

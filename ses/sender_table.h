@@ -81,8 +81,9 @@ class SenderTable {
   using Set = boost::intrusive::unordered_set<Sender, boost::intrusive::hash<Hash>,
                                               boost::intrusive::equal<Equal>,
                                               boost::intrusive::power_2_buckets<true>>;
-  using IdleList = boost::intrusive::list<
-      Sender, boost::intrusive::member_hook<Sender, ListHook, &Sender::idle_hook>>;
+  using IdleList =
+      boost::intrusive::list<Sender,
+                             boost::intrusive::member_hook<Sender, ListHook, &Sender::idle_hook>>;
 
   bool may_forget(const Sender& sender, std::int64_t loop_ns) const;
   bool forget_idle(std::int64_t loop_ns);

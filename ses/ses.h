@@ -320,7 +320,7 @@ class Ses final : public pds::Upper {
     std::size_t endpoints, peers, memory_regions, sends_active, receives_posted, messages_receiving,
         unexpected_messages, unexpected_bytes;
     std::size_t header_only_messages;  ///< unexpected ones for which there was no room
-    std::size_t senders;               ///< peers that hold any of the receiver's pools, or did lately
+    std::size_t senders;          ///< peers that hold any of the receiver's pools, or did lately
     std::size_t reads_returning;  ///< READs whose data is on its way back
     std::size_t returns_open;     ///< packets of read data waiting to leave or to be acknowledged
     std::size_t returns_waiting;  ///< of those, the ones that wait for a place with the carrier

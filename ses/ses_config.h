@@ -21,11 +21,14 @@ struct SesConfig {
   std::uint64_t overflow_bytes_total = 256ull
                                        << 20;  ///< all endpoints together, block headers included
   std::uint32_t overflow_msgs_total = 65536;
-  std::uint32_t overflow_headers = 1024;  ///< messages without room of which the header is kept, per endpoint
-  std::uint32_t max_senders = 8192;       ///< peers that hold anything of what follows, or were refused lately
+  std::uint32_t overflow_headers =
+      1024;  ///< messages without room of which the header is kept, per endpoint
+  std::uint32_t max_senders =
+      8192;  ///< peers that hold anything of what follows, or were refused lately
   std::uint32_t max_read_returns =
       32768;  ///< packets of read data waiting to leave or to be acknowledged
-  std::uint32_t max_returns_carried = 4032;  ///< of those, packets that the carrier has at a time; no more than it takes
+  std::uint32_t max_returns_carried =
+      4032;  ///< of those, packets that the carrier has at a time; no more than it takes
   std::uint64_t read_copy_bytes = 16ull << 20;  ///< copies of read data of ordered reads
   std::uint64_t max_message = 0xffff'ffffull;
   bool reject_long = false;       ///< refuse instead of truncating
@@ -34,7 +37,8 @@ struct SesConfig {
   base::Duration retry_backoff_max = base::Duration::from_seconds(1);
   base::Duration message_idle = base::Duration::from_seconds(60);
   base::Duration ri_reuse = base::Duration::from_seconds(1);
-  std::uint16_t max_ack_data = 16;  ///< read data that rides on an ACK, bytes per message; no more than the carrier keeps
+  std::uint16_t max_ack_data =
+      16;  ///< read data that rides on an ACK, bytes per message; no more than the carrier keeps
   std::uint16_t iov_limit = 16;
   /// Senders whose messages wait unexpected are slowed down before the room for them is gone. [CC 4.8]
   bool flow_control = true;

@@ -60,7 +60,8 @@ pds::SegmentInfo Transmitter::emit_segment(pds::MessageToken token, std::uint32_
 /// [SES 5] One packet, and header data only without a buffer offset.
 bool Transmitter::may_use_medium(const TxOp& op) const {
   return core_.config.medium_headers && !op.is_read() && op.segments == 1 &&
-         (op.is_rma() || !op.delivery_complete) && op.length <= kMediumLengthMax && !(op.has_header_data && op.buffer_offset != 0);
+         (op.is_rma() || !op.delivery_complete) && op.length <= kMediumLengthMax &&
+         !(op.has_header_data && op.buffer_offset != 0);
 }
 
 /// Returns the bytes of the message that the segment covers.

@@ -76,10 +76,11 @@ struct TxOp : Pooled {
   bool truncate_wanted = false;
 
   // Delivery complete: the target keeps the message until a receive takes it, and is asked about that. [SES 14.1]
-  bool captured = false;        ///< this attempt was answered "unexpected"
-  bool awaits_delivery = false; ///< this attempt is the question
+  bool captured = false;         ///< this attempt was answered "unexpected"
+  bool awaits_delivery = false;  ///< this attempt is the question
   bool is_delivered = false;
-  bool peer_was_lost = false;   ///< while it was asked: then a target that does not know the message may be another process
+  bool peer_was_lost =
+      false;  ///< while it was asked: then a target that does not know the message may be another process
 
   // All attempts.
   std::uint32_t retries = 0;

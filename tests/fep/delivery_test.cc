@@ -51,8 +51,8 @@ TEST_P(DeliveryTest, message_behind_it__needs_no_room_in_its_window) {
   receive(into_second, 2);
   send(first, 1, true);
   send(second, 2, false);
-  ASSERT_TRUE(pair.run_until([&] { return pair.completions(1).count() == 1; },
-                             Duration::from_seconds(5)));
+  ASSERT_TRUE(
+      pair.run_until([&] { return pair.completions(1).count() == 1; }, Duration::from_seconds(5)));
   EXPECT_EQ(into_second, second);
   receive(into_first, 1);
   ASSERT_TRUE(pair.run_until(
@@ -71,8 +71,8 @@ TEST_P(DeliveryTest, receive_posted_minutes_later__completes_the_send_and_not_be
   EXPECT_EQ(pair.completions(0).count(), 0u);
   receive(into_large, 2);
   receive(into_small, 1);
-  ASSERT_TRUE(pair.run_until([&] { return pair.completions(0).count() == 2; },
-                             Duration::from_seconds(5)));
+  ASSERT_TRUE(
+      pair.run_until([&] { return pair.completions(0).count() == 2; }, Duration::from_seconds(5)));
   EXPECT_EQ(pair.completions(0).errors() + pair.completions(1).errors(), 0u);
   EXPECT_EQ(into_small, small);
   EXPECT_EQ(into_large, large);
@@ -85,8 +85,8 @@ TEST_P(DeliveryTest, target_that_dies_with_it__is_noticed) {
   run_for(Duration::from_seconds(10));
   EXPECT_EQ(pair.completions(0).count(), 0u);
   pair.link.config().drop = [](std::size_t, std::span<const std::uint8_t>) { return true; };
-  ASSERT_TRUE(pair.run_until([&] { return pair.completions(0).count() == 1; },
-                             Duration::from_seconds(70)));
+  ASSERT_TRUE(
+      pair.run_until([&] { return pair.completions(0).count() == 1; }, Duration::from_seconds(70)));
   EXPECT_EQ(pair.completions(0).errors(), 1u);
   EXPECT_EQ(pair.completions(0).kept().front().code, ReturnCode::kPeerSilent);
 }

@@ -98,7 +98,7 @@ class ScriptedSes final : public Upper {
   std::vector<Failure> failures;
   std::vector<PdsError> gone;
   std::vector<std::pair<net::FabricAddress, std::uint16_t>> closed;  // gracefully, at the target
-  std::vector<PdcRef> sent_on;  // PDC of each emitted segment
+  std::vector<PdcRef> sent_on;                                       // PDC of each emitted segment
   int resumes = 0;
   std::map<MessageToken, TxMessage> messages;
   std::function<void()> on_resume_hook;

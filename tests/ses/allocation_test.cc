@@ -63,7 +63,8 @@ class Wire final : public Carrier {
     queue[queued++] = {m, false, {}};
     return pds::SubmitResult::kQueued;
   }
-  pds::SubmitResult submit_return(Instant, pds::RxHandle request, const pds::TxMessage& m) override {
+  pds::SubmitResult submit_return(Instant, pds::RxHandle request,
+                                  const pds::TxMessage& m) override {
     queue[queued++] = {m, true, request};
     return pds::SubmitResult::kQueued;
   }

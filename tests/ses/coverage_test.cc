@@ -28,9 +28,7 @@ TEST(Coverage, says_what_a_list_of_all_segments_would_say) {
     std::vector<bool> has(count);
     for (const std::uint32_t i : order) {
       const std::uint32_t again = order[rng.below(count)];
-      const auto bytes = [&](std::uint32_t n) {
-        return std::min(segment, length - n * segment);
-      };
+      const auto bytes = [&](std::uint32_t n) { return std::min(segment, length - n * segment); };
       EXPECT_EQ(coverage.look(again * segment, bytes(again), length, pool),
                 has[again] ? Look::kKnown : Look::kNew);
       EXPECT_FALSE(coverage.is_complete());

@@ -80,7 +80,8 @@ pds::SubmitResult Node::submit(Instant, const pds::TxMessage& message) {
   return pds::SubmitResult::kQueued;
 }
 
-pds::SubmitResult Node::submit_return(Instant, pds::RxHandle request, const pds::TxMessage& message) {
+pds::SubmitResult Node::submit_return(Instant, pds::RxHandle request,
+                                      const pds::TxMessage& message) {
   Channel* forward = fabric.find_channel_at(*this, request.pdc);
   if (forward == nullptr || request.return_direction) return pds::SubmitResult::kNever;
   if (fabric.returns_queued_at(*this) >= fabric.return_limit) return pds::SubmitResult::kAgain;

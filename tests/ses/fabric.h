@@ -58,7 +58,8 @@ class Node final : public Carrier {
   Node(Fabric& fabric, std::uint32_t number, const SesConfig& config, std::uint32_t payload_mtu);
 
   pds::SubmitResult submit(Instant now, const pds::TxMessage& message) override;
-  pds::SubmitResult submit_return(Instant now, pds::RxHandle request, const pds::TxMessage& message) override;
+  pds::SubmitResult submit_return(Instant now, pds::RxHandle request,
+                                  const pds::TxMessage& message) override;
   void unlock(Instant now, pds::PdcRef pdc) override;
   void abort(Instant now, pds::MessageToken token) override;
   std::uint32_t truncate(Instant now, pds::MessageToken token, std::uint32_t extra) override;
