@@ -50,33 +50,28 @@ class WithoutSignals {
 
 }  // namespace
 
-std::unique_ptr<ProgressThread> ProgressThread::start(Worker& worker, std::string& error) {
-  const int event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  if (event_fd < 0) {
+ProgressThread::ProgressThread(Worker& worker)
+    : worker_(worker), event_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
+
+bool ProgressThread::start(std::string& error) {
+  if (event_fd_ < 0) {
     error = std::string("no descriptor for the progress thread: ") + std::strerror(errno);
-    return nullptr;
-  }
-  std::unique_ptr<ProgressThread> out;
-  try {
-    out.reset(new ProgressThread(worker, event_fd));
-  } catch (...) {
-    close(event_fd);
-    throw;
+    return false;
   }
   const WithoutSignals without_signals;
   try {
-    out->thread_ = std::thread([thread = out.get()] { thread->run(); });
+    thread_ = std::thread([this] { run(); });
   } catch (const std::system_error& e) {
     error = std::string("the progress thread does not start: ") + e.what();
-    return nullptr;
+    return false;
   }
-  pthread_setname_np(out->thread_.native_handle(), "uet-progress");
-  return out;
+  pthread_setname_np(thread_.native_handle(), "uet-progress");
+  return true;
 }
 
 ProgressThread::~ProgressThread() {
   stop();
-  close(event_fd_);
+  if (event_fd_ >= 0) close(event_fd_);
 }
 
 void ProgressThread::stop() {

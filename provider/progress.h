@@ -7,7 +7,6 @@
 #pragma once
 
 #include <atomic>
-#include <memory>
 #include <string>
 #include <thread>
 
@@ -19,12 +18,14 @@ class Worker;
 
 class ProgressThread {
  public:
-  /// Null with a sentence in `error` when the system gives no thread or no descriptor.
-  static std::unique_ptr<ProgressThread> start(Worker& worker, std::string& error);
+  explicit ProgressThread(Worker& worker);
   ~ProgressThread();
   ProgressThread(const ProgressThread&) = delete;
   ProgressThread& operator=(const ProgressThread&) = delete;
 
+  /// Once `worker` knows it. False with a sentence in `error` when the system gives no thread or no
+  /// descriptor.
+  bool start(std::string& error);
   /// Wakes it and lets it look at the loop at once. Any thread.
   void kick();
   /// With the worker's lock held, after the application gave the loop something new: a thread in
@@ -42,7 +43,6 @@ class ProgressThread {
   void stop();
 
  private:
-  ProgressThread(Worker& worker, int event_fd) : worker_(worker), event_fd_(event_fd) {}
   void run();
   void work_once();
   void leave_deep_sleep();

@@ -29,9 +29,13 @@ std::size_t total_bytes(std::span<const iovec> iov) {
 /// No memory of a program lies at address 0: a caller that passes it has lost a base,
 /// and a copy would end the process.
 bool are_buffers(std::span<const iovec> iov) {
-  return iov.size() <= Endpoint::kIovLimit && std::ranges::none_of(iov, [](const iovec& v) {
-           return v.iov_base == nullptr && v.iov_len != 0;
-         });
+  if (iov.size() > Endpoint::kIovLimit) return false;
+  const auto is_null = [](const iovec& v) { return v.iov_base == nullptr && v.iov_len != 0; };
+  if (std::ranges::none_of(iov, is_null)) return true;
+  // Some libraries ignore the error, and hang.
+  tell_user(
+      "an operation without a buffer was refused: the program or its library passed address 0");
+  return false;
 }
 
 /// A multi-receive buffer comes back without a message: the next one did not fit in what was left.

@@ -133,13 +133,15 @@ bool Worker::start(const PortChoice& choice, std::uint32_t job, std::string& err
   fep_ = std::make_unique<fep::Fep>(*config, *port_, rng_, trace_, clock_now());
   if (settings_.progress != fep::Progress::kManual) {
     progress_required_ = settings_.progress == fep::Progress::kThread;
-    thread_ = ProgressThread::start(*this, error);
-    if (thread_ == nullptr) return false;
+    thread_ = std::make_unique<ProgressThread>(*this);
+    if (!thread_->start(error)) return false;
   }
   return true;
 }
 
 Worker::~Worker() {
+  // It asks us for itself to the end.
+  if (thread_ != nullptr) thread_->stop();
   thread_.reset();
   if (fep_ != nullptr) linger();
   fep_.reset();
