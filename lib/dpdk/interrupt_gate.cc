@@ -30,8 +30,11 @@ void InterruptGate::Member::join() {
   has_joined_ = true;
   gate.members_.push_back(this);
   if (gate.is_armed_) {
-    if (gate.members_.size() == 1)
-      gate.is_open_ = false;  // the last one left just now; the thread stays
+    if (gate.members_.size() != 1) return;
+    // The last one left just now, and opened the gate. A thread that has not noticed yet stays, and then the gate is shut again; one
+    // that is through is not to be met.
+    gate.is_open_ = false;
+    if (gate.is_standing_) gate.state_.store(State::kShut);
     return;
   }
   gate.state_.store(State::kPassing);
@@ -83,7 +86,9 @@ void InterruptGate::stand(void* argument) {
   std::unique_lock lock(gate->mutex_);
   if (!gate->members_.empty()) {
     gate->state_.store(State::kShut);
+    gate->is_standing_ = true;
     gate->opened_.wait(lock, [gate] { return gate->is_open_; });
+    gate->is_standing_ = false;
   }
   gate->is_open_ = false;
   gate->is_armed_ = false;

@@ -51,6 +51,8 @@ class InterruptGate {
   std::condition_variable opened_;
   std::vector<Member*> members_;
   bool is_open_ = false;
+  bool is_standing_ =
+      false;  ///< the thread is at the gate and was not let through, or has not noticed
   bool is_armed_ = false;  ///< the thread stands at the gate, or will come to it
 };
 
