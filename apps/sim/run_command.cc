@@ -29,6 +29,7 @@ struct Options {
   cc::Algorithm algorithm = cc::Algorithm::kNscc;
   cc::LoadBalancing load_balancing = cc::LoadBalancing::kBitmap;
   std::uint32_t paths = 64;
+  std::uint32_t run_packets = 1;
   std::vector<std::string> degrade, fail;
   std::uint32_t planes = 1;
   double repair_us = -1;
@@ -125,6 +126,7 @@ base::Result<RunConfig, std::string> configure(const Options& o, const TrafficMa
   c.algorithm = o.algorithm;
   c.load_balancing = o.load_balancing;
   c.paths = static_cast<std::uint16_t>(o.paths);
+  c.run_packets = static_cast<std::uint16_t>(o.run_packets);
   c.ack_every_packet = o.ack_every_packet;
   c.keep_paths = o.path_state;
   if (o.repair_us >= 0) {
@@ -216,6 +218,9 @@ void add_options(CLI::App& command, Options& o) {
       ->capture_default_str();
   add_choice(command, "--cc", o.algorithm, kAlgorithms, "congestion control (default: nscc)");
   add_choice(command, "--lb", o.load_balancing, kBalancers, "path choice (default: bitmap)");
+  command.add_option("--run-packets", o.run_packets, "packets in a row that take one path")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
   command.add_option("--paths", o.paths, "entropy values of a flow, a power of two")
       ->check(CLI::Range(1, 32768))
       ->capture_default_str();
