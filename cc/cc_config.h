@@ -100,6 +100,7 @@ struct CcConfig {
 
   // --- Paths [CC 7]
   // -------------------------------------------------------------------------------------------------
+  std::uint16_t run_packets = 1;  ///< packets in a row that take one path [decision 127]
   double saturated_fraction = 0.5;
   bool adaptive_paths = true;   ///< bitmap and mixed use about 2 W / MTU of the paths
   std::uint8_t reps_slots = 8;  ///< at most 16

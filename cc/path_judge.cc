@@ -15,7 +15,8 @@ PathFeedback feedback_of(const NackSignal& nack) {
 
 PathJudge::PathJudge(const CcConfig& config, bool sprayed, base::Rng& rng, base::Trace& trace)
     : table_(config, path_count_for(config, sprayed), evicts_paths(config, sprayed), rng, trace),
-      selector_(make_path_selector(config, sprayed, table_, rng)) {}
+      selector_(make_path_selector(config, sprayed, table_, rng)),
+      run_packets_(config.run_packets) {}
 
 void PathJudge::on_sent(Instant now, std::uint16_t entropy, bool asks) {
   if (const auto index = table_.find(entropy)) table_.on_sent(now, *index, asks);

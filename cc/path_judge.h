@@ -16,7 +16,15 @@ class PathJudge {
 
   PathTable& table() { return table_; }
   const PathTable& table() const { return table_; }
-  std::uint32_t next(const PathRequest& request) { return selector_->next(request); }
+  /// The path of the next packet: as many in a row take the same as the port can merge into one, while it is well.
+  std::uint32_t next(const PathRequest& request) {
+    if (run_left_ > 0 && table_.usable(run_path_, request)) {
+      --run_left_;
+      return run_path_;
+    }
+    run_left_ = run_packets_ - 1;
+    return run_path_ = selector_->next(request);
+  }
   void on_sent(Instant now, std::uint16_t entropy, bool asks);
 
   /// Before the ACK that tells of it: this packet is acknowledged for the first time, and may be the one that the ACK names.
@@ -39,6 +47,9 @@ class PathJudge {
 
   PathTable table_;
   std::unique_ptr<PathSelector> selector_;
+  std::uint32_t run_packets_;
+  std::uint32_t run_left_ = 0;  ///< packets that may still follow the last one on its path
+  std::uint32_t run_path_ = 0;
   /// Entropy value of the first PSN acknowledged since the last ACK: the ACK may name it, and say whether it was marked.
   std::optional<std::uint16_t> maybe_named_;
 };

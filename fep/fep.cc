@@ -30,6 +30,16 @@ tss::SecureDomain* domain_of(const FepConfig& config) {
   return config.security ? &config.security->domain() : nullptr;
 }
 
+/// Packets in a row that take one path. What a run costs in evenness goes by its bytes, and is too much where every packet
+/// is to tell of another path. [decision 127]
+std::uint16_t run_packets_for(const cc::CcConfig& cc, std::uint32_t payload,
+                              const net::PortFacts& facts) {
+  constexpr std::uint32_t kRunBytes = 16384;
+  if (cc.load_balancing != cc::LoadBalancing::kOblivious) return 1;
+  return static_cast<std::uint16_t>(
+      std::clamp<std::uint32_t>(kRunBytes / payload, 1, facts.run_packets));
+}
+
 FepConfig with_derived_values(FepConfig config, const net::PortFacts& facts) {
   if (config.payload_mtu == 0) config.payload_mtu = payload_mtu_for(net::largest_ip_packet(facts));
   config.pds.security_overhead = config.protection == DataProtection::kCrc ? 4 : 0;
@@ -47,6 +57,7 @@ FepConfig with_derived_values(FepConfig config, const net::PortFacts& facts) {
   if (config.cc.link_rate.bps() == 0) config.cc.link_rate = facts.link_rate;
   if (config.cc.link_rate.bps() == 0) config.cc.link_rate = base::BitRate::from_gbps(25);
   config.cc.planes = facts.planes;
+  config.cc.run_packets = run_packets_for(config.cc, payload, facts);
   if (config.cc.config_base_rtt == Duration()) config.cc.config_base_rtt = Duration::from_us(100);
   config.cc.ack_gen_trigger = config.pds.ack_gen_trigger;
   // What one layer promises the other keeps.
@@ -75,6 +86,7 @@ struct Fep::Impl {
         outgoing(config.burst),
         looped(8 * std::size_t{config.burst}),
         planes(the_port.facts().planes),
+        port_merges(the_port.facts().run_packets > 1),
         last_turn(now) {
     ses.attach(pds);
     ses.set_ways(ways);
@@ -111,6 +123,7 @@ struct Fep::Impl {
   std::size_t outgoing_first = 0, outgoing_last = 0;
   PacketRing<net::RxPacket> looped;  ///< packets to our own address, delivered in the next turn
   Planes planes;                     ///< where a packet may leave now
+  const bool port_merges;            ///< packets to one path in a row travel as one
 
   Instant last_turn;
   Instant keys_due = Instant::never();
@@ -227,6 +240,8 @@ bool Fep::Impl::loop(Instant now, net::TxPacket& tx) {
 void Fep::Impl::seal(Instant now, net::TxPacket& tx) {
   const std::uint8_t pds_type = tx.packet.data()[0] >> 3;
   planes.assign(tx);
+  // Where there is but one way, packets in their order: they make the longest runs, and none seems overtaken.
+  if (port_merges && ways.stays_on_host(now, tx.destination)) tx.entropy = 0;
   tx.entropy = planes.is_single() ? port.wire_entropy(tx.entropy)
                                   : port.plane_wire_entropy(tx.entropy, tx.plane);
   if (const auto reason = integrity.seal(tx)) {

@@ -12,20 +12,16 @@ PortWays::PortWays(net::Port& port, std::uint32_t payload_mtu)
       largest_packet_(net::largest_ip_packet(port.facts())),
       places_(kPlaces) {}
 
-std::uint32_t PortWays::payload_towards(Instant now, const net::FabricAddress& destination) {
-  static_assert((kPlaces & (kPlaces - 1)) == 0);
-  Place& place = places_[destination.hash() & (kPlaces - 1)];
-  if (place.destination != destination || now >= place.ask_at)
-    place = {destination, ask(now, destination), now + kFresh};
-  return place.payload;
-}
-
 /// A way that carries whatever the port does takes the payload MTU as it was chosen, which may be fitted
 /// more tightly than the rule does.
-std::uint32_t PortWays::ask(Instant now, const net::FabricAddress& destination) {
-  const std::size_t carries = port_.path_mtu(now, destination);
-  if (carries >= largest_packet_) return payload_mtu_;
-  return std::min(payload_mtu_, payload_mtu_for(carries));
+void PortWays::ask(Instant now, const net::FabricAddress& destination, Place& place) {
+  const net::Way way = port_.way_to(now, destination);
+  const bool carries_all = way.ip_mtu >= largest_packet_;
+  place = {
+      .destination = destination,
+      .payload = carries_all ? payload_mtu_ : std::min(payload_mtu_, payload_mtu_for(way.ip_mtu)),
+      .stays_on_host = way.stays_on_host,
+      .ask_at = now + kFresh};
 }
 
 }  // namespace uet::fep

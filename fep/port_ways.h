@@ -18,7 +18,12 @@ class PortWays final : public ses::Ways {
   /// `payload_mtu` is the most that any way gets.
   PortWays(net::Port& port, std::uint32_t payload_mtu);
 
-  std::uint32_t payload_towards(Instant now, const net::FabricAddress& destination) override;
+  std::uint32_t payload_towards(Instant now, const net::FabricAddress& destination) override {
+    return look_up(now, destination).payload;
+  }
+  bool stays_on_host(Instant now, const net::FabricAddress& destination) {
+    return look_up(now, destination).stays_on_host;
+  }
 
  private:
   static constexpr std::size_t kPlaces = 1024;
@@ -28,10 +33,17 @@ class PortWays final : public ses::Ways {
   struct Place {
     net::FabricAddress destination;
     std::uint32_t payload = 0;
+    bool stays_on_host = false;
     Instant ask_at;
   };
 
-  std::uint32_t ask(Instant now, const net::FabricAddress& destination);
+  const Place& look_up(Instant now, const net::FabricAddress& destination) {
+    static_assert((kPlaces & (kPlaces - 1)) == 0);
+    Place& place = places_[destination.hash() & (kPlaces - 1)];
+    if (place.destination != destination || now >= place.ask_at) ask(now, destination, place);
+    return place;
+  }
+  void ask(Instant now, const net::FabricAddress& destination, Place& place);
 
   net::Port& port_;
   std::uint32_t payload_mtu_;

@@ -36,6 +36,7 @@ struct RunConfig {
   cc::Algorithm algorithm = cc::Algorithm::kNscc;
   cc::LoadBalancing load_balancing = cc::LoadBalancing::kBitmap;
   std::uint16_t paths = 64;
+  std::uint16_t run_packets = 1;  ///< in a row that take one path
   bool ack_every_packet = false;
   std::uint64_t seed = 1;
   SimTime end = SimTime::never();

@@ -47,6 +47,7 @@ base::Result<RunConfig, std::string> configure(const RunOptions& o, const Traffi
   c.algorithm = o.algorithm;
   c.load_balancing = o.load_balancing;
   c.paths = static_cast<std::uint16_t>(o.paths);
+  c.run_packets = static_cast<std::uint16_t>(o.run_packets);
   c.ack_every_packet = o.ack_every_packet;
   if (o.repair_us >= 0) {
     c.repair_delay = SimSpan::from_ps(static_cast<std::int64_t>(o.repair_us * 1e6));
@@ -90,6 +91,9 @@ void add_world_options(CLI::App& command, RunOptions& o) {
       ->capture_default_str();
   command.add_option("--mtu-payload", o.mtu_payload, "payload bytes of a full packet")
       ->check(CLI::Range(64, 16000))
+      ->capture_default_str();
+  command.add_option("--run-packets", o.run_packets, "packets in a row that take one path")
+      ->check(CLI::Range(1, 256))
       ->capture_default_str();
   command.add_option("--paths", o.paths, "entropy values of a flow, a power of two")
       ->check(CLI::Range(1, 32768))

@@ -25,6 +25,7 @@ struct RunOptions {
   cc::Algorithm algorithm = cc::Algorithm::kNscc;
   cc::LoadBalancing load_balancing = cc::LoadBalancing::kBitmap;
   std::uint32_t paths = 64;
+  std::uint32_t run_packets = 1;
   std::vector<std::string> degrade, fail;
   std::uint32_t planes = 1;
   double repair_us = -1;

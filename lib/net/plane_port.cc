@@ -40,6 +40,7 @@ PlanePort::PlanePort(std::vector<std::unique_ptr<Port>> planes, base::Trace& tra
     facts_.name += "+" + facts.name;
     facts_.path_mtu_max = std::min(largest_ip_packet(facts_), largest_ip_packet(facts));
     facts_.ip_mtu = std::min(facts_.ip_mtu, facts.ip_mtu);
+    facts_.run_packets = std::min(facts_.run_packets, facts.run_packets);
     facts_.reports_tos = facts_.reports_tos && facts.reports_tos;
     const bool is_known = facts_.link_rate.bps() != 0 && facts.link_rate.bps() != 0;
     facts_.link_rate =
@@ -160,10 +161,11 @@ bool PlanePort::is_stuck(Instant now, const Lane& lane) const {
   });
 }
 
-std::size_t PlanePort::path_mtu(Instant now, const FabricAddress& destination) {
-  std::size_t least = largest_ip_packet(facts_);
-  for (Lane& lane : lanes_) least = std::min(least, lane.port->path_mtu(now, destination));
-  return least;
+Way PlanePort::way_to(Instant now, const FabricAddress& destination) {
+  Way way{.ip_mtu = largest_ip_packet(facts_)};
+  for (Lane& lane : lanes_)
+    way.ip_mtu = std::min(way.ip_mtu, lane.port->way_to(now, destination).ip_mtu);
+  return way;
 }
 
 PlaneCounters PlanePort::plane_counters(unsigned plane) const {

@@ -42,8 +42,8 @@ class PlanePort final : public Port {
     return lanes_[plane].port->wire_entropy(entropy);
   }
 
-  /// The least of all planes: a message takes any of them.
-  std::size_t path_mtu(base::Instant now, const FabricAddress& destination) override;
+  /// The narrowest of all planes: a message takes any of them.
+  Way way_to(base::Instant now, const FabricAddress& destination) override;
 
   base::Instant next_deadline() const override;
   void on_deadline(base::Instant now) override;

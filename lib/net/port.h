@@ -54,6 +54,7 @@ struct PortFacts {
   std::size_t ip_mtu = 1500;      ///< largest IP packet of the device
   std::size_t path_mtu_max = 0;   ///< the same for whichever way from here carries most; 0: ip_mtu
   base::BitRate link_rate;        ///< of all planes together; 0 when unknown
+  std::uint16_t run_packets = 1;  ///< packets in a row to one path that it moves as one
   std::uint8_t planes = 1;        ///< ports with this one address, each into a fabric of its own
   bool udp_encapsulation = true;  ///< false: native IP with entropy header
   bool reports_tos = true;        ///< DSCP and ECN of received packets are known
@@ -66,6 +67,13 @@ struct PortFacts {
 inline std::size_t largest_ip_packet(const PortFacts& facts) {
   return facts.path_mtu_max != 0 ? facts.path_mtu_max : facts.ip_mtu;
 }
+
+/// The way from a port to some destination.
+struct Way {
+  std::size_t ip_mtu =
+      0;  ///< largest IP packet that it carries; never more than largest_ip_packet() of the port
+  bool stays_on_host = false;  ///< no network on it: entropy values choose nothing
+};
 
 /// What happened on one plane since the port was opened, and how it is now.
 struct PlaneCounters {
@@ -123,12 +131,11 @@ class Port {
     return wire_entropy(entropy);
   }
 
-  /// Largest IP packet that the way to `destination` is known to carry, never more than largest_ip_packet(facts()). May cost
-  /// system calls: whoever asks often remembers the answer for a while.
-  virtual std::size_t path_mtu(base::Instant now, const FabricAddress& destination) {
+  /// What is known of the way to `destination`. May cost system calls: whoever asks often remembers the answer for a while.
+  virtual Way way_to(base::Instant now, const FabricAddress& destination) {
     (void)now;
     (void)destination;
-    return facts().ip_mtu;
+    return {.ip_mtu = facts().ip_mtu};
   }
 
   /// Work of the port's own (address resolution, delayed packets): when it next wants on_deadline().

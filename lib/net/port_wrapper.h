@@ -33,8 +33,8 @@ class PortWrapper : public Port {
   std::uint16_t plane_wire_entropy(std::uint16_t entropy, unsigned plane) const override {
     return inner_->plane_wire_entropy(entropy, plane);
   }
-  std::size_t path_mtu(base::Instant now, const FabricAddress& destination) override {
-    return inner_->path_mtu(now, destination);
+  Way way_to(base::Instant now, const FabricAddress& destination) override {
+    return inner_->way_to(now, destination);
   }
   base::Instant next_deadline() const override { return inner_->next_deadline(); }
   void on_deadline(base::Instant now) override { inner_->on_deadline(now); }

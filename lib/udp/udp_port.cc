@@ -65,12 +65,14 @@ std::uint8_t UdpPort::planes_up(Instant) {
   return interface_is_running(sockets_.receiver.fd(), interface_.name) ? 1 : 0;
 }
 
-std::size_t UdpPort::path_mtu(Instant, const net::FabricAddress& destination) {
-  const std::size_t most = largest_ip_packet(facts_);
-  if (destination.is_unspecified() || destination.is_v4() != is_v4_) return facts_.ip_mtu;
+net::Way UdpPort::way_to(Instant, const net::FabricAddress& destination) {
+  net::Way way{.ip_mtu = facts_.ip_mtu};
+  if (destination.is_unspecified() || destination.is_v4() != is_v4_) return way;
   const SocketAddress to(destination, facts_.udp_port, interface_.index);
-  const std::size_t known = route_mtu(sockets_.prober.fd(), to);
-  return known == 0 ? facts_.ip_mtu : std::min(known, most);
+  if (const std::size_t known = route_mtu(sockets_.prober.fd(), to); known != 0)
+    way.ip_mtu = std::min(known, largest_ip_packet(facts_));
+  way.stays_on_host = is_own_address(to);
+  return way;
 }
 
 // --- Receiving

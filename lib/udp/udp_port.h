@@ -49,7 +49,7 @@ class UdpPort final : public net::Port {
     return sockets_.sender_ports[lane_of_[entropy]];
   }
   /// Asks the kernel's routes, and what ICMP told about them.
-  std::size_t path_mtu(base::Instant now, const net::FabricAddress& destination) override;
+  net::Way way_to(base::Instant now, const net::FabricAddress& destination) override;
   base::Instant next_deadline() const override { return retry_held_at_; }
   void on_deadline(base::Instant now) override { flush_held(now); }
   /// The socket itself: readable as long as packets wait in it.

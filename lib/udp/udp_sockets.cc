@@ -108,6 +108,18 @@ bool open_sockets(const UdpSocketsConfig& config, UdpSockets& sockets, const cha
   return true;
 }
 
+/// Where sockets may be bound to any address (ip_nonlocal_bind) all seem to be our own, so the answer may only choose
+/// between ways that all work.
+bool is_own_address(SocketAddress address) {
+  const bool is_v4 = address.any.sa_family == AF_INET;
+  if (is_v4)
+    address.v4.sin_port = 0;
+  else
+    address.v6.sin6_port = 0;
+  const Descriptor d(socket(address.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  return d && bind(d.fd(), &address.any, address.length) == 0;
+}
+
 std::size_t route_mtu(int prober, const SocketAddress& to) {
   if (connect(prober, &to.any, to.length) != 0) return 0;
   const bool is_v4 = to.any.sa_family == AF_INET;

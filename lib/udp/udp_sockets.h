@@ -57,4 +57,7 @@ bool open_sockets(const UdpSocketsConfig& config, UdpSockets& sockets, const cha
 /// IP MTU of the route to `to`, what ICMP said about it included; 0 when there is none. Connects `prober`.
 std::size_t route_mtu(int prober, const SocketAddress& to);
 
+/// An address of this host: packets to it never leave.
+bool is_own_address(SocketAddress address);
+
 }  // namespace uet::udp

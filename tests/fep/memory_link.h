@@ -97,7 +97,9 @@ class MemoryLink {
       }
       return n;
     }
-    std::size_t path_mtu(Instant, const net::FabricAddress&) override { return link_->carries(); }
+    net::Way way_to(Instant, const net::FabricAddress&) override {
+      return {.ip_mtu = link_->carries()};
+    }
     Instant next_deadline() const override {
       return waiting_.empty() ? Instant::never() : waiting_.front().at;
     }

@@ -32,7 +32,7 @@ class SecurePair {
              std::map<std::string, std::string> variables, Change change,
              bool keys_were_used = false)
       : stores(keys_were_used ? used(domains) : decltype(stores){}),
-        pair(tapped(std::move(link)), std::move(variables), false,
+        pair(tapped(std::move(link)), std::move(variables), false, std::nullopt, false,
              [&](std::size_t side, const net::PortFacts& facts, fep::FepConfig& config) {
                keys[side] = std::make_shared<FakeKeys>(domains[side], &stores[side]);
                auto security = fep::Security::open(keys[side], facts, ciphers);

@@ -175,8 +175,11 @@ TEST_F(UdpPortTest, open__nothing_configured_finds_an_address) {
   ASSERT_TRUE(b) << error_;
   EXPECT_NE(a->facts().address, b->facts().address);
   // The way between processes of one host carries more than the interface whose address one of them has.
-  EXPECT_EQ(a->path_mtu(Instant(), b->facts().address), 65535u);
-  EXPECT_EQ(b->path_mtu(Instant(), a->facts().address), 65535u);
+  for (const auto& [from, to] : {std::pair(a.get(), b.get()), std::pair(b.get(), a.get())}) {
+    const net::Way way = from->way_to(Instant(), to->facts().address);
+    EXPECT_EQ(way.ip_mtu, 65535u);
+    EXPECT_TRUE(way.stays_on_host);
+  }
   net::TxPacket tx = make(*a, b->facts().address, 10, 0);
   a->send(Instant(), {&tx, 1});
   EXPECT_EQ(receive(*b, 1).size(), 1u);
