@@ -56,6 +56,13 @@ TEST(FuzzCorpus, capture) {
   run("capture", capture);
 }
 
+TEST(FuzzCorpus, sealed) {
+  run("sealed", sealed);
+}
+TEST(FuzzCorpus, key_file) {
+  run("key_file", key_file);
+}
+
 TEST(FuzzRandom, bytes_never_break_an_invariant) {
   base::Rng rng(20251121);
   std::vector<std::uint8_t> bytes;
@@ -66,6 +73,8 @@ TEST(FuzzRandom, bytes_never_break_an_invariant) {
     uet(bytes);
     headers(bytes);
     capture(bytes);
+    if (i % 16 == 0) sealed(bytes);
+    key_file(bytes);
   }
 }
 

@@ -24,6 +24,11 @@ void capture(Bytes input);
 
 /// A whole endpoint and an enemy: bytes choose packets, which learn the endpoint's identifiers, time, and operations.
 void endpoint(Bytes input);
+/// Transport security: byte 0 chooses the domain; byte 1 and triples behind it say what is changed in the sealed packet whose
+/// text is the rest. What was changed must be refused, and nothing else.
+void sealed(Bytes input);
+/// A key file.
+void key_file(Bytes input);
 
 /// Walks one frame: no byte may be passed over and none given away twice. The choice picks the options, 0 the default.
 void check_frame(wire::LinkType link, Bytes bytes, std::size_t wire_length, unsigned choice = 0);
