@@ -47,10 +47,12 @@ class WorkerLock {
 class Worker {
  public:
   /// The worker of this address: the running one, or a new one on a freshly opened port. It lives
-  /// as long as the pointer is held. With keys, `job` chooses the secure domain; a running worker of another domain is refused. Waits while another thread opens or closes the worker of this
+  /// as long as the pointer is held. With keys, `job` chooses the secure domain; a running worker of
+  /// another domain is refused. Waits while another thread opens or closes the worker of this
   /// address; those of other addresses do not wait for each other.
   static base::Result<std::shared_ptr<Worker>, std::string> open(const fep::Settings& settings,
-                                                                 const PortChoice& choice);
+                                                                 const PortChoice& choice,
+                                                                 std::uint32_t job);
   /// Around fork(): a child inherits the sockets of all ports, and must not keep the addresses taken
   /// when its parent ends. What it has of libfabric objects is good for nothing but closing.
   static void lock_all();

@@ -146,8 +146,13 @@ pds::Answer Receiver::proceed_read(Context& c, RxMessage& m) {
   }
   const std::uint64_t at = m.start + r.message_offset;
   ReadTally* tally = tallies_.find(m.tally);
+  const bool in_ack = data_fits_ack(c);
+  if (!in_ack && tally == nullptr) {  // what went back before could not be delivered
+    count(m, r);
+    return fail(c, m, ReturnCode::kCancelled);
+  }
   pds::Answer answer =
-      tally != nullptr ? return_data(c, *region, at, *tally) : answer_with_data(c, *region, at);
+      in_ack ? answer_with_data(c, *region, at) : return_data(c, *region, at, *tally);
   if (answer.kind == pds::Answer::Kind::kRefuse) return answer;  // it will come again
   count(m, r);
   if (!m.is_complete()) return answer;
