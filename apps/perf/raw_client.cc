@@ -272,6 +272,20 @@ net::PortRequest port_of(const RawOptions& options) {
   return request;
 }
 
+namespace {
+
+/// What the port and the device under it lost, and why.
+void report_drops(const base::Trace& trace) {
+  for (std::size_t i = 0; i < base::kDropReasonCount; ++i) {
+    const auto reason = static_cast<base::DropReason>(i);
+    if (trace.drops(reason) != 0)
+      fmt::print(stderr, "dropped {}: {} ({})\n", trace.drops(reason), base::name_of(reason),
+                 base::text_of(reason));
+  }
+}
+
+}  // namespace
+
 int run_raw(const RawOptions& options) {
   base::Trace trace;
   std::string error;
@@ -283,7 +297,10 @@ int run_raw(const RawOptions& options) {
     throw std::runtime_error("packets of " + std::to_string(options.size) +
                              " bytes do not fit this port");
   RawSide side(*port, options.peer);
-  return options.is_server ? run_raw_server(options, side) : run_raw_client(options, side);
+  const int status =
+      options.is_server ? run_raw_server(options, side) : run_raw_client(options, side);
+  report_drops(trace);
+  return status;
 }
 
 }  // namespace uet::perf

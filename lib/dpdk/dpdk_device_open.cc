@@ -202,12 +202,19 @@ bool DpdkDevice::plug_in(std::string& error) {
   for (unsigned n = 2; find_port(spec.name); ++n) {
     if (parked_memif_with(port_) == NameTaken::kByClient) {
       const ParkedMemif parked = take_parked_client(port_);
-      control([&] { unplug(parked.port); });
+      run_on_interrupt_thread([&] { unplug(parked.port); });
     } else {
       spec.name = config_.spec.name + "x" + std::to_string(n);
     }
   }
-  const int result = rte_dev_probe(spec.devargs().c_str());
+  int result = rte_dev_probe(spec.devargs().c_str());
+  // There may be no place left for one more port.
+  while (result != 0) {
+    const auto parked = take_any_parked_client();
+    if (!parked) break;
+    run_on_interrupt_thread([&] { unplug(parked->port); });
+    result = rte_dev_probe(spec.devargs().c_str());
+  }
   is_plugged_ = result == 0 && find_port(spec.name);
   if (!is_plugged_) error = explain("DPDK cannot open it", result);
   return is_plugged_;

@@ -202,6 +202,18 @@ ParkedMemif take_parked_client(std::uint16_t port) {
   return device;
 }
 
+std::optional<ParkedMemif> take_any_parked_client() {
+  Sockets& s = sockets();
+  const std::lock_guard lock(s.mutex);
+  // Not a server: its listener would go on with nothing behind it.
+  const auto p = std::find_if(s.parked.begin(), s.parked.end(),
+                              [](const Parked& each) { return !each.is_server; });
+  if (p == s.parked.end()) return std::nullopt;
+  ParkedMemif device = std::move(p->device);
+  s.parked.erase(p);
+  return device;
+}
+
 bool drop_parked_pools() {
   Sockets& s = sockets();
   const std::lock_guard lock(s.mutex);

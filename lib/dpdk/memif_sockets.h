@@ -37,6 +37,9 @@ NameTaken parked_memif_with(std::uint16_t port);
 /// The client that is parked with this port; its place is the caller's to clear up.
 ParkedMemif take_parked_client(std::uint16_t port);
 
+/// A parked client, which may be closed for good at the price of some memory: DPDK has places for 32 ports.
+std::optional<ParkedMemif> take_any_parked_client();
+
 /// Gives up the memory of all pools that wait for their device to be opened again; false when there is none.
 bool drop_parked_pools();
 

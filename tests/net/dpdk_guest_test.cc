@@ -24,6 +24,8 @@
 
 #include "lib/dpdk/dpdk_device.h"
 #include "lib/dpdk/eal.h"
+#include "lib/dpdk/interrupt_gate.h"
+#include "lib/dpdk/interrupt_thread.h"
 #include "lib/dpdk/kernel_neighbors.h"
 
 namespace uet::dpdk {
@@ -159,6 +161,14 @@ TEST_F(DpdkGuestTest, memif_server__opens_again_on_the_default_socket) {
   EXPECT_TRUE(open("net_memif30,role=server,id=3,rsize=10")) << error_;
 }
 
+// DPDK has places for 32 ports, and closed ones keep theirs until they are needed.
+TEST_F(DpdkGuestTest, memif_clients__of_many_sockets_come_and_go) {
+  for (int i = 0; i < 60; ++i)
+    ASSERT_TRUE(open("net_memif50" + std::to_string(i) + ",role=client,socket=/uet/many" +
+                     std::to_string(i)))
+        << error_;
+}
+
 TEST_F(DpdkGuestTest, memif_server__closed_makes_room_for_another_process) {
   const std::string socket = path("room");
   const std::string spec = "net_memif31,role=server,socket-abstract=no,socket=" + socket;
@@ -214,6 +224,20 @@ TEST_F(DpdkGuestTest, memif_server__does_not_remove_what_is_no_socket) {
   EXPECT_THAT(error_, HasSubstr("is no socket"));
   EXPECT_EQ(fs::file_size(file), 13u);
   fs::remove(file);
+}
+
+// The last member that leaves opens the gate; one that joins before the thread has noticed must not find it shut for ever.
+TEST_F(DpdkGuestTest, interrupt_thread__gets_through_however_members_come_and_go) {
+  for (int i = 0; i < 300; ++i) {
+    InterruptGate::Member member;
+    member.join();
+    InterruptGate::instance().let_through();
+    member.leave();
+    member.join();
+    bool has_run = false;
+    run_on_interrupt_thread([&] { has_run = true; });
+    ASSERT_TRUE(has_run);
+  }
 }
 
 // --- The process around it

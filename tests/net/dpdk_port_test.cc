@@ -183,21 +183,6 @@ TEST_F(DpdkPortTest, memif__survives_close_and_reopen) {
   }
 }
 
-// A device that is closed opens the gate of the interrupt thread, and the next one must not find it shut for ever.
-TEST_F(DpdkPortTest, memif__pair_of_the_same_sockets_comes_back_every_time) {
-  const std::string socket = ",id=0,socket=/uet-test-again-" + std::to_string(getpid());
-  for (int round = 0; round < 100; ++round) {
-    a_ = open("dpdk:net_memif12,role=server" + socket, "10.0.0.1");
-    ASSERT_TRUE(a_) << error_;
-    b_ = open("dpdk:net_memif13,role=client" + socket, "10.0.0.2");
-    ASSERT_TRUE(b_) << error_;
-    ASSERT_TRUE(passes(4096)) << "round " << round;
-    if (round % 2 == 0) b_.reset();
-    a_.reset();
-    b_.reset();
-  }
-}
-
 // A server that was closed is parked, and its listener still there: a client that comes meanwhile must find the server once it is back.
 TEST_F(DpdkPortTest, memif__client_meets_a_server_that_was_away) {
   const std::string socket = "/uet-test-away-" + std::to_string(getpid());
