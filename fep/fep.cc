@@ -82,6 +82,7 @@ struct Fep::Impl {
   PacketRing<net::RxPacket> looped;  ///< packets to our own address, delivered in the next turn
   Planes planes;                     ///< where a packet may leave now
 
+  net::FabricAddress last_bad_crc_from;
   Instant last_turn;
   bool more_to_send = false;  ///< the last turn ended because the burst was full
   bool packets_wait = false;  ///< the last burst came back full: the port has more
@@ -99,6 +100,7 @@ bool Fep::Impl::receive(Instant now) {
     trace.emit(now, EventId::kPacketReceived, 0, {}, bytes,
                bytes == 0 ? 0 : rx.packet.data()[0] >> 3);
     if (const auto reason = integrity.open(rx)) {
+      if (*reason == base::DropReason::kBadCrc) last_bad_crc_from = rx.source;
       trace.drop(now, *reason, bytes);
       rx.packet.reset();
       continue;
@@ -264,6 +266,12 @@ base::Trace& Fep::trace() {
 }
 net::Port& Fep::port() {
   return impl_->port;
+}
+const FepConfig& Fep::config() const {
+  return impl_->config;
+}
+net::FabricAddress Fep::last_bad_crc_from() const {
+  return impl_->last_bad_crc_from;
 }
 std::uint32_t Fep::payload_mtu() const {
   return impl_->config.payload_mtu;

@@ -52,6 +52,9 @@ class Fep {
   base::Trace& trace();
   net::Port& port();
   std::uint32_t payload_mtu() const;
+  const FepConfig& config() const;
+  /// Who sent the last packet with a wrong CRC; unspecified when there was none.
+  net::FabricAddress last_bad_crc_from() const;
 
  private:
   struct Impl;

@@ -60,6 +60,7 @@ bool Worker::start(const PortChoice& choice, std::string& error) {
   if (!settings_.trace.empty()) {
     trace_file_ = fep::TraceFile::open(settings_.trace, trace_, error);
     if (trace_file_ == nullptr) return false;
+    last_words_ = std::make_unique<LastWords>(trace_file_->descriptor(), trace_);
   }
   if (!settings_.path_log.empty()) {
     path_log_ = fep::PathLog::open(settings_.path_log, error);
@@ -80,10 +81,12 @@ bool Worker::start(const PortChoice& choice, std::string& error) {
     progress_required_ = settings_.progress == fep::Progress::kThread;
     thread_ = std::make_unique<ProgressThread>(*this);
   }
+  live_ = LiveView::show(*this);
   return true;
 }
 
 Worker::~Worker() {
+  live_.reset();
   thread_.reset();
   if (fep_ != nullptr) linger();
   fep_.reset();
@@ -111,6 +114,7 @@ void Worker::linger() {
 }
 
 void Worker::stop_all() {
+  LiveView::stop();
   Registry& r = registry();
   const std::lock_guard guard(r.mutex);
   for (auto& [address, slot] : r.workers) {
