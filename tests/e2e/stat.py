@@ -125,7 +125,8 @@ def folder_of_others(bench):
 
 
 def last_words(bench, number):
-    """Counters after a signal, in a line of their own."""
+    """Counters after a signal, in a line of their own. Other libraries leave files of their own in the working folder at a crash."""
+    os.chdir(bench.folder)
     trace = os.path.join(bench.folder, f"trace{number}")
     with Pair(bench, client={"FI_UET_TRACE": trace}) as pair:
         if bench.until(both_at_work) is None:
