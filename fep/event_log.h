@@ -35,6 +35,7 @@ class TraceFile {
   ~TraceFile();
   TraceFile(const TraceFile&) = delete;
   TraceFile& operator=(const TraceFile&) = delete;
+  int descriptor() const { return fileno(file_); }
 
  private:
   TraceFile(std::FILE* file, base::Trace& trace);

@@ -125,6 +125,7 @@ struct Fep::Impl {
   Planes planes;                     ///< where a packet may leave now
   const bool port_merges;            ///< packets to one path in a row travel as one
 
+  net::FabricAddress last_bad_crc_from;
   Instant last_turn;
   Instant keys_due = Instant::never();
   bool more_to_send = false;  ///< the last turn ended because the burst was full
@@ -143,6 +144,7 @@ bool Fep::Impl::receive(Instant now) {
     trace.emit(now, EventId::kPacketReceived, 0, {}, bytes,
                bytes == 0 ? 0 : rx.packet.data()[0] >> 3);
     if (const auto reason = integrity.open(rx)) {
+      if (*reason == base::DropReason::kBadCrc) last_bad_crc_from = rx.source;
       trace.drop(now, *reason, bytes);
       rx.packet.reset();
       continue;
@@ -324,6 +326,12 @@ net::Port& Fep::port() {
 }
 Security* Fep::security() {
   return impl_->config.security.get();
+}
+const FepConfig& Fep::config() const {
+  return impl_->config;
+}
+net::FabricAddress Fep::last_bad_crc_from() const {
+  return impl_->last_bad_crc_from;
 }
 std::uint32_t Fep::payload_mtu() const {
   return impl_->config.payload_mtu;

@@ -57,6 +57,9 @@ class Fep {
   std::uint32_t payload_mtu() const;
   /// Null unless the endpoint is secured.
   Security* security();
+  const FepConfig& config() const;
+  /// Who sent the last packet with a wrong CRC; unspecified when there was none.
+  net::FabricAddress last_bad_crc_from() const;
 
  private:
   struct Impl;

@@ -37,6 +37,16 @@ std::string to_json(Instant now, const pds::Pds::CongestionView& view) {
   return line + "]}\n";
 }
 
+std::string ordered_to_json(Instant now, const pds::Pds::CongestionView& view) {
+  const cc::Ccc& ccc = view.ccc;
+  return fmt::format(
+      R"({{"t":{},"peer":"{}","window":{},"inflight":{},"base_rtt_us":{},"rtt_us":{},"ordered":true,)"
+      R"("note":"ordered traffic keeps to one path: FI_UET_LB and FI_UET_PATHS do not apply"}})"
+      "\n",
+      now.ns(), view.peer.to_string(), ccc.window_bytes(), ccc.inflight_bytes(), us(ccc.base_rtt()),
+      us(ccc.smoothed_rtt()));
+}
+
 std::string planes_to_json(Instant now, const net::Port& port) {
   std::string line = fmt::format(R"({{"t":{},"planes":[)", now.ns());
   for (unsigned p = 0; p < port.facts().planes; ++p) {
@@ -69,7 +79,7 @@ void PathLog::write(Instant now, Fep& fep) {
   };
   if (fep.port().facts().planes > 1) put(planes_to_json(now, fep.port()));
   fep.pds().for_each_congestion([&](const pds::Pds::CongestionView& view) {
-    if (view.sprayed) put(to_json(now, view));
+    put(view.sprayed ? to_json(now, view) : ordered_to_json(now, view));
   });
   std::fflush(file_);  // somebody may be watching
 }

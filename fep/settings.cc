@@ -5,6 +5,7 @@
 #include <cctype>
 #include <charconv>
 
+#include "lib/base/near_name.h"
 #include "lib/net/port_name.h"
 
 namespace uet::fep {
@@ -217,10 +218,13 @@ std::optional<std::string> load_file(Settings& into, const std::string& path) {
   for (const auto& [key, text] : *entries) {
     const Setting* setting = find_by_file_key(key);
     if (setting == nullptr) {
-      return "FI_UET_CONFIG: " + path + ": unknown setting \"" + key +
-             "\"; settings are the FI_UET_ variables of fi_info -e in lower case without FI_UET_";
+      const std::string near = nearest_setting(key);
+      const std::string guess = near.empty() ? "" : "; did you mean the one of " + near + "?";
+      return "FI_UET_CONFIG: " + path + ": unknown setting \"" + key + "\"" + guess +
+             "; settings are the FI_UET_ variables of fi_info -e in lower case without FI_UET_";
     }
     if (!assign(into, *setting, text)) return refused(*setting, text, " (in " + path + ")");
+    into.chosen_by[setting->key] = path;
   }
   return std::nullopt;
 }
@@ -314,10 +318,25 @@ base::Result<Settings, std::string> Settings::load(const Lookup& lookup) {
   for (const Setting& setting : settings()) {
     const auto text = lookup(setting.key);
     if (text && !assign(s, setting, *text)) return refused(setting, *text, "");
+    if (text) s.chosen_by[setting.key] = "FI_UET_" + std::string(setting.key);
   }
   if (s.ports.empty()) s.ports = {"udp"};  // FI_UET_PORT= unsets it
   if (auto error = check(s)) return std::move(*error);
   return s;
+}
+
+std::string Settings::who_chose(std::string_view key) const {
+  const auto at = chosen_by.find(key);
+  return at == chosen_by.end() ? "default" : at->second;
+}
+
+std::string nearest_setting(std::string_view name) {
+  constexpr std::string_view kPrefix = "FI_UET_";
+  if (name.starts_with(kPrefix)) name.remove_prefix(kPrefix.size());
+  std::vector<std::string_view> keys;
+  for (const Setting& setting : settings()) keys.push_back(setting.key);
+  const std::string_view near = base::near_name(name, keys);
+  return near.empty() ? "" : std::string(kPrefix) + std::string(near);
 }
 
 std::vector<std::string> unknown_variables(const char* const* environment) {

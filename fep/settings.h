@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -95,6 +96,11 @@ struct Settings {
   std::uint64_t seed = 0;
   std::string config;
 
+  /// Who gave each value that is no default, by key: "FI_UET_CC", or the path of the file.
+  std::map<std::string_view, std::string> chosen_by;
+  /// "default" for the others.
+  std::string who_chose(std::string_view key) const;
+
   /// The text of one variable without its FI_UET_ prefix, or nothing when it is not set.
   using Lookup = std::function<std::optional<std::string>(std::string_view key)>;
 
@@ -153,6 +159,9 @@ std::string describe(const Setting& setting);
 /// Names in `environment` ("NAME=value" entries up to a null pointer) that begin with FI_UET_ but
 /// are no setting.
 std::vector<std::string> unknown_variables(const char* const* environment);
+
+/// The setting that a misspelt variable (with or without FI_UET_) is probably about; empty when none is near.
+std::string nearest_setting(std::string_view name);
 
 /// Key and text of every entry of a configuration file, or why it cannot be read. The keys are not
 /// checked.

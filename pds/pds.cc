@@ -64,6 +64,30 @@ bool Pds::is_idle() const {
 Pds::Gauges Pds::gauges() const {
   return impl_->gauges();
 }
+void Pds::for_each_pdc(const std::function<bool(const PdcView&)>& visit) const {
+  for (const Pdc& pdc : impl_->table_.in_order()) {
+    const bool goes_on = visit({.peer = pdc.peer,
+                                .id = pdc.id,
+                                .peer_id = pdc.peer_id,
+                                .mode = pdc.mode,
+                                .state = name_of(pdc.state),
+                                .is_initiator = pdc.is_initiator,
+                                .traffic_class = pdc.traffic_class,
+                                .unacked = pdc.tx.unacked,
+                                .to_resend = pdc.tx.rtx_count,
+                                .queued = pdc.tx.queued,
+                                .peer_window = pdc.tx.mp_range,
+                                .beyond_gap = pdc.rx.above_edge,
+                                .stored = pdc.rx.stored,
+                                .inflight = pdc.tx.share.inflight,
+                                .next = pdc.tx.next,
+                                .cack = pdc.tx.cack,
+                                .received_up_to = pdc.rx.edge,
+                                .heard_at = pdc.heard_at,
+                                .active_at = pdc.active_at});
+    if (!goes_on) return;
+  }
+}
 void Pds::for_each_congestion(const std::function<void(const CongestionView&)>& visit) const {
   impl_->congestions_.for_each([&](const Congestion& c) {
     visit({.peer = c.peer, .traffic_class = c.traffic_class, .sprayed = c.sprayed, .ccc = *c.ccc});

@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string_view>
 
 #include "cc/cc_config.h"
 #include "cc/ccc.h"
@@ -236,6 +237,28 @@ class Pds {
     bool sprayed;
     const cc::Ccc& ccc;
   };
+  /// One PDC as tools see it.
+  struct PdcView {
+    net::FabricAddress peer;
+    std::uint16_t id, peer_id;  ///< peer_id is 0 until learnt
+    Mode mode;
+    std::string_view state;
+    bool is_initiator;
+    std::uint8_t traffic_class;
+    std::uint32_t unacked;      ///< packets sent and not acknowledged
+    std::uint32_t to_resend;    ///< of those, packets to be sent again
+    std::uint32_t queued;       ///< messages that wait
+    std::uint32_t peer_window;  ///< packets that the peer takes (MP_RANGE)
+    std::uint32_t beyond_gap;   ///< packets received beyond a gap
+    std::uint32_t stored;       ///< responses kept until they are cleared
+    base::ByteCount inflight;   ///< bytes of ours in the network
+    Psn next, cack, received_up_to;
+    Instant heard_at;  ///< latest valid packet from the peer
+    Instant active_at;
+  };
+  /// Calls `visit` for each PDC, longest idle first (approximately), until it returns false.
+  void for_each_pdc(const std::function<bool(const PdcView&)>& visit) const;
+
   /// Calls `visit` for each context, in no particular order.
   void for_each_congestion(const std::function<void(const CongestionView&)>& visit) const;
 

@@ -7,6 +7,7 @@
 #include "provider/address.h"
 #include "provider/domain.h"
 #include "provider/errors.h"
+#include "provider/provider.h"
 #include "provider/resolve.h"
 
 namespace uet::provider {
@@ -125,6 +126,13 @@ fi_addr_t Av::find(const ses::Source& source) const {
 
 /// Memory first: what comes after it cannot fail half-way.
 int Av::insert_one(const ses::Address& address, fi_addr_t& out) {
+  // No packet of ours could ever get there: said at once, not when FI_UET_PEER_TIMEOUT is over.
+  const net::FabricAddress own = domain_.fabric_address();
+  if (address.fabric_address.is_v4() != own.is_v4()) {
+    tell_user(address.fabric_address.to_string() + " is not of the family of our own address " +
+              own.to_string() + ": set FI_UET_ADDR to an address of the same family as the peer's");
+    return -FI_EADDRNOTAVAIL;
+  }
   if (free_.empty()) {
     if (entries_.size() >= kLargestAv) return -FI_ENOMEM;
     entries_.reserve(std::bit_ceil(entries_.size() + 1));

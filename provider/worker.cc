@@ -112,6 +112,7 @@ bool Worker::start(const PortChoice& choice, std::uint32_t job, std::string& err
   if (!settings_.trace.empty()) {
     trace_file_ = fep::TraceFile::open(settings_.trace, trace_, error);
     if (trace_file_ == nullptr) return false;
+    last_words_ = std::make_unique<LastWords>(trace_file_->descriptor(), trace_);
   }
   if (!settings_.path_log.empty()) {
     path_log_ = fep::PathLog::open(settings_.path_log, error);
@@ -136,10 +137,12 @@ bool Worker::start(const PortChoice& choice, std::uint32_t job, std::string& err
     thread_ = std::make_unique<ProgressThread>(*this);
     if (!thread_->start(error)) return false;
   }
+  live_ = LiveView::show(*this);
   return true;
 }
 
 Worker::~Worker() {
+  live_.reset();
   // It asks us for itself to the end.
   if (thread_ != nullptr) thread_->stop();
   thread_.reset();
@@ -185,6 +188,7 @@ void Worker::abandon_all_in_child() {
 }
 
 void Worker::stop_all() {
+  LiveView::stop();
   Registry& r = registry();
   // Never let go: the last pointer would close the worker, and the process is about to end.
   auto* const all = new std::vector<std::shared_ptr<Worker>>;

@@ -18,6 +18,8 @@
 #include "lib/base/rng.h"
 #include "lib/base/trace.h"
 #include "provider/clock.h"
+#include "provider/last_words.h"
+#include "provider/live_view.h"
 #include "provider/lock.h"
 #include "provider/port_picker.h"
 #include "provider/sleeper.h"
@@ -129,6 +131,8 @@ class Worker {
   std::unique_ptr<fep::Fep> fep_;
   std::unique_ptr<ProgressThread> thread_;
   std::atomic<std::uint32_t> memory_spaces_{0};
+  std::unique_ptr<LastWords> last_words_;
+  std::unique_ptr<LiveView::Entry> live_;  ///< last: nobody looks at a worker that is going
   std::atomic<bool> progress_required_{false};
   std::atomic<std::uint32_t> application_turns_{0};  ///< written with the lock held
   std::atomic<int> application_sleepers_{0};         ///< application threads in sleep()

@@ -3,7 +3,12 @@
 /// One Endpoint is one fabric endpoint with one address. It belongs to one thread; nothing happens
 /// unless turn() is called. Buffers stay the caller's and must stay valid until their completion
 /// has been polled.
+/// Needs C++20 (-std=c++20). examples/two_endpoints.cc is a whole program.
 #pragma once
+
+#if defined(_MSVC_LANG) ? _MSVC_LANG < 202002L : __cplusplus < 202002L
+#error "uet/endpoint.h needs C++20: compile with -std=c++20"
+#endif
 
 #include <cstddef>
 #include <cstdint>

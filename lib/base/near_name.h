@@ -36,7 +36,8 @@ inline std::string_view near_name(std::string_view written,
   constexpr std::size_t kLetters = 64;  // longer than any name; bounds the work
   if (written.empty() || written.size() > kLetters) return {};
   std::string_view best;
-  std::size_t best_distance = std::max<std::size_t>(2, written.size() / 3) + 1;
+  const std::size_t least = written.size() > 4 ? 2 : 1;
+  std::size_t best_distance = std::max(least, written.size() / 3) + 1;
   for (const std::string_view name : known) {
     std::size_t distance = edit_distance(written, name);
     if (written.size() >= 3 && name.size() > written.size() &&

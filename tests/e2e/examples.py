@@ -22,7 +22,7 @@ SECONDS = 120
 
 PAGES = ["README.md", "docs/first-hour.md", "docs/man/fi_uet.7.in", "docs/man/uet.toml.5.in", "docs/man/uet-dump.1",
          "docs/man/uet-fabric.1", "docs/man/uet-perf.1", "docs/man/uet-sim.1", "docs/man/uet-stat.1", "apps/fabric/README.md",
-         "examples/four-paths.toml",
+         "examples/four-paths.toml", "examples/two_endpoints.cc",
          "apps/sim/README.md", "tools/wire_gen/README.md"]
 
 # Blocks that are no commands, or whose work another test does: (page, how the block begins) and why.
@@ -71,19 +71,19 @@ def man_blocks(text):
 
 
 def markdown_blocks(text):
-    """Indented by four behind an empty line; or fenced as sh."""
-    yield from re.findall(r"^```sh\n(.*?)^```", text, re.S | re.M)
-    for block in re.findall(r"(?<=\n\n)((?:    .*\n)+)", text):
-        yield "\n".join(line[4:] for line in block.splitlines()) + "\n"
+    """Indented by four behind an empty line, or fenced as sh; in the order of the page."""
+    for block in re.finditer(r"^```sh\n(.*?)^```|(?<=\n\n)((?:    [^\n]*\n)+)", text, re.S | re.M):
+        yield block[1] or "".join(line[4:] + "\n" for line in block[2].splitlines())
 
 
 def ordered_blocks(path):
     text = path.read_text()
-    if path.suffix == ".toml":  # the comment at its head
-        head = re.match(r"(?:#.*\n)*", text).group()
-        return ["".join(f"{line}\n" for line in re.findall(r"^#   (.*)$", head, re.M))]
+    if path.suffix in (".toml", ".cc"):  # the comment at its head
+        mark = "#" if path.suffix == ".toml" else "//"
+        head = re.match(rf"(?:{mark}.*\n)*", text).group()
+        return ["".join(f"{line}\n" for line in re.findall(rf"^{mark}   (.*)$", head, re.M))]
     if path.suffix == ".md":
-        return sorted(markdown_blocks(text), key=lambda b: text.find(b.splitlines()[0]))
+        return list(markdown_blocks(text))
     return list(man_blocks(text))
 
 

@@ -1,0 +1,244 @@
+#include "provider/live_view.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <sstream>
+#include <string>
+#include <thread>
+
+#include "fep/event_log.h"
+#include "fep/live_state.h"
+#include "lib/ports/live_socket.h"
+#include "provider/clock.h"
+#include "provider/provider.h"
+#include "provider/worker.h"
+
+namespace uet::provider {
+namespace {
+
+constexpr int kPatienceMs = 2000;  ///< with a client
+constexpr int kCheckEveryMs = 1000;
+/// A few may be damage on the way; more of them are a peer with another setting.
+constexpr std::uint64_t kBadCrcsToTell = 3;
+constexpr std::uint64_t kCreditRequestsToTell = 20;
+constexpr int kChecksWithoutCredit = 2;
+constexpr int kChecksBetweenWarnings = 60;
+constexpr std::size_t kShownMax = 65536;
+
+std::string program_name() {
+  std::ifstream file("/proc/self/comm");
+  std::string name;
+  std::getline(file, name);
+  return name;
+}
+
+/// What is known of one worker beside the worker itself.
+struct Watch {
+  std::uint64_t received = 0,
+                asked = 0;  ///< packets, and control packets sent, at the check before
+  int checks_without_credit = 0;
+  std::uint64_t bad_crcs_told = 0;
+  int quiet_checks = kChecksBetweenWarnings;
+};
+
+/// Leaked on purpose, as the workers' registry: used until the very end of the process.
+class Server {
+ public:
+  static Server& instance() {
+    static auto* server = new Server;
+    return *server;
+  }
+
+  void add(Worker& worker) {
+    const std::lock_guard guard(mutex_);
+    workers_[&worker];
+    if (!thread_.joinable()) start();
+  }
+
+  void remove(Worker& worker) {
+    bool is_last = false;
+    {
+      const std::lock_guard guard(mutex_);
+      workers_.erase(&worker);
+      is_last = workers_.empty();
+    }
+    if (is_last) stop();
+  }
+
+  void stop() {
+    std::thread ending;
+    {
+      const std::lock_guard guard(mutex_);
+      if (!thread_.joinable()) return;
+      ending = std::move(thread_);
+      const std::uint64_t one = 1;
+      if (owner_ == getpid() && write(stop_fd_, &one, sizeof one) < 0) {
+        // Full, hence readable already.
+      }
+    }
+    if (owner_ != getpid())
+      return ending.detach();  // a child made by fork(): the thread is the parent's
+    ending.join();
+    unlink(path_.c_str());
+    close(listen_fd_);
+    close(stop_fd_);
+  }
+
+ private:
+  void start() {
+    listen_fd_ = ports::open_live_socket(path_);
+    if (listen_fd_ < 0)
+      return log_info("no socket for uet-stat: there is no folder of this user for it");
+    stop_fd_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    owner_ = getpid();
+    // The application's signals are not for us.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    thread_ = std::thread([this, listen = listen_fd_, stop = stop_fd_] { run(listen, stop); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    pthread_setname_np(thread_.native_handle(), "uet-stat");
+  }
+
+  void run(int listen_fd, int stop_fd) {
+    for (;;) {
+      pollfd fds[2] = {{.fd = listen_fd, .events = POLLIN, .revents = 0},
+                       {.fd = stop_fd, .events = POLLIN, .revents = 0}};
+      poll(fds, 2, kCheckEveryMs);
+      if (fds[1].revents != 0) return;
+      if (fds[0].revents != 0) serve(listen_fd);
+      check();
+    }
+  }
+
+  void serve(int listen_fd) {
+    const int fd = accept4(listen_fd, nullptr, nullptr, SOCK_CLOEXEC);
+    if (fd < 0) return;
+    const std::string request = ports::read_live_request(fd, kPatienceMs);
+    if (!request.empty()) ports::write_live_answer(fd, answer(request), kPatienceMs);
+    close(fd);
+  }
+
+  /// "stat [PDCS]" or "events".
+  std::string answer(const std::string& request) {
+    std::istringstream words(request);
+    std::string what;
+    words >> what;
+    if (what == "events") return recorded_events();
+    if (what != "stat") return R"({"error":"unknown request"})";
+    fep::SnapshotLimits limits;
+    if (std::size_t n = 0; words >> n) limits.pdcs = limits.contexts = std::min(n, kShownMax);
+    std::string text = R"({"version":1,"pid":)" + std::to_string(getpid()) + R"(,"program":)" +
+                       fep::json_string(program_name()) + R"(,"endpoints":[)";
+    const std::lock_guard guard(mutex_);
+    const char* separator = "";
+    for (auto& [worker, watch] : workers_) {
+      const std::lock_guard turn(worker->lock());
+      text += separator + fep::snapshot(clock_now(), worker->fep(), worker->settings(), limits);
+      separator = ",";
+    }
+    return text + "]}\n";
+  }
+
+  /// The flight recorders, one event a line.
+  std::string recorded_events() {
+    std::string text;
+    const std::lock_guard guard(mutex_);
+    for (auto& [worker, watch] : workers_) {
+      std::vector<base::Event> events;
+      {
+        const std::lock_guard turn(worker->lock());
+        events = worker->fep().trace().recorded();
+      }
+      text += R"({"address":)" +
+              fep::json_string(worker->fep().port().facts().address.to_string()) + R"(,"pid":)" +
+              std::to_string(getpid()) + "}\n";
+      for (const base::Event& event : events) text += fep::to_json(event) + '\n';
+    }
+    return text;
+  }
+
+  void check() {
+    const std::lock_guard guard(mutex_);
+    for (auto& [worker, watch] : workers_) {
+      ++watch.quiet_checks;
+      const std::lock_guard turn(worker->lock());
+      check(*worker, watch);
+    }
+  }
+
+  static void check(Worker& worker, Watch& watch) {
+    check_crc(worker, watch);
+    check_credit(worker, watch);
+  }
+
+  /// A peer that gives no credit because its FI_UET_CC knows none is asked again and again.
+  static void check_credit(Worker& worker, Watch& watch) {
+    base::Trace& trace = worker.fep().trace();
+    const std::uint64_t received = trace.count(base::EventId::kPacketReceived);
+    const std::uint64_t asked = trace.count(base::EventId::kControlSent);
+    const cc::Algorithm cc = worker.settings().cc;
+    const bool wants_credit = cc == cc::Algorithm::kRccc || cc == cc::Algorithm::kBoth;
+    const bool is_stuck = wants_credit && received == watch.received &&
+                          asked >= watch.asked + kCreditRequestsToTell &&
+                          worker.fep().pds().gauges().queued_messages > 0;
+    watch.checks_without_credit = is_stuck ? watch.checks_without_credit + 1 : 0;
+    watch.received = received;
+    watch.asked = asked;
+    if (watch.checks_without_credit != kChecksWithoutCredit) return;
+    std::string peer = "a peer";
+    worker.fep().pds().for_each_pdc([&](const pds::Pds::PdcView& pdc) {
+      if (pdc.queued > 0) peer = pdc.peer.to_string();
+      return pdc.queued == 0;
+    });
+    tell_user("credit was asked for " + std::to_string(asked) + " times and " + peer +
+              " grants none: is FI_UET_CC the same there (here " +
+              (cc == cc::Algorithm::kRccc ? "rccc" : "both") + ")?");
+  }
+
+  static void check_crc(Worker& worker, Watch& watch) {
+    const std::uint64_t bad = worker.fep().trace().drops(base::DropReason::kBadCrc);
+    if (bad < watch.bad_crcs_told + kBadCrcsToTell || watch.quiet_checks < kChecksBetweenWarnings)
+      return;
+    tell_user(
+        std::to_string(bad - watch.bad_crcs_told) + " packets with a wrong CRC, the last from " +
+        worker.fep().last_bad_crc_from().to_string() + ": is FI_UET_PROTECT the same there (here " +
+        (worker.settings().protect == fep::Protection::kCrc ? "crc" : "none") + ")?");
+    watch.bad_crcs_told = bad;
+    watch.quiet_checks = 0;
+  }
+
+  std::mutex mutex_;  ///< taken before a worker's lock, never behind it
+  std::map<Worker*, Watch> workers_;
+  std::thread thread_;
+  pid_t owner_ = 0;
+  int listen_fd_ = -1, stop_fd_ = -1;
+  std::string path_;
+};
+
+}  // namespace
+
+LiveView::Entry::~Entry() {
+  Server::instance().remove(worker_);
+}
+
+std::unique_ptr<LiveView::Entry> LiveView::show(Worker& worker) {
+  log_info("opened: " + fep::describe_opening(worker.fep(), worker.settings()));
+  Server::instance().add(worker);
+  return std::make_unique<Entry>(worker);
+}
+
+void LiveView::stop() {
+  Server::instance().stop();
+}
+
+}  // namespace uet::provider

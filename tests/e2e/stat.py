@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""Looking at endpoints while they run, and what they say of peers that do not fit.
+
+    stat.py PROVIDER-FOLDER UET-PERF UET-STAT
+"""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+from harness import Job, Tap, base_env, free_port, need_provider, own_addresses, temporary_folder
+
+
+class Pair:
+    """uet-perf at work between two processes, until it is closed."""
+
+    def __init__(self, bench, server=None, client=None, arguments=("send", "--size", "16k")):
+        self.folder = pathlib.Path(bench.folder)
+        port = str(free_port())
+        addresses = own_addresses(2).split("|")
+        env = [base_env(bench.provider, **{"FI_UET_ADDR": a, "XDG_RUNTIME_DIR": bench.runtime, **(extra or {})})
+               for a, extra in zip(addresses, (server, client))]
+        bench.number += 1
+        self.addresses = addresses
+        self.jobs = [Job([bench.perf, "fabric", "--control-port", port, "--timeout", "20"], env[0], bench.folder,
+                         f"server{bench.number}")]
+        self.jobs[0].wait_until_it_listens(int(port))
+        self.jobs.append(Job([bench.perf, "fabric", *arguments, "--count", "100000000", "--runs", "1", "--peer", "127.0.0.1",
+                              "--control-port", port, "--timeout", "20"], env[1], bench.folder, f"client{bench.number}"))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for job in self.jobs:
+            job.kill()
+
+
+class Bench:
+    def __init__(self, provider, perf, stat, folder):
+        self.provider, self.perf, self.stat, self.folder, self.number = provider, perf, stat, folder, 0
+        self.runtime = os.path.join(folder, "run")
+        os.mkdir(self.runtime, 0o700)
+        self.sockets = os.path.join(self.runtime, "uet")
+
+    def ask(self, *arguments):
+        env = dict(os.environ, XDG_RUNTIME_DIR=self.runtime)
+        return subprocess.run([self.stat, *arguments], env=env, capture_output=True, text=True, timeout=60)
+
+    def until(self, condition, seconds=20):
+        """The first answer of all processes that fulfils the condition, or nothing."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            processes = json.loads(self.ask("--json").stdout or "[]")
+            if condition(processes):
+                return processes
+            time.sleep(0.1)
+        return None
+
+
+def events(process, name):
+    return sum(e["events"].get(name, 0) for e in process["endpoints"])
+
+
+def both_at_work(processes):
+    return len(processes) == 2 and all(events(p, "packet-sent") > 100 for p in processes)
+
+
+def shows_both(bench):
+    with Pair(bench) as pair:
+        seen = bench.until(both_at_work)
+        if seen is None:
+            return pair.jobs[1].report(None) + bench.ask().stdout
+        if {p["pid"] for p in seen} != {j.process.pid for j in pair.jobs}:
+            return f"pids {[p['pid'] for p in seen]}"
+        endpoints = {e["address"]: e for p in seen for e in p["endpoints"]}
+        if set(endpoints) != set(pair.addresses):
+            return f"addresses {set(endpoints)}"
+        client = endpoints[pair.addresses[1]]
+        if client["pdcs"][0]["state"] != "ESTABLISHED" or client["contexts"][0]["peer"] != pair.addresses[0]:
+            return f"{client['pdcs']} {client['contexts']}"
+        later = bench.until(lambda p: both_at_work(p) and all(
+            events(a, "packet-sent") > events(b, "packet-sent") for a, b in zip(sorted(p, key=lambda x: x["pid"]),
+                                                                                sorted(seen, key=lambda x: x["pid"]))))
+        if later is None:
+            return "the counters stand still"
+        text = bench.ask("--watch", "0.2", "-c", "2", "--paths").stdout
+        if "/s)" not in text or pair.addresses[0] not in text or "path " not in text:
+            return text
+        metrics = bench.ask("--prometheus").stdout
+        if "uet_events_total{" not in metrics:
+            return metrics
+        lines = [json.loads(line) for line in bench.ask("--events", "-p", str(pair.jobs[0].process.pid)).stdout.splitlines()]
+        if len(lines) < 100 or lines[0]["address"] != pair.addresses[0] or "event" not in lines[1]:
+            return f"{len(lines)} events, {lines[:2]}"
+        mode = [os.stat(self_path).st_mode & 0o777 for self_path in
+                [bench.sockets, *(os.path.join(bench.sockets, n) for n in os.listdir(bench.sockets))]]
+        return "" if mode == [0o700, 0o600, 0o600] else f"modes {[oct(m) for m in mode]}"
+
+
+def sockets_go(bench):
+    """With a process that ends by itself at once, with a killed one when somebody looks."""
+    left = bench.ask()
+    names = os.listdir(bench.sockets)
+    return "" if left.returncode == 1 and "no live endpoint" in left.stderr and not names else f"{left} {names}"
+
+
+def folder_of_others(bench):
+    """A folder that others can enter is not used."""
+    os.chmod(bench.sockets, 0o755)
+    try:
+        with Pair(bench) as pair:
+            deadline = time.monotonic() + 3
+            while time.monotonic() < deadline and pair.jobs[1].process.poll() is None:
+                if os.listdir(bench.sockets):
+                    return "a socket in a folder with mode 0755"
+                time.sleep(0.1)
+        return ""
+    finally:
+        os.chmod(bench.sockets, 0o700)
+
+
+def last_words(bench, number):
+    """Counters after a signal, in a line of their own. Other libraries leave files of their own in the working folder at a crash."""
+    os.chdir(bench.folder)
+    trace = os.path.join(bench.folder, f"trace{number}")
+    with Pair(bench, client={"FI_UET_TRACE": trace}) as pair:
+        if bench.until(both_at_work) is None:
+            return pair.jobs[1].report(None)
+        pair.jobs[1].process.send_signal(number)
+        status = pair.jobs[1].wait(20)
+        if status in (None, 0):
+            return f"exit status {status}"
+    for line in open(trace, errors="replace"):
+        if line.startswith('{"signal"'):
+            words = json.loads(line)
+            sent = words["events"].get("packet-sent", 0)
+            return "" if words["signal"] == number and sent > 100 else line
+    return f"no counters in {os.path.getsize(trace)} bytes"
+
+
+def is_told(bench, server, client, text, arguments=("send", "--size", "16k")):
+    """Within ten seconds; a second or two on an idle machine. Once."""
+    with Pair(bench, server, client, arguments) as pair:
+        end = time.monotonic() + 10
+        while time.monotonic() < end:
+            if text in pair.jobs[1].output()[1]:
+                time.sleep(2.5)  # two more checks
+                said = sum(line.startswith("uet: ") and text in line for line in pair.jobs[1].output()[1].splitlines())
+                return "" if said == 1 else f"said {said} times"
+            time.sleep(0.1)
+        return pair.jobs[1].report(None)
+
+
+def main():
+    provider, perf, stat = sys.argv[1:]
+    need_provider(provider)
+    tap = Tap()
+    with temporary_folder() as folder:
+        bench = Bench(provider, perf, stat, folder)
+        tap.result("both ends of a benchmark at work", shows_both(bench))
+        tap.result("sockets of processes that are gone go too", sockets_go(bench))
+        tap.result("a folder that others can enter is not used", folder_of_others(bench))
+        for number in (signal.SIGTERM, signal.SIGSEGV):
+            tap.result(f"counters reach the trace at {number.name}", last_words(bench, number))
+        tap.result("a peer without CRC is named", is_told(bench, {"FI_UET_PROTECT": "none"}, None, "packets with a wrong CRC"))
+        tap.result("a peer that grants no credit is named", is_told(bench, None, {"FI_UET_CC": "rccc"}, "grants none"))
+        tap.result("an address of another family is refused at once",
+                   is_told(bench, None, {"FI_UET_ADDR": "::1"}, "is not of the family of our own address"))
+    tap.finish()
+
+
+main()

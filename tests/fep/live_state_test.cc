@@ -1,0 +1,100 @@
+#include "fep/live_state.h"
+
+#include <nlohmann/json.hpp>
+
+#include "tests/fep/fep_pair.h"
+
+namespace uet::test {
+namespace {
+
+fep::Settings settings_with(std::map<std::string, std::string> variables) {
+  const auto settings =
+      fep::Settings::load([&](std::string_view key) -> std::optional<std::string> {
+        const auto it = variables.find(std::string(key));
+        return it == variables.end() ? std::nullopt : std::optional(it->second);
+      });
+  EXPECT_TRUE(settings.has_value());
+  return *settings;
+}
+
+class LiveStateTest : public testing::TestWithParam<bool> {
+ protected:
+  void send(std::size_t bytes) {
+    auto out = pattern(bytes, 1), in = std::vector<std::uint8_t>(bytes);
+    const iovec out_iov = iov(out), in_iov = iov(in);
+    ASSERT_TRUE(pair_.ses(1).receive(pair_.now, pair_.sides[1].endpoint, {.iov = {&in_iov, 1}}));
+    ASSERT_TRUE(pair_.ses(0).send(pair_.now, pair_.sides[0].endpoint,
+                                  {.peer = pair_.sides[0].peer, .iov = {&out_iov, 1}}));
+    ASSERT_TRUE(pair_.run_until([&] { return pair_.completions(0).count() > 0; }));
+  }
+  nlohmann::json snapshot(std::size_t side, fep::SnapshotLimits limits = {}) {
+    return nlohmann::json::parse(
+        fep::snapshot(pair_.now, *pair_.sides[side].fep, settings_with({{"PATHS", "16"}}), limits));
+  }
+
+  FepPair pair_{LinkConfig{}, {{"PATHS", "16"}}, GetParam()};
+};
+
+INSTANTIATE_TEST_SUITE_P(Order, LiveStateTest, testing::Bool());
+
+TEST_P(LiveStateTest, a_snapshot__tells_choices_counters_contexts_and_pdcs) {
+  send(1 << 18);
+  const auto sender = snapshot(0), target = snapshot(1);
+  EXPECT_EQ(sender["paths"], "16");
+  EXPECT_EQ(sender["chosen_by"]["paths"], "FI_UET_PATHS");
+  EXPECT_EQ(sender["chosen_by"]["cc"], "default");
+  EXPECT_EQ(sender["payload"], std::to_string(pair_.sides[0].fep->payload_mtu()));
+  EXPECT_EQ(sender["events"]["request-sent"],
+            pair_.sides[0].trace.count(base::EventId::kRequestSent));
+  EXPECT_GT(sender["gauges"]["pool_packets"], 0);
+  ASSERT_EQ(sender["contexts"].size(), 1u);
+  EXPECT_GT(sender["contexts"][0]["window"], 0);
+  EXPECT_EQ(sender["contexts"][0].contains("ordered"), GetParam());
+  EXPECT_EQ(sender["contexts"][0].contains("paths"), !GetParam());
+  ASSERT_EQ(sender["pdcs"].size(), 1u);
+  EXPECT_EQ(sender["pdcs"][0]["mode"], GetParam() ? "rod" : "rud");
+  EXPECT_EQ(sender["pdcs"][0]["role"], "initiator");
+  EXPECT_EQ(target["pdcs"][0]["role"], "target");
+  EXPECT_EQ(sender["pdcs"][0]["pdc"], target["pdcs"][0]["peer_pdc"]);
+  EXPECT_EQ(sender["pdcs"][0]["unacked"], 0);
+}
+
+TEST_P(LiveStateTest, a_snapshot__is_bounded_and_counts_what_it_leaves_out) {
+  send(1 << 18);
+  const auto none = snapshot(0, {.pdcs = 0, .contexts = 0});
+  EXPECT_TRUE(none["pdcs"].empty());
+  EXPECT_TRUE(none["contexts"].empty());
+  EXPECT_EQ(none["pdcs_not_shown"], 1);
+  EXPECT_EQ(none["contexts_not_shown"], 1);
+}
+
+TEST_P(LiveStateTest, taking_a_snapshot_changes_nothing) {
+  send(1 << 16);
+  const auto first = snapshot(0), second = snapshot(0);
+  EXPECT_EQ(first, second);
+}
+
+TEST_P(LiveStateTest, the_opening_line__names_each_choice_and_who_made_it) {
+  const std::string line =
+      fep::describe_opening(*pair_.sides[0].fep, settings_with({{"CC", "nscc"}}));
+  EXPECT_NE(line.find("cc nscc (FI_UET_CC)"), std::string::npos) << line;
+  EXPECT_NE(line.find("job 1 (default)"), std::string::npos) << line;
+  EXPECT_NE(line.find("payload " + std::to_string(pair_.sides[0].fep->payload_mtu()) + " (mtu)"),
+            std::string::npos)
+      << line;
+}
+
+TEST(JsonString, quotes_what_must_be_quoted) {
+  EXPECT_EQ(fep::json_string("a\"b\\c\n"), R"("a\"b\\c\u000a")");
+}
+
+TEST(NearestSetting, names_the_setting_that_was_meant) {
+  EXPECT_EQ(fep::nearest_setting("FI_UET_PATH"), "FI_UET_PATHS");
+  EXPECT_EQ(fep::nearest_setting("FI_UET_IMPIAR"), "FI_UET_IMPAIR");
+  EXPECT_EQ(fep::nearest_setting("peer_timout"), "FI_UET_PEER_TIMEOUT");
+  EXPECT_EQ(fep::nearest_setting("FI_UET_FOO"), "");
+  EXPECT_EQ(fep::nearest_setting("FI_UET_"), "");
+}
+
+}  // namespace
+}  // namespace uet::test

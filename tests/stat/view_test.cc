@@ -1,0 +1,65 @@
+#include "apps/stat/view.h"
+
+#include <gtest/gtest.h>
+
+namespace uet::stat {
+namespace {
+
+using Json = nlohmann::json;
+
+Json process(double t_ns, int sent) {
+  return {{"pid", 7},
+          {"program", "a \"b\""},
+          {"endpoints",
+           {{{"address", "10.0.0.1"},
+             {"port", "udp:lo"},
+             {"t", t_ns},
+             {"events", {{"packet-sent", sent}}},
+             {"drops", {{"bad-crc", 3}}},
+             {"gauges", {{"pool_free", 10}}},
+             {"contexts",
+              {{{"peer", "10.0.0.2"},
+                {"window", 100},
+                {"paths", {{{"state", "good"}, {"losses", 2}}, {{"state", "evicted"}}}}},
+               {{"peer", "10.0.0.3"}, {"ordered", true}}}},
+             {"pdcs", {{{"pdc", 5}, {"peer", "10.0.0.2"}, {"state", "ESTABLISHED"}}}},
+             {"pdcs_not_shown", 4}}}}};
+}
+
+TEST(StatView, text__tells_what_an_endpoint_does) {
+  const std::string text = to_text(process(1e9, 100), {}, {});
+  for (const char* part : {"7 a \"b\"", "10.0.0.1  port udp:lo", "out 100 ", "drops: bad-crc 3",
+                           "paths 1 evicted 1 good", "lost 2", "ordered: one path",
+                           "pdc 5>0 10.0.0.2", "and 4 more PDCs"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  EXPECT_EQ(to_text(process(1e9, 100), {}, {.pdcs = false}).find("pdc 5>0"), std::string::npos);
+}
+
+TEST(StatView, text__rates_are_of_the_time_between_two_snapshots) {
+  const std::string text = to_text(process(3e9, 300), process(1e9, 100), {});
+  EXPECT_NE(text.find("out 300 (+100/s)"), std::string::npos) << text;
+  EXPECT_EQ(to_text(process(1e9, 300), process(1e9, 100), {}).find("/s"), std::string::npos);
+}
+
+TEST(StatView, text__stands_any_answer) {
+  for (const char* answer :
+       {"{}", "[]", "null", R"({"endpoints":7})", R"({"endpoints":[7,null,{}]})",
+        R"({"endpoints":[{"contexts":{"a":1},"pdcs":[[]],"events":[],"planes":7,"drops":"x"}]})"})
+    EXPECT_FALSE(to_text(Json::parse(answer), Json::parse(answer), {.paths = true}).empty())
+        << answer;
+}
+
+TEST(StatView, prometheus__one_family_after_the_other) {
+  const std::string text = to_prometheus({process(1e9, 100), process(1e9, 200)});
+  EXPECT_NE(text.find("# TYPE uet_events_total counter\n"), std::string::npos) << text;
+  EXPECT_NE(
+      text.find(
+          R"(uet_events_total{pid="7",program="a \"b\"",address="10.0.0.1",event="packet-sent"} 100)"),
+      std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("# TYPE uet_events_total"), text.rfind("# TYPE uet_events_total"));
+  EXPECT_EQ(to_prometheus({Json::parse("[]"), Json::parse(R"({"endpoints":[{"events":7}]})")}), "");
+}
+
+}  // namespace
+}  // namespace uet::stat
