@@ -100,6 +100,9 @@ struct CcConfig {
 
   // --- Paths [CC 7]
   // -------------------------------------------------------------------------------------------------
+  /// Round trip and window towards peers of this host, which no fabric separates from us; zero: as the others. [decision 128]
+  base::Duration host_base_rtt;
+  base::ByteCount host_max_window = 0;
   std::uint16_t run_packets = 1;  ///< packets in a row that take one path [decision 127]
   double saturated_fraction = 0.5;
   bool adaptive_paths = true;   ///< bitmap and mixed use about 2 W / MTU of the paths

@@ -40,6 +40,18 @@ std::uint16_t run_packets_for(const cc::CcConfig& cc, std::uint32_t payload,
       std::clamp<std::uint32_t>(kRunBytes / payload, 1, facts.run_packets));
 }
 
+/// Peers on this host share its cores and no link with us. What may be out is what their socket holds while they wait for their
+/// turn, and theirs is as large as ours: an eighth, so that several may send to one. Where that is less than a round trip of
+/// the fabric, half. [decision 128]
+void set_host_window(cc::CcConfig& cc, const net::PortFacts& facts) {
+  if (facts.receive_bytes == 0) return;
+  const auto held = static_cast<base::ByteCount>(facts.receive_bytes);
+  const base::ByteCount usual = cc.link_rate.bytes_in(cc.config_base_rtt) * 3 / 2;
+  cc.host_max_window = std::max(held / 8, std::min(held / 2, usual));
+  cc.host_base_rtt =
+      std::max(cc.config_base_rtt, cc.link_rate.time_for(cc.host_max_window * 2 / 3));
+}
+
 FepConfig with_derived_values(FepConfig config, const net::PortFacts& facts) {
   if (config.payload_mtu == 0) config.payload_mtu = payload_mtu_for(net::largest_ip_packet(facts));
   config.pds.security_overhead = config.protection == DataProtection::kCrc ? 4 : 0;
@@ -59,6 +71,7 @@ FepConfig with_derived_values(FepConfig config, const net::PortFacts& facts) {
   config.cc.planes = facts.planes;
   config.cc.run_packets = run_packets_for(config.cc, payload, facts);
   if (config.cc.config_base_rtt == Duration()) config.cc.config_base_rtt = Duration::from_us(100);
+  set_host_window(config.cc, facts);
   config.cc.ack_gen_trigger = config.pds.ack_gen_trigger;
   // What one layer promises the other keeps.
   config.ses.max_ack_data = config.pds.max_ack_data_size;

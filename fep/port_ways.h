@@ -21,7 +21,7 @@ class PortWays final : public ses::Ways {
   std::uint32_t payload_towards(Instant now, const net::FabricAddress& destination) override {
     return look_up(now, destination).payload;
   }
-  bool stays_on_host(Instant now, const net::FabricAddress& destination) {
+  bool stays_on_host(Instant now, const net::FabricAddress& destination) override {
     return look_up(now, destination).stays_on_host;
   }
 

@@ -6,6 +6,13 @@ CongestionTable::~CongestionTable() {
   UET_DCHECK(pool_.in_use() == 0);
 }
 
+cc::CcConfig CongestionTable::for_host(cc::CcConfig config) {
+  if (config.host_max_window == 0) return config;
+  config.max_window = config.host_max_window;
+  config.config_base_rtt = config.host_base_rtt;
+  return derived(config);
+}
+
 Congestion* CongestionTable::find(const net::FabricAddress& peer, std::uint8_t traffic_class) {
   return index_.find(hash(peer, traffic_class), [&](const Congestion& c) {
     return c.sprayed && c.traffic_class == traffic_class && c.peer == peer;
@@ -33,8 +40,9 @@ Congestion* CongestionTable::attach(Instant now, const net::FabricAddress& peer,
   congestion->sprayed = sprayed;
   congestion->users = 1;
   const CachedRtt& cached = rtt_cache_[peer.hash() % rtt_cache_.size()];
+  const bool on_host = upper_.stays_on_host(now, peer);
   try {
-    congestion->ccc.emplace(config_, next_id_, sprayed,
+    congestion->ccc.emplace(on_host ? host_config_ : config_, next_id_, sprayed,
                             cached.peer == peer ? cached.base_rtt : base::Duration{}, rng_, trace_,
                             now, &rivals_);
   } catch (const std::bad_alloc&) {

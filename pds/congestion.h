@@ -36,9 +36,16 @@ using CongestionRing = boost::intrusive::list<
 
 class CongestionTable {
  public:
+  /// `upper` knows which peers are on this host.
   CongestionTable(const cc::CcConfig& config, std::uint32_t capacity, base::Rng& rng,
-                  base::Trace& trace)
-      : config_(config), rng_(rng), trace_(trace), pool_(capacity), index_(pool_, capacity) {}
+                  base::Trace& trace, Upper& upper)
+      : config_(derived(config)),
+        host_config_(for_host(config)),
+        rng_(rng),
+        trace_(trace),
+        upper_(upper),
+        pool_(capacity),
+        index_(pool_, capacity) {}
   ~CongestionTable();
 
   /// One more user of the CCC for this peer; null when all are in use, or when the system has no
@@ -71,9 +78,13 @@ class CongestionTable {
     base::Duration base_rtt;
   };
 
+  static cc::CcConfig for_host(cc::CcConfig config);
+
   cc::CcConfig config_;
+  cc::CcConfig host_config_;
   base::Rng& rng_;
   base::Trace& trace_;
+  Upper& upper_;
   cc::Rivals rivals_;  ///< outlives the CCCs in the pool
   FixedPool<Congestion> pool_;
   PoolIndex<Congestion, &Congestion::key_next> index_;

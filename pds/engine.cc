@@ -42,7 +42,7 @@ Engine::Engine(const PdsConfig& config, const cc::CcConfig& cc_config, const net
       trace_(trace),
       upper_(upper),
       table_(limits_.max_pdc, config.pdcid_quarantine, config.forced_start_psn, rng),
-      congestions_(cc::derived(cc_config), limits_.max_ccc, rng, trace),
+      congestions_(cc_config, limits_.max_ccc, rng, trace, upper),
       messages_(config.max_messages),
       tx_blocks_(limits_.window, limits_.tx_blocks),
       trackers_(limits_.window, limits_.rx_trackers),

@@ -154,6 +154,12 @@ class Upper {
   }
   /// Room again after submit() or submit_return() returned kAgain.
   virtual void on_resume(Instant now) = 0;
+  /// The peer is a process of this host: no network is between. [decision 128]
+  virtual bool stays_on_host(Instant now, const net::FabricAddress& peer) {
+    (void)now;
+    (void)peer;
+    return false;
+  }
   /// How full Answer::resource is now, in thousandths: senders that fill it are slowed down before they are refused. [CC 4.8]
   virtual std::uint32_t fill_of(std::uint32_t resource) {
     (void)resource;

@@ -215,6 +215,10 @@ void Ses::on_pdc_closed(Instant now, pds::PdcRef pdc, net::FabricAddress peer,
   impl_->rx.on_pdc_gone(now, pdc, peer, peer_pdcid);
 }
 
+bool Ses::stays_on_host(Instant now, const net::FabricAddress& peer) {
+  return impl_->core.ways != nullptr && impl_->core.ways->stays_on_host(now, peer);
+}
+
 std::uint32_t Ses::fill_of(std::uint32_t resource) {
   return impl_->rx.fill_of(resource);
 }

@@ -341,6 +341,7 @@ class Ses final : public pds::Upper {
                      std::uint16_t peer_pdcid) override;
   void on_resume(Instant now) override;
   std::uint32_t fill_of(std::uint32_t resource) override;
+  bool stays_on_host(Instant now, const net::FabricAddress& peer) override;
 
  private:
   struct Impl;

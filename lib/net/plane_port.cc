@@ -40,6 +40,7 @@ PlanePort::PlanePort(std::vector<std::unique_ptr<Port>> planes, base::Trace& tra
     facts_.name += "+" + facts.name;
     facts_.path_mtu_max = std::min(largest_ip_packet(facts_), largest_ip_packet(facts));
     facts_.ip_mtu = std::min(facts_.ip_mtu, facts.ip_mtu);
+    facts_.receive_bytes = std::min(facts_.receive_bytes, facts.receive_bytes);
     facts_.run_packets = std::min(facts_.run_packets, facts.run_packets);
     facts_.reports_tos = facts_.reports_tos && facts.reports_tos;
     const bool is_known = facts_.link_rate.bps() != 0 && facts.link_rate.bps() != 0;

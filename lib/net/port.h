@@ -54,6 +54,7 @@ struct PortFacts {
   std::size_t ip_mtu = 1500;      ///< largest IP packet of the device
   std::size_t path_mtu_max = 0;   ///< the same for whichever way from here carries most; 0: ip_mtu
   base::BitRate link_rate;        ///< of all planes together; 0 when unknown
+  std::size_t receive_bytes = 0;  ///< that may wait until receive() takes them; 0: unknown
   std::uint16_t run_packets = 1;  ///< packets in a row to one path that it moves as one
   std::uint8_t planes = 1;        ///< ports with this one address, each into a fabric of its own
   bool udp_encapsulation = true;  ///< false: native IP with entropy header

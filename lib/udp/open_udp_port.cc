@@ -211,6 +211,7 @@ std::unique_ptr<net::Port> open_udp_port(const net::PortRequest& request, base::
   }
   facts.link_rate = interface_rate(place.interface);
   facts.udp_port = request.udp_port;
+  facts.receive_bytes = sockets.receive_bytes;
   if (sockets.can_merge) facts.run_packets = SendBatch::kRunPackets;
   if (spec.merge && !sockets.can_merge)
     std::fprintf(

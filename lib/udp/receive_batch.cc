@@ -3,6 +3,7 @@
 #include <netinet/udp.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 
 namespace uet::udp {
@@ -10,10 +11,12 @@ namespace uet::udp {
 using base::DropReason;
 using base::Instant;
 
-ReceiveBatch::ReceiveBatch(net::PacketPool& pool, bool merged, base::Trace& trace)
+ReceiveBatch::ReceiveBatch(net::PacketPool& pool, bool merged, bool buffer_is_small,
+                           base::Trace& trace)
     : pool_(pool),
       trace_(trace),
       merged_(merged),
+      buffer_is_small_(buffer_is_small),
       budget_(std::clamp<std::size_t>(pool.capacity() / 4, 64, kVectors)) {
   expect(pool.max_packet_bytes());
   for (std::size_t i = 0; i < kMessages; ++i) {
@@ -113,11 +116,20 @@ void ReceiveBatch::read_control(Instant now, msghdr& header) {
       if (const std::size_t bytes = value_of(c); bytes != 0) message_.packet_bytes = bytes;
     } else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_RXQ_OVFL) {
       const std::uint32_t total = value_of(c);
+      if (overflows_seen_ == 0 && total != 0 && buffer_is_small_) advise();
       if (total != overflows_seen_)
         trace_.drop_elsewhere(now, DropReason::kSocketOverflow, total - overflows_seen_);
       overflows_seen_ = total;
     }
   }
+}
+
+/// Once: whoever measures wants to know, and the setting is the system's.
+void ReceiveBatch::advise() {
+  std::fprintf(
+      stderr,
+      "uet: the kernel dropped packets that did not fit the receive buffer of a UDP socket; "
+      "`sysctl -w net.core.rmem_max=16777216` allows a larger one\n");
 }
 
 /// The packet with the next `bytes` of the message: one that was filled with just them, or a copy. Null: there is none, it was

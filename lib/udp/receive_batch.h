@@ -18,8 +18,8 @@ namespace uet::udp {
 /// copied, once.
 class ReceiveBatch {
  public:
-  /// `merged`: the socket has UDP_GRO. `pool` and `trace` must outlive the batch.
-  ReceiveBatch(net::PacketPool& pool, bool merged, base::Trace& trace);
+  /// `merged`: the socket has UDP_GRO. `buffer_is_small`: less than was asked for. `pool` and `trace` must outlive the batch.
+  ReceiveBatch(net::PacketPool& pool, bool merged, bool buffer_is_small, base::Trace& trace);
 
   /// Nothing is left of the last batch.
   bool is_empty() const { return current_ == messages_; }
@@ -54,6 +54,7 @@ class ReceiveBatch {
   bool arm(std::size_t message);
   bool open_message(base::Instant now);
   void read_control(base::Instant now, msghdr& header);
+  static void advise();
   net::Packet take(base::Instant now, std::size_t bytes);
   net::Packet copy(base::Instant now, std::size_t bytes);
   void end_message();
@@ -61,6 +62,7 @@ class ReceiveBatch {
   net::PacketPool& pool_;
   base::Trace& trace_;
   bool merged_;
+  bool buffer_is_small_;
   std::size_t budget_;       ///< packets that wait to be filled
   std::size_t piece_ = 0;    ///< bytes received into each packet of a message but the last
   std::size_t vectors_ = 1;  ///< packets for each message

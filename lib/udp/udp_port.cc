@@ -50,7 +50,8 @@ UdpPort::UdpPort(UdpSockets sockets, const net::PortFacts& facts, UdpInterface i
       max_payload_(max_payload_for(facts)),
       may_merge_(sockets_.can_merge),
       to_send_(is_v4_, facts.udp_port, interface_.index),
-      received_(pool_, sockets_.can_merge, trace) {
+      received_(pool_, sockets_.can_merge,
+                sockets_.receive_bytes < std::size_t{kReceiveBufferBytes}, trace) {
   const std::size_t lanes = sockets_.senders.size();
   UET_CHECK(lanes >= 1 && lanes <= kMaxSockets);
   for (std::size_t e = 0; e < lane_of_.size(); ++e)

@@ -82,6 +82,10 @@ bool open_sockets(const UdpSocketsConfig& config, UdpSockets& sockets, const cha
   if (!sockets.receiver) return false;
   const int fd = sockets.receiver.fd();
   set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, config.receive_buffer_bytes);
+  int given = 0;
+  socklen_t length = sizeof given;
+  if (getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &given, &length) == 0 && given > 0)
+    sockets.receive_bytes = static_cast<std::size_t>(given);
   set_option(fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
   sockets.can_merge = config.merge && can_merge(fd);
   choose_checksum(fd, is_v4, true);  // sends nothing

@@ -35,8 +35,13 @@ struct UdpSockets {
   Descriptor prober;  ///< asks for routes, sends nothing
   std::vector<Descriptor> senders;
   std::vector<std::uint16_t> sender_ports;
+  std::size_t receive_bytes =
+      0;  ///< what the kernel gave of receive_buffer_bytes, its bookkeeping included
   bool can_merge = false;  ///< the kernel takes and gives runs of packets (UDP_SEGMENT, UDP_GRO)
 };
+
+/// What is wanted of the kernel's receive buffer.
+inline constexpr int kReceiveBufferBytes = 16 << 20;
 
 struct UdpSocketsConfig {
   net::FabricAddress address;
@@ -45,8 +50,8 @@ struct UdpSocketsConfig {
   std::string
       device;  ///< interface that the sockets are tied to; empty: the kernel's routes decide
   std::size_t senders = 8;
-  bool merge = true;                   ///< use UDP_SEGMENT and UDP_GRO where the kernel has them
-  int receive_buffer_bytes = 8 << 20;  ///< asked for; the kernel may give less
+  bool merge = true;  ///< use UDP_SEGMENT and UDP_GRO where the kernel has them
+  int receive_buffer_bytes = kReceiveBufferBytes;  ///< asked for; the kernel may give less
   int send_buffer_bytes = 4 << 20;
 };
 

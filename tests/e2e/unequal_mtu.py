@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""Two processes whose interfaces have different MTUs, with a router between them that tells of packets too large for
+it: kernel UDP over IPv4 and IPv6, every pair of MTUs, writes, reads and sends both ways.
+
+    unequal_mtu.py PROVIDER-FOLDER UET-PERF
+"""
+
+import os
+import subprocess
+import sys
+
+from harness import Job, Namespaces, Tap, base_env, need_provider, skip_all, temporary_folder
+
+MTUS = (1400, 1500, 9000, 65535)
+TESTS = ("write", "read", "send")
+SIZE = 100001  # several packets of every size, and a rest
+ENDS = {"a": ("192.0.2", "2001:db8:a::"), "b": ("198.51.100", "2001:db8:b::")}
+
+
+class Network:
+    """Namespaces a and b with a link each to the router r."""
+
+    def __init__(self):
+        self.names = {n: f"uet{os.getpid()}{n}" for n in "arb"}
+        try:
+            for name in self.names.values():
+                Namespaces.ip("netns", "add", name)
+                Namespaces.ip("-n", name, "link", "set", "lo", "up")
+            for variable in ("ipv4/ip_forward", "ipv6/conf/all/forwarding"):
+                Namespaces.set(self.names["r"], f"net/{variable}", 1)
+            for end, (v4, v6) in ENDS.items():
+                Namespaces.ip("link", "add", "uet0", "netns", self.names[end], "type", "veth", "peer", "name", f"to{end}",
+                              "netns", self.names["r"])
+                for name, link, host in ((self.names[end], "uet0", 2), (self.names["r"], f"to{end}", 1)):
+                    Namespaces.ip("-n", name, "address", "add", f"{v4}.{host}/24", "dev", link)
+                    Namespaces.ip("-n", name, "link", "set", link, "up")
+                    Namespaces.ip("-n", name, "address", "add", f"{v6}{host}/64", "dev", link, "nodad")
+                Namespaces.ip("-n", self.names[end], "route", "add", "default", "via", f"{v4}.1")
+                Namespaces.ip("-n", self.names[end], "-6", "route", "add", "default", "via", f"{v6}1")
+        except (OSError, RuntimeError, subprocess.CalledProcessError):
+            self.remove()
+            raise
+
+    def set_mtu(self, end, mtu):
+        for name, link in ((self.names[end], "uet0"), (self.names["r"], f"to{end}")):
+            Namespaces.ip("-n", name, "link", "set", link, "mtu", str(mtu))
+        for family in ("-4", "-6"):
+            Namespaces.ip("-n", self.names[end], family, "route", "flush", "cache")
+
+    def remove(self):
+        for name in self.names.values():
+            subprocess.run(["ip", "netns", "delete", name], capture_output=True)
+
+
+def exchange(network, folder, provider, perf, family, test, client, server):
+    """Both know what to do; the server's data is checked there, the client's here."""
+    common = [perf, "fabric", test, "--size", str(SIZE), "--count", "20", "--window", "4", "--control-port", "4794", "--timeout",
+              "30"]
+    address = {end: f"{ENDS[end][0]}.2" if family == 4 else f"{ENDS[end][1]}2" for end in ENDS}
+    env = {end: base_env(provider, FI_UET_ADDR=address[end]) for end in ENDS}
+    listen = f"{ENDS[server][0]}.2"
+    jobs = [Job([*common, "--listen", listen], env[server], folder, f"{test}-server", network.names[server])]
+    try:
+        jobs[0].wait_until_it_listens(4794)
+        jobs.append(Job([*common, "--peer", listen], env[client], folder, f"{test}-client", network.names[client]))
+        states = [job.wait(60) for job in reversed(jobs)]
+        if states == [0, 0]:
+            return ""
+        return "\n".join(job.report(state) for job, state in zip(reversed(jobs), states))
+    finally:
+        for job in jobs:
+            job.kill()
+
+
+def main():
+    provider, perf = sys.argv[1:]
+    need_provider(provider)
+    try:
+        network = Network()
+    except (OSError, RuntimeError, subprocess.CalledProcessError) as why:
+        skip_all(f"no network namespaces: {why}")
+    tap = Tap()
+    try:
+        with temporary_folder() as folder:
+            for a in MTUS:
+                network.set_mtu("a", a)
+                for b in MTUS:
+                    network.set_mtu("b", b)
+                    family = 4 if (MTUS.index(a) + MTUS.index(b)) % 2 == 0 else 6
+                    problems = [exchange(network, folder, provider, perf, family, test, *ends)
+                                for test in TESTS for ends in (("a", "b"), ("b", "a"))]
+                    tap.result(f"MTU {a} and {b}, IPv{family}", "\n".join(filter(None, problems)))
+    finally:
+        network.remove()
+    tap.finish()
+
+
+main()
