@@ -1,0 +1,192 @@
+/* Openings in a secure domain: an initiator opens and closes contexts towards a target, over a network that reorders
+ * and loses, while an attacker who recorded every packet sends copies of any of them at any time. Nothing may be delivered
+ * twice, and an honest message in the end is. [PDS 6.5, TSS 11]
+ *
+ * Each context carries one message in its SYN. Messages are numbered; a start PSN is a small number (no wrap). All packets
+ * verify: the attacker has only whole recorded ones, which is what sealing leaves him.
+ *
+ * METHOD 0: the target expects a PSN of this source (0-RTT); a stranger opens at once when keys are FRESH, else he is
+ * challenged. METHOD 1: every opening is challenged with a random start (1-RTT): here a number never used before.
+ *
+ * Build options flip one rule each; every one of them must be caught (run.sh checks that):
+ *   NO_GUARD         a SYN opens at once, whatever its start
+ *   NO_FLOOR_AT_CLOSE  the target does not raise the expected PSN when a context closes
+ *   TRUST_STRANGERS  a target that restarted opens for strangers at once
+ *   ANY_CONFIRMS     while a challenge is unanswered, a SYN with any start confirms it
+ *   STALE_IS_FATAL   INVALID_SYN for a SYN of before the challenge ends the initiator's context, and its message goes again
+ */
+#ifndef METHOD
+#define METHOD 0
+#endif
+#ifndef MESSAGES
+#define MESSAGES 2
+#endif
+#ifndef RECORDS
+#define RECORDS 3    /* packets the attacker can keep */
+#endif
+#ifndef REPLAYS
+#define REPLAYS 2
+#endif
+#ifndef RESENDS
+#define RESENDS 1   /* copies of a SYN that the initiator may send */
+#endif
+#ifndef RESTARTS
+#define RESTARTS 1   /* of the target */
+#endif
+#define UNKNOWN 255
+
+mtype = { SYN, CLOSE, ACK, NEW_START, INVALID_SYN, CLOSED_ACK };
+
+/* type, message, start */
+chan forward = [2] of { mtype, byte, byte };
+/* type, message, value: required start, or expected PSN */
+chan back = [2] of { mtype, byte, byte };
+
+byte delivered[MESSAGES];
+byte recorded_message[RECORDS], recorded_start[RECORDS], records = 0;
+byte next_random = 100;
+byte restarts = RESTARTS;
+bool over = false;
+
+inline record(message, start) {
+  if
+  :: records < RECORDS -> recorded_message[records] = message; recorded_start[records] = start; records++
+  :: else -> skip
+  fi
+}
+
+/* Carried, or lost. */
+inline carry(type, message, start) {
+  if
+  :: nfull(forward) -> forward!type, message, start
+  :: true -> skip
+  fi
+}
+
+proctype Initiator() {
+  byte message = 0, start, told = 1, left, value, m;
+  bool moved, done;
+  do
+  :: message < MESSAGES ->
+     start = told; left = RESENDS; moved = false; done = false;
+     record(message, start); carry(SYN, message, start);
+     do
+     :: !done && left > 0 -> left--; record(message, start); carry(SYN, message, start)
+     :: back?NEW_START, m, value ->
+        if
+        :: !done && m == message && value != start ->   /* in CREATING, for what is outstanding */
+           start = value; moved = true; record(message, start); carry(SYN, message, start)
+        :: else -> skip
+        fi
+     :: back?INVALID_SYN, m, value ->
+        if
+#ifdef STALE_IS_FATAL
+        :: !done && m == message ->                     /* the message goes again on another context */
+           start = start + 10; moved = false; record(message, start); carry(SYN, message, start)
+#else
+        :: !done && m == message && !moved ->
+           start = start + 10; record(message, start); carry(SYN, message, start)
+#endif
+        :: else -> skip
+        fi
+     :: back?ACK, m, value -> if :: m == message -> done = true :: else -> skip fi
+     :: back?CLOSED_ACK, m, value -> if :: m == message && done -> if :: value > told -> told = value :: else -> skip fi; break :: else -> skip fi
+     :: done && empty(forward) -> forward!CLOSE, message, start
+     :: !done && left == 0 && empty(forward) && empty(back) -> goto gave_up   /* retries are used up: an error, not a copy */
+     od;
+     message++
+  :: else -> break
+  od;
+gave_up:
+  over = true;
+end_drain:
+  do
+  :: back?_, _, _ -> skip
+  od
+}
+
+proctype Target() {
+  byte expected = UNKNOWN, open_start = UNKNOWN, open_message, announced = UNKNOWN, m, s;
+  mtype type;
+  bool fresh = true, accepts;
+end_wait:
+  do
+  :: restarts > 0 && !over ->                 /* everything is forgotten, and the keys are known to be used */
+     restarts--; expected = UNKNOWN; open_start = UNKNOWN; announced = UNKNOWN; fresh = false
+  :: announced != UNKNOWN -> announced = UNKNOWN           /* New_PDC_Time */
+  :: forward?type, m, s ->
+     if
+     :: type == CLOSE && open_start == s && open_message == m ->
+        open_start = UNKNOWN;
+#ifndef NO_FLOOR_AT_CLOSE
+        if
+        :: METHOD == 0 && (expected == UNKNOWN || s + 1 > expected) -> expected = s + 1
+        :: else -> skip
+        fi;
+#endif
+        if :: nfull(back) -> back!CLOSED_ACK, m, (expected == UNKNOWN -> 1 : expected) :: full(back) -> skip fi
+     :: type == CLOSE && !(open_start == s && open_message == m) ->   /* INV_DPDCID: closed before */
+        if :: nfull(back) -> back!CLOSED_ACK, m, 0 :: full(back) -> skip fi
+     :: type == SYN && open_start != UNKNOWN ->
+        if
+        :: open_start == s && open_message == m -> if :: nfull(back) -> back!ACK, m, 0 :: full(back) -> skip fi
+        :: else -> if :: nfull(back) -> back!INVALID_SYN, m, 0 :: full(back) -> skip fi
+        fi
+     :: type == SYN && open_start == UNKNOWN ->
+#ifdef NO_GUARD
+        accepts = true;
+#else
+        if
+        :: announced != UNKNOWN ->
+#ifdef ANY_CONFIRMS
+           accepts = true
+#else
+           accepts = (s == announced || (METHOD == 0 && expected != UNKNOWN && s >= expected))
+#endif
+        :: announced == UNKNOWN ->
+           accepts = (METHOD == 0 && ((expected != UNKNOWN && s >= expected) ||
+#ifdef TRUST_STRANGERS
+                      (expected == UNKNOWN)));
+#else
+                      (expected == UNKNOWN && fresh)));
+#endif
+        fi;
+#endif
+        if
+        :: accepts ->
+           open_start = s; open_message = m; announced = UNKNOWN;
+           delivered[m]++;
+           assert(delivered[m] == 1);
+           if :: nfull(back) -> back!ACK, m, 0 :: full(back) -> skip fi
+        :: else ->
+           if
+           :: announced == UNKNOWN && METHOD == 0 && expected != UNKNOWN -> announced = expected
+           :: announced == UNKNOWN && (METHOD == 1 || expected == UNKNOWN) -> announced = next_random; next_random = next_random + 20
+           :: else -> skip
+           fi;
+           if :: nfull(back) -> back!NEW_START, m, announced :: full(back) -> skip fi
+        fi
+     fi
+  od
+}
+
+proctype Attacker() {
+  byte left = REPLAYS, which;
+end_idle:
+  do
+  :: left > 0 && records > 0 && nfull(forward) ->
+     left--;
+     if
+     :: which = 0
+     :: records > 1 -> which = 1
+     :: records > 2 -> which = 2
+     fi;
+     forward!SYN, recorded_message[which], recorded_start[which];
+     which = 0
+  :: left == 0 -> break
+  od
+}
+
+init {
+  atomic { run Initiator(); run Target(); run Attacker() }
+}
