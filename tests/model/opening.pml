@@ -2,8 +2,9 @@
  * and loses, while an attacker who recorded every packet sends copies of any of them at any time. Nothing may be delivered
  * twice, and an honest message in the end is. [PDS 6.5, TSS 11]
  *
- * Each context carries one message in its SYN. Messages are numbered; a start PSN is a small number (no wrap). All packets
- * verify: the attacker has only whole recorded ones, which is what sealing leaves him.
+ * Each context carries one message in its SYN, and the number of the message is the context's identifier. A start PSN is a
+ * small number (no wrap). All packets verify: the attacker has only whole recorded ones, which is what sealing leaves him.
+ * A target that restarts is a new program; a message may be delivered to it while the initiator still asks, and never after.
  *
  * METHOD 0: the target expects a PSN of this source (0-RTT); a stranger opens at once when keys are FRESH, else he is
  * challenged. METHOD 1: every opening is challenged with a random start (1-RTT): here a number never used before.
@@ -42,10 +43,13 @@ chan forward = [2] of { mtype, byte, byte };
 /* type, message, value: required start, or expected PSN */
 chan back = [2] of { mtype, byte, byte };
 
-byte delivered[MESSAGES];
+byte delivered[MESSAGES];     /* to this life of the target */
+bool finished[MESSAGES];      /* the initiator knows that it was delivered */
+byte open_start[MESSAGES], announced[MESSAGES];   /* contexts at the target, by their identifier */
 byte recorded_message[RECORDS], recorded_start[RECORDS], records = 0;
 byte next_random = 100;
 byte restarts = RESTARTS;
+byte expiries = 1;       /* challenges that New_PDC_Time may end */
 bool over = false;
 
 inline record(message, start) {
@@ -81,15 +85,15 @@ proctype Initiator() {
      :: back?INVALID_SYN, m, value ->
         if
 #ifdef STALE_IS_FATAL
-        :: !done && m == message ->                     /* the message goes again on another context */
-           start = start + 10; moved = false; record(message, start); carry(SYN, message, start)
+        :: !done && m == message && start < 250 ->      /* the message goes again on another context */
+           start = start + 3; moved = false; record(message, start); carry(SYN, message, start)
 #else
-        :: !done && m == message && !moved ->
+        :: !done && m == message && !moved && start < 50 ->
            start = start + 10; record(message, start); carry(SYN, message, start)
 #endif
         :: else -> skip
         fi
-     :: back?ACK, m, value -> if :: m == message -> done = true :: else -> skip fi
+     :: back?ACK, m, value -> if :: m == message -> done = true; finished[m] = true :: else -> skip fi
      :: back?CLOSED_ACK, m, value -> if :: m == message && done -> if :: value > told -> told = value :: else -> skip fi; break :: else -> skip fi
      :: done && empty(forward) -> forward!CLOSE, message, start
      :: !done && left == 0 && empty(forward) && empty(back) -> goto gave_up   /* retries are used up: an error, not a copy */
@@ -106,18 +110,22 @@ end_drain:
 }
 
 proctype Target() {
-  byte expected = UNKNOWN, open_start = UNKNOWN, open_message, announced = UNKNOWN, m, s;
+  byte expected = UNKNOWN, m, s;
   mtype type;
   bool fresh = true, accepts;
 end_wait:
   do
   :: restarts > 0 && !over ->                 /* everything is forgotten, and the keys are known to be used */
-     restarts--; expected = UNKNOWN; open_start = UNKNOWN; announced = UNKNOWN; fresh = false
-  :: announced != UNKNOWN -> announced = UNKNOWN           /* New_PDC_Time */
-  :: forward?type, m, s ->
+     atomic {
+       restarts--; expected = UNKNOWN; fresh = false;
+       for (m : 0 .. MESSAGES - 1) { open_start[m] = UNKNOWN; announced[m] = UNKNOWN; delivered[m] = 0 }
+       m = 0
+     }
+  :: expiries > 0 && announced[0] != UNKNOWN -> expiries--; announced[0] = UNKNOWN   /* New_PDC_Time */
+  :: forward?type, m, s -> atomic {
      if
-     :: type == CLOSE && open_start == s && open_message == m ->
-        open_start = UNKNOWN;
+     :: type == CLOSE && open_start[m] == s ->
+        open_start[m] = UNKNOWN;
 #ifndef NO_FLOOR_AT_CLOSE
         if
         :: METHOD == 0 && (expected == UNKNOWN || s + 1 > expected) -> expected = s + 1
@@ -125,48 +133,48 @@ end_wait:
         fi;
 #endif
         if :: nfull(back) -> back!CLOSED_ACK, m, (expected == UNKNOWN -> 1 : expected) :: full(back) -> skip fi
-     :: type == CLOSE && !(open_start == s && open_message == m) ->   /* INV_DPDCID: closed before */
+     :: type == CLOSE && open_start[m] != s ->   /* INV_DPDCID: closed before */
         if :: nfull(back) -> back!CLOSED_ACK, m, 0 :: full(back) -> skip fi
-     :: type == SYN && open_start != UNKNOWN ->
+     :: type == SYN && open_start[m] != UNKNOWN ->
         if
-        :: open_start == s && open_message == m -> if :: nfull(back) -> back!ACK, m, 0 :: full(back) -> skip fi
+        :: open_start[m] == s -> if :: nfull(back) -> back!ACK, m, 0 :: full(back) -> skip fi
         :: else -> if :: nfull(back) -> back!INVALID_SYN, m, 0 :: full(back) -> skip fi
         fi
-     :: type == SYN && open_start == UNKNOWN ->
+     :: type == SYN && open_start[m] == UNKNOWN ->
 #ifdef NO_GUARD
         accepts = true;
 #else
         if
-        :: announced != UNKNOWN ->
+        :: announced[m] != UNKNOWN ->
 #ifdef ANY_CONFIRMS
            accepts = true
 #else
-           accepts = (s == announced || (METHOD == 0 && expected != UNKNOWN && s >= expected))
+           accepts = (s == announced[m] || (METHOD == 0 && expected != UNKNOWN && s >= expected))
 #endif
-        :: announced == UNKNOWN ->
-           accepts = (METHOD == 0 && ((expected != UNKNOWN && s >= expected) ||
+        :: announced[m] == UNKNOWN ->
 #ifdef TRUST_STRANGERS
-                      (expected == UNKNOWN)));
+           accepts = (METHOD == 0 && (expected == UNKNOWN || s >= expected))
 #else
-                      (expected == UNKNOWN && fresh)));
+           accepts = (METHOD == 0 && ((expected != UNKNOWN && s >= expected) || (expected == UNKNOWN && fresh)))
 #endif
         fi;
 #endif
         if
         :: accepts ->
-           open_start = s; open_message = m; announced = UNKNOWN;
+           open_start[m] = s; announced[m] = UNKNOWN;
            delivered[m]++;
-           assert(delivered[m] == 1);
+           assert(delivered[m] == 1 && !finished[m]);
            if :: nfull(back) -> back!ACK, m, 0 :: full(back) -> skip fi
         :: else ->
            if
-           :: announced == UNKNOWN && METHOD == 0 && expected != UNKNOWN -> announced = expected
-           :: announced == UNKNOWN && (METHOD == 1 || expected == UNKNOWN) -> announced = next_random; next_random = next_random + 20
+           :: announced[m] == UNKNOWN && METHOD == 0 && expected != UNKNOWN -> announced[m] = expected
+           :: announced[m] == UNKNOWN && (METHOD == 1 || expected == UNKNOWN) ->
+              announced[m] = next_random; next_random = next_random + 20
            :: else -> skip
            fi;
-           if :: nfull(back) -> back!NEW_START, m, announced :: full(back) -> skip fi
+           if :: nfull(back) -> back!NEW_START, m, announced[m] :: full(back) -> skip fi
         fi
-     fi
+     fi }
   od
 }
 
@@ -188,5 +196,8 @@ end_idle:
 }
 
 init {
-  atomic { run Initiator(); run Target(); run Attacker() }
+  atomic {
+    byte m;
+    for (m : 0 .. MESSAGES - 1) { open_start[m] = UNKNOWN; announced[m] = UNKNOWN }
+    run Initiator(); run Target(); run Attacker() }
 }
