@@ -2,8 +2,8 @@
  * and loses, while an attacker who recorded every packet sends copies of any of them at any time. Nothing may be delivered
  * twice, and an honest message in the end is. [PDS 6.5, TSS 11]
  *
- * Each context carries one message in its SYN, and the number of the message is the context's identifier. A start PSN is a
- * small number (no wrap). All packets verify: the attacker has only whole recorded ones, which is what sealing leaves him.
+ * Each context carries one message in its SYN. Identifiers 0 to MESSAGES - 1 are the first contexts of the messages, those
+ * behind them the ones on which a message goes again. A start PSN is a small number (no wrap). All packets verify: the attacker has only whole recorded ones, which is what sealing leaves him.
  * A target that restarts is a new program; a message may be delivered to it while the initiator still asks, and never after.
  *
  * METHOD 0: the target expects a PSN of this source (0-RTT); a stranger opens at once when keys are FRESH, else he is
@@ -45,7 +45,8 @@ chan back = [2] of { mtype, byte, byte };
 
 byte delivered[MESSAGES];     /* to this life of the target */
 bool finished[MESSAGES];      /* the initiator knows that it was delivered */
-byte open_start[MESSAGES], announced[MESSAGES];   /* contexts at the target, by their identifier */
+#define IDS (2 * MESSAGES)
+byte open_start[IDS], announced[IDS];   /* contexts at the target, by their identifier */
 byte recorded_message[RECORDS], recorded_start[RECORDS], records = 0;
 byte next_random = 100;
 byte restarts = RESTARTS;
@@ -68,34 +69,34 @@ inline carry(type, message, start) {
 }
 
 proctype Initiator() {
-  byte message = 0, start, told = 1, left, value, m;
+  byte message = 0, id, start, told = 1, left, value, m;
   bool moved, done;
   do
   :: message < MESSAGES ->
-     start = told; left = RESENDS; moved = false; done = false;
-     record(message, start); carry(SYN, message, start);
+     id = message; start = told; left = RESENDS; moved = false; done = false;
+     record(id, start); carry(SYN, id, start);
      do
-     :: !done && left > 0 -> left--; record(message, start); carry(SYN, message, start)
+     :: !done && left > 0 -> left--; record(id, start); carry(SYN, id, start)
      :: back?NEW_START, m, value ->
         if
-        :: !done && m == message && value != start ->   /* in CREATING, for what is outstanding */
-           start = value; moved = true; record(message, start); carry(SYN, message, start)
+        :: !done && m == id && value != start ->   /* in CREATING, for what is outstanding */
+           start = value; moved = true; record(id, start); carry(SYN, id, start)
         :: else -> skip
         fi
      :: back?INVALID_SYN, m, value ->
         if
 #ifdef STALE_IS_FATAL
-        :: !done && m == message && start < 250 ->      /* the message goes again on another context */
-           start = start + 3; moved = false; record(message, start); carry(SYN, message, start)
+        :: !done && m == id && id < MESSAGES ->      /* the message goes again on another context */
+           id = message + MESSAGES; start = start + 3; moved = false; record(id, start); carry(SYN, id, start)
 #else
-        :: !done && m == message && !moved && start < 50 ->
-           start = start + 10; record(message, start); carry(SYN, message, start)
+        :: !done && m == id && !moved && id < MESSAGES ->
+           id = message + MESSAGES; start = start + 3; record(id, start); carry(SYN, id, start)
 #endif
         :: else -> skip
         fi
-     :: back?ACK, m, value -> if :: m == message -> done = true; finished[m] = true :: else -> skip fi
-     :: back?CLOSED_ACK, m, value -> if :: m == message && done -> if :: value > told -> told = value :: else -> skip fi; break :: else -> skip fi
-     :: done && empty(forward) -> forward!CLOSE, message, start
+     :: back?ACK, m, value -> if :: m == id -> done = true; finished[message] = true :: else -> skip fi
+     :: back?CLOSED_ACK, m, value -> if :: m == id && done -> if :: value > told -> told = value :: else -> skip fi; break :: else -> skip fi
+     :: done && empty(forward) -> forward!CLOSE, id, start
      :: !done && left == 0 && empty(forward) && empty(back) -> goto gave_up   /* retries are used up: an error, not a copy */
      od;
      message++
@@ -118,7 +119,7 @@ end_wait:
   :: restarts > 0 && !over ->                 /* everything is forgotten, and the keys are known to be used */
      atomic {
        restarts--; expected = UNKNOWN; fresh = false;
-       for (m : 0 .. MESSAGES - 1) { open_start[m] = UNKNOWN; announced[m] = UNKNOWN; delivered[m] = 0 }
+       for (m : 0 .. IDS - 1) { open_start[m] = UNKNOWN; announced[m] = UNKNOWN; delivered[m % MESSAGES] = 0 }
        m = 0
      }
   :: expiries > 0 && announced[0] != UNKNOWN -> expiries--; announced[0] = UNKNOWN   /* New_PDC_Time */
@@ -162,8 +163,8 @@ end_wait:
         if
         :: accepts ->
            open_start[m] = s; announced[m] = UNKNOWN;
-           delivered[m]++;
-           assert(delivered[m] == 1 && !finished[m]);
+           delivered[m % MESSAGES]++;
+           assert(delivered[m % MESSAGES] == 1 && !finished[m % MESSAGES]);
            if :: nfull(back) -> back!ACK, m, 0 :: full(back) -> skip fi
         :: else ->
            if
@@ -198,6 +199,6 @@ end_idle:
 init {
   atomic {
     byte m;
-    for (m : 0 .. MESSAGES - 1) { open_start[m] = UNKNOWN; announced[m] = UNKNOWN }
+    for (m : 0 .. IDS - 1) { open_start[m] = UNKNOWN; announced[m] = UNKNOWN }
     run Initiator(); run Target(); run Attacker() }
 }
