@@ -59,7 +59,7 @@ class OpensslCipher final : public Cipher {
     UET_CHECK(EVP_DecryptUpdate(context_, text.data(), &n, text.data(), length_of(text.size())) ==
               1);
     if (EVP_DecryptFinal_ex(context_, tag_.data(), &n) == 1) return true;
-    cleanse(text.data(), text.size());  // unverified clear text is nobody's
+    cleanse(text.data(), text.size());  // unverified clear text must not be used
     return false;
   }
 

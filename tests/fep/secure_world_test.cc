@@ -1,5 +1,5 @@
 // Random worlds with security on: loss, reordering, contexts that come and go, keys that rotate, and
-// somebody on the link who replays, reorders, splices and flips what he recorded. [TSS 2]
+// an attacker on the link who replays, reorders, splices and flips what was recorded. [TSS 2]
 #include <cstdlib>
 
 #include "tests/fep/secure_pair.h"
