@@ -163,7 +163,7 @@ constexpr std::array kSettings = {
             .kind = Kind::kText,
             .fallback = "",
             .target = &Settings::key_log,
-            .help = "file that gets every key in use, for uet-dump --keys: whoever reads it reads "
+            .help = "file that gets every key in use, for uet-dump --keys: a reader of it can read "
                     "the traffic; %p is the process id"},
 
     // --- Job and identity ---

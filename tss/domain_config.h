@@ -1,4 +1,4 @@
-/// What a secure domain is told by whoever manages keys. [TSS 3, 13]
+/// What a key manager tells a secure domain. [TSS 3, 13]
 #pragma once
 
 #include <cstdint>
@@ -86,7 +86,7 @@ struct DomainConfig {
   base::Duration new_pdc_time = base::Duration::from_ms(100);
   std::uint32_t max_pending = 1024, max_pending_per_source = 64;  ///< [TSS 11.3]
 
-  std::vector<Member> members;      ///< empty: whoever has the key
+  std::vector<Member> members;      ///< empty: any sender with the key
   std::vector<std::uint32_t> jobs;  ///< JobIDs that belong to the domain
 };
 

@@ -15,7 +15,7 @@ std::string_view name_of(Alarm alarm) {
     case Alarm::kDomainStopped:
       return "too many packets did not verify; nothing is accepted any more";
     case Alarm::kPendingFlood:
-      return "many openings were challenged and never came back: somebody may be replaying them";
+      return "many openings were challenged and never came back: they may be replays";
     case Alarm::kSourcesFull:
       return "more senders than max_sources; new ones are refused";
   }

@@ -33,7 +33,7 @@ std::string_view name_of(Alarm alarm);
 struct KeyInUse {
   std::uint32_t sdi = 0;
   bool an = false;
-  bool is_for_all = false;  ///< direct mode: whoever sends
+  bool is_for_all = false;  ///< direct mode: any sender
   Context context;
   const DerivedKey& key;
 };

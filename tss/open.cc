@@ -60,7 +60,7 @@ SecureDomain::Refusal SecureDomain::check(const Header& header, const Route& rou
 
 bool SecureDomain::is_member(const Header& header, const net::FabricAddress& source) const {
   if (config_.members.empty()) return true;
-  // In server mode the SSI is the client's, whoever sends.
+  // In server mode the SSI is the client's in both directions.
   const bool any_ssi = config_.role == Role::kClient || !header.sp;
   if (!any_ssi)
     return std::binary_search(config_.members.begin(), config_.members.end(),

@@ -26,6 +26,7 @@ class OpensslCipher final : public Cipher {
   explicit OpensslCipher(Direction direction)
       : context_(EVP_CIPHER_CTX_new()), is_seal_(direction == Direction::kSeal) {
     UET_CHECK(context_ != nullptr);
+    UET_CHECK(init(aes_256_gcm(), nullptr));  // naming it again would allocate anew
     // Prepared once: EVP_CIPHER_CTX_ctrl would build it for every packet.
     tag_params_[0] =
         OSSL_PARAM_construct_octet_string(OSSL_CIPHER_PARAM_AEAD_TAG, tag_.data(), tag_.size());
@@ -35,12 +36,7 @@ class OpensslCipher final : public Cipher {
   OpensslCipher& operator=(const OpensslCipher&) = delete;
   ~OpensslCipher() override { EVP_CIPHER_CTX_free(context_); }  // wipes the key schedule
 
-  void set_key(const Key& key) override {
-    const int ok = is_seal_
-                       ? EVP_EncryptInit_ex2(context_, aes_256_gcm(), key.data(), nullptr, nullptr)
-                       : EVP_DecryptInit_ex2(context_, aes_256_gcm(), key.data(), nullptr, nullptr);
-    UET_CHECK(ok == 1);
-  }
+  void set_key(const Key& key) override { UET_CHECK(init(nullptr, key.data())); }
 
   void seal(const Iv& iv, ConstBytes aad, Bytes text, std::uint8_t* icv) override {
     int n = 0;
@@ -63,7 +59,7 @@ class OpensslCipher final : public Cipher {
     UET_CHECK(EVP_DecryptUpdate(context_, text.data(), &n, text.data(), length_of(text.size())) ==
               1);
     if (EVP_DecryptFinal_ex(context_, tag_.data(), &n) == 1) return true;
-    cleanse(text.data(), text.size());  // unverified clear text is nobody's
+    cleanse(text.data(), text.size());  // unverified clear text must not be used
     return false;
   }
 
@@ -76,6 +72,11 @@ class OpensslCipher final : public Cipher {
   }
 
  private:
+  bool init(const EVP_CIPHER* cipher, const std::uint8_t* key) {
+    return (is_seal_ ? EVP_EncryptInit_ex2(context_, cipher, key, nullptr, nullptr)
+                     : EVP_DecryptInit_ex2(context_, cipher, key, nullptr, nullptr)) == 1;
+  }
+
   EVP_CIPHER_CTX* context_;
   bool is_seal_;
   std::array<std::uint8_t, kIcvBytes> tag_{};

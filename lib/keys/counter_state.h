@@ -2,7 +2,7 @@
 ///
 /// One file for each key in a folder of mode 0700, named after the key's fingerprint. Processes take
 /// their reservations under a lock on it, so two that have the same key never share a counter,
-/// whatever their addresses; a counter that was reserved is never given out again, whoever crashed.
+/// whatever their addresses; a counter that was reserved is never given out again, also after a crash.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-/// Reads the fields of a JSON object by name, with range checks, and finds those that nobody asked
-/// for. Keeps the first thing that is wrong.
+/// Reads the fields of a JSON object by name, with range checks, and finds those that were not
+/// asked for. Keeps the first thing that is wrong.
 #pragma once
 
 #include <cstdint>

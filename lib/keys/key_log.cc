@@ -34,10 +34,11 @@ std::unique_ptr<KeyLog> KeyLog::open(const std::string& path, std::string& error
     if (fd >= 0) ::close(fd);
     return nullptr;
   }
-  std::fprintf(stderr,
-               "uet: WARNING: every key that packets are sealed with is written to %s; whoever "
-               "reads it reads the traffic\n",
-               path.c_str());
+  std::fprintf(
+      stderr,
+      "uet: WARNING: every key that packets are sealed with is written to %s; with that file "
+      "all traffic can be read\n",
+      path.c_str());
   if (std::ftell(file) == 0) std::fputs(kHeading, file);
   return std::unique_ptr<KeyLog>(new KeyLog(file));
 }

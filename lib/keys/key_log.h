@@ -1,5 +1,5 @@
 /// The keys that packets are sealed with, in a file, so that captures can be read. Off unless a file
-/// is named; whoever has the file can read everything. (decision 134)
+/// is named: with the file, all traffic can be read. (decision 134)
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ class KeyLog {
 struct LoggedKey {
   std::uint32_t sdi = 0;
   bool an = false;
-  std::optional<tss::Identity> identity;  ///< none: whoever sends
+  std::optional<tss::Identity> identity;  ///< none: any sender
   std::uint16_t epoch = 0;
   tss::DerivedKey key;
 };

@@ -2,7 +2,7 @@
 """Unmodified libfabric programs with FI_UET_KEYS set and nothing else changed: over UDP and memif, through rotations, and
 against peers with another key, with none, and in clear.
 
-    secure.py PROVIDER-FOLDER DPDK-PLUG-IN UET-KEYS UET-DUMP
+    secure.py PROVIDER-FOLDER DPDK-PLUG-IN UET-KEYS UET-DUMP OPEN-DOMAIN
 """
 
 import json
@@ -122,8 +122,40 @@ def refused(provider, server, client, folder):
             stranger.kill()
 
 
+def opening(tap, provider, open_domain, keys, folder):
+    """What refuses to start, and how the job chooses the domain."""
+    def opens(wanted, path, *job, **settings):
+        env = base_env(provider, FI_UET_KEYS=path, FI_UET_ADDR=own_addresses(1), **settings)
+        done = subprocess.run([open_domain, *job], env=env, capture_output=True, text=True, timeout=30)
+        said = done.stdout + done.stderr
+        if wanted is None:
+            return "" if done.returncode == 0 else said
+        return "" if done.returncode != 0 and wanted in said else f"exit status {done.returncode}: {said}"
+
+    tap.result("a usable key file", opens(None, keys.path))
+    tap.result("no key file", opens("FI_UET_KEYS", folder + "/absent.json"))
+    everyone = pathlib.Path(folder, "everyone.json")
+    everyone.write_text(pathlib.Path(keys.path).read_text())
+    everyone.chmod(0o644)
+    tap.result("a key file that others can read", opens("chmod 600", str(everyone)))
+    everyone.chmod(0o600)
+    text = everyone.read_text()
+    everyone.write_text(text.replace(".state", ".other"))
+    tap.result("a key without counter state", opens("uet-keys install", str(everyone)))
+    file = json.loads(text)
+    file["secure_domains"][0]["keys"] = []
+    everyone.write_text(json.dumps(file))
+    tap.result("a domain without a key", opens("no key", str(everyone)))
+    tap.result("a clear endpoint with a key file", opens("contradict", keys.path, FI_UET_PROTECT="crc"))
+    of_seven = Keys(keys.program, folder, "seven", "--job", "7")
+    tap.result("a job of another domain", opens("job 1", of_seven.path))
+    tap.result("FI_UET_JOB chooses the domain", opens(None, of_seven.path, FI_UET_JOB="7"))
+    tap.result("an authorization key chooses the domain", opens(None, of_seven.path, "7"))
+    tap.result("and is refused when no domain has its job", opens("job 8", of_seven.path, "8"))
+
+
 def main():
-    provider, plugin, uet_keys, dump = sys.argv[1:]
+    provider, plugin, uet_keys, dump, open_domain = sys.argv[1:]
     need_provider(provider)
     need_program("fi_pingpong")
     tap = Tap()
@@ -132,6 +164,7 @@ def main():
         cluster = Keys(uet_keys, folder, "cluster", "--mode", "cluster", "--renew")
         one_rtt = Keys(uet_keys, folder, "one-rtt", "--opening", "1rtt", "--replay-window", "0")
         only_keys = {"FI_UET_KEYS": direct.path}
+        opening(tap, provider, open_domain, direct, folder)
         tap.result("only FI_UET_KEYS set, all sizes", pingpong(folder, provider, only_keys, only_keys, ["-S", "all"]))
         for name, keys in (("cluster mode", cluster), ("every opening challenged", one_rtt)):
             settings = {"FI_UET_KEYS": keys.path, "FI_UET_ADDR": own_addresses(2)}

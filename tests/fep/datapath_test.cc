@@ -1,8 +1,10 @@
 /// What the data path never does: allocate per packet, or copy a payload more than once per
 /// direction.
 
+#include "fep/security.h"
 #include "tests/fep/fep_pair.h"
 #include "tests/fep/interpose.h"
+#include "tests/tss/fake_keys.h"
 
 namespace uet::test {
 namespace {
@@ -49,6 +51,30 @@ TEST_F(DataPathTest, steady_state__allocates_nothing_per_packet) {
   EXPECT_GE(packets, 4000u);
   EXPECT_EQ(calls.allocations, 0u);
   EXPECT_EQ(to, from);
+}
+
+/// With either cipher, and in the mode that derives keys by the packet counter.
+TEST_F(DataPathTest, security__allocates_nothing_per_packet_and_copies_nothing_more) {
+  for (const tss::CipherLibrary* ciphers : {&tss::openssl_ciphers(), &tss::best_ciphers()}) {
+    tss::DomainConfig domain = tss::test::cluster_config();
+    domain.rekey = {.mask = 0xffff00, .shift = 8};
+    domain.replay_window = 65536;
+    FepPair pair(LinkConfig{.loss = 0.01}, {}, false,
+                 [&](std::size_t, const net::PortFacts& facts, fep::FepConfig& config) {
+                   config.protection = fep::DataProtection::kTss;
+                   config.security = *fep::Security::open(
+                       std::make_shared<tss::test::FakeKeys>(domain), facts, *ciphers);
+                 });
+    for (Completions* c : {&pair.completions(0), &pair.completions(1)}) c->keep(false);
+    auto from = pattern(16 << 20, 1);
+    std::vector<std::uint8_t> to(from.size());
+    const std::uint64_t key = expose(pair, to);
+    write(pair, from, key);  // opens the delivery context, and makes the ciphers of the peer
+    const LibraryCalls calls = write(pair, from, key);
+    EXPECT_GT(pair.sides[0].fep->security()->domain().stats().keys_derived, 20u);
+    EXPECT_EQ(calls.allocations, 0u) << ciphers->name();
+    EXPECT_EQ(to, from);
+  }
 }
 
 TEST_F(DataPathTest, loss__allocates_nothing_either) {

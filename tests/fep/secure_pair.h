@@ -1,5 +1,5 @@
-/// Two secured endpoints on a link, and somebody in the middle who remembers all packets and has no
-/// key.
+/// Two secured endpoints on a link, and all that an attacker without a key has: every packet that was
+/// on it.
 #pragma once
 
 #include "fep/secure_guard.h"

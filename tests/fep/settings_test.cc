@@ -185,6 +185,18 @@ TEST(Settings, fep_config__read_data_that_does_not_fit_an_ack_is_refused) {
   EXPECT_TRUE(s->fep_config(facts).has_value());
 }
 
+TEST(Settings, keys__that_cannot_be_used_stop_the_endpoint) {
+  const net::PortFacts facts{.address = net::FabricAddress::from_v4(0x0a000001), .ip_mtu = 9000};
+  EXPECT_THAT(load({{"KEYS", "/nowhere/keys.json"}})->fep_config(facts).error(),
+              HasSubstr("FI_UET_KEYS: /nowhere/keys.json"));
+  for (const char* protect : {"crc", "none"})
+    EXPECT_THAT(load({{"KEYS", "k"}, {"PROTECT", protect}}).error(), HasSubstr("contradict"));
+  EXPECT_THAT(load({{"PROTECT", "tss"}}).error(), HasSubstr("FI_UET_KEYS"));
+  EXPECT_THAT(load({{"KEY_LOG", "x"}}).error(), HasSubstr("FI_UET_KEY_LOG"));
+  EXPECT_EQ(load({})->fep_config(facts)->protection, DataProtection::kCrc);
+  EXPECT_EQ(load({{"PROTECT", "none"}})->fep_config(facts)->protection, DataProtection::kNone);
+}
+
 TEST(Settings, fep_config__takes_parameters_of_the_specification_by_name) {
   const net::PortFacts facts{.address = net::FabricAddress::from_v4(1), .ip_mtu = 9000};
   const auto config = load({{"PDS", "Max_RTO_Retx_Cnt=5,NACK_Retx_Time=20us"}, {"RTO_INIT", "2ms"}})

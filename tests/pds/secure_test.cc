@@ -325,7 +325,7 @@ TEST(Secure, ordered_pdc_is_confirmed_by_its_first_packet_only) {
   for (std::uint32_t i = 0; i < 6; ++i) EXPECT_EQ(d[i].segment, i);
 }
 
-// Covers: PDS-50
+// Covers: PDS-50, TSS-T46
 TEST(Secure, pdc_is_replaced_before_its_psns_are_used_up) {
   for (const Mode mode : {Mode::kRud, Mode::kRod}) {
     Secured x(Method::kExpected, [](auto& o) {

@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""uet-keys as people use it: a life of a key file, a server with a client, and what it refuses.
+
+    uet_keys_test.py UET-KEYS
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+number = failures = 0
+
+
+def result(name, good, detail=""):
+    global number, failures
+    number += 1
+    failures += not good
+    print(f"{'ok' if good else 'not ok'} {number} - {name}")
+    if not good:
+        print(f"# {detail}")
+
+
+def main():
+    program = sys.argv[1]
+    with tempfile.TemporaryDirectory(prefix="uet-keys-") as folder:
+        os.chmod(folder, 0o700)
+        path, state = pathlib.Path(folder, "keys.json"), pathlib.Path(folder, "state")
+        said = []
+
+        def run(*arguments):
+            done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True)
+            said.append(done.stdout + done.stderr)
+            return done.returncode
+
+        def domain(file=path):
+            return json.loads(file.read_text())["secure_domains"][0]
+
+        result("new", run("new", "--out", path, "--state-dir", state) == 0, said[-1:])
+        result("the file is private", path.stat().st_mode & 0o777 == 0o600)
+        result("new does not overwrite", run("new", "--out", path, "--state-dir", state) != 0)
+        first = domain()["keys"][0]["key"]
+        result("retire without a second key is refused", run("retire", path) != 0)
+        result("switch without a second key is refused", run("rotate", "--switch", path) != 0)
+        result("rotate", run("rotate", path) == 0 and domain()["tx_an"] == 0 and len(domain()["keys"]) == 2, said[-1:])
+        result("a third key is refused", run("rotate", path) != 0)
+        result("switch", run("rotate", "--switch", path) == 0 and domain()["tx_an"] == 1, said[-1:])
+        with_first = path.read_text()
+        result("retire", run("retire", path) == 0 and [k["an"] for k in domain()["keys"]] == [1], said[-1:])
+        result("check", run("check", path) == 0, said[-1:])
+        path.write_text(with_first)
+        result("a retired key does not come back", run("install", path) != 0 and run("check", path) != 0, said[-2:])
+
+        copy = pathlib.Path(folder, "copy.json")
+        copy.write_text(with_first.replace(str(state), str(pathlib.Path(folder, "other-host"))))
+        copy.chmod(0o600)
+        result("check: a host without counters", run("check", copy) != 0 and "uet-keys install" in said[-1], said[-1:])
+        result("install", run("install", copy) == 0 and run("check", copy) == 0, said[-2:])
+        copy.chmod(0o644)
+        result("a file that others can read is refused", run("check", copy) != 0)
+
+        server, client = pathlib.Path(folder, "server.json"), pathlib.Path(folder, "client.json")
+        run("new", "--mode", "server", "--out", server, "--state-dir", state)
+        result("derive", run("derive", server, "--ip", "10.0.0.7", "--out", client) == 0, said[-1:])
+        result("a client has its own key only", domain(client)["role"] == "client" and "ivmask" in domain(client)["keys"][0]
+               and domain(server)["keys"][0]["key"] not in client.read_text())
+        result("derive from what is no server", run("derive", client, "--ip", "10.0.0.8", "--out", f"{client}2") != 0)
+        result("no digit of a key was said", first not in "".join(said) and domain(client)["keys"][0]["key"] not in "".join(said))
+    print(f"1..{number}")
+    sys.exit(1 if failures else 0)
+
+
+main()

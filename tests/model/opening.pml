@@ -1,0 +1,204 @@
+/* Openings in a secure domain: an initiator opens and closes contexts towards a target, over a network that reorders
+ * and loses, while an attacker who recorded every packet sends copies of any of them at any time. Nothing may be delivered
+ * twice, and an honest message in the end is. [PDS 6.5, TSS 11]
+ *
+ * Each context carries one message in its SYN. Identifiers 0 to MESSAGES - 1 are the first contexts of the messages, those
+ * behind them the ones on which a message goes again. A start PSN is a small number (no wrap). All packets verify: the attacker has only whole recorded ones, which is what sealing leaves him.
+ * A target that restarts is a new program; a message may be delivered to it while the initiator still asks, and never after.
+ *
+ * METHOD 0: the target expects a PSN of this source (0-RTT); a stranger opens at once when keys are FRESH, else he is
+ * challenged. METHOD 1: every opening is challenged with a random start (1-RTT): here a number never used before.
+ *
+ * Build options flip one rule each; every one of them must be caught (run.sh checks that):
+ *   NO_GUARD         a SYN opens at once, whatever its start
+ *   NO_FLOOR_AT_CLOSE  the target does not raise the expected PSN when a context closes
+ *   TRUST_STRANGERS  a target that restarted opens for strangers at once
+ *   ANY_CONFIRMS     while a challenge is unanswered, a SYN with any start confirms it
+ *   STALE_IS_FATAL   INVALID_SYN for a SYN of before the challenge ends the initiator's context, and its message goes again
+ */
+#ifndef METHOD
+#define METHOD 0
+#endif
+#ifndef MESSAGES
+#define MESSAGES 2
+#endif
+#ifndef RECORDS
+#define RECORDS 3    /* packets the attacker can keep */
+#endif
+#ifndef REPLAYS
+#define REPLAYS 2
+#endif
+#ifndef RESENDS
+#define RESENDS 1   /* copies of a SYN that the initiator may send */
+#endif
+#ifndef RESTARTS
+#define RESTARTS 1   /* of the target */
+#endif
+#define UNKNOWN 255
+
+mtype = { SYN, CLOSE, ACK, NEW_START, INVALID_SYN, CLOSED_ACK };
+
+/* type, message, start */
+chan forward = [2] of { mtype, byte, byte };
+/* type, message, value: required start, or expected PSN */
+chan back = [2] of { mtype, byte, byte };
+
+byte delivered[MESSAGES];     /* to this life of the target */
+bool finished[MESSAGES];      /* the initiator knows that it was delivered */
+#define IDS (2 * MESSAGES)
+byte open_start[IDS], announced[IDS];   /* contexts at the target, by their identifier */
+byte recorded_message[RECORDS], recorded_start[RECORDS], records = 0;
+byte next_random = 100;
+byte restarts = RESTARTS;
+byte expiries = 1;       /* challenges that New_PDC_Time may end */
+bool over = false;
+
+inline record(message, start) {
+  if
+  :: records < RECORDS -> recorded_message[records] = message; recorded_start[records] = start; records++
+  :: else -> skip
+  fi
+}
+
+/* Carried, or lost. */
+inline carry(type, message, start) {
+  if
+  :: nfull(forward) -> forward!type, message, start
+  :: true -> skip
+  fi
+}
+
+proctype Initiator() {
+  byte message = 0, id, start, told = 1, left, value, m;
+  bool moved, done;
+  do
+  :: message < MESSAGES ->
+     id = message; start = told; left = RESENDS; moved = false; done = false;
+     record(id, start); carry(SYN, id, start);
+     do
+     :: !done && left > 0 -> left--; record(id, start); carry(SYN, id, start)
+     :: back?NEW_START, m, value ->
+        if
+        :: !done && m == id && value != start ->   /* in CREATING, for what is outstanding */
+           start = value; moved = true; record(id, start); carry(SYN, id, start)
+        :: else -> skip
+        fi
+     :: back?INVALID_SYN, m, value ->
+        if
+#ifdef STALE_IS_FATAL
+        :: !done && m == id && id < MESSAGES ->      /* the message goes again on another context */
+           id = message + MESSAGES; start = start + 3; moved = false; record(id, start); carry(SYN, id, start)
+#else
+        :: !done && m == id && !moved && id < MESSAGES ->
+           id = message + MESSAGES; start = start + 3; record(id, start); carry(SYN, id, start)
+#endif
+        :: else -> skip
+        fi
+     :: back?ACK, m, value -> if :: m == id -> done = true; finished[message] = true :: else -> skip fi
+     :: back?CLOSED_ACK, m, value -> if :: m == id && done -> if :: value > told -> told = value :: else -> skip fi; break :: else -> skip fi
+     :: done && empty(forward) -> forward!CLOSE, id, start
+     :: !done && left == 0 && empty(forward) && empty(back) -> goto gave_up   /* retries are used up: an error, not a copy */
+     od;
+     message++
+  :: else -> break
+  od;
+gave_up:
+  over = true;
+end_drain:
+  do
+  :: back?_, _, _ -> skip
+  od
+}
+
+proctype Target() {
+  byte expected = UNKNOWN, m, s;
+  mtype type;
+  bool fresh = true, accepts;
+end_wait:
+  do
+  :: restarts > 0 && !over ->                 /* everything is forgotten, and the keys are known to be used */
+     atomic {
+       restarts--; expected = UNKNOWN; fresh = false;
+       for (m : 0 .. IDS - 1) { open_start[m] = UNKNOWN; announced[m] = UNKNOWN; delivered[m % MESSAGES] = 0 }
+       m = 0
+     }
+  :: expiries > 0 && announced[0] != UNKNOWN -> expiries--; announced[0] = UNKNOWN   /* New_PDC_Time */
+  :: forward?type, m, s -> atomic {
+     if
+     :: type == CLOSE && open_start[m] == s ->
+        open_start[m] = UNKNOWN;
+#ifndef NO_FLOOR_AT_CLOSE
+        if
+        :: METHOD == 0 && (expected == UNKNOWN || s + 1 > expected) -> expected = s + 1
+        :: else -> skip
+        fi;
+#endif
+        if :: nfull(back) -> back!CLOSED_ACK, m, (expected == UNKNOWN -> 1 : expected) :: full(back) -> skip fi
+     :: type == CLOSE && open_start[m] != s ->   /* INV_DPDCID: closed before */
+        if :: nfull(back) -> back!CLOSED_ACK, m, 0 :: full(back) -> skip fi
+     :: type == SYN && open_start[m] != UNKNOWN ->
+        if
+        :: open_start[m] == s -> if :: nfull(back) -> back!ACK, m, 0 :: full(back) -> skip fi
+        :: else -> if :: nfull(back) -> back!INVALID_SYN, m, 0 :: full(back) -> skip fi
+        fi
+     :: type == SYN && open_start[m] == UNKNOWN ->
+#ifdef NO_GUARD
+        accepts = true;
+#else
+        if
+        :: announced[m] != UNKNOWN ->
+#ifdef ANY_CONFIRMS
+           accepts = true
+#else
+           accepts = (s == announced[m] || (METHOD == 0 && expected != UNKNOWN && s >= expected))
+#endif
+        :: announced[m] == UNKNOWN ->
+#ifdef TRUST_STRANGERS
+           accepts = (METHOD == 0 && (expected == UNKNOWN || s >= expected))
+#else
+           accepts = (METHOD == 0 && ((expected != UNKNOWN && s >= expected) || (expected == UNKNOWN && fresh)))
+#endif
+        fi;
+#endif
+        if
+        :: accepts ->
+           open_start[m] = s; announced[m] = UNKNOWN;
+           delivered[m % MESSAGES]++;
+           assert(delivered[m % MESSAGES] == 1 && !finished[m % MESSAGES]);
+           if :: nfull(back) -> back!ACK, m, 0 :: full(back) -> skip fi
+        :: else ->
+           if
+           :: announced[m] == UNKNOWN && METHOD == 0 && expected != UNKNOWN -> announced[m] = expected
+           :: announced[m] == UNKNOWN && (METHOD == 1 || expected == UNKNOWN) ->
+              announced[m] = next_random; next_random = next_random + 20
+           :: else -> skip
+           fi;
+           if :: nfull(back) -> back!NEW_START, m, announced[m] :: full(back) -> skip fi
+        fi
+     fi }
+  od
+}
+
+proctype Attacker() {
+  byte left = REPLAYS, which;
+end_idle:
+  do
+  :: left > 0 && records > 0 && nfull(forward) ->
+     left--;
+     if
+     :: which = 0
+     :: records > 1 -> which = 1
+     :: records > 2 -> which = 2
+     fi;
+     forward!SYN, recorded_message[which], recorded_start[which];
+     which = 0
+  :: left == 0 -> break
+  od
+}
+
+init {
+  atomic {
+    byte m;
+    for (m : 0 .. IDS - 1) { open_start[m] = UNKNOWN; announced[m] = UNKNOWN }
+    run Initiator(); run Target(); run Attacker() }
+}
