@@ -17,6 +17,7 @@ void Engine::accept_clear(Instant now, Pdc& pdc, Psn clear) {
   }
   const Psn from = serial_max(rx.cleared, rx.cack) + 1;
   rx.cleared = clear;
+  rx.clear_rounds = rx.clear_asks = 0;
   if (rx.stored == 0) return;
   for (Psn psn = from; psn.is_at_or_before(clear) && rx.stored > 0; ++psn) {
     if (!rx.tracker->test(RxTracker::kStored, psn)) continue;
@@ -26,7 +27,7 @@ void Engine::accept_clear(Instant now, Pdc& pdc, Psn clear) {
     if (record == nullptr) continue;
     if (record->queued) responses_.unqueue(rx.acks, *record);
     responses_.remove(*record);
-    --rx.kept;
+    count_kept(pdc, -1);
   }
   trace_.emit(now, EventId::kClearMoved, pdc.id, clear, clear.value());
   advance_cack(pdc);

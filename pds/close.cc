@@ -88,6 +88,17 @@ void Engine::nack_close_error(Instant now, Pdc& pdc, Psn psn, const RxMeta& meta
   nack(now, pdc.peer, meta, header, true);
 }
 
+/// A SYN with another start arrived for this target PDC: its initiator may have started anew. A running one answers each Close
+/// Request, and names our PDCID; so a PDC is given up only when it does not answer the fifth, or has proved nothing and is
+/// silent. A forged SYN changes neither. See docs/decisions/0102.
+bool Engine::is_given_up(Instant now, const Pdc& pdc) const {
+  constexpr std::uint8_t kUnanswered = 5;
+  if (pdc.is_unproven()) return now - pdc.heard_at >= Duration::from_seconds(1);
+  if (pdc.state != PdcState::kCloseReq || pdc.tx.unacked == 0) return false;
+  const TxRecord& oldest = tx_blocks_.at(pdc.tx.ring, pdc.tx.left);
+  return oldest.message == nullptr && oldest.rto_cnt >= kUnanswered;
+}
+
 /// Initiator: the Close Command was acknowledged, or its target is gone already.
 void Engine::on_close_acknowledged(Instant now, Pdc& pdc) {
   change_state(now, pdc, PdcInput::kCloseDone);
@@ -142,7 +153,7 @@ void Engine::finish_target_close(Instant now, Pdc& pdc) {
   // Owed ACKs of the last requests need not be lost: CACK covers them.
   release_receive_state(pdc);
   RxHalf& rx = pdc.rx;
-  rx.edge = rx.cack = rx.answered = rx.cleared = rx.max_rcvd = pdc.close_psn;
+  rx.edge = rx.cack = rx.answered = rx.cleared = rx.max_rcvd = rx.last_control = pdc.close_psn;
   rx.above_edge = 0;
   AckShape shape;
   shape.ack_psn = pdc.close_psn;
@@ -161,8 +172,20 @@ void Engine::finish_target_close(Instant now, Pdc& pdc) {
   upper_.on_pdc_closed(now, ref, peer, peer_id);
 }
 
+/// Without a look at any clock, since this process or its peer may have been stopped for any time: a packet did not arrive when
+/// each of its transmissions was refused. So it is with the one that the NACK names, and with those that first left after it,
+/// because what does not know a PDC will not know it later. See docs/decisions/0051.
+bool Engine::is_known_undelivered(Psn psn, const TxRecord& record, PdsError error,
+                                  const std::optional<Refusal>& refusal) {
+  if (record.in_doubt || record.arrived || record.acked) return false;
+  if (error == PdsError::kNoPdc) return record.needs_rtx || record.paused;
+  if (!refusal) return false;
+  if (psn == refusal->psn) return true;
+  return refusal->was_sent_once && record.cc.resent == 0 && psn.is_after(refusal->psn);
+}
+
 /// Ends a PDC in error: every message on it fails exactly once. [PDS 16.5]
-void Engine::fail(Instant now, Pdc& pdc, PdsError error) {
+void Engine::fail(Instant now, Pdc& pdc, PdsError error, const std::optional<Refusal>& refusal) {
   trace_.emit(now, EventId::kPdcClosed, pdc.id, pdc.start, 1, static_cast<std::uint64_t>(error));
   const PdcRef ref = pdc.ref();
   const net::FabricAddress peer = pdc.peer;
@@ -176,6 +199,7 @@ void Engine::fail(Instant now, Pdc& pdc, PdsError error) {
   for (Psn psn = tx.left; psn.is_before(tx.next); ++psn) {
     TxRecord& record = tx_blocks_.at(tx.ring, psn);
     if (record.acked || record.message == nullptr) continue;
+    if (!is_known_undelivered(psn, record, error, refusal)) record.message->may_be_delivered = true;
     tx.cc.of(*record.message).ccc->on_abandon(record.cc, tx.share);
     Message& message = *record.message;
     record.message = nullptr;
@@ -201,8 +225,9 @@ void Engine::report_failed(Instant now, PdsError error) {
     failed_.pop_front();
     const MessageToken token = message.request.token;
     const bool silent = message.is_silent;
+    const bool in_doubt = message.may_be_delivered && was_not_delivered(error);
     forget(message);
-    if (!silent) upper_.on_message_error(now, token, error);
+    if (!silent) upper_.on_message_error(now, token, in_doubt ? PdsError::kInDoubt : error);
   }
 }
 

@@ -3,20 +3,7 @@
 
 #include "pds/engine.h"
 
-#include <cstring>
-
 namespace uet::pds {
-
-namespace {
-
-cc::SourceKey key_for(const net::FabricAddress& source, std::uint8_t ccc_id) {
-  std::uint64_t hi = 0, lo = 0;
-  std::memcpy(&hi, source.bytes().data(), 8);
-  std::memcpy(&lo, source.bytes().data() + 8, 8);
-  return {(hi * 0x9e37'79b9'7f4a'7c15ULL) ^ lo, ccc_id};
-}
-
-}  // namespace
 
 /// A data packet says how much its CCC wants to send. Trimmed ones too: their copies need a chance.
 void Engine::note_demand(Instant now, const Arrival& in, std::uint8_t ccc_id,
@@ -25,41 +12,50 @@ void Engine::note_demand(Instant now, const Arrival& in, std::uint8_t ccc_id,
   // Only peers that have a PDC here may occupy the pacer.
   Pdc* pdc = in.syn ? table_.find_target(in.source, in.spdcid) : table_.by_id(in.dpdcid);
   if (pdc == nullptr || pdc->peer != in.source || pdc->peer_id != in.spdcid) return;
-  const cc::SourceKey key = key_for(in.source, ccc_id);
-  join_credit(*pdc, key);
-  if (in.trimmed) pacer_->on_trimmed(now, key);
-  pacer_->on_demand(now, key, target);
+  // Nobody has checked a trimmed header: only one that fits the window is believed. [PDS 13.6]
+  if (in.trimmed && classify(*pdc, in.psn) != PsnClass::kNew) return;
+  const CreditSource* source = join_credit(*pdc, ccc_id);
+  if (source == nullptr) return;
+  if (in.trimmed) pacer_->on_trimmed(now, source->key);
+  pacer_->on_demand(now, source->key, target);
 }
 
 void Engine::on_credit_request(Instant now, Pdc& pdc, std::uint32_t payload) {
   if (!pacer_) return;
-  const cc::SourceKey key = key_for(pdc.peer, static_cast<std::uint8_t>(payload >> 24));
-  join_credit(pdc, key);
-  pacer_->on_request(now, key, payload & 0xff'ffff);
+  const CreditSource* source = join_credit(pdc, static_cast<std::uint8_t>(payload >> 24));
+  if (source != nullptr) pacer_->on_request(now, source->key, payload & 0xff'ffff);
 }
 
-void Engine::join_credit(Pdc& pdc, cc::SourceKey key) {
-  CreditSource* source = nullptr;
-  const auto matches = [&](const CreditSource& s) { return s.key == key; };
+namespace {
+std::size_t hash_of(const net::FabricAddress& peer, std::uint8_t ccc_id) {
+  return mix(peer.hash() ^ ccc_id);
+}
+}  // namespace
+
+/// The source that this PDC belongs to: a CCC of its peer, told apart by the whole address. Null when the table is full.
+Engine::CreditSource* Engine::join_credit(Pdc& pdc, std::uint8_t ccc_id) {
   if (pdc.rx.credit_source != kNoIndex) {
-    source = &credit_sources_.at(pdc.rx.credit_source);
-    if (source->key == key) {
-      source->voice = pdc.ref();
-      return;
+    CreditSource& own = credit_sources_.at(pdc.rx.credit_source);
+    if (own.key.ccc_id == ccc_id) {
+      own.voice = pdc.ref();
+      return &own;
     }
     leave_credit(pdc);  // the peer moved this PDC to another CCC
   }
-  const std::size_t hash = mix(key.source ^ key.ccc_id);
-  source = credit_index_.find(hash, matches);
+  const std::size_t hash = hash_of(pdc.peer, ccc_id);
+  CreditSource* source = credit_index_.find(
+      hash, [&](const CreditSource& s) { return s.key.ccc_id == ccc_id && s.peer == pdc.peer; });
   if (source == nullptr) {
     source = credit_sources_.acquire();
-    if (source == nullptr) return;
-    source->key = key;
+    if (source == nullptr) return nullptr;
+    source->peer = pdc.peer;
+    source->key = {credit_sources_.index_of(source), ccc_id};
     credit_index_.insert(hash, *source);
   }
   ++source->pdcs;
   source->voice = pdc.ref();
   pdc.rx.credit_source = credit_sources_.index_of(source);
+  return source;
 }
 
 void Engine::leave_credit(Pdc& pdc) {
@@ -68,18 +64,16 @@ void Engine::leave_credit(Pdc& pdc) {
   pdc.rx.credit_source = kNoIndex;
   if (--source.pdcs > 0) return;
   pacer_->forget(source.key);
-  credit_index_.erase(mix(source.key.source ^ source.key.ccc_id), source);
+  credit_index_.erase(hash_of(source.peer, source.key.ccc_id), source);
   credit_sources_.release(&source);
 }
 
 void Engine::run_pacer(Instant now) {
   if (!pacer_) return;
   while (const auto grant = pacer_->poll_grant(now)) {
-    CreditSource* source =
-        credit_index_.find(mix(grant->key.source ^ grant->key.ccc_id),
-                           [&](const CreditSource& s) { return s.key == grant->key; });
-    if (source == nullptr) continue;
-    Pdc* pdc = table_.by_ref(source->voice);
+    // A source lives as long as the pacer knows it, and its place is its name.
+    const CreditSource& source = credit_sources_.at(static_cast<std::uint32_t>(grant->key.source));
+    Pdc* pdc = table_.by_ref(source.voice);
     if (pdc == nullptr) continue;  // the counter is cumulative: the next grant carries it
     pdc->rx.credit = grant->credit_units;
     want_control(*pdc, kSendCredit);

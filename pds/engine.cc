@@ -50,6 +50,7 @@ Engine::Engine(const PdsConfig& config, const cc::CcConfig& cc_config, const net
       tombstones_(limits_.tombstones, config.tombstone_time),
       openings_(limits_.openings, opening_memory()),
       unproven_(table_.places_for(false), eviction_grace(config)),
+      shares_(limits_.max_pdc),
       limiter_(config.nack_sources_max, config.nack_rate_limit, config.nack_burst),
       rudi_(config.rudi_max_peers, config.rudi_max_peers * config.rudi_max_outstanding, rng),
       credit_sources_(limits_.max_ccc),
@@ -80,6 +81,7 @@ Engine::~Engine() {
     else
       table_.unindex_target(pdc);
     if (pdc.unproven_hook.is_linked()) unproven_.remove(pdc);
+    shares_.leave(pdc.share);
     table_.release(Instant{}, pdc, Psn{});
   }
   uud_.clear();
@@ -104,6 +106,8 @@ Pds::Gauges Engine::gauges() const {
   g.rudi_outstanding = rudi_.outstanding();
   g.ccc_count = congestions_.size();
   g.half_open_reaped = half_open_reaped_;
+  g.stored_unproven = kept_by_unproven_;
+  g.clear_breaks = clear_breaks_;
   g.pdcs_unproven = unproven_.size();
   g.unproven_evicted = unproven_evicted_;
   g.openings_remembered = openings_.size();

@@ -21,6 +21,7 @@
 ///   lifecycle.cc   open, attach, learn, free
 ///   close.cc       graceful close, failure
 ///   credit.cc      RCCC demand and grants
+///   keep.cc        who may keep how many answers
 ///   proof.cc       what a peer may cost before it has proved that it hears us
 ///   rudi.cc        RUDI and UUD
 ///   secure_opening.cc  openings that must be confirmed
@@ -41,6 +42,7 @@
 #include "pds/pdc.h"
 #include "pds/pdc_table.h"
 #include "pds/pds.h"
+#include "pds/peer_shares.h"
 #include "pds/pool_sizes.h"
 #include "pds/response_store.h"
 #include "pds/ring.h"
@@ -200,7 +202,7 @@ struct Engine {
   void on_sequenced(Instant now, const Arrival& in);
   void on_duplicate(Instant now, Pdc& pdc, const Arrival& in, bool finished);
   void on_rod_gap(Instant now, Pdc& pdc, const Arrival& in);
-  void answer_known(Instant now, Pdc& pdc, Psn psn, const RxMeta& meta);
+  void answer_known(Instant now, Pdc& pdc, Psn psn, const RxMeta& meta, bool is_control = false);
 
   // --- rx_deliver.cc
   void deliver(Instant now, Pdc& pdc, const Arrival& in);
@@ -215,7 +217,7 @@ struct Engine {
   void advance_cack(Pdc& pdc);
   void release_tracker(Pdc& pdc);
   void queue_ack(Pdc& pdc, RxRecord& record);
-  void queue_finished_ack(Pdc& pdc, Psn psn, const RxMeta& meta);
+  void queue_finished_ack(Pdc& pdc, Psn psn, const RxMeta& meta, bool is_control = false);
   void queue_update(Pdc& pdc, const RxMeta& meta);
 
   // --- hold.cc
@@ -277,6 +279,7 @@ struct Engine {
   // --- rx_nack.cc
   void on_nack_packet(Instant now, const net::RxPacket& rx);
   void on_nack(Instant now, Pdc& pdc, const wire::PdsNack& nack, const RxMeta& meta);
+  void on_fatal_nack(Instant now, Pdc& pdc, const wire::PdsNack& nack, PdsError error);
   void pause(Instant now, Pdc& pdc, Psn psn, TxRecord& record, const wire::PdsNack& nack,
              const RxMeta& meta);
   bool resend_now(Instant now, Pdc& pdc, Psn psn, TxRecord& record, const wire::PdsNack& nack,
@@ -308,9 +311,17 @@ struct Engine {
   void on_credit(Instant now, Pdc& pdc, std::uint32_t credit_units);
 
   // --- credit.cc
+  /// RCCC: a CCC of some source that sends to us, and a PDC that can carry grants to it.
+  struct CreditSource {
+    net::FabricAddress peer;
+    cc::SourceKey key;  ///< `source` is its place in the pool
+    PdcRef voice;
+    std::uint32_t pdcs = 0;
+    std::uint32_t index_next = 0;
+  };
   void note_demand(Instant now, const Arrival& in, std::uint8_t ccc_id, std::uint32_t target);
   void on_credit_request(Instant now, Pdc& pdc, std::uint32_t payload);
-  void join_credit(Pdc& pdc, cc::SourceKey key);
+  CreditSource* join_credit(Pdc& pdc, std::uint8_t ccc_id);
   void leave_credit(Pdc& pdc);
   void run_pacer(Instant now);
   std::uint32_t credit_for(const Pdc& pdc);
@@ -360,10 +371,18 @@ struct Engine {
   void begin_close(Instant now, Pdc& pdc);
   void try_close(Instant now, Pdc& pdc);
   void on_close_timer(Instant now, Pdc& pdc);
+  bool is_given_up(Instant now, const Pdc& pdc) const;
   void on_close_acknowledged(Instant now, Pdc& pdc);
   void on_close_command(Instant now, Pdc& pdc, const Arrival& in);
   void try_finish_target_close(Instant now, Pdc& pdc);
-  void fail(Instant now, Pdc& pdc, PdsError error);
+  /// A NACK that says of one packet that the target does not know its PDC.
+  struct Refusal {
+    Psn psn;
+    bool was_sent_once = false;
+  };
+  void fail(Instant now, Pdc& pdc, PdsError error, const std::optional<Refusal>& refusal = {});
+  static bool is_known_undelivered(Psn psn, const TxRecord& record, PdsError error,
+                                   const std::optional<Refusal>& refusal);
   void report_failed(Instant now, PdsError error);
   void free_pdc(Instant now, Pdc& pdc);
   void release_receive_state(Pdc& pdc);
@@ -389,6 +408,17 @@ struct Engine {
   void retire_unproven(Instant now, Pdc& pdc);
   bool make_place_for_stranger(Instant now);
   void remember_opening(Instant now, const Pdc& pdc);
+
+  // --- keep.cc
+  AnswerShare share_of(const Pdc& pdc);
+  bool has_room_for_answer(Instant now, Pdc& pdc, Psn psn);
+  bool may_use_reserve(const Pdc& pdc, Psn psn) const;
+  static bool can_clear_something(const Pdc& pdc);
+  void count_kept(Pdc& pdc, std::int32_t change);
+  bool evict_answers_of_unproven(Instant now, const Pdc& except);
+  void ask_for_clear(Instant now, Pdc& pdc);
+  Duration clear_patience(unsigned asks) const;
+  void on_clear_request_timer(Instant now, Pdc& pdc);
 
   // --- rudi.cc
   SubmitResult submit_rudi(Instant now, const TxMessage& request);
@@ -436,16 +466,10 @@ struct Engine {
   Tombstones tombstones_;
   Tombstones openings_;  ///< of unproven PDCs that ended early
   UnprovenPdcs unproven_;
+  PeerShares shares_;
   NackLimiter limiter_;
   RudiTable rudi_;
 
-  /// RCCC: a CCC of some source that sends to us, and a PDC that can carry grants to it.
-  struct CreditSource {
-    cc::SourceKey key;
-    PdcRef voice;
-    std::uint32_t pdcs = 0;
-    std::uint32_t index_next = 0;
-  };
   std::optional<cc::CreditPacer> pacer_;
   FixedPool<CreditSource> credit_sources_;
   PoolIndex<CreditSource, &CreditSource::index_next> credit_index_;
@@ -462,6 +486,8 @@ struct Engine {
   OpeningGuard* guard_ = nullptr;
   std::uint64_t half_open_reaped_ = 0;
   std::uint64_t unproven_evicted_ = 0;
+  std::uint64_t clear_breaks_ = 0;
+  std::uint32_t kept_by_unproven_ = 0;
   std::uint32_t ccc_reserved_ = 0;  ///< target PDCs that may still need a CCC of their own
   std::uint32_t half_open_ = 0;     ///< PDCs in CREATING or PENDING
   std::uint32_t closing_pdcs_ = 0;

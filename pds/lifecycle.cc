@@ -46,6 +46,7 @@ void Engine::init_halves(Instant now, Pdc& pdc, Psn start) {
   RxHalf& rx = pdc.rx;
   rx.edge = rx.cack = rx.cleared = rx.max_rcvd = rx.max_ar = rx.answered = start - 1;
   rx.granted = limits_.window;
+  rx.last_control = start - 1;
 }
 
 Pdc* Engine::open_initiator(Instant now, const TxMessage& request) {
@@ -60,6 +61,7 @@ Pdc* Engine::open_initiator(Instant now, const TxMessage& request) {
   pdc->traffic_class = request.traffic_class;
   pdc->rod_context = request.mode == Mode::kRod ? request.rod_context : 0;
   pdc->is_initiator = true;
+  pdc->share = shares_.join(pdc->peer);
   init_halves(
       now, *pdc,
       table_.choose_start(*pdc, guard_ != nullptr ? guard_->expected_by(pdc->peer) : std::nullopt));
@@ -149,7 +151,7 @@ void Engine::release_receive_state(Pdc& pdc) {
       RxRecord* record = responses_.find(table_.slot_of(pdc), psn);
       if (record == nullptr) continue;
       responses_.remove(*record);
-      --rx.kept;
+      count_kept(pdc, -1);
     }
   }
   rx.stored = 0;
@@ -178,6 +180,7 @@ void Engine::free_pdc(Instant now, Pdc& pdc) {
     if (pdc.unproven_hook.is_linked()) unproven_.remove(pdc);
   }
   if (pdc.is_close_wanted) --close_wanted_;
+  shares_.leave(pdc.share);
   table_.release(now, pdc, serial_max(tx.next - 1, pdc.rx.max_rcvd));
   has_new_room_ = true;
 }

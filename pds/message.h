@@ -19,6 +19,7 @@ struct Message {
   std::uint32_t next_segment = 0;      ///< first segment never sent
   std::uint32_t unanswered = 0;        ///< segments sent whose response SES has not got
   std::uint32_t payload_segments = 0;  ///< segments from here on carry no payload (after truncate)
+  bool may_be_delivered = false;       ///< of a failed PDC: the target may have some packet of it
   bool is_silent = false;              ///< aborted by SES: its failure is not reported
   bool is_return = false;              ///< read data going back to who asked for it
   std::uint32_t token_next = 0;

@@ -119,13 +119,20 @@ struct RxHalf {
   Psn cleared;  ///< rx_clear
   Psn max_rcvd;
   Psn max_ar;
-  Psn answered;  ///< ROD: highest N with all PSN <= N answered by SES
+  Psn last_control;  ///< latest sequenced control packet; its ACK carries no response
+  Psn answered;      ///< ROD: highest N with all PSN <= N answered by SES
   std::uint32_t granted = 0;
   std::uint32_t ack_gen_count = 0;
-  std::uint32_t above_edge = 0;  ///< received PSNs beyond a gap
-  std::uint32_t kept = 0;        ///< pending and stored records of this PDC
-  std::uint32_t stored = 0;      ///< of those, stored
-  std::uint32_t owed = 0;        ///< ACKs in `acks`
+  std::uint32_t above_edge = 0;   ///< received PSNs beyond a gap
+  std::uint32_t kept = 0;         ///< pending and stored records of this PDC
+  std::uint32_t stored = 0;       ///< of those, stored
+  std::uint32_t owed = 0;         ///< ACKs in `acks`
+  Psn beyond_cack;                ///< what beyond_share counts for
+  std::uint8_t beyond_share = 0;  ///< kept in the reserve while CACK stood there
+  std::uint8_t clear_asks = 0;    ///< requests to clear, for their spacing
+  std::uint8_t clear_rounds =
+      0;  ///< requests to clear after which the peer was heard and cleared nothing
+  Instant clear_asked_at;
   std::uint64_t rcvd_bytes = 0;  ///< nominal bytes of new data packets
   Instant last_request;          ///< arrival of the latest data packet
   Instant last_ooo_nack;
@@ -168,6 +175,7 @@ struct Pdc {
   std::uint16_t pending_control = 0;
   std::uint32_t rod_context = 0;
   std::uint32_t locks = 0;
+  std::uint32_t share = kNoIndex;  ///< what the peer uses, over all its PDCs
   Psn start;
   Psn close_psn;
   Instant last_syn_sent;

@@ -80,9 +80,16 @@ enum class PdsError : std::uint8_t {
   kPeerFailed,
   kAborted,
   kNoPdc,
+  kInDoubt,  ///< the PDC is lost as with kPeerLost, but some packet of this message may have been delivered
 };
-constexpr bool is_retryable(PdsError e) {
+/// The target cannot have delivered any packet of the message, whatever happened to the clock of either side: the message may be
+/// sent again as it is. See docs/decisions/0051.
+constexpr bool was_not_delivered(PdsError e) {
   return e == PdsError::kPeerLost || e == PdsError::kPeerClosing || e == PdsError::kNoPdc;
+}
+/// Another PDC may carry it, where a second execution does no harm.
+constexpr bool is_retryable(PdsError e) {
+  return was_not_delivered(e) || e == PdsError::kInDoubt;
 }
 
 /// A SES response as PDS sees it: bytes to carry. `header` is a complete SES response header.
@@ -152,6 +159,8 @@ class Upper {
                              std::uint16_t peer_pdcid) {
     (void)now, (void)pdc, (void)peer, (void)peer_pdcid;
   }
+  /// What an ACK of a data packet carries when its own response is not kept any more. Without a header: nothing. [PDS 10.1]
+  virtual SesResponse default_response() const { return {}; }
   /// Room again after submit() or submit_return() returned kAgain.
   virtual void on_resume(Instant now) = 0;
   /// The peer is a process of this host: no network is between. [decision 128]
@@ -232,6 +241,8 @@ class Pds {
     std::size_t half_open_reaped;  ///< PENDING PDCs that New_PDC_Time ended
     /// Target PDCs whose peer has not proved that it hears us; of those, how many made place for others; and openings that
     /// are remembered because of that.
+    std::size_t stored_unproven;  ///< of stored_responses, for unproven peers
+    std::size_t clear_breaks;     ///< PDCs that were ended because their source did not clear
     std::size_t pdcs_unproven, unproven_evicted, openings_remembered;
   };
   Gauges gauges() const;

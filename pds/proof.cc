@@ -16,6 +16,7 @@ Duration Engine::opening_memory() const {
 /// The peer has named our PDCID: it has heard us, knows the PDC, and sends no more SYN packets.
 void Engine::prove(Instant now, Pdc& pdc) {
   if (!pdc.is_unproven()) return;
+  kept_by_unproven_ -= pdc.rx.kept;
   pdc.is_proven = true;
   unproven_.remove(pdc);
   stop_timer(pdc, PdcTimer::kProof);

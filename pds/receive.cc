@@ -135,6 +135,11 @@ Pdc* Engine::find_for_syn(Instant now, const Arrival& in) {
     return nullptr;
   }
   Pdc* pdc = table_.find_target(in.source, in.spdcid);
+  if (pdc != nullptr && pdc->start != in.start() && pdc->state != PdcState::kPending &&
+      is_given_up(now, *pdc)) {
+    fail(now, *pdc, PdsError::kPeerSilent);
+    pdc = nullptr;
+  }
   if (pdc == nullptr) return open_target(now, in);
   if (pdc->mode != in.mode) {
     trace_.drop(now, DropReason::kModeMismatch, in.body.size(), pdc->id, in.psn);
@@ -167,6 +172,10 @@ Pdc* Engine::open_target(Instant now, const Arrival& in) {
   // Who closes leaves a tombstone, which nothing may push out early: as many as can close are open. So tables give the rate of
   // openings that they can protect, and the rest waits. See docs/decisions/0048.
   if (!tombstones_.has_room_for(now, table_.target_count() + 1)) [[unlikely]]
+    return refuse(DropReason::kNoPdc, NackCode::kNoPdcAvail);
+  // No address holds more than half of the places, whatever it has proved.
+  const PeerShares::Use* use = shares_.find(in.source);
+  if (use != nullptr && use->pdcs >= unproven_.share())
     return refuse(DropReason::kNoPdc, NackCode::kNoPdcAvail);
   if (!make_place_for_stranger(now) || table_.next_free_id() > now)
     return refuse(DropReason::kNoPdc, NackCode::kNoPdcAvail);
@@ -202,6 +211,7 @@ Pdc& Engine::add_target(Instant now, const Arrival& in, Psn start, PdcInput how)
   pdc->is_initiator = false;
   pdc->opened_at = now;
   unproven_.add(*pdc);
+  pdc->share = shares_.join(in.source);
   table_.index_target(*pdc);
   init_halves(now, *pdc, start);
   change_state(now, *pdc, how);

@@ -161,6 +161,7 @@ bool Engine::acknowledge(Instant now, Pdc& pdc, Psn psn, std::uint8_t next_hdr,
   tx.cc.of(message).ccc->on_first_ack(record.cc, tx.share);
   const MessageToken token = message.request.token;
   const std::uint32_t segment = record.segment;
+  message.may_be_delivered = true;
   if (--message.unanswered == 0 && message.is_fully_sent()) forget(message);
   const PdcRef ref = pdc.ref();
   upper_.on_response(now, token, segment, next_hdr, body);

@@ -148,6 +148,7 @@ void Engine::on_probe(Instant now, Pdc& pdc, const wire::PdsControl& header, con
 void Engine::on_sequenced_control(Instant now, Pdc& pdc, const Arrival& in) {
   if (in.control == ControlType::kCloseCommand) return on_close_command(now, pdc, in);
   RxHalf& rx = pdc.rx;
+  rx.last_control = in.psn;
   if (rx.tracker == nullptr && in.psn == rx.cack + 1) {
     rx.edge = rx.cack = rx.answered = in.psn;
     note_received(now, pdc, in);

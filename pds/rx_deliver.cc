@@ -19,8 +19,8 @@ void Engine::deliver(Instant now, Pdc& pdc, const Arrival& in) {
     drop_unaccepted(now, pdc);
   };
   // SES may answer with something to keep: there must be room before it is asked. [PDS 9.4]
-  if (!responses_.can_keep(in.psn == rx.edge + 1)) [[unlikely]] {
-    if (rx.stored > 0 && !pdc.is_unproven()) want_control(pdc, kSendClearRequest);
+  if (!has_room_for_answer(now, pdc, in.psn)) [[unlikely]] {
+    ask_for_clear(now, pdc);
     return refuse(NackCode::kNoGtdDelAvail);
   }
   if (rx.tracker == nullptr && trackers_.is_empty()) [[unlikely]]
@@ -68,7 +68,7 @@ void Engine::deliver(Instant now, Pdc& pdc, const Arrival& in) {
   if (!answered) {
     RxRecord* record = responses_.add(table_.slot_of(pdc), in.psn, RxRecord::State::kPending, meta);
     UET_CHECK(record != nullptr);
-    ++rx.kept;
+    count_kept(pdc, 1);
     rx.ce_seen = rx.ce_seen || meta.ecn;
   } else {
     on_answer(now, pdc, in.psn, meta, answer.response, guaranteed, nullptr);
@@ -119,14 +119,16 @@ void Engine::on_answer(Instant now, Pdc& pdc, Psn psn, const RxMeta& meta,
     if (record == nullptr) {
       record = responses_.add(table_.slot_of(pdc), psn, RxRecord::State::kStored, meta);
       UET_CHECK(record != nullptr);
-      ++rx.kept;
+      count_kept(pdc, 1);
     } else {
       responses_.change_state(*record, RxRecord::State::kStored);
     }
     ++rx.stored;
+    if (share_of(pdc).is_short()) [[unlikely]]
+      ask_for_clear(now, pdc);
   } else if (record != nullptr) {
     responses_.change_state(*record, RxRecord::State::kOwed);
-    --rx.kept;
+    count_kept(pdc, -1);
     if (responses_.has_too_many_owed()) {  // then CACK and SACK must do
       responses_.remove(*record);
       record = nullptr;
@@ -209,10 +211,11 @@ void Engine::queue_ack(Pdc& pdc, RxRecord& record) {
   list_control(pdc);
 }
 
-/// One ACK with the default response for a PSN that is finished.
-void Engine::queue_finished_ack(Pdc& pdc, Psn psn, const RxMeta& meta) {
+/// One ACK with the default response for a PSN that is finished. A control packet has none. [PDS 10.1]
+void Engine::queue_finished_ack(Pdc& pdc, Psn psn, const RxMeta& meta, bool is_control) {
   RxRecord* record = responses_.add(table_.slot_of(pdc), psn, RxRecord::State::kOwed, meta);
   if (record == nullptr) return queue_update(pdc, meta);
+  if (!is_control) responses_.set_response(*record, upper_.default_response());
   record->urgent = true;
   queue_ack(pdc, *record);
 }

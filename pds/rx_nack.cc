@@ -95,6 +95,11 @@ void Engine::on_nack_packet(Instant now, const net::RxPacket& rx) {
   if (pdc == nullptr) return drop(DropReason::kUnknownPdc, h.dpdcid, h.nack_psn);
   if (pdc->peer != rx.source || (h.spdcid != 0 && pdc->peer_id != 0 && pdc->peer_id != h.spdcid))
     return drop(DropReason::kPeerMismatch, h.dpdcid, h.nack_psn);
+  // Peers answer control packets that they do not know so. It says nothing about any PSN, but it proves that they hear us.
+  if (h.nack_code == NackCode::kUnexpEvent && h.nack_psn == Psn(0) && h.spdcid == 0) {
+    if (pdc->unasked > 0) prove(now, *pdc);
+    return drop(DropReason::kUnknownControlNack, h.dpdcid);
+  }
   // Whatever the code: a PSN that is not outstanding changes nothing. [PDS 19 R7]
   if (!is_outstanding(*pdc, h.nack_psn) || tx_blocks_.at(pdc->tx.ring, h.nack_psn).acked)
     return drop(DropReason::kNackNotOutstanding, h.dpdcid, h.nack_psn);
@@ -134,16 +139,27 @@ void Engine::on_nack(Instant now, Pdc& pdc, const wire::PdsNack& nack, const RxM
       trace_.drop(now, DropReason::kReservedNack, 0, pdc.id, nack.nack_psn);
       break;
     case Reaction::kFail:
-      // Nothing is outstanding but the Close Command: the target has freed the PDC before.
-      // [PDS 16.2]
-      if (pdc.state == PdcState::kCloseAckWait) return on_close_acknowledged(now, pdc);
       // A SYN from before the PDC moved to another start met the one that was confirmed after it.
-      if (nack.nack_code == NackCode::kInvalidSyn && pdc.start_changes > 0)
+      if (nack.nack_code == NackCode::kInvalidSyn && pdc.start_changes > 0 &&
+          pdc.state != PdcState::kCloseAckWait)
         return trace_.drop(now, DropReason::kStaleNack, 0, pdc.id, nack.nack_psn);
-      return fail(now, pdc, rule.error);
+      return on_fatal_nack(now, pdc, nack, rule.error);
   }
   if (!table_.is_alive(ref)) return;
   if (Congestion* congestion = pdc.tx.cc.if_any()) after_congestion_event(now, *congestion);
+}
+
+// Nothing is outstanding but the Close Command when the target says that it does not know the PDC: it has freed it before. Any
+// other word about a Close Command ends the PDC in error, though no message is left to fail. [PDS 16.2]
+void Engine::on_fatal_nack(Instant now, Pdc& pdc, const wire::PdsNack& nack, PdsError error) {
+  const bool is_unknown = nack.nack_code == NackCode::kInvDpdcid;
+  if (pdc.state == PdcState::kCloseAckWait && is_unknown) return on_close_acknowledged(now, pdc);
+  // Of the packet that it names a NACK says that it was not taken; of those behind it only when there is no PDC for them either.
+  const bool speaks_of_all = is_unknown || nack.nack_code == NackCode::kPdcHdrMismatch ||
+                             nack.nack_code == NackCode::kClosing ||
+                             nack.nack_code == NackCode::kInvalidSyn;
+  const TxRecord& record = tx_blocks_.at(pdc.tx.ring, nack.nack_psn);
+  fail(now, pdc, error, Refusal{nack.nack_psn, speaks_of_all && record.cc.resent == 0});
 }
 
 namespace {

@@ -95,12 +95,12 @@ void Engine::on_duplicate(Instant now, Pdc& pdc, const Arrival& in, bool finishe
     return trace_.drop(now, DropReason::kDuplicate, in.body.size(), pdc.id, in.psn);
   // The CLEAR above may have finished it.
   if (finished || in.psn.is_at_or_before(pdc.rx.cack))
-    return queue_finished_ack(pdc, in.psn, in.meta);
-  answer_known(now, pdc, in.psn, in.meta);
+    return queue_finished_ack(pdc, in.psn, in.meta, in.is_control);
+  answer_known(now, pdc, in.psn, in.meta, in.is_control);
 }
 
 /// Answers for a received PSN above CACK, asked by a duplicate or an ACK Request.
-void Engine::answer_known(Instant now, Pdc& pdc, Psn psn, const RxMeta& meta) {
+void Engine::answer_known(Instant now, Pdc& pdc, Psn psn, const RxMeta& meta, bool is_control) {
   RxHalf& rx = pdc.rx;
   RxRecord* record = responses_.find(table_.slot_of(pdc), psn);
   const auto refuse = [&](NackCode code) {
@@ -117,7 +117,8 @@ void Engine::answer_known(Instant now, Pdc& pdc, Psn psn, const RxMeta& meta) {
     if (record != nullptr) record->meta.ack_now = true;  // at once when SES answers
     return refuse(NackCode::kRcvdSesProcg);
   }
-  if (!rx.tracker->test(RxTracker::kStored, psn)) return queue_finished_ack(pdc, psn, meta);
+  if (!rx.tracker->test(RxTracker::kStored, psn))
+    return queue_finished_ack(pdc, psn, meta, is_control);
   if (record == nullptr) return refuse(NackCode::kGtdRespUnavail);
   // The stored answer with the facts of this copy; everything else of the ACK is of the moment.
   const std::uint32_t bytes = record->meta.bytes;

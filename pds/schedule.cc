@@ -220,7 +220,7 @@ void Engine::run_timers(Instant now, Pdc& pdc) {
         on_tail_loss(now, pdc);
         break;
       case PdcTimer::kClearRequest:
-        if (pdc.rx.stored > 0 && !responses_.can_keep(false)) want_control(pdc, kSendClearRequest);
+        on_clear_request_timer(now, pdc);
         break;
       case PdcTimer::kProof:
         on_proof_timer(pdc);

@@ -87,6 +87,7 @@ void Engine::on_new_start_psn(Instant now, Pdc& pdc, Psn start) {
     TxRecord& record = tx_blocks_.at(tx.ring, psn);
     record.rto_cnt = record.nack_cnt = 0;
     record.suspected = false;
+    record.was_refused = true;  // a target that wants another start has accepted nothing
     if (record.message != nullptr && !record.needs_rtx && !record.paused)
       tx.cc.of(*record.message).ccc->on_nack(now, record.cc, tx.share, refused);
     queue_resend(pdc, psn, record);

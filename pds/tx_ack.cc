@@ -90,6 +90,15 @@ Built Engine::emit_ack(Instant now, Pdc& pdc, const AckShape& shape, net::TxPack
   net::Packet packet = pool_.allocate();
   if (!packet) return Built::kNoBuffer;
   std::uint8_t next_hdr = 0;
+  const bool names_cack = shape.record == nullptr && !shape.is_probe_answer && !shape.expected_psn;
+  const bool names_data =
+      rx.has_delivered && rx.cack.is_at_or_after(pdc.start) && rx.cack != rx.last_control;
+  if (names_cack && names_data) {
+    const SesResponse usual = upper_.default_response();
+    next_hdr = usual.next_hdr;
+    if (usual.header_bytes > 0)
+      std::memcpy(packet.append(usual.header_bytes), usual.header.data(), usual.header_bytes);
+  }
   if (shape.record != nullptr) {
     next_hdr = shape.record->next_hdr;
     const std::size_t header = shape.record->header_bytes;

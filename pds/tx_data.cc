@@ -73,6 +73,7 @@ Built Engine::send_data(Instant now, Pdc& pdc, Work work, Psn psn, net::TxPacket
   TxRecord* record = nullptr;
   if (resend) {
     record = &tx_blocks_.at(tx.ring, psn);
+    record->in_doubt = record->in_doubt || !record->was_refused;
   } else {
     psn = tx.next;
     record = tx_blocks_.add(tx.ring, psn);

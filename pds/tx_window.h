@@ -43,6 +43,7 @@ struct TxRecord {
   bool asked_ack : 1 = false;  ///< one has been sent for the present transmission
   bool sent_with_syn : 1 = false;
   bool was_refused : 1 = false;  ///< a NACK ended the transmission before the present one
+  bool in_doubt : 1 = false;     ///< some earlier transmission was not refused: it may have arrived
   bool suspected : 1 = false;    ///< `deadline` is the end of the reordering window, not an RTO
 };
 

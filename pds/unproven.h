@@ -30,6 +30,7 @@ class UnprovenPdcs {
     --size_;
   }
   std::uint32_t size() const { return size_; }
+  std::uint32_t share() const { return share_; }
   bool has_share_left() const { return size_ < share_; }
   /// The oldest one whose peer has had its chance: silent for the time of grace, or asking for much longer without ever having
   /// heard an answer. Null while there is none.
@@ -37,12 +38,22 @@ class UnprovenPdcs {
     int looked = 0;
     for (Pdc& pdc : list_) {
       if (++looked > kLookAt) break;
-      if (now - pdc.heard_at >= grace_ || now - pdc.opened_at >= grace_ * kChances) return &pdc;
+      if (had_its_chance(now, pdc)) return &pdc;
     }
+    return nullptr;
+  }
+  /// The same among those for which answers are kept, but for `except`.
+  Pdc* to_evict_with_answers(Instant now, const Pdc& except) {
+    for (Pdc& pdc : list_)
+      if (pdc.rx.kept > 0 && &pdc != &except && had_its_chance(now, pdc)) return &pdc;
     return nullptr;
   }
 
  private:
+  bool had_its_chance(Instant now, const Pdc& pdc) const {
+    return now - pdc.heard_at >= grace_ || now - pdc.opened_at >= grace_ * kChances;
+  }
+
   static constexpr std::uint32_t kSmallTable = 16;
   static constexpr int kChances = 4;
   static constexpr int kLookAt = 64;

@@ -202,6 +202,11 @@ void Ses::on_message_error(Instant now, pds::MessageToken token, pds::PdsError e
     impl_->tx.on_message_error(now, token, error);
 }
 
+/// DEFAULT_RESPONSE, code NULL, no ids: whoever made the request knows what it was. [SES 13.2]
+pds::SesResponse Ses::default_response() const {
+  return make_response({.code = ReturnCode::kNull});
+}
+
 void Ses::on_pdc_gone(Instant now, pds::PdcRef pdc, net::FabricAddress peer,
                       std::uint16_t peer_pdcid, pds::PdsError error) {
   const UpcallScope scope(impl_->core);

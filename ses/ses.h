@@ -335,6 +335,7 @@ class Ses final : public pds::Upper {
   void on_response(Instant now, pds::MessageToken token, std::uint32_t segment,
                    std::uint8_t next_hdr, std::span<const std::uint8_t> response) override;
   void on_message_error(Instant now, pds::MessageToken token, pds::PdsError error) override;
+  pds::SesResponse default_response() const override;
   void on_pdc_gone(Instant now, pds::PdcRef pdc, net::FabricAddress peer, std::uint16_t peer_pdcid,
                    pds::PdsError error) override;
   void on_pdc_closed(Instant now, pds::PdcRef pdc, net::FabricAddress peer,

@@ -12,11 +12,12 @@ ReturnCode code_for(pds::PdsError error) {
 
 /// May the whole message be sent again, although the carrier cannot say what of it was delivered? Reads and plain writes put
 /// the same bytes in the same place. A send, or a write that makes a completion, would be seen twice, so it is repeated only
-/// when no packet of it was ever answered. [decision 0051]
+/// when no packet of it can have been delivered. [decision 0051]
 bool may_repeat(const TxOp& op, pds::PdsError error) {
   if (!pds::is_retryable(error)) return false;
   if (op.awaits_delivery) return true;
-  return op.answered == 0 || (op.is_rma() && !op.has_header_data);
+  const bool is_new = op.answered == 0 && pds::was_not_delivered(error);
+  return is_new || (op.is_rma() && !op.has_header_data);
 }
 
 }  // namespace

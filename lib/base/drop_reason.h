@@ -78,6 +78,7 @@ namespace uet::base {
   X(kAckNeverSent, "ack-never-sent", "acknowledges a PSN that was never sent")                   \
   X(kNackNotOutstanding, "nack-not-outstanding", "refuses a PSN that is not outstanding")        \
   X(kStaleNack, "stale-nack", "NACK for an older transmission of the PSN")                       \
+  X(kUnknownControlNack, "unknown-control-nack", "peer does not know a kind of control packet")  \
   X(kStaleSyn, "stale-syn", "SYN of a PDC that was closed a moment ago")                         \
   X(kSynNotAllowed, "syn-not-allowed", "this packet type cannot open a PDC")                     \
   X(kClosing, "closing", "PSN beyond the Close Command")                                         \

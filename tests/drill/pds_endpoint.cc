@@ -21,9 +21,9 @@ using pds::PdsError;
 
 constexpr std::uint8_t kRequestHeader = 3;   // next_hdr of what the scripts send
 constexpr std::uint8_t kResponseHeader = 4;  // next_hdr of an explicit response
-constexpr std::array<std::string_view, 9> kErrors = {"RTO_EXHAUSTED", "NACK_EXHAUSTED", "PEER_LOST",
-                                                     "PEER_CLOSING",  "PEER_SILENT",    "RESP_LOST",
-                                                     "PEER_FAILED",   "ABORTED",        "NO_PDC"};
+constexpr std::array<std::string_view, 10> kErrors = {
+    "RTO_EXHAUSTED", "NACK_EXHAUSTED", "PEER_LOST", "PEER_CLOSING", "PEER_SILENT",
+    "RESP_LOST",     "PEER_FAILED",    "ABORTED",   "NO_PDC",       "IN_DOUBT"};
 
 /// How the layer above answers a request.
 struct Manner {
@@ -123,6 +123,13 @@ class PdsEndpoint final : public Endpoint, public pds::Upper {
     ++pdcs_gone_;
   }
   void on_resume(base::Instant) override { ++resumes_; }
+  pds::SesResponse default_response() const override {
+    if (!has_default_) return {};
+    pds::SesResponse r;
+    r.next_hdr = kResponseHeader;
+    r.header_bytes = 12;
+    return r;
+  }
 
  private:
   struct Response {
@@ -176,6 +183,7 @@ class PdsEndpoint final : public Endpoint, public pds::Upper {
   std::map<MessageToken, Sent> messages_;
   std::vector<Delivered> delivered_;
   unsigned pdcs_gone_ = 0, resumes_ = 0;
+  bool has_default_ = false;
   std::string why_;
 };
 
@@ -190,6 +198,8 @@ std::optional<std::string> PdsEndpoint::step(base::Instant now, Words words) {
     result = return_data(now, rest);
   } else if (what == "answers") {
     manner_ = manner_of(rest);
+  } else if (what == "default") {  // ACKs without a response of their own carry the default one
+    has_default_ = true;
   } else if (what == "answer") {
     result = answer(now, rest);
   } else if (what == "delivered") {

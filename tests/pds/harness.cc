@@ -259,7 +259,23 @@ void World::inject_bytes(int to, const net::FabricAddress& source,
   host(to).pds->on_packet(now_, std::move(rx));
 }
 
+Instant World::next_event() const {
+  Instant next = in_flight_.empty() ? Instant::never() : in_flight_.front().at;
+  for (const auto& h : hosts_)
+    if (!h->is_stopped) next = std::min(next, h->pds->next_deadline());
+  return next;
+}
+
+void World::continue_process(int i) {
+  host(i).is_stopped = false;
+  std::vector<InFlight> waiting;
+  waiting.swap(waiting_);
+  for (InFlight& f : waiting) deliver(std::move(f));  // packets before timers
+  pump();
+}
+
 void World::deliver(InFlight f) {
+  if (host(f.to).is_stopped) return waiting_.push_back(std::move(f));
   net::RxPacket rx;
   rx.packet = host(f.to).pool.allocate();
   if (!rx.packet) return;  // as a port without buffers
@@ -274,6 +290,7 @@ void World::deliver(InFlight f) {
 
 void World::pump() {
   for (const auto& h : hosts_) {
+    if (h->is_stopped) continue;
     net::TxPacket out;
     for (int i = 0; i < 100'000 && h->pds->poll_transmit(now_, out); ++i)
       put_on_link(h->index, std::move(out));
@@ -281,8 +298,7 @@ void World::pump() {
 }
 
 void World::step() {
-  Instant next = in_flight_.empty() ? Instant::never() : in_flight_.front().at;
-  for (const auto& h : hosts_) next = std::min(next, h->pds->next_deadline());
+  const Instant next = next_event();
   if (next.is_never()) return;
   now_ = std::max(now_, next);
   while (!in_flight_.empty() && in_flight_.front().at <= now_) {
@@ -293,7 +309,7 @@ void World::step() {
     pump();
   }
   for (const auto& h : hosts_)
-    if (h->pds->next_deadline() <= now_) h->pds->on_deadline(now_);
+    if (!h->is_stopped && h->pds->next_deadline() <= now_) h->pds->on_deadline(now_);
   pump();
   if (after_step) after_step();
 }
@@ -302,9 +318,7 @@ void World::run_for(Duration d) {
   const Instant end = now_ + d;
   pump();
   for (int guard = 0; guard < 5'000'000; ++guard) {
-    Instant next = in_flight_.empty() ? Instant::never() : in_flight_.front().at;
-    for (const auto& h : hosts_) next = std::min(next, h->pds->next_deadline());
-    if (next > end) break;
+    if (next_event() > end) break;
     step();
   }
   now_ = end;

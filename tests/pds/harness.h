@@ -154,6 +154,7 @@ struct Host {
   base::Trace trace;
   ScriptedSes ses;
   std::unique_ptr<Pds> pds;
+  bool is_stopped = false;
   std::uint64_t drops(DropReason r) const { return trace.drops(r); }
   std::uint64_t count(EventId id) const { return trace.count(id); }
 };
@@ -216,6 +217,9 @@ class World {
   void run_for(Duration d);  ///< virtual time passes
   void run_until_quiet(Duration at_most = Duration::from_seconds(20));
   void step();  ///< to the next event
+  /// The process of this host is stopped: its clock goes on, packets wait in its port, nothing is done. Then it goes on.
+  void stop_process(int i) { host(i).is_stopped = true; }
+  void continue_process(int i);
 
   /// Puts a packet in front of host `to` as if it came from `source`.
   template <typename H>
@@ -261,6 +265,8 @@ class World {
     std::uint8_t tos;
     bool operator>(const InFlight& o) const { return at != o.at ? at > o.at : order > o.order; }
   };
+  Instant next_event() const;
+  std::vector<InFlight> waiting_;  // at hosts that are stopped
   void put_on_link(int from, net::TxPacket packet);
   void deliver(InFlight packet);
 

@@ -181,7 +181,11 @@ void run_schedule(std::uint64_t seed) {
     for (const auto& [seg, n] : answered) EXPECT_EQ(n, 1);
   }
   for (int h = 0; h < 2; ++h) {
-    EXPECT_TRUE(w.host(h).ses.failures.empty());
+    for (const Failure& f : w.host(h).ses.failures)
+      ADD_FAILURE() << "host " << h << " message " << f.token << " error "
+                    << static_cast<int>(f.error) << "; at the target "
+                    << w.host(1 - h).pds->gauges().unproven_evicted << " evicted, "
+                    << w.host(1 - h).pds->gauges().clear_breaks << " ended for not clearing";
     // ROD: in the order of submission.
     MessageToken last_token = 0;
     std::uint32_t last_segment = 0;

@@ -1,0 +1,83 @@
+/// What each peer address occupies, over all its PDCs, and how much of the store of answers it may. No peer that takes and never
+/// gives back can keep others out; see docs/decisions/0101.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "lib/net/fabric_address.h"
+#include "pds/fixed_pool.h"
+
+namespace uet::pds {
+
+class PeerShares {
+ public:
+  struct Use {
+    net::FabricAddress peer;
+    std::uint32_t pdcs = 0;
+    std::uint32_t answers = 0;  ///< pending and stored
+    std::uint32_t index_next = 0;
+  };
+
+  /// At most one peer for each PDC.
+  explicit PeerShares(std::uint32_t max_pdc) : pool_(max_pdc), index_(pool_, max_pdc) {}
+
+  /// One more PDC of this peer; the number names its use until leave().
+  std::uint32_t join(const net::FabricAddress& peer) {
+    Use* use = find(peer);
+    if (use == nullptr) {
+      use = pool_.acquire();
+      UET_CHECK(use != nullptr);
+      use->peer = peer;
+      index_.insert(hash(peer), *use);
+    }
+    ++use->pdcs;
+    return pool_.index_of(use);
+  }
+  void leave(std::uint32_t place) {
+    Use& use = pool_.at(place);
+    if (--use.pdcs > 0) return;
+    UET_DCHECK(use.answers == 0);
+    index_.erase(hash(use.peer), use);
+    pool_.release(&use);
+  }
+  Use& at(std::uint32_t place) { return pool_.at(place); }
+  Use* find(const net::FabricAddress& peer) {
+    return index_.find(hash(peer), [&](const Use& u) { return u.peer == peer; });
+  }
+  std::uint32_t size() const { return pool_.in_use(); }
+
+ private:
+  static std::size_t hash(const net::FabricAddress& peer) { return mix(peer.hash()); }
+
+  FixedPool<Use> pool_;
+  PoolIndex<Use, &Use::index_next> index_;
+};
+
+/// Whether one more answer may be kept.
+struct AnswerShare {
+  std::uint32_t capacity = 0;
+  std::uint32_t kept = 0;         ///< by all
+  std::uint32_t of_unproven = 0;  ///< by all unproven peers together
+  std::uint32_t of_peer = 0;
+  std::uint32_t of_pdc = 0;
+
+  static constexpr std::uint32_t kUnprovenPdc = 16;
+  static constexpr std::uint32_t kLeast = 8;  ///< as long as anything is free
+
+  constexpr std::uint32_t free() const { return capacity > kept ? capacity - kept : 0; }
+  constexpr std::uint32_t unproven_share() const { return std::max(capacity / 4, kLeast); }
+  constexpr std::uint32_t pdc_share() const { return std::max(capacity / 4, kLeast); }
+  /// A peer may keep as much as is free above a quarter of the store, and a few answers of that quarter. So one that never clears
+  /// ends with three eighths, and many such one after the other leave a few places each for 128 peers.
+  constexpr bool allows_proven() const {
+    const std::uint32_t above = free() > capacity / 4 ? free() - capacity / 4 : 0;
+    return free() > 0 && of_peer < std::max(above, kLeast) && of_pdc < pdc_share();
+  }
+  constexpr bool allows_unproven() const {
+    return of_unproven < unproven_share() && of_pdc < kUnprovenPdc && free() > 0;
+  }
+  constexpr bool is_short() const { return free() < capacity / 4; }
+};
+
+}  // namespace uet::pds
