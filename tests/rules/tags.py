@@ -62,6 +62,8 @@ def parts_of(tag):
     page = None
     for part in re.split(r"[,;]", tag):
         part = part.strip()
+        if part.startswith("decision"):  # the numbers behind it are pages of docs/decisions
+            return
         prefix = PREFIX.match(part)
         if prefix:
             page, part = prefix.group(1), part[prefix.end():]
