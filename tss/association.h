@@ -21,7 +21,7 @@ struct Association {
   std::unique_ptr<Cipher> common_open;  ///< where every sender has the same key
   std::unique_ptr<Cipher> common_seal;
   TxCounter counter;
-  bool has_warned = false;
+  bool has_warned_low = false, has_warned_spent = false;
 };
 
 }  // namespace uet::tss

@@ -8,6 +8,7 @@ namespace {
 
 constexpr unsigned kMaxPartitionBits = 16;
 constexpr std::uint32_t kMaxReplayWindow = 1u << 20;
+constexpr std::uint64_t kMaxWindowBits = 1ull << 31;
 constexpr std::uint32_t kMaxSources = 1u << 20;
 constexpr std::uint8_t kMaxClearBytes = 12;  // the shortest packet: an ACK
 
@@ -66,6 +67,8 @@ std::string why_unusable(const DomainConfig& c) {
   if (c.replay_window != 0 && (c.replay_window < 64 || c.replay_window > kMaxReplayWindow ||
                                !std::has_single_bit(c.replay_window)))
     return "policy: replay_window is not 0 or a power of two from 64 to 1048576";
+  if (std::uint64_t{c.max_sources} * c.replay_window > kMaxWindowBits)
+    return "policy: replay_window times limits.max_sources is larger than 2^31";
   if (!std::is_sorted(c.members.begin(), c.members.end())) return "members: not sorted";
   return "";
 }

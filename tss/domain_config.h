@@ -86,6 +86,7 @@ struct DomainConfig {
   base::Duration new_pdc_time = base::Duration::from_ms(100);
   std::uint32_t max_pending = 1024, max_pending_per_source = 64;  ///< [TSS 11.3]
 
+  /// In rising order.
   std::vector<Member> members;      ///< empty: any sender with the key
   std::vector<std::uint32_t> jobs;  ///< JobIDs that belong to the domain
 };

@@ -22,7 +22,9 @@ SecureDomain::SecureDomain(KeyManager& manager, const Carrier& carrier,
       carrier_(carrier),
       own_(own),
       ciphers_(ciphers),
-      sources_(config_.max_sources, config_.replay_window) {
+      sources_(why_unusable(config_).empty() ? config_.max_sources : 1,
+               why_unusable(config_).empty() ? config_.replay_window : 0),
+      wanted_tx_an_(config_.tx_an) {
   tx_key_.cipher = ciphers_.make(Direction::kSeal);
   rx_key_.cipher = ciphers_.make(Direction::kOpen);
   if (!why_unusable(config_).empty()) return;
@@ -52,8 +54,8 @@ bool SecureDomain::install(const KeyConfig& key) {
   a.fingerprint = fingerprint_of(key.key);
   a.counter = TxCounter(config_.partition, config_.counter_fatal);
   const auto range = manager_.reserve(a.fingerprint, TxCounter::kReservation);
-  if (range) a.counter.give(*range);
-  are_keys_fresh_ = are_keys_fresh_ && range && range->first == 0;
+  const bool is_given = range && a.counter.give(*range);
+  are_keys_fresh_ = are_keys_fresh_ && is_given && range->first == 0;
   if (derives()) {
     a.kdf = std::make_unique<KeyDerivation>(key.key);
   } else {
@@ -103,6 +105,8 @@ void SecureDomain::service() {
     apply(*wanted);
   for (Association& a : slots_)
     if (a.state != SlotState::kEmpty) reserve_counters(a);
+  // Again and again: the counter state of a key may come after the key. (uet-keys install)
+  (void)select(wanted_tx_an_);
 }
 
 /// Make before break: a key that comes is there before one that goes is wiped, unless both want the
@@ -137,19 +141,20 @@ void SecureDomain::apply(const DomainConfig& wanted) {
   // A slot whose key was replaced in place: there was no time in which both were known.
   for (const bool an : {false, true})
     if (const KeyConfig* key = key_for(config_, an); key != nullptr && !is_there(an)) install(*key);
-  (void)select(wanted.tx_an);
+  wanted_tx_an_ = wanted.tx_an;
 }
 
 void SecureDomain::reserve_counters(Association& a) {
-  if (a.state == SlotState::kActive && a.counter.is_low() && !a.has_warned) {
-    a.has_warned = true;
-    alarm(a.counter.is_spent() ? Alarm::kCounterSpent : Alarm::kCounterLow);
+  if (a.state == SlotState::kActive && a.counter.is_low()) {
+    const bool is_spent = a.counter.is_spent();
+    bool& has_warned = is_spent ? a.has_warned_spent : a.has_warned_low;
+    if (!has_warned) alarm(is_spent ? Alarm::kCounterSpent : Alarm::kCounterLow);
+    has_warned = true;
   }
-  if (a.state != SlotState::kActive || !a.counter.wants_more()) return;
-  if (const auto range = manager_.reserve(a.fingerprint, TxCounter::kReservation))
-    a.counter.give(*range);
-  else
-    alarm(Alarm::kNoReservation);
+  const bool is_wanted = a.state == SlotState::kActive || a.key.an == wanted_tx_an_;
+  if (!is_wanted || !a.counter.wants_more()) return;
+  const auto range = manager_.reserve(a.fingerprint, TxCounter::kReservation);
+  if (!range || !a.counter.give(*range)) alarm(Alarm::kNoReservation);
 }
 
 // --- Both ways

@@ -140,6 +140,7 @@ class SecureDomain {
   ReadyKey tx_key_;  ///< the derived key that our packets leave under; a server's to strangers
   ReadyKey rx_key_;  ///< scratch: goes into the table when its packet has verified
   SourceTable sources_;
+  bool wanted_tx_an_;  ///< what the manager says; select() may have failed
   SecurityStats stats_;
 };
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "lib/base/check.h"
-
 namespace uet::tss {
 
 TxCounter::TxCounter(CounterPartition partition, std::uint64_t fatal)
@@ -11,15 +9,14 @@ TxCounter::TxCounter(CounterPartition partition, std::uint64_t fatal)
                                   : std::uint64_t{partition.id} << (kCounterBits - partition.bits)),
       limit_(std::min(fatal, kCounterMax >> partition.bits)) {}
 
-void TxCounter::give(CounterRange range) {
-  UET_CHECK(range.first <= range.end);
-  UET_CHECK(range.first >= last_given());
+bool TxCounter::give(CounterRange range) {
+  if (range.first > range.end || range.first < last_given()) return false;
   range.end = std::min(range.end, limit_);
   range.first = std::min(range.first, range.end);
   if (range.first == range.end) {
     // Nothing is left below the limit: the last range stays the last.
     next_ = current_.end == 0 && following_.end == 0 ? limit_ : next_;
-    return;
+    return true;
   }
   if (current_.end == 0) {
     current_ = range;
@@ -29,6 +26,7 @@ void TxCounter::give(CounterRange range) {
   } else if (following_.end == range.first) {
     following_.end = range.end;
   }
+  return true;
 }
 
 bool TxCounter::advance() {

@@ -25,8 +25,9 @@ class TxCounter {
   }
   /// True when less than half a reservation is left, and more could be had.
   bool wants_more() const { return left() < kReservation / 2 && last_given() < limit_; }
-  /// `range` must lie behind every range given before.
-  void give(CounterRange range);
+  /// False, and nothing changes, unless `range` lies behind every range given before: what state came
+  /// back from a backup would give out again must not be used.
+  [[nodiscard]] bool give(CounterRange range);
 
   /// Values that take() will give without another reservation.
   std::uint64_t left() const {

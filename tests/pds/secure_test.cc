@@ -126,6 +126,7 @@ TEST(Secure, syn_of_before_the_challenge_that_comes_last_ends_nothing) {
   EXPECT_EQ(x.w.host(1).pds->gauges().pdcs_open, 1u);
 }
 
+// Covers: TSS-T45
 TEST(Secure, pdcs_that_wait_are_as_many_as_the_guard_allows) {
   struct Counting final : OpeningGuard {
     int waiting = 0, most = 0;

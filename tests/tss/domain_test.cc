@@ -153,20 +153,22 @@ TEST(SecureDomain, seal__passes_no_reservation) {
 TEST(TxCounter, takes_one_range_after_the_other_and_stops_between_them) {
   TxCounter counter({}, kCounterMax);
   EXPECT_FALSE(counter.take());
-  counter.give({5, 7});
+  EXPECT_TRUE(counter.give({5, 7}));
   EXPECT_EQ(counter.take(), 5u);
-  counter.give({100, 101});
+  EXPECT_FALSE(counter.give({6, 100})) << "given before";
+  EXPECT_TRUE(counter.give({100, 101}));
   EXPECT_EQ(counter.take(), 6u);
   EXPECT_EQ(counter.take(), 100u);
   EXPECT_FALSE(counter.take());
   EXPECT_TRUE(counter.wants_more());
-  counter.give({200, 300});
+  EXPECT_FALSE(counter.give({100, 200}));
+  EXPECT_TRUE(counter.give({200, 300}));
   EXPECT_EQ(counter.take(), 200u);
 }
 
 TEST(TxCounter, partition_keeps_senders_apart) {
   TxCounter one({.bits = 2, .id = 1}, kCounterMax), two({.bits = 2, .id = 2}, kCounterMax);
-  for (TxCounter* c : {&one, &two}) c->give({0, kCounterMax});
+  for (TxCounter* c : {&one, &two}) EXPECT_TRUE(c->give({0, kCounterMax}));
   EXPECT_EQ(one.take(), 1ull << 46);
   EXPECT_EQ(two.take(), 2ull << 46);
   EXPECT_EQ(one.left(), (kCounterMax >> 2) - 1);
@@ -226,6 +228,22 @@ TEST(SecureDomain, rotation_loses_nothing_and_counters_begin_again) {
   talk(a, b, true);
   EXPECT_EQ(a.domain.stats().in_auth_fail_pkts + b.domain.stats().in_auth_fail_pkts, 0u);
   EXPECT_EQ(b.domain.stats().in_invalid_sa, 1u);
+}
+
+TEST(SecureDomain, new_key_without_counters_is_sent_under_once_it_has_some) {
+  Node a(direct_config(1), host(1)), b(two_keys(false), host(2));
+  a.keys.store_is_broken = true;
+  a.keys.next = two_keys(true);
+  a.domain.service();
+  const auto sealed = a.seal(text_of(20), b.address);
+  ASSERT_TRUE(sealed.has_value());
+  EXPECT_FALSE(parse_header(*sealed)->an);
+  EXPECT_GT(a.keys.count(Alarm::kNoReservation), 0u);
+  a.keys.store_is_broken = false;
+  a.domain.service();
+  const auto next = a.seal(text_of(20), b.address);
+  EXPECT_TRUE(parse_header(*next)->an);
+  EXPECT_TRUE(b.open(*next, a.address));
 }
 
 TEST(SecureDomain, change_that_cannot_be_used_changes_nothing) {
@@ -552,6 +570,7 @@ TEST(DomainConfig, contradictions_are_named) {
   EXPECT_NE(why([](auto& c) { c.partition = {.bits = 1, .id = 2}; }), "");
   EXPECT_NE(why([](auto& c) { c.replay_window = 192; }), "");
   EXPECT_NE(why([](auto& c) { c.max_sources = 0; }), "");
+  EXPECT_NE(why([](auto& c) { c.max_sources = c.replay_window = 1 << 20; }), "");
   EXPECT_NE(why([](auto& c) { c.clear_bytes = 13; }), "");
 }
 

@@ -1,0 +1,112 @@
+// Which openings are old. [TSS 11]
+#include "fep/secure_guard.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/tss/fake_keys.h"
+
+namespace uet::fep {
+namespace {
+
+using base::Psn;
+using tss::test::direct_config;
+using tss::test::host;
+
+struct Guarded {
+  explicit Guarded(const tss::DomainConfig& config = direct_config(), bool keys_were_used = false)
+      : keys(config),
+        domain(with_used(keys, keys_were_used), {}, host(1), tss::openssl_ciphers()),
+        guard(domain) {}
+  static tss::KeyManager& with_used(tss::test::FakeKeys& keys, bool used) {
+    if (used) keys.own[tss::fingerprint_of(keys.config.keys[0].key)] = 1000;
+    return keys;
+  }
+  pds::OpeningGuard::Challenge open(std::uint32_t from, Psn start) {
+    return guard.on_opening({host(from), 7, start});
+  }
+  tss::test::FakeKeys keys;
+  tss::SecureDomain domain;
+  SecureGuard guard;
+};
+
+TEST(SecureGuard, stranger_opens_at_once_only_under_fresh_keys) {
+  EXPECT_FALSE(Guarded().open(2, Psn(5)));
+  Guarded used(direct_config(), true);
+  const auto challenge = used.open(2, Psn(5));
+  ASSERT_TRUE(challenge);
+  EXPECT_GE(challenge->value(), 1u << 16);
+  EXPECT_LT(challenge->value(), 1u << 31);
+  EXPECT_NE(used.open(2, Psn(5)), challenge) << "each challenge is another";
+  EXPECT_TRUE(used.guard.is_confirmed({host(2), 7, *challenge}, *challenge));
+  EXPECT_FALSE(used.guard.is_confirmed({host(2), 7, *challenge + 1}, *challenge));
+}
+
+TEST(SecureGuard, known_source_opens_at_or_after_what_is_expected_across_the_wrap) {
+  Guarded g(direct_config(), true);
+  EXPECT_EQ(g.guard.on_target_closed(host(2), Psn(0xffff'fffe)), Psn(0xffff'ffff));
+  EXPECT_EQ(g.open(2, Psn(0xffff'fffe)), Psn(0xffff'ffff));
+  EXPECT_FALSE(g.open(2, Psn(0xffff'ffff)));
+  EXPECT_FALSE(g.open(2, Psn(3)));
+  EXPECT_TRUE(g.open(3, Psn(3))) << "what one source did says nothing of another";
+  // Told twice, and in any order: the expected PSN never goes back.
+  EXPECT_EQ(g.guard.on_target_closed(host(2), Psn(4)), Psn(5));
+  EXPECT_EQ(g.guard.on_target_closed(host(2), Psn(0xffff'fffe)), Psn(5));
+}
+
+TEST(SecureGuard, challenge_method_trusts_no_source) {
+  auto config = direct_config();
+  config.opening = tss::OpeningMethod::kChallenge;
+  Guarded g(config);
+  EXPECT_TRUE(g.open(2, Psn(5)));
+  EXPECT_FALSE(g.guard.on_target_closed(host(2), Psn(5)));
+  EXPECT_TRUE(g.open(2, Psn(6)));
+}
+
+// Covers: TSS-T45
+TEST(SecureGuard, as_many_wait_as_the_domain_allows) {
+  auto config = direct_config();
+  config.max_pending = 10;
+  config.max_pending_per_source = 4;
+  Guarded g(config, true);
+  int waiting = 0;
+  for (int i = 0; i < 100'000; ++i) waiting += g.guard.may_wait(host(2)) ? 1 : 0;
+  EXPECT_EQ(waiting, 4);
+  for (std::uint32_t n = 3; n < 10; ++n)
+    while (g.guard.may_wait(host(n))) ++waiting;
+  EXPECT_EQ(waiting, 10);
+  for (int i = 0; i < 4; ++i) g.guard.on_wait_over(host(2));
+  EXPECT_EQ(g.guard.waiting(), 6u);
+  EXPECT_TRUE(g.guard.may_wait(host(2)));
+  g.guard.on_half_open_limit();
+  EXPECT_EQ(g.keys.count(tss::Alarm::kPendingFlood), 1u);
+}
+
+TEST(SecureGuard, full_table_challenges_the_rest_and_forgets_no_source) {
+  auto config = direct_config();
+  config.max_sources = 2;
+  Guarded g(config);  // fresh keys: trust needs a place to remember
+  for (std::uint32_t n : {2u, 3u}) {
+    EXPECT_FALSE(g.open(n, Psn(100)));
+    EXPECT_EQ(g.guard.on_target_closed(host(n), Psn(100)), Psn(101));
+  }
+  EXPECT_TRUE(g.open(4, Psn(100)));
+  EXPECT_FALSE(g.guard.on_target_closed(host(4), Psn(100)));
+  EXPECT_EQ(g.open(2, Psn(100)), Psn(101));
+  EXPECT_EQ(g.guard.peers_known(), 2u);
+}
+
+TEST(SecureGuard, initiator_starts_low_first_and_then_where_it_was_told) {
+  Guarded g;
+  for (int i = 0; i < 100; ++i) {
+    const auto start = g.guard.expected_by(host(2));
+    ASSERT_TRUE(start);
+    EXPECT_GE(start->value(), 1u << 16);
+    EXPECT_LT(start->value(), 1u << 24);
+  }
+  g.guard.on_expected_psn(host(2), Psn(500));
+  g.guard.on_expected_psn(host(2), Psn(400));
+  EXPECT_EQ(g.guard.expected_by(host(2)), Psn(500));
+}
+
+}  // namespace
+}  // namespace uet::fep
