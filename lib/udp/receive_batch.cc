@@ -60,6 +60,7 @@ std::size_t ReceiveBatch::prepare(std::size_t wanted) {
 bool ReceiveBatch::arm(std::size_t message) {
   const std::size_t first = message * vectors_, last = first + vectors_ - 1;
   for (std::size_t v = first; v <= last; ++v) {
+    if (packets_[v] && message < armed_) continue;  // as it was
     if (!packets_[v]) packets_[v] = pool_.allocate();
     if (!packets_[v]) return false;
     iovecs_[v] = iovec{packets_[v].data(), v == last ? packets_[v].tailroom() : piece_};
