@@ -194,7 +194,7 @@ TEST(Flood, one_forged_packet_draws_next_to_nothing) {
     w.host(1).ses.answer = [&w](const RxRequest& r, auto&) {
       const TxMessage m = w.message(0, 16, 4096);
       w.host(1).ses.messages[m.token] = m;
-      EXPECT_TRUE(w.host(1).pds->submit_return(w.now(), r.handle, m));
+      EXPECT_EQ(w.host(1).pds->submit_return(w.now(), r.handle, m), SubmitResult::kQueued);
       return ScriptedSes::respond();
     };
   };
