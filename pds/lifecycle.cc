@@ -108,7 +108,8 @@ bool Engine::attach_congestion(Instant now, Pdc& pdc) {
   if (congestion == nullptr) return false;
   pdc.tx.cc.attach(*congestion);
   --ccc_reserved_;
-  if (congestion->voice == nullptr) congestion->voice = &pdc;
+  // Nothing is asked of an unproven peer, so it cannot carry the questions of others either.
+  if (congestion->voice == nullptr && !pdc.is_unproven()) congestion->voice = &pdc;
   return true;
 }
 

@@ -26,6 +26,10 @@ void Engine::prove(Instant now, Pdc& pdc) {
     pdc.rx.credit = credit_for(pdc);
     want_control(pdc, kSendCredit);
   }
+  if (Congestion* congestion = pdc.tx.cc.if_any()) {
+    if (congestion->voice == nullptr) congestion->voice = &pdc;
+    after_congestion_event(now, *congestion);
+  }
   wake(pdc);
   on_liveness(now, pdc);
 }

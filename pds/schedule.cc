@@ -129,7 +129,7 @@ void Engine::after_congestion_event(Instant now, Congestion& congestion) {
 Pdc* Engine::voice_of(Congestion& congestion) {
   if (congestion.voice == nullptr)
     for (Pdc& pdc : congestion.ready)
-      if (pdc.peer_id != 0) {
+      if (pdc.peer_id != 0 && !pdc.is_unproven()) {
         congestion.voice = &pdc;
         break;
       }

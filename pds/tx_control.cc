@@ -83,7 +83,9 @@ Built Engine::build_pending_control(Instant now, Pdc& pdc, net::TxPacket& out) {
     return simple(kSendClearRequest, ControlType::kClearRequest, highest_stored(pdc).value(),
                   false);
   if (pending(kSendProbe) && is_known) {
-    const auto opaque = static_cast<std::uint16_t>(rng_.next_u32());
+    // The answer to either question proves the peer.
+    const bool is_repeated = pdc.is_unproven() && tx.is_probe_open;
+    const auto opaque = is_repeated ? tx.probe_opaque : static_cast<std::uint16_t>(rng_.next_u32());
     const Built built =
         simple(kSendProbe, ControlType::kProbe, (tx.cack + 1).value(), true, opaque);
     if (built == Built::kPacket) {
@@ -232,9 +234,10 @@ Built Engine::emit_control(Instant now, Pdc& pdc, ControlType type, Psn psn, std
   pdc.active_at = now;
   out.packet = std::move(packet);
   out.destination = pdc.peer;
-  // A question for proof follows the ACK that says who asks.
-  out.entropy = pdc.is_unproven() ? pdc.rx.last_meta.entropy : control_entropy();
-  out.plane = pdc.is_unproven() ? pdc.rx.last_meta.plane : net::kAnyPlane;
+  // The first question for proof follows the ACK that says who asks.
+  const bool is_first = pdc.is_unproven() && pdc.unasked == 0;
+  out.entropy = is_first ? pdc.rx.last_meta.entropy : control_entropy();
+  out.plane = is_first ? pdc.rx.last_meta.plane : net::kAnyPlane;
   out.tos.value = control_tos();
   return Built::kPacket;
 }

@@ -10,7 +10,7 @@ inline PdsConfig software_profile() {
   PdsConfig c;
   c.rto_init_time = base::Duration::from_ms(20);
   c.rto_max = base::Duration::from_ms(100);
-  c.tail_loss_time = base::Duration::from_us(200);
+  c.tail_loss_time = base::Duration::from_ms(1);
   c.tail_loss_asks = true;
   c.peer_timeout = base::Duration::from_seconds(60);
   c.max_rto_retx_cnt = 15;
