@@ -59,7 +59,7 @@ TEST_F(DataPathTest, security__allocates_nothing_per_packet_and_copies_nothing_m
     tss::DomainConfig domain = tss::test::cluster_config();
     domain.rekey = {.mask = 0xffff00, .shift = 8};
     domain.replay_window = 65536;
-    FepPair pair(LinkConfig{.loss = 0.01}, {}, false,
+    FepPair pair(LinkConfig{.loss = 0.01}, {}, false, std::nullopt, false,
                  [&](std::size_t, const net::PortFacts& facts, fep::FepConfig& config) {
                    config.protection = fep::DataProtection::kTss;
                    config.security = *fep::Security::open(
