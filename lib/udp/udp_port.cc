@@ -166,6 +166,12 @@ void UdpPort::transmit_lane(Instant now, std::size_t lane, std::span<net::TxPack
         loose_until = done + to_send_.packets_of(message);
         break;
       }
+      if (errno == EMSGSIZE && !may_fragment_) {
+        // Cut before a router told what it carries, and cannot be cut anew. [decision 125]
+        may_fragment_ = true;
+        let_fragment(sockets_, is_v4_);
+        continue;
+      }
       // The error belongs to this packet or to an earlier one (an ICMP answer); the others deserve
       // their own try.
       const DropReason reason = errno == EMSGSIZE ? DropReason::kTooLarge : DropReason::kSendFailed;

@@ -86,6 +86,7 @@ class UdpPort final : public net::Port {
   std::array<std::uint8_t, kMaxSockets> lane_sizes_{};
 
   bool may_merge_;
+  bool may_fragment_ = false;
   SendBatch to_send_;
   ReceiveBatch received_;
 };

@@ -36,13 +36,13 @@ bool can_merge(int fd) {
          set_option(fd, SOL_UDP, UDP_GRO, 1);
 }
 
-/// DF is set, so that routers tell when a packet is too large for what lies behind them. What was cut before they did
-/// cannot be cut anew: those packets, and only those, the kernel fragments to what it learned. [decision 125]
-void discover_path_mtu(int fd, bool is_v4) {
+/// With DF routers tell when a packet is too large for what lies behind them, and the kernel remembers.
+void discover_path_mtu(int fd, bool is_v4, bool may_fragment) {
   if (is_v4)
-    set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_WANT);
+    set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, may_fragment ? IP_PMTUDISC_WANT : IP_PMTUDISC_DO);
   else
-    set_option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_WANT);
+    set_option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER,
+               may_fragment ? IPV6_PMTUDISC_WANT : IPV6_PMTUDISC_DO);
 }
 
 Descriptor open_bound(const UdpSocketsConfig& config, std::uint16_t port) {
@@ -98,7 +98,7 @@ bool open_sockets(const UdpSocketsConfig& config, UdpSockets& sockets, const cha
     Descriptor d = open_bound(config, 0);
     if (!d) return false;
     choose_checksum(d.fd(), is_v4, sockets.can_merge);
-    discover_path_mtu(d.fd(), is_v4);
+    discover_path_mtu(d.fd(), is_v4, false);
     set_buffer(d.fd(), SO_SNDBUFFORCE, SO_SNDBUF, config.send_buffer_bytes);
     // Nobody should send here; what comes anyway must not pile up.
     set_option(d.fd(), SOL_SOCKET, SO_RCVBUF, 0);
@@ -110,6 +110,10 @@ bool open_sockets(const UdpSocketsConfig& config, UdpSockets& sockets, const cha
   if (!sockets.prober) return false;
   set_option(sockets.prober.fd(), SOL_SOCKET, SO_RCVBUF, 0);
   return true;
+}
+
+void let_fragment(const UdpSockets& sockets, bool is_v4) {
+  for (const Descriptor& d : sockets.senders) discover_path_mtu(d.fd(), is_v4, true);
 }
 
 /// Where sockets may be bound to any address (ip_nonlocal_bind) all seem to be our own, so the answer may only choose

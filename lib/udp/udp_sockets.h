@@ -62,6 +62,9 @@ bool open_sockets(const UdpSocketsConfig& config, UdpSockets& sockets, const cha
 /// IP MTU of the route to `to`, what ICMP said about it included; 0 when there is none. Connects `prober`.
 std::size_t route_mtu(int prober, const SocketAddress& to);
 
+/// The senders fragment what is larger than the path MTU instead of refusing it.
+void let_fragment(const UdpSockets& sockets, bool is_v4);
+
 /// An address of this host: packets to it never leave.
 bool is_own_address(SocketAddress address);
 
