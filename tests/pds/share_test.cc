@@ -115,7 +115,6 @@ TEST(Store, forged_openings_silence_nobody) {
     h.next_hdr = NextHdr::kRequestStd;
     h.psn = Psn(5000 + i / 5);
     h.psn_offset = static_cast<std::uint16_t>(i / 5);
-    h.clear_psn_offset = -1;
     h.spdcid = 9;
     x.w.inject(1, net::FabricAddress::from_v4(0x0b000000 + i % 5), h);
     if (i % 20 == 0) x.w.run_for(ms(1));
