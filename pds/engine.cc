@@ -81,7 +81,7 @@ Engine::~Engine() {
     else
       table_.unindex_target(pdc);
     if (pdc.unproven_hook.is_linked()) unproven_.remove(pdc);
-    shares_.leave(pdc.share);
+    shares_.leave(pdc.share, !pdc.is_initiator);
     table_.release(Instant{}, pdc, Psn{});
   }
   uud_.clear();

@@ -61,7 +61,7 @@ Pdc* Engine::open_initiator(Instant now, const TxMessage& request) {
   pdc->traffic_class = request.traffic_class;
   pdc->rod_context = request.mode == Mode::kRod ? request.rod_context : 0;
   pdc->is_initiator = true;
-  pdc->share = shares_.join(pdc->peer);
+  pdc->share = shares_.join(pdc->peer, false);
   init_halves(
       now, *pdc,
       table_.choose_start(*pdc, guard_ != nullptr ? guard_->expected_by(pdc->peer) : std::nullopt));
@@ -181,7 +181,7 @@ void Engine::free_pdc(Instant now, Pdc& pdc) {
     if (pdc.unproven_hook.is_linked()) unproven_.remove(pdc);
   }
   if (pdc.is_close_wanted) --close_wanted_;
-  shares_.leave(pdc.share);
+  shares_.leave(pdc.share, !pdc.is_initiator);
   table_.release(now, pdc, serial_max(tx.next - 1, pdc.rx.max_rcvd));
   has_new_room_ = true;
 }

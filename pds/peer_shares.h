@@ -15,6 +15,7 @@ class PeerShares {
   struct Use {
     net::FabricAddress peer;
     std::uint32_t pdcs = 0;
+    std::uint32_t targets = 0;  ///< of those, opened by the peer
     std::uint32_t answers = 0;  ///< pending and stored
     std::uint32_t index_next = 0;
   };
@@ -23,7 +24,7 @@ class PeerShares {
   explicit PeerShares(std::uint32_t max_pdc) : pool_(max_pdc), index_(pool_, max_pdc) {}
 
   /// One more PDC of this peer; the number names its use until leave().
-  std::uint32_t join(const net::FabricAddress& peer) {
+  std::uint32_t join(const net::FabricAddress& peer, bool is_target) {
     Use* use = find(peer);
     if (use == nullptr) {
       use = pool_.acquire();
@@ -32,10 +33,12 @@ class PeerShares {
       index_.insert(hash(peer), *use);
     }
     ++use->pdcs;
+    use->targets += is_target ? 1 : 0;
     return pool_.index_of(use);
   }
-  void leave(std::uint32_t place) {
+  void leave(std::uint32_t place, bool is_target) {
     Use& use = pool_.at(place);
+    use.targets -= is_target ? 1 : 0;
     if (--use.pdcs > 0) return;
     UET_DCHECK(use.answers == 0);
     index_.erase(hash(use.peer), use);

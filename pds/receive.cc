@@ -175,7 +175,7 @@ Pdc* Engine::open_target(Instant now, const Arrival& in) {
     return refuse(DropReason::kNoPdc, NackCode::kNoPdcAvail);
   // No address holds more than half of the places, whatever it has proved.
   const PeerShares::Use* use = shares_.find(in.source);
-  if (use != nullptr && use->pdcs >= unproven_.share())
+  if (use != nullptr && use->targets >= unproven_.share())
     return refuse(DropReason::kNoPdc, NackCode::kNoPdcAvail);
   if (!make_place_for_stranger(now) || table_.next_free_id() > now)
     return refuse(DropReason::kNoPdc, NackCode::kNoPdcAvail);
@@ -211,7 +211,7 @@ Pdc& Engine::add_target(Instant now, const Arrival& in, Psn start, PdcInput how)
   pdc->is_initiator = false;
   pdc->opened_at = now;
   unproven_.add(*pdc);
-  pdc->share = shares_.join(in.source);
+  pdc->share = shares_.join(in.source, true);
   table_.index_target(*pdc);
   init_halves(now, *pdc, start);
   change_state(now, *pdc, how);

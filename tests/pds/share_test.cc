@@ -34,12 +34,13 @@ TEST(AnswerShare, unproven_peers_share_a_quarter) {
 TEST(PeerShares, counts_by_address) {
   PeerShares shares(4);
   const auto a = net::FabricAddress::from_v4(1), b = net::FabricAddress::from_v4(2);
-  const auto first = shares.join(a);
-  EXPECT_EQ(shares.join(a), first);
-  EXPECT_NE(shares.join(b), first);
+  const auto first = shares.join(a, true);
+  EXPECT_EQ(shares.join(a, false), first);
+  EXPECT_NE(shares.join(b, true), first);
   EXPECT_EQ(shares.at(first).pdcs, 2u);
-  shares.leave(first);
-  shares.leave(first);
+  EXPECT_EQ(shares.at(first).targets, 1u);  // what we open to a peer is not its doing
+  shares.leave(first, false);
+  shares.leave(first, true);
   EXPECT_EQ(shares.find(a), nullptr);
   EXPECT_EQ(shares.size(), 1u);
 }
@@ -114,7 +115,6 @@ TEST(Store, forged_openings_silence_nobody) {
     h.next_hdr = NextHdr::kRequestStd;
     h.psn = Psn(5000 + i / 5);
     h.psn_offset = static_cast<std::uint16_t>(i / 5);
-    h.clear_psn_offset = -1;
     h.spdcid = 9;
     x.w.inject(1, net::FabricAddress::from_v4(0x0b000000 + i % 5), h);
     if (i % 20 == 0) x.w.run_for(ms(1));
@@ -141,6 +141,29 @@ TEST(Store, forged_openings_of_many_silence_nobody) {
   EXPECT_LE(x.w.host(1).pds->gauges().stored_unproven, 1024u);
   EXPECT_LE(x.talk(0), ms(1));
   EXPECT_LE(x.talk(2), Duration::from_seconds(1));
+}
+
+// One address that proves itself as often as it can.
+TEST(PeerShares, one_address_leaves_half_of_the_table) {
+  Store x([](auto& o) { o.pds.max_pdc = 192; });  // 144 places for targets
+  const auto hog = net::FabricAddress::from_v4(0x0b000000);
+  for (std::uint16_t i = 0; i < 128; ++i) {
+    wire::PdsControlSyn syn;
+    syn.ctl_type = ControlType::kNoop;
+    syn.ar = true;
+    syn.psn = Psn(5000);
+    syn.spdcid = static_cast<std::uint16_t>(100 + i);
+    x.w.inject(1, hog, syn);
+    x.w.pump();
+    wire::PdsControl probe;
+    probe.ctl_type = ControlType::kProbe;
+    probe.spdcid = syn.spdcid;
+    probe.dpdcid = x.w.acks(1).back().spdcid;
+    x.w.inject(1, hog, probe);
+    x.w.pump();
+  }
+  EXPECT_LE(x.w.host(1).pds->gauges().pdcs_open, 1u + 72u);
+  EXPECT_LE(x.talk(2), ms(1));
 }
 
 // Peers that hear us, talk, and never clear.
