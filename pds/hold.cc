@@ -72,8 +72,9 @@ void Engine::begin_gap_round(Instant now, Pdc& pdc) {
 void Engine::report_gaps_before(Instant now, Pdc& pdc, const RxMeta& meta, Psn end) {
   RxHalf& rx = pdc.rx;
   unsigned reports = 0;
+  const unsigned most = pdc.is_unproven() ? 1 : kReportsAtOnce;  // one packet draws one
   for (Psn psn = serial_max(rx.gaps_reported, rx.edge) + 1;
-       psn.is_before(end) && reports < kReportsAtOnce; ++psn) {
+       psn.is_before(end) && reports < most; ++psn) {
     rx.gaps_reported = psn;
     if (is_held(pdc, psn)) continue;
     ++reports;

@@ -136,15 +136,23 @@ void Swarm::on_received(OpState& receive, const ses::Completion& c) {
 
 // --- The end ------------------------------------------------------------------------------------
 
-/// A send with delivery complete whose receive went with a crash is never delivered, and a fence waits for it.
-bool Swarm::is_behind_a_fence_for_ever(const PlannedOp& op) const {
-  bool has_undelivered = false, has_fence = false;
+/// A send with delivery complete whose receive went with a crash is never delivered. A fence waits for it, and when such sends hold
+/// every place that the host has for sends, no further operation of it can begin.
+bool Swarm::waits_for_the_undelivered(const PlannedOp& op) const {
+  std::size_t undelivered = 0;
+  bool is_same_way = false, has_fence = false;
   for (const OpState& s : states_) {
-    if (s.op->from != op.from || s.op->to != op.to || s.is_void || s.completions > 0) continue;
-    has_undelivered |= s.op->is_send() && s.op->delivery_complete;
-    has_fence |= s.op->fence;
+    if (s.op->from != op.from || !plan_.crashes(s.op->to) || s.is_void || s.completions > 0)
+      continue;
+    const bool is_undelivered = s.op->is_send() && s.op->delivery_complete;
+    undelivered += is_undelivered ? 1 : 0;
+    is_same_way |= is_undelivered && s.op->to == op.to;
+    has_fence |= s.op->fence && s.op->to == op.to;
   }
-  return has_undelivered && has_fence;
+  const auto& host = hosts_[op.from];
+  const bool is_full = undelivered > 0 && host->is_up() &&
+                       host->ses().gauges().sends_active >= host->fep().config().ses.max_sends;
+  return is_full || (is_same_way && has_fence);
 }
 
 bool Swarm::all_done() const {
@@ -152,8 +160,9 @@ bool Swarm::all_done() const {
     const bool is_send = s.op->is_send();
     // Nobody posts a receive in the new life of a host for a message of the old one: its sender tries again for kPatience (see
     // swarm_plan.cc), one after the other. What waits behind such a send must end, but not these themselves: that takes long.
-    const bool may_wait = plan_.crashes(s.op->to) && (is_send || is_behind_a_fence_for_ever(*s.op));
-    if (!s.is_void && s.completions == 0 && !may_wait) return false;
+    const bool is_open = !s.is_void && s.completions == 0;
+    const bool is_to_the_dead = is_send && plan_.crashes(s.op->to);
+    if (is_open && !is_to_the_dead && !waits_for_the_undelivered(*s.op)) return false;
     if (!is_send || s.receive_void) return true;
     if (s.receive_completions > 0) return true;
     // After a crash, messages and receives may have lost their partner.

@@ -124,7 +124,7 @@ class Swarm {
   void check_write_landed(OpState& s);
   bool has_written_pattern(const OpState& s) const;
 
-  bool is_behind_a_fence_for_ever(const PlannedOp& op) const;
+  bool waits_for_the_undelivered(const PlannedOp& op) const;
   bool all_done() const;
   bool is_quiet();
   std::string unfinished() const;
