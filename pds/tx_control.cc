@@ -231,7 +231,8 @@ Built Engine::emit_control(Instant now, Pdc& pdc, ControlType type, Psn psn, std
   else
     finish(wire::PdsControl{});
   trace_.emit(now, EventId::kControlSent, pdc.id, psn, static_cast<std::uint64_t>(type), payload);
-  pdc.active_at = now;
+  // Repeated to a peer that is gone, it must not keep the PDC.
+  if (type != ControlType::kClearRequest) pdc.active_at = now;
   out.packet = std::move(packet);
   out.destination = pdc.peer;
   // The first question for proof follows the ACK that says who asks.

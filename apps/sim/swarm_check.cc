@@ -33,6 +33,7 @@ void Swarm::on_initiator_done(OpState& s, const ses::Completion& c) {
   if (++s.completions > 1) return fail(fmt::format("op {} completed twice", op.id));
   if (c.code != ses::ReturnCode::kOk) {
     ++result_.counters.failed_ops;
+    was_refused_ |= may_be_refused(c.code);
     if (!s.error_allowed) {
       fail(fmt::format("op {} failed with code {:#x} although no crash explains it", op.id,
                        static_cast<int>(c.code)));

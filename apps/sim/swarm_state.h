@@ -72,7 +72,7 @@ class Swarm {
 
   /// A promise of one honest host to another is broken. Where attackers can imitate all packets there is none.
   void fail(const std::string& why) {
-    if (plan_.attack.may_inject()) {
+    if (plan_.attack.may_inject() || was_refused_) {
       ++result_.counters.excused;
       return;
     }
@@ -85,6 +85,13 @@ class Swarm {
   }
   bool has_failed() const { return !result_.failure.empty(); }
 
+  /// A hostile peer may get an operation refused, with an error and without harm to data, in two ways: limits that count NACKs run
+  /// out while it fills tables, and a forged SYN that has the PDCID of an opening that is under way takes its place. What is
+  /// left of the world is then judged by the hard checks alone. (docs/decisions/0115)
+  bool may_be_refused(ses::ReturnCode code) const {
+    return code == ses::ReturnCode::kUndeliverable && plan_.attack.is_hostile() &&
+           (plan_.profile == Profile::kSpec || plan_.attack.has(AttackKind::kForge));
+  }
   void check_wait(const OpState& s);
   void rest();
   void lay_out_memory();
@@ -144,6 +151,7 @@ class Swarm {
 
   const SwarmPlan& plan_;
   SwarmResult result_;
+  bool was_refused_ = false;  ///< an operation, by what an attacker did
   World world_;
   WireModel model_;
   Fabric fabric_;
