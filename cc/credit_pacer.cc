@@ -15,6 +15,8 @@ constexpr ByteCount kEmptyTurnBytes = 1024;
 // An honest source asks for at most its own credit_cap. A multiple of ours allows for other links,
 // and bounds how long a source that lies, or dies, is fed.
 constexpr int kDemandInCaps = 16;
+// Credit in advance takes no more steps than this, however much a long fat link holds.
+constexpr ByteCount kStepsInAdvance = 32;
 // From so many on, it matters that sources do not keep step.
 constexpr std::size_t kCrowd = 8;
 
@@ -24,6 +26,9 @@ CreditPacer::CreditPacer(const CcConfig& config, std::size_t capacity, base::Rng
     : config_(config),
       capacity_(capacity),
       grant_units_(static_cast<std::uint32_t>(config.grant_bytes / kWireUnitBytes)),
+      advance_units_(std::max<std::uint32_t>(
+          grant_units_,
+          static_cast<std::uint32_t>(config.idle_cap / kStepsInAdvance / kWireUnitBytes))),
       demand_units_max_(std::min<std::uint32_t>(
           kWireCounterMask / 4, units_rounded_up(config.credit_cap * kDemandInCaps))),
       entries_(std::make_unique<Entry[]>(capacity)),
@@ -127,9 +132,9 @@ CreditPacer::Grant CreditPacer::serve_wanting() {
 CreditPacer::Grant CreditPacer::serve_satisfied() {
   const auto index = lists_[kSatisfied].head;
   Entry& e = entries_[index];
-  e.given = (e.given + grant_units_) & kWireCounterMask;
+  e.given = (e.given + advance_units_) & kWireCounterMask;
   move_to(index, may_advance(e) ? kSatisfied : kResting);
-  return {.key = e.key, .credit_units = e.given, .bytes = grant_units_ * kWireUnitBytes};
+  return {.key = e.key, .credit_units = e.given, .bytes = advance_units_ * kWireUnitBytes};
 }
 
 // By how much the first grant of a new source is to be smaller: parts of a packet, spread evenly. A grant is no whole number of
@@ -154,7 +159,7 @@ Duration CreditPacer::turn_for(ByteCount bytes) const {
 bool CreditPacer::may_advance(const Entry& e) const {
   const ByteCount in_advance = units_ahead(e.given, e.target) * kWireUnitBytes;
   return config_.idle_grant &&
-         in_advance <= std::max<ByteCount>(config_.idle_cap - config_.grant_bytes, 0);
+         in_advance <= std::max<ByteCount>(config_.idle_cap - advance_units_ * kWireUnitBytes, 0);
 }
 
 void CreditPacer::raise_target(Entry& e, std::uint32_t target) const {

@@ -108,6 +108,7 @@ class CreditPacer {
   const CcConfig& config_;
   std::size_t capacity_;
   std::uint32_t grant_units_;
+  std::uint32_t advance_units_;  ///< of a grant in advance
   std::uint32_t demand_units_max_;
   std::unique_ptr<Entry[]> entries_;
   std::unique_ptr<std::uint32_t[]> buckets_;

@@ -38,7 +38,7 @@ class CreditRequestTimer {
 
   void packet_left(Instant now) {
     waits_since_ = last_sign_ = now;
-    asked_ = false;
+    unanswered_ = 0;
   }
   void credit_came(Instant now) {
     patience_ = std::clamp((now - waits_since_) * 2, timeout_, timeout_ * kLongestInTimeouts);
@@ -47,13 +47,15 @@ class CreditRequestTimer {
   /// A destination that is gone answers none: each further request waits twice as long.
   void request_sent(Instant now) {
     last_sign_ = last_request_ = now;
-    if (asked_) patience_ = std::min(patience_ * 2, std::max(patience_, kLongestSilence));
-    asked_ = true;
+    if (unanswered_ > 0) patience_ = std::min(patience_ * 2, std::max(patience_, kLongestSilence));
+    if (unanswered_ < 255) ++unanswered_;
   }
+  /// Requests that have left since a packet or new credit did.
+  unsigned unanswered() const { return unanswered_; }
   /// New data after a rest. If it finds no credit, there is no news to wait for.
   void data_came(Instant now, bool finds_credit) {
     patience_ = timeout_;
-    asked_ = false;
+    unanswered_ = 0;
     waits_since_ = now;
     if (!finds_credit) last_sign_ = Instant();
   }
@@ -69,10 +71,10 @@ class CreditRequestTimer {
   static constexpr Duration kLongestSilence = Duration::from_ms(100);
 
   Duration timeout_;
-  Duration patience_;    ///< silence before the next request
-  bool asked_ = false;   ///< a request has left and nothing has come since
-  Instant waits_since_;  ///< the last packet or credit, or the first data after a rest
-  Instant last_sign_;    ///< the same, or the last request
+  Duration patience_;            ///< silence before the next request
+  std::uint8_t unanswered_ = 0;  ///< requests since anything came or left
+  Instant waits_since_;          ///< the last packet or credit, or the first data after a rest
+  Instant last_sign_;            ///< the same, or the last request
   Instant last_request_;
 };
 

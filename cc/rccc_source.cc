@@ -5,6 +5,12 @@
 #include "cc/wire_counter.h"
 
 namespace uet::cc {
+namespace {
+
+// Requests that bring no new credit before the source doubts the counter that it believed.
+constexpr unsigned kRequestsBeforeDoubt = 3;
+
+}  // namespace
 
 RcccSource::RcccSource(const CcConfig& config, Instant now)
     : config_(config), timer_(config, now), credit_(config.spec_window) {}
@@ -31,7 +37,9 @@ void RcccSource::on_credit(Instant now, std::uint32_t credit_units) {
     // Older or repeated, unless it is the first we hear: then the destination still counts from an
     // earlier life of this CCC. Take over its counter, and one packet's worth, so that a demand it
     // understands can travel.
-    if (heard_credit_ || credit_units == credit_seen_) return;
+    // Or a counter that we believed was not the destination's: then it answers our requests with its own, which is not ahead.
+    const bool is_other = timer_.unanswered() >= kRequestsBeforeDoubt;
+    if ((heard_credit_ && !is_other) || credit_units == credit_seen_) return;
     granted = config_.mtu_bytes;
   }
   heard_credit_ = true;

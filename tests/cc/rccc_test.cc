@@ -454,6 +454,28 @@ TEST_F(RcccCccTest, requests_that_draw_nothing_become_rare) {
   EXPECT_LE(ccc_->next_deadline(), now_ + config_.credit_request_timeout * 16);
 }
 
+// A forged grant far ahead makes all true ones look old. The destination answers requests with its counter, which ends that.
+TEST_F(RcccCccTest, a_counter_that_was_not_the_destinations_is_left_after_three_requests) {
+  Transmission t;
+  ccc_->on_new_data(now_, 1000 * kPacket);
+  ccc_->on_send(now_, t, share_, kPacket, ccc_->next_send(now_, nullptr, kPacket), false);
+  ack(t, share_, 17);
+  ccc_->on_credit(now_, 16);
+  ccc_->on_credit(now_, 4'000'000);
+  while (ccc_->may_send(kPacket)) {
+    Transmission u;
+    ccc_->on_send(now_, u, share_, kPacket, ccc_->next_send(now_, nullptr, kPacket), false);
+    ccc_->on_first_ack(u, share_);
+  }
+  int requests = 0;
+  for (; requests < 10 && !ccc_->may_send(kPacket); ++requests) {
+    now_ = ccc_->next_deadline();
+    ASSERT_TRUE(ccc_->poll_credit_request(now_).has_value());
+    ccc_->on_credit(now_, 32);
+  }
+  EXPECT_EQ(requests, 3);
+}
+
 TEST_F(RcccCccTest, first_packet_lost_without_pdc_may_leave_without_credit) {
   auto config = hand_config(Algorithm::kRccc);
   config.spec_window = kPacket;
