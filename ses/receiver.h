@@ -129,6 +129,7 @@ class Receiver {
   pds::Answer proceed_read(Context& c, RxMessage& m);
   void complete_write(Context& c, bool has_data, std::uint64_t header_data);
   bool data_fits_ack(const Context& c) const;
+  bool is_too_long_for_one_packet(const Context& c) const;
   pds::Answer answer_with_data(Context& c, const MemoryRegion& region, std::uint64_t at);
   void complete_read(Instant now, EndpointId endpoint, const Source& source, std::uint64_t key,
                      std::size_t length);

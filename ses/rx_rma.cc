@@ -97,8 +97,17 @@ bool Receiver::data_fits_ack(const Context& c) const {
          c.packet.mode == pds::Mode::kRudi;
 }
 
+/// Data that goes back in one packet, whatever the way carries: the small forms cannot say what part they carry, and a RUDI
+/// response is one packet. Such a READ may not ask for more than a packet of ours holds.
+bool Receiver::is_too_long_for_one_packet(const Context& c) const {
+  const bool is_one =
+      c.request.form != wire::NextHdr::kRequestStd || c.packet.mode == pds::Mode::kRudi;
+  return is_one && c.request.covered > core_.payload_mtu;
+}
+
 pds::Answer Receiver::begin_read(Context& c) {
   const RequestView& r = c.request;
+  if (is_too_long_for_one_packet(c)) return reject(c, ReturnCode::kOpViolation);
   if (!r.is_single() && !has_place_for_message(c))
     return answer_refuse(wire::NackCode::kNoSesMsgAvail);
   std::uint64_t start = 0;
@@ -172,7 +181,8 @@ pds::Answer Receiver::replay_read(Context& c) {
   ReturnCode code = ReturnCode::kOk;
   const MemoryRegion* region = find_region(c, false, start, code);
   if (region == nullptr) return answer_error(c.request, code, c.request.ri_generation, true);
-  if (!is_well_segmented(c.request, core_.payload_mtu) || !data_fits_ack(c))
+  if (!is_well_segmented(c.request, core_.payload_mtu) || !data_fits_ack(c) ||
+      is_too_long_for_one_packet(c))
     return answer_default(c.request);
   return answer_with_data(c, *region, start + c.request.message_offset);
 }

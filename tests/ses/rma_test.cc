@@ -59,6 +59,26 @@ TEST_F(RmaTest, small_header__reaches_only_an_optimized_key) {
   EXPECT_EQ(memory[0], 4);
 }
 
+// The small form cannot say what part of the data a packet carries, so all of it must fit one packet of ours.
+TEST_F(RmaTest, small_read__of_more_than_a_packet_holds_is_refused) {
+  open();
+  Bytes memory(16384);
+  const iovec iov = piece(memory);
+  MemoryRequest m;
+  m.iov = {&iov, 1};
+  m.remote_read = true;
+  m.key = 0x123;
+  m.optimized = true;
+  ASSERT_TRUE(sb().register_memory(m).has_value());
+  RawRequest r;
+  r.opcode = SesOpcode::kRead;
+  r.ri = 0x123;
+  r.length = 8192;
+  EXPECT_EQ(view(inject_bytes(encode_small(r), wire::NextHdr::kRequestSmall)).code,
+            ReturnCode::kOpViolation);
+  EXPECT_EQ(sb().gauges().returns_open, 0u);
+}
+
 struct MediumTest : PairTest {
   static SesConfig config() {
     SesConfig c;
