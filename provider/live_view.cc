@@ -88,9 +88,7 @@ class Server {
     if (owner_ != getpid())
       return ending.detach();  // a child made by fork(): the thread is the parent's
     ending.join();
-    unlink(path_.c_str());
-    close(listen_fd_);
-    close(stop_fd_);
+    close_socket();
   }
 
  private:
@@ -99,14 +97,32 @@ class Server {
     if (listen_fd_ < 0)
       return log_info("no socket for uet-stat: there is no folder of this user for it");
     stop_fd_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (stop_fd_ < 0 || !start_thread()) {
+      log_info("no live view for uet-stat: no thread or descriptor is left for it");
+      close_socket();
+    }
+  }
+
+  bool start_thread() {
     owner_ = getpid();
-    // The application's signals are not for us.
+    // The thread takes none of the application's signals.
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::thread([this, listen = listen_fd_, stop = stop_fd_] { run(listen, stop); });
+    try {
+      thread_ = std::thread([this, listen = listen_fd_, stop = stop_fd_] { run(listen, stop); });
+      pthread_setname_np(thread_.native_handle(), "uet-stat");
+    } catch (const std::exception&) {
+    }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    pthread_setname_np(thread_.native_handle(), "uet-stat");
+    return thread_.joinable();
+  }
+
+  void close_socket() {
+    unlink(path_.c_str());
+    close(listen_fd_);
+    if (stop_fd_ >= 0) close(stop_fd_);
+    listen_fd_ = stop_fd_ = -1;
   }
 
   void run(int listen_fd, int stop_fd) {
@@ -233,8 +249,10 @@ LiveView::Entry::~Entry() {
 
 std::unique_ptr<LiveView::Entry> LiveView::show(Worker& worker) {
   log_info("opened: " + fep::describe_opening(worker.fep(), worker.settings()));
+  auto entry =
+      std::make_unique<Entry>(worker);  // takes the worker out again, whatever fails behind it
   Server::instance().add(worker);
-  return std::make_unique<Entry>(worker);
+  return entry;
 }
 
 void LiveView::stop() {

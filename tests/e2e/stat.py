@@ -157,7 +157,7 @@ def is_told(bench, server, client, text, arguments=("send", "--size", "16k")):
 
 
 def main():
-    provider, perf, stat = sys.argv[1:]
+    provider, perf, stat = map(os.path.abspath, sys.argv[1:])
     need_provider(provider)
     tap = Tap()
     with temporary_folder() as folder:

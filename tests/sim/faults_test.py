@@ -75,7 +75,7 @@ def planes(folder):
     for n in (2, 4, 8):
         code, r, _ = permutation("--planes", n, size=8_000_000)
         share = r["fct_us"]["max"] / r["bound_us"]
-        check(f"{n} planes: within 1.3 of the bound of {n} ports ({share:.2f})", code == 0 and share < 1.3, r)
+        check(f"{n} planes: within 1.35 of the bound of {n} ports ({share:.2f})", code == 0 and share < 1.35, r)
         by_plane = [sum(r["spine_share"][p * 4:p * 4 + 4]) for p in range(n)]
         check(f"{n} planes: packets spread over all of them", max(by_plane) - min(by_plane) < 0.1 / n, by_plane)
     whole = permutation("--planes", 2, size=8_000_000)[1]["fct_us"]["max"]
