@@ -73,8 +73,8 @@ void Engine::report_gaps_before(Instant now, Pdc& pdc, const RxMeta& meta, Psn e
   RxHalf& rx = pdc.rx;
   unsigned reports = 0;
   const unsigned most = pdc.is_unproven() ? 1 : kReportsAtOnce;  // one packet draws one
-  for (Psn psn = serial_max(rx.gaps_reported, rx.edge) + 1;
-       psn.is_before(end) && reports < most; ++psn) {
+  for (Psn psn = serial_max(rx.gaps_reported, rx.edge) + 1; psn.is_before(end) && reports < most;
+       ++psn) {
     rx.gaps_reported = psn;
     if (is_held(pdc, psn)) continue;
     ++reports;
