@@ -29,7 +29,8 @@ constexpr int kPatienceMs = 2000;  ///< with a client
 constexpr int kCheckEveryMs = 1000;
 /// A few may be damage on the way; more of them are a peer with another setting.
 constexpr std::uint64_t kBadCrcsToTell = 3;
-constexpr std::uint64_t kCreditRequestsToTell = 20;
+constexpr std::uint64_t kCreditRequestsToTell =
+    5;  ///< a second; requests that draw nothing leave ten times in one
 constexpr int kChecksWithoutCredit = 2;
 constexpr int kChecksBetweenWarnings = 60;
 constexpr std::size_t kShownMax = 65536;
