@@ -1,4 +1,4 @@
-/// What an endpoint is doing now, for people: one line when it opens, one JSON object whenever somebody asks (uet-stat).
+/// What an endpoint is doing now, for people: one line when it opens, one JSON object for each request of uet-stat.
 /// Reads the state of the layers; called on the endpoint's thread, or with its lock held.
 #pragma once
 

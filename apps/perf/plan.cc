@@ -4,27 +4,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
+
+#include "lib/base/byte_size.h"
 
 namespace uet::perf {
 namespace {
 
 std::optional<std::uint64_t> parse_size(std::string_view text) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{}) return std::nullopt;
-  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
-  unsigned shift = 0;
-  if (unit == "k" || unit == "K")
-    shift = 10;
-  else if (unit == "m" || unit == "M")
-    shift = 20;
-  else if (unit == "g" || unit == "G")
-    shift = 30;
-  else if (!unit.empty())
-    return std::nullopt;
-  if (value == 0 || value > kSizeMax >> shift) return std::nullopt;
-  return value << shift;
+  const auto size = base::parse_byte_size(text, kSizeMax);
+  return size == 0u ? std::nullopt : size;
 }
 
 /// A whole number within [1, most].

@@ -392,7 +392,7 @@ void Attacker::flood_reads(Running& e, AttackPackets& make) {
   t.manners.acks = t.manners.clears = 0;
   MessagePiece read = make.good_read(0);
   switch ((e.plan->seed >> 4) % 3) {
-    case 0:  // data that nobody takes
+    case 0:  // the response data is never acknowledged
       read = make.good_read(17 + e.rng.below(static_cast<std::uint32_t>(Lure::kMemoryBytes) - 17));
       break;
     case 1:  // a message that begins and never goes on, of memory that does not exist

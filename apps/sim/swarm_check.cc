@@ -201,7 +201,7 @@ bool Swarm::is_quiet() {
       return false;
     const auto s = host->ses().gauges();
     if (s.sends_active + s.messages_receiving > 0) return false;
-    // What attackers sent and nobody receives stays, within its bound.
+    // Unexpected messages of attackers, which match no receive, stay within their bound.
     if (!any_crash_ && !hostile_ && s.unexpected_messages + s.unexpected_bytes > 0) return false;
   }
   return world_.frames.in_use() == 0;

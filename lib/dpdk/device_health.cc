@@ -53,7 +53,7 @@ void DeviceHealth::read_statistics() {
   const Counts& now = *read_now;
   bool has_grown = false;
   for (std::size_t i = 0; i < now.size(); ++i) {
-    // Less than before: somebody reset them.
+    // Less than before: the driver or another program reset the counters.
     const std::uint64_t more = now[i] >= seen_[i] ? now[i] - seen_[i] : now[i];
     if (more == 0) continue;
     lost_[i].fetch_add(more, std::memory_order_relaxed);

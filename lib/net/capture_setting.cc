@@ -1,5 +1,4 @@
-#include <charconv>
-
+#include "lib/base/byte_size.h"
 #include "lib/net/capture_file.h"
 
 namespace uet::net {
@@ -13,22 +12,10 @@ constexpr const char* kKnown =
 /// A number with k, M or G behind it, within [least, most].
 bool parse_bytes(std::string_view text, std::uint64_t least, std::uint64_t most,
                  std::uint64_t& out) {
-  std::uint64_t value = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc{}) return false;
-  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
-  unsigned shift = 0;
-  if (unit == "k" || unit == "K")
-    shift = 10;
-  else if (unit == "m" || unit == "M")
-    shift = 20;
-  else if (unit == "g" || unit == "G")
-    shift = 30;
-  else if (!unit.empty())
-    return false;
-  if (value > most >> shift) return false;
-  out = value << shift;
-  return out >= least;
+  const auto value = base::parse_byte_size(text, most);
+  if (!value || *value < least) return false;
+  out = *value;
+  return true;
 }
 
 bool parse_key(std::string_view key, std::string_view value, CaptureFileConfig& config) {
