@@ -206,6 +206,7 @@ struct Engine {
 
   // --- rx_deliver.cc
   void deliver(Instant now, Pdc& pdc, const Arrival& in);
+  bool makes_its_own_room(Instant now, Pdc& pdc, const Arrival& in);
   void note_received(Instant now, Pdc& pdc, const Arrival& in);
   void mark_received(Pdc& pdc, Psn psn);
   static void note_distance(Pdc& pdc) {
@@ -411,6 +412,7 @@ struct Engine {
 
   // --- keep.cc
   AnswerShare share_of(const Pdc& pdc);
+  AnswerShare share_before(const Pdc& pdc);
   bool has_room_for_answer(Instant now, Pdc& pdc, Psn psn);
   bool may_use_reserve(const Pdc& pdc, Psn psn) const;
   static bool can_clear_something(const Pdc& pdc);

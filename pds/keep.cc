@@ -12,6 +12,13 @@ AnswerShare Engine::share_of(const Pdc& pdc) {
           .of_pdc = pdc.rx.kept};
 }
 
+/// While the store, but not yet the PDC, has counted one more answer.
+AnswerShare Engine::share_before(const Pdc& pdc) {
+  AnswerShare share = share_of(pdc);
+  --share.kept;
+  return share;
+}
+
 /// SES may answer `psn` with something to keep: true when there is room for it.
 bool Engine::has_room_for_answer(Instant now, Pdc& pdc, Psn psn) {
   AnswerShare share = share_of(pdc);
@@ -45,7 +52,7 @@ void Engine::count_kept(Pdc& pdc, std::int32_t change) {
   const auto add = [change](std::uint32_t& count) {
     count = static_cast<std::uint32_t>(static_cast<std::int32_t>(count) + change);
   };
-  if (change > 0 && !pdc.is_unproven() && !share_of(pdc).allows_proven()) {
+  if (change > 0 && !pdc.is_unproven() && !share_before(pdc).allows_proven()) {
     if (pdc.rx.beyond_cack != pdc.rx.cack) pdc.rx.beyond_share = 0;
     pdc.rx.beyond_cack = pdc.rx.cack;
     ++pdc.rx.beyond_share;

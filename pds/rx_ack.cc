@@ -304,6 +304,11 @@ void Engine::advance_left(Pdc& pdc) {
   }
   if (tx.left == before) return;
   tx.rtx_from = serial_max(tx.rtx_from, tx.left);
+  if (tx.paused_count > 0 && tx.left != tx.next && !pdc.is_rod()) [[unlikely]] {
+    // What was answered below it may be cleared now, which makes the place that it waits for. See docs/decisions/0042.
+    TxRecord& first = tx_blocks_.at(tx.ring, tx.left);
+    if (first.paused && first.wants_place) queue_resend(pdc, tx.left, first);
+  }
   if (tx.has_clear_when && tx.clear_psn().is_at_or_after(tx.clear_when)) {
     tx.has_clear_when = false;
     tx.clear_owed = true;

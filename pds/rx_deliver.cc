@@ -19,7 +19,7 @@ void Engine::deliver(Instant now, Pdc& pdc, const Arrival& in) {
     drop_unaccepted(now, pdc);
   };
   // SES may answer with something to keep: there must be room before it is asked. [PDS 9.4]
-  if (!has_room_for_answer(now, pdc, in.psn)) [[unlikely]] {
+  if (!has_room_for_answer(now, pdc, in.psn) && !makes_its_own_room(now, pdc, in)) [[unlikely]] {
     ask_for_clear(now, pdc);
     return refuse(NackCode::kNoGtdDelAvail);
   }
@@ -73,6 +73,13 @@ void Engine::deliver(Instant now, Pdc& pdc, const Arrival& in) {
   } else {
     on_answer(now, pdc, in.psn, meta, answer.response, guaranteed, nullptr);
   }
+}
+
+/// A packet says what its source has heard, also when it cannot be taken: that may be the place it needs. [PDS 11.2]
+bool Engine::makes_its_own_room(Instant now, Pdc& pdc, const Arrival& in) {
+  if (!in.has_clear || in.clear_offset >= 0) return false;
+  accept_clear(now, pdc, in.psn + in.clear_offset);
+  return has_room_for_answer(now, pdc, in.psn);
 }
 
 /// Facts that every accepted packet leaves behind.

@@ -261,7 +261,8 @@ void Engine::pause(Instant now, Pdc& pdc, Psn psn, TxRecord& record, const wire:
   const Duration longest = std::max(config_.nack_retx_time, config_.rto_max);
   const Duration wait = longer_each_time(config_.nack_retx_time, record.nack_cnt, steady, longest);
   hold_back(pdc, psn, record, now + wait);
-  if (nack.nack_code == NackCode::kNoGtdDelAvail) owe_clear_now(pdc);
+  record.wants_place = nack.nack_code == NackCode::kNoGtdDelAvail;
+  if (record.wants_place) owe_clear_now(pdc);
 }
 
 // A trimmed packet goes again at once. But what is cut goes before data, and small packets are hardly shorter when they are cut: a

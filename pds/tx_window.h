@@ -44,6 +44,7 @@ struct TxRecord {
   bool sent_with_syn : 1 = false;
   bool was_refused : 1 = false;  ///< a NACK ended the transmission before the present one
   bool in_doubt : 1 = false;     ///< some earlier transmission was not refused: it may have arrived
+  bool wants_place : 1 = false;  ///< `paused` since the target had no place to keep the answer
   bool suspected : 1 = false;    ///< `deadline` is the end of the reordering window, not an RTO
 };
 

@@ -81,9 +81,11 @@ struct Store {
     send_control(from, id, ControlType::kProbe);
     return id;
   }
-  void send_control(const net::FabricAddress& from, std::uint16_t id, ControlType type) {
+  void send_control(const net::FabricAddress& from, std::uint16_t id, ControlType type,
+                    std::uint32_t payload = 0) {
     wire::PdsControl h;
     h.ctl_type = type;
+    h.payload = payload;
     h.spdcid = 9;
     h.dpdcid = id;
     w.inject(1, from, h);
@@ -176,6 +178,24 @@ TEST(Store, peers_that_never_clear_silence_nobody) {
   EXPECT_LT(x.w.host(1).pds->gauges().stored_responses, 4096u);
   EXPECT_LE(x.talk(0), ms(1));
   EXPECT_LE(x.talk(2), ms(1));
+}
+
+// The last place of the store is no place of its reserve: a source that took it again and again still has the reserve for the
+// packet in its gap.
+TEST(Store, a_gap_closes_after_the_store_was_full_many_times) {
+  Store x([](auto& o) { o.pds.gtd_store_max = 8; });
+  const auto gapped = net::FabricAddress::from_v4(0x0b000000);
+  const auto other = net::FabricAddress::from_v4(0x0c000000);
+  const std::uint16_t gapped_id = x.open(gapped), other_id = x.open(other);
+  x.take_answers(gapped, gapped_id, 5002, 2);
+  x.take_answers(other, other_id, 5001, 6);
+  for (std::uint32_t i = 0; i < 6; ++i) {
+    x.send_control(other, other_id, ControlType::kClearCommand, 5001 + i);
+    x.take_answers(gapped, gapped_id, 5004 + i, 1);
+    EXPECT_EQ(x.w.host(1).pds->gauges().stored_responses, 8u);
+  }
+  x.take_answers(gapped, gapped_id, 5001, 1);
+  EXPECT_EQ(x.w.host(1).pds->gauges().stored_responses, 9u);
 }
 
 // While room is short, who goes on talking without clearing is ended; who sleeps is not.
