@@ -39,7 +39,7 @@ FOREIGN = {"fi_pingpong": "libfabric-bin", "fi_info": "libfabric-bin", "mpirun":
 
 # Before each block: the box; the folder of the page is at /mnt. After a line that ends in &: until something listens, as a person would wait before typing on.
 PROLOGUE = r"""
-mount --bind "$1" /mnt && mount --bind /mnt/tmp /tmp && mount -t tmpfs tmpfs /run && mount -t tmpfs -o mode=1777 tmpfs /dev/shm || exit 99
+mount --bind "$1" /mnt && mount --rbind "$2" /mnt/source && mount --rbind "$3" /mnt/built && mount --bind /mnt/tmp /tmp && mount -t tmpfs tmpfs /run && mount -t tmpfs -o mode=1777 tmpfs /dev/shm || exit 99
 mkdir -p /run/netns
 ip link set lo up
 ip link add eth0 type veth peer name eth0p && ip address add 192.0.2.2/24 dev eth0 && ip link set eth0 up &&
@@ -115,9 +115,11 @@ def python():
 
 
 def environment(build):
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("FI_", "OMPI_", "PMI_"))}
-    tools = [f"{build}/apps", f"{build}/apps/fabric", "/mnt/bin"]
-    env.update(PATH=":".join([*tools, env["PATH"]]), FI_PROVIDER_PATH=f"{build}/provider", HOME="/mnt",
+    """Inside the box: its /tmp hides trees that lie in the machine's."""
+    env = {k: v.replace(str(build), "/mnt/built") for k, v in os.environ.items()
+           if not k.startswith(("FI_", "OMPI_", "PMI_"))}
+    tools = ["/mnt/built/apps", "/mnt/built/apps/fabric", "/mnt/bin"]
+    env.update(PATH=":".join([*tools, env["PATH"]]), FI_PROVIDER_PATH="/mnt/built/provider", HOME="/mnt",
                PYTHONDONTWRITEBYTECODE="1", LC_ALL="C.UTF-8",
                # Root in a container with few cores: what a person on a desktop does not have to say.
                OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_rmaps_base_oversubscribe="1")
@@ -128,9 +130,9 @@ def box_command():
     return ["unshare", *([] if os.geteuid() == 0 else ["-r"]), "-n", "-m", "--propagation", "private"]
 
 
-def run(block, env, folder):
+def run(block, env, folder, source, build):
     """What went wrong, or nothing."""
-    command = [*box_command(), "bash", "-c", script_of(block), "examples", folder]
+    command = [*box_command(), "bash", "-c", script_of(block), "examples", folder, source, build]
     with open(folder / "output", "w+") as output:
         process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
                                    start_new_session=True)
@@ -150,15 +152,16 @@ def run(block, env, folder):
     return f"{'still running after ' + str(SECONDS) + ' s' if status is None else f'exit status {status}'}\n{said[-4000:]}"
 
 
-def prepare_tree(folder, source, build):
+def prepare_tree(folder, source):
     """A tree as a person has it after building: the sources, and build/ in it. Pages may write into it."""
     tree = folder / "tree"
     tree.mkdir()
     for entry in source.iterdir():
         if not entry.name.startswith((".", "build")):
-            (tree / entry.name).symlink_to(entry)
-    (tree / "build").symlink_to(build)
-    (folder / "tmp").mkdir()
+            (tree / entry.name).symlink_to(f"/mnt/source/{entry.name}")
+    (tree / "build").symlink_to("/mnt/built")
+    for name in ("source", "built", "tmp"):  # filled in the box
+        (folder / name).mkdir()
     (folder / "bin").mkdir()
     (folder / "bin" / "python3").symlink_to(python())
 
@@ -166,7 +169,7 @@ def prepare_tree(folder, source, build):
 def run_page(tap, page, source, build):
     with temporary_folder() as name:
         folder = pathlib.Path(name)
-        prepare_tree(folder, source, build)
+        prepare_tree(folder, source)
         env = environment(build)
         for block in ordered_blocks(source / page):
             first = block.strip().splitlines()[0]
@@ -176,7 +179,7 @@ def run_page(tap, page, source, build):
             if reason:
                 tap.skip(title, reason)
             else:
-                tap.result(title, run(block, env, folder))
+                tap.result(title, run(block, env, folder, source, build))
 
 
 def check_skips(source):
