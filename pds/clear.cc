@@ -48,21 +48,21 @@ Psn Engine::highest_stored(const Pdc& pdc) const {
 void Engine::owe_clear(Instant now, Pdc& pdc) {
   TxHalf& tx = pdc.tx;
   if (config_.pds_clear_time <= Duration{}) {
-    want_control(pdc, kSendClear);
+    scheduler_.want_control(pdc, kSendClear);
     return;
   }
   if (tx.clear_owed) return;
   tx.clear_owed = true;
-  set_timer(pdc, PdcTimer::kClear, now + config_.pds_clear_time);
+  scheduler_.set_timer(pdc, PdcTimer::kClear, now + config_.pds_clear_time);
 }
 
 void Engine::owe_clear_now(Pdc& pdc) {
-  want_control(pdc, kSendClear);
+  scheduler_.want_control(pdc, kSendClear);
 }
 
 void Engine::on_clear_timer(Instant now, Pdc& pdc) {
   (void)now;
-  if (pdc.tx.clear_owed) want_control(pdc, kSendClear);
+  if (pdc.tx.clear_owed) scheduler_.want_control(pdc, kSendClear);
 }
 
 void Engine::on_clear_request(Instant now, Pdc& pdc, Psn wanted) {
@@ -82,19 +82,20 @@ void Engine::on_clear_request(Instant now, Pdc& pdc, Psn wanted) {
 void Engine::start_stall(Instant now, Pdc& pdc) {
   if (!pdc.deadline(PdcTimer::kStall).is_never() || pdc.peer_id == 0) return;
   if (window_allows(pdc, pdc.tx.next)) return;  // blocked by memory, not by the peer
-  want_control(pdc, kSendClear);
-  set_timer(pdc, PdcTimer::kStall, now + std::max(config_.pds_clear_time, Duration::from_us(100)));
+  scheduler_.want_control(pdc, kSendClear);
+  scheduler_.set_timer(pdc, PdcTimer::kStall,
+                       now + std::max(config_.pds_clear_time, Duration::from_us(100)));
 }
 
 void Engine::on_stall_timer(Instant now, Pdc& pdc) {
   TxHalf& tx = pdc.tx;
   if (window_allows(pdc, tx.next) || tx.unacked > 0) return;
-  want_control(pdc, kSendClear | kSendProbe);
+  scheduler_.want_control(pdc, kSendClear | kSendProbe);
   Duration wait = std::max(config_.pds_clear_time, Duration::from_us(100));
   if (tx.stall_backoff < 32) ++tx.stall_backoff;
   for (unsigned i = 0; i < tx.stall_backoff && wait < Duration::from_seconds(8); ++i)
     wait = wait * 2;
-  set_timer(pdc, PdcTimer::kStall, now + std::min(wait, Duration::from_seconds(8)));
+  scheduler_.set_timer(pdc, PdcTimer::kStall, now + std::min(wait, Duration::from_seconds(8)));
 }
 
 }  // namespace uet::pds

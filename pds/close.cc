@@ -13,13 +13,13 @@ void Engine::begin_close(Instant now, Pdc& pdc) {
   if (!pdc.is_initiator) {
     // A peer that has proved nothing is asked for nothing: it may be somebody else, whose address was forged.
     if (pdc.state != PdcState::kEstablished || pdc.is_unproven()) return;
-    change_state(now, pdc, PdcInput::kCloseWanted);
-    want_control(pdc, kSendClose);
-    return set_timer(pdc, PdcTimer::kClose, now + close_grace());
+    states_.change(now, pdc, PdcInput::kCloseWanted);
+    scheduler_.want_control(pdc, kSendClose);
+    return scheduler_.set_timer(pdc, PdcTimer::kClose, now + close_grace());
   }
   if (pdc.state == PdcState::kCreating) {
     if (pdc.tx.next == pdc.start && pdc.tx.queue.empty()) {
-      change_state(now, pdc, PdcInput::kCloseDone);
+      states_.change(now, pdc, PdcInput::kCloseDone);
       return free_pdc(now, pdc);
     }
     if (!pdc.is_close_wanted) ++close_wanted_;
@@ -27,7 +27,7 @@ void Engine::begin_close(Instant now, Pdc& pdc) {
     return;
   }
   if (pdc.state != PdcState::kEstablished) return;
-  change_state(now, pdc, PdcInput::kCloseWanted);
+  states_.change(now, pdc, PdcInput::kCloseWanted);
   try_close(now, pdc);
 }
 
@@ -36,7 +36,7 @@ void Engine::try_close(Instant now, Pdc& pdc) {
   if (!pdc.is_initiator) return;
   if (pdc.state == PdcState::kQuiesce && pdc.tx.queue.empty() &&
       (pdc.locks == 0 || planted(PlantedBug::kLockIgnored)))
-    change_state(now, pdc, PdcInput::kDrained);
+    states_.change(now, pdc, PdcInput::kDrained);
   if (pdc.state != PdcState::kAckWait || pdc.tx.unacked > 0) return;
   const RxHalf& rx = pdc.rx;
   const bool owes_answers = !rx.acks.is_empty() || rx.kept > rx.stored || rx.wants_update;
@@ -46,8 +46,8 @@ void Engine::try_close(Instant now, Pdc& pdc) {
   // A stray copy of a SYN packet must meet a target that still knows the PDC. [PDS 6.7]
   if (pdc.was_syn_resent)
     earliest = std::max(earliest, pdc.last_syn_sent + config_.syn_retx_safety_time);
-  if (earliest > now) return set_timer(pdc, PdcTimer::kClose, earliest);
-  want_control(pdc, kSendClose);
+  if (earliest > now) return scheduler_.set_timer(pdc, PdcTimer::kClose, earliest);
+  scheduler_.want_control(pdc, kSendClose);
 }
 
 // The specification's Close_REQ_Time suits hardware. A peer in software that is not polled cannot
@@ -66,26 +66,15 @@ void Engine::on_close_timer(Instant now, Pdc& pdc) {
   if (pdc.state != PdcState::kCloseReq) return;
   // A PDC on which something still happens is not an error. [PDS 16.1]
   if (now - pdc.heard_at < close_grace())
-    return set_timer(pdc, PdcTimer::kClose, pdc.heard_at + close_grace());
+    return scheduler_.set_timer(pdc, PdcTimer::kClose, pdc.heard_at + close_grace());
   // The initiator knows, and may have to wait itself (a lock, a read that we owe it): that it
   // answers is enough. [PDS 16.1]
   if (pdc.tx.unacked == 0 && pdc.tx.probe_sent_at <= pdc.heard_at) {
-    want_control(pdc, kSendProbe);
-    return set_timer(pdc, PdcTimer::kClose, now + close_grace());
+    scheduler_.want_control(pdc, kSendProbe);
+    return scheduler_.set_timer(pdc, PdcTimer::kClose, now + close_grace());
   }
-  nack_close_error(now, pdc, pdc.rx.edge + 1, pdc.rx.last_meta, NackCode::kClosingInErr);
+  nacks_.add_for(now, pdc, pdc.rx.edge + 1, NackCode::kClosingInErr, pdc.rx.last_meta);
   fail(now, pdc, PdsError::kPeerFailed);
-}
-
-void Engine::nack_close_error(Instant now, Pdc& pdc, Psn psn, const RxMeta& meta, NackCode code) {
-  wire::PdsNack header;
-  header.nack_code = code;
-  header.nack_psn = psn;
-  header.retx = meta.retx;
-  header.m = meta.ecn;
-  header.spdcid = pdc.id;
-  header.dpdcid = pdc.peer_id;
-  nack(now, pdc.peer, meta, header, true);
 }
 
 /// A SYN with another start arrived for this target PDC: its initiator may have started anew. A running one answers each Close
@@ -101,7 +90,7 @@ bool Engine::is_given_up(Instant now, const Pdc& pdc) const {
 
 /// Initiator: the Close Command was acknowledged, or its target is gone already.
 void Engine::on_close_acknowledged(Instant now, Pdc& pdc) {
-  change_state(now, pdc, PdcInput::kCloseDone);
+  states_.change(now, pdc, PdcInput::kCloseDone);
   trace_.emit(now, EventId::kPdcClosed, pdc.id, pdc.start, 0);
   free_pdc(now, pdc);
 }
@@ -110,11 +99,11 @@ void Engine::on_close_acknowledged(Instant now, Pdc& pdc) {
 void Engine::on_close_command(Instant now, Pdc& pdc, const Arrival& in) {
   RxHalf& rx = pdc.rx;
   if (in.psn != rx.edge + 1) {  // a correct initiator waits until everything is acknowledged
-    nack_close_error(now, pdc, in.psn, in.meta, NackCode::kUnexpEvent);
+    nacks_.add_for(now, pdc, in.psn, NackCode::kUnexpEvent, in.meta);
     return fail(now, pdc, PdsError::kPeerLost);
   }
   if (has_unacked_data(pdc)) {
-    nack_close_error(now, pdc, in.psn, in.meta, NackCode::kClosingInErr);
+    nacks_.add_for(now, pdc, in.psn, NackCode::kClosingInErr, in.meta);
     return fail(now, pdc, PdsError::kPeerClosing);
   }
   pdc.has_close_psn = true;
@@ -124,7 +113,7 @@ void Engine::on_close_command(Instant now, Pdc& pdc, const Arrival& in) {
   rx.max_rcvd = serial_max(rx.max_rcvd, in.psn);
   if (rx.kept > rx.stored) {  // SES still owes answers; their ACKs go first
     mark_received(pdc, in.psn);
-    change_state(now, pdc, PdcInput::kCloseArrived);
+    states_.change(now, pdc, PdcInput::kCloseArrived);
     return;
   }
   finish_target_close(now, pdc);
@@ -159,8 +148,8 @@ void Engine::finish_target_close(Instant now, Pdc& pdc) {
   shape.ack_psn = pdc.close_psn;
   shape.meta = pdc.close_meta;
   shape.sack_near = pdc.close_psn;
-  if (guard_ != nullptr) shape.expected_psn = guard_->on_target_closed(pdc.peer, pdc.start);
-  change_state(now, pdc, PdcInput::kCloseDone);
+  if (env_.guard != nullptr) shape.expected_psn = env_.guard->on_target_closed(pdc.peer, pdc.start);
+  states_.change(now, pdc, PdcInput::kCloseDone);
   net::TxPacket out;
   if (!built_.is_full() && emit_ack(now, pdc, shape, out) == Built::kPacket)
     built_.push(std::move(out));
@@ -191,7 +180,7 @@ void Engine::fail(Instant now, Pdc& pdc, PdsError error, const std::optional<Ref
   const net::FabricAddress peer = pdc.peer;
   const std::uint16_t peer_id = pdc.peer_id;
   TxHalf& tx = pdc.tx;
-  change_state(now, pdc, PdcInput::kFailed);
+  states_.change(now, pdc, PdcInput::kFailed);
 
   // Messages in the order in which they were submitted: those with packets out first, then those
   // that wait.
@@ -210,25 +199,11 @@ void Engine::fail(Instant now, Pdc& pdc, PdsError error, const std::optional<Ref
   tx.backlog = 0;
   mine.splice(mine.end(), tx.queue);
   for (Message& message : mine) message.pdc = nullptr;
-  failed_.splice(failed_.end(), mine);
+  failed_.add(mine);
   free_pdc(now, pdc);
 
-  report_failed(now, error);
+  failed_.report(now, error);
   upper_.on_pdc_gone(now, ref, peer, peer_id, error);
-}
-
-// SES may submit or abort from within these calls; failed_ stays consistent because each message
-// leaves it first.
-void Engine::report_failed(Instant now, PdsError error) {
-  while (!failed_.empty()) {
-    Message& message = failed_.front();
-    failed_.pop_front();
-    const MessageToken token = message.request.token;
-    const bool silent = message.is_silent;
-    const bool in_doubt = message.may_be_delivered && was_not_delivered(error);
-    forget(message);
-    if (!silent) upper_.on_message_error(now, token, in_doubt ? PdsError::kInDoubt : error);
-  }
 }
 
 /// The table is full for one role: the PDC that has had nothing to do for longest gives its place up. When all are busy and
@@ -237,7 +212,8 @@ void Engine::report_failed(Instant now, PdsError error) {
 /// [PDS 5.2]
 void Engine::make_room(Instant now, bool for_initiator) {
   constexpr int kLookAt = 256;  // the list is roughly in order of idleness
-  if (!for_initiator && closing_pdcs_ >= std::max<std::uint32_t>(2, table_.capacity() / 4)) return;
+  if (!for_initiator && states_.closing() >= std::max<std::uint32_t>(2, table_.capacity() / 4))
+    return;
   const bool any_role = table_.has_share_left(for_initiator);
   if (for_initiator && any_role && evict_unproven(now)) return;
   int looked = 0;
@@ -257,7 +233,7 @@ void Engine::make_room(Instant now, bool for_initiator) {
     if (idlest == nullptr || last_sign(pdc) < last_sign(*idlest)) idlest = &pdc;
   }
   if (idlest != nullptr) return begin_close(now, *idlest);
-  if (oldest != nullptr && closing_pdcs_ == 0 && close_wanted_ == 0) begin_close(now, *oldest);
+  if (oldest != nullptr && states_.closing() == 0 && close_wanted_ == 0) begin_close(now, *oldest);
 }
 
 void Engine::close_all(Instant now) {
@@ -269,9 +245,9 @@ void Engine::close_all(Instant now) {
 }
 
 bool Engine::is_idle() const {
-  return messages_.size() == 0 && tx_blocks_.in_use() == 0 && control_.empty() &&
-         nacks_.is_empty() && built_.is_empty() && rudi_.outstanding() == 0 && closing_pdcs_ == 0 &&
-         close_wanted_ == 0;
+  return messages_.size() == 0 && tx_blocks_.in_use() == 0 && scheduler_.control().empty() &&
+         nacks_.is_empty() && built_.is_empty() && rudi_.outstanding() == 0 &&
+         states_.closing() == 0 && close_wanted_ == 0;
 }
 
 }  // namespace uet::pds

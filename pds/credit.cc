@@ -76,7 +76,7 @@ void Engine::run_pacer(Instant now) {
     Pdc* pdc = table_.by_ref(source.voice);
     if (pdc == nullptr) continue;  // the counter is cumulative: the next grant carries it
     pdc->rx.credit = grant->credit_units;
-    want_control(*pdc, kSendCredit);
+    scheduler_.want_control(*pdc, kSendCredit);
     trace_.emit(now, EventId::kCreditGranted, pdc->id, {},
                 static_cast<std::uint64_t>(grant->bytes));
   }
@@ -92,7 +92,7 @@ void Engine::on_credit(Instant now, Pdc& pdc, std::uint32_t credit_units) {
   Congestion* congestion = pdc.tx.cc.if_any();
   if (congestion == nullptr) return trace_.drop(now, DropReason::kRoleMismatch, 0, pdc.id);
   congestion->ccc->on_credit(now, credit_units);
-  after_congestion_event(now, *congestion);
+  scheduler_.after_congestion_event(now, *congestion);
 }
 
 }  // namespace uet::pds

@@ -4,46 +4,25 @@ namespace uet::pds {
 
 namespace {
 
-/// What stands between a UET packet and its nominal size: IP and Ethernet, the UDP or entropy header, and
-/// what security adds. [CC 3.2]
-ByteCount encapsulation_bytes(const PdsConfig& config, const net::PortFacts& facts) {
-  return static_cast<ByteCount>(config.nominal_extra) + (facts.udp_encapsulation ? 8 : 4) +
-         static_cast<ByteCount>(config.security_overhead);
-}
-
 /// Silence after which an unproven PDC may be pushed out: several retransmissions of a sender that is awake.
 Duration eviction_grace(const PdsConfig& config) {
   constexpr Duration kGrace = Duration::from_ms(200);
   return config.peer_timeout > Duration{} ? std::min(kGrace, config.peer_timeout / 4) : kGrace;
 }
 
-bool uses_nscc(const cc::CcConfig& c) {
-  return c.algorithm == cc::Algorithm::kNscc || c.algorithm == cc::Algorithm::kBoth;
-}
-bool uses_credit(const cc::CcConfig& c) {
-  return c.algorithm == cc::Algorithm::kRccc || c.algorithm == cc::Algorithm::kBoth ||
-         c.algorithm == cc::Algorithm::kTfc;
-}
-bool uses_pacer(const cc::CcConfig& c) {
-  return c.algorithm == cc::Algorithm::kRccc || c.algorithm == cc::Algorithm::kBoth;
-}
-
 }  // namespace
 
 Engine::Engine(const PdsConfig& config, const cc::CcConfig& cc_config, const net::PortFacts& facts,
                net::PacketPool& pool, base::Rng& rng, base::Trace& trace, Upper& upper)
-    : config_(config),
-      limits_(config),
-      sends_nscc_state_(uses_nscc(cc_config)),
-      sends_credit_state_(uses_credit(cc_config)),
-      encapsulation_bytes_(encapsulation_bytes(config, facts)),
-      pool_(pool),
-      rng_(rng),
-      trace_(trace),
-      upper_(upper),
+    : EngineEnvironment{Environment(config, cc_config, facts, pool, rng, trace, upper)},
+      Part(own_env_),
+      room_(upper),
+      states_(trace),
+      nacks_(own_env_),
       table_(limits_.max_pdc, config.pdcid_quarantine, config.forced_start_psn, rng),
       congestions_(cc_config, limits_.max_ccc, rng, trace, upper),
-      messages_(config.max_messages),
+      messages_(config.max_messages, room_),
+      failed_(messages_, upper),
       tx_blocks_(limits_.window, limits_.tx_blocks),
       trackers_(limits_.window, limits_.rx_trackers),
       responses_(config.gtd_store_max, config.ack_queue_max, config.max_ack_data_size),
@@ -51,16 +30,14 @@ Engine::Engine(const PdsConfig& config, const cc::CcConfig& cc_config, const net
       openings_(limits_.openings, opening_memory()),
       unproven_(table_.places_for(false), eviction_grace(config)),
       shares_(limits_.max_pdc),
-      limiter_(config.nack_sources_max, config.nack_rate_limit, config.nack_burst),
       rudi_(config.rudi_max_peers, config.rudi_max_peers * config.rudi_max_outstanding, rng),
       credit_sources_(limits_.max_ccc),
       credit_index_(credit_sources_, limits_.max_ccc),
       held_(config.rod_reorder ? config.held_packets_max : 1),
       held_index_(held_, 64),
-      nacks_(config.nack_queue_max),
       built_(config.built_queue_max) {
   planes_up_ = static_cast<std::uint8_t>((1u << facts.planes) - 1);
-  if (uses_pacer(cc_config)) pacer_.emplace(congestions_.config(), limits_.max_ccc, rng);
+  if (own_env_.grants_credit) pacer_.emplace(congestions_.config(), limits_.max_ccc, rng);
 }
 
 // Packets and congestion contexts must go back before the pools do; messages and PDCs are only
@@ -74,8 +51,9 @@ Engine::~Engine() {
     for (; pdc.tx.left != pdc.tx.next; ++pdc.tx.left) tx_blocks_.remove(pdc.tx.ring, pdc.tx.left);
     detach_congestion(pdc);
     leave_credit(pdc);
-    wheel_.cancel(pdc.timer);
-    if (pdc.control_hook.is_linked()) control_.erase(control_.iterator_to(pdc));
+    scheduler_.wheel().cancel(pdc.timer);
+    if (pdc.control_hook.is_linked())
+      scheduler_.control().erase(scheduler_.control().iterator_to(pdc));
     if (pdc.is_initiator)
       table_.unindex_initiator(pdc);
     else
@@ -85,12 +63,11 @@ Engine::~Engine() {
     table_.release(Instant{}, pdc, Psn{});
   }
   uud_.clear();
-  failed_.clear();
   rudi_.clear();
 }
 
 Instant Engine::next_deadline() const {
-  Instant next = wheel_.next_deadline();
+  Instant next = scheduler_.wheel().next_deadline();
   if (pacer_) next = std::min(next, pacer_->next_deadline());
   return std::min(next, next_id_at_);
 }
@@ -98,7 +75,7 @@ Instant Engine::next_deadline() const {
 Pds::Gauges Engine::gauges() const {
   Pds::Gauges g{};
   g.pdcs_open = table_.size();
-  g.pdcs_half_open = half_open_;
+  g.pdcs_half_open = states_.half_open();
   g.outstanding_packets = tx_blocks_.in_use();
   g.queued_messages = messages_.size();
   g.stored_responses = responses_.kept();

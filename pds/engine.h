@@ -7,7 +7,6 @@
 ///   schedule.cc    whose turn it is, timers
 ///   tx_data.cc     cut and send one Request
 ///   tx_ack.cc      build ACKs
-///   tx_nack.cc     NACKs out
 ///   tx_control.cc  control packets out
 ///   receive.cc     packet in: type, lengths, which PDC, checks
 ///   rx_request.cc  a Request's PSN: new, duplicate, refused
@@ -33,80 +32,38 @@
 
 #include "cc/credit_pacer.h"
 #include "cc/receiver.h"
-#include "lib/base/timing_wheel.h"
 #include "lib/wire/codec.h"
 #include "lib/wire/pds_headers.h"
+#include "pds/arrival.h"
 #include "pds/congestion.h"
+#include "pds/environment.h"
+#include "pds/failed_messages.h"
 #include "pds/message.h"
-#include "pds/nack_limiter.h"
+#include "pds/nack_queue.h"
 #include "pds/pdc.h"
+#include "pds/pdc_states.h"
 #include "pds/pdc_table.h"
 #include "pds/pds.h"
 #include "pds/peer_shares.h"
-#include "pds/pool_sizes.h"
 #include "pds/response_store.h"
 #include "pds/ring.h"
 #include "pds/rudi.h"
 #include "pds/rx_tracker.h"
+#include "pds/scheduler.h"
 #include "pds/tombstones.h"
 #include "pds/tx_window.h"
 #include "pds/unproven.h"
 
 namespace uet::pds {
 
-using base::ByteCount;
-using base::DropReason;
-using base::EventId;
-using wire::ControlType;
-using wire::NackCode;
-using wire::NextHdr;
-
-/// A sequenced packet that arrived: a RUD or ROD Request, or a control packet that consumes a PSN.
-struct Arrival {
-  net::FabricAddress source;
-  Mode mode = Mode::kRud;
-  bool is_control = false;
-  ControlType control{};
-  NextHdr next_hdr{};
-  bool retx = false, ar = false, syn = false, trimmed = false, last_hop = false;
-  bool has_clear = false;
-  std::int16_t clear_offset = 0;
-  Psn psn;
-  std::uint16_t spdcid = 0;
-  std::uint16_t dpdcid = 0;      ///< syn = 0
-  std::uint16_t psn_offset = 0;  ///< syn = 1
-  std::uint16_t header_bytes = 0;
-  std::span<const std::uint8_t> body;  ///< SES header and payload
-  net::Packet* packet = nullptr;       ///< owner of `body`, for whoever must keep it
-  RxMeta meta;
-  Psn start() const { return Psn(psn.value() - psn_offset); }
-};
-
-/// A NACK that waits to be sent. Complete: the PDC may be gone when it leaves.
-struct NackOut {
-  net::FabricAddress destination;
-  std::uint16_t entropy = 0;
-  std::uint8_t plane = 0;
-  wire::PdsNack header;
-};
-
-/// An ACK of any type, as the source sees it.
-struct AckIn {
-  wire::PdsAck common;
-  bool has_sack = false;
-  std::uint8_t mpr = 0;
-  Psn sack_base;
-  std::uint64_t sack_bitmap = 0;
-  std::span<const std::uint8_t> body;
-  std::optional<Psn> expected_psn;
-  cc::AckSignal signal;
-  bool ack_names_psn() const { return !common.p; }
-  Psn ack_psn() const { return common.cack_psn + common.ack_psn_offset; }
-};
-
 enum class Built : std::uint8_t { kNothing, kPacket, kNoBuffer };
 
-struct Engine {
+/// Comes before the parts, which refer to it.
+struct EngineEnvironment {
+  Environment own_env_;
+};
+
+struct Engine : EngineEnvironment, Part {
   Engine(const PdsConfig& config, const cc::CcConfig& cc_config, const net::PortFacts& facts,
          net::PacketPool& pool, base::Rng& rng, base::Trace& trace, Upper& upper);
   ~Engine();
@@ -123,31 +80,21 @@ struct Engine {
   void abort(Instant now, MessageToken token);
   std::uint32_t truncate(Instant now, MessageToken token, std::uint32_t extra_segments);
   void unlock(Instant now, PdcRef ref);
-  SubmitResult again();
-  void forget(Message& message);
 
   // --- schedule.cc
   bool poll_transmit(Instant now, net::TxPacket& out, std::uint8_t free_planes);
   bool may_have_packets() const {
-    return !control_.empty() || !ready_.empty() || !nacks_.is_empty() || !built_.is_empty() ||
-           !uud_.empty() || rudi_.peer_count() > 0 || has_new_room_;
+    return !scheduler_.is_idle() || !nacks_.is_empty() || !built_.is_empty() || !uud_.empty() ||
+           rudi_.peer_count() > 0 || room_.has_news();
   }
   void on_planes_changed(Instant now, std::uint8_t up);
   bool poll_data(Instant now, net::TxPacket& out);
   bool poll_ready(Instant now, net::TxPacket& out, CongestionRing& waiting);
   void arm_free_pass(Instant now, Pdc& pdc);
   bool find_free_pass(Instant now, Congestion& congestion);
-  void wake(Pdc& pdc);
-  void wake(Congestion& congestion);
-  Pdc* voice_of(Congestion& congestion);
-  void after_congestion_event(Instant now, Congestion& congestion);
   void on_deadline(Instant now);
-  void on_congestion_timer(Instant now, Congestion& congestion);
-  void set_timer(Pdc& pdc, PdcTimer timer, Instant when);
-  void stop_timer(Pdc& pdc, PdcTimer timer) { pdc.deadline(timer) = Instant::never(); }
   void run_timers(Instant now, Pdc& pdc);
   void on_liveness(Instant now, Pdc& pdc);
-  void settle(Instant now);  ///< end of an input: tell SES about room
 
   // --- tx_data.cc
   enum class Work : std::uint8_t { kNone, kResend, kNew };
@@ -158,9 +105,6 @@ struct Engine {
   bool has_psns_for(const Pdc& pdc, std::uint64_t more) const;
   Built send_data(Instant now, Pdc& pdc, Work work, Psn psn, net::TxPacket& out);
   ByteCount nominal_of(const Pdc& pdc, const Message& message, std::uint32_t segment) const;
-  ByteCount nominal_bytes(std::size_t uet_bytes) const {
-    return static_cast<ByteCount>(uet_bytes) + encapsulation_bytes_;
-  }
   static std::size_t request_header_bytes(const Congestion& congestion);
   void prepend_request(const Pdc& pdc, const cc::Ccc& ccc, NextHdr next, Psn psn, bool ar,
                        bool retx, const std::optional<std::uint32_t>& credit_target,
@@ -171,8 +115,6 @@ struct Engine {
   // --- receive.cc
   void on_packet(Instant now, net::RxPacket rx);
   void on_request_packet(Instant now, net::RxPacket& rx, bool has_cc_state);
-  bool is_trimmed(const net::RxPacket& rx) const;
-  RxMeta meta_of(Instant now, const net::RxPacket& rx) const;
   /// The live PDC a sequenced packet belongs to, opened if need be; null when the packet was dealt
   /// with.
   Pdc* find_for(Instant now, const Arrival& in);
@@ -269,13 +211,6 @@ struct Engine {
     return psn.is_at_or_after(pdc.tx.left) && psn.is_before(pdc.tx.next);
   }
 
-  // --- tx_nack.cc
-  void nack_for(Instant now, const Arrival& in, const Pdc* pdc, NackCode code,
-                std::uint32_t payload = 0);
-  void nack(Instant now, const net::FabricAddress& to, const RxMeta& meta, wire::PdsNack header,
-            bool is_live);
-  bool poll_nack(Instant now, net::TxPacket& out);
-
   // --- rx_nack.cc
   void on_nack_packet(Instant now, const net::RxPacket& rx);
   void on_nack(Instant now, Pdc& pdc, const wire::PdsNack& nack, const RxMeta& meta);
@@ -290,8 +225,6 @@ struct Engine {
   void on_ses_busy(Instant now, Pdc& pdc, TxRecord& record);
 
   // --- tx_control.cc
-  void want_control(Pdc& pdc, unsigned bits);
-  void list_control(Pdc& pdc);
   Built poll_control(Instant now, net::TxPacket& out);
   Built build_control(Instant now, Pdc& pdc, net::TxPacket& out);
   Built build_pending_control(Instant now, Pdc& pdc, net::TxPacket& out);
@@ -367,7 +300,6 @@ struct Engine {
   static Duration smoothed_rtt(const Pdc& pdc);
   bool attach_congestion(Instant now, Pdc& pdc);
   void detach_congestion(Pdc& pdc);
-  void change_state(Instant now, Pdc& pdc, PdcInput input);
   void begin_close(Instant now, Pdc& pdc);
   void try_close(Instant now, Pdc& pdc);
   void on_close_timer(Instant now, Pdc& pdc);
@@ -383,11 +315,9 @@ struct Engine {
   void fail(Instant now, Pdc& pdc, PdsError error, const std::optional<Refusal>& refusal = {});
   static bool is_known_undelivered(Psn psn, const TxRecord& record, PdsError error,
                                    const std::optional<Refusal>& refusal);
-  void report_failed(Instant now, PdsError error);
   void free_pdc(Instant now, Pdc& pdc);
   void release_receive_state(Pdc& pdc);
   void drop_unaccepted(Instant now, Pdc& pdc);
-  void nack_close_error(Instant now, Pdc& pdc, Psn psn, const RxMeta& meta, NackCode code);
   bool has_unacked_data(Pdc& pdc);
   void finish_target_close(Instant now, Pdc& pdc);
   void make_room(Instant now, bool for_initiator);
@@ -438,28 +368,14 @@ struct Engine {
   RudiPeer* rudi_peer_for(const net::FabricAddress& peer);
   void release_rudi_peer_if_idle(RudiPeer& peer);
 
-  std::uint8_t data_tos(bool resend) const {
-    const std::uint8_t dscp = !config_.use_trimming ? config_.dscp_data
-                              : resend              ? config_.dscp_trimmable_rtx
-                                                    : config_.dscp_trimmable;
-    return net::TosByte::of(dscp, 2).value;
-  }
-  std::uint8_t control_tos() const { return net::TosByte::of(config_.dscp_control, 0).value; }
-
-  const PdsConfig config_;
-  const Limits limits_;
-  const bool sends_nscc_state_;
-  const bool sends_credit_state_;
-  const ByteCount encapsulation_bytes_;
-  net::PacketPool& pool_;
-  base::Rng& rng_;
-  base::Trace& trace_;
-  Upper& upper_;
-
-  base::TimingWheel wheel_;
+  Backpressure room_;
+  Scheduler scheduler_;
+  PdcStates states_;
+  NackQueue nacks_;
   PdcTable table_;
   CongestionTable congestions_;
   MessageTable messages_;
+  FailedMessages failed_;
   TxBlockPool tx_blocks_;
   RxTrackerPool trackers_;
   ResponseStore responses_;
@@ -467,7 +383,6 @@ struct Engine {
   Tombstones openings_;  ///< of unproven PDCs that ended early
   UnprovenPdcs unproven_;
   PeerShares shares_;
-  NackLimiter limiter_;
   RudiTable rudi_;
 
   std::optional<cc::CreditPacer> pacer_;
@@ -477,27 +392,18 @@ struct Engine {
   FixedPool<HeldPacket> held_;
   PoolIndex<HeldPacket, &HeldPacket::index_next> held_index_;
 
-  CongestionRing ready_;    ///< CCCs with PDCs that may have something to send
-  PdcControlList control_;  ///< PDCs with ACKs or control packets to send
-  Ring<NackOut> nacks_;
   Ring<net::TxPacket> built_;  ///< last ACKs of closed PDCs, RUDI responses
-  MessageQueue failed_;        ///< messages whose error is to be reported
   MessageQueue uud_;
-  OpeningGuard* guard_ = nullptr;
   std::uint64_t half_open_reaped_ = 0;
   std::uint64_t unproven_evicted_ = 0;
   std::uint64_t clear_breaks_ = 0;
   std::uint32_t kept_by_unproven_ = 0;
-  std::uint32_t ccc_reserved_ = 0;  ///< target PDCs that may still need a CCC of their own
-  std::uint32_t half_open_ = 0;     ///< PDCs in CREATING or PENDING
-  std::uint32_t closing_pdcs_ = 0;
+  std::uint32_t ccc_reserved_ = 0;         ///< target PDCs that may still need a CCC of their own
   std::uint32_t close_wanted_ = 0;         ///< PDCs in CREATING that are to close once established
   Instant next_id_at_ = Instant::never();  ///< submit() waits for an identifier in quarantine
   std::uint8_t free_planes_ = 1;           ///< ports that can take data, during poll_transmit()
   std::uint8_t planes_up_ = 1;             ///< ports with a link
   bool has_slowed_ = false;                ///< SES named a resource that may run out
-  bool is_short_of_room_ = false;          ///< SES was told kAgain
-  bool has_new_room_ = false;
   bool rudi_turn_ = false;
 };
 

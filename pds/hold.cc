@@ -85,7 +85,7 @@ void Engine::report_gaps_before(Instant now, Pdc& pdc, const RxMeta& meta, Psn e
     // A target PDC that has accepted nothing may be gone the next moment: its identifier must not be learnt.
     header.spdcid = pdc.is_initiator || rx.has_accepted ? pdc.id : 0;
     header.dpdcid = pdc.peer_id;
-    nack(now, pdc.peer, meta, header, header.spdcid != 0);
+    nacks_.add(now, pdc.peer, meta, header, header.spdcid != 0);
   }
 }
 

@@ -67,9 +67,9 @@ bool Engine::evict_answers_of_unproven(Instant now, const Pdc& except) {
 void Engine::ask_for_clear(Instant now, Pdc& pdc) {
   if (pdc.is_unproven() || pdc.rx.stored == 0 || !pdc.deadline(PdcTimer::kClearRequest).is_never())
     return;
-  want_control(pdc, kSendClearRequest);
+  scheduler_.want_control(pdc, kSendClearRequest);
   pdc.rx.clear_asked_at = now;
-  set_timer(pdc, PdcTimer::kClearRequest, now + clear_patience(pdc.rx.clear_asks));
+  scheduler_.set_timer(pdc, PdcTimer::kClearRequest, now + clear_patience(pdc.rx.clear_asks));
 }
 
 Duration Engine::clear_patience(unsigned asks) const {
@@ -92,7 +92,7 @@ void Engine::on_clear_request_timer(Instant now, Pdc& pdc) {
   if (is_awake && can_clear_something(pdc)) ++rx.clear_rounds;
   if (rx.clear_rounds < kRounds) return ask_for_clear(now, pdc);
   ++clear_breaks_;
-  nack_close_error(now, pdc, rx.edge + 1, rx.last_meta, NackCode::kClosingInErr);
+  nacks_.add_for(now, pdc, rx.edge + 1, NackCode::kClosingInErr, rx.last_meta);
   fail(now, pdc, PdsError::kPeerFailed);
 }
 

@@ -13,28 +13,7 @@ namespace {
 /// When the system had no memory for a CCC, it is asked again after this.
 constexpr base::Duration kMemoryRetry = base::Duration::from_ms(1);
 
-constexpr bool counts_as_closing(PdcState s) {
-  return s == PdcState::kQuiesce || s == PdcState::kAckWait || s == PdcState::kCloseAckWait ||
-         s == PdcState::kCloseReq || s == PdcState::kClosing;
-}
-
-constexpr bool is_half_open(PdcState s) {
-  return s == PdcState::kCreating || s == PdcState::kPending;
-}
-
 }  // namespace
-
-void Engine::change_state(Instant now, Pdc& pdc, PdcInput input) {
-  const auto next = next_state(pdc.state, input, pdc.is_initiator);
-  UET_CHECK(next.has_value());
-  trace_.emit(now, EventId::kPdcStateChanged, pdc.id, pdc.start,
-              static_cast<std::uint64_t>(pdc.state), static_cast<std::uint64_t>(*next));
-  closing_pdcs_ += counts_as_closing(*next) ? 1 : 0;
-  closing_pdcs_ -= counts_as_closing(pdc.state) ? 1 : 0;
-  half_open_ += is_half_open(*next) ? 1 : 0;
-  half_open_ -= is_half_open(pdc.state) ? 1 : 0;
-  pdc.state = *next;
-}
 
 void Engine::init_halves(Instant now, Pdc& pdc, Psn start) {
   pdc.start = start;
@@ -62,9 +41,9 @@ Pdc* Engine::open_initiator(Instant now, const TxMessage& request) {
   pdc->rod_context = request.mode == Mode::kRod ? request.rod_context : 0;
   pdc->is_initiator = true;
   pdc->share = shares_.join(pdc->peer, false);
-  init_halves(
-      now, *pdc,
-      table_.choose_start(*pdc, guard_ != nullptr ? guard_->expected_by(pdc->peer) : std::nullopt));
+  init_halves(now, *pdc,
+              table_.choose_start(
+                  *pdc, env_.guard != nullptr ? env_.guard->expected_by(pdc->peer) : std::nullopt));
   Congestion* congestion =
       congestions_.attach(now, pdc->peer, pdc->traffic_class, pdc->mode == Mode::kRud);
   if (congestion == nullptr) {
@@ -74,7 +53,7 @@ Pdc* Engine::open_initiator(Instant now, const TxMessage& request) {
   }
   pdc->tx.cc.attach(*congestion);
   table_.index_initiator(*pdc);
-  change_state(now, *pdc, PdcInput::kFirstSend);
+  states_.change(now, *pdc, PdcInput::kFirstSend);
   trace_.emit(now, EventId::kPdcOpened, pdc->id, pdc->start, 0,
               static_cast<std::uint64_t>(pdc->mode));
   return pdc;
@@ -86,16 +65,16 @@ void Engine::learn_peer(Instant now, Pdc& pdc, std::uint16_t peer_id) {
   pdc.peer_id = peer_id;
   Congestion* congestion = pdc.tx.cc.if_any();
   if (congestion != nullptr && congestion->voice == nullptr) congestion->voice = &pdc;
-  change_state(now, pdc, PdcInput::kPeerLearnt);
+  states_.change(now, pdc, PdcInput::kPeerLearnt);
   trace_.emit(now, EventId::kPdcEstablished, pdc.id, pdc.start, peer_id);
-  if (pdc.pending_control != 0) list_control(pdc);
+  if (pdc.pending_control != 0) scheduler_.list_control(pdc);
   // A control packet that opens a PDC brings no credit and no word for the CCC, which therefore cannot ask: when nothing else
   // is under way, one packet leaves without. [CC 5.3]
   if (pdc.tx.rtx_count > 0 && pdc.tx.rtx_count == pdc.tx.unacked) pdc.tx.has_free_pass = true;
-  wake(pdc);
+  scheduler_.wake(pdc);
   if (congestion != nullptr) {
     congestion->ccc->on_pdc_opened();
-    if (sends_credit_state_) on_congestion_timer(now, *congestion);
+    if (env_.sends_credit_state) scheduler_.on_congestion_timer(now, *congestion);
   }
   if (pdc.is_close_wanted) begin_close(now, pdc);
 }
@@ -134,10 +113,9 @@ void Engine::detach_congestion(Pdc& pdc) {
   congestion->ccc->on_pdc_closed(pdc.tx.share);
   pdc.tx.cc.detach();
   if (congestion->users == 1) {
-    if (congestion->ready_hook.is_linked()) ready_.erase(ready_.iterator_to(*congestion));
-    wheel_.cancel(congestion->timer);
+    scheduler_.forget(*congestion);
   } else {
-    wake(
+    scheduler_.wake(
         *congestion);  // what this PDC had in the network no longer stands in the way of the others
   }
   congestions_.detach(*congestion);
@@ -169,21 +147,20 @@ void Engine::free_pdc(Instant now, Pdc& pdc) {
   for (; tx.left != tx.next; ++tx.left) tx_blocks_.remove(tx.ring, tx.left);
   detach_congestion(pdc);
   leave_credit(pdc);
-  wheel_.cancel(pdc.timer);
-  if (pdc.control_hook.is_linked()) control_.erase(control_.iterator_to(pdc));
+  scheduler_.forget(pdc);
   if (pdc.is_initiator) {
     table_.unindex_initiator(pdc);
   } else {
     table_.unindex_target(pdc);
-    if (pdc.rx.has_accepted && guard_ != nullptr)
-      (void)guard_->on_target_closed(pdc.peer, pdc.start);
+    if (pdc.rx.has_accepted && env_.guard != nullptr)
+      (void)env_.guard->on_target_closed(pdc.peer, pdc.start);
     if (!planted(PlantedBug::kNoTombstone)) remember_opening(now, pdc);
     if (pdc.unproven_hook.is_linked()) unproven_.remove(pdc);
   }
   if (pdc.is_close_wanted) --close_wanted_;
   shares_.leave(pdc.share, !pdc.is_initiator);
   table_.release(now, pdc, serial_max(tx.next - 1, pdc.rx.max_rcvd));
-  has_new_room_ = true;
+  room_.on_room();
 }
 
 /// A target PDC that was created by a packet which then was refused: leave nothing behind.
@@ -191,7 +168,7 @@ void Engine::free_pdc(Instant now, Pdc& pdc) {
 void Engine::drop_unaccepted(Instant now, Pdc& pdc) {
   if (pdc.is_initiator || pdc.rx.has_accepted || pdc.rx.held > 0) return;
   trace_.emit(now, EventId::kPdcClosed, pdc.id, pdc.start, 0);
-  change_state(now, pdc, PdcInput::kFailed);
+  states_.change(now, pdc, PdcInput::kFailed);
   free_pdc(now, pdc);
 }
 

@@ -14,9 +14,9 @@ void Engine::queue_resend(Pdc& pdc, Psn psn, TxRecord& record) {
   record.ask_ack = false;
   if (record.needs_rtx) return;
   record.needs_rtx = true;
-  if (record.message == nullptr) return want_control(pdc, kResendControl);
+  if (record.message == nullptr) return scheduler_.want_control(pdc, kResendControl);
   if (tx.rtx_count++ == 0 || psn.is_before(tx.rtx_from)) tx.rtx_from = psn;
-  wake(pdc);
+  scheduler_.wake(pdc);
 }
 
 void Engine::unqueue_resend(Pdc& pdc, TxRecord& record) {
@@ -96,10 +96,11 @@ void Engine::on_retransmit_timer(Instant now, Pdc& pdc) {
   }
   if (next.is_never() && tx.rtx_count > 0 && pdc.state == PdcState::kCreating) {
     tx.has_free_pass = true;
-    wake(pdc);
+    scheduler_.wake(pdc);
   }
-  if (Congestion* congestion = tx.cc.if_any()) after_congestion_event(now, *congestion);
-  if (next < pdc.deadline(PdcTimer::kRetransmit)) set_timer(pdc, PdcTimer::kRetransmit, next);
+  if (Congestion* congestion = tx.cc.if_any()) scheduler_.after_congestion_event(now, *congestion);
+  if (next < pdc.deadline(PdcTimer::kRetransmit))
+    scheduler_.set_timer(pdc, PdcTimer::kRetransmit, next);
 }
 
 // False when the PDC is gone.
@@ -132,7 +133,7 @@ bool Engine::on_timeout(Instant now, Pdc& pdc, Psn psn, TxRecord& record) {
 // [PDS 13.1]
 void Engine::ask_about(Pdc& pdc, TxRecord& record) {
   record.ask_ack = true;
-  want_control(pdc, kSendAckRequests);
+  scheduler_.want_control(pdc, kSendAckRequests);
 }
 
 // ROD: everything from `from` on is sent again, in order. [PDS 17.1]
@@ -236,16 +237,16 @@ void Engine::suspect_sent_before(Instant now, Pdc& pdc, Psn end, Instant sent_be
     if (pdc.is_rod()) break;
   }
   if (earliest < pdc.deadline(PdcTimer::kRetransmit))
-    set_timer(pdc, PdcTimer::kRetransmit, earliest);
+    scheduler_.set_timer(pdc, PdcTimer::kRetransmit, earliest);
 }
 
 void Engine::watch_tail(Instant now, Pdc& pdc) {
   if (config_.tail_loss_time <= Duration{} || pdc.tx.cc.if_any() == nullptr) return;
   if (!config_.tail_loss_asks)
-    set_timer(pdc, PdcTimer::kTailLoss, now + config_.tail_loss_time);
+    scheduler_.set_timer(pdc, PdcTimer::kTailLoss, now + config_.tail_loss_time);
   else if (const Instant due = now + tail_silence(now, pdc);
            due < pdc.deadline(PdcTimer::kTailLoss))
-    set_timer(pdc, PdcTimer::kTailLoss, due);
+    scheduler_.set_timer(pdc, PdcTimer::kTailLoss, due);
 }
 
 // For some time after a loss the next one is likely. Then every packet asks for its ACK, so that what is known does not hang on
@@ -273,10 +274,10 @@ void Engine::ask_about_tail(Instant now, Pdc& pdc) {
         record.deadline.is_never())
       continue;
     const Instant due = std::max(record.cc.sent_at, tx.probe_sent_at) + tail_silence(now, pdc);
-    if (due > now) return set_timer(pdc, PdcTimer::kTailLoss, due);
+    if (due > now) return scheduler_.set_timer(pdc, PdcTimer::kTailLoss, due);
     ++tx.tail_probes;
-    want_control(pdc, kSendProbe);
-    return set_timer(pdc, PdcTimer::kTailLoss, now + tail_silence(now, pdc));
+    scheduler_.want_control(pdc, kSendProbe);
+    return scheduler_.set_timer(pdc, PdcTimer::kTailLoss, now + tail_silence(now, pdc));
   }
 }
 
@@ -292,13 +293,13 @@ void Engine::on_tail_loss(Instant now, Pdc& pdc) {
     ++tx.tail_probes;
     if (record.arrived) {
       ask_about(pdc, record);
-      set_timer(pdc, PdcTimer::kTailLoss, now + config_.tail_loss_time);
+      scheduler_.set_timer(pdc, PdcTimer::kTailLoss, now + config_.tail_loss_time);
     } else if (pdc.is_rod()) {
       go_back(now, pdc, tx.left, false);
     } else {
       mark_lost(now, pdc, psn, record, false);
     }
-    after_congestion_event(now, tx.cc.of(*record.message));
+    scheduler_.after_congestion_event(now, tx.cc.of(*record.message));
     return;
   }
 }

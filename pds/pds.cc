@@ -14,7 +14,7 @@ Pds::Pds(const PdsConfig& config, const cc::CcConfig& cc_config, const net::Port
 Pds::~Pds() = default;
 
 void Pds::set_opening_guard(OpeningGuard& guard) {
-  impl_->guard_ = &guard;
+  impl_->own_env_.guard = &guard;
 }
 
 SubmitResult Pds::submit(Instant now, const TxMessage& message) {

@@ -19,30 +19,31 @@ void Engine::prove(Instant now, Pdc& pdc) {
   kept_by_unproven_ -= pdc.rx.kept;
   pdc.is_proven = true;
   unproven_.remove(pdc);
-  stop_timer(pdc, PdcTimer::kProof);
+  Scheduler::stop_timer(pdc, PdcTimer::kProof);
   release_withheld_answers(pdc);
   // Grants that did not leave: the counter is cumulative.
   if (pdc.rx.credit_source != kNoIndex) {
     pdc.rx.credit = credit_for(pdc);
-    want_control(pdc, kSendCredit);
+    scheduler_.want_control(pdc, kSendCredit);
   }
   if (Congestion* congestion = pdc.tx.cc.if_any()) {
     if (congestion->voice == nullptr) congestion->voice = &pdc;
-    after_congestion_event(now, *congestion);
+    scheduler_.after_congestion_event(now, *congestion);
   }
-  wake(pdc);
+  scheduler_.wake(pdc);
   on_liveness(now, pdc);
 }
 
 /// Something longer than a stranger may get waits: ask whether it is there.
 void Engine::ask_for_proof(Instant now, Pdc& pdc) {
   if (!pdc.is_unproven() || !pdc.deadline(PdcTimer::kProof).is_never()) return;
-  want_control(pdc, kSendProbe);
-  set_timer(pdc, PdcTimer::kProof, now + rto(pdc, 0));
+  scheduler_.want_control(pdc, kSendProbe);
+  scheduler_.set_timer(pdc, PdcTimer::kProof, now + rto(pdc, 0));
 }
 
 void Engine::on_proof_timer(Pdc& pdc) {
-  if (pdc.is_unproven() && pdc.unasked < UnprovenPdcs::kUnasked) want_control(pdc, kSendProbe);
+  if (pdc.is_unproven() && pdc.unasked < UnprovenPdcs::kUnasked)
+    scheduler_.want_control(pdc, kSendProbe);
 }
 
 /// Answers with much read data that were kept back.

@@ -4,20 +4,6 @@
 
 namespace uet::pds {
 
-bool Engine::is_trimmed(const net::RxPacket& rx) const {
-  const std::uint8_t dscp = rx.tos.dscp();
-  return dscp == config_.dscp_trimmed || dscp == config_.dscp_trimmed_last_hop;
-}
-
-RxMeta Engine::meta_of(Instant now, const net::RxPacket& rx) const {
-  RxMeta meta;
-  meta.arrived = now;
-  meta.entropy = rx.entropy;
-  meta.plane = rx.plane;
-  meta.ecn = rx.tos.is_congestion_experienced();
-  return meta;
-}
-
 void Engine::on_packet(Instant now, net::RxPacket rx) {
   using wire::PdsType;
   const auto bytes = std::as_const(rx.packet).bytes();
@@ -58,7 +44,7 @@ void Engine::on_packet(Instant now, net::RxPacket rx) {
     default:
       return trace_.drop(now, DropReason::kBadType, bytes.size());
   }
-  if (has_new_room_) settle(now);
+  room_.settle(now);
 }
 
 void Engine::on_request_packet(Instant now, net::RxPacket& rx, bool has_cc_state) {
@@ -87,11 +73,11 @@ void Engine::on_request_packet(Instant now, net::RxPacket& rx, bool has_cc_state
   in.header_bytes = static_cast<std::uint16_t>(header_bytes);
   in.body = bytes.subspan(header_bytes);
   in.packet = &rx.packet;
-  in.meta = meta_of(now, rx);
+  in.meta = env_.meta_of(now, rx);
   in.meta.bytes = static_cast<std::uint32_t>(in.body.size());
   in.meta.retx = h.retx;
   in.meta.ack_now = h.ar || h.retx || h.syn || (in.meta.ecn && config_.ack_on_ecn);
-  in.trimmed = is_trimmed(rx);
+  in.trimmed = env_.is_trimmed(rx);
   in.last_hop = rx.tos.dscp() == config_.dscp_trimmed_last_hop;
   wire::PdsRequestCc cc_state;
   if (has_cc_state) cc_state = wire::decode<wire::PdsRequestCc>(bytes.data());
@@ -109,12 +95,12 @@ Pdc* Engine::find_for(Instant now, const Arrival& in) {
   Pdc* pdc = table_.by_id(in.dpdcid);
   if (pdc == nullptr || pdc->state == PdcState::kPending) {
     trace_.drop(now, DropReason::kUnknownPdc, in.body.size(), in.dpdcid, in.psn);
-    nack_for(now, in, nullptr, NackCode::kInvDpdcid);
+    nacks_.add_for(now, in, nullptr, NackCode::kInvDpdcid);
     return nullptr;
   }
   if (pdc->peer != in.source || (pdc->peer_id != 0 && pdc->peer_id != in.spdcid)) {
     trace_.drop(now, DropReason::kPeerMismatch, in.body.size(), in.dpdcid, in.psn);
-    nack_for(now, in, nullptr, NackCode::kPdcHdrMismatch);
+    nacks_.add_for(now, in, nullptr, NackCode::kPdcHdrMismatch);
     return nullptr;
   }
   if (in.spdcid == 0) {
@@ -123,7 +109,7 @@ Pdc* Engine::find_for(Instant now, const Arrival& in) {
   }
   if (pdc->mode != in.mode) {
     trace_.drop(now, DropReason::kModeMismatch, in.body.size(), in.dpdcid, in.psn);
-    nack_for(now, in, pdc, NackCode::kPdcModeMismatch);
+    nacks_.add_for(now, in, pdc, NackCode::kPdcModeMismatch);
     return nullptr;
   }
   return pdc;
@@ -143,13 +129,13 @@ Pdc* Engine::find_for_syn(Instant now, const Arrival& in) {
   if (pdc == nullptr) return open_target(now, in);
   if (pdc->mode != in.mode) {
     trace_.drop(now, DropReason::kModeMismatch, in.body.size(), pdc->id, in.psn);
-    nack_for(now, in, pdc, NackCode::kPdcModeMismatch);
+    nacks_.add_for(now, in, pdc, NackCode::kPdcModeMismatch);
     return nullptr;
   }
   if (pdc->state == PdcState::kPending) return confirm_opening(now, *pdc, in);
   if (pdc->start != in.start()) {
     trace_.drop(now, DropReason::kPsnBelowStart, in.body.size(), pdc->id, in.psn);
-    nack_for(now, in, pdc, NackCode::kInvalidSyn);
+    nacks_.add_for(now, in, pdc, NackCode::kInvalidSyn);
     return nullptr;
   }
   return pdc;
@@ -159,7 +145,7 @@ Pdc* Engine::find_for_syn(Instant now, const Arrival& in) {
 Pdc* Engine::open_target(Instant now, const Arrival& in) {
   const auto refuse = [&](DropReason reason, NackCode code, std::uint32_t payload = 0) -> Pdc* {
     trace_.drop(now, reason, in.body.size(), 0, in.psn);
-    nack_for(now, in, nullptr, code, payload);
+    nacks_.add_for(now, in, nullptr, code, payload);
     return nullptr;
   };
   if (tombstones_.contains(now, in.source, in.spdcid, in.start())) {
@@ -186,8 +172,8 @@ Pdc* Engine::open_target(Instant now, const Arrival& in) {
     return refuse(DropReason::kPsnBeyondWindow, NackCode::kPsnOorWindow);
   // Secured, the guard decides between ESTABLISHED and PENDING; without one a SYN is accepted at
   // once. [PDS 6.5]
-  if (guard_ != nullptr) {
-    if (const auto announced = guard_->on_opening({in.source, in.spdcid, in.start()})) {
+  if (env_.guard != nullptr) {
+    if (const auto announced = env_.guard->on_opening({in.source, in.spdcid, in.start()})) {
       challenge(now, in, *announced);
       return nullptr;
     }
@@ -214,7 +200,7 @@ Pdc& Engine::add_target(Instant now, const Arrival& in, Psn start, PdcInput how)
   pdc->share = shares_.join(in.source, true);
   table_.index_target(*pdc);
   init_halves(now, *pdc, start);
-  change_state(now, *pdc, how);
+  states_.change(now, *pdc, how);
   ++ccc_reserved_;
   return *pdc;
 }
@@ -230,7 +216,7 @@ void Engine::on_trimmed(Instant now, const Arrival& in) {
     pdc = table_.find_target(in.source, in.spdcid);
     if (pdc == nullptr || pdc->state == PdcState::kPending) {
       if (!tombstones_.contains(now, in.source, in.spdcid, in.start()))
-        nack_for(now, in, nullptr, code);
+        nacks_.add_for(now, in, nullptr, code);
       return;
     }
     if (pdc->start != in.start() || pdc->mode != in.mode) return;
@@ -240,9 +226,9 @@ void Engine::on_trimmed(Instant now, const Arrival& in) {
   }
   switch (classify(*pdc, in.psn)) {
     case PsnClass::kNew:
-      return nack_for(now, in, pdc, code);
+      return nacks_.add_for(now, in, pdc, code);
     case PsnClass::kBeyond:
-      return nack_for(now, in, pdc, NackCode::kPsnOorWindow);
+      return nacks_.add_for(now, in, pdc, NackCode::kPsnOorWindow);
     case PsnClass::kFinished:
       return on_duplicate(now, *pdc, in, true);
     case PsnClass::kKnown:

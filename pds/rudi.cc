@@ -20,7 +20,7 @@ void Engine::release_rudi_peer_if_idle(RudiPeer& peer) {
 
 SubmitResult Engine::submit_rudi(Instant now, const TxMessage& request) {
   RudiPeer* peer = rudi_peer_for(request.destination);
-  if (peer == nullptr) return again();
+  if (peer == nullptr) return room_.again();
   if (peer->outstanding == 0 && peer->queue.empty()) peer->busy_since = now;
   Message& message = messages_.add(request);
   message.rudi = peer;
@@ -78,7 +78,7 @@ bool Engine::send_rudi(Instant now, RudiPacket& packet, net::TxPacket& out) {
   const Duration longest = std::min(Duration::from_seconds(8), std::max(config_.rto_max, wait));
   for (unsigned i = 0; i < packet.rto_cnt && wait < longest; ++i)
     wait = std::min(wait * 2, longest);
-  wheel_.schedule(packet.timer, now + wait);
+  scheduler_.wheel().schedule(packet.timer, now + wait);
   trace_.emit(now, header.retx ? EventId::kPacketRetransmitted : EventId::kRequestSent, 0,
               Psn(packet.pkt_id), header.retx ? packet.rto_cnt : bytes.size());
   out.packet = std::move(bytes);
@@ -86,13 +86,13 @@ bool Engine::send_rudi(Instant now, RudiPacket& packet, net::TxPacket& out) {
   // Any path will do: spread packets over all of them. [PDS 3]
   out.entropy = static_cast<std::uint16_t>(0xc000 | (mix(packet.pkt_id) & 0x3fff));
   out.plane = net::kAnyPlane;
-  out.tos.value = data_tos(header.retx);
+  out.tos.value = env_.data_tos(header.retx);
   return true;
 }
 
 void Engine::queue_rudi_resend(RudiPacket& packet) {
   RudiPeer& peer = *packet.peer;
-  wheel_.cancel(packet.timer);
+  scheduler_.wheel().cancel(packet.timer);
   peer.in_flight.erase(peer.in_flight.iterator_to(packet));
   peer.resend.push_back(packet);
 }
@@ -126,7 +126,7 @@ void Engine::on_rudi_timer(Instant now, RudiPacket& packet) {
 /// Takes an answered packet off every list.
 void Engine::finish_rudi(RudiPacket& packet) {
   RudiPeer& peer = *packet.peer;
-  wheel_.cancel(packet.timer);
+  scheduler_.wheel().cancel(packet.timer);
   const bool in_flight = std::any_of(peer.in_flight.begin(), peer.in_flight.end(),
                                      [&](const RudiPacket& p) { return &p == &packet; });
   if (in_flight)
@@ -148,7 +148,7 @@ void Engine::drop_rudi_message(Instant now, Message& message) {
     }
   }
   if (message.hook.is_linked()) peer.queue.erase(peer.queue.iterator_to(message));
-  forget(message);
+  messages_.forget(message);
   release_rudi_peer_if_idle(peer);
 }
 
@@ -163,7 +163,7 @@ void Engine::on_rudi_response(Instant now, const net::RxPacket& rx) {
   const auto bytes = rx.packet.bytes();
   if (bytes.size() < wire::PdsRudi::kSize)
     return trace_.drop(now, DropReason::kTruncated, bytes.size());
-  if (is_trimmed(rx)) return trace_.drop(now, DropReason::kTrimmed, bytes.size());
+  if (env_.is_trimmed(rx)) return trace_.drop(now, DropReason::kTrimmed, bytes.size());
   const auto h = wire::decode<wire::PdsRudi>(bytes.data());
   if (h.next_hdr < NextHdr::kResponse || h.next_hdr > NextHdr::kResponseDataSmall)
     return trace_.drop(now, DropReason::kBadNextHeader, bytes.size());
@@ -180,7 +180,7 @@ void Engine::on_rudi_response(Instant now, const net::RxPacket& rx) {
       h.m ? peer.window : std::min(most, peer.window + 1.0 / std::max(1.0, peer.window) * 4);
   if (h.m) cut_window(now, peer, *packet);
   finish_rudi(*packet);
-  if (--message.unanswered == 0 && message.is_fully_sent()) forget(message);
+  if (--message.unanswered == 0 && message.is_fully_sent()) messages_.forget(message);
   release_rudi_peer_if_idle(peer);
   trace_.emit(now, EventId::kAckReceived, 0, Psn(h.pkt_id));
   upper_.on_response(now, token, segment, static_cast<std::uint8_t>(h.next_hdr),
@@ -212,7 +212,7 @@ void Engine::on_rudi_nack(Instant now, const net::RxPacket& rx, const wire::PdsN
       if (config_.max_nack_retx_cnt < kNoLimit && packet->nack_cnt > config_.max_nack_retx_cnt)
         return fail_rudi_message(now, *packet->message, PdsError::kNackExhausted);
       packet->is_paused = true;
-      wheel_.schedule(packet->timer, now + config_.nack_retx_time);
+      scheduler_.wheel().schedule(packet->timer, now + config_.nack_retx_time);
       return;
     }
     default:
@@ -231,7 +231,7 @@ void Engine::on_rudi_request(Instant now, const net::RxPacket& rx) {
   if (h.next_hdr < NextHdr::kRequestSmall || h.next_hdr > NextHdr::kRequestStd)
     return trace_.drop(now, DropReason::kBadNextHeader, bytes.size());
   if (base::planted(base::PlantedBug::kRudiRepeatIgnored) && h.retx) return;
-  const RxMeta meta = meta_of(now, rx);
+  const RxMeta meta = env_.meta_of(now, rx);
   const auto refuse = [&](NackCode code) {
     wire::PdsNack header;
     header.nack_code = code;
@@ -239,9 +239,9 @@ void Engine::on_rudi_request(Instant now, const net::RxPacket& rx) {
     header.nack_psn = Psn(h.pkt_id);
     header.m = meta.ecn;
     header.retx = h.retx;
-    nack(now, rx.source, meta, header, false);
+    nacks_.add(now, rx.source, meta, header, false);
   };
-  if (is_trimmed(rx)) {
+  if (env_.is_trimmed(rx)) {
     trace_.drop(now, DropReason::kTrimmed, bytes.size());
     return refuse(rx.tos.dscp() == config_.dscp_trimmed_last_hop ? NackCode::kTrimmedLasthop
                                                                  : NackCode::kTrimmed);
@@ -285,7 +285,7 @@ void Engine::on_rudi_request(Instant now, const net::RxPacket& rx) {
   out.destination = rx.source;
   out.entropy = rx.entropy;
   out.plane = rx.plane;
-  out.tos.value = control_tos();
+  out.tos.value = env_.control_tos();
   built_.push(std::move(out));
 }
 
@@ -295,8 +295,8 @@ SubmitResult Engine::submit_uud(Instant now, const TxMessage& request) {
   Message& message = messages_.add(request);
   if (request.segments != 1) {  // one packet or nothing [PDS 3.1]
     message.is_silent = false;
-    failed_.push_back(message);
-    report_failed(now, PdsError::kAborted);
+    failed_.add(message);
+    failed_.report(now, PdsError::kAborted);
     return SubmitResult::kQueued;
   }
   uud_.push_back(message);
@@ -321,17 +321,17 @@ bool Engine::poll_uud(Instant now, net::TxPacket& out) {
   packet.keep_borrowed();  // the user hears of the end before the port has the packet
   out.packet = std::move(packet);
   out.destination = message.request.destination;
-  out.entropy = static_cast<std::uint16_t>(0xc000 | (rng_.next_u32() & 0x3fff));
+  out.entropy = static_cast<std::uint16_t>(0xc000 | (env_.rng.next_u32() & 0x3fff));
   out.plane = net::kAnyPlane;
   out.tos.value = net::TosByte::of(config_.dscp_data, 2).value;
-  forget(message);
+  messages_.forget(message);
   upper_.on_response(now, token, 0, 0, {});
   return true;
 }
 
 void Engine::on_uud(Instant now, const net::RxPacket& rx) {
   const auto bytes = rx.packet.bytes();
-  if (is_trimmed(rx)) return trace_.drop(now, DropReason::kTrimmed, bytes.size());
+  if (env_.is_trimmed(rx)) return trace_.drop(now, DropReason::kTrimmed, bytes.size());
   const auto h = wire::decode<wire::PdsUud>(bytes.data());
   if (h.next_hdr < NextHdr::kRequestSmall || h.next_hdr > NextHdr::kRequestStd)
     return trace_.drop(now, DropReason::kBadNextHeader, bytes.size());

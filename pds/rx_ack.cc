@@ -95,7 +95,7 @@ std::optional<AckIn> Engine::parse_ack(Instant now, const net::RxPacket& rx) {
 }
 
 void Engine::on_ack_packet(Instant now, const net::RxPacket& rx) {
-  if (is_trimmed(rx))
+  if (env_.is_trimmed(rx))
     return trace_.drop(now, DropReason::kTrimmed, rx.packet.size());  // RTO recovers [PDS 13.6]
   auto in = parse_ack(now, rx);
   if (!in) return;
@@ -162,7 +162,7 @@ bool Engine::acknowledge(Instant now, Pdc& pdc, Psn psn, std::uint8_t next_hdr,
   const MessageToken token = message.request.token;
   const std::uint32_t segment = record.segment;
   message.may_be_delivered = true;
-  if (--message.unanswered == 0 && message.is_fully_sent()) forget(message);
+  if (--message.unanswered == 0 && message.is_fully_sent()) messages_.forget(message);
   const PdcRef ref = pdc.ref();
   upper_.on_response(now, token, segment, next_hdr, body);
   return table_.is_alive(ref);
@@ -211,7 +211,7 @@ void Engine::on_ack(Instant now, Pdc& pdc, AckIn& in) {
     if (cack != tx.cack) {
       tx.cack = cack;
       tx.stall_backoff = 0;
-      stop_timer(pdc, PdcTimer::kStall);
+      Scheduler::stop_timer(pdc, PdcTimer::kStall);
     }
   }
   // 4. Received, but the response is missing: no reason to send the data again.
@@ -241,15 +241,16 @@ void Engine::on_ack(Instant now, Pdc& pdc, AckIn& in) {
   if (tx.unacked == 0 && pdc.locks > 0)
     on_liveness(now, pdc);  // from here on only the read data is waited for
   if (closes) {
-    if (guard_ != nullptr && in.expected_psn) guard_->on_expected_psn(pdc.peer, *in.expected_psn);
+    if (env_.guard != nullptr && in.expected_psn)
+      env_.guard->on_expected_psn(pdc.peer, *in.expected_psn);
     return on_close_acknowledged(now, pdc);
   }
   if (in.common.req == wire::AckReq::kClear) owe_clear(now, pdc);
   if (in.common.req == wire::AckReq::kClose && pdc.is_initiator) begin_close(now, pdc);
   if (pdc.is_closing()) try_close(now, pdc);
   if (congestion == nullptr) return;
-  wake(pdc);
-  after_congestion_event(now, *congestion);
+  scheduler_.wake(pdc);
+  scheduler_.after_congestion_event(now, *congestion);
 }
 
 void Engine::apply_sack(Instant now, Pdc& pdc, const AckIn& in) {
@@ -307,7 +308,7 @@ void Engine::advance_left(Pdc& pdc) {
   if (tx.has_clear_when && tx.clear_psn().is_at_or_after(tx.clear_when)) {
     tx.has_clear_when = false;
     tx.clear_owed = true;
-    want_control(pdc, kSendClear);
+    scheduler_.want_control(pdc, kSendClear);
   }
 }
 

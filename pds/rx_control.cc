@@ -20,7 +20,7 @@ void Engine::on_control_packet(Instant now, const net::RxPacket& rx) {
   const auto bytes = rx.packet.bytes();
   if (bytes.size() < wire::PdsControl::kSize)
     return trace_.drop(now, DropReason::kTruncated, bytes.size());
-  if (is_trimmed(rx)) return trace_.drop(now, DropReason::kTrimmed, bytes.size());
+  if (env_.is_trimmed(rx)) return trace_.drop(now, DropReason::kTrimmed, bytes.size());
   const auto h = wire::decode<wire::PdsControl>(bytes.data());
   if (static_cast<unsigned>(h.ctl_type) > static_cast<unsigned>(ControlType::kNegotiation))
     return trace_.drop(now, DropReason::kBadControlType, bytes.size());
@@ -29,7 +29,7 @@ void Engine::on_control_packet(Instant now, const net::RxPacket& rx) {
   if (h.syn && !may_open(h.ctl_type))
     return trace_.drop(now, DropReason::kSynNotAllowed, bytes.size());
 
-  RxMeta meta = meta_of(now, rx);
+  RxMeta meta = env_.meta_of(now, rx);
   meta.retx = h.retx;
   meta.ack_now = true;
   Arrival in;
@@ -55,7 +55,8 @@ void Engine::on_control_packet(Instant now, const net::RxPacket& rx) {
   Pdc* pdc = table_.by_id(h.dpdcid);
   if (pdc == nullptr || pdc->state == PdcState::kPending) {
     trace_.drop(now, DropReason::kUnknownPdc, bytes.size(), h.dpdcid, h.psn);
-    if (h.ctl_type == ControlType::kAckRequest) nack_for(now, in, nullptr, NackCode::kInvDpdcid);
+    if (h.ctl_type == ControlType::kAckRequest)
+      nacks_.add_for(now, in, nullptr, NackCode::kInvDpdcid);
     return;
   }
   if (pdc->peer != rx.source || h.spdcid == 0 || pdc->peer_id != h.spdcid)
@@ -115,16 +116,8 @@ void Engine::on_ack_request(Instant now, Pdc& pdc, const wire::PdsControl& heade
       return queue_finished_ack(pdc, header.psn, meta);
     case PsnClass::kKnown:
       return answer_known(now, pdc, header.psn, meta);
-    case PsnClass::kNew: {
-      wire::PdsNack nack_header;
-      nack_header.nack_code = NackCode::kPktNotRcvd;
-      nack_header.nack_psn = header.psn;
-      nack_header.m = meta.ecn;
-      nack_header.retx = header.retx;
-      nack_header.spdcid = pdc.id;
-      nack_header.dpdcid = pdc.peer_id;
-      return nack(now, pdc.peer, meta, nack_header, true);
-    }
+    case PsnClass::kNew:
+      return nacks_.add_for(now, pdc, header.psn, NackCode::kPktNotRcvd, meta);
     case PsnClass::kBeyond:
       return trace_.drop(now, DropReason::kPsnBeyondWindow, 0, pdc.id, header.psn);
     case PsnClass::kBelowStart:
@@ -141,7 +134,7 @@ void Engine::on_probe(Instant now, Pdc& pdc, const wire::PdsControl& header, con
   rx.probe_opaque = header.probe_opaque;
   rx.probe_base = Psn(header.payload);
   rx.last_meta = meta;
-  list_control(pdc);
+  scheduler_.list_control(pdc);
 }
 
 /// A sequenced control packet that is new and in place. No SES has to answer: PDS does, at once.
@@ -156,7 +149,7 @@ void Engine::on_sequenced_control(Instant now, Pdc& pdc, const Arrival& in) {
   } else {
     if (rx.tracker == nullptr) rx.tracker = trackers_.acquire();
     if (rx.tracker == nullptr) {
-      nack_for(now, in, &pdc, NackCode::kNoResource);
+      nacks_.add_for(now, in, &pdc, NackCode::kNoResource);
       return drop_unaccepted(now, pdc);
     }
     mark_received(pdc, in.psn);

@@ -15,7 +15,7 @@ void Engine::deliver(Instant now, Pdc& pdc, const Arrival& in) {
 
   const auto refuse = [&](NackCode code) {
     trace_.drop(now, DropReason::kNoResource, in.body.size(), pdc.id, in.psn);
-    nack_for(now, in, &pdc, code);
+    nacks_.add_for(now, in, &pdc, code);
     drop_unaccepted(now, pdc);
   };
   // SES may answer with something to keep: there must be room before it is asked. [PDS 9.4]
@@ -45,7 +45,7 @@ void Engine::deliver(Instant now, Pdc& pdc, const Arrival& in) {
 
   rx.has_delivered = true;
   trace_.emit(now, EventId::kRequestDelivered, pdc.id, in.psn, in.body.size());
-  rx.rcvd_bytes += static_cast<std::uint64_t>(nominal_bytes(in.header_bytes + in.body.size()));
+  rx.rcvd_bytes += static_cast<std::uint64_t>(env_.nominal_bytes(in.header_bytes + in.body.size()));
   rx.last_request = now;
   RxMeta meta = in.meta;
   if (static_cast<std::uint32_t>(in.psn.distance_from(rx.cack)) == rx.granted) meta.ack_now = true;
@@ -169,7 +169,7 @@ void Engine::respond(Instant now, RxHandle handle, const SesResponse& response, 
     return trace_.drop(now, DropReason::kStaleAnswer, 0, pdc->id, handle.psn);
   const RxMeta meta = record->meta;
   on_answer(now, *pdc, handle.psn, meta, response, guaranteed, record);
-  if (!pdc->rx.acks.is_empty()) list_control(*pdc);
+  if (!pdc->rx.acks.is_empty()) scheduler_.list_control(*pdc);
   if (pdc->state == PdcState::kClosing) try_finish_target_close(now, *pdc);
 }
 
@@ -208,7 +208,7 @@ void Engine::queue_ack(Pdc& pdc, RxRecord& record) {
     responses_.push_front(acks, record);
   else
     responses_.push_ordered(acks, record);
-  list_control(pdc);
+  scheduler_.list_control(pdc);
 }
 
 /// One ACK with the default response for a PSN that is finished. A control packet has none. [PDS 10.1]
@@ -224,7 +224,7 @@ void Engine::queue_finished_ack(Pdc& pdc, Psn psn, const RxMeta& meta, bool is_c
 void Engine::queue_update(Pdc& pdc, const RxMeta& meta) {
   pdc.rx.wants_update = true;
   pdc.rx.last_meta = meta;
-  list_control(pdc);
+  scheduler_.list_control(pdc);
 }
 
 }  // namespace uet::pds

@@ -87,7 +87,7 @@ void Engine::on_nack_packet(Instant now, const net::RxPacket& rx) {
   const bool is_ccx = static_cast<wire::PdsType>(bytes[0] >> 3) == wire::PdsType::kNackCcx;
   if (bytes.size() < (is_ccx ? wire::PdsNackCcx::kSize : wire::PdsNack::kSize))
     return drop(DropReason::kTruncated);
-  if (is_trimmed(rx)) return drop(DropReason::kTrimmed);
+  if (env_.is_trimmed(rx)) return drop(DropReason::kTrimmed);
   const auto h = wire::decode<wire::PdsNack>(bytes.data());
   if (h.next_hdr != NextHdr::kNone) return drop(DropReason::kBadNextHeader, h.dpdcid, h.nack_psn);
   if (h.nt) return on_rudi_nack(now, rx, h);
@@ -109,7 +109,7 @@ void Engine::on_nack_packet(Instant now, const net::RxPacket& rx) {
       h.nack_code != NackCode::kNewStartPsn)
     learn_peer(now, *pdc, h.spdcid);
   heard(now, *pdc);
-  on_nack(now, *pdc, h, meta_of(now, rx));
+  on_nack(now, *pdc, h, env_.meta_of(now, rx));
 }
 
 void Engine::on_nack(Instant now, Pdc& pdc, const wire::PdsNack& nack, const RxMeta& meta) {
@@ -146,7 +146,8 @@ void Engine::on_nack(Instant now, Pdc& pdc, const wire::PdsNack& nack, const RxM
       return on_fatal_nack(now, pdc, nack, rule.error);
   }
   if (!table_.is_alive(ref)) return;
-  if (Congestion* congestion = pdc.tx.cc.if_any()) after_congestion_event(now, *congestion);
+  if (Congestion* congestion = pdc.tx.cc.if_any())
+    scheduler_.after_congestion_event(now, *congestion);
 }
 
 // Nothing is outstanding but the Close Command when the target says that it does not know the PDC: it has freed it before. Any
@@ -295,7 +296,8 @@ void Engine::hold_back(Pdc& pdc, Psn psn, TxRecord& record, Instant until) {
       if (!later.acked) hold(later);
     }
   }
-  set_timer(pdc, PdcTimer::kRetransmit, std::min(pdc.deadline(PdcTimer::kRetransmit), until));
+  scheduler_.set_timer(pdc, PdcTimer::kRetransmit,
+                       std::min(pdc.deadline(PdcTimer::kRetransmit), until));
 }
 
 // The receiver has everything below Expected_PSN and dropped what came after the gap. [PDS 17.1]

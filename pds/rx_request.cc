@@ -43,7 +43,7 @@ void Engine::on_sequenced(Instant now, const Arrival& in) {
     return drop(kind == PsnClass::kTooOld ? DropReason::kPsnTooOld : DropReason::kPsnBelowStart);
   // What lies beyond the window may be a guess: it neither says who the target is nor that the peer lives.
   if (kind == PsnClass::kBeyond) [[unlikely]] {
-    nack_for(now, in, &pdc, NackCode::kPsnOorWindow);
+    nacks_.add_for(now, in, &pdc, NackCode::kPsnOorWindow);
     return drop(DropReason::kPsnBeyondWindow);
   }
   // A packet that belongs here: it also tells an initiator who its target is. [PDS 6.3]
@@ -56,7 +56,7 @@ void Engine::on_sequenced(Instant now, const Arrival& in) {
       [[unlikely]] {
     // A Close Request that crosses our Close Command has what it wants.
     if (!in.is_control || in.control != ControlType::kCloseRequest)
-      nack_for(now, in, &pdc, NackCode::kClosing);
+      nacks_.add_for(now, in, &pdc, NackCode::kClosing);
     return drop(DropReason::kClosing);
   }
   const bool is_duplicate = kind == PsnClass::kFinished || kind == PsnClass::kKnown;
@@ -79,7 +79,7 @@ void Engine::on_rod_gap(Instant now, Pdc& pdc, const Arrival& in) {
   if (!rx.ooo_nack_armed && !in.retx && now - rx.last_ooo_nack < round_trip(pdc)) return;
   rx.ooo_nack_armed = false;
   rx.last_ooo_nack = now;
-  nack_for(now, in, &pdc, NackCode::kRodOoo, (rx.edge + 1).value());
+  nacks_.add_for(now, in, &pdc, NackCode::kRodOoo, (rx.edge + 1).value());
 }
 
 // Never delivered, never counted as received; its CLEAR and its CE mark still mean something.
@@ -103,16 +103,7 @@ void Engine::on_duplicate(Instant now, Pdc& pdc, const Arrival& in, bool finishe
 void Engine::answer_known(Instant now, Pdc& pdc, Psn psn, const RxMeta& meta, bool is_control) {
   RxHalf& rx = pdc.rx;
   RxRecord* record = responses_.find(table_.slot_of(pdc), psn);
-  const auto refuse = [&](NackCode code) {
-    wire::PdsNack header;
-    header.nack_code = code;
-    header.nack_psn = psn;
-    header.m = meta.ecn;
-    header.retx = meta.retx;
-    header.spdcid = pdc.id;
-    header.dpdcid = pdc.peer_id;
-    nack(now, pdc.peer, meta, header, true);
-  };
+  const auto refuse = [&](NackCode code) { nacks_.add_for(now, pdc, psn, code, meta); };
   if (!rx.tracker->test(RxTracker::kAnswered, psn)) {
     if (record != nullptr) record->meta.ack_now = true;  // at once when SES answers
     return refuse(NackCode::kRcvdSesProcg);

@@ -8,7 +8,7 @@ namespace uet::pds {
 // them.
 bool Engine::poll_transmit(Instant now, net::TxPacket& out, std::uint8_t free_planes) {
   free_planes_ = free_planes;
-  bool sent = poll_nack(now, out);
+  bool sent = nacks_.poll(now, out);
   if (!sent && !built_.is_empty()) {
     out = built_.pop();
     sent = true;
@@ -26,7 +26,7 @@ bool Engine::poll_transmit(Instant now, net::TxPacket& out, std::uint8_t free_pl
     else
       sent = poll_data(now, out) || poll_uud(now, out) || poll_rudi(now, out);
   }
-  if (has_new_room_) settle(now);
+  room_.settle(now);
   return sent;
 }
 
@@ -41,15 +41,15 @@ void Engine::on_planes_changed(Instant now, std::uint8_t up) {
 bool Engine::poll_data(Instant now, net::TxPacket& out) {
   CongestionRing waiting;
   const bool sent = poll_ready(now, out, waiting);
-  if (!waiting.empty()) ready_.splice(ready_.begin(), waiting);
+  if (!waiting.empty()) scheduler_.ready().splice(scheduler_.ready().begin(), waiting);
   return sent;
 }
 
 // `waiting` gets those whose good paths lead through ports that are busy.
 bool Engine::poll_ready(Instant now, net::TxPacket& out, CongestionRing& waiting) {
-  while (!ready_.empty()) {
-    Congestion& congestion = ready_.front();
-    ready_.pop_front();
+  while (!scheduler_.ready().empty()) {
+    Congestion& congestion = scheduler_.ready().front();
+    scheduler_.ready().pop_front();
     // While every port with a link is free there is nothing to wait for.
     if (free_planes_ != planes_up_ && congestion.sprayed &&
         congestion.ccc->worthwhile_planes(now, free_planes_) == 0) {
@@ -81,7 +81,7 @@ bool Engine::poll_ready(Instant now, net::TxPacket& out, CongestionRing& waiting
         congestion.ready.pop_front();
         congestion.ready.push_back(pdc);
       }
-      ready_.push_back(congestion);
+      scheduler_.ready().push_back(congestion);
       return built == Built::kPacket;
     }
   }
@@ -93,7 +93,7 @@ bool Engine::poll_ready(Instant now, net::TxPacket& out, CongestionRing& waiting
 void Engine::arm_free_pass(Instant now, Pdc& pdc) {
   if (pdc.state == PdcState::kCreating && pdc.tx.rtx_count > 0 &&
       pdc.deadline(PdcTimer::kRetransmit).is_never())
-    set_timer(pdc, PdcTimer::kRetransmit, now + rto(pdc, 0));
+    scheduler_.set_timer(pdc, PdcTimer::kRetransmit, now + rto(pdc, 0));
 }
 
 // The CCC may not send. One of its PDCs with a free pass comes to the front, wherever it stands; the others wait for theirs.
@@ -110,63 +110,9 @@ bool Engine::find_free_pass(Instant now, Congestion& congestion) {
   return false;
 }
 
-void Engine::wake(Pdc& pdc) {
-  Congestion* congestion = pdc.tx.cc.if_any();
-  if (congestion == nullptr || (pdc.tx.rtx_count == 0 && pdc.tx.queue.empty())) return;
-  if (!pdc.ready_hook.is_linked()) congestion->ready.push_back(pdc);
-  wake(*congestion);
-}
-
-void Engine::wake(Congestion& congestion) {
-  if (!congestion.ready.empty() && !congestion.ready_hook.is_linked()) ready_.push_back(congestion);
-}
-
-void Engine::after_congestion_event(Instant now, Congestion& congestion) {
-  wake(congestion);
-  on_congestion_timer(now, congestion);
-}
-
-Pdc* Engine::voice_of(Congestion& congestion) {
-  if (congestion.voice == nullptr)
-    for (Pdc& pdc : congestion.ready)
-      if (pdc.peer_id != 0 && !pdc.is_unproven()) {
-        congestion.voice = &pdc;
-        break;
-      }
-  return congestion.voice;
-}
-
-// Credit requests and some probes are due by time, not by event. [CC 5.3]
-void Engine::on_congestion_timer(Instant now, Congestion& congestion) {
-  if (congestion.voice != nullptr && congestion.ccc->poll_probe(now))
-    want_control(*congestion.voice, kSendProbe);
-  if (const auto demand = congestion.ccc->poll_credit_request(now)) {
-    Pdc* voice = voice_of(congestion);
-    if (voice != nullptr) {
-      voice->tx.credit_demand = *demand;
-      want_control(*voice, kSendCreditRequest);
-    } else if (!congestion.ready.empty() && congestion.ready.front().tx.unacked == 0) {
-      // Another PDC used up the credit and is gone; this one has not been opened yet, and nobody can ask for more before it
-      // is. A Noop opens it without credit.
-      want_control(congestion.ready.front(), kSendNoop);
-    }
-  }
-  const Instant next = congestion.ccc->next_deadline(congestion.voice != nullptr);
-  if (next.is_never()) {
-    if (congestion.timer.is_armed()) wheel_.cancel(congestion.timer);
-  } else if (!congestion.timer.is_armed() || congestion.timer.when() != next) {
-    wheel_.schedule(congestion.timer, std::max(next, now + Duration::from_us(1)));
-  }
-}
-
-void Engine::set_timer(Pdc& pdc, PdcTimer timer, Instant when) {
-  pdc.deadline(timer) = when;
-  if (!pdc.timer.is_armed() || when < pdc.timer.when()) wheel_.schedule(pdc.timer, when);
-}
-
 void Engine::on_deadline(Instant now) {
-  wheel_.advance(now);
-  while (base::TimerNode* node = wheel_.pop_due()) {
+  scheduler_.wheel().advance(now);
+  while (base::TimerNode* node = scheduler_.wheel().pop_due()) {
     auto& timer = static_cast<Timer&>(*node);
     switch (timer.kind) {
       case Timer::Kind::kPdc:
@@ -174,8 +120,8 @@ void Engine::on_deadline(Instant now) {
         break;
       case Timer::Kind::kCongestion: {
         auto& congestion = *static_cast<Congestion*>(timer.owner);
-        on_congestion_timer(now, congestion);
-        wake(congestion);
+        scheduler_.on_congestion_timer(now, congestion);
+        scheduler_.wake(congestion);
         break;
       }
       case Timer::Kind::kRudi:
@@ -188,9 +134,9 @@ void Engine::on_deadline(Instant now) {
   openings_.expire(now);
   if (next_id_at_ <= now) {
     next_id_at_ = Instant::never();
-    has_new_room_ = true;
+    room_.on_room();
   }
-  settle(now);
+  room_.settle(now);
 }
 
 // One node of the wheel serves all timers of a PDC; it stands at the earliest, or earlier after one
@@ -228,8 +174,7 @@ void Engine::run_timers(Instant now, Pdc& pdc) {
     }
     if (!table_.is_alive(ref)) return;
   }
-  const Instant next = *std::min_element(pdc.deadlines.begin(), pdc.deadlines.end());
-  if (!next.is_never()) wheel_.schedule(pdc.timer, next);
+  scheduler_.rearm(pdc);
 }
 
 // Looked at now and then rather than restarted with every packet. [PDS 2.2, 16.1]
@@ -237,7 +182,8 @@ void Engine::on_liveness(Instant now, Pdc& pdc) {
   const TxHalf& tx = pdc.tx;
   if (pdc.is_unproven()) {  // it is asked for nothing, and forgotten when its SYN packets can no longer come
     const Instant end = pdc.heard_at + opening_memory();
-    return end <= now ? retire_unproven(now, pdc) : set_timer(pdc, PdcTimer::kLiveness, end);
+    return end <= now ? retire_unproven(now, pdc)
+                      : scheduler_.set_timer(pdc, PdcTimer::kLiveness, end);
   }
   const bool is_busy = pdc.has_tx_work() || pdc.has_close_psn;
   const Duration idle_limit = pdc.is_initiator ? config_.pdc_idle_time : config_.pdc_idle_time * 2;
@@ -261,7 +207,7 @@ void Engine::on_liveness(Instant now, Pdc& pdc) {
         return pdc.locks > 0 ? std::min(longest, rto(pdc, 0) * (1 << tx.times_asked)) : longest;
       };
       if (pdc.peer_id != 0 && now - std::max(pdc.heard_at, tx.asked_at) >= ask_after()) {
-        want_control(pdc, kSendProbe);
+        scheduler_.want_control(pdc, kSendProbe);
         pdc.tx.asked_at = now;
         if (tx.times_asked < 12) ++pdc.tx.times_asked;
       }
@@ -274,20 +220,12 @@ void Engine::on_liveness(Instant now, Pdc& pdc) {
     if (now - idle_since >= idle_limit) {
       // The Close Command is work like any other: a peer that is silent while it is repeated is looked at again.
       if (config_.peer_timeout > Duration{})
-        set_timer(pdc, PdcTimer::kLiveness, now + config_.peer_timeout);
+        scheduler_.set_timer(pdc, PdcTimer::kLiveness, now + config_.peer_timeout);
       return begin_close(now, pdc);
     }
     next = std::min(next, idle_since + idle_limit);
   }
-  set_timer(pdc, PdcTimer::kLiveness, next);
-}
-
-void Engine::settle(Instant now) {
-  if (!has_new_room_) return;
-  has_new_room_ = false;
-  if (!is_short_of_room_) return;
-  is_short_of_room_ = false;
-  upper_.on_resume(now);
+  scheduler_.set_timer(pdc, PdcTimer::kLiveness, next);
 }
 
 }  // namespace uet::pds

@@ -14,34 +14,34 @@ OpeningGuard::Opening opening_of(const Arrival& in) {
 
 /// Target: the first SYN does not open. What it carries is not delivered; it comes again.
 void Engine::challenge(Instant now, const Arrival& in, Psn announced) {
-  if (!guard_->may_wait(in.source)) {
+  if (!env_.guard->may_wait(in.source)) {
     trace_.drop(now, DropReason::kNoPdc, in.body.size(), 0, in.psn);
-    return nack_for(now, in, nullptr, NackCode::kNoPdcAvail);
+    return nacks_.add_for(now, in, nullptr, NackCode::kNoPdcAvail);
   }
   Pdc& pdc = add_target(now, in, announced, PdcInput::kSynUnconfirmed);
   if (config_.new_pdc_time > Duration{})
-    set_timer(pdc, PdcTimer::kClose, now + config_.new_pdc_time);
+    scheduler_.set_timer(pdc, PdcTimer::kClose, now + config_.new_pdc_time);
   trace_.drop(now, DropReason::kStaleSyn, in.body.size(), pdc.id, in.psn);
-  nack_for(now, in, nullptr, NackCode::kNewStartPsn, announced.value());
+  nacks_.add_for(now, in, nullptr, NackCode::kNewStartPsn, announced.value());
 }
 
 /// Target: a SYN for a pending PDC. Null unless it starts where it was told to.
 Pdc* Engine::confirm_opening(Instant now, Pdc& pdc, const Arrival& in) {
   const auto refuse = [&](DropReason reason, NackCode code, Psn payload) -> Pdc* {
     trace_.drop(now, reason, in.body.size(), pdc.id, in.psn);
-    nack_for(now, in, nullptr, code, payload.value());
+    nacks_.add_for(now, in, nullptr, code, payload.value());
     return nullptr;
   };
-  if (!guard_->is_confirmed(opening_of(in), pdc.start))
+  if (!env_.guard->is_confirmed(opening_of(in), pdc.start))
     return refuse(DropReason::kStaleSyn, NackCode::kNewStartPsn, pdc.start);
   if (in.psn_offset >= limits_.window)
     return refuse(DropReason::kPsnBeyondWindow, NackCode::kPsnOorWindow, Psn(0));
   if (pdc.is_rod() && in.psn_offset != 0)
     return refuse(DropReason::kRodOutOfOrder, NackCode::kRodOoo, in.start());
-  guard_->on_wait_over(pdc.peer);
+  env_.guard->on_wait_over(pdc.peer);
   init_halves(now, pdc, in.start());
-  stop_timer(pdc, PdcTimer::kClose);
-  change_state(now, pdc, PdcInput::kSynConfirmed);
+  Scheduler::stop_timer(pdc, PdcTimer::kClose);
+  states_.change(now, pdc, PdcInput::kSynConfirmed);
   prove(now, pdc);  // it starts as we told it to
   trace_.emit(now, EventId::kPdcOpened, pdc.id, pdc.start, 1, static_cast<std::uint64_t>(pdc.mode));
   on_liveness(now, pdc);
@@ -52,18 +52,18 @@ Pdc* Engine::confirm_opening(Instant now, Pdc& pdc, const Arrival& in) {
 void Engine::reap_half_open(Instant now, Pdc& pdc) {
   trace_.emit(now, EventId::kPdcClosed, pdc.id, pdc.start, 1,
               static_cast<std::uint64_t>(PdsError::kPeerSilent));
-  guard_->on_wait_over(pdc.peer);
-  change_state(now, pdc, PdcInput::kFailed);
+  env_.guard->on_wait_over(pdc.peer);
+  states_.change(now, pdc, PdcInput::kFailed);
   free_pdc(now, pdc);
   ++half_open_reaped_;
   if (half_open_reaped_ % std::max<std::uint32_t>(config_.new_pdc_timeout_thresh, 1) == 0)
-    guard_->on_half_open_limit();
+    env_.guard->on_half_open_limit();
 }
 
 /// Initiator: everything that is out moves to the start that the target wants, and leaves again.
 void Engine::on_new_start_psn(Instant now, Pdc& pdc, Psn start) {
   constexpr std::uint8_t kNoLimit = 31;
-  if (guard_ == nullptr || pdc.state != PdcState::kCreating)
+  if (env_.guard == nullptr || pdc.state != PdcState::kCreating)
     return trace_.drop(now, DropReason::kReservedNack, 0, pdc.id, start);
   const auto shift = static_cast<std::uint32_t>(start.distance_from(pdc.start));
   if (shift == 0) return trace_.drop(now, DropReason::kStaleNack, 0, pdc.id, start);
@@ -93,8 +93,8 @@ void Engine::on_new_start_psn(Instant now, Pdc& pdc, Psn start) {
     queue_resend(pdc, psn, record);
   }
   tx.rtx_from = tx.left;
-  stop_timer(pdc, PdcTimer::kRetransmit);
-  wake(pdc);
+  Scheduler::stop_timer(pdc, PdcTimer::kRetransmit);
+  scheduler_.wake(pdc);
 }
 
 }  // namespace uet::pds

@@ -4,15 +4,10 @@
 
 namespace uet::pds {
 
-SubmitResult Engine::again() {
-  is_short_of_room_ = true;
-  return SubmitResult::kAgain;
-}
-
 SubmitResult Engine::submit(Instant now, const TxMessage& request) {
   UET_CHECK(request.token != 0 && request.segments > 0);
   UET_DCHECK(messages_.find(request.token) == nullptr);
-  if (messages_.is_full_for(false)) return again();
+  if (messages_.is_full_for(false)) return room_.again();
   switch (request.mode) {
     case Mode::kUud:
       return submit_uud(now, request);
@@ -24,12 +19,12 @@ SubmitResult Engine::submit(Instant now, const TxMessage& request) {
   }
   bool must_wait = false;
   Pdc* pdc = choose_pdc(now, request, must_wait);
-  if (must_wait) return again();
+  if (must_wait) return room_.again();
   if (pdc == nullptr) pdc = open_initiator(now, request);
   if (pdc == nullptr) {
     if (table_.next_free_id() > now) next_id_at_ = table_.next_free_id();
     make_room(now, true);  // and let SES come again [PDS 5.2]
-    return again();
+    return room_.again();
   }
   append(now, *pdc, request);
   return SubmitResult::kQueued;
@@ -68,8 +63,8 @@ Pdc* Engine::choose_pdc(Instant now, const TxMessage& request, bool& must_wait) 
 }
 
 ByteCount Engine::nominal_of(const Pdc& pdc, const Message& message, std::uint32_t segment) const {
-  return nominal_bytes(request_header_bytes(pdc.tx.cc.of(message)) +
-                       message.request.ses_header_bytes + message.payload_of(segment));
+  return env_.nominal_bytes(request_header_bytes(pdc.tx.cc.of(message)) +
+                            message.request.ses_header_bytes + message.payload_of(segment));
 }
 
 void Engine::append(Instant now, Pdc& pdc, const TxMessage& request) {
@@ -85,30 +80,25 @@ void Engine::append(Instant now, Pdc& pdc, const TxMessage& request) {
   ++pdc.tx.queued;
   pdc.tx.queued_segments += request.segments;
   const ByteCount per_segment =
-      nominal_bytes(request_header_bytes(congestion) + request.ses_header_bytes);
+      env_.nominal_bytes(request_header_bytes(congestion) + request.ses_header_bytes);
   const ByteCount bytes =
       per_segment * request.segments + static_cast<ByteCount>(request.payload_bytes);
   pdc.tx.backlog += bytes;
   congestion.ccc->on_new_data(now, bytes);
   if (pdc.deadline(PdcTimer::kLiveness).is_never()) on_liveness(now, pdc);
-  wake(pdc);
-  if (sends_credit_state_) on_congestion_timer(now, congestion);
+  scheduler_.wake(pdc);
+  if (env_.sends_credit_state) scheduler_.on_congestion_timer(now, congestion);
 }
 
 SubmitResult Engine::submit_return(Instant now, RxHandle handle, const TxMessage& request) {
   Pdc* pdc = table_.by_ref(handle.pdc);
   if (pdc == nullptr || pdc->is_initiator) return SubmitResult::kNever;
-  if (messages_.is_full_for(true)) return again();
-  if (!attach_congestion(now, *pdc)) return again();
+  if (messages_.is_full_for(true)) return room_.again();
+  if (!attach_congestion(now, *pdc)) return room_.again();
   append(now, *pdc, request);
   ask_for_proof(now, *pdc);
   if (!has_psns_for(*pdc, pdc->tx.queued_segments)) begin_close(now, *pdc);
   return SubmitResult::kQueued;
-}
-
-void Engine::forget(Message& message) {
-  messages_.remove(message);
-  has_new_room_ = true;
 }
 
 void Engine::abort(Instant now, MessageToken token) {
@@ -116,12 +106,11 @@ void Engine::abort(Instant now, MessageToken token) {
   if (message == nullptr) return;
   if (message->request.mode == Mode::kUud) {
     uud_.erase(uud_.iterator_to(*message));
-    return forget(*message);
+    return messages_.forget(*message);
   }
   if (message->rudi != nullptr) return drop_rudi_message(now, *message);
   if (message->pdc == nullptr) {  // its PDC has failed and the error is about to be reported
-    failed_.erase(failed_.iterator_to(*message));
-    return forget(*message);
+    return failed_.drop(*message);
   }
   Pdc& pdc = *message->pdc;
   if (message->unanswered > 0) {
@@ -140,7 +129,7 @@ void Engine::abort(Instant now, MessageToken token) {
     --pdc.tx.queued;
   }
   if (message->request.lock && pdc.locks > 0) --pdc.locks;
-  forget(*message);
+  messages_.forget(*message);
   try_close(now, pdc);
 }
 
@@ -164,9 +153,9 @@ std::uint32_t Engine::truncate(Instant now, MessageToken token, std::uint32_t ex
   if (message->is_fully_sent()) {
     pdc.tx.queue.erase(pdc.tx.queue.iterator_to(*message));
     --pdc.tx.queued;
-    if (message->unanswered == 0) forget(*message);
+    if (message->unanswered == 0) messages_.forget(*message);
   }
-  wake(pdc);
+  scheduler_.wake(pdc);
   return sent;
 }
 
@@ -176,7 +165,7 @@ void Engine::unlock(Instant now, PdcRef ref) {
   --pdc->locks;
   pdc->active_at = now;
   try_close(now, *pdc);
-  settle(now);
+  room_.settle(now);
 }
 
 }  // namespace uet::pds

@@ -154,9 +154,9 @@ Built Engine::emit_ack(Instant now, Pdc& pdc, const AckShape& shape, net::TxPack
     tail.expected_psn = *shape.expected_psn;
     wire::emit(tail, packet.append(wire::PdsExpectedPsn::kSize));
     type = finish(wire::PdsAck{});
-  } else if (sends_nscc_state_)
+  } else if (env_.sends_nscc_state)
     type = finish(wire::PdsAckCcNscc{});
-  else if (sends_credit_state_)
+  else if (env_.sends_credit_state)
     type = finish(wire::PdsAckCcCredit{});
   else if (rx.cack == rx.max_rcvd && limits_.window == config_.default_mpr * 128u)
     type = finish(wire::PdsAck{});
@@ -170,7 +170,7 @@ Built Engine::emit_ack(Instant now, Pdc& pdc, const AckShape& shape, net::TxPack
   out.destination = pdc.peer;
   out.entropy = shape.meta.entropy;
   out.plane = shape.meta.plane;
-  out.tos.value = is_long ? data_tos(false) : control_tos();
+  out.tos.value = is_long ? env_.data_tos(false) : env_.control_tos();
   return Built::kPacket;
 }
 

@@ -8,26 +8,17 @@ namespace uet::pds {
 using base::planted;
 using base::PlantedBug;
 
-void Engine::list_control(Pdc& pdc) {
-  if (!pdc.control_hook.is_linked()) control_.push_back(pdc);
-}
-
-void Engine::want_control(Pdc& pdc, unsigned bits) {
-  pdc.pending_control = static_cast<std::uint16_t>(pdc.pending_control | bits);
-  list_control(pdc);
-}
-
 Built Engine::poll_control(Instant now, net::TxPacket& out) {
-  while (!control_.empty()) {
-    Pdc& pdc = control_.front();
+  while (!scheduler_.control().empty()) {
+    Pdc& pdc = scheduler_.control().front();
     Built built = has_ack_to_send(pdc) ? build_ack(now, pdc, out) : Built::kNothing;
     if (built == Built::kNothing && pdc.pending_control != 0) built = build_control(now, pdc, out);
     if (built == Built::kNoBuffer) return built;
-    control_.pop_front();
+    scheduler_.control().pop_front();
     if (built == Built::kPacket) {
       // What stays pending without being sendable (a window that is closed) comes back with the
       // event that opens it.
-      if (has_ack_to_send(pdc) || pdc.pending_control != 0) control_.push_back(pdc);
+      if (has_ack_to_send(pdc) || pdc.pending_control != 0) scheduler_.control().push_back(pdc);
       return built;
     }
   }
@@ -73,7 +64,7 @@ Built Engine::build_pending_control(Instant now, Pdc& pdc, net::TxPacket& out) {
   }
   if (pending(kSendClear) && is_known) {
     tx.clear_owed = false;
-    stop_timer(pdc, PdcTimer::kClear);
+    Scheduler::stop_timer(pdc, PdcTimer::kClear);
     return simple(kSendClear, ControlType::kClearCommand,
                   planted(PlantedBug::kClearNeverRefreshed) ? (pdc.start - 1).value()
                                                             : tx.clear_psn().value(),
@@ -85,7 +76,8 @@ Built Engine::build_pending_control(Instant now, Pdc& pdc, net::TxPacket& out) {
   if (pending(kSendProbe) && is_known) {
     // The answer to either question proves the peer.
     const bool is_repeated = pdc.is_unproven() && tx.is_probe_open;
-    const auto opaque = is_repeated ? tx.probe_opaque : static_cast<std::uint16_t>(rng_.next_u32());
+    const auto opaque =
+        is_repeated ? tx.probe_opaque : static_cast<std::uint16_t>(env_.rng.next_u32());
     const Built built =
         simple(kSendProbe, ControlType::kProbe, (tx.cack + 1).value(), true, opaque);
     if (built == Built::kPacket) {
@@ -146,7 +138,7 @@ Built Engine::send_sequenced(Instant now, Pdc& pdc, ControlType type, net::TxPac
   if (type == ControlType::kCloseCommand) {
     pdc.close_psn = psn;
     pdc.has_close_psn = true;
-    change_state(now, pdc, PdcInput::kCloseSent);
+    states_.change(now, pdc, PdcInput::kCloseSent);
   }
   arm_retransmit(now, pdc, *record);
   return built;
@@ -198,13 +190,13 @@ void Engine::watch_credit(Instant now, Pdc& pdc) {
   pdc.tx.credit_asked_at = now;
   const Instant due = now + config_.peer_timeout / 4;
   if (config_.peer_timeout > Duration{} && due < pdc.deadline(PdcTimer::kLiveness))
-    set_timer(pdc, PdcTimer::kLiveness, due);
+    scheduler_.set_timer(pdc, PdcTimer::kLiveness, due);
 }
 
 /// Control packets take any path, each time another: on a fixed one that is dead, credits and requests would be lost for
 /// ever and the flow would stop.
 std::uint16_t Engine::control_entropy() {
-  return static_cast<std::uint16_t>(0xc000 | (rng_.next_u32() & 0x3fff));
+  return static_cast<std::uint16_t>(0xc000 | (env_.rng.next_u32() & 0x3fff));
 }
 
 Built Engine::emit_control(Instant now, Pdc& pdc, ControlType type, Psn psn, std::uint32_t payload,
@@ -239,7 +231,7 @@ Built Engine::emit_control(Instant now, Pdc& pdc, ControlType type, Psn psn, std
   const bool is_first = pdc.is_unproven() && pdc.unasked == 0;
   out.entropy = is_first ? pdc.rx.last_meta.entropy : control_entropy();
   out.plane = is_first ? pdc.rx.last_meta.plane : net::kAnyPlane;
-  out.tos.value = control_tos();
+  out.tos.value = env_.control_tos();
   return Built::kPacket;
 }
 

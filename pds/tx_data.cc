@@ -22,14 +22,14 @@ bool Engine::may_take_psn(const Pdc& pdc) const {
   if (pdc.state == PdcState::kCreating &&
       static_cast<std::uint32_t>(pdc.tx.next.distance_from(pdc.start)) > kMaxSynOffset)
     return false;
-  if (guard_ != nullptr && config_.limit_psn_range &&
+  if (env_.guard != nullptr && config_.limit_psn_range &&
       pdc.tx.next.value() - pdc.start.value() >= config_.psn_range)
     return false;
   return tx_blocks_.can_add(pdc.tx.ring, pdc.tx.next);
 }
 
 bool Engine::has_psns_for(const Pdc& pdc, std::uint64_t more) const {
-  if (guard_ == nullptr || !config_.limit_psn_range) return true;
+  if (env_.guard == nullptr || !config_.limit_psn_range) return true;
   const std::uint32_t used = pdc.tx.next.value() - pdc.start.value();
   return used + more + config_.psn_range_reserve <= config_.psn_range;
 }
@@ -87,7 +87,8 @@ Built Engine::send_data(Instant now, Pdc& pdc, Work work, Psn psn, net::TxPacket
   if (planted(PlantedBug::kWrongSegmentResent) && resend && segment > 0) --segment;
   const SegmentInfo info =
       upper_.emit_segment(message.request.token, segment, pdc.ref(), psn, packet);
-  const ByteCount nominal = nominal_bytes(request_header_bytes(congestion) + packet.full_size());
+  const ByteCount nominal =
+      env_.nominal_bytes(request_header_bytes(congestion) + packet.full_size());
 
   bool ack_request = resend || config_.enb_ack_per_pkt || is_losing(now, pdc);
   if (resend) {
@@ -130,9 +131,9 @@ Built Engine::send_data(Instant now, Pdc& pdc, Work work, Psn psn, net::TxPacket
   arm_retransmit(now, pdc, *record);
   tx.has_free_pass = false;
   tx.clear_owed = false;  // the Request carries it
-  stop_timer(pdc, PdcTimer::kClear);
+  Scheduler::stop_timer(pdc, PdcTimer::kClear);
   pdc.active_at = now;
-  if (sends_credit_state_) on_congestion_timer(now, congestion);
+  if (env_.sends_credit_state) scheduler_.on_congestion_timer(now, congestion);
 
   trace_.emit(now, resend ? EventId::kPacketRetransmitted : EventId::kRequestSent, pdc.id, psn,
               resend ? record->rto_cnt : packet.full_size(), params.entropy);
@@ -140,7 +141,7 @@ Built Engine::send_data(Instant now, Pdc& pdc, Work work, Psn psn, net::TxPacket
   out.destination = pdc.peer;
   out.entropy = params.entropy;
   out.plane = params.plane;
-  out.tos.value = data_tos(resend);
+  out.tos.value = env_.data_tos(resend);
   return Built::kPacket;
 }
 
@@ -198,7 +199,7 @@ void Engine::arm_retransmit(Instant now, Pdc& pdc, TxRecord& record) {
   record.deadline = now + rto(pdc, record.rto_cnt);
   record.suspected = false;
   if (record.deadline < pdc.deadline(PdcTimer::kRetransmit))
-    set_timer(pdc, PdcTimer::kRetransmit, record.deadline);
+    scheduler_.set_timer(pdc, PdcTimer::kRetransmit, record.deadline);
   watch_tail(now, pdc);
 }
 

@@ -1,12 +1,9 @@
-// NACKs out. Not stored, not repeated, not acknowledged: what they say is said again by the next
-// copy. [PDS 14.1]
-
-#include "pds/engine.h"
+#include "pds/nack_queue.h"
 
 namespace uet::pds {
 
-void Engine::nack_for(Instant now, const Arrival& in, const Pdc* pdc, NackCode code,
-                      std::uint32_t payload) {
+void NackQueue::add_for(Instant now, const Arrival& in, const Pdc* pdc, NackCode code,
+                        std::uint32_t payload) {
   wire::PdsNack header;
   header.nack_code = code;
   header.nack_psn = in.psn;
@@ -18,21 +15,32 @@ void Engine::nack_for(Instant now, const Arrival& in, const Pdc* pdc, NackCode c
   header.spdcid = is_named ? pdc->id : 0;
   header.dpdcid = in.spdcid;
   header.payload = payload;
-  nack(now, in.source, in.meta, header, is_named);
+  add(now, in.source, in.meta, header, is_named);
 }
 
-void Engine::nack(Instant now, const net::FabricAddress& to, const RxMeta& meta,
-                  wire::PdsNack header, bool is_live) {
-  if ((!is_live && !limiter_.allow(now, to)) || nacks_.is_full())
+void NackQueue::add_for(Instant now, const Pdc& pdc, Psn psn, NackCode code, const RxMeta& meta) {
+  wire::PdsNack header;
+  header.nack_code = code;
+  header.nack_psn = psn;
+  header.m = meta.ecn;
+  header.retx = meta.retx;
+  header.spdcid = pdc.id;
+  header.dpdcid = pdc.peer_id;
+  add(now, pdc.peer, meta, header, true);
+}
+
+void NackQueue::add(Instant now, const net::FabricAddress& to, const RxMeta& meta,
+                    wire::PdsNack header, bool is_live) {
+  if ((!is_live && !limiter_.allow(now, to)) || queue_.is_full())
     return trace_.drop(now, DropReason::kNackRateLimited, 0, header.spdcid, header.nack_psn);
-  nacks_.push(NackOut{to, meta.entropy, meta.plane, header});
+  queue_.push(NackOut{to, meta.entropy, meta.plane, header});
 }
 
-bool Engine::poll_nack(Instant now, net::TxPacket& out) {
-  if (nacks_.is_empty()) return false;
+bool NackQueue::poll(Instant now, net::TxPacket& out) {
+  if (queue_.is_empty()) return false;
   net::Packet packet = pool_.allocate();
   if (!packet) return false;
-  const NackOut nack = nacks_.pop();
+  const NackOut nack = queue_.pop();
   wire::emit(nack.header, packet.append(wire::PdsNack::kSize));
   trace_.emit(now, EventId::kNackSent, nack.header.spdcid, nack.header.nack_psn,
               static_cast<std::uint64_t>(nack.header.nack_code));
@@ -40,7 +48,7 @@ bool Engine::poll_nack(Instant now, net::TxPacket& out) {
   out.destination = nack.destination;
   out.entropy = nack.entropy;
   out.plane = nack.plane;
-  out.tos.value = control_tos();
+  out.tos.value = env_.control_tos();
   return true;
 }
 
