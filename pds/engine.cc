@@ -30,14 +30,13 @@ Engine::Engine(const PdsConfig& config, const cc::CcConfig& cc_config, const net
       openings_(limits_.openings, opening_memory()),
       unproven_(table_.places_for(false), eviction_grace(config)),
       shares_(limits_.max_pdc),
-      rudi_(config.rudi_max_peers, config.rudi_max_peers * config.rudi_max_outstanding, rng),
-      credit_sources_(limits_.max_ccc),
-      credit_index_(credit_sources_, limits_.max_ccc),
+      credit_(own_env_, table_, scheduler_, congestions_.config()),
       held_(config.rod_reorder ? config.held_packets_max : 1),
       held_index_(held_, 64),
-      built_(config.built_queue_max) {
+      built_(config.built_queue_max),
+      rudi_(own_env_, scheduler_, messages_, room_, nacks_, built_),
+      uud_(own_env_, messages_, failed_) {
   planes_up_ = static_cast<std::uint8_t>((1u << facts.planes) - 1);
-  if (own_env_.grants_credit) pacer_.emplace(congestions_.config(), limits_.max_ccc, rng);
 }
 
 // Packets and congestion contexts must go back before the pools do; messages and PDCs are only
@@ -50,7 +49,7 @@ Engine::~Engine() {
     release_receive_state(pdc);
     for (; pdc.tx.left != pdc.tx.next; ++pdc.tx.left) tx_blocks_.remove(pdc.tx.ring, pdc.tx.left);
     detach_congestion(pdc);
-    leave_credit(pdc);
+    credit_.leave(pdc);
     scheduler_.wheel().cancel(pdc.timer);
     if (pdc.control_hook.is_linked())
       scheduler_.control().erase(scheduler_.control().iterator_to(pdc));
@@ -62,13 +61,11 @@ Engine::~Engine() {
     shares_.leave(pdc.share, !pdc.is_initiator);
     table_.release(Instant{}, pdc, Psn{});
   }
-  uud_.clear();
-  rudi_.clear();
 }
 
 Instant Engine::next_deadline() const {
   Instant next = scheduler_.wheel().next_deadline();
-  if (pacer_) next = std::min(next, pacer_->next_deadline());
+  next = std::min(next, credit_.next_deadline());
   return std::min(next, next_id_at_);
 }
 

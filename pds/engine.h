@@ -19,10 +19,8 @@
 ///   clear.cc       CLEAR and the stall rule
 ///   lifecycle.cc   open, attach, learn, free
 ///   close.cc       graceful close, failure
-///   credit.cc      RCCC demand and grants
 ///   keep.cc        who may keep how many answers
 ///   proof.cc       what a peer may cost before it has proved that it hears us
-///   rudi.cc        RUDI and UUD
 ///   secure_opening.cc  openings that must be confirmed
 #pragma once
 
@@ -30,12 +28,12 @@
 #include <optional>
 #include <vector>
 
-#include "cc/credit_pacer.h"
 #include "cc/receiver.h"
 #include "lib/wire/codec.h"
 #include "lib/wire/pds_headers.h"
 #include "pds/arrival.h"
 #include "pds/congestion.h"
+#include "pds/credit_grants.h"
 #include "pds/environment.h"
 #include "pds/failed_messages.h"
 #include "pds/message.h"
@@ -45,6 +43,7 @@
 #include "pds/pdc_table.h"
 #include "pds/pds.h"
 #include "pds/peer_shares.h"
+#include "pds/psn_class.h"
 #include "pds/response_store.h"
 #include "pds/ring.h"
 #include "pds/rudi.h"
@@ -53,6 +52,7 @@
 #include "pds/tombstones.h"
 #include "pds/tx_window.h"
 #include "pds/unproven.h"
+#include "pds/uud.h"
 
 namespace uet::pds {
 
@@ -84,8 +84,8 @@ struct Engine : EngineEnvironment, Part {
   // --- schedule.cc
   bool poll_transmit(Instant now, net::TxPacket& out, std::uint8_t free_planes);
   bool may_have_packets() const {
-    return !scheduler_.is_idle() || !nacks_.is_empty() || !built_.is_empty() || !uud_.empty() ||
-           rudi_.peer_count() > 0 || room_.has_news();
+    return !scheduler_.is_idle() || !nacks_.is_empty() || !built_.is_empty() || !uud_.is_idle() ||
+           !rudi_.is_idle() || room_.has_news();
   }
   void on_planes_changed(Instant now, std::uint8_t up);
   bool poll_data(Instant now, net::TxPacket& out);
@@ -139,8 +139,6 @@ struct Engine : EngineEnvironment, Part {
   void learn_peer(Instant now, Pdc& pdc, std::uint16_t peer_id);
 
   // --- rx_request.cc
-  enum class PsnClass : std::uint8_t { kBelowStart, kTooOld, kFinished, kKnown, kNew, kBeyond };
-  PsnClass classify(const Pdc& pdc, Psn psn) const;
   void on_sequenced(Instant now, const Arrival& in);
   void on_duplicate(Instant now, Pdc& pdc, const Arrival& in, bool finished);
   void on_rod_gap(Instant now, Pdc& pdc, const Arrival& in);
@@ -243,22 +241,6 @@ struct Engine : EngineEnvironment, Part {
   void on_probe(Instant now, Pdc& pdc, const wire::PdsControl& header, const RxMeta& meta);
   void on_credit(Instant now, Pdc& pdc, std::uint32_t credit_units);
 
-  // --- credit.cc
-  /// RCCC: a CCC of some source that sends to us, and a PDC that can carry grants to it.
-  struct CreditSource {
-    net::FabricAddress peer;
-    cc::SourceKey key;  ///< `source` is its place in the pool
-    PdcRef voice;
-    std::uint32_t pdcs = 0;
-    std::uint32_t index_next = 0;
-  };
-  void note_demand(Instant now, const Arrival& in, std::uint8_t ccc_id, std::uint32_t target);
-  void on_credit_request(Instant now, Pdc& pdc, std::uint32_t payload);
-  CreditSource* join_credit(Pdc& pdc, std::uint8_t ccc_id);
-  void leave_credit(Pdc& pdc);
-  void run_pacer(Instant now);
-  std::uint32_t credit_for(const Pdc& pdc);
-
   // --- rx_control.cc, sequenced
   void on_sequenced_control(Instant now, Pdc& pdc, const Arrival& in);
   void on_close_request(Instant now, Pdc& pdc);
@@ -350,24 +332,6 @@ struct Engine : EngineEnvironment, Part {
   Duration clear_patience(unsigned asks) const;
   void on_clear_request_timer(Instant now, Pdc& pdc);
 
-  // --- rudi.cc
-  SubmitResult submit_rudi(Instant now, const TxMessage& request);
-  SubmitResult submit_uud(Instant now, const TxMessage& request);
-  bool poll_rudi(Instant now, net::TxPacket& out);
-  bool poll_uud(Instant now, net::TxPacket& out);
-  void on_rudi_request(Instant now, const net::RxPacket& rx);
-  void on_rudi_response(Instant now, const net::RxPacket& rx);
-  void on_rudi_nack(Instant now, const net::RxPacket& rx, const wire::PdsNack& nack);
-  void on_uud(Instant now, const net::RxPacket& rx);
-  void on_rudi_timer(Instant now, RudiPacket& packet);
-  bool send_rudi(Instant now, RudiPacket& packet, net::TxPacket& out);
-  void queue_rudi_resend(RudiPacket& packet);
-  void finish_rudi(RudiPacket& packet);
-  void fail_rudi_message(Instant now, Message& message, PdsError error);
-  void drop_rudi_message(Instant now, Message& message);
-  RudiPeer* rudi_peer_for(const net::FabricAddress& peer);
-  void release_rudi_peer_if_idle(RudiPeer& peer);
-
   Backpressure room_;
   Scheduler scheduler_;
   PdcStates states_;
@@ -383,17 +347,15 @@ struct Engine : EngineEnvironment, Part {
   Tombstones openings_;  ///< of unproven PDCs that ended early
   UnprovenPdcs unproven_;
   PeerShares shares_;
-  RudiTable rudi_;
 
-  std::optional<cc::CreditPacer> pacer_;
-  FixedPool<CreditSource> credit_sources_;
-  PoolIndex<CreditSource, &CreditSource::index_next> credit_index_;
+  CreditGrants credit_;
 
   FixedPool<HeldPacket> held_;
   PoolIndex<HeldPacket, &HeldPacket::index_next> held_index_;
 
   Ring<net::TxPacket> built_;  ///< last ACKs of closed PDCs, RUDI responses
-  MessageQueue uud_;
+  Rudi rudi_;
+  Uud uud_;
   std::uint64_t half_open_reaped_ = 0;
   std::uint64_t unproven_evicted_ = 0;
   std::uint64_t clear_breaks_ = 0;

@@ -146,7 +146,7 @@ void Engine::free_pdc(Instant now, Pdc& pdc) {
   release_receive_state(pdc);
   for (; tx.left != tx.next; ++tx.left) tx_blocks_.remove(tx.ring, tx.left);
   detach_congestion(pdc);
-  leave_credit(pdc);
+  credit_.leave(pdc);
   scheduler_.forget(pdc);
   if (pdc.is_initiator) {
     table_.unindex_initiator(pdc);

@@ -23,7 +23,7 @@ void Engine::prove(Instant now, Pdc& pdc) {
   release_withheld_answers(pdc);
   // Grants that did not leave: the counter is cumulative.
   if (pdc.rx.credit_source != kNoIndex) {
-    pdc.rx.credit = credit_for(pdc);
+    pdc.rx.credit = credit_.units_for(pdc);
     scheduler_.want_control(pdc, kSendCredit);
   }
   if (Congestion* congestion = pdc.tx.cc.if_any()) {

@@ -32,13 +32,13 @@ void Engine::on_packet(Instant now, net::RxPacket rx) {
       on_control_packet(now, rx);
       break;
     case PdsType::kRudiReq:
-      on_rudi_request(now, rx);
+      rudi_.on_request(now, rx);
       break;
     case PdsType::kRudiResp:
-      on_rudi_response(now, rx);
+      rudi_.on_response(now, rx);
       break;
     case PdsType::kUudReq:
-      on_uud(now, rx);
+      uud_.on_packet(now, rx);
       break;
     case PdsType::kTss:  // the layer below removes it: one that arrives here was not expected
     default:
@@ -86,7 +86,8 @@ void Engine::on_request_packet(Instant now, net::RxPacket& rx, bool has_cc_state
   else
     on_sequenced(now, in);
   // Afterwards, so that the first packet of a PDC counts.
-  if (has_cc_state && pacer_) note_demand(now, in, cc_state.ccc_id, cc_state.credit_target);
+  if (has_cc_state && credit_.has_pacer())
+    credit_.note_demand(now, in, cc_state.ccc_id, cc_state.credit_target);
 }
 
 // The order of the checks is significant. [PDS 9.2]

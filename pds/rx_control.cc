@@ -83,7 +83,7 @@ void Engine::on_control_packet(Instant now, const net::RxPacket& rx) {
     case ControlType::kCredit:
       return on_credit(now, *pdc, h.payload >> 8);
     case ControlType::kCreditRequest:
-      return on_credit_request(now, *pdc, h.payload);
+      return credit_.on_request(now, *pdc, h.payload);
     default:
       return;
   }
@@ -135,6 +135,14 @@ void Engine::on_probe(Instant now, Pdc& pdc, const wire::PdsControl& header, con
   rx.probe_base = Psn(header.payload);
   rx.last_meta = meta;
   scheduler_.list_control(pdc);
+}
+
+/// A grant for us as a source.
+void Engine::on_credit(Instant now, Pdc& pdc, std::uint32_t credit_units) {
+  Congestion* congestion = pdc.tx.cc.if_any();
+  if (congestion == nullptr) return trace_.drop(now, DropReason::kRoleMismatch, 0, pdc.id);
+  congestion->ccc->on_credit(now, credit_units);
+  scheduler_.after_congestion_event(now, *congestion);
 }
 
 /// A sequenced control packet that is new and in place. No SES has to answer: PDS does, at once.

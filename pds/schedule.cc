@@ -22,9 +22,9 @@ bool Engine::poll_transmit(Instant now, net::TxPacket& out, std::uint8_t free_pl
     // RUDI and UUD take turns with the PDCs, so that neither starves the other.
     rudi_turn_ = !rudi_turn_;
     if (rudi_turn_)
-      sent = poll_uud(now, out) || poll_rudi(now, out) || poll_data(now, out);
+      sent = uud_.poll(now, out) || rudi_.poll(now, out) || poll_data(now, out);
     else
-      sent = poll_data(now, out) || poll_uud(now, out) || poll_rudi(now, out);
+      sent = poll_data(now, out) || uud_.poll(now, out) || rudi_.poll(now, out);
   }
   room_.settle(now);
   return sent;
@@ -125,11 +125,11 @@ void Engine::on_deadline(Instant now) {
         break;
       }
       case Timer::Kind::kRudi:
-        on_rudi_timer(now, *static_cast<RudiPacket*>(timer.owner));
+        rudi_.on_timer(now, *static_cast<RudiPacket*>(timer.owner));
         break;
     }
   }
-  run_pacer(now);
+  credit_.run(now);
   tombstones_.expire(now);
   openings_.expire(now);
   if (next_id_at_ <= now) {

@@ -10,9 +10,9 @@ SubmitResult Engine::submit(Instant now, const TxMessage& request) {
   if (messages_.is_full_for(false)) return room_.again();
   switch (request.mode) {
     case Mode::kUud:
-      return submit_uud(now, request);
+      return uud_.submit(now, request);
     case Mode::kRudi:
-      return submit_rudi(now, request);
+      return rudi_.submit(now, request);
     case Mode::kRud:
     case Mode::kRod:
       break;
@@ -104,11 +104,8 @@ SubmitResult Engine::submit_return(Instant now, RxHandle handle, const TxMessage
 void Engine::abort(Instant now, MessageToken token) {
   Message* message = messages_.find(token);
   if (message == nullptr) return;
-  if (message->request.mode == Mode::kUud) {
-    uud_.erase(uud_.iterator_to(*message));
-    return messages_.forget(*message);
-  }
-  if (message->rudi != nullptr) return drop_rudi_message(now, *message);
+  if (message->request.mode == Mode::kUud) return uud_.abort(*message);
+  if (message->rudi != nullptr) return rudi_.abort(*message);
   if (message->pdc == nullptr) {  // its PDC has failed and the error is about to be reported
     return failed_.drop(*message);
   }

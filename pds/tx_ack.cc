@@ -143,7 +143,7 @@ Built Engine::emit_ack(Instant now, Pdc& pdc, const AckShape& shape, net::TxPack
         header.restore_cwnd = advice.restore;
       }
     }
-    if constexpr (requires { header.credit; }) header.credit = credit_for(pdc);
+    if constexpr (requires { header.credit; }) header.credit = credit_.units_for(pdc);
     header.flag_epsn = shape.expected_psn.has_value();
     wire::emit(header, packet.prepend(H::kSize));
     return static_cast<unsigned>(header.type);
