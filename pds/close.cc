@@ -95,6 +95,13 @@ void Engine::on_close_acknowledged(Instant now, Pdc& pdc) {
   free_pdc(now, pdc);
 }
 
+/// Some packet has timed out as often as it may.
+void Engine::on_timeouts_exhausted(Instant now, Pdc& pdc) {
+  // Nothing but the Close Command was outstanding: no message fails. [PDS 16.2]
+  if (pdc.state == PdcState::kCloseAckWait) return on_close_acknowledged(now, pdc);
+  fail(now, pdc, PdsError::kRtoExhausted);
+}
+
 /// Target. The PSN is new and inside the window. [PDS 16.3]
 void Engine::on_close_command(Instant now, Pdc& pdc, const Arrival& in) {
   RxHalf& rx = pdc.rx;
@@ -102,7 +109,7 @@ void Engine::on_close_command(Instant now, Pdc& pdc, const Arrival& in) {
     nacks_.add_for(now, pdc, in.psn, NackCode::kUnexpEvent, in.meta);
     return fail(now, pdc, PdsError::kPeerLost);
   }
-  if (has_unacked_data(pdc)) {
+  if (window_.has_unacked_data(pdc)) {
     nacks_.add_for(now, pdc, in.psn, NackCode::kClosingInErr, in.meta);
     return fail(now, pdc, PdsError::kPeerClosing);
   }
@@ -117,17 +124,6 @@ void Engine::on_close_command(Instant now, Pdc& pdc, const Arrival& in) {
     return;
   }
   finish_target_close(now, pdc);
-}
-
-bool Engine::has_unacked_data(Pdc& pdc) {
-  TxHalf& tx = pdc.tx;
-  if (!tx.queue.empty()) return true;
-  if (tx.unacked == 0) return false;
-  for (Psn psn = tx.left; psn.is_before(tx.next); ++psn) {
-    const TxRecord& record = tx_blocks_.at(tx.ring, psn);
-    if (!record.acked && record.message != nullptr) return true;
-  }
-  return false;
 }
 
 void Engine::try_finish_target_close(Instant now, Pdc& pdc) {

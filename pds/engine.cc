@@ -23,7 +23,11 @@ Engine::Engine(const PdsConfig& config, const cc::CcConfig& cc_config, const net
       congestions_(cc_config, limits_.max_ccc, rng, trace, upper),
       messages_(config.max_messages, room_),
       failed_(messages_, upper),
-      tx_blocks_(limits_.window, limits_.tx_blocks),
+      window_(own_env_),
+      tx_blocks_(window_.records()),
+      loss_(own_env_, window_, scheduler_),
+      clear_(own_env_, window_, scheduler_),
+      renumbering_(own_env_, window_, loss_, scheduler_),
       trackers_(limits_.window, limits_.rx_trackers),
       responses_(config.gtd_store_max, config.ack_queue_max, config.max_ack_data_size),
       tombstones_(limits_.tombstones, config.tombstone_time),
@@ -47,7 +51,7 @@ Engine::~Engine() {
     Pdc& pdc = all.front();
     pdc.tx.queue.clear();
     release_receive_state(pdc);
-    for (; pdc.tx.left != pdc.tx.next; ++pdc.tx.left) tx_blocks_.remove(pdc.tx.ring, pdc.tx.left);
+    window_.release(pdc.tx);
     detach_congestion(pdc);
     credit_.leave(pdc);
     scheduler_.wheel().cancel(pdc.timer);

@@ -32,18 +32,22 @@
 #include "lib/wire/codec.h"
 #include "lib/wire/pds_headers.h"
 #include "pds/arrival.h"
+#include "pds/clear.h"
 #include "pds/congestion.h"
 #include "pds/credit_grants.h"
 #include "pds/environment.h"
 #include "pds/failed_messages.h"
+#include "pds/loss.h"
 #include "pds/message.h"
 #include "pds/nack_queue.h"
+#include "pds/nominal.h"
 #include "pds/pdc.h"
 #include "pds/pdc_states.h"
 #include "pds/pdc_table.h"
 #include "pds/pds.h"
 #include "pds/peer_shares.h"
 #include "pds/psn_class.h"
+#include "pds/renumbering.h"
 #include "pds/response_store.h"
 #include "pds/ring.h"
 #include "pds/rudi.h"
@@ -99,18 +103,10 @@ struct Engine : EngineEnvironment, Part {
   // --- tx_data.cc
   enum class Work : std::uint8_t { kNone, kResend, kNew };
   Work next_work(Instant now, Pdc& pdc, Psn& psn);
-  bool window_allows(const Pdc& pdc, Psn psn) const;
-  bool may_take_psn(const Pdc& pdc) const;
-  /// Limit_PSN_Range: `more` packets can be sent before this direction comes near its end. [PDS 7.6]
-  bool has_psns_for(const Pdc& pdc, std::uint64_t more) const;
   Built send_data(Instant now, Pdc& pdc, Work work, Psn psn, net::TxPacket& out);
-  ByteCount nominal_of(const Pdc& pdc, const Message& message, std::uint32_t segment) const;
-  static std::size_t request_header_bytes(const Congestion& congestion);
   void prepend_request(const Pdc& pdc, const cc::Ccc& ccc, NextHdr next, Psn psn, bool ar,
                        bool retx, const std::optional<std::uint32_t>& credit_target,
                        net::Packet& packet);
-  void arm_retransmit(Instant now, Pdc& pdc, TxRecord& record);
-  Duration rto(const Pdc& pdc, unsigned rto_cnt) const;
 
   // --- receive.cc
   void on_packet(Instant now, net::RxPacket rx);
@@ -127,7 +123,6 @@ struct Engine : EngineEnvironment, Part {
   void challenge(Instant now, const Arrival& in, Psn announced);
   Pdc* confirm_opening(Instant now, Pdc& pdc, const Arrival& in);
   void reap_half_open(Instant now, Pdc& pdc);
-  void on_new_start_psn(Instant now, Pdc& pdc, Psn start);
 
   // --- receive.cc, whatever the packet
   void heard(Instant now, Pdc& pdc) {
@@ -205,9 +200,6 @@ struct Engine : EngineEnvironment, Part {
   bool is_gap_open(const Pdc& pdc, const AckIn& in) const;
   std::optional<Psn> newest_arrival(const Pdc& pdc, const AckIn& in) const;
   void advance_left(Pdc& pdc);
-  bool is_outstanding(const Pdc& pdc, Psn psn) const {
-    return psn.is_at_or_after(pdc.tx.left) && psn.is_before(pdc.tx.next);
-  }
 
   // --- rx_nack.cc
   void on_nack_packet(Instant now, const net::RxPacket& rx);
@@ -218,7 +210,6 @@ struct Engine : EngineEnvironment, Part {
   bool resend_now(Instant now, Pdc& pdc, Psn psn, TxRecord& record, const wire::PdsNack& nack,
                   const RxMeta& meta);
   void after_trim(Instant now, Pdc& pdc, Psn psn, TxRecord& record);
-  void hold_back(Pdc& pdc, Psn psn, TxRecord& record, Instant until);
   void on_rod_ooo(Instant now, Pdc& pdc, const wire::PdsNack& nack, const RxMeta& meta);
   void on_ses_busy(Instant now, Pdc& pdc, TxRecord& record);
 
@@ -245,47 +236,19 @@ struct Engine : EngineEnvironment, Part {
   void on_sequenced_control(Instant now, Pdc& pdc, const Arrival& in);
   void on_close_request(Instant now, Pdc& pdc);
 
-  // --- loss.cc
-  void on_retransmit_timer(Instant now, Pdc& pdc);
-  bool on_timeout(Instant now, Pdc& pdc, Psn psn, TxRecord& record);
-  void note_loss(Instant now, Congestion& congestion);
-  void mark_lost(Instant now, Pdc& pdc, Psn psn, TxRecord& record, bool timeout);
-  void queue_resend(Pdc& pdc, Psn psn, TxRecord& record);
-  void unqueue_resend(Pdc& pdc, TxRecord& record);
-  void go_back(Instant now, Pdc& pdc, Psn from, bool timeout);
-  void infer_losses(Instant now, Pdc& pdc);
-  void suspect_overtaken(Instant now, Pdc& pdc, Psn newest);
-  void suspect_sent_before(Instant now, Pdc& pdc, Psn end, Instant sent_before);
-  void watch_tail(Instant now, Pdc& pdc);
-  Duration tail_silence(Instant now, const Pdc& pdc) const;
-  bool is_losing(Instant now, const Pdc& pdc) const;
-  void ask_about_tail(Instant now, Pdc& pdc);
-  void on_tail_loss(Instant now, Pdc& pdc);
-  void ask_about(Pdc& pdc, TxRecord& record);
-
-  // --- clear.cc
   void accept_clear(Instant now, Pdc& pdc, Psn clear);
-  void owe_clear(Instant now, Pdc& pdc);
-  void owe_clear_now(Pdc& pdc);
   Psn highest_stored(const Pdc& pdc) const;
-  void on_clear_request(Instant now, Pdc& pdc, Psn wanted);
-  void on_clear_timer(Instant now, Pdc& pdc);
-  void start_stall(Instant now, Pdc& pdc);
-  void on_stall_timer(Instant now, Pdc& pdc);
 
   // --- lifecycle.cc
   Pdc* open_initiator(Instant now, const TxMessage& request);
   void init_halves(Instant now, Pdc& pdc, Psn start);
-  /// Base RTT where the PDC has a CCC, else NACK_Retx_Time.
-  Duration round_trip(const Pdc& pdc) const;
-  /// Zero without a CCC or a sample.
-  static Duration smoothed_rtt(const Pdc& pdc);
   bool attach_congestion(Instant now, Pdc& pdc);
   void detach_congestion(Pdc& pdc);
   void begin_close(Instant now, Pdc& pdc);
   void try_close(Instant now, Pdc& pdc);
   void on_close_timer(Instant now, Pdc& pdc);
   bool is_given_up(Instant now, const Pdc& pdc) const;
+  void on_timeouts_exhausted(Instant now, Pdc& pdc);
   void on_close_acknowledged(Instant now, Pdc& pdc);
   void on_close_command(Instant now, Pdc& pdc, const Arrival& in);
   void try_finish_target_close(Instant now, Pdc& pdc);
@@ -300,7 +263,6 @@ struct Engine : EngineEnvironment, Part {
   void free_pdc(Instant now, Pdc& pdc);
   void release_receive_state(Pdc& pdc);
   void drop_unaccepted(Instant now, Pdc& pdc);
-  bool has_unacked_data(Pdc& pdc);
   void finish_target_close(Instant now, Pdc& pdc);
   void make_room(Instant now, bool for_initiator);
   void close_all(Instant now);
@@ -340,7 +302,11 @@ struct Engine : EngineEnvironment, Part {
   CongestionTable congestions_;
   MessageTable messages_;
   FailedMessages failed_;
-  TxBlockPool tx_blocks_;
+  SendWindow window_;
+  TxBlockPool& tx_blocks_;
+  LossRecovery loss_;
+  ClearSender clear_;
+  Renumbering renumbering_;
   RxTrackerPool trackers_;
   ResponseStore responses_;
   Tombstones tombstones_;

@@ -91,7 +91,7 @@ void Engine::report_gaps_before(Instant now, Pdc& pdc, const RxMeta& meta, Psn e
 
 /// The destination does not know the round trip. The configured one is a fair guess, and a round too early is answered by the source.
 Duration Engine::gap_round(const Pdc& pdc) const {
-  return std::min(round_trip(pdc), congestions_.config().config_base_rtt);
+  return std::min(round_trip(pdc, config_), congestions_.config().config_base_rtt);
 }
 
 /// Delivers what has become in order.

@@ -92,16 +92,6 @@ bool Engine::attach_congestion(Instant now, Pdc& pdc) {
   return true;
 }
 
-Duration Engine::round_trip(const Pdc& pdc) const {
-  const Congestion* congestion = pdc.tx.cc.if_any();
-  return congestion != nullptr ? congestion->ccc->base_rtt() : config_.nack_retx_time;
-}
-
-Duration Engine::smoothed_rtt(const Pdc& pdc) {
-  const Congestion* congestion = pdc.tx.cc.if_any();
-  return congestion != nullptr ? congestion->ccc->smoothed_rtt() : Duration{};
-}
-
 void Engine::detach_congestion(Pdc& pdc) {
   Congestion* congestion = pdc.tx.cc.if_any();
   if (congestion == nullptr) {
@@ -144,7 +134,7 @@ void Engine::free_pdc(Instant now, Pdc& pdc) {
   TxHalf& tx = pdc.tx;
   UET_CHECK(tx.queue.empty());
   release_receive_state(pdc);
-  for (; tx.left != tx.next; ++tx.left) tx_blocks_.remove(tx.ring, tx.left);
+  window_.release(tx);
   detach_congestion(pdc);
   credit_.leave(pdc);
   scheduler_.forget(pdc);

@@ -38,7 +38,7 @@ void Engine::prove(Instant now, Pdc& pdc) {
 void Engine::ask_for_proof(Instant now, Pdc& pdc) {
   if (!pdc.is_unproven() || !pdc.deadline(PdcTimer::kProof).is_never()) return;
   scheduler_.want_control(pdc, kSendProbe);
-  scheduler_.set_timer(pdc, PdcTimer::kProof, now + rto(pdc, 0));
+  scheduler_.set_timer(pdc, PdcTimer::kProof, now + window_.rto(pdc, 0));
 }
 
 void Engine::on_proof_timer(Pdc& pdc) {

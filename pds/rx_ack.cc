@@ -138,11 +138,11 @@ bool Engine::speaks_of_what_was_sent(const Pdc& pdc, const AckIn& in) const {
 
 /// Some packet that is not acknowledged yet has arrived.
 bool Engine::shows_an_arrival(const Pdc& pdc, const AckIn& in) const {
-  if (is_outstanding(pdc, in.common.cack_psn)) return true;
-  if (in.ack_names_psn() && is_outstanding(pdc, in.ack_psn())) return true;
+  if (pdc.tx.is_outstanding(in.common.cack_psn)) return true;
+  if (in.ack_names_psn() && pdc.tx.is_outstanding(in.ack_psn())) return true;
   if (!in.has_sack) return false;
   for (std::uint64_t bits = in.sack_bitmap; bits != 0; bits &= bits - 1)
-    if (is_outstanding(pdc, in.sack_base + std::countr_zero(bits))) return true;
+    if (pdc.tx.is_outstanding(in.sack_base + std::countr_zero(bits))) return true;
   return false;
 }
 
@@ -151,7 +151,7 @@ bool Engine::acknowledge(Instant now, Pdc& pdc, Psn psn, std::uint8_t next_hdr,
                          std::span<const std::uint8_t> body) {
   TxHalf& tx = pdc.tx;
   TxRecord& record = tx_blocks_.at(tx.ring, psn);
-  unqueue_resend(pdc, record);
+  loss_.unqueue_resend(pdc, record);
   record.acked = true;
   record.ask_ack = false;
   record.deadline = Instant::never();
@@ -181,7 +181,7 @@ void Engine::on_ack(Instant now, Pdc& pdc, AckIn& in) {
     if (record.message != nullptr) in.signal.plain_acked_bytes += record.cc.nominal_bytes;
   };
   // 1. The one response this ACK carries, before the default ones: CACK may cover the same PSN.
-  if (in.ack_names_psn() && is_outstanding(pdc, in.ack_psn())) {
+  if (in.ack_names_psn() && pdc.tx.is_outstanding(in.ack_psn())) {
     TxRecord& record = tx_blocks_.at(tx.ring, in.ack_psn());
     if (!record.acked) {
       // An ACK that was asked for after a timeout answers the question, not the transmission: its
@@ -231,12 +231,12 @@ void Engine::on_ack(Instant now, Pdc& pdc, AckIn& in) {
   if (tx.unacked != unacked_before) tx.ses_busy_since = Instant::never();
   // 5. What is left behind the left edge and was overtaken may be lost; without a gap there is nothing to look at.
   advance_left(pdc);
-  if (config_.sack_loss_thresh > 0 && is_gap_open(pdc, in)) infer_losses(now, pdc);
+  if (config_.sack_loss_thresh > 0 && is_gap_open(pdc, in)) loss_.infer_losses(now, pdc);
   if (config_.reorder_window > Duration{})
-    if (const auto newest = newest_arrival(pdc, in)) suspect_overtaken(now, pdc, *newest);
+    if (const auto newest = newest_arrival(pdc, in)) loss_.suspect_overtaken(now, pdc, *newest);
   if (in.signal.is_probe_answer && in.has_sack)
-    suspect_sent_before(now, pdc, in.sack_base + 64, in.signal.probe_sent_at);
-  if (tx.unacked > 0) watch_tail(now, pdc);
+    loss_.suspect_sent_before(now, pdc, in.sack_base + 64, in.signal.probe_sent_at);
+  if (tx.unacked > 0) loss_.watch_tail(now, pdc);
   // 6.
   if (tx.unacked == 0 && pdc.locks > 0)
     on_liveness(now, pdc);  // from here on only the read data is waited for
@@ -245,7 +245,7 @@ void Engine::on_ack(Instant now, Pdc& pdc, AckIn& in) {
       env_.guard->on_expected_psn(pdc.peer, *in.expected_psn);
     return on_close_acknowledged(now, pdc);
   }
-  if (in.common.req == wire::AckReq::kClear) owe_clear(now, pdc);
+  if (in.common.req == wire::AckReq::kClear) clear_.owe(now, pdc);
   if (in.common.req == wire::AckReq::kClose && pdc.is_initiator) begin_close(now, pdc);
   if (pdc.is_closing()) try_close(now, pdc);
   if (congestion == nullptr) return;
@@ -257,7 +257,7 @@ void Engine::apply_sack(Instant now, Pdc& pdc, const AckIn& in) {
   TxHalf& tx = pdc.tx;
   for (std::uint64_t bits = in.sack_bitmap; bits != 0; bits &= bits - 1) {
     const Psn psn = in.sack_base + std::countr_zero(bits);
-    if (!is_outstanding(pdc, psn)) continue;  // below the left edge, or never sent
+    if (!pdc.tx.is_outstanding(psn)) continue;  // below the left edge, or never sent
     TxRecord& record = tx_blocks_.at(tx.ring, psn);
     if (record.acked || record.arrived || record.message == nullptr) continue;
     if (planted(PlantedBug::kSackIsAck)) {
@@ -266,10 +266,10 @@ void Engine::apply_sack(Instant now, Pdc& pdc, const AckIn& in) {
     }
     record.arrived = true;
     tx.cc.of(*record.message).ccc->on_arrived(record.cc);
-    if (record.suspected) arm_retransmit(now, pdc, record);  // it was only overtaken
+    if (record.suspected) loss_.arm_retransmit(now, pdc, record);  // it was only overtaken
     if (record.needs_rtx || record.paused) {
-      unqueue_resend(pdc, record);
-      arm_retransmit(now, pdc, record);
+      loss_.unqueue_resend(pdc, record);
+      loss_.arm_retransmit(now, pdc, record);
     }
   }
 }
@@ -277,20 +277,20 @@ void Engine::apply_sack(Instant now, Pdc& pdc, const AckIn& in) {
 /// This ACK shows that something above the left edge has arrived.
 bool Engine::is_gap_open(const Pdc& pdc, const AckIn& in) const {
   const TxHalf& tx = pdc.tx;
-  if (in.ack_names_psn() && in.ack_psn().is_after(tx.left) && is_outstanding(pdc, in.ack_psn()))
+  if (in.ack_names_psn() && in.ack_psn().is_after(tx.left) && pdc.tx.is_outstanding(in.ack_psn()))
     return true;
   if (!in.has_sack || in.sack_bitmap == 0) return false;
   const Psn top = in.sack_base + (63 - std::countl_zero(in.sack_bitmap));
-  return top.is_after(tx.left) && is_outstanding(pdc, top);
+  return top.is_after(tx.left) && pdc.tx.is_outstanding(top);
 }
 
 /// The last PSN that this ACK shows to have arrived above the left edge, if its only transmission is the one that did.
 std::optional<Psn> Engine::newest_arrival(const Pdc& pdc, const AckIn& in) const {
   std::optional<Psn> newest;
-  if (in.ack_names_psn() && is_outstanding(pdc, in.ack_psn())) newest = in.ack_psn();
+  if (in.ack_names_psn() && pdc.tx.is_outstanding(in.ack_psn())) newest = in.ack_psn();
   if (in.has_sack && in.sack_bitmap != 0) {
     const Psn top = in.sack_base + (63 - std::countl_zero(in.sack_bitmap));
-    if (is_outstanding(pdc, top) && (!newest || top.is_after(*newest))) newest = top;
+    if (pdc.tx.is_outstanding(top) && (!newest || top.is_after(*newest))) newest = top;
   }
   if (newest && tx_blocks_.at(pdc.tx.ring, *newest).cc.resent > 0) newest.reset();
   return newest;

@@ -77,7 +77,7 @@ void Engine::on_control_packet(Instant now, const net::RxPacket& rx) {
       return;
     }
     case ControlType::kClearRequest:
-      return on_clear_request(now, *pdc, Psn(h.payload));
+      return clear_.on_request(now, *pdc, Psn(h.payload));
     case ControlType::kProbe:
       return on_probe(now, *pdc, h, meta);
     case ControlType::kCredit:

@@ -173,6 +173,41 @@ void Engine::respond(Instant now, RxHandle handle, const SesResponse& response, 
   if (pdc->state == PdcState::kClosing) try_finish_target_close(now, *pdc);
 }
 
+/// Cumulative and monotonic: the highest CLEAR seen counts, in whatever order they arrive.
+/// [PDS 11.2]
+void Engine::accept_clear(Instant now, Pdc& pdc, Psn clear) {
+  RxHalf& rx = pdc.rx;
+  if (clear.is_at_or_before(rx.cleared)) return;
+  if (clear.is_after(rx.edge)) {
+    trace_.drop(now, DropReason::kBadClear, 0, pdc.id, clear);
+    return;
+  }
+  const Psn from = serial_max(rx.cleared, rx.cack) + 1;
+  rx.cleared = clear;
+  rx.clear_rounds = rx.clear_asks = 0;
+  if (rx.stored == 0) return;
+  for (Psn psn = from; psn.is_at_or_before(clear) && rx.stored > 0; ++psn) {
+    if (!rx.tracker->test(RxTracker::kStored, psn)) continue;
+    rx.tracker->clear(RxTracker::kStored, psn);
+    --rx.stored;
+    RxRecord* record = responses_.find(table_.slot_of(pdc), psn);
+    if (record == nullptr) continue;
+    if (record->queued) responses_.unqueue(rx.acks, *record);
+    responses_.remove(*record);
+    count_kept(pdc, -1);
+  }
+  trace_.emit(now, EventId::kClearMoved, pdc.id, clear, clear.value());
+  advance_cack(pdc);
+}
+
+Psn Engine::highest_stored(const Pdc& pdc) const {
+  const RxHalf& rx = pdc.rx;
+  if (rx.tracker != nullptr)
+    for (Psn psn = rx.edge; psn.is_after(rx.cack); psn = psn - 1)
+      if (rx.tracker->test(RxTracker::kStored, psn)) return psn;
+  return rx.cleared;
+}
+
 // CACK passes what was received, answered, and is not kept for the source to clear. [PDS 7.3]
 void Engine::advance_cack(Pdc& pdc) {
   RxHalf& rx = pdc.rx;

@@ -101,7 +101,7 @@ void Engine::on_nack_packet(Instant now, const net::RxPacket& rx) {
     return drop(DropReason::kUnknownControlNack, h.dpdcid);
   }
   // Whatever the code: a PSN that is not outstanding changes nothing. [PDS 19 R7]
-  if (!is_outstanding(*pdc, h.nack_psn) || tx_blocks_.at(pdc->tx.ring, h.nack_psn).acked)
+  if (!pdc->tx.is_outstanding(h.nack_psn) || tx_blocks_.at(pdc->tx.ring, h.nack_psn).acked)
     return drop(DropReason::kNackNotOutstanding, h.dpdcid, h.nack_psn);
   trace_.emit(now, EventId::kNackReceived, pdc->id, h.nack_psn,
               static_cast<std::uint64_t>(h.nack_code));
@@ -133,7 +133,8 @@ void Engine::on_nack(Instant now, Pdc& pdc, const wire::PdsNack& nack, const RxM
       on_ses_busy(now, pdc, record);
       break;
     case Reaction::kNewStart:
-      on_new_start_psn(now, pdc, Psn(nack.payload));
+      if (!renumbering_.on_new_start(now, pdc, Psn(nack.payload)))
+        return fail(now, pdc, PdsError::kNackExhausted);
       break;
     case Reaction::kIgnore:
       trace_.drop(now, DropReason::kReservedNack, 0, pdc.id, nack.nack_psn);
@@ -190,7 +191,7 @@ bool is_under_way(Instant now, const TxRecord& record, Duration rtt) {
 bool Engine::resend_now(Instant now, Pdc& pdc, Psn psn, TxRecord& record, const wire::PdsNack& nack,
                         const RxMeta& meta) {
   if (record.message == nullptr) {  // a control packet is not congestion controlled
-    queue_resend(pdc, psn, record);
+    loss_.queue_resend(pdc, psn, record);
     return true;
   }
   cc::Ccc& ccc = *pdc.tx.cc.of(*record.message).ccc;
@@ -207,7 +208,7 @@ bool Engine::resend_now(Instant now, Pdc& pdc, Psn psn, TxRecord& record, const 
   record.arrived = false;
   record.asked_ack = false;
   if (is_answer) {
-    mark_lost(now, pdc, psn, record, false);
+    loss_.mark_lost(now, pdc, psn, record, false);
     return true;
   }
   cc::NackSignal signal;
@@ -223,13 +224,14 @@ bool Engine::resend_now(Instant now, Pdc& pdc, Psn psn, TxRecord& record, const 
   }
   if (is_inferred) {
     pdc.tx.peer_holds = true;
-    note_loss(now, pdc.tx.cc.of(*record.message));
+    loss_.note_loss(now, pdc.tx.cc.of(*record.message));
   }
   record.was_refused = true;
-  queue_resend(pdc, psn, record);
+  loss_.queue_resend(pdc, psn, record);
   // A receiver that infers losses holds what came after the gap; all others have dropped it.
   // [PDS 17.1]
-  if (pdc.is_rod() && nack.nack_code != NackCode::kRcvrInferLoss) go_back(now, pdc, psn + 1, false);
+  if (pdc.is_rod() && nack.nack_code != NackCode::kRcvrInferLoss)
+    loss_.go_back(now, pdc, psn + 1, false);
   return true;
 }
 
@@ -261,8 +263,8 @@ void Engine::pause(Instant now, Pdc& pdc, Psn psn, TxRecord& record, const wire:
   const unsigned steady = rule.reaction == Reaction::kPauseLong ? 1 : kUsual;
   const Duration longest = std::max(config_.nack_retx_time, config_.rto_max);
   const Duration wait = longer_each_time(config_.nack_retx_time, record.nack_cnt, steady, longest);
-  hold_back(pdc, psn, record, now + wait);
-  if (nack.nack_code == NackCode::kNoGtdDelAvail) owe_clear_now(pdc);
+  loss_.hold_back(pdc, psn, record, now + wait);
+  if (nack.nack_code == NackCode::kNoGtdDelAvail) clear_.owe_now(pdc);
 }
 
 // A trimmed packet goes again at once. But what is cut goes before data, and small packets are hardly shorter when they are cut: a
@@ -274,30 +276,8 @@ void Engine::after_trim(Instant now, Pdc& pdc, Psn psn, TxRecord& record) {
   if (record.trim_cnt < 255) ++record.trim_cnt;
   if (record.trim_cnt <= kAtOnce) return;
   const Duration wait =
-      longer_each_time(round_trip(pdc), record.trim_cnt, kAtOnce + 1, config_.rto_max);
-  hold_back(pdc, psn, record, now + wait);
-}
-
-// From "to be sent again" to "paused": no deadline of its own runs until the pause is over.
-void Engine::hold_back(Pdc& pdc, Psn psn, TxRecord& record, Instant until) {
-  const auto hold = [&](TxRecord& r) {
-    if (!r.needs_rtx) return;
-    unqueue_resend(pdc, r);
-    r.paused = true;
-    ++pdc.tx.paused_count;
-    r.deadline = until;
-  };
-  hold(record);
-  if (pdc.is_rod()) {
-    // What follows would be dropped while this one is missing, so it waits too; the end of the
-    // pause goes back. [PDS 17.1]
-    for (Psn p = psn + 1; p.is_before(pdc.tx.next); ++p) {
-      TxRecord& later = tx_blocks_.at(pdc.tx.ring, p);
-      if (!later.acked) hold(later);
-    }
-  }
-  scheduler_.set_timer(pdc, PdcTimer::kRetransmit,
-                       std::min(pdc.deadline(PdcTimer::kRetransmit), until));
+      longer_each_time(round_trip(pdc, config_), record.trim_cnt, kAtOnce + 1, config_.rto_max);
+  loss_.hold_back(pdc, psn, record, now + wait);
 }
 
 // The receiver has everything below Expected_PSN and dropped what came after the gap. [PDS 17.1]
@@ -314,16 +294,16 @@ void Engine::on_rod_ooo(Instant now, Pdc& pdc, const wire::PdsNack& nack, const 
   // One round per gap: not again before the retransmission has had time to get there.
   if (tx.has_gone_back && tx.go_back_at == expected) {
     const TxRecord& first = tx_blocks_.at(tx.ring, expected);
-    if (first.needs_rtx || first.paused || now - first.cc.sent_at < round_trip(pdc))
+    if (first.needs_rtx || first.paused || now - first.cc.sent_at < round_trip(pdc, config_))
       return trace_.drop(now, DropReason::kStaleNack, 0, pdc.id, expected);
   }
   tx.has_gone_back = true;
   tx.peer_holds = false;
   tx.go_back_at = expected;
   if (tx_blocks_.at(tx.ring, expected).message == nullptr) {
-    queue_resend(pdc, expected, tx_blocks_.at(tx.ring, expected));
+    loss_.queue_resend(pdc, expected, tx_blocks_.at(tx.ring, expected));
   }
-  go_back(now, pdc, expected, false);
+  loss_.go_back(now, pdc, expected, false);
 }
 
 // It is there; only its response takes long. Sending it again would only draw the next NACK of this
@@ -333,11 +313,11 @@ void Engine::on_ses_busy(Instant now, Pdc& pdc, TxRecord& record) {
   if (tx.ses_busy_since.is_never()) tx.ses_busy_since = now;
   if (config_.ses_procg_limit > Duration{} && now - tx.ses_busy_since >= config_.ses_procg_limit)
     return fail(now, pdc, PdsError::kRtoExhausted);
-  unqueue_resend(pdc, record);
+  loss_.unqueue_resend(pdc, record);
   record.arrived = true;
   record.ask_ack = false;
   if (record.message != nullptr) tx.cc.of(*record.message).ccc->on_held(now, record.cc, tx.share);
-  arm_retransmit(now, pdc, record);
+  loss_.arm_retransmit(now, pdc, record);
   // The timeout that led here is taken back: a busy SES is not a lost packet.
   if (record.rto_cnt > 1) --record.rto_cnt;
 }

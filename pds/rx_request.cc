@@ -60,7 +60,7 @@ void Engine::on_rod_gap(Instant now, Pdc& pdc, const Arrival& in) {
   if (config_.rod_reorder && hold(now, pdc, in)) return;
   RxHalf& rx = pdc.rx;
   trace_.drop(now, DropReason::kRodOutOfOrder, in.body.size(), pdc.id, in.psn);
-  if (!rx.ooo_nack_armed && !in.retx && now - rx.last_ooo_nack < round_trip(pdc)) return;
+  if (!rx.ooo_nack_armed && !in.retx && now - rx.last_ooo_nack < round_trip(pdc, config_)) return;
   rx.ooo_nack_armed = false;
   rx.last_ooo_nack = now;
   nacks_.add_for(now, in, &pdc, NackCode::kRodOoo, (rx.edge + 1).value());

@@ -67,7 +67,7 @@ bool Engine::poll_ready(Instant now, net::TxPacket& out, CongestionRing& waiting
       const ByteCount nominal =
           work == Work::kResend
               ? static_cast<ByteCount>(tx_blocks_.at(pdc.tx.ring, psn).cc.nominal_bytes)
-              : nominal_of(pdc, pdc.tx.queue.front(), pdc.tx.queue.front().next_segment);
+              : nominal_of(env_, pdc, pdc.tx.queue.front(), pdc.tx.queue.front().next_segment);
       if (!congestion.ccc->may_send(nominal) && !pdc.tx.has_free_pass) {
         if (!find_free_pass(now, congestion)) break;
         continue;
@@ -93,7 +93,7 @@ bool Engine::poll_ready(Instant now, net::TxPacket& out, CongestionRing& waiting
 void Engine::arm_free_pass(Instant now, Pdc& pdc) {
   if (pdc.state == PdcState::kCreating && pdc.tx.rtx_count > 0 &&
       pdc.deadline(PdcTimer::kRetransmit).is_never())
-    scheduler_.set_timer(pdc, PdcTimer::kRetransmit, now + rto(pdc, 0));
+    scheduler_.set_timer(pdc, PdcTimer::kRetransmit, now + window_.rto(pdc, 0));
 }
 
 // The CCC may not send. One of its PDCs with a free pass comes to the front, wherever it stands; the others wait for theirs.
@@ -148,13 +148,13 @@ void Engine::run_timers(Instant now, Pdc& pdc) {
     pdc.deadlines[i] = Instant::never();
     switch (static_cast<PdcTimer>(i)) {
       case PdcTimer::kRetransmit:
-        on_retransmit_timer(now, pdc);
+        if (!loss_.on_retransmit_timer(now, pdc)) return on_timeouts_exhausted(now, pdc);
         break;
       case PdcTimer::kClear:
-        on_clear_timer(now, pdc);
+        clear_.on_timer(pdc);
         break;
       case PdcTimer::kStall:
-        on_stall_timer(now, pdc);
+        clear_.on_stall_timer(now, pdc);
         break;
       case PdcTimer::kClose:
         on_close_timer(now, pdc);
@@ -163,7 +163,7 @@ void Engine::run_timers(Instant now, Pdc& pdc) {
         on_liveness(now, pdc);
         break;
       case PdcTimer::kTailLoss:
-        on_tail_loss(now, pdc);
+        loss_.on_tail_loss(now, pdc);
         break;
       case PdcTimer::kClearRequest:
         on_clear_request_timer(now, pdc);
@@ -204,7 +204,8 @@ void Engine::on_liveness(Instant now, Pdc& pdc) {
     if (only_waits) {
       const Duration longest = config_.peer_timeout / 4;
       const auto ask_after = [&] {
-        return pdc.locks > 0 ? std::min(longest, rto(pdc, 0) * (1 << tx.times_asked)) : longest;
+        return pdc.locks > 0 ? std::min(longest, window_.rto(pdc, 0) * (1 << tx.times_asked))
+                             : longest;
       };
       if (pdc.peer_id != 0 && now - std::max(pdc.heard_at, tx.asked_at) >= ask_after()) {
         scheduler_.want_control(pdc, kSendProbe);

@@ -43,7 +43,7 @@ Pdc* Engine::choose_pdc(Instant now, const TxMessage& request, bool& must_wait) 
     ++total;
     if (!pdc.accepts_messages()) return;
     const std::uint64_t segments = std::uint64_t{pdc.tx.queued_segments} + request.segments;
-    if (pdc.tx.next != pdc.start && !has_psns_for(pdc, segments)) {
+    if (pdc.tx.next != pdc.start && !window_.has_psns_for(pdc, segments)) {
       spent = &pdc;
       return;
     }
@@ -60,11 +60,6 @@ Pdc* Engine::choose_pdc(Instant now, const TxMessage& request, bool& must_wait) 
   }
   if (best != nullptr && best->tx.queued >= config_.max_messages_per_pdc) must_wait = true;
   return best;
-}
-
-ByteCount Engine::nominal_of(const Pdc& pdc, const Message& message, std::uint32_t segment) const {
-  return env_.nominal_bytes(request_header_bytes(pdc.tx.cc.of(message)) +
-                            message.request.ses_header_bytes + message.payload_of(segment));
 }
 
 void Engine::append(Instant now, Pdc& pdc, const TxMessage& request) {
@@ -97,7 +92,7 @@ SubmitResult Engine::submit_return(Instant now, RxHandle handle, const TxMessage
   if (!attach_congestion(now, *pdc)) return room_.again();
   append(now, *pdc, request);
   ask_for_proof(now, *pdc);
-  if (!has_psns_for(*pdc, pdc->tx.queued_segments)) begin_close(now, *pdc);
+  if (!window_.has_psns_for(*pdc, pdc->tx.queued_segments)) begin_close(now, *pdc);
   return SubmitResult::kQueued;
 }
 
@@ -117,7 +112,7 @@ void Engine::abort(Instant now, MessageToken token) {
   }
   ByteCount left = 0;
   for (std::uint32_t s = message->next_segment; s < message->request.segments; ++s)
-    left += nominal_of(pdc, *message, s);
+    left += nominal_of(env_, pdc, *message, s);
   pdc.tx.backlog -= left;
   pdc.tx.queued_segments -= message->request.segments - message->next_segment;
   pdc.tx.cc.of(*message).ccc->on_new_data(now, -left);
@@ -138,13 +133,13 @@ std::uint32_t Engine::truncate(Instant now, MessageToken token, std::uint32_t ex
   Pdc& pdc = *message->pdc;
   ByteCount change = 0;
   for (std::uint32_t s = sent; s < message->request.segments; ++s)
-    change -= nominal_of(pdc, *message, s);
+    change -= nominal_of(env_, pdc, *message, s);
   message->payload_segments = sent;
   pdc.tx.queued_segments -= message->request.segments - sent;
   pdc.tx.queued_segments += extra_segments;
   message->request.segments = sent + extra_segments;
   for (std::uint32_t s = sent; s < message->request.segments; ++s)
-    change += nominal_of(pdc, *message, s);
+    change += nominal_of(env_, pdc, *message, s);
   pdc.tx.backlog += change;
   pdc.tx.cc.of(*message).ccc->on_new_data(now, change);
   if (message->is_fully_sent()) {

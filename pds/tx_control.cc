@@ -117,9 +117,9 @@ Built Engine::build_pending_control(Instant now, Pdc& pdc, net::TxPacket& out) {
 /// it asks again.
 Built Engine::send_sequenced(Instant now, Pdc& pdc, ControlType type, net::TxPacket& out) {
   TxHalf& tx = pdc.tx;
-  if (!may_take_psn(pdc)) {
+  if (!window_.may_take_psn(pdc)) {
     // Nothing unacknowledged and no room: only uncleared responses can be in the way. [PDS 20.35]
-    if (tx.unacked == 0) start_stall(now, pdc);
+    if (tx.unacked == 0) clear_.start_stall(now, pdc);
     return Built::kNothing;
   }
   const Psn psn = tx.next;
@@ -140,7 +140,7 @@ Built Engine::send_sequenced(Instant now, Pdc& pdc, ControlType type, net::TxPac
     pdc.has_close_psn = true;
     states_.change(now, pdc, PdcInput::kCloseSent);
   }
-  arm_retransmit(now, pdc, *record);
+  loss_.arm_retransmit(now, pdc, *record);
   return built;
 }
 
@@ -151,7 +151,7 @@ Built Engine::resend_sequenced(Instant now, Pdc& pdc, net::TxPacket& out) {
   for (Psn psn = tx.left; psn.is_before(tx.next); ++psn) {
     TxRecord& record = tx_blocks_.at(tx.ring, psn);
     if (!record.needs_rtx || record.message != nullptr) continue;
-    if (built == Built::kPacket || !window_allows(pdc, psn)) {
+    if (built == Built::kPacket || !window_.allows(pdc, psn)) {
       more = true;
       break;
     }
@@ -163,7 +163,7 @@ Built Engine::resend_sequenced(Instant now, Pdc& pdc, net::TxPacket& out) {
     if (record.sent_with_syn) pdc.was_syn_resent = true;
     if (pdc.state == PdcState::kCreating) pdc.last_syn_sent = now;
     trace_.emit(now, EventId::kPacketRetransmitted, pdc.id, psn, record.rto_cnt);
-    arm_retransmit(now, pdc, record);
+    loss_.arm_retransmit(now, pdc, record);
   }
   if (!more)
     pdc.pending_control = static_cast<std::uint16_t>(pdc.pending_control & ~kResendControl);

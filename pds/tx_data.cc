@@ -8,32 +8,6 @@ namespace uet::pds {
 using base::planted;
 using base::PlantedBug;
 
-// The window is anchored at CACK, not at what was received or acknowledged beyond it, and binds
-// retransmissions too.
-bool Engine::window_allows(const Pdc& pdc, Psn psn) const {
-  if (planted(PlantedBug::kWindowIgnored)) return true;
-  const auto ahead = static_cast<std::uint32_t>(psn.distance_from(pdc.tx.cack));
-  return ahead <= std::min(pdc.tx.mp_range, tx_blocks_.ring_size());
-}
-
-// A new PSN: a Request or a sequenced control packet.
-bool Engine::may_take_psn(const Pdc& pdc) const {
-  if (!window_allows(pdc, pdc.tx.next)) return false;
-  if (pdc.state == PdcState::kCreating &&
-      static_cast<std::uint32_t>(pdc.tx.next.distance_from(pdc.start)) > kMaxSynOffset)
-    return false;
-  if (env_.guard != nullptr && config_.limit_psn_range &&
-      pdc.tx.next.value() - pdc.start.value() >= config_.psn_range)
-    return false;
-  return tx_blocks_.can_add(pdc.tx.ring, pdc.tx.next);
-}
-
-bool Engine::has_psns_for(const Pdc& pdc, std::uint64_t more) const {
-  if (env_.guard == nullptr || !config_.limit_psn_range) return true;
-  const std::uint32_t used = pdc.tx.next.value() - pdc.start.value();
-  return used + more + config_.psn_range_reserve <= config_.psn_range;
-}
-
 Engine::Work Engine::next_work(Instant now, Pdc& pdc, Psn& psn) {
   TxHalf& tx = pdc.tx;
   if (tx.rtx_count > 0) {
@@ -44,20 +18,16 @@ Engine::Work Engine::next_work(Instant now, Pdc& pdc, Psn& psn) {
     }
     UET_DCHECK(psn.is_before(tx.next));
     tx.rtx_from = psn;
-    return window_allows(pdc, psn) ? Work::kResend : Work::kNone;
+    return window_.allows(pdc, psn) ? Work::kResend : Work::kNone;
   }
   if (tx.queue.empty() || pdc.is_unproven()) return Work::kNone;
   // ROD: nothing new before what a paused packet waits for, it would be dropped anyway. [PDS 17.1]
   if (pdc.is_rod() && tx.paused_count > 0) return Work::kNone;
-  if (!may_take_psn(pdc)) {
-    if (tx.unacked == 0) start_stall(now, pdc);
+  if (!window_.may_take_psn(pdc)) {
+    if (tx.unacked == 0) clear_.start_stall(now, pdc);
     return Work::kNone;
   }
   return Work::kNew;
-}
-
-std::size_t Engine::request_header_bytes(const Congestion& congestion) {
-  return congestion.ccc->carries_credit() ? wire::PdsRequestCc::kSize : wire::PdsRequest::kSize;
 }
 
 Built Engine::send_data(Instant now, Pdc& pdc, Work work, Psn psn, net::TxPacket& out) {
@@ -90,11 +60,11 @@ Built Engine::send_data(Instant now, Pdc& pdc, Work work, Psn psn, net::TxPacket
   const ByteCount nominal =
       env_.nominal_bytes(request_header_bytes(congestion) + packet.full_size());
 
-  bool ack_request = resend || config_.enb_ack_per_pkt || is_losing(now, pdc);
+  bool ack_request = resend || config_.enb_ack_per_pkt || loss_.is_losing(now, pdc);
   if (resend) {
-    unqueue_resend(pdc, *record);
+    loss_.unqueue_resend(pdc, *record);
   } else {
-    const ByteCount announced = nominal_of(pdc, message, record->segment);
+    const ByteCount announced = nominal_of(env_, pdc, message, record->segment);
     if (announced != nominal) ccc.on_new_data(now, nominal - announced);
     tx.backlog -= announced;
     ++tx.next;
@@ -107,8 +77,8 @@ Built Engine::send_data(Instant now, Pdc& pdc, Work work, Psn psn, net::TxPacket
       --tx.queued;
       ack_request = true;  // end of message
     }
-    ack_request =
-        ack_request || !may_take_psn(pdc);  // nothing may follow: do not wait for coalescing
+    ack_request = ack_request ||
+                  !window_.may_take_psn(pdc);  // nothing may follow: do not wait for coalescing
   }
   // Ordered packets wait for their port; only when it has lost its link they take another.
   const std::uint8_t planes =
@@ -128,7 +98,7 @@ Built Engine::send_data(Instant now, Pdc& pdc, Work work, Psn psn, net::TxPacket
   }
   record->sent_with_syn = record->sent_with_syn || with_syn;
   record->asked_ack = false;
-  arm_retransmit(now, pdc, *record);
+  loss_.arm_retransmit(now, pdc, *record);
   tx.has_free_pass = false;
   tx.clear_owed = false;  // the Request carries it
   Scheduler::stop_timer(pdc, PdcTimer::kClear);
@@ -193,27 +163,6 @@ void Engine::prepend_request(const Pdc& pdc, const cc::Ccc& ccc, NextHdr next, P
     else
       finish(wire::PdsRequest{}, false);
   }
-}
-
-void Engine::arm_retransmit(Instant now, Pdc& pdc, TxRecord& record) {
-  record.deadline = now + rto(pdc, record.rto_cnt);
-  record.suspected = false;
-  if (record.deadline < pdc.deadline(PdcTimer::kRetransmit))
-    scheduler_.set_timer(pdc, PdcTimer::kRetransmit, record.deadline);
-  watch_tail(now, pdc);
-}
-
-// RTO_Init_Time doubled per timeout. A path that is measured to be slower than that (a peer in
-// software that is not polled all the time) starts at four smoothed round trips; see
-// docs/decisions/0041-retransmission-timeout.md. [PDS 13.1]
-Duration Engine::rto(const Pdc& pdc, unsigned rto_cnt) const {
-  constexpr Duration kSpecMax = Duration::from_seconds(8);
-  Duration first = config_.rto_init_time;
-  first = std::max(first, smoothed_rtt(pdc) * 4);
-  const Duration longest = std::min(kSpecMax, std::max(config_.rto_max, first));
-  Duration value = std::min(first, longest);
-  for (unsigned i = 0; i < rto_cnt && value < longest; ++i) value = std::min(value * 2, longest);
-  return value;
 }
 
 }  // namespace uet::pds
