@@ -95,6 +95,13 @@ void Engine::on_close_acknowledged(Instant now, Pdc& pdc) {
   free_pdc(now, pdc);
 }
 
+/// The source hears us and clears nothing.
+void Engine::break_uncleared(Instant now, Pdc& pdc) {
+  ++clear_breaks_;
+  nacks_.add_for(now, pdc, pdc.rx.edge + 1, NackCode::kClosingInErr, pdc.rx.last_meta);
+  fail(now, pdc, PdsError::kPeerFailed);
+}
+
 /// Some packet has timed out as often as it may.
 void Engine::on_timeouts_exhausted(Instant now, Pdc& pdc) {
   // Nothing but the Close Command was outstanding: no message fails. [PDS 16.2]
@@ -119,7 +126,7 @@ void Engine::on_close_command(Instant now, Pdc& pdc, const Arrival& in) {
   rx.has_accepted = true;
   rx.max_rcvd = serial_max(rx.max_rcvd, in.psn);
   if (rx.kept > rx.stored) {  // SES still owes answers; their ACKs go first
-    mark_received(pdc, in.psn);
+    receiver_.mark_received(pdc, in.psn);
     states_.change(now, pdc, PdcInput::kCloseArrived);
     return;
   }
@@ -136,18 +143,16 @@ void Engine::try_finish_target_close(Instant now, Pdc& pdc) {
 // same. [PDS 16.2, 16.3]
 void Engine::finish_target_close(Instant now, Pdc& pdc) {
   // Owed ACKs of the last requests need not be lost: CACK covers them.
-  release_receive_state(pdc);
+  receiver_.release(pdc);
+  reorder_.release(pdc);
   RxHalf& rx = pdc.rx;
   rx.edge = rx.cack = rx.answered = rx.cleared = rx.max_rcvd = rx.last_control = pdc.close_psn;
   rx.above_edge = 0;
-  AckShape shape;
-  shape.ack_psn = pdc.close_psn;
-  shape.meta = pdc.close_meta;
-  shape.sack_near = pdc.close_psn;
-  if (env_.guard != nullptr) shape.expected_psn = env_.guard->on_target_closed(pdc.peer, pdc.start);
+  std::optional<Psn> expected;
+  if (env_.guard != nullptr) expected = env_.guard->on_target_closed(pdc.peer, pdc.start);
   states_.change(now, pdc, PdcInput::kCloseDone);
   net::TxPacket out;
-  if (!built_.is_full() && emit_ack(now, pdc, shape, out) == Built::kPacket)
+  if (!built_.is_full() && acks_.build_last(now, pdc, expected, out) == Built::kPacket)
     built_.push(std::move(out));
   trace_.emit(now, EventId::kPdcClosed, pdc.id, pdc.start, 0);
   const PdcRef ref = pdc.ref();

@@ -2,16 +2,6 @@
 
 namespace uet::pds {
 
-namespace {
-
-/// Silence after which an unproven PDC may be pushed out: several retransmissions of a sender that is awake.
-Duration eviction_grace(const PdsConfig& config) {
-  constexpr Duration kGrace = Duration::from_ms(200);
-  return config.peer_timeout > Duration{} ? std::min(kGrace, config.peer_timeout / 4) : kGrace;
-}
-
-}  // namespace
-
 Engine::Engine(const PdsConfig& config, const cc::CcConfig& cc_config, const net::PortFacts& facts,
                net::PacketPool& pool, base::Rng& rng, base::Trace& trace, Upper& upper)
     : EngineEnvironment{Environment(config, cc_config, facts, pool, rng, trace, upper)},
@@ -27,16 +17,14 @@ Engine::Engine(const PdsConfig& config, const cc::CcConfig& cc_config, const net
       tx_blocks_(window_.records()),
       loss_(own_env_, window_, scheduler_),
       clear_(own_env_, window_, scheduler_),
+      proofs_(window_, scheduler_),
+      openings_(own_env_, table_.places_for(false)),
+      kept_(own_env_, scheduler_),
+      receiver_(own_env_, table_, kept_, scheduler_, nacks_, proofs_),
+      reorder_(own_env_, table_, nacks_, congestions_.config().config_base_rtt),
       renumbering_(own_env_, window_, loss_, scheduler_),
-      trackers_(limits_.window, limits_.rx_trackers),
-      responses_(config.gtd_store_max, config.ack_queue_max, config.max_ack_data_size),
-      tombstones_(limits_.tombstones, config.tombstone_time),
-      openings_(limits_.openings, opening_memory()),
-      unproven_(table_.places_for(false), eviction_grace(config)),
-      shares_(limits_.max_pdc),
       credit_(own_env_, table_, scheduler_, congestions_.config()),
-      held_(config.rod_reorder ? config.held_packets_max : 1),
-      held_index_(held_, 64),
+      acks_(own_env_, kept_.store(), credit_),
       built_(config.built_queue_max),
       rudi_(own_env_, scheduler_, messages_, room_, nacks_, built_),
       uud_(own_env_, messages_, failed_) {
@@ -50,7 +38,8 @@ Engine::~Engine() {
   while (!all.empty()) {
     Pdc& pdc = all.front();
     pdc.tx.queue.clear();
-    release_receive_state(pdc);
+    receiver_.release(pdc);
+    reorder_.release(pdc);
     window_.release(pdc.tx);
     detach_congestion(pdc);
     credit_.leave(pdc);
@@ -61,8 +50,8 @@ Engine::~Engine() {
       table_.unindex_initiator(pdc);
     else
       table_.unindex_target(pdc);
-    if (pdc.unproven_hook.is_linked()) unproven_.remove(pdc);
-    shares_.leave(pdc.share, !pdc.is_initiator);
+    if (pdc.unproven_hook.is_linked()) openings_.unproven().remove(pdc);
+    kept_.peers().leave(pdc.share, !pdc.is_initiator);
     table_.release(Instant{}, pdc, Psn{});
   }
 }
@@ -79,16 +68,16 @@ Pds::Gauges Engine::gauges() const {
   g.pdcs_half_open = states_.half_open();
   g.outstanding_packets = tx_blocks_.in_use();
   g.queued_messages = messages_.size();
-  g.stored_responses = responses_.kept();
-  g.tombstones = tombstones_.size();
+  g.stored_responses = kept_.store().kept();
+  g.tombstones = openings_.tombstones().size();
   g.rudi_outstanding = rudi_.outstanding();
   g.ccc_count = congestions_.size();
   g.half_open_reaped = half_open_reaped_;
-  g.stored_unproven = kept_by_unproven_;
+  g.stored_unproven = kept_.of_unproven();
   g.clear_breaks = clear_breaks_;
-  g.pdcs_unproven = unproven_.size();
+  g.pdcs_unproven = openings_.unproven().size();
   g.unproven_evicted = unproven_evicted_;
-  g.openings_remembered = openings_.size();
+  g.openings_remembered = openings_.ended_early().size();
   return g;
 }
 

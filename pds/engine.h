@@ -28,7 +28,6 @@
 #include <optional>
 #include <vector>
 
-#include "cc/receiver.h"
 #include "lib/wire/codec.h"
 #include "lib/wire/pds_headers.h"
 #include "pds/arrival.h"
@@ -37,30 +36,27 @@
 #include "pds/credit_grants.h"
 #include "pds/environment.h"
 #include "pds/failed_messages.h"
+#include "pds/kept_responses.h"
 #include "pds/loss.h"
 #include "pds/message.h"
 #include "pds/nack_queue.h"
 #include "pds/nominal.h"
+#include "pds/openings.h"
 #include "pds/pdc.h"
 #include "pds/pdc_states.h"
 #include "pds/pdc_table.h"
 #include "pds/pds.h"
-#include "pds/peer_shares.h"
 #include "pds/psn_class.h"
+#include "pds/receiver.h"
 #include "pds/renumbering.h"
-#include "pds/response_store.h"
+#include "pds/reorder_buffer.h"
 #include "pds/ring.h"
 #include "pds/rudi.h"
-#include "pds/rx_tracker.h"
 #include "pds/scheduler.h"
-#include "pds/tombstones.h"
-#include "pds/tx_window.h"
-#include "pds/unproven.h"
+#include "pds/tx_ack.h"
 #include "pds/uud.h"
 
 namespace uet::pds {
-
-enum class Built : std::uint8_t { kNothing, kPacket, kNoBuffer };
 
 /// Comes before the parts, which refer to it.
 struct EngineEnvironment {
@@ -137,56 +133,15 @@ struct Engine : EngineEnvironment, Part {
   void on_sequenced(Instant now, const Arrival& in);
   void on_duplicate(Instant now, Pdc& pdc, const Arrival& in, bool finished);
   void on_rod_gap(Instant now, Pdc& pdc, const Arrival& in);
-  void answer_known(Instant now, Pdc& pdc, Psn psn, const RxMeta& meta, bool is_control = false);
 
   // --- rx_deliver.cc
   void deliver(Instant now, Pdc& pdc, const Arrival& in);
-  void note_received(Instant now, Pdc& pdc, const Arrival& in);
-  void mark_received(Pdc& pdc, Psn psn);
-  static void note_distance(Pdc& pdc) {
-    if ((pdc.rx.cack + 1).value() - pdc.start.value() >= 0x8000'0000u) pdc.rx.is_past_half = true;
-  }
-  void on_answer(Instant now, Pdc& pdc, Psn psn, const RxMeta& meta, const SesResponse& response,
-                 bool guaranteed, RxRecord* pending);
   void respond(Instant now, RxHandle handle, const SesResponse& response, bool guaranteed);
-  void advance_cack(Pdc& pdc);
-  void release_tracker(Pdc& pdc);
-  void queue_ack(Pdc& pdc, RxRecord& record);
-  void queue_finished_ack(Pdc& pdc, Psn psn, const RxMeta& meta, bool is_control = false);
-  void queue_update(Pdc& pdc, const RxMeta& meta);
 
   // --- hold.cc
-  struct HeldPacket {
-    std::uint32_t owner = 0;
-    Arrival arrival;
-    net::Packet packet;
-    std::uint32_t index_next = 0;
-  };
-  bool hold(Instant now, Pdc& pdc, const Arrival& in);
-  bool is_held(const Pdc& pdc, Psn psn);
-  void report_gaps(Instant now, Pdc& pdc, const RxMeta& meta);
-  void report_all_gaps(Instant now, Pdc& pdc, const RxMeta& meta);
-  void begin_gap_round(Instant now, Pdc& pdc);
-  void report_gaps_before(Instant now, Pdc& pdc, const RxMeta& meta, Psn end);
-  Duration gap_round(const Pdc& pdc) const;
   void deliver_held(Instant now, Pdc& pdc);
-  void drop_held(Pdc& pdc, HeldPacket& held);
-  void release_held(Pdc& pdc);
 
   // --- tx_ack.cc
-  Built build_ack(Instant now, Pdc& pdc, net::TxPacket& out);
-  struct AckShape {
-    Psn ack_psn;
-    RxMeta meta;
-    bool is_probe_answer = false;
-    std::uint16_t opaque = 0;
-    Psn sack_near;                    ///< PSN the bitmap should show
-    std::optional<Psn> expected_psn;  ///< of the ACK of a Close Command, secured only
-    const RxRecord* record = nullptr;
-  };
-  Built emit_ack(Instant now, Pdc& pdc, const AckShape& shape, net::TxPacket& out);
-  cc::WindowAdvice window_advice_for(RxHalf& rx);
-  bool has_ack_to_send(const Pdc& pdc);
 
   // --- rx_ack.cc
   void on_ack_packet(Instant now, const net::RxPacket& rx);
@@ -236,9 +191,6 @@ struct Engine : EngineEnvironment, Part {
   void on_sequenced_control(Instant now, Pdc& pdc, const Arrival& in);
   void on_close_request(Instant now, Pdc& pdc);
 
-  void accept_clear(Instant now, Pdc& pdc, Psn clear);
-  Psn highest_stored(const Pdc& pdc) const;
-
   // --- lifecycle.cc
   Pdc* open_initiator(Instant now, const TxMessage& request);
   void init_halves(Instant now, Pdc& pdc, Psn start);
@@ -248,6 +200,7 @@ struct Engine : EngineEnvironment, Part {
   void try_close(Instant now, Pdc& pdc);
   void on_close_timer(Instant now, Pdc& pdc);
   bool is_given_up(Instant now, const Pdc& pdc) const;
+  void break_uncleared(Instant now, Pdc& pdc);
   void on_timeouts_exhausted(Instant now, Pdc& pdc);
   void on_close_acknowledged(Instant now, Pdc& pdc);
   void on_close_command(Instant now, Pdc& pdc, const Arrival& in);
@@ -261,7 +214,6 @@ struct Engine : EngineEnvironment, Part {
   static bool is_known_undelivered(Psn psn, const TxRecord& record, PdsError error,
                                    const std::optional<Refusal>& refusal);
   void free_pdc(Instant now, Pdc& pdc);
-  void release_receive_state(Pdc& pdc);
   void drop_unaccepted(Instant now, Pdc& pdc);
   void finish_target_close(Instant now, Pdc& pdc);
   void make_room(Instant now, bool for_initiator);
@@ -270,29 +222,14 @@ struct Engine : EngineEnvironment, Part {
   Duration close_grace() const;
 
   // --- proof.cc
-  Duration opening_memory() const;
   void prove(Instant now, Pdc& pdc);
-  void ask_for_proof(Instant now, Pdc& pdc);
-  static bool is_waiting_for_proof(const Pdc& pdc) {
-    return !pdc.tx.queue.empty() || pdc.rx.withholds_answers;
-  }
-  void on_proof_timer(Pdc& pdc);
-  void release_withheld_answers(Pdc& pdc);
   bool evict_unproven(Instant now);
   void retire_unproven(Instant now, Pdc& pdc);
   bool make_place_for_stranger(Instant now);
-  void remember_opening(Instant now, const Pdc& pdc);
 
   // --- keep.cc
-  AnswerShare share_of(const Pdc& pdc);
   bool has_room_for_answer(Instant now, Pdc& pdc, Psn psn);
-  bool may_use_reserve(const Pdc& pdc, Psn psn) const;
-  static bool can_clear_something(const Pdc& pdc);
-  void count_kept(Pdc& pdc, std::int32_t change);
-  bool evict_answers_of_unproven(Instant now, const Pdc& except);
-  void ask_for_clear(Instant now, Pdc& pdc);
-  Duration clear_patience(unsigned asks) const;
-  void on_clear_request_timer(Instant now, Pdc& pdc);
+  void evict_answers_of_unproven(Instant now, const Pdc& except);
 
   Backpressure room_;
   Scheduler scheduler_;
@@ -306,18 +243,15 @@ struct Engine : EngineEnvironment, Part {
   TxBlockPool& tx_blocks_;
   LossRecovery loss_;
   ClearSender clear_;
+  ProofRequests proofs_;
+  Openings openings_;
+  KeptResponses kept_;
+  Receiver receiver_;
+  ReorderBuffer reorder_;
   Renumbering renumbering_;
-  RxTrackerPool trackers_;
-  ResponseStore responses_;
-  Tombstones tombstones_;
-  Tombstones openings_;  ///< of unproven PDCs that ended early
-  UnprovenPdcs unproven_;
-  PeerShares shares_;
 
   CreditGrants credit_;
-
-  FixedPool<HeldPacket> held_;
-  PoolIndex<HeldPacket, &HeldPacket::index_next> held_index_;
+  AckBuilder acks_;
 
   Ring<net::TxPacket> built_;  ///< last ACKs of closed PDCs, RUDI responses
   Rudi rudi_;
@@ -325,13 +259,11 @@ struct Engine : EngineEnvironment, Part {
   std::uint64_t half_open_reaped_ = 0;
   std::uint64_t unproven_evicted_ = 0;
   std::uint64_t clear_breaks_ = 0;
-  std::uint32_t kept_by_unproven_ = 0;
   std::uint32_t ccc_reserved_ = 0;         ///< target PDCs that may still need a CCC of their own
   std::uint32_t close_wanted_ = 0;         ///< PDCs in CREATING that are to close once established
   Instant next_id_at_ = Instant::never();  ///< submit() waits for an identifier in quarantine
   std::uint8_t free_planes_ = 1;           ///< ports that can take data, during poll_transmit()
   std::uint8_t planes_up_ = 1;             ///< ports with a link
-  bool has_slowed_ = false;                ///< SES named a resource that may run out
   bool rudi_turn_ = false;
 };
 

@@ -40,7 +40,7 @@ Pdc* Engine::open_initiator(Instant now, const TxMessage& request) {
   pdc->traffic_class = request.traffic_class;
   pdc->rod_context = request.mode == Mode::kRod ? request.rod_context : 0;
   pdc->is_initiator = true;
-  pdc->share = shares_.join(pdc->peer, false);
+  pdc->share = kept_.peers().join(pdc->peer, false);
   init_halves(now, *pdc,
               table_.choose_start(
                   *pdc, env_.guard != nullptr ? env_.guard->expected_by(pdc->peer) : std::nullopt));
@@ -111,29 +111,13 @@ void Engine::detach_congestion(Pdc& pdc) {
   congestions_.detach(*congestion);
 }
 
-void Engine::release_receive_state(Pdc& pdc) {
-  RxHalf& rx = pdc.rx;
-  while (RxRecord* record = responses_.pop(rx.acks))
-    if (record->state == RxRecord::State::kOwed) responses_.remove(*record);
-  if (rx.kept > 0) {
-    for (Psn psn = rx.cack + 1; psn.is_at_or_before(rx.max_rcvd) && rx.kept > 0; ++psn) {
-      RxRecord* record = responses_.find(table_.slot_of(pdc), psn);
-      if (record == nullptr) continue;
-      responses_.remove(*record);
-      count_kept(pdc, -1);
-    }
-  }
-  rx.stored = 0;
-  if (rx.tracker != nullptr) release_tracker(pdc);
-  release_held(pdc);
-}
-
 /// The PDC ends here. Its messages have been dealt with before.
 void Engine::free_pdc(Instant now, Pdc& pdc) {
   UET_CHECK(pdc.state == PdcState::kClosed);
   TxHalf& tx = pdc.tx;
   UET_CHECK(tx.queue.empty());
-  release_receive_state(pdc);
+  receiver_.release(pdc);
+  reorder_.release(pdc);
   window_.release(tx);
   detach_congestion(pdc);
   credit_.leave(pdc);
@@ -144,11 +128,11 @@ void Engine::free_pdc(Instant now, Pdc& pdc) {
     table_.unindex_target(pdc);
     if (pdc.rx.has_accepted && env_.guard != nullptr)
       (void)env_.guard->on_target_closed(pdc.peer, pdc.start);
-    if (!planted(PlantedBug::kNoTombstone)) remember_opening(now, pdc);
-    if (pdc.unproven_hook.is_linked()) unproven_.remove(pdc);
+    if (!planted(PlantedBug::kNoTombstone)) openings_.remember(now, pdc);
+    if (pdc.unproven_hook.is_linked()) openings_.unproven().remove(pdc);
   }
   if (pdc.is_close_wanted) --close_wanted_;
-  shares_.leave(pdc.share, !pdc.is_initiator);
+  kept_.peers().leave(pdc.share, !pdc.is_initiator);
   table_.release(now, pdc, serial_max(tx.next - 1, pdc.rx.max_rcvd));
   room_.on_room();
 }

@@ -4,23 +4,14 @@
 
 namespace uet::pds {
 
-/// How long the opening of an unproven peer must be remembered, as a PDC or as a stone: its initiator may still be in CREATING
-/// and send SYN packets again until its own peer_timeout, and their copies live for tombstone_time.
-Duration Engine::opening_memory() const {
-  constexpr Duration kUsualPatience = Duration::from_seconds(60);  // where the setting is "never"
-  const Duration patience =
-      config_.peer_timeout > Duration{} ? config_.peer_timeout : kUsualPatience;
-  return patience + config_.tombstone_time;
-}
-
 /// The peer has named our PDCID: it has heard us, knows the PDC, and sends no more SYN packets.
 void Engine::prove(Instant now, Pdc& pdc) {
   if (!pdc.is_unproven()) return;
-  kept_by_unproven_ -= pdc.rx.kept;
+  kept_.on_proven(pdc);
   pdc.is_proven = true;
-  unproven_.remove(pdc);
+  openings_.unproven().remove(pdc);
   Scheduler::stop_timer(pdc, PdcTimer::kProof);
-  release_withheld_answers(pdc);
+  receiver_.release_withheld(pdc);
   // Grants that did not leave: the counter is cumulative.
   if (pdc.rx.credit_source != kNoIndex) {
     pdc.rx.credit = credit_.units_for(pdc);
@@ -34,36 +25,12 @@ void Engine::prove(Instant now, Pdc& pdc) {
   on_liveness(now, pdc);
 }
 
-/// Something longer than a stranger may get waits: ask whether it is there.
-void Engine::ask_for_proof(Instant now, Pdc& pdc) {
-  if (!pdc.is_unproven() || !pdc.deadline(PdcTimer::kProof).is_never()) return;
-  scheduler_.want_control(pdc, kSendProbe);
-  scheduler_.set_timer(pdc, PdcTimer::kProof, now + window_.rto(pdc, 0));
-}
-
-void Engine::on_proof_timer(Pdc& pdc) {
-  if (pdc.is_unproven() && pdc.unasked < UnprovenPdcs::kUnasked)
-    scheduler_.want_control(pdc, kSendProbe);
-}
-
-/// Answers with much read data that were kept back.
-void Engine::release_withheld_answers(Pdc& pdc) {
-  RxHalf& rx = pdc.rx;
-  if (!rx.withholds_answers) return;
-  rx.withholds_answers = false;
-  for (Psn psn = rx.cack + 1; psn.is_at_or_before(rx.max_rcvd); ++psn) {
-    RxRecord* record = responses_.find(table_.slot_of(pdc), psn);
-    if (record != nullptr && record->state == RxRecord::State::kStored && !record->queued)
-      queue_ack(pdc, *record);
-  }
-}
-
 /// Makes a place by ending the oldest unproven PDC whose peer had its chance. Nothing is sent: there may be nobody who wants to
 /// hear it. What it delivered is remembered for as long as its SYN packets may come again.
 bool Engine::evict_unproven(Instant now) {
-  Pdc* pdc = unproven_.to_evict(now);
+  Pdc* pdc = openings_.unproven().to_evict(now);
   if (pdc == nullptr) return false;
-  if (pdc->rx.has_delivered && !openings_.has_room_for(now, 1)) return false;
+  if (pdc->rx.has_delivered && !openings_.ended_early().has_room_for(now, 1)) return false;
   ++unproven_evicted_;
   retire_unproven(now, *pdc);
   return true;
@@ -77,20 +44,25 @@ void Engine::retire_unproven(Instant now, Pdc& pdc) {
 /// True when the place is there.
 bool Engine::make_place_for_stranger(Instant now) {
   const bool is_full = table_.is_full_for(false);
-  if (unproven_.has_share_left() && !is_full) return true;
+  if (openings_.unproven().has_share_left() && !is_full) return true;
   if (evict_unproven(now)) return true;
   if (is_full) make_room(now, false);
   return false;
 }
 
-/// Leaves behind what a late SYN packet of this PDC must meet.
-void Engine::remember_opening(Instant now, const Pdc& pdc) {
-  if (!pdc.rx.has_accepted) return;
-  const bool is_over = pdc.is_proven || now - pdc.heard_at >= opening_memory();
-  if (is_over)
-    tombstones_.add(now, pdc.peer, pdc.peer_id, pdc.start);
-  else if (pdc.rx.has_delivered)
-    openings_.add(now, pdc.peer, pdc.peer_id, pdc.start);
+/// SES may answer `psn` with something to keep: true when there is room for it.
+bool Engine::has_room_for_answer(Instant now, Pdc& pdc, Psn psn) {
+  // Unproven peers push out each other: a newcomer needs an answer for a round trip only.
+  if (pdc.is_unproven() && kept_.is_share_of_unproven_used(pdc))
+    evict_answers_of_unproven(now, pdc);
+  return kept_.has_room(pdc, psn);
+}
+
+void Engine::evict_answers_of_unproven(Instant now, const Pdc& except) {
+  Pdc* pdc = openings_.unproven().to_evict_with_answers(now, except);
+  if (pdc == nullptr || !openings_.ended_early().has_room_for(now, 1)) return;
+  ++unproven_evicted_;
+  retire_unproven(now, *pdc);
 }
 
 }  // namespace uet::pds

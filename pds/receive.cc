@@ -149,26 +149,26 @@ Pdc* Engine::open_target(Instant now, const Arrival& in) {
     nacks_.add_for(now, in, nullptr, code, payload);
     return nullptr;
   };
-  if (tombstones_.contains(now, in.source, in.spdcid, in.start())) {
+  if (openings_.tombstones().contains(now, in.source, in.spdcid, in.start())) {
     trace_.drop(now, DropReason::kStaleSyn, in.body.size(), 0, in.psn);
     return nullptr;
   }
   // Its PDC had to make place before the peer proved that it hears us, which may have delivered this: never again.
-  if (openings_.contains(now, in.source, in.spdcid, in.start()))
+  if (openings_.ended_early().contains(now, in.source, in.spdcid, in.start()))
     return refuse(DropReason::kStaleSyn, NackCode::kClosingInErr);
   // Who closes leaves a tombstone, which nothing may push out early: as many as can close are open. So tables give the rate of
   // openings that they can protect, and the rest waits. See docs/decisions/0048.
-  if (!tombstones_.has_room_for(now, table_.target_count() + 1)) [[unlikely]]
+  if (!openings_.tombstones().has_room_for(now, table_.target_count() + 1)) [[unlikely]]
     return refuse(DropReason::kNoPdc, NackCode::kNoPdcAvail);
   // No address holds more than half of the places, whatever it has proved.
-  const PeerShares::Use* use = shares_.find(in.source);
-  if (use != nullptr && use->targets >= unproven_.share())
+  const PeerShares::Use* use = kept_.peers().find(in.source);
+  if (use != nullptr && use->targets >= openings_.unproven().share())
     return refuse(DropReason::kNoPdc, NackCode::kNoPdcAvail);
   if (!make_place_for_stranger(now) || table_.next_free_id() > now)
     return refuse(DropReason::kNoPdc, NackCode::kNoPdcAvail);
   if (!congestions_.can_attach(in.source, 0, in.mode != Mode::kRod, ccc_reserved_))
     return refuse(DropReason::kNoPdc, NackCode::kNoCccAvail);
-  if (trackers_.is_empty()) return refuse(DropReason::kNoTracker, NackCode::kNoBitmap);
+  if (!receiver_.has_trackers()) return refuse(DropReason::kNoTracker, NackCode::kNoBitmap);
   if (in.psn_offset >= limits_.window)
     return refuse(DropReason::kPsnBeyondWindow, NackCode::kPsnOorWindow);
   // Secured, the guard decides between ESTABLISHED and PENDING; without one a SYN is accepted at
@@ -197,8 +197,8 @@ Pdc& Engine::add_target(Instant now, const Arrival& in, Psn start, PdcInput how)
   pdc->mode = in.mode;
   pdc->is_initiator = false;
   pdc->opened_at = now;
-  unproven_.add(*pdc);
-  pdc->share = shares_.join(in.source, true);
+  openings_.unproven().add(*pdc);
+  pdc->share = kept_.peers().join(in.source, true);
   table_.index_target(*pdc);
   init_halves(now, *pdc, start);
   states_.change(now, *pdc, how);
@@ -216,7 +216,7 @@ void Engine::on_trimmed(Instant now, const Arrival& in) {
     if (in.spdcid == 0) return;
     pdc = table_.find_target(in.source, in.spdcid);
     if (pdc == nullptr || pdc->state == PdcState::kPending) {
-      if (!tombstones_.contains(now, in.source, in.spdcid, in.start()))
+      if (!openings_.tombstones().contains(now, in.source, in.spdcid, in.start()))
         nacks_.add_for(now, in, nullptr, code);
       return;
     }

@@ -70,9 +70,9 @@ void Engine::on_control_packet(Instant now, const net::RxPacket& rx) {
       return on_ack_request(now, *pdc, h, meta);
     case ControlType::kClearCommand: {
       const Psn before = pdc->rx.cack;
-      accept_clear(now, *pdc, Psn(h.payload));
+      receiver_.accept_clear(now, *pdc, Psn(h.payload));
       // The source may wait for the window that this opens. [PDS 11.2]
-      if (pdc->rx.cack != before) queue_update(*pdc, meta);
+      if (pdc->rx.cack != before) receiver_.queue_update(*pdc, meta);
       if (pdc->state == PdcState::kClosing) try_finish_target_close(now, *pdc);
       return;
     }
@@ -113,9 +113,9 @@ void Engine::on_ack_request(Instant now, Pdc& pdc, const wire::PdsControl& heade
                             const RxMeta& meta) {
   switch (classify(pdc, header.psn)) {
     case PsnClass::kFinished:
-      return queue_finished_ack(pdc, header.psn, meta);
+      return receiver_.queue_finished_ack(pdc, header.psn, meta);
     case PsnClass::kKnown:
-      return answer_known(now, pdc, header.psn, meta);
+      return receiver_.answer_known(now, pdc, header.psn, meta);
     case PsnClass::kNew:
       return nacks_.add_for(now, pdc, header.psn, NackCode::kPktNotRcvd, meta);
     case PsnClass::kBeyond:
@@ -129,7 +129,7 @@ void Engine::on_ack_request(Instant now, Pdc& pdc, const wire::PdsControl& heade
 
 void Engine::on_probe(Instant now, Pdc& pdc, const wire::PdsControl& header, const RxMeta& meta) {
   RxHalf& rx = pdc.rx;
-  report_all_gaps(now, pdc, meta);
+  reorder_.report_all_gaps(now, pdc, meta);
   rx.wants_probe_answer = true;
   rx.probe_opaque = header.probe_opaque;
   rx.probe_base = Psn(header.payload);
@@ -148,22 +148,10 @@ void Engine::on_credit(Instant now, Pdc& pdc, std::uint32_t credit_units) {
 /// A sequenced control packet that is new and in place. No SES has to answer: PDS does, at once.
 void Engine::on_sequenced_control(Instant now, Pdc& pdc, const Arrival& in) {
   if (in.control == ControlType::kCloseCommand) return on_close_command(now, pdc, in);
-  RxHalf& rx = pdc.rx;
-  rx.last_control = in.psn;
-  if (rx.tracker == nullptr && in.psn == rx.cack + 1) {
-    rx.edge = rx.cack = rx.answered = in.psn;
-    note_received(now, pdc, in);
-    note_distance(pdc);
-  } else {
-    if (rx.tracker == nullptr) rx.tracker = trackers_.acquire();
-    if (rx.tracker == nullptr) {
-      nacks_.add_for(now, in, &pdc, NackCode::kNoResource);
-      return drop_unaccepted(now, pdc);
-    }
-    mark_received(pdc, in.psn);
-    note_received(now, pdc, in);
+  if (!receiver_.accept_control(now, pdc, in)) {
+    nacks_.add_for(now, in, &pdc, NackCode::kNoResource);
+    return drop_unaccepted(now, pdc);
   }
-  on_answer(now, pdc, in.psn, in.meta, SesResponse{}, false, nullptr);
   // Features are never negotiated away from the default: unknown ones stay off. [PDS 6.7]
   if (in.control == ControlType::kCloseRequest) begin_close(now, pdc);
 }

@@ -57,7 +57,7 @@ void Engine::on_sequenced(Instant now, const Arrival& in) {
 // ROD takes only the next PSN. One NACK per gap: it is armed again when the edge moves, when a
 // retransmission is still out of order, or after a while. [PDS 17.1]
 void Engine::on_rod_gap(Instant now, Pdc& pdc, const Arrival& in) {
-  if (config_.rod_reorder && hold(now, pdc, in)) return;
+  if (config_.rod_reorder && reorder_.hold(now, pdc, in)) return;
   RxHalf& rx = pdc.rx;
   trace_.drop(now, DropReason::kRodOutOfOrder, in.body.size(), pdc.id, in.psn);
   if (!rx.ooo_nack_armed && !in.retx && now - rx.last_ooo_nack < round_trip(pdc, config_)) return;
@@ -72,37 +72,16 @@ void Engine::on_duplicate(Instant now, Pdc& pdc, const Arrival& in, bool finishe
   const bool wants_answer = in.retx || in.ar || in.syn;
   trace_.emit(now, EventId::kDuplicateReceived, pdc.id, in.psn, wants_answer ? 1 : 0);
   if (!in.trimmed) {
-    if (in.has_clear && in.clear_offset < 0) accept_clear(now, pdc, in.psn + in.clear_offset);
+    if (in.has_clear && in.clear_offset < 0)
+      receiver_.accept_clear(now, pdc, in.psn + in.clear_offset);
     pdc.rx.ce_seen = pdc.rx.ce_seen || in.meta.ecn;
   }
   if (!wants_answer)
     return trace_.drop(now, DropReason::kDuplicate, in.body.size(), pdc.id, in.psn);
   // The CLEAR above may have finished it.
   if (finished || in.psn.is_at_or_before(pdc.rx.cack))
-    return queue_finished_ack(pdc, in.psn, in.meta, in.is_control);
-  answer_known(now, pdc, in.psn, in.meta, in.is_control);
-}
-
-/// Answers for a received PSN above CACK, asked by a duplicate or an ACK Request.
-void Engine::answer_known(Instant now, Pdc& pdc, Psn psn, const RxMeta& meta, bool is_control) {
-  RxHalf& rx = pdc.rx;
-  RxRecord* record = responses_.find(table_.slot_of(pdc), psn);
-  const auto refuse = [&](NackCode code) { nacks_.add_for(now, pdc, psn, code, meta); };
-  if (!rx.tracker->test(RxTracker::kAnswered, psn)) {
-    if (record != nullptr) record->meta.ack_now = true;  // at once when SES answers
-    return refuse(NackCode::kRcvdSesProcg);
-  }
-  if (!rx.tracker->test(RxTracker::kStored, psn))
-    return queue_finished_ack(pdc, psn, meta, is_control);
-  if (record == nullptr) return refuse(NackCode::kGtdRespUnavail);
-  // The stored answer with the facts of this copy; everything else of the ACK is of the moment.
-  const std::uint32_t bytes = record->meta.bytes;
-  record->meta = meta;
-  record->meta.bytes = bytes;
-  if (record->queued && (record->urgent || !pdc.is_rod())) return;
-  if (record->queued) responses_.unqueue(rx.acks, *record);
-  record->urgent = true;
-  queue_ack(pdc, *record);
+    return receiver_.queue_finished_ack(pdc, in.psn, in.meta, in.is_control);
+  receiver_.answer_known(now, pdc, in.psn, in.meta, in.is_control);
 }
 
 }  // namespace uet::pds

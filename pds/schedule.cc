@@ -130,7 +130,6 @@ void Engine::on_deadline(Instant now) {
     }
   }
   credit_.run(now);
-  tombstones_.expire(now);
   openings_.expire(now);
   if (next_id_at_ <= now) {
     next_id_at_ = Instant::never();
@@ -166,10 +165,10 @@ void Engine::run_timers(Instant now, Pdc& pdc) {
         loss_.on_tail_loss(now, pdc);
         break;
       case PdcTimer::kClearRequest:
-        on_clear_request_timer(now, pdc);
+        if (!kept_.on_clear_request_timer(now, pdc)) return break_uncleared(now, pdc);
         break;
       case PdcTimer::kProof:
-        on_proof_timer(pdc);
+        proofs_.on_timer(pdc);
         break;
     }
     if (!table_.is_alive(ref)) return;
@@ -181,7 +180,7 @@ void Engine::run_timers(Instant now, Pdc& pdc) {
 void Engine::on_liveness(Instant now, Pdc& pdc) {
   const TxHalf& tx = pdc.tx;
   if (pdc.is_unproven()) {  // it is asked for nothing, and forgotten when its SYN packets can no longer come
-    const Instant end = pdc.heard_at + opening_memory();
+    const Instant end = pdc.heard_at + openings_.memory();
     return end <= now ? retire_unproven(now, pdc)
                       : scheduler_.set_timer(pdc, PdcTimer::kLiveness, end);
   }

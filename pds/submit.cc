@@ -91,7 +91,7 @@ SubmitResult Engine::submit_return(Instant now, RxHandle handle, const TxMessage
   if (messages_.is_full_for(true)) return room_.again();
   if (!attach_congestion(now, *pdc)) return room_.again();
   append(now, *pdc, request);
-  ask_for_proof(now, *pdc);
+  proofs_.ask(now, *pdc);
   if (!window_.has_psns_for(*pdc, pdc->tx.queued_segments)) begin_close(now, *pdc);
   return SubmitResult::kQueued;
 }

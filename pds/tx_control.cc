@@ -11,14 +11,15 @@ using base::PlantedBug;
 Built Engine::poll_control(Instant now, net::TxPacket& out) {
   while (!scheduler_.control().empty()) {
     Pdc& pdc = scheduler_.control().front();
-    Built built = has_ack_to_send(pdc) ? build_ack(now, pdc, out) : Built::kNothing;
+    Built built = acks_.has_ack_to_send(pdc) ? acks_.build(now, pdc, out) : Built::kNothing;
     if (built == Built::kNothing && pdc.pending_control != 0) built = build_control(now, pdc, out);
     if (built == Built::kNoBuffer) return built;
     scheduler_.control().pop_front();
     if (built == Built::kPacket) {
       // What stays pending without being sendable (a window that is closed) comes back with the
       // event that opens it.
-      if (has_ack_to_send(pdc) || pdc.pending_control != 0) scheduler_.control().push_back(pdc);
+      if (acks_.has_ack_to_send(pdc) || pdc.pending_control != 0)
+        scheduler_.control().push_back(pdc);
       return built;
     }
   }
@@ -28,7 +29,7 @@ Built Engine::poll_control(Instant now, net::TxPacket& out) {
 Built Engine::build_control(Instant now, Pdc& pdc, net::TxPacket& out) {
   if (pdc.is_unproven()) {
     // Grants come again with the proof; questions for it do not.
-    if (is_waiting_for_proof(pdc))
+    if (ProofRequests::is_awaited(pdc))
       pdc.pending_control = static_cast<std::uint16_t>(pdc.pending_control & kSendProbe);
     if (pdc.unasked >= UnprovenPdcs::unasked_for(pdc.rx.rcvd_bytes)) pdc.pending_control = 0;
     if (pdc.pending_control == 0) return Built::kNothing;
@@ -71,8 +72,8 @@ Built Engine::build_pending_control(Instant now, Pdc& pdc, net::TxPacket& out) {
                   false);
   }
   if (pending(kSendClearRequest) && is_known)
-    return simple(kSendClearRequest, ControlType::kClearRequest, highest_stored(pdc).value(),
-                  false);
+    return simple(kSendClearRequest, ControlType::kClearRequest,
+                  receiver_.highest_stored(pdc).value(), false);
   if (pending(kSendProbe) && is_known) {
     // The answer to either question proves the peer.
     const bool is_repeated = pdc.is_unproven() && tx.is_probe_open;
