@@ -25,10 +25,13 @@ Engine::Engine(const PdsConfig& config, const cc::CcConfig& cc_config, const net
       renumbering_(own_env_, window_, loss_, scheduler_),
       credit_(own_env_, table_, scheduler_, congestions_.config()),
       acks_(own_env_, kept_.store(), credit_),
+      controls_(own_env_, scheduler_, states_, window_, loss_, clear_, receiver_, acks_),
+      sender_(own_env_, scheduler_, window_, loss_, clear_),
+      data_(own_env_, scheduler_, window_, sender_),
       built_(config.built_queue_max),
       rudi_(own_env_, scheduler_, messages_, room_, nacks_, built_),
       uud_(own_env_, messages_, failed_) {
-  planes_up_ = static_cast<std::uint8_t>((1u << facts.planes) - 1);
+  planes_.up = static_cast<std::uint8_t>((1u << facts.planes) - 1);
 }
 
 // Packets and congestion contexts must go back before the pools do; messages and PDCs are only

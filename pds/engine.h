@@ -54,6 +54,8 @@
 #include "pds/rudi.h"
 #include "pds/scheduler.h"
 #include "pds/tx_ack.h"
+#include "pds/tx_control.h"
+#include "pds/tx_poll.h"
 #include "pds/uud.h"
 
 namespace uet::pds {
@@ -88,21 +90,9 @@ struct Engine : EngineEnvironment, Part {
            !rudi_.is_idle() || room_.has_news();
   }
   void on_planes_changed(Instant now, std::uint8_t up);
-  bool poll_data(Instant now, net::TxPacket& out);
-  bool poll_ready(Instant now, net::TxPacket& out, CongestionRing& waiting);
-  void arm_free_pass(Instant now, Pdc& pdc);
-  bool find_free_pass(Instant now, Congestion& congestion);
   void on_deadline(Instant now);
   void run_timers(Instant now, Pdc& pdc);
   void on_liveness(Instant now, Pdc& pdc);
-
-  // --- tx_data.cc
-  enum class Work : std::uint8_t { kNone, kResend, kNew };
-  Work next_work(Instant now, Pdc& pdc, Psn& psn);
-  Built send_data(Instant now, Pdc& pdc, Work work, Psn psn, net::TxPacket& out);
-  void prepend_request(const Pdc& pdc, const cc::Ccc& ccc, NextHdr next, Psn psn, bool ar,
-                       bool retx, const std::optional<std::uint32_t>& credit_target,
-                       net::Packet& packet);
 
   // --- receive.cc
   void on_packet(Instant now, net::RxPacket rx);
@@ -141,8 +131,6 @@ struct Engine : EngineEnvironment, Part {
   // --- hold.cc
   void deliver_held(Instant now, Pdc& pdc);
 
-  // --- tx_ack.cc
-
   // --- rx_ack.cc
   void on_ack_packet(Instant now, const net::RxPacket& rx);
   std::optional<AckIn> parse_ack(Instant now, const net::RxPacket& rx);
@@ -167,18 +155,6 @@ struct Engine : EngineEnvironment, Part {
   void after_trim(Instant now, Pdc& pdc, Psn psn, TxRecord& record);
   void on_rod_ooo(Instant now, Pdc& pdc, const wire::PdsNack& nack, const RxMeta& meta);
   void on_ses_busy(Instant now, Pdc& pdc, TxRecord& record);
-
-  // --- tx_control.cc
-  Built poll_control(Instant now, net::TxPacket& out);
-  Built build_control(Instant now, Pdc& pdc, net::TxPacket& out);
-  Built build_pending_control(Instant now, Pdc& pdc, net::TxPacket& out);
-  Built send_sequenced(Instant now, Pdc& pdc, ControlType type, net::TxPacket& out);
-  Built resend_sequenced(Instant now, Pdc& pdc, net::TxPacket& out);
-  Built send_ack_request(Instant now, Pdc& pdc, net::TxPacket& out);
-  void watch_credit(Instant now, Pdc& pdc);
-  Built emit_control(Instant now, Pdc& pdc, ControlType type, Psn psn, std::uint32_t payload,
-                     bool ar, bool retx, std::uint16_t opaque, net::TxPacket& out);
-  std::uint16_t control_entropy();
 
   // --- rx_control.cc
   void on_control_packet(Instant now, const net::RxPacket& rx);
@@ -252,6 +228,9 @@ struct Engine : EngineEnvironment, Part {
 
   CreditGrants credit_;
   AckBuilder acks_;
+  ControlSender controls_;
+  DataSender sender_;
+  DataPoll data_;
 
   Ring<net::TxPacket> built_;  ///< last ACKs of closed PDCs, RUDI responses
   Rudi rudi_;
@@ -262,8 +241,7 @@ struct Engine : EngineEnvironment, Part {
   std::uint32_t ccc_reserved_ = 0;         ///< target PDCs that may still need a CCC of their own
   std::uint32_t close_wanted_ = 0;         ///< PDCs in CREATING that are to close once established
   Instant next_id_at_ = Instant::never();  ///< submit() waits for an identifier in quarantine
-  std::uint8_t free_planes_ = 1;           ///< ports that can take data, during poll_transmit()
-  std::uint8_t planes_up_ = 1;             ///< ports with a link
+  Planes planes_;
   bool rudi_turn_ = false;
 };
 

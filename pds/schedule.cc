@@ -7,14 +7,14 @@ namespace uet::pds {
 // Control packets first: they are small, they open windows, and nobody waits for permission to send
 // them.
 bool Engine::poll_transmit(Instant now, net::TxPacket& out, std::uint8_t free_planes) {
-  free_planes_ = free_planes;
+  planes_.free = free_planes;
   bool sent = nacks_.poll(now, out);
   if (!sent && !built_.is_empty()) {
     out = built_.pop();
     sent = true;
   }
   if (!sent) {
-    const Built control = poll_control(now, out);
+    const Built control = controls_.poll(now, out);
     if (control == Built::kNoBuffer) return false;
     sent = control == Built::kPacket;
   }
@@ -22,9 +22,9 @@ bool Engine::poll_transmit(Instant now, net::TxPacket& out, std::uint8_t free_pl
     // RUDI and UUD take turns with the PDCs, so that neither starves the other.
     rudi_turn_ = !rudi_turn_;
     if (rudi_turn_)
-      sent = uud_.poll(now, out) || rudi_.poll(now, out) || poll_data(now, out);
+      sent = uud_.poll(now, out) || rudi_.poll(now, out) || data_.poll(now, planes_, out);
     else
-      sent = poll_data(now, out) || uud_.poll(now, out) || rudi_.poll(now, out);
+      sent = data_.poll(now, planes_, out) || uud_.poll(now, out) || rudi_.poll(now, out);
   }
   room_.settle(now);
   return sent;
@@ -32,82 +32,8 @@ bool Engine::poll_transmit(Instant now, net::TxPacket& out, std::uint8_t free_pl
 
 // A plane went down or came back: its paths rest until one packet each has shown that they work. [CC 7.8]
 void Engine::on_planes_changed(Instant now, std::uint8_t up) {
-  planes_up_ = up;
+  planes_.up = up;
   congestions_.for_each([&](Congestion& c) { c.ccc->on_planes_changed(now, up); });
-}
-
-// Round robin over CCCs, and within a CCC over its PDCs, one packet a turn. A CCC that may not send
-// leaves the ring and comes back with the next event that can change that.
-bool Engine::poll_data(Instant now, net::TxPacket& out) {
-  CongestionRing waiting;
-  const bool sent = poll_ready(now, out, waiting);
-  if (!waiting.empty()) scheduler_.ready().splice(scheduler_.ready().begin(), waiting);
-  return sent;
-}
-
-// `waiting` gets those whose good paths lead through ports that are busy.
-bool Engine::poll_ready(Instant now, net::TxPacket& out, CongestionRing& waiting) {
-  while (!scheduler_.ready().empty()) {
-    Congestion& congestion = scheduler_.ready().front();
-    scheduler_.ready().pop_front();
-    // While every port with a link is free there is nothing to wait for.
-    if (free_planes_ != planes_up_ && congestion.sprayed &&
-        congestion.ccc->worthwhile_planes(now, free_planes_) == 0) {
-      waiting.push_back(congestion);
-      continue;
-    }
-    while (!congestion.ready.empty()) {
-      Pdc& pdc = congestion.ready.front();
-      Psn psn;
-      const Work work = next_work(now, pdc, psn);
-      if (work == Work::kNone) {
-        congestion.ready.pop_front();
-        continue;
-      }
-      const ByteCount nominal =
-          work == Work::kResend
-              ? static_cast<ByteCount>(tx_blocks_.at(pdc.tx.ring, psn).cc.nominal_bytes)
-              : nominal_of(env_, pdc, pdc.tx.queue.front(), pdc.tx.queue.front().next_segment);
-      if (!congestion.ccc->may_send(nominal) && !pdc.tx.has_free_pass) {
-        if (!find_free_pass(now, congestion)) break;
-        continue;
-      }
-      const Built built = send_data(now, pdc, work, psn, out);
-      if (built == Built::kNothing) {
-        congestion.ready.pop_front();
-        continue;
-      }
-      if (built == Built::kPacket) {
-        congestion.ready.pop_front();
-        congestion.ready.push_back(pdc);
-      }
-      scheduler_.ready().push_back(congestion);
-      return built == Built::kPacket;
-    }
-  }
-  return false;
-}
-
-// A PDC that is not open yet cannot ask for credit, and when all it sent was refused no timeout runs either: after an RTO one
-// packet may leave without. [CC 5.3]
-void Engine::arm_free_pass(Instant now, Pdc& pdc) {
-  if (pdc.state == PdcState::kCreating && pdc.tx.rtx_count > 0 &&
-      pdc.deadline(PdcTimer::kRetransmit).is_never())
-    scheduler_.set_timer(pdc, PdcTimer::kRetransmit, now + window_.rto(pdc, 0));
-}
-
-// The CCC may not send. One of its PDCs with a free pass comes to the front, wherever it stands; the others wait for theirs.
-bool Engine::find_free_pass(Instant now, Congestion& congestion) {
-  for (Pdc& pdc : congestion.ready) {
-    if (!pdc.tx.has_free_pass) {
-      arm_free_pass(now, pdc);
-      continue;
-    }
-    congestion.ready.erase(congestion.ready.iterator_to(pdc));
-    congestion.ready.push_front(pdc);
-    return true;
-  }
-  return false;
 }
 
 void Engine::on_deadline(Instant now) {

@@ -1,14 +1,13 @@
-// Control packets out. [PDS 15]
+#include "pds/tx_control.h"
 
 #include "lib/base/planted.h"
-#include "pds/engine.h"
 
 namespace uet::pds {
 
 using base::planted;
 using base::PlantedBug;
 
-Built Engine::poll_control(Instant now, net::TxPacket& out) {
+Built ControlSender::poll(Instant now, net::TxPacket& out) {
   while (!scheduler_.control().empty()) {
     Pdc& pdc = scheduler_.control().front();
     Built built = acks_.has_ack_to_send(pdc) ? acks_.build(now, pdc, out) : Built::kNothing;
@@ -26,7 +25,7 @@ Built Engine::poll_control(Instant now, net::TxPacket& out) {
   return Built::kNothing;
 }
 
-Built Engine::build_control(Instant now, Pdc& pdc, net::TxPacket& out) {
+Built ControlSender::build_control(Instant now, Pdc& pdc, net::TxPacket& out) {
   if (pdc.is_unproven()) {
     // Grants come again with the proof; questions for it do not.
     if (ProofRequests::is_awaited(pdc))
@@ -40,7 +39,7 @@ Built Engine::build_control(Instant now, Pdc& pdc, net::TxPacket& out) {
   return build_pending_control(now, pdc, out);
 }
 
-Built Engine::build_pending_control(Instant now, Pdc& pdc, net::TxPacket& out) {
+Built ControlSender::build_pending_control(Instant now, Pdc& pdc, net::TxPacket& out) {
   // Before the peer's PDCID is known only packets that carry syn can be sent. [PDS 6.1]
   const bool is_known = pdc.peer_id != 0;
   const auto pending = [&](unsigned bit) { return (pdc.pending_control & bit) != 0; };
@@ -116,7 +115,7 @@ Built Engine::build_pending_control(Instant now, Pdc& pdc, net::TxPacket& out) {
 
 /// A control packet that consumes a PSN. kNothing when the window is closed: the event that opens
 /// it asks again.
-Built Engine::send_sequenced(Instant now, Pdc& pdc, ControlType type, net::TxPacket& out) {
+Built ControlSender::send_sequenced(Instant now, Pdc& pdc, ControlType type, net::TxPacket& out) {
   TxHalf& tx = pdc.tx;
   if (!window_.may_take_psn(pdc)) {
     // Nothing unacknowledged and no room: only uncleared responses can be in the way. [PDS 20.35]
@@ -145,7 +144,7 @@ Built Engine::send_sequenced(Instant now, Pdc& pdc, ControlType type, net::TxPac
   return built;
 }
 
-Built Engine::resend_sequenced(Instant now, Pdc& pdc, net::TxPacket& out) {
+Built ControlSender::resend_sequenced(Instant now, Pdc& pdc, net::TxPacket& out) {
   TxHalf& tx = pdc.tx;
   bool more = false;
   Built built = Built::kNothing;
@@ -171,7 +170,7 @@ Built Engine::resend_sequenced(Instant now, Pdc& pdc, net::TxPacket& out) {
   return built;
 }
 
-Built Engine::send_ack_request(Instant now, Pdc& pdc, net::TxPacket& out) {
+Built ControlSender::send_ack_request(Instant now, Pdc& pdc, net::TxPacket& out) {
   TxHalf& tx = pdc.tx;
   for (Psn psn = tx.left; psn.is_before(tx.next); ++psn) {
     TxRecord& record = tx_blocks_.at(tx.ring, psn);
@@ -186,8 +185,8 @@ Built Engine::send_ack_request(Instant now, Pdc& pdc, net::TxPacket& out) {
   return Built::kNothing;
 }
 
-/// Credit comes on any PDC of the CCC, and who does not know this one says nothing: so its silence is watched.
-void Engine::watch_credit(Instant now, Pdc& pdc) {
+// Credit comes on any PDC of the CCC, and a target that does not know this one says nothing: so its silence is watched.
+void ControlSender::watch_credit(Instant now, Pdc& pdc) {
   pdc.tx.credit_asked_at = now;
   const Instant due = now + config_.peer_timeout / 4;
   if (config_.peer_timeout > Duration{} && due < pdc.deadline(PdcTimer::kLiveness))
@@ -196,12 +195,13 @@ void Engine::watch_credit(Instant now, Pdc& pdc) {
 
 /// Control packets take any path, each time another: on a fixed one that is dead, credits and requests would be lost for
 /// ever and the flow would stop.
-std::uint16_t Engine::control_entropy() {
+std::uint16_t ControlSender::control_entropy() {
   return static_cast<std::uint16_t>(0xc000 | (env_.rng.next_u32() & 0x3fff));
 }
 
-Built Engine::emit_control(Instant now, Pdc& pdc, ControlType type, Psn psn, std::uint32_t payload,
-                           bool ar, bool retx, std::uint16_t opaque, net::TxPacket& out) {
+Built ControlSender::emit_control(Instant now, Pdc& pdc, ControlType type, Psn psn,
+                                  std::uint32_t payload, bool ar, bool retx, std::uint16_t opaque,
+                                  net::TxPacket& out) {
   net::Packet packet = pool_.allocate();
   if (!packet) return Built::kNoBuffer;
   const auto finish = [&](auto header) {

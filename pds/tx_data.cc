@@ -1,14 +1,14 @@
-// Cuts and sends Requests, new and again. [PDS 7.1, 7.2, 8]
+#include "pds/tx_data.h"
 
 #include "lib/base/planted.h"
-#include "pds/engine.h"
+#include "pds/nominal.h"
 
 namespace uet::pds {
 
 using base::planted;
 using base::PlantedBug;
 
-Engine::Work Engine::next_work(Instant now, Pdc& pdc, Psn& psn) {
+DataSender::Work DataSender::next_work(Instant now, Pdc& pdc, Psn& psn) {
   TxHalf& tx = pdc.tx;
   if (tx.rtx_count > 0) {
     // In PSN order; the search goes on where the last one ended.
@@ -30,7 +30,14 @@ Engine::Work Engine::next_work(Instant now, Pdc& pdc, Psn& psn) {
   return Work::kNew;
 }
 
-Built Engine::send_data(Instant now, Pdc& pdc, Work work, Psn psn, net::TxPacket& out) {
+ByteCount DataSender::nominal_of_next(const Pdc& pdc, Work work, Psn psn) const {
+  if (work == Work::kResend)
+    return static_cast<ByteCount>(tx_blocks_.at(pdc.tx.ring, psn).cc.nominal_bytes);
+  return nominal_of(env_, pdc, pdc.tx.queue.front(), pdc.tx.queue.front().next_segment);
+}
+
+Built DataSender::send(Instant now, Pdc& pdc, Work work, Psn psn, const Planes& planes,
+                       net::TxPacket& out) {
   TxHalf& tx = pdc.tx;
   const bool resend = work == Work::kResend;
   Message& message = resend ? *tx_blocks_.at(tx.ring, psn).message : tx.queue.front();
@@ -81,9 +88,10 @@ Built Engine::send_data(Instant now, Pdc& pdc, Work work, Psn psn, net::TxPacket
                   !window_.may_take_psn(pdc);  // nothing may follow: do not wait for coalescing
   }
   // Ordered packets wait for their port; only when it has lost its link they take another.
-  const std::uint8_t planes =
-      congestion.sprayed ? ccc.worthwhile_planes(now, free_planes_) : planes_up_;
-  const cc::SendParams params = ccc.next_send(now, resend ? &record->cc : nullptr, nominal, planes);
+  const std::uint8_t allowed =
+      congestion.sprayed ? ccc.worthwhile_planes(now, planes.free) : planes.up;
+  const cc::SendParams params =
+      ccc.next_send(now, resend ? &record->cc : nullptr, nominal, allowed);
   ccc.on_send(now, record->cc, tx.share, nominal, params, resend);
   ack_request = ack_request || params.ack_request || (!tx.queue.empty() && !ccc.may_send(nominal));
 
@@ -134,9 +142,9 @@ void fill_common(H& h, bool rod, bool cc, NextHdr next, Psn psn, bool ar, bool r
 }  // namespace
 
 // Ids, syn and CLEAR are those of the moment, also when the packet is sent again. [PDS 8]
-void Engine::prepend_request(const Pdc& pdc, const cc::Ccc& ccc, NextHdr next, Psn psn, bool ar,
-                             bool retx, const std::optional<std::uint32_t>& credit_target,
-                             net::Packet& packet) {
+void DataSender::prepend_request(const Pdc& pdc, const cc::Ccc& ccc, NextHdr next, Psn psn, bool ar,
+                                 bool retx, const std::optional<std::uint32_t>& credit_target,
+                                 net::Packet& packet) {
   const Psn clear_psn =
       planted(PlantedBug::kClearNeverRefreshed) ? pdc.start - 1 : pdc.tx.clear_psn();
   const auto clear = static_cast<std::int16_t>(clear_psn.distance_from(psn));
