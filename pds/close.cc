@@ -1,38 +1,51 @@
-// How PDCs end: gracefully by the initiator, on request of the target, or in error. [PDS 16]
+#include "pds/close.h"
 
 #include "lib/base/planted.h"
-#include "pds/engine.h"
 
 namespace uet::pds {
 
 using base::planted;
 using base::PlantedBug;
 
-/// Any trigger of a graceful close. [PDS 16.1]
-void Engine::begin_close(Instant now, Pdc& pdc) {
+Closing::Closing(Environment& env, PdcTable& pdcs, Scheduler& scheduler, PdcStates& states,
+                 SendWindow& window, NackQueue& nacks, Receiver& receiver, ReorderBuffer& reorder,
+                 AckBuilder& acks, FailedMessages& failed, Ring<net::TxPacket>& built,
+                 Lifecycle& lifecycle)
+    : Part(env),
+      table_(pdcs),
+      scheduler_(scheduler),
+      states_(states),
+      window_(window),
+      tx_blocks_(window.records()),
+      nacks_(nacks),
+      receiver_(receiver),
+      reorder_(reorder),
+      acks_(acks),
+      failed_(failed),
+      built_(built),
+      lifecycle_(lifecycle) {}
+
+void Closing::begin(Instant now, Pdc& pdc) {
   if (!pdc.is_initiator) {
-    // A peer that has proved nothing is asked for nothing: it may be somebody else, whose address was forged.
+    // A peer that has proved nothing is asked for nothing: its address may be forged.
     if (pdc.state != PdcState::kEstablished || pdc.is_unproven()) return;
     states_.change(now, pdc, PdcInput::kCloseWanted);
     scheduler_.want_control(pdc, kSendClose);
-    return scheduler_.set_timer(pdc, PdcTimer::kClose, now + close_grace());
+    return scheduler_.set_timer(pdc, PdcTimer::kClose, now + grace());
   }
   if (pdc.state == PdcState::kCreating) {
     if (pdc.tx.next == pdc.start && pdc.tx.queue.empty()) {
       states_.change(now, pdc, PdcInput::kCloseDone);
-      return free_pdc(now, pdc);
+      return lifecycle_.release(now, pdc);
     }
-    if (!pdc.is_close_wanted) ++close_wanted_;
-    pdc.is_close_wanted = true;  // once the target is known
-    return;
+    return states_.want_close(pdc);  // once the target is known
   }
   if (pdc.state != PdcState::kEstablished) return;
   states_.change(now, pdc, PdcInput::kCloseWanted);
-  try_close(now, pdc);
+  proceed(now, pdc);
 }
 
-/// Goes as far towards the Close Command as the PDC allows now. [PDS 16.2]
-void Engine::try_close(Instant now, Pdc& pdc) {
+void Closing::proceed(Instant now, Pdc& pdc) {
   if (!pdc.is_initiator) return;
   if (pdc.state == PdcState::kQuiesce && pdc.tx.queue.empty() &&
       (pdc.locks == 0 || planted(PlantedBug::kLockIgnored)))
@@ -53,25 +66,25 @@ void Engine::try_close(Instant now, Pdc& pdc) {
 // The specification's Close_REQ_Time suits hardware. A peer in software that is not polled cannot
 // answer in milliseconds, and closing its PDC would cost it messages; see
 // docs/decisions/0043-closing-a-sleeping-peer.md.
-Duration Engine::close_grace() const {
+Duration Closing::grace() const {
   constexpr std::uint8_t kNoLimit = 15;
   return config_.max_rto_retx_cnt >= kNoLimit
              ? std::max(config_.close_req_time, config_.peer_timeout)
              : config_.close_req_time;
 }
 
-void Engine::on_close_timer(Instant now, Pdc& pdc) {
-  if (pdc.is_initiator) return try_close(now, pdc);
+void Closing::on_timer(Instant now, Pdc& pdc) {
+  if (pdc.is_initiator) return proceed(now, pdc);
   if (pdc.state == PdcState::kPending) return reap_half_open(now, pdc);
   if (pdc.state != PdcState::kCloseReq) return;
   // A PDC on which something still happens is not an error. [PDS 16.1]
-  if (now - pdc.heard_at < close_grace())
-    return scheduler_.set_timer(pdc, PdcTimer::kClose, pdc.heard_at + close_grace());
+  if (now - pdc.heard_at < grace())
+    return scheduler_.set_timer(pdc, PdcTimer::kClose, pdc.heard_at + grace());
   // The initiator knows, and may have to wait itself (a lock, a read that we owe it): that it
   // answers is enough. [PDS 16.1]
   if (pdc.tx.unacked == 0 && pdc.tx.probe_sent_at <= pdc.heard_at) {
     scheduler_.want_control(pdc, kSendProbe);
-    return scheduler_.set_timer(pdc, PdcTimer::kClose, now + close_grace());
+    return scheduler_.set_timer(pdc, PdcTimer::kClose, now + grace());
   }
   nacks_.add_for(now, pdc, pdc.rx.edge + 1, NackCode::kClosingInErr, pdc.rx.last_meta);
   fail(now, pdc, PdsError::kPeerFailed);
@@ -80,7 +93,7 @@ void Engine::on_close_timer(Instant now, Pdc& pdc) {
 /// A SYN with another start arrived for this target PDC: its initiator may have started anew. A running one answers each Close
 /// Request, and names our PDCID; so a PDC is given up only when it does not answer the fifth, or has proved nothing and is
 /// silent. A forged SYN changes neither. See docs/decisions/0102.
-bool Engine::is_given_up(Instant now, const Pdc& pdc) const {
+bool Closing::is_given_up(Instant now, const Pdc& pdc) const {
   constexpr std::uint8_t kUnanswered = 5;
   if (pdc.is_unproven()) return now - pdc.heard_at >= Duration::from_seconds(1);
   if (pdc.state != PdcState::kCloseReq || pdc.tx.unacked == 0) return false;
@@ -88,29 +101,36 @@ bool Engine::is_given_up(Instant now, const Pdc& pdc) const {
   return oldest.message == nullptr && oldest.rto_cnt >= kUnanswered;
 }
 
-/// Initiator: the Close Command was acknowledged, or its target is gone already.
-void Engine::on_close_acknowledged(Instant now, Pdc& pdc) {
+void Closing::on_acknowledged(Instant now, Pdc& pdc) {
   states_.change(now, pdc, PdcInput::kCloseDone);
   trace_.emit(now, EventId::kPdcClosed, pdc.id, pdc.start, 0);
-  free_pdc(now, pdc);
+  lifecycle_.release(now, pdc);
 }
 
-/// The source hears us and clears nothing.
-void Engine::break_uncleared(Instant now, Pdc& pdc) {
+void Closing::on_never_cleared(Instant now, Pdc& pdc) {
   ++clear_breaks_;
   nacks_.add_for(now, pdc, pdc.rx.edge + 1, NackCode::kClosingInErr, pdc.rx.last_meta);
   fail(now, pdc, PdsError::kPeerFailed);
 }
 
-/// Some packet has timed out as often as it may.
-void Engine::on_timeouts_exhausted(Instant now, Pdc& pdc) {
+void Closing::on_timeouts_exhausted(Instant now, Pdc& pdc) {
   // Nothing but the Close Command was outstanding: no message fails. [PDS 16.2]
-  if (pdc.state == PdcState::kCloseAckWait) return on_close_acknowledged(now, pdc);
+  if (pdc.state == PdcState::kCloseAckWait) return on_acknowledged(now, pdc);
   fail(now, pdc, PdsError::kRtoExhausted);
 }
 
-/// Target. The PSN is new and inside the window. [PDS 16.3]
-void Engine::on_close_command(Instant now, Pdc& pdc, const Arrival& in) {
+void Closing::reap_half_open(Instant now, Pdc& pdc) {
+  trace_.emit(now, EventId::kPdcClosed, pdc.id, pdc.start, 1,
+              static_cast<std::uint64_t>(PdsError::kPeerSilent));
+  env_.guard->on_wait_over(pdc.peer);
+  states_.change(now, pdc, PdcInput::kFailed);
+  lifecycle_.release(now, pdc);
+  ++half_open_reaped_;
+  if (half_open_reaped_ % std::max<std::uint32_t>(config_.new_pdc_timeout_thresh, 1) == 0)
+    env_.guard->on_half_open_limit();
+}
+
+void Closing::on_command(Instant now, Pdc& pdc, const Arrival& in) {
   RxHalf& rx = pdc.rx;
   if (in.psn != rx.edge + 1) {  // a correct initiator waits until everything is acknowledged
     nacks_.add_for(now, pdc, in.psn, NackCode::kUnexpEvent, in.meta);
@@ -130,18 +150,17 @@ void Engine::on_close_command(Instant now, Pdc& pdc, const Arrival& in) {
     states_.change(now, pdc, PdcInput::kCloseArrived);
     return;
   }
-  finish_target_close(now, pdc);
+  finish_target(now, pdc);
 }
 
-void Engine::try_finish_target_close(Instant now, Pdc& pdc) {
-  if (pdc.state == PdcState::kClosing && pdc.rx.kept == pdc.rx.stored)
-    finish_target_close(now, pdc);
+void Closing::finish_if_answered(Instant now, Pdc& pdc) {
+  if (pdc.state == PdcState::kClosing && pdc.rx.kept == pdc.rx.stored) finish_target(now, pdc);
 }
 
 // The Close Command clears everything forward. Its ACK is built now, since the PDC will be gone; if
 // there is no buffer for it, the next copy of the command is answered INV_DPDCID, which means the
 // same. [PDS 16.2, 16.3]
-void Engine::finish_target_close(Instant now, Pdc& pdc) {
+void Closing::finish_target(Instant now, Pdc& pdc) {
   // Owed ACKs of the last requests need not be lost: CACK covers them.
   receiver_.release(pdc);
   reorder_.release(pdc);
@@ -158,24 +177,23 @@ void Engine::finish_target_close(Instant now, Pdc& pdc) {
   const PdcRef ref = pdc.ref();
   const net::FabricAddress peer = pdc.peer;
   const std::uint16_t peer_id = pdc.peer_id;
-  free_pdc(now, pdc);
+  lifecycle_.release(now, pdc);
   upper_.on_pdc_closed(now, ref, peer, peer_id);
 }
 
 /// Without a look at any clock, since this process or its peer may have been stopped for any time: a packet did not arrive when
 /// each of its transmissions was refused. So it is with the one that the NACK names, and with those that first left after it,
 /// because what does not know a PDC will not know it later. See docs/decisions/0051.
-bool Engine::is_known_undelivered(Psn psn, const TxRecord& record, PdsError error,
-                                  const std::optional<Refusal>& refusal) {
+bool Closing::is_known_undelivered(Psn psn, const TxRecord& record, PdsError error,
+                                   const std::optional<Refused>& refused) {
   if (record.in_doubt || record.arrived || record.acked) return false;
   if (error == PdsError::kNoPdc) return record.needs_rtx || record.paused;
-  if (!refusal) return false;
-  if (psn == refusal->psn) return true;
-  return refusal->was_sent_once && record.cc.resent == 0 && psn.is_after(refusal->psn);
+  if (!refused) return false;
+  if (psn == refused->psn) return true;
+  return refused->was_sent_once && record.cc.resent == 0 && psn.is_after(refused->psn);
 }
 
-/// Ends a PDC in error: every message on it fails exactly once. [PDS 16.5]
-void Engine::fail(Instant now, Pdc& pdc, PdsError error, const std::optional<Refusal>& refusal) {
+void Closing::fail(Instant now, Pdc& pdc, PdsError error, const std::optional<Refused>& refused) {
   trace_.emit(now, EventId::kPdcClosed, pdc.id, pdc.start, 1, static_cast<std::uint64_t>(error));
   const PdcRef ref = pdc.ref();
   const net::FabricAddress peer = pdc.peer;
@@ -189,7 +207,7 @@ void Engine::fail(Instant now, Pdc& pdc, PdsError error, const std::optional<Ref
   for (Psn psn = tx.left; psn.is_before(tx.next); ++psn) {
     TxRecord& record = tx_blocks_.at(tx.ring, psn);
     if (record.acked || record.message == nullptr) continue;
-    if (!is_known_undelivered(psn, record, error, refusal)) record.message->may_be_delivered = true;
+    if (!is_known_undelivered(psn, record, error, refused)) record.message->may_be_delivered = true;
     tx.cc.of(*record.message).ccc->on_abandon(record.cc, tx.share);
     Message& message = *record.message;
     record.message = nullptr;
@@ -201,54 +219,18 @@ void Engine::fail(Instant now, Pdc& pdc, PdsError error, const std::optional<Ref
   mine.splice(mine.end(), tx.queue);
   for (Message& message : mine) message.pdc = nullptr;
   failed_.add(mine);
-  free_pdc(now, pdc);
+  lifecycle_.release(now, pdc);
 
   failed_.report(now, error);
   upper_.on_pdc_gone(now, ref, peer, peer_id, error);
 }
 
-/// The table is full for one role: the PDC that has had nothing to do for longest gives its place up. When all are busy and
-/// none is on its way out, the oldest one has to drain, so that a peer with endless work does not keep others out for ever.
-/// Strangers who ask again and again do not empty the table: only so many PDCs are on their way out for them at a time.
-/// [PDS 5.2]
-void Engine::make_room(Instant now, bool for_initiator) {
-  constexpr int kLookAt = 256;  // the list is roughly in order of idleness
-  if (!for_initiator && states_.closing() >= std::max<std::uint32_t>(2, table_.capacity() / 4))
-    return;
-  const bool any_role = table_.has_share_left(for_initiator);
-  if (for_initiator && any_role && evict_unproven(now)) return;
-  int looked = 0;
-  Pdc* idlest = nullptr;
-  Pdc* oldest = nullptr;
-  const auto last_sign = [](const Pdc& p) { return std::max(p.heard_at, p.active_at); };
-  for (Pdc& pdc : table_.in_order()) {
-    if (++looked > kLookAt) break;
-    if (pdc.state != PdcState::kEstablished || pdc.is_unproven() ||
-        (!any_role && pdc.is_initiator != for_initiator))
-      continue;
-    if (pdc.has_tx_work() || pdc.locks > 0 || pdc.rx.kept > 0) {
-      // A target whose SES owes answers hears nothing and would take that for a peer that does not react.
-      if (oldest == nullptr && pdc.locks == 0 && pdc.rx.kept == pdc.rx.stored) oldest = &pdc;
-      continue;
-    }
-    if (idlest == nullptr || last_sign(pdc) < last_sign(*idlest)) idlest = &pdc;
-  }
-  if (idlest != nullptr) return begin_close(now, *idlest);
-  if (oldest != nullptr && states_.closing() == 0 && close_wanted_ == 0) begin_close(now, *oldest);
-}
-
-void Engine::close_all(Instant now) {
+void Closing::close_all(Instant now) {
   PdcOrderList& all = table_.in_order();
   for (auto at = all.begin(); at != all.end();) {
     Pdc& pdc = *at++;  // begin_close may free it
-    begin_close(now, pdc);
+    begin(now, pdc);
   }
-}
-
-bool Engine::is_idle() const {
-  return messages_.size() == 0 && tx_blocks_.in_use() == 0 && scheduler_.control().empty() &&
-         nacks_.is_empty() && built_.is_empty() && rudi_.outstanding() == 0 &&
-         states_.closing() == 0 && close_wanted_ == 0;
 }
 
 }  // namespace uet::pds

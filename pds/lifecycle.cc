@@ -1,7 +1,6 @@
-// PDCs come and go: opening, the CCC they use, learning the peer, freeing. [PDS 5, 6, 16]
+#include "pds/lifecycle.h"
 
 #include "lib/base/planted.h"
-#include "pds/engine.h"
 
 namespace uet::pds {
 
@@ -11,11 +10,28 @@ using base::PlantedBug;
 namespace {
 
 /// When the system had no memory for a CCC, it is asked again after this.
-constexpr base::Duration kMemoryRetry = base::Duration::from_ms(1);
+constexpr Duration kMemoryRetry = Duration::from_ms(1);
 
 }  // namespace
 
-void Engine::init_halves(Instant now, Pdc& pdc, Psn start) {
+Lifecycle::Lifecycle(Environment& env, PdcTable& pdcs, CongestionTable& congestions,
+                     Backpressure& room, Scheduler& scheduler, PdcStates& states,
+                     SendWindow& window, Openings& openings, KeptResponses& kept,
+                     Receiver& receiver, ReorderBuffer& reorder, CreditGrants& credit)
+    : Part(env),
+      table_(pdcs),
+      congestions_(congestions),
+      room_(room),
+      scheduler_(scheduler),
+      states_(states),
+      window_(window),
+      openings_(openings),
+      kept_(kept),
+      receiver_(receiver),
+      reorder_(reorder),
+      credit_(credit) {}
+
+void Lifecycle::begin_at(Instant now, Pdc& pdc, Psn start) {
   pdc.start = start;
   pdc.heard_at = pdc.active_at = pdc.busy_since = now;
   TxHalf& tx = pdc.tx;
@@ -28,7 +44,7 @@ void Engine::init_halves(Instant now, Pdc& pdc, Psn start) {
   rx.last_control = start - 1;
 }
 
-Pdc* Engine::open_initiator(Instant now, const TxMessage& request) {
+Pdc* Lifecycle::open_initiator(Instant now, const TxMessage& request) {
   if (table_.is_full_for(true)) return nullptr;
   if (!congestions_.can_attach(request.destination, request.traffic_class,
                                request.mode == Mode::kRud, ccc_reserved_))
@@ -41,9 +57,9 @@ Pdc* Engine::open_initiator(Instant now, const TxMessage& request) {
   pdc->rod_context = request.mode == Mode::kRod ? request.rod_context : 0;
   pdc->is_initiator = true;
   pdc->share = kept_.peers().join(pdc->peer, false);
-  init_halves(now, *pdc,
-              table_.choose_start(
-                  *pdc, env_.guard != nullptr ? env_.guard->expected_by(pdc->peer) : std::nullopt));
+  begin_at(now, *pdc,
+           table_.choose_start(
+               *pdc, env_.guard != nullptr ? env_.guard->expected_by(pdc->peer) : std::nullopt));
   Congestion* congestion =
       congestions_.attach(now, pdc->peer, pdc->traffic_class, pdc->mode == Mode::kRud);
   if (congestion == nullptr) {
@@ -59,28 +75,28 @@ Pdc* Engine::open_initiator(Instant now, const TxMessage& request) {
   return pdc;
 }
 
-/// The first valid packet of the target says who it is; a second one with another identifier never
-/// gets here. [PDS 6.3]
-void Engine::learn_peer(Instant now, Pdc& pdc, std::uint16_t peer_id) {
-  pdc.peer_id = peer_id;
-  Congestion* congestion = pdc.tx.cc.if_any();
-  if (congestion != nullptr && congestion->voice == nullptr) congestion->voice = &pdc;
-  states_.change(now, pdc, PdcInput::kPeerLearnt);
-  trace_.emit(now, EventId::kPdcEstablished, pdc.id, pdc.start, peer_id);
-  if (pdc.pending_control != 0) scheduler_.list_control(pdc);
-  // A control packet that opens a PDC brings no credit and no word for the CCC, which therefore cannot ask: when nothing else
-  // is under way, one packet leaves without. [CC 5.3]
-  if (pdc.tx.rtx_count > 0 && pdc.tx.rtx_count == pdc.tx.unacked) pdc.tx.has_free_pass = true;
-  scheduler_.wake(pdc);
-  if (congestion != nullptr) {
-    congestion->ccc->on_pdc_opened();
-    if (env_.sends_credit_state) scheduler_.on_congestion_timer(now, *congestion);
-  }
-  if (pdc.is_close_wanted) begin_close(now, pdc);
+bool Lifecycle::can_open_target(const Arrival& in) {
+  return congestions_.can_attach(in.source, 0, in.mode != Mode::kRod, ccc_reserved_);
 }
 
-/// A target needs a CCC only when it sends return data; its place was reserved when it was opened.
-bool Engine::attach_congestion(Instant now, Pdc& pdc) {
+Pdc& Lifecycle::open_target(Instant now, const Arrival& in, Psn start, PdcInput how) {
+  Pdc* pdc = table_.allocate(now);
+  UET_CHECK(pdc != nullptr);
+  pdc->peer = in.source;
+  pdc->peer_id = in.spdcid;
+  pdc->mode = in.mode;
+  pdc->is_initiator = false;
+  pdc->opened_at = now;
+  openings_.unproven().add(*pdc);
+  pdc->share = kept_.peers().join(in.source, true);
+  table_.index_target(*pdc);
+  begin_at(now, *pdc, start);
+  states_.change(now, *pdc, how);
+  ++ccc_reserved_;
+  return *pdc;
+}
+
+bool Lifecycle::attach_congestion(Instant now, Pdc& pdc) {
   if (pdc.tx.cc.if_any() != nullptr) return true;
   Congestion* congestion =
       congestions_.attach(now, pdc.peer, pdc.traffic_class, pdc.mode == Mode::kRud);
@@ -92,7 +108,7 @@ bool Engine::attach_congestion(Instant now, Pdc& pdc) {
   return true;
 }
 
-void Engine::detach_congestion(Pdc& pdc) {
+void Lifecycle::detach_congestion(Pdc& pdc) {
   Congestion* congestion = pdc.tx.cc.if_any();
   if (congestion == nullptr) {
     if (!pdc.is_initiator) --ccc_reserved_;
@@ -111,17 +127,20 @@ void Engine::detach_congestion(Pdc& pdc) {
   congestions_.detach(*congestion);
 }
 
-/// The PDC ends here. Its messages have been dealt with before.
-void Engine::free_pdc(Instant now, Pdc& pdc) {
-  UET_CHECK(pdc.state == PdcState::kClosed);
-  TxHalf& tx = pdc.tx;
-  UET_CHECK(tx.queue.empty());
+// What any end of a PDC takes off all lists and gives back.
+void Lifecycle::detach(Pdc& pdc) {
   receiver_.release(pdc);
   reorder_.release(pdc);
-  window_.release(tx);
+  window_.release(pdc.tx);
   detach_congestion(pdc);
   credit_.leave(pdc);
   scheduler_.forget(pdc);
+}
+
+void Lifecycle::release(Instant now, Pdc& pdc) {
+  UET_CHECK(pdc.state == PdcState::kClosed);
+  UET_CHECK(pdc.tx.queue.empty());
+  detach(pdc);
   if (pdc.is_initiator) {
     table_.unindex_initiator(pdc);
   } else {
@@ -131,19 +150,40 @@ void Engine::free_pdc(Instant now, Pdc& pdc) {
     if (!planted(PlantedBug::kNoTombstone)) openings_.remember(now, pdc);
     if (pdc.unproven_hook.is_linked()) openings_.unproven().remove(pdc);
   }
-  if (pdc.is_close_wanted) --close_wanted_;
+  states_.forget(pdc);
   kept_.peers().leave(pdc.share, !pdc.is_initiator);
-  table_.release(now, pdc, serial_max(tx.next - 1, pdc.rx.max_rcvd));
+  table_.release(now, pdc, serial_max(pdc.tx.next - 1, pdc.rx.max_rcvd));
   room_.on_room();
 }
 
-/// A target PDC that was created by a packet which then was refused: leave nothing behind.
-/// [PDS 6.4]
-void Engine::drop_unaccepted(Instant now, Pdc& pdc) {
+void Lifecycle::drop_unaccepted(Instant now, Pdc& pdc) {
   if (pdc.is_initiator || pdc.rx.has_accepted || pdc.rx.held > 0) return;
   trace_.emit(now, EventId::kPdcClosed, pdc.id, pdc.start, 0);
   states_.change(now, pdc, PdcInput::kFailed);
-  free_pdc(now, pdc);
+  release(now, pdc);
+}
+
+// Packets and CCCs must go back before their pools do.
+Lifecycle::~Lifecycle() {
+  PdcOrderList& all = table_.in_order();
+  while (!all.empty()) {
+    Pdc& pdc = all.front();
+    pdc.tx.queue.clear();
+    detach(pdc);
+    if (pdc.is_initiator)
+      table_.unindex_initiator(pdc);
+    else
+      table_.unindex_target(pdc);
+    if (pdc.unproven_hook.is_linked()) openings_.unproven().remove(pdc);
+    kept_.peers().leave(pdc.share, !pdc.is_initiator);
+    table_.release(Instant{}, pdc, Psn{});
+  }
+}
+
+void Lifecycle::on_deadline(Instant now) {
+  if (next_id_at_ > now) return;
+  next_id_at_ = Instant::never();
+  room_.on_room();
 }
 
 }  // namespace uet::pds

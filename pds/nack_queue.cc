@@ -2,6 +2,14 @@
 
 namespace uet::pds {
 
+void NackQueue::refuse(Instant now, const Arrival& in, const Pdc* pdc, Refusal refusal,
+                       std::uint32_t payload) {
+  const RefusalRule rule = rule_of(refusal);
+  const std::uint16_t id = pdc != nullptr ? pdc->id : in.syn ? 0 : in.dpdcid;
+  trace_.drop(now, rule.reason, in.body.size(), id, in.psn);
+  if (rule.nack) add_for(now, in, pdc, *rule.nack, payload);
+}
+
 void NackQueue::add_for(Instant now, const Arrival& in, const Pdc* pdc, NackCode code,
                         std::uint32_t payload) {
   wire::PdsNack header;

@@ -5,6 +5,7 @@
 #include "pds/arrival.h"
 #include "pds/environment.h"
 #include "pds/nack_limiter.h"
+#include "pds/nack_rules.h"
 #include "pds/pdc.h"
 #include "pds/ring.h"
 
@@ -17,7 +18,10 @@ class NackQueue : Part {
         limiter_(config_.nack_sources_max, config_.nack_rate_limit, config_.nack_burst),
         queue_(config_.nack_queue_max) {}
 
-  /// Refuses a packet. `pdc`: the one that it belongs to, or null.
+  /// Drops a packet, and says so where the rule has a code. `pdc`: the one that it belongs to, or null.
+  void refuse(Instant now, const Arrival& in, const Pdc* pdc, Refusal refusal,
+              std::uint32_t payload = 0);
+  /// A NACK for a packet.
   void add_for(Instant now, const Arrival& in, const Pdc* pdc, NackCode code,
                std::uint32_t payload = 0);
   /// About a PSN of this PDC, as the packet of `meta` made us look at it.

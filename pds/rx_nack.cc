@@ -1,85 +1,18 @@
-// A NACK came in. [PDS 14]
+#include "pds/rx_nack.h"
 
-#include "pds/engine.h"
+#include "pds/nack_rules.h"
 
 namespace uet::pds {
 
 namespace {
 
-/// What the source does about a code. [PDS 14.2]
-enum class Reaction : std::uint8_t {
-  kResend,     ///< now
-  kPause,      ///< after NACK_Retx_Time, counted
-  kPauseLong,  ///< the same, doubling: PDC shortage lasts longer than buffer shortage
-  kGoBack,     ///< ROD_OOO
-  kWait,       ///< RCVD_SES_PROCG
-  kFail,
-  kNewStart,
-  kIgnore,
-};
-
-struct CodeRule {
-  Reaction reaction;
-  PdsError error = PdsError::kPeerLost;
-  cc::NackCause cause = cc::NackCause::kOther;
-};
-
-constexpr CodeRule rule_of(NackCode code) {
-  switch (code) {
-    case NackCode::kTrimmed:
-      return {Reaction::kResend, {}, cc::NackCause::kTrimmed};
-    case NackCode::kTrimmedLasthop:
-      return {Reaction::kResend, {}, cc::NackCause::kTrimmedLastHop};
-    case NackCode::kTrimmedAck:
-    case NackCode::kPktNotRcvd:
-    case NackCode::kAckWithData:
-    case NackCode::kRcvrInferLoss:
-      return {Reaction::kResend};
-    case NackCode::kNoPdcAvail:
-    case NackCode::kNoCccAvail:
-    case NackCode::kNoBitmap:
-      return {Reaction::kPauseLong, PdsError::kNoPdc};
-    case NackCode::kNoPktBuffer:
-    case NackCode::kNoGtdDelAvail:
-    case NackCode::kNoSesMsgAvail:
-    case NackCode::kNoResource:
-    case NackCode::kPsnOorWindow:
-      return {Reaction::kPause, PdsError::kNackExhausted};
-    case NackCode::kRodOoo:
-      return {Reaction::kGoBack};
-    case NackCode::kInvDpdcid:
-    case NackCode::kPdcHdrMismatch:
-    case NackCode::kInvalidSyn:
-    case NackCode::kPdcModeMismatch:
-    case NackCode::kUnexpEvent:
-    case NackCode::kExpNackFatal:
-      return {Reaction::kFail, PdsError::kPeerLost};
-    case NackCode::kClosing:
-      return {Reaction::kFail, PdsError::kPeerClosing};
-    case NackCode::kClosingInErr:
-      return {Reaction::kFail, PdsError::kPeerFailed};
-    case NackCode::kGtdRespUnavail:
-      return {Reaction::kFail, PdsError::kResponseLost};
-    case NackCode::kRcvdSesProcg:
-      return {Reaction::kWait};
-    case NackCode::kNewStartPsn:
-      return {Reaction::kNewStart};
-    case NackCode::kExpNackNormal:
-    case NackCode::kExpNackErr:
-      return {Reaction::kPause, PdsError::kNackExhausted};
-  }
-  if (static_cast<unsigned>(code) == 0x00 || static_cast<unsigned>(code) == 0x0c)
-    return {Reaction::kIgnore};
-  return {Reaction::kPause, PdsError::kNackExhausted};  // unknown: as 0xFD
-}
-
-constexpr bool is_normal_class(NackCode code) {
+bool is_normal_class(NackCode code) {
   return rule_of(code).reaction != Reaction::kFail;
 }
 
 }  // namespace
 
-void Engine::on_nack_packet(Instant now, const net::RxPacket& rx) {
+void NackIntake::on_packet(Instant now, const net::RxPacket& rx) {
   const auto bytes = rx.packet.bytes();
   const auto drop = [&](DropReason reason, std::uint16_t pdcid = 0, Psn psn = {}) {
     trace_.drop(now, reason, bytes.size(), pdcid, psn);
@@ -97,7 +30,7 @@ void Engine::on_nack_packet(Instant now, const net::RxPacket& rx) {
     return drop(DropReason::kPeerMismatch, h.dpdcid, h.nack_psn);
   // Peers answer control packets that they do not know so. It says nothing about any PSN, but it proves that they hear us.
   if (h.nack_code == NackCode::kUnexpEvent && h.nack_psn == Psn(0) && h.spdcid == 0) {
-    if (pdc->unasked > 0) prove(now, *pdc);
+    if (pdc->unasked > 0) liveness_.prove(now, *pdc);
     return drop(DropReason::kUnknownControlNack, h.dpdcid);
   }
   // Whatever the code: a PSN that is not outstanding changes nothing. [PDS 19 R7]
@@ -107,12 +40,12 @@ void Engine::on_nack_packet(Instant now, const net::RxPacket& rx) {
               static_cast<std::uint64_t>(h.nack_code));
   if (pdc->peer_id == 0 && h.spdcid != 0 && is_normal_class(h.nack_code) &&
       h.nack_code != NackCode::kNewStartPsn)
-    learn_peer(now, *pdc, h.spdcid);
-  heard(now, *pdc);
+    liveness_.learn_peer(now, *pdc, h.spdcid);
+  Liveness::heard(now, *pdc);
   on_nack(now, *pdc, h, env_.meta_of(now, rx));
 }
 
-void Engine::on_nack(Instant now, Pdc& pdc, const wire::PdsNack& nack, const RxMeta& meta) {
+void NackIntake::on_nack(Instant now, Pdc& pdc, const wire::PdsNack& nack, const RxMeta& meta) {
   const CodeRule rule = rule_of(nack.nack_code);
   TxRecord& record = tx_blocks_.at(pdc.tx.ring, nack.nack_psn);
   const PdcRef ref = pdc.ref();
@@ -127,14 +60,14 @@ void Engine::on_nack(Instant now, Pdc& pdc, const wire::PdsNack& nack, const RxM
       pause(now, pdc, nack.nack_psn, record, nack, meta);
       break;
     case Reaction::kGoBack:
-      on_rod_ooo(now, pdc, nack, meta);
+      on_rod_ooo(now, pdc, nack);
       break;
     case Reaction::kWait:
       on_ses_busy(now, pdc, record);
       break;
     case Reaction::kNewStart:
       if (!renumbering_.on_new_start(now, pdc, Psn(nack.payload)))
-        return fail(now, pdc, PdsError::kNackExhausted);
+        return closing_.fail(now, pdc, PdsError::kNackExhausted);
       break;
     case Reaction::kIgnore:
       trace_.drop(now, DropReason::kReservedNack, 0, pdc.id, nack.nack_psn);
@@ -144,7 +77,7 @@ void Engine::on_nack(Instant now, Pdc& pdc, const wire::PdsNack& nack, const RxM
       if (nack.nack_code == NackCode::kInvalidSyn && pdc.start_changes > 0 &&
           pdc.state != PdcState::kCloseAckWait)
         return trace_.drop(now, DropReason::kStaleNack, 0, pdc.id, nack.nack_psn);
-      return on_fatal_nack(now, pdc, nack, rule.error);
+      return on_fatal(now, pdc, nack, rule.error);
   }
   if (!table_.is_alive(ref)) return;
   if (Congestion* congestion = pdc.tx.cc.if_any())
@@ -153,15 +86,16 @@ void Engine::on_nack(Instant now, Pdc& pdc, const wire::PdsNack& nack, const RxM
 
 // Nothing is outstanding but the Close Command when the target says that it does not know the PDC: it has freed it before. Any
 // other word about a Close Command ends the PDC in error, though no message is left to fail. [PDS 16.2]
-void Engine::on_fatal_nack(Instant now, Pdc& pdc, const wire::PdsNack& nack, PdsError error) {
+void NackIntake::on_fatal(Instant now, Pdc& pdc, const wire::PdsNack& nack, PdsError error) {
   const bool is_unknown = nack.nack_code == NackCode::kInvDpdcid;
-  if (pdc.state == PdcState::kCloseAckWait && is_unknown) return on_close_acknowledged(now, pdc);
+  if (pdc.state == PdcState::kCloseAckWait && is_unknown) return closing_.on_acknowledged(now, pdc);
   // Of the packet that it names a NACK says that it was not taken; of those behind it only when there is no PDC for them either.
   const bool speaks_of_all = is_unknown || nack.nack_code == NackCode::kPdcHdrMismatch ||
                              nack.nack_code == NackCode::kClosing ||
                              nack.nack_code == NackCode::kInvalidSyn;
   const TxRecord& record = tx_blocks_.at(pdc.tx.ring, nack.nack_psn);
-  fail(now, pdc, error, Refusal{nack.nack_psn, speaks_of_all && record.cc.resent == 0});
+  closing_.fail(now, pdc, error,
+                Closing::Refused{nack.nack_psn, speaks_of_all && record.cc.resent == 0});
 }
 
 namespace {
@@ -188,8 +122,8 @@ bool is_under_way(Instant now, const TxRecord& record, Duration rtt) {
 
 /// Closes the transmission in congestion control and marks the packet. False when the NACK was
 /// stale.
-bool Engine::resend_now(Instant now, Pdc& pdc, Psn psn, TxRecord& record, const wire::PdsNack& nack,
-                        const RxMeta& meta) {
+bool NackIntake::resend_now(Instant now, Pdc& pdc, Psn psn, TxRecord& record,
+                            const wire::PdsNack& nack, const RxMeta& meta) {
   if (record.message == nullptr) {  // a control packet is not congestion controlled
     loss_.queue_resend(pdc, psn, record);
     return true;
@@ -247,15 +181,15 @@ Duration longer_each_time(Duration first, unsigned times, unsigned steady, Durat
 }  // namespace
 
 // Short of something over there: the same PSN again after a pause. [PDS 13.2]
-void Engine::pause(Instant now, Pdc& pdc, Psn psn, TxRecord& record, const wire::PdsNack& nack,
-                   const RxMeta& meta) {
+void NackIntake::pause(Instant now, Pdc& pdc, Psn psn, TxRecord& record, const wire::PdsNack& nack,
+                       const RxMeta& meta) {
   constexpr std::uint8_t kNoLimit = 31;
   const CodeRule rule = rule_of(nack.nack_code);
   if (nack.nack_code == NackCode::kPsnOorWindow && psn.is_at_or_before(pdc.tx.cack)) return;
   if (!resend_now(now, pdc, psn, record, nack, meta)) return;
   if (record.nack_cnt < 255) ++record.nack_cnt;
   if (config_.max_nack_retx_cnt < kNoLimit && record.nack_cnt > config_.max_nack_retx_cnt)
-    return fail(now, pdc, rule.error);
+    return closing_.fail(now, pdc, rule.error);
   // A place in a table comes free later than a buffer, so for places each pause is longer than the one before; for the rest only
   // when it was short for unusually long. But as with timeouts no longer than rto_max: places come free in milliseconds, and who
   // has waited for long must not ask less often than newcomers. See docs/decisions/0083 and 0058.
@@ -270,7 +204,7 @@ void Engine::pause(Instant now, Pdc& pdc, Psn psn, TxRecord& record, const wire:
 // A trimmed packet goes again at once. But what is cut goes before data, and small packets are hardly shorter when they are cut: a
 // few sources can fill a link with nothing else, for ever. What was cut many times in a row waits, for longer each time. See
 // docs/decisions/0058.
-void Engine::after_trim(Instant now, Pdc& pdc, Psn psn, TxRecord& record) {
+void NackIntake::after_trim(Instant now, Pdc& pdc, Psn psn, TxRecord& record) {
   constexpr unsigned kAtOnce = 16;
   if (record.message == nullptr) return;
   if (record.trim_cnt < 255) ++record.trim_cnt;
@@ -281,8 +215,7 @@ void Engine::after_trim(Instant now, Pdc& pdc, Psn psn, TxRecord& record) {
 }
 
 // The receiver has everything below Expected_PSN and dropped what came after the gap. [PDS 17.1]
-void Engine::on_rod_ooo(Instant now, Pdc& pdc, const wire::PdsNack& nack, const RxMeta& meta) {
-  (void)meta;
+void NackIntake::on_rod_ooo(Instant now, Pdc& pdc, const wire::PdsNack& nack) {
   TxHalf& tx = pdc.tx;
   const Psn expected(nack.payload);
   const bool valid = pdc.is_rod() && expected.is_after(tx.cack) && expected.is_before(tx.next);
@@ -308,11 +241,11 @@ void Engine::on_rod_ooo(Instant now, Pdc& pdc, const wire::PdsNack& nack, const 
 
 // It is there; only its response takes long. Sending it again would only draw the next NACK of this
 // kind. [PDS 14.2, 0x18]
-void Engine::on_ses_busy(Instant now, Pdc& pdc, TxRecord& record) {
+void NackIntake::on_ses_busy(Instant now, Pdc& pdc, TxRecord& record) {
   TxHalf& tx = pdc.tx;
   if (tx.ses_busy_since.is_never()) tx.ses_busy_since = now;
   if (config_.ses_procg_limit > Duration{} && now - tx.ses_busy_since >= config_.ses_procg_limit)
-    return fail(now, pdc, PdsError::kRtoExhausted);
+    return closing_.fail(now, pdc, PdsError::kRtoExhausted);
   loss_.unqueue_resend(pdc, record);
   record.arrived = true;
   record.ask_ack = false;

@@ -1,10 +1,30 @@
-// Messages in: which PDC carries them, and how they end early. [PDS 5.1, 16.5, 18.1]
+#include "pds/submit.h"
 
-#include "pds/engine.h"
+#include "pds/nominal.h"
 
 namespace uet::pds {
 
-SubmitResult Engine::submit(Instant now, const TxMessage& request) {
+Submission::Submission(Environment& env, PdcTable& pdcs, MessageTable& messages,
+                       FailedMessages& failed, Backpressure& room, Scheduler& scheduler,
+                       SendWindow& window, ProofRequests& proofs, Lifecycle& lifecycle,
+                       Closing& closing, Admission& admission, Liveness& liveness, Rudi& rudi,
+                       Uud& uud)
+    : Part(env),
+      table_(pdcs),
+      messages_(messages),
+      failed_(failed),
+      room_(room),
+      scheduler_(scheduler),
+      window_(window),
+      proofs_(proofs),
+      lifecycle_(lifecycle),
+      closing_(closing),
+      admission_(admission),
+      liveness_(liveness),
+      rudi_(rudi),
+      uud_(uud) {}
+
+SubmitResult Submission::submit(Instant now, const TxMessage& request) {
   UET_CHECK(request.token != 0 && request.segments > 0);
   UET_DCHECK(messages_.find(request.token) == nullptr);
   if (messages_.is_full_for(false)) return room_.again();
@@ -20,10 +40,10 @@ SubmitResult Engine::submit(Instant now, const TxMessage& request) {
   bool must_wait = false;
   Pdc* pdc = choose_pdc(now, request, must_wait);
   if (must_wait) return room_.again();
-  if (pdc == nullptr) pdc = open_initiator(now, request);
+  if (pdc == nullptr) pdc = lifecycle_.open_initiator(now, request);
   if (pdc == nullptr) {
-    if (table_.next_free_id() > now) next_id_at_ = table_.next_free_id();
-    make_room(now, true);  // and let SES come again [PDS 5.2]
+    lifecycle_.wait_for_identifier(now);
+    admission_.make_room(now, true);  // and let SES come again [PDS 5.2]
     return room_.again();
   }
   append(now, *pdc, request);
@@ -33,7 +53,7 @@ SubmitResult Engine::submit(Instant now, const TxMessage& request) {
 // The least loaded PDC of the key. Another one is opened only when all have so much queued that the
 // new message would wait long behind it: they share one congestion window, so more PDCs do not send
 // faster. [PDS 5.1]
-Pdc* Engine::choose_pdc(Instant now, const TxMessage& request, bool& must_wait) {
+Pdc* Submission::choose_pdc(Instant now, const TxMessage& request, bool& must_wait) {
   const PdcKey key{request.destination, request.mode, request.traffic_class, request.rod_context};
   Pdc* best = nullptr;
   Pdc* spent = nullptr;
@@ -50,7 +70,7 @@ Pdc* Engine::choose_pdc(Instant now, const TxMessage& request, bool& must_wait) 
     ++accepting;
     if (best == nullptr || pdc.tx.backlog < best->tx.backlog) best = &pdc;
   });
-  if (spent != nullptr) begin_close(now, *spent);  // what it has is sent, a successor takes over
+  if (spent != nullptr) closing_.begin(now, *spent);  // what it has is sent, a successor takes over
   if (request.mode == Mode::kRod) {
     // A successor could overtake what is still unacknowledged on its predecessor. [PDS 5.1]
     must_wait = total > 0 && best == nullptr;
@@ -62,7 +82,7 @@ Pdc* Engine::choose_pdc(Instant now, const TxMessage& request, bool& must_wait) 
   return best;
 }
 
-void Engine::append(Instant now, Pdc& pdc, const TxMessage& request) {
+void Submission::append(Instant now, Pdc& pdc, const TxMessage& request) {
   Message& message = messages_.add(request, !pdc.is_initiator);
   message.pdc = &pdc;
   Congestion& congestion = pdc.tx.cc.of(message);
@@ -80,23 +100,23 @@ void Engine::append(Instant now, Pdc& pdc, const TxMessage& request) {
       per_segment * request.segments + static_cast<ByteCount>(request.payload_bytes);
   pdc.tx.backlog += bytes;
   congestion.ccc->on_new_data(now, bytes);
-  if (pdc.deadline(PdcTimer::kLiveness).is_never()) on_liveness(now, pdc);
+  if (pdc.deadline(PdcTimer::kLiveness).is_never()) liveness_.look(now, pdc);
   scheduler_.wake(pdc);
   if (env_.sends_credit_state) scheduler_.on_congestion_timer(now, congestion);
 }
 
-SubmitResult Engine::submit_return(Instant now, RxHandle handle, const TxMessage& request) {
+SubmitResult Submission::submit_return(Instant now, RxHandle handle, const TxMessage& request) {
   Pdc* pdc = table_.by_ref(handle.pdc);
   if (pdc == nullptr || pdc->is_initiator) return SubmitResult::kNever;
   if (messages_.is_full_for(true)) return room_.again();
-  if (!attach_congestion(now, *pdc)) return room_.again();
+  if (!lifecycle_.attach_congestion(now, *pdc)) return room_.again();
   append(now, *pdc, request);
   proofs_.ask(now, *pdc);
-  if (!window_.has_psns_for(*pdc, pdc->tx.queued_segments)) begin_close(now, *pdc);
+  if (!window_.has_psns_for(*pdc, pdc->tx.queued_segments)) closing_.begin(now, *pdc);
   return SubmitResult::kQueued;
 }
 
-void Engine::abort(Instant now, MessageToken token) {
+void Submission::abort(Instant now, MessageToken token) {
   Message* message = messages_.find(token);
   if (message == nullptr) return;
   if (message->request.mode == Mode::kUud) return uud_.abort(*message);
@@ -108,7 +128,7 @@ void Engine::abort(Instant now, MessageToken token) {
   if (message->unanswered > 0) {
     // Its PSNs cannot be taken back, and holes would block the PDC for ever. [PDS 16.5]
     message->is_silent = true;
-    return fail(now, pdc, PdsError::kAborted);
+    return closing_.fail(now, pdc, PdsError::kAborted);
   }
   ByteCount left = 0;
   for (std::uint32_t s = message->next_segment; s < message->request.segments; ++s)
@@ -122,10 +142,10 @@ void Engine::abort(Instant now, MessageToken token) {
   }
   if (message->request.lock && pdc.locks > 0) --pdc.locks;
   messages_.forget(*message);
-  try_close(now, pdc);
+  closing_.proceed(now, pdc);
 }
 
-std::uint32_t Engine::truncate(Instant now, MessageToken token, std::uint32_t extra_segments) {
+std::uint32_t Submission::truncate(Instant now, MessageToken token, std::uint32_t extra_segments) {
   Message* message = messages_.find(token);
   if (message == nullptr) return 0;
   const std::uint32_t sent = message->next_segment;
@@ -151,12 +171,12 @@ std::uint32_t Engine::truncate(Instant now, MessageToken token, std::uint32_t ex
   return sent;
 }
 
-void Engine::unlock(Instant now, PdcRef ref) {
+void Submission::unlock(Instant now, PdcRef ref) {
   Pdc* pdc = table_.by_ref(ref);
   if (pdc == nullptr || pdc->locks == 0) return;
   --pdc->locks;
   pdc->active_at = now;
-  try_close(now, *pdc);
+  closing_.proceed(now, *pdc);
   room_.settle(now);
 }
 
