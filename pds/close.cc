@@ -167,9 +167,8 @@ void Engine::finish_target_close(Instant now, Pdc& pdc) {
   trace_.emit(now, EventId::kPdcClosed, pdc.id, pdc.start, 0);
   const PdcRef ref = pdc.ref();
   const net::FabricAddress peer = pdc.peer;
-  const std::uint16_t peer_id = pdc.peer_id;
   free_pdc(now, pdc);
-  upper_.on_pdc_closed(now, ref, peer, peer_id);
+  upper_.on_pdc_closed(now, ref, peer);
 }
 
 /// Without a look at any clock, since this process or its peer may have been stopped for any time: a packet did not arrive when
@@ -189,7 +188,6 @@ void Engine::fail(Instant now, Pdc& pdc, PdsError error, const std::optional<Ref
   trace_.emit(now, EventId::kPdcClosed, pdc.id, pdc.start, 1, static_cast<std::uint64_t>(error));
   const PdcRef ref = pdc.ref();
   const net::FabricAddress peer = pdc.peer;
-  const std::uint16_t peer_id = pdc.peer_id;
   TxHalf& tx = pdc.tx;
   change_state(now, pdc, PdcInput::kFailed);
 
@@ -214,7 +212,7 @@ void Engine::fail(Instant now, Pdc& pdc, PdsError error, const std::optional<Ref
   free_pdc(now, pdc);
 
   report_failed(now, error);
-  upper_.on_pdc_gone(now, ref, peer, peer_id, error);
+  upper_.on_pdc_gone(now, ref, peer, error);
 }
 
 // SES may submit or abort from within these calls; failed_ stays consistent because each message

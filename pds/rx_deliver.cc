@@ -31,7 +31,6 @@ void Engine::deliver(Instant now, Pdc& pdc, const Arrival& in) {
   request.handle = RxHandle{ref, in.psn, pdc.is_initiator};
   request.mode = in.mode;
   request.next_hdr = static_cast<std::uint8_t>(in.next_hdr);
-  request.peer_pdcid = in.spdcid;
   request.source = in.source;
   request.bytes = in.body;
   const Answer answer = upper_.on_request(now, request);
