@@ -103,7 +103,10 @@ bool Engine::is_given_up(Instant now, const Pdc& pdc) const {
 void Engine::on_close_acknowledged(Instant now, Pdc& pdc) {
   change_state(now, pdc, PdcInput::kCloseDone);
   trace_.emit(now, EventId::kPdcClosed, pdc.id, pdc.start, 0);
+  const PdcRef ref = pdc.ref();
+  const net::FabricAddress peer = pdc.peer;
   free_pdc(now, pdc);
+  upper_.on_pdc_closed(now, ref, peer);
 }
 
 /// Target. The PSN is new and inside the window. [PDS 16.3]

@@ -151,8 +151,8 @@ class Upper {
   /// The PDC is gone: messages being received on it will not continue, reads on it get no more
   /// data.
   virtual void on_pdc_gone(Instant now, PdcRef pdc, net::FabricAddress peer, PdsError error) = 0;
-  /// A target PDC has ended as its initiator wished: nothing that it carried is left, and what was still owed on it (messages
-  /// not wholly received, read data not yet queued) will never be carried.
+  /// A PDC has ended as its initiator wished: nothing that it carried is left, and what the target still owed on it (messages
+  /// not wholly received, read data not yet queued, responses after the first one to a packet) will never be carried.
   virtual void on_pdc_closed(Instant now, PdcRef pdc, net::FabricAddress peer) {
     (void)now, (void)pdc, (void)peer;
   }

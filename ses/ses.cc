@@ -216,6 +216,7 @@ void Ses::on_pdc_gone(Instant now, pds::PdcRef pdc, net::FabricAddress peer, pds
 void Ses::on_pdc_closed(Instant now, pds::PdcRef pdc, net::FabricAddress peer) {
   const UpcallScope scope(impl_->core);
   impl_->rx.on_pdc_gone(now, pdc, peer);
+  impl_->tx.on_pdc_closed(now, pdc);
 }
 
 bool Ses::stays_on_host(Instant now, const net::FabricAddress& peer) {
