@@ -89,8 +89,8 @@ void Engine::nack_close_error(Instant now, Pdc& pdc, Psn psn, const RxMeta& meta
 }
 
 /// A SYN with another start arrived for this target PDC: its initiator may have started anew. A running one answers each Close
-/// Request, and names our PDCID; so a PDC is given up only when it does not answer the fifth, or has proved nothing and is
-/// silent. A forged SYN changes neither. See docs/decisions/0102.
+/// Request, and names our PDCID; so a PDC is given up only when it does not answer the fifth, or, behind a guard, has proved
+/// nothing and is silent. A forged SYN changes neither. See docs/decisions/0102.
 bool Engine::is_given_up(Instant now, const Pdc& pdc) const {
   constexpr std::uint8_t kUnanswered = 5;
   if (pdc.is_unproven()) return now - pdc.heard_at >= Duration::from_seconds(1);
@@ -240,7 +240,7 @@ void Engine::make_room(Instant now, bool for_initiator) {
   constexpr int kLookAt = 256;  // the list is roughly in order of idleness
   if (!for_initiator && closing_pdcs_ >= std::max<std::uint32_t>(2, table_.capacity() / 4)) return;
   const bool any_role = table_.has_share_left(for_initiator);
-  if (for_initiator && any_role && evict_unproven(now)) return;
+  if (for_initiator && any_role && evict_unproven(now, unproven_.to_evict(now))) return;
   int looked = 0;
   Pdc* idlest = nullptr;
   Pdc* oldest = nullptr;

@@ -10,7 +10,8 @@ void Engine::note_demand(Instant now, const Arrival& in, std::uint8_t ccc_id,
                          std::uint32_t target) {
   pacer_->on_data_seen(in.meta.ecn, in.trimmed, in.last_hop);
   // Only peers that have a PDC here may occupy the pacer.
-  Pdc* pdc = in.syn ? table_.find_target(in.source, in.spdcid) : table_.by_id(in.dpdcid);
+  Pdc* pdc =
+      in.syn ? table_.find_target(in.source, in.spdcid, in.start()) : table_.by_id(in.dpdcid);
   if (pdc == nullptr || pdc->peer != in.source || pdc->peer_id != in.spdcid) return;
   // Nobody has checked a trimmed header: only one that fits the window is believed. [PDS 13.6]
   if (in.trimmed && classify(*pdc, in.psn) != PsnClass::kNew) return;

@@ -177,6 +177,7 @@ struct Engine {
   /// with.
   Pdc* find_for(Instant now, const Arrival& in);
   Pdc* find_for_syn(Instant now, const Arrival& in);
+  Pdc* find_contradicted(Instant now, const Arrival& in);
   Pdc* open_target(Instant now, const Arrival& in);
   Pdc& add_target(Instant now, const Arrival& in, Psn start, PdcInput how);
   void on_trimmed(Instant now, const Arrival& in);
@@ -404,8 +405,9 @@ struct Engine {
   }
   void on_proof_timer(Pdc& pdc);
   void release_withheld_answers(Pdc& pdc);
-  bool evict_unproven(Instant now);
+  bool evict_unproven(Instant now, Pdc* pdc);
   void retire_unproven(Instant now, Pdc& pdc);
+  bool make_place_under(Instant now, const net::FabricAddress& peer);
   bool make_place_for_stranger(Instant now);
   void remember_opening(Instant now, const Pdc& pdc);
 

@@ -15,6 +15,7 @@ Pds::~Pds() = default;
 
 void Pds::set_opening_guard(OpeningGuard& guard) {
   impl_->guard_ = &guard;
+  impl_->table_.set_guarded();
 }
 
 SubmitResult Pds::submit(Instant now, const TxMessage& message) {

@@ -17,7 +17,9 @@ Duration Engine::opening_memory() const {
 void Engine::prove(Instant now, Pdc& pdc) {
   if (!pdc.is_unproven()) return;
   kept_by_unproven_ -= pdc.rx.kept;
+  table_.unindex_target(pdc);
   pdc.is_proven = true;
+  table_.index_target(pdc);
   unproven_.remove(pdc);
   stop_timer(pdc, PdcTimer::kProof);
   release_withheld_answers(pdc);
@@ -57,10 +59,9 @@ void Engine::release_withheld_answers(Pdc& pdc) {
   }
 }
 
-/// Makes a place by ending the oldest unproven PDC whose peer had its chance. Nothing is sent: there may be nobody who wants to
+/// Makes a place by ending an unproven PDC whose peer had its chance. Nothing is sent: there may be nobody who wants to
 /// hear it. What it delivered is remembered for as long as its SYN packets may come again.
-bool Engine::evict_unproven(Instant now) {
-  Pdc* pdc = unproven_.to_evict(now);
+bool Engine::evict_unproven(Instant now, Pdc* pdc) {
   if (pdc == nullptr) return false;
   if (pdc->rx.has_delivered && !openings_.has_room_for(now, 1)) return false;
   ++unproven_evicted_;
@@ -73,11 +74,19 @@ void Engine::retire_unproven(Instant now, Pdc& pdc) {
   fail(now, pdc, PdsError::kPeerSilent);
 }
 
+/// No address holds more than half of the places, whatever it has proved. Of those that it did not prove the oldest goes first:
+/// they may be forged, and must not keep it out.
+bool Engine::make_place_under(Instant now, const net::FabricAddress& peer) {
+  const PeerShares::Use* use = shares_.find(peer);
+  if (use == nullptr || use->targets < unproven_.share()) return true;
+  return evict_unproven(now, unproven_.to_evict_of(now, peer));
+}
+
 /// True when the place is there.
 bool Engine::make_place_for_stranger(Instant now) {
   const bool is_full = table_.is_full_for(false);
   if (unproven_.has_share_left() && !is_full) return true;
-  if (evict_unproven(now)) return true;
+  if (evict_unproven(now, unproven_.to_evict(now))) return true;
   if (is_full) make_room(now, false);
   return false;
 }

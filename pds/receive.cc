@@ -134,12 +134,8 @@ Pdc* Engine::find_for_syn(Instant now, const Arrival& in) {
     trace_.drop(now, DropReason::kPeerMismatch, in.body.size(), 0, in.psn);
     return nullptr;
   }
-  Pdc* pdc = table_.find_target(in.source, in.spdcid);
-  if (pdc != nullptr && pdc->start != in.start() && pdc->state != PdcState::kPending &&
-      is_given_up(now, *pdc)) {
-    fail(now, *pdc, PdsError::kPeerSilent);
-    pdc = nullptr;
-  }
+  Pdc* pdc = table_.find_target(in.source, in.spdcid, in.start());
+  if (pdc == nullptr) pdc = find_contradicted(now, in);
   if (pdc == nullptr) return open_target(now, in);
   if (pdc->mode != in.mode) {
     trace_.drop(now, DropReason::kModeMismatch, in.body.size(), pdc->id, in.psn);
@@ -153,6 +149,16 @@ Pdc* Engine::find_for_syn(Instant now, const Arrival& in) {
     return nullptr;
   }
   return pdc;
+}
+
+/// The PDC that a SYN with another start contradicts: one whose peer has proved that it uses this identifier so. An unproven one
+/// may be forged as well as this SYN: each goes its way, and the peer proves the one that it knows. Behind a guard no opening is
+/// forged, and PENDING waits for another start. See docs/decisions/0102, 0103.
+Pdc* Engine::find_contradicted(Instant now, const Arrival& in) {
+  Pdc* pdc = table_.find_proven_target(in.source, in.spdcid);
+  if (pdc == nullptr || pdc->state == PdcState::kPending || !is_given_up(now, *pdc)) return pdc;
+  fail(now, *pdc, PdsError::kPeerSilent);
+  return nullptr;
 }
 
 // [PDS 6.4] Every refusal comes before anything is allocated.
@@ -173,11 +179,8 @@ Pdc* Engine::open_target(Instant now, const Arrival& in) {
   // openings that they can protect, and the rest waits. See docs/decisions/0048.
   if (!tombstones_.has_room_for(now, table_.target_count() + 1)) [[unlikely]]
     return refuse(DropReason::kNoPdc, NackCode::kNoPdcAvail);
-  // No address holds more than half of the places, whatever it has proved.
-  const PeerShares::Use* use = shares_.find(in.source);
-  if (use != nullptr && use->targets >= unproven_.share())
-    return refuse(DropReason::kNoPdc, NackCode::kNoPdcAvail);
-  if (!make_place_for_stranger(now) || table_.next_free_id() > now)
+  if (!make_place_under(now, in.source) || !make_place_for_stranger(now) ||
+      table_.next_free_id() > now)
     return refuse(DropReason::kNoPdc, NackCode::kNoPdcAvail);
   if (!congestions_.can_attach(in.source, 0, in.mode != Mode::kRod, ccc_reserved_))
     return refuse(DropReason::kNoPdc, NackCode::kNoCccAvail);
@@ -212,8 +215,8 @@ Pdc& Engine::add_target(Instant now, const Arrival& in, Psn start, PdcInput how)
   pdc->opened_at = now;
   unproven_.add(*pdc);
   pdc->share = shares_.join(in.source, true);
-  table_.index_target(*pdc);
   init_halves(now, *pdc, start);
+  table_.index_target(*pdc);
   change_state(now, *pdc, how);
   ++ccc_reserved_;
   return *pdc;
@@ -227,13 +230,13 @@ void Engine::on_trimmed(Instant now, const Arrival& in) {
   Pdc* pdc = nullptr;
   if (in.syn) {
     if (in.spdcid == 0) return;
-    pdc = table_.find_target(in.source, in.spdcid);
+    pdc = table_.find_target(in.source, in.spdcid, in.start());
     if (pdc == nullptr || pdc->state == PdcState::kPending) {
       if (!tombstones_.contains(now, in.source, in.spdcid, in.start()))
         nack_for(now, in, nullptr, code);
       return;
     }
-    if (pdc->start != in.start() || pdc->mode != in.mode) return;
+    if (pdc->mode != in.mode) return;
   } else {
     pdc = find_for(now, in);
     if (pdc == nullptr) return;
