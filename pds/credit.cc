@@ -16,7 +16,8 @@ void Engine::note_demand(Instant now, const Arrival& in, std::uint8_t ccc_id,
   // Nobody has checked a trimmed header: only one that fits the window is believed. [PDS 13.6]
   if (in.trimmed && classify(*pdc, in.psn) != PsnClass::kNew) return;
   const CreditSource* source = join_credit(*pdc, ccc_id);
-  if (source == nullptr) return;
+  // What an unproven PDC says of a source that has proved itself on another one may be forged.
+  if (source == nullptr || (pdc->is_unproven() && source->voice != pdc->ref())) return;
   if (in.trimmed) pacer_->on_trimmed(now, source->key);
   pacer_->on_demand(now, source->key, target);
 }
@@ -38,7 +39,7 @@ Engine::CreditSource* Engine::join_credit(Pdc& pdc, std::uint8_t ccc_id) {
   if (pdc.rx.credit_source != kNoIndex) {
     CreditSource& own = credit_sources_.at(pdc.rx.credit_source);
     if (own.key.ccc_id == ccc_id) {
-      own.voice = pdc.ref();
+      take_voice(own, pdc);
       return &own;
     }
     leave_credit(pdc);  // the peer moved this PDC to another CCC
@@ -54,9 +55,26 @@ Engine::CreditSource* Engine::join_credit(Pdc& pdc, std::uint8_t ccc_id) {
     credit_index_.insert(hash, *source);
   }
   ++source->pdcs;
-  source->voice = pdc.ref();
+  take_voice(*source, pdc);
   pdc.rx.credit_source = credit_sources_.index_of(source);
   return source;
+}
+
+/// Grants go where the source was heard last, but never from a PDC that hears us to one that may be forged.
+void Engine::take_voice(CreditSource& source, const Pdc& pdc) {
+  const Pdc* before = table_.by_ref(source.voice);
+  if (pdc.is_unproven() && before != nullptr && !before->is_unproven()) return;
+  source.voice = pdc.ref();
+}
+
+/// The peer has proved itself: it gets what was granted meanwhile, and its turns.
+void Engine::resume_credit(Instant now, Pdc& pdc) {
+  if (!pacer_ || pdc.rx.credit_source == kNoIndex) return;
+  CreditSource& source = credit_sources_.at(pdc.rx.credit_source);
+  take_voice(source, pdc);
+  pacer_->resume(now, source.key);
+  pdc.rx.credit = pacer_->credit_units(source.key);  // the counter is cumulative
+  want_control(pdc, kSendCredit);
 }
 
 void Engine::leave_credit(Pdc& pdc) {
@@ -80,7 +98,14 @@ void Engine::run_pacer(Instant now) {
     want_control(*pdc, kSendCredit);
     trace_.emit(now, EventId::kCreditGranted, pdc->id, {},
                 static_cast<std::uint64_t>(grant->bytes));
+    if (!may_tell_credit(*pdc)) pacer_->rest(grant->key);
   }
+}
+
+/// Turns of the pacer are worth something only to a source that hears of them; one that has proved nothing hears of few.
+bool Engine::may_tell_credit(const Pdc& pdc) {
+  return !pdc.is_unproven() ||
+         (!is_waiting_for_proof(pdc) && pdc.unasked < UnprovenPdcs::unasked_for(pdc.rx.rcvd_bytes));
 }
 
 std::uint32_t Engine::credit_for(const Pdc& pdc) {

@@ -323,6 +323,9 @@ struct Engine {
   void note_demand(Instant now, const Arrival& in, std::uint8_t ccc_id, std::uint32_t target);
   void on_credit_request(Instant now, Pdc& pdc, std::uint32_t payload);
   CreditSource* join_credit(Pdc& pdc, std::uint8_t ccc_id);
+  void take_voice(CreditSource& source, const Pdc& pdc);
+  void resume_credit(Instant now, Pdc& pdc);
+  static bool may_tell_credit(const Pdc& pdc);
   void leave_credit(Pdc& pdc);
   void run_pacer(Instant now);
   std::uint32_t credit_for(const Pdc& pdc);

@@ -23,11 +23,7 @@ void Engine::prove(Instant now, Pdc& pdc) {
   unproven_.remove(pdc);
   stop_timer(pdc, PdcTimer::kProof);
   release_withheld_answers(pdc);
-  // Grants that did not leave: the counter is cumulative.
-  if (pdc.rx.credit_source != kNoIndex) {
-    pdc.rx.credit = credit_for(pdc);
-    want_control(pdc, kSendCredit);
-  }
+  resume_credit(now, pdc);
   if (Congestion* congestion = pdc.tx.cc.if_any()) {
     if (congestion->voice == nullptr) congestion->voice = &pdc;
     after_congestion_event(now, *congestion);
