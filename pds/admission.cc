@@ -2,10 +2,16 @@
 
 namespace uet::pds {
 
+bool Admission::make_place_under(Instant now, const net::FabricAddress& peer) {
+  const PeerShares::Use* use = kept_.peers().find(peer);
+  if (use == nullptr || use->targets < openings_.unproven().share()) return true;
+  return evict_unproven(now, openings_.unproven().to_evict_of(now, peer));
+}
+
 bool Admission::make_place(Instant now) {
   const bool is_full = table_.is_full_for(false);
   if (openings_.unproven().has_share_left() && !is_full) return true;
-  if (evict_unproven(now)) return true;
+  if (evict_unproven(now, openings_.unproven().to_evict(now))) return true;
   if (is_full) make_room(now, false);
   return false;
 }
@@ -19,7 +25,7 @@ void Admission::make_room(Instant now, bool for_initiator) {
   if (!for_initiator && states_.closing() >= std::max<std::uint32_t>(2, table_.capacity() / 4))
     return;
   const bool any_role = table_.has_share_left(for_initiator);
-  if (for_initiator && any_role && evict_unproven(now)) return;
+  if (for_initiator && any_role && evict_unproven(now, openings_.unproven().to_evict(now))) return;
   int looked = 0;
   Pdc* idlest = nullptr;
   Pdc* oldest = nullptr;
@@ -41,10 +47,9 @@ void Admission::make_room(Instant now, bool for_initiator) {
     closing_.begin(now, *oldest);
 }
 
-// Makes a place by ending the oldest unproven PDC whose peer had its chance. Nothing is sent: the peer may not be
+// Makes a place by ending an unproven PDC whose peer had its chance. Nothing is sent: the peer may not be
 // there. What it delivered is remembered for as long as its SYN packets may come again.
-bool Admission::evict_unproven(Instant now) {
-  Pdc* pdc = openings_.unproven().to_evict(now);
+bool Admission::evict_unproven(Instant now, Pdc* pdc) {
   if (pdc == nullptr) return false;
   if (pdc->rx.has_delivered && !openings_.ended_early().has_room_for(now, 1)) return false;
   ++evicted_;

@@ -17,6 +17,9 @@ class Admission : Part {
         kept_(kept),
         closing_(closing) {}
 
+  /// No address holds more than half of the places, whatever it has proved. Of those that it did not prove the oldest goes first:
+  /// they may be forged, and must not keep it out. True when there is a place under this bound.
+  bool make_place_under(Instant now, const net::FabricAddress& peer);
   /// For one more target PDC. True when the place is there.
   bool make_place(Instant now);
   /// The table is full for one role.
@@ -28,7 +31,7 @@ class Admission : Part {
   std::uint64_t evicted() const { return evicted_; }
 
  private:
-  bool evict_unproven(Instant now);
+  bool evict_unproven(Instant now, Pdc* pdc);
   void evict_answers_of_unproven(Instant now, const Pdc& except);
 
   PdcTable& table_;

@@ -91,8 +91,8 @@ void Closing::on_timer(Instant now, Pdc& pdc) {
 }
 
 /// A SYN with another start arrived for this target PDC: its initiator may have started anew. A running one answers each Close
-/// Request, and names our PDCID; so a PDC is given up only when it does not answer the fifth, or has proved nothing and is
-/// silent. A forged SYN changes neither. See docs/decisions/0102.
+/// Request, and names our PDCID; so a PDC is given up only when it does not answer the fifth, or, behind a guard, has proved
+/// nothing and is silent. A forged SYN changes neither. See docs/decisions/0102.
 bool Closing::is_given_up(Instant now, const Pdc& pdc) const {
   constexpr std::uint8_t kUnanswered = 5;
   if (pdc.is_unproven()) return now - pdc.heard_at >= Duration::from_seconds(1);
@@ -104,7 +104,10 @@ bool Closing::is_given_up(Instant now, const Pdc& pdc) const {
 void Closing::on_acknowledged(Instant now, Pdc& pdc) {
   states_.change(now, pdc, PdcInput::kCloseDone);
   trace_.emit(now, EventId::kPdcClosed, pdc.id, pdc.start, 0);
+  const PdcRef ref = pdc.ref();
+  const net::FabricAddress peer = pdc.peer;
   lifecycle_.release(now, pdc);
+  upper_.on_pdc_closed(now, ref, peer);
 }
 
 void Closing::on_never_cleared(Instant now, Pdc& pdc) {
@@ -176,9 +179,8 @@ void Closing::finish_target(Instant now, Pdc& pdc) {
   trace_.emit(now, EventId::kPdcClosed, pdc.id, pdc.start, 0);
   const PdcRef ref = pdc.ref();
   const net::FabricAddress peer = pdc.peer;
-  const std::uint16_t peer_id = pdc.peer_id;
   lifecycle_.release(now, pdc);
-  upper_.on_pdc_closed(now, ref, peer, peer_id);
+  upper_.on_pdc_closed(now, ref, peer);
 }
 
 /// Without a look at any clock, since this process or its peer may have been stopped for any time: a packet did not arrive when
@@ -197,7 +199,6 @@ void Closing::fail(Instant now, Pdc& pdc, PdsError error, const std::optional<Re
   trace_.emit(now, EventId::kPdcClosed, pdc.id, pdc.start, 1, static_cast<std::uint64_t>(error));
   const PdcRef ref = pdc.ref();
   const net::FabricAddress peer = pdc.peer;
-  const std::uint16_t peer_id = pdc.peer_id;
   TxHalf& tx = pdc.tx;
   states_.change(now, pdc, PdcInput::kFailed);
 
@@ -222,7 +223,7 @@ void Closing::fail(Instant now, Pdc& pdc, PdsError error, const std::optional<Re
   lifecycle_.release(now, pdc);
 
   failed_.report(now, error);
-  upper_.on_pdc_gone(now, ref, peer, peer_id, error);
+  upper_.on_pdc_gone(now, ref, peer, error);
 }
 
 void Closing::close_all(Instant now) {

@@ -1,5 +1,6 @@
 #include "pds/credit_grants.h"
 
+#include "pds/proof_requests.h"
 #include "pds/psn_class.h"
 
 namespace uet::pds {
@@ -19,12 +20,14 @@ void CreditGrants::note_demand(Instant now, const Arrival& in, std::uint8_t ccc_
                                std::uint32_t target) {
   pacer_->on_data_seen(in.meta.ecn, in.trimmed, in.last_hop);
   // Only peers that have a PDC here may occupy the pacer.
-  Pdc* pdc = in.syn ? table_.find_target(in.source, in.spdcid) : table_.by_id(in.dpdcid);
+  Pdc* pdc =
+      in.syn ? table_.find_target(in.source, in.spdcid, in.start()) : table_.by_id(in.dpdcid);
   if (pdc == nullptr || pdc->peer != in.source || pdc->peer_id != in.spdcid) return;
   // No checksum covers a trimmed header: only one that fits the window is believed. [PDS 13.6]
   if (in.trimmed && classify(*pdc, in.psn) != PsnClass::kNew) return;
   const CreditSource* source = join(*pdc, ccc_id);
-  if (source == nullptr) return;
+  // What an unproven PDC says of a source that has proved itself on another one may be forged.
+  if (source == nullptr || (pdc->is_unproven() && source->carrier != pdc->ref())) return;
   if (in.trimmed) pacer_->on_trimmed(now, source->key);
   pacer_->on_demand(now, source->key, target);
 }
@@ -46,7 +49,7 @@ CreditGrants::CreditSource* CreditGrants::join(Pdc& pdc, std::uint8_t ccc_id) {
   if (pdc.rx.credit_source != kNoIndex) {
     CreditSource& own = sources_.at(pdc.rx.credit_source);
     if (own.key.ccc_id == ccc_id) {
-      own.carrier = pdc.ref();
+      take_carrier(own, pdc);
       return &own;
     }
     leave(pdc);  // the peer moved this PDC to another CCC
@@ -62,9 +65,25 @@ CreditGrants::CreditSource* CreditGrants::join(Pdc& pdc, std::uint8_t ccc_id) {
     index_.insert(hash, *source);
   }
   ++source->pdcs;
-  source->carrier = pdc.ref();
+  take_carrier(*source, pdc);
   pdc.rx.credit_source = sources_.index_of(source);
   return source;
+}
+
+// Grants go where the source was heard last, but never from a PDC that hears us to one that may be forged.
+void CreditGrants::take_carrier(CreditSource& source, const Pdc& pdc) {
+  const Pdc* before = table_.by_ref(source.carrier);
+  if (pdc.is_unproven() && before != nullptr && !before->is_unproven()) return;
+  source.carrier = pdc.ref();
+}
+
+void CreditGrants::resume(Instant now, Pdc& pdc) {
+  if (!pacer_ || pdc.rx.credit_source == kNoIndex) return;
+  CreditSource& source = sources_.at(pdc.rx.credit_source);
+  take_carrier(source, pdc);
+  pacer_->resume(now, source.key);
+  pdc.rx.credit = pacer_->credit_units(source.key);  // the counter is cumulative
+  scheduler_.want_control(pdc, kSendCredit);
 }
 
 void CreditGrants::leave(Pdc& pdc) {
@@ -88,7 +107,14 @@ void CreditGrants::run(Instant now) {
     scheduler_.want_control(*pdc, kSendCredit);
     trace_.emit(now, EventId::kCreditGranted, pdc->id, {},
                 static_cast<std::uint64_t>(grant->bytes));
+    if (!may_tell(*pdc)) pacer_->rest(grant->key);
   }
+}
+
+// Turns of the pacer are worth something only to a source that hears of them; one that has proved nothing hears of few.
+bool CreditGrants::may_tell(const Pdc& pdc) {
+  return !pdc.is_unproven() || (!ProofRequests::is_awaited(pdc) &&
+                                pdc.unasked < UnprovenPdcs::unasked_for(pdc.rx.rcvd_bytes));
 }
 
 std::uint32_t CreditGrants::units_for(const Pdc& pdc) {

@@ -28,6 +28,8 @@ class CreditGrants : Part {
   Instant next_deadline() const { return pacer_ ? pacer_->next_deadline() : Instant::never(); }
   /// The cumulative counter of the source that this PDC belongs to; 0 without one.
   std::uint32_t units_for(const Pdc& pdc);
+  /// The peer has proved itself: it gets what was granted meanwhile, and its turns.
+  void resume(Instant now, Pdc& pdc);
   /// The PDC ends.
   void leave(Pdc& pdc);
 
@@ -40,6 +42,8 @@ class CreditGrants : Part {
     std::uint32_t pdcs = 0;
     std::uint32_t index_next = 0;
   };
+  void take_carrier(CreditSource& source, const Pdc& pdc);
+  static bool may_tell(const Pdc& pdc);
   CreditSource* join(Pdc& pdc, std::uint8_t ccc_id);
 
   PdcTable& table_;

@@ -36,7 +36,10 @@ class Engine {
   SequencedIntake& sequenced() { return sequenced_; }
 
   // --- From the user
-  void set_opening_guard(OpeningGuard& guard) { env_.guard = &guard; }
+  void set_opening_guard(OpeningGuard& guard) {
+    env_.guard = &guard;
+    table_.set_guarded();
+  }
   void close_all(Instant now) { closing_.close_all(now); }
   bool is_idle() const;
   Pds::Gauges gauges() const;

@@ -89,8 +89,8 @@ Pdc& Lifecycle::open_target(Instant now, const Arrival& in, Psn start, PdcInput 
   pdc->opened_at = now;
   openings_.unproven().add(*pdc);
   pdc->share = kept_.peers().join(in.source, true);
-  table_.index_target(*pdc);
   begin_at(now, *pdc, start);
+  table_.index_target(*pdc);
   states_.change(now, *pdc, how);
   ++ccc_reserved_;
   return *pdc;

@@ -22,15 +22,13 @@ void Liveness::learn_peer(Instant now, Pdc& pdc, std::uint16_t peer_id) {
 
 void Liveness::on_proof(Instant now, Pdc& pdc) {
   kept_.on_proven(pdc);
+  table_.unindex_target(pdc);
   pdc.is_proven = true;
+  table_.index_target(pdc);
   openings_.unproven().remove(pdc);
   Scheduler::stop_timer(pdc, PdcTimer::kProof);
   receiver_.release_withheld(pdc);
-  // Grants that did not leave: the counter is cumulative.
-  if (pdc.rx.credit_source != kNoIndex) {
-    pdc.rx.credit = credit_.units_for(pdc);
-    scheduler_.want_control(pdc, kSendCredit);
-  }
+  credit_.resume(now, pdc);
   if (Congestion* congestion = pdc.tx.cc.if_any()) {
     if (congestion->voice == nullptr) congestion->voice = &pdc;
     scheduler_.after_congestion_event(now, *congestion);

@@ -7,10 +7,11 @@ namespace uet::pds {
 
 class Liveness : Part {
  public:
-  Liveness(Environment& env, Scheduler& scheduler, PdcStates& states, const SendWindow& window,
-           Openings& openings, KeptResponses& kept, Receiver& receiver, CreditGrants& credit,
-           Closing& closing, Admission& admission)
+  Liveness(Environment& env, PdcTable& pdcs, Scheduler& scheduler, PdcStates& states,
+           const SendWindow& window, Openings& openings, KeptResponses& kept, Receiver& receiver,
+           CreditGrants& credit, Closing& closing, Admission& admission)
       : Part(env),
+        table_(pdcs),
         scheduler_(scheduler),
         states_(states),
         window_(window),
@@ -41,6 +42,7 @@ class Liveness : Part {
  private:
   void on_proof(Instant now, Pdc& pdc);
 
+  PdcTable& table_;
   Scheduler& scheduler_;
   PdcStates& states_;
   const SendWindow& window_;

@@ -82,7 +82,6 @@ void SequencedIntake::deliver(Instant now, Pdc& pdc, const Arrival& in) {
   request.handle = RxHandle{ref, in.psn, pdc.is_initiator};
   request.mode = in.mode;
   request.next_hdr = static_cast<std::uint8_t>(in.next_hdr);
-  request.peer_pdcid = in.spdcid;
   request.source = in.source;
   request.bytes = in.body;
   const Answer answer = upper_.on_request(now, request);
@@ -133,13 +132,13 @@ void SequencedIntake::on_trimmed(Instant now, const Arrival& in) {
   Pdc* pdc = nullptr;
   if (in.syn) {
     if (in.spdcid == 0) return;
-    pdc = table_.find_target(in.source, in.spdcid);
+    pdc = table_.find_target(in.source, in.spdcid, in.start());
     if (pdc == nullptr || pdc->state == PdcState::kPending) {
       if (!openings_.tombstones().contains(now, in.source, in.spdcid, in.start()))
         nacks_.add_for(now, in, nullptr, code);
       return;
     }
-    if (pdc->start != in.start() || pdc->mode != in.mode) return;
+    if (pdc->mode != in.mode) return;
   } else {
     pdc = opening_.find_for(now, in);
     if (pdc == nullptr) return;

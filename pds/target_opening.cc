@@ -4,15 +4,14 @@ namespace uet::pds {
 
 TargetOpening::TargetOpening(Environment& env, PdcTable& pdcs, Scheduler& scheduler,
                              PdcStates& states, NackQueue& nacks, Openings& openings,
-                             KeptResponses& kept, Receiver& receiver, Lifecycle& lifecycle,
-                             Closing& closing, Admission& admission, Liveness& liveness)
+                             Receiver& receiver, Lifecycle& lifecycle, Closing& closing,
+                             Admission& admission, Liveness& liveness)
     : Part(env),
       table_(pdcs),
       scheduler_(scheduler),
       states_(states),
       nacks_(nacks),
       openings_(openings),
-      kept_(kept),
       receiver_(receiver),
       lifecycle_(lifecycle),
       closing_(closing),
@@ -36,17 +35,24 @@ Pdc* TargetOpening::find_for_syn(Instant now, const Arrival& in) {
     return nullptr;
   };
   if (in.spdcid == 0) return refuse(nullptr, Refusal::kNoSource);
-  Pdc* pdc = table_.find_target(in.source, in.spdcid);
-  if (pdc != nullptr && pdc->start != in.start() && pdc->state != PdcState::kPending &&
-      closing_.is_given_up(now, *pdc)) {
-    closing_.fail(now, *pdc, PdsError::kPeerSilent);
-    pdc = nullptr;
-  }
+  Pdc* pdc = table_.find_target(in.source, in.spdcid, in.start());
+  if (pdc == nullptr) pdc = find_contradicted(now, in);
   if (pdc == nullptr) return open(now, in);
   if (pdc->mode != in.mode) return refuse(pdc, Refusal::kOtherMode);
   if (pdc->state == PdcState::kPending) return confirm(now, *pdc, in);
   if (pdc->start != in.start()) return refuse(pdc, Refusal::kOtherStart);
   return pdc;
+}
+
+// The PDC that a SYN with another start contradicts: one whose peer has proved that it uses this identifier so. An unproven one
+// may be forged as well as this SYN: each goes its way, and the peer proves the one that it knows. Behind a guard no opening is
+// forged, and PENDING waits for another start. See docs/decisions/0102, 0103.
+Pdc* TargetOpening::find_contradicted(Instant now, const Arrival& in) {
+  Pdc* pdc = table_.find_proven_target(in.source, in.spdcid);
+  if (pdc == nullptr || pdc->state == PdcState::kPending || !closing_.is_given_up(now, *pdc))
+    return pdc;
+  closing_.fail(now, *pdc, PdsError::kPeerSilent);
+  return nullptr;
 }
 
 // [PDS 6.4] Every refusal comes before anything is allocated.
@@ -60,15 +66,13 @@ Pdc* TargetOpening::open(Instant now, const Arrival& in) {
   // Its PDC had to make place before the peer proved that it hears us, which may have delivered this: never again.
   if (openings_.ended_early().contains(now, in.source, in.spdcid, in.start()))
     return refuse(Refusal::kEndedEarly);
-  // A PDC that closes leaves a tombstone, which nothing may push out early: as many as can close are open. So tables give the rate of
-  // openings that they can protect, and the rest waits. See docs/decisions/0048.
+  // A PDC that closes leaves a tombstone, which nothing may push out early: as many as can close are open. So the tables give
+  // the rate of openings that they can protect, and the rest waits. See docs/decisions/0048.
   if (!openings_.tombstones().has_room_for(now, table_.target_count() + 1)) [[unlikely]]
     return refuse(Refusal::kNoPlace);
-  // No address holds more than half of the places, whatever it has proved.
-  const PeerShares::Use* use = kept_.peers().find(in.source);
-  if (use != nullptr && use->targets >= openings_.unproven().share())
+  if (!admission_.make_place_under(now, in.source) || !admission_.make_place(now) ||
+      table_.next_free_id() > now)
     return refuse(Refusal::kNoPlace);
-  if (!admission_.make_place(now) || table_.next_free_id() > now) return refuse(Refusal::kNoPlace);
   if (!lifecycle_.can_open_target(in)) return refuse(Refusal::kNoCcc);
   if (!receiver_.has_trackers()) return refuse(Refusal::kNoTracker);
   if (in.psn_offset >= limits_.window) return refuse(Refusal::kBeyondWindow);

@@ -9,14 +9,15 @@ namespace uet::pds {
 class TargetOpening : Part {
  public:
   TargetOpening(Environment& env, PdcTable& pdcs, Scheduler& scheduler, PdcStates& states,
-                NackQueue& nacks, Openings& openings, KeptResponses& kept, Receiver& receiver,
-                Lifecycle& lifecycle, Closing& closing, Admission& admission, Liveness& liveness);
+                NackQueue& nacks, Openings& openings, Receiver& receiver, Lifecycle& lifecycle,
+                Closing& closing, Admission& admission, Liveness& liveness);
 
   /// Null when the packet was dealt with.
   Pdc* find_for(Instant now, const Arrival& in);
 
  private:
   Pdc* find_for_syn(Instant now, const Arrival& in);
+  Pdc* find_contradicted(Instant now, const Arrival& in);
   Pdc* open(Instant now, const Arrival& in);
   void challenge(Instant now, const Arrival& in, Psn announced);
   Pdc* confirm(Instant now, Pdc& pdc, const Arrival& in);
@@ -26,7 +27,6 @@ class TargetOpening : Part {
   PdcStates& states_;
   NackQueue& nacks_;
   Openings& openings_;
-  KeptResponses& kept_;
   Receiver& receiver_;
   Lifecycle& lifecycle_;
   Closing& closing_;
