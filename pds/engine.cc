@@ -52,7 +52,7 @@ Engine::Engine(const PdsConfig& config, const cc::CcConfig& cc_config, const net
   planes_.up = static_cast<std::uint8_t>((1u << facts.planes) - 1);
 }
 
-void Engine::on_packet(Instant now, net::RxPacket rx) {
+void Engine::on_packet(Instant now, net::RxPacket& rx) {
   using wire::PdsType;
   const auto bytes = std::as_const(rx.packet).bytes();
   if (bytes.size() < wire::PdsUud::kSize)

@@ -21,7 +21,8 @@ class Engine {
          net::PacketPool& pool, base::Rng& rng, base::Trace& trace, Upper& upper);
 
   // --- From and to the loop
-  void on_packet(Instant now, net::RxPacket rx);
+  /// May take the packet out of `rx`.
+  void on_packet(Instant now, net::RxPacket& rx);
   bool poll_transmit(Instant now, net::TxPacket& out, std::uint8_t free_planes);
   bool may_have_packets() const {
     return !scheduler_.is_idle() || !nacks_.is_empty() || !built_.is_empty() || !uud_.is_idle() ||

@@ -37,7 +37,7 @@ std::uint32_t Pds::truncate(Instant now, MessageToken token, std::uint32_t extra
 }
 
 void Pds::on_packet(Instant now, net::RxPacket rx) {
-  impl_->on_packet(now, std::move(rx));
+  impl_->on_packet(now, rx);
 }
 bool Pds::poll_transmit(Instant now, net::TxPacket& out, std::uint8_t free_planes) {
   return impl_->poll_transmit(now, out, free_planes);

@@ -14,9 +14,11 @@ void SequencedIntake::on_packet(Instant now, const Arrival& in) {
   }
   switch (verdict.action) {
     case Verdict::Action::kDeliver: {
+      if (pdc.rx.held == 0) [[likely]]
+        return deliver(now, pdc, in);
       const PdcRef ref = pdc.ref();
       deliver(now, pdc, in);
-      if (config_.rod_reorder && table_.is_alive(ref)) deliver_held(now, pdc);
+      if (table_.is_alive(ref)) deliver_held(now, pdc);
       return;
     }
     case Verdict::Action::kRepeatFinished:
