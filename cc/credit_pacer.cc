@@ -72,6 +72,17 @@ bool CreditPacer::on_request(Instant now, SourceKey key, std::uint32_t target) {
   return true;
 }
 
+void CreditPacer::rest(SourceKey key) {
+  const auto index = find(key);
+  if (index != kNone) move_to(index, kResting);
+}
+
+void CreditPacer::resume(Instant now, SourceKey key) {
+  const auto index = find(key);
+  if (index != kNone && units_ahead(entries_[index].target, entries_[index].given) > 0)
+    want(now, index);
+}
+
 void CreditPacer::forget(SourceKey key) {
   const auto index = find(key);
   if (index != kNone) drop(index);

@@ -1,42 +1,55 @@
-// How PDCs end: gracefully by the initiator, on request of the target, or in error. [PDS 16]
+#include "pds/close.h"
 
 #include "lib/base/planted.h"
-#include "pds/engine.h"
 
 namespace uet::pds {
 
 using base::planted;
 using base::PlantedBug;
 
-/// Any trigger of a graceful close. [PDS 16.1]
-void Engine::begin_close(Instant now, Pdc& pdc) {
+Closing::Closing(Environment& env, PdcTable& pdcs, Scheduler& scheduler, PdcStates& states,
+                 SendWindow& window, NackQueue& nacks, Receiver& receiver, ReorderBuffer& reorder,
+                 AckBuilder& acks, FailedMessages& failed, Ring<net::TxPacket>& built,
+                 Lifecycle& lifecycle)
+    : Part(env),
+      table_(pdcs),
+      scheduler_(scheduler),
+      states_(states),
+      window_(window),
+      tx_blocks_(window.records()),
+      nacks_(nacks),
+      receiver_(receiver),
+      reorder_(reorder),
+      acks_(acks),
+      failed_(failed),
+      built_(built),
+      lifecycle_(lifecycle) {}
+
+void Closing::begin(Instant now, Pdc& pdc) {
   if (!pdc.is_initiator) {
-    // A peer that has proved nothing is asked for nothing: it may be somebody else, whose address was forged.
+    // A peer that has proved nothing is asked for nothing: its address may be forged.
     if (pdc.state != PdcState::kEstablished || pdc.is_unproven()) return;
-    change_state(now, pdc, PdcInput::kCloseWanted);
-    want_control(pdc, kSendClose);
-    return set_timer(pdc, PdcTimer::kClose, now + close_grace());
+    states_.change(now, pdc, PdcInput::kCloseWanted);
+    scheduler_.want_control(pdc, kSendClose);
+    return scheduler_.set_timer(pdc, PdcTimer::kClose, now + grace());
   }
   if (pdc.state == PdcState::kCreating) {
     if (pdc.tx.next == pdc.start && pdc.tx.queue.empty()) {
-      change_state(now, pdc, PdcInput::kCloseDone);
-      return free_pdc(now, pdc);
+      states_.change(now, pdc, PdcInput::kCloseDone);
+      return lifecycle_.release(now, pdc);
     }
-    if (!pdc.is_close_wanted) ++close_wanted_;
-    pdc.is_close_wanted = true;  // once the target is known
-    return;
+    return states_.want_close(pdc);  // once the target is known
   }
   if (pdc.state != PdcState::kEstablished) return;
-  change_state(now, pdc, PdcInput::kCloseWanted);
-  try_close(now, pdc);
+  states_.change(now, pdc, PdcInput::kCloseWanted);
+  proceed(now, pdc);
 }
 
-/// Goes as far towards the Close Command as the PDC allows now. [PDS 16.2]
-void Engine::try_close(Instant now, Pdc& pdc) {
+void Closing::proceed(Instant now, Pdc& pdc) {
   if (!pdc.is_initiator) return;
   if (pdc.state == PdcState::kQuiesce && pdc.tx.queue.empty() &&
       (pdc.locks == 0 || planted(PlantedBug::kLockIgnored)))
-    change_state(now, pdc, PdcInput::kDrained);
+    states_.change(now, pdc, PdcInput::kDrained);
   if (pdc.state != PdcState::kAckWait || pdc.tx.unacked > 0) return;
   const RxHalf& rx = pdc.rx;
   const bool owes_answers = !rx.acks.is_empty() || rx.kept > rx.stored || rx.wants_update;
@@ -46,52 +59,41 @@ void Engine::try_close(Instant now, Pdc& pdc) {
   // A stray copy of a SYN packet must meet a target that still knows the PDC. [PDS 6.7]
   if (pdc.was_syn_resent)
     earliest = std::max(earliest, pdc.last_syn_sent + config_.syn_retx_safety_time);
-  if (earliest > now) return set_timer(pdc, PdcTimer::kClose, earliest);
-  want_control(pdc, kSendClose);
+  if (earliest > now) return scheduler_.set_timer(pdc, PdcTimer::kClose, earliest);
+  scheduler_.want_control(pdc, kSendClose);
 }
 
 // The specification's Close_REQ_Time suits hardware. A peer in software that is not polled cannot
 // answer in milliseconds, and closing its PDC would cost it messages; see
 // docs/decisions/0043-closing-a-sleeping-peer.md.
-Duration Engine::close_grace() const {
+Duration Closing::grace() const {
   constexpr std::uint8_t kNoLimit = 15;
   return config_.max_rto_retx_cnt >= kNoLimit
              ? std::max(config_.close_req_time, config_.peer_timeout)
              : config_.close_req_time;
 }
 
-void Engine::on_close_timer(Instant now, Pdc& pdc) {
-  if (pdc.is_initiator) return try_close(now, pdc);
+void Closing::on_timer(Instant now, Pdc& pdc) {
+  if (pdc.is_initiator) return proceed(now, pdc);
   if (pdc.state == PdcState::kPending) return reap_half_open(now, pdc);
   if (pdc.state != PdcState::kCloseReq) return;
   // A PDC on which something still happens is not an error. [PDS 16.1]
-  if (now - pdc.heard_at < close_grace())
-    return set_timer(pdc, PdcTimer::kClose, pdc.heard_at + close_grace());
+  if (now - pdc.heard_at < grace())
+    return scheduler_.set_timer(pdc, PdcTimer::kClose, pdc.heard_at + grace());
   // The initiator knows, and may have to wait itself (a lock, a read that we owe it): that it
   // answers is enough. [PDS 16.1]
   if (pdc.tx.unacked == 0 && pdc.tx.probe_sent_at <= pdc.heard_at) {
-    want_control(pdc, kSendProbe);
-    return set_timer(pdc, PdcTimer::kClose, now + close_grace());
+    scheduler_.want_control(pdc, kSendProbe);
+    return scheduler_.set_timer(pdc, PdcTimer::kClose, now + grace());
   }
-  nack_close_error(now, pdc, pdc.rx.edge + 1, pdc.rx.last_meta, NackCode::kClosingInErr);
+  nacks_.add_for(now, pdc, pdc.rx.edge + 1, NackCode::kClosingInErr, pdc.rx.last_meta);
   fail(now, pdc, PdsError::kPeerFailed);
 }
 
-void Engine::nack_close_error(Instant now, Pdc& pdc, Psn psn, const RxMeta& meta, NackCode code) {
-  wire::PdsNack header;
-  header.nack_code = code;
-  header.nack_psn = psn;
-  header.retx = meta.retx;
-  header.m = meta.ecn;
-  header.spdcid = pdc.id;
-  header.dpdcid = pdc.peer_id;
-  nack(now, pdc.peer, meta, header, true);
-}
-
 /// A SYN with another start arrived for this target PDC: its initiator may have started anew. A running one answers each Close
-/// Request, and names our PDCID; so a PDC is given up only when it does not answer the fifth, or has proved nothing and is
-/// silent. A forged SYN changes neither. See docs/decisions/0102.
-bool Engine::is_given_up(Instant now, const Pdc& pdc) const {
+/// Request, and names our PDCID; so a PDC is given up only when it does not answer the fifth, or, behind a guard, has proved
+/// nothing and is silent. A forged SYN changes neither. See docs/decisions/0102.
+bool Closing::is_given_up(Instant now, const Pdc& pdc) const {
   constexpr std::uint8_t kUnanswered = 5;
   if (pdc.is_unproven()) return now - pdc.heard_at >= Duration::from_seconds(1);
   if (pdc.state != PdcState::kCloseReq || pdc.tx.unacked == 0) return false;
@@ -99,22 +101,46 @@ bool Engine::is_given_up(Instant now, const Pdc& pdc) const {
   return oldest.message == nullptr && oldest.rto_cnt >= kUnanswered;
 }
 
-/// Initiator: the Close Command was acknowledged, or its target is gone already.
-void Engine::on_close_acknowledged(Instant now, Pdc& pdc) {
-  change_state(now, pdc, PdcInput::kCloseDone);
+void Closing::on_acknowledged(Instant now, Pdc& pdc) {
+  states_.change(now, pdc, PdcInput::kCloseDone);
   trace_.emit(now, EventId::kPdcClosed, pdc.id, pdc.start, 0);
-  free_pdc(now, pdc);
+  const PdcRef ref = pdc.ref();
+  const net::FabricAddress peer = pdc.peer;
+  lifecycle_.release(now, pdc);
+  upper_.on_pdc_closed(now, ref, peer);
 }
 
-/// Target. The PSN is new and inside the window. [PDS 16.3]
-void Engine::on_close_command(Instant now, Pdc& pdc, const Arrival& in) {
+void Closing::on_never_cleared(Instant now, Pdc& pdc) {
+  ++clear_breaks_;
+  nacks_.add_for(now, pdc, pdc.rx.edge + 1, NackCode::kClosingInErr, pdc.rx.last_meta);
+  fail(now, pdc, PdsError::kPeerFailed);
+}
+
+void Closing::on_timeouts_exhausted(Instant now, Pdc& pdc) {
+  // Nothing but the Close Command was outstanding: no message fails. [PDS 16.2]
+  if (pdc.state == PdcState::kCloseAckWait) return on_acknowledged(now, pdc);
+  fail(now, pdc, PdsError::kRtoExhausted);
+}
+
+void Closing::reap_half_open(Instant now, Pdc& pdc) {
+  trace_.emit(now, EventId::kPdcClosed, pdc.id, pdc.start, 1,
+              static_cast<std::uint64_t>(PdsError::kPeerSilent));
+  env_.guard->on_wait_over(pdc.peer);
+  states_.change(now, pdc, PdcInput::kFailed);
+  lifecycle_.release(now, pdc);
+  ++half_open_reaped_;
+  if (half_open_reaped_ % std::max<std::uint32_t>(config_.new_pdc_timeout_thresh, 1) == 0)
+    env_.guard->on_half_open_limit();
+}
+
+void Closing::on_command(Instant now, Pdc& pdc, const Arrival& in) {
   RxHalf& rx = pdc.rx;
   if (in.psn != rx.edge + 1) {  // a correct initiator waits until everything is acknowledged
-    nack_close_error(now, pdc, in.psn, in.meta, NackCode::kUnexpEvent);
+    nacks_.add_for(now, pdc, in.psn, NackCode::kUnexpEvent, in.meta);
     return fail(now, pdc, PdsError::kPeerLost);
   }
-  if (has_unacked_data(pdc)) {
-    nack_close_error(now, pdc, in.psn, in.meta, NackCode::kClosingInErr);
+  if (window_.has_unacked_data(pdc)) {
+    nacks_.add_for(now, pdc, in.psn, NackCode::kClosingInErr, in.meta);
     return fail(now, pdc, PdsError::kPeerClosing);
   }
   pdc.has_close_psn = true;
@@ -123,75 +149,58 @@ void Engine::on_close_command(Instant now, Pdc& pdc, const Arrival& in) {
   rx.has_accepted = true;
   rx.max_rcvd = serial_max(rx.max_rcvd, in.psn);
   if (rx.kept > rx.stored) {  // SES still owes answers; their ACKs go first
-    mark_received(pdc, in.psn);
-    change_state(now, pdc, PdcInput::kCloseArrived);
+    receiver_.mark_received(pdc, in.psn);
+    states_.change(now, pdc, PdcInput::kCloseArrived);
     return;
   }
-  finish_target_close(now, pdc);
+  finish_target(now, pdc);
 }
 
-bool Engine::has_unacked_data(Pdc& pdc) {
-  TxHalf& tx = pdc.tx;
-  if (!tx.queue.empty()) return true;
-  if (tx.unacked == 0) return false;
-  for (Psn psn = tx.left; psn.is_before(tx.next); ++psn) {
-    const TxRecord& record = tx_blocks_.at(tx.ring, psn);
-    if (!record.acked && record.message != nullptr) return true;
-  }
-  return false;
-}
-
-void Engine::try_finish_target_close(Instant now, Pdc& pdc) {
-  if (pdc.state == PdcState::kClosing && pdc.rx.kept == pdc.rx.stored)
-    finish_target_close(now, pdc);
+void Closing::finish_if_answered(Instant now, Pdc& pdc) {
+  if (pdc.state == PdcState::kClosing && pdc.rx.kept == pdc.rx.stored) finish_target(now, pdc);
 }
 
 // The Close Command clears everything forward. Its ACK is built now, since the PDC will be gone; if
 // there is no buffer for it, the next copy of the command is answered INV_DPDCID, which means the
 // same. [PDS 16.2, 16.3]
-void Engine::finish_target_close(Instant now, Pdc& pdc) {
+void Closing::finish_target(Instant now, Pdc& pdc) {
   // Owed ACKs of the last requests need not be lost: CACK covers them.
-  release_receive_state(pdc);
+  receiver_.release(pdc);
+  reorder_.release(pdc);
   RxHalf& rx = pdc.rx;
   rx.edge = rx.cack = rx.answered = rx.cleared = rx.max_rcvd = rx.last_control = pdc.close_psn;
   rx.above_edge = 0;
-  AckShape shape;
-  shape.ack_psn = pdc.close_psn;
-  shape.meta = pdc.close_meta;
-  shape.sack_near = pdc.close_psn;
-  if (guard_ != nullptr) shape.expected_psn = guard_->on_target_closed(pdc.peer, pdc.start);
-  change_state(now, pdc, PdcInput::kCloseDone);
+  std::optional<Psn> expected;
+  if (env_.guard != nullptr) expected = env_.guard->on_target_closed(pdc.peer, pdc.start);
+  states_.change(now, pdc, PdcInput::kCloseDone);
   net::TxPacket out;
-  if (!built_.is_full() && emit_ack(now, pdc, shape, out) == Built::kPacket)
+  if (!built_.is_full() && acks_.build_last(now, pdc, expected, out) == Built::kPacket)
     built_.push(std::move(out));
   trace_.emit(now, EventId::kPdcClosed, pdc.id, pdc.start, 0);
   const PdcRef ref = pdc.ref();
   const net::FabricAddress peer = pdc.peer;
-  const std::uint16_t peer_id = pdc.peer_id;
-  free_pdc(now, pdc);
-  upper_.on_pdc_closed(now, ref, peer, peer_id);
+  lifecycle_.release(now, pdc);
+  upper_.on_pdc_closed(now, ref, peer);
 }
 
 /// Without a look at any clock, since this process or its peer may have been stopped for any time: a packet did not arrive when
 /// each of its transmissions was refused. So it is with the one that the NACK names, and with those that first left after it,
 /// because what does not know a PDC will not know it later. See docs/decisions/0051.
-bool Engine::is_known_undelivered(Psn psn, const TxRecord& record, PdsError error,
-                                  const std::optional<Refusal>& refusal) {
+bool Closing::is_known_undelivered(Psn psn, const TxRecord& record, PdsError error,
+                                   const std::optional<Refused>& refused) {
   if (record.in_doubt || record.arrived || record.acked) return false;
   if (error == PdsError::kNoPdc) return record.needs_rtx || record.paused;
-  if (!refusal) return false;
-  if (psn == refusal->psn) return true;
-  return refusal->was_sent_once && record.cc.resent == 0 && psn.is_after(refusal->psn);
+  if (!refused) return false;
+  if (psn == refused->psn) return true;
+  return refused->was_sent_once && record.cc.resent == 0 && psn.is_after(refused->psn);
 }
 
-/// Ends a PDC in error: every message on it fails exactly once. [PDS 16.5]
-void Engine::fail(Instant now, Pdc& pdc, PdsError error, const std::optional<Refusal>& refusal) {
+void Closing::fail(Instant now, Pdc& pdc, PdsError error, const std::optional<Refused>& refused) {
   trace_.emit(now, EventId::kPdcClosed, pdc.id, pdc.start, 1, static_cast<std::uint64_t>(error));
   const PdcRef ref = pdc.ref();
   const net::FabricAddress peer = pdc.peer;
-  const std::uint16_t peer_id = pdc.peer_id;
   TxHalf& tx = pdc.tx;
-  change_state(now, pdc, PdcInput::kFailed);
+  states_.change(now, pdc, PdcInput::kFailed);
 
   // Messages in the order in which they were submitted: those with packets out first, then those
   // that wait.
@@ -199,7 +208,7 @@ void Engine::fail(Instant now, Pdc& pdc, PdsError error, const std::optional<Ref
   for (Psn psn = tx.left; psn.is_before(tx.next); ++psn) {
     TxRecord& record = tx_blocks_.at(tx.ring, psn);
     if (record.acked || record.message == nullptr) continue;
-    if (!is_known_undelivered(psn, record, error, refusal)) record.message->may_be_delivered = true;
+    if (!is_known_undelivered(psn, record, error, refused)) record.message->may_be_delivered = true;
     tx.cc.of(*record.message).ccc->on_abandon(record.cc, tx.share);
     Message& message = *record.message;
     record.message = nullptr;
@@ -210,68 +219,19 @@ void Engine::fail(Instant now, Pdc& pdc, PdsError error, const std::optional<Ref
   tx.backlog = 0;
   mine.splice(mine.end(), tx.queue);
   for (Message& message : mine) message.pdc = nullptr;
-  failed_.splice(failed_.end(), mine);
-  free_pdc(now, pdc);
+  failed_.add(mine);
+  lifecycle_.release(now, pdc);
 
-  report_failed(now, error);
-  upper_.on_pdc_gone(now, ref, peer, peer_id, error);
+  failed_.report(now, error);
+  upper_.on_pdc_gone(now, ref, peer, error);
 }
 
-// SES may submit or abort from within these calls; failed_ stays consistent because each message
-// leaves it first.
-void Engine::report_failed(Instant now, PdsError error) {
-  while (!failed_.empty()) {
-    Message& message = failed_.front();
-    failed_.pop_front();
-    const MessageToken token = message.request.token;
-    const bool silent = message.is_silent;
-    const bool in_doubt = message.may_be_delivered && was_not_delivered(error);
-    forget(message);
-    if (!silent) upper_.on_message_error(now, token, in_doubt ? PdsError::kInDoubt : error);
-  }
-}
-
-/// The table is full for one role: the PDC that has had nothing to do for longest gives its place up. When all are busy and
-/// none is on its way out, the oldest one has to drain, so that a peer with endless work does not keep others out for ever.
-/// Strangers who ask again and again do not empty the table: only so many PDCs are on their way out for them at a time.
-/// [PDS 5.2]
-void Engine::make_room(Instant now, bool for_initiator) {
-  constexpr int kLookAt = 256;  // the list is roughly in order of idleness
-  if (!for_initiator && closing_pdcs_ >= std::max<std::uint32_t>(2, table_.capacity() / 4)) return;
-  const bool any_role = table_.has_share_left(for_initiator);
-  if (for_initiator && any_role && evict_unproven(now)) return;
-  int looked = 0;
-  Pdc* idlest = nullptr;
-  Pdc* oldest = nullptr;
-  const auto last_sign = [](const Pdc& p) { return std::max(p.heard_at, p.active_at); };
-  for (Pdc& pdc : table_.in_order()) {
-    if (++looked > kLookAt) break;
-    if (pdc.state != PdcState::kEstablished || pdc.is_unproven() ||
-        (!any_role && pdc.is_initiator != for_initiator))
-      continue;
-    if (pdc.has_tx_work() || pdc.locks > 0 || pdc.rx.kept > 0) {
-      // A target whose SES owes answers hears nothing and would take that for a peer that does not react.
-      if (oldest == nullptr && pdc.locks == 0 && pdc.rx.kept == pdc.rx.stored) oldest = &pdc;
-      continue;
-    }
-    if (idlest == nullptr || last_sign(pdc) < last_sign(*idlest)) idlest = &pdc;
-  }
-  if (idlest != nullptr) return begin_close(now, *idlest);
-  if (oldest != nullptr && closing_pdcs_ == 0 && close_wanted_ == 0) begin_close(now, *oldest);
-}
-
-void Engine::close_all(Instant now) {
+void Closing::close_all(Instant now) {
   PdcOrderList& all = table_.in_order();
   for (auto at = all.begin(); at != all.end();) {
     Pdc& pdc = *at++;  // begin_close may free it
-    begin_close(now, pdc);
+    begin(now, pdc);
   }
-}
-
-bool Engine::is_idle() const {
-  return messages_.size() == 0 && tx_blocks_.in_use() == 0 && control_.empty() &&
-         nacks_.is_empty() && built_.is_empty() && rudi_.outstanding() == 0 && closing_pdcs_ == 0 &&
-         close_wanted_ == 0;
 }
 
 }  // namespace uet::pds

@@ -34,6 +34,17 @@ using CongestionRing = boost::intrusive::list<
                                   &Congestion::ready_hook>,
     boost::intrusive::constant_time_size<false>>;
 
+/// Zero without a CCC or a sample.
+inline Duration smoothed_rtt(const Pdc& pdc) {
+  const Congestion* congestion = pdc.tx.cc.if_any();
+  return congestion != nullptr ? congestion->ccc->smoothed_rtt() : Duration{};
+}
+/// Base RTT where the PDC has a CCC, else NACK_Retx_Time.
+inline Duration round_trip(const Pdc& pdc, const PdsConfig& config) {
+  const Congestion* congestion = pdc.tx.cc.if_any();
+  return congestion != nullptr ? congestion->ccc->base_rtt() : config.nack_retx_time;
+}
+
 class CongestionTable {
  public:
   /// `upper` knows which peers are on this host.

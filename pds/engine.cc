@@ -2,115 +2,166 @@
 
 namespace uet::pds {
 
-namespace {
-
-/// What stands between a UET packet and its nominal size: IP and Ethernet, the UDP or entropy header, and
-/// what security adds. [CC 3.2]
-ByteCount encapsulation_bytes(const PdsConfig& config, const net::PortFacts& facts) {
-  return static_cast<ByteCount>(config.nominal_extra) + (facts.udp_encapsulation ? 8 : 4) +
-         static_cast<ByteCount>(config.security_overhead);
-}
-
-/// Silence after which an unproven PDC may be pushed out: several retransmissions of a sender that is awake.
-Duration eviction_grace(const PdsConfig& config) {
-  constexpr Duration kGrace = Duration::from_ms(200);
-  return config.peer_timeout > Duration{} ? std::min(kGrace, config.peer_timeout / 4) : kGrace;
-}
-
-bool uses_nscc(const cc::CcConfig& c) {
-  return c.algorithm == cc::Algorithm::kNscc || c.algorithm == cc::Algorithm::kBoth;
-}
-bool uses_credit(const cc::CcConfig& c) {
-  return c.algorithm == cc::Algorithm::kRccc || c.algorithm == cc::Algorithm::kBoth ||
-         c.algorithm == cc::Algorithm::kTfc;
-}
-bool uses_pacer(const cc::CcConfig& c) {
-  return c.algorithm == cc::Algorithm::kRccc || c.algorithm == cc::Algorithm::kBoth;
-}
-
-}  // namespace
-
 Engine::Engine(const PdsConfig& config, const cc::CcConfig& cc_config, const net::PortFacts& facts,
                net::PacketPool& pool, base::Rng& rng, base::Trace& trace, Upper& upper)
-    : config_(config),
-      limits_(config),
-      sends_nscc_state_(uses_nscc(cc_config)),
-      sends_credit_state_(uses_credit(cc_config)),
-      encapsulation_bytes_(encapsulation_bytes(config, facts)),
-      pool_(pool),
-      rng_(rng),
-      trace_(trace),
-      upper_(upper),
-      table_(limits_.max_pdc, config.pdcid_quarantine, config.forced_start_psn, rng),
-      congestions_(cc_config, limits_.max_ccc, rng, trace, upper),
-      messages_(config.max_messages),
-      tx_blocks_(limits_.window, limits_.tx_blocks),
-      trackers_(limits_.window, limits_.rx_trackers),
-      responses_(config.gtd_store_max, config.ack_queue_max, config.max_ack_data_size),
-      tombstones_(limits_.tombstones, config.tombstone_time),
-      openings_(limits_.openings, opening_memory()),
-      unproven_(table_.places_for(false), eviction_grace(config)),
-      shares_(limits_.max_pdc),
-      limiter_(config.nack_sources_max, config.nack_rate_limit, config.nack_burst),
-      rudi_(config.rudi_max_peers, config.rudi_max_peers * config.rudi_max_outstanding, rng),
-      credit_sources_(limits_.max_ccc),
-      credit_index_(credit_sources_, limits_.max_ccc),
-      held_(config.rod_reorder ? config.held_packets_max : 1),
-      held_index_(held_, 64),
-      nacks_(config.nack_queue_max),
-      built_(config.built_queue_max) {
-  planes_up_ = static_cast<std::uint8_t>((1u << facts.planes) - 1);
-  if (uses_pacer(cc_config)) pacer_.emplace(congestions_.config(), limits_.max_ccc, rng);
+    : env_(config, cc_config, facts, pool, rng, trace, upper),
+      room_(upper),
+      states_(trace),
+      nacks_(env_),
+      table_(env_.limits.max_pdc, config.pdcid_quarantine, config.forced_start_psn, rng),
+      congestions_(cc_config, env_.limits.max_ccc, rng, trace, upper),
+      messages_(config.max_messages, room_),
+      failed_(messages_, upper),
+      built_(config.built_queue_max),
+      rudi_(env_, scheduler_, messages_, room_, nacks_, built_),
+      uud_(env_, messages_, failed_),
+      window_(env_),
+      loss_(env_, window_, scheduler_),
+      clear_(env_, window_, scheduler_),
+      renumbering_(env_, window_, loss_, scheduler_),
+      proofs_(window_, scheduler_),
+      openings_(env_, table_.places_for(false)),
+      kept_(env_, scheduler_),
+      receiver_(env_, table_, kept_, scheduler_, nacks_, proofs_),
+      reorder_(env_, table_, nacks_, congestions_.config().config_base_rtt),
+      credit_(env_, table_, scheduler_, congestions_.config()),
+      acks_(env_, kept_.store(), credit_),
+      controls_(env_, scheduler_, states_, window_, loss_, clear_, receiver_, acks_),
+      sender_(env_, scheduler_, window_, loss_, clear_),
+      data_(env_, scheduler_, window_, sender_),
+      lifecycle_(env_, table_, congestions_, room_, scheduler_, states_, window_, openings_, kept_,
+                 receiver_, reorder_, credit_),
+      closing_(env_, table_, scheduler_, states_, window_, nacks_, receiver_, reorder_, acks_,
+               failed_, built_, lifecycle_),
+      admission_(env_, table_, states_, openings_, kept_, closing_),
+      liveness_(env_, table_, scheduler_, states_, window_, openings_, kept_, receiver_, credit_,
+                closing_, admission_),
+      timers_(table_, scheduler_, loss_, clear_, kept_, proofs_, rudi_, closing_, liveness_),
+      opening_(env_, table_, scheduler_, states_, nacks_, openings_, receiver_, lifecycle_,
+               closing_, admission_, liveness_),
+      sequenced_(env_, table_, nacks_, openings_, kept_, receiver_, reorder_, acks_, lifecycle_,
+                 closing_, admission_, liveness_, opening_),
+      requests_(env_, credit_, sequenced_),
+      acks_in_(env_, table_, messages_, scheduler_, window_, loss_, clear_, closing_, liveness_),
+      nacks_in_(env_, table_, scheduler_, window_, loss_, clear_, renumbering_, rudi_, closing_,
+                liveness_),
+      controls_in_(env_, table_, scheduler_, nacks_, clear_, receiver_, reorder_, credit_, closing_,
+                   liveness_, sequenced_),
+      submission_(env_, table_, messages_, failed_, room_, scheduler_, window_, proofs_, lifecycle_,
+                  closing_, admission_, liveness_, rudi_, uud_) {
+  planes_.up = static_cast<std::uint8_t>((1u << facts.planes) - 1);
 }
 
-// Packets and congestion contexts must go back before the pools do; messages and PDCs are only
-// memory.
-Engine::~Engine() {
-  PdcOrderList& all = table_.in_order();
-  while (!all.empty()) {
-    Pdc& pdc = all.front();
-    pdc.tx.queue.clear();
-    release_receive_state(pdc);
-    for (; pdc.tx.left != pdc.tx.next; ++pdc.tx.left) tx_blocks_.remove(pdc.tx.ring, pdc.tx.left);
-    detach_congestion(pdc);
-    leave_credit(pdc);
-    wheel_.cancel(pdc.timer);
-    if (pdc.control_hook.is_linked()) control_.erase(control_.iterator_to(pdc));
-    if (pdc.is_initiator)
-      table_.unindex_initiator(pdc);
-    else
-      table_.unindex_target(pdc);
-    if (pdc.unproven_hook.is_linked()) unproven_.remove(pdc);
-    shares_.leave(pdc.share, !pdc.is_initiator);
-    table_.release(Instant{}, pdc, Psn{});
+void Engine::on_packet(Instant now, net::RxPacket& rx) {
+  using wire::PdsType;
+  const auto bytes = std::as_const(rx.packet).bytes();
+  if (bytes.size() < wire::PdsUud::kSize)
+    return env_.trace.drop(now, DropReason::kTruncated, bytes.size());
+  const auto type = static_cast<PdsType>(bytes[0] >> 3);
+  switch (type) {
+    case PdsType::kRudReq:
+    case PdsType::kRodReq:
+      requests_.on_packet(now, rx, false);
+      break;
+    case PdsType::kRudCcReq:
+    case PdsType::kRodCcReq:
+      requests_.on_packet(now, rx, true);
+      break;
+    case PdsType::kAck:
+    case PdsType::kAckCc:
+    case PdsType::kAckCcx:
+      acks_in_.on_packet(now, rx);
+      break;
+    case PdsType::kNack:
+    case PdsType::kNackCcx:
+      nacks_in_.on_packet(now, rx);
+      break;
+    case PdsType::kControl:
+      controls_in_.on_packet(now, rx);
+      break;
+    case PdsType::kRudiReq:
+      rudi_.on_request(now, rx);
+      break;
+    case PdsType::kRudiResp:
+      rudi_.on_response(now, rx);
+      break;
+    case PdsType::kUudReq:
+      uud_.on_packet(now, rx);
+      break;
+    case PdsType::kTss:  // the layer below removes it: one that arrives here was not expected
+    default:
+      return env_.trace.drop(now, DropReason::kBadType, bytes.size());
   }
-  uud_.clear();
-  failed_.clear();
-  rudi_.clear();
+  room_.settle(now);
+}
+
+// Control packets first: they are small, they open windows, and need no permission of congestion control.
+bool Engine::poll_transmit(Instant now, net::TxPacket& out, std::uint8_t free_planes) {
+  planes_.free = free_planes;
+  bool sent = nacks_.poll(now, out);
+  if (!sent && !built_.is_empty()) {
+    out = built_.pop();
+    sent = true;
+  }
+  if (!sent) {
+    const Built control = controls_.poll(now, out);
+    if (control == Built::kNoBuffer) return false;
+    sent = control == Built::kPacket;
+  }
+  if (!sent) {
+    // RUDI and UUD take turns with the PDCs, so that neither starves the other.
+    rudi_turn_ = !rudi_turn_;
+    if (rudi_turn_)
+      sent = uud_.poll(now, out) || rudi_.poll(now, out) || data_.poll(now, planes_, out);
+    else
+      sent = data_.poll(now, planes_, out) || uud_.poll(now, out) || rudi_.poll(now, out);
+  }
+  room_.settle(now);
+  return sent;
+}
+
+// A plane went down or came back: its paths rest until one packet each has shown that they work. [CC 7.8]
+void Engine::on_planes_changed(Instant now, std::uint8_t up) {
+  planes_.up = up;
+  congestions_.for_each([&](Congestion& c) { c.ccc->on_planes_changed(now, up); });
+}
+
+void Engine::on_deadline(Instant now) {
+  timers_.run(now);
+  credit_.run(now);
+  openings_.expire(now);
+  lifecycle_.on_deadline(now);
+  room_.settle(now);
+}
+
+bool Engine::is_idle() const {
+  return messages_.size() == 0 && window_.records().in_use() == 0 && scheduler_.control().empty() &&
+         nacks_.is_empty() && built_.is_empty() && rudi_.outstanding() == 0 &&
+         states_.closing() == 0 && states_.close_wanted() == 0;
 }
 
 Instant Engine::next_deadline() const {
-  Instant next = wheel_.next_deadline();
-  if (pacer_) next = std::min(next, pacer_->next_deadline());
-  return std::min(next, next_id_at_);
+  Instant next = scheduler_.wheel().next_deadline();
+  next = std::min(next, credit_.next_deadline());
+  return std::min(next, lifecycle_.next_deadline());
 }
 
 Pds::Gauges Engine::gauges() const {
   Pds::Gauges g{};
   g.pdcs_open = table_.size();
-  g.pdcs_half_open = half_open_;
-  g.outstanding_packets = tx_blocks_.in_use();
+  g.pdcs_half_open = states_.half_open();
+  g.outstanding_packets = window_.records().in_use();
   g.queued_messages = messages_.size();
-  g.stored_responses = responses_.kept();
-  g.tombstones = tombstones_.size();
+  g.stored_responses = kept_.store().kept();
+  g.tombstones = openings_.tombstones().size();
   g.rudi_outstanding = rudi_.outstanding();
   g.ccc_count = congestions_.size();
-  g.half_open_reaped = half_open_reaped_;
-  g.stored_unproven = kept_by_unproven_;
-  g.clear_breaks = clear_breaks_;
-  g.pdcs_unproven = unproven_.size();
-  g.unproven_evicted = unproven_evicted_;
-  g.openings_remembered = openings_.size();
+  g.half_open_reaped = closing_.half_open_reaped();
+  g.stored_unproven = kept_.of_unproven();
+  g.clear_breaks = closing_.clear_breaks();
+  g.pdcs_unproven = openings_.unproven().size();
+  g.unproven_evicted = admission_.evicted();
+  g.openings_remembered = openings_.ended_early().size();
   return g;
 }
 

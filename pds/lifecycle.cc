@@ -1,7 +1,6 @@
-// PDCs come and go: opening, the CCC they use, learning the peer, freeing. [PDS 5, 6, 16]
+#include "pds/lifecycle.h"
 
 #include "lib/base/planted.h"
-#include "pds/engine.h"
 
 namespace uet::pds {
 
@@ -11,32 +10,28 @@ using base::PlantedBug;
 namespace {
 
 /// When the system had no memory for a CCC, it is asked again after this.
-constexpr base::Duration kMemoryRetry = base::Duration::from_ms(1);
-
-constexpr bool counts_as_closing(PdcState s) {
-  return s == PdcState::kQuiesce || s == PdcState::kAckWait || s == PdcState::kCloseAckWait ||
-         s == PdcState::kCloseReq || s == PdcState::kClosing;
-}
-
-constexpr bool is_half_open(PdcState s) {
-  return s == PdcState::kCreating || s == PdcState::kPending;
-}
+constexpr Duration kMemoryRetry = Duration::from_ms(1);
 
 }  // namespace
 
-void Engine::change_state(Instant now, Pdc& pdc, PdcInput input) {
-  const auto next = next_state(pdc.state, input, pdc.is_initiator);
-  UET_CHECK(next.has_value());
-  trace_.emit(now, EventId::kPdcStateChanged, pdc.id, pdc.start,
-              static_cast<std::uint64_t>(pdc.state), static_cast<std::uint64_t>(*next));
-  closing_pdcs_ += counts_as_closing(*next) ? 1 : 0;
-  closing_pdcs_ -= counts_as_closing(pdc.state) ? 1 : 0;
-  half_open_ += is_half_open(*next) ? 1 : 0;
-  half_open_ -= is_half_open(pdc.state) ? 1 : 0;
-  pdc.state = *next;
-}
+Lifecycle::Lifecycle(Environment& env, PdcTable& pdcs, CongestionTable& congestions,
+                     Backpressure& room, Scheduler& scheduler, PdcStates& states,
+                     SendWindow& window, Openings& openings, KeptResponses& kept,
+                     Receiver& receiver, ReorderBuffer& reorder, CreditGrants& credit)
+    : Part(env),
+      table_(pdcs),
+      congestions_(congestions),
+      room_(room),
+      scheduler_(scheduler),
+      states_(states),
+      window_(window),
+      openings_(openings),
+      kept_(kept),
+      receiver_(receiver),
+      reorder_(reorder),
+      credit_(credit) {}
 
-void Engine::init_halves(Instant now, Pdc& pdc, Psn start) {
+void Lifecycle::begin_at(Instant now, Pdc& pdc, Psn start) {
   pdc.start = start;
   pdc.heard_at = pdc.active_at = pdc.busy_since = now;
   TxHalf& tx = pdc.tx;
@@ -49,7 +44,7 @@ void Engine::init_halves(Instant now, Pdc& pdc, Psn start) {
   rx.last_control = start - 1;
 }
 
-Pdc* Engine::open_initiator(Instant now, const TxMessage& request) {
+Pdc* Lifecycle::open_initiator(Instant now, const TxMessage& request) {
   if (table_.is_full_for(true)) return nullptr;
   if (!congestions_.can_attach(request.destination, request.traffic_class,
                                request.mode == Mode::kRud, ccc_reserved_))
@@ -61,10 +56,10 @@ Pdc* Engine::open_initiator(Instant now, const TxMessage& request) {
   pdc->traffic_class = request.traffic_class;
   pdc->rod_context = request.mode == Mode::kRod ? request.rod_context : 0;
   pdc->is_initiator = true;
-  pdc->share = shares_.join(pdc->peer, false);
-  init_halves(
-      now, *pdc,
-      table_.choose_start(*pdc, guard_ != nullptr ? guard_->expected_by(pdc->peer) : std::nullopt));
+  pdc->share = kept_.peers().join(pdc->peer, false);
+  begin_at(now, *pdc,
+           table_.choose_start(
+               *pdc, env_.guard != nullptr ? env_.guard->expected_by(pdc->peer) : std::nullopt));
   Congestion* congestion =
       congestions_.attach(now, pdc->peer, pdc->traffic_class, pdc->mode == Mode::kRud);
   if (congestion == nullptr) {
@@ -74,34 +69,34 @@ Pdc* Engine::open_initiator(Instant now, const TxMessage& request) {
   }
   pdc->tx.cc.attach(*congestion);
   table_.index_initiator(*pdc);
-  change_state(now, *pdc, PdcInput::kFirstSend);
+  states_.change(now, *pdc, PdcInput::kFirstSend);
   trace_.emit(now, EventId::kPdcOpened, pdc->id, pdc->start, 0,
               static_cast<std::uint64_t>(pdc->mode));
   return pdc;
 }
 
-/// The first valid packet of the target says who it is; a second one with another identifier never
-/// gets here. [PDS 6.3]
-void Engine::learn_peer(Instant now, Pdc& pdc, std::uint16_t peer_id) {
-  pdc.peer_id = peer_id;
-  Congestion* congestion = pdc.tx.cc.if_any();
-  if (congestion != nullptr && congestion->voice == nullptr) congestion->voice = &pdc;
-  change_state(now, pdc, PdcInput::kPeerLearnt);
-  trace_.emit(now, EventId::kPdcEstablished, pdc.id, pdc.start, peer_id);
-  if (pdc.pending_control != 0) list_control(pdc);
-  // A control packet that opens a PDC brings no credit and no word for the CCC, which therefore cannot ask: when nothing else
-  // is under way, one packet leaves without. [CC 5.3]
-  if (pdc.tx.rtx_count > 0 && pdc.tx.rtx_count == pdc.tx.unacked) pdc.tx.has_free_pass = true;
-  wake(pdc);
-  if (congestion != nullptr) {
-    congestion->ccc->on_pdc_opened();
-    if (sends_credit_state_) on_congestion_timer(now, *congestion);
-  }
-  if (pdc.is_close_wanted) begin_close(now, pdc);
+bool Lifecycle::can_open_target(const Arrival& in) {
+  return congestions_.can_attach(in.source, 0, in.mode != Mode::kRod, ccc_reserved_);
 }
 
-/// A target needs a CCC only when it sends return data; its place was reserved when it was opened.
-bool Engine::attach_congestion(Instant now, Pdc& pdc) {
+Pdc& Lifecycle::open_target(Instant now, const Arrival& in, Psn start, PdcInput how) {
+  Pdc* pdc = table_.allocate(now);
+  UET_CHECK(pdc != nullptr);
+  pdc->peer = in.source;
+  pdc->peer_id = in.spdcid;
+  pdc->mode = in.mode;
+  pdc->is_initiator = false;
+  pdc->opened_at = now;
+  openings_.unproven().add(*pdc);
+  pdc->share = kept_.peers().join(in.source, true);
+  begin_at(now, *pdc, start);
+  table_.index_target(*pdc);
+  states_.change(now, *pdc, how);
+  ++ccc_reserved_;
+  return *pdc;
+}
+
+bool Lifecycle::attach_congestion(Instant now, Pdc& pdc) {
   if (pdc.tx.cc.if_any() != nullptr) return true;
   Congestion* congestion =
       congestions_.attach(now, pdc.peer, pdc.traffic_class, pdc.mode == Mode::kRud);
@@ -113,17 +108,7 @@ bool Engine::attach_congestion(Instant now, Pdc& pdc) {
   return true;
 }
 
-Duration Engine::round_trip(const Pdc& pdc) const {
-  const Congestion* congestion = pdc.tx.cc.if_any();
-  return congestion != nullptr ? congestion->ccc->base_rtt() : config_.nack_retx_time;
-}
-
-Duration Engine::smoothed_rtt(const Pdc& pdc) {
-  const Congestion* congestion = pdc.tx.cc.if_any();
-  return congestion != nullptr ? congestion->ccc->smoothed_rtt() : Duration{};
-}
-
-void Engine::detach_congestion(Pdc& pdc) {
+void Lifecycle::detach_congestion(Pdc& pdc) {
   Congestion* congestion = pdc.tx.cc.if_any();
   if (congestion == nullptr) {
     if (!pdc.is_initiator) --ccc_reserved_;
@@ -134,65 +119,71 @@ void Engine::detach_congestion(Pdc& pdc) {
   congestion->ccc->on_pdc_closed(pdc.tx.share);
   pdc.tx.cc.detach();
   if (congestion->users == 1) {
-    if (congestion->ready_hook.is_linked()) ready_.erase(ready_.iterator_to(*congestion));
-    wheel_.cancel(congestion->timer);
+    scheduler_.forget(*congestion);
   } else {
-    wake(
+    scheduler_.wake(
         *congestion);  // what this PDC had in the network no longer stands in the way of the others
   }
   congestions_.detach(*congestion);
 }
 
-void Engine::release_receive_state(Pdc& pdc) {
-  RxHalf& rx = pdc.rx;
-  while (RxRecord* record = responses_.pop(rx.acks))
-    if (record->state == RxRecord::State::kOwed) responses_.remove(*record);
-  if (rx.kept > 0) {
-    for (Psn psn = rx.cack + 1; psn.is_at_or_before(rx.max_rcvd) && rx.kept > 0; ++psn) {
-      RxRecord* record = responses_.find(table_.slot_of(pdc), psn);
-      if (record == nullptr) continue;
-      responses_.remove(*record);
-      count_kept(pdc, -1);
-    }
-  }
-  rx.stored = 0;
-  if (rx.tracker != nullptr) release_tracker(pdc);
-  release_held(pdc);
+// What any end of a PDC takes off all lists and gives back.
+void Lifecycle::detach(Pdc& pdc) {
+  receiver_.release(pdc);
+  reorder_.release(pdc);
+  window_.release(pdc.tx);
+  detach_congestion(pdc);
+  credit_.leave(pdc);
+  scheduler_.forget(pdc);
 }
 
-/// The PDC ends here. Its messages have been dealt with before.
-void Engine::free_pdc(Instant now, Pdc& pdc) {
+void Lifecycle::release(Instant now, Pdc& pdc) {
   UET_CHECK(pdc.state == PdcState::kClosed);
-  TxHalf& tx = pdc.tx;
-  UET_CHECK(tx.queue.empty());
-  release_receive_state(pdc);
-  for (; tx.left != tx.next; ++tx.left) tx_blocks_.remove(tx.ring, tx.left);
-  detach_congestion(pdc);
-  leave_credit(pdc);
-  wheel_.cancel(pdc.timer);
-  if (pdc.control_hook.is_linked()) control_.erase(control_.iterator_to(pdc));
+  UET_CHECK(pdc.tx.queue.empty());
+  detach(pdc);
   if (pdc.is_initiator) {
     table_.unindex_initiator(pdc);
   } else {
     table_.unindex_target(pdc);
-    if (pdc.rx.has_accepted && guard_ != nullptr)
-      (void)guard_->on_target_closed(pdc.peer, pdc.start);
-    if (!planted(PlantedBug::kNoTombstone)) remember_opening(now, pdc);
-    if (pdc.unproven_hook.is_linked()) unproven_.remove(pdc);
+    if (pdc.rx.has_accepted && env_.guard != nullptr)
+      (void)env_.guard->on_target_closed(pdc.peer, pdc.start);
+    if (!planted(PlantedBug::kNoTombstone)) openings_.remember(now, pdc);
+    if (pdc.unproven_hook.is_linked()) openings_.unproven().remove(pdc);
   }
-  if (pdc.is_close_wanted) --close_wanted_;
-  shares_.leave(pdc.share, !pdc.is_initiator);
-  table_.release(now, pdc, serial_max(tx.next - 1, pdc.rx.max_rcvd));
-  has_new_room_ = true;
+  states_.forget(pdc);
+  kept_.peers().leave(pdc.share, !pdc.is_initiator);
+  table_.release(now, pdc, serial_max(pdc.tx.next - 1, pdc.rx.max_rcvd));
+  room_.on_room();
 }
 
-/// A target PDC that was created by a packet which then was refused: leave nothing behind.
-/// [PDS 6.4]
-void Engine::drop_unaccepted(Instant now, Pdc& pdc) {
+void Lifecycle::drop_unaccepted(Instant now, Pdc& pdc) {
   if (pdc.is_initiator || pdc.rx.has_accepted || pdc.rx.held > 0) return;
   trace_.emit(now, EventId::kPdcClosed, pdc.id, pdc.start, 0);
-  change_state(now, pdc, PdcInput::kFailed);
-  free_pdc(now, pdc);
+  states_.change(now, pdc, PdcInput::kFailed);
+  release(now, pdc);
+}
+
+// Packets and CCCs must go back before their pools do.
+Lifecycle::~Lifecycle() {
+  PdcOrderList& all = table_.in_order();
+  while (!all.empty()) {
+    Pdc& pdc = all.front();
+    pdc.tx.queue.clear();
+    detach(pdc);
+    if (pdc.is_initiator)
+      table_.unindex_initiator(pdc);
+    else
+      table_.unindex_target(pdc);
+    if (pdc.unproven_hook.is_linked()) openings_.unproven().remove(pdc);
+    kept_.peers().leave(pdc.share, !pdc.is_initiator);
+    table_.release(Instant{}, pdc, Psn{});
+  }
+}
+
+void Lifecycle::on_deadline(Instant now) {
+  if (next_id_at_ > now) return;
+  next_id_at_ = Instant::never();
+  room_.on_room();
 }
 
 }  // namespace uet::pds

@@ -1,10 +1,16 @@
-// Timeouts and other evidence of loss. [PDS 13]
-
-#include "pds/engine.h"
+#include "pds/loss.h"
 
 namespace uet::pds {
 
-void Engine::queue_resend(Pdc& pdc, Psn psn, TxRecord& record) {
+void LossRecovery::arm_retransmit(Instant now, Pdc& pdc, TxRecord& record) {
+  record.deadline = now + window_.rto(pdc, record.rto_cnt);
+  record.suspected = false;
+  if (record.deadline < pdc.deadline(PdcTimer::kRetransmit))
+    scheduler_.set_timer(pdc, PdcTimer::kRetransmit, record.deadline);
+  watch_tail(now, pdc);
+}
+
+void LossRecovery::queue_resend(Pdc& pdc, Psn psn, TxRecord& record) {
   TxHalf& tx = pdc.tx;
   if (record.paused) {
     record.paused = false;
@@ -14,12 +20,12 @@ void Engine::queue_resend(Pdc& pdc, Psn psn, TxRecord& record) {
   record.ask_ack = false;
   if (record.needs_rtx) return;
   record.needs_rtx = true;
-  if (record.message == nullptr) return want_control(pdc, kResendControl);
+  if (record.message == nullptr) return scheduler_.want_control(pdc, kResendControl);
   if (tx.rtx_count++ == 0 || psn.is_before(tx.rtx_from)) tx.rtx_from = psn;
-  wake(pdc);
+  scheduler_.wake(pdc);
 }
 
-void Engine::unqueue_resend(Pdc& pdc, TxRecord& record) {
+void LossRecovery::unqueue_resend(Pdc& pdc, TxRecord& record) {
   if (record.paused) {
     record.paused = false;
     --pdc.tx.paused_count;
@@ -29,13 +35,12 @@ void Engine::unqueue_resend(Pdc& pdc, TxRecord& record) {
   if (record.message != nullptr) --pdc.tx.rtx_count;
 }
 
-void Engine::note_loss(Instant now, Congestion& congestion) {
+void LossRecovery::note_loss(Instant now, Congestion& congestion) {
   constexpr Duration kCareful = Duration::from_ms(1);
   congestion.losing_until = now + std::max(kCareful, congestion.ccc->smoothed_rtt() * 16);
 }
 
-// Tells congestion control once per transmission, and schedules the next one.
-void Engine::mark_lost(Instant now, Pdc& pdc, Psn psn, TxRecord& record, bool timeout) {
+void LossRecovery::mark_lost(Instant now, Pdc& pdc, Psn psn, TxRecord& record, bool timeout) {
   if (record.message != nullptr) {
     Congestion& congestion = pdc.tx.cc.of(*record.message);
     note_loss(now, congestion);
@@ -48,9 +53,8 @@ void Engine::mark_lost(Instant now, Pdc& pdc, Psn psn, TxRecord& record, bool ti
   queue_resend(pdc, psn, record);
 }
 
-void Engine::on_retransmit_timer(Instant now, Pdc& pdc) {
+bool LossRecovery::on_retransmit_timer(Instant now, Pdc& pdc) {
   TxHalf& tx = pdc.tx;
-  const PdcRef ref = pdc.ref();
   Instant next = Instant::never();
   for (Psn psn = tx.left; psn.is_before(tx.next); ++psn) {
     TxRecord& record = tx_blocks_.at(tx.ring, psn);
@@ -68,7 +72,8 @@ void Engine::on_retransmit_timer(Instant now, Pdc& pdc) {
       queue_resend(pdc, psn, record);
       continue;
     }
-    if (!window_allows(pdc, psn)) {  // the peer's window shrank: not an error, not a loss [PDS 7.2]
+    if (!window_.allows(pdc,
+                        psn)) {  // the peer's window shrank: not an error, not a loss [PDS 7.2]
       arm_retransmit(now, pdc, record);
       next = std::min(next, record.deadline);
       continue;
@@ -82,7 +87,7 @@ void Engine::on_retransmit_timer(Instant now, Pdc& pdc) {
       continue;
     }
     const bool whole_window = pdc.is_rod();
-    if (!on_timeout(now, pdc, psn, record) || !table_.is_alive(ref)) return;
+    if (!on_timeout(now, pdc, psn, record)) return false;
     if (whole_window) break;  // the rest has been marked with it
     next = std::min(next, record.deadline);
   }
@@ -96,26 +101,21 @@ void Engine::on_retransmit_timer(Instant now, Pdc& pdc) {
   }
   if (next.is_never() && tx.rtx_count > 0 && pdc.state == PdcState::kCreating) {
     tx.has_free_pass = true;
-    wake(pdc);
+    scheduler_.wake(pdc);
   }
-  if (Congestion* congestion = tx.cc.if_any()) after_congestion_event(now, *congestion);
-  if (next < pdc.deadline(PdcTimer::kRetransmit)) set_timer(pdc, PdcTimer::kRetransmit, next);
+  if (Congestion* congestion = tx.cc.if_any()) scheduler_.after_congestion_event(now, *congestion);
+  if (next < pdc.deadline(PdcTimer::kRetransmit))
+    scheduler_.set_timer(pdc, PdcTimer::kRetransmit, next);
+  return true;
 }
 
-// False when the PDC is gone.
-bool Engine::on_timeout(Instant now, Pdc& pdc, Psn psn, TxRecord& record) {
+// False when the limit is reached.
+bool LossRecovery::on_timeout(Instant now, Pdc& pdc, Psn psn, TxRecord& record) {
   constexpr std::uint8_t kNoLimit = 15;
   trace_.emit(now, EventId::kTimeout, pdc.id, psn, record.rto_cnt,
-              static_cast<std::uint64_t>(rto(pdc, record.rto_cnt).ns()));
-  if (config_.max_rto_retx_cnt < kNoLimit && record.rto_cnt >= config_.max_rto_retx_cnt) {
-    if (pdc.state == PdcState::kCloseAckWait) {
-      // Nothing but the Close Command was outstanding: no message fails. [PDS 16.2]
-      on_close_acknowledged(now, pdc);
-    } else {
-      fail(now, pdc, PdsError::kRtoExhausted);
-    }
+              static_cast<std::uint64_t>(window_.rto(pdc, record.rto_cnt).ns()));
+  if (config_.max_rto_retx_cnt < kNoLimit && record.rto_cnt >= config_.max_rto_retx_cnt)
     return false;
-  }
   if (record.rto_cnt < 63) ++record.rto_cnt;
   if (record.arrived) {
     ask_about(pdc, record);
@@ -130,13 +130,33 @@ bool Engine::on_timeout(Instant now, Pdc& pdc, Psn psn, TxRecord& record) {
 
 // The peer has it and the answer is missing: ask for the answer instead of sending the data again.
 // [PDS 13.1]
-void Engine::ask_about(Pdc& pdc, TxRecord& record) {
+void LossRecovery::ask_about(Pdc& pdc, TxRecord& record) {
   record.ask_ack = true;
-  want_control(pdc, kSendAckRequests);
+  scheduler_.want_control(pdc, kSendAckRequests);
 }
 
-// ROD: everything from `from` on is sent again, in order. [PDS 17.1]
-void Engine::go_back(Instant now, Pdc& pdc, Psn from, bool timeout) {
+void LossRecovery::hold_back(Pdc& pdc, Psn psn, TxRecord& record, Instant until) {
+  const auto hold = [&](TxRecord& r) {
+    if (!r.needs_rtx) return;
+    unqueue_resend(pdc, r);
+    r.paused = true;
+    ++pdc.tx.paused_count;
+    r.deadline = until;
+  };
+  hold(record);
+  if (pdc.is_rod()) {
+    // What follows would be dropped while this one is missing, so it waits too; the end of the
+    // pause goes back. [PDS 17.1]
+    for (Psn p = psn + 1; p.is_before(pdc.tx.next); ++p) {
+      TxRecord& later = tx_blocks_.at(pdc.tx.ring, p);
+      if (!later.acked) hold(later);
+    }
+  }
+  scheduler_.set_timer(pdc, PdcTimer::kRetransmit,
+                       std::min(pdc.deadline(PdcTimer::kRetransmit), until));
+}
+
+void LossRecovery::go_back(Instant now, Pdc& pdc, Psn from, bool timeout) {
   TxHalf& tx = pdc.tx;
   for (Psn psn = serial_max(from, tx.left); psn.is_before(tx.next); ++psn) {
     TxRecord& record = tx_blocks_.at(tx.ring, psn);
@@ -193,7 +213,7 @@ class PathEvidence {
 
 // Packets sent later on the same path that arrived are evidence, since paths keep the order. A bit
 // that is not set in a SACK is none. One walk over what is out, youngest first. [PDS 13.4]
-void Engine::infer_losses(Instant now, Pdc& pdc) {
+void LossRecovery::infer_losses(Instant now, Pdc& pdc) {
   TxHalf& tx = pdc.tx;
   if (config_.sack_loss_thresh == 0 || pdc.is_rod() || tx.cc.if_any() == nullptr) return;
   PathEvidence evidence(config_.sack_loss_thresh);
@@ -209,14 +229,14 @@ void Engine::infer_losses(Instant now, Pdc& pdc) {
 }
 
 // Evidence over all paths: packets that left after this one have arrived. [PDS 13.4]
-void Engine::suspect_overtaken(Instant now, Pdc& pdc, Psn newest) {
+void LossRecovery::suspect_overtaken(Instant now, Pdc& pdc, Psn newest) {
   if (pdc.is_rod()) return;
   suspect_sent_before(now, pdc, newest, tx_blocks_.at(pdc.tx.ring, newest).cc.sent_at);
 }
 
 // What left before something that has arrived, and is not known to have arrived itself. Paths differ, so it gets the time of
 // a reordering window before it counts as lost. Only PSNs before `end` are looked at. On ROD the oldest one speaks for all.
-void Engine::suspect_sent_before(Instant now, Pdc& pdc, Psn end, Instant sent_before) {
+void LossRecovery::suspect_sent_before(Instant now, Pdc& pdc, Psn end, Instant sent_before) {
   TxHalf& tx = pdc.tx;
   const Congestion* congestion = tx.cc.if_any();
   if (config_.reorder_window <= Duration{} || congestion == nullptr) return;
@@ -236,26 +256,26 @@ void Engine::suspect_sent_before(Instant now, Pdc& pdc, Psn end, Instant sent_be
     if (pdc.is_rod()) break;
   }
   if (earliest < pdc.deadline(PdcTimer::kRetransmit))
-    set_timer(pdc, PdcTimer::kRetransmit, earliest);
+    scheduler_.set_timer(pdc, PdcTimer::kRetransmit, earliest);
 }
 
-void Engine::watch_tail(Instant now, Pdc& pdc) {
+void LossRecovery::watch_tail(Instant now, Pdc& pdc) {
   if (config_.tail_loss_time <= Duration{} || pdc.tx.cc.if_any() == nullptr) return;
   if (!config_.tail_loss_asks)
-    set_timer(pdc, PdcTimer::kTailLoss, now + config_.tail_loss_time);
+    scheduler_.set_timer(pdc, PdcTimer::kTailLoss, now + config_.tail_loss_time);
   else if (const Instant due = now + tail_silence(now, pdc);
            due < pdc.deadline(PdcTimer::kTailLoss))
-    set_timer(pdc, PdcTimer::kTailLoss, due);
+    scheduler_.set_timer(pdc, PdcTimer::kTailLoss, due);
 }
 
 // For some time after a loss the next one is likely. Then every packet asks for its ACK, so that what is known does not hang on
 // one packet of a window, and silence is asked about sooner. See docs/decisions/0049.
-bool Engine::is_losing(Instant now, const Pdc& pdc) const {
+bool LossRecovery::is_losing(Instant now, const Pdc& pdc) {
   const Congestion* congestion = pdc.tx.cc.if_any();
   return congestion != nullptr && now < congestion->losing_until;
 }
 
-Duration Engine::tail_silence(Instant now, const Pdc& pdc) const {
+Duration LossRecovery::tail_silence(Instant now, const Pdc& pdc) const {
   const bool is_short = config_.reorder_window > Duration{} && is_losing(now, pdc);
   const Duration least =
       is_short ? std::min(config_.reorder_window, config_.tail_loss_time) : config_.tail_loss_time;
@@ -264,7 +284,7 @@ Duration Engine::tail_silence(Instant now, const Pdc& pdc) const {
 
 // Asks what has arrived, once the youngest packet that nothing is known about has been out for long enough. The timer was
 // not moved with each packet, so it may come early.
-void Engine::ask_about_tail(Instant now, Pdc& pdc) {
+void LossRecovery::ask_about_tail(Instant now, Pdc& pdc) {
   TxHalf& tx = pdc.tx;
   if (pdc.peer_id == 0) return;  // a Probe opens nothing; the RTO does its work
   for (Psn psn = tx.next - 1; psn.is_at_or_after(tx.left); psn = psn - 1) {
@@ -273,15 +293,15 @@ void Engine::ask_about_tail(Instant now, Pdc& pdc) {
         record.deadline.is_never())
       continue;
     const Instant due = std::max(record.cc.sent_at, tx.probe_sent_at) + tail_silence(now, pdc);
-    if (due > now) return set_timer(pdc, PdcTimer::kTailLoss, due);
+    if (due > now) return scheduler_.set_timer(pdc, PdcTimer::kTailLoss, due);
     ++tx.tail_probes;
-    want_control(pdc, kSendProbe);
-    return set_timer(pdc, PdcTimer::kTailLoss, now + tail_silence(now, pdc));
+    scheduler_.want_control(pdc, kSendProbe);
+    return scheduler_.set_timer(pdc, PdcTimer::kTailLoss, now + tail_silence(now, pdc));
   }
 }
 
 // Silence after the last packet: send the highest one again before its timeout. [PDS 13.5]
-void Engine::on_tail_loss(Instant now, Pdc& pdc) {
+void LossRecovery::on_tail_loss(Instant now, Pdc& pdc) {
   TxHalf& tx = pdc.tx;
   if (tx.unacked == 0 || tx.tail_probes >= config_.max_tail_loss_retx) return;
   if (config_.tail_loss_asks) return ask_about_tail(now, pdc);
@@ -292,13 +312,13 @@ void Engine::on_tail_loss(Instant now, Pdc& pdc) {
     ++tx.tail_probes;
     if (record.arrived) {
       ask_about(pdc, record);
-      set_timer(pdc, PdcTimer::kTailLoss, now + config_.tail_loss_time);
+      scheduler_.set_timer(pdc, PdcTimer::kTailLoss, now + config_.tail_loss_time);
     } else if (pdc.is_rod()) {
       go_back(now, pdc, tx.left, false);
     } else {
       mark_lost(now, pdc, psn, record, false);
     }
-    after_congestion_event(now, tx.cc.of(*record.message));
+    scheduler_.after_congestion_event(now, tx.cc.of(*record.message));
     return;
   }
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <boost/intrusive/list.hpp>
 
+#include "pds/backpressure.h"
 #include "pds/fixed_pool.h"
 #include "pds/pds.h"
 
@@ -47,7 +48,9 @@ using MessageQueue = boost::intrusive::list<
 /// endpoint may keep what its own requests wait for. See docs/decisions/0086.
 class MessageTable {
  public:
-  explicit MessageTable(std::uint32_t capacity) : pool_(capacity), index_(pool_, capacity) {}
+  /// `room` hears of every message that is forgotten.
+  MessageTable(std::uint32_t capacity, Backpressure& room)
+      : room_(room), pool_(capacity), index_(pool_, capacity) {}
 
   bool is_full_for(bool is_return) const {
     const std::uint32_t own = is_return ? returns_ : pool_.in_use() - returns_;
@@ -69,15 +72,17 @@ class MessageTable {
   Message* find(MessageToken token) {
     return index_.find(mix(token), [&](const Message& m) { return m.request.token == token; });
   }
-  void remove(Message& message) {
+  void forget(Message& message) {
     returns_ -= message.is_return ? 1 : 0;
     index_.erase(mix(message.request.token), message);
     pool_.release(&message);
+    room_.on_room();
   }
 
  private:
   std::uint32_t reserve() const { return std::min<std::uint32_t>(pool_.capacity() / 4, 64); }
 
+  Backpressure& room_;
   FixedPool<Message> pool_;
   PoolIndex<Message, &Message::token_next> index_;
   std::uint32_t returns_ = 0;

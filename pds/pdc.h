@@ -111,6 +111,7 @@ struct TxHalf {
   TxRing ring;
 
   Psn clear_psn() const { return left - 1; }
+  bool is_outstanding(Psn psn) const { return psn.is_at_or_after(left) && psn.is_before(next); }
 };
 
 struct RxHalf {

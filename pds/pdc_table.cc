@@ -85,9 +85,18 @@ Psn PdcTable::choose_start(const Pdc& pdc, std::optional<Psn> expected) {
   }
 }
 
-Pdc* PdcTable::find_target(const net::FabricAddress& peer, std::uint16_t spdcid) {
-  return targets_.find(hash_of(peer, spdcid),
-                       [&](const Pdc& pdc) { return pdc.peer_id == spdcid && pdc.peer == peer; });
+Pdc* PdcTable::find_target(const net::FabricAddress& peer, std::uint16_t spdcid, Psn start) {
+  const auto is_it = [&](const Pdc& pdc) {
+    return pdc.start == start && pdc.peer_id == spdcid && pdc.peer == peer;
+  };
+  Pdc* const pdc = targets_.find(hash_of(peer, spdcid), is_it);
+  return pdc != nullptr ? pdc : targets_.find(hash_of(peer, spdcid, start), is_it);
+}
+
+Pdc* PdcTable::find_proven_target(const net::FabricAddress& peer, std::uint16_t spdcid) {
+  return targets_.find(hash_of(peer, spdcid), [&](const Pdc& pdc) {
+    return is_alone(pdc) && pdc.peer_id == spdcid && pdc.peer == peer;
+  });
 }
 
 }  // namespace uet::pds

@@ -52,10 +52,17 @@ class PdcTable {
     initiators_.erase(hash_of(key_of(pdc)), pdc);
     --initiator_count_;
   }
-  void index_target(Pdc& pdc) { targets_.insert(hash_of(pdc.peer, pdc.peer_id), pdc); }
-  void unindex_target(Pdc& pdc) { targets_.erase(hash_of(pdc.peer, pdc.peer_id), pdc); }
+  /// Start and proof are part of its place: it leaves the index while they change.
+  void index_target(Pdc& pdc) { targets_.insert(hash_of_target(pdc), pdc); }
+  void unindex_target(Pdc& pdc) { targets_.erase(hash_of_target(pdc), pdc); }
+  /// A guard lets only one opening of an identifier live, and may move its start. Before the first PDC.
+  void set_guarded() { is_guarded_ = true; }
 
-  Pdc* find_target(const net::FabricAddress& peer, std::uint16_t spdcid);
+  /// The target PDC of this opening. One identifier of a peer may have several: who forges its address does not know the start.
+  /// See docs/decisions/0103.
+  Pdc* find_target(const net::FabricAddress& peer, std::uint16_t spdcid, Psn start);
+  /// The target PDC of which the peer has proved that it uses this identifier; behind a guard any.
+  Pdc* find_proven_target(const net::FabricAddress& peer, std::uint16_t spdcid);
   /// Calls visit(pdc) for every initiator PDC of this key; visit must not change the table.
   template <typename Visit>
   void for_each_of(const PdcKey& key, Visit&& visit) {
@@ -104,6 +111,16 @@ class PdcTable {
     return mix(peer.hash() ^ (std::uint64_t{id} << 40));
   }
 
+  static std::size_t hash_of(const net::FabricAddress& peer, std::uint16_t id, Psn start) {
+    return mix(hash_of(peer, id) ^ (std::uint64_t{start.value()} << 16));
+  }
+  /// Any number of forged openings may have the identifier of an honest one: they must not make its chain long.
+  std::size_t hash_of_target(const Pdc& pdc) const {
+    return is_alone(pdc) ? hash_of(pdc.peer, pdc.peer_id)
+                         : hash_of(pdc.peer, pdc.peer_id, pdc.start);
+  }
+  bool is_alone(const Pdc& pdc) const { return is_guarded_ || !pdc.is_unproven(); }
+
   /// The identifier that next_free_id() speaks of.
   std::uint16_t take_id();
 
@@ -125,6 +142,7 @@ class PdcTable {
   std::uint32_t reserve_;
   std::uint32_t initiator_count_ = 0;
   std::uint32_t forced_start_psn_;
+  bool is_guarded_ = false;
   base::Rng& rng_;
   FixedPool<Pdc> pool_;
   PoolIndex<Pdc, &Pdc::index_next> initiators_;

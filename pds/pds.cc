@@ -14,30 +14,30 @@ Pds::Pds(const PdsConfig& config, const cc::CcConfig& cc_config, const net::Port
 Pds::~Pds() = default;
 
 void Pds::set_opening_guard(OpeningGuard& guard) {
-  impl_->guard_ = &guard;
+  impl_->set_opening_guard(guard);
 }
 
 SubmitResult Pds::submit(Instant now, const TxMessage& message) {
-  return impl_->submit(now, message);
+  return impl_->submission().submit(now, message);
 }
 SubmitResult Pds::submit_return(Instant now, RxHandle request, const TxMessage& message) {
-  return impl_->submit_return(now, request, message);
+  return impl_->submission().submit_return(now, request, message);
 }
 void Pds::respond(Instant now, RxHandle handle, const SesResponse& response, bool guaranteed) {
-  impl_->respond(now, handle, response, guaranteed);
+  impl_->sequenced().respond(now, handle, response, guaranteed);
 }
 void Pds::unlock(Instant now, PdcRef pdc) {
-  impl_->unlock(now, pdc);
+  impl_->submission().unlock(now, pdc);
 }
 void Pds::abort(Instant now, MessageToken token) {
-  impl_->abort(now, token);
+  impl_->submission().abort(now, token);
 }
 std::uint32_t Pds::truncate(Instant now, MessageToken token, std::uint32_t extra_segments) {
-  return impl_->truncate(now, token, extra_segments);
+  return impl_->submission().truncate(now, token, extra_segments);
 }
 
 void Pds::on_packet(Instant now, net::RxPacket rx) {
-  impl_->on_packet(now, std::move(rx));
+  impl_->on_packet(now, rx);
 }
 bool Pds::poll_transmit(Instant now, net::TxPacket& out, std::uint8_t free_planes) {
   return impl_->poll_transmit(now, out, free_planes);
@@ -65,7 +65,7 @@ Pds::Gauges Pds::gauges() const {
   return impl_->gauges();
 }
 void Pds::for_each_pdc(const std::function<bool(const PdcView&)>& visit) const {
-  for (const Pdc& pdc : impl_->table_.in_order()) {
+  for (const Pdc& pdc : impl_->pdcs().in_order()) {
     const bool goes_on = visit({.peer = pdc.peer,
                                 .id = pdc.id,
                                 .peer_id = pdc.peer_id,
@@ -89,7 +89,7 @@ void Pds::for_each_pdc(const std::function<bool(const PdcView&)>& visit) const {
   }
 }
 void Pds::for_each_congestion(const std::function<void(const CongestionView&)>& visit) const {
-  impl_->congestions_.for_each([&](const Congestion& c) {
+  impl_->congestions().for_each([&](const Congestion& c) {
     visit({.peer = c.peer, .traffic_class = c.traffic_class, .sprayed = c.sprayed, .ccc = *c.ccc});
   });
 }

@@ -123,8 +123,7 @@ struct RxRequest {
   RxHandle handle;
   Mode mode = Mode::kRud;
   std::uint8_t next_hdr = 0;
-  std::uint16_t peer_pdcid = 0;  ///< the sender's spdcid: part of the message key. 0 with RUDI, UUD
-  std::uint32_t pkt_id = 0;      ///< RUDI
+  std::uint32_t pkt_id = 0;  ///< RUDI
   net::FabricAddress source;
   bool replayed_read =
       false;  ///< duplicate of a read whose data was not stored: answer with the data again
@@ -151,13 +150,11 @@ class Upper {
   virtual void on_message_error(Instant now, MessageToken token, PdsError error) = 0;
   /// The PDC is gone: messages being received on it will not continue, reads on it get no more
   /// data.
-  virtual void on_pdc_gone(Instant now, PdcRef pdc, net::FabricAddress peer,
-                           std::uint16_t peer_pdcid, PdsError error) = 0;
-  /// A target PDC has ended as its initiator wished: nothing that it carried is left, and what was still owed on it (messages
-  /// not wholly received, read data not yet queued) will never be carried.
-  virtual void on_pdc_closed(Instant now, PdcRef pdc, net::FabricAddress peer,
-                             std::uint16_t peer_pdcid) {
-    (void)now, (void)pdc, (void)peer, (void)peer_pdcid;
+  virtual void on_pdc_gone(Instant now, PdcRef pdc, net::FabricAddress peer, PdsError error) = 0;
+  /// A PDC has ended as its initiator wished: nothing that it carried is left, and what the target still owed on it (messages
+  /// not wholly received, read data not yet queued, responses after the first one to a packet) will never be carried.
+  virtual void on_pdc_closed(Instant now, PdcRef pdc, net::FabricAddress peer) {
+    (void)now, (void)pdc, (void)peer;
   }
   /// What an ACK of a data packet carries when its own response is not kept any more. Without a header: nothing. [PDS 10.1]
   virtual SesResponse default_response() const { return {}; }

@@ -1,26 +1,36 @@
-// RUDI and UUD: packets without a PDC. [PDS 17.2, 17.3]
+#include "pds/rudi.h"
+
+#include <cstring>
 
 #include "lib/base/planted.h"
 
-#include <cstring>
-#include "pds/engine.h"
-
 namespace uet::pds {
 
-// --- RUDI, source
+Rudi::Rudi(Environment& env, Scheduler& scheduler, MessageTable& messages, Backpressure& room,
+           NackQueue& nacks, Ring<net::TxPacket>& built)
+    : Part(env),
+      wheel_(scheduler.wheel()),
+      messages_(messages),
+      room_(room),
+      nacks_(nacks),
+      built_(built),
+      table_(config_.rudi_max_peers, config_.rudi_max_peers * config_.rudi_max_outstanding,
+             env.rng) {}
 
-RudiPeer* Engine::rudi_peer_for(const net::FabricAddress& address) {
-  RudiPeer* peer = rudi_.find_peer(address);
-  return peer != nullptr ? peer : rudi_.add_peer(address);
+// --- Source
+
+RudiPeer* Rudi::peer_for(const net::FabricAddress& address) {
+  RudiPeer* peer = table_.find_peer(address);
+  return peer != nullptr ? peer : table_.add_peer(address);
 }
 
-void Engine::release_rudi_peer_if_idle(RudiPeer& peer) {
-  if (peer.outstanding == 0 && peer.queue.empty()) rudi_.remove_peer(peer);
+void Rudi::release_if_idle(RudiPeer& peer) {
+  if (peer.outstanding == 0 && peer.queue.empty()) table_.remove_peer(peer);
 }
 
-SubmitResult Engine::submit_rudi(Instant now, const TxMessage& request) {
-  RudiPeer* peer = rudi_peer_for(request.destination);
-  if (peer == nullptr) return again();
+SubmitResult Rudi::submit(Instant now, const TxMessage& request) {
+  RudiPeer* peer = peer_for(request.destination);
+  if (peer == nullptr) return room_.again();
   if (peer->outstanding == 0 && peer->queue.empty()) peer->busy_since = now;
   Message& message = messages_.add(request);
   message.rudi = peer;
@@ -29,18 +39,18 @@ SubmitResult Engine::submit_rudi(Instant now, const TxMessage& request) {
   return SubmitResult::kQueued;
 }
 
-bool Engine::poll_rudi(Instant now, net::TxPacket& out) {
-  RudiPeerList& peers = rudi_.peers();
-  for (std::size_t left = rudi_.peer_count(); left > 0; --left) {
+bool Rudi::poll(Instant now, net::TxPacket& out) {
+  RudiPeerList& peers = table_.peers();
+  for (std::size_t left = table_.peer_count(); left > 0; --left) {
     RudiPeer& peer = peers.front();
     peers.pop_front();
     peers.push_back(peer);
-    if (!peer.resend.empty()) return send_rudi(now, peer.resend.front(), out);
+    if (!peer.resend.empty()) return send(now, peer.resend.front(), out);
     if (peer.queue.empty() ||
         peer.outstanding >= std::min(static_cast<std::uint32_t>(peer.window),
                                      std::uint32_t{config_.rudi_max_outstanding}))
       continue;
-    RudiPacket* packet = rudi_.add_packet();
+    RudiPacket* packet = table_.add_packet();
     if (packet == nullptr) return false;
     Message& message = peer.queue.front();
     packet->message = &message;
@@ -51,13 +61,13 @@ bool Engine::poll_rudi(Instant now, net::TxPacket& out) {
     ++message.next_segment;
     ++message.unanswered;
     if (message.is_fully_sent()) peer.queue.pop_front();
-    return send_rudi(now, *packet, out);  // without a buffer it stays first in line
+    return send(now, *packet, out);  // without a buffer it stays first in line
   }
   return false;
 }
 
 /// `packet` is in its peer's list of packets to send.
-bool Engine::send_rudi(Instant now, RudiPacket& packet, net::TxPacket& out) {
+bool Rudi::send(Instant now, RudiPacket& packet, net::TxPacket& out) {
   net::Packet bytes = pool_.allocate();
   if (!bytes) return false;
   RudiPeer& peer = *packet.peer;
@@ -86,11 +96,11 @@ bool Engine::send_rudi(Instant now, RudiPacket& packet, net::TxPacket& out) {
   // Any path will do: spread packets over all of them. [PDS 3]
   out.entropy = static_cast<std::uint16_t>(0xc000 | (mix(packet.pkt_id) & 0x3fff));
   out.plane = net::kAnyPlane;
-  out.tos.value = data_tos(header.retx);
+  out.tos.value = env_.data_tos(header.retx);
   return true;
 }
 
-void Engine::queue_rudi_resend(RudiPacket& packet) {
+void Rudi::queue_resend(RudiPacket& packet) {
   RudiPeer& peer = *packet.peer;
   wheel_.cancel(packet.timer);
   peer.in_flight.erase(peer.in_flight.iterator_to(packet));
@@ -108,23 +118,23 @@ void cut_window(Instant now, RudiPeer& peer, const RudiPacket& packet) {
 
 }  // namespace
 
-void Engine::on_rudi_timer(Instant now, RudiPacket& packet) {
-  if (packet.is_paused) return queue_rudi_resend(packet);
+void Rudi::on_timer(Instant now, RudiPacket& packet) {
+  if (packet.is_paused) return queue_resend(packet);
   constexpr std::uint8_t kNoLimit = 15;
   trace_.emit(now, EventId::kTimeout, 0, Psn(packet.pkt_id), packet.rto_cnt);
   if (config_.max_rto_retx_cnt < kNoLimit && packet.rto_cnt >= config_.max_rto_retx_cnt)
-    return fail_rudi_message(now, *packet.message, PdsError::kRtoExhausted);
+    return fail(now, *packet.message, PdsError::kRtoExhausted);
   RudiPeer& peer = *packet.peer;
   if (config_.peer_timeout > Duration{} &&
       now - std::max(peer.heard_at, peer.busy_since) >= config_.peer_timeout)
-    return fail_rudi_message(now, *packet.message, PdsError::kPeerSilent);
+    return fail(now, *packet.message, PdsError::kPeerSilent);
   if (packet.rto_cnt < 63) ++packet.rto_cnt;
   cut_window(now, peer, packet);
-  queue_rudi_resend(packet);
+  queue_resend(packet);
 }
 
 /// Takes an answered packet off every list.
-void Engine::finish_rudi(RudiPacket& packet) {
+void Rudi::finish(RudiPacket& packet) {
   RudiPeer& peer = *packet.peer;
   wheel_.cancel(packet.timer);
   const bool in_flight = std::any_of(peer.in_flight.begin(), peer.in_flight.end(),
@@ -134,40 +144,39 @@ void Engine::finish_rudi(RudiPacket& packet) {
   else
     peer.resend.erase(peer.resend.iterator_to(packet));
   --peer.outstanding;
-  rudi_.remove_packet(packet);
+  table_.remove_packet(packet);
 }
 
 /// Forgets a message and all its packets; its peer may go with it.
-void Engine::drop_rudi_message(Instant now, Message& message) {
-  (void)now;
+void Rudi::abort(Message& message) {
   RudiPeer& peer = *message.rudi;
   for (RudiPacketList* list : {&peer.in_flight, &peer.resend}) {
     for (auto at = list->begin(); at != list->end();) {
       RudiPacket& packet = *at++;
-      if (packet.message == &message) finish_rudi(packet);
+      if (packet.message == &message) finish(packet);
     }
   }
   if (message.hook.is_linked()) peer.queue.erase(peer.queue.iterator_to(message));
-  forget(message);
-  release_rudi_peer_if_idle(peer);
+  messages_.forget(message);
+  release_if_idle(peer);
 }
 
 // There is no PDC to fail: other messages go on. [PDS 17.2]
-void Engine::fail_rudi_message(Instant now, Message& message, PdsError error) {
+void Rudi::fail(Instant now, Message& message, PdsError error) {
   const MessageToken token = message.request.token;
-  drop_rudi_message(now, message);
+  abort(message);
   upper_.on_message_error(now, token, error);
 }
 
-void Engine::on_rudi_response(Instant now, const net::RxPacket& rx) {
+void Rudi::on_response(Instant now, const net::RxPacket& rx) {
   const auto bytes = rx.packet.bytes();
   if (bytes.size() < wire::PdsRudi::kSize)
     return trace_.drop(now, DropReason::kTruncated, bytes.size());
-  if (is_trimmed(rx)) return trace_.drop(now, DropReason::kTrimmed, bytes.size());
+  if (env_.is_trimmed(rx)) return trace_.drop(now, DropReason::kTrimmed, bytes.size());
   const auto h = wire::decode<wire::PdsRudi>(bytes.data());
   if (h.next_hdr < NextHdr::kResponse || h.next_hdr > NextHdr::kResponseDataSmall)
     return trace_.drop(now, DropReason::kBadNextHeader, bytes.size());
-  RudiPacket* packet = rudi_.find_packet(h.pkt_id);
+  RudiPacket* packet = table_.find_packet(h.pkt_id);
   if (packet == nullptr || packet->peer->address != rx.source)
     return trace_.drop(now, DropReason::kUnknownPktId, bytes.size(), 0, Psn(h.pkt_id));
   RudiPeer& peer = *packet->peer;
@@ -179,20 +188,20 @@ void Engine::on_rudi_response(Instant now, const net::RxPacket& rx) {
   peer.window =
       h.m ? peer.window : std::min(most, peer.window + 1.0 / std::max(1.0, peer.window) * 4);
   if (h.m) cut_window(now, peer, *packet);
-  finish_rudi(*packet);
-  if (--message.unanswered == 0 && message.is_fully_sent()) forget(message);
-  release_rudi_peer_if_idle(peer);
+  finish(*packet);
+  if (--message.unanswered == 0 && message.is_fully_sent()) messages_.forget(message);
+  release_if_idle(peer);
   trace_.emit(now, EventId::kAckReceived, 0, Psn(h.pkt_id));
   upper_.on_response(now, token, segment, static_cast<std::uint8_t>(h.next_hdr),
                      bytes.subspan(wire::PdsRudi::kSize));
 }
 
-void Engine::on_rudi_nack(Instant now, const net::RxPacket& rx, const wire::PdsNack& nack) {
+void Rudi::on_nack(Instant now, const net::RxPacket& rx, const wire::PdsNack& nack) {
   const auto drop = [&](DropReason reason) {
     trace_.drop(now, reason, rx.packet.size(), nack.dpdcid, nack.nack_psn);
   };
   if (nack.spdcid != 0 || nack.dpdcid != 0) return drop(DropReason::kMalformedNack);
-  RudiPacket* packet = rudi_.find_packet(nack.nack_psn.value());
+  RudiPacket* packet = table_.find_packet(nack.nack_psn.value());
   if (packet == nullptr || packet->peer->address != rx.source)
     return drop(DropReason::kUnknownPktId);
   if (packet->is_paused || !packet->timer.is_armed()) return drop(DropReason::kStaleNack);
@@ -203,14 +212,14 @@ void Engine::on_rudi_nack(Instant now, const net::RxPacket& rx, const wire::PdsN
     case NackCode::kTrimmed:
     case NackCode::kTrimmedLasthop:
       cut_window(now, *packet->peer, *packet);
-      return queue_rudi_resend(*packet);
+      return queue_resend(*packet);
     case NackCode::kNoPktBuffer:
     case NackCode::kNoResource:
     case NackCode::kNoSesMsgAvail: {
       constexpr std::uint8_t kNoLimit = 31;
       if (packet->nack_cnt < 255) ++packet->nack_cnt;
       if (config_.max_nack_retx_cnt < kNoLimit && packet->nack_cnt > config_.max_nack_retx_cnt)
-        return fail_rudi_message(now, *packet->message, PdsError::kNackExhausted);
+        return fail(now, *packet->message, PdsError::kNackExhausted);
       packet->is_paused = true;
       wheel_.schedule(packet->timer, now + config_.nack_retx_time);
       return;
@@ -220,10 +229,10 @@ void Engine::on_rudi_nack(Instant now, const net::RxPacket& rx, const wire::PdsN
   }
 }
 
-// --- RUDI, target
+// --- Target
 
 // No state: a duplicate is executed again and answered again. [PDS 17.2]
-void Engine::on_rudi_request(Instant now, const net::RxPacket& rx) {
+void Rudi::on_request(Instant now, const net::RxPacket& rx) {
   const auto bytes = rx.packet.bytes();
   if (bytes.size() < wire::PdsRudi::kSize)
     return trace_.drop(now, DropReason::kTruncated, bytes.size());
@@ -231,7 +240,7 @@ void Engine::on_rudi_request(Instant now, const net::RxPacket& rx) {
   if (h.next_hdr < NextHdr::kRequestSmall || h.next_hdr > NextHdr::kRequestStd)
     return trace_.drop(now, DropReason::kBadNextHeader, bytes.size());
   if (base::planted(base::PlantedBug::kRudiRepeatIgnored) && h.retx) return;
-  const RxMeta meta = meta_of(now, rx);
+  const RxMeta meta = env_.meta_of(now, rx);
   const auto refuse = [&](NackCode code) {
     wire::PdsNack header;
     header.nack_code = code;
@@ -239,9 +248,9 @@ void Engine::on_rudi_request(Instant now, const net::RxPacket& rx) {
     header.nack_psn = Psn(h.pkt_id);
     header.m = meta.ecn;
     header.retx = h.retx;
-    nack(now, rx.source, meta, header, false);
+    nacks_.add(now, rx.source, meta, header, false);
   };
-  if (is_trimmed(rx)) {
+  if (env_.is_trimmed(rx)) {
     trace_.drop(now, DropReason::kTrimmed, bytes.size());
     return refuse(rx.tos.dscp() == config_.dscp_trimmed_last_hop ? NackCode::kTrimmedLasthop
                                                                  : NackCode::kTrimmed);
@@ -285,63 +294,8 @@ void Engine::on_rudi_request(Instant now, const net::RxPacket& rx) {
   out.destination = rx.source;
   out.entropy = rx.entropy;
   out.plane = rx.plane;
-  out.tos.value = control_tos();
+  out.tos.value = env_.control_tos();
   built_.push(std::move(out));
-}
-
-// --- UUD
-
-SubmitResult Engine::submit_uud(Instant now, const TxMessage& request) {
-  Message& message = messages_.add(request);
-  if (request.segments != 1) {  // one packet or nothing [PDS 3.1]
-    message.is_silent = false;
-    failed_.push_back(message);
-    report_failed(now, PdsError::kAborted);
-    return SubmitResult::kQueued;
-  }
-  uud_.push_back(message);
-  return SubmitResult::kQueued;
-}
-
-// Sent once. Having left is all that is ever known about a datagram, and it is what on_response
-// reports. [PDS 17.3]
-bool Engine::poll_uud(Instant now, net::TxPacket& out) {
-  if (uud_.empty()) return false;
-  net::Packet packet = pool_.allocate();
-  if (!packet) return false;
-  Message& message = uud_.front();
-  uud_.pop_front();
-  const MessageToken token = message.request.token;
-  const SegmentInfo info = upper_.emit_segment(token, 0, PdcRef{}, Psn{}, packet);
-  wire::PdsUud header;
-  header.type = wire::PdsType::kUudReq;
-  header.next_hdr = static_cast<NextHdr>(info.next_hdr);
-  wire::emit(header, packet.prepend(wire::PdsUud::kSize));
-  trace_.emit(now, EventId::kRequestSent, 0, {}, packet.full_size());
-  packet.keep_borrowed();  // the user hears of the end before the port has the packet
-  out.packet = std::move(packet);
-  out.destination = message.request.destination;
-  out.entropy = static_cast<std::uint16_t>(0xc000 | (rng_.next_u32() & 0x3fff));
-  out.plane = net::kAnyPlane;
-  out.tos.value = net::TosByte::of(config_.dscp_data, 2).value;
-  forget(message);
-  upper_.on_response(now, token, 0, 0, {});
-  return true;
-}
-
-void Engine::on_uud(Instant now, const net::RxPacket& rx) {
-  const auto bytes = rx.packet.bytes();
-  if (is_trimmed(rx)) return trace_.drop(now, DropReason::kTrimmed, bytes.size());
-  const auto h = wire::decode<wire::PdsUud>(bytes.data());
-  if (h.next_hdr < NextHdr::kRequestSmall || h.next_hdr > NextHdr::kRequestStd)
-    return trace_.drop(now, DropReason::kBadNextHeader, bytes.size());
-  RxRequest request;
-  request.mode = Mode::kUud;
-  request.next_hdr = static_cast<std::uint8_t>(h.next_hdr);
-  request.source = rx.source;
-  request.bytes = bytes.subspan(wire::PdsUud::kSize);
-  trace_.emit(now, EventId::kRequestDelivered, 0, {}, bytes.size());
-  (void)upper_.on_request(now, request);
 }
 
 }  // namespace uet::pds

@@ -1,9 +1,8 @@
-// An acknowledgement came in. [PDS 10.4]
+#include "pds/rx_ack.h"
 
 #include <bit>
 
 #include "lib/base/planted.h"
-#include "pds/engine.h"
 
 namespace uet::pds {
 
@@ -35,9 +34,45 @@ void take_sack(AckIn& in, const H& h) {
   in.sack_bitmap = h.sack_bitmap;
 }
 
+// The PSNs of an ACK lie between the start of the PDC and what was sent last. One that is late may be behind, but an offset
+// of 16 bits must reach what is outstanding: further back it says nothing, and half of all numbers would be believed.
+// [PDS 19 R5, R6]
+bool speaks_of_what_was_sent(const Pdc& pdc, const AckIn& in) {
+  const Psn last = pdc.tx.next - 1;
+  const Psn before_start = pdc.start - 1;
+  const std::uint32_t used = pdc.tx.cack.value() - before_start.value();
+  const Psn oldest = used < kMaxWindow ? before_start : pdc.tx.cack - kMaxWindow;
+  const auto is_possible = [&](Psn psn, Psn from) {
+    return psn.is_at_or_after(from) && psn.is_at_or_before(last);
+  };
+  if (!is_possible(in.common.cack_psn, oldest)) return false;
+  if (!in.ack_names_psn()) return true;
+  return is_possible(in.ack_psn(), used < kMaxWindow ? before_start : oldest - kMaxWindow);
+}
+
+// Some packet that is not acknowledged yet has arrived.
+bool shows_an_arrival(const Pdc& pdc, const AckIn& in) {
+  if (pdc.tx.is_outstanding(in.common.cack_psn)) return true;
+  if (in.ack_names_psn() && pdc.tx.is_outstanding(in.ack_psn())) return true;
+  if (!in.has_sack) return false;
+  for (std::uint64_t bits = in.sack_bitmap; bits != 0; bits &= bits - 1)
+    if (pdc.tx.is_outstanding(in.sack_base + std::countr_zero(bits))) return true;
+  return false;
+}
+
+// This ACK shows that something above the left edge has arrived.
+bool is_gap_open(const Pdc& pdc, const AckIn& in) {
+  const TxHalf& tx = pdc.tx;
+  if (in.ack_names_psn() && in.ack_psn().is_after(tx.left) && pdc.tx.is_outstanding(in.ack_psn()))
+    return true;
+  if (!in.has_sack || in.sack_bitmap == 0) return false;
+  const Psn top = in.sack_base + (63 - std::countl_zero(in.sack_bitmap));
+  return top.is_after(tx.left) && pdc.tx.is_outstanding(top);
+}
+
 }  // namespace
 
-std::optional<AckIn> Engine::parse_ack(Instant now, const net::RxPacket& rx) {
+std::optional<AckIn> AckIntake::parse(Instant now, const net::RxPacket& rx) {
   using wire::PdsType;
   const auto bytes = rx.packet.bytes();
   const auto type = static_cast<PdsType>(bytes[0] >> 3);
@@ -94,10 +129,10 @@ std::optional<AckIn> Engine::parse_ack(Instant now, const net::RxPacket& rx) {
   return in;
 }
 
-void Engine::on_ack_packet(Instant now, const net::RxPacket& rx) {
-  if (is_trimmed(rx))
+void AckIntake::on_packet(Instant now, const net::RxPacket& rx) {
+  if (env_.is_trimmed(rx))
     return trace_.drop(now, DropReason::kTrimmed, rx.packet.size());  // RTO recovers [PDS 13.6]
-  auto in = parse_ack(now, rx);
+  auto in = parse(now, rx);
   if (!in) return;
   const wire::PdsAck& c = in->common;
   const auto drop = [&](DropReason reason) {
@@ -112,46 +147,21 @@ void Engine::on_ack_packet(Instant now, const net::RxPacket& rx) {
   if (pdc->peer_id == 0) {
     // Whoever names a packet that is out has seen it: nothing less says who the target is. [PDS 6.3]
     if (!shows_an_arrival(*pdc, *in)) return drop(DropReason::kAckNeverSent);
-    learn_peer(now, *pdc, c.spdcid);
+    liveness_.learn_peer(now, *pdc, c.spdcid);
   }
-  heard(now, *pdc);
+  Liveness::heard(now, *pdc);
   // Nothing has been sent to an unproven peer but a Probe.
-  if (c.p && pdc->tx.is_probe_open && c.probe_opaque() == pdc->tx.probe_opaque) prove(now, *pdc);
+  if (c.p && pdc->tx.is_probe_open && c.probe_opaque() == pdc->tx.probe_opaque)
+    liveness_.prove(now, *pdc);
   on_ack(now, *pdc, *in);
 }
 
-/// The PSNs of an ACK lie between the start of the PDC and what was sent last. One that is late may be behind, but an offset
-/// of 16 bits must reach what is outstanding: further back it says nothing, and half of all numbers would be believed.
-/// [PDS 19 R5, R6]
-bool Engine::speaks_of_what_was_sent(const Pdc& pdc, const AckIn& in) const {
-  const Psn last = pdc.tx.next - 1;
-  const Psn before_start = pdc.start - 1;
-  const std::uint32_t used = pdc.tx.cack.value() - before_start.value();
-  const Psn oldest = used < kMaxWindow ? before_start : pdc.tx.cack - kMaxWindow;
-  const auto is_possible = [&](Psn psn, Psn from) {
-    return psn.is_at_or_after(from) && psn.is_at_or_before(last);
-  };
-  if (!is_possible(in.common.cack_psn, oldest)) return false;
-  if (!in.ack_names_psn()) return true;
-  return is_possible(in.ack_psn(), used < kMaxWindow ? before_start : oldest - kMaxWindow);
-}
-
-/// Some packet that is not acknowledged yet has arrived.
-bool Engine::shows_an_arrival(const Pdc& pdc, const AckIn& in) const {
-  if (is_outstanding(pdc, in.common.cack_psn)) return true;
-  if (in.ack_names_psn() && is_outstanding(pdc, in.ack_psn())) return true;
-  if (!in.has_sack) return false;
-  for (std::uint64_t bits = in.sack_bitmap; bits != 0; bits &= bits - 1)
-    if (is_outstanding(pdc, in.sack_base + std::countr_zero(bits))) return true;
-  return false;
-}
-
 /// Hands the response of one PSN to SES. False when the PDC went away meanwhile.
-bool Engine::acknowledge(Instant now, Pdc& pdc, Psn psn, std::uint8_t next_hdr,
-                         std::span<const std::uint8_t> body) {
+bool AckIntake::acknowledge(Instant now, Pdc& pdc, Psn psn, std::uint8_t next_hdr,
+                            std::span<const std::uint8_t> body) {
   TxHalf& tx = pdc.tx;
   TxRecord& record = tx_blocks_.at(tx.ring, psn);
-  unqueue_resend(pdc, record);
+  loss_.unqueue_resend(pdc, record);
   record.acked = true;
   record.ask_ack = false;
   record.deadline = Instant::never();
@@ -162,13 +172,13 @@ bool Engine::acknowledge(Instant now, Pdc& pdc, Psn psn, std::uint8_t next_hdr,
   const MessageToken token = message.request.token;
   const std::uint32_t segment = record.segment;
   message.may_be_delivered = true;
-  if (--message.unanswered == 0 && message.is_fully_sent()) forget(message);
+  if (--message.unanswered == 0 && message.is_fully_sent()) messages_.forget(message);
   const PdcRef ref = pdc.ref();
   upper_.on_response(now, token, segment, next_hdr, body);
   return table_.is_alive(ref);
 }
 
-void Engine::on_ack(Instant now, Pdc& pdc, AckIn& in) {
+void AckIntake::on_ack(Instant now, Pdc& pdc, AckIn& in) {
   TxHalf& tx = pdc.tx;
   const Psn cack = in.common.cack_psn;
   const bool is_current = cack.is_at_or_after(tx.cack);
@@ -181,7 +191,7 @@ void Engine::on_ack(Instant now, Pdc& pdc, AckIn& in) {
     if (record.message != nullptr) in.signal.plain_acked_bytes += record.cc.nominal_bytes;
   };
   // 1. The one response this ACK carries, before the default ones: CACK may cover the same PSN.
-  if (in.ack_names_psn() && is_outstanding(pdc, in.ack_psn())) {
+  if (in.ack_names_psn() && pdc.tx.is_outstanding(in.ack_psn())) {
     TxRecord& record = tx_blocks_.at(tx.ring, in.ack_psn());
     if (!record.acked) {
       // An ACK that was asked for after a timeout answers the question, not the transmission: its
@@ -211,7 +221,7 @@ void Engine::on_ack(Instant now, Pdc& pdc, AckIn& in) {
     if (cack != tx.cack) {
       tx.cack = cack;
       tx.stall_backoff = 0;
-      stop_timer(pdc, PdcTimer::kStall);
+      Scheduler::stop_timer(pdc, PdcTimer::kStall);
     }
   }
   // 4. Received, but the response is missing: no reason to send the data again.
@@ -231,32 +241,33 @@ void Engine::on_ack(Instant now, Pdc& pdc, AckIn& in) {
   if (tx.unacked != unacked_before) tx.ses_busy_since = Instant::never();
   // 5. What is left behind the left edge and was overtaken may be lost; without a gap there is nothing to look at.
   advance_left(pdc);
-  if (config_.sack_loss_thresh > 0 && is_gap_open(pdc, in)) infer_losses(now, pdc);
+  if (config_.sack_loss_thresh > 0 && is_gap_open(pdc, in)) loss_.infer_losses(now, pdc);
   if (config_.reorder_window > Duration{})
-    if (const auto newest = newest_arrival(pdc, in)) suspect_overtaken(now, pdc, *newest);
+    if (const auto newest = newest_arrival(pdc, in)) loss_.suspect_overtaken(now, pdc, *newest);
   if (in.signal.is_probe_answer && in.has_sack)
-    suspect_sent_before(now, pdc, in.sack_base + 64, in.signal.probe_sent_at);
-  if (tx.unacked > 0) watch_tail(now, pdc);
+    loss_.suspect_sent_before(now, pdc, in.sack_base + 64, in.signal.probe_sent_at);
+  if (tx.unacked > 0) loss_.watch_tail(now, pdc);
   // 6.
   if (tx.unacked == 0 && pdc.locks > 0)
-    on_liveness(now, pdc);  // from here on only the read data is waited for
+    liveness_.look(now, pdc);  // from here on only the read data is waited for
   if (closes) {
-    if (guard_ != nullptr && in.expected_psn) guard_->on_expected_psn(pdc.peer, *in.expected_psn);
-    return on_close_acknowledged(now, pdc);
+    if (env_.guard != nullptr && in.expected_psn)
+      env_.guard->on_expected_psn(pdc.peer, *in.expected_psn);
+    return closing_.on_acknowledged(now, pdc);
   }
-  if (in.common.req == wire::AckReq::kClear) owe_clear(now, pdc);
-  if (in.common.req == wire::AckReq::kClose && pdc.is_initiator) begin_close(now, pdc);
-  if (pdc.is_closing()) try_close(now, pdc);
+  if (in.common.req == wire::AckReq::kClear) clear_.owe(now, pdc);
+  if (in.common.req == wire::AckReq::kClose && pdc.is_initiator) closing_.begin(now, pdc);
+  if (pdc.is_closing()) closing_.proceed(now, pdc);
   if (congestion == nullptr) return;
-  wake(pdc);
-  after_congestion_event(now, *congestion);
+  scheduler_.wake(pdc);
+  scheduler_.after_congestion_event(now, *congestion);
 }
 
-void Engine::apply_sack(Instant now, Pdc& pdc, const AckIn& in) {
+void AckIntake::apply_sack(Instant now, Pdc& pdc, const AckIn& in) {
   TxHalf& tx = pdc.tx;
   for (std::uint64_t bits = in.sack_bitmap; bits != 0; bits &= bits - 1) {
     const Psn psn = in.sack_base + std::countr_zero(bits);
-    if (!is_outstanding(pdc, psn)) continue;  // below the left edge, or never sent
+    if (!pdc.tx.is_outstanding(psn)) continue;  // below the left edge, or never sent
     TxRecord& record = tx_blocks_.at(tx.ring, psn);
     if (record.acked || record.arrived || record.message == nullptr) continue;
     if (planted(PlantedBug::kSackIsAck)) {
@@ -265,37 +276,27 @@ void Engine::apply_sack(Instant now, Pdc& pdc, const AckIn& in) {
     }
     record.arrived = true;
     tx.cc.of(*record.message).ccc->on_arrived(record.cc);
-    if (record.suspected) arm_retransmit(now, pdc, record);  // it was only overtaken
+    if (record.suspected) loss_.arm_retransmit(now, pdc, record);  // it was only overtaken
     if (record.needs_rtx || record.paused) {
-      unqueue_resend(pdc, record);
-      arm_retransmit(now, pdc, record);
+      loss_.unqueue_resend(pdc, record);
+      loss_.arm_retransmit(now, pdc, record);
     }
   }
 }
 
-/// This ACK shows that something above the left edge has arrived.
-bool Engine::is_gap_open(const Pdc& pdc, const AckIn& in) const {
-  const TxHalf& tx = pdc.tx;
-  if (in.ack_names_psn() && in.ack_psn().is_after(tx.left) && is_outstanding(pdc, in.ack_psn()))
-    return true;
-  if (!in.has_sack || in.sack_bitmap == 0) return false;
-  const Psn top = in.sack_base + (63 - std::countl_zero(in.sack_bitmap));
-  return top.is_after(tx.left) && is_outstanding(pdc, top);
-}
-
 /// The last PSN that this ACK shows to have arrived above the left edge, if its only transmission is the one that did.
-std::optional<Psn> Engine::newest_arrival(const Pdc& pdc, const AckIn& in) const {
+std::optional<Psn> AckIntake::newest_arrival(const Pdc& pdc, const AckIn& in) const {
   std::optional<Psn> newest;
-  if (in.ack_names_psn() && is_outstanding(pdc, in.ack_psn())) newest = in.ack_psn();
+  if (in.ack_names_psn() && pdc.tx.is_outstanding(in.ack_psn())) newest = in.ack_psn();
   if (in.has_sack && in.sack_bitmap != 0) {
     const Psn top = in.sack_base + (63 - std::countl_zero(in.sack_bitmap));
-    if (is_outstanding(pdc, top) && (!newest || top.is_after(*newest))) newest = top;
+    if (pdc.tx.is_outstanding(top) && (!newest || top.is_after(*newest))) newest = top;
   }
   if (newest && tx_blocks_.at(pdc.tx.ring, *newest).cc.resent > 0) newest.reset();
   return newest;
 }
 
-void Engine::advance_left(Pdc& pdc) {
+void AckIntake::advance_left(Pdc& pdc) {
   TxHalf& tx = pdc.tx;
   const Psn before = tx.left;
   while (tx.left != tx.next && tx_blocks_.at(tx.ring, tx.left).acked) {
@@ -307,12 +308,12 @@ void Engine::advance_left(Pdc& pdc) {
   if (tx.paused_count > 0 && tx.left != tx.next && !pdc.is_rod()) [[unlikely]] {
     // What was answered below it may be cleared now, which makes the place that it waits for. See docs/decisions/0042.
     TxRecord& first = tx_blocks_.at(tx.ring, tx.left);
-    if (first.paused && first.wants_place) queue_resend(pdc, tx.left, first);
+    if (first.paused && first.wants_place) loss_.queue_resend(pdc, tx.left, first);
   }
   if (tx.has_clear_when && tx.clear_psn().is_at_or_after(tx.clear_when)) {
     tx.has_clear_when = false;
     tx.clear_owed = true;
-    want_control(pdc, kSendClear);
+    scheduler_.want_control(pdc, kSendClear);
   }
 }
 

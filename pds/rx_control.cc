@@ -1,6 +1,4 @@
-// Control packets in. [PDS 15]
-
-#include "pds/engine.h"
+#include "pds/rx_control.h"
 
 namespace uet::pds {
 
@@ -14,13 +12,32 @@ constexpr bool may_open(ControlType type) {
   return type == ControlType::kNoop || type == ControlType::kNegotiation;
 }
 
+// The PSN that an unsequenced control packet speaks of can be one of this PDC. Identifiers alone are no evidence. [PDS 19 R5]
+bool is_believable(const Pdc& pdc, const wire::PdsControl& header) {
+  const auto is_near = [](Psn psn, Psn anchor) {
+    const std::int32_t d = psn.distance_from(anchor);
+    return d <= static_cast<std::int32_t>(kMaxWindow) &&
+           d >= -static_cast<std::int32_t>(kMaxWindow);
+  };
+  switch (header.ctl_type) {
+    case ControlType::kAckRequest:
+      return is_near(header.psn, pdc.rx.cack);
+    case ControlType::kClearCommand:
+      return is_near(Psn(header.payload), pdc.rx.cack);
+    case ControlType::kClearRequest:
+      return is_near(Psn(header.payload), pdc.tx.cack);
+    default:  // a Probe only wishes for a SACK base, credit counts bytes
+      return true;
+  }
+}
+
 }  // namespace
 
-void Engine::on_control_packet(Instant now, const net::RxPacket& rx) {
+void ControlIntake::on_packet(Instant now, const net::RxPacket& rx) {
   const auto bytes = rx.packet.bytes();
   if (bytes.size() < wire::PdsControl::kSize)
     return trace_.drop(now, DropReason::kTruncated, bytes.size());
-  if (is_trimmed(rx)) return trace_.drop(now, DropReason::kTrimmed, bytes.size());
+  if (env_.is_trimmed(rx)) return trace_.drop(now, DropReason::kTrimmed, bytes.size());
   const auto h = wire::decode<wire::PdsControl>(bytes.data());
   if (static_cast<unsigned>(h.ctl_type) > static_cast<unsigned>(ControlType::kNegotiation))
     return trace_.drop(now, DropReason::kBadControlType, bytes.size());
@@ -29,7 +46,7 @@ void Engine::on_control_packet(Instant now, const net::RxPacket& rx) {
   if (h.syn && !may_open(h.ctl_type))
     return trace_.drop(now, DropReason::kSynNotAllowed, bytes.size());
 
-  RxMeta meta = meta_of(now, rx);
+  RxMeta meta = env_.meta_of(now, rx);
   meta.retx = h.retx;
   meta.ack_now = true;
   Arrival in;
@@ -49,82 +66,60 @@ void Engine::on_control_packet(Instant now, const net::RxPacket& rx) {
     in.mode = h.isrod ? Mode::kRod : Mode::kRud;
     if (!may_open(h.ctl_type))
       if (const Pdc* pdc = table_.by_id(h.dpdcid)) in.mode = pdc->mode;
-    return on_sequenced(now, in);
+    return sequenced_.on_packet(now, in);
   }
+  on_unsequenced(now, h, in, bytes.size());
+}
 
+void ControlIntake::on_unsequenced(Instant now, const wire::PdsControl& h, const Arrival& in,
+                                   std::size_t bytes) {
   Pdc* pdc = table_.by_id(h.dpdcid);
   if (pdc == nullptr || pdc->state == PdcState::kPending) {
-    trace_.drop(now, DropReason::kUnknownPdc, bytes.size(), h.dpdcid, h.psn);
-    if (h.ctl_type == ControlType::kAckRequest) nack_for(now, in, nullptr, NackCode::kInvDpdcid);
+    trace_.drop(now, DropReason::kUnknownPdc, bytes, h.dpdcid, h.psn);
+    if (h.ctl_type == ControlType::kAckRequest)
+      nacks_.add_for(now, in, nullptr, NackCode::kInvDpdcid);
     return;
   }
-  if (pdc->peer != rx.source || h.spdcid == 0 || pdc->peer_id != h.spdcid)
-    return trace_.drop(now, DropReason::kPeerMismatch, bytes.size(), h.dpdcid, h.psn);
+  if (pdc->peer != in.source || h.spdcid == 0 || pdc->peer_id != h.spdcid)
+    return trace_.drop(now, DropReason::kPeerMismatch, bytes, h.dpdcid, h.psn);
   if (!is_believable(*pdc, h))
-    return trace_.drop(now, DropReason::kPsnBeyondWindow, bytes.size(), h.dpdcid, h.psn);
-  heard(now, *pdc);
-  prove(now, *pdc);
+    return trace_.drop(now, DropReason::kPsnBeyondWindow, bytes, h.dpdcid, h.psn);
+  Liveness::heard(now, *pdc);
+  liveness_.prove(now, *pdc);
   switch (h.ctl_type) {
     case ControlType::kAckRequest:
-      return on_ack_request(now, *pdc, h, meta);
+      return on_ack_request(now, *pdc, h, in.meta);
     case ControlType::kClearCommand: {
       const Psn before = pdc->rx.cack;
-      accept_clear(now, *pdc, Psn(h.payload));
+      receiver_.accept_clear(now, *pdc, Psn(h.payload));
       // The source may wait for the window that this opens. [PDS 11.2]
-      if (pdc->rx.cack != before) queue_update(*pdc, meta);
-      if (pdc->state == PdcState::kClosing) try_finish_target_close(now, *pdc);
+      if (pdc->rx.cack != before) receiver_.queue_update(*pdc, in.meta);
+      if (pdc->state == PdcState::kClosing) closing_.finish_if_answered(now, *pdc);
       return;
     }
     case ControlType::kClearRequest:
-      return on_clear_request(now, *pdc, Psn(h.payload));
+      return clear_.on_request(now, *pdc, Psn(h.payload));
     case ControlType::kProbe:
-      return on_probe(now, *pdc, h, meta);
+      return on_probe(now, *pdc, h, in.meta);
     case ControlType::kCredit:
       return on_credit(now, *pdc, h.payload >> 8);
     case ControlType::kCreditRequest:
-      return on_credit_request(now, *pdc, h.payload);
+      return credit_.on_request(now, *pdc, h.payload);
     default:
       return;
   }
 }
 
-/// The PSN that an unsequenced control packet speaks of can be one of this PDC. Identifiers alone are no evidence. [PDS 19 R5]
-bool Engine::is_believable(const Pdc& pdc, const wire::PdsControl& header) const {
-  const auto is_near = [](Psn psn, Psn anchor) {
-    const std::int32_t d = psn.distance_from(anchor);
-    return d <= static_cast<std::int32_t>(kMaxWindow) &&
-           d >= -static_cast<std::int32_t>(kMaxWindow);
-  };
-  switch (header.ctl_type) {
-    case ControlType::kAckRequest:
-      return is_near(header.psn, pdc.rx.cack);
-    case ControlType::kClearCommand:
-      return is_near(Psn(header.payload), pdc.rx.cack);
-    case ControlType::kClearRequest:
-      return is_near(Psn(header.payload), pdc.tx.cack);
-    default:  // a Probe only wishes for a SACK base, credit counts bytes
-      return true;
-  }
-}
-
 // "What about this PSN?" The answer never changes the tracker. [PDS 15]
-void Engine::on_ack_request(Instant now, Pdc& pdc, const wire::PdsControl& header,
-                            const RxMeta& meta) {
+void ControlIntake::on_ack_request(Instant now, Pdc& pdc, const wire::PdsControl& header,
+                                   const RxMeta& meta) {
   switch (classify(pdc, header.psn)) {
     case PsnClass::kFinished:
-      return queue_finished_ack(pdc, header.psn, meta);
+      return receiver_.queue_finished_ack(pdc, header.psn, meta);
     case PsnClass::kKnown:
-      return answer_known(now, pdc, header.psn, meta);
-    case PsnClass::kNew: {
-      wire::PdsNack nack_header;
-      nack_header.nack_code = NackCode::kPktNotRcvd;
-      nack_header.nack_psn = header.psn;
-      nack_header.m = meta.ecn;
-      nack_header.retx = header.retx;
-      nack_header.spdcid = pdc.id;
-      nack_header.dpdcid = pdc.peer_id;
-      return nack(now, pdc.peer, meta, nack_header, true);
-    }
+      return receiver_.answer_known(now, pdc, header.psn, meta);
+    case PsnClass::kNew:
+      return nacks_.add_for(now, pdc, header.psn, NackCode::kPktNotRcvd, meta);
     case PsnClass::kBeyond:
       return trace_.drop(now, DropReason::kPsnBeyondWindow, 0, pdc.id, header.psn);
     case PsnClass::kBelowStart:
@@ -134,37 +129,23 @@ void Engine::on_ack_request(Instant now, Pdc& pdc, const wire::PdsControl& heade
   }
 }
 
-void Engine::on_probe(Instant now, Pdc& pdc, const wire::PdsControl& header, const RxMeta& meta) {
+void ControlIntake::on_probe(Instant now, Pdc& pdc, const wire::PdsControl& header,
+                             const RxMeta& meta) {
   RxHalf& rx = pdc.rx;
-  report_all_gaps(now, pdc, meta);
+  reorder_.report_all_gaps(now, pdc, meta);
   rx.wants_probe_answer = true;
   rx.probe_opaque = header.probe_opaque;
   rx.probe_base = Psn(header.payload);
   rx.last_meta = meta;
-  list_control(pdc);
+  scheduler_.list_control(pdc);
 }
 
-/// A sequenced control packet that is new and in place. No SES has to answer: PDS does, at once.
-void Engine::on_sequenced_control(Instant now, Pdc& pdc, const Arrival& in) {
-  if (in.control == ControlType::kCloseCommand) return on_close_command(now, pdc, in);
-  RxHalf& rx = pdc.rx;
-  rx.last_control = in.psn;
-  if (rx.tracker == nullptr && in.psn == rx.cack + 1) {
-    rx.edge = rx.cack = rx.answered = in.psn;
-    note_received(now, pdc, in);
-    note_distance(pdc);
-  } else {
-    if (rx.tracker == nullptr) rx.tracker = trackers_.acquire();
-    if (rx.tracker == nullptr) {
-      nack_for(now, in, &pdc, NackCode::kNoResource);
-      return drop_unaccepted(now, pdc);
-    }
-    mark_received(pdc, in.psn);
-    note_received(now, pdc, in);
-  }
-  on_answer(now, pdc, in.psn, in.meta, SesResponse{}, false, nullptr);
-  // Features are never negotiated away from the default: unknown ones stay off. [PDS 6.7]
-  if (in.control == ControlType::kCloseRequest) begin_close(now, pdc);
+/// A grant for us as a source.
+void ControlIntake::on_credit(Instant now, Pdc& pdc, std::uint32_t credit_units) {
+  Congestion* congestion = pdc.tx.cc.if_any();
+  if (congestion == nullptr) return trace_.drop(now, DropReason::kRoleMismatch, 0, pdc.id);
+  congestion->ccc->on_credit(now, credit_units);
+  scheduler_.after_congestion_event(now, *congestion);
 }
 
 }  // namespace uet::pds

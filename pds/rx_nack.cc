@@ -1,85 +1,18 @@
-// A NACK came in. [PDS 14]
+#include "pds/rx_nack.h"
 
-#include "pds/engine.h"
+#include "pds/nack_rules.h"
 
 namespace uet::pds {
 
 namespace {
 
-/// What the source does about a code. [PDS 14.2]
-enum class Reaction : std::uint8_t {
-  kResend,     ///< now
-  kPause,      ///< after NACK_Retx_Time, counted
-  kPauseLong,  ///< the same, doubling: PDC shortage lasts longer than buffer shortage
-  kGoBack,     ///< ROD_OOO
-  kWait,       ///< RCVD_SES_PROCG
-  kFail,
-  kNewStart,
-  kIgnore,
-};
-
-struct CodeRule {
-  Reaction reaction;
-  PdsError error = PdsError::kPeerLost;
-  cc::NackCause cause = cc::NackCause::kOther;
-};
-
-constexpr CodeRule rule_of(NackCode code) {
-  switch (code) {
-    case NackCode::kTrimmed:
-      return {Reaction::kResend, {}, cc::NackCause::kTrimmed};
-    case NackCode::kTrimmedLasthop:
-      return {Reaction::kResend, {}, cc::NackCause::kTrimmedLastHop};
-    case NackCode::kTrimmedAck:
-    case NackCode::kPktNotRcvd:
-    case NackCode::kAckWithData:
-    case NackCode::kRcvrInferLoss:
-      return {Reaction::kResend};
-    case NackCode::kNoPdcAvail:
-    case NackCode::kNoCccAvail:
-    case NackCode::kNoBitmap:
-      return {Reaction::kPauseLong, PdsError::kNoPdc};
-    case NackCode::kNoPktBuffer:
-    case NackCode::kNoGtdDelAvail:
-    case NackCode::kNoSesMsgAvail:
-    case NackCode::kNoResource:
-    case NackCode::kPsnOorWindow:
-      return {Reaction::kPause, PdsError::kNackExhausted};
-    case NackCode::kRodOoo:
-      return {Reaction::kGoBack};
-    case NackCode::kInvDpdcid:
-    case NackCode::kPdcHdrMismatch:
-    case NackCode::kInvalidSyn:
-    case NackCode::kPdcModeMismatch:
-    case NackCode::kUnexpEvent:
-    case NackCode::kExpNackFatal:
-      return {Reaction::kFail, PdsError::kPeerLost};
-    case NackCode::kClosing:
-      return {Reaction::kFail, PdsError::kPeerClosing};
-    case NackCode::kClosingInErr:
-      return {Reaction::kFail, PdsError::kPeerFailed};
-    case NackCode::kGtdRespUnavail:
-      return {Reaction::kFail, PdsError::kResponseLost};
-    case NackCode::kRcvdSesProcg:
-      return {Reaction::kWait};
-    case NackCode::kNewStartPsn:
-      return {Reaction::kNewStart};
-    case NackCode::kExpNackNormal:
-    case NackCode::kExpNackErr:
-      return {Reaction::kPause, PdsError::kNackExhausted};
-  }
-  if (static_cast<unsigned>(code) == 0x00 || static_cast<unsigned>(code) == 0x0c)
-    return {Reaction::kIgnore};
-  return {Reaction::kPause, PdsError::kNackExhausted};  // unknown: as 0xFD
-}
-
-constexpr bool is_normal_class(NackCode code) {
+bool is_normal_class(NackCode code) {
   return rule_of(code).reaction != Reaction::kFail;
 }
 
 }  // namespace
 
-void Engine::on_nack_packet(Instant now, const net::RxPacket& rx) {
+void NackIntake::on_packet(Instant now, const net::RxPacket& rx) {
   const auto bytes = rx.packet.bytes();
   const auto drop = [&](DropReason reason, std::uint16_t pdcid = 0, Psn psn = {}) {
     trace_.drop(now, reason, bytes.size(), pdcid, psn);
@@ -87,32 +20,32 @@ void Engine::on_nack_packet(Instant now, const net::RxPacket& rx) {
   const bool is_ccx = static_cast<wire::PdsType>(bytes[0] >> 3) == wire::PdsType::kNackCcx;
   if (bytes.size() < (is_ccx ? wire::PdsNackCcx::kSize : wire::PdsNack::kSize))
     return drop(DropReason::kTruncated);
-  if (is_trimmed(rx)) return drop(DropReason::kTrimmed);
+  if (env_.is_trimmed(rx)) return drop(DropReason::kTrimmed);
   const auto h = wire::decode<wire::PdsNack>(bytes.data());
   if (h.next_hdr != NextHdr::kNone) return drop(DropReason::kBadNextHeader, h.dpdcid, h.nack_psn);
-  if (h.nt) return on_rudi_nack(now, rx, h);
+  if (h.nt) return rudi_.on_nack(now, rx, h);
   Pdc* pdc = table_.by_id(h.dpdcid);
   if (pdc == nullptr) return drop(DropReason::kUnknownPdc, h.dpdcid, h.nack_psn);
   if (pdc->peer != rx.source || (h.spdcid != 0 && pdc->peer_id != 0 && pdc->peer_id != h.spdcid))
     return drop(DropReason::kPeerMismatch, h.dpdcid, h.nack_psn);
   // Peers answer control packets that they do not know so. It says nothing about any PSN, but it proves that they hear us.
   if (h.nack_code == NackCode::kUnexpEvent && h.nack_psn == Psn(0) && h.spdcid == 0) {
-    if (pdc->unasked > 0) prove(now, *pdc);
+    if (pdc->unasked > 0) liveness_.prove(now, *pdc);
     return drop(DropReason::kUnknownControlNack, h.dpdcid);
   }
   // Whatever the code: a PSN that is not outstanding changes nothing. [PDS 19 R7]
-  if (!is_outstanding(*pdc, h.nack_psn) || tx_blocks_.at(pdc->tx.ring, h.nack_psn).acked)
+  if (!pdc->tx.is_outstanding(h.nack_psn) || tx_blocks_.at(pdc->tx.ring, h.nack_psn).acked)
     return drop(DropReason::kNackNotOutstanding, h.dpdcid, h.nack_psn);
   trace_.emit(now, EventId::kNackReceived, pdc->id, h.nack_psn,
               static_cast<std::uint64_t>(h.nack_code));
   if (pdc->peer_id == 0 && h.spdcid != 0 && is_normal_class(h.nack_code) &&
       h.nack_code != NackCode::kNewStartPsn)
-    learn_peer(now, *pdc, h.spdcid);
-  heard(now, *pdc);
-  on_nack(now, *pdc, h, meta_of(now, rx));
+    liveness_.learn_peer(now, *pdc, h.spdcid);
+  Liveness::heard(now, *pdc);
+  on_nack(now, *pdc, h, env_.meta_of(now, rx));
 }
 
-void Engine::on_nack(Instant now, Pdc& pdc, const wire::PdsNack& nack, const RxMeta& meta) {
+void NackIntake::on_nack(Instant now, Pdc& pdc, const wire::PdsNack& nack, const RxMeta& meta) {
   const CodeRule rule = rule_of(nack.nack_code);
   TxRecord& record = tx_blocks_.at(pdc.tx.ring, nack.nack_psn);
   const PdcRef ref = pdc.ref();
@@ -127,13 +60,14 @@ void Engine::on_nack(Instant now, Pdc& pdc, const wire::PdsNack& nack, const RxM
       pause(now, pdc, nack.nack_psn, record, nack, meta);
       break;
     case Reaction::kGoBack:
-      on_rod_ooo(now, pdc, nack, meta);
+      on_rod_ooo(now, pdc, nack);
       break;
     case Reaction::kWait:
       on_ses_busy(now, pdc, record);
       break;
     case Reaction::kNewStart:
-      on_new_start_psn(now, pdc, Psn(nack.payload));
+      if (!renumbering_.on_new_start(now, pdc, Psn(nack.payload)))
+        return closing_.fail(now, pdc, PdsError::kNackExhausted);
       break;
     case Reaction::kIgnore:
       trace_.drop(now, DropReason::kReservedNack, 0, pdc.id, nack.nack_psn);
@@ -143,23 +77,25 @@ void Engine::on_nack(Instant now, Pdc& pdc, const wire::PdsNack& nack, const RxM
       if (nack.nack_code == NackCode::kInvalidSyn && pdc.start_changes > 0 &&
           pdc.state != PdcState::kCloseAckWait)
         return trace_.drop(now, DropReason::kStaleNack, 0, pdc.id, nack.nack_psn);
-      return on_fatal_nack(now, pdc, nack, rule.error);
+      return on_fatal(now, pdc, nack, rule.error);
   }
   if (!table_.is_alive(ref)) return;
-  if (Congestion* congestion = pdc.tx.cc.if_any()) after_congestion_event(now, *congestion);
+  if (Congestion* congestion = pdc.tx.cc.if_any())
+    scheduler_.after_congestion_event(now, *congestion);
 }
 
 // Nothing is outstanding but the Close Command when the target says that it does not know the PDC: it has freed it before. Any
 // other word about a Close Command ends the PDC in error, though no message is left to fail. [PDS 16.2]
-void Engine::on_fatal_nack(Instant now, Pdc& pdc, const wire::PdsNack& nack, PdsError error) {
+void NackIntake::on_fatal(Instant now, Pdc& pdc, const wire::PdsNack& nack, PdsError error) {
   const bool is_unknown = nack.nack_code == NackCode::kInvDpdcid;
-  if (pdc.state == PdcState::kCloseAckWait && is_unknown) return on_close_acknowledged(now, pdc);
+  if (pdc.state == PdcState::kCloseAckWait && is_unknown) return closing_.on_acknowledged(now, pdc);
   // Of the packet that it names a NACK says that it was not taken; of those behind it only when there is no PDC for them either.
   const bool speaks_of_all = is_unknown || nack.nack_code == NackCode::kPdcHdrMismatch ||
                              nack.nack_code == NackCode::kClosing ||
                              nack.nack_code == NackCode::kInvalidSyn;
   const TxRecord& record = tx_blocks_.at(pdc.tx.ring, nack.nack_psn);
-  fail(now, pdc, error, Refusal{nack.nack_psn, speaks_of_all && record.cc.resent == 0});
+  closing_.fail(now, pdc, error,
+                Closing::Refused{nack.nack_psn, speaks_of_all && record.cc.resent == 0});
 }
 
 namespace {
@@ -186,10 +122,10 @@ bool is_under_way(Instant now, const TxRecord& record, Duration rtt) {
 
 /// Closes the transmission in congestion control and marks the packet. False when the NACK was
 /// stale.
-bool Engine::resend_now(Instant now, Pdc& pdc, Psn psn, TxRecord& record, const wire::PdsNack& nack,
-                        const RxMeta& meta) {
+bool NackIntake::resend_now(Instant now, Pdc& pdc, Psn psn, TxRecord& record,
+                            const wire::PdsNack& nack, const RxMeta& meta) {
   if (record.message == nullptr) {  // a control packet is not congestion controlled
-    queue_resend(pdc, psn, record);
+    loss_.queue_resend(pdc, psn, record);
     return true;
   }
   cc::Ccc& ccc = *pdc.tx.cc.of(*record.message).ccc;
@@ -206,7 +142,7 @@ bool Engine::resend_now(Instant now, Pdc& pdc, Psn psn, TxRecord& record, const 
   record.arrived = false;
   record.asked_ack = false;
   if (is_answer) {
-    mark_lost(now, pdc, psn, record, false);
+    loss_.mark_lost(now, pdc, psn, record, false);
     return true;
   }
   cc::NackSignal signal;
@@ -222,13 +158,14 @@ bool Engine::resend_now(Instant now, Pdc& pdc, Psn psn, TxRecord& record, const 
   }
   if (is_inferred) {
     pdc.tx.peer_holds = true;
-    note_loss(now, pdc.tx.cc.of(*record.message));
+    loss_.note_loss(now, pdc.tx.cc.of(*record.message));
   }
   record.was_refused = true;
-  queue_resend(pdc, psn, record);
+  loss_.queue_resend(pdc, psn, record);
   // A receiver that infers losses holds what came after the gap; all others have dropped it.
   // [PDS 17.1]
-  if (pdc.is_rod() && nack.nack_code != NackCode::kRcvrInferLoss) go_back(now, pdc, psn + 1, false);
+  if (pdc.is_rod() && nack.nack_code != NackCode::kRcvrInferLoss)
+    loss_.go_back(now, pdc, psn + 1, false);
   return true;
 }
 
@@ -244,15 +181,15 @@ Duration longer_each_time(Duration first, unsigned times, unsigned steady, Durat
 }  // namespace
 
 // Short of something over there: the same PSN again after a pause. [PDS 13.2]
-void Engine::pause(Instant now, Pdc& pdc, Psn psn, TxRecord& record, const wire::PdsNack& nack,
-                   const RxMeta& meta) {
+void NackIntake::pause(Instant now, Pdc& pdc, Psn psn, TxRecord& record, const wire::PdsNack& nack,
+                       const RxMeta& meta) {
   constexpr std::uint8_t kNoLimit = 31;
   const CodeRule rule = rule_of(nack.nack_code);
   if (nack.nack_code == NackCode::kPsnOorWindow && psn.is_at_or_before(pdc.tx.cack)) return;
   if (!resend_now(now, pdc, psn, record, nack, meta)) return;
   if (record.nack_cnt < 255) ++record.nack_cnt;
   if (config_.max_nack_retx_cnt < kNoLimit && record.nack_cnt > config_.max_nack_retx_cnt)
-    return fail(now, pdc, rule.error);
+    return closing_.fail(now, pdc, rule.error);
   // A place in a table comes free later than a buffer, so for places each pause is longer than the one before; for the rest only
   // when it was short for unusually long. But as with timeouts no longer than rto_max: places come free in milliseconds, and who
   // has waited for long must not ask less often than newcomers. See docs/decisions/0083 and 0058.
@@ -260,48 +197,26 @@ void Engine::pause(Instant now, Pdc& pdc, Psn psn, TxRecord& record, const wire:
   const unsigned steady = rule.reaction == Reaction::kPauseLong ? 1 : kUsual;
   const Duration longest = std::max(config_.nack_retx_time, config_.rto_max);
   const Duration wait = longer_each_time(config_.nack_retx_time, record.nack_cnt, steady, longest);
-  hold_back(pdc, psn, record, now + wait);
+  loss_.hold_back(pdc, psn, record, now + wait);
   record.wants_place = nack.nack_code == NackCode::kNoGtdDelAvail;
-  if (record.wants_place) owe_clear_now(pdc);
+  if (record.wants_place) clear_.owe_now(pdc);
 }
 
 // A trimmed packet goes again at once. But what is cut goes before data, and small packets are hardly shorter when they are cut: a
 // few sources can fill a link with nothing else, for ever. What was cut many times in a row waits, for longer each time. See
 // docs/decisions/0058.
-void Engine::after_trim(Instant now, Pdc& pdc, Psn psn, TxRecord& record) {
+void NackIntake::after_trim(Instant now, Pdc& pdc, Psn psn, TxRecord& record) {
   constexpr unsigned kAtOnce = 16;
   if (record.message == nullptr) return;
   if (record.trim_cnt < 255) ++record.trim_cnt;
   if (record.trim_cnt <= kAtOnce) return;
   const Duration wait =
-      longer_each_time(round_trip(pdc), record.trim_cnt, kAtOnce + 1, config_.rto_max);
-  hold_back(pdc, psn, record, now + wait);
-}
-
-// From "to be sent again" to "paused": no deadline of its own runs until the pause is over.
-void Engine::hold_back(Pdc& pdc, Psn psn, TxRecord& record, Instant until) {
-  const auto hold = [&](TxRecord& r) {
-    if (!r.needs_rtx) return;
-    unqueue_resend(pdc, r);
-    r.paused = true;
-    ++pdc.tx.paused_count;
-    r.deadline = until;
-  };
-  hold(record);
-  if (pdc.is_rod()) {
-    // What follows would be dropped while this one is missing, so it waits too; the end of the
-    // pause goes back. [PDS 17.1]
-    for (Psn p = psn + 1; p.is_before(pdc.tx.next); ++p) {
-      TxRecord& later = tx_blocks_.at(pdc.tx.ring, p);
-      if (!later.acked) hold(later);
-    }
-  }
-  set_timer(pdc, PdcTimer::kRetransmit, std::min(pdc.deadline(PdcTimer::kRetransmit), until));
+      longer_each_time(round_trip(pdc, config_), record.trim_cnt, kAtOnce + 1, config_.rto_max);
+  loss_.hold_back(pdc, psn, record, now + wait);
 }
 
 // The receiver has everything below Expected_PSN and dropped what came after the gap. [PDS 17.1]
-void Engine::on_rod_ooo(Instant now, Pdc& pdc, const wire::PdsNack& nack, const RxMeta& meta) {
-  (void)meta;
+void NackIntake::on_rod_ooo(Instant now, Pdc& pdc, const wire::PdsNack& nack) {
   TxHalf& tx = pdc.tx;
   const Psn expected(nack.payload);
   const bool valid = pdc.is_rod() && expected.is_after(tx.cack) && expected.is_before(tx.next);
@@ -313,30 +228,30 @@ void Engine::on_rod_ooo(Instant now, Pdc& pdc, const wire::PdsNack& nack, const 
   // One round per gap: not again before the retransmission has had time to get there.
   if (tx.has_gone_back && tx.go_back_at == expected) {
     const TxRecord& first = tx_blocks_.at(tx.ring, expected);
-    if (first.needs_rtx || first.paused || now - first.cc.sent_at < round_trip(pdc))
+    if (first.needs_rtx || first.paused || now - first.cc.sent_at < round_trip(pdc, config_))
       return trace_.drop(now, DropReason::kStaleNack, 0, pdc.id, expected);
   }
   tx.has_gone_back = true;
   tx.peer_holds = false;
   tx.go_back_at = expected;
   if (tx_blocks_.at(tx.ring, expected).message == nullptr) {
-    queue_resend(pdc, expected, tx_blocks_.at(tx.ring, expected));
+    loss_.queue_resend(pdc, expected, tx_blocks_.at(tx.ring, expected));
   }
-  go_back(now, pdc, expected, false);
+  loss_.go_back(now, pdc, expected, false);
 }
 
 // It is there; only its response takes long. Sending it again would only draw the next NACK of this
 // kind. [PDS 14.2, 0x18]
-void Engine::on_ses_busy(Instant now, Pdc& pdc, TxRecord& record) {
+void NackIntake::on_ses_busy(Instant now, Pdc& pdc, TxRecord& record) {
   TxHalf& tx = pdc.tx;
   if (tx.ses_busy_since.is_never()) tx.ses_busy_since = now;
   if (config_.ses_procg_limit > Duration{} && now - tx.ses_busy_since >= config_.ses_procg_limit)
-    return fail(now, pdc, PdsError::kRtoExhausted);
-  unqueue_resend(pdc, record);
+    return closing_.fail(now, pdc, PdsError::kRtoExhausted);
+  loss_.unqueue_resend(pdc, record);
   record.arrived = true;
   record.ask_ack = false;
   if (record.message != nullptr) tx.cc.of(*record.message).ccc->on_held(now, record.cc, tx.share);
-  arm_retransmit(now, pdc, record);
+  loss_.arm_retransmit(now, pdc, record);
   // The timeout that led here is taken back: a busy SES is not a lost packet.
   if (record.rto_cnt > 1) --record.rto_cnt;
 }

@@ -1,133 +1,48 @@
-// A sequenced packet on its PDC: new, duplicate or out of bounds. [PDS 7.5, 9.2, 9.3]
-
-#include "lib/base/planted.h"
-#include "pds/engine.h"
+#include "pds/rx_request.h"
 
 namespace uet::pds {
 
-using base::planted;
-using base::PlantedBug;
+void RequestIntake::on_packet(Instant now, net::RxPacket& rx, bool has_cc_state) {
+  const auto bytes = std::as_const(rx.packet).bytes();
+  const std::size_t header_bytes =
+      has_cc_state ? wire::PdsRequestCc::kSize : wire::PdsRequest::kSize;
+  if (bytes.size() < header_bytes) return trace_.drop(now, DropReason::kTruncated, bytes.size());
+  const auto h = wire::decode<wire::PdsRequest>(bytes.data());
+  if (h.next_hdr > NextHdr::kResponseDataSmall || h.next_hdr == NextHdr::kResponse)
+    return trace_.drop(now, DropReason::kBadNextHeader, bytes.size());
 
-Engine::PsnClass Engine::classify(const Pdc& pdc, Psn psn) const {
-  const RxHalf& rx = pdc.rx;
-  const std::int32_t d = psn.distance_from(rx.cack);
-  const bool is_ahead = planted(PlantedBug::kPlainCompare) ? psn.value() > rx.cack.value() : d > 0;
-  if (is_ahead) {
-    if (static_cast<std::uint32_t>(d) > rx.granted) return PsnClass::kBeyond;
-    const bool known = rx.tracker != nullptr && rx.tracker->test(RxTracker::kReceived, psn);
-    return known ? PsnClass::kKnown : PsnClass::kNew;
-  }
-  // Below the start there was never anything; after 2^31 PSNs the start itself has no meaning any
-  // more.
-  if (!rx.is_past_half && psn.is_before(pdc.start)) return PsnClass::kBelowStart;
-  if (d <= -static_cast<std::int32_t>(kMaxWindow)) return PsnClass::kTooOld;
-  return PsnClass::kFinished;
-}
-
-void Engine::on_sequenced(Instant now, const Arrival& in) {
-  Pdc* const found = find_for(now, in);
-  if (found == nullptr) return;
-  Pdc& pdc = *found;
-  if (in.is_control) {
-    const bool right_role = in.control == ControlType::kCloseCommand   ? !pdc.is_initiator
-                            : in.control == ControlType::kCloseRequest ? pdc.is_initiator
-                                                                       : true;
-    if (!right_role) return trace_.drop(now, DropReason::kRoleMismatch, 0, pdc.id, in.psn);
-  }
-  const auto drop = [&](DropReason reason) {
-    trace_.drop(now, reason, in.body.size(), pdc.id, in.psn);
-    drop_unaccepted(now, pdc);
-  };
-  const PsnClass kind = classify(pdc, in.psn);
-  if (kind == PsnClass::kBelowStart || kind == PsnClass::kTooOld) [[unlikely]]
-    return drop(kind == PsnClass::kTooOld ? DropReason::kPsnTooOld : DropReason::kPsnBelowStart);
-  // What lies beyond the window may be a guess: it neither says who the target is nor that the peer lives.
-  if (kind == PsnClass::kBeyond) [[unlikely]] {
-    nack_for(now, in, &pdc, NackCode::kPsnOorWindow);
-    return drop(DropReason::kPsnBeyondWindow);
-  }
-  // A packet that belongs here: it also tells an initiator who its target is. [PDS 6.3]
-  if (pdc.peer_id == 0) learn_peer(now, pdc, in.spdcid);
-  heard(now, pdc);
-  if (!in.syn) prove(now, pdc);
-  const bool is_after_close =
-      pdc.has_close_psn && !pdc.is_initiator && in.psn.is_after(pdc.close_psn);
-  if (is_after_close || (pdc.state == PdcState::kCloseAckWait && kind == PsnClass::kNew))
-      [[unlikely]] {
-    // A Close Request that crosses our Close Command has what it wants.
-    if (!in.is_control || in.control != ControlType::kCloseRequest)
-      nack_for(now, in, &pdc, NackCode::kClosing);
-    return drop(DropReason::kClosing);
-  }
-  const bool is_duplicate = kind == PsnClass::kFinished || kind == PsnClass::kKnown;
-  if (is_duplicate && !(kind == PsnClass::kFinished && planted(PlantedBug::kDuplicateDelivered)))
-    return on_duplicate(now, pdc, in, kind == PsnClass::kFinished);
-  if (pdc.is_rod() && in.psn != pdc.rx.edge + 1 && !planted(PlantedBug::kRodOrderIgnored))
-      [[unlikely]]
-    return on_rod_gap(now, pdc, in);
-  const PdcRef ref = pdc.ref();
-  deliver(now, pdc, in);
-  if (config_.rod_reorder && table_.is_alive(ref)) deliver_held(now, pdc);
-}
-
-// ROD takes only the next PSN. One NACK per gap: it is armed again when the edge moves, when a
-// retransmission is still out of order, or after a while. [PDS 17.1]
-void Engine::on_rod_gap(Instant now, Pdc& pdc, const Arrival& in) {
-  if (config_.rod_reorder && hold(now, pdc, in)) return;
-  RxHalf& rx = pdc.rx;
-  trace_.drop(now, DropReason::kRodOutOfOrder, in.body.size(), pdc.id, in.psn);
-  if (!rx.ooo_nack_armed && !in.retx && now - rx.last_ooo_nack < round_trip(pdc)) return;
-  rx.ooo_nack_armed = false;
-  rx.last_ooo_nack = now;
-  nack_for(now, in, &pdc, NackCode::kRodOoo, (rx.edge + 1).value());
-}
-
-// Never delivered, never counted as received; its CLEAR and its CE mark still mean something.
-// [PDS 9.3]
-void Engine::on_duplicate(Instant now, Pdc& pdc, const Arrival& in, bool finished) {
-  const bool wants_answer = in.retx || in.ar || in.syn;
-  trace_.emit(now, EventId::kDuplicateReceived, pdc.id, in.psn, wants_answer ? 1 : 0);
-  if (!in.trimmed) {
-    if (in.has_clear && in.clear_offset < 0) accept_clear(now, pdc, in.psn + in.clear_offset);
-    pdc.rx.ce_seen = pdc.rx.ce_seen || in.meta.ecn;
-  }
-  if (!wants_answer)
-    return trace_.drop(now, DropReason::kDuplicate, in.body.size(), pdc.id, in.psn);
-  // The CLEAR above may have finished it.
-  if (finished || in.psn.is_at_or_before(pdc.rx.cack))
-    return queue_finished_ack(pdc, in.psn, in.meta, in.is_control);
-  answer_known(now, pdc, in.psn, in.meta, in.is_control);
-}
-
-/// Answers for a received PSN above CACK, asked by a duplicate or an ACK Request.
-void Engine::answer_known(Instant now, Pdc& pdc, Psn psn, const RxMeta& meta, bool is_control) {
-  RxHalf& rx = pdc.rx;
-  RxRecord* record = responses_.find(table_.slot_of(pdc), psn);
-  const auto refuse = [&](NackCode code) {
-    wire::PdsNack header;
-    header.nack_code = code;
-    header.nack_psn = psn;
-    header.m = meta.ecn;
-    header.retx = meta.retx;
-    header.spdcid = pdc.id;
-    header.dpdcid = pdc.peer_id;
-    nack(now, pdc.peer, meta, header, true);
-  };
-  if (!rx.tracker->test(RxTracker::kAnswered, psn)) {
-    if (record != nullptr) record->meta.ack_now = true;  // at once when SES answers
-    return refuse(NackCode::kRcvdSesProcg);
-  }
-  if (!rx.tracker->test(RxTracker::kStored, psn))
-    return queue_finished_ack(pdc, psn, meta, is_control);
-  if (record == nullptr) return refuse(NackCode::kGtdRespUnavail);
-  // The stored answer with the facts of this copy; everything else of the ACK is of the moment.
-  const std::uint32_t bytes = record->meta.bytes;
-  record->meta = meta;
-  record->meta.bytes = bytes;
-  if (record->queued && (record->urgent || !pdc.is_rod())) return;
-  if (record->queued) responses_.unqueue(rx.acks, *record);
-  record->urgent = true;
-  queue_ack(pdc, *record);
+  Arrival in;
+  in.source = rx.source;
+  in.mode = h.type == wire::PdsType::kRodReq || h.type == wire::PdsType::kRodCcReq ? Mode::kRod
+                                                                                   : Mode::kRud;
+  in.next_hdr = h.next_hdr;
+  in.retx = h.retx;
+  in.ar = h.ar;
+  in.syn = h.syn;
+  in.has_clear = true;
+  in.clear_offset = h.clear_psn_offset;
+  in.psn = h.psn;
+  in.spdcid = h.spdcid;
+  in.dpdcid = h.dpdcid;
+  in.psn_offset = h.dpdcid & kMaxSynOffset;
+  in.header_bytes = static_cast<std::uint16_t>(header_bytes);
+  in.body = bytes.subspan(header_bytes);
+  in.packet = &rx.packet;
+  in.meta = env_.meta_of(now, rx);
+  in.meta.bytes = static_cast<std::uint32_t>(in.body.size());
+  in.meta.retx = h.retx;
+  in.meta.ack_now = h.ar || h.retx || h.syn || (in.meta.ecn && config_.ack_on_ecn);
+  in.trimmed = env_.is_trimmed(rx);
+  in.last_hop = rx.tos.dscp() == config_.dscp_trimmed_last_hop;
+  wire::PdsRequestCc cc_state;
+  if (has_cc_state) cc_state = wire::decode<wire::PdsRequestCc>(bytes.data());
+  if (in.trimmed) [[unlikely]]
+    sequenced_.on_trimmed(now, in);
+  else
+    sequenced_.on_packet(now, in);
+  // Afterwards, so that the first packet of a PDC counts.
+  if (has_cc_state && credit_.has_pacer())
+    credit_.note_demand(now, in, cc_state.ccc_id, cc_state.credit_target);
 }
 
 }  // namespace uet::pds

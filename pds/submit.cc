@@ -1,35 +1,50 @@
-// Messages in: which PDC carries them, and how they end early. [PDS 5.1, 16.5, 18.1]
+#include "pds/submit.h"
 
-#include "pds/engine.h"
+#include "pds/nominal.h"
 
 namespace uet::pds {
 
-SubmitResult Engine::again() {
-  is_short_of_room_ = true;
-  return SubmitResult::kAgain;
-}
+Submission::Submission(Environment& env, PdcTable& pdcs, MessageTable& messages,
+                       FailedMessages& failed, Backpressure& room, Scheduler& scheduler,
+                       SendWindow& window, ProofRequests& proofs, Lifecycle& lifecycle,
+                       Closing& closing, Admission& admission, Liveness& liveness, Rudi& rudi,
+                       Uud& uud)
+    : Part(env),
+      table_(pdcs),
+      messages_(messages),
+      failed_(failed),
+      room_(room),
+      scheduler_(scheduler),
+      window_(window),
+      proofs_(proofs),
+      lifecycle_(lifecycle),
+      closing_(closing),
+      admission_(admission),
+      liveness_(liveness),
+      rudi_(rudi),
+      uud_(uud) {}
 
-SubmitResult Engine::submit(Instant now, const TxMessage& request) {
+SubmitResult Submission::submit(Instant now, const TxMessage& request) {
   UET_CHECK(request.token != 0 && request.segments > 0);
   UET_DCHECK(messages_.find(request.token) == nullptr);
-  if (messages_.is_full_for(false)) return again();
+  if (messages_.is_full_for(false)) return room_.again();
   switch (request.mode) {
     case Mode::kUud:
-      return submit_uud(now, request);
+      return uud_.submit(now, request);
     case Mode::kRudi:
-      return submit_rudi(now, request);
+      return rudi_.submit(now, request);
     case Mode::kRud:
     case Mode::kRod:
       break;
   }
   bool must_wait = false;
   Pdc* pdc = choose_pdc(now, request, must_wait);
-  if (must_wait) return again();
-  if (pdc == nullptr) pdc = open_initiator(now, request);
+  if (must_wait) return room_.again();
+  if (pdc == nullptr) pdc = lifecycle_.open_initiator(now, request);
   if (pdc == nullptr) {
-    if (table_.next_free_id() > now) next_id_at_ = table_.next_free_id();
-    make_room(now, true);  // and let SES come again [PDS 5.2]
-    return again();
+    lifecycle_.wait_for_identifier(now);
+    admission_.make_room(now, true);  // and let SES come again [PDS 5.2]
+    return room_.again();
   }
   append(now, *pdc, request);
   return SubmitResult::kQueued;
@@ -38,7 +53,7 @@ SubmitResult Engine::submit(Instant now, const TxMessage& request) {
 // The least loaded PDC of the key. Another one is opened only when all have so much queued that the
 // new message would wait long behind it: they share one congestion window, so more PDCs do not send
 // faster. [PDS 5.1]
-Pdc* Engine::choose_pdc(Instant now, const TxMessage& request, bool& must_wait) {
+Pdc* Submission::choose_pdc(Instant now, const TxMessage& request, bool& must_wait) {
   const PdcKey key{request.destination, request.mode, request.traffic_class, request.rod_context};
   Pdc* best = nullptr;
   Pdc* spent = nullptr;
@@ -48,14 +63,14 @@ Pdc* Engine::choose_pdc(Instant now, const TxMessage& request, bool& must_wait) 
     ++total;
     if (!pdc.accepts_messages()) return;
     const std::uint64_t segments = std::uint64_t{pdc.tx.queued_segments} + request.segments;
-    if (pdc.tx.next != pdc.start && !has_psns_for(pdc, segments)) {
+    if (pdc.tx.next != pdc.start && !window_.has_psns_for(pdc, segments)) {
       spent = &pdc;
       return;
     }
     ++accepting;
     if (best == nullptr || pdc.tx.backlog < best->tx.backlog) best = &pdc;
   });
-  if (spent != nullptr) begin_close(now, *spent);  // what it has is sent, a successor takes over
+  if (spent != nullptr) closing_.begin(now, *spent);  // what it has is sent, a successor takes over
   if (request.mode == Mode::kRod) {
     // A successor could overtake what is still unacknowledged on its predecessor. [PDS 5.1]
     must_wait = total > 0 && best == nullptr;
@@ -67,12 +82,7 @@ Pdc* Engine::choose_pdc(Instant now, const TxMessage& request, bool& must_wait) 
   return best;
 }
 
-ByteCount Engine::nominal_of(const Pdc& pdc, const Message& message, std::uint32_t segment) const {
-  return nominal_bytes(request_header_bytes(pdc.tx.cc.of(message)) +
-                       message.request.ses_header_bytes + message.payload_of(segment));
-}
-
-void Engine::append(Instant now, Pdc& pdc, const TxMessage& request) {
+void Submission::append(Instant now, Pdc& pdc, const TxMessage& request) {
   Message& message = messages_.add(request, !pdc.is_initiator);
   message.pdc = &pdc;
   Congestion& congestion = pdc.tx.cc.of(message);
@@ -85,53 +95,44 @@ void Engine::append(Instant now, Pdc& pdc, const TxMessage& request) {
   ++pdc.tx.queued;
   pdc.tx.queued_segments += request.segments;
   const ByteCount per_segment =
-      nominal_bytes(request_header_bytes(congestion) + request.ses_header_bytes);
+      env_.nominal_bytes(request_header_bytes(congestion) + request.ses_header_bytes);
   const ByteCount bytes =
       per_segment * request.segments + static_cast<ByteCount>(request.payload_bytes);
   pdc.tx.backlog += bytes;
   congestion.ccc->on_new_data(now, bytes);
-  if (pdc.deadline(PdcTimer::kLiveness).is_never()) on_liveness(now, pdc);
-  wake(pdc);
-  if (sends_credit_state_) on_congestion_timer(now, congestion);
+  if (pdc.deadline(PdcTimer::kLiveness).is_never()) liveness_.look(now, pdc);
+  scheduler_.wake(pdc);
+  if (env_.sends_credit_state) scheduler_.on_congestion_timer(now, congestion);
 }
 
-SubmitResult Engine::submit_return(Instant now, RxHandle handle, const TxMessage& request) {
+SubmitResult Submission::submit_return(Instant now, RxHandle handle, const TxMessage& request) {
   Pdc* pdc = table_.by_ref(handle.pdc);
   if (pdc == nullptr || pdc->is_initiator) return SubmitResult::kNever;
-  if (messages_.is_full_for(true)) return again();
-  if (!attach_congestion(now, *pdc)) return again();
+  if (messages_.is_full_for(true)) return room_.again();
+  if (!lifecycle_.attach_congestion(now, *pdc)) return room_.again();
   append(now, *pdc, request);
-  ask_for_proof(now, *pdc);
-  if (!has_psns_for(*pdc, pdc->tx.queued_segments)) begin_close(now, *pdc);
+  proofs_.ask(now, *pdc);
+  if (!window_.has_psns_for(*pdc, pdc->tx.queued_segments)) closing_.begin(now, *pdc);
   return SubmitResult::kQueued;
 }
 
-void Engine::forget(Message& message) {
-  messages_.remove(message);
-  has_new_room_ = true;
-}
-
-void Engine::abort(Instant now, MessageToken token) {
+void Submission::abort(Instant now, MessageToken token) {
   Message* message = messages_.find(token);
   if (message == nullptr) return;
-  if (message->request.mode == Mode::kUud) {
-    uud_.erase(uud_.iterator_to(*message));
-    return forget(*message);
-  }
-  if (message->rudi != nullptr) return drop_rudi_message(now, *message);
+  if (message->request.mode == Mode::kUud) return uud_.abort(*message);
+  if (message->rudi != nullptr) return rudi_.abort(*message);
   if (message->pdc == nullptr) {  // its PDC has failed and the error is about to be reported
-    failed_.erase(failed_.iterator_to(*message));
-    return forget(*message);
+    return failed_.drop(*message);
   }
   Pdc& pdc = *message->pdc;
   if (message->unanswered > 0) {
     // Its PSNs cannot be taken back, and holes would block the PDC for ever. [PDS 16.5]
     message->is_silent = true;
-    return fail(now, pdc, PdsError::kAborted);
+    return closing_.fail(now, pdc, PdsError::kAborted);
   }
   ByteCount left = 0;
   for (std::uint32_t s = message->next_segment; s < message->request.segments; ++s)
-    left += nominal_of(pdc, *message, s);
+    left += nominal_of(env_, pdc, *message, s);
   pdc.tx.backlog -= left;
   pdc.tx.queued_segments -= message->request.segments - message->next_segment;
   pdc.tx.cc.of(*message).ccc->on_new_data(now, -left);
@@ -140,11 +141,11 @@ void Engine::abort(Instant now, MessageToken token) {
     --pdc.tx.queued;
   }
   if (message->request.lock && pdc.locks > 0) --pdc.locks;
-  forget(*message);
-  try_close(now, pdc);
+  messages_.forget(*message);
+  closing_.proceed(now, pdc);
 }
 
-std::uint32_t Engine::truncate(Instant now, MessageToken token, std::uint32_t extra_segments) {
+std::uint32_t Submission::truncate(Instant now, MessageToken token, std::uint32_t extra_segments) {
   Message* message = messages_.find(token);
   if (message == nullptr) return 0;
   const std::uint32_t sent = message->next_segment;
@@ -152,31 +153,31 @@ std::uint32_t Engine::truncate(Instant now, MessageToken token, std::uint32_t ex
   Pdc& pdc = *message->pdc;
   ByteCount change = 0;
   for (std::uint32_t s = sent; s < message->request.segments; ++s)
-    change -= nominal_of(pdc, *message, s);
+    change -= nominal_of(env_, pdc, *message, s);
   message->payload_segments = sent;
   pdc.tx.queued_segments -= message->request.segments - sent;
   pdc.tx.queued_segments += extra_segments;
   message->request.segments = sent + extra_segments;
   for (std::uint32_t s = sent; s < message->request.segments; ++s)
-    change += nominal_of(pdc, *message, s);
+    change += nominal_of(env_, pdc, *message, s);
   pdc.tx.backlog += change;
   pdc.tx.cc.of(*message).ccc->on_new_data(now, change);
   if (message->is_fully_sent()) {
     pdc.tx.queue.erase(pdc.tx.queue.iterator_to(*message));
     --pdc.tx.queued;
-    if (message->unanswered == 0) forget(*message);
+    if (message->unanswered == 0) messages_.forget(*message);
   }
-  wake(pdc);
+  scheduler_.wake(pdc);
   return sent;
 }
 
-void Engine::unlock(Instant now, PdcRef ref) {
+void Submission::unlock(Instant now, PdcRef ref) {
   Pdc* pdc = table_.by_ref(ref);
   if (pdc == nullptr || pdc->locks == 0) return;
   --pdc->locks;
   pdc->active_at = now;
-  try_close(now, *pdc);
-  settle(now);
+  closing_.proceed(now, *pdc);
+  room_.settle(now);
 }
 
 }  // namespace uet::pds

@@ -1,13 +1,10 @@
-// Builds acknowledgements at the moment they leave, so that CACK, SACK and window are never stale.
-// [PDS 10.1, 10.3]
-
-#include "pds/engine.h"
+#include "pds/tx_ack.h"
 
 #include <cstring>
 
 namespace uet::pds {
 
-bool Engine::has_ack_to_send(const Pdc& pdc) {
+bool AckBuilder::has_ack_to_send(const Pdc& pdc) {
   if (pdc.rx.wants_update || pdc.rx.wants_probe_answer) return true;
   const RxRecord* record = responses_.front(pdc.rx.acks);
   if (record == nullptr) return false;
@@ -15,7 +12,7 @@ bool Engine::has_ack_to_send(const Pdc& pdc) {
   return !pdc.is_rod() || record->urgent || record->psn.is_at_or_before(pdc.rx.answered);
 }
 
-Built Engine::build_ack(Instant now, Pdc& pdc, net::TxPacket& out) {
+Built AckBuilder::build(Instant now, Pdc& pdc, net::TxPacket& out) {
   RxHalf& rx = pdc.rx;
   AckShape shape;
   RxRecord* record = responses_.front(rx.acks);
@@ -40,7 +37,7 @@ Built Engine::build_ack(Instant now, Pdc& pdc, net::TxPacket& out) {
   } else {
     return Built::kNothing;
   }
-  const Built built = emit_ack(now, pdc, shape, out);
+  const Built built = emit(now, pdc, shape, out);
   if (built != Built::kPacket) return built;
   rx.ack_gen_count = 0;
   rx.ce_seen = false;
@@ -56,9 +53,19 @@ Built Engine::build_ack(Instant now, Pdc& pdc, net::TxPacket& out) {
   return built;
 }
 
-/// What the peer shall do with its window. Once anybody was told to shrink, everybody is told when to return: contexts are
-/// shared among PDCs, and an acknowledgement may be lost. [CC 4.8]
-cc::WindowAdvice Engine::window_advice_for(RxHalf& rx) {
+Built AckBuilder::build_last(Instant now, Pdc& pdc, const std::optional<Psn>& expected,
+                             net::TxPacket& out) {
+  AckShape shape;
+  shape.ack_psn = pdc.close_psn;
+  shape.meta = pdc.close_meta;
+  shape.sack_near = pdc.close_psn;
+  shape.expected_psn = expected;
+  return emit(now, pdc, shape, out);
+}
+
+// What the peer shall do with its window. Once one peer was told to shrink, all are told when to return: CCCs are shared
+// among PDCs, and an acknowledgement may be lost. [CC 4.8]
+cc::WindowAdvice AckBuilder::window_advice_for(RxHalf& rx) {
   if (rx.resource == 0) return {.penalty = 0, .restore = true};
   const cc::WindowAdvice advice = cc::window_advice(upper_.fill_of(rx.resource), 1000);
   if (advice.penalty == 0 && advice.restore) rx.resource = 0;
@@ -80,7 +87,7 @@ constexpr bool kHasSack = requires(H h) {
 
 }  // namespace
 
-Built Engine::emit_ack(Instant now, Pdc& pdc, const AckShape& shape, net::TxPacket& out) {
+Built AckBuilder::emit(Instant now, Pdc& pdc, const AckShape& shape, net::TxPacket& out) {
   RxHalf& rx = pdc.rx;
   // The 16-bit offset reaches everything inside the window; an ACK for something older names CACK
   // instead.
@@ -143,7 +150,7 @@ Built Engine::emit_ack(Instant now, Pdc& pdc, const AckShape& shape, net::TxPack
         header.restore_cwnd = advice.restore;
       }
     }
-    if constexpr (requires { header.credit; }) header.credit = credit_for(pdc);
+    if constexpr (requires { header.credit; }) header.credit = credit_.units_for(pdc);
     header.flag_epsn = shape.expected_psn.has_value();
     wire::emit(header, packet.prepend(H::kSize));
     return static_cast<unsigned>(header.type);
@@ -154,9 +161,9 @@ Built Engine::emit_ack(Instant now, Pdc& pdc, const AckShape& shape, net::TxPack
     tail.expected_psn = *shape.expected_psn;
     wire::emit(tail, packet.append(wire::PdsExpectedPsn::kSize));
     type = finish(wire::PdsAck{});
-  } else if (sends_nscc_state_)
+  } else if (env_.sends_nscc_state)
     type = finish(wire::PdsAckCcNscc{});
-  else if (sends_credit_state_)
+  else if (env_.sends_credit_state)
     type = finish(wire::PdsAckCcCredit{});
   else if (rx.cack == rx.max_rcvd && limits_.window == config_.default_mpr * 128u)
     type = finish(wire::PdsAck{});
@@ -170,7 +177,7 @@ Built Engine::emit_ack(Instant now, Pdc& pdc, const AckShape& shape, net::TxPack
   out.destination = pdc.peer;
   out.entropy = shape.meta.entropy;
   out.plane = shape.meta.plane;
-  out.tos.value = is_long ? data_tos(false) : control_tos();
+  out.tos.value = is_long ? env_.data_tos(false) : env_.control_tos();
   return Built::kPacket;
 }
 

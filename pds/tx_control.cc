@@ -1,43 +1,34 @@
-// Control packets out. [PDS 15]
+#include "pds/tx_control.h"
 
 #include "lib/base/planted.h"
-#include "pds/engine.h"
 
 namespace uet::pds {
 
 using base::planted;
 using base::PlantedBug;
 
-void Engine::list_control(Pdc& pdc) {
-  if (!pdc.control_hook.is_linked()) control_.push_back(pdc);
-}
-
-void Engine::want_control(Pdc& pdc, unsigned bits) {
-  pdc.pending_control = static_cast<std::uint16_t>(pdc.pending_control | bits);
-  list_control(pdc);
-}
-
-Built Engine::poll_control(Instant now, net::TxPacket& out) {
-  while (!control_.empty()) {
-    Pdc& pdc = control_.front();
-    Built built = has_ack_to_send(pdc) ? build_ack(now, pdc, out) : Built::kNothing;
+Built ControlSender::poll(Instant now, net::TxPacket& out) {
+  while (!scheduler_.control().empty()) {
+    Pdc& pdc = scheduler_.control().front();
+    Built built = acks_.has_ack_to_send(pdc) ? acks_.build(now, pdc, out) : Built::kNothing;
     if (built == Built::kNothing && pdc.pending_control != 0) built = build_control(now, pdc, out);
     if (built == Built::kNoBuffer) return built;
-    control_.pop_front();
+    scheduler_.control().pop_front();
     if (built == Built::kPacket) {
       // What stays pending without being sendable (a window that is closed) comes back with the
       // event that opens it.
-      if (has_ack_to_send(pdc) || pdc.pending_control != 0) control_.push_back(pdc);
+      if (acks_.has_ack_to_send(pdc) || pdc.pending_control != 0)
+        scheduler_.control().push_back(pdc);
       return built;
     }
   }
   return Built::kNothing;
 }
 
-Built Engine::build_control(Instant now, Pdc& pdc, net::TxPacket& out) {
+Built ControlSender::build_control(Instant now, Pdc& pdc, net::TxPacket& out) {
   if (pdc.is_unproven()) {
     // Grants come again with the proof; questions for it do not.
-    if (is_waiting_for_proof(pdc))
+    if (ProofRequests::is_awaited(pdc))
       pdc.pending_control = static_cast<std::uint16_t>(pdc.pending_control & kSendProbe);
     if (pdc.unasked >= UnprovenPdcs::unasked_for(pdc.rx.rcvd_bytes)) pdc.pending_control = 0;
     if (pdc.pending_control == 0) return Built::kNothing;
@@ -48,7 +39,7 @@ Built Engine::build_control(Instant now, Pdc& pdc, net::TxPacket& out) {
   return build_pending_control(now, pdc, out);
 }
 
-Built Engine::build_pending_control(Instant now, Pdc& pdc, net::TxPacket& out) {
+Built ControlSender::build_pending_control(Instant now, Pdc& pdc, net::TxPacket& out) {
   // Before the peer's PDCID is known only packets that carry syn can be sent. [PDS 6.1]
   const bool is_known = pdc.peer_id != 0;
   const auto pending = [&](unsigned bit) { return (pdc.pending_control & bit) != 0; };
@@ -73,19 +64,20 @@ Built Engine::build_pending_control(Instant now, Pdc& pdc, net::TxPacket& out) {
   }
   if (pending(kSendClear) && is_known) {
     tx.clear_owed = false;
-    stop_timer(pdc, PdcTimer::kClear);
+    Scheduler::stop_timer(pdc, PdcTimer::kClear);
     return simple(kSendClear, ControlType::kClearCommand,
                   planted(PlantedBug::kClearNeverRefreshed) ? (pdc.start - 1).value()
                                                             : tx.clear_psn().value(),
                   false);
   }
   if (pending(kSendClearRequest) && is_known)
-    return simple(kSendClearRequest, ControlType::kClearRequest, highest_stored(pdc).value(),
-                  false);
+    return simple(kSendClearRequest, ControlType::kClearRequest,
+                  receiver_.highest_stored(pdc).value(), false);
   if (pending(kSendProbe) && is_known) {
     // The answer to either question proves the peer.
     const bool is_repeated = pdc.is_unproven() && tx.is_probe_open;
-    const auto opaque = is_repeated ? tx.probe_opaque : static_cast<std::uint16_t>(rng_.next_u32());
+    const auto opaque =
+        is_repeated ? tx.probe_opaque : static_cast<std::uint16_t>(env_.rng.next_u32());
     const Built built =
         simple(kSendProbe, ControlType::kProbe, (tx.cack + 1).value(), true, opaque);
     if (built == Built::kPacket) {
@@ -123,11 +115,11 @@ Built Engine::build_pending_control(Instant now, Pdc& pdc, net::TxPacket& out) {
 
 /// A control packet that consumes a PSN. kNothing when the window is closed: the event that opens
 /// it asks again.
-Built Engine::send_sequenced(Instant now, Pdc& pdc, ControlType type, net::TxPacket& out) {
+Built ControlSender::send_sequenced(Instant now, Pdc& pdc, ControlType type, net::TxPacket& out) {
   TxHalf& tx = pdc.tx;
-  if (!may_take_psn(pdc)) {
+  if (!window_.may_take_psn(pdc)) {
     // Nothing unacknowledged and no room: only uncleared responses can be in the way. [PDS 20.35]
-    if (tx.unacked == 0) start_stall(now, pdc);
+    if (tx.unacked == 0) clear_.start_stall(now, pdc);
     return Built::kNothing;
   }
   const Psn psn = tx.next;
@@ -146,20 +138,20 @@ Built Engine::send_sequenced(Instant now, Pdc& pdc, ControlType type, net::TxPac
   if (type == ControlType::kCloseCommand) {
     pdc.close_psn = psn;
     pdc.has_close_psn = true;
-    change_state(now, pdc, PdcInput::kCloseSent);
+    states_.change(now, pdc, PdcInput::kCloseSent);
   }
-  arm_retransmit(now, pdc, *record);
+  loss_.arm_retransmit(now, pdc, *record);
   return built;
 }
 
-Built Engine::resend_sequenced(Instant now, Pdc& pdc, net::TxPacket& out) {
+Built ControlSender::resend_sequenced(Instant now, Pdc& pdc, net::TxPacket& out) {
   TxHalf& tx = pdc.tx;
   bool more = false;
   Built built = Built::kNothing;
   for (Psn psn = tx.left; psn.is_before(tx.next); ++psn) {
     TxRecord& record = tx_blocks_.at(tx.ring, psn);
     if (!record.needs_rtx || record.message != nullptr) continue;
-    if (built == Built::kPacket || !window_allows(pdc, psn)) {
+    if (built == Built::kPacket || !window_.allows(pdc, psn)) {
       more = true;
       break;
     }
@@ -171,14 +163,14 @@ Built Engine::resend_sequenced(Instant now, Pdc& pdc, net::TxPacket& out) {
     if (record.sent_with_syn) pdc.was_syn_resent = true;
     if (pdc.state == PdcState::kCreating) pdc.last_syn_sent = now;
     trace_.emit(now, EventId::kPacketRetransmitted, pdc.id, psn, record.rto_cnt);
-    arm_retransmit(now, pdc, record);
+    loss_.arm_retransmit(now, pdc, record);
   }
   if (!more)
     pdc.pending_control = static_cast<std::uint16_t>(pdc.pending_control & ~kResendControl);
   return built;
 }
 
-Built Engine::send_ack_request(Instant now, Pdc& pdc, net::TxPacket& out) {
+Built ControlSender::send_ack_request(Instant now, Pdc& pdc, net::TxPacket& out) {
   TxHalf& tx = pdc.tx;
   for (Psn psn = tx.left; psn.is_before(tx.next); ++psn) {
     TxRecord& record = tx_blocks_.at(tx.ring, psn);
@@ -193,22 +185,23 @@ Built Engine::send_ack_request(Instant now, Pdc& pdc, net::TxPacket& out) {
   return Built::kNothing;
 }
 
-/// Credit comes on any PDC of the CCC, and who does not know this one says nothing: so its silence is watched.
-void Engine::watch_credit(Instant now, Pdc& pdc) {
+// Credit comes on any PDC of the CCC, and a target that does not know this one says nothing: so its silence is watched.
+void ControlSender::watch_credit(Instant now, Pdc& pdc) {
   pdc.tx.credit_asked_at = now;
   const Instant due = now + config_.peer_timeout / 4;
   if (config_.peer_timeout > Duration{} && due < pdc.deadline(PdcTimer::kLiveness))
-    set_timer(pdc, PdcTimer::kLiveness, due);
+    scheduler_.set_timer(pdc, PdcTimer::kLiveness, due);
 }
 
 /// Control packets take any path, each time another: on a fixed one that is dead, credits and requests would be lost for
 /// ever and the flow would stop.
-std::uint16_t Engine::control_entropy() {
-  return static_cast<std::uint16_t>(0xc000 | (rng_.next_u32() & 0x3fff));
+std::uint16_t ControlSender::control_entropy() {
+  return static_cast<std::uint16_t>(0xc000 | (env_.rng.next_u32() & 0x3fff));
 }
 
-Built Engine::emit_control(Instant now, Pdc& pdc, ControlType type, Psn psn, std::uint32_t payload,
-                           bool ar, bool retx, std::uint16_t opaque, net::TxPacket& out) {
+Built ControlSender::emit_control(Instant now, Pdc& pdc, ControlType type, Psn psn,
+                                  std::uint32_t payload, bool ar, bool retx, std::uint16_t opaque,
+                                  net::TxPacket& out) {
   net::Packet packet = pool_.allocate();
   if (!packet) return Built::kNoBuffer;
   const auto finish = [&](auto header) {
@@ -239,7 +232,7 @@ Built Engine::emit_control(Instant now, Pdc& pdc, ControlType type, Psn psn, std
   const bool is_first = pdc.is_unproven() && pdc.unasked == 0;
   out.entropy = is_first ? pdc.rx.last_meta.entropy : control_entropy();
   out.plane = is_first ? pdc.rx.last_meta.plane : net::kAnyPlane;
-  out.tos.value = control_tos();
+  out.tos.value = env_.control_tos();
   return Built::kPacket;
 }
 

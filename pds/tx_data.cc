@@ -1,40 +1,14 @@
-// Cuts and sends Requests, new and again. [PDS 7.1, 7.2, 8]
+#include "pds/tx_data.h"
 
 #include "lib/base/planted.h"
-#include "pds/engine.h"
+#include "pds/nominal.h"
 
 namespace uet::pds {
 
 using base::planted;
 using base::PlantedBug;
 
-// The window is anchored at CACK, not at what was received or acknowledged beyond it, and binds
-// retransmissions too.
-bool Engine::window_allows(const Pdc& pdc, Psn psn) const {
-  if (planted(PlantedBug::kWindowIgnored)) return true;
-  const auto ahead = static_cast<std::uint32_t>(psn.distance_from(pdc.tx.cack));
-  return ahead <= std::min(pdc.tx.mp_range, tx_blocks_.ring_size());
-}
-
-// A new PSN: a Request or a sequenced control packet.
-bool Engine::may_take_psn(const Pdc& pdc) const {
-  if (!window_allows(pdc, pdc.tx.next)) return false;
-  if (pdc.state == PdcState::kCreating &&
-      static_cast<std::uint32_t>(pdc.tx.next.distance_from(pdc.start)) > kMaxSynOffset)
-    return false;
-  if (guard_ != nullptr && config_.limit_psn_range &&
-      pdc.tx.next.value() - pdc.start.value() >= config_.psn_range)
-    return false;
-  return tx_blocks_.can_add(pdc.tx.ring, pdc.tx.next);
-}
-
-bool Engine::has_psns_for(const Pdc& pdc, std::uint64_t more) const {
-  if (guard_ == nullptr || !config_.limit_psn_range) return true;
-  const std::uint32_t used = pdc.tx.next.value() - pdc.start.value();
-  return used + more + config_.psn_range_reserve <= config_.psn_range;
-}
-
-Engine::Work Engine::next_work(Instant now, Pdc& pdc, Psn& psn) {
+DataSender::Work DataSender::next_work(Instant now, Pdc& pdc, Psn& psn) {
   TxHalf& tx = pdc.tx;
   if (tx.rtx_count > 0) {
     // In PSN order; the search goes on where the last one ended.
@@ -44,23 +18,26 @@ Engine::Work Engine::next_work(Instant now, Pdc& pdc, Psn& psn) {
     }
     UET_DCHECK(psn.is_before(tx.next));
     tx.rtx_from = psn;
-    return window_allows(pdc, psn) ? Work::kResend : Work::kNone;
+    return window_.allows(pdc, psn) ? Work::kResend : Work::kNone;
   }
   if (tx.queue.empty() || pdc.is_unproven()) return Work::kNone;
   // ROD: nothing new before what a paused packet waits for, it would be dropped anyway. [PDS 17.1]
   if (pdc.is_rod() && tx.paused_count > 0) return Work::kNone;
-  if (!may_take_psn(pdc)) {
-    if (tx.unacked == 0) start_stall(now, pdc);
+  if (!window_.may_take_psn(pdc)) {
+    if (tx.unacked == 0) clear_.start_stall(now, pdc);
     return Work::kNone;
   }
   return Work::kNew;
 }
 
-std::size_t Engine::request_header_bytes(const Congestion& congestion) {
-  return congestion.ccc->carries_credit() ? wire::PdsRequestCc::kSize : wire::PdsRequest::kSize;
+ByteCount DataSender::nominal_of_next(const Pdc& pdc, Work work, Psn psn) const {
+  if (work == Work::kResend)
+    return static_cast<ByteCount>(tx_blocks_.at(pdc.tx.ring, psn).cc.nominal_bytes);
+  return nominal_of(env_, pdc, pdc.tx.queue.front(), pdc.tx.queue.front().next_segment);
 }
 
-Built Engine::send_data(Instant now, Pdc& pdc, Work work, Psn psn, net::TxPacket& out) {
+Built DataSender::send(Instant now, Pdc& pdc, Work work, Psn psn, const Planes& planes,
+                       net::TxPacket& out) {
   TxHalf& tx = pdc.tx;
   const bool resend = work == Work::kResend;
   Message& message = resend ? *tx_blocks_.at(tx.ring, psn).message : tx.queue.front();
@@ -87,13 +64,14 @@ Built Engine::send_data(Instant now, Pdc& pdc, Work work, Psn psn, net::TxPacket
   if (planted(PlantedBug::kWrongSegmentResent) && resend && segment > 0) --segment;
   const SegmentInfo info =
       upper_.emit_segment(message.request.token, segment, pdc.ref(), psn, packet);
-  const ByteCount nominal = nominal_bytes(request_header_bytes(congestion) + packet.full_size());
+  const ByteCount nominal =
+      env_.nominal_bytes(request_header_bytes(congestion) + packet.full_size());
 
-  bool ack_request = resend || config_.enb_ack_per_pkt || is_losing(now, pdc);
+  bool ack_request = resend || config_.enb_ack_per_pkt || loss_.is_losing(now, pdc);
   if (resend) {
-    unqueue_resend(pdc, *record);
+    loss_.unqueue_resend(pdc, *record);
   } else {
-    const ByteCount announced = nominal_of(pdc, message, record->segment);
+    const ByteCount announced = nominal_of(env_, pdc, message, record->segment);
     if (announced != nominal) ccc.on_new_data(now, nominal - announced);
     tx.backlog -= announced;
     ++tx.next;
@@ -106,13 +84,14 @@ Built Engine::send_data(Instant now, Pdc& pdc, Work work, Psn psn, net::TxPacket
       --tx.queued;
       ack_request = true;  // end of message
     }
-    ack_request =
-        ack_request || !may_take_psn(pdc);  // nothing may follow: do not wait for coalescing
+    ack_request = ack_request ||
+                  !window_.may_take_psn(pdc);  // nothing may follow: do not wait for coalescing
   }
   // Ordered packets wait for their port; only when it has lost its link they take another.
-  const std::uint8_t planes =
-      congestion.sprayed ? ccc.worthwhile_planes(now, free_planes_) : planes_up_;
-  const cc::SendParams params = ccc.next_send(now, resend ? &record->cc : nullptr, nominal, planes);
+  const std::uint8_t allowed =
+      congestion.sprayed ? ccc.worthwhile_planes(now, planes.free) : planes.up;
+  const cc::SendParams params =
+      ccc.next_send(now, resend ? &record->cc : nullptr, nominal, allowed);
   ccc.on_send(now, record->cc, tx.share, nominal, params, resend);
   ack_request = ack_request || params.ack_request || (!tx.queue.empty() && !ccc.may_send(nominal));
 
@@ -127,12 +106,12 @@ Built Engine::send_data(Instant now, Pdc& pdc, Work work, Psn psn, net::TxPacket
   }
   record->sent_with_syn = record->sent_with_syn || with_syn;
   record->asked_ack = false;
-  arm_retransmit(now, pdc, *record);
+  loss_.arm_retransmit(now, pdc, *record);
   tx.has_free_pass = false;
   tx.clear_owed = false;  // the Request carries it
-  stop_timer(pdc, PdcTimer::kClear);
+  Scheduler::stop_timer(pdc, PdcTimer::kClear);
   pdc.active_at = now;
-  if (sends_credit_state_) on_congestion_timer(now, congestion);
+  if (env_.sends_credit_state) scheduler_.on_congestion_timer(now, congestion);
 
   trace_.emit(now, resend ? EventId::kPacketRetransmitted : EventId::kRequestSent, pdc.id, psn,
               resend ? record->rto_cnt : packet.full_size(), params.entropy);
@@ -140,7 +119,7 @@ Built Engine::send_data(Instant now, Pdc& pdc, Work work, Psn psn, net::TxPacket
   out.destination = pdc.peer;
   out.entropy = params.entropy;
   out.plane = params.plane;
-  out.tos.value = data_tos(resend);
+  out.tos.value = env_.data_tos(resend);
   return Built::kPacket;
 }
 
@@ -163,9 +142,9 @@ void fill_common(H& h, bool rod, bool cc, NextHdr next, Psn psn, bool ar, bool r
 }  // namespace
 
 // Ids, syn and CLEAR are those of the moment, also when the packet is sent again. [PDS 8]
-void Engine::prepend_request(const Pdc& pdc, const cc::Ccc& ccc, NextHdr next, Psn psn, bool ar,
-                             bool retx, const std::optional<std::uint32_t>& credit_target,
-                             net::Packet& packet) {
+void DataSender::prepend_request(const Pdc& pdc, const cc::Ccc& ccc, NextHdr next, Psn psn, bool ar,
+                                 bool retx, const std::optional<std::uint32_t>& credit_target,
+                                 net::Packet& packet) {
   const Psn clear_psn =
       planted(PlantedBug::kClearNeverRefreshed) ? pdc.start - 1 : pdc.tx.clear_psn();
   const auto clear = static_cast<std::int16_t>(clear_psn.distance_from(psn));
@@ -192,27 +171,6 @@ void Engine::prepend_request(const Pdc& pdc, const cc::Ccc& ccc, NextHdr next, P
     else
       finish(wire::PdsRequest{}, false);
   }
-}
-
-void Engine::arm_retransmit(Instant now, Pdc& pdc, TxRecord& record) {
-  record.deadline = now + rto(pdc, record.rto_cnt);
-  record.suspected = false;
-  if (record.deadline < pdc.deadline(PdcTimer::kRetransmit))
-    set_timer(pdc, PdcTimer::kRetransmit, record.deadline);
-  watch_tail(now, pdc);
-}
-
-// RTO_Init_Time doubled per timeout. A path that is measured to be slower than that (a peer in
-// software that is not polled all the time) starts at four smoothed round trips; see
-// docs/decisions/0041-retransmission-timeout.md. [PDS 13.1]
-Duration Engine::rto(const Pdc& pdc, unsigned rto_cnt) const {
-  constexpr Duration kSpecMax = Duration::from_seconds(8);
-  Duration first = config_.rto_init_time;
-  first = std::max(first, smoothed_rtt(pdc) * 4);
-  const Duration longest = std::min(kSpecMax, std::max(config_.rto_max, first));
-  Duration value = std::min(first, longest);
-  for (unsigned i = 0; i < rto_cnt && value < longest; ++i) value = std::min(value * 2, longest);
-  return value;
 }
 
 }  // namespace uet::pds

@@ -49,6 +49,14 @@ class UnprovenPdcs {
     }
     return nullptr;
   }
+  /// The same among those under one address.
+  Pdc* to_evict_of(Instant now, const net::FabricAddress& peer) {
+    for (Pdc& pdc : list_) {
+      if (now - pdc.opened_at < grace_) break;  // nor has any that was opened later
+      if (pdc.peer == peer && had_its_chance(now, pdc)) return &pdc;
+    }
+    return nullptr;
+  }
   /// The same among those for which answers are kept, but for `except`.
   Pdc* to_evict_with_answers(Instant now, const Pdc& except) {
     for (Pdc& pdc : list_)

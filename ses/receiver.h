@@ -34,8 +34,7 @@ class Receiver {
   void on_return_error(Instant now, pds::MessageToken token);
   pds::SegmentInfo emit_report(pds::MessageToken token, net::Packet& packet);
   void end_report(pds::MessageToken token);  ///< acknowledged, or undeliverable
-  void on_pdc_gone(Instant now, pds::PdcRef pdc, const net::FabricAddress& peer,
-                   std::uint16_t peer_pdcid);
+  void on_pdc_gone(Instant now, pds::PdcRef pdc, const net::FabricAddress& peer);
   void on_resume(Instant now);
   std::uint32_t fill_of(EndpointId endpoint) const;
 

@@ -80,7 +80,7 @@ pds::Answer Receiver::dispatch(Context& c) {
                                           : answer_error({}, ReturnCode::kOpViolation, 0, true);
   }
   if (packet.mode == pds::Mode::kUud) return on_datagram(c);
-  c.key = {packet.source, packet.peer_pdcid, c.request.message_id};
+  c.key = {packet.source, packet.handle.pdc, c.request.message_id};
   pds::Answer answer = check_form(c);
   // [SES 11.2] RUDI keeps no state, so none of its answers is kept.
   if (packet.mode == pds::Mode::kRudi) answer.guaranteed = false;

@@ -78,8 +78,7 @@ void Receiver::release_message(RxMessage& m) {
   senders_.unhold(sender);
 }
 
-void Receiver::on_pdc_gone(Instant now, pds::PdcRef pdc, const net::FabricAddress& peer,
-                           std::uint16_t peer_pdcid) {
+void Receiver::on_pdc_gone(Instant now, pds::PdcRef pdc, const net::FabricAddress& peer) {
   for (auto it = reports_.begin(); it != reports_.end();) {
     Unexpected& u = *it++;
     if (u.asker.pdc != pdc) continue;
@@ -98,7 +97,7 @@ void Receiver::on_pdc_gone(Instant now, pds::PdcRef pdc, const net::FabricAddres
   const auto end_all = [&](MessageList& list) {
     for (auto it = list.begin(); it != list.end();) {
       RxMessage& m = *it++;
-      if (m.key.peer_pdcid != peer_pdcid) continue;
+      if (m.key.pdc != pdc) continue;
       if (m.target != RxTarget::kDiscard)
         abandon(now, m, ReturnCode::kUndeliverable, ReturnCode::kUndeliverable);
       release_message(m);

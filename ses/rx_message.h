@@ -15,15 +15,16 @@ namespace uet::ses {
 struct Unexpected;
 struct Sender;
 
-/// What tells messages apart: nothing in a packet names its sender but these. [SES 4.3]
+/// What tells messages apart: nothing in a packet names its sender but these. The PDC stands for the sender's PDCID, which two
+/// openings of one address may share while one of them is forged. [SES 4.3]
 struct MessageKey {
   net::FabricAddress source;
-  std::uint16_t peer_pdcid = 0;
+  pds::PdcRef pdc;
   std::uint16_t message_id = 0;
 
   bool operator==(const MessageKey&) const = default;
   std::size_t hash() const {
-    return source.hash() ^ ((std::size_t{peer_pdcid} << 16 | message_id) * 0x9e3779b97f4a7c15ULL);
+    return source.hash() ^ ((std::size_t{pdc.value} << 16 | message_id) * 0x9e3779b97f4a7c15ULL);
   }
 };
 

@@ -207,17 +207,16 @@ pds::SesResponse Ses::default_response() const {
   return make_response({.code = ReturnCode::kNull});
 }
 
-void Ses::on_pdc_gone(Instant now, pds::PdcRef pdc, net::FabricAddress peer,
-                      std::uint16_t peer_pdcid, pds::PdsError error) {
+void Ses::on_pdc_gone(Instant now, pds::PdcRef pdc, net::FabricAddress peer, pds::PdsError error) {
   const UpcallScope scope(impl_->core);
-  impl_->rx.on_pdc_gone(now, pdc, peer, peer_pdcid);
+  impl_->rx.on_pdc_gone(now, pdc, peer);
   impl_->tx.on_pdc_gone(now, pdc, error);
 }
 
-void Ses::on_pdc_closed(Instant now, pds::PdcRef pdc, net::FabricAddress peer,
-                        std::uint16_t peer_pdcid) {
+void Ses::on_pdc_closed(Instant now, pds::PdcRef pdc, net::FabricAddress peer) {
   const UpcallScope scope(impl_->core);
-  impl_->rx.on_pdc_gone(now, pdc, peer, peer_pdcid);
+  impl_->rx.on_pdc_gone(now, pdc, peer);
+  impl_->tx.on_pdc_closed(now, pdc);
 }
 
 bool Ses::stays_on_host(Instant now, const net::FabricAddress& peer) {

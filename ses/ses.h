@@ -336,10 +336,9 @@ class Ses final : public pds::Upper {
                    std::uint8_t next_hdr, std::span<const std::uint8_t> response) override;
   void on_message_error(Instant now, pds::MessageToken token, pds::PdsError error) override;
   pds::SesResponse default_response() const override;
-  void on_pdc_gone(Instant now, pds::PdcRef pdc, net::FabricAddress peer, std::uint16_t peer_pdcid,
+  void on_pdc_gone(Instant now, pds::PdcRef pdc, net::FabricAddress peer,
                    pds::PdsError error) override;
-  void on_pdc_closed(Instant now, pds::PdcRef pdc, net::FabricAddress peer,
-                     std::uint16_t peer_pdcid) override;
+  void on_pdc_closed(Instant now, pds::PdcRef pdc, net::FabricAddress peer) override;
   void on_resume(Instant now) override;
   std::uint32_t fill_of(std::uint32_t resource) override;
   bool stays_on_host(Instant now, const net::FabricAddress& peer) override;

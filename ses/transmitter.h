@@ -31,6 +31,7 @@ class Transmitter {
   pds::Answer on_return_data(Instant now, const pds::RxRequest& request);
   void on_message_error(Instant now, pds::MessageToken token, pds::PdsError error);
   void on_pdc_gone(Instant now, pds::PdcRef pdc, pds::PdsError error);
+  void on_pdc_closed(Instant now, pds::PdcRef pdc);
   void on_resume(Instant now);
 
   // --- Time
@@ -69,6 +70,7 @@ class Transmitter {
   bool is_too_far(const TxOp& op, const ResponseView& response) const;
   void fail_semantic(TxOp& op, ReturnCode code);
   void advance(Instant now, TxOp& op);
+  bool is_owed_something(const TxOp& op) const;
 
   // tx_retry.cc
   void conclude(Instant now, TxOp& op);
@@ -100,7 +102,8 @@ class Transmitter {
   OpList<&TxOp::extra_hook> to_truncate_;
   FlowList deferred_;
   FlowList blocked_;
-  bool work_deferred_ = false;  ///< something waits for the end of an upcall
+  bool work_deferred_ = false;             ///< something waits for the end of an upcall
+  std::uint32_t waiting_for_targets_ = 0;  ///< operations with waits_for_target
   unsigned id_index_bits_;
 };
 

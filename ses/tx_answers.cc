@@ -170,20 +170,25 @@ pds::Answer Transmitter::on_return_data(Instant now, const pds::RxRequest& reque
 void Transmitter::advance(Instant now, TxOp& op) {
   if (op.semantic == Semantic::kError && op.emitted < op.segments) want_truncation(now, op);
   if (op.answered < op.segments) return;
-  if (op.semantic == Semantic::kNone) {
-    // Everything is delivered and nothing said. The verdict may still come, unless it was among
-    // what we could not read.
-    if (!op.bad_response && !op.is_connectionless()) return;
-    fail_semantic(op, ReturnCode::kUncor);
-  }
-  if (op.awaits_delivery && op.semantic == Semantic::kOk && !op.is_delivered &&
-      op.endpoint != nullptr)
+  if (is_owed_something(op)) {
+    waiting_for_targets_ += op.waits_for_target ? 0 : 1;
+    op.waits_for_target = true;
     return;
-  if (op.semantic == Semantic::kOk && op.is_read() && !op.returned.is_complete()) {
-    if (!op.is_connectionless()) return;
-    fail_semantic(op, ReturnCode::kOpViolation);  // the data had to be in that answer [SES 6.3]
   }
+  if (op.semantic == Semantic::kNone) fail_semantic(op, ReturnCode::kUncor);
+  if (op.semantic == Semantic::kOk && op.is_read() && !op.returned.is_complete())
+    fail_semantic(op, ReturnCode::kOpViolation);  // the data had to be in that answer [SES 6.3]
   conclude(now, op);
+}
+
+/// Every packet is answered. What else the target has to say comes on the same PDC.
+bool Transmitter::is_owed_something(const TxOp& op) const {
+  if (op.is_connectionless()) return false;
+  // Everything is delivered and nothing said. The verdict may still come, unless it was among what could not be read.
+  if (op.semantic == Semantic::kNone) return !op.bad_response;
+  if (op.semantic == Semantic::kError) return false;
+  if (op.awaits_delivery) return !op.is_delivered && op.endpoint != nullptr;
+  return op.is_read() && !op.returned.is_complete();
 }
 
 TxOp* Transmitter::find(pds::MessageToken token) {

@@ -29,6 +29,8 @@ void Transmitter::leave_carrier(Instant now, TxOp& op, bool pdc_is_gone) {
     to_truncate_.erase(to_truncate_.iterator_to(op));
     op.truncate_wanted = false;
   }
+  if (op.waits_for_target) --waiting_for_targets_;
+  op.waits_for_target = false;
   --lane_of(op).carried;
 }
 
@@ -182,10 +184,21 @@ void Transmitter::on_message_error(Instant now, pds::MessageToken token, pds::Pd
 /// Reads whose requests were all answered have nothing outstanding that the carrier could report,
 /// but their data will not come any more.
 void Transmitter::on_pdc_gone(Instant now, pds::PdcRef pdc, pds::PdsError error) {
-  for (auto it = all_.begin(); it != all_.end();) {
+  for (auto it = all_.begin(); it != all_.end() && waiting_for_targets_ > 0;) {
     TxOp& op = *it++;
-    if (op.state != OpState::kCarried || op.pdc != pdc || op.answered < op.segments) continue;
+    if (!op.waits_for_target || op.pdc != pdc) continue;
     on_message_error(now, make_token(TokenKind::kOperation, op.pool_index, op.attempt), error);
+  }
+}
+
+/// A target answers what it owes before it acknowledges the end of the PDC. What it has not said by then it will never say:
+/// everything was delivered, and nothing is known of what became of it. [SES 4.4]
+void Transmitter::on_pdc_closed(Instant now, pds::PdcRef pdc) {
+  for (auto it = all_.begin(); it != all_.end() && waiting_for_targets_ > 0;) {
+    TxOp& op = *it++;
+    if (!op.waits_for_target || op.pdc != pdc) continue;
+    fail_semantic(op, ReturnCode::kUncor);
+    conclude(now, op);
   }
 }
 

@@ -74,6 +74,7 @@ struct TxOp : Pooled {
   Coverage returned;  ///< read data that arrived
   pds::PdcRef pdc;
   bool truncate_wanted = false;
+  bool waits_for_target = false;  ///< every packet is answered, and the target still owes something
 
   // Delivery complete: the target keeps the message until a receive takes it, and is asked about that. [SES 14.1]
   bool captured = false;         ///< this attempt was answered "unexpected"

@@ -85,12 +85,11 @@ class Swarm {
   }
   bool has_failed() const { return !result_.failure.empty(); }
 
-  /// A hostile peer may get an operation refused, with an error and without harm to data, in two ways: limits that count NACKs run
-  /// out while it fills tables, and a forged SYN that has the PDCID of an opening that is under way takes its place. What is
-  /// left of the world is then judged by the hard checks alone. (docs/decisions/0115)
+  /// A hostile peer may get an operation refused, with an error and without harm to data, where limits that count NACKs run out
+  /// while it fills tables. What is left of the world is then judged by the hard checks alone. (docs/decisions/0115)
   bool may_be_refused(ses::ReturnCode code) const {
     return code == ses::ReturnCode::kUndeliverable && plan_.attack.is_hostile() &&
-           (plan_.profile == Profile::kSpec || plan_.attack.has(AttackKind::kForge));
+           plan_.profile == Profile::kSpec;
   }
   void check_wait(const OpState& s);
   void rest();

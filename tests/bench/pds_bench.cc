@@ -30,7 +30,7 @@ class NullSes final : public Upper {
     ++answered;
   }
   void on_message_error(Instant, MessageToken, PdsError) override {}
-  void on_pdc_gone(Instant, PdcRef, net::FabricAddress, std::uint16_t, PdsError) override {}
+  void on_pdc_gone(Instant, PdcRef, net::FabricAddress, PdsError) override {}
   void on_resume(Instant) override {}
   std::uint64_t answered = 0;
 };

@@ -518,6 +518,25 @@ TEST_F(RcccCccTest, both__need_window_and_credit) {
   EXPECT_EQ(ccc_->window_bytes(), window);
 }
 
+// One that cannot be told gets no turns, and loses nothing of what it asked for.
+TEST(CreditPacer, rest__takes_turns_again_when_it_is_resumed) {
+  const auto config = credit_config();
+  CreditPacer pacer(config, 4, pacer_rng);
+  pacer.on_demand(at(0), kA, 640);
+  ASSERT_TRUE(pacer.poll_grant(at(0)).has_value());
+  pacer.rest(kA);
+  EXPECT_TRUE(pacer.next_deadline().is_never());
+  pacer.rest(kB);  // unknown
+  pacer.resume(at(100), kB);
+  EXPECT_TRUE(pacer.next_deadline().is_never());
+  pacer.resume(at(100), kA);
+  std::uint32_t given = 0;
+  for (Instant now = at(100); !pacer.next_deadline().is_never() && pacer.wanting() > 0;
+       now = pacer.next_deadline())
+    if (const auto grant = pacer.poll_grant(now)) given = grant->credit_units;
+  EXPECT_EQ(given, 640u);
+}
+
 TEST(CreditPacer, gives_less_while_the_fabric_trims_if_told_to) {
   for (const bool listens : {false, true}) {
     auto config = credit_config();

@@ -118,8 +118,7 @@ class PdsEndpoint final : public Endpoint, public pds::Upper {
   void on_message_error(base::Instant, MessageToken token, PdsError error) override {
     messages_[token].errors.push_back(error);
   }
-  void on_pdc_gone(base::Instant, pds::PdcRef, net::FabricAddress, std::uint16_t,
-                   PdsError) override {
+  void on_pdc_gone(base::Instant, pds::PdcRef, net::FabricAddress, PdsError) override {
     ++pdcs_gone_;
   }
   void on_resume(base::Instant) override { ++resumes_; }

@@ -139,7 +139,6 @@ Answer ScriptedSes::on_request(Instant now, const RxRequest& request) {
   Delivery d;
   d.handle = request.handle;
   d.mode = request.mode;
-  d.peer_pdcid = request.peer_pdcid;
   d.size = request.bytes.size();
   if (request.bytes.size() >= kHeader) {
     const std::uint8_t* p = request.bytes.data();

@@ -73,7 +73,6 @@ struct Delivery {
   std::size_t size = 0;
   RxHandle handle;
   Mode mode{};
-  std::uint16_t peer_pdcid = 0;
 };
 struct Response {
   MessageToken token = 0;
@@ -97,8 +96,8 @@ class ScriptedSes final : public Upper {
   std::vector<Response> responses;
   std::vector<Failure> failures;
   std::vector<PdsError> gone;
-  std::vector<std::pair<net::FabricAddress, std::uint16_t>> closed;  // gracefully, at the target
-  std::vector<PdcRef> sent_on;                                       // PDC of each emitted segment
+  std::vector<net::FabricAddress> closed;  // peers of PDCs that ended gracefully
+  std::vector<PdcRef> sent_on;             // PDC of each emitted segment
   int resumes = 0;
   std::map<MessageToken, TxMessage> messages;
   std::function<void()> on_resume_hook;
@@ -121,12 +120,10 @@ class ScriptedSes final : public Upper {
     (void)now;
     failures.push_back({token, error});
   }
-  void on_pdc_gone(Instant, PdcRef, net::FabricAddress, std::uint16_t, PdsError error) override {
+  void on_pdc_gone(Instant, PdcRef, net::FabricAddress, PdsError error) override {
     gone.push_back(error);
   }
-  void on_pdc_closed(Instant, PdcRef, net::FabricAddress peer, std::uint16_t peer_id) override {
-    closed.push_back({peer, peer_id});
-  }
+  void on_pdc_closed(Instant, PdcRef, net::FabricAddress peer) override { closed.push_back(peer); }
   void on_resume(Instant) override {
     ++resumes;
     if (on_resume_hook) on_resume_hook();

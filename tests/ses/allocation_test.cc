@@ -98,7 +98,6 @@ class Wire final : public Carrier {
     r.handle = {pds::PdcRef{1}, base::Psn(segment), item.is_return};
     r.mode = item.message.mode;
     r.next_hdr = info.next_hdr;
-    r.peer_pdcid = 9;
     r.source = net::FabricAddress::from_v4(1);
     r.bytes = packet.bytes();
     const pds::Answer a = self->on_request(now, r);

@@ -94,7 +94,6 @@ pds::SubmitResult Node::submit_return(Instant, pds::RxHandle request,
     back->is_return = true;
     back->ref_at_from = forward->ref_at_to;
     back->ref_at_to = forward->ref_at_from;
-    back->pdcid = static_cast<std::uint16_t>(forward->pdcid + 10000);
   }
   back->queue.push_back({message});
   return pds::SubmitResult::kQueued;
@@ -146,7 +145,6 @@ Channel& Fabric::channel(Node& from, Node& to, pds::Mode mode, std::uint32_t con
     if (mode == pds::Mode::kRudi || mode == pds::Mode::kUud) return *c;  // there is no PDC
     c->ref_at_from.value = next_pdc_++;
     c->ref_at_to.value = next_pdc_++;
-    c->pdcid = static_cast<std::uint16_t>(c->ref_at_from.value);
   }
   return *c;
 }
@@ -212,7 +210,6 @@ bool Fabric::deliver(std::size_t index) {
   r.handle = {c.ref_at_to, base::Psn(f.psn), c.is_return};
   r.mode = c.mode;
   r.next_hdr = f.next_hdr;
-  r.peer_pdcid = c.pdcid;
   r.source = c.from->address;
   r.bytes = f.bytes;
   const pds::Answer answer = c.to->ses.on_request(now, r);
@@ -353,9 +350,8 @@ void Fabric::lose_pdc(Channel& c, pds::PdsError error) {
       c.to->ses.on_message_error(now, q.message.token, error);
     back->second->queue.clear();
   }
-  c.from->ses.on_pdc_gone(now, c.ref_at_from, c.to->address,
-                          static_cast<std::uint16_t>(c.pdcid + 10000), error);
-  c.to->ses.on_pdc_gone(now, c.ref_at_to, c.from->address, c.pdcid, error);
+  c.from->ses.on_pdc_gone(now, c.ref_at_from, c.to->address, error);
+  c.to->ses.on_pdc_gone(now, c.ref_at_to, c.from->address, error);
 }
 
 }  // namespace uet::ses::testing

@@ -79,7 +79,6 @@ struct Channel {
   pds::Mode mode{};
   bool is_return = false;
   pds::PdcRef ref_at_from, ref_at_to;
-  std::uint16_t pdcid = 0;  ///< the sender's
   std::uint32_t next_psn = 1;
   struct Queued {
     pds::TxMessage message;

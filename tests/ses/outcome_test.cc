@@ -96,6 +96,30 @@ TEST_F(OutcomeTest, only_no_response__is_not_complete) {
   EXPECT_EQ(at_a.all.size(), 1u);
 }
 
+// A target that says nothing more and lets the PDC end leaves no operation open for ever.
+TEST_F(OutcomeTest, no_verdict_before_the_pdc_closes__is_an_error) {
+  open();
+  Bytes into(kM);
+  post(into);
+  send(pattern(kM));
+  fabric.cut_all();
+  const pds::MessageToken token = fabric.flights[0].token;
+  const pds::PdcRef pdc = fabric.flights[0].channel->ref_at_from;
+  fabric.flights.clear();
+  wire::SesResponse h;
+  h.opcode = ResponseOpcode::kNoResponse;
+  h.job_id = 7;
+  Bytes none(wire::SesResponse::kSize);
+  wire::emit(h, none.data());
+  sa().on_response(fabric.now, token, 0, static_cast<std::uint8_t>(wire::NextHdr::kResponse), none);
+  sa().on_pdc_closed(fabric.now, pds::PdcRef{pdc.value + 1000}, b.address);
+  EXPECT_TRUE(at_a.all.empty());
+  sa().on_pdc_closed(fabric.now, pdc, b.address);
+  ASSERT_EQ(at_a.all.size(), 1u);
+  EXPECT_EQ(at_a.all[0].code, ReturnCode::kUncor);
+  EXPECT_EQ(sa().gauges().sends_active, 0u);
+}
+
 // Covers: SES-67
 TEST_F(OutcomeTest, delivery_complete__waits_for_the_users_buffer) {
   open();

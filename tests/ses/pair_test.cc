@@ -100,10 +100,9 @@ pds::Answer PairTest::inject(const RawRequest& r, pds::Mode mode) {
 
 pds::Answer PairTest::inject_bytes(const Bytes& bytes, wire::NextHdr form, pds::Mode mode) {
   pds::RxRequest r;
-  r.handle = {pds::PdcRef{9999}, base::Psn(next_raw_psn++), false};
+  r.handle = {raw_pdc, base::Psn(next_raw_psn++), false};
   r.mode = mode;
   r.next_hdr = static_cast<std::uint8_t>(form);
-  r.peer_pdcid = 500;
   r.source = net::FabricAddress::from_v4(0x0a000063);
   r.bytes = bytes;
   return b.ses.on_request(fabric.now, r);

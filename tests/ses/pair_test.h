@@ -86,6 +86,7 @@ class PairTest : public ::testing::Test {
   EndpointId ea = 0, eb = 0;
   PeerId b_of_a = 0, a_of_b = 0;
   std::uint32_t next_raw_psn = 1;
+  pds::PdcRef raw_pdc{9999};                 ///< of the independent sender
   std::vector<std::unique_ptr<Bytes>> kept;  ///< send buffers
 };
 

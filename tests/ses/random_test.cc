@@ -268,7 +268,6 @@ TEST(HostileTest, random_requests_change_nothing_but_counters) {
       packet.handle = {pds::PdcRef{1}, base::Psn(static_cast<std::uint32_t>(i)), false};
       packet.mode = static_cast<pds::Mode>(rng.chance(0.8) ? rng.below(2) : rng.below(4));
       packet.next_hdr = static_cast<std::uint8_t>(form);
-      packet.peer_pdcid = 500;
       packet.source = net::FabricAddress::from_v4(0x0a000063);
       packet.bytes = bytes;
       (void)node.ses.on_request(fabric.now, packet);
@@ -288,7 +287,7 @@ TEST(HostileTest, random_requests_change_nothing_but_counters) {
     }
     EXPECT_LE(node.ses.gauges().messages_receiving, 6u);
     EXPECT_LE(node.ses.gauges().unexpected_messages, 16u);
-    node.ses.on_pdc_gone(fabric.now, pds::PdcRef{1}, net::FabricAddress::from_v4(0x0a000063), 500,
+    node.ses.on_pdc_gone(fabric.now, pds::PdcRef{1}, net::FabricAddress::from_v4(0x0a000063),
                          pds::PdsError::kPeerLost);
     EXPECT_EQ(node.ses.gauges().messages_receiving, 0u);
     EXPECT_EQ(guard_low, Bytes(kM, 0xaa));

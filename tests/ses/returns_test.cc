@@ -69,7 +69,6 @@ struct ReturnsTest : ::testing::Test {
     pds::RxRequest request;
     request.handle = {pds::PdcRef{n}, base::Psn(next_psn++), return_direction};
     request.next_hdr = static_cast<std::uint8_t>(wire::NextHdr::kRequestStd);
-    request.peer_pdcid = static_cast<std::uint16_t>(n);
     request.source = reader(n);
     request.bytes = bytes;
     return ses.on_request(now, request);
@@ -154,7 +153,7 @@ TEST_F(ReturnsTest, graceful_close__frees_what_waits_and_what_is_received) {
   part.payload = Bytes(kM);
   inject(1, part);
   EXPECT_EQ(ses.gauges().messages_receiving, 1u);
-  ses.on_pdc_closed(now, pds::PdcRef{1}, reader(1), 1);
+  ses.on_pdc_closed(now, pds::PdcRef{1}, reader(1));
   EXPECT_EQ(ses.gauges().returns_waiting, 1u);
   EXPECT_EQ(ses.gauges().reads_returning, 1u);
   EXPECT_EQ(ses.gauges().messages_receiving, 0u);
@@ -192,7 +191,7 @@ TEST_F(SilentReaderTest, others__get_their_share_at_once) {
     acknowledge();
   }
   EXPECT_EQ(sink.count(OpKind::kRemoteRead), 8u);
-  ses.on_pdc_gone(now, pds::PdcRef{1}, reader(1), 1, pds::PdsError::kPeerSilent);
+  ses.on_pdc_gone(now, pds::PdcRef{1}, reader(1), pds::PdsError::kPeerSilent);
   for (const auto& t : silent) ses.on_message_error(now, t.token, pds::PdsError::kPeerSilent);
   for (const auto& t : carrier.taken)
     ses.on_message_error(now, t.token, pds::PdsError::kPeerSilent);

@@ -227,6 +227,35 @@ TEST_F(SegmentationTest, piece_of_no_legal_size__is_a_violation) {
   EXPECT_EQ(code_of(part(pattern(2 * 16384), 1, 16384)), ReturnCode::kOpViolation);
 }
 
+// Under one address a forged PDC may stand beside the honest one, and its messages may have the same identifiers.
+TEST_F(SegmentationTest, same_message_id_on_two_pdcs__is_two_messages) {
+  open();
+  Bytes first(2 * kM), second(2 * kM);
+  post(first, 1);
+  post(second, 2);
+  RawRequest r;
+  r.length = 2 * kM;
+  r.payload = Bytes(kM, 1);
+  r.eom = false;
+  const auto inject_on = [&](std::uint32_t pdc) {
+    raw_pdc = pds::PdcRef{pdc};
+    return view(inject(r)).opcode;
+  };
+  EXPECT_EQ(inject_on(9999), ResponseOpcode::kNoResponse);
+  EXPECT_EQ(inject_on(9998), ResponseOpcode::kNoResponse);
+  r.som = false;
+  r.eom = true;
+  r.offset = kM;
+  EXPECT_EQ(inject_on(9999), ResponseOpcode::kDefaultResponse);
+  ASSERT_EQ(at_b.all.size(), 1u);
+  // What ends with one PDC leaves the message of the other alone.
+  sb().on_pdc_closed(fabric.now, pds::PdcRef{9999}, net::FabricAddress::from_v4(0x0a000063));
+  EXPECT_EQ(inject_on(9998), ResponseOpcode::kDefaultResponse);
+  ASSERT_EQ(at_b.all.size(), 2u);
+  EXPECT_EQ(at_b.all[0].code, ReturnCode::kOk);
+  EXPECT_EQ(at_b.all[1].code, ReturnCode::kOk);
+}
+
 // Covers: SES-19
 // Bytes alone say nothing: one segment that comes twice must not stand for another.
 TEST_F(SegmentationTest, segment_twice_under_two_psns__fails_the_message) {

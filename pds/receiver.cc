@@ -1,51 +1,17 @@
-// Hands a new packet to SES, takes the answer, and decides when it is acknowledged.
-// [PDS 7.3, 9.4, 10.2]
+#include "pds/receiver.h"
 
 #include "lib/base/planted.h"
-#include "pds/engine.h"
 
 namespace uet::pds {
 
 using base::planted;
 using base::PlantedBug;
 
-void Engine::deliver(Instant now, Pdc& pdc, const Arrival& in) {
+void Receiver::accept(Instant now, Pdc& pdc, const Arrival& in, const Answer& answer) {
   RxHalf& rx = pdc.rx;
-  if (in.is_control) return on_sequenced_control(now, pdc, in);
-
-  const auto refuse = [&](NackCode code) {
-    trace_.drop(now, DropReason::kNoResource, in.body.size(), pdc.id, in.psn);
-    nack_for(now, in, &pdc, code);
-    drop_unaccepted(now, pdc);
-  };
-  // SES may answer with something to keep: there must be room before it is asked. [PDS 9.4]
-  if (!has_room_for_answer(now, pdc, in.psn) && !makes_its_own_room(now, pdc, in)) [[unlikely]] {
-    ask_for_clear(now, pdc);
-    return refuse(NackCode::kNoGtdDelAvail);
-  }
-  if (rx.tracker == nullptr && trackers_.is_empty()) [[unlikely]]
-    return refuse(NackCode::kNoResource);
-
-  const PdcRef ref = pdc.ref();
-  RxRequest request;
-  request.handle = RxHandle{ref, in.psn, pdc.is_initiator};
-  request.mode = in.mode;
-  request.next_hdr = static_cast<std::uint8_t>(in.next_hdr);
-  request.peer_pdcid = in.spdcid;
-  request.source = in.source;
-  request.bytes = in.body;
-  const Answer answer = upper_.on_request(now, request);
-  if (!table_.is_alive(ref)) return;  // SES aborted something on this PDC
-  if (answer.kind == Answer::Kind::kRefuse) [[unlikely]]
-    return refuse(static_cast<NackCode>(answer.nack_code));
-  if (answer.resource != 0) [[unlikely]] {
-    rx.resource = answer.resource;
-    has_slowed_ = true;
-  }
-
   rx.has_delivered = true;
   trace_.emit(now, EventId::kRequestDelivered, pdc.id, in.psn, in.body.size());
-  rx.rcvd_bytes += static_cast<std::uint64_t>(nominal_bytes(in.header_bytes + in.body.size()));
+  rx.rcvd_bytes += static_cast<std::uint64_t>(env_.nominal_bytes(in.header_bytes + in.body.size()));
   rx.last_request = now;
   RxMeta meta = in.meta;
   if (static_cast<std::uint32_t>(in.psn.distance_from(rx.cack)) == rx.granted) meta.ack_now = true;
@@ -68,22 +34,42 @@ void Engine::deliver(Instant now, Pdc& pdc, const Arrival& in) {
   if (!answered) {
     RxRecord* record = responses_.add(table_.slot_of(pdc), in.psn, RxRecord::State::kPending, meta);
     UET_CHECK(record != nullptr);
-    count_kept(pdc, 1);
+    kept_.count(pdc, 1);
     rx.ce_seen = rx.ce_seen || meta.ecn;
   } else {
     on_answer(now, pdc, in.psn, meta, answer.response, guaranteed, nullptr);
   }
 }
 
-/// A packet says what its source has heard, also when it cannot be taken: that may be the place it needs. [PDS 11.2]
-bool Engine::makes_its_own_room(Instant now, Pdc& pdc, const Arrival& in) {
-  if (!in.has_clear || in.clear_offset >= 0) return false;
-  accept_clear(now, pdc, in.psn + in.clear_offset);
-  return has_room_for_answer(now, pdc, in.psn);
+bool Receiver::accept_control(Instant now, Pdc& pdc, const Arrival& in) {
+  RxHalf& rx = pdc.rx;
+  rx.last_control = in.psn;
+  if (rx.tracker == nullptr && in.psn == rx.cack + 1) {
+    rx.edge = rx.cack = rx.answered = in.psn;
+    note_received(now, pdc, in);
+    note_distance(pdc);
+  } else {
+    if (rx.tracker == nullptr) rx.tracker = trackers_.acquire();
+    if (rx.tracker == nullptr) return false;
+    mark_received(pdc, in.psn);
+    note_received(now, pdc, in);
+  }
+  on_answer(now, pdc, in.psn, in.meta, SesResponse{}, false, nullptr);
+  return true;
 }
 
-/// Facts that every accepted packet leaves behind.
-void Engine::note_received(Instant now, Pdc& pdc, const Arrival& in) {
+bool Receiver::respond(Instant now, Pdc& pdc, Psn psn, const SesResponse& response,
+                       bool guaranteed) {
+  RxRecord* record = responses_.find(table_.slot_of(pdc), psn);
+  if (record == nullptr || record->state != RxRecord::State::kPending) return false;
+  const RxMeta meta = record->meta;
+  on_answer(now, pdc, psn, meta, response, guaranteed, record);
+  if (!pdc.rx.acks.is_empty()) scheduler_.list_control(pdc);
+  return true;
+}
+
+// Facts that every accepted packet leaves behind.
+void Receiver::note_received(Instant now, Pdc& pdc, const Arrival& in) {
   RxHalf& rx = pdc.rx;
   rx.has_accepted = true;
   rx.max_rcvd = serial_max(rx.max_rcvd, in.psn);
@@ -95,8 +81,8 @@ void Engine::note_received(Instant now, Pdc& pdc, const Arrival& in) {
   if (in.has_clear && in.clear_offset < 0) accept_clear(now, pdc, in.psn + in.clear_offset);
 }
 
-/// Sets the bit and moves rcv_edge over everything that is now without a gap.
-void Engine::mark_received(Pdc& pdc, Psn psn) {
+// Sets the bit and moves rcv_edge over everything that is now without a gap.
+void Receiver::mark_received(Pdc& pdc, Psn psn) {
   RxHalf& rx = pdc.rx;
   rx.tracker->set(RxTracker::kReceived, psn);
   if (psn != rx.edge + 1) {
@@ -110,9 +96,9 @@ void Engine::mark_received(Pdc& pdc, Psn psn) {
   }
 }
 
-/// SES has answered `psn`. `pending` is its record when the answer came later.
-void Engine::on_answer(Instant now, Pdc& pdc, Psn psn, const RxMeta& meta,
-                       const SesResponse& response, bool guaranteed, RxRecord* pending) {
+// SES has answered `psn`. `pending` is its record when the answer came later.
+void Receiver::on_answer(Instant now, Pdc& pdc, Psn psn, const RxMeta& meta,
+                         const SesResponse& response, bool guaranteed, RxRecord* pending) {
   RxHalf& rx = pdc.rx;
   const bool above_cack = psn.is_after(rx.cack);
   // What the source has cleared beforehand need not be kept: it says that it does not want it.
@@ -126,16 +112,16 @@ void Engine::on_answer(Instant now, Pdc& pdc, Psn psn, const RxMeta& meta,
     if (record == nullptr) {
       record = responses_.add(table_.slot_of(pdc), psn, RxRecord::State::kStored, meta);
       UET_CHECK(record != nullptr);
-      count_kept(pdc, 1);
+      kept_.count(pdc, 1);
     } else {
       responses_.change_state(*record, RxRecord::State::kStored);
     }
     ++rx.stored;
-    if (share_of(pdc).is_short()) [[unlikely]]
-      ask_for_clear(now, pdc);
+    if (kept_.share_of(pdc).is_short()) [[unlikely]]
+      kept_.ask_for_clear(now, pdc);
   } else if (record != nullptr) {
     responses_.change_state(*record, RxRecord::State::kOwed);
-    count_kept(pdc, -1);
+    kept_.count(pdc, -1);
     if (responses_.has_too_many_owed()) {  // then CACK and SACK must do
       responses_.remove(*record);
       record = nullptr;
@@ -155,7 +141,7 @@ void Engine::on_answer(Instant now, Pdc& pdc, Psn psn, const RxMeta& meta,
           pdc.is_unproven() && response.data.size() > UnprovenPdcs::kAnswerBytes && store;
       rx.withholds_answers = rx.withholds_answers || must_wait;
       if (must_wait)
-        ask_for_proof(now, pdc);
+        proofs_.ask(now, pdc);
       else if (!record->queued)
         queue_ack(pdc, *record);
     } else {
@@ -168,20 +154,8 @@ void Engine::on_answer(Instant now, Pdc& pdc, Psn psn, const RxMeta& meta,
   if (rx.tracker != nullptr) advance_cack(pdc);
 }
 
-void Engine::respond(Instant now, RxHandle handle, const SesResponse& response, bool guaranteed) {
-  Pdc* pdc = table_.by_ref(handle.pdc);
-  if (pdc == nullptr) return trace_.drop(now, DropReason::kStaleAnswer);
-  RxRecord* record = responses_.find(table_.slot_of(*pdc), handle.psn);
-  if (record == nullptr || record->state != RxRecord::State::kPending)
-    return trace_.drop(now, DropReason::kStaleAnswer, 0, pdc->id, handle.psn);
-  const RxMeta meta = record->meta;
-  on_answer(now, *pdc, handle.psn, meta, response, guaranteed, record);
-  if (!pdc->rx.acks.is_empty()) list_control(*pdc);
-  if (pdc->state == PdcState::kClosing) try_finish_target_close(now, *pdc);
-}
-
 // CACK passes what was received, answered, and is not kept for the source to clear. [PDS 7.3]
-void Engine::advance_cack(Pdc& pdc) {
+void Receiver::advance_cack(Pdc& pdc) {
   RxHalf& rx = pdc.rx;
   RxTracker& tracker = *rx.tracker;
   if (pdc.is_rod()) {
@@ -201,12 +175,12 @@ void Engine::advance_cack(Pdc& pdc) {
   if (rx.cack == rx.max_rcvd) release_tracker(pdc);
 }
 
-void Engine::release_tracker(Pdc& pdc) {
+void Receiver::release_tracker(Pdc& pdc) {
   trackers_.release(pdc.rx.tracker);
   pdc.rx.tracker = nullptr;
 }
 
-void Engine::queue_ack(Pdc& pdc, RxRecord& record) {
+void Receiver::queue_ack(Pdc& pdc, RxRecord& record) {
   // ROD acknowledges in PSN order; what the source asked for does not wait behind an answer that is missing. [PDS 17.1]
   AckQueue& acks = pdc.rx.acks;
   if (!pdc.is_rod())
@@ -215,11 +189,10 @@ void Engine::queue_ack(Pdc& pdc, RxRecord& record) {
     responses_.push_front(acks, record);
   else
     responses_.push_ordered(acks, record);
-  list_control(pdc);
+  scheduler_.list_control(pdc);
 }
 
-/// One ACK with the default response for a PSN that is finished. A control packet has none. [PDS 10.1]
-void Engine::queue_finished_ack(Pdc& pdc, Psn psn, const RxMeta& meta, bool is_control) {
+void Receiver::queue_finished_ack(Pdc& pdc, Psn psn, const RxMeta& meta, bool is_control) {
   RxRecord* record = responses_.add(table_.slot_of(pdc), psn, RxRecord::State::kOwed, meta);
   if (record == nullptr) return queue_update(pdc, meta);
   if (!is_control) responses_.set_response(*record, upper_.default_response());
@@ -227,11 +200,91 @@ void Engine::queue_finished_ack(Pdc& pdc, Psn psn, const RxMeta& meta, bool is_c
   queue_ack(pdc, *record);
 }
 
-/// An ACK that only reports CACK and SACK.
-void Engine::queue_update(Pdc& pdc, const RxMeta& meta) {
+void Receiver::queue_update(Pdc& pdc, const RxMeta& meta) {
   pdc.rx.wants_update = true;
   pdc.rx.last_meta = meta;
-  list_control(pdc);
+  scheduler_.list_control(pdc);
+}
+
+void Receiver::answer_known(Instant now, Pdc& pdc, Psn psn, const RxMeta& meta, bool is_control) {
+  RxHalf& rx = pdc.rx;
+  RxRecord* record = responses_.find(table_.slot_of(pdc), psn);
+  const auto refuse = [&](NackCode code) { nacks_.add_for(now, pdc, psn, code, meta); };
+  if (!rx.tracker->test(RxTracker::kAnswered, psn)) {
+    if (record != nullptr) record->meta.ack_now = true;  // at once when SES answers
+    return refuse(NackCode::kRcvdSesProcg);
+  }
+  if (!rx.tracker->test(RxTracker::kStored, psn))
+    return queue_finished_ack(pdc, psn, meta, is_control);
+  if (record == nullptr) return refuse(NackCode::kGtdRespUnavail);
+  // The stored answer with the facts of this copy; everything else of the ACK is of the moment.
+  const std::uint32_t bytes = record->meta.bytes;
+  record->meta = meta;
+  record->meta.bytes = bytes;
+  if (record->queued && (record->urgent || !pdc.is_rod())) return;
+  if (record->queued) responses_.unqueue(rx.acks, *record);
+  record->urgent = true;
+  queue_ack(pdc, *record);
+}
+
+void Receiver::accept_clear(Instant now, Pdc& pdc, Psn clear) {
+  RxHalf& rx = pdc.rx;
+  if (clear.is_at_or_before(rx.cleared)) return;
+  if (clear.is_after(rx.edge)) {
+    trace_.drop(now, DropReason::kBadClear, 0, pdc.id, clear);
+    return;
+  }
+  const Psn from = serial_max(rx.cleared, rx.cack) + 1;
+  rx.cleared = clear;
+  rx.clear_rounds = rx.clear_asks = 0;
+  if (rx.stored == 0) return;
+  for (Psn psn = from; psn.is_at_or_before(clear) && rx.stored > 0; ++psn) {
+    if (!rx.tracker->test(RxTracker::kStored, psn)) continue;
+    rx.tracker->clear(RxTracker::kStored, psn);
+    --rx.stored;
+    RxRecord* record = responses_.find(table_.slot_of(pdc), psn);
+    if (record == nullptr) continue;
+    if (record->queued) responses_.unqueue(rx.acks, *record);
+    responses_.remove(*record);
+    kept_.count(pdc, -1);
+  }
+  trace_.emit(now, EventId::kClearMoved, pdc.id, clear, clear.value());
+  advance_cack(pdc);
+}
+
+Psn Receiver::highest_stored(const Pdc& pdc) const {
+  const RxHalf& rx = pdc.rx;
+  if (rx.tracker != nullptr)
+    for (Psn psn = rx.edge; psn.is_after(rx.cack); psn = psn - 1)
+      if (rx.tracker->test(RxTracker::kStored, psn)) return psn;
+  return rx.cleared;
+}
+
+void Receiver::release_withheld(Pdc& pdc) {
+  RxHalf& rx = pdc.rx;
+  if (!rx.withholds_answers) return;
+  rx.withholds_answers = false;
+  for (Psn psn = rx.cack + 1; psn.is_at_or_before(rx.max_rcvd); ++psn) {
+    RxRecord* record = responses_.find(table_.slot_of(pdc), psn);
+    if (record != nullptr && record->state == RxRecord::State::kStored && !record->queued)
+      queue_ack(pdc, *record);
+  }
+}
+
+void Receiver::release(Pdc& pdc) {
+  RxHalf& rx = pdc.rx;
+  while (RxRecord* record = responses_.pop(rx.acks))
+    if (record->state == RxRecord::State::kOwed) responses_.remove(*record);
+  if (rx.kept > 0) {
+    for (Psn psn = rx.cack + 1; psn.is_at_or_before(rx.max_rcvd) && rx.kept > 0; ++psn) {
+      RxRecord* record = responses_.find(table_.slot_of(pdc), psn);
+      if (record == nullptr) continue;
+      responses_.remove(*record);
+      kept_.count(pdc, -1);
+    }
+  }
+  rx.stored = 0;
+  if (rx.tracker != nullptr) release_tracker(pdc);
 }
 
 }  // namespace uet::pds

@@ -1,0 +1,79 @@
+#include "pds/admission.h"
+
+namespace uet::pds {
+
+bool Admission::make_place_under(Instant now, const net::FabricAddress& peer) {
+  const PeerShares::Use* use = kept_.peers().find(peer);
+  if (use == nullptr || use->targets < openings_.unproven().share()) return true;
+  return evict_unproven(now, openings_.unproven().to_evict_of(now, peer));
+}
+
+bool Admission::make_place(Instant now) {
+  const bool is_full = table_.is_full_for(false);
+  if (openings_.unproven().has_share_left() && !is_full) return true;
+  if (evict_unproven(now, openings_.unproven().to_evict(now))) return true;
+  if (is_full) make_room(now, false);
+  return false;
+}
+
+// The table is full for one role: the PDC that has had nothing to do for longest gives its place up. When all are busy and
+// none is on its way out, the oldest one has to drain, so that a peer with endless work does not keep others out for ever.
+// Strangers who ask again and again do not empty the table: only so many PDCs are on their way out for them at a time.
+// [PDS 5.2]
+void Admission::make_room(Instant now, bool for_initiator) {
+  constexpr int kLookAt = 256;  // the list is roughly in order of idleness
+  if (!for_initiator && states_.closing() >= std::max<std::uint32_t>(2, table_.capacity() / 4))
+    return;
+  const bool any_role = table_.has_share_left(for_initiator);
+  if (for_initiator && any_role && evict_unproven(now, openings_.unproven().to_evict(now))) return;
+  int looked = 0;
+  Pdc* idlest = nullptr;
+  Pdc* oldest = nullptr;
+  const auto last_sign = [](const Pdc& p) { return std::max(p.heard_at, p.active_at); };
+  for (Pdc& pdc : table_.in_order()) {
+    if (++looked > kLookAt) break;
+    if (pdc.state != PdcState::kEstablished || pdc.is_unproven() ||
+        (!any_role && pdc.is_initiator != for_initiator))
+      continue;
+    if (pdc.has_tx_work() || pdc.locks > 0 || pdc.rx.kept > 0) {
+      // A target whose SES owes answers hears nothing and would take that for a peer that does not react.
+      if (oldest == nullptr && pdc.locks == 0 && pdc.rx.kept == pdc.rx.stored) oldest = &pdc;
+      continue;
+    }
+    if (idlest == nullptr || last_sign(pdc) < last_sign(*idlest)) idlest = &pdc;
+  }
+  if (idlest != nullptr) return closing_.begin(now, *idlest);
+  if (oldest != nullptr && states_.closing() == 0 && states_.close_wanted() == 0)
+    closing_.begin(now, *oldest);
+}
+
+// Makes a place by ending an unproven PDC whose peer had its chance. Nothing is sent: the peer may not be
+// there. What it delivered is remembered for as long as its SYN packets may come again.
+bool Admission::evict_unproven(Instant now, Pdc* pdc) {
+  if (pdc == nullptr) return false;
+  if (pdc->rx.has_delivered && !openings_.ended_early().has_room_for(now, 1)) return false;
+  ++evicted_;
+  retire(now, *pdc);
+  return true;
+}
+
+void Admission::retire(Instant now, Pdc& pdc) {
+  if (pdc.state == PdcState::kPending) return closing_.reap_half_open(now, pdc);
+  closing_.fail(now, pdc, PdsError::kPeerSilent);
+}
+
+bool Admission::has_room_for_answer(Instant now, Pdc& pdc, Psn psn) {
+  // Unproven peers push out each other: a newcomer needs an answer for a round trip only.
+  if (pdc.is_unproven() && kept_.is_share_of_unproven_used(pdc))
+    evict_answers_of_unproven(now, pdc);
+  return kept_.has_room(pdc, psn);
+}
+
+void Admission::evict_answers_of_unproven(Instant now, const Pdc& except) {
+  Pdc* pdc = openings_.unproven().to_evict_with_answers(now, except);
+  if (pdc == nullptr || !openings_.ended_early().has_room_for(now, 1)) return;
+  ++evicted_;
+  retire(now, *pdc);
+}
+
+}  // namespace uet::pds

@@ -1,0 +1,35 @@
+/// CLEAR at the source: how it says that guaranteed responses have arrived, and how it finds out of a window that only
+/// uncleared responses close. [PDS 11]
+#pragma once
+
+#include "pds/environment.h"
+#include "pds/scheduler.h"
+#include "pds/send_window.h"
+
+namespace uet::pds {
+
+class ClearSender : Part {
+ public:
+  ClearSender(Environment& env, const SendWindow& window, Scheduler& scheduler)
+      : Part(env), window_(window), scheduler_(scheduler) {}
+
+  /// The peer waits for a CLEAR. The next Request carries it; without one, a Clear Command after
+  /// PDS_Clear_Time.
+  void owe(Instant now, Pdc& pdc);
+  void owe_now(Pdc& pdc) { scheduler_.want_control(pdc, kSendClear); }
+  /// The peer wants a CLEAR for everything up to `wanted`.
+  void on_request(Instant now, Pdc& pdc, Psn wanted);
+  /// The window is closed although nothing is unacknowledged.
+  void start_stall(Instant now, Pdc& pdc);
+
+  void on_timer(Pdc& pdc) {
+    if (pdc.tx.clear_owed) scheduler_.want_control(pdc, kSendClear);
+  }
+  void on_stall_timer(Instant now, Pdc& pdc);
+
+ private:
+  const SendWindow& window_;
+  Scheduler& scheduler_;
+};
+
+}  // namespace uet::pds

@@ -1,0 +1,57 @@
+/// What a valid packet says of its peer (it lives, this is its PDCID, it hears us) and what silence says. [PDS 2.2, 6.3, 16.1]
+#pragma once
+
+#include "pds/admission.h"
+
+namespace uet::pds {
+
+class Liveness : Part {
+ public:
+  Liveness(Environment& env, PdcTable& pdcs, Scheduler& scheduler, PdcStates& states,
+           const SendWindow& window, Openings& openings, KeptResponses& kept, Receiver& receiver,
+           CreditGrants& credit, Closing& closing, Admission& admission)
+      : Part(env),
+        table_(pdcs),
+        scheduler_(scheduler),
+        states_(states),
+        window_(window),
+        openings_(openings),
+        kept_(kept),
+        receiver_(receiver),
+        credit_(credit),
+        closing_(closing),
+        admission_(admission) {}
+
+  static void heard(Instant now, Pdc& pdc) {
+    pdc.heard_at = now;
+    pdc.active_at = now;
+    pdc.tx.tail_probes = 0;
+    pdc.tx.times_asked = 0;
+  }
+  /// The first valid packet of the target says who it is; a second one with another identifier never
+  /// gets here. [PDS 6.3]
+  void learn_peer(Instant now, Pdc& pdc, std::uint16_t peer_id);
+  /// The peer has named our PDCID: it has heard us, knows the PDC, and sends no more SYN packets.
+  void prove(Instant now, Pdc& pdc) {
+    if (pdc.is_unproven()) on_proof(now, pdc);
+  }
+  /// Closes what is idle, asks a peer that is silent, and ends the PDC of one that stays so. Looked at now and then rather
+  /// than restarted with every packet. [PDS 2.2, 16.1]
+  void look(Instant now, Pdc& pdc);
+
+ private:
+  void on_proof(Instant now, Pdc& pdc);
+
+  PdcTable& table_;
+  Scheduler& scheduler_;
+  PdcStates& states_;
+  const SendWindow& window_;
+  Openings& openings_;
+  KeptResponses& kept_;
+  Receiver& receiver_;
+  CreditGrants& credit_;
+  Closing& closing_;
+  Admission& admission_;
+};
+
+}  // namespace uet::pds

@@ -1,0 +1,59 @@
+/// Timeouts and other evidence of loss, and what is to be sent again because of it. [PDS 13]
+///
+/// It marks records and tells the scheduler and congestion control; what it cannot decide (a PDC that has timed out too often)
+/// it returns.
+#pragma once
+
+#include "pds/environment.h"
+#include "pds/scheduler.h"
+#include "pds/send_window.h"
+
+namespace uet::pds {
+
+class LossRecovery : Part {
+ public:
+  LossRecovery(Environment& env, SendWindow& window, Scheduler& scheduler)
+      : Part(env), window_(window), tx_blocks_(window.records()), scheduler_(scheduler) {}
+
+  // --- Single packets
+  /// A packet has left: its RTO runs.
+  void arm_retransmit(Instant now, Pdc& pdc, TxRecord& record);
+  /// To be sent again as soon as window and congestion control allow.
+  void queue_resend(Pdc& pdc, Psn psn, TxRecord& record);
+  static void unqueue_resend(Pdc& pdc, TxRecord& record);
+  /// Tells congestion control once per transmission, and schedules the next one.
+  void mark_lost(Instant now, Pdc& pdc, Psn psn, TxRecord& record, bool timeout);
+  /// From "to be sent again" to "paused": no deadline of its own runs until the pause is over.
+  void hold_back(Pdc& pdc, Psn psn, TxRecord& record, Instant until);
+  /// ROD: everything from `from` on is sent again, in order. [PDS 17.1]
+  void go_back(Instant now, Pdc& pdc, Psn from, bool timeout);
+
+  // --- Evidence
+  static void note_loss(Instant now, Congestion& congestion);
+  /// A packet was lost a moment ago: the next loss is likely.
+  static bool is_losing(Instant now, const Pdc& pdc);
+  /// Packets sent later on the same path that arrived. [PDS 13.4]
+  void infer_losses(Instant now, Pdc& pdc);
+  /// `newest` has arrived: what left before it on any path is suspected.
+  void suspect_overtaken(Instant now, Pdc& pdc, Psn newest);
+  /// The same for what left before `sent_before`, of the PSNs before `end`.
+  void suspect_sent_before(Instant now, Pdc& pdc, Psn end, Instant sent_before);
+
+  // --- Timers
+  /// False when some packet has timed out as often as it may: the PDC has to end.
+  [[nodiscard]] bool on_retransmit_timer(Instant now, Pdc& pdc);
+  void on_tail_loss(Instant now, Pdc& pdc);
+  void watch_tail(Instant now, Pdc& pdc);
+
+ private:
+  bool on_timeout(Instant now, Pdc& pdc, Psn psn, TxRecord& record);
+  Duration tail_silence(Instant now, const Pdc& pdc) const;
+  void ask_about(Pdc& pdc, TxRecord& record);
+  void ask_about_tail(Instant now, Pdc& pdc);
+
+  SendWindow& window_;
+  TxBlockPool& tx_blocks_;
+  Scheduler& scheduler_;
+};
+
+}  // namespace uet::pds

@@ -1,0 +1,63 @@
+#include "pds/nack_queue.h"
+
+namespace uet::pds {
+
+void NackQueue::refuse(Instant now, const Arrival& in, const Pdc* pdc, Refusal refusal,
+                       std::uint32_t payload) {
+  const RefusalRule rule = rule_of(refusal);
+  const std::uint16_t id = pdc != nullptr ? pdc->id : in.syn ? 0 : in.dpdcid;
+  trace_.drop(now, rule.reason, in.body.size(), id, in.psn);
+  if (rule.nack) add_for(now, in, pdc, *rule.nack, payload);
+}
+
+void NackQueue::add_for(Instant now, const Arrival& in, const Pdc* pdc, NackCode code,
+                        std::uint32_t payload) {
+  wire::PdsNack header;
+  header.nack_code = code;
+  header.nack_psn = in.psn;
+  header.m = in.meta.ecn;
+  header.retx = in.retx;
+  // A target PDC that has accepted nothing may be gone the next moment: its identifier must not be
+  // learnt.
+  const bool is_named = pdc != nullptr && (pdc->is_initiator || pdc->rx.has_accepted);
+  header.spdcid = is_named ? pdc->id : 0;
+  header.dpdcid = in.spdcid;
+  header.payload = payload;
+  add(now, in.source, in.meta, header, is_named);
+}
+
+void NackQueue::add_for(Instant now, const Pdc& pdc, Psn psn, NackCode code, const RxMeta& meta) {
+  wire::PdsNack header;
+  header.nack_code = code;
+  header.nack_psn = psn;
+  header.m = meta.ecn;
+  header.retx = meta.retx;
+  header.spdcid = pdc.id;
+  header.dpdcid = pdc.peer_id;
+  add(now, pdc.peer, meta, header, true);
+}
+
+void NackQueue::add(Instant now, const net::FabricAddress& to, const RxMeta& meta,
+                    wire::PdsNack header, bool is_live) {
+  if ((!is_live && !limiter_.allow(now, to)) || queue_.is_full())
+    return trace_.drop(now, DropReason::kNackRateLimited, 0, header.spdcid, header.nack_psn);
+  queue_.push(NackOut{to, meta.entropy, meta.plane, header});
+}
+
+bool NackQueue::poll(Instant now, net::TxPacket& out) {
+  if (queue_.is_empty()) return false;
+  net::Packet packet = pool_.allocate();
+  if (!packet) return false;
+  const NackOut nack = queue_.pop();
+  wire::emit(nack.header, packet.append(wire::PdsNack::kSize));
+  trace_.emit(now, EventId::kNackSent, nack.header.spdcid, nack.header.nack_psn,
+              static_cast<std::uint64_t>(nack.header.nack_code));
+  out.packet = std::move(packet);
+  out.destination = nack.destination;
+  out.entropy = nack.entropy;
+  out.plane = nack.plane;
+  out.tos.value = env_.control_tos();
+  return true;
+}
+
+}  // namespace uet::pds

@@ -1,0 +1,49 @@
+/// NACKs that wait to be sent. Not stored, not repeated, not acknowledged: what they say is said again for the next copy.
+/// [PDS 14.1]
+#pragma once
+
+#include "pds/arrival.h"
+#include "pds/environment.h"
+#include "pds/nack_limiter.h"
+#include "pds/nack_rules.h"
+#include "pds/pdc.h"
+#include "pds/ring.h"
+
+namespace uet::pds {
+
+class NackQueue : Part {
+ public:
+  explicit NackQueue(Environment& env)
+      : Part(env),
+        limiter_(config_.nack_sources_max, config_.nack_rate_limit, config_.nack_burst),
+        queue_(config_.nack_queue_max) {}
+
+  /// Drops a packet, and says so where the rule has a code. `pdc`: the one that it belongs to, or null.
+  void refuse(Instant now, const Arrival& in, const Pdc* pdc, Refusal refusal,
+              std::uint32_t payload = 0);
+  /// A NACK for a packet.
+  void add_for(Instant now, const Arrival& in, const Pdc* pdc, NackCode code,
+               std::uint32_t payload = 0);
+  /// About a PSN of this PDC, as the packet of `meta` made us look at it.
+  void add_for(Instant now, const Pdc& pdc, Psn psn, NackCode code, const RxMeta& meta);
+  /// `is_live`: tied to a PDC whose peer has earned it; others share the limit of their source address.
+  void add(Instant now, const net::FabricAddress& to, const RxMeta& meta, wire::PdsNack header,
+           bool is_live);
+  /// False when there is none, or no packet for it.
+  bool poll(Instant now, net::TxPacket& out);
+  bool is_empty() const { return queue_.is_empty(); }
+
+ private:
+  /// Complete: the PDC may be gone when it leaves.
+  struct NackOut {
+    net::FabricAddress destination;
+    std::uint16_t entropy = 0;
+    std::uint8_t plane = 0;
+    wire::PdsNack header;
+  };
+
+  NackLimiter limiter_;
+  Ring<NackOut> queue_;
+};
+
+}  // namespace uet::pds

@@ -1,0 +1,36 @@
+#include "pds/openings.h"
+
+namespace uet::pds {
+
+namespace {
+
+/// Silence after which an unproven PDC may be pushed out: several retransmissions of a sender that is awake.
+Duration eviction_grace(const PdsConfig& config) {
+  constexpr Duration kGrace = Duration::from_ms(200);
+  return config.peer_timeout > Duration{} ? std::min(kGrace, config.peer_timeout / 4) : kGrace;
+}
+
+}  // namespace
+
+Openings::Openings(Environment& env, std::uint32_t places)
+    : Part(env),
+      tombstones_(limits_.tombstones, config_.tombstone_time),
+      ended_early_(limits_.openings, memory()),
+      unproven_(places, eviction_grace(config_)) {}
+
+Duration Openings::memory(const PdsConfig& config) {
+  constexpr Duration kUsualPatience = Duration::from_seconds(60);  // where the setting is "never"
+  const Duration patience = config.peer_timeout > Duration{} ? config.peer_timeout : kUsualPatience;
+  return patience + config.tombstone_time;
+}
+
+void Openings::remember(Instant now, const Pdc& pdc) {
+  if (!pdc.rx.has_accepted) return;
+  const bool is_over = pdc.is_proven || now - pdc.heard_at >= memory();
+  if (is_over)
+    tombstones_.add(now, pdc.peer, pdc.peer_id, pdc.start);
+  else if (pdc.rx.has_delivered)
+    ended_early_.add(now, pdc.peer, pdc.peer_id, pdc.start);
+}
+
+}  // namespace uet::pds

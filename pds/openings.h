@@ -1,0 +1,42 @@
+/// What a target remembers so that late SYN packets open nothing: its unproven PDCs, the tombstones of closed ones, and the
+/// openings of unproven PDCs that made place for others. [PDS 6.6] See docs/decisions/0048 and 0100.
+#pragma once
+
+#include "pds/environment.h"
+#include "pds/tombstones.h"
+#include "pds/unproven.h"
+
+namespace uet::pds {
+
+class Openings : Part {
+ public:
+  /// `places`: target PDCs that the table can hold.
+  Openings(Environment& env, std::uint32_t places);
+
+  /// How long the opening of an unproven peer must be remembered, as a PDC or here: its initiator may still be in CREATING and
+  /// send SYN packets again until its own peer_timeout, and their copies live for tombstone_time.
+  static Duration memory(const PdsConfig& config);
+  Duration memory() const { return memory(config_); }
+
+  UnprovenPdcs& unproven() { return unproven_; }
+  const UnprovenPdcs& unproven() const { return unproven_; }
+  Tombstones& tombstones() { return tombstones_; }
+  const Tombstones& tombstones() const { return tombstones_; }
+  /// Openings of unproven PDCs that ended early.
+  Tombstones& ended_early() { return ended_early_; }
+  const Tombstones& ended_early() const { return ended_early_; }
+
+  /// Leaves behind what a late SYN packet of this PDC must meet.
+  void remember(Instant now, const Pdc& pdc);
+  void expire(Instant now) {
+    tombstones_.expire(now);
+    ended_early_.expire(now);
+  }
+
+ private:
+  Tombstones tombstones_;
+  Tombstones ended_early_;
+  UnprovenPdcs unproven_;
+};
+
+}  // namespace uet::pds

@@ -1,0 +1,24 @@
+/// Initiator: the target wants another Start_PSN (secure establishment). Everything that is out moves there and leaves again.
+/// [PDS 6.5]
+#pragma once
+
+#include "pds/environment.h"
+#include "pds/loss.h"
+
+namespace uet::pds {
+
+class Renumbering : Part {
+ public:
+  Renumbering(Environment& env, SendWindow& window, LossRecovery& loss, Scheduler& scheduler)
+      : Part(env), tx_blocks_(window.records()), loss_(loss), scheduler_(scheduler) {}
+
+  /// False when the target has wanted another start too often: the PDC has to end.
+  [[nodiscard]] bool on_new_start(Instant now, Pdc& pdc, Psn start);
+
+ private:
+  TxBlockPool& tx_blocks_;
+  LossRecovery& loss_;
+  Scheduler& scheduler_;
+};
+
+}  // namespace uet::pds

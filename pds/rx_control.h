@@ -1,0 +1,49 @@
+/// Control packets in. [PDS 15]
+#pragma once
+
+#include "pds/clear.h"
+#include "pds/credit_grants.h"
+#include "pds/rx_sequenced.h"
+
+namespace uet::pds {
+
+class ControlIntake : Part {
+ public:
+  ControlIntake(Environment& env, const PdcTable& pdcs, Scheduler& scheduler, NackQueue& nacks,
+                ClearSender& clear, Receiver& receiver, ReorderBuffer& reorder,
+                CreditGrants& credit, Closing& closing, Liveness& liveness,
+                SequencedIntake& sequenced)
+      : Part(env),
+        table_(pdcs),
+        scheduler_(scheduler),
+        nacks_(nacks),
+        clear_(clear),
+        receiver_(receiver),
+        reorder_(reorder),
+        credit_(credit),
+        closing_(closing),
+        liveness_(liveness),
+        sequenced_(sequenced) {}
+
+  void on_packet(Instant now, const net::RxPacket& rx);
+
+ private:
+  void on_unsequenced(Instant now, const wire::PdsControl& header, const Arrival& in,
+                      std::size_t bytes);
+  void on_ack_request(Instant now, Pdc& pdc, const wire::PdsControl& header, const RxMeta& meta);
+  void on_probe(Instant now, Pdc& pdc, const wire::PdsControl& header, const RxMeta& meta);
+  void on_credit(Instant now, Pdc& pdc, std::uint32_t credit_units);
+
+  const PdcTable& table_;
+  Scheduler& scheduler_;
+  NackQueue& nacks_;
+  ClearSender& clear_;
+  Receiver& receiver_;
+  ReorderBuffer& reorder_;
+  CreditGrants& credit_;
+  Closing& closing_;
+  Liveness& liveness_;
+  SequencedIntake& sequenced_;
+};
+
+}  // namespace uet::pds

@@ -1,0 +1,51 @@
+/// A NACK came in. [PDS 14]
+#pragma once
+
+#include "pds/clear.h"
+#include "pds/liveness.h"
+#include "pds/renumbering.h"
+#include "pds/rudi.h"
+
+namespace uet::pds {
+
+class NackIntake : Part {
+ public:
+  NackIntake(Environment& env, const PdcTable& pdcs, Scheduler& scheduler, SendWindow& window,
+             LossRecovery& loss, ClearSender& clear, Renumbering& renumbering, Rudi& rudi,
+             Closing& closing, Liveness& liveness)
+      : Part(env),
+        table_(pdcs),
+        scheduler_(scheduler),
+        tx_blocks_(window.records()),
+        loss_(loss),
+        clear_(clear),
+        renumbering_(renumbering),
+        rudi_(rudi),
+        closing_(closing),
+        liveness_(liveness) {}
+
+  void on_packet(Instant now, const net::RxPacket& rx);
+
+ private:
+  void on_nack(Instant now, Pdc& pdc, const wire::PdsNack& nack, const RxMeta& meta);
+  void on_fatal(Instant now, Pdc& pdc, const wire::PdsNack& nack, PdsError error);
+  void pause(Instant now, Pdc& pdc, Psn psn, TxRecord& record, const wire::PdsNack& nack,
+             const RxMeta& meta);
+  bool resend_now(Instant now, Pdc& pdc, Psn psn, TxRecord& record, const wire::PdsNack& nack,
+                  const RxMeta& meta);
+  void after_trim(Instant now, Pdc& pdc, Psn psn, TxRecord& record);
+  void on_rod_ooo(Instant now, Pdc& pdc, const wire::PdsNack& nack);
+  void on_ses_busy(Instant now, Pdc& pdc, TxRecord& record);
+
+  const PdcTable& table_;
+  Scheduler& scheduler_;
+  TxBlockPool& tx_blocks_;
+  LossRecovery& loss_;
+  ClearSender& clear_;
+  Renumbering& renumbering_;
+  Rudi& rudi_;
+  Closing& closing_;
+  Liveness& liveness_;
+};
+
+}  // namespace uet::pds

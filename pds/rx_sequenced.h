@@ -1,0 +1,58 @@
+/// Carries out the verdict about a sequenced packet: hands it to SES, answers it again, or refuses it. [PDS 7.3, 9.2 to 9.4]
+#pragma once
+
+#include "pds/target_opening.h"
+
+namespace uet::pds {
+
+class SequencedIntake : Part {
+ public:
+  SequencedIntake(Environment& env, PdcTable& pdcs, NackQueue& nacks, Openings& openings,
+                  KeptResponses& kept, Receiver& receiver, ReorderBuffer& reorder, AckBuilder& acks,
+                  Lifecycle& lifecycle, Closing& closing, Admission& admission, Liveness& liveness,
+                  TargetOpening& opening)
+      : Part(env),
+        table_(pdcs),
+        nacks_(nacks),
+        openings_(openings),
+        kept_(kept),
+        receiver_(receiver),
+        reorder_(reorder),
+        acks_(acks),
+        lifecycle_(lifecycle),
+        closing_(closing),
+        admission_(admission),
+        liveness_(liveness),
+        opening_(opening) {}
+
+  void on_packet(Instant now, const Arrival& in);
+  /// Only the headers of a trimmed packet can be trusted, so it causes a NACK or the answer to a duplicate and nothing else.
+  /// [PDS 13.6]
+  void on_trimmed(Instant now, const Arrival& in);
+  /// The answer of SES to a packet that was answered later.
+  void respond(Instant now, RxHandle handle, const SesResponse& response, bool guaranteed);
+
+ private:
+  void on_duplicate(Instant now, Pdc& pdc, const Arrival& in, bool is_finished);
+  void on_gap(Instant now, Pdc& pdc, const Arrival& in);
+  bool makes_room(Instant now, Pdc& pdc, const Arrival& in);
+  void deliver(Instant now, Pdc& pdc, const Arrival& in);
+  void deliver_held(Instant now, Pdc& pdc);
+  void on_control(Instant now, Pdc& pdc, const Arrival& in);
+  void refuse(Instant now, Pdc& pdc, const Arrival& in, Refusal refusal);
+
+  PdcTable& table_;
+  NackQueue& nacks_;
+  Openings& openings_;
+  KeptResponses& kept_;
+  Receiver& receiver_;
+  ReorderBuffer& reorder_;
+  AckBuilder& acks_;
+  Lifecycle& lifecycle_;
+  Closing& closing_;
+  Admission& admission_;
+  Liveness& liveness_;
+  TargetOpening& opening_;
+};
+
+}  // namespace uet::pds

@@ -1,0 +1,70 @@
+#include "pds/scheduler.h"
+
+namespace uet::pds {
+
+void Scheduler::wake(Pdc& pdc) {
+  Congestion* congestion = pdc.tx.cc.if_any();
+  if (congestion == nullptr || (pdc.tx.rtx_count == 0 && pdc.tx.queue.empty())) return;
+  if (!pdc.ready_hook.is_linked()) congestion->ready.push_back(pdc);
+  wake(*congestion);
+}
+
+void Scheduler::wake(Congestion& congestion) {
+  if (!congestion.ready.empty() && !congestion.ready_hook.is_linked()) ready_.push_back(congestion);
+}
+
+void Scheduler::want_control(Pdc& pdc, unsigned bits) {
+  pdc.pending_control = static_cast<std::uint16_t>(pdc.pending_control | bits);
+  list_control(pdc);
+}
+
+// One node of the wheel serves all timers of a PDC; it stands at the earliest, or earlier after one
+// was stopped.
+void Scheduler::rearm(Pdc& pdc) {
+  const Instant next = *std::min_element(pdc.deadlines.begin(), pdc.deadlines.end());
+  if (!next.is_never()) wheel_.schedule(pdc.timer, next);
+}
+
+Pdc* Scheduler::carrier_of(Congestion& congestion) {
+  if (congestion.voice == nullptr)
+    for (Pdc& pdc : congestion.ready)
+      if (pdc.peer_id != 0 && !pdc.is_unproven()) {
+        congestion.voice = &pdc;
+        break;
+      }
+  return congestion.voice;
+}
+
+void Scheduler::on_congestion_timer(Instant now, Congestion& congestion) {
+  if (congestion.voice != nullptr && congestion.ccc->poll_probe(now))
+    want_control(*congestion.voice, kSendProbe);
+  if (const auto demand = congestion.ccc->poll_credit_request(now)) {
+    Pdc* carrier = carrier_of(congestion);
+    if (carrier != nullptr) {
+      carrier->tx.credit_demand = *demand;
+      want_control(*carrier, kSendCreditRequest);
+    } else if (!congestion.ready.empty() && congestion.ready.front().tx.unacked == 0) {
+      // Another PDC used up the credit and is gone; this one has not been opened yet, and no PDC can ask for more before it
+      // is. A Noop opens it without credit.
+      want_control(congestion.ready.front(), kSendNoop);
+    }
+  }
+  const Instant next = congestion.ccc->next_deadline(congestion.voice != nullptr);
+  if (next.is_never()) {
+    if (congestion.timer.is_armed()) wheel_.cancel(congestion.timer);
+  } else if (!congestion.timer.is_armed() || congestion.timer.when() != next) {
+    wheel_.schedule(congestion.timer, std::max(next, now + Duration::from_us(1)));
+  }
+}
+
+void Scheduler::forget(Pdc& pdc) {
+  wheel_.cancel(pdc.timer);
+  if (pdc.control_hook.is_linked()) control_.erase(control_.iterator_to(pdc));
+}
+
+void Scheduler::forget(Congestion& congestion) {
+  if (congestion.ready_hook.is_linked()) ready_.erase(ready_.iterator_to(congestion));
+  wheel_.cancel(congestion.timer);
+}
+
+}  // namespace uet::pds

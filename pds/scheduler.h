@@ -1,0 +1,63 @@
+/// Which PDCs and CCCs may have something to send, and when what is due: the lists that polling takes from, and the timers.
+/// [PDS 3.2, 13.7, CC 3.7]
+///
+/// Every part may tell it that something changed; it calls none. What a timer or a turn means is decided by those that take
+/// from it.
+#pragma once
+
+#include "lib/base/timing_wheel.h"
+#include "pds/congestion.h"
+#include "pds/pdc.h"
+
+namespace uet::pds {
+
+class Scheduler {
+ public:
+  // --- What may be sent
+  /// The PDC may have data to send: its CCC takes its turn again.
+  void wake(Pdc& pdc);
+  void wake(Congestion& congestion);
+  /// Control packets to be sent, as bits of PdcControl.
+  void want_control(Pdc& pdc, unsigned bits);
+  /// The PDC has an ACK or a control packet to send.
+  void list_control(Pdc& pdc) {
+    if (!pdc.control_hook.is_linked()) control_.push_back(pdc);
+  }
+  CongestionRing& ready() { return ready_; }
+  PdcControlList& control() { return control_; }
+  const PdcControlList& control() const { return control_; }
+  bool is_idle() const { return control_.empty() && ready_.empty(); }
+
+  // --- Timers
+  void set_timer(Pdc& pdc, PdcTimer timer, Instant when) {
+    pdc.deadline(timer) = when;
+    if (!pdc.timer.is_armed() || when < pdc.timer.when()) wheel_.schedule(pdc.timer, when);
+  }
+  static void stop_timer(Pdc& pdc, PdcTimer timer) { pdc.deadline(timer) = Instant::never(); }
+  /// Puts the node of a PDC at its earliest timer.
+  void rearm(Pdc& pdc);
+  base::TimingWheel& wheel() { return wheel_; }
+  const base::TimingWheel& wheel() const { return wheel_; }
+
+  // --- Congestion control
+  /// An event that can let a CCC send, or ask for credit.
+  void after_congestion_event(Instant now, Congestion& congestion) {
+    wake(congestion);
+    on_congestion_timer(now, congestion);
+  }
+  /// Credit requests and some probes are due by time, not by event. [CC 5.3]
+  void on_congestion_timer(Instant now, Congestion& congestion);
+
+  // --- The end of a PDC
+  void forget(Pdc& pdc);
+  void forget(Congestion& congestion);
+
+ private:
+  Pdc* carrier_of(Congestion& congestion);
+
+  base::TimingWheel wheel_;
+  CongestionRing ready_;    ///< CCCs with PDCs that may have something to send
+  PdcControlList control_;  ///< PDCs with ACKs or control packets to send
+};
+
+}  // namespace uet::pds

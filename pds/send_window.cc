@@ -1,0 +1,58 @@
+#include "pds/send_window.h"
+
+#include "lib/base/planted.h"
+#include "pds/congestion.h"
+
+namespace uet::pds {
+
+using base::planted;
+using base::PlantedBug;
+
+bool SendWindow::allows(const Pdc& pdc, Psn psn) const {
+  if (planted(PlantedBug::kWindowIgnored)) return true;
+  const auto ahead = static_cast<std::uint32_t>(psn.distance_from(pdc.tx.cack));
+  return ahead <= std::min(pdc.tx.mp_range, records_.ring_size());
+}
+
+bool SendWindow::may_take_psn(const Pdc& pdc) const {
+  if (!allows(pdc, pdc.tx.next)) return false;
+  if (pdc.state == PdcState::kCreating &&
+      static_cast<std::uint32_t>(pdc.tx.next.distance_from(pdc.start)) > kMaxSynOffset)
+    return false;
+  if (env_.guard != nullptr && config_.limit_psn_range &&
+      pdc.tx.next.value() - pdc.start.value() >= config_.psn_range)
+    return false;
+  return records_.can_add(pdc.tx.ring, pdc.tx.next);
+}
+
+bool SendWindow::has_psns_for(const Pdc& pdc, std::uint64_t more) const {
+  if (env_.guard == nullptr || !config_.limit_psn_range) return true;
+  const std::uint32_t used = pdc.tx.next.value() - pdc.start.value();
+  return used + more + config_.psn_range_reserve <= config_.psn_range;
+}
+
+// RTO_Init_Time doubled per timeout. A path that is measured to be slower than that (a peer in
+// software that is not polled all the time) starts at four smoothed round trips; see
+// docs/decisions/0041-retransmission-timeout.md. [PDS 13.1]
+Duration SendWindow::rto(const Pdc& pdc, unsigned rto_cnt) const {
+  constexpr Duration kSpecMax = Duration::from_seconds(8);
+  Duration first = config_.rto_init_time;
+  first = std::max(first, smoothed_rtt(pdc) * 4);
+  const Duration longest = std::min(kSpecMax, std::max(config_.rto_max, first));
+  Duration value = std::min(first, longest);
+  for (unsigned i = 0; i < rto_cnt && value < longest; ++i) value = std::min(value * 2, longest);
+  return value;
+}
+
+bool SendWindow::has_unacked_data(const Pdc& pdc) const {
+  const TxHalf& tx = pdc.tx;
+  if (!tx.queue.empty()) return true;
+  if (tx.unacked == 0) return false;
+  for (Psn psn = tx.left; psn.is_before(tx.next); ++psn) {
+    const TxRecord& record = records_.at(tx.ring, psn);
+    if (!record.acked && record.message != nullptr) return true;
+  }
+  return false;
+}
+
+}  // namespace uet::pds

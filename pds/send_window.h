@@ -1,0 +1,37 @@
+/// What a source may have outstanding, and what it keeps of each PSN until it is acknowledged. [PDS 4.3, 7.1, 7.5, 13.1]
+#pragma once
+
+#include "pds/environment.h"
+#include "pds/pdc.h"
+#include "pds/tx_window.h"
+
+namespace uet::pds {
+
+class SendWindow : Part {
+ public:
+  explicit SendWindow(Environment& env) : Part(env), records_(limits_.window, limits_.tx_blocks) {}
+
+  /// The window is anchored at CACK, not at what was received or acknowledged beyond it, and binds
+  /// retransmissions too.
+  bool allows(const Pdc& pdc, Psn psn) const;
+  /// A new PSN: a Request or a sequenced control packet.
+  bool may_take_psn(const Pdc& pdc) const;
+  /// Limit_PSN_Range: `more` packets can be sent before this direction comes near its end. [PDS 7.6]
+  bool has_psns_for(const Pdc& pdc, std::uint64_t more) const;
+  /// A data packet is out that is not acknowledged, or waits to be.
+  bool has_unacked_data(const Pdc& pdc) const;
+  /// Retransmission timeout of a packet that has had `rto_cnt` of them.
+  Duration rto(const Pdc& pdc, unsigned rto_cnt) const;
+  /// Forgets all records: the PDC ends.
+  void release(TxHalf& tx) {
+    for (; tx.left != tx.next; ++tx.left) records_.remove(tx.ring, tx.left);
+  }
+
+  TxBlockPool& records() { return records_; }
+  const TxBlockPool& records() const { return records_; }
+
+ private:
+  TxBlockPool records_;
+};
+
+}  // namespace uet::pds

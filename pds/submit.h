@@ -1,0 +1,43 @@
+/// Messages in: which PDC carries them, and how they end early. [PDS 5.1, 16.5, 18.1]
+#pragma once
+
+#include "pds/failed_messages.h"
+#include "pds/liveness.h"
+#include "pds/rudi.h"
+#include "pds/uud.h"
+
+namespace uet::pds {
+
+class Submission : Part {
+ public:
+  Submission(Environment& env, PdcTable& pdcs, MessageTable& messages, FailedMessages& failed,
+             Backpressure& room, Scheduler& scheduler, SendWindow& window, ProofRequests& proofs,
+             Lifecycle& lifecycle, Closing& closing, Admission& admission, Liveness& liveness,
+             Rudi& rudi, Uud& uud);
+
+  SubmitResult submit(Instant now, const TxMessage& request);
+  SubmitResult submit_return(Instant now, RxHandle handle, const TxMessage& request);
+  void abort(Instant now, MessageToken token);
+  std::uint32_t truncate(Instant now, MessageToken token, std::uint32_t extra_segments);
+  void unlock(Instant now, PdcRef ref);
+
+ private:
+  Pdc* choose_pdc(Instant now, const TxMessage& request, bool& must_wait);
+  void append(Instant now, Pdc& pdc, const TxMessage& request);
+
+  PdcTable& table_;
+  MessageTable& messages_;
+  FailedMessages& failed_;
+  Backpressure& room_;
+  Scheduler& scheduler_;
+  SendWindow& window_;
+  ProofRequests& proofs_;
+  Lifecycle& lifecycle_;
+  Closing& closing_;
+  Admission& admission_;
+  Liveness& liveness_;
+  Rudi& rudi_;
+  Uud& uud_;
+};
+
+}  // namespace uet::pds

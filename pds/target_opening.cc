@@ -1,0 +1,125 @@
+#include "pds/target_opening.h"
+
+namespace uet::pds {
+
+TargetOpening::TargetOpening(Environment& env, PdcTable& pdcs, Scheduler& scheduler,
+                             PdcStates& states, NackQueue& nacks, Openings& openings,
+                             Receiver& receiver, Lifecycle& lifecycle, Closing& closing,
+                             Admission& admission, Liveness& liveness)
+    : Part(env),
+      table_(pdcs),
+      scheduler_(scheduler),
+      states_(states),
+      nacks_(nacks),
+      openings_(openings),
+      receiver_(receiver),
+      lifecycle_(lifecycle),
+      closing_(closing),
+      admission_(admission),
+      liveness_(liveness) {}
+
+Pdc* TargetOpening::find_for(Instant now, const Arrival& in) {
+  if (in.syn) return find_for_syn(now, in);
+  Pdc* pdc = table_.by_id(in.dpdcid);
+  const auto refusal = misfit(pdc, in);
+  if (!refusal) [[likely]]
+    return pdc;
+  // Of a PDC that is not its own the sender learns nothing.
+  nacks_.refuse(now, in, *refusal == Refusal::kOtherMode ? pdc : nullptr, *refusal);
+  return nullptr;
+}
+
+Pdc* TargetOpening::find_for_syn(Instant now, const Arrival& in) {
+  const auto refuse = [&](const Pdc* pdc, Refusal refusal) -> Pdc* {
+    nacks_.refuse(now, in, pdc, refusal);
+    return nullptr;
+  };
+  if (in.spdcid == 0) return refuse(nullptr, Refusal::kNoSource);
+  Pdc* pdc = table_.find_target(in.source, in.spdcid, in.start());
+  if (pdc == nullptr) pdc = find_contradicted(now, in);
+  if (pdc == nullptr) return open(now, in);
+  if (pdc->mode != in.mode) return refuse(pdc, Refusal::kOtherMode);
+  if (pdc->state == PdcState::kPending) return confirm(now, *pdc, in);
+  if (pdc->start != in.start()) return refuse(pdc, Refusal::kOtherStart);
+  return pdc;
+}
+
+// The PDC that a SYN with another start contradicts: one whose peer has proved that it uses this identifier so. An unproven one
+// may be forged as well as this SYN: each goes its way, and the peer proves the one that it knows. Behind a guard no opening is
+// forged, and PENDING waits for another start. See docs/decisions/0102, 0103.
+Pdc* TargetOpening::find_contradicted(Instant now, const Arrival& in) {
+  Pdc* pdc = table_.find_proven_target(in.source, in.spdcid);
+  if (pdc == nullptr || pdc->state == PdcState::kPending || !closing_.is_given_up(now, *pdc))
+    return pdc;
+  closing_.fail(now, *pdc, PdsError::kPeerSilent);
+  return nullptr;
+}
+
+// [PDS 6.4] Every refusal comes before anything is allocated.
+Pdc* TargetOpening::open(Instant now, const Arrival& in) {
+  const auto refuse = [&](Refusal refusal, std::uint32_t payload = 0) -> Pdc* {
+    nacks_.refuse(now, in, nullptr, refusal, payload);
+    return nullptr;
+  };
+  if (openings_.tombstones().contains(now, in.source, in.spdcid, in.start()))
+    return refuse(Refusal::kTombstone);
+  // Its PDC had to make place before the peer proved that it hears us, which may have delivered this: never again.
+  if (openings_.ended_early().contains(now, in.source, in.spdcid, in.start()))
+    return refuse(Refusal::kEndedEarly);
+  // A PDC that closes leaves a tombstone, which nothing may push out early: as many as can close are open. So the tables give
+  // the rate of openings that they can protect, and the rest waits. See docs/decisions/0048.
+  if (!openings_.tombstones().has_room_for(now, table_.target_count() + 1)) [[unlikely]]
+    return refuse(Refusal::kNoPlace);
+  if (!admission_.make_place_under(now, in.source) || !admission_.make_place(now) ||
+      table_.next_free_id() > now)
+    return refuse(Refusal::kNoPlace);
+  if (!lifecycle_.can_open_target(in)) return refuse(Refusal::kNoCcc);
+  if (!receiver_.has_trackers()) return refuse(Refusal::kNoTracker);
+  if (in.psn_offset >= limits_.window) return refuse(Refusal::kBeyondWindow);
+  // Secured, the guard decides between ESTABLISHED and PENDING; without one a SYN is accepted at
+  // once. [PDS 6.5]
+  if (env_.guard != nullptr) {
+    if (const auto announced = env_.guard->on_opening({in.source, in.spdcid, in.start()})) {
+      challenge(now, in, *announced);
+      return nullptr;
+    }
+  }
+  if (in.mode == Mode::kRod && in.psn_offset != 0)
+    return refuse(Refusal::kOutOfOrder, in.start().value());
+
+  Pdc& pdc = lifecycle_.open_target(now, in, in.start(), PdcInput::kSynAccepted);
+  trace_.emit(now, EventId::kPdcOpened, pdc.id, pdc.start, 1, static_cast<std::uint64_t>(pdc.mode));
+  liveness_.look(now, pdc);
+  return &pdc;
+}
+
+// The first SYN does not open. What it carries is not delivered; it comes again.
+void TargetOpening::challenge(Instant now, const Arrival& in, Psn announced) {
+  if (!env_.guard->may_wait(in.source)) return nacks_.refuse(now, in, nullptr, Refusal::kNoPlace);
+  Pdc& pdc = lifecycle_.open_target(now, in, announced, PdcInput::kSynUnconfirmed);
+  if (config_.new_pdc_time > Duration{})
+    scheduler_.set_timer(pdc, PdcTimer::kClose, now + config_.new_pdc_time);
+  nacks_.refuse(now, in, &pdc, Refusal::kChallenged, announced.value());
+}
+
+// A SYN for a pending PDC. Null unless it starts where it was told to.
+Pdc* TargetOpening::confirm(Instant now, Pdc& pdc, const Arrival& in) {
+  const auto refuse = [&](Refusal refusal, Psn payload = Psn(0)) -> Pdc* {
+    nacks_.refuse(now, in, &pdc, refusal, payload.value());
+    return nullptr;
+  };
+  if (!env_.guard->is_confirmed({in.source, in.spdcid, in.start()}, pdc.start))
+    return refuse(Refusal::kChallenged, pdc.start);
+  if (in.psn_offset >= limits_.window) return refuse(Refusal::kBeyondWindow);
+  if (pdc.is_rod() && in.psn_offset != 0) return refuse(Refusal::kOutOfOrder, in.start());
+  env_.guard->on_wait_over(pdc.peer);
+  lifecycle_.begin_at(now, pdc, in.start());
+  Scheduler::stop_timer(pdc, PdcTimer::kClose);
+  states_.change(now, pdc, PdcInput::kSynConfirmed);
+  liveness_.prove(now, pdc);  // it starts as we told it to
+  trace_.emit(now, EventId::kPdcOpened, pdc.id, pdc.start, 1, static_cast<std::uint64_t>(pdc.mode));
+  liveness_.look(now, pdc);
+  return &pdc;
+}
+
+}  // namespace uet::pds

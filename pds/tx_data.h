@@ -1,0 +1,51 @@
+/// Cuts and sends Requests, new and again. [PDS 7.1, 7.2, 8]
+#pragma once
+
+#include "pds/arrival.h"
+#include "pds/built.h"
+#include "pds/clear.h"
+#include "pds/environment.h"
+#include "pds/loss.h"
+#include "pds/scheduler.h"
+#include "pds/send_window.h"
+
+namespace uet::pds {
+
+/// Ports (fabric planes) as bits.
+struct Planes {
+  std::uint8_t free = 1;  ///< can take data now
+  std::uint8_t up = 1;    ///< have a link
+};
+
+class DataSender : Part {
+ public:
+  DataSender(Environment& env, Scheduler& scheduler, SendWindow& window, LossRecovery& loss,
+             ClearSender& clear)
+      : Part(env),
+        scheduler_(scheduler),
+        window_(window),
+        tx_blocks_(window.records()),
+        loss_(loss),
+        clear_(clear) {}
+
+  enum class Work : std::uint8_t { kNone, kResend, kNew };
+  /// What this PDC would send next, and for a retransmission its PSN.
+  Work next_work(Instant now, Pdc& pdc, Psn& psn);
+  /// Its size as congestion control counts it.
+  ByteCount nominal_of_next(const Pdc& pdc, Work work, Psn psn) const;
+  /// Sends it. Congestion control has agreed.
+  Built send(Instant now, Pdc& pdc, Work work, Psn psn, const Planes& planes, net::TxPacket& out);
+
+ private:
+  void prepend_request(const Pdc& pdc, const cc::Ccc& ccc, NextHdr next, Psn psn, bool ar,
+                       bool retx, const std::optional<std::uint32_t>& credit_target,
+                       net::Packet& packet);
+
+  Scheduler& scheduler_;
+  SendWindow& window_;
+  TxBlockPool& tx_blocks_;
+  LossRecovery& loss_;
+  ClearSender& clear_;
+};
+
+}  // namespace uet::pds

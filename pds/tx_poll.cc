@@ -1,0 +1,76 @@
+#include "pds/tx_poll.h"
+
+namespace uet::pds {
+
+// A CCC that may not send leaves the ring and comes back with the next event that can change that.
+bool DataPoll::poll(Instant now, const Planes& planes, net::TxPacket& out) {
+  CongestionRing waiting;
+  const bool sent = poll_ready(now, planes, out, waiting);
+  if (!waiting.empty()) scheduler_.ready().splice(scheduler_.ready().begin(), waiting);
+  return sent;
+}
+
+// `waiting` gets those whose good paths lead through ports that are busy.
+bool DataPoll::poll_ready(Instant now, const Planes& planes, net::TxPacket& out,
+                          CongestionRing& waiting) {
+  while (!scheduler_.ready().empty()) {
+    Congestion& congestion = scheduler_.ready().front();
+    scheduler_.ready().pop_front();
+    // While every port with a link is free there is nothing to wait for.
+    if (planes.free != planes.up && congestion.sprayed &&
+        congestion.ccc->worthwhile_planes(now, planes.free) == 0) {
+      waiting.push_back(congestion);
+      continue;
+    }
+    while (!congestion.ready.empty()) {
+      Pdc& pdc = congestion.ready.front();
+      Psn psn;
+      const DataSender::Work work = sender_.next_work(now, pdc, psn);
+      if (work == DataSender::Work::kNone) {
+        congestion.ready.pop_front();
+        continue;
+      }
+      const ByteCount nominal = sender_.nominal_of_next(pdc, work, psn);
+      if (!congestion.ccc->may_send(nominal) && !pdc.tx.has_free_pass) {
+        if (!find_free_pass(now, congestion)) break;
+        continue;
+      }
+      const Built built = sender_.send(now, pdc, work, psn, planes, out);
+      if (built == Built::kNothing) {
+        congestion.ready.pop_front();
+        continue;
+      }
+      if (built == Built::kPacket) {
+        congestion.ready.pop_front();
+        congestion.ready.push_back(pdc);
+      }
+      scheduler_.ready().push_back(congestion);
+      return built == Built::kPacket;
+    }
+  }
+  return false;
+}
+
+// A PDC that is not open yet cannot ask for credit, and when all it sent was refused no timeout runs either: after an RTO one
+// packet may leave without. [CC 5.3]
+void DataPoll::arm_free_pass(Instant now, Pdc& pdc) {
+  if (pdc.state == PdcState::kCreating && pdc.tx.rtx_count > 0 &&
+      pdc.deadline(PdcTimer::kRetransmit).is_never())
+    scheduler_.set_timer(pdc, PdcTimer::kRetransmit, now + window_.rto(pdc, 0));
+}
+
+// The CCC may not send. One of its PDCs with a free pass comes to the front, wherever it stands; the others wait for theirs.
+bool DataPoll::find_free_pass(Instant now, Congestion& congestion) {
+  for (Pdc& pdc : congestion.ready) {
+    if (!pdc.tx.has_free_pass) {
+      arm_free_pass(now, pdc);
+      continue;
+    }
+    congestion.ready.erase(congestion.ready.iterator_to(pdc));
+    congestion.ready.push_front(pdc);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace uet::pds

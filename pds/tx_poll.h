@@ -1,0 +1,27 @@
+/// Which PDC sends the next Request. [CC 3.7]
+#pragma once
+
+#include "pds/tx_data.h"
+
+namespace uet::pds {
+
+/// Round robin over CCCs, and within a CCC over its PDCs, one packet a turn.
+class DataPoll : Part {
+ public:
+  DataPoll(Environment& env, Scheduler& scheduler, const SendWindow& window, DataSender& sender)
+      : Part(env), scheduler_(scheduler), window_(window), sender_(sender) {}
+
+  /// False when no PDC may send, or when there is no packet.
+  bool poll(Instant now, const Planes& planes, net::TxPacket& out);
+
+ private:
+  bool poll_ready(Instant now, const Planes& planes, net::TxPacket& out, CongestionRing& waiting);
+  void arm_free_pass(Instant now, Pdc& pdc);
+  bool find_free_pass(Instant now, Congestion& congestion);
+
+  Scheduler& scheduler_;
+  const SendWindow& window_;
+  DataSender& sender_;
+};
+
+}  // namespace uet::pds

@@ -1,0 +1,76 @@
+// What demand that nobody vouches for may cost. [PDS 15, CC 5.4, 19]
+#include "tests/pds/open_pdc.h"
+
+namespace uet::pds::test {
+namespace {
+
+WorldOptions credit_world() {
+  return software_world([](auto& o) { o.cc.algorithm = cc::Algorithm::kRccc; });
+}
+
+wire::PdsRequestCcSyn opening(std::uint16_t id, std::uint8_t ccc_id, std::uint32_t target) {
+  wire::PdsRequestCcSyn h;
+  h.next_hdr = NextHdr::kRequestStd;
+  h.psn = Psn(5000);
+  h.spdcid = id;
+  h.ccc_id = ccc_id;
+  h.credit_target = target;
+  return h;
+}
+
+constexpr std::uint32_t kFarAhead = 20'000;  // within what the pacer believes at once
+
+// A turn of the pacer is a wake-up, and its time is taken from honest sources: an opening that nobody may have sent gets as many
+// as it hears of, and the others when its peer has proved itself.
+TEST(Credit, one_forged_opening_takes_next_to_no_turns) {
+  World w(credit_world());
+  const auto stranger = net::FabricAddress::from_v4(0x0b000001);
+  int steps = 0;
+  w.after_step = [&] { ++steps; };
+  w.inject(1, stranger, opening(9, 1, kFarAhead), w.segment_bytes(900, 0, 30));
+  w.run_for(ms(50));
+  EXPECT_LE(w.host(1).count(EventId::kCreditGranted), 3u);
+  EXPECT_LE(steps, 10);
+  const std::uint16_t id = w.acks(1).at(0).spdcid;
+  w.log.clear();
+  wire::PdsControl probe;
+  probe.ctl_type = ControlType::kProbe;
+  probe.spdcid = 9;
+  probe.dpdcid = id;
+  w.inject(1, stranger, probe);
+  w.run_for(ms(1));
+  EXPECT_GT(w.host(1).count(EventId::kCreditGranted), 100u);
+  EXPECT_FALSE(w.controls(1, ControlType::kCredit).empty());
+}
+
+// Grants of a source stay with a PDC that hears us, whatever is forged in its name.
+TEST(Credit, a_forged_opening_takes_neither_grants_nor_turns_of_an_honest_source) {
+  World w(credit_world());
+  w.send(0, 1, 4);
+  w.run_for(ms(1));
+  const Seen honest = w.requests(0).at(0);
+  wire::PdsControl ask;
+  ask.ctl_type = ControlType::kCreditRequest;
+  ask.spdcid = honest.spdcid;
+  ask.dpdcid = w.acks(1).at(0).spdcid;
+  const std::uint32_t ccc = 3;
+  ask.payload = ccc << 24 | 1000;
+  w.inject(1, w.host(0).address, ask);
+  w.run_for(ms(1));
+  const auto granted = w.host(1).count(EventId::kCreditGranted);
+  w.log.clear();
+  w.inject(1, w.host(0).address, opening(honest.spdcid + 1, ccc, kFarAhead),
+           w.segment_bytes(900, 0, 30));
+  w.run_for(ms(1));
+  EXPECT_EQ(w.host(1).pds->gauges().pdcs_open, 2u);
+  EXPECT_EQ(w.host(1).count(EventId::kCreditGranted), granted);
+  ask.payload = ccc << 24 | 2000;
+  w.inject(1, w.host(0).address, ask);
+  w.run_for(ms(1));
+  const auto grants = w.controls(1, ControlType::kCredit);
+  ASSERT_FALSE(grants.empty());
+  for (const Seen& s : grants) EXPECT_EQ(s.dpdcid, honest.spdcid);
+}
+
+}  // namespace
+}  // namespace uet::pds::test
