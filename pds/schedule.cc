@@ -255,12 +255,12 @@ void Engine::on_liveness(Instant now, Pdc& pdc) {
     if (!is_busy && pdc.locks == 0) silent_since = tx.credit_asked_at;
     if (now - silent_since >= config_.peer_timeout) return fail(now, pdc, PdsError::kPeerSilent);
     next = silent_since + config_.peer_timeout;
-    if (only_waits) {
+    if (only_waits && pdc.peer_id != 0) {
       const Duration longest = config_.peer_timeout / 4;
       const auto ask_after = [&] {
         return pdc.locks > 0 ? std::min(longest, rto(pdc, 0) * (1 << tx.times_asked)) : longest;
       };
-      if (pdc.peer_id != 0 && now - std::max(pdc.heard_at, tx.asked_at) >= ask_after()) {
+      if (now - std::max(pdc.heard_at, tx.asked_at) >= ask_after()) {
         want_control(pdc, kSendProbe);
         pdc.tx.asked_at = now;
         if (tx.times_asked < 12) ++pdc.tx.times_asked;
