@@ -1,5 +1,6 @@
 // Messages in: which PDC carries them, and how they end early. [PDS 5.1, 16.5, 18.1]
 
+#include "lib/base/planted.h"
 #include "pds/engine.h"
 
 namespace uet::pds {
@@ -97,7 +98,8 @@ void Engine::append(Instant now, Pdc& pdc, const TxMessage& request) {
 
 SubmitResult Engine::submit_return(Instant now, RxHandle handle, const TxMessage& request) {
   Pdc* pdc = table_.by_ref(handle.pdc);
-  if (pdc == nullptr || pdc->is_initiator) return SubmitResult::kNever;
+  if (pdc == nullptr || pdc->is_initiator)
+    return base::planted(base::PlantedBug::kReturnServed) ? again() : SubmitResult::kNever;
   if (messages_.is_full_for(true)) return again();
   if (!attach_congestion(now, *pdc)) return again();
   append(now, *pdc, request);
