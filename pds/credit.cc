@@ -93,7 +93,10 @@ void Engine::run_pacer(Instant now) {
     // A source lives as long as the pacer knows it, and its place is its name.
     const CreditSource& source = credit_sources_.at(static_cast<std::uint32_t>(grant->key.source));
     Pdc* pdc = table_.by_ref(source.voice);
-    if (pdc == nullptr) continue;  // the counter is cumulative: the next grant carries it
+    if (pdc == nullptr) {  // until it is heard on another one; the counter is cumulative
+      pacer_->rest(grant->key);
+      continue;
+    }
     pdc->rx.credit = grant->credit_units;
     want_control(*pdc, kSendCredit);
     trace_.emit(now, EventId::kCreditGranted, pdc->id, {},
