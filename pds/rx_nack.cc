@@ -304,6 +304,11 @@ void Engine::on_rod_ooo(Instant now, Pdc& pdc, const wire::PdsNack& nack, const 
   (void)meta;
   TxHalf& tx = pdc.tx;
   const Psn expected(nack.payload);
+  // The Close Command left when everything before it was acknowledged. A target that misses some of that would refuse it for
+  // ever: it has acknowledged what never came, or its ACKs were forged. [PDS 16.2]
+  if (pdc.is_rod() && pdc.state == PdcState::kCloseAckWait && nack.nack_psn == pdc.close_psn &&
+      expected.is_before(pdc.close_psn))
+    return fail(now, pdc, PdsError::kPeerFailed);
   const bool valid = pdc.is_rod() && expected.is_after(tx.cack) && expected.is_before(tx.next);
   if (!valid) return trace_.drop(now, DropReason::kNackNotOutstanding, 0, pdc.id, expected);
   if (expected.is_before(tx.left)) return;
