@@ -17,6 +17,7 @@ Duration Engine::opening_memory() const {
 void Engine::prove(Instant now, Pdc& pdc) {
   if (!pdc.is_unproven()) return;
   kept_by_unproven_ -= pdc.rx.kept;
+  Pdc* before = table_.find_proven_target(pdc.peer, pdc.peer_id);
   table_.unindex_target(pdc);
   pdc.is_proven = true;
   table_.index_target(pdc);
@@ -30,6 +31,9 @@ void Engine::prove(Instant now, Pdc& pdc) {
   }
   wake(pdc);
   on_liveness(now, pdc);
+  // Its initiator has started anew: the PDC of its former life will not be heard of again. See docs/decisions/0102.
+  if (before != nullptr && before != &pdc && is_given_up(now, *before))
+    fail(now, *before, PdsError::kPeerSilent);
 }
 
 /// Something longer than a stranger may get waits: ask whether it is there.
