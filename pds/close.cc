@@ -92,7 +92,8 @@ void Closing::on_timer(Instant now, Pdc& pdc) {
 
 /// A SYN with another start arrived for this target PDC: its initiator may have started anew. A running one answers each Close
 /// Request, and names our PDCID; so a PDC is given up only when it does not answer the fifth, or, behind a guard, has proved
-/// nothing and is silent. A forged SYN changes neither. See docs/decisions/0102.
+/// nothing and is silent. A forged SYN changes neither, and ends nothing: the initiator must prove the new PDC first. See
+/// docs/decisions/0102.
 bool Closing::is_given_up(Instant now, const Pdc& pdc) const {
   constexpr std::uint8_t kUnanswered = 5;
   if (pdc.is_unproven()) return now - pdc.heard_at >= Duration::from_seconds(1);

@@ -102,7 +102,10 @@ void CreditGrants::run(Instant now) {
     // A source lives as long as the pacer knows it, and its place is its name.
     const CreditSource& source = sources_.at(static_cast<std::uint32_t>(grant->key.source));
     Pdc* pdc = table_.by_ref(source.carrier);
-    if (pdc == nullptr) continue;  // the counter is cumulative: the next grant carries it
+    if (pdc == nullptr) {  // until it is heard on another one; the counter is cumulative
+      pacer_->rest(grant->key);
+      continue;
+    }
     pdc->rx.credit = grant->credit_units;
     scheduler_.want_control(*pdc, kSendCredit);
     trace_.emit(now, EventId::kCreditGranted, pdc->id, {},

@@ -22,6 +22,7 @@ void Liveness::learn_peer(Instant now, Pdc& pdc, std::uint16_t peer_id) {
 
 void Liveness::on_proof(Instant now, Pdc& pdc) {
   kept_.on_proven(pdc);
+  Pdc* before = table_.find_proven_target(pdc.peer, pdc.peer_id);
   table_.unindex_target(pdc);
   pdc.is_proven = true;
   table_.index_target(pdc);
@@ -35,6 +36,9 @@ void Liveness::on_proof(Instant now, Pdc& pdc) {
   }
   scheduler_.wake(pdc);
   look(now, pdc);
+  // Its initiator has started anew: the PDC of its former life will not be heard of again. See docs/decisions/0102.
+  if (before != nullptr && before != &pdc && closing_.is_given_up(now, *before))
+    closing_.fail(now, *before, PdsError::kPeerSilent);
 }
 
 void Liveness::look(Instant now, Pdc& pdc) {
@@ -61,13 +65,13 @@ void Liveness::look(Instant now, Pdc& pdc) {
     if (now - silent_since >= config_.peer_timeout)
       return closing_.fail(now, pdc, PdsError::kPeerSilent);
     next = silent_since + config_.peer_timeout;
-    if (only_waits) {
+    if (only_waits && pdc.peer_id != 0) {
       const Duration longest = config_.peer_timeout / 4;
       const auto ask_after = [&] {
         return pdc.locks > 0 ? std::min(longest, window_.rto(pdc, 0) * (1 << tx.times_asked))
                              : longest;
       };
-      if (pdc.peer_id != 0 && now - std::max(pdc.heard_at, tx.asked_at) >= ask_after()) {
+      if (now - std::max(pdc.heard_at, tx.asked_at) >= ask_after()) {
         scheduler_.want_control(pdc, kSendProbe);
         pdc.tx.asked_at = now;
         if (tx.times_asked < 12) ++pdc.tx.times_asked;

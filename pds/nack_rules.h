@@ -35,6 +35,7 @@ enum class Refusal : std::uint8_t {
   kNoRoomForAnswer,
   kNoRecord,  ///< no bitmap for a packet out of order
 };
+inline constexpr std::size_t kRefusalCount = static_cast<std::size_t>(Refusal::kNoRecord) + 1;
 
 struct RefusalRule {
   base::DropReason reason;

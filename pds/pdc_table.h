@@ -58,8 +58,8 @@ class PdcTable {
   /// A guard lets only one opening of an identifier live, and may move its start. Before the first PDC.
   void set_guarded() { is_guarded_ = true; }
 
-  /// The target PDC of this opening. One identifier of a peer may have several: who forges its address does not know the start.
-  /// See docs/decisions/0103.
+  /// The target PDC of this opening. One identifier of a peer may have several: a forged SYN has another start. See
+  /// docs/decisions/0103.
   Pdc* find_target(const net::FabricAddress& peer, std::uint16_t spdcid, Psn start);
   /// The target PDC of which the peer has proved that it uses this identifier; behind a guard any.
   Pdc* find_proven_target(const net::FabricAddress& peer, std::uint16_t spdcid);

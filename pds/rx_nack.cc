@@ -1,5 +1,6 @@
 #include "pds/rx_nack.h"
 
+#include "lib/base/planted.h"
 #include "pds/nack_rules.h"
 
 namespace uet::pds {
@@ -219,6 +220,11 @@ void NackIntake::after_trim(Instant now, Pdc& pdc, Psn psn, TxRecord& record) {
 void NackIntake::on_rod_ooo(Instant now, Pdc& pdc, const wire::PdsNack& nack) {
   TxHalf& tx = pdc.tx;
   const Psn expected(nack.payload);
+  // The Close Command left when everything before it was acknowledged. A target that misses some of that would refuse it for
+  // ever: it has acknowledged what never came, or its ACKs were forged. [PDS 16.2]
+  if (pdc.is_rod() && pdc.state == PdcState::kCloseAckWait && nack.nack_psn == pdc.close_psn &&
+      expected.is_before(pdc.close_psn))
+    return closing_.fail(now, pdc, PdsError::kPeerFailed);
   const bool valid = pdc.is_rod() && expected.is_after(tx.cack) && expected.is_before(tx.next);
   if (!valid) return trace_.drop(now, DropReason::kNackNotOutstanding, 0, pdc.id, expected);
   if (expected.is_before(tx.left)) return;
@@ -228,7 +234,10 @@ void NackIntake::on_rod_ooo(Instant now, Pdc& pdc, const wire::PdsNack& nack) {
   // One round per gap: not again before the retransmission has had time to get there.
   if (tx.has_gone_back && tx.go_back_at == expected) {
     const TxRecord& first = tx_blocks_.at(tx.ring, expected);
-    if (first.needs_rtx || first.paused || now - first.cc.sent_at < round_trip(pdc, config_))
+    const Duration round = base::planted(base::PlantedBug::kNullContext)
+                               ? tx.cc.if_any()->ccc->base_rtt()
+                               : round_trip(pdc, config_);
+    if (first.needs_rtx || first.paused || now - first.cc.sent_at < round)
       return trace_.drop(now, DropReason::kStaleNack, 0, pdc.id, expected);
   }
   tx.has_gone_back = true;

@@ -1,5 +1,6 @@
 #include "pds/submit.h"
 
+#include "lib/base/planted.h"
 #include "pds/nominal.h"
 
 namespace uet::pds {
@@ -107,7 +108,8 @@ void Submission::append(Instant now, Pdc& pdc, const TxMessage& request) {
 
 SubmitResult Submission::submit_return(Instant now, RxHandle handle, const TxMessage& request) {
   Pdc* pdc = table_.by_ref(handle.pdc);
-  if (pdc == nullptr || pdc->is_initiator) return SubmitResult::kNever;
+  if (pdc == nullptr || pdc->is_initiator)
+    return base::planted(base::PlantedBug::kReturnServed) ? room_.again() : SubmitResult::kNever;
   if (messages_.is_full_for(true)) return room_.again();
   if (!lifecycle_.attach_congestion(now, *pdc)) return room_.again();
   append(now, *pdc, request);

@@ -44,14 +44,14 @@ Pdc* TargetOpening::find_for_syn(Instant now, const Arrival& in) {
   return pdc;
 }
 
-// The PDC that a SYN with another start contradicts: one whose peer has proved that it uses this identifier so. An unproven one
-// may be forged as well as this SYN: each goes its way, and the peer proves the one that it knows. Behind a guard no opening is
-// forged, and PENDING waits for another start. See docs/decisions/0102, 0103.
+// The PDC that a SYN with another start contradicts: one whose peer has proved that it uses this identifier so, and lives. An
+// unproven one may be forged as well as this SYN: each goes its way, and the peer proves the one that it knows. Behind a guard no
+// opening is forged, and PENDING waits for another start. See docs/decisions/0102, 0103.
 Pdc* TargetOpening::find_contradicted(Instant now, const Arrival& in) {
   Pdc* pdc = table_.find_proven_target(in.source, in.spdcid);
   if (pdc == nullptr || pdc->state == PdcState::kPending || !closing_.is_given_up(now, *pdc))
     return pdc;
-  closing_.fail(now, *pdc, PdsError::kPeerSilent);
+  if (env_.guard != nullptr) closing_.fail(now, *pdc, PdsError::kPeerSilent);
   return nullptr;
 }
 

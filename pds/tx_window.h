@@ -33,7 +33,7 @@ struct TxRecord {
   wire::ControlType control{};  ///< with message == nullptr
   std::uint8_t rto_cnt = 0;
   std::uint8_t nack_cnt = 0;
-  std::uint8_t trim_cnt = 0;  ///< trimming NACKs; no limit, but see Engine::after_trim()
+  std::uint8_t trim_cnt = 0;  ///< trimming NACKs; no limit, but see NackIntake::after_trim()
   bool acked : 1 = false;     ///< response handed to SES; the record waits for the left edge
   bool arrived : 1 =
       false;  ///< SACK or NACK said that the peer has it; its response is still missing

@@ -1,6 +1,7 @@
 #include "ses/coverage.h"
 
 #include "lib/base/check.h"
+#include "lib/base/planted.h"
 
 namespace uet::ses {
 namespace {
@@ -19,13 +20,14 @@ Coverage::Look Coverage::look(std::uint32_t offset, std::uint32_t bytes, std::ui
                               const CoveragePool& pool) const {
   const std::uint64_t end = std::uint64_t{offset} + bytes;
   if (end == length) {
-    if (has_last_) return Look::kKnown;
+    if (has_last_ && !base::planted(base::PlantedBug::kBytesNotCovered)) return Look::kKnown;
     return segment_ != 0 && offset % segment_ != 0 ? Look::kWrong : Look::kNew;
   }
   const std::uint32_t segment = segment_ != 0 ? segment_ : bytes;
   if (bytes == 0 || bytes != segment || offset % segment != 0) return Look::kWrong;
   if (has_last_ && (end > last_offset_ || last_offset_ % segment != 0)) return Look::kWrong;
   const std::uint32_t index = offset / segment;
+  if (base::planted(base::PlantedBug::kBytesNotCovered)) return Look::kNew;
   if (has(index)) return Look::kKnown;
   const bool needs_window = index != next_ && window_ == nullptr;
   if (index - next_ >= CoverageWindow::kSegments || (needs_window && pool.available() == 0))
@@ -41,7 +43,8 @@ void Coverage::add(std::uint32_t offset, std::uint32_t bytes, std::uint64_t leng
     return;
   }
   segment_ = bytes;
-  const std::uint32_t index = offset / segment_;
+  const std::uint32_t index =
+      base::planted(base::PlantedBug::kBytesNotCovered) ? next_ : offset / segment_;
   if (index != next_) {
     if (window_ == nullptr) window_ = pool.acquire();
     UET_CHECK(window_ != nullptr);  // look() saw one, or memory is exhausted

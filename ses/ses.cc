@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lib/base/planted.h"
 #include "ses/responses.h"
 #include "ses/ses_impl.h"
 
@@ -174,7 +175,7 @@ pds::Answer Ses::on_request(Instant now, const pds::RxRequest& request) {
   if (form == wire::NextHdr::kResponseData || form == wire::NextHdr::kResponseDataSmall)
     return impl_->tx.on_return_data(now, request);
   // [PDS 12] The return direction carries read data and nothing else: the target of a PDC asks for nothing on it.
-  if (request.handle.return_direction) {
+  if (request.handle.return_direction && !base::planted(base::PlantedBug::kReturnServed)) {
     impl_->core.trace.drop(now, base::DropReason::kSesMalformed, request.bytes.size());
     return answer_error({}, ReturnCode::kOpViolation, 0, true);
   }
@@ -215,7 +216,7 @@ void Ses::on_pdc_gone(Instant now, pds::PdcRef pdc, net::FabricAddress peer, pds
 
 void Ses::on_pdc_closed(Instant now, pds::PdcRef pdc, net::FabricAddress peer) {
   const UpcallScope scope(impl_->core);
-  impl_->rx.on_pdc_gone(now, pdc, peer);
+  if (!base::planted(base::PlantedBug::kReturnServed)) impl_->rx.on_pdc_gone(now, pdc, peer);
   impl_->tx.on_pdc_closed(now, pdc);
 }
 

@@ -206,10 +206,21 @@ void HostileWorld::check_turns(HostId h) {
   const auto seconds = static_cast<std::uint64_t>(world_.now().us() * 1e-6);
   const std::uint64_t most = HostilePromises::kTurnsForStart +
                              packets * HostilePromises::kTurnsForPacket +
-                             seconds * HostilePromises::kTurnsForSecond;
+                             seconds * HostilePromises::kTurnsForSecond + looks_at_pdcs(h);
   const std::uint64_t turns = hosts_[h]->node().turns();
   if (turns > most)
     report_(fmt::format("host {}: {} turns for {} packets in {} s", h, turns, packets, seconds));
+}
+
+/// A PDC with work is looked at once in its idle time, which the limits of some worlds have in the hundreds of microseconds. A peer
+/// that says nothing ends that after the peer timeout.
+std::uint64_t HostileWorld::looks_at_pdcs(HostId h) const {
+  const pds::PdsConfig& c = plan_.fep.pds;
+  if (c.pdc_idle_time <= Duration{}) return 0;
+  const Duration busy =
+      std::min(c.peer_timeout, Duration::from_us(static_cast<std::int64_t>(world_.now().us())));
+  const auto looks = static_cast<std::uint64_t>(busy.ns() / c.pdc_idle_time.ns());
+  return hosts_[h]->count(base::EventId::kPdcEstablished) * looks;
 }
 
 void HostileWorld::begin_rest() {

@@ -76,6 +76,7 @@ class HostileWorld {
   void post_bait(std::size_t index);
   void check_answers_to_ghosts(HostId host);
   void check_turns(HostId host);
+  std::uint64_t looks_at_pdcs(HostId host) const;
 
   World& world_;
   Fabric& fabric_;

@@ -200,7 +200,10 @@ bool Swarm::is_quiet() {
         0)
       return false;
     const auto s = host->ses().gauges();
-    if (s.sends_active + s.messages_receiving > 0) return false;
+    if (s.sends_active + s.messages_receiving + s.reads_returning + s.returns_open +
+            s.returns_waiting >
+        0)
+      return false;
     // Unexpected messages of attackers, which match no receive, stay within their bound.
     if (!any_crash_ && !hostile_ && s.unexpected_messages + s.unexpected_bytes > 0) return false;
   }

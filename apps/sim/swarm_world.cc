@@ -344,14 +344,15 @@ SwarmResult Swarm::play() {
     for (const auto& host : hosts_) {
       const auto p = host->fep().pds().gauges();
       const auto s = host->ses().gauges();
-      if (host->fep().is_idle() &&
-          p.pdcs_open + p.pdcs_half_open + s.messages_receiving + s.unexpected_messages == 0)
+      if (host->fep().is_idle() && p.pdcs_open + p.pdcs_half_open + s.messages_receiving +
+                                           s.unexpected_messages + s.reads_returning ==
+                                       0)
         continue;
       held += fmt::format(
           " host {}: {} PDCs open, {} half open, {} packets outstanding, {} messages queued, {} "
-          "sends, {} receiving, {} unexpected;",
+          "sends, {} receiving, {} unexpected, {} reads returning;",
           host->id(), p.pdcs_open, p.pdcs_half_open, p.outstanding_packets, p.queued_messages,
-          s.sends_active, s.messages_receiving, s.unexpected_messages);
+          s.sends_active, s.messages_receiving, s.unexpected_messages, s.reads_returning);
     }
     fail(fmt::format("not quiet after everything completed:{} {} frames under way", held,
                      world_.frames.in_use()));

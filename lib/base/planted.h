@@ -24,6 +24,10 @@ enum class PlantedBug : std::uint8_t {
   kLockIgnored,          ///< a PDC closes while read data is due
   kUnexpectedLeak,       ///< the budget of unexpected messages never comes back
   kRudiRepeatIgnored,    ///< a RUDI request that is sent again is not answered again
+  kNullContext,  ///< a NACK about order makes use of a congestion context that a target may not have
+  kReturnServed,  ///< a READ that a target sends in the return direction is served, and waits for ever
+  kAckBelowStart,    ///< an ACK of PSNs before the start of the PDC is believed
+  kBytesNotCovered,  ///< segments of a message are counted, whichever they are
   kCount
 };
 
@@ -41,7 +45,11 @@ constexpr std::string_view name_of(PlantedBug bug) {
       "rod-order-ignored",
       "lock-ignored",
       "unexpected-leak",
-      "rudi-repeat-ignored"};
+      "rudi-repeat-ignored",
+      "null-context",
+      "return-served",
+      "ack-below-start",
+      "bytes-not-covered"};
   return kNames[static_cast<std::size_t>(bug)];
 }
 

@@ -72,6 +72,28 @@ TEST(Close, waits_for_acks_and_new_messages_go_elsewhere) {
   EXPECT_EQ(x.w.controls(0, ControlType::kCloseCommand).size(), 1u);
 }
 
+// What a forged ACK acknowledged is missing at the target: both would wait for ever, since each NACK is a sign of life.
+TEST(Close, a_target_that_misses_what_was_acknowledged_ends_the_pdc) {
+  World w(software_world([](auto& o) { o.pds.forced_start_psn = 1000; }));
+  w.send(0, 1, 2, 100, Mode::kRod);
+  w.run_for(ms(1));
+  const std::uint16_t id0 = w.requests(0).at(0).spdcid, id1 = w.acks(1).at(0).spdcid;
+  w.add_rule([](const Seen& s, Fate& f) { f.drop = s.is_control(ControlType::kCloseCommand); });
+  w.host(0).pds->close_all(w.now());
+  w.run_for(ms(1));
+  ASSERT_EQ(w.controls(0, ControlType::kCloseCommand).at(0).psn, Psn(1002));
+  wire::PdsNack missing;
+  missing.nack_code = NackCode::kRodOoo;
+  missing.nack_psn = Psn(1002);
+  missing.payload = 1001;
+  missing.spdcid = id1;
+  missing.dpdcid = id0;
+  w.inject(0, w.host(1).address, missing);
+  EXPECT_EQ(w.host(0).pds->gauges().pdcs_open, 0u);
+  ASSERT_EQ(w.host(0).ses.gone.size(), 1u);
+  EXPECT_EQ(w.host(0).ses.gone[0], PdsError::kPeerFailed);
+}
+
 // Covers: PDS-162
 TEST(Close, target_gives_up_on_an_initiator_that_does_not_react) {
   Open x;

@@ -43,6 +43,39 @@ TEST(Credit, one_forged_opening_takes_next_to_no_turns) {
   EXPECT_FALSE(w.controls(1, ControlType::kCredit).empty());
 }
 
+// The PDC on which a source was heard last is gone, and another one is not heard: turns would be taken for nobody.
+TEST(Credit, a_source_that_lost_its_voice_takes_no_turns_until_it_is_heard) {
+  World w(credit_world());
+  const auto stranger = net::FabricAddress::from_v4(0x0b000001);
+  const auto control = [&](ControlType type, std::uint16_t id, std::uint16_t dpdcid) {
+    wire::PdsControl h;
+    h.ctl_type = type;
+    h.ar = true;
+    h.psn = Psn(5001);
+    h.spdcid = id;
+    h.dpdcid = dpdcid;
+    h.payload = type == ControlType::kCreditRequest ? 1u << 24 | kFarAhead : 0;
+    w.inject(1, stranger, h);
+    w.pump();
+  };
+  std::vector<std::uint16_t> ids;
+  for (const std::uint16_t id : {9, 10}) {
+    w.inject(1, stranger, opening(id, 1, 0), w.segment_bytes(900, 0, 30));
+    w.pump();
+    ids.push_back(w.acks(1).back().spdcid);
+    control(ControlType::kCreditRequest, id, ids.back());
+  }
+  control(ControlType::kCloseCommand, 10, ids[1]);
+  EXPECT_EQ(w.host(1).pds->gauges().pdcs_open, 1u);
+  int steps = 0;
+  w.after_step = [&] { ++steps; };
+  w.run_for(ms(10));
+  EXPECT_LE(steps, 10);
+  control(ControlType::kCreditRequest, 9, ids[0]);
+  w.run_for(ms(10));
+  EXPECT_GT(steps, 100);
+}
+
 // Grants of a source stay with a PDC that hears us, whatever is forged in its name.
 TEST(Credit, a_forged_opening_takes_neither_grants_nor_turns_of_an_honest_source) {
   World w(credit_world());

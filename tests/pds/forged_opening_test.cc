@@ -95,6 +95,27 @@ TEST(ForgedOpening, a_forged_opening_of_a_proven_identifier_is_refused) {
   EXPECT_TRUE(x.w.host(0).ses.failures.empty());
 }
 
+// The initiator is cut off for so long that its Close Requests go unanswered. It comes back, and its PDC is still there.
+TEST(ForgedOpening, a_forged_opening_does_not_end_a_proven_one_whose_peer_is_cut_off) {
+  Victim x;
+  x.is_cut = false;
+  x.w.run_for(ms(50));
+  x.w.send(0, 1);
+  x.w.run_for(ms(50));
+  x.is_cut = true;
+  x.w.run_for(Duration::from_seconds(5));
+  x.w.log.clear();
+  x.forge(x.start + 5'000'000);
+  EXPECT_TRUE(x.w.nacks(1).empty());
+  EXPECT_EQ(x.w.host(1).pds->gauges().pdcs_open, 2u);
+  EXPECT_TRUE(x.w.host(1).ses.gone.empty());
+  x.w.send(0, 1);
+  x.is_cut = false;
+  x.w.run_for(Duration::from_seconds(1));
+  EXPECT_TRUE(x.w.host(0).ses.failures.empty());
+  EXPECT_EQ(x.w.host(0).ses.responses.size(), 6u);
+}
+
 // However many openings are forged under one identifier, the honest one has its place and is found.
 TEST(ForgedOpening, many_forged_openings_of_one_identifier_take_no_more_than_their_share) {
   Victim x;

@@ -1,0 +1,191 @@
+// Loss detection alone: records, a window and a scheduler, no Pds. [PDS 13, 17.1]
+#include "pds/loss.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tests/pds/parts.h"
+
+namespace uet::pds::test {
+namespace {
+
+PdsConfig config_with(const std::function<void(PdsConfig&)>& change) {
+  PdsConfig config;
+  config.rto_init_time = Duration::from_us(100);
+  config.max_rto_retx_cnt = 3;
+  change(config);
+  return config;
+}
+
+/// Round trips short enough not to lengthen the timeout.
+cc::CcConfig short_link() {
+  cc::CcConfig config;
+  config.config_base_rtt = Duration::from_us(10);
+  return config;
+}
+
+struct Loss : Parts {
+  explicit Loss(
+      Mode mode = Mode::kRud, const std::function<void(PdsConfig&)>& change = [](auto&) {})
+      : Parts(config_with(change), short_link()),
+        room(ses),
+        messages(16, room),
+        loss(env, window, scheduler) {
+    establish(true, mode);
+    message = &messages.add(
+        TxMessage{.token = 1, .segments = 64, .payload_bytes = 64'000, .segment_payload = 1000});
+  }
+  ~Loss() {
+    pdc.tx.rtx_count = 0;
+    window.release(pdc.tx);
+  }
+  /// Sends the next PSN at `at`; the first retransmission timeout runs.
+  Psn send(Instant at = kNow) {
+    const Psn psn = pdc.tx.next;
+    TxRecord& record = *window.records().add(pdc.tx.ring, psn);
+    record.message = message;
+    ++pdc.tx.next;
+    ++pdc.tx.unacked;
+    ++message->unanswered;
+    Congestion& congestion = pdc.tx.cc.of(*message);
+    congestion.ccc->on_new_data(at, 1060);
+    const auto params = congestion.ccc->next_send(at, nullptr, 1060, 1);
+    congestion.ccc->on_send(at, record.cc, pdc.tx.share, 1060, params, false);
+    loss.arm_retransmit(at, pdc, record);
+    return psn;
+  }
+  /// The retransmission timer of the PDC expires, as Timers has it.
+  bool expire(Instant when) {
+    Scheduler::stop_timer(pdc, PdcTimer::kRetransmit);
+    return loss.on_retransmit_timer(when, pdc);
+  }
+  TxRecord& at(Psn psn) { return window.records().at(pdc.tx.ring, psn); }
+  std::vector<std::uint32_t> to_resend() {
+    std::vector<std::uint32_t> psns;
+    for (Psn psn = pdc.tx.left; psn != pdc.tx.next; ++psn)
+      if (at(psn).needs_rtx) psns.push_back(psn.value());
+    return psns;
+  }
+  using Psns = std::vector<std::uint32_t>;
+
+  Backpressure room;
+  MessageTable messages;
+  LossRecovery loss;
+  Message* message = nullptr;
+};
+
+// Covers: PDS-54
+TEST(LossRecovery, only_what_is_overdue_is_sent_again) {
+  Loss t;
+  t.send(kNow);
+  t.send(kNow + Duration::from_us(50));
+  EXPECT_TRUE(t.expire(kNow + Duration::from_us(100)));
+  EXPECT_EQ(t.to_resend(), Loss::Psns{1000});
+  EXPECT_TRUE(t.pdc.ready_hook.is_linked());
+  EXPECT_EQ(t.pdc.deadline(PdcTimer::kRetransmit), kNow + Duration::from_us(150));
+  EXPECT_EQ(t.trace.count(EventId::kTimeout), 1u);
+}
+
+TEST(LossRecovery, before_the_timeout_nothing_is_lost) {
+  Loss t;
+  t.send();
+  EXPECT_TRUE(t.expire(kNow + Duration::from_us(99)));
+  EXPECT_EQ(t.to_resend(), Loss::Psns{});
+}
+
+TEST(LossRecovery, on_retransmit_timer__is_false_when_the_limit_is_reached) {
+  Loss t;
+  const Psn psn = t.send();
+  t.at(psn).rto_cnt = 2;
+  t.at(psn).deadline = kNow;
+  EXPECT_TRUE(t.expire(kNow));
+  EXPECT_EQ(t.at(psn).rto_cnt, 3);
+  t.loss.arm_retransmit(kNow, t.pdc, t.at(psn));
+  t.at(psn).deadline = kNow;
+  EXPECT_FALSE(t.expire(kNow));
+}
+
+TEST(LossRecovery, what_has_arrived_is_asked_about_and_not_sent_again) {
+  Loss t;
+  const Psn psn = t.send();
+  t.at(psn).arrived = true;
+  EXPECT_TRUE(t.expire(kNow + Duration::from_us(100)));
+  EXPECT_EQ(t.to_resend(), Loss::Psns{});
+  EXPECT_TRUE(t.at(psn).ask_ack);
+  EXPECT_EQ(t.pdc.pending_control, kSendAckRequests);
+}
+
+// Covers: PDS-56
+TEST(LossRecovery, what_a_smaller_window_excludes_is_no_loss) {
+  Loss t;
+  t.send();
+  const Psn second = t.send();
+  t.pdc.tx.mp_range = 1;
+  EXPECT_TRUE(t.expire(kNow + Duration::from_us(100)));
+  EXPECT_EQ(t.to_resend(), Loss::Psns{1000});
+  EXPECT_EQ(t.at(second).deadline, kNow + Duration::from_us(200));
+  EXPECT_EQ(t.at(second).rto_cnt, 0);
+}
+
+TEST(LossRecovery, on_rod_a_timeout_goes_back) {
+  Loss t(Mode::kRod);
+  for (int i = 0; i < 3; ++i) t.send();
+  t.at(Psn(1001)).acked = true;
+  EXPECT_TRUE(t.expire(kNow + Duration::from_us(100)));
+  EXPECT_EQ(t.to_resend(), (Loss::Psns{1000, 1002}));
+  EXPECT_EQ(t.trace.count(EventId::kTimeout), 1u);
+}
+
+TEST(LossRecovery, hold_back__pauses_until_its_time_and_counts) {
+  Loss t;
+  const Psn psn = t.send();
+  t.loss.queue_resend(t.pdc, psn, t.at(psn));
+  t.loss.hold_back(t.pdc, psn, t.at(psn), kNow + Duration::from_ms(1));
+  EXPECT_EQ(t.pdc.tx.paused_count, 1u);
+  EXPECT_EQ(t.pdc.tx.rtx_count, 0u);
+  EXPECT_TRUE(t.expire(kNow + Duration::from_us(999)));
+  EXPECT_EQ(t.to_resend(), Loss::Psns{});
+  EXPECT_TRUE(t.expire(kNow + Duration::from_ms(1)));
+  EXPECT_EQ(t.to_resend(), Loss::Psns{1000});
+  EXPECT_EQ(t.pdc.tx.paused_count, 0u);
+  EXPECT_EQ(t.trace.count(EventId::kTimeout), 0u);
+}
+
+TEST(LossRecovery, what_later_packets_overtook_is_lost_after_the_reordering_window) {
+  Loss t(Mode::kRud, [](PdsConfig& c) {
+    c.reorder_window = Duration::from_us(20);
+    c.rto_init_time = Duration::from_ms(10);
+  });
+  const Psn first = t.send(kNow);
+  const Psn second = t.send(kNow + Duration::from_us(1));
+  t.at(second).acked = true;
+  t.loss.suspect_overtaken(kNow + Duration::from_us(200), t.pdc, second);
+  ASSERT_TRUE(t.at(first).suspected);
+  const Instant verdict = t.at(first).deadline;
+  EXPECT_GE(verdict, kNow + Duration::from_us(220));
+  EXPECT_TRUE(t.expire(verdict - Duration::from_ns(1)));
+  EXPECT_EQ(t.to_resend(), Loss::Psns{});
+  EXPECT_TRUE(t.expire(verdict));
+  EXPECT_EQ(t.to_resend(), Loss::Psns{1000});
+  EXPECT_TRUE(LossRecovery::is_losing(verdict, t.pdc));
+}
+
+TEST(LossRecovery, infer_losses__counts_later_arrivals_of_the_same_path) {
+  Loss t(Mode::kRud, [](PdsConfig& c) { c.sack_loss_thresh = 3; });
+  const Psn lost = t.send(kNow);
+  std::vector<Psn> later;
+  for (int i = 1; i <= 4; ++i) later.push_back(t.send(kNow + Duration::from_us(i)));
+  for (const Psn psn : later) t.at(psn).cc.entropy = t.at(lost).cc.entropy;
+  t.at(later[0]).arrived = t.at(later[1]).arrived = true;
+  t.at(later[3]).cc.entropy = static_cast<std::uint16_t>(t.at(lost).cc.entropy + 1);
+  t.at(later[3]).arrived = true;
+  t.loss.infer_losses(kNow + Duration::from_us(50), t.pdc);
+  EXPECT_EQ(t.to_resend(), Loss::Psns{});
+  t.at(later[2]).arrived = true;
+  t.loss.infer_losses(kNow + Duration::from_us(50), t.pdc);
+  EXPECT_EQ(t.to_resend(), Loss::Psns{1000});
+}
+
+}  // namespace
+}  // namespace uet::pds::test
