@@ -78,6 +78,9 @@ void Engine::on_new_start_psn(Instant now, Pdc& pdc, Psn start) {
     *psn = *psn + shift;
   tx.ring.origin = tx.ring.origin + shift;  // the records stay where they are
   tx.has_gone_back = false;
+  // The same state at another start: who follows the PDC by its events needs to know.
+  const auto state = static_cast<std::uint64_t>(pdc.state);
+  trace_.emit(now, EventId::kPdcStateChanged, pdc.id, pdc.start, state, state);
 
   cc::NackSignal refused;
   refused.arrived_at = now;

@@ -56,7 +56,7 @@ void Swarm::on_initiator_done(OpState& s, const ses::Completion& c) {
 /// Attackers hold nothing up for long among honest hosts. Where something else is wrong too, or tables are so small that honest
 /// hosts fill them, the time is not known.
 void Swarm::check_wait(const OpState& s) {
-  if (!hostile_ || !plan_.is_calm()) return;
+  if ((!hostile_ && !secure_) || !plan_.is_calm()) return;
   const SimSpan waited = world_.now() - s.ready_at;
   if (waited > SimSpan::from(HostilePromises::kLongestWait)) {
     fail(fmt::format("op {} ({} {}->{}) took {:.3f} ms in spite of a healthy path", s.op->id,
@@ -232,9 +232,9 @@ void Swarm::check_memory() {
     }
     if (s.op->kind == SwarmOp::kRudiWrite && s.succeeded && !has_written_pattern(s))
       fail(fmt::format("op {}: the bytes of a complete RUDI write have changed", s.op->id));
-    // A late copy of a first packet may open a PDC with the new life of a host that crashed.
-    const bool was_poisoned =
-        s.op->kind == SwarmOp::kWrite && s.succeeded && !plan_.crashes(s.op->to);
+    // A late copy of a first packet may open a PDC with the new life of a host that crashed, unless security judges openings.
+    const bool was_poisoned = s.op->kind == SwarmOp::kWrite && s.succeeded &&
+                              (!plan_.crashes(s.op->to) || plan_.secure.is_on);
     if (was_poisoned &&
         !std::all_of(at, at + s.op->bytes, [](std::uint8_t b) { return b == kPoison; })) {
       fail(fmt::format("op {}: write delivered again after completion", s.op->id));
