@@ -183,6 +183,7 @@ struct Engine {
 
   // --- secure_opening.cc
   void challenge(Instant now, const Arrival& in, Psn announced);
+  bool may_replace(Instant now, Pdc& pdc, const Arrival& in);
   Pdc* confirm_opening(Instant now, Pdc& pdc, const Arrival& in);
   void reap_half_open(Instant now, Pdc& pdc);
   void on_new_start_psn(Instant now, Pdc& pdc, Psn start);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <boost/intrusive/list.hpp>
+#include <optional>
 
 #include "cc/ccc.h"
 #include "lib/base/timing_wheel.h"
@@ -177,6 +178,8 @@ struct Pdc {
   std::uint32_t locks = 0;
   std::uint32_t share = kNoIndex;  ///< what the peer uses, over all its PDCs
   Psn start;
+  std::optional<Psn>
+      successor;  ///< secured target that is given up: where a PDC in its place has to start
   Psn close_psn;
   Instant last_syn_sent;
   Instant opened_at;   ///< target

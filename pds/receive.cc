@@ -137,6 +137,7 @@ Pdc* Engine::find_for_syn(Instant now, const Arrival& in) {
   Pdc* pdc = table_.find_target(in.source, in.spdcid);
   if (pdc != nullptr && pdc->start != in.start() && pdc->state != PdcState::kPending &&
       is_given_up(now, *pdc)) {
+    if (!may_replace(now, *pdc, in)) return nullptr;
     fail(now, *pdc, PdsError::kPeerSilent);
     pdc = nullptr;
   }

@@ -48,6 +48,16 @@ Pdc* Engine::confirm_opening(Instant now, Pdc& pdc, const Arrival& in) {
   return &pdc;
 }
 
+/// Target: a SYN with another start for a PDC that is given up. Secured, it may be a recorded one, so it has to come from a start
+/// that it is told first; until then the PDC stays. See docs/decisions/0102.
+bool Engine::may_replace(Instant now, Pdc& pdc, const Arrival& in) {
+  if (guard_ == nullptr || in.start() == pdc.successor) return true;
+  if (!pdc.successor) pdc.successor = Psn(rng_.next_u32());
+  trace_.drop(now, DropReason::kStaleSyn, in.body.size(), pdc.id, in.psn);
+  nack_for(now, in, nullptr, NackCode::kNewStartPsn, pdc.successor->value());
+  return false;
+}
+
 /// Target: nobody took up the challenge.
 void Engine::reap_half_open(Instant now, Pdc& pdc) {
   trace_.emit(now, EventId::kPdcClosed, pdc.id, pdc.start, 1,
@@ -96,6 +106,9 @@ void Engine::on_new_start_psn(Instant now, Pdc& pdc, Psn start) {
     queue_resend(pdc, psn, record);
   }
   tx.rtx_from = tx.left;
+  // The target waits for one packet from the new start, for New_PDC_Time. Credit that it gives now names a PDC which this side does
+  // not know yet, and an RTO may be longer than it waits: without this packet every round could end in another challenge.
+  tx.has_free_pass = true;
   stop_timer(pdc, PdcTimer::kRetransmit);
   wake(pdc);
 }

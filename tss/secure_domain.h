@@ -7,6 +7,7 @@
 /// a new sender costs two allocations, after its first packet has verified. One thread.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -75,8 +76,12 @@ class SecureDomain {
   void remove(bool an);
   SlotState slot_state(bool an) const { return slots_[an].state; }
   void unlatch() { is_stopped_ = false; }
-  /// True when no process of this host had any of these keys before, so that every opening is new.
-  bool are_keys_fresh() const { return are_keys_fresh_; }
+  /// True when no process of this host had any of these keys before, so that every opening was seen by this one.
+  bool are_keys_fresh() const {
+    return std::all_of(slots_.begin(), slots_.end(), [](const Association& a) {
+      return a.state == SlotState::kEmpty || a.is_fresh;
+    });
+  }
 
   const DomainConfig& config() const { return config_; }
   const SecurityStats& stats() const { return stats_; }
@@ -134,7 +139,6 @@ class SecureDomain {
   std::array<Association, 2> slots_;
   int tx_slot_ = -1;
   std::uint64_t generations_ = 0;
-  bool are_keys_fresh_ = true;
   bool is_stopped_ = false;
   const Mask no_mask_;
   ReadyKey tx_key_;  ///< the derived key that our packets leave under; a server's to strangers

@@ -147,24 +147,30 @@ TEST(SecureOpening, fresh_keys_open_at_once_and_again_where_the_close_said) {
 }
 
 // Covers: TSS-T40, TSS-T42, TSS-T43
-TEST(SecureOpening, used_keys_cost_each_stranger_one_round_trip) {
-  // Side 0 challenges every opening, side 1 only those of strangers.
+TEST(SecureOpening, used_keys_cost_each_opening_one_round_trip) {
+  // Side 0 challenges every opening, side 1 those under keys that an earlier process has used.
   auto every = direct_config();
   every.opening = tss::OpeningMethod::kChallenge;
   SecurePair x({every, direct_config()}, {}, kShortLives, {}, true);
-  const auto nacks = [&](std::size_t side) { return x.pair.count(side, base::EventId::kNackSent); };
-  ASSERT_TRUE(x.send(0, 60'000));
-  EXPECT_GT(nacks(1), 0u);
-  const std::uint64_t once = nacks(1);
-  x.run_for(Duration::from_ms(100));
-  ASSERT_TRUE(x.send(0, 10));
-  EXPECT_EQ(nacks(1), once);
-  for (int i = 0; i < 3; ++i) {
-    const std::uint64_t before = nacks(0);
-    ASSERT_TRUE(x.send(1, 10));
-    EXPECT_GT(nacks(0), before);
+  for (int i = 0; i < 6; ++i) {
+    const std::size_t from = i % 2;
+    const std::uint64_t before = x.pair.count(1 - from, base::EventId::kNackSent);
+    ASSERT_TRUE(x.send(from, i == 0 ? 60'000 : 10));
+    EXPECT_GT(x.pair.count(1 - from, base::EventId::kNackSent), before);
     x.run_for(Duration::from_ms(100));
   }
+}
+
+/// No credit can come before the PDC is open, and an RTO may be longer than the target waits.
+TEST(SecureOpening, challenge_costs_a_round_trip_also_without_credit) {
+  auto domain = direct_config();
+  domain.opening = tss::OpeningMethod::kChallenge;
+  domain.new_pdc_time = Duration::from_ms(5);
+  SecurePair x(domain, {}, {{"CC", "rccc"}, {"RTO_INIT", "20ms"}});
+  const Instant begin = x.pair.now;
+  ASSERT_TRUE(x.send(0, 200'000));
+  EXPECT_LT(x.pair.now - begin, Duration::from_ms(5));
+  EXPECT_EQ(x.pair.count(0, base::EventId::kTimeout), 0u);
 }
 
 /// Everything that was sent is sent again, with the same bytes, addresses and entropy.
