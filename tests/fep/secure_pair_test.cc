@@ -161,18 +161,6 @@ TEST(SecureOpening, used_keys_cost_each_opening_one_round_trip) {
   }
 }
 
-/// No credit can come before the PDC is open, and an RTO may be longer than the target waits.
-TEST(SecureOpening, challenge_costs_a_round_trip_also_without_credit) {
-  auto domain = direct_config();
-  domain.opening = tss::OpeningMethod::kChallenge;
-  domain.new_pdc_time = Duration::from_ms(5);
-  SecurePair x(domain, {}, {{"CC", "rccc"}, {"RTO_INIT", "20ms"}});
-  const Instant begin = x.pair.now;
-  ASSERT_TRUE(x.send(0, 200'000));
-  EXPECT_LT(x.pair.now - begin, Duration::from_ms(5));
-  EXPECT_EQ(x.pair.count(0, base::EventId::kTimeout), 0u);
-}
-
 /// Everything that was sent is sent again, with the same bytes, addresses and entropy.
 void replay_all(SecurePair& x, std::size_t times) {
   const auto seen = x.seen;
