@@ -302,6 +302,31 @@ TEST(FileKeys, replaced_file_is_noticed_and_a_bad_one_changes_nothing) {
   EXPECT_TRUE(keys->changed_domain());
 }
 
+TEST(FileKeys, signal_makes_it_read_again_and_say_so) {
+  const TempFolder folder;
+  json j = good();
+  const auto keys = open_keys(folder.write("keys", j.dump()));
+  reload_on_signal(ReloadSignal::kUsr2);
+  testing::internal::CaptureStderr();
+  EXPECT_FALSE(keys->changed_domain());
+  ASSERT_EQ(::raise(SIGUSR2), 0);
+  const auto read = keys->changed_domain();  // nothing has changed, but it was asked
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->keys.size(), j["secure_domains"][0]["keys"].size());
+  EXPECT_FALSE(keys->changed_domain());
+  const auto late = open_keys(folder / "keys");
+  EXPECT_FALSE(late->changed_domain()) << "who starts later was not asked";
+  j["secure_domains"][0]["keys"][0]["an"] = 2;
+  folder.write("keys", j.dump());
+  request_reload();
+  EXPECT_FALSE(keys->changed_domain());
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(said, HasSubstr("read again"));
+  EXPECT_THAT(said, HasSubstr("the keys in use stay"));
+  EXPECT_THAT(said, Not(HasSubstr("aaaa")));
+  ::signal(SIGUSR2, SIG_DFL);
+}
+
 TEST(FileKeys, key_log_is_loud_private_and_read_back) {
   const TempFolder folder;
   const std::string path = folder.write("keys", good().dump());

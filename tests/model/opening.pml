@@ -177,9 +177,9 @@ end_wait:
            if
            :: announced[m] == UNKNOWN && METHOD == 0 && TRUSTED && expected != UNKNOWN -> announced[m] = expected
            :: announced[m] == UNKNOWN && (METHOD == 1 || !TRUSTED || expected == UNKNOWN) ->
-              if   /* any number that was not used before: behind all others, or before them */
+              if   /* any number that was not used before: behind all others, or once before them */
               :: announced[m] = next_random; next_random = next_random + 20
-              :: announced[m] = next_low; next_low = next_low - 3
+              :: next_low != 0 -> announced[m] = next_low; next_low = 0
               fi
            :: else -> skip
            fi;
