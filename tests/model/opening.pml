@@ -179,7 +179,7 @@ end_wait:
            :: announced[m] == UNKNOWN && (METHOD == 1 || !TRUSTED || expected == UNKNOWN) ->
               if   /* any number that was not used before: behind all others, or once before them */
               :: announced[m] = next_random; next_random = next_random + 20
-              :: next_low != 0 -> announced[m] = next_low; next_low = 0
+              :: METHOD == 0 && next_low != 0 -> announced[m] = next_low; next_low = 0
               fi
            :: else -> skip
            fi;
