@@ -180,6 +180,7 @@ struct Engine {
   Pdc* open_target(Instant now, const Arrival& in);
   Pdc& add_target(Instant now, const Arrival& in, Psn start, PdcInput how);
   void on_trimmed(Instant now, const Arrival& in);
+  void on_trim_hint(Instant now, const Arrival& in);
 
   // --- secure_opening.cc
   void challenge(Instant now, const Arrival& in, Psn announced);

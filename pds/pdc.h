@@ -137,6 +137,8 @@ struct RxHalf {
   std::uint64_t rcvd_bytes = 0;  ///< nominal bytes of new data packets
   Instant last_request;          ///< arrival of the latest data packet
   Instant last_ooo_nack;
+  Instant hints_since;           ///< trim hints are counted from then on
+  std::uint8_t hints = 0;        ///< answered since
   RxTracker* tracker = nullptr;  ///< present while something above CACK is known
   std::uint32_t held = 0;        ///< ROD packets held behind a gap
   Psn held_last;                 ///< highest of them

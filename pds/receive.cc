@@ -95,6 +95,9 @@ void Engine::on_request_packet(Instant now, net::RxPacket& rx, bool has_cc_state
   in.last_hop = rx.tos.dscp() == config_.dscp_trimmed_last_hop;
   wire::PdsRequestCc cc_state;
   if (has_cc_state) cc_state = wire::decode<wire::PdsRequestCc>(bytes.data());
+  // Secured, nothing of it was verified.
+  if (in.trimmed && guard_ != nullptr) [[unlikely]]
+    return on_trim_hint(now, in);
   if (in.trimmed) [[unlikely]]
     on_trimmed(now, in);
   else

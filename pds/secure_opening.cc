@@ -58,6 +58,26 @@ bool Engine::may_replace(Instant now, Pdc& pdc, const Arrival& in) {
   return false;
 }
 
+/// Target: the header of a trimmed packet in a secure domain, which anybody may have changed. It can only ask for one packet to be
+/// sent again, on a PDC of its sender and where that packet is missing; it changes nothing else, not even credit. [TSS 9.4]
+void Engine::on_trim_hint(Instant now, const Arrival& in) {
+  constexpr Duration kRound = Duration::from_us(100);
+  constexpr std::uint8_t kAnswersInRound = 32;
+  trace_.drop(now, DropReason::kTrimmed, in.body.size(), in.syn ? 0 : in.dpdcid, in.psn);
+  Pdc* const pdc = in.syn ? nullptr : table_.by_id(in.dpdcid);
+  if (pdc == nullptr || pdc->state != PdcState::kEstablished || pdc->peer != in.source ||
+      pdc->peer_id != in.spdcid || pdc->mode != in.mode || classify(*pdc, in.psn) != PsnClass::kNew)
+    return;
+  RxHalf& rx = pdc->rx;
+  if (now - rx.hints_since >= kRound) {
+    rx.hints_since = now;
+    rx.hints = 0;
+  }
+  if (rx.hints == kAnswersInRound) return;
+  ++rx.hints;
+  nack_for(now, in, pdc, in.last_hop ? NackCode::kTrimmedLasthop : NackCode::kTrimmed);
+}
+
 /// Target: nobody took up the challenge.
 void Engine::reap_half_open(Instant now, Pdc& pdc) {
   trace_.emit(now, EventId::kPdcClosed, pdc.id, pdc.start, 1,

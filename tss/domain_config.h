@@ -84,7 +84,7 @@ struct DomainConfig {
   std::uint64_t tsc_floor_window = 1u << 20;
   std::uint32_t replay_window = 0;  ///< counters behind the newest that are told apart; 0: none
 
-  bool trim_hints = false;  ///< [TSS 9.4]
+  bool trim_hints = false;  ///< what is left of a trimmed request is read, not believed [TSS 9.4]
   OpeningMethod opening = OpeningMethod::kExpected;
   base::Duration new_pdc_time = base::Duration::from_ms(100);
   std::uint32_t max_pending = 1024, max_pending_per_source = 64;  ///< [TSS 11.3]

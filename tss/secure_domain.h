@@ -60,7 +60,8 @@ class SecureDomain {
   Refusal seal(net::Packet& packet, const net::FabricAddress& destination, std::uint16_t entropy);
   /// Verifies and decrypts `packet` in place and removes header and ICV. On refusal the packet must
   /// be dropped without any answer; its bytes are then worthless. `is_trimmed`: a switch says that
-  /// it cut this packet.
+  /// it cut this packet, so nothing of it can be verified: what is left then is a hint, the PDS header of a request, and only
+  /// with `trim_hints` and from a sender of whom packets have verified. [TSS 9.4]
   Refusal open(net::Packet& packet, const Route& route, bool is_trimmed = false);
 
   /// Once a second: takes over changes of the domain and reserves counters.
@@ -115,7 +116,7 @@ class SecureDomain {
   OpenKey open_key(Association& a, const Header& header, const Route& route, Source* source);
   Refusal accept(Association& a, const Header& header, const Route& route, Source* source,
                  const OpenKey& key);
-  Refusal open_trimmed(net::Packet& packet, const Header& header, const Route& route);
+  Refusal peek_trimmed(net::Packet& packet, const Header& header, const Route& route);
   void count_forgery();
   bool is_member(const Header& header, const net::FabricAddress& source) const;
   Source::Slot& slot_of(Source& source, const Association& a);

@@ -5,6 +5,12 @@
 
 namespace uet::sim {
 
+namespace {
+
+constexpr std::uint8_t kDscpTrimmed = 26;
+
+}  // namespace
+
 LinkAttacker::LinkAttacker(World& world, Fabric& fabric, const SecurePlan& plan, HostId hosts)
     : world_(world), fabric_(fabric), plan_(plan), hosts_(hosts), rng_(plan.seed ^ 0x6c696e6b) {}
 
@@ -85,9 +91,12 @@ bool LinkAttacker::change(SecureAttack how, Recorded& p) {
     case SecureAttack::kReroute:
       p.entropy = static_cast<std::uint16_t>(rng_.next_u32());
       return true;
-    case SecureAttack::kRemark:
-      p.tos.value = static_cast<std::uint8_t>(rng_.next_u32());
+    case SecureAttack::kRemark: {
+      const std::uint32_t draw = rng_.next_u32();
+      p.tos.value = static_cast<std::uint8_t>(draw);
+      if ((draw & 0x100) != 0) p.tos = net::TosByte::of(kDscpTrimmed, p.tos.ecn());
       return true;
+    }
   }
   return false;
 }

@@ -22,14 +22,15 @@ std::string describe(const SecurePlan& plan) {
   if (!plan.is_on) return {};
   const tss::DomainConfig& d = plan.domain;
   return fmt::format(
-      "  secured: {} mode{}{}, epoch {}, replay window {}, {} readable bytes, openings {}, keys "
+      "  secured: {} mode{}{}, epoch {}, replay window {}, {} readable bytes, openings {}, trim "
+      "hints {}, keys "
       "rotate "
       "every {} packets within {:.1f} us, {:.2f} attacks for a packet after up to {:.1f} us{}\n",
       d.mode == tss::Mode::kDirect ? "direct" : "cluster", d.ssi_mode ? " with SSI" : "",
       d.rekey.mask != 0 ? ", renewed keys" : "", d.epoch, d.replay_window, d.clear_bytes,
-      d.opening == tss::OpeningMethod::kExpected ? "expected" : "challenged", plan.rotate_packets,
-      plan.skew.us(), plan.attack_rate, plan.attack_delay.us(),
-      plan.forgets ? ", nothing is remembered of closed PDCs" : "");
+      d.opening == tss::OpeningMethod::kExpected ? "expected" : "challenged",
+      d.trim_hints ? "on" : "off", plan.rotate_packets, plan.skew.us(), plan.attack_rate,
+      plan.attack_delay.us(), plan.forgets ? ", nothing is remembered of closed PDCs" : "");
 }
 
 namespace {
@@ -68,6 +69,7 @@ void Planner::choose_security() {
   s.forgets = secure_.chance(0.5);
   // A challenge has to be answered before it is forgotten, also by a host that is slow.
   s.domain.new_pdc_time = std::max(Duration::from_ms(20), round_trip.duration() * 8);
+  s.domain.trim_hints = secure_.chance(0.5);
   plan_.fep.protection = fep::DataProtection::kTss;
   pds::PdsConfig& p = plan_.fep.pds;
   p.new_pdc_time = s.domain.new_pdc_time;

@@ -33,6 +33,10 @@ std::unique_ptr<FileKeys> FileKeys::open(const std::string& path, std::uint32_t 
 }
 
 std::optional<tss::DomainConfig> FileKeys::changed_domain() {
+  if (tss::unlocked_allocations() > 0 && !has_told_unlocked_) {
+    has_told_unlocked_ = true;
+    say("memory with keys could not be locked and may be swapped out: raise the limit (ulimit -l)");
+  }
   // Who asks waits for an answer; who replaces a file may not have finished.
   if (const std::uint64_t asked = reload_requests(); asked != reloads_seen_) {
     reloads_seen_ = asked;

@@ -43,6 +43,7 @@ class FileKeys final : public tss::KeyManager {
   std::uint32_t job_;
   tss::DomainConfig domain_;
   FileVersion version_;
+  bool has_told_unlocked_ = false;
   std::uint64_t reloads_seen_ = reload_requests();
   std::string state_folder_;
   std::unique_ptr<KeyLog> log_;

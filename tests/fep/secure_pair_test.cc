@@ -133,6 +133,71 @@ TEST(SecurePair, trimmed_packets_are_dropped_and_repaired) {
   EXPECT_EQ(x.domain(1).stats().in_auth_fail_pkts, 0u);
 }
 
+/// A sealed request from side 0 is kept from side 1, which gets `bytes` of it as from a switch that trims.
+struct TrimmedLink {
+  TrimmedLink(SecurePair& secured, int each) : x(secured) {
+    x.pair.link.config().drop = [this, each](std::size_t from,
+                                             std::span<const std::uint8_t> bytes) {
+      if (from != 0 || bytes.size() < 3000 || ++seen % each != 0) return false;
+      last = x.seen.back();
+      last.bytes.resize(12 + 16);
+      last.tos = net::TosByte::of(26, 0);
+      x.inject(last, 1);
+      return true;
+    };
+  }
+  SecurePair& x;
+  OnLink last;
+  int seen = 0;
+};
+
+tss::DomainConfig with_hints() {
+  auto domain = cluster_config();
+  domain.trim_hints = true;
+  return domain;
+}
+
+// Covers: TSS-T49
+TEST(SecurePair, trim_hints_repair_without_a_timeout) {
+  SecurePair x(with_hints(), {.seed = 5}, {{"TRIMMING", "1"}});
+  ASSERT_TRUE(x.send(0, 100));  // the sender is known from now on
+  TrimmedLink link(x, 7);
+  ASSERT_TRUE(x.send(0, 300'000));
+  EXPECT_GT(x.domain(1).stats().in_trim_hint_pkts, 5u);
+  EXPECT_EQ(x.drops(1, DropReason::kTssTrimmed), 0u);
+  EXPECT_EQ(x.pair.count(0, base::EventId::kTimeout), 0u);
+  EXPECT_EQ(x.pair.count(1, base::EventId::kNackSent), x.drops(1, DropReason::kTrimmed));
+  for (const OnLink& p : x.seen) EXPECT_EQ(p.bytes[0] >> 3, 1);
+}
+
+// Covers: TSS-T49
+TEST(SecurePair, trim_hints_ask_only_for_what_is_missing_on_an_open_pdc) {
+  SecurePair x(with_hints(), {.seed = 5}, {{"TRIMMING", "1"}, {"PDC_IDLE", "20ms"}});
+  ASSERT_TRUE(x.send(0, 100));
+  TrimmedLink link(x, 3);
+  ASSERT_TRUE(x.send(0, 50'000));
+  ASSERT_GT(link.seen, 3);
+  const auto answers_to = [&](const OnLink& hint, int times) {
+    const std::uint64_t before = x.pair.count(1, base::EventId::kNackSent);
+    for (int i = 0; i < times; ++i) x.inject(hint, 1);
+    x.run_for(Duration::from_us(50));
+    return x.pair.count(1, base::EventId::kNackSent) - before;
+  };
+  EXPECT_EQ(answers_to(link.last, 10), 0u) << "its PSN has arrived meanwhile";
+  // Whoever changes a PSN of the key stream asks for packets that were never sent: few answers, which change nothing.
+  OnLink forged = link.last;
+  forged.bytes[12 + 7] = static_cast<std::uint8_t>(forged.bytes[12 + 7] ^ 0x7f);
+  const auto retransmitted = x.pair.count(0, base::EventId::kPacketRetransmitted);
+  EXPECT_LE(answers_to(forged, 1000), 32u);
+  EXPECT_EQ(x.pair.count(0, base::EventId::kPacketRetransmitted), retransmitted);
+  x.pair.link.config().drop = nullptr;
+  EXPECT_TRUE(x.send(0, 50'000));
+  x.run_for(Duration::from_ms(500));
+  ASSERT_EQ(x.open_pdcs(1), 0u);
+  EXPECT_EQ(answers_to(link.last, 10), 0u) << "no PDC";
+  EXPECT_EQ(x.open_pdcs(1), 0u);
+}
+
 // --- Openings
 
 // Covers: TSS-T39

@@ -65,7 +65,7 @@ TEST(KeyFile, whole_example_is_read) {
                {"state_dir", "/var/lib/uet/tss"},
                {"tsc_partition", {{"bits", 2}, {"id", 1}}}};
   j["policy"] = {{"allow_plaintext", false},
-                 {"trim_hints", "off"},
+                 {"trim_hints", "on"},
                  {"tsc_floor", "off"},
                  {"tsc_floor_window", 1048576},
                  {"replay_window", 4096}};
@@ -122,7 +122,7 @@ TEST(KeyFile, each_fault_is_named_and_no_digit_of_a_key_told) {
        },
        "allow_plaintext"},
       {[](json& j) {
-         j["policy"] = {{"trim_hints", "on"}};
+         j["policy"] = {{"trim_hints", "maybe"}};
        },
        "trim_hints"},
       {[](json& j) {
