@@ -1,5 +1,5 @@
 /// Judges the openings of delivery contexts in a secure domain, so that a recorded first packet opens
-/// nothing. [TSS 11] (decision 132)
+/// nothing. [TSS 11] (decisions 132, 135)
 ///
 /// Every packet that arrives here has verified, so the question is only whether it is old. While no earlier process of this host
 /// has used the keys, this one has seen all openings under them, and the start of a PDC tells: what is at or after the PSN expected

@@ -102,7 +102,7 @@ void whole_stack(benchmark::State& state) {
   FepPair pair({.delay = Duration::from_us(1),
                 .rate = base::BitRate::from_gbps(100),
                 .ip_mtu = static_cast<std::size_t>(state.range(1)) + 326},
-               {{"PROTECT", how == How::kNone ? "none" : "crc"}}, false,
+               {{"PROTECT", how == How::kNone ? "none" : "crc"}}, false, std::nullopt, false,
                [&](std::size_t side, const net::PortFacts& facts, fep::FepConfig& config) {
                  if (how < How::kOpenssl) return;
                  keys[side] = std::make_shared<tss::test::FakeKeys>(tss::test::direct_config());

@@ -55,6 +55,36 @@ TEST(SecurePair, no_byte_of_a_payload_is_in_clear) {
   }
 }
 
+/// A tag and a key that could be found in a SES header, and are in clear endpoints' packets.
+TEST(SecurePair, no_byte_of_a_ses_header_is_in_clear) {
+  constexpr std::uint64_t kTag = 0x7a91'c3e5'8b24'd60f;
+  std::array<std::uint8_t, 8> wanted{};
+  base::store_be(wanted.data(), kTag);
+  for (const bool is_secured : {false, true}) {
+    SecurePair x({direct_config(), direct_config()}, {}, {}, [&](std::size_t, fep::FepConfig& c) {
+      if (is_secured) return;
+      c.protection = fep::DataProtection::kCrc;
+      c.security.reset();
+    });
+    std::vector<std::uint8_t> out(100), in(100);
+    const iovec out_iov = iov(out), in_iov = iov(in);
+    ASSERT_TRUE(x.pair.ses(1).receive(
+        x.pair.now, x.pair.sides[1].endpoint,
+        ses::ReceiveRequest{.tagged = true, .tag = kTag, .iov = {&in_iov, 1}}));
+    ASSERT_TRUE(x.pair.ses(0).send(
+        x.pair.now, x.pair.sides[0].endpoint,
+        ses::SendRequest{
+            .peer = x.pair.sides[0].peer, .tagged = true, .tag = kTag, .iov = {&out_iov, 1}}));
+    ASSERT_TRUE(x.pair.run_until([&] { return x.pair.completions(1).count() == 1; },
+                                 Duration::from_seconds(1)));
+    std::size_t found = 0;
+    for (const OnLink& p : x.seen)
+      found += std::search(p.bytes.begin(), p.bytes.end(), wanted.begin(), wanted.end()) !=
+               p.bytes.end();
+    EXPECT_EQ(found, is_secured ? 0u : 1u);
+  }
+}
+
 // Covers: TSS-T19
 TEST(SecurePair, retransmissions_are_sealed_again) {
   SecurePair x(direct_config(), {.loss = 0.1, .seed = 8});
