@@ -36,6 +36,9 @@
 #ifndef RESTARTS
 #define RESTARTS 1   /* of the target */
 #endif
+#ifndef LOW
+#define LOW 0         /* a challenge before all others, such as 90; 0: there is none */
+#endif
 #define UNKNOWN 255
 #ifdef TRUST_THE_KNOWN
 #define TRUSTED true
@@ -55,7 +58,7 @@ bool finished[MESSAGES];      /* the initiator knows that it was delivered */
 #define IDS (2 * MESSAGES)
 byte open_start[IDS], announced[IDS];   /* contexts at the target, by their identifier */
 byte recorded_message[RECORDS], recorded_start[RECORDS], records = 0;
-byte next_random = 100, next_low = 90;
+byte next_random = 100, next_low = LOW;
 byte restarts = RESTARTS;
 byte expiries = 1;       /* challenges that New_PDC_Time may end */
 bool over = false;
