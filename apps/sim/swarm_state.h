@@ -136,6 +136,7 @@ class Swarm {
   bool has_written_pattern(const OpState& s) const;
 
   bool waits_for_the_undelivered(const PlannedOp& op) const;
+  bool is_shut_out_by_the_undelivered(const PlannedOp& op) const;
   bool all_done() const;
   bool is_quiet();
   std::string unfinished() const;
