@@ -306,6 +306,31 @@ TEST(SecureOpening, recorded_challenge_does_not_move_an_established_pdc) {
   EXPECT_EQ(x.pair.count(0, base::EventId::kTimeout), 0u);
 }
 
+/// The SYN from before the challenge has another start than the PDC that came of it. Decision 102 would let it replace a PDC whose
+/// peer does not answer.
+TEST(SecureOpening, recorded_syn_ends_no_pdc_whose_peer_is_silent) {
+  auto domain = direct_config();
+  domain.opening = tss::OpeningMethod::kChallenge;
+  SecurePair x(domain, {}, {{"PDC_IDLE", "2ms"}, {"RTO_INIT", "1ms"}});
+  ASSERT_TRUE(x.send(0, 10));
+  const OnLink syn = x.seen.front();
+  x.pair.link.config().drop = [](std::size_t from, std::span<const std::uint8_t>) {
+    return from == 0;
+  };
+  x.run_for(Duration::from_ms(150));  // asked to close, five times and more
+  ASSERT_EQ(x.open_pdcs(1), 1u);
+  const std::uint64_t answers = x.pair.count(1, base::EventId::kNackSent);
+  x.inject(syn, 1);
+  x.run_for(Duration::from_us(100));
+  EXPECT_EQ(x.pair.count(1, base::EventId::kPdcClosed), 0u);
+  EXPECT_EQ(x.pair.count(1, base::EventId::kNackSent), answers + 1);
+  x.pair.link.config().drop = nullptr;
+  x.run_for(Duration::from_seconds(1));
+  EXPECT_EQ(x.open_pdcs(1), 0u);
+  EXPECT_EQ(x.pair.completions(0).errors() + x.pair.completions(1).errors(), 0u);
+  EXPECT_TRUE(x.send(0, 10));
+}
+
 // --- Rotation
 
 // Covers: TSS-T24, TSS-T25
