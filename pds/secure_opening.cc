@@ -58,7 +58,7 @@ bool Engine::may_replace(Instant now, Pdc& pdc, const Arrival& in) {
   return false;
 }
 
-/// Target: the header of a trimmed packet in a secure domain, which anybody may have changed. It can only ask for one packet to be
+/// Target: the header of a trimmed packet in a secure domain, which is not authentic. It can only ask for one packet to be
 /// sent again, on a PDC of its sender and where that packet is missing; it changes nothing else, not even credit. [TSS 9.4]
 void Engine::on_trim_hint(Instant now, const Arrival& in) {
   constexpr Duration kRound = Duration::from_us(100);
@@ -108,7 +108,7 @@ void Engine::on_new_start_psn(Instant now, Pdc& pdc, Psn start) {
     *psn = *psn + shift;
   tx.ring.origin = tx.ring.origin + shift;  // the records stay where they are
   tx.has_gone_back = false;
-  // The same state at another start: who follows the PDC by its events needs to know.
+  // The same state at another start: observers of the events need to know.
   const auto state = static_cast<std::uint64_t>(pdc.state);
   trace_.emit(now, EventId::kPdcStateChanged, pdc.id, pdc.start, state, state);
 

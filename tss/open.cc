@@ -141,8 +141,8 @@ bool is_request(std::uint8_t first_byte) {
 
 }  // namespace
 
-/// The ICV went with the end of the packet. Without it GCM is a key stream, so the front can be read by who may have sealed it, and
-/// changed by anybody. Nothing is remembered of it. [TSS 9.4]
+/// The ICV went with the end of the packet. Without it GCM is a key stream, so the front can be read
+/// with the key, and changed without it. Nothing is remembered of it. [TSS 9.4]
 SecureDomain::Refusal SecureDomain::peek_trimmed(net::Packet& packet, const Header& header,
                                                  const Route& route) {
   Association& a = slots_[header.an];

@@ -37,7 +37,7 @@ std::optional<tss::DomainConfig> FileKeys::changed_domain() {
     has_told_unlocked_ = true;
     say("memory with keys could not be locked and may be swapped out: raise the limit (ulimit -l)");
   }
-  // Who asks waits for an answer; who replaces a file may not have finished.
+  // A request is answered even when the file looks unchanged.
   if (const std::uint64_t asked = reload_requests(); asked != reloads_seen_) {
     reloads_seen_ = asked;
     version_ =

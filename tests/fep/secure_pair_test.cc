@@ -214,7 +214,7 @@ TEST(SecurePair, trim_hints_ask_only_for_what_is_missing_on_an_open_pdc) {
     return x.pair.count(1, base::EventId::kNackSent) - before;
   };
   EXPECT_EQ(answers_to(link.last, 10), 0u) << "its PSN has arrived meanwhile";
-  // Whoever changes a PSN of the key stream asks for packets that were never sent: few answers, which change nothing.
+  // A hint whose PSN was changed asks for packets that were never sent: few answers, which change nothing.
   OnLink forged = link.last;
   forged.bytes[12 + 7] = static_cast<std::uint8_t>(forged.bytes[12 + 7] ^ 0x7f);
   const auto retransmitted = x.pair.count(0, base::EventId::kPacketRetransmitted);

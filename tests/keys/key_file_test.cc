@@ -315,7 +315,7 @@ TEST(FileKeys, signal_makes_it_read_again_and_say_so) {
   EXPECT_EQ(read->keys.size(), j["secure_domains"][0]["keys"].size());
   EXPECT_FALSE(keys->changed_domain());
   const auto late = open_keys(folder / "keys");
-  EXPECT_FALSE(late->changed_domain()) << "who starts later was not asked";
+  EXPECT_FALSE(late->changed_domain()) << "asked before it was there";
   j["secure_domains"][0]["keys"][0]["an"] = 2;
   folder.write("keys", j.dump());
   request_reload();
