@@ -28,23 +28,29 @@ SecureGuard::SecureGuard(tss::SecureDomain& domain)
 // --- As target
 
 pds::OpeningGuard::Challenge SecureGuard::on_opening(const Opening& opening) {
-  if (domain_.config().opening == OpeningMethod::kExpected) {
-    const Peer* peer = find_or_add(opening.source);
-    if (peer != nullptr && peer->expected) {
-      if (opening.start.is_at_or_after(*peer->expected)) return std::nullopt;
-      return peer->expected;
-    }
-    // No packet of these keys was ever accepted on this host before this process: none is a copy.
-    if (peer != nullptr && domain_.are_keys_fresh()) return std::nullopt;
+  Peer* peer = find_or_add(opening.source);
+  if (peer != nullptr && trusts_starts()) {
+    if (!peer->expected || opening.start.is_at_or_after(*peer->expected)) return std::nullopt;
+    return peer->expected;
   }
+  // What this SYN carries will come from another start. When starts are trusted again, it must not open here.
+  if (peer != nullptr) expect_behind(*peer, opening.start);
   return random_start(kChallengeEnd);
+}
+
+bool SecureGuard::trusts_starts() const {
+  return domain_.config().opening == OpeningMethod::kExpected && domain_.are_keys_fresh();
+}
+
+void SecureGuard::expect_behind(Peer& peer, Psn start) {
+  peer.expected = peer.expected ? serial_max(*peer.expected, start + 1) : start + 1;
 }
 
 bool SecureGuard::is_confirmed(const Opening& opening, Psn announced) {
   if (opening.start == announced) return true;
   const Peer* peer = find(opening.source);
-  return domain_.config().opening == OpeningMethod::kExpected && peer != nullptr &&
-         peer->expected && opening.start.is_at_or_after(*peer->expected);
+  return trusts_starts() && peer != nullptr && peer->expected &&
+         opening.start.is_at_or_after(*peer->expected);
 }
 
 bool SecureGuard::may_wait(const net::FabricAddress& source) {
@@ -65,7 +71,7 @@ std::optional<Psn> SecureGuard::on_target_closed(const net::FabricAddress& sourc
   if (domain_.config().opening == OpeningMethod::kChallenge) return std::nullopt;
   Peer* peer = find_or_add(source);
   if (peer == nullptr) return std::nullopt;
-  peer->expected = peer->expected ? serial_max(*peer->expected, start + 1) : start + 1;
+  expect_behind(*peer, start);
   return peer->expected;
 }
 

@@ -1,10 +1,10 @@
 /// Judges the openings of delivery contexts in a secure domain, so that a recorded first packet opens
-/// nothing. [TSS 11] (decision 132)
+/// nothing. [TSS 11] (decisions 132, 135)
 ///
-/// Every packet that arrives here has verified, so the question is only whether it is old. A source
-/// that is known says by the start of its PDC: what is at or after the PSN expected of it is new. One
-/// that is not known is challenged with a random start, which costs a round trip once, unless the
-/// keys were never used on this host.
+/// Every packet that arrives here has verified, so the question is only whether it is old. While no earlier process of this host
+/// has used the keys, this one has seen all openings under them, and the start of a PDC tells: what is at or after the PSN expected
+/// of its source is new. Otherwise an older process may have seen any start, and every opening is challenged with a random one,
+/// which costs a round trip, until the keys change.
 #pragma once
 
 #include <array>
@@ -38,11 +38,15 @@ class SecureGuard final : public pds::OpeningGuard {
  private:
   struct Peer {
     net::FabricAddress address;
-    std::optional<base::Psn> expected;  ///< as target: of its next PDC
-    std::optional<base::Psn> told;      ///< as initiator: what it expects of ours
-    std::uint32_t waiting = 0;          ///< its PDCs whose challenge is unanswered
+    std::optional<base::Psn>
+        expected;  ///< as target: of its next PDC, behind all starts that were closed or challenged
+    std::optional<base::Psn> told;  ///< as initiator: what it expects of ours
+    std::uint32_t waiting = 0;      ///< its PDCs whose challenge is unanswered
   };
   Peer* find(const net::FabricAddress& address);
+  /// All openings under the present keys have been seen here, and those of a source can be told apart.
+  bool trusts_starts() const;
+  void expect_behind(Peer& peer, base::Psn start);
   /// Null when the table is full. Entries are never forgotten: a source without one is challenged.
   Peer* find_or_add(const net::FabricAddress& address);
   /// Uniform in [2^16, end).

@@ -11,7 +11,7 @@
 namespace uet::fep {
 
 /// Belongs to one Fep at a time.
-class Security {
+class Security : public tss::InLockedMemory {
  public:
   /// Fails, with a sentence for people, when nothing could be sent safely on a port with these facts:
   /// an endpoint without a usable key must not start. `ciphers` is for tests.

@@ -25,6 +25,7 @@ namespace uet::fep {
 enum class Progress : std::uint8_t { kAuto, kManual, kThread };
 enum class Encapsulation : std::uint8_t { kUdp, kIp };
 enum class Protection : std::uint8_t { kAuto, kCrc, kNone, kTss };
+enum class KeysSignal : std::uint8_t { kNone, kHup, kUsr1, kUsr2 };
 enum class AddressMode : std::uint8_t { kRelative, kAbsolute };
 
 struct Setting;
@@ -52,6 +53,7 @@ struct Settings {
   Protection protect = Protection::kAuto;
   std::string keys;
   std::string key_log;
+  KeysSignal keys_signal = KeysSignal::kNone;
   // Job and identity.
   std::uint64_t job = 0;
   std::vector<std::uint64_t> jobs;

@@ -31,6 +31,19 @@ namespace {
 
 base::Result<std::shared_ptr<Security>, std::string> open_keys(const Settings& s,
                                                                const net::PortFacts& facts) {
+  switch (s.keys_signal) {
+    case KeysSignal::kNone:
+      break;
+    case KeysSignal::kHup:
+      keys::reload_on_signal(keys::ReloadSignal::kHup);
+      break;
+    case KeysSignal::kUsr1:
+      keys::reload_on_signal(keys::ReloadSignal::kUsr1);
+      break;
+    case KeysSignal::kUsr2:
+      keys::reload_on_signal(keys::ReloadSignal::kUsr2);
+      break;
+  }
   std::string error;
   const std::string log = s.key_log.empty() ? "" : with_process_id(s.key_log);
   std::shared_ptr<tss::KeyManager> keys =

@@ -158,6 +158,17 @@ constexpr std::array kSettings = {
             .target = &Settings::keys,
             .help = "key file, as uet-keys makes it: every packet is encrypted and authenticated, "
                     "and none in clear is taken; empty: no security"},
+    Setting{
+        .key = "KEYS_SIGNAL",
+        .group = "Security",
+        .kind = Kind::kChoice,
+        .fallback = "none",
+        .target = [](Settings& s, std::size_t i) { s.keys_signal = static_cast<KeysSignal>(i); },
+        .help = "signal that makes every endpoint of the process read its key file again within a "
+                "second and say so on "
+                "standard error; a replaced file is noticed without. The program must have no use "
+                "of its own for it",
+        .choices = "none hup usr1 usr2"},
     Setting{.key = "KEY_LOG",
             .group = "Security",
             .kind = Kind::kText,

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <boost/intrusive/list.hpp>
+#include <optional>
 
 #include "cc/ccc.h"
 #include "lib/base/timing_wheel.h"
@@ -137,6 +138,8 @@ struct RxHalf {
   std::uint64_t rcvd_bytes = 0;  ///< nominal bytes of new data packets
   Instant last_request;          ///< arrival of the latest data packet
   Instant last_ooo_nack;
+  Instant hints_since;           ///< trim hints are counted from then on
+  std::uint8_t hints = 0;        ///< answered since
   RxTracker* tracker = nullptr;  ///< present while something above CACK is known
   std::uint32_t held = 0;        ///< ROD packets held behind a gap
   Psn held_last;                 ///< highest of them
@@ -178,6 +181,8 @@ struct Pdc {
   std::uint32_t locks = 0;
   std::uint32_t share = kNoIndex;  ///< what the peer uses, over all its PDCs
   Psn start;
+  std::optional<Psn>
+      successor;  ///< secured target that is given up: where a PDC in its place has to start
   Psn close_psn;
   Instant last_syn_sent;
   Instant opened_at;   ///< target

@@ -19,6 +19,9 @@ bool Renumbering::on_new_start(Instant now, Pdc& pdc, Psn start) {
     *psn = *psn + shift;
   tx.ring.origin = tx.ring.origin + shift;  // the records stay where they are
   tx.has_gone_back = false;
+  // The same state at another start: observers of the events need to know.
+  const auto state = static_cast<std::uint64_t>(pdc.state);
+  trace_.emit(now, EventId::kPdcStateChanged, pdc.id, pdc.start, state, state);
 
   cc::NackSignal refused;
   refused.arrived_at = now;
@@ -34,6 +37,9 @@ bool Renumbering::on_new_start(Instant now, Pdc& pdc, Psn start) {
     loss_.queue_resend(pdc, psn, record);
   }
   tx.rtx_from = tx.left;
+  // The target waits for one packet from the new start, for New_PDC_Time. Credit that it gives now names a PDC which this side does
+  // not know yet, and an RTO may be longer than it waits: without this packet every round could end in another challenge.
+  tx.has_free_pass = true;
   Scheduler::stop_timer(pdc, PdcTimer::kRetransmit);
   scheduler_.wake(pdc);
   return true;

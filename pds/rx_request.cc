@@ -36,6 +36,8 @@ void RequestIntake::on_packet(Instant now, net::RxPacket& rx, bool has_cc_state)
   in.last_hop = rx.tos.dscp() == config_.dscp_trimmed_last_hop;
   wire::PdsRequestCc cc_state;
   if (has_cc_state) cc_state = wire::decode<wire::PdsRequestCc>(bytes.data());
+  if (in.trimmed && env_.guard != nullptr) [[unlikely]]
+    return sequenced_.on_trim_hint(now, in);
   if (in.trimmed) [[unlikely]]
     sequenced_.on_trimmed(now, in);
   else

@@ -167,4 +167,22 @@ void SequencedIntake::on_trimmed(Instant now, const Arrival& in) {
   }
 }
 
+void SequencedIntake::on_trim_hint(Instant now, const Arrival& in) {
+  constexpr Duration kRound = Duration::from_us(100);
+  constexpr std::uint8_t kAnswersInRound = 32;
+  trace_.drop(now, DropReason::kTrimmed, in.body.size(), in.syn ? 0 : in.dpdcid, in.psn);
+  Pdc* const pdc = in.syn ? nullptr : table_.by_id(in.dpdcid);
+  if (pdc == nullptr || pdc->state != PdcState::kEstablished || misfit(pdc, in) ||
+      classify(*pdc, in.psn) != PsnClass::kNew)
+    return;
+  RxHalf& rx = pdc->rx;
+  if (now - rx.hints_since >= kRound) {
+    rx.hints_since = now;
+    rx.hints = 0;
+  }
+  if (rx.hints == kAnswersInRound) return;
+  ++rx.hints;
+  nacks_.add_for(now, in, pdc, in.last_hop ? NackCode::kTrimmedLasthop : NackCode::kTrimmed);
+}
+
 }  // namespace uet::pds

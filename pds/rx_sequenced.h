@@ -29,6 +29,9 @@ class SequencedIntake : Part {
   /// Only the headers of a trimmed packet can be trusted, so it causes a NACK or the answer to a duplicate and nothing else.
   /// [PDS 13.6]
   void on_trimmed(Instant now, const Arrival& in);
+  /// The same in a secure domain, where the header of a trimmed packet is not authentic: it can only ask for one packet to be sent
+  /// again, on a PDC of its sender and where that packet is missing. It changes nothing else, not even credit. [TSS 9.4]
+  void on_trim_hint(Instant now, const Arrival& in);
   /// The answer of SES to a packet that was answered later.
   void respond(Instant now, RxHandle handle, const SesResponse& response, bool guaranteed);
 

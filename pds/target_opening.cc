@@ -36,7 +36,11 @@ Pdc* TargetOpening::find_for_syn(Instant now, const Arrival& in) {
   };
   if (in.spdcid == 0) return refuse(nullptr, Refusal::kNoSource);
   Pdc* pdc = table_.find_target(in.source, in.spdcid, in.start());
-  if (pdc == nullptr) pdc = find_contradicted(now, in);
+  if (pdc == nullptr) pdc = table_.find_proven_target(in.source, in.spdcid);
+  if (pdc != nullptr && is_given_up(now, *pdc, in)) {
+    if (!may_replace(now, *pdc, in)) return nullptr;
+    pdc = nullptr;
+  }
   if (pdc == nullptr) return open(now, in);
   if (pdc->mode != in.mode) return refuse(pdc, Refusal::kOtherMode);
   if (pdc->state == PdcState::kPending) return confirm(now, *pdc, in);
@@ -44,15 +48,24 @@ Pdc* TargetOpening::find_for_syn(Instant now, const Arrival& in) {
   return pdc;
 }
 
-// The PDC that a SYN with another start contradicts: one whose peer has proved that it uses this identifier so, and lives. An
-// unproven one may be forged as well as this SYN: each goes its way, and the peer proves the one that it knows. Behind a guard no
-// opening is forged, and PENDING waits for another start. See docs/decisions/0102, 0103.
-Pdc* TargetOpening::find_contradicted(Instant now, const Arrival& in) {
-  Pdc* pdc = table_.find_proven_target(in.source, in.spdcid);
-  if (pdc == nullptr || pdc->state == PdcState::kPending || !closing_.is_given_up(now, *pdc))
-    return pdc;
-  if (env_.guard != nullptr) closing_.fail(now, *pdc, PdsError::kPeerSilent);
-  return nullptr;
+// A SYN with another start contradicts a PDC whose peer has proved that it uses this identifier so, and lives. See
+// docs/decisions/0102, 0103.
+bool TargetOpening::is_given_up(Instant now, const Pdc& pdc, const Arrival& in) {
+  return pdc.start != in.start() && pdc.state != PdcState::kPending &&
+         closing_.is_given_up(now, pdc);
+}
+
+// Without a guard the SYN may be forged: each PDC goes its way, and the peer proves the one that it knows. Behind a guard one lives.
+// There the SYN may be a recorded one, so it has to come from a start that it is told first; until then the PDC stays.
+bool TargetOpening::may_replace(Instant now, Pdc& pdc, const Arrival& in) {
+  if (env_.guard == nullptr) return true;
+  if (in.start() != pdc.successor) {
+    if (!pdc.successor) pdc.successor = Psn(env_.rng.next_u32());
+    nacks_.refuse(now, in, nullptr, Refusal::kChallenged, pdc.successor->value());
+    return false;
+  }
+  closing_.fail(now, pdc, PdsError::kPeerSilent);
+  return true;
 }
 
 // [PDS 6.4] Every refusal comes before anything is allocated.

@@ -17,7 +17,8 @@ class TargetOpening : Part {
 
  private:
   Pdc* find_for_syn(Instant now, const Arrival& in);
-  Pdc* find_contradicted(Instant now, const Arrival& in);
+  bool is_given_up(Instant now, const Pdc& pdc, const Arrival& in);
+  bool may_replace(Instant now, Pdc& pdc, const Arrival& in);
   Pdc* open(Instant now, const Arrival& in);
   void challenge(Instant now, const Arrival& in, Psn announced);
   Pdc* confirm(Instant now, Pdc& pdc, const Arrival& in);

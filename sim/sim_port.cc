@@ -101,6 +101,10 @@ void SimPort::launch(net::TxPacket tx, net::FabricAddress source) {
   frame->trimmable = model_.is_trimmable(tx.tos);
   ++sent_packets_;
   if (config_.own_buffers) move_to(world_.packets_pool, *frame);
+  if (observer_ != nullptr) {
+    frame->rx.plane = static_cast<std::uint8_t>(plane);
+    observer_->on_sent(*frame);
+  }
   egress_[plane]->send(frame);
 }
 

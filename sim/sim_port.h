@@ -28,11 +28,13 @@ class PortListener {
   virtual void on_port_ready() = 0;
 };
 
-/// Sees every packet that reaches a host.
+/// Sees every packet that reaches a host, and those that it sends.
 class FrameObserver {
  public:
   virtual ~FrameObserver() = default;
   virtual void on_delivered(const Frame& frame) = 0;
+  /// Its plane is in `frame.rx.plane`.
+  virtual void on_sent(const Frame& frame) { (void)frame; }
 };
 
 struct SimPortConfig {
@@ -61,6 +63,7 @@ class SimPort final : public net::Port, public FrameSink, public LinkListener {
   FrameSink& sink(unsigned plane) { return sinks_[plane]; }
   void set_listener(PortListener* listener) { listener_ = listener; }
   void set_observer(FrameObserver* observer) { observer_ = observer; }
+  FrameObserver* observer() const { return observer_; }
 
   // net::Port
   const net::PortFacts& facts() const override { return facts_; }

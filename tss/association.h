@@ -21,6 +21,7 @@ struct Association {
   std::unique_ptr<Cipher> common_open;  ///< where every sender has the same key
   std::unique_ptr<Cipher> common_seal;
   TxCounter counter;
+  bool is_fresh = false;  ///< no process of this host had the key before
   bool has_warned_low = false, has_warned_spent = false;
 };
 

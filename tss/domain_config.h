@@ -8,6 +8,7 @@
 
 #include "lib/base/units.h"
 #include "lib/net/fabric_address.h"
+#include "tss/locked_memory.h"
 #include "tss/secret.h"
 
 namespace uet::tss {
@@ -25,6 +26,8 @@ struct KeyConfig {
   std::optional<Mask> mask;  ///< client only
   std::uint16_t epoch = 0;   ///< client only: the epoch that its key was derived for
 };
+
+using KeyList = std::vector<KeyConfig, LockedAllocator<KeyConfig>>;
 
 /// A new derived key every so many packets, cluster mode only. [TSS 7.3]
 struct Rekey {
@@ -58,8 +61,8 @@ struct DomainConfig {
   std::uint32_t ssi = 0;  ///< ours, in SSI mode; a server sends its clients' instead
   CounterPartition partition;
 
-  std::vector<KeyConfig> keys;  ///< at most one for each AN
-  bool tx_an = false;           ///< which of them packets leave under
+  KeyList keys;        ///< at most one for each AN
+  bool tx_an = false;  ///< which of them packets leave under
   Rekey rekey;
 
   std::uint16_t epoch = 0;         ///< of packets sent; a client's follows its key
@@ -81,7 +84,7 @@ struct DomainConfig {
   std::uint64_t tsc_floor_window = 1u << 20;
   std::uint32_t replay_window = 0;  ///< counters behind the newest that are told apart; 0: none
 
-  bool trim_hints = false;  ///< [TSS 9.4]
+  bool trim_hints = false;  ///< what is left of a trimmed request is read, not believed [TSS 9.4]
   OpeningMethod opening = OpeningMethod::kExpected;
   base::Duration new_pdc_time = base::Duration::from_ms(100);
   std::uint32_t max_pending = 1024, max_pending_per_source = 64;  ///< [TSS 11.3]

@@ -54,16 +54,22 @@ Identity Identity::of_address(const net::FabricAddress& address) {
   return id;
 }
 
-KeyDerivation::KeyDerivation(const Key& initial) : mac_(EVP_MAC_CTX_new(cmac())) {
+KeyDerivation::KeyDerivation(const Key& initial)
+    : initial_(initial), mac_(EVP_MAC_CTX_new(cmac())) {
   UET_CHECK(mac_ != nullptr);
+  const Key none;
   char name[] = "AES-256-CBC";
   const OSSL_PARAM params[] = {OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_CIPHER, name, 0),
                                OSSL_PARAM_construct_end()};
-  UET_CHECK(EVP_MAC_init(mac_, initial.data(), initial.size(), params) == 1);
+  UET_CHECK(EVP_MAC_init(mac_, none.data(), none.size(), params) == 1);
 }
 
 KeyDerivation::~KeyDerivation() {
   EVP_MAC_CTX_free(mac_);
+}
+
+void KeyDerivation::set_key(const Key& key) {
+  UET_CHECK(EVP_MAC_init(mac_, key.data(), key.size(), nullptr) == 1);
 }
 
 DerivedKey KeyDerivation::derive(Label label, const Context& context) {
@@ -72,11 +78,12 @@ DerivedKey KeyDerivation::derive(Label label, const Context& context) {
     std::array<std::uint8_t, 2 * kBlock> input;
     const std::size_t size = write_input(input, static_cast<std::uint8_t>(i + 1), label, context);
     std::size_t written = 0;
-    UET_CHECK(EVP_MAC_init(mac_, nullptr, 0, nullptr) == 1);
+    set_key(initial_);
     UET_CHECK(EVP_MAC_update(mac_, input.data(), size) == 1);
     UET_CHECK(EVP_MAC_final(mac_, out.data() + kBlock * i, &written, kBlock) == 1);
     UET_CHECK(written == kBlock);
   }
+  set_key(Key{});
   DerivedKey derived;
   std::memcpy(derived.key.data(), out.data(), derived.key.size());
   std::memcpy(derived.mask.data(), out.data() + derived.key.size(), derived.mask.size());

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "lib/net/fabric_address.h"
+#include "tss/locked_memory.h"
 #include "tss/secret.h"
 
 struct evp_mac_ctx_st;
@@ -40,8 +41,9 @@ struct Context {
   bool operator==(const Context&) const = default;
 };
 
-/// An initial key, ready to derive from. Allocates at construction only.
-class KeyDerivation {
+/// An initial key, ready to derive from. Allocates at construction only. OpenSSL's memory, which cannot be locked, has the key only
+/// during a derivation.
+class KeyDerivation : public InLockedMemory {
  public:
   explicit KeyDerivation(const Key& initial);
   KeyDerivation(const KeyDerivation&) = delete;
@@ -51,6 +53,9 @@ class KeyDerivation {
   DerivedKey derive(Label label, const Context& context);
 
  private:
+  void set_key(const Key& key);
+
+  Key initial_;
   evp_mac_ctx_st* mac_;
 };
 

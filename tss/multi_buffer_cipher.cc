@@ -2,6 +2,7 @@
 
 #include "lib/base/check.h"
 #include "tss/cipher.h"
+#include "tss/locked_memory.h"
 
 #ifdef UET_WITH_IPSEC_MB
 
@@ -24,7 +25,7 @@ IMB_MGR* manager() {
   return mgr;
 }
 
-class MultiBufferCipher final : public Cipher {
+class MultiBufferCipher final : public Cipher, public InLockedMemory {
  public:
   explicit MultiBufferCipher(Direction) : mgr_(manager()) {}
   MultiBufferCipher(const MultiBufferCipher&) = delete;

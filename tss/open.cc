@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "lib/wire/pds_headers.h"
 #include "tss/secure_domain.h"
 
 namespace uet::tss {
@@ -18,7 +19,7 @@ SecureDomain::Refusal SecureDomain::open(net::Packet& packet, const Route& route
   const auto header = parse_header(bytes);
   if (!header) return count(DropReason::kTssMalformed);
   if (const Refusal refusal = check(*header, route, bytes.size())) return refusal;
-  if (is_trimmed) return open_trimmed(packet, *header, route);
+  if (is_trimmed) return peek_trimmed(packet, *header, route);
   const std::size_t front = header->size() + config_.clear_bytes;
   if (bytes.size() < front + kIcvBytes) return count(DropReason::kTssMalformed);
 
@@ -122,9 +123,43 @@ Source::Slot& SecureDomain::slot_of(Source& source, const Association& a) {
   return slot;
 }
 
-/// Nothing in a trimmed packet can be verified: its ICV is gone. [TSS 9.4]
-SecureDomain::Refusal SecureDomain::open_trimmed(net::Packet&, const Header&, const Route&) {
-  return count(DropReason::kTssTrimmed);
+namespace {
+
+constexpr std::size_t kHintBytes = wire::PdsRequestCc::kSize;
+
+bool is_request(std::uint8_t first_byte) {
+  switch (static_cast<wire::PdsType>(first_byte >> 3)) {
+    case wire::PdsType::kRudReq:
+    case wire::PdsType::kRodReq:
+    case wire::PdsType::kRudCcReq:
+    case wire::PdsType::kRodCcReq:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+/// The ICV went with the end of the packet. Without it GCM is a key stream, so the front can be read
+/// with the key, and changed without it. Nothing is remembered of it. [TSS 9.4]
+SecureDomain::Refusal SecureDomain::peek_trimmed(net::Packet& packet, const Header& header,
+                                                 const Route& route) {
+  Association& a = slots_[header.an];
+  const std::size_t clear = config_.clear_bytes;
+  if (!config_.trim_hints || packet.size() < header.size() + kHintBytes)
+    return count(DropReason::kTssTrimmed);
+  Source* const source = sources_.find(route.source, header.ssi);
+  if (source == nullptr || source->slots[header.an].generation != a.generation)
+    return count(DropReason::kTssTrimmed);
+  const OpenKey key = open_key(a, header, route, source);
+  packet.trim_front(header.size());
+  packet.trim_back(packet.size() - kHintBytes);
+  key.cipher->peek(make_iv(iv_prefix(header, route.source), header.tsc, *key.mask),
+                   packet.bytes().subspan(clear));
+  if (!is_request(packet.bytes()[0])) return count(DropReason::kTssTrimmed);
+  ++stats_.in_trim_hint_pkts;
+  return std::nullopt;
 }
 
 void SecureDomain::count_forgery() {

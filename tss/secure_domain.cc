@@ -55,7 +55,7 @@ bool SecureDomain::install(const KeyConfig& key) {
   a.counter = TxCounter(config_.partition, config_.counter_fatal);
   const auto range = manager_.reserve(a.fingerprint, TxCounter::kReservation);
   const bool is_given = range && a.counter.give(*range);
-  are_keys_fresh_ = are_keys_fresh_ && is_given && range->first == 0;
+  a.is_fresh = is_given && range->first == 0;
   if (derives()) {
     a.kdf = std::make_unique<KeyDerivation>(key.key);
   } else {

@@ -7,6 +7,7 @@
 /// a new sender costs two allocations, after its first packet has verified. One thread.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -59,7 +60,8 @@ class SecureDomain {
   Refusal seal(net::Packet& packet, const net::FabricAddress& destination, std::uint16_t entropy);
   /// Verifies and decrypts `packet` in place and removes header and ICV. On refusal the packet must
   /// be dropped without any answer; its bytes are then worthless. `is_trimmed`: a switch says that
-  /// it cut this packet.
+  /// it cut this packet, so nothing of it can be verified: what is left then is a hint, the PDS header of a request, and only
+  /// with `trim_hints` and from a sender of whom packets have verified. [TSS 9.4]
   Refusal open(net::Packet& packet, const Route& route, bool is_trimmed = false);
 
   /// Once a second: takes over changes of the domain and reserves counters.
@@ -75,8 +77,12 @@ class SecureDomain {
   void remove(bool an);
   SlotState slot_state(bool an) const { return slots_[an].state; }
   void unlatch() { is_stopped_ = false; }
-  /// True when no process of this host had any of these keys before, so that every opening is new.
-  bool are_keys_fresh() const { return are_keys_fresh_; }
+  /// True when no process of this host had any of these keys before, so that every opening was seen by this one.
+  bool are_keys_fresh() const {
+    return std::all_of(slots_.begin(), slots_.end(), [](const Association& a) {
+      return a.state == SlotState::kEmpty || a.is_fresh;
+    });
+  }
 
   const DomainConfig& config() const { return config_; }
   const SecurityStats& stats() const { return stats_; }
@@ -110,7 +116,7 @@ class SecureDomain {
   OpenKey open_key(Association& a, const Header& header, const Route& route, Source* source);
   Refusal accept(Association& a, const Header& header, const Route& route, Source* source,
                  const OpenKey& key);
-  Refusal open_trimmed(net::Packet& packet, const Header& header, const Route& route);
+  Refusal peek_trimmed(net::Packet& packet, const Header& header, const Route& route);
   void count_forgery();
   bool is_member(const Header& header, const net::FabricAddress& source) const;
   Source::Slot& slot_of(Source& source, const Association& a);
@@ -134,7 +140,6 @@ class SecureDomain {
   std::array<Association, 2> slots_;
   int tx_slot_ = -1;
   std::uint64_t generations_ = 0;
-  bool are_keys_fresh_ = true;
   bool is_stopped_ = false;
   const Mask no_mask_;
   ReadyKey tx_key_;  ///< the derived key that our packets leave under; a server's to strangers

@@ -19,6 +19,8 @@ void check(int rc, const char* call) {
 }  // namespace
 
 Info find_provider(const std::string& provider, bool ordered) {
+  // With keys, SIGHUP has them read again, unless the environment names another signal.
+  (void)setenv("FI_UET_KEYS_SIGNAL", "hup", 0);
   Info hints(fi_allocinfo());
   if (!hints) throw std::runtime_error("fi_allocinfo: out of memory");
   hints->caps = FI_MSG | FI_TAGGED | FI_RMA;

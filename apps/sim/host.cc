@@ -8,11 +8,12 @@ namespace uet::sim {
 
 Host::Host(World& world, SimPort& port, const fep::FepConfig& config,
            const ses::EndpointConfig& endpoint, OnCompletion on_completion,
-           std::size_t recorded_events)
+           std::size_t recorded_events, BeforeStart before_start)
     : port_(port),
       config_(config),
       endpoint_config_(endpoint),
       on_completion_(std::move(on_completion)),
+      before_start_(std::move(before_start)),
       recorded_events_(recorded_events),
       rng_(world.fork_rng()),
       node_(world, port) {
@@ -26,6 +27,7 @@ Host::~Host() {
 void Host::restart() {
   UET_CHECK(fep_ == nullptr);
   trace_ = std::make_unique<base::Trace>(recorded_events_);
+  if (before_start_) before_start_(id(), config_);
   fep_ = std::make_unique<fep::Fep>(config_, port_, rng_, *trace_, node_.now());
   const auto opened = fep_->ses().open_endpoint(node_.now(), endpoint_config_, *this);
   UET_CHECK(opened.has_value());

@@ -18,11 +18,13 @@ namespace uet::sim {
 class Host final : public Actor, public ses::CompletionSink {
  public:
   using OnCompletion = std::function<void(Host&, const ses::Completion&)>;
+  /// May complete the configuration for one life of the endpoint: security belongs to one.
+  using BeforeStart = std::function<void(HostId, fep::FepConfig&)>;
 
   /// The endpoint starts at once.
   Host(World& world, SimPort& port, const fep::FepConfig& config,
        const ses::EndpointConfig& endpoint, OnCompletion on_completion,
-       std::size_t recorded_events = 64);
+       std::size_t recorded_events = 64, BeforeStart before_start = {});
   ~Host() override;
 
   HostId id() const { return port_.host(); }
@@ -53,6 +55,7 @@ class Host final : public Actor, public ses::CompletionSink {
   fep::FepConfig config_;
   ses::EndpointConfig endpoint_config_;
   OnCompletion on_completion_;
+  BeforeStart before_start_;
   std::size_t recorded_events_;
   base::Rng rng_;
   Node node_;

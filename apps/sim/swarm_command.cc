@@ -162,6 +162,13 @@ std::string print_summary(const Totals& totals, double wall_s, bool is_without_h
   } else if (!is_without_hostile) {
     absent += " attackers";
   }
+  if (c.secured > 0) {
+    fmt::print(
+        "secured worlds {}  sealed packets {}  rotations {}  packets of attackers on links {}\n",
+        c.secured, c.sealed_packets, c.rotations, c.link_attack_packets);
+    absent += list_counts<SecureAttack>("attacks on links", c.link_attacks);
+    absent += c.rotations > 0 ? "" : " rotation";
+  }
   absent += c.multi_received > 0 ? "" : " multi-receive";
   absent += c.peeked > 0 ? "" : " peek";
   absent += c.claimed > 0 ? "" : " claim";
@@ -224,7 +231,10 @@ void play(std::uint64_t seed, const Options& o, const SwarmMask& mask, Totals& t
 }
 
 bool is_wanted(std::uint64_t seed, const Options& o) {
-  return o.only.empty() || plan_world(seed).attack.is_hostile() == (o.only == "hostile");
+  if (o.only.empty()) return true;
+  const SwarmPlan plan = plan_world(seed);
+  if (o.only == "secure") return plan.secure.is_on;
+  return plan.attack.is_hostile() == (o.only == "hostile");
 }
 
 /// What a process has played so far; in memory that outlives it, for it may die in a world.
@@ -349,8 +359,10 @@ void add_swarm_command(CLI::App& app, int& exit_code) {
   command->add_option("--ops", o->ops, "only these operations of a world, with commas between");
   command->add_option("--episodes", o->episodes,
                       "only these episodes of attackers, with commas between");
-  command->add_option("--only", o->only, "only worlds with attackers, or only those without")
-      ->check(CLI::IsMember({"hostile", "honest"}));
+  command
+      ->add_option("--only", o->only,
+                   "only worlds with attackers, only those without, or only secured ones")
+      ->check(CLI::IsMember({"hostile", "honest", "secure"}));
   command->add_option("--modes", o->modes,
                       "only operations of these delivery modes: some of rud,rod,rudi,uud");
   command->add_option("--without", o->without,

@@ -352,12 +352,13 @@ bool SwarmPlan::is_calm() const {
   return faults.is_perfect() && std::all_of(troubles.begin(), troubles.end(), is_setting);
 }
 
-SwarmPlan plan_world(std::uint64_t seed, bool with_hostile) {
-  return Planner(seed).plan(with_hostile);
+SwarmPlan plan_world(std::uint64_t seed, bool with_hostile, bool with_secure) {
+  return Planner(seed).plan(with_hostile, with_secure);
 }
 
 SwarmPlan plan_world(std::uint64_t seed, const SwarmMask& mask) {
-  SwarmPlan plan = plan_world(seed, !mask.without.contains("hostile"));
+  SwarmPlan plan =
+      plan_world(seed, !mask.without.contains("hostile"), !mask.without.contains("secure"));
   apply(mask, plan);
   return plan;
 }
@@ -380,6 +381,8 @@ void apply(const SwarmMask& mask, SwarmPlan& plan) {
                   [&](const AttackEpisode& e) { return !mask.episodes.contains(e.id); });
   }
   if (mask.without.contains("baits")) plan.attack.baits.clear();
+  if (mask.without.contains("link-attacker")) plan.secure.attack_rate = 0;
+  if (mask.without.contains("rotation")) plan.secure.rotate_packets = 0;
   for (std::size_t i = 0; i < kFaultCount; ++i) {
     const auto fault = static_cast<Fault>(i);
     double* p = probability(plan.faults, fault);
@@ -413,6 +416,7 @@ std::vector<std::string> ingredients(const SwarmPlan& plan) {
   std::vector<std::string> names = {"more"};
   if (plan.attack.is_hostile()) names.emplace_back("hostile");
   if (!plan.attack.baits.empty()) names.emplace_back("baits");
+  if (plan.secure.is_on) names.insert(names.end(), {"link-attacker", "rotation", "secure"});
   if (plan.fabric.planes > 1) names.emplace_back("planes");
   FaultProfile faults = plan.faults;
   for (std::size_t i = 0; i < kFaultCount; ++i) {
@@ -433,6 +437,7 @@ std::string describe(const SwarmPlan& plan) {
       static_cast<int>(plan.fep.cc.algorithm), static_cast<int>(plan.fep.cc.load_balancing),
       plan.ops.size(), name_of(plan.profile));
   s += describe(plan.attack);
+  s += describe(plan.secure);
   FaultProfile faults = plan.faults;
   for (std::size_t i = 0; i < kFaultCount; ++i) {
     const double* p = probability(faults, static_cast<Fault>(i));

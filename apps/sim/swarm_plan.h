@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "apps/sim/attack_plan.h"
+#include "apps/sim/secure_plan.h"
 #include "fep/fep.h"
 #include "sim/fabric_config.h"
 #include "sim/faults.h"
@@ -102,9 +103,12 @@ struct SwarmPlan {
   std::vector<PlannedTrouble> troubles;
   std::vector<PlannedOp> ops;
   AttackPlan attack;
+  SecurePlan secure;
 
   /// Honest hosts are 0 to this; attackers follow.
   HostId hosts() const { return fabric.hosts - attack.attackers; }
+  /// Packets of honest hosts may be imitated to the last field: integrity and completion are not promised.
+  bool may_inject() const { return attack.may_inject() && !secure.is_on; }
   /// No fault and no trouble that may hold a message up.
   bool is_calm() const;
   bool has(Trouble kind) const;
@@ -118,13 +122,13 @@ struct SwarmMask {
   std::set<std::uint32_t> ops;       ///< only these; empty: all
   std::set<SwarmMode> modes;         ///< only operations that travel like this; empty: all
   std::set<std::uint32_t> episodes;  ///< only these of the attackers'; empty: all
-  /// Names of faults and troubles; "hostile": attackers, and everything that was added with them; "baits"; "planes": all planes but one; "more": what choose_more() and choose_single_packets() added.
+  /// Names of faults and troubles; "hostile": attackers, and everything that was added with them; "secure": keys, and the attacker on the links; "link-attacker"; "rotation"; "baits"; "planes": all planes but one; "more": what choose_more() and choose_single_packets() added.
   std::set<std::string> without;
 };
 
-/// With everything that the seed decides but what `apply` leaves out. `with_hostile`: false plays the world as if there
-/// were no attackers: the same as without "hostile".
-SwarmPlan plan_world(std::uint64_t seed, bool with_hostile = true);
+/// With everything that the seed decides but what `apply` leaves out. False plays the world as if there were no attackers, or no
+/// security: the same as without "hostile", or "secure".
+SwarmPlan plan_world(std::uint64_t seed, bool with_hostile = true, bool with_secure = true);
 /// plan_world() with a mask applied.
 SwarmPlan plan_world(std::uint64_t seed, const SwarmMask& mask);
 /// By name, small or capital letters; false when there is none.

@@ -2,6 +2,7 @@
 ///
 ///   swarm_plan.cc          fabric, endpoints, faults, troubles, operations
 ///   swarm_plan_hostile.cc  attackers, and what worlds with attackers have besides
+///   secure_plan.cc         keys, and an attacker who has none on the links
 #pragma once
 
 #include <array>
@@ -21,11 +22,12 @@ class Planner {
         single_(seed ^ 0x72756469'75756400ULL),
         planes_(seed ^ 0x706c616e'65730000ULL),
         claims_(seed ^ 0x636c6169'6d730000ULL),
-        hostile_(seed ^ 0x686f7374'696c6500ULL) {
+        hostile_(seed ^ 0x686f7374'696c6500ULL),
+        secure_(seed ^ 0x73656375'72650000ULL) {
     plan_.seed = seed;
   }
 
-  SwarmPlan plan(bool with_hostile) {
+  SwarmPlan plan(bool with_hostile, bool with_secure) {
     choose_fabric();
     choose_endpoint();
     choose_faults();
@@ -36,6 +38,7 @@ class Planner {
     choose_planes();
     if (with_hostile) choose_hostile();
     remember_long_enough();
+    if (with_secure) choose_security();
     return std::move(plan_);
   }
 
@@ -74,9 +77,11 @@ class Planner {
   }
   std::uint32_t choose_size();
 
+  void choose_security();  // secure_plan.cc
+
   base::Rng rng_;
   // For what was added later: older draws, and so the worlds of named seeds, stay.
-  base::Rng more_, single_, planes_, claims_, hostile_;
+  base::Rng more_, single_, planes_, claims_, hostile_, secure_;
   SwarmPlan plan_;
   SimSpan busy_{};  ///< operations start within this
   bool small_tables_ =

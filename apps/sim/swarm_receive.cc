@@ -126,7 +126,11 @@ void Swarm::on_datagram(std::size_t index, const ses::Completion& c) {
   if (!shared.buffer.has_pattern(op.id, op.bytes) || !shared.buffer.is_all(kGuard, op.bytes) ||
       !shared.buffer.guards_intact())
     return fail(fmt::format("datagram {}: wrong bytes", op.id));
-  if (++s->deliveries > 1 && plan_.faults.duplicate == 0 && plan_.faults.late_duplicate == 0)
+  const bool is_copied = plan_.faults.duplicate != 0 || plan_.faults.late_duplicate != 0 ||
+                         plan_.secure.attack_rate != 0;
+  // A replay window keeps copies out, as long as its host lives.
+  const bool has_window = plan_.secure.domain.replay_window != 0 && !plan_.crashes(op.to);
+  if (++s->deliveries > 1 && (!is_copied || has_window))
     return fail(fmt::format("datagram {} came twice and nobody copied it", op.id));
   world_.events.call_at(world_.now() + kRepost, [this, index] { post_datagram_receive(index); });
 }

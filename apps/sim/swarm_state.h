@@ -5,6 +5,7 @@
 ///   swarm_receive.cc multi-receive buffers, datagrams, peeks
 ///   swarm_windows.cc what each host may send on a PDC
 ///   hostile_world.cc attackers and what must be true in spite of them
+///   secure_world.cc  keys, the attacker on the links, and what must be true in spite of it
 ///   swarm_check.cc   what every completion must be, and what must be true in the end
 #pragma once
 
@@ -17,6 +18,7 @@
 
 #include "apps/sim/host.h"
 #include "apps/sim/hostile_world.h"
+#include "apps/sim/secure_world.h"
 #include "apps/sim/swarm_buffer.h"
 #include "apps/sim/swarm_windows.h"
 #include "apps/sim/swarm_world.h"
@@ -72,7 +74,7 @@ class Swarm {
 
   /// A promise of one honest host to another is broken. Where attackers can imitate all packets there is none.
   void fail(const std::string& why) {
-    if (plan_.attack.may_inject() || was_refused_) {
+    if (plan_.may_inject() || was_refused_) {
       ++result_.counters.excused;
       return;
     }
@@ -89,9 +91,10 @@ class Swarm {
   /// while it fills tables. What is left of the world is then judged by the hard checks alone. (docs/decisions/0115)
   bool may_be_refused(ses::ReturnCode code) const {
     return code == ses::ReturnCode::kUndeliverable && plan_.attack.is_hostile() &&
-           plan_.profile == Profile::kSpec;
+           !plan_.secure.is_on && plan_.profile == Profile::kSpec;
   }
   void check_wait(const OpState& s);
+  void replay_everything();
   void rest();
   void lay_out_memory();
   void set_faults(const FaultProfile& profile);
@@ -131,6 +134,7 @@ class Swarm {
   bool has_written_pattern(const OpState& s) const;
 
   bool waits_for_the_undelivered(const PlannedOp& op) const;
+  bool is_shut_out_by_the_undelivered(const PlannedOp& op) const;
   bool all_done() const;
   bool is_quiet();
   std::string unfinished() const;
@@ -157,6 +161,7 @@ class Swarm {
   std::vector<OpState> states_;
   std::map<std::uint32_t, std::size_t> by_id_;
   std::vector<Memory> memories_;
+  std::unique_ptr<SecureWorld> secure_;  ///< null in a clear world; gives hosts their keys
   std::vector<std::unique_ptr<Host>> hosts_;
   std::vector<std::vector<ses::PeerId>> peers_;
   std::vector<std::uint32_t> lives_;  ///< how often each host started

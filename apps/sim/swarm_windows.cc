@@ -21,6 +21,8 @@ void WindowWatch::on_event(const Event& event) {
   switch (event.id) {
     case EventId::kPdcOpened:
       return on_opened(event);
+    case EventId::kPdcStateChanged:
+      return on_moved(event);
     case EventId::kRequestSent:
     case EventId::kPacketRetransmitted:
       return on_sent(event);
@@ -37,9 +39,18 @@ void WindowWatch::on_event(const Event& event) {
 void WindowWatch::on_opened(const Event& event) {
   if (event.pdc == 0) report_("a PDC has the identifier 0");
   const Psn start = event.psn;
-  if (!pdcs_.try_emplace(event.pdc, Pdc{start - 1, start, assumed_}).second)
+  if (!pdcs_.try_emplace(event.pdc, Pdc{start, start - 1, start, assumed_}).second)
     report_(fmt::format("PDC {} was opened twice", event.pdc));
   if (pdcs_.size() > max_pdc_) report_(fmt::format("{} PDCs are open", pdcs_.size()));
+}
+
+/// A target that challenges an opening moves all its PSNs. [PDS 6.5]
+void WindowWatch::on_moved(const Event& event) {
+  const auto at = pdcs_.find(event.pdc);
+  if (at == pdcs_.end()) return;
+  Pdc& pdc = at->second;
+  const std::int32_t shift = event.psn.distance_from(pdc.start);
+  for (Psn* psn : {&pdc.start, &pdc.cack, &pdc.next}) *psn = *psn + shift;
 }
 
 // [PDS 7.2, 21.11]

@@ -25,11 +25,12 @@ class WindowWatch final : public base::TraceSink {
 
  private:
   struct Pdc {
-    base::Psn cack, next;
+    base::Psn start, cack, next;
     std::uint32_t window = 0;
   };
 
   void on_opened(const base::Event& event);
+  void on_moved(const base::Event& event);
   void on_sent(const base::Event& event);
   void on_acknowledged(const base::Event& event);
 

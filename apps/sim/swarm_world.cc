@@ -40,13 +40,20 @@ Swarm::Swarm(const SwarmPlan& plan, std::size_t recorded_events)
       has_multi_receive_(plan.fabric.hosts, false),
       any_crash_(plan.has(Trouble::kCrash)) {
   lay_out_memory();
+  if (plan.secure.is_on) {
+    secure_ = std::make_unique<SecureWorld>(world_, fabric_, plan_, hosts_,
+                                            [this](const std::string& why) { fail_hard(why); });
+  }
   for (HostId h = 0; h < plan.hosts(); ++h) {
     ses::EndpointConfig endpoint;
     endpoint.resource_index = 1;
     endpoint.sends_ordered = plan.ordered[h];
     hosts_.push_back(std::make_unique<Host>(
         world_, fabric_.port(h), plan.fep, endpoint,
-        [this](Host& host, const ses::Completion& c) { on_completion(host, c); }, recorded_events));
+        [this](Host& host, const ses::Completion& c) { on_completion(host, c); }, recorded_events,
+        [this](HostId host, fep::FepConfig& config) {
+          if (secure_) secure_->arm(host, config);
+        }));
   }
   if (plan.attack.is_hostile()) {
     hostile_ = std::make_unique<HostileWorld>(
@@ -55,6 +62,7 @@ Swarm::Swarm(const SwarmPlan& plan, std::size_t recorded_events)
           return context_of(is_bait ? Context::kBait : Context::kLure, index);
         });
   }
+  if (secure_) secure_->start();
   for (HostId h = 0; h < plan.hosts(); ++h) {
     if (hostile_) hostile_->open(h);
     watch_windows(h);
@@ -283,6 +291,13 @@ void Swarm::count() {
   }
   c.events = world_.events.events_run();
   ++c.profiles[static_cast<std::size_t>(plan_.profile)];
+  if (secure_) {
+    c.secured = 1;
+    c.sealed_packets = secure_->sealed().sealed();
+    c.rotations = secure_->rotations();
+    c.link_attack_packets = secure_->attacker().packets();
+    c.link_attacks = secure_->attacker().attacks();
+  }
   if (!hostile_) return;
   c.hostile = 1;
   c.attack_packets = hostile_->packets_sent();
@@ -311,6 +326,25 @@ void Swarm::dump_recorders() {
   }
 }
 
+/// Everything is over when the attacker on the links says it all again. Of what is complete nothing may be delivered once more,
+/// also by a host that has forgotten its earlier life.
+void Swarm::replay_everything() {
+  std::vector<int> before;
+  for (const OpState& s : states_) before.push_back(s.deliveries);
+  // Sends that wait for ever at a host that started again keep notifications of others back.
+  const bool is_over = std::all_of(states_.begin(), states_.end(),
+                                   [](const OpState& s) { return s.is_void || s.completions > 0; });
+  run_until(secure_->replay_everything(), nullptr);
+  for (std::size_t i = 0; i < states_.size(); ++i) {
+    const OpState& s = states_[i];
+    // Datagrams are told apart by a replay window alone, and that goes with a crash. One that was lost comes late.
+    const bool has_window = plan_.secure.domain.replay_window != 0 && !plan_.crashes(s.op->to);
+    if (!is_over || (s.op->is_datagram() && !has_window)) continue;
+    if (s.deliveries > std::max(before[i], 1))
+      fail(fmt::format("op {} was delivered again by an attacker", s.op->id));
+  }
+}
+
 /// Nothing is left to do, so nothing may happen: an endpoint that goes on turning costs its host a core.
 void Swarm::rest() {
   hostile_->begin_rest();
@@ -328,6 +362,7 @@ SwarmResult Swarm::play() {
   }
   // Late copies and restarts belong to the world even when all operations are done.
   if (!has_failed()) run_until(calm, nullptr);
+  if (!has_failed() && secure_) replay_everything();
   SimSpan quiet_limit = kQuietLimit;
   if (hostile_) {
     // A peer that was heard and is silent now may be one that computes; only then is it given up.
@@ -364,6 +399,7 @@ SwarmResult Swarm::play() {
     if (may_rest) check_pools();
   }
   if (!has_failed() && hostile_) hostile_->check_bounds();
+  if (!has_failed() && secure_) secure_->check();
   count();
   if (has_failed()) dump_recorders();
   result_.fingerprint = world_.hash.value();
@@ -378,6 +414,11 @@ void SwarmCounters::add(const SwarmCounters& o) {
   for (std::size_t i = 0; i < modes.size(); ++i) modes[i] += o.modes[i];
   for (std::size_t i = 0; i < attacks.size(); ++i) attacks[i] += o.attacks[i];
   for (std::size_t i = 0; i < profiles.size(); ++i) profiles[i] += o.profiles[i];
+  for (std::size_t i = 0; i < link_attacks.size(); ++i) link_attacks[i] += o.link_attacks[i];
+  secured += o.secured;
+  sealed_packets += o.sealed_packets;
+  rotations += o.rotations;
+  link_attack_packets += o.link_attack_packets;
   hostile += o.hostile;
   attack_packets += o.attack_packets;
   excused += o.excused;

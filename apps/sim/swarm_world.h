@@ -23,6 +23,8 @@ struct SwarmCounters {
   std::uint64_t hostile = 0, attack_packets = 0;
   std::array<std::uint64_t, kAttackKindCount> attacks{};
   std::array<std::uint64_t, static_cast<std::size_t>(Profile::kCount)> profiles{};
+  std::uint64_t secured = 0, sealed_packets = 0, rotations = 0, link_attack_packets = 0;
+  std::array<std::uint64_t, kSecureAttackCount> link_attacks{};
   std::uint64_t excused = 0;  ///< broken promises where attackers imitate all packets
 
   void add(const SwarmCounters& other);
@@ -45,6 +47,8 @@ struct SwarmResult {
 /// come twice where the network makes copies, but each copy must be whole
 /// - ordered endpoints deliver in order
 /// - all this among honest hosts; where attackers see and imitate all packets, only what hostile_world.h checks
+/// - all this, and what secure_world.h checks, in secured worlds, whatever attackers see: once an operation is complete nothing of
+/// it is delivered again, also by a host that started again
 /// - once faults end everything completes within seconds, and then every packet, message and PDC
 /// goes back to its pool
 ///

@@ -33,9 +33,28 @@ std::unique_ptr<FileKeys> FileKeys::open(const std::string& path, std::uint32_t 
 }
 
 std::optional<tss::DomainConfig> FileKeys::changed_domain() {
+  if (tss::unlocked_allocations() > 0 && !has_told_unlocked_) {
+    has_told_unlocked_ = true;
+    say("memory with keys could not be locked and may be swapped out: raise the limit (ulimit -l)");
+  }
+  // A request is answered even when the file looks unchanged.
+  if (const std::uint64_t asked = reload_requests(); asked != reloads_seen_) {
+    reloads_seen_ = asked;
+    version_ =
+        version_of(path_).value_or(version_);  // what cannot be used is complained about once
+    auto domain = read_again();
+    if (domain)
+      say(path_ + ": read again: " + std::to_string(domain->keys.size()) +
+          " keys, packets leave under AN " + (domain->tx_an ? "1" : "0"));
+    return domain;
+  }
   const auto version = version_of(path_);
   if (!version || *version == version_) return std::nullopt;
   version_ = *version;  // what cannot be used is complained about once
+  return read_again();
+}
+
+std::optional<tss::DomainConfig> FileKeys::read_again() {
   auto file = read_key_file(path_);
   if (!file) {
     say(file.error() + "; the keys in use stay");

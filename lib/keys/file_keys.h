@@ -1,4 +1,5 @@
-/// A key manager that reads a key file and looks once a second whether it was replaced. [TSS 13.2]
+/// A key manager that reads a key file and looks once a second whether it was replaced, or whether it was asked to read it again
+/// (reload_signal.h). [TSS 13.2]
 #pragma once
 
 #include <memory>
@@ -7,6 +8,7 @@
 #include "lib/keys/counter_state.h"
 #include "lib/keys/key_file.h"
 #include "lib/keys/key_log.h"
+#include "lib/keys/reload_signal.h"
 #include "tss/key_manager.h"
 
 namespace uet::keys {
@@ -35,11 +37,14 @@ class FileKeys final : public tss::KeyManager {
  private:
   FileKeys(std::string path, std::uint32_t job) : path_(std::move(path)), job_(job) {}
   void say(const std::string& what);
+  std::optional<tss::DomainConfig> read_again();
 
   std::string path_;
   std::uint32_t job_;
   tss::DomainConfig domain_;
   FileVersion version_;
+  bool has_told_unlocked_ = false;
+  std::uint64_t reloads_seen_ = reload_requests();
   std::string state_folder_;
   std::unique_ptr<KeyLog> log_;
   std::array<std::uint64_t, 16> alarms_{};

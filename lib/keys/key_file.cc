@@ -36,7 +36,7 @@ DomainConfig read_policy(Fields& file) {
   Fields f = file.object("policy", false);
   if (f.flag("allow_plaintext", false))
     f.fail("allow_plaintext", "true is not possible: an endpoint with keys never speaks in clear");
-  (void)f.choice("trim_hints", "off", {"off"});
+  c.trim_hints = f.choice("trim_hints", "off", {"off", "on"}) == 1;
   c.tsc_floor = f.choice("tsc_floor", "on", {"off", "on"}) == 1;
   c.tsc_floor_window = f.number("tsc_floor_window", c.tsc_floor_window, tss::kCounterMax);
   c.replay_window = static_cast<std::uint32_t>(f.number("replay_window", 0, 1u << 20));

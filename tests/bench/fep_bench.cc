@@ -3,7 +3,7 @@
 /// Instruction counts: valgrind --tool=callgrind fep_bench --benchmark_filter=... --benchmark_min_time=0
 #include <benchmark/benchmark.h>
 
-#include "tests/fep/fep_pair.h"
+#include "tests/bench/write_loop.h"
 
 namespace uet::test {
 namespace {
@@ -38,22 +38,7 @@ BENCHMARK(tagged_message)->Arg(8)->Arg(64)->Arg(4096);
 /// A write of `range(0)` bytes; the rate is that of payload.
 void write_message(benchmark::State& state) {
   FepPair pair(fast_link());
-  for (Completions* c : {&pair.completions(0), &pair.completions(1)}) c->keep(false);
-  std::vector<std::uint8_t> from(static_cast<std::size_t>(state.range(0)), 1), to(from.size());
-  const iovec local = iov(from), remote = iov(to);
-  const auto key = pair.ses(1).register_memory(
-      ses::MemoryRequest{.iov = {&remote, 1}, .remote_write = true, .virtual_addressing = false});
-  if (!key) return state.SkipWithError("memory was not registered");
-  std::size_t n = 0;
-  for (auto _ : state) {
-    ++n;
-    if (!pair.ses(0).rma(
-            pair.now, pair.sides[0].endpoint,
-            ses::RmaRequest{.peer = pair.sides[0].peer, .iov = {&local, 1}, .key = *key}) ||
-        !pair.run_until([&] { return pair.completions(0).count() == n; }))
-      return state.SkipWithError("a write did not complete");
-  }
-  state.SetBytesProcessed(state.iterations() * state.range(0));
+  write_messages(state, pair, static_cast<std::size_t>(state.range(0)));
 }
 BENCHMARK(write_message)->Arg(64)->Arg(4096)->Arg(1 << 20);
 

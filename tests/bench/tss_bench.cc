@@ -3,7 +3,7 @@
 #include <benchmark/benchmark.h>
 
 #include "fep/security.h"
-#include "tests/fep/fep_pair.h"
+#include "tests/bench/write_loop.h"
 #include "tests/tss/fake_keys.h"
 
 namespace uet::test {
@@ -21,25 +21,9 @@ constexpr std::size_t kPackets = 16;  // in turn, as in a burst
 /// Addresses, UDP header and TSS header of IPv4.
 constexpr std::size_t kAadBytes = 28;
 
-void cipher_seal(benchmark::State& state) {
-  const CipherLibrary* lib = library(state.range(0));
-  if (lib == nullptr) return state.SkipWithError("not for this processor");
-  const auto cipher = lib->make(Direction::kSeal);
-  cipher->set_key(tss::test::key_number(1));
-  const auto size = static_cast<std::size_t>(state.range(1));
-  std::vector<std::vector<std::uint8_t>> text(kPackets, std::vector<std::uint8_t>(size + 16));
-  const std::vector<std::uint8_t> aad(kAadBytes);
-  Iv iv{};
-  std::size_t n = 0;
-  for (auto _ : state) {
-    auto& t = text[n++ % kPackets];
-    iv[11] = static_cast<std::uint8_t>(n);
-    cipher->seal(iv, aad, std::span(t).first(size), t.data() + size);
-  }
-  state.SetBytesProcessed(state.iterations() * state.range(1));
-}
-
-void cipher_seal_and_open(benchmark::State& state) {
+/// The cipher alone.
+template <bool kOpenToo>
+void cipher(benchmark::State& state) {
   const CipherLibrary* lib = library(state.range(0));
   if (lib == nullptr) return state.SkipWithError("not for this processor");
   const auto seal = lib->make(Direction::kSeal), open = lib->make(Direction::kOpen);
@@ -53,9 +37,16 @@ void cipher_seal_and_open(benchmark::State& state) {
     auto& t = text[n++ % kPackets];
     iv[11] = static_cast<std::uint8_t>(n);
     seal->seal(iv, aad, std::span(t).first(size), t.data() + size);
-    if (!open->open(iv, aad, std::span(t).first(size), t.data() + size)) std::abort();
+    if (kOpenToo && !open->open(iv, aad, std::span(t).first(size), t.data() + size)) std::abort();
   }
   state.SetBytesProcessed(state.iterations() * state.range(1));
+}
+
+void cipher_seal(benchmark::State& state) {
+  cipher<false>(state);
+}
+void cipher_seal_and_open(benchmark::State& state) {
+  cipher<true>(state);
 }
 
 /// Packets as the stack hands them to seal() and open().
@@ -111,7 +102,7 @@ void whole_stack(benchmark::State& state) {
   FepPair pair({.delay = Duration::from_us(1),
                 .rate = base::BitRate::from_gbps(100),
                 .ip_mtu = static_cast<std::size_t>(state.range(1)) + 326},
-               {{"PROTECT", how == How::kNone ? "none" : "crc"}}, false,
+               {{"PROTECT", how == How::kNone ? "none" : "crc"}}, false, std::nullopt, false,
                [&](std::size_t side, const net::PortFacts& facts, fep::FepConfig& config) {
                  if (how < How::kOpenssl) return;
                  keys[side] = std::make_shared<tss::test::FakeKeys>(tss::test::direct_config());
@@ -120,21 +111,7 @@ void whole_stack(benchmark::State& state) {
                  config.protection = fep::DataProtection::kTss;
                  config.security = *security;
                });
-  for (Completions* c : {&pair.completions(0), &pair.completions(1)}) c->keep(false);
-  std::vector<std::uint8_t> from(1 << 20, 1), to(from.size());
-  const iovec local = iov(from), remote = iov(to);
-  const auto key = pair.ses(1).register_memory(
-      ses::MemoryRequest{.iov = {&remote, 1}, .remote_write = true, .virtual_addressing = false});
-  std::size_t n = 0;
-  for (auto _ : state) {
-    ++n;
-    if (!pair.ses(0).rma(
-            pair.now, pair.sides[0].endpoint,
-            ses::RmaRequest{.peer = pair.sides[0].peer, .iov = {&local, 1}, .key = *key}) ||
-        !pair.run_until([&] { return pair.completions(0).count() == n; }))
-      return state.SkipWithError("a write did not complete");
-  }
-  state.SetBytesProcessed(state.iterations() * (1 << 20));
+  write_messages(state, pair, 1 << 20);
 }
 
 BENCHMARK(cipher_seal)->ArgNames({"mb", "bytes"})->ArgsProduct({{0, 1}, {256, 1024, 4096, 8192}});

@@ -41,13 +41,39 @@ TEST(SecureGuard, stranger_opens_at_once_only_under_fresh_keys) {
   EXPECT_FALSE(used.guard.is_confirmed({host(2), 7, *challenge + 1}, *challenge));
 }
 
-TEST(SecureGuard, known_source_opens_at_or_after_what_is_expected_across_the_wrap) {
+/// A challenge may lie before the start that it replaces. What was recorded with that start must not pass for new once the PDC
+/// from the announced one has closed.
+TEST(SecureGuard, closing_after_a_challenge_opens_nothing_to_what_was_recorded) {
   Guarded g(direct_config(), true);
+  const Psn refused(0x7000'0000);
+  Psn announced = refused;
+  while (!announced.is_before(refused)) announced = *g.open(2, refused);
+  const auto told = g.guard.on_target_closed(host(2), announced);
+  EXPECT_TRUE(g.open(2, refused));
+  EXPECT_FALSE(g.guard.is_confirmed({host(2), 7, refused}, announced));
+  EXPECT_TRUE(told && told->is_after(refused)) << "the initiator is told to go on behind both";
+  // Also starts that only an earlier process has seen.
+  EXPECT_TRUE(g.open(2, Psn(0x7fff'0000)));
+}
+
+TEST(SecureGuard, rotation_to_a_new_key_makes_starts_tell_again) {
+  Guarded g(direct_config(), true);
+  ASSERT_TRUE(g.domain.install({.an = true, .key = tss::test::key_number(9)}));
+  ASSERT_TRUE(g.domain.select(true));
+  EXPECT_TRUE(g.open(2, Psn(500))) << "what was recorded under the old key still verifies";
+  g.domain.remove(false);
+  EXPECT_EQ(g.open(2, Psn(500)), Psn(501)) << "it was challenged under the new key";
+  EXPECT_FALSE(g.open(2, Psn(501)));
+  EXPECT_FALSE(g.open(3, Psn(5)));
+}
+
+TEST(SecureGuard, known_source_opens_at_or_after_what_is_expected_across_the_wrap) {
+  Guarded g;
   EXPECT_EQ(g.guard.on_target_closed(host(2), Psn(0xffff'fffe)), Psn(0xffff'ffff));
   EXPECT_EQ(g.open(2, Psn(0xffff'fffe)), Psn(0xffff'ffff));
   EXPECT_FALSE(g.open(2, Psn(0xffff'ffff)));
   EXPECT_FALSE(g.open(2, Psn(3)));
-  EXPECT_TRUE(g.open(3, Psn(3))) << "what one source did says nothing of another";
+  EXPECT_FALSE(g.open(3, Psn(0xffff'0000))) << "what one source did says nothing of another";
   // Told twice, and in any order: the expected PSN never goes back.
   EXPECT_EQ(g.guard.on_target_closed(host(2), Psn(4)), Psn(5));
   EXPECT_EQ(g.guard.on_target_closed(host(2), Psn(0xffff'fffe)), Psn(5));

@@ -55,6 +55,36 @@ TEST(SecurePair, no_byte_of_a_payload_is_in_clear) {
   }
 }
 
+/// A tag and a key that could be found in a SES header, and are in clear endpoints' packets.
+TEST(SecurePair, no_byte_of_a_ses_header_is_in_clear) {
+  constexpr std::uint64_t kTag = 0x7a91'c3e5'8b24'd60f;
+  std::array<std::uint8_t, 8> wanted{};
+  base::store_be(wanted.data(), kTag);
+  for (const bool is_secured : {false, true}) {
+    SecurePair x({direct_config(), direct_config()}, {}, {}, [&](std::size_t, fep::FepConfig& c) {
+      if (is_secured) return;
+      c.protection = fep::DataProtection::kCrc;
+      c.security.reset();
+    });
+    std::vector<std::uint8_t> out(100), in(100);
+    const iovec out_iov = iov(out), in_iov = iov(in);
+    ASSERT_TRUE(x.pair.ses(1).receive(
+        x.pair.now, x.pair.sides[1].endpoint,
+        ses::ReceiveRequest{.tagged = true, .tag = kTag, .iov = {&in_iov, 1}}));
+    ASSERT_TRUE(x.pair.ses(0).send(
+        x.pair.now, x.pair.sides[0].endpoint,
+        ses::SendRequest{
+            .peer = x.pair.sides[0].peer, .tagged = true, .tag = kTag, .iov = {&out_iov, 1}}));
+    ASSERT_TRUE(x.pair.run_until([&] { return x.pair.completions(1).count() == 1; },
+                                 Duration::from_seconds(1)));
+    std::size_t found = 0;
+    for (const OnLink& p : x.seen)
+      found += std::search(p.bytes.begin(), p.bytes.end(), wanted.begin(), wanted.end()) !=
+               p.bytes.end();
+    EXPECT_EQ(found, is_secured ? 0u : 1u);
+  }
+}
+
 // Covers: TSS-T19
 TEST(SecurePair, retransmissions_are_sealed_again) {
   SecurePair x(direct_config(), {.loss = 0.1, .seed = 8});
@@ -133,6 +163,71 @@ TEST(SecurePair, trimmed_packets_are_dropped_and_repaired) {
   EXPECT_EQ(x.domain(1).stats().in_auth_fail_pkts, 0u);
 }
 
+/// A sealed request from side 0 is kept from side 1, which gets `bytes` of it as from a switch that trims.
+struct TrimmedLink {
+  TrimmedLink(SecurePair& secured, int each) : x(secured) {
+    x.pair.link.config().drop = [this, each](std::size_t from,
+                                             std::span<const std::uint8_t> bytes) {
+      if (from != 0 || bytes.size() < 3000 || ++seen % each != 0) return false;
+      last = x.seen.back();
+      last.bytes.resize(12 + 16);
+      last.tos = net::TosByte::of(26, 0);
+      x.inject(last, 1);
+      return true;
+    };
+  }
+  SecurePair& x;
+  OnLink last;
+  int seen = 0;
+};
+
+tss::DomainConfig with_hints() {
+  auto domain = cluster_config();
+  domain.trim_hints = true;
+  return domain;
+}
+
+// Covers: TSS-T49
+TEST(SecurePair, trim_hints_repair_without_a_timeout) {
+  SecurePair x(with_hints(), {.seed = 5}, {{"TRIMMING", "1"}});
+  ASSERT_TRUE(x.send(0, 100));  // the sender is known from now on
+  TrimmedLink link(x, 7);
+  ASSERT_TRUE(x.send(0, 300'000));
+  EXPECT_GT(x.domain(1).stats().in_trim_hint_pkts, 5u);
+  EXPECT_EQ(x.drops(1, DropReason::kTssTrimmed), 0u);
+  EXPECT_EQ(x.pair.count(0, base::EventId::kTimeout), 0u);
+  EXPECT_EQ(x.pair.count(1, base::EventId::kNackSent), x.drops(1, DropReason::kTrimmed));
+  for (const OnLink& p : x.seen) EXPECT_EQ(p.bytes[0] >> 3, 1);
+}
+
+// Covers: TSS-T49
+TEST(SecurePair, trim_hints_ask_only_for_what_is_missing_on_an_open_pdc) {
+  SecurePair x(with_hints(), {.seed = 5}, {{"TRIMMING", "1"}, {"PDC_IDLE", "20ms"}});
+  ASSERT_TRUE(x.send(0, 100));
+  TrimmedLink link(x, 3);
+  ASSERT_TRUE(x.send(0, 50'000));
+  ASSERT_GT(link.seen, 3);
+  const auto answers_to = [&](const OnLink& hint, int times) {
+    const std::uint64_t before = x.pair.count(1, base::EventId::kNackSent);
+    for (int i = 0; i < times; ++i) x.inject(hint, 1);
+    x.run_for(Duration::from_us(50));
+    return x.pair.count(1, base::EventId::kNackSent) - before;
+  };
+  EXPECT_EQ(answers_to(link.last, 10), 0u) << "its PSN has arrived meanwhile";
+  // A hint whose PSN was changed asks for packets that were never sent: few answers, which change nothing.
+  OnLink forged = link.last;
+  forged.bytes[12 + 7] = static_cast<std::uint8_t>(forged.bytes[12 + 7] ^ 0x7f);
+  const auto retransmitted = x.pair.count(0, base::EventId::kPacketRetransmitted);
+  EXPECT_LE(answers_to(forged, 1000), 32u);
+  EXPECT_EQ(x.pair.count(0, base::EventId::kPacketRetransmitted), retransmitted);
+  x.pair.link.config().drop = nullptr;
+  EXPECT_TRUE(x.send(0, 50'000));
+  x.run_for(Duration::from_ms(500));
+  ASSERT_EQ(x.open_pdcs(1), 0u);
+  EXPECT_EQ(answers_to(link.last, 10), 0u) << "no PDC";
+  EXPECT_EQ(x.open_pdcs(1), 0u);
+}
+
 // --- Openings
 
 // Covers: TSS-T39
@@ -147,22 +242,16 @@ TEST(SecureOpening, fresh_keys_open_at_once_and_again_where_the_close_said) {
 }
 
 // Covers: TSS-T40, TSS-T42, TSS-T43
-TEST(SecureOpening, used_keys_cost_each_stranger_one_round_trip) {
-  // Side 0 challenges every opening, side 1 only those of strangers.
+TEST(SecureOpening, used_keys_cost_each_opening_one_round_trip) {
+  // Side 0 challenges every opening, side 1 those under keys that an earlier process has used.
   auto every = direct_config();
   every.opening = tss::OpeningMethod::kChallenge;
   SecurePair x({every, direct_config()}, {}, kShortLives, {}, true);
-  const auto nacks = [&](std::size_t side) { return x.pair.count(side, base::EventId::kNackSent); };
-  ASSERT_TRUE(x.send(0, 60'000));
-  EXPECT_GT(nacks(1), 0u);
-  const std::uint64_t once = nacks(1);
-  x.run_for(Duration::from_ms(100));
-  ASSERT_TRUE(x.send(0, 10));
-  EXPECT_EQ(nacks(1), once);
-  for (int i = 0; i < 3; ++i) {
-    const std::uint64_t before = nacks(0);
-    ASSERT_TRUE(x.send(1, 10));
-    EXPECT_GT(nacks(0), before);
+  for (int i = 0; i < 6; ++i) {
+    const std::size_t from = i % 2;
+    const std::uint64_t before = x.pair.count(1 - from, base::EventId::kNackSent);
+    ASSERT_TRUE(x.send(from, i == 0 ? 60'000 : 10));
+    EXPECT_GT(x.pair.count(1 - from, base::EventId::kNackSent), before);
     x.run_for(Duration::from_ms(100));
   }
 }
@@ -215,6 +304,31 @@ TEST(SecureOpening, recorded_challenge_does_not_move_an_established_pdc) {
   x.run_for(Duration::from_ms(5));
   EXPECT_TRUE(x.send(0, 50'000));
   EXPECT_EQ(x.pair.count(0, base::EventId::kTimeout), 0u);
+}
+
+/// The SYN from before the challenge has another start than the PDC that came of it. Decision 102 would let it replace a PDC whose
+/// peer does not answer.
+TEST(SecureOpening, recorded_syn_ends_no_pdc_whose_peer_is_silent) {
+  auto domain = direct_config();
+  domain.opening = tss::OpeningMethod::kChallenge;
+  SecurePair x(domain, {}, {{"PDC_IDLE", "2ms"}, {"RTO_INIT", "1ms"}});
+  ASSERT_TRUE(x.send(0, 10));
+  const OnLink syn = x.seen.front();
+  x.pair.link.config().drop = [](std::size_t from, std::span<const std::uint8_t>) {
+    return from == 0;
+  };
+  x.run_for(Duration::from_ms(150));  // asked to close, five times and more
+  ASSERT_EQ(x.open_pdcs(1), 1u);
+  const std::uint64_t answers = x.pair.count(1, base::EventId::kNackSent);
+  x.inject(syn, 1);
+  x.run_for(Duration::from_us(100));
+  EXPECT_EQ(x.pair.count(1, base::EventId::kPdcClosed), 0u);
+  EXPECT_EQ(x.pair.count(1, base::EventId::kNackSent), answers + 1);
+  x.pair.link.config().drop = nullptr;
+  x.run_for(Duration::from_seconds(1));
+  EXPECT_EQ(x.open_pdcs(1), 0u);
+  EXPECT_EQ(x.pair.completions(0).errors() + x.pair.completions(1).errors(), 0u);
+  EXPECT_TRUE(x.send(0, 10));
 }
 
 // --- Rotation

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <map>
 
+#include "lib/keys/reload_signal.h"
 #include "tests/pds/software_profile.h"
 
 namespace uet::fep {
@@ -231,6 +233,19 @@ TEST(Settings, fep_config__judges_paths_where_there_are_several_planes) {
   EXPECT_EQ(chosen({}, 1), cc::LoadBalancing::kOblivious);
   EXPECT_EQ(chosen({}, 2), cc::LoadBalancing::kBitmap);
   EXPECT_EQ(chosen({{"LB", "oblivious"}}, 2), cc::LoadBalancing::kOblivious);
+}
+
+TEST(Settings, keys_signal__asks_all_endpoints_to_read_their_keys_again) {
+  net::PortFacts facts;
+  facts.address = net::FabricAddress::from_v4(1);
+  facts.ip_mtu = 9000;
+  EXPECT_FALSE(load({{"KEYS_SIGNAL", "kill"}}));
+  // The file is not there, but the signal is for all endpoints of the process.
+  EXPECT_FALSE(load({{"KEYS", "/nowhere/keys.json"}, {"KEYS_SIGNAL", "usr2"}})->fep_config(facts));
+  const std::uint64_t before = keys::reload_requests();
+  ASSERT_EQ(::raise(SIGUSR2), 0);
+  EXPECT_EQ(keys::reload_requests(), before + 1);
+  ::signal(SIGUSR2, SIG_DFL);
 }
 
 // Tests of packet delivery use it in place of the settings.

@@ -56,6 +56,7 @@ TEST(FuzzCorpus, capture) {
   run("capture", capture);
 }
 
+// Covers: TSS-T55
 TEST(FuzzCorpus, sealed) {
   run("sealed", sealed);
 }

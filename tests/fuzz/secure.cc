@@ -33,6 +33,7 @@ tss::DomainConfig domain_of(std::uint8_t choice) {
   c.clear_bytes = choice & 4 ? 12 : 0;
   c.replay_window = choice & 8 ? 64 : 0;
   c.reject_old_epochs = (choice & 16) != 0;
+  c.trim_hints = (choice & 128) != 0;
   if ((choice & 33) == 33) c.rekey = {.mask = 0xff00, .shift = 8};
   tss::KeyConfig key;
   for (std::size_t i = 0; i < key.key.size(); ++i) key.key.data()[i] = static_cast<std::uint8_t>(i);
@@ -93,6 +94,20 @@ void sealed(Bytes input) {
   const bool is_opened = !receiver.domain.open(packet, {sender.address, receiver.address, 9});
   UET_CHECK(is_opened == !is_changed);
   if (is_opened) UET_CHECK(equals(packet, text));
+  UET_CHECK(receiver.domain.sources_known() == (is_opened ? 1u : 0u));
+  packet.reset();
+
+  // As a switch may have left it, also changed: at most a hint, and nothing is remembered.
+  net::Packet rest = packet_of(pool, genuine);
+  rest.trim_back(input[1] % rest.size());
+  rest.bytes()[input[0] % rest.size()] ^= input[1];
+  const auto before = receiver.domain.stats();
+  if (!receiver.domain.open(rest, {sender.address, receiver.address, 9}, true)) {
+    UET_CHECK(is_opened && receiver.domain.config().trim_hints);
+    UET_CHECK(rest.size() == 16);
+    UET_CHECK(receiver.domain.stats().in_trim_hint_pkts == before.in_trim_hint_pkts + 1);
+  }
+  UET_CHECK(receiver.domain.stats().in_auth_pkts == before.in_auth_pkts);
   UET_CHECK(receiver.domain.sources_known() == (is_opened ? 1u : 0u));
 }
 

@@ -65,7 +65,7 @@ TEST(KeyFile, whole_example_is_read) {
                {"state_dir", "/var/lib/uet/tss"},
                {"tsc_partition", {{"bits", 2}, {"id", 1}}}};
   j["policy"] = {{"allow_plaintext", false},
-                 {"trim_hints", "off"},
+                 {"trim_hints", "on"},
                  {"tsc_floor", "off"},
                  {"tsc_floor_window", 1048576},
                  {"replay_window", 4096}};
@@ -122,7 +122,7 @@ TEST(KeyFile, each_fault_is_named_and_no_digit_of_a_key_told) {
        },
        "allow_plaintext"},
       {[](json& j) {
-         j["policy"] = {{"trim_hints", "on"}};
+         j["policy"] = {{"trim_hints", "maybe"}};
        },
        "trim_hints"},
       {[](json& j) {
@@ -300,6 +300,31 @@ TEST(FileKeys, replaced_file_is_noticed_and_a_bad_one_changes_nothing) {
   EXPECT_THAT(said, Not(HasSubstr("bbbb")));
   put(j);
   EXPECT_TRUE(keys->changed_domain());
+}
+
+TEST(FileKeys, signal_makes_it_read_again_and_say_so) {
+  const TempFolder folder;
+  json j = good();
+  const auto keys = open_keys(folder.write("keys", j.dump()));
+  reload_on_signal(ReloadSignal::kUsr2);
+  testing::internal::CaptureStderr();
+  EXPECT_FALSE(keys->changed_domain());
+  ASSERT_EQ(::raise(SIGUSR2), 0);
+  const auto read = keys->changed_domain();  // nothing has changed, but it was asked
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->keys.size(), j["secure_domains"][0]["keys"].size());
+  EXPECT_FALSE(keys->changed_domain());
+  const auto late = open_keys(folder / "keys");
+  EXPECT_FALSE(late->changed_domain()) << "asked before it was there";
+  j["secure_domains"][0]["keys"][0]["an"] = 2;
+  folder.write("keys", j.dump());
+  request_reload();
+  EXPECT_FALSE(keys->changed_domain());
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(said, HasSubstr("read again"));
+  EXPECT_THAT(said, HasSubstr("the keys in use stay"));
+  EXPECT_THAT(said, Not(HasSubstr("aaaa")));
+  ::signal(SIGUSR2, SIG_DFL);
 }
 
 TEST(FileKeys, key_log_is_loud_private_and_read_back) {

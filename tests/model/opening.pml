@@ -6,13 +6,15 @@
  * behind them the ones on which a message goes again. A start PSN is a small number (no wrap). All packets verify: the attacker has only whole recorded ones, which is what sealing leaves him.
  * A target that restarts is a new program; a message may be delivered to it while the initiator still asks, and never after.
  *
- * METHOD 0: the target expects a PSN of this source (0-RTT); a stranger opens at once when keys are FRESH, else he is
- * challenged. METHOD 1: every opening is challenged with a random start (1-RTT): here a number never used before.
+ * METHOD 0: while no earlier life of the target has used the keys, it expects a PSN of this source (0-RTT), and a stranger opens at
+ * once; after a restart every opening is challenged. METHOD 1: every opening is challenged with a random start (1-RTT): here a
+ * number never used before, smaller or larger than the others.
  *
  * Build options flip one rule each; every one of them must be caught (run.sh checks that):
  *   NO_GUARD         a SYN opens at once, whatever its start
  *   NO_FLOOR_AT_CLOSE  the target does not raise the expected PSN when a context closes
  *   TRUST_STRANGERS  a target that restarted opens for strangers at once
+ *   TRUST_THE_KNOWN  a target that restarted challenges a source once, and then expects a PSN of it
  *   ANY_CONFIRMS     while a challenge is unanswered, a SYN with any start confirms it
  *   STALE_IS_FATAL   INVALID_SYN for a SYN of before the challenge ends the initiator's context, and its message goes again
  */
@@ -34,7 +36,15 @@
 #ifndef RESTARTS
 #define RESTARTS 1   /* of the target */
 #endif
+#ifndef LOW
+#define LOW 0         /* a challenge before all others, such as 90; 0: there is none */
+#endif
 #define UNKNOWN 255
+#ifdef TRUST_THE_KNOWN
+#define TRUSTED true
+#else
+#define TRUSTED fresh
+#endif
 
 mtype = { SYN, CLOSE, ACK, NEW_START, INVALID_SYN, CLOSED_ACK };
 
@@ -48,7 +58,7 @@ bool finished[MESSAGES];      /* the initiator knows that it was delivered */
 #define IDS (2 * MESSAGES)
 byte open_start[IDS], announced[IDS];   /* contexts at the target, by their identifier */
 byte recorded_message[RECORDS], recorded_start[RECORDS], records = 0;
-byte next_random = 100;
+byte next_random = 100, next_low = LOW;
 byte restarts = RESTARTS;
 byte expiries = 1;       /* challenges that New_PDC_Time may end */
 bool over = false;
@@ -150,13 +160,13 @@ end_wait:
 #ifdef ANY_CONFIRMS
            accepts = true
 #else
-           accepts = (s == announced[m] || (METHOD == 0 && expected != UNKNOWN && s >= expected))
+           accepts = (s == announced[m] || (METHOD == 0 && TRUSTED && expected != UNKNOWN && s >= expected))
 #endif
         :: announced[m] == UNKNOWN ->
 #ifdef TRUST_STRANGERS
            accepts = (METHOD == 0 && (expected == UNKNOWN || s >= expected))
 #else
-           accepts = (METHOD == 0 && ((expected != UNKNOWN && s >= expected) || (expected == UNKNOWN && fresh)))
+           accepts = (METHOD == 0 && TRUSTED && (expected != UNKNOWN && s >= expected || expected == UNKNOWN && fresh))
 #endif
         fi;
 #endif
@@ -168,9 +178,12 @@ end_wait:
            if :: nfull(back) -> back!ACK, m, 0 :: full(back) -> skip fi
         :: else ->
            if
-           :: announced[m] == UNKNOWN && METHOD == 0 && expected != UNKNOWN -> announced[m] = expected
-           :: announced[m] == UNKNOWN && (METHOD == 1 || expected == UNKNOWN) ->
-              announced[m] = next_random; next_random = next_random + 20
+           :: announced[m] == UNKNOWN && METHOD == 0 && TRUSTED && expected != UNKNOWN -> announced[m] = expected
+           :: announced[m] == UNKNOWN && (METHOD == 1 || !TRUSTED || expected == UNKNOWN) ->
+              if   /* any number that was not used before: behind all others, or once before them */
+              :: announced[m] = next_random; next_random = next_random + 20
+              :: METHOD == 0 && next_low != 0 -> announced[m] = next_low; next_low = 0
+              fi
            :: else -> skip
            fi;
            if :: nfull(back) -> back!NEW_START, m, announced[m] :: full(back) -> skip fi

@@ -115,10 +115,10 @@ class Node {
   }
   /// What is in the sealed packet, or nothing when it was refused.
   std::optional<Bytes> open(const Bytes& sealed, const net::FabricAddress& from,
-                            std::uint16_t entropy = 7) {
+                            std::uint16_t entropy = 7, bool is_trimmed = false) {
     net::Packet packet = pool_.allocate();
     std::copy(sealed.begin(), sealed.end(), packet.append(sealed.size()));
-    last_refusal = domain.open(packet, {from, address, entropy});
+    last_refusal = domain.open(packet, {from, address, entropy}, is_trimmed);
     if (last_refusal) return std::nullopt;
     const auto bytes = packet.bytes();
     return Bytes(bytes.begin(), bytes.end());

@@ -344,5 +344,35 @@ TEST(TssVectors, trimmed_packet_can_be_read_and_is_not_believed) {
   }
 }
 
+// Covers: TSS-T49
+TEST(TssVectors, trimmed_packet_is_a_hint_from_a_known_sender_and_only_when_wanted) {
+  const Json& t = vectors()["trimmed"][0];
+  const Json& p = packet(t["base"]);
+  const OnTheWire whole(hex(p["protected_ip_packet"])), cut(hex(t["protected_ip_packet"]));
+  for (const CipherLibrary* library : libraries()) {
+    for (const bool is_wanted : {false, true}) {
+      DomainConfig config = domain_of(p, End::kReceiver);
+      config.trim_hints = is_wanted;
+      Node node(config, whole.destination, nullptr, whole.carrier, *library);
+      const auto peek = [&] { return node.open(cut.uet, cut.source, cut.entropy, true); };
+      EXPECT_FALSE(peek()) << "of a sender that is not known";
+      ASSERT_TRUE(node.open(whole.uet, whole.source, whole.entropy));
+      const auto hint = peek();
+      ASSERT_EQ(hint.has_value(), is_wanted);
+      if (hint) {
+        EXPECT_EQ(*hint, hex(t["unverified_plaintext"]));
+      }
+      const SecurityStats& stats = node.domain.stats();
+      EXPECT_EQ(stats.in_trim_hint_pkts, is_wanted ? 1u : 0u);
+      EXPECT_EQ(stats.in_trimmed_pkts, is_wanted ? 1u : 2u);
+      EXPECT_EQ(stats.in_auth_fail_pkts, 0u);
+      EXPECT_EQ(stats.in_auth_pkts, 1u);
+      Bytes short_one = cut.uet;
+      short_one.pop_back();
+      EXPECT_FALSE(node.open(short_one, cut.source, cut.entropy, true)) << "less than a PDS header";
+    }
+  }
+}
+
 }  // namespace
 }  // namespace uet::tss::test

@@ -1,0 +1,79 @@
+#include "apps/sim/secure_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "apps/sim/swarm_planner.h"
+#include "sim/sim_port.h"
+
+namespace uet::sim {
+
+using base::Duration;
+
+std::string_view name_of(SecureAttack attack) {
+  constexpr std::array<std::string_view, kSecureAttackCount> kNames = {
+      "replay-sealed", "reflect", "flip", "splice", "cut", "impersonate", "reroute", "remark"};
+  return kNames[static_cast<std::size_t>(attack)];
+}
+
+std::string describe(const SecurePlan& plan) {
+  if (!plan.is_on) return {};
+  const tss::DomainConfig& d = plan.domain;
+  return fmt::format(
+      "  secured: {} mode{}{}, epoch {}, replay window {}, {} readable bytes, openings {}, trim "
+      "hints {}, keys "
+      "rotate "
+      "every {} packets within {:.1f} us, {:.2f} attacks for a packet after up to {:.1f} us{}\n",
+      d.mode == tss::Mode::kDirect ? "direct" : "cluster", d.ssi_mode ? " with SSI" : "",
+      d.rekey.mask != 0 ? ", renewed keys" : "", d.epoch, d.replay_window, d.clear_bytes,
+      d.opening == tss::OpeningMethod::kExpected ? "expected" : "challenged",
+      d.trim_hints ? "on" : "off", plan.rotate_packets, plan.skew.us(), plan.attack_rate,
+      plan.attack_delay.us(), plan.forgets ? ", nothing is remembered of closed PDCs" : "");
+}
+
+namespace {
+
+tss::DomainConfig choose_domain(base::Rng& rng, HostId hosts) {
+  tss::DomainConfig c;
+  c.sdi = 1 + rng.below(tss::kSdiMax);
+  c.mode = rng.chance(0.5) ? tss::Mode::kDirect : tss::Mode::kCluster;
+  c.ssi_mode = rng.chance(0.5);
+  if (c.mode == tss::Mode::kCluster && rng.chance(0.5)) c.rekey = {.mask = 0x1c0, .shift = 6};
+  if (rng.chance(0.4)) c.replay_window = 64u << rng.below(10);
+  if (rng.chance(0.3)) c.clear_bytes = 12;
+  if (rng.chance(0.3)) c.opening = tss::OpeningMethod::kChallenge;
+  c.epoch = static_cast<std::uint16_t>(rng.next_u32());
+  if (rng.chance(0.3))
+    for (HostId h = 0; h < hosts; ++h)
+      c.members.push_back({.ssi = c.ssi_mode ? ssi_of(h) : 0, .address = address_of(h)});
+  return c;
+}
+
+}  // namespace
+
+/// A third of all worlds. Last, since it looks at what the others chose.
+void Planner::choose_security() {
+  if (!secure_.chance(0.34)) return;
+  SecurePlan& s = plan_.secure;
+  s.is_on = true;
+  s.seed = secure_.next_u64();
+  s.domain = choose_domain(secure_, plan_.hosts());
+  if (secure_.chance(0.8)) s.rotate_packets = 50 + secure_.below(450);
+  const SimSpan round_trip = plan_.fabric.base_rtt();
+  s.skew = round_trip * (1 + secure_.below(20));
+  constexpr std::array kRates = {0.02, 0.1, 0.5};
+  s.attack_rate = kRates[secure_.below(kRates.size())];
+  s.attack_delay = secure_.chance(0.5) ? round_trip * 4 : busy_ * 3;
+  s.forgets = secure_.chance(0.5);
+  // A challenge has to be answered before it is forgotten, also by a host that is slow.
+  s.domain.new_pdc_time = std::max(Duration::from_ms(20), round_trip.duration() * 8);
+  s.domain.trim_hints = secure_.chance(0.5);
+  plan_.fep.protection = fep::DataProtection::kTss;
+  pds::PdsConfig& p = plan_.fep.pds;
+  p.new_pdc_time = s.domain.new_pdc_time;
+  if (s.forgets) p.tombstone_time = p.pdcid_quarantine = Duration{};
+}
+
+}  // namespace uet::sim

@@ -1,0 +1,182 @@
+// Where keys are in the memory of a process: only in pages that are locked and excluded from core dumps. [TSS 13.2]
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <vector>
+
+#include "lib/base/rng.h"
+#include "lib/keys/counter_state.h"
+#include "lib/keys/file_keys.h"
+#include "lib/net/heap_packet_pool.h"
+#include "tests/keys/temp_folder.h"
+#include "tss/locked_memory.h"
+#include "tss/secure_domain.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define UET_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define UET_SANITIZED 1
+#endif
+#endif
+
+namespace uet::keys::test {
+namespace {
+
+/// A piece of this process's memory, from /proc/self/smaps.
+struct Area {
+  std::uintptr_t begin = 0, end = 0;
+  bool is_readable = false, is_locked = false, is_kept_from_dumps = false;
+};
+
+std::vector<Area> areas() {
+  std::vector<Area> out;
+  std::ifstream smaps("/proc/self/smaps");
+  for (std::string line; std::getline(smaps, line);) {
+    unsigned long begin = 0, end = 0;
+    char mode[8] = "";
+    if (std::sscanf(line.c_str(), "%lx-%lx %7s", &begin, &end, mode) == 3) {
+      const bool is_special = line.find("[v") != std::string::npos;  // vvar, vdso, vsyscall
+      out.push_back({begin, end, mode[0] == 'r' && !is_special});
+    } else if (line.starts_with("VmFlags:")) {
+      out.back().is_locked = line.find(" lo") != std::string::npos;
+      out.back().is_kept_from_dumps = line.find(" dd") != std::string::npos;
+    }
+  }
+  return out;
+}
+
+/// A text to look for, kept so that a search does not find this.
+class Hidden {
+ public:
+  explicit Hidden(std::span<const std::uint8_t> text) : masked_(text.begin(), text.end()) {
+    for (std::uint8_t& byte : masked_) byte ^= kMask;
+  }
+  bool is_at(const std::uint8_t* at) const {
+    for (std::size_t i = 0; i < masked_.size(); ++i)
+      if ((at[i] ^ kMask) != masked_[i]) return false;
+    return true;
+  }
+  std::size_t size() const { return masked_.size(); }
+
+ private:
+  static constexpr std::uint8_t kMask = 0xa5;
+  std::vector<std::uint8_t> masked_;
+};
+
+struct Found {
+  std::size_t in_locked = 0, elsewhere = 0;
+};
+
+/// Reads by the kernel, so that pages which cannot be read are no fault.
+Found search(const Hidden& text) {
+  Found found;
+  const int memory = ::open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+  tss::LockedAllocator<std::uint8_t> allocator;  // what is copied here is wiped, and not counted
+  constexpr std::size_t kPiece = 1 << 20;
+  std::uint8_t* const piece = allocator.allocate(kPiece);
+  const auto own = reinterpret_cast<std::uintptr_t>(piece);
+  for (const Area& area : areas()) {
+    if (!area.is_readable) continue;
+    for (std::uintptr_t at = area.begin; at < area.end; at += kPiece - text.size()) {
+      const ssize_t n = ::pread(memory, piece, std::min<std::size_t>(kPiece, area.end - at),
+                                static_cast<off_t>(at));
+      for (ssize_t i = 0; i + static_cast<ssize_t>(text.size()) <= n; ++i) {
+        const std::uintptr_t where = at + static_cast<std::uintptr_t>(i);
+        if ((where >= own && where < own + kPiece) || !text.is_at(piece + i)) continue;
+        ++(area.is_locked && area.is_kept_from_dumps ? found.in_locked : found.elsewhere);
+        if (!area.is_locked)
+          std::printf("  found at %zx in %zx-%zx\n", where, area.begin, area.end);
+      }
+    }
+  }
+  allocator.deallocate(piece, kPiece);
+  ::close(memory);
+  return found;
+}
+
+TEST(LockedMemory, is_locked_kept_from_dumps_and_gone_afterwards) {
+  void* const memory = tss::allocate_locked(5000);
+  const auto at = reinterpret_cast<std::uintptr_t>(memory);
+  const auto area_at = [&]() -> std::optional<Area> {
+    for (const Area& area : areas())
+      if (area.begin <= at && at < area.end) return area;
+    return std::nullopt;
+  };
+  const auto area = area_at();
+  ASSERT_TRUE(area);
+  EXPECT_TRUE(area->is_kept_from_dumps);
+  EXPECT_EQ(area->is_locked, tss::unlocked_allocations() == 0);
+  EXPECT_EQ(std::count(static_cast<char*>(memory), static_cast<char*>(memory) + 5000, 0), 5000);
+  tss::free_locked(memory, 5000);
+  EXPECT_FALSE(area_at());
+}
+
+// Covers: TSS-T57
+TEST(LockedMemory, keys_of_a_file_are_nowhere_else) {
+#ifdef UET_SANITIZED
+  GTEST_SKIP() << "sanitizers keep freed memory and copies of their own";
+#endif
+  const TempFolder folder;
+  constexpr std::size_t kDigits = 64;
+  std::string digits(kDigits, '0');
+  std::vector<std::uint8_t> bytes(kDigits / 2);
+  base::Rng rng(4711);
+  for (std::size_t i = 0; i < kDigits; ++i) {
+    const std::uint32_t value = rng.below(16);
+    digits[i] = "0123456789abcdef"[value];
+    bytes[i / 2] = static_cast<std::uint8_t>(bytes[i / 2] << 4 | value);
+  }
+  const Hidden key(bytes), text(std::span(reinterpret_cast<std::uint8_t*>(digits.data()), kDigits));
+  tss::Fingerprint fingerprint;
+  {
+    const tss::Key copy(std::span<const std::uint8_t, 32>(bytes.data(), 32));
+    fingerprint = fingerprint_of(copy);
+  }
+  {
+    std::string file =
+        R"({"format":"uet-sdkdb/1","node":{"state_dir":"state"},"secure_domains":[{"sdi":7,)"
+        R"("mode":"cluster","tx_an":0,"keys":[{"an":0,"key":")" +
+        digits + R"("}]}]})";
+    const int fd = ::open((folder / "keys").c_str(), O_WRONLY | O_CREAT | O_EXCL, 0600);
+    ASSERT_EQ(::write(fd, file.data(), file.size()), static_cast<ssize_t>(file.size()));
+    ::close(fd);
+    tss::cleanse(file.data(), file.size());
+  }
+  tss::cleanse(bytes.data(), bytes.size());
+  tss::cleanse(digits.data(), digits.size());
+  std::string error;
+  ASSERT_TRUE(CounterState(folder / "state").create(fingerprint, error)) << error;
+  ASSERT_EQ(search(key).elsewhere + search(text).elsewhere, 0u) << "of this test itself";
+
+  const auto keys = FileKeys::open(folder / "keys", 1, "", error);
+  ASSERT_NE(keys, nullptr) << error;
+  struct Endpoint : tss::InLockedMemory {
+    explicit Endpoint(tss::KeyManager& manager)
+        : domain(manager, {}, net::FabricAddress::from_v4(1)) {}
+    tss::SecureDomain domain;
+  };
+  const auto endpoint = std::make_unique<Endpoint>(*keys);
+  ASSERT_EQ(endpoint->domain.why_not_usable(), "");
+  net::HeapPacketPool pool(2, 2048);
+  for (int i = 0; i < 3; ++i) {
+    net::Packet packet = pool.allocate();
+    std::memset(packet.append(100), 0x10, 100);
+    const auto peer = net::FabricAddress::from_v4(1);
+    ASSERT_FALSE(endpoint->domain.seal(packet, peer, 7));
+    ASSERT_FALSE(endpoint->domain.open(packet, {peer, peer, 7}));
+    endpoint->domain.service();
+  }
+  const Found found = search(key), found_text = search(text);
+  EXPECT_EQ(found.elsewhere, tss::unlocked_allocations() == 0 ? 0u : found.elsewhere);
+  EXPECT_GE(found.in_locked + found.elsewhere, 2u) << "the file's domain and the endpoint have it";
+  EXPECT_EQ(found_text.elsewhere + found_text.in_locked, 0u) << "digits of the file";
+}
+
+}  // namespace
+}  // namespace uet::keys::test
