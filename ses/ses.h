@@ -20,12 +20,15 @@
 #include "lib/base/trace.h"
 #include "lib/base/units.h"
 #include "lib/net/fabric_address.h"
+#include "lib/wire/enums.h"
 #include "pds/pds.h"
 #include "ses/ses_config.h"
 
 namespace uet::ses {
 
 using base::Instant;
+using wire::AmoDatatype;
+using wire::AmoOpcode;
 
 class Carrier;
 class Ways;
