@@ -13,7 +13,13 @@ namespace uet::ses {
 using wire::amo_bytes;
 using wire::has_compare_operands;
 
-inline constexpr std::size_t kLargestElement = 32;
+inline constexpr std::uint32_t kLargestElement = 32;
+
+/// Bytes of operands in one packet of a payload MTU: the extension takes its place from the payload, so that no packet is longer
+/// than a full one, and no element is cut in two. [SES 16.4, decision 140]
+constexpr std::uint32_t atomic_payload_of(std::uint32_t payload_mtu) {
+  return payload_mtu - kLargestElement;
+}
 
 /// What an element's address is a multiple of. Of complex numbers, the two parts are aligned and the pair need not be, as in C.
 /// [decision 140]
