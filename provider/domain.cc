@@ -64,8 +64,9 @@ int domain_srx_ctx(fid_domain*, fi_rx_attr*, fid_ep**, void*) {
   return -FI_ENOSYS;
 }
 
-int domain_query_atomic(fid_domain*, fi_datatype, fi_op, fi_atomic_attr*, std::uint64_t) {
-  return -FI_EOPNOTSUPP;
+int domain_query_atomic(fid_domain* f, fi_datatype type, fi_op op, fi_atomic_attr* attr,
+                        std::uint64_t flags) {
+  return guarded([&] { return query_atomic(Domain::of(f), type, op, *attr, flags); });
 }
 
 int domain_query_collective(fid_domain*, fi_collective_op, fi_collective_attr*, std::uint64_t) {

@@ -2,6 +2,7 @@
 /// a worker.
 #pragma once
 
+#include <rdma/fi_atomic.h>
 #include <rdma/fi_domain.h>
 
 #include <memory>
@@ -30,6 +31,9 @@ class Domain final : public fid_domain {
   net::FabricAddress fabric_address() const { return fabric_address_; }
   std::size_t default_cq_size() const { return default_cq_size_; }
   std::uint32_t job_id() const { return job_id_; }
+
+  /// The most that one packet carries.
+  std::size_t payload_mtu() const { return worker_->fep().payload_mtu(); }
 
   // How memory is registered here. [libfabric 3.3]
   std::uint32_t memory_space() const { return memory_space_; }
@@ -78,6 +82,9 @@ class Domain final : public fid_domain {
   Users users_;
   UserOf fabric_use_;
 };
+
+/// fi_query_atomic: atomic.cc. Numbers newer than our headers are welcome.
+int query_atomic(const Domain& domain, int type, int op, fi_atomic_attr& out, std::uint64_t flags);
 
 /// The job that an authorization key names: four bytes in host order. Nothing for any other size.
 std::optional<std::uint32_t> job_of(const std::uint8_t* auth_key, std::size_t size);

@@ -25,10 +25,13 @@ constexpr base::Duration kInjectLinger = base::Duration::from_seconds(2);
 
 constexpr std::uint64_t kSendOrders =
     FI_ORDER_SAS | FI_ORDER_SAW | FI_ORDER_SAR | FI_ORDER_WAS | FI_ORDER_RAS;
-constexpr std::uint64_t kRmaOrders = FI_ORDER_SAW | FI_ORDER_SAR | FI_ORDER_WAS | FI_ORDER_RAS |
-                                     FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_WAR | FI_ORDER_WAW |
-                                     FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW | FI_ORDER_RMA_WAR |
-                                     FI_ORDER_RMA_WAW;
+/// Of RMA and of atomics alike.
+constexpr std::uint64_t kMemoryOrders = FI_ORDER_SAW | FI_ORDER_SAR | FI_ORDER_WAS | FI_ORDER_RAS |
+                                        FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_WAR | FI_ORDER_WAW;
+constexpr std::uint64_t kRmaOrders =
+    kMemoryOrders | FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW | FI_ORDER_RMA_WAR | FI_ORDER_RMA_WAW;
+constexpr std::uint64_t kAtomicOrders = kMemoryOrders | FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW |
+                                        FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW;
 
 int ep_close(fid* f) {
   return guarded([&] { return Endpoint::of(f).close(); });
@@ -158,6 +161,10 @@ void Endpoint::take_attributes(const fi_info& info) {
   }
 }
 
+std::size_t Endpoint::payload_mtu() const {
+  return domain_.payload_mtu();
+}
+
 bool Endpoint::take_auth_key(const fi_info& info) {
   job_id_ = domain_.job_id();
   const fi_ep_attr* attr = info.ep_attr;
@@ -175,7 +182,7 @@ void Endpoint::choose_ops() {
   msg = (caps_ & FI_MSG) != 0 ? &msg_ops : &no_msg_ops;
   tagged = (caps_ & FI_TAGGED) != 0 ? &tagged_ops : &no_tagged_ops;
   rma = (caps_ & FI_RMA) != 0 ? &rma_ops : &no_rma_ops;
-  atomic = &no_atomic_ops;
+  atomic = (caps_ & FI_ATOMIC) != 0 ? &atomic_ops : &no_atomic_ops;
   collective = &no_collective_ops;
 }
 
@@ -282,6 +289,7 @@ ses::EndpointConfig Endpoint::config_below() const {
   }
   config.sends_ordered = (msg_order_ & kSendOrders) != 0;
   config.rma_ordered = (msg_order_ & kRmaOrders) != 0;
+  config.atomics_ordered = (msg_order_ & kAtomicOrders) != 0;
   config.min_multi_recv = min_multi_recv_;
   const bool receives = (caps_ & FI_RECV) != 0;
   config.has_untagged = receives && (caps_ & FI_MSG) != 0;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 
+#include "provider/amo_map.h"
 #include "provider/av.h"
 #include "provider/cntr.h"
 #include "provider/cq.h"
@@ -21,7 +22,7 @@ class Domain;
 extern fi_ops_msg msg_ops, no_msg_ops;
 extern fi_ops_tagged tagged_ops, no_tagged_ops;
 extern fi_ops_rma rma_ops, no_rma_ops;
-extern fi_ops_atomic no_atomic_ops;
+extern fi_ops_atomic atomic_ops, no_atomic_ops;
 extern fi_ops_collective no_collective_ops;
 
 class Endpoint final : public fid_ep, private ses::CompletionSink {
@@ -61,6 +62,19 @@ class Endpoint final : public fid_ep, private ses::CompletionSink {
     std::uint64_t flags = 0;
     void* context = nullptr;
   };
+  /// Operator and type are libfabric's.
+  struct Atomic {
+    AtomicForm form{};
+    int type = 0;
+    int op = 0;
+    std::span<const fi_ioc> operand, compare, result;
+    fi_addr_t peer = FI_ADDR_UNSPEC;
+    std::uint64_t remote_address = 0;
+    std::uint64_t key = 0;
+    std::uint64_t data = 0;
+    std::uint64_t flags = 0;
+    void* context = nullptr;
+  };
   struct Receive {
     bool tagged = false;
     std::uint64_t tag = 0;
@@ -72,6 +86,7 @@ class Endpoint final : public fid_ep, private ses::CompletionSink {
   };
   ssize_t post_send(const Send& op);
   ssize_t post_rma(const Rma& op);
+  ssize_t post_atomic(const Atomic& op);
   ssize_t post_receive(const Receive& op);
 
   // --- Control
@@ -85,6 +100,8 @@ class Endpoint final : public fid_ep, private ses::CompletionSink {
   ssize_t tx_size_left();
   ssize_t rx_size_left();
   int close();
+
+  std::size_t payload_mtu() const;  ///< bytes of the elements that one atomic takes
 
   static constexpr std::size_t kIovLimit = 16;
 
@@ -115,6 +132,7 @@ class Endpoint final : public fid_ep, private ses::CompletionSink {
     return (flags & FI_COMPLETION) != 0 ? kWantsEntry : 0;
   }
   void on_completion(ses::EndpointId endpoint, const ses::Completion& completion) override;
+  static Counter initiator_counter(ses::OpKind kind);
   void count(Counter which, bool success);
   void report(Cq& cq, const ses::Completion& c, std::uint64_t flags);
 

@@ -12,12 +12,11 @@
 
 namespace uet::provider {
 
-/// Everything on offer. FI_ATOMIC follows when the layers below carry atomics; until then asking
-/// for it gives -FI_ENODATA, and the answer to "no hints" does not list it.
-inline constexpr std::uint64_t kAllCaps = FI_MSG | FI_TAGGED | FI_RMA | FI_SEND | FI_RECV |
-                                          FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE |
-                                          FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE |
-                                          FI_RMA_EVENT | FI_FENCE | FI_LOCAL_COMM | FI_REMOTE_COMM;
+/// Everything on offer.
+inline constexpr std::uint64_t kAllCaps =
+    FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SEND | FI_RECV | FI_READ | FI_WRITE |
+    FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE | FI_RMA_EVENT |
+    FI_FENCE | FI_LOCAL_COMM | FI_REMOTE_COMM;
 
 inline constexpr std::uint64_t kTxOpFlags = FI_INJECT | FI_COMPLETION | FI_INJECT_COMPLETE |
                                             FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE |

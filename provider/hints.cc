@@ -16,10 +16,10 @@ namespace uet::provider {
 namespace {
 
 constexpr std::uint64_t kTxCaps =
-    FI_MSG | FI_TAGGED | FI_RMA | FI_SEND | FI_READ | FI_WRITE | FI_FENCE;
-constexpr std::uint64_t kRxCaps = FI_MSG | FI_TAGGED | FI_RMA | FI_RECV | FI_REMOTE_READ |
-                                  FI_REMOTE_WRITE | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE |
-                                  FI_RMA_EVENT;
+    FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SEND | FI_READ | FI_WRITE | FI_FENCE;
+constexpr std::uint64_t kRxCaps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_RECV |
+                                  FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MULTI_RECV |
+                                  FI_DIRECTED_RECV | FI_SOURCE | FI_RMA_EVENT;
 constexpr std::uint64_t kDomainCaps = FI_LOCAL_COMM | FI_REMOTE_COMM;
 
 bool is_subset(std::uint64_t asked, std::uint64_t of) {
@@ -40,7 +40,7 @@ bool suits_fabric(const fi_fabric_attr* f) {
 /// What is returned is never smaller than what was asked for.
 std::size_t largest_key_size(const fi_domain_attr& d, std::uint32_t version, std::uint64_t caps,
                              const fep::Settings& settings) {
-  if ((caps & FI_RMA) == 0) return 8;  // keys name nothing
+  if ((caps & (FI_RMA | FI_ATOMIC)) == 0) return 8;  // keys name nothing
   return mr_key_size(answer_mr_mode(d.mr_mode, version, caps, settings.mr_endpoint));
 }
 
@@ -110,7 +110,7 @@ std::uint64_t answer_caps(std::uint64_t asked) {
   constexpr std::uint64_t kMemory = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
   std::uint64_t caps = asked | kDomainCaps;
   if ((asked & (FI_MSG | FI_TAGGED)) != 0 && (asked & kMessage) == 0) caps |= kMessage;
-  if ((asked & FI_RMA) != 0 && (asked & kMemory) == 0) caps |= kMemory;
+  if ((asked & (FI_RMA | FI_ATOMIC)) != 0 && (asked & kMemory) == 0) caps |= kMemory;
   return caps;
 }
 

@@ -165,7 +165,7 @@ int Mr::control(int command, void*) {
 }
 
 void Mr::on_remote_access(ses::OpKind kind, bool success) {
-  Cntr* cntr = kind == ses::OpKind::kRemoteWrite ? write_counter_ : read_counter_;
+  Cntr* cntr = is_write(kind) ? write_counter_ : read_counter_;
   if (cntr == nullptr) return;
   success ? cntr->add(1) : cntr->add_error(1);
 }

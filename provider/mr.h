@@ -16,13 +16,16 @@ class Endpoint;
 extern fi_ops_mr mr_ops;
 
 /// Data is copied by the CPU, so a region is only a key, a range and rights. Regions of a domain
-/// that nobody can reach remotely (no FI_RMA) are not told to the layers below, and their keys need
+/// that nobody can reach remotely (neither FI_RMA nor FI_ATOMIC) are not told to the layers below, and their keys need
 /// not be unique. [libfabric 3.3]
 class Mr final : public fid_mr {
  public:
   static int open(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags, fid_mr** out);
   static Mr& of(fid_t f) { return *static_cast<Mr*>(reinterpret_cast<fid_mr*>(f)); }
 
+  static bool is_write(ses::OpKind kind) {
+    return kind == ses::OpKind::kRemoteWrite || kind == ses::OpKind::kRemoteAtomic;
+  }
   /// A peer has read or written here; with the worker's lock held.
   void on_remote_access(ses::OpKind kind, bool success);
 

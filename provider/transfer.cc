@@ -1,4 +1,4 @@
-/// Data transfer: what the calls of msg.cc, tagged.cc and rma.cc have in common, on the way down
+/// Data transfer: what the calls of msg.cc, tagged.cc, rma.cc and atomic.cc have in common, on the way down
 /// and on the way back.
 #include <algorithm>
 #include <mutex>
@@ -64,6 +64,14 @@ std::uint64_t entry_flags(const ses::Completion& c) {
       return FI_RMA | FI_REMOTE_WRITE;
     case OpKind::kRemoteRead:
       return FI_RMA | FI_REMOTE_READ;
+    case OpKind::kAtomic:
+      return FI_ATOMIC | FI_WRITE;
+    case OpKind::kFetchingAtomic:
+      return FI_ATOMIC | FI_READ;
+    case OpKind::kRemoteAtomic:
+      return FI_ATOMIC | FI_REMOTE_WRITE;
+    case OpKind::kRemoteFetchingAtomic:
+      return FI_ATOMIC | FI_REMOTE_READ;
   }
   return 0;
 }
@@ -104,10 +112,9 @@ ssize_t Endpoint::transmit(std::uint64_t flags, std::size_t bytes, Post&& post) 
   return 0;
 }
 
-/// What sends and RMA have in common, from libfabric's terms to those of SES.
+/// What operations of all kinds have in common, from libfabric's terms to those of SES.
 template <typename Op, typename Request>
 void Endpoint::describe(const Op& op, Request& request) {
-  request.iov = op.iov;
   if ((op.flags & FI_REMOTE_CQ_DATA) != 0) request.data = op.data;
   request.inject = (op.flags & FI_INJECT) != 0;
   request.delivery_complete = (op.flags & kDeliveryFlags) != 0;
@@ -125,6 +132,7 @@ ssize_t Endpoint::post_send(const Send& op) {
     request.peer = av_->peer(op.destination);
     request.tagged = op.tagged;
     request.tag = op.tag;
+    request.iov = op.iov;
     describe(op, request);
     return worker_.ses().send(now, id_, request);
   });
@@ -139,8 +147,72 @@ ssize_t Endpoint::post_rma(const Rma& op) {
     request.read = op.read;
     request.remote_offset = op.remote_address;
     request.key = op.key;
+    request.iov = op.iov;
     describe(op, request);
     return worker_.ses().rma(now, id_, request);
+  });
+}
+
+namespace {
+
+/// Elements as the memory they lie in.
+class Elements {
+ public:
+  /// False where there are too many pieces, or one that is nowhere.
+  bool assign(std::span<const fi_ioc> from, std::size_t element) {
+    if (from.size() > pieces_.size()) return false;
+    for (const fi_ioc& v : from) {
+      if (__builtin_mul_overflow(v.count, element, &pieces_[size_].iov_len)) return false;
+      pieces_[size_++].iov_base = v.addr;
+      if (__builtin_add_overflow(count_, v.count, &count_)) return false;
+    }
+    return are_buffers(pieces());
+  }
+  std::span<const iovec> pieces() const { return {pieces_.data(), size_}; }
+  std::size_t count() const { return count_; }
+
+ private:
+  std::array<iovec, Endpoint::kIovLimit> pieces_{};
+  std::size_t size_ = 0;
+  std::size_t count_ = 0;
+};
+
+}  // namespace
+
+ssize_t Endpoint::post_atomic(const Atomic& op) {
+  const auto kind = find_amo(op.op, op.type, op.form);
+  if (!kind) return -FI_EOPNOTSUPP;
+  const bool fetching = op.form != AtomicForm::kPlain;
+  if (fetching && (op.flags & FI_REMOTE_CQ_DATA) != 0) return -FI_EINVAL;
+  if ((op.flags & FI_TAGGED) != 0 && (caps_ & FI_TAGGED) == 0) return -FI_EOPNOTSUPP;
+  Elements operand, compare, result;
+  if (kind->has_operand() && !operand.assign(op.operand, kind->element)) return -FI_EINVAL;
+  if (op.form == AtomicForm::kCompare && !compare.assign(op.compare, kind->element))
+    return -FI_EINVAL;
+  if (fetching && !result.assign(op.result, kind->element)) return -FI_EINVAL;
+  const std::size_t count = kind->has_operand() ? operand.count() : result.count();
+  if (count == 0 || (fetching && result.count() != count) ||
+      (op.form == AtomicForm::kCompare && compare.count() != count))
+    return -FI_EINVAL;
+  if (count > max_elements(*kind, op.form, payload_mtu())) return -FI_EMSGSIZE;
+  Atomic plain = op;
+  if (fetching)
+    plain.flags &= ~FI_INJECT;  // operands are copied anyway, and the result is not over
+  return transmit(plain.flags, count * kind->element, [&](base::Instant now) {
+    ses::AtomicRequest request;
+    request.peer = av_->peer(op.peer);
+    request.tagged = (op.flags & FI_TAGGED) != 0;
+    request.fetching = fetching;
+    request.op = kind->op;
+    request.type = kind->type;
+    request.count = count;
+    request.operand = operand.pieces();
+    request.compare = compare.pieces();
+    request.result = result.pieces();
+    request.remote_offset = op.remote_address;
+    request.key = op.key;
+    describe(plain, request);
+    return worker_.ses().atomic(now, id_, request);
   });
 }
 
@@ -210,9 +282,11 @@ void Endpoint::on_completion(ses::EndpointId, const ses::Completion& c) {
     case OpKind::kTaggedSend:
     case OpKind::kWrite:
     case OpKind::kRead:
+    case OpKind::kAtomic:
+    case OpKind::kFetchingAtomic:
       --tx_outstanding_;
       if ((c.user_flags & kIsInject) != 0) --injects_outstanding_;
-      count(c.kind == OpKind::kWrite ? kWrite : c.kind == OpKind::kRead ? kRead : kSend, success);
+      count(initiator_counter(c.kind), success);
       if (wanted && tx_cq_ != nullptr) report(*tx_cq_, c, entry_flags(c));
       return;
     case OpKind::kReceive:
@@ -230,10 +304,25 @@ void Endpoint::on_completion(ses::EndpointId, const ses::Completion& c) {
       return;
     case OpKind::kRemoteWrite:
     case OpKind::kRemoteRead:
-      count(c.kind == OpKind::kRemoteWrite ? kRemoteWrite : kRemoteRead, success);
+    case OpKind::kRemoteAtomic:
+    case OpKind::kRemoteFetchingAtomic:
+      count(Mr::is_write(c.kind) ? kRemoteWrite : kRemoteRead, success);
       if (Mr* mr = domain_.watched(c.mr_key)) mr->on_remote_access(c.kind, success);
       if (c.has_data && success && rx_cq_ != nullptr) report(*rx_cq_, c, entry_flags(c));
       return;
+  }
+}
+
+Endpoint::Counter Endpoint::initiator_counter(OpKind kind) {
+  switch (kind) {
+    case OpKind::kWrite:
+    case OpKind::kAtomic:
+      return kWrite;
+    case OpKind::kRead:
+    case OpKind::kFetchingAtomic:
+      return kRead;
+    default:
+      return kSend;
   }
 }
 
@@ -246,7 +335,7 @@ void Endpoint::count(Counter which, bool success) {
 void Endpoint::report(Cq& cq, const ses::Completion& c, std::uint64_t flags) {
   CqEntry entry;
   entry.op_context = c.context == kNoContext ? nullptr : reinterpret_cast<void*>(c.context);
-  const bool is_of_target = (flags & (FI_RECV | FI_REMOTE_WRITE)) != 0;
+  const bool is_of_target = (flags & (FI_RECV | FI_REMOTE_WRITE | FI_REMOTE_READ)) != 0;
   const bool has_data = is_of_target && c.has_data;  // the initiator knows what it sent
   entry.flags =
       flags | (has_data ? FI_REMOTE_CQ_DATA : 0) | (c.multi_recv_released ? FI_MULTI_RECV : 0);

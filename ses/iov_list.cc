@@ -51,11 +51,10 @@ void IovList::clear(IovPool& pool) {
   *this = IovList();
 }
 
-const std::uint8_t* IovList::find(std::size_t offset, std::size_t n) const {
+std::uint8_t* IovList::find(std::size_t offset, std::size_t n) const {
   for (const iovec* p = pieces(); p != pieces() + count_; ++p) {
     if (offset < p->iov_len)
-      return n <= p->iov_len - offset ? static_cast<const std::uint8_t*>(p->iov_base) + offset
-                                      : nullptr;
+      return n <= p->iov_len - offset ? static_cast<std::uint8_t*>(p->iov_base) + offset : nullptr;
     offset -= p->iov_len;
   }
   return nullptr;

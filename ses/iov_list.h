@@ -41,7 +41,7 @@ class IovList {
   bool is_contiguous() const { return count_ <= 1; }
 
   /// Where n bytes from `offset` on lie in one piece; null when they do not.
-  const std::uint8_t* find(std::size_t offset, std::size_t n) const;
+  std::uint8_t* find(std::size_t offset, std::size_t n) const;
   /// Copies n bytes from `offset` on; the range must lie inside.
   void gather(std::size_t offset, std::uint8_t* out, std::size_t n) const;
   /// Puts them behind what `packet` has; without a copy where it may borrow them and that is worth it.

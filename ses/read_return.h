@@ -19,6 +19,7 @@ struct ReadTally : Pooled {
   std::uint32_t returns_open = 0;
   bool all_requested = false;
   bool failed = false;
+  bool was_counted = false;  ///< an atomic, which was complete when it was executed
 };
 
 /// What one packet of a READ asked for, on its way back: one packet, or several where the way carries less than the peer's.

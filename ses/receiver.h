@@ -73,6 +73,7 @@ class Receiver {
   // rx_dispatch.cc: the checks, in their order
   pds::Answer dispatch(Context& c);
   pds::Answer check_form(Context& c);
+  Endpoint* find_endpoint(const Context& c, RiKind space, ReturnCode& code);
   pds::Answer check_address(Context& c);
   pds::Answer begin(Context& c);
   pds::Answer on_datagram(Context& c);
@@ -92,6 +93,7 @@ class Receiver {
   void enlist(Context& c, RiSpace& space, Unexpected& u, Unexpected* header);
   pds::Answer proceed_receive(Context& c, RxMessage& m);
   pds::Answer proceed_capture(Context& c, RxMessage& m);
+  void take(const Context& c, RiSpace& space, Receive& receive, std::uint64_t end);
   void bind(RxMessage& m, Receive& r, std::uint64_t buffer_offset);
   void place(RxMessage& m, const RequestView& r);
   void complete_receive(Instant now, Receive& r, Completion& completion);
@@ -108,6 +110,7 @@ class Receiver {
   std::uint8_t generation_for(const Endpoint* endpoint, const net::FabricAddress& source,
                               bool tagged, std::uint8_t otherwise);
   void open_gates(RiSpace& space);
+  pds::Answer close_gate(Context& c, RiSpace& space, Sender& sender);
   Unexpected* find_header(Context& c, Sender& sender);
   Unexpected* note_header(Context& c, RiSpace& space, Sender& sender);
   void touch_header(Context& c, Unexpected& header);
@@ -130,20 +133,35 @@ class Receiver {
   bool data_fits_ack(const Context& c) const;
   bool is_too_long_for_one_packet(const Context& c) const;
   pds::Answer answer_with_data(Context& c, const MemoryRegion& region, std::uint64_t at);
+  pds::Answer answer_carrying(Context& c);
   void complete_read(Instant now, EndpointId endpoint, const Source& source, std::uint64_t key,
                      std::size_t length);
 
+  // rx_atomics.cc
+  struct Amo;
+  pds::Answer on_atomic(Context& c);
+  pds::Answer begin_atomic(Context& c, const Amo& amo);
+  pds::Answer begin_tagged_atomic(Context& c, const Amo& amo);
+  pds::Answer refuse_atomic(Context& c, ReturnCode code);
+  pds::Answer refuse_unmatched_atomic(Context& c, RiSpace& space);
+  bool perform(Context& c, const Amo& amo, const IovList& memory, std::uint64_t start,
+               pds::Answer& answer);
+  bool perform_and_return(Context& c, const Amo& amo, const IovList& memory, std::uint64_t start,
+                          pds::Answer& answer);
+  void complete_atomic(Context& c, std::uint64_t key);
+
   // rx_returns.cc
   ReadTally* make_tally(Context& c);
-  ReadReturn* make_return(Context& c, const MemoryRegion& region, std::uint64_t at,
+  ReadReturn* make_return(Context& c, PoolRef region, const IovList& memory, std::uint64_t at,
                           ReadTally& tally);
+  pds::SubmitResult begin_return(Context& c, ReadReturn& r, ReadTally& tally);
   void settle(Instant now, ReadTally& tally);
   pds::SubmitResult submit_return(Instant now, ReadReturn& r);
   bool may_carry(const Sender& sender) const;
   void wait_for_turn(ReadReturn& r);
   void end_wait(ReadReturn& r);
   void serve_returns(Instant now);
-  bool copy_for_return(ReadReturn& r, const MemoryRegion& region, std::uint64_t at,
+  bool copy_for_return(ReadReturn& r, const IovList& memory, std::uint64_t at,
                        std::uint32_t length);
   void drop_return(ReadReturn& r);
   void release_return(Instant now, ReadReturn& r, bool delivered);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "lib/wire/ses_rules.h"
+
 namespace uet::ses {
 namespace {
 
@@ -50,6 +52,7 @@ std::uint32_t asked_mtu(const wire::SesStandardFirst& h, std::uint32_t own_mtu) 
 
 /// A message of one packet may come without the mark of its end. [docs/interop.md]
 bool is_whole(const wire::SesStandardFirst& h, std::size_t payload, std::uint32_t own_mtu) {
+  if (wire::has_atomic_extension(h.opcode)) return true;  // there are no others
   return h.request_length <= (h.opcode == SesOpcode::kRead ? asked_mtu(h, own_mtu) : payload);
 }
 
@@ -99,6 +102,11 @@ OpcodeClass classify(SesOpcode opcode) {
       return OpcodeClass::kMsgError;
     case SesOpcode::kDeferrableRtr:
       return OpcodeClass::kRestart;
+    case SesOpcode::kAtomic:
+    case SesOpcode::kFetchingAtomic:
+    case SesOpcode::kTsendAtomic:
+    case SesOpcode::kTsendFetchAtomic:
+      return OpcodeClass::kAtomic;
     default:
       return OpcodeClass::kUnsupported;
   }
@@ -141,7 +149,7 @@ bool parse_request(std::uint8_t next_hdr, std::span<const std::uint8_t> bytes,
       return false;
   }
   out.payload = bytes.subspan(header);
-  const OpcodeClass c = classify(out.opcode);
+  const OpcodeClass c = out.kind = classify(out.opcode);
   if (c == OpcodeClass::kNoOp || c == OpcodeClass::kMsgError || c == OpcodeClass::kRestart ||
       c == OpcodeClass::kAwaitDelivery)
     out.covered = 0;

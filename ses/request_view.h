@@ -12,9 +12,24 @@ namespace uet::ses {
 
 using wire::SesOpcode;
 
+/// What to do with an opcode at all. [SES 6]
+enum class OpcodeClass : std::uint8_t {
+  kNoOp,
+  kSend,
+  kWrite,
+  kRead,
+  kDatagram,
+  kMsgError,
+  kRestart,
+  kAwaitDelivery,
+  kAtomic,
+  kUnsupported
+};
+
 struct RequestView {
   wire::NextHdr form = wire::NextHdr::kRequestStd;
   SesOpcode opcode{};
+  OpcodeClass kind{};
   std::uint8_t version = 0;
   bool dc = false, ie = false, rel = false, hd = false, eom = false, som = false;
   std::uint16_t message_id = 0;  ///< standard form only
@@ -40,21 +55,15 @@ struct RequestView {
 /// answer UNSUPPORTED_OP. [SES 6, decision 105]
 inline constexpr auto kAwaitDeliveryOpcode = static_cast<SesOpcode>(0x30);
 
-/// What to do with an opcode at all. [SES 6]
-enum class OpcodeClass : std::uint8_t {
-  kNoOp,
-  kSend,
-  kWrite,
-  kRead,
-  kDatagram,
-  kMsgError,
-  kRestart,
-  kAwaitDelivery,
-  kUnsupported
-};
 OpcodeClass classify(SesOpcode opcode);
 constexpr bool is_tagged(SesOpcode opcode) {
   return opcode == SesOpcode::kTaggedSend || opcode == SesOpcode::kDeferrableTsend;
+}
+constexpr bool is_tagged_atomic(SesOpcode opcode) {
+  return opcode == SesOpcode::kTsendAtomic || opcode == SesOpcode::kTsendFetchAtomic;
+}
+constexpr bool is_fetching(SesOpcode opcode) {
+  return opcode == SesOpcode::kFetchingAtomic || opcode == SesOpcode::kTsendFetchAtomic;
 }
 constexpr bool is_deferrable(SesOpcode opcode) {
   return opcode == SesOpcode::kDeferrableSend || opcode == SesOpcode::kDeferrableTsend;
@@ -66,7 +75,8 @@ constexpr bool is_deferrable(SesOpcode opcode) {
 bool parse_request(std::uint8_t next_hdr, std::span<const std::uint8_t> bytes,
                    std::uint32_t own_mtu, RequestView& out);
 
-/// True when every byte that this packet should carry is there; cuts surplus bytes off.
+/// True when every byte that this packet should carry is there; cuts surplus bytes off. Not for atomics: their extension
+/// says what they carry.
 bool fit_payload(RequestView& request);
 
 /// Rule 4 of the message table: does this packet lie inside its message as segmentation makes them?

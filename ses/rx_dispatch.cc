@@ -7,7 +7,7 @@ namespace uet::ses {
 namespace {
 
 RiKind ri_kind(const RequestView& r) {
-  switch (classify(r.opcode)) {
+  switch (r.kind) {
     case OpcodeClass::kWrite:
     case OpcodeClass::kRead:
       return RiKind::kRma;
@@ -22,7 +22,7 @@ RiKind ri_kind(const RequestView& r) {
 
 /// Step 3 and 4: is this combination of opcode, form, mode and flags possible? kOk when it is.
 ReturnCode judge_form(const RequestView& r, pds::Mode mode) {
-  const OpcodeClass c = classify(r.opcode);
+  const OpcodeClass c = r.kind;
   if (c == OpcodeClass::kUnsupported) return ReturnCode::kUnsupportedOp;
   const bool rma = c == OpcodeClass::kWrite || c == OpcodeClass::kRead;
   if (c == OpcodeClass::kDatagram) return ReturnCode::kOpViolation;  // only UUD carries it
@@ -31,7 +31,9 @@ ReturnCode judge_form(const RequestView& r, pds::Mode mode) {
   // [PDS 3.1] A packet that may be executed twice can announce nothing.
   if (mode == pds::Mode::kRudi && (!rma || !r.is_single() || r.hd)) return ReturnCode::kOpViolation;
   if (r.form != wire::NextHdr::kRequestStd && !r.is_single()) return ReturnCode::kOpViolation;
-  if (r.is_small() && !rma) return ReturnCode::kOpViolation;
+  if (c == OpcodeClass::kAtomic && !r.is_single()) return ReturnCode::kOpViolation;
+  const bool reaches_memory = rma || (c == OpcodeClass::kAtomic && !is_tagged_atomic(r.opcode));
+  if (r.is_small() && !reaches_memory) return ReturnCode::kOpViolation;
   if (c == OpcodeClass::kMsgError && (r.form != wire::NextHdr::kRequestStd || !r.eom))
     return ReturnCode::kOpViolation;
   if (r.form == wire::NextHdr::kRequestMedium && is_deferrable(r.opcode))
@@ -94,7 +96,8 @@ pds::Answer Receiver::check_form(Context& c) {
   if (r.version != 0) return refuse(ReturnCode::kUncor);
   if (const ReturnCode code = judge_form(r, c.packet.mode); code != ReturnCode::kOk)
     return refuse(code);
-  if (classify(r.opcode) == OpcodeClass::kMsgError) return on_message_error_packet(c);
+  if (r.kind == OpcodeClass::kMsgError) return on_message_error_packet(c);
+  if (r.kind == OpcodeClass::kAtomic) return on_atomic(c);
   if (!fit_payload(c.request)) {
     core_.trace.drop(c.now, base::DropReason::kSesMalformed, c.packet.bytes.size());
     return refuse(ReturnCode::kOpViolation);
@@ -104,13 +107,18 @@ pds::Answer Receiver::check_form(Context& c) {
   return check_address(c);
 }
 
+/// Steps 5 to 7. Null: `code` says why.
+Endpoint* Receiver::find_endpoint(const Context& c, RiKind space, ReturnCode& code) {
+  return c.request.is_small() ? core_.endpoints.route_process(c.request.target(), code)
+                              : core_.endpoints.route(c.request.target(), space, code);
+}
+
 /// Steps 5 to 7, 9, and the packet's place in its message (15), which needs nothing of what comes
 /// between.
 pds::Answer Receiver::check_address(Context& c) {
   const RequestView& r = c.request;
   ReturnCode code = ReturnCode::kOk;
-  c.endpoint = r.is_small() ? core_.endpoints.route_process(r.target(), code)
-                            : core_.endpoints.route(r.target(), ri_kind(r), code);
+  c.endpoint = find_endpoint(c, ri_kind(r), code);
   if (c.endpoint == nullptr) return answer_error(r, code, r.ri_generation, true);
   if (c.packet.replayed_read && r.opcode == SesOpcode::kRead) return replay_read(c);
   if (r.ie) return reject(c, ReturnCode::kInitiatorErr);
@@ -124,7 +132,7 @@ pds::Answer Receiver::check_address(Context& c) {
 }
 
 pds::Answer Receiver::begin(Context& c) {
-  switch (classify(c.request.opcode)) {
+  switch (c.request.kind) {
     case OpcodeClass::kSend:
       return begin_send(c);
     case OpcodeClass::kWrite:

@@ -19,7 +19,11 @@ pds::Answer Receiver::refuse_for_lack(Context& c, RiSpace& space, Sender& sender
   if (header == nullptr) header = note_header(c, space, sender);
   if (header != nullptr) touch_header(c, *header);
   if (!c.is_ordered()) return reject(c, ReturnCode::kNoMatch);
-  Gate& gate = sender.gates[is_tagged(c.request.opcode) ? 1 : 0];
+  return close_gate(c, space, sender);
+}
+
+pds::Answer Receiver::close_gate(Context& c, RiSpace& space, Sender& sender) {
+  Gate& gate = sender.gates[&space == &c.endpoint->space(true) ? 1 : 0];
   gate.is_enabled = false;
   space.closed.push_back(gate);
   senders_.hold(sender);

@@ -14,6 +14,7 @@ ReadTally* Receiver::make_tally(Context& c) {
   tally->returns_open = 0;
   tally->all_requested = false;
   tally->failed = false;
+  tally->was_counted = false;
   return tally;
 }
 
@@ -22,32 +23,40 @@ void Receiver::settle(Instant now, ReadTally& tally) {
   if (tally.returns_open > 0 || !(tally.all_requested || tally.failed)) return;
   const ReadTally done = tally;
   tallies_.release(&tally);
-  if (!done.failed) complete_read(now, done.endpoint, done.source, done.key, done.length);
+  if (!done.failed && !done.was_counted)
+    complete_read(now, done.endpoint, done.source, done.key, done.length);
 }
 
 /// Queues the data that this packet asks for and accepts the packet; or refuses it when there is no
 /// room.
 pds::Answer Receiver::return_data(Context& c, const MemoryRegion& region, std::uint64_t at,
                                   ReadTally& tally) {
-  ReadReturn* r = make_return(c, region, at, tally);
+  ReadReturn* r = make_return(c, ref_of(region), region.iov, at, tally);
   if (r == nullptr) {
     if (c.request.is_single()) tally.failed = true;  // the caller settles it
     return answer_refuse(wire::NackCode::kNoSesMsgAvail);
   }
-  Sender& sender = *r->sender;
-  const auto result = sender.waiting.empty() && may_carry(sender) ? submit_return(c.now, *r)
-                                                                  : pds::SubmitResult::kAgain;
-  if (result == pds::SubmitResult::kAgain) wait_for_turn(*r);
-  if (result == pds::SubmitResult::kNever) {
-    drop_return(*r);
-    tally.failed = true;  // the caller settles it
+  if (begin_return(c, *r, tally) == pds::SubmitResult::kNever)
     return answer_error(c.request, ReturnCode::kUndeliverable, 0, true);
-  }
   return answer_default(c.request);
 }
 
-ReadReturn* Receiver::make_return(Context& c, const MemoryRegion& region, std::uint64_t at,
-                                  ReadTally& tally) {
+/// With the carrier, or among those that wait. kNever: it is gone, and the caller settles the tally.
+pds::SubmitResult Receiver::begin_return(Context& c, ReadReturn& r, ReadTally& tally) {
+  Sender& sender = *r.sender;
+  const auto result = sender.waiting.empty() && may_carry(sender) ? submit_return(c.now, r)
+                                                                  : pds::SubmitResult::kAgain;
+  if (result == pds::SubmitResult::kAgain) wait_for_turn(r);
+  if (result == pds::SubmitResult::kNever) {
+    drop_return(r);
+    tally.failed = true;
+  }
+  return result;
+}
+
+/// `memory` from `at` on is what goes back: of the region, or of nothing that will still be there. [SES 15]
+ReadReturn* Receiver::make_return(Context& c, PoolRef region, const IovList& memory,
+                                  std::uint64_t at, ReadTally& tally) {
   Sender* owner = owner_of(c);
   if (owner == nullptr || !has_share(owner->returns, returns_.available())) return nullptr;
   ReadReturn* r = returns_.acquire();
@@ -57,16 +66,16 @@ ReadReturn* Receiver::make_return(Context& c, const MemoryRegion& region, std::u
   r->copy = nullptr;
   r->copy_cost = 0;
   // [SES 17] A later write of the same context must not show in the data, so the memory is read
-  // now.
-  if (c.is_ordered() && c.request.covered > 0 &&
-      !copy_for_return(*r, region, at, c.request.covered)) {
+  // now. What an atomic replaces is nowhere else.
+  const bool reads_now = c.is_ordered() || is_fetching(c.request.opcode);
+  if (reads_now && c.request.covered > 0 && !copy_for_return(*r, memory, at, c.request.covered)) {
     returns_.release(r);
     return nullptr;
   }
   ++owner->returns;
   senders_.hold(*owner);
   r->request = c.packet.handle;
-  r->region = ref_of(region);
+  r->region = region;
   r->start = at;
   r->length = c.request.covered;
   r->small = c.request.form != wire::NextHdr::kRequestStd;
@@ -85,7 +94,7 @@ ReadReturn* Receiver::make_return(Context& c, const MemoryRegion& region, std::u
   return r;
 }
 
-bool Receiver::copy_for_return(ReadReturn& r, const MemoryRegion& region, std::uint64_t at,
+bool Receiver::copy_for_return(ReadReturn& r, const IovList& memory, std::uint64_t at,
                                std::uint32_t length) {
   const std::size_t cost = read_copies_.cost_of(length);
   if (!has_share(r.sender->copy_bytes, read_copies_.max_bytes() - read_copies_.reserved()) ||
@@ -96,7 +105,7 @@ bool Receiver::copy_for_return(ReadReturn& r, const MemoryRegion& region, std::u
     read_copies_.unreserve(cost);
     return false;
   }
-  region.iov.gather(static_cast<std::size_t>(at), copy->bytes(), length);
+  memory.gather(static_cast<std::size_t>(at), copy->bytes(), length);
   r.copy = copy;
   r.copy_cost = cost;
   r.sender->copy_bytes += cost;

@@ -189,8 +189,14 @@ pds::Answer Receiver::replay_read(Context& c) {
 
 /// [SES 11.2 row 6] The data rides on the ACK.
 pds::Answer Receiver::answer_with_data(Context& c, const MemoryRegion& region, std::uint64_t at) {
+  const std::uint32_t n = c.request.covered;
+  if (n > 0) region.iov.gather(static_cast<std::size_t>(at), ack_data_.data(), n);
+  return answer_carrying(c);
+}
+
+/// What the request covers is in `ack_data_`.
+pds::Answer Receiver::answer_carrying(Context& c) {
   const RequestView& r = c.request;
-  if (r.covered > 0) region.iov.gather(static_cast<std::size_t>(at), ack_data_.data(), r.covered);
   pds::Answer answer;
   answer.guaranteed = true;
   answer.response.data = {ack_data_.data(), r.covered};

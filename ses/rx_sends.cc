@@ -73,15 +73,7 @@ pds::Answer Receiver::deliver(Context& c, RiSpace& space, Receive& receive) {
   if (core_.config.reject_long && limit < r.request_length) return reject(c, ReturnCode::kTooLong);
   core_.trace.emit(c.now, base::EventId::kMessageMatched, 0, {},
                    static_cast<std::uint64_t>(r.opcode), r.request_length);
-  ++receive.in_flight;
-  if (receive.multi_recv) {
-    receive.cursor = next_message_at(
-        static_cast<std::size_t>(std::min<std::uint64_t>(start + limit, receive.iov.size())));
-    if (receive.cursor > receive.iov.size()) receive.cursor = receive.iov.size();
-    if (receive.room() < c.endpoint->config.min_multi_recv) space.posted.remove(receive);
-  } else if (receive.is_posted) {  // else it was the claim's
-    space.posted.remove(receive);
-  }
+  take(c, space, receive, start + limit);
   if (r.is_single()) {
     const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(limit, r.payload.size()));
     if (n > 0) receive.iov.scatter(start, r.payload.data(), n);
@@ -111,6 +103,19 @@ pds::Answer Receiver::deliver(Context& c, RiSpace& space, Receive& receive) {
   m->limit = limit;
   count(*m, r);
   return proceed_receive(c, *m);
+}
+
+/// A message that ends at `end` goes into the receive.
+void Receiver::take(const Context& c, RiSpace& space, Receive& receive, std::uint64_t end) {
+  ++receive.in_flight;
+  if (receive.multi_recv) {
+    receive.cursor =
+        next_message_at(static_cast<std::size_t>(std::min<std::uint64_t>(end, receive.iov.size())));
+    if (receive.cursor > receive.iov.size()) receive.cursor = receive.iov.size();
+    if (receive.room() < c.endpoint->config.min_multi_recv) space.posted.remove(receive);
+  } else if (receive.is_posted) {  // else it was the claim's
+    space.posted.remove(receive);
+  }
 }
 
 pds::Answer Receiver::proceed_receive(Context& c, RxMessage& m) {

@@ -92,6 +92,12 @@ PostResult<Posted> Ses::rma(Instant now, EndpointId endpoint, const RmaRequest& 
   return impl_->tx.rma(now, *e, request);
 }
 
+PostResult<Posted> Ses::atomic(Instant now, EndpointId endpoint, const AtomicRequest& request) {
+  Endpoint* e = impl_->core.endpoints.find(endpoint);
+  if (e == nullptr) return PostError::kBadEndpoint;
+  return impl_->tx.atomic(now, *e, request);
+}
+
 PostResult<Posted> Ses::receive(Instant now, EndpointId endpoint, const ReceiveRequest& request) {
   Endpoint* e = impl_->core.endpoints.find(endpoint);
   if (e == nullptr) return PostError::kBadEndpoint;

@@ -20,12 +20,15 @@
 #include "lib/base/trace.h"
 #include "lib/base/units.h"
 #include "lib/net/fabric_address.h"
+#include "lib/wire/enums.h"
 #include "pds/pds.h"
 #include "ses/ses_config.h"
 
 namespace uet::ses {
 
 using base::Instant;
+using wire::AmoDatatype;
+using wire::AmoOpcode;
 
 class Carrier;
 class Ways;
@@ -103,6 +106,7 @@ struct EndpointConfig {
   std::optional<std::uint32_t> initiator_id;  ///< default (pid_on_fep << 12) | resource_index
   bool sends_ordered = false;                 ///< FI_ORDER_SAS: sends of this endpoint go over ROD
   bool rma_ordered = false;                   ///< RMA shares that ROD context
+  bool atomics_ordered = false;               ///< atomics do
   std::size_t min_multi_recv = 64;
   bool has_untagged = true;        ///< the RI exists in the SEND space
   bool has_tagged = true;          ///< ... in the TAGGED space
@@ -123,6 +127,10 @@ enum class OpKind : std::uint8_t {
   kRemoteRead,  ///< target side
   kPeek,
   kTaggedPeek,
+  kAtomic,
+  kFetchingAtomic,  ///< initiator side
+  kRemoteAtomic,
+  kRemoteFetchingAtomic,  ///< target side
 };
 
 /// Who sent a message, as far as the wire tells. [ses.md 2.1]
@@ -136,7 +144,7 @@ struct Source {
 struct Completion {
   OpKind kind{};
   ReturnCode code = ReturnCode::kOk;
-  std::uint64_t context = 0;        ///< as posted; 0 for kRemoteWrite, kRemoteRead
+  std::uint64_t context = 0;        ///< as posted; 0 for what peers do to memory (kRemote...)
   std::size_t length = 0;           ///< bytes transferred or placed
   std::size_t overflow_length = 0;  ///< with kTruncated: bytes that did not fit
   void* buffer = nullptr;           ///< multi-receive: where this message lies
@@ -145,8 +153,8 @@ struct Completion {
   bool has_data = false;
   bool multi_recv_released = false;  ///< the multi-receive buffer is no longer used
   std::uint8_t user_flags = 0;       ///< as posted
-  Source source;                     ///< receives, peeks and kRemoteWrite
-  std::uint64_t mr_key = 0;          ///< kRemoteWrite, kRemoteRead
+  Source source;                     ///< receives, peeks and what peers do to memory
+  std::uint64_t mr_key = 0;          ///< what peers do to memory
 };
 
 /// Where completions of an endpoint go. Called from within Ses calls, on the FEP's thread. It may post operations, but
@@ -193,6 +201,34 @@ struct RmaRequest {
   std::uint64_t remote_offset = 0;  ///< from the MR's base, or a virtual address
   std::uint64_t key = 0;
   std::optional<std::uint64_t> data;  ///< write only
+  bool inject = false;
+  bool delivery_complete = false;
+  bool fence = false;
+  bool silent = false;
+  std::uint8_t user_flags = 0;
+  std::uint64_t context = 0;
+};
+
+/// Executed exactly once at the target, on elements in its memory. [SES 16]
+///
+/// Without `result` as many elements as a packet carries beside the extension; no order among them, each is atomic for itself. With it one
+/// element, whose old value is put there. Operands of one element are copied before the call returns; memory of `operand`
+/// otherwise, and of `result`, must stay valid until completion.
+struct AtomicRequest {
+  PeerId peer = 0;
+  bool tagged = false;    ///< the target is a posted tagged receive, not a region: `key` is the tag
+  bool fetching = false;  ///< compare-and-swap, MSWAP and READ always are
+  AmoOpcode op{};
+  AmoDatatype type{};
+  std::size_t count = 1;           ///< elements; what the spans hold must agree
+  std::span<const iovec> operand;  ///< READ and INVAL have none
+  std::span<const iovec>
+      compare;  ///< compare-and-swap family: the value to compare, or MSWAP's mask
+  std::span<const iovec> result;  ///< fetching
+  std::uint64_t remote_offset =
+      0;  ///< from the MR's base, or a virtual address; from the start of the receive
+  std::uint64_t key = 0;
+  std::optional<std::uint64_t> data;  ///< not when fetching
   bool inject = false;
   bool delivery_complete = false;
   bool fence = false;
@@ -298,6 +334,7 @@ class Ses final : public pds::Upper {
   // ----------------------------------------------------------------------------------------------------
   PostResult<Posted> send(Instant now, EndpointId endpoint, const SendRequest& request);
   PostResult<Posted> rma(Instant now, EndpointId endpoint, const RmaRequest& request);
+  PostResult<Posted> atomic(Instant now, EndpointId endpoint, const AtomicRequest& request);
   PostResult<Posted> receive(Instant now, EndpointId endpoint, const ReceiveRequest& request);
   PostResult<Posted> peek(Instant now, EndpointId endpoint, const PeekRequest& request);
   /// Takes a claimed message into a buffer (or discards it).

@@ -18,6 +18,7 @@ class Transmitter {
   // --- From the user
   PostResult<Posted> send(Instant now, Endpoint& endpoint, const SendRequest& request);
   PostResult<Posted> rma(Instant now, Endpoint& endpoint, const RmaRequest& request);
+  PostResult<Posted> atomic(Instant now, Endpoint& endpoint, const AtomicRequest& request);
   bool cancel(Instant now, Endpoint& endpoint, std::uint64_t context);
   void close_endpoint(Instant now, Endpoint& endpoint);
   std::size_t free_operations() const { return ops_.available(); }
@@ -54,6 +55,12 @@ class Transmitter {
   void defer(Flow& flow);
   void pump_deferred(Instant now);
   void release_flow_if_idle(Flow& flow);
+
+  // tx_atomics.cc
+  PostResult<AtomicPart*> describe_atomic(Instant now, const AtomicRequest& request);
+  std::size_t atomic_payload(const TxOp& op, std::uint32_t segment) const;
+  void emit_atomic(const TxOp& op, std::uint32_t segment, net::Packet& packet) const;
+  void size_atomic(TxOp& op, pds::TxMessage& message) const;
 
   // tx_emit.cc
   bool may_use_medium(const TxOp& op) const;
@@ -94,6 +101,7 @@ class Transmitter {
 
   Core& core_;
   ChunkedPool<TxOp> ops_;
+  ChunkedPool<AtomicPart> atomics_;
   ChunkedPool<Flow> flows_;
   Slab inject_slab_;
   CoveragePool windows_;

@@ -111,8 +111,9 @@ void Transmitter::fail_semantic(TxOp& op, ReturnCode code) {
 
 /// False when the data does not belong to what was asked for.
 bool Transmitter::place_read_data(TxOp& op, const ResponseView& response) {
-  if (!op.is_read() || response.is_small_data) return false;
+  if (!op.returns_data || response.is_small_data) return false;
   const auto bytes = static_cast<std::uint32_t>(response.data.size());
+  if (op.atomic != nullptr && bytes != op.length) return false;  // the old value comes whole
   if (std::uint64_t{response.message_offset} + bytes > op.length) return false;
   if (op.returned.look(response.message_offset, bytes, op.length, windows_) != Coverage::Look::kNew)
     return false;
@@ -146,9 +147,9 @@ pds::Answer Transmitter::on_return_data(Instant now, const pds::RxRequest& reque
     core_.trace.drop(now, base::DropReason::kSesUnknownResponse, request.bytes.size());
     return answer_error(echo, ReturnCode::kOpViolation, 0, true);
   }
-  if (op->is_read() && is_too_far(*op, response))
+  if (op->returns_data && is_too_far(*op, response))
     return answer_refuse(wire::NackCode::kNoSesMsgAvail);
-  if (op->is_read()) echo.request_length = static_cast<std::uint32_t>(op->length);
+  if (op->returns_data) echo.request_length = static_cast<std::uint32_t>(op->length);
   pds::Answer answer = answer_default(echo);
   if (op->awaits_delivery) {
     op->is_delivered = true;
@@ -176,7 +177,7 @@ void Transmitter::advance(Instant now, TxOp& op) {
     return;
   }
   if (op.semantic == Semantic::kNone) fail_semantic(op, ReturnCode::kUncor);
-  if (op.semantic == Semantic::kOk && op.is_read() && !op.returned.is_complete())
+  if (op.semantic == Semantic::kOk && op.returns_data && !op.returned.is_complete())
     fail_semantic(op, ReturnCode::kOpViolation);  // the data had to be in that answer [SES 6.3]
   conclude(now, op);
 }
@@ -188,7 +189,7 @@ bool Transmitter::is_owed_something(const TxOp& op) const {
   if (op.semantic == Semantic::kNone) return !op.bad_response;
   if (op.semantic == Semantic::kError) return false;
   if (op.awaits_delivery) return !op.is_delivered && op.endpoint != nullptr;
-  return op.is_read() && !op.returned.is_complete();
+  return op.returns_data && !op.returned.is_complete();
 }
 
 TxOp* Transmitter::find(pds::MessageToken token) {
@@ -201,7 +202,7 @@ TxOp* Transmitter::find(pds::MessageToken token) {
 TxOp* Transmitter::find_returning(std::uint16_t message_id) {
   TxOp* op = ops_.at(message_id & ((1u << id_index_bits_) - 1));
   const bool fits = op != nullptr && op->state == OpState::kCarried &&
-                    (op->is_read() || op->awaits_delivery) && op->message_id == message_id;
+                    (op->returns_data || op->awaits_delivery) && op->message_id == message_id;
   return fits ? op : nullptr;
 }
 

@@ -3,26 +3,12 @@
 #include <cstring>
 
 #include "ses/transmitter.h"
+#include "ses/tx_header.h"
 
 namespace uet::ses {
 namespace {
 
 constexpr std::uint64_t kMediumLengthMax = 0x3fff;  // 14 bits
-
-template <typename H>
-void fill_common(const TxOp& op, H& h) {
-  h.opcode = op.opcode;
-  h.dc = op.delivery_complete;
-  h.ie = op.memory_gone && op.length > 0 && !op.is_read();
-  h.rel = op.peer->address.relative;
-  h.hd = op.has_header_data;
-  h.ri_generation = op.ri_generation;
-  h.job_id = op.job_id;
-  h.pid_on_fep = op.peer->address.pid_on_fep;
-  h.resource_index = op.peer->address.resource_index;
-  h.initiator = op.initiator_id;
-  h.mkey_match = op.mkey_match;
-}
 
 }  // namespace
 
@@ -43,6 +29,11 @@ pds::SegmentInfo Transmitter::emit_segment(pds::MessageToken token, std::uint32_
     emit_await_delivery(*op, packet);
     return {static_cast<std::uint8_t>(wire::NextHdr::kRequestStd)};
   }
+  if (op->atomic != nullptr) {
+    emit_atomic(*op, segment, packet);
+    return {static_cast<std::uint8_t>(op->medium ? wire::NextHdr::kRequestMedium
+                                                 : wire::NextHdr::kRequestStd)};
+  }
   const std::size_t n = emit_header(*op, segment, packet);
   if (n > 0 && !op->is_read()) {
     const std::size_t from = std::size_t{segment} * op->piece;
@@ -59,7 +50,7 @@ pds::SegmentInfo Transmitter::emit_segment(pds::MessageToken token, std::uint32_
 
 /// [SES 5] One packet, and header data only without a buffer offset.
 bool Transmitter::may_use_medium(const TxOp& op) const {
-  return core_.config.medium_headers && !op.is_read() && op.segments == 1 &&
+  return core_.config.medium_headers && !op.returns_data && op.segments == 1 &&
          (op.is_rma() || !op.delivery_complete) && op.length <= kMediumLengthMax &&
          !(op.has_header_data && op.buffer_offset != 0);
 }

@@ -11,13 +11,18 @@ ReturnCode code_for(pds::PdsError error) {
 }
 
 /// May the whole message be sent again, although the carrier cannot say what of it was delivered? Reads and plain writes put
-/// the same bytes in the same place. A send, or a write that makes a completion, would be seen twice, so it is repeated only
-/// when no packet of it can have been delivered. [decision 0051]
+/// the same bytes in the same place. A send, or a write that makes a completion, would be seen twice, and an atomic be executed
+/// twice, so they are repeated only when no packet can have been delivered. [decision 0051]
 bool may_repeat(const TxOp& op, pds::PdsError error) {
   if (!pds::is_retryable(error)) return false;
   if (op.awaits_delivery) return true;
   const bool is_new = op.answered == 0 && pds::was_not_delivered(error);
-  return is_new || (op.is_rma() && !op.has_header_data);
+  return is_new || op.is_idempotent();
+}
+
+/// Each packet of an atomic is a request of its own, so behind the first there is no message to end.
+bool can_be_truncated(const TxOp& op) {
+  return op.atomic == nullptr || op.emitted == 0;
 }
 
 }  // namespace
@@ -73,6 +78,10 @@ void Transmitter::release(TxOp& op) {
     inject_slab_.unreserve(op.inject_cost);
     op.inject_block = nullptr;
   }
+  if (op.atomic != nullptr) {
+    atomics_.release(op.atomic);
+    op.atomic = nullptr;
+  }
   op.returned.clear(windows_);
   Peer* peer = op.peer;
   ops_.release(&op);
@@ -82,7 +91,7 @@ void Transmitter::release(TxOp& op) {
 /// [SES 10] The rest of the message is not wanted: end it with MSG_ERROR. Not from within an
 /// upcall, where the carrier may be walking over this very message.
 void Transmitter::want_truncation(Instant now, TxOp& op) {
-  if (op.truncate_wanted || op.error_segment != 0) return;
+  if (op.truncate_wanted || op.error_segment != 0 || !can_be_truncated(op)) return;
   if (core_.upcall_depth == 0) {
     truncate_now(now, op);
     return;
@@ -93,7 +102,7 @@ void Transmitter::want_truncation(Instant now, TxOp& op) {
 }
 
 void Transmitter::truncate_now(Instant now, TxOp& op) {
-  if (op.emitted >= op.segments) return;
+  if (op.emitted >= op.segments || !can_be_truncated(op)) return;
   const pds::MessageToken token = make_token(TokenKind::kOperation, op.pool_index, op.attempt);
   if (op.emitted == 0) {
     // Nobody has heard of this message: forget it.
@@ -111,7 +120,8 @@ bool Transmitter::cancel(Instant now, Endpoint& endpoint, std::uint64_t context)
     if (op.endpoint != &endpoint || op.context != context || op.cancelled) continue;
     if (op.awaits_delivery) return false;  // the target has all of it
     if (op.state == OpState::kCarried) {
-      if (op.emitted >= op.segments) return false;  // all is said: nothing to take back
+      // All is said, or executed in part: nothing to take back.
+      if (op.emitted >= op.segments || !can_be_truncated(op)) return false;
       op.cancelled = true;
       want_truncation(now, op);
     } else {
@@ -147,7 +157,7 @@ void Transmitter::close_endpoint(Instant now, Endpoint& endpoint) {
 }
 
 void Transmitter::detach(Instant now, TxOp& op) {
-  const bool own_memory = !op.is_read() && (op.inject_block != nullptr || op.length == 0);
+  const bool own_memory = !op.returns_data && (op.inject_block != nullptr || op.length == 0);
   --op.endpoint->sends;
   op.endpoint = nullptr;
   if (op.awaits_delivery && op.state == OpState::kCarried && op.answered == op.segments) {

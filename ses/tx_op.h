@@ -5,6 +5,7 @@
 #include <boost/intrusive/list.hpp>
 #include <optional>
 
+#include "ses/amo.h"
 #include "ses/coverage.h"
 #include "ses/endpoint.h"
 #include "ses/request_view.h"
@@ -22,6 +23,16 @@ enum class OpState : std::uint8_t {
   kCarried,  ///< the carrier has it, or read data is still to come
   kFailed,   ///< refused, waits until its lane may resend [SES 2.5 recover]
   kBackoff,  ///< refused, waits for its own timer
+};
+
+/// What an atomic is beside its header. [SES 16.1]
+struct AtomicPart : Pooled {
+  AmoOpcode op{};
+  AmoDatatype type{};
+  std::uint8_t extension_bytes = 0;                     ///< with the operands of a compare-and-swap
+  std::uint8_t operand_bytes = 0;                       ///< of `operand` that are payload
+  std::array<std::uint8_t, kLargestElement> operand{};  ///< fetching: one element
+  wire::U128 compare, swap;
 };
 
 struct TxOp : Pooled {
@@ -47,6 +58,7 @@ struct TxOp : Pooled {
   std::uint64_t context = 0;
   Block* inject_block = nullptr;
   std::size_t inject_cost = 0;
+  AtomicPart* atomic = nullptr;  ///< of atomics alone
   bool has_header_data = false;
   bool delivery_complete = false;
   bool fence = false;
@@ -86,21 +98,32 @@ struct TxOp : Pooled {
   // All attempts.
   std::uint32_t retries = 0;
   bool cancelled = false;
-  bool memory_gone = false;  ///< the user's buffer may no longer be touched
+  bool memory_gone = false;   ///< the user's buffer may no longer be touched
+  bool returns_data = false;  ///< `iov` is filled with what the target has
 
   /// Has no PDC: all that will ever be said about it comes with the answer to its one packet.
-  bool is_connectionless() const { return mode == pds::Mode::kRudi || mode == pds::Mode::kUud; }
+  bool is_connectionless() const { return mode >= pds::Mode::kRudi; }
   bool is_datagram() const { return opcode == SesOpcode::kDatagramSend; }
   /// Its PDC must stay open for what the target sends in the return direction.
-  bool holds_lock() const { return (is_read() && !is_connectionless()) || awaits_delivery; }
+  bool holds_lock() const { return (returns_data && !is_connectionless()) || awaits_delivery; }
   bool is_read() const { return opcode == SesOpcode::kRead; }
-  bool is_rma() const { return opcode == SesOpcode::kRead || opcode == SesOpcode::kWrite; }
-  bool is_tagged() const { return opcode == SesOpcode::kTaggedSend; }
+  /// Reaches memory by its key.
+  bool is_rma() const {
+    return opcode >= SesOpcode::kWrite && opcode <= SesOpcode::kFetchingAtomic;
+  }
+  /// Of the opcodes that operations have these are the highest.
+  bool is_tagged() const { return opcode >= SesOpcode::kTaggedSend; }
+  /// Doing it twice does no harm.
+  bool is_idempotent() const {
+    return (opcode == SesOpcode::kWrite || opcode == SesOpcode::kRead) && !has_header_data;
+  }
   Space space() const { return is_tagged() ? Space::kTagged : Space::kUntagged; }
   OpKind kind() const {
-    if (is_read()) return OpKind::kRead;
-    if (is_rma()) return OpKind::kWrite;
-    return is_tagged() ? OpKind::kTaggedSend : OpKind::kSend;
+    using enum OpKind;
+    static constexpr std::array kKinds = {
+        kSend, kWrite,      kRead, kAtomic,     kFetchingAtomic, kSend,   kSend,          kSend,
+        kSend, kTaggedSend, kSend, kTaggedSend, kTaggedSend,     kAtomic, kFetchingAtomic};
+    return kKinds[static_cast<std::size_t>(opcode)];
   }
 };
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "ses/transmitter.h"
+#include "ses/tx_common.h"
 
 namespace uet::ses {
 namespace {
@@ -22,36 +22,10 @@ bool understands_rudi(const Address& peer) {
 
 }  // namespace
 
-/// What sends and RMA have in common.
-struct Transmitter::Common {
-  PeerId peer = 0;
-  Delivery delivery{};
-  std::span<const iovec> iov;
-  const std::optional<std::uint64_t>* data = nullptr;
-  bool inject = false;
-  bool delivery_complete = false;
-  bool fence = false;
-  bool silent = false;
-  std::uint8_t user_flags = 0;
-  std::uint64_t context = 0;
-
-  template <typename Request>
-  explicit Common(const Request& r)
-      : peer(r.peer),
-        delivery(r.delivery),
-        iov(r.iov),
-        data(&r.data),
-        inject(r.inject),
-        delivery_complete(r.delivery_complete),
-        fence(r.fence),
-        silent(r.silent),
-        user_flags(r.user_flags),
-        context(r.context) {}
-};
-
 Transmitter::Transmitter(Core& core)
     : core_(core),
       ops_(bounded(core.config.max_sends), 32),
+      atomics_(bounded(core.config.max_sends), 32),
       flows_(bounded(core.config.max_sends), 16),
       inject_slab_(std::size_t{bounded(core.config.max_sends)} *
                        (2 * std::size_t{core.config.inject_size} + 256),
@@ -126,6 +100,7 @@ PostResult<Posted> Transmitter::rma(Instant now, Endpoint& endpoint, const RmaRe
   if (!prepared) return prepared.error();
   TxOp& op = **prepared;
   op.mkey_match = request.key;
+  op.returns_data = request.read;
   op.buffer_offset = request.remote_offset;
   op.lane = endpoint.config.rma_ordered ? kOrderedLane : kUnorderedLane;
   op.mode = idempotent                    ? pds::Mode::kRudi
@@ -140,17 +115,18 @@ PostResult<TxOp*> Transmitter::prepare(Instant now, Endpoint& endpoint, const Co
                                        SesOpcode opcode) {
   Peer* peer = core_.peers.find(common.peer);
   if (peer == nullptr) return PostError::kBadPeer;
-  if (common.delivery == Delivery::kIdempotent && !understands_rudi(peer->address))
-    return PostError::kModeForbids;
   if (common.iov.size() > std::min<std::size_t>(core_.config.iov_limit, kMaxIov))
     return PostError::kBadArgument;
   std::uint64_t length = 0;
   for (const iovec& piece : common.iov)
     if (__builtin_add_overflow(length, piece.iov_len, &length)) return PostError::kTooLong;
   if (length > core_.config.max_message) return PostError::kTooLong;
-  if (common.delivery != Delivery::kReliable &&
-      length > core_.payload_towards(now, peer->address.fabric_address, length))
-    return PostError::kTooLong;
+  if (common.delivery != Delivery::kReliable) {
+    if (common.delivery == Delivery::kIdempotent && !understands_rudi(peer->address))
+      return PostError::kModeForbids;
+    if (length > core_.payload_towards(now, peer->address.fabric_address, length))
+      return PostError::kTooLong;
+  }
   if (common.inject && length > core_.config.inject_size) return PostError::kInjectTooLong;
   TxOp* op = ops_.acquire();
   if (op == nullptr) return PostError::kAgain;
@@ -185,6 +161,7 @@ PostResult<TxOp*> Transmitter::prepare(Instant now, Endpoint& endpoint, const Co
   op->awaits_delivery = op->peer_was_lost = false;
   op->cancelled = false;
   op->memory_gone = false;
+  op->returns_data = false;
   return op;
 }
 
@@ -322,10 +299,11 @@ bool Transmitter::submit(Instant now, TxOp& op) {
   message.rod_context = op.mode == pds::Mode::kRod ? op.flow->rod_context : 0;
   message.segments = op.segments;
   message.ses_header_bytes = op.medium ? wire::SesMedium::kSize : wire::SesStandardFirst::kSize;
-  const bool is_bare = op.is_read() || op.awaits_delivery;
+  const bool is_bare = op.returns_data || op.awaits_delivery;
   message.payload_bytes = is_bare ? 0 : op.length;
   message.segment_payload = is_bare ? 0 : op.piece;
   message.lock = op.holds_lock();
+  if (op.atomic != nullptr) size_atomic(op, message);
   if (core_.carrier->submit(now, message) == pds::SubmitResult::kAgain) return false;
 
   if (op.fence && op.retries == 0) {

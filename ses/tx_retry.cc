@@ -61,6 +61,7 @@ void Transmitter::await_delivery(Instant now, TxOp& op) {
 bool Transmitter::wants_retry(const TxOp& op) const {
   if (op.cancelled || op.endpoint == nullptr || op.memory_gone) return false;
   if (!is_retryable_code(op.code, op.is_rma())) return false;
+  if (op.atomic != nullptr && op.segments > 1) return false;  // other packets of it were executed
   return core_.config.retry_limit == 0 || op.retries < core_.config.retry_limit;
 }
 

@@ -98,7 +98,9 @@ namespace uet::base {
   /* ses */                                                                                      \
   X(kSesMalformed, "ses-malformed", "SES header or extension does not fit the packet")           \
   X(kSesUnknownResponse, "ses-unknown-response", "response that matches nothing outstanding")    \
-  X(kDatagramNoBuffer, "datagram-no-buffer", "datagram without a buffer, address or job")
+  X(kDatagramNoBuffer, "datagram-no-buffer", "datagram without a buffer, address or job")        \
+  X(kAtomicRefused, "atomic-refused",                                                            \
+    "atomic with an operator, type, size, address or key that does not exist")
 
 enum class DropReason : std::uint8_t {
 #define UET_X(enumerator, name, text) enumerator,

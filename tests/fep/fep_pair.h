@@ -22,8 +22,15 @@ namespace uet::test {
 class Completions final : public ses::CompletionSink {
  public:
   void on_completion(ses::EndpointId, const ses::Completion& completion) override {
-    if (completion.kind == ses::OpKind::kRemoteWrite || completion.kind == ses::OpKind::kRemoteRead)
-      return;
+    switch (completion.kind) {
+      case ses::OpKind::kRemoteWrite:
+      case ses::OpKind::kRemoteRead:
+      case ses::OpKind::kRemoteAtomic:
+      case ses::OpKind::kRemoteFetchingAtomic:
+        return;
+      default:
+        break;
+    }
     ++count_;
     if (completion.code != ses::ReturnCode::kOk) ++errors_;
     if (keep_) kept_.push_back(completion);
@@ -86,7 +93,9 @@ class FepPair {
       if (adjust) adjust(i, link.port(i).facts(), config);
       s.fep = std::make_unique<fep::Fep>(config, link.port(i), *s.rng, s.trace, now);
       const auto opened = s.fep->ses().open_endpoint(
-          now, ses::EndpointConfig{.sends_ordered = ordered, .rma_ordered = rma_ordered},
+          now,
+          ses::EndpointConfig{
+              .sends_ordered = ordered, .rma_ordered = rma_ordered, .atomics_ordered = rma_ordered},
           s.completions);
       EXPECT_TRUE(opened.has_value());
       s.endpoint = *opened;

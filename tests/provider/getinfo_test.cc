@@ -50,9 +50,9 @@ TEST_F(GetinfoTest, tagged_only__has_no_other_kind_and_no_mr_mode) {
   EXPECT_EQ(info->caps & (FI_TAGGED | FI_SEND | FI_RECV), FI_TAGGED | FI_SEND | FI_RECV);
 }
 
-// FI_ATOMIC is not on offer yet, so this is FI-12 for FI_RMA alone.
+// Covers: FI-12
 TEST_F(GetinfoTest, mr_mode__is_what_was_offered_and_never_more) {
-  hints->caps = FI_RMA;
+  hints->caps = FI_RMA | FI_ATOMIC;
   for (const auto& [asked, answer] :
        {std::pair{kBasicModes, kBasicModes}, std::pair{0, 0},
         std::pair{kBasicModes | FI_MR_LOCAL | FI_MR_ENDPOINT, kBasicModes}}) {
@@ -127,7 +127,7 @@ TEST_F(GetinfoTest, what_we_do_not_have__is_refused) {
       {"addresses", [](fi_info& i) { i.addr_format = FI_SOCKADDR_IN; }},
       {"protocol", [](fi_info& i) { i.ep_attr->protocol = FI_PROTO_RXM; }},
       {"domain", [](fi_info& i) { i.domain_attr->name = strdup("x"); }},
-      {"atomics", [](fi_info& i) { i.caps = FI_ATOMIC; }},
+      {"collectives", [](fi_info& i) { i.caps = FI_COLLECTIVE; }},
       {"completion order", [](fi_info& i) { i.tx_attr->comp_order = FI_ORDER_STRICT; }},
       {"buffered receives", [](fi_info& i) { i.rx_attr->total_buffered_recv = 1; }},
       {"key size", [](fi_info& i) { i.domain_attr->auth_key_size = 8; }},

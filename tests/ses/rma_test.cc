@@ -135,9 +135,8 @@ TEST_F(RmaTest, standard_header__serves_every_rma_request) {
 TEST_F(RmaTest, unsupported_opcodes__are_told_so) {
   open();
   for (const auto opcode :
-       {SesOpcode::kAtomic, SesOpcode::kFetchingAtomic, SesOpcode::kRendezvousSend,
-        SesOpcode::kRendezvousTsend, SesOpcode::kTsendAtomic, SesOpcode::kTsendFetchAtomic,
-        SesOpcode::kExtended, static_cast<SesOpcode>(0x10), static_cast<SesOpcode>(0x31)}) {
+       {SesOpcode::kRendezvousSend, SesOpcode::kRendezvousTsend, SesOpcode::kExtended,
+        static_cast<SesOpcode>(0x10), static_cast<SesOpcode>(0x31)}) {
     RawRequest r;
     r.opcode = opcode;
     const auto answer = inject(r);

@@ -1,0 +1,233 @@
+// Atomics at the target. [SES 16]
+#include <array>
+
+#include "ses/amo.h"
+#include "ses/receiver.h"
+
+namespace uet::ses {
+
+/// The extension of a request, and what it asks for.
+struct Receiver::Amo {
+  AmoOperation operation;
+  ReturnCode code = ReturnCode::kOk;  ///< of what is wrong with it, whatever memory it names
+  std::uint32_t bytes = 0;            ///< of memory; 0 when there is a code
+  std::array<std::uint8_t, sizeof(wire::U128)> compare{}, swap{};
+
+  bool parse(const RequestView& r);
+
+ private:
+  bool parse_compare(const RequestView& r);
+  ReturnCode judge_length(const RequestView& r) const;
+};
+
+/// False when the packet is too short for what it announces.
+bool Receiver::Amo::parse(const RequestView& r) {
+  if (r.payload.size() < wire::ExtAtomic::kSize) return false;
+  const auto h = wire::decode<wire::ExtAtomic>(r.payload.data());
+  operation.op = h.amo_opcode;
+  operation.type = h.amo_datatype;
+  code = judge_amo(h.amo_opcode, h.amo_datatype, is_fetching(r.opcode));
+  if (has_compare_operands(h.amo_opcode)) return parse_compare(r);
+  const auto operands = r.payload.subspan(wire::ExtAtomic::kSize);
+  if (has_operand(h.amo_opcode) && operands.size() < r.request_length) return false;
+  operation.operand = has_operand(h.amo_opcode) ? operands.data() : nullptr;
+  if (code == ReturnCode::kOk) code = judge_length(r);
+  bytes = code == ReturnCode::kOk ? r.request_length : 0;
+  return true;
+}
+
+/// [WIRE 5.11] The operands count as 32 bytes of the message; some may count one element. [SES 22.13]
+bool Receiver::Amo::parse_compare(const RequestView& r) {
+  constexpr std::uint32_t kOperands = 2 * sizeof(wire::U128);
+  if (r.payload.size() < wire::ExtCompareSwap::kSize) return false;
+  const std::size_t element = amo_bytes(operation.type);
+  if (code == ReturnCode::kOk && r.request_length != kOperands && r.request_length != element)
+    code = ReturnCode::kAmoUnsupportedSize;
+  if (code != ReturnCode::kOk) return true;
+  const auto h = wire::decode<wire::ExtCompareSwap>(r.payload.data());
+  from_operand_field(operation.type, h.compare_value, compare.data());
+  from_operand_field(operation.type, h.swap_value, swap.data());
+  operation.compare = compare.data();
+  operation.operand = swap.data();
+  bytes = static_cast<std::uint32_t>(element);
+  return true;
+}
+
+ReturnCode Receiver::Amo::judge_length(const RequestView& r) const {
+  const std::size_t element = amo_bytes(operation.type);
+  const bool fits = r.request_length > 0 && r.request_length % element == 0 &&
+                    (!is_fetching(r.opcode) || r.request_length == element);
+  return fits ? ReturnCode::kOk : ReturnCode::kAmoUnsupportedSize;
+}
+
+namespace {
+
+bool is_aligned(const std::uint8_t* element, AmoDatatype type) {
+  return reinterpret_cast<std::uintptr_t>(element) % amo_alignment(type) == 0;
+}
+
+/// Whether every element is aligned, and none is torn between two pieces of memory.
+bool is_reachable(const IovList& memory, std::uint64_t start, std::uint32_t bytes,
+                  AmoDatatype type) {
+  if (const std::uint8_t* all = memory.find(start, bytes)) return is_aligned(all, type);
+  const std::size_t element = amo_bytes(type);
+  for (std::size_t done = 0; done < bytes; done += element) {
+    const std::uint8_t* at = memory.find(start + done, element);
+    if (at == nullptr || !is_aligned(at, type)) return false;
+  }
+  return true;
+}
+
+void execute_on(const IovList& memory, std::uint64_t start, std::uint32_t bytes, AmoOperation amo,
+                std::uint8_t* old) {
+  const std::size_t element = amo_bytes(amo.type);
+  if (std::uint8_t* all = memory.find(start, bytes)) return execute(amo, all, bytes / element, old);
+  for (std::size_t done = 0; done < bytes; done += element) {
+    execute(amo, memory.find(start + done, element), 1, old);  // several: none is fetched
+    if (amo.operand != nullptr) amo.operand += element;
+  }
+}
+
+}  // namespace
+
+/// Steps 5 to 7 and 9; then those of the memory that it names.
+pds::Answer Receiver::on_atomic(Context& c) {
+  RequestView& r = c.request;
+  ReturnCode code = ReturnCode::kOk;
+  const bool is_tagged = is_tagged_atomic(r.opcode);
+  c.endpoint = find_endpoint(c, is_tagged ? RiKind::kTagged : RiKind::kRma, code);
+  if (c.endpoint == nullptr) return answer_error(r, code, r.ri_generation, true);
+  if (r.ie) return reject(c, ReturnCode::kInitiatorErr);
+  Amo amo;
+  if (!amo.parse(r)) {
+    core_.trace.drop(c.now, base::DropReason::kSesMalformed, c.packet.bytes.size());
+    return reject(c, ReturnCode::kOpViolation);
+  }
+  r.request_length = r.covered = amo.bytes;
+  return is_tagged ? begin_tagged_atomic(c, amo) : begin_atomic(c, amo);
+}
+
+pds::Answer Receiver::refuse_atomic(Context& c, ReturnCode code) {
+  core_.trace.drop(c.now, base::DropReason::kAtomicRefused, c.packet.bytes.size());
+  return reject(c, code);
+}
+
+/// Steps 12 to 14. It both reads and writes, so it needs both rights. [SES 15]
+pds::Answer Receiver::begin_atomic(Context& c, const Amo& amo) {
+  std::uint64_t start = 0;
+  ReturnCode code = ReturnCode::kOk;
+  MemoryRegion* region = find_region(c, true, start, code);
+  if (region == nullptr) return refuse_atomic(c, code);
+  if (!region->remote_read) return refuse_atomic(c, ReturnCode::kPermViolation);
+  if (amo.code != ReturnCode::kOk) return refuse_atomic(c, amo.code);
+  if (!is_reachable(region->iov, start, amo.bytes, amo.operation.type))
+    return refuse_atomic(c, ReturnCode::kAmoUnaligned);
+  if (c.request.hd && !c.endpoint->config.accept_remote_data)
+    return refuse_atomic(c, ReturnCode::kOpViolation);
+  const std::uint64_t key = region->key;
+  pds::Answer answer;
+  if (perform(c, amo, region->iov, start, answer)) complete_atomic(c, key);
+  return answer;
+}
+
+/// [SES 6.7] The memory is the receive that a tagged send with this tag would find. Where there is none nothing is kept: the
+/// initiator comes again. [decision 140]
+pds::Answer Receiver::begin_tagged_atomic(Context& c, const Amo& amo) {
+  const RequestView& r = c.request;
+  RiSpace& space = c.endpoint->space(true);
+  Sender* sender = senders_.find(c.endpoint->id, c.packet.source);
+  const Gate* gate = sender == nullptr ? nullptr : &sender->gates[1];
+  const std::uint8_t generation = gate == nullptr ? 0 : gate->generation;
+  if (r.ri_generation != generation)
+    return answer_error(r, ReturnCode::kBadGeneration, generation, true);
+  if (gate != nullptr && !gate->is_enabled)
+    return reject(c,
+                  core_.config.use_generations ? ReturnCode::kDisabledGen : ReturnCode::kDisabled);
+  if (!r.rel && !c.endpoint->config.accept_any_job && r.job_id != c.endpoint->config.job_id)
+    return refuse_atomic(c, ReturnCode::kPermViolation);
+  if (amo.code != ReturnCode::kOk) return refuse_atomic(c, amo.code);
+  Receive* receive = space.posted.find({r.mkey_match, r.job_id, r.initiator, c.packet.source});
+  if (receive == nullptr) return refuse_unmatched_atomic(c, space);
+  const std::uint64_t start = receive->cursor + r.buffer_offset;
+  const std::uint64_t room = receive->iov.size();
+  if (start < r.buffer_offset || start > room || amo.bytes > room - start)
+    return refuse_atomic(c, ReturnCode::kBadAddr);
+  if (!is_reachable(receive->iov, start, amo.bytes, amo.operation.type))
+    return refuse_atomic(c, ReturnCode::kAmoUnaligned);
+  pds::Answer answer;
+  if (!perform(c, amo, receive->iov, start, answer)) return answer;
+  take(c, space, *receive, start + amo.bytes);
+  Completion completion;
+  completion.length = amo.bytes;
+  completion.tag = r.mkey_match;
+  completion.data = r.header_data;
+  completion.has_data = r.hd;
+  completion.source = source_of(c);
+  complete_receive(c.now, *receive, completion);
+  return answer;
+}
+
+/// On ROD later ones must not be executed before it, so it closes the door behind itself as a send does that finds no room.
+pds::Answer Receiver::refuse_unmatched_atomic(Context& c, RiSpace& space) {
+  advance_clock(c.now);
+  if (!c.is_ordered()) return reject(c, ReturnCode::kNoMatch);
+  Sender* sender = senders_.find_or_make(c.endpoint->id, c.packet.source, loop_ns_);
+  if (sender == nullptr) return answer_refuse(wire::NackCode::kNoSesMsgAvail);
+  return close_gate(c, space, *sender);
+}
+
+/// Everything is checked. True: executed, and `answer` says so; PDS delivers no packet twice and keeps the answer with the old
+/// value until it is cleared. [SES 16.1]
+bool Receiver::perform(Context& c, const Amo& amo, const IovList& memory, std::uint64_t start,
+                       pds::Answer& answer) {
+  if (!is_fetching(c.request.opcode)) {
+    execute_on(memory, start, amo.bytes, amo.operation, nullptr);
+    answer = answer_default(c.request);
+    return true;
+  }
+  if (amo.bytes > core_.config.max_ack_data)
+    return perform_and_return(c, amo, memory, start, answer);
+  execute_on(memory, start, amo.bytes, amo.operation, ack_data_.data());
+  answer = answer_carrying(c);
+  return true;
+}
+
+/// The old value fits no ACK: it goes back as read data does, from a copy. All that can be refused is done before the memory
+/// changes.
+bool Receiver::perform_and_return(Context& c, const Amo& amo, const IovList& memory,
+                                  std::uint64_t start, pds::Answer& answer) {
+  answer = answer_refuse(wire::NackCode::kNoSesMsgAvail);
+  ReadTally* tally = make_tally(c);
+  if (tally == nullptr) return false;
+  tally->was_counted = tally->all_requested = true;
+  ReadReturn* r = make_return(c, {}, memory, start, *tally);
+  if (r == nullptr) {
+    settle(c.now, *tally);
+    return false;
+  }
+  if (begin_return(c, *r, *tally) == pds::SubmitResult::kNever) {
+    settle(c.now, *tally);
+    answer = answer_error(c.request, ReturnCode::kUndeliverable, 0, true);
+    return false;
+  }
+  execute_on(memory, start, amo.bytes, amo.operation, r->copy->bytes());
+  answer = answer_default(c.request);
+  return true;
+}
+
+/// [SES 4.5] One per request; the user counts or ignores those without header data.
+void Receiver::complete_atomic(Context& c, std::uint64_t key) {
+  const RequestView& r = c.request;
+  Completion completion;
+  completion.kind = is_fetching(r.opcode) ? OpKind::kRemoteFetchingAtomic : OpKind::kRemoteAtomic;
+  completion.length = r.request_length;
+  completion.data = r.hd ? r.header_data : 0;
+  completion.has_data = r.hd;
+  completion.source = source_of(c);
+  completion.mr_key = r.is_small() ? 0 : key;
+  core_.trace.emit(c.now, base::EventId::kMessageDelivered, 0, {},
+                   static_cast<std::uint64_t>(ReturnCode::kOk), r.request_length);
+  c.endpoint->complete(completion);
+}
+
+}  // namespace uet::ses

@@ -1,0 +1,45 @@
+/// What requests for operations are reduced to. Only for the files of the Transmitter.
+#pragma once
+
+#include "ses/transmitter.h"
+
+namespace uet::ses {
+
+/// What operations of all kinds have in common.
+struct Transmitter::Common {
+  PeerId peer = 0;
+  Delivery delivery{};
+  std::span<const iovec> iov;
+  const std::optional<std::uint64_t>* data = nullptr;
+  bool inject = false;
+  bool delivery_complete = false;
+  bool fence = false;
+  bool silent = false;
+  std::uint8_t user_flags = 0;
+  std::uint64_t context = 0;
+
+  template <typename Request>
+  explicit Common(const Request& r)
+      : peer(r.peer),
+        delivery(r.delivery),
+        iov(r.iov),
+        data(&r.data),
+        inject(r.inject),
+        delivery_complete(r.delivery_complete),
+        fence(r.fence),
+        silent(r.silent),
+        user_flags(r.user_flags),
+        context(r.context) {}
+  explicit Common(const AtomicRequest& r)
+      : peer(r.peer),
+        iov(r.operand),
+        data(&r.data),
+        inject(r.inject),
+        delivery_complete(r.delivery_complete),
+        fence(r.fence),
+        silent(r.silent),
+        user_flags(r.user_flags),
+        context(r.context) {}
+};
+
+}  // namespace uet::ses

@@ -1,0 +1,23 @@
+/// What the headers of all requests say. Only for the files of the Transmitter.
+#pragma once
+
+#include "ses/tx_op.h"
+
+namespace uet::ses {
+
+template <typename H>
+[[gnu::always_inline]] inline void fill_common(const TxOp& op, H& h) {
+  h.opcode = op.opcode;
+  h.dc = op.delivery_complete;
+  h.ie = op.memory_gone && op.length > 0 && !op.is_read();
+  h.rel = op.peer->address.relative;
+  h.hd = op.has_header_data;
+  h.ri_generation = op.ri_generation;
+  h.job_id = op.job_id;
+  h.pid_on_fep = op.peer->address.pid_on_fep;
+  h.resource_index = op.peer->address.resource_index;
+  h.initiator = op.initiator_id;
+  h.mkey_match = op.mkey_match;
+}
+
+}  // namespace uet::ses
