@@ -1,4 +1,4 @@
-// What demand that nobody vouches for may cost. [PDS 15, CC 5.4, 19]
+// What the demand of unproven peers may cost. [PDS 15, PDS 19, CC 5.4]
 #include "tests/pds/open_pdc.h"
 
 namespace uet::pds::test {
@@ -20,8 +20,8 @@ wire::PdsRequestCcSyn opening(std::uint16_t id, std::uint8_t ccc_id, std::uint32
 
 constexpr std::uint32_t kFarAhead = 20'000;  // within what the pacer believes at once
 
-// A turn of the pacer is a wake-up, and its time is taken from honest sources: an opening that nobody may have sent gets as many
-// as it hears of, and the others when its peer has proved itself.
+// A turn of the pacer is a wake-up, and its time is taken from honest sources: an unproven opening gets as many as it hears of, and
+// the others when its peer has proved itself.
 TEST(Credit, one_forged_opening_takes_next_to_no_turns) {
   World w(credit_world());
   const auto stranger = net::FabricAddress::from_v4(0x0b000001);

@@ -42,7 +42,6 @@ struct Victim {
   Psn start;
 };
 
-// Covers: PDS-31
 TEST(ForgedOpening, a_forged_opening_in_front_of_the_honest_one_is_another_one) {
   for (const Mode mode : {Mode::kRud, Mode::kRod}) {
     Victim x(mode);
@@ -75,7 +74,7 @@ TEST(ForgedOpening, a_forged_opening_does_not_end_one_that_its_peer_has_yet_to_p
   x.expect_delivered_once();
 }
 
-// A PDC that is proven cannot be stood beside: PDS-31 as the specification has it.
+// Beside a PDC that is proven none opens, as the specification has it.
 TEST(ForgedOpening, a_forged_opening_of_a_proven_identifier_is_refused) {
   Victim x;
   x.is_cut = false;
