@@ -36,9 +36,7 @@ void KeptResponses::count(Pdc& pdc, std::int32_t change) {
   const auto add = [change](std::uint32_t& count) {
     count = static_cast<std::uint32_t>(static_cast<std::int32_t>(count) + change);
   };
-  AnswerShare before = share_of(pdc);
-  if (change > 0) --before.kept;  // the store holds it already
-  if (change > 0 && !pdc.is_unproven() && !before.allows_proven()) {
+  if (change > 0 && !pdc.is_unproven() && !share_of(pdc).allows_proven()) {
     if (pdc.rx.beyond_cack != pdc.rx.cack) pdc.rx.beyond_share = 0;
     pdc.rx.beyond_cack = pdc.rx.cack;
     ++pdc.rx.beyond_share;

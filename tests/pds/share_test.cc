@@ -108,56 +108,6 @@ struct Store {
 };
 
 // Five forged addresses, as many packets as the store has places and its reserve: 0.2 s were a minute of silence.
-// What is kept within the share is not taken from the few places that close a gap, not even the answer that fills the store.
-TEST(Store, answers_within_the_share_leave_the_reserve_to_the_gap) {
-  Open x(software_world([](auto& o) {
-    o.pds.forced_start_psn = 1000;
-    o.pds.gtd_store_max = 8;
-  }));
-  x.w.host(1).ses.answer = [](auto&, auto&) { return ScriptedSes::respond(true); };
-  const auto other = net::FabricAddress::from_v4(0x0b000001);
-  wire::PdsControl clear;
-  clear.ctl_type = ControlType::kClearCommand;
-  clear.spdcid = 9;
-  wire::PdsRequest request;
-  request.next_hdr = NextHdr::kRequestStd;
-  request.spdcid = 9;
-  Psn psn(5000);
-  const auto keep_one = [&] {
-    request.psn = psn;
-    request.clear_psn_offset = 0;
-    request.dpdcid = clear.dpdcid;
-    if (psn == Psn(5000)) {
-      wire::PdsRequestSyn syn;
-      syn.next_hdr = NextHdr::kRequestStd;
-      syn.psn = psn;
-      syn.spdcid = 9;
-      x.w.inject(1, other, syn, x.w.segment_bytes(88, psn.value(), 100));
-      x.w.pump();
-      clear.dpdcid = x.w.acks(1).back().spdcid;
-    } else {
-      x.w.inject(1, other, request, x.w.segment_bytes(88, psn.value(), 100));
-    }
-    x.w.pump();
-    ++psn;
-  };
-  // The first packet of host 0 is missing, and each of those behind it takes the last place of the store.
-  const Psn missing = x.next;
-  for (std::uint32_t round = 1; round <= 5; ++round) {
-    while (x.w.host(1).pds->gauges().stored_responses < 7) keep_one();
-    x.arrive(x.request(missing + round));
-    EXPECT_EQ(x.w.host(1).pds->gauges().stored_responses, 8u) << round;
-    clear.payload = (psn - 1).value();
-    x.w.inject(1, other, clear);
-    x.w.pump();
-    EXPECT_EQ(x.w.host(1).pds->gauges().stored_responses, round);
-  }
-  while (x.w.host(1).pds->gauges().stored_responses < 8) keep_one();
-  const std::size_t delivered = x.w.host(1).ses.delivered.size();
-  x.arrive(x.request(missing));
-  EXPECT_EQ(x.w.host(1).ses.delivered.size(), delivered + 1);
-}
-
 TEST(Store, forged_openings_silence_nobody) {
   Store x;
   for (std::uint32_t i = 0; i < 4160; ++i) {
