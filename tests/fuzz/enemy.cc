@@ -98,19 +98,6 @@ std::size_t EnemyPort::send(Instant, std::span<net::TxPacket> in) {
   return in.size();
 }
 
-std::uint8_t Choices::u8() {
-  if (input_.empty()) return 0;
-  const std::uint8_t first = input_.front();
-  input_ = input_.subspan(1);
-  return first;
-}
-
-Bytes Choices::bytes(std::size_t n) {
-  const Bytes out = input_.first(std::min(n, input_.size()));
-  input_ = input_.subspan(out.size());
-  return out;
-}
-
 // --- Enemy ----------------------------------------------------------------------------------------
 
 Enemy::Enemy() : memory_(kMemoryBytes, 0x33), local_(kMemoryBytes, 0x44) {

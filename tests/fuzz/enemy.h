@@ -11,6 +11,7 @@
 #include "apps/sim/attack_packets.h"
 #include "fep/fep.h"
 #include "lib/net/heap_packet_pool.h"
+#include "tests/fuzz/choices.h"
 #include "tests/fuzz/targets.h"
 
 namespace uet::fuzz {
@@ -42,22 +43,6 @@ class EnemyPort final : public net::Port {
   std::deque<net::RxPacket> waiting_;
   std::deque<std::pair<net::FabricAddress, std::vector<std::uint8_t>>> sent_;
   std::uint64_t packets_ = 0;
-};
-
-/// Reads choices off the fuzzer's input; zeros behind its end.
-class Choices {
- public:
-  explicit Choices(Bytes input) : input_(input) {}
-  bool is_empty() const { return input_.empty(); }
-  std::uint8_t u8();
-  std::uint16_t u16() {
-    const unsigned high = u8();
-    return static_cast<std::uint16_t>(high << 8 | u8());
-  }
-  Bytes bytes(std::size_t n);
-
- private:
-  Bytes input_;
 };
 
 class Enemy final : public ses::CompletionSink {

@@ -9,7 +9,7 @@ set -eu
 fuzzer=$1 seeds=$2 work=$3
 # The same walk each time, so that a change is to blame for what it finds; another one in each long run (0: by the clock).
 case ${UET_TEST_DEPTH:-} in long) seconds=600 seed=0 ;; *) seconds=10 seed=4793 ;; esac
-case ${UET_TEST_DEPTH:-}:$fuzzer in long:*fuzz_endpoint) seconds=3600 ;; esac
+case ${UET_TEST_DEPTH:-}:$fuzzer in long:*fuzz_endpoint | long:*fuzz_calls) seconds=3600 ;; esac
 seconds=${4:-$seconds}
 
 mkdir -p "$work/corpus" "$work/findings"
