@@ -166,7 +166,9 @@ bool AddressLock::is_held(net::FabricAddress, pid_t&) {
 }
 void AddressLock::abandon_in_child() {}
 
-LiveView::Entry::~Entry() = default;
+LiveView::Entry::~Entry() {
+  (void)worker_;
+}
 std::unique_ptr<LiveView::Entry> LiveView::show(Worker& worker) {
   return std::make_unique<Entry>(worker);
 }
