@@ -9,7 +9,10 @@
 ///     enemy learn VICTIM OWN MEGABYTES SEED   packets that use what the answers taught, from OWN and the two next addresses
 ///
 /// Addresses are IPv4.
+#include <netinet/in.h>
+
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -185,6 +188,22 @@ int acks(FabricAddress victim, FabricAddress forged) {
   return 0;
 }
 
+/// Bytes that wait in the victim's socket, as this kernel says: what it has no room for would be lost unseen.
+std::size_t waiting_at(FabricAddress victim) {
+  std::FILE* const table = std::fopen("/proc/net/udp", "r");
+  if (table == nullptr) return 0;
+  char line[256];
+  std::size_t waiting = 0;
+  while (std::fgets(line, sizeof line, table) != nullptr) {
+    unsigned address = 0, port = 0, queued = 0;
+    if (std::sscanf(line, " %*d: %8x:%4x %*8x:%*4x %*x %*8x:%8x", &address, &port, &queued) == 3 &&
+        ntohl(address) == victim.v4() && port == kUetPort)
+      waiting = queued;
+  }
+  std::fclose(table);
+  return waiting;
+}
+
 int learn(FabricAddress victim, FabricAddress own, std::uint64_t megabytes, std::uint64_t seed) {
   constexpr std::size_t kHosts = 3;
   constexpr std::uint32_t kPayload = 1024;
@@ -198,20 +217,24 @@ int learn(FabricAddress victim, FabricAddress own, std::uint64_t megabytes, std:
     for (const EnemySocket& s : sockets) sum += s.bytes_out();
     return sum;
   };
+  constexpr std::size_t kMostWaiting = 256 * 1024;
+  constexpr auto kMoment = std::chrono::milliseconds(1);
   std::uint64_t packets = 0;
   while (bytes_out() < megabytes << 20) {
-    for (int i = 0; i < 16; ++i, ++packets) {
+    while (waiting_at(victim) > kMostWaiting) std::this_thread::sleep_for(kMoment);
+    for (int i = 0; i < 64; ++i, ++packets) {
       std::array<std::uint8_t, 64> choice;
       for (auto& b : choice) b = static_cast<std::uint8_t>(rng.next_u32());
       fuzz::Choices in(choice);
       const auto p = talks.packet(in);
       sockets[p.peer].send(victim, p.bytes);
+      if (i % 8 != 7) continue;
+      for (std::size_t host = 0; host < kHosts; ++host)
+        while (const auto heard = sockets[host].receive(0)) talks.learn(host, *heard);
     }
-    for (std::size_t host = 0; host < kHosts; ++host)
-      while (const auto heard = sockets[host].receive(0)) talks.learn(host, *heard);
-    if (rng.chance(0.02)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    // Now and then a silence, so that PDCs idle and are asked to close.
-    if (rng.chance(0.0001)) std::this_thread::sleep_for(std::chrono::seconds(3));
+    // Now and then a silence, so that answers arrive in time, or PDCs idle and are asked to close.
+    if (rng.chance(0.3)) std::this_thread::sleep_for(kMoment);
+    if (rng.chance(0.0003)) std::this_thread::sleep_for(std::chrono::seconds(3));
   }
   std::uint64_t heard = 0;
   for (const EnemySocket& s : sockets) heard += s.packets_in();
