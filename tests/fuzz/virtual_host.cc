@@ -86,8 +86,9 @@ Instant VirtualHost::look() {
 
 void VirtualHost::sleep(Duration at_most) {
   const Instant end = now_ + std::max(at_most, Duration{});
-  const Instant next = flights_.empty() ? end : flights_.front().arrives;
-  now_ = std::max(now_, std::min(end, next));
+  // What has arrived already waits for others, who may never look.
+  const auto next = std::ranges::upper_bound(flights_, now_, {}, &Flight::arrives);
+  now_ = next == flights_.end() ? end : std::min(end, next->arrives);
   if (is_asleep_ || while_asleep == nullptr) return;
   is_asleep_ = true;
   while_asleep();
