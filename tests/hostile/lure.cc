@@ -236,9 +236,10 @@ int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
   const auto number = [&](int at) { return std::strtoul(argv[at], nullptr, 10); };
   if (what == "serve") {
-    Server server;
-    for (int i = 2; i < argc; ++i) server.call(argv[i]);
-    server.run();
+    // Peers use its memory until the process has ended.
+    auto* const server = new Server;
+    for (int i = 2; i < argc; ++i) server->call(argv[i]);
+    server->run();
     return 0;
   }
   if (what == "talk" && argc == 6)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Enemies, dead and stopped peers of real processes: nobody crashes, and honest ones hardly notice.
 
-    peers.py PROVIDER-FOLDER ENEMY LURE
+    peers.py PROVIDER-FOLDER ENEMY LURE [FAULTS-LIBRARY]
 
 Once these silenced or ended a process, or delivered a message twice. Virtual time says more, and faster: see docs/security.md for
 the tests that hold each promise. UET_TEST_DEPTH=long also waits where a fault needs a minute to show.
@@ -31,9 +31,12 @@ class Stage:
         self.addresses = own_addresses(12).split("|")
         self.jobs = []
         self.victim, self.name = None, ""
+        self.more = {}  # of the environment
 
     def start(self, command, address=None, stdin=subprocess.DEVNULL):
-        env = base_env(self.provider, FI_UET_JOB=2, FI_UET_RI=7, **({"FI_UET_ADDR": address} if address else {}))
+        env = base_env(self.provider, FI_UET_JOB=2, FI_UET_RI=7, **self.more)
+        if address:
+            env["FI_UET_ADDR"] = address
         job = Job(command, env, self.folder, f"{len(self.jobs)}-{os.path.basename(command[0])}-{command[1]}", stdin=stdin)
         self.jobs.append(job)
         return job
@@ -171,10 +174,20 @@ def learning_enemy(stage):
     all_arrived(stage)
 
 
+def failing_calls(stage, library):
+    """Of the calls that move packets or wait for them one in ten fails, and one in ten does half of its work, in all processes."""
+    stage.more = {"LD_PRELOAD": library, "UET_TEST_FAULTS": 10}
+    stage.serve()
+    jobs = [stage.talk(1, 200, 1, 20_000), stage.talk(2, 200, 1, 100), stage.read(3, 100, 100_000, 4)]
+    for job in jobs:
+        assert slowest(job) < SLOW
+    all_arrived(stage)
+
+
 def main():
-    if len(sys.argv) != 4:
+    if len(sys.argv) not in (4, 5):
         sys.exit(__doc__)
-    provider, enemy, lure = sys.argv[1:]
+    provider, enemy, lure = sys.argv[1:4]
     need_provider(provider)
     tap = Tap()
     tests = {
@@ -187,6 +200,8 @@ def main():
         "131,070 forged ACKs while the receiver stands still": forged_acks,
         "an enemy that learns": learning_enemy,
     }
+    if len(sys.argv) == 5:
+        tests["system calls fail in every process"] = lambda s: failing_calls(s, sys.argv[4])
     for name, test in tests.items():
         with temporary_folder() as folder:
             stage = Stage(provider, enemy, lure, folder)
