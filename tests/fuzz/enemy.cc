@@ -24,11 +24,7 @@ net::FabricAddress peer_address(std::size_t peer) {
 
 /// What a program has that sets nothing, with tables that a fuzzer's input can fill.
 fep::FepConfig small_config(const net::PortFacts& facts, std::uint32_t payload_mtu) {
-  const auto settings = fep::Settings::load([](std::string_view) { return std::nullopt; });
-  UET_CHECK(settings.has_value());
-  const auto made = settings->fep_config(facts);
-  UET_CHECK(made.has_value());
-  fep::FepConfig c = *made;
+  fep::FepConfig c = fep::Settings::default_config(facts);
   c.protection = fep::DataProtection::kNone;  // bytes of the fuzzer reach the parsers
   c.pds.security_overhead = 0;
   c.payload_mtu = payload_mtu;
