@@ -149,6 +149,14 @@ def dead_reader(stage):
     stage.end()
 
 
+def small_reads(stage):
+    """ACKs may be told to carry no data: then small reads are answered otherwise."""
+    stage.more = {"FI_UET_PDS": "Max_ACK_Data_Size=0"}
+    stage.serve()
+    slowest(stage.read(1, 100, 8, 4))
+    stage.end()
+
+
 def forged_acks(stage):
     """The receiver stands still while a stranger acknowledges what it never had."""
     stage.serve()
@@ -197,6 +205,7 @@ def main():
         "4,160 forged packets whose answers are kept": lambda s: flood(s, "answers", 4160),
         "16,384 READs that begin and do not go on": lambda s: flood(s, "reads", 16384, 50_000),
         "a reader is killed with 64 reads open": dead_reader,
+        "small reads where ACKs carry no data": small_reads,
         "131,070 forged ACKs while the receiver stands still": forged_acks,
         "an enemy that learns": learning_enemy,
     }
