@@ -16,7 +16,7 @@ seconds=${4:-$seconds}
 case $fuzzer in *fuzz_endpoint | *fuzz_calls) entropic=0 ;; *) entropic=1 ;; esac
 
 mkdir -p "$work/corpus" "$work/findings"
-if "$fuzzer" -seed="$seed" -entropic="$entropic" -max_total_time="$seconds" -timeout=5 -rss_limit_mb=1024 -max_len=4096 -verbosity=0 -print_final_stats=1 \
+if "$fuzzer" -seed="$seed" -entropic="$entropic" -max_total_time="$seconds" -timeout=30 -rss_limit_mb=1024 -max_len=4096 -verbosity=0 -print_final_stats=1 \
     -artifact_prefix="$work/findings/" "$work/corpus" "$seeds" >"$work/log" 2>&1; then
   runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$work/log")
   echo "$(basename "$fuzzer"): $runs inputs in $seconds s, nothing found"
