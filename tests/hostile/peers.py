@@ -107,7 +107,7 @@ def all_arrived(stage):
 
 def one_forged_opening(stage):
     stage.serve()
-    text = done(stage.attack("opening", stage.addresses[1], 70 if IS_LONG else 4))
+    text = done(stage.attack("opening", stage.addresses[1], 70 if IS_LONG else 3))
     print("#", text.strip())
     packets, came, went = map(int, re.fullmatch(r"in (\d+) packets (\d+) bytes, out (\d+) bytes\n", text).groups())
     assert 1 <= packets <= 3, text
@@ -125,12 +125,12 @@ def nacks_for_a_close(stage):
 def flood(stage, what, count, size=64):
     """A peer that was there before the flood, and one that comes with it."""
     stage.serve()
-    known = stage.talk(1, 100, 30, size)
-    time.sleep(0.5)
+    known = stage.talk(1, 80, 20, size)
+    time.sleep(0.3)
     attack = stage.attack(what, count)
-    newcomer = stage.talk(2, 40, 30, size)
+    newcomer = stage.talk(2, 40, 20, size)
     done(attack)
-    late = stage.talk(3, 20, 10, size)
+    late = stage.talk(3, 10, 10, size)
     for job in (known, newcomer, late):
         assert slowest(job) < SLOW
     all_arrived(stage)
