@@ -62,6 +62,11 @@ struct Sent {
   bool is_tagged = false, has_arrived = false;
 };
 
+template <typename T>
+T* as(Thing& t) {
+  return reinterpret_cast<T*>(t.f);
+}
+
 class Calls {
  public:
   Calls();
@@ -93,10 +98,13 @@ class Calls {
   void close(Choices& in);
   void close_one(Thing& t);
   void settle();
+  void look(Choices& in);
+
+  // What they are told and asked: calls_control.cc
   void bind(Choices& in);
   void enable(Choices& in);
+  void enabled(Thing& ep);
   void insert(Choices& in);
-  void look(Choices& in);
   void ask(Choices& in);
   void ask_endpoint(Thing& ep, Choices& in);
 
@@ -107,6 +115,8 @@ class Calls {
   void peek(Choices& in);
   void claim(Choices& in);
   void cancel(Choices& in);
+
+  // Completions: calls_completions.cc
   void read(Choices& in);
   void wait(Choices& in);
   void count(Choices& in);
