@@ -303,7 +303,8 @@ void Calls::close_one(Thing& t) {
   t.kind = kind;
 }
 
-/// The network is good from now on, and everybody looks after their endpoints: what was sent has arrived, or has failed.
+/// The network is good from now on, and all queues are read: what was sent arrives, or fails. Last come receives that claimed a
+/// message whose sender gave it up: they are told after a minute.
 void Calls::settle() {
   VirtualHost& host = VirtualHost::instance();
   host.lost_in_256 = 0;
@@ -313,7 +314,8 @@ void Calls::settle() {
   };
   constexpr std::array kPaces = {
       Pace{200, base::Duration::from_us(50)}, Pace{50, base::Duration::from_ms(2)},
-      Pace{100, base::Duration::from_ms(50)}, Pace{50, base::Duration::from_ms(200)}};
+      Pace{100, base::Duration::from_ms(50)}, Pace{50, base::Duration::from_ms(200)},
+      Pace{60, base::Duration::from_seconds(2)}};
   for (const Pace& pace : kPaces) {
     for (int i = 0; i < pace.turns; ++i) {
       host.pass(pace.step);
