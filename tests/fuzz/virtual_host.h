@@ -1,6 +1,6 @@
 /// What a real process has under the provider, on virtual time: clock, seed, address locks, and ports joined by a network that
 /// loses what it is told to lose. Linked in the place of provider/clock.cc, provider/address_lock.cc, provider/live_view.cc and
-/// lib/ports/open_port.cc, with ppoll() wrapped, so that the rest of the provider runs as it is and every run of one input is
+/// lib/ports/open_port.cc, with ppoll() and sched_yield() wrapped, so that the rest of the provider runs as it is and every run of one input is
 /// the same. One thread.
 #pragma once
 
