@@ -19,7 +19,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.p
 from harness import Job, Tap, base_env, need_provider, own_addresses, temporary_folder  # noqa: E402
 
 SLOW = 5.0  # seconds; the faults were of 57 and more, an honest peer waits milliseconds
-RESTLESS = 1000  # wake-ups a second of an endpoint that has nothing to do; the fault had 10,000
+RESTLESS = 5000  # wake-ups a second; the fault had 10,000, retransmissions to silent enemies take some hundreds
 IS_LONG = os.environ.get("UET_TEST_DEPTH") == "long"
 
 
