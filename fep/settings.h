@@ -115,6 +115,9 @@ struct Settings {
   /// file and reserves counters, so each result is for one Fep.
   base::Result<FepConfig, std::string> fep_config(const net::PortFacts& facts) const;
 
+  /// The same where nothing is set, for a port that has room for packets.
+  static FepConfig default_config(const net::PortFacts& facts);
+
   /// What opening entry `spec` of `ports` at `address` needs.
   net::PortRequest port_request(std::string spec, net::FabricAddress address) const;
 };

@@ -5,6 +5,7 @@
 #include "fep/log_file.h"
 #include "fep/security.h"
 #include "fep/settings.h"
+#include "lib/base/check.h"
 #include "lib/keys/file_keys.h"
 #include "pds/parameters.h"
 
@@ -55,6 +56,14 @@ base::Result<std::shared_ptr<Security>, std::string> open_keys(const Settings& s
 }
 
 }  // namespace
+
+FepConfig Settings::default_config(const net::PortFacts& facts) {
+  const auto settings = load([](std::string_view) { return std::nullopt; });
+  UET_CHECK(settings.has_value());
+  const auto config = settings->fep_config(facts);
+  UET_CHECK(config.has_value());
+  return *config;
+}
 
 base::Result<FepConfig, std::string> Settings::fep_config(const net::PortFacts& facts) const {
   FepConfig out;

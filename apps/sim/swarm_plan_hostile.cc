@@ -3,7 +3,6 @@
 
 #include "apps/sim/swarm_planner.h"
 #include "fep/settings.h"
-#include "lib/base/check.h"
 #include "sim/sim_port.h"
 
 namespace uet::sim {
@@ -28,14 +27,10 @@ void Planner::choose_hostile() {
 namespace {
 
 fep::FepConfig software_config(const FabricConfig& fabric) {
-  const auto settings = fep::Settings::load([](std::string_view) { return std::nullopt; });
-  UET_CHECK(settings.has_value());
   net::PortFacts facts;
   facts.address = address_of(0);
   facts.ip_mtu = fabric.mtu_payload + 256;
-  const auto config = settings->fep_config(facts);
-  UET_CHECK(config.has_value());
-  return *config;
+  return fep::Settings::default_config(facts);
 }
 
 /// So that hundreds of packets fill what takes thousands otherwise.

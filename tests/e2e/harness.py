@@ -44,15 +44,15 @@ def skip_all(why):
 
 
 class Job:
-    """One process with its output in files. Ended with the object."""
+    """One process with its output in files, and a pipe as its standard input if it wants one. Ended with the object."""
 
-    def __init__(self, command, env, folder, name, namespace=None):
+    def __init__(self, command, env, folder, name, namespace=None, stdin=subprocess.DEVNULL):
         self.name = name
         self.paths = [os.path.join(folder, f"{name}.{kind}") for kind in ("out", "err")]
         if namespace:
             command = ["ip", "netns", "exec", namespace, *command]
         with open(self.paths[0], "wb") as out, open(self.paths[1], "wb") as err:
-            self.process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+            self.process = subprocess.Popen(command, env=env, stdin=stdin, stdout=out, stderr=err)
 
     def wait(self, seconds):
         """Exit status, or None when it is still running."""

@@ -6,17 +6,11 @@
 ///     kill_peer receiver   receives until its standard input closes
 
 #include <poll.h>
-#include <rdma/fabric.h>
-#include <rdma/fi_cm.h>
-#include <rdma/fi_domain.h>
-#include <rdma/fi_endpoint.h>
-#include <rdma/fi_errno.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -24,65 +18,21 @@
 #include <string>
 #include <vector>
 
+#include "tests/e2e/node.h"
+
 namespace {
 
-constexpr int kSkip = 77;
+using namespace uet::e2e;
+
 constexpr std::size_t kMessage = 32 * 1024;
 constexpr std::size_t kMessages = 1500;  ///< to each receiver
 constexpr std::size_t kBeforeKill = 400;
 constexpr std::size_t kInFlight = 64;
 
-[[noreturn]] void fail(const std::string& what) {
-  std::fprintf(stderr, "kill_peer: %s\n", what.c_str());
-  std::exit(1);
-}
-void must(int ret, const char* what) {
-  if (ret != 0) fail(std::string(what) + ": " + fi_strerror(-ret));
-}
-
-/// What every process needs, opened in one go and never closed: the process exits.
-struct Node {
-  fi_info* info = nullptr;
-  fid_fabric* fabric = nullptr;
-  fid_domain* domain = nullptr;
-  fid_av* av = nullptr;
-  fid_cq* cq = nullptr;
-  fid_ep* ep = nullptr;
-
-  Node() {
-    fi_info* hints = fi_allocinfo();
-    hints->caps = FI_MSG;
-    hints->ep_attr->type = FI_EP_RDM;
-    hints->fabric_attr->prov_name = strdup("uet");
-    hints->domain_attr->mr_mode = 0;
-    const int found = fi_getinfo(FI_VERSION(1, 15), nullptr, nullptr, 0, hints, &info);
-    if (found == -FI_ENODATA) {
-      std::printf("skipped: provider uet is not there\n");
-      std::exit(kSkip);
-    }
-    must(found, "fi_getinfo");
-    must(fi_fabric(info->fabric_attr, &fabric, nullptr), "fi_fabric");
-    must(fi_domain(fabric, info, &domain, nullptr), "fi_domain");
-    fi_av_attr av_attr{};
-    av_attr.type = FI_AV_TABLE;
-    must(fi_av_open(domain, &av_attr, &av, nullptr), "fi_av_open");
-    fi_cq_attr cq_attr{};
-    cq_attr.format = FI_CQ_FORMAT_CONTEXT;
-    cq_attr.size = 4096;
-    must(fi_cq_open(domain, &cq_attr, &cq, nullptr), "fi_cq_open");
-    must(fi_endpoint(domain, info, &ep, nullptr), "fi_endpoint");
-    must(fi_ep_bind(ep, &av->fid, 0), "fi_ep_bind av");
-    must(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind cq");
-    must(fi_enable(ep), "fi_enable");
-  }
-};
-
 int receiver() {
-  Node node;
-  std::array<std::uint8_t, 32> address{};
-  std::size_t length = address.size();
-  must(fi_getname(&node.ep->fid, address.data(), &length), "fi_getname");
-  if (write(STDOUT_FILENO, address.data(), length) != static_cast<ssize_t>(length)) return 1;
+  Node node(FI_MSG);
+  const Name name = node.name();
+  if (write(STDOUT_FILENO, name.data(), name.size()) != static_cast<ssize_t>(name.size())) return 1;
 
   std::vector<std::vector<std::uint8_t>> buffers(kInFlight, std::vector<std::uint8_t>(kMessage));
   const auto post = [&](std::size_t i) {
@@ -126,7 +76,7 @@ Child start(const char* self, Node& node) {
   close(to[0]);
   close(from[1]);
   child.keep_alive = to[1];
-  std::array<std::uint8_t, 32> address{};
+  Name address{};
   std::size_t have = 0;
   while (have < address.size()) {
     const ssize_t n = read(from[0], address.data() + have, address.size() - have);
@@ -134,13 +84,8 @@ Child start(const char* self, Node& node) {
     have += static_cast<std::size_t>(n);
   }
   close(from[0]);
-  if (fi_av_insert(node.av, address.data(), 1, &child.address, 0, nullptr) != 1)
-    fail("fi_av_insert");
+  child.address = node.insert(address);
   return child;
-}
-
-double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 /// Takes one completion, good or bad, if there is one. The context of a send is its Child.
@@ -162,7 +107,7 @@ int survivor(const char* self) {
   const std::string prefix = "127.99." + std::to_string(getpid() % 250) + ".";
   setenv("FI_UET_ADDR", (prefix + "1|" + prefix + "2|" + prefix + "3").c_str(), 1);
   setenv("FI_UET_PEER_TIMEOUT", "3s", 1);
-  Node node;
+  Node node(FI_MSG);
   std::array<Child, 2> children = {start(self, node), start(self, node)};
   Child &victim = children[0], &friendly = children[1];
   std::vector<std::uint8_t> message(kMessage, 0x5a);

@@ -8,18 +8,14 @@
 #include "apps/sim/attack_plan.h"
 #include "fep/settings.h"
 #include "lib/base/check.h"
-#include "lib/wire/codec.h"
 
 namespace uet::fuzz {
 
 using base::Duration;
 using base::Instant;
-using base::Psn;
-using wire::PdsType;
 
 namespace {
 
-constexpr std::uint32_t kMtu = 1024;
 constexpr std::size_t kMemoryBytes = 16 * 1024, kReceiveBytes = 4096;
 
 net::FabricAddress peer_address(std::size_t peer) {
@@ -27,15 +23,11 @@ net::FabricAddress peer_address(std::size_t peer) {
 }
 
 /// What a program has that sets nothing, with tables that a fuzzer's input can fill.
-fep::FepConfig small_config(const net::PortFacts& facts) {
-  const auto settings = fep::Settings::load([](std::string_view) { return std::nullopt; });
-  UET_CHECK(settings.has_value());
-  const auto made = settings->fep_config(facts);
-  UET_CHECK(made.has_value());
-  fep::FepConfig c = *made;
+fep::FepConfig small_config(const net::PortFacts& facts, std::uint32_t payload_mtu) {
+  fep::FepConfig c = fep::Settings::default_config(facts);
   c.protection = fep::DataProtection::kNone;  // bytes of the fuzzer reach the parsers
   c.pds.security_overhead = 0;
-  c.payload_mtu = kMtu;
+  c.payload_mtu = payload_mtu;
   c.pds.max_pdc = 16;
   c.pds.gtd_store_max = 32;
   c.pds.max_tombstones = 32;
@@ -98,23 +90,10 @@ std::size_t EnemyPort::send(Instant, std::span<net::TxPacket> in) {
   return in.size();
 }
 
-std::uint8_t Choices::u8() {
-  if (input_.empty()) return 0;
-  const std::uint8_t first = input_.front();
-  input_ = input_.subspan(1);
-  return first;
-}
-
-Bytes Choices::bytes(std::size_t n) {
-  const Bytes out = input_.first(std::min(n, input_.size()));
-  input_ = input_.subspan(out.size());
-  return out;
-}
-
 // --- Enemy ----------------------------------------------------------------------------------------
 
 Enemy::Enemy() : memory_(kMemoryBytes, 0x33), local_(kMemoryBytes, 0x44) {
-  fep_ = std::make_unique<fep::Fep>(small_config(port_.facts()), port_, rng_, trace_, now_);
+  fep_ = std::make_unique<fep::Fep>(small_config(port_.facts(), kMtu), port_, rng_, trace_, now_);
   ses::Ses& ses = fep_->ses();
   ses::EndpointConfig config;
   config.job_id = sim::Lure::kJob;
@@ -161,72 +140,9 @@ void Enemy::step(Choices& in) {
   learn();
 }
 
-/// The first two bytes choose the conversation and the form; two seed the fields that make it harmful; then the fuzzer may set
-/// any byte of the result itself.
 void Enemy::packet(Choices& in) {
-  const std::uint8_t form = in.u8();
-  const std::uint8_t which = in.u8();
-  base::Rng fields(in.u16());
-  sim::AttackPackets make(fields, kMtu);
-  if (talks_.empty() || (which & 0xe0) == 0xe0) {
-    Talk t;
-    t.peer = which % kPeers;
-    t.c.is_rod = (which & 4) != 0;
-    t.c.own_id = static_cast<std::uint16_t>(1 + fields.below(0xffff));
-    t.c.start = t.c.next = Psn(fields.next_u32());
-    if (talks_.size() < kTalks)
-      talks_.push_back(t);
-    else
-      talks_[next_talk_++ % kTalks] = t;
-  }
-  Talk& t = talks_[which % talks_.size()];
-  sim::AttackBytes bytes;
-  const sim::MessagePiece piece = make.any_piece();
-  const sim::MessagePiece read = make.good_read(1 + fields.below(4000));
-  switch (form % 12) {
-    case 0:
-      bytes = make.opening(t.c, (form & 16) != 0 ? &piece : nullptr);
-      break;
-    case 1:
-    case 2:
-      bytes = make.request(t.c, &piece);
-      break;
-    case 3:
-      bytes = make.request(t.c, &read);
-      break;
-    case 4:
-      bytes = make.honest_ack(t.c, t.c.newest);
-      break;
-    case 5:
-      bytes = make.any_ack(t.c);
-      break;
-    case 6:
-      bytes = make.any_nack(t.c);
-      break;
-    case 7:
-      bytes = make.any_control(t.c);
-      break;
-    case 8:
-      bytes = make.nack(t.c, make.any_nack_code(), t.c.newest, t.c.newest.value());
-      break;
-    case 9:
-      bytes = make.any_single();
-      break;
-    case 10: {
-      const Bytes raw = in.bytes(in.u8());
-      bytes.assign(raw.begin(), raw.end());
-      break;
-    }
-    default:
-      bytes = make.any_request(t.c);
-      break;
-  }
-  for (unsigned changes = form >> 6; changes > 0 && !bytes.empty(); --changes) {
-    const std::size_t at = in.u8() % bytes.size();
-    bytes[at] = in.u8();
-  }
-  const bool is_trimmed = (form & 0x3f) == 0x3f;
-  port_.arrive(peer_address(t.peer), bytes, net::TosByte::of(is_trimmed ? 26 : 46, 1));
+  const Conversations::Packet p = talks_.packet(in);
+  port_.arrive(peer_address(p.peer), p.bytes, net::TosByte::of(p.is_trimmed ? 26 : 46, 1));
 }
 
 void Enemy::pass_time(Choices& in) {
@@ -349,52 +265,8 @@ void Enemy::learn() {
   while (!port_.sent().empty()) {
     const auto [to, bytes] = std::move(port_.sent().front());
     port_.sent().pop_front();
-    learn_from(to, bytes);
+    talks_.learn(to.v4() - peer_address(0).v4(), bytes);
   }
-}
-
-Enemy::Talk* Enemy::find(std::size_t peer, std::uint16_t own_id) {
-  for (Talk& t : talks_)
-    if (t.peer == peer && t.c.own_id == own_id) return &t;
-  return nullptr;
-}
-
-void Enemy::learn_from(net::FabricAddress to, Bytes bytes) {
-  if (bytes.size() < wire::PdsRequest::kSize) return;
-  const std::size_t peer = to.v4() - peer_address(0).v4();
-  const auto type = static_cast<PdsType>(bytes[0] >> 3);
-  if (type == PdsType::kAck || type == PdsType::kAckCc || type == PdsType::kAckCcx) {
-    const auto a = wire::decode<wire::PdsAck>(bytes.data());
-    if (Talk* t = find(peer, a.dpdcid); t != nullptr && a.spdcid != 0) t->c.peer_id = a.spdcid;
-    return;
-  }
-  const bool is_request = type == PdsType::kRudReq || type == PdsType::kRodReq ||
-                          type == PdsType::kRudCcReq || type == PdsType::kRodCcReq;
-  if (!is_request && type != PdsType::kControl) return;
-  const auto r = wire::decode<wire::PdsRequest>(bytes.data());
-  const auto syn = wire::decode<wire::PdsRequestSyn>(bytes.data());
-  Talk* t = r.syn ? nullptr : find(peer, r.dpdcid);
-  if (r.syn) {
-    for (Talk& known : talks_)
-      if (known.peer == peer && known.c.is_target && known.c.peer_id == r.spdcid) t = &known;
-    if (t == nullptr) {
-      Talk fresh;
-      fresh.peer = peer;
-      fresh.c.is_target = true;
-      fresh.c.is_rod = type == PdsType::kRodReq || type == PdsType::kRodCcReq;
-      fresh.c.own_id = static_cast<std::uint16_t>(r.spdcid ^ 0x5555);
-      if (fresh.c.own_id == 0) fresh.c.own_id = 1;
-      fresh.c.start = fresh.c.next = r.psn - syn.psn_offset;
-      if (talks_.size() < kTalks)
-        talks_.push_back(fresh);
-      else
-        talks_[next_talk_++ % kTalks] = fresh;
-      t = find(peer, fresh.c.own_id);
-    }
-  }
-  if (t == nullptr) return;
-  t->c.peer_id = r.spdcid;
-  t->c.note_peer_psn(r.psn);
 }
 
 void endpoint(Bytes input) {

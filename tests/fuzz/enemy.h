@@ -8,9 +8,10 @@
 #include <memory>
 #include <vector>
 
-#include "apps/sim/attack_packets.h"
 #include "fep/fep.h"
 #include "lib/net/heap_packet_pool.h"
+#include "tests/fuzz/choices.h"
+#include "tests/fuzz/conversations.h"
 #include "tests/fuzz/targets.h"
 
 namespace uet::fuzz {
@@ -44,22 +45,6 @@ class EnemyPort final : public net::Port {
   std::uint64_t packets_ = 0;
 };
 
-/// Reads choices off the fuzzer's input; zeros behind its end.
-class Choices {
- public:
-  explicit Choices(Bytes input) : input_(input) {}
-  bool is_empty() const { return input_.empty(); }
-  std::uint8_t u8();
-  std::uint16_t u16() {
-    const unsigned high = u8();
-    return static_cast<std::uint16_t>(high << 8 | u8());
-  }
-  Bytes bytes(std::size_t n);
-
- private:
-  Bytes input_;
-};
-
 class Enemy final : public ses::CompletionSink {
  public:
   Enemy();
@@ -73,11 +58,8 @@ class Enemy final : public ses::CompletionSink {
   void on_completion(ses::EndpointId endpoint, const ses::Completion& completion) override;
 
  private:
-  static constexpr std::size_t kPeers = 3, kTalks = 8;
-  struct Talk {
-    sim::Conversation c;
-    std::size_t peer = 0;
-  };
+  static constexpr std::size_t kPeers = 3;
+  static constexpr std::uint32_t kMtu = 1024;
 
   void packet(Choices& in);
   void pass_time(Choices& in);
@@ -85,8 +67,6 @@ class Enemy final : public ses::CompletionSink {
   void run_until(base::Instant end);
   void turn();
   void learn();
-  void learn_from(net::FabricAddress to, Bytes bytes);
-  Talk* find(std::size_t peer, std::uint16_t own_id);
   void check_turns() const;
 
   base::Rng rng_{4793};
@@ -97,8 +77,7 @@ class Enemy final : public ses::CompletionSink {
   std::unique_ptr<fep::Fep> fep_;
   ses::EndpointId endpoint_ = 0;
   std::array<ses::PeerId, kPeers> peers_{};
-  std::vector<Talk> talks_;
-  std::size_t next_talk_ = 0;
+  Conversations talks_{kPeers, kMtu};
   std::vector<std::uint8_t> memory_, local_;
   std::vector<bool> done_;  ///< by context: the operation has completed
   std::uint64_t turns_ = 0, steps_ = 0;

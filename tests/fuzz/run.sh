@@ -11,7 +11,7 @@ root=$(cd "$here/../.." && pwd)
 build=${2:-$root/build-fuzz}
 command -v clang++ >/dev/null || { echo "$0: clang++ is not installed" >&2; exit 77; }
 
-targets="frame uet headers capture sealed key_file endpoint"
+targets="frame uet headers capture sealed key_file endpoint calls"
 [ -f "$build/build.ninja" ] || CXX=clang++ CC=clang meson setup "$build" "$root" -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false -Doptimization=1 \
   -Ddpdk=disabled -Dprovider=disabled -Dbench=disabled >"$build.log" 2>&1 || { cat "$build.log" >&2; exit 1; }
 programs=

@@ -24,6 +24,8 @@ void capture(Bytes input);
 
 /// A whole endpoint and an enemy: bytes choose packets, which learn the endpoint's identifiers, time, and operations.
 void endpoint(Bytes input);
+/// A program on two whole endpoints: bytes choose libfabric calls in any order and with odd arguments.
+void calls(Bytes input);
 /// Transport security: byte 0 chooses the domain; byte 1 and triples behind it say what is changed in the sealed packet whose
 /// text is the rest. What was changed must be refused, and nothing else.
 void sealed(Bytes input);

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -38,20 +39,33 @@ constinit Nth allocations, openings;
 constinit std::atomic<std::uint32_t> traffic_percent{0};
 constinit std::atomic<std::uint64_t> traffic_random{0}, traffic_failures{0};
 
-/// Errors that a network or a kernel short of memory has, and goes on.
-bool fails_now() {
-  static constexpr std::array kErrors = {EAGAIN,      ENOBUFS,      EINTR,        EPERM,
-                                         ENETUNREACH, ECONNREFUSED, ENOMEM,       EHOSTUNREACH,
-                                         ENETDOWN,    EINVAL,       EADDRNOTAVAIL};
-  if (traffic_percent == 0) return false;
+std::uint64_t next_random() {
   std::uint64_t x = traffic_random.fetch_add(0x9e37'79b9'7f4a'7c15);
   x = (x ^ (x >> 30)) * 0xbf58'476d'1ce4'e5b9;
   x = (x ^ (x >> 27)) * 0x94d0'49bb'1331'11eb;
-  x ^= x >> 31;
+  return x ^ (x >> 31);
+}
+
+/// Errors that a network or a kernel short of memory has, and goes on.
+bool fails_now() {
+  static constexpr std::array kErrors = {EAGAIN,      ENOBUFS,      EINTR,         EPERM,
+                                         ENETUNREACH, ECONNREFUSED, ENOMEM,        EHOSTUNREACH,
+                                         ENETDOWN,    EINVAL,       EADDRNOTAVAIL, EACCES};
+  if (traffic_percent == 0) return false;
+  const std::uint64_t x = next_random();
   if (x % 100 >= traffic_percent) return false;
   ++traffic_failures;
   errno = kErrors[x / 100 % kErrors.size()];
   return true;
+}
+
+/// How many of `count` packets a call moves: now and then not all.
+unsigned cut_short(unsigned count) {
+  if (traffic_percent == 0 || count < 2) return count;
+  const std::uint64_t x = next_random();
+  if (x % 100 >= traffic_percent) return count;
+  ++traffic_failures;
+  return 1 + static_cast<unsigned>(x / 100 % (count - 1));
 }
 
 bool is_refused() {
@@ -59,6 +73,16 @@ bool is_refused() {
   errno = EMFILE;
   return true;
 }
+
+/// As a preloaded library: this share of the calls that move packets fails, in every process of the test.
+[[maybe_unused]] const bool kFromEnvironment = [] {
+  const char* const percent = std::getenv("UET_TEST_FAULTS");
+  if (percent != nullptr) {
+    fail_traffic(static_cast<std::uint32_t>(std::strtoul(percent, nullptr, 10)),
+                 static_cast<std::uint64_t>(getpid()));
+  }
+  return percent != nullptr;
+}();
 
 /// The C library's own.
 template <typename Function>
@@ -151,11 +175,11 @@ VISIBLE int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
 }
 VISIBLE int sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) {
   static auto* const next = real<int(int, mmsghdr*, unsigned, int)>("sendmmsg");
-  return fails_now() ? -1 : next(fd, messages, count, flags);
+  return fails_now() ? -1 : next(fd, messages, cut_short(count), flags);
 }
 VISIBLE int recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags, timespec* limit) {
   static auto* const next = real<int(int, mmsghdr*, unsigned, int, timespec*)>("recvmmsg");
-  return fails_now() ? -1 : next(fd, messages, count, flags, limit);
+  return fails_now() ? -1 : next(fd, messages, cut_short(count), flags, limit);
 }
 VISIBLE int ppoll(pollfd* fds, nfds_t count, const timespec* limit, const sigset_t* signals) {
   static auto* const next = real<int(pollfd*, nfds_t, const timespec*, const sigset_t*)>("ppoll");

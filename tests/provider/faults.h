@@ -1,5 +1,6 @@
 /// What the system refuses to this test program: memory, threads, descriptors, sockets, packets. The calls are replaced in the
-/// program, and with that in the provider that libfabric loads into it.
+/// program, and with that in the provider that libfabric loads into it. Also a library to preload into any program: UET_TEST_FAULTS
+/// then says what fail_traffic() would be told.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,8 @@ bool has_failed_allocation();
 void fail_opening(std::uint64_t n);
 bool has_failed_opening();
 
-/// From now on, of the calls that move packets or wait for them this share fails, in an order that `seed` decides. 0: none.
+/// From now on, of the calls that move packets or wait for them this share fails or moves fewer, in an order that `seed` decides.
+/// 0: none.
 void fail_traffic(std::uint32_t percent, std::uint64_t seed);
 /// How many did.
 std::uint64_t failed_traffic();

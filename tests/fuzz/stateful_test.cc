@@ -1,4 +1,4 @@
-/// Plays committed inputs of the endpoint's fuzzer, and seeded ones, as an ordinary test.
+/// Plays committed inputs of one stateful fuzzer, and seeded ones, as an ordinary test; UET_FUZZ_TARGET names the function.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -12,28 +12,27 @@
 namespace uet::fuzz {
 namespace {
 
-TEST(FuzzEndpoint, committed_inputs_and_their_prefixes) {
+TEST(FuzzStateful, committed_inputs_and_their_prefixes) {
   std::size_t inputs = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(
-           std::filesystem::path(UET_CORPUS_DIRECTORY) / "endpoint")) {
+  for (const auto& entry : std::filesystem::directory_iterator(UET_CORPUS_DIRECTORY)) {
     SCOPED_TRACE(entry.path());
     std::ifstream file(entry.path(), std::ios::binary);
     const std::vector<std::uint8_t> input(std::istreambuf_iterator<char>(file), {});
     constexpr std::size_t kPrefixes = 4;
     for (std::size_t i = 1; i <= kPrefixes; ++i)
-      endpoint(Bytes(input).first(input.size() * i / kPrefixes));
+      UET_FUZZ_TARGET(Bytes(input).first(input.size() * i / kPrefixes));
     ++inputs;
   }
   EXPECT_GE(inputs, 4u);
 }
 
-TEST(FuzzEndpoint, random_inputs) {
+TEST(FuzzStateful, random_inputs) {
   base::Rng rng(20251122);
   std::vector<std::uint8_t> input;
   for (int i = 0; i < 150; ++i) {
     input.resize(100 + rng.below(1200));
     for (auto& b : input) b = static_cast<std::uint8_t>(rng.next_u32());
-    endpoint(input);
+    UET_FUZZ_TARGET(input);
   }
 }
 
