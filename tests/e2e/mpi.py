@@ -63,6 +63,7 @@ def find_unshare():
     return ""
 
 
+# Covers: FI-53
 def one_sided(provider, program, folder, unshare, ranks, **settings):
     """What went wrong, or nothing. Each rank is on a host of its own, as far as Open MPI can tell."""
     trace = os.path.join(folder, "events")
