@@ -150,7 +150,7 @@ CreditPacer::Grant CreditPacer::serve_satisfied() {
 
 // By how much the first grant of a new source is to be smaller: parts of a packet, spread evenly. A grant is no whole number of
 // packets, so once in so many turns a source sends one less than usual. Sources that start together would all do that in the same
-// turn, and send more than the link carries in all others. (docs/decisions/0093)
+// turn, and send more than the link carries in all others. (docs/notes/desynchronising-credit-sources.md)
 std::uint32_t CreditPacer::next_phase() {
   constexpr std::uint32_t kGoldenRatio = 0x9e37'79b9;  // of 2^32
   const auto packet_units = std::min(units_rounded_up(config_.mtu_bytes), grant_units_ / 2);

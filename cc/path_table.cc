@@ -15,7 +15,7 @@ constexpr int kTimeoutRunRtts = 10;
 constexpr std::uint8_t kMaxBackoff = 32;
 // Paths that were not heard of since another one broke come back after this part of the eviction time.
 constexpr int kCautionShare = 8;
-// Of four: half of the ways there and half of the ways back may be bad, and a path needs both. See docs/decisions/0057.
+// Of four: half of the ways there and half of the ways back may be bad, and a path needs both. See docs/notes/how-many-paths-may-be-evicted.md.
 constexpr std::uint32_t kEvictedQuarters = 3;
 // Destinations that coalesce name one packet in four: one that has delivered so many unnamed is asked.
 constexpr std::uint8_t kSilentMax = 16;

@@ -51,7 +51,7 @@ bool Prober::poll(Instant now, bool is_stuck, Duration base_rtt) {
 
 /// What a probe's round trip lacks to that of a full packet, which every link on the way takes longer to send. The longest way
 /// is config_base_rtt and, in the largest fabrics, kMostLinks links; a shorter one has as many links as its time is shorter, and
-/// two at least. A plane sends a packet alone. (docs/decisions/0039)
+/// two at least. A plane sends a packet alone. (docs/notes/replacing-few-entropy-values.md)
 Duration Prober::shortfall(Duration probe_rtt) const {
   constexpr std::int64_t kLeastLinks = 2, kMostLinks = 6;
   const auto link = config_.link_rate.time_for((config_.mtu_bytes - kProbeBytes) * config_.planes);

@@ -15,7 +15,7 @@ using base::Instant;
 /// Knows which questions are out (packets and probes that asked for an ACK), not why the CCC waits.
 class Prober {
  public:
-  /// A base RTT that is cached, has a floor at config_base_rtt, or is only a few packets long is not probed. (docs/decisions/0089)
+  /// A base RTT that is cached, has a floor at config_base_rtt, or is only a few packets long is not probed. (docs/notes/windows-of-a-few-packets.md)
   Prober(const CcConfig& config, Duration cached_base_rtt);
 
   /// A packet left that asks for an ACK.
