@@ -47,6 +47,8 @@ RefusalRule rule_of(Refusal refusal) {
       return {DropReason::kNoResource, NackCode::kNoGtdDelAvail};
     case Refusal::kNoRecord:
       return {DropReason::kNoResource, NackCode::kNoResource};
+    case Refusal::kNoRoomInSes:
+      return {DropReason::kNoResource, NackCode::kNoSesMsgAvail};
   }
   return {DropReason::kNoResource, NackCode::kNoResource};
 }

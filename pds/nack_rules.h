@@ -33,9 +33,10 @@ enum class Refusal : std::uint8_t {
   kClosing,
   kCrossedClose,  ///< a Close Request that crosses our Close Command has what it wants
   kNoRoomForAnswer,
-  kNoRecord,  ///< no bitmap for a packet out of order
+  kNoRecord,     ///< no bitmap for a packet out of order
+  kNoRoomInSes,  ///< SES cannot take the message now
 };
-inline constexpr std::size_t kRefusalCount = static_cast<std::size_t>(Refusal::kNoRecord) + 1;
+inline constexpr std::size_t kRefusalCount = static_cast<std::size_t>(Refusal::kNoRoomInSes) + 1;
 
 struct RefusalRule {
   base::DropReason reason;

@@ -106,12 +106,11 @@ struct Answer {
   enum class Kind : std::uint8_t {
     kRespond,  ///< `response` now; guaranteed if it is not just the default
     kLater,    ///< accepted; SES will call Pds::respond()
-    kRefuse,   ///< not accepted, nothing consumed: send `nack_code`
+    kRefuse,   ///< no room for it now, nothing consumed: the source sends it again later
     kNone,     ///< UUD, or RUDI that is dropped
   };
   Kind kind = Kind::kRespond;
   bool guaranteed = false;
-  std::uint8_t nack_code = 0;
   /// What the request took room from, when that can run out: a name for Upper::fill_of(). 0: from nothing.
   std::uint32_t resource = 0;
   SesResponse response;

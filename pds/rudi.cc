@@ -271,7 +271,7 @@ void Rudi::on_request(Instant now, const net::RxPacket& rx) {
   request.source = rx.source;
   request.bytes = bytes.subspan(wire::PdsRudi::kSize);
   const Answer answer = upper_.on_request(now, request);
-  if (answer.kind == Answer::Kind::kRefuse) return refuse(static_cast<NackCode>(answer.nack_code));
+  if (answer.kind == Answer::Kind::kRefuse) return refuse(*rule_of(Refusal::kNoRoomInSes).nack);
   if (answer.kind != Answer::Kind::kRespond)
     return trace_.drop(now, DropReason::kTableRefused, bytes.size());
   trace_.emit(now, EventId::kRequestDelivered, 0, Psn(h.pkt_id), bytes.size());

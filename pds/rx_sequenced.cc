@@ -88,11 +88,8 @@ void SequencedIntake::deliver(Instant now, Pdc& pdc, const Arrival& in) {
   request.bytes = in.body;
   const Answer answer = upper_.on_request(now, request);
   if (!table_.is_alive(ref)) return;  // SES aborted something on this PDC
-  if (answer.kind == Answer::Kind::kRefuse) [[unlikely]] {
-    trace_.drop(now, DropReason::kNoResource, in.body.size(), pdc.id, in.psn);
-    nacks_.add_for(now, in, &pdc, static_cast<NackCode>(answer.nack_code));
-    return lifecycle_.drop_unaccepted(now, pdc);
-  }
+  if (answer.kind == Answer::Kind::kRefuse) [[unlikely]]
+    return refuse(now, pdc, in, Refusal::kNoRoomInSes);
   if (answer.resource != 0) [[unlikely]] {
     pdc.rx.resource = answer.resource;
     acks_.on_resource();

@@ -26,10 +26,9 @@ pds::Answer answer_with(const pds::SesResponse& response, bool guaranteed) {
   return answer;
 }
 
-pds::Answer answer_refuse(wire::NackCode code) {
+pds::Answer answer_refuse() {
   pds::Answer answer;
   answer.kind = pds::Answer::Kind::kRefuse;
-  answer.nack_code = static_cast<std::uint8_t>(code);
   return answer;
 }
 

@@ -24,7 +24,8 @@ struct ResponseFields {
 pds::SesResponse make_response(const ResponseFields& fields);
 
 pds::Answer answer_with(const pds::SesResponse& response, bool guaranteed);
-pds::Answer answer_refuse(wire::NackCode code);
+/// No room now; packet delivery tells the source to send it again later.
+pds::Answer answer_refuse();
 pds::Answer answer_nothing();
 /// DEFAULT_RESPONSE: success, nothing to say. [SES 11.2 rows 7, 10]
 pds::Answer answer_default(const RequestView& request);

@@ -172,7 +172,7 @@ pds::Answer Receiver::refuse_unmatched_atomic(Context& c, RiSpace& space) {
   advance_clock(c.now);
   if (!c.is_ordered()) return reject(c, ReturnCode::kNoMatch);
   Sender* sender = senders_.find_or_make(c.endpoint->id, c.packet.source, loop_ns_);
-  if (sender == nullptr) return answer_refuse(wire::NackCode::kNoSesMsgAvail);
+  if (sender == nullptr) return answer_refuse();
   return close_gate(c, space, *sender);
 }
 
@@ -196,7 +196,7 @@ bool Receiver::perform(Context& c, const Amo& amo, const IovList& memory, std::u
 /// changes.
 bool Receiver::perform_and_return(Context& c, const Amo& amo, const IovList& memory,
                                   std::uint64_t start, pds::Answer& answer) {
-  answer = answer_refuse(wire::NackCode::kNoSesMsgAvail);
+  answer = answer_refuse();
   ReadTally* tally = make_tally(c);
   if (tally == nullptr) return false;
   tally->was_counted = tally->all_requested = true;

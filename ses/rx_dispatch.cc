@@ -127,7 +127,7 @@ pds::Answer Receiver::check_address(Context& c) {
   if (!r.is_single() && !closes_early(r) &&
       Coverage().look(r.message_offset, r.covered, r.request_length, windows_) !=
           Coverage::Look::kNew)
-    return answer_refuse(wire::NackCode::kNoSesMsgAvail);
+    return answer_refuse();
   return begin(c);
 }
 
@@ -166,7 +166,7 @@ pds::Answer Receiver::proceed(Context& c, RxMessage& m) {
       case Coverage::Look::kNew:
         break;
       case Coverage::Look::kTooFar:
-        return answer_refuse(wire::NackCode::kNoSesMsgAvail);
+        return answer_refuse();
       case Coverage::Look::kKnown:
       case Coverage::Look::kWrong:
         return fail(c, m, ReturnCode::kOpViolation);
@@ -213,7 +213,7 @@ pds::Answer Receiver::reject(Context& c, ReturnCode code) {
     generation = generation_for(c.endpoint, c.packet.source, is_tagged(r.opcode), generation);
   if (!r.is_single()) {
     advance_clock(c.now);
-    if (!has_place_for_message(c)) return answer_refuse(wire::NackCode::kNoSesMsgAvail);
+    if (!has_place_for_message(c)) return answer_refuse();
     RxMessage* m = messages_.create(c.key, r, loop_ns_, *c.owner);
     UET_CHECK(m != nullptr);
     m->endpoint = c.endpoint;
@@ -237,7 +237,7 @@ pds::Answer Receiver::on_message_error_packet(Context& c) {
     if (!c.is_ordered() && may_begin && r.message_offset > 0 &&
         r.message_offset < r.request_length) {
       advance_clock(c.now);
-      if (!has_place_for_message(c)) return answer_refuse(wire::NackCode::kNoSesMsgAvail);
+      if (!has_place_for_message(c)) return answer_refuse();
       m = messages_.create(c.key, r, loop_ns_, *c.owner);
       UET_CHECK(m != nullptr);
       m->end = r.message_offset;

@@ -34,7 +34,7 @@ pds::Answer Receiver::return_data(Context& c, const MemoryRegion& region, std::u
   ReadReturn* r = make_return(c, ref_of(region), region.iov, at, tally);
   if (r == nullptr) {
     if (c.request.is_single()) tally.failed = true;  // the caller settles it
-    return answer_refuse(wire::NackCode::kNoSesMsgAvail);
+    return answer_refuse();
   }
   if (begin_return(c, *r, tally) == pds::SubmitResult::kNever)
     return answer_error(c.request, ReturnCode::kUndeliverable, 0, true);

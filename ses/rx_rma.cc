@@ -32,8 +32,7 @@ MemoryRegion* Receiver::find_region(Context& c, bool write, std::uint64_t& start
 
 pds::Answer Receiver::begin_write(Context& c) {
   const RequestView& r = c.request;
-  if (!r.is_single() && !has_place_for_message(c))
-    return answer_refuse(wire::NackCode::kNoSesMsgAvail);
+  if (!r.is_single() && !has_place_for_message(c)) return answer_refuse();
   std::uint64_t start = 0;
   ReturnCode code = ReturnCode::kOk;
   MemoryRegion* region = find_region(c, true, start, code);
@@ -108,8 +107,7 @@ bool Receiver::is_too_long_for_one_packet(const Context& c) const {
 pds::Answer Receiver::begin_read(Context& c) {
   const RequestView& r = c.request;
   if (is_too_long_for_one_packet(c)) return reject(c, ReturnCode::kOpViolation);
-  if (!r.is_single() && !has_place_for_message(c))
-    return answer_refuse(wire::NackCode::kNoSesMsgAvail);
+  if (!r.is_single() && !has_place_for_message(c)) return answer_refuse();
   std::uint64_t start = 0;
   ReturnCode code = ReturnCode::kOk;
   MemoryRegion* region = find_region(c, false, start, code);
@@ -122,7 +120,7 @@ pds::Answer Receiver::begin_read(Context& c) {
       return answer_with_data(c, *region, start);
     }
     ReadTally* tally = make_tally(c);
-    if (tally == nullptr) return answer_refuse(wire::NackCode::kNoSesMsgAvail);
+    if (tally == nullptr) return answer_refuse();
     tally->key = region->key;
     pds::Answer answer = return_data(c, *region, start, *tally);
     tally->all_requested = true;
@@ -132,7 +130,7 @@ pds::Answer Receiver::begin_read(Context& c) {
   ReadTally* tally = nullptr;
   if (!in_ack) {
     tally = make_tally(c);
-    if (tally == nullptr) return answer_refuse(wire::NackCode::kNoSesMsgAvail);
+    if (tally == nullptr) return answer_refuse();
     tally->key = region->key;
   }
   advance_clock(c.now);

@@ -24,8 +24,7 @@ pds::Answer Receiver::begin_send(Context& c) {
   if (gate != nullptr && !gate->is_enabled) return refuse_closed(c, *sender);
   if (!r.rel && !c.endpoint->config.accept_any_job && r.job_id != c.endpoint->config.job_id)
     return reject(c, ReturnCode::kPermViolation);
-  if (!r.is_single() && !has_place_for_message(c))
-    return answer_refuse(wire::NackCode::kNoSesMsgAvail);
+  if (!r.is_single() && !has_place_for_message(c)) return answer_refuse();
   Unexpected* header = sender == nullptr ? nullptr : find_header(c, *sender);
   if (header != nullptr && header->claimed) return deliver_claimed(c, space, *header);
   if (Receive* receive = match(c, space)) {
@@ -159,8 +158,7 @@ pds::Answer Receiver::capture(Context& c, RiSpace& space, Unexpected* header) {
   Endpoint& endpoint = *c.endpoint;
   Sender* sender = senders_.find_or_make(endpoint.id, c.packet.source, loop_ns_);
   if (sender == nullptr)  // an ordered message must not be overtaken, so it is not consumed
-    return c.is_ordered() ? answer_refuse(wire::NackCode::kNoSesMsgAvail)
-                          : reject(c, ReturnCode::kNoMatch);
+    return c.is_ordered() ? answer_refuse() : reject(c, ReturnCode::kNoMatch);
   Unexpected* u = store_.admit(endpoint.overflow, *sender, r.request_length);
   if (u == nullptr) return refuse_for_lack(c, space, *sender, header);
   if (!store_.capture(*u, r.message_offset, r.payload)) {

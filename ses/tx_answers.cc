@@ -147,8 +147,7 @@ pds::Answer Transmitter::on_return_data(Instant now, const pds::RxRequest& reque
     core_.trace.drop(now, base::DropReason::kSesUnknownResponse, request.bytes.size());
     return answer_error(echo, ReturnCode::kOpViolation, 0, true);
   }
-  if (op->returns_data && is_too_far(*op, response))
-    return answer_refuse(wire::NackCode::kNoSesMsgAvail);
+  if (op->returns_data && is_too_far(*op, response)) return answer_refuse();
   if (op->returns_data) echo.request_length = static_cast<std::uint32_t>(op->length);
   pds::Answer answer = answer_default(echo);
   if (op->awaits_delivery) {

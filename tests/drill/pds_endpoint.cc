@@ -29,7 +29,6 @@ constexpr std::array<std::string_view, 10> kErrors = {
 struct Manner {
   enum class Kind : std::uint8_t { kNow, kLater, kRefuse } kind = Kind::kNow;
   bool guaranteed = false;
-  std::uint8_t nack_code = 0;
   std::vector<std::uint8_t> data;
 };
 
@@ -101,7 +100,6 @@ class PdsEndpoint final : public Endpoint, public pds::Upper {
     Answer answer;
     if (manner_.kind == Manner::Kind::kRefuse) {
       answer.kind = Answer::Kind::kRefuse;
-      answer.nack_code = manner_.nack_code;
       return answer;
     }
     delivered_.push_back({request.handle, request.mode});
@@ -246,7 +244,6 @@ Manner PdsEndpoint::manner_of(Words words) {
       m.guaranteed = true;
     } else if (word == "refuse") {
       m.kind = Manner::Kind::kRefuse;
-      m.nack_code = static_cast<std::uint8_t>(number_at(words, ++i));
     } else {
       why_ = fmt::format("'{}' is no way to answer", word);
     }

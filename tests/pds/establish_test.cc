@@ -294,7 +294,7 @@ TEST(Syn, rod_opens_only_with_its_first_packet) {
 // Covers: PDS-33
 TEST(Syn, refused_first_packet_leaves_no_pdc) {
   World w;
-  w.host(1).ses.answer = [](auto&, auto&) { return ScriptedSes::refuse(NackCode::kNoSesMsgAvail); };
+  w.host(1).ses.answer = [](auto&, auto&) { return ScriptedSes::refuse(); };
   w.send(0, 1);
   w.run_for(us(20));
   EXPECT_EQ(w.host(1).pds->gauges().pdcs_open, 0u);

@@ -97,7 +97,7 @@ TEST(FullTable, a_pause_is_no_silence_of_the_peer) {
   }));
   int refusals = 0;
   w.host(1).ses.answer = [&](auto&, auto&) {
-    return ++refusals <= 4 ? ScriptedSes::refuse(NackCode::kNoPktBuffer) : ScriptedSes::respond();
+    return ++refusals <= 4 ? ScriptedSes::refuse() : ScriptedSes::respond();
   };
   w.send(0, 1);
   w.run_for(ms(600));

@@ -105,11 +105,7 @@ class ScriptedSes final : public Upper {
 
   static Answer respond(bool guaranteed = false, std::span<const std::uint8_t> data = {});
   static Answer later() { return Answer{.kind = Answer::Kind::kLater, .response = {}}; }
-  static Answer refuse(NackCode code) {
-    return Answer{.kind = Answer::Kind::kRefuse,
-                  .nack_code = static_cast<std::uint8_t>(code),
-                  .response = {}};
-  }
+  static Answer refuse() { return Answer{.kind = Answer::Kind::kRefuse, .response = {}}; }
 
   SegmentInfo emit_segment(MessageToken token, std::uint32_t segment, PdcRef pdc, Psn psn,
                            net::Packet& packet) override;

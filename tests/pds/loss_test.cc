@@ -70,7 +70,7 @@ TEST(Loss, lost_nack_is_covered_by_the_timeout) {
   Open x;
   int asked = 0;
   x.w.host(1).ses.answer = [&](auto&, auto&) {
-    return asked++ == 0 ? ScriptedSes::refuse(NackCode::kNoPktBuffer) : ScriptedSes::respond();
+    return asked++ == 0 ? ScriptedSes::refuse() : ScriptedSes::respond();
   };
   x.w.drop_nth(1, 1, [](const Seen& s) { return s.is_nack(); });
   x.w.send(0, 1);

@@ -103,7 +103,7 @@ void run_schedule(std::uint64_t seed) {
   for (int h = 0; h < 2; ++h) {
     w.host(h).ses.answer = [&, h](const RxRequest& r, const Delivery&) -> Answer {
       if (r.mode == Mode::kRudi || r.mode == Mode::kUud) return ScriptedSes::respond();
-      if (!calm && rng.chance(s.refuse)) return ScriptedSes::refuse(NackCode::kNoSesMsgAvail);
+      if (!calm && rng.chance(s.refuse)) return ScriptedSes::refuse();
       const bool g = rng.chance(s.guaranteed);
       if (rng.chance(s.late)) {
         late.push_back({w.now() + us(rng.below(3000)), h, r.handle, g});

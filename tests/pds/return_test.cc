@@ -116,7 +116,7 @@ TEST(Return, read_data_does_not_wait_behind_requests) {
     o.pds.max_messages = 8;
     o.pds.max_nack_retx_cnt = 31;
   }));
-  w.host(2).ses.answer = [](auto&, auto&) { return ScriptedSes::refuse(NackCode::kNoPktBuffer); };
+  w.host(2).ses.answer = [](auto&, auto&) { return ScriptedSes::refuse(); };
   SubmitResult result = SubmitResult::kQueued;
   for (int i = 0; i < 6; ++i) {
     w.send(1, w.message(2), &result);

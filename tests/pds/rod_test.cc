@@ -188,7 +188,7 @@ TEST(Rod, resource_nack_goes_back_after_a_pause) {
   World w(with([](auto&) {}));
   int asked = 0;
   w.host(1).ses.answer = [&](auto&, auto&) {
-    return ++asked == 4 ? ScriptedSes::refuse(NackCode::kNoPktBuffer) : ScriptedSes::respond();
+    return ++asked == 4 ? ScriptedSes::refuse() : ScriptedSes::respond();
   };
   const Instant begin = w.now();
   w.send(0, 1, 10, 100, Mode::kRod);

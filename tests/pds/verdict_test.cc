@@ -174,6 +174,7 @@ TEST(RuleOfRefusal, names_drop_reason_and_nack_code) {
       {Refusal::kCrossedClose, DropReason::kClosing, NackCode{0}},
       {Refusal::kNoRoomForAnswer, DropReason::kNoResource, NackCode::kNoGtdDelAvail},
       {Refusal::kNoRecord, DropReason::kNoResource, NackCode::kNoResource},
+      {Refusal::kNoRoomInSes, DropReason::kNoResource, NackCode::kNoSesMsgAvail},
   };
   EXPECT_EQ(std::size(rows), kRefusalCount);
   for (const auto& row : rows) {

@@ -54,7 +54,6 @@ TEST_F(NoAckDataTest, fetching__is_executed_only_when_its_answer_has_room) {
   fabric.return_limit = 0;
   for (int i = 0; i < 4; ++i) fabric.deliver(0);
   EXPECT_GT(fabric.refused, 0u);
-  EXPECT_EQ(fabric.last_nack, static_cast<std::uint8_t>(wire::NackCode::kNoSesMsgAvail));
   EXPECT_EQ(word(), 104u - fabric.refused);
   fabric.return_limit = 100;
   sb().on_resume(fabric.now);

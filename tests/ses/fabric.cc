@@ -222,7 +222,6 @@ bool Fabric::deliver(std::size_t index) {
       break;
     case pds::Answer::Kind::kRefuse:
       ++refused;
-      last_nack = answer.nack_code;
       flights.push_back(std::move(f));
       break;
     case pds::Answer::Kind::kNone:

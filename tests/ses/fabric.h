@@ -151,7 +151,6 @@ class Fabric {
   std::size_t return_limit = 1'000'000;            ///< the same for read data going back
   std::optional<net::FabricAddress> full_towards;  ///< kAgain for messages to this node
   std::size_t refused = 0;
-  std::uint8_t last_nack = 0;
   double hide_replies = 0;  ///< share of unguaranteed answers that only a cumulative ACK stands for
 
  private:
