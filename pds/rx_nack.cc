@@ -236,19 +236,15 @@ void NackIntake::on_rod_ooo(Instant now, Pdc& pdc, const wire::PdsNack& nack) {
   // Refused for lack of something and waiting: the gap will be filled when the pause is over.
   if (tx_blocks_.at(tx.ring, expected).paused)
     return trace_.drop(now, DropReason::kStaleNack, 0, pdc.id, expected);
-  // One round per gap: not again before the retransmission has had time to get there.
-  if (tx.has_gone_back && tx.go_back_at == expected) {
-    const TxRecord& first = tx_blocks_.at(tx.ring, expected);
-    const Duration round = base::planted(base::PlantedBug::kNullContext)
-                               ? tx.cc.if_any()->ccc->base_rtt()
-                               : round_trip(pdc, config_);
-    if (first.needs_rtx || first.paused || now - first.cc.sent_at < round)
-      return trace_.drop(now, DropReason::kStaleNack, 0, pdc.id, expected);
-  }
+  // One round per round trip: what was sent again less than one ago may still be on its way. Each copy of a window can draw many
+  // such NACKs, each naming another gap.
+  const Duration round = base::planted(base::PlantedBug::kNullContext)
+                             ? tx.cc.if_any()->ccc->base_rtt()
+                             : round_trip(pdc, config_);
+  if (is_under_way(now, tx_blocks_.at(tx.ring, expected), round))
+    return trace_.drop(now, DropReason::kStaleNack, 0, pdc.id, expected);
   Liveness::heard(now, pdc);
-  tx.has_gone_back = true;
   tx.peer_holds = false;
-  tx.go_back_at = expected;
   if (tx_blocks_.at(tx.ring, expected).message == nullptr) {
     loss_.queue_resend(pdc, expected, tx_blocks_.at(tx.ring, expected));
   }
