@@ -123,7 +123,6 @@ struct VerdictTest : OutcomeTest {
   wire::SesResponse verdict;
 };
 
-// Covers: SES-66
 TEST_F(VerdictTest, response_after_no_response__completes_once) {
   undecided();
   EXPECT_TRUE(at_a.all.empty());
