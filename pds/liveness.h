@@ -22,11 +22,16 @@ class Liveness : Part {
         closing_(closing),
         admission_(admission) {}
 
-  static void heard(Instant now, Pdc& pdc) {
+  /// The peer lives. What is out it may know nothing of.
+  static void lives(Instant now, Pdc& pdc) {
     pdc.heard_at = now;
     pdc.active_at = now;
-    pdc.tx.tail_probes = 0;
     pdc.tx.times_asked = 0;
+  }
+  /// And it has said something new, so that silence after the last packet is counted from here.
+  static void heard(Instant now, Pdc& pdc) {
+    lives(now, pdc);
+    pdc.tx.tail_probes = 0;
   }
   /// The first valid packet of the target says who it is; a second one with another identifier never
   /// gets here. [PDS 6.3]

@@ -81,7 +81,6 @@ struct TxHalf {
   Psn left;                     ///< oldest PSN not acknowledged; tx_clear is left - 1
   Psn rtx_from;                 ///< no record before this needs to be resent
   Psn clear_when;               ///< a Clear Request asked for this PSN, valid with has_clear_when
-  Psn go_back_at;               ///< ROD: last Expected_PSN acted upon
   std::uint32_t unacked = 0;    ///< records not acknowledged
   std::uint32_t rtx_count = 0;  ///< records that need to be resent
   std::uint32_t paused_count = 0;
@@ -96,7 +95,6 @@ struct TxHalf {
       0;  ///< Probes since the peer was heard, while only its data is waited for
   bool clear_owed = false;
   bool has_clear_when = false;
-  bool has_gone_back = false;
   bool peer_holds = false;     ///< ROD: the destination keeps what arrives behind a gap
   bool has_free_pass = false;  ///< one packet may leave without credit
   bool is_probe_open = false;

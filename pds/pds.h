@@ -145,6 +145,12 @@ class Upper {
   /// response. Once per segment. [rx_rsp]
   virtual void on_response(Instant now, MessageToken token, std::uint32_t segment,
                            std::uint8_t next_hdr, std::span<const std::uint8_t> response) = 0;
+  /// An ACK names a packet of ours that was answered before and carries a response: the verdict that a target promised with
+  /// NO_RESPONSE, or a copy of what was said. Which message it is about the response says itself. [SES 11.2 row 9]
+  virtual void on_further_response(Instant now, PdcRef pdc, std::uint8_t next_hdr,
+                                   std::span<const std::uint8_t> response) {
+    (void)now, (void)pdc, (void)next_hdr, (void)response;
+  }
   /// The message failed: no more calls for this token. Exactly once per message.
   virtual void on_message_error(Instant now, MessageToken token, PdsError error) = 0;
   /// The PDC is gone: messages being received on it will not continue, reads on it get no more

@@ -18,7 +18,6 @@ bool Renumbering::on_new_start(Instant now, Pdc& pdc, Psn start) {
                    &rx.cleared, &rx.max_rcvd, &rx.max_ar, &rx.answered})
     *psn = *psn + shift;
   tx.ring.origin = tx.ring.origin + shift;  // the records stay where they are
-  tx.has_gone_back = false;
   // The same state at another start: observers of the events need to know.
   const auto state = static_cast<std::uint64_t>(pdc.state);
   trace_.emit(now, EventId::kPdcStateChanged, pdc.id, pdc.start, state, state);

@@ -180,6 +180,15 @@ bool AckIntake::acknowledge(Instant now, Pdc& pdc, Psn psn, std::uint8_t next_hd
   return table_.is_alive(ref);
 }
 
+/// For a PSN that was answered before, whose record may be gone: SES knows whether it waits for more. False when the PDC went
+/// away meanwhile. See docs/decisions/0109.
+bool AckIntake::pass_further_response(Instant now, const Pdc& pdc, const AckIn& in) {
+  if (!in.ack_names_psn() || in.body.empty()) return true;
+  const PdcRef ref = pdc.ref();
+  upper_.on_further_response(now, ref, static_cast<std::uint8_t>(in.common.next_hdr), in.body);
+  return table_.is_alive(ref);
+}
+
 void AckIntake::on_ack(Instant now, Pdc& pdc, AckIn& in) {
   TxHalf& tx = pdc.tx;
   const Psn cack = in.common.cack_psn;
@@ -193,18 +202,20 @@ void AckIntake::on_ack(Instant now, Pdc& pdc, AckIn& in) {
     if (record.message != nullptr) in.signal.plain_acked_bytes += record.cc.nominal_bytes;
   };
   // 1. The one response this ACK carries, before the default ones: CACK may cover the same PSN.
-  if (in.ack_names_psn() && pdc.tx.is_outstanding(in.ack_psn())) {
+  const bool is_first = in.ack_names_psn() && tx.is_outstanding(in.ack_psn()) &&
+                        !tx_blocks_.at(tx.ring, in.ack_psn()).acked;
+  if (is_first) {
     TxRecord& record = tx_blocks_.at(tx.ring, in.ack_psn());
-    if (!record.acked) {
-      // An ACK that was asked for after a timeout answers the question, not the transmission: its
-      // time says nothing about the path.
-      const bool was_asked_for = record.rto_cnt > record.cc.resent;
-      if (record.message != nullptr && !was_asked_for) in.signal.trigger = &record.cc;
-      account(record);
-      if (!acknowledge(now, pdc, in.ack_psn(), static_cast<std::uint8_t>(in.common.next_hdr),
-                       in.body))
-        return;
-    }
+    // An ACK that was asked for after a timeout answers the question, not the transmission: its
+    // time says nothing about the path.
+    const bool was_asked_for = record.rto_cnt > record.cc.resent;
+    if (record.message != nullptr && !was_asked_for) in.signal.trigger = &record.cc;
+    account(record);
+    if (!acknowledge(now, pdc, in.ack_psn(), static_cast<std::uint8_t>(in.common.next_hdr),
+                     in.body))
+      return;
+  } else if (!pass_further_response(now, pdc, in)) {
+    return;
   }
   // 2. Everything up to CACK is done, with the default response.
   if (is_current) {

@@ -29,6 +29,7 @@ class AckIntake : Part {
   void on_ack(Instant now, Pdc& pdc, AckIn& in);
   bool acknowledge(Instant now, Pdc& pdc, Psn psn, std::uint8_t next_hdr,
                    std::span<const std::uint8_t> body);
+  bool pass_further_response(Instant now, const Pdc& pdc, const AckIn& in);
   void apply_sack(Instant now, Pdc& pdc, const AckIn& in);
   std::optional<Psn> newest_arrival(const Pdc& pdc, const AckIn& in) const;
   void advance_left(Pdc& pdc);

@@ -42,7 +42,7 @@ void NackIntake::on_packet(Instant now, const net::RxPacket& rx) {
   if (pdc->peer_id == 0 && h.spdcid != 0 && is_normal_class(h.nack_code) &&
       h.nack_code != NackCode::kNewStartPsn)
     liveness_.learn_peer(now, *pdc, h.spdcid);
-  Liveness::heard(now, *pdc);
+  Liveness::lives(now, *pdc);
   on_nack(now, *pdc, h, env_.meta_of(now, rx));
 }
 
@@ -64,9 +64,11 @@ void NackIntake::on_nack(Instant now, Pdc& pdc, const wire::PdsNack& nack, const
       on_rod_ooo(now, pdc, nack);
       break;
     case Reaction::kWait:
+      Liveness::heard(now, pdc);
       on_ses_busy(now, pdc, record);
       break;
     case Reaction::kNewStart:
+      Liveness::heard(now, pdc);
       if (!renumbering_.on_new_start(now, pdc, Psn(nack.payload)))
         return closing_.fail(now, pdc, PdsError::kNackExhausted);
       break;
@@ -140,6 +142,9 @@ bool NackIntake::resend_now(Instant now, Pdc& pdc, Psn psn, TxRecord& record,
     trace_.drop(now, DropReason::kStaleNack, 0, pdc.id, psn);
     return false;
   }
+  // Not before: the tail that is repeated faster than its NACKs come back draws stale ones only. If those started the count of
+  // repetitions anew, no copy would ever be old enough for its own NACK to end in a pause.
+  Liveness::heard(now, pdc);
   record.arrived = false;
   record.asked_ack = false;
   if (is_answer) {
@@ -231,18 +236,15 @@ void NackIntake::on_rod_ooo(Instant now, Pdc& pdc, const wire::PdsNack& nack) {
   // Refused for lack of something and waiting: the gap will be filled when the pause is over.
   if (tx_blocks_.at(tx.ring, expected).paused)
     return trace_.drop(now, DropReason::kStaleNack, 0, pdc.id, expected);
-  // One round per gap: not again before the retransmission has had time to get there.
-  if (tx.has_gone_back && tx.go_back_at == expected) {
-    const TxRecord& first = tx_blocks_.at(tx.ring, expected);
-    const Duration round = base::planted(base::PlantedBug::kNullContext)
-                               ? tx.cc.if_any()->ccc->base_rtt()
-                               : round_trip(pdc, config_);
-    if (first.needs_rtx || first.paused || now - first.cc.sent_at < round)
-      return trace_.drop(now, DropReason::kStaleNack, 0, pdc.id, expected);
-  }
-  tx.has_gone_back = true;
+  // One round per round trip: what was sent again less than one ago may still be on its way. Each copy of a window can draw many
+  // such NACKs, each naming another gap.
+  const Duration round = base::planted(base::PlantedBug::kNullContext)
+                             ? tx.cc.if_any()->ccc->base_rtt()
+                             : round_trip(pdc, config_);
+  if (is_under_way(now, tx_blocks_.at(tx.ring, expected), round))
+    return trace_.drop(now, DropReason::kStaleNack, 0, pdc.id, expected);
+  Liveness::heard(now, pdc);
   tx.peer_holds = false;
-  tx.go_back_at = expected;
   if (tx_blocks_.at(tx.ring, expected).message == nullptr) {
     loss_.queue_resend(pdc, expected, tx_blocks_.at(tx.ring, expected));
   }

@@ -199,6 +199,12 @@ void Ses::on_response(Instant now, pds::MessageToken token, std::uint32_t segmen
     impl_->tx.on_response(now, token, segment, next_hdr, response);
 }
 
+void Ses::on_further_response(Instant now, pds::PdcRef pdc, std::uint8_t next_hdr,
+                              std::span<const std::uint8_t> response) {
+  const UpcallScope scope(impl_->core);
+  impl_->tx.on_further_response(now, pdc, next_hdr, response);
+}
+
 void Ses::on_message_error(Instant now, pds::MessageToken token, pds::PdsError error) {
   const UpcallScope scope(impl_->core);
   if (kind_of(token) == TokenKind::kReadReturn)

@@ -371,6 +371,8 @@ class Ses final : public pds::Upper {
   pds::Answer on_request(Instant now, const pds::RxRequest& request) override;
   void on_response(Instant now, pds::MessageToken token, std::uint32_t segment,
                    std::uint8_t next_hdr, std::span<const std::uint8_t> response) override;
+  void on_further_response(Instant now, pds::PdcRef pdc, std::uint8_t next_hdr,
+                           std::span<const std::uint8_t> response) override;
   void on_message_error(Instant now, pds::MessageToken token, pds::PdsError error) override;
   pds::SesResponse default_response() const override;
   void on_pdc_gone(Instant now, pds::PdcRef pdc, net::FabricAddress peer,

@@ -29,6 +29,8 @@ class Transmitter {
                                 net::Packet& packet);
   void on_response(Instant now, pds::MessageToken token, std::uint32_t segment,
                    std::uint8_t next_hdr, std::span<const std::uint8_t> response);
+  void on_further_response(Instant now, pds::PdcRef pdc, std::uint8_t next_hdr,
+                           std::span<const std::uint8_t> bytes);
   pds::Answer on_return_data(Instant now, const pds::RxRequest& request);
   void on_message_error(Instant now, pds::MessageToken token, pds::PdsError error);
   void on_pdc_gone(Instant now, pds::PdcRef pdc, pds::PdsError error);
@@ -70,6 +72,7 @@ class Transmitter {
 
   // tx_answers.cc
   TxOp* find(pds::MessageToken token);
+  TxOp* find_carried(std::uint16_t message_id);
   TxOp* find_returning(std::uint16_t message_id);
   void interpret(Instant now, TxOp& op, std::uint8_t next_hdr, std::span<const std::uint8_t> bytes);
   void interpret_await(TxOp& op, const ResponseView& response);

@@ -24,10 +24,25 @@ void Transmitter::on_response(Instant now, pds::MessageToken token, std::uint32_
     core_.trace.drop(now, base::DropReason::kSesUnknownResponse, response.size());
     return;
   }
-  // A second answer for a segment can only be the verdict that followed NO_RESPONSE; it delivers
-  // nothing more.
   if (op->answered < op->segments) ++op->answered;
   interpret(now, *op, next_hdr, response);
+  advance(now, *op);
+}
+
+/// The verdict on a message whose packet was answered NO_RESPONSE. [SES 11.2 row 9] Copies of earlier answers come here too, so
+/// only a RESPONSE counts, and only while no answer has decided anything: a PDS makes DEFAULT_RESPONSE for each duplicate of a
+/// packet. A message without id cannot be named. See docs/decisions/0109.
+void Transmitter::on_further_response(Instant now, pds::PdcRef pdc, std::uint8_t next_hdr,
+                                      std::span<const std::uint8_t> bytes) {
+  ResponseView response;
+  if (!parse_response(next_hdr, bytes, response) || response.opcode != ResponseOpcode::kResponse)
+    return;
+  TxOp* op = find_carried(response.message_id);
+  const bool waits = op != nullptr && op->pdc == pdc && op->job_id == response.job_id &&
+                     !op->medium && op->answered > 0 && op->semantic == Semantic::kNone &&
+                     !op->awaits_delivery;
+  if (!waits) return;
+  interpret(now, *op, next_hdr, bytes);
   advance(now, *op);
 }
 
@@ -197,12 +212,16 @@ TxOp* Transmitter::find(pds::MessageToken token) {
   return make_token(TokenKind::kOperation, op->pool_index, op->attempt) == token ? op : nullptr;
 }
 
+TxOp* Transmitter::find_carried(std::uint16_t message_id) {
+  TxOp* op = ops_.at(message_id & ((1u << id_index_bits_) - 1));
+  const bool fits = op != nullptr && op->state == OpState::kCarried && op->message_id == message_id;
+  return fits ? op : nullptr;
+}
+
 /// The operation for which something may come in the return direction.
 TxOp* Transmitter::find_returning(std::uint16_t message_id) {
-  TxOp* op = ops_.at(message_id & ((1u << id_index_bits_) - 1));
-  const bool fits = op != nullptr && op->state == OpState::kCarried &&
-                    (op->returns_data || op->awaits_delivery) && op->message_id == message_id;
-  return fits ? op : nullptr;
+  TxOp* op = find_carried(message_id);
+  return op != nullptr && (op->returns_data || op->awaits_delivery) ? op : nullptr;
 }
 
 }  // namespace uet::ses

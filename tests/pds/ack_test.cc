@@ -91,6 +91,46 @@ TEST(Ack, explicit_response_beats_the_default_and_old_acks_do_nothing) {
   EXPECT_EQ(x.w.host(0).ses.responses.size(), before + 3);
 }
 
+// A target answers NO_RESPONSE and gives its verdict later, in an ACK for the same PSN: at the left edge of the window, where
+// the record is gone, and above it, where the record waits. [SES 11.2 row 9]
+TEST(Ack, a_further_response_to_an_answered_packet_goes_up) {
+  Open x;
+  x.w.add_rule([](const Seen& s, Fate& f) { f.drop = s.is_ack(); });
+  x.w.send(0, 1, 3);
+  x.w.run_for(us(20));
+  ScriptedSes& ses = x.w.host(0).ses;
+  const auto before = ses.responses.size();
+  const auto answer = [&](Psn psn, Psn cack, std::uint8_t what) {
+    const std::uint8_t body[12] = {what};
+    auto a = x.ack(cack);
+    a.ack_psn_offset = static_cast<std::int16_t>(psn.distance_from(cack));
+    a.next_hdr = NextHdr::kResponse;
+    x.w.inject(0, x.w.host(1).address, a, body);
+  };
+  answer(x.next, x.next - 1, 3);
+  answer(x.next + 2, x.next - 1, 3);
+  EXPECT_EQ(ses.responses.size(), before + 2);
+  EXPECT_TRUE(ses.further.empty());
+  answer(x.next, x.next - 1, 1);
+  answer(x.next + 2, x.next - 1, 1);
+  EXPECT_EQ(ses.responses.size(), before + 2);
+  ASSERT_EQ(ses.further.size(), 2u);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(ses.further[i].next_hdr, static_cast<std::uint8_t>(NextHdr::kResponse));
+    EXPECT_EQ(ses.further[i].bytes.at(0), 1);
+    EXPECT_EQ(ses.further_pdcs[i], ses.sent_on.back());
+  }
+  // Nothing is said again, and nothing is said of what was never sent.
+  x.w.inject(0, x.w.host(1).address, x.ack(x.next));
+  answer(x.next + 3, x.next - 1, 1);
+  answer(x.next - 3, x.next - 2, 1);
+  EXPECT_EQ(ses.further.size(), 2u);
+  EXPECT_EQ(x.w.host(0).drops(DropReason::kAckNeverSent), 2u);
+  // The message is whole when its last packet is answered, as ever.
+  x.w.inject(0, x.w.host(1).address, x.ack(x.next + 2));
+  EXPECT_EQ(ses.responses.size(), before + 3);
+}
+
 // Covers: PDS-98, PDS-99
 TEST(Duplicate, answered_only_when_somebody_asks) {
   Open x;

@@ -94,6 +94,8 @@ class ScriptedSes final : public Upper {
       answer;  // empty: default response at once
   std::vector<Delivery> delivered;
   std::vector<Response> responses;
+  std::vector<Response> further;  // to packets that were answered before; they name no message
+  std::vector<PdcRef> further_pdcs;
   std::vector<Failure> failures;
   std::vector<PdsError> gone;
   std::vector<net::FabricAddress> closed;  // peers of PDCs that ended gracefully
@@ -112,6 +114,11 @@ class ScriptedSes final : public Upper {
   Answer on_request(Instant now, const RxRequest& request) override;
   void on_response(Instant now, MessageToken token, std::uint32_t segment, std::uint8_t next_hdr,
                    std::span<const std::uint8_t> response) override;
+  void on_further_response(Instant, PdcRef pdc, std::uint8_t next_hdr,
+                           std::span<const std::uint8_t> response) override {
+    further_pdcs.push_back(pdc);
+    further.push_back({0, 0, next_hdr, {response.begin(), response.end()}});
+  }
   void on_message_error(Instant now, MessageToken token, PdsError error) override {
     (void)now;
     failures.push_back({token, error});

@@ -17,7 +17,7 @@ inline bool first_copy(const Seen& s) {
 
 /// Opens a PDC from host 0 to host 1 with one finished message, and says which.
 struct Open {
-  explicit Open(const WorldOptions& o) : w(o) {
+  explicit Open(const WorldOptions& o, Mode m = Mode::kRud) : mode(m), w(o) {
     w.send(0, 1, 1, 100, mode);
     w.run_until_quiet();
     id0 = w.requests(0).at(0).spdcid;
@@ -64,7 +64,7 @@ struct Open {
     w.inject(1, w.host(0).address, h, w.segment_bytes(77, h.psn.value(), 100));
     w.pump();
   }
-  Mode mode = Mode::kRud;
+  Mode mode;
   World w;
   std::uint16_t id0 = 0, id1 = 0;
   Psn next;

@@ -101,6 +101,29 @@ TEST(Rod, acks_leave_in_psn_order) {
     EXPECT_EQ(acks[static_cast<std::size_t>(i)].ack_psn, open[static_cast<std::size_t>(i)].psn);
 }
 
+// Each copy of a window can draw several NACKs, each naming a later gap. If each sent the rest of the window again, what is
+// under way would grow with every round trip, where no window of congestion control stops it.
+TEST(Rod, gaps_named_within_a_round_trip_are_one_round) {
+  Open x(with([](auto& o) { o.cc.algorithm = cc::Algorithm::kNone; }), Mode::kRod);
+  silence(x.w, 0);
+  x.w.send(0, 1, 20, 100, Mode::kRod);
+  x.w.run_for(us(30));
+  const auto name = [&](std::uint32_t gap) {
+    auto nack = x.nack(NackCode::kRodOoo, x.next + 19);
+    nack.payload = (x.next + gap).value();
+    x.w.inject(0, x.w.host(1).address, nack);
+    x.w.pump();
+    return x.w.host(0).count(EventId::kPacketRetransmitted);
+  };
+  EXPECT_EQ(name(2), 18u);
+  x.w.run_for(us(2));
+  EXPECT_EQ(name(5), 18u);
+  EXPECT_EQ(name(9), 18u);
+  EXPECT_EQ(x.w.host(0).drops(DropReason::kStaleNack), 2u);
+  x.w.run_for(us(20));
+  EXPECT_EQ(name(9), 29u) << "the copy was lost too";
+}
+
 // Covers: PDS-146
 TEST(Rod, lost_retransmission_of_the_gap_recovers) {
   World w(with([](auto&) {}));

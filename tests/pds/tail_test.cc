@@ -41,6 +41,26 @@ TEST(Tail, questions_become_rarer_and_end) {
   EXPECT_EQ(x.w.requests(0).size(), 2u) << "data waits for its timeout";
 }
 
+// The tail is repeated a little faster than its NACKs come back, so that each of them is about the copy before. They must not
+// start the count of repetitions anew: it ends, the NACK of the last copy is no longer stale, and the pause is kept.
+TEST(Tail, stale_nacks_do_not_keep_up_the_repetition) {
+  const WorldOptions options = with([](auto& o) {
+    o.pds.tail_loss_time = kTailSilence;
+    o.pds.rto_init_time = ms(20);
+    o.pds.nack_retx_time = ms(20);
+  });
+  Open x(options);
+  x.w.delay = kTailSilence / 2 + us(1);
+  x.w.host(1).ses.answer = [](auto&, auto&) { return ScriptedSes::refuse(NackCode::kNoResource); };
+  x.w.send(0, 1);
+  x.w.run_for(ms(18));
+  EXPECT_EQ(x.w.requests(0).size(), 1u + options.pds.max_tail_loss_retx);
+  EXPECT_EQ(x.w.host(0).drops(DropReason::kStaleNack), options.pds.max_tail_loss_retx);
+  x.w.host(1).ses.answer = nullptr;
+  x.w.run_until_quiet();
+  EXPECT_EQ(x.w.host(0).ses.responses.size(), 2u);
+}
+
 // Covers: PDS-132
 TEST(Tail, answer_shows_what_is_missing) {
   for (const Mode mode : {Mode::kRud, Mode::kRod}) {
