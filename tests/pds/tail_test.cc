@@ -51,7 +51,7 @@ TEST(Tail, stale_nacks_do_not_keep_up_the_repetition) {
   });
   Open x(options);
   x.w.delay = kTailSilence / 2 + us(1);
-  x.w.host(1).ses.answer = [](auto&, auto&) { return ScriptedSes::refuse(NackCode::kNoResource); };
+  x.w.host(1).ses.answer = [](auto&, auto&) { return ScriptedSes::refuse(); };
   x.w.send(0, 1);
   x.w.run_for(ms(18));
   EXPECT_EQ(x.w.requests(0).size(), 1u + options.pds.max_tail_loss_retx);
