@@ -6,7 +6,7 @@
 ///    once its endpoint is closed;
 ///  - a message arrives at most once, as it was sent.
 ///
-/// Buffers live exactly as long as the interface says, so that the address sanitizer sees whoever touches them later.
+/// Buffers live exactly as long as the interface says, so that the address sanitizer sees a later access.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -52,7 +52,7 @@ struct Operation {
   Thing* cq = nullptr;
   std::uint64_t flags = 0;  ///< that its entry has
   bool tells_success = true;
-  bool must_end = false;  ///< whether or not somebody receives
+  bool must_end = false;  ///< with or without a receive
   bool is_multi = false, is_open = true, is_claimed = false, is_receive = false;
   std::unique_ptr<std::vector<std::uint8_t>> buffer;
 };

@@ -19,7 +19,7 @@ std::uint64_t id_of(void* context) {
 void Calls::arrived(Operation& op, std::uint64_t id, bool is_tagged, std::size_t length,
                     int error) {
   const auto sent = sent_.find(id);
-  UET_CHECK(sent != sent_.end());  // somebody sent it
+  UET_CHECK(sent != sent_.end());  // a node sent it
   UET_CHECK(sent->second.is_tagged == is_tagged);
   UET_CHECK(!sent->second.has_arrived);  // and it has not been delivered
   sent->second.has_arrived = true;
