@@ -13,15 +13,16 @@ struct Receiver::Amo {
   std::uint32_t bytes = 0;            ///< of memory; 0 when there is a code
   std::array<std::uint8_t, sizeof(wire::U128)> compare{}, swap{};
 
-  bool parse(const RequestView& r);
+  /// `most`: bytes that one packet can carry, so that it cannot ask for more work either.
+  bool parse(const RequestView& r, std::uint32_t most);
 
  private:
   bool parse_compare(const RequestView& r);
-  ReturnCode judge_length(const RequestView& r) const;
+  ReturnCode judge_length(const RequestView& r, std::uint32_t most) const;
 };
 
 /// False when the packet is too short for what it announces.
-bool Receiver::Amo::parse(const RequestView& r) {
+bool Receiver::Amo::parse(const RequestView& r, std::uint32_t most) {
   if (r.payload.size() < wire::ExtAtomic::kSize) return false;
   const auto h = wire::decode<wire::ExtAtomic>(r.payload.data());
   operation.op = h.amo_opcode;
@@ -31,7 +32,7 @@ bool Receiver::Amo::parse(const RequestView& r) {
   const auto operands = r.payload.subspan(wire::ExtAtomic::kSize);
   if (has_operand(h.amo_opcode) && operands.size() < r.request_length) return false;
   operation.operand = has_operand(h.amo_opcode) ? operands.data() : nullptr;
-  if (code == ReturnCode::kOk) code = judge_length(r);
+  if (code == ReturnCode::kOk) code = judge_length(r, most);
   bytes = code == ReturnCode::kOk ? r.request_length : 0;
   return true;
 }
@@ -53,9 +54,10 @@ bool Receiver::Amo::parse_compare(const RequestView& r) {
   return true;
 }
 
-ReturnCode Receiver::Amo::judge_length(const RequestView& r) const {
+ReturnCode Receiver::Amo::judge_length(const RequestView& r, std::uint32_t most) const {
   const std::size_t element = amo_bytes(operation.type);
-  const bool fits = r.request_length > 0 && r.request_length % element == 0 &&
+  const bool fits = r.request_length > 0 && r.request_length <= most &&
+                    r.request_length % element == 0 &&
                     (!is_fetching(r.opcode) || r.request_length == element);
   return fits ? ReturnCode::kOk : ReturnCode::kAmoUnsupportedSize;
 }
@@ -99,7 +101,7 @@ pds::Answer Receiver::on_atomic(Context& c) {
   if (c.endpoint == nullptr) return answer_error(r, code, r.ri_generation, true);
   if (r.ie) return reject(c, ReturnCode::kInitiatorErr);
   Amo amo;
-  if (!amo.parse(r)) {
+  if (!amo.parse(r, core_.largest_payload())) {
     core_.trace.drop(c.now, base::DropReason::kSesMalformed, c.packet.bytes.size());
     return reject(c, ReturnCode::kOpViolation);
   }

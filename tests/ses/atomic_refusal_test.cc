@@ -1,10 +1,21 @@
 // Atomics that are refused, by the target and before they leave. [SES 13, 16]
 #include <array>
 
+#include "ses/payload_sizes.h"
 #include "tests/ses/atomic_fixture.h"
 
 namespace uet::ses::testing {
 namespace {
+
+// INVAL carries no operands: only its length says how much memory it is about, and that must not be more work than a packet's worth.
+TEST_F(AtomicTest, inval__of_more_than_a_packet_is_refused) {
+  open();
+  const auto key = expose_aligned(4 * kLargestPayload);
+  const Bytes inval = extension(AmoOpcode::kInval, AmoDatatype::kUint8);
+  EXPECT_EQ(code_of(raw(key, SesOpcode::kAtomic, inval, kLargestPayload)), ReturnCode::kOk);
+  EXPECT_EQ(code_of(raw(key, SesOpcode::kAtomic, inval, kLargestPayload + 1)),
+            ReturnCode::kAmoUnsupportedSize);
+}
 
 // Covers: SES-75
 TEST_F(AtomicTest, target__refuses_what_does_not_exist_and_touches_nothing) {
