@@ -56,7 +56,6 @@ Pdc* Lifecycle::open_initiator(Instant now, const TxMessage& request) {
   pdc->traffic_class = request.traffic_class;
   pdc->rod_context = request.mode == Mode::kRod ? request.rod_context : 0;
   pdc->is_initiator = true;
-  pdc->share = kept_.peers().join(pdc->peer, false);
   begin_at(now, *pdc,
            table_.choose_start(
                *pdc, env_.guard != nullptr ? env_.guard->expected_by(pdc->peer) : std::nullopt));
@@ -68,6 +67,7 @@ Pdc* Lifecycle::open_initiator(Instant now, const TxMessage& request) {
     return nullptr;
   }
   pdc->tx.cc.attach(*congestion);
+  pdc->share = kept_.peers().join(pdc->peer, false);
   table_.index_initiator(*pdc);
   states_.change(now, *pdc, PdcInput::kFirstSend);
   trace_.emit(now, EventId::kPdcOpened, pdc->id, pdc->start, 0,
