@@ -17,13 +17,10 @@ void NackQueue::add_for(Instant now, const Arrival& in, const Pdc* pdc, NackCode
   header.nack_psn = in.psn;
   header.m = in.meta.ecn;
   header.retx = in.retx;
-  // A target PDC that has accepted nothing may be gone the next moment: its identifier must not be
-  // learnt.
-  const bool is_named = pdc != nullptr && (pdc->is_initiator || pdc->rx.has_accepted);
-  header.spdcid = is_named ? pdc->id : 0;
+  header.spdcid = pdc != nullptr ? identifier_of(*pdc) : 0;
   header.dpdcid = in.spdcid;
   header.payload = payload;
-  add(now, in.source, in.meta, header, is_named);
+  add(now, in.source, in.meta, header, header.spdcid != 0);
 }
 
 void NackQueue::add_for(Instant now, const Pdc& pdc, Psn psn, NackCode code, const RxMeta& meta) {

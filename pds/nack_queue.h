@@ -29,6 +29,11 @@ class NackQueue : Part {
   /// `is_live`: tied to a PDC whose peer has earned it; others share the limit of their source address.
   void add(Instant now, const net::FabricAddress& to, const RxMeta& meta, wire::PdsNack header,
            bool is_live);
+  /// What a NACK says of this PDC. A target PDC that has accepted nothing may be gone the next moment: 0, so that its identifier is
+  /// not learnt.
+  static std::uint16_t identifier_of(const Pdc& pdc) {
+    return pdc.is_initiator || pdc.rx.has_accepted ? pdc.id : 0;
+  }
   /// False when there is none, or no packet for it.
   bool poll(Instant now, net::TxPacket& out);
   bool is_empty() const { return queue_.is_empty(); }

@@ -72,8 +72,7 @@ void ReorderBuffer::report_gaps_before(Instant now, Pdc& pdc, const RxMeta& meta
     header.nack_code = NackCode::kRcvrInferLoss;
     header.nack_psn = psn;
     header.m = meta.ecn;
-    // A target PDC that has accepted nothing may be gone the next moment: its identifier must not be learnt.
-    header.spdcid = pdc.is_initiator || rx.has_accepted ? pdc.id : 0;
+    header.spdcid = NackQueue::identifier_of(pdc);
     header.dpdcid = pdc.peer_id;
     nacks_.add(now, pdc.peer, meta, header, header.spdcid != 0);
   }

@@ -102,7 +102,7 @@ void SequencedIntake::deliver(Instant now, Pdc& pdc, const Arrival& in) {
 bool SequencedIntake::makes_room(Instant now, Pdc& pdc, const Arrival& in) {
   if (!in.has_clear || in.clear_offset >= 0) return false;
   receiver_.accept_clear(now, pdc, in.psn + in.clear_offset);
-  return admission_.has_room_for_answer(now, pdc, in.psn);
+  return kept_.has_room(pdc, in.psn);  // no other PDC has to make place a second time
 }
 
 /// ROD: delivers what the reorder buffer held and has become in order.

@@ -42,7 +42,7 @@ constexpr bool has_operand(AmoOpcode op) {
 /// compare-and-swap family) too; both need no alignment. The old values go to `old`, unless it is null. The combination must be
 /// one that judge_amo() accepts, and `target` aligned.
 ///
-/// An element of at most 8 bytes that is aligned to its size changes in one atomic step of the CPU, whoever else accesses it.
+/// An element of at most 8 bytes that is aligned to its size changes in one atomic step of the CPU, for all its threads.
 /// Others are atomic only among calls of one thread.
 struct AmoOperation {
   AmoOpcode op{};

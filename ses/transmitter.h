@@ -80,6 +80,8 @@ class Transmitter {
   bool is_too_far(const TxOp& op, const ResponseView& response) const;
   void fail_semantic(TxOp& op, ReturnCode code);
   void advance(Instant now, TxOp& op);
+  template <typename Visit>
+  void for_each_waiting(pds::PdcRef pdc, Visit&& visit);
   bool is_owed_something(const TxOp& op) const;
 
   // tx_retry.cc

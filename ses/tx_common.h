@@ -19,20 +19,15 @@ struct Transmitter::Common {
   std::uint64_t context = 0;
 
   template <typename Request>
-  explicit Common(const Request& r)
+  explicit Common(const Request& r) : Common(r, r.iov, r.delivery) {}
+  explicit Common(const AtomicRequest& r) : Common(r, r.operand, Delivery::kReliable) {}
+
+ private:
+  template <typename Request>
+  Common(const Request& r, std::span<const iovec> memory, Delivery how)
       : peer(r.peer),
-        delivery(r.delivery),
-        iov(r.iov),
-        data(&r.data),
-        inject(r.inject),
-        delivery_complete(r.delivery_complete),
-        fence(r.fence),
-        silent(r.silent),
-        user_flags(r.user_flags),
-        context(r.context) {}
-  explicit Common(const AtomicRequest& r)
-      : peer(r.peer),
-        iov(r.operand),
+        delivery(how),
+        iov(memory),
         data(&r.data),
         inject(r.inject),
         delivery_complete(r.delivery_complete),

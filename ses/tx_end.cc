@@ -191,25 +191,30 @@ void Transmitter::on_message_error(Instant now, pds::MessageToken token, pds::Pd
     finish(now, *op, op->cancelled ? ReturnCode::kCancelled : op->code);
 }
 
+/// Operations that have nothing outstanding but what the target owes them on this PDC; `visit` may end its operation.
+template <typename Visit>
+void Transmitter::for_each_waiting(pds::PdcRef pdc, Visit&& visit) {
+  for (auto it = all_.begin(); it != all_.end() && waiting_for_targets_ > 0;) {
+    TxOp& op = *it++;
+    if (op.waits_for_target && op.pdc == pdc) visit(op);
+  }
+}
+
 /// Reads whose requests were all answered have nothing outstanding that the carrier could report,
 /// but their data will not come any more.
 void Transmitter::on_pdc_gone(Instant now, pds::PdcRef pdc, pds::PdsError error) {
-  for (auto it = all_.begin(); it != all_.end() && waiting_for_targets_ > 0;) {
-    TxOp& op = *it++;
-    if (!op.waits_for_target || op.pdc != pdc) continue;
+  for_each_waiting(pdc, [&](TxOp& op) {
     on_message_error(now, make_token(TokenKind::kOperation, op.pool_index, op.attempt), error);
-  }
+  });
 }
 
 /// A target answers what it owes before it acknowledges the end of the PDC. What it has not said by then it will never say:
 /// everything was delivered, and nothing is known of what became of it. [SES 4.4]
 void Transmitter::on_pdc_closed(Instant now, pds::PdcRef pdc) {
-  for (auto it = all_.begin(); it != all_.end() && waiting_for_targets_ > 0;) {
-    TxOp& op = *it++;
-    if (!op.waits_for_target || op.pdc != pdc) continue;
+  for_each_waiting(pdc, [&](TxOp& op) {
     fail_semantic(op, ReturnCode::kUncor);
     conclude(now, op);
-  }
+  });
 }
 
 }  // namespace uet::ses
