@@ -43,7 +43,7 @@ TEST(Credit, one_forged_opening_takes_next_to_no_turns) {
   EXPECT_FALSE(w.controls(1, ControlType::kCredit).empty());
 }
 
-// The PDC on which a source was heard last is gone, and another one is not heard: turns would be taken for nobody.
+// The PDC on which a source was heard last is gone, and another one is not heard: turns would be taken in vain.
 TEST(Credit, a_source_that_lost_its_voice_takes_no_turns_until_it_is_heard) {
   World w(credit_world());
   const auto stranger = net::FabricAddress::from_v4(0x0b000001);

@@ -27,6 +27,19 @@ class AtomicPair : public PairTest {
     }
   }
 
+  /// The sum of a uint64 from A to B, in the form that takes all there is.
+  fi_msg_atomic sum_message(const fi_ioc& operand, const fi_rma_ioc& remote) const {
+    fi_msg_atomic m{};
+    m.msg_iov = &operand;
+    m.iov_count = 1;
+    m.addr = to_b;
+    m.rma_iov = &remote;
+    m.rma_iov_count = 1;
+    m.datatype = FI_UINT64;
+    m.op = FI_SUM;
+    return m;
+  }
+
   static constexpr std::uint64_t kKey = 42;
   alignas(64) std::uint8_t memory[16384] = {};
   fid_mr* mr = nullptr;

@@ -105,6 +105,19 @@ struct AtomicTest : PairTest {
     request.context = call.context;
     return sa().atomic(fabric.now, ea, request);
   }
+  /// Fetching WRITE of one element of any type.
+  PostResult<Posted> exchange(AmoDatatype type, std::uint64_t key, Bytes& operand, Bytes& old) {
+    const iovec v = piece(operand), o = piece(old);
+    AtomicRequest r;
+    r.peer = b_of_a;
+    r.fetching = true;
+    r.op = AmoOpcode::kWrite;
+    r.type = type;
+    r.operand = {&v, 1};
+    r.result = {&o, 1};
+    r.key = key;
+    return sa().atomic(fabric.now, ea, r);
+  }
   std::uint64_t refusals() { return b.trace.drops(base::DropReason::kAtomicRefused); }
 
   Bytes memory;

@@ -13,16 +13,7 @@ TEST_F(AtomicTest, fetching__of_32_bytes_returns_as_read_data_does) {
   const Bytes before(memory.begin() + static_cast<std::ptrdiff_t>(pad),
                      memory.begin() + static_cast<std::ptrdiff_t>(pad) + 32);
   Bytes operand(32, 7), old(32);
-  const iovec v = piece(operand), o = piece(old);
-  AtomicRequest r;
-  r.peer = b_of_a;
-  r.fetching = true;
-  r.op = AmoOpcode::kWrite;
-  r.type = AmoDatatype::kLongDoubleComplex;
-  r.operand = {&v, 1};
-  r.result = {&o, 1};
-  r.key = key;
-  ASSERT_TRUE(sa().atomic(fabric.now, ea, r));
+  ASSERT_TRUE(exchange(AmoDatatype::kLongDoubleComplex, key, operand, old));
   fabric.run();
   EXPECT_EQ(old, before);
   ASSERT_EQ(at_a.all.size(), 1u);
@@ -164,16 +155,7 @@ TEST_F(AtomicTest, fetching__whose_data_is_lost_with_the_pdc_fails) {
   const auto key = expose_aligned();
   set_word(0);
   Bytes operand(32), old(32);
-  const iovec v = piece(operand), o = piece(old);
-  AtomicRequest r;
-  r.peer = b_of_a;
-  r.fetching = true;
-  r.op = AmoOpcode::kWrite;
-  r.type = AmoDatatype::kLongDoubleComplex;
-  r.operand = {&v, 1};
-  r.result = {&o, 1};
-  r.key = key;
-  ASSERT_TRUE(sa().atomic(fabric.now, ea, r));
+  ASSERT_TRUE(exchange(AmoDatatype::kLongDoubleComplex, key, operand, old));
   fabric.cut_all();
   fabric.deliver(0);
   fabric.reply(0);  // accepted; the old value is still to come

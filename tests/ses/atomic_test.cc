@@ -157,12 +157,7 @@ TEST_F(AtomicTest, headers__medium_and_small_are_taken) {
 }
 
 struct MediumAtomicTest : AtomicTest {
-  static SesConfig config() {
-    SesConfig c;
-    c.medium_headers = true;
-    return c;
-  }
-  MediumAtomicTest() : AtomicTest(config()) {}
+  MediumAtomicTest() : AtomicTest(with_medium_headers()) {}
 };
 
 TEST_F(MediumAtomicTest, initiator__uses_the_medium_form_where_nothing_returns) {

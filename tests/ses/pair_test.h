@@ -49,6 +49,12 @@ Bytes encode(const RawRequest& r);
 Bytes encode_medium(const RawRequest& r);
 Bytes encode_small(const RawRequest& r);
 
+inline SesConfig with_medium_headers() {
+  SesConfig c;
+  c.medium_headers = true;
+  return c;
+}
+
 class PairTest : public ::testing::Test {
  protected:
   explicit PairTest(const SesConfig& config = {}, std::uint64_t seed = 1);

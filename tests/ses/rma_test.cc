@@ -80,12 +80,7 @@ TEST_F(RmaTest, small_read__of_more_than_a_packet_holds_is_refused) {
 }
 
 struct MediumTest : PairTest {
-  static SesConfig config() {
-    SesConfig c;
-    c.medium_headers = true;
-    return c;
-  }
-  MediumTest() : PairTest(config()) {}
+  MediumTest() : PairTest(with_medium_headers()) {}
 };
 
 // Covers: SES-25

@@ -1,0 +1,157 @@
+// Messages that their initiator ends or cancels. [SES 10.3, 12, 17]
+#include "tests/ses/outcome_fixture.h"
+
+namespace uet::ses::testing {
+namespace {
+
+// Covers: SES-68
+TEST_F(OutcomeTest, initiator_error__ends_the_message_unless_it_had_failed_before) {
+  open();
+  const Bytes data = pattern(5 * kM);
+  Bytes into(5 * kM, 0xee);
+  post(into);
+  const auto packet = [&](std::uint32_t i) {
+    RawRequest r;
+    r.length = 5 * kM;
+    r.offset = i * kM;
+    r.som = i == 0;
+    r.eom = i == 4;
+    r.payload.assign(data.begin() + i * kM, data.begin() + (i + 1) * kM);
+    return r;
+  };
+  inject(packet(0));
+  inject(packet(1));
+  RawRequest bad = packet(2);
+  bad.ie = true;
+  EXPECT_EQ(code_of(bad), ReturnCode::kInitiatorErr);
+  EXPECT_EQ(Bytes(into.begin() + 2 * kM, into.begin() + 3 * kM), Bytes(kM, 0xee));
+  EXPECT_EQ(code_of(packet(3)), ReturnCode::kInitiatorErr);
+  EXPECT_EQ(code_of(packet(4)), ReturnCode::kInitiatorErr);
+  EXPECT_EQ(at_b.all.size(), 1u);
+  EXPECT_EQ(sb().gauges().messages_receiving, 0u);
+
+  Bytes again(5 * kM);
+  post(again);
+  inject(packet(0));
+  RawRequest changed = packet(1);
+  changed.initiator = 9;
+  EXPECT_EQ(code_of(changed), ReturnCode::kOpViolation);
+  EXPECT_EQ(code_of(bad), ReturnCode::kOpViolation);
+}
+
+// Covers: SES-69
+TEST_F(OutcomeTest, cancel_in_the_middle__sends_one_message_error) {
+  open();
+  Bytes into(9 * kM);
+  post(into);
+  send(pattern(9 * kM), 5);
+  for (int i = 0; i < 4; ++i) fabric.cut_one_each();
+  EXPECT_TRUE(sa().cancel(fabric.now, ea, 5));
+  EXPECT_FALSE(sa().cancel(fabric.now, ea, 5));
+  fabric.run();
+  ASSERT_EQ(fabric.sent_log.size(), 5u);
+  const RequestView v = fabric.sent_log[4].view(kM);
+  EXPECT_EQ(v.opcode, SesOpcode::kMsgError);
+  EXPECT_TRUE(!v.som && v.eom);
+  EXPECT_EQ(v.message_offset, 4 * kM);
+  EXPECT_TRUE(v.payload.empty());
+  ASSERT_EQ(at_b.all.size(), 1u);
+  EXPECT_EQ(at_b.all[0].code, ReturnCode::kCancelled);
+  EXPECT_EQ(at_b.all[0].length, 4 * kM);
+  EXPECT_EQ(fabric.reply_log.back().view().code, ReturnCode::kInitiatorErr);
+  EXPECT_TRUE(fabric.reply_log.back().guaranteed);
+  ASSERT_EQ(at_a.all.size(), 1u);
+  EXPECT_EQ(at_a.all[0].code, ReturnCode::kCancelled);
+  RawRequest unknown;
+  unknown.opcode = SesOpcode::kMsgError;
+  unknown.som = false;
+  EXPECT_EQ(code_of(unknown), ReturnCode::kOpViolation);
+  EXPECT_EQ(sb().gauges().messages_receiving, 0u);
+}
+
+TEST_F(OutcomeTest, message_error_that_overtakes__late_packets_begin_nothing) {
+  open();
+  Bytes into(9 * kM);
+  post(into);
+  send(pattern(9 * kM), 5);
+  for (int i = 0; i < 2; ++i) fabric.cut_one_each();
+  EXPECT_TRUE(sa().cancel(fabric.now, ea, 5));
+  fabric.cut_all();
+  ASSERT_EQ(fabric.flights.size(), 3u);
+  fabric.deliver(2);
+  fabric.run();
+  EXPECT_TRUE(at_b.all.empty());
+  EXPECT_EQ(sb().gauges().receives_posted, 1u);
+  EXPECT_EQ(sb().gauges().messages_receiving, 0u);
+  EXPECT_EQ(at_a.all.size(), 1u);
+}
+
+// The end of a message that began nothing must not be in the way of the next one with its id: a sender comes round to an id
+// after eight attempts of one operation.
+TEST_F(OutcomeTest, message_error_that_overtakes_nothing__leaves_no_stone) {
+  open();
+  RawRequest end;
+  end.opcode = SesOpcode::kMsgError;
+  end.som = false;
+  end.length = 3 * kM;
+  end.offset = kM;
+  EXPECT_EQ(code_of(end, pds::Mode::kRod), ReturnCode::kOpViolation);
+  EXPECT_EQ(sb().gauges().messages_receiving, 0u);
+  end.ri = 6;  // refused at each of its packets
+  EXPECT_EQ(code_of(end), ReturnCode::kOpViolation);
+  EXPECT_EQ(sb().gauges().messages_receiving, 0u);
+  RawRequest next;
+  next.length = 3 * kM;
+  next.payload = Bytes(kM);
+  next.eom = false;
+  EXPECT_EQ(view(inject(next, pds::Mode::kRod)).opcode, ResponseOpcode::kNoResponse);
+}
+
+// Refused again and again, with eight ids that come round: no attempt meets what an earlier one left.
+TEST_F(OutcomeTest, message_refused_many_times__leaves_nothing_behind_each_time) {
+  for (const bool ordered : {false, true}) {
+    Fabric f(7, kM);
+    SesConfig no_room;
+    no_room.overflow_msgs = 0;
+    Node &from = f.add_node(), &to = f.add_node(no_room);
+    Recorder at_from, at_to;
+    EndpointConfig config = standard_endpoint();
+    config.sends_ordered = ordered;
+    const EndpointId source = *from.ses.open_endpoint(f.now, config, at_from);
+    const EndpointId target = *to.ses.open_endpoint(f.now, config, at_to);
+    const PeerId peer = *from.ses.add_peer(to.ses.address_of(target));
+    Bytes data = pattern(9 * kM);
+    const iovec iov = piece(data);
+    SendRequest r;
+    r.peer = peer;
+    r.iov = {&iov, 1};
+    ASSERT_TRUE(from.ses.send(f.now, source, r));
+    for (int i = 0; i < 30; ++i) {
+      f.run_randomly();
+      EXPECT_EQ(to.ses.gauges().messages_receiving, 0u) << i;
+      f.advance(Duration::from_seconds(1));
+    }
+    EXPECT_GE(from.trace.count(base::EventId::kMessageRetried), 20u);
+    EXPECT_TRUE(at_from.all.empty());
+  }
+}
+
+TEST_F(OutcomeTest, cancel__before_anything_left_sends_nothing) {
+  open();
+  send(pattern(9 * kM), 5);
+  EXPECT_TRUE(sa().cancel(fabric.now, ea, 5));
+  fabric.run();
+  EXPECT_TRUE(fabric.sent_log.empty());
+  ASSERT_EQ(at_a.all.size(), 1u);
+  EXPECT_EQ(at_a.all[0].code, ReturnCode::kCancelled);
+}
+
+TEST_F(OutcomeTest, cancel__after_everything_left_is_refused) {
+  open();
+  send(pattern(100), 5);
+  fabric.cut_all();
+  EXPECT_FALSE(sa().cancel(fabric.now, ea, 5));
+}
+
+}  // namespace
+}  // namespace uet::ses::testing
