@@ -51,7 +51,7 @@ class CreditPacer {
   /// A Credit Request: the source is blocked, so it is answered even when nothing new is due (a
   /// credit may be lost).
   bool on_request(Instant now, SourceKey key, std::uint32_t target);
-  /// Its grants reach nobody now: it gets no turns until it is heard again or resume().
+  /// Its grants cannot reach it now: the source gets no turns until it is heard again or resume().
   void rest(SourceKey key);
   void resume(Instant now, SourceKey key);
   /// No PDC of this source CCC is left.

@@ -16,7 +16,7 @@ class Endpoint;
 extern fi_ops_mr mr_ops;
 
 /// Data is copied by the CPU, so a region is only a key, a range and rights. Regions of a domain
-/// that nobody can reach remotely (neither FI_RMA nor FI_ATOMIC) are not told to the layers below, and their keys need
+/// that peers cannot reach (neither FI_RMA nor FI_ATOMIC) are not told to the layers below, and their keys need
 /// not be unique. [libfabric 3.3]
 class Mr final : public fid_mr {
  public:

@@ -95,7 +95,7 @@ void HostileWorld::post_lure(std::size_t index) {
   host.node().poke();
 }
 
-/// A completion without an error promises every byte of the message, whoever sent it.
+/// A completion without an error promises every byte of the message, also of an attacker's.
 void HostileWorld::on_lured(std::size_t index, const ses::Completion& c) {
   LureReceive& r = *receives_[index];
   if (!r.buffer.guards_intact()) return report_("an attacker wrote outside a receive");
