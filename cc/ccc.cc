@@ -516,14 +516,14 @@ void Ccc::Impl::note_closed(const Transmission& t) {
 }
 
 /// A window that shrinks may leave packets in the network none of which asks for an ACK, and too few
-/// for the destination to send one unasked. Then nobody would say anything until a timeout.
+/// for the destination to send one unasked. Then the destination says nothing until a timeout.
 bool Ccc::Impl::is_stuck() const {
   return window_decides() && has_data() && open_packets > 0 && !nscc.may_send(config.mtu_bytes) &&
          nscc.inflight() < config.ack_gen_trigger;
 }
 
 Instant Ccc::Impl::credit_request_due() const {
-  // Without a PDC at the destination nobody could answer; the next SYN carries the demand.
+  // Without a PDC the destination could not answer; the next SYN carries the demand.
   if (!has_data() || !lacks_credit() || !heard) return Instant::never();
   return (cells_decide() ? tfc.timer() : rccc.timer()).due(nscc.base_rtt());
 }

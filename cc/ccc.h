@@ -106,7 +106,7 @@ struct SendParams {
 
 enum class CccState : std::uint8_t { kIdle, kPending, kReady, kActive };
 
-/// The CCCs of one endpoint that could send now: they share its link. Belongs to whoever creates
+/// The CCCs of one endpoint that could send now: they share its link. Belongs to the creator of
 /// the CCCs.
 struct Rivals {
   std::uint32_t ready = 0;
@@ -160,7 +160,7 @@ class Ccc {
   /// The PSN will never be sent again (PDC closed or failed): closes the record without a
   /// congestion reaction.
   void on_abandon(Transmission& t, PdcShare& share);
-  /// A PDC of this CCC knows its peer, by whatever packet: from now on somebody can be asked for credit.
+  /// A PDC of this CCC knows its peer, by whatever packet: from now on the destination can be asked for credit.
   void on_pdc_opened();
   /// The PDC leaves this CCC: what rounding left of its share goes back.
   void on_pdc_closed(PdcShare& share);
@@ -173,7 +173,7 @@ class Ccc {
   /// else nothing.
   std::optional<std::uint32_t> poll_credit_request(Instant now);
   /// A Probe is wanted: for the base RTT, once after the first feedback of a new CCC, or because the window is full of packets that
-  /// nobody will acknowledge unasked. [CC 4.9, docs/decisions/0038]
+  /// the destination will not acknowledge unasked. [CC 4.9, docs/decisions/0038]
   bool poll_probe(Instant now);
   /// When to poll again, if nothing happens before. `can_probe`: there is a PDC that could carry a Probe.
   Instant next_deadline(bool can_probe = true) const;

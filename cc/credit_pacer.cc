@@ -138,7 +138,7 @@ CreditPacer::Grant CreditPacer::serve_wanting() {
   return {.key = e.key, .credit_units = e.given, .bytes = units * kWireUnitBytes};
 }
 
-// Nobody wants credit: those who wanted some lately may have a little in advance, so that their
+// No source wants credit: those that wanted some lately may have a little in advance, so that their
 // next message starts without waiting for a round trip.
 CreditPacer::Grant CreditPacer::serve_satisfied() {
   const auto index = lists_[kSatisfied].head;

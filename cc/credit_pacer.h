@@ -2,7 +2,7 @@
 /// it. [CC 5.4]
 ///
 /// Knows sources only by a handle and the ccc_id they carry; not how credit travels. Poll style:
-/// whoever owns it asks poll_grant() whenever next_deadline() has come, and sends what it returns.
+/// its owner asks poll_grant() whenever next_deadline() has come, and sends what it returns.
 /// Bounded: when the table is full, the source that has rested longest is forgotten; when all are
 /// waiting, a new one is refused (and asks again by Credit Request).
 #pragma once
@@ -63,7 +63,7 @@ class CreditPacer {
   /// The counter as it stands, for an ACK of credit type that leaves anyway.
   std::uint32_t credit_units(SourceKey key) const;
 
-  /// What every data packet tells of the fabric, whoever sent it; nothing happens unless
+  /// What every data packet tells of the fabric, whatever its source; nothing happens unless
   /// config.fabric_factor is set. [CC 5.5]
   void on_data_seen(bool ecn, bool trimmed, bool last_hop);
   /// `factor` in (0, 1].

@@ -26,7 +26,7 @@ struct Demand {
 
 /// When to ask again for credit: shared by RCCC and TFC. [CC 5.3]
 ///
-/// Whoever shares a destination with many others waits for its turn. A wait twice as long as the last one that ended with credit is
+/// A source that shares a destination with many others waits for its turn. A wait twice as long as the last one that ended with credit is
 /// no reason to ask: the requests of a hundred sources would take the place of data. (docs/notes/desynchronising-credit-sources.md)
 class CreditRequestTimer {
  public:

@@ -225,7 +225,7 @@ void PathTable::be_cautious(Instant now, Instant sent_at) {
   cautious_until_ = now + config_.evict_time / kCautionShare;
 }
 
-// Paths that nobody has tried since come back as evicted ones do, with one packet first. [CC 7.7]
+// Paths that carried nothing since come back as evicted ones do, with one packet first. [CC 7.7]
 void PathTable::end_caution(Instant now) {
   is_cautious_ = false;
   for (std::uint32_t i = 0; i < size_ && !too_many_evicted(1); ++i) {

@@ -1,7 +1,7 @@
 /// Both memories at once: good paths are recycled, bad ones are penalised. [CC 7.5]
 ///
 /// Once every flow recycles its values in the order of their return, arrivals at each queue repeat and collisions end, until
-/// somebody moves. All flows of a queue see its marks, so if each left at once, too many would go, at random, and fill
+/// one of them moves. All flows of a queue see its marks, so if each left at once, too many would go, at random, and fill
 /// another. So marks are answered in part, and delay by one value a round trip. See docs/notes/replacing-few-entropy-values.md.
 #pragma once
 

@@ -1,4 +1,4 @@
-/// When a CCC sends a Probe: once for the base RTT, and whenever nobody would say anything otherwise. [CC 4.9]
+/// When a CCC sends a Probe: once for the base RTT, and whenever the destination has no reason to speak otherwise. [CC 4.9]
 #pragma once
 
 #include <optional>

@@ -13,7 +13,7 @@ namespace uet::fep {
 /// {"t":ns,"event":"name","pdc":n,"psn":n,"meaning of a":n,"meaning of b":n}
 std::string to_json(const base::Event& event);
 
-/// Writes each event to a stream that somebody else owns and closes.
+/// Writes each event to a stream that the caller owns and closes.
 class EventLog final : public base::TraceSink {
  public:
   explicit EventLog(std::FILE* out) : out_(out) {}

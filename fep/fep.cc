@@ -238,7 +238,7 @@ void Fep::Impl::fill(Instant now) {
   more_to_send = true;
 }
 
-/// A packet to our own address never sees the port. False when it is for somebody else.
+/// A packet to our own address never sees the port. False when it is for another host.
 bool Fep::Impl::loop(Instant now, net::TxPacket& tx) {
   if (tx.destination != own) return false;
   trace.emit(now, EventId::kPacketSent, 0, {}, tx.packet.full_size(), tx.packet.data()[0] >> 3);

@@ -42,7 +42,7 @@ class Fep {
 
   /// One turn: receive a burst, timers, send what may leave. Returns true when something happened.
   bool turn(Instant now);
-  /// Only the last part of a turn: sends what may leave. For whoever has just posted something and
+  /// Only the last part of a turn: sends what may leave. For a caller that has just posted something and
   /// wants it on its way without paying for a look at the port.
   bool transmit(Instant now);
   /// When turn() has something to do even if no packet arrives.

@@ -81,7 +81,7 @@ void PathLog::write(Instant now, Fep& fep) {
   fep.pds().for_each_congestion([&](const pds::Pds::CongestionView& view) {
     put(view.sprayed ? to_json(now, view) : ordered_to_json(now, view));
   });
-  std::fflush(file_);  // somebody may be watching
+  std::fflush(file_);  // the log may be watched live
 }
 
 }  // namespace uet::fep

@@ -30,7 +30,7 @@ class Planes {
     if (count_ == 1) return;
     for (unsigned p = 0; p < count_; ++p) room_[p] = is_up(p) ? port.plane_room(now, p) : 0;
   }
-  /// Ports with a link and with room, less what assign() gave away since look(). Of a single port nobody asks.
+  /// Ports with a link and with room, less what assign() gave away since look(). Not asked of a single port.
   std::uint8_t free() const {
     if (count_ == 1) return 1;
     std::uint8_t free = 0;

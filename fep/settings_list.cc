@@ -45,8 +45,8 @@ constexpr std::array kSettings = {
             .kind = Kind::kAddress,
             .fallback = "",
             .target = &Settings::gateway,
-            .help = "next hop of a dpdk port for addresses outside its prefix; empty: everybody is "
-                    "a neighbour"},
+            .help = "next hop of a dpdk port for addresses outside its prefix; empty: every host "
+                    "is a neighbour"},
     Setting{.key = "PREFIX",
             .group = "Port and address",
             .kind = Kind::kInteger,

@@ -18,7 +18,7 @@ namespace uet::pds {
 
 inline constexpr std::uint32_t kNoIndex = 0xffff'ffff;
 
-/// Releases storage only: whoever owns the pool releases its objects first, or they must not need a
+/// Releases storage only: the pool's owner releases its objects first, or they must not need a
 /// destructor.
 template <typename T>
 class FixedPool {

@@ -46,7 +46,7 @@ class OpeningGuard {
   /// or after from now on, which the ACK of the Close Command carries to it.
   virtual std::optional<base::Psn> on_target_closed(const net::FabricAddress& source,
                                                     base::Psn start) = 0;
-  /// New_PDC_Timeout_Thresh challenges went unanswered: somebody may be flooding.
+  /// New_PDC_Timeout_Thresh challenges went unanswered: a flood of forged SYNs is likely.
   virtual void on_half_open_limit() = 0;
 
   // --- As initiator

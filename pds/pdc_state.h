@@ -53,7 +53,7 @@ inline constexpr std::array kPdcTransitions = {
     PdcTransition{PdcState::kQuiesce, PdcInput::kDrained, PdcState::kAckWait},
     PdcTransition{PdcState::kAckWait, PdcInput::kCloseSent, PdcState::kCloseAckWait},
     PdcTransition{PdcState::kCloseAckWait, PdcInput::kCloseDone, PdcState::kClosed},
-    // A PDC on which nothing was ever sent has nobody to say goodbye to.
+    // A PDC on which nothing was ever sent has no peer to close it with.
     PdcTransition{PdcState::kCreating, PdcInput::kCloseDone, PdcState::kClosed},
     // Target.
     PdcTransition{PdcState::kEstablished, PdcInput::kCloseArrived, PdcState::kClosing},

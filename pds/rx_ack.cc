@@ -141,12 +141,12 @@ void AckIntake::on_packet(Instant now, const net::RxPacket& rx) {
   };
   Pdc* pdc = table_.by_id(c.dpdcid);
   if (pdc == nullptr) return drop(DropReason::kUnknownPdc);
-  // Somebody who guesses our PDCID must not move CACK. [PDS 19 R5]
+  // A host that guesses our PDCID must not move CACK. [PDS 19 R5]
   if (pdc->peer != rx.source || c.spdcid == 0 || (pdc->peer_id != 0 && pdc->peer_id != c.spdcid))
     return drop(DropReason::kPeerMismatch);
   if (!speaks_of_what_was_sent(*pdc, *in)) return drop(DropReason::kAckNeverSent);
   if (pdc->peer_id == 0) {
-    // Whoever names a packet that is out has seen it: nothing less says who the target is. [PDS 6.3]
+    // A host that names a packet that is out has seen it: nothing less says who the target is. [PDS 6.3]
     if (!shows_an_arrival(*pdc, *in) && !planted(PlantedBug::kAckBelowStart))
       return drop(DropReason::kAckNeverSent);
     liveness_.learn_peer(now, *pdc, c.spdcid);

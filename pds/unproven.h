@@ -1,4 +1,4 @@
-/// Target PDCs whose peer has not proved that it hears us. Anybody can send a SYN in the name of anybody, so such a PDC costs
+/// Target PDCs whose peer has not proved that it hears us. Any host can send a SYN in the name of any other, so such a PDC costs
 /// next to nothing and has no place that lasts; see docs/decisions/0100.
 #pragma once
 

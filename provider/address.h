@@ -31,7 +31,7 @@ struct ServiceAddress {
 /// [libfabric 3.1 rule f]
 std::optional<ServiceAddress> parse_service(std::string_view service, std::uint16_t default_pid);
 
-/// The identity an endpoint has when nobody chose one.
+/// The identity an endpoint has when the program chose none.
 constexpr std::uint32_t default_initiator_id(std::uint16_t pid_on_fep,
                                              std::uint16_t resource_index) {
   return (std::uint32_t{pid_on_fep} << 12) | resource_index;

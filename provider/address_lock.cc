@@ -30,7 +30,7 @@ int open_lock_file(const std::string& path) {
   int fd = open(path.c_str(), kOpenFlags);
   if (fd < 0) {
     fd = open(path.c_str(), kOpenFlags | O_CREAT, 0666);
-    if (fd >= 0) (void)fchmod(fd, 0666);  // whatever the umask says: everybody competes
+    if (fd >= 0) (void)fchmod(fd, 0666);  // whatever the umask says: all users compete
   }
   return fd;
 }

@@ -230,8 +230,8 @@ int attributes_only(std::uint32_t version, const fi_info* hints, const fep::Sett
   return 0;
 }
 
-/// Nobody who only lists providers wants to hear about an address that is taken; who configured us
-/// does.
+/// A program that only lists providers is not told about an address that is taken; one that configured
+/// this provider is.
 void explain(const std::string& why, const fep::Settings& settings) {
   is_configured(settings) ? tell_user(why) : log_warning(why);
 }

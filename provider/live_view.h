@@ -1,5 +1,5 @@
 /// Lets people look at the endpoints of this process while they run (uet-stat): a thread that sleeps on a Unix socket and takes
-/// a worker's lock only when somebody asks, and for a moment once a second to look for peers that do not fit.
+/// a worker's lock only when it is asked, and for a moment once a second to look for peers that do not fit.
 #pragma once
 
 #include <memory>

@@ -25,7 +25,7 @@ class Lock {
            !locked_.exchange(true, std::memory_order_acquire);
   }
   void unlock() { locked_.store(false, std::memory_order_release); }
-  /// Somebody waits: a holder who takes the lock again and again should step aside first.
+  /// Another thread waits: a holder that takes the lock again and again should step aside first.
   bool is_contended() const { return waiters_.load(std::memory_order_relaxed) != 0; }
 
  private:

@@ -177,7 +177,7 @@ void Mr::forget(const Cntr& cntr) {
 
 int Mr::close() {
   {
-    // The layers below copy under the same lock: nobody is writing here once we have it.
+    // The layers below copy under the same lock: none of them writes here once we have it.
     const std::lock_guard guard(domain_.worker().lock());
     domain_.unwatch(key);
     if (registered_) {

@@ -1,5 +1,5 @@
 /// What all libfabric objects have in common: the first member every C caller relies on, and the
-/// calls nobody supports.
+/// calls that no object supports.
 #pragma once
 
 #include <rdma/fabric.h>

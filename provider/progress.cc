@@ -23,7 +23,7 @@ using base::Duration;
 /// How long the application may be silent before the thread acts.
 constexpr Duration kWatchdogPatience = Duration::from_ms(5);
 constexpr Duration kProgressPatience = Duration::from_ms(1);
-/// Ports that cannot wake anybody are polled; the interval doubles between these while nothing
+/// Ports that cannot wake a sleeper are polled; the interval doubles between these while nothing
 /// happens.
 constexpr Duration kPollMin = Duration::from_us(20);
 constexpr Duration kPollMax = Duration::from_ms(1);
@@ -153,7 +153,7 @@ void ProgressThread::work_once() {
 void ProgressThread::drain_wakeup() {
   std::uint64_t ignored;
   if (read(event_fd_, &ignored, sizeof ignored) < 0) {
-    // Nobody woke us.
+    // The descriptor was not written to: a timeout.
   }
 }
 

@@ -1,4 +1,4 @@
-/// The thread behind a worker. It turns the loop when nobody else does, and sleeps otherwise.
+/// The thread behind a worker. It turns the loop when no other thread does, and sleeps otherwise.
 ///
 /// Two temperaments. A watchdog (the default with manual progress) only acts when the application
 /// has been silent for some milliseconds, so that a process that computes still answers its peers.

@@ -94,7 +94,7 @@ class Worker {
   /// answer of `ready`. Spins for a moment first: most waits are short.
   template <typename Ready>
   bool wait_until(WaitObject& object, int timeout_ms, Ready&& ready);
-  /// From now on the progress thread works even right after the application did: somebody waits for
+  /// From now on the progress thread works even right after the application did: a thread waits for
   /// it.
   void require_progress_thread();
   bool has_progress_thread() const { return progress_required_.load(std::memory_order_relaxed); }
@@ -132,7 +132,7 @@ class Worker {
   std::unique_ptr<ProgressThread> thread_;
   std::atomic<std::uint32_t> memory_spaces_{0};
   std::unique_ptr<LastWords> last_words_;
-  std::unique_ptr<LiveView::Entry> live_;  ///< last: nobody looks at a worker that is going
+  std::unique_ptr<LiveView::Entry> live_;  ///< last: a worker that is going cannot be looked at
   std::atomic<bool> progress_required_{false};
   std::atomic<std::uint32_t> application_turns_{0};  ///< written with the lock held
   std::atomic<int> application_sleepers_{0};         ///< application threads in sleep()

@@ -30,7 +30,7 @@ struct Incoming {
 struct Filter {
   std::uint64_t tag = 0;
   std::uint64_t ignore = 0;
-  const Peer* source = nullptr;  ///< null: anybody
+  const Peer* source = nullptr;  ///< null: any source
   std::optional<std::uint32_t> job_id;
 
   bool accepts(const Incoming& message) const {

@@ -206,7 +206,7 @@ class Receiver {
   Slab read_copies_;
   std::vector<std::uint8_t> ack_data_;  ///< read data put together for one answer
 
-  // Loop time: stands still while nobody turns the loop, so that a process that computes loses no
+  // Loop time: stands still while the program does not turn the loop, so that a process that computes loses no
   // message. [SES 4.3 rule 9]
   Instant last_turn_;
   bool has_turned_ = false;

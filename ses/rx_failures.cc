@@ -7,7 +7,7 @@ namespace uet::ses {
 namespace {
 
 constexpr base::Duration kTick = base::Duration::from_seconds(1);
-/// More than this between two turns means that nobody turned the loop.
+/// More than this between two turns means that the program did not turn the loop.
 constexpr base::Duration kLongestTurn = base::Duration::from_seconds(2);
 
 }  // namespace

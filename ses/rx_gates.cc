@@ -12,7 +12,7 @@ constexpr std::size_t kHeadersPerSender = 16;
 }  // namespace
 
 /// [SES 2.5 rules 3 to 6] Order is lost when a later message may succeed where this one did not, so
-/// an ordered one closes the door behind itself: for its own source, since order is promised to nobody else.
+/// an ordered one closes the door behind itself: for its own source, since order is promised within one source only.
 pds::Answer Receiver::refuse_for_lack(Context& c, RiSpace& space, Sender& sender,
                                       Unexpected* header) {
   advance_clock(c.now);
@@ -149,7 +149,7 @@ bool Receiver::cancel_claimed(Instant now, Endpoint& endpoint, std::uint64_t con
     u.receive = nullptr;
     endpoint.claimed.erase(endpoint.claimed.iterator_to(u));
     u.claimed = false;
-    endpoint.space(u.tagged).unexpected.push_back(u);  // anybody's again
+    endpoint.space(u.tagged).unexpected.push_back(u);  // any receive may take it again
     ++receive.in_flight;
     Completion completion;
     completion.code = ReturnCode::kCancelled;

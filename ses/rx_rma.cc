@@ -74,7 +74,7 @@ pds::Answer Receiver::proceed_write(Context& c, RxMessage& m) {
 /// [SES 4.5] One per message; the user counts or ignores those without header data.
 void Receiver::complete_write(Context& c, bool has_data, std::uint64_t header_data) {
   const RequestView& r = c.request;
-  // [SES 14.1] What was written is visible before anybody is told.
+  // [SES 14.1] What was written is visible before the user is told.
   std::atomic_thread_fence(std::memory_order_release);
   if (c.packet.mode == pds::Mode::kRudi) return;  // it may come again, so it is not counted
   Completion completion;

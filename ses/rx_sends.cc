@@ -151,7 +151,7 @@ void Receiver::place(RxMessage& m, const RequestView& r) {
   m.placed += n;
 }
 
-/// [SES 7.2] Nobody waits for this message: keep it, if there is room for all of it.
+/// [SES 7.2] No posted receive matches this message: keep it, if there is room for all of it.
 /// `header`: what was kept of an earlier attempt, whose place in the list it takes.
 pds::Answer Receiver::capture(Context& c, RiSpace& space, Unexpected* header) {
   const RequestView& r = c.request;
@@ -224,7 +224,7 @@ void Receiver::enlist(Context& c, RiSpace& space, Unexpected& u, Unexpected* hea
   list.insert(list.iterator_to(*header), u);
 }
 
-/// The medium form has no message id, so nobody can ask for such a message.
+/// The medium form has no message id, so the initiator cannot ask for such a message.
 void Receiver::remember_for_delivery(Context& c, Unexpected& u) {
   if (!c.request.dc || c.request.form != wire::NextHdr::kRequestStd) return;
   u.message_id = c.request.message_id;

@@ -215,7 +215,7 @@ void Ses::on_message_error(Instant now, pds::MessageToken token, pds::PdsError e
     impl_->tx.on_message_error(now, token, error);
 }
 
-/// DEFAULT_RESPONSE, code NULL, no ids: whoever made the request knows what it was. [SES 13]
+/// DEFAULT_RESPONSE, code NULL, no ids: the initiator knows what its request was. [SES 13]
 pds::SesResponse Ses::default_response() const {
   return make_response({.code = ReturnCode::kNull});
 }

@@ -170,10 +170,10 @@ class CompletionSink {
 enum class Delivery : std::uint8_t {
   kReliable,  ///< exactly once: RUD, or ROD where the endpoint asks for order
   /// RUDI, writes and reads: at least once. The target may execute it again, even after it is complete, so its memory must be
-  /// registered as idempotent_safe and nobody there is told. No header data.
+  /// registered as idempotent_safe and the target's user is not told. No header data.
   kIdempotent,
   /// UUD, untagged sends: sent once and complete when it has left. It may be lost, or come more than once where the network
-  /// makes copies; it is taken by a posted receive or by nobody.
+  /// makes copies; it is taken by a posted receive or lost.
   kDatagram,
 };
 

@@ -105,7 +105,7 @@ void Transmitter::truncate_now(Instant now, TxOp& op) {
   if (op.emitted >= op.segments || !can_be_truncated(op)) return;
   const pds::MessageToken token = make_token(TokenKind::kOperation, op.pool_index, op.attempt);
   if (op.emitted == 0) {
-    // Nobody has heard of this message: forget it.
+    // No peer has heard of this message: forget it.
     core_.carrier->abort(now, token);
     leave_carrier(now, op, false);
     finish(now, op, op.cancelled ? ReturnCode::kCancelled : op.code);
@@ -145,7 +145,7 @@ void Transmitter::unlink_waiting(TxOp& op) {
   }
 }
 
-/// Nobody hears of this endpoint's operations any more. What was injected still goes out, as it was
+/// This endpoint's operations complete without an event from now on. What was injected still goes out, as it was
 /// promised to.
 void Transmitter::close_endpoint(Instant now, Endpoint& endpoint) {
   for (auto it = all_.begin(); it != all_.end();) {

@@ -43,7 +43,7 @@ struct TxOp : Pooled {
   TimerNode retry_timer;
 
   // As posted.
-  Endpoint* endpoint = nullptr;  ///< null: closed meanwhile, nobody to tell
+  Endpoint* endpoint = nullptr;  ///< null: closed meanwhile: no completion is written
   Flow* flow = nullptr;
   Peer* peer = nullptr;
   std::uint8_t lane = 0;

@@ -350,7 +350,7 @@ void Transmitter::pump_deferred(Instant now) {
   }
 }
 
-/// The carrier has room, for somebody: one peer's queue may still be full. Flows take turns, and a few refusals in a row end
+/// The carrier has room, for some peer: another's queue may still be full. Flows take turns, and a few refusals in a row end
 /// the search; the carrier then calls again.
 void Transmitter::on_resume(Instant now) {
   constexpr int kRefusals = 4;

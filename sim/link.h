@@ -47,7 +47,7 @@ class Link final : public EventHandler {
   void set_delay(SimSpan delay) { config_.delay = delay; }
   /// Queue limits, trimming and marking at the configured speed; what is queued stays.
   void set_queue(const QueueConfig& queue);
-  /// A link that is down takes packets and loses them: nobody is told, as with a dead laser.
+  /// A link that is down takes packets and loses them silently, as with a dead laser.
   /// Only the sender with several links looks, and is told when one is back.
   void set_up(bool up);
   bool is_up() const { return up_; }

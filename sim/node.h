@@ -25,7 +25,7 @@ class Node final : public EventHandler, public PortListener {
   Node(World& world, SimPort& port);
   ~Node() override;
 
-  /// Null: nobody is there; packets are lost, as after a crash.
+  /// Null: no endpoint is there; packets are lost, as after a crash.
   void set_actor(Actor* actor);
   SimPort& port() { return port_; }
   /// What the actor's clock shows.

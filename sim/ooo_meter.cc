@@ -19,7 +19,7 @@ void OooMeter::on_delivered(const Frame& frame) {
   }
   const base::Psn psn(base::load_be<std::uint32_t>(bytes.data() + 4));
   const auto spdcid = base::load_be<std::uint16_t>(bytes.data() + 8);
-  // A host's PDCs are unique by their identifier, whoever is at the other end.
+  // A host's PDCs are unique by their identifier, whatever the peer.
   const std::uint64_t key = std::uint64_t{frame.source} << 16 | spdcid;
   const auto [at, is_new] = highest_.try_emplace(key, psn.value());
   const std::int32_t ahead = psn.distance_from(base::Psn(at->second));

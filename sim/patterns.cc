@@ -45,12 +45,12 @@ class Builder {
   TrafficMatrix matrix_;
 };
 
-/// A random order of the hosts in which nobody keeps its place.
+/// A random order of the hosts in which none keeps its place.
 void permutation(Builder& b, std::uint64_t bytes, std::uint64_t seed) {
   base::Rng rng(seed);
   std::vector<HostId> to(b.nodes());
   std::iota(to.begin(), to.end(), 0);
-  // Sattolo's shuffle gives one cycle, so nobody sends to itself.
+  // Sattolo's shuffle gives one cycle, so no host sends to itself.
   for (std::uint32_t i = b.nodes() - 1; i > 0; --i) std::swap(to[i], to[rng.below(i)]);
   for (HostId h = 0; h < b.nodes(); ++h) b.flow(h, to[h], bytes);
 }

@@ -19,7 +19,7 @@ class SlabPool final : public net::PacketPool {
   std::size_t capacity() const override { return limit_; }
   std::size_t available() const override { return limit_ - in_use(); }
   std::size_t max_packet_bytes() const override { return packet_bytes_; }
-  /// Packets that somebody holds.
+  /// Packets in the hands of users of the pool.
   std::size_t in_use() const { return created_ - free_.size() - cached_; }
   std::size_t peak_bytes() const { return slabs_.size() * kSlab * buffer_bytes_; }
   /// While set, allocate() fails as if every packet were in use. A fault for tests.

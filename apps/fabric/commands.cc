@@ -107,7 +107,7 @@ using P = sim::FaultProfile;
 constexpr Commands::Help kAsAbove{};
 constexpr std::array kLinkCommands = {
     LinkCommand{"kill",
-                {"kill LINK", "what is sent there is lost from now on, and nobody is told"},
+                {"kill LINK", "what is sent there is lost from now on, silently"},
                 0,
                 [](Values) { return set_up(false); }},
     LinkCommand{"heal", {"heal LINK", "undoes kill"}, 0, [](Values) { return set_up(true); }},

@@ -54,7 +54,7 @@ bool ControlSocket::listen(std::string& error) {
     error = "another uet-fabric listens on " + path_;
     return false;
   }
-  // Left behind by somebody who was killed.
+  // Left behind by a process that was killed.
   if (errno == ECONNREFUSED) unlink(path_.c_str());
   fd_ = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   is_bound_ = fd_ >= 0 && bind(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
@@ -117,8 +117,8 @@ bool ask(const std::string& path, const std::string& line, int timeout_ms, std::
   if (!fill(path, address, reply)) return false;
   const int fd = connect_to(address);
   if (fd < 0) {
-    reply =
-        because("nobody answers on", path) + "; is uet-fabric running with this control socket?";
+    reply = because("no process answers on", path) +
+            "; is uet-fabric running with this control socket?";
     return false;
   }
   const std::string text = line + '\n';

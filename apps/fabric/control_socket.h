@@ -13,7 +13,7 @@ namespace uet::fabric {
 /// their answers are hung up on.
 class ControlSocket {
  public:
-  /// Null, with a sentence in `error`. A socket that nobody listens on any more is replaced.
+  /// Null, with a sentence in `error`. A socket without a listener is replaced.
   static std::unique_ptr<ControlSocket> open(const std::string& path, std::string& error);
   ~ControlSocket();
   ControlSocket(const ControlSocket&) = delete;

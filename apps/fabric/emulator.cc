@@ -73,7 +73,7 @@ std::size_t Emulator::receive(std::size_t index) {
     return 0;
   }
   const std::size_t n = leg.receive(burst_);
-  // Somebody else may have been plugged in.
+  // Another host may have been plugged in.
   const std::uint32_t generation = leg.device().link_generation();
   if (std::exchange(link_generations_[index], generation) != generation)
     macs_.forget_leg(static_cast<std::uint32_t>(index));
@@ -161,7 +161,7 @@ sim::Frame* Emulator::make_frame(std::size_t from, std::size_t to, const FrameVi
   frame->headers = view.headers;
   frame->wire_bytes =
       static_cast<std::uint32_t>(std::max(bytes.size(), kSmallestFrame)) + kFrameOverhead;
-  // Whoever does not speak UET means something else by its code points; and ARP must get through.
+  // Traffic other than UET means something else by its code points; and ARP must get through.
   frame->traffic_class = view.is_uet  ? model_.traffic_class(view.tos)
                          : view.is_ip ? sim::TrafficClass::kData
                                       : sim::TrafficClass::kControl;
@@ -185,7 +185,7 @@ void Emulator::apply(const MatchRule& rule, sim::Frame* frame, const FrameView& 
         net::Packet& packet = frame->rx.packet;
         const auto size = static_cast<std::uint32_t>(packet.size() - view.headers);
         packet.data()[view.headers + world_.rng.below(size)] ^= 0x10;
-        frame->trimmable = false;  // nobody would check what is left
+        frame->trimmable = false;  // its CRC is wrong already
       }
       break;
     case MatchAction::kDuplicate:

@@ -1,5 +1,5 @@
-/// The fabric itself: frames of the legs through switches and links, in virtual time. Whoever turns
-/// it says what time it is; it reads no clock and knows no sockets.
+/// The fabric itself: frames of the legs through switches and links, in virtual time. Its caller
+/// says what time it is; it reads no clock and knows no sockets.
 #pragma once
 
 #include <array>

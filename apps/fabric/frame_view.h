@@ -42,7 +42,7 @@ std::optional<FrameView> look_at(std::span<const std::uint8_t> frame, const Fram
 void set_tos(std::span<std::uint8_t> frame, const FrameView& view, net::TosByte tos);
 
 /// After bytes were cut off the end: sets the lengths of IP and UDP to what is there. A UDP
-/// checksum, which nobody can compute any more, becomes 0.
+/// checksum, which cannot be computed any more, becomes 0.
 void set_lengths(std::span<std::uint8_t> frame, const FrameView& view);
 
 }  // namespace uet::fabric

@@ -151,8 +151,7 @@ class RawClient {
       sent += taken;
       std::move(burst.begin() + taken, burst.begin() + have, burst.begin());
       have -= taken;
-      side_.receive(
-          now);  // ARP and ND want to be heard, and whoever sends in earnest listens as well
+      side_.receive(now);  // ARP and ND want to be heard, and a sender in earnest listens as well
     }
     return sent;
   }
@@ -169,7 +168,7 @@ class RawClient {
     half_rtts.reserve(options_.pings);
     Latency result;
     const std::uint32_t warm_up = options_.pings / 10;
-    // On a crowded machine every ping may cost a time slice of somebody else.
+    // On a crowded machine every ping may cost a time slice of another process.
     const Instant deadline = clock_now() + Duration::from_seconds(10);
     for (std::uint32_t i = 0; i < warm_up + options_.pings && clock_now() < deadline; ++i) {
       const double us = ping(i);

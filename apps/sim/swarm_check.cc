@@ -172,7 +172,7 @@ bool Swarm::is_shut_out_by_the_undelivered(const PlannedOp& op) const {
 bool Swarm::all_done() const {
   return std::all_of(states_.begin(), states_.end(), [this](const OpState& s) {
     const bool is_send = s.op->is_send();
-    // Nobody posts a receive in the new life of a host for a message of the old one: its sender tries again for kPatience (see
+    // No receive is posted in the new life of a host for a message of the old one: its sender tries again for kPatience (see
     // swarm_plan.cc), one after the other. What waits behind such a send must end, but not these themselves: that takes long.
     const bool is_open = !s.is_void && s.completions == 0;
     const bool is_to_the_dead = is_send && plan_.crashes(s.op->to);

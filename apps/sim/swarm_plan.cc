@@ -58,7 +58,7 @@ void Planner::choose_fabric() {
 
 /// Half of a message whose sender crashed keeps its receive for so long. Longer than any outage that is not a crash.
 constexpr Duration kMessageIdle = Duration::from_ms(2500);
-/// Nobody posts a receive in the new life of a host for a message of the old one. A send that waits for it keeps its place in
+/// No receive is posted in the new life of a host for a message of the old one. A send that waits for it keeps its place in
 /// the window, and so what is behind it, until its sender gives up: when the last receive of any world has long been posted and
 /// kMessageIdle is over.
 constexpr Duration kPatience = Duration::from_seconds(3);

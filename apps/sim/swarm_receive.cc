@@ -118,7 +118,7 @@ void Swarm::on_datagram(std::size_t index, const ses::Completion& c) {
   SharedReceive& shared = *datagram_receives_[index];
   OpState* s = c.has_data ? find(c.data) : nullptr;
   if (s == nullptr || !s->op->is_datagram() || s->op->to != shared.host || !s->posted)
-    return fail("a datagram that nobody has sent to this host");
+    return fail("a datagram that was not sent to this host");
   const PlannedOp& op = *s->op;
   if (c.code != ses::ReturnCode::kOk || c.length != op.bytes)
     return fail(fmt::format("datagram {}: code {:#x}, {} of {} bytes", op.id,
@@ -131,7 +131,7 @@ void Swarm::on_datagram(std::size_t index, const ses::Completion& c) {
   // A replay window keeps copies out, as long as its host lives.
   const bool has_window = plan_.secure.domain.replay_window != 0 && !plan_.crashes(op.to);
   if (++s->deliveries > 1 && (!is_copied || has_window))
-    return fail(fmt::format("datagram {} came twice and nobody copied it", op.id));
+    return fail(fmt::format("datagram {} came twice without a copy in the network", op.id));
   world_.events.call_at(world_.now() + kRepost, [this, index] { post_datagram_receive(index); });
 }
 

@@ -45,7 +45,7 @@ std::vector<Json> ask(const Settings& s) {
   return processes;
 }
 
-int nobody(const Settings& s) {
+int say_none(const Settings& s) {
   const std::string folder = ports::live_folder(false);
   fmt::print(stderr, "uet-stat: no live endpoint{} of this user{}\n",
              s.pid ? fmt::format(" in process {}", *s.pid) : "",
@@ -61,7 +61,7 @@ int show_events(const Settings& s) {
     fmt::print("{}", answer.text);
     any = any || !answer.text.empty();
   }
-  return any ? 0 : nobody(s);
+  return any ? 0 : say_none(s);
 }
 
 int show_once(const Settings& s) {
@@ -71,7 +71,7 @@ int show_once(const Settings& s) {
   else if (s.prometheus)
     fmt::print("{}", to_prometheus(processes));
   else if (processes.empty())
-    return nobody(s);
+    return say_none(s);
   else
     for (const Json& process : processes) fmt::print("{}", to_text(process, {}, s.view));
   return 0;

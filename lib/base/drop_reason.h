@@ -25,7 +25,7 @@ namespace uet::base {
   X(kBadIpHeader, "bad-ip-header", "IP version, header length or checksum wrong")                \
   X(kIpOptions, "ip-options", "IPv4 options or IPv6 extension headers")                          \
   X(kFragment, "fragment", "IP fragment")                                                        \
-  X(kNotUet, "not-uet", "IP protocol or UDP port of somebody else")                              \
+  X(kNotUet, "not-uet", "IP protocol or UDP port of another protocol")                           \
   X(kBadUdpLength, "bad-udp-length", "UDP length disagrees with the IP length")                  \
   X(kBadCrc, "bad-crc", "UET CRC does not match")                                                \
   X(kVlanMismatch, "vlan-mismatch", "802.1Q tag of another VLAN")                                \

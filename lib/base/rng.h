@@ -1,4 +1,4 @@
-/// Seeded randomness. Protocol code takes a reference to one; whoever builds the endpoint chooses the seed.
+/// Seeded randomness. Protocol code takes a reference to one; the endpoint's creator chooses the seed.
 #pragma once
 
 #include <array>

@@ -113,7 +113,7 @@ class Trace {
     emit(at, EventId::kPacketDropped, pdc, psn, static_cast<std::uint64_t>(reason), bytes);
   }
 
-  /// `n` packets that somebody else dropped for us (a kernel socket): counted, with one event.
+  /// `n` packets that were dropped before we saw them (by a kernel socket): counted, with one event.
   void drop_elsewhere(Instant at, DropReason reason, std::uint64_t n) {
     drops_[static_cast<std::size_t>(reason)] += n;
     emit(at, EventId::kPacketDropped, 0, {}, static_cast<std::uint64_t>(reason), 0);

@@ -10,7 +10,7 @@
 namespace uet::base {
 
 /// An array whose elements begin as zero bytes, of a type for which that is a valid value. The memory
-/// comes zeroed from the system, so elements that nobody writes to cost address space only.
+/// comes zeroed from the system, so elements that are never written to cost address space only.
 template <typename T>
 class ZeroedArray {
   static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);

@@ -28,7 +28,7 @@ constexpr std::uint64_t kTurnsPerSecondDown = 1000;
 constexpr std::uint64_t kTurnsPerSecondUp = 10;
 // While the thread is at work no memif of the process moves packets, so a plane without a link must not ask for much.
 constexpr std::uint64_t kTurnsPerSecondBesideOthers = 250;
-// A server whose device is not ready yet refuses, and the driver tells nobody. So a connection gets some time at first, and more
+// A server whose device is not ready yet refuses, and the driver does not report it. So a connection gets some time at first, and more
 // each time. Not little: on a crowded machine its dozen steps take long, and a client that gives up a connection and makes
 // another can mislead the server's driver for good. (docs/decisions/0022)
 constexpr std::uint64_t kFirstPatiencePerSecond = 5;
@@ -237,7 +237,7 @@ bool DpdkDevice::bring_back() {
 
 // --- Links
 
-/// The data path of a memif knows anyway; the others are asked, which nobody does who has only one port.
+/// The data path of a memif knows anyway; the others are asked, which an owner of only one port does not do.
 bool DpdkDevice::has_link() {
   if (is_watched_) return was_up_;
   const bool is_up = is_started_ &&

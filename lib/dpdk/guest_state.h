@@ -1,4 +1,4 @@
-/// What a library must leave as it found it in somebody else's process.
+/// What a library must leave as it found it in the application's process.
 #pragma once
 
 #include <sched.h>

@@ -1,4 +1,4 @@
-/// Threads of ours and of DPDK's inside somebody else's process.
+/// Threads of ours and of DPDK's inside the application's process.
 #pragma once
 
 #include <functional>

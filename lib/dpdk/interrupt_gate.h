@@ -1,5 +1,5 @@
 /// Keeps DPDK's interrupt thread and the data path of memif devices apart. The memif driver unmaps the rings of a peer that
-/// left on the interrupt thread, without asking whether somebody is copying from them. So that thread stands at a gate
+/// left on the interrupt thread, without asking whether the data path is copying from them. So that thread stands at a gate
 /// and gets through it only while every such device is outside of its bursts.
 #pragma once
 

@@ -1,5 +1,5 @@
 /// Runs things on DPDK's interrupt thread. The memif driver handles its control connection there and does not expect a
-/// device to be started, stopped or closed by anybody else meanwhile (EAL aborts when a descriptor vanishes under it).
+/// device to be started, stopped or closed by another thread meanwhile (EAL aborts when a descriptor vanishes under it).
 #pragma once
 
 #include <functional>

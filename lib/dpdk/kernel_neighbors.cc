@@ -129,7 +129,7 @@ bool KernelNeighbors::look_up(const FabricAddress& address, MacAddress& mac) con
          who == address;
 }
 
-/// By sending it an empty datagram, which everybody may.
+/// By sending it an empty datagram, which any process may.
 void KernelNeighbors::make_it_look(const FabricAddress& address) const {
   if (address.is_v4()) {
     sockaddr_in to{};

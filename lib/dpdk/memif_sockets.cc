@@ -57,7 +57,7 @@ bool has_place(const DeviceSpec& spec) {
   return spec.is_memif_server() && spec.argument("socket-abstract") == "no";
 }
 
-/// Where a listener is put while no device of ours uses it: it stays bound to the file, but does not stand in anybody's way.
+/// Where a listener is put while no device of ours uses it: it stays bound to the file, but does not stand in the way of another.
 std::string aside(const std::string& path) {
   return path + ".uet" + std::to_string(getpid());
 }

@@ -25,7 +25,7 @@ namespace {
 using net::FabricAddress;
 
 /// Behind an af_packet or pcap device the kernel sees every frame too. When it owns our address it answers
-/// ARP, Neighbor Discovery and echo, so we must not; and a socket that nobody reads keeps it from
+/// ARP, Neighbor Discovery and echo, so we must not; and a socket that is not read keeps it from
 /// refusing UET packets with ICMP errors.
 class KernelClaim {
  public:

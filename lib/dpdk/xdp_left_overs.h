@@ -16,7 +16,7 @@ XdpDescriptors xdp_descriptors();
 XdpDescriptors xdp_descriptors_since(const XdpDescriptors& before);
 
 /// Closes those of `descriptors` that are still open; true when a socket was among them. The kernel lets go of its queue a little
-/// later, and tells nobody when.
+/// later, and does not tell when.
 bool close_xdp_descriptors(const XdpDescriptors& descriptors);
 
 }  // namespace uet::dpdk

@@ -1,4 +1,4 @@
-/// Records the traffic of any port (FI_UET_PCAP). Not in the path, and so free, when nobody asks for a capture.
+/// Records the traffic of any port (FI_UET_PCAP). Not in the path, and so free, when no capture is asked for.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ namespace uet::net {
 /// Wraps a port and writes every packet with direction, PDC and drop reason in its comment. Ports move datagrams, so
 /// the headers in front are made up again from what is known: with them any tool reads the capture. One thread.
 ///
-/// A received packet is written at the next call of the port, when it is known whether somebody dropped it: the trace
+/// A received packet is written at the next call of the port, when it is known whether a layer dropped it: the trace
 /// tells, packet by packet, in the order in which receive() gave them out.
 class CapturePort final : public PortWrapper, public base::TraceSink, public ImpairTap {
  public:

@@ -35,7 +35,7 @@ class FrameDevice {
   /// Whether frames sent now can arrive at all. Asked some hundred times a second where several devices serve one endpoint,
   /// so it may cost a system call.
   virtual bool has_link() { return true; }
-  /// Counts how often the link came up again: whoever was at the other end may be somebody else now.
+  /// Counts how often the link came up again: the host at the other end may be another one now.
   virtual std::uint32_t link_generation() const { return 0; }
   virtual int wakeup_fd() const { return -1; }
   virtual bool arm_wakeup() { return true; }

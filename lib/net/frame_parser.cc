@@ -81,7 +81,7 @@ Refusal check_source(const Layers& in) {
   if (is_multicast(source)) return DropReason::kBadIpHeader;
   // An IPv4-mapped address on the wire would pass for an IPv4 peer inside.
   if (source.is_v4() != in.format.address.is_v4()) return DropReason::kBadIpHeader;
-  // "::" is who asks whether an address is free; nobody else has it.
+  // "::" is a host that asks whether an address is free; no other has it.
   if (source.is_unspecified() && in.protocol != IpProtocol::kIcmpV6)
     return DropReason::kBadIpHeader;
   if (source == in.format.address) return DropReason::kAddressConflict;

@@ -198,7 +198,7 @@ void IpPort::on_icmp(Instant now, const ParsedFrame& parsed, Packet frame) {
 
 void IpPort::on_echo(Instant now, const ParsedFrame& parsed, Packet frame) {
   const std::size_t bytes = frame.size();
-  // Never answer a group, or someone without an address: such requests only serve to multiply
+  // Never answer a group, or a host without an address: such requests only serve to multiply
   // traffic.
   const bool is_personal =
       !parsed.to_group && parsed.destination == config_.address && !parsed.source.is_unspecified();
@@ -229,7 +229,7 @@ void IpPort::on_neighbor_message(Instant now, const ParsedFrame& parsed, Packet 
   const bool is_anonymous = parsed.source.is_unspecified();
   if (message->mac && !is_anonymous) on_claim(now, parsed.source, *message->mac, true);
   if (!config_.answers) return;
-  // Someone without an address wants to know whether ours is free: all nodes get the answer.
+  // A host without an address wants to know whether ours is free: all nodes get the answer.
   constexpr std::array<std::uint8_t, 16> kAllNodes{0xff, 0x02, 0, 0, 0, 0, 0, 0,
                                                    0,    0,    0, 0, 0, 0, 0, 1};
   const FabricAddress to = is_anonymous ? FabricAddress::from_v6(kAllNodes) : parsed.source;

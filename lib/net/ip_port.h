@@ -30,7 +30,7 @@ struct IpPortConfig {
   std::uint16_t udp_port = 4793;
   std::uint8_t ip_protocol = 253;
   std::uint8_t ttl = 64;
-  /// False when somebody else (the kernel behind an af_packet device) owns the address and answers
+  /// False when the kernel (behind an af_packet device) owns the address and answers
   /// ARP, ND and echo.
   bool answers = true;
   /// Where set, it finds neighbors in place of ARP and Neighbor Discovery, which then do not reach us.

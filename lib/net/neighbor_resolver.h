@@ -1,4 +1,4 @@
-/// Somebody else who finds out where neighbors are: the kernel, where it has the address and gets the answers to ARP and Neighbor
+/// Another resolver of neighbors: the kernel, where it has the address and gets the answers to ARP and Neighbor
 /// Discovery in our place.
 #pragma once
 

@@ -57,7 +57,7 @@ struct Neighbor : boost::intrusive::unordered_set_base_hook<>,
   }
 };
 
-/// A fixed number of neighbors. Every packet with a forged source on our link makes us answer to an address where nobody is, so in a full
+/// A fixed number of neighbors. Every packet with a forged source on our link makes us answer to an address that no host has, so in a full
 /// table questions that were never answered make room for each other, the oldest first: an honest neighbor answers long before its turn
 /// comes. Only while they have less than half of the table does one that was not used for `idle_time` make room; one in use never does.
 /// One thread.
@@ -79,8 +79,8 @@ class NeighborTable {
     if (neighbor.state == NeighborState::kReachable && now >= neighbor.confirm_by) [[unlikely]]
       enter(neighbor, NeighborState::kProbing, now);
   }
-  /// Somebody said that `address` is at `mac`. A claim may create a neighbor when it comes from
-  /// someone who just asked for us; any other only updates neighbors that we know. Returns the
+  /// A host said that `address` is at `mac`. A claim may create a neighbor when it comes from
+  /// a host that just asked for us; any other only updates neighbors that we know. Returns the
   /// neighbor when it now has a MAC.
   Neighbor* on_claim(Instant now, const FabricAddress& address, const MacAddress& mac,
                      bool may_create);
@@ -95,7 +95,7 @@ class NeighborTable {
   Due next_due(Instant now);
   /// The device did not take the solicitation: it does not count, and is due again a little later.
   void on_solicit_refused(Instant now, Neighbor& neighbor);
-  /// The link was away: nobody's MAC can be trusted, so everybody is asked anew before being used again.
+  /// The link was away: no MAC can be trusted, so every neighbor is asked anew before being used again.
   void on_link_change(Instant now);
   Instant next_deadline() const {
     return timed_.empty() ? Instant::never() : timed_.begin()->deadline;

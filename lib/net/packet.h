@@ -136,7 +136,7 @@ class PacketPool {
     cache_[cached_++] = b;
   }
 
-  /// Buffers that exist, and buffers that nobody holds now.
+  /// Buffers that exist, and buffers that are free now.
   virtual std::size_t capacity() const = 0;
   virtual std::size_t available() const = 0;
   /// Largest packet that fits behind the headroom.

@@ -47,7 +47,7 @@ class PlanePort final : public Port {
 
   base::Instant next_deadline() const override;
   void on_deadline(base::Instant now) override;
-  /// True when every plane can be slept on. Whoever sleeps watches wakeup_fds().
+  /// True when every plane can be slept on. A sleeper watches wakeup_fds().
   bool arm_wakeup() override;
   void abandon_in_child() override {
     for (Lane& lane : lanes_) lane.port->abandon_in_child();

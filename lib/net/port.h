@@ -99,14 +99,14 @@ class Port {
   /// Takes packets from the front of `in` and returns how many were taken; those are moved from. A short count means
   /// that the device is full: offer the rest again later.
   virtual std::size_t send(base::Instant now, std::span<TxPacket> in) = 0;
-  /// How many packets send() would take at least, right now. Whoever builds packets asks before building, so that a packet
+  /// How many packets send() would take at least, right now. A builder of packets asks before building, so that a packet
   /// is built (path chosen, time stamped) only when it can leave. Ports with a deep queue of their own keep the default.
   virtual std::size_t send_room(base::Instant now) const {
     (void)now;
     return SIZE_MAX;
   }
 
-  /// Which planes have a link, a bit each. What is sent to another is lost. With one plane nobody needs to ask.
+  /// Which planes have a link, a bit each. What is sent to another is lost. With one plane there is no need to ask.
   virtual std::uint8_t planes_up(base::Instant now) {
     (void)now;
     return 1;
@@ -123,7 +123,7 @@ class Port {
   }
 
   /// The entropy value that will really be on the wire when a TxPacket asks for `entropy`. The kernel-UDP port only has
-  /// the source ports of its sockets; the UET CRC covers the source port, so whoever computes it asks here first.
+  /// the source ports of its sockets; the UET CRC covers the source port, so the code that computes it asks here first.
   /// Idempotent: wire_entropy(wire_entropy(x)) == wire_entropy(x). Ports that wrap another port forward it.
   virtual std::uint16_t wire_entropy(std::uint16_t entropy) const { return entropy; }
   /// As wire_entropy(), for packets that leave by `plane`.
@@ -132,7 +132,7 @@ class Port {
     return wire_entropy(entropy);
   }
 
-  /// What is known of the way to `destination`. May cost system calls: whoever asks often remembers the answer for a while.
+  /// What is known of the way to `destination`. May cost system calls: a caller that asks often remembers the answer for a while.
   virtual Way way_to(base::Instant now, const FabricAddress& destination) {
     (void)now;
     (void)destination;
@@ -144,7 +144,7 @@ class Port {
   virtual void on_deadline(base::Instant now) { (void)now; }
 
   /// A descriptor that becomes readable when packets may have arrived, for a thread that wants to sleep; -1 when this
-  /// port cannot wake anybody. arm_wakeup() must be called before sleeping; it returns false when packets already wait.
+  /// port cannot wake a sleeper. arm_wakeup() must be called before sleeping; it returns false when packets already wait.
   virtual int wakeup_fd() const { return -1; }
   virtual bool arm_wakeup() { return true; }
 

@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kRequestMax = 256;
 constexpr std::size_t kAnswerMax = 256 << 20;
 
-/// A folder of ours that nobody else can enter; a link is not followed.
+/// A folder of this user that no other can enter; a link is not followed.
 bool is_private(const std::string& path) {
   struct stat s {};
   return lstat(path.c_str(), &s) == 0 && S_ISDIR(s.st_mode) && s.st_uid == geteuid() &&

@@ -125,7 +125,7 @@ void ReceiveBatch::read_control(Instant now, msghdr& header) {
   }
 }
 
-/// Once: whoever measures wants to know, and the setting is the system's.
+/// Once: a user who measures wants to know, and the setting is the system's.
 void ReceiveBatch::advise() {
   std::fprintf(
       stderr,

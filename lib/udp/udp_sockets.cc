@@ -100,7 +100,7 @@ bool open_sockets(const UdpSocketsConfig& config, UdpSockets& sockets, const cha
     choose_checksum(d.fd(), is_v4, sockets.can_merge);
     discover_path_mtu(d.fd(), is_v4, false);
     set_buffer(d.fd(), SO_SNDBUFFORCE, SO_SNDBUF, config.send_buffer_bytes);
-    // Nobody should send here; what comes anyway must not pile up.
+    // No peer should send here; what comes anyway must not pile up.
     set_option(d.fd(), SOL_SOCKET, SO_RCVBUF, 0);
     sockets.sender_ports.push_back(bound_port(d.fd()));
     sockets.senders.push_back(std::move(d));

@@ -1,4 +1,4 @@
-/// Reads pcap and pcapng capture files: ours and anybody else's. Every length in the file is
+/// Reads pcap and pcapng capture files: ours and other programs'. Every length in the file is
 /// hostile.
 #pragma once
 
