@@ -61,12 +61,15 @@ TEST(ChosenKeys, tombstones_and_shares) {
   EXPECT_LE(shares.longest_chain(), kLongest);
 }
 
-// The hash of before spread a PSN by its low bits alone.
+// The PSNs of 16 PDCs that a function without a key puts into one bucket: a search of milliseconds finds them.
 TEST(ChosenKeys, stored_answers) {
-  constexpr std::uint32_t kMany = 4096;
+  constexpr std::uint32_t kMany = 1024;
   ResponseStore store(kMany, 16, 0, kKey);
-  for (std::uint32_t i = 0; i < kMany; ++i)
-    store.add(i % 16, Psn((i / 16) << 12), RxRecord::State::kStored, {});
+  for (std::uint64_t i = 0; store.kept() < kMany; ++i) {
+    const std::uint32_t owner = i % 16, psn = static_cast<std::uint32_t>(i / 16);
+    if ((mix(std::uint64_t{owner} << 32 | psn) & (kMany - 1)) == 0)
+      store.add(owner, Psn(psn), RxRecord::State::kStored, {});
+  }
   EXPECT_LE(store.longest_chain(), kLongest);
 }
 
