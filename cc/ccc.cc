@@ -513,6 +513,7 @@ void Ccc::Impl::close_transmission(Transmission& t, PdcShare& share) {
 
 void Ccc::Impl::note_closed(const Transmission& t) {
   prober.on_settled(t.sent_at);
+  prober.on_closed();
 }
 
 /// A window that shrinks may leave packets in the network none of which asks for an ACK, and too few

@@ -7,6 +7,7 @@ namespace uet::cc {
 namespace {
 
 constexpr ByteCount kProbeBytes = 64;  // on the wire
+constexpr std::uint8_t kMostDoublings = 10;
 
 /// A probe is short: its round trip lacks the time that a full packet takes to send at every hop.
 /// Where that is much of the round trip, the window would become too small to keep a link busy.
@@ -43,7 +44,10 @@ Instant Prober::due(bool is_stuck) const {
 
 bool Prober::poll(Instant now, bool is_stuck, Duration base_rtt) {
   if (!is_wanted_ && due(is_stuck) > now) return false;
-  if (!is_wanted_) ask_again_at_ = now + base_rtt;
+  if (!is_wanted_) {
+    ask_again_at_ = now + base_rtt * (1 << vain_);
+    if (vain_ < kMostDoublings) ++vain_;
+  }
   is_wanted_ = false;
   asked_at_ = now;
   return true;

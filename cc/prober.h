@@ -24,13 +24,15 @@ class Prober {
   void on_settled(Instant sent_at) {
     if (sent_at >= asked_at_) asked_at_ = Instant();
   }
+  /// A packet of the CCC is no longer open: asking has helped, or is not what is needed.
+  void on_closed() { vain_ = 0; }
   /// Any feedback of a flow that goes on: the destination knows it, so a Probe would be answered.
   void on_feedback();
   /// The answer to a Probe that left then, `rtt` earlier unless that is not known. The base RTT that follows, if it was sent for that.
   std::optional<Duration> on_answer(Instant sent_at, std::optional<Duration> rtt);
 
   /// `is_stuck`: the window is full of packets that the destination need not acknowledge unasked. Then a Probe is due a base RTT after
-  /// the last one, unless an answer is. (docs/decisions/0038)
+  /// the last one, unless an answer is; twice as long after each that changed nothing. (docs/decisions/0038)
   /// What feedback gave reason for is due at once and not told here: the owner polls after each event.
   Instant due(bool is_stuck) const;
   /// True when a Probe shall leave now; at most once for each reason.
@@ -45,6 +47,7 @@ class Prober {
   bool measures_base_ = false;
   Instant asked_at_;  ///< when the youngest question left; zero when no answer is due
   Instant ask_again_at_;
+  std::uint8_t vain_ = 0;  ///< Probes since a packet was closed
 };
 
 }  // namespace uet::cc

@@ -49,12 +49,13 @@ class CongestionTable {
  public:
   /// `upper` knows which peers are on this host.
   CongestionTable(const cc::CcConfig& config, std::uint32_t capacity, base::Rng& rng,
-                  base::Trace& trace, Upper& upper)
+                  base::Trace& trace, Upper& upper, const base::HashKey& key)
       : config_(derived(config)),
         host_config_(for_host(config)),
         rng_(rng),
         trace_(trace),
         upper_(upper),
+        key_(key),
         pool_(capacity),
         index_(pool_, capacity) {}
   ~CongestionTable();
@@ -78,8 +79,8 @@ class CongestionTable {
   }
 
  private:
-  static std::size_t hash(const net::FabricAddress& peer, std::uint8_t traffic_class) {
-    return mix(peer.hash() ^ traffic_class);
+  std::size_t hash(const net::FabricAddress& peer, std::uint8_t traffic_class) const {
+    return peer.hash(key_, traffic_class);
   }
   Congestion* find(const net::FabricAddress& peer, std::uint8_t traffic_class);
 
@@ -96,6 +97,7 @@ class CongestionTable {
   base::Rng& rng_;
   base::Trace& trace_;
   Upper& upper_;
+  const base::HashKey& key_;
   cc::Rivals rivals_;  ///< outlives the CCCs in the pool
   FixedPool<Congestion> pool_;
   PoolIndex<Congestion, &Congestion::key_next> index_;

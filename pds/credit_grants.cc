@@ -39,8 +39,8 @@ void CreditGrants::on_request(Instant now, Pdc& pdc, std::uint32_t payload) {
 }
 
 namespace {
-std::size_t hash_of(const net::FabricAddress& peer, std::uint8_t ccc_id) {
-  return mix(peer.hash() ^ ccc_id);
+std::size_t hash_of(const base::HashKey& key, const net::FabricAddress& peer, std::uint8_t ccc_id) {
+  return peer.hash(key, ccc_id);
 }
 }  // namespace
 
@@ -54,7 +54,7 @@ CreditGrants::CreditSource* CreditGrants::join(Pdc& pdc, std::uint8_t ccc_id) {
     }
     leave(pdc);  // the peer moved this PDC to another CCC
   }
-  const std::size_t hash = hash_of(pdc.peer, ccc_id);
+  const std::size_t hash = hash_of(env_.hash_key, pdc.peer, ccc_id);
   CreditSource* source = index_.find(
       hash, [&](const CreditSource& s) { return s.key.ccc_id == ccc_id && s.peer == pdc.peer; });
   if (source == nullptr) {
@@ -92,7 +92,7 @@ void CreditGrants::leave(Pdc& pdc) {
   pdc.rx.credit_source = kNoIndex;
   if (--source.pdcs > 0) return;
   pacer_->forget(source.key);
-  index_.erase(hash_of(source.peer, source.key.ccc_id), source);
+  index_.erase(hash_of(env_.hash_key, source.peer, source.key.ccc_id), source);
   sources_.release(&source);
 }
 

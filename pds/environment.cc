@@ -35,6 +35,7 @@ Environment::Environment(const PdsConfig& settings, const cc::CcConfig& cc_confi
       encapsulation_bytes(encapsulation_of(settings, facts)),
       pool(packets),
       rng(random),
+      hash_key(random),
       trace(events),
       upper(ses) {}
 

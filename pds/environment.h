@@ -29,6 +29,7 @@ struct Environment {
   const ByteCount encapsulation_bytes;
   net::PacketPool& pool;
   base::Rng& rng;
+  const base::HashKey hash_key;  ///< of all tables whose keys peers choose
   base::Trace& trace;
   Upper& upper;
   OpeningGuard* guard = nullptr;

@@ -109,6 +109,16 @@ class PoolIndex {
       if (matches(follow(link))) return &follow(link);
     return nullptr;
   }
+  /// For tests: how many objects one look-up may have to look at.
+  std::uint32_t longest_chain() {
+    std::uint32_t longest = 0;
+    for (std::uint32_t bucket = 0; bucket <= mask_; ++bucket) {
+      std::uint32_t length = 0;
+      for (std::uint32_t link = heads_[bucket]; link != 0; link = follow(link).*Next) ++length;
+      longest = std::max(longest, length);
+    }
+    return longest;
+  }
   template <typename Visit>
   void for_each(Visit&& visit) {
     for (std::uint32_t bucket = 0; bucket <= mask_; ++bucket)
@@ -126,7 +136,7 @@ class PoolIndex {
   base::ZeroedArray<std::uint32_t> heads_;
 };
 
-/// Spreads the bits of a key that came from the wire or from a counter.
+/// Spreads the bits of a key that this endpoint chose. What peers choose is hashed under a base::HashKey.
 constexpr std::size_t mix(std::uint64_t x) {
   x ^= x >> 32;
   x *= 0x9e37'79b9'7f4a'7c15ULL;

@@ -14,8 +14,9 @@ class KeptResponses : Part {
   KeptResponses(Environment& env, Scheduler& scheduler)
       : Part(env),
         scheduler_(scheduler),
-        store_(config_.gtd_store_max, config_.ack_queue_max, config_.max_ack_data_size),
-        peers_(limits_.max_pdc) {}
+        store_(config_.gtd_store_max, config_.ack_queue_max, config_.max_ack_data_size,
+               env.hash_key),
+        peers_(limits_.max_pdc, env.hash_key) {}
 
   ResponseStore& store() { return store_; }
   const ResponseStore& store() const { return store_; }

@@ -1,6 +1,12 @@
 #include "pds/liveness.h"
 
 namespace uet::pds {
+namespace {
+
+/// A process that was stopped repeats a packet once for all that time. With so many repetitions it is not the clock that speaks.
+constexpr std::uint8_t kManyRepeats = 16;
+
+}  // namespace
 
 void Liveness::learn_peer(Instant now, Pdc& pdc, std::uint16_t peer_id) {
   pdc.peer_id = peer_id;
@@ -65,6 +71,14 @@ void Liveness::look(Instant now, Pdc& pdc) {
     if (now - silent_since >= config_.peer_timeout)
       return closing_.fail(now, pdc, PdsError::kPeerSilent);
     next = silent_since + config_.peer_timeout;
+    // The peer lives and never speaks of the oldest packet: no way lets packets of that size through, or the peer takes the PSN
+    // for another packet. See docs/decisions/0005.
+    if (tx.repeats > 0) {
+      const Instant over = tx.repeated_since + config_.peer_timeout;
+      if (over <= now && tx.repeats >= kManyRepeats)
+        return closing_.on_timeouts_exhausted(now, pdc);
+      next = std::min(next, std::max(over, now + config_.rto_max));
+    }
     if (only_waits && pdc.peer_id != 0) {
       const Duration longest = config_.peer_timeout / 4;
       const auto ask_after = [&] {

@@ -10,6 +10,13 @@ void LossRecovery::arm_retransmit(Instant now, Pdc& pdc, TxRecord& record) {
   watch_tail(now, pdc);
 }
 
+void LossRecovery::note_repeat(Instant now, Pdc& pdc, Psn psn) {
+  TxHalf& tx = pdc.tx;
+  if (psn != tx.left) return;
+  if (tx.repeats == 0) tx.repeated_since = now;
+  if (tx.repeats < 255) ++tx.repeats;
+}
+
 void LossRecovery::queue_resend(Pdc& pdc, Psn psn, TxRecord& record) {
   TxHalf& tx = pdc.tx;
   if (record.paused) {

@@ -25,6 +25,8 @@ class LossRecovery : Part {
   void mark_lost(Instant now, Pdc& pdc, Psn psn, TxRecord& record, bool timeout);
   /// From "to be sent again" to "paused": no deadline of its own runs until the pause is over.
   void hold_back(Pdc& pdc, Psn psn, TxRecord& record, Instant until);
+  /// A packet has left once more.
+  static void note_repeat(Instant now, Pdc& pdc, Psn psn);
   /// ROD: everything from `from` on is sent again, in order. [PDS 17.1]
   void go_back(Instant now, Pdc& pdc, Psn from, bool timeout);
 

@@ -10,14 +10,16 @@ namespace {
 constexpr std::int64_t kOneNack = 1'000'000'000;
 }
 
-NackLimiter::NackLimiter(std::uint32_t sources, std::uint32_t per_second, std::uint32_t burst)
-    : sets_(std::max<std::uint32_t>(sources / kWays, 1)),
+NackLimiter::NackLimiter(std::uint32_t sources, std::uint32_t per_second, std::uint32_t burst,
+                         const base::HashKey& key)
+    : key_(key),
+      sets_(std::max<std::uint32_t>(sources / kWays, 1)),
       per_second_(per_second),
       full_(std::max<std::int64_t>(burst, 1) * kOneNack),
       buckets_(new Bucket[static_cast<std::size_t>(sets_) * kWays]) {}
 
 bool NackLimiter::allow(base::Instant now, const net::FabricAddress& source) {
-  Bucket* const set = buckets_.get() + (mix(source.hash()) % sets_) * kWays;
+  Bucket* const set = buckets_.get() + (source.hash(key_) % sets_) * kWays;
   Bucket* bucket = set;
   for (std::uint32_t i = 0; i < kWays; ++i) {
     if (set[i].is_used && set[i].source == source) {

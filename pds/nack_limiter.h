@@ -14,7 +14,8 @@ namespace uet::pds {
 /// addresses is answered at most one NACK a packet.
 class NackLimiter {
  public:
-  NackLimiter(std::uint32_t sources, std::uint32_t per_second, std::uint32_t burst);
+  NackLimiter(std::uint32_t sources, std::uint32_t per_second, std::uint32_t burst,
+              const base::HashKey& key);
 
   /// True when one NACK to `source` may leave now; counts it.
   bool allow(base::Instant now, const net::FabricAddress& source);
@@ -28,6 +29,7 @@ class NackLimiter {
   };
   static constexpr std::uint32_t kWays = 4;
 
+  const base::HashKey& key_;
   std::uint32_t sets_;
   std::int64_t per_second_;
   std::int64_t full_;

@@ -15,7 +15,8 @@ class NackQueue : Part {
  public:
   explicit NackQueue(Environment& env)
       : Part(env),
-        limiter_(config_.nack_sources_max, config_.nack_rate_limit, config_.nack_burst),
+        limiter_(config_.nack_sources_max, config_.nack_rate_limit, config_.nack_burst,
+                 env.hash_key),
         queue_(config_.nack_queue_max) {}
 
   /// Drops a packet, and says so where the rule has a code. `pdc`: the one that it belongs to, or null.

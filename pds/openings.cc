@@ -14,8 +14,8 @@ Duration eviction_grace(const PdsConfig& config) {
 
 Openings::Openings(Environment& env, std::uint32_t places)
     : Part(env),
-      tombstones_(limits_.tombstones, config_.tombstone_time),
-      ended_early_(limits_.openings, memory()),
+      tombstones_(limits_.tombstones, config_.tombstone_time, env.hash_key),
+      ended_early_(limits_.openings, memory(), env.hash_key),
       unproven_(places, eviction_grace(config_)) {}
 
 Duration Openings::memory(const PdsConfig& config) {

@@ -92,7 +92,8 @@ struct TxHalf {
   std::uint8_t stall_backoff = 0;
   std::uint8_t tail_probes = 0;
   std::uint8_t times_asked =
-      0;  ///< Probes since the peer was heard, while only its data is waited for
+      0;                     ///< Probes since the peer was heard, while only its data is waited for
+  std::uint8_t repeats = 0;  ///< of the packet at `left`, since the peer said anything of it
   bool clear_owed = false;
   bool has_clear_when = false;
   bool peer_holds = false;     ///< ROD: the destination keeps what arrives behind a gap
@@ -103,6 +104,7 @@ struct TxHalf {
   Instant asked_at;                           ///< of the latest of times_asked
   Instant credit_asked_at;                    ///< first Credit Request since the peer was heard
   Instant ses_busy_since = Instant::never();  ///< first RCVD_SES_PROCG without progress since
+  Instant repeated_since;                     ///< valid with `repeats`
   cc::PdcShare share;
   CongestionLink cc;
   base::ByteCount backlog = 0;  ///< nominal bytes announced to the CCC and not sent

@@ -5,11 +5,12 @@
 namespace uet::pds {
 
 PdcTable::PdcTable(std::uint32_t max_pdc, base::Duration quarantine, std::uint32_t forced_start_psn,
-                   base::Rng& rng)
+                   base::Rng& rng, const base::HashKey& key)
     : quarantine_(quarantine),
       reserve_(reserve_of(max_pdc)),
       forced_start_psn_(forced_start_psn),
       rng_(rng),
+      hash_key_(key),
       pool_(max_pdc),
       initiators_(pool_, max_pdc),
       targets_(pool_, max_pdc),

@@ -22,7 +22,7 @@ class PdcTable {
   /// `quarantine`: how long a freed identifier rests. Identifiers are handed out in a random first
   /// order, then least recently freed first; 0 never.
   PdcTable(std::uint32_t max_pdc, base::Duration quarantine, std::uint32_t forced_start_psn,
-           base::Rng& rng);
+           base::Rng& rng, const base::HashKey& key);
 
   /// A new PDC with identifier and generation, in no index yet; null when the table is full or
   /// every free identifier is in quarantine.
@@ -82,6 +82,9 @@ class PdcTable {
   }
 
   std::uint32_t size() const { return pool_.in_use(); }
+  std::uint32_t longest_chain() {
+    return std::max(initiators_.longest_chain(), targets_.longest_chain());
+  }
   std::uint32_t capacity() const { return pool_.capacity(); }
   std::uint32_t target_count() const { return pool_.in_use() - initiator_count_; }
   std::uint32_t places_for(bool initiator) const {
@@ -103,16 +106,16 @@ class PdcTable {
   static PdcKey key_of(const Pdc& pdc) {
     return {pdc.peer, pdc.mode, pdc.traffic_class, pdc.rod_context};
   }
-  static std::size_t hash_of(const PdcKey& k) {
-    return mix(k.peer.hash() ^ (std::uint64_t{k.rod_context} << 16) ^
-               (std::uint64_t{k.traffic_class} << 8) ^ static_cast<std::uint64_t>(k.mode));
+  std::size_t hash_of(const PdcKey& k) const {
+    return k.peer.hash(hash_key_, std::uint64_t{k.rod_context} << 32 |
+                                      std::uint64_t{k.traffic_class} << 8 |
+                                      static_cast<std::uint64_t>(k.mode));
   }
-  static std::size_t hash_of(const net::FabricAddress& peer, std::uint16_t id) {
-    return mix(peer.hash() ^ (std::uint64_t{id} << 40));
+  std::size_t hash_of(const net::FabricAddress& peer, std::uint16_t id) const {
+    return peer.hash(hash_key_, std::uint64_t{id} << 32);
   }
-
-  static std::size_t hash_of(const net::FabricAddress& peer, std::uint16_t id, Psn start) {
-    return mix(hash_of(peer, id) ^ (std::uint64_t{start.value()} << 16));
+  std::size_t hash_of(const net::FabricAddress& peer, std::uint16_t id, Psn start) const {
+    return peer.hash(hash_key_, std::uint64_t{1} << 63 | std::uint64_t{id} << 32 | start.value());
   }
   /// Any number of forged openings may have the identifier of an honest one: they must not make its chain long.
   std::size_t hash_of_target(const Pdc& pdc) const {
@@ -144,6 +147,7 @@ class PdcTable {
   std::uint32_t forced_start_psn_;
   bool is_guarded_ = false;
   base::Rng& rng_;
+  const base::HashKey& hash_key_;
   FixedPool<Pdc> pool_;
   PoolIndex<Pdc, &Pdc::index_next> initiators_;
   PoolIndex<Pdc, &Pdc::index_next> targets_;

@@ -21,7 +21,8 @@ class PeerShares {
   };
 
   /// At most one peer for each PDC.
-  explicit PeerShares(std::uint32_t max_pdc) : pool_(max_pdc), index_(pool_, max_pdc) {}
+  PeerShares(std::uint32_t max_pdc, const base::HashKey& key)
+      : key_(key), pool_(max_pdc), index_(pool_, max_pdc) {}
 
   /// One more PDC of this peer; the number names its use until leave().
   std::uint32_t join(const net::FabricAddress& peer, bool is_target) {
@@ -49,9 +50,12 @@ class PeerShares {
     return index_.find(hash(peer), [&](const Use& u) { return u.peer == peer; });
   }
   std::uint32_t size() const { return pool_.in_use(); }
+  std::uint32_t longest_chain() { return index_.longest_chain(); }
 
  private:
-  static std::size_t hash(const net::FabricAddress& peer) { return mix(peer.hash()); }
+  std::size_t hash(const net::FabricAddress& peer) const { return peer.hash(key_); }
+
+  const base::HashKey& key_;
 
   FixedPool<Use> pool_;
   PoolIndex<Use, &Use::index_next> index_;

@@ -11,8 +11,8 @@ constexpr std::uint32_t kHeldBeforeNack = 3;
 // Of the NACKs that one packet may draw.
 constexpr unsigned kReportsAtOnce = 16;
 
-std::size_t hash_of(std::uint32_t owner, Psn psn) {
-  return mix(std::uint64_t{owner} << 32 | psn.value());
+std::size_t hash_of(const base::HashKey& key, std::uint32_t owner, Psn psn) {
+  return key(std::uint64_t{owner} << 32 | psn.value());
 }
 }  // namespace
 
@@ -31,7 +31,7 @@ bool ReorderBuffer::hold(Instant now, Pdc& pdc, const Arrival& in) {
   held->arrival = in;
   held->packet = std::move(*in.packet);
   held->arrival.packet = nullptr;
-  index_.insert(hash_of(owner, in.psn), *held);
+  index_.insert(hash_of(env_.hash_key, owner, in.psn), *held);
   RxHalf& rx = pdc.rx;
   ++rx.held;
   rx.held_last = rx.held == 1 ? in.psn : serial_max(rx.held_last, in.psn);
@@ -85,7 +85,7 @@ Duration ReorderBuffer::gap_round(const Pdc& pdc) const {
 
 ReorderBuffer::Entry* ReorderBuffer::find(const Pdc& pdc, Psn psn) {
   const std::uint32_t owner = table_.slot_of(pdc);
-  return index_.find(hash_of(owner, psn),
+  return index_.find(hash_of(env_.hash_key, owner, psn),
                      [&](const Entry& e) { return e.owner == owner && e.arrival.psn == psn; });
 }
 
@@ -99,7 +99,7 @@ std::optional<ReorderBuffer::Held> ReorderBuffer::take_next(Pdc& pdc) {
 }
 
 void ReorderBuffer::drop(Pdc& pdc, Entry& entry) {
-  index_.erase(hash_of(entry.owner, entry.arrival.psn), entry);
+  index_.erase(hash_of(env_.hash_key, entry.owner, entry.arrival.psn), entry);
   held_.release(&entry);
   --pdc.rx.held;
 }

@@ -20,7 +20,7 @@ class ReorderBuffer : Part {
         nacks_(nacks),
         base_rtt_(base_rtt),
         held_(config_.rod_reorder ? config_.held_packets_max : 1),
-        index_(held_, 64) {}
+        index_(held_, config_.rod_reorder ? config_.held_packets_max : 1) {}
 
   struct Held {
     Arrival arrival;

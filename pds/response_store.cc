@@ -4,8 +4,10 @@
 
 namespace uet::pds {
 
-ResponseStore::ResponseStore(std::uint32_t kept, std::uint32_t owed, std::uint16_t max_data)
-    : pool_(kept + kEdgeReserve + owed),
+ResponseStore::ResponseStore(std::uint32_t kept, std::uint32_t owed, std::uint16_t max_data,
+                             const base::HashKey& key)
+    : key_(key),
+      pool_(kept + kEdgeReserve + owed),
       index_(pool_, kept),
       kept_max_(kept),
       owed_max_(owed),
@@ -71,60 +73,54 @@ void ResponseStore::remove(RxRecord& record) {
   pool_.release(&record);
 }
 
-void ResponseStore::push(AckQueue& queue, RxRecord& record) {
+void ResponseStore::link(Part& part, std::uint32_t after, RxRecord& record) {
   const std::uint32_t index = pool_.index_of(&record);
   record.queued = true;
-  record.queue_next = kNoIndex;
-  (queue.tail == kNoIndex ? queue.head : pool_.at(queue.tail).queue_next) = index;
-  queue.tail = index;
+  record.queue_before = after;
+  std::uint32_t& next_of_before = after == kNoIndex ? part.head : pool_.at(after).queue_next;
+  record.queue_next = next_of_before;
+  next_of_before = index;
+  (record.queue_next == kNoIndex ? part.tail : pool_.at(record.queue_next).queue_before) = index;
+}
+
+void ResponseStore::push(AckQueue& queue, RxRecord& record) {
+  record.queued_first = false;
+  link(queue.rest, queue.rest.tail, record);
 }
 
 void ResponseStore::push_ordered(AckQueue& queue, RxRecord& record) {
-  if (queue.is_empty() || pool_.at(queue.tail).psn.is_at_or_before(record.psn))
-    return push(queue, record);
-  const std::uint32_t index = pool_.index_of(&record);
-  const auto goes_first = [&](const RxRecord& other) {
-    return other.urgent || other.psn.is_at_or_before(record.psn);
-  };
-  std::uint32_t* at = &queue.head;
-  while (*at != kNoIndex && goes_first(pool_.at(*at))) at = &pool_.at(*at).queue_next;
-  record.queued = true;
-  record.queue_next = *at;
-  *at = index;
-  if (record.queue_next == kNoIndex) queue.tail = index;
+  std::uint32_t after = queue.rest.tail;
+  while (after != kNoIndex && pool_.at(after).psn.is_after(record.psn)) {
+    after = pool_.at(after).queue_before;
+    ++passed_;
+  }
+  record.queued_first = false;
+  link(queue.rest, after, record);
 }
 
 void ResponseStore::push_front(AckQueue& queue, RxRecord& record) {
-  if (queue.is_empty()) return push(queue, record);
-  record.queued = true;
-  record.queue_next = queue.head;
-  queue.head = pool_.index_of(&record);
+  record.queued_first = true;
+  link(queue.first, kNoIndex, record);
 }
 
 RxRecord* ResponseStore::front(const AckQueue& queue) {
-  return queue.is_empty() ? nullptr : &pool_.at(queue.head);
+  if (queue.is_empty()) return nullptr;
+  return &pool_.at(queue.first.head != kNoIndex ? queue.first.head : queue.rest.head);
 }
 
 RxRecord* ResponseStore::pop(AckQueue& queue) {
-  if (queue.is_empty()) return nullptr;
-  RxRecord& record = pool_.at(queue.head);
-  queue.head = record.queue_next;
-  if (queue.head == kNoIndex) queue.tail = kNoIndex;
-  record.queued = false;
-  return &record;
+  RxRecord* record = front(queue);
+  if (record != nullptr) unqueue(queue, *record);
+  return record;
 }
 
 void ResponseStore::unqueue(AckQueue& queue, RxRecord& record) {
-  const std::uint32_t index = pool_.index_of(&record);
-  std::uint32_t previous = kNoIndex;
-  std::uint32_t* at = &queue.head;
-  while (*at != index) {
-    UET_CHECK(*at != kNoIndex);
-    previous = *at;
-    at = &pool_.at(*at).queue_next;
-  }
-  *at = record.queue_next;
-  if (queue.tail == index) queue.tail = previous;
+  UET_CHECK(record.queued);
+  Part& part = record.queued_first ? queue.first : queue.rest;
+  (record.queue_before == kNoIndex ? part.head : pool_.at(record.queue_before).queue_next) =
+      record.queue_next;
+  (record.queue_next == kNoIndex ? part.tail : pool_.at(record.queue_next).queue_before) =
+      record.queue_before;
   record.queued = false;
 }
 

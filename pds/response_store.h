@@ -34,8 +34,9 @@ struct RxRecord {
   Psn psn;
   std::uint32_t owner = 0;  ///< slot of the PDC
   State state = State::kOwed;
-  bool queued = false;  ///< in the PDC's list of ACKs to send
-  bool urgent = false;  ///< ROD: may be sent before the ACKs of smaller PSNs
+  bool queued = false;        ///< in the PDC's list of ACKs to send
+  bool queued_first = false;  ///< in its part that goes before everything
+  bool urgent = false;        ///< ROD: may be sent before the ACKs of smaller PSNs
   std::uint8_t next_hdr = 0;
   std::uint8_t header_bytes = 0;
   std::uint16_t data_bytes = 0;
@@ -43,20 +44,27 @@ struct RxRecord {
   std::array<std::uint8_t, 20> header{};
   std::uint32_t hash_next = 0;
   std::uint32_t queue_next = kNoIndex;
+  std::uint32_t queue_before = kNoIndex;
 };
 
-/// First in, first out list of RxRecords of one PDC.
+/// RxRecords of one PDC whose ACKs are to be sent. The peer decides how many there are and in which part, so nothing walks over one
+/// part to find a place in the other.
 struct AckQueue {
-  std::uint32_t head = kNoIndex;
-  std::uint32_t tail = kNoIndex;
-  bool is_empty() const { return head == kNoIndex; }
+  struct Part {
+    std::uint32_t head = kNoIndex;
+    std::uint32_t tail = kNoIndex;
+  };
+  Part first;  ///< youngest at the head
+  Part rest;   ///< oldest, or lowest PSN, at the head
+  bool is_empty() const { return first.head == kNoIndex && rest.head == kNoIndex; }
 };
 
 class ResponseStore {
  public:
   /// `kept` bounds pending and stored records together, `owed` the others; `max_data` is the room
   /// for read data.
-  ResponseStore(std::uint32_t kept, std::uint32_t owed, std::uint16_t max_data);
+  ResponseStore(std::uint32_t kept, std::uint32_t owed, std::uint16_t max_data,
+                const base::HashKey& key);
 
   /// Room for one more pending or stored record. A few places are only for PSNs that close a gap (`at_edge`): their
   /// answers can always be cleared, while answers beyond a gap cannot, and could otherwise keep out the very packet
@@ -66,6 +74,7 @@ class ResponseStore {
   /// After an answer turned a pending record into an owed one.
   bool has_too_many_owed() const { return pool_.in_use() - kept_ > owed_max_; }
   std::uint32_t in_use() const { return pool_.in_use(); }
+  std::uint32_t longest_chain() { return index_.longest_chain(); }
 
   /// Null when the pool is exhausted.
   RxRecord* add(std::uint32_t owner, Psn psn, RxRecord::State state, const RxMeta& meta);
@@ -80,7 +89,8 @@ class ResponseStore {
   static constexpr std::uint32_t kEdgeReserve = 64;
 
   void push(AckQueue& queue, RxRecord& record);
-  /// In PSN order: behind everything that is not after `record`.
+  /// In PSN order: behind everything that is not after `record`, but for what goes before everything. ROD delivers in this order,
+  /// so that only answers that SES gives later pass others.
   void push_ordered(AckQueue& queue, RxRecord& record);
   /// Before everything, in order or not.
   void push_front(AckQueue& queue, RxRecord& record);
@@ -88,17 +98,25 @@ class ResponseStore {
   RxRecord* pop(AckQueue& queue);
   /// Takes one record out of the middle.
   void unqueue(AckQueue& queue, RxRecord& record);
+  /// Records that push_ordered() has passed since the start.
+  std::uint64_t passed() const { return passed_; }
 
  private:
-  static std::size_t hash(std::uint32_t owner, Psn psn) {
-    return mix(std::uint64_t{owner} << 32 | psn.value());
+  using Part = AckQueue::Part;
+  /// `after` kNoIndex: at the head.
+  void link(Part& part, std::uint32_t after, RxRecord& record);
+  std::size_t hash(std::uint32_t owner, Psn psn) const {
+    return key_(std::uint64_t{owner} << 32 | psn.value());
   }
+
+  const base::HashKey& key_;
 
   FixedPool<RxRecord> pool_;
   PoolIndex<RxRecord, &RxRecord::hash_next> index_;
   std::uint32_t kept_max_;
   std::uint32_t owed_max_;
   std::uint32_t kept_ = 0;
+  std::uint64_t passed_ = 0;
   std::uint16_t max_data_;
   std::unique_ptr<std::uint8_t[]> data_;
 };

@@ -84,11 +84,7 @@ bool Rudi::send(Instant now, RudiPacket& packet, net::TxPacket& out) {
   if (packet.times_sent < 255) ++packet.times_sent;
   packet.sent_at = now;
   packet.is_paused = false;
-  Duration wait = config_.rto_init_time;
-  const Duration longest = std::min(Duration::from_seconds(8), std::max(config_.rto_max, wait));
-  for (unsigned i = 0; i < packet.rto_cnt && wait < longest; ++i)
-    wait = std::min(wait * 2, longest);
-  wheel_.schedule(packet.timer, now + wait);
+  wheel_.schedule(packet.timer, now + rto(packet));
   trace_.emit(now, header.retx ? EventId::kPacketRetransmitted : EventId::kRequestSent, 0,
               Psn(packet.pkt_id), header.retx ? packet.rto_cnt : bytes.size());
   out.packet = std::move(bytes);
@@ -98,6 +94,14 @@ bool Rudi::send(Instant now, RudiPacket& packet, net::TxPacket& out) {
   out.plane = net::kAnyPlane;
   out.tos.value = env_.data_tos(header.retx);
   return true;
+}
+
+Duration Rudi::rto(const RudiPacket& packet) const {
+  Duration wait = config_.rto_init_time;
+  const Duration longest = std::min(Duration::from_seconds(8), std::max(config_.rto_max, wait));
+  for (unsigned i = 0; i < packet.rto_cnt && wait < longest; ++i)
+    wait = std::min(wait * 2, longest);
+  return wait;
 }
 
 void Rudi::queue_resend(RudiPacket& packet) {
@@ -128,6 +132,10 @@ void Rudi::on_timer(Instant now, RudiPacket& packet) {
   if (config_.peer_timeout > Duration{} &&
       now - std::max(peer.heard_at, peer.busy_since) >= config_.peer_timeout)
     return fail(now, *packet.message, PdsError::kPeerSilent);
+  // It answers others, and never this one.
+  packet.unanswered = packet.unanswered + rto(packet);
+  if (config_.peer_timeout > Duration{} && packet.unanswered >= config_.peer_timeout)
+    return fail(now, *packet.message, PdsError::kRtoExhausted);
   if (packet.rto_cnt < 63) ++packet.rto_cnt;
   cut_window(now, peer, packet);
   queue_resend(packet);
@@ -206,6 +214,7 @@ void Rudi::on_nack(Instant now, const net::RxPacket& rx, const wire::PdsNack& na
     return drop(DropReason::kUnknownPktId);
   if (packet->is_paused || !packet->timer.is_armed()) return drop(DropReason::kStaleNack);
   packet->peer->heard_at = now;
+  packet->unanswered = Duration{};
   trace_.emit(now, EventId::kNackReceived, 0, nack.nack_psn,
               static_cast<std::uint64_t>(nack.nack_code));
   switch (nack.nack_code) {

@@ -38,6 +38,7 @@ class Rudi : Part {
   RudiPeer* peer_for(const net::FabricAddress& address);
   void release_if_idle(RudiPeer& peer);
   bool send(Instant now, RudiPacket& packet, net::TxPacket& out);
+  base::Duration rto(const RudiPacket& packet) const;
   void queue_resend(RudiPacket& packet);
   void finish(RudiPacket& packet);
   void fail(Instant now, Message& message, PdsError error);

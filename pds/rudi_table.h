@@ -26,6 +26,7 @@ struct RudiPacket {
   bool needs_resend = false;
   bool is_paused = false;
   Instant sent_at;
+  Duration unanswered;  ///< that its timeouts add up to since a NACK, or since it left first
   Timer timer{Timer::Kind::kRudi, this};
   boost::intrusive::list_member_hook<>
       hook;  ///< in its peer's resend list, or its list of packets in flight

@@ -317,6 +317,7 @@ void AckIntake::advance_left(Pdc& pdc) {
     ++tx.left;
   }
   if (tx.left == before) return;
+  tx.repeats = 0;
   tx.rtx_from = serial_max(tx.rtx_from, tx.left);
   if (tx.paused_count > 0 && tx.left != tx.next && !pdc.is_rod()) [[unlikely]] {
     // What was answered below it may be cleared now, which makes the place that it waits for. See docs/decisions/0042.

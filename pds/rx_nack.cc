@@ -50,6 +50,11 @@ void NackIntake::on_nack(Instant now, Pdc& pdc, const wire::PdsNack& nack, const
   const CodeRule rule = rule_of(nack.nack_code);
   TxRecord& record = tx_blocks_.at(pdc.tx.ring, nack.nack_psn);
   const PdcRef ref = pdc.ref();
+  // Who refuses a packet has spoken of it; who only misses it has not.
+  const bool is_refusal = rule.reaction == Reaction::kPause ||
+                          rule.reaction == Reaction::kPauseLong ||
+                          rule.cause != cc::NackCause::kOther;
+  if (is_refusal && nack.nack_psn == pdc.tx.left) pdc.tx.repeats = 0;
   switch (rule.reaction) {
     case Reaction::kResend:
       if (resend_now(now, pdc, nack.nack_psn, record, nack, meta) &&

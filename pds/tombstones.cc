@@ -2,8 +2,8 @@
 
 namespace uet::pds {
 
-Tombstones::Tombstones(std::uint32_t capacity, base::Duration lifetime)
-    : lifetime_(lifetime), pool_(capacity), index_(pool_, capacity) {}
+Tombstones::Tombstones(std::uint32_t capacity, base::Duration lifetime, const base::HashKey& key)
+    : key_(key), lifetime_(lifetime), pool_(capacity), index_(pool_, capacity) {}
 
 void Tombstones::drop_oldest() {
   Stone& stone = pool_.at(oldest_);

@@ -15,7 +15,7 @@ namespace uet::pds {
 /// missing nevertheless, the oldest is forgotten early.
 class Tombstones {
  public:
-  Tombstones(std::uint32_t capacity, base::Duration lifetime);
+  Tombstones(std::uint32_t capacity, base::Duration lifetime, const base::HashKey& key);
 
   void add(base::Instant now, const net::FabricAddress& source, std::uint16_t spdcid,
            base::Psn start);
@@ -29,6 +29,7 @@ class Tombstones {
     return pool_.capacity() == 0 || pool_.capacity() - pool_.in_use() >= more;
   }
   std::uint32_t size() const { return pool_.in_use(); }
+  std::uint32_t longest_chain() { return index_.longest_chain(); }
   void expire(base::Instant now);
 
  private:
@@ -40,11 +41,12 @@ class Tombstones {
     std::uint32_t hash_next = 0;
     std::uint32_t age_next = kNoIndex;
   };
-  static std::size_t hash(const net::FabricAddress& source, std::uint16_t spdcid, base::Psn start) {
-    return mix(source.hash() ^ (std::uint64_t{spdcid} << 32) ^ start.value());
+  std::size_t hash(const net::FabricAddress& source, std::uint16_t spdcid, base::Psn start) const {
+    return source.hash(key_, std::uint64_t{spdcid} << 32 | start.value());
   }
   void drop_oldest();
 
+  const base::HashKey& key_;
   base::Duration lifetime_;
   FixedPool<Stone> pool_;
   PoolIndex<Stone, &Stone::hash_next> index_;

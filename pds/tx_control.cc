@@ -160,6 +160,7 @@ Built ControlSender::resend_sequenced(Instant now, Pdc& pdc, net::TxPacket& out)
     record.needs_rtx = false;
     record.cc.sent_at = now;
     if (record.cc.resent < 2) ++record.cc.resent;
+    LossRecovery::note_repeat(now, pdc, psn);
     if (record.sent_with_syn) pdc.was_syn_resent = true;
     if (pdc.state == PdcState::kCreating) pdc.last_syn_sent = now;
     trace_.emit(now, EventId::kPacketRetransmitted, pdc.id, psn, record.rto_cnt);

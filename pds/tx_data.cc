@@ -70,6 +70,7 @@ Built DataSender::send(Instant now, Pdc& pdc, Work work, Psn psn, const Planes& 
   bool ack_request = resend || config_.enb_ack_per_pkt || loss_.is_losing(now, pdc);
   if (resend) {
     loss_.unqueue_resend(pdc, *record);
+    LossRecovery::note_repeat(now, pdc, psn);
   } else {
     const ByteCount announced = nominal_of(env_, pdc, message, record->segment);
     if (announced != nominal) ccc.on_new_data(now, nominal - announced);

@@ -17,6 +17,7 @@ struct Core {
       : config(c),
         payload_mtu(mtu),
         rng(r),
+        hash_key(r),
         trace(t),
         iov_pool(c.max_sends + c.max_receives + c.max_memory_regions),
         endpoints(c.max_endpoints, own_address, c.ri_reuse),
@@ -38,6 +39,7 @@ struct Core {
   std::uint32_t payload_mtu;  ///< the most that we put into one packet
   Ways* ways = nullptr;
   base::Rng& rng;
+  const base::HashKey hash_key;  ///< of all tables whose keys peers choose
   base::Trace& trace;
   Carrier* carrier = nullptr;
   IovPool iov_pool;

@@ -1,5 +1,7 @@
 #include "ses/delivery_index.h"
 
+#include <algorithm>
+
 namespace uet::ses {
 namespace {
 
@@ -38,10 +40,18 @@ Unexpected* DeliveryIndex::find(const Incoming& sender, std::uint16_t message_id
   return m;
 }
 
-std::size_t DeliveryIndex::hash(const Incoming& sender, std::uint16_t message_id) {
-  const std::uint64_t id = std::uint64_t{sender.initiator_id} << 16 | message_id;
-  const std::uint64_t mixed = (sender.source.hash() ^ id) * 0x9e37'79b9'7f4a'7c15ULL;
-  return static_cast<std::size_t>(mixed >> 32);
+std::size_t DeliveryIndex::hash(const Incoming& sender, std::uint16_t message_id) const {
+  return sender.source.hash(hash_key_, std::uint64_t{sender.initiator_id} << 16 | message_id);
+}
+
+std::size_t DeliveryIndex::longest_chain() const {
+  std::size_t longest = 0;
+  for (const Unexpected* m : buckets_) {
+    std::size_t length = 0;
+    for (; m != nullptr; m = m->next_awaited) ++length;
+    longest = std::max(longest, length);
+  }
+  return longest;
 }
 
 Unexpected*& DeliveryIndex::bucket(const Incoming& sender, std::uint16_t message_id) {

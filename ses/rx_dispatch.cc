@@ -50,12 +50,13 @@ ReturnCode judge_form(const RequestView& r, pds::Mode mode) {
 Receiver::Receiver(Core& core)
     : core_(core),
       receives_(core.config.max_receives),
-      messages_(core.config.max_messages),
+      messages_(core.config.max_messages, core.hash_key),
       windows_(core.config.max_messages),
       store_(core.config),
+      awaited_(core.hash_key),
       returns_(core.config.max_read_returns),
       tallies_(core.config.max_read_returns + core.config.max_messages),
-      senders_(core.config.max_senders, core.config.message_idle),
+      senders_(core.config.max_senders, core.config.message_idle, core.hash_key),
       read_copies_(core.config.read_copy_bytes, core.largest_payload(), core.largest_payload()),
       ack_data_(core.largest_payload()) {}
 

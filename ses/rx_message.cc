@@ -16,10 +16,11 @@ bool RxMessage::is_consistent_with(const RequestView& r) const {
          buffer_offset == r.buffer_offset && request_length == r.request_length;
 }
 
-RxMessageTable::RxMessageTable(std::uint32_t max)
-    : pool_(max, 32),
+RxMessageTable::RxMessageTable(std::uint32_t max, const base::HashKey& hash_key)
+    : hash_key_(hash_key),
+      pool_(max, 32),
       buckets_(kFirstBuckets),
-      by_key_(Set::bucket_traits(buckets_.data(), buckets_.size())) {}
+      by_key_(Set::bucket_traits(buckets_.data(), buckets_.size()), Hash{&hash_key}) {}
 
 RxMessageTable::~RxMessageTable() {
   by_key_.clear();
@@ -27,7 +28,7 @@ RxMessageTable::~RxMessageTable() {
 }
 
 RxMessage* RxMessageTable::find(const MessageKey& key) {
-  const auto it = by_key_.find(key, Hash(), Equal());
+  const auto it = by_key_.find(key, Hash{&hash_key_}, Equal());
   return it == by_key_.end() ? nullptr : &*it;
 }
 

@@ -23,8 +23,8 @@ struct MessageKey {
   std::uint16_t message_id = 0;
 
   bool operator==(const MessageKey&) const = default;
-  std::size_t hash() const {
-    return source.hash() ^ ((std::size_t{pdc.value} << 16 | message_id) * 0x9e3779b97f4a7c15ULL);
+  std::size_t hash(const base::HashKey& hash_key) const {
+    return source.hash(hash_key, std::uint64_t{pdc.value} << 16 | message_id);
   }
 };
 
@@ -89,9 +89,18 @@ struct RxMessage : Pooled,
 using MessageList = boost::intrusive::list<
     RxMessage, boost::intrusive::member_hook<RxMessage, ListHook, &RxMessage::sender_hook>>;
 
+/// Of an unordered set of Boost.Intrusive. For tests: how many objects one look-up may have to look at.
+template <typename Set>
+std::size_t longest_chain(const Set& set) {
+  std::size_t longest = 0;
+  for (std::size_t i = 0; i < set.bucket_count(); ++i)
+    longest = std::max(longest, set.bucket_size(i));
+  return longest;
+}
+
 class RxMessageTable {
  public:
-  explicit RxMessageTable(std::uint32_t max);
+  RxMessageTable(std::uint32_t max, const base::HashKey& hash_key);
   ~RxMessageTable();
 
   RxMessage* find(const MessageKey& key);
@@ -106,6 +115,7 @@ class RxMessageTable {
   std::size_t available() const { return pool_.available(); }
   bool is_empty() const { return by_age_.empty(); }
   std::size_t size() const { return pool_.in_use(); }
+  std::size_t longest_chain() const { return ses::longest_chain(by_key_); }
   RxMessage* oldest() { return by_age_.empty() ? nullptr : &by_age_.front(); }
   /// `visit` may release the message it is given, and no other.
   template <typename Visit>
@@ -115,8 +125,9 @@ class RxMessageTable {
 
  private:
   struct Hash {
-    std::size_t operator()(const RxMessage& m) const { return m.key.hash(); }
-    std::size_t operator()(const MessageKey& k) const { return k.hash(); }
+    const base::HashKey* hash_key;
+    std::size_t operator()(const RxMessage& m) const { return m.key.hash(*hash_key); }
+    std::size_t operator()(const MessageKey& k) const { return k.hash(*hash_key); }
   };
   struct Equal {
     bool operator()(const RxMessage& a, const RxMessage& b) const { return a.key == b.key; }
@@ -130,6 +141,7 @@ class RxMessageTable {
 
   void grow_buckets();
 
+  const base::HashKey& hash_key_;
   ChunkedPool<RxMessage> pool_;
   std::vector<Set::bucket_type> buckets_;
   Set by_key_;

@@ -9,11 +9,12 @@ constexpr int kLookAt = 8;
 
 }  // namespace
 
-SenderTable::SenderTable(std::uint32_t max, base::Duration memory)
-    : memory_(memory),
+SenderTable::SenderTable(std::uint32_t max, base::Duration memory, const base::HashKey& hash_key)
+    : hash_key_(hash_key),
+      memory_(memory),
       pool_(max, 16),
       buckets_(kFirstBuckets),
-      by_key_(Set::bucket_traits(buckets_.data(), buckets_.size())) {}
+      by_key_(Set::bucket_traits(buckets_.data(), buckets_.size()), Hash{&hash_key}) {}
 
 SenderTable::~SenderTable() {
   by_key_.clear();
@@ -21,7 +22,7 @@ SenderTable::~SenderTable() {
 }
 
 Sender* SenderTable::find(EndpointId endpoint, const net::FabricAddress& address) {
-  const auto it = by_key_.find(Key{endpoint, address}, Hash(), Equal());
+  const auto it = by_key_.find(Key{endpoint, address}, Hash{&hash_key_}, Equal());
   return it == by_key_.end() ? nullptr : &*it;
 }
 

@@ -45,7 +45,7 @@ class SenderTable {
  public:
   /// What a sender was refused under is forgotten only when it rests for `memory`: packets of an older generation are gone by
   /// then.
-  SenderTable(std::uint32_t max, base::Duration memory);
+  SenderTable(std::uint32_t max, base::Duration memory, const base::HashKey& hash_key);
   ~SenderTable();
 
   Sender* find(EndpointId endpoint, const net::FabricAddress& address);
@@ -57,18 +57,17 @@ class SenderTable {
   void unhold(Sender& sender);
 
   std::size_t size() const { return pool_.in_use(); }
+  std::size_t longest_chain() const { return ses::longest_chain(by_key_); }
 
  private:
   struct Key {
     EndpointId endpoint;
     const net::FabricAddress& address;
   };
-  static std::size_t hash_of(EndpointId endpoint, const net::FabricAddress& address) {
-    return address.hash() ^ (std::size_t{endpoint} * 0x9e3779b97f4a7c15ULL);
-  }
   struct Hash {
-    std::size_t operator()(const Sender& s) const { return hash_of(s.endpoint, s.address); }
-    std::size_t operator()(const Key& k) const { return hash_of(k.endpoint, k.address); }
+    const base::HashKey* hash_key;
+    std::size_t operator()(const Sender& s) const { return s.address.hash(*hash_key, s.endpoint); }
+    std::size_t operator()(const Key& k) const { return k.address.hash(*hash_key, k.endpoint); }
   };
   struct Equal {
     bool operator()(const Sender& a, const Sender& b) const {
@@ -88,6 +87,7 @@ class SenderTable {
   bool may_forget(const Sender& sender, std::int64_t loop_ns) const;
   bool forget_idle(std::int64_t loop_ns);
 
+  const base::HashKey& hash_key_;
   base::Duration memory_;
   ChunkedPool<Sender> pool_;
   std::vector<Set::bucket_type> buckets_;

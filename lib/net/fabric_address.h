@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "lib/base/hash_key.h"
+
 namespace uet::net {
 
 /// IPv4 is held as an IPv4-mapped IPv6 address (::ffff:a.b.c.d), so one representation serves both. [UET 2.4]
@@ -54,6 +56,12 @@ class FabricAddress {
     return ((a[0] ^ b[0]) | (a[1] ^ b[1])) == 0;
   }
 
+  /// For tables whose keys peers choose: of the address and `more`.
+  std::size_t hash(const base::HashKey& key, std::uint64_t more = 0) const {
+    const auto [lo, hi] = words();
+    return key(lo, hi, more);
+  }
+  /// Anyone can make addresses that collide: for keys of our own, and for places that are shared anyway.
   std::size_t hash() const {
     const auto [lo, hi] = words();
     const std::uint64_t x = (hi ^ (lo * 0x9e3779b97f4a7c15ULL)) * 0xff51afd7ed558ccdULL;

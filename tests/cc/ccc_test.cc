@@ -537,6 +537,30 @@ TEST_F(CccTest, poll_probe__asks_when_the_window_shrank_and_no_answer_is_due) {
   EXPECT_TRUE(ccc_->may_send(kPacket));
 }
 
+// What the window is full of may belong to a PDC that gets no answer, and then no Probe changes anything: each waits twice as
+// long as the one before, until a packet is closed.
+TEST(ProberTest, poll__is_rarer_each_time_that_asking_changes_nothing) {
+  const auto config = hand_config();
+  Prober prober(config, Duration::from_us(12));
+  const bool stuck = true;
+  const Duration base_rtt = Duration::from_us(12);
+  Instant now = Instant() + Duration::from_us(100);
+  const auto probes_within = [&](int base_rtts) {
+    int count = 0;
+    for (const Instant end = now + base_rtt * base_rtts; now < end; now = now + base_rtt / 4) {
+      if (!prober.poll(now, stuck, base_rtt)) continue;
+      ++count;
+      prober.on_answer(now, std::nullopt);
+    }
+    return count;
+  };
+  EXPECT_EQ(probes_within(1000), 10);
+  EXPECT_EQ(probes_within(10'000), 10) << "and at least one in 1024 base RTTs";
+  now = std::max(now, prober.due(stuck));
+  prober.on_closed();
+  EXPECT_EQ(probes_within(8), 4);
+}
+
 // [CC 4.9] The packet asks for an ACK, so another Probe would only take the place of data.
 TEST(ProberTest, on_answer__leaves_a_question_that_was_asked_later) {
   auto config = hand_config();

@@ -9,6 +9,7 @@ namespace {
 using base::Duration;
 using base::Instant;
 
+const base::HashKey kKey{base::Rng(1)};
 constexpr Instant kStart = Instant::from_ns(5'000'000'000);
 
 net::FabricAddress source(std::uint32_t n) {
@@ -21,13 +22,13 @@ int allowed(NackLimiter& limiter, Instant now, std::uint32_t n, int tries = 100)
 }
 
 TEST(NackLimiter, a_new_source_has_its_burst_and_no_more) {
-  NackLimiter limiter(64, 1000, 8);
+  NackLimiter limiter(64, 1000, 8, kKey);
   EXPECT_EQ(allowed(limiter, kStart, 1), 8);
   EXPECT_EQ(allowed(limiter, kStart, 2), 8);
 }
 
 TEST(NackLimiter, the_bucket_fills_with_time_up_to_the_burst) {
-  NackLimiter limiter(64, 1000, 8);
+  NackLimiter limiter(64, 1000, 8, kKey);
   EXPECT_EQ(allowed(limiter, kStart, 1), 8);
   EXPECT_EQ(allowed(limiter, kStart + Duration::from_us(999), 1), 0);
   EXPECT_EQ(allowed(limiter, kStart + Duration::from_ms(3), 1), 3);
@@ -35,7 +36,7 @@ TEST(NackLimiter, the_bucket_fills_with_time_up_to_the_burst) {
 }
 
 TEST(NackLimiter, many_small_steps_of_time_add_up_to_the_rate) {
-  NackLimiter limiter(64, 1000, 8);
+  NackLimiter limiter(64, 1000, 8, kKey);
   EXPECT_EQ(allowed(limiter, kStart, 1), 8);
   int count = 0;
   for (int i = 1; i <= 100'000; ++i)
@@ -44,7 +45,7 @@ TEST(NackLimiter, many_small_steps_of_time_add_up_to_the_rate) {
 }
 
 TEST(NackLimiter, the_source_that_was_silent_longest_is_forgotten) {
-  NackLimiter limiter(4, 1, 1);  // one set of four
+  NackLimiter limiter(4, 1, 1, kKey);  // one set of four
   for (std::uint32_t n = 1; n <= 4; ++n)
     EXPECT_EQ(allowed(limiter, kStart + Duration::from_us(n), n), 1);
   EXPECT_EQ(allowed(limiter, kStart + Duration::from_us(10), 5), 1);  // takes the place of 1

@@ -40,7 +40,7 @@ struct Parts {
   explicit Parts(const PdsConfig& config = {}, const cc::CcConfig& cc_config = {})
       : env(config, cc_config, facts_of_port(), pool, rng, trace, ses),
         window(env),
-        congestions(cc_config, 4, rng, trace, ses) {}
+        congestions(cc_config, 4, rng, trace, ses, env.hash_key) {}
   ~Parts() {
     if (Congestion* congestion = pdc.tx.cc.if_any()) {
       if (pdc.ready_hook.is_linked()) congestion->ready.erase(congestion->ready.iterator_to(pdc));

@@ -19,7 +19,7 @@ PdsConfig small_config() {
 struct Receiving : Parts {
   explicit Receiving(Mode mode = Mode::kRud)
       : Parts(small_config()),
-        pdcs(8, Duration{}, 0, rng),
+        pdcs(8, Duration{}, 0, rng, env.hash_key),
         kept(env, scheduler),
         nacks(env),
         proofs(window, scheduler),

@@ -9,6 +9,7 @@ namespace uet::pds {
 namespace {
 
 using State = RxRecord::State;
+const base::HashKey kKey{base::Rng(1)};
 
 std::vector<std::uint32_t> drain(ResponseStore& store, AckQueue& queue) {
   std::vector<std::uint32_t> psns;
@@ -17,7 +18,7 @@ std::vector<std::uint32_t> drain(ResponseStore& store, AckQueue& queue) {
 }
 
 TEST(ResponseStore, find__knows_kept_records_of_one_pdc_only) {
-  ResponseStore store(4, 4, 64);
+  ResponseStore store(4, 4, 64, kKey);
   RxRecord* pending = store.add(1, Psn(10), State::kPending, {});
   RxRecord* stored = store.add(2, Psn(10), State::kStored, {});
   store.add(1, Psn(11), State::kOwed, {});
@@ -29,7 +30,7 @@ TEST(ResponseStore, find__knows_kept_records_of_one_pdc_only) {
 }
 
 TEST(ResponseStore, owed_and_kept_records_do_not_take_each_others_room) {
-  ResponseStore store(2, 2, 0);
+  ResponseStore store(2, 2, 0, kKey);
   ASSERT_NE(store.add(1, Psn(1), State::kOwed, {}), nullptr);
   ASSERT_NE(store.add(1, Psn(2), State::kOwed, {}), nullptr);
   EXPECT_EQ(store.add(1, Psn(3), State::kOwed, {}), nullptr);
@@ -39,7 +40,7 @@ TEST(ResponseStore, owed_and_kept_records_do_not_take_each_others_room) {
 }
 
 TEST(ResponseStore, can_keep__has_a_reserve_for_packets_that_close_a_gap) {
-  ResponseStore store(1, 1, 0);
+  ResponseStore store(1, 1, 0, kKey);
   for (std::uint32_t i = 0; i <= ResponseStore::kEdgeReserve; ++i) {
     ASSERT_TRUE(store.can_keep(true)) << i;
     EXPECT_EQ(store.can_keep(false), i == 0);
@@ -50,7 +51,7 @@ TEST(ResponseStore, can_keep__has_a_reserve_for_packets_that_close_a_gap) {
 }
 
 TEST(ResponseStore, change_state__moves_a_record_between_the_shares) {
-  ResponseStore store(2, 1, 0);
+  ResponseStore store(2, 1, 0, kKey);
   RxRecord& record = *store.add(1, Psn(5), State::kPending, {});
   RxRecord& other = *store.add(1, Psn(6), State::kPending, {});
   store.change_state(record, State::kStored);
@@ -64,7 +65,7 @@ TEST(ResponseStore, change_state__moves_a_record_between_the_shares) {
 }
 
 TEST(ResponseStore, set_response__copies_header_and_data) {
-  ResponseStore store(1, 1, 8);
+  ResponseStore store(1, 1, 8, kKey);
   RxRecord& record = *store.add(1, Psn(5), State::kStored, {});
   SesResponse response;
   response.next_hdr = 5;
@@ -83,7 +84,7 @@ TEST(ResponseStore, set_response__copies_header_and_data) {
 }
 
 TEST(ResponseStore, queues_are_first_in_first_out) {
-  ResponseStore store(1, 8, 0);
+  ResponseStore store(1, 8, 0, kKey);
   AckQueue one, other;
   for (const std::uint32_t psn : {5u, 3u, 9u})
     store.push(one, *store.add(1, Psn(psn), State::kOwed, {}));
@@ -94,7 +95,7 @@ TEST(ResponseStore, queues_are_first_in_first_out) {
 }
 
 TEST(ResponseStore, push_ordered__keeps_psn_order_behind_what_is_urgent) {
-  ResponseStore store(1, 8, 0);
+  ResponseStore store(1, 8, 0, kKey);
   AckQueue queue;
   for (const std::uint32_t psn : {5u, 3u, 9u, 4u})
     store.push_ordered(queue, *store.add(1, Psn(psn), State::kOwed, {}));
@@ -105,8 +106,24 @@ TEST(ResponseStore, push_ordered__keeps_psn_order_behind_what_is_urgent) {
   EXPECT_EQ(drain(store, queue), (std::vector<std::uint32_t>{8, 2, 3, 4, 5, 9}));
 }
 
+// A peer that asks about one packet again and again fills the part that goes first, and that must not make the other one slow.
+TEST(ResponseStore, push_ordered__passes_only_what_comes_after) {
+  constexpr std::uint32_t kMany = 1000;
+  ResponseStore store(1, 2 * kMany, 0, kKey);
+  AckQueue queue;
+  for (std::uint32_t i = 0; i < kMany; ++i) {
+    store.push_front(queue, *store.add(1, Psn(5000 + i), State::kOwed, {}));
+    store.push_ordered(queue, *store.add(1, Psn(i), State::kOwed, {}));
+  }
+  EXPECT_EQ(store.passed(), 0u);
+  RxRecord& late = *store.add(1, Psn(kMany - 4), State::kPending, {});
+  store.push_ordered(queue, late);
+  EXPECT_EQ(store.passed(), 3u);
+  EXPECT_EQ(drain(store, queue).size(), 2u * kMany + 1);
+}
+
 TEST(ResponseStore, unqueue__takes_a_record_from_any_place) {
-  ResponseStore store(1, 8, 0);
+  ResponseStore store(1, 8, 0, kKey);
   for (const std::uint32_t gone : {1u, 2u, 3u}) {
     AckQueue queue;
     std::vector<RxRecord*> records;

@@ -32,7 +32,8 @@ TEST(AnswerShare, unproven_peers_share_a_quarter) {
 }
 
 TEST(PeerShares, counts_by_address) {
-  PeerShares shares(4);
+  const base::HashKey key{base::Rng(1)};
+  PeerShares shares(4, key);
   const auto a = net::FabricAddress::from_v4(1), b = net::FabricAddress::from_v4(2);
   const auto first = shares.join(a, true);
   EXPECT_EQ(shares.join(a, false), first);
