@@ -19,6 +19,8 @@ using ses::ReturnCode;
 constexpr std::uint64_t kNoContext = ~std::uint64_t{0};
 
 constexpr std::uint64_t kDeliveryFlags = FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE;
+/// What changes the meaning of a call, and is not on offer.
+constexpr std::uint64_t kForeignFlags = FI_COMMIT_COMPLETE | FI_MULTICAST | FI_TRIGGER;
 
 std::size_t total_bytes(std::span<const iovec> iov) {
   std::size_t bytes = 0;
@@ -82,7 +84,7 @@ std::uint64_t entry_flags(const ses::Completion& c) {
 /// turn of the loop when something ran out.
 template <typename Post>
 ssize_t Endpoint::transmit(std::uint64_t flags, std::size_t bytes, Post&& post) {
-  if ((flags & (FI_COMMIT_COMPLETE | FI_MULTICAST)) != 0) return -FI_EOPNOTSUPP;
+  if ((flags & kForeignFlags) != 0) return -FI_EOPNOTSUPP;
   if ((flags & FI_INJECT) != 0 && bytes > inject_size_) return -FI_EINVAL;
   const std::lock_guard guard(worker_.lock());
   if (id_ == 0) return -FI_EOPBADSTATE;
@@ -217,6 +219,7 @@ ssize_t Endpoint::post_atomic(const Atomic& op) {
 }
 
 ssize_t Endpoint::post_receive(const Receive& op) {
+  if ((op.flags & kForeignFlags) != 0) return -FI_EOPNOTSUPP;
   if ((op.flags & (FI_PEEK | FI_DISCARD)) == 0 && !are_buffers(op.iov)) return -FI_EINVAL;
   // Discards what a peek or a claim names; alone it would post a receive.
   const bool names_message = (op.flags & (FI_PEEK | FI_CLAIM)) != 0;
