@@ -8,8 +8,8 @@
 #include "provider/address.h"
 #include "provider/domain.h"
 #include "provider/errors.h"
-#include "provider/getinfo.h"
 #include "provider/hints.h"
+#include "provider/offer.h"
 
 namespace uet::provider {
 namespace {
@@ -114,23 +114,24 @@ fi_ops_cm cm_ops = {.size = sizeof(fi_ops_cm),
 
 }  // namespace
 
-Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context)
+Endpoint::Endpoint(Domain& domain, const fi_info& info, const Offer& offer, void* context)
     : domain_(domain), worker_(domain.worker()), domain_use_(domain.users()) {
   fid = {.fclass = FI_CLASS_EP, .context = context, .ops = &ep_fid_ops};
   ops = &ep_ops;
   cm = &cm_ops;
-  take_attributes(info);
+  take_attributes(info, offer);
   choose_ops();
 }
 
 int Endpoint::open(Domain& domain, const fi_info& info, fid_ep** out, void* context) {
-  if (info.ep_attr != nullptr) {
-    const fi_ep_attr& attr = *info.ep_attr;
-    if (attr.type != FI_EP_UNSPEC && attr.type != FI_EP_RDM) return -FI_EINVAL;
-    if (attr.tx_ctx_cnt > 1 || attr.rx_ctx_cnt > 1) return -FI_EINVAL;
-  }
-  if ((info.caps & ~kAllCaps) != 0) return -FI_EINVAL;
-  auto* ep = new Endpoint(domain, info, context);
+  const fi_ep_attr none{};
+  const fi_ep_attr& attr = info.ep_attr != nullptr ? *info.ep_attr : none;
+  const Offer* offer = offer_of(attr.type == FI_EP_UNSPEC ? FI_EP_RDM : attr.type);
+  if (offer == nullptr || (info.caps & ~offer->caps) != 0) return -FI_EINVAL;
+  if (attr.tx_ctx_cnt > 1 || attr.rx_ctx_cnt > 1) return -FI_EINVAL;
+  if (info.tx_attr != nullptr && (info.tx_attr->msg_order & ~offer->msg_orders) != 0)
+    return -FI_EINVAL;
+  auto* ep = new Endpoint(domain, info, *offer, context);
   if (!ep->take_auth_key(info)) {
     delete ep;
     return -FI_EINVAL;
@@ -140,10 +141,14 @@ int Endpoint::open(Domain& domain, const fi_info& info, fid_ep** out, void* cont
 }
 
 /// Applications change the fi_info between calls: everything is copied here. [libfabric 6.7]
-void Endpoint::take_attributes(const fi_info& info) {
+void Endpoint::take_attributes(const fi_info& info, const Offer& offer) {
   const fep::Settings& settings = domain_.settings();
-  caps_ = answer_caps(info.caps);
-  inject_size_ = settings.inject_size;
+  type_ = offer.type;
+  caps_ = answer_caps(info.caps, offer);
+  max_message_ = under(settings, offer).max_message;
+  const std::size_t asked = info.ep_attr != nullptr ? info.ep_attr->max_msg_size : 0;
+  if (is_datagram() && asked != 0) max_message_ = std::min(max_message_, asked);
+  inject_size_ = std::min<std::size_t>(settings.inject_size, max_message_);
   tx_size_ = settings.tx_size;
   if (info.tx_attr != nullptr) {
     tx_op_flags_ = info.tx_attr->op_flags;
@@ -292,7 +297,8 @@ ses::EndpointConfig Endpoint::config_below() const {
   config.atomics_ordered = (msg_order_ & kAtomicOrders) != 0;
   config.min_multi_recv = min_multi_recv_;
   const bool receives = (caps_ & FI_RECV) != 0;
-  config.has_untagged = receives && (caps_ & FI_MSG) != 0;
+  config.has_untagged = receives && (caps_ & FI_MSG) != 0 && !is_datagram();
+  config.has_datagrams = receives && is_datagram();
   config.has_tagged = receives && (caps_ & FI_TAGGED) != 0;
   config.has_rma = (caps_ & (FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0;
   config.accept_remote_data = rx_cq_ != nullptr;
@@ -336,7 +342,7 @@ int Endpoint::ops_flags(std::uint64_t& flags, bool set) {
     return 0;
   }
   const std::uint64_t wanted = flags & ~(FI_TRANSMIT | FI_RECV);
-  if ((wanted & ~(tx ? kTxOpFlags : kRxOpFlags)) != 0) return -FI_EINVAL;
+  if ((wanted & ~(tx ? offer_of(type_)->tx_op_flags : kRxOpFlags)) != 0) return -FI_EINVAL;
   own = wanted;
   (tx ? tx_flags_ : rx_flags_) = own | (tx ? tx_msg_flags_ : rx_msg_flags_);
   return 0;

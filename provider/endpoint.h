@@ -19,6 +19,8 @@ namespace uet::provider {
 
 class Domain;
 
+struct Offer;
+
 extern fi_ops_msg msg_ops, no_msg_ops;
 extern fi_ops_tagged tagged_ops, no_tagged_ops;
 extern fi_ops_rma rma_ops, no_rma_ops;
@@ -101,6 +103,7 @@ class Endpoint final : public fid_ep, private ses::CompletionSink {
   ssize_t rx_size_left();
   int close();
 
+  bool is_datagram() const { return type_ == FI_EP_DGRAM; }
   std::size_t payload_mtu() const;  ///< bytes of the elements that one atomic takes
 
   static constexpr std::size_t kIovLimit = 16;
@@ -110,10 +113,10 @@ class Endpoint final : public fid_ep, private ses::CompletionSink {
   enum UserFlag : std::uint8_t { kWantsEntry = 1, kIsInject = 2 };
   enum Counter { kSend, kRecv, kRead, kWrite, kRemoteRead, kRemoteWrite, kCounters };
 
-  Endpoint(Domain& domain, const fi_info& info, void* context);
+  Endpoint(Domain& domain, const fi_info& info, const Offer& offer, void* context);
   ~Endpoint() = default;
 
-  void take_attributes(const fi_info& info);
+  void take_attributes(const fi_info& info, const Offer& offer);
   bool take_auth_key(const fi_info& info);
   int bind_cq(fid_t other, std::uint64_t flags);
   int bind_counter(fid_t other, std::uint64_t flags);
@@ -155,6 +158,8 @@ class Endpoint final : public fid_ep, private ses::CompletionSink {
   std::array<Cntr*, kCounters> counters_{};
 
   // As asked for in fi_endpoint().
+  fi_ep_type type_ = FI_EP_RDM;
+  std::size_t max_message_ = 0;
   std::uint64_t caps_ = 0;
   std::uint64_t tx_op_flags_ = 0;
   std::uint64_t rx_op_flags_ = 0;

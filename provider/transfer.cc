@@ -19,6 +19,8 @@ using ses::ReturnCode;
 constexpr std::uint64_t kNoContext = ~std::uint64_t{0};
 
 constexpr std::uint64_t kDeliveryFlags = FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE;
+/// What only an endpoint that hears of its messages can promise.
+constexpr std::uint64_t kReliableFlags = kDeliveryFlags | FI_FENCE;
 /// What changes the meaning of a call, and is not on offer.
 constexpr std::uint64_t kForeignFlags = FI_COMMIT_COMPLETE | FI_MULTICAST | FI_TRIGGER;
 
@@ -129,8 +131,12 @@ void Endpoint::describe(const Op& op, Request& request) {
 
 ssize_t Endpoint::post_send(const Send& op) {
   if (!are_buffers(op.iov)) return -FI_EINVAL;
-  return transmit(op.flags, total_bytes(op.iov), [&](base::Instant now) {
+  const std::size_t bytes = total_bytes(op.iov);
+  if (is_datagram() && (op.flags & kReliableFlags) != 0) return -FI_EOPNOTSUPP;
+  if (bytes > max_message_) return -FI_EMSGSIZE;
+  return transmit(op.flags, bytes, [&](base::Instant now) {
     ses::SendRequest request;
+    if (is_datagram()) request.delivery = ses::Delivery::kDatagram;
     request.peer = av_->peer(op.destination);
     request.tagged = op.tagged;
     request.tag = op.tag;
