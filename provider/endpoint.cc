@@ -10,6 +10,7 @@
 #include "provider/errors.h"
 #include "provider/hints.h"
 #include "provider/offer.h"
+#include "ses/amo.h"
 
 namespace uet::provider {
 namespace {
@@ -145,16 +146,11 @@ void Endpoint::take_attributes(const fi_info& info, const Offer& offer) {
   const fep::Settings& settings = domain_.settings();
   type_ = offer.type;
   caps_ = answer_caps(info.caps, offer);
-  max_message_ = under(settings, offer).max_message;
-  const std::size_t asked = info.ep_attr != nullptr ? info.ep_attr->max_msg_size : 0;
-  if (is_datagram() && asked != 0) max_message_ = std::min(max_message_, asked);
-  inject_size_ = std::min<std::size_t>(settings.inject_size, max_message_);
+  take_sizes(info, under(settings, offer));
   tx_size_ = settings.tx_size;
   if (info.tx_attr != nullptr) {
     tx_op_flags_ = info.tx_attr->op_flags;
     msg_order_ = info.tx_attr->msg_order;
-    if (info.tx_attr->inject_size != 0)
-      inject_size_ = std::min(inject_size_, info.tx_attr->inject_size);
     if (info.tx_attr->size != 0) tx_size_ = std::min(tx_size_, info.tx_attr->size);
   }
   if (info.rx_attr != nullptr) rx_op_flags_ = info.rx_attr->op_flags;
@@ -164,6 +160,22 @@ void Endpoint::take_attributes(const fi_info& info, const Offer& offer) {
     wanted_address_ =
         unpack_address({static_cast<const std::uint8_t*>(info.src_addr), kAddressBytes});
   }
+}
+
+void Endpoint::take_sizes(const fi_info& info, const Offer& offer) {
+  const auto at_most = [](std::size_t ours, std::size_t asked) {
+    return asked != 0 ? std::min(ours, asked) : ours;
+  };
+  std::size_t whole = offer.max_message;
+  if (is_datagram() && info.ep_attr != nullptr) whole = at_most(whole, info.ep_attr->max_msg_size);
+  const std::size_t asked = info.tx_attr != nullptr ? info.tx_attr->inject_size : 0;
+  const std::size_t inject = std::min(at_most(domain_.settings().inject_size, asked), whole);
+  const std::size_t elements = ses::atomic_payload_of(static_cast<std::uint32_t>(payload_mtu()));
+  if ((caps_ & FI_MSG) != 0) sizes_.set(SizeLimits::kMessage, {whole, inject});
+  if ((caps_ & FI_TAGGED) != 0) sizes_.set(SizeLimits::kTagged, {whole, inject});
+  if ((caps_ & FI_RMA) != 0) sizes_.set(SizeLimits::kRma, {whole, inject});
+  if ((caps_ & FI_ATOMIC) != 0)
+    sizes_.set(SizeLimits::kAtomic, {elements, std::min(inject, elements)});
 }
 
 std::size_t Endpoint::payload_mtu() const {
@@ -395,8 +407,17 @@ int Endpoint::get_option(int level, int name, void* value, std::size_t* length) 
     case FI_OPT_FI_HMEM_P2P:
       return answer(int{FI_HMEM_P2P_DISABLED});
     default:
+      if (const std::size_t* size = sizes_.get(name)) return answer(*size);
       return -FI_ENOPROTOOPT;
   }
+}
+
+int Endpoint::set_size(int name, const void* value, std::size_t length) {
+  std::size_t bytes = 0;
+  if (length < sizeof bytes) return -FI_EINVAL;
+  std::memcpy(&bytes, value, sizeof bytes);
+  const std::lock_guard guard(worker_.lock());
+  return sizes_.lower(name, bytes);
 }
 
 int Endpoint::set_option(int level, int name, const void* value, std::size_t length) {
@@ -424,7 +445,7 @@ int Endpoint::set_option(int level, int name, const void* value, std::size_t len
       return wanted ? -FI_EOPNOTSUPP : 0;
     }
     default:
-      return -FI_ENOPROTOOPT;
+      return sizes_.get(name) != nullptr ? set_size(name, value, length) : -FI_ENOPROTOOPT;
   }
 }
 

@@ -13,6 +13,7 @@
 #include "provider/cntr.h"
 #include "provider/cq.h"
 #include "provider/object.h"
+#include "provider/size_limits.h"
 #include "ses/ses.h"
 
 namespace uet::provider {
@@ -117,6 +118,8 @@ class Endpoint final : public fid_ep, private ses::CompletionSink {
   ~Endpoint() = default;
 
   void take_attributes(const fi_info& info, const Offer& offer);
+  void take_sizes(const fi_info& info, const Offer& offer);
+  int set_size(int name, const void* value, std::size_t length);
   bool take_auth_key(const fi_info& info);
   int bind_cq(fid_t other, std::uint64_t flags);
   int bind_counter(fid_t other, std::uint64_t flags);
@@ -127,7 +130,7 @@ class Endpoint final : public fid_ep, private ses::CompletionSink {
   void choose_ops();
 
   template <typename Post>
-  ssize_t transmit(std::uint64_t flags, std::size_t bytes, Post&& post);
+  ssize_t transmit(SizeLimits::Kind kind, std::uint64_t flags, std::size_t bytes, Post&& post);
   template <typename Op, typename Request>
   static void describe(const Op& op, Request& request);
   ssize_t post_peek(base::Instant now, const Receive& op, ses::PeerId source);
@@ -148,7 +151,6 @@ class Endpoint final : public fid_ep, private ses::CompletionSink {
   bool reports_source_ = false;
   std::uint64_t tx_msg_flags_ = 0, rx_msg_flags_ = 0;
   std::atomic<std::uint64_t> tx_flags_{0}, rx_flags_{0};  ///< read before a call takes the lock
-  std::size_t inject_size_ = 0;
   std::size_t tx_size_ = 0;
   std::size_t tx_outstanding_ = 0;
   std::size_t injects_outstanding_ = 0;
@@ -159,7 +161,7 @@ class Endpoint final : public fid_ep, private ses::CompletionSink {
 
   // As asked for in fi_endpoint().
   fi_ep_type type_ = FI_EP_RDM;
-  std::size_t max_message_ = 0;
+  SizeLimits sizes_;
   std::uint64_t caps_ = 0;
   std::uint64_t tx_op_flags_ = 0;
   std::uint64_t rx_op_flags_ = 0;

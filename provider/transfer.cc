@@ -85,10 +85,12 @@ std::uint64_t entry_flags(const ses::Completion& c) {
 /// Every transmit call ends here: `post` hands the operation to SES, and is tried once more after a
 /// turn of the loop when something ran out.
 template <typename Post>
-ssize_t Endpoint::transmit(std::uint64_t flags, std::size_t bytes, Post&& post) {
+ssize_t Endpoint::transmit(SizeLimits::Kind kind, std::uint64_t flags, std::size_t bytes,
+                           Post&& post) {
   if ((flags & kForeignFlags) != 0) return -FI_EOPNOTSUPP;
-  if ((flags & FI_INJECT) != 0 && bytes > inject_size_) return -FI_EINVAL;
   const std::lock_guard guard(worker_.lock());
+  if ((flags & FI_INJECT) != 0 && bytes > sizes_.of(kind).inject) return -FI_EINVAL;
+  if (bytes > sizes_.of(kind).whole) return -FI_EMSGSIZE;
   if (id_ == 0) return -FI_EOPBADSTATE;
   const base::Instant now = clock_now();
   const auto has_room = [&] {
@@ -131,10 +133,9 @@ void Endpoint::describe(const Op& op, Request& request) {
 
 ssize_t Endpoint::post_send(const Send& op) {
   if (!are_buffers(op.iov)) return -FI_EINVAL;
-  const std::size_t bytes = total_bytes(op.iov);
   if (is_datagram() && (op.flags & kReliableFlags) != 0) return -FI_EOPNOTSUPP;
-  if (bytes > max_message_) return -FI_EMSGSIZE;
-  return transmit(op.flags, bytes, [&](base::Instant now) {
+  const auto kind = op.tagged ? SizeLimits::kTagged : SizeLimits::kMessage;
+  return transmit(kind, op.flags, total_bytes(op.iov), [&](base::Instant now) {
     ses::SendRequest request;
     if (is_datagram()) request.delivery = ses::Delivery::kDatagram;
     request.peer = av_->peer(op.destination);
@@ -149,7 +150,7 @@ ssize_t Endpoint::post_send(const Send& op) {
 ssize_t Endpoint::post_rma(const Rma& op) {
   if (!are_buffers(op.iov)) return -FI_EINVAL;
   if (op.read && (op.flags & (FI_INJECT | FI_REMOTE_CQ_DATA)) != 0) return -FI_EINVAL;
-  return transmit(op.flags, total_bytes(op.iov), [&](base::Instant now) {
+  return transmit(SizeLimits::kRma, op.flags, total_bytes(op.iov), [&](base::Instant now) {
     ses::RmaRequest request;
     request.peer = av_->peer(op.peer);
     request.read = op.read;
@@ -206,7 +207,8 @@ ssize_t Endpoint::post_atomic(const Atomic& op) {
   Atomic plain = op;
   if (fetching)
     plain.flags &= ~FI_INJECT;  // operands are copied anyway, and the result is not over
-  return transmit(plain.flags, count * kind->element, [&](base::Instant now) {
+  const std::size_t bytes = count * kind->element;
+  return transmit(SizeLimits::kAtomic, plain.flags, bytes, [&](base::Instant now) {
     ses::AtomicRequest request;
     request.peer = av_->peer(op.peer);
     request.tagged = (op.flags & FI_TAGGED) != 0;
