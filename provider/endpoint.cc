@@ -127,12 +127,14 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, const Offer& offer, void
 int Endpoint::open(Domain& domain, const fi_info& info, fid_ep** out, void* context) {
   const fi_ep_attr none{};
   const fi_ep_attr& attr = info.ep_attr != nullptr ? *info.ep_attr : none;
-  const Offer* offer = offer_of(attr.type == FI_EP_UNSPEC ? FI_EP_RDM : attr.type);
-  if (offer == nullptr || (info.caps & ~offer->caps) != 0) return -FI_EINVAL;
+  const Offer* any = offer_of(attr.type == FI_EP_UNSPEC ? FI_EP_RDM : attr.type);
+  if (any == nullptr) return -FI_EINVAL;
+  const Offer offer = under(domain.settings(), *any);
+  if ((info.caps & ~offer.caps) != 0) return -FI_EINVAL;
   if (attr.tx_ctx_cnt > 1 || attr.rx_ctx_cnt > 1) return -FI_EINVAL;
-  if (info.tx_attr != nullptr && (info.tx_attr->msg_order & ~offer->msg_orders) != 0)
+  if (info.tx_attr != nullptr && (info.tx_attr->msg_order & ~offer.msg_orders) != 0)
     return -FI_EINVAL;
-  auto* ep = new Endpoint(domain, info, *offer, context);
+  auto* ep = new Endpoint(domain, info, offer, context);
   if (!ep->take_auth_key(info)) {
     delete ep;
     return -FI_EINVAL;
@@ -146,7 +148,7 @@ void Endpoint::take_attributes(const fi_info& info, const Offer& offer) {
   const fep::Settings& settings = domain_.settings();
   type_ = offer.type;
   caps_ = answer_caps(info.caps, offer);
-  take_sizes(info, under(settings, offer));
+  take_sizes(info, offer);
   tx_size_ = settings.tx_size;
   if (info.tx_attr != nullptr) {
     tx_op_flags_ = info.tx_attr->op_flags;

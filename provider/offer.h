@@ -47,6 +47,9 @@ inline constexpr Offer kDatagramOffer = {
     .max_message = 1024,
 };
 
+/// FI_TAGGED_MULTI_RECV, newer than our headers. [libfabric 2.5-5]
+inline constexpr std::uint64_t kTaggedMultiRecv = std::uint64_t{1} << 46;
+
 /// In the order in which fi_getinfo names them.
 inline constexpr std::array kOffers = {kReliableOffer, kDatagramOffer};
 
@@ -57,11 +60,13 @@ constexpr const Offer* offer_of(fi_ep_type type) {
   return nullptr;
 }
 
-/// The same under these settings. All datagram endpoints say one size, whatever the interface takes: one that fits every way, or what
+/// The same under these settings and the libfabric that runs: older ones have other meanings for newer capabilities, or none. All datagram endpoints say one size, whatever the interface takes: one that fits every way, or what
 /// the user set. [decision 111]
 inline Offer under(const fep::Settings& settings, Offer offer) {
   if (offer.type == FI_EP_DGRAM && settings.max_payload != 0)
     offer.max_message = settings.max_payload;
+  if (offer.type == FI_EP_RDM && FI_VERSION_GE(fi_version(), FI_VERSION(2, 0)))
+    offer.caps |= kTaggedMultiRecv;
   return offer;
 }
 
