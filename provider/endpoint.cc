@@ -8,8 +8,9 @@
 #include "provider/address.h"
 #include "provider/domain.h"
 #include "provider/errors.h"
-#include "provider/getinfo.h"
 #include "provider/hints.h"
+#include "provider/offer.h"
+#include "ses/amo.h"
 
 namespace uet::provider {
 namespace {
@@ -114,23 +115,26 @@ fi_ops_cm cm_ops = {.size = sizeof(fi_ops_cm),
 
 }  // namespace
 
-Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context)
+Endpoint::Endpoint(Domain& domain, const fi_info& info, const Offer& offer, void* context)
     : domain_(domain), worker_(domain.worker()), domain_use_(domain.users()) {
   fid = {.fclass = FI_CLASS_EP, .context = context, .ops = &ep_fid_ops};
   ops = &ep_ops;
   cm = &cm_ops;
-  take_attributes(info);
+  take_attributes(info, offer);
   choose_ops();
 }
 
 int Endpoint::open(Domain& domain, const fi_info& info, fid_ep** out, void* context) {
-  if (info.ep_attr != nullptr) {
-    const fi_ep_attr& attr = *info.ep_attr;
-    if (attr.type != FI_EP_UNSPEC && attr.type != FI_EP_RDM) return -FI_EINVAL;
-    if (attr.tx_ctx_cnt > 1 || attr.rx_ctx_cnt > 1) return -FI_EINVAL;
-  }
-  if ((info.caps & ~kAllCaps) != 0) return -FI_EINVAL;
-  auto* ep = new Endpoint(domain, info, context);
+  const fi_ep_attr none{};
+  const fi_ep_attr& attr = info.ep_attr != nullptr ? *info.ep_attr : none;
+  const Offer* any = offer_of(attr.type == FI_EP_UNSPEC ? FI_EP_RDM : attr.type);
+  if (any == nullptr) return -FI_EINVAL;
+  const Offer offer = under(domain.settings(), *any);
+  if ((info.caps & ~offer.caps) != 0) return -FI_EINVAL;
+  if (attr.tx_ctx_cnt > 1 || attr.rx_ctx_cnt > 1) return -FI_EINVAL;
+  if (info.tx_attr != nullptr && (info.tx_attr->msg_order & ~offer.msg_orders) != 0)
+    return -FI_EINVAL;
+  auto* ep = new Endpoint(domain, info, offer, context);
   if (!ep->take_auth_key(info)) {
     delete ep;
     return -FI_EINVAL;
@@ -140,16 +144,15 @@ int Endpoint::open(Domain& domain, const fi_info& info, fid_ep** out, void* cont
 }
 
 /// Applications change the fi_info between calls: everything is copied here. [libfabric 6.7]
-void Endpoint::take_attributes(const fi_info& info) {
+void Endpoint::take_attributes(const fi_info& info, const Offer& offer) {
   const fep::Settings& settings = domain_.settings();
-  caps_ = answer_caps(info.caps);
-  inject_size_ = settings.inject_size;
+  type_ = offer.type;
+  caps_ = answer_caps(info.caps, offer);
+  take_sizes(info, offer);
   tx_size_ = settings.tx_size;
   if (info.tx_attr != nullptr) {
     tx_op_flags_ = info.tx_attr->op_flags;
     msg_order_ = info.tx_attr->msg_order;
-    if (info.tx_attr->inject_size != 0)
-      inject_size_ = std::min(inject_size_, info.tx_attr->inject_size);
     if (info.tx_attr->size != 0) tx_size_ = std::min(tx_size_, info.tx_attr->size);
   }
   if (info.rx_attr != nullptr) rx_op_flags_ = info.rx_attr->op_flags;
@@ -159,6 +162,22 @@ void Endpoint::take_attributes(const fi_info& info) {
     wanted_address_ =
         unpack_address({static_cast<const std::uint8_t*>(info.src_addr), kAddressBytes});
   }
+}
+
+void Endpoint::take_sizes(const fi_info& info, const Offer& offer) {
+  const auto at_most = [](std::size_t ours, std::size_t asked) {
+    return asked != 0 ? std::min(ours, asked) : ours;
+  };
+  std::size_t whole = offer.max_message;
+  if (is_datagram() && info.ep_attr != nullptr) whole = at_most(whole, info.ep_attr->max_msg_size);
+  const std::size_t asked = info.tx_attr != nullptr ? info.tx_attr->inject_size : 0;
+  const std::size_t inject = std::min(at_most(domain_.settings().inject_size, asked), whole);
+  const std::size_t elements = ses::atomic_payload_of(static_cast<std::uint32_t>(payload_mtu()));
+  if ((caps_ & FI_MSG) != 0) sizes_.set(SizeLimits::kMessage, {whole, inject});
+  if ((caps_ & FI_TAGGED) != 0) sizes_.set(SizeLimits::kTagged, {whole, inject});
+  if ((caps_ & FI_RMA) != 0) sizes_.set(SizeLimits::kRma, {whole, inject});
+  if ((caps_ & FI_ATOMIC) != 0)
+    sizes_.set(SizeLimits::kAtomic, {elements, std::min(inject, elements)});
 }
 
 std::size_t Endpoint::payload_mtu() const {
@@ -292,7 +311,8 @@ ses::EndpointConfig Endpoint::config_below() const {
   config.atomics_ordered = (msg_order_ & kAtomicOrders) != 0;
   config.min_multi_recv = min_multi_recv_;
   const bool receives = (caps_ & FI_RECV) != 0;
-  config.has_untagged = receives && (caps_ & FI_MSG) != 0;
+  config.has_untagged = receives && (caps_ & FI_MSG) != 0 && !is_datagram();
+  config.has_datagrams = receives && is_datagram();
   config.has_tagged = receives && (caps_ & FI_TAGGED) != 0;
   config.has_rma = (caps_ & (FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0;
   config.accept_remote_data = rx_cq_ != nullptr;
@@ -336,7 +356,7 @@ int Endpoint::ops_flags(std::uint64_t& flags, bool set) {
     return 0;
   }
   const std::uint64_t wanted = flags & ~(FI_TRANSMIT | FI_RECV);
-  if ((wanted & ~(tx ? kTxOpFlags : kRxOpFlags)) != 0) return -FI_EINVAL;
+  if ((wanted & ~(tx ? offer_of(type_)->tx_op_flags : kRxOpFlags)) != 0) return -FI_EINVAL;
   own = wanted;
   (tx ? tx_flags_ : rx_flags_) = own | (tx ? tx_msg_flags_ : rx_msg_flags_);
   return 0;
@@ -389,8 +409,17 @@ int Endpoint::get_option(int level, int name, void* value, std::size_t* length) 
     case FI_OPT_FI_HMEM_P2P:
       return answer(int{FI_HMEM_P2P_DISABLED});
     default:
+      if (const std::size_t* size = sizes_.get(name)) return answer(*size);
       return -FI_ENOPROTOOPT;
   }
+}
+
+int Endpoint::set_size(int name, const void* value, std::size_t length) {
+  std::size_t bytes = 0;
+  if (length < sizeof bytes) return -FI_EINVAL;
+  std::memcpy(&bytes, value, sizeof bytes);
+  const std::lock_guard guard(worker_.lock());
+  return sizes_.lower(name, bytes);
 }
 
 int Endpoint::set_option(int level, int name, const void* value, std::size_t length) {
@@ -418,7 +447,7 @@ int Endpoint::set_option(int level, int name, const void* value, std::size_t len
       return wanted ? -FI_EOPNOTSUPP : 0;
     }
     default:
-      return -FI_ENOPROTOOPT;
+      return sizes_.get(name) != nullptr ? set_size(name, value, length) : -FI_ENOPROTOOPT;
   }
 }
 

@@ -13,11 +13,14 @@
 #include "provider/cntr.h"
 #include "provider/cq.h"
 #include "provider/object.h"
+#include "provider/size_limits.h"
 #include "ses/ses.h"
 
 namespace uet::provider {
 
 class Domain;
+
+struct Offer;
 
 extern fi_ops_msg msg_ops, no_msg_ops;
 extern fi_ops_tagged tagged_ops, no_tagged_ops;
@@ -101,6 +104,7 @@ class Endpoint final : public fid_ep, private ses::CompletionSink {
   ssize_t rx_size_left();
   int close();
 
+  bool is_datagram() const { return type_ == FI_EP_DGRAM; }
   std::size_t payload_mtu() const;  ///< bytes of the elements that one atomic takes
 
   static constexpr std::size_t kIovLimit = 16;
@@ -110,10 +114,12 @@ class Endpoint final : public fid_ep, private ses::CompletionSink {
   enum UserFlag : std::uint8_t { kWantsEntry = 1, kIsInject = 2 };
   enum Counter { kSend, kRecv, kRead, kWrite, kRemoteRead, kRemoteWrite, kCounters };
 
-  Endpoint(Domain& domain, const fi_info& info, void* context);
+  Endpoint(Domain& domain, const fi_info& info, const Offer& offer, void* context);
   ~Endpoint() = default;
 
-  void take_attributes(const fi_info& info);
+  void take_attributes(const fi_info& info, const Offer& offer);
+  void take_sizes(const fi_info& info, const Offer& offer);
+  int set_size(int name, const void* value, std::size_t length);
   bool take_auth_key(const fi_info& info);
   int bind_cq(fid_t other, std::uint64_t flags);
   int bind_counter(fid_t other, std::uint64_t flags);
@@ -124,7 +130,7 @@ class Endpoint final : public fid_ep, private ses::CompletionSink {
   void choose_ops();
 
   template <typename Post>
-  ssize_t transmit(std::uint64_t flags, std::size_t bytes, Post&& post);
+  ssize_t transmit(SizeLimits::Kind kind, std::uint64_t flags, std::size_t bytes, Post&& post);
   template <typename Op, typename Request>
   static void describe(const Op& op, Request& request);
   ssize_t post_peek(base::Instant now, const Receive& op, ses::PeerId source);
@@ -145,7 +151,6 @@ class Endpoint final : public fid_ep, private ses::CompletionSink {
   bool reports_source_ = false;
   std::uint64_t tx_msg_flags_ = 0, rx_msg_flags_ = 0;
   std::atomic<std::uint64_t> tx_flags_{0}, rx_flags_{0};  ///< read before a call takes the lock
-  std::size_t inject_size_ = 0;
   std::size_t tx_size_ = 0;
   std::size_t tx_outstanding_ = 0;
   std::size_t injects_outstanding_ = 0;
@@ -155,6 +160,8 @@ class Endpoint final : public fid_ep, private ses::CompletionSink {
   std::array<Cntr*, kCounters> counters_{};
 
   // As asked for in fi_endpoint().
+  fi_ep_type type_ = FI_EP_RDM;
+  SizeLimits sizes_;
   std::uint64_t caps_ = 0;
   std::uint64_t tx_op_flags_ = 0;
   std::uint64_t rx_op_flags_ = 0;

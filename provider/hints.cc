@@ -10,7 +10,6 @@
 #include "provider/address.h"
 #include "provider/domain.h"
 #include "provider/fabric.h"
-#include "provider/getinfo.h"
 
 namespace uet::provider {
 namespace {
@@ -19,7 +18,7 @@ constexpr std::uint64_t kTxCaps =
     FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SEND | FI_READ | FI_WRITE | FI_FENCE;
 constexpr std::uint64_t kRxCaps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_RECV |
                                   FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MULTI_RECV |
-                                  FI_DIRECTED_RECV | FI_SOURCE | FI_RMA_EVENT;
+                                  FI_DIRECTED_RECV | FI_SOURCE | FI_RMA_EVENT | kTaggedMultiRecv;
 constexpr std::uint64_t kDomainCaps = FI_LOCAL_COMM | FI_REMOTE_COMM;
 
 bool is_subset(std::uint64_t asked, std::uint64_t of) {
@@ -61,30 +60,32 @@ bool suits_domain(const fi_domain_attr* d, const fep::Settings& settings,
          d->mr_cnt <= 65535 && d->max_err_data == 0;
 }
 
-bool suits_ep(const fi_ep_attr* e) {
+bool suits_ep(const fi_ep_attr* e, const Offer& offer) {
   if (e == nullptr) return true;
   if (e->auth_key != nullptr && !job_of(e->auth_key, e->auth_key_size)) return false;
   if (e->auth_key_size != 0 && e->auth_key_size != sizeof(std::uint32_t)) return false;
-  return (e->type == FI_EP_UNSPEC || e->type == FI_EP_RDM) &&
+  return (e->type == FI_EP_UNSPEC || e->type == offer.type) &&
          (e->protocol == FI_PROTO_UNSPEC || e->protocol == kProtocol) && e->protocol_version <= 1 &&
-         e->max_msg_size <= kMaxMessage && e->msg_prefix_size == 0 &&
+         e->max_msg_size <= offer.max_message && e->msg_prefix_size == 0 &&
          e->max_order_raw_size <= kMaxMessage && e->max_order_war_size <= kMaxMessage &&
          e->max_order_waw_size <= kMaxMessage && e->tx_ctx_cnt <= 1 && e->rx_ctx_cnt <= 1;
 }
 
-bool suits_tx(const fi_tx_attr* t, const fep::Settings& settings, std::uint64_t caps) {
+bool suits_tx(const fi_tx_attr* t, const fep::Settings& settings, std::uint64_t caps,
+              const Offer& offer) {
   if (t == nullptr) return true;
-  return is_subset(t->caps, tx_caps(caps)) && is_subset(t->op_flags, kTxOpFlags) &&
-         is_subset(t->msg_order, kMsgOrders) && t->comp_order == 0 &&
-         t->inject_size <= settings.inject_size && t->size <= settings.tx_size &&
-         t->iov_limit <= 16 && t->rma_iov_limit <= 1;
+  return is_subset(t->caps, tx_caps(caps)) && is_subset(t->op_flags, offer.tx_op_flags) &&
+         is_subset(t->msg_order, offer.msg_orders) && t->comp_order == 0 &&
+         t->inject_size <= std::min<std::size_t>(settings.inject_size, offer.max_message) &&
+         t->size <= settings.tx_size && t->iov_limit <= 16 && t->rma_iov_limit <= 1;
 }
 
-bool suits_rx(const fi_rx_attr* r, const fep::Settings& settings, std::uint64_t caps) {
+bool suits_rx(const fi_rx_attr* r, const fep::Settings& settings, std::uint64_t caps,
+              const Offer& offer) {
   if (r == nullptr) return true;
   return is_subset(r->caps, rx_caps(caps)) && is_subset(r->op_flags, kRxOpFlags) &&
-         is_subset(r->msg_order, kMsgOrders) && r->comp_order == 0 && r->total_buffered_recv == 0 &&
-         r->size <= settings.rx_size && r->iov_limit <= 16;
+         is_subset(r->msg_order, offer.msg_orders) && r->comp_order == 0 &&
+         r->total_buffered_recv == 0 && r->size <= settings.rx_size && r->iov_limit <= 16;
 }
 
 /// An address that is given must be one of ours, whole.
@@ -104,8 +105,8 @@ std::uint64_t rx_caps(std::uint64_t caps) {
   return caps & kRxCaps;
 }
 
-std::uint64_t answer_caps(std::uint64_t asked) {
-  if (asked == 0) return kAllCaps;
+std::uint64_t answer_caps(std::uint64_t asked, const Offer& offer) {
+  if (asked == 0) return offer.caps;
   constexpr std::uint64_t kMessage = FI_SEND | FI_RECV;
   constexpr std::uint64_t kMemory = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
   std::uint64_t caps = asked | kDomainCaps;
@@ -118,11 +119,11 @@ int answer_mr_mode(std::optional<int> asked, std::uint32_t version, std::uint64_
                    bool report_endpoint) {
   constexpr int kReported = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
   const int endpoint = report_endpoint ? FI_MR_ENDPOINT : 0;
-  if (!asked) return kReported | endpoint;
+  const bool is_target = (caps & (FI_RMA | FI_ATOMIC)) != 0;
+  if (!asked) return is_target ? kReported | endpoint : 0;
   if ((*asked & FI_MR_BASIC) != 0) return FI_MR_BASIC;
   if ((*asked & FI_MR_SCALABLE) != 0) return FI_MR_SCALABLE;
   if (*asked == FI_MR_UNSPEC && FI_VERSION_LT(version, FI_VERSION(1, 5))) return FI_MR_BASIC;
-  const bool is_target = (caps & (FI_RMA | FI_ATOMIC)) != 0;
   return is_target ? *asked & (kReported | endpoint) : 0;
 }
 
@@ -131,15 +132,15 @@ std::size_t mr_key_size(int mr_mode) {
 }
 
 bool can_satisfy(const fi_info& hints, std::uint32_t version, const fep::Settings& settings,
-                 const std::string& domain_name) {
-  if (!is_subset(hints.caps, kAllCaps)) return false;
-  const std::uint64_t caps = answer_caps(hints.caps);
+                 const std::string& domain_name, const Offer& offer) {
+  if (!is_subset(hints.caps, offer.caps)) return false;
+  const std::uint64_t caps = answer_caps(hints.caps, offer);
   return (hints.addr_format == FI_FORMAT_UNSPEC || hints.addr_format == kAddrFormat) &&
          suits_address(hints.src_addr, hints.src_addrlen) &&
          suits_address(hints.dest_addr, hints.dest_addrlen) && suits_fabric(hints.fabric_attr) &&
          suits_domain(hints.domain_attr, settings, domain_name, version, caps) &&
-         suits_ep(hints.ep_attr) && suits_tx(hints.tx_attr, settings, caps) &&
-         suits_rx(hints.rx_attr, settings, caps);
+         suits_ep(hints.ep_attr, offer) && suits_tx(hints.tx_attr, settings, caps, offer) &&
+         suits_rx(hints.rx_attr, settings, caps, offer);
 }
 
 }  // namespace uet::provider

@@ -8,15 +8,16 @@
 #include <string>
 
 #include "fep/settings.h"
+#include "provider/offer.h"
 
 namespace uet::provider {
 
-/// Whether an answer to these hints exists at all. `domain_name` is the only one there is.
+/// Whether `offer` answers these hints. `domain_name` is the only one there is.
 bool can_satisfy(const fi_info& hints, std::uint32_t version, const fep::Settings& settings,
-                 const std::string& domain_name);
+                 const std::string& domain_name, const Offer& offer);
 
 /// The capabilities of the answer: exactly those asked for, with the directions they imply.
-std::uint64_t answer_caps(std::uint64_t asked);
+std::uint64_t answer_caps(std::uint64_t asked, const Offer& offer);
 /// Which of them belong to the transmit and to the receive side.
 std::uint64_t tx_caps(std::uint64_t caps);
 std::uint64_t rx_caps(std::uint64_t caps);

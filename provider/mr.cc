@@ -9,7 +9,7 @@
 #include "provider/endpoint.h"
 #include "provider/eq.h"
 #include "provider/errors.h"
-#include "provider/getinfo.h"
+#include "provider/offer.h"
 
 namespace uet::provider {
 namespace {

@@ -19,6 +19,10 @@ using ses::ReturnCode;
 constexpr std::uint64_t kNoContext = ~std::uint64_t{0};
 
 constexpr std::uint64_t kDeliveryFlags = FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE;
+/// What only an endpoint that hears of its messages can promise.
+constexpr std::uint64_t kReliableFlags = kDeliveryFlags | FI_FENCE;
+/// What changes the meaning of a call, and is not on offer.
+constexpr std::uint64_t kForeignFlags = FI_COMMIT_COMPLETE | FI_MULTICAST | FI_TRIGGER;
 
 std::size_t total_bytes(std::span<const iovec> iov) {
   std::size_t bytes = 0;
@@ -81,10 +85,12 @@ std::uint64_t entry_flags(const ses::Completion& c) {
 /// Every transmit call ends here: `post` hands the operation to SES, and is tried once more after a
 /// turn of the loop when something ran out.
 template <typename Post>
-ssize_t Endpoint::transmit(std::uint64_t flags, std::size_t bytes, Post&& post) {
-  if ((flags & (FI_COMMIT_COMPLETE | FI_MULTICAST)) != 0) return -FI_EOPNOTSUPP;
-  if ((flags & FI_INJECT) != 0 && bytes > inject_size_) return -FI_EINVAL;
+ssize_t Endpoint::transmit(SizeLimits::Kind kind, std::uint64_t flags, std::size_t bytes,
+                           Post&& post) {
+  if ((flags & kForeignFlags) != 0) return -FI_EOPNOTSUPP;
   const std::lock_guard guard(worker_.lock());
+  if ((flags & FI_INJECT) != 0 && bytes > sizes_.of(kind).inject) return -FI_EINVAL;
+  if (bytes > sizes_.of(kind).whole) return -FI_EMSGSIZE;
   if (id_ == 0) return -FI_EOPBADSTATE;
   const base::Instant now = clock_now();
   const auto has_room = [&] {
@@ -127,8 +133,11 @@ void Endpoint::describe(const Op& op, Request& request) {
 
 ssize_t Endpoint::post_send(const Send& op) {
   if (!are_buffers(op.iov)) return -FI_EINVAL;
-  return transmit(op.flags, total_bytes(op.iov), [&](base::Instant now) {
+  if (is_datagram() && (op.flags & kReliableFlags) != 0) return -FI_EOPNOTSUPP;
+  const auto kind = op.tagged ? SizeLimits::kTagged : SizeLimits::kMessage;
+  return transmit(kind, op.flags, total_bytes(op.iov), [&](base::Instant now) {
     ses::SendRequest request;
+    if (is_datagram()) request.delivery = ses::Delivery::kDatagram;
     request.peer = av_->peer(op.destination);
     request.tagged = op.tagged;
     request.tag = op.tag;
@@ -141,7 +150,7 @@ ssize_t Endpoint::post_send(const Send& op) {
 ssize_t Endpoint::post_rma(const Rma& op) {
   if (!are_buffers(op.iov)) return -FI_EINVAL;
   if (op.read && (op.flags & (FI_INJECT | FI_REMOTE_CQ_DATA)) != 0) return -FI_EINVAL;
-  return transmit(op.flags, total_bytes(op.iov), [&](base::Instant now) {
+  return transmit(SizeLimits::kRma, op.flags, total_bytes(op.iov), [&](base::Instant now) {
     ses::RmaRequest request;
     request.peer = av_->peer(op.peer);
     request.read = op.read;
@@ -198,7 +207,8 @@ ssize_t Endpoint::post_atomic(const Atomic& op) {
   Atomic plain = op;
   if (fetching)
     plain.flags &= ~FI_INJECT;  // operands are copied anyway, and the result is not over
-  return transmit(plain.flags, count * kind->element, [&](base::Instant now) {
+  const std::size_t bytes = count * kind->element;
+  return transmit(SizeLimits::kAtomic, plain.flags, bytes, [&](base::Instant now) {
     ses::AtomicRequest request;
     request.peer = av_->peer(op.peer);
     request.tagged = (op.flags & FI_TAGGED) != 0;
@@ -217,6 +227,7 @@ ssize_t Endpoint::post_atomic(const Atomic& op) {
 }
 
 ssize_t Endpoint::post_receive(const Receive& op) {
+  if ((op.flags & kForeignFlags) != 0) return -FI_EOPNOTSUPP;
   if ((op.flags & (FI_PEEK | FI_DISCARD)) == 0 && !are_buffers(op.iov)) return -FI_EINVAL;
   // Discards what a peek or a claim names; alone it would post a receive.
   const bool names_message = (op.flags & (FI_PEEK | FI_CLAIM)) != 0;

@@ -146,6 +146,8 @@ bool EndpointTable::is_served(const Endpoint& endpoint, RiKind kind) {
       return endpoint.config.has_tagged;
     case RiKind::kRma:
       return endpoint.config.has_rma;
+    case RiKind::kDatagram:
+      return endpoint.config.has_datagrams;
     case RiKind::kAny:
       return true;
   }

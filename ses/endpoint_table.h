@@ -17,7 +17,7 @@ struct Target {
   std::uint16_t resource_index = 0;
 };
 
-enum class RiKind : std::uint8_t { kUntagged, kTagged, kRma, kAny };
+enum class RiKind : std::uint8_t { kUntagged, kTagged, kRma, kDatagram, kAny };
 
 class EndpointTable {
  public:

@@ -14,7 +14,7 @@ RiKind ri_kind(const RequestView& r) {
     case OpcodeClass::kSend:
       return is_tagged(r.opcode) ? RiKind::kTagged : RiKind::kUntagged;
     case OpcodeClass::kDatagram:
-      return RiKind::kUntagged;
+      return RiKind::kDatagram;
     default:
       return RiKind::kAny;
   }
@@ -270,7 +270,7 @@ pds::Answer Receiver::on_datagram(Context& c) {
                         r.is_single() && !r.is_small() && r.message_id == 0 &&
                         r.ri_generation == 0 && fit_payload(r) &&
                         r.covered <= core_.largest_payload();
-  if (is_legal) c.endpoint = core_.endpoints.route(r.target(), RiKind::kUntagged, code);
+  if (is_legal) c.endpoint = core_.endpoints.route(r.target(), RiKind::kDatagram, code);
   Receive* receive = nullptr;
   if (c.endpoint != nullptr &&
       (r.rel || c.endpoint->config.accept_any_job || r.job_id == c.endpoint->config.job_id))

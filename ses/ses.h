@@ -111,6 +111,7 @@ struct EndpointConfig {
   bool has_untagged = true;        ///< the RI exists in the SEND space
   bool has_tagged = true;          ///< ... in the TAGGED space
   bool has_rma = true;             ///< ... in the RMA space
+  bool has_datagrams = true;       ///< receives take datagrams (UUD)
   std::uint32_t memory_space = 0;  ///< which regions peers reach through it: those of the same one
   bool accept_any_job = true;      ///< absolute mode: sends of other jobs may match
   bool accept_remote_data = true;  ///< false: a WRITE with header data is refused (no receive CQ)

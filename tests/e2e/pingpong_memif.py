@@ -34,6 +34,7 @@ def main():
         ("msg, all sizes", v4, {}, ["-m", "msg", "-S", "all"]),
         ("tagged, all sizes", v4, {}, ["-m", "tagged", "-S", "all"]),
         ("IPv6", v6, {}, ["-m", "tagged", "-S", "all"]),
+        ("datagrams", v4, {}, ["-e", "dgram", "-S", "all"]),
         ("native IP", v4, {"FI_UET_ENCAP": "ip"}, ["-S", "all"]),
         ("VLAN 7", v4, {"FI_UET_VLAN": "7"}, ["-S", "all"]),
         ("1 % loss, 5 % reorder, 1 % duplication, msg", v4, IMPAIR, ["-m", "msg", "-S", "all", "-I", "10"]),

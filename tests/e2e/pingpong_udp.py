@@ -24,6 +24,8 @@ def main():
         ("no protection", {**ADDRESSES, "FI_UET_PROTECT": "none"}, ["-S", "all"]),
         ("payload of 1024 bytes, one path", {**ADDRESSES, "FI_UET_MAX_PAYLOAD": "1024", "FI_UET_LB": "single"}, ["-S", "all"]),
         ("no congestion control", {**ADDRESSES, "FI_UET_CC": "none"}, ["-S", "65536"]),
+        ("datagrams, nothing configured", {}, ["-e", "dgram", "-S", "all"]),
+        ("datagrams of 8192 bytes", {**ADDRESSES, "FI_UET_MAX_PAYLOAD": "8192"}, ["-e", "dgram", "-S", "all"]),
         ("progress thread", {**ADDRESSES, "FI_UET_PROGRESS": "thread"}, ["-S", "all"]),
         ("1 % loss, 5 % reorder, 1 % duplication, msg", {**ADDRESSES, **IMPAIR}, ["-m", "msg", "-S", "all", "-I", "10"]),
         ("1 % loss, 5 % reorder, 1 % duplication, tagged", {**ADDRESSES, **IMPAIR}, ["-m", "tagged", "-S", "all", "-I", "10"]),

@@ -192,6 +192,26 @@ def failing_calls(stage, library):
     all_arrived(stage)
 
 
+def stopped_sender(stage, library):
+    """The ACKs of one message are lost, and its sender stands still until the receiver has forgotten their PDC: a message that may
+    have arrived is not sent again, whatever became of the PDC."""
+    mute = os.path.join(stage.folder, "mute")
+    stage.more = {"LD_PRELOAD": library, "UET_TEST_MUTE": mute}
+    stage.serve()
+    stage.more = {}
+    sender = stage.talk(1, 10, 500)
+    time.sleep(1.2)
+    with open(mute, "w"):
+        time.sleep(1)  # the message leaves, and its ACK is lost
+    sender.process.send_signal(signal.SIGSTOP)
+    os.unlink(mute)
+    time.sleep(66)
+    sender.process.send_signal(signal.SIGCONT)
+    print("#", done(sender).strip())
+    numbers = stage.end()
+    assert numbers["received"] == 10 and numbers["duplicates"] == 0 and numbers["missing"] == 0, numbers
+
+
 def main():
     if len(sys.argv) not in (4, 5):
         sys.exit(__doc__)
@@ -211,6 +231,8 @@ def main():
     }
     if len(sys.argv) == 5:
         tests["system calls fail in every process"] = lambda s: failing_calls(s, sys.argv[4])
+    if len(sys.argv) == 5 and IS_LONG:
+        tests["one lost ACK and a sender that stands still for 66 s"] = lambda s: stopped_sender(s, sys.argv[4])
     for name, test in tests.items():
         with temporary_folder() as folder:
             stage = Stage(provider, enemy, lure, folder)

@@ -1,4 +1,6 @@
 /// What an endpoint was opened for decides what it takes and what it reports.
+#include <rdma/fi_atomic.h>
+
 #include <thread>
 
 #include "tests/provider/fixture.h"
@@ -182,6 +184,56 @@ TEST_F(CapabilitiesTest, flags_that_cannot_be_honoured__are_refused) {
                     .context = nullptr,
                     .data = 0};
   EXPECT_EQ(fi_sendmsg(a.ep, &send, FI_MULTICAST), -FI_EOPNOTSUPP);
+  EXPECT_EQ(fi_sendmsg(a.ep, &send, FI_TRIGGER), -FI_EOPNOTSUPP);
+  EXPECT_EQ(fi_trecvmsg(a.ep, &receive, FI_TRIGGER), -FI_EOPNOTSUPP);
+}
+
+/// Both describe the same bytes; where they differ one of them is a mistake.
+TEST_F(CapabilitiesTest, remote_range__is_as_long_as_the_local_one) {
+  open_target(FI_RMA | FI_ATOMIC);
+  std::uint32_t memory[4] = {}, local[2] = {1, 2}, old[2] = {};
+  fid_mr* mr = nullptr;
+  ASSERT_EQ(fi_mr_reg(b.domain, memory, sizeof memory, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 1, 0,
+                      &mr, nullptr),
+            0);
+  iovec iov{local, sizeof local};
+  fi_rma_iov range{0, sizeof local - 1, 1};
+  fi_msg_rma rma{};
+  rma.msg_iov = &iov;
+  rma.iov_count = 1;
+  rma.addr = to_b;
+  rma.rma_iov = &range;
+  rma.rma_iov_count = 1;
+  EXPECT_EQ(fi_writemsg(a.ep, &rma, 0), -FI_EINVAL);
+  EXPECT_EQ(fi_readmsg(a.ep, &rma, 0), -FI_EINVAL);
+  range.len = sizeof local;
+  EXPECT_EQ(fi_writemsg(a.ep, &rma, 0), 0);
+  EXPECT_FALSE(wait_for(a).failed);
+
+  fi_ioc operand{local, 2}, result{old, 1};
+  fi_rma_ioc elements{0, 1, 1};
+  fi_msg_atomic atomic{};
+  atomic.msg_iov = &operand;
+  atomic.iov_count = 1;
+  atomic.addr = to_b;
+  atomic.rma_iov = &elements;
+  atomic.rma_iov_count = 1;
+  atomic.datatype = FI_UINT32;
+  atomic.op = FI_SUM;
+  EXPECT_EQ(fi_atomicmsg(a.ep, &atomic, 0), -FI_EINVAL);
+  elements.count = 2;
+  EXPECT_EQ(fi_atomicmsg(a.ep, &atomic, 0), 0);
+  EXPECT_FALSE(wait_for(a).failed);
+  EXPECT_EQ(memory[1], 4u);
+
+  atomic.op = FI_ATOMIC_READ;
+  atomic.iov_count = 0;
+  EXPECT_EQ(fi_fetch_atomicmsg(a.ep, &atomic, &result, nullptr, 1, 0), -FI_EINVAL);
+  elements.count = 1;
+  EXPECT_EQ(fi_fetch_atomicmsg(a.ep, &atomic, &result, nullptr, 1, 0), 0);
+  EXPECT_FALSE(wait_for(a).failed);
+  EXPECT_EQ(old[0], 2u);
+  EXPECT_EQ(fi_close(&mr->fid), 0);
 }
 
 /// A length without memory comes from programs that lost the base of a relative address: they hear of it, and live on.

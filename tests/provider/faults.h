@@ -1,6 +1,6 @@
 /// What the system refuses to this test program: memory, threads, descriptors, sockets, packets. The calls are replaced in the
 /// program, and with that in the provider that libfabric loads into it. Also a library to preload into any program: UET_TEST_FAULTS
-/// then says what fail_traffic() would be told.
+/// then says what fail_traffic() would be told, and UET_TEST_MUTE names a file that, while it exists, loses what the process sends.
 #pragma once
 
 #include <cstdint>

@@ -123,7 +123,6 @@ TEST_F(GetinfoTest, what_we_do_not_have__is_refused) {
       {"message size", [](fi_info& i) { i.ep_attr->max_msg_size = std::size_t{1} << 32; }},
       {"inject size", [](fi_info& i) { i.tx_attr->inject_size = 4097; }},
       {"ep type", [](fi_info& i) { i.ep_attr->type = FI_EP_MSG; }},
-      {"datagrams", [](fi_info& i) { i.ep_attr->type = FI_EP_DGRAM; }},
       {"addresses", [](fi_info& i) { i.addr_format = FI_SOCKADDR_IN; }},
       {"protocol", [](fi_info& i) { i.ep_attr->protocol = FI_PROTO_RXM; }},
       {"domain", [](fi_info& i) { i.domain_attr->name = strdup("x"); }},

@@ -1,4 +1,6 @@
 /// Messages that arrive before their receive, in the ways in which MPI libraries send and probe for them.
+#include <cstring>
+
 #include "tests/provider/fixture.h"
 
 namespace uet::provider::testing {
@@ -89,6 +91,46 @@ TEST_F(UnexpectedTest, message_larger_than_the_store__is_probed_and_shuts_out_no
   EXPECT_FALSE(wait_for(b).failed);
   EXPECT_FALSE(wait_for(a).failed);
   EXPECT_EQ(got, large);
+}
+
+/// One buffer for many messages with tags: those that wait already and those that come, of its tags only.
+// Covers: FI-62
+TEST_F(UnexpectedTest, tagged_multi_receive__takes_the_messages_of_its_tags) {
+  open();
+  const auto send = [&](std::uint64_t tag, const std::vector<std::uint8_t>& bytes) {
+    ASSERT_EQ(fi_tsend(a.ep, bytes.data(), bytes.size(), nullptr, to_b, tag, nullptr), 0);
+    EXPECT_FALSE(wait_for(a).failed);
+  };
+  const auto first = pattern(100, 1), other = pattern(100, 2), second = pattern(60, 3);
+  send(0x51, first);
+  send(0x61, other);
+  std::vector<std::uint8_t> buffer(224), apart(100);
+  const iovec iov{buffer.data(), buffer.size()};
+  const fi_msg_tagged m{.msg_iov = &iov,
+                        .desc = nullptr,
+                        .iov_count = 1,
+                        .addr = FI_ADDR_UNSPEC,
+                        .tag = 0x50,
+                        .ignore = 0xf,
+                        .context = buffer.data(),
+                        .data = 0};
+  ASSERT_EQ(fi_trecvmsg(b.ep, &m, FI_MULTI_RECV), 0);
+  Got got = wait_for(b);
+  EXPECT_EQ(got.entry.flags, FI_RECV | FI_TAGGED);
+  EXPECT_EQ(got.entry.tag, 0x51u);
+  EXPECT_EQ(std::memcmp(got.entry.buf, first.data(), first.size()), 0);
+  expect_silence(b);
+  ASSERT_EQ(
+      fi_trecv(b.ep, apart.data(), apart.size(), nullptr, FI_ADDR_UNSPEC, 0x61, 0, apart.data()),
+      0);
+  EXPECT_EQ(wait_for(b).entry.op_context, apart.data());
+  EXPECT_EQ(apart, other);
+  send(0x52, second);
+  got = wait_for(b);
+  EXPECT_EQ(got.entry.flags, FI_RECV | FI_TAGGED | FI_MULTI_RECV) << "less than 64 bytes are left";
+  EXPECT_EQ(got.entry.op_context, buffer.data());
+  EXPECT_EQ(got.entry.tag, 0x52u);
+  EXPECT_EQ(std::memcmp(got.entry.buf, second.data(), second.size()), 0);
 }
 
 }  // namespace

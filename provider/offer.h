@@ -1,0 +1,76 @@
+/// What is on offer, by type of endpoint.
+#pragma once
+
+#include <rdma/fabric.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "fep/settings.h"
+
+namespace uet::provider {
+
+/// What endpoints of one type can do.
+struct Offer {
+  fi_ep_type type;
+  std::uint64_t caps;
+  std::uint64_t tx_op_flags;
+  std::uint64_t msg_orders;
+  std::size_t max_message;
+};
+
+inline constexpr std::size_t kMaxMessage = 0xffff'ffff;
+
+inline constexpr Offer kReliableOffer = {
+    .type = FI_EP_RDM,
+    .caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SEND | FI_RECV | FI_READ | FI_WRITE |
+            FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE |
+            FI_RMA_EVENT | FI_FENCE | FI_LOCAL_COMM | FI_REMOTE_COMM,
+    .tx_op_flags = FI_INJECT | FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |
+                   FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE,
+    .msg_orders = FI_ORDER_STRICT | FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW | FI_ORDER_RMA_WAR |
+                  FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW |
+                  FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW,
+    .max_message = kMaxMessage,
+};
+
+/// Messages of one packet that are sent once: nothing is known of them after they left, so nothing can be ordered or confirmed.
+inline constexpr Offer kDatagramOffer = {
+    .type = FI_EP_DGRAM,
+    .caps = FI_MSG | FI_SEND | FI_RECV | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE |
+            FI_LOCAL_COMM | FI_REMOTE_COMM,
+    .tx_op_flags = FI_INJECT | FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE,
+    .msg_orders = 0,
+    .max_message = 1024,
+};
+
+/// FI_TAGGED_MULTI_RECV, newer than our headers. [libfabric 2.5-5]
+inline constexpr std::uint64_t kTaggedMultiRecv = std::uint64_t{1} << 46;
+
+/// In the order in which fi_getinfo names them.
+inline constexpr std::array kOffers = {kReliableOffer, kDatagramOffer};
+
+/// Null for types that do not exist here.
+constexpr const Offer* offer_of(fi_ep_type type) {
+  for (const Offer& offer : kOffers)
+    if (offer.type == type) return &offer;
+  return nullptr;
+}
+
+/// The same under these settings and the libfabric that runs: older ones have other meanings for newer capabilities, or none. All datagram endpoints say one size, whatever the interface takes: one that fits every way, or what
+/// the user set. [decision 111]
+inline Offer under(const fep::Settings& settings, Offer offer) {
+  if (offer.type == FI_EP_DGRAM && settings.max_payload != 0)
+    offer.max_message = settings.max_payload;
+  if (offer.type == FI_EP_RDM && FI_VERSION_GE(fi_version(), FI_VERSION(2, 0)))
+    offer.caps |= kTaggedMultiRecv;
+  return offer;
+}
+
+inline constexpr std::uint64_t kRxOpFlags = FI_COMPLETION | FI_MULTI_RECV;
+inline constexpr std::size_t kMrIovLimit = 16;
+
+}  // namespace uet::provider
