@@ -122,7 +122,7 @@ struct SwarmMask {
   std::set<std::uint32_t> ops;       ///< only these; empty: all
   std::set<SwarmMode> modes;         ///< only operations that travel like this; empty: all
   std::set<std::uint32_t> episodes;  ///< only these of the attackers'; empty: all
-  /// Names of faults and troubles; "hostile": attackers, and everything that was added with them; "secure": keys, and the attacker on the links; "link-attacker"; "rotation"; "baits"; "planes": all planes but one; "more": what choose_more() and choose_single_packets() added.
+  /// Names of faults and troubles; "hostile": attackers, and everything that was added with them; "secure": keys, and the attacker on the links; "link-attacker"; "hold": packets that it holds back; "lost-counters"; "rotation"; "baits"; "planes": all planes but one; "more": what choose_more() and choose_single_packets() added.
   std::set<std::string> without;
 };
 
