@@ -69,7 +69,6 @@ tss::DomainConfig choose_domain(base::Rng& rng, HostId hosts) {
 void Planner::choose_servers() {
   SecurePlan& s = plan_.secure;
   tss::DomainConfig& d = s.domain;
-  if (!late_secure_.chance(0.3)) return;
   s.servers = 1 + late_secure_.below(plan_.hosts() - 1);
   d.mode = tss::Mode::kServer;
   d.rekey = {};
@@ -82,7 +81,7 @@ void Planner::choose_servers() {
 }
 
 /// A third of all worlds. Last, since it looks at what the others chose.
-void Planner::choose_security() {
+void Planner::choose_security(bool with_servers) {
   if (!secure_.chance(0.34)) return;
   SecurePlan& s = plan_.secure;
   s.is_on = true;
@@ -102,10 +101,10 @@ void Planner::choose_security() {
   pds::PdsConfig& p = plan_.fep.pds;
   p.new_pdc_time = s.domain.new_pdc_time;
   if (s.forgets) p.tombstone_time = p.pdcid_quarantine = Duration{};
-  choose_servers();
+  if (late_secure_.chance(0.3) && with_servers) choose_servers();
   constexpr std::array kHoldRates = {0.0, 0.005, 0.05};
   s.hold_rate = kHoldRates[late_secure_.below(kHoldRates.size())];
-  s.loses_counters = late_secure_.chance(0.5) && s.servers == 0;
+  s.loses_counters = late_secure_.chance(0.9) && s.servers == 0;
 }
 
 }  // namespace uet::sim

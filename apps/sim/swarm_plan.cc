@@ -356,13 +356,13 @@ bool SwarmPlan::is_calm() const {
   return faults.is_perfect() && std::all_of(troubles.begin(), troubles.end(), is_setting);
 }
 
-SwarmPlan plan_world(std::uint64_t seed, bool with_hostile, bool with_secure) {
-  return Planner(seed).plan(with_hostile, with_secure);
+SwarmPlan plan_world(std::uint64_t seed, bool with_hostile, bool with_secure, bool with_servers) {
+  return Planner(seed).plan(with_hostile, with_secure, with_servers);
 }
 
 SwarmPlan plan_world(std::uint64_t seed, const SwarmMask& mask) {
-  SwarmPlan plan =
-      plan_world(seed, !mask.without.contains("hostile"), !mask.without.contains("secure"));
+  SwarmPlan plan = plan_world(seed, !mask.without.contains("hostile"),
+                              !mask.without.contains("secure"), !mask.without.contains("servers"));
   apply(mask, plan);
   return plan;
 }

@@ -28,7 +28,7 @@ class Planner {
     plan_.seed = seed;
   }
 
-  SwarmPlan plan(bool with_hostile, bool with_secure) {
+  SwarmPlan plan(bool with_hostile, bool with_secure, bool with_servers) {
     choose_fabric();
     choose_endpoint();
     choose_faults();
@@ -39,7 +39,7 @@ class Planner {
     choose_planes();
     if (with_hostile) choose_hostile();
     remember_long_enough();
-    if (with_secure) choose_security();
+    if (with_secure) choose_security(with_servers);
     return std::move(plan_);
   }
 
@@ -80,7 +80,7 @@ class Planner {
   std::uint32_t choose_size();
 
   // secure_plan.cc
-  void choose_security();
+  void choose_security(bool with_servers);
   void choose_servers();
 
   base::Rng rng_;
