@@ -109,6 +109,7 @@ void SimPort::launch(net::TxPacket tx, net::FabricAddress source) {
 }
 
 void SimPort::on_frame(Frame* frame) {
+  if (observer_ != nullptr && observer_->take(frame)) return;
   ++received_packets_;
   TraceHash& hash = world_.hash;
   hash.mix(static_cast<std::uint64_t>(world_.now().ps()));

@@ -35,6 +35,11 @@ class FrameObserver {
   virtual void on_delivered(const Frame& frame) = 0;
   /// Its plane is in `frame.rx.plane`.
   virtual void on_sent(const Frame& frame) { (void)frame; }
+  /// Before on_delivered(). True: the observer keeps the frame, and hands it to the port's sink later.
+  virtual bool take(Frame* frame) {
+    (void)frame;
+    return false;
+  }
 };
 
 struct SimPortConfig {

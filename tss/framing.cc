@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "lib/base/byte_cursor.h"
+#include "lib/base/planted.h"
 #include "lib/wire/codec.h"
 
 namespace uet::tss {
@@ -64,7 +65,9 @@ std::uint32_t iv_prefix(const Header& header, const net::FabricAddress& source) 
 Iv make_iv(std::uint32_t prefix, std::uint64_t tsc, const Mask& mask) {
   Iv iv;
   base::store_be(iv.data(), prefix);
-  base::store_be(iv.data() + 4, tsc);
+  constexpr std::uint64_t kCounter = ~std::uint64_t{0} >> 16;
+  base::store_be(iv.data() + 4,
+                 base::planted(base::PlantedBug::kIvWithoutEpoch) ? tsc & kCounter : tsc);
   for (std::size_t i = 0; i < iv.size(); ++i) iv[i] ^= mask.data()[i];
   return iv;
 }

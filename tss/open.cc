@@ -4,32 +4,40 @@
 #include <algorithm>
 #include <bit>
 
+#include "lib/base/planted.h"
 #include "lib/wire/pds_headers.h"
 #include "tss/secure_domain.h"
 
 namespace uet::tss {
 
 using base::DropReason;
+using base::planted;
+using base::PlantedBug;
 
 SecureDomain::Refusal SecureDomain::open(net::Packet& packet, const Route& route, bool is_trimmed) {
   const auto bytes = packet.bytes();
   constexpr std::uint8_t kTypeTss = 1;
   if (bytes.empty()) return count(DropReason::kTssMalformed);
-  if (bytes[0] >> 3 != kTypeTss) return count(DropReason::kTssMissing);
+  if (bytes[0] >> 3 != kTypeTss) {
+    if (planted(PlantedBug::kClearBelieved)) return std::nullopt;
+    return count(DropReason::kTssMissing);
+  }
   const auto header = parse_header(bytes);
   if (!header) return count(DropReason::kTssMalformed);
   if (const Refusal refusal = check(*header, route, bytes.size())) return refusal;
-  if (is_trimmed) return peek_trimmed(packet, *header, route);
+  if (is_trimmed && !planted(PlantedBug::kTrimmedBelieved))
+    return peek_trimmed(packet, *header, route);
   const std::size_t front = header->size() + config_.clear_bytes;
   if (bytes.size() < front + kIcvBytes) return count(DropReason::kTssMalformed);
 
-  Association& a = slots_[header->an];
+  Association& a = slots_[planted(PlantedBug::kAnIgnored) ? tx_slot_ : header->an];
   Source* const source = sources_.find(route.source, header->ssi);
   const OpenKey key = open_key(a, *header, route, source);
   const Iv iv = make_iv(iv_prefix(*header, route.source), header->tsc, *key.mask);
   const AdditionalData aad(carrier_, config_.aad_from_tss, route, bytes, front);
   const auto text = bytes.subspan(front, bytes.size() - front - kIcvBytes);
-  if (!key.cipher->open(iv, aad.bytes(), text, text.data() + text.size())) {
+  const bool is_genuine = key.cipher->open(iv, aad.bytes(), text, text.data() + text.size());
+  if (!is_genuine && !(is_trimmed && planted(PlantedBug::kTrimmedBelieved))) {
     count_forgery();
     return DropReason::kTssBadIcv;
   }
@@ -102,7 +110,8 @@ SecureDomain::Refusal SecureDomain::accept(Association& a, const Header& header,
   const ReplayFilter::Limits limits{
       .floor = config_.tsc_floor ? config_.tsc_floor_window : UINT64_MAX,
       .window = config_.replay_window};
-  if (!slot.replay.accept(header.tsc, limits, sources_.window(*source, header.an)))
+  if (!slot.replay.accept(header.tsc, limits, sources_.window(*source, header.an)) &&
+      !planted(PlantedBug::kReplayIgnored))
     return count(DropReason::kTssReplayed);
   if (derives() && key.cached == nullptr) {
     slot.newest = !slot.newest;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "lib/base/planted.h"
+
 namespace uet::tss {
 namespace {
 
@@ -168,7 +170,9 @@ Context SecureDomain::context_of(const Header& header,
       .epoch = header.epoch(),
       .rekey = static_cast<std::uint32_t>((counter & config_.rekey.mask) >> config_.rekey.shift),
       .identity =
-          by_address ? Identity::of_address(identity_address) : Identity::of_ssi(header.ssi)};
+          by_address
+              ? Identity::of_address(identity_address)
+              : Identity::of_ssi(base::planted(base::PlantedBug::kKdfWithoutSsi) ? 0 : header.ssi)};
 }
 
 void SecureDomain::derive_into(ReadyKey& key, Association& a, const Context& context,

@@ -98,6 +98,7 @@ void HostileWorld::post_lure(std::size_t index) {
 /// A completion without an error promises every byte of the message, also of an attacker's.
 void HostileWorld::on_lured(std::size_t index, const ses::Completion& c) {
   LureReceive& r = *receives_[index];
+  if (plan_.secure.is_on) return report_("an attacker without a key delivered a message");
   if (!r.buffer.guards_intact()) return report_("an attacker wrote outside a receive");
   if (c.length > r.buffer.size())
     return report_("an attacker's message is longer than its receive");

@@ -12,7 +12,12 @@ constexpr std::uint8_t kDscpTrimmed = 26;
 }  // namespace
 
 LinkAttacker::LinkAttacker(World& world, Fabric& fabric, const SecurePlan& plan, HostId hosts)
-    : world_(world), fabric_(fabric), plan_(plan), hosts_(hosts), rng_(plan.seed ^ 0x6c696e6b) {}
+    : world_(world),
+      fabric_(fabric),
+      plan_(plan),
+      hosts_(hosts),
+      rng_(plan.seed ^ 0x6c696e6b),
+      hold_rng_(plan.seed ^ 0x686f6c64) {}
 
 void LinkAttacker::on_sent(const Frame& frame) {
   if (plan_.attack_rate == 0) return;
@@ -43,6 +48,20 @@ void LinkAttacker::record(const Frame& frame) {
   r.plane = frame.rx.plane;
 }
 
+/// Held for up to four round trips: what left after it is there before.
+bool LinkAttacker::take(Frame* frame) {
+  if (is_releasing_ || !hold_rng_.chance(plan_.hold_rate)) return false;
+  ++attacks_[static_cast<std::size_t>(SecureAttack::kHold)];
+  const SimSpan longest = fabric_.config().base_rtt() * 4;
+  const auto wait = static_cast<std::int64_t>(hold_rng_.unit() * static_cast<double>(longest.ps()));
+  world_.events.call_at(world_.now() + SimSpan::from_ps(wait), [this, frame] {
+    is_releasing_ = true;
+    fabric_.port(frame->destination).sink(frame->rx.plane).on_frame(frame);
+    is_releasing_ = false;
+  });
+  return true;
+}
+
 /// At once, within a few round trips, or when all that it belonged to is over.
 SimSpan LinkAttacker::any_delay() {
   const SimSpan longest = rng_.chance(0.3)   ? SimSpan{}
@@ -55,7 +74,7 @@ SimSpan LinkAttacker::any_delay() {
 void LinkAttacker::attack() {
   // Copies are what a receiver cannot tell from the original, so half of all are.
   const auto how = rng_.chance(0.5) ? SecureAttack::kReplay
-                                    : static_cast<SecureAttack>(rng_.below(kSecureAttackCount));
+                                    : static_cast<SecureAttack>(rng_.below(kCopyAttackCount));
   Recorded packet = any_recorded();
   if (!change(how, packet)) return;
   ++attacks_[static_cast<std::size_t>(how)];
@@ -66,8 +85,10 @@ void LinkAttacker::attack() {
 bool LinkAttacker::change(SecureAttack how, Recorded& p) {
   switch (how) {
     case SecureAttack::kReplay:
-    case SecureAttack::kCount:
       return true;
+    case SecureAttack::kHold:
+    case SecureAttack::kCount:
+      return false;  // nothing that is done with a copy
     case SecureAttack::kReflect:
       p.to = rng_.chance(0.5) ? p.from : rng_.below(hosts_);
       return true;

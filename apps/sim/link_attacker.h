@@ -1,5 +1,5 @@
-/// An attacker on every link of a secured world: it has all packets and no key. It replays, reorders, splices and changes what it
-/// recorded, and must deliver nothing.
+/// An attacker on every link of a secured world: it has all packets and no key. It replays, splices and changes what it
+/// recorded, holds packets back so that others overtake them, and must deliver nothing.
 #pragma once
 
 #include <array>
@@ -18,6 +18,8 @@ class LinkAttacker {
 
   /// An honest host sends; part of these draw an attack soon, or later.
   void on_sent(const Frame& frame);
+  /// A packet is about to reach its host. True: it comes later.
+  bool take(Frame* frame);
   /// All that is kept comes again, in order. Returns when the last of it is there.
   SimTime replay_everything();
 
@@ -53,9 +55,10 @@ class LinkAttacker {
   Fabric& fabric_;
   const SecurePlan& plan_;
   const HostId hosts_;
-  base::Rng rng_;
+  base::Rng rng_, hold_rng_;
   std::vector<Recorded> recorded_;
   std::uint64_t seen_ = 0, planned_ = 0, packets_ = 0;
+  bool is_releasing_ = false;
   std::array<std::uint64_t, kSecureAttackCount> attacks_{};
 };
 

@@ -1,5 +1,6 @@
 #include "apps/sim/sealed_watch.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "sim/world.h"
@@ -8,8 +9,8 @@ namespace uet::sim {
 
 class SealedWatch::Watched final : public tss::Cipher {
  public:
-  Watched(const SealedWatch& all, std::unique_ptr<tss::Cipher> inner)
-      : all_(all), inner_(std::move(inner)) {}
+  Watched(SealedWatch& all, KeysOfHost& keys, std::unique_ptr<tss::Cipher> inner)
+      : all_(all), keys_(keys), inner_(std::move(inner)) {}
 
   void set_key(const tss::Key& key) override {
     std::memcpy(&key_, key.data(), sizeof key_);
@@ -18,18 +19,17 @@ class SealedWatch::Watched final : public tss::Cipher {
 
   void seal(const tss::Iv& iv, ConstBytes aad, Bytes text, std::uint8_t* icv) override {
     inner_->seal(iv, aad, text, icv);
-    ++all_.sealed_;
-    if (!all_.packets_.emplace(place_of(iv), fingerprint_of(aad, text, icv)).second)
-      ++all_.repeats_;
+    all_.on_sealed(keys_, key_, place_of(iv), fingerprint_of(aad, text, icv));
   }
 
   bool open(const tss::Iv& iv, ConstBytes aad, Bytes text, const std::uint8_t* icv) override {
     const std::uint64_t fingerprint = fingerprint_of(aad, text, icv);
-    if (!inner_->open(iv, aad, text, icv)) return false;
-    ++all_.opened_;
-    const auto sealed = all_.packets_.find(place_of(iv));
-    if (sealed == all_.packets_.end() || sealed->second != fingerprint) ++all_.forged_;
-    return true;
+    const bool is_open = inner_->open(iv, aad, text, icv);
+    if (is_open)
+      all_.on_opened(keys_, place_of(iv), fingerprint);
+    else
+      all_.on_refused(keys_, fingerprint);
+    return is_open;
   }
 
   void peek(const tss::Iv& iv, Bytes text) override { inner_->peek(iv, text); }
@@ -49,13 +49,50 @@ class SealedWatch::Watched final : public tss::Cipher {
     return hash.value();
   }
 
-  const SealedWatch& all_;
+  SealedWatch& all_;
+  KeysOfHost& keys_;
   std::unique_ptr<tss::Cipher> inner_;
   std::uint64_t key_ = 0;
 };
 
-std::unique_ptr<tss::Cipher> SealedWatch::make(tss::Direction direction) const {
-  return std::make_unique<Watched>(*this, tss::best_ciphers().make(direction));
+class SealedWatch::Library final : public tss::CipherLibrary {
+ public:
+  Library(SealedWatch& all, KeysOfHost& keys) : all_(all), keys_(keys) {}
+  std::string_view name() const override { return "watched"; }
+  std::unique_ptr<tss::Cipher> make(tss::Direction direction) const override {
+    return std::make_unique<Watched>(all_, keys_, tss::best_ciphers().make(direction));
+  }
+
+ private:
+  SealedWatch& all_;
+  KeysOfHost& keys_;
+};
+
+std::unique_ptr<tss::CipherLibrary> SealedWatch::ciphers_of(KeysOfHost& keys) {
+  return std::make_unique<Library>(*this, keys);
+}
+
+void SealedWatch::on_sealed(const KeysOfHost& keys, std::uint64_t key, std::uint64_t place,
+                            std::uint64_t fingerprint) {
+  ++sealed_;
+  if (!packets_.emplace(place, fingerprint).second) ++repeats_;
+  key_of_packet_[fingerprint] = keys.numbers[keys.tx_an];
+  if (keys.has_own_key && sender_of_key_.emplace(key, keys.host).first->second != keys.host)
+    ++shared_keys_;
+}
+
+void SealedWatch::on_opened(KeysOfHost& keys, std::uint64_t place, std::uint64_t fingerprint) {
+  ++keys.opened;
+  const auto sealed = packets_.find(place);
+  if (sealed == packets_.end() || sealed->second != fingerprint) ++forged_;
+}
+
+/// Late packets meet another key under their AN, or none: only those of a key that is there must open.
+void SealedWatch::on_refused(const KeysOfHost& keys, std::uint64_t fingerprint) {
+  const auto sealed = key_of_packet_.find(fingerprint);
+  if (sealed != key_of_packet_.end() &&
+      std::find(keys.numbers.begin(), keys.numbers.end(), sealed->second) != keys.numbers.end())
+    ++refused_;
 }
 
 }  // namespace uet::sim

@@ -14,7 +14,8 @@ using base::Duration;
 
 std::string_view name_of(SecureAttack attack) {
   constexpr std::array<std::string_view, kSecureAttackCount> kNames = {
-      "replay-sealed", "reflect", "flip", "splice", "cut", "impersonate", "reroute", "remark"};
+      "replay-sealed", "reflect", "flip",   "splice", "cut",
+      "impersonate",   "reroute", "remark", "hold"};
   return kNames[static_cast<std::size_t>(attack)];
 }
 
@@ -25,12 +26,23 @@ std::string describe(const SecurePlan& plan) {
       "  secured: {} mode{}{}, epoch {}, replay window {}, {} readable bytes, openings {}, trim "
       "hints {}, keys "
       "rotate "
-      "every {} packets within {:.1f} us, {:.2f} attacks for a packet after up to {:.1f} us{}\n",
-      d.mode == tss::Mode::kDirect ? "direct" : "cluster", d.ssi_mode ? " with SSI" : "",
-      d.rekey.mask != 0 ? ", renewed keys" : "", d.epoch, d.replay_window, d.clear_bytes,
+      "every {} packets within {:.1f} us, {:.2f} attacks for a packet after up to {:.1f} us, "
+      "{:.3f} "
+      "held{}{}\n",
+      d.mode == tss::Mode::kServer ? fmt::format("server ({} servers)", plan.servers)
+                                   : std::string(name_of(d.mode)),
+      d.ssi_mode ? " with SSI" : "", d.rekey.mask != 0 ? ", renewed keys" : "", d.epoch,
+      d.replay_window, d.clear_bytes,
       d.opening == tss::OpeningMethod::kExpected ? "expected" : "challenged",
       d.trim_hints ? "on" : "off", plan.rotate_packets, plan.skew.us(), plan.attack_rate,
-      plan.attack_delay.us(), plan.forgets ? ", nothing is remembered of closed PDCs" : "");
+      plan.attack_delay.us(), plan.hold_rate,
+      plan.forgets ? ", nothing is remembered of closed PDCs" : "",
+      plan.loses_counters ? ", counters are lost in crashes" : "");
+}
+
+std::string_view name_of(tss::Mode mode) {
+  constexpr std::array<std::string_view, kSecureModeCount> kNames = {"direct", "cluster", "server"};
+  return kNames[static_cast<std::size_t>(mode)];
 }
 
 namespace {
@@ -53,8 +65,23 @@ tss::DomainConfig choose_domain(base::Rng& rng, HostId hosts) {
 
 }  // namespace
 
+/// Three in ten secured worlds are in server mode. Operations are turned to hosts of the other kind.
+void Planner::choose_servers() {
+  SecurePlan& s = plan_.secure;
+  tss::DomainConfig& d = s.domain;
+  s.servers = 1 + late_secure_.below(plan_.hosts() - 1);
+  d.mode = tss::Mode::kServer;
+  d.rekey = {};
+  const HostId clients = plan_.hosts() - s.servers;
+  for (PlannedOp& op : plan_.ops) {
+    if (!are_strangers(s, op.from, op.to)) continue;
+    op.to = op.from < s.servers ? s.servers + op.to % clients : op.to % s.servers;
+  }
+  limit_multi_receives();
+}
+
 /// A third of all worlds. Last, since it looks at what the others chose.
-void Planner::choose_security() {
+void Planner::choose_security(bool with_servers) {
   if (!secure_.chance(0.34)) return;
   SecurePlan& s = plan_.secure;
   s.is_on = true;
@@ -74,6 +101,10 @@ void Planner::choose_security() {
   pds::PdsConfig& p = plan_.fep.pds;
   p.new_pdc_time = s.domain.new_pdc_time;
   if (s.forgets) p.tombstone_time = p.pdcid_quarantine = Duration{};
+  if (late_secure_.chance(0.3) && with_servers) choose_servers();
+  constexpr std::array kHoldRates = {0.0, 0.005, 0.05};
+  s.hold_rate = kHoldRates[late_secure_.below(kHoldRates.size())];
+  s.loses_counters = late_secure_.chance(0.9) && s.servers == 0;
 }
 
 }  // namespace uet::sim

@@ -31,18 +31,25 @@ class SecureWorld {
   void start();
   /// All that the attacker has comes once more. Returns when that is over.
   SimTime replay_everything();
-  /// At any time: no pair of key and IV was used twice, nothing opened that no host has sealed.
+  /// A host is about to die.
+  void on_crash(HostId host) { check_host(host); }
+  /// At any time: no pair of key and IV was used twice, no derived key by two senders; nothing opened that no host has sealed, all
+  /// else did, and nothing counts as authentic that was not opened.
   void check();
 
   std::uint64_t rotations() const { return rotations_; }
+  /// Hosts that started again without their counters.
+  std::uint64_t counters_lost() const { return counters_lost_; }
   const SealedWatch& sealed() const { return ciphers_; }
   const LinkAttacker& attacker() const { return attacker_; }
 
  private:
-  /// Keys of one host. The counters that it has given out outlive its crashes, as those on disk do.
+  /// Keys of one host. The counters that it has given out outlive its crashes, as those on disk do, unless the plan says otherwise.
   struct Keys final : tss::KeyManager {
     tss::DomainConfig config;
-    bool has_changed = false;
+    KeysOfHost seen;  ///< by those who watch the ciphers
+    std::unique_ptr<tss::CipherLibrary> ciphers;
+    bool has_changed = false, has_started = false, has_lost_counters = false;
     std::map<tss::Fingerprint, std::uint64_t> counters;
     base::Rng rng{0};
 
@@ -60,10 +67,17 @@ class SecureWorld {
       if (next != nullptr) next->on_delivered(frame);
     }
     void on_sent(const Frame& frame) override { world->on_sent(frame); }
+    bool take(Frame* frame) override { return world->attacker_.take(frame); }
   };
 
   void on_sent(const Frame& frame);
+  void check_host(HostId host);
+  /// A new key of the domain.
   tss::Key next_key();
+  /// As `host` gets it: a client what is derived from it for `epoch`.
+  tss::KeyConfig key_for(HostId host, const tss::Key& key, std::uint16_t epoch) const;
+  void give(HostId host, const tss::KeyConfig& key);
+  void choose_role(HostId host);
   void begin_rotation();
   void switch_key(HostId host);
   void end_rotation();
@@ -80,8 +94,9 @@ class SecureWorld {
   std::vector<std::shared_ptr<Keys>> keys_;
   std::vector<Tap> taps_;
   bool an_ = false;  ///< of the newest key
+  std::uint32_t keys_made_ = 0;
   bool is_rotating_ = false;
-  std::uint64_t rotations_ = 0, next_rotation_ = 0;
+  std::uint64_t rotations_ = 0, next_rotation_ = 0, counters_lost_ = 0;
 };
 
 }  // namespace uet::sim

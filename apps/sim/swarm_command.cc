@@ -164,10 +164,14 @@ std::string print_summary(const Totals& totals, double wall_s, bool is_without_h
   }
   if (c.secured > 0) {
     fmt::print(
-        "secured worlds {}  sealed packets {}  rotations {}  packets of attackers on links {}\n",
-        c.secured, c.sealed_packets, c.rotations, c.link_attack_packets);
+        "secured worlds {}  sealed packets {}  rotations {}  restarts without counters {}  packets "
+        "of "
+        "attackers on links {}\n",
+        c.secured, c.sealed_packets, c.rotations, c.counters_lost, c.link_attack_packets);
+    absent += list_counts<tss::Mode>("secured worlds by mode", c.secure_modes);
     absent += list_counts<SecureAttack>("attacks on links", c.link_attacks);
     absent += c.rotations > 0 ? "" : " rotation";
+    absent += c.counters_lost > 0 ? "" : " restart-without-counters";
   }
   absent += c.multi_received > 0 ? "" : " multi-receive";
   absent += c.peeked > 0 ? "" : " peek";

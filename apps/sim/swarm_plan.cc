@@ -224,6 +224,10 @@ void Planner::choose_more() {
   for (PlannedOp& op : plan_.ops)
     if (op.kind == SwarmOp::kTaggedSend && more_.chance(0.2))
       op.peek = kActions[claims_.below(kActions.size())];
+  limit_multi_receives();
+}
+
+void Planner::limit_multi_receives() {
   if (!plan_.has(Trouble::kTinyWindow)) return;
   // The next multi-receive buffer waits until all messages in the present one are complete. A message that has no room there and
   // must be delivered before it is answered keeps the window where it is, and the rest of one in the buffer may be behind that.
@@ -352,13 +356,13 @@ bool SwarmPlan::is_calm() const {
   return faults.is_perfect() && std::all_of(troubles.begin(), troubles.end(), is_setting);
 }
 
-SwarmPlan plan_world(std::uint64_t seed, bool with_hostile, bool with_secure) {
-  return Planner(seed).plan(with_hostile, with_secure);
+SwarmPlan plan_world(std::uint64_t seed, bool with_hostile, bool with_secure, bool with_servers) {
+  return Planner(seed).plan(with_hostile, with_secure, with_servers);
 }
 
 SwarmPlan plan_world(std::uint64_t seed, const SwarmMask& mask) {
-  SwarmPlan plan =
-      plan_world(seed, !mask.without.contains("hostile"), !mask.without.contains("secure"));
+  SwarmPlan plan = plan_world(seed, !mask.without.contains("hostile"),
+                              !mask.without.contains("secure"), !mask.without.contains("servers"));
   apply(mask, plan);
   return plan;
 }
@@ -381,7 +385,9 @@ void apply(const SwarmMask& mask, SwarmPlan& plan) {
                   [&](const AttackEpisode& e) { return !mask.episodes.contains(e.id); });
   }
   if (mask.without.contains("baits")) plan.attack.baits.clear();
-  if (mask.without.contains("link-attacker")) plan.secure.attack_rate = 0;
+  if (mask.without.contains("link-attacker")) plan.secure.attack_rate = plan.secure.hold_rate = 0;
+  if (mask.without.contains("hold")) plan.secure.hold_rate = 0;
+  if (mask.without.contains("lost-counters")) plan.secure.loses_counters = false;
   if (mask.without.contains("rotation")) plan.secure.rotate_packets = 0;
   for (std::size_t i = 0; i < kFaultCount; ++i) {
     const auto fault = static_cast<Fault>(i);
@@ -416,7 +422,8 @@ std::vector<std::string> ingredients(const SwarmPlan& plan) {
   std::vector<std::string> names = {"more"};
   if (plan.attack.is_hostile()) names.emplace_back("hostile");
   if (!plan.attack.baits.empty()) names.emplace_back("baits");
-  if (plan.secure.is_on) names.insert(names.end(), {"link-attacker", "rotation", "secure"});
+  if (plan.secure.is_on)
+    names.insert(names.end(), {"link-attacker", "hold", "lost-counters", "rotation", "secure"});
   if (plan.fabric.planes > 1) names.emplace_back("planes");
   FaultProfile faults = plan.faults;
   for (std::size_t i = 0; i < kFaultCount; ++i) {

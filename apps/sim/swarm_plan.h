@@ -122,13 +122,14 @@ struct SwarmMask {
   std::set<std::uint32_t> ops;       ///< only these; empty: all
   std::set<SwarmMode> modes;         ///< only operations that travel like this; empty: all
   std::set<std::uint32_t> episodes;  ///< only these of the attackers'; empty: all
-  /// Names of faults and troubles; "hostile": attackers, and everything that was added with them; "secure": keys, and the attacker on the links; "link-attacker"; "rotation"; "baits"; "planes": all planes but one; "more": what choose_more() and choose_single_packets() added.
+  /// Names of faults and troubles; "hostile": attackers, and everything that was added with them; "secure": keys, and the attacker on the links; "link-attacker"; "hold": packets that it holds back; "lost-counters"; "servers": server mode; "rotation"; "baits"; "planes": all planes but one; "more": what choose_more() and choose_single_packets() added.
   std::set<std::string> without;
 };
 
 /// With everything that the seed decides but what `apply` leaves out. False plays the world as if there were no attackers, or no
-/// security: the same as without "hostile", or "secure".
-SwarmPlan plan_world(std::uint64_t seed, bool with_hostile = true, bool with_secure = true);
+/// security, or no server mode: the same as without "hostile", "secure" or "servers".
+SwarmPlan plan_world(std::uint64_t seed, bool with_hostile = true, bool with_secure = true,
+                     bool with_servers = true);
 /// plan_world() with a mask applied.
 SwarmPlan plan_world(std::uint64_t seed, const SwarmMask& mask);
 /// By name, small or capital letters; false when there is none.

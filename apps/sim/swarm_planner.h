@@ -23,11 +23,12 @@ class Planner {
         planes_(seed ^ 0x706c616e'65730000ULL),
         claims_(seed ^ 0x636c6169'6d730000ULL),
         hostile_(seed ^ 0x686f7374'696c6500ULL),
-        secure_(seed ^ 0x73656375'72650000ULL) {
+        secure_(seed ^ 0x73656375'72650000ULL),
+        late_secure_(seed ^ 0x73657276'65720000ULL) {
     plan_.seed = seed;
   }
 
-  SwarmPlan plan(bool with_hostile, bool with_secure) {
+  SwarmPlan plan(bool with_hostile, bool with_secure, bool with_servers) {
     choose_fabric();
     choose_endpoint();
     choose_faults();
@@ -38,7 +39,7 @@ class Planner {
     choose_planes();
     if (with_hostile) choose_hostile();
     remember_long_enough();
-    if (with_secure) choose_security();
+    if (with_secure) choose_security(with_servers);
     return std::move(plan_);
   }
 
@@ -59,6 +60,7 @@ class Planner {
   void choose_troubles();
   void choose_ops();
   void choose_more();
+  void limit_multi_receives();
   void choose_single_packets();
   void choose_planes();
   void remember_long_enough();
@@ -77,11 +79,13 @@ class Planner {
   }
   std::uint32_t choose_size();
 
-  void choose_security();  // secure_plan.cc
+  // secure_plan.cc
+  void choose_security(bool with_servers);
+  void choose_servers();
 
   base::Rng rng_;
   // For what was added later: older draws, and so the worlds of named seeds, stay.
-  base::Rng more_, single_, planes_, claims_, hostile_, secure_;
+  base::Rng more_, single_, planes_, claims_, hostile_, secure_, late_secure_;
   SwarmPlan plan_;
   SimSpan busy_{};  ///< operations start within this
   bool small_tables_ =

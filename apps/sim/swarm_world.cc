@@ -232,6 +232,7 @@ void Swarm::crash(HostId host) {
     if (s.op->to == host && s.receive_completions == 0) s.receive_void = true;
   }
   has_multi_receive_[host] = false;
+  if (secure_) secure_->on_crash(host);
   hosts_[host]->crash();
 }
 
@@ -297,6 +298,8 @@ void Swarm::count() {
     c.rotations = secure_->rotations();
     c.link_attack_packets = secure_->attacker().packets();
     c.link_attacks = secure_->attacker().attacks();
+    c.secure_modes[static_cast<std::size_t>(plan_.secure.domain.mode)] = 1;
+    c.counters_lost = secure_->counters_lost();
   }
   if (!hostile_) return;
   c.hostile = 1;
@@ -415,7 +418,9 @@ void SwarmCounters::add(const SwarmCounters& o) {
   for (std::size_t i = 0; i < attacks.size(); ++i) attacks[i] += o.attacks[i];
   for (std::size_t i = 0; i < profiles.size(); ++i) profiles[i] += o.profiles[i];
   for (std::size_t i = 0; i < link_attacks.size(); ++i) link_attacks[i] += o.link_attacks[i];
+  for (std::size_t i = 0; i < secure_modes.size(); ++i) secure_modes[i] += o.secure_modes[i];
   secured += o.secured;
+  counters_lost += o.counters_lost;
   sealed_packets += o.sealed_packets;
   rotations += o.rotations;
   link_attack_packets += o.link_attack_packets;

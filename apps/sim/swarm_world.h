@@ -23,7 +23,9 @@ struct SwarmCounters {
   std::uint64_t hostile = 0, attack_packets = 0;
   std::array<std::uint64_t, kAttackKindCount> attacks{};
   std::array<std::uint64_t, static_cast<std::size_t>(Profile::kCount)> profiles{};
-  std::uint64_t secured = 0, sealed_packets = 0, rotations = 0, link_attack_packets = 0;
+  std::uint64_t secured = 0, sealed_packets = 0, rotations = 0, link_attack_packets = 0,
+                counters_lost = 0;
+  std::array<std::uint64_t, kSecureModeCount> secure_modes{};  ///< worlds
   std::array<std::uint64_t, kSecureAttackCount> link_attacks{};
   std::uint64_t excused = 0;  ///< broken promises where attackers imitate all packets
 

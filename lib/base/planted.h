@@ -28,6 +28,13 @@ enum class PlantedBug : std::uint8_t {
   kReturnServed,  ///< a READ that a target sends in the return direction is served, and waits for ever
   kAckBelowStart,    ///< an ACK of PSNs before the start of the PDC is believed
   kBytesNotCovered,  ///< segments of a message are counted, whichever they are
+  kReplayIgnored,    ///< a TSC that was seen is accepted again
+  kIvWithoutEpoch,   ///< the IV has the counter alone
+  kAnIgnored,        ///< packets are opened with the key that ours leave under
+  kTrimmedBelieved,  ///< a trimmed packet passes without an ICV
+  kKdfWithoutSsi,    ///< all senders with an SSI derive one key
+  kGuardOff,         ///< every opening is accepted at once
+  kClearBelieved,    ///< a packet in clear passes
   kCount
 };
 
@@ -49,7 +56,14 @@ constexpr std::string_view name_of(PlantedBug bug) {
       "null-context",
       "return-served",
       "ack-below-start",
-      "bytes-not-covered"};
+      "bytes-not-covered",
+      "replay-ignored",
+      "iv-without-epoch",
+      "an-ignored",
+      "trimmed-believed",
+      "kdf-without-ssi",
+      "guard-off",
+      "clear-believed"};
   return kNames[static_cast<std::size_t>(bug)];
 }
 

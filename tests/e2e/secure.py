@@ -5,9 +5,11 @@ against peers with another key, with none, and in clear.
     secure.py PROVIDER-FOLDER DPDK-PLUG-IN UET-KEYS UET-DUMP OPEN-DOMAIN
 """
 
+import itertools
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import threading
@@ -89,7 +91,7 @@ def rotation(provider, keys, folder):
     # Without -c: the time goes to packets.
     rounds = 0
     while thread.is_alive() and not problems:
-        problem = pingpong(folder, provider, settings, settings, ["-m", "tagged", "-S", "4096", "-I", "20000"])
+        problem = pingpong(folder, provider, settings, settings, ["-m", "tagged", "-S", "4096", "-I", "2000"])
         rounds += 1
         if problem:
             problems.append(problem)
@@ -99,6 +101,79 @@ def rotation(provider, keys, folder):
         if drop in events:
             problems.append(f"{drop} happened")
     return "\n".join(problems)
+
+
+def rotation_by_signal(provider, keys, folder):
+    """Two rotations of which the endpoints learn by signals, while two processes talk. What went wrong, or nothing.
+
+    Each step is over when both processes say that they have read the file again, so no clock decides how long it takes: when the
+    processes are done before the rotations are, two others send twice as much.
+    """
+    steps = itertools.cycle([(command, f"{count} keys, packets leave under AN {an}") for an, command, count in (
+        (0, ["rotate"], 2), (1, ["rotate", "--switch"], 2), (1, ["retire"], 1),
+        (1, ["rotate"], 2), (0, ["rotate", "--switch"], 2), (0, ["retire"], 1))])
+    settings = {"FI_UET_ADDR": own_addresses(2), "FI_UET_KEYS": keys.path, "FI_UET_KEYS_SIGNAL": "usr1",
+                "FI_UET_TRACE": f"{folder}/%p.trace", "FI_UET_KEY_LOG": f"{folder}/%p.keylog"}
+    iterations, most, wanted, heard = 2000, 2000 << 9, 6, 0
+    while heard < wanted:
+        if iterations > most:
+            return f"only {heard} steps were heard of during up to {most} messages"
+        problem, more = one_talk(provider, keys, folder, settings, iterations, steps, wanted - heard)
+        if problem:
+            return problem
+        heard += more
+        iterations *= 2
+    events = "".join(trace.read_text() for trace in pathlib.Path(folder).glob("*.trace"))
+    return "\n".join(f"{drop} happened" for drop in ("tss-bad-icv", "tss-no-key") if drop in events)
+
+
+def one_talk(provider, keys, folder, settings, iterations, steps, wanted):
+    """Goes on with `steps` while messages go to and fro. What went wrong, or nothing; and of how many steps both processes said
+    that they had heard."""
+    port = free_port()
+    program = ["fi_pingpong", "-p", "uet", "-e", "rdm", "-m", "tagged", "-S", "4096", "-I", str(iterations)]
+    jobs = [Job(program + ["-B", str(port)], base_env(provider, **settings), folder, "server")]
+
+    def talk():
+        return all(job.process.poll() is None for job in jobs)
+
+    def wait_for(is_true, seconds=60):
+        """True unless the talk is over, or the time. An endpoint looks at its keys once a second."""
+        end = time.monotonic() + seconds
+        while talk() and time.monotonic() < end:
+            if is_true():
+                return True
+            time.sleep(0.01)
+        return False
+
+    def said():
+        return [job.output()[1].split("read again")[1:] for job in jobs]
+
+    try:
+        jobs[0].wait_until_it_listens(port)
+        jobs.append(Job(program + ["-P", str(port), "127.0.0.1"], base_env(provider, **settings), folder, "client"))
+        heard = 0
+        # A process makes its log after it has asked for the signal; before, that would end it.
+        if wait_for(lambda: all(os.path.exists(f"{folder}/{job.process.pid}.keylog") for job in jobs)):
+            while heard < wanted and talk():
+                command, answer = next(steps)
+                before = said()
+                keys.run(command[0], keys.path, *command[1:])
+                if not talk():
+                    break
+                for job in jobs:
+                    os.kill(job.process.pid, signal.SIGUSR1)
+                if wait_for(lambda: all(len(new) > len(old) and answer in new[-1] for new, old in zip(said(), before))):
+                    heard += 1
+                elif talk():
+                    return "not heard after a minute: " + " ".join(command) + "".join(job.report(None) for job in jobs), heard
+        statuses = [job.wait(400) for job in reversed(jobs)]
+        if statuses != [0, 0]:
+            return "".join(job.report(status) for job, status in zip(reversed(jobs), statuses)), heard
+        return "", heard
+    finally:
+        for job in jobs:
+            job.kill()
 
 
 def refused(provider, server, client, folder):
@@ -181,6 +256,9 @@ def main():
             tap.skip("memif", "built without DPDK")
         captured(tap, provider, dump, direct, folder)
         tap.result("rotation under load", rotation(provider, direct, folder))
+        by_signal = Keys(uet_keys, folder, "by-signal")
+        with temporary_folder() as own:
+            tap.result("rotation under load, by signals", rotation_by_signal(provider, by_signal, own))
 
         addresses = {"FI_UET_ADDR": own_addresses(2), "FI_UET_PEER_TIMEOUT": "2s"}
         good, other = {**addresses, **only_keys}, {**addresses, "FI_UET_KEYS": one_rtt.path}
