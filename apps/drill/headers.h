@@ -32,5 +32,19 @@ class Header {
 /// null when there is none.
 const Header* find_header(std::string_view name);
 std::vector<std::string_view> header_names();
+bool has_field_somewhere(std::string_view field);
+
+/// "any_ack" is every kind of ACK, "any_request" every Request that knows the peer's PDC, "any_request_syn" every one that
+/// does not: RUD or ROD, with or without congestion state.
+bool is_header_family(std::string_view name);
+/// Which header of the family `bytes` begin with; null when none.
+const Header* find_in_family(std::string_view family, std::span<const std::uint8_t> bytes);
+
+/// The headers that a packet begins with, as far as they can be told. All of them fit.
+std::vector<const Header*> tell_headers(std::span<const std::uint8_t> packet);
+/// "nack" or "type 15".
+std::string kind_of(std::span<const std::uint8_t> packet);
+/// A number, with its name where the field has names.
+std::string show_value(const Header& header, std::string_view field, std::uint64_t value);
 
 }  // namespace uet::drill

@@ -1,4 +1,4 @@
-#include "tests/drill/headers.h"
+#include "apps/drill/headers.h"
 
 #include <array>
 #include <memory>
@@ -82,7 +82,7 @@ const std::vector<std::unique_ptr<Header>>& all_headers() {
                    wire::PdsNack, wire::PdsControl, wire::PdsControlSyn, wire::PdsRudi,
                    wire::PdsUud, wire::PdsExpectedPsn, wire::SesStandardFirst,
                    wire::SesStandardNext, wire::SesMedium, wire::SesSmall, wire::SesResponse,
-                   wire::SesResponseData, wire::SesResponseDataSmall>();
+                   wire::SesResponseData, wire::SesResponseDataSmall, wire::ExtAtomic>();
   return kAll;
 }
 
@@ -99,6 +99,13 @@ std::vector<std::string_view> header_names() {
   std::vector<std::string_view> names;
   for (const auto& h : all_headers()) names.push_back(h->name());
   return names;
+}
+
+bool has_field_somewhere(std::string_view field) {
+  for (const auto& h : all_headers()) {
+    if (h->has_field(field)) return true;
+  }
+  return false;
 }
 
 }  // namespace uet::drill

@@ -1,4 +1,4 @@
-#include "tests/drill/values.h"
+#include "apps/drill/values.h"
 
 #include <fmt/format.h>
 
@@ -20,6 +20,19 @@ constexpr Name kNames[] = {
 #define UET_X(enumerator, value, name) {name, value},
     UET_NACK_CODES(UET_X) UET_CONTROL_TYPES(UET_X) UET_NEXT_HDRS(UET_X) UET_ACK_REQUESTS(UET_X)
         UET_PDS_TYPES(UET_X) UET_SES_OPCODES(UET_X)
+#undef UET_X
+// Names that several lists have stand with the list they are from.
+#define UET_X(enumerator, value, name) {"RC_" name, value},
+            UET_RETURN_CODES(UET_X)
+#undef UET_X
+#define UET_X(enumerator, value, name) {"RO_" name, value},
+                UET_RESPONSE_OPCODES(UET_X)
+#undef UET_X
+#define UET_X(enumerator, value, name) {"AMO_" name, value},
+                    UET_AMO_OPCODES(UET_X)
+#undef UET_X
+#define UET_X(enumerator, value, name) {"DT_" name, value},
+                        UET_AMO_DATATYPES(UET_X)
 #undef UET_X
 };
 
