@@ -1,0 +1,43 @@
+#include "apps/drill/peer.h"
+
+#include <fmt/format.h>
+
+namespace uet::drill {
+
+namespace {
+
+constexpr Capability kCapabilities[] = {
+    {"memory", "16 KiB that we may write and read, by a key", "name it: --key"},
+    {"receives", "32 untagged receives of 4 KiB wait at the resource index",
+     "post them and say --with receives"},
+    {"atomic", "atomic operations on that memory", "say --with atomic"},
+    {"rudi", "the memory may also be reached by unordered, repeatable requests (RUDI)",
+     "register it as safe for repetition and say --with rudi"},
+    {"initiator", "it can be made to initiate operations", "give --initiate or --by-hand"},
+    {"rod", "ordered delivery (ROD)", "--without rod was said"},
+    {"noop", "NOOP control packets", "--without noop was said"},
+    {"probe", "PROBE control packets", "--without probe was said"},
+    {"remote-data", "takes WRITEs with completion data", "--without remote-data was said"},
+    {"ack-data", "puts read data of 8 bytes on the ACK", "--without ack-data was said"},
+    {"return-data", "sends read data of 64 bytes as packets of its own",
+     "--without return-data was said"},
+    {"crc", "protects packets by the UET CRC", "--protect none was said"},
+    {"idle-close", "closes a PDC within 10 s when its initiator says nothing any more",
+     "say --with idle-close"},
+};
+
+}  // namespace
+
+const Capability* find_capability(const std::string& name) {
+  for (const Capability& c : kCapabilities)
+    if (c.name == name) return &c;
+  return nullptr;
+}
+
+std::string list_capabilities() {
+  std::string text;
+  for (const Capability& c : kCapabilities) text += fmt::format("  {:<12} {}\n", c.name, c.meaning);
+  return text;
+}
+
+}  // namespace uet::drill
