@@ -58,6 +58,27 @@ std::string why_not_live(const Script& script) {
   return "made for virtual time: identifiers, PSNs and the moment of each answer are fixed";
 }
 
+/// `@to`: whom requests address. `@request / @body`: a request of one packet that the endpoint has no reason to refuse.
+void define_requests(const Peer& peer, Definitions& definitions) {
+  const std::vector<std::string> to = {peer.relative ? "rel=1" : "rel=0",
+                                       fmt::format("job_id={}", peer.job_id),
+                                       fmt::format("pid_on_fep={}", peer.pid_on_fep),
+                                       fmt::format("resource_index={}", peer.resource_index),
+                                       fmt::format("initiator={}", peer.initiator)};
+  std::vector<std::string> request = {"standard_som1", "eom=1"};
+  request.insert(request.end(), to.begin(), to.end());
+  if (peer.can.contains("memory")) {
+    request.insert(request.end(),
+                   {"opcode=WRITE", "mkey_match=$key", "buffer_offset=$base", "request_length=64"});
+    definitions["body"] = {"payload", "64"};
+  } else {
+    request.emplace_back("opcode=NO_OP");
+    definitions["body"] = {"payload", "0"};
+  }
+  definitions["to"] = to;
+  definitions["request"] = std::move(request);
+}
+
 /// A packet of UET that names our PDC.
 bool is_for(const SeenPacket& packet, std::uint64_t id) {
   const auto headers = tell_headers(packet.bytes);
@@ -110,10 +131,7 @@ void LiveWorld::begin(const Script&, Variables& variables, Definitions& definiti
   variables.set("key", peer_.key);
   variables.set("base", peer_.base);
   variables.set("mtu", peer_.payload_mtu);
-  definitions["to"] = {peer_.relative ? "rel=1" : "rel=0", fmt::format("job_id={}", peer_.job_id),
-                       fmt::format("pid_on_fep={}", peer_.pid_on_fep),
-                       fmt::format("resource_index={}", peer_.resource_index),
-                       fmt::format("initiator={}", peer_.initiator)};
+  define_requests(peer_, definitions);
 }
 
 void LiveWorld::end() {
@@ -209,24 +227,17 @@ bool LiveWorld::reach(Duration patience) {
     Variables variables;
     Definitions definitions;
     begin({}, variables, definitions);
-    std::vector<std::string> words = {"request_syn",
-                                      "psn=$start",
-                                      "spdcid=$id",
-                                      "ar=1",
-                                      "next_hdr=REQUEST_STD",
-                                      "/",
-                                      "standard_som1",
-                                      "opcode=WRITE",
-                                      "eom=1",
-                                      "message_id=$msg",
-                                      "mkey_match=$key",
-                                      "buffer_offset=$base"};
-    words.insert(words.end(), definitions["to"].begin(), definitions["to"].end());
+    std::vector<std::string> words = {"request_syn", "psn=$start",           "spdcid=$id",
+                                      "ar=1",        "next_hdr=REQUEST_STD", "/"};
+    words.insert(words.end(), definitions["request"].begin(), definitions["request"].end());
+    words.insert(words.end(), {"message_id=$msg", "/"});
+    words.insert(words.end(), definitions["body"].begin(), definitions["body"].end());
     std::string why;
     const auto probe = build_packet(words, variables, why);
     const std::uint64_t id = variables.read("$id", why).value_or(0);
     if (send(probe, {}))
-      if (const auto answer = receive(std::min(end, now() + kAgain)); answer && is_for(*answer, id)) {
+      if (const auto answer = receive(std::min(end, now() + kAgain));
+          answer && is_for(*answer, id)) {
         LiveWorld::end();
         return true;
       }

@@ -15,6 +15,8 @@ constexpr Capability kCapabilities[] = {
      "register it as safe for repetition and say --with rudi"},
     {"initiator", "it can be made to initiate operations", "give --initiate or --by-hand"},
     {"rod", "ordered delivery (ROD)", "--without rod was said"},
+    {"go-back", "drops what comes after a gap of an ordered PDC (others keep it)",
+     "--without go-back was said"},
     {"noop", "NOOP control packets", "--without noop was said"},
     {"probe", "PROBE control packets", "--without probe was said"},
     {"remote-data", "takes WRITEs with completion data", "--without remote-data was said"},

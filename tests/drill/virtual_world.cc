@@ -47,6 +47,10 @@ void VirtualWorld::begin(const Script& script, Variables& variables, Definitions
                                                                         {"mtu", 1024}})
     variables.set(name, value);
   definitions["to"] = {"rel=1", "job_id=1", "pid_on_fep=0", "resource_index=1", "initiator=77"};
+  definitions["request"] = {"standard_som1",    "eom=1",        "rel=1",        "job_id=1",
+                            "resource_index=1", "initiator=77", "opcode=WRITE", "mkey_match=$key",
+                            "request_length=64"};
+  definitions["body"] = {"payload", "64"};
   constexpr int kReceives = 16;
   const std::array<std::string, 2> receive = {"receive", "4096"};
   for (int i = 0; i < kReceives; ++i) endpoint_step(receive);
