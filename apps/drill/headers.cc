@@ -68,6 +68,19 @@ class HeaderOf final : public Header {
   FieldValues defaults_;
 };
 
+/// A number in a payload: the operand of an atomic operation.
+struct Number64 {
+  static constexpr std::size_t kSize = 8;
+  static constexpr std::string_view kLayer = "payload", kName = "u64";
+
+  std::uint64_t value = 0;
+
+  template <typename H = Number64>
+  static constexpr auto fields() {
+    return std::make_tuple(wire::field("value", &H::value, 64, "big-endian"));
+  }
+};
+
 template <typename... H>
 std::vector<std::unique_ptr<Header>> make_headers() {
   std::vector<std::unique_ptr<Header>> all;
@@ -82,7 +95,7 @@ const std::vector<std::unique_ptr<Header>>& all_headers() {
                    wire::PdsNack, wire::PdsControl, wire::PdsControlSyn, wire::PdsRudi,
                    wire::PdsUud, wire::PdsExpectedPsn, wire::SesStandardFirst,
                    wire::SesStandardNext, wire::SesMedium, wire::SesSmall, wire::SesResponse,
-                   wire::SesResponseData, wire::SesResponseDataSmall, wire::ExtAtomic>();
+                   wire::SesResponseData, wire::SesResponseDataSmall, wire::ExtAtomic, Number64>();
   return kAll;
 }
 

@@ -21,6 +21,7 @@ class Run {
   Run(const Script& script, World& world) : script_(script), world_(world) {}
 
   Outcome run() {
+    fail(script_.wrong);
     world_.begin(script_, variables_, definitions_);
     check_world();
     for (const Step& step : script_.steps) {
@@ -43,6 +44,7 @@ class Run {
     Duration every;
   };
 
+  Duration patience() const { return std::max(world_.patience(), script_.patience); }
   bool has_failed() const { return !outcome_.why.empty(); }
   void fail(const std::string& why) {
     if (outcome_.why.empty()) outcome_.why = why;
@@ -161,7 +163,7 @@ std::optional<SeenPacket> Run::next(Instant until) {
 void Run::packet_out(Words words) {
   if (words.empty()) return fail("which packet?");
   if (words[0] == "nothing") return nothing();
-  const auto packet = next(world_.now() + world_.patience());
+  const auto packet = next(world_.now() + patience());
   repeated_.bytes.clear();
   if (!packet) {
     outcome_.expected = with_values(words);
@@ -175,7 +177,7 @@ void Run::packet_out(Words words) {
 
 void Run::packet_out_somewhere(Words words) {
   if (words.empty()) return fail("which packet?");
-  const Instant until = world_.now() + world_.patience();
+  const Instant until = world_.now() + patience();
   std::optional<std::pair<SeenPacket, Match>> closest;
   std::vector<std::string> got;
   while (auto packet = next(until)) {

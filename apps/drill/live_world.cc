@@ -114,6 +114,7 @@ std::uint16_t LiveWorld::new_id() {
 }
 
 void LiveWorld::begin(const Script&, Variables& variables, Definitions& definitions) {
+  variables_ = &variables;
   lines_.clear();
   kept_.clear();
   trouble_.clear();
@@ -147,7 +148,7 @@ void LiveWorld::say_farewell(Instant until) {
   while (ledger_.is_anything_open()) {
     const auto packet = receive(until);
     if (!packet) return;
-    const auto answer = ledger_.answer_to_close(packet->bytes);
+    const auto answer = ledger_.answer_at_the_end(packet->bytes);
     if (!answer.empty()) send(answer, {});
   }
 }
@@ -211,10 +212,13 @@ StepResult LiveWorld::step(Words words) {
 }
 
 std::string LiveWorld::initiate(Words words) {
-  if (words.size() != 2) return "initiate OPERATION BYTES";
+  std::string why;
+  const auto bytes = words.size() == 2 ? variables_->read(words[1], why) : std::nullopt;
+  if (!bytes) return why.empty() ? "initiate OPERATION BYTES" : why;
   const std::string address = link_.facts().address.to_string();
-  if (!peer_.is_by_hand) return command_.start(peer_.initiate, words[0], words[1], address);
-  fmt::print(stderr, "uet-drill: now let the endpoint {} {} bytes {} {}\n", words[0], words[1],
+  if (!peer_.is_by_hand)
+    return command_.start(peer_.initiate, words[0], fmt::to_string(*bytes), address);
+  fmt::print(stderr, "uet-drill: now let the endpoint {} {} bytes {} {}\n", words[0], *bytes,
              words[0] == "read" ? "from" : "to", address);
   patience_ = timing_.by_hand;
   return {};

@@ -57,6 +57,7 @@ class LiveWorld final : public World {
   Timing timing_;
   base::Rng rng_;
   PdcLedger ledger_;
+  Variables* variables_ = nullptr;
   InitiateCommand command_;
   std::uint16_t next_id_ = 0;
   std::uint16_t next_message_ = 1;

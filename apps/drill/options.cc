@@ -117,6 +117,7 @@ void add_peer(CLI::App& app, Options& o) {
 
 void derive_capabilities(const CLI::App& app, Peer& peer) {
   if (app.count("--key") > 0) peer.can.insert("memory");
+  if (peer.relative) peer.can.insert("relative");
   if (peer.has_crc) peer.can.insert("crc");
   if (!peer.initiate.empty() || peer.is_by_hand) peer.can.insert("initiator");
 }

@@ -63,6 +63,26 @@ PdcLedger::Bytes ack_of(const Outer& packet) {
                       {"dpdcid", packet.at("spdcid")}});
 }
 
+/// Acknowledges a Request as an operation that went well, and asks for the close.
+PdcLedger::Bytes success_of(std::span<const std::uint8_t> packet, std::uint16_t own_id,
+                            std::uint32_t newest) {
+  const auto headers = tell_headers(packet);
+  FieldValues request;
+  if (headers.size() > 1) request = *headers[1]->decode(packet.subspan(headers[0]->size()));
+  auto ack = make("ack", {{"next_hdr", static_cast<std::uint64_t>(wire::NextHdr::kResponse)},
+                          {"req", static_cast<std::uint64_t>(wire::AckReq::kClose)},
+                          {"cack_psn", newest},
+                          {"spdcid", own_id},
+                          {"dpdcid", Outer(packet).at("spdcid")}});
+  const auto response =
+      make("response", {{"return_code", static_cast<std::uint64_t>(wire::ReturnCode::kOk)},
+                        {"message_id", request["message_id"]},
+                        {"job_id", request["job_id"]},
+                        {"modified_length", request["request_length"]}});
+  ack.insert(ack.end(), response.begin(), response.end());
+  return ack;
+}
+
 bool is_newer(std::uint32_t a, std::uint32_t b) {
   return static_cast<std::int32_t>(a - b) > 0;
 }
@@ -82,10 +102,11 @@ void PdcLedger::on_sent(std::span<const std::uint8_t> packet) {
   const std::uint16_t id = p.id("spdcid");
   if (!own_.contains(id)) return;
   if (p.is_ack()) {  // of a PDC that the peer opened
-    Pdc& pdc = pdcs_.try_emplace(id, Pdc{.is_theirs = true}).first->second;
+    const auto cack = static_cast<std::uint32_t>(p.at("cack_psn"));
+    Pdc& pdc = pdcs_.try_emplace(id, Pdc{.is_theirs = true, .newest = cack}).first->second;
     if (!pdc.is_theirs) return;
     pdc.peer_id = p.id("dpdcid");
-    const auto cack = static_cast<std::uint32_t>(p.at("cack_psn"));
+    if (is_newer(cack, pdc.newest)) pdc.newest = cack;
     if (pdc.close_psn && !is_newer(*pdc.close_psn, cack)) pdc.is_closed = true;
   } else if (p.consumes_psn() && (p.is_syn() || pdcs_.contains(id))) {
     const auto [it, is_new] = pdcs_.try_emplace(id);
@@ -156,11 +177,12 @@ std::vector<PdcLedger::Bytes> PdcLedger::farewells() const {
   return packets;
 }
 
-PdcLedger::Bytes PdcLedger::answer_to_close(std::span<const std::uint8_t> packet) const {
+PdcLedger::Bytes PdcLedger::answer_at_the_end(std::span<const std::uint8_t> packet) const {
   const Outer p(packet);
+  if (p.is_control(ControlType::kCloseCommand)) return ack_of(p);
   const auto it = pdcs_.find(p.id("dpdcid"));
-  const bool is_close = p.is_control(ControlType::kCloseCommand);
-  return is_close && it != pdcs_.end() && it->second.is_theirs ? ack_of(p) : Bytes{};
+  if (it == pdcs_.end() || !it->second.is_theirs || !p.consumes_psn()) return {};
+  return success_of(packet, it->first, it->second.newest);
 }
 
 bool PdcLedger::is_anything_open() const {

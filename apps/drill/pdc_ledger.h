@@ -28,8 +28,8 @@ class PdcLedger {
 
   /// What ends the PDCs of the script that are still open. Those that the peer has opened it must close by itself: it is asked.
   std::vector<Bytes> farewells() const;
-  /// An ACK for a Close Command of a PDC that we asked the peer to close; empty for any other packet.
-  Bytes answer_to_close(std::span<const std::uint8_t> packet) const;
+  /// What such a PDC is told when its packets go on coming, up to the ACK of the close; empty for any other packet.
+  Bytes answer_at_the_end(std::span<const std::uint8_t> packet) const;
   bool is_anything_open() const;
 
  private:

@@ -5,6 +5,8 @@
 #include <istream>
 #include <sstream>
 
+#include "apps/drill/values.h"
+
 namespace uet::drill {
 
 namespace {
@@ -57,6 +59,10 @@ bool read_head(Script& script, const std::vector<std::string>& words, const std:
     script.items.insert(script.items.end(), words.begin() + 1, words.end());
   } else if (what == "needs") {
     script.needs.insert(script.needs.end(), words.begin() + 1, words.end());
+  } else if (what == "patience") {
+    const auto time = duration(rest);
+    if (!time) script.wrong = "patience needs a time: 5s";
+    script.patience = time.value_or(base::Duration{});
   } else {
     return false;
   }

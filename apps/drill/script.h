@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "lib/base/units.h"
+
 namespace uet::drill {
 
 struct Step {
@@ -21,11 +23,13 @@ struct Script {
   std::vector<std::string> needs;  ///< capabilities of the endpoint: "memory", "initiator"
   bool is_live = false;  ///< made for endpoints at an address: expected packets may take their time
   bool is_reference = false;  ///< what the consortium's reference needs, where the text leaves room
+  base::Duration patience;    ///< for an expected packet at least; 0: the usual
+  std::string wrong;          ///< what is wrong with the head
   std::vector<Step> settings;  ///< `set NAME VALUE` and `layer pds`: of the virtual harness only
   std::vector<Step> steps;
 };
 
-/// The head is `live`, `title TEXT`, `item ITEM...`, `says TEXT`, `needs CAPABILITY...`, `reference` and settings, in any
+/// The head is `live`, `title TEXT`, `item ITEM...`, `says TEXT`, `needs CAPABILITY...`, `patience TIME`, `reference` and settings, in any
 /// order; the first other word begins the steps. `path` gives the name, and the item where no line does.
 Script read_script(std::istream& in, const std::string& path);
 

@@ -82,11 +82,8 @@ std::optional<std::uint64_t> Variables::read(std::string_view text, std::string&
     return {};
   }
   if (sign == std::string_view::npos) return at->second;
-  const auto step = number(text.substr(sign + 1));
-  if (!step) {
-    why_not = fmt::format("'{}' is no number", text.substr(sign + 1));
-    return {};
-  }
+  const auto step = read(text.substr(sign + 1), why_not);
+  if (!step) return {};
   return text[sign] == '+' ? at->second + *step : at->second - *step;
 }
 

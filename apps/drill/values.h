@@ -19,7 +19,7 @@ std::optional<base::Duration> duration(std::string_view text);
 class Variables {
  public:
   void set(std::string name, std::uint64_t value) { values_[std::move(name)] = value; }
-  /// A number, `$NAME`, `$NAME+N` or `$NAME-N`. Nothing, and a reason, when it is none of these.
+  /// A number, `$NAME`, `$NAME+N` or `$NAME-N`, where N may be a variable too. Nothing, and a reason, when it is none of these.
   std::optional<std::uint64_t> read(std::string_view text, std::string& why_not) const;
 
  private:

@@ -147,7 +147,8 @@ void VirtualWorld::endpoint_step(Words words) {
 /// The endpoint begins an operation of its own.
 void VirtualWorld::initiate(Words words) {
   if (words.size() != 2) return fail("initiate OPERATION BYTES");
-  endpoint_step(words);
+  const std::array<std::string, 2> step = {words[0], fmt::to_string(number_at(words, 1))};
+  if (trouble_.empty()) endpoint_step(step);
 }
 
 void VirtualWorld::port(Words words) {
