@@ -42,6 +42,7 @@ class Run {
   struct Repeated {
     std::vector<std::uint8_t> bytes;
     Duration every;
+    Instant next_at;
   };
 
   Duration patience() const { return std::max(world_.patience(), script_.patience); }
@@ -147,17 +148,18 @@ void Run::packet_in_every(Words words) {
   if (!every) return fail("every needs a time and a packet");
   repeated_.bytes = build_packet(words.subspan(1), variables_, outcome_.why);
   repeated_.every = *every;
+  repeated_.next_at = world_.now() + *every;
   if (!has_failed()) world_.arrive(repeated_.bytes, travel_);
 }
 
 /// The next packet until then; what is to be repeated is, meanwhile.
 std::optional<SeenPacket> Run::next(Instant until) {
-  while (true) {
-    const Instant again = repeated_.bytes.empty() ? until : world_.now() + repeated_.every;
-    if (auto packet = world_.next(std::min(again, until))) return packet;
-    if (again >= until || !world_.trouble().empty()) return {};
+  while (!repeated_.bytes.empty() && repeated_.next_at < until) {
+    if (auto packet = world_.next(repeated_.next_at)) return packet;
     world_.arrive(repeated_.bytes, travel_);
+    repeated_.next_at = world_.now() + repeated_.every;
   }
+  return world_.next(until);
 }
 
 void Run::packet_out(Words words) {
@@ -189,7 +191,8 @@ void Run::packet_out_somewhere(Words words) {
       repeated_.bytes.clear();
       return;
     }
-    if (got.size() < kGotMost) got.push_back(show_packet(packet->bytes));
+    const std::string shown = show_packet(packet->bytes);
+    if (got.size() < kGotMost && (got.empty() || got.back() != shown)) got.push_back(shown);
     const auto rank = [](const Match& m) { return std::pair(!m.is_kind, m.differences.size()); };
     if (!closest || rank(match) <= rank(closest->second))
       closest.emplace(std::move(*packet), std::move(match));

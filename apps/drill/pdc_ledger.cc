@@ -1,5 +1,7 @@
 #include "apps/drill/pdc_ledger.h"
 
+#include <algorithm>
+
 #include "apps/drill/headers.h"
 #include "lib/wire/enums.h"
 
@@ -65,13 +67,14 @@ PdcLedger::Bytes ack_of(const Outer& packet) {
 
 /// Acknowledges a Request as an operation that went well, and asks for the close.
 PdcLedger::Bytes success_of(std::span<const std::uint8_t> packet, std::uint16_t own_id,
-                            std::uint32_t newest) {
+                            std::uint32_t newest, std::uint32_t psn) {
   const auto headers = tell_headers(packet);
   FieldValues request;
   if (headers.size() > 1) request = *headers[1]->decode(packet.subspan(headers[0]->size()));
   auto ack = make("ack", {{"next_hdr", static_cast<std::uint64_t>(wire::NextHdr::kResponse)},
                           {"req", static_cast<std::uint64_t>(wire::AckReq::kClose)},
                           {"cack_psn", newest},
+                          {"ack_psn_offset", psn - newest},
                           {"spdcid", own_id},
                           {"dpdcid", Outer(packet).at("spdcid")}});
   const auto response =
@@ -126,7 +129,7 @@ void PdcLedger::on_received(std::span<const std::uint8_t> packet) {
   Pdc& pdc = it->second;
   if (pdc.is_theirs) {
     if (p.is_control(ControlType::kCloseCommand)) pdc.close_psn = p.psn();
-    if (p.consumes_psn() && is_newer(p.psn(), pdc.newest)) pdc.newest = p.psn();
+    if (p.consumes_psn() && p.psn() == pdc.newest + 1) pdc.newest = p.psn();
     return;
   }
   if ((p.is_ack() || p.is_request()) && p.id("spdcid") != 0) pdc.peer_id = p.id("spdcid");
@@ -150,7 +153,20 @@ PdcLedger::Bytes PdcLedger::answer_to_the_past(std::span<const std::uint8_t> pac
   return make("nack", {{"nack_code", kCode}, {"nack_psn", p.psn()}, {"dpdcid", p.at("spdcid")}});
 }
 
-std::vector<PdcLedger::Bytes> PdcLedger::farewells() const {
+/// Openings of the peer that the script left without an ACK get a PDC after all.
+void PdcLedger::adopt_unanswered() {
+  for (const auto& [peer_id, start] : syns_) {
+    const auto is_peer = [id = peer_id](const auto& entry) { return entry.second.peer_id == id; };
+    if (std::any_of(pdcs_.begin(), pdcs_.end(), is_peer)) continue;
+    for (const std::uint16_t id : own_)
+      if (pdcs_.try_emplace(id, Pdc{.is_theirs = true, .peer_id = peer_id, .newest = start - 1})
+              .second)
+        break;
+  }
+}
+
+std::vector<PdcLedger::Bytes> PdcLedger::farewells() {
+  adopt_unanswered();
   std::vector<Bytes> packets;
   for (const auto& [id, pdc] : pdcs_) {
     if (pdc.is_closed || !pdc.peer_id) continue;
@@ -177,12 +193,16 @@ std::vector<PdcLedger::Bytes> PdcLedger::farewells() const {
   return packets;
 }
 
-PdcLedger::Bytes PdcLedger::answer_at_the_end(std::span<const std::uint8_t> packet) const {
+PdcLedger::Bytes PdcLedger::answer_at_the_end(std::span<const std::uint8_t> packet) {
   const Outer p(packet);
   if (p.is_control(ControlType::kCloseCommand)) return ack_of(p);
-  const auto it = pdcs_.find(p.id("dpdcid"));
-  if (it == pdcs_.end() || !it->second.is_theirs || !p.consumes_psn()) return {};
-  return success_of(packet, it->first, it->second.newest);
+  for (auto& [id, pdc] : pdcs_) {
+    const bool is_its = p.is_syn() ? pdc.peer_id == p.id("spdcid") : id == p.id("dpdcid");
+    if (!is_its || !pdc.is_theirs || !p.consumes_psn()) continue;
+    if (p.psn() == pdc.newest + 1) ++pdc.newest;
+    return success_of(packet, id, pdc.newest, p.psn());
+  }
+  return {};
 }
 
 bool PdcLedger::is_anything_open() const {

@@ -26,10 +26,11 @@ class PdcLedger {
   /// What an endpoint at rest answers to such a packet. Empty: nothing.
   Bytes answer_to_the_past(std::span<const std::uint8_t> packet) const;
 
-  /// What ends the PDCs of the script that are still open. Those that the peer has opened it must close by itself: it is asked.
-  std::vector<Bytes> farewells() const;
+  /// What ends the PDCs of the script that are still open. Those that the peer has opened, and be it that nobody answered, it must
+  /// close by itself: it is asked.
+  std::vector<Bytes> farewells();
   /// What such a PDC is told when its packets go on coming, up to the ACK of the close; empty for any other packet.
-  Bytes answer_at_the_end(std::span<const std::uint8_t> packet) const;
+  Bytes answer_at_the_end(std::span<const std::uint8_t> packet);
   bool is_anything_open() const;
 
  private:
@@ -44,6 +45,8 @@ class PdcLedger {
 
   std::map<std::uint16_t, Pdc> pdcs_;  ///< by our id
   std::set<std::uint16_t> own_, retired_;
+  void adopt_unanswered();
+
   std::set<std::pair<std::uint16_t, std::uint32_t>> past_syns_, syns_;  ///< peer's id, start
 };
 
