@@ -99,6 +99,10 @@ void Run::take(const Step& step) {
   } else if (what == "skip") {
     while (world_.next(world_.now())) {
     }
+  } else if (what == "settle") {
+    const Instant until = world_.now() + world_.quiet();
+    while (world_.next(until)) {
+    }
   } else if (what == "dscp") {
     travel_.tos =
         net::TosByte::of(static_cast<std::uint8_t>(number_at(rest, 0)), travel_.tos.ecn());
