@@ -67,6 +67,7 @@ void add_capabilities(CLI::App& app, const std::string& name, Peer& peer, bool h
            }
          },
          help)
+      ->allow_extra_args(false)
       ->delimiter(',')
       ->type_name("CAPABILITY,...");
 }
