@@ -239,12 +239,13 @@ bool LiveWorld::reach(Duration patience) {
     std::string why;
     const auto probe = build_packet(words, variables, why);
     const std::uint64_t id = variables.read("$id", why).value_or(0);
-    if (send(probe, {}))
-      if (const auto answer = receive(std::min(end, now() + kAgain));
-          answer && is_for(*answer, id)) {
-        LiveWorld::end();
-        return true;
-      }
+    send(probe, {});
+    const Instant again = std::min(end, now() + kAgain);
+    while (const auto answer = receive(again)) {
+      if (!is_for(*answer, id)) continue;
+      LiveWorld::end();
+      return true;
+    }
   }
   return false;
 }

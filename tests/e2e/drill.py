@@ -149,7 +149,7 @@ def own_calls(bench):
 
 def finds(bench, bug, script, item):
     with Listener(bench.folder, f"planted-{bug}", [bench.planted, bench.peer, bug], dict(os.environ)) as listener:
-        status, said, report = bench.run(*KNOWS_ALL, "--patience", "2s", "--reach", "2s", "--initiate", listener.command(),
+        status, said, report = bench.run(*KNOWS_ALL, "--patience", "1s", "--reach", "1s", "--initiate", listener.command(),
                                          script)
     of_script = [s for s in report.get("scripts", []) if s["name"] == script]
     items = {i["item"]: i["title"] for s in of_script for i in s["items"]}
