@@ -5,12 +5,14 @@
 #include <span>
 #include <vector>
 
+#include "lib/base/byte_cursor.h"
 #include "lib/net/port.h"
 #include "sim/slab_pool.h"
 
 namespace uet::drill {
 
 class DrillPort final : public net::Port {
+  static constexpr std::uint32_t kNetwork = 0x0a000000;  ///< 10.0.0.0
   sim::SlabPool pool_;      ///< what the endpoint sends from; outlives every packet below
   sim::SlabPool arrivals_;  ///< what arrives is in buffers of its own
 
@@ -23,7 +25,10 @@ class DrillPort final : public net::Port {
   }
   /// Hosts are numbered: the endpoint is 1, its peer 2, strangers from 3.
   static net::FabricAddress address_of(std::uint64_t host) {
-    return net::FabricAddress::from_v4(0x0a000000 + static_cast<std::uint32_t>(host));
+    return net::FabricAddress::from_v4(kNetwork + static_cast<std::uint32_t>(host));
+  }
+  static std::uint64_t host_of(const net::FabricAddress& address) {
+    return base::load_be<std::uint32_t>(address.bytes().data() + 12) - kNetwork;
   }
 
   const net::PortFacts& facts() const override { return facts_; }

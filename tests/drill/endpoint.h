@@ -7,13 +7,11 @@
 #include <span>
 #include <string>
 
+#include "apps/drill/packet_text.h"
 #include "fep/fep.h"
 #include "tests/drill/drill_port.h"
-#include "tests/drill/values.h"
 
 namespace uet::drill {
-
-using Words = std::span<const std::string>;
 
 class Endpoint {
  public:

@@ -1,10 +1,42 @@
-/// uetdrill FILE...: runs packet scripts, prints TAP.
+/// uetdrill FILE...: runs packet scripts on virtual time, prints TAP.
 #include <fmt/format.h>
 
 #include <cstdio>
 #include <fstream>
 
-#include "tests/drill/drill.h"
+#include "apps/drill/interpreter.h"
+#include "tests/drill/virtual_world.h"
+
+namespace {
+
+/// What stands behind "not ok" and "# SKIP".
+std::string text_of(const uet::drill::Outcome& outcome) {
+  std::string text = outcome.why;
+  if (outcome.line != 0)
+    text = fmt::format("line {}: {}\n    {}", outcome.line, outcome.step, outcome.why);
+  for (const std::string& packet : outcome.got) text += "\n    sent: " + packet;
+  return text;
+}
+
+/// True unless it failed.
+bool run(int number, const char* path) {
+  using uet::drill::Verdict;
+  std::ifstream file(path);
+  if (!file) {
+    fmt::print("not ok {} - {}\n# cannot be opened\n", number, path);
+    return false;
+  }
+  const uet::drill::Script script = uet::drill::read_script(file, path);
+  const auto world = std::make_unique<uet::drill::VirtualWorld>();
+  const auto outcome = uet::drill::run_script(script, *world);
+  const bool failed = outcome.verdict == Verdict::kFail;
+  fmt::print("{} {} - {}{}\n", failed ? "not ok" : "ok", number, path,
+             outcome.verdict == Verdict::kSkip ? " # SKIP " + outcome.why : "");
+  if (failed) fmt::print("# {}\n", text_of(outcome));
+  return !failed;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   if (argc < 2) {
@@ -13,12 +45,6 @@ int main(int argc, char** argv) {
   }
   bool all_passed = true;
   fmt::print("1..{}\n", argc - 1);
-  for (int i = 1; i < argc; ++i) {
-    std::ifstream file(argv[i]);
-    const std::string failure = file ? uet::drill::run_script(file) : "cannot be opened";
-    fmt::print("{} {} - {}\n", failure.empty() ? "ok" : "not ok", i, argv[i]);
-    if (!failure.empty()) fmt::print("# {}\n", failure);
-    all_passed &= failure.empty();
-  }
+  for (int i = 1; i < argc; ++i) all_passed &= run(i, argv[i]);
   return all_passed ? 0 : 1;
 }

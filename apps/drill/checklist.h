@@ -1,0 +1,15 @@
+/// The items of docs/checklists by their number.
+#pragma once
+
+#include <string_view>
+
+namespace uet::drill {
+
+struct ChecklistItem {
+  std::string_view item, subject, title;
+};
+
+/// Null when there is none of that number.
+const ChecklistItem* find_item(std::string_view item);
+
+}  // namespace uet::drill

@@ -1,0 +1,280 @@
+#include "apps/drill/interpreter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "apps/drill/world.h"
+
+namespace uet::drill {
+
+namespace {
+
+using base::Duration;
+using base::Instant;
+
+/// More packets than this that are not the expected one are not listed.
+constexpr std::size_t kGotMost = 20;
+
+class Run {
+ public:
+  Run(const Script& script, World& world) : script_(script), world_(world) {}
+
+  Outcome run() {
+    fail(script_.wrong);
+    world_.begin(script_, variables_, definitions_);
+    check_world();
+    for (const Step& step : script_.steps) {
+      if (has_failed()) break;
+      outcome_.line = step.line;
+      outcome_.step = step.text;
+      take(step);
+      check_world();
+    }
+    world_.end();
+    if (!has_failed()) return {};
+    outcome_.verdict = Verdict::kFail;
+    return std::move(outcome_);
+  }
+
+ private:
+  /// What the endpoint is sent again and again until it gives the expected answer.
+  struct Repeated {
+    std::vector<std::uint8_t> bytes;
+    Duration every;
+    Instant next_at;
+  };
+
+  Duration patience() const { return std::max(world_.patience(), script_.patience); }
+  bool has_failed() const { return !outcome_.why.empty(); }
+  void fail(const std::string& why) {
+    if (outcome_.why.empty()) outcome_.why = why;
+  }
+  void check_world() { fail(world_.trouble()); }
+  std::uint64_t number_at(Words words, std::size_t i) {
+    if (i < words.size()) return variables_.read(words[i], outcome_.why).value_or(0);
+    fail("a number is missing");
+    return 0;
+  }
+
+  void take(const Step& step);
+  std::vector<std::string> with_definitions(const std::vector<std::string>& words);
+  void packet_in(Words words);
+  void packet_in_every(Words words);
+  void packet_out(Words words);
+  void packet_out_somewhere(Words words);
+  void never(Words words);
+  void nothing();
+  void wait(Words words);
+  void let(Words words);
+  std::optional<SeenPacket> next(Instant until);
+  void not_this(Words words, const SeenPacket& packet, const Match& match);
+  std::string with_values(Words words);
+
+  const Script& script_;
+  World& world_;
+  Variables variables_;
+  Definitions definitions_;
+  Travel travel_;
+  Repeated repeated_;
+  Outcome outcome_;
+};
+
+void Run::take(const Step& step) {
+  const auto words = with_definitions(step.words);
+  const std::string& what = words[0];
+  const Words rest = Words(words).subspan(1);
+  if (what == "<") {
+    packet_in(rest);
+  } else if (what == ">") {
+    packet_out(rest);
+  } else if (what == ">>") {
+    packet_out_somewhere(rest);
+  } else if (what == "every") {
+    packet_in_every(rest);
+  } else if (what == "never") {
+    never(rest);
+  } else if (what == "wait") {
+    wait(rest);
+  } else if (what == "skip") {
+    while (world_.next(world_.now())) {
+    }
+  } else if (what == "settle") {
+    const Instant until = world_.now() + world_.quiet();
+    while (world_.next(until)) {
+    }
+  } else if (what == "dscp") {
+    travel_.tos =
+        net::TosByte::of(static_cast<std::uint8_t>(number_at(rest, 0)), travel_.tos.ecn());
+  } else if (what == "ecn") {
+    travel_.tos =
+        net::TosByte::of(travel_.tos.dscp(), static_cast<std::uint8_t>(number_at(rest, 0)));
+  } else if (what == "entropy") {
+    travel_.entropy = static_cast<std::uint16_t>(number_at(rest, 0));
+  } else if (what == "from") {
+    travel_.from = number_at(rest, 0);
+  } else if (what == "let") {
+    let(rest);
+  } else if (what == "define") {
+    if (rest.size() < 2) return fail("define NAME WORD...");
+    definitions_[rest[0]] = {rest.begin() + 1, rest.end()};
+  } else {
+    const StepResult result = world_.step(words);
+    fail(result.is_known ? result.why : fmt::format("'{}' begins no step", what));
+  }
+}
+
+/// With the words of a definition in place of each `@NAME`.
+std::vector<std::string> Run::with_definitions(const std::vector<std::string>& words) {
+  std::vector<std::string> out;
+  for (const std::string& word : words) {
+    if (!word.starts_with("@")) {
+      out.push_back(word);
+      continue;
+    }
+    const auto at = definitions_.find(std::string_view(word).substr(1));
+    if (at == definitions_.end())
+      fail(fmt::format("{} is not defined", word));
+    else
+      out.insert(out.end(), at->second.begin(), at->second.end());
+  }
+  if (out.empty()) out.emplace_back();
+  return out;
+}
+
+void Run::packet_in(Words words) {
+  const auto bytes = build_packet(words, variables_, outcome_.why);
+  if (!has_failed()) world_.arrive(bytes, travel_);
+}
+
+void Run::packet_in_every(Words words) {
+  const auto every = words.empty() ? std::nullopt : duration(words[0]);
+  if (!every) return fail("every needs a time and a packet");
+  repeated_.bytes = build_packet(words.subspan(1), variables_, outcome_.why);
+  repeated_.every = *every;
+  repeated_.next_at = world_.now() + *every;
+  if (!has_failed()) world_.arrive(repeated_.bytes, travel_);
+}
+
+/// The next packet until then; what is to be repeated is, meanwhile.
+std::optional<SeenPacket> Run::next(Instant until) {
+  while (!repeated_.bytes.empty() && repeated_.next_at < until) {
+    if (auto packet = world_.next(repeated_.next_at)) return packet;
+    world_.arrive(repeated_.bytes, travel_);
+    repeated_.next_at = world_.now() + repeated_.every;
+  }
+  return world_.next(until);
+}
+
+void Run::packet_out(Words words) {
+  if (words.empty()) return fail("which packet?");
+  if (words[0] == "nothing") return nothing();
+  const auto packet = next(world_.now() + patience());
+  repeated_.bytes.clear();
+  if (!packet) {
+    outcome_.expected = with_values(words);
+    return fail("nothing was sent");
+  }
+  Variables tried = variables_;
+  const Match match = match_packet(words, *packet, tried);
+  if (!match.is_exact()) return not_this(words, *packet, match);
+  variables_ = tried;
+}
+
+void Run::packet_out_somewhere(Words words) {
+  if (words.empty()) return fail("which packet?");
+  const Instant until = world_.now() + patience();
+  std::optional<std::pair<SeenPacket, Match>> closest;
+  std::vector<std::string> got;
+  while (auto packet = next(until)) {
+    Variables tried = variables_;
+    Match match = match_packet(words, *packet, tried);
+    if (!match.error.empty()) return fail(match.error);
+    if (match.is_exact()) {
+      variables_ = tried;
+      repeated_.bytes.clear();
+      return;
+    }
+    const std::string shown = show_packet(packet->bytes);
+    if (got.size() < kGotMost && (got.empty() || got.back() != shown)) got.push_back(shown);
+    const auto rank = [](const Match& m) { return std::pair(!m.is_kind, m.differences.size()); };
+    if (!closest || rank(match) <= rank(closest->second))
+      closest.emplace(std::move(*packet), std::move(match));
+  }
+  repeated_.bytes.clear();
+  outcome_.expected = with_values(words);
+  outcome_.got = std::move(got);
+  if (!closest) return fail("no such packet was sent");
+  if (closest->second.is_kind) outcome_.differences = closest->second.differences;
+  fail("no such packet was sent" +
+       (closest->second.is_kind ? "; in the closest one " + text_of(closest->second) : ""));
+}
+
+void Run::not_this(Words words, const SeenPacket& packet, const Match& match) {
+  outcome_.expected = with_values(words);
+  outcome_.differences = match.differences;
+  outcome_.got.push_back(show_packet(packet.bytes));
+  fail(text_of(match));
+}
+
+void Run::nothing() {
+  const auto packet = world_.next(world_.now() + world_.quiet());
+  if (!packet) return;
+  outcome_.expected = "no packet";
+  outcome_.got.push_back(show_packet(packet->bytes));
+  fail("a packet was sent");
+}
+
+/// Other packets may come, this one must not.
+void Run::never(Words words) {
+  const Instant until = world_.now() + world_.quiet();
+  while (const auto packet = world_.next(until)) {
+    Variables tried = variables_;
+    const Match match = match_packet(words, *packet, tried);
+    if (!match.error.empty()) return fail(match.error);
+    if (!match.is_exact()) continue;
+    outcome_.expected = "never " + with_values(words);
+    outcome_.got.push_back(show_packet(packet->bytes));
+    return fail("that packet was sent");
+  }
+}
+
+void Run::wait(Words words) {
+  const auto span = words.empty() ? std::nullopt : duration(words[0]);
+  if (!span) return fail("wait needs a time: 10us, 2ms");
+  world_.pass(*span);
+}
+
+void Run::let(Words words) {
+  if (words.size() != 2) return fail("let NAME VALUE");
+  variables_.set(words[0], number_at(words, 1));
+}
+
+std::string Run::with_values(Words words) {
+  std::string text;
+  for (const std::string& word : words) {
+    if (!text.empty()) text += ' ';
+    const std::size_t at = word.find('$');
+    std::string why;
+    const auto value = at == std::string::npos || word.find('|') != std::string::npos
+                           ? std::nullopt
+                           : variables_.read(std::string_view(word).substr(at), why);
+    text += value ? fmt::format("{}{}", word.substr(0, at), *value) : word;
+  }
+  return text;
+}
+
+}  // namespace
+
+Outcome run_script(const Script& script, World& world) {
+  std::string lacks = world.lacks(script);
+  if (!lacks.empty()) {
+    Outcome skipped;
+    skipped.verdict = Verdict::kSkip;
+    skipped.why = std::move(lacks);
+    return skipped;
+  }
+  return Run(script, world).run();
+}
+
+}  // namespace uet::drill

@@ -1,0 +1,71 @@
+/// The live harness: an endpoint at an address, in real time.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/drill/initiate.h"
+#include "apps/drill/live_link.h"
+#include "apps/drill/pdc_ledger.h"
+#include "apps/drill/peer.h"
+#include "apps/drill/world.h"
+#include "lib/base/rng.h"
+
+namespace uet::drill {
+
+/// A packet of a script's run, for the report.
+struct WireLine {
+  base::Instant at;
+  bool is_ours = false;
+  std::string text;
+};
+
+/// Runs one script after the other. Each gets identifiers and PSNs of its own; what an earlier one left behind is answered
+/// without its notice.
+class LiveWorld final : public World {
+ public:
+  LiveWorld(LiveLink& link, const Peer& peer, const Timing& timing, std::uint64_t seed);
+
+  std::string lacks(const Script& script) override;
+  void begin(const Script& script, Variables& variables, Definitions& definitions) override;
+  void end() override;
+  base::Instant now() const override { return clock_now(); }
+  base::Duration patience() const override { return patience_; }
+  base::Duration quiet() const override { return timing_.quiet; }
+  void arrive(std::span<const std::uint8_t> bytes, const Travel& travel) override;
+  std::optional<SeenPacket> next(base::Instant until) override;
+  void pass(base::Duration span) override;
+  StepResult step(Words words) override;
+  std::string trouble() override { return std::exchange(trouble_, {}); }
+
+  /// True when the endpoint answers an opening, in whichever way, before the time to reach it is over.
+  bool reach(base::Duration patience);
+  /// What went over the wire since the last begin().
+  const std::vector<WireLine>& lines() const { return lines_; }
+
+ private:
+  std::uint16_t new_id();
+  bool send(std::span<const std::uint8_t> bytes, const Travel& travel);
+  std::optional<SeenPacket> receive(base::Instant until);
+  void say_farewell(base::Instant until);
+  std::string initiate(Words words);
+  void note(bool is_ours, std::span<const std::uint8_t> bytes);
+
+  LiveLink& link_;
+  const Peer& peer_;
+  Timing timing_;
+  base::Rng rng_;
+  PdcLedger ledger_;
+  Variables* variables_ = nullptr;
+  InitiateCommand command_;
+  std::uint16_t next_id_ = 0;
+  std::uint16_t next_message_ = 1;
+  base::Duration patience_;
+  bool crc_is_wrong_ = false;
+  std::vector<SeenPacket> kept_;  ///< came while time passed
+  std::vector<WireLine> lines_;
+  std::string trouble_;
+};
+
+}  // namespace uet::drill

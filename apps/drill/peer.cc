@@ -1,0 +1,46 @@
+#include "apps/drill/peer.h"
+
+#include <fmt/format.h>
+
+namespace uet::drill {
+
+namespace {
+
+constexpr Capability kCapabilities[] = {
+    {"memory", "16 KiB that we may write and read, by a key", "name it: --key"},
+    {"receives", "32 untagged receives of 4 KiB wait at the resource index",
+     "post them and say --with receives"},
+    {"atomic", "atomic operations on that memory", "say --with atomic"},
+    {"rudi", "requests without a PDC (RUDI)", "--without rudi was said"},
+    {"trimming", "knows trimmed packets by the DSCPs 26 and 28", "--without trimming was said"},
+    {"relative", "relative addressing", "--absolute was said"},
+    {"initiator", "it can be made to initiate operations", "give --initiate or --by-hand"},
+    {"rod", "ordered delivery (ROD)", "--without rod was said"},
+    {"go-back", "drops what comes after a gap of an ordered PDC (others keep it)",
+     "--without go-back was said"},
+    {"noop", "NOOP control packets", "--without noop was said"},
+    {"probe", "PROBE control packets", "--without probe was said"},
+    {"remote-data", "takes WRITEs with completion data", "--without remote-data was said"},
+    {"ack-data", "puts read data of 8 bytes on the ACK", "--without ack-data was said"},
+    {"return-data", "sends read data of 64 bytes as packets of its own",
+     "--without return-data was said"},
+    {"crc", "protects packets by the UET CRC", "--protect none was said"},
+    {"idle-close", "closes a PDC within 10 s when its initiator says nothing any more",
+     "say --with idle-close"},
+};
+
+}  // namespace
+
+const Capability* find_capability(const std::string& name) {
+  for (const Capability& c : kCapabilities)
+    if (c.name == name) return &c;
+  return nullptr;
+}
+
+std::string list_capabilities() {
+  std::string text;
+  for (const Capability& c : kCapabilities) text += fmt::format("  {:<12} {}\n", c.name, c.meaning);
+  return text;
+}
+
+}  // namespace uet::drill

@@ -1,0 +1,103 @@
+#include "apps/drill/suite.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace uet::drill {
+
+namespace {
+
+/// Why there is no sign of life, from what did arrive.
+std::string silence(const SuiteReport& report, const LiveLink::Counters& wire) {
+  std::string text = fmt::format("{} gives no answer: {} packets sent, {} received", report.peer,
+                                 wire.sent, wire.received);
+  if (wire.broken > 0)
+    text += fmt::format("; {} more had a wrong CRC or were no UET packets (see --protect)",
+                        wire.broken);
+  if (wire.strangers > 0) text += fmt::format("; {} came from other addresses", wire.strangers);
+  return text;
+}
+
+class Suite {
+ public:
+  Suite(const SuiteOptions& options, LiveLink& link, LiveWorld& world, SuiteReport& report,
+        const std::function<void(const Result&)>& tell)
+      : options_(options), link_(link), world_(world), report_(report), tell_(tell) {}
+
+  void play(const Script& script) {
+    Result result;
+    result.script = script;
+    const std::string lacks = world_.lacks(script);
+    if (!lacks.empty()) {
+      result.outcome = skipped(lacks);
+    } else if (!is_alive()) {
+      result.outcome = skipped("not played: " + report_.trouble);
+    } else {
+      run(result);
+    }
+    tell_(result);
+    const bool failed = result.outcome.verdict == Verdict::kFail;
+    report_.results.push_back(std::move(result));
+    if (failed) look_for_life(script.name);
+  }
+
+ private:
+  static Outcome skipped(const std::string& why) {
+    Outcome outcome;
+    outcome.verdict = Verdict::kSkip;
+    outcome.why = why;
+    return outcome;
+  }
+
+  /// Asked once, before the first script that is played.
+  bool is_alive() {
+    if (!was_asked_ && !world_.reach(options_.timing.reach))
+      report_.trouble = silence(report_, link_.counters());
+    was_asked_ = true;
+    return report_.trouble.empty();
+  }
+
+  void run(Result& result) {
+    if (!options_.out.empty()) {
+      result.capture = result.script.name + ".pcapng";
+      const std::string error = link_.capture_to(options_.out + "/" + result.capture);
+      if (!error.empty()) report_.trouble = error;
+    }
+    const base::Instant from = clock_now();
+    result.outcome = run_script(result.script, world_);
+    result.seconds = static_cast<double>((clock_now() - from).ns()) / 1e9;
+    result.lines = world_.lines();
+    if (!options_.out.empty()) link_.capture_to("");
+  }
+
+  void look_for_life(const std::string& script) {
+    if (world_.reach(options_.timing.reach)) return;
+    report_.trouble = fmt::format("since {} {}", script, silence(report_, link_.counters()));
+  }
+
+  const SuiteOptions& options_;
+  LiveLink& link_;
+  LiveWorld& world_;
+  SuiteReport& report_;
+  const std::function<void(const Result&)>& tell_;
+  bool was_asked_ = false;
+};
+
+}  // namespace
+
+std::size_t SuiteReport::count(Verdict verdict) const {
+  return static_cast<std::size_t>(
+      std::count_if(results.begin(), results.end(),
+                    [verdict](const Result& r) { return r.outcome.verdict == verdict; }));
+}
+
+void run_suite(const std::vector<Script>& scripts, const SuiteOptions& options, LiveLink& link,
+               LiveWorld& world, SuiteReport& report,
+               const std::function<void(const Result&)>& tell) {
+  Suite suite(options, link, world, report, tell);
+  for (const Script& script : scripts) suite.play(script);
+  report.wire = link.counters();
+}
+
+}  // namespace uet::drill

@@ -1,0 +1,288 @@
+#!/usr/bin/env python3
+"""uet-drill against live endpoints: the provider, an endpoint with bugs on purpose, and peers that are none.
+
+    drill.py PROVIDER-FOLDER DPDK-PLUG-IN UET-DRILL UET-DUMP LISTENER SCRIPT-FOLDER [PLANTED-SERVER]
+"""
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+from harness import Job, Tap, base_env, need_provider, own_addresses, temporary_folder
+
+# The bug, a script that shows it, and the item that the report must name.
+PLANTED = [
+    ("plain-compare", "PDS-003-start-before-the-wrap", "PDS-52"),
+    ("cack-past-stored", "PDS-087-guaranteed-response", "PDS-87"),
+    ("clear-never-refreshed", "INI-093-clear-command", "PDS-93"),
+    ("duplicate-delivered", "PDS-144-ordered-gap", "PDS-147"),
+    ("sack-is-ack", "PDS-103-sack-is-no-ack", "PDS-103"),
+    ("no-tombstone", "PDS-035-stray-syn-after-the-close", "PDS-35"),
+    ("wrong-segment-resent", "INI-054-one-loss", "PDS-54"),
+    ("rod-order-ignored", "PDS-144-ordered-gap", "PDS-144"),
+    ("lock-ignored", "INI-142-close-waits-for-read-data", "PDS-142"),
+    ("rudi-repeat-ignored", "PDS-178-rudi-request-again", "PDS-178"),
+]
+KNOWS_ALL = ["--key", "7", "--with", "receives,atomic"]
+# Generous where only a failure would have to wait.
+PATIENT = ["--patience", "20s", "--reach", "20s"]
+
+
+class Listener:
+    """A process that says "ready" and then takes lines that make it initiate."""
+
+    def __init__(self, folder, name, command, env):
+        self.fifo = os.path.join(folder, f"{name}.in")
+        self.job = Job(command, env, folder, name, stdin=subprocess.PIPE)
+        os.mkfifo(self.fifo)
+        threading.Thread(target=self.pass_lines, daemon=True).start()
+        end = time.monotonic() + 60
+        while "ready" not in self.job.output()[0]:
+            if self.job.process.poll() is not None or time.monotonic() > end:
+                raise RuntimeError(self.job.report(self.job.process.poll()))
+            time.sleep(0.02)
+
+    def pass_lines(self):
+        """What scripts write into the pipe goes to the process; several may open it one after the other."""
+        with os.fdopen(os.open(self.fifo, os.O_RDWR), "rb", buffering=0) as lines:
+            while True:
+                line = lines.read(4096)
+                if line == b"end\n" or self.job.process.poll() is not None:
+                    return
+                self.job.process.stdin.write(line)
+                self.job.process.stdin.flush()
+
+    def command(self):
+        return f'echo $UET_DRILL_OPERATION $UET_DRILL_BYTES $UET_DRILL_ADDRESS > "{self.fifo}"'
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        with open(self.fifo, "wb", buffering=0) as lines:
+            lines.write(b"end\n")
+        self.job.process.stdin.close()
+        if self.job.wait(10) is None:
+            self.job.kill()
+
+
+class Bench:
+    def __init__(self, arguments, folder):
+        self.provider, self.plugin, self.drill, self.dump, self.listener, self.scripts = arguments[:6]
+        self.planted = arguments[6] if len(arguments) > 6 else None
+        self.folder = folder
+        self.peer, self.own = own_addresses(2).split("|")
+        self.number = 0
+
+    def listen(self, **settings):
+        self.number += 1
+        env = base_env(self.provider, **{"FI_UET_ADDR": self.peer, "FI_UET_RI": "1", "FI_UET_MAX_PAYLOAD": "1024", **settings})
+        return Listener(self.folder, f"listener{self.number}", [self.listener], env)
+
+    def run(self, *arguments, own=None, peer=None, seconds=240, port="udp"):
+        """Exit status, what was said on stderr, and the report."""
+        command = [self.drill, "--json", "--port", port, "--address", own or self.own, peer or self.peer, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, env=base_env(self.provider))
+        return done.returncode, done.stderr, json.loads(done.stdout) if done.stdout else {}
+
+
+def failures(report):
+    return [f"{s['name']} line {s.get('line')}: {s['why']}\n{s.get('got')}" for s in report.get("scripts", [])
+            if s["verdict"] == "fail"]
+
+
+def verdicts(report):
+    return {s["name"]: s["verdict"] for s in report.get("scripts", [])}
+
+
+def expect(condition, *what):
+    return "" if condition else "\n".join(str(w) for w in what)
+
+
+def provider_passes(bench):
+    """Every script that applies; and what is left behind for people."""
+    out = os.path.join(bench.folder, "report")
+    with bench.listen(FI_UET_PDC_IDLE="60s", FI_UET_ROD_REORDER="0") as listener:
+        status, said, report = bench.run(*KNOWS_ALL, *PATIENT, "--initiate", listener.command(), "--out", out)
+    skipped = {name for name, verdict in verdicts(report).items() if verdict == "skip"}
+    problem = expect(status == 0 and skipped == {"REF-05-restart-with-the-same-identifier"}
+                     and report["summary"]["pass"] > 75, status, said, report.get("trouble"), skipped, *failures(report))
+    if problem:
+        return problem
+    page = open(os.path.join(out, "report.html"), encoding="utf-8").read()
+    outside = re.findall(r"(?:src|href)=\"(?!\w[\w-]*\.pcapng\")[^\"]*", page)
+    dump = subprocess.run([bench.dump, os.path.join(out, "PDS-012-opening.pcapng")], capture_output=True, text=True, timeout=60)
+    return (expect(not outside and "PDS-012-opening" in page, "the page needs more than itself", outside)
+            or expect(json.load(open(os.path.join(out, "report.json")))["summary"] == report["summary"], "report.json differs")
+            or expect("WRITE" in dump.stdout and "CLOSE_COMMAND" in dump.stdout, dump.stdout, dump.stderr))
+
+
+def provider_restarted_initiator(bench):
+    with bench.listen(FI_UET_PDC_IDLE="300ms"):
+        status, said, report = bench.run("--with", "idle-close", *PATIENT, "REF-05")
+    return expect(status == 0 and report["summary"]["pass"] == 1, status, said, *failures(report))
+
+
+def nothing_known(bench):
+    """Without a key scripts about packet delivery are played; the others say what they need."""
+    with bench.listen(FI_UET_PDC_IDLE="60s"):
+        status, said, report = bench.run(*PATIENT, "PDS-012", "PDS-087", "PDS-157", "SES-012-write", "INI-012")
+    why = {s["name"]: s.get("why", "") for s in report.get("scripts", [])}
+    return expect(status == 0 and report["summary"]["pass"] == 3 and "needs memory" in why["SES-012-write-and-read-back"]
+                  and "--initiate" in why["INI-012-opening"], status, said, why)
+
+
+def own_calls(bench):
+    """Scripts that drive our own endpoint say so."""
+    scripts = os.path.join(bench.scripts, "..", "..", "..", "tests", "drill")
+    names = ["PDS-042-original-syn-again-while-pending", "PDS-109-ack-from-a-wrong-pdcid"]
+    status, said, report = bench.run(*[os.path.join(scripts, name + ".drill") for name in names])
+    why = [s.get("why", "") for s in report.get("scripts", [])]
+    return expect(status == 1 and "no script was played" in said and "upper layer" in why[0] and "'write' posts" in why[1],
+                  status, said, why)
+
+
+def finds(bench, bug, script, item):
+    with Listener(bench.folder, f"planted-{bug}", [bench.planted, bench.peer, bug], dict(os.environ)) as listener:
+        status, said, report = bench.run(*KNOWS_ALL, "--patience", "1s", "--reach", "1s", "--initiate", listener.command(),
+                                         script)
+    of_script = [s for s in report.get("scripts", []) if s["name"] == script]
+    items = {i["item"]: i["title"] for s in of_script for i in s["items"]}
+    return expect(status == 1 and of_script[0]["verdict"] == "fail" and items.get(item) and of_script[0]["says"]
+                  and of_script[0]["expected"], status, said, report)
+
+
+def right_one_passes(bench):
+    scripts = sorted({script for _, script, _ in PLANTED})
+    with Listener(bench.folder, "right", [bench.planted, bench.peer], dict(os.environ)) as listener:
+        status, said, report = bench.run(*KNOWS_ALL, *PATIENT, "--initiate", listener.command(), *scripts)
+    return expect(status == 0 and report["summary"] == {"pass": len(scripts), "fail": 0, "skip": 0}, status, said,
+                  *failures(report))
+
+
+class Impostor:
+    """Something on the UDP port that is no endpoint of UET."""
+
+    def __init__(self, address, answers):
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.bind((address, 4793))
+        self.socket.settimeout(0.1)
+        self.answers, self.ended = answers, False
+        self.thread = threading.Thread(target=self.serve)
+        self.thread.start()
+
+    def serve(self):
+        while not self.ended:
+            try:
+                packet, (host, _) = self.socket.recvfrom(65536)
+            except TimeoutError:
+                continue
+            for answer in self.answers(packet):
+                self.socket.sendto(answer, (host, 4793))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.ended = True
+        self.thread.join()
+        self.socket.close()
+
+
+def impostor(bench, answers, more=(), says=""):
+    """Bounded time, and a report that says it."""
+    from_ = time.monotonic()
+    with Impostor(bench.peer, answers):
+        status, said, report = bench.run(*KNOWS_ALL, "--patience", "300ms", "--reach", "500ms", *more, seconds=120)
+    took = time.monotonic() - from_
+    # The time to reach it, not that of eighty scripts; the rest is for a machine that does other things as well.
+    return expect(status == 1 and "gives no answer" in report["trouble"] and says in report["trouble"]
+                  and report["summary"]["pass"] == 0 and report["packets"]["sent"] < 20 and took < 60,
+                  status, took, said, report.get("trouble"), report.get("summary"))
+
+
+def noise(packet):
+    return [os.urandom(len(packet)), b"", b"\x38", os.urandom(1)]
+
+
+def nobody_there(bench):
+    status, said, report = bench.run("--reach", "500ms")
+    return expect(status == 1 and "gives no answer" in report["trouble"] and report["summary"]["pass"] == 0, status, said,
+                  report)
+
+
+def hangs_up(bench):
+    """The endpoint dies within the second script: the first one counts, the third is not played."""
+    folder = os.path.join(bench.folder, "hang-up")
+    os.mkdir(folder)
+    opening = open(os.path.join(bench.scripts, "PDS-012-opening.drill"), encoding="utf-8").read()
+    initiating = open(os.path.join(bench.scripts, "INI-012-opening.drill"), encoding="utf-8").read()
+    for name, text in ("A-opening", opening), ("B-initiating", initiating), ("C-opening", opening):
+        with open(os.path.join(folder, name + ".drill"), "w", encoding="utf-8") as script:
+            script.write(text)
+    with bench.listen() as listener:
+        pid = listener.job.process.pid
+        status, said, report = bench.run(*KNOWS_ALL, "--patience", "1s", "--reach", "1s", "--initiate", f"kill -9 {pid}", folder)
+    last = report["scripts"][-1]
+    return expect(status == 1 and verdicts(report) == {"A-opening": "pass", "B-initiating": "fail", "C-opening": "skip"}
+                  and "since B-initiating" in report["trouble"] and "not played" in last["why"],
+                  status, said, report.get("trouble"), verdicts(report))
+
+
+def memif(bench, native):
+    """The same over a DPDK port."""
+    path = os.path.join(bench.folder, f"memif{native}.sock")
+    spec = f"dpdk:net_memif0,socket={path},socket-abstract=no"
+    settings = {"FI_UET_PORT": spec + ",role=server", "FI_UET_ADDR": "10.78.0.1", "FI_UET_PDC_IDLE": "60s"}
+    if native:
+        settings["FI_UET_ENCAP"] = "ip"
+    with bench.listen(**settings):
+        status, said, report = bench.run(*KNOWS_ALL, *PATIENT, *(["--native-ip"] if native else []), "PDS-012", "PDS-157",
+                                         "SES-012", "PDS-194", own="10.78.0.2", peer="10.78.0.1", port=spec + ",role=client")
+    return expect(status == 0 and report["summary"]["pass"] == 5, status, said, report.get("trouble"), *failures(report))
+
+
+def usage(bench):
+    for arguments in ([], ["nowhere"], ["127.0.0.1", "--with", "wings"], ["127.0.0.1", "NO-SUCH-SCRIPT"],
+                      ["127.0.0.1", "--patience", "soon"]):
+        done = subprocess.run([bench.drill, *arguments], capture_output=True, text=True, timeout=30)
+        if done.returncode != 2 or not done.stderr:
+            return f"{arguments}: {done.returncode}\n{done.stdout}{done.stderr}"
+    listed = subprocess.run([bench.drill, "--list", "SES-012"], capture_output=True, text=True, timeout=30)
+    return expect(listed.returncode == 0 and len(listed.stdout.splitlines()) == 2, listed)
+
+
+def main():
+    need_provider(sys.argv[1])
+    tap = Tap()
+    with temporary_folder() as folder:
+        bench = Bench(sys.argv[1:], folder)
+        tap.result("the provider passes every script that applies", provider_passes(bench))
+        tap.result("the provider lets an initiator start anew", provider_restarted_initiator(bench))
+        tap.result("a listening program of which nothing is known", nothing_known(bench))
+        tap.result("scripts that drive our own calls say so", own_calls(bench))
+        tap.result("an endpoint that is not there", nobody_there(bench))
+        tap.result("an endpoint that is silent", impostor(bench, lambda packet: []))
+        tap.result("an endpoint that answers noise", impostor(bench, noise, says="wrong CRC"))
+        tap.result("the same without a CRC", impostor(bench, noise, ["--protect", "none"]))
+        tap.result("an endpoint that hangs up", hangs_up(bench))
+        tap.result("wrong usage", usage(bench))
+        for native in (False, True):
+            name = "over a DPDK port, " + ("native IP" if native else "UDP")
+            if os.path.exists(bench.plugin):
+                tap.result(name, memif(bench, native))
+            else:
+                tap.skip(name, "built without DPDK")
+        if bench.planted:
+            tap.result("the server that gets the bugs passes without", right_one_passes(bench))
+            for bug, script, item in PLANTED:
+                tap.result(f"{bug} is found by {script}", finds(bench, bug, script, item))
+    tap.finish()
+
+
+main()
