@@ -15,8 +15,8 @@ namespace {
 
 constexpr const char* kDpdkLibrary = "libuet-dpdk.so";
 
-/// Seen from the program or library that this code is part of: where the build tree has it, beside it or one folder below
-/// the libraries when installed (the plug-in for libfabric), and where the system looks.
+/// Where the build tree has it, as seen from the program or library that this code is part of; where the installation has it,
+/// seen from the library and from the provider, which keeps a moved installation whole, then by its path; where the system looks.
 std::vector<std::string> library_paths() {
   std::vector<std::string> out;
   std::error_code error;
@@ -27,11 +27,12 @@ std::vector<std::string> library_paths() {
     if (error) file = std::filesystem::canonical("/proc/self/exe", error);
     if (!error) {
       const auto dir = file.parent_path();
-      for (const char* relative : {".", "../lib/dpdk", "../../lib/dpdk", "../dpdk", "..", "../lib",
-                                   "../lib/x86_64-linux-gnu"})
+      for (const char* relative :
+           {".", "../lib/dpdk", "../../lib/dpdk", "../dpdk", "uet", "../uet"})
         out.push_back((dir / relative / kDpdkLibrary).lexically_normal().string());
     }
   }
+  out.push_back(std::string(UET_PLUGIN_DIR "/") + kDpdkLibrary);
   std::erase_if(out, [](const std::string& path) { return !std::filesystem::exists(path); });
   out.emplace_back(kDpdkLibrary);
   return out;

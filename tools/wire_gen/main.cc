@@ -88,6 +88,13 @@ void write_lua(std::ostream& out, const std::string& tree) {
   out << "-- Ultra Ethernet Transport for Wireshark 4.0. Generated from the header declarations; "
          "do not edit.\n"
          "-- Put it into the personal Lua plug-in folder, or use: tshark -X lua_script:uet.lua\n\n"
+         "-- An installed plug-in is read before one that is named on the command line, and a "
+         "protocol has one dissector.\n"
+         "if uet_plugin then\n"
+         "  io.stderr:write(\"uet.lua: the UET plug-in that was read first stays in use\\n\")\n"
+         "  return\n"
+         "end\n"
+         "uet_plugin = true\n"
          "local uet = Proto(\"uet\", \"Ultra Ethernet Transport\")\n"
          "local F = {}  -- filter name -> ProtoField\n";
   for (const auto& [name, info] : lua_fields())
