@@ -17,7 +17,9 @@ void LossRecovery::queue_resend(Pdc& pdc, Psn psn, TxRecord& record) {
     --tx.paused_count;
   }
   record.deadline = Instant::never();
-  record.ask_ack = false;
+  record.arrived = record.suspected =
+      false;  // whatever was thought of the transmission that is over
+  record.ask_ack = record.asked_ack = false;
   if (record.needs_rtx) return;
   record.needs_rtx = true;
   if (record.message == nullptr) return scheduler_.want_control(pdc, kResendControl);
@@ -48,7 +50,6 @@ void LossRecovery::mark_lost(Instant now, Pdc& pdc, Psn psn, TxRecord& record, b
                                      pdc.state != PdcState::kCreating);
     trace_.emit(now, EventId::kInferredLoss, pdc.id, psn, timeout ? 1 : 0, record.cc.entropy);
   }
-  record.arrived = false;
   record.was_refused = false;
   queue_resend(pdc, psn, record);
 }
@@ -289,8 +290,8 @@ void LossRecovery::ask_about_tail(Instant now, Pdc& pdc) {
   if (pdc.peer_id == 0) return;  // a Probe opens nothing; the RTO does its work
   for (Psn psn = tx.next - 1; psn.is_at_or_after(tx.left); psn = psn - 1) {
     const TxRecord& record = tx_blocks_.at(tx.ring, psn);
-    if (record.acked || record.arrived || record.suspected || record.message == nullptr ||
-        record.deadline.is_never())
+    if (record.acked || record.arrived || record.suspected || record.paused ||
+        record.message == nullptr || record.deadline.is_never())
       continue;
     const Instant due = std::max(record.cc.sent_at, tx.probe_sent_at) + tail_silence(now, pdc);
     if (due > now) return scheduler_.set_timer(pdc, PdcTimer::kTailLoss, due);

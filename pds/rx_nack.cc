@@ -145,8 +145,6 @@ bool NackIntake::resend_now(Instant now, Pdc& pdc, Psn psn, TxRecord& record,
   // Not before: the tail that is repeated faster than its NACKs come back draws stale ones only. If those started the count of
   // repetitions anew, no copy would ever be old enough for its own NACK to end in a pause.
   Liveness::heard(now, pdc);
-  record.arrived = false;
-  record.asked_ack = false;
   if (is_answer) {
     loss_.mark_lost(now, pdc, psn, record, false);
     return true;
@@ -245,9 +243,8 @@ void NackIntake::on_rod_ooo(Instant now, Pdc& pdc, const wire::PdsNack& nack) {
     return trace_.drop(now, DropReason::kStaleNack, 0, pdc.id, expected);
   Liveness::heard(now, pdc);
   tx.peer_holds = false;
-  if (tx_blocks_.at(tx.ring, expected).message == nullptr) {
-    loss_.queue_resend(pdc, expected, tx_blocks_.at(tx.ring, expected));
-  }
+  if (TxRecord& first = tx_blocks_.at(tx.ring, expected); first.message == nullptr && !first.acked)
+    loss_.queue_resend(pdc, expected, first);
   loss_.go_back(now, pdc, expected, false);
 }
 

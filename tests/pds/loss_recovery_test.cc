@@ -152,6 +152,22 @@ TEST(LossRecovery, hold_back__pauses_until_its_time_and_counts) {
   EXPECT_EQ(t.trace.count(EventId::kTimeout), 0u);
 }
 
+TEST(LossRecovery, on_tail_loss__asks_nothing_about_a_packet_that_was_refused_and_waits) {
+  Loss t(Mode::kRud, [](PdsConfig& c) {
+    c.tail_loss_time = Duration::from_us(50);
+    c.tail_loss_asks = true;
+    c.max_tail_loss_retx = 3;
+  });
+  const Psn psn = t.send();
+  t.loss.queue_resend(t.pdc, psn, t.at(psn));
+  t.loss.hold_back(t.pdc, psn, t.at(psn), kNow + Duration::from_seconds(1));
+  t.loss.on_tail_loss(kNow + Duration::from_ms(10), t.pdc);
+  EXPECT_EQ(t.pdc.pending_control & kSendProbe, 0);
+  t.send(kNow + Duration::from_ms(10));
+  t.loss.on_tail_loss(kNow + Duration::from_ms(20), t.pdc);
+  EXPECT_NE(t.pdc.pending_control & kSendProbe, 0);
+}
+
 TEST(LossRecovery, what_later_packets_overtook_is_lost_after_the_reordering_window) {
   Loss t(Mode::kRud, [](PdsConfig& c) {
     c.reorder_window = Duration::from_us(20);
