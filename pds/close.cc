@@ -189,8 +189,8 @@ void Closing::finish_target(Instant now, Pdc& pdc) {
 /// because what does not know a PDC will not know it later. See docs/decisions/0051.
 bool Closing::is_known_undelivered(Psn psn, const TxRecord& record, PdsError error,
                                    const std::optional<Refused>& refused) {
-  if (record.in_doubt || record.arrived || record.acked) return false;
-  if (error == PdsError::kNoPdc) return record.needs_rtx || record.paused;
+  if (record.is_in_doubt() || record.has_arrived() || record.is_acked()) return false;
+  if (error == PdsError::kNoPdc) return record.waits_for_resend();
   if (!refused) return false;
   if (psn == refused->psn) return true;
   return refused->was_sent_once && record.cc.resent == 0 && psn.is_after(refused->psn);
@@ -208,7 +208,7 @@ void Closing::fail(Instant now, Pdc& pdc, PdsError error, const std::optional<Re
   MessageQueue mine;
   for (Psn psn = tx.left; psn.is_before(tx.next); ++psn) {
     TxRecord& record = tx_blocks_.at(tx.ring, psn);
-    if (record.acked || record.message == nullptr) continue;
+    if (record.is_acked() || record.message == nullptr) continue;
     if (!is_known_undelivered(psn, record, error, refused)) record.message->may_be_delivered = true;
     tx.cc.of(*record.message).ccc->on_abandon(record.cc, tx.share);
     Message& message = *record.message;

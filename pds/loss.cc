@@ -4,7 +4,6 @@ namespace uet::pds {
 
 void LossRecovery::arm_retransmit(Instant now, Pdc& pdc, TxRecord& record) {
   record.deadline = now + window_.rto(pdc, record.rto_cnt);
-  record.suspected = false;
   if (record.deadline < pdc.deadline(PdcTimer::kRetransmit))
     scheduler_.set_timer(pdc, PdcTimer::kRetransmit, record.deadline);
   watch_tail(now, pdc);
@@ -17,29 +16,15 @@ void LossRecovery::note_repeat(Instant now, Pdc& pdc, Psn psn) {
   if (tx.repeats < 255) ++tx.repeats;
 }
 
-void LossRecovery::queue_resend(Pdc& pdc, Psn psn, TxRecord& record) {
+void LossRecovery::queue_resend(Pdc& pdc, Psn psn, TxRecord& record, TxEvent why) {
   TxHalf& tx = pdc.tx;
-  if (record.paused) {
-    record.paused = false;
-    --tx.paused_count;
-  }
+  const TxState before = record.state();
+  SendWindow::move(tx, record, why);
   record.deadline = Instant::never();
-  record.ask_ack = false;
-  if (record.needs_rtx) return;
-  record.needs_rtx = true;
+  if (before == TxState::kQueued) return;
   if (record.message == nullptr) return scheduler_.want_control(pdc, kResendControl);
-  if (tx.rtx_count++ == 0 || psn.is_before(tx.rtx_from)) tx.rtx_from = psn;
+  if (tx.rtx_count == 1 || psn.is_before(tx.rtx_from)) tx.rtx_from = psn;
   scheduler_.wake(pdc);
-}
-
-void LossRecovery::unqueue_resend(Pdc& pdc, TxRecord& record) {
-  if (record.paused) {
-    record.paused = false;
-    --pdc.tx.paused_count;
-  }
-  if (!record.needs_rtx) return;
-  record.needs_rtx = false;
-  if (record.message != nullptr) --pdc.tx.rtx_count;
 }
 
 void LossRecovery::note_loss(Instant now, Congestion& congestion) {
@@ -55,9 +40,13 @@ void LossRecovery::mark_lost(Instant now, Pdc& pdc, Psn psn, TxRecord& record, b
                                      pdc.state != PdcState::kCreating);
     trace_.emit(now, EventId::kInferredLoss, pdc.id, psn, timeout ? 1 : 0, record.cc.entropy);
   }
-  record.arrived = false;
-  record.was_refused = false;
-  queue_resend(pdc, psn, record);
+  queue_resend(pdc, psn, record, TxEvent::kLost);
+}
+
+void LossRecovery::note_arrival(Instant now, Pdc& pdc, TxRecord& record, TxEvent how) {
+  const bool has_timeout = record.state() == TxState::kInFlight || record.has_arrived();
+  SendWindow::move(pdc.tx, record, how);
+  if (!has_timeout || how == TxEvent::kBusy) arm_retransmit(now, pdc, record);
 }
 
 bool LossRecovery::on_retransmit_timer(Instant now, Pdc& pdc) {
@@ -65,27 +54,29 @@ bool LossRecovery::on_retransmit_timer(Instant now, Pdc& pdc) {
   Instant next = Instant::never();
   for (Psn psn = tx.left; psn.is_before(tx.next); ++psn) {
     TxRecord& record = tx_blocks_.at(tx.ring, psn);
-    if (record.acked || record.deadline.is_never()) continue;
+    if (record.is_acked() || record.deadline.is_never()) continue;
     if (record.deadline > now) {
       next = std::min(next, record.deadline);
       continue;
     }
-    if (record.paused) {     // the pause after a resource NACK is over
-      pdc.busy_since = now;  // the peer had no reason to say anything meanwhile
+    if (record.is_paused()) {  // the pause after a resource NACK is over
+      pdc.busy_since = now;    // the peer had no reason to say anything meanwhile
       if (pdc.is_rod()) {
         go_back(now, pdc, psn, false);
         break;
       }
-      queue_resend(pdc, psn, record);
+      queue_resend(pdc, psn, record, TxEvent::kResumed);
       continue;
     }
     if (!window_.allows(pdc,
                         psn)) {  // the peer's window shrank: not an error, not a loss [PDS 7.2]
+      if (record.state() == TxState::kSuspected)
+        SendWindow::move(tx, record, TxEvent::kWindowShrank);
       arm_retransmit(now, pdc, record);
       next = std::min(next, record.deadline);
       continue;
     }
-    if (record.suspected) {
+    if (record.state() == TxState::kSuspected) {
       if (pdc.is_rod() && !tx.peer_holds) {
         go_back(now, pdc, psn, false);
         break;
@@ -103,7 +94,7 @@ bool LossRecovery::on_retransmit_timer(Instant now, Pdc& pdc) {
     next = Instant::never();
     for (Psn psn = tx.left; psn.is_before(tx.next); ++psn) {
       const TxRecord& record = tx_blocks_.at(tx.ring, psn);
-      if (!record.acked) next = std::min(next, record.deadline);
+      if (!record.is_acked()) next = std::min(next, record.deadline);
     }
   }
   if (next.is_never() && tx.rtx_count > 0 && pdc.state == PdcState::kCreating) {
@@ -124,7 +115,7 @@ bool LossRecovery::on_timeout(Instant now, Pdc& pdc, Psn psn, TxRecord& record) 
   if (config_.max_rto_retx_cnt < kNoLimit && record.rto_cnt >= config_.max_rto_retx_cnt)
     return false;
   if (record.rto_cnt < 63) ++record.rto_cnt;
-  if (record.arrived) {
+  if (record.has_arrived()) {
     ask_about(pdc, record);
     arm_retransmit(now, pdc, record);
   } else if (pdc.is_rod() && record.message != nullptr) {
@@ -138,25 +129,22 @@ bool LossRecovery::on_timeout(Instant now, Pdc& pdc, Psn psn, TxRecord& record) 
 // The peer has it and the answer is missing: ask for the answer instead of sending the data again.
 // [PDS 13.1]
 void LossRecovery::ask_about(Pdc& pdc, TxRecord& record) {
-  record.ask_ack = true;
+  SendWindow::move(pdc.tx, record, TxEvent::kAnswerMissing);
   scheduler_.want_control(pdc, kSendAckRequests);
 }
 
-void LossRecovery::hold_back(Pdc& pdc, Psn psn, TxRecord& record, Instant until) {
-  const auto hold = [&](TxRecord& r) {
-    if (!r.needs_rtx) return;
-    unqueue_resend(pdc, r);
-    r.paused = true;
-    ++pdc.tx.paused_count;
+void LossRecovery::hold_back(Pdc& pdc, Psn psn, TxRecord& record, Instant until, TxEvent why) {
+  const auto hold = [&](TxRecord& r, TxEvent event) {
+    if (r.state() != TxState::kQueued) return;
+    SendWindow::move(pdc.tx, r, event);
     r.deadline = until;
   };
-  hold(record);
+  hold(record, why);
   if (pdc.is_rod()) {
     // What follows would be dropped while this one is missing, so it waits too; the end of the
     // pause goes back. [PDS 17.1]
     for (Psn p = psn + 1; p.is_before(pdc.tx.next); ++p) {
-      TxRecord& later = tx_blocks_.at(pdc.tx.ring, p);
-      if (!later.acked) hold(later);
+      hold(tx_blocks_.at(pdc.tx.ring, p), TxEvent::kPaused);
     }
   }
   scheduler_.set_timer(pdc, PdcTimer::kRetransmit,
@@ -167,9 +155,9 @@ void LossRecovery::go_back(Instant now, Pdc& pdc, Psn from, bool timeout) {
   TxHalf& tx = pdc.tx;
   for (Psn psn = serial_max(from, tx.left); psn.is_before(tx.next); ++psn) {
     TxRecord& record = tx_blocks_.at(tx.ring, psn);
-    if (record.acked) continue;
-    if (record.needs_rtx || record.paused)
-      queue_resend(pdc, psn, record);
+    if (record.is_acked() || record.state() == TxState::kQueued) continue;
+    if (record.is_paused())
+      queue_resend(pdc, psn, record, TxEvent::kResumed);
     else
       mark_lost(now, pdc, psn, record, timeout && psn == from);
   }
@@ -226,8 +214,8 @@ void LossRecovery::infer_losses(Instant now, Pdc& pdc) {
   PathEvidence evidence(config_.sack_loss_thresh);
   for (Psn psn = tx.next - 1; psn.is_at_or_after(tx.left); psn = psn - 1) {
     TxRecord& record = tx_blocks_.at(tx.ring, psn);
-    if (record.message == nullptr || record.needs_rtx || record.paused) continue;
-    if (record.acked || record.arrived) {
+    if (record.message == nullptr || record.waits_for_resend()) continue;
+    if (record.is_acked() || record.has_arrived()) {
       if (record.cc.resent == 0) evidence.arrived(record.cc.entropy, record.cc.sent_at);
     } else if (evidence.is_against(record.cc.entropy, record.cc.sent_at, record.cc.resent > 0)) {
       mark_lost(now, pdc, psn, record, false);
@@ -252,13 +240,13 @@ void LossRecovery::suspect_sent_before(Instant now, Pdc& pdc, Psn end, Instant s
   Instant earliest = Instant::never();
   for (Psn psn = tx.left; psn.is_before(end) && psn.is_before(tx.next); ++psn) {
     TxRecord& record = tx_blocks_.at(tx.ring, psn);
-    if (record.acked || record.arrived || record.suspected || record.paused ||
-        record.deadline.is_never() || record.message == nullptr || record.cc.sent_at > sent_before)
+    if (record.state() != TxState::kInFlight || record.message == nullptr ||
+        record.cc.sent_at > sent_before)
       continue;
     const Instant verdict = std::max(now, record.cc.sent_at + rtt) + window;
     if (verdict >= record.deadline) continue;
     record.deadline = verdict;
-    record.suspected = true;
+    SendWindow::move(tx, record, TxEvent::kOvertaken);
     earliest = std::min(earliest, verdict);
     if (pdc.is_rod()) break;
   }
@@ -296,8 +284,7 @@ void LossRecovery::ask_about_tail(Instant now, Pdc& pdc) {
   if (pdc.peer_id == 0) return;  // a Probe opens nothing; the RTO does its work
   for (Psn psn = tx.next - 1; psn.is_at_or_after(tx.left); psn = psn - 1) {
     const TxRecord& record = tx_blocks_.at(tx.ring, psn);
-    if (record.acked || record.arrived || record.suspected || record.message == nullptr ||
-        record.deadline.is_never())
+    if (record.state() != TxState::kInFlight || record.message == nullptr)
       continue;
     const Instant due = std::max(record.cc.sent_at, tx.probe_sent_at) + tail_silence(now, pdc);
     if (due > now) return scheduler_.set_timer(pdc, PdcTimer::kTailLoss, due);
@@ -314,10 +301,10 @@ void LossRecovery::on_tail_loss(Instant now, Pdc& pdc) {
   if (config_.tail_loss_asks) return ask_about_tail(now, pdc);
   for (Psn psn = tx.next - 1; psn.is_at_or_after(tx.left); psn = psn - 1) {
     TxRecord& record = tx_blocks_.at(tx.ring, psn);
-    if (record.acked) continue;
-    if (record.needs_rtx || record.paused || record.message == nullptr) return;
+    if (record.is_acked()) continue;
+    if (record.waits_for_resend() || record.message == nullptr) return;
     ++tx.tail_probes;
-    if (record.arrived) {
+    if (record.has_arrived()) {
       ask_about(pdc, record);
       scheduler_.set_timer(pdc, PdcTimer::kTailLoss, now + config_.tail_loss_time);
     } else if (pdc.is_rod()) {

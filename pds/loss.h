@@ -18,13 +18,14 @@ class LossRecovery : Part {
   // --- Single packets
   /// A packet has left: its RTO runs.
   void arm_retransmit(Instant now, Pdc& pdc, TxRecord& record);
-  /// To be sent again as soon as window and congestion control allow.
-  void queue_resend(Pdc& pdc, Psn psn, TxRecord& record);
-  static void unqueue_resend(Pdc& pdc, TxRecord& record);
+  /// To be sent again as soon as window and congestion control allow: it was lost or refused, or its pause is over.
+  void queue_resend(Pdc& pdc, Psn psn, TxRecord& record, TxEvent why);
+  /// The peer has it: from now on its RTO asks for the response.
+  void note_arrival(Instant now, Pdc& pdc, TxRecord& record, TxEvent how);
   /// Tells congestion control once per transmission, and schedules the next one.
   void mark_lost(Instant now, Pdc& pdc, Psn psn, TxRecord& record, bool timeout);
-  /// From "to be sent again" to "paused": no deadline of its own runs until the pause is over.
-  void hold_back(Pdc& pdc, Psn psn, TxRecord& record, Instant until);
+  /// What is to be sent again waits until then. `why`: kPaused or kPausedForPlace.
+  void hold_back(Pdc& pdc, Psn psn, TxRecord& record, Instant until, TxEvent why);
   /// A packet has left once more.
   static void note_repeat(Instant now, Pdc& pdc, Psn psn);
   /// ROD: everything from `from` on is sent again, in order. [PDS 17.1]

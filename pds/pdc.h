@@ -53,7 +53,7 @@ enum PdcControl : std::uint16_t {
   kSendNoop = 1 << 4,
   kSendNegotiation = 1 << 5,
   kSendClose = 1 << 6,        ///< Close Command or, at a target, Close Request
-  kSendAckRequests = 1 << 7,  ///< some records have ask_ack
+  kSendAckRequests = 1 << 7,  ///< some records are in ASK_DUE or ASK_AGAIN
   kSendCredit = 1 << 9,
   kResendControl = 1 << 8,  ///< a sequenced control packet was lost
 };

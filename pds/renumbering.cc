@@ -29,11 +29,10 @@ bool Renumbering::on_new_start(Instant now, Pdc& pdc, Psn start) {
   for (Psn psn = tx.left; psn.is_before(tx.next); ++psn) {
     TxRecord& record = tx_blocks_.at(tx.ring, psn);
     record.rto_cnt = record.nack_cnt = 0;
-    record.suspected = false;
-    record.was_refused = true;  // a target that wants another start has accepted nothing
-    if (record.message != nullptr && !record.needs_rtx && !record.paused)
+    // A target that wants another start has accepted nothing.
+    if (record.message != nullptr && !record.waits_for_resend())
       tx.cc.of(*record.message).ccc->on_nack(now, record.cc, tx.share, refused);
-    loss_.queue_resend(pdc, psn, record);
+    loss_.queue_resend(pdc, psn, record, TxEvent::kRefused);
   }
   tx.rtx_from = tx.left;
   // The target waits for one packet from the new start, for New_PDC_Time. Credit that it gives now names a PDC which this side does

@@ -163,9 +163,7 @@ bool AckIntake::acknowledge(Instant now, Pdc& pdc, Psn psn, std::uint8_t next_hd
                             std::span<const std::uint8_t> body) {
   TxHalf& tx = pdc.tx;
   TxRecord& record = tx_blocks_.at(tx.ring, psn);
-  loss_.unqueue_resend(pdc, record);
-  record.acked = true;
-  record.ask_ack = false;
+  SendWindow::move(tx, record, TxEvent::kAcknowledged);
   record.deadline = Instant::never();
   --tx.unacked;
   if (record.message == nullptr) return true;  // sequenced control packet
@@ -203,7 +201,7 @@ void AckIntake::on_ack(Instant now, Pdc& pdc, AckIn& in) {
   };
   // 1. The one response this ACK carries, before the default ones: CACK may cover the same PSN.
   const bool is_first = in.ack_names_psn() && tx.is_outstanding(in.ack_psn()) &&
-                        !tx_blocks_.at(tx.ring, in.ack_psn()).acked;
+                        !tx_blocks_.at(tx.ring, in.ack_psn()).is_acked();
   if (is_first) {
     TxRecord& record = tx_blocks_.at(tx.ring, in.ack_psn());
     // An ACK that was asked for after a timeout answers the question, not the transmission: its
@@ -221,7 +219,7 @@ void AckIntake::on_ack(Instant now, Pdc& pdc, AckIn& in) {
   if (is_current) {
     for (Psn psn = tx.left; psn.is_at_or_before(cack); ++psn) {
       TxRecord& record = tx_blocks_.at(tx.ring, psn);
-      if (record.acked) continue;
+      if (record.is_acked()) continue;
       account(record);
       if (!acknowledge(now, pdc, psn, 0, {})) return;
     }
@@ -282,18 +280,13 @@ void AckIntake::apply_sack(Instant now, Pdc& pdc, const AckIn& in) {
     const Psn psn = in.sack_base + std::countr_zero(bits);
     if (!pdc.tx.is_outstanding(psn)) continue;  // below the left edge, or never sent
     TxRecord& record = tx_blocks_.at(tx.ring, psn);
-    if (record.acked || record.arrived || record.message == nullptr) continue;
+    if (record.is_acked() || record.has_arrived() || record.message == nullptr) continue;
     if (planted(PlantedBug::kSackIsAck)) {
       if (!acknowledge(now, pdc, psn, 0, {})) return;
       continue;
     }
-    record.arrived = true;
     tx.cc.of(*record.message).ccc->on_arrived(record.cc);
-    if (record.suspected) loss_.arm_retransmit(now, pdc, record);  // it was only overtaken
-    if (record.needs_rtx || record.paused) {
-      loss_.unqueue_resend(pdc, record);
-      loss_.arm_retransmit(now, pdc, record);
-    }
+    loss_.note_arrival(now, pdc, record, TxEvent::kArrived);
   }
 }
 
@@ -312,7 +305,7 @@ std::optional<Psn> AckIntake::newest_arrival(const Pdc& pdc, const AckIn& in) co
 void AckIntake::advance_left(Pdc& pdc) {
   TxHalf& tx = pdc.tx;
   const Psn before = tx.left;
-  while (tx.left != tx.next && tx_blocks_.at(tx.ring, tx.left).acked) {
+  while (tx.left != tx.next && tx_blocks_.at(tx.ring, tx.left).is_acked()) {
     tx_blocks_.remove(tx.ring, tx.left);
     ++tx.left;
   }
@@ -322,7 +315,8 @@ void AckIntake::advance_left(Pdc& pdc) {
   if (tx.paused_count > 0 && tx.left != tx.next && !pdc.is_rod()) [[unlikely]] {
     // What was answered below it may be cleared now, which makes the place that it waits for. See docs/decisions/0042.
     TxRecord& first = tx_blocks_.at(tx.ring, tx.left);
-    if (first.paused && first.wants_place) loss_.queue_resend(pdc, tx.left, first);
+    if (first.state() == TxState::kPlaceWanted)
+      loss_.queue_resend(pdc, tx.left, first, TxEvent::kResumed);
   }
   if (tx.has_clear_when && tx.clear_psn().is_at_or_after(tx.clear_when)) {
     tx.has_clear_when = false;

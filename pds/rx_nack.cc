@@ -35,7 +35,7 @@ void NackIntake::on_packet(Instant now, const net::RxPacket& rx) {
     return drop(DropReason::kUnknownControlNack, h.dpdcid);
   }
   // Whatever the code: a PSN that is not outstanding changes nothing. [PDS 19 R7]
-  if (!pdc->tx.is_outstanding(h.nack_psn) || tx_blocks_.at(pdc->tx.ring, h.nack_psn).acked)
+  if (!pdc->tx.is_outstanding(h.nack_psn) || tx_blocks_.at(pdc->tx.ring, h.nack_psn).is_acked())
     return drop(DropReason::kNackNotOutstanding, h.dpdcid, h.nack_psn);
   trace_.emit(now, EventId::kNackReceived, pdc->id, h.nack_psn,
               static_cast<std::uint64_t>(h.nack_code));
@@ -110,19 +110,19 @@ namespace {
 
 /// True when the NACK answers an older copy than the one in the network. [PDS 13.2]
 bool is_stale(Instant now, const TxRecord& record, bool retx_echo, Duration base_rtt) {
-  if (record.needs_rtx || record.paused) return true;  // that transmission was dealt with already
+  if (record.waits_for_resend()) return true;  // that transmission was dealt with already
   if (record.cc.resent == 0) return false;
   if (!retx_echo) return true;
   // Only of a retransmission that was given up unheard can an answer still be under way. Where switches trim, an answer is
   // fast: what is cut waits in no queue, so the base RTT of full packets would take the second cut for news of the first.
-  const bool earlier_is_unheard = record.cc.resent > 1 && !record.was_refused;
+  const bool earlier_is_unheard = record.cc.resent > 1 && !record.was_refused();
   return earlier_is_unheard && now - record.cc.sent_at < base_rtt / 2;
 }
 
 /// The same for a NACK that no packet drew: a destination that infers a loss cannot echo which copy it misses. One that left less
 /// than a round trip ago may still be on its way. [PDS 17.1]
 bool is_under_way(Instant now, const TxRecord& record, Duration rtt) {
-  if (record.needs_rtx || record.paused) return true;
+  if (record.waits_for_resend()) return true;
   return record.cc.resent > 0 && now - record.cc.sent_at < rtt;
 }
 
@@ -133,13 +133,13 @@ bool is_under_way(Instant now, const TxRecord& record, Duration rtt) {
 bool NackIntake::resend_now(Instant now, Pdc& pdc, Psn psn, TxRecord& record,
                             const wire::PdsNack& nack, const RxMeta& meta) {
   if (record.message == nullptr) {  // a control packet is not congestion controlled
-    loss_.queue_resend(pdc, psn, record);
+    loss_.queue_resend(pdc, psn, record, TxEvent::kRefused);
     return true;
   }
   cc::Ccc& ccc = *pdc.tx.cc.of(*record.message).ccc;
   // An answer to our ACK Request speaks about the PSN, not about a copy of it.
-  const bool is_answer = record.asked_ack && (nack.nack_code == NackCode::kPktNotRcvd ||
-                                              nack.nack_code == NackCode::kAckWithData);
+  const bool is_answer = was_asked(record.state()) && (nack.nack_code == NackCode::kPktNotRcvd ||
+                                                       nack.nack_code == NackCode::kAckWithData);
   const bool is_inferred = nack.nack_code == NackCode::kRcvrInferLoss;
   const bool is_old = is_inferred ? is_under_way(now, record, ccc.smoothed_rtt())
                                   : is_stale(now, record, nack.retx, ccc.base_rtt());
@@ -150,8 +150,6 @@ bool NackIntake::resend_now(Instant now, Pdc& pdc, Psn psn, TxRecord& record,
   // Not before: the tail that is repeated faster than its NACKs come back draws stale ones only. If those started the count of
   // repetitions anew, no copy would ever be old enough for its own NACK to end in a pause.
   Liveness::heard(now, pdc);
-  record.arrived = false;
-  record.asked_ack = false;
   if (is_answer) {
     loss_.mark_lost(now, pdc, psn, record, false);
     return true;
@@ -171,8 +169,7 @@ bool NackIntake::resend_now(Instant now, Pdc& pdc, Psn psn, TxRecord& record,
     pdc.tx.peer_holds = true;
     loss_.note_loss(now, pdc.tx.cc.of(*record.message));
   }
-  record.was_refused = true;
-  loss_.queue_resend(pdc, psn, record);
+  loss_.queue_resend(pdc, psn, record, TxEvent::kRefused);
   // A receiver that infers losses holds what came after the gap; all others have dropped it.
   // [PDS 17.1]
   if (pdc.is_rod() && nack.nack_code != NackCode::kRcvrInferLoss)
@@ -208,9 +205,10 @@ void NackIntake::pause(Instant now, Pdc& pdc, Psn psn, TxRecord& record, const w
   const unsigned steady = rule.reaction == Reaction::kPauseLong ? 1 : kUsual;
   const Duration longest = std::max(config_.nack_retx_time, config_.rto_max);
   const Duration wait = longer_each_time(config_.nack_retx_time, record.nack_cnt, steady, longest);
-  loss_.hold_back(pdc, psn, record, now + wait);
-  record.wants_place = nack.nack_code == NackCode::kNoGtdDelAvail;
-  if (record.wants_place) clear_.owe_now(pdc);
+  const bool wants_place = nack.nack_code == NackCode::kNoGtdDelAvail;
+  loss_.hold_back(pdc, psn, record, now + wait,
+                  wants_place ? TxEvent::kPausedForPlace : TxEvent::kPaused);
+  if (wants_place) clear_.owe_now(pdc);
 }
 
 // A trimmed packet goes again at once. But what is cut goes before data, and small packets are hardly shorter when they are cut: a
@@ -223,7 +221,7 @@ void NackIntake::after_trim(Instant now, Pdc& pdc, Psn psn, TxRecord& record) {
   if (record.trim_cnt <= kAtOnce) return;
   const Duration wait =
       longer_each_time(round_trip(pdc, config_), record.trim_cnt, kAtOnce + 1, config_.rto_max);
-  loss_.hold_back(pdc, psn, record, now + wait);
+  loss_.hold_back(pdc, psn, record, now + wait, TxEvent::kPaused);
 }
 
 // The receiver has everything below Expected_PSN and dropped what came after the gap. [PDS 17.1]
@@ -239,7 +237,7 @@ void NackIntake::on_rod_ooo(Instant now, Pdc& pdc, const wire::PdsNack& nack) {
   if (!valid) return trace_.drop(now, DropReason::kNackNotOutstanding, 0, pdc.id, expected);
   if (expected.is_before(tx.left)) return;
   // Refused for lack of something and waiting: the gap will be filled when the pause is over.
-  if (tx_blocks_.at(tx.ring, expected).paused)
+  if (tx_blocks_.at(tx.ring, expected).is_paused())
     return trace_.drop(now, DropReason::kStaleNack, 0, pdc.id, expected);
   // One round per round trip: what was sent again less than one ago may still be on its way. Each copy of a window can draw many
   // such NACKs, each naming another gap.
@@ -250,9 +248,8 @@ void NackIntake::on_rod_ooo(Instant now, Pdc& pdc, const wire::PdsNack& nack) {
     return trace_.drop(now, DropReason::kStaleNack, 0, pdc.id, expected);
   Liveness::heard(now, pdc);
   tx.peer_holds = false;
-  if (tx_blocks_.at(tx.ring, expected).message == nullptr) {
-    loss_.queue_resend(pdc, expected, tx_blocks_.at(tx.ring, expected));
-  }
+  if (TxRecord& first = tx_blocks_.at(tx.ring, expected); first.message == nullptr && !first.is_acked())
+    loss_.queue_resend(pdc, expected, first, TxEvent::kRefused);
   loss_.go_back(now, pdc, expected, false);
 }
 
@@ -263,11 +260,8 @@ void NackIntake::on_ses_busy(Instant now, Pdc& pdc, TxRecord& record) {
   if (tx.ses_busy_since.is_never()) tx.ses_busy_since = now;
   if (config_.ses_procg_limit > Duration{} && now - tx.ses_busy_since >= config_.ses_procg_limit)
     return closing_.fail(now, pdc, PdsError::kRtoExhausted);
-  loss_.unqueue_resend(pdc, record);
-  record.arrived = true;
-  record.ask_ack = false;
   if (record.message != nullptr) tx.cc.of(*record.message).ccc->on_held(now, record.cc, tx.share);
-  loss_.arm_retransmit(now, pdc, record);
+  loss_.note_arrival(now, pdc, record, TxEvent::kBusy);
   // The timeout that led here is taken back: a busy SES is not a lost packet.
   if (record.rto_cnt > 1) --record.rto_cnt;
 }

@@ -50,7 +50,7 @@ bool SendWindow::has_unacked_data(const Pdc& pdc) const {
   if (tx.unacked == 0) return false;
   for (Psn psn = tx.left; psn.is_before(tx.next); ++psn) {
     const TxRecord& record = records_.at(tx.ring, psn);
-    if (!record.acked && record.message != nullptr) return true;
+    if (!record.is_acked() && record.message != nullptr) return true;
   }
   return false;
 }

@@ -22,15 +22,29 @@ class SendWindow : Part {
   bool has_unacked_data(const Pdc& pdc) const;
   /// Retransmission timeout of a packet that has had `rto_cnt` of them.
   Duration rto(const Pdc& pdc, unsigned rto_cnt) const;
+  /// The only way in which a record of the sender half changes its state: what waits to be sent again is counted.
+  static void move(TxHalf& tx, TxRecord& record, TxEvent on) {
+    if (record.waits_for_resend()) count(tx, record, ~0u);
+    record.move(on);
+    if (can_lead_to_resend(on) && record.waits_for_resend()) count(tx, record, 1);
+  }
   /// Forgets all records: the PDC ends.
   void release(TxHalf& tx) {
     for (; tx.left != tx.next; ++tx.left) records_.remove(tx.ring, tx.left);
   }
 
+  TxRecord& at(const Pdc& pdc, Psn psn) { return records_.at(pdc.tx.ring, psn); }
   TxBlockPool& records() { return records_; }
   const TxBlockPool& records() const { return records_; }
 
  private:
+  static void count(TxHalf& tx, const TxRecord& record, std::uint32_t by) {
+    if (record.is_paused())
+      tx.paused_count += by;
+    else if (record.message != nullptr)
+      tx.rtx_count += by;
+  }
+
   TxBlockPool records_;
 };
 

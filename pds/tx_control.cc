@@ -129,6 +129,7 @@ Built ControlSender::send_sequenced(Instant now, Pdc& pdc, ControlType type, net
   UET_CHECK(record != nullptr);
   record->control = type;
   record->cc.sent_at = now;
+  SendWindow::move(tx, *record, TxEvent::kSent);
   ++tx.next;
   ++tx.unacked;
   if (pdc.state == PdcState::kCreating) {
@@ -150,14 +151,14 @@ Built ControlSender::resend_sequenced(Instant now, Pdc& pdc, net::TxPacket& out)
   Built built = Built::kNothing;
   for (Psn psn = tx.left; psn.is_before(tx.next); ++psn) {
     TxRecord& record = tx_blocks_.at(tx.ring, psn);
-    if (!record.needs_rtx || record.message != nullptr) continue;
+    if (record.state() != TxState::kQueued || record.message != nullptr) continue;
     if (built == Built::kPacket || !window_.allows(pdc, psn)) {
       more = true;
       break;
     }
     built = emit_control(now, pdc, record.control, psn, 0, true, true, 0, out);
     if (built != Built::kPacket) return built;
-    record.needs_rtx = false;
+    SendWindow::move(tx, record, TxEvent::kSent);
     record.cc.sent_at = now;
     if (record.cc.resent < 2) ++record.cc.resent;
     LossRecovery::note_repeat(now, pdc, psn);
@@ -175,12 +176,11 @@ Built ControlSender::send_ack_request(Instant now, Pdc& pdc, net::TxPacket& out)
   TxHalf& tx = pdc.tx;
   for (Psn psn = tx.left; psn.is_before(tx.next); ++psn) {
     TxRecord& record = tx_blocks_.at(tx.ring, psn);
-    if (!record.ask_ack || record.acked) continue;
+    if (!is_ask_due(record.state())) continue;
     const Built built =
         emit_control(now, pdc, ControlType::kAckRequest, psn, 0, true, record.rto_cnt > 1, 0, out);
     if (built != Built::kPacket) return built;
-    record.ask_ack = false;
-    record.asked_ack = true;
+    SendWindow::move(tx, record, TxEvent::kAsked);
     return built;
   }
   return Built::kNothing;

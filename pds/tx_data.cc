@@ -14,7 +14,7 @@ DataSender::Work DataSender::next_work(Instant now, Pdc& pdc, Psn& psn) {
     // In PSN order; the search goes on where the last one ended.
     for (psn = tx.rtx_from; psn.is_before(tx.next); ++psn) {
       const TxRecord& record = tx_blocks_.at(tx.ring, psn);
-      if (record.needs_rtx && record.message != nullptr) break;
+      if (record.state() == TxState::kQueued && record.message != nullptr) break;
     }
     UET_DCHECK(psn.is_before(tx.next));
     tx.rtx_from = psn;
@@ -50,13 +50,14 @@ Built DataSender::send(Instant now, Pdc& pdc, Work work, Psn psn, const Planes& 
   TxRecord* record = nullptr;
   if (resend) {
     record = &tx_blocks_.at(tx.ring, psn);
-    record->in_doubt = record->in_doubt || !record->was_refused;
+    SendWindow::move(tx, *record, TxEvent::kSent);
   } else {
     psn = tx.next;
     record = tx_blocks_.add(tx.ring, psn);
     UET_CHECK(record != nullptr);
     record->message = &message;
     record->segment = message.next_segment;
+    record->move(TxEvent::kSent);
   }
   UET_DCHECK(planted(PlantedBug::kWindowIgnored) ||
              static_cast<std::uint32_t>(psn.distance_from(tx.cack)) <= tx.mp_range);
@@ -69,7 +70,6 @@ Built DataSender::send(Instant now, Pdc& pdc, Work work, Psn psn, const Planes& 
 
   bool ack_request = resend || config_.enb_ack_per_pkt || loss_.is_losing(now, pdc);
   if (resend) {
-    loss_.unqueue_resend(pdc, *record);
     LossRecovery::note_repeat(now, pdc, psn);
   } else {
     const ByteCount announced = nominal_of(env_, pdc, message, record->segment);
@@ -106,7 +106,6 @@ Built DataSender::send(Instant now, Pdc& pdc, Work work, Psn psn, const Planes& 
     pdc.was_syn_resent = true;
   }
   record->sent_with_syn = record->sent_with_syn || with_syn;
-  record->asked_ack = false;
   loss_.arm_retransmit(now, pdc, *record);
   tx.has_free_pass = false;
   tx.clear_owed = false;  // the Request carries it

@@ -11,9 +11,11 @@
 #include <memory>
 
 #include "cc/ccc.h"
+#include "lib/base/check.h"
 #include "lib/base/serial.h"
 #include "lib/base/units.h"
 #include "lib/wire/enums.h"
+#include "pds/tx_state.h"
 
 namespace uet::pds {
 
@@ -22,31 +24,48 @@ using base::Psn;
 
 struct Message;
 
-/// One outstanding PSN.
-struct TxRecord {
-  cc::Transmission cc;
-  /// Timeout of the latest transmission, or end of the pause after a resource NACK. Never while it
-  /// waits to be resent.
-  Instant deadline = Instant::never();
-  Message* message = nullptr;  ///< null for a sequenced control packet
+/// One outstanding PSN: its state, what the transport knows of its latest transmission, and what became of earlier ones.
+class TxRecord {
+ public:
+  TxState state() const { return state_; }
+  bool is_acked() const { return state_ == TxState::kAcked; }
+  bool has_arrived() const { return pds::has_arrived(state_); }
+  bool waits_for_resend() const { return pds::waits_for_resend(state_); }
+  bool is_paused() const { return pds::is_paused(state_); }
+  /// By kTxTransitions. An event that is not allowed is an error of ours and changes nothing. The sender half counts some states, so it changes them by SendWindow::move().
+  void move(TxEvent on);
+
+  cc::Transmission cc;                  ///< when, how large, by which path, how often
+  Instant deadline = Instant::never();  ///< what it means is in the state
+  Message* message = nullptr;           ///< null for a sequenced control packet
   std::uint32_t segment = 0;
   wire::ControlType control{};  ///< with message == nullptr
   std::uint8_t rto_cnt = 0;
   std::uint8_t nack_cnt = 0;
   std::uint8_t trim_cnt = 0;  ///< trimming NACKs; no limit, but see NackIntake::after_trim()
-  bool acked : 1 = false;     ///< response handed to SES; the record waits for the left edge
-  bool arrived : 1 =
-      false;  ///< SACK or NACK said that the peer has it; its response is still missing
-  bool needs_rtx : 1 = false;  ///< waits for permission to be sent again
-  bool paused : 1 = false;     ///< waits for the end of a NACK pause
-  bool ask_ack : 1 = false;    ///< an ACK Request control packet is to be sent for it
-  bool asked_ack : 1 = false;  ///< one has been sent for the present transmission
-  bool sent_with_syn : 1 = false;
-  bool was_refused : 1 = false;  ///< a NACK ended the transmission before the present one
-  bool in_doubt : 1 = false;     ///< some earlier transmission was not refused: it may have arrived
-  bool wants_place : 1 = false;  ///< `paused` since the target had no place to keep the answer
-  bool suspected : 1 = false;    ///< `deadline` is the end of the reordering window, not an RTO
+  bool sent_with_syn = false;
+
+  /// A NACK ended the latest transmission that is over.
+  bool was_refused() const { return was_refused_; }
+  /// Some transmission before the present one was not refused: it may have arrived.
+  bool is_in_doubt() const { return is_in_doubt_; }
+
+ private:
+  TxState state_ = TxState::kUnsent;
+  bool was_refused_ = false;
+  bool is_in_doubt_ = false;
 };
+
+inline void TxRecord::move(TxEvent on) {
+  const TxState next = detail::tx_matrix_at(state_, on);
+  const bool is_allowed = next != detail::kNoTxState;
+  UET_DCHECK(is_allowed);
+  if (!is_allowed) return;
+  if (on == TxEvent::kLost) was_refused_ = false;
+  if (on == TxEvent::kRefused) was_refused_ = true;
+  if (on == TxEvent::kSent && state_ == TxState::kQueued && !was_refused_) is_in_doubt_ = true;
+  state_ = next;
+}
 
 /// Directory of a ring: block numbers, kNoBlock where there is none.
 struct TxRing {

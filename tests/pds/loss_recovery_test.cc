@@ -36,15 +36,13 @@ struct Loss : Parts {
     message = &messages.add(
         TxMessage{.token = 1, .segments = 64, .payload_bytes = 64'000, .segment_payload = 1000});
   }
-  ~Loss() {
-    pdc.tx.rtx_count = 0;
-    window.release(pdc.tx);
-  }
+  ~Loss() { window.release(pdc.tx); }
   /// Sends the next PSN at `at`; the first retransmission timeout runs.
   Psn send(Instant at = kNow) {
     const Psn psn = pdc.tx.next;
     TxRecord& record = *window.records().add(pdc.tx.ring, psn);
     record.message = message;
+    record.move(TxEvent::kSent);
     ++pdc.tx.next;
     ++pdc.tx.unacked;
     ++message->unanswered;
@@ -60,11 +58,12 @@ struct Loss : Parts {
     Scheduler::stop_timer(pdc, PdcTimer::kRetransmit);
     return loss.on_retransmit_timer(when, pdc);
   }
+  void note(Psn psn, TxEvent event) { SendWindow::move(pdc.tx, at(psn), event); }
   TxRecord& at(Psn psn) { return window.records().at(pdc.tx.ring, psn); }
   std::vector<std::uint32_t> to_resend() {
     std::vector<std::uint32_t> psns;
     for (Psn psn = pdc.tx.left; psn != pdc.tx.next; ++psn)
-      if (at(psn).needs_rtx) psns.push_back(psn.value());
+      if (at(psn).state() == TxState::kQueued) psns.push_back(psn.value());
     return psns;
   }
   using Psns = std::vector<std::uint32_t>;
@@ -109,10 +108,10 @@ TEST(LossRecovery, on_retransmit_timer__is_false_when_the_limit_is_reached) {
 TEST(LossRecovery, what_has_arrived_is_asked_about_and_not_sent_again) {
   Loss t;
   const Psn psn = t.send();
-  t.at(psn).arrived = true;
+  t.note(psn, TxEvent::kArrived);
   EXPECT_TRUE(t.expire(kNow + Duration::from_us(100)));
   EXPECT_EQ(t.to_resend(), Loss::Psns{});
-  EXPECT_TRUE(t.at(psn).ask_ack);
+  EXPECT_EQ(t.at(psn).state(), TxState::kAskDue);
   EXPECT_EQ(t.pdc.pending_control, kSendAckRequests);
 }
 
@@ -131,7 +130,7 @@ TEST(LossRecovery, what_a_smaller_window_excludes_is_no_loss) {
 TEST(LossRecovery, on_rod_a_timeout_goes_back) {
   Loss t(Mode::kRod);
   for (int i = 0; i < 3; ++i) t.send();
-  t.at(Psn(1001)).acked = true;
+  t.note(Psn(1001), TxEvent::kAcknowledged);
   EXPECT_TRUE(t.expire(kNow + Duration::from_us(100)));
   EXPECT_EQ(t.to_resend(), (Loss::Psns{1000, 1002}));
   EXPECT_EQ(t.trace.count(EventId::kTimeout), 1u);
@@ -140,8 +139,8 @@ TEST(LossRecovery, on_rod_a_timeout_goes_back) {
 TEST(LossRecovery, hold_back__pauses_until_its_time_and_counts) {
   Loss t;
   const Psn psn = t.send();
-  t.loss.queue_resend(t.pdc, psn, t.at(psn));
-  t.loss.hold_back(t.pdc, psn, t.at(psn), kNow + Duration::from_ms(1));
+  t.loss.queue_resend(t.pdc, psn, t.at(psn), TxEvent::kRefused);
+  t.loss.hold_back(t.pdc, psn, t.at(psn), kNow + Duration::from_ms(1), TxEvent::kPaused);
   EXPECT_EQ(t.pdc.tx.paused_count, 1u);
   EXPECT_EQ(t.pdc.tx.rtx_count, 0u);
   EXPECT_TRUE(t.expire(kNow + Duration::from_us(999)));
@@ -152,6 +151,22 @@ TEST(LossRecovery, hold_back__pauses_until_its_time_and_counts) {
   EXPECT_EQ(t.trace.count(EventId::kTimeout), 0u);
 }
 
+TEST(LossRecovery, on_tail_loss__asks_nothing_about_a_packet_that_was_refused_and_waits) {
+  Loss t(Mode::kRud, [](PdsConfig& c) {
+    c.tail_loss_time = Duration::from_us(50);
+    c.tail_loss_asks = true;
+    c.max_tail_loss_retx = 3;
+  });
+  const Psn psn = t.send();
+  t.loss.queue_resend(t.pdc, psn, t.at(psn), TxEvent::kRefused);
+  t.loss.hold_back(t.pdc, psn, t.at(psn), kNow + Duration::from_seconds(1), TxEvent::kPaused);
+  t.loss.on_tail_loss(kNow + Duration::from_ms(10), t.pdc);
+  EXPECT_EQ(t.pdc.pending_control & kSendProbe, 0);
+  t.send(kNow + Duration::from_ms(10));
+  t.loss.on_tail_loss(kNow + Duration::from_ms(20), t.pdc);
+  EXPECT_NE(t.pdc.pending_control & kSendProbe, 0);
+}
+
 TEST(LossRecovery, what_later_packets_overtook_is_lost_after_the_reordering_window) {
   Loss t(Mode::kRud, [](PdsConfig& c) {
     c.reorder_window = Duration::from_us(20);
@@ -159,9 +174,9 @@ TEST(LossRecovery, what_later_packets_overtook_is_lost_after_the_reordering_wind
   });
   const Psn first = t.send(kNow);
   const Psn second = t.send(kNow + Duration::from_us(1));
-  t.at(second).acked = true;
+  t.note(second, TxEvent::kAcknowledged);
   t.loss.suspect_overtaken(kNow + Duration::from_us(200), t.pdc, second);
-  ASSERT_TRUE(t.at(first).suspected);
+  ASSERT_EQ(t.at(first).state(), TxState::kSuspected);
   const Instant verdict = t.at(first).deadline;
   EXPECT_GE(verdict, kNow + Duration::from_us(220));
   EXPECT_TRUE(t.expire(verdict - Duration::from_ns(1)));
@@ -171,18 +186,48 @@ TEST(LossRecovery, what_later_packets_overtook_is_lost_after_the_reordering_wind
   EXPECT_TRUE(LossRecovery::is_losing(verdict, t.pdc));
 }
 
+TEST(LossRecovery, note_arrival__ends_what_was_thought_of_the_packet_and_lets_the_timeout_run) {
+  Loss t;
+  const Psn out = t.send(), queued = t.send(), paused = t.send();
+  for (const Psn psn : {queued, paused}) t.loss.queue_resend(t.pdc, psn, t.at(psn), TxEvent::kLost);
+  t.loss.hold_back(t.pdc, paused, t.at(paused), kNow + Duration::from_ms(1), TxEvent::kPaused);
+  const Instant later = kNow + Duration::from_us(10);
+  for (const Psn psn : {out, queued, paused})
+    t.loss.note_arrival(later, t.pdc, t.at(psn), TxEvent::kArrived);
+  EXPECT_EQ(t.at(out).deadline, kNow + Duration::from_us(100));  // its timeout was running
+  EXPECT_EQ(t.at(queued).deadline, later + Duration::from_us(100));
+  EXPECT_EQ(t.at(paused).deadline, later + Duration::from_us(100));
+  EXPECT_EQ(t.pdc.tx.rtx_count + t.pdc.tx.paused_count, 0u);
+}
+
+// A control packet that was reported busy and then refused is a packet to be sent like any other.
+TEST(LossRecovery, a_control_packet_that_was_refused_is_sent_again_after_its_timeout_too) {
+  Loss t;
+  const Psn psn = t.send();
+  t.at(psn).message = nullptr;
+  t.loss.note_arrival(kNow, t.pdc, t.at(psn), TxEvent::kBusy);
+  t.loss.queue_resend(t.pdc, psn, t.at(psn), TxEvent::kRefused);
+  t.note(psn, TxEvent::kSent);
+  t.loss.arm_retransmit(kNow, t.pdc, t.at(psn));
+  t.pdc.pending_control = 0;
+  EXPECT_TRUE(t.expire(kNow + Duration::from_us(100)));
+  EXPECT_EQ(t.pdc.pending_control, kResendControl);
+  EXPECT_EQ(t.at(psn).state(), TxState::kQueued);
+}
+
 TEST(LossRecovery, infer_losses__counts_later_arrivals_of_the_same_path) {
   Loss t(Mode::kRud, [](PdsConfig& c) { c.sack_loss_thresh = 3; });
   const Psn lost = t.send(kNow);
   std::vector<Psn> later;
   for (int i = 1; i <= 4; ++i) later.push_back(t.send(kNow + Duration::from_us(i)));
   for (const Psn psn : later) t.at(psn).cc.entropy = t.at(lost).cc.entropy;
-  t.at(later[0]).arrived = t.at(later[1]).arrived = true;
+  t.note(later[0], TxEvent::kArrived);
+  t.note(later[1], TxEvent::kArrived);
   t.at(later[3]).cc.entropy = static_cast<std::uint16_t>(t.at(lost).cc.entropy + 1);
-  t.at(later[3]).arrived = true;
+  t.note(later[3], TxEvent::kArrived);
   t.loss.infer_losses(kNow + Duration::from_us(50), t.pdc);
   EXPECT_EQ(t.to_resend(), Loss::Psns{});
-  t.at(later[2]).arrived = true;
+  t.note(later[2], TxEvent::kArrived);
   t.loss.infer_losses(kNow + Duration::from_us(50), t.pdc);
   EXPECT_EQ(t.to_resend(), Loss::Psns{1000});
 }

@@ -27,12 +27,13 @@ TEST(TxBlockPool, a_record_begins_without_the_past_of_its_place) {
   TxRing ring;
   TxRecord& old = *pool.add(ring, Psn(3));
   old.rto_cnt = 9;
-  old.acked = old.suspected = true;
+  old.move(TxEvent::kSent);
+  old.move(TxEvent::kRefused);
   pool.remove(ring, Psn(3));
   const TxRecord& fresh = *pool.add(ring, Psn(3) + kWindow);
   EXPECT_EQ(fresh.rto_cnt, 0);
-  EXPECT_FALSE(fresh.acked);
-  EXPECT_FALSE(fresh.suspected);
+  EXPECT_EQ(fresh.state(), TxState::kUnsent);
+  EXPECT_FALSE(fresh.was_refused());
   EXPECT_TRUE(fresh.deadline.is_never());
 }
 
