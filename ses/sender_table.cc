@@ -6,16 +6,20 @@ namespace {
 constexpr std::size_t kFirstBuckets = 64;
 /// Senders at rest that one search for a place looks at.
 constexpr int kLookAt = 8;
+/// Streams of one sender to one endpoint that are remembered. An initiator has two, and again two when it starts anew.
+constexpr std::size_t kStreamsPerSender = 16;
 
 }  // namespace
 
-SenderTable::SenderTable(std::uint32_t max, base::Duration memory)
+SenderTable::SenderTable(std::uint32_t max, std::uint32_t max_streams, base::Duration memory)
     : memory_(memory),
       pool_(max, 16),
+      streams_(max_streams, 16),
       buckets_(kFirstBuckets),
       by_key_(Set::bucket_traits(buckets_.data(), buckets_.size())) {}
 
 SenderTable::~SenderTable() {
+  for (Sender& s : by_key_) s.streams.clear();
   by_key_.clear();
   idle_.clear();
 }
@@ -61,7 +65,9 @@ void SenderTable::unhold(Sender& sender) {
 /// Unknown senders are at generation 0.
 bool SenderTable::may_forget(const Sender& sender, std::int64_t loop_ns) const {
   const bool is_plain = sender.gates[0].generation == 0 && sender.gates[1].generation == 0;
-  return is_plain || loop_ns - sender.refused_at_ns >= memory_.ns();
+  const bool is_quiet =
+      sender.streams.empty() || loop_ns - sender.streams.front().active_at_ns >= memory_.ns();
+  return is_quiet && (is_plain || loop_ns - sender.refused_at_ns >= memory_.ns());
 }
 
 bool SenderTable::forget_idle(std::int64_t loop_ns) {
@@ -71,7 +77,45 @@ bool SenderTable::forget_idle(std::int64_t loop_ns) {
     if (!may_forget(s, loop_ns)) continue;
     idle_.erase(idle_.iterator_to(s));
     by_key_.erase(by_key_.iterator_to(s));
+    while (close_oldest_stream(s)) {
+    }
     pool_.release(&s);
+    return true;
+  }
+  return false;
+}
+
+Stream* SenderTable::find_stream(Sender& sender, std::uint32_t id, bool tagged) {
+  for (auto it = sender.streams.begin(); it != sender.streams.end(); ++it) {
+    if (it->id != id || it->tagged != tagged) continue;
+    if (it != sender.streams.begin())
+      sender.streams.splice(sender.streams.begin(), sender.streams, it);
+    return &*it;
+  }
+  return nullptr;
+}
+
+Stream* SenderTable::open_stream(Sender& sender, std::uint32_t id, bool tagged,
+                                 std::uint32_t expected) {
+  const bool is_full = sender.streams.size() >= kStreamsPerSender || streams_.available() == 0;
+  if (is_full && !close_oldest_stream(sender)) return nullptr;
+  Stream* s = streams_.acquire();
+  if (s == nullptr) return nullptr;
+  s->sender = &sender;
+  s->id = id;
+  s->tagged = tagged;
+  s->expected = expected;
+  sender.streams.push_front(*s);
+  return s;
+}
+
+/// The one that was used longest ago, of those that hold nothing.
+bool SenderTable::close_oldest_stream(Sender& sender) {
+  for (auto it = sender.streams.rbegin(); it != sender.streams.rend(); ++it) {
+    Stream& s = *it;
+    if (!s.held.empty()) continue;
+    sender.streams.erase(sender.streams.iterator_to(s));
+    streams_.release(&s);
     return true;
   }
   return false;

@@ -5,7 +5,7 @@
 #include "ses/gate.h"
 #include "ses/read_return.h"
 #include "ses/rx_message.h"
-#include "ses/unexpected_store.h"
+#include "ses/stream.h"
 
 namespace uet::ses {
 
@@ -33,6 +33,8 @@ struct Sender : Pooled,
   std::array<Gate, 2> gates;
   std::int64_t refused_at_ns = 0;  ///< last, in loop time
   HeaderList headers;
+  OverflowUse held;    ///< messages that came before their turn
+  StreamList streams;  ///< last used first
 };
 
 /// The rule of all shares: who holds `held` of a pool may take another place while it holds no more than `factor` times what is
@@ -43,9 +45,9 @@ constexpr bool has_share(std::uint64_t held, std::uint64_t free, std::uint64_t f
 
 class SenderTable {
  public:
-  /// What a sender was refused under is forgotten only when it rests for `memory`: packets of an older generation are gone by
+  /// What a sender was refused under, and where its streams stand, is forgotten only when it rests for `memory`: packets of an older generation are gone by
   /// then.
-  SenderTable(std::uint32_t max, base::Duration memory);
+  SenderTable(std::uint32_t max, std::uint32_t max_streams, base::Duration memory);
   ~SenderTable();
 
   Sender* find(EndpointId endpoint, const net::FabricAddress& address);
@@ -55,6 +57,10 @@ class SenderTable {
   void hold(Sender& sender);
   /// At the last one the sender rests, and gives its place up when another one needs it.
   void unhold(Sender& sender);
+
+  Stream* find_stream(Sender& sender, std::uint32_t id, bool tagged);
+  /// Null when there are too many, and the sender has none that could make place.
+  Stream* open_stream(Sender& sender, std::uint32_t id, bool tagged, std::uint32_t expected);
 
   std::size_t size() const { return pool_.in_use(); }
 
@@ -87,9 +93,11 @@ class SenderTable {
 
   bool may_forget(const Sender& sender, std::int64_t loop_ns) const;
   bool forget_idle(std::int64_t loop_ns);
+  bool close_oldest_stream(Sender& sender);
 
   base::Duration memory_;
   ChunkedPool<Sender> pool_;
+  ChunkedPool<Stream> streams_;
   std::vector<Set::bucket_type> buckets_;
   Set by_key_;
   IdleList idle_;  ///< longest at rest first

@@ -58,6 +58,15 @@ class Transmitter {
   void pump_deferred(Instant now);
   void release_flow_if_idle(Flow& flow);
 
+  // tx_order.cc
+  bool wants_spray(const TxOp& op) const;
+  bool is_stream_full(const TxOp& op) const;
+  void join_stream(TxOp& op);
+  void leave_stream(TxOp& op);
+  bool leaves_gap(const TxOp& op, ReturnCode code) const;
+  void fill_gap(TxOp& op);
+  bool falls_back(TxOp& op);
+
   // tx_atomics.cc
   PostResult<AtomicPart*> describe_atomic(Instant now, const AtomicRequest& request);
   std::size_t atomic_payload(const TxOp& op, std::uint32_t segment) const;
@@ -87,7 +96,7 @@ class Transmitter {
   // tx_retry.cc
   void conclude(Instant now, TxOp& op);
   void await_delivery(Instant now, TxOp& op);
-  bool wants_retry(const TxOp& op) const;
+  bool wants_retry(TxOp& op);
   void retry(Instant now, TxOp& op);
   void recover_lane(Instant now, Flow& flow, Lane& lane);
   void resume_lane(Instant now, Flow& flow, Lane& lane);
@@ -97,6 +106,7 @@ class Transmitter {
   void leave_carrier(Instant now, TxOp& op, bool pdc_is_gone);
   void finish(Instant now, TxOp& op, ReturnCode code);
   void release(TxOp& op);
+  void release_memory(TxOp& op);
   void want_truncation(Instant now, TxOp& op);
   void truncate_now(Instant now, TxOp& op);
   void detach(Instant now, TxOp& op);
@@ -118,6 +128,7 @@ class Transmitter {
   bool work_deferred_ = false;             ///< something waits for the end of an upcall
   std::uint32_t waiting_for_targets_ = 0;  ///< operations with waits_for_target
   unsigned id_index_bits_;
+  std::uint32_t next_stream_ = 0;  ///< 0: none was used yet
 };
 
 }  // namespace uet::ses

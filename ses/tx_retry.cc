@@ -31,6 +31,7 @@ bool is_retryable_code(ReturnCode code, bool rma) {
 void Transmitter::conclude(Instant now, TxOp& op) {
   leave_carrier(now, op, false);
   if (op.semantic == Semantic::kOk) {
+    if (op.is_sequenced) leave_stream(op);
     lane_of(op).retries = 0;
     if (op.captured && op.delivery_complete && !op.awaits_delivery && op.endpoint != nullptr)
       return await_delivery(now, op);
@@ -49,6 +50,7 @@ void Transmitter::await_delivery(Instant now, TxOp& op) {
   Flow& flow = *op.flow;
   Lane& lane = lane_of(op);
   op.awaits_delivery = true;
+  op.may_spray = false;
   op.retries = 0;
   op.lane = kUnorderedLane;
   op.mode = pds::Mode::kRud;
@@ -58,7 +60,9 @@ void Transmitter::await_delivery(Instant now, TxOp& op) {
   pump(now, flow);
 }
 
-bool Transmitter::wants_retry(const TxOp& op) const {
+bool Transmitter::wants_retry(TxOp& op) {
+  if (op.fills_gap) return is_retryable_code(op.code, false);
+  if (op.is_sequenced && op.code == ReturnCode::kUnsupportedOp) return falls_back(op);
   if (op.cancelled || op.endpoint == nullptr || op.memory_gone) return false;
   if (!is_retryable_code(op.code, op.is_rma())) return false;
   if (op.atomic != nullptr && op.segments > 1) return false;  // other packets of it were executed
@@ -70,7 +74,8 @@ void Transmitter::retry(Instant now, TxOp& op) {
   Lane& lane = lane_of(op);
   ++op.retries;
   const bool only_generation =
-      op.code == ReturnCode::kBadGeneration && op.retries <= kImmediateRetries;
+      (op.code == ReturnCode::kBadGeneration && op.retries <= kImmediateRetries) ||
+      op.code == ReturnCode::kUnsupportedOp;
   core_.trace.emit(now, base::EventId::kMessageRetried, 0, {}, static_cast<std::uint64_t>(op.code),
                    op.retries);
   if (op.lane == kUnorderedLane) {

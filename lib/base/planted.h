@@ -28,6 +28,7 @@ enum class PlantedBug : std::uint8_t {
   kReturnServed,  ///< a READ that a target sends in the return direction is served, and waits for ever
   kAckBelowStart,    ///< an ACK of PSNs before the start of the PDC is believed
   kBytesNotCovered,  ///< segments of a message are counted, whichever they are
+  kNumbersIgnored,   ///< ordered messages that come over all paths are matched as they arrive
   kCount
 };
 
@@ -49,7 +50,8 @@ constexpr std::string_view name_of(PlantedBug bug) {
       "null-context",
       "return-served",
       "ack-below-start",
-      "bytes-not-covered"};
+      "bytes-not-covered",
+      "numbers-ignored"};
   return kNames[static_cast<std::size_t>(bug)];
 }
 
