@@ -23,7 +23,8 @@ class Planner {
         planes_(seed ^ 0x706c616e'65730000ULL),
         claims_(seed ^ 0x636c6169'6d730000ULL),
         hostile_(seed ^ 0x686f7374'696c6500ULL),
-        secure_(seed ^ 0x73656375'72650000ULL) {
+        secure_(seed ^ 0x73656375'72650000ULL),
+        spray_(seed ^ 0x73707261'79000000ULL) {
     plan_.seed = seed;
   }
 
@@ -39,6 +40,7 @@ class Planner {
     if (with_hostile) choose_hostile();
     remember_long_enough();
     if (with_secure) choose_security();
+    choose_spray();
     return std::move(plan_);
   }
 
@@ -62,6 +64,7 @@ class Planner {
   void choose_single_packets();
   void choose_planes();
   void remember_long_enough();
+  void choose_spray();
 
   // swarm_plan_hostile.cc
   void choose_hostile();
@@ -81,7 +84,7 @@ class Planner {
 
   base::Rng rng_;
   // For what was added later: older draws, and so the worlds of named seeds, stay.
-  base::Rng more_, single_, planes_, claims_, hostile_, secure_;
+  base::Rng more_, single_, planes_, claims_, hostile_, secure_, spray_;
   SwarmPlan plan_;
   SimSpan busy_{};  ///< operations start within this
   bool small_tables_ =
