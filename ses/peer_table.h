@@ -21,7 +21,8 @@ enum class Space : std::uint8_t { kUntagged = 0, kTagged = 1 };
 struct SendStream {
   std::uint32_t id = 0;  ///< 0: none yet
   std::uint32_t next = 0;
-  TxOp* first = nullptr;  ///< those without an answer, by number
+  std::uint32_t newest_taken = 0xff'ffff;  ///< numbers up to here: the target may hold them
+  TxOp* first = nullptr;                   ///< those without an answer, by number
   TxOp* last = nullptr;
 };
 

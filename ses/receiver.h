@@ -114,7 +114,7 @@ class Receiver {
 
   // rx_order.cc
   pds::Answer begin_sequenced(Context& c);
-  Stream* find_stream(Context& c);
+  Stream* find_stream(const Context& c, Sender& sender);
   pds::Answer take_turn(Context& c, RiSpace& space, Stream& stream);
   pds::Answer hold(Context& c, Stream& stream);
   void pass_to(Instant now, Stream& stream, std::uint32_t number);

@@ -9,26 +9,28 @@ namespace uet::ses {
 /// A message that its initiator numbered, or word that one does not come.
 pds::Answer Receiver::begin_sequenced(Context& c) {
   advance_clock(c.now);
-  Stream* stream = find_stream(c);
-  // Its initiator then sends by ROD, where packet delivery keeps the order.
-  if (stream == nullptr) return reject(c, ReturnCode::kUnsupportedOp);
-  Sender& sender = *stream->sender;
-  senders_.hold(sender);
-  stream->active_at_ns = loop_ns_;
-  const pds::Answer answer = take_turn(c, c.endpoint->space(is_tagged(c.request.opcode)), *stream);
-  senders_.unhold(sender);
+  Sender* sender = senders_.find_or_make(c.endpoint->id, c.packet.source, loop_ns_);
+  if (sender == nullptr) return reject(c, ReturnCode::kUnsupportedOp);
+  senders_.hold(*sender);
+  Stream* stream = find_stream(c, *sender);
+  // Without a place for it its initiator sends by ROD, where packet delivery keeps the order.
+  const pds::Answer answer =
+      stream == nullptr ? reject(c, ReturnCode::kUnsupportedOp)
+                        : take_turn(c, c.endpoint->space(is_tagged(c.request.opcode)), *stream);
+  senders_.unhold(*sender);
   return answer;
 }
 
 /// Unknown streams begin where everything before has its answer, so one may be forgotten once nothing of it can be on its way.
 /// Null when there is no place.
-Stream* Receiver::find_stream(Context& c) {
+Stream* Receiver::find_stream(const Context& c, Sender& sender) {
   const SequenceField& s = c.request.sequence;
   const bool tagged = is_tagged(c.request.opcode);
-  Sender* sender = senders_.find_or_make(c.endpoint->id, c.packet.source, loop_ns_);
-  if (sender == nullptr) return nullptr;
-  Stream* known = senders_.find_stream(*sender, s.stream, tagged);
-  return known != nullptr ? known : senders_.open_stream(*sender, s.stream, tagged, s.base());
+  Stream* stream = senders_.find_stream(sender, s.stream, tagged);
+  if (stream == nullptr)
+    stream = senders_.open_stream(sender, s.stream, tagged, s.base(), loop_ns_);
+  if (stream != nullptr) stream->active_at_ns = loop_ns_;
+  return stream;
 }
 
 pds::Answer Receiver::take_turn(Context& c, RiSpace& space, Stream& stream) {

@@ -22,6 +22,7 @@ SenderTable::~SenderTable() {
   for (Sender& s : by_key_) s.streams.clear();
   by_key_.clear();
   idle_.clear();
+  idle_with_streams_.clear();
 }
 
 Sender* SenderTable::find(EndpointId endpoint, const net::FabricAddress& address) {
@@ -44,6 +45,7 @@ Sender* SenderTable::find_or_make(EndpointId endpoint, const net::FabricAddress&
     gate.is_enabled = true;
   }
   s->refused_at_ns = 0;
+  s->rests_with_streams = false;
   if (pool_.in_use() > 2 * buckets_.size()) {
     std::vector<Set::bucket_type> more(buckets_.size() * 2);
     by_key_.rehash(Set::bucket_traits(more.data(), more.size()));
@@ -55,32 +57,46 @@ Sender* SenderTable::find_or_make(EndpointId endpoint, const net::FabricAddress&
 }
 
 void SenderTable::hold(Sender& sender) {
-  if (sender.users++ == 0) idle_.erase(idle_.iterator_to(sender));
+  if (sender.users++ > 0) return;
+  IdleList& list = idle_list_of(sender);
+  list.erase(list.iterator_to(sender));
 }
 
 void SenderTable::unhold(Sender& sender) {
-  if (--sender.users == 0) idle_.push_back(sender);
+  if (--sender.users > 0) return;
+  sender.rests_with_streams = !sender.streams.empty();
+  idle_list_of(sender).push_back(sender);
+}
+
+SenderTable::IdleList& SenderTable::idle_list_of(Sender& sender) {
+  return sender.rests_with_streams ? idle_with_streams_ : idle_;
+}
+
+/// What was answered by then is known to be, so nothing of it is on its way.
+bool SenderTable::is_quiet(const Stream& stream, std::int64_t loop_ns) const {
+  return stream.held.empty() && loop_ns - stream.active_at_ns >= memory_.ns();
 }
 
 /// Unknown senders are at generation 0.
 bool SenderTable::may_forget(const Sender& sender, std::int64_t loop_ns) const {
   const bool is_plain = sender.gates[0].generation == 0 && sender.gates[1].generation == 0;
-  const bool is_quiet =
-      sender.streams.empty() || loop_ns - sender.streams.front().active_at_ns >= memory_.ns();
-  return is_quiet && (is_plain || loop_ns - sender.refused_at_ns >= memory_.ns());
+  return (sender.streams.empty() || is_quiet(sender.streams.front(), loop_ns)) &&
+         (is_plain || loop_ns - sender.refused_at_ns >= memory_.ns());
 }
 
 bool SenderTable::forget_idle(std::int64_t loop_ns) {
-  int looked = 0;
-  for (Sender& s : idle_) {
-    if (++looked > kLookAt) return false;
-    if (!may_forget(s, loop_ns)) continue;
-    idle_.erase(idle_.iterator_to(s));
-    by_key_.erase(by_key_.iterator_to(s));
-    while (close_oldest_stream(s)) {
+  for (IdleList* list : {&idle_, &idle_with_streams_}) {
+    int looked = 0;
+    for (Sender& s : *list) {
+      if (++looked > kLookAt) break;
+      if (!may_forget(s, loop_ns)) continue;
+      list->erase(list->iterator_to(s));
+      by_key_.erase(by_key_.iterator_to(s));
+      while (close_quiet_stream(s, loop_ns)) {
+      }
+      pool_.release(&s);
+      return true;
     }
-    pool_.release(&s);
-    return true;
   }
   return false;
 }
@@ -96,9 +112,11 @@ Stream* SenderTable::find_stream(Sender& sender, std::uint32_t id, bool tagged) 
 }
 
 Stream* SenderTable::open_stream(Sender& sender, std::uint32_t id, bool tagged,
-                                 std::uint32_t expected) {
+                                 std::uint32_t expected, std::int64_t loop_ns) {
+  // Senders that are remembered for their streams leave half of the table to what every message needs.
+  const bool is_crowded = sender.streams.empty() && pool_.available() < pool_.max() / 2;
   const bool is_full = sender.streams.size() >= kStreamsPerSender || streams_.available() == 0;
-  if (is_full && !close_oldest_stream(sender)) return nullptr;
+  if (is_crowded || (is_full && !close_quiet_stream(sender, loop_ns))) return nullptr;
   Stream* s = streams_.acquire();
   if (s == nullptr) return nullptr;
   s->sender = &sender;
@@ -109,16 +127,12 @@ Stream* SenderTable::open_stream(Sender& sender, std::uint32_t id, bool tagged,
   return s;
 }
 
-/// The one that was used longest ago, of those that hold nothing.
-bool SenderTable::close_oldest_stream(Sender& sender) {
-  for (auto it = sender.streams.rbegin(); it != sender.streams.rend(); ++it) {
-    Stream& s = *it;
-    if (!s.held.empty()) continue;
-    sender.streams.erase(sender.streams.iterator_to(s));
-    streams_.release(&s);
-    return true;
-  }
-  return false;
+bool SenderTable::close_quiet_stream(Sender& sender, std::int64_t loop_ns) {
+  if (sender.streams.empty() || !is_quiet(sender.streams.back(), loop_ns)) return false;
+  Stream& s = sender.streams.back();
+  sender.streams.pop_back();
+  streams_.release(&s);
+  return true;
 }
 
 }  // namespace uet::ses

@@ -16,6 +16,7 @@ struct Sender : Pooled,
   EndpointId endpoint = 0;
   net::FabricAddress address;
   ListHook idle_hook;
+  bool rests_with_streams = false;
   std::uint32_t users = 0;  ///< everything below that is not at rest
 
   // At all endpoints.
@@ -59,8 +60,9 @@ class SenderTable {
   void unhold(Sender& sender);
 
   Stream* find_stream(Sender& sender, std::uint32_t id, bool tagged);
-  /// Null when there are too many, and the sender has none that could make place.
-  Stream* open_stream(Sender& sender, std::uint32_t id, bool tagged, std::uint32_t expected);
+  /// Null when there are too many, and the sender has none that could make place. The sender is held.
+  Stream* open_stream(Sender& sender, std::uint32_t id, bool tagged, std::uint32_t expected,
+                      std::int64_t loop_ns);
 
   std::size_t size() const { return pool_.in_use(); }
 
@@ -93,14 +95,17 @@ class SenderTable {
 
   bool may_forget(const Sender& sender, std::int64_t loop_ns) const;
   bool forget_idle(std::int64_t loop_ns);
-  bool close_oldest_stream(Sender& sender);
+  bool is_quiet(const Stream& stream, std::int64_t loop_ns) const;
+  bool close_quiet_stream(Sender& sender, std::int64_t loop_ns);
+  IdleList& idle_list_of(Sender& sender);
 
   base::Duration memory_;
   ChunkedPool<Sender> pool_;
   ChunkedPool<Stream> streams_;
   std::vector<Set::bucket_type> buckets_;
   Set by_key_;
-  IdleList idle_;  ///< longest at rest first
+  // Longest at rest first. Those with streams are remembered for a while, and must not stand before others.
+  IdleList idle_, idle_with_streams_;
 };
 
 using TurnList =

@@ -65,7 +65,9 @@ class Transmitter {
   void leave_stream(TxOp& op);
   bool leaves_gap(const TxOp& op, ReturnCode code) const;
   void fill_gap(TxOp& op);
-  bool falls_back(TxOp& op);
+  bool may_fall_back(const TxOp& op) const;
+  void fall_back(Lane& lane);
+  void note_taken(TxOp& op);
 
   // tx_atomics.cc
   PostResult<AtomicPart*> describe_atomic(Instant now, const AtomicRequest& request);
@@ -96,7 +98,7 @@ class Transmitter {
   // tx_retry.cc
   void conclude(Instant now, TxOp& op);
   void await_delivery(Instant now, TxOp& op);
-  bool wants_retry(TxOp& op);
+  bool wants_retry(const TxOp& op) const;
   void retry(Instant now, TxOp& op);
   void recover_lane(Instant now, Flow& flow, Lane& lane);
   void resume_lane(Instant now, Flow& flow, Lane& lane);

@@ -154,10 +154,10 @@ struct Lane {
   OpList<&TxOp::lane_hook> pending;
   OpList<&TxOp::lane_hook> failed;  ///< by sequence
   std::uint32_t carried = 0;
-  std::uint32_t retries = 0;  ///< in a row
-  bool only_generation =
-      true;  ///< all failed ones were refused for their generation, or may go at once another way
-  bool is_sprayed = false;  ///< how the carried ones go
+  std::uint32_t retries = 0;    ///< in a row
+  bool only_generation = true;  ///< all failed ones were refused for their generation
+  bool is_way_refused = false;  ///< the peer did not take some that were sprayed
+  bool is_sprayed = false;      ///< how the carried ones go
   State state = State::kOpen;
   std::array<std::uint8_t, 2> generation{};  ///< what carried sends of each space were stamped with
   TimerNode resume_timer;

@@ -39,6 +39,14 @@ void Transmitter::join_stream(TxOp& op) {
   op.buffer_offset = op.place.pack();
 }
 
+/// The target took it, perhaps before its turn.
+void Transmitter::note_taken(TxOp& op) {
+  SendStream& stream = op.peer->stream_of(op.space());
+  if (number_distance(op.place.number, stream.newest_taken) > 0)
+    stream.newest_taken = op.place.number;
+  leave_stream(op);
+}
+
 /// The target has it, or will never wait for it again.
 void Transmitter::leave_stream(TxOp& op) {
   SendStream& stream = op.peer->stream_of(op.space());
@@ -77,12 +85,24 @@ void Transmitter::fill_gap(TxOp& op) {
   defer(*op.flow);
 }
 
-/// The peer takes no numbered messages, or has no place for one more stream: from now on they go by ROD, behind those that
-/// are out. [decision 141]
-bool Transmitter::falls_back(TxOp& op) {
-  op.peer->refuses_sequenced = true;
+/// Its peer takes no numbered messages, or has no place for one more stream.
+bool Transmitter::may_fall_back(const TxOp& op) const {
   const bool has_memory = op.endpoint != nullptr || op.inject_block != nullptr || op.length == 0;
   return has_memory && !op.cancelled && !op.memory_gone;
+}
+
+/// From now on they go by ROD, behind those that are out: once none is, and none that was taken waits for one that was refused.
+/// Else what was refused is tried again as it is.
+void Transmitter::fall_back(Lane& lane) {
+  lane.is_way_refused = false;
+  if (lane.failed.empty()) return;
+  Peer& peer = *lane.failed.front().peer;
+  const SendStream& stream = peer.stream_of(lane.failed.front().space());
+  for (const TxOp* op = stream.first; op != nullptr; op = op->behind)
+    if (op->state == OpState::kCarried) return;
+  if (stream.first == nullptr ||
+      number_distance(stream.first->place.number, stream.newest_taken) > 0)
+    peer.refuses_sequenced = true;
 }
 
 }  // namespace uet::ses

@@ -208,7 +208,7 @@ Flow* Transmitter::flow_for(Endpoint& endpoint, Peer& peer) {
     lane.carried = 0;
     lane.retries = 0;
     lane.only_generation = true;
-    lane.is_sprayed = false;
+    lane.is_sprayed = lane.is_way_refused = false;
     lane.state = Lane::State::kOpen;
     lane.resume_timer.kind = TimerNode::Kind::kLaneResume;
     lane.resume_timer.owner = flow;

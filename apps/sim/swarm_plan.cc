@@ -342,6 +342,7 @@ void Planner::choose_spray() {
     plan_.claims_to_restore.push_back(sprays || spray_.chance(0.5));
   }
   if (is_short) plan_.fep.ses.max_streams = 2;
+  plan_.attack.numbers = true;
 }
 
 bool SwarmPlan::has(SwarmMode mode) const {
@@ -384,6 +385,7 @@ void apply(const SwarmMask& mask, SwarmPlan& plan) {
   if (mask.without.contains("spray-ordered")) {
     plan.sprays.clear();
     plan.claims_to_restore.clear();
+    plan.attack.numbers = false;
   }
   if (!mask.ops.empty()) {
     std::erase_if(plan.ops, [&](const PlannedOp& op) { return !mask.ops.contains(op.id); });
