@@ -67,6 +67,7 @@ struct Settings {
   std::uint64_t paths = 0;
   bool trimming = false;
   bool rod_reorder = false;
+  bool spray_ordered = false;
   std::uint64_t link_gbps = 0;
   std::uint64_t link_mbps = 0;
   base::Duration base_rtt;

@@ -156,6 +156,7 @@ base::Result<FepConfig, std::string> Settings::fep_config(const net::PortFacts& 
   out.ses.overflow_msgs = static_cast<std::uint32_t>(overflow_msgs);
   out.ses.flow_control = flow_control;
   out.ses.reject_long = reject_long;
+  out.ses.spray_ordered = spray_ordered;
   out.ses.retry_limit = static_cast<std::uint32_t>(retry);
   out.ses.max_sends = std::max(out.ses.max_sends, static_cast<std::uint32_t>(2 * tx_size));
   out.ses.max_receives = std::max(out.ses.max_receives, static_cast<std::uint32_t>(4 * rx_size));

@@ -29,10 +29,12 @@ struct Endpoint {
   std::array<RiSpace, 2> spaces{RiSpace(false), RiSpace(true)};
   UnexpectedList claimed;
   OverflowUse overflow;
+  OverflowUse held;           ///< messages that came before their turn
   std::uint32_t headers = 0;  ///< messages of which only the header is known
   std::size_t sends = 0;      ///< operations not yet complete
   std::size_t receives = 0;   ///< posted or being filled
 
+  OverflowUse& use_of(const Unexpected& u) { return u.is_held ? held : overflow; }
   RiSpace& space(Space s) { return spaces[static_cast<std::size_t>(s)]; }
   RiSpace& space(bool tagged) { return space(tagged ? Space::kTagged : Space::kUntagged); }
   void complete(const Completion& completion) { sink->on_completion(id, completion); }

@@ -11,10 +11,20 @@
 namespace uet::ses {
 
 struct Flow;
+struct TxOp;
 
 /// SEND and TAGGED resources are separate at the target, so what is known about them is kept apart.
 /// [SES 2.3]
 enum class Space : std::uint8_t { kUntagged = 0, kTagged = 1 };
+
+/// The numbered messages to one space of a peer, of all local endpoints together. [decision 141]
+struct SendStream {
+  std::uint32_t id = 0;  ///< 0: none yet
+  std::uint32_t next = 0;
+  std::uint32_t newest_taken = 0xff'ffff;  ///< numbers up to here: the target may hold them
+  TxOp* first = nullptr;                   ///< those without an answer, by number
+  TxOp* last = nullptr;
+};
 
 struct Peer : Pooled {
   PeerId id = 0;
@@ -22,8 +32,11 @@ struct Peer : Pooled {
   std::uint32_t users = 0;  ///< add_peer() less remove_peer(): 0 means no new operations
   std::uint32_t holds = 0;  ///< operations, receives and flows that refer to it
   std::array<std::uint8_t, 2> generation{};  ///< of the peer's RI, by space [SES 2.5]
+  std::array<SendStream, 2> streams;         ///< by space
+  bool refuses_sequenced = false;            ///< it said that it knows no numbered messages
   Flow* flows = nullptr;                     ///< one per local endpoint with operations towards it
 
+  SendStream& stream_of(Space s) { return streams[static_cast<std::size_t>(s)]; }
   std::uint8_t& generation_of(Space s) { return generation[static_cast<std::size_t>(s)]; }
 };
 

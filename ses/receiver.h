@@ -44,11 +44,12 @@ class Receiver {
 
   std::size_t posted() const { return receives_.in_use(); }
   std::size_t messages() const { return messages_.size(); }
-  std::size_t unexpected_messages() const { return store_.messages() - headers_.size(); }
+  std::size_t unexpected_messages() const { return store_.messages() - headers_.size() - held_; }
   std::size_t unexpected_bytes() const { return store_.bytes(); }
   std::size_t reads_returning() const { return tallies_.in_use(); }
   std::size_t returns_open() const { return returns_.in_use(); }
   std::size_t returns_waiting() const { return returns_.in_use() - returns_carried_; }
+  std::size_t messages_held() const { return held_; }
   std::size_t senders() const { return senders_.size(); }
   std::size_t header_only_messages() const { return headers_.size(); }
 
@@ -62,10 +63,15 @@ class Receiver {
     Endpoint* endpoint = nullptr;
     Sender* owner =
         nullptr;  ///< of what the packet takes from pools of all endpoints; held until it is answered
+    bool is_taken = false;  ///< a send: a receive or the store has its message from now on
 
     Incoming incoming() const {
       return {is_tagged(request.opcode) ? request.mkey_match : 0, request.job_id, request.initiator,
               packet.source};
+    }
+    /// Bytes of a buffer that the message reaches.
+    std::uint64_t need() const {
+      return std::min(request.buffer_offset, std::uint64_t{1} << 40) + request.request_length;
     }
     bool is_ordered() const { return packet.mode == pds::Mode::kRod; }
   };
@@ -87,9 +93,12 @@ class Receiver {
 
   // rx_sends.cc
   pds::Answer begin_send(Context& c);
-  Receive* match(Context& c, RiSpace& space);
+  pds::Answer take_in(Context& c, RiSpace& space, Sender* sender);
+  Receive* match(Instant now, RiSpace& space, const Incoming& incoming, std::uint64_t need);
   pds::Answer deliver(Context& c, RiSpace& space, Receive& r);
   pds::Answer capture(Context& c, RiSpace& space, Unexpected* header);
+  pds::Answer keep(Context& c, Unexpected& u);
+  void describe(const Context& c, Unexpected& u);
   void enlist(Context& c, RiSpace& space, Unexpected& u, Unexpected* header);
   pds::Answer proceed_receive(Context& c, RxMessage& m);
   pds::Answer proceed_capture(Context& c, RxMessage& m);
@@ -102,6 +111,19 @@ class Receiver {
   void remember_for_delivery(Context& c, Unexpected& u);
   void unlink_unexpected(Unexpected& u);
   void release_unexpected(Unexpected& u);
+
+  // rx_order.cc
+  pds::Answer begin_sequenced(Context& c);
+  Stream* find_stream(const Context& c, Sender& sender);
+  pds::Answer take_turn(Context& c, RiSpace& space, Stream& stream);
+  pds::Answer hold(Context& c, Stream& stream);
+  void pass_to(Instant now, Stream& stream, std::uint32_t number);
+  void surface_all(Instant now, Stream& stream);
+  void surface(Instant now, Stream& stream);
+  void give_to_receive(Instant now, RiSpace& space, Unexpected& u, Receive& r);
+  void drop_held(Unexpected& u);
+  void close_streams(Instant now, const Endpoint& endpoint);
+  void pass_idle_gaps(Instant now);
 
   // rx_gates.cc
   pds::Answer refuse_for_lack(Context& c, RiSpace& space, Sender& sender, Unexpected* header);
@@ -201,6 +223,8 @@ class Receiver {
   ChunkedPool<ReadTally> tallies_;
   SenderTable senders_;
   HeaderAgeList headers_;  ///< messages of which only the header is known, by last attempt
+  HoldingList holding_;    ///< streams of which messages came before their turn
+  std::size_t held_ = 0;   ///< those messages
   TurnList turns_;         ///< senders whose read data waits for a place with the carrier
   std::size_t returns_carried_ = 0;
   Slab read_copies_;

@@ -25,6 +25,21 @@ void copy_common(const H& h, RequestView& out) {
   out.request_length = h.request_length;
 }
 
+constexpr bool is_sequenced(SesOpcode opcode) {
+  return opcode >= kSequencedSendOpcode && opcode <= kFillTaggedGapOpcode;
+}
+
+/// [decision 141] A numbered send is a send but for its number.
+void take_sequence(RequestView& out) {
+  const bool fills_gap = out.opcode >= kFillGapOpcode;
+  const bool tagged = out.opcode == kSequencedTaggedOpcode || out.opcode == kFillTaggedGapOpcode;
+  out.opcode = tagged ? SesOpcode::kTaggedSend : SesOpcode::kSend;
+  out.kind = fills_gap ? OpcodeClass::kFillGap : OpcodeClass::kSend;
+  out.is_sequenced = true;
+  out.sequence = SequenceField::unpack(out.buffer_offset);
+  out.buffer_offset = 0;
+}
+
 template <typename H>
 void copy_standard(const H& h, RequestView& out) {
   copy_common(h, out);
@@ -33,6 +48,7 @@ void copy_standard(const H& h, RequestView& out) {
   out.buffer_offset = is_deferrable(h.opcode) ? 0 : h.buffer_offset;
   out.initiator = h.initiator;
   out.mkey_match = h.mkey_match;
+  if (is_sequenced(h.opcode)) take_sequence(out);
 }
 
 /// The first of several packets covers one payload MTU of its sender, which no field names: it shows in
@@ -149,9 +165,10 @@ bool parse_request(std::uint8_t next_hdr, std::span<const std::uint8_t> bytes,
       return false;
   }
   out.payload = bytes.subspan(header);
-  const OpcodeClass c = out.kind = classify(out.opcode);
+  if (!out.is_sequenced) out.kind = classify(out.opcode);
+  const OpcodeClass c = out.kind;
   if (c == OpcodeClass::kNoOp || c == OpcodeClass::kMsgError || c == OpcodeClass::kRestart ||
-      c == OpcodeClass::kAwaitDelivery)
+      c == OpcodeClass::kAwaitDelivery || c == OpcodeClass::kFillGap)
     out.covered = 0;
   return true;
 }

@@ -7,6 +7,7 @@
 #include "lib/wire/headers.h"
 #include "ses/endpoint_table.h"
 #include "ses/payload_sizes.h"
+#include "ses/sequence.h"
 
 namespace uet::ses {
 
@@ -23,6 +24,7 @@ enum class OpcodeClass : std::uint8_t {
   kRestart,
   kAwaitDelivery,
   kAtomic,
+  kFillGap,
   kUnsupported
 };
 
@@ -44,6 +46,8 @@ struct RequestView {
   std::uint32_t request_length = 0;
   std::uint32_t covered = 0;  ///< bytes of the message that this packet carries or asks for
   std::uint32_t message_offset = 0;
+  bool is_sequenced = false;  ///< `opcode` is then the plain one
+  SequenceField sequence;
   std::span<const std::uint8_t> payload;
 
   bool is_single() const { return som && eom; }

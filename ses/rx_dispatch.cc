@@ -12,6 +12,7 @@ RiKind ri_kind(const RequestView& r) {
     case OpcodeClass::kRead:
       return RiKind::kRma;
     case OpcodeClass::kSend:
+    case OpcodeClass::kFillGap:
       return is_tagged(r.opcode) ? RiKind::kTagged : RiKind::kUntagged;
     case OpcodeClass::kDatagram:
       return RiKind::kDatagram;
@@ -38,7 +39,9 @@ ReturnCode judge_form(const RequestView& r, pds::Mode mode) {
     return ReturnCode::kOpViolation;
   if (r.form == wire::NextHdr::kRequestMedium && is_deferrable(r.opcode))
     return ReturnCode::kOpViolation;
-  const bool is_bare = c == OpcodeClass::kNoOp || c == OpcodeClass::kAwaitDelivery;
+  if (r.is_sequenced && mode != pds::Mode::kRud) return ReturnCode::kOpViolation;
+  const bool is_bare =
+      c == OpcodeClass::kNoOp || c == OpcodeClass::kAwaitDelivery || c == OpcodeClass::kFillGap;
   if (is_bare && (!r.is_single() || r.request_length != 0)) return ReturnCode::kOpViolation;
   if (c == OpcodeClass::kAwaitDelivery && r.form != wire::NextHdr::kRequestStd)
     return ReturnCode::kOpViolation;
@@ -56,13 +59,15 @@ Receiver::Receiver(Core& core)
       awaited_(core.hash_key),
       returns_(core.config.max_read_returns),
       tallies_(core.config.max_read_returns + core.config.max_messages),
-      senders_(core.config.max_senders, core.config.message_idle, core.hash_key),
+      senders_(core.config.max_senders, core.config.max_streams, core.config.message_idle,
+               core.hash_key),
       read_copies_(core.config.read_copy_bytes, core.largest_payload(), core.largest_payload()),
       ack_data_(core.largest_payload()) {}
 
 Receiver::~Receiver() {
   turns_.clear();
   headers_.clear();
+  holding_.clear();
   reports_.clear();
 }
 
@@ -97,6 +102,7 @@ pds::Answer Receiver::check_form(Context& c) {
   if (r.version != 0) return refuse(ReturnCode::kUncor);
   if (const ReturnCode code = judge_form(r, c.packet.mode); code != ReturnCode::kOk)
     return refuse(code);
+  if (r.is_sequenced && !core_.config.spray_ordered) return refuse(ReturnCode::kUnsupportedOp);
   if (r.kind == OpcodeClass::kMsgError) return on_message_error_packet(c);
   if (r.kind == OpcodeClass::kAtomic) return on_atomic(c);
   if (!fit_payload(c.request)) {
@@ -142,6 +148,8 @@ pds::Answer Receiver::begin(Context& c) {
       return begin_read(c);
     case OpcodeClass::kAwaitDelivery:
       return on_await_delivery(c);
+    case OpcodeClass::kFillGap:
+      return begin_sequenced(c);
     default:
       return answer_default(c.request);  // NO_OP: addressing was all there was to check
   }
@@ -274,7 +282,7 @@ pds::Answer Receiver::on_datagram(Context& c) {
   Receive* receive = nullptr;
   if (c.endpoint != nullptr &&
       (r.rel || c.endpoint->config.accept_any_job || r.job_id == c.endpoint->config.job_id))
-    receive = match(c, c.endpoint->space(Space::kUntagged));
+    receive = match(c.now, c.endpoint->space(Space::kUntagged), c.incoming(), c.need());
   if (receive == nullptr)
     core_.trace.drop(c.now, base::DropReason::kDatagramNoBuffer, c.packet.bytes.size());
   else

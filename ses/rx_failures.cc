@@ -58,8 +58,10 @@ void Receiver::abandon(Instant now, RxMessage& m, ReturnCode told, ReturnCode co
     Unexpected& u = *m.unexpected;
     m.unexpected = nullptr;
     u.message = nullptr;
-    store_.drop_payload(u, u.endpoint->overflow);
-    if (u.claimed)
+    store_.drop_payload(u, u.endpoint->use_of(u));
+    if (u.is_held)
+      u.is_gap = true;  // its number is still to be passed
+    else if (u.claimed)
       u.failure = completed;  // claim_receive() will find out
     else
       release_unexpected(u);
@@ -134,7 +136,9 @@ void Receiver::on_deadline(Instant now) {
     advance_clock(now);
     drop_idle_messages(now);
     drop_idle_headers(now);
-    next_tick_ = messages_.is_empty() && headers_.empty() ? Instant::never() : now + kTick;
+    pass_idle_gaps(now);
+    next_tick_ = messages_.is_empty() && headers_.empty() && holding_.empty() ? Instant::never()
+                                                                              : now + kTick;
   }
 }
 

@@ -127,6 +127,7 @@ pds::Answer Receiver::deliver_claimed(Context& c, RiSpace& space, Unexpected& he
   const RequestView& r = c.request;
   if (header.is_unwanted) {
     forget_header(header);
+    c.is_taken = true;
     if (r.is_single()) return answer_news(r, ResponseList::kOverflow, 0);
     RxMessage* m = messages_.create(c.key, r, loop_ns_, *c.owner);
     UET_CHECK(m != nullptr);  // begin_send() looked

@@ -282,6 +282,7 @@ void Receiver::close_endpoint(Instant now, Endpoint& endpoint) {
     drop(space.unexpected);
   }
   drop(endpoint.claimed);
+  close_streams(now, endpoint);
   for (RiSpace& space : endpoint.spaces) open_gates(space);
 }
 

@@ -25,9 +25,14 @@ pds::Answer Receiver::begin_send(Context& c) {
   if (!r.rel && !c.endpoint->config.accept_any_job && r.job_id != c.endpoint->config.job_id)
     return reject(c, ReturnCode::kPermViolation);
   if (!r.is_single() && !has_place_for_message(c)) return answer_refuse();
+  return r.is_sequenced ? begin_sequenced(c) : take_in(c, space, sender);
+}
+
+/// The turn of the message has come: a receive takes it, or it waits for one.
+pds::Answer Receiver::take_in(Context& c, RiSpace& space, Sender* sender) {
   Unexpected* header = sender == nullptr ? nullptr : find_header(c, *sender);
   if (header != nullptr && header->claimed) return deliver_claimed(c, space, *header);
-  if (Receive* receive = match(c, space)) {
+  if (Receive* receive = match(c.now, space, c.incoming(), c.need())) {
     if (header != nullptr) forget_header(*header);
     return deliver(c, space, *receive);
   }
@@ -44,14 +49,12 @@ std::uint32_t Receiver::fill_of(EndpointId endpoint) const {
 
 /// The receive that takes this message. Multi-receive buffers whose rest is too small are given
 /// back on the way; one that is smaller than the message as a whole takes what fits.
-Receive* Receiver::match(Context& c, RiSpace& space) {
-  const std::uint64_t need =
-      std::min(c.request.buffer_offset, std::uint64_t{1} << 40) + c.request.request_length;
-  const Incoming incoming = c.incoming();
+Receive* Receiver::match(Instant now, RiSpace& space, const Incoming& incoming,
+                         std::uint64_t need) {
   for (;;) {
     Receive* r = space.posted.find(incoming);
     if (r == nullptr || !r->multi_recv || need <= r->room() || need > r->iov.size()) return r;
-    retire_multi_recv(c.now, space, *r);
+    retire_multi_recv(now, space, *r);
   }
 }
 
@@ -72,6 +75,7 @@ pds::Answer Receiver::deliver(Context& c, RiSpace& space, Receive& receive) {
   if (core_.config.reject_long && limit < r.request_length) return reject(c, ReturnCode::kTooLong);
   core_.trace.emit(c.now, base::EventId::kMessageMatched, 0, {},
                    static_cast<std::uint64_t>(r.opcode), r.request_length);
+  c.is_taken = true;
   take(c, space, receive, start + limit);
   if (r.is_single()) {
     const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(limit, r.payload.size()));
@@ -172,19 +176,26 @@ pds::Answer Receiver::capture(Context& c, RiSpace& space, Unexpected* header) {
                    static_cast<std::uint64_t>(r.opcode), r.request_length);
   enlist(c, space, *u, header);
   if (header != nullptr) forget_header(*header);
+  c.is_taken = true;
+  return keep(c, *u);
+}
+
+/// The store has the first packet of a message that came.
+pds::Answer Receiver::keep(Context& c, Unexpected& u) {
+  const RequestView& r = c.request;
   if (!r.is_single()) {
     advance_clock(c.now);
     RxMessage* m = messages_.create(c.key, r, loop_ns_, *c.owner);
-    UET_CHECK(m != nullptr);
-    m->endpoint = &endpoint;
+    UET_CHECK(m != nullptr);  // begin_send() looked
+    m->endpoint = c.endpoint;
     messages_.set_target(*m, RxTarget::kCapture);
-    m->unexpected = u;
+    m->unexpected = &u;
     count(*m, r);
-    u->message = m;
+    u.message = m;
     if (m->is_complete()) return fail(c, *m, ReturnCode::kInitiatorErr);  // given up at once
     return answer_pending(r);
   }
-  remember_for_delivery(c, *u);
+  remember_for_delivery(c, u);
   return answer_news(r, ResponseList::kOverflow, r.request_length);
 }
 
@@ -204,23 +215,26 @@ pds::Answer Receiver::proceed_capture(Context& c, RxMessage& m) {
   return answer_news(r, ResponseList::kOverflow, r.request_length);
 }
 
-/// Puts `u` in the list of its endpoint, where `header` is or at the end.
-void Receiver::enlist(Context& c, RiSpace& space, Unexpected& u, Unexpected* header) {
+void Receiver::describe(const Context& c, Unexpected& u) {
   const RequestView& r = c.request;
-  Endpoint& endpoint = *c.endpoint;
-  u.endpoint = &endpoint;
+  u.endpoint = c.endpoint;
   u.tagged = is_tagged(r.opcode);
   u.header = c.incoming();
   u.buffer_offset = r.buffer_offset;
   u.has_header_data = r.som && r.hd;
   u.header_data = r.header_data;
+}
+
+/// Puts `u` in the list of its endpoint, where `header` is or at the end.
+void Receiver::enlist(Context& c, RiSpace& space, Unexpected& u, Unexpected* header) {
+  describe(c, u);
   if (header == nullptr) {
     space.unexpected.push_back(u);
     return;
   }
   u.claimed = header->claimed;
   u.claim_context = header->claim_context;
-  UnexpectedList& list = u.claimed ? endpoint.claimed : space.unexpected;
+  UnexpectedList& list = u.claimed ? c.endpoint->claimed : space.unexpected;
   list.insert(list.iterator_to(*header), u);
 }
 

@@ -6,19 +6,25 @@ namespace {
 constexpr std::size_t kFirstBuckets = 64;
 /// Senders at rest that one search for a place looks at.
 constexpr int kLookAt = 8;
+/// Streams of one sender to one endpoint that are remembered. An initiator has two, and again two when it starts anew.
+constexpr std::size_t kStreamsPerSender = 16;
 
 }  // namespace
 
-SenderTable::SenderTable(std::uint32_t max, base::Duration memory, const base::HashKey& hash_key)
+SenderTable::SenderTable(std::uint32_t max, std::uint32_t max_streams, base::Duration memory,
+                         const base::HashKey& hash_key)
     : hash_key_(hash_key),
       memory_(memory),
       pool_(max, 16),
+      streams_(max_streams, 16),
       buckets_(kFirstBuckets),
       by_key_(Set::bucket_traits(buckets_.data(), buckets_.size()), Hash{&hash_key}) {}
 
 SenderTable::~SenderTable() {
+  for (Sender& s : by_key_) s.streams.clear();
   by_key_.clear();
   idle_.clear();
+  idle_with_streams_.clear();
 }
 
 Sender* SenderTable::find(EndpointId endpoint, const net::FabricAddress& address) {
@@ -41,6 +47,7 @@ Sender* SenderTable::find_or_make(EndpointId endpoint, const net::FabricAddress&
     gate.is_enabled = true;
   }
   s->refused_at_ns = 0;
+  s->rests_with_streams = false;
   if (pool_.in_use() > 2 * buckets_.size()) {
     std::vector<Set::bucket_type> more(buckets_.size() * 2);
     by_key_.rehash(Set::bucket_traits(more.data(), more.size()));
@@ -52,30 +59,82 @@ Sender* SenderTable::find_or_make(EndpointId endpoint, const net::FabricAddress&
 }
 
 void SenderTable::hold(Sender& sender) {
-  if (sender.users++ == 0) idle_.erase(idle_.iterator_to(sender));
+  if (sender.users++ > 0) return;
+  IdleList& list = idle_list_of(sender);
+  list.erase(list.iterator_to(sender));
 }
 
 void SenderTable::unhold(Sender& sender) {
-  if (--sender.users == 0) idle_.push_back(sender);
+  if (--sender.users > 0) return;
+  sender.rests_with_streams = !sender.streams.empty();
+  idle_list_of(sender).push_back(sender);
+}
+
+SenderTable::IdleList& SenderTable::idle_list_of(Sender& sender) {
+  return sender.rests_with_streams ? idle_with_streams_ : idle_;
+}
+
+/// What was answered by then is known to be, so nothing of it is on its way.
+bool SenderTable::is_quiet(const Stream& stream, std::int64_t loop_ns) const {
+  return stream.held.empty() && loop_ns - stream.active_at_ns >= memory_.ns();
 }
 
 /// Unknown senders are at generation 0.
 bool SenderTable::may_forget(const Sender& sender, std::int64_t loop_ns) const {
   const bool is_plain = sender.gates[0].generation == 0 && sender.gates[1].generation == 0;
-  return is_plain || loop_ns - sender.refused_at_ns >= memory_.ns();
+  return (sender.streams.empty() || is_quiet(sender.streams.front(), loop_ns)) &&
+         (is_plain || loop_ns - sender.refused_at_ns >= memory_.ns());
 }
 
 bool SenderTable::forget_idle(std::int64_t loop_ns) {
-  int looked = 0;
-  for (Sender& s : idle_) {
-    if (++looked > kLookAt) return false;
-    if (!may_forget(s, loop_ns)) continue;
-    idle_.erase(idle_.iterator_to(s));
-    by_key_.erase(by_key_.iterator_to(s));
-    pool_.release(&s);
-    return true;
+  for (IdleList* list : {&idle_, &idle_with_streams_}) {
+    int looked = 0;
+    for (Sender& s : *list) {
+      if (++looked > kLookAt) break;
+      if (!may_forget(s, loop_ns)) continue;
+      list->erase(list->iterator_to(s));
+      by_key_.erase(by_key_.iterator_to(s));
+      while (close_quiet_stream(s, loop_ns)) {
+      }
+      pool_.release(&s);
+      return true;
+    }
   }
   return false;
+}
+
+Stream* SenderTable::find_stream(Sender& sender, std::uint32_t id, bool tagged) {
+  for (auto it = sender.streams.begin(); it != sender.streams.end(); ++it) {
+    if (it->id != id || it->tagged != tagged) continue;
+    if (it != sender.streams.begin())
+      sender.streams.splice(sender.streams.begin(), sender.streams, it);
+    return &*it;
+  }
+  return nullptr;
+}
+
+Stream* SenderTable::open_stream(Sender& sender, std::uint32_t id, bool tagged,
+                                 std::uint32_t expected, std::int64_t loop_ns) {
+  // Senders that are remembered for their streams leave half of the table to what every message needs.
+  const bool is_crowded = sender.streams.empty() && pool_.available() < pool_.max() / 2;
+  const bool is_full = sender.streams.size() >= kStreamsPerSender || streams_.available() == 0;
+  if (is_crowded || (is_full && !close_quiet_stream(sender, loop_ns))) return nullptr;
+  Stream* s = streams_.acquire();
+  if (s == nullptr) return nullptr;
+  s->sender = &sender;
+  s->id = id;
+  s->tagged = tagged;
+  s->expected = expected;
+  sender.streams.push_front(*s);
+  return s;
+}
+
+bool SenderTable::close_quiet_stream(Sender& sender, std::int64_t loop_ns) {
+  if (sender.streams.empty() || !is_quiet(sender.streams.back(), loop_ns)) return false;
+  Stream& s = sender.streams.back();
+  sender.streams.pop_back();
+  streams_.release(&s);
+  return true;
 }
 
 }  // namespace uet::ses

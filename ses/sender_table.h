@@ -5,7 +5,7 @@
 #include "ses/gate.h"
 #include "ses/read_return.h"
 #include "ses/rx_message.h"
-#include "ses/unexpected_store.h"
+#include "ses/stream.h"
 
 namespace uet::ses {
 
@@ -16,6 +16,7 @@ struct Sender : Pooled,
   EndpointId endpoint = 0;
   net::FabricAddress address;
   ListHook idle_hook;
+  bool rests_with_streams = false;
   std::uint32_t users = 0;  ///< everything below that is not at rest
 
   // At all endpoints.
@@ -33,6 +34,8 @@ struct Sender : Pooled,
   std::array<Gate, 2> gates;
   std::int64_t refused_at_ns = 0;  ///< last, in loop time
   HeaderList headers;
+  OverflowUse held;    ///< messages that came before their turn
+  StreamList streams;  ///< last used first
 };
 
 /// The rule of all shares: who holds `held` of a pool may take another place while it holds no more than `factor` times what is
@@ -43,9 +46,10 @@ constexpr bool has_share(std::uint64_t held, std::uint64_t free, std::uint64_t f
 
 class SenderTable {
  public:
-  /// What a sender was refused under is forgotten only when it rests for `memory`: packets of an older generation are gone by
+  /// What a sender was refused under, and where its streams stand, is forgotten only when it rests for `memory`: packets of an older generation are gone by
   /// then.
-  SenderTable(std::uint32_t max, base::Duration memory, const base::HashKey& hash_key);
+  SenderTable(std::uint32_t max, std::uint32_t max_streams, base::Duration memory,
+              const base::HashKey& hash_key);
   ~SenderTable();
 
   Sender* find(EndpointId endpoint, const net::FabricAddress& address);
@@ -55,6 +59,11 @@ class SenderTable {
   void hold(Sender& sender);
   /// At the last one the sender rests, and gives its place up when another one needs it.
   void unhold(Sender& sender);
+
+  Stream* find_stream(Sender& sender, std::uint32_t id, bool tagged);
+  /// Null when there are too many, and the sender has none that could make place. The sender is held.
+  Stream* open_stream(Sender& sender, std::uint32_t id, bool tagged, std::uint32_t expected,
+                      std::int64_t loop_ns);
 
   std::size_t size() const { return pool_.in_use(); }
   std::size_t longest_chain() const { return ses::longest_chain(by_key_); }
@@ -86,13 +95,18 @@ class SenderTable {
 
   bool may_forget(const Sender& sender, std::int64_t loop_ns) const;
   bool forget_idle(std::int64_t loop_ns);
+  bool is_quiet(const Stream& stream, std::int64_t loop_ns) const;
+  bool close_quiet_stream(Sender& sender, std::int64_t loop_ns);
+  IdleList& idle_list_of(Sender& sender);
 
   const base::HashKey& hash_key_;
   base::Duration memory_;
   ChunkedPool<Sender> pool_;
+  ChunkedPool<Stream> streams_;
   std::vector<Set::bucket_type> buckets_;
   Set by_key_;
-  IdleList idle_;  ///< longest at rest first
+  // Longest at rest first. Those with streams are remembered for a while, and must not stand before others.
+  IdleList idle_, idle_with_streams_;
 };
 
 using TurnList =

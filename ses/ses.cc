@@ -28,6 +28,7 @@ PostResult<EndpointId> Ses::open_endpoint(Instant now, const EndpointConfig& con
                                           CompletionSink& sink) {
   auto endpoint = impl_->core.endpoints.open(now, config, sink);
   if (!endpoint) return endpoint.error();
+  if (impl_->core.config.spray_ordered) (*endpoint)->address.fep_cap |= kRestoresOrder;
   return (*endpoint)->id;
 }
 
@@ -158,6 +159,7 @@ Ses::Gauges Ses::gauges() const {
   g.unexpected_messages = impl_->rx.unexpected_messages();
   g.unexpected_bytes = impl_->rx.unexpected_bytes();
   g.header_only_messages = impl_->rx.header_only_messages();
+  g.messages_held = impl_->rx.messages_held();
   g.senders = impl_->rx.senders();
   g.reads_returning = impl_->rx.reads_returning();
   g.returns_open = impl_->rx.returns_open();

@@ -104,9 +104,10 @@ struct EndpointConfig {
   std::uint16_t pid_on_fep = 0;
   std::uint16_t resource_index = 0;           ///< 0: SES chooses
   std::optional<std::uint32_t> initiator_id;  ///< default (pid_on_fep << 12) | resource_index
-  bool sends_ordered = false;                 ///< FI_ORDER_SAS: sends of this endpoint go over ROD
-  bool rma_ordered = false;                   ///< RMA shares that ROD context
-  bool atomics_ordered = false;               ///< atomics do
+  /// FI_ORDER_SAS: sends of this endpoint go over ROD, or numbered over RUD to targets that restore their order
+  bool sends_ordered = false;
+  bool rma_ordered = false;      ///< RMA shares that ROD context, and sends stay in it
+  bool atomics_ordered = false;  ///< atomics do
   std::size_t min_multi_recv = 64;
   bool has_untagged = true;        ///< the RI exists in the SEND space
   bool has_tagged = true;          ///< ... in the TAGGED space
@@ -358,6 +359,7 @@ class Ses final : public pds::Upper {
     std::size_t endpoints, peers, memory_regions, sends_active, receives_posted, messages_receiving,
         unexpected_messages, unexpected_bytes;
     std::size_t header_only_messages;  ///< unexpected ones for which there was no room
+    std::size_t messages_held;    ///< came before their turn among the ordered ones of their sender
     std::size_t senders;          ///< peers that hold any of the receiver's pools, or did lately
     std::size_t reads_returning;  ///< READs whose data is on its way back
     std::size_t returns_open;     ///< packets of read data waiting to leave or to be acknowledged

@@ -58,6 +58,17 @@ class Transmitter {
   void pump_deferred(Instant now);
   void release_flow_if_idle(Flow& flow);
 
+  // tx_order.cc
+  bool wants_spray(const TxOp& op) const;
+  bool is_stream_full(const TxOp& op) const;
+  void join_stream(TxOp& op);
+  void leave_stream(TxOp& op);
+  bool leaves_gap(const TxOp& op, ReturnCode code) const;
+  void fill_gap(TxOp& op);
+  bool may_fall_back(const TxOp& op) const;
+  void fall_back(Lane& lane);
+  void note_taken(TxOp& op);
+
   // tx_atomics.cc
   PostResult<AtomicPart*> describe_atomic(Instant now, const AtomicRequest& request);
   std::size_t atomic_payload(const TxOp& op, std::uint32_t segment) const;
@@ -97,6 +108,7 @@ class Transmitter {
   void leave_carrier(Instant now, TxOp& op, bool pdc_is_gone);
   void finish(Instant now, TxOp& op, ReturnCode code);
   void release(TxOp& op);
+  void release_memory(TxOp& op);
   void want_truncation(Instant now, TxOp& op);
   void truncate_now(Instant now, TxOp& op);
   void detach(Instant now, TxOp& op);
@@ -118,6 +130,7 @@ class Transmitter {
   bool work_deferred_ = false;             ///< something waits for the end of an upcall
   std::uint32_t waiting_for_targets_ = 0;  ///< operations with waits_for_target
   unsigned id_index_bits_;
+  std::uint32_t next_stream_ = 0;  ///< 0: none was used yet
 };
 
 }  // namespace uet::ses

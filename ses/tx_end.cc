@@ -15,7 +15,7 @@ ReturnCode code_for(pds::PdsError error) {
 /// twice, so they are repeated only when no packet can have been delivered. [decision 0051]
 bool may_repeat(const TxOp& op, pds::PdsError error) {
   if (!pds::is_retryable(error)) return false;
-  if (op.awaits_delivery) return true;
+  if (op.awaits_delivery || op.fills_gap) return true;
   const bool is_new = op.answered == 0 && pds::was_not_delivered(error);
   return is_new || op.is_idempotent();
 }
@@ -58,7 +58,12 @@ void Transmitter::finish(Instant now, TxOp& op, ReturnCode code) {
   Flow& flow = *op.flow;
   Lane& lane = lane_of(op);
   if (endpoint != nullptr) --endpoint->sends;
-  release(op);
+  const bool leaves_one = op.is_sequenced && leaves_gap(op, code);
+  if (op.is_sequenced && !leaves_one) leave_stream(op);
+  if (leaves_one)
+    fill_gap(op);
+  else
+    release(op);
   recover_lane(now, flow, lane);
   if (flow.operations.empty()) {
     release_flow_if_idle(flow);
@@ -71,6 +76,13 @@ void Transmitter::finish(Instant now, TxOp& op, ReturnCode code) {
 void Transmitter::release(TxOp& op) {
   all_.erase(all_.iterator_to(op));
   op.flow->operations.erase(op.flow->operations.iterator_to(op));
+  release_memory(op);
+  Peer* peer = op.peer;
+  ops_.release(&op);
+  core_.peers.unhold(*peer);
+}
+
+void Transmitter::release_memory(TxOp& op) {
   timers_.cancel(op.retry_timer);
   op.iov.clear(core_.iov_pool);
   if (op.inject_block != nullptr) {
@@ -83,9 +95,6 @@ void Transmitter::release(TxOp& op) {
     op.atomic = nullptr;
   }
   op.returned.clear(windows_);
-  Peer* peer = op.peer;
-  ops_.release(&op);
-  core_.peers.unhold(*peer);
 }
 
 /// [SES 10] The rest of the message is not wanted: end it with MSG_ERROR. Not from within an
@@ -183,7 +192,8 @@ void Transmitter::on_message_error(Instant now, pds::MessageToken token, pds::Pd
   leave_carrier(now, *op, true);
   if (error == pds::PdsError::kPeerLost) op->peer_was_lost = true;
   fail_semantic(*op, code_for(error));
-  const bool repeat = may_repeat(*op, error) && op->endpoint != nullptr && !op->cancelled &&
+  const bool is_wanted = op->fills_gap || (op->endpoint != nullptr && !op->cancelled);
+  const bool repeat = may_repeat(*op, error) && is_wanted &&
                       (core_.config.retry_limit == 0 || op->retries < core_.config.retry_limit);
   if (repeat)
     retry(now, *op);

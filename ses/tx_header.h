@@ -7,7 +7,7 @@ namespace uet::ses {
 
 template <typename H>
 [[gnu::always_inline]] inline void fill_common(const TxOp& op, H& h) {
-  h.opcode = op.opcode;
+  h.opcode = op.wire_opcode();
   h.dc = op.delivery_complete;
   h.ie = op.memory_gone && op.length > 0 && !op.is_read();
   h.rel = op.peer->address.relative;

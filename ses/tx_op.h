@@ -69,6 +69,15 @@ struct TxOp : Pooled {
   std::uint32_t initiator_id = 0;
   EndpointId endpoint_id = 0;
 
+  // Ordered without an ordered context. [decision 141]
+  bool may_spray = false;     ///< as far as its endpoint and its peer's address say
+  bool is_sequenced = false;  ///< has a number, and no answer yet
+  bool fills_gap =
+      false;  ///< what it was has ended: it only tells the target not to wait for the number
+  SequenceField place;
+  TxOp* before = nullptr;  ///< in its SendStream
+  TxOp* behind = nullptr;
+
   // This attempt.
   OpState state = OpState::kPending;
   std::uint32_t attempt = 0;  ///< never reset: makes tokens and message ids of one slot differ
@@ -117,6 +126,12 @@ struct TxOp : Pooled {
   bool is_idempotent() const {
     return (opcode == SesOpcode::kWrite || opcode == SesOpcode::kRead) && !has_header_data;
   }
+  /// What the header says.
+  SesOpcode wire_opcode() const {
+    if (!is_sequenced) return opcode;
+    if (fills_gap) return is_tagged() ? kFillTaggedGapOpcode : kFillGapOpcode;
+    return is_tagged() ? kSequencedTaggedOpcode : kSequencedSendOpcode;
+  }
   Space space() const { return is_tagged() ? Space::kTagged : Space::kUntagged; }
   OpKind kind() const {
     using enum OpKind;
@@ -141,6 +156,8 @@ struct Lane {
   std::uint32_t carried = 0;
   std::uint32_t retries = 0;    ///< in a row
   bool only_generation = true;  ///< all failed ones were refused for their generation
+  bool is_way_refused = false;  ///< the peer did not take some that were sprayed
+  bool is_sprayed = false;      ///< how the carried ones go
   State state = State::kOpen;
   std::array<std::uint8_t, 2> generation{};  ///< what carried sends of each space were stamped with
   TimerNode resume_timer;

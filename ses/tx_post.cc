@@ -73,6 +73,9 @@ PostResult<Posted> Transmitter::send(Instant now, Endpoint& endpoint, const Send
   else
     op.lane = kOrderedLane;
   op.mode = op.lane == kUnorderedLane ? pds::Mode::kRud : pds::Mode::kRod;
+  op.may_spray = core_.config.spray_ordered && ordered && !endpoint.config.rma_ordered &&
+                 !endpoint.config.atomics_ordered &&
+                 (op.peer->address.fep_cap & kRestoresOrder) != 0;
   enqueue(now, op);
   return Posted{};
 }
@@ -162,6 +165,7 @@ PostResult<TxOp*> Transmitter::prepare(Instant now, Endpoint& endpoint, const Co
   op->cancelled = false;
   op->memory_gone = false;
   op->returns_data = false;
+  op->may_spray = op->is_sequenced = op->fills_gap = false;
   return op;
 }
 
@@ -204,6 +208,7 @@ Flow* Transmitter::flow_for(Endpoint& endpoint, Peer& peer) {
     lane.carried = 0;
     lane.retries = 0;
     lane.only_generation = true;
+    lane.is_sprayed = lane.is_way_refused = false;
     lane.state = Lane::State::kOpen;
     lane.resume_timer.kind = TimerNode::Kind::kLaneResume;
     lane.resume_timer.owner = flow;
@@ -250,6 +255,7 @@ void Transmitter::pump(Instant now, Flow& flow) {
           lane.only_generation = true;
           break;
         }
+        if (is_stream_full(op)) break;
         if (!submit(now, op)) {
           is_blocked = true;
           break;
@@ -263,9 +269,10 @@ void Transmitter::pump(Instant now, Flow& flow) {
 }
 
 /// [SES 2.5] The target's generation changed while older messages are out: those will be refused, and this one would be
-/// taken before them.
+/// taken before them. So it would where it goes another way than they did.
 bool Transmitter::must_drain(const Lane& lane, const TxOp& op) const {
   if (op.lane == kUnorderedLane || op.is_rma() || lane.carried == 0) return false;
+  if (lane.is_sprayed != wants_spray(op)) return true;
   const auto space = static_cast<std::size_t>(op.space());
   return lane.generation[space] != op.peer->generation[space];
 }
@@ -290,7 +297,9 @@ bool Transmitter::submit(Instant now, TxOp& op) {
   op.piece = op.is_connectionless() ? core_.payload_mtu
                                     : core_.payload_towards(now, destination, op.length);
   op.segments = op.awaits_delivery ? 1 : segments_for(op.length, op.piece);
-  op.medium = may_use_medium(op);
+  const bool sprayed = wants_spray(op);
+  if (op.may_spray) op.mode = sprayed ? pds::Mode::kRud : pds::Mode::kRod;
+  op.medium = !sprayed && may_use_medium(op);
 
   pds::TxMessage message;
   message.token = make_token(TokenKind::kOperation, op.pool_index, attempt);
@@ -319,7 +328,14 @@ bool Transmitter::submit(Instant now, TxOp& op) {
     op.message_id = static_cast<std::uint16_t>(attempt << id_index_bits_ | op.pool_index);
   if (op.is_datagram()) op.message_id = 0;  // [SES 6.5] nothing ever refers to it
   op.ri_generation = op.is_rma() || op.is_datagram() ? 0 : op.peer->generation_of(op.space());
-  if (lane.carried == 1) lane.generation = op.peer->generation;
+  if (lane.carried == 1) {
+    lane.generation = op.peer->generation;
+    lane.is_sprayed = sprayed;
+  }
+  if (sprayed)
+    join_stream(op);
+  else if (op.is_sequenced)
+    leave_stream(op);
   op.state = OpState::kCarried;
   op.emitted = op.answered = op.error_segment = 0;
   op.semantic = Semantic::kNone;
@@ -329,7 +345,7 @@ bool Transmitter::submit(Instant now, TxOp& op) {
   op.pdc = {};
   op.truncate_wanted = op.captured = op.is_delivered = false;
   core_.trace.emit(now, base::EventId::kMessageSubmitted, 0, {},
-                   static_cast<std::uint64_t>(op.opcode), op.length);
+                   static_cast<std::uint64_t>(op.wire_opcode()), op.length);
   return true;
 }
 

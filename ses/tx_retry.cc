@@ -31,6 +31,7 @@ bool is_retryable_code(ReturnCode code, bool rma) {
 void Transmitter::conclude(Instant now, TxOp& op) {
   leave_carrier(now, op, false);
   if (op.semantic == Semantic::kOk) {
+    if (op.is_sequenced) note_taken(op);
     lane_of(op).retries = 0;
     if (op.captured && op.delivery_complete && !op.awaits_delivery && op.endpoint != nullptr)
       return await_delivery(now, op);
@@ -49,6 +50,7 @@ void Transmitter::await_delivery(Instant now, TxOp& op) {
   Flow& flow = *op.flow;
   Lane& lane = lane_of(op);
   op.awaits_delivery = true;
+  op.may_spray = false;
   op.retries = 0;
   op.lane = kUnorderedLane;
   op.mode = pds::Mode::kRud;
@@ -59,6 +61,8 @@ void Transmitter::await_delivery(Instant now, TxOp& op) {
 }
 
 bool Transmitter::wants_retry(const TxOp& op) const {
+  if (op.fills_gap) return is_retryable_code(op.code, false);
+  if (op.is_sequenced && op.code == ReturnCode::kUnsupportedOp) return may_fall_back(op);
   if (op.cancelled || op.endpoint == nullptr || op.memory_gone) return false;
   if (!is_retryable_code(op.code, op.is_rma())) return false;
   if (op.atomic != nullptr && op.segments > 1) return false;  // other packets of it were executed
@@ -95,6 +99,7 @@ void Transmitter::retry(Instant now, TxOp& op) {
     lane.only_generation = true;
   }
   lane.only_generation = lane.only_generation && only_generation;
+  if (op.code == ReturnCode::kUnsupportedOp) lane.is_way_refused = true;
   recover_lane(now, flow, lane);
 }
 
@@ -110,6 +115,7 @@ void Transmitter::recover_lane(Instant now, Flow& flow, Lane& lane) {
 
 void Transmitter::resume_lane(Instant now, Flow& flow, Lane& lane) {
   lane.state = Lane::State::kOpen;
+  if (lane.is_way_refused) fall_back(lane);
   for (TxOp& op : lane.failed) op.state = OpState::kPending;
   lane.pending.splice(lane.pending.begin(), lane.failed);
   pump(now, flow);

@@ -19,9 +19,16 @@ UnexpectedStore::UnexpectedStore(const SesConfig& config)
       pool_(config.overflow_msgs_total) {}
 
 /// One sender leaves an eighth of an endpoint's room to others.
+constexpr std::uint64_t kFactor = 7;
+/// Part of an endpoint's room that there is besides for messages before their turn.
+constexpr std::uint32_t kHeldPart = 8;
+
+OverflowUse& UnexpectedStore::use_of_sender(Unexpected& message) {
+  return message.is_held ? message.sender->held : message.sender->overflow;
+}
+
 bool UnexpectedStore::has_room(const OverflowUse& use, const OverflowUse& of_sender,
                                std::size_t cost) const {
-  constexpr std::uint64_t kFactor = 7;
   if (use.messages >= messages_per_endpoint_ || cost > bytes_per_endpoint_ ||
       use.bytes > bytes_per_endpoint_ - cost)
     return false;
@@ -45,6 +52,49 @@ Unexpected* UnexpectedStore::admit(OverflowUse& use, Sender& sender, std::uint32
   return message;
 }
 
+bool UnexpectedStore::may_hold(const OverflowUse& use, const OverflowUse& held,
+                               const OverflowUse& of_sender, std::size_t cost) const {
+  const std::uint64_t bytes = bytes_per_endpoint_ / kHeldPart;
+  const std::uint32_t messages = std::max(messages_per_endpoint_ / kHeldPart, 1u);
+  if (held.messages >= messages || cost > bytes || held.bytes > bytes - cost) return false;
+  if (use.messages + held.messages >= messages_per_endpoint_ + messages ||
+      use.bytes + held.bytes + cost > bytes_per_endpoint_ + bytes)
+    return false;
+  return has_share(of_sender.messages, messages - held.messages, kFactor) &&
+         has_share(of_sender.bytes, bytes - held.bytes, kFactor);
+}
+
+Unexpected* UnexpectedStore::admit_held(const OverflowUse& use, OverflowUse& held, Sender& sender,
+                                        std::uint32_t length) {
+  const std::size_t cost = cost_of(length);
+  if (!may_hold(use, held, sender.held, cost) || !slab_.reserve(cost)) return nullptr;
+  Unexpected* message = note_header(sender, length);
+  if (message == nullptr) {
+    slab_.unreserve(cost);
+    return nullptr;
+  }
+  message->is_header_only = false;
+  message->is_held = true;
+  message->cost = cost;
+  held.bytes += cost;
+  ++held.messages;
+  sender.held.bytes += cost;
+  ++sender.held.messages;
+  return message;
+}
+
+void UnexpectedStore::surface(Unexpected& message, OverflowUse& held, OverflowUse& use) {
+  const auto move = [&](OverflowUse& from, OverflowUse& to) {
+    --from.messages;
+    ++to.messages;
+    from.bytes -= message.cost;
+    to.bytes += message.cost;
+  };
+  move(held, use);
+  move(message.sender->held, message.sender->overflow);
+  message.is_held = false;
+}
+
 Unexpected* UnexpectedStore::note_header(Sender& sender, std::uint32_t length) {
   Unexpected* message = pool_.acquire();
   if (message == nullptr) return nullptr;
@@ -62,6 +112,7 @@ Unexpected* UnexpectedStore::note_header(Sender& sender, std::uint32_t length) {
   message->failure = ReturnCode::kOk;
   message->has_header_data = false;
   message->header_data = 0;
+  message->is_held = message->is_gap = false;
   return message;
 }
 
@@ -72,7 +123,7 @@ void UnexpectedStore::count_header(Unexpected& message, OverflowUse& use) {
 
 void UnexpectedStore::release(Unexpected& message, OverflowUse& use) {
   --use.messages;
-  --message.sender->overflow.messages;
+  --use_of_sender(message).messages;
 }
 
 bool UnexpectedStore::capture(Unexpected& message, std::uint32_t offset,
@@ -115,7 +166,7 @@ void UnexpectedStore::drop_payload(Unexpected& message, OverflowUse& use) {
   if (base::planted(base::PlantedBug::kUnexpectedLeak)) return;
   slab_.unreserve(message.cost);
   use.bytes -= message.cost;
-  message.sender->overflow.bytes -= message.cost;
+  use_of_sender(message).bytes -= message.cost;
   message.cost = message.taken = 0;
 }
 

@@ -53,6 +53,10 @@ struct Unexpected : Pooled {
   std::uint16_t message_id = 0;
   pds::RxHandle asker;  ///< the question: its PDC carries the report
   ReturnCode verdict = ReturnCode::kOk;
+  // Came before its turn: in a Stream, and unknown to receives and peeks. [decision 141]
+  bool is_held = false;
+  bool is_gap = false;  ///< will not come, or not whole
+  std::uint32_t number = 0;
 };
 
 using UnexpectedList =
@@ -73,6 +77,12 @@ class UnexpectedStore {
   /// Reserves room for a whole message of `length` bytes. Null when the sender's share, the endpoint's budget or the store is
   /// used up.
   Unexpected* admit(OverflowUse& use, Sender& sender, std::uint32_t length);
+  /// The same for a message that came before its turn. Its room is not that of messages whose turn it is, so these are never
+  /// kept out by what waits for them: an eighth of the endpoint's, and what it lacks of nine eighths.
+  Unexpected* admit_held(const OverflowUse& use, OverflowUse& held, Sender& sender,
+                         std::uint32_t length);
+  /// The turn of a held message has come: its room is counted as every other's.
+  void surface(Unexpected& message, OverflowUse& held, OverflowUse& use);
   /// A descriptor for a header without payload, counted by the caller; null when none is left.
   Unexpected* note_header(Sender& sender, std::uint32_t length);
   /// Keeps bytes at `offset` of the message; false when no memory can be had.
@@ -99,6 +109,9 @@ class UnexpectedStore {
  private:
   std::size_t cost_of(std::uint32_t length) const;
   bool has_room(const OverflowUse& use, const OverflowUse& of_sender, std::size_t cost) const;
+  bool may_hold(const OverflowUse& use, const OverflowUse& held, const OverflowUse& of_sender,
+                std::size_t cost) const;
+  static OverflowUse& use_of_sender(Unexpected& message);
 
   std::uint64_t bytes_per_endpoint_;
   std::uint32_t messages_per_endpoint_;

@@ -45,7 +45,7 @@ def function_costs(program, kind, operations):
 
 def main():
     program = sys.argv[1]
-    for kind in ("tagged", "write"):
+    for kind in ("tagged", "ordered", "sprayed", "write"):
         few, many = (function_costs(program, kind, n) for n in OPERATIONS)
         per = {name: (many[name] - few[name]) / (OPERATIONS[1] - OPERATIONS[0]) for name in many}
         pds = {name: cost for name, cost in per.items() if "uet::pds::" in name.split("(")[0]}

@@ -4,6 +4,7 @@
 
 #include "apps/sim/attack_plan.h"
 #include "lib/wire/codec.h"
+#include "ses/sequence.h"
 
 namespace uet::sim {
 
@@ -99,7 +100,7 @@ AttackBytes AttackPackets::opening(Conversation& c, const MessagePiece* body) {
   h.spdcid = c.own_id;
   h.psn_offset = offset;
   AttackBytes out = packet_of(h);
-  if (body != nullptr) append_piece(out, *body);
+  if (body != nullptr) append_message(out, *body);
   return out;
 }
 
@@ -121,7 +122,7 @@ AttackBytes AttackPackets::request_at(const Conversation& c, Psn psn, const Mess
   h.spdcid = c.own_id;
   h.dpdcid = c.peer_id;
   AttackBytes out = packet_of(h);
-  if (body != nullptr) append_piece(out, *body);
+  if (body != nullptr) append_message(out, *body);
   return out;
 }
 
@@ -210,6 +211,27 @@ Psn AttackPackets::any_own_psn(const Conversation& c) {
     default:
       return c.next;
   }
+}
+
+/// [decision 141] Of one of a few streams, in an order that no initiator has.
+void AttackPackets::append_message(AttackBytes& out, MessagePiece piece) {
+  const bool tagged = piece.opcode == SesOpcode::kTaggedSend;
+  if (numbers_ != nullptr && (tagged || piece.opcode == SesOpcode::kSend) &&
+      numbers_->chance(0.5)) {
+    const bool is_far = numbers_->chance(0.05);
+    ses::SequenceField place;
+    place.stream = 1 + numbers_->below(numbers_->chance(0.9) ? 3 : 100);
+    place.number = is_far ? numbers_->next_u32() & ses::kNumberMask : numbers_->below(200);
+    place.behind = static_cast<std::uint16_t>(numbers_->below(numbers_->chance(0.9) ? 20 : 65536));
+    piece.buffer_offset = place.pack();
+    piece.opcode = tagged ? ses::kSequencedTaggedOpcode : ses::kSequencedSendOpcode;
+    if (numbers_->chance(0.1)) {
+      piece.opcode = tagged ? ses::kFillTaggedGapOpcode : ses::kFillGapOpcode;
+      piece.total = piece.bytes = piece.carried = piece.offset = 0;
+      piece.som = piece.eom = true;
+    }
+  }
+  append_piece(out, piece);
 }
 
 std::uint16_t AttackPackets::any_id(std::uint16_t right) {
@@ -328,7 +350,7 @@ AttackBytes AttackPackets::any_request(Conversation& c) {
   h.credit_target = rng_.next_u32();
   AttackBytes out = packet_of(h);
   if (!with_cc) out.resize(wire::PdsRequest::kSize);
-  if (body != nullptr) append_piece(out, *body);
+  if (body != nullptr) append_message(out, *body);
   return out;
 }
 

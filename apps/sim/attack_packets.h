@@ -55,7 +55,9 @@ struct MessagePiece {
 class AttackPackets {
  public:
   /// `rng` must outlive it.
-  AttackPackets(base::Rng& rng, std::uint32_t payload_mtu) : rng_(rng), mtu_(payload_mtu) {}
+  /// With `numbers` half of the sends are numbered, as ordered ones that take all paths are.
+  AttackPackets(base::Rng& rng, std::uint32_t payload_mtu, base::Rng* numbers = nullptr)
+      : rng_(rng), mtu_(payload_mtu), numbers_(numbers) {}
 
   /// Opens the PDC: a Noop or a first request of `body`; the conversation's next PSN moves on.
   AttackBytes opening(Conversation& c, const MessagePiece* body);
@@ -92,12 +94,14 @@ class AttackPackets {
   T one_of(const std::array<T, N>& choices) {
     return choices[rng_.below(N)];
   }
+  void append_message(AttackBytes& out, MessagePiece piece);
   std::uint16_t any_id(std::uint16_t right);
   std::uint32_t any_length();
   std::uint16_t any_offset(std::uint16_t right);
 
   base::Rng& rng_;
   std::uint32_t mtu_;
+  base::Rng* numbers_;
 };
 
 void append_piece(AttackBytes& out, const MessagePiece& piece);

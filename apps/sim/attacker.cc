@@ -39,6 +39,7 @@ Attacker::Attacker(World& world, SimPort& port, const AttackPlan& plan, std::uin
       mtu_(payload_mtu),
       taps_(taps),
       rng_(seed),
+      numbers_(seed ^ 0x6e756d62'65727300ULL),
       packets_(rng_, payload_mtu) {
   for (const AttackEpisode& e : plan.episodes)
     if (e.attacker == number) episodes_.push_back({&e, base::Rng(e.seed), e.at, e.packets, {}, 0});
@@ -296,7 +297,7 @@ std::size_t Attacker::open_talk(base::Rng& rng, HostId victim, net::FabricAddres
 // --- Episodes -------------------------------------------------------------------------------------
 
 void Attacker::step(Running& e) {
-  AttackPackets make(e.rng, mtu_);
+  AttackPackets make(e.rng, mtu_, plan_.numbers ? &numbers_ : nullptr);
   --e.left;
   switch (e.plan->kind) {
     case AttackKind::kConverse:

@@ -332,6 +332,23 @@ bool SwarmPlan::has(Trouble kind) const {
                      [kind](const PlannedTrouble& t) { return t.kind == kind; });
 }
 
+/// Half of the worlds that have ordered traffic. Few hosts do not restore order, and some of these claim to.
+void Planner::choose_spray() {
+  plan_.fep.ses.spray_ordered = false;  // each host has its own
+  const bool is_on = spray_.chance(0.5);
+  const bool is_short = spray_.chance(0.2);
+  const bool any_ordered = std::any_of(plan_.ordered.begin(), plan_.ordered.end(),
+                                       [](bool is_ordered) { return is_ordered; });
+  if (!is_on || !any_ordered) return;
+  for (HostId h = 0; h < plan_.hosts(); ++h) {
+    const bool sprays = spray_.chance(0.9);
+    plan_.sprays.push_back(sprays);
+    plan_.claims_to_restore.push_back(sprays || spray_.chance(0.5));
+  }
+  if (is_short) plan_.fep.ses.max_streams = 2;
+  plan_.attack.numbers = true;
+}
+
 bool SwarmPlan::has(SwarmMode mode) const {
   return std::any_of(ops.begin(), ops.end(),
                      [this, mode](const PlannedOp& op) { return mode_of(op) == mode; });
@@ -346,7 +363,8 @@ bool SwarmPlan::crashes(HostId host) const {
 SwarmMode SwarmPlan::mode_of(const PlannedOp& op) const {
   if (op.is_rudi()) return SwarmMode::kRudi;
   if (op.is_datagram()) return SwarmMode::kUud;
-  return op.is_send() && ordered[op.from] ? SwarmMode::kRod : SwarmMode::kRud;
+  const bool in_context = ordered[op.from] && !is_sprayed(op.from, op.to);
+  return op.is_send() && in_context ? SwarmMode::kRod : SwarmMode::kRud;
 }
 
 bool SwarmPlan::is_calm() const {
@@ -368,6 +386,11 @@ SwarmPlan plan_world(std::uint64_t seed, const SwarmMask& mask) {
 }
 
 void apply(const SwarmMask& mask, SwarmPlan& plan) {
+  if (mask.without.contains("spray-ordered")) {
+    plan.sprays.clear();
+    plan.claims_to_restore.clear();
+    plan.attack.numbers = false;
+  }
   if (!mask.ops.empty()) {
     std::erase_if(plan.ops, [&](const PlannedOp& op) { return !mask.ops.contains(op.id); });
   }
@@ -425,6 +448,7 @@ std::vector<std::string> ingredients(const SwarmPlan& plan) {
   if (plan.secure.is_on)
     names.insert(names.end(), {"link-attacker", "hold", "lost-counters", "rotation", "secure"});
   if (plan.fabric.planes > 1) names.emplace_back("planes");
+  if (plan.sprays_order()) names.emplace_back("spray-ordered");
   FaultProfile faults = plan.faults;
   for (std::size_t i = 0; i < kFaultCount; ++i) {
     const double* p = probability(faults, static_cast<Fault>(i));
@@ -445,6 +469,13 @@ std::string describe(const SwarmPlan& plan) {
       plan.ops.size(), name_of(plan.profile));
   s += describe(plan.attack);
   s += describe(plan.secure);
+  if (plan.sprays_order()) {
+    s += fmt::format("  ordered sends are sprayed, {} streams:", plan.fep.ses.max_streams);
+    for (std::size_t h = 0; h < plan.sprays.size(); ++h)
+      s += plan.sprays[h] ? (plan.ordered[h] ? " yes" : " restores")
+                          : (plan.claims_to_restore[h] ? " lies" : " no");
+    s += '\n';
+  }
   FaultProfile faults = plan.faults;
   for (std::size_t i = 0; i < kFaultCount; ++i) {
     const double* p = probability(faults, static_cast<Fault>(i));

@@ -95,7 +95,9 @@ struct SwarmPlan {
   Profile profile = Profile::kOwn;
   FabricConfig fabric;
   fep::FepConfig fep;
-  std::vector<bool> ordered;        ///< hosts whose endpoints ask for ordered sends
+  std::vector<bool> ordered;  ///< hosts whose endpoints ask for ordered sends
+  /// Hosts that spray ordered sends and restore their order; empty: none. Those that only claim to restore it refuse them.
+  std::vector<bool> sprays, claims_to_restore;
   std::vector<bool> multi_receive;  ///< hosts that take untagged messages in multi-receive buffers
   std::vector<std::uint32_t> pool_packets;
   FaultProfile faults;
@@ -115,6 +117,10 @@ struct SwarmPlan {
   bool has(SwarmMode mode) const;
   bool crashes(HostId host) const;
   SwarmMode mode_of(const PlannedOp& op) const;
+  bool sprays_order() const { return !sprays.empty(); }
+  bool is_sprayed(HostId from, HostId to) const {
+    return sprays_order() && ordered[from] && sprays[from] && sprays[to];
+  }
 };
 
 /// What is left out of a world: for --ops and --without, and for shrinking.
@@ -122,7 +128,7 @@ struct SwarmMask {
   std::set<std::uint32_t> ops;       ///< only these; empty: all
   std::set<SwarmMode> modes;         ///< only operations that travel like this; empty: all
   std::set<std::uint32_t> episodes;  ///< only these of the attackers'; empty: all
-  /// Names of faults and troubles; "hostile": attackers, and everything that was added with them; "secure": keys, and the attacker on the links; "link-attacker"; "hold": packets that it holds back; "lost-counters"; "servers": server mode; "rotation"; "baits"; "planes": all planes but one; "more": what choose_more() and choose_single_packets() added.
+  /// Names of faults and troubles; "hostile": attackers, and everything that was added with them; "secure": keys, and the attacker on the links; "link-attacker"; "hold": packets that it holds back; "lost-counters"; "servers": server mode; "rotation"; "baits"; "planes": all planes but one; "spray-ordered": ordered sends by RUD; "more": what choose_more() and choose_single_packets() added.
   std::set<std::string> without;
 };
 

@@ -24,7 +24,8 @@ class Planner {
         claims_(seed ^ 0x636c6169'6d730000ULL),
         hostile_(seed ^ 0x686f7374'696c6500ULL),
         secure_(seed ^ 0x73656375'72650000ULL),
-        late_secure_(seed ^ 0x73657276'65720000ULL) {
+        late_secure_(seed ^ 0x73657276'65720000ULL),
+        spray_(seed ^ 0x73707261'79000000ULL) {
     plan_.seed = seed;
   }
 
@@ -40,6 +41,7 @@ class Planner {
     if (with_hostile) choose_hostile();
     remember_long_enough();
     if (with_secure) choose_security(with_servers);
+    choose_spray();
     return std::move(plan_);
   }
 
@@ -64,6 +66,7 @@ class Planner {
   void choose_single_packets();
   void choose_planes();
   void remember_long_enough();
+  void choose_spray();
 
   // swarm_plan_hostile.cc
   void choose_hostile();
@@ -85,7 +88,7 @@ class Planner {
 
   base::Rng rng_;
   // For what was added later: older draws, and so the worlds of named seeds, stay.
-  base::Rng more_, single_, planes_, claims_, hostile_, secure_, late_secure_;
+  base::Rng more_, single_, planes_, claims_, hostile_, secure_, late_secure_, spray_;
   SwarmPlan plan_;
   SimSpan busy_{};  ///< operations start within this
   bool small_tables_ =

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "apps/sim/swarm_state.h"
+#include "ses/sequence.h"
 
 namespace uet::sim {
 
@@ -53,6 +54,7 @@ Swarm::Swarm(const SwarmPlan& plan, std::size_t recorded_events)
         [this](Host& host, const ses::Completion& c) { on_completion(host, c); }, recorded_events,
         [this](HostId host, fep::FepConfig& config) {
           if (secure_) secure_->arm(host, config);
+          config.ses.spray_ordered = plan_.sprays_order() && plan_.sprays[host];
         }));
   }
   if (plan.attack.is_hostile()) {
@@ -130,7 +132,9 @@ void Swarm::connect(HostId host) {
   peers_[host].assign(plan_.fabric.hosts, 0);
   for (HostId to = 0; to < plan_.hosts(); ++to) {
     if (to == host || !hosts_[to]->is_up()) continue;
-    const auto peer = hosts_[host]->ses().add_peer(hosts_[to]->address());
+    ses::Address address = hosts_[to]->address();
+    if (plan_.sprays_order() && plan_.claims_to_restore[to]) address.fep_cap |= ses::kRestoresOrder;
+    const auto peer = hosts_[host]->ses().add_peer(address);
     if (!peer.has_value()) return fail("peer could not be added");
     peers_[host][to] = peer.value();
   }

@@ -35,6 +35,7 @@ enum class PlantedBug : std::uint8_t {
   kKdfWithoutSsi,    ///< all senders with an SSI derive one key
   kGuardOff,         ///< every opening is accepted at once
   kClearBelieved,    ///< a packet in clear passes
+  kNumbersIgnored,   ///< ordered messages that come over all paths are matched as they arrive
   kCount
 };
 
@@ -63,7 +64,8 @@ constexpr std::string_view name_of(PlantedBug bug) {
       "trimmed-believed",
       "kdf-without-ssi",
       "guard-off",
-      "clear-believed"};
+      "clear-believed",
+      "numbers-ignored"};
   return kNames[static_cast<std::size_t>(bug)];
 }
 

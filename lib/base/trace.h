@@ -49,6 +49,8 @@ namespace uet::base {
   X(kMessageSubmitted, "message-submitted", "opcode", "bytes")              \
   X(kMessageCompleted, "message-completed", "return code", "bytes")         \
   X(kMessageMatched, "message-matched", "opcode", "bytes")                  \
+  X(kMessageHeld, "message-held", "number", "expected")                     \
+  X(kOrderGapPassed, "order-gap-passed", "number", "expected")              \
   X(kMessageUnexpected, "message-unexpected", "opcode", "bytes")            \
   X(kMessageDelivered, "message-delivered", "return code", "bytes")         \
   X(kMessageRetried, "message-retried", "return code", "attempt")

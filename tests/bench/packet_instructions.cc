@@ -1,8 +1,8 @@
 /// Operations between two endpoints in memory and on virtual time, for counting instructions; tools/packet_instructions.py does.
 ///
-///     packet_instructions tagged|write OPERATIONS
+///     packet_instructions tagged|ordered|sprayed|write OPERATIONS
 ///
-/// tagged: messages of 64 bytes to receives that wait, 64 in flight. write: writes of 4 KiB, 16 in flight.
+/// tagged: messages of 64 bytes to receives that wait, 64 in flight; ordered: by ROD; sprayed: ordered ones over all paths. write: writes of 4 KiB, 16 in flight.
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
@@ -54,12 +54,15 @@ void write(FepPair& pair, std::size_t operations) {
 int main(int argc, char** argv) {
   using namespace uet::test;
   if (argc != 3) return 2;
-  FepPair pair({.delay = Duration::from_us(1), .rate = uet::base::BitRate::from_gbps(100)});
+  const std::string_view kind = argv[1];
+  const bool sprayed = kind == "sprayed", ordered = sprayed || kind == "ordered";
+  FepPair pair({.delay = Duration::from_us(1), .rate = uet::base::BitRate::from_gbps(100)},
+               {{"FI_UET_SPRAY_ORDERED", sprayed ? "1" : "0"}}, ordered);
   for (std::size_t side : {0u, 1u}) pair.completions(side).keep(false);
   const auto operations = static_cast<std::size_t>(std::atol(argv[2]));
-  if (std::string_view(argv[1]) == "tagged")
-    send_tagged(pair, operations);
-  else
+  if (kind == "write")
     write(pair, operations);
+  else
+    send_tagged(pair, operations);
   return testing::Test::HasFailure() ? 1 : 0;
 }

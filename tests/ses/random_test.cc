@@ -9,6 +9,9 @@ namespace {
 
 struct RandomTest : ::testing::TestWithParam<std::uint64_t> {};
 
+/// How order is kept.
+enum class Kept { kNot, kByContext, kByNumbers };
+
 SesConfig tight() {
   SesConfig c;
   c.max_messages = 6;
@@ -22,7 +25,8 @@ SesConfig tight() {
 
 /// Both sides send tagged messages that carry their own description, write and read each other's memory, and post receives
 /// late or early. In the end every message was received once, unchanged, and nothing is left anywhere.
-void run_mix(std::uint64_t seed, bool ordered) {
+void run_mix(std::uint64_t seed, Kept kept) {
+  const bool ordered = kept != Kept::kNot, sprayed = kept == Kept::kByNumbers;
   SCOPED_TRACE("seed " + std::to_string(seed));
   base::Rng rng(seed);
   Fabric fabric(seed, kM);
@@ -42,10 +46,16 @@ void run_mix(std::uint64_t seed, bool ordered) {
   };
   Side sides[2];
   for (Side& s : sides) {
-    s.node = &fabric.add_node(tight());
+    SesConfig config = tight();
+    config.spray_ordered = sprayed;
+    if (sprayed && rng.chance(0.5)) {  // else the store holds one message that came early
+      config.overflow_bytes = 400 * kM;
+      config.overflow_msgs = 80;
+    }
+    s.node = &fabric.add_node(config);
     EndpointConfig c;
     c.sends_ordered = ordered;
-    c.rma_ordered = ordered && rng.chance(0.5);
+    c.rma_ordered = ordered && !sprayed && rng.chance(0.5);
     s.endpoint = *s.node->ses.open_endpoint(fabric.now, c, s.sink);
     s.memory = pattern(64 * kM, 5);
     const iovec iov = piece(s.memory);
@@ -194,17 +204,22 @@ void run_mix(std::uint64_t seed, bool ordered) {
     EXPECT_EQ(g.messages_receiving, 0u);
     EXPECT_EQ(g.unexpected_messages, 0u);
     EXPECT_EQ(g.unexpected_bytes, 0u);
+    EXPECT_EQ(g.messages_held, 0u);
     EXPECT_EQ(s.node->locks, 0);
   }
 }
 
 // Covers: SES-82
 TEST_P(RandomTest, rud__everything_arrives_once) {
-  run_mix(GetParam(), false);
+  run_mix(GetParam(), Kept::kNot);
 }
 
 TEST_P(RandomTest, rod__everything_arrives_once_and_sends_in_order) {
-  run_mix(GetParam(), true);
+  run_mix(GetParam(), Kept::kByContext);
+}
+
+TEST_P(RandomTest, sprayed__everything_arrives_once_and_sends_in_order) {
+  run_mix(GetParam(), Kept::kByNumbers);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomTest, ::testing::Range<std::uint64_t>(1, 61));

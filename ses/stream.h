@@ -1,0 +1,30 @@
+/// Where the ordered messages of one initiator stand that come over all paths. [decision 141]
+#pragma once
+
+#include "ses/sequence.h"
+#include "ses/unexpected_store.h"
+
+namespace uet::ses {
+
+/// The target's side: everything before `expected` has been matched, or will not come.
+struct Stream : Pooled {
+  ListHook sender_hook;   ///< of its sender, last used first
+  ListHook holding_hook;  ///< while it holds messages
+  Sender* sender = nullptr;
+  std::uint32_t id = 0;
+  bool tagged = false;
+  std::uint32_t expected = 0;
+  std::int64_t active_at_ns = 0;  ///< last message, in loop time
+  UnexpectedList held;            ///< messages that came before their turn, by number
+};
+
+using StreamList =
+    boost::intrusive::list<Stream,
+                           boost::intrusive::member_hook<Stream, ListHook, &Stream::sender_hook>,
+                           boost::intrusive::constant_time_size<true>>;
+using HoldingList =
+    boost::intrusive::list<Stream,
+                           boost::intrusive::member_hook<Stream, ListHook, &Stream::holding_hook>,
+                           boost::intrusive::constant_time_size<false>>;
+
+}  // namespace uet::ses
