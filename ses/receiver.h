@@ -48,6 +48,7 @@ class Receiver {
   std::size_t unexpected_bytes() const { return store_.bytes(); }
   std::size_t reads_returning() const { return tallies_.in_use(); }
   std::size_t returns_open() const { return returns_.in_use(); }
+  std::uint64_t refused_shares() const { return refused_shares_; }
   std::size_t returns_waiting() const { return returns_.in_use() - returns_carried_; }
   std::size_t messages_held() const { return held_; }
   std::size_t senders() const { return senders_.size(); }
@@ -176,6 +177,7 @@ class Receiver {
   ReadTally* make_tally(Context& c);
   ReadReturn* make_return(Context& c, PoolRef region, const IovList& memory, std::uint64_t at,
                           ReadTally& tally);
+  bool has_place_for_return(const Sender& owner, pds::PdcRef pdc);
   pds::SubmitResult begin_return(Context& c, ReadReturn& r, ReadTally& tally);
   void settle(Instant now, ReadTally& tally);
   pds::SubmitResult submit_return(Instant now, ReadReturn& r);
@@ -220,6 +222,7 @@ class Receiver {
   DeliveryIndex awaited_;
   UnexpectedList reports_;  ///< of deliveries, for which the carrier has no room
   ChunkedPool<ReadReturn> returns_;
+  PdcUse returns_use_;
   ChunkedPool<ReadTally> tallies_;
   SenderTable senders_;
   HeaderAgeList headers_;  ///< messages of which only the header is known, by last attempt
@@ -227,6 +230,7 @@ class Receiver {
   std::size_t held_ = 0;   ///< those messages
   TurnList turns_;         ///< senders whose read data waits for a place with the carrier
   std::size_t returns_carried_ = 0;
+  std::uint64_t refused_shares_ = 0;
   Slab read_copies_;
   std::vector<std::uint8_t> ack_data_;  ///< read data put together for one answer
 

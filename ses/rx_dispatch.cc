@@ -298,7 +298,7 @@ Sender* Receiver::owner_of(Context& c) {
   return c.owner;
 }
 
-/// May its source have one more message on its way in? Stones of its own make room for it, once no packet has met them for a
+/// May its source, and its PDC, have one more message on its way in? Stones of its own make room for it, once no packet has met them for a
 /// while: without them a late packet would begin the message anew.
 bool Receiver::has_place_for_message(Context& c) {
   constexpr base::Duration kStoneRests = base::Duration::from_seconds(2);
@@ -306,13 +306,17 @@ bool Receiver::has_place_for_message(Context& c) {
   Sender* owner = owner_of(c);
   if (owner == nullptr) return false;
   const auto has_place = [&] {
-    return messages_.available() > 0 && has_share(owner->messages, messages_.available());
+    const std::size_t free = messages_.available(), held = owner->messages;
+    return free > 0 && has_share(held, free) && messages_.use().has_share(c.key.pdc, free - held);
   };
   while (!has_place()) {
-    if (owner->stones.empty()) return false;
-    RxMessage& oldest = owner->stones.front();
-    if (loop_ns_ - oldest.active_at_ns < kStoneRests.ns()) return false;
-    release_message(oldest);
+    const bool has_old_stone =
+        !owner->stones.empty() && loop_ns_ - owner->stones.front().active_at_ns >= kStoneRests.ns();
+    if (!has_old_stone) {
+      ++refused_shares_;
+      return false;
+    }
+    release_message(owner->stones.front());
   }
   return true;
 }

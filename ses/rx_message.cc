@@ -68,6 +68,7 @@ RxMessage* RxMessageTable::create(const MessageKey& key, const RequestView& r,
   m->sender = &sender;
   sender.stones.push_back(*m);
   ++sender.messages;
+  ++use_.of(key.pdc);
   return m;
 }
 
@@ -86,6 +87,7 @@ void RxMessageTable::release(RxMessage& message) {
   MessageList& list = message.target == RxTarget::kDiscard ? sender.stones : sender.live;
   list.erase(list.iterator_to(message));
   --sender.messages;
+  --use_.of(message.key.pdc);
   by_key_.erase(by_key_.iterator_to(message));
   by_age_.erase(by_age_.iterator_to(message));
   pool_.release(&message);

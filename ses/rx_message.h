@@ -8,6 +8,7 @@
 #include "ses/coverage.h"
 #include "ses/match_list.h"
 #include "ses/memory_table.h"
+#include "ses/pdc_use.h"
 #include "ses/request_view.h"
 
 namespace uet::ses {
@@ -112,6 +113,7 @@ class RxMessageTable {
   void touch(RxMessage& message, std::int64_t active_ns);
   RxMessage* find(PoolRef ref) { return pool_.find(ref); }
 
+  PdcUse& use() { return use_; }
   std::size_t available() const { return pool_.available(); }
   bool is_empty() const { return by_age_.empty(); }
   std::size_t size() const { return pool_.in_use(); }
@@ -142,6 +144,7 @@ class RxMessageTable {
   void grow_buckets();
 
   const base::HashKey& hash_key_;
+  PdcUse use_;
   ChunkedPool<RxMessage> pool_;
   std::vector<Set::bucket_type> buckets_;
   Set by_key_;

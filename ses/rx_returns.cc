@@ -54,11 +54,19 @@ pds::SubmitResult Receiver::begin_return(Context& c, ReadReturn& r, ReadTally& t
   return result;
 }
 
+bool Receiver::has_place_for_return(const Sender& owner, pds::PdcRef pdc) {
+  const std::size_t free = returns_.available();
+  const bool has_place =
+      has_share(owner.returns, free) && returns_use_.has_share(pdc, free - owner.returns);
+  if (!has_place) ++refused_shares_;
+  return has_place;
+}
+
 /// `memory` from `at` on is what goes back: of the region, or of nothing that will still be there. [SES 15]
 ReadReturn* Receiver::make_return(Context& c, PoolRef region, const IovList& memory,
                                   std::uint64_t at, ReadTally& tally) {
   Sender* owner = owner_of(c);
-  if (owner == nullptr || !has_share(owner->returns, returns_.available())) return nullptr;
+  if (owner == nullptr || !has_place_for_return(*owner, c.packet.handle.pdc)) return nullptr;
   ReadReturn* r = returns_.acquire();
   if (r == nullptr) return nullptr;
   r->sender = owner;
@@ -73,6 +81,7 @@ ReadReturn* Receiver::make_return(Context& c, PoolRef region, const IovList& mem
     return nullptr;
   }
   ++owner->returns;
+  ++returns_use_.of(c.packet.handle.pdc);
   senders_.hold(*owner);
   r->request = c.packet.handle;
   r->region = region;
@@ -260,6 +269,7 @@ void Receiver::drop_return(ReadReturn& r) {
     --returns_carried_;
   }
   --r.sender->returns;
+  --returns_use_.of(r.request.pdc);
   senders_.unhold(*r.sender);
   if (ReadTally* tally = tallies_.find(r.tally)) --tally->returns_open;
   returns_.release(&r);

@@ -164,6 +164,7 @@ Ses::Gauges Ses::gauges() const {
   g.reads_returning = impl_->rx.reads_returning();
   g.returns_open = impl_->rx.returns_open();
   g.returns_waiting = impl_->rx.returns_waiting();
+  g.refused_shares = impl_->rx.refused_shares();
   return g;
 }
 

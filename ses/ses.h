@@ -364,6 +364,8 @@ class Ses final : public pds::Upper {
     std::size_t reads_returning;  ///< READs whose data is on its way back
     std::size_t returns_open;     ///< packets of read data waiting to leave or to be acknowledged
     std::size_t returns_waiting;  ///< of those, the ones that wait for a place with the carrier
+    std::uint64_t
+        refused_shares;  ///< since the start: messages and reads beyond the share of a source or PDC
   };
   Gauges gauges() const;
 

@@ -64,10 +64,24 @@ struct ReturnsTest : ::testing::Test {
     r.message_id = next_id++;
     return inject(n, r, return_direction);
   }
+  /// How many of `tries` requests on this PDC of reader 1 are not refused.
+  std::size_t accepted_on(std::uint32_t pdc, RawRequest r, int tries) {
+    std::size_t accepted = 0;
+    for (int i = 0; i < tries; ++i) {
+      r.message_id = next_id++;
+      if (inject_on(pdc, 1, r).kind == pds::Answer::Kind::kRespond) ++accepted;
+    }
+    return accepted;
+  }
   pds::Answer inject(std::uint32_t n, const RawRequest& r, bool return_direction = false) {
+    return inject_on(n, n, r, return_direction);
+  }
+  /// The same on any PDC of that reader.
+  pds::Answer inject_on(std::uint32_t pdc, std::uint32_t n, const RawRequest& r,
+                        bool return_direction = false) {
     const Bytes bytes = encode(r);
     pds::RxRequest request;
-    request.handle = {pds::PdcRef{n}, base::Psn(next_psn++), return_direction};
+    request.handle = {pds::PdcRef{pdc}, base::Psn(next_psn++), return_direction};
     request.next_hdr = static_cast<std::uint8_t>(wire::NextHdr::kRequestStd);
     request.source = reader(n);
     request.bytes = bytes;
@@ -176,14 +190,14 @@ TEST_F(SilentReaderTest, others__get_their_share_at_once) {
   std::size_t accepted = 0;
   for (int i = 0; i < 1000; ++i)
     if (read(1).kind == pds::Answer::Kind::kRespond) ++accepted;
-  EXPECT_EQ(accepted, 129u);  // half of the descriptors
+  EXPECT_EQ(accepted, 110u);  // three sevenths of the descriptors
   EXPECT_EQ(carrier.taken.size(), 32u);
   for (std::uint32_t n = 2; n < 10; ++n) {
     EXPECT_EQ(read(n).kind, pds::Answer::Kind::kRespond) << n;
     EXPECT_EQ(carrier.taken.back().pdc, n);
   }
   // What others acknowledge goes to those who wait, and the silent one gets no more than its share.
-  EXPECT_EQ(ses.gauges().returns_waiting, 97u);
+  EXPECT_EQ(ses.gauges().returns_waiting, 78u);
   std::vector<ReturnCarrier::Taken> silent(carrier.taken.begin(), carrier.taken.begin() + 32);
   carrier.taken.erase(carrier.taken.begin(), carrier.taken.begin() + 32);
   while (!carrier.taken.empty()) {
@@ -196,6 +210,24 @@ TEST_F(SilentReaderTest, others__get_their_share_at_once) {
   for (const auto& t : carrier.taken)
     ses.on_message_error(now, t.token, pds::PdsError::kPeerSilent);
   EXPECT_EQ(ses.gauges().returns_open + ses.gauges().reads_returning, 0u);
+}
+
+// A source has several PDCs, and one that takes all it can get leaves the others some.
+TEST_F(SilentReaderTest, other_pdcs_of_the_same_reader__get_some) {
+  carrier.room = 0;
+  RawRequest r;
+  r.opcode = SesOpcode::kRead;
+  r.key = key;
+  r.length = 512;
+  EXPECT_EQ(accepted_on(1, r, 1000), 110u);
+  EXPECT_EQ(ses.gauges().refused_shares, 890u);
+  EXPECT_EQ(accepted_on(2, r, 1000), 16u);
+  EXPECT_EQ(accepted_on(3, r, 1000), 2u);
+  EXPECT_EQ(accepted_on(1, r, 10), 0u);
+  // What a PDC gives back is there for it and for others.
+  ses.on_pdc_gone(now, pds::PdcRef{1}, reader(1), pds::PdsError::kPeerSilent);
+  EXPECT_EQ(ses.gauges().returns_open, 18u);
+  EXPECT_GT(accepted_on(1, r, 1000), 90u);
 }
 
 TEST_F(SilentReaderTest, those_who_wait__take_turns) {
@@ -234,8 +266,8 @@ TEST_F(StonesTest, bad_requests__leave_room_for_the_messages_of_others) {
   std::size_t refused = 0;
   for (int i = 0; i < 1000; ++i)
     if (first_packet(1, 0x999).kind == pds::Answer::Kind::kRefuse) ++refused;
-  EXPECT_EQ(ses.gauges().messages_receiving, 33u);
-  EXPECT_EQ(refused, 967u);
+  EXPECT_EQ(ses.gauges().messages_receiving, 28u);
+  EXPECT_EQ(refused, 972u);
   for (std::uint32_t n = 2; n < 12; ++n) {
     EXPECT_EQ(code_of(first_packet(n, key)), ReturnCode::kOk) << n;
   }
@@ -245,6 +277,19 @@ TEST_F(StonesTest, bad_requests__leave_room_for_the_messages_of_others) {
     ses.on_deadline(now);
   }
   EXPECT_EQ(code_of(first_packet(1, key)), ReturnCode::kOk);
+}
+
+TEST_F(StonesTest, messages_of_one_pdc__leave_room_for_those_of_others_of_the_same_source) {
+  RawRequest r;
+  r.opcode = SesOpcode::kRead;
+  r.key = key;
+  r.length = 3 * kM;
+  r.eom = false;
+  EXPECT_EQ(accepted_on(1, r, 100), 28u);
+  EXPECT_EQ(accepted_on(2, r, 100), 4u);
+  EXPECT_EQ(accepted_on(3, r, 100), 1u);
+  ses.on_pdc_closed(now, pds::PdcRef{1}, reader(1));
+  EXPECT_GE(accepted_on(4, r, 100), 20u);
 }
 
 }  // namespace
