@@ -248,7 +248,8 @@ void NackIntake::on_rod_ooo(Instant now, Pdc& pdc, const wire::PdsNack& nack) {
     return trace_.drop(now, DropReason::kStaleNack, 0, pdc.id, expected);
   Liveness::heard(now, pdc);
   tx.peer_holds = false;
-  if (TxRecord& first = tx_blocks_.at(tx.ring, expected); first.message == nullptr && !first.is_acked())
+  if (TxRecord& first = tx_blocks_.at(tx.ring, expected);
+      first.message == nullptr && !first.is_acked())
     loss_.queue_resend(pdc, expected, first, TxEvent::kRefused);
   loss_.go_back(now, pdc, expected, false);
 }

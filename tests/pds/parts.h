@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+#include <vector>
+
 #include "lib/net/heap_packet_pool.h"
 #include "pds/congestion.h"
 #include "pds/environment.h"
@@ -16,6 +19,7 @@ inline net::FabricAddress address_of(std::uint32_t n) {
   return net::FabricAddress::from_v4(0x0a00'0000u + n);
 }
 
+/// Answers nothing, and remembers what it hears of the end of messages and PDCs.
 class SilentSes final : public Upper {
  public:
   SegmentInfo emit_segment(MessageToken, std::uint32_t, PdcRef, Psn, net::Packet&) override {
@@ -24,9 +28,17 @@ class SilentSes final : public Upper {
   Answer on_request(Instant, const RxRequest&) override { return {}; }
   void on_response(Instant, MessageToken, std::uint32_t, std::uint8_t,
                    std::span<const std::uint8_t>) override {}
-  void on_message_error(Instant, MessageToken, PdsError) override {}
-  void on_pdc_gone(Instant, PdcRef, net::FabricAddress, PdsError) override {}
+  void on_message_error(Instant, MessageToken token, PdsError error) override {
+    failed.emplace_back(token, error);
+  }
+  void on_pdc_gone(Instant, PdcRef, net::FabricAddress, PdsError error) override {
+    gone.push_back(error);
+  }
+  void on_pdc_closed(Instant, PdcRef, net::FabricAddress) override { ++closed; }
   void on_resume(Instant) override { ++resumes; }
+  std::vector<std::pair<MessageToken, PdsError>> failed;
+  std::vector<PdsError> gone;
+  int closed = 0;
   int resumes = 0;
 };
 

@@ -1,0 +1,150 @@
+/// The parts that open, keep and end PDCs, built as an engine builds them but without one: nothing comes in or leaves unless a test
+/// does it.
+#pragma once
+
+#include "pds/liveness.h"
+#include "tests/pds/parts.h"
+
+namespace uet::pds::test {
+
+struct Life {
+  explicit Life(const PdsConfig& config = {}, const cc::CcConfig& cc_config = {})
+      : env(config, cc_config, facts_of_port(), pool, rng, trace, ses),
+        room(ses),
+        states(trace),
+        nacks(env),
+        pdcs(env.limits.max_pdc, config.pdcid_quarantine, config.forced_start_psn, rng),
+        congestions(cc_config, env.limits.max_ccc, rng, trace, ses),
+        messages(config.max_messages, room),
+        failed(messages, ses),
+        built(config.built_queue_max),
+        window(env),
+        proofs(window, scheduler),
+        openings(env, pdcs.places_for(false)),
+        kept(env, scheduler),
+        receiver(env, pdcs, kept, scheduler, nacks, proofs),
+        reorder(env, pdcs, nacks, congestions.config().config_base_rtt),
+        credit(env, pdcs, scheduler, congestions.config()),
+        acks(env, kept.store(), credit),
+        lifecycle(env, pdcs, congestions, room, scheduler, states, window, openings, kept, receiver,
+                  reorder, credit),
+        closing(env, pdcs, scheduler, states, window, nacks, receiver, reorder, acks, failed, built,
+                lifecycle),
+        admission(env, pdcs, states, openings, kept, closing),
+        liveness(env, pdcs, scheduler, states, window, openings, kept, receiver, credit, closing,
+                 admission) {}
+
+  static TxMessage message_to(std::uint32_t peer, MessageToken token = 1) {
+    TxMessage message;
+    message.token = token;
+    message.destination = address_of(peer);
+    return message;
+  }
+  static Arrival packet_from(std::uint32_t peer, std::uint16_t spdcid, Psn psn) {
+    Arrival in;
+    in.source = address_of(peer);
+    in.spdcid = spdcid;
+    in.psn = psn;
+    in.meta.bytes = 100;
+    return in;
+  }
+
+  Pdc* initiator(std::uint32_t peer, Instant now = kNow) {
+    return lifecycle.open_initiator(now, message_to(peer));
+  }
+  /// An initiator PDC whose target has answered.
+  Pdc& established(std::uint32_t peer, Instant now = kNow) {
+    Pdc& pdc = *initiator(peer, now);
+    liveness.learn_peer(now, pdc, 77);
+    return pdc;
+  }
+  /// A target PDC of a peer that has proved nothing, and that has sent nothing that counts.
+  Pdc& target(std::uint32_t peer, std::uint16_t spdcid = 5, Instant now = kNow,
+              Psn start = Psn(500)) {
+    return lifecycle.open_target(now, packet_from(peer, spdcid, start), start,
+                                 PdcInput::kSynAccepted);
+  }
+  /// The same after its first packet, which SES has answered; `guaranteed`: its response is kept.
+  Pdc& served(std::uint32_t peer, std::uint16_t spdcid = 5, Instant now = kNow,
+              bool guaranteed = false) {
+    Pdc& pdc = target(peer, spdcid, now);
+    deliver(pdc, pdc.start, now, guaranteed);
+    return pdc;
+  }
+  void deliver(Pdc& pdc, Psn psn, Instant now = kNow, bool guaranteed = false) {
+    Answer answer;
+    answer.guaranteed = guaranteed;
+    answer.response.next_hdr = 4;
+    pdc.rx.has_delivered = true;
+    receiver.accept(now, pdc, packet_of(pdc, psn), answer);
+  }
+  static Arrival packet_of(const Pdc& pdc, Psn psn) {
+    Arrival in;
+    in.source = pdc.peer;
+    in.spdcid = pdc.peer_id;
+    in.psn = psn;
+    in.meta.bytes = 100;
+    return in;
+  }
+  Pdc& proven(std::uint32_t peer, std::uint16_t spdcid = 5, Instant now = kNow) {
+    Pdc& pdc = served(peer, spdcid, now);
+    liveness.prove(now, pdc);
+    return pdc;
+  }
+  /// One message of a packet: queued, or with its packet sent.
+  Message& submit(Pdc& pdc, MessageToken token = 1) {
+    Message& message = messages.add(message_to(2, token));
+    message.pdc = &pdc;
+    pdc.tx.queue.push_back(message);
+    ++pdc.tx.queued;
+    return message;
+  }
+  Psn send(Pdc& pdc, MessageToken token = 1) {
+    Message& message = submit(pdc, token);
+    pdc.tx.queue.pop_front();
+    const Psn psn = pdc.tx.next;
+    TxRecord& record = *window.records().add(pdc.tx.ring, psn);
+    record.message = &message;
+    record.move(TxEvent::kSent);
+    ++pdc.tx.next;
+    ++pdc.tx.unacked;
+    ++message.next_segment;
+    ++message.unanswered;
+    return psn;
+  }
+  /// The NACK that would leave next.
+  std::optional<NackCode> take_nack(Instant now = kNow) {
+    net::TxPacket out;
+    if (!nacks.poll(now, out)) return std::nullopt;
+    return wire::decode<wire::PdsNack>(std::as_const(out.packet).bytes().data()).nack_code;
+  }
+
+  net::HeapPacketPool pool{64, 4200};
+  base::Rng rng{1};
+  base::Trace trace;
+  SilentSes ses;
+  Environment env;
+  Backpressure room;
+  Scheduler scheduler;
+  PdcStates states;
+  NackQueue nacks;
+  PdcTable pdcs;
+  CongestionTable congestions;
+  MessageTable messages;
+  FailedMessages failed;
+  Ring<net::TxPacket> built;
+  SendWindow window;
+  ProofRequests proofs;
+  Openings openings;
+  KeptResponses kept;
+  Receiver receiver;
+  ReorderBuffer reorder;
+  CreditGrants credit;
+  AckBuilder acks;
+  Lifecycle lifecycle;
+  Closing closing;
+  Admission admission;
+  Liveness liveness;
+};
+
+}  // namespace uet::pds::test
