@@ -70,6 +70,10 @@ inline Offer under(const fep::Settings& settings, Offer offer) {
   return offer;
 }
 
+/// FI_UET_IDEMPOTENT, from the range that libfabric leaves to providers; fi_uet(7) tells users. Of a region: operations with this flag
+/// may reach it. Of a write or a read: by RUDI. [decision 55]
+inline constexpr std::uint64_t kIdempotent = std::uint64_t{1} << 60;
+
 inline constexpr std::uint64_t kRxOpFlags = FI_COMPLETION | FI_MULTI_RECV;
 inline constexpr std::size_t kMrIovLimit = 16;
 
