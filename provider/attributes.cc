@@ -105,7 +105,7 @@ void fill_domain(fi_domain_attr& out, const fi_domain_attr* asked, std::uint32_t
   out.cntr_cnt = 1024;
   out.mr_iov_limit = kMrIovLimit;
   out.mr_cnt = 65535;
-  out.caps = FI_LOCAL_COMM | FI_REMOTE_COMM;
+  out.caps = domain_caps();
   out.auth_key_size = sizeof(std::uint32_t);
   if (a.auth_key != nullptr && a.auth_key_size != 0) {
     out.auth_key = static_cast<std::uint8_t*>(copy_bytes(a.auth_key, a.auth_key_size));

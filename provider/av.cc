@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <type_traits>
 
 #include "provider/address.h"
 #include "provider/domain.h"
 #include "provider/errors.h"
+#include "provider/offer.h"
 #include "provider/provider.h"
 #include "provider/resolve.h"
 
@@ -56,6 +58,10 @@ const char* av_straddr(fid_av*, const void* address, char* buffer, std::size_t* 
   return ret == 0 ? buffer : nullptr;
 }
 
+int av_set_user_id(fid_av* f, fi_addr_t address, fi_addr_t user_id, std::uint64_t flags) {
+  return guarded([&] { return Av::of(f).set_user_id(address, user_id, flags); });
+}
+
 int av_set(fid_av*, fi_av_set_attr*, fid_av_set**, void*) {
   return -FI_ENOSYS;
 }
@@ -69,14 +75,34 @@ int av_close(fid* f) {
 }
 
 fi_ops av_fid_ops = make_ops({.close = av_close, .bind = av_bind});
-fi_ops_av av_ops = {.size = sizeof(fi_ops_av),
-                    .insert = av_insert,
-                    .insertsvc = av_insertsvc,
-                    .insertsym = av_insertsym,
-                    .remove = av_remove,
-                    .lookup = av_lookup,
-                    .straddr = av_straddr,
-                    .av_set = av_set};
+
+/// The table of older headers ends before fi_av_set_user_id, which newer programs may call. [libfabric 2.5-3]
+template <typename Table>
+struct WithUserIds : Table {
+  int (*insert_auth_key)(fid_av*, const void*, std::size_t, fi_addr_t*, std::uint64_t) = nullptr;
+  int (*lookup_auth_key)(fid_av*, fi_addr_t, void*, std::size_t*) = nullptr;
+  int (*set_user_id)(fid_av*, fi_addr_t, fi_addr_t, std::uint64_t) = nullptr;
+};
+template <typename Table>
+concept HasUserIds = requires(Table t) {
+  t.set_user_id;
+};
+using AvOps = std::conditional_t<HasUserIds<fi_ops_av>, fi_ops_av, WithUserIds<fi_ops_av>>;
+
+AvOps make_av_ops() {
+  AvOps out{};
+  out.size = sizeof out;
+  out.insert = av_insert;
+  out.insertsvc = av_insertsvc;
+  out.insertsym = av_insertsym;
+  out.remove = av_remove;
+  out.lookup = av_lookup;
+  out.straddr = av_straddr;
+  out.av_set = av_set;
+  out.set_user_id = av_set_user_id;
+  return out;
+}
+AvOps av_ops = make_av_ops();
 
 }  // namespace
 
@@ -84,6 +110,7 @@ Av::Av(Domain& domain, const fi_av_attr& attr, void* context)
     : domain_(domain),
       worker_(domain.worker()),
       asynchronous_((attr.flags & FI_EVENT) != 0),
+      has_user_ids_((attr.flags & kAvUserId) != 0),
       domain_use_(domain.users()) {
   fid = {.fclass = FI_CLASS_AV, .context = context, .ops = &av_fid_ops};
   ops = &av_ops;
@@ -121,11 +148,11 @@ int Av::bind(fid_t other) {
 
 fi_addr_t Av::find(const ses::Source& source) const {
   const auto at = by_source_.find(SourceKey{source.fabric_address, source.initiator_id});
-  return at == by_source_.end() ? FI_ADDR_NOTAVAIL : at->second;
+  return at == by_source_.end() ? FI_ADDR_NOTAVAIL : entries_[at->second].user_id;
 }
 
 /// Memory first: what comes after it cannot fail half-way.
-int Av::insert_one(const ses::Address& address, fi_addr_t& out) {
+int Av::insert_one(const ses::Address& address, fi_addr_t& out, std::optional<fi_addr_t> user_id) {
   // No packet of ours could ever get there: said at once, not when FI_UET_PEER_TIMEOUT is over.
   const net::FabricAddress own = domain_.fabric_address();
   if (address.fabric_address.is_v4() != own.is_v4()) {
@@ -150,7 +177,8 @@ int Av::insert_one(const ses::Address& address, fi_addr_t& out) {
   }
   if (address.has_initiator_id && !is_first) ++duplicates_;
   free_.pop_back();
-  entries_[index] = Entry{*peer, address};
+  const fi_addr_t first_id = has_user_ids_ ? FI_ADDR_NOTAVAIL : index;
+  entries_[index] = Entry{*peer, address, user_id.value_or(first_id)};
   out = index;
   return 0;
 }
@@ -158,6 +186,8 @@ int Av::insert_one(const ses::Address& address, fi_addr_t& out) {
 int Av::insert_all(std::span<const std::optional<ses::Address>> addresses, fi_addr_t* out,
                    std::uint64_t flags, void* context) {
   if (asynchronous_ && eq_ == nullptr) return -FI_ENOEQ;
+  const bool brings_ids = (flags & kAvUserId) != 0;
+  if (brings_ids && (has_user_ids_ || out == nullptr)) return -FI_EINVAL;
   int* sync_errors = (flags & FI_SYNC_ERR) != 0 ? static_cast<int*>(context) : nullptr;
   int inserted = 0;
   for (std::size_t i = 0; i < addresses.size(); ++i) {
@@ -165,7 +195,7 @@ int Av::insert_all(std::span<const std::optional<ses::Address>> addresses, fi_ad
     int error = -FI_EINVAL;
     if (addresses[i]) {
       const std::lock_guard guard(worker_.lock());
-      error = insert_one(*addresses[i], index);
+      error = insert_one(*addresses[i], index, brings_ids ? std::optional(out[i]) : std::nullopt);
     }
     if (out != nullptr) out[i] = error == 0 ? index : FI_ADDR_NOTAVAIL;
     if (sync_errors != nullptr) sync_errors[i] = -error;
@@ -214,6 +244,14 @@ int Av::insert_symmetric(const char* node, std::size_t nodes, const char* servic
     }
   }
   return insert_all(addresses, out, flags, context);
+}
+
+int Av::set_user_id(fi_addr_t address, fi_addr_t user_id, std::uint64_t flags) {
+  if (flags != 0 || !has_user_ids_) return -FI_EINVAL;
+  const std::lock_guard guard(worker_.lock());
+  if (peer(address) == 0) return -FI_EINVAL;
+  entries_[address].user_id = user_id;
+  return 0;
 }
 
 int Av::remove(const fi_addr_t* addresses, std::size_t count) {

@@ -3,6 +3,7 @@
 
 #include <rdma/fi_domain.h>
 
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -33,7 +34,7 @@ class Av final : public fid_av {
   ses::PeerId peer(fi_addr_t address) const {
     return address < entries_.size() ? entries_[address].peer : 0;
   }
-  /// The first entry for a sender, FI_ADDR_NOTAVAIL when it has none.
+  /// What completions call a sender: the identifier of its first entry, FI_ADDR_NOTAVAIL when it has none.
   fi_addr_t find(const ses::Source& source) const;
 
   int insert(const void* addresses, std::size_t count, fi_addr_t* out, std::uint64_t flags,
@@ -42,6 +43,8 @@ class Av final : public fid_av {
                      void* context);
   int insert_symmetric(const char* node, std::size_t nodes, const char* service,
                        std::size_t services, fi_addr_t* out, std::uint64_t flags, void* context);
+  /// What completions call the entry from now on; an AV opened for that (FI_AV_USER_ID).
+  int set_user_id(fi_addr_t address, fi_addr_t user_id, std::uint64_t flags);
   int remove(const fi_addr_t* addresses, std::size_t count);
   int lookup(fi_addr_t address, void* out, std::size_t* length);
   int bind(fid_t other);
@@ -51,6 +54,7 @@ class Av final : public fid_av {
   struct Entry {
     ses::PeerId peer = 0;
     ses::Address address;
+    fi_addr_t user_id = FI_ADDR_NOTAVAIL;  ///< its own fi_addr_t unless the application chose one
   };
   struct SourceKey {
     net::FabricAddress fabric_address;
@@ -64,7 +68,7 @@ class Av final : public fid_av {
   };
   Av(Domain& domain, const fi_av_attr& attr, void* context);
   ~Av() = default;
-  int insert_one(const ses::Address& address, fi_addr_t& out);
+  int insert_one(const ses::Address& address, fi_addr_t& out, std::optional<fi_addr_t> user_id);
   void remove_one(fi_addr_t index);
   int insert_all(std::span<const std::optional<ses::Address>> addresses, fi_addr_t* out,
                  std::uint64_t flags, void* context);
@@ -72,6 +76,8 @@ class Av final : public fid_av {
   Domain& domain_;
   Worker& worker_;
   const bool asynchronous_;  ///< opened with FI_EVENT: results go to the bound event queue
+  const bool
+      has_user_ids_;  ///< opened with FI_AV_USER_ID: entries have none until they are given one
   Eq* eq_ = nullptr;
   std::vector<Entry> entries_;
   std::vector<std::size_t> free_;

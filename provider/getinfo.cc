@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 #include "provider/address.h"
 #include "provider/attributes.h"
@@ -37,6 +39,8 @@ void set_address(void*& slot, std::size_t& length, const ses::Address& address) 
 struct Ends {
   std::optional<ses::Address> source;
   std::optional<ses::Address> destination;
+  bool is_hint = false;  ///< the source comes from the hints
+  bool is_own = false;   ///< the source names an endpoint, and whatever port we choose
 };
 
 std::optional<ses::Address> from_hint(const void* address, std::size_t length) {
@@ -51,6 +55,7 @@ bool find_ends(const char* node, const char* service, std::uint64_t flags, const
     out.source = from_hint(hints->src_addr, hints->src_addrlen);
     out.destination = from_hint(hints->dest_addr, hints->dest_addrlen);
   }
+  out.is_hint = node == nullptr;
   const bool is_source = (flags & FI_SOURCE) != 0;
   if (node == nullptr && (service == nullptr || !is_source)) return true;
   const std::string own_text = own.to_string();
@@ -58,25 +63,36 @@ bool find_ends(const char* node, const char* service, std::uint64_t flags, const
                                (flags & FI_NUMERICHOST) != 0);
   if (!address) return false;
   (is_source ? out.source : out.destination) = address;
+  out.is_own = is_source && node == nullptr;
   return true;
 }
 
-base::Result<PortChoice, std::string> find_own_port(const fep::Settings& settings) {
+using Rails = std::vector<PortChoice>;
+
+base::Result<Rails, std::string> find_rails(const fep::Settings& settings) {
   SharedPicker& shared = shared_picker();
   const std::lock_guard guard(shared.mutex);
-  return shared.picker.find_own(settings);
+  return shared.picker.find_rails(settings);
 }
 
-/// `is_hint`: the source address comes from the hints. One that we proposed ourselves is then as good
-/// as none, because what we propose now may be another.
-base::Result<PortChoice, std::string> find_port(const fep::Settings& settings, const Ends& ends,
-                                                bool is_hint, const PortChoice& own) {
-  if (!ends.source || ends.source->fabric_address == own.address) return own;
+/// The ports of the answer. A source address that the application names leaves one; if it comes from its hints and was proposed by us,
+/// it may be gone, and what we propose now on its device is as good.
+base::Result<Rails, std::string> choose_ports(const fep::Settings& settings, const Ends& ends,
+                                              Rails rails) {
+  if (!ends.source || ends.is_own) return rails;
+  const net::FabricAddress wanted = ends.source->fabric_address;
+  const auto at = std::ranges::find(rails, wanted, &PortChoice::address);
+  if (at != rails.end()) return Rails{*at};
   SharedPicker& shared = shared_picker();
   const std::lock_guard guard(shared.mutex);
-  const net::FabricAddress wanted = ends.source->fabric_address;
-  if (is_hint && shared.picker.was_proposed(wanted)) return own;
-  return shared.picker.find(settings, wanted);
+  const PortChoice* proposal = ends.is_hint ? shared.picker.proposal(wanted) : nullptr;
+  if (proposal == nullptr) {
+    auto found = shared.picker.find(settings, wanted);
+    if (!found) return found.error();
+    return Rails{std::move(found).value()};
+  }
+  const auto like = std::ranges::find(rails, proposal->device, &PortChoice::device);
+  return Rails{like != rails.end() ? *like : rails.front()};
 }
 
 /// An address of `at` that leaves the resource index open.
@@ -135,19 +151,21 @@ Info make_entry(const Question& q, const Offer& offer, const PortChoice& choice,
   return info;
 }
 
-/// One entry for each type of endpoint that suits, in the order of kOffers.
-fi_info* make_entries(const Question& q, const PortChoice& choice, const Ends& ends) {
+/// One entry for each type of endpoint and port that suits, in the order of kOffers.
+fi_info* make_entries(const Question& q, const Rails& rails, const Ends& ends) {
   Info first(nullptr, fi_freeinfo);
   fi_info** end = nullptr;
   for (const Offer& any : kOffers) {
     const Offer offer = under(q.settings, any);
-    if (!q.suits(offer, choice.domain_name())) continue;
-    Info entry = make_entry(q, offer, choice, ends);
-    if (end == nullptr)
-      first = std::move(entry);
-    else
-      *end = entry.release();
-    end = end == nullptr ? &first->next : &(*end)->next;
+    for (const PortChoice& choice : rails) {
+      if (!q.suits(offer, choice.domain_name())) continue;
+      Info entry = make_entry(q, offer, choice, ends);
+      if (end == nullptr)
+        first = std::move(entry);
+      else
+        *end = entry.release();
+      end = end == nullptr ? &first->next : &(*end)->next;
+    }
   }
   return first.release();
 }
@@ -203,19 +221,21 @@ int get_info(std::uint32_t version, const char* node, const char* service, std::
       })) {
     return -FI_ENODATA;
   }
-  const auto own = find_own_port(*settings);
-  if (!own) {
-    explain(own.error(), *settings);
+  auto rails = find_rails(*settings);
+  if (!rails) {
+    explain(rails.error(), *settings);
     return -FI_ENODATA;
   }
   Ends ends;
-  if (!find_ends(node, service, flags, hints, *settings, own->address, ends)) return -FI_ENODATA;
-  const auto choice = find_port(*settings, ends, node == nullptr, *own);
-  if (!choice) {
-    explain(choice.error(), *settings);
+  if (!find_ends(node, service, flags, hints, *settings, rails->front().address, ends)) {
     return -FI_ENODATA;
   }
-  *out = make_entries(question, *choice, ends);
+  const auto ports = choose_ports(*settings, ends, std::move(rails).value());
+  if (!ports) {
+    explain(ports.error(), *settings);
+    return -FI_ENODATA;
+  }
+  *out = make_entries(question, *ports, ends);
   return *out != nullptr ? 0 : -FI_ENODATA;
 }
 

@@ -51,7 +51,7 @@ bool suits_domain(const fi_domain_attr* d, const fep::Settings& settings,
   if (wants_auto && settings.progress == fep::Progress::kManual) return false;
   if (d->auth_key_size != 0 && d->auth_key_size != sizeof(std::uint32_t)) return false;
   if (d->auth_key != nullptr && !job_of(d->auth_key, d->auth_key_size)) return false;
-  return names(d->name, domain_name.c_str()) && is_subset(d->caps, kDomainCaps) &&
+  return names(d->name, domain_name.c_str()) && is_subset(d->caps, domain_caps()) &&
          d->av_type <= FI_AV_TABLE &&
          d->mr_key_size <= largest_key_size(*d, version, caps, settings) && d->cq_data_size <= 8 &&
          d->cq_cnt <= 1024 && d->ep_cnt <= 4094 && d->cntr_cnt <= 1024 && d->tx_ctx_cnt <= 4094 &&

@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint64_t kUserKeyBits = (std::uint64_t{1} << 48) - 1;
 constexpr std::uint64_t kKnownAccess =
     FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_COLLECTIVE;
-constexpr std::uint64_t kKnownFlags = FI_RMA_EVENT;
+constexpr std::uint64_t kKnownFlags = FI_RMA_EVENT | kIdempotent;
 
 int mr_regattr(fid* f, const fi_mr_attr* attr, std::uint64_t flags, fid_mr** out) {
   if (f->fclass != FI_CLASS_DOMAIN) return -FI_EINVAL;
@@ -89,6 +89,10 @@ int Mr::open(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags, fid_mr
   }
   if (!domain.has_provider_keys() && (attr.requested_key & ~kUserKeyBits) != 0) return -FI_EINVAL;
 
+  const bool is_idempotent = (flags & kIdempotent) != 0;
+  // The key says so in a bit that user keys do not have.
+  if (is_idempotent && !domain.has_provider_keys()) return -FI_EINVAL;
+
   ses::MemoryRequest request{.iov = iov,
                              .remote_read = (attr.access & FI_REMOTE_READ) != 0,
                              .remote_write = (attr.access & FI_REMOTE_WRITE) != 0,
@@ -98,7 +102,8 @@ int Mr::open(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags, fid_mr
                              .job_id = std::nullopt,
                              .endpoint = 0,
                              .space = domain.memory_space(),
-                             .enabled = !domain.binds_memory_to_endpoints()};
+                             .enabled = !domain.binds_memory_to_endpoints(),
+                             .idempotent_safe = is_idempotent};
   if (!domain.has_provider_keys()) request.key = attr.requested_key;
   if (attr.auth_key_size != 0) {
     request.job_id = job_of(attr.auth_key, attr.auth_key_size);

@@ -50,6 +50,17 @@ inline constexpr Offer kDatagramOffer = {
 /// FI_TAGGED_MULTI_RECV, newer than our headers. [libfabric 2.5-5]
 inline constexpr std::uint64_t kTaggedMultiRecv = std::uint64_t{1} << 46;
 
+/// FI_AV_USER_ID, of the same kind.
+inline constexpr std::uint64_t kAvUserId = std::uint64_t{1} << 41;
+
+/// Older libfabrics have other meanings for newer capabilities, or none.
+inline bool runs_libfabric_2() {
+  return FI_VERSION_GE(fi_version(), FI_VERSION(2, 0));
+}
+inline std::uint64_t domain_caps() {
+  return FI_LOCAL_COMM | FI_REMOTE_COMM | (runs_libfabric_2() ? kAvUserId : 0);
+}
+
 /// In the order in which fi_getinfo names them.
 inline constexpr std::array kOffers = {kReliableOffer, kDatagramOffer};
 
@@ -60,15 +71,19 @@ constexpr const Offer* offer_of(fi_ep_type type) {
   return nullptr;
 }
 
-/// The same under these settings and the libfabric that runs: older ones have other meanings for newer capabilities, or none. All datagram endpoints say one size, whatever the interface takes: one that fits every way, or what
-/// the user set. [decision 111]
+/// The same under these settings and the libfabric that runs. All datagram endpoints say one size, whatever the interface takes: one
+/// that fits every way, or what the user set. [decision 111]
 inline Offer under(const fep::Settings& settings, Offer offer) {
   if (offer.type == FI_EP_DGRAM && settings.max_payload != 0)
     offer.max_message = settings.max_payload;
-  if (offer.type == FI_EP_RDM && FI_VERSION_GE(fi_version(), FI_VERSION(2, 0)))
-    offer.caps |= kTaggedMultiRecv;
+  if (runs_libfabric_2())
+    offer.caps |= offer.type == FI_EP_RDM ? kAvUserId | kTaggedMultiRecv : kAvUserId;
   return offer;
 }
+
+/// FI_UET_IDEMPOTENT, from the range that libfabric leaves to providers; fi_uet(7) tells users. Of a region: operations with this flag
+/// may reach it. Of a write or a read: by RUDI. [decision 55]
+inline constexpr std::uint64_t kIdempotent = std::uint64_t{1} << 60;
 
 inline constexpr std::uint64_t kRxOpFlags = FI_COMPLETION | FI_MULTI_RECV;
 inline constexpr std::size_t kMrIovLimit = 16;

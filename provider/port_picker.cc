@@ -3,194 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 
-#include "lib/net/port_name.h"
 #include "provider/provider.h"
 
 namespace uet::provider {
-namespace {
-
-using Candidates = base::Result<std::vector<PortChoice>, std::string>;
-
-/// `text` with every %r replaced by the rank of this process on its host.
-std::string with_local_rank(std::string text) {
-  static constexpr const char* kNames[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
-                                           "PMI_LOCAL_RANK", "SLURM_LOCALID"};
-  if (text.find("%r") == std::string::npos) return text;
-  std::string rank = "0";
-  for (const char* name : kNames) {
-    if (const char* value = std::getenv(name); value != nullptr && *value != '\0') {
-      rank = value;
-      break;
-    }
-  }
-  for (std::size_t at = 0; (at = text.find("%r", at)) != std::string::npos; at += rank.size()) {
-    text.replace(at, 2, rank);
-  }
-  return text;
-}
-
-/// All planes of an entry are of one kind.
-bool is_udp(const std::string& spec) {
-  return net::is_udp_port(net::planes_of(spec).front());
-}
-
-/// "udp:eth0,sockets=4" -> "eth0"; empty when the spec names no place. Of several planes the first.
-std::string udp_place(const std::string& spec) {
-  const std::string first = net::planes_of(spec).front();
-  if (!first.starts_with("udp:")) return "";
-  return first.substr(4, first.find(',') - 4);
-}
-
-/// "dpdk:net_memif0,role=server" -> "net_memif0"; of several planes the first.
-std::string dpdk_device(const std::string& spec) {
-  const std::string first = net::planes_of(spec).front();
-  const auto begin = first.find(':') + 1;
-  return first.substr(begin, first.find(',', begin) - begin);
-}
-
-const Interface* first_up(const std::vector<Interface>& all) {
-  const auto at = std::ranges::find_if(
-      all, [](const Interface& i) { return i.is_up && !i.is_loopback && i.primary(); });
-  return at == all.end() ? nullptr : &*at;
-}
-
-const Interface* by_name(const std::vector<Interface>& all, const std::string& name) {
-  const auto at = std::ranges::find(all, name, &Interface::name);
-  return at == all.end() ? nullptr : &*at;
-}
-
-PortChoice udp_choice(const Interface& interface, net::FabricAddress address, std::string spec) {
-  return PortChoice{
-      .spec = std::move(spec), .address = address, .device = interface.name, .facts = interface};
-}
-
-/// Lets `choice` tell what all its planes have together. Nothing, or what is wrong with one of them.
-std::string add_planes(const std::vector<Interface>& interfaces, PortChoice& choice) {
-  const auto planes = net::planes_of(choice.spec);
-  if (planes.size() == 1) return {};
-  Interface& sum = choice.facts;
-  for (std::size_t i = 0; i < planes.size(); ++i) {
-    const std::string name = udp_place(planes[i]);
-    const Interface* plane = by_name(interfaces, name);
-    if (plane == nullptr) return "there is no network interface " + name;
-    if (i == 0) {
-      sum = *plane;
-      choice.device = name;
-      continue;
-    }
-    sum.mtu = std::min(sum.mtu, plane->mtu);
-    sum.is_up = sum.is_up || plane->is_up;
-    const bool is_known = sum.bits_per_second != 0 && plane->bits_per_second != 0;
-    sum.bits_per_second = is_known ? sum.bits_per_second + plane->bits_per_second : 0;
-  }
-  return {};
-}
-
-PortChoice dpdk_choice(std::string spec, net::FabricAddress address) {
-  PortChoice out{.spec = spec, .address = address, .device = dpdk_device(spec), .facts = {}};
-  out.facts.name = out.device;
-  out.facts.is_up = true;
-  out.facts.driver = "dpdk";
-  out.facts.pci = parse_pci_address(out.device);
-  return out;
-}
-
-base::Result<PortChoice, std::string> with_planes(const std::vector<Interface>& interfaces,
-                                                  PortChoice choice) {
-  std::string wrong = add_planes(interfaces, choice);
-  if (!wrong.empty()) return wrong;
-  return choice;
-}
-
-/// Address of a udp entry: FI_UET_ADDR, what stands behind "udp:", FI_UET_IFNAME, or the first
-/// interface that is up.
-base::Result<PortChoice, std::string> resolve_udp(const fep::Settings& settings,
-                                                  const std::vector<Interface>& interfaces,
-                                                  const std::string& spec,
-                                                  const std::string& address_text) {
-  const std::string named = udp_place(spec);
-  const std::string& wanted = !address_text.empty() ? address_text : named;
-  if (const auto address = net::FabricAddress::parse(wanted)) {
-    if (const Interface* i = find_interface(interfaces, *address)) {
-      return with_planes(interfaces, udp_choice(*i, *address, spec));
-    }
-    return "no interface of this host has the address " + wanted +
-           "; add it (ip addr add ...) or change FI_UET_ADDR";
-  }
-  if (!address_text.empty()) return "FI_UET_ADDR: \"" + wanted + "\" is not an address";
-  const std::string& name = !named.empty() ? named : settings.ifname;
-  const Interface* i = name.empty() ? first_up(interfaces) : by_name(interfaces, name);
-  if (i == nullptr) {
-    return name.empty() ? std::string("no network interface is up")
-                        : "there is no network interface " + name;
-  }
-  if (!i->primary()) return "the interface " + i->name + " has no IP address";
-  return with_planes(interfaces, udp_choice(*i, *i->primary(), spec));
-}
-
-base::Result<PortChoice, std::string> resolve(const fep::Settings& settings,
-                                              const std::vector<Interface>& interfaces,
-                                              const std::string& spec, const std::string& address) {
-  if (is_udp(spec)) return resolve_udp(settings, interfaces, spec, address);
-  const auto parsed = net::FabricAddress::parse(address);
-  if (!parsed) {
-    return address.empty() ? "the port " + spec + " needs an address: set FI_UET_ADDR"
-                           : "FI_UET_ADDR: \"" + address + "\" is not an address";
-  }
-  return dpdk_choice(spec, *parsed);
-}
-
-/// Entry i of FI_UET_PORT belongs to entry i of FI_UET_ADDR; a single entry serves for all. Entries
-/// that cannot be used are left out; `why` collects the reasons.
-std::vector<PortChoice> configured(const fep::Settings& settings,
-                                   const std::vector<Interface>& interfaces, std::string& why) {
-  const auto entry = [](const std::vector<std::string>& list, std::size_t i) {
-    return list.empty() ? std::string() : with_local_rank(list.size() == 1 ? list[0] : list[i]);
-  };
-  const std::size_t ports = std::max<std::size_t>(settings.ports.size(), 1);
-  const std::size_t addresses = std::max<std::size_t>(settings.addresses.size(), 1);
-  const std::size_t count = ports == 1       ? addresses
-                            : addresses == 1 ? ports
-                                             : std::min(ports, addresses);
-  std::vector<PortChoice> out;
-  for (std::size_t i = 0; i < count; ++i) {
-    std::string spec = entry(settings.ports, i);
-    if (spec.empty()) spec = "udp";
-    auto choice = resolve(settings, interfaces, spec, entry(settings.addresses, i));
-    if (choice) {
-      out.push_back(std::move(choice).value());
-    } else if (why.find(choice.error()) == std::string::npos) {
-      why += (why.empty() ? "" : "; ") + choice.error();
-    }
-  }
-  return out;
-}
-
-/// Where nothing is configured: the first interface that is up, then loopback addresses.
-std::vector<PortChoice> unconfigured(const std::string& spec,
-                                     const std::vector<Interface>& interfaces) {
-  std::vector<PortChoice> out;
-  const Interface* primary = first_up(interfaces);
-  if (primary != nullptr) out.push_back(udp_choice(*primary, *primary->primary(), spec));
-  const auto lo = std::ranges::find_if(interfaces, &Interface::is_loopback);
-  if (lo == interfaces.end() || !lo->is_up) return out;
-  for (std::uint32_t last = 2; last < 255; ++last) {
-    const auto address = net::FabricAddress::from_v4(0x7f00'0000 + last);
-    out.push_back(udp_choice(*lo, address, spec));
-  }
-  return out;
-}
-
-}  // namespace
-
-bool is_configured(const fep::Settings& settings) {
-  const bool plain_udp = settings.ports.size() == 1 && is_udp(settings.ports[0]) &&
-                         udp_place(settings.ports[0]).empty();
-  return !plain_udp || !settings.addresses.empty() || !settings.ifname.empty();
-}
-
 namespace {
 
 void add_refusal(std::string& why, const PortChoice& choice, pid_t holder) {
@@ -239,20 +55,10 @@ PortPicker::Picked PortPicker::take_first(Candidates candidates) {
   return candidates.why_none;
 }
 
-PortPicker::Candidates PortPicker::own_candidates(const fep::Settings& settings) const {
-  Candidates out;
-  const auto interfaces = list_interfaces();
-  if (is_configured(settings)) {
-    out.ports = configured(settings, interfaces, out.why_none);
-  } else {
-    out.ports = unconfigured(settings.ports[0], interfaces);
-    if (out.ports.empty()) out.why_none = "no network interface is up";
-  }
-  if (!own_) return out;
-  // What was said once is said again, and what else is taken is like it if possible.
-  std::ranges::stable_sort(out.ports, {}, [&](const PortChoice& c) {
-    return c.address == own_->address ? 0 : c.device == own_->device ? 1 : 2;
-  });
+/// What was said once is said again, and what else is taken is like it if possible.
+Candidates PortPicker::own_candidates(const fep::Settings& settings) const {
+  Candidates out = own_ports(settings);
+  if (own_) out.prefer(*own_);
   return out;
 }
 
@@ -264,52 +70,95 @@ PortPicker::Picked PortPicker::find_own(const fep::Settings& settings) {
   if (!found) return found;
   own_ = *found;
   if (!is_configured(settings)) warn_about(*first, *found);
-  const net::FabricAddress address = found->address;
-  if (!contains(proposed_, address) && !contains(named_, address)) proposed_.push_back(address);
+  propose(*found, true);
   return found;
+}
+
+void PortPicker::propose(const PortChoice& choice, bool is_own) {
+  if (proposal(choice.address) == nullptr && !contains(named_, choice.address))
+    proposed_.push_back(Proposal{choice, is_own, std::nullopt});
+}
+
+/// What we hold there, else the first that is free.
+const PortChoice* PortPicker::rail_on(const Candidates& candidates,
+                                      const std::string& device) const {
+  const PortChoice* free = nullptr;
+  for (const PortChoice& choice : candidates.ports) {
+    if (choice.device != device) continue;
+    if (held(choice.address) != nullptr) return &choice;
+    pid_t holder = 0;
+    if (free == nullptr && !AddressLock::is_held(choice.address, holder)) free = &choice;
+  }
+  return free;
+}
+
+base::Result<std::vector<PortChoice>, std::string> PortPicker::find_rails(
+    const fep::Settings& settings) {
+  auto own = find_own(settings);
+  if (!own) return own.error();
+  std::vector<PortChoice> rails = {*own};
+  if (!is_configured(settings)) return rails;
+  const Candidates candidates = own_candidates(settings);
+  std::vector<std::string> seen = {own->device};
+  for (const PortChoice& choice : candidates.ports) {
+    if (std::ranges::find(seen, choice.device) != seen.end()) continue;
+    seen.push_back(choice.device);
+    const PortChoice* rail = rail_on(candidates, choice.device);
+    if (rail == nullptr) continue;
+    propose(*rail, false);
+    rails.push_back(*rail);
+  }
+  return rails;
 }
 
 PortPicker::Picked PortPicker::take_own(const fep::Settings& settings) {
   if (own_ && held(own_->address) != nullptr) return *own_;
   Candidates candidates = own_candidates(settings);
   const auto first = candidates.ports.empty() ? std::nullopt : std::optional(candidates.ports[0]);
-  auto taken = take_first(std::move(candidates));
+  auto taken = take_first(without_held(candidates));  // rails stay apart while there are others
+  if (!taken) taken = take_first(std::move(candidates));
   if (!taken) return taken;
   own_ = *taken;
   if (!is_configured(settings)) warn_about(*first, *taken);
   return taken;
 }
 
-PortPicker::Candidates PortPicker::candidates_at(const fep::Settings& settings,
-                                                 net::FabricAddress address) {
-  const auto interfaces = list_interfaces();
-  Candidates out;
-  std::string ignored;
-  if (is_configured(settings)) out.ports = configured(settings, interfaces, ignored);
-  std::erase_if(out.ports, [&](const PortChoice& c) { return c.address != address; });
-  const bool udp_only = std::ranges::all_of(settings.ports, is_udp);
-  if (const Interface* i = find_interface(interfaces, address);
-      out.ports.empty() && udp_only && i != nullptr) {
-    out.ports.push_back(udp_choice(*i, address, "udp"));
-  }
-  if (out.ports.empty()) out.why_none = address.to_string() + " is no address of this host";
-  return out;
-}
-
 PortPicker::Picked PortPicker::find(const fep::Settings& settings, net::FabricAddress address) {
-  if (std::erase(proposed_, address) != 0) named_.push_back(address);
+  if (std::erase_if(proposed_, [&](const Proposal& p) { return p.choice.address == address; }) != 0)
+    named_.push_back(address);
   if (const Held* ours = held(address)) return ours->choice;
-  return first_free(candidates_at(settings, address));
+  return first_free(ports_at(settings, address));
 }
 
 PortPicker::Picked PortPicker::take(const fep::Settings& settings, net::FabricAddress address) {
   if (const Held* ours = held(address)) return ours->choice;
-  if (was_proposed(address)) return take_own(settings);
-  return take_first(candidates_at(settings, address));
+  const auto at =
+      std::ranges::find(proposed_, address, [](const Proposal& p) { return p.choice.address; });
+  if (at == proposed_.end()) return take_first(ports_at(settings, address));
+  return at->is_own ? take_own(settings) : take_rail(settings, *at);
 }
 
-bool PortPicker::was_proposed(net::FabricAddress address) const {
-  return contains(proposed_, address);
+/// Not exchanged for a port that this process has: the program would have it twice.
+PortPicker::Picked PortPicker::take_rail(const fep::Settings& settings, Proposal& proposal) {
+  if (proposal.taken_instead) {
+    if (const Held* ours = held(*proposal.taken_instead)) return ours->choice;
+  }
+  Candidates candidates = without_held(own_candidates(settings));
+  candidates.prefer(proposal.choice);
+  auto taken = take_first(std::move(candidates));
+  if (taken) proposal.taken_instead = taken->address;
+  return taken;
+}
+
+Candidates PortPicker::without_held(Candidates candidates) const {
+  std::erase_if(candidates.ports, [&](const PortChoice& c) { return held(c.address) != nullptr; });
+  return candidates;
+}
+
+const PortChoice* PortPicker::proposal(net::FabricAddress address) const {
+  const auto at =
+      std::ranges::find(proposed_, address, [](const Proposal& p) { return p.choice.address; });
+  return at == proposed_.end() ? nullptr : &at->choice;
 }
 
 void PortPicker::abandon_in_child() {

@@ -1,5 +1,4 @@
-/// Which port this process uses, and opening it. The only file that knows that there are several
-/// kinds.
+/// Which ports this process uses, among those that it may.
 #pragma once
 
 #include <memory>
@@ -12,19 +11,9 @@
 #include "lib/base/trace.h"
 #include "lib/net/port.h"
 #include "provider/address_lock.h"
-#include "provider/interfaces.h"
+#include "provider/port_candidates.h"
 
 namespace uet::provider {
-
-/// One fabric address of this process and the port behind it, known without opening anything.
-struct PortChoice {
-  std::string spec;  ///< "udp" or "dpdk:..."
-  net::FabricAddress address;
-  std::string device;  ///< "eth0", "net_memif0", "0000:01:00.0"
-  Interface facts;     ///< what fi_info shows about the device
-
-  std::string domain_name() const { return "uet_" + device; }
-};
 
 /// The addresses of this process. Finding one (fi_getinfo) takes nothing, so programs that only look
 /// at us leave the addresses to those that use us; opening a domain takes one, and the process keeps
@@ -37,6 +26,9 @@ class PortPicker {
 
   /// The process's own: the one it has, else the first that is free now.
   Picked find_own(const fep::Settings& settings);
+  /// One for each device that is configured, so that a program may use several: its own first, then what is free of the others, in the
+  /// order of the settings. Where nothing is configured only its own.
+  base::Result<std::vector<PortChoice>, std::string> find_rails(const fep::Settings& settings);
   /// An address that the application names itself: it must be ours, or configured or local, and
   /// free.
   Picked find(const fep::Settings& settings, net::FabricAddress address);
@@ -46,8 +38,8 @@ class PortPicker {
   /// `address` as it came from an fi_info: proposed by us or named by the application.
   Picked take(const fep::Settings& settings, net::FabricAddress address);
 
-  /// Whether `address` is one that only we have spoken of.
-  bool was_proposed(net::FabricAddress address) const;
+  /// The port behind an address that only we have spoken of; null for others.
+  const PortChoice* proposal(net::FabricAddress address) const;
 
   /// In a child made by fork(): the addresses are the parent's.
   void abandon_in_child();
@@ -57,23 +49,24 @@ class PortPicker {
     PortChoice choice;
     AddressLock lock;
   };
-  struct Candidates {
-    std::vector<PortChoice> ports;
-    std::string why_none;  ///< why others are not among them
+  struct Proposal {
+    PortChoice choice;
+    bool is_own = false;  ///< else a further rail
+    std::optional<net::FabricAddress> taken_instead;
   };
   Candidates own_candidates(const fep::Settings& settings) const;
-  static Candidates candidates_at(const fep::Settings& settings, net::FabricAddress address);
   const Held* held(net::FabricAddress address) const;
   Picked first_free(Candidates candidates) const;
   Picked take_first(Candidates candidates);
+  const PortChoice* rail_on(const Candidates& candidates, const std::string& device) const;
+  Candidates without_held(Candidates candidates) const;
+  void propose(const PortChoice& choice, bool is_own);
+  Picked take_rail(const fep::Settings& settings, Proposal& proposal);
 
   std::vector<Held> held_;
-  std::optional<PortChoice> own_;             ///< held, or what find_own() said last
-  std::vector<net::FabricAddress> proposed_;  ///< by find_own(), and never named by the application
-  std::vector<net::FabricAddress> named_;     ///< by the application, among what we could propose
+  std::optional<PortChoice> own_;          ///< held, or what find_own() said last
+  std::vector<Proposal> proposed_;         ///< and never named by the application
+  std::vector<net::FabricAddress> named_;  ///< by the application, among what we could propose
 };
-
-/// Whether the user chose a port or an address at all.
-bool is_configured(const fep::Settings& settings);
 
 }  // namespace uet::provider

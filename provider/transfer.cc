@@ -7,6 +7,7 @@
 #include "provider/endpoint.h"
 #include "provider/errors.h"
 #include "provider/mr.h"
+#include "provider/offer.h"
 
 namespace uet::provider {
 namespace {
@@ -132,6 +133,7 @@ void Endpoint::describe(const Op& op, Request& request) {
 }
 
 ssize_t Endpoint::post_send(const Send& op) {
+  if ((op.flags & kIdempotent) != 0) return -FI_EOPNOTSUPP;
   if (!are_buffers(op.iov)) return -FI_EINVAL;
   if (is_datagram() && (op.flags & kReliableFlags) != 0) return -FI_EOPNOTSUPP;
   const auto kind = op.tagged ? SizeLimits::kTagged : SizeLimits::kMessage;
@@ -154,6 +156,7 @@ ssize_t Endpoint::post_rma(const Rma& op) {
     ses::RmaRequest request;
     request.peer = av_->peer(op.peer);
     request.read = op.read;
+    if ((op.flags & kIdempotent) != 0) request.delivery = ses::Delivery::kIdempotent;
     request.remote_offset = op.remote_address;
     request.key = op.key;
     request.iov = op.iov;
@@ -190,7 +193,7 @@ class Elements {
 
 ssize_t Endpoint::post_atomic(const Atomic& op) {
   const auto kind = find_amo(op.op, op.type, op.form);
-  if (!kind) return -FI_EOPNOTSUPP;
+  if (!kind || (op.flags & kIdempotent) != 0) return -FI_EOPNOTSUPP;
   const bool fetching = op.form != AtomicForm::kPlain;
   if (fetching && (op.flags & FI_REMOTE_CQ_DATA) != 0) return -FI_EINVAL;
   if ((op.flags & FI_TAGGED) != 0 && (caps_ & FI_TAGGED) == 0) return -FI_EOPNOTSUPP;

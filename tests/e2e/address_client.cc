@@ -1,7 +1,8 @@
 /// A program that libfabric has loaded the provider into, led by lines on its standard input; each is answered by one line.
 ///
-///   look    fi_getinfo: the address it proposes
-///   open    a domain and an endpoint of what was proposed: the address it has, or the error
+///   look    fi_getinfo: the address that it proposes, or those of several devices with | between them
+///   open    a domain and an endpoint of what was proposed first: the address it has, or the error
+///   second  the same of what was proposed second
 ///   fork    a child that does nothing: its process id
 ///   quit
 #include <rdma/fabric.h>
@@ -28,24 +29,31 @@ fid_ep* ep = nullptr;
 std::string look() {
   fi_info* hints = fi_allocinfo();
   hints->fabric_attr->prov_name = strdup("uet");
+  hints->ep_attr->type = FI_EP_RDM;
   const int ret = fi_getinfo(FI_VERSION(1, 15), nullptr, nullptr, 0, hints, &info);
   fi_freeinfo(hints);
   if (ret != 0) return fi_strerror(-ret);
   // The printed form of an address needs an AV, and that a domain: the fabric address is bytes 16 to 19 for IPv4.
-  const auto* bytes = static_cast<const unsigned char*>(info->src_addr);
-  char text[32];
-  std::snprintf(text, sizeof text, "%u.%u.%u.%u", bytes[16], bytes[17], bytes[18], bytes[19]);
-  return text;
+  std::string all;
+  for (const fi_info* i = info; i != nullptr; i = i->next) {
+    const auto* bytes = static_cast<const unsigned char*>(i->src_addr);
+    char text[32];
+    std::snprintf(text, sizeof text, "%u.%u.%u.%u", bytes[16], bytes[17], bytes[18], bytes[19]);
+    all += (all.empty() ? "" : "|") + std::string(text);
+  }
+  return all;
 }
 
-std::string open_all() {
+/// `entry`: of what was proposed.
+std::string open_all(fi_info* entry) {
+  if (entry == nullptr) return "there is no such entry";
   fi_av_attr av_attr{};
   fi_cq_attr cq_attr{};
-  int ret = fi_fabric(info->fabric_attr, &fabric, nullptr);
-  if (ret == 0) ret = fi_domain(fabric, info, &domain, nullptr);
+  int ret = fi_fabric(entry->fabric_attr, &fabric, nullptr);
+  if (ret == 0) ret = fi_domain(fabric, entry, &domain, nullptr);
   if (ret == 0) ret = fi_av_open(domain, &av_attr, &av, nullptr);
   if (ret == 0) ret = fi_cq_open(domain, &cq_attr, &cq, nullptr);
-  if (ret == 0) ret = fi_endpoint(domain, info, &ep, nullptr);
+  if (ret == 0) ret = fi_endpoint(domain, entry, &ep, nullptr);
   if (ret == 0) ret = fi_ep_bind(ep, &av->fid, 0);
   if (ret == 0) ret = fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV);
   if (ret == 0) ret = fi_enable(ep);
@@ -74,7 +82,10 @@ std::string fork_child() {
 
 int main() {
   for (std::string line; std::getline(std::cin, line) && line != "quit";) {
-    const std::string answer = line == "look" ? look() : line == "open" ? open_all() : fork_child();
+    const std::string answer = line == "look"     ? look()
+                               : line == "open"   ? open_all(info)
+                               : line == "second" ? open_all(info->next)
+                                                  : fork_child();
     std::cout << answer << std::endl;
   }
   return 0;

@@ -41,10 +41,10 @@ class Client:
 class Clients:
     """All with the same list of addresses."""
 
-    def __init__(self, provider, program, addresses):
+    def __init__(self, provider, program, addresses, **settings):
         self.program = program
         self.addresses = own_addresses(addresses)
-        self.env = base_env(provider, FI_UET_ADDR=self.addresses)
+        self.env = base_env(provider, **{"FI_UET_ADDR": self.addresses, **settings})
         self.all = []
 
     def one(self):
@@ -99,6 +99,24 @@ def test_no_address_left_for_a_proposal(provider, program):
             user.ask("look")
         said = [user.ask("open") for user in users]
         return "" if has(said[0], clients.addresses) and said[1] == "No such device" else f"{said}"
+
+
+# Covers: FI-63
+def test_each_device_has_an_entry_and_exchanges_its_own_addresses(provider, program):
+    absent, first, second = "10.0.0.1", *own_addresses(2).split("|")
+    settings = {"FI_UET_PORT": "dpdk:net_memif0|udp|udp", "FI_UET_ADDR": f"{absent}|{first}|{second}"}
+    with Clients(provider, program, 2, **settings) as clients:
+        users = [clients.one() for _ in range(2)]
+        proposed = [user.ask("look") for user in users]
+        if proposed != [f"{absent}|{first}"] * 2:
+            return f"proposed {proposed}"
+        opened = [user.ask("second") for user in users]
+        if not has(opened[0], first) or not has(opened[1], second):
+            return f"opened {opened}"
+        if not has(again := users[1].ask("second"), second):
+            return f"another domain of the same entry is at {again}"
+        told = [users[1].ask("look"), clients.one().ask("look")]
+        return "" if told == [f"{absent}|{second}", absent] else f"afterwards {told}"
 
 
 def test_a_forked_child_keeps_no_address(provider, program):

@@ -176,6 +176,38 @@ TEST_F(GetinfoTest, dupinfo__of_our_info_with_nic_many_times) {
   }
 }
 
+/// Programs with several rails open a domain on each; others take the first. Nothing is opened for that.
+// Covers: FI-63
+TEST_F(GetinfoTest, devices_that_are_configured__have_an_entry_each) {
+  const Variable ports("FI_UET_PORT", "udp|udp|dpdk:net_memif0,role=client|dpdk:net_memif1");
+  const Variable addresses("FI_UET_ADDR",
+                           address_of(1) + "|" + address_of(2) + "|10.0.0.1|fd00::1");
+  hints->ep_attr->type = FI_EP_RDM;
+  const auto names = [](const Info& info) {
+    std::vector<std::string> out;
+    for (const fi_info* i = info.get(); i != nullptr; i = i->next)
+      out.emplace_back(i->domain_attr->name);
+    return out;
+  };
+  const Info all = get_info(hints.get());
+  ASSERT_NE(all, nullptr);
+  EXPECT_EQ(names(all), (std::vector<std::string>{"uet_lo", "uet_net_memif0", "uet_net_memif1"}));
+  for (const fi_info* i = all.get(); i != nullptr; i = i->next) {
+    ASSERT_NE(i->nic, nullptr);
+    EXPECT_EQ(std::string("uet_") + i->nic->device_attr->name, i->domain_attr->name);
+    const Info again = get_info(i);
+    ASSERT_NE(again, nullptr) << "as hints";
+    EXPECT_EQ(names(again), std::vector<std::string>{i->domain_attr->name});
+    EXPECT_EQ(std::memcmp(again->src_addr, i->src_addr, i->src_addrlen), 0);
+  }
+  hints->domain_attr->name = strdup("uet_net_memif1");
+  EXPECT_EQ(names(get_info(hints.get())), std::vector<std::string>{"uet_net_memif1"});
+  hints->domain_attr->name[strlen("uet_")] = 'x';
+  EXPECT_EQ(get_info(hints.get()), nullptr);
+  const Info service = get_info(nullptr, nullptr, FI_VERSION(1, 17), nullptr, "9228", FI_SOURCE);
+  EXPECT_EQ(names(service).size(), 6u) << "both types of endpoint on each";
+}
+
 TEST_F(GetinfoTest, older_api_versions__are_served) {
   for (const std::uint32_t v : {FI_VERSION(1, 5), FI_VERSION(1, 6), FI_VERSION(1, 17)}) {
     EXPECT_NE(get_info(hints.get(), nullptr, v), nullptr);

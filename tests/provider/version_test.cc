@@ -80,6 +80,9 @@ TEST_F(ProviderVersionTest, capabilities_of_libfabric_2__are_on_offer_where_it_r
   constexpr std::uint64_t kTaggedMultiRecv = std::uint64_t{1} << 46;
   expect_caps(FI_VERSION(1, 17), FI_TAGGED | kTaggedMultiRecv, 0);
   expect_caps(FI_VERSION(2, 0), FI_TAGGED | kTaggedMultiRecv, FI_TAGGED | kTaggedMultiRecv);
+  constexpr std::uint64_t kAvUserId = std::uint64_t{1} << 41;
+  expect_caps(FI_VERSION(1, 17), FI_MSG | kAvUserId, 0);
+  expect_caps(FI_VERSION(2, 0), FI_MSG | kAvUserId, FI_MSG | kAvUserId);
   expect_caps(FI_VERSION(2, 0), FI_TAGGED | std::uint64_t{1} << 44, 0);
 }
 

@@ -1,0 +1,222 @@
+#include "provider/port_candidates.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "lib/net/port_name.h"
+
+namespace uet::provider {
+namespace {
+
+/// `text` with every %r replaced by the rank of this process on its host.
+std::string with_local_rank(std::string text) {
+  static constexpr const char* kNames[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
+                                           "PMI_LOCAL_RANK", "SLURM_LOCALID"};
+  if (text.find("%r") == std::string::npos) return text;
+  std::string rank = "0";
+  for (const char* name : kNames) {
+    if (const char* value = std::getenv(name); value != nullptr && *value != '\0') {
+      rank = value;
+      break;
+    }
+  }
+  for (std::size_t at = 0; (at = text.find("%r", at)) != std::string::npos; at += rank.size()) {
+    text.replace(at, 2, rank);
+  }
+  return text;
+}
+
+/// All planes of an entry are of one kind.
+bool is_udp(const std::string& spec) {
+  return net::is_udp_port(net::planes_of(spec).front());
+}
+
+/// "udp:eth0,sockets=4" -> "eth0"; empty when the spec names no place. Of several planes the first.
+std::string udp_place(const std::string& spec) {
+  const std::string first = net::planes_of(spec).front();
+  if (!first.starts_with("udp:")) return "";
+  return first.substr(4, first.find(',') - 4);
+}
+
+/// "dpdk:net_memif0,role=server" -> "net_memif0"; of several planes the first.
+std::string dpdk_device(const std::string& spec) {
+  const std::string first = net::planes_of(spec).front();
+  const auto begin = first.find(':') + 1;
+  return first.substr(begin, first.find(',', begin) - begin);
+}
+
+const Interface* first_up(const std::vector<Interface>& all) {
+  const auto at = std::ranges::find_if(
+      all, [](const Interface& i) { return i.is_up && !i.is_loopback && i.primary(); });
+  return at == all.end() ? nullptr : &*at;
+}
+
+const Interface* by_name(const std::vector<Interface>& all, const std::string& name) {
+  const auto at = std::ranges::find(all, name, &Interface::name);
+  return at == all.end() ? nullptr : &*at;
+}
+
+PortChoice udp_choice(const Interface& interface, net::FabricAddress address, std::string spec) {
+  return PortChoice{
+      .spec = std::move(spec), .address = address, .device = interface.name, .facts = interface};
+}
+
+/// Lets `choice` tell what all its planes have together. Nothing, or what is wrong with one of them.
+std::string add_planes(const std::vector<Interface>& interfaces, PortChoice& choice) {
+  const auto planes = net::planes_of(choice.spec);
+  if (planes.size() == 1) return {};
+  Interface& sum = choice.facts;
+  for (std::size_t i = 0; i < planes.size(); ++i) {
+    const std::string name = udp_place(planes[i]);
+    const Interface* plane = by_name(interfaces, name);
+    if (plane == nullptr) return "there is no network interface " + name;
+    if (i == 0) {
+      sum = *plane;
+      choice.device = name;
+      continue;
+    }
+    sum.mtu = std::min(sum.mtu, plane->mtu);
+    sum.is_up = sum.is_up || plane->is_up;
+    const bool is_known = sum.bits_per_second != 0 && plane->bits_per_second != 0;
+    sum.bits_per_second = is_known ? sum.bits_per_second + plane->bits_per_second : 0;
+  }
+  return {};
+}
+
+PortChoice dpdk_choice(std::string spec, net::FabricAddress address) {
+  PortChoice out{.spec = spec, .address = address, .device = dpdk_device(spec), .facts = {}};
+  out.facts.name = out.device;
+  out.facts.is_up = true;
+  out.facts.driver = "dpdk";
+  out.facts.pci = parse_pci_address(out.device);
+  return out;
+}
+
+base::Result<PortChoice, std::string> with_planes(const std::vector<Interface>& interfaces,
+                                                  PortChoice choice) {
+  std::string wrong = add_planes(interfaces, choice);
+  if (!wrong.empty()) return wrong;
+  return choice;
+}
+
+/// Address of a udp entry: FI_UET_ADDR, what stands behind "udp:", FI_UET_IFNAME, or the first
+/// interface that is up.
+base::Result<PortChoice, std::string> resolve_udp(const fep::Settings& settings,
+                                                  const std::vector<Interface>& interfaces,
+                                                  const std::string& spec,
+                                                  const std::string& address_text) {
+  const std::string named = udp_place(spec);
+  const std::string& wanted = !address_text.empty() ? address_text : named;
+  if (const auto address = net::FabricAddress::parse(wanted)) {
+    if (const Interface* i = find_interface(interfaces, *address)) {
+      return with_planes(interfaces, udp_choice(*i, *address, spec));
+    }
+    return "no interface of this host has the address " + wanted +
+           "; add it (ip addr add ...) or change FI_UET_ADDR";
+  }
+  if (!address_text.empty()) return "FI_UET_ADDR: \"" + wanted + "\" is not an address";
+  const std::string& name = !named.empty() ? named : settings.ifname;
+  const Interface* i = name.empty() ? first_up(interfaces) : by_name(interfaces, name);
+  if (i == nullptr) {
+    return name.empty() ? std::string("no network interface is up")
+                        : "there is no network interface " + name;
+  }
+  if (!i->primary()) return "the interface " + i->name + " has no IP address";
+  return with_planes(interfaces, udp_choice(*i, *i->primary(), spec));
+}
+
+base::Result<PortChoice, std::string> resolve(const fep::Settings& settings,
+                                              const std::vector<Interface>& interfaces,
+                                              const std::string& spec, const std::string& address) {
+  if (is_udp(spec)) return resolve_udp(settings, interfaces, spec, address);
+  const auto parsed = net::FabricAddress::parse(address);
+  if (!parsed) {
+    return address.empty() ? "the port " + spec + " needs an address: set FI_UET_ADDR"
+                           : "FI_UET_ADDR: \"" + address + "\" is not an address";
+  }
+  return dpdk_choice(spec, *parsed);
+}
+
+/// Entry i of FI_UET_PORT belongs to entry i of FI_UET_ADDR; a single entry serves for all. Entries
+/// that cannot be used are left out; `why` collects the reasons.
+std::vector<PortChoice> configured(const fep::Settings& settings,
+                                   const std::vector<Interface>& interfaces, std::string& why) {
+  const auto entry = [](const std::vector<std::string>& list, std::size_t i) {
+    return list.empty() ? std::string() : with_local_rank(list.size() == 1 ? list[0] : list[i]);
+  };
+  const std::size_t ports = std::max<std::size_t>(settings.ports.size(), 1);
+  const std::size_t addresses = std::max<std::size_t>(settings.addresses.size(), 1);
+  const std::size_t count = ports == 1       ? addresses
+                            : addresses == 1 ? ports
+                                             : std::min(ports, addresses);
+  std::vector<PortChoice> out;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::string spec = entry(settings.ports, i);
+    if (spec.empty()) spec = "udp";
+    auto choice = resolve(settings, interfaces, spec, entry(settings.addresses, i));
+    if (choice) {
+      out.push_back(std::move(choice).value());
+    } else if (why.find(choice.error()) == std::string::npos) {
+      why += (why.empty() ? "" : "; ") + choice.error();
+    }
+  }
+  return out;
+}
+
+/// Where nothing is configured: the first interface that is up, then loopback addresses.
+std::vector<PortChoice> unconfigured(const std::string& spec,
+                                     const std::vector<Interface>& interfaces) {
+  std::vector<PortChoice> out;
+  const Interface* primary = first_up(interfaces);
+  if (primary != nullptr) out.push_back(udp_choice(*primary, *primary->primary(), spec));
+  const auto lo = std::ranges::find_if(interfaces, &Interface::is_loopback);
+  if (lo == interfaces.end() || !lo->is_up) return out;
+  for (std::uint32_t last = 2; last < 255; ++last) {
+    const auto address = net::FabricAddress::from_v4(0x7f00'0000 + last);
+    out.push_back(udp_choice(*lo, address, spec));
+  }
+  return out;
+}
+
+}  // namespace
+
+bool is_configured(const fep::Settings& settings) {
+  const bool plain_udp = settings.ports.size() == 1 && is_udp(settings.ports[0]) &&
+                         udp_place(settings.ports[0]).empty();
+  return !plain_udp || !settings.addresses.empty() || !settings.ifname.empty();
+}
+
+Candidates own_ports(const fep::Settings& settings) {
+  Candidates out;
+  const auto interfaces = list_interfaces();
+  if (is_configured(settings)) {
+    out.ports = configured(settings, interfaces, out.why_none);
+  } else {
+    out.ports = unconfigured(settings.ports[0], interfaces);
+    if (out.ports.empty()) out.why_none = "no network interface is up";
+  }
+  return out;
+}
+
+Candidates ports_at(const fep::Settings& settings, net::FabricAddress address) {
+  const auto interfaces = list_interfaces();
+  Candidates out;
+  std::string ignored;
+  if (is_configured(settings)) out.ports = configured(settings, interfaces, ignored);
+  std::erase_if(out.ports, [&](const PortChoice& c) { return c.address != address; });
+  const bool udp_only = std::ranges::all_of(settings.ports, is_udp);
+  if (const Interface* i = find_interface(interfaces, address);
+      out.ports.empty() && udp_only && i != nullptr) {
+    out.ports.push_back(udp_choice(*i, address, "udp"));
+  }
+  if (out.ports.empty()) out.why_none = address.to_string() + " is no address of this host";
+  return out;
+}
+
+void Candidates::prefer(const PortChoice& choice) {
+  std::ranges::stable_sort(ports, {}, [&](const PortChoice& c) {
+    return c.address == choice.address ? 0 : c.device == choice.device ? 1 : 2;
+  });
+}
+
+}  // namespace uet::provider
