@@ -208,6 +208,7 @@ bool Fep::Impl::transmit(Instant now) {
   const std::size_t looped_before = looped.size();
   if (outgoing_first == outgoing_last) {
     fill(now);
+    integrity.seal_pending();
     did |= flush(now);
   }
   if (outgoing_first != outgoing_last)
@@ -251,7 +252,7 @@ bool Fep::Impl::loop(Instant now, net::TxPacket& tx) {
   return true;
 }
 
-/// `tx` is complete and first in line for the port.
+/// `tx` is complete and in line for the port; the packets of a burst are sealed together.
 void Fep::Impl::seal(Instant now, net::TxPacket& tx) {
   const std::uint8_t pds_type = tx.packet.data()[0] >> 3;
   planes.assign(tx);
@@ -259,7 +260,7 @@ void Fep::Impl::seal(Instant now, net::TxPacket& tx) {
   if (port_merges && ways.stays_on_host(now, tx.destination)) tx.entropy = 0;
   tx.entropy = planes.is_single() ? port.wire_entropy(tx.entropy)
                                   : port.plane_wire_entropy(tx.entropy, tx.plane);
-  if (const auto reason = integrity.seal(tx)) {
+  if (const auto reason = integrity.seal_later(tx)) {
     trace.drop(now, *reason, tx.packet.full_size());
     return tx.packet.reset();
   }

@@ -23,16 +23,26 @@ std::uint32_t Integrity::overhead() const {
   return protection_ == DataProtection::kCrc ? kCrcBytes : 0;
 }
 
-std::optional<base::DropReason> Integrity::seal(net::TxPacket& tx) const {
+std::optional<base::DropReason> Integrity::seal_later(net::TxPacket& tx) const {
   if (domain_ != nullptr) {
     tx.packet.keep_borrowed();  // sealed in place, and the user's memory stays as it is
-    return domain_->seal(tx.packet, tx.destination, tx.entropy);
+    return domain_->seal_later(tx.packet, tx.destination, tx.entropy);
   }
   if (protection_ == DataProtection::kNone) return std::nullopt;
   const std::uint32_t crc =
       crc_of(own_, tx.destination, tx.entropy, tx.packet.front(), tx.packet.borrowed());
   base::store_be(tx.packet.append(kCrcBytes), crc);
   return std::nullopt;
+}
+
+void Integrity::seal_pending() const {
+  if (domain_ != nullptr) domain_->seal_pending();
+}
+
+std::optional<base::DropReason> Integrity::seal(net::TxPacket& tx) const {
+  const auto reason = seal_later(tx);
+  seal_pending();
+  return reason;
 }
 
 std::optional<base::DropReason> Integrity::open(net::RxPacket& rx) const {

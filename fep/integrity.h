@@ -26,6 +26,10 @@ class Integrity {
 
   /// `tx.entropy` must be what will be on the wire. A reason means that the packet must not be sent.
   std::optional<base::DropReason> seal(net::TxPacket& tx) const;
+  /// The same, but the packet may be incomplete until seal_pending(), so that packets of a burst are sealed together. It must stay
+  /// where it is, and not be looked at.
+  std::optional<base::DropReason> seal_later(net::TxPacket& tx) const;
+  void seal_pending() const;
   /// Checks and removes header and trailer; a reason means that the packet must be dropped, without
   /// any answer. A trimmed packet has no trailer.
   std::optional<base::DropReason> open(net::RxPacket& rx) const;

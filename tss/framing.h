@@ -47,6 +47,7 @@ void emit_header(const Header& header, std::uint8_t* to);
 /// and what of the PDS header stays readable. The UDP checksum counts as zero. [TSS 9.1]
 class AdditionalData {
  public:
+  AdditionalData() = default;
   /// `packet` is the sealed packet, TSS header to ICV; its first `header_and_clear` bytes are taken.
   AdditionalData(const Carrier& carrier, bool from_tss, const Route& route,
                  std::span<const std::uint8_t> packet, std::size_t header_and_clear);

@@ -9,13 +9,14 @@
 #include <intel-ipsec-mb.h>
 #include <openssl/crypto.h>
 
+#include <algorithm>
+
 namespace uet::tss {
 namespace {
 
 constexpr std::uint64_t kFasterThanOpenssl = IMB_FEATURE_VAES | IMB_FEATURE_VPCLMULQDQ;
 
-/// Holds function pointers only after this; the ciphers bring their own memory. Lives as long as the
-/// process.
+/// Of single packets. Holds function pointers only after this; the ciphers bring their own memory. Lives as long as the process.
 IMB_MGR* manager() {
   static IMB_MGR* const mgr = [] {
     IMB_MGR* m = alloc_mb_mgr(0);
@@ -55,9 +56,69 @@ class MultiBufferCipher final : public Cipher, public InLockedMemory {
   }
 
  private:
+  friend class MultiBufferSealer;
   IMB_MGR* mgr_;
   gcm_key_data key_{};
   gcm_context_data context_{};
+};
+
+/// Several packets in one call: the processor is busy with the next one while the ICV of the one before is computed. Jobs are state of
+/// the manager, so each sealer has its own.
+class MultiBufferSealer final : public BurstSealer {
+ public:
+  MultiBufferSealer() : mgr_(alloc_mb_mgr(0)) {
+    UET_CHECK(mgr_ != nullptr);
+    init_mb_mgr_auto(mgr_, nullptr);
+  }
+  MultiBufferSealer(const MultiBufferSealer&) = delete;
+  MultiBufferSealer& operator=(const MultiBufferSealer&) = delete;
+  ~MultiBufferSealer() override { free_mb_mgr(mgr_); }
+
+  void seal(std::span<const SealJob> jobs) override {
+    if (jobs.size() == 1) return BurstSealer::seal(jobs);
+    while (!jobs.empty()) {
+      const std::size_t n = std::min(jobs.size(), kMost);
+      seal_some(jobs.first(n));
+      jobs = jobs.subspan(n);
+    }
+  }
+
+ private:
+  static constexpr std::size_t kMost = 32;
+
+  void seal_some(std::span<const SealJob> jobs) {
+    std::array<IMB_JOB*, kMost> slots;
+    const auto n = static_cast<std::uint32_t>(jobs.size());
+    UET_CHECK(IMB_GET_NEXT_BURST(mgr_, n, slots.data()) == n);
+    for (std::size_t i = 0; i < n; ++i) describe(jobs[i], *slots[i]);
+    std::uint32_t done = IMB_SUBMIT_BURST_NOCHECK(mgr_, n, slots.data());
+    while (done < n) {
+      const std::uint32_t more = IMB_FLUSH_BURST(mgr_, n - done, slots.data());
+      UET_CHECK(more != 0);
+      done += more;
+    }
+  }
+
+  static void describe(const SealJob& job, IMB_JOB& to) {
+    const gcm_key_data* const key = &static_cast<MultiBufferCipher*>(job.cipher)->key_;
+    to.cipher_mode = IMB_CIPHER_GCM;
+    to.cipher_direction = IMB_DIR_ENCRYPT;
+    to.hash_alg = IMB_AUTH_AES_GMAC;
+    to.chain_order = IMB_ORDER_CIPHER_HASH;
+    to.key_len_in_bytes = IMB_KEY_256_BYTES;
+    to.enc_keys = to.dec_keys = key;
+    to.src = to.dst = job.text.data();
+    to.cipher_start_src_offset_in_bytes = to.hash_start_src_offset_in_bytes = 0;
+    to.msg_len_to_cipher_in_bytes = to.msg_len_to_hash_in_bytes = job.text.size();
+    to.iv = job.iv.data();
+    to.iv_len_in_bytes = job.iv.size();
+    to.u.GCM.aad = job.aad.data();
+    to.u.GCM.aad_len_in_bytes = job.aad.size();
+    to.auth_tag_output = job.icv;
+    to.auth_tag_output_len_in_bytes = kIcvBytes;
+  }
+
+  IMB_MGR* mgr_;
 };
 
 class MultiBufferCiphers final : public CipherLibrary {
@@ -65,6 +126,9 @@ class MultiBufferCiphers final : public CipherLibrary {
   std::string_view name() const override { return "ipsec-mb"; }
   std::unique_ptr<Cipher> make(Direction direction) const override {
     return std::make_unique<MultiBufferCipher>(direction);
+  }
+  std::unique_ptr<BurstSealer> make_sealer() const override {
+    return std::make_unique<MultiBufferSealer>();
   }
 };
 

@@ -10,6 +10,14 @@ using base::DropReason;
 
 SecureDomain::Refusal SecureDomain::seal(net::Packet& packet, const net::FabricAddress& destination,
                                          std::uint16_t entropy) {
+  const Refusal refusal = seal_later(packet, destination, entropy);
+  seal_pending();
+  return refusal;
+}
+
+SecureDomain::Refusal SecureDomain::seal_later(net::Packet& packet,
+                                               const net::FabricAddress& destination,
+                                               std::uint16_t entropy) {
   if (tx_slot_ < 0) return count(DropReason::kTssNoTxKey);
   Association& a = slots_[tx_slot_];
   const auto header = next_header(a, destination);
@@ -23,12 +31,20 @@ SecureDomain::Refusal SecureDomain::seal(net::Packet& packet, const net::FabricA
   emit_header(*header, packet.prepend(header->size()));
   std::uint8_t* const icv = packet.append(kIcvBytes);
   const Route route{own_, destination, entropy};
-  const AdditionalData aad(carrier_, config_.aad_from_tss, route, packet.bytes(),
-                           header->size() + clear);
+  AdditionalData& aad = job_aads_[pending_];
+  aad =
+      AdditionalData(carrier_, config_.aad_from_tss, route, packet.bytes(), header->size() + clear);
   const auto text = packet.bytes().subspan(header->size() + clear);
-  key.cipher->seal(iv, aad.bytes(), text.first(text.size() - kIcvBytes), icv);
+  jobs_[pending_++] = {key.cipher, iv, aad.bytes(), text.first(text.size() - kIcvBytes), icv};
+  pending_bytes_ += text.size();
+  if (pending_ == jobs_.size() || pending_bytes_ > kBurstBytes / 2) seal_pending();
   ++stats_.out_auth_pkts;
   return std::nullopt;
+}
+
+void SecureDomain::seal_pending() {
+  sealer_->seal(std::span(jobs_).first(pending_));
+  pending_ = pending_bytes_ = 0;
 }
 
 /// Complete but for what the packet's own bytes decide. A counter value is spent.
@@ -65,7 +81,10 @@ SecureDomain::SealKey SecureDomain::seal_key(Association& a, const Header& heade
   ReadyKey* ready = &tx_key_;
   if (is_server)
     if (Source* client = sources_.find(destination, header.ssi)) ready = &client->tx;
-  if (!ready->is_for(a.generation, context)) derive_into(*ready, a, context, Direction::kSeal);
+  if (!ready->is_for(a.generation, context)) {
+    seal_pending();  // under the key that was there
+    derive_into(*ready, a, context, Direction::kSeal);
+  }
   return {ready->cipher.get(), &ready->mask};
 }
 

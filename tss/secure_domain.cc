@@ -27,6 +27,7 @@ SecureDomain::SecureDomain(KeyManager& manager, const Carrier& carrier,
       sources_(why_unusable(config_).empty() ? config_.max_sources : 1,
                why_unusable(config_).empty() ? config_.replay_window : 0),
       wanted_tx_an_(config_.tx_an) {
+  sealer_ = ciphers_.make_sealer();
   tx_key_.cipher = ciphers_.make(Direction::kSeal);
   rx_key_.cipher = ciphers_.make(Direction::kOpen);
   if (!why_unusable(config_).empty()) return;
@@ -93,6 +94,7 @@ bool SecureDomain::select(bool an) {
 }
 
 void SecureDomain::remove(bool an) {
+  seal_pending();
   slots_[an] = Association{};
   if (tx_slot_ == static_cast<int>(an)) tx_slot_ = -1;
   // Keys derived from it die by their generation; what is in reach is wiped now.

@@ -58,6 +58,11 @@ class SecureDomain {
   /// the ICV. On refusal the packet must not be sent. A retransmission is sealed again, like any
   /// other packet.
   Refusal seal(net::Packet& packet, const net::FabricAddress& destination, std::uint16_t entropy);
+  /// The same for a packet of a burst: unless it is refused, header and counter are there on return, and its bytes, which must stay
+  /// where they are, become cipher text in seal_pending() at the latest.
+  Refusal seal_later(net::Packet& packet, const net::FabricAddress& destination,
+                     std::uint16_t entropy);
+  void seal_pending();
   /// Verifies and decrypts `packet` in place and removes header and ICV. On refusal the packet must
   /// be dropped without any answer; its bytes are then worthless. `is_trimmed`: a switch says that
   /// it cut this packet, so nothing of it can be verified: what is left then is a hint, the PDS header of a request, and only
@@ -147,6 +152,15 @@ class SecureDomain {
   SourceTable sources_;
   bool wanted_tx_an_;  ///< what the manager says; select() may have failed
   SecurityStats stats_;
+
+  static constexpr std::size_t kBurst = 32;
+  /// Text that may wait is half of this and one packet more: still in the first level of the cache, where it was built. A packet of
+  /// 8 KiB goes alone, since two of them together gain nothing.
+  static constexpr std::size_t kBurstBytes = 16 * 1024;
+  std::unique_ptr<BurstSealer> sealer_;
+  std::array<SealJob, kBurst> jobs_;  ///< the first pending_ wait for their cipher
+  std::array<AdditionalData, kBurst> job_aads_;
+  std::size_t pending_ = 0, pending_bytes_ = 0;
 };
 
 }  // namespace uet::tss

@@ -71,6 +71,44 @@ TEST(SecureDomain, every_size_goes_both_ways_in_every_mode) {
   }
 }
 
+/// Bursts of every length, with keys that are derived and replaced in the middle of one.
+TEST(SecureDomain, packets_of_a_burst_are_those_that_are_sealed_one_by_one) {
+  for (const CipherLibrary* ciphers : {&openssl_ciphers(), &best_ciphers()}) {
+    DomainConfig c = cluster_config();
+    c.rekey = {.mask = 0xfff8, .shift = 3};  // a new key every eight packets
+    Node burst(c, host(1), nullptr, {}, *ciphers), single(c, host(1)), receiver(c, host(2));
+    net::HeapPacketPool pool(80, 9000);
+    for (std::size_t length = 0; length <= 70; ++length) {
+      std::vector<net::Packet> packets;
+      for (std::size_t i = 0; i < length; ++i) {
+        const Bytes text = text_of(4 + (i * 997 + length) % (length % 5 == 0 ? 8000 : 300), i);
+        packets.push_back(pool.allocate());
+        std::copy(text.begin(), text.end(), packets.back().append(text.size()));
+        ASSERT_FALSE(burst.domain.seal_later(packets.back(), receiver.address, 7));
+      }
+      burst.domain.seal_pending();
+      for (std::size_t i = 0; i < length; ++i) {
+        const Bytes text = text_of(4 + (i * 997 + length) % (length % 5 == 0 ? 8000 : 300), i);
+        const Bytes sealed(packets[i].bytes().begin(), packets[i].bytes().end());
+        ASSERT_EQ(sealed, single.seal(text, receiver.address)) << i << " of " << length;
+        ASSERT_EQ(receiver.open(sealed, burst.address), text);
+      }
+    }
+  }
+}
+
+/// A key that goes takes no packet with it that was given a counter under it.
+TEST(SecureDomain, burst_is_sealed_before_its_key_is_removed) {
+  Node a(direct_config(), host(1)), b(direct_config(), host(2));
+  net::HeapPacketPool pool(2, 500);
+  net::Packet packet = pool.allocate();
+  const Bytes text = text_of(100);
+  std::copy(text.begin(), text.end(), packet.append(text.size()));
+  ASSERT_FALSE(a.domain.seal_later(packet, b.address, 7));
+  a.domain.remove(false);
+  EXPECT_EQ(b.open(Bytes(packet.bytes().begin(), packet.bytes().end()), a.address), text);
+}
+
 // Covers: TSS-T19
 TEST(SecureDomain, same_packet_twice_has_two_ivs) {
   Node a(direct_config(), host(1)), b(direct_config(), host(2));
@@ -277,6 +315,22 @@ TEST(SecureDomain, rekey_by_counter_derives_once_for_each_period_and_sender) {
   for (const Bytes& packet : sealed) opened += b.open(packet, a.address).has_value();
   EXPECT_EQ(opened, sealed.size());
   EXPECT_EQ(b.domain.stats().keys_derived, 6u);
+}
+
+/// A peer that has switched to the new key begins at epoch 0; one that has not is at the old one, however far behind or ahead that looks.
+TEST(SecureDomain, old_epochs_are_told_within_one_key) {
+  DomainConfig old_key = direct_config(), new_key = direct_config();
+  for (DomainConfig* c : {&old_key, &new_key}) {
+    c->keys.push_back({.an = true, .key = key_number(9)});
+    c->reject_old_epochs = true;
+  }
+  new_key.tx_an = true;
+  for (const std::uint16_t epoch : {std::uint16_t{100}, std::uint16_t{65000}}) {
+    old_key.epoch = epoch;
+    Node late(old_key, host(1)), early(new_key, host(2));
+    EXPECT_TRUE(late.open(*early.seal(text_of(20), late.address), early.address).has_value());
+    EXPECT_TRUE(early.open(*late.seal(text_of(20), early.address), late.address).has_value());
+  }
 }
 
 // Covers: TSS-T29
