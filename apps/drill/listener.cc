@@ -2,8 +2,9 @@
 /// wait, and operations that a line on standard input asks for. Any provider: FI_PROVIDER and its own variables choose.
 ///
 ///     uet-drill-listener [KEY]     says "ready --key KEY ...", then takes lines `write|send|read BYTES ADDRESS`
+///                                  and `quit`
 ///
-/// Runs until a signal ends it, or its input where that is a pipe.
+/// Runs until then, or until its input ends where that is a pipe.
 
 #include <poll.h>
 #include <rdma/fabric.h>
@@ -65,6 +66,8 @@ class Listener {
         input.fd = -1;  // started in the background: nothing more will come
       } else if (c != '\n') {
         line += c;
+      } else if (line == "quit") {
+        return;
       } else {
         initiate(line);
         line.clear();
