@@ -1,6 +1,6 @@
 // Two endpoints in one program, by the library alone: a message from one to the other, and a write into its memory.
 //
-//   g++ -std=c++20 -Iinclude -o /tmp/two_endpoints examples/two_endpoints.cc -Lbuild/lib/uet -luet -Wl,-rpath,$PWD/build/lib/uet
+//   g++ -std=c++20 -Iinclude -o /tmp/two_endpoints examples/two_endpoints.cc -Lbuild/embed -luet -Wl,-rpath,$PWD/build/embed
 //   /tmp/two_endpoints
 //
 // Installed: g++ -std=c++20 two_endpoints.cc $(pkg-config --cflags --libs uet)

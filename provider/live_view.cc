@@ -7,16 +7,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <fstream>
 #include <map>
 #include <mutex>
-#include <sstream>
 #include <string>
 #include <thread>
 
-#include "fep/event_log.h"
-#include "fep/live_state.h"
+#include "fep/live_report.h"
 #include "lib/ports/live_socket.h"
 #include "provider/clock.h"
 #include "provider/provider.h"
@@ -33,14 +29,6 @@ constexpr std::uint64_t kCreditRequestsToTell =
     5;  ///< a second; requests that draw nothing leave ten times in one
 constexpr int kChecksWithoutCredit = 2;
 constexpr int kChecksBetweenWarnings = 60;
-constexpr std::size_t kShownMax = 65536;
-
-std::string program_name() {
-  std::ifstream file("/proc/self/comm");
-  std::string name;
-  std::getline(file, name);
-  return name;
-}
 
 /// What is known of one worker beside the worker itself.
 struct Watch {
@@ -145,43 +133,14 @@ class Server {
     close(fd);
   }
 
-  /// "stat [PDCS]" or "events".
   std::string answer(const std::string& request) {
-    std::istringstream words(request);
-    std::string what;
-    words >> what;
-    if (what == "events") return recorded_events();
-    if (what != "stat") return R"({"error":"unknown request"})";
-    fep::SnapshotLimits limits;
-    if (std::size_t n = 0; words >> n) limits.pdcs = limits.contexts = std::min(n, kShownMax);
-    std::string text = R"({"version":1,"pid":)" + std::to_string(getpid()) + R"(,"program":)" +
-                       fep::json_string(program_name()) + R"(,"endpoints":[)";
+    fep::LiveReport report(request, getpid(), ports::program_name());
     const std::lock_guard guard(mutex_);
-    const char* separator = "";
     for (auto& [worker, watch] : workers_) {
       const std::lock_guard turn(worker->lock());
-      text += separator + fep::snapshot(clock_now(), worker->fep(), worker->settings(), limits);
-      separator = ",";
+      report.add(clock_now(), worker->fep(), worker->settings());
     }
-    return text + "]}\n";
-  }
-
-  /// The flight recorders, one event a line.
-  std::string recorded_events() {
-    std::string text;
-    const std::lock_guard guard(mutex_);
-    for (auto& [worker, watch] : workers_) {
-      std::vector<base::Event> events;
-      {
-        const std::lock_guard turn(worker->lock());
-        events = worker->fep().trace().recorded();
-      }
-      text += R"({"address":)" +
-              fep::json_string(worker->fep().port().facts().address.to_string()) + R"(,"pid":)" +
-              std::to_string(getpid()) + "}\n";
-      for (const base::Event& event : events) text += fep::to_json(event) + '\n';
-    }
-    return text;
+    return report.text();
   }
 
   void check() {

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 
 namespace uet::ports {
 
@@ -114,6 +115,13 @@ int open_live_socket(std::string& path) {
   close(fd);
   errno = error;
   return -1;
+}
+
+std::string program_name() {
+  std::ifstream file("/proc/self/comm");
+  std::string name;
+  std::getline(file, name);
+  return name;
 }
 
 std::vector<LiveAnswer> ask_live_processes(const std::string& request, int timeout_ms) {

@@ -13,6 +13,9 @@ std::string live_folder(bool create);
 /// A listening socket (mode 0600, close-on-exec, not blocking) of this process in that folder; `path` is its name. -1 with errno.
 int open_live_socket(std::string& path);
 
+/// Of this process, as ps shows it.
+std::string program_name();
+
 /// What the process behind one socket answers.
 struct LiveAnswer {
   std::string path;

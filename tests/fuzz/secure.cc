@@ -37,7 +37,8 @@ tss::DomainConfig domain_of(std::uint8_t choice, std::uint8_t secret) {
   c.trim_hints = (choice & 128) != 0;
   if ((choice & 33) == 33) c.rekey = {.mask = 0xff00, .shift = 8};
   tss::KeyConfig key;
-  for (std::size_t i = 0; i < key.key.size(); ++i) key.key.data()[i] = static_cast<std::uint8_t>(secret + i);
+  for (std::size_t i = 0; i < key.key.size(); ++i)
+    key.key.data()[i] = static_cast<std::uint8_t>(secret + i);
   c.keys = {key};
   return c;
 }

@@ -25,8 +25,8 @@ MAY_INCLUDE = {
     "lib/udp": ["lib/base", "lib/wire", "lib/net"],
     "lib/dpdk": ["lib/base", "lib/wire", "lib/net"],
     "lib/ports": ["lib/base", "lib/net", "lib/udp"],
-    "lib/uet": ["lib/base", "lib/net", "lib/ports", "ses", "fep", "provider/address.h", "uet"],
     "sim": ["lib/base", "lib/wire", "lib/net"],
+    "embed": ["lib/base", "lib/net", "lib/ports", "ses", "fep", "uet"],
     "provider": ["lib/base", "lib/net", "lib/udp", "lib/ports", "ses", "fep"],
     "apps": ["lib", "cc", "tss", "pds", "ses", "fep", "sim", "include"],
 }

@@ -1,4 +1,4 @@
-// Messages that their initiator ends or cancels. [SES 10.3, 12, 17]
+// Messages that their initiator ends or cancels. [SES 10, 12, 17]
 #include "tests/ses/outcome_fixture.h"
 
 namespace uet::ses::testing {

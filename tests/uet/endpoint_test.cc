@@ -4,9 +4,17 @@
 
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <thread>
+
+#include "lib/ports/live_socket.h"
 
 namespace uet {
 namespace {
@@ -94,6 +102,39 @@ TEST_F(EndpointTest, path_log__tells_the_paths_of_a_peer) {
   const std::string text(std::istreambuf_iterator<char>(file), {});
   EXPECT_NE(text.find("\"peer\":\"127.0.77.2\""), std::string::npos) << text;
   EXPECT_NE(text.find("\"state\":\"good\""), std::string::npos) << text;
+}
+
+/// What uet-stat hears while `endpoint` does `loop` until then.
+template <typename Loop>
+std::string seen_from_outside(Loop loop) {
+  std::atomic<bool> is_over = false;
+  std::string text;
+  std::thread outside([&] {
+    for (const ports::LiveAnswer& answer : ports::ask_live_processes("stat", 10'000))
+      text += answer.text + answer.error;
+    is_over = true;
+  });
+  while (!is_over) loop();
+  outside.join();
+  return text;
+}
+
+TEST(Endpoint, is_seen_by_uet_stat_while_it_turns_and_while_it_waits) {
+  const std::filesystem::path folder = testing::TempDir() + "uet_stat_" + std::to_string(getpid());
+  std::filesystem::create_directories(folder);
+  setenv("XDG_RUNTIME_DIR", folder.c_str(), 1);
+  std::string error;
+  auto endpoint = Endpoint::open({{"port", "udp"}, {"addr", "127.0.77.4"}}, error);
+  ASSERT_NE(endpoint, nullptr) << error;
+  for (const std::string& text : {seen_from_outside([&] { endpoint->turn(); }),
+                                  seen_from_outside([&] { endpoint->wait(50); })}) {
+    EXPECT_NE(text.find(R"("address":"127.0.77.4")"), std::string::npos) << text;
+    EXPECT_NE(text.find(R"("program":"uet_test")"), std::string::npos) << text;
+  }
+  endpoint.reset();
+  EXPECT_TRUE(std::filesystem::is_empty(folder / "uet"));
+  unsetenv("XDG_RUNTIME_DIR");
+  std::filesystem::remove_all(folder);
 }
 
 TEST_F(EndpointTest, add_peer__refuses_other_bytes) {

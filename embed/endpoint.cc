@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
@@ -11,10 +12,13 @@
 
 #include "fep/event_log.h"
 #include "fep/fep.h"
+#include "fep/live_report.h"
 #include "fep/path_log.h"
 #include "fep/settings.h"
+#include "lib/ports/live_desk.h"
+#include "lib/ports/live_socket.h"
 #include "lib/ports/open_port.h"
-#include "provider/address.h"
+#include "ses/address_bytes.h"
 
 namespace uet {
 namespace {
@@ -95,7 +99,9 @@ iovec vector_of(const void* data, std::size_t size) {
 }  // namespace
 
 struct Endpoint::Impl final : ses::CompletionSink {
-  explicit Impl(std::uint64_t seed) : rng(seed) {}
+  explicit Impl(fep::Settings chosen)
+      : settings(std::move(chosen)),
+        rng(settings.seed != 0 ? settings.seed : std::random_device{}()) {}
 
   void on_completion(ses::EndpointId, const ses::Completion& c) override {
     if (c.kind == ses::OpKind::kRemoteWrite || c.kind == ses::OpKind::kRemoteRead) return;
@@ -110,15 +116,22 @@ struct Endpoint::Impl final : ses::CompletionSink {
   bool turn(base::Instant now) {
     const bool did = fep->turn(now);
     if (path_log != nullptr) path_log->on_turn(now, *fep);
+    desk.turn(now, [&](const std::string& request) {
+      fep::LiveReport report(request, getpid(), ports::program_name());
+      report.add(now, *fep, settings);
+      return report.text();
+    });
     return did;
   }
 
+  fep::Settings settings;
   base::Trace trace;
   std::unique_ptr<fep::TraceFile> trace_file;
   std::unique_ptr<fep::PathLog> path_log;
   base::Rng rng;
   std::unique_ptr<net::Port> port;
   std::unique_ptr<fep::Fep> fep;
+  ports::LiveDesk desk;
   ses::EndpointId id = 0;
   std::deque<Completion> done;  ///< at most one entry for each operation in flight
 };
@@ -142,7 +155,7 @@ std::unique_ptr<Endpoint> Endpoint::open(const std::map<std::string, std::string
     error = settings.error();
     return nullptr;
   }
-  auto impl = std::make_unique<Impl>(settings->seed != 0 ? settings->seed : std::random_device{}());
+  auto impl = std::make_unique<Impl>(*settings);
   const auto address = settings->addresses.empty()
                            ? std::nullopt
                            : net::FabricAddress::parse(settings->addresses.front());
@@ -193,17 +206,17 @@ Endpoint::~Endpoint() {
 }
 
 std::vector<std::uint8_t> Endpoint::address() const {
-  const auto bytes = provider::pack_address(impl_->fep->ses().address_of(impl_->id));
+  const auto bytes = ses::pack_address(impl_->fep->ses().address_of(impl_->id));
   return {bytes.begin(), bytes.end()};
 }
 
 std::string Endpoint::address_text() const {
-  return provider::format_address(impl_->fep->ses().address_of(impl_->id));
+  return ses::format_address(impl_->fep->ses().address_of(impl_->id));
 }
 
 std::optional<Peer> Endpoint::add_peer(std::span<const std::uint8_t> bytes) {
-  const auto address = provider::unpack_address(bytes);
-  if (!address || !provider::is_complete(bytes)) return std::nullopt;
+  const auto address = ses::unpack_address(bytes);
+  if (!address || !ses::is_complete(bytes)) return std::nullopt;
   const auto peer = impl_->fep->ses().add_peer(*address);
   return peer ? std::optional<Peer>(*peer) : std::nullopt;
 }
@@ -292,9 +305,12 @@ std::optional<Completion> Endpoint::wait(int milliseconds) {
     if (busy || !impl_->port->arm_wakeup()) continue;
     const base::Duration sleep = std::min(end, impl_->fep->next_deadline()) - now;
     if (sleep <= base::Duration()) continue;
-    pollfd fd{.fd = impl_->port->wakeup_fd(), .events = POLLIN, .revents = 0};
+    // Entries with a descriptor of -1 are skipped.
+    pollfd fds[2] = {{.fd = impl_->port->wakeup_fd(), .events = POLLIN, .revents = 0},
+                     impl_->desk.wakeup()};
     const timespec limit{sleep.ns() / 1'000'000'000, sleep.ns() % 1'000'000'000};
-    ppoll(&fd, fd.fd >= 0 ? 1 : 0, &limit, nullptr);
+    ppoll(fds, 2, &limit, nullptr);
+    if (fds[1].revents != 0) impl_->desk.look_soon();
   }
 }
 

@@ -1,0 +1,43 @@
+/// Answers people who look at a running process (uet-stat) from a loop that must not wait: for owners without a thread to spare.
+#pragma once
+
+#include <poll.h>
+
+#include <functional>
+#include <span>
+#include <string>
+
+#include "lib/base/units.h"
+
+namespace uet::ports {
+
+/// One client at a time, in steps that never block: accept, read one request, write the answer, hang up. A client that sends
+/// nothing or takes nothing is left after two seconds. Without a socket (no folder of this user for it) it does nothing.
+class LiveDesk {
+ public:
+  LiveDesk();
+  ~LiveDesk();
+  LiveDesk(const LiveDesk&) = delete;
+  LiveDesk& operator=(const LiveDesk&) = delete;
+
+  bool is_open() const { return listen_fd_ >= 0; }
+  /// Looks for a client at most every 50 ms. `answer` is asked with a whole request line.
+  void turn(base::Instant now, const std::function<std::string(const std::string&)>& answer) {
+    if (now >= next_look_) look(now, answer);
+  }
+  /// What to sleep on beside the port. When it woke the sleeper, look_soon() makes the next turn() look at once.
+  pollfd wakeup() const;
+  void look_soon() { next_look_ = base::Instant(); }
+
+ private:
+  void look(base::Instant now, const std::function<std::string(const std::string&)>& answer);
+  void greet(base::Instant now);
+  void write_some();
+  void hang_up();
+
+  int listen_fd_ = -1, client_fd_ = -1;
+  std::string path_, unsent_;
+  base::Instant next_look_, patience_end_;
+};
+
+}  // namespace uet::ports
