@@ -169,8 +169,8 @@ std::vector<std::string> unknown_variables(const char* const* environment);
 /// The setting that a misspelt variable (with or without FI_UET_) is probably about; empty when none is near.
 std::string nearest_setting(std::string_view name);
 
-/// Key and text of every entry of a configuration file, or why it cannot be read. The keys are not
-/// checked.
+/// Key and text of every entry of a configuration file, or of the profile that "profile:NAME" stands for, or why it cannot
+/// be read. The keys are not checked.
 base::Result<std::vector<std::pair<std::string, std::string>>, std::string> read_settings_file(
     const std::string& path);
 

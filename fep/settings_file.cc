@@ -1,5 +1,6 @@
-/// The file that FI_UET_CONFIG names.
+/// The file, or the profile, that FI_UET_CONFIG names.
 
+#include "fep/profiles.h"
 #include "fep/settings.h"
 #include "lib/toml/toml_file.h"
 
@@ -7,7 +8,25 @@ namespace uet::fep {
 
 using Entries = std::vector<std::pair<std::string, std::string>>;
 
+namespace {
+
+base::Result<Entries, std::string> read_profile(std::string_view name) {
+  std::string known;
+  for (const Profile& profile : profiles()) {
+    known += (known.empty() ? "" : ", ") + std::string(profile.name);
+    if (profile.name != name) continue;
+    Entries entries;
+    for (const Profile::Entry& entry : profile.entries) entries.emplace_back(entry.key, entry.text);
+    return entries;
+  }
+  return "FI_UET_CONFIG: there is no profile \"" + std::string(name) + "\"; profiles are " + known;
+}
+
+}  // namespace
+
 base::Result<Entries, std::string> read_settings_file(const std::string& path) {
+  constexpr std::string_view kProfile = "profile:";
+  if (path.starts_with(kProfile)) return read_profile(path.substr(kProfile.size()));
   const auto sections = toml_file::read(path);
   if (!sections) return "FI_UET_CONFIG: " + sections.error();
   Entries entries;

@@ -509,8 +509,9 @@ constexpr std::array kSettings = {
             .kind = Kind::kText,
             .fallback = "",
             .target = &Settings::config,
-            .help = "TOML file with the same settings in lower case (port = \"udp\"); variables "
-                    "win over the file"},
+            .help = "TOML file with the same settings in lower case (port = \"udp\"), or "
+                    "profile:NAME, a set that comes with the endpoint (reference, specification); "
+                    "variables win over both"},
 };
 
 }  // namespace

@@ -1,6 +1,5 @@
 /// Fills the list of settings into a manual page: copies standard input to standard output and
-/// replaces the lines
-/// @VARIABLES@ (FI_UET_ names) and @KEYS@ (names in the file).
+/// replaces the lines @VARIABLES@ (FI_UET_ names), @KEYS@ (names in the file) and @PROFILES@.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 #include <iostream>
 #include <string>
 
+#include "fep/profiles.h"
 #include "fep/settings.h"
 
 namespace {
@@ -45,12 +45,26 @@ void print_settings(bool as_variables) {
   }
 }
 
+void print_profiles() {
+  for (const uet::fep::Profile& profile : uet::fep::profiles()) {
+    fmt::print(".TP\n.B profile:{}\n{}:\n", profile.name, escaped(profile.help));
+    const char* separator = "";
+    for (const auto& [key, text] : profile.entries) {
+      fmt::print("{}{} = {}", separator, key, escaped(text));
+      separator = ", ";
+    }
+    fmt::print(".\n");
+  }
+}
+
 }  // namespace
 
 int main() {
   for (std::string line; std::getline(std::cin, line);) {
     if (line == "@VARIABLES@" || line == "@KEYS@")
       print_settings(line == "@VARIABLES@");
+    else if (line == "@PROFILES@")
+      print_profiles();
     else
       fmt::print("{}\n", line);
   }

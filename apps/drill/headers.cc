@@ -71,7 +71,7 @@ class HeaderOf final : public Header {
 /// A number in a payload: the operand of an atomic operation.
 struct Number64 {
   static constexpr std::size_t kSize = 8;
-  static constexpr std::string_view kLayer = "payload", kName = "u64";
+  static constexpr std::string_view kName = "u64";
 
   std::uint64_t value = 0;
 

@@ -109,7 +109,9 @@ void PdcLedger::on_sent(std::span<const std::uint8_t> packet) {
     Pdc& pdc = pdcs_.try_emplace(id, Pdc{.is_theirs = true, .newest = cack}).first->second;
     if (!pdc.is_theirs) return;
     pdc.peer_id = p.id("dpdcid");
-    if (is_newer(cack, pdc.newest)) pdc.newest = cack;
+    const auto offset = static_cast<std::int16_t>(p.at("ack_psn_offset"));
+    const std::uint32_t acked = cack + static_cast<std::uint32_t>(std::max<int>(offset, 0));
+    if (is_newer(acked, pdc.newest)) pdc.newest = acked;
     if (pdc.close_psn && !is_newer(*pdc.close_psn, cack)) pdc.is_closed = true;
   } else if (p.consumes_psn() && (p.is_syn() || pdcs_.contains(id))) {
     const auto [it, is_new] = pdcs_.try_emplace(id);

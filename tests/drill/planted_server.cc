@@ -117,8 +117,7 @@ int run(const std::string& address, const std::string& bug) {
   net::PortRequest request;
   request.spec = "udp";
   request.address = net::FabricAddress::parse(address).value();
-  const auto port =
-      ports::open_port({.request = request, .impair = {}, .pcap = {}}, trace, error);
+  const auto port = ports::open_port({.request = request, .impair = {}, .pcap = {}}, trace, error);
   if (port == nullptr) {
     fmt::print(stderr, "{}\n", error);
     return 1;

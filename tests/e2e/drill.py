@@ -81,7 +81,8 @@ class Bench:
 
     def listen(self, **settings):
         self.number += 1
-        env = base_env(self.provider, **{"FI_UET_ADDR": self.peer, "FI_UET_RI": "1", "FI_UET_MAX_PAYLOAD": "1024", **settings})
+        settings = {"FI_UET_ADDR": self.peer, "FI_UET_RI": "1", "FI_UET_MAX_PAYLOAD": "1024", **settings}
+        env = base_env(self.provider, **{name: value for name, value in settings.items() if value})
         return Listener(self.folder, f"listener{self.number}", [self.listener], env)
 
     def run(self, *arguments, own=None, peer=None, seconds=240, port="udp"):
@@ -149,8 +150,8 @@ def own_calls(bench):
 
 def finds(bench, bug, script, item):
     with Listener(bench.folder, f"planted-{bug}", [bench.planted, bench.peer, bug], dict(os.environ)) as listener:
-        status, said, report = bench.run(*KNOWS_ALL, "--patience", "1s", "--reach", "1s", "--initiate", listener.command(),
-                                         script)
+        status, said, report = bench.run(*KNOWS_ALL, "--patience", "1s", "--reach", "1s", "--quiet", "1s", "--initiate",
+                                         listener.command(), script)
     of_script = [s for s in report.get("scripts", []) if s["name"] == script]
     items = {i["item"]: i["title"] for s in of_script for i in s["items"]}
     return expect(status == 1 and of_script[0]["verdict"] == "fail" and items.get(item) and of_script[0]["says"]
@@ -227,7 +228,7 @@ def hangs_up(bench):
             script.write(text)
     with bench.listen() as listener:
         pid = listener.job.process.pid
-        status, said, report = bench.run(*KNOWS_ALL, "--patience", "1s", "--reach", "1s", "--initiate", f"kill -9 {pid}", folder)
+        status, said, report = bench.run(*KNOWS_ALL, "--patience", "3s", "--reach", "3s", "--initiate", f"kill -9 {pid}", folder)
     last = report["scripts"][-1]
     return expect(status == 1 and verdicts(report) == {"A-opening": "pass", "B-initiating": "fail", "C-opening": "skip"}
                   and "since B-initiating" in report["trouble"] and "not played" in last["why"],
@@ -239,11 +240,13 @@ def memif(bench, native):
     path = os.path.join(bench.folder, f"memif{native}.sock")
     spec = f"dpdk:net_memif0,socket={path},socket-abstract=no"
     settings = {"FI_UET_PORT": spec + ",role=server", "FI_UET_ADDR": "10.78.0.1", "FI_UET_PDC_IDLE": "60s"}
-    if native:
-        settings["FI_UET_ENCAP"] = "ip"
+    more = []
+    if native:  # the profile says so, besides index and payload
+        settings.update(FI_UET_CONFIG="profile:reference", FI_UET_RI=None, FI_UET_MAX_PAYLOAD=None)
+        more = ["--native-ip", "--ri", "15", "--initiator", "16"]
     with bench.listen(**settings):
-        status, said, report = bench.run(*KNOWS_ALL, *PATIENT, *(["--native-ip"] if native else []), "PDS-012", "PDS-157",
-                                         "SES-012", "PDS-194", own="10.78.0.2", peer="10.78.0.1", port=spec + ",role=client")
+        status, said, report = bench.run(*KNOWS_ALL, *PATIENT, *more, "PDS-012", "PDS-157", "SES-012", "PDS-194",
+                                         own="10.78.0.2", peer="10.78.0.1", port=spec + ",role=client")
     return expect(status == 0 and report["summary"]["pass"] == 5, status, said, report.get("trouble"), *failures(report))
 
 
@@ -273,7 +276,7 @@ def main():
         tap.result("an endpoint that hangs up", hangs_up(bench))
         tap.result("wrong usage", usage(bench))
         for native in (False, True):
-            name = "over a DPDK port, " + ("native IP" if native else "UDP")
+            name = "over a DPDK port, " + ("native IP and the profile of the reference" if native else "UDP")
             if os.path.exists(bench.plugin):
                 tap.result(name, memif(bench, native))
             else:

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <map>
 
+#include "fep/profiles.h"
 #include "lib/keys/reload_signal.h"
 #include "tests/pds/software_profile.h"
 
@@ -152,6 +153,47 @@ TEST(Settings, file__every_defect_has_its_message) {
 TEST(Settings, file__may_be_empty) {
   const File empty("");
   EXPECT_TRUE(load({{"CONFIG", empty.path()}}).has_value());
+}
+
+TEST(Settings, profile__gives_values_and_variables_win) {
+  const auto s = load({{"PORT", "dpdk:net_null0"}, {"CONFIG", "profile:reference"}, {"RI", "3"}});
+  ASSERT_TRUE(s.has_value()) << s.error();
+  EXPECT_EQ(s->encap, Encapsulation::kIp);
+  EXPECT_EQ(s->max_payload, 1024u);
+  EXPECT_EQ(s->ri, 3u);
+  EXPECT_EQ(s->peer_timeout, Duration::from_seconds(1));
+  EXPECT_EQ(s->who_chose("MAX_PAYLOAD"), "profile:reference");
+}
+
+TEST(Settings, profile__of_the_reference_says_that_it_needs_a_port) {
+  EXPECT_THAT(refusal({{"CONFIG", "profile:reference"}}), HasSubstr("needs a dpdk port"));
+}
+
+TEST(Settings, profile__every_one_makes_an_endpoint) {
+  for (const Profile& profile : profiles()) {
+    const auto s =
+        load({{"PORT", "dpdk:net_null0"}, {"CONFIG", "profile:" + std::string(profile.name)}});
+    ASSERT_TRUE(s.has_value()) << s.error();
+    const auto config = s->fep_config({.address = net::FabricAddress::from_v4(0x0a000001)});
+    EXPECT_TRUE(config.has_value()) << config.error();
+  }
+}
+
+TEST(Settings, profile__of_the_specification_has_its_limits) {
+  const auto s = load({{"CONFIG", "profile:specification"}});
+  ASSERT_TRUE(s.has_value()) << s.error();
+  const auto config = s->fep_config({.address = net::FabricAddress::from_v4(0x0a000001)});
+  ASSERT_TRUE(config.has_value()) << config.error();
+  EXPECT_EQ(config->pds.max_rto_retx_cnt, 5);
+  EXPECT_EQ(config->pds.max_nack_retx_cnt, 5);
+  EXPECT_EQ(config->pds.rto_init_time, Duration::from_ms(1));
+  EXPECT_EQ(config->pds.rto_max, Duration::from_seconds(8));
+  EXPECT_FALSE(config->pds.rod_reorder);
+}
+
+TEST(Settings, profile__an_unknown_one_is_refused_with_the_known_ones) {
+  EXPECT_THAT(refusal({{"CONFIG", "profile:refrence"}}),
+              AllOf(HasSubstr("no profile \"refrence\""), HasSubstr("reference, specification")));
 }
 
 TEST(Settings, unknown_variables__finds_misspelt_names) {

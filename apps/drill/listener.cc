@@ -1,0 +1,171 @@
+/// uet-drill-listener: a listening libfabric program for uet-drill to play against. Memory that peers reach by a key, receives that
+/// wait, and operations that a line on standard input asks for. Any provider: FI_PROVIDER and its own variables choose.
+///
+///     uet-drill-listener [KEY]     says "ready --key KEY ...", then takes lines `write|send|read BYTES ADDRESS`
+///                                  and `quit`
+///
+/// Runs until then, or until its input ends where that is a pipe.
+
+#include <poll.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+constexpr std::size_t kMemory = 64 * 1024;
+constexpr std::size_t kReceives = 64, kReceiveBytes = 4096;
+
+[[noreturn]] void fail(const std::string& what) {
+  std::fprintf(stderr, "uet-drill-listener: %s\n", what.c_str());
+  std::exit(1);
+}
+void must(ssize_t ret, const char* what) {
+  if (ret != 0) fail(std::string(what) + ": " + fi_strerror(static_cast<int>(-ret)));
+}
+
+class Listener {
+ public:
+  explicit Listener(std::uint64_t key) : memory_(kMemory), own_(kMemory, 0x42) {
+    open();
+    const std::uint64_t access = FI_REMOTE_READ | FI_REMOTE_WRITE;
+    fid_mr* mr = nullptr;
+    must(fi_mr_reg(domain_, memory_.data(), memory_.size(), access, 0, key, 0, &mr, nullptr),
+         "fi_mr_reg");
+    receives_.assign(kReceives, std::vector<std::uint8_t>(kReceiveBytes));
+    for (auto& buffer : receives_) post(buffer);
+    const bool is_virtual = (info_->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
+    const auto base = reinterpret_cast<std::uintptr_t>(memory_.data());
+    std::printf("ready --key %#llx --base %#llx --with receives,atomic\n",
+                static_cast<unsigned long long>(fi_mr_key(mr)),
+                static_cast<unsigned long long>(is_virtual ? base : 0));
+    std::fflush(stdout);
+  }
+
+  /// Turns the provider without a pause: it has no progress of its own.
+  void run() {
+    pollfd input{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
+    for (std::string line;;) {
+      take_completion();
+      if (input.fd < 0 || poll(&input, 1, 0) <= 0) continue;
+      char c = 0;
+      if (read(STDIN_FILENO, &c, 1) != 1) {
+        if (is_pipe()) return;
+        input.fd = -1;  // started in the background: nothing more will come
+      } else if (c != '\n') {
+        line += c;
+      } else if (line == "quit") {
+        return;
+      } else {
+        initiate(line);
+        line.clear();
+      }
+    }
+  }
+
+ private:
+  void open() {
+    fi_info* hints = fi_allocinfo();
+    hints->caps = FI_MSG | FI_RMA | FI_ATOMIC;
+    hints->ep_attr->type = FI_EP_RDM;
+    hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_ALLOCATED;
+    // Without these where the provider can do without: the key is then the one that was asked for.
+    const int modes = hints->domain_attr->mr_mode;
+    hints->domain_attr->mr_mode = 0;
+    if (fi_getinfo(FI_VERSION(1, 15), nullptr, nullptr, 0, hints, &info_) != 0) {
+      hints->domain_attr->mr_mode = modes;
+      must(fi_getinfo(FI_VERSION(1, 15), nullptr, nullptr, 0, hints, &info_), "fi_getinfo");
+    }
+    fi_freeinfo(hints);
+    fid_fabric* fabric = nullptr;
+    must(fi_fabric(info_->fabric_attr, &fabric, nullptr), "fi_fabric");
+    must(fi_domain(fabric, info_, &domain_, nullptr), "fi_domain");
+    fi_av_attr av_attr{};
+    av_attr.type = FI_AV_TABLE;
+    must(fi_av_open(domain_, &av_attr, &av_, nullptr), "fi_av_open");
+    fi_cq_attr cq_attr{};
+    cq_attr.format = FI_CQ_FORMAT_CONTEXT;
+    must(fi_cq_open(domain_, &cq_attr, &cq_, nullptr), "fi_cq_open");
+    must(fi_endpoint(domain_, info_, &ep_, nullptr), "fi_endpoint");
+    must(fi_ep_bind(ep_, &av_->fid, 0), "fi_ep_bind");
+    must(fi_ep_bind(ep_, &cq_->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind");
+    must(fi_enable(ep_), "fi_enable");
+  }
+
+  static bool is_pipe() {
+    struct stat about {};
+    return fstat(STDIN_FILENO, &about) == 0 && S_ISFIFO(about.st_mode);
+  }
+
+  void post(std::vector<std::uint8_t>& buffer) {
+    ssize_t ret;
+    while ((ret = fi_recv(ep_, buffer.data(), buffer.size(), nullptr, FI_ADDR_UNSPEC, &buffer)) ==
+           -FI_EAGAIN)
+      fi_cq_read(cq_, nullptr, 0);
+    must(ret, "fi_recv");
+  }
+
+  /// A receive is posted again, whatever became of it. Writes with data complete without a context.
+  void take_completion() {
+    fi_cq_entry done;
+    void* context = nullptr;
+    const ssize_t n = fi_cq_read(cq_, &done, 1);
+    if (n == 1) context = done.op_context;
+    if (n == -FI_EAVAIL) {
+      fi_cq_err_entry error{};
+      if (fi_cq_readerr(cq_, &error, 0) == 1) context = error.op_context;
+    }
+    for (auto& buffer : receives_)
+      if (context == &buffer) post(buffer);
+  }
+
+  void initiate(const std::string& line) {
+    constexpr std::uint64_t kAnyKey = 7;  // scripts do not look at it
+    std::istringstream in(line);
+    std::string operation, address;
+    std::size_t bytes = 0;
+    if (!(in >> operation >> bytes >> address) || bytes > own_.size()) fail("wrong line: " + line);
+    fi_addr_t peer = FI_ADDR_UNSPEC;
+    if (fi_av_insertsvc(av_, address.c_str(), "0:1:2001", &peer, 0, nullptr) != 1)
+      fail("fi_av_insertsvc " + address);
+    ssize_t ret;
+    do {
+      if (operation == "write")
+        ret = fi_write(ep_, own_.data(), bytes, nullptr, peer, 0, kAnyKey, nullptr);
+      else if (operation == "read")
+        ret = fi_read(ep_, own_.data(), bytes, nullptr, peer, 0, kAnyKey, nullptr);
+      else
+        ret = fi_send(ep_, own_.data(), bytes, nullptr, peer, nullptr);
+      if (ret == -FI_EAGAIN) take_completion();
+    } while (ret == -FI_EAGAIN);
+    must(ret, operation.c_str());
+  }
+
+  fi_info* info_ = nullptr;
+  fid_domain* domain_ = nullptr;
+  fid_av* av_ = nullptr;
+  fid_cq* cq_ = nullptr;
+  fid_ep* ep_ = nullptr;
+  std::vector<std::uint8_t> memory_, own_;
+  std::vector<std::vector<std::uint8_t>> receives_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  constexpr std::uint64_t kKey = 7;
+  Listener(argc > 1 ? std::strtoull(argv[1], nullptr, 0) : kKey).run();
+  return 0;
+}
