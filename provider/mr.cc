@@ -169,10 +169,15 @@ int Mr::control(int command, void*) {
   return command == FI_ENABLE ? enable() : -FI_ENOSYS;
 }
 
+/// The write counter of a region tells of everything that may have changed it, as fi_mr(3) says: also of atomics that fetch,
+/// for which that of an endpoint counts a read. One operation counts once.
 void Mr::on_remote_access(ses::OpKind kind, bool success) {
-  Cntr* cntr = is_write(kind) ? write_counter_ : read_counter_;
-  if (cntr == nullptr) return;
-  success ? cntr->add(1) : cntr->add_error(1);
+  const auto count = [=](Cntr* cntr) {
+    if (cntr != nullptr) success ? cntr->add(1) : cntr->add_error(1);
+  };
+  Cntr* const own = is_write(kind) ? write_counter_ : read_counter_;
+  count(own);
+  if (kind == ses::OpKind::kRemoteFetchingAtomic && write_counter_ != own) count(write_counter_);
 }
 
 void Mr::forget(const Cntr& cntr) {

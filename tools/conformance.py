@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes docs/conformance.md: which items of the checklists are implemented, tested, deliberately different or to do.
+"""Writes docs/conformance.md: which items of the checklists are implemented, tested, deliberately different or to do; and
+docs/profiles.md: which features of the specification's profiles that makes.
 
     tools/conformance.py [--check] [SOURCE-ROOT]
 
@@ -9,12 +10,14 @@ Items come from docs/checklists/*.tsv (id, section, title). Tests name what they
 
 docs/conformance-notes.tsv (id, state, reason) says what no test can: `different` for a deliberate deviation, `implemented`
 for what is there without a test of its own, `later` for what is put off. Whatever is left is to do. With --check nothing
-is written, and the exit status is 1 when the committed page is stale or a tag or note names no item.
+is written, and the exit status is 1 when a committed page is stale or a tag or note names no item.
 """
 
 import re
 import sys
 from pathlib import Path
+
+import profiles
 
 TAG = re.compile(r"(?://|#)\s*Covers:\s*(.*)")
 TAG_GOES_ON = re.compile(r"^\s*(?://|#)\s*([A-Z]+-[A-Z]?\d+\b.*)$")  # the lines after a tag that did not fit
@@ -110,6 +113,11 @@ TITLES = {
 }
 
 
+def state_of_item(identifier, covered, notes):
+    state = notes.get(identifier, (None, ""))[0]
+    return "different" if state == "different" else "tested" if covered.get(identifier) else state or "to do"
+
+
 def page(items, covered, notes):
     lines = [
         "# Conformance",
@@ -132,7 +140,7 @@ def page(items, covered, notes):
             if section != last_section:
                 table += ["", f"### {section}", "", "| item | what | state | where, or why |", "|---|---|---|---|"]
                 last_section = section
-            kind = "different" if state == "different" else "tested" if tests else state or "to do"
+            kind = state_of_item(identifier, covered, notes)
             count[kind] += 1
             shown = {"tested": "tested", "to do": "to do"}.get(kind) or STATES[kind]
             if kind == "different" and tests:
@@ -157,18 +165,25 @@ def main():
     complaints += [f"docs/conformance-notes.tsv: {i}: unknown state {s}" for i, (s, _) in notes.items() if s not in STATES]
     complaints += [f"docs/conformance-notes.tsv: {i} is put off, and {covered[i][0]} tests it"
                    for i, (state, _) in notes.items() if state == "later" and i in covered]
+    rows = profiles.read(root)
+    wrong_rows = list(profiles.complaints(rows, known, expand))
+    complaints += wrong_rows
     for complaint in complaints:
         print(complaint, file=sys.stderr)
 
-    target = root / "docs" / "conformance.md"
-    text = page(items, covered, {i: n for i, n in notes.items() if n[0] in STATES})
-    if check:
-        stale = not target.exists() or target.read_text() != text
-        if stale:
-            print("docs/conformance.md is stale: run tools/conformance.py and commit the result", file=sys.stderr)
-        return 1 if stale or complaints else 0
-    target.write_text(text)
-    return 1 if complaints else 0
+    notes = {i: n for i, n in notes.items() if n[0] in STATES}
+    texts = {"conformance.md": page(items, covered, notes)}
+    if not wrong_rows:
+        texts["profiles.md"] = profiles.page(rows, lambda identifier: state_of_item(identifier, covered, notes), expand)
+    is_stale = False
+    for name, text in texts.items():
+        target = root / "docs" / name
+        if not check:
+            target.write_text(text)
+        elif not target.exists() or target.read_text() != text:
+            is_stale = True
+            print(f"docs/{name} is stale: run tools/conformance.py and commit the result", file=sys.stderr)
+    return 1 if is_stale or complaints else 0
 
 
 if __name__ == "__main__":

@@ -17,7 +17,10 @@ FABRIC = """
 [fabric]
 leaves = 2
 spines = 4
-hosts = 4
+host_rate = "1Gb/s"
+rate = "250Mb/s"
+delay = "50us"
+trimming = true
 """
 FABRIC_RANKS = 4
 
@@ -53,7 +56,7 @@ def over_memif(tap, provider, programs, folder, uet_fabric):
         fabric = Fabric(uet_fabric, place, FABRIC, FABRIC_RANKS)
         try:
             settings = {"FI_UET_PORT": fabric.port("%r"), "FI_UET_ADDR": "|".join(f"10.79.0.{n + 1}" for n in range(FABRIC_RANKS)),
-                        "FI_UET_TRIMMING": 1}
+                        "FI_UET_TRIMMING": 1, "FI_UET_LINK_GBPS": 1, "FI_UET_BASE_RTT": "2ms"}
             tap.result(f"{name} over memif and a fabric, {FABRIC_RANKS} ranks",
                        by_messages(provider, programs[name], place, FABRIC_RANKS, arguments, seconds=900, **settings))
         finally:

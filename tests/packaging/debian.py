@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """The Debian packages in a clean Debian 12: built, linted, installed, used with no environment variable set, removed.
 
-    debian.py SOURCE-ROOT
+    debian.py SOURCE-ROOT [PACKAGE...]
 
-Takes two systems from the distribution's mirror by mmdebstrap: one to build in, one to install in. Needs root and the mirror.
+Takes two systems from the distribution's mirror by mmdebstrap: one to build in, one to install in. Packages that are given are
+installed instead of being built. Needs root and the mirror.
 """
 
 import os
@@ -130,7 +131,7 @@ def use(tap, tar, folder, source, debs):
 
 
 def main():
-    source, = sys.argv[1:]
+    source, *debs = sys.argv[1:]
     if os.geteuid() != 0:
         skip("needs root, to make a system of its own")
     if not shutil.which("mmdebstrap"):
@@ -141,7 +142,7 @@ def main():
         base = subprocess.run(["mmdebstrap", "--variant=apt", RELEASE, tar], capture_output=True, text=True)
         if base.returncode != 0:
             skip(f"no Debian {RELEASE} from the mirror: {base.stderr.strip().splitlines()[-1:]}")
-        debs = build(tap, tar, folder, source)
+        debs = [Path(deb) for deb in debs] or build(tap, tar, folder, source)
         if debs:
             use(tap, tar, folder, source, debs)
     print(f"1..{tap.number}")

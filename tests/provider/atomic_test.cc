@@ -133,6 +133,29 @@ TEST_F(AtomicTest, counters__tell_what_wrote_and_what_read) {
   for (fid_cntr* counter : counters) EXPECT_EQ(fi_close(&counter->fid), 0);
 }
 
+/// Sandia OpenSHMEM sleeps on such a counter until a lock is handed over by a masked swap.
+TEST_F(AtomicTest, counter_of_a_region__tells_of_fetching_atomics_too) {
+  fid_cntr* counter = nullptr;
+  open_with_memory();
+  ASSERT_EQ(fi_cntr_open(b.domain, nullptr, &counter, nullptr), 0);
+  ASSERT_EQ(fi_mr_bind(mr, &counter->fid, FI_REMOTE_WRITE), 0);
+  std::uint64_t one = 1, old = 0;
+  ASSERT_EQ(add(1), 0);
+  EXPECT_FALSE(wait_for(a).failed);
+  ASSERT_EQ(fi_fetch_atomic(a.ep, &one, 1, nullptr, &old, nullptr, to_b, 0, kKey, FI_UINT64, FI_SUM,
+                            nullptr),
+            0);
+  EXPECT_FALSE(wait_for(a).failed);
+  ASSERT_EQ(fi_compare_atomic(a.ep, &one, 1, nullptr, &one, nullptr, &old, nullptr, to_b, 0, kKey,
+                              FI_UINT64, FI_MSWAP, nullptr),
+            0);
+  EXPECT_FALSE(wait_for(a).failed);
+  EXPECT_TRUE(turn_until([&] { return fi_cntr_read(counter) == 3; })) << fi_cntr_read(counter);
+  EXPECT_EQ(fi_close(&mr->fid), 0);
+  mr = nullptr;
+  EXPECT_EQ(fi_close(&counter->fid), 0);
+}
+
 TEST_F(AtomicTest, limits__are_what_was_said) {
   open_with_memory();
   std::size_t most = 0;

@@ -46,6 +46,18 @@ def dead_names(root):
                     yield f"{page.relative_to(root)}:{number}: no file {name}"
 
 
+def exclusions_without_reason(path):
+    """A pattern belongs to the comment above it, with no empty line between."""
+    has_reason = False
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if not line.strip():
+            has_reason = False
+        elif line.startswith("#"):
+            has_reason = True
+        elif not has_reason:
+            yield f"{path.name}:{number}: {line}: why?"
+
+
 def wrong_decisions(folder):
     index = (folder / "README.md").read_text()
     for page in sorted(folder.glob("[0-9]*.md")):
@@ -82,6 +94,7 @@ def main():
     tap.result("links of pages resolve", dead_links(root))
     tap.result("file names in pages exist", dead_names(root))
     tap.result("decisions have one form and an index", wrong_decisions(root / "docs" / "decisions"))
+    tap.result("every exclusion from fabtests has a reason", exclusions_without_reason(root / "tests/fabtests/uet.exclude"))
     tap.result("docs/architecture.md has the table that is enforced", table_differences(root / "docs" / "architecture.md"))
     tap.finish()
 
