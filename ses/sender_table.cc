@@ -117,6 +117,8 @@ Stream* SenderTable::open_stream(Sender& sender, std::uint32_t id, bool tagged,
                                  std::uint32_t expected, std::int64_t loop_ns) {
   // Senders that are remembered for their streams leave half of the table to what every message needs.
   const bool is_crowded = sender.streams.empty() && pool_.available() < pool_.max() / 2;
+  while (streams_.available() == 0 && forget_idle(loop_ns)) {
+  }
   const bool is_full = sender.streams.size() >= kStreamsPerSender || streams_.available() == 0;
   if (is_crowded || (is_full && !close_quiet_stream(sender, loop_ns))) return nullptr;
   Stream* s = streams_.acquire();

@@ -452,6 +452,30 @@ TEST_F(OneStreamTest, no_place_for_a_stream__goes_by_rod) {
   EXPECT_EQ(taken(), (std::vector<std::uint32_t>{5, 1, 2}));
 }
 
+/// What the target holds already must not be overtaken by ROD.
+TEST_F(OneStreamTest, refused_message_before_those_that_were_taken_keeps_its_number) {
+  open_ordered();
+  EXPECT_EQ(code_of(numbered(5, 0)), ReturnCode::kOk);  // of another source
+  EXPECT_EQ(taken(), std::vector<std::uint32_t>{5});
+  RawRequest half;
+  half.message_id = 500;
+  half.length = 2 * kM;
+  half.payload = pattern(kM);
+  half.eom = false;
+  inject(half);  // the target has something to wait for, so its clock goes on
+  for (std::uint32_t n = 1; n <= 3; ++n) send(message(n), n);
+  fabric.cut_all();
+  fabric.deliver(0);  // no place for the stream
+  for (int second = 0; second < 12; ++second) fabric.advance(Duration::from_seconds(1));
+  fabric.deliver(0);
+  fabric.deliver(0);
+  EXPECT_EQ(held(), 2u);
+  fabric.run_for(Duration::from_ms(10));
+  EXPECT_EQ(modes_sent(), std::vector(4, pds::Mode::kRud));
+  EXPECT_EQ(taken(), (std::vector<std::uint32_t>{1, 2, 3}));
+  EXPECT_EQ(at_a.all.size(), 3u);
+}
+
 TEST_F(OrderTest, closing_an_endpoint_drops_what_it_holds) {
   open_ordered();
   EXPECT_EQ(code_of(numbered(1, 1)), ReturnCode::kOk);

@@ -35,7 +35,6 @@ fep::FepConfig fep_config(const FabricConfig& f, bool spray) {
   facts.address = address_of(0);
   facts.ip_mtu = kMtu + 256;
   fep::FepConfig c = fep::Settings::default_config(facts);
-  EXPECT_TRUE(c.ses.spray_ordered);
   c.payload_mtu = kMtu;
   c.ses.spray_ordered = spray;
   c.cc.link_rate = f.link_rate;
