@@ -28,7 +28,7 @@ struct Granting {
   explicit Granting(const cc::CcConfig& config = credit_config())
       : cc_config(config),
         env(config_of(), cc_config, facts_of_port(), pool, rng, trace, ses),
-        pdcs(8, Duration{}, 0, rng),
+        pdcs(8, Duration{}, 0, rng, env.hash_key),
         credit(env, pdcs, scheduler, cc_config) {}
   ~Granting() {
     for (Pdc* pdc : opened) close(*pdc);
