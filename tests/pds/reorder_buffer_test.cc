@@ -21,7 +21,7 @@ struct Holding {
   explicit Holding(const PdsConfig& config = config_of())
       : env(config, {}, facts_of_port(), pool, rng, trace, ses),
         nacks(env),
-        pdcs(8, Duration{}, 0, rng),
+        pdcs(8, Duration{}, 0, rng, env.hash_key),
         reorder(env, pdcs, nacks, kRound),
         pdc(open()) {}
   ~Holding() {
