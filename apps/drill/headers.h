@@ -24,7 +24,7 @@ class Header {
   virtual std::optional<FieldValues> decode(std::span<const std::uint8_t> bytes) const = 0;
   /// Default values, overwritten by `fields`, which must all exist.
   virtual std::vector<std::uint8_t> encode(const FieldValues& fields) const = 0;
-  /// What the fields have when nobody sets them: tells headers apart that share a type.
+  /// What the fields have when they are not set: tells headers apart that share a type.
   virtual const FieldValues& defaults() const = 0;
 };
 

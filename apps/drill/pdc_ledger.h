@@ -26,7 +26,7 @@ class PdcLedger {
   /// What an endpoint at rest answers to such a packet. Empty: nothing.
   Bytes answer_to_the_past(std::span<const std::uint8_t> packet) const;
 
-  /// What ends the PDCs of the script that are still open. Those that the peer has opened, and be it that nobody answered, it must
+  /// What ends the PDCs of the script that are still open. Those that the peer has opened, answered or not, it must
   /// close by itself: it is asked.
   std::vector<Bytes> farewells();
   /// What such a PDC is told when its packets go on coming, up to the ACK of the close; empty for any other packet.

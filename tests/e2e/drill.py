@@ -211,7 +211,7 @@ def noise(packet):
     return [os.urandom(len(packet)), b"", b"\x38", os.urandom(1)]
 
 
-def nobody_there(bench):
+def not_there(bench):
     status, said, report = bench.run("--reach", "500ms")
     return expect(status == 1 and "gives no answer" in report["trouble"] and report["summary"]["pass"] == 0, status, said,
                   report)
@@ -269,7 +269,7 @@ def main():
         tap.result("the provider lets an initiator start anew", provider_restarted_initiator(bench))
         tap.result("a listening program of which nothing is known", nothing_known(bench))
         tap.result("scripts that drive our own calls say so", own_calls(bench))
-        tap.result("an endpoint that is not there", nobody_there(bench))
+        tap.result("an endpoint that is not there", not_there(bench))
         tap.result("an endpoint that is silent", impostor(bench, lambda packet: []))
         tap.result("an endpoint that answers noise", impostor(bench, noise, says="wrong CRC"))
         tap.result("the same without a CRC", impostor(bench, noise, ["--protect", "none"]))
