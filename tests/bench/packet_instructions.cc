@@ -57,7 +57,7 @@ int main(int argc, char** argv) {
   const std::string_view kind = argv[1];
   const bool sprayed = kind == "sprayed", ordered = sprayed || kind == "ordered";
   FepPair pair({.delay = Duration::from_us(1), .rate = uet::base::BitRate::from_gbps(100)},
-               {{"FI_UET_SPRAY_ORDERED", sprayed ? "1" : "0"}}, ordered);
+               {{"SPRAY_ORDERED", sprayed ? "1" : "0"}}, ordered);
   for (std::size_t side : {0u, 1u}) pair.completions(side).keep(false);
   const auto operations = static_cast<std::size_t>(std::atol(argv[2]));
   if (kind == "write")
