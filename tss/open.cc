@@ -57,9 +57,8 @@ SecureDomain::Refusal SecureDomain::check(const Header& header, const Route& rou
   if (is_stopped_) return count(DropReason::kTssDomainStopped);
   if (header.sp != config_.ssi_mode) return count(DropReason::kTssMalformed);
   if (bytes < header.size() + config_.clear_bytes) return count(DropReason::kTssMalformed);
-  // Serial: epochs wrap. They begin anew with a key, so while keys rotate only those of the key that we send under can be compared
-  // with ours. [TSS 7.2]
-  if (config_.reject_old_epochs && a.state == SlotState::kActive) {
+  if (config_.reject_old_epochs) {
+    // Serial: epochs wrap. [TSS 7.2]
     const auto age = static_cast<std::int16_t>(config_.epoch - header.epoch());
     if (age > 0 && age > static_cast<int>(config_.max_epoch_age))
       return count(DropReason::kTssLateEpoch);

@@ -317,22 +317,6 @@ TEST(SecureDomain, rekey_by_counter_derives_once_for_each_period_and_sender) {
   EXPECT_EQ(b.domain.stats().keys_derived, 6u);
 }
 
-/// A peer that has switched to the new key begins at epoch 0; one that has not is at the old one, however far behind or ahead that looks.
-TEST(SecureDomain, old_epochs_are_told_within_one_key) {
-  DomainConfig old_key = direct_config(), new_key = direct_config();
-  for (DomainConfig* c : {&old_key, &new_key}) {
-    c->keys.push_back({.an = true, .key = key_number(9)});
-    c->reject_old_epochs = true;
-  }
-  new_key.tx_an = true;
-  for (const std::uint16_t epoch : {std::uint16_t{100}, std::uint16_t{65000}}) {
-    old_key.epoch = epoch;
-    Node late(old_key, host(1)), early(new_key, host(2));
-    EXPECT_TRUE(late.open(*early.seal(text_of(20), late.address), early.address).has_value());
-    EXPECT_TRUE(early.open(*late.seal(text_of(20), early.address), late.address).has_value());
-  }
-}
-
 // Covers: TSS-T29
 TEST(SecureDomain, old_epochs_are_refused_in_serial_arithmetic) {
   const auto accepts = [](std::uint16_t own, std::uint16_t theirs) {
