@@ -28,6 +28,7 @@ enum class PlantedBug : std::uint8_t {
   kReturnServed,  ///< a READ that a target sends in the return direction is served, and waits for ever
   kAckBelowStart,    ///< an ACK of PSNs before the start of the PDC is believed
   kBytesNotCovered,  ///< segments of a message are counted, whichever they are
+  kCloseKeepsReads,  ///< read data that waits for a place outlives the close of its PDC, and waits for ever
   kCount
 };
 
@@ -49,7 +50,8 @@ constexpr std::string_view name_of(PlantedBug bug) {
       "null-context",
       "return-served",
       "ack-below-start",
-      "bytes-not-covered"};
+      "bytes-not-covered",
+      "close-keeps-reads"};
   return kNames[static_cast<std::size_t>(bug)];
 }
 

@@ -12,7 +12,7 @@ from pathlib import Path
 SEEDS = 600
 # Only a hostile peer reaches these.
 HOSTILE_SEEDS = 1000
-HOSTILE = {"null-context", "return-served", "ack-below-start", "bytes-not-covered"}
+HOSTILE = {"null-context", "return-served", "ack-below-start", "bytes-not-covered", "close-keeps-reads"}
 SWARM, HEADER = sys.argv[1:3]
 names = re.findall(r'^      "([a-z-]+)"', Path(HEADER).read_text(), re.MULTILINE)
 assert names[0] == "none" and len(names) > 10, names
