@@ -108,6 +108,7 @@ void Submission::append(Instant now, Pdc& pdc, const TxMessage& request) {
 
 SubmitResult Submission::submit_return(Instant now, RxHandle handle, const TxMessage& request) {
   Pdc* pdc = table_.by_ref(handle.pdc);
+  if (pdc == nullptr && base::planted(base::PlantedBug::kCloseKeepsReads)) return room_.again();
   if (pdc == nullptr || pdc->is_initiator)
     return base::planted(base::PlantedBug::kReturnServed) ? room_.again() : SubmitResult::kNever;
   if (messages_.is_full_for(true)) return room_.again();

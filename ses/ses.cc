@@ -231,7 +231,9 @@ void Ses::on_pdc_gone(Instant now, pds::PdcRef pdc, net::FabricAddress peer, pds
 
 void Ses::on_pdc_closed(Instant now, pds::PdcRef pdc, net::FabricAddress peer) {
   const UpcallScope scope(impl_->core);
-  if (!base::planted(base::PlantedBug::kReturnServed)) impl_->rx.on_pdc_gone(now, pdc, peer);
+  if (!base::planted(base::PlantedBug::kReturnServed) &&
+      !base::planted(base::PlantedBug::kCloseKeepsReads))
+    impl_->rx.on_pdc_gone(now, pdc, peer);
   impl_->tx.on_pdc_closed(now, pdc);
 }
 

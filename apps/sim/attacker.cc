@@ -388,7 +388,31 @@ void Attacker::flood_requests(Running& e, AttackPackets& make) {
   say(t.c, std::move(out));
 }
 
+/// A PDC of its own with one READ, whose data waits behind that of the others, and a Close Command a few packets later.
+bool Attacker::visit(Running& e, AttackPackets& make) {
+  constexpr std::uint32_t kTurn = 8, kComes = 3, kLeaves = 7;
+  if (e.serial % kTurn == kComes) {
+    e.visitor = open_talk(e.rng, e.plan->victim, port_.facts().address);
+    Talk& t = talks_[e.visitor];
+    t.manners = {};
+    MessagePiece read = make.good_read(17 + e.rng.below(mtu_));
+    read.message_id = static_cast<std::uint16_t>(e.serial);
+    say(t.c, make.request(t.c, &read));
+    return true;
+  }
+  if (e.serial % kTurn != kLeaves) return false;
+  const Conversation& c = talks_[e.visitor].c;
+  if (c.peer_id == 0) return false;
+  say(c, make.control(c, ControlType::kCloseCommand, c.next, 0));
+  return true;
+}
+
 void Attacker::flood_reads(Running& e, AttackPackets& make) {
+  const bool has_visitors = (e.plan->seed >> 12 & 1) != 0 && (e.plan->seed >> 4) % 3 == 0;
+  if (has_visitors && visit(e, make)) {
+    ++e.serial;
+    return;
+  }
   Talk& t = talk_of(e, 4, (e.plan->seed & 2) != 0);
   t.manners.acks = t.manners.clears = 0;
   MessagePiece read = make.good_read(0);

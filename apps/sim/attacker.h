@@ -58,6 +58,7 @@ class Attacker final : public Actor {
     std::uint32_t left = 0;
     std::vector<std::size_t> talks;  ///< places in talks_ that belong to it
     std::uint32_t serial = 0;        ///< of what it has made so far
+    std::size_t visitor = 0;         ///< place in talks_ of the one that reads and leaves
   };
   struct Outgoing {
     AttackBytes bytes;
@@ -78,6 +79,7 @@ class Attacker final : public Actor {
   void half_open(Running& episode, AttackPackets& make);
   void flood_requests(Running& episode, AttackPackets& make);
   void flood_reads(Running& episode, AttackPackets& make);
+  bool visit(Running& episode, AttackPackets& make);
   void flood_unexpected(Running& episode, AttackPackets& make);
   void pieces(Running& episode, AttackPackets& make);
   void forge(Running& episode, AttackPackets& make);

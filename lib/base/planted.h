@@ -36,6 +36,7 @@ enum class PlantedBug : std::uint8_t {
   kGuardOff,         ///< every opening is accepted at once
   kClearBelieved,    ///< a packet in clear passes
   kNumbersIgnored,   ///< ordered messages that come over all paths are matched as they arrive
+  kCloseKeepsReads,  ///< read data that waits for a place outlives the close of its PDC, and waits for ever
   kCount
 };
 
@@ -65,7 +66,8 @@ constexpr std::string_view name_of(PlantedBug bug) {
       "kdf-without-ssi",
       "guard-off",
       "clear-believed",
-      "numbers-ignored"};
+      "numbers-ignored",
+      "close-keeps-reads"};
   return kNames[static_cast<std::size_t>(bug)];
 }
 

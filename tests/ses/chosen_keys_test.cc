@@ -23,7 +23,7 @@ net::FabricAddress colliding(std::uint64_t i) {
 }
 
 TEST(ChosenKeys, senders) {
-  SenderTable senders(kMany, base::Duration::from_seconds(60), kKey);
+  SenderTable senders(kMany, 16, base::Duration::from_seconds(60), kKey);
   for (std::uint32_t i = 0; i < kMany; ++i)
     ASSERT_NE(senders.find_or_make(1, colliding(i), 0), nullptr);
   EXPECT_LE(senders.longest_chain(), kLongest);

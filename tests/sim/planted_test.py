@@ -12,7 +12,7 @@ from pathlib import Path
 SEEDS = 600
 # Only a hostile peer reaches these.
 HOSTILE_SEEDS = 1000
-HOSTILE = {"null-context", "return-served", "ack-below-start", "bytes-not-covered"}
+HOSTILE = {"null-context", "return-served", "ack-below-start", "bytes-not-covered", "close-keeps-reads"}
 # Only security has these rules; a third of so many worlds is secured.
 SECURE_SEEDS = 1000
 SECURE = {"replay-ignored", "iv-without-epoch", "an-ignored", "trimmed-believed", "kdf-without-ssi", "guard-off", "clear-believed"}
