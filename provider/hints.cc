@@ -106,7 +106,7 @@ std::uint64_t rx_caps(std::uint64_t caps) {
 }
 
 std::uint64_t answer_caps(std::uint64_t asked, const Offer& offer) {
-  if (asked == 0) return offer.caps;
+  if (asked == 0) return offer.caps & ~kOnlyOnRequest;
   constexpr std::uint64_t kMessage = FI_SEND | FI_RECV;
   constexpr std::uint64_t kMemory = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
   std::uint64_t caps = asked | kDomainCaps;

@@ -53,6 +53,9 @@ inline constexpr std::uint64_t kTaggedMultiRecv = std::uint64_t{1} << 46;
 /// FI_AV_USER_ID, of the same kind.
 inline constexpr std::uint64_t kAvUserId = std::uint64_t{1} << 41;
 
+/// Answered only to hints that name them: a program that asks for nothing may know neither, and takes an unknown bit for an error.
+inline constexpr std::uint64_t kOnlyOnRequest = kTaggedMultiRecv | kAvUserId;
+
 /// Older libfabrics have other meanings for newer capabilities, or none.
 inline bool runs_libfabric_2() {
   return FI_VERSION_GE(fi_version(), FI_VERSION(2, 0));

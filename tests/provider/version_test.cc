@@ -86,4 +86,11 @@ TEST_F(ProviderVersionTest, capabilities_of_libfabric_2__are_on_offer_where_it_r
   expect_caps(FI_VERSION(2, 0), FI_TAGGED | std::uint64_t{1} << 44, 0);
 }
 
+TEST_F(ProviderVersionTest, capabilities_of_libfabric_2__are_answered_only_to_who_names_them) {
+  constexpr std::uint64_t kNewer = std::uint64_t{1} << 46 | std::uint64_t{1} << 41;
+  EXPECT_EXIT(
+      std::exit((caps_under(FI_VERSION(2, 0), 0) & (FI_TAGGED | kNewer)) == FI_TAGGED ? 0 : 1),
+      ::testing::ExitedWithCode(0), "");
+}
+
 }  // namespace
