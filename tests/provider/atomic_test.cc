@@ -25,6 +25,19 @@ class AtomicTest : public AtomicPair {
     return got.error.err;
   }
   std::uint64_t kept = 0;
+
+  /// One atomic that returns the old value of the first element, and one that compares with it.
+  void fetch_and_compare(fi_op comparing) {
+    std::uint64_t one = 1, old = 0;
+    ASSERT_EQ(fi_fetch_atomic(a.ep, &one, 1, nullptr, &old, nullptr, to_b, 0, kKey, FI_UINT64,
+                              FI_SUM, nullptr),
+              0);
+    EXPECT_FALSE(wait_for(a).failed);
+    ASSERT_EQ(fi_compare_atomic(a.ep, &one, 1, nullptr, &one, nullptr, &old, nullptr, to_b, 0, kKey,
+                                FI_UINT64, comparing, nullptr),
+              0);
+    EXPECT_FALSE(wait_for(a).failed);
+  }
 };
 
 TEST_F(AtomicTest, vectors__are_gathered_and_scattered) {
@@ -108,19 +121,11 @@ TEST_F(AtomicTest, counters__tell_what_wrote_and_what_read) {
     ASSERT_EQ(fi_cntr_open(side.domain, nullptr, &counters[i], nullptr), 0);
     ASSERT_EQ(fi_ep_bind(side.ep, &counters[i]->fid, flags[i]), 0);
   }
-  std::uint64_t one = 1, old = 0;
   for (int i = 0; i < 3; ++i) {
     ASSERT_EQ(add(1), 0);
     EXPECT_FALSE(wait_for(a).failed);
   }
-  ASSERT_EQ(fi_fetch_atomic(a.ep, &one, 1, nullptr, &old, nullptr, to_b, 0, kKey, FI_UINT64, FI_SUM,
-                            nullptr),
-            0);
-  EXPECT_FALSE(wait_for(a).failed);
-  ASSERT_EQ(fi_compare_atomic(a.ep, &one, 1, nullptr, &one, nullptr, &old, nullptr, to_b, 0, kKey,
-                              FI_UINT64, FI_CSWAP, nullptr),
-            0);
-  EXPECT_FALSE(wait_for(a).failed);
+  fetch_and_compare(FI_CSWAP);
   const std::uint64_t want[4] = {3, 2, 3, 2};
   for (int i = 0; i < 4; ++i)
     EXPECT_TRUE(turn_until([&] { return fi_cntr_read(counters[i]) == want[i]; })) << i;
@@ -139,17 +144,9 @@ TEST_F(AtomicTest, counter_of_a_region__tells_of_fetching_atomics_too) {
   open_with_memory();
   ASSERT_EQ(fi_cntr_open(b.domain, nullptr, &counter, nullptr), 0);
   ASSERT_EQ(fi_mr_bind(mr, &counter->fid, FI_REMOTE_WRITE), 0);
-  std::uint64_t one = 1, old = 0;
   ASSERT_EQ(add(1), 0);
   EXPECT_FALSE(wait_for(a).failed);
-  ASSERT_EQ(fi_fetch_atomic(a.ep, &one, 1, nullptr, &old, nullptr, to_b, 0, kKey, FI_UINT64, FI_SUM,
-                            nullptr),
-            0);
-  EXPECT_FALSE(wait_for(a).failed);
-  ASSERT_EQ(fi_compare_atomic(a.ep, &one, 1, nullptr, &one, nullptr, &old, nullptr, to_b, 0, kKey,
-                              FI_UINT64, FI_MSWAP, nullptr),
-            0);
-  EXPECT_FALSE(wait_for(a).failed);
+  fetch_and_compare(FI_MSWAP);
   EXPECT_TRUE(turn_until([&] { return fi_cntr_read(counter) == 3; })) << fi_cntr_read(counter);
   EXPECT_EQ(fi_close(&mr->fid), 0);
   mr = nullptr;
