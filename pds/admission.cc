@@ -9,11 +9,20 @@ bool Admission::make_place_under(Instant now, const net::FabricAddress& peer) {
 }
 
 bool Admission::make_place(Instant now) {
+  ask_for_proofs(now);
   const bool is_full = table_.is_full_for(false);
   if (openings_.unproven().has_share_left() && !is_full) return true;
   if (evict_unproven(now, openings_.unproven().to_evict(now))) return true;
   if (is_full) make_room(now, false);
   return false;
+}
+
+// Two for each that comes: all have been asked before the share is used up.
+void Admission::ask_for_proofs(Instant now) {
+  for (int i = 0; i < 2; ++i) {
+    Pdc* const pdc = openings_.unproven().take_next_to_ask();
+    if (pdc != nullptr && pdc->state == PdcState::kEstablished) proofs_.ask(now, *pdc);
+  }
 }
 
 // The table is full for one role: the PDC that has had nothing to do for longest gives its place up. When all are busy and

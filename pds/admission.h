@@ -9,12 +9,13 @@ namespace uet::pds {
 class Admission : Part {
  public:
   Admission(Environment& env, PdcTable& pdcs, const PdcStates& states, Openings& openings,
-            KeptResponses& kept, Closing& closing)
+            KeptResponses& kept, ProofRequests& proofs, Closing& closing)
       : Part(env),
         table_(pdcs),
         states_(states),
         openings_(openings),
         kept_(kept),
+        proofs_(proofs),
         closing_(closing) {}
 
   /// No address holds more than half of the places, whatever it has proved. Of those that it did not prove the oldest goes first:
@@ -31,6 +32,7 @@ class Admission : Part {
   std::uint64_t evicted() const { return evicted_; }
 
  private:
+  void ask_for_proofs(Instant now);
   bool evict_unproven(Instant now, Pdc* pdc);
   void evict_answers_of_unproven(Instant now, const Pdc& except);
 
@@ -38,6 +40,7 @@ class Admission : Part {
   const PdcStates& states_;
   Openings& openings_;
   KeptResponses& kept_;
+  ProofRequests& proofs_;
   Closing& closing_;
   std::uint64_t evicted_ = 0;
 };

@@ -34,7 +34,7 @@ Engine::Engine(const PdsConfig& config, const cc::CcConfig& cc_config, const net
                  receiver_, reorder_, credit_),
       closing_(env_, table_, scheduler_, states_, window_, nacks_, receiver_, reorder_, acks_,
                failed_, built_, lifecycle_),
-      admission_(env_, table_, states_, openings_, kept_, closing_),
+      admission_(env_, table_, states_, openings_, kept_, proofs_, closing_),
       liveness_(env_, table_, scheduler_, states_, window_, openings_, kept_, receiver_, credit_,
                 closing_, admission_),
       timers_(table_, scheduler_, loss_, clear_, kept_, proofs_, rudi_, closing_, liveness_),

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 
 #include "pds/pdc.h"
 
@@ -31,14 +32,25 @@ class UnprovenPdcs {
   void add(Pdc& pdc) {
     list_.push_back(pdc);
     ++size_;
+    if (next_to_ask_ == nullptr) next_to_ask_ = &pdc;
   }
   void remove(Pdc& pdc) {
-    list_.erase(list_.iterator_to(pdc));
+    const auto next = list_.erase(list_.iterator_to(pdc));
     --size_;
+    if (next_to_ask_ == &pdc) next_to_ask_ = next == list_.end() ? nullptr : &*next;
   }
   std::uint32_t size() const { return size_; }
   std::uint32_t share() const { return share_; }
   bool has_share_left() const { return size_ < share_; }
+  /// Each one once, the oldest first, from when half of the share is used: its peer is to be asked for the proof, so that an honest
+  /// one that had nothing to say since its first message keeps its place when a flood takes the rest. Null while there is none.
+  Pdc* take_next_to_ask() {
+    if (next_to_ask_ == nullptr || size_ < share_ / 2) return nullptr;
+    Pdc* const pdc = next_to_ask_;
+    const auto next = std::next(list_.iterator_to(*pdc));
+    next_to_ask_ = next == list_.end() ? nullptr : &*next;
+    return pdc;
+  }
   /// The oldest one whose peer has had its chance: silent for the time of grace, or asking for much longer without ever having
   /// heard an answer. Null while there is none.
   Pdc* to_evict(Instant now) {
@@ -76,6 +88,7 @@ class UnprovenPdcs {
   std::uint32_t share_;
   Duration grace_;
   std::uint32_t size_ = 0;
+  Pdc* next_to_ask_ = nullptr;  ///< it and all behind it in the list have not been asked
   boost::intrusive::list<
       Pdc,
       boost::intrusive::member_hook<Pdc, boost::intrusive::list_member_hook<>, &Pdc::unproven_hook>,

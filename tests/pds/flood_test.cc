@@ -104,6 +104,29 @@ TEST(Flood, syns) {
   });
 }
 
+// It had nothing to say since its first message, and so has never named the target's PDCID.
+TEST(Flood, syns__do_not_push_out_an_honest_peer_that_idles) {
+  World w(software_world([](auto& o) { o.pds.max_pdc = 256; }));
+  w.send(0, 1, 1, 1000);
+  w.run_for(Duration::from_ms(1));
+  ASSERT_EQ(w.host(1).pds->gauges().pdcs_unproven, 1u);
+  wire::PdsRequestSyn h;
+  h.next_hdr = NextHdr::kRequestStd;
+  const std::vector<std::uint8_t> body(44, 0x55);
+  for (std::uint32_t i = 0; i < 8'000; ++i) {
+    h.psn = Psn(i * 7919);
+    h.spdcid = static_cast<std::uint16_t>(30000 + i % 30000);
+    w.inject(1, net::FabricAddress::from_v4(0x0b000000u + i), h, body);
+    w.run_for(us(50));
+    w.log.clear();
+  }
+  EXPECT_GT(w.host(1).pds->gauges().unproven_evicted, 50u);
+  w.send(0, 1, 2, 1000);
+  w.run_for(Duration::from_seconds(1));
+  EXPECT_TRUE(w.host(0).ses.failures.empty());
+  EXPECT_EQ(w.host(0).ses.responses.size(), 3u);
+}
+
 TEST(Flood, requests_for_pdcs_that_do_not_exist) {
   Flood f;
   f.run([](Flood& flood, std::uint32_t i, const net::FabricAddress& from) {

@@ -31,7 +31,7 @@ struct Life {
                   reorder, credit),
         closing(env, pdcs, scheduler, states, window, nacks, receiver, reorder, acks, failed, built,
                 lifecycle),
-        admission(env, pdcs, states, openings, kept, closing),
+        admission(env, pdcs, states, openings, kept, proofs, closing),
         liveness(env, pdcs, scheduler, states, window, openings, kept, receiver, credit, closing,
                  admission) {}
 
