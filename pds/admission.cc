@@ -20,7 +20,7 @@ bool Admission::make_place(Instant now) {
 // Two for each that comes: all have been asked before the share is used up.
 void Admission::ask_for_proofs(Instant now) {
   for (int i = 0; i < 2; ++i) {
-    Pdc* const pdc = openings_.unproven().take_next_to_ask();
+    Pdc* const pdc = openings_.unproven().take_next_to_ask(now);
     if (pdc != nullptr && pdc->state == PdcState::kEstablished) proofs_.ask(now, *pdc);
   }
 }

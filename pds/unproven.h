@@ -43,9 +43,12 @@ class UnprovenPdcs {
   std::uint32_t share() const { return share_; }
   bool has_share_left() const { return size_ < share_; }
   /// Each one once, the oldest first, from when half of the share is used: its peer is to be asked for the proof, so that an honest
-  /// one that had nothing to say since its first message keeps its place when a flood takes the rest. Null while there is none.
-  Pdc* take_next_to_ask() {
-    if (next_to_ask_ == nullptr || size_ < share_ / 2) return nullptr;
+  /// one that had nothing to say since its first message keeps its place when a flood takes the rest. A peer with more to say proves
+  /// itself within a round trip, so those that came just now are not asked yet. Null while there is none.
+  Pdc* take_next_to_ask(Instant now) {
+    if (next_to_ask_ == nullptr || size_ < share_ / 2 ||
+        now - next_to_ask_->opened_at < grace_ / kAskAfter)
+      return nullptr;
     Pdc* const pdc = next_to_ask_;
     const auto next = std::next(list_.iterator_to(*pdc));
     next_to_ask_ = next == list_.end() ? nullptr : &*next;
@@ -83,6 +86,7 @@ class UnprovenPdcs {
 
   static constexpr std::uint32_t kSmallTable = 16;
   static constexpr int kChances = 4;
+  static constexpr int kAskAfter = 4;  ///< part of the time of grace
   static constexpr int kLookAt = 64;
 
   std::uint32_t share_;

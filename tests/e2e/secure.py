@@ -153,8 +153,9 @@ def one_talk(provider, keys, folder, settings, iterations, steps, wanted):
         jobs[0].wait_until_it_listens(port)
         jobs.append(Job(program + ["-P", str(port), "127.0.0.1"], base_env(provider, **settings), folder, "client"))
         heard = 0
-        # A process makes its log after it has asked for the signal; before, that would end it.
-        if wait_for(lambda: all(os.path.exists(f"{folder}/{job.process.pid}.keylog") for job in jobs)):
+        # Messages flow: before, a signal would end a process that has not asked for it, or meet the control connection.
+        traces = [pathlib.Path(folder, f"{job.process.pid}.trace") for job in jobs]
+        if wait_for(lambda: all(trace.exists() and trace.stat().st_size > 100_000 for trace in traces)):
             while heard < wanted and talk():
                 command, answer = next(steps)
                 before = said()
@@ -168,8 +169,8 @@ def one_talk(provider, keys, folder, settings, iterations, steps, wanted):
                 elif talk():
                     return "not heard after a minute: " + " ".join(command) + "".join(job.report(None) for job in jobs), heard
         statuses = [job.wait(400) for job in reversed(jobs)]
-        # fi_pingpong's control connection has a time limit, so the kernel does not go on with a call there that a signal met: before the
-        # first message and behind the last one. Such a talk is over, the next one is longer.
+        # fi_pingpong's control connection has a time limit, so the kernel does not go on with a call there that a signal met, behind the
+        # last message. Such a talk is over, the next one is longer.
         if any("ctrl/" in job.output()[1] and "Interrupted system call" in job.output()[1] for job in jobs):
             return "", heard
         if statuses != [0, 0]:
