@@ -17,7 +17,7 @@ bool Admission::make_place(Instant now) {
   return false;
 }
 
-// Two for each that comes: all have been asked before the share is used up.
+// Two for each that comes, so that all that are old enough have been asked before one may be pushed out.
 void Admission::ask_for_proofs(Instant now) {
   for (int i = 0; i < 2; ++i) {
     Pdc* const pdc = openings_.unproven().take_next_to_ask(now);

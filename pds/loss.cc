@@ -46,6 +46,7 @@ void LossRecovery::mark_lost(Instant now, Pdc& pdc, Psn psn, TxRecord& record, b
 void LossRecovery::note_arrival(Instant now, Pdc& pdc, TxRecord& record, TxEvent how) {
   const bool has_timeout = record.state() == TxState::kInFlight || record.has_arrived();
   SendWindow::move(pdc.tx, record, how);
+  if (&record == &tx_blocks_.at(pdc.tx.ring, pdc.tx.left)) pdc.tx.repeats = 0;
   if (!has_timeout || how == TxEvent::kBusy) arm_retransmit(now, pdc, record);
 }
 

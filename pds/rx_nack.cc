@@ -50,7 +50,7 @@ void NackIntake::on_nack(Instant now, Pdc& pdc, const wire::PdsNack& nack, const
   const CodeRule rule = rule_of(nack.nack_code);
   TxRecord& record = tx_blocks_.at(pdc.tx.ring, nack.nack_psn);
   const PdcRef ref = pdc.ref();
-  // Who refuses a packet has spoken of it; who only misses it has not.
+  // A peer that refuses a packet has spoken of it; one that only misses it has not.
   const bool is_refusal = rule.reaction == Reaction::kPause ||
                           rule.reaction == Reaction::kPauseLong ||
                           rule.cause != cc::NackCause::kOther;

@@ -74,7 +74,7 @@ TEST(PassedOver, a_size_that_never_arrives) {
   }
 }
 
-// Whoever is told to come back later has been answered.
+// A packet that the target refuses for now has been answered.
 TEST(PassedOver, refusals_are_words) {
   Open x(patient());
   bool has_room = false;
@@ -86,6 +86,26 @@ TEST(PassedOver, refusals_are_words) {
   has_room = true;
   run_beside_a_live_peer(x, 1);
   EXPECT_EQ(errors(x.w, 0), kNone);
+  EXPECT_EQ(x.w.host(0).ses.responses_of(t), 1u);
+}
+
+// The packet came after many repetitions, and its response takes long: the target has spoken of it.
+TEST(PassedOver, a_packet_whose_response_takes_long) {
+  Open x(patient());
+  int lost = 0;
+  x.w.add_rule(
+      [&](const Seen& s, Fate& f) { f.drop = s.is_request() && s.from == 0 && ++lost <= 25; });
+  RxHandle open;
+  x.w.host(1).ses.answer = [&](const RxRequest& r, auto&) {
+    open = r.handle;
+    return ScriptedSes::later();
+  };
+  const auto t = x.w.send(0, 1, 1, 100);
+  run_beside_a_live_peer(x, kPatience * 3);
+  ASSERT_GT(lost, 25);
+  EXPECT_EQ(errors(x.w, 0), kNone);
+  x.w.host(1).pds->respond(x.w.now(), open, ScriptedSes::respond().response, false);
+  run_beside_a_live_peer(x, 1);
   EXPECT_EQ(x.w.host(0).ses.responses_of(t), 1u);
 }
 
