@@ -116,11 +116,13 @@ struct Endpoint::Impl final : ses::CompletionSink {
   bool turn(base::Instant now) {
     const bool did = fep->turn(now);
     if (path_log != nullptr) path_log->on_turn(now, *fep);
-    desk.turn(now, [&](const std::string& request) {
-      fep::LiveReport report(request, getpid(), ports::program_name());
-      report.add(now, *fep, settings);
-      return report.text();
-    });
+    if (desk.is_due(now)) {
+      desk.look(now, [&](const std::string& request) {
+        fep::LiveReport report(request, getpid(), ports::program_name());
+        report.add(now, *fep, settings);
+        return report.text();
+      });
+    }
     return did;
   }
 

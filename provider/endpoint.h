@@ -19,7 +19,6 @@
 namespace uet::provider {
 
 class Domain;
-
 struct Offer;
 
 extern fi_ops_msg msg_ops, no_msg_ops;
@@ -27,6 +26,12 @@ extern fi_ops_tagged tagged_ops, no_tagged_ops;
 extern fi_ops_rma rma_ops, no_rma_ops;
 extern fi_ops_atomic atomic_ops, no_atomic_ops;
 extern fi_ops_collective no_collective_ops;
+
+inline std::size_t total_bytes(std::span<const iovec> iov) {
+  std::size_t bytes = 0;
+  for (const iovec& v : iov) bytes += v.iov_len;
+  return bytes;
+}
 
 class Endpoint final : public fid_ep, private ses::CompletionSink {
  public:

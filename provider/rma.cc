@@ -30,12 +30,6 @@ ssize_t post(fid_ep* f, bool read, std::span<const iovec> iov, fi_addr_t peer, R
   });
 }
 
-std::size_t total_bytes(std::span<const iovec> iov) {
-  std::size_t bytes = 0;
-  for (const iovec& v : iov) bytes += v.iov_len;
-  return bytes;
-}
-
 /// One remote range as long as the local one. [libfabric 3.2, rma_iov_limit]
 ssize_t post_msg(fid_ep* f, bool read, const fi_msg_rma* m, std::uint64_t flags) {
   if (m->rma_iov_count != 1) return -FI_EINVAL;

@@ -25,12 +25,6 @@ constexpr std::uint64_t kReliableFlags = kDeliveryFlags | FI_FENCE;
 /// What changes the meaning of a call, and is not on offer.
 constexpr std::uint64_t kForeignFlags = FI_COMMIT_COMPLETE | FI_MULTICAST | FI_TRIGGER;
 
-std::size_t total_bytes(std::span<const iovec> iov) {
-  std::size_t bytes = 0;
-  for (const iovec& v : iov) bytes += v.iov_len;
-  return bytes;
-}
-
 /// No memory of a program lies at address 0: a caller that passes it has lost a base,
 /// and a copy would end the process.
 bool are_buffers(std::span<const iovec> iov) {

@@ -96,7 +96,7 @@ void Receiver::pass_to(Instant now, Stream& stream, std::uint32_t number) {
   surface_all(now, stream);
 }
 
-/// Those whose turn it is.
+/// Held messages whose number is the expected one.
 void Receiver::surface_all(Instant now, Stream& stream) {
   while (!stream.held.empty() && stream.held.front().number == stream.expected) {
     stream.expected = number_after(stream.expected);

@@ -77,7 +77,7 @@ class UnexpectedStore {
   /// Reserves room for a whole message of `length` bytes. Null when the sender's share, the endpoint's budget or the store is
   /// used up.
   Unexpected* admit(OverflowUse& use, Sender& sender, std::uint32_t length);
-  /// The same for a message that came before its turn. Its room is not that of messages whose turn it is, so these are never
+  /// The same for a message that came before its turn. Its room is not that of messages in their turn, so these are never
   /// kept out by what waits for them: an eighth of the endpoint's, and what it lacks of nine eighths.
   Unexpected* admit_held(const OverflowUse& use, OverflowUse& held, Sender& sender,
                          std::uint32_t length);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <map>
 
@@ -24,6 +25,11 @@ std::string text(const Json& object, std::string_view key) {
 double number(const Json& object, std::string_view key) {
   const Json& value = at(object, key);
   return value.is_number() ? value.get<double>() : 0;
+}
+
+/// Bytes in the network. The destination counts in rounded units, so the sum may fall a little below zero.
+double in_flight(const Json& object) {
+  return std::max(number(object, "inflight"), 0.0);
 }
 
 /// The object under `key`, or an empty one.
@@ -61,8 +67,8 @@ void add_numbers(std::string& out, const char* title, const Json& numbers) {
 
 void add_context(std::string& out, const Json& c, const ViewOptions& options) {
   out += fmt::format("    peer {}  window {:.0f}  inflight {:.0f}  rtt {:.1f} us (base {:.1f})",
-                     text(c, "peer"), number(c, "window"), number(c, "inflight"),
-                     number(c, "rtt_us"), number(c, "base_rtt_us"));
+                     text(c, "peer"), number(c, "window"), in_flight(c), number(c, "rtt_us"),
+                     number(c, "base_rtt_us"));
   if (at(c, "ordered") == true) {
     out += "  ordered: one path\n";
     return;
@@ -94,7 +100,7 @@ void add_pdc(std::string& out, const Json& p) {
       "{:.0f}  "
       "peer window {:.0f}  beyond gap {:.0f} stored {:.0f}  heard {:.1f} ms ago\n",
       number(p, "pdc"), number(p, "peer_pdc"), text(p, "peer"), text(p, "mode"), text(p, "role"),
-      text(p, "state"), number(p, "inflight"), number(p, "unacked"), number(p, "to_resend"),
+      text(p, "state"), in_flight(p), number(p, "unacked"), number(p, "to_resend"),
       number(p, "queued"), number(p, "peer_window"), number(p, "beyond_gap"), number(p, "stored"),
       number(p, "heard_ms"));
 }

@@ -4,7 +4,6 @@
 #include <poll.h>
 
 #include <functional>
-#include <span>
 #include <string>
 
 #include "lib/base/units.h"
@@ -21,16 +20,15 @@ class LiveDesk {
   LiveDesk& operator=(const LiveDesk&) = delete;
 
   bool is_open() const { return listen_fd_ >= 0; }
-  /// Looks for a client at most every 50 ms. `answer` is asked with a whole request line.
-  void turn(base::Instant now, const std::function<std::string(const std::string&)>& answer) {
-    if (now >= next_look_) look(now, answer);
-  }
-  /// What to sleep on beside the port. When it woke the sleeper, look_soon() makes the next turn() look at once.
+  /// Every 50 ms: the owner's loop asks often, and look() costs system calls.
+  bool is_due(base::Instant now) const { return now >= next_look_; }
+  /// One step. `answer` is asked with a whole request line.
+  void look(base::Instant now, const std::function<std::string(const std::string&)>& answer);
+  /// What to sleep on beside the port. When it woke the sleeper, look_soon() makes the next step due.
   pollfd wakeup() const;
   void look_soon() { next_look_ = base::Instant(); }
 
  private:
-  void look(base::Instant now, const std::function<std::string(const std::string&)>& answer);
   void greet(base::Instant now);
   void write_some();
   void hang_up();

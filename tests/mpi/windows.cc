@@ -166,7 +166,7 @@ void operations() {
   accumulate<int>(MPI_INT, MPI_LXOR, 0, 0, "lxor");
 }
 
-/// The last replacement wins, whoever's it is; every fetch sees a value that one rank wrote.
+/// The last replacement wins, whichever rank made it; every fetch sees a value that one rank wrote.
 void replace() {
   Window<long> window(MPI_LONG);
   window.fill(1);

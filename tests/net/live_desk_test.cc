@@ -44,7 +44,8 @@ class LiveDeskTest : public testing::Test {
   }
   void turn(base::Duration later = kStep) {
     now_ = now_ + later;
-    desk_->turn(now_, [this](const std::string& request) {
+    if (!desk_->is_due(now_)) return;
+    desk_->look(now_, [this](const std::string& request) {
       ++answered_;
       return answer_.empty() ? "to " + request : answer_;
     });

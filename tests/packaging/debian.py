@@ -19,7 +19,7 @@ RELEASE = "bookworm"
 COMPANIONS = ["g++", "libfabric-bin", "man-db", "pkg-config", "tshark"]
 # Written by apt, dpkg and the programs that they call, for packages of any kind; and the copies that the test makes.
 NOT_OURS = ("/proc", "/dev", "/run", "/tmp", "/var/cache", "/var/lib/apt", "/var/lib/dpkg", "/var/log", "/etc/ld.so.cache",
-            "/usr/share/man/index", "/work")
+            "/usr/share/man/index", "/build")
 
 
 class Tap:
@@ -91,36 +91,36 @@ def copy_of_sources(source, target):
 def build(tap, tar, folder, source):
     """The packages, or none."""
     system = System(tar, Path(folder, "build"))
-    copy_of_sources(source, system.place / "work/uet")
-    prepared = system.problem("apt-get update && cd /work/uet && apt-get build-dep -y --no-install-recommends ./ && "
+    copy_of_sources(source, system.place / "build/uet")
+    prepared = system.problem("apt-get update && cd /build/uet && apt-get build-dep -y --no-install-recommends ./ && "
                               "apt-get install -y --no-install-recommends lintian")
     if not tap.result("build dependencies are complete", prepared):
         return []
-    if not tap.result("packages build", system.problem("cd /work/uet && dpkg-buildpackage -us -uc -b", has_network=False)):
+    if not tap.result("packages build", system.problem("cd /build/uet && dpkg-buildpackage -us -uc -b", has_network=False)):
         return []
     tap.result("lintian finds no error and no warning",
-               system.problem("cd /work && lintian --allow-root --fail-on error,warning uet_*.changes"))
-    return [deb for deb in sorted(system.place.glob("work/*.deb")) if "-dbgsym_" not in deb.name]
+               system.problem("cd /build && lintian --allow-root --fail-on error,warning uet_*.changes"))
+    return [deb for deb in sorted(system.place.glob("build/*.deb")) if "-dbgsym_" not in deb.name]
 
 
 def use(tap, tar, folder, source, debs):
     system = System(tar, Path(folder, "use"))
-    work = system.place / "work"
-    work.mkdir()
+    packages = system.place / "build"
+    packages.mkdir()
     for file in [*debs, Path(source, "tests/packaging/installed.sh"), Path(source, "examples/two_endpoints.cc")]:
-        shutil.copy(file, work)
+        shutil.copy(file, packages)
     names = " ".join(deb.name.split("_")[0] for deb in debs)
     # The packages of others that ours need, first: so that the files that appear afterwards are ours.
     others = system.problem("apt-get update && apt-get install -y --no-install-recommends " + " ".join(COMPANIONS) +
-                            " && apt-get install -y --no-install-recommends $(apt-get install -s --no-install-recommends /work/*.deb |"
+                            " && apt-get install -y --no-install-recommends $(apt-get install -s --no-install-recommends /build/*.deb |"
                             " awk '/^Inst/ {print $2}' | grep -vxF \"$(printf '%s\\n' " + names + ")\") ")
     if not tap.result("what they depend on installs", others):
         return
     before = system.files()
-    if not tap.result("packages install", system.problem("apt-get install -y --no-install-recommends /work/*.deb",
+    if not tap.result("packages install", system.problem("apt-get install -y --no-install-recommends /build/*.deb",
                                                          has_network=False)):
         return
-    status, output = system.run("/work/installed.sh /work dpdk compile manual tshark scapy", has_network=False)
+    status, output = system.run("/build/installed.sh /build dpdk compile manual tshark scapy", has_network=False)
     for line in output.splitlines():
         if line.startswith(("ok", "not ok")):
             tap.result(line.split(" - ", 1)[1], "" if line.startswith("ok") else output[-4000:])

@@ -30,9 +30,10 @@ class IdempotentTest : public PairTest {
     ASSERT_EQ(fi_mr_reg(b.domain, memory.data(), memory.size(), kAccess, 0, 0, 0, &plain, nullptr),
               0);
   }
-  ssize_t post(bool read, std::span<std::uint8_t> bytes, fid_mr* region, std::uint64_t flags) {
+  ssize_t post(bool read, std::span<std::uint8_t> bytes, fid_mr* region, std::uint64_t flags,
+               std::uint64_t at = 0) {
     const iovec iov{bytes.data(), bytes.size()};
-    const fi_rma_iov remote{0, bytes.size(), fi_mr_key(region)};
+    const fi_rma_iov remote{at, bytes.size(), fi_mr_key(region)};
     const fi_msg_rma m{.msg_iov = &iov,
                        .desc = nullptr,
                        .iov_count = 1,
@@ -82,17 +83,7 @@ TEST_F(IdempotentTest, bad_weather__costs_only_repetition) {
   EXPECT_TRUE(turn_until([&] {
     const auto at = static_cast<std::size_t>(posted) * 64;
     if (posted < 100) {
-      const iovec iov{all.data() + at, 64};
-      const fi_rma_iov remote{at, 64, fi_mr_key(safe)};
-      const fi_msg_rma m{.msg_iov = &iov,
-                         .desc = nullptr,
-                         .iov_count = 1,
-                         .addr = to_b,
-                         .rma_iov = &remote,
-                         .rma_iov_count = 1,
-                         .context = nullptr,
-                         .data = 0};
-      posted += fi_writemsg(a.ep, &m, kIdempotent) == 0;
+      posted += post(false, all.subspan(at, 64), safe, kIdempotent, at) == 0;
     }
     if (const auto got = poll(a)) {
       EXPECT_FALSE(got->failed);
