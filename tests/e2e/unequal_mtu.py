@@ -52,17 +52,17 @@ class Network:
             subprocess.run(["ip", "netns", "delete", name], capture_output=True)
 
 
-def exchange(network, folder, provider, perf, family, test, client, server):
-    """Both know what to do; the server's data is checked there, the client's here."""
-    common = [perf, "fabric", test, "--size", str(SIZE), "--count", "20", "--window", "4", "--control-port", "4794", "--timeout",
+def exchange(network, folder, provider, perf, family, client, server):
+    """All tests in one connection; the server's data is checked there, the client's here."""
+    common = [perf, "fabric", *TESTS, "--size", str(SIZE), "--count", "20", "--window", "4", "--control-port", "4794", "--timeout",
               "30"]
     address = {end: f"{ENDS[end][0]}.2" if family == 4 else f"{ENDS[end][1]}2" for end in ENDS}
     env = {end: base_env(provider, FI_UET_ADDR=address[end]) for end in ENDS}
     listen = f"{ENDS[server][0]}.2"
-    jobs = [Job([*common, "--listen", listen], env[server], folder, f"{test}-server", network.names[server])]
+    jobs = [Job([*common, "--listen", listen], env[server], folder, "server", network.names[server])]
     try:
         jobs[0].wait_until_it_listens(4794)
-        jobs.append(Job([*common, "--peer", listen], env[client], folder, f"{test}-client", network.names[client]))
+        jobs.append(Job([*common, "--peer", listen], env[client], folder, "client", network.names[client]))
         states = [job.wait(60) for job in reversed(jobs)]
         if states == [0, 0]:
             return ""
@@ -87,8 +87,7 @@ def main():
                 for b in MTUS:
                     network.set_mtu("b", b)
                     family = 4 if (MTUS.index(a) + MTUS.index(b)) % 2 == 0 else 6
-                    problems = [exchange(network, folder, provider, perf, family, test, *ends)
-                                for test in TESTS for ends in (("a", "b"), ("b", "a"))]
+                    problems = [exchange(network, folder, provider, perf, family, *ends) for ends in (("a", "b"), ("b", "a"))]
                     tap.result(f"MTU {a} and {b}, IPv{family}", "\n".join(filter(None, problems)))
     finally:
         network.remove()
