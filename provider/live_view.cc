@@ -15,6 +15,7 @@
 #include "fep/live_report.h"
 #include "lib/ports/live_socket.h"
 #include "provider/clock.h"
+#include "provider/patient_lock.h"
 #include "provider/provider.h"
 #include "provider/worker.h"
 
@@ -23,6 +24,9 @@ namespace {
 
 constexpr int kPatienceMs = 2000;  ///< with a client
 constexpr int kCheckEveryMs = 1000;
+/// Far longer than any holder needs, unless the process ends with the lock held.
+constexpr auto kWorkerPatience = base::Duration::from_ms(100);
+constexpr auto kExitPatience = base::Duration::from_ms(1000);
 /// A few may be damage on the way; more of them are a peer with another setting.
 constexpr std::uint64_t kBadCrcsToTell = 3;
 constexpr std::uint64_t kCreditRequestsToTell =
@@ -66,8 +70,8 @@ class Server {
   void stop() {
     std::thread ending;
     {
-      const std::lock_guard guard(mutex_);
-      if (!thread_.joinable()) return;
+      const auto guard = lock_within(mutex_, kExitPatience);
+      if (!guard || !thread_.joinable()) return;
       ending = std::move(thread_);
       const std::uint64_t one = 1;
       if (owner_ == getpid() && write(stop_fd_, &one, sizeof one) < 0) {
@@ -137,8 +141,8 @@ class Server {
     fep::LiveReport report(request, getpid(), ports::program_name());
     const std::lock_guard guard(mutex_);
     for (auto& [worker, watch] : workers_) {
-      const std::lock_guard turn(worker->lock());
-      report.add(clock_now(), worker->fep(), worker->settings());
+      const auto turn = lock_within(worker->lock(), kWorkerPatience);
+      if (turn) report.add(clock_now(), worker->fep(), worker->settings());
     }
     return report.text();
   }
@@ -147,8 +151,8 @@ class Server {
     const std::lock_guard guard(mutex_);
     for (auto& [worker, watch] : workers_) {
       ++watch.quiet_checks;
-      const std::lock_guard turn(worker->lock());
-      check(*worker, watch);
+      const auto turn = lock_within(worker->lock(), kWorkerPatience);
+      if (turn) check(*worker, watch);
     }
   }
 

@@ -8,6 +8,7 @@
 
 #include "fep/security.h"
 #include "lib/ports/open_port.h"
+#include "provider/patient_lock.h"
 #include "provider/progress.h"
 #include "provider/provider.h"
 
@@ -55,6 +56,9 @@ constexpr base::Duration kLongestSleep = base::Duration::from_seconds(1);
 /// How long the last object of a worker waits for its peers to hear the last acknowledgements.
 constexpr base::Duration kLingerQuiet = base::Duration::from_ms(30);
 constexpr base::Duration kLingerMax = base::Duration::from_ms(1500);
+
+/// The thread that ends the process may itself be in the middle of opening or closing.
+constexpr base::Duration kExitPatience = base::Duration::from_ms(1000);
 
 }  // namespace
 
@@ -193,7 +197,8 @@ void Worker::stop_all() {
   // Never let go: the last pointer would close the worker, and the process is about to end.
   auto* const all = new std::vector<std::shared_ptr<Worker>>;
   {
-    const std::lock_guard guard(r.mutex);
+    const auto guard = lock_within(r.mutex, kExitPatience);
+    if (!guard) return;
     for (const auto& [address, entry] : r.workers) all->push_back(entry.worker.lock());
   }
   for (const auto& worker : *all) {

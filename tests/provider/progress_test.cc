@@ -1,7 +1,12 @@
+#include <sys/time.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string_view>
 #include <thread>
 
@@ -137,6 +142,32 @@ TEST_F(ExitTest, exit__from_another_thread_while_one_is_in_a_call) {
         for (;;) completions_within(std::chrono::seconds(1), 1);
       },
       ::testing::ExitedWithCode(0), "");
+}
+
+/// As the handlers of some libraries do: they look around for a while, then end the process.
+void exit_after_a_check(int) {
+  const timespec longer_than_between_checks{1, 300'000'000};
+  nanosleep(&longer_than_between_checks, nullptr);
+  std::exit(0);
+}
+
+/// Until the time is over; the handler runs in the middle of a call, most likely with its lock held.
+void poll_until_a_signal(const std::function<void()>& poll) {
+  std::signal(SIGPROF, exit_after_a_check);
+  itimerval soon{};
+  soon.it_value.tv_usec = 50'000;
+  setitimer(ITIMER_PROF, &soon, nullptr);
+  alarm(30);  // ends a process that waits for itself
+  for (;;) poll();
+}
+
+// Covers: FI-8
+TEST_F(ExitTest, exit__from_a_signal_handler_that_met_a_call) {
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    EXPECT_EXIT((leave_everything_open(FI_PROGRESS_MANUAL),
+                 poll_until_a_signal([this] { fi_cq_read(a.cq, nullptr, 0); })),
+                ::testing::ExitedWithCode(0), "");
+  }
 }
 
 }  // namespace
