@@ -184,13 +184,16 @@ def one_talk(provider, keys, folder, settings, iterations, steps, wanted):
 def refused(provider, server, client, folder):
     """A client that must get nothing while the server goes on: what went wrong, or nothing."""
     port = free_port()
-    program = ["fi_pingpong", "-p", "uet", "-e", "rdm", "-S", "1000", "-I", "5"]
+    # More than an injected message has, which would fail without a word to this program.
+    program = ["fi_pingpong", "-p", "uet", "-e", "rdm", "-S", "100000", "-I", "5"]
     job = Job(program + ["-B", str(port)], base_env(provider, **server), folder, "server")
     stranger = None
     try:
         job.wait_until_it_listens(port)
         stranger = Job(program + ["-P", str(port), "127.0.0.1"], base_env(provider, **client), folder, "client")
-        status = stranger.wait(30)
+        status = stranger.wait(60)
+        if status is None:
+            return "the stranger was told nothing in a minute: " + stranger.report(status)
         if status == 0 or "MB/sec" in stranger.output()[0]:
             return "the stranger got an answer: " + stranger.report(status)
         if job.process.poll() not in (None, 0) and job.process.returncode < 0:
