@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "tss/cipher.h"
 #include "tss/kdf.h"
@@ -21,6 +22,8 @@ struct Association {
   std::unique_ptr<Cipher> common_open;  ///< where every sender has the same key
   std::unique_ptr<Cipher> common_seal;
   TxCounter counter;
+  /// Of the packets that leave under the key, or left; none before it was selected. A client's is its key's.
+  std::optional<std::uint16_t> epoch;
   bool is_fresh = false;  ///< no process of this host had the key before
   bool has_warned_low = false, has_warned_spent = false;
 };

@@ -57,9 +57,9 @@ SecureDomain::Refusal SecureDomain::check(const Header& header, const Route& rou
   if (is_stopped_) return count(DropReason::kTssDomainStopped);
   if (header.sp != config_.ssi_mode) return count(DropReason::kTssMalformed);
   if (bytes < header.size() + config_.clear_bytes) return count(DropReason::kTssMalformed);
-  if (config_.reject_old_epochs) {
-    // Serial: epochs wrap. [TSS 7.2]
-    const auto age = static_cast<std::int16_t>(config_.epoch - header.epoch());
+  if (config_.reject_old_epochs && a.epoch) {
+    // Serial: epochs wrap. They begin anew with each key, and peers do not switch together. [TSS 7.2, 7.4]
+    const auto age = static_cast<std::int16_t>(*a.epoch - header.epoch());
     if (age > 0 && age > static_cast<int>(config_.max_epoch_age))
       return count(DropReason::kTssLateEpoch);
   }

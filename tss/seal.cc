@@ -54,12 +54,11 @@ std::optional<Header> SecureDomain::next_header(Association& a,
   if (!ssi) return std::nullopt;
   const auto counter = a.counter.take();
   if (!counter) return std::nullopt;
-  const std::uint16_t epoch = config_.role == Role::kClient ? a.key.epoch : config_.epoch;
   return Header{.sp = config_.ssi_mode,
                 .an = a.key.an,
                 .sdi = config_.sdi,
                 .ssi = *ssi,
-                .tsc = std::uint64_t{epoch} << kCounterBits | *counter};
+                .tsc = std::uint64_t{a.epoch.value()} << kCounterBits | *counter};
 }
 
 /// Ours, or as a server the client's. [TSS 5]

@@ -90,7 +90,12 @@ bool SecureDomain::select(bool an) {
   a.state = SlotState::kActive;
   tx_slot_ = an;
   config_.tx_an = an;
+  take_epoch(a);
   return true;
+}
+
+void SecureDomain::take_epoch(Association& a) {
+  a.epoch = config_.role == Role::kClient ? a.key.epoch : config_.epoch;
 }
 
 void SecureDomain::remove(bool an) {
@@ -146,6 +151,8 @@ void SecureDomain::apply(const DomainConfig& wanted) {
   for (const bool an : {false, true})
     if (const KeyConfig* key = key_for(config_, an); key != nullptr && !is_there(an)) install(*key);
   wanted_tx_an_ = wanted.tx_an;
+  // The file's epoch is that of the key it selects: one without counters is not sent under yet.
+  if (tx_slot_ == static_cast<int>(wanted.tx_an)) take_epoch(slots_[wanted.tx_an]);
 }
 
 void SecureDomain::reserve_counters(Association& a) {

@@ -108,6 +108,7 @@ class SecureDomain {
 
   // --- secure_domain.cc
   void apply(const DomainConfig& wanted);
+  void take_epoch(Association& a);
   void reserve_counters(Association& a);
   void alarm(Alarm which) { manager_.on_alarm(which, config_.sdi); }
 

@@ -224,6 +224,11 @@ TEST(SecureDomain, without_counter_state_nothing_starts) {
 
 // --- Rotation
 
+void tell(Node& node, DomainConfig c) {
+  node.keys.next = std::move(c);
+  node.domain.service();
+}
+
 DomainConfig two_keys(bool tx_an) {
   DomainConfig c = direct_config(1);
   c.keys.push_back({.an = true, .key = key_number(2)});
@@ -239,10 +244,6 @@ TEST(SecureDomain, rotation_loses_nothing_and_counters_begin_again) {
     ASSERT_TRUE(sealed.has_value());
     EXPECT_EQ(parse_header(*sealed)->an, an);
     EXPECT_TRUE(to.open(*sealed, from.address));
-  };
-  const auto tell = [](Node& node, DomainConfig c) {
-    node.keys.next = std::move(c);
-    node.domain.service();
   };
   talk(a, b, false);
   for (Node* n : {&a, &b}) tell(*n, two_keys(false));
@@ -315,6 +316,41 @@ TEST(SecureDomain, rekey_by_counter_derives_once_for_each_period_and_sender) {
   for (const Bytes& packet : sealed) opened += b.open(packet, a.address).has_value();
   EXPECT_EQ(opened, sealed.size());
   EXPECT_EQ(b.domain.stats().keys_derived, 6u);
+}
+
+/// A peer that has switched to the new key begins at epoch 0, one that has not is at the old one, and neither is late.
+// Covers: TSS-T24, TSS-T29
+TEST(SecureDomain, epochs_are_compared_within_one_key) {
+  for (const std::uint16_t epoch : {std::uint16_t{100}, std::uint16_t{65000}}) {
+    DomainConfig old_key = two_keys(false), new_key = two_keys(true);
+    for (DomainConfig* c : {&old_key, &new_key}) c->reject_old_epochs = true;
+    old_key.epoch = epoch;
+    Node late(old_key, host(1)), early(old_key, host(2));
+    tell(early, new_key);
+    EXPECT_TRUE(late.open(*early.seal(text_of(20), late.address), early.address).has_value());
+    EXPECT_TRUE(early.open(*late.seal(text_of(20), early.address), late.address).has_value());
+
+    DomainConfig behind = old_key;
+    behind.epoch = static_cast<std::uint16_t>(epoch - 17);
+    Node forgotten(behind, host(3));
+    for (Node* n : {&late, &early}) {
+      EXPECT_FALSE(n->open(*forgotten.seal(text_of(20), n->address), forgotten.address)) << epoch;
+      EXPECT_EQ(n->domain.stats().in_late_pkts, 1u);
+    }
+  }
+}
+
+/// Packets go on under the old key in its own epoch until the new key has counters.
+TEST(SecureDomain, epoch_of_a_new_key_waits_for_it) {
+  DomainConfig old_key = direct_config(1);
+  old_key.epoch = 7;
+  Node a(old_key, host(1));
+  a.keys.store_is_broken = true;
+  tell(a, two_keys(true));
+  EXPECT_EQ(parse_header(*a.seal(text_of(20), host(2)))->epoch(), 7u);
+  a.keys.store_is_broken = false;
+  a.domain.service();
+  EXPECT_EQ(parse_header(*a.seal(text_of(20), host(2)))->epoch(), 0u);
 }
 
 // Covers: TSS-T29
