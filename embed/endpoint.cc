@@ -8,7 +8,6 @@
 #include <cctype>
 #include <cstdlib>
 #include <deque>
-#include <random>
 
 #include "fep/event_log.h"
 #include "fep/fep.h"
@@ -18,6 +17,7 @@
 #include "lib/ports/live_desk.h"
 #include "lib/ports/live_socket.h"
 #include "lib/ports/open_port.h"
+#include "lib/ports/system_random.h"
 #include "ses/address_bytes.h"
 
 namespace uet {
@@ -100,8 +100,7 @@ iovec vector_of(const void* data, std::size_t size) {
 
 struct Endpoint::Impl final : ses::CompletionSink {
   explicit Impl(fep::Settings chosen)
-      : settings(std::move(chosen)),
-        rng(settings.seed != 0 ? settings.seed : std::random_device{}()) {}
+      : settings(std::move(chosen)), rng(ports::make_rng(settings.seed)) {}
 
   void on_completion(ses::EndpointId, const ses::Completion& c) override {
     if (c.kind == ses::OpKind::kRemoteWrite || c.kind == ses::OpKind::kRemoteRead) return;

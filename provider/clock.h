@@ -1,7 +1,5 @@
-/// The real clock and real randomness. Everything below the provider gets both as arguments.
+/// The real clock. Everything below the provider gets the time as an argument.
 #pragma once
-
-#include <cstdint>
 
 #include "lib/base/units.h"
 
@@ -9,8 +7,5 @@ namespace uet::provider {
 
 /// CLOCK_MONOTONIC.
 base::Instant clock_now();
-
-/// 64 unpredictable bits from the system, for the seed of one endpoint.
-std::uint64_t system_seed();
 
 }  // namespace uet::provider

@@ -8,6 +8,7 @@
 
 #include "fep/security.h"
 #include "lib/ports/open_port.h"
+#include "lib/ports/system_random.h"
 #include "provider/patient_lock.h"
 #include "provider/progress.h"
 #include "provider/provider.h"
@@ -63,9 +64,7 @@ constexpr base::Duration kExitPatience = base::Duration::from_ms(1000);
 }  // namespace
 
 Worker::Worker(const fep::Settings& settings, net::FabricAddress address)
-    : settings_(settings),
-      address_(address),
-      rng_(settings.seed != 0 ? settings.seed : system_seed()) {}
+    : settings_(settings), address_(address), rng_(ports::make_rng(settings.seed)) {}
 
 base::Result<std::shared_ptr<Worker>, std::string> Worker::open(const fep::Settings& settings,
                                                                 const PortChoice& choice,

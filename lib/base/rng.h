@@ -1,4 +1,4 @@
-/// Seeded randomness. Protocol code takes a reference to one; the endpoint's creator chooses the seed.
+/// Randomness. Protocol code takes a reference to one; the endpoint's creator chooses the seed, or the key.
 #pragma once
 
 #include <array>
@@ -6,9 +6,15 @@
 
 namespace uet::base {
 
-/// xoshiro256**: fast, good enough for PSNs, entropy values and simulated faults. Not for keys.
+/// From a seed: xoshiro256**, fast, and good enough for tests and simulated faults. Who sees some of its numbers can tell the others.
+///
+/// From a key: the ChaCha20 stream under it, for an endpoint that has peers. They see some of its numbers (PSNs, PDCIDs, entropy
+/// values) and must not tell from them those that others are told, nor the key of a table. Not for keys that protect data.
 class Rng {
  public:
+  using Key = std::array<std::uint32_t, 8>;
+  explicit Rng(const Key& key);
+
   explicit constexpr Rng(std::uint64_t seed) {
     // splitmix64 spreads the seed over the state, so that close seeds give unrelated streams.
     for (auto& word : state_) {
@@ -21,6 +27,7 @@ class Rng {
   }
 
   constexpr std::uint64_t next_u64() {
+    if (is_keyed_) return next_keyed();
     const std::uint64_t result = rotl(state_[1] * 5, 7) * 9;
     const std::uint64_t t = state_[1] << 17;
     state_[2] ^= state_[0];
@@ -43,8 +50,13 @@ class Rng {
   constexpr bool chance(double p) { return p > 0 && unit() < p; }
 
  private:
+  std::uint64_t next_keyed();
   static constexpr std::uint64_t rotl(std::uint64_t x, int k) { return (x << k) | (x >> (64 - k)); }
-  std::array<std::uint64_t, 4> state_{};
+  std::array<std::uint64_t, 4> state_{};  ///< or the key
+  bool is_keyed_ = false;
+  std::uint8_t used_ = 0;  ///< of `stream_`
+  std::uint64_t next_block_ = 0;
+  std::array<std::uint64_t, 8> stream_{};
 };
 
 }  // namespace uet::base

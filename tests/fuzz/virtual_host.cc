@@ -12,6 +12,7 @@
 #include "lib/base/check.h"
 #include "lib/net/heap_packet_pool.h"
 #include "lib/ports/open_port.h"
+#include "lib/ports/system_random.h"
 #include "provider/address_lock.h"
 #include "provider/clock.h"
 #include "provider/live_view.h"
@@ -142,15 +143,20 @@ std::size_t VirtualHost::deliver(VirtualPort& port, std::span<net::RxPacket> out
 
 }  // namespace uet::fuzz
 
-// --- In the place of files of the provider --------------------------------------------------------
+// --- In the place of files of the provider and the ports ------------------------------------------
+
+namespace uet::ports {
+
+base::Rng make_rng(std::uint64_t) {
+  return base::Rng(4793);
+}
+
+}  // namespace uet::ports
 
 namespace uet::provider {
 
 base::Instant clock_now() {
   return fuzz::VirtualHost::instance().look();
-}
-std::uint64_t system_seed() {
-  return 4793;
 }
 
 AddressLock::AddressLock(AddressLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}

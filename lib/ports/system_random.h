@@ -1,0 +1,11 @@
+/// Randomness of the system, for the endpoints of programs.
+#pragma once
+
+#include "lib/base/rng.h"
+
+namespace uet::ports {
+
+/// The generator of one endpoint: from `seed`, or from a key that only this process knows when it is 0.
+base::Rng make_rng(std::uint64_t seed);
+
+}  // namespace uet::ports
