@@ -41,7 +41,7 @@ std::string ordered_to_json(Instant now, const pds::Pds::CongestionView& view) {
   const cc::Ccc& ccc = view.ccc;
   return fmt::format(
       R"({{"t":{},"peer":"{}","window":{},"inflight":{},"base_rtt_us":{},"rtt_us":{},"ordered":true,)"
-      R"("note":"ordered traffic keeps to one path: FI_UET_LB and FI_UET_PATHS do not apply"}})"
+      R"("note":"an ordered context (ROD) keeps to one path: FI_UET_LB and FI_UET_PATHS do not apply"}})"
       "\n",
       now.ns(), view.peer.to_string(), ccc.window_bytes(), ccc.inflight_bytes(), us(ccc.base_rtt()),
       us(ccc.smoothed_rtt()));

@@ -17,7 +17,7 @@ std::string to_json(Instant now, const pds::Pds::CongestionView& view);
 /// "received":n,"waiting":n,"dropped":n,"times_down":n}.
 std::string planes_to_json(Instant now, const net::Port& port);
 
-/// Of a context that carries ordered traffic: its window, and why it has no paths to tell of.
+/// Of an ordered context: its window, and why it has no paths to tell of.
 std::string ordered_to_json(Instant now, const pds::Pds::CongestionView& view);
 
 /// A file that gets one such line for each congestion context, and one about the planes where there are several,

@@ -248,7 +248,7 @@ constexpr std::array kSettings = {
                       std::nullopt, kOblivious, kBitmap, kReps, kMixed, kSingle};
                   s.lb = kInOrder[i];
                 },
-            .help = "how unordered traffic chooses among FI_UET_PATHS paths: all in turn "
+            .help = "how traffic that is spread chooses among FI_UET_PATHS paths: all in turn "
                     "(oblivious), skipping marked ones (bitmap), recycling good ones (reps), both "
                     "(mixed), or only one path (single); auto is bitmap with several planes, and "
                     "oblivious with one",
@@ -279,9 +279,9 @@ constexpr std::array kSettings = {
         .key = "SPRAY_ORDERED",
         .group = "Transport",
         .kind = Kind::kBool,
-        .fallback = "0",
+        .fallback = "1",
         .target = &Settings::spray_ordered,
-        .help = "1: ordered sends between endpoints of this provider that both have this take all "
+        .help = "ordered sends between endpoints of this provider that both have this take all "
                 "paths, and the receiver restores their order; 0: they keep to one path, as "
                 "towards other endpoints"},
     Setting{

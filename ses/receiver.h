@@ -114,8 +114,8 @@ class Receiver {
   void release_unexpected(Unexpected& u);
 
   // rx_order.cc
-  pds::Answer begin_sequenced(Context& c);
-  Stream* find_stream(const Context& c, Sender& sender);
+  pds::Answer begin_sequenced(Context& c, Sender* sender);
+  Stream* open_stream(const Context& c, Sender* sender);
   pds::Answer take_turn(Context& c, RiSpace& space, Stream& stream);
   pds::Answer hold(Context& c, Stream& stream);
   void pass_to(Instant now, Stream& stream, std::uint32_t number);

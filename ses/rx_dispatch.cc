@@ -149,7 +149,7 @@ pds::Answer Receiver::begin(Context& c) {
     case OpcodeClass::kAwaitDelivery:
       return on_await_delivery(c);
     case OpcodeClass::kFillGap:
-      return begin_sequenced(c);
+      return begin_sequenced(c, senders_.find(c.endpoint->id, c.packet.source));
     default:
       return answer_default(c.request);  // NO_OP: addressing was all there was to check
   }

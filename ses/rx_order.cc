@@ -6,30 +6,29 @@
 
 namespace uet::ses {
 
-/// A message that its initiator numbered, or word that one does not come.
-pds::Answer Receiver::begin_sequenced(Context& c) {
+/// A message that its initiator numbered, or word that one does not come. `sender`: if it is known.
+pds::Answer Receiver::begin_sequenced(Context& c, Sender* sender) {
   advance_clock(c.now);
-  Sender* sender = senders_.find_or_make(c.endpoint->id, c.packet.source, loop_ns_);
-  if (sender == nullptr) return reject(c, ReturnCode::kUnsupportedOp);
-  senders_.hold(*sender);
-  Stream* stream = find_stream(c, *sender);
+  const SequenceField& s = c.request.sequence;
+  const bool tagged = is_tagged(c.request.opcode);
+  Stream* stream = sender == nullptr ? nullptr : senders_.find_stream(*sender, s.stream, tagged);
+  if (stream == nullptr) stream = open_stream(c, sender);
   // Without a place for it its initiator sends by ROD, where packet delivery keeps the order.
-  const pds::Answer answer =
-      stream == nullptr ? reject(c, ReturnCode::kUnsupportedOp)
-                        : take_turn(c, c.endpoint->space(is_tagged(c.request.opcode)), *stream);
-  senders_.unhold(*sender);
-  return answer;
+  if (stream == nullptr) return reject(c, ReturnCode::kUnsupportedOp);
+  stream->active_at_ns = loop_ns_;  // so its sender is not forgotten meanwhile
+  return take_turn(c, c.endpoint->space(tagged), *stream);
 }
 
 /// Unknown streams begin where everything before has its answer, so one may be forgotten once nothing of it can be on its way.
 /// Null when there is no place.
-Stream* Receiver::find_stream(const Context& c, Sender& sender) {
+Stream* Receiver::open_stream(const Context& c, Sender* sender) {
   const SequenceField& s = c.request.sequence;
-  const bool tagged = is_tagged(c.request.opcode);
-  Stream* stream = senders_.find_stream(sender, s.stream, tagged);
-  if (stream == nullptr)
-    stream = senders_.open_stream(sender, s.stream, tagged, s.base(), loop_ns_);
-  if (stream != nullptr) stream->active_at_ns = loop_ns_;
+  if (sender == nullptr) sender = senders_.find_or_make(c.endpoint->id, c.packet.source, loop_ns_);
+  if (sender == nullptr) return nullptr;
+  senders_.hold(*sender);
+  Stream* stream =
+      senders_.open_stream(*sender, s.stream, is_tagged(c.request.opcode), s.base(), loop_ns_);
+  senders_.unhold(*sender);
   return stream;
 }
 

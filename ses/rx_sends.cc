@@ -25,7 +25,7 @@ pds::Answer Receiver::begin_send(Context& c) {
   if (!r.rel && !c.endpoint->config.accept_any_job && r.job_id != c.endpoint->config.job_id)
     return reject(c, ReturnCode::kPermViolation);
   if (!r.is_single() && !has_place_for_message(c)) return answer_refuse();
-  return r.is_sequenced ? begin_sequenced(c) : take_in(c, space, sender);
+  return r.is_sequenced ? begin_sequenced(c, sender) : take_in(c, space, sender);
 }
 
 /// The turn of the message has come: a receive takes it, or it waits for one.

@@ -70,6 +70,12 @@ void SenderTable::unhold(Sender& sender) {
   idle_list_of(sender).push_back(sender);
 }
 
+/// Those that rest for longest are looked at first when a place is needed.
+void SenderTable::rest_anew(Sender& sender) {
+  IdleList& list = idle_list_of(sender);
+  list.splice(list.end(), list, list.iterator_to(sender));
+}
+
 SenderTable::IdleList& SenderTable::idle_list_of(Sender& sender) {
   return sender.rests_with_streams ? idle_with_streams_ : idle_;
 }
@@ -108,6 +114,7 @@ Stream* SenderTable::find_stream(Sender& sender, std::uint32_t id, bool tagged) 
     if (it->id != id || it->tagged != tagged) continue;
     if (it != sender.streams.begin())
       sender.streams.splice(sender.streams.begin(), sender.streams, it);
+    if (sender.users == 0) rest_anew(sender);
     return &*it;
   }
   return nullptr;

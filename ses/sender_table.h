@@ -60,6 +60,7 @@ class SenderTable {
   /// At the last one the sender rests, and gives its place up when another one needs it.
   void unhold(Sender& sender);
 
+  /// A sender at rest rests anew.
   Stream* find_stream(Sender& sender, std::uint32_t id, bool tagged);
   /// Null when there are too many, and the sender has none that could make place. The sender is held.
   Stream* open_stream(Sender& sender, std::uint32_t id, bool tagged, std::uint32_t expected,
@@ -97,6 +98,7 @@ class SenderTable {
   bool forget_idle(std::int64_t loop_ns);
   bool is_quiet(const Stream& stream, std::int64_t loop_ns) const;
   bool close_quiet_stream(Sender& sender, std::int64_t loop_ns);
+  void rest_anew(Sender& sender);
   IdleList& idle_list_of(Sender& sender);
 
   const base::HashKey& hash_key_;

@@ -44,7 +44,8 @@ struct SesConfig {
   bool flow_control = true;
   bool use_generations = true;
   bool medium_headers = false;  ///< send the medium header where it is allowed
-  /// Ordered sends between endpoints that both have this go by RUD over all paths, and the target restores their order. [decision 141]
+  /// Ordered sends between endpoints that both have this go by RUD over all paths, and the target restores their order.
+  /// FI_UET_SPRAY_ORDERED, on by default. [decision 141]
   bool spray_ordered = false;
   /// Initiators' streams of such messages that are remembered; those of half of max_senders at most.
   std::uint32_t max_streams = 4096;

@@ -32,9 +32,8 @@ class Fabric:
             realtime = "true" if os.geteuid() == 0 else "false"
             file.write(text + HEAD.format(folder=folder, legs=legs, realtime=realtime) + more_legs)
         self.job = Job([program, "run", scenario], dict(os.environ), folder, "fabric", namespace)
-        for _ in range(100):
-            if self.job.process.poll() is not None or self.ctl("clock")["ok"]:
-                break
+        end = time.monotonic() + 60
+        while time.monotonic() < end and self.job.process.poll() is None and not self.ctl("clock")["ok"]:
             time.sleep(0.1)
         if not self.ctl("clock")["ok"]:
             raise RuntimeError(self.job.report(self.job.process.poll()))

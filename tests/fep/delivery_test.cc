@@ -6,9 +6,11 @@ namespace {
 
 using ses::ReturnCode;
 
-class DeliveryTest : public testing::TestWithParam<bool> {
+class DeliveryTest : public testing::TestWithParam<Order> {
  protected:
-  DeliveryTest() : pair(LinkConfig{.loss = 0.01, .seed = 3}, {}, GetParam()) {}
+  DeliveryTest()
+      : pair(LinkConfig{.loss = 0.01, .seed = 3}, with_order(GetParam()),
+             GetParam() != Order::kNone) {}
 
   void send(std::vector<std::uint8_t>& bytes, std::uint64_t tag, bool delivery_complete) {
     const iovec at = iov(bytes);
@@ -40,8 +42,8 @@ class DeliveryTest : public testing::TestWithParam<bool> {
   FepPair pair;
 };
 
-INSTANTIATE_TEST_SUITE_P(Order, DeliveryTest, testing::Bool(),
-                         [](const auto& ordered) { return ordered.param ? "rod" : "rud"; });
+INSTANTIATE_TEST_SUITE_P(Order, DeliveryTest, testing::ValuesIn(kOrders),
+                         [](const auto& order) { return name_of(order.param); });
 
 // MPI allows to receive the second of two messages first, whatever its length.
 TEST_P(DeliveryTest, message_behind_it__needs_no_room_in_its_window) {

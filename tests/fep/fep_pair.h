@@ -66,6 +66,21 @@ inline fep::FepConfig provider_config(const net::PortFacts& facts,
   return *config;
 }
 
+/// How sends keep their order: not at all, in an ordered context, or by numbers over all paths. [decision 141]
+enum class Order { kNone, kContext, kNumbers };
+inline constexpr std::array kOrders = {Order::kNone, Order::kContext, Order::kNumbers};
+inline const char* name_of(Order order) {
+  return std::array{"unordered", "rod", "sprayed"}[static_cast<std::size_t>(order)];
+}
+inline void PrintTo(Order order, std::ostream* out) {
+  *out << name_of(order);
+}
+inline std::map<std::string, std::string> with_order(
+    Order order, std::map<std::string, std::string> variables = {}) {
+  variables.emplace("SPRAY_ORDERED", order == Order::kNumbers ? "1" : "0");
+  return variables;
+}
+
 class FepPair {
  public:
   struct Side {

@@ -21,9 +21,11 @@ class SlowReceiver {
   static constexpr std::size_t kBytes = 16 * 1024;
   static constexpr std::size_t kInFlight = 256;
 
-  SlowReceiver(bool flow_control, bool ordered)
+  SlowReceiver(bool flow_control, Order order)
       : pair_(LinkConfig{.seed = 5},
-              {{"FLOW_CONTROL", flow_control ? "1" : "0"}, {"OVERFLOW_BYTES", "1M"}}, ordered) {
+              with_order(order,
+                         {{"FLOW_CONTROL", flow_control ? "1" : "0"}, {"OVERFLOW_BYTES", "1M"}}),
+              order != Order::kNone) {
     out_ = pattern(kBytes, 3);
   }
 
@@ -94,9 +96,9 @@ void show(const char* name, const Outcome& o) {
       o.fast.seconds() * 1e3, o.least_window, o.most_kept);
 }
 
-class FlowControlTest : public testing::TestWithParam<bool> {};
-INSTANTIATE_TEST_SUITE_P(Order, FlowControlTest, testing::Bool(),
-                         [](const auto& order) { return order.param ? "ordered" : "unordered"; });
+class FlowControlTest : public testing::TestWithParam<Order> {};
+INSTANTIATE_TEST_SUITE_P(Order, FlowControlTest, testing::ValuesIn(kOrders),
+                         [](const auto& order) { return name_of(order.param); });
 
 TEST_P(FlowControlTest, slow_receiver__slows_its_sender_and_refuses_less) {
   const Outcome with = SlowReceiver(true, GetParam()).run();
@@ -105,8 +107,14 @@ TEST_P(FlowControlTest, slow_receiver__slows_its_sender_and_refuses_less) {
   show("without", without);
   EXPECT_EQ(with.errors + without.errors, 0u);
   EXPECT_TRUE(with.is_right && without.is_right);
-  EXPECT_LT(with.refused * 3, without.refused * 2);
-  EXPECT_LT(with.bytes_wasted * 2, without.bytes_wasted);
+  if (GetParam() == Order::kNumbers) {
+    // Messages before their turn have room of their own, so few are refused either way.
+    EXPECT_LT(with.refused, without.refused);
+    EXPECT_LT(with.bytes_wasted, without.bytes_wasted);
+  } else {
+    EXPECT_LT(with.refused * 3, without.refused * 2);
+    EXPECT_LT(with.bytes_wasted * 2, without.bytes_wasted);
+  }
   EXPECT_LT(with.least_window, 10'000);
   EXPECT_GT(without.least_window, 100'000);
   // What the receiver allows, 100 ms, is used about as well; and once the receives are there first the rate is what it was.

@@ -17,7 +17,7 @@ fep::Settings settings_with(std::map<std::string, std::string> variables) {
   return *settings;
 }
 
-class LiveStateTest : public testing::TestWithParam<bool> {
+class LiveStateTest : public testing::TestWithParam<Order> {
  protected:
   void send(std::size_t bytes) {
     auto out = pattern(bytes, 1), in = std::vector<std::uint8_t>(bytes);
@@ -32,14 +32,17 @@ class LiveStateTest : public testing::TestWithParam<bool> {
         fep::snapshot(pair_.now, *pair_.sides[side].fep, settings_with({{"PATHS", "16"}}), limits));
   }
 
-  FepPair pair_{LinkConfig{}, {{"PATHS", "16"}}, GetParam()};
+  FepPair pair_{LinkConfig{}, with_order(GetParam(), {{"PATHS", "16"}}),
+                GetParam() != Order::kNone};
 };
 
-INSTANTIATE_TEST_SUITE_P(Order, LiveStateTest, testing::Bool());
+INSTANTIATE_TEST_SUITE_P(Order, LiveStateTest, testing::ValuesIn(kOrders),
+                         [](const auto& order) { return name_of(order.param); });
 
 TEST_P(LiveStateTest, a_snapshot__tells_choices_counters_contexts_and_pdcs) {
   send(1 << 18);
   const auto sender = snapshot(0), target = snapshot(1);
+  const bool is_rod = GetParam() == Order::kContext;
   EXPECT_EQ(sender["paths"], "16");
   EXPECT_EQ(sender["chosen_by"]["paths"], "FI_UET_PATHS");
   EXPECT_EQ(sender["chosen_by"]["cc"], "default");
@@ -49,10 +52,10 @@ TEST_P(LiveStateTest, a_snapshot__tells_choices_counters_contexts_and_pdcs) {
   EXPECT_GT(sender["gauges"]["pool_packets"], 0);
   ASSERT_EQ(sender["contexts"].size(), 1u);
   EXPECT_GT(sender["contexts"][0]["window"], 0);
-  EXPECT_EQ(sender["contexts"][0].contains("ordered"), GetParam());
-  EXPECT_EQ(sender["contexts"][0].contains("paths"), !GetParam());
+  EXPECT_EQ(sender["contexts"][0].contains("ordered"), is_rod);
+  EXPECT_EQ(sender["contexts"][0].contains("paths"), !is_rod);
   ASSERT_EQ(sender["pdcs"].size(), 1u);
-  EXPECT_EQ(sender["pdcs"][0]["mode"], GetParam() ? "rod" : "rud");
+  EXPECT_EQ(sender["pdcs"][0]["mode"], is_rod ? "rod" : "rud");
   EXPECT_EQ(sender["pdcs"][0]["role"], "initiator");
   EXPECT_EQ(target["pdcs"][0]["role"], "target");
   EXPECT_EQ(sender["pdcs"][0]["pdc"], target["pdcs"][0]["peer_pdc"]);

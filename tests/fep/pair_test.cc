@@ -199,15 +199,21 @@ TEST(FepPair, one_hundred_thousand_small_tagged_messages_at_five_percent_loss) {
   expect_pools_full(pair);
 }
 
-TEST(FepPair, ordered_small_messages_at_two_percent_loss) {
-  FepPair pair(LinkConfig{.loss = 0.02, .reorder = 0.05, .seed = 8}, {}, true);
+class OrderedPair : public testing::TestWithParam<Order> {};
+INSTANTIATE_TEST_SUITE_P(Order, OrderedPair, testing::Values(Order::kContext, Order::kNumbers),
+                         [](const auto& order) { return name_of(order.param); });
+
+TEST_P(OrderedPair, small_messages_at_two_percent_loss) {
+  FepPair pair(LinkConfig{.loss = 0.02, .reorder = 0.05, .seed = 8}, with_order(GetParam()), true);
   exchange_small_messages(pair, 5'000, 256);
+  EXPECT_EQ(pair.count(1, base::EventId::kMessageHeld) > 0, GetParam() == Order::kNumbers);
 }
 
 // Covers: SES-80
-TEST(FepPair, ordered_sends__match_in_order_with_loss) {
+TEST_P(OrderedPair, sends__match_in_order_with_loss) {
   constexpr std::uint32_t kMessages = 2000;
-  FepPair pair(LinkConfig{.loss = 0.03, .reorder = 0.1, .duplicate = 0.02, .seed = 9}, {}, true);
+  FepPair pair(LinkConfig{.loss = 0.03, .reorder = 0.1, .duplicate = 0.02, .seed = 9},
+               with_order(GetParam()), true);
   std::vector<std::uint64_t> out(kMessages), in(kMessages, ~0ull);
   std::uint32_t sent = 0;
   for (std::uint32_t i = 0; i < kMessages; ++i) {

@@ -6,17 +6,17 @@ namespace {
 
 struct Mtus {
   std::size_t a, b;
-  bool ordered;
+  Order order;
 };
 void PrintTo(const Mtus& m, std::ostream* out) {
-  *out << m.a << " and " << m.b << (m.ordered ? ", ordered" : "");
+  *out << m.a << " and " << m.b << ", " << name_of(m.order);
 }
 
 std::vector<Mtus> all_pairs() {
   std::vector<Mtus> out;
   for (const std::size_t a : {1400u, 1500u, 4300u, 9000u, 65535u})
     for (const std::size_t b : {1400u, 1500u, 4300u, 9000u, 65535u})
-      for (const bool ordered : {false, true}) out.push_back({a, b, ordered});
+      for (const Order order : kOrders) out.push_back({a, b, order});
   return out;
 }
 
@@ -31,14 +31,14 @@ class UnequalMtuTest : public testing::TestWithParam<Mtus> {
 INSTANTIATE_TEST_SUITE_P(Pairs, UnequalMtuTest, testing::ValuesIn(all_pairs()),
                          [](const auto& pair) {
                            const Mtus& m = pair.param;
-                           return std::to_string(m.a) + "_" + std::to_string(m.b) +
-                                  (m.ordered ? "_ordered" : "");
+                           return std::to_string(m.a) + "_" + std::to_string(m.b) + "_" +
+                                  name_of(m.order);
                          });
 
 constexpr std::array kSizes = {0u, 1u, 1023u, 1024u, 1025u, 8191u, 8192u, 8193u, 100'001u};
 
 TEST_P(UnequalMtuTest, send__arrives_both_ways_expected_and_unexpected) {
-  FepPair pair(link(), {}, GetParam().ordered);
+  FepPair pair(link(), with_order(GetParam().order), GetParam().order != Order::kNone);
   for (const std::size_t from : {0u, 1u}) {
     for (const bool expected : {true, false}) {
       for (const std::size_t size : kSizes) {
@@ -76,7 +76,8 @@ TEST_P(UnequalMtuTest, send__arrives_both_ways_expected_and_unexpected) {
 }
 
 TEST_P(UnequalMtuTest, rma__writes_and_reads_both_ways) {
-  FepPair pair(link(), {}, GetParam().ordered, std::nullopt, GetParam().ordered);
+  const bool ordered = GetParam().order == Order::kContext;
+  FepPair pair(link(), {}, ordered, std::nullopt, ordered);
   for (const std::size_t from : {0u, 1u}) {
     const std::size_t to = 1 - from;
     for (const std::size_t size : kSizes) {

@@ -71,12 +71,17 @@ def environment(provider, folder, ranks, settings):
     return env, trace
 
 
-def by_messages(provider, program, folder, ranks, arguments=(), seconds=180, **settings):
-    """One-sided communication is made of messages too."""
+def start_by_messages(provider, program, folder, ranks, arguments=(), **settings):
+    """The running job, and the file of its events. One-sided communication is made of messages too."""
     env, trace = environment(provider, folder, ranks, settings)
     job = Job(["mpirun.openmpi", "--oversubscribe", "-np", str(ranks), "--mca", "pml", "cm", "--mca", "mtl", "ofi",
                "--mca", "mtl_ofi_provider_include", "uet", "--mca", "btl", "self,vader", "--mca", "osc", "pt2pt",
                "--mca", "plm", "isolated", program, *arguments], env, folder, f"mpi{ranks}")
+    return job, trace
+
+
+def by_messages(provider, program, folder, ranks, arguments=(), seconds=180, **settings):
+    job, trace = start_by_messages(provider, program, folder, ranks, arguments, **settings)
     return judge(job, ranks, seconds, trace, '"request-delivered"')
 
 

@@ -1,4 +1,5 @@
 // Ordered sends that come over all paths. [SES 17, decision 141]
+#include "ses/sender_table.h"
 #include "ses/sequence.h"
 #include "tests/ses/pair_test.h"
 
@@ -429,6 +430,28 @@ TEST_F(OrderTest, streams_of_one_source_are_bounded) {
   EXPECT_EQ(held(), 1u);
   fabric.run_for(Duration::from_seconds(6));
   EXPECT_EQ(code_of(numbered(5, 0, 17)), ReturnCode::kOk);
+}
+
+/// A search for a place looks at the few that rest for longest, so those in use must not stay in front of them.
+TEST(SenderTable, streams_in_use_do_not_hide_quiet_ones) {
+  constexpr std::uint32_t kSenders = 32, kInUse = 8;
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  const base::HashKey key{base::Rng(1)};
+  SenderTable senders(kSenders, kSenders, Duration::from_seconds(1), key);
+  const auto make = [&](std::uint32_t n, std::int64_t at) {
+    return senders.find_or_make(1, net::FabricAddress::from_v4(0x0a00'0000 + n), at);
+  };
+  for (std::uint32_t n = 0; n < kSenders; ++n) {
+    Sender* s = make(n, 0);
+    ASSERT_NE(s, nullptr);
+    senders.hold(*s);
+    if (n >= kSenders / 2) continue;  // stays held
+    ASSERT_NE(senders.open_stream(*s, 7, false, 0, 0), nullptr);
+    senders.unhold(*s);
+  }
+  for (std::uint32_t n = 0; n < kInUse; ++n)
+    senders.find_stream(*make(n, kSecond), 7, false)->active_at_ns = kSecond;
+  EXPECT_NE(make(kSenders, 3 * kSecond / 2), nullptr);
 }
 
 struct OneStreamTest : OrderTest {
