@@ -46,7 +46,9 @@ Sender* SenderTable::find_or_make(EndpointId endpoint, const net::FabricAddress&
     gate.generation = 0;
     gate.is_enabled = true;
   }
-  s->refused_at_ns = 0;
+  s->refused_at_ns = s->fetched_at_ns = 0;
+  s->fetches = 0;
+  s->has_served = false;
   s->rests_with_streams = false;
   if (pool_.in_use() > 2 * buckets_.size()) {
     std::vector<Set::bucket_type> more(buckets_.size() * 2);
