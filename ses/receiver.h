@@ -119,6 +119,7 @@ class Receiver final : private FetchSink {
   void release_unexpected(Unexpected& u);
 
   // rx_rendezvous.cc
+  pds::Answer begin_rendezvous(Context& c);
   void note_rest(const Context& c, Unexpected& u);
   pds::Answer deliver_rendezvous(Context& c, RiSpace& space, Receive& receive);
   pds::Answer end_eager_part(Context& c, RxMessage& m);
@@ -182,7 +183,7 @@ class Receiver final : private FetchSink {
   pds::Answer proceed_read(Context& c, RxMessage& m);
   void complete_write(Context& c, bool has_data, std::uint64_t header_data);
   bool data_fits_ack(const Context& c, const MemoryRegion& region) const;
-  bool reads_source(Context& c);
+  Endpoint* find_source_endpoint(const RequestView& r) const;
   bool is_too_long_for_one_packet(const Context& c) const;
   pds::Answer answer_with_data(Context& c, const MemoryRegion& region, std::uint64_t at);
   pds::Answer answer_carrying(Context& c);

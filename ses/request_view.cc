@@ -200,9 +200,11 @@ bool parse_request(std::uint8_t next_hdr, std::span<const std::uint8_t> bytes,
   if (!out.is_sequenced) out.kind = classify(out.opcode);
   const OpcodeClass c = out.kind;
   if (c == OpcodeClass::kRendezvous) take_extension(bytes[1], own_mtu, out);
-  if (c == OpcodeClass::kNoOp || c == OpcodeClass::kMsgError || c == OpcodeClass::kRestart ||
-      c == OpcodeClass::kAwaitDelivery || c == OpcodeClass::kFillGap)
-    out.covered = 0;
+  constexpr auto kBit = [](OpcodeClass k) { return 1u << static_cast<unsigned>(k); };
+  constexpr unsigned kCarryNothing =
+      kBit(OpcodeClass::kNoOp) | kBit(OpcodeClass::kMsgError) | kBit(OpcodeClass::kRestart) |
+      kBit(OpcodeClass::kAwaitDelivery) | kBit(OpcodeClass::kFillGap);
+  if ((kBit(c) & kCarryNothing) != 0) out.covered = 0;
   return true;
 }
 

@@ -25,6 +25,9 @@ RiKind ri_kind(const RequestView& r) {
 /// Step 3 and 4: is this combination of opcode, form, mode and flags possible? kOk when it is.
 ReturnCode judge_form(const RequestView& r, pds::Mode mode) {
   const OpcodeClass c = r.kind;
+  const bool is_plain = r.form == wire::NextHdr::kRequestStd && !r.is_sequenced &&
+                        (mode == pds::Mode::kRud || mode == pds::Mode::kRod);
+  if (c == OpcodeClass::kSend && is_plain) return ReturnCode::kOk;  // nothing can be wrong
   if (c == OpcodeClass::kUnsupported) return ReturnCode::kUnsupportedOp;
   const bool rma = c == OpcodeClass::kWrite || c == OpcodeClass::kRead;
   if (c == OpcodeClass::kDatagram) return ReturnCode::kOpViolation;  // only UUD carries it
@@ -39,9 +42,6 @@ ReturnCode judge_form(const RequestView& r, pds::Mode mode) {
   if (c == OpcodeClass::kMsgError && (r.form != wire::NextHdr::kRequestStd || !r.eom))
     return ReturnCode::kOpViolation;
   if (r.form == wire::NextHdr::kRequestMedium && is_deferrable(r.opcode))
-    return ReturnCode::kOpViolation;
-  if (c == OpcodeClass::kRendezvous &&
-      (r.form != wire::NextHdr::kRequestStd || r.carried_length > r.request_length))
     return ReturnCode::kOpViolation;
   if (r.is_sequenced && mode != pds::Mode::kRud) return ReturnCode::kOpViolation;
   const bool is_bare =
@@ -109,8 +109,6 @@ pds::Answer Receiver::check_form(Context& c) {
   const RequestView& r = c.request;
   const auto refuse = [&](ReturnCode code) { return answer_error(r, code, r.ri_generation, true); };
   if (r.version != 0) return refuse(ReturnCode::kUncor);
-  if (r.kind == OpcodeClass::kRendezvous && !core_.config.rendezvous)
-    return refuse(ReturnCode::kUnsupportedOp);
   if (const ReturnCode code = judge_form(r, c.packet.mode); code != ReturnCode::kOk)
     return refuse(code);
   if (r.is_sequenced && !core_.config.spray_ordered) return refuse(ReturnCode::kUnsupportedOp);
@@ -137,8 +135,10 @@ pds::Answer Receiver::check_address(Context& c) {
   const RequestView& r = c.request;
   ReturnCode code = ReturnCode::kOk;
   c.endpoint = find_endpoint(c, ri_kind(r), code);
-  if (c.endpoint == nullptr && !reads_source(c))
-    return answer_error(r, code, r.ri_generation, true);
+  if (c.endpoint == nullptr) [[unlikely]] {
+    c.endpoint = find_source_endpoint(r);
+    if (c.endpoint == nullptr) return answer_error(r, code, r.ri_generation, true);
+  }
   if (c.packet.replayed_read && r.opcode == SesOpcode::kRead) return replay_read(c);
   if (r.ie) return reject(c, ReturnCode::kInitiatorErr);
   if (!is_well_segmented(r, core_.payload_mtu)) return reject(c, ReturnCode::kOpViolation);
@@ -153,8 +153,9 @@ pds::Answer Receiver::check_address(Context& c) {
 pds::Answer Receiver::begin(Context& c) {
   switch (c.request.kind) {
     case OpcodeClass::kSend:
-    case OpcodeClass::kRendezvous:
       return begin_send(c);
+    case OpcodeClass::kRendezvous:
+      return begin_rendezvous(c);
     case OpcodeClass::kWrite:
       return begin_write(c);
     case OpcodeClass::kRead:

@@ -6,6 +6,14 @@
 
 namespace uet::ses {
 
+pds::Answer Receiver::begin_rendezvous(Context& c) {
+  const RequestView& r = c.request;
+  if (!core_.config.rendezvous) return reject(c, ReturnCode::kUnsupportedOp);
+  if (r.form != wire::NextHdr::kRequestStd || r.carried_length > r.request_length)
+    return reject(c, ReturnCode::kOpViolation);
+  return begin_send(c);
+}
+
 /// The message came as a rendezvous: where its rest is.
 void Receiver::note_rest(const Context& c, Unexpected& u) {
   if (c.request.kind != OpcodeClass::kRendezvous) return;

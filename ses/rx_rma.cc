@@ -91,18 +91,15 @@ void Receiver::complete_write(Context& c, bool has_data, std::uint64_t header_da
   c.endpoint->complete(completion);
 }
 
-/// The target of a rendezvous may reach its source through an endpoint that serves no other READ. [SES 9]
-bool Receiver::reads_source(Context& c) {
-  const RequestView& r = c.request;
-  if (r.opcode != SesOpcode::kRead || r.form != wire::NextHdr::kRequestStd) return false;
+/// The target of a rendezvous may reach its source through an endpoint that serves no other READ. Null for all else. [SES 9]
+Endpoint* Receiver::find_source_endpoint(const RequestView& r) const {
+  if (r.opcode != SesOpcode::kRead || r.form != wire::NextHdr::kRequestStd) return nullptr;
   ReturnCode code = ReturnCode::kOk;
   Endpoint* endpoint = core_.endpoints.route(r.target(), RiKind::kAny, code);
-  if (endpoint == nullptr) return false;
+  if (endpoint == nullptr) return nullptr;
   const MemoryRegion* region =
       core_.memory.find(r.mkey_match, endpoint->id, endpoint->config.memory_space);
-  if (region == nullptr || !region->operation) return false;
-  c.endpoint = endpoint;
-  return true;
+  return region != nullptr && region->operation ? endpoint : nullptr;
 }
 
 /// [SES 6.3] Decided by the length of the whole message, so that all its packets go the same way. The source of a rendezvous

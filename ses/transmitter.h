@@ -61,6 +61,7 @@ class Transmitter final : private Fetcher, private RegionReads {
   void release_flow_if_idle(Flow& flow);
 
   // tx_rendezvous.cc
+  PostResult<Posted> send_long(Instant now, TxOp& op);
   bool may_begin_rendezvous(const TxOp& op) const;
   bool begin_rendezvous(TxOp& op, std::uint32_t eager);
   void withdraw_source(const TxOp& op);

@@ -210,9 +210,9 @@ bool Transmitter::is_owed_something(const TxOp& op) const {
   // Everything is delivered and nothing said. The verdict may still come, unless it was among what could not be read.
   if (op.semantic == Semantic::kNone) return !op.bad_response;
   if (op.semantic == Semantic::kError) return false;
-  if (op.fetch != nullptr && op.endpoint == nullptr) return false;  // given up
   if (op.awaits_delivery) return !op.is_delivered && !op.was_read && op.endpoint != nullptr;
-  return op.returns_data && !op.returned.is_complete();
+  if (!op.returns_data || op.returned.is_complete()) return false;
+  return op.fetch == nullptr || op.endpoint != nullptr;  // else it was given up
 }
 
 TxOp* Transmitter::find(pds::MessageToken token) {

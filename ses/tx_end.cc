@@ -52,9 +52,9 @@ void Transmitter::finish(Instant now, TxOp& op, ReturnCode code) {
   completion.data = op.header_data;
   completion.has_data = op.has_header_data;
   completion.user_flags = op.user_flags;
-  Fetch* const fetch = op.fetch;
+  Fetch* const fetch = op.fetch;  // such an operation is silent
   const bool tell =
-      endpoint != nullptr && fetch == nullptr && !(op.silent && code == ReturnCode::kOk);
+      endpoint != nullptr && !(op.silent && (code == ReturnCode::kOk || fetch != nullptr));
   core_.trace.emit(now, base::EventId::kMessageCompleted, 0, {}, static_cast<std::uint64_t>(code),
                    op.length);
   Flow& flow = *op.flow;
@@ -72,8 +72,10 @@ void Transmitter::finish(Instant now, TxOp& op, ReturnCode code) {
   } else if (flow.waiting_fences > 0) {
     pump(now, flow);
   }
-  if (tell) endpoint->complete(completion);
-  if (fetch != nullptr) core_.fetch_sink->on_fetched(now, *fetch, code);
+  if (tell) return endpoint->complete(completion);
+  if (fetch == nullptr) return;
+  ++kept_for_fetches_;
+  core_.fetch_sink->on_fetched(now, *fetch, code);
 }
 
 void Transmitter::release(TxOp& op) {
@@ -81,7 +83,6 @@ void Transmitter::release(TxOp& op) {
   op.flow->operations.erase(op.flow->operations.iterator_to(op));
   release_memory(op);
   Peer* peer = op.peer;
-  if (op.fetch != nullptr) ++kept_for_fetches_;
   ops_.release(&op);
   core_.peers.unhold(*peer);
 }
@@ -100,7 +101,6 @@ void Transmitter::release_memory(TxOp& op) {
   }
   op.returned.clear(windows_);
   if (op.is_rendezvous) withdraw_source(op);
-  op.is_rendezvous = false;
 }
 
 /// [SES 10] The rest of the message is not wanted: end it with MSG_ERROR. Not from within an

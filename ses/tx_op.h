@@ -76,13 +76,13 @@ struct TxOp : Pooled {
   bool is_sequenced = false;  ///< has a number, and no answer yet
   bool fills_gap =
       false;  ///< what it was has ended: it only tells the target not to wait for the number
+  // The target reads what does not come with the message. [SES 9, decision 142]
+  bool is_rendezvous = false;
   SequenceField place;
   TxOp* before = nullptr;  ///< in its SendStream
   TxOp* behind = nullptr;
 
-  // The target reads what does not come with the message. [SES 9, decision 142]
-  bool is_rendezvous = false;
-  bool was_read = false;                           ///< as much as the target wants
+  // Rendezvous.
   std::uint32_t eager = 0;                         ///< bytes that go with the message
   std::uint16_t source_pid = 0, source_index = 0;  ///< of the endpoint through which it is read
   std::uint64_t source_key = 0;                    ///< of the region that the target reads
@@ -120,6 +120,7 @@ struct TxOp : Pooled {
   bool cancelled = false;
   bool memory_gone = false;   ///< the user's buffer may no longer be touched
   bool returns_data = false;  ///< `iov` is filled with what the target has
+  bool was_read = false;      ///< rendezvous: as much as the target wants
 
   /// Has no PDC: all that will ever be said about it comes with the answer to its one packet.
   bool is_connectionless() const { return mode >= pds::Mode::kRudi; }

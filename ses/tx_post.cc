@@ -87,8 +87,8 @@ PostResult<Posted> Transmitter::send(Instant now, Endpoint& endpoint, const Send
   op.may_spray = core_.config.spray_ordered && ordered && !endpoint.config.rma_ordered &&
                  !endpoint.config.atomics_ordered &&
                  (op.peer->address.fep_cap & kRestoresOrder) != 0;
-  if (op.length >= core_.config.rendezvous_from && may_begin_rendezvous(op))
-    (void)begin_rendezvous(op, core_.config.rendezvous_eager);  // else it goes as it is
+  if (op.length >= core_.config.rendezvous_from) [[unlikely]]
+    return send_long(now, op);
   enqueue(now, op);
   return Posted{};
 }
@@ -182,11 +182,8 @@ void Transmitter::assign(TxOp& op, Endpoint& endpoint, Flow& flow, SesOpcode opc
   op.endpoint_id = endpoint.id;
   op.retries = 0;
   op.awaits_delivery = op.peer_was_lost = false;
-  op.cancelled = false;
-  op.memory_gone = false;
-  op.returns_data = false;
-  op.may_spray = op.is_sequenced = op.fills_gap = false;
-  op.is_rendezvous = op.was_read = false;
+  op.cancelled = op.memory_gone = op.returns_data = op.was_read = false;
+  op.may_spray = op.is_sequenced = op.fills_gap = op.is_rendezvous = false;
   op.fetch = nullptr;
 }
 

@@ -13,8 +13,17 @@ bool Transmitter::may_begin_rendezvous(const TxOp& op) const {
          !op.fills_gap && !op.peer->refuses_rendezvous && (op.peer->address.fep_cap & fetches) != 0;
 }
 
-/// [SES 9 step 2] The user's buffer can be read by this target from now on. False when there is no place for one more region.
+/// As a rendezvous if that can be, or as it is.
+PostResult<Posted> Transmitter::send_long(Instant now, TxOp& op) {
+  (void)begin_rendezvous(op, core_.config.rendezvous_eager);
+  enqueue(now, op);
+  return Posted{};
+}
+
+/// [SES 9 step 2] The user's buffer can be read by this target from now on. False when that is not for this target, or there is
+/// no place for one more region.
 bool Transmitter::begin_rendezvous(TxOp& op, std::uint32_t eager) {
+  if (!may_begin_rendezvous(op)) return false;
   const Endpoint& endpoint = *op.endpoint;
   MemoryRequest request;
   request.iov = op.iov.as_span();
@@ -47,8 +56,7 @@ void Transmitter::withdraw_source(const TxOp& op) {
 bool Transmitter::becomes_rendezvous(TxOp& op) {
   const bool had_no_room = op.code == ReturnCode::kNoMatch || op.code == ReturnCode::kDisabled ||
                            op.code == ReturnCode::kDisabledGen;
-  return had_no_room && !op.is_rendezvous && !op.awaits_delivery && may_begin_rendezvous(op) &&
-         begin_rendezvous(op, 0);
+  return had_no_room && !op.is_rendezvous && !op.awaits_delivery && begin_rendezvous(op, 0);
 }
 
 void Transmitter::size_rendezvous(TxOp& op, pds::TxMessage& message) const {
@@ -102,7 +110,8 @@ bool Transmitter::fetch(Instant now, Fetch& fetch, const FetchRequest& request) 
   op->context = op->header_data = 0;
   op->inject_block = nullptr;
   op->inject_cost = 0;
-  op->has_header_data = op->delivery_complete = op->fence = op->silent = false;
+  op->has_header_data = op->delivery_complete = op->fence = false;
+  op->silent = true;
   op->user_flags = 0;
   op->mkey_match = request.key;
   op->buffer_offset = request.remote_offset;

@@ -21,9 +21,12 @@ class SlowReceiver {
   static constexpr std::size_t kBytes = 16 * 1024;
   static constexpr std::size_t kInFlight = 256;
 
-  SlowReceiver(bool flow_control, bool ordered)
+  SlowReceiver(bool flow_control, bool ordered, bool rendezvous = false)
       : pair_(LinkConfig{.seed = 5},
-              {{"FLOW_CONTROL", flow_control ? "1" : "0"}, {"OVERFLOW_BYTES", "1M"}}, ordered) {
+              {{"FLOW_CONTROL", flow_control ? "1" : "0"},
+               {"OVERFLOW_BYTES", "1M"},
+               {"RENDEZVOUS", rendezvous ? "1" : "0"}},
+              ordered) {
     out_ = pattern(kBytes, 3);
   }
 
