@@ -121,12 +121,12 @@ void add_gauges(Out out, Fep& fep) {
       R"("gauges":{{"pool_packets":{},"pool_free":{},"pdcs_open":{},"pdcs_half_open":{},"outstanding_packets":{},)"
       R"("queued_messages":{},"stored_responses":{},"tombstones":{},"rudi_outstanding":{},"congestion_contexts":{},)"
       R"("endpoints":{},"peers":{},"memory_regions":{},"sends_active":{},"receives_posted":{},"messages_receiving":{},)"
-      R"("unexpected_messages":{},"unexpected_bytes":{},"messages_held":{},"refused_shares":{}}},)",
+      R"("unexpected_messages":{},"unexpected_bytes":{},"messages_held":{},"messages_fetching":{},"refused_shares":{}}},)",
       pool.capacity(), pool.available(), p.pdcs_open, p.pdcs_half_open, p.outstanding_packets,
       p.queued_messages, p.stored_responses, p.tombstones, p.rudi_outstanding, p.ccc_count,
       s.endpoints, s.peers, s.memory_regions, s.sends_active, s.receives_posted,
       s.messages_receiving, s.unexpected_messages, s.unexpected_bytes, s.messages_held,
-      s.refused_shares);
+      s.messages_fetching, s.refused_shares);
 }
 
 /// Of the last events that the flight recorder holds: which NACKs there were.

@@ -155,6 +155,9 @@ base::Result<FepConfig, std::string> Settings::fep_config(const net::PortFacts& 
   out.ses.overflow_bytes = overflow_bytes;
   out.ses.overflow_msgs = static_cast<std::uint32_t>(overflow_msgs);
   out.ses.flow_control = flow_control;
+  out.ses.rendezvous = rendezvous;
+  if (rendezvous_from != 0) out.ses.rendezvous_from = rendezvous_from;
+  out.ses.rendezvous_eager = static_cast<std::uint32_t>(rendezvous_eager);
   out.ses.reject_long = reject_long;
   out.ses.spray_ordered = spray_ordered;
   out.ses.retry_limit = static_cast<std::uint32_t>(retry);

@@ -446,6 +446,31 @@ constexpr std::array kSettings = {
             .target = &Settings::flow_control,
             .help = "peers whose messages arrive before their receive are slowed down when half of "
                     "the room for them is taken; 0: they are refused when all is"},
+    Setting{
+        .key = "RENDEZVOUS",
+        .group = "libfabric objects",
+        .kind = Kind::kBool,
+        .fallback = "1",
+        .target = &Settings::rendezvous,
+        .help = "messages for which a peer has no room are announced, and read by the peer when "
+                "it has a receive for them, where both sides have this; 0: they are sent again "
+                "until there is room, and a later ordered message waits behind them"},
+    Setting{
+        .key = "RENDEZVOUS_FROM",
+        .group = "libfabric objects",
+        .kind = Kind::kSize,
+        .fallback = "0",
+        .target = &Settings::rendezvous_from,
+        .help = "with RENDEZVOUS, messages of so many bytes are announced at once; 0: only those "
+                "that were refused",
+        .max = 1ull << 32},
+    Setting{.key = "RENDEZVOUS_EAGER",
+            .group = "libfabric objects",
+            .kind = Kind::kSize,
+            .fallback = "0",
+            .target = &Settings::rendezvous_eager,
+            .help = "with RENDEZVOUS_FROM, bytes that are sent with the announcement",
+            .max = 1ull << 31},
     Setting{.key = "REJECT_LONG",
             .group = "libfabric objects",
             .kind = Kind::kBool,

@@ -8,6 +8,7 @@
 #include "ses/memory_table.h"
 #include "ses/payload_sizes.h"
 #include "ses/peer_table.h"
+#include "ses/rendezvous.h"
 
 namespace uet::ses {
 
@@ -19,7 +20,7 @@ struct Core {
         rng(r),
         hash_key(r),
         trace(t),
-        iov_pool(c.max_sends + c.max_receives + c.max_memory_regions),
+        iov_pool(c.max_sends + c.max_receives + c.max_memory_regions + c.max_fetches),
         endpoints(c.max_endpoints, own_address, c.ri_reuse),
         peers(c.max_peers),
         memory(c.max_memory_regions, iov_pool) {}
@@ -42,6 +43,10 @@ struct Core {
   const base::HashKey hash_key;  ///< of all tables whose keys peers choose
   base::Trace& trace;
   Carrier* carrier = nullptr;
+  // What the two halves ask of each other. [decision 142]
+  Fetcher* fetcher = nullptr;
+  FetchSink* fetch_sink = nullptr;
+  RegionReads* region_reads = nullptr;
   IovPool iov_pool;
   EndpointTable endpoints;
   PeerTable peers;

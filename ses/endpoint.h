@@ -28,6 +28,7 @@ struct Endpoint {
   CompletionSink* sink = nullptr;
   std::array<RiSpace, 2> spaces{RiSpace(false), RiSpace(true)};
   UnexpectedList claimed;
+  UnexpectedList fetching;  ///< rendezvous that a receive has taken, and whose rest is not here
   OverflowUse overflow;
   OverflowUse held;           ///< messages that came before their turn
   std::uint32_t headers = 0;  ///< messages of which only the header is known

@@ -14,6 +14,9 @@ struct Gate {
   ListHook closed_hook;
   std::uint8_t generation = 0;
   bool is_enabled = true;
+  // What it was closed for, as far as the wire tells messages of one source apart.
+  Incoming closer;
+  std::uint32_t closer_length = 0;
 };
 
 using GateList =

@@ -46,6 +46,16 @@ bool IovList::assign(std::span<const iovec> pieces, IovPool& pool) {
   return true;
 }
 
+bool IovList::assign_part(const IovList& whole, std::size_t offset, std::size_t n, IovPool& pool) {
+  std::array<iovec, kMaxIov> parts;
+  std::size_t count = 0;
+  walk(whole.pieces(), whole.count_, offset, n,
+       [&](std::uint8_t* part, std::size_t, std::size_t bytes) {
+         parts[count++] = {part, bytes};
+       });
+  return assign({parts.data(), count}, pool);
+}
+
 void IovList::clear(IovPool& pool) {
   if (block_ != nullptr) pool.release(block_);
   *this = IovList();

@@ -34,10 +34,13 @@ class IovList {
     size_ = length;
     block_ = nullptr;
   }
+  /// n bytes from `offset` on of `whole`; the range must lie inside.
+  bool assign_part(const IovList& whole, std::size_t offset, std::size_t n, IovPool& pool);
   void clear(IovPool& pool);
 
   std::size_t size() const { return size_; }
   void* base() const { return count_ == 0 ? nullptr : pieces()[0].iov_base; }
+  std::span<const iovec> as_span() const { return {pieces(), count_}; }
   bool is_contiguous() const { return count_ <= 1; }
 
   /// Where n bytes from `offset` on lie in one piece; null when they do not.

@@ -24,6 +24,7 @@ struct Incoming {
   std::uint32_t job_id = 0;
   std::uint32_t initiator_id = 0;
   net::FabricAddress source;
+  bool operator==(const Incoming&) const = default;
 };
 
 /// What a receive or a peek accepts.

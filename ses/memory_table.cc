@@ -35,6 +35,7 @@ PostResult<std::uint64_t> MemoryTable::add(const MemoryRequest& request, base::R
   region->job_id = request.job_id;
   region->endpoint = request.endpoint;
   region->space = request.space;
+  region->operation = {};
   if (request.key) {
     region->key = *request.key | flags;
     entry->second = region;
@@ -47,6 +48,21 @@ PostResult<std::uint64_t> MemoryTable::add(const MemoryRequest& request, base::R
     region->key = key;
   }
   return region->key;
+}
+
+MemoryRegion* MemoryTable::add_source(const MemoryRequest& request, PoolRef operation,
+                                      const net::FabricAddress& reader, base::Rng& rng) {
+  const auto key = add(request, rng);
+  if (!key) return nullptr;
+  MemoryRegion* region = pool_.at(static_cast<std::uint32_t>(*key & 0xff'ffff));
+  region->operation = operation;
+  region->reader = reader;
+  return region;
+}
+
+const MemoryRegion* MemoryTable::find_source(std::uint64_t key) const {
+  const MemoryRegion* region = pool_.at(static_cast<std::uint32_t>(key & 0xff'ffff));
+  return region != nullptr && region->key == key && region->operation ? region : nullptr;
 }
 
 bool MemoryTable::enable(std::uint64_t key, std::uint32_t space, EndpointId endpoint) {

@@ -25,6 +25,9 @@ struct MemoryRegion : Pooled {
   std::optional<std::uint32_t> job_id;
   EndpointId endpoint = 0;
   std::uint32_t space = 0;
+  // The source of a rendezvous: our own, for one reader.
+  PoolRef operation;
+  net::FabricAddress reader;
 
   bool is_idempotent_safe() const { return (key & kKeyIdempotentSafe) != 0; }
 };
@@ -41,6 +44,10 @@ class MemoryTable {
  public:
   MemoryTable(std::uint32_t max, IovPool& iov_pool) : pool_(max, 32), iov_pool_(iov_pool) {}
 
+  /// What the target of a rendezvous may read, at offsets from 0. Null when there is no place.
+  MemoryRegion* add_source(const MemoryRequest& request, PoolRef operation,
+                           const net::FabricAddress& reader, base::Rng& rng);
+  const MemoryRegion* find_source(std::uint64_t key) const;
   /// Returns the key.
   PostResult<std::uint64_t> add(const MemoryRequest& request, base::Rng& rng);
   bool enable(std::uint64_t key, std::uint32_t space, EndpointId endpoint);

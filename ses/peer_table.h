@@ -34,6 +34,7 @@ struct Peer : Pooled {
   std::array<std::uint8_t, 2> generation{};  ///< of the peer's RI, by space [SES 2.5]
   std::array<SendStream, 2> streams;         ///< by space
   bool refuses_sequenced = false;            ///< it said that it knows no numbered messages
+  bool refuses_rendezvous = false;           ///< ... and that it does not fetch
   Flow* flows = nullptr;                     ///< one per local endpoint with operations towards it
 
   SendStream& stream_of(Space s) { return streams[static_cast<std::size_t>(s)]; }

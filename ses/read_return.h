@@ -15,6 +15,7 @@ struct ReadTally : Pooled {
   EndpointId endpoint = 0;
   Source source;
   std::uint64_t key = 0;
+  PoolRef operation;  ///< the region is the source of this rendezvous
   std::size_t length = 0;
   std::uint32_t returns_open = 0;
   bool all_requested = false;

@@ -9,10 +9,10 @@
 
 namespace uet::ses {
 
-class Receiver {
+class Receiver final : private FetchSink {
  public:
   explicit Receiver(Core& core);
-  ~Receiver();
+  ~Receiver() override;
   Receiver(const Receiver&) = delete;
   Receiver& operator=(const Receiver&) = delete;
 
@@ -22,6 +22,8 @@ class Receiver {
   PostResult<Posted> claim_receive(Instant now, Endpoint& endpoint, const ReceiveRequest& request,
                                    bool discard);
   bool cancel(Instant now, Endpoint& endpoint, std::uint64_t context);
+  /// First what is being fetched for the endpoint, before its own operations are cancelled.
+  void close_rendezvous(Instant now, Endpoint& endpoint);
   void close_endpoint(Instant now, Endpoint& endpoint);
   void on_memory_enabled(EndpointId endpoint);
   std::size_t free_receives() const { return receives_.available(); }
@@ -44,13 +46,16 @@ class Receiver {
 
   std::size_t posted() const { return receives_.in_use(); }
   std::size_t messages() const { return messages_.size(); }
-  std::size_t unexpected_messages() const { return store_.messages() - headers_.size() - held_; }
+  std::size_t unexpected_messages() const {
+    return store_.messages() - headers_.size() - held_ - fetching_;
+  }
   std::size_t unexpected_bytes() const { return store_.bytes(); }
   std::size_t reads_returning() const { return tallies_.in_use(); }
   std::size_t returns_open() const { return returns_.in_use(); }
   std::uint64_t refused_shares() const { return refused_shares_; }
   std::size_t returns_waiting() const { return returns_.in_use() - returns_carried_; }
   std::size_t messages_held() const { return held_; }
+  std::size_t messages_fetching() const { return fetching_; }
   std::size_t senders() const { return senders_.size(); }
   std::size_t header_only_messages() const { return headers_.size(); }
 
@@ -113,6 +118,28 @@ class Receiver {
   void unlink_unexpected(Unexpected& u);
   void release_unexpected(Unexpected& u);
 
+  // rx_rendezvous.cc
+  pds::Answer begin_rendezvous(Context& c);
+  void note_rest(const Context& c, Unexpected& u);
+  pds::Answer deliver_rendezvous(Context& c, RiSpace& space, Receive& receive);
+  pds::Answer end_eager_part(Context& c, RxMessage& m);
+  void adopt_rendezvous(Instant now, Unexpected& u, Receive& r, std::uint64_t start,
+                        std::uint64_t limit, std::size_t copied);
+  void bind_rendezvous(Unexpected& u, Receive& r, std::uint64_t start, std::uint64_t limit);
+  void fetch_rest(Instant now, Unexpected& u);
+  void end_rendezvous(Instant now, Unexpected& u, ReturnCode code);
+  void leave_fetching(Instant now, Unexpected& u, ReturnCode told);
+  void wait_for_fetch(Unexpected& u);
+  void end_fetch_wait(Unexpected& u);
+
+  // rx_fetches.cc
+  void serve_fetches(Instant now);
+  bool begin_fetch(Instant now, Unexpected& u);
+  bool go_on_fetching(Instant now, Fetch& fetch);
+  void on_fetched(Instant now, Fetch& fetch, ReturnCode code) override;
+  void release_fetch(Fetch& fetch);
+  void drop_idle_fetches(Instant now);
+
   // rx_order.cc
   pds::Answer begin_sequenced(Context& c, Sender* sender);
   Stream* open_stream(const Context& c, Sender* sender);
@@ -133,6 +160,8 @@ class Receiver {
   std::uint8_t generation_for(const Endpoint* endpoint, const net::FabricAddress& source,
                               bool tagged, std::uint8_t otherwise);
   void open_gates(RiSpace& space);
+  void open_gate(Gate& gate);
+  bool reopens(Context& c, RiSpace& space, Sender& sender);
   pds::Answer close_gate(Context& c, RiSpace& space, Sender& sender);
   Unexpected* find_header(Context& c, Sender& sender);
   Unexpected* note_header(Context& c, RiSpace& space, Sender& sender);
@@ -153,7 +182,8 @@ class Receiver {
   pds::Answer proceed_write(Context& c, RxMessage& m);
   pds::Answer proceed_read(Context& c, RxMessage& m);
   void complete_write(Context& c, bool has_data, std::uint64_t header_data);
-  bool data_fits_ack(const Context& c) const;
+  bool data_fits_ack(const Context& c, const MemoryRegion& region) const;
+  Endpoint* find_source_endpoint(const RequestView& r) const;
   bool is_too_long_for_one_packet(const Context& c) const;
   pds::Answer answer_with_data(Context& c, const MemoryRegion& region, std::uint64_t at);
   pds::Answer answer_carrying(Context& c);
@@ -225,10 +255,15 @@ class Receiver {
   PdcUse returns_use_;
   ChunkedPool<ReadTally> tallies_;
   SenderTable senders_;
-  HeaderAgeList headers_;  ///< messages of which only the header is known, by last attempt
-  HoldingList holding_;    ///< streams of which messages came before their turn
-  std::size_t held_ = 0;   ///< those messages
-  TurnList turns_;         ///< senders whose read data waits for a place with the carrier
+  ChunkedPool<Fetch> fetches_;
+  boost::intrusive::list<Fetch, boost::intrusive::member_hook<Fetch, ListHook, &Fetch::hook>>
+      active_fetches_;
+  FetchTurnList fetch_turns_;  ///< senders whose rendezvous wait for a place among them
+  std::size_t fetching_ = 0;   ///< rendezvous that a receive has taken
+  HeaderAgeList headers_;      ///< messages of which only the header is known, by last attempt
+  HoldingList holding_;        ///< streams of which messages came before their turn
+  std::size_t held_ = 0;       ///< those messages
+  TurnList turns_;             ///< senders whose read data waits for a place with the carrier
   std::size_t returns_carried_ = 0;
   std::uint64_t refused_shares_ = 0;
   Slab read_copies_;

@@ -1,9 +1,11 @@
 #include "ses/request_view.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 
 #include "lib/wire/ses_rules.h"
+#include "ses/rendezvous.h"
 
 namespace uet::ses {
 namespace {
@@ -22,19 +24,31 @@ void copy_common(const H& h, RequestView& out) {
   out.job_id = h.job_id;
   out.pid_on_fep = h.pid_on_fep;
   out.resource_index = h.resource_index;
-  out.request_length = h.request_length;
+  out.request_length = out.carried_length = h.request_length;
 }
 
 constexpr bool is_sequenced(SesOpcode opcode) {
-  return opcode >= kSequencedSendOpcode && opcode <= kFillTaggedGapOpcode;
+  return opcode >= kSequencedSendOpcode && opcode <= kSequencedTaggedRendezvousOpcode;
 }
 
 /// [decision 141] A numbered send is a send but for its number.
 void take_sequence(RequestView& out) {
-  const bool fills_gap = out.opcode >= kFillGapOpcode;
-  const bool tagged = out.opcode == kSequencedTaggedOpcode || out.opcode == kFillTaggedGapOpcode;
-  out.opcode = tagged ? SesOpcode::kTaggedSend : SesOpcode::kSend;
-  out.kind = fills_gap ? OpcodeClass::kFillGap : OpcodeClass::kSend;
+  struct Plain {
+    SesOpcode opcode;
+    OpcodeClass kind;
+  };
+  static constexpr std::array kPlain = {
+      Plain{SesOpcode::kSend, OpcodeClass::kSend},
+      Plain{SesOpcode::kTaggedSend, OpcodeClass::kSend},
+      Plain{SesOpcode::kSend, OpcodeClass::kFillGap},
+      Plain{SesOpcode::kTaggedSend, OpcodeClass::kFillGap},
+      Plain{SesOpcode::kRendezvousSend, OpcodeClass::kRendezvous},
+      Plain{SesOpcode::kRendezvousTsend, OpcodeClass::kRendezvous},
+  };
+  const Plain& plain =
+      kPlain[static_cast<std::size_t>(out.opcode) - static_cast<std::size_t>(kSequencedSendOpcode)];
+  out.opcode = plain.opcode;
+  out.kind = plain.kind;
   out.is_sequenced = true;
   out.sequence = SequenceField::unpack(out.buffer_offset);
   out.buffer_offset = 0;
@@ -96,6 +110,21 @@ void parse_standard(std::span<const std::uint8_t> bytes, std::uint32_t own_mtu, 
   }
 }
 
+/// The extension stands before the payload, and only the bytes behind it are of the message. Without it nothing can be done.
+void take_extension(std::uint8_t flags, std::uint32_t own_mtu, RequestView& out) {
+  constexpr std::uint8_t kEomMask = 0x02;
+  if (out.form != wire::NextHdr::kRequestStd) return;  // refused for its form
+  if (out.payload.size() < wire::ExtRendezvous::kSize) {
+    out.kind = OpcodeClass::kUnsupported;
+    return;
+  }
+  out.payload = out.payload.subspan(wire::ExtRendezvous::kSize);
+  out.carried_length = rendezvous_of(out).eager_length;
+  if (!out.som) return;
+  out.eom = (flags & kEomMask) != 0 || out.carried_length <= out.payload.size();
+  out.covered = out.eom ? out.carried_length : carried_mtu(out.payload.size(), own_mtu);
+}
+
 }  // namespace
 
 OpcodeClass classify(SesOpcode opcode) {
@@ -112,6 +141,9 @@ OpcodeClass classify(SesOpcode opcode) {
     case SesOpcode::kDeferrableSend:
     case SesOpcode::kDeferrableTsend:
       return OpcodeClass::kSend;
+    case SesOpcode::kRendezvousSend:
+    case SesOpcode::kRendezvousTsend:
+      return OpcodeClass::kRendezvous;
     case SesOpcode::kDatagramSend:
       return OpcodeClass::kDatagram;
     case SesOpcode::kMsgError:
@@ -167,9 +199,12 @@ bool parse_request(std::uint8_t next_hdr, std::span<const std::uint8_t> bytes,
   out.payload = bytes.subspan(header);
   if (!out.is_sequenced) out.kind = classify(out.opcode);
   const OpcodeClass c = out.kind;
-  if (c == OpcodeClass::kNoOp || c == OpcodeClass::kMsgError || c == OpcodeClass::kRestart ||
-      c == OpcodeClass::kAwaitDelivery || c == OpcodeClass::kFillGap)
-    out.covered = 0;
+  if (c == OpcodeClass::kRendezvous) take_extension(bytes[1], own_mtu, out);
+  constexpr auto kBit = [](OpcodeClass k) { return 1u << static_cast<unsigned>(k); };
+  constexpr unsigned kCarryNothing =
+      kBit(OpcodeClass::kNoOp) | kBit(OpcodeClass::kMsgError) | kBit(OpcodeClass::kRestart) |
+      kBit(OpcodeClass::kAwaitDelivery) | kBit(OpcodeClass::kFillGap);
+  if ((kBit(c) & kCarryNothing) != 0) out.covered = 0;
   return true;
 }
 
@@ -183,12 +218,16 @@ bool fit_payload(RequestView& request) {
 bool is_well_segmented(const RequestView& r, std::uint32_t own_mtu) {
   if (r.covered > std::max(own_mtu, kLargestPayload)) return false;
   const std::uint64_t end = std::uint64_t{r.message_offset} + r.covered;
-  if (end > r.request_length) return false;
+  if (end > r.carried_length) return false;
   if (!r.eom) return is_payload_mtu(r.covered, own_mtu) && r.message_offset % r.covered == 0;
   // The last packet does not tell what the others carry, but that is a multiple of one of these.
   if (r.message_offset % kSmallestPayload != 0 && r.message_offset % own_mtu != 0) return false;
   if (closes_early(r)) return true;
-  return end == r.request_length;
+  return end == r.carried_length;
+}
+
+wire::ExtRendezvous rendezvous_of(const RequestView& r) {
+  return wire::decode<wire::ExtRendezvous>(r.payload.data() - wire::ExtRendezvous::kSize);
 }
 
 }  // namespace uet::ses

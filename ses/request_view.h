@@ -17,6 +17,7 @@ using wire::SesOpcode;
 enum class OpcodeClass : std::uint8_t {
   kNoOp,
   kSend,
+  kRendezvous,
   kWrite,
   kRead,
   kDatagram,
@@ -44,6 +45,8 @@ struct RequestView {
   std::uint64_t mkey_match = 0;
   std::uint64_t header_data = 0;
   std::uint32_t request_length = 0;
+  std::uint32_t carried_length =
+      0;                      ///< of the message in its packets: a rendezvous leaves the rest out
   std::uint32_t covered = 0;  ///< bytes of the message that this packet carries or asks for
   std::uint32_t message_offset = 0;
   bool is_sequenced = false;  ///< `opcode` is then the plain one
@@ -61,7 +64,11 @@ inline constexpr auto kAwaitDeliveryOpcode = static_cast<SesOpcode>(0x30);
 
 OpcodeClass classify(SesOpcode opcode);
 constexpr bool is_tagged(SesOpcode opcode) {
-  return opcode == SesOpcode::kTaggedSend || opcode == SesOpcode::kDeferrableTsend;
+  constexpr auto kTagged = [](SesOpcode o) { return 1ull << static_cast<unsigned>(o); };
+  return ((kTagged(SesOpcode::kTaggedSend) | kTagged(SesOpcode::kDeferrableTsend) |
+           kTagged(SesOpcode::kRendezvousTsend)) >>
+              static_cast<unsigned>(opcode) &
+          1) != 0;
 }
 constexpr bool is_tagged_atomic(SesOpcode opcode) {
   return opcode == SesOpcode::kTsendAtomic || opcode == SesOpcode::kTsendFetchAtomic;
@@ -90,5 +97,8 @@ constexpr bool closes_early(const RequestView& r) {
   return is_deferrable(r.opcode) && !r.som && r.eom && r.covered == 0;
 }
 bool is_well_segmented(const RequestView& request, std::uint32_t own_mtu);
+
+/// What stands between the header and the payload of a rendezvous. [WIRE 5.11]
+wire::ExtRendezvous rendezvous_of(const RequestView& request);
 
 }  // namespace uet::ses

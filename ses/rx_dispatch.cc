@@ -12,6 +12,7 @@ RiKind ri_kind(const RequestView& r) {
     case OpcodeClass::kRead:
       return RiKind::kRma;
     case OpcodeClass::kSend:
+    case OpcodeClass::kRendezvous:
     case OpcodeClass::kFillGap:
       return is_tagged(r.opcode) ? RiKind::kTagged : RiKind::kUntagged;
     case OpcodeClass::kDatagram:
@@ -24,6 +25,9 @@ RiKind ri_kind(const RequestView& r) {
 /// Step 3 and 4: is this combination of opcode, form, mode and flags possible? kOk when it is.
 ReturnCode judge_form(const RequestView& r, pds::Mode mode) {
   const OpcodeClass c = r.kind;
+  const bool is_plain = r.form == wire::NextHdr::kRequestStd && !r.is_sequenced &&
+                        (mode == pds::Mode::kRud || mode == pds::Mode::kRod);
+  if (c == OpcodeClass::kSend && is_plain) return ReturnCode::kOk;  // nothing can be wrong
   if (c == OpcodeClass::kUnsupported) return ReturnCode::kUnsupportedOp;
   const bool rma = c == OpcodeClass::kWrite || c == OpcodeClass::kRead;
   if (c == OpcodeClass::kDatagram) return ReturnCode::kOpViolation;  // only UUD carries it
@@ -61,11 +65,16 @@ Receiver::Receiver(Core& core)
       tallies_(core.config.max_read_returns + core.config.max_messages),
       senders_(core.config.max_senders, core.config.max_streams, core.config.message_idle,
                core.hash_key),
+      fetches_(core.config.rendezvous ? core.config.max_fetches : 0, 16),
       read_copies_(core.config.read_copy_bytes, core.largest_payload(), core.largest_payload()),
-      ack_data_(core.largest_payload()) {}
+      ack_data_(core.largest_payload()) {
+  core.fetch_sink = this;
+}
 
 Receiver::~Receiver() {
   turns_.clear();
+  fetch_turns_.clear();
+  active_fetches_.clear();
   headers_.clear();
   holding_.clear();
   reports_.clear();
@@ -126,13 +135,16 @@ pds::Answer Receiver::check_address(Context& c) {
   const RequestView& r = c.request;
   ReturnCode code = ReturnCode::kOk;
   c.endpoint = find_endpoint(c, ri_kind(r), code);
-  if (c.endpoint == nullptr) return answer_error(r, code, r.ri_generation, true);
+  if (c.endpoint == nullptr) [[unlikely]] {
+    c.endpoint = find_source_endpoint(r);
+    if (c.endpoint == nullptr) return answer_error(r, code, r.ri_generation, true);
+  }
   if (c.packet.replayed_read && r.opcode == SesOpcode::kRead) return replay_read(c);
   if (r.ie) return reject(c, ReturnCode::kInitiatorErr);
   if (!is_well_segmented(r, core_.payload_mtu)) return reject(c, ReturnCode::kOpViolation);
   if (r.request_length > core_.config.max_message) return reject(c, ReturnCode::kUnsupportedSize);
   if (!r.is_single() && !closes_early(r) &&
-      Coverage().look(r.message_offset, r.covered, r.request_length, windows_) !=
+      Coverage().look(r.message_offset, r.covered, r.carried_length, windows_) !=
           Coverage::Look::kNew)
     return answer_refuse();
   return begin(c);
@@ -142,6 +154,8 @@ pds::Answer Receiver::begin(Context& c) {
   switch (c.request.kind) {
     case OpcodeClass::kSend:
       return begin_send(c);
+    case OpcodeClass::kRendezvous:
+      return begin_rendezvous(c);
     case OpcodeClass::kWrite:
       return begin_write(c);
     case OpcodeClass::kRead:
@@ -161,7 +175,7 @@ pds::Answer Receiver::proceed(Context& c, RxMessage& m) {
   advance_clock(c.now);
   messages_.touch(m, loop_ns_);
   if (!m.is_consistent_with(r)) {
-    m.seen = std::min<std::uint64_t>(m.seen + r.covered, m.request_length);
+    m.seen = std::min<std::uint64_t>(m.seen + r.covered, m.carried_length);
     return fail(
         c, m, m.mkey_match != r.mkey_match ? ReturnCode::kPermViolation : ReturnCode::kOpViolation);
   }
@@ -171,7 +185,7 @@ pds::Answer Receiver::proceed(Context& c, RxMessage& m) {
     return answer_discarded(c, m);
   }
   if (!closes_early(r)) {
-    switch (m.coverage.look(r.message_offset, r.covered, m.request_length, windows_)) {
+    switch (m.coverage.look(r.message_offset, r.covered, m.carried_length, windows_)) {
       case Coverage::Look::kNew:
         break;
       case Coverage::Look::kTooFar:
@@ -201,7 +215,7 @@ pds::Answer Receiver::proceed(Context& c, RxMessage& m) {
 
 /// The packet is one of the message from now on.
 void Receiver::count(RxMessage& m, const RequestView& r) {
-  m.seen = std::min<std::uint64_t>(m.seen + r.covered, m.request_length);
+  m.seen = std::min<std::uint64_t>(m.seen + r.covered, m.carried_length);
   if (r.som) {
     m.som_seen = true;
     m.hd = r.hd;
@@ -210,7 +224,7 @@ void Receiver::count(RxMessage& m, const RequestView& r) {
   if (closes_early(r))
     m.end = r.message_offset;
   else if (m.target != RxTarget::kDiscard)
-    m.coverage.add(r.message_offset, r.covered, m.request_length, windows_);
+    m.coverage.add(r.message_offset, r.covered, m.carried_length, windows_);
 }
 
 /// The message fails at its first packet. Further packets must get the same answer, whatever has
@@ -226,7 +240,7 @@ pds::Answer Receiver::reject(Context& c, ReturnCode code) {
     RxMessage* m = messages_.create(c.key, r, loop_ns_, *c.owner);
     UET_CHECK(m != nullptr);
     m->endpoint = c.endpoint;
-    m->seen = std::min<std::uint64_t>(r.covered, r.request_length);
+    m->seen = std::min<std::uint64_t>(r.covered, r.carried_length);
     m->code = code;
     m->code_was_told = true;
     if (m->is_complete()) release_message(*m);
@@ -261,7 +275,7 @@ pds::Answer Receiver::on_message_error_packet(Context& c) {
     m->code = ReturnCode::kInitiatorErr;
   const ReturnCode code = m->code;
   m->code_was_told = true;
-  m->end = std::min<std::uint64_t>(r.message_offset, m->request_length);
+  m->end = std::min<std::uint64_t>(r.message_offset, m->carried_length);
   // The initiator believes the last answer: it must name the present generation as the first one did. [SES 2.5]
   std::uint8_t generation = r.ri_generation;
   if (code == ReturnCode::kBadGeneration)

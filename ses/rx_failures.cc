@@ -53,11 +53,15 @@ void Receiver::abandon(Instant now, RxMessage& m, ReturnCode told, ReturnCode co
     if (receive.multi_recv)
       completion.buffer =
           static_cast<std::uint8_t*>(receive.iov.base()) + (m.start - m.buffer_offset);
+    Unexpected* rendezvous = m.unexpected;
+    m.unexpected = nullptr;
     complete_receive(now, receive, completion);
+    if (rendezvous != nullptr) leave_fetching(now, *rendezvous, told);
   } else if (target == RxTarget::kCapture) {
     Unexpected& u = *m.unexpected;
     m.unexpected = nullptr;
     u.message = nullptr;
+    u.is_rendezvous = false;
     store_.drop_payload(u, u.endpoint->use_of(u));
     if (u.is_held)
       u.is_gap = true;  // its number is still to be passed
@@ -137,8 +141,10 @@ void Receiver::on_deadline(Instant now) {
     drop_idle_messages(now);
     drop_idle_headers(now);
     pass_idle_gaps(now);
-    next_tick_ = messages_.is_empty() && headers_.empty() && holding_.empty() ? Instant::never()
-                                                                              : now + kTick;
+    drop_idle_fetches(now);
+    const bool is_idle =
+        messages_.is_empty() && headers_.empty() && holding_.empty() && fetching_ == 0;
+    next_tick_ = is_idle ? Instant::never() : now + kTick;
   }
 }
 

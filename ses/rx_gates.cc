@@ -25,6 +25,8 @@ pds::Answer Receiver::refuse_for_lack(Context& c, RiSpace& space, Sender& sender
 pds::Answer Receiver::close_gate(Context& c, RiSpace& space, Sender& sender) {
   Gate& gate = sender.gates[&space == &c.endpoint->space(true) ? 1 : 0];
   gate.is_enabled = false;
+  gate.closer = c.incoming();
+  gate.closer_length = c.request.request_length;
   space.closed.push_back(gate);
   senders_.hold(sender);
   sender.refused_at_ns = loop_ns_;
@@ -50,10 +52,28 @@ void Receiver::open_gates(RiSpace& space) {
   while (!space.closed.empty()) {
     Gate& gate = space.closed.front();
     space.closed.pop_front();
-    gate.is_enabled = true;
-    if (core_.config.use_generations) ++gate.generation;
-    senders_.unhold(*gate.sender);
+    open_gate(gate);
   }
+}
+
+void Receiver::open_gate(Gate& gate) {
+  gate.is_enabled = true;
+  if (core_.config.use_generations) ++gate.generation;
+  senders_.unhold(*gate.sender);
+}
+
+/// The message that closed the gate has come again as a rendezvous, for which there is room. Its initiator sends it only when
+/// everything behind it was refused; what else is on its way has an older generation from now on.
+bool Receiver::reopens(Context& c, RiSpace& space, Sender& sender) {
+  const RequestView& r = c.request;
+  if (r.kind != OpcodeClass::kRendezvous) return false;
+  Gate& gate = sender.gates[is_tagged(r.opcode) ? 1 : 0];
+  const bool is_closer = gate.closer == c.incoming() && gate.closer_length == r.request_length &&
+                         store_.has_room_for(c.endpoint->overflow, sender, r.carried_length);
+  if (!is_closer) return false;
+  space.closed.erase(space.closed.iterator_to(gate));
+  open_gate(gate);
+  return true;
 }
 
 /// An earlier attempt of this message, as far as the wire tells messages of one sender apart.
@@ -139,6 +159,18 @@ pds::Answer Receiver::deliver_claimed(Context& c, RiSpace& space, Unexpected& he
   Receive& receive = *header.receive;
   if (core_.config.reject_long && r.request_length > receive.iov.size())
     return reject(c, ReturnCode::kTooLong);
+  if (r.kind == OpcodeClass::kRendezvous) {
+    header.receive = nullptr;
+    header.is_unwanted = true;  // for those who look meanwhile
+    const pds::Answer answer = deliver_rendezvous(c, space, receive);
+    if (c.is_taken) {
+      forget_header(header);
+    } else {
+      header.receive = &receive;
+      header.is_unwanted = false;
+    }
+    return answer;
+  }
   forget_header(header);
   return deliver(c, space, receive);
 }

@@ -13,7 +13,8 @@ bool RxMessage::is_consistent_with(const RequestView& r) const {
   return opcode == r.opcode && dc == r.dc && rel == r.rel && job_id == r.job_id &&
          pid_on_fep == r.pid_on_fep && resource_index == r.resource_index &&
          initiator == r.initiator && mkey_match == r.mkey_match &&
-         buffer_offset == r.buffer_offset && request_length == r.request_length;
+         buffer_offset == r.buffer_offset && request_length == r.request_length &&
+         carried_length == r.carried_length;
 }
 
 RxMessageTable::RxMessageTable(std::uint32_t max, const base::HashKey& hash_key)
@@ -50,8 +51,9 @@ RxMessage* RxMessageTable::create(const MessageKey& key, const RequestView& r,
   m->mkey_match = r.mkey_match;
   m->buffer_offset = r.buffer_offset;
   m->request_length = r.request_length;
+  m->carried_length = r.carried_length;
   m->seen = 0;
-  m->end = r.request_length;
+  m->end = r.carried_length;
   m->som_seen = false;
   m->header_data = 0;
   m->code = ReturnCode::kOk;

@@ -57,11 +57,12 @@ struct RxMessage : Pooled,
   std::uint64_t mkey_match = 0;
   std::uint64_t buffer_offset = 0;
   std::uint32_t request_length = 0;
+  std::uint32_t carried_length = 0;  ///< of that, in its packets: less in a rendezvous
 
   std::uint64_t seen = 0;  ///< bytes in its packets: says when a stone has met them all
   Coverage coverage;       ///< of the others
   std::uint64_t end =
-      0;  ///< bytes that will come: less than request_length when the initiator ended it early
+      0;  ///< bytes that will come: less than carried_length when the initiator ended it early
   bool som_seen = false;
   bool hd =
       false;  ///< as the first packet says, whenever it comes: some senders mark only that [docs/interop.md]
@@ -72,7 +73,7 @@ struct RxMessage : Pooled,
 
   // Where the bytes go.
   Receive* receive = nullptr;
-  Unexpected* unexpected = nullptr;
+  Unexpected* unexpected = nullptr;  ///< kCapture; kReceive too in a rendezvous
   PoolRef region;
   std::uint64_t start = 0;  ///< of the message in the buffer or region
   std::uint64_t limit = 0;  ///< bytes of the message that fit
@@ -83,7 +84,7 @@ struct RxMessage : Pooled,
   bool is_consistent_with(const RequestView& r) const;
   bool is_complete() const {
     if (target == RxTarget::kDiscard) return seen >= end;
-    return end < request_length ? coverage.reaches(end) : coverage.is_complete();
+    return end < carried_length ? coverage.reaches(end) : coverage.is_complete();
   }
 };
 

@@ -64,10 +64,11 @@ pds::Answer Receiver::hold(Context& c, Stream& stream) {
   if (at != stream.held.begin() && std::prev(at)->number == r.sequence.number)
     return fills_gap ? answer_default(r) : reject(c, ReturnCode::kOpViolation);
   Unexpected* u =
-      store_.admit_held(c.endpoint->overflow, c.endpoint->held, *stream.sender, r.request_length);
+      store_.admit_held(c.endpoint->overflow, c.endpoint->held, *stream.sender, r.carried_length);
   if (u == nullptr) return reject(c, ReturnCode::kNoMatch);  // it comes again
   senders_.hold(*stream.sender);
   describe(c, *u);
+  note_rest(c, *u);
   u->number = r.sequence.number;
   u->is_gap = fills_gap;
   if (stream.held.empty()) holding_.push_back(stream);

@@ -113,6 +113,7 @@ void Receiver::adopt(Instant now, Unexpected& u, Receive& r) {
       store_.move_to(u, u.endpoint->overflow, r.iov, static_cast<std::size_t>(start),
                      static_cast<std::size_t>(limit));
   core_.trace.emit(now, base::EventId::kMessageMatched, 0, {}, u.tagged ? 1 : 0, u.length);
+  if (u.is_rendezvous) return adopt_rendezvous(now, u, r, start, limit, copied);
   if (RxMessage* m = u.message) {
     m->target = RxTarget::kReceive;
     m->receive = &r;

@@ -15,6 +15,7 @@ ReadTally* Receiver::make_tally(Context& c) {
   tally->all_requested = false;
   tally->failed = false;
   tally->was_counted = false;
+  tally->operation = {};
   return tally;
 }
 
@@ -23,7 +24,10 @@ void Receiver::settle(Instant now, ReadTally& tally) {
   if (tally.returns_open > 0 || !(tally.all_requested || tally.failed)) return;
   const ReadTally done = tally;
   tallies_.release(&tally);
-  if (!done.failed && !done.was_counted)
+  if (done.failed || done.was_counted) return;
+  if (done.operation)
+    core_.region_reads->on_region_read(now, done.operation, done.length);
+  else
     complete_read(now, done.endpoint, done.source, done.key, done.length);
 }
 

@@ -24,6 +24,8 @@ MemoryRegion* Receiver::find_region(Context& c, bool write, std::uint64_t& start
     if (!same_process) return nullptr;
     c.endpoint = owner;
   }
+  code = ReturnCode::kPermViolation;
+  if (region->operation && region->reader != c.packet.source) return nullptr;
   code = ReturnCode::kOpViolation;
   if (c.packet.mode == pds::Mode::kRudi && !region->is_idempotent_safe()) return nullptr;
   code = MemoryTable::check(*region, {r.job_id, write, r.buffer_offset, r.request_length}, start);
@@ -89,8 +91,21 @@ void Receiver::complete_write(Context& c, bool has_data, std::uint64_t header_da
   c.endpoint->complete(completion);
 }
 
-/// [SES 6.3] Decided by the length of the whole message, so that all its packets go the same way.
-bool Receiver::data_fits_ack(const Context& c) const {
+/// The target of a rendezvous may reach its source through an endpoint that serves no other READ. Null for all else. [SES 9]
+Endpoint* Receiver::find_source_endpoint(const RequestView& r) const {
+  if (r.opcode != SesOpcode::kRead || r.form != wire::NextHdr::kRequestStd) return nullptr;
+  ReturnCode code = ReturnCode::kOk;
+  Endpoint* endpoint = core_.endpoints.route(r.target(), RiKind::kAny, code);
+  if (endpoint == nullptr) return nullptr;
+  const MemoryRegion* region =
+      core_.memory.find(r.mkey_match, endpoint->id, endpoint->config.memory_space);
+  return region != nullptr && region->operation ? endpoint : nullptr;
+}
+
+/// [SES 6.3] Decided by the length of the whole message, so that all its packets go the same way. The source of a rendezvous
+/// goes when it was read, and data in an ACK may be asked for again.
+bool Receiver::data_fits_ack(const Context& c, const MemoryRegion& region) const {
+  if (region.operation) return false;
   const std::uint32_t limit = core_.config.max_ack_data;
   return c.request.request_length <= limit || limit >= kLargestPayload ||
          c.packet.mode == pds::Mode::kRudi;
@@ -112,7 +127,7 @@ pds::Answer Receiver::begin_read(Context& c) {
   ReturnCode code = ReturnCode::kOk;
   MemoryRegion* region = find_region(c, false, start, code);
   if (region == nullptr) return reject(c, code);
-  const bool in_ack = data_fits_ack(c);
+  const bool in_ack = data_fits_ack(c, *region);
   if (r.is_single()) {
     if (in_ack) {
       if (c.packet.mode != pds::Mode::kRudi)
@@ -122,6 +137,7 @@ pds::Answer Receiver::begin_read(Context& c) {
     ReadTally* tally = make_tally(c);
     if (tally == nullptr) return answer_refuse();
     tally->key = region->key;
+    tally->operation = region->operation;
     pds::Answer answer = return_data(c, *region, start, *tally);
     tally->all_requested = true;
     settle(c.now, *tally);
@@ -132,6 +148,7 @@ pds::Answer Receiver::begin_read(Context& c) {
     tally = make_tally(c);
     if (tally == nullptr) return answer_refuse();
     tally->key = region->key;
+    tally->operation = region->operation;
   }
   advance_clock(c.now);
   RxMessage* m = messages_.create(c.key, r, loop_ns_, *c.owner);
@@ -153,7 +170,7 @@ pds::Answer Receiver::proceed_read(Context& c, RxMessage& m) {
   }
   const std::uint64_t at = m.start + r.message_offset;
   ReadTally* tally = tallies_.find(m.tally);
-  const bool in_ack = data_fits_ack(c);
+  const bool in_ack = data_fits_ack(c, *region);
   if (!in_ack && tally == nullptr) {  // what went back before could not be delivered
     count(m, r);
     return fail(c, m, ReturnCode::kCancelled);
@@ -179,7 +196,7 @@ pds::Answer Receiver::replay_read(Context& c) {
   ReturnCode code = ReturnCode::kOk;
   const MemoryRegion* region = find_region(c, false, start, code);
   if (region == nullptr) return answer_error(c.request, code, c.request.ri_generation, true);
-  if (!is_well_segmented(c.request, core_.payload_mtu) || !data_fits_ack(c) ||
+  if (!is_well_segmented(c.request, core_.payload_mtu) || !data_fits_ack(c, *region) ||
       is_too_long_for_one_packet(c))
     return answer_default(c.request);
   return answer_with_data(c, *region, start + c.request.message_offset);

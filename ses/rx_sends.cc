@@ -21,7 +21,8 @@ pds::Answer Receiver::begin_send(Context& c) {
   // [SES 2.5 rules 1, 2] Without generations the only one there is is 0, which it then stays.
   if (r.ri_generation != (gate == nullptr ? 0 : gate->generation))
     return reject(c, ReturnCode::kBadGeneration);
-  if (gate != nullptr && !gate->is_enabled) return refuse_closed(c, *sender);
+  if (gate != nullptr && !gate->is_enabled && !reopens(c, space, *sender))
+    return refuse_closed(c, *sender);
   if (!r.rel && !c.endpoint->config.accept_any_job && r.job_id != c.endpoint->config.job_id)
     return reject(c, ReturnCode::kPermViolation);
   if (!r.is_single() && !has_place_for_message(c)) return answer_refuse();
@@ -69,6 +70,7 @@ void Receiver::retire_multi_recv(Instant now, RiSpace& space, Receive& r) {
 
 pds::Answer Receiver::deliver(Context& c, RiSpace& space, Receive& receive) {
   const RequestView& r = c.request;
+  if (r.kind == OpcodeClass::kRendezvous) return deliver_rendezvous(c, space, receive);
   const std::uint64_t start = receive.cursor + r.buffer_offset;
   const std::uint64_t limit =
       start < r.buffer_offset ? 0 : fitting(receive, start, r.request_length);
@@ -125,8 +127,9 @@ pds::Answer Receiver::proceed_receive(Context& c, RxMessage& m) {
   const RequestView& r = c.request;
   place(m, r);
   if (!m.is_complete()) return answer_pending(r);
-  if (m.end < m.request_length)  // a deferred message was given up by its sender
+  if (m.end < m.carried_length)  // a deferred message was given up by its sender
     return fail(c, m, ReturnCode::kInitiatorErr);
+  if (m.unexpected != nullptr) return end_eager_part(c, m);
   Completion completion;
   completion.code = m.limit < m.request_length ? ReturnCode::kTruncated : ReturnCode::kOk;
   completion.length = m.limit;
@@ -163,7 +166,7 @@ pds::Answer Receiver::capture(Context& c, RiSpace& space, Unexpected* header) {
   Sender* sender = senders_.find_or_make(endpoint.id, c.packet.source, loop_ns_);
   if (sender == nullptr)  // an ordered message must not be overtaken, so it is not consumed
     return c.is_ordered() ? answer_refuse() : reject(c, ReturnCode::kNoMatch);
-  Unexpected* u = store_.admit(endpoint.overflow, *sender, r.request_length);
+  Unexpected* u = store_.admit(endpoint.overflow, *sender, r.carried_length);
   if (u == nullptr) return refuse_for_lack(c, space, *sender, header);
   if (!store_.capture(*u, r.message_offset, r.payload)) {
     store_.drop_payload(*u, endpoint.overflow);
@@ -175,6 +178,7 @@ pds::Answer Receiver::capture(Context& c, RiSpace& space, Unexpected* header) {
   core_.trace.emit(c.now, base::EventId::kMessageUnexpected, 0, {},
                    static_cast<std::uint64_t>(r.opcode), r.request_length);
   enlist(c, space, *u, header);
+  note_rest(c, *u);
   if (header != nullptr) forget_header(*header);
   c.is_taken = true;
   return keep(c, *u);
@@ -196,7 +200,7 @@ pds::Answer Receiver::keep(Context& c, Unexpected& u) {
     return answer_pending(r);
   }
   remember_for_delivery(c, u);
-  return answer_news(r, ResponseList::kOverflow, r.request_length);
+  return answer_news(r, ResponseList::kOverflow, r.carried_length);
 }
 
 pds::Answer Receiver::proceed_capture(Context& c, RxMessage& m) {
@@ -208,11 +212,11 @@ pds::Answer Receiver::proceed_capture(Context& c, RxMessage& m) {
     u.header_data = r.header_data;
   }
   if (!m.is_complete()) return answer_pending(r);
-  if (m.end < m.request_length) return fail(c, m, ReturnCode::kInitiatorErr);
+  if (m.end < m.carried_length) return fail(c, m, ReturnCode::kInitiatorErr);
   u.message = nullptr;
   release_message(m);
   remember_for_delivery(c, u);
-  return answer_news(r, ResponseList::kOverflow, r.request_length);
+  return answer_news(r, ResponseList::kOverflow, r.carried_length);
 }
 
 void Receiver::describe(const Context& c, Unexpected& u) {
@@ -220,6 +224,7 @@ void Receiver::describe(const Context& c, Unexpected& u) {
   u.endpoint = c.endpoint;
   u.tagged = is_tagged(r.opcode);
   u.header = c.incoming();
+  u.length = r.request_length;
   u.buffer_offset = r.buffer_offset;
   u.has_header_data = r.som && r.hd;
   u.header_data = r.header_data;
@@ -240,7 +245,7 @@ void Receiver::enlist(Context& c, RiSpace& space, Unexpected& u, Unexpected* hea
 
 /// The medium form has no message id, so the initiator cannot ask for such a message.
 void Receiver::remember_for_delivery(Context& c, Unexpected& u) {
-  if (!c.request.dc || c.request.form != wire::NextHdr::kRequestStd) return;
+  if ((!c.request.dc && !u.is_rendezvous) || c.request.form != wire::NextHdr::kRequestStd) return;
   u.message_id = c.request.message_id;
   awaited_.add(u);
 }

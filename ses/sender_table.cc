@@ -28,6 +28,7 @@ SenderTable::~SenderTable() {
 }
 
 Sender* SenderTable::find(EndpointId endpoint, const net::FabricAddress& address) {
+  if (pool_.in_use() == 0) return nullptr;  // as long as every message has found its receive
   const auto it = by_key_.find(Key{endpoint, address}, Hash{&hash_key_}, Equal());
   return it == by_key_.end() ? nullptr : &*it;
 }
@@ -46,7 +47,9 @@ Sender* SenderTable::find_or_make(EndpointId endpoint, const net::FabricAddress&
     gate.generation = 0;
     gate.is_enabled = true;
   }
-  s->refused_at_ns = 0;
+  s->refused_at_ns = s->fetched_at_ns = 0;
+  s->fetches = 0;
+  s->has_served = false;
   s->rests_with_streams = false;
   if (pool_.in_use() > 2 * buckets_.size()) {
     std::vector<Set::bucket_type> more(buckets_.size() * 2);

@@ -34,8 +34,13 @@ struct Sender : Pooled,
   std::array<Gate, 2> gates;
   std::int64_t refused_at_ns = 0;  ///< last, in loop time
   HeaderList headers;
-  OverflowUse held;    ///< messages that came before their turn
-  StreamList streams;  ///< last used first
+  HeaderList to_fetch;       ///< rendezvous whose rest waits for a place among the READs
+  ListHook fetch_turn_hook;  ///< while any waits
+  std::uint32_t fetches = 0;
+  bool has_served = false;         ///< a READ that it invited
+  std::int64_t fetched_at_ns = 0;  ///< when READs brought something, in loop time
+  OverflowUse held;                ///< messages that came before their turn
+  StreamList streams;              ///< last used first
 };
 
 /// The rule of all shares: who holds `held` of a pool may take another place while it holds no more than `factor` times what is
@@ -111,6 +116,8 @@ class SenderTable {
   IdleList idle_, idle_with_streams_;
 };
 
+using FetchTurnList = boost::intrusive::list<
+    Sender, boost::intrusive::member_hook<Sender, ListHook, &Sender::fetch_turn_hook>>;
 using TurnList =
     boost::intrusive::list<Sender,
                            boost::intrusive::member_hook<Sender, ListHook, &Sender::turn_hook>>;

@@ -29,12 +29,14 @@ PostResult<EndpointId> Ses::open_endpoint(Instant now, const EndpointConfig& con
   auto endpoint = impl_->core.endpoints.open(now, config, sink);
   if (!endpoint) return endpoint.error();
   if (impl_->core.config.spray_ordered) (*endpoint)->address.fep_cap |= kRestoresOrder;
+  if (impl_->core.config.rendezvous) (*endpoint)->address.fep_cap |= kFetchesRendezvous;
   return (*endpoint)->id;
 }
 
 void Ses::close_endpoint(Instant now, EndpointId endpoint) {
   Endpoint* e = impl_->core.endpoints.find(endpoint);
   if (e == nullptr) return;
+  impl_->rx.close_rendezvous(now, *e);
   impl_->tx.close_endpoint(now, *e);
   impl_->rx.close_endpoint(now, *e);
   impl_->core.endpoints.close(now, *e);
@@ -159,6 +161,7 @@ Ses::Gauges Ses::gauges() const {
   g.unexpected_messages = impl_->rx.unexpected_messages();
   g.unexpected_bytes = impl_->rx.unexpected_bytes();
   g.header_only_messages = impl_->rx.header_only_messages();
+  g.messages_fetching = impl_->rx.messages_fetching();
   g.messages_held = impl_->rx.messages_held();
   g.senders = impl_->rx.senders();
   g.reads_returning = impl_->rx.reads_returning();

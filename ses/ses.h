@@ -359,6 +359,7 @@ class Ses final : public pds::Upper {
     std::size_t endpoints, peers, memory_regions, sends_active, receives_posted, messages_receiving,
         unexpected_messages, unexpected_bytes;
     std::size_t header_only_messages;  ///< unexpected ones for which there was no room
+    std::size_t messages_fetching;     ///< a receive has them, and their rest is being read
     std::size_t messages_held;    ///< came before their turn among the ordered ones of their sender
     std::size_t senders;          ///< peers that hold any of the receiver's pools, or did lately
     std::size_t reads_returning;  ///< READs whose data is on its way back

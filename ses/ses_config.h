@@ -49,6 +49,12 @@ struct SesConfig {
   bool spray_ordered = false;
   /// Initiators' streams of such messages that are remembered; those of half of max_senders at most.
   std::uint32_t max_streams = 4096;
+  /// Sends that a target had no room for begin again as a rendezvous, where the target fetches; and we fetch. [decision 142]
+  bool rendezvous = false;
+  /// Sends of so many bytes begin as one.
+  std::uint64_t rendezvous_from = ~0ull;
+  std::uint32_t rendezvous_eager = 0;  ///< bytes that such sends carry with them
+  std::uint32_t max_fetches = 256;     ///< READs for rendezvous under way; a source: half
 };
 
 }  // namespace uet::ses

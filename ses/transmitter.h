@@ -8,10 +8,10 @@
 
 namespace uet::ses {
 
-class Transmitter {
+class Transmitter final : private Fetcher, private RegionReads {
  public:
   explicit Transmitter(Core& core);
-  ~Transmitter();
+  ~Transmitter() override;
   Transmitter(const Transmitter&) = delete;
   Transmitter& operator=(const Transmitter&) = delete;
 
@@ -21,7 +21,7 @@ class Transmitter {
   PostResult<Posted> atomic(Instant now, Endpoint& endpoint, const AtomicRequest& request);
   bool cancel(Instant now, Endpoint& endpoint, std::uint64_t context);
   void close_endpoint(Instant now, Endpoint& endpoint);
-  std::size_t free_operations() const { return ops_.available(); }
+  std::size_t free_operations() const { return ops_.available() - kept_for_fetches_; }
   std::size_t active_operations() const { return ops_.in_use(); }
 
   // --- From the carrier
@@ -47,6 +47,8 @@ class Transmitter {
   PostResult<Posted> send_datagram(Instant now, Endpoint& endpoint, const SendRequest& request);
   PostResult<TxOp*> prepare(Instant now, Endpoint& endpoint, const Common& common,
                             SesOpcode opcode);
+  static void assign(TxOp& op, Endpoint& endpoint, Flow& flow, SesOpcode opcode,
+                     std::uint64_t length);
   bool copy_for_inject(TxOp& op, std::span<const iovec> pieces);
   Flow* flow_for(Endpoint& endpoint, Peer& peer);
   void enqueue(Instant now, TxOp& op);
@@ -57,6 +59,18 @@ class Transmitter {
   void defer(Flow& flow);
   void pump_deferred(Instant now);
   void release_flow_if_idle(Flow& flow);
+
+  // tx_rendezvous.cc
+  PostResult<Posted> send_long(Instant now, TxOp& op);
+  bool may_begin_rendezvous(const TxOp& op) const;
+  bool begin_rendezvous(TxOp& op, std::uint32_t eager);
+  void withdraw_source(const TxOp& op);
+  bool becomes_rendezvous(TxOp& op);
+  void size_rendezvous(TxOp& op, pds::TxMessage& message) const;
+  void note_wanted(TxOp& op, const ResponseView& response);
+  void on_region_read(Instant now, PoolRef operation, std::uint64_t length) override;
+  bool fetch(Instant now, Fetch& fetch, const FetchRequest& request) override;
+  void give_up(Instant now, Fetch& fetch) override;
 
   // tx_order.cc
   bool wants_spray(const TxOp& op) const;
@@ -78,6 +92,7 @@ class Transmitter {
   // tx_emit.cc
   bool may_use_medium(const TxOp& op) const;
   std::size_t emit_header(const TxOp& op, std::uint32_t segment, net::Packet& packet) const;
+  std::size_t emit_rendezvous(const TxOp& op, std::uint32_t segment, net::Packet& packet) const;
   void emit_message_error(const TxOp& op, net::Packet& packet) const;
   void emit_await_delivery(const TxOp& op, net::Packet& packet) const;
 
@@ -130,7 +145,8 @@ class Transmitter {
   bool work_deferred_ = false;             ///< something waits for the end of an upcall
   std::uint32_t waiting_for_targets_ = 0;  ///< operations with waits_for_target
   unsigned id_index_bits_;
-  std::uint32_t next_stream_ = 0;  ///< 0: none was used yet
+  std::uint32_t kept_for_fetches_;  ///< descriptors that users do not get
+  std::uint32_t next_stream_ = 0;   ///< 0: none was used yet
 };
 
 }  // namespace uet::ses

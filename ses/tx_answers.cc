@@ -97,12 +97,17 @@ void Transmitter::interpret(Instant now, TxOp& op, std::uint8_t next_hdr,
   succeed();
   if (response.opcode == ResponseOpcode::kResponse && response.list == ResponseList::kOverflow)
     op.captured = true;
+  if (op.is_rendezvous) note_wanted(op, response);
   if (response.opcode == ResponseOpcode::kResponseWData && !place_read_data(op, response))
     fail_semantic(op, ReturnCode::kOpViolation);
 }
 
 /// [decision 105] The answer to the question, not yet the report.
 void Transmitter::interpret_await(TxOp& op, const ResponseView& response) {
+  if (op.was_read) {  // by the target, to its end
+    if (op.semantic == Semantic::kNone) op.semantic = Semantic::kOk;
+    return;
+  }
   const bool is_gone = response.code == ReturnCode::kNoMatch && !op.peer_was_lost;
   const bool is_unknown = response.code == ReturnCode::kUnsupportedOp;
   if (!is_success(response.code) && !is_gone && !is_unknown) {
@@ -112,6 +117,8 @@ void Transmitter::interpret_await(TxOp& op, const ResponseView& response) {
   }
   if (op.semantic == Semantic::kNone) op.semantic = Semantic::kOk;
   // A receive took it before the question came; or a target that tells nothing later has said all that it will say.
+  // What it has read is known all the same.
+  if (op.is_rendezvous && is_unknown) return;
   if (response.opcode != ResponseOpcode::kResponse || response.list != ResponseList::kOverflow)
     op.is_delivered = true;
 }
@@ -135,6 +142,7 @@ bool Transmitter::place_read_data(TxOp& op, const ResponseView& response) {
   if (!op.memory_gone)
     op.iov.scatter(response.message_offset, response.data.data(), response.data.size());
   op.returned.add(response.message_offset, bytes, op.length, windows_);
+  if (op.fetch != nullptr) op.fetch->placed += bytes;
   return true;
 }
 
@@ -202,8 +210,9 @@ bool Transmitter::is_owed_something(const TxOp& op) const {
   // Everything is delivered and nothing said. The verdict may still come, unless it was among what could not be read.
   if (op.semantic == Semantic::kNone) return !op.bad_response;
   if (op.semantic == Semantic::kError) return false;
-  if (op.awaits_delivery) return !op.is_delivered && op.endpoint != nullptr;
-  return op.returns_data && !op.returned.is_complete();
+  if (op.awaits_delivery) return !op.is_delivered && !op.was_read && op.endpoint != nullptr;
+  if (!op.returns_data || op.returned.is_complete()) return false;
+  return op.fetch == nullptr || op.endpoint != nullptr;  // else it was given up
 }
 
 TxOp* Transmitter::find(pds::MessageToken token) {

@@ -10,6 +10,30 @@ namespace {
 
 constexpr std::uint64_t kMediumLengthMax = 0x3fff;  // 14 bits
 
+/// `carried`: bytes of the message in its packets.
+[[gnu::always_inline]] inline void fill_first(const TxOp& op, std::uint64_t carried,
+                                              wire::SesStandardFirst& h) {
+  h.som = true;
+  // By length, not by the count of segments: that may shrink when the message is truncated.
+  h.eom = carried <= op.piece;
+  h.message_id = op.message_id;
+  h.buffer_offset = op.buffer_offset;
+  h.header_data = op.header_data;
+  h.request_length = static_cast<std::uint32_t>(op.length);
+}
+
+[[gnu::always_inline]] inline void fill_next(const TxOp& op, std::uint64_t carried,
+                                             std::uint64_t offset, std::size_t covered,
+                                             wire::SesStandardNext& h) {
+  h.som = false;
+  h.eom = offset + covered == carried;
+  h.message_id = op.message_id;
+  h.buffer_offset = op.buffer_offset;
+  h.payload_length = static_cast<std::uint16_t>(covered);
+  h.message_offset = static_cast<std::uint32_t>(offset);
+  h.request_length = static_cast<std::uint32_t>(op.length);
+}
+
 }  // namespace
 
 /// The same bytes at each call of one attempt, unless the buffer went away in between: then the
@@ -34,7 +58,8 @@ pds::SegmentInfo Transmitter::emit_segment(pds::MessageToken token, std::uint32_
     return {static_cast<std::uint8_t>(op->medium ? wire::NextHdr::kRequestMedium
                                                  : wire::NextHdr::kRequestStd)};
   }
-  const std::size_t n = emit_header(*op, segment, packet);
+  const std::size_t n =
+      op->is_rendezvous ? emit_rendezvous(*op, segment, packet) : emit_header(*op, segment, packet);
   if (n > 0 && !op->is_read()) {
     const std::size_t from = std::size_t{segment} * op->piece;
     if (op->memory_gone)
@@ -73,27 +98,44 @@ std::size_t Transmitter::emit_header(const TxOp& op, std::uint32_t segment,
   if (segment == 0) {
     wire::SesStandardFirst h;
     fill_common(op, h);
-    h.som = true;
-    // By length, not by the count of segments: that may shrink when the message is truncated.
-    h.eom = op.length <= op.piece;
-    h.message_id = op.message_id;
-    h.buffer_offset = op.buffer_offset;
-    h.header_data = op.header_data;
+    fill_first(op, op.length, h);
     if (op.is_read() && !h.eom) h.header_data = op.piece;  // [decision 125] nothing else tells
-    h.request_length = static_cast<std::uint32_t>(op.length);
     wire::emit(h, out);
   } else {
     wire::SesStandardNext h;
     fill_common(op, h);
-    h.som = false;
-    h.eom = offset + covered == op.length;
-    h.message_id = op.message_id;
-    h.buffer_offset = op.buffer_offset;
-    h.payload_length = static_cast<std::uint16_t>(covered);
-    h.message_offset = static_cast<std::uint32_t>(offset);
-    h.request_length = static_cast<std::uint32_t>(op.length);
+    fill_next(op, op.length, offset, covered, h);
     wire::emit(h, out);
   }
+  return covered;
+}
+
+/// [SES 9] The header of the whole message, and where its rest can be read, in each packet of the eager part.
+std::size_t Transmitter::emit_rendezvous(const TxOp& op, std::uint32_t segment,
+                                         net::Packet& packet) const {
+  const std::uint64_t offset = std::uint64_t{segment} * op.piece;
+  const auto covered =
+      static_cast<std::size_t>(std::min<std::uint64_t>(op.piece, op.eager - offset));
+  std::uint8_t* out = packet.append(wire::SesStandardFirst::kSize);
+  if (segment == 0) {
+    wire::SesStandardFirst h;
+    fill_common(op, h);
+    h.opcode = op.rendezvous_opcode();
+    fill_first(op, op.eager, h);
+    wire::emit(h, out);
+  } else {
+    wire::SesStandardNext h;
+    fill_common(op, h);
+    h.opcode = op.rendezvous_opcode();
+    fill_next(op, op.eager, offset, covered, h);
+    wire::emit(h, out);
+  }
+  wire::ExtRendezvous ext;
+  ext.eager_length = op.eager;
+  ext.read_pid_on_fep = op.source_pid;
+  ext.read_resource_index = op.source_index;
+  ext.read_memory_key = op.source_key;
+  wire::emit(ext, packet.append(wire::ExtRendezvous::kSize));
   return covered;
 }
 

@@ -52,7 +52,9 @@ void Transmitter::finish(Instant now, TxOp& op, ReturnCode code) {
   completion.data = op.header_data;
   completion.has_data = op.has_header_data;
   completion.user_flags = op.user_flags;
-  const bool tell = endpoint != nullptr && !(op.silent && code == ReturnCode::kOk);
+  Fetch* const fetch = op.fetch;  // such an operation is silent
+  const bool tell =
+      endpoint != nullptr && !(op.silent && (code == ReturnCode::kOk || fetch != nullptr));
   core_.trace.emit(now, base::EventId::kMessageCompleted, 0, {}, static_cast<std::uint64_t>(code),
                    op.length);
   Flow& flow = *op.flow;
@@ -70,7 +72,10 @@ void Transmitter::finish(Instant now, TxOp& op, ReturnCode code) {
   } else if (flow.waiting_fences > 0) {
     pump(now, flow);
   }
-  if (tell) endpoint->complete(completion);
+  if (tell) return endpoint->complete(completion);
+  if (fetch == nullptr) return;
+  ++kept_for_fetches_;
+  core_.fetch_sink->on_fetched(now, *fetch, code);
 }
 
 void Transmitter::release(TxOp& op) {
@@ -95,6 +100,7 @@ void Transmitter::release_memory(TxOp& op) {
     op.atomic = nullptr;
   }
   op.returned.clear(windows_);
+  if (op.is_rendezvous) withdraw_source(op);
 }
 
 /// [SES 10] The rest of the message is not wanted: end it with MSG_ERROR. Not from within an
@@ -126,7 +132,8 @@ void Transmitter::truncate_now(Instant now, TxOp& op) {
 
 bool Transmitter::cancel(Instant now, Endpoint& endpoint, std::uint64_t context) {
   for (TxOp& op : all_) {
-    if (op.endpoint != &endpoint || op.context != context || op.cancelled) continue;
+    if (op.endpoint != &endpoint || op.context != context || op.cancelled || op.fetch != nullptr)
+      continue;
     if (op.awaits_delivery) return false;  // the target has all of it
     if (op.state == OpState::kCarried) {
       // All is said, or executed in part: nothing to take back.
@@ -166,10 +173,13 @@ void Transmitter::close_endpoint(Instant now, Endpoint& endpoint) {
 }
 
 void Transmitter::detach(Instant now, TxOp& op) {
-  const bool own_memory = !op.returns_data && (op.inject_block != nullptr || op.length == 0);
+  const bool own_memory =
+      !op.returns_data && !op.is_rendezvous && (op.inject_block != nullptr || op.length == 0);
   --op.endpoint->sends;
   op.endpoint = nullptr;
-  if (op.awaits_delivery && op.state == OpState::kCarried && op.answered == op.segments) {
+  if (op.is_rendezvous) withdraw_source(op);
+  const bool only_waits = op.awaits_delivery || op.fetch != nullptr;
+  if (only_waits && op.state == OpState::kCarried && op.answered == op.segments) {
     leave_carrier(now, op, false);
     finish(now, op, ReturnCode::kCancelled);
     return;

@@ -8,6 +8,7 @@
 #include "ses/amo.h"
 #include "ses/coverage.h"
 #include "ses/endpoint.h"
+#include "ses/rendezvous.h"
 #include "ses/request_view.h"
 #include "ses/timers.h"
 
@@ -59,6 +60,7 @@ struct TxOp : Pooled {
   Block* inject_block = nullptr;
   std::size_t inject_cost = 0;
   AtomicPart* atomic = nullptr;  ///< of atomics alone
+  Fetch* fetch = nullptr;        ///< a READ for the rest of a rendezvous: not the user's
   bool has_header_data = false;
   bool delivery_complete = false;
   bool fence = false;
@@ -74,9 +76,18 @@ struct TxOp : Pooled {
   bool is_sequenced = false;  ///< has a number, and no answer yet
   bool fills_gap =
       false;  ///< what it was has ended: it only tells the target not to wait for the number
+  // The target reads what does not come with the message. [SES 9, decision 142]
+  bool is_rendezvous = false;
   SequenceField place;
   TxOp* before = nullptr;  ///< in its SendStream
   TxOp* behind = nullptr;
+
+  // Rendezvous.
+  std::uint32_t eager = 0;                         ///< bytes that go with the message
+  std::uint16_t source_pid = 0, source_index = 0;  ///< of the endpoint through which it is read
+  std::uint64_t source_key = 0;                    ///< of the region that the target reads
+  std::uint64_t read_bytes = 0;                    ///< by the target, of the rest
+  std::uint64_t wanted = 0;                        ///< by the target, of the rest
 
   // This attempt.
   OpState state = OpState::kPending;
@@ -109,6 +120,7 @@ struct TxOp : Pooled {
   bool cancelled = false;
   bool memory_gone = false;   ///< the user's buffer may no longer be touched
   bool returns_data = false;  ///< `iov` is filled with what the target has
+  bool was_read = false;      ///< rendezvous: as much as the target wants
 
   /// Has no PDC: all that will ever be said about it comes with the answer to its one packet.
   bool is_connectionless() const { return mode >= pds::Mode::kRudi; }
@@ -126,7 +138,13 @@ struct TxOp : Pooled {
   bool is_idempotent() const {
     return (opcode == SesOpcode::kWrite || opcode == SesOpcode::kRead) && !has_header_data;
   }
-  /// What the header says.
+  /// What the header says of a rendezvous.
+  SesOpcode rendezvous_opcode() const {
+    if (is_sequenced)
+      return is_tagged() ? kSequencedTaggedRendezvousOpcode : kSequencedRendezvousOpcode;
+    return is_tagged() ? SesOpcode::kRendezvousTsend : SesOpcode::kRendezvousSend;
+  }
+  /// What the header says of everything else.
   SesOpcode wire_opcode() const {
     if (!is_sequenced) return opcode;
     if (fills_gap) return is_tagged() ? kFillTaggedGapOpcode : kFillGapOpcode;

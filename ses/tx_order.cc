@@ -74,6 +74,7 @@ bool Transmitter::leaves_gap(const TxOp& op, ReturnCode code) const {
 void Transmitter::fill_gap(TxOp& op) {
   release_memory(op);
   op.fills_gap = true;
+  op.is_rendezvous = false;
   op.endpoint = nullptr;
   op.length = 0;
   op.header_data = 0;

@@ -13,6 +13,11 @@ std::uint32_t bounded(std::uint32_t max_sends) {
   return std::clamp<std::uint32_t>(max_sends, 1, kMaxOperations);
 }
 
+/// Those of the users, and READs for rendezvous.
+std::uint32_t all_operations(const SesConfig& c) {
+  return bounded(bounded(c.max_sends) + (c.rendezvous ? c.max_fetches : 0));
+}
+
 /// [SES 2.4] Peers of the profile HPC do. Those that say nothing of their profile are asked; the key has already said that
 /// its owner means it.
 bool understands_rudi(const Address& peer) {
@@ -24,14 +29,20 @@ bool understands_rudi(const Address& peer) {
 
 Transmitter::Transmitter(Core& core)
     : core_(core),
-      ops_(bounded(core.config.max_sends), 32),
+      ops_(all_operations(core.config), 32),
       atomics_(bounded(core.config.max_sends), 32),
-      flows_(bounded(core.config.max_sends), 16),
+      flows_(all_operations(core.config), 16),
       inject_slab_(std::size_t{bounded(core.config.max_sends)} *
                        (2 * std::size_t{core.config.inject_size} + 256),
                    std::max<std::size_t>(core.config.inject_size, 1)),
-      windows_(bounded(core.config.max_sends)),
-      id_index_bits_(static_cast<unsigned>(std::bit_width(bounded(core.config.max_sends)))) {}
+      windows_(all_operations(core.config)),
+      id_index_bits_(static_cast<unsigned>(std::bit_width(all_operations(core.config)))),
+      kept_for_fetches_(core.config.rendezvous
+                            ? std::min(core.config.max_fetches, all_operations(core.config) - 1)
+                            : 0) {
+  core.fetcher = this;
+  core.region_reads = this;
+}
 
 Transmitter::~Transmitter() {
   blocked_.clear();
@@ -76,6 +87,8 @@ PostResult<Posted> Transmitter::send(Instant now, Endpoint& endpoint, const Send
   op.may_spray = core_.config.spray_ordered && ordered && !endpoint.config.rma_ordered &&
                  !endpoint.config.atomics_ordered &&
                  (op.peer->address.fep_cap & kRestoresOrder) != 0;
+  if (op.length >= core_.config.rendezvous_from) [[unlikely]]
+    return send_long(now, op);
   enqueue(now, op);
   return Posted{};
 }
@@ -131,7 +144,7 @@ PostResult<TxOp*> Transmitter::prepare(Instant now, Endpoint& endpoint, const Co
       return PostError::kTooLong;
   }
   if (common.inject && length > core_.config.inject_size) return PostError::kInjectTooLong;
-  TxOp* op = ops_.acquire();
+  TxOp* op = ops_.available() > kept_for_fetches_ ? ops_.acquire() : nullptr;
   if (op == nullptr) return PostError::kAgain;
   Flow* flow = flow_for(endpoint, *peer);
   op->inject_block = nullptr;
@@ -145,11 +158,7 @@ PostResult<TxOp*> Transmitter::prepare(Instant now, Endpoint& endpoint, const Co
     return PostError::kAgain;
   }
   core_.peers.hold(*peer);
-  op->endpoint = &endpoint;
-  op->flow = flow;
-  op->peer = peer;
-  op->opcode = opcode;
-  op->length = length;
+  assign(*op, endpoint, *flow, opcode, length);
   op->has_header_data = common.data->has_value();
   op->header_data = common.data->value_or(0);
   op->context = common.context;
@@ -157,16 +166,25 @@ PostResult<TxOp*> Transmitter::prepare(Instant now, Endpoint& endpoint, const Co
   op->fence = common.fence;
   op->silent = common.silent;
   op->user_flags = common.user_flags;
-  op->job_id = endpoint.config.job_id;
-  op->initiator_id = endpoint.address.initiator_id;
-  op->endpoint_id = endpoint.id;
-  op->retries = 0;
-  op->awaits_delivery = op->peer_was_lost = false;
-  op->cancelled = false;
-  op->memory_gone = false;
-  op->returns_data = false;
-  op->may_spray = op->is_sequenced = op->fills_gap = false;
   return op;
+}
+
+/// What the user does not choose.
+void Transmitter::assign(TxOp& op, Endpoint& endpoint, Flow& flow, SesOpcode opcode,
+                         std::uint64_t length) {
+  op.endpoint = &endpoint;
+  op.flow = &flow;
+  op.peer = flow.peer;
+  op.opcode = opcode;
+  op.length = length;
+  op.job_id = endpoint.config.job_id;
+  op.initiator_id = endpoint.address.initiator_id;
+  op.endpoint_id = endpoint.id;
+  op.retries = 0;
+  op.awaits_delivery = op.peer_was_lost = false;
+  op.cancelled = op.memory_gone = op.returns_data = op.was_read = false;
+  op.may_spray = op.is_sequenced = op.fills_gap = op.is_rendezvous = false;
+  op.fetch = nullptr;
 }
 
 /// The bytes go into a block of ours, so that the caller may reuse its buffer at once.
@@ -313,6 +331,7 @@ bool Transmitter::submit(Instant now, TxOp& op) {
   message.segment_payload = is_bare ? 0 : op.piece;
   message.lock = op.holds_lock();
   if (op.atomic != nullptr) size_atomic(op, message);
+  if (op.is_rendezvous) size_rendezvous(op, message);
   if (core_.carrier->submit(now, message) == pds::SubmitResult::kAgain) return false;
 
   if (op.fence && op.retries == 0) {

@@ -33,8 +33,8 @@ void Transmitter::conclude(Instant now, TxOp& op) {
   if (op.semantic == Semantic::kOk) {
     if (op.is_sequenced) note_taken(op);
     lane_of(op).retries = 0;
-    if (op.captured && op.delivery_complete && !op.awaits_delivery && op.endpoint != nullptr)
-      return await_delivery(now, op);
+    const bool is_owed = op.is_rendezvous ? !op.was_read : op.captured && op.delivery_complete;
+    if (is_owed && !op.awaits_delivery && op.endpoint != nullptr) return await_delivery(now, op);
     finish(now, op, ReturnCode::kOk);
   } else if (wants_retry(op)) {
     retry(now, op);
@@ -62,6 +62,7 @@ void Transmitter::await_delivery(Instant now, TxOp& op) {
 
 bool Transmitter::wants_retry(const TxOp& op) const {
   if (op.fills_gap) return is_retryable_code(op.code, false);
+  if (op.is_rendezvous && op.code == ReturnCode::kUnsupportedOp) return may_fall_back(op);
   if (op.is_sequenced && op.code == ReturnCode::kUnsupportedOp) return may_fall_back(op);
   if (op.cancelled || op.endpoint == nullptr || op.memory_gone) return false;
   if (!is_retryable_code(op.code, op.is_rma())) return false;
@@ -73,8 +74,16 @@ void Transmitter::retry(Instant now, TxOp& op) {
   Flow& flow = *op.flow;
   Lane& lane = lane_of(op);
   ++op.retries;
+  const bool refuses_rendezvous = op.is_rendezvous && op.code == ReturnCode::kUnsupportedOp;
+  if (refuses_rendezvous) {
+    op.peer->refuses_rendezvous = true;
+    withdraw_source(op);
+    op.is_rendezvous = false;
+  }
+  // What is sent in another way need not wait.
+  const bool is_other = refuses_rendezvous || becomes_rendezvous(op);
   const bool only_generation =
-      op.code == ReturnCode::kBadGeneration && op.retries <= kImmediateRetries;
+      is_other || (op.code == ReturnCode::kBadGeneration && op.retries <= kImmediateRetries);
   core_.trace.emit(now, base::EventId::kMessageRetried, 0, {}, static_cast<std::uint64_t>(op.code),
                    op.retries);
   if (op.lane == kUnorderedLane) {
@@ -99,7 +108,7 @@ void Transmitter::retry(Instant now, TxOp& op) {
     lane.only_generation = true;
   }
   lane.only_generation = lane.only_generation && only_generation;
-  if (op.code == ReturnCode::kUnsupportedOp) lane.is_way_refused = true;
+  if (op.code == ReturnCode::kUnsupportedOp && !refuses_rendezvous) lane.is_way_refused = true;
   recover_lane(now, flow, lane);
 }
 

@@ -36,6 +36,11 @@ bool UnexpectedStore::has_room(const OverflowUse& use, const OverflowUse& of_sen
          has_share(of_sender.bytes, bytes_per_endpoint_ - use.bytes, kFactor);
 }
 
+bool UnexpectedStore::has_room_for(const OverflowUse& use, const Sender& sender,
+                                   std::uint32_t length) const {
+  return has_room(use, sender.overflow, cost_of(length)) && pool_.available() > 0;
+}
+
 Unexpected* UnexpectedStore::admit(OverflowUse& use, Sender& sender, std::uint32_t length) {
   const std::size_t cost = cost_of(length);
   if (!has_room(use, sender.overflow, cost) || !slab_.reserve(cost)) return nullptr;
@@ -113,6 +118,8 @@ Unexpected* UnexpectedStore::note_header(Sender& sender, std::uint32_t length) {
   message->has_header_data = false;
   message->header_data = 0;
   message->is_held = message->is_gap = false;
+  message->is_rendezvous = message->waits_for_fetch = false;
+  message->fetch = nullptr;
   return message;
 }
 

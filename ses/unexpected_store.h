@@ -5,6 +5,7 @@
 
 #include "ses/match_list.h"
 #include "ses/payload_sizes.h"
+#include "ses/rendezvous.h"
 #include "ses/slab.h"
 
 namespace uet::ses {
@@ -45,7 +46,13 @@ struct Unexpected : Pooled {
   ListHook header_age_hook;       ///< by last attempt
   std::int64_t active_at_ns = 0;  ///< last attempt, in loop time
   Receive* receive = nullptr;     ///< claimed: where its data goes when it comes again
-  bool is_unwanted = false;       ///< thrown away: swallow it when it comes again
+  // A rendezvous: only a part of it came with its header. It leaves the unexpected messages, or never joins them, when `receive`
+  // takes it, and stays until the rest is there. [SES 9]
+  bool is_rendezvous = false;
+  bool waits_for_fetch = false;  ///< in Sender::to_fetch
+  RestOfMessage rest;
+  Fetch* fetch = nullptr;
+  bool is_unwanted = false;  ///< thrown away: swallow it when it comes again
   // With delivery complete its sender may ask when a receive has taken it. [SES 14.1]
   Unexpected* next_awaited = nullptr;  ///< in DeliveryIndex
   bool is_awaitable = false;           ///< in DeliveryIndex
@@ -77,6 +84,7 @@ class UnexpectedStore {
   /// Reserves room for a whole message of `length` bytes. Null when the sender's share, the endpoint's budget or the store is
   /// used up.
   Unexpected* admit(OverflowUse& use, Sender& sender, std::uint32_t length);
+  bool has_room_for(const OverflowUse& use, const Sender& sender, std::uint32_t length) const;
   /// The same for a message that came before its turn. Its room is not that of messages in their turn, so these are never
   /// kept out by what waits for them: an eighth of the endpoint's, and what it lacks of nine eighths.
   Unexpected* admit_held(const OverflowUse& use, OverflowUse& held, Sender& sender,

@@ -21,10 +21,11 @@ class SlowReceiver {
   static constexpr std::size_t kBytes = 16 * 1024;
   static constexpr std::size_t kInFlight = 256;
 
-  SlowReceiver(bool flow_control, Order order)
+  SlowReceiver(bool flow_control, Order order, bool rendezvous = false)
       : pair_(LinkConfig{.seed = 5},
-              with_order(order,
-                         {{"FLOW_CONTROL", flow_control ? "1" : "0"}, {"OVERFLOW_BYTES", "1M"}}),
+              with_order(order, {{"FLOW_CONTROL", flow_control ? "1" : "0"},
+                                 {"OVERFLOW_BYTES", "1M"},
+                                 {"RENDEZVOUS", rendezvous ? "1" : "0"}}),
               order != Order::kNone) {
     out_ = pattern(kBytes, 3);
   }

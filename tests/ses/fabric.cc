@@ -76,6 +76,11 @@ pds::SubmitResult Node::submit(Instant, const pds::TxMessage& message) {
     if (message.lock) ++locks;
     return pds::SubmitResult::kQueued;
   }
+  if (fabric.deaf == message.destination) {
+    fabric.unheard.push_back({this, message});
+    if (message.lock) ++locks;
+    return pds::SubmitResult::kQueued;
+  }
   ADD_FAILURE() << "message to nobody";
   return pds::SubmitResult::kQueued;
 }
@@ -105,6 +110,11 @@ void Node::unlock(Instant, pds::PdcRef) {
 }
 
 void Node::abort(Instant, pds::MessageToken token) {
+  std::erase_if(fabric.unheard, [&](const Fabric::Unheard& m) {
+    if (m.from != this || m.message.token != token) return false;
+    if (m.message.lock) --locks;
+    return true;
+  });
   for (auto& [key, channel] : fabric.channels_) {
     if (channel->from != this) continue;
     std::erase_if(channel->queue, [&](const Channel::Queued& q) {

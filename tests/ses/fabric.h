@@ -150,6 +150,12 @@ class Fabric {
   std::size_t queue_limit = 1000;                  ///< messages per node before kAgain
   std::size_t return_limit = 1'000'000;            ///< the same for read data going back
   std::optional<net::FabricAddress> full_towards;  ///< kAgain for messages to this node
+  std::optional<net::FabricAddress> deaf;          ///< takes messages and never answers
+  struct Unheard {
+    Node* from;
+    pds::TxMessage message;
+  };
+  std::vector<Unheard> unheard;  ///< messages to it
   std::size_t refused = 0;
   double hide_replies = 0;  ///< share of unguaranteed answers that only a cumulative ACK stands for
 

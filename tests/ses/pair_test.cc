@@ -30,6 +30,15 @@ Bytes finish(const H& h, const Bytes& payload) {
 }  // namespace
 
 Bytes encode(const RawRequest& r) {
+  if (r.rendezvous) {
+    RawRequest inner = r;
+    inner.rendezvous.reset();
+    inner.covered = r.covered.value_or(static_cast<std::uint16_t>(r.payload.size()));
+    inner.payload.resize(wire::ExtRendezvous::kSize);
+    wire::emit(*r.rendezvous, inner.payload.data());
+    inner.payload.insert(inner.payload.end(), r.payload.begin(), r.payload.end());
+    return encode(inner);
+  }
   if (r.som) {
     wire::SesStandardFirst h;
     fill(r, h);

@@ -43,6 +43,7 @@ struct RawRequest {
   std::uint32_t offset = 0;
   Bytes payload{};
   std::optional<std::uint16_t> covered{};  ///< when not the payload's size (READ)
+  std::optional<wire::ExtRendezvous> rendezvous{};
 };
 
 Bytes encode(const RawRequest& r);

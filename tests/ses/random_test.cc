@@ -25,7 +25,7 @@ SesConfig tight() {
 
 /// Both sides send tagged messages that carry their own description, write and read each other's memory, and post receives
 /// late or early. In the end every message was received once, unchanged, and nothing is left anywhere.
-void run_mix(std::uint64_t seed, Kept kept) {
+void run_mix(std::uint64_t seed, Kept kept, bool rendezvous = false) {
   const bool ordered = kept != Kept::kNot, sprayed = kept == Kept::kByNumbers;
   SCOPED_TRACE("seed " + std::to_string(seed));
   base::Rng rng(seed);
@@ -51,6 +51,13 @@ void run_mix(std::uint64_t seed, Kept kept) {
     if (sprayed && rng.chance(0.5)) {  // else the store holds one message that came early
       config.overflow_bytes = 400 * kM;
       config.overflow_msgs = 80;
+    }
+    if (rendezvous) {  // some that begin so, and those that were refused
+      config.rendezvous = rng.chance(0.9);
+      if (rng.chance(0.5)) config.rendezvous_from = rng.below(6 * kM);
+      config.rendezvous_eager = rng.below(4) * 1000;
+      config.max_fetches = 1 + rng.below(4);
+      config.overflow_msgs = 4 + rng.below(100);
     }
     s.node = &fabric.add_node(config);
     EndpointConfig c;
@@ -205,6 +212,8 @@ void run_mix(std::uint64_t seed, Kept kept) {
     EXPECT_EQ(g.unexpected_messages, 0u);
     EXPECT_EQ(g.unexpected_bytes, 0u);
     EXPECT_EQ(g.messages_held, 0u);
+    EXPECT_EQ(g.messages_fetching, 0u);
+    EXPECT_EQ(g.memory_regions, 1u);
     EXPECT_EQ(s.node->locks, 0);
   }
 }
@@ -220,6 +229,11 @@ TEST_P(RandomTest, rod__everything_arrives_once_and_sends_in_order) {
 
 TEST_P(RandomTest, sprayed__everything_arrives_once_and_sends_in_order) {
   run_mix(GetParam(), Kept::kByNumbers);
+}
+
+TEST_P(RandomTest, rendezvous__everything_arrives_once_and_sends_in_order) {
+  for (const Kept kept : {Kept::kNot, Kept::kByContext, Kept::kByNumbers})
+    run_mix(GetParam(), kept, true);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomTest, ::testing::Range<std::uint64_t>(1, 61));

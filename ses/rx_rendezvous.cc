@@ -1,0 +1,171 @@
+// Rendezvous at the target: the header and the eager part are those of any send, the rest is read from the source once a receive
+// has taken the message. [SES 9, decision 142]
+#include <algorithm>
+
+#include "ses/receiver.h"
+
+namespace uet::ses {
+
+pds::Answer Receiver::begin_rendezvous(Context& c) {
+  const RequestView& r = c.request;
+  if (!core_.config.rendezvous) return reject(c, ReturnCode::kUnsupportedOp);
+  if (r.form != wire::NextHdr::kRequestStd || r.carried_length > r.request_length)
+    return reject(c, ReturnCode::kOpViolation);
+  return begin_send(c);
+}
+
+/// The message came as a rendezvous: where its rest is.
+void Receiver::note_rest(const Context& c, Unexpected& u) {
+  if (c.request.kind != OpcodeClass::kRendezvous) return;
+  const wire::ExtRendezvous ext = rendezvous_of(c.request);
+  u.is_rendezvous = true;
+  u.message_id = c.request.message_id;
+  u.rest = {.eager = ext.eager_length,
+            .relative = c.request.rel,
+            .ri_generation = ext.read_ri_generation,
+            .pid_on_fep = ext.read_pid_on_fep,
+            .resource_index = ext.read_resource_index,
+            .offset = ext.read_offset,
+            .key = ext.read_memory_key};
+}
+
+/// A receive takes it. Refused, and to come again, when there is no descriptor for it.
+pds::Answer Receiver::deliver_rendezvous(Context& c, RiSpace& space, Receive& receive) {
+  const RequestView& r = c.request;
+  const std::uint64_t start = receive.cursor + r.buffer_offset;
+  const bool inside = start >= r.buffer_offset && start < receive.iov.size();
+  const std::uint64_t limit =
+      inside ? std::min<std::uint64_t>(r.request_length, receive.iov.size() - start) : 0;
+  if (core_.config.reject_long && limit < r.request_length) return reject(c, ReturnCode::kTooLong);
+  advance_clock(c.now);
+  Sender* sender = senders_.find_or_make(c.endpoint->id, c.packet.source, loop_ns_);
+  Unexpected* descriptor =
+      sender == nullptr ? nullptr : store_.note_header(*sender, r.request_length);
+  if (descriptor == nullptr) return answer_refuse();
+  Unexpected& u = *descriptor;
+  u.is_header_only = false;
+  senders_.hold(*sender);
+  describe(c, u);
+  note_rest(c, u);
+  core_.trace.emit(c.now, base::EventId::kMessageMatched, 0, {},
+                   static_cast<std::uint64_t>(r.opcode), r.request_length);
+  c.is_taken = true;
+  take(c, space, receive, start + limit);
+  bind_rendezvous(u, receive, start, limit);
+  if (!r.is_single()) {
+    RxMessage* m = messages_.create(c.key, r, loop_ns_, *c.owner);
+    UET_CHECK(m != nullptr);  // begin_send() looked
+    m->endpoint = c.endpoint;
+    messages_.set_target(*m, RxTarget::kReceive);
+    m->receive = &receive;
+    m->unexpected = &u;
+    m->start = start;
+    m->limit = limit;
+    u.message = m;
+    count(*m, r);
+    return proceed_receive(c, *m);
+  }
+  const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(limit, r.payload.size()));
+  if (n > 0) receive.iov.scatter(static_cast<std::size_t>(start), r.payload.data(), n);
+  remember_for_delivery(c, u);
+  fetch_rest(c.now, u);
+  return answer_news(r, ResponseList::kExpected, static_cast<std::uint32_t>(limit));
+}
+
+/// Everything that comes with the message is in the receive.
+pds::Answer Receiver::end_eager_part(Context& c, RxMessage& m) {
+  Unexpected& u = *m.unexpected;
+  u.has_header_data = m.hd;
+  u.header_data = m.header_data;
+  u.message = nullptr;
+  release_message(m);
+  remember_for_delivery(c, u);
+  const auto limit = static_cast<std::uint32_t>(u.rest.limit);
+  fetch_rest(c.now, u);
+  return answer_news(c.request, ResponseList::kExpected, limit);
+}
+
+/// One that waited goes into a receive: what came with it is there, or still on its way. [SES 9 step 3]
+void Receiver::adopt_rendezvous(Instant now, Unexpected& u, Receive& r, std::uint64_t start,
+                                std::uint64_t limit, std::size_t copied) {
+  senders_.hold(*u.sender);
+  unlink_unexpected(u);  // its room may let others in, which must not find it
+  u.claimed = false;
+  bind_rendezvous(u, r, start, limit);
+  RxMessage* m = u.message;
+  if (m == nullptr) return fetch_rest(now, u);
+  m->target = RxTarget::kReceive;
+  m->receive = &r;
+  m->start = start;
+  m->limit = limit;
+  m->placed = copied;
+}
+
+/// From now on it is none of the unexpected ones.
+void Receiver::bind_rendezvous(Unexpected& u, Receive& r, std::uint64_t start,
+                               std::uint64_t limit) {
+  u.receive = &r;
+  u.rest.start = start;
+  u.rest.limit = limit;
+  u.endpoint->fetching.push_back(u);
+  ++fetching_;
+}
+
+/// READs begin when there is a place for one. What does not fit into the receive is not read. [SES 9 step 5]
+void Receiver::fetch_rest(Instant now, Unexpected& u) {
+  if (u.rest.limit <= u.rest.eager) return end_rendezvous(now, u, ReturnCode::kOk);
+  advance_clock(now);
+  u.active_at_ns = loop_ns_;
+  wait_for_fetch(u);
+  serve_fetches(now);
+}
+
+/// All of the message is here, or the rest will not come.
+void Receiver::end_rendezvous(Instant now, Unexpected& u, ReturnCode code) {
+  Receive& receive = *u.receive;
+  const bool is_whole = code == ReturnCode::kOk;
+  Completion completion;
+  completion.code = is_whole && u.rest.limit < u.length ? ReturnCode::kTruncated : code;
+  completion.length = static_cast<std::size_t>(is_whole ? u.rest.limit : u.rest.first());
+  completion.overflow_length = static_cast<std::size_t>(u.length - completion.length);
+  completion.tag = u.header.tag;
+  completion.data = u.header_data;
+  completion.has_data = u.has_header_data;
+  completion.source = {u.header.source, u.header.job_id, u.header.initiator_id};
+  if (receive.multi_recv)
+    completion.buffer =
+        static_cast<std::uint8_t*>(receive.iov.base()) + (u.rest.start - u.buffer_offset);
+  complete_receive(now, receive, completion);
+  // [SES 14.1] Only now is the data in the user's buffer and the completion written.
+  leave_fetching(now, u, code);
+}
+
+/// The receive is no concern of it any more. What its initiator is told, if it asks, is a code of the wire that it does not try
+/// again for.
+void Receiver::leave_fetching(Instant now, Unexpected& u, ReturnCode told) {
+  if (u.waits_for_fetch) end_fetch_wait(u);
+  if (u.fetch != nullptr) u.fetch->message = nullptr;
+  u.receive = nullptr;
+  u.endpoint->fetching.erase(u.endpoint->fetching.iterator_to(u));
+  --fetching_;
+  senders_.unhold(*u.sender);
+  if (told != ReturnCode::kOk && told != ReturnCode::kCancelled) told = ReturnCode::kUncor;
+  report_delivery(now, u, told);
+}
+
+/// Receives that packets of an eager part still go to are those of the messages.
+void Receiver::close_rendezvous(Instant now, Endpoint& endpoint) {
+  while (!endpoint.fetching.empty()) {
+    Unexpected& u = endpoint.fetching.front();
+    Receive& receive = *u.receive;
+    if (u.message != nullptr) {
+      u.message->unexpected = nullptr;
+      u.message = nullptr;
+    } else if (--receive.in_flight == 0 && !receive.is_posted) {
+      release_receive(receive);
+    }
+    leave_fetching(now, u, ReturnCode::kCancelled);
+  }
+}
+
+}  // namespace uet::ses
