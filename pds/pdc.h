@@ -101,8 +101,10 @@ struct TxHalf {
   bool is_probe_open = false;
   bool is_blocked_by_memory = false;
   Instant probe_sent_at;
-  Instant asked_at;                           ///< of the latest of times_asked
-  Instant credit_asked_at;                    ///< first Credit Request since the peer was heard
+  Instant unasked_since =
+      Instant::never();     ///< the end of a message left without ar, and no ar since
+  Instant asked_at;         ///< of the latest of times_asked
+  Instant credit_asked_at;  ///< first Credit Request since the peer was heard
   Instant ses_busy_since = Instant::never();  ///< first RCVD_SES_PROCG without progress since
   Instant repeated_since;                     ///< valid with `repeats`
   cc::PdcShare share;

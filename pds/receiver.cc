@@ -133,6 +133,8 @@ void Receiver::on_answer(Instant now, Pdc& pdc, Psn psn, const RxMeta& meta,
   const bool now_needed = meta.ack_now || guaranteed || !response.data.empty() ||
                           rx.ack_gen_count >= config_.ack_gen_trigger || rx.max_ar == rx.max_rcvd;
   if (now_needed) {
+    if (record == nullptr && !above_cack && !guaranteed && response.data.empty())
+      record = take_over_waiting_ack(pdc, psn, meta);
     if (record == nullptr)
       record = responses_.add(table_.slot_of(pdc), psn, RxRecord::State::kOwed, meta);
     if (record != nullptr) {
@@ -152,6 +154,23 @@ void Receiver::on_answer(Instant now, Pdc& pdc, Psn psn, const RxMeta& meta,
     responses_.remove(*record);
   }
   if (rx.tracker != nullptr) advance_cack(pdc);
+}
+
+// Of packets that came by one path in one turn the last one's ACK says all: CACK is beyond them, and what SES answered need not
+// be told. A mark or a retransmission is told by name. [PDS 10.2]
+RxRecord* Receiver::take_over_waiting_ack(Pdc& pdc, Psn psn, const RxMeta& meta) {
+  RxRecord* const last = responses_.back(pdc.rx.acks);
+  if (last == nullptr || last->state != RxRecord::State::kOwed || last->urgent ||
+      last->data_bytes != 0 || !last->psn.is_before(psn))
+    return nullptr;
+  const RxMeta& earlier = last->meta;
+  const bool is_plain = !meta.ecn && !meta.retx && !earlier.ecn && !earlier.retx;
+  if (!is_plain || earlier.arrived != meta.arrived || earlier.entropy != meta.entropy ||
+      earlier.plane != meta.plane)
+    return nullptr;
+  last->psn = psn;
+  last->meta = meta;
+  return last;
 }
 
 // CACK passes what was received, answered, and is not kept for the source to clear. [PDS 7.3]

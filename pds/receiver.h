@@ -62,6 +62,7 @@ class Receiver : Part {
   }
   void on_answer(Instant now, Pdc& pdc, Psn psn, const RxMeta& meta, const SesResponse& response,
                  bool guaranteed, RxRecord* pending);
+  RxRecord* take_over_waiting_ack(Pdc& pdc, Psn psn, const RxMeta& meta);
   void advance_cack(Pdc& pdc);
   void queue_ack(Pdc& pdc, RxRecord& record);
   void release_tracker(Pdc& pdc);

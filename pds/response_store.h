@@ -95,6 +95,10 @@ class ResponseStore {
   /// Before everything, in order or not.
   void push_front(AckQueue& queue, RxRecord& record);
   RxRecord* front(const AckQueue& queue);
+  /// The last one of those that wait for their turn.
+  RxRecord* back(const AckQueue& queue) {
+    return queue.rest.tail == kNoIndex ? nullptr : &pool_.at(queue.rest.tail);
+  }
   RxRecord* pop(AckQueue& queue);
   /// Takes one record out of the middle.
   void unqueue(AckQueue& queue, RxRecord& record);

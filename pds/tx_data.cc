@@ -36,6 +36,14 @@ ByteCount DataSender::nominal_of_next(const Pdc& pdc, Work work, Psn psn) const 
   return nominal_of(env_, pdc, pdc.tx.queue.front(), pdc.tx.queue.front().next_segment);
 }
 
+// The end of a message asks for its ACK, unless another message follows at once and asks for both: what leaves in one go is
+// acknowledged in one go. Where many PDCs take turns "at once" may be long, so what a message waits for others is bounded. [PDS 8]
+bool DataSender::asks_at_end(Instant now, const TxHalf& tx, bool ends_message) {
+  constexpr Duration kLongestWait = Duration::from_us(10);
+  const bool waited_long = !tx.unasked_since.is_never() && now - tx.unasked_since >= kLongestWait;
+  return ends_message && (tx.queue.empty() || waited_long);
+}
+
 Built DataSender::send(Instant now, Pdc& pdc, Work work, Psn psn, const Planes& planes,
                        net::TxPacket& out) {
   TxHalf& tx = pdc.tx;
@@ -69,6 +77,7 @@ Built DataSender::send(Instant now, Pdc& pdc, Work work, Psn psn, const Planes& 
       env_.nominal_bytes(request_header_bytes(congestion) + packet.full_size());
 
   bool ack_request = resend || config_.enb_ack_per_pkt || loss_.is_losing(now, pdc);
+  bool ends_message = false;
   if (resend) {
     LossRecovery::note_repeat(now, pdc, psn);
   } else {
@@ -80,12 +89,12 @@ Built DataSender::send(Instant now, Pdc& pdc, Work work, Psn psn, const Planes& 
     ++message.next_segment;
     --tx.queued_segments;
     ++message.unanswered;
-    if (message.is_fully_sent()) {
+    ends_message = message.is_fully_sent();
+    if (ends_message) {
       tx.queue.pop_front();
       --tx.queued;
-      ack_request = true;  // end of message
     }
-    ack_request = ack_request ||
+    ack_request = ack_request || asks_at_end(now, tx, ends_message) ||
                   !window_.may_take_psn(pdc);  // nothing may follow: do not wait for coalescing
   }
   // Ordered packets wait for their port; only when it has lost its link they take another.
@@ -94,7 +103,12 @@ Built DataSender::send(Instant now, Pdc& pdc, Work work, Psn psn, const Planes& 
   const cc::SendParams params =
       ccc.next_send(now, resend ? &record->cc : nullptr, nominal, allowed);
   ccc.on_send(now, record->cc, tx.share, nominal, params, resend);
-  ack_request = ack_request || params.ack_request || (!tx.queue.empty() && !ccc.may_send(nominal));
+  ack_request = ack_request || params.ack_request ||
+                (!tx.queue.empty() && !ccc.may_send(nominal_of_next(pdc, Work::kNew, psn)));
+  if (ack_request && !resend)
+    tx.unasked_since = Instant::never();
+  else if (ends_message && tx.unasked_since.is_never())
+    tx.unasked_since = now;
 
   const bool with_syn = pdc.state == PdcState::kCreating;
   prepend_request(pdc, ccc, static_cast<NextHdr>(info.next_hdr), psn, ack_request, resend,

@@ -37,6 +37,7 @@ class DataSender : Part {
   Built send(Instant now, Pdc& pdc, Work work, Psn psn, const Planes& planes, net::TxPacket& out);
 
  private:
+  static bool asks_at_end(Instant now, const TxHalf& tx, bool ends_message);
   void prepend_request(const Pdc& pdc, const cc::Ccc& ccc, NextHdr next, Psn psn, bool ar,
                        bool retx, const std::optional<std::uint32_t>& credit_target,
                        net::Packet& packet);
