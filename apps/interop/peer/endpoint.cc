@@ -14,6 +14,8 @@ namespace {
 
 constexpr std::uint32_t kApi = FI_VERSION(1, 15);
 constexpr std::size_t kQueueSize = 4096;
+/// Both ends and the fabric between them may share a core, and hundreds of clients.
+constexpr int kNapMsMin = 1, kNapMsMax = 32;
 
 void must(ssize_t ret, const char* what) {
   if (ret != 0)
@@ -131,6 +133,7 @@ std::uint64_t Endpoint::base_of(const Bytes& memory) const {
 
 void Endpoint::post(Operation& operation, const char* what,
                     const std::function<ssize_t(void*)>& call) {
+  nap_ms_ = kNapMsMin;
   operation.is_done = false;
   operation.error = 0;
   ssize_t ret = -FI_EAGAIN;
@@ -159,9 +162,9 @@ void Endpoint::wait_until(const std::function<bool()>& is_there, const std::stri
 
 void Endpoint::progress() {
   fi_cq_data_entry done{};
-  constexpr int kNapMs = 1;  // both ends and the fabric between them may share a core
   const ssize_t n =
-      can_sleep_ ? fi_cq_sread(cq_, &done, 1, nullptr, kNapMs) : fi_cq_read(cq_, &done, 1);
+      can_sleep_ ? fi_cq_sread(cq_, &done, 1, nullptr, nap_ms_) : fi_cq_read(cq_, &done, 1);
+  nap_ms_ = n == -FI_EAGAIN ? std::min(2 * nap_ms_, kNapMsMax) : kNapMsMin;
   if (n == 1) complete(done.op_context, done.flags, done.len, done.data, 0);
   if (n != -FI_EAVAIL) return;
   fi_cq_err_entry error{};

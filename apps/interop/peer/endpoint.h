@@ -99,6 +99,7 @@ class Endpoint {
   std::vector<std::shared_ptr<void>> kept_;
   double patience_s_;
   bool can_sleep_ = false;
+  int nap_ms_ = 1;  ///< grows while nothing happens
 };
 
 }  // namespace uet::interop

@@ -80,7 +80,8 @@ void serve_all(const Options& options, Endpoint& endpoint, const Listener& liste
   serve_many(endpoint, clients);
 }
 
-/// A session that ends because the other side went away is followed by the next one on the same endpoint.
+/// A session that ends because the other side went away is followed by the next one on the same endpoint. So is one in which an
+/// operation failed, where sessions are left: the first ones may have met delivery state that the peer lost with its process.
 int play(const ExerciseEntry& exercise, const Options& options) {
   Endpoint endpoint(exercise.wanted, options.patience_s);
   const auto progress = [&] { endpoint.progress(); };
@@ -96,11 +97,14 @@ int play(const ExerciseEntry& exercise, const Options& options) {
                 listener ? listener->accept(options.patience_s, progress)
                          : connect_to(options.control, options.port, options.patience_s, progress));
       return kPassed;
-    } catch (const ControlLost&) {
+    } catch (const ControlLost& why) {
       if (session == options.sessions) throw;
-      std::fprintf(stderr, "session %u ended: the other side went away\n", session);
-      endpoint.drain();
+      std::fprintf(stderr, "session %u ended: %s\n", session, why.what());
+    } catch (const OperationFailed& why) {
+      if (session == options.sessions) throw;
+      std::fprintf(stderr, "session %u ended: %s\n", session, why.what());
     }
+    endpoint.drain();
   }
 }
 

@@ -250,7 +250,7 @@ class Cell:
             json.dump(stats, file, indent=1)
         sums = {}
         for link in stats.get("stats", stats)["links"]:
-            for name, value in [*link.get("faults", {}).items(), ("trimmed", link["trims"]),
+            for name, value in [*link.get("faults", {}).items(), ("trimmed by switches", link["trims"]),
                                 ("lost while down", link["lost_while_down"]), ("dropped", link["drops"])]:
                 sums[name] = sums.get(name, 0) + value
         self.result.faults = {name: value for name, value in sums.items() if value}

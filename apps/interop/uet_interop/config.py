@@ -35,6 +35,7 @@ class Implementation:
     environment: dict = field(default_factory=dict)
     settings: dict = field(default_factory=dict)
     commands: dict = field(default_factory=dict)
+    is_small: bool = False  # takes part in the small set
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class Scenario:
     mtu: tuple = (9000, 9000)
     clients: int = 1
     seconds: int = 60
-    is_small: bool = False
+    is_small: bool = False  # belongs to the small set
 
     def wanted_of(self, end):
         return self.wants + (self.server_wants if end == "server" else self.client_wants)
@@ -78,7 +79,8 @@ def made(kind, table, what):
     for key, value in table.items():
         attribute = "is_small" if key == "small" else key
         if attribute not in known or key == "is_small":
-            raise ConfigError(f"{what}: unknown key \"{key}\"; known are {', '.join(sorted(known))}")
+            names = sorted("small" if name == "is_small" else name for name in known)
+            raise ConfigError(f"{what}: unknown key \"{key}\"; known are {', '.join(names)}")
         wanted = known[attribute].type
         wanted = wanted if isinstance(wanted, type) else {"str": str, "int": int, "bool": bool}.get(wanted, object)
         if wanted is tuple and isinstance(value, list):

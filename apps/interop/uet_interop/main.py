@@ -55,6 +55,11 @@ def chosen(names, all_of_them, what):
     return out
 
 
+def in_small_set(table, names):
+    """What is named is taken as it is."""
+    return table if names else {name: one for name, one in table.items() if one.is_small}
+
+
 def parser():
     p = argparse.ArgumentParser(prog="uet-interop", description="Run implementations of Ultra Ethernet Transport against each "
                                 "other in pairs, each scenario on a network of its own, and write a matrix.")
@@ -88,9 +93,10 @@ def run(arguments, here):
     data = found.data()
     files = ([] if arguments.only_mine else [data / "ours.toml"]) + [data / "scenarios.toml"] + arguments.file
     implementations, scenarios = read(files)
+    if arguments.small:
+        implementations, scenarios = (in_small_set(table, names) for table, names in
+                                      ((implementations, arguments.implementations), (scenarios, arguments.scenarios)))
     implementations = chosen(arguments.implementations, implementations, "implementation")
-    if arguments.small and not arguments.scenarios:
-        scenarios = {n: s for n, s in scenarios.items() if s.is_small}
     scenarios = chosen(arguments.scenarios, scenarios, "scenario")
     if arguments.list:
         show_list(implementations, scenarios)

@@ -15,14 +15,18 @@ from .config import ConfigError
 VERDICTS = ("pass", "fail", "unsupported", "not run")
 
 
-def pairs_of(text, names):
-    """`all`: each with each and with itself; `ring`: each with the next one, both ways; or SERVER:CLIENT,..."""
-    names = list(names)
+def pairs_of(text, implementations):
+    """`all`: each with each and with itself; `ring`: each with the next one that speaks like it, both ways; or SERVER:CLIENT,..."""
+    names = list(implementations)
     if text == "all":
         return list(itertools.product(names, names))
     if text == "ring":
-        after = list(zip(names, names[1:] + names[:1])) if len(names) > 1 else [(n, n) for n in names]
-        return list(dict.fromkeys(after + [(b, a) for a, b in after]))
+        out = []
+        for wire in dict.fromkeys(one.wire for one in implementations.values()):
+            alike = [name for name in names if implementations[name].wire == wire]
+            after = list(zip(alike, alike[1:] + alike[:1]))
+            out += after + [(b, a) for a, b in after]
+        return list(dict.fromkeys(out))
     out = []
     for part in text.split(","):
         server, _, client = part.partition(":")

@@ -14,7 +14,7 @@ import time
 CONTROL = {"server": "192.0.2.1", "client": "192.0.2.2"}  # TEST-NET-1, beside the fabric
 HOST = {"server": 1, "client": 2}
 FABRIC_MTU = 9000
-FABRIC = {"leaves": 2, "spines": 4, "host_rate": "1Gb/s", "rate": "500Mb/s", "delay": "20us", "seed": 7}
+FABRIC = {"leaves": 2, "spines": 4, "host_rate": "1Gb/s", "rate": "500Mb/s", "delay": "20us", "packets": 2048, "seed": 7}
 SIOCETHTOOL = 0x8946
 # Set transmit checksum, scatter-gather TSO, GSO and receive GRO: uet-fabric's devices take each packet as it is on a wire.
 OFFLOADS = (0x17, 0x1F, 0x24, 0x2C)
