@@ -1,0 +1,161 @@
+"""What a TOML file says of implementations and scenarios, verified as a whole before anything runs."""
+
+import re
+import tomllib
+from dataclasses import dataclass, field
+
+LEGS = ("kernel", "raw", "memif")
+ENDS = ("server", "client")
+NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
+
+
+class ConfigError(Exception):
+    """A sentence for the user."""
+
+
+@dataclass(frozen=True)
+class Commands:
+    """Of one program: how an implementation starts it at each end."""
+
+    server: str = ""
+    client: str = ""
+    wait: str = "listens"  # before the client is started: until the server listens by TCP at {port}, or "no"
+
+
+@dataclass(frozen=True)
+class Implementation:
+    name: str
+    title: str = ""
+    leg: str = "kernel"
+    wire: str = ""
+    capabilities: tuple = ()
+    version: str = ""
+    needs_path: str = ""
+    prepare: str = ""
+    environment: dict = field(default_factory=dict)
+    settings: dict = field(default_factory=dict)
+    commands: dict = field(default_factory=dict)
+    is_small: bool = False  # takes part in the small set
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something that happens once the fabric has carried so many frames since the client began."""
+
+    frames: int
+    do: tuple = ()
+    restart: str = ""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    name: str
+    title: str = ""
+    program: str = "peer"
+    exercise: str = ""
+    server_options: str = ""
+    client_options: str = ""
+    needs: tuple = ()
+    wants: tuple = ()
+    server_wants: tuple = ()
+    client_wants: tuple = ()
+    fabric: dict = field(default_factory=dict)
+    link: tuple = ()
+    fault: tuple = ()
+    expects: tuple = ()
+    mtu: tuple = (9000, 9000)
+    clients: int = 1
+    seconds: int = 60
+    is_small: bool = False  # belongs to the small set
+
+    def wanted_of(self, end):
+        return self.wants + (self.server_wants if end == "server" else self.client_wants)
+
+
+def made(kind, table, what):
+    """An object of a dataclass out of a table; an unknown key or a wrong kind of value is an error."""
+    known = kind.__dataclass_fields__
+    values = {}
+    for key, value in table.items():
+        attribute = "is_small" if key == "small" else key
+        if attribute not in known or key == "is_small":
+            names = sorted("small" if name == "is_small" else name for name in known)
+            raise ConfigError(f"{what}: unknown key \"{key}\"; known are {', '.join(names)}")
+        wanted = known[attribute].type
+        wanted = wanted if isinstance(wanted, type) else {"str": str, "int": int, "bool": bool}.get(wanted, object)
+        if wanted is tuple and isinstance(value, list):
+            value = tuple(value)
+        if not isinstance(value, wanted):
+            raise ConfigError(f"{what}: {key} must be a {'list' if wanted is tuple else wanted.__name__}")
+        values[attribute] = value
+    return kind(**values)
+
+
+def merged(base, table):
+    """Tables within are merged, everything else is replaced."""
+    out = dict(base)
+    for key, value in table.items():
+        out[key] = merged(out[key], value) if isinstance(value, dict) and isinstance(out.get(key), dict) else value
+    return out
+
+
+def inherited(tables, what):
+    """Each table with what it extends, without the abstract ones. `extends` names one that stands before it."""
+    out, abstract = {}, set()
+    for table in tables:
+        name = table.get("name")
+        if not isinstance(name, str) or not NAME.fullmatch(name):
+            raise ConfigError(f"{what}: a name of small letters, digits and - is wanted, not {name!r}")
+        if name in out:
+            raise ConfigError(f"{what} \"{name}\" is there twice")
+        base = table.get("extends")
+        if base is not None and base not in out:
+            raise ConfigError(f"{what} \"{name}\" extends \"{base}\", which does not stand before it")
+        own = {k: v for k, v in table.items() if k not in ("extends", "abstract")}
+        out[name] = merged(out[base], own) if base else own
+        if table.get("abstract"):
+            abstract.add(name)
+    return {name: table for name, table in out.items() if name not in abstract}
+
+
+def implementation(name, table):
+    what = f"implementation \"{name}\""
+    commands = {program: made(Commands, value, f"{what}, commands.{program}")
+                for program, value in table.get("commands", {}).items()}
+    out = made(Implementation, {**table, "commands": commands}, what)
+    if out.leg not in LEGS:
+        raise ConfigError(f"{what}: leg must be one of {', '.join(LEGS)}")
+    if not out.wire or not out.commands:
+        raise ConfigError(f"{what}: wire and commands are wanted")
+    return out
+
+
+def scenario(name, table):
+    what = f"scenario \"{name}\""
+    faults = tuple(made(Fault, fault, f"{what}, fault") for fault in table.get("fault", ()))
+    out = made(Scenario, {**table, "fault": faults}, what)
+    for fault in out.fault:
+        if fault.restart not in ("", *ENDS):
+            raise ConfigError(f"{what}: restart must be server or client")
+    if len(out.mtu) != 2:
+        raise ConfigError(f"{what}: mtu is that of the server and that of the client")
+    return out
+
+
+def read(paths):
+    """Implementations and scenarios of several files, by name in their order."""
+    tables = {"implementation": [], "scenario": []}
+    for path in paths:
+        try:
+            with open(path, "rb") as file:
+                text = tomllib.load(file)
+        except OSError as problem:
+            raise ConfigError(f"{path}: {problem.strerror}") from problem
+        except tomllib.TOMLDecodeError as problem:
+            raise ConfigError(f"{path}: {problem}") from problem
+        for key, value in text.items():
+            if key not in tables or not isinstance(value, list):
+                raise ConfigError(f"{path}: unknown key \"{key}\"; [[implementation]] and [[scenario]] are known")
+            tables[key] += value
+    return ({n: implementation(n, t) for n, t in inherited(tables["implementation"], "implementation").items()},
+            {n: scenario(n, t) for n, t in inherited(tables["scenario"], "scenario").items()})

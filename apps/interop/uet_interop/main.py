@@ -1,0 +1,132 @@
+"""The command line."""
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+from .config import ConfigError, read
+from .matrix import Matrix, is_good, pairs_of
+from .page import write_page
+
+DONE, FAILED, USAGE = 0, 1, 2
+# Where a program lies in the build tree, from the folder of this tool.
+BUILT = {"uet-interop-peer": "", "uet-fabric": "../fabric", "uet-keys": "../keys", "uet-dump": "..", "uet-perf": ".."}
+
+
+class Found:
+    """The programs and the provider: those of the build tree that this tool lies in, or those that are installed."""
+
+    def __init__(self, here):
+        self.here = here
+        self.is_built = (here / "../../provider/libuet-fi.so").exists()
+
+    def program(self, name):
+        built = self.here / BUILT[name] / name
+        if built.is_file() and os.access(built, os.X_OK):
+            return os.path.normpath(built)
+        return shutil.which(name) or name
+
+    def tools(self):
+        out = {name.replace("-", "_"): self.program(name) for name in BUILT}
+        # An empty value leaves the variable out: libfabric knows where providers are installed.
+        out["provider"] = os.path.normpath(self.here / "../../provider") if self.is_built else ""
+        out["build"] = os.path.normpath(self.here / "../..")
+        return out
+
+    def data(self):
+        for folder in (self.here, self.here.parent / "share" / "uet" / "interop"):
+            if (folder / "ours.toml").is_file():
+                return folder
+        raise ConfigError("ours.toml is neither beside this program nor in ../share/uet/interop")
+
+
+def chosen(names, all_of_them, what):
+    if not names:
+        return all_of_them
+    out = {}
+    for name in names.split(","):
+        if name not in all_of_them:
+            raise ConfigError(f"there is no {what} \"{name}\"; known are {', '.join(all_of_them)}")
+        out[name] = all_of_them[name]
+    return out
+
+
+def in_small_set(table, names):
+    """What is named is taken as it is."""
+    return table if names else {name: one for name, one in table.items() if one.is_small}
+
+
+def parser():
+    p = argparse.ArgumentParser(prog="uet-interop", description="Run implementations of Ultra Ethernet Transport against each "
+                                "other in pairs, each scenario on a network of its own, and write a matrix.")
+    p.add_argument("file", nargs="*", help="TOML files with implementations and scenarios of yours")
+    p.add_argument("--only-mine", action="store_true", help="without the implementations that come with the tool")
+    p.add_argument("--implementations", metavar="NAME,...", help="only these, in this order")
+    p.add_argument("--scenarios", metavar="NAME,...", help="only these")
+    p.add_argument("--small", action="store_true", help="the small set: few scenarios, each pair of neighbours both ways")
+    p.add_argument("--pairs", metavar="PAIRS", help="all (the default), ring, or SERVER:CLIENT,...")
+    p.add_argument("--out", metavar="FOLDER", default="uet-interop-report", help="for index.html, matrix.json and cells/ (%(default)s)")
+    p.add_argument("--jobs", type=int, default=2, help="cells at a time (%(default)s)")
+    p.add_argument("--json", action="store_true", help="print matrix.json instead of lines")
+    p.add_argument("--list", action="store_true", help="only name implementations and scenarios")
+    return p
+
+
+def show_list(implementations, scenarios):
+    for kind, table in (("implementations", implementations), ("scenarios", scenarios)):
+        print(f"{kind}:")
+        for name, one in table.items():
+            print(f"  {name:24} {one.title}")
+
+
+def tell(result):
+    print(f"{result.verdict:11} {result.scenario:16} {result.server} <- {result.client}"
+          f"{': ' if result.reason else ''}{result.reason}", file=sys.stderr, flush=True)
+
+
+def run(arguments, here):
+    found = Found(here)
+    data = found.data()
+    files = ([] if arguments.only_mine else [data / "ours.toml"]) + [data / "scenarios.toml"] + arguments.file
+    implementations, scenarios = read(files)
+    if arguments.small:
+        implementations, scenarios = (in_small_set(table, names) for table, names in
+                                      ((implementations, arguments.implementations), (scenarios, arguments.scenarios)))
+    implementations = chosen(arguments.implementations, implementations, "implementation")
+    scenarios = chosen(arguments.scenarios, scenarios, "scenario")
+    if arguments.list:
+        show_list(implementations, scenarios)
+        return DONE
+    if not implementations or arguments.jobs < 1:
+        raise ConfigError("no implementation: give a file, or leave --only-mine out" if not implementations else "--jobs 1 at least")
+    if os.geteuid() != 0:
+        print("uet-interop: network namespaces need root; start it with sudo, or under `unshare -rn` where that is allowed",
+              file=sys.stderr)
+        return FAILED
+    pairs = pairs_of(arguments.pairs or ("ring" if arguments.small else "all"), implementations)
+    out = os.path.abspath(arguments.out)
+    os.makedirs(out, exist_ok=True)
+    matrix = Matrix(implementations, scenarios, pairs, out, found.tools(), tell)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    report = matrix.run(arguments.jobs)
+    with open(os.path.join(out, "matrix.json"), "w", encoding="utf-8") as file:
+        json.dump(report, file, indent=1)
+    write_page(report, out)
+    if arguments.json:
+        print(json.dumps(report, indent=1))
+    else:
+        print(", ".join(f"{count} {verdict}" for verdict, count in report["summary"].items()))
+        print(f"the matrix is in {out}/index.html")
+    return DONE if is_good(report) else FAILED
+
+
+def main(here):
+    try:
+        return run(parser().parse_args(), Path(here))
+    except ConfigError as problem:
+        print(f"uet-interop: {problem}", file=sys.stderr)
+        return USAGE
