@@ -69,7 +69,8 @@ T* as(Thing& t) {
 
 class Calls {
  public:
-  Calls();
+  /// With rendezvous a message that its target has no room for waits for a receive; without, it is given up.
+  explicit Calls(bool has_rendezvous);
   ~Calls();
   Calls(const Calls&) = delete;
   Calls& operator=(const Calls&) = delete;
@@ -136,6 +137,7 @@ class Calls {
 
   std::array<std::vector<Thing>, kKinds> things_;
   std::map<std::uint64_t, Operation> operations_;  ///< by context
+  const bool has_rendezvous_;
   std::uint64_t last_context_ = 0;
   std::map<std::uint64_t, Sent> sent_;  ///< by what the tag or the data of the message says
   std::uint64_t last_sent_ = 0;

@@ -107,7 +107,8 @@ void Calls::send(Choices& in) {
     if (ret != 0) return;
     Operation& op = operations_.at(context);
     // It waits for a receive, and what is fenced waits for it.
-    if ((flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE)) != 0) op.must_end = false;
+    if (has_rendezvous_ || (flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE)) != 0)
+      op.must_end = false;
     if ((flags & FI_FENCE) != 0) ep->is_fenced = true;
     if ((flags & FI_INJECT) == 0) return;
     op.buffer.reset();
@@ -315,7 +316,7 @@ void Calls::step(Choices& in) {
 
 void calls(Bytes input) {
   constexpr int kSteps = 200;
-  Calls program;
+  Calls program(input.size() % 2 == 1);
   Choices in(input);
   for (int i = 0; i < kSteps && !in.is_empty(); ++i) program.step(in);
   program.finish();

@@ -40,7 +40,7 @@ Info get_info(const fi_info* hints, const char* node) {
 }
 
 /// Small tables, so that they fill; no thread, so that each run of an input is the same.
-void choose_settings() {
+void choose_settings(bool has_rendezvous) {
   VirtualHost::instance().settings = {
       {"port", "dpdk:net_one|dpdk:net_two"},
       {"addr", std::string(kAddresses[0]) + "|" + kAddresses[1]},
@@ -53,6 +53,7 @@ void choose_settings() {
       {"peer_timeout", "3s"},
       {"retry", "4"},
       {"mr_endpoint", "0"},
+      {"rendezvous", has_rendezvous ? "1" : "0"},
   };
 }
 
@@ -65,11 +66,9 @@ bool is_offered(fi_wait_obj wait) {
 
 }  // namespace
 
-Calls::Calls() {
-  static const fi_provider* const loaded = [] {
-    choose_settings();
-    return fi_prov_ini();
-  }();
+Calls::Calls(bool has_rendezvous) : has_rendezvous_(has_rendezvous) {
+  choose_settings(has_rendezvous);
+  static const fi_provider* const loaded = fi_prov_ini();
   UET_CHECK(loaded == &provider::table());
   VirtualHost::instance().reset(4793);
   VirtualHost::instance().while_asleep = [this] { turn_all(); };
