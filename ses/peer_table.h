@@ -35,7 +35,8 @@ struct Peer : Pooled {
   std::array<SendStream, 2> streams;         ///< by space
   bool refuses_sequenced = false;            ///< it said that it knows no numbered messages
   bool refuses_rendezvous = false;           ///< ... and that it does not fetch
-  Flow* flows = nullptr;                     ///< one per local endpoint with operations towards it
+  bool lacks_room = false;  ///< for messages without a receive, as far as its last answers say
+  Flow* flows = nullptr;    ///< one per local endpoint with operations towards it
 
   SendStream& stream_of(Space s) { return streams[static_cast<std::size_t>(s)]; }
   std::uint8_t& generation_of(Space s) { return generation[static_cast<std::size_t>(s)]; }

@@ -66,7 +66,8 @@ class Transmitter final : private Fetcher, private RegionReads {
   bool begin_rendezvous(TxOp& op, std::uint32_t eager);
   void withdraw_source(const TxOp& op);
   bool becomes_rendezvous(TxOp& op);
-  void size_rendezvous(TxOp& op, pds::TxMessage& message) const;
+  void prefer_rendezvous(TxOp& op);
+  void size_rendezvous(TxOp& op, pds::TxMessage& message);
   void note_wanted(TxOp& op, const ResponseView& response);
   void on_region_read(Instant now, PoolRef operation, std::uint64_t length) override;
   bool fetch(Instant now, Fetch& fetch, const FetchRequest& request) override;

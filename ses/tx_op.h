@@ -176,6 +176,7 @@ struct Lane {
   bool only_generation = true;  ///< all failed ones were refused for their generation
   bool is_way_refused = false;  ///< the peer did not take some that were sprayed
   bool is_sprayed = false;      ///< how the carried ones go
+  bool carries_plain = false;   ///< of them some are no rendezvous
   State state = State::kOpen;
   std::array<std::uint8_t, 2> generation{};  ///< what carried sends of each space were stamped with
   TimerNode resume_timer;

@@ -226,7 +226,7 @@ Flow* Transmitter::flow_for(Endpoint& endpoint, Peer& peer) {
     lane.carried = 0;
     lane.retries = 0;
     lane.only_generation = true;
-    lane.is_sprayed = lane.is_way_refused = false;
+    lane.is_sprayed = lane.is_way_refused = lane.carries_plain = false;
     lane.state = Lane::State::kOpen;
     lane.resume_timer.kind = TimerNode::Kind::kLaneResume;
     lane.resume_timer.owner = flow;
@@ -310,6 +310,8 @@ bool Transmitter::may_start(const Flow& flow, const TxOp& op) const {
 /// Begins a new attempt. False when the carrier has no room; nothing has changed then.
 bool Transmitter::submit(Instant now, TxOp& op) {
   Lane& lane = lane_of(op);
+  if (op.peer->lacks_room) [[unlikely]]
+    prefer_rendezvous(op);
   const std::uint32_t attempt = op.attempt + 1;
   const net::FabricAddress& destination = op.peer->address.fabric_address;
   op.piece = op.is_connectionless() ? core_.payload_mtu
@@ -331,7 +333,10 @@ bool Transmitter::submit(Instant now, TxOp& op) {
   message.segment_payload = is_bare ? 0 : op.piece;
   message.lock = op.holds_lock();
   if (op.atomic != nullptr) size_atomic(op, message);
-  if (op.is_rendezvous) size_rendezvous(op, message);
+  if (op.is_rendezvous)
+    size_rendezvous(op, message);
+  else
+    lane.carries_plain = true;
   if (core_.carrier->submit(now, message) == pds::SubmitResult::kAgain) return false;
 
   if (op.fence && op.retries == 0) {

@@ -56,10 +56,24 @@ void Transmitter::withdraw_source(const TxOp& op) {
 bool Transmitter::becomes_rendezvous(TxOp& op) {
   const bool had_no_room = op.code == ReturnCode::kNoMatch || op.code == ReturnCode::kDisabled ||
                            op.code == ReturnCode::kDisabledGen;
-  return had_no_room && !op.is_rendezvous && !op.awaits_delivery && begin_rendezvous(op, 0);
+  if (!had_no_room || op.is_rendezvous || op.awaits_delivery || !begin_rendezvous(op, 0))
+    return false;
+  op.peer->lacks_room = true;
+  return true;
 }
 
-void Transmitter::size_rendezvous(TxOp& op, pds::TxMessage& message) const {
+/// Until one of them meets a receive: what would be refused for its length is not sent in vain. Behind messages that were sent as
+/// they are it is: these may be refused, and a gate that was closed for one of them opens for a rendezvous that looks like it.
+void Transmitter::prefer_rendezvous(TxOp& op) {
+  const Lane& lane = lane_of(op);
+  const bool may_pass = op.lane == kUnorderedLane || lane.carried == 0 || !lane.carries_plain;
+  if (op.length > kSmallestPayload && !op.is_rendezvous && !op.awaits_delivery && may_pass)
+    (void)begin_rendezvous(op, 0);
+}
+
+void Transmitter::size_rendezvous(TxOp& op, pds::TxMessage& message) {
+  Lane& lane = lane_of(op);
+  if (lane.carried == 0) lane.carries_plain = false;
   if (op.awaits_delivery) return;
   op.segments = segments_for(op.eager, op.piece);
   op.medium = false;
@@ -75,6 +89,7 @@ void Transmitter::note_wanted(TxOp& op, const ResponseView& response) {
   if (response.list == ResponseList::kExpected) {
     const std::uint64_t taken = std::min<std::uint64_t>(response.modified_length, op.length);
     op.wanted = taken - std::min<std::uint64_t>(taken, op.eager);
+    op.peer->lacks_room = false;
   }
   op.was_read = op.read_bytes >= op.wanted;
 }

@@ -231,7 +231,33 @@ void AttackPackets::append_message(AttackBytes& out, MessagePiece piece) {
       piece.som = piece.eom = true;
     }
   }
+  if (append_rendezvous(out, piece)) return;
   append_piece(out, piece);
+}
+
+/// [decision 142] Says of what it left behind what may be true or not.
+bool AttackPackets::append_rendezvous(AttackBytes& out, MessagePiece piece) {
+  const bool tagged = piece.opcode == SesOpcode::kTaggedSend;
+  const bool is_send = tagged || piece.opcode == SesOpcode::kSend;
+  if (rendezvous_ == nullptr || !is_send || !rendezvous_->chance(0.33)) return false;
+  base::Rng& rng = *rendezvous_;
+  piece.opcode = tagged ? SesOpcode::kRendezvousTsend : SesOpcode::kRendezvousSend;
+  wire::ExtRendezvous ext;
+  ext.eager_length = rng.chance(0.5) ? 0 : rng.chance(0.8) ? piece.total : rng.next_u32();
+  ext.read_pid_on_fep = static_cast<std::uint16_t>(rng.below(rng.chance(0.8) ? 1 : 4096));
+  ext.read_resource_index = static_cast<std::uint16_t>(rng.below(rng.chance(0.8) ? 3 : 4096));
+  ext.read_offset = rng.chance(0.8) ? 0 : rng.next_u64();
+  ext.read_memory_key = rng.next_u64();
+  if (ext.eager_length == 0) {
+    piece.bytes = piece.carried = piece.offset = 0;
+    piece.som = piece.eom = true;
+  }
+  const std::uint32_t carried = std::exchange(piece.carried, 0);
+  append_piece(out, piece);
+  append(out, ext);
+  for (std::uint32_t i = 0; i < carried; ++i) out.push_back(attack_byte(piece.offset + i));
+  if (rng.chance(0.05)) out.pop_back();
+  return true;
 }
 
 std::uint16_t AttackPackets::any_id(std::uint16_t right) {

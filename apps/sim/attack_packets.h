@@ -56,8 +56,10 @@ class AttackPackets {
  public:
   /// `rng` must outlive it.
   /// With `numbers` half of the sends are numbered, as ordered ones that take all paths are.
-  AttackPackets(base::Rng& rng, std::uint32_t payload_mtu, base::Rng* numbers = nullptr)
-      : rng_(rng), mtu_(payload_mtu), numbers_(numbers) {}
+  /// With `rendezvous` a third of the others leave their rest at their source.
+  AttackPackets(base::Rng& rng, std::uint32_t payload_mtu, base::Rng* numbers = nullptr,
+                base::Rng* rendezvous = nullptr)
+      : rng_(rng), mtu_(payload_mtu), numbers_(numbers), rendezvous_(rendezvous) {}
 
   /// Opens the PDC: a Noop or a first request of `body`; the conversation's next PSN moves on.
   AttackBytes opening(Conversation& c, const MessagePiece* body);
@@ -95,6 +97,7 @@ class AttackPackets {
     return choices[rng_.below(N)];
   }
   void append_message(AttackBytes& out, MessagePiece piece);
+  bool append_rendezvous(AttackBytes& out, MessagePiece piece);
   std::uint16_t any_id(std::uint16_t right);
   std::uint32_t any_length();
   std::uint16_t any_offset(std::uint16_t right);
@@ -102,6 +105,7 @@ class AttackPackets {
   base::Rng& rng_;
   std::uint32_t mtu_;
   base::Rng* numbers_;
+  base::Rng* rendezvous_;
 };
 
 void append_piece(AttackBytes& out, const MessagePiece& piece);

@@ -62,9 +62,10 @@ struct AttackPlan {
   std::uint32_t attackers =
       0;  ///< 0: the world is an honest one. They are the last hosts of the fabric.
   Sight sight = Sight::kBlind;
-  bool answers = true;   ///< what arrives at the attacker unasked draws packets as well
-  bool numbers = false;  ///< sends of attackers may be numbered ones [decision 141]
-  SimTime end;           ///< from then on the attackers are silent
+  bool answers = true;      ///< what arrives at the attacker unasked draws packets as well
+  bool rendezvous = false;  ///< sends of attackers may be rendezvous [decision 142]
+  bool numbers = false;     ///< sends of attackers may be numbered ones [decision 141]
+  SimTime end;              ///< from then on the attackers are silent
   std::vector<AttackEpisode> episodes;
   std::vector<Bait> baits;
 

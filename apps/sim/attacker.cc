@@ -40,6 +40,7 @@ Attacker::Attacker(World& world, SimPort& port, const AttackPlan& plan, std::uin
       taps_(taps),
       rng_(seed),
       numbers_(seed ^ 0x6e756d62'65727300ULL),
+      rendezvous_(seed ^ 0x72656e64'65727300ULL),
       packets_(rng_, payload_mtu) {
   for (const AttackEpisode& e : plan.episodes)
     if (e.attacker == number) episodes_.push_back({&e, base::Rng(e.seed), e.at, e.packets, {}, 0});
@@ -297,7 +298,8 @@ std::size_t Attacker::open_talk(base::Rng& rng, HostId victim, net::FabricAddres
 // --- Episodes -------------------------------------------------------------------------------------
 
 void Attacker::step(Running& e) {
-  AttackPackets make(e.rng, mtu_, plan_.numbers ? &numbers_ : nullptr);
+  AttackPackets make(e.rng, mtu_, plan_.numbers ? &numbers_ : nullptr,
+                     plan_.rendezvous ? &rendezvous_ : nullptr);
   --e.left;
   switch (e.plan->kind) {
     case AttackKind::kConverse:

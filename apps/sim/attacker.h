@@ -98,8 +98,9 @@ class Attacker final : public Actor {
   const AttackPlan& plan_;
   const std::uint32_t mtu_;
   const std::span<const std::unique_ptr<Wiretap>> taps_;
-  base::Rng rng_;      ///< for what is answered
-  base::Rng numbers_;  ///< of its own, so that worlds without numbers stay as they are
+  base::Rng rng_;         ///< for what is answered
+  base::Rng numbers_;     ///< of its own, so that worlds without numbers stay as they are
+  base::Rng rendezvous_;  ///< likewise
   AttackPackets packets_;
   std::vector<Running> episodes_;
   std::vector<Talk> talks_;

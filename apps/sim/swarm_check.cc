@@ -214,7 +214,8 @@ bool Swarm::is_quiet() {
       return false;
     const auto s = host->ses().gauges();
     if (s.sends_active + s.messages_receiving + s.reads_returning + s.returns_open +
-            s.returns_waiting + (hostile_ || any_crash_ ? 0 : s.messages_held) >
+            s.returns_waiting + (hostile_ || any_crash_ ? 0 : s.messages_fetching) +
+            (hostile_ || any_crash_ ? 0 : s.messages_held) >
         0)
       return false;
     // Unexpected messages of attackers, which match no receive, stay within their bound.

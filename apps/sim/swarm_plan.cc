@@ -349,6 +349,27 @@ void Planner::choose_spray() {
   plan_.attack.numbers = true;
 }
 
+/// Two fifths of the worlds: some messages begin so, others when there was no room for them, and half of the stores are small.
+void Planner::choose_rendezvous() {
+  plan_.fep.ses.rendezvous = false;  // each host has its own
+  if (!rendezvous_.chance(0.4)) return;
+  constexpr std::array<std::uint64_t, 4> kFrom = {1, 3000, 20'000, 100'000};
+  constexpr std::array<std::uint32_t, 4> kEager = {0, 0, 1000, 10'000};
+  constexpr std::array<std::uint32_t, 4> kFetches = {1, 2, 8, 256};
+  ses::SesConfig& c = plan_.fep.ses;
+  if (rendezvous_.chance(0.5)) c.rendezvous_from = kFrom[rendezvous_.below(kFrom.size())];
+  c.rendezvous_eager = kEager[rendezvous_.below(kEager.size())];
+  c.max_fetches = kFetches[rendezvous_.below(kFetches.size())];
+  plan_.overflow_bytes = c.overflow_bytes;
+  if (rendezvous_.chance(0.5)) c.overflow_bytes = std::min<std::uint64_t>(c.overflow_bytes, 24'000);
+  for (HostId h = 0; h < plan_.hosts(); ++h) {
+    const bool fetches = rendezvous_.chance(0.9);
+    plan_.fetches.push_back(fetches);
+    plan_.claims_to_fetch.push_back(fetches || rendezvous_.chance(0.5));
+  }
+  plan_.attack.rendezvous = true;
+}
+
 bool SwarmPlan::has(SwarmMode mode) const {
   return std::any_of(ops.begin(), ops.end(),
                      [this, mode](const PlannedOp& op) { return mode_of(op) == mode; });
@@ -390,6 +411,12 @@ void apply(const SwarmMask& mask, SwarmPlan& plan) {
     plan.sprays.clear();
     plan.claims_to_restore.clear();
     plan.attack.numbers = false;
+  }
+  if (mask.without.contains("rendezvous")) {
+    plan.fetches.clear();
+    plan.claims_to_fetch.clear();
+    if (plan.overflow_bytes != 0) plan.fep.ses.overflow_bytes = plan.overflow_bytes;
+    plan.attack.rendezvous = false;
   }
   if (!mask.ops.empty()) {
     std::erase_if(plan.ops, [&](const PlannedOp& op) { return !mask.ops.contains(op.id); });
@@ -449,6 +476,7 @@ std::vector<std::string> ingredients(const SwarmPlan& plan) {
     names.insert(names.end(), {"link-attacker", "hold", "lost-counters", "rotation", "secure"});
   if (plan.fabric.planes > 1) names.emplace_back("planes");
   if (plan.sprays_order()) names.emplace_back("spray-ordered");
+  if (plan.has_rendezvous()) names.emplace_back("rendezvous");
   FaultProfile faults = plan.faults;
   for (std::size_t i = 0; i < kFaultCount; ++i) {
     const double* p = probability(faults, static_cast<Fault>(i));
@@ -474,6 +502,14 @@ std::string describe(const SwarmPlan& plan) {
     for (std::size_t h = 0; h < plan.sprays.size(); ++h)
       s += plan.sprays[h] ? (plan.ordered[h] ? " yes" : " restores")
                           : (plan.claims_to_restore[h] ? " lies" : " no");
+    s += '\n';
+  }
+  if (plan.has_rendezvous()) {
+    const ses::SesConfig& c = plan.fep.ses;
+    s += fmt::format("  rendezvous from {} bytes, {} eager, {} fetches, {} bytes of store:",
+                     c.rendezvous_from, c.rendezvous_eager, c.max_fetches, c.overflow_bytes);
+    for (std::size_t h = 0; h < plan.fetches.size(); ++h)
+      s += plan.fetches[h] ? " yes" : (plan.claims_to_fetch[h] ? " lies" : " no");
     s += '\n';
   }
   FaultProfile faults = plan.faults;

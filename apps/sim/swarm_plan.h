@@ -98,7 +98,10 @@ struct SwarmPlan {
   std::vector<bool> ordered;  ///< hosts whose endpoints ask for ordered sends
   /// Hosts that spray ordered sends and restore their order; empty: none. Those that only claim to restore it refuse them.
   std::vector<bool> sprays, claims_to_restore;
-  std::vector<bool> multi_receive;  ///< hosts that take untagged messages in multi-receive buffers
+  // By host, empty in worlds without rendezvous: who fetches, and who says so.
+  std::vector<bool> fetches, claims_to_fetch;
+  std::uint64_t overflow_bytes = 0;  ///< in such worlds: the store of the same world without
+  std::vector<bool> multi_receive;   ///< hosts that take untagged messages in multi-receive buffers
   std::vector<std::uint32_t> pool_packets;
   FaultProfile faults;
   SimTime faults_end;  ///< from then on the fabric is perfect
@@ -118,6 +121,7 @@ struct SwarmPlan {
   bool crashes(HostId host) const;
   SwarmMode mode_of(const PlannedOp& op) const;
   bool sprays_order() const { return !sprays.empty(); }
+  bool has_rendezvous() const { return !fetches.empty(); }
   bool is_sprayed(HostId from, HostId to) const {
     return sprays_order() && ordered[from] && sprays[from] && sprays[to];
   }
@@ -128,7 +132,7 @@ struct SwarmMask {
   std::set<std::uint32_t> ops;       ///< only these; empty: all
   std::set<SwarmMode> modes;         ///< only operations that travel like this; empty: all
   std::set<std::uint32_t> episodes;  ///< only these of the attackers'; empty: all
-  /// Names of faults and troubles; "hostile": attackers, and everything that was added with them; "secure": keys, and the attacker on the links; "link-attacker"; "hold": packets that it holds back; "lost-counters"; "servers": server mode; "rotation"; "baits"; "planes": all planes but one; "spray-ordered": ordered sends by RUD; "more": what choose_more() and choose_single_packets() added.
+  /// Names of faults and troubles; "hostile": attackers, and everything that was added with them; "secure": keys, and the attacker on the links; "link-attacker"; "hold": packets that it holds back; "lost-counters"; "servers": server mode; "rotation"; "baits"; "planes": all planes but one; "spray-ordered": ordered sends by RUD; "rendezvous"; "more": what choose_more() and choose_single_packets() added.
   std::set<std::string> without;
 };
 

@@ -25,7 +25,8 @@ class Planner {
         hostile_(seed ^ 0x686f7374'696c6500ULL),
         secure_(seed ^ 0x73656375'72650000ULL),
         late_secure_(seed ^ 0x73657276'65720000ULL),
-        spray_(seed ^ 0x73707261'79000000ULL) {
+        spray_(seed ^ 0x73707261'79000000ULL),
+        rendezvous_(seed ^ 0x72656e64'657a0000ULL) {
     plan_.seed = seed;
   }
 
@@ -42,6 +43,7 @@ class Planner {
     remember_long_enough();
     if (with_secure) choose_security(with_servers);
     choose_spray();
+    choose_rendezvous();
     return std::move(plan_);
   }
 
@@ -67,6 +69,7 @@ class Planner {
   void choose_planes();
   void remember_long_enough();
   void choose_spray();
+  void choose_rendezvous();
 
   // swarm_plan_hostile.cc
   void choose_hostile();
@@ -88,7 +91,7 @@ class Planner {
 
   base::Rng rng_;
   // For what was added later: older draws, and so the worlds of named seeds, stay.
-  base::Rng more_, single_, planes_, claims_, hostile_, secure_, late_secure_, spray_;
+  base::Rng more_, single_, planes_, claims_, hostile_, secure_, late_secure_, spray_, rendezvous_;
   SwarmPlan plan_;
   SimSpan busy_{};  ///< operations start within this
   bool small_tables_ =

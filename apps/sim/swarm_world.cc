@@ -55,6 +55,7 @@ Swarm::Swarm(const SwarmPlan& plan, std::size_t recorded_events)
         [this](HostId host, fep::FepConfig& config) {
           if (secure_) secure_->arm(host, config);
           config.ses.spray_ordered = plan_.sprays_order() && plan_.sprays[host];
+          config.ses.rendezvous = plan_.has_rendezvous() && plan_.fetches[host];
         }));
   }
   if (plan.attack.is_hostile()) {
@@ -134,6 +135,8 @@ void Swarm::connect(HostId host) {
     if (to == host || !hosts_[to]->is_up()) continue;
     ses::Address address = hosts_[to]->address();
     if (plan_.sprays_order() && plan_.claims_to_restore[to]) address.fep_cap |= ses::kRestoresOrder;
+    if (plan_.has_rendezvous() && plan_.claims_to_fetch[to])
+      address.fep_cap |= ses::kFetchesRendezvous;
     const auto peer = hosts_[host]->ses().add_peer(address);
     if (!peer.has_value()) return fail("peer could not be added");
     peers_[host][to] = peer.value();

@@ -123,5 +123,19 @@ TEST_P(FlowControlTest, slow_receiver__slows_its_sender_and_refuses_less) {
   EXPECT_LT(with.fast.ns(), without.fast.ns() * 102 / 100);
 }
 
+// What is announced instead of being sent again and again is there when its receive comes: 50 us each.
+TEST_P(FlowControlTest, slow_receiver__reads_what_it_had_no_room_for) {
+  const Outcome without = SlowReceiver(true, GetParam()).run();
+  const Outcome with = SlowReceiver(true, GetParam(), true).run();
+  show("with   ", with);
+  show("without", without);
+  EXPECT_EQ(with.errors, 0u);
+  EXPECT_TRUE(with.is_right);
+  EXPECT_LT(with.refused, without.refused);
+  EXPECT_LT(with.slow, Duration::from_ms(104));
+  EXPECT_GT(without.slow, Duration::from_ms(108));
+  EXPECT_LT(with.fast.ns(), without.fast.ns() * 102 / 100);
+}
+
 }  // namespace
 }  // namespace uet::test

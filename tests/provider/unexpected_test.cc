@@ -1,5 +1,7 @@
 /// Messages that arrive before their receive, in the ways in which MPI libraries send and probe for them.
+#include <algorithm>
 #include <cstring>
+#include <memory>
 
 #include "tests/provider/fixture.h"
 
@@ -8,6 +10,15 @@ namespace {
 
 class UnexpectedTest : public PairTest {
  protected:
+  void TearDown() override {
+    a.close();
+    b.close();
+  }
+  /// Memory that outlives the endpoints, which may still use it when a test ends early.
+  std::vector<std::uint8_t>& keep(std::vector<std::uint8_t> bytes) {
+    return *kept_.emplace_back(std::make_unique<std::vector<std::uint8_t>>(std::move(bytes)));
+  }
+
   ssize_t send_with_delivery_complete(std::span<const std::uint8_t> bytes, std::uint64_t tag,
                                       void* context) {
     const iovec iov{const_cast<std::uint8_t*>(bytes.data()), bytes.size()};
@@ -42,6 +53,9 @@ class UnexpectedTest : public PairTest {
         << tag << " is not seen";
     return length;
   }
+
+ private:
+  std::vector<std::unique_ptr<std::vector<std::uint8_t>>> kept_;
 };
 
 // A send that asks for delivery and waits for its receive holds up nothing behind it: 5,000 packets pass by.
@@ -91,6 +105,72 @@ TEST_F(UnexpectedTest, message_larger_than_the_store__is_probed_and_shuts_out_no
   EXPECT_FALSE(wait_for(b).failed);
   EXPECT_FALSE(wait_for(a).failed);
   EXPECT_EQ(got, large);
+}
+
+// A message of any size can be probed, and so can those behind it; none of them is sent before its receive is there. The
+// receives may come in any order.
+TEST_F(UnexpectedTest, messages_larger_than_the_store__are_probed_and_received_in_any_order) {
+  const Variable store("FI_UET_OVERFLOW_BYTES", "256K");
+  const Info ordered = make_hints();
+  ordered->tx_attr->msg_order = ordered->rx_attr->msg_order = FI_ORDER_SAS;
+  open(ordered.get());
+  ASSERT_FALSE(HasFatalFailure());
+  const auto &first = keep(pattern(3 << 20, 3)), &second = keep(pattern(64, 4)),
+             &third = keep(pattern(5 << 20, 5));
+  int contexts[3] = {};
+  const std::vector<std::uint8_t>* messages[] = {&first, &second, &third};
+  for (std::size_t i = 0; i < 3; ++i)
+    ASSERT_EQ(
+        fi_tsend(a.ep, messages[i]->data(), messages[i]->size(), nullptr, to_b, i, &contexts[i]),
+        0);
+  for (const std::size_t i : {2u, 1u, 0u}) EXPECT_EQ(probe(i), messages[i]->size());
+  for (const std::size_t i : {2u, 1u, 0u}) {
+    auto& got = keep(std::vector<std::uint8_t>(messages[i]->size()));
+    ASSERT_EQ(fi_trecv(b.ep, got.data(), got.size(), nullptr, FI_ADDR_UNSPEC, i, 0, nullptr), 0);
+    const Got received = wait_for(b);
+    EXPECT_FALSE(received.failed);
+    EXPECT_EQ(received.entry.len, got.size());
+    EXPECT_EQ(got, *messages[i]);
+  }
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(wait_for(a).failed);
+  expect_silence(a);
+  expect_silence(b);
+}
+
+// A receiver that never posts stops neither another pair nor its sender's messages to others; and what it keeps is small.
+TEST_F(UnexpectedTest, receiver_that_never_posts__stops_no_other_pair) {
+  const Variable store("FI_UET_OVERFLOW_BYTES", "256K");
+  open();
+  Side c;
+  c.open(address_of(4), *make_hints());
+  ASSERT_FALSE(HasFatalFailure());
+  c.open_endpoint();
+  ASSERT_FALSE(HasFatalFailure());
+  const auto &large = keep(pattern(2 << 20, 3)), &to_c = keep(pattern(3 << 20, 4));
+  for (int i = 0; i < 20; ++i)
+    ASSERT_EQ(fi_tsend(a.ep, large.data(), large.size(), nullptr, to_b, 1, nullptr), 0);
+  EXPECT_EQ(probe(1), large.size());
+  auto& got = keep(std::vector<std::uint8_t>(to_c.size()));
+  ASSERT_EQ(fi_trecv(c.ep, got.data(), got.size(), nullptr, FI_ADDR_UNSPEC, 2, 0, nullptr), 0);
+  ASSERT_EQ(fi_tsend(a.ep, to_c.data(), to_c.size(), nullptr, a.insert(c), 2, nullptr), 0);
+  ASSERT_TRUE(turn_until([&] {
+    fi_cq_read(b.cq, nullptr, 0);
+    fi_cq_read(a.cq, nullptr, 0);
+    fi_cq_tagged_entry entry;
+    return fi_cq_read(c.cq, &entry, 1) == 1;
+  }));
+  EXPECT_EQ(got, to_c);
+  // Nor a pair of which it is one.
+  std::fill(got.begin(), got.end(), std::uint8_t{0});
+  ASSERT_EQ(fi_trecv(b.ep, got.data(), got.size(), nullptr, FI_ADDR_UNSPEC, 3, 0, nullptr), 0);
+  ASSERT_EQ(fi_tsend(c.ep, to_c.data(), to_c.size(), nullptr, c.insert(b), 3, nullptr), 0);
+  ASSERT_TRUE(turn_until([&] {
+    fi_cq_read(a.cq, nullptr, 0);
+    fi_cq_read(c.cq, nullptr, 0);
+    fi_cq_tagged_entry entry;
+    return fi_cq_read(b.cq, &entry, 1) == 1;
+  }));
+  EXPECT_EQ(got, to_c);
 }
 
 /// One buffer for many messages with tags: those that wait already and those that come, of its tags only.
