@@ -45,7 +45,7 @@ class Process:
             out.write(f"$ {command}\n".encode())
             out.flush()
             self.process = subprocess.Popen(["ip", "netns", "exec", namespace, "sh", "-c", f"exec {command}"], env=environment,
-                                            stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True)
+                                            stdin=subprocess.DEVNULL, stdout=out, stderr=out, process_group=0)
 
     def status(self):
         return self.process.poll()
