@@ -122,6 +122,33 @@ void Ladder::add_unsent(std::vector<Row>& rows, Side side) const {
   }
 }
 
+std::vector<Ladder::Rung> Ladder::rungs() {
+  std::vector<Rung> out;
+  for (const Side side : {kLeft, kRight}) pair_up(side);
+  for (const Side side : {kLeft, kRight}) {
+    const Side other = side == kLeft ? kRight : kLeft;
+    const bool is_seen_there = !sent_[other].empty() || !received_[other].empty();
+    for (const Seen& sent : sent_[side]) {
+      Rung rung{.from = side, .sent_ns = sent.time_ns, .fate = sent.drop, .summary = sent.summary};
+      if (sent.partner != kNone) {
+        rung.arrived_ns = received_[other][sent.partner].time_ns;
+        rung.fate = received_[other][sent.partner].drop;
+      } else if (is_seen_there && sent.time_ns >= first_ns_[other] && rung.fate.empty()) {
+        rung.fate = "lost";
+      }
+      out.push_back(std::move(rung));
+    }
+    for (const Seen& arrival : received_[other])
+      if (arrival.partner == kNone)
+        out.push_back({.from = side,
+                       .arrived_ns = arrival.time_ns,
+                       .fate = sent_[side].empty() ? arrival.drop
+                                                   : "a copy, or sent before the capture began",
+                       .summary = arrival.summary});
+  }
+  return out;
+}
+
 std::string Ladder::to_text(bool colour) {
   std::vector<Row> rows;
   lost_ = 0;

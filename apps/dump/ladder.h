@@ -20,6 +20,15 @@ class Ladder {
   bool add(Side side, const DecodedPacket& packet, const std::string& summary);
   /// One row for each packet, in the order of sending.
   std::string to_text(bool colour);
+  /// The same as data, for pictures. One of the two may be called, once.
+  struct Rung {
+    Side from = kLeft;
+    std::uint64_t sent_ns = 0, arrived_ns = 0;  ///< 0: not known
+    std::string fate;  ///< empty: it went through, or the other end made no capture
+    std::string summary;
+  };
+  std::vector<Rung> rungs();
+  const std::array<std::string, 2>& names() const { return names_; }
   /// Rows whose packet was sent while the other end captured and was never seen there.
   std::size_t lost() const { return lost_; }
 

@@ -1,11 +1,13 @@
 /// uet-dump: decodes captures of Ultra Ethernet Transport.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -17,11 +19,13 @@
 #include "apps/dump/names.h"
 #include "apps/dump/ring.h"
 #include "apps/dump/stats.h"
+#include "apps/dump/viewer/page.h"
 
 namespace uet::dump {
 namespace {
 
 enum ExitCode { kDone = 0, kFailed = 1, kUsage = 2 };
+constexpr int kFilesMax = 16;  ///< of the viewer
 
 struct Settings {
   std::vector<std::string> files = {"-"};
@@ -35,6 +39,7 @@ struct Settings {
   unsigned dscp_trimmed_lasthop = wire::DissectOptions{}.dscp_trimmed_lasthop;
   std::uint32_t payload_mtu = 0;
   std::string key_log;
+  std::string html;  ///< where the viewer goes
 
   wire::DissectOptions dissect_options() const {
     return {.crc = crc == "always"  ? wire::CrcPolicy::kAlways
@@ -147,6 +152,37 @@ int show_ladder(const Settings& settings) {
   return std::fflush(stdout) == 0 ? kDone : kFailed;
 }
 
+/// Event logs and captures into one page.
+int write_html(const Settings& settings) {
+  if (!has_viewer()) return fail("--html", viewer_missing());
+  Story story;
+  for (const std::string& path : settings.files) {
+    if (is_event_log(path)) {
+      if (!read_event_log(path, story)) return fail(path, std::generic_category().message(errno));
+      continue;
+    }
+    CaptureFiles files;
+    if (!open(files, path)) return kFailed;
+    story.begin_file(std::filesystem::path(path).filename().string(), "capture");
+    if (files.packets_missing() > 0)
+      story.add_note(fmt::format("The beginning is missing: {} packets were overwritten.",
+                                 files.packets_missing()));
+    // A capture of a process that was killed may end in the middle of a packet: what is there is shown.
+    const int status =
+        for_each_packet(settings, path, files, [&](const DecodedPacket& packet, bool matches) {
+          if (matches) story.add_packet(packet);
+          return true;
+        });
+    if (status != kDone) story.add_note("The file cannot be read to its end.");
+  }
+  File out(std::fopen(settings.html.c_str(), "w"));
+  if (out == nullptr) return fail(settings.html, std::generic_category().message(errno));
+  const std::string page = to_html(story, fmt::format("{}", fmt::join(settings.files, ", ")));
+  const bool is_written = std::fwrite(page.data(), 1, page.size(), out.get()) == page.size() &&
+                          std::fflush(out.get()) == 0;
+  return is_written ? kDone : fail(settings.html, std::generic_category().message(errno));
+}
+
 /// "7" or "7..9".
 std::optional<std::pair<std::uint32_t, std::uint32_t>> parse_range(std::string_view text) {
   std::uint32_t first = 0, last = 0;
@@ -224,7 +260,12 @@ int run(int argc, char** argv) {
   app.name("uet-dump");
   app.add_option("file", s.files,
                  "capture file, or - for standard input; the older files of a ring are found")
-      ->expected(1, 2);
+      ->expected(1, kFilesMax);
+  app.add_option("--html", s.html,
+                 "write a page that shows the event logs (FI_UET_TRACE, FI_UET_PATH_LOG) and "
+                 "captures of one or "
+                 "both ends")
+      ->type_name("OUT");
   app.add_flag("--json", s.json, "one JSON object per packet; with --stats, one object");
   app.add_flag("-v,--verbose", s.verbose, "every field of every layer");
   app.add_flag("--stats", s.stats, "sums over the capture instead of packets");
@@ -257,6 +298,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? kDone : kUsage;
   }
+  if (!s.html.empty()) return write_html(s);
   const std::size_t wanted = s.ladder ? 2 : 1;
   if (s.files.size() != wanted) {
     fmt::print(stderr, "uet-dump: {} capture file{} wanted, not {}\n", wanted,

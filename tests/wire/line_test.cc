@@ -158,6 +158,39 @@ TEST_F(LadderTest, says_what_was_lost_and_by_whom) {
   EXPECT_NE(text.find("?------>"), std::string::npos) << text;
 }
 
+TEST_F(LadderTest, the_same_as_data) {
+  right(request(1, 2, 0), 9 * kMs, false);
+  left(request(1, 2, 1), 10 * kMs, true);
+  left(request(1, 2, 2), 11 * kMs, true, "out drop impaired");
+  left(request(1, 2, 3), 12 * kMs, true);
+  right(request(1, 2, 3), 13 * kMs, false, "in drop bad-crc");
+  left(request(1, 2, 4), 14 * kMs, true);
+  right(request(1, 2, 4), 15 * kMs, false);
+  right(request(1, 2, 4), 16 * kMs, false);
+  const auto rungs = ladder_.rungs();
+  ASSERT_EQ(rungs.size(), 6U);
+  EXPECT_EQ(rungs[0].fate, "lost");
+  EXPECT_EQ(rungs[1].fate, "impaired");
+  EXPECT_EQ(rungs[2].fate, "bad-crc");
+  EXPECT_EQ(rungs[2].arrived_ns, 13 * kMs);
+  EXPECT_EQ(rungs[3].fate, "");
+  EXPECT_EQ(rungs[3].arrived_ns - rungs[3].sent_ns, kMs);
+  for (const std::size_t copy : {4U, 5U}) {
+    EXPECT_EQ(rungs[copy].sent_ns, 0U);
+    EXPECT_NE(rungs[copy].fate.find("a copy"), std::string::npos);
+  }
+}
+
+TEST_F(LadderTest, one_capture_alone_calls_nothing_lost) {
+  left(request(1, 2, 1), 10 * kMs, true);
+  left(request(2, 1, 5), 11 * kMs, false);
+  const auto rungs = ladder_.rungs();
+  ASSERT_EQ(rungs.size(), 2U);
+  EXPECT_EQ(rungs[0].fate, "");
+  EXPECT_EQ(rungs[1].fate, "");
+  EXPECT_EQ(rungs[1].from, Ladder::kRight);
+}
+
 TEST_F(LadderTest, an_arrival_belongs_to_the_copy_that_was_sent_last) {
   right(request(1, 2, 0), kMs, false);
   left(request(1, 2, 1), 10 * kMs, true);

@@ -45,7 +45,7 @@ class Process:
             out.write(f"$ {command}\n".encode())
             out.flush()
             self.process = subprocess.Popen(["ip", "netns", "exec", namespace, "sh", "-c", f"exec {command}"], env=environment,
-                                            stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True)
+                                            stdin=subprocess.DEVNULL, stdout=out, stderr=out, process_group=0)
 
     def status(self):
         return self.process.poll()
@@ -73,9 +73,9 @@ class Process:
 
 
 class Cell:
-    def __init__(self, scenario, server, client, folder, sockets, tools, tag, is_stopped=lambda: False):
+    def __init__(self, scenario, server, client, folder, sockets, tools, tag, is_stopped=lambda: False, views="all"):
         self.scenario, self.folder, self.tools, self.tag = scenario, folder, tools, tag
-        self.sockets, self.is_stopped = sockets, is_stopped
+        self.sockets, self.is_stopped, self.views = sockets, is_stopped, views
         self.ends = {"server": server, "client": client}
         self.result = Result(scenario.name, server.name, client.name, folder=os.path.basename(folder))
         self.starts = {"server": 0, "client": 0}
@@ -163,11 +163,31 @@ class Cell:
             self.verdict("not run", str(problem))
         except KeyError as problem:
             self.verdict("not run", f"there is no placeholder {{{problem.args[0]}}} for a command line or an environment")
+        self.write_view()
         self.result.seconds = round(time.monotonic() - from_, 2)
         self.result.files = sorted(name for name in os.listdir(self.folder) if os.path.getsize(f"{self.folder}/{name}") > 0)
         with open(f"{self.folder}/cell.json", "w", encoding="utf-8") as file:
             json.dump(self.result.as_dict(), file, indent=1)
         return self.result
+
+    def write_view(self):
+        """The page on which both ends can be seen."""
+        if self.views == "none" or (self.views == "failed" and self.result.verdict in ("pass", "unsupported")):
+            return
+        names = [f"{end}.{kind}" for kind in ("events", "paths", "pcapng") for end in ("server", "client")]
+        files = [name for name in names if os.path.isfile(f"{self.folder}/{name}") and os.path.getsize(f"{self.folder}/{name}")]
+        if not files:  # an endpoint of another make: what the fabric saw
+            files = [name for name in ("fabric.pcapng",) if os.path.isfile(f"{self.folder}/{name}")]
+        keys = [f"--keys={self.folder}/{name}" for name in ("server.keylog",) if os.path.isfile(f"{self.folder}/{name}")]
+        try:
+            done = subprocess.run([self.tools["uet_dump"], "--html", "view.html", *keys, *files], cwd=self.folder, timeout=120,
+                                  stdin=subprocess.DEVNULL, capture_output=True, text=True)
+            problem = done.stderr.strip() if done.returncode != 0 else ""
+        except (OSError, subprocess.TimeoutExpired) as failure:
+            problem = str(failure)
+        if problem:
+            with open(f"{self.folder}/view.log", "w", encoding="utf-8") as file:
+                file.write(problem + "\n")
 
     def verdict(self, verdict, reason=""):
         self.result.verdict, self.result.reason = verdict, reason

@@ -71,6 +71,7 @@ def parser():
     p.add_argument("--pairs", metavar="PAIRS", help="all (the default), ring, or SERVER:CLIENT,...")
     p.add_argument("--out", metavar="FOLDER", default="uet-interop-report", help="for index.html, matrix.json and cells/ (%(default)s)")
     p.add_argument("--jobs", type=int, default=2, help="cells at a time (%(default)s)")
+    p.add_argument("--views", choices=("all", "failed", "none"), default="all", help="cells that get a page of uet-dump --html (%(default)s)")
     p.add_argument("--json", action="store_true", help="print matrix.json instead of lines")
     p.add_argument("--list", action="store_true", help="only name implementations and scenarios")
     return p
@@ -110,7 +111,7 @@ def run(arguments, here):
     pairs = pairs_of(arguments.pairs or ("ring" if arguments.small else "all"), implementations)
     out = os.path.abspath(arguments.out)
     os.makedirs(out, exist_ok=True)
-    matrix = Matrix(implementations, scenarios, pairs, out, found.tools(), tell)
+    matrix = Matrix(implementations, scenarios, pairs, out, found.tools(), tell, arguments.views)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     report = matrix.run(arguments.jobs)
     with open(os.path.join(out, "matrix.json"), "w", encoding="utf-8") as file:

@@ -70,9 +70,9 @@ def version_of(command, environment):
 
 
 class Matrix:
-    def __init__(self, implementations, scenarios, pairs, folder, tools, told=lambda result: None):
+    def __init__(self, implementations, scenarios, pairs, folder, tools, told=lambda result: None, views="all"):
         self.implementations, self.scenarios, self.pairs = implementations, scenarios, pairs
-        self.folder, self.tools, self.told = folder, tools, told
+        self.folder, self.tools, self.told, self.views = folder, tools, told, views
         self.results, self.stopped = [], False
         self.sockets = tempfile.mkdtemp(prefix="uet-interop-")
 
@@ -83,7 +83,7 @@ class Matrix:
                 number += 1
                 folder = os.path.join(self.folder, "cells", f"{scenario.name}--{server}--{client}")
                 yield Cell(scenario, self.implementations[server], self.implementations[client], folder,
-                           f"{self.sockets}/{number}", self.tools, f"{os.getpid()}-{number}", lambda: self.stopped)
+                           f"{self.sockets}/{number}", self.tools, f"{os.getpid()}-{number}", lambda: self.stopped, self.views)
 
     def run(self, jobs):
         """Also when interrupted: what is under way then ends soon, and the rest was not run."""

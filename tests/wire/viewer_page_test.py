@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""The page of uet-dump --html: needs nothing but itself, stays small however long the logs are, and draws in a browser.
+
+    viewer_page_test.py UET-DUMP
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+LINES = 150_000
+SIZE_MAX = 24 << 20  # bytes of a page of full views
+
+
+def log(path, count):
+    """Sendings with a loss now and then, a window, and the counters at the end."""
+    with open(path, "w", encoding="ascii") as out:
+        for i in range(count):
+            t = 1_000_000_000 + i * 1000
+            out.write(f'{{"t":{t},"event":"request-sent","pdc":7,"psn":{100 + i},"payload bytes":1024,"entropy value":{i % 16}}}\n')
+            if i % 1000 == 5:
+                out.write(f'{{"t":{t},"event":"retransmitted","pdc":7,"psn":{90 + i},"cause":1,"entropy value":3}}\n')
+            if i % 10 == 0:
+                out.write(f'{{"t":{t},"event":"cwnd","pdc":7,"psn":0,"bytes":{60000 + i % 5000},"inflight bytes":{i % 60000}}}\n')
+        out.write('{"events":{"request-sent":%d},"drops":{"bad-crc":3}}\n' % count)
+
+
+def paths(path):
+    with open(path, "w", encoding="ascii") as out:
+        for second in range(3):
+            entries = [{"entropy": e, "plane": 0, "state": "evicted" if e == second else "good", "score": e, "rtt_us": 10 + e, "sent": 5,
+                        "marks": 0, "trims": 0, "losses": 0} for e in range(16)]
+            out.write(json.dumps({"t": 1_000_000_000 + second * 50_000_000, "peer": "10.0.0.1", "window": 5, "inflight": 1,
+                                  "base_rtt_us": 9, "rtt_us": 12, "paths": entries}) + "\n")
+
+
+def browser():
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        if shutil.which(name):
+            return shutil.which(name)
+    return None
+
+
+def drawn(program, page, folder):
+    """The document as the browser has it after its scripts, or why there is none."""
+    command = [program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", f"--user-data-dir={folder}/profile",
+               "--virtual-time-budget=20000", "--dump-dom", f"file://{page}"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=240, stdin=subprocess.DEVNULL)
+    except subprocess.TimeoutExpired:
+        return "", "the browser is not done after four minutes"
+    return done.stdout, done.stderr[-2000:]
+
+
+class Tap:
+    def __init__(self):
+        self.number = self.failures = 0
+
+    def result(self, name, problem=""):
+        self.number += 1
+        self.failures += bool(problem)
+        print(f"{'not ok' if problem else 'ok'} {self.number} - {name}")
+        for line in str(problem).splitlines()[-30:]:
+            print(f"# {line}")
+
+    def skip(self, name, why):
+        self.number += 1
+        print(f"ok {self.number} - {name} # SKIP {why}")
+
+
+def main():
+    dump, tap = sys.argv[1], Tap()
+    with tempfile.TemporaryDirectory(prefix="uet-viewer-") as folder:
+        events, path_log, page = (os.path.join(folder, n) for n in ("client.events", "client.paths", "view.html"))
+        log(events, LINES)
+        paths(path_log)
+        done = subprocess.run([dump, "--html", page, events, path_log], capture_output=True, text=True, timeout=240)
+        if done.returncode != 0 and "libjs-d3" in done.stderr:
+            tap.skip("the page", "built without the package libjs-d3")
+        else:
+            tap.result("a page is written", "" if done.returncode == 0 else done.stderr)
+            text = open(page, encoding="utf-8").read()
+            outside = re.findall(r"<(?:script|link|img)[^>]*(?:src|href)=[^>]*", text)
+            tap.result("it needs nothing but itself", "\n".join(outside))
+            tap.result("it is small", "" if len(text) < SIZE_MAX else f"{len(text)} bytes")
+            if browser() is None:
+                tap.skip("a browser draws it", "no chromium here (package chromium)")
+            else:
+                document, said = drawn(browser(), page, folder)
+                ready = re.search(r"data-ready=\"2 files, (\d+) views\"", document)
+                tap.result("a browser draws every view", "" if ready and int(ready[1]) >= 7 else document[-2000:] + said)
+                left_out = "are shown, taken evenly" in document and "bad-crc" in document
+                tap.result("it says what it leaves out, and the drop reasons", "" if left_out else document[-2000:])
+        done = subprocess.run([dump, "--html", os.path.join(folder, "no", "page"), events], capture_output=True, text=True, timeout=240)
+        tap.result("a page that cannot be written", "" if done.returncode == 1 and done.stderr else str(done))
+        done = subprocess.run([dump, "--html", page, os.path.join(folder, "none")], capture_output=True, text=True, timeout=60)
+        tap.result("a file that is not there", "" if done.returncode == 1 and "none" in done.stderr else str(done))
+    print(f"1..{tap.number}")
+    sys.exit(1 if tap.failures else 0)
+
+
+main()
