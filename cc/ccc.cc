@@ -167,7 +167,7 @@ SendParams Ccc::next_send(Instant now, const Transmission* previous, ByteCount n
                       .base_rtt = c.nscc.base_rtt(),
                       .window_packets = window_bytes() / c.config.mtu_bytes};
   if (previous != nullptr && previous->timed_out) request.avoid_entropy = previous->entropy;
-  const auto index = c.paths.next(request);
+  const auto index = c.paths.next(request, nominal_bytes);
 
   SendParams params;
   params.entropy = c.paths.table().entropy(index);

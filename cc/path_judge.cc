@@ -11,12 +11,20 @@ PathFeedback feedback_of(const NackSignal& nack) {
   return nack.ecn ? PathFeedback::kEcn : PathFeedback::kGood;
 }
 
+/// What goes by one path in a row: as many full packets as the port moves as one. Smaller ones fill the place of a full one,
+/// which keeps paths as even, unless every packet is to tell of another path. [decision 127]
+ByteCount run_bytes_of(const CcConfig& config) {
+  const bool by_bytes =
+      config.run_packets > 1 || config.load_balancing == LoadBalancing::kOblivious;
+  return by_bytes ? ByteCount{config.run_packets} * config.mtu_bytes : 0;
+}
+
 }  // namespace
 
 PathJudge::PathJudge(const CcConfig& config, bool sprayed, base::Rng& rng, base::Trace& trace)
     : table_(config, path_count_for(config, sprayed), evicts_paths(config, sprayed), rng, trace),
       selector_(make_path_selector(config, sprayed, table_, rng)),
-      run_packets_(config.run_packets) {}
+      run_bytes_(run_bytes_of(config)) {}
 
 void PathJudge::on_sent(Instant now, std::uint16_t entropy, bool asks) {
   if (const auto index = table_.find(entropy)) table_.on_sent(now, *index, asks);

@@ -16,14 +16,14 @@ class PathJudge {
 
   PathTable& table() { return table_; }
   const PathTable& table() const { return table_; }
-  /// The path of the next packet: as many in a row take the same as the port can merge into one, while it is well.
-  std::uint32_t next(const PathRequest& request) {
-    if (run_left_ > 0 && table_.usable(run_path_, request)) {
-      --run_left_;
-      return run_path_;
+  /// The path of the next packet: it is that of the one before, while that is well and the bytes of the run have not passed.
+  std::uint32_t next(const PathRequest& request, ByteCount bytes) {
+    if (run_left_ < bytes || !table_.usable(run_path_, request)) {
+      run_left_ = run_bytes_;
+      run_path_ = selector_->next(request);
     }
-    run_left_ = run_packets_ - 1;
-    return run_path_ = selector_->next(request);
+    run_left_ -= bytes;
+    return run_path_;
   }
   void on_sent(Instant now, std::uint16_t entropy, bool asks);
 
@@ -47,8 +47,8 @@ class PathJudge {
 
   PathTable table_;
   std::unique_ptr<PathSelector> selector_;
-  std::uint32_t run_packets_;
-  std::uint32_t run_left_ = 0;  ///< packets that may still follow the last one on its path
+  const ByteCount run_bytes_;
+  ByteCount run_left_ = 0;  ///< that may still follow the last packet on its path
   std::uint32_t run_path_ = 0;
   /// Entropy value of the first PSN acknowledged since the last ACK: the ACK may name it, and say whether it was marked.
   std::optional<std::uint16_t> maybe_named_;

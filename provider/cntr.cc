@@ -10,21 +10,24 @@ namespace uet::provider {
 namespace {
 
 /// The values cannot say that a turn failed: what did is tried again with the next one.
-void turn_quietly(Worker& worker) {
-  guarded([&] { return worker.turn() ? 1 : 0; });
+void poll_quietly(Worker& worker, Worker::Held& held) {
+  guarded([&] {
+    worker.poll(held);
+    return 0;
+  });
 }
 
 std::uint64_t cntr_read(fid_cntr* f) {
   Cntr& cntr = Cntr::of(f);
-  const std::lock_guard guard(cntr.worker().lock());
-  turn_quietly(cntr.worker());
+  Worker::Held held(cntr.worker().lock());
+  poll_quietly(cntr.worker(), held);
   return cntr.read();
 }
 
 std::uint64_t cntr_readerr(fid_cntr* f) {
   Cntr& cntr = Cntr::of(f);
-  const std::lock_guard guard(cntr.worker().lock());
-  turn_quietly(cntr.worker());
+  Worker::Held held(cntr.worker().lock());
+  poll_quietly(cntr.worker(), held);
   return cntr.read_error();
 }
 

@@ -53,8 +53,8 @@ void* write_entry(fi_cq_format format, void* at, const CqEntry& e) {
 ssize_t cq_readfrom(fid_cq* f, void* buffer, std::size_t count, fi_addr_t* sources) {
   return guarded([&] {
     Cq& cq = Cq::of(f);
-    const std::lock_guard guard(cq.worker().lock());
-    if (cq.is_empty()) cq.worker().turn();
+    Worker::Held held(cq.worker().lock());
+    if (cq.is_empty()) cq.worker().poll(held);
     return cq.take(buffer, count, sources);
   });
 }

@@ -210,6 +210,15 @@ bool Worker::turn_at(base::Instant now) {
   return turn_loop(now);
 }
 
+void Worker::poll(Held& held) {
+  const base::Instant now = clock_now();
+  if (!courtesy_.is_due(now, turn_at(now))) return;
+  held.unlock();
+  sched_yield();
+  held.lock();
+  courtesy_.back(now, clock_now());
+}
+
 bool Worker::turn_loop(base::Instant now) {
   const bool did = fep_->turn(now);
   if (path_log_ != nullptr) path_log_->on_turn(now, *fep_);

@@ -18,6 +18,7 @@
 #include "lib/base/rng.h"
 #include "lib/base/trace.h"
 #include "provider/clock.h"
+#include "provider/courtesy.h"
 #include "provider/last_words.h"
 #include "provider/live_view.h"
 #include "provider/lock.h"
@@ -79,6 +80,10 @@ class Worker {
   /// One turn of the loop on behalf of the application.
   bool turn() { return turn_at(clock_now()); }
   bool turn_at(base::Instant now);
+  using Held = std::unique_lock<WorkerLock>;
+  /// The same for a caller that asks again and again. When nothing happens for a while others get the core for a moment, and
+  /// `held` is given up meanwhile.
+  void poll(Held& held);
   /// After a successful post at `now`: lets the packets leave.
   void after_post(base::Instant now);
   /// The application changed something that may bring deadlines nearer.
@@ -104,7 +109,6 @@ class Worker {
  private:
   friend class ProgressThread;
   friend class WorkerLock;
-  using Held = std::unique_lock<WorkerLock>;
   Worker(const fep::Settings& settings, net::FabricAddress address);
   ~Worker();
   /// Ends a worker that nothing holds any longer, then lets its address go.
@@ -138,6 +142,7 @@ class Worker {
   std::atomic<int> application_sleepers_{0};         ///< application threads in sleep()
   LoopSleepers sleepers_;                            ///< these
   WaitObject loop_news_{FI_WAIT_NONE};               ///< the loop did something
+  Courtesy courtesy_;
 };
 
 inline void WorkerLock::unlock() {

@@ -1,4 +1,7 @@
 /// The context's bookkeeping: every transmission is counted once, whatever order news comes in.
+#include <set>
+#include <utility>
+
 #include "cc/prober.h"
 #include "tests/cc/ccc_fixture.h"
 
@@ -444,6 +447,47 @@ TEST_F(CccTest, next_send__after_a_timeout_takes_another_path) {
       ccc_->on_first_ack(t, share);
       ccc_->on_ack(now_, share, AckSignal{.arrived_at = now_});
     }
+  }
+}
+
+/// How many packets of `bytes` in a row took one path, for each of some runs.
+std::set<int> run_lengths(Ccc& ccc, Instant now, ByteCount bytes) {
+  std::set<int> lengths;
+  int length = 0;
+  std::optional<std::uint16_t> path;
+  for (int i = 0; i < 400; ++i) {
+    const auto entropy = ccc.next_send(now, nullptr, bytes, 1).entropy;
+    if (path && entropy != *path) lengths.insert(std::exchange(length, 0));
+    path = entropy;
+    ++length;
+  }
+  return lengths;
+}
+
+// A round ends with the path that the next one may begin with: such a run is twice as long.
+TEST_F(CccTest, next_send__small_packets_take_the_place_of_a_full_one_on_a_path) {
+  auto config = hand_config();
+  config.paths = 16;
+  config.load_balancing = LoadBalancing::kOblivious;
+  make(config);
+  const ByteCount full = config.mtu_bytes;
+  EXPECT_EQ(*run_lengths(*ccc_, now_, full).begin(), 1);
+  EXPECT_EQ(*run_lengths(*ccc_, now_, full - 100).begin(), 1);
+  EXPECT_EQ(*run_lengths(*ccc_, now_, full / 8).begin(), 8);
+  config.run_packets = 4;
+  make(config);
+  EXPECT_EQ(*run_lengths(*ccc_, now_, full).begin(), 4);
+  EXPECT_EQ(*run_lengths(*ccc_, now_, full / 8).begin(), 32);
+}
+
+// Each packet is to tell of its path.
+TEST_F(CccTest, next_send__where_paths_are_judged_every_packet_takes_the_next_one) {
+  for (const auto lb : {LoadBalancing::kBitmap, LoadBalancing::kMixed}) {
+    auto config = hand_config();
+    config.paths = 16;
+    config.load_balancing = lb;
+    make(config);
+    EXPECT_EQ(*run_lengths(*ccc_, now_, config.mtu_bytes / 8).begin(), 1);
   }
 }
 
