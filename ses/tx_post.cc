@@ -368,8 +368,10 @@ bool Transmitter::submit(Instant now, TxOp& op) {
   op.returned.clear(windows_);
   op.pdc = {};
   op.truncate_wanted = op.captured = op.is_delivered = false;
-  core_.trace.emit(now, base::EventId::kMessageSubmitted, 0, {},
-                   static_cast<std::uint64_t>(op.wire_opcode()), op.length);
+  core_.trace.emit(
+      now, base::EventId::kMessageSubmitted, 0, {},
+      static_cast<std::uint64_t>(op.is_rendezvous ? op.rendezvous_opcode() : op.wire_opcode()),
+      op.length);
   return true;
 }
 

@@ -5,11 +5,14 @@
 
 namespace uet::ses {
 
+/// Where writes or atomics are in order with sends, the bytes of a send may not come behind those of a later write.
 bool Transmitter::may_begin_rendezvous(const TxOp& op) const {
   constexpr std::uint16_t kHpc = 0b100;
   const bool is_send = op.opcode == SesOpcode::kSend || op.opcode == SesOpcode::kTaggedSend;
   const std::uint16_t fetches = kFetchesRendezvous | kHpc;
-  return core_.config.rendezvous && is_send && op.endpoint != nullptr && op.length > 0 &&
+  if (!core_.config.rendezvous || op.endpoint == nullptr) return false;
+  const EndpointConfig& endpoint = op.endpoint->config;
+  return is_send && !endpoint.rma_ordered && !endpoint.atomics_ordered && op.length > 0 &&
          !op.fills_gap && !op.peer->refuses_rendezvous && (op.peer->address.fep_cap & fetches) != 0;
 }
 
@@ -74,11 +77,12 @@ void Transmitter::prefer_rendezvous(TxOp& op) {
 void Transmitter::size_rendezvous(TxOp& op, pds::TxMessage& message) {
   Lane& lane = lane_of(op);
   if (lane.carried == 0) lane.carries_plain = false;
+  op.medium = false;
+  message.ses_header_bytes = wire::SesStandardFirst::kSize;
   if (op.awaits_delivery) return;
   op.segments = segments_for(op.eager, op.piece);
-  op.medium = false;
   message.segments = op.segments;
-  message.ses_header_bytes = wire::SesStandardFirst::kSize + wire::ExtRendezvous::kSize;
+  message.ses_header_bytes += wire::ExtRendezvous::kSize;
   message.payload_bytes = op.eager;
 }
 

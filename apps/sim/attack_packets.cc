@@ -1,6 +1,7 @@
 #include "apps/sim/attack_packets.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "apps/sim/attack_plan.h"
 #include "lib/wire/codec.h"

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "apps/sim/swarm_state.h"
+#include "ses/rendezvous.h"
 #include "ses/sequence.h"
 
 namespace uet::sim {

@@ -1,6 +1,7 @@
 // Everything at once, at random, checked byte by byte.
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "tests/ses/pair_test.h"
 
@@ -58,6 +59,7 @@ void run_mix(std::uint64_t seed, Kept kept, bool rendezvous = false) {
       config.rendezvous_eager = rng.below(4) * 1000;
       config.max_fetches = 1 + rng.below(4);
       config.overflow_msgs = 4 + rng.below(100);
+      config.medium_headers = rng.chance(0.3);
     }
     s.node = &fabric.add_node(config);
     EndpointConfig c;
@@ -244,7 +246,13 @@ TEST(HostileTest, random_requests_change_nothing_but_counters) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     base::Rng rng(seed);
     Fabric fabric(seed, kM);
-    Node& node = fabric.add_node(tight());
+    SesConfig config = tight();
+    config.rendezvous =
+        seed % 2 == 0;  // what is read of the source is lost, or acknowledged and never sent
+    config.max_fetches = 4;
+    config.message_idle = Duration::from_seconds(10);
+    fabric.deaf = net::FabricAddress::from_v4(0x0a000063);
+    Node& node = fabric.add_node(config);
     Recorder sink;
     EndpointConfig c;
     c.job_id = 7;
@@ -277,6 +285,13 @@ TEST(HostileTest, random_requests_change_nothing_but_counters) {
       r.offset = rng.chance(0.8) ? rng.below(5) * kM : rng.next_u32();
       r.payload = Bytes(rng.chance(0.6) ? kM : rng.below(kM + 200));
       if (rng.chance(0.1)) r.covered = static_cast<std::uint16_t>(rng.below(0x4000));
+      if (config.rendezvous && rng.chance(0.3)) {
+        r.opcode = rng.chance(0.5) ? SesOpcode::kRendezvousSend : SesOpcode::kRendezvousTsend;
+        r.rendezvous.emplace();
+        r.rendezvous->eager_length = rng.chance(0.5) ? r.length : rng.below(3 * kM);
+        r.rendezvous->read_resource_index = static_cast<std::uint16_t>(rng.below(4096));
+        r.rendezvous->read_offset = rng.next_u64();
+      }
       Bytes bytes;
       auto form = wire::NextHdr::kRequestStd;
       switch (rng.below(8)) {
@@ -313,12 +328,29 @@ TEST(HostileTest, random_requests_change_nothing_but_counters) {
         (void)node.ses.cancel(fabric.now, endpoint, rng.below(50));
       }
       if (rng.chance(0.001)) fabric.advance(Duration::from_seconds(2));
+      if (!fabric.unheard.empty() && rng.chance(0.05)) {
+        const pds::TxMessage read = fabric.unheard.back().message;
+        fabric.unheard.pop_back();
+        if (rng.chance(0.5))
+          node.ses.on_message_error(fabric.now, read.token, pds::PdsError::kPeerSilent);
+        else
+          for (std::uint32_t n = 0; n < read.segments; ++n)
+            node.ses.on_response(fabric.now, read.token, n, 0, {});
+      }
     }
+    EXPECT_LE(node.ses.gauges().sends_active, 4u);
     EXPECT_LE(node.ses.gauges().messages_receiving, 6u);
     EXPECT_LE(node.ses.gauges().unexpected_messages, 16u);
     node.ses.on_pdc_gone(fabric.now, pds::PdcRef{1}, net::FabricAddress::from_v4(0x0a000063),
                          pds::PdsError::kPeerLost);
     EXPECT_EQ(node.ses.gauges().messages_receiving, 0u);
+    node.ses.close_endpoint(fabric.now, endpoint);
+    EXPECT_EQ(node.ses.gauges().messages_fetching, 0u);
+    EXPECT_EQ(node.ses.gauges().receives_posted, 0u);
+    EXPECT_EQ(node.ses.gauges().unexpected_messages, 0u);
+    for (const Fabric::Unheard& left : std::exchange(fabric.unheard, {}))
+      node.ses.on_message_error(fabric.now, left.message.token, pds::PdsError::kPeerSilent);
+    EXPECT_EQ(node.ses.gauges().sends_active, 0u);
     EXPECT_EQ(guard_low, Bytes(kM, 0xaa));
   }
 }
