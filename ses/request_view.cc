@@ -25,14 +25,11 @@ void copy_common(const H& h, RequestView& out) {
   out.request_length = h.request_length;
 }
 
-constexpr bool is_sequenced(SesOpcode opcode) {
-  return opcode >= kSequencedSendOpcode && opcode <= kFillTaggedGapOpcode;
-}
-
 /// [decision 141] A numbered send is a send but for its number.
 void take_sequence(RequestView& out) {
-  const bool fills_gap = out.opcode >= kFillGapOpcode;
-  const bool tagged = out.opcode == kSequencedTaggedOpcode || out.opcode == kFillTaggedGapOpcode;
+  const bool fills_gap = out.opcode >= SesOpcode::kSequencedGap;
+  const bool tagged =
+      out.opcode == SesOpcode::kSequencedTsend || out.opcode == SesOpcode::kSequencedTgap;
   out.opcode = tagged ? SesOpcode::kTaggedSend : SesOpcode::kSend;
   out.kind = fills_gap ? OpcodeClass::kFillGap : OpcodeClass::kSend;
   out.is_sequenced = true;

@@ -129,8 +129,8 @@ struct TxOp : Pooled {
   /// What the header says.
   SesOpcode wire_opcode() const {
     if (!is_sequenced) return opcode;
-    if (fills_gap) return is_tagged() ? kFillTaggedGapOpcode : kFillGapOpcode;
-    return is_tagged() ? kSequencedTaggedOpcode : kSequencedSendOpcode;
+    if (fills_gap) return is_tagged() ? SesOpcode::kSequencedTgap : SesOpcode::kSequencedGap;
+    return is_tagged() ? SesOpcode::kSequencedTsend : SesOpcode::kSequencedSend;
   }
   Space space() const { return is_tagged() ? Space::kTagged : Space::kUntagged; }
   OpKind kind() const {

@@ -80,6 +80,7 @@ local function standard_form(tvb, at)
   local som = tvb(at + 1, 1):bitfield(7, 1)
   if opcode == 8 or opcode == 11 then return som == 1 and "deferrable_som1" or "deferrable_som0" end
   if opcode == 12 then return "ready_to_restart" end
+  if opcode >= 0x31 and opcode <= 0x34 then return som == 1 and "sequenced_som1" or "sequenced_som0" end
   return som == 1 and "standard_som1" or "standard_som0"
 end
 

@@ -36,6 +36,8 @@ def ses_class(next_hdr, data):
         return UetDeferrableSom1 if som else UetDeferrableSom0
     if opcode == 12:
         return UetReadyToRestart
+    if 0x31 <= opcode <= 0x34:
+        return UetSequencedSom1 if som else UetSequencedSom0
     return UetStandardSom1 if som else UetStandardSom0
 
 
@@ -71,7 +73,7 @@ for _c in (UetRequest, UetRequestSyn, UetRequestCc, UetRequestCcSyn, UetAck, Uet
 for _c in (UetSmall, UetMedium, UetStandardSom1, UetStandardSom0):
     _c.guess_payload_class = ext_class
 for _c in (UetNack, UetNackCcx, UetControl, UetControlSyn, UetTss, UetTssSsi, UetDeferrableSom1, UetDeferrableSom0,
-           UetReadyToRestart, UetResponse, UetResponseData, UetResponseDataSmall, UetAtomic, UetCompareSwap,
+           UetSequencedSom1, UetSequencedSom0, UetReadyToRestart, UetResponse, UetResponseData, UetResponseDataSmall, UetAtomic, UetCompareSwap,
            UetRendezvous, UetExpectedPsn):
     _c.guess_payload_class = lambda self, data: Raw
 UetEntropy.guess_payload_class = lambda self, data: pds_class(data)
