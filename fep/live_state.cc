@@ -201,10 +201,11 @@ std::string describe_opening(Fep& fep, const Settings& settings) {
   std::string out;
   for (const Choice& c : choices_of(fep, settings))
     out += fmt::format("{}{} {} ({})", out.empty() ? "" : ", ", c.name, c.value, who(settings, c));
-  return out + (settings.spray_ordered
-                    ? "; traffic is spread over the paths, ordered sends too where the peer restores "
-                      "their order; other ordered traffic keeps to one"
-                    : "; unordered traffic is spread over the paths, ordered traffic keeps to one");
+  return out +
+         (settings.spray_ordered
+              ? "; traffic is spread over the paths, ordered sends too where the peer restores "
+                "their order; other ordered traffic keeps to one"
+              : "; unordered traffic is spread over the paths, ordered traffic keeps to one");
 }
 
 std::string snapshot(Instant now, Fep& fep, const Settings& settings,

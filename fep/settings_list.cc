@@ -275,15 +275,14 @@ constexpr std::array kSettings = {
         .target = &Settings::rod_reorder,
         .help = "ordered packets behind a gap are held until it is filled; 0: they are dropped, "
                 "and the sender goes back"},
-    Setting{
-        .key = "SPRAY_ORDERED",
-        .group = "Transport",
-        .kind = Kind::kBool,
-        .fallback = "1",
-        .target = &Settings::spray_ordered,
-        .help = "ordered sends between endpoints of this provider that both have this take all "
-                "paths, and the receiver restores their order; 0: they keep to one path, as "
-                "towards other endpoints"},
+    Setting{.key = "SPRAY_ORDERED",
+            .group = "Transport",
+            .kind = Kind::kBool,
+            .fallback = "1",
+            .target = &Settings::spray_ordered,
+            .help = "ordered sends between endpoints of this provider that both have this take all "
+                    "paths, and the receiver restores their order; 0: they keep to one path, as "
+                    "towards other endpoints"},
     Setting{
         .key = "LINK_GBPS",
         .group = "Transport",
