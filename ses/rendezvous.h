@@ -14,10 +14,6 @@ struct Endpoint;
 struct Sender;
 struct Unexpected;
 
-/// From the vendor's range: a rendezvous that is numbered as decision 141 has it.
-inline constexpr auto kSequencedRendezvousOpcode = static_cast<wire::SesOpcode>(0x35);
-inline constexpr auto kSequencedTaggedRendezvousOpcode = static_cast<wire::SesOpcode>(0x36);
-
 /// Bit of Address::fep_cap, above those that the specification names: it fetches what a rendezvous leaves out, and reports the
 /// end to initiators that ask.
 inline constexpr std::uint16_t kFetchesRendezvous = 0x4000;

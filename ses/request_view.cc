@@ -27,10 +27,6 @@ void copy_common(const H& h, RequestView& out) {
   out.request_length = out.carried_length = h.request_length;
 }
 
-constexpr bool is_sequenced(SesOpcode opcode) {
-  return opcode >= kSequencedSendOpcode && opcode <= kSequencedTaggedRendezvousOpcode;
-}
-
 /// [decision 141] A numbered send is a send but for its number.
 void take_sequence(RequestView& out) {
   struct Plain {
@@ -45,8 +41,8 @@ void take_sequence(RequestView& out) {
       Plain{SesOpcode::kRendezvousSend, OpcodeClass::kRendezvous},
       Plain{SesOpcode::kRendezvousTsend, OpcodeClass::kRendezvous},
   };
-  const Plain& plain =
-      kPlain[static_cast<std::size_t>(out.opcode) - static_cast<std::size_t>(kSequencedSendOpcode)];
+  const Plain& plain = kPlain[static_cast<std::size_t>(out.opcode) -
+                              static_cast<std::size_t>(SesOpcode::kSequencedSend)];
   out.opcode = plain.opcode;
   out.kind = plain.kind;
   out.is_sequenced = true;

@@ -10,12 +10,11 @@
 
 namespace uet::ses {
 
-/// From the vendor's range, understood by targets whose address says kRestoresOrder; others answer UNSUPPORTED_OP.
-inline constexpr auto kSequencedSendOpcode = static_cast<wire::SesOpcode>(0x31);
-inline constexpr auto kSequencedTaggedOpcode = static_cast<wire::SesOpcode>(0x32);
-/// "The message of this number does not come", untagged and tagged.
-inline constexpr auto kFillGapOpcode = static_cast<wire::SesOpcode>(0x33);
-inline constexpr auto kFillTaggedGapOpcode = static_cast<wire::SesOpcode>(0x34);
+/// Opcodes from the vendor's range, understood by targets whose address says kRestoresOrder; others answer UNSUPPORTED_OP.
+constexpr bool is_sequenced(wire::SesOpcode opcode) {
+  return opcode >= wire::SesOpcode::kSequencedSend &&
+         opcode <= wire::SesOpcode::kSequencedRendezvousTsend;
+}
 
 /// Bit of Address::fep_cap, above those that the specification names: messages of ours may come by RUD.
 inline constexpr std::uint16_t kRestoresOrder = 0x8000;

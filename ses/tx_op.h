@@ -141,14 +141,15 @@ struct TxOp : Pooled {
   /// What the header says of a rendezvous.
   SesOpcode rendezvous_opcode() const {
     if (is_sequenced)
-      return is_tagged() ? kSequencedTaggedRendezvousOpcode : kSequencedRendezvousOpcode;
+      return is_tagged() ? SesOpcode::kSequencedRendezvousTsend
+                         : SesOpcode::kSequencedRendezvousSend;
     return is_tagged() ? SesOpcode::kRendezvousTsend : SesOpcode::kRendezvousSend;
   }
   /// What the header says of everything else.
   SesOpcode wire_opcode() const {
     if (!is_sequenced) return opcode;
-    if (fills_gap) return is_tagged() ? kFillTaggedGapOpcode : kFillGapOpcode;
-    return is_tagged() ? kSequencedTaggedOpcode : kSequencedSendOpcode;
+    if (fills_gap) return is_tagged() ? SesOpcode::kSequencedTgap : SesOpcode::kSequencedGap;
+    return is_tagged() ? SesOpcode::kSequencedTsend : SesOpcode::kSequencedSend;
   }
   Space space() const { return is_tagged() ? Space::kTagged : Space::kUntagged; }
   OpKind kind() const {

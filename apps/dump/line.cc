@@ -76,9 +76,9 @@ void add_ses(std::string& out, const Layer& ses) {
   if (const ReportedField* opcode = ses.find("opcode")) out += name_or_number(*opcode);
   if (const ReportedField* code = ses.find("return_code")) out += ' ' + name_or_number(*code);
   const bool is_later_packet = ses.find("som") != nullptr && ses.number("som") == 0;
-  for (const char* name :
-       {"message_id", "read_request_message_id", "job_id", "original_request_psn", "request_length",
-        "message_offset", "payload_length", "modified_length"}) {
+  for (const char* name : {"message_id", "stream", "number", "behind", "read_request_message_id",
+                           "job_id", "original_request_psn", "request_length", "message_offset",
+                           "payload_length", "modified_length"}) {
     const std::string_view key = name;
     if (is_later_packet && (key == "job_id" || key == "request_length")) continue;
     if (const ReportedField* f = ses.find(name))

@@ -225,9 +225,9 @@ void AttackPackets::append_message(AttackBytes& out, MessagePiece piece) {
     place.number = is_far ? numbers_->next_u32() & ses::kNumberMask : numbers_->below(200);
     place.behind = static_cast<std::uint16_t>(numbers_->below(numbers_->chance(0.9) ? 20 : 65536));
     piece.buffer_offset = place.pack();
-    piece.opcode = tagged ? ses::kSequencedTaggedOpcode : ses::kSequencedSendOpcode;
+    piece.opcode = tagged ? SesOpcode::kSequencedTsend : SesOpcode::kSequencedSend;
     if (numbers_->chance(0.1)) {
-      piece.opcode = tagged ? ses::kFillTaggedGapOpcode : ses::kFillGapOpcode;
+      piece.opcode = tagged ? SesOpcode::kSequencedTgap : SesOpcode::kSequencedGap;
       piece.total = piece.bytes = piece.carried = piece.offset = 0;
       piece.som = piece.eom = true;
     }

@@ -347,6 +347,17 @@ class UetDissector {
         else
           ses_request<SesDeferrableNext>(name, form, type);
         break;
+      case SesOpcode::kSequencedSend:
+      case SesOpcode::kSequencedTsend:
+      case SesOpcode::kSequencedGap:
+      case SesOpcode::kSequencedTgap:
+      case SesOpcode::kSequencedRendezvousSend:
+      case SesOpcode::kSequencedRendezvousTsend:
+        if (is_first)
+          ses_request<SesSequenced>(name, form, type);
+        else
+          ses_request<SesSequencedNext>(name, form, type);
+        break;
       case SesOpcode::kDeferrableRtr:
         ses_request<SesReadyToRestart>(name, form, type);
         break;

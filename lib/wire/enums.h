@@ -100,24 +100,31 @@ struct EnumEntry {
   X(kCreditRequest, 8, "CREDIT_REQUEST") \
   X(kNegotiation, 9, "NEGOTIATION")
 
-// [WIRE 5.4]
-#define UET_SES_OPCODES(X)                         \
-  X(kNoOp, 0x00, "NO_OP")                          \
-  X(kWrite, 0x01, "WRITE")                         \
-  X(kRead, 0x02, "READ")                           \
-  X(kAtomic, 0x03, "ATOMIC")                       \
-  X(kFetchingAtomic, 0x04, "FETCHING_ATOMIC")      \
-  X(kSend, 0x05, "SEND")                           \
-  X(kRendezvousSend, 0x06, "RENDEZVOUS_SEND")      \
-  X(kDatagramSend, 0x07, "DATAGRAM_SEND")          \
-  X(kDeferrableSend, 0x08, "DEFERRABLE_SEND")      \
-  X(kTaggedSend, 0x09, "TAGGED_SEND")              \
-  X(kRendezvousTsend, 0x0a, "RENDEZVOUS_TSEND")    \
-  X(kDeferrableTsend, 0x0b, "DEFERRABLE_TSEND")    \
-  X(kDeferrableRtr, 0x0c, "DEFERRABLE_RTR")        \
-  X(kTsendAtomic, 0x0d, "TSEND_ATOMIC")            \
-  X(kTsendFetchAtomic, 0x0e, "TSEND_FETCH_ATOMIC") \
-  X(kMsgError, 0x0f, "MSG_ERROR")                  \
+// [WIRE 5.4] 0x30 to 0x3e are the vendor's: those of ours are ordered messages with a number, word that a number does not come, and
+// rendezvous with a number, untagged and tagged. [decisions 141, 142]
+#define UET_SES_OPCODES(X)                                         \
+  X(kNoOp, 0x00, "NO_OP")                                          \
+  X(kWrite, 0x01, "WRITE")                                         \
+  X(kRead, 0x02, "READ")                                           \
+  X(kAtomic, 0x03, "ATOMIC")                                       \
+  X(kFetchingAtomic, 0x04, "FETCHING_ATOMIC")                      \
+  X(kSend, 0x05, "SEND")                                           \
+  X(kRendezvousSend, 0x06, "RENDEZVOUS_SEND")                      \
+  X(kDatagramSend, 0x07, "DATAGRAM_SEND")                          \
+  X(kDeferrableSend, 0x08, "DEFERRABLE_SEND")                      \
+  X(kTaggedSend, 0x09, "TAGGED_SEND")                              \
+  X(kRendezvousTsend, 0x0a, "RENDEZVOUS_TSEND")                    \
+  X(kDeferrableTsend, 0x0b, "DEFERRABLE_TSEND")                    \
+  X(kDeferrableRtr, 0x0c, "DEFERRABLE_RTR")                        \
+  X(kTsendAtomic, 0x0d, "TSEND_ATOMIC")                            \
+  X(kTsendFetchAtomic, 0x0e, "TSEND_FETCH_ATOMIC")                 \
+  X(kMsgError, 0x0f, "MSG_ERROR")                                  \
+  X(kSequencedSend, 0x31, "SEQUENCED_SEND")                        \
+  X(kSequencedTsend, 0x32, "SEQUENCED_TSEND")                      \
+  X(kSequencedGap, 0x33, "SEQUENCED_GAP")                          \
+  X(kSequencedTgap, 0x34, "SEQUENCED_TGAP")                        \
+  X(kSequencedRendezvousSend, 0x35, "SEQUENCED_RENDEZVOUS_SEND")   \
+  X(kSequencedRendezvousTsend, 0x36, "SEQUENCED_RENDEZVOUS_TSEND") \
   X(kExtended, 0x3f, "EXTENDED")
 
 // [WIRE 5.12]

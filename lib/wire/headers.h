@@ -25,8 +25,8 @@ using UetHeaders =
     HeaderList<EntropyHeader, TssHeader, TssHeaderSsi, PdsRequest, PdsRequestSyn, PdsRequestCc,
                PdsRequestCcSyn, PdsAck, PdsAckCcNscc, PdsAckCcCredit, PdsAckCcOther, PdsAckCcx,
                PdsNack, PdsNackCcx, PdsControl, PdsControlSyn, PdsRudi, PdsUud, PdsExpectedPsn,
-               SesStandardFirst, SesStandardNext, SesDeferrable, SesDeferrableNext,
-               SesReadyToRestart, SesMedium, SesSmall, ExtAtomic, ExtCompareSwap, ExtRendezvous,
-               SesResponse, SesResponseData, SesResponseDataSmall>;
+               SesStandardFirst, SesStandardNext, SesDeferrable, SesDeferrableNext, SesSequenced,
+               SesSequencedNext, SesReadyToRestart, SesMedium, SesSmall, ExtAtomic, ExtCompareSwap,
+               ExtRendezvous, SesResponse, SesResponseData, SesResponseDataSmall>;
 
 }  // namespace uet::wire

@@ -53,6 +53,15 @@ constexpr auto request_length_field() {
   return std::make_tuple(field("request_length", &H::request_length, 32, "whole message in bytes"));
 }
 
+/// Where a numbered message stands, in the place of the buffer offset. [decision 141]
+template <typename H>
+constexpr auto ses_sequence_fields() {
+  return std::make_tuple(
+      field("stream", &H::stream, 24, "ordered messages of one initiator to one endpoint"),
+      field("behind", &H::behind, 16, "the oldest one without an answer is so many before"),
+      field("number", &H::number, 24, "of the message in its stream"));
+}
+
 /// Bytes 32 to 39 when som=0.
 template <typename H>
 constexpr auto ses_position_fields() {
@@ -210,6 +219,70 @@ struct SesDeferrableNext {
             field("target_restart_token", &H::target_restart_token, 32, "0 on the first attempt"),
             field("initiator", &H::initiator, 32, "initiator identifier"),
             field("match_bits", &H::match_bits, 64, "match bits")),
+        detail::ses_position_fields<H>(), detail::request_length_field<H>());
+  }
+};
+
+/// SEQUENCED_SEND to SEQUENCED_RENDEZVOUS_TSEND, som=1: a standard request with a number in the place of the offset. [decision 141]
+struct SesSequenced {
+  static constexpr std::size_t kSize = 44;
+  static constexpr std::string_view kLayer = "ses", kName = "sequenced_som1";
+
+  SesOpcode opcode = SesOpcode::kSequencedSend;
+  std::uint8_t version = 0;
+  bool dc = false, ie = false, rel = false, hd = false, eom = false, som = true;
+  std::uint16_t message_id = 0;
+  std::uint8_t ri_generation = 0;
+  std::uint32_t job_id = 0;
+  std::uint16_t pid_on_fep = 0;
+  std::uint16_t resource_index = 0;
+  std::uint32_t stream = 0;
+  std::uint16_t behind = 0;
+  std::uint32_t number = 0;
+  std::uint32_t initiator = 0;
+  std::uint64_t match_bits = 0;
+  std::uint64_t header_data = 0;
+  std::uint32_t request_length = 0;
+
+  template <typename H = SesSequenced>
+  static constexpr auto fields() {
+    return std::tuple_cat(
+        detail::ses_common_fields<H>(), detail::ses_sequence_fields<H>(),
+        std::make_tuple(field("initiator", &H::initiator, 32, "initiator identifier"),
+                        field("match_bits", &H::match_bits, 64, "match bits"),
+                        field("header_data", &H::header_data, 64, "completion data when hd=1")),
+        detail::request_length_field<H>());
+  }
+};
+
+/// SEQUENCED_SEND, SEQUENCED_TSEND and their rendezvous, som=0. [decision 141]
+struct SesSequencedNext {
+  static constexpr std::size_t kSize = 44;
+  static constexpr std::string_view kLayer = "ses", kName = "sequenced_som0";
+
+  SesOpcode opcode = SesOpcode::kSequencedSend;
+  std::uint8_t version = 0;
+  bool dc = false, ie = false, rel = false, hd = false, eom = false, som = false;
+  std::uint16_t message_id = 0;
+  std::uint8_t ri_generation = 0;
+  std::uint32_t job_id = 0;
+  std::uint16_t pid_on_fep = 0;
+  std::uint16_t resource_index = 0;
+  std::uint32_t stream = 0;
+  std::uint16_t behind = 0;
+  std::uint32_t number = 0;
+  std::uint32_t initiator = 0;
+  std::uint64_t match_bits = 0;
+  std::uint16_t payload_length = 0;
+  std::uint32_t message_offset = 0;
+  std::uint32_t request_length = 0;
+
+  template <typename H = SesSequencedNext>
+  static constexpr auto fields() {
+    return std::tuple_cat(
+        detail::ses_common_fields<H>(), detail::ses_sequence_fields<H>(),
+        std::make_tuple(field("initiator", &H::initiator, 32, "initiator identifier"),
+                        field("match_bits", &H::match_bits, 64, "match bits")),
         detail::ses_position_fields<H>(), detail::request_length_field<H>());
   }
 };

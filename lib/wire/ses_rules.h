@@ -65,7 +65,8 @@ constexpr bool has_atomic_extension(SesOpcode o) {
          o == SesOpcode::kTsendAtomic || o == SesOpcode::kTsendFetchAtomic;
 }
 constexpr bool has_rendezvous_extension(SesOpcode o) {
-  return o == SesOpcode::kRendezvousSend || o == SesOpcode::kRendezvousTsend;
+  return o == SesOpcode::kRendezvousSend || o == SesOpcode::kRendezvousTsend ||
+         o == SesOpcode::kSequencedRendezvousSend || o == SesOpcode::kSequencedRendezvousTsend;
 }
 /// True for the operations whose extension is 36 bytes long.
 constexpr bool has_compare_operands(AmoOpcode o) {

@@ -35,7 +35,7 @@ struct OrderTest : PairTest {
   /// From a sender of its own that numbers its messages.
   RawRequest numbered(std::uint32_t number, std::uint16_t behind, std::uint32_t stream = 9) {
     RawRequest r;
-    r.opcode = kSequencedSendOpcode;
+    r.opcode = SesOpcode::kSequencedSend;
     r.buffer_offset = SequenceField{stream, number, behind}.pack();
     r.message_id = next_id++;
     r.payload = message(number & 0xff);
@@ -44,7 +44,7 @@ struct OrderTest : PairTest {
   }
   RawRequest gap(std::uint32_t number, std::uint16_t behind) {
     RawRequest r = numbered(number, behind);
-    r.opcode = kFillGapOpcode;
+    r.opcode = SesOpcode::kSequencedGap;
     r.payload.clear();
     r.length = 0;
     return r;
@@ -77,6 +77,20 @@ TEST(SequenceField, keeps_its_parts_and_goes_round) {
   EXPECT_EQ(number_distance(0, kNumberMask), 1);
   EXPECT_EQ(number_distance(kNumberMask, 0), -1);
   EXPECT_EQ(number_after(kNumberMask), 0u);
+}
+
+/// What decoders show is what endpoints read.
+TEST(SequenceField, is_where_the_declared_header_has_it) {
+  const SequenceField f{0xabcdef, 5, 16383};
+  std::array<std::uint8_t, wire::SesSequenced::kSize> bytes{};
+  wire::emit(
+      wire::SesStandardFirst{.opcode = SesOpcode::kSequencedTsend, .buffer_offset = f.pack()},
+      bytes.data());
+  const auto h = wire::decode<wire::SesSequenced>(bytes.data());
+  EXPECT_EQ(h.opcode, SesOpcode::kSequencedTsend);
+  EXPECT_EQ(h.stream, f.stream);
+  EXPECT_EQ(h.number, f.number);
+  EXPECT_EQ(h.behind, f.behind);
 }
 
 TEST_F(OrderTest, overtaken_message_is_matched_first) {

@@ -52,6 +52,26 @@ Bytes fix_ipv4(Bytes bytes, std::size_t at) {
   return bytes;
 }
 
+// [decision 141]
+TEST(Ses, numbered_messages_have_names_and_fields) {
+  const Bytes first = {0x11, 0x80, 0x00, 0x00, 0x00, 0x00, 0x07, 0x77, 0x01, 0x10, 0x02, 0x20,
+                       0x32, 0x0b, 0x00, 0x44, 0x00, 0x00, 0xc0, 0xde, 0x00, 0x03, 0x00, 0x02,
+                       0xab, 0xcd, 0xef, 0x3f, 0xff, 0x00, 0x00, 0x05, 0x00, 0x00, 0x00, 0x10,
+                       0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x00, 0x00, 0x00, 0x00,
+                       0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00};
+  EXPECT_EQ(name_of(static_cast<SesOpcode>(0x32)), "SEQUENCED_TSEND");
+  const dump::Report report = report_uet(first);
+  EXPECT_TRUE(report.problems.empty());
+  const dump::Layer& ses = *report.find("ses");
+  EXPECT_EQ(ses.form, "sequenced_som1");
+  EXPECT_EQ(ses.number("stream"), 0xabcdefU);
+  EXPECT_EQ(ses.number("behind"), 0x3fffU);
+  EXPECT_EQ(ses.number("number"), 5U);
+  EXPECT_EQ(ses.number("match_bits"), 0x0102030405060708U);
+  EXPECT_EQ(report_uet(with(first, {{13, 0x0a}})).find("ses")->form, "sequenced_som0");
+  EXPECT_EQ(report_uet(with(first, {{12, 0x35}})).find("ses")->form, "standard_som1");
+}
+
 TEST(Link, cooked_and_raw_captures_reach_the_same_layers) {
   const Bytes ip = ip_of("V01");
   EXPECT_NE(report_frame(ip, {}, LinkType::kRaw).find("crc"), nullptr);

@@ -73,13 +73,14 @@ local function payload(tvb, at, tree)
 end
 
 local ATOMIC = {[3] = true, [4] = true, [13] = true, [14] = true}
-local RENDEZVOUS = {[6] = true, [10] = true}
+local RENDEZVOUS = {[6] = true, [10] = true, [0x35] = true, [0x36] = true}
 
 local function standard_form(tvb, at)
   local opcode = tvb(at, 1):bitfield(2, 6)
   local som = tvb(at + 1, 1):bitfield(7, 1)
   if opcode == 8 or opcode == 11 then return som == 1 and "deferrable_som1" or "deferrable_som0" end
   if opcode == 12 then return "ready_to_restart" end
+  if opcode >= 0x31 and opcode <= 0x36 then return som == 1 and "sequenced_som1" or "sequenced_som0" end
   return som == 1 and "standard_som1" or "standard_som0"
 end
 

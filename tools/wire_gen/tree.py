@@ -1,7 +1,7 @@
 # The decision tree. It mirrors lib/wire/dissect.h; the layouts above are generated.
 
 _ATOMIC = {3, 4, 13, 14}
-_RENDEZVOUS = {6, 10}
+_RENDEZVOUS = {6, 10, 0x35, 0x36}
 _SES_FORMS = {1: UetSmall, 2: UetMedium, 4: UetResponse, 5: UetResponseData, 6: UetResponseDataSmall}
 
 
@@ -36,6 +36,8 @@ def ses_class(next_hdr, data):
         return UetDeferrableSom1 if som else UetDeferrableSom0
     if opcode == 12:
         return UetReadyToRestart
+    if 0x31 <= opcode <= 0x36:
+        return UetSequencedSom1 if som else UetSequencedSom0
     return UetStandardSom1 if som else UetStandardSom0
 
 
@@ -44,7 +46,7 @@ def ext_class(ses, data):
     opcode = ses.opcode
     if opcode in _ATOMIC and data:
         return UetCompareSwap if 0x0D <= data[0] <= 0x13 else UetAtomic
-    if opcode in _RENDEZVOUS and "standard" in ses.form:
+    if opcode in _RENDEZVOUS and ("standard" in ses.form or "sequenced" in ses.form):
         return UetRendezvous
     return Raw
 
@@ -68,7 +70,7 @@ def _guess_ses(self, data):
 for _c in (UetRequest, UetRequestSyn, UetRequestCc, UetRequestCcSyn, UetAck, UetAckCcNscc, UetAckCcCredit,
            UetAckCcOther, UetAckCcx, UetRudi, UetUud):
     _c.guess_payload_class = _guess_ses
-for _c in (UetSmall, UetMedium, UetStandardSom1, UetStandardSom0):
+for _c in (UetSmall, UetMedium, UetStandardSom1, UetStandardSom0, UetSequencedSom1, UetSequencedSom0):
     _c.guess_payload_class = ext_class
 for _c in (UetNack, UetNackCcx, UetControl, UetControlSyn, UetTss, UetTssSsi, UetDeferrableSom1, UetDeferrableSom0,
            UetReadyToRestart, UetResponse, UetResponseData, UetResponseDataSmall, UetAtomic, UetCompareSwap,

@@ -128,7 +128,8 @@ std::string wireshark_name(std::string_view form, std::string_view field) {
       return "uet.ses.std.opcode";  // upstream shows one opcode field for all requests
     return in(form == "medium" ? kMedium : kSmall, field);
   }
-  if (form.starts_with("standard") || form.starts_with("deferrable") || form == "ready_to_restart")
+  if (form.starts_with("standard") || form.starts_with("deferrable") ||
+      form.starts_with("sequenced") || form == "ready_to_restart")
     return in(kStandard, field);
   if (form.starts_with("response")) return in(kResponse, field);
   if (form == "atomic") return in(kAtomic, field);
