@@ -2,10 +2,12 @@
 
 #include <filesystem>
 #include <fstream>
+#include <span>
 
 namespace uet::dump {
 
-extern const std::string_view kPlotLibrary, kViewerScript, kViewerStyle;  // embed.py
+/// Made by embed.py.
+extern const std::span<const std::string_view> kPlotLibrary, kViewerScript, kViewerStyle;
 
 namespace {
 
@@ -34,6 +36,10 @@ std::string title_text(const std::string& text) {
   return out;
 }
 
+void append(std::string& to, std::span<const std::string_view> pieces) {
+  for (const std::string_view piece : pieces) to += piece;
+}
+
 constexpr std::string_view kControls = R"~(<div id="top"><b>Time</b> <span id="span"></span>
 <button id="all">all</button><button id="in">closer</button><button id="out">wider</button><button id="back">earlier</button><button id="on">later</button>
 <span class="note">drag in a view to look closer, double-click for all</span></div>
@@ -43,7 +49,7 @@ constexpr std::string_view kControls = R"~(<div id="top"><b>Time</b> <span id="s
 }  // namespace
 
 bool has_viewer() {
-  return !kPlotLibrary.empty();
+  return !kPlotLibrary.front().empty();
 }
 
 std::string viewer_missing() {
@@ -55,15 +61,15 @@ std::string viewer_missing() {
 std::string to_html(Story& story, const std::string& title) {
   std::string page = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>" +
                      title_text(title) + "</title>\n<style>\n";
-  page += kViewerStyle;
+  append(page, kViewerStyle);
   page += "</style></head><body>\n<h1>" + title_text(title) + "</h1>\n";
   page += kControls;
   page += "<script type=\"application/json\" id=\"data\">";
   page += escaped(story.to_json().dump(-1, ' ', false, Json::error_handler_t::replace));
   page += "</script>\n<script>\n// d3: Copyright Mike Bostock, BSD-3-Clause, https://d3js.org\n";
-  page += kPlotLibrary;
+  append(page, kPlotLibrary);
   page += "\n</script>\n<script>\n";
-  page += kViewerScript;
+  append(page, kViewerScript);
   page += "</script></body></html>\n";
   return page;
 }

@@ -67,6 +67,7 @@ void Story::add_event(const LogLine& line) {
   const std::int64_t t = line.number("t"), pdc = line.number("pdc", -1),
                      psn = line.number("psn", -1);
   const auto id = static_cast<std::uint32_t>(pdc);
+  file().first_ns = std::min(file().first_ns, t);
   const auto of_stream = [&](PsnKind kind, std::int64_t number) {
     if (pdc >= 0) note_psn(id, static_cast<std::uint32_t>(number), t, kind);
   };
@@ -110,6 +111,7 @@ void Story::add_path_line(std::string_view line) {
     file().counters = read;
   } else if (read.contains("peer") && read.value("t", Json()).is_number_integer()) {
     const auto t = read["t"].get<std::int64_t>();
+    file().first_ns = std::min(file().first_ns, t);
     const auto number = [&](const char* key) {
       const auto at = read.find(key);
       return at != read.end() && at->is_number() ? at->get<double>() : 0.0;
@@ -125,7 +127,9 @@ void Story::add_path_line(std::string_view line) {
   }
 }
 
+/// PSNs of the two directions of a PDC have nothing to do with each other.
 void Story::note_psn(std::uint32_t pdc, std::uint32_t psn, std::int64_t t_ns, PsnKind kind) {
+  if (kind == PsnKind::kArrived || kind == PsnKind::kCopy) pdc += kArriving;
   auto& streams = file().streams;
   auto at = streams.find(pdc);
   if (at == streams.end()) {
@@ -166,8 +170,11 @@ void Story::note_ack(const Layer& pds, std::int64_t t_ns) {
 void Story::add_packet(const DecodedPacket& packet) {
   ++file().lines;
   const auto t = static_cast<std::int64_t>(packet.captured.time_ns);
+  file().first_ns = std::min(file().first_ns, t);
   const Layer* const pds = packet.report.find("pds");
-  if (pds != nullptr && pds->find("psn") != nullptr && pds->find("spdcid") != nullptr) {
+  // PSNs of control packets name other packets.
+  if (pds != nullptr && pds->header.ends_with("_REQ") && pds->find("psn") != nullptr &&
+      pds->find("spdcid") != nullptr) {
     const auto pdc = static_cast<std::uint32_t>(pds->number("spdcid"));
     const auto psn = static_cast<std::uint32_t>(pds->number("psn"));
     const bool is_sent = packet.captured.is_outbound;
@@ -250,7 +257,8 @@ Json Story::file_json(const FileStory& f, std::int64_t base_ns, std::int64_t off
     Json one = thinned(stream.points, [&](const PsnPoint& p) {
       return Json{time(p.t_ns), p.psn, static_cast<int>(p.kind)};
     });
-    one["pdc"] = pdc;
+    one["pdc"] = pdc % kArriving;
+    one["arriving"] = pdc >= kArriving;
     streams.push_back(std::move(one));
   }
   return {{"name", f.name},
@@ -275,16 +283,8 @@ Json Story::file_json(const FileStory& f, std::int64_t base_ns, std::int64_t off
 Json Story::to_json() {
   const std::int64_t offset = clock_offset();
   std::int64_t base = INT64_MAX;
-  const auto look = [&](const FileStory& f, std::int64_t t) {
-    base = std::min(base, t + (f.is_wall_clock ? 0 : offset));
-  };
-  for (const FileStory& f : files_) {
-    for (const auto& [pdc, stream] : f.streams)
-      if (!stream.points.kept().empty()) look(f, stream.points.kept().front().t_ns);
-    if (!f.window.kept().empty()) look(f, f.window.kept().front().t_ns);
-  }
-  for (const Thinner<Event>* part : {&rare_, &common_})
-    if (!part->kept().empty()) base = std::min(base, part->kept().front().t_ns + offset);
+  for (const FileStory& f : files_)
+    if (f.first_ns != INT64_MAX) base = std::min(base, f.first_ns + (f.is_wall_clock ? 0 : offset));
   if (base == INT64_MAX) base = 0;
   Json files = Json::array();
   for (const FileStory& f : files_) files.push_back(file_json(f, base, offset));

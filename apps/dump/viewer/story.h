@@ -37,6 +37,7 @@ class Story {
   static constexpr std::size_t kStreamsMax = 64;     ///< PDCs of each file
   static constexpr std::size_t kSendingsMax = 100'000;  ///< whose acknowledgement is waited for
   static constexpr std::size_t kPathSamplesMax = 2'000;
+  static constexpr std::uint32_t kArriving = 0x10000;  ///< added to a PDC for what the peer sends
 
  private:
   enum class PsnKind : std::uint8_t { kSent, kAgain, kArrived, kCack, kSack, kLoss, kCopy };
@@ -69,6 +70,7 @@ class Story {
     Json counters;
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::int64_t> sendings;  ///< (PDC, PSN)
     bool is_wall_clock = false;
+    std::int64_t first_ns = INT64_MAX;
   };
 
   FileStory& file() { return files_.back(); }

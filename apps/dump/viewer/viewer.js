@@ -25,7 +25,7 @@ function note(to, text, bad) { to.append("p").attr("class", bad ? "note bad" : "
 function number(n) { return d3.format(",")(n); }
 function left_out(to, what, series) {
   var shown = d3.sum(series, function (s) { return s.rows.length; }), total = d3.sum(series, function (s) { return s.total; });
-  if (shown < total) note(to, what + ": " + number(shown) + " of " + number(total) + " are shown, taken evenly.");
+  if (shown < total) note(to, what + ": " + number(shown) + " of " + number(total) + " are shown, taken from all parts alike.");
 }
 function key(to, entries) {
   var k = to.append("div").attr("class", "key note");
@@ -174,7 +174,7 @@ function sequence() {
 function psns() {
   var streams = [];
   data.files.forEach(function (f) {
-    f.streams.forEach(function (s) { streams.push({ name: f.name + ", PDC " + s.pdc, rows: s.rows, total: s.total }); });
+    f.streams.forEach(function (s) { streams.push({ name: f.name + ", PDC " + s.pdc + (s.arriving ? ", what arrives" : ""), rows: s.rows, total: s.total }); });
   });
   if (!streams.length) return;
   streams.sort(function (p, q) { return q.total - p.total; });
@@ -243,14 +243,15 @@ function paths() {
   var s = section("Path choices", "choices");
   left_out(s, "Packets", chosen.map(function (f) { return f.choices; }));
   key(s, chosen.map(function (f, i) { return [f.name, COLOURS[i % COLOURS.length]]; }).concat([["sent again", "#d62728"]]));
-  chart(s, 220, "entropy value", function () {
-    var all = chosen.map(function (f) { return range(f.choices.rows, second); });
-    return [d3.min(all, function (r) { return r[0]; }), d3.max(all, function (r) { return r[1]; })];
-  }, function (c, x, y) {
+  var values = d3.set(d3.merge(chosen.map(function (f) { return f.choices.rows.map(second); }))).values().map(Number).sort(d3.ascending), rank = {};
+  values.forEach(function (v, i) { rank[v] = i; });
+  function row(r) { return rank[r[1]]; }
+  note(s, "A row for each of " + number(values.length) + " entropy values, from " + values[0] + " to " + values[values.length - 1] + ".");
+  chart(s, 220, "path", function () { return [-0.5, values.length - 0.5]; }, function (c, x, y) {
     chosen.forEach(function (f, i) {
       [0, 1].forEach(function (again) {
         c.fillStyle = again ? "#d62728" : COLOURS[i % COLOURS.length];
-        dots(c, x, y, f.choices.rows.filter(function (r) { return r[2] === again; }), second, again ? 5 : 2);
+        dots(c, x, y, f.choices.rows.filter(function (r) { return r[2] === again; }), row, again ? 5 : 3);
       });
     });
   });
@@ -322,7 +323,7 @@ d3.select("#out").on("click", function () { var w = span[1] - span[0]; show([spa
 d3.select("#back").on("click", function () { var w = (span[1] - span[0]) / 2; show([span[0] - w, span[1] - w]); });
 d3.select("#on").on("click", function () { var w = (span[1] - span[0]) / 2; show([span[0] + w, span[1] + w]); });
 data.files.forEach(function (f) {
-  note(d3.select("#files"), f.name + ": " + f.kind + ", " + number(f.lines) + (f.kind === "capture" ? " packets" : " lines") +
+  note(d3.select("#files"), f.name + ": " + f.kind + ", " + number(f.lines) + (f.kind === "capture" ? " packet" : " line") + (f.lines === 1 ? "" : "s") +
        (f.wrong ? ", of which " + number(f.wrong) + " could not be read" : "") + (f.notes.length ? ". " + f.notes.join(" ") : ""), f.wrong > 0);
 });
 if (!data.clocks_agree) note(d3.select("#files"), "No packet is both in an event log and in a capture: their times cannot be brought together.", true);
@@ -336,7 +337,10 @@ counters();
 // "#view=NAME" leaves one view alone; "#span=FROM,TO" in seconds.
 location.hash.slice(1).split("&").forEach(function (part) {
   var of = part.split("=");
-  if (of[0] === "view") root.selectAll("section").filter(function () { return this.id !== of[1]; }).style("display", "none");
+  if (of[0] === "view") {
+    root.selectAll("section").filter(function () { return this.id !== of[1]; }).style("display", "none");
+    d3.selectAll("h1, #files, #top .note").style("display", "none");
+  }
   if (of[0] === "span") span = of[1].split(",").map(Number);
 });
 show(span);

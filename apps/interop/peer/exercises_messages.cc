@@ -212,7 +212,9 @@ void serve_many(Endpoint& endpoint, std::vector<Control>& clients) {
         std::to_string(wanted - answered) + " messages of " + std::to_string(wanted) +
             " never came");
   }
+  // None leaves before the last answer has arrived.
   for (Control& client : clients) client.hear();
+  for (Control& client : clients) client.meet("end");
   endpoint.drain();
 }
 
