@@ -25,7 +25,11 @@ pds::Answer Receiver::begin_send(Context& c) {
     return refuse_closed(c, *sender);
   if (!r.rel && !c.endpoint->config.accept_any_job && r.job_id != c.endpoint->config.job_id)
     return reject(c, ReturnCode::kPermViolation);
-  if (!r.is_single() && !has_place_for_message(c)) return answer_refuse();
+  if (!r.is_single()) {
+    if (!has_place_for_message(c)) return answer_refuse();
+    // That may have taken the place of one at rest.
+    sender = senders_.find(c.endpoint->id, c.packet.source);
+  }
   return r.is_sequenced ? begin_sequenced(c, sender) : take_in(c, space, sender);
 }
 

@@ -30,7 +30,7 @@ rate = "100Mb/s"
 delay = "50us"
 trimming = true
 """
-ENOUGH = 200  # packets on each path
+ENOUGH = 100  # packets on each path
 PATIENCE = 120
 SPRAYED_TAGGED = 50  # opcode of a tagged message with a number
 

@@ -489,6 +489,40 @@ TEST_F(OneStreamTest, no_place_for_a_stream__goes_by_rod) {
   EXPECT_EQ(taken(), (std::vector<std::uint32_t>{5, 1, 2}));
 }
 
+struct OneSenderTest : OrderTest {
+  static SesConfig one() {
+    SesConfig c = spraying();
+    c.max_senders = 1;
+    return c;
+  }
+  OneSenderTest() : OrderTest(one()) {}
+};
+
+/// What a message takes at all endpoints may need the place of what is known of its source at this one.
+TEST_F(OneSenderTest, source_that_gave_its_place_up_goes_by_rod) {
+  open_ordered();
+  send(message(1), 1);
+  fabric.run_for(Duration::from_ms(10));
+  EXPECT_EQ(taken(), std::vector<std::uint32_t>{1});
+  RawRequest half;  // of another source, for which there is no place
+  half.message_id = 500;
+  half.length = 2 * kM;
+  half.payload = pattern(kM);
+  half.eom = false;
+  for (int second = 0; second < 4; ++second) {
+    fabric.advance(Duration::from_seconds(1));
+    inject(half);  // the target's clock goes on
+  }
+  fabric.advance(Duration::from_seconds(1));
+  Bytes into(2 * kM);
+  post(into, 7);
+  send(message(3, 2 * kM), 2);
+  fabric.run_for(Duration::from_ms(100));
+  EXPECT_EQ(at_a.all.size(), 2u);
+  EXPECT_EQ(into, message(3, 2 * kM));
+  EXPECT_EQ(modes_sent().back(), pds::Mode::kRod);
+}
+
 /// What the target holds already must not be overtaken by ROD.
 TEST_F(OneStreamTest, refused_message_before_those_that_were_taken_keeps_its_number) {
   open_ordered();
