@@ -6,9 +6,12 @@
 
 namespace uet::ses {
 
+/// READs go to none but known peers: a source address may be false, and who is there need not have heard of us. Others send the
+/// message as it is. [SES 8.1 has it so for restarts]
 pds::Answer Receiver::begin_rendezvous(Context& c) {
   const RequestView& r = c.request;
-  if (!core_.config.rendezvous) return reject(c, ReturnCode::kUnsupportedOp);
+  if (!core_.config.rendezvous || core_.peers.find_source(c.packet.source, r.initiator) == kAnyPeer)
+    return reject(c, ReturnCode::kUnsupportedOp);
   if (r.form != wire::NextHdr::kRequestStd || r.carried_length > r.request_length)
     return reject(c, ReturnCode::kOpViolation);
   return begin_send(c);

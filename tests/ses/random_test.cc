@@ -258,6 +258,10 @@ TEST(HostileTest, random_requests_change_nothing_but_counters) {
     c.job_id = 7;
     c.resource_index = 5;
     const EndpointId endpoint = *node.ses.open_endpoint(fabric.now, c, sink);
+    Address source = node.ses.address_of(endpoint);
+    source.fabric_address = *fabric.deaf;
+    source.initiator_id = RawRequest().initiator;
+    ASSERT_TRUE(node.ses.add_peer(source));
     Bytes memory(4 * kM), guard_low(kM, 0xaa);
     const iovec iov = piece(memory);
     MemoryRequest m;
@@ -348,8 +352,8 @@ TEST(HostileTest, random_requests_change_nothing_but_counters) {
     EXPECT_EQ(node.ses.gauges().messages_fetching, 0u);
     EXPECT_EQ(node.ses.gauges().receives_posted, 0u);
     EXPECT_EQ(node.ses.gauges().unexpected_messages, 0u);
-    for (const Fabric::Unheard& left : std::exchange(fabric.unheard, {}))
-      node.ses.on_message_error(fabric.now, left.message.token, pds::PdsError::kPeerSilent);
+    for (const Fabric::Unheard& read : std::exchange(fabric.unheard, {}))
+      node.ses.on_message_error(fabric.now, read.message.token, pds::PdsError::kPeerSilent);
     EXPECT_EQ(node.ses.gauges().sends_active, 0u);
     EXPECT_EQ(guard_low, Bytes(kM, 0xaa));
   }

@@ -200,6 +200,12 @@ struct LyingSourceTest : PairTest {
     fabric.deaf = net::FabricAddress::from_v4(0x0a000063);
   }
 
+  void open_pair() {
+    open();
+    Address liar = sa().address_of(ea);
+    liar.fabric_address = *fabric.deaf;
+    ASSERT_TRUE(sb().add_peer(liar));
+  }
   RawRequest offer(std::uint64_t tag, std::uint32_t length) {
     RawRequest r;
     r.opcode = SesOpcode::kRendezvousTsend;
@@ -214,7 +220,7 @@ struct LyingSourceTest : PairTest {
 };
 
 TEST_F(LyingSourceTest, malformed__changes_nothing) {
-  open();
+  open_pair();
   Bytes into(4 * kM);
   tpost(into, 1);
   RawRequest r = offer(1, kM);
@@ -255,9 +261,26 @@ TEST_F(LyingSourceTest, malformed__changes_nothing) {
   EXPECT_EQ(sb().gauges().messages_fetching, 0u);
 }
 
+// Who is not among the peers may be anywhere, or nowhere.
+TEST_F(LyingSourceTest, stranger__is_not_read_from) {
+  open();
+  Bytes into(4 * kM);
+  tpost(into, 1);
+  EXPECT_EQ(code_of(offer(1, kM)), ReturnCode::kUnsupportedOp);
+  RawRequest other = offer(1, kM);
+  Address known = sa().address_of(ea);
+  known.fabric_address = *fabric.deaf;
+  ASSERT_TRUE(sb().add_peer(known));
+  other.initiator = 99;  // of a known address, but not who is there
+  EXPECT_EQ(code_of(other), ReturnCode::kUnsupportedOp);
+  fabric.advance(Duration::from_ms(1));
+  EXPECT_TRUE(fabric.unheard.empty());
+  EXPECT_EQ(sb().gauges().receives_posted, 1u);
+}
+
 // Nothing is read before a receive takes the message; then one packet only, until the source has shown that it is there.
 TEST_F(LyingSourceTest, source_that_never_served__is_asked_for_one_packet) {
-  open();
+  open_pair();
   EXPECT_EQ(code_of(offer(1, 1u << 30)), ReturnCode::kOk);
   fabric.advance(Duration::from_ms(1));
   EXPECT_TRUE(fabric.unheard.empty());
@@ -270,7 +293,7 @@ TEST_F(LyingSourceTest, source_that_never_served__is_asked_for_one_packet) {
 }
 
 TEST_F(LyingSourceTest, reads__are_bounded_and_leave_places_to_others) {
-  open();
+  open_pair();
   std::vector<Bytes> into(400, Bytes(kM));
   for (std::uint64_t i = 0; i < into.size(); ++i) {
     tpost(into[i], i, 0, 1000 + i);
@@ -305,7 +328,7 @@ TEST_F(LyingSourceTest, reads__are_bounded_and_leave_places_to_others) {
 
 // An unmatched one takes a descriptor and what came with it of its source's share, and no more.
 TEST_F(LyingSourceTest, unmatched__stay_within_the_share_of_their_source) {
-  open();
+  open_pair();
   std::size_t taken = 0;
   for (std::uint64_t i = 0; i < 2000; ++i)
     taken += code_of(offer(i, 1u << 31)) == ReturnCode::kOk ? 1 : 0;
