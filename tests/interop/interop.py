@@ -104,7 +104,7 @@ class Tool:
         """The finished process, the folder of its report, and the matrix if there is one."""
         self.runs += 1
         out = os.path.join(self.folder, f"out{self.runs}")
-        done = subprocess.run([sys.executable, self.path, "--out", out, *arguments], capture_output=True, text=True, timeout=550,
+        done = subprocess.run([sys.executable, self.path, "--out", out, *arguments], capture_output=True, text=True, timeout=2400,
                               stdin=subprocess.DEVNULL)
         matrix = os.path.join(out, "matrix.json")
         return done, out, json.load(open(matrix)) if os.path.exists(matrix) else {"cells": []}

@@ -106,7 +106,8 @@ class Cell:
         path = f"{self.folder}/{name}"
         s = self.scenario
         return {
-            "address": network.address(end, number), "peer_address": network.address(OTHER[end]), "interface": "uet0",
+            "address": network.address(end, number), "peer_address": network.address(OTHER[end]),
+            "prefix": network.prefix, "interface": "uet0",
             "socket": network.socket_of(end), "control": CONTROL["server"], "port": PORT, "end": end, "name": name,
             "folder": self.folder, "log": f"{path}.log", "events": f"{path}.events", "capture": f"{path}.pcapng",
             "paths": f"{path}.paths", "key_log": f"{path}.keylog", "mtu": s.mtu[0 if end == "server" else 1],

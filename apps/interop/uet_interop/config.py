@@ -65,7 +65,7 @@ class Scenario:
     expects: tuple = ()
     mtu: tuple = (9000, 9000)
     clients: int = 1
-    seconds: int = 60
+    seconds: int = 120  # for machines that do other things as well
     is_small: bool = False  # belongs to the small set
 
     def wanted_of(self, end):

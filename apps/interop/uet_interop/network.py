@@ -76,6 +76,7 @@ class Network:
         self.legs, self.is_ipv6, self.scenario = legs, is_ipv6, scenario
         self.folder, self.sockets, self.fabric_program = folder, sockets, fabric_program
         self.names = {who: f"uet-{tag}-{who}" for who in ("server", "client", "fabric")}
+        self.prefix = 112 if is_ipv6 else 16
         self.fabric = None
         self.mtu = dict(zip(("server", "client"), scenario.mtu))
 
@@ -108,11 +109,9 @@ class Network:
         ip(f"link set {end} mtu {FABRIC_MTU} up", namespace=fabric)
         lines = [f"link set uet0 mtu {self.mtu[end]} up"]
         if self.legs[end] == "kernel":
-            bits = "112 nodad" if self.is_ipv6 else "16"
             last = self.scenario.clients if end == "client" and self.scenario.clients > 1 else 0
             for number in range(last + 1):
-                address, _, flags = f"{self.address(end, number)}/{bits} dev uet0".partition(" nodad")
-                lines.append(f"address add {address} dev uet0 nodad" if self.is_ipv6 else f"address add {address}{flags}")
+                lines.append(f"address add {self.address(end, number)}/{self.prefix} dev uet0{' nodad' if self.is_ipv6 else ''}")
             other = "client" if end == "server" else "server"
             least = min(self.mtu.values())
             if least < self.mtu[end]:  # what path MTU discovery would find out
