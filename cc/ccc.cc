@@ -50,6 +50,10 @@ Nscc::Trim trim_of(NackCause cause) {
   return Nscc::Trim::kNone;
 }
 
+bool uses(const CcConfig& config, Algorithm algorithm) {
+  return config.algorithm == algorithm || config.algorithm == Algorithm::kBoth;
+}
+
 }  // namespace
 
 struct Ccc::Impl {
@@ -57,6 +61,9 @@ struct Ccc::Impl {
        base::Rng& rng, base::Trace& trace_, Instant now, Rivals* rivals_)
       : own_config(given.complete ? nullptr : std::make_unique<CcConfig>(derived(given))),
         config(own_config ? *own_config : given),
+        window_decides(uses(config, Algorithm::kNscc)),
+        credit_decides(uses(config, Algorithm::kRccc)),
+        cells_decide(config.algorithm == Algorithm::kTfc),
         trace(trace_),
         rivals(rivals_),
         nscc(config, cached_base_rtt, now),
@@ -74,14 +81,6 @@ struct Ccc::Impl {
   ~Impl() {
     if (is_rival) --rivals->ready;
   }
-
-  bool window_decides() const {
-    return config.algorithm == Algorithm::kNscc || config.algorithm == Algorithm::kBoth;
-  }
-  bool credit_decides() const {
-    return config.algorithm == Algorithm::kRccc || config.algorithm == Algorithm::kBoth;
-  }
-  bool cells_decide() const { return config.algorithm == Algorithm::kTfc; }
 
   bool has_data() const { return backlog > 0 || rtx_packets > 0; }
   bool algorithms_allow(ByteCount bytes) const;
@@ -106,6 +105,7 @@ struct Ccc::Impl {
 
   std::unique_ptr<CcConfig> own_config;
   const CcConfig& config;
+  const bool window_decides, credit_decides, cells_decide;  ///< by the algorithm
   base::Trace& trace;
   Rivals* rivals;
   Nscc nscc;
@@ -175,9 +175,9 @@ SendParams Ccc::next_send(Instant now, const Transmission* previous, ByteCount n
   const bool resend = previous != nullptr;
   const auto demand = resend ? c.demand_after(0, nominal_bytes) : c.demand_after(nominal_bytes, 0);
   params.ack_request = resend || demand.new_bytes == 0;
-  if (c.window_decides() && c.nscc.wants_ack(nominal_bytes)) params.ack_request = true;
-  if (c.credit_decides() && c.rccc.spends_last(nominal_bytes)) params.ack_request = true;
-  if (c.cells_decide() && c.tfc.spends_last(nominal_bytes)) params.ack_request = true;
+  if (c.window_decides && c.nscc.wants_ack(nominal_bytes)) params.ack_request = true;
+  if (c.credit_decides && c.rccc.spends_last(nominal_bytes)) params.ack_request = true;
+  if (c.cells_decide && c.tfc.spends_last(nominal_bytes)) params.ack_request = true;
   if (c.paths.table().wants_answer(index, now)) params.ack_request = true;
   if (carries_credit()) params.credit_target = c.credit_target(demand, nominal_bytes);
   return params;
@@ -216,8 +216,8 @@ void Ccc::on_send(Instant now, Transmission& t, PdcShare& share, ByteCount nomin
   ++share.open_packets;
   share.inflight += nominal_bytes;
   c.nscc.on_send(nominal_bytes);
-  if (c.credit_decides()) c.rccc.on_send(now, nominal_bytes);
-  if (c.cells_decide()) c.tfc.on_send(now, nominal_bytes);
+  if (c.credit_decides) c.rccc.on_send(now, nominal_bytes);
+  if (c.cells_decide) c.tfc.on_send(now, nominal_bytes);
   c.note_readiness();
 }
 
@@ -238,7 +238,7 @@ void Ccc::on_first_ack(Transmission& t, PdcShare& share) {
     c.unmark(t, share);
     share.inflight += bytes;
     c.nscc.on_send(bytes);
-    if (c.cells_decide()) c.tfc.on_lost_but_arrived(bytes);
+    if (c.cells_decide) c.tfc.on_lost_but_arrived(bytes);
   } else {
     return;
   }
@@ -264,7 +264,7 @@ void Ccc::on_ack(Instant now, PdcShare& share, const AckSignal& ack) {
   c.paths.on_ack(now, ack, rtt, c.slow_above(), c.nscc.base_rtt(), c.rtt_or_base());
 
   const auto newly_received = c.take_newly_received(share, ack);
-  if (c.window_decides()) {
+  if (c.window_decides) {
     c.nscc.on_ack(
         now, {.newly_received = newly_received,
               .ecn = ack.ecn,
@@ -308,10 +308,10 @@ bool Ccc::on_nack(Instant now, Transmission& t, PdcShare& share, const NackSigna
   c.paths.on_nack(now, t, nack, c.nscc.base_rtt());
   const auto rtt = rtt_sample(t, nack.arrived_at, nack.retx_echo, Duration());
   const auto trim = trim_of(nack.cause);
-  if (c.window_decides()) {
+  if (c.window_decides) {
     // The share and the record close here, inflight itself closes in the window rules, whose order
     // matters.
-    c.nscc.on_nack(now, t.nominal_bytes, trim, rtt, c.credit_decides());
+    c.nscc.on_nack(now, t.nominal_bytes, trim, rtt, c.credit_decides);
   } else {
     c.nscc.close(t.nominal_bytes);
     if (rtt) c.nscc.on_base_rtt_sample(*rtt);
@@ -329,7 +329,7 @@ bool Ccc::on_inferred_loss(Instant now, Transmission& t, PdcShare& share, bool t
   t.copy_unanswered |= t.resent > 0;
   // Packets of an ordered flow that go again because one before them was lost are no news of congestion. [CC 9]
   const bool only_order = !c.sprayed && !timeout;
-  if (c.window_decides() && !only_order) {
+  if (c.window_decides && !only_order) {
     c.nscc.on_inferred_loss(t.nominal_bytes);
   } else {
     c.nscc.close(t.nominal_bytes);
@@ -383,8 +383,8 @@ void Ccc::on_pdc_opened() {
 void Ccc::on_credit(Instant now, std::uint32_t credit_units) {
   Impl& c = *impl_;
   c.on_any_feedback(now);
-  if (c.credit_decides()) c.rccc.on_credit(now, credit_units);
-  if (c.cells_decide()) c.tfc.on_credit(now, credit_units);
+  if (c.credit_decides) c.rccc.on_credit(now, credit_units);
+  if (c.cells_decide) c.tfc.on_credit(now, credit_units);
   c.note_readiness();
 }
 
@@ -398,7 +398,7 @@ std::optional<std::uint32_t> Ccc::poll_credit_request(Instant now) {
   Impl& c = *impl_;
   c.now_seen = now;
   if (c.credit_request_due() > now) return std::nullopt;
-  (c.cells_decide() ? c.tfc.timer() : c.rccc.timer()).request_sent(now);
+  (c.cells_decide ? c.tfc.timer() : c.rccc.timer()).request_sent(now);
   return c.credit_target(c.demand_after(0, 0), 0);
 }
 
@@ -416,12 +416,12 @@ std::uint8_t Ccc::id() const {
 }
 
 bool Ccc::carries_credit() const {
-  return impl_->credit_decides() || impl_->cells_decide();
+  return impl_->credit_decides || impl_->cells_decide;
 }
 
 ByteCount Ccc::window_bytes() const {
   // Without a window of our own, the largest one says how much the path can hold.
-  return impl_->window_decides() ? impl_->nscc.window() : impl_->config.max_window;
+  return impl_->window_decides ? impl_->nscc.window() : impl_->config.max_window;
 }
 
 ByteCount Ccc::inflight_bytes() const {
@@ -460,14 +460,14 @@ Ccc::PathInfo Ccc::path(std::size_t index) const {
 }
 
 bool Ccc::Impl::algorithms_allow(ByteCount bytes) const {
-  if (window_decides() && !nscc.may_send(bytes)) return false;
-  if (credit_decides() && !rccc.may_send()) return false;
-  return !cells_decide() || tfc.may_send(bytes);
+  if (window_decides && !nscc.may_send(bytes)) return false;
+  if (credit_decides && !rccc.may_send()) return false;
+  return !cells_decide || tfc.may_send(bytes);
 }
 
 bool Ccc::Impl::lacks_credit() const {
-  if (credit_decides()) return !rccc.may_send();
-  return cells_decide() && !tfc.may_send(config.mtu_bytes);
+  if (credit_decides) return !rccc.may_send();
+  return cells_decide && !tfc.may_send(config.mtu_bytes);
 }
 
 /// What still waits once packets of these sizes have left.
@@ -475,7 +475,7 @@ Demand Ccc::Impl::demand_after(ByteCount new_bytes, ByteCount resend_bytes) cons
   Demand demand;
   demand.new_bytes = std::max<ByteCount>(backlog - new_bytes, 0);
   demand.resend_bytes = std::max<ByteCount>(rtx_bytes - resend_bytes, 0);
-  if (window_decides()) demand.window = nscc.window();
+  if (window_decides) demand.window = nscc.window();
   if (rivals != nullptr) demand.rivals = rivals->ready;
   return demand;
 }
@@ -483,13 +483,13 @@ Demand Ccc::Impl::demand_after(ByteCount new_bytes, ByteCount resend_bytes) cons
 /// A path is slow when it takes longer than the others do, and that matters when packets wait for room in the window:
 /// while there is room, delay costs the flow nothing.
 Duration Ccc::Impl::slow_above() const {
-  const bool waits = window_decides() && has_data() && !nscc.may_send(config.mtu_bytes);
+  const bool waits = window_decides && has_data() && !nscc.may_send(config.mtu_bytes);
   if (!waits || smoothed_rtt == Duration()) return Duration::max();
   return smoothed_rtt + config.link_rate.time_for(ByteCount{config.mtu_bytes} * kSlowPackets);
 }
 
 std::uint32_t Ccc::Impl::credit_target(const Demand& demand, ByteCount leaving) const {
-  return cells_decide() ? tfc.credit_target(demand, leaving) : rccc.credit_target(demand, leaving);
+  return cells_decide ? tfc.credit_target(demand, leaving) : rccc.credit_target(demand, leaving);
 }
 
 void Ccc::Impl::on_any_feedback(Instant now) {
@@ -519,14 +519,14 @@ void Ccc::Impl::note_closed(const Transmission& t) {
 /// A window that shrinks may leave packets in the network none of which asks for an ACK, and too few
 /// for the destination to send one unasked. Then the destination says nothing until a timeout.
 bool Ccc::Impl::is_stuck() const {
-  return window_decides() && has_data() && open_packets > 0 && !nscc.may_send(config.mtu_bytes) &&
+  return window_decides && has_data() && open_packets > 0 && !nscc.may_send(config.mtu_bytes) &&
          nscc.inflight() < config.ack_gen_trigger;
 }
 
 Instant Ccc::Impl::credit_request_due() const {
   // Without a PDC the destination could not answer; the next SYN carries the demand.
   if (!has_data() || !lacks_credit() || !heard) return Instant::never();
-  return (cells_decide() ? tfc.timer() : rccc.timer()).due(nscc.base_rtt());
+  return (cells_decide ? tfc.timer() : rccc.timer()).due(nscc.base_rtt());
 }
 
 /// Ends the open transmission of `t`, whose bytes the window rules have taken out of inflight
@@ -542,7 +542,7 @@ void Ccc::Impl::mark_for_resend(Transmission& t, PdcShare& share) {
   ++rtx_packets;
   ++share.marked_packets;
   rtx_bytes += t.nominal_bytes;
-  if (cells_decide()) tfc.on_lost(t.nominal_bytes);
+  if (cells_decide) tfc.on_lost(t.nominal_bytes);
 }
 
 void Ccc::Impl::unmark(Transmission& t, PdcShare& share) {
@@ -582,7 +582,7 @@ void Ccc::Impl::forget_held(Transmission& t, PdcShare& share) {
 }
 
 void Ccc::Impl::note_readiness() {
-  if (rivals == nullptr || !credit_decides()) return;  // only credit is asked for by share
+  if (rivals == nullptr || !credit_decides) return;  // only credit is asked for by share
   const bool is_ready = has_data() && algorithms_allow(config.mtu_bytes);
   if (is_ready == is_rival) return;
   is_rival = is_ready;
@@ -594,7 +594,7 @@ void Ccc::Impl::note_changes(Instant now) {
   now_seen = now;
   note_readiness();
   if (!has_data() && open_packets == 0) nscc.on_idle();
-  if (!window_decides()) return;
+  if (!window_decides) return;
   const auto moved = nscc.window() - traced_window;
   if ((moved < 0 ? -moved : moved) < std::max<ByteCount>(traced_window / 8, config.mtu_bytes))
     return;

@@ -41,12 +41,6 @@ PathTable::PathTable(const CcConfig& config, std::uint32_t size, bool evicts, ba
   if (size == 1) plane_shift_ = static_cast<std::uint8_t>(rng.below(planes_));
 }
 
-std::optional<std::uint32_t> PathTable::find(std::uint16_t entropy) const {
-  const std::uint32_t mask = size_ - 1;
-  if ((entropy & ~mask) != base_) return std::nullopt;
-  return entropy & mask;
-}
-
 bool PathTable::usable(std::uint32_t index, const PathRequest& request) const {
   if (!port_is_free(index, request)) return false;
   if (request.avoid_entropy && entropy(index) == *request.avoid_entropy) return false;

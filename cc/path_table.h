@@ -69,7 +69,11 @@ class PathTable {
     return static_cast<std::uint8_t>((index + plane_shift_) % planes_);
   }
   /// Index of an entropy value of this set, nothing for another's.
-  std::optional<std::uint32_t> find(std::uint16_t entropy) const;
+  std::optional<std::uint32_t> find(std::uint16_t entropy) const {
+    const std::uint32_t mask = size_ - 1;
+    if ((entropy & ~mask) != base_) return std::nullopt;
+    return entropy & mask;
+  }
 
   /// May this path carry the packet? Its port is free, it is not evicted, and the packet was not
   /// lost on it.

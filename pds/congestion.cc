@@ -1,5 +1,7 @@
 #include "pds/congestion.h"
 
+#include "lib/wire/pds_headers.h"
+
 namespace uet::pds {
 
 CongestionTable::~CongestionTable() {
@@ -49,6 +51,8 @@ Congestion* CongestionTable::attach(Instant now, const net::FabricAddress& peer,
     pool_.release(congestion);
     return nullptr;
   }
+  congestion->request_header_bytes =
+      congestion->ccc->carries_credit() ? wire::PdsRequestCc::kSize : wire::PdsRequest::kSize;
   ++next_id_;
   index_.insert(hash(peer, traffic_class), *congestion);
   return congestion;

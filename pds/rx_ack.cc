@@ -159,10 +159,9 @@ void AckIntake::on_packet(Instant now, const net::RxPacket& rx) {
 }
 
 /// Hands the response of one PSN to SES. False when the PDC went away meanwhile.
-bool AckIntake::acknowledge(Instant now, Pdc& pdc, Psn psn, std::uint8_t next_hdr,
+bool AckIntake::acknowledge(Instant now, Pdc& pdc, TxRecord& record, std::uint8_t next_hdr,
                             std::span<const std::uint8_t> body) {
   TxHalf& tx = pdc.tx;
-  TxRecord& record = tx_blocks_.at(tx.ring, psn);
   SendWindow::move(tx, record, TxEvent::kAcknowledged);
   record.deadline = Instant::never();
   --tx.unacked;
@@ -209,9 +208,8 @@ void AckIntake::on_ack(Instant now, Pdc& pdc, AckIn& in) {
     const bool was_asked_for = record.rto_cnt > record.cc.resent;
     if (record.message != nullptr && !was_asked_for) in.signal.trigger = &record.cc;
     account(record);
-    if (!acknowledge(now, pdc, in.ack_psn(), static_cast<std::uint8_t>(in.common.next_hdr),
-                     in.body))
-      return;
+    const auto next_hdr = static_cast<std::uint8_t>(in.common.next_hdr);
+    if (!acknowledge(now, pdc, record, next_hdr, in.body)) return;
   } else if (!pass_further_response(now, pdc, in)) {
     return;
   }
@@ -221,7 +219,7 @@ void AckIntake::on_ack(Instant now, Pdc& pdc, AckIn& in) {
       TxRecord& record = tx_blocks_.at(tx.ring, psn);
       if (record.is_acked()) continue;
       account(record);
-      if (!acknowledge(now, pdc, psn, 0, {})) return;
+      if (!acknowledge(now, pdc, record, 0, {})) return;
     }
     // 3. Window. An older ACK says nothing about it.
     if (in.has_sack) {
@@ -282,7 +280,7 @@ void AckIntake::apply_sack(Instant now, Pdc& pdc, const AckIn& in) {
     TxRecord& record = tx_blocks_.at(tx.ring, psn);
     if (record.is_acked() || record.has_arrived() || record.message == nullptr) continue;
     if (planted(PlantedBug::kSackIsAck)) {
-      if (!acknowledge(now, pdc, psn, 0, {})) return;
+      if (!acknowledge(now, pdc, record, 0, {})) return;
       continue;
     }
     tx.cc.of(*record.message).ccc->on_arrived(record.cc);

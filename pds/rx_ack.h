@@ -27,7 +27,7 @@ class AckIntake : Part {
  private:
   std::optional<AckIn> parse(Instant now, const net::RxPacket& rx);
   void on_ack(Instant now, Pdc& pdc, AckIn& in);
-  bool acknowledge(Instant now, Pdc& pdc, Psn psn, std::uint8_t next_hdr,
+  bool acknowledge(Instant now, Pdc& pdc, TxRecord& record, std::uint8_t next_hdr,
                    std::span<const std::uint8_t> body);
   bool pass_further_response(Instant now, const Pdc& pdc, const AckIn& in);
   void apply_sack(Instant now, Pdc& pdc, const AckIn& in);

@@ -96,7 +96,7 @@ void Submission::append(Instant now, Pdc& pdc, const TxMessage& request) {
   ++pdc.tx.queued;
   pdc.tx.queued_segments += request.segments;
   const ByteCount per_segment =
-      env_.nominal_bytes(request_header_bytes(congestion) + request.ses_header_bytes);
+      env_.nominal_bytes(congestion.request_header_bytes + request.ses_header_bytes);
   const ByteCount bytes =
       per_segment * request.segments + static_cast<ByteCount>(request.payload_bytes);
   pdc.tx.backlog += bytes;

@@ -74,7 +74,7 @@ Built DataSender::send(Instant now, Pdc& pdc, Work work, Psn psn, const Planes& 
   const SegmentInfo info =
       upper_.emit_segment(message.request.token, segment, pdc.ref(), psn, packet);
   const ByteCount nominal =
-      env_.nominal_bytes(request_header_bytes(congestion) + packet.full_size());
+      env_.nominal_bytes(congestion.request_header_bytes + packet.full_size());
 
   bool ack_request = resend || config_.enb_ack_per_pkt || loss_.is_losing(now, pdc);
   bool ends_message = false;

@@ -16,7 +16,7 @@ from collections import Counter
 from pathlib import Path
 
 OPERATIONS = (640, 2560)
-KINDS = ("tagged", "tagged:1", "ordered", "sprayed", "write", "write:1")
+KINDS = ("tagged", "tagged:1", "ordered", "sprayed", "write", "write:1", "large")
 ENDS = {"initiator": "uet::test::initiator_*", "target": "uet::test::target_*"}
 LINK = "uet::test::MemoryLink::"
 # Stage -> functions whose cost with that of their callees it is, and of which stage it is a part.

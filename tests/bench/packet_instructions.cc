@@ -1,9 +1,9 @@
 /// Operations between two endpoints in memory and on virtual time, for counting instructions; tools/packet_instructions.py does.
 ///
-///     packet_instructions tagged|ordered|sprayed|write OPERATIONS [IN-FLIGHT]
+///     packet_instructions tagged|ordered|sprayed|write|large OPERATIONS [IN-FLIGHT]
 ///
 /// tagged: messages of 64 bytes to receives that wait; ordered: by ROD; sprayed: ordered ones over all paths. write: writes of
-/// 4 KiB. Operations are posted IN-FLIGHT at a time, 64 or 16 unless given, and the next ones when these are complete. What
+/// 4 KiB. large: of 256 KiB, where each packet of 4 KiB counts as an operation. Operations are posted IN-FLIGHT at a time, 64 or 16 unless given, and the next ones when these are complete. What
 /// each end executes lies in a function of its own, so that a profile tells the ends apart.
 #include <cstdio>
 #include <cstdlib>
@@ -66,8 +66,9 @@ void send_tagged(FepPair& pair, std::size_t operations, std::size_t in_flight) {
   }
 }
 
-void write(FepPair& pair, std::size_t operations, std::size_t in_flight) {
-  std::vector<std::uint8_t> from(4096, 1), to(from.size());
+/// Writes of `bytes` each.
+void write(FepPair& pair, std::size_t operations, std::size_t in_flight, std::size_t bytes) {
+  std::vector<std::uint8_t> from(bytes, 1), to(bytes);
   const iovec local = iov(from), remote = iov(to);
   const auto key = pair.ses(1).register_memory(
       ses::MemoryRequest{.iov = {&remote, 1}, .remote_write = true, .virtual_addressing = false});
@@ -92,13 +93,16 @@ int main(int argc, char** argv) {
                {{"SPRAY_ORDERED", sprayed ? "1" : "0"}}, ordered);
   for (std::size_t side : {0u, 1u}) pair.completions(side).keep(false);
   const auto operations = static_cast<std::size_t>(std::atol(argv[2]));
-  const bool is_write = kind == "write";
-  const std::size_t in_flight = argc == 4  ? static_cast<std::size_t>(std::atol(argv[3]))
-                                : is_write ? 16
-                                           : 64;
-  if (is_write)
-    write(pair, operations, in_flight);
-  else
+  constexpr std::size_t kPacket = 4096, kPacketsOfLarge = 64;
+  const bool is_tagged = kind != "write" && kind != "large";
+  const std::size_t in_flight = argc == 4   ? static_cast<std::size_t>(std::atol(argv[3]))
+                                : is_tagged ? 64
+                                            : 16;
+  if (is_tagged)
     send_tagged(pair, operations, in_flight);
+  else if (kind == "write")
+    write(pair, operations, in_flight, kPacket);
+  else
+    write(pair, operations / kPacketsOfLarge, in_flight, kPacket * kPacketsOfLarge);
   return testing::Test::HasFailure() ? 1 : 0;
 }
