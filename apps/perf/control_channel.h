@@ -18,6 +18,8 @@ namespace uet::perf {
 /// Of the messages on the connection; both sides must have the same.
 inline constexpr int kControlVersion = 2;
 
+class Socket;
+
 /// The other side says that it failed, and why.
 struct PeerFailed : std::runtime_error {
   using std::runtime_error::runtime_error;
@@ -33,6 +35,8 @@ class ControlChannel {
  public:
   /// Waits for one peer on `host`:`port` (an empty host is every local address), and greets it.
   static ControlChannel listen(const std::string& host, std::uint16_t port, Patience& patience);
+  /// The same on a socket that listens already; it may serve several peers.
+  static ControlChannel accept(const Socket& listener, Patience& patience);
   /// Connects to `host`:`port`, and greets; tries again while patience lasts, because the server may still be starting.
   static ControlChannel connect(const std::string& host, std::uint16_t port, Patience& patience);
   /// Over a connected stream socket, which it owns from now on.

@@ -12,6 +12,9 @@
 
 namespace uet::perf {
 
+/// Operations in flight when the user names no number.
+inline constexpr std::uint64_t kDefaultWindow = 16;
+
 /// As the user wrote them; what is empty was not said.
 struct FabricOptions {
   std::vector<std::string> tests;

@@ -13,7 +13,6 @@
 namespace uet::perf {
 namespace {
 
-constexpr std::uint64_t kDefaultWindow = 16;
 constexpr std::uint64_t kWarmUpMax = 1000;
 
 /// One provider under test.

@@ -3,7 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <numeric>
 
 namespace uet::perf {
 namespace {
@@ -21,13 +23,27 @@ nlohmann::ordered_json to_json(const Figure& f) {
     row["not_measured"] = f.why_not;
   } else if (is_latency_test(f.plan.test)) {
     row["half_rtt_us"] = to_json(f.half_rtt_us);
+    row["half_rtt_us"]["p90"] = f.half_rtt_us_p90;
     row["half_rtt_us"]["p99"] = f.half_rtt_us_p99;
     row["half_rtt_us"]["p99.9"] = f.half_rtt_us_p999;
+    row["half_rtt_us"]["average"] = f.half_rtt_us_average;
+    row["half_rtt_us"]["deviation"] = f.half_rtt_us_deviation;
   } else {
     row["gbit_per_s"] = to_json(f.gbit_per_s);
     row["messages_per_s"] = to_json(f.messages_per_s);
   }
   return row;
+}
+
+double average_of(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+/// The standard deviation.
+double deviation_of(const std::vector<double>& values, double average) {
+  double squares = 0;
+  for (const double v : values) squares += (v - average) * (v - average);
+  return std::sqrt(squares / static_cast<double>(values.size()));
 }
 
 std::string quoted(std::string text) {
@@ -40,12 +56,14 @@ void print_csv(const Figure& f) {
   fmt::print("{},{},{},{},{},{},", f.plan.test, quoted(f.provider), f.plan.size, f.plan.count,
              f.plan.window, f.runs);
   if (!f.why_not.empty())
-    fmt::print(",,,,,,,,,,,{}\n", quoted(f.why_not));
+    fmt::print(",,,,,,,,,,,,,,{}\n", quoted(f.why_not));
   else if (is_latency_test(f.plan.test))
-    fmt::print(",,,,,,{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},\n", f.half_rtt_us.min,
-               f.half_rtt_us.median, f.half_rtt_us.max, f.half_rtt_us_p99, f.half_rtt_us_p999);
+    fmt::print(",,,,,,{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},\n",
+               f.half_rtt_us.min, f.half_rtt_us.median, f.half_rtt_us.max, f.half_rtt_us_p90,
+               f.half_rtt_us_p99, f.half_rtt_us_p999, f.half_rtt_us_average,
+               f.half_rtt_us_deviation);
   else
-    fmt::print("{:.6f},{:.6f},{:.6f},{:.1f},{:.1f},{:.1f},,,,,,\n", f.gbit_per_s.min,
+    fmt::print("{:.6f},{:.6f},{:.6f},{:.1f},{:.1f},{:.1f},,,,,,,,,\n", f.gbit_per_s.min,
                f.gbit_per_s.median, f.gbit_per_s.max, f.messages_per_s.min, f.messages_per_s.median,
                f.messages_per_s.max);
 }
@@ -54,7 +72,8 @@ constexpr const char* kCsvHeader =
     "test,provider,bytes,messages,window,runs,gbit_per_s_min,gbit_per_s_median,gbit_per_s_max,"
     "messages_per_s_min,messages_per_s_median,messages_per_s_max,half_rtt_us_min,half_rtt_us_"
     "median,"
-    "half_rtt_us_max,half_rtt_us_p99,half_rtt_us_p99.9,not_measured\n";
+    "half_rtt_us_max,half_rtt_us_p90,half_rtt_us_p99,half_rtt_us_p99.9,half_rtt_us_average,"
+    "half_rtt_us_deviation,not_measured\n";
 
 /// How many times as good as the first provider; empty where there is nothing to compare.
 std::string ratio(const Figure& f, const Figure& first) {
@@ -84,6 +103,9 @@ void summarize(Figure& figure, const std::vector<double>& seconds,
   }
   std::sort(all.begin(), all.end());
   figure.half_rtt_us = spread_of(medians);
+  figure.half_rtt_us_average = average_of(all);
+  figure.half_rtt_us_deviation = deviation_of(all, figure.half_rtt_us_average);
+  figure.half_rtt_us_p90 = percentile(all, 0.9);
   figure.half_rtt_us_p99 = percentile(all, 0.99);
   figure.half_rtt_us_p999 = percentile(all, 0.999);
 }

@@ -18,7 +18,8 @@ struct Figure {
   unsigned runs = 0;
   Spread gbit_per_s, messages_per_s;
   Spread half_rtt_us;  ///< of the runs' medians; latency tests only
-  double half_rtt_us_p99 = 0, half_rtt_us_p999 = 0;
+  double half_rtt_us_p90 = 0, half_rtt_us_p99 = 0, half_rtt_us_p999 = 0;  ///< of all runs
+  double half_rtt_us_average = 0, half_rtt_us_deviation = 0;              ///< of all runs
   std::string why_not;  ///< not empty: nothing was measured
 };
 /// `seconds` of each run, and for a latency test the half round trips of each.

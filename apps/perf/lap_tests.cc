@@ -10,6 +10,23 @@ namespace {
 
 constexpr std::uint64_t kTag = 7;
 
+/// Half of the time between its birth and its end goes to the result.
+class RoundTrip {
+ public:
+  explicit RoundTrip(LapResult& result) : result_(result) {}
+  RoundTrip(const RoundTrip&) = delete;
+  RoundTrip& operator=(const RoundTrip&) = delete;
+  ~RoundTrip() {
+    result_.half_rtt_us.push_back(
+        std::chrono::duration<double, std::micro>(Clock::now() - start_).count() / 2);
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  LapResult& result_;
+  const Clock::time_point start_ = Clock::now();
+};
+
 class WriteLap : public Lap {
  public:
   using Lap::Lap;
@@ -44,7 +61,7 @@ class WriteLap : public Lap {
   }
 };
 
-class ReadLap final : public WriteLap {
+class ReadLap : public WriteLap {
  public:
   using WriteLap::WriteLap;
 
@@ -61,6 +78,84 @@ class ReadLap final : public WriteLap {
     return fi_read(fabric_.ep(), outgoing(slot), plan_.size, fabric_.descriptor(), fabric_.peer(),
                    from, fabric_.remote_key(), nullptr);
   }
+};
+
+/// One read after the other; half of what each takes.
+class ReadLatencyLap final : public ReadLap {
+ public:
+  using ReadLap::ReadLap;
+
+ protected:
+  void drive(LapResult& result) override {
+    result.half_rtt_us.reserve(plan_.count);
+    const std::uint64_t source = fabric_.remote_address() + plan_.window * plan_.size;
+    for (std::uint64_t n = 0; n < plan_.count; ++n) {
+      const RoundTrip trip(result);
+      fabric_.post([&] { return transfer(0, source); }, finished_);
+      fabric_.wait_for(finished_, n + 1);
+    }
+  }
+};
+
+/// Each side writes into the other's memory and looks there for the answer: the last byte counts the writes.
+class WriteLatencyLap final : public Lap {
+ public:
+  using Lap::Lap;
+
+ protected:
+  void prepare(bool) override {
+    fill(outgoing(0), 0);
+    fill_wrong(incoming(0), 0);
+    incoming(0)[plan_.size - 1] = 0;
+  }
+  void drive(LapResult& result) override {
+    result.half_rtt_us.reserve(plan_.count);
+    for (std::uint64_t n = 1; n <= plan_.count; ++n) {
+      const RoundTrip trip(result);
+      write(n);
+      await_write(n);
+    }
+    fabric_.wait_for(finished_, posted_);
+  }
+  void attend() override {
+    fabric_.set_waiting_for("the peer's next write");
+    for (std::uint64_t n = 1; n <= plan_.count; ++n) {
+      await_write(n);
+      write(n);
+    }
+    fabric_.wait_for(finished_, posted_);
+    await_mark("sent");
+  }
+  void verify(bool) override {
+    std::uint8_t& last = incoming(0)[plan_.size - 1];
+    if (last != static_cast<std::uint8_t>(plan_.count))
+      throw std::runtime_error("wrong data: the last write is not the last that arrived");
+    last = pattern(0, plan_.size - 1);
+    check(incoming(0), 0, "written");
+  }
+
+ private:
+  void write(std::uint64_t n) {
+    fabric_.wait_for(finished_, posted_);  // the provider may still read the buffer
+    outgoing(0)[plan_.size - 1] = static_cast<std::uint8_t>(n);
+    const std::uint64_t target = fabric_.remote_address() + plan_.window * plan_.size;
+    const bool is_small = plan_.size <= fabric_.inject_size();
+    fabric_.post(
+        [&] {
+          return is_small ? fi_inject_write(fabric_.ep(), outgoing(0), plan_.size, fabric_.peer(),
+                                            target, fabric_.remote_key())
+                          : fi_write(fabric_.ep(), outgoing(0), plan_.size, fabric_.descriptor(),
+                                     fabric_.peer(), target, fabric_.remote_key(), nullptr);
+        },
+        finished_);
+    posted_ += !is_small;
+  }
+  void await_write(std::uint64_t n) {
+    const volatile std::uint8_t* const last = incoming(0) + plan_.size - 1;
+    while (*last != static_cast<std::uint8_t>(n)) finished_ += fabric_.poll();
+  }
+
+  std::uint64_t posted_ = 0;  ///< writes that tell when they have finished
 };
 
 /// Posting of messages, tagged or not. Messages may overtake each other, so that all slots hold the same.
@@ -89,9 +184,10 @@ class MessageLap : public Lap {
         },
         finished_);
   }
+  bool is_tagged() const { return is_tagged_; }
 
  private:
-  bool is_tagged() const { return plan_.test != "send"; }
+  const bool is_tagged_ = plan_.test.starts_with("tagged");
 };
 
 /// One direction, many messages; the receiver keeps `window` receives posted.
@@ -136,14 +232,13 @@ class PingPongLap final : public MessageLap {
     post_receive(0);
   }
   void drive(LapResult& result) override {
-    using Clock = std::chrono::steady_clock;
     result.half_rtt_us.reserve(plan_.count);
     for (std::uint64_t n = 0; n < plan_.count; ++n) {
-      const auto start = Clock::now();
-      ping();
-      fabric_.wait_for(finished_, ++expected_);
-      result.half_rtt_us.push_back(
-          std::chrono::duration<double, std::micro>(Clock::now() - start).count() / 2);
+      {
+        const RoundTrip trip(result);
+        ping();
+        fabric_.wait_for(finished_, ++expected_);
+      }
       if (n + 1 < plan_.count) post_receive(0);
     }
   }
@@ -167,7 +262,11 @@ class PingPongLap final : public MessageLap {
       return;
     }
     fabric_.post(
-        [&] { return fi_tinject(fabric_.ep(), outgoing(0), plan_.size, fabric_.peer(), kTag); },
+        [&] {
+          return is_tagged()
+                     ? fi_tinject(fabric_.ep(), outgoing(0), plan_.size, fabric_.peer(), kTag)
+                     : fi_inject(fabric_.ep(), outgoing(0), plan_.size, fabric_.peer());
+        },
         finished_);
   }
 
@@ -182,7 +281,11 @@ std::unique_ptr<Lap> make_lap(const Plan& plan, unsigned number, ControlChannel&
     return std::make_unique<WriteLap>(plan, number, control, patience, fabric);
   if (plan.test == "read")
     return std::make_unique<ReadLap>(plan, number, control, patience, fabric);
-  if (plan.test == "tagged-latency")
+  if (plan.test == "write-latency")
+    return std::make_unique<WriteLatencyLap>(plan, number, control, patience, fabric);
+  if (plan.test == "read-latency")
+    return std::make_unique<ReadLatencyLap>(plan, number, control, patience, fabric);
+  if (is_latency_test(plan.test))
     return std::make_unique<PingPongLap>(plan, number, control, patience, fabric);
   return std::make_unique<StreamLap>(plan, number, control, patience, fabric);
 }

@@ -4,12 +4,16 @@
 #include <cstdio>
 #include <exception>
 #include <optional>
+#include <span>
 
+#include "apps/perf/baseline_bench.h"
+#ifdef UET_PERF_FABRIC
+#include "apps/perf/collective_bench.h"
+#include "apps/perf/fabric_group.h"
+#endif
+#include "apps/perf/fabric_bench.h"
 #include "apps/perf/pin.h"
 #include "apps/perf/raw_bench.h"
-#ifdef UET_PERF_FABRIC
-#include "apps/perf/fabric_bench.h"
-#endif
 
 namespace {
 
@@ -64,7 +68,6 @@ CLI::App* add_raw(CLI::App& app, uet::perf::RawOptions& o) {
   return raw;
 }
 
-#ifdef UET_PERF_FABRIC
 using uet::perf::FabricOptions;
 
 void add_sizes(CLI::App& app, std::vector<std::uint64_t>& sizes) {
@@ -81,26 +84,46 @@ void add_sizes(CLI::App& app, std::vector<std::uint64_t>& sizes) {
       ->type_name("SIZES");
 }
 
-/// What the two sides must have alike: the client decides, and a server that is told otherwise refuses.
-void add_what(CLI::App& app, FabricOptions& o) {
-  app.add_option("tests", o.tests,
-                 "write (default), read, send, tagged-latency, tagged-rate: one or several")
-      ->check(CLI::IsMember(
-          std::vector<std::string>(std::begin(uet::perf::kTests), std::end(uet::perf::kTests))))
+CLI::Option* add_tests(CLI::App& app, FabricOptions& o, std::span<const std::string_view> known,
+                       const std::string& help) {
+  return app.add_option("tests", o.tests, help)
+      ->check(CLI::IsMember(std::vector<std::string>(known.begin(), known.end())))
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+void add_count(CLI::App& app, FabricOptions& o) {
+  app.add_option("--count", o.count, "messages of a run (by size: 64 MiB in all, 16 to 10000)")
+      ->check(CLI::Range(std::uint64_t{1}, uet::perf::kCountMax));
+}
+
+void add_window(CLI::App& app, FabricOptions& o) {
+  app.add_option("--window", o.window, "operations in flight (16)")
+      ->check(CLI::Range(std::uint64_t{1}, uet::perf::kWindowMax));
+}
+
+#ifdef UET_PERF_FABRIC
+void add_providers(CLI::App& app, FabricOptions& o) {
   app.add_option_function<std::string>(
          "--provider", [&o](const std::string& text) { o.providers = uet::perf::split_list(text); },
          "libfabric providers, measured in turn: uet or uet,tcp (uet)")
       ->type_name("NAMES");
+}
+
+/// What the two sides must have alike: the client decides, and a server that is told otherwise refuses.
+void add_what(CLI::App& app, FabricOptions& o) {
+  add_tests(app, o, uet::perf::kTests,
+            "write (default), read, send, tagged-rate, or write-latency, read-latency, "
+            "send-latency, tagged-latency: one or several");
+  add_providers(app, o);
   add_sizes(app, o.sizes);
-  app.add_option("--count", o.count, "messages of a run (by size: 64 MiB in all, 16 to 10000)")
-      ->check(CLI::Range(std::uint64_t{1}, uet::perf::kCountMax));
-  app.add_option("--window", o.window, "operations in flight (16)")
-      ->check(CLI::Range(std::uint64_t{1}, uet::perf::kWindowMax));
+  add_count(app, o);
+  add_window(app, o);
   app.add_flag("--ordered", o.ordered, "ask for send-after-send order");
 }
 
-void add_how(CLI::App& app, FabricOptions& o) {
+#endif
+
+void add_runs(CLI::App& app, FabricOptions& o) {
   app.add_option("--runs", o.runs,
                  "client: runs of each figure; their minimum, median and maximum are printed")
       ->check(CLI::Range(1, 10'000))
@@ -108,7 +131,6 @@ void add_how(CLI::App& app, FabricOptions& o) {
   app.add_option("--warm-up", o.warm_up,
                  "client: messages before the first run (a tenth, 1000 at most)")
       ->check(CLI::Range(std::uint64_t{0}, uet::perf::kCountMax));
-  app.add_flag("!--no-verify", o.verify, "client: do not look at the bytes that arrived");
   auto* const csv = app.add_flag_callback(
       "--csv", [&o] { o.format = uet::perf::Format::kCsv; },
       "client: print comma-separated values");
@@ -117,19 +139,78 @@ void add_how(CLI::App& app, FabricOptions& o) {
       ->excludes(csv);
 }
 
+void add_control(CLI::App& app, FabricOptions& o) {
+  app.add_option("--peer", o.peer, "control address of the server; left out: be the server");
+  app.add_option("--listen", o.listen, "server: control address to listen on");
+  app.add_option("--control-port", o.control_port, "TCP port beside the fabric")
+      ->capture_default_str();
+  app.add_option("--timeout", o.timeout_s, "give up after so many seconds in which nothing happens")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->capture_default_str();
+}
+
+CLI::App* add_tcp(CLI::App& app, FabricOptions& o) {
+  CLI::App* tcp = app.add_subcommand("tcp", "kernel TCP without a fabric");
+  add_tests(*tcp, o, uet::perf::kTcpTests, "send (default), send-latency: one or both");
+  add_sizes(*tcp, o.sizes);
+  add_count(*tcp, o);
+  add_runs(*tcp, o);
+  add_control(*tcp, o);
+  return tcp;
+}
+
+CLI::App* add_copy(CLI::App& app, FabricOptions& o) {
+  CLI::App* copy = app.add_subcommand("copy", "memcpy in this process");
+  add_sizes(*copy, o.sizes);
+  add_count(*copy, o);
+  add_window(*copy, o);
+  add_runs(*copy, o);
+  return copy;
+}
+
+#ifdef UET_PERF_FABRIC
+CLI::App* add_collective(CLI::App& app, uet::perf::CollectiveOptions& o) {
+  CLI::App* collective =
+      app.add_subcommand("collective", "collective operations of several processes");
+  FabricOptions& common = o.common;
+  add_tests(*collective, common, uet::perf::kCollectives,
+            "all-reduce-ring (default), all-reduce-tree, all-gather, reduce-scatter, broadcast, "
+            "all-to-all: one or several");
+  collective->add_option("--ranks", o.ranks, "processes in all")
+      ->check(CLI::Range(1u, uet::perf::kMembersMax))
+      ->capture_default_str();
+  collective
+      ->add_option("--local", o.local,
+                   "of them, processes of this host, which are started here (all; with --peer 1)")
+      ->check(CLI::Range(1u, uet::perf::kMembersMax));
+  add_providers(*collective, common);
+  add_sizes(*collective, common.sizes);
+  collective->add_option("--type", o.type, "of the elements: float, double or int32")
+      ->check(CLI::IsMember(std::vector<std::string>(std::begin(uet::perf::kElementTypes),
+                                                     std::end(uet::perf::kElementTypes))))
+      ->capture_default_str();
+  collective->add_option("--op", o.reduction, "reduction: sum, max or min")
+      ->check(CLI::IsMember(std::vector<std::string>(std::begin(uet::perf::kReductions),
+                                                     std::end(uet::perf::kReductions))))
+      ->capture_default_str();
+  collective->add_option("--count", common.count, "calls of a run (by size, 5 to 200)")
+      ->check(CLI::Range(std::uint64_t{1}, uet::perf::kCountMax));
+  add_runs(*collective, common);
+  add_control(*collective, common);
+  collective->add_flag("--pin-each", o.pin_each, "the processes of this host on a core each");
+  collective->footer(
+      "Example: four processes of this host, and two more of another one\n"
+      "  uet-perf collective all-reduce-ring --ranks 6 --local 4 --sizes 1k..4M\n"
+      "  uet-perf collective --peer HOST --local 2");
+  return collective;
+}
+
 CLI::App* add_fabric(CLI::App& app, FabricOptions& o) {
   CLI::App* fabric = app.add_subcommand("fabric", "any libfabric provider");
   add_what(*fabric, o);
-  add_how(*fabric, o);
-  fabric->add_option("--peer", o.peer, "control address of the server; left out: be the server");
-  fabric->add_option("--listen", o.listen, "server: control address to listen on");
-  fabric->add_option("--control-port", o.control_port, "TCP port beside the fabric")
-      ->capture_default_str();
-  fabric
-      ->add_option("--timeout", o.timeout_s,
-                   "give up after so many seconds in which nothing happens")
-      ->check(CLI::Range(0.1, 86400.0))
-      ->capture_default_str();
+  add_runs(*fabric, o);
+  fabric->add_flag("!--no-verify", o.verify, "client: do not look at the bytes that arrived");
+  add_control(*fabric, o);
   fabric->footer(
       "Example: the side without --peer is the server; it does what the client asks for.\n"
       "  FI_UET_ADDR=127.0.0.2 uet-perf fabric &\n"
@@ -150,9 +231,14 @@ int main(int argc, char** argv) {
   std::optional<int> cpu;
   uet::perf::RawOptions raw_options;
   CLI::App* raw = add_raw(app, raw_options);
+  FabricOptions tcp_options, copy_options;
+  CLI::App* tcp = add_tcp(app, tcp_options);
+  CLI::App* copy = add_copy(app, copy_options);
 #ifdef UET_PERF_FABRIC
-  uet::perf::FabricOptions fabric_options;
+  FabricOptions fabric_options;
   CLI::App* fabric = add_fabric(app, fabric_options);
+  uet::perf::CollectiveOptions collective_options;
+  CLI::App* collective = add_collective(app, collective_options);
 #endif
   for (CLI::App* mode : app.get_subcommands({}))
     mode->add_option("--pin", cpu, "stay on this core")
@@ -166,8 +252,11 @@ int main(int argc, char** argv) {
   try {
     if (cpu) uet::perf::pin_to(*cpu);
     if (raw->parsed()) return uet::perf::run_raw(raw_options);
+    if (tcp->parsed()) return uet::perf::run_tcp(tcp_options);
+    if (copy->parsed()) return uet::perf::run_copy(copy_options);
 #ifdef UET_PERF_FABRIC
     if (fabric->parsed()) return uet::perf::run_fabric(fabric_options);
+    if (collective->parsed()) return uet::perf::run_collective_bench(collective_options);
 #endif
   } catch (const std::exception& error) {
     std::fprintf(stderr, "uet-perf: %s\n", error.what());

@@ -48,7 +48,7 @@ bool is_test(std::string_view name) {
 }
 
 bool is_latency_test(std::string_view name) {
-  return name == "tagged-latency";
+  return name.ends_with("-latency");
 }
 
 nlohmann::json to_json(const Plan& plan) {

@@ -11,8 +11,9 @@
 namespace uet::perf {
 
 /// Every test of `uet-perf fabric`, in the order in which help lists them.
-inline constexpr std::string_view kTests[] = {"write", "read", "send", "tagged-latency",
-                                              "tagged-rate"};
+inline constexpr std::string_view kTests[] = {"write",        "read",          "send",
+                                              "tagged-rate",  "write-latency", "read-latency",
+                                              "send-latency", "tagged-latency"};
 bool is_test(std::string_view name);
 bool is_latency_test(std::string_view name);
 

@@ -40,7 +40,7 @@ struct Run {
 
 struct Latency {
   Spread half_rtt_us;
-  double half_rtt_us_p99 = 0;
+  double half_rtt_us_p90 = 0, half_rtt_us_p99 = 0, half_rtt_us_p999 = 0;
   std::uint64_t measured = 0;
   std::uint64_t lost = 0;
 };
@@ -181,7 +181,9 @@ class RawClient {
     std::sort(half_rtts.begin(), half_rtts.end());
     result.measured = half_rtts.size();
     result.half_rtt_us = spread_of(half_rtts);
+    result.half_rtt_us_p90 = percentile(half_rtts, 0.9);
     result.half_rtt_us_p99 = percentile(half_rtts, 0.99);
+    result.half_rtt_us_p999 = percentile(half_rtts, 0.999);
     return result;
   }
 
@@ -220,8 +222,9 @@ class RawClient {
     row(fmt::format("{} bytes, Mpackets/s", kSmallPacket), small.packets_per_second, 1e6,
         lost(small));
     row("half round trip, us", latency.half_rtt_us, 1,
-        fmt::format("{} of {}, p99 {:.2f}", latency.lost, latency.lost + latency.measured,
-                    latency.half_rtt_us_p99));
+        fmt::format("{} of {}, p99 {:.2f}, p99.9 {:.2f}", latency.lost,
+                    latency.lost + latency.measured, latency.half_rtt_us_p99,
+                    latency.half_rtt_us_p999));
   }
 
   void print_json(const Throughput& bulk, const Throughput& small, const Latency& latency) const {
@@ -244,7 +247,9 @@ class RawClient {
         {"small_packets_per_second_max", small.packets_per_second.max},
         {"half_rtt_us_min", latency.half_rtt_us.min},
         {"half_rtt_us_median", latency.half_rtt_us.median},
+        {"half_rtt_us_p90", latency.half_rtt_us_p90},
         {"half_rtt_us_p99", latency.half_rtt_us_p99},
+        {"half_rtt_us_p99.9", latency.half_rtt_us_p999},
         {"pings", latency.measured},
         {"pings_lost", latency.lost}};
     fmt::print("{}\n", out.dump());

@@ -60,14 +60,14 @@ def expect(ends, client, server, *texts):
 
 
 def a_bare_server_does_what_the_client_asks(bench):
-    ends = bench.pair(["write", "read", "send", "tagged-rate", "tagged-latency", "--sizes", "8,4k", "--count", "50",
-                       "--runs", "3", "--window", "4", "--json"])
+    tests = ("write", "read", "send", "tagged-rate", "write-latency", "read-latency", "send-latency", "tagged-latency")
+    ends = bench.pair([*tests, "--sizes", "8,4k", "--count", "50", "--runs", "3", "--window", "4", "--json"])
     problem = expect(ends, 0, 0)
     if problem:
         return problem
     result = json.loads(ends[0][1])
     rows = [(r["test"], r["size"], r["runs"], r["messages"]) for r in result["results"]]
-    wanted = [(t, s, 3, 50) for t in ("write", "read", "send", "tagged-rate", "tagged-latency") for s in (8, 4096)]
+    wanted = [(t, s, 3, 50) for t in tests for s in (8, 4096)]
     if rows != wanted or not result["complete"]:
         return f"{rows}"
     for row in result["results"]:
@@ -86,6 +86,66 @@ def providers_side_by_side(bench):
     if problem or [r["provider"].split(";")[0] for r in rows] != ["uet", "tcp"]:
         return problem or str(rows)
     return "" if all(float(r["gbit_per_s_median"]) > 0 for r in rows) else str(rows)
+
+
+def kernel_tcp(bench):
+    port = str(free_port())
+    server = bench.start("tcp", "--control-port", port, "--timeout", "20")
+    client = None
+    try:
+        server.wait_until_it_listens(int(port))
+        client = bench.start("tcp", "send", "send-latency", "--sizes", "8,4k", "--count", "20", "--runs", "2", "--peer", "127.0.0.1",
+                             "--control-port", port, "--timeout", "20", "--json")
+        status = client.wait(60), server.wait(20)
+        if status != (0, 0):
+            return client.report(status[0]) + server.report(status[1])
+        rows = json.loads(client.output()[0])["results"]
+        wanted = [(t, s) for t in ("send", "send-latency") for s in (8, 4096)]
+        return "" if [(r["test"], r["size"]) for r in rows] == wanted else str(rows)
+    finally:
+        server.kill()
+        if client:
+            client.kill()
+
+
+def copying(bench):
+    (status, out, err), _ = bench.alone("copy", "--sizes", "64,4k", "--count", "20", "--json")
+    if status != 0:
+        return f"exit status {status}: {err}"
+    return "" if [r["size"] for r in json.loads(out)["results"]] == [64, 4096] else out
+
+
+COLLECTIVES = ("all-reduce-ring", "all-reduce-tree", "all-gather", "reduce-scatter", "broadcast", "all-to-all")
+
+
+def collectives(bench):
+    """Three processes, one of which joins as a further host's would. Every element is right."""
+    port, env = str(free_port()), dict(bench.env, FI_UET_ADDR=own_addresses(3))
+    first = bench.start("collective", *COLLECTIVES, "--ranks", "3", "--local", "2", "--sizes", "12,64k", "--count", "2",
+                        "--runs", "1", "--control-port", port, "--timeout", "30", "--json", env=env)
+    third = None
+    try:
+        first.wait_until_it_listens(int(port))
+        third = bench.start("collective", "--peer", "127.0.0.1", "--control-port", port, "--timeout", "30",
+                            env=env)
+        status = first.wait(90), third.wait(20)
+        if status != (0, 0):
+            return first.report(status[0]) + third.report(status[1])
+        rows = json.loads(first.output()[0])["results"]
+        if [(r["test"], r["count"]) for r in rows] != [(t, n) for t in COLLECTIVES for n in (3, 16383)]:
+            return str(rows)
+        bad = [r for r in rows if r["wrong"] != 0 or not 0 < r["time_us"]["min"] <= r["time_us"]["max"]]
+        return str(bad) if bad else ""
+    finally:
+        first.kill()
+        if third:
+            third.kill()
+
+
+def a_member_that_fails(bench):
+    """Its own words reach rank 0, and nothing is left running."""
+    (status, _, err), took = bench.alone("collective", "--ranks", "3", "--provider", "nonesuch", "--timeout", "20")
+    return "" if status == 1 and "provider nonesuch" in err and took < 15 else f"after {took:.1f} s, exit status {status}: {err}"
 
 
 REFUSALS = {  # options of the server: those of the client, and what is said
@@ -216,7 +276,8 @@ def pinned(bench):
 
 def wrong_usage(bench):
     for arguments in (["fabric", "wriet"], ["fabric", "--size", "8x"], ["fabric", "--count", "0"], ["fabric", "--timeout", "0"],
-                      ["fabric", "--csv", "--json"], ["nothing"], []):
+                      ["fabric", "--csv", "--json"], ["collective", "all-reduce"], ["collective", "--type", "half"], ["tcp", "write"],
+                      ["nothing"], []):
         (status, _, err), _ = bench.alone(*arguments)
         if status != 2:
             return f"{arguments}: exit status {status}: {err}"
@@ -235,6 +296,10 @@ def main():
             tap.skip("two providers in one table", "libfabric has no tcp provider here")
         else:
             tap.result("two providers in one table", both)
+        tap.result("kernel TCP", kernel_tcp(bench))
+        tap.result("copying", copying(bench))
+        tap.result("collective operations", collectives(bench))
+        tap.result("a member that fails", a_member_that_fails(bench))
         for name, (server, client, text) in REFUSALS.items():
             tap.result(f"refused by name: {name}", a_server_that_was_told_something_else_refuses(bench, server, client, text))
         tap.result("options that agree are no refusal", options_that_agree_are_no_refusal(bench))

@@ -35,7 +35,10 @@ TEST(PerfFigureTest, summarize__percentiles_are_over_all_runs_and_the_spread_ove
   const Figure f = figure("uet", "tagged-latency", {1, 1}, {first, second});
   EXPECT_EQ(f.half_rtt_us.min, 2);
   EXPECT_EQ(f.half_rtt_us.max, 4);
+  EXPECT_EQ(f.half_rtt_us_p90, 4);
   EXPECT_EQ(f.half_rtt_us_p99, 4);
+  EXPECT_NEAR(f.half_rtt_us_average, 3.45, 0.01);
+  EXPECT_NEAR(f.half_rtt_us_deviation, 20.1, 0.1);
   EXPECT_EQ(percentile({1, 2, 3}, 1.0), 3);
 }
 
@@ -61,7 +64,7 @@ TEST(PerfFigureTest, csv__has_as_many_columns_in_every_row) {
       if (out[i] == '"') is_quoted = !is_quoted;
       commas += out[i] == ',' && !is_quoted;
     }
-    EXPECT_EQ(commas, 17) << out.substr(at, end - at);
+    EXPECT_EQ(commas, 20) << out.substr(at, end - at);
   }
   EXPECT_EQ(lines, 4u);
 }

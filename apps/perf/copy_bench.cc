@@ -1,0 +1,45 @@
+/// `uet-perf copy`: memcpy between two buffers, each as large as the slots of a fabric test.
+
+#include <chrono>
+#include <cstring>
+#include <vector>
+
+#include "apps/perf/baseline_bench.h"
+
+namespace uet::perf {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double copy(const Plan& plan, std::uint64_t messages, const std::uint8_t* from, std::uint8_t* to) {
+  const auto start = Clock::now();
+  for (std::uint64_t n = 0; n < messages; ++n) {
+    const std::uint64_t at = (n % plan.window) * plan.size;
+    std::memcpy(to + at, from + at, plan.size);
+    asm volatile("" : : "r"(to) : "memory");  // the copy has a reader
+  }
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+}  // namespace
+
+int run_copy(const FabricOptions& o) {
+  Report report(o.format, {{"version", UET_VERSION}, {"runs", o.runs}});
+  for (const std::uint64_t size : o.sizes.empty() ? std::vector{std::uint64_t{1} << 20} : o.sizes) {
+    Figure figure;
+    figure.provider = "memcpy";
+    figure.plan = {"copy", size, o.count.value_or(default_count("copy", size)),
+                   o.window.value_or(kDefaultWindow), false};
+    std::vector<std::uint8_t> from(figure.plan.window * size, 1), to(from.size());
+    copy(figure.plan, figure.plan.count, from.data(), to.data());
+    std::vector<double> seconds;
+    for (unsigned run = 0; run < o.runs; ++run)
+      seconds.push_back(copy(figure.plan, figure.plan.count, from.data(), to.data()));
+    summarize(figure, seconds, {});
+    report.add({figure});
+  }
+  report.finish();
+  return 0;
+}
+
+}  // namespace uet::perf
