@@ -5,7 +5,7 @@
 
 The table says on which machine it was made. Cycles of another machine, or of one that is busy, say little: look at what changed
 against the rest of its column. Instructions hold anywhere; they are there where the kernel lets a process count its own.
---store writes the table anew. Ends with 1 only when the program fails.
+--store writes the table anew; with --filter the other rows stay as they are. Ends with 1 only when the program fails.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from pathlib import Path
 
 
 def run(program, pattern):
-    command = [program, "--benchmark_format=json", "--benchmark_min_time=0.05"]
+    command = [program, "--benchmark_format=json", "--benchmark_min_time=0.02"]
     if pattern:
         command.append(f"--benchmark_filter={pattern}")
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
@@ -76,7 +76,8 @@ def main():
         before = stored.get(name, (None, None, None))
         print(f"{name:44}" + " ".join(cell(now, then) for now, then in zip(values, before)))
     if options.store:
-        write(options.table, rows)
+        kept = {name: values for name, values in stored.items() if options.filter and name not in rows}
+        write(options.table, {**kept, **rows})
     sys.exit(1 if not rows else 0)
 
 

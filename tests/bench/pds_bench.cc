@@ -1,100 +1,25 @@
 // The send and receive steps of packet delivery, without a network: packets go from one Pds straight into the other.
 #include <benchmark/benchmark.h>
 
-#include <cstring>
-
 #include "lib/net/heap_packet_pool.h"
 #include "lib/wire/codec.h"
 #include "lib/wire/pds_headers.h"
-#include "pds/pds.h"
+#include "tests/bench/pds_ends.h"
 
 namespace uet::pds {
 namespace {
 
-/// Cuts segments without payload copies, so that what is measured is the PDS.
-class NullSes final : public Upper {
- public:
-  SegmentInfo emit_segment(MessageToken, std::uint32_t, PdcRef, Psn, net::Packet& packet) override {
-    std::memset(packet.append(44), 0, 44);
-    packet.append(4096);
-    return SegmentInfo{3};
-  }
-  Answer on_request(Instant, const RxRequest&) override {
-    Answer a;
-    a.response.next_hdr = 4;
-    a.response.header_bytes = 12;
-    return a;
-  }
-  void on_response(Instant, MessageToken, std::uint32_t, std::uint8_t,
-                   std::span<const std::uint8_t>) override {
-    ++answered;
-  }
-  void on_message_error(Instant, MessageToken, PdsError) override {}
-  void on_pdc_gone(Instant, PdcRef, net::FabricAddress, PdsError) override {}
-  void on_resume(Instant) override {}
-  std::uint64_t answered = 0;
+struct HeapEnd {
+  explicit HeapEnd(std::uint32_t address) : end(address, pool) {}
+  net::HeapPacketPool pool{4096, 9000};
+  End end;
 };
-
-struct End {
-  explicit End(std::uint32_t address) : pool(4096, 9000), rng(address), trace(1024) {
-    facts.address = net::FabricAddress::from_v4(address);
-    PdsConfig config;
-    config.pdc_idle_time = base::Duration{};
-    config.pdcid_quarantine = base::Duration{};
-    config.max_pdc = 65535;
-    cc::CcConfig cc;
-    cc.link_rate = base::BitRate::from_gbps(100);
-    cc.config_base_rtt = base::Duration::from_us(100);
-    pds.emplace(config, cc, facts, pool, rng, trace, ses);
-  }
-  net::HeapPacketPool pool;
-  base::Rng rng;
-  base::Trace trace;
-  net::PortFacts facts;
-  NullSes ses;
-  std::optional<Pds> pds;
-};
-
-std::size_t move_all(Instant now, End& from, End& to) {
-  std::size_t n = 0;
-  net::TxPacket tx;
-  while (from.pds->poll_transmit(now, tx)) {
-    net::RxPacket rx;
-    rx.packet = std::move(tx.packet);
-    rx.source = from.facts.address;
-    rx.destination = to.facts.address;
-    rx.entropy = tx.entropy;
-    rx.tos = tx.tos;
-    to.pds->on_packet(now, std::move(rx));
-    ++n;
-  }
-  return n;
-}
 
 void run(benchmark::State& state, std::uint32_t segments) {
-  End a(0x0a000001), b(0x0a000002);
-  Instant now = Instant::from_ns(1'000'000'000);
-  MessageToken token = 0;
-  std::uint64_t packets = 0;
-  for (auto _ : state) {
-    TxMessage m;
-    m.token = ++token;
-    m.destination = b.facts.address;
-    m.segments = segments;
-    m.ses_header_bytes = 44;
-    m.segment_payload = 4096;
-    m.payload_bytes = std::uint64_t{segments} * 4096;
-    (void)a.pds->submit(now, m);
-    const std::uint64_t goal = a.ses.answered + segments;
-    while (a.ses.answered < goal) {
-      now = now + base::Duration::from_us(5);
-      packets += move_all(now, a, b);
-      now = now + base::Duration::from_us(5);
-      move_all(now, b, a);
-      if (a.pds->next_deadline() <= now) a.pds->on_deadline(now);
-      if (b.pds->next_deadline() <= now) b.pds->on_deadline(now);
-    }
-  }
+  HeapEnd a(0x0a000001), b(0x0a000002);
+  Exchange exchange(a.end, b.end);
+  for (auto _ : state) exchange.deliver(segments);
+  const std::uint64_t packets = exchange.packets();
   state.SetItemsProcessed(static_cast<std::int64_t>(packets));
   state.counters["ns_per_packet"] =
       benchmark::Counter(static_cast<double>(packets) * 1e-9,
@@ -112,7 +37,8 @@ void PdsLargeMessage(benchmark::State& state) {
 
 /// A PDC that carries one packet: opened, used, closed at both ends.
 void PdsOpenUseClose(benchmark::State& state) {
-  End a(0x0a000001), b(0x0a000002);
+  HeapEnd end_a(0x0a000001), end_b(0x0a000002);
+  End &a = end_a.end, &b = end_b.end;
   Instant now = Instant::from_ns(1'000'000'000);
   MessageToken token = 0;
   for (auto _ : state) {
@@ -140,18 +66,19 @@ void PdsOpenUseClose(benchmark::State& state) {
 /// SYNs of ever new sources, as fast as they can be accepted.
 void PdsAccept(benchmark::State& state) {
   constexpr std::uint32_t kPdcs = 60'000;
-  std::optional<End> end;
+  std::optional<HeapEnd> heap_end;
   std::uint32_t n = kPdcs;
   const Instant now = Instant::from_ns(1'000'000'000);
   for (auto _ : state) {
     if (n == kPdcs) {
       state.PauseTiming();
-      end.emplace(0x0a000001);
+      heap_end.emplace(0x0a000001);
       n = 0;
       state.ResumeTiming();
     }
+    End* const end = &heap_end->end;
     net::RxPacket rx;
-    rx.packet = end->pool.allocate();
+    rx.packet = heap_end->pool.allocate();
     wire::PdsRequestSyn h;
     h.next_hdr = wire::NextHdr::kRequestStd;
     h.psn = Psn(n * 7919);

@@ -32,7 +32,7 @@ class Failed(Exception):
 def last_line(*texts):
     lines = [line.strip() for text in texts for line in text.splitlines() if line.strip() and not line.startswith("libfabric:")]
     told = [line for line in lines if line.startswith(("uet-perf:", "mpi_bench:"))] or lines
-    return told[-1][:300] if told else "it ended without a word"
+    return told[-1][:300] if told else ""
 
 
 def end(job):
@@ -102,7 +102,7 @@ class Runner:
                     continue
                 words = last_line(*(one.output()[1] for one in jobs))
                 state = f"not done after {self.seconds:g} s" if status is None else f"exit status {status}"
-                raise Failed(f"{state}: {words}")
+                raise Failed(": ".join(text for text in (state, words) if text))
             return jobs[0].output()[0]
         finally:
             for job in jobs:
