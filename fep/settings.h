@@ -88,7 +88,7 @@ struct Settings {
   std::uint64_t overflow_bytes = 0;
   std::uint64_t overflow_msgs = 0;
   bool flow_control = true;
-  bool rendezvous = true;
+  bool rendezvous = false;
   std::uint64_t rendezvous_from = 0;  ///< 0: none begins so
   std::uint64_t rendezvous_eager = 0;
   bool reject_long = false;

@@ -449,9 +449,9 @@ constexpr std::array kSettings = {
         .key = "RENDEZVOUS",
         .group = "libfabric objects",
         .kind = Kind::kBool,
-        .fallback = "1",
+        .fallback = "0",
         .target = &Settings::rendezvous,
-        .help = "messages for which a peer has no room are announced, and read by the peer when "
+        .help = "1: messages for which a peer has no room are announced, and read by the peer when "
                 "it has a receive for them, where both sides have this; 0: they are sent again "
                 "until there is room, and a later ordered message waits behind them"},
     Setting{

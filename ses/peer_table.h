@@ -35,6 +35,7 @@ struct Peer : Pooled {
   std::array<SendStream, 2> streams;         ///< by space
   bool refuses_sequenced = false;            ///< it said that it knows no numbered messages
   bool refuses_rendezvous = false;           ///< ... and that it does not fetch
+  bool takes_rendezvous = false;             ///< it has taken one
   bool lacks_room = false;  ///< for messages without a receive, as far as its last answers say
   Flow* flows = nullptr;    ///< one per local endpoint with operations towards it
 

@@ -178,6 +178,7 @@ struct Lane {
   bool is_way_refused = false;  ///< the peer did not take some that were sprayed
   bool is_sprayed = false;      ///< how the carried ones go
   bool carries_plain = false;   ///< of them some are no rendezvous
+  bool must_empty = false;      ///< one of them is a rendezvous that may be refused for what it is
   State state = State::kOpen;
   std::array<std::uint8_t, 2> generation{};  ///< what carried sends of each space were stamped with
   TimerNode resume_timer;

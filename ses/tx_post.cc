@@ -25,6 +25,12 @@ bool understands_rudi(const Address& peer) {
   return (peer.fep_cap & kProfiles) == 0 || (peer.fep_cap & kHpc) != 0;
 }
 
+/// What is under way in the lane, for those behind it. [decision 142]
+void note_plain(Lane& lane) {
+  lane.carries_plain = true;
+  lane.must_empty = false;
+}
+
 }  // namespace
 
 Transmitter::Transmitter(Core& core)
@@ -226,7 +232,7 @@ Flow* Transmitter::flow_for(Endpoint& endpoint, Peer& peer) {
     lane.carried = 0;
     lane.retries = 0;
     lane.only_generation = true;
-    lane.is_sprayed = lane.is_way_refused = lane.carries_plain = false;
+    lane.is_sprayed = lane.is_way_refused = lane.carries_plain = lane.must_empty = false;
     lane.state = Lane::State::kOpen;
     lane.resume_timer.kind = TimerNode::Kind::kLaneResume;
     lane.resume_timer.owner = flow;
@@ -287,10 +293,10 @@ void Transmitter::pump(Instant now, Flow& flow) {
 }
 
 /// [SES 2.5] The target's generation changed while older messages are out: those will be refused, and this one would be
-/// taken before them. So it would where it goes another way than they did.
+/// taken before them. So it would where it goes another way than they did, and behind a rendezvous that the target does not know.
 bool Transmitter::must_drain(const Lane& lane, const TxOp& op) const {
   if (op.lane == kUnorderedLane || op.is_rma() || lane.carried == 0) return false;
-  if (lane.is_sprayed != wants_spray(op)) return true;
+  if (lane.is_sprayed != wants_spray(op) || lane.must_empty) return true;
   const auto space = static_cast<std::size_t>(op.space());
   return lane.generation[space] != op.peer->generation[space];
 }
@@ -336,7 +342,7 @@ bool Transmitter::submit(Instant now, TxOp& op) {
   if (op.is_rendezvous)
     size_rendezvous(op, message);
   else
-    lane.carries_plain = true;
+    note_plain(lane);
   if (core_.carrier->submit(now, message) == pds::SubmitResult::kAgain) return false;
 
   if (op.fence && op.retries == 0) {

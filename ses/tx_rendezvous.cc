@@ -77,6 +77,7 @@ void Transmitter::prefer_rendezvous(TxOp& op) {
 void Transmitter::size_rendezvous(TxOp& op, pds::TxMessage& message) {
   Lane& lane = lane_of(op);
   if (lane.carried == 0) lane.carries_plain = false;
+  lane.must_empty = !op.peer->takes_rendezvous;
   op.medium = false;
   message.ses_header_bytes = wire::SesStandardFirst::kSize;
   if (op.awaits_delivery) return;

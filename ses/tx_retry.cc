@@ -32,6 +32,7 @@ void Transmitter::conclude(Instant now, TxOp& op) {
   leave_carrier(now, op, false);
   if (op.semantic == Semantic::kOk) {
     if (op.is_sequenced) note_taken(op);
+    if (op.is_rendezvous) op.peer->takes_rendezvous = true;
     lane_of(op).retries = 0;
     const bool is_owed = op.is_rendezvous ? !op.was_read : op.captured && op.delivery_complete;
     if (is_owed && !op.awaits_delivery && op.endpoint != nullptr) return await_delivery(now, op);

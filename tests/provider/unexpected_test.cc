@@ -110,7 +110,7 @@ TEST_F(UnexpectedTest, message_larger_than_the_store__is_probed_and_shuts_out_no
 // A message of any size can be probed, and so can those behind it; none of them is sent before its receive is there. The
 // receives may come in any order.
 TEST_F(UnexpectedTest, messages_larger_than_the_store__are_probed_and_received_in_any_order) {
-  const Variable store("FI_UET_OVERFLOW_BYTES", "256K");
+  const Variable store("FI_UET_OVERFLOW_BYTES", "256K"), rendezvous("FI_UET_RENDEZVOUS", "1");
   const Info ordered = make_hints();
   ordered->tx_attr->msg_order = ordered->rx_attr->msg_order = FI_ORDER_SAS;
   open(ordered.get());
@@ -139,7 +139,7 @@ TEST_F(UnexpectedTest, messages_larger_than_the_store__are_probed_and_received_i
 
 // A receiver that never posts stops neither another pair nor its sender's messages to others; and what it keeps is small.
 TEST_F(UnexpectedTest, receiver_that_never_posts__stops_no_other_pair) {
-  const Variable store("FI_UET_OVERFLOW_BYTES", "256K");
+  const Variable store("FI_UET_OVERFLOW_BYTES", "256K"), rendezvous("FI_UET_RENDEZVOUS", "1");
   open();
   Side c;
   c.open(address_of(4), *make_hints());

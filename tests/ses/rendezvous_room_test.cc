@@ -193,6 +193,43 @@ TEST_P(RoomTest, target_that_only_claims_to_fetch) {
   EXPECT_EQ(a.ses.gauges().memory_regions, 0u);
 }
 
+// On an ordered lane nothing passes a rendezvous that turns out not to be known.
+TEST_P(RoomTest, order__is_kept_where_the_target_only_claims_to_fetch) {
+  SesConfig from_20k = adapted(small_store());
+  from_20k.rendezvous_from = 20 * kM;
+  SesConfig without = adapted(small_store());
+  without.rendezvous = false;
+  without.overflow_bytes = 1000 * kM;
+  Node& c = fabric.add_node(from_20k);
+  Node& d = fabric.add_node(without);
+  Recorder at_c, at_d;
+  EndpointConfig config = standard_endpoint();
+  config.sends_ordered = GetParam() != Way::kUnordered;
+  const EndpointId ec = *c.ses.open_endpoint(fabric.now, config, at_c);
+  const EndpointId ed = *d.ses.open_endpoint(fabric.now, config, at_d);
+  Address address = d.ses.address_of(ed);
+  address.fep_cap |= kFetchesRendezvous;
+  const PeerId d_of_c = *c.ses.add_peer(address);
+  std::vector<Bytes> messages, into(10, Bytes(30 * kM));
+  for (std::uint32_t i = 0; i < 10; ++i) messages.push_back(pattern(i % 3 == 1 ? 30 * kM : 10, i));
+  for (std::uint32_t i = 0; i < 10; ++i) {
+    const iovec to = piece(into[i]), from = piece(messages[i]);
+    ASSERT_TRUE(d.ses.receive(fabric.now, ed,
+                              {.tagged = true, .ignore = ~0ull, .iov = {&to, 1}, .context = i}));
+    ASSERT_TRUE(
+        c.ses.send(fabric.now, ec, {.peer = d_of_c, .tagged = true, .tag = i, .iov = {&from, 1}}));
+  }
+  fabric.run_for(Duration::from_seconds(1));
+  ASSERT_EQ(at_d.all.size(), 10u);
+  EXPECT_EQ(at_c.all.size(), 10u);
+  for (const Completion& got : at_d.all) {
+    EXPECT_EQ(got.code, ReturnCode::kOk);
+    if (GetParam() != Way::kUnordered) {
+      EXPECT_EQ(got.context, got.tag);
+    }
+  }
+}
+
 // --- What a source may do to the target
 
 struct LyingSourceTest : PairTest {
