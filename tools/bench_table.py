@@ -23,6 +23,7 @@ def run(program, pattern):
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
     rows = {}
     for one in json.loads(done.stdout)["benchmarks"]:
+        one["name"] = one["name"].split("/iterations:")[0]
         if one.get("error_occurred"):
             rows[one["name"]] = one.get("error_message", "failed")
         else:

@@ -106,4 +106,5 @@ def main():
             describe(f"{kind}, {end}", profile_of(given.program, name, in_flight, functions), given.functions)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,10 +1,16 @@
 /// What our own layers cost on mbufs: frames built and parsed, packets all the way through a port, packet delivery between two PDSs,
-/// and two whole endpoints that a memif joins.
+/// and two whole endpoints
+/// over memif and over kernel UDP.
+#include <algorithm>
 #include <cstring>
+#include <functional>
 #include <vector>
 
 #include "lib/net/frame_format.h"
 #include "lib/net/ip_port.h"
+#include "lib/net/port_wrapper.h"
+#include "lib/udp/udp_port.h"
+#include "lib/wire/uet_crc.h"
 #include "tests/bench/dpdk_bench.h"
 #include "tests/bench/pds_ends.h"
 #include "tests/fep/fep_pair.h"
@@ -107,27 +113,148 @@ void pds(benchmark::State& state) {
 }
 BENCHMARK(pds)->Name("pds")->Arg(1)->Arg(32)->Arg(256);
 
-/// Two endpoints on IP ports over a memif pair, on virtual time; one core does the work of both ends and of the driver.
-struct Endpoints {
-  bool is_open(benchmark::State& state) {
-    const char* const specs[] = {"net_memif4,role=server,socket=/uet/bench1",
-                                 "net_memif5,role=client,socket=/uet/bench1"};
+/// What cannot be done without for each byte, as endpoints do it: from user memory into a packet or out of one, and the CRC.
+template <typename Work>
+void bytes(benchmark::State& state, Work&& work) {
+  if (!is_ready(state)) return;
+  const auto pool = make_pool(state);
+  if (pool == nullptr) return;
+  const auto size = static_cast<std::size_t>(state.range(0));
+  std::vector<std::uint8_t> user(size * 16, 1);
+  std::vector<net::Packet> packets(16);
+  for (net::Packet& p : packets) {
+    p = pool->allocate();
+    p.append(size);
+  }
+  double done = 0;
+  const Meter meter;
+  for (auto _ : state)
+    for (std::size_t i = 0; i < packets.size(); ++i, ++done)
+      work(user.data() + i * size, packets[i].data(), size);
+  meter.report(state, done);
+}
+void bytes_copied(benchmark::State& state) {
+  bytes(state, [](const std::uint8_t* from, std::uint8_t* to, std::size_t size) {
+    std::memcpy(to, from, size);
+    benchmark::ClobberMemory();
+  });
+}
+void bytes_checked(benchmark::State& state) {
+  bytes(state, [](const std::uint8_t*, const std::uint8_t* packet, std::size_t size) {
+    benchmark::DoNotOptimize(wire::crc32c({packet, size}));
+  });
+}
+BENCHMARK(bytes_copied)->Name("bytes/copied")->Arg(4096)->Arg(8192);
+BENCHMARK(bytes_checked)->Name("bytes/crc")->Arg(4096)->Arg(8192);
+
+/// Counts what is sent.
+class CountingPort final : public net::PortWrapper {
+ public:
+  explicit CountingPort(std::unique_ptr<net::Port> inner) : PortWrapper(std::move(inner)) {}
+  std::size_t send(base::Instant now, std::span<net::TxPacket> in) override {
+    const std::size_t n = inner().send(now, in);
+    sent += n;
+    return n;
+  }
+  std::size_t sent = 0;
+};
+
+/// Two ports of one process that reach each other: over memif, or over the kernel's loopback. Time is virtual.
+struct Ports {
+  /// False when they cannot be opened; the state says why.
+  bool is_open(benchmark::State& state, bool over_memif) {
+    const char* const memifs[] = {"net_memif4,role=server,socket=/uet/bench1",
+                                  "net_memif5,role=client,socket=/uet/bench1"};
     std::string error;
     for (std::size_t i = 0; i < 2; ++i) {
-      auto device = open(specs[i], sides[i].trace, error);
-      if (device == nullptr) {
+      const auto address = net::FabricAddress::from_v4((over_memif ? 0x0a000001u : 0x7f4d0001u) +
+                                                       static_cast<std::uint32_t>(i));
+      std::unique_ptr<net::Port> port;
+      if (over_memif) {
+        net::IpPortConfig config{.name = memifs[i], .address = address};
+        if (auto device = open(memifs[i], traces[i], error))
+          port = std::make_unique<net::IpPort>(std::move(device), config, traces[i]);
+      } else {
+        net::PortRequest request;
+        request.spec = "udp:" + address.to_string();
+        request.address = address;
+        port = udp::open_udp_port(request, traces[i], error);
+      }
+      if (port == nullptr) {
         state.SkipWithError(error.c_str());
         return false;
       }
-      net::IpPortConfig config;
-      config.name = specs[i];
-      config.address = net::FabricAddress::from_v4(0x0a000001u + static_cast<std::uint32_t>(i));
-      sides[i].port = std::make_unique<net::IpPort>(std::move(device), config, sides[i].trace);
+      ports[i] = std::make_unique<CountingPort>(std::move(port));
     }
+    return true;
+  }
+  void pass_time() {
+    now = now + base::Duration::from_ns(500);
+    for (auto& port : ports)
+      if (port->next_deadline() <= now) port->on_deadline(now);
+  }
+
+  std::array<base::Trace, 2> traces;
+  std::array<std::unique_ptr<CountingPort>, 2> ports;
+  base::Instant now = base::Instant::from_ns(1'000'000'000);
+};
+
+/// Whether `turn` brings `done` about within seconds of the clock.
+template <typename Turn, typename Done>
+bool comes_about(Turn&& turn, Done&& done) {
+  const std::uint64_t patience = rte_rdtsc() + 10 * rte_get_tsc_hz();
+  for (std::uint64_t n = 0; !done(); ++n) {
+    turn();
+    if (n % 64 == 0 && rte_rdtsc() > patience) return false;
+  }
+  return true;
+}
+
+/// Packets from one port to the other, so many at a time: what any transport pays for them, at both ends.
+void port(benchmark::State& state, bool over_memif) {
+  if (!is_ready(state)) return;
+  Ports p;
+  if (!p.is_open(state, over_memif)) return;
+  const auto burst = static_cast<std::size_t>(state.range(0));
+  const auto bytes = static_cast<std::size_t>(state.range(1));
+  std::vector<net::TxPacket> out(burst);
+  std::vector<net::RxPacket> in(burst);
+  std::size_t received = 0;
+  const auto turn = [&] {
+    p.pass_time();
+    for (net::TxPacket& tx : out) {
+      if (tx.packet) continue;
+      tx.packet = p.ports[0]->pool().allocate();
+      tx.packet.append(bytes);
+      tx.destination = p.ports[1]->facts().address;
+      tx.entropy = 0xc000;
+    }
+    const std::size_t sent = p.ports[0]->send(p.now, out);
+    std::rotate(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(sent), out.end());
+    const std::size_t got = p.ports[1]->receive(p.now, in);
+    for (std::size_t i = 0; i < got; ++i) in[i].packet.reset();
+    received += got;
+    p.ports[0]->receive(p.now, {in.data(), 1});  // ARP wants to be heard
+  };
+  if (!comes_about(turn, [&] { return received > 0; }))
+    return state.SkipWithError("nothing came through");
+  received = 0;
+  const Meter meter;
+  for (auto _ : state) turn();
+  meter.report(state, static_cast<double>(received));
+}
+// So many iterations at once: ports take their time to open.
+BENCHMARK_CAPTURE(port, memif, true)->ArgsProduct({{1, 16}, {64, 4160, 8256}})->Iterations(1000);
+BENCHMARK_CAPTURE(port, udp, false)->ArgsProduct({{1, 16}, {64, 4160, 8256}})->Iterations(1000);
+
+/// Two whole endpoints on them. One core does the work of both ends, of the driver and of the kernel.
+struct Endpoints : Ports {
+  bool is_ready(benchmark::State& state, bool over_memif) {
+    if (!is_open(state, over_memif)) return false;
     for (std::size_t i = 0; i < 2; ++i) {
       Side& s = sides[i];
-      s.fep = std::make_unique<fep::Fep>(test::provider_config(s.port->facts()), *s.port, s.rng,
-                                         s.trace, now);
+      s.fep = std::make_unique<fep::Fep>(test::provider_config(ports[i]->facts()), *ports[i], s.rng,
+                                         traces[i], now);
       s.completions.keep(false);
       s.endpoint = *s.fep->ses().open_endpoint(now, ses::EndpointConfig{}, s.completions);
     }
@@ -136,72 +263,59 @@ struct Endpoints {
           *sides[i].fep->ses().add_peer(sides[1 - i].fep->ses().address_of(sides[1 - i].endpoint));
     return true;
   }
-  void turn() {
-    now = now + base::Duration::from_ns(500);
-    for (Side& s : sides) {
-      if (s.port->next_deadline() <= now) s.port->on_deadline(now);
-      s.fep->turn(now);
-    }
-  }
-  /// False when nothing comes through for seconds of the clock.
-  template <typename Done>
-  bool run_until(Done&& done) {
-    const std::uint64_t patience = rte_rdtsc() + 10 * rte_get_tsc_hz();
-    for (std::uint64_t n = 0; !done(); ++n) {
-      turn();
-      if (n % 1024 == 0 && rte_rdtsc() > patience) return false;
-    }
-    return true;
+  bool run_until(const std::function<bool()>& done) {
+    return comes_about(
+        [this] {
+          pass_time();
+          for (Side& s : sides) s.fep->turn(now);
+        },
+        done);
   }
 
   struct Side {
-    base::Trace trace;
     base::Rng rng{1};
-    std::unique_ptr<net::IpPort> port;
     test::Completions completions;
     std::unique_ptr<fep::Fep> fep;
     ses::EndpointId endpoint = 0;
     ses::PeerId peer = 0;
   };
   std::array<Side, 2> sides;
-  base::Instant now = base::Instant::from_ns(1'000'000'000);
 };
 
-/// Writes of so many bytes, 16 in flight; a packet is 4 KiB of them or less.
-void endpoint_write(benchmark::State& state) {
-  if (!is_ready(state)) return;
+/// Writes of so many bytes, 16 at a time; a packet that carries payload is what counts. `answers`: packets of the target for
+/// each of them.
+void endpoint_write(benchmark::State& state, bool over_memif) {
+  if (!dpdk::is_ready(state)) return;
   constexpr std::size_t kInFlight = 16;
   Endpoints e;
-  if (!e.is_open(state)) return;
+  if (!e.is_ready(state, over_memif)) return;
   const auto bytes = static_cast<std::size_t>(state.range(0));
   std::vector<std::uint8_t> from(bytes, 1), to(bytes);
   const iovec local{from.data(), bytes}, remote{to.data(), bytes};
-  auto& target = e.sides[1].fep->ses();
-  const auto key = target.register_memory(
+  const auto key = e.sides[1].fep->ses().register_memory(
       ses::MemoryRequest{.iov = {&remote, 1}, .remote_write = true, .virtual_addressing = false});
   if (!key) return state.SkipWithError("memory was not registered");
   auto& a = e.sides[0];
   std::size_t posted = 0;
   const auto write = [&] {
-    const bool is_posted =
-        a.fep->ses()
-            .rma(e.now, a.endpoint,
-                 ses::RmaRequest{.peer = a.peer, .iov = {&local, 1}, .key = *key})
-            .has_value();
-    posted += is_posted;
-    return is_posted && e.run_until([&] { return a.completions.count() + kInFlight > posted; });
+    for (std::size_t i = 0; i < kInFlight; ++i, ++posted)
+      if (!a.fep->ses().rma(e.now, a.endpoint, {.peer = a.peer, .iov = {&local, 1}, .key = *key}))
+        return false;
+    return e.run_until([&] { return a.completions.count() == posted; });
   };
-  if (!write() || !e.run_until([&] { return a.completions.count() == posted; }))
-    return state.SkipWithError("nothing came through");
-  const std::size_t before = posted;
+  if (!write()) return state.SkipWithError("nothing came through");
+  const std::size_t sent = e.ports[0]->sent, answered = e.ports[1]->sent;
   const Meter meter;
   for (auto _ : state)
     if (!write()) return state.SkipWithError("a write did not complete");
-  const std::size_t mtu = a.fep->payload_mtu();
-  meter.report(state, static_cast<double>((posted - before) * ((bytes + mtu - 1) / mtu)));
-  e.run_until([&] { return a.completions.count() == posted; });
+  const auto packets = static_cast<double>(e.ports[0]->sent - sent);
+  meter.report(state, packets);
+  state.counters["answers"] = static_cast<double>(e.ports[1]->sent - answered) / packets;
+  state.counters["packets_of_a_write"] =
+      packets / static_cast<double>(kInFlight * static_cast<std::size_t>(state.iterations()));
 }
-BENCHMARK(endpoint_write)->Name("endpoint/write")->Arg(64)->Arg(4096)->Arg(65536);
+BENCHMARK_CAPTURE(endpoint_write, memif, true)->Arg(64)->Arg(4096)->Arg(65536)->Iterations(60);
+BENCHMARK_CAPTURE(endpoint_write, udp, false)->Arg(64)->Arg(4096)->Arg(65536)->Iterations(60);
 
 }  // namespace
 }  // namespace uet::dpdk
