@@ -69,7 +69,7 @@ TEST(Ses, numbered_messages_have_names_and_fields) {
   EXPECT_EQ(ses.number("number"), 5U);
   EXPECT_EQ(ses.number("match_bits"), 0x0102030405060708U);
   EXPECT_EQ(report_uet(with(first, {{13, 0x0a}})).find("ses")->form, "sequenced_som0");
-  EXPECT_EQ(report_uet(with(first, {{12, 0x35}})).find("ses")->form, "standard_som1");
+  EXPECT_EQ(report_uet(with(first, {{12, 0x37}})).find("ses")->form, "standard_som1");
 }
 
 TEST(Link, cooked_and_raw_captures_reach_the_same_layers) {
