@@ -189,6 +189,7 @@ TEST(Settings, profile__of_the_specification_has_its_limits) {
   EXPECT_EQ(config->pds.rto_init_time, Duration::from_ms(1));
   EXPECT_EQ(config->pds.rto_max, Duration::from_seconds(8));
   EXPECT_FALSE(config->pds.rod_reorder);
+  EXPECT_FALSE(config->ses.spray_ordered);
 }
 
 TEST(Settings, profile__an_unknown_one_is_refused_with_the_known_ones) {
