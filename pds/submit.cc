@@ -146,7 +146,8 @@ void Submission::abort(Instant now, MessageToken token) {
   if (message->request.lock && pdc.locks > 0) --pdc.locks;
   messages_.forget(*message);
   // What left before it may have counted on it to ask for the ACK.
-  if (pdc.tx.queue.empty() && pdc.tx.unacked > 0) scheduler_.want_control(pdc, kSendProbe);
+  if (pdc.tx.queue.empty() && pdc.tx.unacked > 0 && !pdc.tx.unasked_since.is_never())
+    scheduler_.want_control(pdc, kSendProbe);
   closing_.proceed(now, pdc);
 }
 
