@@ -25,6 +25,7 @@ needs_path = "{folder}/libuet-planted-fi.so"
 environment.FI_PROVIDER_PATH = "{folder}"
 environment.UET_PLANTED_BUG = "{bug}"
 environment.FI_UET_ROD_REORDER = "0"
+environment.FI_UET_SPRAY_ORDERED = "0"
 """
 
 # Programs of a line: what they do is the verdict.
