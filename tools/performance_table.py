@@ -131,11 +131,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("build", type=Path)
     build = parser.parse_args().build.resolve()
+    programs = ("tests/bench/packet_instructions", "tests/bench/dpdk_bench")
+    if missing := [p for p in programs if not (build / p).exists()]:
+        parser.error(f"not built: ninja -C {build} {' '.join(missing)}")
     box.enter()
-    program = str(build / "tests/bench/packet_instructions")
+    program = str(build / programs[0])
     costs = {(kind, side): Cost(profile_of(program, kind, [], functions)) for kind in KINDS for side, functions in ENDS.items()}
     ns = {kind: ns_of_operation(program, kind) / sum(costs[kind, side].with_link for side in ENDS) for kind in KINDS}
-    rows = benchmarks(str(build / "tests/bench/dpdk_bench"))
+    rows = benchmarks(str(build / programs[1]))
     commit = machine.said("git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD")
     print(f"{machine.processor()}, Linux {machine.platform.release()}, commit {commit}.\n")
     print_stages(costs, ns)
