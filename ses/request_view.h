@@ -64,11 +64,8 @@ inline constexpr auto kAwaitDeliveryOpcode = static_cast<SesOpcode>(0x30);
 
 OpcodeClass classify(SesOpcode opcode);
 constexpr bool is_tagged(SesOpcode opcode) {
-  constexpr auto kTagged = [](SesOpcode o) { return 1ull << static_cast<unsigned>(o); };
-  return ((kTagged(SesOpcode::kTaggedSend) | kTagged(SesOpcode::kDeferrableTsend) |
-           kTagged(SesOpcode::kRendezvousTsend)) >>
-              static_cast<unsigned>(opcode) &
-          1) != 0;
+  return opcode == SesOpcode::kTaggedSend || opcode == SesOpcode::kDeferrableTsend ||
+         opcode == SesOpcode::kRendezvousTsend;
 }
 constexpr bool is_tagged_atomic(SesOpcode opcode) {
   return opcode == SesOpcode::kTsendAtomic || opcode == SesOpcode::kTsendFetchAtomic;

@@ -146,6 +146,11 @@ TEST_F(UnexpectedTest, receiver_that_never_posts__stops_no_other_pair) {
   ASSERT_FALSE(HasFatalFailure());
   c.open_endpoint();
   ASSERT_FALSE(HasFatalFailure());
+  const auto receives = [](Side& at, std::initializer_list<Side*> others) {
+    for (Side* other : others) fi_cq_read(other->cq, nullptr, 0);
+    fi_cq_tagged_entry entry;
+    return fi_cq_read(at.cq, &entry, 1) == 1;
+  };
   const auto &large = keep(pattern(2 << 20, 3)), &to_c = keep(pattern(3 << 20, 4));
   for (int i = 0; i < 20; ++i)
     ASSERT_EQ(fi_tsend(a.ep, large.data(), large.size(), nullptr, to_b, 1, nullptr), 0);
@@ -153,23 +158,13 @@ TEST_F(UnexpectedTest, receiver_that_never_posts__stops_no_other_pair) {
   auto& got = keep(std::vector<std::uint8_t>(to_c.size()));
   ASSERT_EQ(fi_trecv(c.ep, got.data(), got.size(), nullptr, FI_ADDR_UNSPEC, 2, 0, nullptr), 0);
   ASSERT_EQ(fi_tsend(a.ep, to_c.data(), to_c.size(), nullptr, a.insert(c), 2, nullptr), 0);
-  ASSERT_TRUE(turn_until([&] {
-    fi_cq_read(b.cq, nullptr, 0);
-    fi_cq_read(a.cq, nullptr, 0);
-    fi_cq_tagged_entry entry;
-    return fi_cq_read(c.cq, &entry, 1) == 1;
-  }));
+  ASSERT_TRUE(turn_until([&] { return receives(c, {&a, &b}); }));
   EXPECT_EQ(got, to_c);
   // Nor a pair of which it is one.
   std::fill(got.begin(), got.end(), std::uint8_t{0});
   ASSERT_EQ(fi_trecv(b.ep, got.data(), got.size(), nullptr, FI_ADDR_UNSPEC, 3, 0, nullptr), 0);
   ASSERT_EQ(fi_tsend(c.ep, to_c.data(), to_c.size(), nullptr, c.insert(b), 3, nullptr), 0);
-  ASSERT_TRUE(turn_until([&] {
-    fi_cq_read(a.cq, nullptr, 0);
-    fi_cq_read(c.cq, nullptr, 0);
-    fi_cq_tagged_entry entry;
-    return fi_cq_read(b.cq, &entry, 1) == 1;
-  }));
+  ASSERT_TRUE(turn_until([&] { return receives(b, {&a, &c}); }));
   EXPECT_EQ(got, to_c);
 }
 

@@ -301,12 +301,6 @@ struct HeaderOnlyTest : PairTest, ::testing::WithParamInterface<bool> {
     r.context = context;
     return sb().claim_receive(fabric.now, eb, r, discard).has_value();
   }
-  void expect_nothing_left() {
-    const auto g = sb().gauges();
-    EXPECT_EQ(g.header_only_messages + g.unexpected_messages + g.unexpected_bytes +
-                  g.messages_receiving + g.receives_posted,
-              0u);
-  }
   const Bytes big = pattern(40 * kM, 1);
 };
 INSTANTIATE_TEST_SUITE_P(Order, HeaderOnlyTest, ::testing::Bool(),

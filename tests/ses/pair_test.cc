@@ -195,4 +195,15 @@ void PairTest::rma(bool read, Bytes& bytes, std::uint64_t key, std::uint64_t off
   ASSERT_TRUE(a.ses.rma(fabric.now, ea, r).has_value());
 }
 
+void PairTest::expect_nothing_left() {
+  for (Ses* s : {&sa(), &sb()}) {
+    const auto g = s->gauges();
+    EXPECT_EQ(g.sends_active + g.receives_posted + g.messages_receiving + g.unexpected_messages +
+                  g.unexpected_bytes + g.header_only_messages + g.messages_fetching +
+                  g.memory_regions + g.messages_held + g.returns_open,
+              0u);
+  }
+  EXPECT_EQ(a.locks + b.locks, 0);
+}
+
 }  // namespace uet::ses::testing

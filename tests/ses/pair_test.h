@@ -85,6 +85,8 @@ class PairTest : public ::testing::Test {
 
   Ses& sa() { return a.ses; }
   Ses& sb() { return b.ses; }
+  /// Neither side has anything under way, kept or registered.
+  void expect_nothing_left();
 
   Fabric fabric;
   Node& a;

@@ -45,16 +45,6 @@ struct RoomTest : PairTest, ::testing::WithParamInterface<Way> {
     fabric.run_for(Duration::from_ms(50));
     EXPECT_EQ(into, message) << tag;
   }
-  void expect_nothing_left() {
-    for (Ses* s : {&sa(), &sb()}) {
-      const auto g = s->gauges();
-      EXPECT_EQ(g.sends_active + g.receives_posted + g.messages_receiving + g.unexpected_messages +
-                    g.unexpected_bytes + g.header_only_messages + g.messages_fetching +
-                    g.memory_regions + g.messages_held,
-                0u);
-    }
-    EXPECT_EQ(a.locks + b.locks, 0);
-  }
 };
 std::string name_of(const ::testing::TestParamInfo<Way>& info) {
   constexpr std::array kNames = {"unordered", "ordered", "numbered"};

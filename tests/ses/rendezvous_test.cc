@@ -36,16 +36,6 @@ struct RendezvousTest : PairTest {
       if (!f.channel->is_return && f.view(kM).opcode == SesOpcode::kRead) n += f.view(kM).covered;
     return n;
   }
-  void expect_nothing_left() {
-    for (Ses* s : {&sa(), &sb()}) {
-      const auto g = s->gauges();
-      EXPECT_EQ(g.sends_active + g.receives_posted + g.messages_receiving + g.unexpected_messages +
-                    g.unexpected_bytes + g.header_only_messages + g.messages_fetching +
-                    g.memory_regions + g.returns_open,
-                0u);
-    }
-    EXPECT_EQ(a.locks + b.locks, 0);
-  }
 };
 
 // Covers: SES-60
@@ -274,7 +264,7 @@ TEST_F(RendezvousTest, claim__takes_it_or_throws_it_away) {
   }
 }
 
-// The source is the user's again as soon as its send is complete, and nobody but the target reads it before.
+// The source is the user's again as soon as its send is complete, and its target alone may read it before.
 TEST_F(HeaderOnlyRendezvousTest, source__is_for_its_target_alone_and_goes_with_the_send) {
   open();
   send(pattern(3 * kM, 1));
