@@ -29,8 +29,7 @@ PostResult<PeerId> PeerTable::add(const Address& address) {
   peer->holds = 0;
   peer->generation = {};
   peer->streams = {};
-  peer->refuses_sequenced = peer->refuses_rendezvous = peer->takes_rendezvous = peer->lacks_room =
-      false;
+  peer->refuses_rendezvous = peer->takes_rendezvous = peer->lacks_room = false;
   peer->flows = nullptr;
   // The life number in the upper bits makes a PeerId that was removed recognisable.
   peer->id = (peer->serial << kIndexBits) | peer->pool_index;

@@ -24,6 +24,7 @@ struct SendStream {
   std::uint32_t newest_taken = 0xff'ffff;  ///< numbers up to here: the target may hold them
   TxOp* first = nullptr;                   ///< those without an answer, by number
   TxOp* last = nullptr;
+  bool is_refused = false;  ///< the target knows no numbers, or has no place for this stream
 };
 
 struct Peer : Pooled {
@@ -33,8 +34,7 @@ struct Peer : Pooled {
   std::uint32_t holds = 0;  ///< operations, receives and flows that refer to it
   std::array<std::uint8_t, 2> generation{};  ///< of the peer's RI, by space [SES 2.5]
   std::array<SendStream, 2> streams;         ///< by space
-  bool refuses_sequenced = false;            ///< it said that it knows no numbered messages
-  bool refuses_rendezvous = false;           ///< ... and that it does not fetch
+  bool refuses_rendezvous = false;           ///< it said that it does not fetch
   bool takes_rendezvous = false;             ///< it has taken one
   bool lacks_room = false;  ///< for messages without a receive, as far as its last answers say
   Flow* flows = nullptr;    ///< one per local endpoint with operations towards it

@@ -4,7 +4,7 @@
 namespace uet::ses {
 
 bool Transmitter::wants_spray(const TxOp& op) const {
-  return op.fills_gap || (op.may_spray && !op.peer->refuses_sequenced);
+  return op.fills_gap || (op.may_spray && !op.peer->stream_of(op.space()).is_refused);
 }
 
 /// The target need not know numbers that are further ahead of what it waits for.
@@ -64,8 +64,8 @@ void Transmitter::leave_stream(TxOp& op) {
 /// older ones leaves no trace: the next one says that everything before it is over.
 bool Transmitter::leaves_gap(const TxOp& op, ReturnCode code) const {
   if (op.fills_gap || code == ReturnCode::kOk) return false;
-  if (code == ReturnCode::kPeerSilent || op.peer->refuses_sequenced) return false;
   const SendStream& stream = op.peer->stream_of(op.space());
+  if (code == ReturnCode::kPeerSilent || stream.is_refused) return false;
   const bool is_alone = stream.first == &op && stream.last == &op;
   return !is_alone || number_after(op.place.number) != stream.next;
 }
@@ -97,13 +97,13 @@ bool Transmitter::may_fall_back(const TxOp& op) const {
 void Transmitter::fall_back(Lane& lane) {
   lane.is_way_refused = false;
   if (lane.failed.empty()) return;
-  Peer& peer = *lane.failed.front().peer;
-  const SendStream& stream = peer.stream_of(lane.failed.front().space());
+  const TxOp& oldest = lane.failed.front();
+  SendStream& stream = oldest.peer->stream_of(oldest.space());
   for (const TxOp* op = stream.first; op != nullptr; op = op->behind)
     if (op->state == OpState::kCarried) return;
   if (stream.first == nullptr ||
       number_distance(stream.first->place.number, stream.newest_taken) > 0)
-    peer.refuses_sequenced = true;
+    stream.is_refused = true;
 }
 
 }  // namespace uet::ses

@@ -489,6 +489,24 @@ TEST_F(OneStreamTest, no_place_for_a_stream__goes_by_rod) {
   EXPECT_EQ(taken(), (std::vector<std::uint32_t>{5, 1, 2}));
 }
 
+/// Tagged and untagged messages are two streams. When the target has no place for one it may still hold messages of the other, which
+/// those by ROD would pass.
+TEST_F(OneStreamTest, stream_that_is_refused__leaves_the_other_its_way) {
+  open_ordered();
+  send(message(1), 1);
+  fabric.run_for(Duration::from_ms(10));
+  Bytes into(kM);
+  tpost(into, 5);
+  tsend(message(2), 5, 2);
+  fabric.run_for(Duration::from_ms(10));
+  EXPECT_EQ(modes_sent().back(), pds::Mode::kRod);
+  send(message(3), 3);
+  fabric.run_for(Duration::from_ms(10));
+  EXPECT_EQ(modes_sent().back(), pds::Mode::kRud);
+  EXPECT_EQ(at_a.all.size(), 3u);
+  EXPECT_EQ(taken(), (std::vector<std::uint32_t>{1, 3}));
+}
+
 struct OneSenderTest : OrderTest {
   static SesConfig one() {
     SesConfig c = spraying();
