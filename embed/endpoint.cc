@@ -168,12 +168,12 @@ std::unique_ptr<Endpoint> Endpoint::open(const std::map<std::string, std::string
     impl->path_log = fep::PathLog::open(settings->path_log, error);
     if (impl->path_log == nullptr) return nullptr;
   }
-  impl->port =
-      ports::open_port({.request = settings->port_request(settings->ports.front(),
-                                                          address.value_or(net::FabricAddress{})),
-                        .impair = settings->impair,
-                        .pcap = settings->pcap},
-                       impl->trace, error);
+  impl->port = ports::open_port(
+      {.request = settings->port_request(settings->ports.front(),
+                                         address.value_or(net::FabricAddress{}), impl->rng),
+       .impair = settings->impair,
+       .pcap = settings->pcap},
+      impl->trace, error);
   if (impl->port == nullptr) return nullptr;
   const auto config = settings->fep_config(impl->port->facts());
   if (!config) {

@@ -100,7 +100,7 @@ void SecureGuard::on_expected_psn(const net::FabricAddress& target, Psn expected
 
 SecureGuard::Peer* SecureGuard::find(const net::FabricAddress& address) {
   const std::size_t mask = buckets_.size() - 1;
-  for (std::size_t at = address.hash() & mask; buckets_[at] != 0; at = (at + 1) & mask)
+  for (std::size_t at = first_bucket(address); buckets_[at] != 0; at = (at + 1) & mask)
     if (peers_[buckets_[at] - 1].address == address) return &peers_[buckets_[at] - 1];
   return nullptr;
 }
@@ -110,10 +110,17 @@ SecureGuard::Peer* SecureGuard::find_or_add(const net::FabricAddress& address) {
   if (peers_.size() == capacity_) return nullptr;
   peers_.push_back({.address = address});
   const std::size_t mask = buckets_.size() - 1;
-  std::size_t at = address.hash() & mask;
+  std::size_t at = first_bucket(address);
   while (buckets_[at] != 0) at = (at + 1) & mask;
   buckets_[at] = static_cast<std::uint32_t>(peers_.size());
   return &peers_.back();
+}
+
+std::size_t SecureGuard::longest_chain() const {
+  std::size_t longest = 0, run = 0;
+  for (const std::uint32_t place : buckets_)
+    longest = std::max(longest, run = place == 0 ? 0 : run + 1);
+  return longest;
 }
 
 Psn SecureGuard::random_start(std::uint32_t end) {

@@ -33,6 +33,7 @@ class SecureGuard final : public pds::OpeningGuard {
   void on_expected_psn(const net::FabricAddress& target, base::Psn expected) override;
 
   std::size_t peers_known() const { return peers_.size(); }
+  std::size_t longest_chain() const;
   std::uint32_t waiting() const { return waiting_; }
 
  private:
@@ -47,6 +48,9 @@ class SecureGuard final : public pds::OpeningGuard {
   /// All openings under the present keys have been seen here, and those of a source can be told apart.
   bool trusts_starts() const;
   void expect_behind(Peer& peer, base::Psn start);
+  std::size_t first_bucket(const net::FabricAddress& address) const {
+    return address.hash(domain_.hash_key()) & (buckets_.size() - 1);
+  }
   /// Null when the table is full. Entries are never forgotten: a source without one is challenged.
   Peer* find_or_add(const net::FabricAddress& address);
   /// Uniform in [2^16, end).

@@ -122,8 +122,9 @@ struct Settings {
   /// The same where nothing is set, for a port that has room for packets.
   static FepConfig default_config(const net::PortFacts& facts);
 
-  /// What opening entry `spec` of `ports` at `address` needs.
-  net::PortRequest port_request(std::string spec, net::FabricAddress address) const;
+  /// What opening entry `spec` of `ports` at `address` needs; the key of its tables comes from `rng`, which stays where it is.
+  net::PortRequest port_request(std::string spec, net::FabricAddress address,
+                                const base::Rng& rng) const;
 };
 
 /// One row of the list.

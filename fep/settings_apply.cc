@@ -11,7 +11,8 @@
 
 namespace uet::fep {
 
-net::PortRequest Settings::port_request(std::string spec, net::FabricAddress address) const {
+net::PortRequest Settings::port_request(std::string spec, net::FabricAddress address,
+                                        const base::Rng& rng) const {
   return net::PortRequest{.spec = std::move(spec),
                           .address = address,
                           .prefix_length = static_cast<unsigned>(prefix),
@@ -22,6 +23,7 @@ net::PortRequest Settings::port_request(std::string spec, net::FabricAddress add
                           .ip_protocol = static_cast<std::uint8_t>(ip_protocol),
                           .packets = pool,
                           .mtu = mtu,
+                          .hash_key = base::HashKey(rng),
                           .dpdk = {.arguments = dpdk_args,
                                    .rx_descriptors = static_cast<std::uint16_t>(dpdk_rxd),
                                    .tx_descriptors = static_cast<std::uint16_t>(dpdk_txd),

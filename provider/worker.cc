@@ -121,7 +121,7 @@ bool Worker::start(const PortChoice& choice, std::uint32_t job, std::string& err
     path_log_ = fep::PathLog::open(settings_.path_log, error);
     if (path_log_ == nullptr) return false;
   }
-  const net::PortRequest request = settings_.port_request(choice.spec, choice.address);
+  const net::PortRequest request = settings_.port_request(choice.spec, choice.address, rng_);
   port_ = ports::open_port({.request = request, .impair = settings_.impair, .pcap = settings_.pcap},
                            trace_, error);
   if (port_ == nullptr) return false;

@@ -3,6 +3,8 @@
 #include "tss/secure_domain.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 
 #include "lib/base/planted.h"
 
@@ -15,6 +17,12 @@ const KeyConfig* key_for(const DomainConfig& config, bool an) {
   return at == config.keys.end() ? nullptr : &*at;
 }
 
+base::HashKey draw_hash_key(KeyManager& manager) {
+  std::array<std::uint8_t, sizeof(base::Rng::Key)> random;
+  manager.fill_random(random);
+  return base::HashKey(base::Rng(std::bit_cast<base::Rng::Key>(random)));
+}
+
 }  // namespace
 
 SecureDomain::SecureDomain(KeyManager& manager, const Carrier& carrier,
@@ -24,8 +32,9 @@ SecureDomain::SecureDomain(KeyManager& manager, const Carrier& carrier,
       carrier_(carrier),
       own_(own),
       ciphers_(ciphers),
+      hash_key_(draw_hash_key(manager)),
       sources_(why_unusable(config_).empty() ? config_.max_sources : 1,
-               why_unusable(config_).empty() ? config_.replay_window : 0),
+               why_unusable(config_).empty() ? config_.replay_window : 0, hash_key_),
       wanted_tx_an_(config_.tx_an) {
   sealer_ = ciphers_.make_sealer();
   tx_key_.cipher = ciphers_.make(Direction::kSeal);

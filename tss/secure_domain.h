@@ -92,6 +92,8 @@ class SecureDomain {
   const DomainConfig& config() const { return config_; }
   const SecurityStats& stats() const { return stats_; }
   KeyManager& manager() { return manager_; }
+  /// Of tables of those who send in this domain.
+  const base::HashKey& hash_key() const { return hash_key_; }
   std::size_t sources_known() const { return sources_.size(); }
 
  private:
@@ -147,6 +149,7 @@ class SecureDomain {
   int tx_slot_ = -1;
   std::uint64_t generations_ = 0;
   bool is_stopped_ = false;
+  const base::HashKey hash_key_;
   const Mask no_mask_;
   ReadyKey tx_key_;  ///< the derived key that our packets leave under; a server's to strangers
   ReadyKey rx_key_;  ///< scratch: goes into the table when its packet has verified

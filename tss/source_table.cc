@@ -5,8 +5,10 @@
 
 namespace uet::tss {
 
-SourceTable::SourceTable(std::uint32_t capacity, std::uint32_t window_bits)
-    : capacity_(capacity),
+SourceTable::SourceTable(std::uint32_t capacity, std::uint32_t window_bits,
+                         const base::HashKey& hash_key)
+    : hash_key_(hash_key),
+      capacity_(capacity),
       words_(window_bits / 64),
       buckets_(std::bit_ceil(std::size_t{capacity} * 2), kNone),
       windows_(std::max<std::size_t>(std::size_t{capacity} * 2 * words_, 1)) {
@@ -16,7 +18,7 @@ SourceTable::SourceTable(std::uint32_t capacity, std::uint32_t window_bits)
 
 Source* SourceTable::find(const net::FabricAddress& address, std::uint32_t ssi) {
   const std::size_t mask = buckets_.size() - 1;
-  for (std::size_t at = address.hash() & mask; buckets_[at] != kNone; at = (at + 1) & mask) {
+  for (std::size_t at = first_bucket(address); buckets_[at] != kNone; at = (at + 1) & mask) {
     Source& source = sources_[buckets_[at] - 1];
     if (source.ssi == ssi && source.address == address) return &source;
   }
@@ -25,7 +27,7 @@ Source* SourceTable::find(const net::FabricAddress& address, std::uint32_t ssi) 
 
 Source* SourceTable::find_any(const net::FabricAddress& address) {
   const std::size_t mask = buckets_.size() - 1;
-  for (std::size_t at = address.hash() & mask; buckets_[at] != kNone; at = (at + 1) & mask) {
+  for (std::size_t at = first_bucket(address); buckets_[at] != kNone; at = (at + 1) & mask) {
     Source& source = sources_[buckets_[at] - 1];
     if (source.address == address) return &source;
   }
@@ -51,7 +53,7 @@ Source* SourceTable::insert(const net::FabricAddress& address, std::uint32_t ssi
 
 void SourceTable::index(std::uint32_t place) {
   const std::size_t mask = buckets_.size() - 1;
-  std::size_t at = sources_[place].address.hash() & mask;
+  std::size_t at = first_bucket(sources_[place].address);
   while (buckets_[at] != kNone) at = (at + 1) & mask;
   buckets_[at] = place + 1;
 }
@@ -60,6 +62,13 @@ void SourceTable::rebuild() {
   std::fill(buckets_.begin(), buckets_.end(), kNone);
   for (std::uint32_t i = 0; i < sources_.size(); ++i)
     if (!std::binary_search(free_.begin(), free_.end(), i)) index(i);  // found in rising order
+}
+
+std::size_t SourceTable::longest_chain() const {
+  std::size_t longest = 0, run = 0;
+  for (const std::uint32_t place : buckets_)
+    longest = std::max(longest, run = place == kNone ? 0 : run + 1);
+  return longest;
 }
 
 std::span<std::uint64_t> SourceTable::window(const Source& source, bool an) {

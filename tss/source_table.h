@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "lib/base/hash_key.h"
 #include "lib/base/zeroed_array.h"
 #include "lib/net/fabric_address.h"
 #include "tss/cipher.h"
@@ -45,7 +46,8 @@ struct Source {
 class SourceTable {
  public:
   /// `window_bits` of replay window for each entry and AN.
-  SourceTable(std::uint32_t capacity, std::uint32_t window_bits);
+  /// Members choose the addresses and SSIs that they send from, so places are hashed under `hash_key`.
+  SourceTable(std::uint32_t capacity, std::uint32_t window_bits, const base::HashKey& hash_key);
 
   Source* find(const net::FabricAddress& address, std::uint32_t ssi);
   /// The one heard from `address`, whichever its SSI; null when there is none.
@@ -61,6 +63,8 @@ class SourceTable {
   std::span<std::uint64_t> window(const Source& source, bool an);
   void reset_window(const Source& source, bool an);
   std::size_t size() const { return sources_.size() - free_.size(); }
+  /// Places that the longest search for a sender passes.
+  std::size_t longest_chain() const;
 
  private:
   static constexpr std::uint32_t kNone = 0;
@@ -80,6 +84,11 @@ class SourceTable {
     return true;
   }
 
+  std::size_t first_bucket(const net::FabricAddress& address) const {
+    return address.hash(hash_key_) & (buckets_.size() - 1);
+  }
+
+  const base::HashKey& hash_key_;
   std::uint32_t capacity_, words_;
   std::vector<Source> sources_;         ///< reserved at construction: never moves
   std::vector<std::uint32_t> free_;     ///< places of forgotten entries

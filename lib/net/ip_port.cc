@@ -79,6 +79,7 @@ bool read_ip_config(const PortRequest& request, IpPortConfig& config, std::strin
   config.native_ip = request.native_ip;
   config.udp_port = request.udp_port;
   config.ip_protocol = request.ip_protocol;
+  config.hash_key = request.hash_key;
   return true;
 }
 
@@ -88,7 +89,7 @@ IpPort::IpPort(std::unique_ptr<FrameDevice> device, const IpPortConfig& config, 
       trace_(trace),
       format_(format_of(config, device_->facts())),
       max_payload_(device_->facts().ip_mtu - ip_header_bytes(format_)),
-      neighbors_(config.neighbors),
+      neighbors_(config.neighbors, config.hash_key),
       waiting_(config.neighbors.max_waiting),
       looped_room_(config.max_looped) {
   const FrameDeviceFacts& device_facts = device_->facts();

@@ -36,6 +36,8 @@ struct IpPortConfig {
   /// Where set, it finds neighbors in place of ARP and Neighbor Discovery, which then do not reach us.
   std::shared_ptr<NeighborResolver> resolver;
   NeighborConfig neighbors;
+  base::HashKey hash_key{
+      base::Rng(1)};             ///< of tables whose keys other hosts choose; real ports draw one
   std::size_t max_looped = 256;  ///< packets to ourselves that may wait for receive()
 };
 

@@ -17,11 +17,12 @@ constexpr bool has_deadline(NeighborState s) {
 
 }  // namespace
 
-NeighborTable::NeighborTable(const NeighborConfig& config)
+NeighborTable::NeighborTable(const NeighborConfig& config, const base::HashKey& hash_key)
     : config_(config),
       neighbors_(config.max_neighbors),
       buckets_(std::bit_ceil(config.max_neighbors * 2)),
-      by_address_(ByAddress::bucket_traits(buckets_.data(), buckets_.size())) {
+      by_address_(ByAddress::bucket_traits(buckets_.data(), buckets_.size()),
+                  HashAddress{hash_key}) {
   UET_CHECK(config.max_neighbors > 0);
   free_.reserve(neighbors_.size());
   for (std::size_t i = neighbors_.size(); i-- > 0;) free_.push_back(&neighbors_[i]);
@@ -36,6 +37,13 @@ NeighborTable::~NeighborTable() {
 Neighbor* NeighborTable::find(const FabricAddress& address) {
   const auto it = by_address_.find(address);
   return it == by_address_.end() ? nullptr : &*it;
+}
+
+std::size_t NeighborTable::longest_chain() const {
+  std::size_t longest = 0;
+  for (std::size_t i = 0; i < by_address_.bucket_count(); ++i)
+    longest = std::max(longest, by_address_.bucket_size(i));
+  return longest;
 }
 
 Neighbor* NeighborTable::in_the_way() {

@@ -7,6 +7,7 @@
 #include <boost/intrusive/unordered_set.hpp>
 #include <vector>
 
+#include "lib/base/hash_key.h"
 #include "lib/base/units.h"
 #include "lib/net/fabric_address.h"
 #include "lib/net/frame_device.h"
@@ -63,7 +64,8 @@ struct Neighbor : boost::intrusive::unordered_set_base_hook<>,
 /// One thread.
 class NeighborTable {
  public:
-  explicit NeighborTable(const NeighborConfig& config);
+  /// `hash_key` is this table's own: hosts on the link choose the addresses in it.
+  NeighborTable(const NeighborConfig& config, const base::HashKey& hash_key);
   ~NeighborTable();
 
   Neighbor* find(const FabricAddress& address);
@@ -105,6 +107,7 @@ class NeighborTable {
   /// void then.
   std::uint32_t generation() const { return generation_; }
   std::size_t size() const { return by_address_.size(); }
+  std::size_t longest_chain() const;
   /// Neighbors that never answered.
   std::size_t unanswered() const { return unanswered_.size(); }
   const NeighborConfig& config() const { return config_; }
@@ -115,7 +118,8 @@ class NeighborTable {
     const type& operator()(const Neighbor& n) const { return n.address; }
   };
   struct HashAddress {
-    std::size_t operator()(const FabricAddress& a) const { return a.hash(); }
+    base::HashKey key;
+    std::size_t operator()(const FabricAddress& a) const { return a.hash(key); }
   };
   struct SoonerFirst {
     bool operator()(const Neighbor& a, const Neighbor& b) const { return a.deadline < b.deadline; }

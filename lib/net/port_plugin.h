@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "lib/base/hash_key.h"
 #include "lib/base/trace.h"
 #include "lib/net/frame_device.h"
 #include "lib/net/port.h"
@@ -31,8 +32,9 @@ struct PortRequest {
   bool native_ip = false;      ///< FI_UET_ENCAP=ip
   std::uint16_t udp_port = 4793;
   std::uint8_t ip_protocol = 253;
-  std::size_t packets = 8192;  ///< pool size
-  std::size_t mtu = 0;         ///< IP MTU wanted, 0 for the device's own
+  std::size_t packets = 8192;            ///< pool size
+  std::size_t mtu = 0;                   ///< IP MTU wanted, 0 for the device's own
+  base::HashKey hash_key{base::Rng(1)};  ///< of tables whose keys other hosts choose
   DpdkTuning dpdk;
 };
 

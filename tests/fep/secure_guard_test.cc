@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/net/colliding_addresses.h"
 #include "tests/tss/fake_keys.h"
 
 namespace uet::fep {
@@ -132,6 +133,14 @@ TEST(SecureGuard, initiator_starts_low_first_and_then_where_it_was_told) {
   g.guard.on_expected_psn(host(2), Psn(500));
   g.guard.on_expected_psn(host(2), Psn(400));
   EXPECT_EQ(g.guard.expected_by(host(2)), Psn(500));
+}
+
+TEST(SecureGuard, members_that_choose_colliding_addresses_slow_no_look_up) {
+  Guarded g;
+  for (std::uint32_t i = 0; i < g.domain.config().max_sources; ++i)
+    (void)g.guard.on_opening({net::test::colliding(i), 7, Psn(5)});
+  ASSERT_EQ(g.guard.peers_known(), g.domain.config().max_sources);
+  EXPECT_LE(g.guard.longest_chain(), 64u) << "half of the places are taken, one after another";
 }
 
 }  // namespace

@@ -1,26 +1,19 @@
 // Peers choose addresses, identifiers and PSNs so that they collide. Look-ups must stay as short as with keys drawn by chance.
-#include <bit>
-
 #include "pds/nack_limiter.h"
 #include "pds/pdc_table.h"
 #include "pds/peer_shares.h"
 #include "pds/response_store.h"
 #include "pds/tombstones.h"
+#include "tests/net/colliding_addresses.h"
 #include "tests/pds/open_pdc.h"
 
 namespace uet::pds::test {
 namespace {
 
+using net::test::colliding;
 const base::HashKey kKey{base::Rng(1)};
 /// With as many keys as places; drawn by chance, the longest has seven or eight.
 constexpr std::uint32_t kLongest = 16;
-
-/// IPv6 addresses of one /64 and of many, all of which have the same FabricAddress::hash() without a key.
-net::FabricAddress colliding(std::uint64_t i) {
-  const std::array<std::uint64_t, 2> words = {0x20fe + (i << 16),
-                                              0x5eed ^ ((0x20fe + (i << 16)) * 0x9e3779b97f4a7c15)};
-  return net::FabricAddress::from_v6(std::bit_cast<std::array<std::uint8_t, 16>>(words));
-}
 
 TEST(ChosenKeys, the_addresses_do_collide) {
   EXPECT_EQ(colliding(1).hash(), colliding(4711).hash());

@@ -1,26 +1,20 @@
 // Peers choose addresses and message ids so that they collide. Look-ups must stay as short as with keys drawn by chance.
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <memory>
 
 #include "ses/delivery_index.h"
 #include "ses/sender_table.h"
+#include "tests/net/colliding_addresses.h"
 
 namespace uet::ses::testing {
 namespace {
 
+using net::test::colliding;
 const base::HashKey kKey{base::Rng(1)};
 /// With twice as many keys as buckets; drawn by chance, the longest has nine or ten.
 constexpr std::size_t kLongest = 20;
 constexpr std::uint32_t kMany = 8192;
-
-/// IPv6 addresses all of which have the same FabricAddress::hash() without a key.
-net::FabricAddress colliding(std::uint64_t i) {
-  const std::array<std::uint64_t, 2> words = {0x20fe + (i << 16),
-                                              0x5eed ^ ((0x20fe + (i << 16)) * 0x9e3779b97f4a7c15)};
-  return net::FabricAddress::from_v6(std::bit_cast<std::array<std::uint8_t, 16>>(words));
-}
 
 TEST(ChosenKeys, senders) {
   SenderTable senders(kMany, 16, base::Duration::from_seconds(60), kKey);
