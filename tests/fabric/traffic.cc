@@ -1,9 +1,9 @@
 /// A libfabric program in the manner of MPI: ranks that exchange tagged messages for a while, check every byte's place,
 /// and say what arrived when. Knows nothing of the fabric below.
 ///
-///   traffic FOLDER RANK RANKS exchange|incast SECONDS BYTES WINDOW
+///   traffic FOLDER RANK RANKS exchange|incast|ring SECONDS BYTES WINDOW
 ///
-/// exchange: everybody sends to everybody; incast: everybody sends to rank 0. Addresses and the end are told by files in
+/// exchange: everybody sends to everybody; incast: everybody sends to rank 0; ring: each sends to the next. Addresses and the end are told by files in
 /// FOLDER. Prints one JSON object; exit status 0 only when every message arrived and no operation failed.
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
@@ -47,7 +47,7 @@ double seconds_since(Clock::time_point start) {
 struct Settings {
   std::string folder;
   unsigned rank, ranks;
-  bool is_incast;
+  std::string pattern;
   double seconds;
   std::size_t bytes;
   unsigned window;
@@ -77,8 +77,8 @@ class Rank {
     exchange_addresses();
     for (unsigned p = 0; p < s_.ranks; ++p) {
       if (p == s_.rank) continue;
-      peers_[p].we_send = !s_.is_incast || p == 0;
-      peers_[p].sends_to_us = !s_.is_incast || s_.rank == 0;
+      peers_[p].we_send = sends(s_.rank, p);
+      peers_[p].sends_to_us = sends(p, s_.rank);
     }
     for (unsigned p = 0; p < s_.ranks; ++p) post_first_receives(p);
     start_ = Clock::now();
@@ -109,6 +109,12 @@ class Rank {
     check(fi_ep_bind(ep_, &av_->fid, 0), "fi_ep_bind");
     check(fi_ep_bind(ep_, &cq_->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind");
     check(fi_enable(ep_), "fi_enable");
+  }
+
+  bool sends(unsigned from, unsigned to) const {
+    if (s_.pattern == "incast") return to == 0;
+    if (s_.pattern == "ring") return to == (from + 1) % s_.ranks;
+    return true;
   }
 
   std::string file(unsigned rank, const char* kind) const {
@@ -317,8 +323,9 @@ class Rank {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 8) {
-    std::fprintf(stderr, "traffic FOLDER RANK RANKS exchange|incast SECONDS BYTES WINDOW\n");
+  const std::string pattern = argc == 8 ? argv[4] : "";
+  if (pattern != "exchange" && pattern != "incast" && pattern != "ring") {
+    std::fprintf(stderr, "traffic FOLDER RANK RANKS exchange|incast|ring SECONDS BYTES WINDOW\n");
     return 2;
   }
   const auto number = [&](int i) {
@@ -327,7 +334,7 @@ int main(int argc, char** argv) {
   Rank rank({.folder = argv[1],
              .rank = number(2),
              .ranks = number(3),
-             .is_incast = std::string(argv[4]) == "incast",
+             .pattern = pattern,
              .seconds = std::strtod(argv[5], nullptr),
              .bytes = std::max(8u, number(6)) / 8 * 8,
              .window = std::max(1u, number(7))});

@@ -7,6 +7,8 @@
 ///     enemy reads VICTIM COUNT             first packets of long READs with a wrong key
 ///     enemy acks VICTIM FORGED             ACKs far below any PSN in use to every PDCID, in the name of FORGED
 ///     enemy learn VICTIM OWN MEGABYTES SEED   packets that use what the answers taught, from OWN and the two next addresses
+///     enemy rain VICTIM OWN COUNT RATE SECONDS SEED   the same at COUNT victims from VICTIM on, by turns, each from three addresses of
+///                                                     its own; RATE packets a second in all
 ///
 /// Addresses are IPv4.
 #include <netinet/in.h>
@@ -204,50 +206,100 @@ std::size_t waiting_at(FabricAddress victim) {
   return waiting;
 }
 
-int learn(FabricAddress victim, FabricAddress own, std::uint64_t megabytes, std::uint64_t seed) {
-  constexpr std::size_t kHosts = 3;
-  constexpr std::uint32_t kPayload = 1024;
-  std::deque<EnemySocket> sockets;
-  for (std::uint32_t i = 0; i < kHosts; ++i)
-    sockets.emplace_back(FabricAddress::from_v4(own.v4() + i), kUetPort);
-  base::Rng rng(seed);
-  fuzz::Conversations talks(kHosts, kPayload);
-  const auto bytes_out = [&] {
+/// Speaks with one victim as hosts of three addresses, and learns from its answers.
+class Learner {
+ public:
+  Learner(FabricAddress victim, FabricAddress own, std::uint64_t seed)
+      : victim_(victim), rng_(seed) {
+    for (std::uint32_t i = 0; i < kHosts; ++i)
+      sockets_.emplace_back(FabricAddress::from_v4(own.v4() + i), kUetPort);
+  }
+
+  void say() {
+    std::array<std::uint8_t, 64> choice;
+    for (auto& b : choice) b = static_cast<std::uint8_t>(rng_.next_u32());
+    fuzz::Choices in(choice);
+    const auto p = talks_.packet(in);
+    sockets_[p.peer].send(victim_, p.bytes);
+    ++packets_;
+  }
+  void hear() {
+    for (std::size_t host = 0; host < kHosts; ++host)
+      while (const auto heard = sockets_[host].receive(0)) talks_.learn(host, *heard);
+  }
+  base::Rng& rng() { return rng_; }
+
+  std::uint64_t packets() const { return packets_; }
+  std::uint64_t bytes_out() const { return sum(&EnemySocket::bytes_out); }
+  std::uint64_t packets_in() const { return sum(&EnemySocket::packets_in); }
+
+ private:
+  static constexpr std::uint32_t kHosts = 3;
+  static constexpr std::uint32_t kPayload = 1024;
+  std::uint64_t sum(std::uint64_t (EnemySocket::*count)() const) const {
     std::uint64_t sum = 0;
-    for (const EnemySocket& s : sockets) sum += s.bytes_out();
+    for (const EnemySocket& s : sockets_) sum += (s.*count)();
     return sum;
-  };
+  }
+
+  FabricAddress victim_;
+  std::deque<EnemySocket> sockets_;
+  base::Rng rng_;
+  fuzz::Conversations talks_{kHosts, kPayload};
+  std::uint64_t packets_ = 0;
+};
+
+void say_what_was_sent(const std::deque<Learner>& learners) {
+  std::uint64_t packets = 0, bytes = 0, heard = 0;
+  for (const Learner& l : learners)
+    packets += l.packets(), bytes += l.bytes_out(), heard += l.packets_in();
+  std::printf("sent %llu packets, %llu bytes; heard %llu packets\n",
+              static_cast<unsigned long long>(packets), static_cast<unsigned long long>(bytes),
+              static_cast<unsigned long long>(heard));
+}
+
+int learn(FabricAddress victim, FabricAddress own, std::uint64_t megabytes, std::uint64_t seed) {
+  std::deque<Learner> one;
+  Learner& learner = one.emplace_back(victim, own, seed);
   constexpr std::size_t kMostWaiting = 256 * 1024;
   constexpr auto kMoment = std::chrono::milliseconds(1);
-  std::uint64_t packets = 0;
-  while (bytes_out() < megabytes << 20) {
+  while (learner.bytes_out() < megabytes << 20) {
     while (waiting_at(victim) > kMostWaiting) std::this_thread::sleep_for(kMoment);
-    for (int i = 0; i < 64; ++i, ++packets) {
-      std::array<std::uint8_t, 64> choice;
-      for (auto& b : choice) b = static_cast<std::uint8_t>(rng.next_u32());
-      fuzz::Choices in(choice);
-      const auto p = talks.packet(in);
-      sockets[p.peer].send(victim, p.bytes);
-      if (i % 8 != 7) continue;
-      for (std::size_t host = 0; host < kHosts; ++host)
-        while (const auto heard = sockets[host].receive(0)) talks.learn(host, *heard);
+    for (int i = 0; i < 64; ++i) {
+      learner.say();
+      if (i % 8 == 7) learner.hear();
     }
     // Now and then a silence, so that answers arrive in time, or PDCs idle and are asked to close.
-    if (rng.chance(0.3)) std::this_thread::sleep_for(kMoment);
-    if (rng.chance(0.0003)) std::this_thread::sleep_for(std::chrono::seconds(3));
+    if (learner.rng().chance(0.3)) std::this_thread::sleep_for(kMoment);
+    if (learner.rng().chance(0.0003)) std::this_thread::sleep_for(std::chrono::seconds(3));
   }
-  std::uint64_t heard = 0;
-  for (const EnemySocket& s : sockets) heard += s.packets_in();
-  std::printf("sent %llu packets, %llu bytes; heard %llu packets\n",
-              static_cast<unsigned long long>(packets),
-              static_cast<unsigned long long>(bytes_out()), static_cast<unsigned long long>(heard));
+  say_what_was_sent(one);
+  return 0;
+}
+
+int rain(FabricAddress first, FabricAddress own, std::uint32_t count, double rate, double seconds,
+         std::uint64_t seed) {
+  constexpr std::uint32_t kEach = 3;
+  std::deque<Learner> learners;
+  for (std::uint32_t i = 0; i < count; ++i)
+    learners.emplace_back(FabricAddress::from_v4(first.v4() + i),
+                          FabricAddress::from_v4(own.v4() + kEach * i), seed + i);
+  const auto begin = Clock::now();
+  for (std::uint64_t sent = 0; static_cast<double>(sent) < rate * seconds; ++sent) {
+    const std::chrono::duration<double> due(static_cast<double>(sent) / rate);
+    std::this_thread::sleep_until(begin + std::chrono::duration_cast<Clock::duration>(due));
+    Learner& learner = learners[sent % count];
+    learner.hear();
+    learner.say();
+  }
+  say_what_was_sent(learners);
   return 0;
 }
 
 int usage() {
-  std::fprintf(
-      stderr,
-      "usage: enemy opening|openings|nacks|answers|reads|acks|learn VICTIM ...; see enemy.cc\n");
+  std::fprintf(stderr,
+               "usage: enemy opening|openings|nacks|answers|reads|acks|learn|rain VICTIM ...; see "
+               "enemy.cc\n");
   return 2;
 }
 
@@ -264,6 +316,9 @@ int run(int argc, char** argv) {
   if (what == "opening" && argc == 5)
     return opening(victim, address(argv[3]), static_cast<int>(number(4)));
   if (what == "learn" && argc == 6) return learn(victim, address(argv[3]), number(4), number(5));
+  if (what == "rain" && argc == 8 && number(4) > 0 && number(5) > 0)
+    return rain(victim, address(argv[3]), static_cast<std::uint32_t>(number(4)),
+                static_cast<double>(number(5)), static_cast<double>(number(6)), number(7));
   return usage();
 }
 

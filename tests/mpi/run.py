@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""The programs of this folder by Open MPI over the provider: every operation of MPI that communicates. With UET_TEST_DEPTH=long
-also by many ranks, and over memif through an emulated fabric of four paths.
+"""The programs of this folder by Open MPI over the provider: every operation of MPI that communicates, and messages encrypted over
+memif through an emulated fabric of four paths. With UET_TEST_DEPTH=long also by many ranks, and all programs over the fabric.
 
-    run.py SOURCE-FOLDER PROVIDER-FOLDER DPDK-PLUG-IN [UET-FABRIC]
+    run.py SOURCE-FOLDER PROVIDER-FOLDER UET-KEYS DPDK-PLUG-IN [UET-FABRIC]
 """
 
 import os
+import subprocess
 import sys
 
 from open_mpi import by_messages, by_one_sided, compile_program, find_unshare, need_open_mpi
@@ -48,23 +49,23 @@ def over_udp(tap, provider, programs, folder, is_long):
                    by_one_sided(provider, programs["windows"], folder, unshare, ranks, BTL_OFI, seconds=600))
 
 
-def over_memif(tap, provider, programs, folder, uet_fabric):
+def over_memif(tap, provider, programs, folder, uet_fabric, chosen, how="", **more):
     """Each rank is a host of a fabric with four paths between its leaves."""
-    for name, _, arguments in MESSAGES:
-        place = os.path.join(folder, name + "-fabric")
+    for name, _, arguments in chosen:
+        place = os.path.join(folder, f"{name}-fabric{len(more)}")
         os.mkdir(place)
         fabric = Fabric(uet_fabric, place, FABRIC, FABRIC_RANKS)
         try:
             settings = {"FI_UET_PORT": fabric.port("%r"), "FI_UET_ADDR": "|".join(f"10.79.0.{n + 1}" for n in range(FABRIC_RANKS)),
-                        "FI_UET_TRIMMING": 1, "FI_UET_LINK_GBPS": 1, "FI_UET_BASE_RTT": "2ms"}
-            tap.result(f"{name} over memif and a fabric, {FABRIC_RANKS} ranks",
+                        "FI_UET_TRIMMING": 1, "FI_UET_LINK_GBPS": 1, "FI_UET_BASE_RTT": "2ms", **more}
+            tap.result(f"{name} over memif and a fabric, {FABRIC_RANKS} ranks{how}",
                        by_messages(provider, programs[name], place, FABRIC_RANKS, arguments, seconds=900, **settings))
         finally:
             fabric.stop()
 
 
 def main():
-    source, provider, plugin, *uet_fabric = sys.argv[1:]
+    source, provider, uet_keys, plugin, *uet_fabric = sys.argv[1:]
     need_provider(provider)
     need_open_mpi()
     is_long = os.environ.get("UET_TEST_DEPTH") == "long"
@@ -73,8 +74,14 @@ def main():
         programs = {name: compile_program(os.path.join(source, name + ".cc"), folder)
                     for name in ("collectives", "messages", "threads", "windows")}
         over_udp(tap, provider, programs, folder, is_long)
-        if is_long and uet_fabric and os.path.exists(plugin):
-            over_memif(tap, provider, programs, folder, uet_fabric[0])
+        if uet_fabric and os.path.exists(plugin):
+            keys = os.path.join(folder, "keys.json")
+            subprocess.run([uet_keys, "new", "--out", keys, "--state-dir", os.path.join(folder, "counters")], check=True,
+                           stdout=subprocess.DEVNULL)
+            over_memif(tap, provider, programs, folder, uet_fabric[0], MESSAGES if is_long else MESSAGES[1:2], ", encrypted",
+                       FI_UET_KEYS=keys)
+            if is_long:
+                over_memif(tap, provider, programs, folder, uet_fabric[0], MESSAGES)
     tap.finish()
 
 
