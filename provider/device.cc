@@ -266,12 +266,14 @@ std::optional<Devices::Place> Devices::find(std::span<const iovec> iov) const {
   return place;
 }
 
+void Devices::settle() {
+  for (const auto& device : devices_) device->drain();
+}
+
 bool Devices::drain() {
-  std::size_t broken = 0;
-  for (const auto& device : devices_) {
-    device->drain();
-    broken += device->is_broken() ? 1 : 0;
-  }
+  settle();
+  const auto broken = static_cast<std::size_t>(
+      std::ranges::count_if(devices_, [](const auto& d) { return d->is_broken(); }));
   return std::exchange(broken_, broken) >= broken;
 }
 

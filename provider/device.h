@@ -111,8 +111,10 @@ class Devices {
     ses::DeviceMemory* memory = nullptr;
   };
   std::optional<Place> find(std::span<const iovec> iov) const;
-  /// Before a completion is passed on. False when a device broke since the last call.
-  bool drain();
+  /// Before a completion is passed on: what was written is in place. False when a device broke since the last call.
+  [[nodiscard]] bool drain();
+  /// The same, without an answer.
+  void settle();
 
  private:
   Id id_at(std::uint64_t address) const;

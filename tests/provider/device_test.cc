@@ -372,6 +372,49 @@ TEST_F(DeviceTest, writes_and_reads__go_between_devices) {
   EXPECT_EQ(beyond.error.err, EFAULT);
 }
 
+/// The target is not told of a write by RUDI, so no completion of its own can bring the bytes into place.
+TEST_F(DeviceTest, write_without_a_completion__is_in_place_when_the_loop_was_turned) {
+  constexpr std::uint64_t kIdempotent = std::uint64_t{1} << 60;  // FI_UET_IDEMPOTENT
+  open_with_device();
+  DeviceBuffer remote(driver, 4096);
+  const iovec whole{remote.address, remote.size};
+  fi_mr_attr attr{};
+  attr.mr_iov = &whole;
+  attr.iov_count = 1;
+  attr.access = FI_REMOTE_WRITE;
+  attr.iface = FI_HMEM_CUDA;
+  ASSERT_EQ(fi_mr_regattr(b.domain, &attr, kIdempotent, &remote.mr), 0);
+  auto bytes = pattern(1000, 3);
+  const iovec iov{bytes.data(), bytes.size()};
+  const fi_rma_iov range{remote.at(), bytes.size(), fi_mr_key(remote.mr)};
+  fi_msg_rma write{};
+  write.msg_iov = &iov;
+  write.iov_count = 1;
+  write.addr = to_b;
+  write.rma_iov = &range;
+  write.rma_iov_count = 1;
+  ASSERT_EQ(fi_writemsg(a.ep, &write, FI_COMPLETION | kIdempotent), 0);
+  expect_success(a);
+  EXPECT_EQ(remote.bytes(bytes.size()), bytes);
+}
+
+/// The rest of such a message is read by its receiver, out of the sender's device.
+TEST_F(DeviceTest, rendezvous__reads_from_a_device) {
+  const Variable on("FI_UET_RENDEZVOUS", "1"), from_bytes("FI_UET_RENDEZVOUS_FROM", "20000");
+  open_with_device();
+  constexpr std::size_t kBytes = 150'000;
+  DeviceBuffer from(driver, kBytes), to(driver, kBytes);
+  ASSERT_EQ(from.add(a.domain), 0);
+  ASSERT_EQ(to.add(b.domain), 0);
+  const auto bytes = pattern(kBytes, 2);
+  from.fill(bytes);
+  ASSERT_EQ(fi_tsend(a.ep, from.address, kBytes, from.desc(), to_b, 1, nullptr), 0);
+  ASSERT_EQ(fi_trecv(b.ep, to.address, kBytes, to.desc(), FI_ADDR_UNSPEC, 1, 0, nullptr), 0);
+  expect_success(b);
+  expect_success(a);
+  EXPECT_EQ(to.bytes(kBytes), bytes);
+}
+
 TEST_F(DeviceTest, atomics__work_on_a_device) {
   open_with_device();
   DeviceBuffer local(driver, 4096), remote(driver, 4096);
