@@ -287,6 +287,11 @@ std::optional<std::string> check(const Settings& s) {
     return std::string("FI_UET_PROTECT: tss needs FI_UET_KEYS, the key file");
   if (s.keys.empty() && !s.key_log.empty())
     return std::string("FI_UET_KEY_LOG: there are no keys to log without FI_UET_KEYS");
+  if (s.rendezvous_from != 0 && !s.rendezvous)
+    return std::string("FI_UET_RENDEZVOUS_FROM announces nothing without FI_UET_RENDEZVOUS=1");
+  if (s.rendezvous_eager != 0 && s.rendezvous_from == 0)
+    return std::string(
+        "FI_UET_RENDEZVOUS_EAGER is sent with what FI_UET_RENDEZVOUS_FROM announces, which is 0");
   if (s.rto_init > s.rto_max)
     return std::string("FI_UET_RTO_INIT must not be longer than FI_UET_RTO_MAX (") +
            time_text(static_cast<std::uint64_t>(s.rto_init.ns())) + " > " +

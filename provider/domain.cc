@@ -128,6 +128,7 @@ Domain::Domain(Fabric& fabric, const fi_info& info, std::shared_ptr<Worker> work
   provider_keys_ = (mode & (FI_MR_PROV_KEY | FI_MR_BASIC)) != 0;
   virtual_addresses_ = (mode & (FI_MR_VIRT_ADDR | FI_MR_BASIC)) != 0;
   mr_endpoint_ = (mode & FI_MR_ENDPOINT) != 0;
+  device_memory_ = (info.caps & FI_HMEM) != 0;
   const std::size_t tx = info.tx_attr != nullptr ? info.tx_attr->size : settings().tx_size;
   const std::size_t rx = info.rx_attr != nullptr ? info.rx_attr->size : settings().rx_size;
   default_cq_size_ = std::max<std::size_t>(2 * (tx + rx), 16);

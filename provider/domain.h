@@ -41,6 +41,7 @@ class Domain final : public fid_domain {
   bool has_provider_keys() const { return provider_keys_; }
   bool has_virtual_addresses() const { return virtual_addresses_; }
   bool binds_memory_to_endpoints() const { return mr_endpoint_; }
+  bool has_device_memory() const { return device_memory_; }  ///< opened with FI_HMEM
   /// Where asynchronous registrations report to, if the application asked for it.
   Eq* mr_events() { return mr_events_; }
 
@@ -76,6 +77,7 @@ class Domain final : public fid_domain {
   bool provider_keys_ = false;
   bool virtual_addresses_ = false;
   bool mr_endpoint_ = false;
+  bool device_memory_ = false;
   Eq* event_queue_ = nullptr;
   Eq* mr_events_ = nullptr;
   std::unordered_map<std::uint64_t, Mr*> watched_;

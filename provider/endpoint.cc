@@ -129,7 +129,7 @@ int Endpoint::open(Domain& domain, const fi_info& info, fid_ep** out, void* cont
   const fi_ep_attr& attr = info.ep_attr != nullptr ? *info.ep_attr : none;
   const Offer* any = offer_of(attr.type == FI_EP_UNSPEC ? FI_EP_RDM : attr.type);
   if (any == nullptr) return -FI_EINVAL;
-  const Offer offer = under(domain.settings(), *any);
+  const Offer offer = under(domain.settings(), *any, info.caps);
   if ((info.caps & ~offer.caps) != 0) return -FI_EINVAL;
   if (attr.tx_ctx_cnt > 1 || attr.rx_ctx_cnt > 1) return -FI_EINVAL;
   if (info.tx_attr != nullptr && (info.tx_attr->msg_order & ~offer.msg_orders) != 0)
@@ -438,8 +438,15 @@ int Endpoint::set_option(int level, int name, const void* value, std::size_t len
       std::memcpy(&wanted, value, sizeof wanted);
       return wanted == FI_HMEM_P2P_DISABLED || wanted == FI_HMEM_P2P_ENABLED ? 0 : -FI_EOPNOTSUPP;
     }
-    case kOptCudaApiPermitted:
-      return -FI_EOPNOTSUPP;
+    case kOptCudaApiPermitted: {
+      bool wanted = false;
+      if (length < sizeof wanted) return -FI_EINVAL;
+      std::memcpy(&wanted, value, sizeof wanted);
+      // Our copies are calls of CUDA; without device memory there are none.
+      const bool has_calls = (caps_ & FI_HMEM) != 0;
+      if (wanted) return has_calls ? 0 : -FI_EINVAL;
+      return has_calls ? -FI_EOPNOTSUPP : 0;
+    }
     case kOptSharedMemoryPermitted: {
       bool wanted = false;
       if (length < sizeof wanted) return -FI_EINVAL;

@@ -117,6 +117,7 @@ class Endpoint final : public fid_ep, private ses::CompletionSink {
  private:
   /// What a completion has to remember about its operation.
   enum UserFlag : std::uint8_t { kWantsEntry = 1, kIsInject = 2 };
+  static constexpr unsigned kDeviceShift = 3;  ///< above the flags: whose memory it is
   enum Counter { kSend, kRecv, kRead, kWrite, kRemoteRead, kRemoteWrite, kCounters };
 
   Endpoint(Domain& domain, const fi_info& info, const Offer& offer, void* context);
@@ -134,15 +135,29 @@ class Endpoint final : public fid_ep, private ses::CompletionSink {
   int ops_flags(std::uint64_t& flags, bool set);
   void choose_ops();
 
+  /// One buffer of an operation, and whose memory it is.
+  struct Local {
+    std::span<const iovec> iov;
+    bool is_source = false;  ///< read, not written
+    Devices::Place place;
+  };
+  /// With the lock held: fills `place`. 0, or the error to answer.
+  int locate(std::span<Local> buffers);
+  static std::uint8_t device_flag(std::span<const Local> buffers);
+  /// Before a completion is passed on: what it brought is in its memory, or the completion becomes an error.
+  bool settle_devices(const ses::Completion& c);
+
   template <typename Post>
-  ssize_t transmit(SizeLimits::Kind kind, std::uint64_t flags, std::size_t bytes, Post&& post);
+  ssize_t transmit(SizeLimits::Kind kind, std::uint64_t flags, std::size_t bytes,
+                   std::span<Local> buffers, Post&& post);
   template <typename Op, typename Request>
-  static void describe(const Op& op, Request& request);
+  static void describe(const Op& op, std::span<const Local> buffers, Request& request);
   ssize_t post_peek(base::Instant now, const Receive& op, ses::PeerId source);
   static std::uint8_t entry_flag(std::uint64_t flags) {
     return (flags & FI_COMPLETION) != 0 ? kWantsEntry : 0;
   }
   void on_completion(ses::EndpointId endpoint, const ses::Completion& completion) override;
+  void complete(const ses::Completion& c);
   static Counter initiator_counter(ses::OpKind kind);
   void count(Counter which, bool success);
   void report(Cq& cq, const ses::Completion& c, std::uint64_t flags);

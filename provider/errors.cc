@@ -82,7 +82,7 @@ const char* describe_return_code(int prov_errno) {
     case ReturnCode::kHostPoisoned:
       return "poisoned memory at the target";
     case ReturnCode::kHostUnsuccessCmpl:
-      return "the target's host bus refused the access";
+      return "the host, or a device, refused an access to its memory";
     case ReturnCode::kAmoUnsupportedOp:
       return "atomic operator not supported by the target";
     case ReturnCode::kAmoUnsupportedDt:

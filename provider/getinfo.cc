@@ -114,7 +114,7 @@ int attributes_only(std::uint32_t version, const fi_info* hints, const fep::Sett
           : "uet";
   if (!name.starts_with("uet")) return -FI_ENODATA;
   for (const Offer& any : kOffers) {
-    const Offer offer = under(settings, any);
+    const Offer offer = under(settings, any, hints != nullptr ? hints->caps : 0);
     if (hints != nullptr && !can_satisfy(*hints, version, settings, name, offer)) continue;
     *out = make_info(version, hints, settings, name, offer).release();
     return 0;
@@ -135,6 +135,7 @@ struct Question {
   const fi_info* hints;
   const fep::Settings& settings;
 
+  std::uint64_t asked() const { return hints != nullptr ? hints->caps : 0; }
   bool suits(const Offer& offer, const std::string& domain_name) const {
     if (offer.type == FI_EP_DGRAM && is_layered(flags)) return false;
     return hints == nullptr || can_satisfy(*hints, version, settings, domain_name, offer);
@@ -156,7 +157,7 @@ fi_info* make_entries(const Question& q, const Rails& rails, const Ends& ends) {
   Info first(nullptr, fi_freeinfo);
   fi_info** end = nullptr;
   for (const Offer& any : kOffers) {
-    const Offer offer = under(q.settings, any);
+    const Offer offer = under(q.settings, any, q.asked());
     for (const PortChoice& choice : rails) {
       if (!q.suits(offer, choice.domain_name())) continue;
       Info entry = make_entry(q, offer, choice, ends);
@@ -217,7 +218,7 @@ int get_info(std::uint32_t version, const char* node, const char* service, std::
       hints != nullptr && hints->domain_attr != nullptr && hints->domain_attr->name != nullptr;
   const std::string domain = names_domain ? hints->domain_attr->name : "";
   if (std::ranges::none_of(kOffers, [&](const Offer& offer) {
-        return question.suits(under(*settings, offer), domain);
+        return question.suits(under(*settings, offer, question.asked()), domain);
       })) {
     return -FI_ENODATA;
   }

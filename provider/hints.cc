@@ -15,10 +15,10 @@ namespace uet::provider {
 namespace {
 
 constexpr std::uint64_t kTxCaps =
-    FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SEND | FI_READ | FI_WRITE | FI_FENCE;
-constexpr std::uint64_t kRxCaps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_RECV |
-                                  FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MULTI_RECV |
-                                  FI_DIRECTED_RECV | FI_SOURCE | FI_RMA_EVENT | kTaggedMultiRecv;
+    FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SEND | FI_READ | FI_WRITE | FI_FENCE | FI_HMEM;
+constexpr std::uint64_t kRxCaps =
+    FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE |
+    FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE | FI_RMA_EVENT | kTaggedMultiRecv | FI_HMEM;
 constexpr std::uint64_t kDomainCaps = FI_LOCAL_COMM | FI_REMOTE_COMM;
 
 bool is_subset(std::uint64_t asked, std::uint64_t of) {
@@ -46,6 +46,8 @@ std::size_t largest_key_size(const fi_domain_attr& d, std::uint32_t version, std
 bool suits_domain(const fi_domain_attr* d, const fep::Settings& settings,
                   const std::string& domain_name, std::uint32_t version, std::uint64_t caps) {
   if (d == nullptr) return true;
+  // Device memory is known by its registration.
+  if ((caps & FI_HMEM) != 0 && (d->mr_mode & FI_MR_HMEM) == 0) return false;
   const bool wants_auto =
       d->data_progress == FI_PROGRESS_AUTO || d->control_progress == FI_PROGRESS_AUTO;
   if (wants_auto && settings.progress == fep::Progress::kManual) return false;
@@ -117,14 +119,16 @@ std::uint64_t answer_caps(std::uint64_t asked, const Offer& offer) {
 
 int answer_mr_mode(std::optional<int> asked, std::uint32_t version, std::uint64_t caps,
                    bool report_endpoint) {
-  constexpr int kReported = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+  constexpr int kOfTargets = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
   const int endpoint = report_endpoint ? FI_MR_ENDPOINT : 0;
   const bool is_target = (caps & (FI_RMA | FI_ATOMIC)) != 0;
-  if (!asked) return is_target ? kReported | endpoint : 0;
+  const int reported =
+      (is_target ? kOfTargets | endpoint : 0) | ((caps & FI_HMEM) != 0 ? FI_MR_HMEM : 0);
+  if (!asked) return reported;
   if ((*asked & FI_MR_BASIC) != 0) return FI_MR_BASIC;
   if ((*asked & FI_MR_SCALABLE) != 0) return FI_MR_SCALABLE;
   if (*asked == FI_MR_UNSPEC && FI_VERSION_LT(version, FI_VERSION(1, 5))) return FI_MR_BASIC;
-  return is_target ? *asked & (kReported | endpoint) : 0;
+  return *asked & reported;
 }
 
 std::size_t mr_key_size(int mr_mode) {

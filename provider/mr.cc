@@ -10,6 +10,7 @@
 #include "provider/eq.h"
 #include "provider/errors.h"
 #include "provider/offer.h"
+#include "provider/provider.h"
 
 namespace uet::provider {
 namespace {
@@ -17,7 +18,11 @@ namespace {
 constexpr std::uint64_t kUserKeyBits = (std::uint64_t{1} << 48) - 1;
 constexpr std::uint64_t kKnownAccess =
     FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_COLLECTIVE;
-constexpr std::uint64_t kKnownFlags = FI_RMA_EVENT | kIdempotent;
+/// The driver copies, whoever else could.
+constexpr std::uint64_t kHmemFlags = FI_HMEM_DEVICE_ONLY | FI_HMEM_HOST_ALLOC;
+constexpr std::uint64_t kKnownFlags = FI_RMA_EVENT | kIdempotent | kHmemFlags;
+/// FI_MR_DMABUF, newer than our headers: the buffer is a file and an offset, and attr.mr_iov something else. [libfabric 2.5-5]
+constexpr std::uint64_t kDmabuf = std::uint64_t{1} << 40;
 
 int mr_regattr(fid* f, const fi_mr_attr* attr, std::uint64_t flags, fid_mr** out) {
   if (f->fclass != FI_CLASS_DOMAIN) return -FI_EINVAL;
@@ -79,11 +84,14 @@ Mr::Mr(Domain& domain, void* context) : domain_(domain), domain_use_(domain.user
 }
 
 int Mr::open(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags, fid_mr** out) {
+  if ((flags & kDmabuf) != 0) {
+    log_warning("FI_MR_DMABUF is refused: no port reads a dmabuf; register the address instead");
+    return -FI_EOPNOTSUPP;
+  }
   const std::span iov(attr.mr_iov, attr.iov_count);
   if (attr.iov_count > kMrIovLimit || attr.offset != 0) return -FI_EINVAL;
   if ((attr.access & ~kKnownAccess) != 0) return -FI_EINVAL;
   if ((flags & ~kKnownFlags) != 0) return -FI_EBADFLAGS;
-  // attr.iface and attr.device count only for applications with FI_HMEM, which is not on offer.
   if (!domain.settings().allow_all_mr && std::ranges::any_of(iov, covers_everything)) {
     return -FI_EINVAL;
   }
@@ -111,15 +119,19 @@ int Mr::open(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags, fid_mr
   }
   const auto discard = [](Mr* mr) { mr->close(); };
   std::unique_ptr<Mr, decltype(discard)> mr(new Mr(domain, attr.context), discard);
-  if (domain.is_rma_target()) {
+  mr->key = attr.requested_key;
+  {
     const std::lock_guard guard(domain.worker().lock());
-    const auto key = domain.worker().ses().register_memory(request);
-    if (!key) return fi_error_of(key.error());
-    mr->key = *key;
-    mr->registered_ = true;
-    mr->enabled_ = request.enabled;
-  } else {
-    mr->key = attr.requested_key;
+    if (const int error = mr->take_memory(attr); error != 0) return error;
+    if (Device* device = domain.worker().devices().at(mr->device_))
+      request.device = &device->of_regions();
+    if (domain.is_rma_target()) {
+      const auto key = domain.worker().ses().register_memory(request);
+      if (!key) return fi_error_of(key.error());
+      mr->key = *key;
+      mr->registered_ = true;
+      mr->enabled_ = request.enabled;
+    }
   }
   if (Eq* events = domain.mr_events()) {
     events->report(FI_MR_COMPLETE,
@@ -127,6 +139,15 @@ int Mr::open(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags, fid_mr
   }
   *out = mr.release();
   return 0;
+}
+
+/// Applications without FI_HMEM leave attr.iface as it is.
+int Mr::take_memory(const fi_mr_attr& attr) {
+  if (!domain_.has_device_memory() || attr.iface == FI_HMEM_SYSTEM) return 0;
+  if (attr.iface != FI_HMEM_CUDA) return -FI_EOPNOTSUPP;
+  const std::span iov(attr.mr_iov, attr.iov_count);
+  device_iov_.assign(iov.begin(), iov.end());
+  return domain_.worker().devices().add(iov, attr.device.cuda, device_);
 }
 
 int Mr::bind(fid_t other, std::uint64_t flags) {
@@ -193,6 +214,7 @@ int Mr::close() {
     if (registered_) {
       domain_.worker().ses().deregister_memory(clock_now(), key, domain_.memory_space());
     }
+    domain_.worker().devices().remove(device_iov_, device_);
   }
   if (endpoint_ != nullptr) endpoint_->users().remove();
   delete this;

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <rdma/fi_domain.h>
+#include <sys/uio.h>
+
+#include <vector>
 
 #include "provider/object.h"
 #include "provider/worker.h"
@@ -15,7 +18,8 @@ class Endpoint;
 
 extern fi_ops_mr mr_ops;
 
-/// Data is copied by the CPU, so a region is only a key, a range and rights. Regions of a domain
+/// Data is copied by the CPU, so a region is only a key, a range and rights; or by a device's driver, which knows its memory from
+/// here on. Regions of a domain
 /// that peers cannot reach (neither FI_RMA nor FI_ATOMIC) are not told to the layers below, and their keys need
 /// not be unique. [libfabric 3.3]
 class Mr final : public fid_mr {
@@ -39,6 +43,7 @@ class Mr final : public fid_mr {
  private:
   Mr(Domain& domain, void* context);
   ~Mr() = default;
+  int take_memory(const fi_mr_attr& attr);
   int bind_endpoint(Endpoint& endpoint);
   int enable();
 
@@ -46,6 +51,8 @@ class Mr final : public fid_mr {
   Endpoint* endpoint_ = nullptr;  ///< bound to this one, which counts us as a user
   Cntr* write_counter_ = nullptr;
   Cntr* read_counter_ = nullptr;
+  Devices::Id device_ = 0;         ///< whose memory it is
+  std::vector<iovec> device_iov_;  ///< if it is a device's
   bool registered_ = false;
   bool enabled_ = true;
   UserOf domain_use_;

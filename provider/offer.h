@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "fep/settings.h"
+#include "provider/cuda_driver.h"
 
 namespace uet::provider {
 
@@ -53,8 +54,9 @@ inline constexpr std::uint64_t kTaggedMultiRecv = std::uint64_t{1} << 46;
 /// FI_AV_USER_ID, of the same kind.
 inline constexpr std::uint64_t kAvUserId = std::uint64_t{1} << 41;
 
-/// Answered only to hints that name them: a program that asks for nothing may know neither, and takes an unknown bit for an error.
-inline constexpr std::uint64_t kOnlyOnRequest = kTaggedMultiRecv | kAvUserId;
+/// Answered only to hints that name them: a program that asks for nothing may know them not, and take an unknown bit for an error;
+/// and device memory costs a look for its driver.
+inline constexpr std::uint64_t kOnlyOnRequest = kTaggedMultiRecv | kAvUserId | FI_HMEM;
 
 /// Older libfabrics have other meanings for newer capabilities, or none.
 inline bool runs_libfabric_2() {
@@ -74,13 +76,15 @@ constexpr const Offer* offer_of(fi_ep_type type) {
   return nullptr;
 }
 
-/// The same under these settings and the libfabric that runs. All datagram endpoints say one size, whatever the interface takes: one
+/// The same under these settings, the libfabric that runs and, for a program that asks for device memory in `asked`, the driver
+/// that is there. All datagram endpoints say one size, whatever the interface takes: one
 /// that fits every way, or what the user set. [decision 111]
-inline Offer under(const fep::Settings& settings, Offer offer) {
+inline Offer under(const fep::Settings& settings, Offer offer, std::uint64_t asked) {
   if (offer.type == FI_EP_DGRAM && settings.max_payload != 0)
     offer.max_message = settings.max_payload;
   if (runs_libfabric_2())
     offer.caps |= offer.type == FI_EP_RDM ? kAvUserId | kTaggedMultiRecv : kAvUserId;
+  if ((asked & FI_HMEM) != 0 && CudaDriver::find() != nullptr) offer.caps |= FI_HMEM;
   return offer;
 }
 

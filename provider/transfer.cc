@@ -77,11 +77,33 @@ std::uint64_t entry_flags(const ses::Completion& c) {
 
 }  // namespace
 
+/// Only memory that is registered can be a device's. [FI_MR_HMEM]
+int Endpoint::locate(std::span<Local> buffers) {
+  if (!domain_.has_device_memory()) [[likely]]
+    return 0;
+  for (Local& buffer : buffers) {
+    const auto place = worker_.devices().find(buffer.iov);
+    if (!place) return -FI_EOPNOTSUPP;
+    buffer.place = *place;
+    Device* const device = worker_.devices().at(place->id);
+    if (device == nullptr) continue;
+    if (device->is_broken()) return -FI_EIO;
+    if (buffer.is_source) device->renew(buffer.iov);
+  }
+  return 0;
+}
+
+std::uint8_t Endpoint::device_flag(std::span<const Local> buffers) {
+  Devices::Id id = 0;
+  for (const Local& buffer : buffers) id = id != 0 ? id : buffer.place.id;
+  return static_cast<std::uint8_t>(id << kDeviceShift);
+}
+
 /// Every transmit call ends here: `post` hands the operation to SES, and is tried once more after a
 /// turn of the loop when something ran out.
 template <typename Post>
 ssize_t Endpoint::transmit(SizeLimits::Kind kind, std::uint64_t flags, std::size_t bytes,
-                           Post&& post) {
+                           std::span<Local> buffers, Post&& post) {
   if ((flags & kForeignFlags) != 0) return -FI_EOPNOTSUPP;
   const std::lock_guard guard(worker_.lock());
   if ((flags & FI_INJECT) != 0 && bytes > sizes_.of(kind).inject) return -FI_EINVAL;
@@ -95,6 +117,7 @@ ssize_t Endpoint::transmit(SizeLimits::Kind kind, std::uint64_t flags, std::size
     worker_.turn_at(now);
     if (!has_room()) return -FI_EAGAIN;
   }
+  if (const int error = locate(buffers); error != 0) return error;
   // Counted first: an operation may complete inside the call.
   const std::size_t inject = (flags & FI_INJECT) != 0 ? 1 : 0;
   ++tx_outstanding_;
@@ -115,13 +138,13 @@ ssize_t Endpoint::transmit(SizeLimits::Kind kind, std::uint64_t flags, std::size
 
 /// What operations of all kinds have in common, from libfabric's terms to those of SES.
 template <typename Op, typename Request>
-void Endpoint::describe(const Op& op, Request& request) {
+void Endpoint::describe(const Op& op, std::span<const Local> buffers, Request& request) {
   if ((op.flags & FI_REMOTE_CQ_DATA) != 0) request.data = op.data;
   request.inject = (op.flags & FI_INJECT) != 0;
   request.delivery_complete = (op.flags & kDeliveryFlags) != 0;
   request.fence = (op.flags & FI_FENCE) != 0;
-  request.user_flags =
-      static_cast<std::uint8_t>(entry_flag(op.flags) | (request.inject ? kIsInject : 0));
+  request.user_flags = static_cast<std::uint8_t>(
+      entry_flag(op.flags) | (request.inject ? kIsInject : 0) | device_flag(buffers));
   const bool is_over = request.inject && (op.flags & FI_COMPLETION) == 0;
   request.context = is_over ? kNoContext : reinterpret_cast<std::uint64_t>(op.context);
 }
@@ -131,14 +154,16 @@ ssize_t Endpoint::post_send(const Send& op) {
   if (!are_buffers(op.iov)) return -FI_EINVAL;
   if (is_datagram() && (op.flags & kReliableFlags) != 0) return -FI_EOPNOTSUPP;
   const auto kind = op.tagged ? SizeLimits::kTagged : SizeLimits::kMessage;
-  return transmit(kind, op.flags, total_bytes(op.iov), [&](base::Instant now) {
+  std::array<Local, 1> buffers{{{.iov = op.iov, .is_source = true, .place = {}}}};
+  return transmit(kind, op.flags, total_bytes(op.iov), buffers, [&](base::Instant now) {
     ses::SendRequest request;
     if (is_datagram()) request.delivery = ses::Delivery::kDatagram;
     request.peer = av_->peer(op.destination);
     request.tagged = op.tagged;
     request.tag = op.tag;
     request.iov = op.iov;
-    describe(op, request);
+    request.device = buffers[0].place.memory;
+    describe(op, buffers, request);
     return worker_.ses().send(now, id_, request);
   });
 }
@@ -146,7 +171,8 @@ ssize_t Endpoint::post_send(const Send& op) {
 ssize_t Endpoint::post_rma(const Rma& op) {
   if (!are_buffers(op.iov)) return -FI_EINVAL;
   if (op.read && (op.flags & (FI_INJECT | FI_REMOTE_CQ_DATA)) != 0) return -FI_EINVAL;
-  return transmit(SizeLimits::kRma, op.flags, total_bytes(op.iov), [&](base::Instant now) {
+  std::array<Local, 1> buffers{{{.iov = op.iov, .is_source = !op.read, .place = {}}}};
+  return transmit(SizeLimits::kRma, op.flags, total_bytes(op.iov), buffers, [&](base::Instant now) {
     ses::RmaRequest request;
     request.peer = av_->peer(op.peer);
     request.read = op.read;
@@ -154,7 +180,8 @@ ssize_t Endpoint::post_rma(const Rma& op) {
     request.remote_offset = op.remote_address;
     request.key = op.key;
     request.iov = op.iov;
-    describe(op, request);
+    request.device = buffers[0].place.memory;
+    describe(op, buffers, request);
     return worker_.ses().rma(now, id_, request);
   });
 }
@@ -205,7 +232,10 @@ ssize_t Endpoint::post_atomic(const Atomic& op) {
   if (fetching)
     plain.flags &= ~FI_INJECT;  // operands are copied anyway, and the result is not over
   const std::size_t bytes = count * kind->element;
-  return transmit(SizeLimits::kAtomic, plain.flags, bytes, [&](base::Instant now) {
+  std::array<Local, 3> buffers{{{.iov = operand.pieces(), .is_source = true, .place = {}},
+                                {.iov = compare.pieces(), .is_source = true, .place = {}},
+                                {.iov = result.pieces(), .is_source = false, .place = {}}}};
+  return transmit(SizeLimits::kAtomic, plain.flags, bytes, buffers, [&](base::Instant now) {
     ses::AtomicRequest request;
     request.peer = av_->peer(op.peer);
     request.tagged = (op.flags & FI_TAGGED) != 0;
@@ -216,9 +246,12 @@ ssize_t Endpoint::post_atomic(const Atomic& op) {
     request.operand = operand.pieces();
     request.compare = compare.pieces();
     request.result = result.pieces();
+    request.operand_device = buffers[0].place.memory;
+    request.compare_device = buffers[1].place.memory;
+    request.result_device = buffers[2].place.memory;
     request.remote_offset = op.remote_address;
     request.key = op.key;
-    describe(plain, request);
+    describe(plain, buffers, request);
     return worker_.ses().atomic(now, id_, request);
   });
 }
@@ -238,6 +271,8 @@ ssize_t Endpoint::post_receive(const Receive& op) {
   }
   const base::Instant now = clock_now();
   if ((op.flags & FI_PEEK) != 0) return post_peek(now, op, source);
+  std::array<Local, 1> buffers{{{.iov = op.iov, .is_source = false, .place = {}}}};
+  if (const int error = locate(buffers); error != 0) return error;
 
   ses::ReceiveRequest request;
   request.tagged = op.tagged;
@@ -245,8 +280,9 @@ ssize_t Endpoint::post_receive(const Receive& op) {
   request.ignore = op.ignore;
   request.source = source;
   request.iov = op.iov;
+  request.device = buffers[0].place.memory;
   request.multi_recv = (op.flags & FI_MULTI_RECV) != 0;
-  request.user_flags = entry_flag(op.flags);
+  request.user_flags = static_cast<std::uint8_t>(entry_flag(op.flags) | device_flag(buffers));
   request.context = reinterpret_cast<std::uint64_t>(op.context);
   const auto post = [&] {
     if ((op.flags & FI_CLAIM) != 0) {
@@ -282,7 +318,27 @@ ssize_t Endpoint::post_peek(base::Instant now, const Receive& op, ses::PeerId so
 
 // --- The way back
 
+/// With every one, as a peer hears of a write by the answer that leaves behind its completion.
+bool Endpoint::settle_devices(const ses::Completion& c) {
+  Devices& devices = worker_.devices();
+  const bool is_of_target = c.kind == OpKind::kRemoteWrite || c.kind == OpKind::kRemoteAtomic ||
+                            c.kind == OpKind::kRemoteFetchingAtomic;
+  const bool is_whole = devices.drain();
+  const auto id = static_cast<Devices::Id>(c.user_flags >> kDeviceShift);
+  const Device* const device = is_of_target ? nullptr : devices.at(id);
+  return device != nullptr ? !device->is_broken() : is_whole || !is_of_target;
+}
+
 void Endpoint::on_completion(ses::EndpointId, const ses::Completion& c) {
+  if (!worker_.devices().empty() && !settle_devices(c) && c.code == ReturnCode::kOk) {
+    ses::Completion failed = c;
+    failed.code = ReturnCode::kHostUnsuccessCmpl;
+    return complete(failed);
+  }
+  complete(c);
+}
+
+void Endpoint::complete(const ses::Completion& c) {
   const bool success = c.code == ReturnCode::kOk;
   const bool wanted = (c.user_flags & kWantsEntry) != 0 || !success;
   switch (c.kind) {
@@ -316,7 +372,8 @@ void Endpoint::on_completion(ses::EndpointId, const ses::Completion& c) {
     case OpKind::kRemoteFetchingAtomic:
       count(Mr::is_write(c.kind) ? kRemoteWrite : kRemoteRead, success);
       if (Mr* mr = domain_.watched(c.mr_key)) mr->on_remote_access(c.kind, success);
-      if (c.has_data && success && rx_cq_ != nullptr) report(*rx_cq_, c, entry_flags(c));
+      if (c.has_data && (success || c.code == ReturnCode::kHostUnsuccessCmpl) && rx_cq_ != nullptr)
+        report(*rx_cq_, c, entry_flags(c));
       return;
   }
 }

@@ -221,6 +221,8 @@ void Worker::poll(Held& held) {
 
 bool Worker::turn_loop(base::Instant now) {
   const bool did = fep_->turn(now);
+  // Of what peers wrote without a completion here, nothing stays behind.
+  if (did && !devices_.empty()) devices_.settle();
   if (path_log_ != nullptr) path_log_->on_turn(now, *fep_);
   if (did) loop_news_.signal();
   return did;

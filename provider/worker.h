@@ -19,6 +19,7 @@
 #include "lib/base/trace.h"
 #include "provider/clock.h"
 #include "provider/courtesy.h"
+#include "provider/device.h"
 #include "provider/last_words.h"
 #include "provider/live_view.h"
 #include "provider/lock.h"
@@ -77,6 +78,7 @@ class Worker {
   fep::Fep& fep() { return *fep_; }
   /// Of a new domain: what is registered in one is reached through its own endpoints alone.
   std::uint32_t new_memory_space() { return ++memory_spaces_; }
+  Devices& devices() { return devices_; }
   /// One turn of the loop on behalf of the application.
   bool turn() { return turn_at(clock_now()); }
   bool turn_at(base::Instant now);
@@ -132,6 +134,7 @@ class Worker {
   std::unique_ptr<net::Port> port_;
   std::unique_ptr<fep::TraceFile> trace_file_;
   std::unique_ptr<fep::PathLog> path_log_;
+  Devices devices_;  ///< operations in the FEP use them
   std::unique_ptr<fep::Fep> fep_;
   std::unique_ptr<ProgressThread> thread_;
   std::atomic<std::uint32_t> memory_spaces_{0};

@@ -28,7 +28,7 @@ void walk(const iovec* pieces, std::uint32_t count, std::size_t offset, std::siz
 
 }  // namespace
 
-bool IovList::assign(std::span<const iovec> pieces, IovPool& pool) {
+bool IovList::assign(std::span<const iovec> pieces, IovPool& pool, DeviceMemory* device) {
   *this = IovList();
   if (pieces.size() > kMaxIov) return false;
   std::size_t total = 0;
@@ -43,6 +43,7 @@ bool IovList::assign(std::span<const iovec> pieces, IovPool& pool) {
   }
   count_ = static_cast<std::uint32_t>(pieces.size());
   size_ = total;
+  device_ = device;
   return true;
 }
 
@@ -53,7 +54,7 @@ bool IovList::assign_part(const IovList& whole, std::size_t offset, std::size_t 
        [&](std::uint8_t* part, std::size_t, std::size_t bytes) {
          parts[count++] = {part, bytes};
        });
-  return assign({parts.data(), count}, pool);
+  return assign({parts.data(), count}, pool, whole.device_);
 }
 
 void IovList::clear(IovPool& pool) {
@@ -74,7 +75,7 @@ void IovList::append_to(net::Packet& packet, std::size_t offset, std::size_t n) 
   constexpr std::size_t kWorthBorrowing =
       1024;  // below, a copy costs less than one more vector for the port
   const std::uint8_t* const memory =
-      packet.can_borrow() && n >= kWorthBorrowing ? find(offset, n) : nullptr;
+      packet.can_borrow() && n >= kWorthBorrowing && device_ == nullptr ? find(offset, n) : nullptr;
   if (memory != nullptr)
     packet.borrow(memory, n);
   else
@@ -84,15 +85,21 @@ void IovList::append_to(net::Packet& packet, std::size_t offset, std::size_t n) 
 void IovList::gather(std::size_t offset, std::uint8_t* out, std::size_t n) const {
   UET_DCHECK(offset <= size_ && n <= size_ - offset);
   walk(pieces(), count_, offset, n,
-       [out](const std::uint8_t* from, std::size_t at, std::size_t part) {
-         std::memcpy(out + at, from, part);
+       [&](const std::uint8_t* from, std::size_t at, std::size_t part) {
+         if (device_ != nullptr) [[unlikely]]
+           device_->read(from, out + at, part);
+         else
+           std::memcpy(out + at, from, part);
        });
 }
 
 void IovList::scatter(std::size_t offset, const std::uint8_t* in, std::size_t n) const {
   UET_DCHECK(offset <= size_ && n <= size_ - offset);
-  walk(pieces(), count_, offset, n, [in](std::uint8_t* to, std::size_t at, std::size_t part) {
-    std::memcpy(to, in + at, part);
+  walk(pieces(), count_, offset, n, [&](std::uint8_t* to, std::size_t at, std::size_t part) {
+    if (device_ != nullptr) [[unlikely]]
+      device_->write(to, in + at, part);
+    else
+      std::memcpy(to, in + at, part);
   });
 }
 

@@ -11,6 +11,7 @@
 
 #include "lib/net/packet.h"
 #include "ses/chunked_pool.h"
+#include "ses/device_memory.h"
 
 namespace uet::ses {
 
@@ -27,12 +28,14 @@ using IovPool = ChunkedPool<IovBlock>;
 class IovList {
  public:
   /// False (and empty) when there are too many pieces or no block for them.
-  bool assign(std::span<const iovec> pieces, IovPool& pool);
+  /// `device`: whose memory it is; null for the CPU's.
+  bool assign(std::span<const iovec> pieces, IovPool& pool, DeviceMemory* device = nullptr);
   void assign(void* base, std::size_t length) {
     one_ = {base, length};
     count_ = 1;
     size_ = length;
     block_ = nullptr;
+    device_ = nullptr;
   }
   /// n bytes from `offset` on of `whole`; the range must lie inside.
   bool assign_part(const IovList& whole, std::size_t offset, std::size_t n, IovPool& pool);
@@ -42,8 +45,10 @@ class IovList {
   void* base() const { return count_ == 0 ? nullptr : pieces()[0].iov_base; }
   std::span<const iovec> as_span() const { return {pieces(), count_}; }
   bool is_contiguous() const { return count_ <= 1; }
+  DeviceMemory* device() const { return device_; }
 
-  /// Where n bytes from `offset` on lie in one piece; null when they do not.
+  /// Where n bytes from `offset` on lie in one piece; null when they do not. Of a device's memory the CPU may only use the
+  /// address.
   std::uint8_t* find(std::size_t offset, std::size_t n) const;
   /// Copies n bytes from `offset` on; the range must lie inside.
   void gather(std::size_t offset, std::uint8_t* out, std::size_t n) const;
@@ -57,6 +62,7 @@ class IovList {
   iovec one_{};
   IovBlock* block_ = nullptr;
   std::size_t size_ = 0;
+  DeviceMemory* device_ = nullptr;
   std::uint32_t count_ = 0;
 };
 

@@ -24,7 +24,7 @@ PostResult<std::uint64_t> MemoryTable::add(const MemoryRequest& request, base::R
   };
   MemoryRegion* region = pool_.acquire();
   if (region == nullptr) return refuse();
-  if (!region->iov.assign(request.iov, iov_pool_)) {
+  if (!region->iov.assign(request.iov, iov_pool_, request.device)) {
     pool_.release(region);
     return refuse();
   }

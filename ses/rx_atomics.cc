@@ -1,4 +1,5 @@
 // Atomics at the target. [SES 16]
+#include <algorithm>
 #include <array>
 
 #include "ses/amo.h"
@@ -80,9 +81,27 @@ bool is_reachable(const IovList& memory, std::uint64_t start, std::uint32_t byte
   return true;
 }
 
+/// In a copy. Operations of peers all come through here, so they are atomic to each other as in the CPU's memory; to what the
+/// device does itself they are not.
+void execute_on_device(const IovList& memory, std::uint64_t start, std::uint32_t bytes,
+                       const AmoOperation& amo, std::uint8_t* old) {
+  const std::size_t element = amo_bytes(amo.type);
+  const auto at = static_cast<std::size_t>(start);
+  alignas(sizeof(wire::U128)) std::array<std::uint8_t, 64 * sizeof(wire::U128)> copy;
+  AmoOperation part = amo;
+  for (std::size_t done = 0, n = 0; done < bytes; done += n) {
+    n = std::min<std::size_t>(copy.size(), bytes - done);
+    memory.gather(at + done, copy.data(), n);
+    execute(part, copy.data(), n / element, old);
+    if (amo.op != AmoOpcode::kRead) memory.scatter(at + done, copy.data(), n);
+    if (part.operand != nullptr) part.operand += n;
+  }
+}
+
 void execute_on(const IovList& memory, std::uint64_t start, std::uint32_t bytes, AmoOperation amo,
                 std::uint8_t* old) {
   const std::size_t element = amo_bytes(amo.type);
+  if (memory.device() != nullptr) return execute_on_device(memory, start, bytes, amo, old);
   if (std::uint8_t* all = memory.find(start, bytes)) return execute(amo, all, bytes / element, old);
   for (std::size_t done = 0; done < bytes; done += element) {
     execute(amo, memory.find(start + done, element), 1, old);  // several: none is fetched

@@ -38,7 +38,7 @@ Receive* Receiver::make_receive(Endpoint& endpoint, const ReceiveRequest& reques
   error = PostError::kAgain;
   Receive* r = receives_.acquire();
   if (r == nullptr) return nullptr;
-  if (!r->iov.assign(request.iov, core_.iov_pool)) {
+  if (!r->iov.assign(request.iov, core_.iov_pool, request.device)) {
     receives_.release(r);
     return nullptr;
   }

@@ -22,6 +22,7 @@
 #include "lib/net/fabric_address.h"
 #include "lib/wire/enums.h"
 #include "pds/pds.h"
+#include "ses/device_memory.h"
 #include "ses/ses_config.h"
 
 namespace uet::ses {
@@ -186,6 +187,7 @@ struct SendRequest {
   bool tagged = false;
   std::uint64_t tag = 0;
   std::span<const iovec> iov;
+  DeviceMemory* device = nullptr;     ///< whose memory that is; null for the CPU's
   std::optional<std::uint64_t> data;  ///< header data
   bool inject = false;  ///< bytes are copied before return; at most SesConfig::inject_size
   bool delivery_complete = false;
@@ -200,6 +202,7 @@ struct RmaRequest {
   Delivery delivery = Delivery::kReliable;  ///< or kIdempotent
   bool read = false;
   std::span<const iovec> iov;       ///< local source (write) or destination (read)
+  DeviceMemory* device = nullptr;   ///< whose memory that is; null for the CPU's
   std::uint64_t remote_offset = 0;  ///< from the MR's base, or a virtual address
   std::uint64_t key = 0;
   std::optional<std::uint64_t> data;  ///< write only
@@ -227,6 +230,7 @@ struct AtomicRequest {
   std::span<const iovec>
       compare;  ///< compare-and-swap family: the value to compare, or MSWAP's mask
   std::span<const iovec> result;  ///< fetching
+  DeviceMemory *operand_device = nullptr, *compare_device = nullptr, *result_device = nullptr;
   std::uint64_t remote_offset =
       0;  ///< from the MR's base, or a virtual address; from the start of the receive
   std::uint64_t key = 0;
@@ -245,6 +249,7 @@ struct ReceiveRequest {
   std::uint64_t ignore = 0;
   PeerId source = kAnyPeer;  ///< directed receive
   std::span<const iovec> iov;
+  DeviceMemory* device = nullptr;       ///< whose memory that is; null for the CPU's
   bool multi_recv = false;              ///< one iovec, many messages
   std::optional<std::uint32_t> job_id;  ///< only messages of this job
   std::uint8_t user_flags = 0;
@@ -266,6 +271,7 @@ struct PeekRequest {
 
 struct MemoryRequest {
   std::span<const iovec> iov;
+  DeviceMemory* device = nullptr;  ///< whose memory that is; null for the CPU's
   bool remote_read = false;
   bool remote_write = false;
   bool virtual_addressing = true;       ///< false: offsets from 0

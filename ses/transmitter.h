@@ -49,7 +49,7 @@ class Transmitter final : private Fetcher, private RegionReads {
                             SesOpcode opcode);
   static void assign(TxOp& op, Endpoint& endpoint, Flow& flow, SesOpcode opcode,
                      std::uint64_t length);
-  bool copy_for_inject(TxOp& op, std::span<const iovec> pieces);
+  bool copy_for_inject(TxOp& op, const Common& common);
   Flow* flow_for(Endpoint& endpoint, Peer& peer);
   void enqueue(Instant now, TxOp& op);
   void pump(Instant now, Flow& flow);

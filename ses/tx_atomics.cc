@@ -13,9 +13,15 @@ std::size_t bytes_of(std::span<const iovec> pieces) {
   return bytes;
 }
 
-void gather(std::span<const iovec> pieces, std::uint8_t* to) {
-  for (const iovec& piece : pieces)
-    to = std::copy_n(static_cast<const std::uint8_t*>(piece.iov_base), piece.iov_len, to);
+void gather(std::span<const iovec> pieces, DeviceMemory* device, std::uint8_t* to) {
+  for (const iovec& piece : pieces) {
+    const auto* const from = static_cast<const std::uint8_t*>(piece.iov_base);
+    if (device != nullptr)
+      device->read(from, to, piece.iov_len);
+    else
+      std::copy_n(from, piece.iov_len, to);
+    to += piece.iov_len;
+  }
 }
 
 SesOpcode opcode_of(const AtomicRequest& r) {
@@ -49,6 +55,7 @@ PostResult<Posted> Transmitter::atomic(Instant now, Endpoint& endpoint,
   Common common(request);
   if (request.fetching) {  // its operand is in `part`
     common.iov = request.result;
+    common.device = request.result_device;
     common.inject = false;
   }
   auto prepared = prepare(now, endpoint, common, opcode_of(request));
@@ -89,10 +96,10 @@ PostResult<AtomicPart*> Transmitter::describe_atomic(Instant now, const AtomicRe
   part->extension_bytes = compares ? wire::ExtCompareSwap::kSize : wire::ExtAtomic::kSize;
   part->operand_bytes =
       static_cast<std::uint8_t>(r.fetching && has_operand(r.op) && !compares ? element : 0);
-  if (r.fetching) gather(r.operand, part->operand.data());
+  if (r.fetching) gather(r.operand, r.operand_device, part->operand.data());
   if (compares) {
     std::array<std::uint8_t, kLargestElement> value;
-    gather(r.compare, value.data());
+    gather(r.compare, r.compare_device, value.data());
     part->compare = to_operand_field(r.type, value.data());
     part->swap = to_operand_field(r.type, part->operand.data());
   }

@@ -10,6 +10,7 @@ struct Transmitter::Common {
   PeerId peer = 0;
   Delivery delivery{};
   std::span<const iovec> iov;
+  DeviceMemory* device = nullptr;
   const std::optional<std::uint64_t>* data = nullptr;
   bool inject = false;
   bool delivery_complete = false;
@@ -19,15 +20,17 @@ struct Transmitter::Common {
   std::uint64_t context = 0;
 
   template <typename Request>
-  explicit Common(const Request& r) : Common(r, r.iov, r.delivery) {}
-  explicit Common(const AtomicRequest& r) : Common(r, r.operand, Delivery::kReliable) {}
+  explicit Common(const Request& r) : Common(r, r.iov, r.device, r.delivery) {}
+  explicit Common(const AtomicRequest& r)
+      : Common(r, r.operand, r.operand_device, Delivery::kReliable) {}
 
  private:
   template <typename Request>
-  Common(const Request& r, std::span<const iovec> memory, Delivery how)
+  Common(const Request& r, std::span<const iovec> memory, DeviceMemory* whose, Delivery how)
       : peer(r.peer),
         delivery(how),
         iov(memory),
+        device(whose),
         data(&r.data),
         inject(r.inject),
         delivery_complete(r.delivery_complete),

@@ -156,8 +156,9 @@ PostResult<TxOp*> Transmitter::prepare(Instant now, Endpoint& endpoint, const Co
   op->inject_block = nullptr;
   op->inject_cost = 0;
   const bool has_buffer =
-      flow != nullptr && (common.inject && length > 0 ? copy_for_inject(*op, common.iov)
-                                                      : op->iov.assign(common.iov, core_.iov_pool));
+      flow != nullptr &&
+      (common.inject && length > 0 ? copy_for_inject(*op, common)
+                                   : op->iov.assign(common.iov, core_.iov_pool, common.device));
   if (!has_buffer) {
     if (flow != nullptr) release_flow_if_idle(*flow);
     ops_.release(op);
@@ -194,9 +195,9 @@ void Transmitter::assign(TxOp& op, Endpoint& endpoint, Flow& flow, SesOpcode opc
 }
 
 /// The bytes go into a block of ours, so that the caller may reuse its buffer at once.
-bool Transmitter::copy_for_inject(TxOp& op, std::span<const iovec> pieces) {
+bool Transmitter::copy_for_inject(TxOp& op, const Common& common) {
   IovList from;
-  if (!from.assign(pieces, core_.iov_pool)) return false;
+  if (!from.assign(common.iov, core_.iov_pool, common.device)) return false;
   const std::size_t cost = inject_slab_.cost_of(from.size());
   Block* block = nullptr;
   if (inject_slab_.reserve(cost)) {

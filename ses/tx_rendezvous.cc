@@ -30,6 +30,7 @@ bool Transmitter::begin_rendezvous(TxOp& op, std::uint32_t eager) {
   const Endpoint& endpoint = *op.endpoint;
   MemoryRequest request;
   request.iov = op.iov.as_span();
+  request.device = op.iov.device();
   request.remote_read = true;
   request.virtual_addressing = false;
   request.job_id = op.job_id;

@@ -242,6 +242,16 @@ TEST(Settings, keys__that_cannot_be_used_stop_the_endpoint) {
   EXPECT_EQ(load({{"PROTECT", "none"}})->fep_config(facts)->protection, DataProtection::kNone);
 }
 
+/// One that would do nothing as it stands is a mistake of its user.
+TEST(Settings, rendezvous__names_what_a_setting_needs) {
+  EXPECT_THAT(refusal({{"RENDEZVOUS_FROM", "64K"}, {"RENDEZVOUS", "0"}}),
+              HasSubstr("FI_UET_RENDEZVOUS=1"));
+  EXPECT_THAT(refusal({{"RENDEZVOUS_EAGER", "4K"}, {"RENDEZVOUS", "1"}}),
+              HasSubstr("FI_UET_RENDEZVOUS_FROM"));
+  EXPECT_EQ(refusal({{"RENDEZVOUS_EAGER", "4K"}, {"RENDEZVOUS_FROM", "64K"}, {"RENDEZVOUS", "1"}}),
+            "accepted");
+}
+
 TEST(Settings, fep_config__takes_parameters_of_the_specification_by_name) {
   const net::PortFacts facts{.address = net::FabricAddress::from_v4(1), .ip_mtu = 9000};
   const auto config = load({{"PDS", "Max_RTO_Retx_Cnt=5,NACK_Retx_Time=20us"}, {"RTO_INIT", "2ms"}})

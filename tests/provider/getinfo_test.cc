@@ -1,3 +1,5 @@
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -206,6 +208,20 @@ TEST_F(GetinfoTest, devices_that_are_configured__have_an_entry_each) {
   EXPECT_EQ(get_info(hints.get()), nullptr);
   const Info service = get_info(nullptr, nullptr, FI_VERSION(1, 17), nullptr, "9228", FI_SOURCE);
   EXPECT_EQ(names(service).size(), 6u) << "both types of endpoint on each";
+}
+
+/// With one, device_test.cc asks.
+TEST_F(GetinfoTest, device_memory__is_not_offered_without_its_driver) {
+  if (void* driver = ::dlopen("libcuda.so.1", RTLD_LAZY)) {
+    ::dlclose(driver);
+    GTEST_SKIP() << "there is a CUDA driver here";
+  }
+  hints->caps = FI_MSG | FI_HMEM;
+  hints->domain_attr->mr_mode = FI_MR_HMEM;
+  EXPECT_EQ(get_info(hints.get(), &error), nullptr);
+  EXPECT_EQ(error, -FI_ENODATA);
+  hints->caps = FI_MSG;
+  EXPECT_NE(get_info(hints.get()), nullptr);
 }
 
 TEST_F(GetinfoTest, older_api_versions__are_served) {

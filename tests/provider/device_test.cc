@@ -1,0 +1,522 @@
+/// Memory of a device, which the CPU cannot touch: tests/provider/standin is the driver.
+#include <dlfcn.h>
+#include <rdma/fi_atomic.h>
+
+#include <cstring>
+
+#include "tests/provider/fixture.h"
+
+namespace uet::provider::testing {
+namespace {
+
+/// The stand-in's own calls.
+class StandIn {
+ public:
+  StandIn() : library_(::dlopen("libcuda.so.1", RTLD_NOW)) {}
+  bool is_there() const {
+    return library_ != nullptr && ::dlsym(library_, "standin_allocate") != nullptr;
+  }
+  template <typename Function>
+  Function* call(const char* name) const {
+    return reinterpret_cast<Function*>(::dlsym(library_, name));
+  }
+
+ private:
+  void* library_;
+};
+
+/// Registered memory of a device.
+class DeviceBuffer {
+ public:
+  DeviceBuffer(const StandIn& driver, std::size_t n) : driver_(driver), size(n) {
+    address = static_cast<std::uint8_t*>(driver.call<void*(std::size_t)>("standin_allocate")(n));
+  }
+  ~DeviceBuffer() {
+    if (mr != nullptr) {
+      EXPECT_EQ(fi_close(&mr->fid), 0);
+    }
+    driver_.call<void(void*)>("standin_free")(address);
+  }
+  int add(fid_domain* domain, std::uint64_t access = FI_SEND | FI_RECV | FI_READ | FI_WRITE |
+                                                     FI_REMOTE_READ | FI_REMOTE_WRITE) {
+    const iovec iov{address, size};
+    fi_mr_attr attr{};
+    attr.mr_iov = &iov;
+    attr.iov_count = 1;
+    attr.access = access;
+    attr.iface = FI_HMEM_CUDA;
+    return fi_mr_regattr(domain, &attr, 0, &mr);
+  }
+  void* desc() const { return fi_mr_desc(mr); }
+  std::uint64_t at(std::size_t offset = 0) const {
+    return reinterpret_cast<std::uintptr_t>(address) + offset;
+  }
+  /// As the device sees it.
+  std::uint8_t* inside() const {
+    return driver_.call<std::uint8_t*(void*)>("standin_inside")(address);
+  }
+  void fill(const std::vector<std::uint8_t>& bytes, std::size_t offset = 0) {
+    std::memcpy(inside() + offset, bytes.data(), bytes.size());
+  }
+  std::vector<std::uint8_t> bytes(std::size_t n, std::size_t offset = 0) const {
+    return {inside() + offset, inside() + offset + n};
+  }
+
+ private:
+  const StandIn& driver_;
+
+ public:
+  const std::size_t size;
+  std::uint8_t* address = nullptr;
+  fid_mr* mr = nullptr;
+};
+
+Info hmem_hints() {
+  Info hints = make_hints();
+  hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_MULTI_RECV | FI_HMEM;
+  hints->domain_attr->mr_mode =
+      FI_MR_LOCAL | FI_MR_HMEM | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+  return hints;
+}
+
+class DeviceTest : public PairTest {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(driver.is_there()) << "LD_LIBRARY_PATH must name the stand-in; meson sets it";
+  }
+  void TearDown() override { fail_after(-1); }
+  void open_with_device() {
+    const Info hints = hmem_hints();
+    open(hints.get());
+  }
+  void fail_after(long copies) { driver.call<void(long)>("standin_fail_after")(copies); }
+  void expect_success(Side& side) {
+    const Got got = wait_for(side);
+    EXPECT_FALSE(got.failed) << fi_strerror(got.error.err);
+  }
+
+  StandIn driver;
+};
+
+// --- What is on offer
+
+TEST_F(DeviceTest, getinfo__offers_device_memory_when_asked) {
+  const Info hints = hmem_hints();
+  const Info info = get_info(hints.get());
+  ASSERT_NE(info, nullptr);
+  EXPECT_NE(info->caps & FI_HMEM, 0u);
+  EXPECT_NE(info->tx_attr->caps & FI_HMEM, 0u);
+  EXPECT_NE(info->rx_attr->caps & FI_HMEM, 0u);
+  EXPECT_NE(info->domain_attr->mr_mode & FI_MR_HMEM, 0);
+  EXPECT_EQ(info->domain_attr->mr_mode & FI_MR_LOCAL, 0);
+  const Info others = make_hints();
+  EXPECT_EQ(get_info(others.get())->caps & FI_HMEM, 0u);
+  EXPECT_EQ(get_info(others.get())->domain_attr->mr_mode & FI_MR_HMEM, 0);
+}
+
+/// What is not registered cannot be told from the CPU's.
+TEST_F(DeviceTest, getinfo__needs_programs_that_register_device_memory) {
+  const Info hints = hmem_hints();
+  hints->domain_attr->mr_mode &= ~FI_MR_HMEM;
+  int error = 0;
+  EXPECT_EQ(get_info(hints.get(), &error), nullptr);
+  EXPECT_EQ(error, -FI_ENODATA);
+}
+
+/// The plug-in's two protocols, with the hints of its source. The first version of libfabric that it asks for is newer than ours.
+TEST_F(DeviceTest, getinfo__serves_the_hints_of_the_nccl_plugin) {
+  Info rdma = make_hints();
+  rdma->caps = FI_MSG | FI_RMA | FI_HMEM | FI_LOCAL_COMM | FI_REMOTE_COMM;
+  rdma->mode = FI_CONTEXT | FI_CONTEXT2;
+  rdma->ep_attr->type = FI_EP_RDM;
+  rdma->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_HMEM | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED |
+                               FI_MR_PROV_KEY | FI_MR_ENDPOINT;
+  rdma->domain_attr->mr_key_size = 2;
+  rdma->domain_attr->threading = FI_THREAD_COMPLETION;
+  rdma->domain_attr->cq_data_size = 4;
+  Info sendrecv = make_hints();
+  sendrecv->caps = FI_LOCAL_COMM | FI_REMOTE_COMM | FI_TAGGED | FI_MSG | FI_HMEM | FI_RMA | FI_READ;
+  sendrecv->mode = FI_CONTEXT | FI_CONTEXT2;
+  sendrecv->ep_attr->type = FI_EP_RDM;
+  sendrecv->domain_attr->mr_mode = rdma->domain_attr->mr_mode;
+  sendrecv->domain_attr->mr_key_size = 2;
+  sendrecv->domain_attr->threading = FI_THREAD_SAFE;
+  sendrecv->tx_attr->msg_order = sendrecv->rx_attr->msg_order = FI_ORDER_SAS;
+  for (const fi_info* hints : {rdma.get(), sendrecv.get()}) {
+    for (const std::uint32_t version : {FI_VERSION(1, 6), FI_VERSION(1, 17)}) {
+      const Info info = get_info(hints, nullptr, version);
+      ASSERT_NE(info, nullptr);
+      EXPECT_EQ(info->caps & hints->caps, hints->caps);
+      EXPECT_NE(info->domain_attr->mr_mode & FI_MR_HMEM, 0);
+      EXPECT_EQ(info->domain_attr->mr_mode & ~hints->domain_attr->mr_mode, 0);
+      EXPECT_EQ(info->domain_attr->threading, hints->domain_attr->threading);
+      EXPECT_GE(info->domain_attr->mr_key_size, 2u);
+      EXPECT_GE(info->domain_attr->cq_data_size, 4u);
+      EXPECT_NE(info->fabric_attr->name, nullptr);
+    }
+  }
+}
+
+/// Our copies are calls of CUDA, so a program that forbids them must go by the CPU's memory.
+TEST_F(DeviceTest, cuda_api_option__says_that_copies_call_it) {
+  constexpr int kCudaApiPermitted = 10;  // newer than the headers
+  open_with_device();
+  bool permitted = true;
+  EXPECT_EQ(fi_setopt(&a.ep->fid, FI_OPT_ENDPOINT, kCudaApiPermitted, &permitted, sizeof permitted),
+            0);
+  permitted = false;
+  EXPECT_EQ(fi_setopt(&a.ep->fid, FI_OPT_ENDPOINT, kCudaApiPermitted, &permitted, sizeof permitted),
+            -FI_EOPNOTSUPP);
+}
+
+// --- Registration
+
+TEST_F(DeviceTest, registration__of_what_is_no_device_memory_is_refused) {
+  open_with_device();
+  char byte = 0;
+  const iovec iov{&byte, 1};
+  fi_mr_attr attr{};
+  attr.mr_iov = &iov;
+  attr.iov_count = 1;
+  attr.access = FI_SEND;
+  fid_mr* mr = nullptr;
+  attr.iface = FI_HMEM_CUDA;
+  EXPECT_EQ(fi_mr_regattr(a.domain, &attr, 0, &mr), -FI_EINVAL);
+  attr.iface = FI_HMEM_ROCR;
+  EXPECT_EQ(fi_mr_regattr(a.domain, &attr, 0, &mr), -FI_EOPNOTSUPP);
+  attr.iface = FI_HMEM_SYSTEM;
+  constexpr std::uint64_t kDmabuf = std::uint64_t{1} << 40;  // FI_MR_DMABUF, newer than the headers
+  EXPECT_EQ(fi_mr_regattr(a.domain, &attr, kDmabuf, &mr), -FI_EOPNOTSUPP);
+  EXPECT_EQ(fi_mr_regattr(a.domain, &attr, 0, &mr), 0);
+  EXPECT_EQ(fi_close(&mr->fid), 0);
+  DeviceBuffer memory(driver, 8192);
+  const iovec beyond{memory.address, memory.size + 1};
+  attr.mr_iov = &beyond;
+  attr.iface = FI_HMEM_CUDA;
+  EXPECT_EQ(fi_mr_regattr(a.domain, &attr, 0, &mr), -FI_EINVAL);
+  const iovec missing{memory.address, memory.size};
+  attr.mr_iov = &missing;
+  attr.device.cuda = 5;
+  EXPECT_EQ(fi_mr_regattr(a.domain, &attr, 0, &mr), -FI_ENODEV);
+}
+
+/// fi_mr(3): attr.iface means something to programs with FI_HMEM only.
+TEST_F(DeviceTest, registration__without_the_capability_ignores_the_interface) {
+  open();
+  char byte = 0;
+  const iovec iov{&byte, 1};
+  fi_mr_attr attr{};
+  attr.mr_iov = &iov;
+  attr.iov_count = 1;
+  attr.access = FI_SEND;
+  attr.iface = FI_HMEM_CUDA;
+  fid_mr* mr = nullptr;
+  ASSERT_EQ(fi_mr_regattr(a.domain, &attr, 0, &mr), 0);
+  EXPECT_EQ(fi_close(&mr->fid), 0);
+}
+
+// --- Data
+
+TEST_F(DeviceTest, messages__of_all_sizes_arrive) {
+  open_with_device();
+  constexpr std::size_t kMost = 700'000;
+  DeviceBuffer from(driver, kMost), to(driver, kMost);
+  ASSERT_EQ(from.add(a.domain), 0);
+  ASSERT_EQ(to.add(b.domain), 0);
+  std::uint8_t seed = 0;
+  for (const std::size_t n : {std::size_t{1}, std::size_t{100}, std::size_t{4096},
+                              std::size_t{9000}, std::size_t{100'001}, kMost}) {
+    for (const bool is_expected : {true, false}) {
+      const auto bytes = pattern(n, ++seed);
+      from.fill(bytes);
+      const auto receive = [&] {
+        ASSERT_EQ(fi_trecv(b.ep, to.address, n, to.desc(), FI_ADDR_UNSPEC, seed, 0, nullptr), 0);
+      };
+      if (is_expected) receive();
+      ASSERT_EQ(fi_tsend(a.ep, from.address, n, from.desc(), to_b, seed, nullptr), 0);
+      if (!is_expected) {
+        expect_success(a);
+        receive();
+      }
+      expect_success(b);
+      EXPECT_EQ(to.bytes(n), bytes) << n << " bytes";
+      if (is_expected) expect_success(a);
+    }
+  }
+}
+
+/// Read ahead of a send may not outlive it.
+TEST_F(DeviceTest, buffer__that_changes_between_sends_is_read_again) {
+  open_with_device();
+  constexpr std::size_t kBytes = 50'000;
+  DeviceBuffer from(driver, 4 * kBytes), to(driver, kBytes);
+  ASSERT_EQ(from.add(a.domain), 0);
+  ASSERT_EQ(to.add(b.domain), 0);
+  for (std::uint8_t round = 0; round < 3; ++round) {
+    const auto bytes = pattern(kBytes, round);
+    from.fill(bytes);
+    ASSERT_EQ(fi_recv(b.ep, to.address, kBytes, to.desc(), FI_ADDR_UNSPEC, nullptr), 0);
+    ASSERT_EQ(fi_send(a.ep, from.address, kBytes, from.desc(), to_b, nullptr), 0);
+    expect_success(b);
+    expect_success(a);
+    EXPECT_EQ(to.bytes(kBytes), bytes) << "round " << int{round};
+  }
+}
+
+TEST_F(DeviceTest, many_messages_at_once__share_the_buffers) {
+  open_with_device();
+  constexpr std::size_t kMessages = 40, kBytes = 40'000;
+  DeviceBuffer from(driver, kMessages * kBytes), to(driver, kMessages * kBytes);
+  ASSERT_EQ(from.add(a.domain), 0);
+  ASSERT_EQ(to.add(b.domain), 0);
+  const auto bytes = pattern(kMessages * kBytes, 9);
+  from.fill(bytes);
+  for (std::size_t i = 0; i < kMessages; ++i)
+    ASSERT_EQ(
+        fi_trecv(b.ep, to.address + i * kBytes, kBytes, to.desc(), FI_ADDR_UNSPEC, i, 0, nullptr),
+        0);
+  for (std::size_t i = 0; i < kMessages; ++i)
+    ASSERT_EQ(fi_tsend(a.ep, from.address + i * kBytes, kBytes, from.desc(), to_b, i, nullptr), 0);
+  for (std::size_t i = 0; i < kMessages; ++i) {
+    expect_success(b);
+    expect_success(a);
+  }
+  EXPECT_EQ(to.bytes(bytes.size()), bytes);
+}
+
+TEST_F(DeviceTest, pieces__may_lie_in_both_memories) {
+  open_with_device();
+  DeviceBuffer from(driver, 8192), to(driver, 8192);
+  ASSERT_EQ(from.add(a.domain), 0);
+  ASSERT_EQ(to.add(b.domain), 0);
+  const auto bytes = pattern(6000, 4);
+  auto head = pattern(64, 5);
+  from.fill(bytes);
+  const iovec out[] = {{head.data(), head.size()}, {from.address, bytes.size()}};
+  std::vector<std::uint8_t> in_head(64);
+  const iovec in[] = {{in_head.data(), in_head.size()}, {to.address + 100, bytes.size()}};
+  void* descs[] = {nullptr, to.desc()};
+  ASSERT_EQ(fi_recvv(b.ep, in, descs, 2, FI_ADDR_UNSPEC, nullptr), 0);
+  descs[1] = from.desc();
+  ASSERT_EQ(fi_sendv(a.ep, out, descs, 2, to_b, nullptr), 0);
+  expect_success(b);
+  EXPECT_EQ(in_head, head);
+  EXPECT_EQ(to.bytes(bytes.size(), 100), bytes);
+}
+
+TEST_F(DeviceTest, injected_bytes__may_change_at_once) {
+  open_with_device();
+  DeviceBuffer from(driver, 4096);
+  ASSERT_EQ(from.add(a.domain), 0);
+  const auto bytes = pattern(512, 6);
+  std::vector<std::uint8_t> got(512);
+  ASSERT_EQ(fi_recv(b.ep, got.data(), got.size(), nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+  from.fill(bytes);
+  ASSERT_EQ(fi_inject(a.ep, from.address, bytes.size(), to_b), 0);
+  from.fill(pattern(512, 7));
+  expect_success(b);
+  EXPECT_EQ(got, bytes);
+}
+
+TEST_F(DeviceTest, multi_receive__packs_messages_into_a_device) {
+  open_with_device();
+  DeviceBuffer to(driver, 64 * 1024);
+  ASSERT_EQ(to.add(b.domain), 0);
+  const iovec iov{to.address, to.size};
+  void* desc = to.desc();
+  const fi_msg buffer{.msg_iov = &iov,
+                      .desc = &desc,
+                      .iov_count = 1,
+                      .addr = FI_ADDR_UNSPEC,
+                      .context = nullptr,
+                      .data = 0};
+  ASSERT_EQ(fi_recvmsg(b.ep, &buffer, FI_MULTI_RECV), 0);
+  for (std::uint8_t i = 0; i < 5; ++i) {
+    const auto bytes = pattern(3000, i);
+    ASSERT_EQ(fi_send(a.ep, bytes.data(), bytes.size(), nullptr, to_b, nullptr), 0);
+    const Got got = wait_for(b);
+    const std::size_t at =
+        static_cast<std::size_t>(static_cast<std::uint8_t*>(got.entry.buf) - to.address);
+    ASSERT_LT(at, to.size);
+    EXPECT_EQ(to.bytes(bytes.size(), at), bytes);
+    expect_success(a);
+  }
+}
+
+TEST_F(DeviceTest, writes_and_reads__go_between_devices) {
+  open_with_device();
+  constexpr std::size_t kBytes = 300'000;
+  DeviceBuffer local(driver, kBytes), remote(driver, kBytes);
+  ASSERT_EQ(local.add(a.domain), 0);
+  ASSERT_EQ(remote.add(b.domain), 0);
+  const auto first = pattern(kBytes, 1), second = pattern(kBytes, 2);
+  local.fill(first);
+  ASSERT_EQ(fi_writedata(a.ep, local.address, kBytes, local.desc(), 0x55, to_b, remote.at(),
+                         fi_mr_key(remote.mr), nullptr),
+            0);
+  EXPECT_EQ(wait_for(b).entry.data, 0x55u);
+  EXPECT_EQ(remote.bytes(kBytes), first) << "in place when the target is told";
+  expect_success(a);
+  // The device itself changes it: no copy of ours may be older.
+  remote.fill(second);
+  ASSERT_EQ(fi_read(a.ep, local.address, kBytes, local.desc(), to_b, remote.at(),
+                    fi_mr_key(remote.mr), nullptr),
+            0);
+  expect_success(a);
+  EXPECT_EQ(local.bytes(kBytes), second);
+  ASSERT_EQ(fi_write(a.ep, local.address, 100, local.desc(), to_b, remote.at(kBytes - 99),
+                     fi_mr_key(remote.mr), nullptr),
+            0);
+  const Got beyond = wait_for(a);
+  EXPECT_TRUE(beyond.failed);
+  EXPECT_EQ(beyond.error.err, EFAULT);
+}
+
+/// The target is not told of a write by RUDI, so no completion of its own can bring the bytes into place.
+TEST_F(DeviceTest, write_without_a_completion__is_in_place_when_the_loop_was_turned) {
+  constexpr std::uint64_t kIdempotent = std::uint64_t{1} << 60;  // FI_UET_IDEMPOTENT
+  open_with_device();
+  DeviceBuffer remote(driver, 4096);
+  const iovec whole{remote.address, remote.size};
+  fi_mr_attr attr{};
+  attr.mr_iov = &whole;
+  attr.iov_count = 1;
+  attr.access = FI_REMOTE_WRITE;
+  attr.iface = FI_HMEM_CUDA;
+  ASSERT_EQ(fi_mr_regattr(b.domain, &attr, kIdempotent, &remote.mr), 0);
+  auto bytes = pattern(1000, 3);
+  const iovec iov{bytes.data(), bytes.size()};
+  const fi_rma_iov range{remote.at(), bytes.size(), fi_mr_key(remote.mr)};
+  fi_msg_rma write{};
+  write.msg_iov = &iov;
+  write.iov_count = 1;
+  write.addr = to_b;
+  write.rma_iov = &range;
+  write.rma_iov_count = 1;
+  ASSERT_EQ(fi_writemsg(a.ep, &write, FI_COMPLETION | kIdempotent), 0);
+  expect_success(a);
+  EXPECT_EQ(remote.bytes(bytes.size()), bytes);
+}
+
+/// The rest of such a message is read by its receiver, out of the sender's device.
+TEST_F(DeviceTest, rendezvous__reads_from_a_device) {
+  const Variable on("FI_UET_RENDEZVOUS", "1"), from_bytes("FI_UET_RENDEZVOUS_FROM", "20000");
+  open_with_device();
+  constexpr std::size_t kBytes = 150'000;
+  DeviceBuffer from(driver, kBytes), to(driver, kBytes);
+  ASSERT_EQ(from.add(a.domain), 0);
+  ASSERT_EQ(to.add(b.domain), 0);
+  const auto bytes = pattern(kBytes, 2);
+  from.fill(bytes);
+  ASSERT_EQ(fi_tsend(a.ep, from.address, kBytes, from.desc(), to_b, 1, nullptr), 0);
+  ASSERT_EQ(fi_trecv(b.ep, to.address, kBytes, to.desc(), FI_ADDR_UNSPEC, 1, 0, nullptr), 0);
+  expect_success(b);
+  expect_success(a);
+  EXPECT_EQ(to.bytes(kBytes), bytes);
+}
+
+TEST_F(DeviceTest, atomics__work_on_a_device) {
+  open_with_device();
+  DeviceBuffer local(driver, 4096), remote(driver, 4096);
+  ASSERT_EQ(local.add(a.domain), 0);
+  ASSERT_EQ(remote.add(b.domain), 0);
+  const auto words = [](const DeviceBuffer& of) {
+    return reinterpret_cast<std::uint64_t*>(of.inside());
+  };
+  const std::uint64_t key = fi_mr_key(remote.mr);
+  constexpr std::size_t kCount = 100;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    words(local)[i] = i;
+    words(remote)[i] = 1000;
+  }
+  ASSERT_EQ(fi_atomic(a.ep, local.address, kCount, local.desc(), to_b, remote.at(), key, FI_UINT64,
+                      FI_SUM, nullptr),
+            0);
+  expect_success(a);
+  for (std::size_t i = 0; i < kCount; ++i) EXPECT_EQ(words(remote)[i], 1000 + i);
+
+  words(local)[0] = 7;
+  ASSERT_EQ(fi_fetch_atomic(a.ep, local.address, 1, local.desc(), local.address + 512, local.desc(),
+                            to_b, remote.at(8), key, FI_UINT64, FI_SUM, nullptr),
+            0);
+  expect_success(a);
+  EXPECT_EQ(words(local)[64], 1001u);
+  EXPECT_EQ(words(remote)[1], 1008u);
+
+  words(local)[1] = 1008;  // compare
+  ASSERT_EQ(fi_compare_atomic(a.ep, local.address, 1, local.desc(), local.address + 8, local.desc(),
+                              local.address + 512, local.desc(), to_b, remote.at(8), key, FI_UINT64,
+                              FI_CSWAP, nullptr),
+            0);
+  expect_success(a);
+  EXPECT_EQ(words(local)[64], 1008u);
+  EXPECT_EQ(words(remote)[1], 7u);
+}
+
+TEST_F(DeviceTest, datagrams__come_from_a_device) {
+  const Info hints = make_hints();
+  hints->ep_attr->type = FI_EP_DGRAM;
+  hints->caps = FI_MSG | FI_HMEM;
+  hints->domain_attr->mr_mode = FI_MR_HMEM;
+  open(hints.get());
+  DeviceBuffer from(driver, 4096), to(driver, 4096);
+  ASSERT_EQ(from.add(a.domain, FI_SEND), 0);
+  ASSERT_EQ(to.add(b.domain, FI_RECV), 0);
+  const auto bytes = pattern(1000, 8);
+  from.fill(bytes);
+  ASSERT_EQ(fi_recv(b.ep, to.address, 4096, to.desc(), FI_ADDR_UNSPEC, nullptr), 0);
+  ASSERT_EQ(fi_send(a.ep, from.address, bytes.size(), from.desc(), to_b, nullptr), 0);
+  expect_success(b);
+  EXPECT_EQ(to.bytes(bytes.size()), bytes);
+}
+
+// --- When the driver refuses
+
+TEST_F(DeviceTest, refused_copy__fails_the_operation_and_those_after_it) {
+  open_with_device();
+  DeviceBuffer to(driver, 8192);
+  ASSERT_EQ(to.add(b.domain), 0);
+  const auto bytes = pattern(5000, 1);
+  ASSERT_EQ(fi_recv(b.ep, to.address, to.size, to.desc(), FI_ADDR_UNSPEC, nullptr), 0);
+  fail_after(0);
+  ASSERT_EQ(fi_send(a.ep, bytes.data(), bytes.size(), nullptr, to_b, nullptr), 0);
+  const Got got = wait_for(b);
+  EXPECT_TRUE(got.failed);
+  EXPECT_EQ(got.error.err, EIO);
+  EXPECT_EQ(fi_recv(b.ep, to.address, to.size, to.desc(), FI_ADDR_UNSPEC, nullptr), -FI_EIO);
+  // Memory of the CPU is as good as before.
+  std::vector<std::uint8_t> plain(bytes.size());
+  ASSERT_EQ(fi_recv(b.ep, plain.data(), plain.size(), nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+  ASSERT_EQ(fi_send(a.ep, bytes.data(), bytes.size(), nullptr, to_b, nullptr), 0);
+  expect_success(b);
+  EXPECT_EQ(plain, bytes);
+}
+
+TEST_F(DeviceTest, refused_copy__of_a_source_fails_its_operation) {
+  open_with_device();
+  DeviceBuffer from(driver, 8192);
+  ASSERT_EQ(from.add(a.domain), 0);
+  std::vector<std::uint8_t> plain(5000);
+  ASSERT_EQ(fi_recv(b.ep, plain.data(), plain.size(), nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+  fail_after(0);
+  ASSERT_EQ(fi_send(a.ep, from.address, plain.size(), from.desc(), to_b, nullptr), 0);
+  const Got got = wait_for(a);
+  EXPECT_TRUE(got.failed);
+  EXPECT_EQ(got.error.err, EIO);
+}
+
+/// The target's program hears that what a peer wrote is not there.
+TEST_F(DeviceTest, refused_copy__of_a_peers_write_is_told_to_its_target) {
+  open_with_device();
+  DeviceBuffer to(driver, 8192);
+  ASSERT_EQ(to.add(b.domain), 0);
+  const auto bytes = pattern(5000, 1);
+  fail_after(0);
+  ASSERT_EQ(fi_writedata(a.ep, bytes.data(), bytes.size(), nullptr, 1, to_b, to.at(),
+                         fi_mr_key(to.mr), nullptr),
+            0);
+  EXPECT_TRUE(wait_for(b).failed);
+}
+
+}  // namespace
+}  // namespace uet::provider::testing
