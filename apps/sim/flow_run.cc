@@ -132,7 +132,8 @@ fep::FepConfig Run::fep_config() const {
   c.pds.pdc_idle_time = base::Duration::from_seconds(1000);
   c.pds.max_pdc_per_key = 1;  // one flow, one window, as in the published runs
   const auto peers = static_cast<std::uint32_t>(maximum_peers_);
-  c.pds.max_pdc = std::max(16u, 2 * peers + 8);
+  // A peer that sends a single packet never proves itself, and such PDCs get half of the places for targets (docs/decisions/0100).
+  c.pds.max_pdc = std::max(16u, 3 * peers + 8);
   c.pds.max_messages = 4096;
   c.pds.max_messages_per_pdc = 4096;
 

@@ -59,6 +59,11 @@ extends = "right"
 commands.say.client = "sh -c 'echo no atomics here; exit 77'"
 
 [[implementation]]
+name = "begins-anew"
+extends = "right"
+commands.say.client = "echo session 1 ended: the other side hung up"
+
+[[implementation]]
 name = "other-wire"
 extends = "right"
 wire = "y"
@@ -83,6 +88,7 @@ expects = ["corrupt"]
 VERDICTS = {
     "right": ("pass", ""), "wrong": ("fail", "the bytes differ"), "crashes": ("fail", "SIGSEGV"),
     "hangs": ("fail", "not done after 2 s"), "lacks": ("unsupported", "no atomics here"),
+    "begins-anew": ("pass", ""),
     "other-wire": ("unsupported", "speak differently"), "elsewhere": ("not run", "is not there"),
 }
 
@@ -160,6 +166,9 @@ def verdicts(tool, tap):
         cell = cells.get(name, {"verdict": None, "reason": told(done)})
         good = cell["verdict"] == verdict and reason in cell["reason"]
         tap.result(f"a client that is {name}: {verdict}", "" if good else f"{cell['verdict']}: {cell['reason']}")
+    anew = cells.get("begins-anew", {}).get("sessions")
+    tap.result("a pass tells how often an end began anew, and why",
+               "" if anew == ["client: session 1 ended: the other side hung up"] else str(anew))
     tap.result("a failure is the exit status", "" if done.returncode == 1 else told(done))
     done, _, matrix = tool.run("--only-mine", path, "--pairs", "right:right", "--scenarios", "say-corrupt")
     good = [c["verdict"] for c in matrix["cells"]] == ["not run"] and done.returncode == 1
@@ -171,7 +180,7 @@ def usage(tool, tap):
         done, _, _ = tool.run(tool.file("wrong.toml", text))
         tap.result(f"refused: {expected}", "" if done.returncode == 2 and expected in done.stderr else told(done))
     for arguments, expected in ((["--scenarios", "x"], "no scenario"), (["--pairs", "udp:x"], "no implementation"),
-                                (["--implementations", "x"], "no implementation"), (["--wings"], "unrecognized")):
+                                (["--implementations", "x"], "no implementation"), (["--wings"], "unrecognized"), (["--clients", "1"], "2 at least")):
         done, _, _ = tool.run(*arguments)
         tap.result(f"refused: {' '.join(arguments)}", "" if done.returncode == 2 and expected in done.stderr else told(done))
     done, _, _ = tool.run("--list")

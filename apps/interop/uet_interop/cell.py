@@ -17,6 +17,8 @@ POLL = 0.02
 GRACE = 5  # seconds for one end when the other has ended
 OTHER = {"server": "client", "client": "server"}
 # Of a program that only says that the other one went away; the reason is there.
+# What a program says that begins anew with the same peer. Each cell tells how often that was, and why.
+ENDED_SESSION = re.compile(r"^session \d+ ended: .*", re.M)
 CONSEQUENCE = re.compile(r"hung up|says nothing|no client came|no server listens|[Cc]onnection refused|reset by peer")
 
 
@@ -31,6 +33,7 @@ class Result:
     folder: str = ""
     files: list = field(default_factory=list)
     faults: dict = field(default_factory=dict)
+    sessions: list = field(default_factory=list)  # those that ended before the one that counts: "END: session N ended: WHY"
 
     def as_dict(self):
         return asdict(self)
@@ -63,6 +66,10 @@ class Process:
         except OSError:
             return False
         return any(re.search(rf":{port:04X} 0+:0000 0A", table) for table in tables)
+
+    def ended_sessions(self):
+        with open(self.log, errors="replace") as file:
+            return ENDED_SESSION.findall(file.read())
 
     def last_words(self):
         """The last line that says something of its own."""
@@ -112,7 +119,7 @@ class Cell:
             "folder": self.folder, "log": f"{path}.log", "events": f"{path}.events", "capture": f"{path}.pcapng",
             "paths": f"{path}.paths", "key_log": f"{path}.keylog", "mtu": s.mtu[0 if end == "server" else 1],
             "path_mtu": min(s.mtu), "exercise": s.exercise, "clients": s.clients, "patience": s.seconds / 2,
-            "options": s.server_options if end == "server" else s.client_options,
+            "options": (s.server_options if end == "server" else s.client_options).format(clients=s.clients),
             "implementation": mine.name, **self.tools,
         }
 
@@ -158,6 +165,7 @@ class Cell:
                 finally:
                     for process in self.started:
                         process.kill()
+                    self.result.sessions = [f"{p.name}: {line}" for p in self.started for line in p.ended_sessions()]
                     self.note_fabric(network)
             self.require_faults()
         except NetworkError as problem:

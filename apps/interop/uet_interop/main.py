@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from .config import ConfigError, read
@@ -71,6 +72,7 @@ def parser():
     p.add_argument("--pairs", metavar="PAIRS", help="all (the default), ring, or SERVER:CLIENT,...")
     p.add_argument("--out", metavar="FOLDER", default="uet-interop-report", help="for index.html, matrix.json and cells/ (%(default)s)")
     p.add_argument("--jobs", type=int, default=2, help="cells at a time (%(default)s)")
+    p.add_argument("--clients", type=int, metavar="N", help="no scenario with more clients: for small machines")
     p.add_argument("--views", choices=("all", "failed", "none"), default="all", help="cells that get a page of uet-dump --html (%(default)s)")
     p.add_argument("--json", action="store_true", help="print matrix.json instead of lines")
     p.add_argument("--list", action="store_true", help="only name implementations and scenarios")
@@ -85,8 +87,9 @@ def show_list(implementations, scenarios):
 
 
 def tell(result):
-    print(f"{result.verdict:11} {result.scenario:16} {result.server} <- {result.client}"
-          f"{': ' if result.reason else ''}{result.reason}", file=sys.stderr, flush=True)
+    more = "; ".join(filter(None, [result.reason, *result.sessions]))
+    print(f"{result.verdict:11} {result.scenario:16} {result.server} <- {result.client}{': ' if more else ''}{more}", file=sys.stderr,
+          flush=True)
 
 
 def run(arguments, here):
@@ -99,11 +102,17 @@ def run(arguments, here):
                                       ((implementations, arguments.implementations), (scenarios, arguments.scenarios)))
     implementations = chosen(arguments.implementations, implementations, "implementation")
     scenarios = chosen(arguments.scenarios, scenarios, "scenario")
+    if arguments.clients is not None:
+        if arguments.clients < 2:
+            raise ConfigError("--clients 2 at least: fewer are no crowd")
+        scenarios = {name: replace(one, clients=min(one.clients, arguments.clients)) for name, one in scenarios.items()}
     if arguments.list:
         show_list(implementations, scenarios)
         return DONE
-    if not implementations or arguments.jobs < 1:
-        raise ConfigError("no implementation: give a file, or leave --only-mine out" if not implementations else "--jobs 1 at least")
+    if not implementations:
+        raise ConfigError("no implementation: give a file, or leave --only-mine out")
+    if arguments.jobs < 1:
+        raise ConfigError("--jobs 1 at least")
     if os.geteuid() != 0:
         print("uet-interop: network namespaces need root; start it with sudo, or under `unshare -rn` where that is allowed",
               file=sys.stderr)

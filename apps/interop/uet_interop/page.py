@@ -92,6 +92,8 @@ def section(cell, folder):
     if cell["reason"]:
         out += f"<p>{text(cell['reason'])}</p>\n"
     out += f"<p>{cell['seconds']} s."
+    if cell["sessions"]:
+        out += " Began anew: " + "; ".join(map(text, cell["sessions"])) + "."
     if cell["faults"]:
         out += " The network: " + ", ".join(f"{v} {text(k)}" for k, v in cell["faults"].items()) + "."
     out += "</p>\n<p>" + " · ".join(
