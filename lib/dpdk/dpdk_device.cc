@@ -312,7 +312,7 @@ void DpdkDevice::begin_reconnect() {
 void DpdkDevice::reconnect(void* device) {
   auto* self = static_cast<DpdkDevice*>(device);
   const LogCapture quiet;
-  if (self->needs_stop_) rte_eth_dev_stop(self->port_);
+  if (self->needs_stop_) self->stop_driver();
   const bool is_started = rte_eth_dev_start(self->port_) == 0;
   self->reconnect_.store(is_started ? Reconnect::kStarted : Reconnect::kFailed,
                          std::memory_order_release);

@@ -94,6 +94,7 @@ class DpdkDevice final : public net::FrameDevice, private Caretaker::Ward {
   void read_facts();
   void open_interrupt();
   void shut();
+  void stop_driver();
   void abandon();
   std::string explain(const std::string& what, int code) const;
 

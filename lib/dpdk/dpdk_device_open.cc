@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <thread>
 
+#include "lib/dpdk/closing_numbers.h"
 #include "lib/dpdk/device_mtu.h"
 #include "lib/dpdk/dpdk_device.h"
 #include "lib/dpdk/dpdk_log.h"
@@ -28,7 +29,7 @@ namespace {
 constexpr std::uint16_t kQueue = 0;
 constexpr std::size_t kFrameOverhead = 14 + 2 * 4;
 
-constexpr unsigned kXdpAttempts = 20;
+constexpr unsigned kXdpAttempts = 80;
 constexpr std::chrono::milliseconds kXdpPause{25};
 // Set when a device of this process left an AF_XDP socket to close.
 std::atomic<bool> xdp_was_in_use{false};
@@ -132,7 +133,7 @@ void DpdkDevice::shut() {
       rte_pktmbuf_free(stashed_[stashed_first_]);
     control([this] {
       cancel_on_interrupt_thread(reconnect, this);
-      rte_eth_dev_stop(port_);
+      stop_driver();
       if (is_plugged_ && is_watched_)
         park_memif(config_.spec, {port_, std::move(pool_)});
       else if (is_plugged_)
@@ -145,6 +146,13 @@ void DpdkDevice::shut() {
   if (has_claimed_) release_memif_socket(config_.spec);
   // The mempool goes last: closing the device brings back the mbufs that the driver held.
   pool_.reset();
+}
+
+void DpdkDevice::stop_driver() {
+  if (is_watched_)
+    close_connections([this] { rte_eth_dev_stop(port_); });
+  else
+    rte_eth_dev_stop(port_);
 }
 
 void DpdkDevice::unplug(std::uint16_t port) const {
