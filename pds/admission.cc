@@ -26,7 +26,8 @@ void Admission::ask_for_proofs(Instant now) {
 }
 
 // The table is full for one role: the PDC that has had nothing to do for longest gives its place up. When all are busy and
-// none is on its way out, the oldest one has to drain, so that a peer with endless work does not keep others out for ever.
+// none is on its way out, the oldest one has to drain, so that a peer with endless work does not keep others out for ever; if need be
+// one that is locked, whose SES lets go of what it only waits for.
 // Strangers who ask again and again do not empty the table: only so many PDCs are on their way out for them at a time.
 // [PDS 5.2]
 void Admission::make_room(Instant now, bool for_initiator) {
@@ -38,6 +39,7 @@ void Admission::make_room(Instant now, bool for_initiator) {
   int looked = 0;
   Pdc* idlest = nullptr;
   Pdc* oldest = nullptr;
+  Pdc* locked = nullptr;
   const auto last_sign = [](const Pdc& p) { return std::max(p.heard_at, p.active_at); };
   for (Pdc& pdc : table_.in_order()) {
     if (++looked > kLookAt) break;
@@ -46,12 +48,14 @@ void Admission::make_room(Instant now, bool for_initiator) {
       continue;
     if (pdc.has_tx_work() || pdc.locks > 0 || pdc.rx.kept > 0) {
       // A target whose SES owes answers hears nothing and would take that for a peer that does not react.
-      if (oldest == nullptr && pdc.locks == 0 && pdc.rx.kept == pdc.rx.stored) oldest = &pdc;
+      Pdc*& first = pdc.locks == 0 ? oldest : locked;
+      if (first == nullptr && pdc.rx.kept == pdc.rx.stored) first = &pdc;
       continue;
     }
     if (idlest == nullptr || last_sign(pdc) < last_sign(*idlest)) idlest = &pdc;
   }
   if (idlest != nullptr) return closing_.begin(now, *idlest);
+  if (oldest == nullptr) oldest = locked;
   if (oldest != nullptr && states_.closing() == 0 && states_.close_wanted() == 0)
     closing_.begin(now, *oldest);
 }

@@ -47,6 +47,9 @@ void Closing::begin(Instant now, Pdc& pdc) {
 
 void Closing::proceed(Instant now, Pdc& pdc) {
   if (!pdc.is_initiator) return;
+  if (pdc.state == PdcState::kQuiesce && pdc.tx.queue.empty() && pdc.tx.unacked == 0 &&
+      pdc.locks > 0)
+    pdc.locks -= std::min(pdc.locks, upper_.yield_locks(now, pdc.ref()));
   if (pdc.state == PdcState::kQuiesce && pdc.tx.queue.empty() &&
       (pdc.locks == 0 || planted(PlantedBug::kLockIgnored)))
     states_.change(now, pdc, PdcInput::kDrained);

@@ -163,6 +163,13 @@ class Upper {
   }
   /// What an ACK of a data packet carries when its own response is not kept any more. Without a header: nothing. [PDS 10.1]
   virtual SesResponse default_response() const { return {}; }
+  /// The PDC is to close, and nothing but its locks keeps it. Returns how many of them are released: those of operations that wait
+  /// for an event which may be far away, and can ask for it on another PDC later. The others end soon. Called again after what
+  /// comes on the PDC. [decision 142]
+  virtual std::uint32_t yield_locks(Instant now, PdcRef pdc) {
+    (void)now, (void)pdc;
+    return 0;
+  }
   /// Room again after submit() or submit_return() returned kAgain.
   virtual void on_resume(Instant now) = 0;
   /// The peer is a process of this host: no network is between. [decision 128]

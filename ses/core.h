@@ -12,6 +12,13 @@
 
 namespace uet::ses {
 
+/// From what `rng` would say next, and leaves it where it is.
+inline std::uint32_t name_of_process(base::Rng rng) {
+  constexpr int kPassed = 2;  // a HashKey is made of these
+  for (int i = 0; i < kPassed; ++i) (void)rng.next_u64();
+  return static_cast<std::uint32_t>(rng.next_u64() >> 32) | 1;
+}
+
 struct Core {
   Core(const SesConfig& c, std::uint32_t mtu, net::FabricAddress own_address, base::Rng& r,
        base::Trace& t)
@@ -19,6 +26,7 @@ struct Core {
         payload_mtu(mtu),
         rng(r),
         hash_key(r),
+        process_name(name_of_process(r)),
         trace(t),
         iov_pool(c.max_sends + c.max_receives + c.max_memory_regions + c.max_fetches),
         endpoints(c.max_endpoints, own_address, c.ri_reuse),
@@ -41,6 +49,8 @@ struct Core {
   Ways* ways = nullptr;
   base::Rng& rng;
   const base::HashKey hash_key;  ///< of all tables whose keys peers choose
+  /// By chance, not 0: what an address said before its process started anew is told apart. [decision 105]
+  const std::uint32_t process_name;
   base::Trace& trace;
   Carrier* carrier = nullptr;
   // What the two halves ask of each other. [decision 142]

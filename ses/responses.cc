@@ -65,6 +65,18 @@ pds::Answer answer_news(const RequestView& r, ResponseList list, std::uint32_t m
                      true);
 }
 
+pds::Answer answer_await(const RequestView& r, bool waits, std::uint32_t process) {
+  return answer_with(
+      make_response({.opcode = ResponseOpcode::kResponse,
+                     .code = waits ? ReturnCode::kOk : ReturnCode::kNoMatch,
+                     .list = waits ? ResponseList::kOverflow : ResponseList::kExpected,
+                     .message_id = r.message_id,
+                     .ri_generation = r.ri_generation,
+                     .job_id = r.job_id,
+                     .modified_length = process}),
+      true);
+}
+
 pds::Answer answer_error(const RequestView& r, ReturnCode code, std::uint8_t ri_generation,
                          bool guaranteed) {
   return answer_with(make_response({.opcode = ResponseOpcode::kResponse,

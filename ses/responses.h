@@ -34,6 +34,8 @@ pds::Answer answer_pending(const RequestView& request);
 /// RESPONSE with OK and news about the length or the list. [rows 5, 8]
 pds::Answer answer_news(const RequestView& request, ResponseList list,
                         std::uint32_t modified_length);
+/// RESPONSE, guaranteed: does a message still wait for its receive, and in which process. [decision 105]
+pds::Answer answer_await(const RequestView& request, bool waits, std::uint32_t process);
 /// RESPONSE with an error. [row 4]
 pds::Answer answer_error(const RequestView& request, ReturnCode code, std::uint8_t ri_generation,
                          bool guaranteed);

@@ -8,11 +8,10 @@ namespace uet::ses {
 pds::Answer Receiver::on_await_delivery(Context& c) {
   const RequestView& r = c.request;
   Unexpected* u = awaited_.find(c.incoming(), r.message_id);
-  if (u == nullptr || u->endpoint != c.endpoint)
-    return answer_error(r, ReturnCode::kNoMatch, r.ri_generation, true);
+  if (u == nullptr || u->endpoint != c.endpoint) return answer_await(r, false, core_.process_name);
   u->is_asked = true;
   u->asker = c.packet.handle;
-  return answer_news(r, ResponseList::kOverflow, 0);
+  return answer_await(r, true, core_.process_name);
 }
 
 /// `u` is in no list of its endpoint any more, and its payload is gone: says so to the sender that waits for it. Its descriptor

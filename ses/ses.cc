@@ -240,6 +240,11 @@ void Ses::on_pdc_closed(Instant now, pds::PdcRef pdc, net::FabricAddress peer) {
   impl_->tx.on_pdc_closed(now, pdc);
 }
 
+std::uint32_t Ses::yield_locks(Instant now, pds::PdcRef pdc) {
+  const UpcallScope scope(impl_->core);
+  return impl_->tx.yield_locks(now, pdc);
+}
+
 bool Ses::stays_on_host(Instant now, const net::FabricAddress& peer) {
   return impl_->core.ways != nullptr && impl_->core.ways->stays_on_host(now, peer);
 }

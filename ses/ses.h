@@ -390,6 +390,7 @@ class Ses final : public pds::Upper {
   void on_pdc_gone(Instant now, pds::PdcRef pdc, net::FabricAddress peer,
                    pds::PdsError error) override;
   void on_pdc_closed(Instant now, pds::PdcRef pdc, net::FabricAddress peer) override;
+  std::uint32_t yield_locks(Instant now, pds::PdcRef pdc) override;
   void on_resume(Instant now) override;
   std::uint32_t fill_of(std::uint32_t resource) override;
   bool stays_on_host(Instant now, const net::FabricAddress& peer) override;

@@ -35,6 +35,7 @@ class Transmitter final : private Fetcher, private RegionReads {
   void on_message_error(Instant now, pds::MessageToken token, pds::PdsError error);
   void on_pdc_gone(Instant now, pds::PdcRef pdc, pds::PdsError error);
   void on_pdc_closed(Instant now, pds::PdcRef pdc);
+  std::uint32_t yield_locks(Instant now, pds::PdcRef pdc);
   void on_resume(Instant now);
 
   // --- Time
@@ -145,6 +146,7 @@ class Transmitter final : private Fetcher, private RegionReads {
   FlowList blocked_;
   bool work_deferred_ = false;             ///< something waits for the end of an upcall
   std::uint32_t waiting_for_targets_ = 0;  ///< operations with waits_for_target
+  std::uint32_t waiting_questions_ = 0;    ///< of those, with awaits_delivery
   unsigned id_index_bits_;
   std::uint32_t kept_for_fetches_;  ///< descriptors that users do not get
   std::uint32_t next_stream_ = 0;   ///< 0: none was used yet

@@ -108,13 +108,15 @@ void Transmitter::interpret_await(TxOp& op, const ResponseView& response) {
     if (op.semantic == Semantic::kNone) op.semantic = Semantic::kOk;
     return;
   }
-  const bool is_gone = response.code == ReturnCode::kNoMatch && !op.peer_was_lost;
+  const bool is_same = op.keeper != 0 ? response.modified_length == op.keeper : !op.peer_was_lost;
+  const bool is_gone = response.code == ReturnCode::kNoMatch && is_same;
   const bool is_unknown = response.code == ReturnCode::kUnsupportedOp;
   if (!is_success(response.code) && !is_gone && !is_unknown) {
     fail_semantic(op, response.code == ReturnCode::kNoMatch ? ReturnCode::kUndeliverable
                                                             : known_code(response.code));
     return;
   }
+  if (is_success(response.code) && op.keeper == 0) op.keeper = response.modified_length;
   if (op.semantic == Semantic::kNone) op.semantic = Semantic::kOk;
   // A receive took it before the question came; or a target that tells nothing later has said all that it will say.
   // What it has read is known all the same.
@@ -194,8 +196,10 @@ void Transmitter::advance(Instant now, TxOp& op) {
   if (op.semantic == Semantic::kError && op.emitted < op.segments) want_truncation(now, op);
   if (op.answered < op.segments) return;
   if (is_owed_something(op)) {
-    waiting_for_targets_ += op.waits_for_target ? 0 : 1;
+    if (op.waits_for_target) return;
     op.waits_for_target = true;
+    ++waiting_for_targets_;
+    waiting_questions_ += op.awaits_delivery ? 1 : 0;
     return;
   }
   if (op.semantic == Semantic::kNone) fail_semantic(op, ReturnCode::kUncor);

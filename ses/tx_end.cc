@@ -34,7 +34,10 @@ void Transmitter::leave_carrier(Instant now, TxOp& op, bool pdc_is_gone) {
     to_truncate_.erase(to_truncate_.iterator_to(op));
     op.truncate_wanted = false;
   }
-  if (op.waits_for_target) --waiting_for_targets_;
+  if (op.waits_for_target) {
+    --waiting_for_targets_;
+    waiting_questions_ -= op.awaits_delivery ? 1 : 0;
+  }
   op.waits_for_target = false;
   --lane_of(op).carried;
 }
@@ -226,6 +229,21 @@ void Transmitter::on_pdc_gone(Instant now, pds::PdcRef pdc, pds::PdsError error)
   for_each_waiting(pdc, [&](TxOp& op) {
     on_message_error(now, make_token(TokenKind::kOperation, op.pool_index, op.attempt), error);
   });
+}
+
+/// Questions wait for a receive, perhaps for long. Each is asked again later, and holds no place until then: else those that wait for
+/// places here and there would wait for each other. [decision 142]
+std::uint32_t Transmitter::yield_locks(Instant now, pds::PdcRef pdc) {
+  if (waiting_questions_ == 0) return 0;
+  std::uint32_t released = 0;
+  for_each_waiting(pdc, [&](TxOp& op) {
+    if (!op.awaits_delivery) return;
+    leave_carrier(now, op, true);  // the lock goes with the answer to this call
+    op.state = OpState::kBackoff;
+    timers_.set(op.retry_timer, now + back_off(++op.times_asked));
+    ++released;
+  });
+  return released;
 }
 
 /// A target answers what it owes before it acknowledges the end of the PDC. What it has not said by then it will never say:

@@ -114,6 +114,8 @@ struct TxOp : Pooled {
   bool is_delivered = false;
   bool peer_was_lost =
       false;  ///< while it was asked: then a target that does not know the message may be another process
+  std::uint32_t keeper = 0;  ///< the process that said it has the message; 0: none has named itself
+  std::uint32_t times_asked = 0;  ///< on PDCs whose places others wanted
 
   // All attempts.
   std::uint32_t retries = 0;

@@ -189,6 +189,7 @@ void Transmitter::assign(TxOp& op, Endpoint& endpoint, Flow& flow, SesOpcode opc
   op.endpoint_id = endpoint.id;
   op.retries = 0;
   op.awaits_delivery = op.peer_was_lost = false;
+  op.keeper = op.times_asked = 0;
   op.cancelled = op.memory_gone = op.returns_data = op.was_read = false;
   op.may_spray = op.is_sequenced = op.fills_gap = op.is_rendezvous = false;
   op.fetch = nullptr;

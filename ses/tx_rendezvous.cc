@@ -106,7 +106,10 @@ void Transmitter::on_region_read(Instant now, PoolRef operation, std::uint64_t l
   if (op == nullptr || !op->is_rendezvous) return;
   op->read_bytes += length;
   op->was_read = op->read_bytes >= op->wanted;
-  if (op->was_read && op->awaits_delivery && op->state == OpState::kCarried) advance(now, *op);
+  if (!op->was_read || !op->awaits_delivery) return;
+  if (op->state == OpState::kCarried) return advance(now, *op);
+  unlink_waiting(*op);  // no need to ask again
+  finish(now, *op, ReturnCode::kOk);
 }
 
 bool Transmitter::fetch(Instant now, Fetch& fetch, const FetchRequest& request) {

@@ -137,7 +137,12 @@ void Swarm::on_received(OpState& receive, const ses::Completion& c) {
 
 // --- The end ------------------------------------------------------------------------------------
 
-/// A send with delivery complete whose receive went with a crash is never delivered. A fence waits for it, and when such sends hold
+/// Complete when a receive has it: with delivery complete, or because its target reads it then.
+bool Swarm::waits_for_its_receive(const PlannedOp& op) const {
+  return op.is_send() && (op.delivery_complete || (plan_.has_rendezvous() && op.bytes > 0));
+}
+
+/// A send that waits for a receive which went with a crash is never delivered. A fence waits for it, and when such sends hold
 /// every place that the host has for sends, no further operation of it can begin.
 bool Swarm::waits_for_the_undelivered(const PlannedOp& op) const {
   std::size_t undelivered = 0;
@@ -145,7 +150,7 @@ bool Swarm::waits_for_the_undelivered(const PlannedOp& op) const {
   for (const OpState& s : states_) {
     if (s.op->from != op.from || !plan_.crashes(s.op->to) || s.is_void || s.completions > 0)
       continue;
-    const bool is_undelivered = s.op->is_send() && s.op->delivery_complete;
+    const bool is_undelivered = waits_for_its_receive(*s.op);
     undelivered += is_undelivered ? 1 : 0;
     is_same_way |= is_undelivered && s.op->to == op.to;
     has_fence |= s.op->fence && s.op->to == op.to;
@@ -163,9 +168,8 @@ bool Swarm::is_shut_out_by_the_undelivered(const PlannedOp& op) const {
   if (!plan_.secure.is_on || !plan_.has(Trouble::kTinyTables) || !plan_.crashes(op.to) ||
       !target->is_up() || target->fep().pds().gauges().pdcs_open * 2 < plan_.fep.pds.max_pdc)
     return false;
-  return std::any_of(states_.begin(), states_.end(), [&op](const OpState& s) {
-    return s.op->to == op.to && s.op->is_send() && s.op->delivery_complete && !s.is_void &&
-           s.completions == 0;
+  return std::any_of(states_.begin(), states_.end(), [this, &op](const OpState& s) {
+    return s.op->to == op.to && waits_for_its_receive(*s.op) && !s.is_void && s.completions == 0;
   });
 }
 

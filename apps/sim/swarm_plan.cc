@@ -352,7 +352,7 @@ void Planner::choose_spray() {
 /// None yet: worlds 2662 and 2881 fail with it. Meant for two fifths of them: some messages begin so, others when there was no room for them, and half of the stores are small.
 void Planner::choose_rendezvous() {
   plan_.fep.ses.rendezvous = false;  // each host has its own
-  constexpr double kShare = 0;
+  constexpr double kShare = 0.4;
   if (!rendezvous_.chance(kShare)) return;
   constexpr std::array<std::uint64_t, 4> kFrom = {1, 3000, 20'000, 100'000};
   constexpr std::array<std::uint32_t, 4> kEager = {0, 0, 1000, 10'000};

@@ -133,6 +133,7 @@ class Swarm {
   void check_write_landed(OpState& s);
   bool has_written_pattern(const OpState& s) const;
 
+  bool waits_for_its_receive(const PlannedOp& op) const;
   bool waits_for_the_undelivered(const PlannedOp& op) const;
   bool is_shut_out_by_the_undelivered(const PlannedOp& op) const;
   bool all_done() const;

@@ -90,12 +90,28 @@ TEST(Admission, make_room__lets_the_oldest_drain_when_all_are_busy_and_none_is_o
   EXPECT_EQ(other.state, PdcState::kEstablished);
 }
 
-TEST(Admission, make_room__spares_a_pdc_with_a_lock) {
+TEST(Admission, make_room__prefers_a_busy_pdc_to_one_with_a_lock) {
   Life t(sized(32));
   Pdc& reads = t.established(2);
+  Pdc& busy = t.established(3);
   reads.locks = 1;
+  t.send(busy, 1);
   t.admission.make_room(kLater, true);
   EXPECT_EQ(reads.state, PdcState::kEstablished);
+  EXPECT_EQ(busy.state, PdcState::kAckWait);
+}
+
+// Where all are locked, those that only wait for something give way to those that would end the wait.
+TEST(Admission, make_room__takes_the_oldest_locked_one_when_there_is_no_other) {
+  Life t(sized(32));
+  Pdc& oldest = t.established(2);
+  Pdc& other = t.established(3);
+  oldest.locks = other.locks = 2;
+  t.ses.yields = 2;
+  t.admission.make_room(kLater, true);
+  EXPECT_EQ(oldest.locks, 0u);
+  EXPECT_EQ(oldest.state, PdcState::kAckWait);
+  EXPECT_EQ(other.state, PdcState::kEstablished);
 }
 
 TEST(Admission, make_room__strangers_have_a_quarter_of_the_table_on_its_way_out_at_most) {

@@ -41,6 +41,27 @@ TEST(Closing, proceed__sends_the_close_command_only_when_nothing_holds_the_pdc) 
   EXPECT_EQ(pdc.pending_control & kSendClose, kSendClose);
 }
 
+// A read under way keeps the PDC; an operation that only waits for something lets go of it, once nothing else is outstanding.
+TEST(Closing, proceed__asks_ses_for_the_locks_that_it_can_do_without) {
+  Life t;
+  Pdc& pdc = t.established(2);
+  pdc.locks = 3;
+  t.ses.yields = 2;
+  t.closing.begin(kNow, pdc);
+  EXPECT_EQ(pdc.locks, 1u);
+  EXPECT_EQ(pdc.state, PdcState::kQuiesce);
+  t.ses.yields = 5;  // more than there are
+  t.closing.proceed(kNow, pdc);
+  EXPECT_EQ(pdc.locks, 0u);
+  EXPECT_EQ(pdc.state, PdcState::kAckWait);
+  Pdc& busy = t.established(3);
+  busy.locks = 1;
+  t.ses.yields = 1;
+  t.send(busy, 1);
+  t.closing.begin(kNow, busy);
+  EXPECT_EQ(busy.locks, 1u);  // the answer may end the wait
+}
+
 // A stray copy of a SYN packet must meet a target that still knows the PDC.
 TEST(Closing, proceed__waits_after_a_syn_packet_was_sent_again) {
   Life t;

@@ -36,8 +36,10 @@ class SilentSes final : public Upper {
   }
   void on_pdc_closed(Instant, PdcRef, net::FabricAddress) override { ++closed; }
   void on_resume(Instant) override { ++resumes; }
+  std::uint32_t yield_locks(Instant, PdcRef) override { return std::exchange(yields, 0); }
   std::vector<std::pair<MessageToken, PdsError>> failed;
   std::vector<PdsError> gone;
+  std::uint32_t yields = 0;  ///< locks that it lets go of at the next call
   int closed = 0;
   int resumes = 0;
 };

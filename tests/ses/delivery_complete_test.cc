@@ -104,7 +104,7 @@ TEST_F(OutcomeTest, delivery_complete__dead_target_is_an_error) {
   EXPECT_EQ(at_a.all[0].code, ReturnCode::kPeerSilent);
 }
 
-// The target forgot the PDC and not the message: it is asked again. What it does not know then may have been in another process.
+// The target forgot the PDC and not the message: it is asked again. The same process says what became of it.
 TEST_F(OutcomeTest, delivery_complete__lost_pdc_is_asked_again) {
   open();
   Bytes one = pattern(100), into(100);
@@ -116,11 +116,76 @@ TEST_F(OutcomeTest, delivery_complete__lost_pdc_is_asked_again) {
   fabric.lose_pdc(*fabric.sent_log.front().channel, pds::PdsError::kPeerLost);
   fabric.run_for(Duration::from_ms(10));
   ASSERT_EQ(at_a.all.size(), 1u);
-  EXPECT_EQ(at_a.all[0].code, ReturnCode::kUndeliverable);
+  EXPECT_EQ(at_a.all[0].code, ReturnCode::kOk);
   post(into);
   fabric.run_for(Duration::from_ms(10));
   ASSERT_EQ(at_a.all.size(), 2u);
   EXPECT_EQ(at_a.all[1].code, ReturnCode::kOk);
+}
+
+/// A question that was asked once, has let go of its PDC, and is out again.
+struct PausedQuestionTest : OutcomeTest {
+  Bytes one = pattern(100), into = Bytes(100);
+  /// Locks that the question on the PDC of `f` lets go of.
+  std::uint32_t yield(const Flight& f) {
+    const std::uint32_t n = sa().yield_locks(fabric.now, f.channel->ref_at_from);
+    a.locks -= static_cast<int>(n);
+    return n;
+  }
+  void ask() {
+    open();
+    send_with(one, true, false, 1);
+    fabric.run();
+    ASSERT_EQ(a.locks, 1);
+  }
+};
+
+// While others want the place of its PDC, the question holds none; then it asks again, and hears the report.
+TEST_F(PausedQuestionTest, delivery_complete__gives_its_place_up_and_asks_again) {
+  ask();
+  const std::size_t sent = fabric.sent_log.size();
+  EXPECT_EQ(yield(fabric.sent_log.back()), 1u);
+  EXPECT_EQ(yield(fabric.sent_log.back()), 0u);
+  EXPECT_EQ(a.locks, 0);
+  fabric.run();
+  EXPECT_EQ(fabric.sent_log.size(), sent);  // not at once
+  fabric.run_for(Duration::from_ms(5));
+  EXPECT_EQ(fabric.sent_log.size(), sent + 1);
+  EXPECT_EQ(a.locks, 1);
+  post(into);
+  fabric.run();
+  EXPECT_EQ(into, one);
+  ASSERT_EQ(at_a.all.size(), 1u);
+  EXPECT_EQ(at_a.all[0].code, ReturnCode::kOk);
+  EXPECT_EQ(a.locks, 0);
+}
+
+TEST_F(PausedQuestionTest, delivery_complete__receive_takes_it_while_the_question_pauses) {
+  ask();
+  EXPECT_EQ(yield(fabric.sent_log.back()), 1u);
+  post(into);
+  fabric.run_for(Duration::from_ms(5));
+  ASSERT_EQ(at_a.all.size(), 1u);
+  EXPECT_EQ(at_a.all[0].code, ReturnCode::kOk);
+  EXPECT_EQ(a.locks, 0);
+}
+
+// What does not know the message now is not what had it.
+TEST_F(PausedQuestionTest, delivery_complete__another_process_is_an_error) {
+  ask();
+  EXPECT_EQ(yield(fabric.sent_log.back()), 1u);
+  for (int i = 0; i < 5 && fabric.flights.empty(); ++i) {
+    fabric.advance(Duration::from_ms(1));
+    fabric.cut_all();
+  }
+  ASSERT_EQ(fabric.flights.size(), 1u);
+  const Flight& question = fabric.flights[0];
+  const ResponseView first = fabric.reply_log.back().view();
+  const auto answer = answer_await(question.view(kM), false, first.modified_length ^ 2).response;
+  sa().on_response(fabric.now, question.token, 0, answer.next_hdr,
+                   {answer.header.data(), answer.header_bytes});
+  ASSERT_EQ(at_a.all.size(), 1u);
+  EXPECT_EQ(at_a.all[0].code, ReturnCode::kUndeliverable);
 }
 
 TEST_F(OutcomeTest, delivery_complete__close_of_the_sender_frees_what_waits) {
