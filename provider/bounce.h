@@ -19,7 +19,7 @@ class DeviceCopier {
 };
 
 /// A copy by the driver costs microseconds however short it is, and packets are short. So what is written is gathered while it is
-/// contiguous, and who reads packet after packet has a buffer filled ahead.
+/// contiguous, and for a reader that takes packet after packet a buffer is filled ahead.
 ///
 /// Full: without a free buffer to gather in, the copies under way are waited for; with more readers at once than buffers,
 /// the one that read longest ago loses its buffer, and then each read copies what it asks for and no more.

@@ -20,7 +20,7 @@ namespace uet::provider {
 /// Everything with the worker's lock held.
 ///
 /// After a copy that the driver refuses the device is out of use: what is read of it is zero, what is written lost, and is_broken()
-/// says so to whoever completes or posts an operation.
+/// says so when an operation is posted or completes.
 class Device final : private DeviceCopier {
  public:
   /// Null when the driver has no room for what we need; the user is told. `own_context`: of the pointer; null for the primary one

@@ -18,7 +18,7 @@ namespace {
 constexpr std::uint64_t kUserKeyBits = (std::uint64_t{1} << 48) - 1;
 constexpr std::uint64_t kKnownAccess =
     FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_COLLECTIVE;
-/// The driver copies, whoever else could.
+/// Of no consequence: the driver copies in any case.
 constexpr std::uint64_t kHmemFlags = FI_HMEM_DEVICE_ONLY | FI_HMEM_HOST_ALLOC;
 constexpr std::uint64_t kKnownFlags = FI_RMA_EVENT | kIdempotent | kHmemFlags;
 /// FI_MR_DMABUF, newer than our headers: the buffer is a file and an offset, and attr.mr_iov something else. [libfabric 2.5-5]

@@ -6,14 +6,14 @@
 
 namespace uet::ses {
 
-/// Who posts an operation on such memory, or registers it, says by this how its bytes are reached. Addresses are those of the
-/// user's iovec, and lie inside it. Called from within Ses calls, on the FEP's thread, and must not call Ses.
+/// A user that posts an operation on such memory, or registers it, says by this how its bytes are reached. Addresses are those of the
+/// iovec, and lie inside it. Called from within Ses calls, on the FEP's thread, and must not call Ses.
 class DeviceMemory {
  public:
   virtual ~DeviceMemory() = default;
   virtual void read(const std::uint8_t* from, std::uint8_t* out, std::size_t n) = 0;
-  /// The bytes of `in` are taken before it returns. They are in place when an operation that brought them completes: whoever
-  /// implements this sees to it before it passes the completion on.
+  /// The bytes of `in` are taken before it returns. They may come into place later, but before the user acts on the completion of the
+  /// operation that brought them.
   virtual void write(std::uint8_t* to, const std::uint8_t* in, std::size_t n) = 0;
 };
 

@@ -4,7 +4,8 @@
 ///  - an object that another one uses says -FI_EBUSY to fi_close(), any other one closes;
 ///  - an accepted operation completes once, sends and remote accesses within a bounded time; nothing else completes, and nothing
 ///    once its endpoint is closed;
-///  - a message arrives at most once, as it was sent.
+///  - a message arrives at most once, as it was sent, and only at an endpoint of its sender's type;
+///  - what datagrams and idempotent operations cannot promise is refused.
 ///
 /// Buffers live exactly as long as the interface says, so that the address sanitizer sees a later access.
 #pragma once
@@ -24,6 +25,10 @@
 
 namespace uet::fuzz {
 
+/// FI_UET_IDEMPOTENT, and what the keys of its regions have. [fi_uet(7), decision 55]
+inline constexpr std::uint64_t kIdempotent = std::uint64_t{1} << 60;
+inline constexpr std::uint64_t kIdempotentKey = std::uint64_t{1} << 63;
+
 enum class Kind : std::uint8_t { kFabric, kEq, kDomain, kAv, kCq, kCntr, kEp, kMr, kSet };
 inline constexpr std::size_t kKinds = 9;
 
@@ -42,6 +47,7 @@ struct Thing {
   Thing *tx_cq = nullptr, *rx_cq = nullptr;         // ep
   bool tx_selective = false, rx_selective = false;  // ep
   bool is_enabled = false;                          // ep
+  bool is_datagram = false;                         // ep
   std::uint64_t tx_flags = 0, rx_flags = 0;         // ep: of calls that have none
   bool is_fenced = false;  // ep: operations may stand behind one that never ends
 };
@@ -53,13 +59,13 @@ struct Operation {
   std::uint64_t flags = 0;  ///< that its entry has
   bool tells_success = true;
   bool must_end = false;  ///< with or without a receive
-  bool is_multi = false, is_open = true, is_claimed = false, is_receive = false;
+  bool is_multi = false, is_open = true, is_claimed = false, is_receive = false, is_peek = false;
   std::unique_ptr<std::vector<std::uint8_t>> buffer;
 };
 
 struct Sent {
   std::size_t length = 0;
-  bool is_tagged = false, has_arrived = false;
+  bool is_tagged = false, is_datagram = false, has_arrived = false;
 };
 
 template <typename T>
@@ -69,8 +75,13 @@ T* as(Thing& t) {
 
 class Calls {
  public:
-  /// With rendezvous a message that its target has no room for waits for a receive; without, it is given up.
-  explicit Calls(bool has_rendezvous);
+  struct World {
+    /// A message that its target has no room for waits for a receive; without, it is given up.
+    bool has_rendezvous = false;
+    /// Each address also has a datagram endpoint, and a region for idempotent operations.
+    bool has_datagrams = false;
+  };
+  explicit Calls(const World& world);
   ~Calls();
   Calls(const Calls&) = delete;
   Calls& operator=(const Calls&) = delete;
@@ -94,7 +105,9 @@ class Calls {
   void open_domain(std::uint8_t address, bool is_odd);
   void open_queue(Thing& domain, std::uint8_t how);
   void open_endpoint(Thing& domain, std::uint8_t how);
+  void start_endpoint(std::size_t address, std::uint8_t how);
   void open_memory(Thing& domain, Choices& in);
+  void open_memory(Thing& domain, std::uint8_t how, std::uint64_t access);
   void open_other(Thing& domain, Kind kind, std::uint8_t how);
   void close(Choices& in);
   void close_one(Thing& t);
@@ -113,6 +126,7 @@ class Calls {
   void send(Choices& in);
   void receive(Choices& in);
   void remote(Choices& in);
+  static void check_promises(const Thing& ep, std::uint64_t flags, std::size_t length);
   void peek(Choices& in);
   void claim(Choices& in);
   void cancel(Choices& in);

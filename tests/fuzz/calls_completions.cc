@@ -21,6 +21,7 @@ void Calls::arrived(Operation& op, std::uint64_t id, bool is_tagged, std::size_t
   const auto sent = sent_.find(id);
   UET_CHECK(sent != sent_.end());  // a node sent it
   UET_CHECK(sent->second.is_tagged == is_tagged);
+  UET_CHECK(op.ep == nullptr || sent->second.is_datagram == op.ep->is_datagram);
   UET_CHECK(!sent->second.has_arrived);  // and it has not been delivered
   sent->second.has_arrived = true;
   if (error != 0) return;
@@ -45,6 +46,8 @@ void Calls::completed(Thing& cq, std::uint64_t context, std::uint64_t flags, std
   Operation& op = at->second;
   UET_CHECK(op.is_open && op.cq == &cq);
   UET_CHECK(error != 0 || op.tells_success);
+  // A datagram that met no receive is gone.
+  UET_CHECK(error != 0 || !op.is_peek || !op.ep->is_datagram);
   constexpr std::uint64_t kKindFlags =
       FI_SEND | FI_RECV | FI_RMA | FI_READ | FI_WRITE | FI_MSG | FI_TAGGED;
   const bool is_release = flags == FI_MULTI_RECV;

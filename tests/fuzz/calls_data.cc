@@ -16,6 +16,7 @@ namespace {
 using Buffer = std::vector<std::uint8_t>;
 
 constexpr std::size_t kReceiveBytes = 5000;
+constexpr std::size_t kLargestPacket = 8192;  ///< bytes of payload
 constexpr std::uint64_t kClassBits =
     0xff;  ///< of a tag: what receives ask for; above: which message it is
 
@@ -66,6 +67,14 @@ void Calls::posted(ssize_t ret, std::uint64_t context) {
   if (ret != 0) operations_.erase(context);
 }
 
+/// An operation that was accepted asks for nothing that a datagram has not.
+void Calls::check_promises(const Thing& ep, std::uint64_t flags, std::size_t length) {
+  constexpr std::size_t kLargestDatagram = 1024;
+  if (!ep.is_datagram) return;
+  UET_CHECK((flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE | FI_FENCE)) == 0);
+  UET_CHECK(length <= kLargestDatagram);
+}
+
 fi_addr_t Calls::destination(Thing& ep, std::uint8_t choice) {
   constexpr std::array<fi_addr_t, 4> kOdd = {FI_ADDR_UNSPEC, FI_ADDR_NOTAVAIL, 1000,
                                              std::uint64_t{1} << 40};
@@ -88,7 +97,9 @@ void Calls::send(Choices& in) {
   auto buffer = std::make_unique<Buffer>(any_length(length), static_cast<std::uint8_t>(id));
   const std::size_t n = buffer->size();
   std::uint8_t* const data = buffer->data();
-  sent_[id] = {.length = n, .is_tagged = is_tagged, .has_arrived = false};
+  sent_[id] = {
+      .length = n, .is_tagged = is_tagged, .is_datagram = ep->is_datagram, .has_arrived = false};
+  if (ep->is_datagram && is_tagged) UET_CHECK(fi_tinject(f, data, 0, to, tag) != 0);
 
   if (how / 2 % 4 == 0) {  // over when the call returns
     const bool has_data = (what & 4) != 0;
@@ -105,9 +116,12 @@ void Calls::send(Choices& in) {
     posted(ret, context);
     if (ret != 0) sent_.erase(id);
     if (ret != 0) return;
+    UET_CHECK((flags & kIdempotent) == 0);
+    check_promises(*ep, flags, n);
     Operation& op = operations_.at(context);
     // It waits for a receive, and what is fenced waits for it.
-    if (has_rendezvous_ || (flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE)) != 0)
+    if ((has_rendezvous_ && !ep->is_datagram) ||
+        (flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE)) != 0)
       op.must_end = false;
     if ((flags & FI_FENCE) != 0) ep->is_fenced = true;
     if ((flags & FI_INJECT) == 0) return;
@@ -116,9 +130,10 @@ void Calls::send(Choices& in) {
     if ((flags & FI_COMPLETION) == 0 && ep->tx_selective) operations_.erase(context);
   };
   if (how / 2 % 4 == 3) {
-    constexpr std::array<std::uint64_t, 10> kFlags = {
-        0,        FI_COMPLETION, FI_INJECT,    FI_REMOTE_CQ_DATA,  FI_DELIVERY_COMPLETE,
-        FI_FENCE, FI_MORE,       FI_MULTICAST, FI_COMMIT_COMPLETE, FI_INJECT | FI_COMPLETION};
+    constexpr std::array<std::uint64_t, 11> kFlags = {
+        0,          FI_COMPLETION, FI_INJECT,    FI_REMOTE_CQ_DATA,  FI_DELIVERY_COMPLETE,
+        FI_FENCE,   FI_MORE,       FI_MULTICAST, FI_COMMIT_COMPLETE, FI_INJECT | FI_COMPLETION,
+        kIdempotent};
     const std::uint64_t flags = kFlags[what / 4 % kFlags.size()] | kFlags[length / 16 % 7];
     const std::uint64_t context =
         add(*ep, true, kind, (flags & FI_COMPLETION) != 0, std::move(buffer));
@@ -210,7 +225,9 @@ void Calls::remote(Choices& in) {
   if (how % 8 == 4 || how % 8 == 7) {
     constexpr std::array<std::uint64_t, 5> kFlags = {0, FI_COMPLETION, FI_REMOTE_CQ_DATA,
                                                      FI_DELIVERY_COMPLETE, FI_FENCE};
-    const std::uint64_t flags = kFlags[length / 12 % kFlags.size()];
+    const bool is_idempotent = (how & 128) != 0;
+    const std::uint64_t flags =
+        kFlags[length / 12 % kFlags.size()] | (is_idempotent ? kIdempotent : 0);
     const std::uint64_t context =
         add(*ep, true, kind, (flags & FI_COMPLETION) != 0, std::move(buffer));
     const auto iov = in_pieces(*operations_.at(context).buffer, how >> 3);
@@ -220,6 +237,10 @@ void Calls::remote(Choices& in) {
         context_of(context), how};
     const ssize_t ret = reads ? fi_readmsg(f, &m, flags) : fi_writemsg(f, &m, flags);
     UET_CHECK(ret != 0 || m.rma_iov_count == 1);
+    UET_CHECK(ret != 0 || !ep->is_datagram);
+    if (ret == 0 && is_idempotent)
+      UET_CHECK((flags & FI_REMOTE_CQ_DATA) == 0 && (key & kIdempotentKey) != 0 &&
+                n <= kLargestPacket);
     if ((flags & FI_FENCE) != 0) ep->is_fenced = true;
     return posted(ret, context);
   }
@@ -249,6 +270,7 @@ void Calls::peek(Choices& in) {
   Operation& op = operations_.at(context);
   op.is_claimed = (flags & (FI_CLAIM | FI_DISCARD)) == FI_CLAIM;
   op.is_receive = false;
+  op.is_peek = true;
   op.must_end = true;
   const fi_msg_tagged t = {nullptr,
                            nullptr,
@@ -316,7 +338,8 @@ void Calls::step(Choices& in) {
 
 void calls(Bytes input) {
   constexpr int kSteps = 200;
-  Calls program(input.size() % 2 == 1);
+  Calls program(
+      {.has_rendezvous = input.size() % 2 == 1, .has_datagrams = input.size() / 2 % 2 == 1});
   Choices in(input);
   for (int i = 0; i < kSteps && !in.is_empty(); ++i) program.step(in);
   program.finish();

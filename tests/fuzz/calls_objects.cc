@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::size_t kMemoryBytes = 16 * 1024;
 constexpr std::array kAddresses = {"10.0.0.1", "10.0.0.2"};
+// Bits of what chooses an endpoint, and a region.
+constexpr std::uint8_t kDatagram = 32, kIdempotentRegion = 128;
 
 struct InfoDeleter {
   void operator()(fi_info* info) const { fi_freeinfo(info); }
@@ -66,8 +68,8 @@ bool is_offered(fi_wait_obj wait) {
 
 }  // namespace
 
-Calls::Calls(bool has_rendezvous) : has_rendezvous_(has_rendezvous) {
-  choose_settings(has_rendezvous);
+Calls::Calls(const World& world) : has_rendezvous_(world.has_rendezvous) {
+  choose_settings(world.has_rendezvous);
   static const fi_provider* const loaded = fi_prov_ini();
   UET_CHECK(loaded == &provider::table());
   VirtualHost::instance().reset(4793);
@@ -87,21 +89,17 @@ Calls::Calls(bool has_rendezvous) : has_rendezvous_(has_rendezvous) {
     UET_CHECK(domain.f != nullptr);
     open_other(domain, Kind::kAv, 0);
     open_queue(domain, 3);
-    open_endpoint(domain, 0);
-    Thing& ep = all(Kind::kEp)[i];
-    Thing &av = all(Kind::kAv)[i], &cq = all(Kind::kCq)[i];
-    UET_CHECK(ep.f != nullptr && av.f != nullptr && cq.f != nullptr);
-    UET_CHECK(fi_ep_bind(as<fid_ep>(ep), av.f, 0) == 0);
-    UET_CHECK(fi_ep_bind(as<fid_ep>(ep), cq.f, FI_TRANSMIT | FI_RECV) == 0);
-    use(ep, av);
-    use(ep, cq);
-    use(ep, cq);
-    ep.tx_cq = ep.rx_cq = &cq;
-    UET_CHECK(fi_enable(as<fid_ep>(ep)) == 0);
-    enabled(ep);
+    start_endpoint(i, 0);
   }
+  if (world.has_datagrams) {
+    for (std::uint8_t i = 0; i < 2; ++i) {
+      start_endpoint(i, kDatagram);
+      open_memory(all(Kind::kDomain)[i], kIdempotentRegion, FI_REMOTE_READ | FI_REMOTE_WRITE);
+    }
+  }
+  const std::size_t endpoints = world.has_datagrams ? 4 : 2;
   for (std::size_t i = 0; i < 2; ++i) {
-    for (std::size_t peer = 0; peer < 2; ++peer) {
+    for (std::size_t peer = 0; peer < endpoints; ++peer) {
       Thing& av = all(Kind::kAv)[i];
       fi_addr_t out = FI_ADDR_NOTAVAIL;
       const auto& name = all(Kind::kEp)[peer].bytes;
@@ -109,6 +107,22 @@ Calls::Calls(bool has_rendezvous) : has_rendezvous_(has_rendezvous) {
       av.addresses.push_back(out);
     }
   }
+}
+
+/// One that can talk, with the vector and the queue of its address.
+void Calls::start_endpoint(std::size_t address, std::uint8_t how) {
+  Thing& ep = *pick_free(Kind::kEp);
+  open_endpoint(all(Kind::kDomain)[address], how);
+  Thing &av = all(Kind::kAv)[address], &cq = all(Kind::kCq)[address];
+  UET_CHECK(ep.f != nullptr && av.f != nullptr && cq.f != nullptr);
+  UET_CHECK(fi_ep_bind(as<fid_ep>(ep), av.f, 0) == 0);
+  UET_CHECK(fi_ep_bind(as<fid_ep>(ep), cq.f, FI_TRANSMIT | FI_RECV) == 0);
+  use(ep, av);
+  use(ep, cq);
+  use(ep, cq);
+  ep.tx_cq = ep.rx_cq = &cq;
+  UET_CHECK(fi_enable(as<fid_ep>(ep)) == 0);
+  enabled(ep);
 }
 
 Calls::~Calls() {
@@ -211,8 +225,10 @@ void Calls::open_endpoint(Thing& domain, std::uint8_t how) {
   constexpr std::array<std::uint64_t, 4> kCaps = {0, FI_MSG | FI_MULTI_RECV,
                                                   FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE,
                                                   FI_RMA | FI_MSG | FI_TAGGED | FI_RMA_EVENT};
-  hints->caps = kCaps[how % kCaps.size()];
-  if ((how & 4) != 0) hints->tx_attr->msg_order = FI_ORDER_SAS;
+  const bool is_datagram = (how & kDatagram) != 0;
+  hints->caps = kCaps[how % (is_datagram ? 2 : kCaps.size())];
+  if (is_datagram) hints->ep_attr->type = FI_EP_DGRAM;
+  if ((how & 4) != 0 && !is_datagram) hints->tx_attr->msg_order = FI_ORDER_SAS;
   if ((how & 8) != 0) hints->rx_attr->op_flags = FI_COMPLETION;
   const Info info = get_info(hints.get(), nullptr);
   if (info == nullptr) return;
@@ -225,23 +241,30 @@ void Calls::open_endpoint(Thing& domain, std::uint8_t how) {
   Thing& ep = *pick_free(Kind::kEp);
   opened(ep, &out->fid, {&domain});
   ep.domain = &domain;
+  ep.is_datagram = is_datagram;
   ep.tx_flags = info->tx_attr->op_flags;
   ep.rx_flags = info->rx_attr->op_flags;
 }
 
 void Calls::open_memory(Thing& domain, Choices& in) {
   const std::uint8_t how = in.u8();
+  const std::uint64_t access = (how & 4) != 0   ? std::uint64_t{FI_REMOTE_READ}
+                               : (how & 8) != 0 ? std::uint64_t{in.u16()} << (how >> 4)
+                                                : FI_REMOTE_READ | FI_REMOTE_WRITE;
+  open_memory(domain, how, access);
+}
+
+void Calls::open_memory(Thing& domain, std::uint8_t how, std::uint64_t access) {
   Thing& mr = *pick_free(Kind::kMr);
   std::vector<std::uint8_t> memory(kMemoryBytes >> (how & 3));
   const std::size_t half = memory.size() / 2;
   const iovec parts[2] = {{memory.data(), half}, {memory.data() + half, memory.size() - half}};
-  const std::uint64_t access = (how & 4) != 0   ? std::uint64_t{FI_REMOTE_READ}
-                               : (how & 8) != 0 ? std::uint64_t{in.u16()} << (how >> 4)
-                                                : FI_REMOTE_READ | FI_REMOTE_WRITE;
+  const bool is_idempotent = (how & kIdempotentRegion) != 0;
   fid_mr* out = nullptr;
   const int ret = fi_mr_regv(as<fid_domain>(domain), parts, (how & 16) != 0 ? 2 : 1, access,
-                             how & 64, how, 0, &out, nullptr);
+                             how & 64, how, is_idempotent ? kIdempotent : 0, &out, nullptr);
   if (ret != 0) return;
+  UET_CHECK(((fi_mr_key(out) & kIdempotentKey) != 0) == is_idempotent);
   opened(mr, &out->fid, {&domain});
   mr.domain = &domain;
   mr.bytes = std::move(memory);

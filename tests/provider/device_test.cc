@@ -100,6 +100,7 @@ class DeviceTest : public PairTest {
 
 // --- What is on offer
 
+// Covers: FI-67
 TEST_F(DeviceTest, getinfo__offers_device_memory_when_asked) {
   const Info hints = hmem_hints();
   const Info info = get_info(hints.get());
@@ -124,6 +125,7 @@ TEST_F(DeviceTest, getinfo__needs_programs_that_register_device_memory) {
 }
 
 /// The plug-in's two protocols, with the hints of its source. The first version of libfabric that it asks for is newer than ours.
+// Covers: FI-67
 TEST_F(DeviceTest, getinfo__serves_the_hints_of_the_nccl_plugin) {
   Info rdma = make_hints();
   rdma->caps = FI_MSG | FI_RMA | FI_HMEM | FI_LOCAL_COMM | FI_REMOTE_COMM;
@@ -171,6 +173,7 @@ TEST_F(DeviceTest, cuda_api_option__says_that_copies_call_it) {
 
 // --- Registration
 
+// Covers: FI-68
 TEST_F(DeviceTest, registration__of_what_is_no_device_memory_is_refused) {
   open_with_device();
   char byte = 0;
@@ -217,6 +220,7 @@ TEST_F(DeviceTest, registration__without_the_capability_ignores_the_interface) {
 
 // --- Data
 
+// Covers: FI-69
 TEST_F(DeviceTest, messages__of_all_sizes_arrive) {
   open_with_device();
   constexpr std::size_t kMost = 700'000;
@@ -343,6 +347,7 @@ TEST_F(DeviceTest, multi_receive__packs_messages_into_a_device) {
   }
 }
 
+// Covers: FI-69
 TEST_F(DeviceTest, writes_and_reads__go_between_devices) {
   open_with_device();
   constexpr std::size_t kBytes = 300'000;
@@ -415,6 +420,7 @@ TEST_F(DeviceTest, rendezvous__reads_from_a_device) {
   EXPECT_EQ(to.bytes(kBytes), bytes);
 }
 
+// Covers: FI-69
 TEST_F(DeviceTest, atomics__work_on_a_device) {
   open_with_device();
   DeviceBuffer local(driver, 4096), remote(driver, 4096);
@@ -472,6 +478,7 @@ TEST_F(DeviceTest, datagrams__come_from_a_device) {
 
 // --- When the driver refuses
 
+// Covers: FI-70
 TEST_F(DeviceTest, refused_copy__fails_the_operation_and_those_after_it) {
   open_with_device();
   DeviceBuffer to(driver, 8192);
@@ -492,6 +499,7 @@ TEST_F(DeviceTest, refused_copy__fails_the_operation_and_those_after_it) {
   EXPECT_EQ(plain, bytes);
 }
 
+// Covers: FI-70
 TEST_F(DeviceTest, refused_copy__of_a_source_fails_its_operation) {
   open_with_device();
   DeviceBuffer from(driver, 8192);

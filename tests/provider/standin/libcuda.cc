@@ -1,7 +1,7 @@
 // A stand-in for the CUDA driver's library, by its names and numbers, written for these tests. What it gives out as a device's memory has no rights
-// at its addresses, so whoever touches it there dies; copies of a stream are begun by the call and happen when the stream is waited for, so
-// whoever does not wait, or changes a buffer meanwhile, gets wrong bytes; and they need pinned memory and the right context, as real ones do to
-// be asynchronous.
+// at its addresses: an access there ends the process. Copies of a stream are begun by the call and happen when the stream is waited for, so a
+// caller that does not wait, or changes a buffer meanwhile, gets wrong bytes. They need pinned memory and the right context, as real ones do to be
+// asynchronous.
 #include <sys/mman.h>
 #include <unistd.h>
 
