@@ -185,6 +185,12 @@ def run_page(tap, page, source, build):
                 tap.result(title, run(block, env, folder, source, build))
 
 
+def check_manuals(source):
+    """Empty when no command line of a manual page is set in another way than this test reads."""
+    odd = [p.name for p in (source / "docs/man").iterdir() if re.search(r"^\.br\n(?!\.).*(uet\\?-|FI_UET_)|^\.EX", p.read_text(), re.M)]
+    return f"lines that are not between .nf and .fi: {odd}" if odd else ""
+
+
 def check_skips(source):
     """Empty when every entry of NOT_RUN still names a block."""
     gone = [key for key in NOT_RUN if not any(
@@ -200,6 +206,7 @@ def main():
         skip_all(f"no network namespaces here: {probe.stderr.strip()}")
     tap = Tap()
     tap.result("every block that is left out exists", check_skips(source))
+    tap.result("examples of manual pages stand between .nf and .fi", check_manuals(source))
     for page in sys.argv[3:] or [*PAGES, *sorted(str(p.relative_to(source)) for p in (source / "docs/man").iterdir())]:
         run_page(tap, page, source, build)
     tap.finish()
