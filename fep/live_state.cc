@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <iterator>
-#include <map>
+#include <span>
 
 #include "fep/event_log.h"
 #include "fep/path_log.h"
@@ -129,23 +129,33 @@ void add_gauges(Out out, Fep& fep) {
       s.messages_fetching, s.refused_shares);
 }
 
-/// Of the last events that the flight recorder holds: which NACKs there were.
-void add_recent_nacks(Out out, const base::Trace& trace) {
-  std::map<std::string, std::uint64_t> counts;
-  for (const base::Event& event : trace.recorded()) {
-    const bool sent = event.id == base::EventId::kNackSent;
-    if (!sent && event.id != base::EventId::kNackReceived) continue;
-    const std::string_view name = wire::name_of(static_cast<wire::NackCode>(event.a));
-    counts[fmt::format("{} {}", sent ? "sent" : "received",
-                       name.empty() ? std::to_string(event.a) : std::string(name))]++;
-  }
-  fmt::format_to(out, R"("recent_nacks":{{)");
+std::string name_of_nack(pds::NackWay way, std::uint8_t code) {
+  const std::string_view name = wire::name_of(static_cast<wire::NackCode>(code));
+  return fmt::format("{} {}", way == pds::NackWay::kSent ? "sent" : "received",
+                     name.empty() ? fmt::format("code {}", code) : std::string(name));
+}
+
+/// Since the endpoint was opened.
+void add_nacks(Out out, Fep& fep) {
+  fmt::format_to(out, R"("nacks":{{)");
   const char* separator = "";
-  for (const auto& [name, count] : counts) {
-    fmt::format_to(out, R"({}{}:{})", separator, json_string(name), count);
-    separator = ",";
-  }
+  for (const pds::NackWay way : {pds::NackWay::kReceived, pds::NackWay::kSent})
+    for (unsigned code = 0; code < 256; ++code) {
+      const std::uint64_t count = fep.pds().nacks(way, static_cast<std::uint8_t>(code));
+      if (count == 0) continue;
+      fmt::format_to(out, R"({}{}:{})", separator,
+                     json_string(name_of_nack(way, static_cast<std::uint8_t>(code))), count);
+      separator = ",";
+    }
   fmt::format_to(out, "}},");
+}
+
+void add_nacks(Out out, std::span<const pds::NackCount> nacks) {
+  fmt::format_to(out, R"("nacks":{{)");
+  for (const pds::NackCount& n : nacks)
+    fmt::format_to(out, R"({}{}:{})", &n == nacks.data() ? "" : ",",
+                   json_string(name_of_nack(n.way, n.code)), n.count);
+  fmt::format_to(out, "}}");
 }
 
 void add_contexts(Out out, Instant now, Fep& fep, std::size_t limit) {
@@ -169,12 +179,14 @@ void add_pdcs(Out out, Instant now, Fep& fep, std::size_t limit) {
         out,
         R"({}{{"peer":"{}","pdc":{},"peer_pdc":{},"mode":"{}","state":{},"role":"{}","class":{},"inflight":{},"unacked":{},)"
         R"("to_resend":{},"queued":{},"peer_window":{},"beyond_gap":{},"stored":{},"next_psn":{},"cack":{},"received":{},)"
-        R"("heard_ms":{:.3f},"active_ms":{:.3f}}})",
+        R"("heard_ms":{:.3f},"active_ms":{:.3f},)",
         seen == 0 ? "" : ",", v.peer.to_string(), v.id, v.peer_id, name_of(v.mode),
         json_string(v.state), v.is_initiator ? "initiator" : "target", v.traffic_class, v.inflight,
         v.unacked, v.to_resend, v.queued, v.peer_window, v.beyond_gap, v.stored, v.next.value(),
         v.cack.value(), v.received_up_to.value(), age_ms(now, v.heard_at),
         age_ms(now, v.active_at));
+    add_nacks(out, v.nacks);
+    fmt::format_to(out, "}}");
     ++seen;
     return true;
   });
@@ -216,7 +228,7 @@ std::string snapshot(Instant now, Fep& fep, const Settings& settings,
   const std::string counters = counters_to_json(fep.trace());
   fmt::format_to(out, R"("t":{},{},)", now.ns(), counters.substr(1, counters.size() - 2));
   add_gauges(out, fep);
-  add_recent_nacks(out, fep.trace());
+  add_nacks(out, fep);
   std::string planes = planes_to_json(now, fep.port());
   planes = planes.substr(planes.find("\"planes\""));
   fmt::format_to(out, "{},", planes.substr(0, planes.rfind(']') + 1));

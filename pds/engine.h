@@ -46,6 +46,7 @@ class Engine {
   Pds::Gauges gauges() const;
   PdcTable& pdcs() { return table_; }
   CongestionTable& congestions() { return congestions_; }
+  const NackCounts& nack_counts() const { return env_.nack_counts; }
 
  private:
   // --- Shared by all

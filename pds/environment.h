@@ -6,6 +6,7 @@
 #include "lib/base/rng.h"
 #include "lib/base/trace.h"
 #include "lib/net/port.h"
+#include "pds/nack_counts.h"
 #include "pds/pds.h"
 #include "pds/pool_sizes.h"
 #include "pds/response_store.h"
@@ -33,6 +34,7 @@ struct Environment {
   base::Trace& trace;
   Upper& upper;
   OpeningGuard* guard = nullptr;
+  NackCounts nack_counts;
 
   ByteCount nominal_bytes(std::size_t uet_bytes) const {
     return static_cast<ByteCount>(uet_bytes) + encapsulation_bytes;

@@ -79,19 +79,21 @@ void Liveness::look(Instant now, Pdc& pdc) {
         return closing_.on_timeouts_exhausted(now, pdc);
       next = std::min(next, std::max(over, now + config_.rto_max));
     }
-    if (only_waits && pdc.peer_id != 0) {
-      const Duration longest = config_.peer_timeout / 4;
-      const auto ask_after = [&] {
-        return pdc.locks > 0 ? std::min(longest, window_.rto(pdc, 0) * (1 << tx.times_asked))
-                             : longest;
-      };
-      if (now - std::max(pdc.heard_at, tx.asked_at) >= ask_after()) {
-        scheduler_.want_control(pdc, kSendProbe);
-        pdc.tx.asked_at = now;
-        if (tx.times_asked < 12) ++pdc.tx.times_asked;
-      }
-      next = std::min(next, now + ask_after());
+  }
+  // Also without a limit on silence: a target that has no proof of us keeps the data back, and its own Probes may be lost.
+  const bool has_limit = config_.peer_timeout > Duration{};
+  if (only_waits && pdc.peer_id != 0 && (has_limit || pdc.locks > 0)) {
+    const Duration longest = has_limit ? config_.peer_timeout / 4 : config_.rto_max;
+    const auto ask_after = [&] {
+      return pdc.locks > 0 ? std::min(longest, window_.rto(pdc, 0) * (1 << tx.times_asked))
+                           : longest;
+    };
+    if (now - std::max(pdc.heard_at, tx.asked_at) >= ask_after()) {
+      scheduler_.want_control(pdc, kSendProbe);
+      pdc.tx.asked_at = now;
+      if (tx.times_asked < 12) ++pdc.tx.times_asked;
     }
+    next = std::min(next, now + ask_after());
   }
   if (idle_limit > Duration{}) {
     Instant idle_since = std::max(pdc.active_at, pdc.heard_at);

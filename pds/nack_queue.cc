@@ -20,7 +20,7 @@ void NackQueue::add_for(Instant now, const Arrival& in, const Pdc* pdc, NackCode
   header.spdcid = pdc != nullptr ? identifier_of(*pdc) : 0;
   header.dpdcid = in.spdcid;
   header.payload = payload;
-  add(now, in.source, in.meta, header, header.spdcid != 0);
+  add(now, in.source, in.meta, header, header.spdcid != 0, pdc);
 }
 
 void NackQueue::add_for(Instant now, const Pdc& pdc, Psn psn, NackCode code, const RxMeta& meta) {
@@ -31,14 +31,15 @@ void NackQueue::add_for(Instant now, const Pdc& pdc, Psn psn, NackCode code, con
   header.retx = meta.retx;
   header.spdcid = pdc.id;
   header.dpdcid = pdc.peer_id;
-  add(now, pdc.peer, meta, header, true);
+  add(now, pdc.peer, meta, header, true, &pdc);
 }
 
 void NackQueue::add(Instant now, const net::FabricAddress& to, const RxMeta& meta,
-                    wire::PdsNack header, bool is_live) {
+                    wire::PdsNack header, bool is_live, const Pdc* about) {
   if ((!is_live && !limiter_.allow(now, to)) || queue_.is_full())
     return trace_.drop(now, DropReason::kNackRateLimited, 0, header.spdcid, header.nack_psn);
-  queue_.push(NackOut{to, meta.entropy, meta.plane, header});
+  queue_.push(
+      NackOut{to, meta.entropy, meta.plane, header, about != nullptr ? about->ref() : PdcRef{}});
 }
 
 bool NackQueue::poll(Instant now, net::TxPacket& out) {
@@ -49,6 +50,7 @@ bool NackQueue::poll(Instant now, net::TxPacket& out) {
   wire::emit(nack.header, packet.append(wire::PdsNack::kSize));
   trace_.emit(now, EventId::kNackSent, nack.header.spdcid, nack.header.nack_psn,
               static_cast<std::uint64_t>(nack.header.nack_code));
+  env_.nack_counts.add(NackWay::kSent, nack.header.nack_code, nack.about);
   out.packet = std::move(packet);
   out.destination = nack.destination;
   out.entropy = nack.entropy;

@@ -28,8 +28,9 @@ class NackQueue : Part {
   /// About a PSN of this PDC, as the packet of `meta` made us look at it.
   void add_for(Instant now, const Pdc& pdc, Psn psn, NackCode code, const RxMeta& meta);
   /// `is_live`: tied to a PDC whose peer has earned it; others share the limit of their source address.
+  /// `about`: the PDC that counts it, or null.
   void add(Instant now, const net::FabricAddress& to, const RxMeta& meta, wire::PdsNack header,
-           bool is_live);
+           bool is_live, const Pdc* about = nullptr);
   /// What a NACK says of this PDC. A target PDC that has accepted nothing may be gone the next moment: 0, so that its identifier is
   /// not learnt.
   static std::uint16_t identifier_of(const Pdc& pdc) {
@@ -46,6 +47,7 @@ class NackQueue : Part {
     std::uint16_t entropy = 0;
     std::uint8_t plane = 0;
     wire::PdsNack header;
+    PdcRef about;
   };
 
   NackLimiter limiter_;

@@ -84,9 +84,13 @@ void Pds::for_each_pdc(const std::function<bool(const PdcView&)>& visit) const {
                                 .cack = pdc.tx.cack,
                                 .received_up_to = pdc.rx.edge,
                                 .heard_at = pdc.heard_at,
-                                .active_at = pdc.active_at});
+                                .active_at = pdc.active_at,
+                                .nacks = impl_->nack_counts().of(pdc.ref())});
     if (!goes_on) return;
   }
+}
+std::uint64_t Pds::nacks(NackWay way, std::uint8_t code) const {
+  return impl_->nack_counts().sum(way, code);
 }
 void Pds::for_each_congestion(const std::function<void(const CongestionView&)>& visit) const {
   impl_->congestions().for_each([&](const Congestion& c) {

@@ -42,6 +42,15 @@ struct PdcRef {
   explicit constexpr operator bool() const { return value != 0; }
 };
 
+enum class NackWay : std::uint8_t { kReceived, kSent };
+
+/// One kind of NACK on one PDC.
+struct NackCount {
+  std::uint16_t count;  ///< stays at its maximum
+  std::uint8_t code;
+  NackWay way;
+};
+
 /// Names one received packet whose answer SES owes. Stale handles (PDC gone, answered twice) are
 /// recognised.
 struct RxHandle {
@@ -263,6 +272,9 @@ class Pds {
     bool sprayed;
     const cc::Ccc& ccc;
   };
+  /// NACKs of the endpoint since its start, by code, also those that belong to no PDC.
+  std::uint64_t nacks(NackWay way, std::uint8_t code) const;
+
   /// One PDC as tools see it.
   struct PdcView {
     net::FabricAddress peer;
@@ -281,6 +293,7 @@ class Pds {
     Psn next, cack, received_up_to;
     Instant heard_at;  ///< latest valid packet from the peer
     Instant active_at;
+    std::span<const NackCount> nacks;  ///< in the order in which they first came
   };
   /// Calls `visit` for each PDC, longest idle first (approximately), until it returns false.
   void for_each_pdc(const std::function<bool(const PdcView&)>& visit) const;

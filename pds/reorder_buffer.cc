@@ -74,7 +74,7 @@ void ReorderBuffer::report_gaps_before(Instant now, Pdc& pdc, const RxMeta& meta
     header.m = meta.ecn;
     header.spdcid = NackQueue::identifier_of(pdc);
     header.dpdcid = pdc.peer_id;
-    nacks_.add(now, pdc.peer, meta, header, header.spdcid != 0);
+    nacks_.add(now, pdc.peer, meta, header, header.spdcid != 0, &pdc);
   }
 }
 

@@ -217,6 +217,7 @@ void Rudi::on_nack(Instant now, const net::RxPacket& rx, const wire::PdsNack& na
   packet->unanswered = Duration{};
   trace_.emit(now, EventId::kNackReceived, 0, nack.nack_psn,
               static_cast<std::uint64_t>(nack.nack_code));
+  env_.nack_counts.add(NackWay::kReceived, nack.nack_code, {});
   switch (nack.nack_code) {
     case NackCode::kTrimmed:
     case NackCode::kTrimmedLasthop:

@@ -39,6 +39,7 @@ void NackIntake::on_packet(Instant now, const net::RxPacket& rx) {
     return drop(DropReason::kNackNotOutstanding, h.dpdcid, h.nack_psn);
   trace_.emit(now, EventId::kNackReceived, pdc->id, h.nack_psn,
               static_cast<std::uint64_t>(h.nack_code));
+  env_.nack_counts.add(NackWay::kReceived, h.nack_code, pdc->ref());
   if (pdc->peer_id == 0 && h.spdcid != 0 && is_normal_class(h.nack_code) &&
       h.nack_code != NackCode::kNewStartPsn)
     liveness_.learn_peer(now, *pdc, h.spdcid);

@@ -59,7 +59,7 @@ std::string counter(const Json& endpoint, const Json& before, const char* name) 
 
 void add_numbers(std::string& out, const char* title, const Json& numbers) {
   if (!numbers.is_object() || numbers.empty()) return;
-  out += fmt::format("    {}:", title);
+  out += fmt::format("{}:", title);
   for (const auto& [name, value] : numbers.items())
     out += fmt::format(" {} {}", name, value.dump());
   out += '\n';
@@ -103,6 +103,7 @@ void add_pdc(std::string& out, const Json& p) {
       text(p, "state"), in_flight(p), number(p, "unacked"), number(p, "to_resend"),
       number(p, "queued"), number(p, "peer_window"), number(p, "beyond_gap"), number(p, "stored"),
       number(p, "heard_ms"));
+  add_numbers(out, "      nacks", at(p, "nacks"));
 }
 
 void add_endpoint(std::string& out, const Json& e, const Json& before, const ViewOptions& options) {
@@ -125,8 +126,8 @@ void add_endpoint(std::string& out, const Json& e, const Json& before, const Vie
       number(g, "pdcs_half_open"), number(g, "outstanding_packets"), number(g, "queued_messages"),
       number(g, "sends_active"), number(g, "receives_posted"), number(g, "unexpected_messages"),
       number(g, "unexpected_bytes"));
-  add_numbers(out, "drops", at(e, "drops"));
-  add_numbers(out, "recent nacks", at(e, "recent_nacks"));
+  add_numbers(out, "    drops", at(e, "drops"));
+  add_numbers(out, "    nacks", at(e, "nacks"));
   for (const Json& plane : at(e, "planes"))
     if (at(e, "planes").size() > 1)
       out += fmt::format(
@@ -178,6 +179,9 @@ std::string to_prometheus(const std::vector<Json>& processes) {
                    value);
       for (const auto& [name, value] : members(e, "drops").items())
         add_metric(families, "uet_drops_total", fmt::format(R"({},reason="{}")", own, label(name)),
+                   value);
+      for (const auto& [name, value] : members(e, "nacks").items())
+        add_metric(families, "uet_nacks_total", fmt::format(R"({},nack="{}")", own, label(name)),
                    value);
       for (const auto& [name, value] : members(e, "gauges").items())
         add_metric(families, "uet_" + label(name), own, value);

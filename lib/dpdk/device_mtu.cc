@@ -13,7 +13,6 @@ namespace uet::dpdk {
 namespace {
 
 constexpr std::size_t kSmallest = 1280;
-constexpr std::size_t kLargest = 16128;
 constexpr std::size_t kFrameOverhead = 14 + 2 * 4;
 // What the kernel keeps free in front of each frame of an AF_XDP socket.
 constexpr std::size_t kXdpHeadroom = 256;
@@ -27,14 +26,14 @@ std::string text_of(std::size_t mtu) {
 MtuChoice choose_mtu(const MtuInputs& in) {
   MtuChoice out;
   const std::size_t expected = in.wanted != 0      ? in.wanted
-                               : in.suggested != 0 ? in.suggested
+                               : in.suggested != 0 ? std::min(in.suggested, kLargestIpMtu)
                                : in.own != 0       ? in.own
                                                    : 1500;
-  if (expected < kSmallest || expected > kLargest) {
+  if (expected < kSmallest || expected > kLargestIpMtu) {
     out.error = text_of(expected) + " is outside 1280 to 16128; set FI_UET_MTU";
     return out;
   }
-  std::size_t limit = in.device_max != 0 ? in.device_max : kLargest;
+  std::size_t limit = in.device_max != 0 ? in.device_max : kLargestIpMtu;
   std::string whose = "the driver carries at most " + text_of(limit);
   if (in.kernel != 0 && in.kernel < limit) {
     limit = in.kernel;

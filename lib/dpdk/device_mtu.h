@@ -22,6 +22,9 @@ struct MtuChoice {
   std::string error;
 };
 
+/// An interface that carries more is used with this.
+inline constexpr std::size_t kLargestIpMtu = 16128;
+
 /// Without a wish of the user the MTU is cut to what all can carry; a wish that one of them cannot carry is refused.
 MtuChoice choose_mtu(const MtuInputs& in);
 

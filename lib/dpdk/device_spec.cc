@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cstdlib>
 
+#include "lib/dpdk/device_mtu.h"
 #include "lib/dpdk/kernel_interface.h"
 
 namespace uet::dpdk {
@@ -118,7 +119,7 @@ bool parse_device_spec(const std::string& text, DeviceSpec& spec, std::string& e
 }
 
 void add_default_arguments(std::size_t ip_mtu, DeviceSpec& spec) {
-  const std::size_t frame = ip_mtu + kFrameOverhead;
+  const std::size_t frame = std::min(ip_mtu, kLargestIpMtu) + kFrameOverhead;
   if (spec.kind == DeviceKind::kMemif) {
     // One slot per packet: chains of the default 2 KiB slots cost a copy more on our side.
     add(spec, "bsize", (frame + 255) / 256 * 256);
@@ -137,6 +138,8 @@ void add_default_arguments(std::size_t ip_mtu, DeviceSpec& spec) {
 }
 
 std::size_t packet_bytes_min(const DeviceSpec& spec) {
+  // Nothing on the way tells the sender of a memif what its receiver takes: any payload that is legal.
+  if (spec.kind == DeviceKind::kMemif) return kVirtualIpMtu + kFrameOverhead;
   if (spec.kind != DeviceKind::kAfPacket) return 0;
   const std::string framesz = spec.argument("framesz");
   return framesz.empty() ? 2048 : std::strtoul(framesz.c_str(), nullptr, 10);

@@ -52,7 +52,8 @@ bool parse_device_spec(const std::string& text, DeviceSpec& spec, std::string& e
 /// about it.
 void add_default_arguments(std::size_t ip_mtu, DeviceSpec& spec);
 
-/// What a packet buffer must hold for the driver's sake: af_packet insists on room for a whole slot of its ring.
+/// What a packet buffer must hold whatever the MTU: af_packet insists on room for a whole slot of its ring, and the other side of a
+/// memif may have a larger MTU.
 std::size_t packet_bytes_min(const DeviceSpec& spec);
 
 /// The IP MTU when neither the user nor the device has an opinion; 0: the device has one.

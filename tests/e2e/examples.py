@@ -20,10 +20,8 @@ from harness import Tap, skip_all, temporary_folder
 
 SECONDS = 300  # for each block; seconds on an idle machine
 
-PAGES = ["README.md", "docs/first-hour.md", "docs/man/fi_uet.7.in", "docs/man/uet.toml.5.in", "docs/man/uet-dump.1",
-         "docs/man/uet-fabric.1", "docs/man/uet-perf.1", "docs/man/uet-sim.1", "docs/man/uet-stat.1", "apps/fabric/README.md",
-         "examples/four-paths.toml", "examples/two_endpoints.cc",
-         "apps/sim/README.md", "tools/wire_gen/README.md"]
+PAGES = ["README.md", "docs/first-hour.md", "docs/interop.md", "apps/fabric/README.md", "examples/four-paths.toml",
+         "examples/two_endpoints.cc", "apps/sim/README.md", "tools/wire_gen/README.md"]  # and every manual page
 
 # Blocks that are no commands, or whose work another test does: (page, how the block begins) and why.
 NOT_RUN = {
@@ -32,6 +30,10 @@ NOT_RUN = {
     ("README.md", "meson setup build --buildtype"): "tests/packaging installs",
     ("docs/man/uet.toml.5.in", "port ="): "a file, not commands",
     ("apps/fabric/README.md", "match from="): "lines for a scenario or for ctl",
+    ("docs/interop.md", "build/apps/interop/uet-interop"): "tests/interop plays the small set; the whole takes most of an hour",
+    ("docs/interop.md", "[[implementation]]"): "a file: tests/interop reads others like it",
+    ("docs/interop.md", "uet-interop mine.toml"): "that file is the reader's: tests/interop runs others like it",
+    ("docs/man/uet-interop.1", "sudo uet-interop"): "tests/interop plays the small set",
 }
 
 # Programs of others that the pages use; a block is skipped where one is missing.
@@ -119,7 +121,7 @@ def environment(build):
     """Inside the box: its /tmp hides trees that lie in the machine's."""
     env = {k: v.replace(str(build), "/mnt/built") for k, v in os.environ.items()
            if not k.startswith(("FI_", "OMPI_", "PMI_"))}
-    tools = ["/mnt/built/apps", "/mnt/built/apps/fabric", "/mnt/bin"]
+    tools = ["/mnt/built/apps", *(f"/mnt/built/apps/{name}" for name in ("fabric", "drill", "interop", "keys")), "/mnt/bin"]
     env.update(PATH=":".join([*tools, env["PATH"]]), FI_PROVIDER_PATH="/mnt/built/provider", HOME="/mnt",
                PYTHONDONTWRITEBYTECODE="1", LC_ALL="C.UTF-8",
                # Root in a container with few cores: what a person on a desktop does not have to say.
@@ -183,9 +185,15 @@ def run_page(tap, page, source, build):
                 tap.result(title, run(block, env, folder, source, build))
 
 
+def check_manuals(source):
+    """Empty when no command line of a manual page is set in another way than this test reads."""
+    odd = [p.name for p in (source / "docs/man").iterdir() if re.search(r"^\.br\n(?!\.).*(uet\\?-|FI_UET_)|^\.EX", p.read_text(), re.M)]
+    return f"lines that are not between .nf and .fi: {odd}" if odd else ""
+
+
 def check_skips(source):
     """Empty when every entry of NOT_RUN still names a block."""
-    gone = [key for key in NOT_RUN if (source / key[0]).exists() and not any(
+    gone = [key for key in NOT_RUN if not any(
         b.strip().startswith(key[1]) for b in ordered_blocks(source / key[0]))]
     return f"no such block: {gone}" if gone else ""
 
@@ -198,7 +206,8 @@ def main():
         skip_all(f"no network namespaces here: {probe.stderr.strip()}")
     tap = Tap()
     tap.result("every block that is left out exists", check_skips(source))
-    for page in sys.argv[3:] or [p for p in PAGES if (source / p).exists()]:
+    tap.result("examples of manual pages stand between .nf and .fi", check_manuals(source))
+    for page in sys.argv[3:] or [*PAGES, *sorted(str(p.relative_to(source)) for p in (source / "docs/man").iterdir())]:
         run_page(tap, page, source, build)
     tap.finish()
 

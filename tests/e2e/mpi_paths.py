@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Messages of MPI take all paths of a fabric, and one of them dies: nothing fails, and what is left is used. [decision 141]
 
-    mpi_paths.py PROVIDER-FOLDER DPDK-PLUG-IN UET-FABRIC MPI_STREAM.CC
+    mpi_paths.py PROVIDER-FOLDER DPDK-PLUG-IN UET-FABRIC UET-STAT MPI_STREAM.CC
 
 Nothing depends on how fast the machine is: each step waits until so many packets have passed.
 """
 
 import glob
+import json
 import os
 import re
+import subprocess
 import sys
 import time
 
@@ -31,6 +33,7 @@ delay = "50us"
 trimming = true
 """
 ENOUGH = 100  # packets on each path
+LOST = 10  # packets on the path that dies
 PATIENCE = 120
 SPRAYED_TAGGED = 50  # opcode of a tagged message with a number
 
@@ -51,6 +54,23 @@ def wait_for_packets(fabric, job, names):
     return f"paths: {before}, later {data_packets(fabric)}\n" + job.report(job.process.poll())
 
 
+def path_losses(uet_stat, runtime):
+    """Packets that the ranks miss on their paths, as uet-stat tells."""
+    done = subprocess.run([uet_stat, "--json"], capture_output=True, text=True, timeout=60, env=dict(os.environ, XDG_RUNTIME_DIR=runtime))
+    return sum(path["losses"] for process in json.loads(done.stdout or "[]") for endpoint in process["endpoints"]
+               for context in endpoint["contexts"] for path in context.get("paths", []))
+
+
+def wait_for_losses(uet_stat, runtime, before, job):
+    """Until uet-stat tells of more; within a second of the path's death on a machine with nothing else to do."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end and job.process.poll() is None:
+        if path_losses(uet_stat, runtime) >= before + LOST:
+            return ""
+        time.sleep(0.05)
+    return f"{before}, later {path_losses(uet_stat, runtime)}\n" + job.report(job.process.poll())
+
+
 def paths_that_were_used(pattern):
     """Entropy values of contexts that spread their packets, and the number of lines about ordered contexts."""
     logs = glob.glob(pattern)
@@ -58,18 +78,22 @@ def paths_that_were_used(pattern):
     return used, sum(len(path_log.read(log, "ordered")) for log in logs)
 
 
-def all_paths(tap, provider, program, uet_fabric, folder):
+def all_paths(tap, provider, program, uet_fabric, uet_stat, folder):
     fabric = Fabric(uet_fabric, folder, FABRIC, RANKS)
     try:
         stop = os.path.join(folder, "stop")
+        runtime = os.path.join(folder, "run")
+        os.mkdir(runtime, 0o700)
         job, trace = start_by_messages(provider, program, folder, RANKS, [stop], **{
             "FI_UET_PORT": fabric.port("%r"), "FI_UET_ADDR": "|".join(f"10.79.0.{n + 1}" for n in range(RANKS)),
             "FI_UET_LINK_MBPS": 400, "FI_UET_BASE_RTT": "2ms", "FI_UET_TRIMMING": 1, "FI_UET_PATHS": 64,
-            "FI_UET_PATH_LOG": f"{folder}/%p.paths"})
+            "FI_UET_PATH_LOG": f"{folder}/%p.paths", "XDG_RUNTIME_DIR": runtime})
         try:
             spines = [f"spine{n}" for n in range(SPINES)]
             tap.result("all paths carry messages", wait_for_packets(fabric, job, spines))
+            before = path_losses(uet_stat, runtime)
             fabric.ctl("kill", DEAD)
+            tap.result("uet-stat tells of a dead path", wait_for_losses(uet_stat, runtime, before, job))
             tap.result("one dies, and the others go on",
                        wait_for_packets(fabric, job, [name for name in spines if name != DEAD]))
             open(stop, "w").close()
@@ -89,14 +113,14 @@ def all_paths(tap, provider, program, uet_fabric, folder):
 
 
 def main():
-    provider, plugin, uet_fabric, source = sys.argv[1:]
+    provider, plugin, uet_fabric, uet_stat, source = sys.argv[1:]
     need_provider(provider)
     need_open_mpi()
     if not os.path.exists(plugin):
         skip_all("built without DPDK")
     tap = Tap()
     with temporary_folder() as folder:
-        all_paths(tap, provider, compile_program(source, folder), uet_fabric, folder)
+        all_paths(tap, provider, compile_program(source, folder), uet_fabric, uet_stat, folder)
     tap.finish()
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Two processes whose interfaces have different MTUs, with a router between them that tells of packets too large for
-it: kernel UDP over IPv4 and IPv6, every pair of MTUs, writes, reads and sends both ways.
+it: kernel UDP over IPv4 and IPv6, every pair of MTUs, writes, reads and sends both ways. Two more over a memif, where
+nothing tells.
 
     unequal_mtu.py PROVIDER-FOLDER UET-PERF
 """
@@ -9,7 +10,7 @@ import os
 import subprocess
 import sys
 
-from harness import Job, Namespaces, Tap, base_env, need_provider, skip_all, temporary_folder
+from harness import Job, Namespaces, Tap, base_env, free_port, need_provider, temporary_folder
 
 MTUS = (1400, 1500, 9000, 65535)
 TESTS = ("write", "read", "send")
@@ -72,14 +73,45 @@ def exchange(network, folder, provider, perf, family, client, server):
             job.kill()
 
 
+def over_memif(folder, provider, perf, server, client):
+    """The address of uet-perf's own connection is the loopback interface's; `server` and `client` are MTUs."""
+    port = str(free_port())
+    socket = os.path.join(folder, f"memif-{server}-{client}.sock")
+    jobs = []
+    try:
+        for role, mtu, last in (("server", server, 1), ("client", client, 2)):
+            env = base_env(provider, FI_UET_MTU=str(mtu), FI_UET_ADDR=f"10.78.0.{last}",
+                           FI_UET_PORT=f"dpdk:net_memif0,role={role},socket-abstract=no,socket={socket}")
+            test = [] if role == "server" else [*TESTS, "--size", str(SIZE), "--count", "20", "--window", "4", "--runs", "1",
+                                                "--peer", "127.0.0.1"]
+            jobs.append(Job([perf, "fabric", *test, "--control-port", port, "--timeout", "30"], env, folder, f"{role}-{mtu}"))
+            if role == "server":
+                jobs[0].wait_until_it_listens(int(port))
+        states = [job.wait(60) for job in reversed(jobs)]
+        return "" if states == [0, 0] else "\n".join(job.report(state) for job, state in zip(reversed(jobs), states))
+    finally:
+        for job in jobs:
+            job.kill()
+
+
+def memif_pairs(tap, folder, provider, perf):
+    if not os.path.exists(os.path.join(provider, "../lib/dpdk/libuet-dpdk.so")):
+        return tap.skip("MTU 1400 and 9000 over a memif", "built without DPDK")
+    for pair in ((1400, 9000), (9000, 1400)):
+        tap.result(f"MTU {pair[0]} and {pair[1]} over a memif", over_memif(folder, provider, perf, *pair))
+
+
 def main():
     provider, perf = sys.argv[1:]
     need_provider(provider)
+    tap = Tap()
+    with temporary_folder() as folder:
+        memif_pairs(tap, folder, provider, perf)
     try:
         network = Network()
     except (OSError, RuntimeError, subprocess.CalledProcessError) as why:
-        skip_all(f"no network namespaces: {why}")
-    tap = Tap()
+        tap.skip("kernel UDP", f"no network namespaces: {why}")
+        tap.finish()
     try:
         with temporary_folder() as folder:
             for a in MTUS:

@@ -62,6 +62,28 @@ TEST_P(LiveStateTest, a_snapshot__tells_choices_counters_contexts_and_pdcs) {
   EXPECT_EQ(sender["pdcs"][0]["unacked"], 0);
 }
 
+// What an ordered PDC says of a gap: both ends count it, by code, on the PDC and in the sums of the endpoint.
+TEST_P(LiveStateTest, a_snapshot__counts_nacks_by_code_on_each_pdc_and_in_all) {
+  bool is_lost = false;
+  int packets = 0;
+  pair_.link.config().drop = [&](std::size_t from, std::span<const std::uint8_t>) {
+    const bool lose = from == 0 && !is_lost && ++packets == 4;
+    is_lost |= lose;
+    return lose;
+  };
+  send(1 << 16);
+  const auto sender = snapshot(0), target = snapshot(1);
+  const bool tells = GetParam() == Order::kContext;  // an unordered PDC tells of a gap by SACK
+  EXPECT_EQ(sender["nacks"].empty(), !tells) << sender["nacks"];
+  EXPECT_EQ(sender["nacks"], sender["pdcs"][0]["nacks"]);
+  EXPECT_EQ(target["nacks"], target["pdcs"][0]["nacks"]);
+  ASSERT_EQ(sender["nacks"].size(), target["nacks"].size());
+  for (const auto& [name, count] : target["nacks"].items()) {
+    EXPECT_TRUE(name.starts_with("sent ")) << name;
+    EXPECT_EQ(sender["nacks"].value("received " + name.substr(5), 0), count) << sender["nacks"];
+  }
+}
+
 TEST_P(LiveStateTest, a_snapshot__is_bounded_and_counts_what_it_leaves_out) {
   send(1 << 18);
   const auto none = snapshot(0, {.pdcs = 0, .contexts = 0});

@@ -148,6 +148,18 @@ TEST(ChooseMtu, without_a_wish__is_what_all_can_carry) {
   EXPECT_THAT(choose_mtu({.suggested = 1500, .kernel = 1500}).remark, IsEmpty());
 }
 
+// The loopback interface has 65536.
+TEST(ChooseMtu, an_interface_that_carries_more_than_uet_needs__is_used_with_less) {
+  EXPECT_EQ(choose_mtu({.suggested = 65536, .kernel = 65536}).ip_mtu, kLargestIpMtu);
+}
+
+// A peer with a larger MTU sends what its own port carries.
+TEST(PacketBytes, a_memif_takes_any_legal_payload) {
+  constexpr std::size_t kLargestPayload = 8192, kHeaders = 256;
+  EXPECT_GE(packet_bytes_min(spec_of("net_memif0,role=server")), kLargestPayload + kHeaders);
+  EXPECT_EQ(packet_bytes_min(spec_of("net_tap0")), 0u);
+}
+
 TEST(ChooseMtu, a_wish_that_cannot_be__is_refused_with_the_limit) {
   EXPECT_EQ(choose_mtu({.wanted = 9000, .own = 1500, .device_max = 9600}).ip_mtu, 9000u);
   const MtuChoice kernel = choose_mtu({.wanted = 9000, .kernel = 1500});

@@ -22,15 +22,22 @@ Json process(double t_ns, int sent) {
                 {"window", 100},
                 {"paths", {{{"state", "good"}, {"losses", 2}}, {{"state", "evicted"}}}}},
                {{"peer", "10.0.0.3"}, {"ordered", true}}}},
-             {"pdcs", {{{"pdc", 5}, {"peer", "10.0.0.2"}, {"state", "ESTABLISHED"}}}},
+             {"pdcs",
+              {{{"pdc", 5},
+                {"peer", "10.0.0.2"},
+                {"state", "ESTABLISHED"},
+                {"nacks", {{"sent TRIMMED", 9}}}}}},
+             {"nacks", {{"received NO_RESOURCE", 12}}},
              {"pdcs_not_shown", 4}}}}};
 }
 
 TEST(StatView, text__tells_what_an_endpoint_does) {
   const std::string text = to_text(process(1e9, 100), {}, {});
-  for (const char* part : {"7 a \"b\"", "10.0.0.1  port udp:lo", "out 100 ", "drops: bad-crc 3",
-                           "paths 1 evicted 1 good", "lost 2", "ordered: one path",
-                           "pdc 5>0 10.0.0.2", "and 4 more PDCs"})
+  for (const char* part :
+       {"7 a \"b\"", "10.0.0.1  port udp:lo", "out 100 ", "drops: bad-crc 3",
+        "paths 1 evicted 1 good", "lost 2", "ordered: one path", "pdc 5>0 10.0.0.2",
+        "and 4 more PDCs", "\n    nacks: received NO_RESOURCE 12\n",
+        "\n      nacks: sent TRIMMED 9\n"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   EXPECT_EQ(to_text(process(1e9, 100), {}, {.pdcs = false}).find("pdc 5>0"), std::string::npos);
 }
@@ -55,6 +62,11 @@ TEST(StatView, prometheus__one_family_after_the_other) {
   EXPECT_NE(
       text.find(
           R"(uet_events_total{pid="7",program="a \"b\"",address="10.0.0.1",event="packet-sent"} 100)"),
+      std::string::npos)
+      << text;
+  EXPECT_NE(
+      text.find(
+          R"(uet_nacks_total{pid="7",program="a \"b\"",address="10.0.0.1",nack="received NO_RESOURCE"} 12)"),
       std::string::npos)
       << text;
   EXPECT_EQ(text.find("# TYPE uet_events_total"), text.rfind("# TYPE uet_events_total"));
