@@ -141,8 +141,9 @@ struct Fep::Impl {
   net::FabricAddress last_bad_crc_from;
   Instant last_turn;
   Instant keys_due = Instant::never();
-  bool more_to_send = false;  ///< the last turn ended because the burst was full
-  bool packets_wait = false;  ///< the last burst came back full: the port has more
+  bool was_holding_back = false;  ///< packets that the port did not take
+  bool more_to_send = false;      ///< the last turn ended because the burst was full
+  bool packets_wait = false;      ///< the last burst came back full: the port has more
   int turns_without_deadlines = 0;
 };
 
@@ -211,8 +212,11 @@ bool Fep::Impl::transmit(Instant now) {
     integrity.seal_pending();
     did |= flush(now);
   }
-  if (outgoing_first != outgoing_last)
+  // Told when it begins: a port without a link holds its packets back turn by turn, for as long as the peer is not there.
+  const bool holds_back = outgoing_first != outgoing_last;
+  if (holds_back && !was_holding_back)
     trace.emit(now, EventId::kPortBusy, 0, {}, outgoing_last - outgoing_first);
+  was_holding_back = holds_back;
   return did || looped.size() != looped_before;
 }
 

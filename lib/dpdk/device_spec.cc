@@ -88,6 +88,11 @@ std::string DeviceSpec::argument(const std::string& key) const {
   return {};
 }
 
+void DeviceSpec::set_argument(const std::string& key, const std::string& value) {
+  std::erase_if(arguments, [&](const std::string& a) { return a.rfind(key + "=", 0) == 0; });
+  arguments.push_back(key + "=" + value);
+}
+
 std::string DeviceSpec::devargs() const {
   std::string out = name;
   for (const std::string& a : arguments) out += "," + a;

@@ -29,6 +29,7 @@ struct DeviceSpec {
   bool has_argument(const std::string& key) const;
   /// The value of `key`, or empty.
   std::string argument(const std::string& key) const;
+  void set_argument(const std::string& key, const std::string& value);
   /// As DPDK wants it: name and arguments, joined by commas.
   std::string devargs() const;
   bool is_hardware() const { return kind == DeviceKind::kPci || kind == DeviceKind::kOtherBus; }

@@ -125,7 +125,7 @@ class DpdkDevice final : public net::FrameDevice, private Caretaker::Ward {
   std::uint16_t port_ = 0;
   bool is_attached_ = false;    ///< port_ is ours
   bool is_plugged_ = false;     ///< we plugged the device in, so we take it out
-  bool has_claimed_ = false;    ///< the place of the socket that it listens on
+  bool is_relayed_ = false;     ///< clients reach it by a listener of ours
   XdpDescriptors descriptors_;  ///< that its driver opened and will forget
   bool is_isolated_ = false;
   bool is_started_ = false;

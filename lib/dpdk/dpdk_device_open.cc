@@ -20,6 +20,7 @@
 #include "lib/dpdk/guest_thread.h"
 #include "lib/dpdk/interrupt_thread.h"
 #include "lib/dpdk/kernel_interface.h"
+#include "lib/dpdk/memif_relay.h"
 #include "lib/dpdk/memif_sockets.h"
 
 namespace uet::dpdk {
@@ -127,6 +128,7 @@ void DpdkDevice::abandon() {
 
 void DpdkDevice::shut() {
   const LogCapture quiet;
+  if (is_relayed_) stop_relay(config_.spec);
   if (is_attached_) {
     health_.unwatch();
     for (; stashed_first_ < stashed_count_; ++stashed_first_)
@@ -143,7 +145,6 @@ void DpdkDevice::shut() {
     });
   }
   if (close_xdp_descriptors(descriptors_)) xdp_was_in_use = true;
-  if (has_claimed_) release_memif_socket(config_.spec);
   // The mempool goes last: closing the device brings back the mbufs that the driver held.
   pool_.reset();
 }
@@ -174,8 +175,6 @@ void DpdkDevice::control(const std::function<void()>& work) {
 
 bool DpdkDevice::attach(std::string& error) {
   const LogCapture log;
-  if (!claim_memif_socket(config_.spec, error)) return false;
-  has_claimed_ = true;
   if (!find_or_plug_in(error)) return false;
   is_attached_ = true;
   rte_eth_dev_owner owner{};
@@ -206,6 +205,11 @@ bool DpdkDevice::find_or_plug_in(std::string& error) {
 
 bool DpdkDevice::plug_in(std::string& error) {
   DeviceSpec spec = config_.spec;
+  if (spec.is_memif_server()) {
+    const SocketPlace place = driver_place_for(SocketPlace::of(spec));
+    spec.set_argument("socket", place.path);
+    spec.set_argument("socket-abstract", "yes");
+  }
   // The name may belong to a device that was closed with other arguments.
   for (unsigned n = 2; find_port(spec.name); ++n) {
     if (parked_memif_with(port_) == NameTaken::kByClient) {
@@ -431,6 +435,9 @@ bool DpdkDevice::start(std::string& error) {
     return false;
   }
   if (!direct_traffic(error) || !check_mtu(error)) return false;
+  // Only now: a driver that is not started sends clients away.
+  if (config_.spec.is_memif_server() && !(is_relayed_ = start_relay(config_.spec, error)))
+    return false;
   read_facts();
   if (wants_interrupt_) open_interrupt();
   watch_health();

@@ -1,5 +1,5 @@
-/// The memif devices that this process closed, and the sockets on which its servers listen. The driver never closes a listener of its
-/// own, so a server that is closed stays with us, stopped, until the same one is opened again.
+/// The memif devices that this process closed. The driver never closes the listener of a server, so a server that is closed stays with
+/// us, stopped, until the same one is opened again.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,6 @@
 #include "lib/dpdk/mbuf_pool.h"
 
 namespace uet::dpdk {
-
-/// Takes the place where the server `spec` listens: a socket that a dead process left behind is removed, one that we put aside is put
-/// back. False: `error` says who has it. Abstract sockets have no place in the file system and are always free here.
-bool claim_memif_socket(const DeviceSpec& spec, std::string& error);
-/// The other end of that. When no server of this process is left there, others may listen at that place.
-void release_memif_socket(const DeviceSpec& spec);
 
 /// A stopped memif device with its queues. Their packets lie in `pool`; null: it was given up, and the queues have to be set up anew.
 struct ParkedMemif {

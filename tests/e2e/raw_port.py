@@ -49,10 +49,10 @@ def udp(bench):
     return bench.check(client, server, lossless=False)
 
 
-def memif(bench, socket, client_first=False, vlan="0", native=False):
+def memif(bench, socket, client_first=False, vlan="0", native=False, of_client=""):
     more = ["--vlan", vlan, *(["--native-ip"] if native else [])]
     ends = {"server": ("server", f"dpdk:net_memif0,role=server,socket={socket}", A, B, *more),
-            "client": ("client", f"dpdk:net_memif0,role=client,socket={socket}", B, A, *more)}
+            "client": ("client", f"dpdk:net_memif0,role=client,socket={socket}{of_client}", B, A, *more)}
     jobs = {}
     for end in ("client", "server") if client_first else ("server", "client"):
         jobs[end] = bench.start(*ends[end])
@@ -99,14 +99,6 @@ def wait_for_file(path, job, seconds=30):
         time.sleep(0.02)
 
 
-def zero_copy(bench, socket):
-    """The server first: see docs/nics.md."""
-    server = bench.start("server", f"dpdk:net_memif0,role=server,socket-abstract=no,socket={socket}", A, B)
-    wait_for_file(socket, server)
-    client = bench.start("client", f"dpdk:net_memif0,role=client,socket-abstract=no,socket={socket},zero-copy=yes", B, A)
-    return bench.check(client, server)
-
-
 def virtio_user(bench, socket):
     """The nearest thing to a commodity NIC. Each end outlives the other's by its own exit status."""
     server = bench.start("server", f"dpdk:net_vhost0,iface={socket}", A, B)
@@ -142,7 +134,8 @@ def main():
             "memif with IPv6": lambda s: memif_v6(bench, s),
             "memif, server killed": lambda s: killed_peer(bench, s, "server"),
             "memif, client killed": lambda s: killed_peer(bench, s, "client"),
-            "memif without copying": lambda s: zero_copy(bench, s),
+            "memif without copying": lambda s: memif(bench, s, of_client=",zero-copy=yes"),
+            "memif without copying, client first": lambda s: memif(bench, s, client_first=True, of_client=",zero-copy=yes"),
             "virtio_user and vhost": lambda s: virtio_user(bench, s),
         }
         for number, (name, case) in enumerate(cases.items()):

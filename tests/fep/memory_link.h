@@ -30,6 +30,8 @@ struct LinkConfig {
   std::uint64_t seed = 1;
   /// Called for each packet that would be sent; true drops it.
   std::function<bool(std::size_t from, std::span<const std::uint8_t> bytes)> drop;
+  /// While it is true, that side's port takes nothing.
+  std::function<bool(std::size_t side)> refuses;
   /// Sees each packet that was sent, whole, whether it arrives or not.
   std::function<void(std::size_t from, const net::TxPacket& packet)> tap;
 };
@@ -88,6 +90,7 @@ class MemoryLink {
     }
     std::size_t send(Instant now, std::span<net::TxPacket> in) override {
       std::size_t n = 0;
+      if (link_->config_.refuses && link_->config_.refuses(side_)) return 0;
       for (; n < in.size() && busy_until_ <= now + kQueueTime; ++n) {
         busy_until_ =
             std::max(busy_until_, now) +

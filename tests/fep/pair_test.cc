@@ -362,5 +362,28 @@ TEST(FepPair, corrupted_packets__are_dropped_by_the_crc) {
   EXPECT_EQ(pair.sides[1].fep->pds().gauges().pdcs_open, 0u);
 }
 
+// A client that waits for its server turns its loop without end.
+TEST(FepPortBusyTest, port_that_takes_nothing__is_reported_when_it_begins) {
+  bool has_link = false;
+  FepPair pair(LinkConfig{.refuses = [&](std::size_t side) { return side == 0 && !has_link; }});
+  auto out = pattern(64, 1);
+  const iovec out_iov = iov(out);
+  ASSERT_TRUE(pair.ses(0).send(
+      pair.now, pair.sides[0].endpoint,
+      ses::SendRequest{.peer = pair.sides[0].peer, .iov = {&out_iov, 1}, .context = 1}));
+  const Instant later = pair.now + Duration::from_ms(50);
+  ASSERT_TRUE(pair.run_until([&] { return pair.now >= later; }));
+  EXPECT_EQ(pair.count(0, EventId::kPortBusy), 1u);
+  has_link = true;
+  ASSERT_TRUE(pair.run_until([&] { return pair.count(1, EventId::kMessageUnexpected) > 0; }));
+  has_link = false;
+  const Instant again = pair.now + Duration::from_ms(50);
+  ASSERT_TRUE(pair.ses(0).send(
+      pair.now, pair.sides[0].endpoint,
+      ses::SendRequest{.peer = pair.sides[0].peer, .iov = {&out_iov, 1}, .context = 2}));
+  ASSERT_TRUE(pair.run_until([&] { return pair.now >= again; }));
+  EXPECT_EQ(pair.count(0, EventId::kPortBusy), 2u);
+}
+
 }  // namespace
 }  // namespace uet::test

@@ -1,0 +1,268 @@
+#include "lib/dpdk/memif_relay.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <condition_variable>
+#include <cstdint>
+#include <cstring>
+#include <list>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "lib/dpdk/guest_thread.h"
+
+namespace uet::dpdk {
+
+namespace {
+
+/// Clients of the process that may be connected; more wait before the listener.
+constexpr std::size_t kConnectionsMax = 64;
+
+/// A message of memif's control protocol has 128 bytes and at most one descriptor.
+struct Message {
+  static constexpr std::size_t kBytesMax = 256;
+  static constexpr std::size_t kDescriptorsMax = 4;
+
+  std::array<std::uint8_t, kBytesMax> bytes;
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kDescriptorsMax * sizeof(int))> control;
+  iovec part{};
+  msghdr header{};
+
+  Message() {
+    part = {bytes.data(), bytes.size()};
+    header.msg_iov = &part;
+    header.msg_iovlen = 1;
+    header.msg_control = control.data();
+    header.msg_controllen = control.size();
+  }
+  ~Message() {
+    const cmsghdr* const c = CMSG_FIRSTHDR(&header);
+    if (!is_received_ || c == nullptr || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+      return;
+    std::array<int, kDescriptorsMax> fds;
+    const std::size_t size = c->cmsg_len - CMSG_LEN(0);
+    std::memcpy(fds.data(), CMSG_DATA(c), size);
+    for (std::size_t i = 0; i < size / sizeof(int); ++i) close(fds[i]);
+  }
+  Message(const Message&) = delete;
+  Message& operator=(const Message&) = delete;
+
+  bool receive(int from) {
+    const ssize_t n = recvmsg(from, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    is_received_ = n >= 0;
+    if (n <= 0 || (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) return false;
+    part.iov_len = static_cast<std::size_t>(n);
+    return true;
+  }
+  bool send(int to) const { return sendmsg(to, &header, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0; }
+
+ private:
+  bool is_received_ = false;
+};
+
+/// False: one of the ends is gone, or does not read.
+bool pass_on(int from, int to) {
+  Message message;
+  return message.receive(from) && message.send(to);
+}
+
+struct Served {
+  std::unique_ptr<MemifListener> listener;
+  SocketPlace driver;
+  unsigned servers = 0;
+  /// A client is connected and was not greeted yet. The driver's own backlog is short: one at a time.
+  bool is_greeting = false;
+};
+
+struct Connection {
+  SocketPlace place;
+  int client = -1;  ///< -1: gone
+  int driver = -1;
+  bool is_greeted = false;
+};
+
+class Relay {
+ public:
+  static Relay& instance() {
+    static auto* const relay = new Relay;
+    return *relay;
+  }
+
+  SocketPlace driver_place_for(const SocketPlace& place) {
+    const std::lock_guard lock(mutex_);
+    std::string& name = driver_names_[place];
+    if (name.empty()) {
+      std::uint64_t random = 0;
+      if (getrandom(&random, sizeof random, 0) < 0) random = driver_names_.size();
+      name = "uet-memif-" + std::to_string(getpid()) + "-" + std::to_string(random);
+    }
+    return {.path = name, .is_abstract = true};
+  }
+
+  bool start(const DeviceSpec& spec, std::string& error) {
+    const SocketPlace place = SocketPlace::of(spec);
+    const SocketPlace driver = driver_place_for(place);
+    const std::lock_guard lock(mutex_);
+    Served& served = served_[place];
+    if (served.listener == nullptr) {
+      served.driver = driver;
+      served.listener = MemifListener::open(place, error);
+      if (served.listener != nullptr && !served.listener->give_to(spec)) {
+        error = place.path + " cannot be given to that owner: " + std::strerror(errno);
+        served.listener.reset();
+      }
+      if (served.listener == nullptr || !run_thread(error)) {
+        served_.erase(place);
+        return false;
+      }
+    }
+    ++served.servers;
+    return true;
+  }
+
+  void stop(const DeviceSpec& spec) {
+    std::unique_lock lock(mutex_);
+    const auto served = served_.find(SocketPlace::of(spec));
+    if (served == served_.end() || --served->second.servers != 0) return;
+    // As long as the thread waits for it, the listener is there.
+    is_held_ = true;
+    wake();
+    parted_.wait(lock, [this] { return !is_polling_; });
+    served_.erase(served);
+    is_held_ = false;
+    parted_.notify_all();
+  }
+
+ private:
+  bool run_thread(std::string& error) {
+    if (wakeup_ < 0) wakeup_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (!is_running_) is_running_ = start_guest_thread("uet-dpdk-memif", [this] { run(); });
+    wake();
+    if (!is_running_) error = "no thread can be made";
+    return is_running_;
+  }
+
+  void wake() {
+    const std::uint64_t one = 1;
+    if (write(wakeup_, &one, sizeof one) < 0) return;  // it is awake
+  }
+
+  void run() {
+    std::unique_lock lock(mutex_);
+    while (!served_.empty() || !connections_.empty()) {
+      std::vector<pollfd> waits = what_to_wait_for();
+      is_polling_ = true;
+      lock.unlock();
+      poll(waits.data(), waits.size(), -1);
+      lock.lock();
+      is_polling_ = false;
+      parted_.notify_all();
+      parted_.wait(lock, [this] { return !is_held_; });
+      std::uint64_t count = 0;
+      if (read(wakeup_, &count, sizeof count) > 0) continue;  // what is waited for may have changed
+      handle(waits);
+    }
+    is_running_ = false;
+  }
+
+  std::vector<pollfd> what_to_wait_for() const {
+    std::vector<pollfd> waits = {{.fd = wakeup_, .events = POLLIN, .revents = 0}};
+    for (const auto& [place, served] : served_) {
+      const bool has_room = !served.is_greeting && connections_.size() < kConnectionsMax;
+      waits.push_back(
+          {.fd = has_room ? served.listener->fd() : -1, .events = POLLIN, .revents = 0});
+    }
+    for (const Connection& c : connections_) {
+      // A client has nothing to say before it is greeted; that it is gone is heard anyway.
+      waits.push_back(
+          {.fd = c.client, .events = static_cast<short>(c.is_greeted ? POLLIN : 0), .revents = 0});
+      waits.push_back({.fd = c.driver, .events = POLLIN, .revents = 0});
+    }
+    return waits;
+  }
+
+  /// `waits` is what what_to_wait_for() made of the same lists.
+  void handle(const std::vector<pollfd>& waits) {
+    auto wait = waits.begin() + 1;
+    std::vector<std::map<SocketPlace, Served>::iterator> called;
+    for (auto served = served_.begin(); served != served_.end(); ++served)
+      if ((wait++)->revents != 0) called.push_back(served);
+    for (auto c = connections_.begin(); c != connections_.end();) {
+      const bool client_calls = (wait++)->revents != 0;
+      const bool driver_calls = (wait++)->revents != 0;
+      const bool goes_on =
+          (!driver_calls || on_driver(*c)) && (!client_calls || c->client < 0 || on_client(*c));
+      c = goes_on ? std::next(c) : end(c);
+    }
+    for (const auto& served : called) begin(served->first, served->second);
+  }
+
+  void begin(const SocketPlace& place, Served& served) {
+    const int client = served.listener->accept();
+    if (client < 0) return;
+    const int driver = connect_to(served.driver);
+    if (driver < 0) {
+      close(client);  // it will ask again
+      return;
+    }
+    served.is_greeting = true;
+    connections_.push_back({.place = place, .client = client, .driver = driver});
+  }
+
+  bool on_driver(Connection& c) {
+    if (!c.is_greeted) note_greeting(c);
+    return c.client >= 0 && pass_on(c.driver, c.client);
+  }
+
+  bool on_client(Connection& c) {
+    if (c.is_greeted) return pass_on(c.client, c.driver);
+    close(c.client);
+    c.client = -1;
+    return true;
+  }
+
+  void note_greeting(Connection& c) {
+    c.is_greeted = true;
+    if (const auto served = served_.find(c.place); served != served_.end())
+      served->second.is_greeting = false;
+  }
+
+  std::list<Connection>::iterator end(std::list<Connection>::iterator c) {
+    if (c->client >= 0) close(c->client);
+    close(c->driver);
+    return connections_.erase(c);
+  }
+
+  std::mutex mutex_;  ///< of all below but connections_, which is the thread's
+  std::condition_variable parted_;
+  std::map<SocketPlace, std::string> driver_names_;
+  std::map<SocketPlace, Served> served_;
+  std::list<Connection> connections_;
+  bool is_running_ = false;
+  bool is_polling_ = false;
+  bool is_held_ = false;  ///< the thread is to stay out of poll()
+  int wakeup_ = -1;
+};
+
+}  // namespace
+
+SocketPlace driver_place_for(const SocketPlace& place) {
+  return Relay::instance().driver_place_for(place);
+}
+
+bool start_relay(const DeviceSpec& spec, std::string& error) {
+  return Relay::instance().start(spec, error);
+}
+
+void stop_relay(const DeviceSpec& spec) {
+  Relay::instance().stop(spec);
+}
+
+}  // namespace uet::dpdk
