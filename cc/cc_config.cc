@@ -45,8 +45,6 @@ void clamp_choices(CcConfig& c) {
   c.saturated_fraction = std::clamp(c.saturated_fraction, 0.0, 1.0);
   c.max_md_jump = std::clamp(c.max_md_jump, 0.0, 1.0);
   c.average_gain = std::clamp(c.average_gain, 0.0, 1.0);
-  c.tfc_cell_bytes = std::max<std::uint32_t>(c.tfc_cell_bytes, 1);
-  c.tfc_pool_cells = std::clamp<std::uint32_t>(c.tfc_pool_cells, 1, 1 << 20);
 }
 
 void derive_network(CcConfig& c) {
@@ -87,10 +85,6 @@ void derive_rccc(CcConfig& c) {
   // A cap below one grant would throw away credit that the destination has paid for with time.
   fill(c.credit_cap, std::max(one_and_a_half(bdp), c.grant_bytes));
   fill(c.idle_cap, one_and_a_half(bdp));
-  // The pool must hold one full packet, or none could ever leave.
-  const auto cells_of_mtu =
-      (c.mtu_bytes + c.tfc_packet_overhead + c.tfc_cell_bytes - 1) / c.tfc_cell_bytes;
-  c.tfc_pool_cells = std::max(c.tfc_pool_cells, cells_of_mtu);
   fill(c.credit_request_timeout, std::max(c.config_base_rtt * 4, c.rto_min / 2));
 }
 

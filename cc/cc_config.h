@@ -8,7 +8,7 @@
 
 namespace uet::cc {
 
-enum class Algorithm : std::uint8_t { kNone, kNscc, kRccc, kBoth, kTfc };
+enum class Algorithm : std::uint8_t { kNone, kNscc, kRccc, kBoth };
 enum class LoadBalancing : std::uint8_t {
   kSingle,
   kOblivious,
@@ -92,12 +92,6 @@ struct CcConfig {
   base::Duration rto_min;                 ///< zero: not known to congestion control
   base::Duration credit_request_timeout;  ///< derived: max(4 config_base_rtt, rto_min / 2)
 
-  // --- TFC [CC 6]
-  // ---------------------------------------------------------------------------------------------------
-  std::uint32_t tfc_cell_bytes = 256;
-  std::uint32_t tfc_pool_cells = 1024;  ///< at the destination, for one source; both ends agree
-  std::uint32_t tfc_packet_overhead = 0;
-
   // --- Paths [CC 7]
   // -------------------------------------------------------------------------------------------------
   /// Round trip and window towards peers of this host, which no fabric separates from us; zero: as the others. [decision 128]
@@ -112,8 +106,7 @@ struct CcConfig {
   base::Duration evict_time = base::Duration::from_ms(10);
   base::Duration evict_time_max = base::Duration::from_seconds(1);
 
-  /// Set by derived(): nothing is left to compute. A CCC keeps a reference to such a configuration
-  /// and a copy of others.
+  /// Set by derived(): nothing is left to compute. A CCC takes no other.
   bool complete = false;
 
   /// Bandwidth-delay product: the slower link of the two, times config_base_rtt.

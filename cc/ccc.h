@@ -6,120 +6,29 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string_view>
 
-#include "cc/cc_config.h"
+#include "cc/allowance.h"
+#include "cc/ledger.h"
+#include "cc/path_judge.h"
+#include "cc/prober.h"
+#include "cc/signals.h"
 #include "lib/base/rng.h"
 #include "lib/base/trace.h"
 #include "lib/base/units.h"
 
 namespace uet::cc {
 
-using base::ByteCount;
-using base::Duration;
-using base::Instant;
-
-/// One PSN's transmission record. The PDS owns one per outstanding PSN, hands it to every call
-/// about that PSN, and only reads it; the CCC writes it, and so counts each transmission exactly
-/// once. [congestion control, "counted once"]
-struct Transmission {
-  Instant sent_at;                  ///< of the latest transmission
-  std::uint32_t nominal_bytes = 0;  ///< transport size + 40
-  std::uint16_t entropy = 0;        ///< of the latest transmission
-  std::uint8_t plane = 0;
-  std::uint8_t resent = 0;  ///< retransmissions, saturating at 2
-  bool open = false;        ///< in the network, not yet closed by ACK, NACK or inferred loss
-  bool marked = false;      ///< waits to be retransmitted
-  bool acked = false;       ///< first ACK seen
-  bool timed_out = false;   ///< latest loss was a timeout: the next copy must take another path
-  bool arrived = false;     ///< the destination is known to have it, acknowledged or not
-  bool copy_unanswered =
-      false;  ///< a retransmission was given up without an answer, and one may still come
-  bool held =
-      false;  ///< the destination said that it has this transmission, but not what became of it
-};
-
-/// Per PDC (and direction): which part of Rcvd_Bytes was already counted, and this PDC's share of
-/// inflight. Written by the CCC only. Two sources say what has arrived, the destination's byte
-/// counter and the acknowledged PSNs; whichever is ahead counts, so that neither a lost nor a plain
-/// nor a wrong counter lets inflight drift: `inflight == bytes of open transmissions -
-/// counted_ahead` after every event.
-struct PdcShare {
-  std::uint32_t last_rcvd_units = 0;  ///< 24-bit wire counter, 256-byte units
-  std::uint32_t open_packets = 0;     ///< transmissions in the network
-  std::uint32_t marked_packets = 0;   ///< waiting to be sent again
-  bool attached = false;              ///< has sent something through its CCC
-  ByteCount inflight = 0;
-  ByteCount unacked_bytes = 0;  ///< sent at least once, not acknowledged, not abandoned
-  ByteCount rcvd_ahead = 0;     ///< bytes by the counter minus bytes by acknowledged PSNs
-  ByteCount counted_ahead =
-      0;  ///< bytes taken out of inflight as received minus bytes by acknowledged PSNs
-  ByteCount held_bytes =
-      0;  ///< of open transmissions that arrived: the counter may not have said so yet
-};
-
-/// The congestion part of one ACK.
-struct AckSignal {
-  Instant arrived_at;
-  bool ecn = false;           ///< m flag
-  bool retx_echo = false;     ///< retx flag
-  std::uint16_t entropy = 0;  ///< path named by the ACK, used when `trigger` is null
-  const Transmission* trigger =
-      nullptr;  ///< record of ACK_PSN, if this ACK acknowledges it for the first time
-  bool has_nscc_state = false;
-  std::uint32_t rcvd_units = 0;          ///< rcvd_bytes field
-  std::uint16_t service_time_units = 0;  ///< 128 ns units; 0 not given, 0xffff overflow
-  std::uint8_t penalty = 0;              ///< rcv_cwnd_pend
-  bool restore_window = false;           ///< rc
-  std::uint16_t ooo_count = 0xffff;
-  bool has_credit_state = false;
-  std::uint32_t credit_units = 0;  ///< 24-bit cumulative grant
-  bool is_probe_answer = false;
-  Instant probe_sent_at;  ///< with is_probe_answer
-  /// An ACK without congestion state (plain 12-byte ACK) still closes what it acknowledges: nominal
-  /// bytes of the PSNs it acknowledges for the first time. For traces only: on_first_ack has told
-  /// the same bytes already, and mixed plain and full ACKs must not count them twice.
-  ByteCount plain_acked_bytes = 0;
-};
-
-enum class NackCause : std::uint8_t { kTrimmed, kTrimmedLastHop, kOther };
-
-struct NackSignal {
-  Instant arrived_at;
-  NackCause cause = NackCause::kOther;
-  bool ecn = false;
-  bool retx_echo = false;
-  std::uint16_t entropy = 0;  ///< used when no record exists
-  bool pdc_exists = true;
-};
-
-/// How the next packet shall leave.
-struct SendParams {
-  std::uint16_t entropy = 0;
-  std::uint8_t plane = 0;
-  bool ack_request = false;
-  std::optional<std::uint32_t>
-      credit_target;  ///< 24 bits; present when requests must carry CC state
-};
-
 enum class CccState : std::uint8_t { kIdle, kPending, kReady, kActive };
-
-/// The CCCs of one endpoint that could send now: they share its link. Belongs to the creator of
-/// the CCCs.
-struct Rivals {
-  std::uint32_t ready = 0;
-};
 
 class Ccc {
  public:
   /// `sprayed` is false for ROD (one entropy value at a time). `cached_base_rtt` is zero when
-  /// unknown. References must outlive the CCC; `config` only when it is complete (see derived()),
-  /// others are completed in a copy. Without `rivals` the CCC has the link for itself.
+  /// unknown. References must outlive the CCC; `config` must be complete (see derived()). Without
+  /// `rivals` the CCC has the link for itself.
   Ccc(const CcConfig& config, std::uint8_t ccc_id, bool sprayed, Duration cached_base_rtt,
       base::Rng& rng, base::Trace& trace, Instant now, Rivals* rivals = nullptr);
-  ~Ccc();
   Ccc(const Ccc&) = delete;
   Ccc& operator=(const Ccc&) = delete;
 
@@ -178,18 +87,19 @@ class Ccc {
   /// When to poll again, if nothing happens before. `can_probe`: there is a PDC that could carry a Probe.
   Instant next_deadline(bool can_probe = true) const;
 
-  std::uint8_t id() const;
-  bool carries_credit() const;  ///< requests use the CC form (RUD_CC_REQ, ROD_CC_REQ)
-  ByteCount window_bytes() const;
-  ByteCount inflight_bytes() const;
-  Duration base_rtt() const;
-  Duration smoothed_rtt() const;  ///< for holdoffs; base_rtt() before the first sample
+  std::uint8_t id() const { return id_; }
+  /// Requests use the CC form (RUD_CC_REQ, ROD_CC_REQ).
+  bool carries_credit() const { return allowance_.has_credit(); }
+  /// Without a window of our own, the largest one says how much the path can hold.
+  ByteCount window_bytes() const {
+    return allowance_.has_window() ? allowance_.window() : config_.max_window;
+  }
+  ByteCount inflight_bytes() const { return allowance_.inflight(); }
+  Duration base_rtt() const { return allowance_.base_rtt(); }
+  /// For holdoffs; base_rtt() before the first sample.
+  Duration smoothed_rtt() const { return smoothed_rtt_ == Duration() ? base_rtt() : smoothed_rtt_; }
 
-  enum class PathState : std::uint8_t {
-    kGood,
-    kEvicted,    ///< lost something, or its port lost the link: not used for a while
-    kReturning,  ///< one packet may try, or is trying, whether it works again
-  };
+  using PathState = cc::PathState;
   struct PathInfo {
     std::uint16_t entropy;
     std::uint8_t plane;
@@ -199,15 +109,31 @@ class Ccc {
     PathState state;
   };
   /// Path table for uet-stat and tests; index < path_count().
-  std::size_t path_count() const;
+  std::size_t path_count() const { return paths_.table().size(); }
   PathInfo path(std::size_t index) const;
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
-};
+  Duration slow_above() const;
+  Demand waiting(ByteCount leaving, bool is_resend) const;
+  void on_any_feedback(Instant now);
+  void note_settled(const Transmission& t);
+  bool is_stuck() const;
+  Instant credit_request_due() const;
+  void note_changes(Instant now);
 
-/// "good", "evicted", "returning".
-std::string_view name_of(Ccc::PathState state);
+  const CcConfig& config_;
+  base::Trace& trace_;
+  Ledger ledger_;
+  Allowance allowance_;
+  PathJudge paths_;
+  Prober prober_;
+
+  Instant now_seen_;
+  Duration smoothed_rtt_;
+  ByteCount traced_window_;
+  const std::uint8_t id_;
+  const bool sprayed_;
+  bool heard_ = false;  ///< any feedback: a PDC exists at the destination
+};
 
 }  // namespace uet::cc

@@ -1,7 +1,6 @@
 #include "cc/credit_pacer.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 #include "cc/wire_counter.h"
@@ -24,74 +23,65 @@ constexpr std::size_t kCrowd = 8;
 
 CreditPacer::CreditPacer(const CcConfig& config, std::size_t capacity, base::Rng& rng)
     : config_(config),
-      capacity_(capacity),
       grant_units_(static_cast<std::uint32_t>(config.grant_bytes / kWireUnitBytes)),
       advance_units_(std::max<std::uint32_t>(
           grant_units_,
           static_cast<std::uint32_t>(config.idle_cap / kStepsInAdvance / kWireUnitBytes))),
       demand_units_max_(std::min<std::uint32_t>(
           kWireCounterMask / 4, units_rounded_up(config.credit_cap * kDemandInCaps))),
-      entries_(std::make_unique<Entry[]>(capacity)),
-      buckets_(std::make_unique<std::uint32_t[]>(std::bit_ceil(capacity))),
-      bucket_mask_(static_cast<std::uint32_t>(std::bit_ceil(capacity) - 1)) {
+      entries_(static_cast<std::uint32_t>(capacity)),
+      index_(entries_, entries_.capacity()) {
   UET_CHECK(config.complete);
   UET_CHECK(capacity > 0);
-  UET_CHECK(capacity < kNone);
+  UET_CHECK(capacity < base::kNoIndex);
   factors_.fill(1.0);
   if (config.fabric_factor) fabric_.emplace(config, config.oversubscription, rng, Instant());
-  std::fill_n(buckets_.get(), std::size_t{bucket_mask_} + 1, kNone);
-  for (std::uint32_t i = 0; i < capacity; ++i) move_to(i, kFree);
 }
 
 bool CreditPacer::on_demand(Instant now, SourceKey key, std::uint32_t target) {
-  const auto index = find_or_add(key, target);
-  if (index == kNone) return false;
-  Entry& e = entries_[index];
-  raise_target(e, target);
-  if (units_ahead(e.target, e.given) > 0) {
-    want(now, index);
-  } else if (e.list == kResting && may_advance(e)) {
+  Entry* e = find_or_add(key, target);
+  if (e == nullptr) return false;
+  raise_target(*e, target);
+  if (units_ahead(e->target, e->given) > 0) {
+    want(now, *e);
+  } else if (e->list == kResting && may_advance(*e)) {
     wake(now);
-    move_to(index, kSatisfied);
+    move_to(*e, kSatisfied);
   }
   return true;
 }
 
 bool CreditPacer::on_trimmed(Instant now, SourceKey key) {
-  const auto index = find_or_add(key, std::nullopt);
-  if (index == kNone) return false;
-  want(now, index);
+  Entry* e = find_or_add(key, std::nullopt);
+  if (e == nullptr) return false;
+  want(now, *e);
   return true;
 }
 
 bool CreditPacer::on_request(Instant now, SourceKey key, std::uint32_t target) {
-  const auto index = find_or_add(key, target);
-  if (index == kNone) return false;
-  raise_target(entries_[index], target);
-  want(now, index);
+  Entry* e = find_or_add(key, target);
+  if (e == nullptr) return false;
+  raise_target(*e, target);
+  want(now, *e);
   return true;
 }
 
 void CreditPacer::rest(SourceKey key) {
-  const auto index = find(key);
-  if (index != kNone) move_to(index, kResting);
+  if (Entry* e = find(key)) move_to(*e, kResting);
 }
 
 void CreditPacer::resume(Instant now, SourceKey key) {
-  const auto index = find(key);
-  if (index != kNone && units_ahead(entries_[index].target, entries_[index].given) > 0)
-    want(now, index);
+  if (Entry* e = find(key); e != nullptr && units_ahead(e->target, e->given) > 0) want(now, *e);
 }
 
 void CreditPacer::forget(SourceKey key) {
-  const auto index = find(key);
-  if (index != kNone) drop(index);
+  if (Entry* e = find(key)) drop(*e);
 }
 
 std::optional<CreditPacer::Grant> CreditPacer::poll_grant(Instant now) {
   if (next_deadline() > now) return std::nullopt;
   update_fabric_factor(now);
-  const Grant grant = lists_[kWanting].head != kNone ? serve_wanting() : serve_satisfied();
+  const Grant grant = !lists_[kWanting].empty() ? serve_wanting() : serve_satisfied();
   // A host that polls late may catch up on as much time as its scheduling is noisy, never on more.
   const auto start = std::max(next_turn_, now - config_.timing_noise);
   next_turn_ = start + turn_for(grant.bytes == 0 ? kEmptyTurnBytes : grant.bytes);
@@ -99,13 +89,13 @@ std::optional<CreditPacer::Grant> CreditPacer::poll_grant(Instant now) {
 }
 
 Instant CreditPacer::next_deadline() const {
-  const bool idle = lists_[kWanting].head == kNone && lists_[kSatisfied].head == kNone;
+  const bool idle = lists_[kWanting].empty() && lists_[kSatisfied].empty();
   return idle ? Instant::never() : next_turn_;
 }
 
 std::uint32_t CreditPacer::credit_units(SourceKey key) const {
-  const auto index = find(key);
-  return index == kNone ? 0 : entries_[index].given;
+  const Entry* e = find(key);
+  return e == nullptr ? 0 : e->given;
 }
 
 void CreditPacer::slow_down(SlowDown reason, double factor) {
@@ -126,25 +116,23 @@ void CreditPacer::update_fabric_factor(Instant now) {
 }
 
 CreditPacer::Grant CreditPacer::serve_wanting() {
-  const auto index = lists_[kWanting].head;
-  Entry& e = entries_[index];
+  Entry& e = lists_[kWanting].front();
   // Sources of a crowd begin out of step.
-  const auto missing = lists_[kWanting].size >= kCrowd ? e.phase : 0;
+  const auto missing = lists_[kWanting].size() >= kCrowd ? e.phase : 0;
   const auto units = std::min(grant_units_ - missing, units_ahead(e.target, e.given));
   if (units > 0) e.phase = 0;
   e.given = (e.given + units) & kWireCounterMask;
   const bool wants_more = units_ahead(e.target, e.given) > 0;
-  move_to(index, wants_more ? kWanting : may_advance(e) ? kSatisfied : kResting);
+  move_to(e, wants_more ? kWanting : may_advance(e) ? kSatisfied : kResting);
   return {.key = e.key, .credit_units = e.given, .bytes = units * kWireUnitBytes};
 }
 
 // No source wants credit: those that wanted some lately may have a little in advance, so that their
 // next message starts without waiting for a round trip.
 CreditPacer::Grant CreditPacer::serve_satisfied() {
-  const auto index = lists_[kSatisfied].head;
-  Entry& e = entries_[index];
+  Entry& e = lists_[kSatisfied].front();
   e.given = (e.given + advance_units_) & kWireCounterMask;
-  move_to(index, may_advance(e) ? kSatisfied : kResting);
+  move_to(e, may_advance(e) ? kSatisfied : kResting);
   return {.key = e.key, .credit_units = e.given, .bytes = advance_units_ * kWireUnitBytes};
 }
 
@@ -182,9 +170,9 @@ void CreditPacer::raise_target(Entry& e, std::uint32_t target) const {
   }
 }
 
-void CreditPacer::want(Instant now, std::uint32_t index) {
+void CreditPacer::want(Instant now, Entry& e) {
   wake(now);
-  if (entries_[index].list != kWanting) move_to(index, kWanting);
+  if (e.list != kWanting) move_to(e, kWanting);
 }
 
 // A pacer that had nothing to do starts at once, but not before its last turn is over.
@@ -192,19 +180,16 @@ void CreditPacer::wake(Instant now) {
   if (next_deadline().is_never()) next_turn_ = std::max(next_turn_, now);
 }
 
-std::uint32_t CreditPacer::find_or_add(SourceKey key, std::optional<std::uint32_t> target) {
-  const auto known = find(key);
-  if (known != kNone) return known;
-  if (lists_[kFree].head == kNone && lists_[kResting].head != kNone) drop(lists_[kResting].head);
-  const auto index = lists_[kFree].head;
-  if (index == kNone) {
+CreditPacer::Entry* CreditPacer::find_or_add(SourceKey key, std::optional<std::uint32_t> target) {
+  if (Entry* known = find(key)) return known;
+  if (entries_.is_full() && !lists_[kResting].empty()) drop(lists_[kResting].front());
+  Entry* added = entries_.acquire();
+  if (added == nullptr) {
     ++refused_;
-    return kNone;
+    return nullptr;
   }
-  Entry& e = entries_[index];
+  Entry& e = *added;
   e.key = key;
-  e.target = 0;
-  e.given = 0;
   e.phase = next_phase();
   // A first demand far above what a new CCC can want comes from one that we have forgotten. Meeting
   // its counter nearly where it stands is a burst of one grant; counting up from zero would never
@@ -214,53 +199,25 @@ std::uint32_t CreditPacer::find_or_add(SourceKey key, std::optional<std::uint32_
     e.given = (first - grant_units_) & kWireCounterMask;
     e.target = e.given;
   }
-  auto& bucket = buckets_[bucket_of(key)];
-  e.bucket_next = bucket;
-  bucket = index;
-  ++used_;
-  move_to(index, kResting);
-  return index;
+  index_.insert(hash(key), e);
+  lists_[kResting].push_back(e);
+  return added;
 }
 
-std::uint32_t CreditPacer::find(SourceKey key) const {
-  for (auto i = buckets_[bucket_of(key)]; i != kNone; i = entries_[i].bucket_next) {
-    if (entries_[i].key == key) return i;
-  }
-  return kNone;
+CreditPacer::Entry* CreditPacer::find(SourceKey key) const {
+  return index_.find(hash(key), [&](const Entry& e) { return e.key == key; });
 }
 
-std::uint32_t CreditPacer::bucket_of(SourceKey key) const {
-  const auto mixed = (key.source * 257 + key.ccc_id + 1) * 0x9e3779b97f4a7c15ULL;
-  return static_cast<std::uint32_t>(mixed >> 32) & bucket_mask_;
+void CreditPacer::drop(Entry& e) {
+  lists_[e.list].erase(lists_[e.list].iterator_to(e));
+  index_.erase(hash(e.key), e);
+  entries_.release(&e);
 }
 
-void CreditPacer::drop(std::uint32_t index) {
-  auto* link = &buckets_[bucket_of(entries_[index].key)];
-  while (*link != index) link = &entries_[*link].bucket_next;
-  *link = entries_[index].bucket_next;
-  --used_;
-  move_to(index, kFree);
-}
-
-void CreditPacer::move_to(std::uint32_t index, ListId to) {
-  unlink(index);
-  Entry& e = entries_[index];
-  List& list = lists_[to];
+void CreditPacer::move_to(Entry& e, ListId to) {
+  lists_[e.list].erase(lists_[e.list].iterator_to(e));
   e.list = to;
-  e.next = kNone;
-  e.prev = list.tail;
-  (list.tail == kNone ? list.head : entries_[list.tail].next) = index;
-  list.tail = index;
-  ++list.size;
-}
-
-void CreditPacer::unlink(std::uint32_t index) {
-  Entry& e = entries_[index];
-  List& list = lists_[e.list];
-  if (e.prev == kNone && list.head != index) return;  // in no list yet
-  (e.prev == kNone ? list.head : entries_[e.prev].next) = e.next;
-  (e.next == kNone ? list.tail : entries_[e.next].prev) = e.prev;
-  --list.size;
+  lists_[to].push_back(e);
 }
 
 }  // namespace uet::cc

@@ -8,12 +8,14 @@
 #pragma once
 
 #include <array>
+#include <boost/intrusive/list.hpp>
 #include <cstdint>
-#include <memory>
 #include <optional>
 
 #include "cc/cc_config.h"
 #include "cc/fabric_factor.h"
+#include "lib/base/fixed_pool.h"
+#include "lib/base/hash_key.h"
 #include "lib/base/units.h"
 
 namespace uet::cc {
@@ -69,38 +71,35 @@ class CreditPacer {
   /// `factor` in (0, 1].
   void slow_down(SlowDown reason, double factor);
 
-  std::size_t sources() const { return used_; }
-  std::size_t capacity() const { return capacity_; }
-  std::size_t wanting() const { return lists_[kWanting].size; }
+  std::size_t sources() const { return entries_.in_use(); }
+  std::size_t capacity() const { return entries_.capacity(); }
+  std::size_t wanting() const { return lists_[kWanting].size(); }
   std::uint64_t refused() const { return refused_; }
   double factor(SlowDown reason) const { return factors_[static_cast<std::size_t>(reason)]; }
 
  private:
-  static constexpr std::uint32_t kNone = 0xffff'ffff;
-  enum ListId : std::uint8_t { kFree, kResting, kWanting, kSatisfied, kListCount };
+  enum ListId : std::uint8_t { kResting, kWanting, kSatisfied, kListCount };
   struct Entry {
     SourceKey key;
     std::uint32_t target = 0;
     std::uint32_t given = 0;
     std::uint32_t phase = 0;  ///< units that its first grant lacks in a crowd
-    std::uint32_t prev = kNone, next = kNone;
-    std::uint32_t bucket_next = kNone;
-    ListId list = kFree;
+    std::uint32_t index_next = 0;
+    ListId list = kResting;
+    boost::intrusive::list_member_hook<> hook;
   };
-  struct List {
-    std::uint32_t head = kNone, tail = kNone;
-    std::size_t size = 0;
-  };
+  using List = boost::intrusive::list<
+      Entry,
+      boost::intrusive::member_hook<Entry, boost::intrusive::list_member_hook<>, &Entry::hook>>;
 
-  std::uint32_t find(SourceKey key) const;
-  std::uint32_t find_or_add(SourceKey key, std::optional<std::uint32_t> target);
+  Entry* find(SourceKey key) const;
+  Entry* find_or_add(SourceKey key, std::optional<std::uint32_t> target);
   void raise_target(Entry& e, std::uint32_t target) const;
-  void want(Instant now, std::uint32_t index);
+  void want(Instant now, Entry& e);
   void wake(Instant now);
-  void move_to(std::uint32_t index, ListId list);
-  void unlink(std::uint32_t index);
-  void drop(std::uint32_t index);
-  std::uint32_t bucket_of(SourceKey key) const;
+  void move_to(Entry& e, ListId list);
+  void drop(Entry& e);
+  static std::size_t hash(SourceKey key) { return base::mix(key.source * 257 + key.ccc_id + 1); }
   void update_fabric_factor(Instant now);
   Grant serve_wanting();
   Grant serve_satisfied();
@@ -109,17 +108,14 @@ class CreditPacer {
   bool may_advance(const Entry& e) const;
 
   const CcConfig& config_;
-  std::size_t capacity_;
   std::uint32_t grant_units_;
   std::uint32_t advance_units_;  ///< of a grant in advance
   std::uint32_t demand_units_max_;
-  std::unique_ptr<Entry[]> entries_;
-  std::unique_ptr<std::uint32_t[]> buckets_;
-  std::uint32_t bucket_mask_;
+  base::FixedPool<Entry> entries_;
+  base::PoolIndex<Entry, &Entry::index_next> index_;
   std::array<List, kListCount> lists_{};
   std::array<double, static_cast<std::size_t>(SlowDown::kCount)> factors_;
   std::optional<FabricFactor> fabric_;
-  std::size_t used_ = 0;
   std::uint64_t refused_ = 0;
   std::uint32_t phase_ = 0;  ///< of the next new source, in 2^-32 of a packet
   Instant next_turn_;

@@ -1,5 +1,4 @@
-/// What the CCC asks of an algorithm that needs credit from the destination before it sends. [CC 5,
-/// 6]
+/// What the CCC asks of an algorithm that needs credit from the destination before it sends. [CC 5]
 #pragma once
 
 #include <algorithm>
@@ -24,7 +23,7 @@ struct Demand {
   std::uint32_t rivals = 0;         ///< CCCs of this endpoint that could send now, itself included
 };
 
-/// When to ask again for credit: shared by RCCC and TFC. [CC 5.3]
+/// When to ask again for credit. [CC 5.3]
 ///
 /// A source that shares a destination with many others waits for its turn. A wait twice as long as the last one that ended with credit is
 /// no reason to ask: the requests of a hundred sources would take the place of data. (docs/notes/desynchronising-credit-sources.md)

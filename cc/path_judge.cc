@@ -83,8 +83,8 @@ void PathJudge::feed(Instant now, std::uint16_t entropy, PathFeedback kind, Dura
 
 // A packet sent twice does not say which path was the good one.
 bool PathJudge::note_delivery(Transmission& t, Duration base_rtt) {
-  if (t.arrived) return false;
-  t.arrived = true;
+  if (t.is_delivery_known) return false;
+  t.is_delivery_known = true;
   const auto index = table_.find(t.entropy);
   if (!index) return false;
   table_.on_delivered(*index, t.sent_at, base_rtt);

@@ -6,6 +6,7 @@
 
 #include "cc/path_selector.h"
 #include "cc/path_table.h"
+#include "cc/signals.h"
 
 namespace uet::cc {
 

@@ -9,10 +9,8 @@
 namespace uet::cc {
 namespace {
 
-// TFC is a relation between two points: there is one path. [CC 6]
 bool is_single(const CcConfig& config, bool sprayed) {
-  return !sprayed || config.load_balancing == LoadBalancing::kSingle ||
-         config.algorithm == Algorithm::kTfc;
+  return !sprayed || config.load_balancing == LoadBalancing::kSingle;
 }
 
 }  // namespace

@@ -282,4 +282,16 @@ void PathTable::release_oldest(Instant now) {
   if (oldest) restore(now, *oldest);
 }
 
+std::string_view name_of(PathState state) {
+  switch (state) {
+    case PathState::kGood:
+      return "good";
+    case PathState::kEvicted:
+      return "evicted";
+    case PathState::kReturning:
+      return "returning";
+  }
+  return "";
+}
+
 }  // namespace uet::cc

@@ -10,9 +10,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include "cc/cc_config.h"
-#include "cc/ccc.h"
 #include "lib/base/rng.h"
 #include "lib/base/trace.h"
 #include "lib/base/units.h"
@@ -34,6 +34,14 @@ struct PathRequest {
   Duration base_rtt;
   std::int64_t window_packets = 0;
 };
+
+enum class PathState : std::uint8_t {
+  kGood,
+  kEvicted,    ///< lost something, or its port lost the link: not used for a while
+  kReturning,  ///< one packet may try, or is trying, whether it works again
+};
+/// "good", "evicted", "returning".
+std::string_view name_of(PathState state);
 
 class PathTable {
  public:
@@ -95,11 +103,11 @@ class PathTable {
   bool port_is_free(std::uint32_t index, const PathRequest& request) const {
     return ((request.free_planes >> plane(index)) & 1) != 0;
   }
-  Ccc::PathState state(std::uint32_t index, Instant now) const {
+  PathState state(std::uint32_t index, Instant now) const {
     const Entry& e = entries_[index];
-    if (e.evictions == 0) return Ccc::PathState::kGood;
+    if (e.evictions == 0) return PathState::kGood;
     const bool may_try = ((planes_up_ >> plane(index)) & 1) != 0 && now >= e.evicted_until;
-    return e.on_probation || may_try ? Ccc::PathState::kReturning : Ccc::PathState::kEvicted;
+    return e.on_probation || may_try ? PathState::kReturning : PathState::kEvicted;
   }
   bool is_evicted(std::uint32_t index, Instant now) const {
     const Entry& e = entries_[index];

@@ -81,28 +81,21 @@ void RepsPaths::thaw() {
 }
 
 void PathFifo::push(std::uint32_t index) {
-  if (size_ == capacity_) {
-    first_ = (first_ + 1) % capacity_;
-    --size_;
-  }
-  slots_[(first_ + size_) % capacity_] = static_cast<std::uint16_t>(index);
-  ++size_;
+  if (values_.is_full()) values_.pop();
+  values_.push(static_cast<std::uint16_t>(index));
 }
 
 void PathFifo::forget(std::uint32_t index) {
-  for (std::uint32_t age = 0; age < size_; ++age) {
-    std::uint16_t& slot = slots_[(first_ + size_ - 1 - age) % capacity_];
-    if (slot != index) continue;
-    slot = kVoid;
+  for (std::size_t i = values_.size(); i-- > 0;) {
+    if (values_[i] != index) continue;
+    values_[i] = kVoid;
     return;
   }
 }
 
 std::optional<std::uint32_t> PathFifo::pop(const PathTable& table, const PathRequest& request) {
-  while (size_ > 0) {
-    const std::uint32_t index = slots_[first_];
-    first_ = (first_ + 1) % capacity_;
-    --size_;
+  while (!values_.is_empty()) {
+    const std::uint32_t index = values_.pop();
     if (index != kVoid && table.usable(index, request)) return index;
   }
   return std::nullopt;

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <array>
-#include <memory>
 
 #include "cc/path_selector.h"
+#include "lib/base/ring.h"
 
 namespace uet::cc {
 
@@ -46,21 +46,17 @@ class RepsPaths final : public PathSelector {
 /// oldest gives way.
 class PathFifo {
  public:
-  explicit PathFifo(std::uint32_t paths)
-      : slots_(std::make_unique<std::uint16_t[]>(std::size_t{2} * paths)), capacity_(2 * paths) {}
+  explicit PathFifo(std::uint32_t paths) : values_(std::size_t{2} * paths) {}
   void push(std::uint32_t index);
   /// Bad news of a value: its latest entry is void.
   void forget(std::uint32_t index);
   /// The oldest value that fits the request; those that do not are forgotten.
   std::optional<std::uint32_t> pop(const PathTable& table, const PathRequest& request);
-  std::uint32_t size() const { return size_; }
+  std::size_t size() const { return values_.size(); }
 
  private:
   static constexpr std::uint16_t kVoid = 0xffff;
-  std::unique_ptr<std::uint16_t[]> slots_;
-  std::uint32_t capacity_;
-  std::uint32_t first_ = 0;
-  std::uint32_t size_ = 0;
+  base::Ring<std::uint16_t> values_;
 };
 
 /// The simple form: first every path in turn, as many as the window holds, then what came back

@@ -4,11 +4,11 @@
 #include <vector>
 
 #include "fep/integrity.h"
-#include "fep/packet_ring.h"
 #include "fep/planes.h"
 #include "fep/port_ways.h"
 #include "fep/secure_guard.h"
 #include "fep/security.h"
+#include "lib/base/ring.h"
 
 namespace uet::fep {
 
@@ -134,7 +134,7 @@ struct Fep::Impl {
   // burst.
   std::vector<net::TxPacket> outgoing;
   std::size_t outgoing_first = 0, outgoing_last = 0;
-  PacketRing<net::RxPacket> looped;  ///< packets to our own address, delivered in the next turn
+  base::Ring<net::RxPacket> looped;  ///< packets to our own address, delivered in the next turn
   Planes planes;                     ///< where a packet may leave now
   const bool port_merges;            ///< packets to one path in a row travel as one
 
@@ -228,7 +228,7 @@ void Fep::Impl::fill(Instant now) {
   if (!pds.may_have_packets()) return;
   const std::size_t room = std::min(outgoing.size(), port.send_room(now));
   planes.look(now, port);
-  for (std::size_t built = 0; outgoing_last < room && looped.room() > 0; ++built) {
+  for (std::size_t built = 0; outgoing_last < room && !looped.is_full(); ++built) {
     if (built == 2 * outgoing.size())
       break;  // a turn stays short when everything goes to ourselves
     const std::uint8_t free = planes.free();
@@ -312,7 +312,7 @@ bool Fep::transmit(Instant now) {
 
 Instant Fep::next_deadline() const {
   const Impl& f = *impl_;
-  if (!f.looped.empty() || f.packets_wait) return f.last_turn;
+  if (!f.looped.is_empty() || f.packets_wait) return f.last_turn;
   Instant next =
       std::min({f.port.next_deadline(), f.pds.next_deadline(), f.ses.next_deadline(), f.keys_due});
   if (f.outgoing_first != f.outgoing_last) return std::min(next, f.last_turn + kPortRetry);
@@ -326,7 +326,7 @@ Instant Fep::next_deadline() const {
 
 bool Fep::is_idle() const {
   const Impl& f = *impl_;
-  return f.looped.empty() && f.outgoing_first == f.outgoing_last && f.pds.is_idle() &&
+  return f.looped.is_empty() && f.outgoing_first == f.outgoing_last && f.pds.is_idle() &&
          f.ses.gauges().sends_active == 0;
 }
 

@@ -22,8 +22,6 @@ std::string_view name_of(cc::Algorithm algorithm) {
       return "rccc";
     case cc::Algorithm::kBoth:
       return "both";
-    case cc::Algorithm::kTfc:
-      return "tfc";
   }
   return "?";
 }

@@ -8,14 +8,14 @@ namespace uet::pds {
 
 class Admission : Part {
  public:
-  Admission(Environment& env, PdcTable& pdcs, const PdcStates& states, Openings& openings,
-            KeptResponses& kept, ProofRequests& proofs, Closing& closing)
+  Admission(Environment& env, PdcTable& pdcs, const PdcStates& states, ReceivingHalf& receiving,
+            Closing& closing)
       : Part(env),
         table_(pdcs),
         states_(states),
-        openings_(openings),
-        kept_(kept),
-        proofs_(proofs),
+        openings_(receiving.openings),
+        kept_(receiving.kept),
+        proofs_(receiving.proofs),
         closing_(closing) {}
 
   /// No address holds more than half of the places, whatever it has proved. Of those that it did not prove the oldest goes first:

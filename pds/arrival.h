@@ -1,11 +1,9 @@
-/// Packets that came in, as the parts see them.
+/// Sequenced packets that came in, as the parts see them.
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 
-#include "cc/ccc.h"
 #include "lib/net/packet.h"
 #include "lib/wire/codec.h"
 #include "lib/wire/pds_headers.h"
@@ -37,20 +35,6 @@ struct Arrival {
   net::Packet* packet = nullptr;       ///< owner of `body`; the reorder buffer takes it
   RxMeta meta;
   Psn start() const { return Psn(psn.value() - psn_offset); }
-};
-
-/// An ACK of any type, as the source sees it.
-struct AckIn {
-  wire::PdsAck common;
-  bool has_sack = false;
-  std::uint8_t mpr = 0;
-  Psn sack_base;
-  std::uint64_t sack_bitmap = 0;
-  std::span<const std::uint8_t> body;
-  std::optional<Psn> expected_psn;
-  cc::AckSignal signal;
-  bool ack_names_psn() const { return !common.p; }
-  Psn ack_psn() const { return common.cack_psn + common.ack_psn_offset; }
 };
 
 }  // namespace uet::pds

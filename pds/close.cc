@@ -8,8 +8,8 @@ using base::planted;
 using base::PlantedBug;
 
 Closing::Closing(Environment& env, PdcTable& pdcs, Scheduler& scheduler, PdcStates& states,
-                 SendWindow& window, NackQueue& nacks, Receiver& receiver, ReorderBuffer& reorder,
-                 AckBuilder& acks, FailedMessages& failed, Ring<net::TxPacket>& built,
+                 NackQueue& nacks, FailedMessages& failed, SendWindow& window,
+                 ReceivingHalf& receiving, AckBuilder& acks, base::Ring<net::TxPacket>& built,
                  Lifecycle& lifecycle)
     : Part(env),
       table_(pdcs),
@@ -18,8 +18,8 @@ Closing::Closing(Environment& env, PdcTable& pdcs, Scheduler& scheduler, PdcStat
       window_(window),
       tx_blocks_(window.records()),
       nacks_(nacks),
-      receiver_(receiver),
-      reorder_(reorder),
+      receiver_(receiving.receiver),
+      reorder_(receiving.reorder),
       acks_(acks),
       failed_(failed),
       built_(built),
@@ -89,7 +89,7 @@ void Closing::on_timer(Instant now, Pdc& pdc) {
     scheduler_.want_control(pdc, kSendProbe);
     return scheduler_.set_timer(pdc, PdcTimer::kClose, now + grace());
   }
-  nacks_.add_for(now, pdc, pdc.rx.edge + 1, NackCode::kClosingInErr, pdc.rx.last_meta);
+  nacks_.notify(now, pdc, pdc.rx.edge + 1, Notice::kEndedInError, pdc.rx.last_meta);
   fail(now, pdc, PdsError::kPeerFailed);
 }
 
@@ -116,7 +116,7 @@ void Closing::on_acknowledged(Instant now, Pdc& pdc) {
 
 void Closing::on_never_cleared(Instant now, Pdc& pdc) {
   ++clear_breaks_;
-  nacks_.add_for(now, pdc, pdc.rx.edge + 1, NackCode::kClosingInErr, pdc.rx.last_meta);
+  nacks_.notify(now, pdc, pdc.rx.edge + 1, Notice::kEndedInError, pdc.rx.last_meta);
   fail(now, pdc, PdsError::kPeerFailed);
 }
 
@@ -140,11 +140,11 @@ void Closing::reap_half_open(Instant now, Pdc& pdc) {
 void Closing::on_command(Instant now, Pdc& pdc, const Arrival& in) {
   RxHalf& rx = pdc.rx;
   if (in.psn != rx.edge + 1) {  // a correct initiator waits until everything is acknowledged
-    nacks_.add_for(now, pdc, in.psn, NackCode::kUnexpEvent, in.meta);
+    nacks_.notify(now, pdc, in.psn, Notice::kUnexpectedClose, in.meta);
     return fail(now, pdc, PdsError::kPeerLost);
   }
   if (window_.has_unacked_data(pdc)) {
-    nacks_.add_for(now, pdc, in.psn, NackCode::kClosingInErr, in.meta);
+    nacks_.notify(now, pdc, in.psn, Notice::kEndedInError, in.meta);
     return fail(now, pdc, PdsError::kPeerClosing);
   }
   pdc.has_close_psn = true;

@@ -1,10 +1,10 @@
 /// How PDCs end: gracefully by the initiator, on request of the target, or in error. [PDS 16]
 #pragma once
 
+#include "lib/base/ring.h"
 #include "pds/arrival.h"
 #include "pds/failed_messages.h"
 #include "pds/lifecycle.h"
-#include "pds/ring.h"
 #include "pds/tx_ack.h"
 
 namespace uet::pds {
@@ -13,9 +13,8 @@ class Closing : Part {
  public:
   /// `built`: where last ACKs wait to be sent.
   Closing(Environment& env, PdcTable& pdcs, Scheduler& scheduler, PdcStates& states,
-          SendWindow& window, NackQueue& nacks, Receiver& receiver, ReorderBuffer& reorder,
-          AckBuilder& acks, FailedMessages& failed, Ring<net::TxPacket>& built,
-          Lifecycle& lifecycle);
+          NackQueue& nacks, FailedMessages& failed, SendWindow& window, ReceivingHalf& receiving,
+          AckBuilder& acks, base::Ring<net::TxPacket>& built, Lifecycle& lifecycle);
 
   // --- Gracefully
   /// Any trigger of a graceful close. [PDS 16.1] An initiator that has sent nothing is freed.
@@ -66,7 +65,7 @@ class Closing : Part {
   ReorderBuffer& reorder_;
   AckBuilder& acks_;
   FailedMessages& failed_;
-  Ring<net::TxPacket>& built_;
+  base::Ring<net::TxPacket>& built_;
   Lifecycle& lifecycle_;
   std::uint64_t half_open_reaped_ = 0;
   std::uint64_t clear_breaks_ = 0;

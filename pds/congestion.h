@@ -100,8 +100,8 @@ class CongestionTable {
   Upper& upper_;
   const base::HashKey& key_;
   cc::Rivals rivals_;  ///< outlives the CCCs in the pool
-  FixedPool<Congestion> pool_;
-  PoolIndex<Congestion, &Congestion::key_next> index_;
+  base::FixedPool<Congestion> pool_;
+  base::PoolIndex<Congestion, &Congestion::key_next> index_;
   std::array<CachedRtt, 256> rtt_cache_{};
   std::uint8_t next_id_ = 0;
 };

@@ -12,7 +12,7 @@ CreditGrants::CreditGrants(Environment& env, PdcTable& pdcs, Scheduler& schedule
       scheduler_(scheduler),
       sources_(limits_.max_ccc),
       index_(sources_, limits_.max_ccc) {
-  if (env.grants_credit) pacer_.emplace(cc_config, limits_.max_ccc, env.rng);
+  if (env.sends_credit_state) pacer_.emplace(cc_config, limits_.max_ccc, env.rng);
 }
 
 // A data packet says how much its CCC wants to send. Trimmed ones too: their copies need a chance.
@@ -46,7 +46,7 @@ std::size_t hash_of(const base::HashKey& key, const net::FabricAddress& peer, st
 
 // The source that this PDC belongs to: a CCC of its peer, told apart by the whole address. Null when the table is full.
 CreditGrants::CreditSource* CreditGrants::join(Pdc& pdc, std::uint8_t ccc_id) {
-  if (pdc.rx.credit_source != kNoIndex) {
+  if (pdc.rx.credit_source != base::kNoIndex) {
     CreditSource& own = sources_.at(pdc.rx.credit_source);
     if (own.key.ccc_id == ccc_id) {
       take_carrier(own, pdc);
@@ -78,7 +78,7 @@ void CreditGrants::take_carrier(CreditSource& source, const Pdc& pdc) {
 }
 
 void CreditGrants::resume(Instant now, Pdc& pdc) {
-  if (!pacer_ || pdc.rx.credit_source == kNoIndex) return;
+  if (!pacer_ || pdc.rx.credit_source == base::kNoIndex) return;
   CreditSource& source = sources_.at(pdc.rx.credit_source);
   take_carrier(source, pdc);
   pacer_->resume(now, source.key);
@@ -87,9 +87,9 @@ void CreditGrants::resume(Instant now, Pdc& pdc) {
 }
 
 void CreditGrants::leave(Pdc& pdc) {
-  if (pdc.rx.credit_source == kNoIndex) return;
+  if (pdc.rx.credit_source == base::kNoIndex) return;
   CreditSource& source = sources_.at(pdc.rx.credit_source);
-  pdc.rx.credit_source = kNoIndex;
+  pdc.rx.credit_source = base::kNoIndex;
   if (--source.pdcs > 0) return;
   pacer_->forget(source.key);
   index_.erase(hash_of(env_.hash_key, source.peer, source.key.ccc_id), source);
@@ -121,7 +121,7 @@ bool CreditGrants::may_tell(const Pdc& pdc) {
 }
 
 std::uint32_t CreditGrants::units_for(const Pdc& pdc) {
-  if (!pacer_ || pdc.rx.credit_source == kNoIndex) return 0;
+  if (!pacer_ || pdc.rx.credit_source == base::kNoIndex) return 0;
   return pacer_->credit_units(sources_.at(pdc.rx.credit_source).key);
 }
 

@@ -49,8 +49,8 @@ class CreditGrants : Part {
   PdcTable& table_;
   Scheduler& scheduler_;
   std::optional<cc::CreditPacer> pacer_;
-  FixedPool<CreditSource> sources_;
-  PoolIndex<CreditSource, &CreditSource::index_next> index_;
+  base::FixedPool<CreditSource> sources_;
+  base::PoolIndex<CreditSource, &CreditSource::index_next> index_;
 };
 
 }  // namespace uet::pds

@@ -16,40 +16,23 @@ Engine::Engine(const PdsConfig& config, const cc::CcConfig& cc_config, const net
       built_(config.built_queue_max),
       rudi_(env_, scheduler_, messages_, room_, nacks_, built_),
       uud_(env_, messages_, failed_),
-      window_(env_),
-      loss_(env_, window_, scheduler_),
-      clear_(env_, window_, scheduler_),
-      renumbering_(env_, window_, loss_, scheduler_),
-      proofs_(window_, scheduler_),
-      openings_(env_, table_.places_for(false)),
-      kept_(env_, scheduler_),
-      receiver_(env_, table_, kept_, scheduler_, nacks_, proofs_),
-      reorder_(env_, table_, nacks_, congestions_.config().config_base_rtt),
-      credit_(env_, table_, scheduler_, congestions_.config()),
-      acks_(env_, kept_.store(), credit_),
-      controls_(env_, scheduler_, states_, window_, loss_, clear_, receiver_, acks_),
-      sender_(env_, scheduler_, window_, loss_, clear_),
-      data_(env_, scheduler_, window_, sender_),
-      lifecycle_(env_, table_, congestions_, room_, scheduler_, states_, window_, openings_, kept_,
-                 receiver_, reorder_, credit_),
-      closing_(env_, table_, scheduler_, states_, window_, nacks_, receiver_, reorder_, acks_,
-               failed_, built_, lifecycle_),
-      admission_(env_, table_, states_, openings_, kept_, proofs_, closing_),
-      liveness_(env_, table_, scheduler_, states_, window_, openings_, kept_, receiver_, credit_,
-                closing_, admission_),
-      timers_(table_, scheduler_, loss_, clear_, kept_, proofs_, rudi_, closing_, liveness_),
-      opening_(env_, table_, scheduler_, states_, nacks_, openings_, receiver_, lifecycle_,
-               closing_, admission_, liveness_),
-      sequenced_(env_, table_, nacks_, openings_, kept_, receiver_, reorder_, acks_, lifecycle_,
-                 closing_, admission_, liveness_, opening_),
-      requests_(env_, credit_, sequenced_),
-      acks_in_(env_, table_, messages_, scheduler_, window_, loss_, clear_, closing_, liveness_),
-      nacks_in_(env_, table_, scheduler_, window_, loss_, clear_, renumbering_, rudi_, closing_,
-                liveness_),
-      controls_in_(env_, table_, scheduler_, nacks_, clear_, receiver_, reorder_, credit_, closing_,
-                   liveness_, sequenced_),
-      submission_(env_, table_, messages_, failed_, room_, scheduler_, window_, proofs_, lifecycle_,
-                  closing_, admission_, liveness_, rudi_, uud_) {
+      sending_(env_, scheduler_),
+      receiving_(env_, table_, scheduler_, nacks_, congestions_.config(), sending_.window),
+      acks_(env_, receiving_.kept.store(), receiving_.credit),
+      controls_(env_, scheduler_, states_, sending_, receiving_.receiver, acks_),
+      sender_(env_, scheduler_, sending_),
+      data_(env_, scheduler_, sending_.window, sender_),
+      life_(env_, table_, congestions_, room_, scheduler_, states_, nacks_, failed_,
+            sending_.window, receiving_, acks_, built_),
+      timers_(table_, scheduler_, sending_, receiving_, rudi_, life_),
+      opening_(env_, table_, scheduler_, states_, nacks_, receiving_, life_),
+      sequenced_(env_, table_, nacks_, receiving_, acks_, life_, opening_),
+      requests_(env_, receiving_.credit, sequenced_),
+      acks_in_(env_, table_, messages_, scheduler_, sending_, life_),
+      nacks_in_(env_, table_, scheduler_, sending_, rudi_, life_),
+      controls_in_(env_, table_, scheduler_, nacks_, sending_.clear, receiving_, life_, sequenced_),
+      submission_(env_, table_, messages_, failed_, room_, scheduler_, sending_.window,
+                  receiving_.proofs, life_, rudi_, uud_) {
   planes_.up = static_cast<std::uint8_t>((1u << facts.planes) - 1);
 }
 
@@ -129,40 +112,40 @@ void Engine::on_planes_changed(Instant now, std::uint8_t up) {
 
 void Engine::on_deadline(Instant now) {
   timers_.run(now);
-  credit_.run(now);
-  openings_.expire(now);
-  lifecycle_.on_deadline(now);
+  receiving_.credit.run(now);
+  receiving_.openings.expire(now);
+  life_.lifecycle.on_deadline(now);
   room_.settle(now);
 }
 
 bool Engine::is_idle() const {
-  return messages_.size() == 0 && window_.records().in_use() == 0 && scheduler_.control().empty() &&
-         nacks_.is_empty() && built_.is_empty() && rudi_.outstanding() == 0 &&
-         states_.closing() == 0 && states_.close_wanted() == 0;
+  return messages_.size() == 0 && sending_.window.records().in_use() == 0 &&
+         scheduler_.control().empty() && nacks_.is_empty() && built_.is_empty() &&
+         rudi_.outstanding() == 0 && states_.closing() == 0 && states_.close_wanted() == 0;
 }
 
 Instant Engine::next_deadline() const {
   Instant next = scheduler_.wheel().next_deadline();
-  next = std::min(next, credit_.next_deadline());
-  return std::min(next, lifecycle_.next_deadline());
+  next = std::min(next, receiving_.credit.next_deadline());
+  return std::min(next, life_.lifecycle.next_deadline());
 }
 
 Pds::Gauges Engine::gauges() const {
   Pds::Gauges g{};
   g.pdcs_open = table_.size();
   g.pdcs_half_open = states_.half_open();
-  g.outstanding_packets = window_.records().in_use();
+  g.outstanding_packets = sending_.window.records().in_use();
   g.queued_messages = messages_.size();
-  g.stored_responses = kept_.store().kept();
-  g.tombstones = openings_.tombstones().size();
+  g.stored_responses = receiving_.kept.store().kept();
+  g.tombstones = receiving_.openings.tombstones().size();
   g.rudi_outstanding = rudi_.outstanding();
   g.ccc_count = congestions_.size();
-  g.half_open_reaped = closing_.half_open_reaped();
-  g.stored_unproven = kept_.of_unproven();
-  g.clear_breaks = closing_.clear_breaks();
-  g.pdcs_unproven = openings_.unproven().size();
-  g.unproven_evicted = admission_.evicted();
-  g.openings_remembered = openings_.ended_early().size();
+  g.half_open_reaped = life_.closing.half_open_reaped();
+  g.stored_unproven = receiving_.kept.of_unproven();
+  g.clear_breaks = life_.closing.clear_breaks();
+  g.pdcs_unproven = receiving_.openings.unproven().size();
+  g.unproven_evicted = life_.admission.evicted();
+  g.openings_remembered = receiving_.openings.ended_early().size();
   return g;
 }
 

@@ -41,7 +41,7 @@ class Engine {
     env_.guard = &guard;
     table_.set_guarded();
   }
-  void close_all(Instant now) { closing_.close_all(now); }
+  void close_all(Instant now) { life_.closing.close_all(now); }
   bool is_idle() const;
   Pds::Gauges gauges() const;
   PdcTable& pdcs() { return table_; }
@@ -59,32 +59,20 @@ class Engine {
   CongestionTable congestions_;
   MessageTable messages_;
   FailedMessages failed_;
-  Ring<net::TxPacket> built_;  ///< last ACKs of closed PDCs, RUDI responses
+  base::Ring<net::TxPacket> built_;  ///< last ACKs of closed PDCs, RUDI responses
   // --- Without PDCs
   Rudi rudi_;
   Uud uud_;
-  // --- The sending half of PDCs
-  SendWindow window_;
-  LossRecovery loss_;
-  ClearSender clear_;
-  Renumbering renumbering_;
-  // --- The receiving half
-  ProofRequests proofs_;
-  Openings openings_;
-  KeptResponses kept_;
-  Receiver receiver_;
-  ReorderBuffer reorder_;
-  CreditGrants credit_;
+  // --- The two directions of PDCs
+  SendingHalf sending_;
+  ReceivingHalf receiving_;
   // --- Packets out
   AckBuilder acks_;
   ControlSender controls_;
   DataSender sender_;
   DataPoll data_;
   // --- The life of PDCs
-  Lifecycle lifecycle_;
-  Closing closing_;
-  Admission admission_;
-  Liveness liveness_;
+  Life life_;
   Timers timers_;
   // --- Packets in
   TargetOpening opening_;

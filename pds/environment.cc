@@ -15,10 +15,6 @@ bool uses_nscc(const cc::CcConfig& c) {
   return c.algorithm == cc::Algorithm::kNscc || c.algorithm == cc::Algorithm::kBoth;
 }
 bool uses_credit(const cc::CcConfig& c) {
-  return c.algorithm == cc::Algorithm::kRccc || c.algorithm == cc::Algorithm::kBoth ||
-         c.algorithm == cc::Algorithm::kTfc;
-}
-bool uses_pacer(const cc::CcConfig& c) {
   return c.algorithm == cc::Algorithm::kRccc || c.algorithm == cc::Algorithm::kBoth;
 }
 
@@ -31,7 +27,6 @@ Environment::Environment(const PdsConfig& settings, const cc::CcConfig& cc_confi
       limits(settings),
       sends_nscc_state(uses_nscc(cc_config)),
       sends_credit_state(uses_credit(cc_config)),
-      grants_credit(uses_pacer(cc_config)),
       encapsulation_bytes(encapsulation_of(settings, facts)),
       pool(packets),
       rng(random),

@@ -26,7 +26,6 @@ struct Environment {
   const Limits limits;
   const bool sends_nscc_state;
   const bool sends_credit_state;
-  const bool grants_credit;
   const ByteCount encapsulation_bytes;
   net::PacketPool& pool;
   base::Rng& rng;

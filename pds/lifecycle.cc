@@ -16,8 +16,7 @@ constexpr Duration kMemoryRetry = Duration::from_ms(1);
 
 Lifecycle::Lifecycle(Environment& env, PdcTable& pdcs, CongestionTable& congestions,
                      Backpressure& room, Scheduler& scheduler, PdcStates& states,
-                     SendWindow& window, Openings& openings, KeptResponses& kept,
-                     Receiver& receiver, ReorderBuffer& reorder, CreditGrants& credit)
+                     SendWindow& window, ReceivingHalf& receiving)
     : Part(env),
       table_(pdcs),
       congestions_(congestions),
@@ -25,11 +24,11 @@ Lifecycle::Lifecycle(Environment& env, PdcTable& pdcs, CongestionTable& congesti
       scheduler_(scheduler),
       states_(states),
       window_(window),
-      openings_(openings),
-      kept_(kept),
-      receiver_(receiver),
-      reorder_(reorder),
-      credit_(credit) {}
+      openings_(receiving.openings),
+      kept_(receiving.kept),
+      receiver_(receiving.receiver),
+      reorder_(receiving.reorder),
+      credit_(receiving.credit) {}
 
 void Lifecycle::begin_at(Instant now, Pdc& pdc, Psn start) {
   pdc.start = start;

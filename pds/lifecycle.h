@@ -2,21 +2,15 @@
 #pragma once
 
 #include "pds/arrival.h"
-#include "pds/credit_grants.h"
-#include "pds/environment.h"
-#include "pds/openings.h"
+#include "pds/halves.h"
 #include "pds/pdc_states.h"
-#include "pds/receiver.h"
-#include "pds/reorder_buffer.h"
-#include "pds/send_window.h"
 
 namespace uet::pds {
 
 class Lifecycle : Part {
  public:
   Lifecycle(Environment& env, PdcTable& pdcs, CongestionTable& congestions, Backpressure& room,
-            Scheduler& scheduler, PdcStates& states, SendWindow& window, Openings& openings,
-            KeptResponses& kept, Receiver& receiver, ReorderBuffer& reorder, CreditGrants& credit);
+            Scheduler& scheduler, PdcStates& states, SendWindow& window, ReceivingHalf& receiving);
   /// Whatever is open ends without a word.
   ~Lifecycle();
   Lifecycle(const Lifecycle&) = delete;

@@ -8,17 +8,17 @@ namespace uet::pds {
 class Liveness : Part {
  public:
   Liveness(Environment& env, PdcTable& pdcs, Scheduler& scheduler, PdcStates& states,
-           const SendWindow& window, Openings& openings, KeptResponses& kept, Receiver& receiver,
-           CreditGrants& credit, Closing& closing, Admission& admission)
+           const SendWindow& window, ReceivingHalf& receiving, Closing& closing,
+           Admission& admission)
       : Part(env),
         table_(pdcs),
         scheduler_(scheduler),
         states_(states),
         window_(window),
-        openings_(openings),
-        kept_(kept),
-        receiver_(receiver),
-        credit_(credit),
+        openings_(receiving.openings),
+        kept_(receiving.kept),
+        receiver_(receiving.receiver),
+        credit_(receiving.credit),
         closing_(closing),
         admission_(admission) {}
 

@@ -1,4 +1,4 @@
-/// Timeouts and other evidence of loss, and what is to be sent again because of it. [PDS 13]
+/// Timeouts, and what is to be sent again for whatever reason. [PDS 13]
 ///
 /// It marks records and tells the scheduler and congestion control; what it cannot decide (a PDC that has timed out too often)
 /// it returns.
@@ -35,12 +35,6 @@ class LossRecovery : Part {
   static void note_loss(Instant now, Congestion& congestion);
   /// A packet was lost a moment ago: the next loss is likely.
   static bool is_losing(Instant now, const Pdc& pdc);
-  /// Packets sent later on the same path that arrived. [PDS 13.4]
-  void infer_losses(Instant now, Pdc& pdc);
-  /// `newest` has arrived: what left before it on any path is suspected.
-  void suspect_overtaken(Instant now, Pdc& pdc, Psn newest);
-  /// The same for what left before `sent_before`, of the PSNs before `end`.
-  void suspect_sent_before(Instant now, Pdc& pdc, Psn end, Instant sent_before);
 
   // --- Timers
   /// False when some packet has timed out as often as it may: the PDC has to end.

@@ -4,8 +4,9 @@
 #include <algorithm>
 #include <boost/intrusive/list.hpp>
 
+#include "lib/base/fixed_pool.h"
+#include "lib/base/hash_key.h"
 #include "pds/backpressure.h"
-#include "pds/fixed_pool.h"
 #include "pds/pds.h"
 
 namespace uet::pds {
@@ -66,15 +67,16 @@ class MessageTable {
     message->payload_segments = request.segments;
     message->is_return = is_return;
     returns_ += is_return ? 1 : 0;
-    index_.insert(mix(request.token), *message);
+    index_.insert(base::mix(request.token), *message);
     return *message;
   }
   Message* find(MessageToken token) {
-    return index_.find(mix(token), [&](const Message& m) { return m.request.token == token; });
+    return index_.find(base::mix(token),
+                       [&](const Message& m) { return m.request.token == token; });
   }
   void forget(Message& message) {
     returns_ -= message.is_return ? 1 : 0;
-    index_.erase(mix(message.request.token), message);
+    index_.erase(base::mix(message.request.token), message);
     pool_.release(&message);
     room_.on_room();
   }
@@ -83,8 +85,8 @@ class MessageTable {
   std::uint32_t reserve() const { return std::min<std::uint32_t>(pool_.capacity() / 4, 64); }
 
   Backpressure& room_;
-  FixedPool<Message> pool_;
-  PoolIndex<Message, &Message::token_next> index_;
+  base::FixedPool<Message> pool_;
+  base::PoolIndex<Message, &Message::token_next> index_;
   std::uint32_t returns_ = 0;
 };
 

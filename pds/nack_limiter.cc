@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "pds/fixed_pool.h"
+#include "lib/base/fixed_pool.h"
 
 namespace uet::pds {
 

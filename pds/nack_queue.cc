@@ -4,16 +4,17 @@ namespace uet::pds {
 
 void NackQueue::refuse(Instant now, const Arrival& in, const Pdc* pdc, Refusal refusal,
                        std::uint32_t payload) {
-  const RefusalRule rule = rule_of(refusal);
   const std::uint16_t id = pdc != nullptr ? pdc->id : in.syn ? 0 : in.dpdcid;
-  trace_.drop(now, rule.reason, in.body.size(), id, in.psn);
-  if (rule.nack) add_for(now, in, pdc, *rule.nack, payload);
+  trace_.drop(now, rule_of(refusal).reason, in.body.size(), id, in.psn);
+  tell(now, in, pdc, refusal, payload);
 }
 
-void NackQueue::add_for(Instant now, const Arrival& in, const Pdc* pdc, NackCode code,
-                        std::uint32_t payload) {
+void NackQueue::tell(Instant now, const Arrival& in, const Pdc* pdc, Refusal refusal,
+                     std::uint32_t payload) {
+  const auto code = rule_of(refusal).nack;
+  if (!code) return;
   wire::PdsNack header;
-  header.nack_code = code;
+  header.nack_code = *code;
   header.nack_psn = in.psn;
   header.m = in.meta.ecn;
   header.retx = in.retx;
@@ -23,9 +24,22 @@ void NackQueue::add_for(Instant now, const Arrival& in, const Pdc* pdc, NackCode
   add(now, in.source, in.meta, header, header.spdcid != 0, pdc);
 }
 
-void NackQueue::add_for(Instant now, const Pdc& pdc, Psn psn, NackCode code, const RxMeta& meta) {
+void NackQueue::tell_rudi(Instant now, const net::FabricAddress& source, const RxMeta& meta,
+                          const wire::PdsRudi& packet, Refusal refusal) {
+  const auto code = rule_of(refusal).nack;
+  if (!code) return;
   wire::PdsNack header;
-  header.nack_code = code;
+  header.nack_code = *code;
+  header.nt = true;
+  header.nack_psn = Psn(packet.pkt_id);
+  header.m = meta.ecn;
+  header.retx = packet.retx;
+  add(now, source, meta, header, false);
+}
+
+void NackQueue::notify(Instant now, const Pdc& pdc, Psn psn, Notice notice, const RxMeta& meta) {
+  wire::PdsNack header;
+  header.nack_code = code_of(notice);
   header.nack_psn = psn;
   header.m = meta.ecn;
   header.retx = meta.retx;

@@ -2,12 +2,12 @@
 /// [PDS 14.1]
 #pragma once
 
+#include "lib/base/ring.h"
 #include "pds/arrival.h"
 #include "pds/environment.h"
 #include "pds/nack_limiter.h"
 #include "pds/nack_rules.h"
 #include "pds/pdc.h"
-#include "pds/ring.h"
 
 namespace uet::pds {
 
@@ -22,11 +22,14 @@ class NackQueue : Part {
   /// Drops a packet, and says so where the rule has a code. `pdc`: the one that it belongs to, or null.
   void refuse(Instant now, const Arrival& in, const Pdc* pdc, Refusal refusal,
               std::uint32_t payload = 0);
-  /// A NACK for a packet.
-  void add_for(Instant now, const Arrival& in, const Pdc* pdc, NackCode code,
-               std::uint32_t payload = 0);
+  /// Says the same of a packet that was dropped before.
+  void tell(Instant now, const Arrival& in, const Pdc* pdc, Refusal refusal,
+            std::uint32_t payload = 0);
+  /// The same of a RUDI packet.
+  void tell_rudi(Instant now, const net::FabricAddress& source, const RxMeta& meta,
+                 const wire::PdsRudi& packet, Refusal refusal);
   /// About a PSN of this PDC, as the packet of `meta` made us look at it.
-  void add_for(Instant now, const Pdc& pdc, Psn psn, NackCode code, const RxMeta& meta);
+  void notify(Instant now, const Pdc& pdc, Psn psn, Notice notice, const RxMeta& meta);
   /// `is_live`: tied to a PDC whose peer has earned it; others share the limit of their source address.
   /// `about`: the PDC that counts it, or null.
   void add(Instant now, const net::FabricAddress& to, const RxMeta& meta, wire::PdsNack header,
@@ -51,7 +54,7 @@ class NackQueue : Part {
   };
 
   NackLimiter limiter_;
-  Ring<NackOut> queue_;
+  base::Ring<NackOut> queue_;
 };
 
 }  // namespace uet::pds

@@ -49,8 +49,34 @@ RefusalRule rule_of(Refusal refusal) {
       return {DropReason::kNoResource, NackCode::kNoResource};
     case Refusal::kNoRoomInSes:
       return {DropReason::kNoResource, NackCode::kNoSesMsgAvail};
+    case Refusal::kTrimmed:
+      return {DropReason::kTrimmed, NackCode::kTrimmed};
+    case Refusal::kTrimmedLastHop:
+      return {DropReason::kTrimmed, NackCode::kTrimmedLasthop};
+    case Refusal::kNoRoomForReply:
+      return {DropReason::kAckQueueFull, NackCode::kNoResource};
+    case Refusal::kNoBuffer:
+      return {DropReason::kNoBuffer, NackCode::kNoPktBuffer};
   }
   return {DropReason::kNoResource, NackCode::kNoResource};
+}
+
+NackCode code_of(Notice notice) {
+  switch (notice) {
+    case Notice::kMissing:
+      return NackCode::kPktNotRcvd;
+    case Notice::kInferredLost:
+      return NackCode::kRcvrInferLoss;
+    case Notice::kSesBusy:
+      return NackCode::kRcvdSesProcg;
+    case Notice::kResponseGone:
+      return NackCode::kGtdRespUnavail;
+    case Notice::kUnexpectedClose:
+      return NackCode::kUnexpEvent;
+    case Notice::kEndedInError:
+      break;
+  }
+  return NackCode::kClosingInErr;
 }
 
 CodeRule rule_of(NackCode code) {

@@ -5,14 +5,14 @@
 #include <cstdint>
 #include <optional>
 
-#include "cc/ccc.h"
+#include "cc/signals.h"
 #include "lib/base/trace.h"
 #include "lib/wire/enums.h"
 #include "pds/pds.h"
 
 namespace uet::pds {
 
-/// Why a sequenced packet is not delivered.
+/// Why a packet is not delivered.
 enum class Refusal : std::uint8_t {
   kUnknownPdc,
   kOtherPeer,  ///< the PDC is another peer's
@@ -35,14 +35,32 @@ enum class Refusal : std::uint8_t {
   kNoRoomForAnswer,
   kNoRecord,     ///< no bitmap for a packet out of order
   kNoRoomInSes,  ///< SES cannot take the message now
+  kTrimmed,      ///< in the fabric
+  kTrimmedLastHop,
+  kNoRoomForReply,  ///< RUDI: no place for the response
+  kNoBuffer,        ///< RUDI: no packet for the response
 };
-inline constexpr std::size_t kRefusalCount = static_cast<std::size_t>(Refusal::kNoRoomInSes) + 1;
+inline constexpr std::size_t kRefusalCount = static_cast<std::size_t>(Refusal::kNoBuffer) + 1;
 
 struct RefusalRule {
   base::DropReason reason;
   std::optional<wire::NackCode> nack;  ///< nothing: dropped without a word
 };
 RefusalRule rule_of(Refusal refusal);
+constexpr Refusal trimmed_refusal(bool last_hop) {
+  return last_hop ? Refusal::kTrimmedLastHop : Refusal::kTrimmed;
+}
+
+/// What a NACK says of a PSN or a PDC without a packet being dropped for it.
+enum class Notice : std::uint8_t {
+  kMissing,       ///< the answer to an ACK Request: it has not come
+  kInferredLost,  ///< later ones have come
+  kSesBusy,       ///< it has come, and SES takes its time
+  kResponseGone,  ///< it has come, and its guaranteed response cannot be repeated
+  kUnexpectedClose,
+  kEndedInError,
+};
+wire::NackCode code_of(Notice notice);
 
 /// What the source does about a code. [PDS 14.2]
 enum class Reaction : std::uint8_t {

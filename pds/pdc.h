@@ -10,7 +10,7 @@
 #include <boost/intrusive/list.hpp>
 #include <optional>
 
-#include "cc/ccc.h"
+#include "cc/transmission.h"
 #include "lib/base/timing_wheel.h"
 #include "pds/message.h"
 #include "pds/pdc_state.h"
@@ -147,7 +147,7 @@ struct RxHalf {
   Psn held_last;                 ///< highest of them
   Psn gaps_reported;             ///< no PSN up to here is reported missing again in this round
   std::uint32_t credit = 0;      ///< grant to be sent
-  std::uint32_t credit_source = kNoIndex;
+  std::uint32_t credit_source = base::kNoIndex;
   std::uint32_t resource = 0;  ///< that the peer fills; 0: none that would have to be watched
   AckQueue acks;
   RxMeta last_meta;  ///< of the latest packet, for pure updates
@@ -181,7 +181,7 @@ struct Pdc {
   std::uint16_t pending_control = 0;
   std::uint32_t rod_context = 0;
   std::uint32_t locks = 0;
-  std::uint32_t share = kNoIndex;  ///< what the peer uses, over all its PDCs
+  std::uint32_t share = base::kNoIndex;  ///< what the peer uses, over all its PDCs
   Psn start;
   std::optional<Psn>
       successor;  ///< secured target that is given up: where a PDC in its place has to start

@@ -148,9 +148,9 @@ class PdcTable {
   bool is_guarded_ = false;
   base::Rng& rng_;
   const base::HashKey& hash_key_;
-  FixedPool<Pdc> pool_;
-  PoolIndex<Pdc, &Pdc::index_next> initiators_;
-  PoolIndex<Pdc, &Pdc::index_next> targets_;
+  base::FixedPool<Pdc> pool_;
+  base::PoolIndex<Pdc, &Pdc::index_next> initiators_;
+  base::PoolIndex<Pdc, &Pdc::index_next> targets_;
   PdcOrderList order_;
   base::ZeroedArray<Pdc*> by_id_;
   base::ZeroedArray<IdState> ids_;

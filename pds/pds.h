@@ -15,7 +15,6 @@
 #include <string_view>
 
 #include "cc/cc_config.h"
-#include "cc/ccc.h"
 #include "lib/base/rng.h"
 #include "lib/base/serial.h"
 #include "lib/base/trace.h"
@@ -24,6 +23,10 @@
 #include "lib/net/port.h"
 #include "pds/opening_guard.h"
 #include "pds/pds_config.h"
+
+namespace uet::cc {
+class Ccc;
+}
 
 namespace uet::pds {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "lib/base/fixed_pool.h"
 #include "lib/net/fabric_address.h"
-#include "pds/fixed_pool.h"
 
 namespace uet::pds {
 
@@ -57,8 +57,8 @@ class PeerShares {
 
   const base::HashKey& key_;
 
-  FixedPool<Use> pool_;
-  PoolIndex<Use, &Use::index_next> index_;
+  base::FixedPool<Use> pool_;
+  base::PoolIndex<Use, &Use::index_next> index_;
 };
 
 /// Whether one more answer may be kept.

@@ -228,14 +228,13 @@ void Receiver::queue_update(Pdc& pdc, const RxMeta& meta) {
 void Receiver::answer_known(Instant now, Pdc& pdc, Psn psn, const RxMeta& meta, bool is_control) {
   RxHalf& rx = pdc.rx;
   RxRecord* record = responses_.find(table_.slot_of(pdc), psn);
-  const auto refuse = [&](NackCode code) { nacks_.add_for(now, pdc, psn, code, meta); };
   if (!rx.tracker->test(RxTracker::kAnswered, psn)) {
     if (record != nullptr) record->meta.ack_now = true;  // at once when SES answers
-    return refuse(NackCode::kRcvdSesProcg);
+    return nacks_.notify(now, pdc, psn, Notice::kSesBusy, meta);
   }
   if (!rx.tracker->test(RxTracker::kStored, psn))
     return queue_finished_ack(pdc, psn, meta, is_control);
-  if (record == nullptr) return refuse(NackCode::kGtdRespUnavail);
+  if (record == nullptr) return nacks_.notify(now, pdc, psn, Notice::kResponseGone, meta);
   // The stored answer with the facts of this copy; everything else of the ACK is of the moment.
   const std::uint32_t bytes = record->meta.bytes;
   record->meta = meta;

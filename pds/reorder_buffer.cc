@@ -69,7 +69,7 @@ void ReorderBuffer::report_gaps_before(Instant now, Pdc& pdc, const RxMeta& meta
     if (find(pdc, psn) != nullptr) continue;
     ++reports;
     wire::PdsNack header;
-    header.nack_code = NackCode::kRcvrInferLoss;
+    header.nack_code = code_of(Notice::kInferredLost);
     header.nack_psn = psn;
     header.m = meta.ecn;
     header.spdcid = NackQueue::identifier_of(pdc);

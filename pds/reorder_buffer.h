@@ -53,8 +53,8 @@ class ReorderBuffer : Part {
   const PdcTable& table_;
   NackQueue& nacks_;
   Duration base_rtt_;
-  FixedPool<Entry> held_;
-  PoolIndex<Entry, &Entry::index_next> index_;
+  base::FixedPool<Entry> held_;
+  base::PoolIndex<Entry, &Entry::index_next> index_;
 };
 
 }  // namespace uet::pds

@@ -77,10 +77,11 @@ void ResponseStore::link(Part& part, std::uint32_t after, RxRecord& record) {
   const std::uint32_t index = pool_.index_of(&record);
   record.queued = true;
   record.queue_before = after;
-  std::uint32_t& next_of_before = after == kNoIndex ? part.head : pool_.at(after).queue_next;
+  std::uint32_t& next_of_before = after == base::kNoIndex ? part.head : pool_.at(after).queue_next;
   record.queue_next = next_of_before;
   next_of_before = index;
-  (record.queue_next == kNoIndex ? part.tail : pool_.at(record.queue_next).queue_before) = index;
+  (record.queue_next == base::kNoIndex ? part.tail : pool_.at(record.queue_next).queue_before) =
+      index;
 }
 
 void ResponseStore::push(AckQueue& queue, RxRecord& record) {
@@ -90,7 +91,7 @@ void ResponseStore::push(AckQueue& queue, RxRecord& record) {
 
 void ResponseStore::push_ordered(AckQueue& queue, RxRecord& record) {
   std::uint32_t after = queue.rest.tail;
-  while (after != kNoIndex && pool_.at(after).psn.is_after(record.psn)) {
+  while (after != base::kNoIndex && pool_.at(after).psn.is_after(record.psn)) {
     after = pool_.at(after).queue_before;
     ++passed_;
   }
@@ -100,12 +101,12 @@ void ResponseStore::push_ordered(AckQueue& queue, RxRecord& record) {
 
 void ResponseStore::push_front(AckQueue& queue, RxRecord& record) {
   record.queued_first = true;
-  link(queue.first, kNoIndex, record);
+  link(queue.first, base::kNoIndex, record);
 }
 
 RxRecord* ResponseStore::front(const AckQueue& queue) {
   if (queue.is_empty()) return nullptr;
-  return &pool_.at(queue.first.head != kNoIndex ? queue.first.head : queue.rest.head);
+  return &pool_.at(queue.first.head != base::kNoIndex ? queue.first.head : queue.rest.head);
 }
 
 RxRecord* ResponseStore::pop(AckQueue& queue) {
@@ -117,9 +118,9 @@ RxRecord* ResponseStore::pop(AckQueue& queue) {
 void ResponseStore::unqueue(AckQueue& queue, RxRecord& record) {
   UET_CHECK(record.queued);
   Part& part = record.queued_first ? queue.first : queue.rest;
-  (record.queue_before == kNoIndex ? part.head : pool_.at(record.queue_before).queue_next) =
+  (record.queue_before == base::kNoIndex ? part.head : pool_.at(record.queue_before).queue_next) =
       record.queue_next;
-  (record.queue_next == kNoIndex ? part.tail : pool_.at(record.queue_next).queue_before) =
+  (record.queue_next == base::kNoIndex ? part.tail : pool_.at(record.queue_next).queue_before) =
       record.queue_before;
   record.queued = false;
 }

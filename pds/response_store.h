@@ -7,9 +7,9 @@
 #include <memory>
 #include <span>
 
+#include "lib/base/fixed_pool.h"
 #include "lib/base/serial.h"
 #include "lib/base/units.h"
-#include "pds/fixed_pool.h"
 #include "pds/pds.h"
 
 namespace uet::pds {
@@ -43,20 +43,20 @@ struct RxRecord {
   RxMeta meta;
   std::array<std::uint8_t, 20> header{};
   std::uint32_t hash_next = 0;
-  std::uint32_t queue_next = kNoIndex;
-  std::uint32_t queue_before = kNoIndex;
+  std::uint32_t queue_next = base::kNoIndex;
+  std::uint32_t queue_before = base::kNoIndex;
 };
 
 /// RxRecords of one PDC whose ACKs are to be sent. The peer decides how many there are and in which part, so nothing walks over one
 /// part to find a place in the other.
 struct AckQueue {
   struct Part {
-    std::uint32_t head = kNoIndex;
-    std::uint32_t tail = kNoIndex;
+    std::uint32_t head = base::kNoIndex;
+    std::uint32_t tail = base::kNoIndex;
   };
   Part first;  ///< youngest at the head
   Part rest;   ///< oldest, or lowest PSN, at the head
-  bool is_empty() const { return first.head == kNoIndex && rest.head == kNoIndex; }
+  bool is_empty() const { return first.head == base::kNoIndex && rest.head == base::kNoIndex; }
 };
 
 class ResponseStore {
@@ -97,7 +97,7 @@ class ResponseStore {
   RxRecord* front(const AckQueue& queue);
   /// The last one of those that wait for their turn.
   RxRecord* back(const AckQueue& queue) {
-    return queue.rest.tail == kNoIndex ? nullptr : &pool_.at(queue.rest.tail);
+    return queue.rest.tail == base::kNoIndex ? nullptr : &pool_.at(queue.rest.tail);
   }
   RxRecord* pop(AckQueue& queue);
   /// Takes one record out of the middle.
@@ -107,7 +107,7 @@ class ResponseStore {
 
  private:
   using Part = AckQueue::Part;
-  /// `after` kNoIndex: at the head.
+  /// `after` base::kNoIndex: at the head.
   void link(Part& part, std::uint32_t after, RxRecord& record);
   std::size_t hash(std::uint32_t owner, Psn psn) const {
     return key_(std::uint64_t{owner} << 32 | psn.value());
@@ -115,8 +115,8 @@ class ResponseStore {
 
   const base::HashKey& key_;
 
-  FixedPool<RxRecord> pool_;
-  PoolIndex<RxRecord, &RxRecord::hash_next> index_;
+  base::FixedPool<RxRecord> pool_;
+  base::PoolIndex<RxRecord, &RxRecord::hash_next> index_;
   std::uint32_t kept_max_;
   std::uint32_t owed_max_;
   std::uint32_t kept_ = 0;

@@ -7,7 +7,7 @@
 namespace uet::pds {
 
 Rudi::Rudi(Environment& env, Scheduler& scheduler, MessageTable& messages, Backpressure& room,
-           NackQueue& nacks, Ring<net::TxPacket>& built)
+           NackQueue& nacks, base::Ring<net::TxPacket>& built)
     : Part(env),
       wheel_(scheduler.wheel()),
       messages_(messages),
@@ -90,7 +90,7 @@ bool Rudi::send(Instant now, RudiPacket& packet, net::TxPacket& out) {
   out.packet = std::move(bytes);
   out.destination = peer.address;
   // Any path will do: spread packets over all of them. [PDS 3]
-  out.entropy = static_cast<std::uint16_t>(0xc000 | (mix(packet.pkt_id) & 0x3fff));
+  out.entropy = static_cast<std::uint16_t>(0xc000 | (base::mix(packet.pkt_id) & 0x3fff));
   out.plane = net::kAnyPlane;
   out.tos.value = env_.data_tos(header.retx);
   return true;
@@ -251,29 +251,16 @@ void Rudi::on_request(Instant now, const net::RxPacket& rx) {
     return trace_.drop(now, DropReason::kBadNextHeader, bytes.size());
   if (base::planted(base::PlantedBug::kRudiRepeatIgnored) && h.retx) return;
   const RxMeta meta = env_.meta_of(now, rx);
-  const auto refuse = [&](NackCode code) {
-    wire::PdsNack header;
-    header.nack_code = code;
-    header.nt = true;
-    header.nack_psn = Psn(h.pkt_id);
-    header.m = meta.ecn;
-    header.retx = h.retx;
-    nacks_.add(now, rx.source, meta, header, false);
+  const auto tell = [&](Refusal refusal) { nacks_.tell_rudi(now, rx.source, meta, h, refusal); };
+  const auto refuse = [&](Refusal refusal) {
+    trace_.drop(now, rule_of(refusal).reason, bytes.size());
+    tell(refusal);
   };
-  if (env_.is_trimmed(rx)) {
-    trace_.drop(now, DropReason::kTrimmed, bytes.size());
-    return refuse(rx.tos.dscp() == config_.dscp_trimmed_last_hop ? NackCode::kTrimmedLasthop
-                                                                 : NackCode::kTrimmed);
-  }
-  if (built_.is_full()) {
-    trace_.drop(now, DropReason::kAckQueueFull, bytes.size());
-    return refuse(NackCode::kNoResource);
-  }
+  if (env_.is_trimmed(rx))
+    return refuse(trimmed_refusal(rx.tos.dscp() == config_.dscp_trimmed_last_hop));
+  if (built_.is_full()) return refuse(Refusal::kNoRoomForReply);
   net::Packet reply = pool_.allocate();
-  if (!reply) {
-    trace_.drop(now, DropReason::kNoBuffer, bytes.size());
-    return refuse(NackCode::kNoPktBuffer);
-  }
+  if (!reply) return refuse(Refusal::kNoBuffer);
   RxRequest request;
   request.mode = Mode::kRudi;
   request.next_hdr = static_cast<std::uint8_t>(h.next_hdr);
@@ -281,7 +268,7 @@ void Rudi::on_request(Instant now, const net::RxPacket& rx) {
   request.source = rx.source;
   request.bytes = bytes.subspan(wire::PdsRudi::kSize);
   const Answer answer = upper_.on_request(now, request);
-  if (answer.kind == Answer::Kind::kRefuse) return refuse(*rule_of(Refusal::kNoRoomInSes).nack);
+  if (answer.kind == Answer::Kind::kRefuse) return tell(Refusal::kNoRoomInSes);
   if (answer.kind != Answer::Kind::kRespond)
     return trace_.drop(now, DropReason::kTableRefused, bytes.size());
   trace_.emit(now, EventId::kRequestDelivered, 0, Psn(h.pkt_id), bytes.size());

@@ -1,10 +1,10 @@
 /// RUDI: packets without a PDC, executed again whenever they arrive again. [PDS 17.2]
 #pragma once
 
+#include "lib/base/ring.h"
 #include "pds/environment.h"
 #include "pds/message.h"
 #include "pds/nack_queue.h"
-#include "pds/ring.h"
 #include "pds/rudi_table.h"
 #include "pds/scheduler.h"
 
@@ -14,7 +14,7 @@ class Rudi : Part {
  public:
   /// `built`: where responses wait to be sent.
   Rudi(Environment& env, Scheduler& scheduler, MessageTable& messages, Backpressure& room,
-       NackQueue& nacks, Ring<net::TxPacket>& built);
+       NackQueue& nacks, base::Ring<net::TxPacket>& built);
   ~Rudi() { table_.clear(); }
   Rudi(const Rudi&) = delete;
   Rudi& operator=(const Rudi&) = delete;
@@ -47,7 +47,7 @@ class Rudi : Part {
   MessageTable& messages_;
   Backpressure& room_;
   NackQueue& nacks_;
-  Ring<net::TxPacket>& built_;
+  base::Ring<net::TxPacket>& built_;
   RudiTable table_;
 };
 

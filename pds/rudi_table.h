@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <boost/intrusive/list.hpp>
 
+#include "lib/base/fixed_pool.h"
 #include "lib/base/rng.h"
 #include "lib/net/fabric_address.h"
-#include "pds/fixed_pool.h"
 #include "pds/message.h"
 #include "pds/pdc.h"
 
@@ -123,10 +123,10 @@ class RudiTable {
 
  private:
   bool& live(std::uint32_t slot) { return live_[slot]; }
-  FixedPool<RudiPeer> peers_;
-  PoolIndex<RudiPeer, &RudiPeer::index_next> index_;
+  base::FixedPool<RudiPeer> peers_;
+  base::PoolIndex<RudiPeer, &RudiPeer::index_next> index_;
   RudiPeerList order_;
-  FixedPool<RudiPacket> packets_;
+  base::FixedPool<RudiPacket> packets_;
   std::unique_ptr<std::uint32_t[]> ids_;
   std::unique_ptr<bool[]> live_;
   unsigned slot_bits_ = 0;

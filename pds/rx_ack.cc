@@ -9,131 +9,10 @@ namespace uet::pds {
 using base::planted;
 using base::PlantedBug;
 
-namespace {
-
-template <typename H>
-void take_common(AckIn& in, const H& h) {
-  wire::PdsAck& c = in.common;
-  c.type = h.type;
-  c.next_hdr = h.next_hdr;
-  c.m = h.m;
-  c.retx = h.retx;
-  c.p = h.p;
-  c.req = h.req;
-  c.ack_psn_offset = h.ack_psn_offset;
-  c.cack_psn = h.cack_psn;
-  c.spdcid = h.spdcid;
-  c.dpdcid = h.dpdcid;
-}
-
-template <typename H>
-void take_sack(AckIn& in, const H& h) {
-  in.has_sack = true;
-  in.mpr = h.mpr;
-  in.sack_base = h.cack_psn + h.sack_psn_offset;
-  in.sack_bitmap = h.sack_bitmap;
-}
-
-// The PSNs of an ACK lie between the start of the PDC and what was sent last. One that is late may be behind, but an offset
-// of 16 bits must reach what is outstanding: further back it says nothing, and half of all numbers would be believed.
-// [PDS 19 R5, R6]
-bool speaks_of_what_was_sent(const Pdc& pdc, const AckIn& in) {
-  const Psn last = pdc.tx.next - 1;
-  const Psn before_start = pdc.start - 1;
-  const std::uint32_t used = pdc.tx.cack.value() - before_start.value();
-  const Psn oldest = used < kMaxWindow ? before_start : pdc.tx.cack - kMaxWindow;
-  const auto is_possible = [&](Psn psn, Psn from) {
-    return (psn.is_at_or_after(from) || planted(PlantedBug::kAckBelowStart)) &&
-           psn.is_at_or_before(last);
-  };
-  if (!is_possible(in.common.cack_psn, oldest)) return false;
-  if (!in.ack_names_psn()) return true;
-  return is_possible(in.ack_psn(), used < kMaxWindow ? before_start : oldest - kMaxWindow);
-}
-
-// Some packet that is not acknowledged yet has arrived.
-bool shows_an_arrival(const Pdc& pdc, const AckIn& in) {
-  if (pdc.tx.is_outstanding(in.common.cack_psn)) return true;
-  if (in.ack_names_psn() && pdc.tx.is_outstanding(in.ack_psn())) return true;
-  if (!in.has_sack) return false;
-  for (std::uint64_t bits = in.sack_bitmap; bits != 0; bits &= bits - 1)
-    if (pdc.tx.is_outstanding(in.sack_base + std::countr_zero(bits))) return true;
-  return false;
-}
-
-// This ACK shows that something above the left edge has arrived.
-bool is_gap_open(const Pdc& pdc, const AckIn& in) {
-  const TxHalf& tx = pdc.tx;
-  if (in.ack_names_psn() && in.ack_psn().is_after(tx.left) && pdc.tx.is_outstanding(in.ack_psn()))
-    return true;
-  if (!in.has_sack || in.sack_bitmap == 0) return false;
-  const Psn top = in.sack_base + (63 - std::countl_zero(in.sack_bitmap));
-  return top.is_after(tx.left) && pdc.tx.is_outstanding(top);
-}
-
-}  // namespace
-
-std::optional<AckIn> AckIntake::parse(Instant now, const net::RxPacket& rx) {
-  using wire::PdsType;
-  const auto bytes = rx.packet.bytes();
-  const auto type = static_cast<PdsType>(bytes[0] >> 3);
-  const std::size_t size = type == PdsType::kAck     ? wire::PdsAck::kSize
-                           : type == PdsType::kAckCc ? wire::PdsAckCcNscc::kSize
-                                                     : wire::PdsAckCcx::kSize;
-  if (bytes.size() < size) {
-    trace_.drop(now, DropReason::kTruncated, bytes.size());
-    return std::nullopt;
-  }
-  AckIn in;
-  in.signal.arrived_at = now;
-  if (type == PdsType::kAck) {
-    in.common = wire::decode<wire::PdsAck>(bytes.data());
-  } else if (type == PdsType::kAckCcx) {
-    const auto h = wire::decode<wire::PdsAckCcx>(bytes.data());
-    take_common(in, h);
-    take_sack(in, h);
-  } else {
-    const auto h = wire::decode<wire::PdsAckCcNscc>(bytes.data());
-    take_common(in, h);
-    take_sack(in, h);
-    in.signal.ooo_count = h.ooo_count;
-    if (h.cc_type == wire::CcType::kNscc) {
-      in.signal.has_nscc_state = true;
-      in.signal.rcvd_units = h.rcvd_bytes;
-      in.signal.service_time_units = h.service_time;
-      in.signal.penalty = h.rcv_cwnd_pend;
-      in.signal.restore_window = h.restore_cwnd;
-    } else if (h.cc_type == wire::CcType::kCredit) {
-      in.signal.has_credit_state = true;
-      in.signal.credit_units = wire::decode<wire::PdsAckCcCredit>(bytes.data()).credit;
-    } else {
-      in.signal.ooo_count = 0xffff;
-      trace_.drop(now, DropReason::kUnknownCcType, 0, h.dpdcid);  // the rest of the ACK counts
-    }
-  }
-  const NextHdr next = in.common.next_hdr;
-  const bool possible = next == NextHdr::kNone || next == NextHdr::kResponse ||
-                        next == NextHdr::kResponseData || next == NextHdr::kResponseDataSmall;
-  if (!possible) {
-    trace_.drop(now, DropReason::kBadNextHeader, bytes.size(), in.common.dpdcid);
-    return std::nullopt;
-  }
-  if (next != NextHdr::kNone) {
-    in.body = bytes.subspan(size);
-  } else if (type == PdsType::kAck && in.common.flag_epsn &&
-             bytes.size() >= size + wire::PdsExpectedPsn::kSize) {  // [WIRE 4.7]
-    in.expected_psn = wire::decode<wire::PdsExpectedPsn>(bytes.data() + size).expected_psn;
-  }
-  in.signal.ecn = in.common.m;
-  in.signal.retx_echo = in.common.retx;
-  in.signal.entropy = rx.entropy;
-  return in;
-}
-
 void AckIntake::on_packet(Instant now, const net::RxPacket& rx) {
   if (env_.is_trimmed(rx))
     return trace_.drop(now, DropReason::kTrimmed, rx.packet.size());  // RTO recovers [PDS 13.6]
-  auto in = parse(now, rx);
+  auto in = parse_ack(now, rx, trace_);
   if (!in) return;
   const wire::PdsAck& c = in->common;
   const auto drop = [&](DropReason reason) {
@@ -250,11 +129,11 @@ void AckIntake::on_ack(Instant now, Pdc& pdc, AckIn& in) {
   if (tx.unacked != unacked_before) tx.ses_busy_since = Instant::never();
   // 5. What is left behind the left edge and was overtaken may be lost; without a gap there is nothing to look at.
   advance_left(pdc);
-  if (config_.sack_loss_thresh > 0 && is_gap_open(pdc, in)) loss_.infer_losses(now, pdc);
+  if (config_.sack_loss_thresh > 0 && is_gap_open(pdc, in)) evidence_.infer_losses(now, pdc);
   if (config_.reorder_window > Duration{})
-    if (const auto newest = newest_arrival(pdc, in)) loss_.suspect_overtaken(now, pdc, *newest);
+    if (const auto newest = newest_arrival(pdc, in)) evidence_.suspect_overtaken(now, pdc, *newest);
   if (in.signal.is_probe_answer && in.has_sack)
-    loss_.suspect_sent_before(now, pdc, in.sack_base + 64, in.signal.probe_sent_at);
+    evidence_.suspect_sent_before(now, pdc, in.sack_base + 64, in.signal.probe_sent_at);
   if (tx.unacked > 0) loss_.watch_tail(now, pdc);
   // 6.
   if (tx.unacked == 0 && pdc.locks > 0)
@@ -286,18 +165,6 @@ void AckIntake::apply_sack(Instant now, Pdc& pdc, const AckIn& in) {
     tx.cc.of(*record.message).ccc->on_arrived(record.cc);
     loss_.note_arrival(now, pdc, record, TxEvent::kArrived);
   }
-}
-
-/// The last PSN that this ACK shows to have arrived above the left edge, if its only transmission is the one that did.
-std::optional<Psn> AckIntake::newest_arrival(const Pdc& pdc, const AckIn& in) const {
-  std::optional<Psn> newest;
-  if (in.ack_names_psn() && pdc.tx.is_outstanding(in.ack_psn())) newest = in.ack_psn();
-  if (in.has_sack && in.sack_bitmap != 0) {
-    const Psn top = in.sack_base + (63 - std::countl_zero(in.sack_bitmap));
-    if (pdc.tx.is_outstanding(top) && (!newest || top.is_after(*newest))) newest = top;
-  }
-  if (newest && tx_blocks_.at(pdc.tx.ring, *newest).cc.resent > 0) newest.reset();
-  return newest;
 }
 
 void AckIntake::advance_left(Pdc& pdc) {

@@ -1,37 +1,34 @@
 /// An acknowledgement came in. [PDS 10.4]
 #pragma once
 
-#include "pds/clear.h"
-#include "pds/liveness.h"
-#include "pds/loss.h"
+#include "pds/ack_in.h"
+#include "pds/life.h"
 
 namespace uet::pds {
 
 class AckIntake : Part {
  public:
   AckIntake(Environment& env, const PdcTable& pdcs, MessageTable& messages, Scheduler& scheduler,
-            SendWindow& window, LossRecovery& loss, ClearSender& clear, Closing& closing,
-            Liveness& liveness)
+            SendingHalf& sending, Life& life)
       : Part(env),
         table_(pdcs),
         messages_(messages),
         scheduler_(scheduler),
-        tx_blocks_(window.records()),
-        loss_(loss),
-        clear_(clear),
-        closing_(closing),
-        liveness_(liveness) {}
+        tx_blocks_(sending.window.records()),
+        loss_(sending.loss),
+        evidence_(sending.evidence),
+        clear_(sending.clear),
+        closing_(life.closing),
+        liveness_(life.liveness) {}
 
   void on_packet(Instant now, const net::RxPacket& rx);
 
  private:
-  std::optional<AckIn> parse(Instant now, const net::RxPacket& rx);
   void on_ack(Instant now, Pdc& pdc, AckIn& in);
   bool acknowledge(Instant now, Pdc& pdc, TxRecord& record, std::uint8_t next_hdr,
                    std::span<const std::uint8_t> body);
   bool pass_further_response(Instant now, const Pdc& pdc, const AckIn& in);
   void apply_sack(Instant now, Pdc& pdc, const AckIn& in);
-  std::optional<Psn> newest_arrival(const Pdc& pdc, const AckIn& in) const;
   void advance_left(Pdc& pdc);
 
   const PdcTable& table_;
@@ -39,6 +36,7 @@ class AckIntake : Part {
   Scheduler& scheduler_;
   TxBlockPool& tx_blocks_;
   LossRecovery& loss_;
+  LossEvidence& evidence_;
   ClearSender& clear_;
   Closing& closing_;
   Liveness& liveness_;

@@ -76,8 +76,7 @@ void ControlIntake::on_unsequenced(Instant now, const wire::PdsControl& h, const
   Pdc* pdc = table_.by_id(h.dpdcid);
   if (pdc == nullptr || pdc->state == PdcState::kPending) {
     trace_.drop(now, DropReason::kUnknownPdc, bytes, h.dpdcid, h.psn);
-    if (h.ctl_type == ControlType::kAckRequest)
-      nacks_.add_for(now, in, nullptr, NackCode::kInvDpdcid);
+    if (h.ctl_type == ControlType::kAckRequest) nacks_.tell(now, in, nullptr, Refusal::kUnknownPdc);
     return;
   }
   if (pdc->peer != in.source || h.spdcid == 0 || pdc->peer_id != h.spdcid)
@@ -119,7 +118,7 @@ void ControlIntake::on_ack_request(Instant now, Pdc& pdc, const wire::PdsControl
     case PsnClass::kKnown:
       return receiver_.answer_known(now, pdc, header.psn, meta);
     case PsnClass::kNew:
-      return nacks_.add_for(now, pdc, header.psn, NackCode::kPktNotRcvd, meta);
+      return nacks_.notify(now, pdc, header.psn, Notice::kMissing, meta);
     case PsnClass::kBeyond:
       return trace_.drop(now, DropReason::kPsnBeyondWindow, 0, pdc.id, header.psn);
     case PsnClass::kBelowStart:

@@ -1,8 +1,6 @@
 /// Control packets in. [PDS 15]
 #pragma once
 
-#include "pds/clear.h"
-#include "pds/credit_grants.h"
 #include "pds/rx_sequenced.h"
 
 namespace uet::pds {
@@ -10,19 +8,18 @@ namespace uet::pds {
 class ControlIntake : Part {
  public:
   ControlIntake(Environment& env, const PdcTable& pdcs, Scheduler& scheduler, NackQueue& nacks,
-                ClearSender& clear, Receiver& receiver, ReorderBuffer& reorder,
-                CreditGrants& credit, Closing& closing, Liveness& liveness,
+                ClearSender& clear, ReceivingHalf& receiving, Life& life,
                 SequencedIntake& sequenced)
       : Part(env),
         table_(pdcs),
         scheduler_(scheduler),
         nacks_(nacks),
         clear_(clear),
-        receiver_(receiver),
-        reorder_(reorder),
-        credit_(credit),
-        closing_(closing),
-        liveness_(liveness),
+        receiver_(receiving.receiver),
+        reorder_(receiving.reorder),
+        credit_(receiving.credit),
+        closing_(life.closing),
+        liveness_(life.liveness),
         sequenced_(sequenced) {}
 
   void on_packet(Instant now, const net::RxPacket& rx);

@@ -1,28 +1,25 @@
 /// A NACK came in. [PDS 14]
 #pragma once
 
-#include "pds/clear.h"
-#include "pds/liveness.h"
-#include "pds/renumbering.h"
+#include "pds/life.h"
 #include "pds/rudi.h"
 
 namespace uet::pds {
 
 class NackIntake : Part {
  public:
-  NackIntake(Environment& env, const PdcTable& pdcs, Scheduler& scheduler, SendWindow& window,
-             LossRecovery& loss, ClearSender& clear, Renumbering& renumbering, Rudi& rudi,
-             Closing& closing, Liveness& liveness)
+  NackIntake(Environment& env, const PdcTable& pdcs, Scheduler& scheduler, SendingHalf& sending,
+             Rudi& rudi, Life& life)
       : Part(env),
         table_(pdcs),
         scheduler_(scheduler),
-        tx_blocks_(window.records()),
-        loss_(loss),
-        clear_(clear),
-        renumbering_(renumbering),
+        tx_blocks_(sending.window.records()),
+        loss_(sending.loss),
+        clear_(sending.clear),
+        renumbering_(sending.renumbering),
         rudi_(rudi),
-        closing_(closing),
-        liveness_(liveness) {}
+        closing_(life.closing),
+        liveness_(life.liveness) {}
 
   void on_packet(Instant now, const net::RxPacket& rx);
 

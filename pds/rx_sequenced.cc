@@ -44,11 +44,11 @@ void SequencedIntake::refuse(Instant now, Pdc& pdc, const Arrival& in, Refusal r
 void SequencedIntake::on_gap(Instant now, Pdc& pdc, const Arrival& in) {
   if (config_.rod_reorder && reorder_.hold(now, pdc, in)) return;
   RxHalf& rx = pdc.rx;
-  trace_.drop(now, DropReason::kRodOutOfOrder, in.body.size(), pdc.id, in.psn);
+  trace_.drop(now, rule_of(Refusal::kOutOfOrder).reason, in.body.size(), pdc.id, in.psn);
   if (!rx.ooo_nack_armed && !in.retx && now - rx.last_ooo_nack < round_trip(pdc, config_)) return;
   rx.ooo_nack_armed = false;
   rx.last_ooo_nack = now;
-  nacks_.add_for(now, in, &pdc, NackCode::kRodOoo, (rx.edge + 1).value());
+  nacks_.tell(now, in, &pdc, Refusal::kOutOfOrder, (rx.edge + 1).value());
 }
 
 // Never delivered, never counted as received; its CLEAR and its CE mark still mean something.
@@ -134,34 +134,25 @@ void SequencedIntake::respond(Instant now, RxHandle handle, const SesResponse& r
 
 void SequencedIntake::on_trimmed(Instant now, const Arrival& in) {
   trace_.drop(now, DropReason::kTrimmed, in.body.size(), in.syn ? 0 : in.dpdcid, in.psn);
-  const NackCode code = in.last_hop ? NackCode::kTrimmedLasthop : NackCode::kTrimmed;
   Pdc* pdc = nullptr;
-  if (in.syn) {
-    if (in.spdcid == 0) return;
-    pdc = table_.find_target(in.source, in.spdcid, in.start());
-    if (pdc == nullptr || pdc->state == PdcState::kPending) {
-      if (!openings_.tombstones().contains(now, in.source, in.spdcid, in.start()))
-        nacks_.add_for(now, in, nullptr, code);
-      return;
-    }
-    if (pdc->mode != in.mode) return;
-  } else {
+  if (!in.syn) {
     pdc = opening_.find_for(now, in);
     if (pdc == nullptr) return;
+  } else if (!find_trimmed_opening(now, in, pdc)) {
+    return;
   }
-  switch (classify(*pdc, in.psn)) {
-    case PsnClass::kNew:
-      return nacks_.add_for(now, in, pdc, code);
-    case PsnClass::kBeyond:
-      return nacks_.add_for(now, in, pdc, NackCode::kPsnOorWindow);
-    case PsnClass::kFinished:
-      return on_duplicate(now, *pdc, in, true);
-    case PsnClass::kKnown:
-      return on_duplicate(now, *pdc, in, false);
-    case PsnClass::kBelowStart:
-    case PsnClass::kTooOld:
-      return;
-  }
+  const Verdict verdict = judge_trimmed(pdc, in);
+  if (verdict.action == Verdict::Action::kRefuse) return nacks_.tell(now, in, pdc, verdict.refusal);
+  on_duplicate(now, *pdc, in, verdict.action == Verdict::Action::kRepeatFinished);
+}
+
+/// The PDC that a trimmed SYN is for, if it is open. False when nothing is to be said of the packet.
+bool SequencedIntake::find_trimmed_opening(Instant now, const Arrival& in, Pdc*& pdc) {
+  if (in.spdcid == 0) return false;
+  pdc = table_.find_target(in.source, in.spdcid, in.start());
+  if (pdc != nullptr && pdc->state == PdcState::kPending) pdc = nullptr;
+  if (pdc != nullptr) return pdc->mode == in.mode;
+  return !openings_.tombstones().contains(now, in.source, in.spdcid, in.start());
 }
 
 void SequencedIntake::on_trim_hint(Instant now, const Arrival& in) {
@@ -179,7 +170,7 @@ void SequencedIntake::on_trim_hint(Instant now, const Arrival& in) {
   }
   if (rx.hints == kAnswersInRound) return;
   ++rx.hints;
-  nacks_.add_for(now, in, pdc, in.last_hop ? NackCode::kTrimmedLasthop : NackCode::kTrimmed);
+  nacks_.tell(now, in, pdc, trimmed_refusal(in.last_hop));
 }
 
 }  // namespace uet::pds

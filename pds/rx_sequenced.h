@@ -7,22 +7,20 @@ namespace uet::pds {
 
 class SequencedIntake : Part {
  public:
-  SequencedIntake(Environment& env, PdcTable& pdcs, NackQueue& nacks, Openings& openings,
-                  KeptResponses& kept, Receiver& receiver, ReorderBuffer& reorder, AckBuilder& acks,
-                  Lifecycle& lifecycle, Closing& closing, Admission& admission, Liveness& liveness,
-                  TargetOpening& opening)
+  SequencedIntake(Environment& env, PdcTable& pdcs, NackQueue& nacks, ReceivingHalf& receiving,
+                  AckBuilder& acks, Life& life, TargetOpening& opening)
       : Part(env),
         table_(pdcs),
         nacks_(nacks),
-        openings_(openings),
-        kept_(kept),
-        receiver_(receiver),
-        reorder_(reorder),
+        openings_(receiving.openings),
+        kept_(receiving.kept),
+        receiver_(receiving.receiver),
+        reorder_(receiving.reorder),
         acks_(acks),
-        lifecycle_(lifecycle),
-        closing_(closing),
-        admission_(admission),
-        liveness_(liveness),
+        lifecycle_(life.lifecycle),
+        closing_(life.closing),
+        admission_(life.admission),
+        liveness_(life.liveness),
         opening_(opening) {}
 
   void on_packet(Instant now, const Arrival& in);
@@ -36,6 +34,7 @@ class SequencedIntake : Part {
   void respond(Instant now, RxHandle handle, const SesResponse& response, bool guaranteed);
 
  private:
+  bool find_trimmed_opening(Instant now, const Arrival& in, Pdc*& pdc);
   void on_duplicate(Instant now, Pdc& pdc, const Arrival& in, bool is_finished);
   void on_gap(Instant now, Pdc& pdc, const Arrival& in);
   bool makes_room(Instant now, Pdc& pdc, const Arrival& in);

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <memory>
 
+#include "lib/base/fixed_pool.h"
 #include "lib/base/serial.h"
 
 namespace uet::pds {
@@ -47,7 +48,6 @@ class RxTracker {
 
   std::uint64_t* words_ = nullptr;
   std::uint32_t words_per_plane_ = 0;
-  std::uint32_t next_free_ = 0;
 };
 
 class RxTrackerPool {
@@ -56,19 +56,16 @@ class RxTrackerPool {
   /// window never wraps into its beginning.
   RxTrackerPool(std::uint32_t window, std::uint32_t count);
 
+  /// All bits 0. Null when all are in use.
   RxTracker* acquire();
-  void release(RxTracker* tracker);
-  bool is_empty() const { return in_use_ == count_; }
-  std::uint32_t in_use() const { return in_use_; }
+  void release(RxTracker* tracker) { trackers_.release(tracker); }
+  bool is_empty() const { return trackers_.is_full(); }
+  std::uint32_t in_use() const { return trackers_.in_use(); }
 
  private:
-  std::uint32_t count_;
   std::uint32_t words_per_plane_;
-  std::unique_ptr<RxTracker[]> trackers_;
+  base::FixedPool<RxTracker> trackers_;
   std::unique_ptr<std::uint64_t[]> words_;
-  std::uint32_t free_ = 0xffff'ffff;
-  std::uint32_t fresh_ = 0;
-  std::uint32_t in_use_ = 0;
 };
 
 }  // namespace uet::pds

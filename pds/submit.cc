@@ -7,9 +7,7 @@ namespace uet::pds {
 
 Submission::Submission(Environment& env, PdcTable& pdcs, MessageTable& messages,
                        FailedMessages& failed, Backpressure& room, Scheduler& scheduler,
-                       SendWindow& window, ProofRequests& proofs, Lifecycle& lifecycle,
-                       Closing& closing, Admission& admission, Liveness& liveness, Rudi& rudi,
-                       Uud& uud)
+                       SendWindow& window, ProofRequests& proofs, Life& life, Rudi& rudi, Uud& uud)
     : Part(env),
       table_(pdcs),
       messages_(messages),
@@ -18,10 +16,10 @@ Submission::Submission(Environment& env, PdcTable& pdcs, MessageTable& messages,
       scheduler_(scheduler),
       window_(window),
       proofs_(proofs),
-      lifecycle_(lifecycle),
-      closing_(closing),
-      admission_(admission),
-      liveness_(liveness),
+      lifecycle_(life.lifecycle),
+      closing_(life.closing),
+      admission_(life.admission),
+      liveness_(life.liveness),
       rudi_(rudi),
       uud_(uud) {}
 

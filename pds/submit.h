@@ -2,7 +2,7 @@
 #pragma once
 
 #include "pds/failed_messages.h"
-#include "pds/liveness.h"
+#include "pds/life.h"
 #include "pds/rudi.h"
 #include "pds/uud.h"
 
@@ -12,8 +12,7 @@ class Submission : Part {
  public:
   Submission(Environment& env, PdcTable& pdcs, MessageTable& messages, FailedMessages& failed,
              Backpressure& room, Scheduler& scheduler, SendWindow& window, ProofRequests& proofs,
-             Lifecycle& lifecycle, Closing& closing, Admission& admission, Liveness& liveness,
-             Rudi& rudi, Uud& uud);
+             Life& life, Rudi& rudi, Uud& uud);
 
   SubmitResult submit(Instant now, const TxMessage& request);
   SubmitResult submit_return(Instant now, RxHandle handle, const TxMessage& request);

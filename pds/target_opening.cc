@@ -3,20 +3,19 @@
 namespace uet::pds {
 
 TargetOpening::TargetOpening(Environment& env, PdcTable& pdcs, Scheduler& scheduler,
-                             PdcStates& states, NackQueue& nacks, Openings& openings,
-                             Receiver& receiver, Lifecycle& lifecycle, Closing& closing,
-                             Admission& admission, Liveness& liveness)
+                             PdcStates& states, NackQueue& nacks, ReceivingHalf& receiving,
+                             Life& life)
     : Part(env),
       table_(pdcs),
       scheduler_(scheduler),
       states_(states),
       nacks_(nacks),
-      openings_(openings),
-      receiver_(receiver),
-      lifecycle_(lifecycle),
-      closing_(closing),
-      admission_(admission),
-      liveness_(liveness) {}
+      openings_(receiving.openings),
+      receiver_(receiving.receiver),
+      lifecycle_(life.lifecycle),
+      closing_(life.closing),
+      admission_(life.admission),
+      liveness_(life.liveness) {}
 
 Pdc* TargetOpening::find_for(Instant now, const Arrival& in) {
   if (in.syn) return find_for_syn(now, in);

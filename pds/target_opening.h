@@ -1,7 +1,7 @@
 /// The PDC that a sequenced packet belongs to, opened if need be. [PDS 6.4, 6.5, 9.2]
 #pragma once
 
-#include "pds/liveness.h"
+#include "pds/life.h"
 #include "pds/verdict.h"
 
 namespace uet::pds {
@@ -9,8 +9,7 @@ namespace uet::pds {
 class TargetOpening : Part {
  public:
   TargetOpening(Environment& env, PdcTable& pdcs, Scheduler& scheduler, PdcStates& states,
-                NackQueue& nacks, Openings& openings, Receiver& receiver, Lifecycle& lifecycle,
-                Closing& closing, Admission& admission, Liveness& liveness);
+                NackQueue& nacks, ReceivingHalf& receiving, Life& life);
 
   /// Null when the packet was dealt with.
   Pdc* find_for(Instant now, const Arrival& in);

@@ -1,27 +1,24 @@
 /// What timers mean when they expire. [PDS 13.7]
 #pragma once
 
-#include "pds/clear.h"
-#include "pds/liveness.h"
-#include "pds/loss.h"
+#include "pds/life.h"
 #include "pds/rudi.h"
 
 namespace uet::pds {
 
 class Timers {
  public:
-  Timers(const PdcTable& pdcs, Scheduler& scheduler, LossRecovery& loss, ClearSender& clear,
-         KeptResponses& kept, ProofRequests& proofs, Rudi& rudi, Closing& closing,
-         Liveness& liveness)
+  Timers(const PdcTable& pdcs, Scheduler& scheduler, SendingHalf& sending, ReceivingHalf& receiving,
+         Rudi& rudi, Life& life)
       : table_(pdcs),
         scheduler_(scheduler),
-        loss_(loss),
-        clear_(clear),
-        kept_(kept),
-        proofs_(proofs),
+        loss_(sending.loss),
+        clear_(sending.clear),
+        kept_(receiving.kept),
+        proofs_(receiving.proofs),
         rudi_(rudi),
-        closing_(closing),
-        liveness_(liveness) {}
+        closing_(life.closing),
+        liveness_(life.liveness) {}
 
   /// All timers of the wheel that are due.
   void run(Instant now);

@@ -8,13 +8,13 @@ Tombstones::Tombstones(std::uint32_t capacity, base::Duration lifetime, const ba
 void Tombstones::drop_oldest() {
   Stone& stone = pool_.at(oldest_);
   oldest_ = stone.age_next;
-  if (oldest_ == kNoIndex) newest_ = kNoIndex;
+  if (oldest_ == base::kNoIndex) newest_ = base::kNoIndex;
   index_.erase(hash(stone.source, stone.spdcid, stone.start), stone);
   pool_.release(&stone);
 }
 
 void Tombstones::expire(base::Instant now) {
-  while (oldest_ != kNoIndex && pool_.at(oldest_).expires <= now) drop_oldest();
+  while (oldest_ != base::kNoIndex && pool_.at(oldest_).expires <= now) drop_oldest();
 }
 
 void Tombstones::add(base::Instant now, const net::FabricAddress& source, std::uint16_t spdcid,
@@ -29,7 +29,7 @@ void Tombstones::add(base::Instant now, const net::FabricAddress& source, std::u
   stone.expires = now + lifetime_;
   index_.insert(hash(source, spdcid, start), stone);
   const std::uint32_t index = pool_.index_of(&stone);
-  (newest_ == kNoIndex ? oldest_ : pool_.at(newest_).age_next) = index;
+  (newest_ == base::kNoIndex ? oldest_ : pool_.at(newest_).age_next) = index;
   newest_ = index;
 }
 

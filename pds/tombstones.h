@@ -4,10 +4,10 @@
 
 #include <memory>
 
+#include "lib/base/fixed_pool.h"
 #include "lib/base/serial.h"
 #include "lib/base/units.h"
 #include "lib/net/fabric_address.h"
-#include "pds/fixed_pool.h"
 
 namespace uet::pds {
 
@@ -39,7 +39,7 @@ class Tombstones {
     base::Psn start;
     base::Instant expires;
     std::uint32_t hash_next = 0;
-    std::uint32_t age_next = kNoIndex;
+    std::uint32_t age_next = base::kNoIndex;
   };
   std::size_t hash(const net::FabricAddress& source, std::uint16_t spdcid, base::Psn start) const {
     return source.hash(key_, std::uint64_t{spdcid} << 32 | start.value());
@@ -48,10 +48,10 @@ class Tombstones {
 
   const base::HashKey& key_;
   base::Duration lifetime_;
-  FixedPool<Stone> pool_;
-  PoolIndex<Stone, &Stone::hash_next> index_;
-  std::uint32_t oldest_ = kNoIndex;
-  std::uint32_t newest_ = kNoIndex;
+  base::FixedPool<Stone> pool_;
+  base::PoolIndex<Stone, &Stone::hash_next> index_;
+  std::uint32_t oldest_ = base::kNoIndex;
+  std::uint32_t newest_ = base::kNoIndex;
 };
 
 }  // namespace uet::pds

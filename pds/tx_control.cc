@@ -128,7 +128,7 @@ Built ControlSender::send_sequenced(Instant now, Pdc& pdc, ControlType type, net
   TxRecord* record = tx_blocks_.add(tx.ring, psn);
   UET_CHECK(record != nullptr);
   record->control = type;
-  record->cc.sent_at = now;
+  record->cc.leave(now, false);
   SendWindow::move(tx, *record, TxEvent::kSent);
   ++tx.next;
   ++tx.unacked;
@@ -159,8 +159,7 @@ Built ControlSender::resend_sequenced(Instant now, Pdc& pdc, net::TxPacket& out)
     built = emit_control(now, pdc, record.control, psn, 0, true, true, 0, out);
     if (built != Built::kPacket) return built;
     SendWindow::move(tx, record, TxEvent::kSent);
-    record.cc.sent_at = now;
-    if (record.cc.resent < 2) ++record.cc.resent;
+    record.cc.leave(now, true);
     LossRecovery::note_repeat(now, pdc, psn);
     if (record.sent_with_syn) pdc.was_syn_resent = true;
     if (pdc.state == PdcState::kCreating) pdc.last_syn_sent = now;

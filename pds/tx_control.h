@@ -1,27 +1,23 @@
 /// Control packets and ACKs out. [PDS 15]
 #pragma once
 
-#include "pds/clear.h"
-#include "pds/environment.h"
-#include "pds/loss.h"
+#include "pds/halves.h"
 #include "pds/pdc_states.h"
-#include "pds/receiver.h"
-#include "pds/scheduler.h"
 #include "pds/tx_ack.h"
 
 namespace uet::pds {
 
 class ControlSender : Part {
  public:
-  ControlSender(Environment& env, Scheduler& scheduler, PdcStates& states, SendWindow& window,
-                LossRecovery& loss, ClearSender& clear, const Receiver& receiver, AckBuilder& acks)
+  ControlSender(Environment& env, Scheduler& scheduler, PdcStates& states, SendingHalf& sending,
+                const Receiver& receiver, AckBuilder& acks)
       : Part(env),
         scheduler_(scheduler),
         states_(states),
-        window_(window),
-        tx_blocks_(window.records()),
-        loss_(loss),
-        clear_(clear),
+        window_(sending.window),
+        tx_blocks_(sending.window.records()),
+        loss_(sending.loss),
+        clear_(sending.clear),
         receiver_(receiver),
         acks_(acks) {}
 

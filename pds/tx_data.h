@@ -3,11 +3,7 @@
 
 #include "pds/arrival.h"
 #include "pds/built.h"
-#include "pds/clear.h"
-#include "pds/environment.h"
-#include "pds/loss.h"
-#include "pds/scheduler.h"
-#include "pds/send_window.h"
+#include "pds/halves.h"
 
 namespace uet::pds {
 
@@ -19,14 +15,13 @@ struct Planes {
 
 class DataSender : Part {
  public:
-  DataSender(Environment& env, Scheduler& scheduler, SendWindow& window, LossRecovery& loss,
-             ClearSender& clear)
+  DataSender(Environment& env, Scheduler& scheduler, SendingHalf& sending)
       : Part(env),
         scheduler_(scheduler),
-        window_(window),
-        tx_blocks_(window.records()),
-        loss_(loss),
-        clear_(clear) {}
+        window_(sending.window),
+        tx_blocks_(sending.window.records()),
+        loss_(sending.loss),
+        clear_(sending.clear) {}
 
   enum class Work : std::uint8_t { kNone, kResend, kNew };
   /// What this PDC would send next, and for a retransmission its PSN.

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "cc/ccc.h"
+#include "cc/transmission.h"
 #include "lib/base/check.h"
 #include "lib/base/serial.h"
 #include "lib/base/units.h"

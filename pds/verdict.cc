@@ -59,4 +59,24 @@ Verdict judge(const Pdc& pdc, const Arrival& in) {
   return {Verdict::Action::kDeliver};
 }
 
+Verdict judge_trimmed(const Pdc* pdc, const Arrival& in) {
+  const Verdict is_missing = refuse(trimmed_refusal(in.last_hop), false);
+  if (pdc == nullptr) return is_missing;
+  switch (classify(*pdc, in.psn)) {
+    case PsnClass::kNew:
+      return is_missing;
+    case PsnClass::kFinished:
+      return {Verdict::Action::kRepeatFinished, {}, false};
+    case PsnClass::kKnown:
+      return {Verdict::Action::kRepeatKnown, {}, false};
+    case PsnClass::kBeyond:
+      return refuse(Refusal::kBeyondWindow, false);
+    case PsnClass::kBelowStart:
+      return refuse(Refusal::kBelowStart, false);
+    case PsnClass::kTooOld:
+      break;
+  }
+  return refuse(Refusal::kTooOld, false);
+}
+
 }  // namespace uet::pds

@@ -31,4 +31,8 @@ std::optional<Refusal> misfit(const Pdc* pdc, const Arrival& in);
 /// `in` is one of `pdc`.
 Verdict judge(const Pdc& pdc, const Arrival& in);
 
+/// The same of a trimmed packet, of which only the headers are there: it is never delivered and shows nothing. `pdc` is null when
+/// it would open one. [PDS 13.6]
+Verdict judge_trimmed(const Pdc* pdc, const Arrival& in);
+
 }  // namespace uet::pds

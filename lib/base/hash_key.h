@@ -1,4 +1,5 @@
-/// Hashes of what came from the wire, under a key that peers do not know: whatever keys they choose, places are as if drawn by chance.
+/// Hashes. What came from the wire is hashed under a key that peers do not know: whatever keys they choose, places are as if drawn by
+/// chance.
 #pragma once
 
 #include <array>
@@ -37,5 +38,13 @@ class HashKey {
 
   std::array<std::uint64_t, 7> key_{};
 };
+
+/// Spreads the bits of a key that this endpoint chose. What peers choose is hashed under a HashKey.
+constexpr std::size_t mix(std::uint64_t x) {
+  x ^= x >> 32;
+  x *= 0x9e37'79b9'7f4a'7c15ULL;
+  x ^= x >> 29;
+  return static_cast<std::size_t>(x);
+}
 
 }  // namespace uet::base

@@ -163,7 +163,8 @@ class Bottleneck {
     if (f.nic_busy || !f.ccc->may_send(kPacket)) return;
     int psn = 0;
     bool retx = false;
-    while (!f.marked.empty() && !f.records[f.marked.front()].marked) f.marked.pop_front();
+    while (!f.marked.empty() && !f.records[f.marked.front()].waits_for_resend())
+      f.marked.pop_front();
     if (!f.marked.empty()) {
       psn = f.marked.front();
       f.marked.pop_front();
@@ -257,10 +258,10 @@ class Bottleneck {
   }
   void on_ack(Flow& f, const Event& e) {
     AckSignal ack{.arrived_at = now_, .ecn = e.ecn, .retx_echo = e.retx};
-    if (!f.records[e.psn].acked) ack.trigger = &f.records[e.psn];
+    if (f.records[e.psn].is_counted()) ack.trigger = &f.records[e.psn];
     for (; f.arrivals_known < e.arrivals; ++f.arrivals_known) {
       const int psn = f.arrivals[f.arrivals_known];
-      if (!f.records[psn].acked) ++f.acked;
+      if (f.records[psn].is_counted()) ++f.acked;
       f.ccc->on_first_ack(f.records[psn], f.share);
     }
     ack.has_nscc_state = true;

@@ -53,7 +53,7 @@ class CccTest : public testing::Test {
     return ack;
   }
   void ack(Transmission& t, PdcShare& share, std::uint32_t rcvd_units) {
-    const bool first = !t.acked;
+    const bool first = t.is_counted();
     ccc_->on_first_ack(t, share);
     ccc_->on_ack(now_, share, ack_of(first ? &t : nullptr, rcvd_units));
   }

@@ -136,7 +136,7 @@ TEST_F(CccTest, on_nack__marks_once) {
   send(t, share_);
   wait(9000);
   EXPECT_TRUE(trim(t, share_));
-  EXPECT_TRUE(t.marked);
+  EXPECT_TRUE(t.waits_for_resend());
   EXPECT_EQ(ccc_->inflight_bytes(), 0);
   EXPECT_FALSE(trim(t, share_));
   EXPECT_EQ(ccc_->inflight_bytes(), 0);
@@ -161,9 +161,9 @@ TEST_F(CccTest, on_nack__without_echo_for_a_resent_packet_is_stale) {
   trim(t, share_);
   resend(t, share_);
   EXPECT_FALSE(trim(t, share_, false));
-  EXPECT_TRUE(t.open);
+  EXPECT_TRUE(t.is_in_flight());
   EXPECT_TRUE(trim(t, share_, true));
-  EXPECT_TRUE(t.marked);
+  EXPECT_TRUE(t.waits_for_resend());
 }
 
 // [CC 4.4] A NACK answers the copy it is about: after any number of trims only the latest copy can draw the ACK.
@@ -210,7 +210,7 @@ TEST_F(CccTest, on_first_ack__of_a_marked_packet_puts_its_bytes_back_once) {
   EXPECT_EQ(ccc_->inflight_bytes(), 0);
   wait(12'500);
   ack(t, share_, 17);
-  EXPECT_FALSE(t.marked);
+  EXPECT_FALSE(t.waits_for_resend());
   EXPECT_EQ(ccc_->inflight_bytes(), kPacket - 17 * 256);
   EXPECT_EQ(ccc_->state(), CccState::kIdle);
 }
@@ -527,11 +527,6 @@ TEST_F(CccTest, none__sends_as_long_as_there_is_data) {
     ccc_->on_send(now_, one, share_, kPacket, ccc_->next_send(now_, nullptr, kPacket), false);
   }
   EXPECT_FALSE(ccc_->carries_credit());
-}
-
-TEST_F(CccTest, incomplete_configuration_is_completed_in_a_copy) {
-  Ccc ccc(CcConfig{}, 1, true, Duration(), rng_, trace_, now_);
-  EXPECT_EQ(ccc.window_bytes(), 93'750);
 }
 
 // [CC 9] When the window shrinks below what is in flight, the packet that filled the old one asked for nothing, and the

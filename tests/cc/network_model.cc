@@ -100,7 +100,7 @@ bool Run::send_one() {
     Pdc& pdc = pdcs_[(turn_ + step) % pdcs_.size()];
     for (std::size_t i = 0; i < pdc.records.size(); ++i) {
       Transmission& t = pdc.records[i];
-      if (!t.marked) continue;
+      if (!t.waits_for_resend()) continue;
       if (!ccc_->may_send(t.nominal_bytes)) return false;
       send_packet(pdc, t, pdc.base + static_cast<std::uint32_t>(i), t.nominal_bytes, true);
       ++turn_;
@@ -202,7 +202,7 @@ void Run::on_ack(Pdc& pdc, const Event& e) {
     const bool covered =
         psn < e.cack || (psn - e.cack < 64 && ((e.sack >> (psn - e.cack)) & 1) != 0);
     Transmission& t = pdc.records[i];
-    if (!covered || t.acked) continue;
+    if (!covered || !t.is_counted()) continue;
     ccc_->on_first_ack(t, pdc.share);
     pdc.acked_bytes += t.nominal_bytes;
     ack.plain_acked_bytes += t.nominal_bytes;
@@ -227,7 +227,7 @@ void Run::on_ack(Pdc& pdc, const Event& e) {
 }
 
 void Run::forget_acked(Pdc& pdc) {
-  while (!pdc.records.empty() && pdc.records.front().acked) {
+  while (!pdc.records.empty() && !pdc.records.front().is_counted()) {
     pdc.records.pop_front();
     ++pdc.base;
   }
@@ -250,7 +250,7 @@ void Run::on_tick() {
   if (messages_left_ > 0 && rng_.chance(0.5)) offer_message();
   for (auto& pdc : pdcs_) {
     for (auto& t : pdc.records) {
-      if (t.open && now_ - t.sent_at > kTimeout) {
+      if (t.is_in_flight() && now_ - t.sent_at > kTimeout) {
         ccc_->on_inferred_loss(now_, t, pdc.share, true, pdc.base > 0);
       }
     }
@@ -282,12 +282,10 @@ void Run::check() {
   for (const auto& pdc : pdcs_) {
     ByteCount open = 0, unacked = 0;
     for (const auto& t : pdc.records) {
-      ASSERT_FALSE(t.open && t.marked);
-      ASSERT_FALSE(t.acked && (t.open || t.marked));
-      if (t.open) open += t.nominal_bytes;
-      if (!t.acked) unacked += t.nominal_bytes;
-      any_open |= t.open;
-      any_data |= t.marked;
+      if (t.is_in_flight()) open += t.nominal_bytes;
+      if (t.is_counted()) unacked += t.nominal_bytes;
+      any_open |= t.is_in_flight();
+      any_data |= t.waits_for_resend();
     }
     any_data |= !pdc.waiting.empty();
     const auto received_not_acked = pdc.best_known - pdc.acked_bytes;

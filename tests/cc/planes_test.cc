@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "cc/ccc.h"
 #include "cc/path_table.h"
 
 namespace uet::cc {
@@ -22,7 +23,7 @@ class PlanesTest : public testing::Test {
     table_->on_answered(now_, index, sent);
   }
   void wait(Duration time) { now_ = now_ + time; }
-  std::uint32_t in_state(std::uint8_t plane, Ccc::PathState state) const {
+  std::uint32_t in_state(std::uint8_t plane, PathState state) const {
     std::uint32_t n = 0;
     for (std::uint32_t i = 0; i < table_->size(); ++i)
       n += table_->plane(i) == plane && table_->state(i, now_) == state ? 1 : 0;
@@ -39,14 +40,14 @@ class PlanesTest : public testing::Test {
 TEST_F(PlanesTest, link__is_lost_all_paths_of_the_plane_rest_and_return_with_one_packet_each) {
   make(2, 8);
   table_->on_planes_changed(now_, 0b01);
-  EXPECT_EQ(in_state(1, Ccc::PathState::kEvicted), 4u);
-  EXPECT_EQ(in_state(0, Ccc::PathState::kGood), 4u);
+  EXPECT_EQ(in_state(1, PathState::kEvicted), 4u);
+  EXPECT_EQ(in_state(0, PathState::kGood), 4u);
   EXPECT_EQ(table_->healthy_planes(now_), 0b01);
   wait(Duration::from_seconds(2));
   EXPECT_EQ(table_->healthy_planes(now_), 0b01) << "however long it takes";
 
   table_->on_planes_changed(now_, 0b11);
-  EXPECT_EQ(in_state(1, Ccc::PathState::kReturning), 4u);
+  EXPECT_EQ(in_state(1, PathState::kReturning), 4u);
   EXPECT_EQ(table_->healthy_planes(now_), 0b11);
   const PathRequest request{.now = now_, .free_planes = 0b10, .avoid_entropy = {}};
   EXPECT_TRUE(table_->usable(1, request));
@@ -55,19 +56,19 @@ TEST_F(PlanesTest, link__is_lost_all_paths_of_the_plane_rest_and_return_with_one
   const Instant sent = now_;
   wait(Duration::from_us(10));
   answer(1, sent);
-  EXPECT_EQ(in_state(1, Ccc::PathState::kGood), 1u);
-  EXPECT_EQ(in_state(1, Ccc::PathState::kReturning), 3u);
+  EXPECT_EQ(in_state(1, PathState::kGood), 1u);
+  EXPECT_EQ(in_state(1, PathState::kReturning), 3u);
 }
 
 TEST_F(PlanesTest, eviction__a_whole_plane_may_go_but_only_three_quarters_of_the_best) {
   make(2, 16);
   for (std::uint32_t i = 1; i < 16; i += 2) lose(i);
   wait(Duration::from_ms(2));  // the caution is over
-  EXPECT_EQ(in_state(1, Ccc::PathState::kEvicted), 8u);
+  EXPECT_EQ(in_state(1, PathState::kEvicted), 8u);
   for (std::uint32_t i = 0; i < 16; i += 2) lose(i);
-  EXPECT_EQ(in_state(1, Ccc::PathState::kEvicted), 8u) << "a dead plane is not released";
-  EXPECT_EQ(in_state(0, Ccc::PathState::kEvicted) + in_state(0, Ccc::PathState::kReturning), 6u);
-  EXPECT_EQ(in_state(0, Ccc::PathState::kGood), 2u);
+  EXPECT_EQ(in_state(1, PathState::kEvicted), 8u) << "a dead plane is not released";
+  EXPECT_EQ(in_state(0, PathState::kEvicted) + in_state(0, PathState::kReturning), 6u);
+  EXPECT_EQ(in_state(0, PathState::kGood), 2u);
 }
 
 TEST_F(PlanesTest, healthy_planes__leaves_out_a_plane_without_a_usable_path_until_one_may_try) {

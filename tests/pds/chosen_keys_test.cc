@@ -60,7 +60,7 @@ TEST(ChosenKeys, stored_answers) {
   ResponseStore store(kMany, 16, 0, kKey);
   for (std::uint64_t i = 0; store.kept() < kMany; ++i) {
     const std::uint32_t owner = i % 16, psn = static_cast<std::uint32_t>(i / 16);
-    if ((mix(std::uint64_t{owner} << 32 | psn) & (kMany - 1)) == 0)
+    if ((base::mix(std::uint64_t{owner} << 32 | psn) & (kMany - 1)) == 0)
       store.add(owner, Psn(psn), RxRecord::State::kStored, {});
   }
   EXPECT_LE(store.longest_chain(), kLongest);

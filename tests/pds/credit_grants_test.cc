@@ -115,7 +115,7 @@ TEST(CreditGrants, above_the_bound_of_sources_demand_is_not_heard) {
   Pdc& third = t.open(4);
   for (Pdc* pdc : {&first, &second, &third}) t.credit.on_request(kNow, *pdc, request_of(1));
   EXPECT_FALSE(t.is_granted(third));
-  EXPECT_EQ(third.rx.credit_source, kNoIndex);
+  EXPECT_EQ(third.rx.credit_source, base::kNoIndex);
   t.credit.leave(first);
   t.credit.on_request(kNow, third, request_of(1));
   EXPECT_TRUE(t.is_granted(third));
@@ -144,10 +144,10 @@ TEST(CreditGrants, a_pdc_that_names_another_ccc_moves_to_it) {
   t.credit.on_request(kNow, pdc, request_of(2));
   Pdc& other = t.open(3);  // has the place of the first source, and there is no third one
   t.credit.on_request(kNow, other, request_of(1));
-  EXPECT_NE(other.rx.credit_source, kNoIndex);
+  EXPECT_NE(other.rx.credit_source, base::kNoIndex);
   Pdc& late = t.open(4);
   t.credit.on_request(kNow, late, request_of(1));
-  EXPECT_EQ(late.rx.credit_source, kNoIndex);
+  EXPECT_EQ(late.rx.credit_source, base::kNoIndex);
   EXPECT_TRUE(t.is_granted(pdc));
 }
 

@@ -2,7 +2,7 @@
 /// does it.
 #pragma once
 
-#include "pds/liveness.h"
+#include "pds/life.h"
 #include "tests/pds/parts.h"
 
 namespace uet::pds::test {
@@ -19,21 +19,11 @@ struct Life {
         messages(config.max_messages, room),
         failed(messages, ses),
         built(config.built_queue_max),
-        window(env),
-        proofs(window, scheduler),
-        openings(env, pdcs.places_for(false)),
-        kept(env, scheduler),
-        receiver(env, pdcs, kept, scheduler, nacks, proofs),
-        reorder(env, pdcs, nacks, congestions.config().config_base_rtt),
-        credit(env, pdcs, scheduler, congestions.config()),
-        acks(env, kept.store(), credit),
-        lifecycle(env, pdcs, congestions, room, scheduler, states, window, openings, kept, receiver,
-                  reorder, credit),
-        closing(env, pdcs, scheduler, states, window, nacks, receiver, reorder, acks, failed, built,
-                lifecycle),
-        admission(env, pdcs, states, openings, kept, proofs, closing),
-        liveness(env, pdcs, scheduler, states, window, openings, kept, receiver, credit, closing,
-                 admission) {}
+        sending(env, scheduler),
+        receiving(env, pdcs, scheduler, nacks, congestions.config(), sending.window),
+        acks(env, receiving.kept.store(), receiving.credit),
+        life(env, pdcs, congestions, room, scheduler, states, nacks, failed, sending.window,
+             receiving, acks, built) {}
 
   static TxMessage message_to(std::uint32_t peer, MessageToken token = 1) {
     TxMessage message;
@@ -133,19 +123,23 @@ struct Life {
   CongestionTable congestions;
   MessageTable messages;
   FailedMessages failed;
-  Ring<net::TxPacket> built;
-  SendWindow window;
-  ProofRequests proofs;
-  Openings openings;
-  KeptResponses kept;
-  Receiver receiver;
-  ReorderBuffer reorder;
-  CreditGrants credit;
+  base::Ring<net::TxPacket> built;
+  SendingHalf sending;
+  ReceivingHalf receiving;
   AckBuilder acks;
-  Lifecycle lifecycle;
-  Closing closing;
-  Admission admission;
-  Liveness liveness;
+  pds::Life life;
+  // By their own names.
+  SendWindow& window = sending.window;
+  ProofRequests& proofs = receiving.proofs;
+  Openings& openings = receiving.openings;
+  KeptResponses& kept = receiving.kept;
+  Receiver& receiver = receiving.receiver;
+  ReorderBuffer& reorder = receiving.reorder;
+  CreditGrants& credit = receiving.credit;
+  Lifecycle& lifecycle = life.lifecycle;
+  Closing& closing = life.closing;
+  Admission& admission = life.admission;
+  Liveness& liveness = life.liveness;
 };
 
 }  // namespace uet::pds::test

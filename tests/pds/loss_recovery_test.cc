@@ -1,5 +1,5 @@
 // Loss detection alone: records, a window and a scheduler, no Pds. [PDS 13, 17.1]
-#include "pds/loss.h"
+#include "pds/loss_evidence.h"
 
 #include <gtest/gtest.h>
 
@@ -31,7 +31,8 @@ struct Loss : Parts {
       : Parts(config_with(change), short_link()),
         room(ses),
         messages(16, room),
-        loss(env, window, scheduler) {
+        loss(env, window, scheduler),
+        evidence(env, window, loss, scheduler) {
     establish(true, mode);
     message = &messages.add(
         TxMessage{.token = 1, .segments = 64, .payload_bytes = 64'000, .segment_payload = 1000});
@@ -71,6 +72,7 @@ struct Loss : Parts {
   Backpressure room;
   MessageTable messages;
   LossRecovery loss;
+  LossEvidence evidence;
   Message* message = nullptr;
 };
 
@@ -167,7 +169,7 @@ TEST(LossRecovery, on_tail_loss__asks_nothing_about_a_packet_that_was_refused_an
   EXPECT_NE(t.pdc.pending_control & kSendProbe, 0);
 }
 
-TEST(LossRecovery, what_later_packets_overtook_is_lost_after_the_reordering_window) {
+TEST(LossEvidence, what_later_packets_overtook_is_lost_after_the_reordering_window) {
   Loss t(Mode::kRud, [](PdsConfig& c) {
     c.reorder_window = Duration::from_us(20);
     c.rto_init_time = Duration::from_ms(10);
@@ -175,7 +177,7 @@ TEST(LossRecovery, what_later_packets_overtook_is_lost_after_the_reordering_wind
   const Psn first = t.send(kNow);
   const Psn second = t.send(kNow + Duration::from_us(1));
   t.note(second, TxEvent::kAcknowledged);
-  t.loss.suspect_overtaken(kNow + Duration::from_us(200), t.pdc, second);
+  t.evidence.suspect_overtaken(kNow + Duration::from_us(200), t.pdc, second);
   ASSERT_EQ(t.at(first).state(), TxState::kSuspected);
   const Instant verdict = t.at(first).deadline;
   EXPECT_GE(verdict, kNow + Duration::from_us(220));
@@ -215,7 +217,7 @@ TEST(LossRecovery, a_control_packet_that_was_refused_is_sent_again_after_its_tim
   EXPECT_EQ(t.at(psn).state(), TxState::kQueued);
 }
 
-TEST(LossRecovery, infer_losses__counts_later_arrivals_of_the_same_path) {
+TEST(LossEvidence, infer_losses__counts_later_arrivals_of_the_same_path) {
   Loss t(Mode::kRud, [](PdsConfig& c) { c.sack_loss_thresh = 3; });
   const Psn lost = t.send(kNow);
   std::vector<Psn> later;
@@ -225,10 +227,10 @@ TEST(LossRecovery, infer_losses__counts_later_arrivals_of_the_same_path) {
   t.note(later[1], TxEvent::kArrived);
   t.at(later[3]).cc.entropy = static_cast<std::uint16_t>(t.at(lost).cc.entropy + 1);
   t.note(later[3], TxEvent::kArrived);
-  t.loss.infer_losses(kNow + Duration::from_us(50), t.pdc);
+  t.evidence.infer_losses(kNow + Duration::from_us(50), t.pdc);
   EXPECT_EQ(t.to_resend(), Loss::Psns{});
   t.note(later[2], TxEvent::kArrived);
-  t.loss.infer_losses(kNow + Duration::from_us(50), t.pdc);
+  t.evidence.infer_losses(kNow + Duration::from_us(50), t.pdc);
   EXPECT_EQ(t.to_resend(), Loss::Psns{1000});
 }
 

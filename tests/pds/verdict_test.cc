@@ -146,6 +146,20 @@ TEST(Misfit, an_initiator_that_knows_no_target_yet_takes_any_identifier_but_0) {
   EXPECT_EQ(misfit(&t.pdc, in), Refusal::kNoSource);
 }
 
+TEST(Verdict, a_trimmed_packet_is_asked_for_again_or_answered_again) {
+  Target t;
+  Arrival in = t.data(1010);
+  EXPECT_TRUE(refuses(judge_trimmed(&t.pdc, in), Refusal::kTrimmed, false));
+  EXPECT_TRUE(refuses(judge_trimmed(nullptr, in), Refusal::kTrimmed, false));
+  in.last_hop = true;
+  EXPECT_TRUE(refuses(judge_trimmed(&t.pdc, in), Refusal::kTrimmedLastHop, false));
+  EXPECT_TRUE(refuses(judge_trimmed(&t.pdc, t.data(1009 + 257)), Refusal::kBeyondWindow, false));
+  EXPECT_TRUE(refuses(judge_trimmed(&t.pdc, t.data(999)), Refusal::kBelowStart, false));
+  EXPECT_EQ(judge_trimmed(&t.pdc, t.data(1009)).action, Action::kRepeatFinished);
+  EXPECT_EQ(judge_trimmed(&t.pdc, t.data(1012)).action, Action::kRepeatKnown);
+  EXPECT_FALSE(judge_trimmed(&t.pdc, t.data(1012)).shows_peer);  // its header may be forged
+}
+
 // The whole table: what is refused, why it is counted as dropped, and what the source is told. 0: nothing.
 TEST(RuleOfRefusal, names_drop_reason_and_nack_code) {
   using base::DropReason;
@@ -175,6 +189,10 @@ TEST(RuleOfRefusal, names_drop_reason_and_nack_code) {
       {Refusal::kNoRoomForAnswer, DropReason::kNoResource, NackCode::kNoGtdDelAvail},
       {Refusal::kNoRecord, DropReason::kNoResource, NackCode::kNoResource},
       {Refusal::kNoRoomInSes, DropReason::kNoResource, NackCode::kNoSesMsgAvail},
+      {Refusal::kTrimmed, DropReason::kTrimmed, NackCode::kTrimmed},
+      {Refusal::kTrimmedLastHop, DropReason::kTrimmed, NackCode::kTrimmedLasthop},
+      {Refusal::kNoRoomForReply, DropReason::kAckQueueFull, NackCode::kNoResource},
+      {Refusal::kNoBuffer, DropReason::kNoBuffer, NackCode::kNoPktBuffer},
   };
   EXPECT_EQ(std::size(rows), kRefusalCount);
   for (const auto& row : rows) {

@@ -1,4 +1,4 @@
-/// A pool of objects with a fixed capacity. Memory is reserved at construction and touched when
+/// A pool of objects with a fixed capacity, and a hash over them. Memory is reserved at construction and touched when
 /// first used, so a large bound costs address space, not memory. Objects are named by pointer or by
 /// index.
 #pragma once
@@ -14,7 +14,7 @@
 #include "lib/base/check.h"
 #include "lib/base/zeroed_array.h"
 
-namespace uet::pds {
+namespace uet::base {
 
 inline constexpr std::uint32_t kNoIndex = 0xffff'ffff;
 
@@ -104,13 +104,13 @@ class PoolIndex {
   }
   /// The first object of this hash for which `matches` holds, or null.
   template <typename Matches>
-  T* find(std::size_t hash, Matches&& matches) {
+  T* find(std::size_t hash, Matches&& matches) const {
     for (std::uint32_t link = heads_[hash & mask_]; link != 0; link = follow(link).*Next)
       if (matches(follow(link))) return &follow(link);
     return nullptr;
   }
   /// For tests: how many objects one look-up may have to look at.
-  std::uint32_t longest_chain() {
+  std::uint32_t longest_chain() const {
     std::uint32_t longest = 0;
     for (std::uint32_t bucket = 0; bucket <= mask_; ++bucket) {
       std::uint32_t length = 0;
@@ -120,7 +120,7 @@ class PoolIndex {
     return longest;
   }
   template <typename Visit>
-  void for_each(Visit&& visit) {
+  void for_each(Visit&& visit) const {
     for (std::uint32_t bucket = 0; bucket <= mask_; ++bucket)
       for (std::uint32_t link = heads_[bucket]; link != 0; link = follow(link).*Next)
         visit(follow(link));
@@ -129,19 +129,11 @@ class PoolIndex {
  private:
   /// Links are indices plus one, and 0 ends a chain.
   std::uint32_t link_to(const T& object) const { return pool_.index_of(&object) + 1; }
-  T& follow(std::uint32_t link) { return pool_.at(link - 1); }
+  T& follow(std::uint32_t link) const { return pool_.at(link - 1); }
 
   FixedPool<T>& pool_;
   std::uint32_t mask_;
-  base::ZeroedArray<std::uint32_t> heads_;
+  ZeroedArray<std::uint32_t> heads_;
 };
 
-/// Spreads the bits of a key that this endpoint chose. What peers choose is hashed under a base::HashKey.
-constexpr std::size_t mix(std::uint64_t x) {
-  x ^= x >> 32;
-  x *= 0x9e37'79b9'7f4a'7c15ULL;
-  x ^= x >> 29;
-  return static_cast<std::size_t>(x);
-}
-
-}  // namespace uet::pds
+}  // namespace uet::base

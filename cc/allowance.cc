@@ -1,0 +1,75 @@
+#include "cc/allowance.h"
+
+namespace uet::cc {
+namespace {
+
+bool uses(const CcConfig& config, Algorithm algorithm) {
+  return config.algorithm == algorithm || config.algorithm == Algorithm::kBoth;
+}
+
+Nscc::Trim trim_of(NackCause cause) {
+  switch (cause) {
+    case NackCause::kTrimmed:
+      return Nscc::Trim::kInFabric;
+    case NackCause::kTrimmedLastHop:
+      return Nscc::Trim::kLastHop;
+    case NackCause::kOther:
+      break;
+  }
+  return Nscc::Trim::kNone;
+}
+
+}  // namespace
+
+Allowance::Allowance(const CcConfig& config, Duration cached_base_rtt, Instant now, Rivals* rivals)
+    : config_(config),
+      window_decides_(uses(config, Algorithm::kNscc)),
+      credit_decides_(uses(config, Algorithm::kRccc)),
+      nscc_(config, cached_base_rtt, now),
+      rccc_(config, now),
+      rivals_(rivals) {}
+
+std::uint32_t Allowance::credit_target(Demand waiting, ByteCount leaving) const {
+  if (window_decides_) waiting.window = nscc_.window();
+  if (rivals_ != nullptr) waiting.rivals = rivals_->ready;
+  return rccc_.credit_target(waiting, leaving);
+}
+
+void Allowance::on_ack(Instant now, ByteCount newly_received, const AckSignal& ack,
+                       std::optional<Duration> rtt) {
+  if (!window_decides_) {
+    nscc_.close(newly_received);
+    if (rtt) nscc_.on_base_rtt_sample(*rtt);
+    return;
+  }
+  nscc_.on_ack(now,
+               {.newly_received = newly_received,
+                .ecn = ack.ecn,
+                .rtt = rtt,
+                .penalty = static_cast<std::uint8_t>(ack.has_nscc_state ? ack.penalty & 0x7f : 0),
+                .restore_window = ack.has_nscc_state && ack.restore_window});
+}
+
+void Allowance::on_nack(Instant now, ByteCount bytes, NackCause cause,
+                        std::optional<Duration> rtt) {
+  if (window_decides_) return nscc_.on_nack(now, bytes, trim_of(cause), rtt, credit_decides_);
+  nscc_.close(bytes);
+  if (rtt) nscc_.on_base_rtt_sample(*rtt);
+}
+
+void Allowance::on_loss(ByteCount bytes, bool is_congestion) {
+  if (window_decides_ && is_congestion)
+    nscc_.on_inferred_loss(bytes);
+  else
+    nscc_.close(bytes);
+}
+
+void Allowance::note_readiness(bool has_data) {
+  if (rivals_ == nullptr || !credit_decides_) return;  // only credit is asked for by share
+  const bool is_ready = has_data && allows(config_.mtu_bytes);
+  if (is_ready == is_rival_) return;
+  is_rival_ = is_ready;
+  rivals_->ready += is_ready ? 1u : ~0u;
+}
+
+}  // namespace uet::cc
