@@ -5,8 +5,8 @@
 #include "fep/log_file.h"
 #include "fep/security.h"
 #include "fep/settings.h"
+#include "keys/file_keys.h"
 #include "lib/base/check.h"
-#include "lib/keys/file_keys.h"
 #include "pds/parameters.h"
 
 namespace uet::fep {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/keys/key_log.h"
+#include "keys/key_log.h"
 #include "lib/wire/capture_reader.h"
 #include "lib/wire/dissect_frame.h"
 

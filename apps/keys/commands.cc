@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "lib/keys/counter_state.h"
-#include "lib/keys/key_file.h"
+#include "keys/counter_state.h"
+#include "keys/key_file.h"
 #include "tss/kdf.h"
 
 namespace uet::apps::keys {

@@ -9,7 +9,7 @@
 #include <map>
 
 #include "fep/profiles.h"
-#include "lib/keys/reload_signal.h"
+#include "keys/reload_signal.h"
 #include "tests/pds/software_profile.h"
 
 namespace uet::fep {

@@ -3,8 +3,8 @@
 #include <optional>
 #include <vector>
 
+#include "keys/key_file.h"
 #include "lib/base/check.h"
-#include "lib/keys/key_file.h"
 #include "lib/net/heap_packet_pool.h"
 #include "tests/fuzz/targets.h"
 #include "tss/secure_domain.h"

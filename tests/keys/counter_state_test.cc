@@ -1,5 +1,5 @@
 // Counters on disk: none is ever given out twice. [TSS 7.6]
-#include "lib/keys/counter_state.h"
+#include "keys/counter_state.h"
 
 #include <gmock/gmock.h>
 #include <signal.h>

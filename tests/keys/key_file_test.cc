@@ -1,5 +1,5 @@
 // The key file: who may read it, and what may stand in it. [TSS 13.2]
-#include "lib/keys/key_file.h"
+#include "keys/key_file.h"
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>
@@ -7,7 +7,7 @@
 
 #include <functional>
 
-#include "lib/keys/file_keys.h"
+#include "keys/file_keys.h"
 #include "tests/keys/temp_folder.h"
 
 namespace uet::keys::test {

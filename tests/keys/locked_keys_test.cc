@@ -9,9 +9,9 @@
 #include <fstream>
 #include <vector>
 
+#include "keys/counter_state.h"
+#include "keys/file_keys.h"
 #include "lib/base/rng.h"
-#include "lib/keys/counter_state.h"
-#include "lib/keys/file_keys.h"
 #include "lib/net/heap_packet_pool.h"
 #include "tests/keys/temp_folder.h"
 #include "tss/locked_memory.h"

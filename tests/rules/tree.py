@@ -12,7 +12,7 @@ from pathlib import Path
 from tap import Tap
 
 TEXT = {".h", ".cc", ".py", ".md", ".build", ".txt", ".toml", ".tsv", ".sh", ".7", ".5", ".1", ""}
-NEEDS_README = ["lib/base", "lib/wire", "lib/net", "lib/udp", "lib/ports", "lib/dpdk", "lib/keys", "cc", "tss", "pds", "ses", "fep", "sim",
+NEEDS_README = ["lib/base", "lib/wire", "lib/net", "lib/udp", "lib/ports", "lib/dpdk", "keys", "cc", "tss", "pds", "ses", "fep", "sim",
                 "embed", "provider", "apps", "tests"]
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 # The subject of a sentence is a protocol entity, a thread, a host, a user: docs/glossary.md.

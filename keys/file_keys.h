@@ -5,10 +5,10 @@
 #include <memory>
 #include <string>
 
-#include "lib/keys/counter_state.h"
-#include "lib/keys/key_file.h"
-#include "lib/keys/key_log.h"
-#include "lib/keys/reload_signal.h"
+#include "keys/counter_state.h"
+#include "keys/key_file.h"
+#include "keys/key_log.h"
+#include "keys/reload_signal.h"
 #include "tss/key_manager.h"
 
 namespace uet::keys {

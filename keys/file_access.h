@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "keys/secret_json.h"
 #include "lib/base/result.h"
-#include "lib/keys/secret_json.h"
 
 namespace uet::keys {
 

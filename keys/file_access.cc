@@ -1,4 +1,4 @@
-#include "lib/keys/file_access.h"
+#include "keys/file_access.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "lib/keys/file_keys.h"
+#include "keys/file_keys.h"
 
 #include <sys/random.h>
 

@@ -1,4 +1,4 @@
-#include "lib/keys/reload_signal.h"
+#include "keys/reload_signal.h"
 
 #include <array>
 #include <atomic>

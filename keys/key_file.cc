@@ -1,9 +1,9 @@
-#include "lib/keys/key_file.h"
+#include "keys/key_file.h"
 
 #include <algorithm>
 #include <bit>
 
-#include "lib/keys/json_fields.h"
+#include "keys/json_fields.h"
 
 namespace uet::keys {
 namespace {

@@ -1,4 +1,4 @@
-#include "lib/keys/key_log.h"
+#include "keys/key_log.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -8,8 +8,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "keys/key_file.h"
 #include "lib/base/byte_cursor.h"
-#include "lib/keys/key_file.h"
 
 namespace uet::keys {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "keys/file_access.h"
 #include "lib/base/result.h"
-#include "lib/keys/file_access.h"
 #include "tss/domain_config.h"
 
 namespace uet::keys {

@@ -1,4 +1,4 @@
-#include "lib/keys/counter_state.h"
+#include "keys/counter_state.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -11,7 +11,7 @@
 #include <charconv>
 #include <cstring>
 
-#include "lib/keys/file_access.h"
+#include "keys/file_access.h"
 
 namespace uet::keys {
 namespace {

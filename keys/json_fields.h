@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/keys/secret_json.h"
+#include "keys/secret_json.h"
 
 namespace uet::keys {
 
