@@ -91,6 +91,10 @@ struct Settings {
   bool rendezvous = false;
   std::uint64_t rendezvous_from = 0;  ///< 0: none begins so
   std::uint64_t rendezvous_eager = 0;
+  bool deferrable = false;
+  bool small_headers = false;
+  std::uint64_t overflow_max = 0;
+  base::Duration restart_limit;
   bool reject_long = false;
   bool mr_endpoint = false;
   bool allow_all_mr = false;

@@ -160,6 +160,11 @@ base::Result<FepConfig, std::string> Settings::fep_config(const net::PortFacts& 
   out.ses.rendezvous = rendezvous;
   if (rendezvous_from != 0) out.ses.rendezvous_from = rendezvous_from;
   out.ses.rendezvous_eager = static_cast<std::uint32_t>(rendezvous_eager);
+  out.ses.sends_deferrable = deferrable;
+  out.ses.small_headers = small_headers;
+  out.ses.defers = true;
+  out.ses.overflow_max = overflow_max;
+  out.ses.restart_limit = restart_limit;
   out.ses.reject_long = reject_long;
   out.ses.spray_ordered = spray_ordered;
   out.ses.retry_limit = static_cast<std::uint32_t>(retry);

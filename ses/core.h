@@ -57,6 +57,7 @@ struct Core {
   Fetcher* fetcher = nullptr;
   FetchSink* fetch_sink = nullptr;
   RegionReads* region_reads = nullptr;
+  Restarts* restarts = nullptr;
   IovPool iov_pool;
   EndpointTable endpoints;
   PeerTable peers;

@@ -30,10 +30,11 @@ struct Endpoint {
   UnexpectedList claimed;
   UnexpectedList fetching;  ///< rendezvous that a receive has taken, and whose rest is not here
   OverflowUse overflow;
-  OverflowUse held;           ///< messages that came before their turn
-  std::uint32_t headers = 0;  ///< messages of which only the header is known
-  std::size_t sends = 0;      ///< operations not yet complete
-  std::size_t receives = 0;   ///< posted or being filled
+  OverflowUse held;            ///< messages that came before their turn
+  std::uint32_t headers = 0;   ///< messages of which only the header is known
+  std::uint32_t deferred = 0;  ///< messages that were put off, and that no receive has taken
+  std::size_t sends = 0;       ///< operations not yet complete
+  std::size_t receives = 0;    ///< posted or being filled
 
   OverflowUse& use_of(const Unexpected& u) { return u.is_held ? held : overflow; }
   RiSpace& space(Space s) { return spaces[static_cast<std::size_t>(s)]; }

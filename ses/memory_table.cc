@@ -16,6 +16,8 @@ PostResult<std::uint64_t> MemoryTable::add(const MemoryRequest& request, base::R
   } else if (request.optimized) {
     return PostError::kBadKey;  // 12 bits leave no room for an epoch: the user must choose
   }
+  MemoryRegion* const whole = request.part_of ? whole_for(request) : nullptr;
+  if (request.part_of && whole == nullptr) return PostError::kBadArgument;
   // Memory first: what comes after it cannot fail half-way.
   const auto entry = request.key ? by_key_.emplace(*request.key | flags, nullptr) : by_key_.end();
   const auto refuse = [&] {
@@ -24,7 +26,12 @@ PostResult<std::uint64_t> MemoryTable::add(const MemoryRequest& request, base::R
   };
   MemoryRegion* region = pool_.acquire();
   if (region == nullptr) return refuse();
-  if (!region->iov.assign(request.iov, iov_pool_, request.device)) {
+  const bool has_memory =
+      whole == nullptr
+          ? region->iov.assign(request.iov, iov_pool_, request.device)
+          : region->iov.assign_part(whole->iov, static_cast<std::size_t>(request.part_of->offset),
+                                    static_cast<std::size_t>(request.part_of->length), iov_pool_);
+  if (!has_memory) {
     pool_.release(region);
     return refuse();
   }
@@ -36,6 +43,11 @@ PostResult<std::uint64_t> MemoryTable::add(const MemoryRequest& request, base::R
   region->endpoint = request.endpoint;
   region->space = request.space;
   region->operation = {};
+  region->whole = whole == nullptr ? PoolRef{} : ref_of(*whole);
+  if (whole != nullptr) {
+    if (!region->job_id) region->job_id = whole->job_id;
+    if (region->endpoint == 0) region->endpoint = whole->endpoint;
+  }
   if (request.key) {
     region->key = *request.key | flags;
     entry->second = region;
@@ -48,6 +60,32 @@ PostResult<std::uint64_t> MemoryTable::add(const MemoryRequest& request, base::R
     region->key = key;
   }
   return region->key;
+}
+
+/// A part lies inside, and opens nothing that is closed.
+MemoryRegion* MemoryTable::whole_for(const MemoryRequest& request) {
+  const PartOfRegion& part = *request.part_of;
+  MemoryRegion* whole = any_with(part.key, request.space);
+  if (whole == nullptr || !is_open(*whole) || !request.iov.empty()) return nullptr;
+  const bool is_inside =
+      part.offset <= whole->iov.size() && part.length <= whole->iov.size() - part.offset;
+  const bool has_rights = (whole->remote_read || !request.remote_read) &&
+                          (whole->remote_write || !request.remote_write) &&
+                          (whole->is_idempotent_safe() || !request.idempotent_safe);
+  const bool is_as_restricted =
+      (!whole->job_id || !request.job_id || *whole->job_id == *request.job_id) &&
+      (whole->endpoint == 0 || request.endpoint == 0 || whole->endpoint == request.endpoint);
+  return is_inside && has_rights && is_as_restricted ? whole : nullptr;
+}
+
+/// Down to the region that is no part of another one.
+bool MemoryTable::is_whole_open(PoolRef ref) {
+  while (ref) {
+    const MemoryRegion* whole = pool_.find(ref);
+    if (whole == nullptr || !whole->is_enabled) return false;
+    ref = whole->whole;
+  }
+  return true;
 }
 
 MemoryRegion* MemoryTable::add_source(const MemoryRequest& request, PoolRef operation,
@@ -89,8 +127,9 @@ bool MemoryTable::remove(std::uint64_t key, std::uint32_t space) {
 }
 
 MemoryRegion* MemoryTable::find(std::uint64_t key, EndpointId endpoint, std::uint32_t space) {
-  const auto usable = [endpoint, space](const MemoryRegion& r) {
-    return r.is_enabled && r.space == space && (r.endpoint == 0 || r.endpoint == endpoint);
+  const auto usable = [this, endpoint, space](const MemoryRegion& r) {
+    return r.is_enabled && r.space == space && (r.endpoint == 0 || r.endpoint == endpoint) &&
+           is_open(r);
   };
   if ((key & kKeyProvider) != 0) {
     MemoryRegion* region = pool_.at(static_cast<std::uint32_t>(key & 0xff'ffff));
@@ -105,7 +144,7 @@ MemoryRegion* MemoryTable::find(std::uint64_t key, EndpointId endpoint, std::uin
 MemoryRegion* MemoryTable::find_optimized(std::uint16_t index) {
   for (const std::uint64_t flags : {kKeyOptimized, kKeyOptimized | kKeyIdempotentSafe}) {
     const auto it = by_key_.find(flags | index);
-    if (it != by_key_.end() && it->second->is_enabled) return it->second;
+    if (it != by_key_.end() && it->second->is_enabled && is_open(*it->second)) return it->second;
   }
   return nullptr;
 }

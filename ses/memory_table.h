@@ -25,6 +25,7 @@ struct MemoryRegion : Pooled {
   std::optional<std::uint32_t> job_id;
   EndpointId endpoint = 0;
   std::uint32_t space = 0;
+  PoolRef whole;  ///< derived: the region that it is a part of
   // The source of a rendezvous: our own, for one reader.
   PoolRef operation;
   net::FabricAddress reader;
@@ -57,7 +58,11 @@ class MemoryTable {
   MemoryRegion* find(std::uint64_t key, EndpointId endpoint, std::uint32_t space);
   /// By the 12-bit index of a small request. [SES 5]
   MemoryRegion* find_optimized(std::uint16_t index);
-  MemoryRegion* find(PoolRef ref) { return pool_.find(ref); }
+  /// Null when it, or what it was derived from, is closed.
+  MemoryRegion* find(PoolRef ref) {
+    MemoryRegion* region = pool_.find(ref);
+    return region != nullptr && is_open(*region) ? region : nullptr;
+  }
 
   std::size_t size() const { return pool_.in_use(); }
 
@@ -67,6 +72,10 @@ class MemoryTable {
 
  private:
   MemoryRegion* any_with(std::uint64_t key, std::uint32_t space);
+  bool is_open(const MemoryRegion& region) { return !region.whole || is_whole_open(region.whole); }
+  bool is_whole_open(PoolRef ref);
+  /// Null when there is no such part to be had.
+  MemoryRegion* whole_for(const MemoryRequest& request);
 
   ChunkedPool<MemoryRegion> pool_;
   IovPool& iov_pool_;

@@ -6,6 +6,9 @@
 
 namespace uet::ses {
 
+/// Bit b7 of Address::fep_cap: takes requests with the small header. [SES 2.4]
+inline constexpr std::uint16_t kTakesSmall = 0x80;
+
 inline constexpr std::uint32_t kSmallestPayload = 1024;
 inline constexpr std::uint32_t kLargestPayload = 8192;
 

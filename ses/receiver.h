@@ -132,6 +132,15 @@ class Receiver final : private FetchSink {
   void wait_for_fetch(Unexpected& u);
   void end_fetch_wait(Unexpected& u);
 
+  // rx_defer.cc
+  bool may_defer(const Context& c, const Sender& sender) const;
+  pds::Answer defer(Context& c, RiSpace& space, Sender& sender, Unexpected* header);
+  void sink_deferred(Instant now, Unexpected& u);
+  bool ask_for_restart(Instant now, Fetch& fetch);
+  pds::Answer begin_restarted(Context& c);
+  pds::Answer end_restarted(Context& c, Unexpected& u);
+  pds::Answer on_restart(Context& c);
+
   // rx_fetches.cc
   void serve_fetches(Instant now);
   bool begin_fetch(Instant now, Unexpected& u);

@@ -11,6 +11,7 @@
 namespace uet::ses {
 
 struct Endpoint;
+struct RequestView;
 struct Sender;
 struct Unexpected;
 
@@ -35,7 +36,7 @@ struct RestOfMessage {
   std::uint64_t first() const { return std::min<std::uint64_t>(eager, limit); }
 };
 
-/// One of the READs that a target issues for rendezvous. Its address is that of a region at the source of one message, so it
+/// One of the READs that a target issues for rendezvous, or the request to send again what was put off. Its address is that of a region at the source of one message, so it
 /// brings a Peer of its own, known to no table.
 struct Fetch : Pooled {
   ListHook hook;
@@ -48,13 +49,16 @@ struct Fetch : Pooled {
   std::uint64_t placed = 0;       ///< bytes that READs brought, some of them perhaps twice
   std::uint64_t seen = 0;         ///< of `placed`, at the last look
   std::int64_t active_at_ns = 0;  ///< when there were more, in loop time
+  // Of a request to restart. [SES 8.3]
+  std::uint32_t token = 0;   ///< what the restarted message has to name; 0: none
+  bool is_answered = false;  ///< its initiator will send the message again
 };
 
 struct FetchRequest {
   Endpoint* endpoint = nullptr;
   std::uint32_t job_id = 0;
-  const IovList* into = nullptr;
-  std::uint64_t at = 0;  ///< in `into`
+  const IovList* into = nullptr;  ///< null: no READ, a request to restart with the tokens `key`
+  std::uint64_t at = 0;           ///< in `into`
   std::uint64_t length = 0;
   std::uint64_t remote_offset = 0;
   std::uint64_t key = 0;
@@ -75,6 +79,15 @@ class FetchSink {
  public:
   virtual ~FetchSink() = default;
   virtual void on_fetched(Instant now, Fetch& fetch, ReturnCode code) = 0;
+};
+
+/// The initiator's Transmitter.
+class Restarts {
+ public:
+  virtual ~Restarts() = default;
+  /// The target at `source` has a receive for a message that it put off. What it is told. [SES 8.2]
+  virtual ReturnCode on_restart(Instant now, const Endpoint& endpoint,
+                                const net::FabricAddress& source, const RequestView& request) = 0;
 };
 
 /// The initiator's Transmitter.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <utility>
 
 #include "lib/wire/ses_rules.h"
 #include "ses/rendezvous.h"
@@ -50,14 +51,22 @@ void take_sequence(RequestView& out) {
   out.buffer_offset = 0;
 }
 
+/// [SES 8.1] The initiator's in the upper half.
+void take_tokens(std::uint64_t bits, RequestView& out) {
+  out.initiator_token = static_cast<std::uint32_t>(bits >> 32);
+  out.target_token = static_cast<std::uint32_t>(bits);
+}
+
 template <typename H>
 void copy_standard(const H& h, RequestView& out) {
   copy_common(h, out);
   out.message_id = h.message_id;
   // [WIRE 5.7] Deferrable sends carry restart tokens in the place of the offset.
-  out.buffer_offset = is_deferrable(h.opcode) ? 0 : h.buffer_offset;
+  out.buffer_offset = h.buffer_offset;
   out.initiator = h.initiator;
   out.mkey_match = h.mkey_match;
+  if (is_deferrable(h.opcode)) take_tokens(std::exchange(out.buffer_offset, 0), out);
+  if (h.opcode == SesOpcode::kDeferrableRtr) take_tokens(h.mkey_match, out);
   if (is_sequenced(h.opcode)) take_sequence(out);
 }
 

@@ -51,6 +51,8 @@ struct RequestView {
   std::uint32_t message_offset = 0;
   bool is_sequenced = false;  ///< `opcode` is then the plain one
   SequenceField sequence;
+  // Of deferrable sends, and of the request to restart one. [SES 8.1]
+  std::uint32_t initiator_token = 0, target_token = 0;
   std::span<const std::uint8_t> payload;
 
   bool is_single() const { return som && eom; }
@@ -60,7 +62,7 @@ struct RequestView {
 
 /// From the vendor's range: "tell me when a receive has taken the message with this message id". Targets that do not know it
 /// answer UNSUPPORTED_OP. [SES 6, decision 105]
-inline constexpr auto kAwaitDeliveryOpcode = static_cast<SesOpcode>(0x30);
+inline constexpr auto kAwaitDeliveryOpcode = SesOpcode::kAwaitDelivery;
 
 OpcodeClass classify(SesOpcode opcode);
 constexpr bool is_tagged(SesOpcode opcode) {

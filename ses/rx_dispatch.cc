@@ -31,8 +31,6 @@ ReturnCode judge_form(const RequestView& r, pds::Mode mode) {
   if (c == OpcodeClass::kUnsupported) return ReturnCode::kUnsupportedOp;
   const bool rma = c == OpcodeClass::kWrite || c == OpcodeClass::kRead;
   if (c == OpcodeClass::kDatagram) return ReturnCode::kOpViolation;  // only UUD carries it
-  if (c == OpcodeClass::kRestart)
-    return ReturnCode::kOpViolation;  // we never defer, so no token is known
   // [PDS 3.1] A packet that may be executed twice can announce nothing.
   if (mode == pds::Mode::kRudi && (!rma || !r.is_single() || r.hd)) return ReturnCode::kOpViolation;
   if (r.form != wire::NextHdr::kRequestStd && !r.is_single()) return ReturnCode::kOpViolation;
@@ -44,11 +42,10 @@ ReturnCode judge_form(const RequestView& r, pds::Mode mode) {
   if (r.form == wire::NextHdr::kRequestMedium && is_deferrable(r.opcode))
     return ReturnCode::kOpViolation;
   if (r.is_sequenced && mode != pds::Mode::kRud) return ReturnCode::kOpViolation;
-  const bool is_bare =
-      c == OpcodeClass::kNoOp || c == OpcodeClass::kAwaitDelivery || c == OpcodeClass::kFillGap;
+  const bool names_message = c == OpcodeClass::kAwaitDelivery || c == OpcodeClass::kRestart;
+  const bool is_bare = c == OpcodeClass::kNoOp || names_message || c == OpcodeClass::kFillGap;
   if (is_bare && (!r.is_single() || r.request_length != 0)) return ReturnCode::kOpViolation;
-  if (c == OpcodeClass::kAwaitDelivery && r.form != wire::NextHdr::kRequestStd)
-    return ReturnCode::kOpViolation;
+  if (names_message && r.form != wire::NextHdr::kRequestStd) return ReturnCode::kOpViolation;
   return ReturnCode::kOk;
 }
 
@@ -65,7 +62,7 @@ Receiver::Receiver(Core& core)
       tallies_(core.config.max_read_returns + core.config.max_messages),
       senders_(core.config.max_senders, core.config.max_streams, core.config.message_idle,
                core.hash_key),
-      fetches_(core.config.rendezvous ? core.config.max_fetches : 0, 16),
+      fetches_(core.config.rendezvous || core.config.defers ? core.config.max_fetches : 0, 16),
       read_copies_(core.config.read_copy_bytes, core.largest_payload(), core.largest_payload()),
       ack_data_(core.largest_payload()) {
   core.fetch_sink = this;
@@ -162,6 +159,8 @@ pds::Answer Receiver::begin(Context& c) {
       return begin_read(c);
     case OpcodeClass::kAwaitDelivery:
       return on_await_delivery(c);
+    case OpcodeClass::kRestart:
+      return on_restart(c);
     case OpcodeClass::kFillGap:
       return begin_sequenced(c, senders_.find(c.endpoint->id, c.packet.source));
     default:

@@ -50,6 +50,8 @@ bool Receiver::begin_fetch(Instant now, Unexpected& u) {
   fetch->peer.flows = nullptr;
   fetch->message = &u;
   fetch->sender = u.sender;
+  fetch->token = u.is_deferred ? fetch->serial << 16 | fetch->pool_index : 0;
+  fetch->is_answered = false;
   fetch->done = u.rest.eager;
   fetch->placed = fetch->seen = 0;
   fetch->active_at_ns = loop_ns_;
@@ -69,6 +71,7 @@ bool Receiver::begin_fetch(Instant now, Unexpected& u) {
 /// it says that it is.
 bool Receiver::go_on_fetching(Instant now, Fetch& fetch) {
   const Unexpected& u = *fetch.message;
+  if (u.is_deferred) return ask_for_restart(now, fetch);
   const std::uint64_t left = u.rest.limit - fetch.done;
   const std::uint64_t length =
       fetch.sender->has_served ? left : std::min<std::uint64_t>(left, core_.payload_mtu);
@@ -86,6 +89,11 @@ bool Receiver::go_on_fetching(Instant now, Fetch& fetch) {
 
 void Receiver::on_fetched(Instant now, Fetch& fetch, ReturnCode code) {
   Unexpected* u = fetch.message;
+  if (u != nullptr && u->is_deferred && (code == ReturnCode::kOk || u->message != nullptr)) {
+    fetch.is_answered = true;
+    fetch.active_at_ns = fetch.sender->fetched_at_ns = loop_ns_;
+    return;
+  }
   if (u != nullptr && code == ReturnCode::kOk) {
     fetch.sender->has_served = true;
     fetch.done = fetch.asked;
@@ -122,10 +130,13 @@ void Receiver::drop_idle_fetches(Instant now) {
     }
     if (fetch.message == nullptr || !is_idle(fetch.active_at_ns)) continue;
     Unexpected& u = *fetch.message;
+    if (u.is_deferred && u.message != nullptr) continue;  // has its own limit
     u.fetch = nullptr;
     fetch.message = nullptr;
+    const bool is_answered = fetch.is_answered;
+    if (is_answered) release_fetch(fetch);
     end_rendezvous(now, u, ReturnCode::kMessageTimeout);
-    core_.fetcher->give_up(now, fetch);
+    if (!is_answered) core_.fetcher->give_up(now, fetch);
     it = active_fetches_.begin();  // others may have ended meanwhile
   }
   serve_fetches(now);

@@ -214,6 +214,7 @@ PostResult<Posted> Receiver::claim_receive(Instant now, Endpoint& endpoint,
 /// [SES 7.3] The sender hears OK; packets that still come are swallowed.
 void Receiver::discard(Instant now, Unexpected& u) {
   if (u.is_header_only) return throw_away(u);
+  if (u.is_deferred) return sink_deferred(now, u);
   store_.drop_payload(u, u.endpoint->overflow);
   if (RxMessage* m = u.message) {
     messages_.set_target(*m, RxTarget::kDiscard);

@@ -82,6 +82,7 @@ pds::Answer Receiver::end_eager_part(Context& c, RxMessage& m) {
   u.header_data = m.header_data;
   u.message = nullptr;
   release_message(m);
+  if (u.is_deferred) return end_restarted(c, u);
   remember_for_delivery(c, u);
   const auto limit = static_cast<std::uint32_t>(u.rest.limit);
   fetch_rest(c.now, u);
@@ -116,7 +117,8 @@ void Receiver::bind_rendezvous(Unexpected& u, Receive& r, std::uint64_t start,
 
 /// READs begin when there is a place for one. What does not fit into the receive is not read. [SES 9 step 5]
 void Receiver::fetch_rest(Instant now, Unexpected& u) {
-  if (u.rest.limit <= u.rest.eager) return end_rendezvous(now, u, ReturnCode::kOk);
+  if (u.rest.limit <= u.rest.eager && !u.is_deferred)
+    return end_rendezvous(now, u, ReturnCode::kOk);
   advance_clock(now);
   u.active_at_ns = loop_ns_;
   wait_for_fetch(u);
@@ -125,6 +127,7 @@ void Receiver::fetch_rest(Instant now, Unexpected& u) {
 
 /// All of the message is here, or the rest will not come.
 void Receiver::end_rendezvous(Instant now, Unexpected& u, ReturnCode code) {
+  if (u.receive == nullptr) return leave_fetching(now, u, code);  // thrown away
   Receive& receive = *u.receive;
   const bool is_whole = code == ReturnCode::kOk;
   Completion completion;
@@ -147,7 +150,11 @@ void Receiver::end_rendezvous(Instant now, Unexpected& u, ReturnCode code) {
 /// again for.
 void Receiver::leave_fetching(Instant now, Unexpected& u, ReturnCode told) {
   if (u.waits_for_fetch) end_fetch_wait(u);
-  if (u.fetch != nullptr) u.fetch->message = nullptr;
+  if (u.fetch != nullptr) {
+    u.fetch->message = nullptr;
+    if (u.fetch->is_answered) release_fetch(*u.fetch);  // nothing else ends a restart
+    u.fetch = nullptr;
+  }
   u.receive = nullptr;
   u.endpoint->fetching.erase(u.endpoint->fetching.iterator_to(u));
   --fetching_;
@@ -160,12 +167,12 @@ void Receiver::leave_fetching(Instant now, Unexpected& u, ReturnCode told) {
 void Receiver::close_rendezvous(Instant now, Endpoint& endpoint) {
   while (!endpoint.fetching.empty()) {
     Unexpected& u = endpoint.fetching.front();
-    Receive& receive = *u.receive;
+    Receive* const receive = u.receive;
     if (u.message != nullptr) {
       u.message->unexpected = nullptr;
       u.message = nullptr;
-    } else if (--receive.in_flight == 0 && !receive.is_posted) {
-      release_receive(receive);
+    } else if (receive != nullptr && --receive->in_flight == 0 && !receive->is_posted) {
+      release_receive(*receive);
     }
     leave_fetching(now, u, ReturnCode::kCancelled);
   }

@@ -30,6 +30,8 @@ pds::Answer Receiver::begin_send(Context& c) {
     // That may have taken the place of one at rest.
     sender = senders_.find(c.endpoint->id, c.packet.source);
   }
+  if (r.target_token != 0) [[unlikely]]
+    return begin_restarted(c);
   return r.is_sequenced ? begin_sequenced(c, sender) : take_in(c, space, sender);
 }
 
@@ -170,8 +172,11 @@ pds::Answer Receiver::capture(Context& c, RiSpace& space, Unexpected* header) {
   Sender* sender = senders_.find_or_make(endpoint.id, c.packet.source, loop_ns_);
   if (sender == nullptr)  // an ordered message must not be overtaken, so it is not consumed
     return c.is_ordered() ? answer_refuse() : reject(c, ReturnCode::kNoMatch);
-  Unexpected* u = store_.admit(endpoint.overflow, *sender, r.carried_length);
-  if (u == nullptr) return refuse_for_lack(c, space, *sender, header);
+  const bool is_kept = r.carried_length <= core_.config.overflow_max || !may_defer(c, *sender);
+  Unexpected* u = is_kept ? store_.admit(endpoint.overflow, *sender, r.carried_length) : nullptr;
+  if (u == nullptr)
+    return may_defer(c, *sender) ? defer(c, space, *sender, header)
+                                 : refuse_for_lack(c, space, *sender, header);
   if (!store_.capture(*u, r.message_offset, r.payload)) {
     store_.drop_payload(*u, endpoint.overflow);
     store_.release(*u, endpoint.overflow);
@@ -285,6 +290,10 @@ void Receiver::unlink_unexpected(Unexpected& u) {
   Endpoint& endpoint = *u.endpoint;
   UnexpectedList& list = u.claimed ? endpoint.claimed : endpoint.space(u.tagged).unexpected;
   list.erase(list.iterator_to(u));
+  if (u.is_deferred) {
+    --endpoint.deferred;
+    --u.sender->deferred;
+  }
   store_.release(u, endpoint.overflow);
   senders_.unhold(*u.sender);
   for (RiSpace& space : endpoint.spaces) open_gates(space);

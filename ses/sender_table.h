@@ -37,6 +37,7 @@ struct Sender : Pooled,
   HeaderList to_fetch;       ///< rendezvous whose rest waits for a place among the READs
   ListHook fetch_turn_hook;  ///< while any waits
   std::uint32_t fetches = 0;
+  std::uint32_t deferred = 0;      ///< messages that were put off, and that no receive has taken
   bool has_served = false;         ///< a READ that it invited
   std::int64_t fetched_at_ns = 0;  ///< when READs brought something, in loop time
   OverflowUse held;                ///< messages that came before their turn

@@ -29,6 +29,7 @@ PostResult<EndpointId> Ses::open_endpoint(Instant now, const EndpointConfig& con
   auto endpoint = impl_->core.endpoints.open(now, config, sink);
   if (!endpoint) return endpoint.error();
   if (impl_->core.config.spray_ordered) (*endpoint)->address.fep_cap |= kRestoresOrder;
+  if (impl_->core.config.small_headers) (*endpoint)->address.fep_cap |= kTakesSmall;
   if (impl_->core.config.rendezvous) (*endpoint)->address.fep_cap |= kFetchesRendezvous;
   return (*endpoint)->id;
 }
@@ -174,11 +175,11 @@ Ses::Gauges Ses::gauges() const {
 // --- pds::Upper --------------------------------------------------------------------------------
 
 pds::SegmentInfo Ses::emit_segment(pds::MessageToken token, std::uint32_t segment, pds::PdcRef pdc,
-                                   base::Psn, net::Packet& packet) {
+                                   base::Psn psn, net::Packet& packet) {
   if (kind_of(token) == TokenKind::kReadReturn)
     return impl_->rx.emit_return(token, segment, packet);
   if (kind_of(token) == TokenKind::kDelivery) return impl_->rx.emit_report(token, packet);
-  return impl_->tx.emit_segment(token, segment, pdc, packet);
+  return impl_->tx.emit_segment(token, segment, pdc, psn, packet);
 }
 
 pds::Answer Ses::on_request(Instant now, const pds::RxRequest& request) {

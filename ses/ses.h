@@ -269,6 +269,13 @@ struct PeekRequest {
   std::uint64_t context = 0;
 };
 
+/// A part of a region that is registered under `key` in the same space. [SES 15]
+struct PartOfRegion {
+  std::uint64_t key = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+};
+
 struct MemoryRequest {
   std::span<const iovec> iov;
   DeviceMemory* device = nullptr;  ///< whose memory that is; null for the CPU's
@@ -283,6 +290,8 @@ struct MemoryRequest {
   bool enabled = true;
   bool idempotent_safe = false;  ///< may be reached by Delivery::kIdempotent (key bit 63)
   bool optimized = false;        ///< may be reached by small requests (key bit 62); key of 12 bits
+  /// Derived: in the place of `iov`. It has no right that the other one lacks, the same restrictions and more, and is reached as long as that is.
+  std::optional<PartOfRegion> part_of;
 };
 
 /// Why a post was refused; nothing was queued.

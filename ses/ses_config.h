@@ -44,6 +44,9 @@ struct SesConfig {
   bool flow_control = true;
   bool use_generations = true;
   bool medium_headers = false;  ///< send the medium header where it is allowed
+  /// Send the small header where key and peer allow it, and say in the address that we take it. FI_UET_SMALL_HEADERS, on by
+  /// default. [SES 5]
+  bool small_headers = false;
   /// Ordered sends between endpoints that both have this go by RUD over all paths, and the target restores their order.
   /// FI_UET_SPRAY_ORDERED, on by default. [decision 141]
   bool spray_ordered = false;
@@ -54,7 +57,17 @@ struct SesConfig {
   /// Sends of so many bytes begin as one.
   std::uint64_t rendezvous_from = ~0ull;
   std::uint32_t rendezvous_eager = 0;  ///< bytes that such sends carry with them
-  std::uint32_t max_fetches = 256;     ///< READs for rendezvous under way; a source: half
+  std::uint32_t max_fetches =
+      256;  ///< READs for rendezvous, and restarts, under way; a source: half
+  /// Sends of several packets by RUD are such that a target without a receive may put them off, and has them sent again when it has
+  /// one: what the AI profiles ask for. FI_UET_DEFERRABLE, off by default. [SES 8]
+  bool sends_deferrable = false;
+  base::Duration restart_limit{};  ///< such a send fails when it was put off for so long; 0: never
+  /// We put off what has no room, and what is longer than `overflow_max`. [SES 7.2]
+  bool defers = false;
+  std::uint64_t overflow_max = 1ull << 20;
+  std::uint32_t max_deferred = 1024;       ///< messages put off, per endpoint
+  std::uint32_t max_deferred_of_peer = 8;  ///< of those, of one peer
 };
 
 }  // namespace uet::ses

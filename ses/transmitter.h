@@ -4,11 +4,12 @@
 #include "ses/core.h"
 #include "ses/responses.h"
 #include "ses/slab.h"
+#include "ses/small_reads.h"
 #include "ses/tx_op.h"
 
 namespace uet::ses {
 
-class Transmitter final : private Fetcher, private RegionReads {
+class Transmitter final : private Fetcher, private RegionReads, private Restarts {
  public:
   explicit Transmitter(Core& core);
   ~Transmitter() override;
@@ -26,7 +27,7 @@ class Transmitter final : private Fetcher, private RegionReads {
 
   // --- From the carrier
   pds::SegmentInfo emit_segment(pds::MessageToken token, std::uint32_t segment, pds::PdcRef pdc,
-                                net::Packet& packet);
+                                base::Psn psn, net::Packet& packet);
   void on_response(Instant now, pds::MessageToken token, std::uint32_t segment,
                    std::uint8_t next_hdr, std::span<const std::uint8_t> response);
   void on_further_response(Instant now, pds::PdcRef pdc, std::uint8_t next_hdr,
@@ -74,6 +75,15 @@ class Transmitter final : private Fetcher, private RegionReads {
   bool fetch(Instant now, Fetch& fetch, const FetchRequest& request) override;
   void give_up(Instant now, Fetch& fetch) override;
 
+  // tx_defer.cc
+  void make_deferrable(TxOp& op, std::uint32_t attempt);
+  void note_captured(TxOp& op, const ResponseView& response);
+  void wait_for_restart(Instant now, TxOp& op);
+  void restart(Instant now, TxOp& op, std::uint32_t target_token);
+  ReturnCode on_restart(Instant now, const Endpoint& endpoint, const net::FabricAddress& source,
+                        const RequestView& request) override;
+  TxOp* find_deferrable(std::uint32_t token);
+
   // tx_order.cc
   bool wants_spray(const TxOp& op) const;
   bool is_stream_full(const TxOp& op) const;
@@ -93,6 +103,7 @@ class Transmitter final : private Fetcher, private RegionReads {
 
   // tx_emit.cc
   bool may_use_medium(const TxOp& op) const;
+  bool may_use_small(const TxOp& op) const;
   std::size_t emit_header(const TxOp& op, std::uint32_t segment, net::Packet& packet) const;
   std::size_t emit_rendezvous(const TxOp& op, std::uint32_t segment, net::Packet& packet) const;
   void emit_message_error(const TxOp& op, net::Packet& packet) const;
@@ -139,6 +150,7 @@ class Transmitter final : private Fetcher, private RegionReads {
   ChunkedPool<Flow> flows_;
   Slab inject_slab_;
   CoveragePool windows_;
+  SmallReads small_reads_;
   Timers timers_;
   OpList<&TxOp::all_hook> all_;
   OpList<&TxOp::extra_hook> to_truncate_;

@@ -39,7 +39,7 @@ void Transmitter::on_further_response(Instant now, pds::PdcRef pdc, std::uint8_t
     return;
   TxOp* op = find_carried(response.message_id);
   const bool waits = op != nullptr && op->pdc == pdc && op->job_id == response.job_id &&
-                     !op->medium && op->answered > 0 && op->semantic == Semantic::kNone &&
+                     !op->medium && !op->small && op->answered > 0 && op->semantic == Semantic::kNone &&
                      !op->awaits_delivery;
   if (!waits) return;
   interpret(now, *op, next_hdr, bytes);
@@ -81,7 +81,8 @@ void Transmitter::interpret(Instant now, TxOp& op, std::uint8_t next_hdr,
       fail_semantic(op, ReturnCode::kUncor);
       return;
   }
-  const bool id_fits = op.medium || response.is_small_data || response.message_id == op.message_id;
+  const bool id_fits =
+      op.medium || op.small || response.is_small_data || response.message_id == op.message_id;
   if (!id_fits || response.job_id != op.job_id) {
     op.bad_response = true;
     core_.trace.drop(now, base::DropReason::kSesUnknownResponse, bytes.size());
@@ -96,7 +97,7 @@ void Transmitter::interpret(Instant now, TxOp& op, std::uint8_t next_hdr,
   }
   succeed();
   if (response.opcode == ResponseOpcode::kResponse && response.list == ResponseList::kOverflow)
-    op.captured = true;
+    note_captured(op, response);
   if (op.is_rendezvous) note_wanted(op, response);
   if (response.opcode == ResponseOpcode::kResponseWData && !place_read_data(op, response))
     fail_semantic(op, ReturnCode::kOpViolation);
@@ -135,7 +136,7 @@ void Transmitter::fail_semantic(TxOp& op, ReturnCode code) {
 
 /// False when the data does not belong to what was asked for.
 bool Transmitter::place_read_data(TxOp& op, const ResponseView& response) {
-  if (!op.returns_data || response.is_small_data) return false;
+  if (!op.returns_data || response.is_small_data != op.small) return false;
   const auto bytes = static_cast<std::uint32_t>(response.data.size());
   if (op.atomic != nullptr && bytes != op.length) return false;  // the old value comes whole
   if (std::uint64_t{response.message_offset} + bytes > op.length) return false;
@@ -167,7 +168,8 @@ pds::Answer Transmitter::on_return_data(Instant now, const pds::RxRequest& reque
   echo.message_id = response.message_id;
   echo.job_id = response.job_id;
   echo.request_length = static_cast<std::uint32_t>(response.data.size());
-  TxOp* op = response.is_small_data ? nullptr : find_returning(response.message_id);
+  TxOp* op = response.is_small_data ? small_reads_.find(request.handle.pdc, response.request_psn)
+                                    : find_returning(response.message_id);
   if (op == nullptr || op->pdc != request.handle.pdc || op->job_id != response.job_id) {
     core_.trace.drop(now, base::DropReason::kSesUnknownResponse, request.bytes.size());
     return answer_error(echo, ReturnCode::kOpViolation, 0, true);
@@ -193,7 +195,8 @@ pds::Answer Transmitter::on_return_data(Instant now, const pds::RxRequest& reque
 
 /// Called after everything that may have brought the message nearer to its end.
 void Transmitter::advance(Instant now, TxOp& op) {
-  if (op.semantic == Semantic::kError && op.emitted < op.segments) want_truncation(now, op);
+  if ((op.semantic == Semantic::kError || op.was_deferred) && op.emitted < op.segments)
+    want_truncation(now, op);
   if (op.answered < op.segments) return;
   if (is_owed_something(op)) {
     if (op.waits_for_target) return;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ses/memory_table.h"
 #include "ses/transmitter.h"
 #include "ses/tx_header.h"
 
@@ -34,16 +35,33 @@ constexpr std::uint64_t kMediumLengthMax = 0x3fff;  // 14 bits
   h.request_length = static_cast<std::uint32_t>(op.length);
 }
 
+/// The index of the key is where other headers have the resource index.
+void emit_small(const TxOp& op, std::uint8_t* out) {
+  wire::SesSmall h;
+  h.opcode = op.opcode;
+  h.dc = op.delivery_complete;
+  h.ie = op.memory_gone && op.length > 0 && !op.is_read();
+  h.rel = op.peer->address.relative;
+  h.request_length = static_cast<std::uint16_t>(op.length);
+  h.job_id = op.job_id;
+  h.pid_on_fep = op.peer->address.pid_on_fep;
+  h.resource_index = static_cast<std::uint16_t>(op.mkey_match & kKeyOptimizedMask);
+  h.buffer_offset = op.buffer_offset;
+  wire::emit(h, out);
+}
+
 }  // namespace
 
 /// The same bytes at each call of one attempt, unless the buffer went away in between: then the
 /// packet says so (IE).
 pds::SegmentInfo Transmitter::emit_segment(pds::MessageToken token, std::uint32_t segment,
-                                           pds::PdcRef pdc, net::Packet& packet) {
+                                           pds::PdcRef pdc, base::Psn psn, net::Packet& packet) {
   TxOp* op = find(token);
   UET_CHECK(op != nullptr);
   UET_CHECK(segment < op->segments);
+  if (op->small) small_reads_.remove(*op);
   op->pdc = pdc;
+  if (op->small && op->returns_data) small_reads_.put(*op, psn);
   op->emitted = std::max(op->emitted, segment + 1);
   if (op->error_segment != 0 && segment == op->error_segment) {
     emit_message_error(*op, packet);
@@ -55,8 +73,7 @@ pds::SegmentInfo Transmitter::emit_segment(pds::MessageToken token, std::uint32_
   }
   if (op->atomic != nullptr) {
     emit_atomic(*op, segment, packet);
-    return {static_cast<std::uint8_t>(op->medium ? wire::NextHdr::kRequestMedium
-                                                 : wire::NextHdr::kRequestStd)};
+    return {static_cast<std::uint8_t>(op->form())};
   }
   const std::size_t n =
       op->is_rendezvous ? emit_rendezvous(*op, segment, packet) : emit_header(*op, segment, packet);
@@ -69,15 +86,24 @@ pds::SegmentInfo Transmitter::emit_segment(pds::MessageToken token, std::uint32_
     else
       op->iov.append_to(packet, from, n);
   }
-  return {static_cast<std::uint8_t>(op->medium ? wire::NextHdr::kRequestMedium
-                                               : wire::NextHdr::kRequestStd)};
+  return {static_cast<std::uint8_t>(op->form())};
 }
 
 /// [SES 5] One packet, and header data only without a buffer offset.
 bool Transmitter::may_use_medium(const TxOp& op) const {
-  return core_.config.medium_headers && !op.returns_data && op.segments == 1 &&
+  return core_.config.medium_headers && op.target_token == 0 &&
+         op.opcode != SesOpcode::kDeferrableRtr && !op.returns_data && op.segments == 1 &&
          (op.is_rma() || !op.delivery_complete) && op.length <= kMediumLengthMax &&
          !(op.has_header_data && op.buffer_offset != 0);
+}
+
+/// [SES 5] One packet that reaches memory by an optimized key, without header data, at a peer that takes it. RUDI has no PDC that
+/// could tell reads apart.
+bool Transmitter::may_use_small(const TxOp& op) const {
+  return core_.config.small_headers && (op.mkey_match & kKeyOptimized) != 0 &&
+         (op.opcode == SesOpcode::kWrite || op.opcode == SesOpcode::kRead) &&
+         (op.peer->address.fep_cap & kTakesSmall) != 0 && !op.is_connectionless() &&
+         op.segments == 1 && op.length <= kMediumLengthMax && !op.has_header_data;
 }
 
 /// Returns the bytes of the message that the segment covers.
@@ -86,6 +112,10 @@ std::size_t Transmitter::emit_header(const TxOp& op, std::uint32_t segment,
   const std::uint64_t offset = std::uint64_t{segment} * op.piece;
   const auto covered =
       static_cast<std::size_t>(std::min<std::uint64_t>(op.piece, op.length - offset));
+  if (op.small) {
+    emit_small(op, packet.append(wire::SesSmall::kSize));
+    return covered;
+  }
   if (op.medium) {
     wire::SesMedium h;
     fill_common(op, h);
@@ -154,7 +184,7 @@ void Transmitter::emit_await_delivery(const TxOp& op, net::Packet& packet) const
 void Transmitter::emit_message_error(const TxOp& op, net::Packet& packet) const {
   wire::SesStandardNext h;
   fill_common(op, h);
-  h.opcode = SesOpcode::kMsgError;
+  h.opcode = op.is_deferrable ? op.wire_opcode() : SesOpcode::kMsgError;  // [SES 8.2]
   h.ie = false;
   h.som = false;
   h.eom = true;

@@ -14,8 +14,12 @@ ReturnCode code_for(pds::PdsError error) {
 /// the same bytes in the same place. A send, or a write that makes a completion, would be seen twice, and an atomic be executed
 /// twice, so they are repeated only when no packet can have been delivered. [decision 0051]
 bool may_repeat(const TxOp& op, pds::PdsError error) {
+  // Who offered a message is alive, and short of room for a moment: its reads, or the request to send it again, come again until the
+  // receive has waited for too long.
+  if (op.fetch != nullptr && error == pds::PdsError::kNackExhausted) return true;
   if (!pds::is_retryable(error)) return false;
   if (op.awaits_delivery || op.fills_gap) return true;
+  if (op.opcode == wire::SesOpcode::kDeferrableRtr) return true;  // the second one changes nothing
   const bool is_new = op.answered == 0 && pds::was_not_delivered(error);
   return is_new || op.is_idempotent();
 }
@@ -30,6 +34,7 @@ bool can_be_truncated(const TxOp& op) {
 /// The carrier is done with this attempt.
 void Transmitter::leave_carrier(Instant now, TxOp& op, bool pdc_is_gone) {
   if (op.holds_lock() && op.pdc && !pdc_is_gone) core_.carrier->unlock(now, op.pdc);
+  small_reads_.remove(op);
   if (op.truncate_wanted) {
     to_truncate_.erase(to_truncate_.iterator_to(op));
     op.truncate_wanted = false;
@@ -103,6 +108,7 @@ void Transmitter::release_memory(TxOp& op) {
     op.atomic = nullptr;
   }
   op.returned.clear(windows_);
+  op.own_token = 0;
   if (op.is_rendezvous) withdraw_source(op);
 }
 

@@ -20,10 +20,11 @@ struct Flow;
 enum class Semantic : std::uint8_t { kNone, kOk, kError };
 
 enum class OpState : std::uint8_t {
-  kPending,  ///< waits in its lane
-  kCarried,  ///< the carrier has it, or read data is still to come
-  kFailed,   ///< refused, waits until its lane may resend [SES 2.5 recover]
-  kBackoff,  ///< refused, waits for its own timer
+  kPending,   ///< waits in its lane
+  kCarried,   ///< the carrier has it, or read data is still to come
+  kFailed,    ///< refused, waits until its lane may resend [SES 2.5 recover]
+  kBackoff,   ///< refused, waits for its own timer
+  kDeferred,  ///< the target will say when it wants it again
 };
 
 /// What an atomic is beside its header. [SES 16.1]
@@ -41,6 +42,7 @@ struct TxOp : Pooled {
   ListHook flow_hook;   ///< of one flow, by age
   ListHook lane_hook;   ///< pending or failed in its lane
   ListHook extra_hook;  ///< waits to be truncated
+  ListHook small_hook;  ///< in SmallReads
   TimerNode retry_timer;
 
   // As posted.
@@ -78,6 +80,13 @@ struct TxOp : Pooled {
       false;  ///< what it was has ended: it only tells the target not to wait for the number
   // The target reads what does not come with the message. [SES 9, decision 142]
   bool is_rendezvous = false;
+  // Its target may put it off. [SES 8.2]
+  bool is_deferrable = false;
+  bool was_deferred = false;    ///< this attempt
+  bool is_restart_due = false;  ///< the target wants it again, and this attempt is not over
+  std::uint32_t own_token = 0;
+  std::uint32_t target_token = 0;  ///< of the restart; 0: the target may put it off
+  std::uint32_t next_token = 0;    ///< with is_restart_due
   SequenceField place;
   TxOp* before = nullptr;  ///< in its SendStream
   TxOp* behind = nullptr;
@@ -95,6 +104,9 @@ struct TxOp : Pooled {
   std::uint16_t message_id = 0;
   std::uint8_t ri_generation = 0;
   bool medium = false;
+  bool small = false;
+  bool in_small_reads = false;
+  base::Psn request_psn;    ///< of the packet of a small read
   std::uint32_t piece = 0;  ///< of the message in each packet but the last
   std::uint32_t segments = 0;
   std::uint32_t emitted = 0;  ///< highest segment cut so far, plus 1
@@ -130,6 +142,10 @@ struct TxOp : Pooled {
   /// Its PDC must stay open for what the target sends in the return direction.
   bool holds_lock() const { return (returns_data && !is_connectionless()) || awaits_delivery; }
   bool is_read() const { return opcode == SesOpcode::kRead; }
+  wire::NextHdr form() const {
+    if (small) return wire::NextHdr::kRequestSmall;
+    return medium ? wire::NextHdr::kRequestMedium : wire::NextHdr::kRequestStd;
+  }
   /// Reaches memory by its key.
   bool is_rma() const {
     return opcode >= SesOpcode::kWrite && opcode <= SesOpcode::kFetchingAtomic;
@@ -149,6 +165,8 @@ struct TxOp : Pooled {
   }
   /// What the header says of everything else.
   SesOpcode wire_opcode() const {
+    if (is_deferrable)
+      return is_tagged() ? SesOpcode::kDeferrableTsend : SesOpcode::kDeferrableSend;
     if (!is_sequenced) return opcode;
     if (fills_gap) return is_tagged() ? SesOpcode::kSequencedTgap : SesOpcode::kSequencedGap;
     return is_tagged() ? SesOpcode::kSequencedTsend : SesOpcode::kSequencedSend;

@@ -13,9 +13,9 @@ std::uint32_t bounded(std::uint32_t max_sends) {
   return std::clamp<std::uint32_t>(max_sends, 1, kMaxOperations);
 }
 
-/// Those of the users, and READs for rendezvous.
+/// Those of the users, READs for rendezvous, and requests to restart.
 std::uint32_t all_operations(const SesConfig& c) {
-  return bounded(bounded(c.max_sends) + (c.rendezvous ? c.max_fetches : 0));
+  return bounded(bounded(c.max_sends) + (c.rendezvous || c.defers ? c.max_fetches : 0));
 }
 
 /// [SES 2.4] Peers of the profile HPC do. Those that say nothing of their profile are asked; the key has already said that
@@ -42,12 +42,14 @@ Transmitter::Transmitter(Core& core)
                        (2 * std::size_t{core.config.inject_size} + 256),
                    std::max<std::size_t>(core.config.inject_size, 1)),
       windows_(all_operations(core.config)),
+      small_reads_(core.config.small_headers),
       id_index_bits_(static_cast<unsigned>(std::bit_width(all_operations(core.config)))),
-      kept_for_fetches_(core.config.rendezvous
+      kept_for_fetches_(core.config.rendezvous || core.config.defers
                             ? std::min(core.config.max_fetches, all_operations(core.config) - 1)
                             : 0) {
   core.fetcher = this;
   core.region_reads = this;
+  core.restarts = this;
 }
 
 Transmitter::~Transmitter() {
@@ -190,6 +192,8 @@ void Transmitter::assign(TxOp& op, Endpoint& endpoint, Flow& flow, SesOpcode opc
   op.retries = 0;
   op.awaits_delivery = op.peer_was_lost = false;
   op.keeper = op.times_asked = 0;
+  op.is_deferrable = op.was_deferred = op.is_restart_due = false;
+  op.own_token = op.target_token = 0;
   op.cancelled = op.memory_gone = op.returns_data = op.was_read = false;
   op.may_spray = op.is_sequenced = op.fills_gap = op.is_rendezvous = false;
   op.fetch = nullptr;
@@ -328,6 +332,8 @@ bool Transmitter::submit(Instant now, TxOp& op) {
   const bool sprayed = wants_spray(op);
   if (op.may_spray) op.mode = sprayed ? pds::Mode::kRud : pds::Mode::kRod;
   op.medium = !sprayed && may_use_medium(op);
+  op.small = may_use_small(op);
+  if (core_.config.sends_deferrable) make_deferrable(op, attempt);
 
   pds::TxMessage message;
   message.token = make_token(TokenKind::kOperation, op.pool_index, attempt);
@@ -336,6 +342,7 @@ bool Transmitter::submit(Instant now, TxOp& op) {
   message.rod_context = op.mode == pds::Mode::kRod ? op.flow->rod_context : 0;
   message.segments = op.segments;
   message.ses_header_bytes = op.medium ? wire::SesMedium::kSize : wire::SesStandardFirst::kSize;
+  if (op.small) message.ses_header_bytes = wire::SesSmall::kSize;
   const bool is_bare = op.returns_data || op.awaits_delivery;
   message.payload_bytes = is_bare ? 0 : op.length;
   message.segment_payload = is_bare ? 0 : op.piece;
@@ -376,6 +383,7 @@ bool Transmitter::submit(Instant now, TxOp& op) {
   op.returned.clear(windows_);
   op.pdc = {};
   op.truncate_wanted = op.captured = op.is_delivered = false;
+  op.was_deferred = op.is_restart_due = false;
   core_.trace.emit(
       now, base::EventId::kMessageSubmitted, 0, {},
       static_cast<std::uint64_t>(op.is_rendezvous ? op.rendezvous_opcode() : op.wire_opcode()),

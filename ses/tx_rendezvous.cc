@@ -118,7 +118,8 @@ bool Transmitter::fetch(Instant now, Fetch& fetch, const FetchRequest& request) 
   if (op == nullptr) return false;
   const auto at = static_cast<std::size_t>(request.at);
   const auto length = static_cast<std::size_t>(request.length);
-  Flow* flow = op->iov.assign_part(*request.into, at, length, core_.iov_pool)
+  const bool is_read = request.into != nullptr;
+  Flow* flow = !is_read || op->iov.assign_part(*request.into, at, length, core_.iov_pool)
                    ? flow_for(*request.endpoint, fetch.peer)
                    : nullptr;
   if (flow == nullptr) {
@@ -128,7 +129,8 @@ bool Transmitter::fetch(Instant now, Fetch& fetch, const FetchRequest& request) 
   }
   --kept_for_fetches_;
   core_.peers.hold(fetch.peer);
-  assign(*op, *request.endpoint, *flow, SesOpcode::kRead, request.length);
+  assign(*op, *request.endpoint, *flow, is_read ? SesOpcode::kRead : SesOpcode::kDeferrableRtr,
+         request.length);
   op->fetch = &fetch;
   op->job_id = request.job_id;
   op->context = op->header_data = 0;
@@ -139,7 +141,7 @@ bool Transmitter::fetch(Instant now, Fetch& fetch, const FetchRequest& request) 
   op->user_flags = 0;
   op->mkey_match = request.key;
   op->buffer_offset = request.remote_offset;
-  op->returns_data = true;
+  op->returns_data = is_read;
   op->lane = kUnorderedLane;
   op->mode = pds::Mode::kRud;
   fetch.operation = ref_of(*op);

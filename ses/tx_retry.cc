@@ -30,6 +30,7 @@ bool is_retryable_code(ReturnCode code, bool rma) {
 /// The attempt is over: every packet answered, and all data here or the message failed.
 void Transmitter::conclude(Instant now, TxOp& op) {
   leave_carrier(now, op, false);
+  if (op.semantic == Semantic::kOk && op.was_deferred) return wait_for_restart(now, op);
   if (op.semantic == Semantic::kOk) {
     if (op.is_sequenced) note_taken(op);
     if (op.is_rendezvous) op.peer->takes_rendezvous = true;
@@ -151,6 +152,10 @@ void Transmitter::on_deadline(Instant now) {
   while (TimerNode* node = timers_.pop(now)) {
     if (node->kind == TimerNode::Kind::kOpRetry) {
       TxOp& op = *static_cast<TxOp*>(node->owner);
+      if (op.state == OpState::kDeferred) {
+        finish(now, op, ReturnCode::kMessageTimeout);
+        continue;
+      }
       op.state = OpState::kPending;
       lane_of(op).pending.push_front(op);
       pump(now, *op.flow);

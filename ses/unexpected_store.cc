@@ -32,8 +32,9 @@ bool UnexpectedStore::has_room(const OverflowUse& use, const OverflowUse& of_sen
   if (use.messages >= messages_per_endpoint_ || cost > bytes_per_endpoint_ ||
       use.bytes > bytes_per_endpoint_ - cost)
     return false;
+  // A header alone takes none of the bytes, so who has used up its share of them can still announce messages.
   return has_share(of_sender.messages, messages_per_endpoint_ - use.messages, kFactor) &&
-         has_share(of_sender.bytes, bytes_per_endpoint_ - use.bytes, kFactor);
+         (cost == 0 || has_share(of_sender.bytes, bytes_per_endpoint_ - use.bytes, kFactor));
 }
 
 bool UnexpectedStore::has_room_for(const OverflowUse& use, const Sender& sender,
@@ -66,7 +67,7 @@ bool UnexpectedStore::may_hold(const OverflowUse& use, const OverflowUse& held,
       use.bytes + held.bytes + cost > bytes_per_endpoint_ + bytes)
     return false;
   return has_share(of_sender.messages, messages - held.messages, kFactor) &&
-         has_share(of_sender.bytes, bytes - held.bytes, kFactor);
+         (cost == 0 || has_share(of_sender.bytes, bytes - held.bytes, kFactor));
 }
 
 Unexpected* UnexpectedStore::admit_held(const OverflowUse& use, OverflowUse& held, Sender& sender,
@@ -118,7 +119,7 @@ Unexpected* UnexpectedStore::note_header(Sender& sender, std::uint32_t length) {
   message->has_header_data = false;
   message->header_data = 0;
   message->is_held = message->is_gap = false;
-  message->is_rendezvous = message->waits_for_fetch = false;
+  message->is_rendezvous = message->is_deferred = message->waits_for_fetch = false;
   message->fetch = nullptr;
   return message;
 }

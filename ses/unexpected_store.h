@@ -53,6 +53,10 @@ struct Unexpected : Pooled {
   RestOfMessage rest;
   Fetch* fetch = nullptr;
   bool is_unwanted = false;  ///< thrown away: swallow it when it comes again
+  // Put off: its initiator sends all of it again when it is asked to. Takes the way of a rendezvous, with a restart in the place of a
+  // READ. [SES 8.3]
+  bool is_deferred = false;
+  std::uint32_t initiator_token = 0;
   // With delivery complete its sender may ask when a receive has taken it. [SES 14.1]
   Unexpected* next_awaited = nullptr;  ///< in DeliveryIndex
   bool is_awaitable = false;           ///< in DeliveryIndex

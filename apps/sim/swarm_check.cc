@@ -94,6 +94,8 @@ void Swarm::on_received(OpState& receive, const ses::Completion& c) {
     return fail(fmt::format("receive {} completed before it was posted", rid));
   if (++receive.receive_completions > 1)
     return fail(fmt::format("receive {} completed twice", rid));
+  if (OpState* next = receive.next_receive; next != nullptr)
+    world_.events.call_at(world_.now(), [this, next] { post_receive(*next); });
   const bool truncated = c.code == ses::ReturnCode::kTruncated;
   if (c.code != ses::ReturnCode::kOk && !truncated) {
     if (!any_crash_)

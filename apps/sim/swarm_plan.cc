@@ -349,7 +349,7 @@ void Planner::choose_spray() {
   plan_.attack.numbers = true;
 }
 
-/// None yet: worlds 2662 and 2881 fail with it. Meant for two fifths of them: some messages begin so, others when there was no room for them, and half of the stores are small.
+/// Two fifths of the worlds: some messages begin so, others when there was no room for them, and half of the stores are small.
 void Planner::choose_rendezvous() {
   plan_.fep.ses.rendezvous = false;  // each host has its own
   constexpr double kShare = 0.4;
@@ -369,6 +369,47 @@ void Planner::choose_rendezvous() {
     plan_.claims_to_fetch.push_back(fetches || rendezvous_.chance(0.5));
   }
   plan_.attack.rendezvous = true;
+}
+
+/// A third of the worlds: hosts that put messages off, and most of which send such as can be. What is put off at a host that crashes
+/// then is given up after kPatience.
+void Planner::choose_deferrals() {
+  constexpr double kShare = 0.33;
+  if (!deferrals_.chance(kShare)) return;
+  constexpr std::array<std::uint64_t, 4> kKept = {0, 3000, 20'000, 1 << 20};
+  ses::SesConfig& c = plan_.fep.ses;
+  c.overflow_max = kKept[deferrals_.below(kKept.size())];
+  c.max_deferred_of_peer = deferrals_.chance(0.3) ? 1 : 8;
+  c.restart_limit = kPatience;
+  for (HostId h = 0; h < plan_.hosts(); ++h) plan_.defers.push_back(deferrals_.chance(0.8));
+}
+
+/// Hosts that receive their tagged messages one after the other, each when the one before is complete, in any order. Such a program
+/// is a right one whatever its sends need: every message that it waits for has been sent, or will be. So all of it has to end, with any
+/// store, where nothing but the store is small, and all hosts fetch what has no room.
+void Planner::choose_programs() {
+  const bool is_on = programs_.chance(0.5);
+  const bool all_fetch =
+      plan_.has_rendezvous() &&
+      std::all_of(plan_.fetches.begin(), plan_.fetches.end(), [](bool fetches) { return fetches; });
+  if (!is_on || !all_fetch || plan_.attack.is_hostile() || plan_.has(Trouble::kTinyTables) ||
+      plan_.has(Trouble::kCrash))
+    return;
+  for (HostId h = 0; h < plan_.hosts(); ++h) {
+    std::vector<PlannedOp*> receives;
+    for (PlannedOp& op : plan_.ops)
+      if (op.kind == SwarmOp::kTaggedSend && op.to == h && !op.peek) receives.push_back(&op);
+    for (std::uint32_t i = 0; i < receives.size(); ++i)
+      std::swap(receives[i],
+                receives[i + programs_.below(static_cast<std::uint32_t>(receives.size()) - i)]);
+    for (std::size_t i = 1; i < receives.size(); ++i)
+      receives[i]->receive_after = receives[i - 1]->id;
+  }
+}
+
+bool SwarmPlan::has_programs() const {
+  return std::any_of(ops.begin(), ops.end(),
+                     [](const PlannedOp& op) { return op.receive_after != 0; });
 }
 
 bool SwarmPlan::has(SwarmMode mode) const {
@@ -419,6 +460,9 @@ void apply(const SwarmMask& mask, SwarmPlan& plan) {
     if (plan.overflow_bytes != 0) plan.fep.ses.overflow_bytes = plan.overflow_bytes;
     plan.attack.rendezvous = false;
   }
+  if (mask.without.contains("deferrals")) plan.defers.clear();
+  if (mask.without.contains("programs") || mask.without.contains("rendezvous"))
+    for (PlannedOp& op : plan.ops) op.receive_after = 0;
   if (!mask.ops.empty()) {
     std::erase_if(plan.ops, [&](const PlannedOp& op) { return !mask.ops.contains(op.id); });
   }
@@ -478,6 +522,8 @@ std::vector<std::string> ingredients(const SwarmPlan& plan) {
   if (plan.fabric.planes > 1) names.emplace_back("planes");
   if (plan.sprays_order()) names.emplace_back("spray-ordered");
   if (plan.has_rendezvous()) names.emplace_back("rendezvous");
+  if (plan.has_deferrals()) names.emplace_back("deferrals");
+  if (plan.has_programs()) names.emplace_back("programs");
   FaultProfile faults = plan.faults;
   for (std::size_t i = 0; i < kFaultCount; ++i) {
     const double* p = probability(faults, static_cast<Fault>(i));
@@ -511,6 +557,13 @@ std::string describe(const SwarmPlan& plan) {
                      c.rendezvous_from, c.rendezvous_eager, c.max_fetches, c.overflow_bytes);
     for (std::size_t h = 0; h < plan.fetches.size(); ++h)
       s += plan.fetches[h] ? " yes" : (plan.claims_to_fetch[h] ? " lies" : " no");
+    s += '\n';
+  }
+  if (plan.has_programs()) s += "  each host receives its tagged messages one after the other\n";
+  if (plan.has_deferrals()) {
+    s += fmt::format("  messages beyond {} bytes are put off; hosts that let theirs:",
+                     plan.fep.ses.overflow_max);
+    for (const bool defers : plan.defers) s += defers ? " yes" : " no";
     s += '\n';
   }
   FaultProfile faults = plan.faults;

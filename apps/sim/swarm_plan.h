@@ -41,8 +41,9 @@ struct PlannedOp {
   HostId from = 0, to = 0;
   std::uint32_t bytes = 0;
   SimTime at;
-  SimTime receive_at;                   ///< sends: when the receive is posted
-  std::uint32_t receive_bytes = 0;      ///< sends: its buffer; may be too short for tagged ones
+  SimTime receive_at;               ///< sends: when the receive is posted
+  std::uint32_t receive_after = 0;  ///< then, and when the receive of this operation is complete
+  std::uint32_t receive_bytes = 0;  ///< sends: its buffer; may be too short for tagged ones
   std::optional<ses::PeekAction> peek;  ///< tagged sends: the receiver looks for it before
   bool inject = false, delivery_complete = false, fence = false, wants_data = true;
 
@@ -100,6 +101,7 @@ struct SwarmPlan {
   std::vector<bool> sprays, claims_to_restore;
   // By host, empty in worlds without rendezvous: who fetches, and who says so.
   std::vector<bool> fetches, claims_to_fetch;
+  std::vector<bool> defers;          ///< by host, empty in worlds without: sends can be put off
   std::uint64_t overflow_bytes = 0;  ///< in such worlds: the store of the same world without
   std::vector<bool> multi_receive;   ///< hosts that take untagged messages in multi-receive buffers
   std::vector<std::uint32_t> pool_packets;
@@ -122,6 +124,8 @@ struct SwarmPlan {
   SwarmMode mode_of(const PlannedOp& op) const;
   bool sprays_order() const { return !sprays.empty(); }
   bool has_rendezvous() const { return !fetches.empty(); }
+  bool has_deferrals() const { return !defers.empty(); }
+  bool has_programs() const;
   bool is_sprayed(HostId from, HostId to) const {
     return sprays_order() && ordered[from] && sprays[from] && sprays[to];
   }
@@ -132,7 +136,7 @@ struct SwarmMask {
   std::set<std::uint32_t> ops;       ///< only these; empty: all
   std::set<SwarmMode> modes;         ///< only operations that travel like this; empty: all
   std::set<std::uint32_t> episodes;  ///< only these of the attackers'; empty: all
-  /// Names of faults and troubles; "hostile": attackers, and everything that was added with them; "secure": keys, and the attacker on the links; "link-attacker"; "hold": packets that it holds back; "lost-counters"; "servers": server mode; "rotation"; "baits"; "planes": all planes but one; "spray-ordered": ordered sends by RUD; "rendezvous"; "more": what choose_more() and choose_single_packets() added.
+  /// Names of faults and troubles; "hostile": attackers, and everything that was added with them; "secure": keys, and the attacker on the links; "link-attacker"; "hold": packets that it holds back; "lost-counters"; "servers": server mode; "rotation"; "baits"; "planes": all planes but one; "spray-ordered": ordered sends by RUD; "rendezvous"; "deferrals": sends that can be put off; "programs": receives that wait for each other; "more": what choose_more() and choose_single_packets() added.
   std::set<std::string> without;
 };
 

@@ -26,7 +26,9 @@ class Planner {
         secure_(seed ^ 0x73656375'72650000ULL),
         late_secure_(seed ^ 0x73657276'65720000ULL),
         spray_(seed ^ 0x73707261'79000000ULL),
-        rendezvous_(seed ^ 0x72656e64'657a0000ULL) {
+        rendezvous_(seed ^ 0x72656e64'657a0000ULL),
+        deferrals_(seed ^ 0x64656665'72000000ULL),
+        programs_(seed ^ 0x70726f67'72616d00ULL) {
     plan_.seed = seed;
   }
 
@@ -44,6 +46,8 @@ class Planner {
     if (with_secure) choose_security(with_servers);
     choose_spray();
     choose_rendezvous();
+    choose_deferrals();
+    choose_programs();
     return std::move(plan_);
   }
 
@@ -70,6 +74,8 @@ class Planner {
   void remember_long_enough();
   void choose_spray();
   void choose_rendezvous();
+  void choose_deferrals();
+  void choose_programs();
 
   // swarm_plan_hostile.cc
   void choose_hostile();
@@ -91,7 +97,8 @@ class Planner {
 
   base::Rng rng_;
   // For what was added later: older draws, and so the worlds of named seeds, stay.
-  base::Rng more_, single_, planes_, claims_, hostile_, secure_, late_secure_, spray_, rendezvous_;
+  base::Rng more_, single_, planes_, claims_, hostile_, secure_, late_secure_, spray_, rendezvous_,
+      deferrals_, programs_;
   SwarmPlan plan_;
   SimSpan busy_{};  ///< operations start within this
   bool small_tables_ =

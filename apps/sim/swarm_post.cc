@@ -63,7 +63,7 @@ base::Result<ses::Posted, ses::PostError> Swarm::send(OpState& s, ses::PeerId pe
   if (op.wants_data) send.data = op.id;
   send.inject = op.inject;
   send.delivery_complete = op.delivery_complete;
-  send.fence = op.fence;
+  send.fence = op.fence && has_fences_;
   send.context = op.id;
   return host.ses().send(host.now(),
                          op.is_datagram() ? datagram_endpoints_[op.from] : host.endpoint(), send);
@@ -83,7 +83,7 @@ base::Result<ses::Posted, ses::PostError> Swarm::rma(OpState& s, ses::PeerId pee
   if (op.wants_data && !rma.read) rma.data = op.id;
   rma.inject = op.inject;
   rma.delivery_complete = op.delivery_complete;
-  rma.fence = op.fence;
+  rma.fence = op.fence && has_fences_;
   rma.context = op.id;
   return host.ses().rma(host.now(), host.endpoint(), rma);
 }

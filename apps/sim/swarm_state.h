@@ -46,6 +46,7 @@ struct OpState {
   SimTime ready_at;                 ///< it and its receive were posted for the first time
   std::uint32_t post_order = 0;     ///< among all posted operations
   std::uint64_t receive_order = 0;  ///< of its own receive, among all receives
+  OpState* next_receive = nullptr;  ///< posted when its own receive is complete
   std::uint64_t taken_by = 0;       ///< receive_order of the receive that took this message
 };
 
@@ -154,6 +155,8 @@ class Swarm {
   }
 
   const SwarmPlan& plan_;
+  /// A fence waits for receives, which may come later in a program than what waits behind it.
+  const bool has_fences_ = !plan_.has_programs();
   SwarmResult result_;
   bool was_refused_ = false;  ///< an operation, by what an attacker did
   World world_;

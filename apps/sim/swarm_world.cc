@@ -57,6 +57,8 @@ Swarm::Swarm(const SwarmPlan& plan, std::size_t recorded_events)
           if (secure_) secure_->arm(host, config);
           config.ses.spray_ordered = plan_.sprays_order() && plan_.sprays[host];
           config.ses.rendezvous = plan_.has_rendezvous() && plan_.fetches[host];
+          config.ses.defers = plan_.has_deferrals();
+          config.ses.sends_deferrable = plan_.has_deferrals() && plan_.defers[host];
         }));
   }
   if (plan.attack.is_hostile()) {
@@ -154,7 +156,10 @@ void Swarm::schedule() {
   for (const PlannedTrouble& t : plan_.troubles) schedule_trouble(t);
   if (hostile_) hostile_->start();
   for (OpState& s : states_) {
-    if (s.op->is_send()) {
+    OpState* const before = find(s.op->receive_after);
+    if (before != nullptr) {
+      before->next_receive = &s;
+    } else if (s.op->is_send()) {
       world_.events.call_at(s.op->receive_at, [this, &s] { post_receive(s); });
     }
     world_.events.call_at(s.op->at, [this, &s] { post(s); });

@@ -100,8 +100,8 @@ struct EnumEntry {
   X(kCreditRequest, 8, "CREDIT_REQUEST") \
   X(kNegotiation, 9, "NEGOTIATION")
 
-// [WIRE 5.4] 0x30 to 0x3e are the vendor's: those of ours are ordered messages with a number, word that a number does not come, and
-// rendezvous with a number, untagged and tagged. [decisions 141, 142]
+// [WIRE 5.4] 0x30 to 0x3e are the vendor's: those of ours are the question whether a receive has taken a message, ordered messages with
+// a number, word that a number does not come, and rendezvous with a number, untagged and tagged. [decisions 105, 141, 142]
 #define UET_SES_OPCODES(X)                                         \
   X(kNoOp, 0x00, "NO_OP")                                          \
   X(kWrite, 0x01, "WRITE")                                         \
@@ -119,6 +119,7 @@ struct EnumEntry {
   X(kTsendAtomic, 0x0d, "TSEND_ATOMIC")                            \
   X(kTsendFetchAtomic, 0x0e, "TSEND_FETCH_ATOMIC")                 \
   X(kMsgError, 0x0f, "MSG_ERROR")                                  \
+  X(kAwaitDelivery, 0x30, "AWAIT_DELIVERY")                        \
   X(kSequencedSend, 0x31, "SEQUENCED_SEND")                        \
   X(kSequencedTsend, 0x32, "SEQUENCED_TSEND")                      \
   X(kSequencedGap, 0x33, "SEQUENCED_GAP")                          \

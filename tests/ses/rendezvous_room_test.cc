@@ -78,6 +78,26 @@ TEST_P(RoomTest, message_larger_than_the_store__holds_up_nobody) {
   expect_nothing_left();
 }
 
+// The store is full to the last byte, or nearly: what comes then is announced all the same, and receives may be posted in any order.
+TEST_P(RoomTest, announcement__needs_no_bytes_of_the_store) {
+  open_pair();
+  constexpr std::uint64_t kSends = 5;
+  std::size_t messages = 0;
+  for (std::size_t first = 5 * kM; first <= 8 * kM; first += kM / 4) {
+    SCOPED_TRACE(first);
+    std::vector<Bytes> sent;
+    for (std::uint32_t i = 0; i < kSends; ++i) {
+      sent.push_back(pattern(i == 0 ? first : 20 * kM, i));
+      tsend(sent.back(), i, 1 + i);
+    }
+    fabric.run_for(Duration::from_ms(50));
+    for (std::uint64_t i = kSends; i-- > 0;) receive_and_expect(sent[i], i);
+    messages += kSends;
+    EXPECT_EQ(at_a.all.size(), messages);
+  }
+  expect_nothing_left();
+}
+
 // Many that do not fit all together: order is kept among those that were refused and those that came as they are.
 TEST_P(RoomTest, order__is_kept_among_both_kinds) {
   open_pair();

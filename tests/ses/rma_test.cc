@@ -17,6 +17,49 @@ RawRequest write_of(std::uint64_t key, const Bytes& data) {
   return r;
 }
 
+// [SES 15] A part of a region, with a key and restrictions of its own.
+TEST_F(RmaTest, derived_region__reaches_its_part_and_ends_with_the_whole) {
+  open();
+  Bytes memory = pattern(4 * kM, 1), data = pattern(100, 2);
+  const std::uint64_t whole = expose(memory, true, true), read_only = expose(memory, true, false);
+  const auto derive = [&](const PartOfRegion& part, bool write = true,
+                          std::optional<std::uint32_t> job = {}) {
+    MemoryRequest m;
+    m.remote_read = true;
+    m.remote_write = write;
+    m.virtual_addressing = false;
+    m.job_id = job;
+    m.part_of = part;
+    return sb().register_memory(m);
+  };
+  EXPECT_FALSE(derive({.key = whole, .offset = 4 * kM - 10, .length = 11}));
+  EXPECT_FALSE(derive({.key = whole, .offset = 5 * kM}));
+  EXPECT_FALSE(derive({.key = whole + 1, .length = 10}));
+  EXPECT_FALSE(derive({.key = read_only, .length = 10}));  // a right that the whole does not give
+  EXPECT_TRUE(derive({.key = read_only, .length = 10}, false));
+  const std::uint64_t part = *derive({.key = whole, .offset = kM, .length = 200});
+  const std::uint64_t part_of_part = *derive({.key = part, .offset = 100, .length = 100});
+  const std::uint64_t other_job = *derive({.key = whole, .length = 200}, true, 8);
+  const auto write = [&](std::uint64_t key, std::uint64_t offset) {
+    at_a.all.clear();
+    rma(false, data, key, offset);
+    fabric.run();
+    return at_a.all.at(0).code;
+  };
+  EXPECT_EQ(write(part_of_part, 0), ReturnCode::kOk);
+  EXPECT_TRUE(std::equal(data.begin(), data.end(), memory.begin() + kM + 100));
+  EXPECT_EQ(write(part_of_part, 1), ReturnCode::kBadAddr);
+  EXPECT_EQ(write(part, 100), ReturnCode::kOk);
+  EXPECT_EQ(write(part, 101), ReturnCode::kBadAddr);
+  EXPECT_EQ(write(other_job, 0), ReturnCode::kPermViolation);
+  EXPECT_TRUE(sb().deregister_memory(fabric.now, part));
+  EXPECT_EQ(write(part_of_part, 0), ReturnCode::kBadMkey);
+  EXPECT_TRUE(sb().deregister_memory(fabric.now, whole));
+  EXPECT_EQ(write(other_job, 0), ReturnCode::kBadMkey);
+  for (const std::uint64_t key : {part_of_part, other_job})
+    EXPECT_TRUE(sb().deregister_memory(fabric.now, key));
+}
+
 // Covers: SES-24
 TEST_F(RmaTest, small_header__reaches_only_an_optimized_key) {
   open();
@@ -50,7 +93,7 @@ TEST_F(RmaTest, small_header__reaches_only_an_optimized_key) {
   EXPECT_TRUE(v.is_small_data);
   EXPECT_EQ(v.request_psn.value(), psn);
   EXPECT_EQ(Bytes(v.data.begin(), v.data.end()), (Bytes{1, 2, 3}));
-  // Our own initiator never uses the form.
+  // Our own initiator uses the form where the peer says that it takes it.
   Bytes data{4, 5};
   rma(false, data, key, 0);
   fabric.run();
