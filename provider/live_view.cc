@@ -16,6 +16,7 @@
 #include "lib/ports/live_socket.h"
 #include "provider/clock.h"
 #include "provider/patient_lock.h"
+#include "provider/peer_fit.h"
 #include "provider/provider.h"
 #include "provider/worker.h"
 
@@ -27,21 +28,6 @@ constexpr int kCheckEveryMs = 1000;
 /// Far longer than any holder needs, unless the process ends with the lock held.
 constexpr auto kWorkerPatience = base::Duration::from_ms(100);
 constexpr auto kExitPatience = base::Duration::from_ms(1000);
-/// A few may be damage on the way; more of them are a peer with another setting.
-constexpr std::uint64_t kBadCrcsToTell = 3;
-constexpr std::uint64_t kCreditRequestsToTell =
-    5;  ///< a second; requests that draw nothing leave ten times in one
-constexpr int kChecksWithoutCredit = 2;
-constexpr int kChecksBetweenWarnings = 60;
-
-/// What is known of one worker beside the worker itself.
-struct Watch {
-  std::uint64_t received = 0,
-                asked = 0;  ///< packets, and control packets sent, at the check before
-  int checks_without_credit = 0;
-  std::uint64_t bad_crcs_told = 0;
-  int quiet_checks = kChecksBetweenWarnings;
-};
 
 /// Leaked on purpose, as the workers' registry: used until the very end of the process.
 class Server {
@@ -140,7 +126,7 @@ class Server {
   std::string answer(const std::string& request) {
     fep::LiveReport report(request, getpid(), ports::program_name());
     const std::lock_guard guard(mutex_);
-    for (auto& [worker, watch] : workers_) {
+    for (auto& [worker, fit] : workers_) {
       const auto turn = lock_within(worker->lock(), kWorkerPatience);
       if (turn) report.add(clock_now(), worker->fep(), worker->settings());
     }
@@ -149,56 +135,14 @@ class Server {
 
   void check() {
     const std::lock_guard guard(mutex_);
-    for (auto& [worker, watch] : workers_) {
-      ++watch.quiet_checks;
+    for (auto& [worker, fit] : workers_) {
       const auto turn = lock_within(worker->lock(), kWorkerPatience);
-      if (turn) check(*worker, watch);
+      if (turn) fit.look(clock_now(), worker->fep(), worker->settings());
     }
   }
 
-  static void check(Worker& worker, Watch& watch) {
-    check_crc(worker, watch);
-    check_credit(worker, watch);
-  }
-
-  /// A peer that gives no credit because its FI_UET_CC knows none is asked again and again.
-  static void check_credit(Worker& worker, Watch& watch) {
-    base::Trace& trace = worker.fep().trace();
-    const std::uint64_t received = trace.count(base::EventId::kPacketReceived);
-    const std::uint64_t asked = trace.count(base::EventId::kControlSent);
-    const cc::Algorithm cc = worker.settings().cc;
-    const bool wants_credit = cc == cc::Algorithm::kRccc || cc == cc::Algorithm::kBoth;
-    const bool is_stuck = wants_credit && received == watch.received &&
-                          asked >= watch.asked + kCreditRequestsToTell &&
-                          worker.fep().pds().gauges().queued_messages > 0;
-    watch.checks_without_credit = is_stuck ? watch.checks_without_credit + 1 : 0;
-    watch.received = received;
-    watch.asked = asked;
-    if (watch.checks_without_credit != kChecksWithoutCredit) return;
-    std::string peer = "a peer";
-    worker.fep().pds().for_each_pdc([&](const pds::Pds::PdcView& pdc) {
-      if (pdc.queued > 0) peer = pdc.peer.to_string();
-      return pdc.queued == 0;
-    });
-    tell_user("credit was asked for " + std::to_string(asked) + " times and " + peer +
-              " grants none: is FI_UET_CC the same there (here " +
-              (cc == cc::Algorithm::kRccc ? "rccc" : "both") + ")?");
-  }
-
-  static void check_crc(Worker& worker, Watch& watch) {
-    const std::uint64_t bad = worker.fep().trace().drops(base::DropReason::kBadCrc);
-    if (bad < watch.bad_crcs_told + kBadCrcsToTell || watch.quiet_checks < kChecksBetweenWarnings)
-      return;
-    tell_user(
-        std::to_string(bad - watch.bad_crcs_told) + " packets with a wrong CRC, the last from " +
-        worker.fep().last_bad_crc_from().to_string() + ": is FI_UET_PROTECT the same there (here " +
-        (worker.settings().protect == fep::Protection::kCrc ? "crc" : "none") + ")?");
-    watch.bad_crcs_told = bad;
-    watch.quiet_checks = 0;
-  }
-
   std::mutex mutex_;  ///< taken before a worker's lock, never behind it
-  std::map<Worker*, Watch> workers_;
+  std::map<Worker*, PeerFit> workers_;
   std::thread thread_;
   pid_t owner_ = 0;
   int listen_fd_ = -1, stop_fd_ = -1;

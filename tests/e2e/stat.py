@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Looking at endpoints while they run, and what they say of peers that do not fit.
 
-    stat.py PROVIDER-FOLDER UET-PERF UET-STAT
+    stat.py PROVIDER-FOLDER UET-PERF UET-STAT UET-KEYS
 """
 
 import json
@@ -158,8 +158,17 @@ def is_told(bench, server, client, text, arguments=("send", "--size", "16k")):
         return pair.jobs[1].report(None)
 
 
+def no_memif_server(bench):
+    """Both ends are clients of one socket. Nothing to try where there is no DPDK."""
+    if not os.path.exists(os.path.join(bench.provider, "../lib/dpdk/libuet-dpdk.so")):
+        return ""
+    port = f"dpdk:net_memif0,role=client,socket-abstract=no,socket={bench.folder}/nobody.sock"
+    ends = [{"FI_UET_PORT": port, "FI_UET_ADDR": f"10.78.0.{n}"} for n in (1, 2)]
+    return is_told(bench, *ends, "has no link: is there a process with the other role at its socket?")
+
+
 def main():
-    provider, perf, stat = map(os.path.abspath, sys.argv[1:])
+    provider, perf, stat, uet_keys = map(os.path.abspath, sys.argv[1:])
     need_provider(provider)
     tap = Tap()
     with temporary_folder() as folder:
@@ -170,6 +179,13 @@ def main():
         for number in (signal.SIGTERM, signal.SIGSEGV):
             tap.result(f"counters reach the trace at {number.name}", last_words(bench, number))
         tap.result("a peer without CRC is named", is_told(bench, {"FI_UET_PROTECT": "none"}, None, "packets with a wrong CRC"))
+        tap.result("a peer on another UDP port is named",
+                   is_told(bench, {"FI_UET_UDP_PORT": "4999"}, None, "with FI_UET_UDP_PORT 4793 as here"))
+        keys = os.path.join(folder, "keys.json")
+        subprocess.run([uet_keys, "new", "--out", keys, "--state-dir", os.path.join(folder, "keys.state")], check=True,
+                       capture_output=True, timeout=60)
+        tap.result("a peer that does not encrypt is named", is_told(bench, None, {"FI_UET_KEYS": keys}, "and with the same FI_UET_KEYS?"))
+        tap.result("a memif with nobody at its socket is named", no_memif_server(bench))
         tap.result("a peer that grants no credit is named", is_told(bench, None, {"FI_UET_CC": "rccc"}, "grants none"))
         tap.result("an address of another family is refused at once",
                    is_told(bench, None, {"FI_UET_ADDR": "::1"}, "is not of the family of our own address"))

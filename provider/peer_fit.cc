@@ -1,0 +1,108 @@
+#include "provider/peer_fit.h"
+
+#include <string>
+
+#include "provider/provider.h"
+
+namespace uet::provider {
+namespace {
+
+/// A few may be damage on the way; more of them are a peer with another setting.
+constexpr std::uint64_t kPacketsToTell = 3;
+constexpr std::uint64_t kCreditRequestsToTell =
+    5;  ///< a second; requests that draw nothing leave ten times in one
+constexpr int kLooksToTell = 2;
+constexpr auto kSilence = base::Duration::from_ms(1500);
+
+}  // namespace
+
+void PeerFit::look(base::Instant now, fep::Fep& fep, const fep::Settings& settings) {
+  ++looks_since_crc_;
+  ++looks_since_silence_;
+  look_at_crc(fep, settings);
+  look_at_credit(fep, settings);
+  look_at_security(fep, settings);
+  if (look_at_link(now, fep)) look_for_silence(now, fep, settings);
+}
+
+void PeerFit::look_at_crc(fep::Fep& fep, const fep::Settings& settings) {
+  const std::uint64_t bad = fep.trace().drops(base::DropReason::kBadCrc);
+  if (bad < bad_crcs_told_ + kPacketsToTell || looks_since_crc_ < kLooksBetweenWarnings) return;
+  tell_user(std::to_string(bad - bad_crcs_told_) + " packets with a wrong CRC, the last from " +
+            fep.last_bad_crc_from().to_string() + ": is FI_UET_PROTECT the same there (here " +
+            (settings.protect == fep::Protection::kCrc ? "crc" : "none") + ")?");
+  bad_crcs_told_ = bad;
+  looks_since_crc_ = 0;
+}
+
+/// A peer that gives no credit because its FI_UET_CC knows none is asked again and again.
+void PeerFit::look_at_credit(fep::Fep& fep, const fep::Settings& settings) {
+  base::Trace& trace = fep.trace();
+  const std::uint64_t received = trace.count(base::EventId::kPacketReceived);
+  const std::uint64_t asked = trace.count(base::EventId::kControlSent);
+  const cc::Algorithm cc = settings.cc;
+  const bool wants_credit = cc == cc::Algorithm::kRccc || cc == cc::Algorithm::kBoth;
+  const bool is_stuck = wants_credit && received == received_ &&
+                        asked >= asked_ + kCreditRequestsToTell &&
+                        fep.pds().gauges().queued_messages > 0;
+  looks_without_credit_ = is_stuck ? looks_without_credit_ + 1 : 0;
+  received_ = received;
+  asked_ = asked;
+  if (looks_without_credit_ != kLooksToTell) return;
+  std::string peer = "a peer";
+  fep.pds().for_each_pdc([&](const pds::Pds::PdcView& pdc) {
+    if (pdc.queued > 0) peer = pdc.peer.to_string();
+    return pdc.queued == 0;
+  });
+  tell_user("credit was asked for " + std::to_string(asked) + " times and " + peer +
+            " grants none: is FI_UET_CC the same there (here " +
+            (cc == cc::Algorithm::kRccc ? "rccc" : "both") + ")?");
+}
+
+void PeerFit::look_at_security(fep::Fep& fep, const fep::Settings& settings) {
+  const base::Trace& trace = fep.trace();
+  if (settings.keys.empty() && trace.drops(base::DropReason::kTssUnexpected) >= kPacketsToTell)
+    tell_user(
+        "packets come encrypted, and are dropped: a peer has FI_UET_KEYS set, and this endpoint "
+        "has not");
+  if (!settings.keys.empty() && trace.drops(base::DropReason::kTssMissing) >= kPacketsToTell)
+    tell_user("packets come in clear, and are dropped: FI_UET_KEYS is set here, and not at a peer");
+}
+
+/// Only where something waits to leave: a server whose client is not there yet has nothing to complain of.
+bool PeerFit::look_at_link(base::Instant now, fep::Fep& fep) {
+  net::Port& port = fep.port();
+  const bool has_link = port.planes_up(now) != 0;
+  const bool waits = fep.pds().gauges().outstanding_packets > 0;
+  looks_without_link_ = !has_link && waits ? looks_without_link_ + 1 : 0;
+  if (looks_without_link_ == kLooksToTell) {
+    const std::string& name = port.facts().name;
+    const bool is_memif = name.find("memif") != std::string::npos;
+    tell_user("port " + name + " has no link" +
+              (is_memif ? ": is there a process with the other role at its socket?" : ""));
+  }
+  return has_link;
+}
+
+/// An opening that is not answered at all. Openings that are refused have been heard of.
+void PeerFit::look_for_silence(base::Instant now, fep::Fep& fep, const fep::Settings& settings) {
+  if (looks_since_silence_ < kLooksBetweenWarnings) return;
+  std::string peer;
+  fep.pds().for_each_pdc([&](const pds::Pds::PdcView& pdc) {
+    const bool is_silent =
+        pdc.is_initiator && pdc.peer_id == 0 && pdc.unacked > 0 && now - pdc.heard_at >= kSilence;
+    if (is_silent) peer = pdc.peer.to_string();
+    return !is_silent;
+  });
+  if (peer.empty()) return;
+  const net::PortFacts& facts = fep.port().facts();
+  tell_user(
+      "nothing is heard from " + peer + ": does an endpoint run there, " +
+      (facts.udp_encapsulation
+           ? "with FI_UET_UDP_PORT " + std::to_string(facts.udp_port) + " as here"
+           : std::string("on IP without UDP as here")) +
+      (settings.keys.empty() ? " and without FI_UET_KEYS?" : " and with the same FI_UET_KEYS?"));
+  looks_since_silence_ = 0;
+}
+
+}  // namespace uet::provider

@@ -1,0 +1,33 @@
+/// Peers that do not fit this endpoint, found out by what is counted, and named once with the setting to look at. One object for each
+/// endpoint; asked once a second, while the endpoint stands still.
+#pragma once
+
+#include <cstdint>
+
+#include "fep/fep.h"
+#include "fep/settings.h"
+
+namespace uet::provider {
+
+class PeerFit {
+ public:
+  void look(base::Instant now, fep::Fep& fep, const fep::Settings& settings);
+
+ private:
+  void look_at_crc(fep::Fep& fep, const fep::Settings& settings);
+  void look_at_credit(fep::Fep& fep, const fep::Settings& settings);
+  void look_at_security(fep::Fep& fep, const fep::Settings& settings);
+  void look_for_silence(base::Instant now, fep::Fep& fep, const fep::Settings& settings);
+  /// True with a link.
+  bool look_at_link(base::Instant now, fep::Fep& fep);
+
+  static constexpr int kLooksBetweenWarnings = 60;
+
+  std::uint64_t received_ = 0,
+                asked_ = 0;  ///< packets, and control packets sent, at the look before
+  int looks_without_credit_ = 0, looks_without_link_ = 0;
+  std::uint64_t bad_crcs_told_ = 0;
+  int looks_since_crc_ = kLooksBetweenWarnings, looks_since_silence_ = kLooksBetweenWarnings;
+};
+
+}  // namespace uet::provider
