@@ -39,6 +39,8 @@ struct DeviceSpec {
   bool is_memif_server() const {
     return kind == DeviceKind::kMemif && argument("role") == "server";
   }
+  /// A client whose peer reads and writes our packets where they lie.
+  bool is_without_copying() const { return is_memif_client() && argument("zero-copy") == "yes"; }
   /// Whether frames also pass the kernel, which answers for its addresses: what it does with the interface under the device.
   bool is_seen_by_kernel() const {
     return kind == DeviceKind::kAfPacket || (kind == DeviceKind::kPcap && has_argument("iface"));

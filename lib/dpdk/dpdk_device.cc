@@ -13,6 +13,7 @@
 #include "lib/dpdk/eal.h"
 #include "lib/dpdk/interrupt_thread.h"
 #include "lib/dpdk/kernel_interface.h"
+#include "lib/dpdk/memory_descriptors.h"
 
 namespace uet::dpdk {
 
@@ -281,7 +282,7 @@ void DpdkDevice::keep_link() {
   if (is_started_) {
     rte_eth_link link{};
     if (rte_eth_link_get_nowait(port_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP) {
-      if (!std::exchange(was_up_, true)) ++link_generation_;
+      if (!std::exchange(was_up_, true)) on_link_up();
       patience_ = first_patience();
       return;
     }
@@ -291,6 +292,11 @@ void DpdkDevice::keep_link() {
     begin_reconnect();
   else
     was_up_ = false;  // a server only waits
+}
+
+void DpdkDevice::on_link_up() {
+  ++link_generation_;
+  if (config_.spec.is_without_copying()) restore_memory_descriptors();
 }
 
 std::uint64_t DpdkDevice::first_patience() const {
@@ -313,7 +319,11 @@ void DpdkDevice::reconnect(void* device) {
   auto* self = static_cast<DpdkDevice*>(device);
   const LogCapture quiet;
   if (self->needs_stop_) self->stop_driver();
-  const bool is_started = rte_eth_dev_start(self->port_) == 0;
+  // Another file in the place of DPDK's memory must not go to the peer.
+  if (self->config_.spec.is_without_copying() && !restore_memory_descriptors())
+    self->health_.change(DeviceHealth::State::kGood, DeviceHealth::State::kGone);
+  const bool is_started =
+      self->health_.state() == DeviceHealth::State::kGood && rte_eth_dev_start(self->port_) == 0;
   self->reconnect_.store(is_started ? Reconnect::kStarted : Reconnect::kFailed,
                          std::memory_order_release);
 }

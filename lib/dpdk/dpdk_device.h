@@ -109,6 +109,7 @@ class DpdkDevice final : public net::FrameDevice, private Caretaker::Ward {
   void report_health();
   bool reads_link_up() const;
   void keep_link();
+  void on_link_up();
   std::uint64_t first_patience() const;
   void begin_reconnect();
   static void reconnect(void* device);

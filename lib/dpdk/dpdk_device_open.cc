@@ -22,6 +22,7 @@
 #include "lib/dpdk/kernel_interface.h"
 #include "lib/dpdk/memif_relay.h"
 #include "lib/dpdk/memif_sockets.h"
+#include "lib/dpdk/memory_descriptors.h"
 
 namespace uet::dpdk {
 
@@ -154,6 +155,7 @@ void DpdkDevice::stop_driver() {
     close_connections([this] { rte_eth_dev_stop(port_); });
   else
     rte_eth_dev_stop(port_);
+  if (config_.spec.is_without_copying()) restore_memory_descriptors();
 }
 
 void DpdkDevice::unplug(std::uint16_t port) const {
@@ -424,6 +426,16 @@ bool DpdkDevice::set_up_queues(std::string& error) {
 
 bool DpdkDevice::start(std::string& error) {
   const LogCapture log;
+  if (config_.spec.is_without_copying()) {
+    keep_memory_descriptors();
+    if (!restore_memory_descriptors()) {
+      error =
+          config_.spec.name +
+          ": an earlier device with zero-copy=yes cost DPDK the descriptor of its memory; leave "
+          "zero-copy out, or open such a device once in a process";
+      return false;
+    }
+  }
   const int result = start_driver(error);
   if (!error.empty()) return false;
   if (config_.spec.kind == DeviceKind::kMemif) gate_.join();
