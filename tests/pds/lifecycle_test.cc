@@ -136,7 +136,7 @@ TEST(Lifecycle, its_own_end_gives_back_all_that_open_pdcs_hold) {
   Life t;
   {
     Lifecycle inner(t.env, t.pdcs, t.congestions, t.room, t.scheduler, t.states, t.window,
-                    t.openings, t.kept, t.receiver, t.reorder, t.credit);
+                    t.receiving);
     (void)inner.open_initiator(kNow, Life::message_to(2));
     Pdc& target =
         inner.open_target(kNow, Life::packet_from(3, 1, Psn(9)), Psn(9), PdcInput::kSynAccepted);
