@@ -97,9 +97,8 @@ std::optional<AckIn> parse_ack(Instant now, const net::RxPacket& rx, base::Trace
   return in;
 }
 
-// One that is late may be behind, but an offset
-// of 16 bits must reach what is outstanding: further back it says nothing, and half of all numbers would be believed.
-// [PDS 19 R5, R6]
+// An ACK that is late may be behind, but an offset of 16 bits must reach what is outstanding: further back it says nothing, and half
+// of all numbers would be believed. [PDS 19 R5, R6]
 bool speaks_of_what_was_sent(const Pdc& pdc, const AckIn& in) {
   const Psn last = pdc.tx.next - 1;
   const Psn before_start = pdc.start - 1;
