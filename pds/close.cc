@@ -71,9 +71,11 @@ void Closing::proceed(Instant now, Pdc& pdc) {
 // docs/decisions/0043-closing-a-sleeping-peer.md.
 Duration Closing::grace() const {
   constexpr std::uint8_t kNoLimit = 15;
-  return config_.max_rto_retx_cnt >= kNoLimit
-             ? std::max(config_.close_req_time, config_.peer_timeout)
-             : config_.close_req_time;
+  if (config_.max_rto_retx_cnt < kNoLimit) return config_.close_req_time;
+  // Without any limit on silence a peer that is gone still has to make place some day.
+  constexpr auto kLongest = Duration::from_seconds(60);
+  const bool has_limit = config_.peer_timeout > Duration{};
+  return std::max(config_.close_req_time, has_limit ? config_.peer_timeout : kLongest);
 }
 
 void Closing::on_timer(Instant now, Pdc& pdc) {
