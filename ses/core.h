@@ -3,12 +3,12 @@
 
 #include <algorithm>
 
-#include "ses/carrier.h"
 #include "ses/endpoint_table.h"
 #include "ses/memory_table.h"
 #include "ses/payload_sizes.h"
 #include "ses/peer_table.h"
 #include "ses/rendezvous.h"
+#include "ses/ways.h"
 
 namespace uet::ses {
 
@@ -42,7 +42,7 @@ struct Core {
   base::Rng& rng;
   const base::HashKey hash_key;  ///< of all tables whose keys peers choose
   base::Trace& trace;
-  Carrier* carrier = nullptr;
+  pds::Carrier* carrier = nullptr;
   // What the two halves ask of each other. [decision 142]
   Fetcher* fetcher = nullptr;
   FetchSink* fetch_sink = nullptr;
