@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "lib/net/port.h"
-#include "ses/carrier.h"
+#include "ses/ways.h"
 
 namespace uet::fep {
 

@@ -203,12 +203,31 @@ enum class SubmitResult : std::uint8_t {
   kNever,  ///< submit_return() only: that PDC is gone, or its target is the other side
 };
 
-class Pds {
+/// What SES asks of the layer that carries its messages. A Pds is one; tests put a scripted one in its place. [SES 20]
+class Carrier {
+ public:
+  virtual ~Carrier() = default;
+  /// Queue a message. kAgain has no side effect; Upper::on_resume() follows. [tx_req]
+  virtual SubmitResult submit(Instant now, const TxMessage& message) = 0;
+  /// Queue read data towards the sender of `request`, on the return direction of its PDC. Not queued has no side effect. [tx_ret]
+  virtual SubmitResult submit_return(Instant now, RxHandle request, const TxMessage& message) = 0;
+  /// Release one lock taken by a message with `lock`.
+  virtual void unlock(Instant now, PdcRef pdc) = 0;
+  /// Stop carrying a message. Unsent and unacknowledged: forgotten; otherwise see pds.md 16.5. No
+  /// on_message_error follows.
+  virtual void abort(Instant now, MessageToken token) = 0;
+  /// No further segments than those already sent; the message ends there (SES closes it with
+  /// MSG_ERROR or a closing packet as its last segment, so `segments` becomes the new count).
+  /// Returns the number of segments already sent.
+  virtual std::uint32_t truncate(Instant now, MessageToken token, std::uint32_t extra_segments) = 0;
+};
+
+class Pds final : public Carrier {
  public:
   /// `facts` describes the port the packets go through. References must outlive the Pds.
   Pds(const PdsConfig& config, const cc::CcConfig& cc_config, const net::PortFacts& facts,
       net::PacketPool& pool, base::Rng& rng, base::Trace& trace, Upper& upper);
-  ~Pds();
+  ~Pds() override;
   Pds(const Pds&) = delete;
   Pds& operator=(const Pds&) = delete;
 
@@ -218,22 +237,14 @@ class Pds {
 
   // --- From SES
   // ------------------------------------------------------------------------------------------------------
-  /// Queue a message. kAgain has no side effect; Upper::on_resume() follows. [tx_req]
-  SubmitResult submit(Instant now, const TxMessage& message);
-  /// Queue read data towards the sender of `request`, on the return direction of its PDC. Not queued has no side effect. [tx_ret]
-  SubmitResult submit_return(Instant now, RxHandle request, const TxMessage& message);
+  SubmitResult submit(Instant now, const TxMessage& message) override;
+  SubmitResult submit_return(Instant now, RxHandle request, const TxMessage& message) override;
+  void unlock(Instant now, PdcRef pdc) override;
+  void abort(Instant now, MessageToken token) override;
+  std::uint32_t truncate(Instant now, MessageToken token, std::uint32_t extra_segments) override;
   /// The answer to a request that was answered kLater. Ignored (counted) when the handle is stale.
   /// [tx_rsp]
   void respond(Instant now, RxHandle handle, const SesResponse& response, bool guaranteed);
-  /// Release one lock taken by a message with `lock`.
-  void unlock(Instant now, PdcRef pdc);
-  /// Stop carrying a message. Unsent and unacknowledged: forgotten; otherwise see pds.md 16.5. No
-  /// on_message_error follows.
-  void abort(Instant now, MessageToken token);
-  /// No further segments than those already sent; the message ends there (SES closes it with
-  /// MSG_ERROR or a closing packet as its last segment, so `segments` becomes the new count).
-  /// Returns the number of segments already sent.
-  std::uint32_t truncate(Instant now, MessageToken token, std::uint32_t extra_segments);
 
   // --- From and to the loop
   // -------------------------------------------------------------------------------------------

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 
-#include "ses/carrier.h"
 #include "ses/endpoint_table.h"
 #include "ses/memory_table.h"
 #include "ses/payload_sizes.h"
 #include "ses/peer_table.h"
 #include "ses/rendezvous.h"
+#include "ses/ways.h"
 
 namespace uet::ses {
 
@@ -52,7 +52,7 @@ struct Core {
   /// By chance, not 0: what an address said before its process started anew is told apart. [decision 105]
   const std::uint32_t process_name;
   base::Trace& trace;
-  Carrier* carrier = nullptr;
+  pds::Carrier* carrier = nullptr;
   // What the two halves ask of each other. [decision 142]
   Fetcher* fetcher = nullptr;
   FetchSink* fetch_sink = nullptr;

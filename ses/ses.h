@@ -31,7 +31,7 @@ using base::Instant;
 using wire::AmoDatatype;
 using wire::AmoOpcode;
 
-class Carrier;
+using pds::Carrier;
 class Ways;
 
 /// SES return codes, wire values. [UET table 3-19]
@@ -320,8 +320,7 @@ class Ses final : public pds::Upper {
   Ses(const SesConfig& config, std::uint32_t payload_mtu, net::FabricAddress own_address,
       base::Rng& rng, base::Trace& trace);
   ~Ses() override;
-  void attach(pds::Pds& pds);
-  /// The same with anything that behaves like a Pds; not owned.
+  /// To a pds::Pds, or to what plays one in a test; not owned.
   void attach(Carrier& carrier);
   /// Messages are cut to what the way to their destination carries; without, all to `payload_mtu`. Not owned.
   void set_ways(Ways& ways);

@@ -15,7 +15,6 @@ struct Ses::Impl {
   Core core;
   Transmitter tx;
   Receiver rx;
-  std::unique_ptr<Carrier> own_carrier;  ///< made by attach(pds::Pds&)
 };
 
 }  // namespace uet::ses

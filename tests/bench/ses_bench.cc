@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "lib/wire/headers.h"
-#include "ses/carrier.h"
 #include "ses/match_list.h"
 #include "ses/ses.h"
+#include "ses/ways.h"
 
 namespace uet::ses {
 namespace {

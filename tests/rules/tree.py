@@ -49,6 +49,11 @@ def main():
     tap.result("no unfinished marks", matches(root, code, UNFINISHED))
     product = [f for f in code if f.suffix != ".py" and f.relative_to(root).parts[0] not in ("tests", "tools")]
     tap.result("comments name who acts", matches(root, product, VAGUE))
+    built_again = (root / "apps/meson.build").read_text()
+    planted = [f.relative_to(root) for f in product if f.name != "planted.h" and "PlantedBug::" in f.read_text()
+               and f.relative_to(root).parts[0] != "apps"]
+    tap.result("files with a planted bug are compiled again for uet-sim-planted",
+               [f"{f} is not in apps/meson.build" for f in planted if f"'../{f}'" not in built_again])
     tap.result("a README in each folder", [f"{d}/README.md is missing" for d in NEEDS_README
                                            if not (root / d / "README.md").is_file()])
     tap.finish()

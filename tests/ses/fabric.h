@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "lib/base/rng.h"
-#include "ses/carrier.h"
 #include "ses/request_view.h"
 #include "ses/responses.h"
 #include "ses/ses.h"
+#include "ses/ways.h"
 
 namespace uet::ses::testing {
 
