@@ -65,6 +65,11 @@ pds::Answer answer_news(const RequestView& r, ResponseList list, std::uint32_t m
                      true);
 }
 
+pds::Answer answer_thrown_away(const RequestView& r) {
+  return answer_news(r, is_deferrable(r.opcode) ? ResponseList::kExpected : ResponseList::kOverflow,
+                     0);
+}
+
 pds::Answer answer_await(const RequestView& r, bool waits, std::uint32_t process) {
   return answer_with(
       make_response({.opcode = ResponseOpcode::kResponse,

@@ -30,10 +30,8 @@ pds::Answer Receiver::answer_discarded(Context& c, RxMessage& m) {
   if (code != ReturnCode::kOk) m.code_was_told = true;
   if (is_complete) release_message(m);
   if (code != ReturnCode::kOk) return answer_error(r, code, generation, first);
-  // Thrown away by the user: its sender has nothing to complain of. [SES 7.3] Put off: its sender knows. One that was sent again to
-  // be thrown away is not unexpected any more, or it would seem to be put off once more.
-  const auto list = r.target_token != 0 ? ResponseList::kExpected : ResponseList::kOverflow;
-  return is_complete && first ? answer_news(r, list, 0) : answer_pending(r);
+  // Thrown away by the user: its sender has nothing to complain of. [SES 7.3] Put off: its sender knows already.
+  return is_complete && first ? answer_thrown_away(r) : answer_pending(r);
 }
 
 /// From now on packets of `m` are only counted, and answered with `told`. A receive it was bound to

@@ -148,7 +148,7 @@ pds::Answer Receiver::deliver_claimed(Context& c, RiSpace& space, Unexpected& he
   if (header.is_unwanted) {
     forget_header(header);
     c.is_taken = true;
-    if (r.is_single()) return answer_news(r, ResponseList::kOverflow, 0);
+    if (r.is_single()) return answer_thrown_away(r);
     RxMessage* m = messages_.create(c.key, r, loop_ns_, *c.owner);
     UET_CHECK(m != nullptr);  // begin_send() looked
     m->endpoint = c.endpoint;

@@ -39,8 +39,8 @@ void Transmitter::on_further_response(Instant now, pds::PdcRef pdc, std::uint8_t
     return;
   TxOp* op = find_carried(response.message_id);
   const bool waits = op != nullptr && op->pdc == pdc && op->job_id == response.job_id &&
-                     !op->medium && !op->small && op->answered > 0 && op->semantic == Semantic::kNone &&
-                     !op->awaits_delivery;
+                     !op->medium && !op->small && op->answered > 0 &&
+                     op->semantic == Semantic::kNone && !op->awaits_delivery;
   if (!waits) return;
   interpret(now, *op, next_hdr, bytes);
   advance(now, *op);

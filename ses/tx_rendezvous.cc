@@ -12,8 +12,10 @@ bool Transmitter::may_begin_rendezvous(const TxOp& op) const {
   const std::uint16_t fetches = kFetchesRendezvous | kHpc;
   if (!core_.config.rendezvous || op.endpoint == nullptr) return false;
   const EndpointConfig& endpoint = op.endpoint->config;
-  return is_send && !endpoint.rma_ordered && !endpoint.atomics_ordered && op.length > 0 &&
-         !op.fills_gap && !op.peer->refuses_rendezvous && (op.peer->address.fep_cap & fetches) != 0;
+  // What a target asked for by a token it waits for as it is. [SES 8.2]
+  return is_send && op.target_token == 0 && !endpoint.rma_ordered && !endpoint.atomics_ordered &&
+         op.length > 0 && !op.fills_gap && !op.peer->refuses_rendezvous &&
+         (op.peer->address.fep_cap & fetches) != 0;
 }
 
 /// As a rendezvous if that can be, or as it is.
@@ -60,8 +62,14 @@ void Transmitter::withdraw_source(const TxOp& op) {
 bool Transmitter::becomes_rendezvous(TxOp& op) {
   const bool had_no_room = op.code == ReturnCode::kNoMatch || op.code == ReturnCode::kDisabled ||
                            op.code == ReturnCode::kDisabledGen;
-  if (!had_no_room || op.is_rendezvous || op.awaits_delivery || !begin_rendezvous(op, 0))
+  if (!had_no_room || op.awaits_delivery) return false;
+  if (op.is_rendezvous) {
+    if (op.eager == 0) return false;
+    op.eager = 0;  // there was no room for that either
+    op.wanted = op.length;
+  } else if (!begin_rendezvous(op, 0)) {
     return false;
+  }
   op.peer->lacks_room = true;
   return true;
 }

@@ -282,6 +282,31 @@ TEST_F(DeferTest, discard__the_message_is_sent_to_be_swallowed) {
   expect_nothing_left();
 }
 
+struct KeepingDeferTest : DeferTest {
+  static SesConfig keeping() {
+    SesConfig c = deferring();
+    c.overflow_max = 1 << 20;
+    return c;
+  }
+  KeepingDeferTest() : DeferTest(keeping()) {}
+};
+
+// Nor shall it take a message that was kept in part, and thrown away then, for one that was put off.
+TEST_F(KeepingDeferTest, discard__of_a_message_that_is_still_arriving) {
+  open();
+  tsend(message, 5);
+  fabric.cut_one_each();
+  fabric.deliver(0);
+  PeekRequest discard;
+  discard.tag = 5;
+  discard.action = PeekAction::kDiscard;
+  ASSERT_TRUE(sb().peek(fabric.now, eb, discard));
+  fabric.run();
+  ASSERT_EQ(at_a.all.size(), 1u);
+  EXPECT_EQ(at_a.all[0].code, ReturnCode::kOk);
+  expect_nothing_left();
+}
+
 TEST_F(DeferTest, claim__has_the_message_sent_again) {
   put_off();
   PeekRequest claim;
