@@ -80,7 +80,7 @@ std::vector<Choice> choices_of(Fep& fep, const Settings& settings) {
       {"cc", std::string(name_of(config.cc.algorithm)), "CC", "default"},
       {"lb", std::string(name_of(config.cc.load_balancing)), "LB",
        settings.lb ? "default" : "number of planes"},
-      {"paths", std::to_string(config.cc.paths), "PATHS", "port"},
+      {"paths", std::to_string(config.cc.paths), "PATHS", "default"},
       {"job", std::to_string(settings.job), "JOB", "default"},
   };
 }

@@ -139,9 +139,7 @@ base::Result<FepConfig, std::string> Settings::fep_config(const net::PortFacts& 
   // that are well; mixed keeps to paths that answered first, and they may all be on one plane.
   out.cc.load_balancing =
       lb.value_or(facts.planes > 1 ? cc::LoadBalancing::kBitmap : cc::LoadBalancing::kOblivious);
-  // Each costs memory, and a port of few sockets tells only so many apart. [decision 161]
-  const std::uint64_t usual_paths = facts.run_packets > 1 ? 16 : 64;
-  out.cc.paths = static_cast<std::uint16_t>(paths != 0 ? paths : usual_paths);
+  out.cc.paths = static_cast<std::uint16_t>(paths);
   out.cc.config_base_rtt = base_rtt;
   // Processes that share cores: a late answer is scheduling more often than a queue.
   out.cc.timing_noise = base_rtt / 2;

@@ -253,15 +253,13 @@ constexpr std::array kSettings = {
                     "(mixed), or only one path (single); auto is bitmap with several planes, and "
                     "oblivious with one",
             .choices = "auto oblivious bitmap reps mixed single"},
-    Setting{
-        .key = "PATHS",
-        .group = "Transport",
-        .kind = Kind::kInteger,
-        .fallback = "0",
-        .target = &Settings::paths,
-        .help = "entropy values for spraying; 0: 64, or 16 with kernel sockets that merge runs, "
-                "which have few source ports",
-        .choices = "0 1 2 4 8 16 32 64 128 256"},
+    Setting{.key = "PATHS",
+            .group = "Transport",
+            .kind = Kind::kInteger,
+            .fallback = "16",
+            .target = &Settings::paths,
+            .help = "entropy values for spraying",
+            .choices = "1 2 4 8 16 32 64 128 256"},
     Setting{.key = "TRIMMING",
             .group = "Transport",
             .kind = Kind::kBool,

@@ -242,14 +242,6 @@ TEST(Settings, keys__that_cannot_be_used_stop_the_endpoint) {
   EXPECT_EQ(load({{"PROTECT", "none"}})->fep_config(facts)->protection, DataProtection::kNone);
 }
 
-TEST(Settings, paths__are_as_many_as_the_port_is_worth) {
-  net::PortFacts facts{.address = net::FabricAddress::from_v4(1), .ip_mtu = 9000};
-  EXPECT_EQ(load({})->fep_config(facts)->cc.paths, 64);
-  facts.run_packets = 64;  // kernel sockets
-  EXPECT_EQ(load({})->fep_config(facts)->cc.paths, 16);
-  EXPECT_EQ(load({{"PATHS", "8"}})->fep_config(facts)->cc.paths, 8);
-}
-
 /// One that would do nothing as it stands is a mistake of its user.
 TEST(Settings, rendezvous__names_what_a_setting_needs) {
   EXPECT_THAT(refusal({{"RENDEZVOUS_FROM", "64K"}, {"RENDEZVOUS", "0"}}),
