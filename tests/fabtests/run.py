@@ -17,7 +17,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
 
-from harness import Tap, base_env, need_provider, own_addresses, skip_all  # noqa: E402
+from harness import Tap, base_env, need_provider, own_addresses, skip_all, temporary_folder  # noqa: E402
 
 EXCLUDED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "uet.exclude")
 SECONDS_A_TEST = 240
@@ -37,7 +37,7 @@ def own_processes():
 
 
 # Covers: FI-57
-def run_lists(tap, provider, folder, inside):
+def run_lists(tap, provider, folder, inside, place):
     settings = {"FI_UET_ADDR": own_addresses(PROCESSES)}
     if impair := os.environ.get("UET_FABTESTS_IMPAIR"):
         settings["FI_UET_IMPAIR"] = impair
@@ -47,7 +47,7 @@ def run_lists(tap, provider, folder, inside):
     lists = os.environ.get("UET_FABTESTS_LISTS", "unit,functional,short")
     run = subprocess.run([*inside, os.path.join(folder, "runfabtests.sh"), "-S", "-v", "-T", str(SECONDS_A_TEST), "-t", lists,
                           "-f", EXCLUDED, "-s", server, "uet"], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                         text=True, errors="replace", stdin=subprocess.DEVNULL)
+                         text=True, errors="replace", stdin=subprocess.DEVNULL, cwd=place)
     results = ONE.findall(run.stdout)
     passed = [name for name, result in results if result == "Pass"]
     wrong = [name for name, result in results if result in ("Fail", "Notrun")]
@@ -65,8 +65,9 @@ def main():
     if not inside:
         skip_all("no processes of our own: unshare --pid is not allowed")
     tap = Tap()
-    for folder in folders:
-        run_lists(tap, provider, folder, inside)
+    with temporary_folder() as place:  # it leaves files where it runs
+        for folder in folders:
+            run_lists(tap, provider, folder, inside, place)
     tap.finish()
 
 
