@@ -435,6 +435,7 @@ bool DpdkDevice::start(std::string& error) {
           "zero-copy out, or open such a device once in a process";
       return false;
     }
+    InterruptGate::instance().set_on_return(restore_memory_descriptors);
   }
   const int result = start_driver(error);
   if (!error.empty()) return false;

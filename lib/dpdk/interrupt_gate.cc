@@ -83,6 +83,7 @@ bool InterruptGate::rearm() {
 /// On the interrupt thread.
 void InterruptGate::stand(void* argument) {
   auto* const gate = static_cast<InterruptGate*>(argument);
+  if (auto* const work = gate->on_return_.load()) (void)work();
   std::unique_lock lock(gate->mutex_);
   if (!gate->members_.empty()) {
     gate->state_.store(State::kShut);

@@ -40,6 +40,9 @@ class InterruptGate {
   /// Returns at once; must not be called inside a burst of the caller.
   void let_through();
 
+  /// Has `work` done on the thread each time that it comes back to the gate, before any burst can begin.
+  void set_on_return(bool (*work)()) { on_return_.store(work); }
+
  private:
   enum class State : int { kNoGate, kShut, kPassing };
 
@@ -47,6 +50,7 @@ class InterruptGate {
   bool rearm();
 
   std::atomic<State> state_{State::kNoGate};
+  std::atomic<bool (*)()> on_return_{nullptr};
   std::mutex mutex_;  ///< of all below
   std::condition_variable opened_;
   std::vector<Member*> members_;

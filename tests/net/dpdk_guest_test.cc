@@ -55,6 +55,11 @@ bool has_veth() {
   return made;
 }
 
+bool is_long() {
+  const char* const depth = std::getenv("UET_TEST_DEPTH");
+  return depth != nullptr && std::string(depth) == "long";
+}
+
 std::size_t entries_of(const char* folder) {
   return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder), {}));
 }
@@ -127,9 +132,7 @@ TEST_P(DpdkReopenTest, two_hundred_opens_and_closes__leave_no_descriptor_thread_
     return device != nullptr;
   };
   // The kernel takes a tenth of a second to let go of a packet socket.
-  const char* const depth = std::getenv("UET_TEST_DEPTH");
-  const bool is_slow =
-      GetParam().needs_interface && (depth == nullptr || std::string(depth) != "long");
+  const bool is_slow = GetParam().needs_interface && !is_long();
   // What drivers set up once per process is there after the first.
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(once()) << error_;
   const std::size_t descriptors = entries_of("/proc/self/fd");
@@ -219,7 +222,7 @@ bool passes(DpdkDevice& from, DpdkDevice& to) {
   return false;
 }
 
-// The program does not turn its loop, so nobody is greeted; a client that is killed meanwhile must not take the server with it.
+// The program does not turn its loop, so no client is greeted; one that is killed meanwhile must not take the server with it.
 TEST_F(DpdkGuestTest, memif_server__outlives_clients_that_vanish_before_they_are_greeted) {
   const SocketPlace place{.path = path("vanish")};
   auto server = open("net_memif37,role=server,socket=" + place.path);
@@ -406,31 +409,61 @@ TEST_F(DpdkGuestTest, threads_of_dpdk__take_no_signals_and_may_run_everywhere) {
   EXPECT_GE(others, 2);
 }
 
+/// The other end of virtio_user devices: another process, since what it must do at last is to die.
+class VhostPeer {
+ public:
+  explicit VhostPeer(std::string socket) : socket_(std::move(socket)) {
+    int ready[2];
+    EXPECT_EQ(pipe(ready), 0);
+    process_ = fork();
+    if (process_ == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      execl("/proc/self/exe", "dpdk_guest_test", "--uet-vhost-peer", socket_.c_str(),
+            std::to_string(ready[1]).c_str(), nullptr);
+      _exit(9);
+    }
+    close(ready[1]);
+    char byte = 0;
+    EXPECT_EQ(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+  }
+  ~VhostPeer() {
+    end();
+    unlink(socket_.c_str());
+  }
+  void end() {
+    if (process_ <= 0) return;
+    kill(process_, SIGKILL);
+    waitpid(std::exchange(process_, 0), nullptr, 0);
+  }
+
+ private:
+  const std::string socket_;
+  pid_t process_ = 0;
+};
+
 // The driver writes to a peer that is gone while it is closed.
 TEST_F(DpdkGuestTest, virtio_user__whose_peer_vanished_closes_without_a_signal) {
-  const std::string socket = path("peer");
-  int ready[2];
-  ASSERT_EQ(pipe(ready), 0);
-  // The peer is another process: what it must do is to be there and to die.
-  const pid_t peer = fork();
-  if (peer == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    execl("/proc/self/exe", "dpdk_guest_test", "--uet-vhost-peer", socket.c_str(),
-          std::to_string(ready[1]).c_str(), nullptr);
-    _exit(9);
-  }
-  close(ready[1]);
-  char byte = 0;
-  const bool is_there = read(ready[0], &byte, 1) == 1;
-  EXPECT_TRUE(is_there);
-  auto device = is_there ? open("net_virtio_user50,path=" + socket + ",queues=1") : nullptr;
+  VhostPeer peer(path("peer"));
+  auto device = open("net_virtio_user50,path=" + path("peer") + ",queues=1");
   EXPECT_TRUE(device) << error_;
-  kill(peer, SIGKILL);
-  waitpid(peer, nullptr, 0);
+  peer.end();
   signal(SIGPIPE, SIG_DFL);
   device.reset();
-  close(ready[0]);
-  unlink(socket.c_str());
+}
+
+TEST_F(DpdkGuestTest, virtio_user__opened_and_closed_many_times_leaves_nothing) {
+  VhostPeer peer(path("many"));
+  const std::string spec = "net_virtio_user51,path=" + path("many") + ",queues=1";
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(open(spec)) << error_;
+  const std::size_t descriptors = entries_of("/proc/self/fd");
+  const std::size_t threads = entries_of("/proc/self/task");
+  const std::size_t bytes = dpdk_bytes();
+  const int rounds = is_long() ? 200 : 20;
+  for (int i = 0; i < rounds; ++i) ASSERT_TRUE(open(spec)) << "round " << i << ": " << error_;
+  EXPECT_EQ(entries_of("/proc/self/fd"), descriptors);
+  EXPECT_LE(entries_of("/proc/self/task"), threads + 1);
+  EXPECT_LE(dpdk_bytes(), bytes + 4096);
 }
 
 TEST_F(DpdkGuestTest, application_s_pending_signals__are_still_its_own) {
