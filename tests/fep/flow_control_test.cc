@@ -1,5 +1,6 @@
 // Destination flow control: a receiver that posts its receives slowly slows its sender down before it has to refuse.
 // [CC 4.8]
+#include "cc/ccc.h"
 #include "tests/fep/fep_pair.h"
 
 namespace uet::test {
