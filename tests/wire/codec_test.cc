@@ -138,7 +138,7 @@ TEST(Names, exist_for_every_assigned_value) {
   EXPECT_EQ(name_of(ReturnCode::kDropped), "DROPPED");
   EXPECT_EQ(enum_entries<NackCode>().size(), 28U);
   EXPECT_EQ(enum_entries<ReturnCode>().size(), 38U);
-  EXPECT_EQ(enum_entries<SesOpcode>().size(), 23U);
+  EXPECT_EQ(enum_entries<SesOpcode>().size(), 24U);
 }
 
 }  // namespace
