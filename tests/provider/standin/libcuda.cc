@@ -47,7 +47,6 @@ struct Driver {
   std::map<void*, std::unique_ptr<Stream>> streams;
   bool is_initialised = false;
   long copies_until_failure = -1;
-  long copies_in = 0, copies_out = 0;
 
   std::uint8_t* inside(std::uint64_t address, std::size_t n) {
     auto at = devices_memory.upper_bound(address);
@@ -219,7 +218,6 @@ EXPORT int cuMemcpyHtoDAsync_v2(std::uint64_t to, const void* from, std::size_t 
   const std::lock_guard guard(d.mutex);
   if (!is_current()) return kInvalidContext;
   if (!d.is_pinned(from, n)) return kInvalidValue;
-  ++d.copies_in;
   return d.begin(stream, d.inside(to, n), static_cast<const std::uint8_t*>(from), n);
 }
 
@@ -228,7 +226,6 @@ EXPORT int cuMemcpyDtoHAsync_v2(void* to, std::uint64_t from, std::size_t n, voi
   const std::lock_guard guard(d.mutex);
   if (!is_current()) return kInvalidContext;
   if (!d.is_pinned(to, n)) return kInvalidValue;
-  ++d.copies_out;
   return d.begin(stream, static_cast<std::uint8_t*>(to), d.inside(from, n), n);
 }
 
@@ -275,11 +272,4 @@ EXPORT void standin_fail_after(long copies) {
   Driver& d = driver();
   const std::lock_guard guard(d.mutex);
   d.copies_until_failure = copies;
-}
-
-EXPORT void standin_copies(long* in, long* out) {
-  Driver& d = driver();
-  const std::lock_guard guard(d.mutex);
-  *in = std::exchange(d.copies_in, 0);
-  *out = std::exchange(d.copies_out, 0);
 }
