@@ -86,7 +86,8 @@ bool PeerFit::look_at_link(base::Instant now, fep::Fep& fep) {
 
 /// An opening that is not answered at all. Openings that are refused have been heard of.
 void PeerFit::look_for_silence(base::Instant now, fep::Fep& fep, const fep::Settings& settings) {
-  if (looks_since_silence_ < kLooksBetweenWarnings) return;
+  if (looks_since_silence_ < kLooksBetweenWarnings || fep.pds().gauges().pdcs_half_open == 0)
+    return;
   std::string peer;
   fep.pds().for_each_pdc([&](const pds::Pds::PdcView& pdc) {
     const bool is_silent =
@@ -97,7 +98,7 @@ void PeerFit::look_for_silence(base::Instant now, fep::Fep& fep, const fep::Sett
   if (peer.empty()) return;
   const net::PortFacts& facts = fep.port().facts();
   tell_user(
-      "nothing is heard from " + peer + ": does an endpoint run there, " +
+      "nothing is heard from " + peer + " yet: does an endpoint run there, " +
       (facts.udp_encapsulation
            ? "with FI_UET_UDP_PORT " + std::to_string(facts.udp_port) + " as here"
            : std::string("on IP without UDP as here")) +
