@@ -87,6 +87,7 @@ class Transmitter final : private Fetcher, private RegionReads, private Restarts
   // tx_order.cc
   bool wants_spray(const TxOp& op) const;
   bool is_stream_full(const TxOp& op) const;
+  static bool is_stream_known(const TxOp& op);
   void join_stream(TxOp& op);
   void leave_stream(TxOp& op);
   bool leaves_gap(const TxOp& op, ReturnCode code) const;

@@ -15,6 +15,11 @@ bool Transmitter::is_stream_full(const TxOp& op) const {
          number_distance(stream.next, stream.first->place.number) >= kSequenceWindow;
 }
 
+/// The target has taken a number of it, so what it refuses is not the number.
+bool Transmitter::is_stream_known(const TxOp& op) {
+  return op.peer->stream_of(op.space()).newest_taken != SendStream{}.newest_taken;
+}
+
 /// The number stays through all attempts; how far behind it the oldest one is does not.
 void Transmitter::join_stream(TxOp& op) {
   SendStream& stream = op.peer->stream_of(op.space());

@@ -76,7 +76,8 @@ void Transmitter::retry(Instant now, TxOp& op) {
   Flow& flow = *op.flow;
   Lane& lane = lane_of(op);
   ++op.retries;
-  const bool refuses_rendezvous = op.is_rendezvous && op.code == ReturnCode::kUnsupportedOp;
+  const bool refuses_rendezvous = op.is_rendezvous && op.code == ReturnCode::kUnsupportedOp &&
+                                  (!op.is_sequenced || is_stream_known(op));
   if (refuses_rendezvous) {
     op.peer->refuses_rendezvous = true;
     withdraw_source(op);

@@ -507,6 +507,36 @@ TEST_F(OneStreamTest, stream_that_is_refused__leaves_the_other_its_way) {
   EXPECT_EQ(taken(), (std::vector<std::uint32_t>{1, 3}));
 }
 
+struct OneStreamOfRendezvousTest : OrderTest {
+  static SesConfig one() {
+    SesConfig c = OneStreamTest::one();
+    c.rendezvous = true;
+    c.rendezvous_from = kM;
+    return c;
+  }
+  OneStreamOfRendezvousTest() : OrderTest(one()) {}
+};
+
+/// The target answers UNSUPPORTED_OP to a number that it has no place for and to a rendezvous that it does not fetch alike.
+TEST_F(OneStreamOfRendezvousTest, no_place_for_a_stream__is_no_refusal_of_the_rendezvous) {
+  open_ordered();
+  EXPECT_EQ(code_of(numbered(5, 0)), ReturnCode::kOk);  // of another source
+  Bytes into(100 * kM);
+  post(into, 7);  // the one from elsewhere
+  post(into, 8);
+  send(message(1, 100 * kM), 1);
+  fabric.run_for(Duration::from_ms(10));
+  EXPECT_EQ(into, message(1, 100 * kM));
+  std::vector<bool> are_numbered;
+  for (const Flight& f : fabric.sent_log) {
+    if (f.channel->from != &a || f.channel->is_return) continue;
+    const RequestView v = f.view(kM);
+    EXPECT_NE(v.opcode, SesOpcode::kSend);
+    if (v.kind == OpcodeClass::kRendezvous) are_numbered.push_back(v.is_sequenced);
+  }
+  EXPECT_EQ(are_numbered, (std::vector{true, false}));
+}
+
 struct OneSenderTest : OrderTest {
   static SesConfig one() {
     SesConfig c = spraying();
