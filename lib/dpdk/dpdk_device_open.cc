@@ -210,7 +210,7 @@ bool DpdkDevice::plug_in(std::string& error) {
   if (spec.is_memif_server()) {
     const SocketPlace place = driver_place_for(SocketPlace::of(spec));
     spec.set_argument("socket", place.path);
-    spec.set_argument("socket-abstract", "yes");
+    spec.set_argument("socket-abstract", place.is_abstract ? "yes" : "no");
   }
   // The name may belong to a device that was closed with other arguments.
   for (unsigned n = 2; find_port(spec.name); ++n) {

@@ -1,5 +1,6 @@
 #include "lib/dpdk/memif_relay.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
@@ -75,7 +76,6 @@ bool pass_on(int from, int to) {
 
 struct Served {
   std::unique_ptr<MemifListener> listener;
-  SocketPlace driver;
   unsigned servers = 0;
   /// A client is connected and was not greeted yet. The driver's own backlog is short: one at a time.
   bool is_greeting = false;
@@ -88,6 +88,24 @@ struct Connection {
   bool is_greeted = false;
 };
 
+/// The driver's listener. Reached by no other process: a name of the network namespace could be, by any user of this host, so a server
+/// on a file, which has permissions, has its driver on a file too, of which only a descriptor is left once the driver listens.
+struct DriverPlace {
+  SocketPlace place;
+  int file = -1;
+
+  bool take_file() {
+    if (place.is_abstract || file >= 0) return true;
+    file = ::open(place.path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    return file >= 0 && unlink(place.path.c_str()) == 0;
+  }
+  int connect() const {
+    return connect_to(file < 0 ? place
+                               : SocketPlace{.path = "/proc/self/fd/" + std::to_string(file),
+                                             .is_abstract = false});
+  }
+};
+
 class Relay {
  public:
   static Relay& instance() {
@@ -97,22 +115,28 @@ class Relay {
 
   SocketPlace driver_place_for(const SocketPlace& place) {
     const std::lock_guard lock(mutex_);
-    std::string& name = driver_names_[place];
-    if (name.empty()) {
-      std::uint64_t random = 0;
-      if (getrandom(&random, sizeof random, 0) < 0) random = driver_names_.size();
-      name = "uet-memif-" + std::to_string(getpid()) + "-" + std::to_string(random);
+    SocketPlace& driver = drivers_[place].place;
+    if (driver.path.empty()) {
+      std::uint32_t random = 0;
+      if (getrandom(&random, sizeof random, 0) < 0)
+        random = static_cast<std::uint32_t>(drivers_.size());
+      const std::string suffix = std::to_string(getpid()) + "-" + std::to_string(random);
+      driver = {.path = (place.is_abstract ? "uet-memif-" : place.path + ".") + suffix,
+                .is_abstract = place.is_abstract};
     }
-    return {.path = name, .is_abstract = true};
+    return driver;
   }
 
   bool start(const DeviceSpec& spec, std::string& error) {
     const SocketPlace place = SocketPlace::of(spec);
-    const SocketPlace driver = driver_place_for(place);
+    (void)driver_place_for(place);
     const std::lock_guard lock(mutex_);
+    if (!drivers_[place].take_file()) {
+      error = drivers_[place].place.path + " cannot be opened: " + std::strerror(errno);
+      return false;
+    }
     Served& served = served_[place];
     if (served.listener == nullptr) {
-      served.driver = driver;
       served.listener = MemifListener::open(place, error);
       if (served.listener != nullptr && !served.listener->give_to(spec)) {
         error = place.path + " cannot be given to that owner: " + std::strerror(errno);
@@ -207,7 +231,7 @@ class Relay {
   void begin(const SocketPlace& place, Served& served) {
     const int client = served.listener->accept();
     if (client < 0) return;
-    const int driver = connect_to(served.driver);
+    const int driver = drivers_[place].connect();
     if (driver < 0) {
       close(client);  // it will ask again
       return;
@@ -242,7 +266,8 @@ class Relay {
 
   std::mutex mutex_;  ///< of all below but connections_, which is the thread's
   std::condition_variable parted_;
-  std::map<SocketPlace, std::string> driver_names_;
+  std::map<SocketPlace, DriverPlace>
+      drivers_;  ///< never fewer: the driver closes none of its listeners
   std::map<SocketPlace, Served> served_;
   std::list<Connection> connections_;
   bool is_running_ = false;

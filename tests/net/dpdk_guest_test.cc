@@ -222,6 +222,29 @@ bool passes(DpdkDevice& from, DpdkDevice& to) {
   return false;
 }
 
+// Who may use a file is said by its permissions; a name of the network namespace would be open to all users of the host.
+TEST_F(DpdkGuestTest, memif_server__on_a_file_is_reached_by_that_file_alone) {
+  const auto names_of_ours = [] {
+    std::ifstream all("/proc/net/unix");
+    const std::string text((std::istreambuf_iterator<char>(all)), {});
+    return text.find("@uet-memif-" + std::to_string(getpid())) != std::string::npos;
+  };
+  const bool were_there = names_of_ours();
+  std::filesystem::create_directory(path("folder"));
+  const std::string socket = path("folder/file");
+  for (int round = 0; round < 2; ++round) {
+    auto server = open("net_memif40,role=server,socket-abstract=no,socket=" + socket);
+    ASSERT_TRUE(server) << error_;
+    const std::filesystem::directory_iterator files(path("folder"));
+    EXPECT_EQ(std::distance(begin(files), end(files)), 1);
+    EXPECT_EQ(names_of_ours(), were_there);
+    auto client = open("net_memif41,role=client,socket-abstract=no,socket=" + socket);
+    ASSERT_TRUE(client) << error_;
+    EXPECT_TRUE(passes(*client, *server));
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(path("folder")));
+}
+
 // The program does not turn its loop, so no client is greeted; one that is killed meanwhile must not take the server with it.
 TEST_F(DpdkGuestTest, memif_server__outlives_clients_that_vanish_before_they_are_greeted) {
   const SocketPlace place{.path = path("vanish")};
