@@ -29,12 +29,15 @@ OverflowUse& UnexpectedStore::use_of_sender(Unexpected& message) {
 
 bool UnexpectedStore::has_room(const OverflowUse& use, const OverflowUse& of_sender,
                                std::size_t cost) const {
-  if (use.messages >= messages_per_endpoint_ || cost > bytes_per_endpoint_ ||
-      use.bytes > bytes_per_endpoint_ - cost)
+  const std::uint32_t messages_left = messages_per_endpoint_ - use.messages;
+  if (use.messages >= messages_per_endpoint_ ||
+      !has_share(of_sender.messages, messages_left, kFactor))
     return false;
-  // A header alone takes none of the bytes, so who has used up its share of them can still announce messages.
-  return has_share(of_sender.messages, messages_per_endpoint_ - use.messages, kFactor) &&
-         (cost == 0 || has_share(of_sender.bytes, bytes_per_endpoint_ - use.bytes, kFactor));
+  // A header alone takes none of the bytes, so where there are none left, or no more for this sender, messages can still be announced.
+  // What was held may have brought more of them than there are for messages in their turn.
+  if (cost == 0) return true;
+  return cost <= bytes_per_endpoint_ && use.bytes <= bytes_per_endpoint_ - cost &&
+         has_share(of_sender.bytes, bytes_per_endpoint_ - use.bytes, kFactor);
 }
 
 bool UnexpectedStore::has_room_for(const OverflowUse& use, const Sender& sender,

@@ -392,9 +392,8 @@ void Planner::choose_programs() {
   const bool all_fetch =
       plan_.has_rendezvous() &&
       std::all_of(plan_.fetches.begin(), plan_.fetches.end(), [](bool fetches) { return fetches; });
-  const bool has_eager = plan_.fep.ses.rendezvous_eager > 0;  // [decision 142] what is open
-  if (!is_on || !all_fetch || has_eager || plan_.attack.is_hostile() ||
-      plan_.has(Trouble::kTinyTables) || plan_.has(Trouble::kCrash))
+  if (!is_on || !all_fetch || plan_.attack.is_hostile() || plan_.has(Trouble::kTinyTables) ||
+      plan_.has(Trouble::kCrash))
     return;
   for (HostId h = 0; h < plan_.hosts(); ++h) {
     std::vector<PlannedOp*> receives;
