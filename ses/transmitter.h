@@ -135,6 +135,7 @@ class Transmitter final : private Fetcher, private RegionReads, private Restarts
 
   // tx_end.cc
   void leave_carrier(Instant now, TxOp& op, bool pdc_is_gone);
+  void end_behind(Instant now, TxOp& first);
   void finish(Instant now, TxOp& op, ReturnCode code);
   void release(TxOp& op);
   void release_memory(TxOp& op);

@@ -208,16 +208,29 @@ void Transmitter::detach(Instant now, TxOp& op) {
 void Transmitter::on_message_error(Instant now, pds::MessageToken token, pds::PdsError error) {
   TxOp* op = find(token);
   if (op == nullptr) return;
+  const bool was_out = !op->waits_for_target;  // else the caller goes through the list of all
   leave_carrier(now, *op, true);
   if (error == pds::PdsError::kPeerLost) op->peer_was_lost = true;
   fail_semantic(*op, code_for(error));
   const bool is_wanted = op->fills_gap || (op->endpoint != nullptr && !op->cancelled);
   const bool repeat = may_repeat(*op, error) && is_wanted &&
                       (core_.config.retry_limit == 0 || op->retries < core_.config.retry_limit);
-  if (repeat)
-    retry(now, *op);
-  else
-    finish(now, *op, op->cancelled ? ReturnCode::kCancelled : op->code);
+  if (repeat) return retry(now, *op);
+  if (error == pds::PdsError::kPeerSilent && was_out && lane_of(*op).must_empty)
+    end_behind(now, *op);
+  finish(now, *op, op->cancelled ? ReturnCode::kCancelled : op->code);
+}
+
+/// A rendezvous goes alone until the peer has taken one, and the peer says nothing: what waits for it would wait for as long again, one
+/// after the other.
+void Transmitter::end_behind(Instant now, TxOp& first) {
+  auto& pending = lane_of(first).pending;
+  while (!pending.empty()) {
+    TxOp& op = pending.front();
+    unlink_waiting(op);
+    fail_semantic(op, first.code);
+    finish(now, op, op.cancelled ? ReturnCode::kCancelled : op.code);
+  }
 }
 
 /// Operations that have nothing outstanding but what the target owes them on this PDC; `visit` may end its operation.

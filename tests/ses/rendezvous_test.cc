@@ -460,5 +460,19 @@ TEST_F(HeaderOnlyRendezvousTest, dead_target__fails_the_send) {
   EXPECT_EQ(sa().gauges().memory_regions, 0u);
 }
 
+// Each goes alone until the peer has taken one; a peer that says nothing must not cost its timeout for each of them.
+TEST_F(HeaderOnlyRendezvousTest, silent_peer__ends_all_of_an_ordered_lane_at_once) {
+  EndpointConfig c;
+  c.sends_ordered = true;
+  open(c);
+  for (std::uint64_t i = 1; i <= 4; ++i) send(pattern(4 * kM), i);
+  fabric.cut_all();
+  ASSERT_EQ(fabric.sent_log.size(), 1u);
+  fabric.fail_message(a, fabric.sent_log[0].token, pds::PdsError::kPeerSilent);
+  ASSERT_EQ(at_a.all.size(), 4u);
+  for (const Completion& done : at_a.all) EXPECT_EQ(done.code, ReturnCode::kPeerSilent);
+  EXPECT_EQ(sa().gauges().sends_active, 0u);
+}
+
 }  // namespace
 }  // namespace uet::ses::testing
