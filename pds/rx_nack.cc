@@ -93,11 +93,29 @@ void NackIntake::on_nack(Instant now, Pdc& pdc, const wire::PdsNack& nack, const
     scheduler_.after_congestion_event(now, *congestion);
 }
 
+namespace {
+
+/// A packet that left before `psn`, once, may have its own answer on the way: paths differ.
+bool is_behind_unheard(const TxBlockPool& blocks, const TxHalf& tx, Psn psn) {
+  for (Psn before = tx.left; before.is_before(psn); ++before) {
+    const TxRecord& record = blocks.at(tx.ring, before);
+    if (record.message != nullptr && record.cc.resent == 0 && !record.waits_for_resend() &&
+        !record.is_acked() && !record.has_arrived())
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 // Nothing is outstanding but the Close Command when the target says that it does not know the PDC: it has freed it before. Any
 // other word about a Close Command ends the PDC in error, though no message is left to fail. [PDS 16.2]
 void NackIntake::on_fatal(Instant now, Pdc& pdc, const wire::PdsNack& nack, PdsError error) {
   const bool is_unknown = nack.nack_code == NackCode::kInvDpdcid;
   if (pdc.state == PdcState::kCloseAckWait && is_unknown) return closing_.on_acknowledged(now, pdc);
+  // What becomes of that one says more: refused as well, nothing behind it was taken. Its own timeout ends the wait.
+  if (is_unknown && is_behind_unheard(tx_blocks_, pdc.tx, nack.nack_psn))
+    return trace_.drop(now, DropReason::kStaleNack, 0, pdc.id, nack.nack_psn);
   // Of the packet that it names a NACK says that it was not taken; of those behind it only when there is no PDC for them either.
   const bool speaks_of_all = is_unknown || nack.nack_code == NackCode::kPdcHdrMismatch ||
                              nack.nack_code == NackCode::kClosing ||
