@@ -156,6 +156,8 @@ bool make_eal_arguments(const EalNeeds& needs, const EalSurroundings& machine,
     arguments.emplace_back("--in-memory");
     // memif without copying and virtio_user pass their memory on by file descriptor: one a page would be too many.
     if (!user.has("--single-file-segments")) arguments.emplace_back("--single-file-segments");
+    // Pages that EAL takes later it also gives back, and memif without copying has told its peer of them.
+    if (!user.has("-m")) arguments.push_back("-m" + std::to_string(needs.memory_bytes / kMiB + 32));
   } else {
     // DPDK refuses --in-memory together with --no-huge. What is left of it is to share no
     // configuration.

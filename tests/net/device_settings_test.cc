@@ -53,6 +53,14 @@ TEST(EalArguments, memory__is_in_single_files_with_hugepages_and_for_memif_witho
   EXPECT_EQ(std::count(given.begin(), given.end(), flag), 1);
 }
 
+TEST(EalArguments, hugepages__are_taken_at_once_unless_the_user_says_how_many) {
+  EXPECT_THAT(arguments_of({.memory_bytes = 256 << 20}, {.free_hugepage_bytes = kGiB}),
+              Contains("-m288"));
+  EXPECT_THAT(arguments_of({.memory_bytes = 256 << 20, .user_arguments = "-m 512"},
+                           {.free_hugepage_bytes = kGiB}),
+              Not(Contains("-m288")));
+}
+
 TEST(EalArguments, no_huge__only_where_hugepages_do_not_suffice_or_the_user_says_so) {
   const EalNeeds needs{.memory_bytes = kGiB};
   EXPECT_THAT(arguments_of(needs, {.free_hugepage_bytes = 2 * kGiB}), Contains("--in-memory"));
