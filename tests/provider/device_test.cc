@@ -173,15 +173,20 @@ TEST_F(DeviceTest, cuda_api_option__says_that_copies_call_it) {
 
 // --- Registration
 
+fi_mr_attr sending(const iovec& iov) {
+  fi_mr_attr attr{};
+  attr.mr_iov = &iov;
+  attr.iov_count = 1;
+  attr.access = FI_SEND;
+  return attr;
+}
+
 // Covers: FI-68
 TEST_F(DeviceTest, registration__of_what_is_no_device_memory_is_refused) {
   open_with_device();
   char byte = 0;
   const iovec iov{&byte, 1};
-  fi_mr_attr attr{};
-  attr.mr_iov = &iov;
-  attr.iov_count = 1;
-  attr.access = FI_SEND;
+  fi_mr_attr attr = sending(iov);
   fid_mr* mr = nullptr;
   attr.iface = FI_HMEM_CUDA;
   EXPECT_EQ(fi_mr_regattr(a.domain, &attr, 0, &mr), -FI_EINVAL);
@@ -208,10 +213,7 @@ TEST_F(DeviceTest, registration__without_the_capability_ignores_the_interface) {
   open();
   char byte = 0;
   const iovec iov{&byte, 1};
-  fi_mr_attr attr{};
-  attr.mr_iov = &iov;
-  attr.iov_count = 1;
-  attr.access = FI_SEND;
+  fi_mr_attr attr = sending(iov);
   attr.iface = FI_HMEM_CUDA;
   fid_mr* mr = nullptr;
   ASSERT_EQ(fi_mr_regattr(a.domain, &attr, 0, &mr), 0);

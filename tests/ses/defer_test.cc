@@ -57,6 +57,17 @@ struct DeferTest : PairTest {
     EXPECT_EQ(at_b.all[0].length, message.size());
     expect_nothing_left();
   }
+  /// Throws the message away; its initiator hears that all is well.
+  void discard_and_expect_ok() {
+    PeekRequest discard;
+    discard.tag = 5;
+    discard.action = PeekAction::kDiscard;
+    ASSERT_TRUE(sb().peek(fabric.now, eb, discard));
+    fabric.run();
+    ASSERT_EQ(at_a.all.size(), 1u);
+    EXPECT_EQ(at_a.all[0].code, ReturnCode::kOk);
+    expect_nothing_left();
+  }
 };
 
 constexpr std::uint64_t tokens_of(const RequestView& r) {
@@ -272,14 +283,7 @@ TEST_F(DeferTest, short_receive__is_filled_and_told) {
 // [SES 22.9] Its initiator shall not wait for ever.
 TEST_F(DeferTest, discard__the_message_is_sent_to_be_swallowed) {
   put_off();
-  PeekRequest discard;
-  discard.tag = 5;
-  discard.action = PeekAction::kDiscard;
-  ASSERT_TRUE(sb().peek(fabric.now, eb, discard));
-  fabric.run();
-  ASSERT_EQ(at_a.all.size(), 1u);
-  EXPECT_EQ(at_a.all[0].code, ReturnCode::kOk);
-  expect_nothing_left();
+  discard_and_expect_ok();
 }
 
 struct KeepingDeferTest : DeferTest {
@@ -297,14 +301,7 @@ TEST_F(KeepingDeferTest, discard__of_a_message_that_is_still_arriving) {
   tsend(message, 5);
   fabric.cut_one_each();
   fabric.deliver(0);
-  PeekRequest discard;
-  discard.tag = 5;
-  discard.action = PeekAction::kDiscard;
-  ASSERT_TRUE(sb().peek(fabric.now, eb, discard));
-  fabric.run();
-  ASSERT_EQ(at_a.all.size(), 1u);
-  EXPECT_EQ(at_a.all[0].code, ReturnCode::kOk);
-  expect_nothing_left();
+  discard_and_expect_ok();
 }
 
 TEST_F(DeferTest, claim__has_the_message_sent_again) {
