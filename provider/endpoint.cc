@@ -422,6 +422,17 @@ int Endpoint::set_size(int name, const void* value, std::size_t length) {
   return sizes_.lower(name, bytes);
 }
 
+namespace {
+
+/// Of an option of type bool: the application may have any byte there, and only two of them are one.
+bool is_true(const void* option) {
+  unsigned char byte = 0;
+  std::memcpy(&byte, option, sizeof byte);
+  return byte != 0;
+}
+
+}  // namespace
+
 int Endpoint::set_option(int level, int name, const void* value, std::size_t length) {
   if (level != FI_OPT_ENDPOINT) return -FI_ENOPROTOOPT;
   switch (name) {
@@ -439,20 +450,15 @@ int Endpoint::set_option(int level, int name, const void* value, std::size_t len
       return wanted == FI_HMEM_P2P_DISABLED || wanted == FI_HMEM_P2P_ENABLED ? 0 : -FI_EOPNOTSUPP;
     }
     case kOptCudaApiPermitted: {
-      bool wanted = false;
-      if (length < sizeof wanted) return -FI_EINVAL;
-      std::memcpy(&wanted, value, sizeof wanted);
+      if (length < sizeof(bool)) return -FI_EINVAL;
       // Our copies are calls of CUDA; without device memory there are none.
       const bool has_calls = (caps_ & FI_HMEM) != 0;
-      if (wanted) return has_calls ? 0 : -FI_EINVAL;
+      if (is_true(value)) return has_calls ? 0 : -FI_EINVAL;
       return has_calls ? -FI_EOPNOTSUPP : 0;
     }
-    case kOptSharedMemoryPermitted: {
-      bool wanted = false;
-      if (length < sizeof wanted) return -FI_EINVAL;
-      std::memcpy(&wanted, value, sizeof wanted);
-      return wanted ? -FI_EOPNOTSUPP : 0;
-    }
+    case kOptSharedMemoryPermitted:
+      if (length < sizeof(bool)) return -FI_EINVAL;
+      return is_true(value) ? -FI_EOPNOTSUPP : 0;
     default:
       return sizes_.get(name) != nullptr ? set_size(name, value, length) : -FI_ENOPROTOOPT;
   }
