@@ -8,10 +8,9 @@ namespace {
 
 class AtomicTest : public AtomicPair {
  protected:
+  /// As atomics of the provider's thread write it, at any time.
   std::uint64_t word(std::size_t at = 0) const {
-    std::uint64_t v;
-    std::memcpy(&v, memory + at, 8);
-    return v;
+    return __atomic_load_n(reinterpret_cast<const std::uint64_t*>(memory + at), __ATOMIC_ACQUIRE);
   }
   void set_word(std::uint64_t v, std::size_t at = 0) { std::memcpy(memory + at, &v, 8); }
   ssize_t add(std::uint64_t value, std::uint64_t at = 0, std::uint64_t key = kKey) {
