@@ -1,10 +1,12 @@
 #include "lib/dpdk/eal.h"
 
+#include <fcntl.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_lcore.h>
 #include <rte_log.h>
 #include <sched.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -58,6 +60,26 @@ std::vector<int> allowed_cpus() {
   return cpus;
 }
 
+/// Held from the look at what is free until EAL has taken its part: processes that start together, as those of one job do, would all count
+/// on the same pages, and EAL that finds too few cannot be started again. After five seconds it goes on without: a holder may be stopped.
+class HugepagesTurn {
+ public:
+  HugepagesTurn()
+      : folder_(::open("/sys/kernel/mm/hugepages", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    constexpr int kTries = 500;
+    for (int i = 0; folder_ >= 0 && flock(folder_, LOCK_EX | LOCK_NB) != 0 && i < kTries; ++i)
+      usleep(10'000);
+  }
+  ~HugepagesTurn() {
+    if (folder_ >= 0) close(folder_);
+  }
+  HugepagesTurn(const HugepagesTurn&) = delete;
+  HugepagesTurn& operator=(const HugepagesTurn&) = delete;
+
+ private:
+  const int folder_;
+};
+
 /// Runs on a thread of its own, which EAL may pin and mark as its main core as it likes.
 int start_eal(std::vector<std::string> args) {
   std::vector<char*> argv;
@@ -78,6 +100,7 @@ bool start(Eal& e, const EalNeeds& needs, std::string& error) {
     return true;
   }
   std::vector<std::string> args;
+  const HugepagesTurn turn;
   const EalSurroundings machine{
       .free_hugepage_bytes = free_hugepage_bytes(), .cpus = allowed_cpus(), .process = getpid()};
   if (!make_eal_arguments(needs, machine, args, error)) return false;
