@@ -395,6 +395,7 @@ void Planner::choose_programs() {
   if (!is_on || !all_fetch || plan_.attack.is_hostile() || plan_.has(Trouble::kTinyTables) ||
       plan_.has(Trouble::kCrash))
     return;
+  plan_.fep.ses.max_memory_regions = 256;  // each announcement holds one until its turn comes
   for (HostId h = 0; h < plan_.hosts(); ++h) {
     std::vector<PlannedOp*> receives;
     for (PlannedOp& op : plan_.ops)
