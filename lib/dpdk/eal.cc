@@ -11,6 +11,7 @@
 
 #include <cstdio>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "lib/dpdk/dpdk_log.h"
@@ -100,7 +101,8 @@ bool start(Eal& e, const EalNeeds& needs, std::string& error) {
     return true;
   }
   std::vector<std::string> args;
-  const HugepagesTurn turn;
+  std::optional<HugepagesTurn> turn;
+  if (free_hugepage_bytes() > 0) turn.emplace();
   const EalSurroundings machine{
       .free_hugepage_bytes = free_hugepage_bytes(), .cpus = allowed_cpus(), .process = getpid()};
   if (!make_eal_arguments(needs, machine, args, error)) return false;
