@@ -26,10 +26,6 @@ struct AckSignal {
   std::uint32_t credit_units = 0;  ///< 24-bit cumulative grant
   bool is_probe_answer = false;
   Instant probe_sent_at;  ///< with is_probe_answer
-  /// An ACK without congestion state (plain 12-byte ACK) still closes what it acknowledges: nominal
-  /// bytes of the PSNs it acknowledges for the first time. For traces only: on_first_ack has told
-  /// the same bytes already, and mixed plain and full ACKs must not count them twice.
-  ByteCount plain_acked_bytes = 0;
 };
 
 enum class NackCause : std::uint8_t { kTrimmed, kTrimmedLastHop, kOther };

@@ -74,9 +74,6 @@ void AckIntake::on_ack(Instant now, Pdc& pdc, AckIn& in) {
       pdc.state == PdcState::kCloseAckWait &&
       (cack.is_at_or_after(pdc.close_psn) || (in.ack_names_psn() && in.ack_psn() == pdc.close_psn));
 
-  const auto account = [&](const TxRecord& record) {
-    if (record.message != nullptr) in.signal.plain_acked_bytes += record.cc.nominal_bytes;
-  };
   // 1. The one response this ACK carries, before the default ones: CACK may cover the same PSN.
   const bool is_first = in.ack_names_psn() && tx.is_outstanding(in.ack_psn()) &&
                         !tx_blocks_.at(tx.ring, in.ack_psn()).is_acked();
@@ -86,7 +83,6 @@ void AckIntake::on_ack(Instant now, Pdc& pdc, AckIn& in) {
     // time says nothing about the path.
     const bool was_asked_for = record.rto_cnt > record.cc.resent;
     if (record.message != nullptr && !was_asked_for) in.signal.trigger = &record.cc;
-    account(record);
     const auto next_hdr = static_cast<std::uint8_t>(in.common.next_hdr);
     if (!acknowledge(now, pdc, record, next_hdr, in.body)) return;
   } else if (!pass_further_response(now, pdc, in)) {
@@ -97,7 +93,6 @@ void AckIntake::on_ack(Instant now, Pdc& pdc, AckIn& in) {
     for (Psn psn = tx.left; psn.is_at_or_before(cack); ++psn) {
       TxRecord& record = tx_blocks_.at(tx.ring, psn);
       if (record.is_acked()) continue;
-      account(record);
       if (!acknowledge(now, pdc, record, 0, {})) return;
     }
     // 3. Window. An older ACK says nothing about it.

@@ -66,7 +66,6 @@ TEST_F(CccTest, on_ack__plain_acks_close_what_they_acknowledge) {
     AckSignal plain;
     plain.arrived_at = now_;
     plain.trigger = &one;
-    plain.plain_acked_bytes = kPacket;
     ccc_->on_ack(now_, share_, plain);
   }
   EXPECT_EQ(ccc_->inflight_bytes(), 0);
@@ -82,7 +81,6 @@ TEST_F(CccTest, on_ack__mixed_plain_and_full_acks_count_bytes_once) {
   ccc_->on_first_ack(t[0], share_);
   AckSignal plain;
   plain.arrived_at = now_;
-  plain.plain_acked_bytes = kPacket;
   ccc_->on_ack(now_, share_, plain);
   EXPECT_EQ(ccc_->inflight_bytes(), 3 * kPacket);
   ack(t[1], share_, 65);

@@ -205,7 +205,6 @@ void Run::on_ack(Pdc& pdc, const Event& e) {
     if (!covered || !t.is_counted()) continue;
     ccc_->on_first_ack(t, pdc.share);
     pdc.acked_bytes += t.nominal_bytes;
-    ack.plain_acked_bytes += t.nominal_bytes;
     if (psn == e.psn) ack.trigger = &t;
   }
   if (!e.plain) {
