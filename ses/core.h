@@ -12,11 +12,12 @@
 
 namespace uet::ses {
 
-/// From what `rng` would say next, and leaves it where it is.
+/// From what `rng` would say next, and leaves it where it is. Peers are told the name, and must not see in it what others are told
+/// later, so it is not one of those numbers, but made of them in one direction.
 inline std::uint32_t name_of_process(base::Rng rng) {
-  constexpr int kPassed = 2;  // a HashKey is made of these
-  for (int i = 0; i < kPassed; ++i) (void)rng.next_u64();
-  return static_cast<std::uint32_t>(rng.next_u64() >> 32) | 1;
+  base::Rng::Key key;
+  for (auto& word : key) word = rng.next_u32();
+  return base::Rng(key).next_u32() | 1;
 }
 
 struct Core {

@@ -61,10 +61,10 @@ template <typename H>
 void copy_standard(const H& h, RequestView& out) {
   copy_common(h, out);
   out.message_id = h.message_id;
-  // [WIRE 5.7] Deferrable sends carry restart tokens in the place of the offset.
   out.buffer_offset = h.buffer_offset;
   out.initiator = h.initiator;
   out.mkey_match = h.mkey_match;
+  // [WIRE 5.7] In the place of the offset.
   if (is_deferrable(h.opcode)) take_tokens(std::exchange(out.buffer_offset, 0), out);
   if (h.opcode == SesOpcode::kDeferrableRtr) take_tokens(h.mkey_match, out);
   if (is_sequenced(h.opcode)) take_sequence(out);

@@ -10,7 +10,9 @@ void Transmitter::make_deferrable(TxOp& op, std::uint32_t attempt) {
   if (!is_send || op.awaits_delivery || op.fills_gap) return;
   op.is_deferrable = op.mode == pds::Mode::kRud && !op.may_spray && !op.is_rendezvous &&
                      (op.segments > 1 || op.target_token != 0);
-  if (op.is_deferrable && op.own_token == 0) op.own_token = attempt << 16 | op.pool_index;
+  // Not 0 whatever the attempt, and the place in the pool.
+  if (op.is_deferrable && op.own_token == 0)
+    op.own_token = (attempt % 0xffff + 1) << 16 | op.pool_index;
   op.buffer_offset = op.is_deferrable ? std::uint64_t{op.own_token} << 32 | op.target_token : 0;
 }
 

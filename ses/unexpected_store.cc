@@ -29,9 +29,8 @@ OverflowUse& UnexpectedStore::use_of_sender(Unexpected& message) {
 
 bool UnexpectedStore::has_room(const OverflowUse& use, const OverflowUse& of_sender,
                                std::size_t cost) const {
-  const std::uint32_t messages_left = messages_per_endpoint_ - use.messages;
   if (use.messages >= messages_per_endpoint_ ||
-      !has_share(of_sender.messages, messages_left, kFactor))
+      !has_share(of_sender.messages, messages_per_endpoint_ - use.messages, kFactor))
     return false;
   // A header alone takes none of the bytes, so where there are none left, or no more for this sender, messages can still be announced.
   // What was held may have brought more of them than there are for messages in their turn.
