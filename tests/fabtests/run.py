@@ -36,7 +36,6 @@ def own_processes():
         return None
 
 
-# Covers: FI-57
 def run_lists(tap, provider, folder, inside, place):
     settings = {"FI_UET_ADDR": own_addresses(PROCESSES)}
     if impair := os.environ.get("UET_FABTESTS_IMPAIR"):

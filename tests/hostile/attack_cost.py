@@ -20,7 +20,8 @@ from fabric_run import Fabric, goodput_mbps, start_ranks, wait_ranks  # noqa: E4
 from harness import Job, Namespaces, Tap, need_provider, skip_all, temporary_folder  # noqa: E402
 
 RANKS, HOST_MBPS, SECONDS, SETTLE = 24, 6, 16, 4
-ATTACK_PACKETS = 24 * 100  # a second; each endpoint sends some 180 requests in that time
+ATTACK_PACKETS = 24 * 20  # a second: one for nine requests of the endpoints, and less than one percent of the bytes of a link
+FIRST_OF_ENEMY = 101  # its addresses: the endpoints hold others of the same network for neighbors
 LIMIT = 0.02
 SCENARIO = f"""
 [fabric]
@@ -51,7 +52,7 @@ def round_of(provider, program, traffic, enemy, folder, namespaces, is_attack, s
             end = time.monotonic() + 60
             while time.monotonic() < end and len(fabric.ctl("flows").get("flows", ())) < RANKS:
                 time.sleep(0.1)
-            attacker = Job([enemy, "rain", "10.79.0.1", "10.79.1.1", str(RANKS), str(ATTACK_PACKETS), str(SECONDS), str(seed)],
+            attacker = Job([enemy, "rain", "10.79.0.1", f"10.79.0.{FIRST_OF_ENEMY}", str(RANKS), str(ATTACK_PACKETS), str(SECONDS), str(seed)],
                            dict(os.environ), folder, f"enemy{seed}", namespaces.names[1])
         results, problem = wait_ranks(jobs, SECONDS + 90)
         clock = fabric.ctl("clock")["clock"]
@@ -81,7 +82,7 @@ def main():
     try:
         attacker = namespaces.names[1]
         for n in range(3 * RANKS):
-            namespaces.ip("-n", attacker, "address", "add", f"10.79.1.{n + 1}/16", "dev", "uet0")
+            namespaces.ip("-n", attacker, "address", "add", f"10.79.0.{FIRST_OF_ENEMY + n}/24", "dev", "uet0")
         for turn in range(int(rounds[0]) if rounds else 5):
             for is_attack in (False, True):
                 with temporary_folder() as folder:

@@ -16,7 +16,6 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from harness import Job, Tap, base_env, need_provider, own_addresses, skip_all, temporary_folder  # noqa: E402
 
 
-# Covers: FI-56
 def run(provider, prefix, program, folder, ranks, **settings):
     """What went wrong, or nothing."""
     trace = os.path.join(folder, "events")
