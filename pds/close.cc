@@ -7,22 +7,20 @@ namespace uet::pds {
 using base::planted;
 using base::PlantedBug;
 
-Closing::Closing(Environment& env, PdcTable& pdcs, Scheduler& scheduler, PdcStates& states,
-                 NackQueue& nacks, FailedMessages& failed, SendWindow& window,
-                 ReceivingHalf& receiving, AckBuilder& acks, base::Ring<net::TxPacket>& built,
+Closing::Closing(Shared& shared, SendWindow& window, ReceivingHalf& receiving, AckBuilder& acks,
                  Lifecycle& lifecycle)
-    : Part(env),
-      table_(pdcs),
-      scheduler_(scheduler),
-      states_(states),
+    : Part(shared.env),
+      table_(shared.pdcs),
+      scheduler_(shared.scheduler),
+      states_(shared.states),
       window_(window),
       tx_blocks_(window.records()),
-      nacks_(nacks),
+      nacks_(shared.nacks),
       receiver_(receiving.receiver),
       reorder_(receiving.reorder),
       acks_(acks),
-      failed_(failed),
-      built_(built),
+      failed_(shared.failed),
+      built_(shared.built),
       lifecycle_(lifecycle) {}
 
 void Closing::begin(Instant now, Pdc& pdc) {

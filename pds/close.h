@@ -1,9 +1,7 @@
 /// How PDCs end: gracefully by the initiator, on request of the target, or in error. [PDS 16]
 #pragma once
 
-#include "lib/base/ring.h"
 #include "pds/arrival.h"
-#include "pds/failed_messages.h"
 #include "pds/lifecycle.h"
 #include "pds/tx_ack.h"
 
@@ -11,10 +9,8 @@ namespace uet::pds {
 
 class Closing : Part {
  public:
-  /// `built`: where last ACKs wait to be sent.
-  Closing(Environment& env, PdcTable& pdcs, Scheduler& scheduler, PdcStates& states,
-          NackQueue& nacks, FailedMessages& failed, SendWindow& window, ReceivingHalf& receiving,
-          AckBuilder& acks, base::Ring<net::TxPacket>& built, Lifecycle& lifecycle);
+  Closing(Shared& shared, SendWindow& window, ReceivingHalf& receiving, AckBuilder& acks,
+          Lifecycle& lifecycle);
 
   // --- Gracefully
   /// Any trigger of a graceful close. [PDS 16.1] An initiator that has sent nothing is freed.

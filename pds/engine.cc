@@ -4,35 +4,27 @@ namespace uet::pds {
 
 Engine::Engine(const PdsConfig& config, const cc::CcConfig& cc_config, const net::PortFacts& facts,
                net::PacketPool& pool, base::Rng& rng, base::Trace& trace, Upper& upper)
-    : env_(config, cc_config, facts, pool, rng, trace, upper),
-      room_(upper),
-      states_(trace),
-      nacks_(env_),
-      table_(env_.limits.max_pdc, config.pdcid_quarantine, config.forced_start_psn, rng,
-             env_.hash_key),
-      congestions_(cc_config, env_.limits.max_ccc, rng, trace, upper, env_.hash_key),
-      messages_(config.max_messages, room_),
-      failed_(messages_, upper),
-      built_(config.built_queue_max),
-      rudi_(env_, scheduler_, messages_, room_, nacks_, built_),
-      uud_(env_, messages_, failed_),
-      sending_(env_, scheduler_),
-      receiving_(env_, table_, scheduler_, nacks_, congestions_.config(), sending_.window),
-      acks_(env_, receiving_.kept.store(), receiving_.credit),
-      controls_(env_, scheduler_, states_, sending_, receiving_.receiver, acks_),
-      sender_(env_, scheduler_, sending_),
-      data_(env_, scheduler_, sending_.window, sender_),
-      life_(env_, table_, congestions_, room_, scheduler_, states_, nacks_, failed_,
-            sending_.window, receiving_, acks_, built_),
-      timers_(table_, scheduler_, sending_, receiving_, rudi_, life_),
-      opening_(env_, table_, scheduler_, states_, nacks_, receiving_, life_),
-      sequenced_(env_, table_, nacks_, receiving_, acks_, life_, opening_),
-      requests_(env_, receiving_.credit, sequenced_),
-      acks_in_(env_, table_, messages_, scheduler_, sending_, life_),
-      nacks_in_(env_, table_, scheduler_, sending_, rudi_, life_),
-      controls_in_(env_, table_, scheduler_, nacks_, sending_.clear, receiving_, life_, sequenced_),
-      submission_(env_, table_, messages_, failed_, room_, scheduler_, sending_.window,
-                  receiving_.proofs, life_, rudi_, uud_) {
+    : shared_(config, cc_config, facts, pool, rng, trace, upper),
+      rudi_(shared_.env, shared_.scheduler, shared_.messages, shared_.room, shared_.nacks,
+            shared_.built),
+      uud_(shared_.env, shared_.messages, shared_.failed),
+      sending_(shared_.env, shared_.scheduler),
+      receiving_(shared_.env, shared_.pdcs, shared_.scheduler, shared_.nacks,
+                 shared_.congestions.config(), sending_.window),
+      acks_(shared_.env, receiving_.kept.store(), receiving_.credit),
+      controls_(shared_.env, shared_.scheduler, shared_.states, sending_, receiving_.receiver,
+                acks_),
+      sender_(shared_.env, shared_.scheduler, sending_),
+      data_(shared_.env, shared_.scheduler, sending_.window, sender_),
+      life_(shared_, sending_.window, receiving_, acks_),
+      timers_(shared_.pdcs, shared_.scheduler, sending_, receiving_, rudi_, life_),
+      opening_(shared_, receiving_, life_),
+      sequenced_(shared_.env, shared_.pdcs, shared_.nacks, receiving_, acks_, life_, opening_),
+      requests_(shared_.env, receiving_.credit, sequenced_),
+      acks_in_(shared_.env, shared_.pdcs, shared_.messages, shared_.scheduler, sending_, life_),
+      nacks_in_(shared_.env, shared_.pdcs, shared_.scheduler, sending_, rudi_, life_),
+      controls_in_(shared_, sending_.clear, receiving_, life_, sequenced_),
+      submission_(shared_, sending_.window, receiving_.proofs, life_, rudi_, uud_) {
   planes_.up = static_cast<std::uint8_t>((1u << facts.planes) - 1);
 }
 
@@ -40,7 +32,7 @@ void Engine::on_packet(Instant now, net::RxPacket& rx) {
   using wire::PdsType;
   const auto bytes = std::as_const(rx.packet).bytes();
   if (bytes.size() < wire::PdsUud::kSize)
-    return env_.trace.drop(now, DropReason::kTruncated, bytes.size());
+    return shared_.env.trace.drop(now, DropReason::kTruncated, bytes.size());
   const auto type = static_cast<PdsType>(bytes[0] >> 3);
   switch (type) {
     case PdsType::kRudReq:
@@ -74,17 +66,17 @@ void Engine::on_packet(Instant now, net::RxPacket& rx) {
       break;
     case PdsType::kTss:  // the layer below removes it: one that arrives here was not expected
     default:
-      return env_.trace.drop(now, DropReason::kBadType, bytes.size());
+      return shared_.env.trace.drop(now, DropReason::kBadType, bytes.size());
   }
-  room_.settle(now);
+  shared_.room.settle(now);
 }
 
 // Control packets first: they are small, they open windows, and need no permission of congestion control.
 bool Engine::poll_transmit(Instant now, net::TxPacket& out, std::uint8_t free_planes) {
   planes_.free = free_planes;
-  bool sent = nacks_.poll(now, out);
-  if (!sent && !built_.is_empty()) {
-    out = built_.pop();
+  bool sent = shared_.nacks.poll(now, out);
+  if (!sent && !shared_.built.is_empty()) {
+    out = shared_.built.pop();
     sent = true;
   }
   if (!sent) {
@@ -100,14 +92,14 @@ bool Engine::poll_transmit(Instant now, net::TxPacket& out, std::uint8_t free_pl
     else
       sent = data_.poll(now, planes_, out) || uud_.poll(now, out) || rudi_.poll(now, out);
   }
-  room_.settle(now);
+  shared_.room.settle(now);
   return sent;
 }
 
 // A plane went down or came back: its paths rest until one packet each has shown that they work. [CC 7.8]
 void Engine::on_planes_changed(Instant now, std::uint8_t up) {
   planes_.up = up;
-  congestions_.for_each([&](Congestion& c) { c.ccc->on_planes_changed(now, up); });
+  shared_.congestions.for_each([&](Congestion& c) { c.ccc->on_planes_changed(now, up); });
 }
 
 void Engine::on_deadline(Instant now) {
@@ -115,31 +107,32 @@ void Engine::on_deadline(Instant now) {
   receiving_.credit.run(now);
   receiving_.openings.expire(now);
   life_.lifecycle.on_deadline(now);
-  room_.settle(now);
+  shared_.room.settle(now);
 }
 
 bool Engine::is_idle() const {
-  return messages_.size() == 0 && sending_.window.records().in_use() == 0 &&
-         scheduler_.control().empty() && nacks_.is_empty() && built_.is_empty() &&
-         rudi_.outstanding() == 0 && states_.closing() == 0 && states_.close_wanted() == 0;
+  return shared_.messages.size() == 0 && sending_.window.records().in_use() == 0 &&
+         shared_.scheduler.control().empty() && shared_.nacks.is_empty() &&
+         shared_.built.is_empty() && rudi_.outstanding() == 0 && shared_.states.closing() == 0 &&
+         shared_.states.close_wanted() == 0;
 }
 
 Instant Engine::next_deadline() const {
-  Instant next = scheduler_.wheel().next_deadline();
+  Instant next = shared_.scheduler.wheel().next_deadline();
   next = std::min(next, receiving_.credit.next_deadline());
   return std::min(next, life_.lifecycle.next_deadline());
 }
 
 Pds::Gauges Engine::gauges() const {
   Pds::Gauges g{};
-  g.pdcs_open = table_.size();
-  g.pdcs_half_open = states_.half_open();
+  g.pdcs_open = shared_.pdcs.size();
+  g.pdcs_half_open = shared_.states.half_open();
   g.outstanding_packets = sending_.window.records().in_use();
-  g.queued_messages = messages_.size();
+  g.queued_messages = shared_.messages.size();
   g.stored_responses = receiving_.kept.store().kept();
   g.tombstones = receiving_.openings.tombstones().size();
   g.rudi_outstanding = rudi_.outstanding();
-  g.ccc_count = congestions_.size();
+  g.ccc_count = shared_.congestions.size();
   g.half_open_reaped = life_.closing.half_open_reaped();
   g.stored_unproven = receiving_.kept.of_unproven();
   g.clear_breaks = life_.closing.clear_breaks();

@@ -25,8 +25,8 @@ class Engine {
   void on_packet(Instant now, net::RxPacket& rx);
   bool poll_transmit(Instant now, net::TxPacket& out, std::uint8_t free_planes);
   bool may_have_packets() const {
-    return !scheduler_.is_idle() || !nacks_.is_empty() || !built_.is_empty() || !uud_.is_idle() ||
-           !rudi_.is_idle() || room_.has_news();
+    return !shared_.scheduler.is_idle() || !shared_.nacks.is_empty() || !shared_.built.is_empty() ||
+           !uud_.is_idle() || !rudi_.is_idle() || shared_.room.has_news();
   }
   void on_planes_changed(Instant now, std::uint8_t up);
   void on_deadline(Instant now);
@@ -38,28 +38,18 @@ class Engine {
 
   // --- From the user
   void set_opening_guard(OpeningGuard& guard) {
-    env_.guard = &guard;
-    table_.set_guarded();
+    shared_.env.guard = &guard;
+    shared_.pdcs.set_guarded();
   }
   void close_all(Instant now) { life_.closing.close_all(now); }
   bool is_idle() const;
   Pds::Gauges gauges() const;
-  PdcTable& pdcs() { return table_; }
-  CongestionTable& congestions() { return congestions_; }
-  const NackCounts& nack_counts() const { return env_.nack_counts; }
+  PdcTable& pdcs() { return shared_.pdcs; }
+  CongestionTable& congestions() { return shared_.congestions; }
+  const NackCounts& nack_counts() const { return shared_.env.nack_counts; }
 
  private:
-  // --- Shared by all
-  Environment env_;
-  Backpressure room_;
-  Scheduler scheduler_;
-  PdcStates states_;
-  NackQueue nacks_;
-  PdcTable table_;
-  CongestionTable congestions_;
-  MessageTable messages_;
-  FailedMessages failed_;
-  base::Ring<net::TxPacket> built_;  ///< last ACKs of closed PDCs, RUDI responses
+  Shared shared_;
   // --- Without PDCs
   Rudi rudi_;
   Uud uud_;

@@ -7,16 +7,11 @@
 namespace uet::pds {
 
 struct Life {
-  /// `built`: where last ACKs wait to be sent.
-  Life(Environment& env, PdcTable& pdcs, CongestionTable& congestions, Backpressure& room,
-       Scheduler& scheduler, PdcStates& states, NackQueue& nacks, FailedMessages& failed,
-       SendWindow& window, ReceivingHalf& receiving, AckBuilder& acks,
-       base::Ring<net::TxPacket>& built)
-      : lifecycle(env, pdcs, congestions, room, scheduler, states, window, receiving),
-        closing(env, pdcs, scheduler, states, nacks, failed, window, receiving, acks, built,
-                lifecycle),
-        admission(env, pdcs, states, receiving, closing),
-        liveness(env, pdcs, scheduler, states, window, receiving, closing, admission) {}
+  Life(Shared& shared, SendWindow& window, ReceivingHalf& receiving, AckBuilder& acks)
+      : lifecycle(shared, window, receiving),
+        closing(shared, window, receiving, acks, lifecycle),
+        admission(shared.env, shared.pdcs, shared.states, receiving, closing),
+        liveness(shared, window, receiving, closing, admission) {}
 
   Lifecycle lifecycle;
   Closing closing;

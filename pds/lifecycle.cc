@@ -14,15 +14,13 @@ constexpr Duration kMemoryRetry = Duration::from_ms(1);
 
 }  // namespace
 
-Lifecycle::Lifecycle(Environment& env, PdcTable& pdcs, CongestionTable& congestions,
-                     Backpressure& room, Scheduler& scheduler, PdcStates& states,
-                     SendWindow& window, ReceivingHalf& receiving)
-    : Part(env),
-      table_(pdcs),
-      congestions_(congestions),
-      room_(room),
-      scheduler_(scheduler),
-      states_(states),
+Lifecycle::Lifecycle(Shared& shared, SendWindow& window, ReceivingHalf& receiving)
+    : Part(shared.env),
+      table_(shared.pdcs),
+      congestions_(shared.congestions),
+      room_(shared.room),
+      scheduler_(shared.scheduler),
+      states_(shared.states),
       window_(window),
       openings_(receiving.openings),
       kept_(receiving.kept),

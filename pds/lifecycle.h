@@ -3,14 +3,13 @@
 
 #include "pds/arrival.h"
 #include "pds/halves.h"
-#include "pds/pdc_states.h"
+#include "pds/shared.h"
 
 namespace uet::pds {
 
 class Lifecycle : Part {
  public:
-  Lifecycle(Environment& env, PdcTable& pdcs, CongestionTable& congestions, Backpressure& room,
-            Scheduler& scheduler, PdcStates& states, SendWindow& window, ReceivingHalf& receiving);
+  Lifecycle(Shared& shared, SendWindow& window, ReceivingHalf& receiving);
   /// Whatever is open ends without a word.
   ~Lifecycle();
   Lifecycle(const Lifecycle&) = delete;

@@ -7,13 +7,12 @@ namespace uet::pds {
 
 class Liveness : Part {
  public:
-  Liveness(Environment& env, PdcTable& pdcs, Scheduler& scheduler, PdcStates& states,
-           const SendWindow& window, ReceivingHalf& receiving, Closing& closing,
+  Liveness(Shared& shared, const SendWindow& window, ReceivingHalf& receiving, Closing& closing,
            Admission& admission)
-      : Part(env),
-        table_(pdcs),
-        scheduler_(scheduler),
-        states_(states),
+      : Part(shared.env),
+        table_(shared.pdcs),
+        scheduler_(shared.scheduler),
+        states_(shared.states),
         window_(window),
         openings_(receiving.openings),
         kept_(receiving.kept),

@@ -7,13 +7,12 @@ namespace uet::pds {
 
 class ControlIntake : Part {
  public:
-  ControlIntake(Environment& env, const PdcTable& pdcs, Scheduler& scheduler, NackQueue& nacks,
-                ClearSender& clear, ReceivingHalf& receiving, Life& life,
+  ControlIntake(Shared& shared, ClearSender& clear, ReceivingHalf& receiving, Life& life,
                 SequencedIntake& sequenced)
-      : Part(env),
-        table_(pdcs),
-        scheduler_(scheduler),
-        nacks_(nacks),
+      : Part(shared.env),
+        table_(shared.pdcs),
+        scheduler_(shared.scheduler),
+        nacks_(shared.nacks),
         clear_(clear),
         receiver_(receiving.receiver),
         reorder_(receiving.reorder),

@@ -5,15 +5,14 @@
 
 namespace uet::pds {
 
-Submission::Submission(Environment& env, PdcTable& pdcs, MessageTable& messages,
-                       FailedMessages& failed, Backpressure& room, Scheduler& scheduler,
-                       SendWindow& window, ProofRequests& proofs, Life& life, Rudi& rudi, Uud& uud)
-    : Part(env),
-      table_(pdcs),
-      messages_(messages),
-      failed_(failed),
-      room_(room),
-      scheduler_(scheduler),
+Submission::Submission(Shared& shared, SendWindow& window, ProofRequests& proofs, Life& life,
+                       Rudi& rudi, Uud& uud)
+    : Part(shared.env),
+      table_(shared.pdcs),
+      messages_(shared.messages),
+      failed_(shared.failed),
+      room_(shared.room),
+      scheduler_(shared.scheduler),
       window_(window),
       proofs_(proofs),
       lifecycle_(life.lifecycle),

@@ -1,7 +1,6 @@
 /// Messages in: which PDC carries them, and how they end early. [PDS 5.1, 16.5, 18.1]
 #pragma once
 
-#include "pds/failed_messages.h"
 #include "pds/life.h"
 #include "pds/rudi.h"
 #include "pds/uud.h"
@@ -10,9 +9,8 @@ namespace uet::pds {
 
 class Submission : Part {
  public:
-  Submission(Environment& env, PdcTable& pdcs, MessageTable& messages, FailedMessages& failed,
-             Backpressure& room, Scheduler& scheduler, SendWindow& window, ProofRequests& proofs,
-             Life& life, Rudi& rudi, Uud& uud);
+  Submission(Shared& shared, SendWindow& window, ProofRequests& proofs, Life& life, Rudi& rudi,
+             Uud& uud);
 
   SubmitResult submit(Instant now, const TxMessage& request);
   SubmitResult submit_return(Instant now, RxHandle handle, const TxMessage& request);

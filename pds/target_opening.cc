@@ -2,14 +2,12 @@
 
 namespace uet::pds {
 
-TargetOpening::TargetOpening(Environment& env, PdcTable& pdcs, Scheduler& scheduler,
-                             PdcStates& states, NackQueue& nacks, ReceivingHalf& receiving,
-                             Life& life)
-    : Part(env),
-      table_(pdcs),
-      scheduler_(scheduler),
-      states_(states),
-      nacks_(nacks),
+TargetOpening::TargetOpening(Shared& shared, ReceivingHalf& receiving, Life& life)
+    : Part(shared.env),
+      table_(shared.pdcs),
+      scheduler_(shared.scheduler),
+      states_(shared.states),
+      nacks_(shared.nacks),
       openings_(receiving.openings),
       receiver_(receiving.receiver),
       lifecycle_(life.lifecycle),

@@ -8,8 +8,7 @@ namespace uet::pds {
 
 class TargetOpening : Part {
  public:
-  TargetOpening(Environment& env, PdcTable& pdcs, Scheduler& scheduler, PdcStates& states,
-                NackQueue& nacks, ReceivingHalf& receiving, Life& life);
+  TargetOpening(Shared& shared, ReceivingHalf& receiving, Life& life);
 
   /// Null when the packet was dealt with.
   Pdc* find_for(Instant now, const Arrival& in);

@@ -114,8 +114,8 @@ TEST(Closing, on_command__in_order_ends_the_target_and_leaves_its_last_ack) {
   t.closing.on_command(kNow, pdc, Life::packet_of(pdc, command));
   EXPECT_EQ(t.ses.closed, 1);
   EXPECT_EQ(t.pdcs.size(), 0u);
-  ASSERT_EQ(t.built.size(), 1u);
-  const net::TxPacket last = t.built.pop();
+  ASSERT_EQ(t.shared.built.size(), 1u);
+  const net::TxPacket last = t.shared.built.pop();
   const auto ack = wire::decode<wire::PdsAckCcNscc>(std::as_const(last.packet).bytes().data());
   EXPECT_EQ(ack.type, wire::PdsType::kAckCc);
   EXPECT_EQ(ack.cack_psn, command);
@@ -126,11 +126,11 @@ TEST(Closing, on_command__ends_the_target_also_when_there_is_no_room_for_its_las
   PdsConfig config;
   config.built_queue_max = 1;
   Life t(config);
-  t.built.push({});
+  t.shared.built.push({});
   Pdc& pdc = t.proven(2);
   t.closing.on_command(kNow, pdc, Life::packet_of(pdc, pdc.rx.edge + 1));
   EXPECT_EQ(t.ses.closed, 1);
-  EXPECT_EQ(t.built.size(), 1u);
+  EXPECT_EQ(t.shared.built.size(), 1u);
 }
 
 TEST(Closing, on_command__out_of_order_is_an_error_of_the_initiator) {

@@ -9,21 +9,11 @@ namespace uet::pds::test {
 
 struct Life {
   explicit Life(const PdsConfig& config = {}, const cc::CcConfig& cc_config = {})
-      : env(config, cc_config, facts_of_port(), pool, rng, trace, ses),
-        room(ses),
-        states(trace),
-        nacks(env),
-        pdcs(env.limits.max_pdc, config.pdcid_quarantine, config.forced_start_psn, rng,
-             env.hash_key),
-        congestions(cc_config, env.limits.max_ccc, rng, trace, ses, env.hash_key),
-        messages(config.max_messages, room),
-        failed(messages, ses),
-        built(config.built_queue_max),
+      : shared(config, cc_config, facts_of_port(), pool, rng, trace, ses),
         sending(env, scheduler),
         receiving(env, pdcs, scheduler, nacks, congestions.config(), sending.window),
         acks(env, receiving.kept.store(), receiving.credit),
-        life(env, pdcs, congestions, room, scheduler, states, nacks, failed, sending.window,
-             receiving, acks, built) {}
+        life(shared, sending.window, receiving, acks) {}
 
   static TxMessage message_to(std::uint32_t peer, MessageToken token = 1) {
     TxMessage message;
@@ -114,21 +104,19 @@ struct Life {
   base::Rng rng{1};
   base::Trace trace;
   SilentSes ses;
-  Environment env;
-  Backpressure room;
-  Scheduler scheduler;
-  PdcStates states;
-  NackQueue nacks;
-  PdcTable pdcs;
-  CongestionTable congestions;
-  MessageTable messages;
-  FailedMessages failed;
-  base::Ring<net::TxPacket> built;
+  Shared shared;
+  // By their own names.
+  Environment& env = shared.env;
+  Scheduler& scheduler = shared.scheduler;
+  PdcStates& states = shared.states;
+  NackQueue& nacks = shared.nacks;
+  PdcTable& pdcs = shared.pdcs;
+  CongestionTable& congestions = shared.congestions;
+  MessageTable& messages = shared.messages;
   SendingHalf sending;
   ReceivingHalf receiving;
   AckBuilder acks;
   pds::Life life;
-  // By their own names.
   SendWindow& window = sending.window;
   ProofRequests& proofs = receiving.proofs;
   Openings& openings = receiving.openings;

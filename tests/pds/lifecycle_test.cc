@@ -38,13 +38,13 @@ TEST(Lifecycle, release__gives_back_place_ccc_and_share_and_makes_room) {
   Pdc* pdc = t.initiator(2);
   t.submit(*pdc);
   pdc->tx.queue.clear();
-  EXPECT_FALSE(t.room.has_news());
+  EXPECT_FALSE(t.shared.room.has_news());
   end(t, *pdc);
   EXPECT_EQ(t.pdcs.size(), 0u);
   EXPECT_EQ(t.congestions.size(), 0u);
   EXPECT_EQ(t.kept.peers().size(), 0u);
   EXPECT_EQ(t.states.half_open(), 0u);
-  EXPECT_TRUE(t.room.has_news());
+  EXPECT_TRUE(t.shared.room.has_news());
   t.messages.forget(*t.messages.find(1));
 }
 
@@ -129,14 +129,13 @@ TEST(Lifecycle, on_deadline__tells_ses_nothing_while_none_waits_for_an_identifie
   t.lifecycle.wait_for_identifier(kNow);  // none is in quarantine
   EXPECT_TRUE(t.lifecycle.next_deadline().is_never());
   t.lifecycle.on_deadline(kNow);
-  EXPECT_FALSE(t.room.has_news());
+  EXPECT_FALSE(t.shared.room.has_news());
 }
 
 TEST(Lifecycle, its_own_end_gives_back_all_that_open_pdcs_hold) {
   Life t;
   {
-    Lifecycle inner(t.env, t.pdcs, t.congestions, t.room, t.scheduler, t.states, t.window,
-                    t.receiving);
+    Lifecycle inner(t.shared, t.window, t.receiving);
     (void)inner.open_initiator(kNow, Life::message_to(2));
     Pdc& target =
         inner.open_target(kNow, Life::packet_from(3, 1, Psn(9)), Psn(9), PdcInput::kSynAccepted);
