@@ -39,6 +39,13 @@ bool KeptResponses::can_clear_something(const Pdc& pdc) {
          (rx.cack + 1).is_at_or_before(rx.edge);
 }
 
+// What is kept beyond a gap can be cleared when the gap is closed, and that is for the source to do: it sends a packet again until it
+// is acknowledged or has failed, so one that was not even tried for as long as peers are waited for does not come any more.
+bool KeptResponses::leaves_gap_open(Instant now, const Pdc& pdc) const {
+  const RxHalf& rx = pdc.rx;
+  return rx.above_edge > 0 && rx.cack == rx.edge && now - rx.gap_heard_at >= config_.peer_timeout;
+}
+
 void KeptResponses::count(Pdc& pdc, std::int32_t change) {
   const auto add = [change](std::uint32_t& count) {
     count = static_cast<std::uint32_t>(static_cast<std::int32_t>(count) + change);
@@ -66,7 +73,7 @@ Duration KeptResponses::clear_patience(unsigned asks) const {
 }
 
 // A source that sleeps is not heard, and waits for its peer timeout. One that is heard again and again and clears nothing of what
-// it can clear, while room is short, does not mean to.
+// it can clear, or does not send the packet without which it cannot, while room is short, does not mean to.
 bool KeptResponses::on_clear_request_timer(Instant now, Pdc& pdc) {
   constexpr unsigned kRounds = 64;
   constexpr std::uint8_t kAwake = 4, kAsleep = 10;  // doublings of the time between two requests
@@ -79,7 +86,7 @@ bool KeptResponses::on_clear_request_timer(Instant now, Pdc& pdc) {
   const bool is_awake = pdc.heard_at >= rx.clear_asked_at;
   rx.clear_asks = std::min<std::uint8_t>(rx.clear_asks + 1, is_awake ? kAwake : kAsleep);
   if (is_awake && can_clear_something(pdc)) ++rx.clear_rounds;
-  if (rx.clear_rounds >= kRounds) return false;
+  if (rx.clear_rounds >= kRounds || (is_awake && leaves_gap_open(now, pdc))) return false;
   ask_for_clear(now, pdc);
   return true;
 }

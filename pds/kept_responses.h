@@ -45,6 +45,7 @@ class KeptResponses : Part {
   AnswerShare share_before(const Pdc& pdc);
   bool may_use_reserve(const Pdc& pdc, Psn psn) const;
   static bool can_clear_something(const Pdc& pdc);
+  bool leaves_gap_open(Instant now, const Pdc& pdc) const;
   Duration clear_patience(unsigned asks) const;
 
   Scheduler& scheduler_;

@@ -118,6 +118,11 @@ struct TxHalf {
 };
 
 struct RxHalf {
+  /// A packet came, whether or not it can be taken: either the one that the others wait for, or the first that waits.
+  void note_arrival(Instant now, Psn psn) {
+    if (psn == edge + 1 || above_edge == 0) gap_heard_at = now;
+  }
+
   Psn edge;  ///< rcv_edge
   Psn cack;
   Psn cleared;  ///< rx_clear
@@ -140,7 +145,9 @@ struct RxHalf {
   std::uint64_t rcvd_bytes = 0;  ///< nominal bytes of new data packets
   Instant last_request;          ///< arrival of the latest data packet
   Instant last_ooo_nack;
-  Instant hints_since;           ///< trim hints are counted from then on
+  Instant
+      gap_heard_at;     ///< the packet missing at the edge was last tried then, or is missing since
+  Instant hints_since;  ///< trim hints are counted from then on
   std::uint8_t hints = 0;        ///< answered since
   RxTracker* tracker = nullptr;  ///< present while something above CACK is known
   std::uint32_t held = 0;        ///< ROD packets held behind a gap

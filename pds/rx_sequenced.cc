@@ -70,6 +70,7 @@ void SequencedIntake::on_duplicate(Instant now, Pdc& pdc, const Arrival& in, boo
 }
 
 void SequencedIntake::deliver(Instant now, Pdc& pdc, const Arrival& in) {
+  pdc.rx.note_arrival(now, in.psn);
   if (in.is_control) return on_control(now, pdc, in);
   // SES may answer with something to keep: there must be room before it is asked. [PDS 9.4]
   if (!admission_.has_room_for_answer(now, pdc, in.psn) && !makes_room(now, pdc, in)) [[unlikely]] {
@@ -142,7 +143,10 @@ void SequencedIntake::on_trimmed(Instant now, const Arrival& in) {
     return;
   }
   const Verdict verdict = judge_trimmed(pdc, in);
-  if (verdict.action == Verdict::Action::kRefuse) return nacks_.tell(now, in, pdc, verdict.refusal);
+  if (verdict.action == Verdict::Action::kRefuse) {
+    if (pdc != nullptr) pdc->rx.note_arrival(now, in.psn);
+    return nacks_.tell(now, in, pdc, verdict.refusal);
+  }
   on_duplicate(now, *pdc, in, verdict.action == Verdict::Action::kRepeatFinished);
 }
 

@@ -199,6 +199,44 @@ TEST(Store, a_gap_closes_after_the_store_was_full_many_times) {
   EXPECT_EQ(x.w.host(1).pds->gauges().stored_responses, 9u);
 }
 
+// Answers beyond a gap cannot be cleared: a source that is heard and never sends the packet in the gap may not keep them for ever.
+TEST(Store, a_source_that_leaves_a_gap_open_is_ended_while_room_is_short) {
+  Store x([](auto& o) { o.pds.gtd_store_max = 8; });
+  const auto hog = net::FabricAddress::from_v4(0x0b000000);
+  const auto refused = net::FabricAddress::from_v4(0x0c000000);
+  const std::uint16_t hog_id = x.open(hog);
+  x.take_answers(hog, hog_id, 5002, 8);
+  const Duration patience = software_profile().peer_timeout;
+  const Instant begin = x.w.now();
+  x.take_answers(refused, x.open(refused), 5001, 1);  // finds no room
+  while (x.w.host(1).pds->gauges().clear_breaks == 0 && x.w.now() - begin < patience * 2) {
+    x.send_control(hog, hog_id, ControlType::kProbe);
+    x.w.run_for(ms(100));
+    if (x.w.now() - begin < patience * 3 / 4) x.take_answers(hog, hog_id, 5010, 1);
+  }
+  EXPECT_EQ(x.w.host(1).pds->gauges().clear_breaks, 1u);
+  EXPECT_GE(x.w.now() - begin, patience);
+  EXPECT_LE(x.w.now() - begin, patience + Duration::from_seconds(1));
+  EXPECT_LE(x.w.host(1).pds->gauges().stored_responses, 1u);  // of the one that found no room
+  EXPECT_LE(x.talk(0), ms(1));
+}
+
+// The packet in the gap is refused for want of a receive: its source sends it again and again, and is not ended.
+TEST(Store, a_source_whose_next_packet_is_refused_may_keep_what_is_beyond_it) {
+  Store x([](auto& o) { o.pds.gtd_store_max = 8; });
+  const auto source = net::FabricAddress::from_v4(0x0b000000);
+  const std::uint16_t id = x.open(source);
+  x.take_answers(source, id, 5002, 8);
+  x.w.host(1).ses.answer = [](auto&, auto&) { return Answer{.kind = Answer::Kind::kRefuse}; };
+  const Duration patience = software_profile().peer_timeout;
+  for (const Instant begin = x.w.now(); x.w.now() - begin < patience * 2;) {
+    x.take_answers(source, id, 5001, 1);
+    x.w.run_for(ms(100));
+  }
+  EXPECT_EQ(x.w.host(1).pds->gauges().clear_breaks, 0u);
+  EXPECT_EQ(x.w.host(1).pds->gauges().stored_responses, 8u);
+}
+
 // While room is short, who goes on talking without clearing is ended; who sleeps is not.
 TEST(Store, a_source_that_does_not_clear_is_ended_while_room_is_short) {
   Store x([](auto& o) { o.pds.gtd_store_max = 64; });
