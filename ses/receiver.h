@@ -96,6 +96,7 @@ class Receiver final : private FetchSink {
   void count(RxMessage& m, const RequestView& r);
   Sender* owner_of(Context& c);
   bool has_place_for_message(Context& c);
+  RxMessage* begin_message(Context& c, RxTarget target = RxTarget::kDiscard);
 
   // rx_sends.cc
   pds::Answer begin_send(Context& c);

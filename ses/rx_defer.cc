@@ -40,10 +40,7 @@ pds::Answer Receiver::defer(Context& c, RiSpace& space, Sender& sender, Unexpect
   ++sender.deferred;
   c.is_taken = true;
   if (!r.is_single()) {
-    advance_clock(c.now);
-    RxMessage* m = messages_.create(c.key, r, loop_ns_, *c.owner);
-    UET_CHECK(m != nullptr);  // begin_send() looked
-    m->endpoint = c.endpoint;
+    RxMessage* m = begin_message(c);
     m->seen = r.covered;
     m->code_was_told = true;
   }
@@ -91,10 +88,7 @@ pds::Answer Receiver::begin_restarted(Context& c) {
     if (n > 0) u.receive->iov.scatter(static_cast<std::size_t>(u.rest.start), r.payload.data(), n);
     return end_restarted(c, u);
   }
-  advance_clock(c.now);
-  RxMessage* m = messages_.create(c.key, r, loop_ns_, *c.owner);
-  UET_CHECK(m != nullptr);  // begin_send() looked
-  m->endpoint = c.endpoint;
+  RxMessage* m = begin_message(c);
   if (u.receive == nullptr) {  // thrown away: all of it is swallowed
     m->seen = r.covered;
     (void)end_restarted(c, u);

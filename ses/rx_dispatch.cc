@@ -236,9 +236,7 @@ pds::Answer Receiver::reject(Context& c, ReturnCode code) {
   if (!r.is_single()) {
     advance_clock(c.now);
     if (!has_place_for_message(c)) return answer_refuse();
-    RxMessage* m = messages_.create(c.key, r, loop_ns_, *c.owner);
-    UET_CHECK(m != nullptr);
-    m->endpoint = c.endpoint;
+    RxMessage* m = begin_message(c);
     m->seen = std::min<std::uint64_t>(r.covered, r.carried_length);
     m->code = code;
     m->code_was_told = true;
@@ -260,8 +258,7 @@ pds::Answer Receiver::on_message_error_packet(Context& c) {
         r.message_offset < r.request_length) {
       advance_clock(c.now);
       if (!has_place_for_message(c)) return answer_refuse();
-      m = messages_.create(c.key, r, loop_ns_, *c.owner);
-      UET_CHECK(m != nullptr);
+      m = begin_message(c);
       m->end = r.message_offset;
       m->code = ReturnCode::kOpViolation;
       m->code_was_told = true;
@@ -332,6 +329,17 @@ bool Receiver::has_place_for_message(Context& c) {
     release_message(owner->stones.front());
   }
   return true;
+}
+
+/// The message that `c` begins, never null: its source holds its place until release_message(). has_place_for_message() has looked.
+RxMessage* Receiver::begin_message(Context& c, RxTarget target) {
+  advance_clock(c.now);
+  RxMessage* m = messages_.create(c.key, c.request, loop_ns_, *c.owner);
+  UET_CHECK(m != nullptr);
+  senders_.hold(*c.owner);
+  m->endpoint = c.endpoint;
+  messages_.set_target(*m, target);
+  return m;
 }
 
 Source Receiver::source_of(const Context& c) const {

@@ -149,9 +149,7 @@ pds::Answer Receiver::deliver_claimed(Context& c, RiSpace& space, Unexpected& he
     forget_header(header);
     c.is_taken = true;
     if (r.is_single()) return answer_thrown_away(r);
-    RxMessage* m = messages_.create(c.key, r, loop_ns_, *c.owner);
-    UET_CHECK(m != nullptr);  // begin_send() looked
-    m->endpoint = c.endpoint;
+    RxMessage* m = begin_message(c);
     m->seen = r.covered;
     return answer_discarded(c, *m);
   }

@@ -56,10 +56,7 @@ pds::Answer Receiver::deliver_rendezvous(Context& c, RiSpace& space, Receive& re
   take(c, space, receive, start + limit);
   bind_rendezvous(u, receive, start, limit);
   if (!r.is_single()) {
-    RxMessage* m = messages_.create(c.key, r, loop_ns_, *c.owner);
-    UET_CHECK(m != nullptr);  // begin_send() looked
-    m->endpoint = c.endpoint;
-    messages_.set_target(*m, RxTarget::kReceive);
+    RxMessage* m = begin_message(c, RxTarget::kReceive);
     m->receive = &receive;
     m->unexpected = &u;
     m->start = start;

@@ -46,11 +46,7 @@ pds::Answer Receiver::begin_write(Context& c) {
     complete_write(c, r.hd, r.header_data);
     return answer_default(r);
   }
-  advance_clock(c.now);
-  RxMessage* m = messages_.create(c.key, r, loop_ns_, *c.owner);
-  UET_CHECK(m != nullptr);
-  m->endpoint = c.endpoint;
-  messages_.set_target(*m, RxTarget::kRegion);
+  RxMessage* m = begin_message(c, RxTarget::kRegion);
   m->region = ref_of(*region);
   m->start = start;
   count(*m, r);
@@ -150,11 +146,7 @@ pds::Answer Receiver::begin_read(Context& c) {
     tally->key = region->key;
     tally->operation = region->operation;
   }
-  advance_clock(c.now);
-  RxMessage* m = messages_.create(c.key, r, loop_ns_, *c.owner);
-  UET_CHECK(m != nullptr);
-  m->endpoint = c.endpoint;
-  messages_.set_target(*m, RxTarget::kRead);
+  RxMessage* m = begin_message(c, RxTarget::kRead);
   m->region = ref_of(*region);
   m->start = start;
   if (tally != nullptr) m->tally = ref_of(*tally);

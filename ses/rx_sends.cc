@@ -104,11 +104,7 @@ pds::Answer Receiver::deliver(Context& c, RiSpace& space, Receive& receive) {
                ? answer_news(r, ResponseList::kExpected, static_cast<std::uint32_t>(limit))
                : answer_default(r);
   }
-  advance_clock(c.now);
-  RxMessage* m = messages_.create(c.key, r, loop_ns_, *c.owner);
-  UET_CHECK(m != nullptr);  // begin_send() looked
-  m->endpoint = c.endpoint;
-  messages_.set_target(*m, RxTarget::kReceive);
+  RxMessage* m = begin_message(c, RxTarget::kReceive);
   m->receive = &receive;
   m->start = start;
   m->limit = limit;
@@ -197,11 +193,7 @@ pds::Answer Receiver::capture(Context& c, RiSpace& space, Unexpected* header) {
 pds::Answer Receiver::keep(Context& c, Unexpected& u) {
   const RequestView& r = c.request;
   if (!r.is_single()) {
-    advance_clock(c.now);
-    RxMessage* m = messages_.create(c.key, r, loop_ns_, *c.owner);
-    UET_CHECK(m != nullptr);  // begin_send() looked
-    m->endpoint = c.endpoint;
-    messages_.set_target(*m, RxTarget::kCapture);
+    RxMessage* m = begin_message(c, RxTarget::kCapture);
     m->unexpected = &u;
     count(*m, r);
     u.message = m;

@@ -68,7 +68,9 @@ void SenderTable::hold(Sender& sender) {
 }
 
 void SenderTable::unhold(Sender& sender) {
+  UET_DCHECK(sender.users > 0);
   if (--sender.users > 0) return;
+  UET_DCHECK(sender.messages == 0 && sender.returns == 0);
   sender.rests_with_streams = !sender.streams.empty();
   idle_list_of(sender).push_back(sender);
 }

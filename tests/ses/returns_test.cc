@@ -250,7 +250,7 @@ struct StonesTest : ReturnsTest {
     c.max_messages = 64;
     return c;
   }
-  StonesTest() : ReturnsTest(config()) {}
+  explicit StonesTest(const SesConfig& with = config()) : ReturnsTest(with) {}
   pds::Answer first_packet(std::uint32_t n, std::uint64_t with_key) {
     RawRequest r;
     r.opcode = SesOpcode::kRead;
@@ -290,6 +290,24 @@ TEST_F(StonesTest, messages_of_one_pdc__leave_room_for_those_of_others_of_the_sa
   EXPECT_EQ(accepted_on(3, r, 100), 1u);
   ses.on_pdc_closed(now, pds::PdcRef{1}, reader(1));
   EXPECT_GE(accepted_on(4, r, 100), 20u);
+}
+
+// A source is known as long as messages of it come in: another one gets no place that is taken, nor what stands against it.
+struct OneSourceTest : StonesTest {
+  static SesConfig config() {
+    SesConfig c;
+    c.max_senders = 1;
+    return c;
+  }
+  OneSourceTest() : StonesTest(config()) {}
+};
+
+TEST_F(OneSourceTest, a_message_on_its_way_in__keeps_its_source) {
+  (void)first_packet(1, 0x999);  // two more packets of it are still to be answered
+  EXPECT_EQ(ses.gauges().messages_receiving, 1u);
+  EXPECT_EQ(first_packet(2, key).kind, pds::Answer::Kind::kRefuse);
+  ses.on_pdc_closed(now, pds::PdcRef{1}, reader(1));
+  EXPECT_EQ(code_of(first_packet(2, key)), ReturnCode::kOk);
 }
 
 }  // namespace
