@@ -142,8 +142,9 @@ struct Fep::Impl {
   Instant last_turn;
   Instant keys_due = Instant::never();
   bool was_holding_back = false;  ///< packets that the port did not take
-  bool more_to_send = false;      ///< the last turn ended because the burst was full
-  bool packets_wait = false;      ///< the last burst came back full: the port has more
+  bool more_to_send = false;    ///< the last turn ended because the burst was full, or a port busy
+  unsigned awaited_planes = 0;  ///< in that case: the busy ones, a bit each
+  bool packets_wait = false;    ///< the last burst came back full: the port has more
   int turns_without_deadlines = 0;
 };
 
@@ -225,6 +226,7 @@ bool Fep::Impl::transmit(Instant now) {
 void Fep::Impl::fill(Instant now) {
   outgoing_first = outgoing_last = 0;
   more_to_send = false;
+  awaited_planes = 0;
   if (!pds.may_have_packets()) return;
   const std::size_t room = std::min(outgoing.size(), port.send_room(now));
   planes.look(now, port);
@@ -234,8 +236,10 @@ void Fep::Impl::fill(Instant now) {
     const std::uint8_t free = planes.free();
     if (free == 0) break;
     net::TxPacket& tx = outgoing[outgoing_last];
-    if (!pds.may_have_packets() || !pds.poll_transmit(now, tx, free)) {
-      more_to_send = free != planes.up();  // what waits may wait for a port that is busy
+    if (!pds.may_have_packets()) return;
+    if (!pds.poll_transmit(now, tx, free)) {
+      awaited_planes = planes.up() & ~free;  // what waits may wait for a port that is busy
+      more_to_send = awaited_planes != 0;
       return;
     }
     if (!loop(now, tx)) seal(now, tx);
@@ -317,8 +321,11 @@ Instant Fep::next_deadline() const {
       std::min({f.port.next_deadline(), f.pds.next_deadline(), f.ses.next_deadline(), f.keys_due});
   if (f.outgoing_first != f.outgoing_last) return std::min(next, f.last_turn + kPortRetry);
   if (f.more_to_send) {
-    // A port without room says when it has some; one that cannot is asked again soon.
-    const bool has_room = f.port.send_room(f.last_turn) > 0;
+    // A port without room says when it has some; one that cannot is asked again soon. Of several ports only those count that what
+    // waits may leave by.
+    const bool has_room = f.awaited_planes == 0
+                              ? f.port.send_room(f.last_turn) > 0
+                              : Planes::has_room(f.last_turn, f.port, f.awaited_planes);
     next = std::min(next, has_room ? f.last_turn : f.last_turn + kPortRetry);
   }
   return next;

@@ -38,6 +38,12 @@ class Planes {
       if (room_[p] > 0) free = static_cast<std::uint8_t>(free | 1u << p);
     return free;
   }
+  /// Has any of these ports a place by now?
+  static bool has_room(base::Instant now, const net::Port& port, unsigned planes) {
+    for (unsigned p = 0; planes >> p != 0; ++p)
+      if ((planes >> p & 1) != 0 && port.plane_room(now, p) > 0) return true;
+    return false;
+  }
   /// Takes one place on the packet's port. A packet that may leave by any port, or whose port has no link, takes the free
   /// ones in turn; an answer waits for the port on which its peer was heard, for that is known to work.
   void assign(net::TxPacket& tx) {

@@ -28,10 +28,11 @@ class Plug final : public net::Port {
     for (net::TxPacket& tx : in) tx.packet.reset();
     return in.size();
   }
-  std::size_t send_room(Instant now) const override { return end_.send_room(now); }
+  std::size_t send_room(Instant now) const override { return is_busy ? 0 : end_.send_room(now); }
   std::uint8_t planes_up(Instant) override { return is_in || !tells ? 1 : 0; }
   Instant next_deadline() const override { return end_.next_deadline(); }
 
+  bool is_busy = false;
   bool is_in = true;
   bool tells = true;  ///< that the link is gone, when it is
 
@@ -168,6 +169,25 @@ TEST_F(CarefulPlanesTest, plane_that_loses_everything_in_silence__is_left_for_th
   plug_in();
   exchange_for(Duration::from_ms(500));
   EXPECT_GT(share_of_plane_1(Duration::from_ms(50)), 0.3);
+}
+
+// The good port is busy, and that the other has room helps nothing that waits: no reason to turn again at once.
+TEST_F(CarefulPlanesTest, busy_port__is_waited_for_without_turning) {
+  exchange_for(Duration::from_ms(5));
+  pull(/*tells=*/false);
+  exchange_for(Duration::from_ms(100));
+  sides_[0].plugs[0]->is_busy = true;
+  auto out = pattern(kBytes, ++message_);
+  const iovec out_iov = iov(out);
+  ASSERT_TRUE(sides_[0].fep->ses().send(now_, sides_[0].endpoint,
+                                        {.peer = sides_[0].peer, .iov = {&out_iov, 1}}));
+  int turns = 0;
+  for (const Instant end = now_ + Duration::from_ms(1); now_ < end; ++turns) {
+    if (sides_[0].fep->turn(now_)) continue;
+    now_ = std::max(sides_[0].fep->next_deadline(), now_ + Duration::from_ns(100));
+  }
+  EXPECT_GT(turns, 10);
+  EXPECT_LT(turns, 200);
 }
 
 TEST_F(PlanesPairTest, all_links_lost__nothing_fails_and_all_goes_on) {
