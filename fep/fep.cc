@@ -320,7 +320,7 @@ Instant Fep::next_deadline() const {
   Instant next =
       std::min({f.port.next_deadline(), f.pds.next_deadline(), f.ses.next_deadline(), f.keys_due});
   if (f.outgoing_first != f.outgoing_last) return std::min(next, f.last_turn + kPortRetry);
-  if (f.more_to_send) {
+  if (f.more_to_send || f.pds.has_unpolled_packets()) {
     // A port without room says when it has some; one that cannot is asked again soon. Of several ports only those count that what
     // waits may leave by.
     const bool has_room = f.awaited_planes == 0

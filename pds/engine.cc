@@ -74,6 +74,7 @@ void Engine::on_packet(Instant now, net::RxPacket& rx) {
 // Control packets first: they are small, they open windows, and need no permission of congestion control.
 bool Engine::poll_transmit(Instant now, net::TxPacket& out, std::uint8_t free_planes) {
   planes_.free = free_planes;
+  is_unpolled_ = false;
   bool sent = shared_.nacks.poll(now, out);
   if (!sent && !shared_.built.is_empty()) {
     out = shared_.built.pop();

@@ -32,9 +32,18 @@ class Engine {
   void on_deadline(Instant now);
   Instant next_deadline() const;
 
+  /// SES asked for something, perhaps on behalf of a call of the user, and no packet was looked for since.
+  bool has_unpolled_packets() const { return is_unpolled_ && may_have_packets(); }
+
   // --- From SES
-  Submission& submission() { return submission_; }
-  SequencedIntake& sequenced() { return sequenced_; }
+  Submission& submission() {
+    is_unpolled_ = true;
+    return submission_;
+  }
+  SequencedIntake& sequenced() {
+    is_unpolled_ = true;
+    return sequenced_;
+  }
 
   // --- From the user
   void set_opening_guard(OpeningGuard& guard) {
@@ -76,6 +85,7 @@ class Engine {
 
   Planes planes_;
   bool rudi_turn_ = false;
+  bool is_unpolled_ = false;
 };
 
 }  // namespace uet::pds

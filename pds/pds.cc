@@ -45,6 +45,9 @@ bool Pds::poll_transmit(Instant now, net::TxPacket& out, std::uint8_t free_plane
 bool Pds::may_have_packets() const {
   return impl_->may_have_packets();
 }
+bool Pds::has_unpolled_packets() const {
+  return impl_->has_unpolled_packets();
+}
 void Pds::on_planes_changed(Instant now, std::uint8_t up) {
   impl_->on_planes_changed(now, up);
 }

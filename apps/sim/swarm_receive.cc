@@ -145,9 +145,12 @@ bool Swarm::try_peek(OpState& s) {
   request.tag = s.op->id;
   request.context = context_of(Context::kPeek, s.op->id);
   ++peeks_;
-  if (host.ses().peek(host.now(), host.endpoint(), request).has_value()) return true;
-  --peeks_;
-  return false;
+  if (!host.ses().peek(host.now(), host.endpoint(), request).has_value()) {
+    --peeks_;
+    return false;
+  }
+  host.node().poke();  // what is thrown away may have to be asked for first
+  return true;
 }
 
 /// A message that is there has been seen, or is claimed for the receive, or is gone; then nothing is left to receive.

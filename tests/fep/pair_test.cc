@@ -385,5 +385,25 @@ TEST(FepPortBusyTest, port_that_takes_nothing__is_reported_when_it_begins) {
   EXPECT_EQ(pair.count(0, EventId::kPortBusy), 2u);
 }
 
+// Also calls that send nothing may ask the delivery layer for something: this receive has the rest of its message fetched. A thread
+// that sleeps until the loop's deadline would not see to it otherwise.
+TEST(FepPair, receive__that_leads_to_packets__makes_the_loop_due) {
+  FepPair pair(LinkConfig{.seed = 3}, {{"OVERFLOW_BYTES", "64K"}});
+  auto out = pattern(256 * 1024, 1), in = std::vector<std::uint8_t>(out.size());
+  const iovec out_iov = iov(out), in_iov = iov(in);
+  auto &from = pair.sides[0], &to = pair.sides[1];
+  ASSERT_TRUE(
+      from.fep->ses().send(pair.now, from.endpoint, {.peer = from.peer, .iov = {&out_iov, 1}}));
+  const Instant quiet = pair.now + Duration::from_seconds(2);
+  ASSERT_TRUE(pair.run_until([&] { return pair.now >= quiet; }));
+  while (to.fep->turn(pair.now)) {
+  }
+  ASSERT_GT(to.fep->next_deadline(), pair.now);
+  ASSERT_TRUE(to.fep->ses().receive(pair.now, to.endpoint, {.iov = {&in_iov, 1}}));
+  EXPECT_LE(to.fep->next_deadline(), pair.now);
+  ASSERT_TRUE(pair.run_until([&] { return to.completions.count() == 1; }));
+  EXPECT_EQ(in, out);
+}
+
 }  // namespace
 }  // namespace uet::test
