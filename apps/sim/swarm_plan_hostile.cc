@@ -55,6 +55,8 @@ void Planner::choose_profile() {
   const double draw = hostile_.unit();
   small_tables_ = hostile_.chance(0.5);
   const bool is_calm = hostile_.chance(0.5);
+  // Of fewer answers there are no shares: one peer may have them all (docs/security.md).
+  plan_.fep.pds.gtd_store_max = std::max(plan_.fep.pds.gtd_store_max, 32u);
   if (draw < 0.2 || plan_.has(Trouble::kTinyTables)) return;
   plan_.profile = draw < 0.6 ? Profile::kSpec : Profile::kSoftware;
   const bool is_software = plan_.profile == Profile::kSoftware;
