@@ -214,14 +214,19 @@ void HostileWorld::check_turns(HostId h) {
 }
 
 /// A PDC with work is looked at once in its idle time, which the limits of some worlds have in the hundreds of microseconds. A peer
-/// that says nothing ends that after the peer timeout.
+/// that says nothing ends that after the peer timeout; one that an attacker who sees everything has put at odds may talk to the end.
 std::uint64_t HostileWorld::looks_at_pdcs(HostId h) const {
   const pds::PdsConfig& c = plan_.fep.pds;
   if (c.pdc_idle_time <= Duration{}) return 0;
-  const Duration busy =
-      std::min(c.peer_timeout, Duration::from_us(static_cast<std::int64_t>(world_.now().us())));
-  const auto looks = static_cast<std::uint64_t>(busy.ns() / c.pdc_idle_time.ns());
-  return hosts_[h]->count(base::EventId::kPdcEstablished) * looks;
+  const auto looks_in = [&c](Duration time) {
+    return static_cast<std::uint64_t>(time.ns() / c.pdc_idle_time.ns());
+  };
+  const Duration all = Duration::from_us(static_cast<std::int64_t>(world_.now().us()));
+  const std::uint64_t still_open =
+      hosts_[h]->is_up() ? hosts_[h]->fep().pds().gauges().pdcs_open : 0;
+  return hosts_[h]->count(base::EventId::kPdcEstablished) *
+             looks_in(std::min(c.peer_timeout, all)) +
+         still_open * looks_in(all);
 }
 
 void HostileWorld::begin_rest() {
