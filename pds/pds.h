@@ -81,7 +81,7 @@ struct SegmentInfo {
   std::uint8_t next_hdr = 0;  ///< wire value: which SES header the segment begins with
 };
 
-/// Why a message can no longer be delivered. [pds.md 16.5]
+/// Why a message can no longer be delivered. [PDS 16.5]
 enum class PdsError : std::uint8_t {
   kRtoExhausted,
   kNackExhausted,

@@ -26,7 +26,7 @@ void log_info(const std::string& text);
 void tell_user(const std::string& text);
 
 /// True in a child made by fork(): the worker's thread and the address lock belong to the parent.
-/// [libfabric 2.5-11]
+/// [FI 2.5.11]
 bool is_forked_child();
 
 }  // namespace uet::provider

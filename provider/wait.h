@@ -33,7 +33,7 @@ class WaitObject {
   /// Answers FI_GETWAIT and FI_GETWAITOBJ.
   int control(int command, void* arg);
 
-  /// The kinds that can be opened. [libfabric 9]
+  /// The kinds that can be opened. [FI 9]
   static bool is_supported(fi_wait_obj kind) {
     return kind == FI_WAIT_NONE || kind == FI_WAIT_UNSPEC || kind == FI_WAIT_FD ||
            kind == FI_WAIT_YIELD || kind == FI_WAIT_POLLFD;

@@ -17,7 +17,7 @@ namespace uet::provider {
 namespace {
 
 /// The workers of the process by address. Leaked on purpose: used until the very end of the
-/// process. [libfabric 2.5-7]
+/// process. [FI 2.5.7]
 ///
 /// An entry without a living worker belongs to a thread that opens it, or that closes it and still
 /// has its port.
