@@ -4,19 +4,11 @@
 #include <cstdint>
 #include <string>
 
+#include "cc/choices.h"
 #include "lib/base/units.h"
 
 namespace uet::cc {
 
-enum class Algorithm : std::uint8_t { kNone, kNscc, kRccc, kBoth };
-enum class LoadBalancing : std::uint8_t {
-  kSingle,
-  kOblivious,
-  kBitmap,
-  kReps,
-  kMixed,
-  kRepsLegacy
-};
 /// How the average queueing delay is formed: per sample with a fixed gain (as the UEC's simulator),
 /// or weighted with the time since the sample before. [CC 4.7]
 enum class AverageMode : std::uint8_t { kPerSample, kTimeWeighted };
