@@ -1,5 +1,5 @@
 /// Packet delivery sublayer: carries segments of messages between FEPs, exactly once (RUD, ROD), at
-/// least once (RUDI) or at best once (UUD). [UET 3.5]
+/// least once (RUDI) or best effort (UUD): lost, or where the network duplicates, more than once. [UET 3.5]
 ///
 /// Knows: PDCs, PSNs, ACKs, NACKs, CLEAR, loss, windows. Knows nothing of tags, memory keys,
 /// buffers, sockets, clocks. Pulls: SES only says that a message exists; a segment is cut (into a

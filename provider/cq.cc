@@ -216,7 +216,7 @@ ssize_t Cq::take_error(fi_cq_err_entry* out) {
 }
 
 int Cq::try_wait() {
-  if (has_news()) return -FI_EAGAIN;
+  if (has_entries()) return -FI_EAGAIN;
   wait_.arm();
   return 0;
 }

@@ -1,4 +1,4 @@
-/// What all of the provider shares: libfabric's table of it, its settings, its voice.
+/// What all of the provider shares: libfabric's table of it, its settings, its messages to the user.
 #pragma once
 
 #include <rdma/fabric.h>

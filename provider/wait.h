@@ -1,4 +1,4 @@
-/// What programs wait for: the news of one queue or counter.
+/// What programs wait for: a change of one queue or counter.
 #pragma once
 
 #include <rdma/fi_eq.h>
@@ -25,7 +25,7 @@ class WaitObject {
   void arm();
   /// Before it sleeps; it leaves by itself.
   void add(Sleeper& sleeper) { sleepers_.push_back(sleeper); }
-  /// There is news: each waiting thread checks whether its own condition holds.
+  /// Something changed: each waiting thread checks whether its own condition holds.
   void signal() {
     if (armed_) write_fd();
     if (!sleepers_.empty()) wake_sleepers();
