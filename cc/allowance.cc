@@ -21,24 +21,25 @@ Nscc::Trim trim_of(NackCause cause) {
 
 }  // namespace
 
-Allowance::Allowance(const CcConfig& config, Duration cached_base_rtt, Instant now, Rivals* rivals)
+Allowance::Allowance(const CcConfig& config, Duration cached_base_rtt, Instant now,
+                     ContendingContexts* contending)
     : config_(config),
       window_decides_(uses(config, Algorithm::kNscc)),
       credit_decides_(uses(config, Algorithm::kRccc)),
       nscc_(config, cached_base_rtt, now),
       rccc_(config, now),
-      rivals_(rivals) {}
+      contending_(contending) {}
 
 std::uint32_t Allowance::credit_target(Demand waiting, ByteCount leaving) const {
   if (window_decides_) waiting.window = nscc_.window();
-  if (rivals_ != nullptr) waiting.rivals = rivals_->ready;
+  if (contending_ != nullptr) waiting.contending = contending_->ready;
   return rccc_.credit_target(waiting, leaving);
 }
 
 void Allowance::on_ack(Instant now, ByteCount newly_received, const AckSignal& ack,
                        std::optional<Duration> rtt) {
   if (!window_decides_) {
-    nscc_.close(newly_received);
+    nscc_.remove_inflight(newly_received);
     if (rtt) nscc_.on_base_rtt_sample(*rtt);
     return;
   }
@@ -53,7 +54,7 @@ void Allowance::on_ack(Instant now, ByteCount newly_received, const AckSignal& a
 void Allowance::on_nack(Instant now, ByteCount bytes, NackCause cause,
                         std::optional<Duration> rtt) {
   if (window_decides_) return nscc_.on_nack(now, bytes, trim_of(cause), rtt, credit_decides_);
-  nscc_.close(bytes);
+  nscc_.remove_inflight(bytes);
   if (rtt) nscc_.on_base_rtt_sample(*rtt);
 }
 
@@ -61,15 +62,15 @@ void Allowance::on_loss(ByteCount bytes, bool is_congestion) {
   if (window_decides_ && is_congestion)
     nscc_.on_inferred_loss(bytes);
   else
-    nscc_.close(bytes);
+    nscc_.remove_inflight(bytes);
 }
 
 void Allowance::note_readiness(bool has_data) {
-  if (rivals_ == nullptr || !credit_decides_) return;  // only credit is asked for by share
+  if (contending_ == nullptr || !credit_decides_) return;  // only credit is asked for by share
   const bool is_ready = has_data && allows(config_.mtu_bytes);
-  if (is_ready == is_rival_) return;
-  is_rival_ = is_ready;
-  rivals_->ready += is_ready ? 1u : ~0u;
+  if (is_ready == is_contending_) return;
+  is_contending_ = is_ready;
+  contending_->ready += is_ready ? 1u : ~0u;
 }
 
 }  // namespace uet::cc

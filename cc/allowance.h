@@ -12,16 +12,17 @@ namespace uet::cc {
 
 /// The CCCs of one endpoint that could send now: they share its link. Belongs to the creator of
 /// the CCCs.
-struct Rivals {
+struct ContendingContexts {
   std::uint32_t ready = 0;
 };
 
 class Allowance {
  public:
-  /// `config` must be complete; without `rivals` the CCC has the link for itself.
-  Allowance(const CcConfig& config, Duration cached_base_rtt, Instant now, Rivals* rivals);
+  /// `config` must be complete; without `contending` the CCC has the link for itself.
+  Allowance(const CcConfig& config, Duration cached_base_rtt, Instant now,
+            ContendingContexts* contending);
   ~Allowance() {
-    if (is_rival_) --rivals_->ready;
+    if (is_contending_) --contending_->ready;
   }
   Allowance(const Allowance&) = delete;
   Allowance& operator=(const Allowance&) = delete;
@@ -63,9 +64,9 @@ class Allowance {
   void on_timeout_without_pdc() { rccc_.on_timeout_without_pdc(); }
   void on_base_rtt_sample(Duration rtt) { nscc_.on_base_rtt_sample(rtt); }
   void on_idle() { nscc_.on_idle(); }
-  /// Bytes leave inflight, or come back, without a reaction to congestion.
-  void close(ByteCount bytes) { nscc_.close(bytes); }
-  void reopen(ByteCount bytes) { nscc_.on_send(bytes); }
+  /// The bytes count as in flight no longer, or again, without a reaction to congestion.
+  void remove_inflight(ByteCount bytes) { nscc_.remove_inflight(bytes); }
+  void restore_inflight(ByteCount bytes) { nscc_.on_send(bytes); }
   /// The destination frees the credit state of a source that has no PDC left: both start again from zero.
   void reset_credit(Instant now) { rccc_.reset(now); }
 
@@ -81,8 +82,8 @@ class Allowance {
   const bool window_decides_, credit_decides_;  ///< by the algorithm
   Nscc nscc_;
   RcccSource rccc_;
-  Rivals* rivals_;
-  bool is_rival_ = false;  ///< counted in `rivals_`
+  ContendingContexts* contending_;
+  bool is_contending_ = false;  ///< counted in `contending_`
 };
 
 }  // namespace uet::cc

@@ -7,14 +7,8 @@
 namespace uet::cc {
 namespace {
 
-using base::BitRate;
 using base::ByteCount;
 using base::Duration;
-
-// A software port that knows nothing of itself: memif and kernel UDP pass 10 Gb/s on common
-// machines, and two processes that take turns on a core answer each other within about 100 us.
-constexpr BitRate kUnknownRate = BitRate::from_gbps(10);
-constexpr Duration kUnknownBaseRtt = Duration::from_us(100);
 
 // The network on which the constants of NSCC were tuned: 100 Gb/s x 12 us. [CC 4.2]
 constexpr double kReferenceBdp = 150'000;
@@ -48,7 +42,7 @@ void clamp_choices(CcConfig& c) {
 }
 
 void derive_network(CcConfig& c) {
-  if (c.link_rate.bps() == 0) c.link_rate = kUnknownRate;
+  if (c.link_rate.bps() == 0) c.link_rate = kUnknownLinkRate;
   if (c.destination_rate.bps() == 0) c.destination_rate = c.link_rate;
   if (c.config_base_rtt <= Duration()) c.config_base_rtt = kUnknownBaseRtt;
   if (c.timing_noise > Duration()) fill(c.base_rtt_floor, c.config_base_rtt);

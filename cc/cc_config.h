@@ -4,25 +4,22 @@
 #include <cstdint>
 #include <string>
 
+#include "cc/choices.h"
 #include "lib/base/units.h"
 
 namespace uet::cc {
 
-enum class Algorithm : std::uint8_t { kNone, kNscc, kRccc, kBoth };
-enum class LoadBalancing : std::uint8_t {
-  kSingle,
-  kOblivious,
-  kBitmap,
-  kReps,
-  kMixed,
-  kRepsLegacy
-};
 /// How the average queueing delay is formed: per sample with a fixed gain (as the UEC's simulator),
 /// or weighted with the time since the sample before. [CC 4.7]
 enum class AverageMode : std::uint8_t { kPerSample, kTimeWeighted };
 
 /// Unit of credit, credit_target and rcvd_bytes on the wire. [WIRE 4.6]
 inline constexpr base::ByteCount kWireUnitBytes = 256;
+
+/// Assumed of a port that says nothing of itself. Two processes that take turns on a core answer each other within such a time; memif
+/// and kernel UDP pass some 10 Gb/s on common machines, which the window that follows, 470 KB, leaves room for. [decision 30]
+inline constexpr base::BitRate kUnknownLinkRate = base::BitRate::from_gbps(25);
+inline constexpr base::Duration kUnknownBaseRtt = base::Duration::from_us(100);
 
 /// The owner of the FEP fills in what it knows about port and network; derived() computes the rest.
 /// Zero means "derive" for every duration, rate, byte count and gain marked so.
@@ -36,8 +33,8 @@ struct CcConfig {
   bool trimming = false;     ///< the fabric trims
   base::Duration config_base_rtt =
       base::Duration::from_us(50);  ///< RTT of one MTU packet over the longest idle path
-  base::BitRate link_rate = base::BitRate::from_gbps(10);  ///< all ports of the CCC together
-  std::uint32_t mtu_bytes = 4204;                          ///< nominal size of a full packet
+  base::BitRate link_rate;          ///< all ports of the CCC together; zero: kUnknownLinkRate
+  std::uint32_t mtu_bytes = 4204;   ///< nominal size of a full packet
   std::uint32_t ack_gen_trigger = 16384;
 
   // --- The network, further

@@ -30,10 +30,10 @@ std::optional<Duration> service_time(const AckSignal& ack) {
 }  // namespace
 
 Ccc::Ccc(const CcConfig& config, std::uint8_t ccc_id, bool sprayed, Duration cached_base_rtt,
-         base::Rng& rng, base::Trace& trace, Instant now, Rivals* rivals)
+         base::Rng& rng, base::Trace& trace, Instant now, ContendingContexts* contending)
     : config_(config),
       trace_(trace),
-      allowance_(config, cached_base_rtt, now, rivals),
+      allowance_(config, cached_base_rtt, now, contending),
       paths_(config, sprayed, rng, trace),
       prober_(config, cached_base_rtt),
       now_seen_(now),
@@ -88,7 +88,7 @@ void Ccc::on_send(Instant now, Transmission& t, PdcShare& share, ByteCount nomin
   if (t.is_in_flight()) {  // sent again while still out: one record counts one copy
     t.copy_unanswered |= t.resent > 0;
     note_settled(t);
-    allowance_.close(t.nominal_bytes);
+    allowance_.remove_inflight(t.nominal_bytes);
   }
   t.leave(now, is_retransmission);
   if (params.ack_request) prober_.on_asked(now);
@@ -105,7 +105,7 @@ void Ccc::on_first_ack(Transmission& t, PdcShare& share) {
   if (!t.is_counted()) return;
   note_settled(t);
   if (ledger_.acknowledge(t, share) == Ledger::Acknowledged::kForResend)
-    allowance_.reopen(t.nominal_bytes);
+    allowance_.restore_inflight(t.nominal_bytes);
   paths_.on_first_ack(now_seen_, t, base_rtt());
 }
 
@@ -139,7 +139,7 @@ void Ccc::on_ack(Instant now, PdcShare& share, const AckSignal& ack) {
 void Ccc::on_held(Instant now, Transmission& t, PdcShare& share) {
   on_any_feedback(now);
   if (t.counted != Transmission::Counted::kInFlight) return;
-  allowance_.close(ledger_.hold(t, share));
+  allowance_.remove_inflight(ledger_.hold(t, share));
   note_changes(now);
 }
 
@@ -163,7 +163,7 @@ bool Ccc::on_inferred_loss(Instant now, Transmission& t, PdcShare& share, bool t
   now_seen_ = now;
   if (!t.is_in_flight()) return false;
   t.copy_unanswered |= t.resent > 0;
-  // Packets of an ordered flow that go again because one before them was lost are no news of congestion. [CC 9]
+  // Go-back-N retransmissions behind a lost packet are not a congestion signal. [CC 9]
   const bool only_order = !sprayed_ && !timeout;
   allowance_.on_loss(t.nominal_bytes, !only_order);
   note_settled(t);
@@ -184,14 +184,14 @@ void Ccc::on_abandon(Transmission& t, PdcShare& share) {
   if (!t.is_counted()) return;
   if (t.is_in_flight()) {
     note_settled(t);
-    allowance_.close(t.nominal_bytes);
+    allowance_.remove_inflight(t.nominal_bytes);
   }
   ledger_.abandon(t, share);
   note_changes(now_seen_);
 }
 
 void Ccc::on_pdc_closed(PdcShare& share) {
-  allowance_.close(share.inflight);
+  allowance_.remove_inflight(share.inflight);
   if (ledger_.detach(share)) {
     allowance_.reset_credit(now_seen_);
     heard_ = false;

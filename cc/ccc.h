@@ -26,9 +26,9 @@ class Ccc {
  public:
   /// `sprayed` is false for ROD (one entropy value at a time). `cached_base_rtt` is zero when
   /// unknown. References must outlive the CCC; `config` must be complete (see derived()). Without
-  /// `rivals` the CCC has the link for itself.
+  /// `contending` the CCC has the link for itself.
   Ccc(const CcConfig& config, std::uint8_t ccc_id, bool sprayed, Duration cached_base_rtt,
-      base::Rng& rng, base::Trace& trace, Instant now, Rivals* rivals = nullptr);
+      base::Rng& rng, base::Trace& trace, Instant now, ContendingContexts* contending = nullptr);
   Ccc(const Ccc&) = delete;
   Ccc& operator=(const Ccc&) = delete;
 

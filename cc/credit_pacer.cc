@@ -17,7 +17,7 @@ constexpr int kDemandInCaps = 16;
 // Credit in advance takes no more steps than this, however much a long fat link holds.
 constexpr ByteCount kStepsInAdvance = 32;
 // From so many on, it matters that sources do not keep step.
-constexpr std::size_t kCrowd = 8;
+constexpr std::size_t kIncastSources = 8;
 
 }  // namespace
 
@@ -117,8 +117,8 @@ void CreditPacer::update_fabric_factor(Instant now) {
 
 CreditPacer::Grant CreditPacer::serve_wanting() {
   Entry& e = lists_[kWanting].front();
-  // Sources of a crowd begin out of step.
-  const auto missing = lists_[kWanting].size() >= kCrowd ? e.phase : 0;
+  // Under incast the first grants are staggered, so that sources do not synchronise.
+  const auto missing = lists_[kWanting].size() >= kIncastSources ? e.phase : 0;
   const auto units = std::min(grant_units_ - missing, units_ahead(e.target, e.given));
   if (units > 0) e.phase = 0;
   e.given = (e.given + units) & kWireCounterMask;

@@ -83,7 +83,7 @@ class CreditPacer {
     SourceKey key;
     std::uint32_t target = 0;
     std::uint32_t given = 0;
-    std::uint32_t phase = 0;  ///< units that its first grant lacks in a crowd
+    std::uint32_t phase = 0;  ///< units that its first grant lacks under incast
     std::uint32_t index_next = 0;
     ListId list = kResting;
     boost::intrusive::list_member_hook<> hook;

@@ -20,13 +20,13 @@ struct Demand {
   ByteCount resend_bytes = 0;
   std::uint32_t packets = 0;        ///< lower bound, at least 1 when bytes wait
   std::optional<ByteCount> window;  ///< NSCC's window, when it also decides
-  std::uint32_t rivals = 0;         ///< CCCs of this endpoint that could send now, itself included
+  std::uint32_t contending = 0;     ///< CCCs of this endpoint that could send now, itself included
 };
 
 /// When to ask again for credit. [CC 5.3]
 ///
-/// A source that shares a destination with many others waits for its turn. A wait twice as long as the last one that ended with credit is
-/// no reason to ask: the requests of a hundred sources would take the place of data. (docs/notes/desynchronising-credit-sources.md)
+/// The request timeout is twice the last interval between grants: under incast grants are rare, and the Credit Requests of a hundred
+/// sources would displace data. (docs/notes/desynchronising-credit-sources.md)
 class CreditRequestTimer {
  public:
   CreditRequestTimer(const CcConfig& config, Instant now)
@@ -51,7 +51,7 @@ class CreditRequestTimer {
   }
   /// Requests that have left since a packet or new credit did.
   unsigned unanswered() const { return unanswered_; }
-  /// New data after a rest. If it finds no credit, there is no news to wait for.
+  /// New data after a rest. Without credit the request is due at once.
   void data_came(Instant now, bool finds_credit) {
     patience_ = timeout_;
     unanswered_ = 0;

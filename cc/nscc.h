@@ -66,8 +66,8 @@ class Nscc {
                bool credit_owns_last_hop);
   void on_inferred_loss(ByteCount bytes);
 
-  /// Bookkeeping without a congestion reaction.
-  void close(ByteCount bytes) { state_.inflight -= bytes; }
+  /// The bytes have left the network; no reaction to congestion. Makes room in the window.
+  void remove_inflight(ByteCount bytes) { state_.inflight -= bytes; }
   void on_base_rtt_sample(Duration rtt);
   void on_idle() { state_.saved_window = 0; }
 

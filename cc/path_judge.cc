@@ -30,8 +30,8 @@ void PathJudge::on_sent(Instant now, std::uint16_t entropy, bool asks) {
   if (const auto index = table_.find(entropy)) table_.on_sent(now, *index, asks);
 }
 
-// Marked packets are acknowledged at once and by name [CC 9], so one that an ACK covers without naming it came through
-// unmarked: news of its path with every packet, however seldom the destination acknowledges.
+// Marked packets are acknowledged at once and by name [CC 9], so one that an ACK covers without naming it was not
+// marked: a good sample of its path. This gives one sample per packet with coalesced ACKs, too.
 void PathJudge::on_first_ack(Instant now, Transmission& t, Duration base_rtt) {
   if (!note_delivery(t, base_rtt)) return;
   if (maybe_named_)

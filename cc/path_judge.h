@@ -1,4 +1,4 @@
-/// What the destination's answers say of the paths of one CCC. [CC 3.5, 7]
+/// Estimator of the paths of one CCC: turns ACK, NACK and loss signals into samples of the path that each packet took. [CC 3.5, 7]
 #pragma once
 
 #include <memory>

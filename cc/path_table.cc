@@ -20,7 +20,7 @@ constexpr std::uint32_t kEvictedQuarters = 3;
 // Destinations that coalesce name one packet in four: one that has delivered so many unnamed is asked.
 constexpr std::uint8_t kSilentMax = 16;
 // An asked path that is silent while packets arrive which were sent so much later has no way back.
-constexpr int kMuteRtts = 3;
+constexpr int kReturnDeadRtts = 3;
 
 void count(std::uint32_t& counter) {
   if (counter != std::numeric_limits<std::uint32_t>::max()) ++counter;
@@ -85,7 +85,7 @@ void PathTable::on_sent(Instant now, std::uint32_t index, bool asks) {
   count(e.sent);
   const bool owes_answer = e.silent >= kSilentMax || now < cautious_until_;
   if (asks && owes_answer && e.asked_since == Instant()) e.asked_since = now;
-  if (e.is_mute && e.evictions == 0) evict(now, index);
+  if (e.is_return_dead && e.evictions == 0) evict(now, index);
   if (e.evictions == 0 || now < e.evicted_until) return;
   // The one packet that tries the path again. Should nothing be heard of it, the next try comes
   // after the same time.
@@ -136,8 +136,8 @@ void PathTable::on_delivered(std::uint32_t index, Instant sent_at, Duration base
   if (e.timeouts > 0 && sent_at > e.first_timeout) e.timeouts = 0;
   if (!evicts_ || size_ == 1) return;
   if (e.silent < kSilentMax) ++e.silent;
-  if (e.asked_since != Instant() && sent_at > e.asked_since + base_rtt * kMuteRtts)
-    e.is_mute = true;
+  if (e.asked_since != Instant() && sent_at > e.asked_since + base_rtt * kReturnDeadRtts)
+    e.is_return_dead = true;
 }
 
 void PathTable::on_answered(Instant now, std::uint32_t index, Instant sent_at) {
@@ -145,7 +145,7 @@ void PathTable::on_answered(Instant now, std::uint32_t index, Instant sent_at) {
   e.answered_sent = std::max(e.answered_sent, sent_at);
   e.silent = 0;
   e.asked_since = Instant();
-  e.is_mute = false;
+  e.is_return_dead = false;
   if (e.on_probation && sent_at >= e.evicted_until - config_.evict_time) restore(now, index);
 }
 
@@ -200,7 +200,7 @@ void PathTable::on_timeout(Instant now, std::uint32_t index, Duration base_rtt, 
   Entry& e = entries_[index];
   if (e.evictions > 0) {
     if (e.on_probation) evict(now, index);
-    return;  // otherwise late news of a dead path
+    return;  // otherwise a late report about a dead path
   }
   if (e.timeouts == 0 || now - e.first_timeout > base_rtt * kTimeoutRunRtts) {
     e.timeouts = 0;
@@ -236,7 +236,7 @@ void PathTable::evict(Instant now, std::uint32_t index) {
   if (e.evictions == 0) count_evicted(index, 1);
   e.evictions = static_cast<std::uint8_t>(std::min<int>(e.evictions + 1, kMaxBackoff));
   e.on_probation = false;
-  e.is_mute = false;
+  e.is_return_dead = false;
   e.asked_since = Instant();
   e.timeouts = 0;
   auto rest = config_.evict_time;

@@ -55,11 +55,11 @@ class PathTable {
     std::uint32_t rtt_ns = 0;
     std::uint32_t sent = 0, marks = 0, trims = 0, losses = 0;
     std::uint8_t penalty = 0;
-    std::uint8_t evictions = 0;  ///< in a row; 0: in use
-    std::uint8_t timeouts = 0;   ///< in a row, without anything delivered between
-    std::uint8_t silent = 0;     ///< packets delivered in a row without an answer of their own
-    bool on_probation = false;   ///< one packet is out to see whether the path works again
-    bool is_mute = false;        ///< delivers, but its answers do not come back
+    std::uint8_t evictions = 0;   ///< in a row; 0: in use
+    std::uint8_t timeouts = 0;    ///< in a row, without anything delivered between
+    std::uint8_t silent = 0;      ///< packets delivered in a row without an answer of their own
+    bool on_probation = false;    ///< one packet is out to see whether the path works again
+    bool is_return_dead = false;  ///< delivers, but its answers do not come back
   };
 
   /// `size` is a power of two. `evicts` is false where an entropy value does not name a path, or
@@ -86,10 +86,10 @@ class PathTable {
   /// May this path carry the packet? Its port is free, it is not evicted, and the packet was not
   /// lost on it.
   bool usable(std::uint32_t index, const PathRequest& request) const;
-  /// While a loss is fresh, only paths are trusted that have answered something sent after the lost
-  /// packet: what broke one path breaks others with it, and each would cost a packet to find out.
-  /// Answers travel on a path of the same entropy value, which may be broken alone, and without them
-  /// a full window waits for a timeout. So a path that has only delivered gets one packet to answer.
+  /// For some time after a loss only paths are used on which a packet sent after the lost one has been acknowledged by
+  /// name: path failures are correlated, and each path tried in vain costs a packet. ACKs return by the path of the same
+  /// entropy value, which may fail alone; without them a full window waits for a timeout. So a path of which only
+  /// deliveries are known gets one packet, which asks for an ACK.
   bool is_trusted(std::uint32_t index, Instant now) const {
     if (now >= cautious_until_) return true;
     const Entry& e = entries_[index];
@@ -115,7 +115,7 @@ class PathTable {
   }
 
   /// The next path from `start` on that fits the request; failing that the one with the latest good
-  /// news among those that are not trusted, then among the evicted ones, then any whose port is free.
+  /// sample among those that are not trusted, then among the evicted ones, then any whose port is free.
   std::uint32_t best_from(std::uint32_t start, const PathRequest& request) const;
 
   /// A packet takes this path, and asks to be acknowledged by name or not.

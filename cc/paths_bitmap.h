@@ -1,4 +1,4 @@
-/// Spraying that passes over paths with bad news: a small penalty per path, worked off by being
+/// Spraying that passes over paths with bad samples: a small penalty per path, worked off by being
 /// skipped. [CC 7.3]
 #pragma once
 

@@ -1,8 +1,8 @@
 /// Both memories at once: good paths are recycled, bad ones are penalised. [CC 7.5]
 ///
-/// Once every flow recycles its values in the order of their return, arrivals at each queue repeat and collisions end, until
-/// one of them moves. All flows of a queue see its marks, so if each left at once, too many would go, at random, and fill
-/// another. So marks are answered in part, and delay by one value a round trip. See docs/notes/replacing-few-entropy-values.md.
+/// Recycled entropy values converge to a collision-free schedule until some flow switches paths. All flows of a queue see its marks;
+/// if each left it at once, too many would move to random paths and congest those. So only some marks replace a value, and
+/// delay replaces one value a round trip. See docs/notes/replacing-few-entropy-values.md.
 #pragma once
 
 #include "cc/paths_bitmap.h"

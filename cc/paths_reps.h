@@ -48,7 +48,7 @@ class PathFifo {
  public:
   explicit PathFifo(std::uint32_t paths) : values_(std::size_t{2} * paths) {}
   void push(std::uint32_t index);
-  /// Bad news of a value: its latest entry is void.
+  /// A bad sample of a value: its latest entry is void.
   void forget(std::uint32_t index);
   /// The oldest value that fits the request; those that do not are forgotten.
   std::optional<std::uint32_t> pop(const PathTable& table, const PathRequest& request);

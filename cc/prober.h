@@ -1,4 +1,4 @@
-/// When a CCC sends a Probe: once for the base RTT, and whenever the destination has no reason to speak otherwise. [CC 4.9]
+/// When a CCC sends a Probe: once to sample the base RTT, and when the window is full and no ACK is due. [CC 4.9]
 #pragma once
 
 #include <optional>

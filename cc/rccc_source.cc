@@ -58,7 +58,8 @@ std::uint32_t RcccSource::credit_target(const Demand& demand, ByteCount bytes_le
   // The counter stays behind the credit we hold and do not need: nothing is to be added to that. Speculative credit was not counted.
   if (speculative_) want = std::max<ByteCount>(want, demand.new_bytes > 0 ? mtu : 0);
   // The link is shared with others: credit for more than that share would only be held. [CC 5.3]
-  if (demand.rivals > 1 && want > 0) want = std::max(want / demand.rivals, std::min(want, mtu));
+  if (demand.contending > 1 && want > 0)
+    want = std::max(want / demand.contending, std::min(want, mtu));
   return (credit_seen_ + units_rounded_up(want)) & kWireCounterMask;
 }
 

@@ -54,23 +54,20 @@ void set_host_window(cc::CcConfig& cc, const net::PortFacts& facts) {
 
 FepConfig with_derived_values(FepConfig config, const net::PortFacts& facts) {
   if (config.payload_mtu == 0) config.payload_mtu = payload_mtu_for(net::largest_ip_packet(facts));
-  config.pds.security_overhead = config.protection == DataProtection::kCrc ? 4 : 0;
-  if (const tss::SecureDomain* domain = domain_of(config))
-    config.pds.security_overhead = static_cast<std::uint32_t>(domain->overhead());
+  config.pds.security_overhead = seal_bytes(config.protection, domain_of(config));
 
   // Nominal size of a full request: what UDP (or the entropy header) carries and 40 bytes. [CC 3.2] Of one that leaves by
   // the device: ways that carry more, to this host's own addresses, have no queues that a window would have to respect.
-  constexpr std::uint32_t kRequestHeaders = 12 + 44;
   const std::uint32_t payload = net::largest_ip_packet(facts) == facts.ip_mtu
                                     ? config.payload_mtu
                                     : std::min(config.payload_mtu, payload_mtu_for(facts.ip_mtu));
-  config.cc.mtu_bytes = payload + kRequestHeaders + config.pds.security_overhead +
+  config.cc.mtu_bytes = payload + kRequestHeaderBytes + config.pds.security_overhead +
                         (facts.udp_encapsulation ? 8u : 4u) + config.pds.nominal_extra;
   if (config.cc.link_rate.bps() == 0) config.cc.link_rate = facts.link_rate;
-  if (config.cc.link_rate.bps() == 0) config.cc.link_rate = base::BitRate::from_gbps(25);
+  if (config.cc.link_rate.bps() == 0) config.cc.link_rate = cc::kUnknownLinkRate;
   config.cc.planes = facts.planes;
   config.cc.run_packets = run_packets_for(config.cc, payload, facts);
-  if (config.cc.config_base_rtt == Duration()) config.cc.config_base_rtt = Duration::from_us(100);
+  if (config.cc.config_base_rtt == Duration()) config.cc.config_base_rtt = cc::kUnknownBaseRtt;
   set_host_window(config.cc, facts);
   config.cc.ack_gen_trigger = config.pds.ack_gen_trigger;
   // What one layer promises the other keeps.
@@ -90,8 +87,8 @@ struct Fep::Impl {
         port(the_port),
         trace(the_trace),
         own(the_port.facts().address),
-        integrity(config.protection, the_port.facts(), config.pds.dscp_trimmed,
-                  config.pds.dscp_trimmed_last_hop, domain_of(config)),
+        integrity(config.protection, the_port.facts(), config.pds.trimmed_dscps(),
+                  domain_of(config)),
         ses(config.ses, config.payload_mtu, own, rng, trace),
         ways(the_port, config.payload_mtu),
         pds(config.pds, config.cc, the_port.facts(), the_port.pool(), rng, trace, ses),

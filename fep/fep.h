@@ -12,6 +12,8 @@
 #include "lib/base/trace.h"
 #include "lib/base/units.h"
 #include "lib/net/port.h"
+#include "lib/wire/pds_headers.h"
+#include "lib/wire/ses_headers.h"
 #include "pds/pds.h"
 #include "ses/ses.h"
 
@@ -66,8 +68,11 @@ class Fep {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The largest payload MTU whose worst-case packet fits `ip_mtu`; 1024 when none does. [wire
-/// format 7.2]
+/// Headers of the forms in use: a standard one of SES in a plain request. [WIRE 7.2]
+inline constexpr std::uint32_t kRequestHeaderBytes =
+    wire::PdsRequest::kSize + wire::SesStandardFirst::kSize;
+
+/// The largest payload MTU whose worst-case packet fits `ip_mtu`; 1024 when none does. [WIRE 7.2]
 std::uint32_t payload_mtu_for(std::size_t ip_mtu);
 
 }  // namespace uet::fep

@@ -5,22 +5,21 @@
 
 namespace uet::fep {
 
-Integrity::Integrity(DataProtection protection, const net::PortFacts& facts, std::uint8_t trimmed,
-                     std::uint8_t trimmed_last_hop, tss::SecureDomain* domain)
+std::uint32_t seal_bytes(DataProtection protection, const tss::SecureDomain* domain) {
+  if (domain != nullptr) return static_cast<std::uint32_t>(domain->overhead());
+  return protection == DataProtection::kCrc ? kCrcBytes : 0;
+}
+
+Integrity::Integrity(DataProtection protection, const net::PortFacts& facts,
+                     net::TrimmedDscps trimmed, tss::SecureDomain* domain)
     : protection_(protection),
       own_(facts.address),
       is_udp_(facts.udp_encapsulation),
       reports_tos_(facts.reports_tos),
       udp_port_(facts.udp_port),
       trimmed_(trimmed),
-      trimmed_last_hop_(trimmed_last_hop),
       domain_(domain) {
   UET_CHECK((protection == DataProtection::kTss) == (domain != nullptr));
-}
-
-std::uint32_t Integrity::overhead() const {
-  if (domain_ != nullptr) return static_cast<std::uint32_t>(domain_->overhead());
-  return protection_ == DataProtection::kCrc ? kCrcBytes : 0;
 }
 
 std::optional<base::DropReason> Integrity::seal_later(net::TxPacket& tx) const {
@@ -79,10 +78,6 @@ std::uint32_t Integrity::crc_of(const net::FabricAddress& source,
               static_cast<std::uint16_t>(kUdpHeader + uet.size() + rest.size() + kCrcBytes),
       },
       uet, rest);
-}
-
-bool Integrity::is_trimmed(net::TosByte tos) const {
-  return reports_tos_ && (tos.dscp() == trimmed_ || tos.dscp() == trimmed_last_hop_);
 }
 
 }  // namespace uet::fep

@@ -12,17 +12,21 @@
 
 namespace uet::fep {
 
+inline constexpr std::uint32_t kCrcBytes = 4;
+
+/// Bytes that sealing adds to each packet: the CRC behind it, or a security header in front and an ICV behind.
+std::uint32_t seal_bytes(DataProtection protection, const tss::SecureDomain* domain);
+
 /// Seals packets that leave and opens packets that arrive, in place. The first five bits of a packet
 /// say whether it is secured; an endpoint takes only the kind that it sends.
 class Integrity {
  public:
-  /// `trimmed` and `trimmed_last_hop` are the DSCP values that switches give to packets they cut.
   /// `domain`, with kTss only, must outlive this.
-  Integrity(DataProtection protection, const net::PortFacts& facts, std::uint8_t trimmed,
-            std::uint8_t trimmed_last_hop, tss::SecureDomain* domain = nullptr);
+  Integrity(DataProtection protection, const net::PortFacts& facts, net::TrimmedDscps trimmed,
+            tss::SecureDomain* domain = nullptr);
 
   /// Bytes that seal() adds to each packet.
-  std::uint32_t overhead() const;
+  std::uint32_t overhead() const { return seal_bytes(protection_, domain_); }
 
   /// `tx.entropy` must be what will be on the wire. A reason means that the packet must not be sent.
   std::optional<base::DropReason> seal(net::TxPacket& tx) const;
@@ -35,20 +39,19 @@ class Integrity {
   std::optional<base::DropReason> open(net::RxPacket& rx) const;
 
  private:
-  static constexpr std::uint32_t kCrcBytes = 4;
   static constexpr std::uint8_t kTypeTss = 1;
 
   std::uint32_t crc_of(const net::FabricAddress& source, const net::FabricAddress& destination,
                        std::uint16_t entropy, std::span<const std::uint8_t> uet,
                        std::span<const std::uint8_t> rest) const;
-  bool is_trimmed(net::TosByte tos) const;
+  bool is_trimmed(net::TosByte tos) const { return reports_tos_ && trimmed_.contains(tos); }
 
   DataProtection protection_;
   net::FabricAddress own_;
   bool is_udp_;
   bool reports_tos_;
   std::uint16_t udp_port_;
-  std::uint8_t trimmed_, trimmed_last_hop_;
+  net::TrimmedDscps trimmed_;
   tss::SecureDomain* domain_;
 };
 

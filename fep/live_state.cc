@@ -12,38 +12,6 @@
 namespace uet::fep {
 namespace {
 
-std::string_view name_of(cc::Algorithm algorithm) {
-  switch (algorithm) {
-    case cc::Algorithm::kNone:
-      return "none";
-    case cc::Algorithm::kNscc:
-      return "nscc";
-    case cc::Algorithm::kRccc:
-      return "rccc";
-    case cc::Algorithm::kBoth:
-      return "both";
-  }
-  return "?";
-}
-
-std::string_view name_of(cc::LoadBalancing lb) {
-  switch (lb) {
-    case cc::LoadBalancing::kSingle:
-      return "single";
-    case cc::LoadBalancing::kOblivious:
-      return "oblivious";
-    case cc::LoadBalancing::kBitmap:
-      return "bitmap";
-    case cc::LoadBalancing::kReps:
-      return "reps";
-    case cc::LoadBalancing::kMixed:
-      return "mixed";
-    case cc::LoadBalancing::kRepsLegacy:
-      return "reps_legacy";
-  }
-  return "?";
-}
-
 std::string_view name_of(pds::Mode mode) {
   switch (mode) {
     case pds::Mode::kRud:
@@ -77,8 +45,8 @@ std::vector<Choice> choices_of(Fep& fep, const Settings& settings) {
       {"udp_port", facts.udp_encapsulation ? std::to_string(facts.udp_port) : "none", "UDP_PORT",
        "default"},
       {"crc", config.protection == DataProtection::kNone ? "no" : "yes", "PROTECT", "default"},
-      {"cc", std::string(name_of(config.cc.algorithm)), "CC", "default"},
-      {"lb", std::string(name_of(config.cc.load_balancing)), "LB",
+      {"cc", std::string(cc::name_of(config.cc.algorithm)), "CC", "default"},
+      {"lb", std::string(cc::name_of(config.cc.load_balancing)), "LB",
        settings.lb ? "default" : "number of planes"},
       {"paths", std::to_string(config.cc.paths), "PATHS", "default"},
       {"job", std::to_string(settings.job), "JOB", "default"},

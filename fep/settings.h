@@ -1,5 +1,5 @@
 /// Every setting of an endpoint, declared once: what `fi_info -e` lists, what FI_UET_CONFIG may
-/// hold, what the man page says and what the code reads all come from the list in settings.cc.
+/// hold, what the man page says and what the code reads all come from the list in settings_list.cc.
 ///
 /// Knows texts and ranges. Knows nothing of libfabric and reads no environment: values arrive
 /// through a lookup function.

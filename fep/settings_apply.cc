@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "fep/integrity.h"
 #include "fep/log_file.h"
 #include "fep/security.h"
 #include "fep/settings.h"
@@ -67,109 +68,122 @@ FepConfig Settings::default_config(const net::PortFacts& facts) {
   return *config;
 }
 
-base::Result<FepConfig, std::string> Settings::fep_config(const net::PortFacts& facts) const {
-  FepConfig out;
+namespace {
+
+constexpr std::uint64_t kMega = 1'000'000;
+
+/// Of IP and UDP, or of IP and the entropy header.
+std::size_t network_header_bytes(const net::PortFacts& facts) {
+  return (facts.address.is_v4() ? 20 : 40) + (facts.udp_encapsulation ? 8 : 4);
+}
+
+/// How packets are protected, and the payload that fits the port. What is wrong, or nothing.
+std::string apply_sizes(const Settings& s, const net::PortFacts& facts, FepConfig& out) {
   constexpr std::size_t kSmallestMtu = 1280;  // of IPv6; a packet with the smallest payload fits
-  if (mtu != 0 && mtu < kSmallestMtu)
-    return "FI_UET_MTU: " + std::to_string(mtu) + " is less than the smallest MTU, " +
+  if (s.mtu != 0 && s.mtu < kSmallestMtu)
+    return "FI_UET_MTU: " + std::to_string(s.mtu) + " is less than the smallest MTU, " +
            std::to_string(kSmallestMtu);
-  out.protection = protect == Protection::kNone ? DataProtection::kNone : DataProtection::kCrc;
-  if (!keys.empty()) {
-    auto opened = open_keys(*this, facts);
+  out.protection = s.protect == Protection::kNone ? DataProtection::kNone : DataProtection::kCrc;
+  if (!s.keys.empty()) {
+    auto opened = open_keys(s, facts);
     if (!opened) return opened.error();
     out.protection = DataProtection::kTss;
     out.security = std::move(*opened);
     out.pds.new_pdc_time = out.security->domain().config().new_pdc_time;
   }
-  // A CRC behind each packet, or a security header in front and an ICV behind.
-  const std::uint32_t protection =
-      out.security ? static_cast<std::uint32_t>(out.security->domain().overhead())
-      : out.protection == DataProtection::kCrc ? 4
-                                               : 0;
+  out.pds.security_overhead =
+      seal_bytes(out.protection, out.security ? &out.security->domain() : nullptr);
+
   const std::size_t largest = net::largest_ip_packet(facts);
   out.payload_mtu =
-      max_payload != 0 ? static_cast<std::uint32_t>(max_payload) : payload_mtu_for(largest);
+      s.max_payload != 0 ? static_cast<std::uint32_t>(s.max_payload) : payload_mtu_for(largest);
+  const std::size_t needed = out.payload_mtu + network_header_bytes(facts) + kRequestHeaderBytes +
+                             out.pds.security_overhead;
+  if (needed <= largest) return {};
+  return "FI_UET_MAX_PAYLOAD: packets with " + std::to_string(out.payload_mtu) +
+         " bytes of payload need an IP MTU of " + std::to_string(needed) + ", and port " +
+         facts.name + " has " + std::to_string(largest) +
+         "; raise the MTU of the device or lower FI_UET_MAX_PAYLOAD";
+}
 
-  // The forms in use: a standard header in a plain request. [WIRE 7.2]
-  const std::size_t overhead =
-      (facts.address.is_v4() ? 20 : 40) + (facts.udp_encapsulation ? 8 : 4) + 12 + 44 + protection;
-  if (out.payload_mtu + overhead > largest) {
-    return "FI_UET_MAX_PAYLOAD: packets with " + std::to_string(out.payload_mtu) +
-           " bytes of payload need an IP MTU of " + std::to_string(out.payload_mtu + overhead) +
-           ", and port " + facts.name + " has " + std::to_string(largest) +
-           "; raise the MTU of the device or lower FI_UET_MAX_PAYLOAD";
-  }
-
-  out.pds.security_overhead = protection;
-  out.pds.rto_init_time = rto_init;
-  out.pds.rto_max = rto_max;
+/// Packet delivery. What is wrong, or nothing.
+std::string apply_delivery(const Settings& s, const net::PortFacts& facts, FepConfig& out) {
+  pds::PdsConfig& pds = out.pds;
+  pds.rto_init_time = s.rto_init;
+  pds.rto_max = s.rto_max;
   // A program that computes, or waits for its core, answers late and has lost nothing: ask before sending again.
-  out.pds.tail_loss_time = tail_loss_time;
-  out.pds.tail_loss_asks = true;
-  out.pds.rod_reorder = rod_reorder;
-  out.pds.use_trimming = trimming;
-  out.cc.trimming = trimming;
-  out.pds.peer_timeout = peer_timeout;
+  pds.tail_loss_time = s.tail_loss_time;
+  pds.tail_loss_asks = true;
+  pds.rod_reorder = s.rod_reorder;
+  pds.use_trimming = s.trimming;
+  pds.peer_timeout = s.peer_timeout;
   // A peer whose program computes answers nothing for long; only its silence, not a count of
   // timeouts, declares it dead.
-  out.pds.max_rto_retx_cnt = 15;
+  pds.max_rto_retx_cnt = 15;
   // The same for a peer that is short of something: libfabric's resource management waits.
-  out.pds.max_nack_retx_cnt = 31;
+  pds.max_nack_retx_cnt = 31;
   // Without trimming switches a loss shows in what was overtaken, long before the RTO.
-  out.pds.reorder_window = Duration::from_us(50);
-  out.pds.local_mp_range = static_cast<std::uint16_t>(mpr);
-  out.pds.max_pdc = static_cast<std::uint32_t>(max_pdc);
-  out.pds.pdc_idle_time = pdc_idle;
+  pds.reorder_window = Duration::from_us(50);
+  pds.local_mp_range = static_cast<std::uint16_t>(s.mpr);
+  pds.max_pdc = static_cast<std::uint32_t>(s.max_pdc);
+  pds.pdc_idle_time = s.pdc_idle;
 
-  std::string wrong = pds::set_parameters(out.pds, pds_parameters);
-  if (wrong.empty()) wrong = pds::check_parameters(out.pds);
+  std::string wrong = pds::set_parameters(pds, s.pds_parameters);
+  if (wrong.empty()) wrong = pds::check_parameters(pds);
   if (!wrong.empty()) return "FI_UET_PDS: " + wrong;
   // The longest headers that may stand before read data in an ACK: PDS ACK_CCX, SES response with data.
-  const std::size_t ack_overhead =
-      (facts.address.is_v4() ? 20 : 40) + (facts.udp_encapsulation ? 8 : 4) + 40 + 20 + protection;
-  if (ack_overhead + std::min<std::size_t>(out.pds.max_ack_data_size, out.payload_mtu) >
-      facts.ip_mtu) {
-    return "FI_UET_PDS: Max_ACK_Data_Size: an ACK on port " + facts.name + " has room for " +
-           std::to_string(facts.ip_mtu - ack_overhead) + " bytes of data";
-  }
+  const std::size_t ack_overhead = network_header_bytes(facts) + 40 + 20 + pds.security_overhead;
+  if (ack_overhead + std::min<std::size_t>(pds.max_ack_data_size, out.payload_mtu) <= facts.ip_mtu)
+    return {};
+  return "FI_UET_PDS: Max_ACK_Data_Size: an ACK on port " + facts.name + " has room for " +
+         std::to_string(facts.ip_mtu - ack_overhead) + " bytes of data";
+}
 
-  constexpr std::uint64_t kUnknownLinkGbps = 25;
-  out.cc.algorithm = cc;
+/// Congestion control; a link rate that stays zero is that of the port.
+void apply_congestion(const Settings& s, const net::PortFacts& facts, cc::CcConfig& cc) {
+  cc.algorithm = s.cc;
   // A plane that has a link and delivers nothing is left only by ways that judge paths. Of these, bitmap goes on using all
   // that are well; mixed keeps to paths that answered first, and they may all be on one plane.
-  out.cc.load_balancing =
-      lb.value_or(facts.planes > 1 ? cc::LoadBalancing::kBitmap : cc::LoadBalancing::kOblivious);
-  out.cc.paths = static_cast<std::uint16_t>(paths);
-  out.cc.config_base_rtt = base_rtt;
+  cc.load_balancing =
+      s.lb.value_or(facts.planes > 1 ? cc::LoadBalancing::kBitmap : cc::LoadBalancing::kOblivious);
+  cc.paths = static_cast<std::uint16_t>(s.paths);
+  cc.trimming = s.trimming;
+  cc.config_base_rtt = s.base_rtt;
   // Processes that share cores: a late answer is scheduling more often than a queue.
-  out.cc.timing_noise = base_rtt / 2;
-  constexpr std::uint64_t kMega = 1'000'000;
-  if (link_mbps != 0)
-    out.cc.link_rate = base::BitRate::from_bps(link_mbps * kMega);
-  else if (link_gbps != 0)
-    out.cc.link_rate = base::BitRate::from_gbps(link_gbps);
-  else if (facts.link_rate.bps() != 0)
-    out.cc.link_rate = facts.link_rate;
-  else
-    out.cc.link_rate = base::BitRate::from_gbps(kUnknownLinkGbps);
+  cc.timing_noise = s.base_rtt / 2;
+  cc.link_rate = s.link_mbps != 0 ? base::BitRate::from_bps(s.link_mbps * kMega)
+                                  : base::BitRate::from_gbps(s.link_gbps);
+}
 
-  out.ses.inject_size = static_cast<std::uint32_t>(inject_size);
-  out.ses.overflow_bytes = overflow_bytes;
-  out.ses.overflow_msgs = static_cast<std::uint32_t>(overflow_msgs);
-  out.ses.flow_control = flow_control;
-  out.ses.rendezvous = rendezvous;
-  if (rendezvous_from != 0) out.ses.rendezvous_from = rendezvous_from;
-  out.ses.rendezvous_eager = static_cast<std::uint32_t>(rendezvous_eager);
-  out.ses.sends_deferrable = deferrable;
-  out.ses.small_headers = small_headers;
-  out.ses.defers = true;
-  out.ses.overflow_max = overflow_max;
-  out.ses.restart_limit = restart_limit;
-  out.ses.reject_long = reject_long;
-  out.ses.spray_ordered = spray_ordered;
-  out.ses.retry_limit = static_cast<std::uint32_t>(retry);
-  out.ses.max_sends = std::max(out.ses.max_sends, static_cast<std::uint32_t>(2 * tx_size));
-  out.ses.max_receives = std::max(out.ses.max_receives, static_cast<std::uint32_t>(4 * rx_size));
+void apply_messages(const Settings& s, ses::SesConfig& ses) {
+  ses.inject_size = static_cast<std::uint32_t>(s.inject_size);
+  ses.overflow_bytes = s.overflow_bytes;
+  ses.overflow_msgs = static_cast<std::uint32_t>(s.overflow_msgs);
+  ses.flow_control = s.flow_control;
+  ses.rendezvous = s.rendezvous;
+  if (s.rendezvous_from != 0) ses.rendezvous_from = s.rendezvous_from;
+  ses.rendezvous_eager = static_cast<std::uint32_t>(s.rendezvous_eager);
+  ses.sends_deferrable = s.deferrable;
+  ses.small_headers = s.small_headers;
+  ses.defers = true;
+  ses.overflow_max = s.overflow_max;
+  ses.restart_limit = s.restart_limit;
+  ses.reject_long = s.reject_long;
+  ses.spray_ordered = s.spray_ordered;
+  ses.retry_limit = static_cast<std::uint32_t>(s.retry);
+  ses.max_sends = std::max(ses.max_sends, static_cast<std::uint32_t>(2 * s.tx_size));
+  ses.max_receives = std::max(ses.max_receives, static_cast<std::uint32_t>(4 * s.rx_size));
+}
+
+}  // namespace
+
+base::Result<FepConfig, std::string> Settings::fep_config(const net::PortFacts& facts) const {
+  FepConfig out;
+  std::string wrong = apply_sizes(*this, facts, out);
+  if (wrong.empty()) wrong = apply_delivery(*this, facts, out);
+  if (!wrong.empty()) return wrong;
+  apply_congestion(*this, facts, out.cc);
+  apply_messages(*this, out.ses);
   return out;
 }
 

@@ -12,6 +12,30 @@ using Kind = Setting::Kind;
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
 
+/// What a setting offers of Algorithm or LoadBalancing: the values and, separated by spaces, their words.
+template <typename Choice>
+struct Offer {
+  constexpr explicit Offer(std::string_view word_in_front = {}) {
+    add(word_in_front);
+    for (const Choice value : cc::all_choices<Choice>()) {
+      if (cc::is_for_simulation(value)) continue;
+      values[count++] = value;
+      add(cc::name_of(value));
+    }
+  }
+  constexpr void add(std::string_view word) {
+    if (size != 0) text[size++] = ' ';
+    for (const char c : word) text[size++] = c;
+  }
+  constexpr std::string_view words() const { return {text.data(), size}; }
+
+  std::array<Choice, cc::all_choices<Choice>().size()> values{};
+  std::size_t count = 0, size = 0;
+  std::array<char, 128> text{};
+};
+constexpr Offer<cc::Algorithm> kAlgorithms;
+constexpr Offer<cc::LoadBalancing> kBalancers("auto");
+
 constexpr std::array kSettings = {
     // --- Port and address ---
     Setting{.key = "PORT",
@@ -228,31 +252,23 @@ constexpr std::array kSettings = {
             .group = "Transport",
             .kind = Kind::kChoice,
             .fallback = "nscc",
-            .target =
-                [](Settings& s, std::size_t i) {
-                  constexpr std::array kInOrder = {cc::Algorithm::kNscc, cc::Algorithm::kRccc,
-                                                   cc::Algorithm::kBoth, cc::Algorithm::kNone};
-                  s.cc = kInOrder[i];
-                },
+            .target = [](Settings& s, std::size_t i) { s.cc = kAlgorithms.values[i]; },
             .help = "congestion control, the same at all peers: the sender's window (nscc), the "
                     "receiver's credit (rccc), both, or a fixed window (none)",
-            .choices = "nscc rccc both none"},
+            .choices = kAlgorithms.words()},
     Setting{.key = "LB",
             .group = "Transport",
             .kind = Kind::kChoice,
             .fallback = "auto",
             .target =
                 [](Settings& s, std::size_t i) {
-                  using enum cc::LoadBalancing;
-                  constexpr std::array<std::optional<cc::LoadBalancing>, 6> kInOrder = {
-                      std::nullopt, kOblivious, kBitmap, kReps, kMixed, kSingle};
-                  s.lb = kInOrder[i];
+                  s.lb = i == 0 ? std::nullopt : std::optional(kBalancers.values[i - 1]);
                 },
             .help = "how traffic that is spread chooses among FI_UET_PATHS paths: all in turn "
                     "(oblivious), skipping marked ones (bitmap), recycling good ones (reps), both "
                     "(mixed), or only one path (single); auto is bitmap with several planes, and "
                     "oblivious with one",
-            .choices = "auto oblivious bitmap reps mixed single"},
+            .choices = kBalancers.words()},
     Setting{.key = "PATHS",
             .group = "Transport",
             .kind = Kind::kInteger,
@@ -267,13 +283,13 @@ constexpr std::array kSettings = {
             .target = &Settings::trimming,
             .help = "the switches trim: requests carry a DSCP that lets them, and losses are "
                     "expected to be told"},
-    Setting{
-        .key = "ROD_REORDER",
-        .group = "Transport",
-        .kind = Kind::kBool,
-        .fallback = "1",
-        .target = &Settings::rod_reorder,
-        .help = "ordered packets behind a gap are held until it is filled; 0: they are dropped, "
+    Setting{.key = "ROD_REORDER",
+            .group = "Transport",
+            .kind = Kind::kBool,
+            .fallback = "1",
+            .target = &Settings::rod_reorder,
+            .help =
+                "ordered packets behind a gap are held until it is filled; 0: they are dropped, "
                 "and the sender goes back"},
     Setting{.key = "SPRAY_ORDERED",
             .group = "Transport",
@@ -283,15 +299,15 @@ constexpr std::array kSettings = {
             .help = "ordered sends between endpoints of this provider that both have this take all "
                     "paths, and the receiver restores their order; 0: they keep to one path, as "
                     "towards other endpoints"},
-    Setting{
-        .key = "LINK_GBPS",
-        .group = "Transport",
-        .kind = Kind::kInteger,
-        .fallback = "0",
-        .target = &Settings::link_gbps,
-        .help = "link rate that congestion control reckons with, all planes together, in Gb/s; 0: "
+    Setting{.key = "LINK_GBPS",
+            .group = "Transport",
+            .kind = Kind::kInteger,
+            .fallback = "0",
+            .target = &Settings::link_gbps,
+            .help =
+                "link rate that congestion control reckons with, all planes together, in Gb/s; 0: "
                 "what the port says, else 25",
-        .max = 1600},
+            .max = 1600},
     Setting{.key = "LINK_MBPS",
             .group = "Transport",
             .kind = Kind::kInteger,

@@ -16,7 +16,7 @@ class Backpressure {
   }
   /// Something became free. SES is told at the end of the input, by settle().
   void on_room() { has_new_room_ = true; }
-  bool has_news() const { return has_new_room_; }
+  bool has_new_room() const { return has_new_room_; }
   void settle(Instant now) {
     if (!has_new_room_) return;
     has_new_room_ = false;

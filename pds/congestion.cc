@@ -46,7 +46,7 @@ Congestion* CongestionTable::attach(Instant now, const net::FabricAddress& peer,
   try {
     congestion->ccc.emplace(on_host ? host_config_ : config_, next_id_, sprayed,
                             cached.peer == peer ? cached.base_rtt : base::Duration{}, rng_, trace_,
-                            now, &rivals_);
+                            now, &contending_);
   } catch (const std::bad_alloc&) {
     pool_.release(congestion);
     return nullptr;

@@ -25,8 +25,8 @@ struct Congestion {
   boost::intrusive::list_member_hook<> ready_hook;  ///< in the scheduler's ring: `ready` is not
                                                     ///< empty and the CCC was not found blocked
   Timer timer{Timer::Kind::kCongestion, this};
-  Pdc* voice = nullptr;  ///< an established PDC that can carry control packets of this CCC
-  Instant losing_until;  ///< a packet was lost a moment ago
+  Pdc* carrier = nullptr;  ///< an established PDC that can carry control packets of this CCC
+  Instant losing_until;    ///< a packet was lost a moment ago
 };
 
 using CongestionRing = boost::intrusive::list<
@@ -99,7 +99,7 @@ class CongestionTable {
   base::Trace& trace_;
   Upper& upper_;
   const base::HashKey& key_;
-  cc::Rivals rivals_;  ///< outlives the CCCs in the pool
+  cc::ContendingContexts contending_;  ///< outlives the CCCs in the pool
   base::FixedPool<Congestion> pool_;
   base::PoolIndex<Congestion, &Congestion::key_next> index_;
   std::array<CachedRtt, 256> rtt_cache_{};

@@ -26,7 +26,7 @@ class Engine {
   bool poll_transmit(Instant now, net::TxPacket& out, std::uint8_t free_planes);
   bool may_have_packets() const {
     return !shared_.scheduler.is_idle() || !shared_.nacks.is_empty() || !shared_.built.is_empty() ||
-           !uud_.is_idle() || !rudi_.is_idle() || shared_.room.has_news();
+           !uud_.is_idle() || !rudi_.is_idle() || shared_.room.has_new_room();
   }
   void on_planes_changed(Instant now, std::uint8_t up);
   void on_deadline(Instant now);

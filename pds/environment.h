@@ -46,10 +46,7 @@ struct Environment {
   }
   std::uint8_t control_tos() const { return net::TosByte::of(config.dscp_control, 0).value; }
 
-  bool is_trimmed(const net::RxPacket& rx) const {
-    const std::uint8_t dscp = rx.tos.dscp();
-    return dscp == config.dscp_trimmed || dscp == config.dscp_trimmed_last_hop;
-  }
+  bool is_trimmed(const net::RxPacket& rx) const { return config.trimmed_dscps().contains(rx.tos); }
   static RxMeta meta_of(Instant now, const net::RxPacket& rx);
 };
 

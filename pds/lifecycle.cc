@@ -102,7 +102,7 @@ bool Lifecycle::attach_congestion(Instant now, Pdc& pdc) {
   pdc.tx.cc.attach(*congestion);
   --ccc_reserved_;
   // Nothing is asked of an unproven peer, so it cannot carry the questions of others either.
-  if (congestion->voice == nullptr && !pdc.is_unproven()) congestion->voice = &pdc;
+  if (congestion->carrier == nullptr && !pdc.is_unproven()) congestion->carrier = &pdc;
   return true;
 }
 
@@ -113,7 +113,7 @@ void Lifecycle::detach_congestion(Pdc& pdc) {
     return;
   }
   if (pdc.ready_hook.is_linked()) congestion->ready.erase(congestion->ready.iterator_to(pdc));
-  if (congestion->voice == &pdc) congestion->voice = nullptr;
+  if (congestion->carrier == &pdc) congestion->carrier = nullptr;
   congestion->ccc->on_pdc_closed(pdc.tx.share);
   pdc.tx.cc.detach();
   if (congestion->users == 1) {

@@ -11,13 +11,14 @@ constexpr std::uint8_t kManyRepeats = 16;
 void Liveness::learn_peer(Instant now, Pdc& pdc, std::uint16_t peer_id) {
   pdc.peer_id = peer_id;
   Congestion* congestion = pdc.tx.cc.if_any();
-  if (congestion != nullptr && congestion->voice == nullptr) congestion->voice = &pdc;
+  if (congestion != nullptr && congestion->carrier == nullptr) congestion->carrier = &pdc;
   states_.change(now, pdc, PdcInput::kPeerLearnt);
   trace_.emit(now, EventId::kPdcEstablished, pdc.id, pdc.start, peer_id);
   if (pdc.pending_control != 0) scheduler_.list_control(pdc);
   // A control packet that opens a PDC brings no credit and no word for the CCC, which therefore cannot ask: when nothing else
   // is under way, one packet leaves without. [CC 5.3]
-  if (pdc.tx.rtx_count > 0 && pdc.tx.rtx_count == pdc.tx.unacked) pdc.tx.has_free_pass = true;
+  if (pdc.tx.rtx_count > 0 && pdc.tx.rtx_count == pdc.tx.unacked)
+    pdc.tx.has_credit_exemption = true;
   scheduler_.wake(pdc);
   if (congestion != nullptr) {
     congestion->ccc->on_pdc_opened();
@@ -37,7 +38,7 @@ void Liveness::on_proof(Instant now, Pdc& pdc) {
   receiver_.release_withheld(pdc);
   credit_.resume(now, pdc);
   if (Congestion* congestion = pdc.tx.cc.if_any()) {
-    if (congestion->voice == nullptr) congestion->voice = &pdc;
+    if (congestion->carrier == nullptr) congestion->carrier = &pdc;
     scheduler_.after_congestion_event(now, *congestion);
   }
   scheduler_.wake(pdc);
@@ -61,8 +62,8 @@ void Liveness::look(Instant now, Pdc& pdc) {
   // Ask now and then, or a target that died would keep both waiting for ever.
   const bool wants_credit = tx.credit_asked_at > pdc.heard_at;
   const bool only_waits = tx.unacked == 0 && (is_busy || pdc.locks > 0 || wants_credit);
-  // Told to come back later, we are the silent ones: the time of a pause does not count. [PDS 13.2] Nor does the time in which a
-  // PDC that is not open yet sends nothing, because others of its CCC use up the window or there is no credit.
+  // NACK back-off does not count toward peer_timeout: we send nothing, so the peer has nothing to acknowledge. [PDS 13.2] Nor does
+  // the time in which a PDC in CREATING sends nothing, because others of its CCC use up the window or there is no credit.
   if ((tx.paused_count > 0 && tx.paused_count == tx.unacked) || (only_waits && pdc.peer_id == 0))
     pdc.busy_since = now;
   if ((is_busy || only_waits) && config_.peer_timeout > Duration{}) {

@@ -99,7 +99,7 @@ bool LossRecovery::on_retransmit_timer(Instant now, Pdc& pdc) {
     }
   }
   if (next.is_never() && tx.rtx_count > 0 && pdc.state == PdcState::kCreating) {
-    tx.has_free_pass = true;
+    tx.has_credit_exemption = true;
     scheduler_.wake(pdc);
   }
   if (Congestion* congestion = tx.cc.if_any()) scheduler_.after_congestion_event(now, *congestion);

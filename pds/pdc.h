@@ -96,8 +96,8 @@ struct TxHalf {
   std::uint8_t repeats = 0;  ///< of the packet at `left`, since the peer said anything of it
   bool clear_owed = false;
   bool has_clear_when = false;
-  bool peer_holds = false;     ///< ROD: the destination keeps what arrives behind a gap
-  bool has_free_pass = false;  ///< one packet may leave without credit
+  bool peer_holds = false;            ///< ROD: the destination keeps what arrives behind a gap
+  bool has_credit_exemption = false;  ///< one packet may leave without credit
   bool is_probe_open = false;
   bool is_blocked_by_memory = false;
   Instant probe_sent_at;

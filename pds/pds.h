@@ -1,5 +1,5 @@
 /// Packet delivery sublayer: carries segments of messages between FEPs, exactly once (RUD, ROD), at
-/// least once (RUDI) or at best once (UUD). [UET 3.5]
+/// least once (RUDI) or best effort (UUD): lost, or where the network duplicates, more than once. [UET 3.5]
 ///
 /// Knows: PDCs, PSNs, ACKs, NACKs, CLEAR, loss, windows. Knows nothing of tags, memory keys,
 /// buffers, sockets, clocks. Pulls: SES only says that a message exists; a segment is cut (into a
@@ -81,7 +81,7 @@ struct SegmentInfo {
   std::uint8_t next_hdr = 0;  ///< wire value: which SES header the segment begins with
 };
 
-/// Why a message can no longer be delivered. [pds.md 16.5]
+/// Why a message can no longer be delivered. [PDS 16.5]
 enum class PdsError : std::uint8_t {
   kRtoExhausted,
   kNackExhausted,

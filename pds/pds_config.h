@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "lib/base/units.h"
+#include "lib/net/port.h"
 
 namespace uet::pds {
 
@@ -34,7 +35,7 @@ struct PdsConfig {
   bool tail_loss_asks = false;
   std::uint8_t max_tail_loss_retx = 5;
   base::Duration syn_retx_safety_time = base::Duration::from_ms(5);
-  // Ours. [pds.md 2.2]
+  // Ours. [PDS 2.2]
   std::uint16_t local_mp_range = 1024;  ///< packets; multiple of 128
   base::Duration pdc_idle_time = base::Duration::from_seconds(1);
   base::Duration pdcid_quarantine = base::Duration::from_seconds(2);
@@ -83,7 +84,7 @@ struct PdsConfig {
   std::uint32_t built_queue_max =
       128;  ///< RUDI responses and last ACKs built ahead; more are dropped
   std::uint32_t forced_start_psn = 0;  ///< for tests and captures: every PDC starts here; 0: random
-  /// DSCP of each kind of packet. [wire format 2.7]
+  /// DSCP of each kind of packet. [WIRE 2.7]
   std::uint8_t dscp_data = 0, dscp_trimmable = 18, dscp_trimmable_rtx = 20, dscp_trimmed = 26,
                dscp_trimmed_last_hop = 28, dscp_control = 46;
   /// What the nominal size of a packet counts beyond its transport size. [CC 3.2] Simulations that
@@ -92,6 +93,8 @@ struct PdsConfig {
   std::uint32_t security_overhead =
       4;                      ///< bytes that CRC or TSS add to each packet (header and trailer)
   bool use_trimming = false;  ///< requests carry a trimmable DSCP
+
+  net::TrimmedDscps trimmed_dscps() const { return {dscp_trimmed, dscp_trimmed_last_hop}; }
 };
 
 }  // namespace uet::pds

@@ -132,8 +132,9 @@ bool is_stale(Instant now, const TxRecord& record, bool retx_echo, Duration base
   if (record.waits_for_resend()) return true;  // that transmission was dealt with already
   if (record.cc.resent == 0) return false;
   if (!retx_echo) return true;
-  // Only of a retransmission that was given up unheard can an answer still be under way. Where switches trim, an answer is
-  // fast: what is cut waits in no queue, so the base RTT of full packets would take the second cut for news of the first.
+  // A NACK of an earlier copy can still be under way only where that copy was declared lost without feedback. Trimmed headers have
+  // strict priority, so their NACKs return faster than the base RTT of full packets: against all of it, the NACK of a second trim
+  // would be attributed to the first transmission.
   const bool earlier_is_unheard = record.cc.resent > 1 && !record.was_refused();
   return earlier_is_unheard && now - record.cc.sent_at < base_rtt / 2;
 }
@@ -230,9 +231,9 @@ void NackIntake::pause(Instant now, Pdc& pdc, Psn psn, TxRecord& record, const w
   if (wants_place) clear_.owe_now(pdc);
 }
 
-// A trimmed packet goes again at once. But what is cut goes before data, and small packets are hardly shorter when they are cut: a
-// few sources can fill a link with nothing else, for ever. What was cut many times in a row waits, for longer each time. See
-// docs/decisions/0058.
+// A trimmed packet is retransmitted at once. But trimmed headers have strict priority, and a small packet is hardly shorter once
+// trimmed: without back-off a few sources could saturate a link with trimmed retransmissions. So a packet that was trimmed many
+// times in a row backs off exponentially. See docs/decisions/0058.
 void NackIntake::after_trim(Instant now, Pdc& pdc, Psn psn, TxRecord& record) {
   constexpr unsigned kAtOnce = 16;
   if (record.message == nullptr) return;

@@ -26,18 +26,18 @@ void Scheduler::rearm(Pdc& pdc) {
 }
 
 Pdc* Scheduler::carrier_of(Congestion& congestion) {
-  if (congestion.voice == nullptr)
+  if (congestion.carrier == nullptr)
     for (Pdc& pdc : congestion.ready)
       if (pdc.peer_id != 0 && !pdc.is_unproven()) {
-        congestion.voice = &pdc;
+        congestion.carrier = &pdc;
         break;
       }
-  return congestion.voice;
+  return congestion.carrier;
 }
 
 void Scheduler::on_congestion_timer(Instant now, Congestion& congestion) {
-  if (congestion.voice != nullptr && congestion.ccc->poll_probe(now))
-    want_control(*congestion.voice, kSendProbe);
+  if (congestion.carrier != nullptr && congestion.ccc->poll_probe(now))
+    want_control(*congestion.carrier, kSendProbe);
   if (const auto demand = congestion.ccc->poll_credit_request(now)) {
     Pdc* carrier = carrier_of(congestion);
     if (carrier != nullptr) {
@@ -49,7 +49,7 @@ void Scheduler::on_congestion_timer(Instant now, Congestion& congestion) {
       want_control(congestion.ready.front(), kSendNoop);
     }
   }
-  const Instant next = congestion.ccc->next_deadline(congestion.voice != nullptr);
+  const Instant next = congestion.ccc->next_deadline(congestion.carrier != nullptr);
   if (next.is_never()) {
     if (congestion.timer.is_armed()) wheel_.cancel(congestion.timer);
   } else if (!congestion.timer.is_armed() || congestion.timer.when() != next) {

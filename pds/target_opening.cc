@@ -76,8 +76,8 @@ Pdc* TargetOpening::open(Instant now, const Arrival& in) {
   // Its PDC had to make place before the peer proved that it hears us, which may have delivered this: never again.
   if (openings_.ended_early().contains(now, in.source, in.spdcid, in.start()))
     return refuse(Refusal::kEndedEarly);
-  // A PDC that closes leaves a tombstone, which nothing may push out early: as many as can close are open. So the tables give
-  // the rate of openings that they can protect, and the rest waits. See docs/decisions/0048.
+  // Every target PDC needs a tombstone (TIME_WAIT) when it closes, and none is evicted early: the SYN is refused where the table
+  // could not hold those of all open PDCs. So its size bounds the rate of openings. See docs/decisions/0048.
   if (!openings_.tombstones().has_room_for(now, table_.target_count() + 1)) [[unlikely]]
     return refuse(Refusal::kNoPlace);
   if (!admission_.make_place_under(now, in.source) || !admission_.make_place(now) ||

@@ -63,8 +63,8 @@ Built AckBuilder::build_last(Instant now, Pdc& pdc, const std::optional<Psn>& ex
   return emit(now, pdc, shape, out);
 }
 
-// What the peer shall do with its window. Once one peer was told to shrink, all are told when to return: CCCs are shared
-// among PDCs, and an acknowledgement may be lost. [CC 4.8]
+// Once a window penalty has been signalled for a resource, the ACKs of all its sources carry the restore flag: CCCs are shared by
+// PDCs, and ACKs get lost. [CC 4.8]
 cc::WindowAdvice AckBuilder::window_advice_for(RxHalf& rx) {
   if (rx.resource == 0) return {.penalty = 0, .restore = true};
   const cc::WindowAdvice advice = cc::window_advice(upper_.fill_of(rx.resource), 1000);

@@ -121,7 +121,7 @@ Built DataSender::send(Instant now, Pdc& pdc, Work work, Psn psn, const Planes& 
   }
   record->sent_with_syn = record->sent_with_syn || with_syn;
   loss_.arm_retransmit(now, pdc, *record);
-  tx.has_free_pass = false;
+  tx.has_credit_exemption = false;
   tx.clear_owed = false;  // the Request carries it
   Scheduler::stop_timer(pdc, PdcTimer::kClear);
   pdc.active_at = now;

@@ -31,8 +31,8 @@ bool DataPoll::poll_ready(Instant now, const Planes& planes, net::TxPacket& out,
         continue;
       }
       const ByteCount nominal = sender_.nominal_of_next(pdc, work, psn);
-      if (!congestion.ccc->may_send(nominal) && !pdc.tx.has_free_pass) {
-        if (!find_free_pass(now, congestion)) break;
+      if (!congestion.ccc->may_send(nominal) && !pdc.tx.has_credit_exemption) {
+        if (!find_credit_exemption(now, congestion)) break;
         continue;
       }
       const Built built = sender_.send(now, pdc, work, psn, planes, out);
@@ -51,19 +51,19 @@ bool DataPoll::poll_ready(Instant now, const Planes& planes, net::TxPacket& out,
   return false;
 }
 
-// A PDC that is not open yet cannot ask for credit, and when all it sent was refused no timeout runs either: after an RTO one
-// packet may leave without. [CC 5.3]
-void DataPoll::arm_free_pass(Instant now, Pdc& pdc) {
+// A PDC in CREATING cannot ask for credit, and when all its packets were NACKed no RTO is armed: one packet per RTO is exempt from
+// credit, to avoid deadlock. [CC 5.3]
+void DataPoll::arm_credit_exemption(Instant now, Pdc& pdc) {
   if (pdc.state == PdcState::kCreating && pdc.tx.rtx_count > 0 &&
       pdc.deadline(PdcTimer::kRetransmit).is_never())
     scheduler_.set_timer(pdc, PdcTimer::kRetransmit, now + window_.rto(pdc, 0));
 }
 
-// The CCC may not send. One of its PDCs with a free pass comes to the front, wherever it stands; the others wait for theirs.
-bool DataPoll::find_free_pass(Instant now, Congestion& congestion) {
+// The CCC may not send. One of its PDCs that is exempt from credit comes to the front, wherever it stands; the others wait for theirs.
+bool DataPoll::find_credit_exemption(Instant now, Congestion& congestion) {
   for (Pdc& pdc : congestion.ready) {
-    if (!pdc.tx.has_free_pass) {
-      arm_free_pass(now, pdc);
+    if (!pdc.tx.has_credit_exemption) {
+      arm_credit_exemption(now, pdc);
       continue;
     }
     congestion.ready.erase(congestion.ready.iterator_to(pdc));

@@ -16,8 +16,8 @@ class DataPoll : Part {
 
  private:
   bool poll_ready(Instant now, const Planes& planes, net::TxPacket& out, CongestionRing& waiting);
-  void arm_free_pass(Instant now, Pdc& pdc);
-  bool find_free_pass(Instant now, Congestion& congestion);
+  void arm_credit_exemption(Instant now, Pdc& pdc);
+  bool find_credit_exemption(Instant now, Congestion& congestion);
 
   Scheduler& scheduler_;
   const SendWindow& window_;

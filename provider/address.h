@@ -9,7 +9,7 @@
 
 namespace uet::provider {
 
-/// Values of our own, since upstream libfabric has assigned none. [libfabric 14.3]
+/// Values of our own, since upstream libfabric has assigned none. [FI 14.3]
 inline constexpr std::uint32_t kAddrFormat = 0x80554554;
 inline constexpr std::uint32_t kProtocol = 0x80554554;
 
@@ -28,7 +28,7 @@ struct ServiceAddress {
 };
 
 /// Decimal N is RI 1 + N mod 4094 at `default_pid`; "pid:ri[:initiator]" is taken as written.
-/// [libfabric 3.1 rule f]
+/// [FI 3.1 rule f]
 std::optional<ServiceAddress> parse_service(std::string_view service, std::uint16_t default_pid);
 
 /// The identity an endpoint has when the program chose none.

@@ -8,7 +8,7 @@ namespace {
 using ses::AmoDatatype;
 using ses::AmoOpcode;
 
-// Numbers of libfabric 2, which 1.17 does not have. [libfabric 2.5-5]
+// Numbers of libfabric 2, which 1.17 does not have. [FI 2.5.5]
 constexpr int kFloat16 = 16, kBfloat16 = 17, kDiff = 19;
 
 template <typename Value>

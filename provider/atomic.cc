@@ -56,7 +56,7 @@ std::size_t total_elements(std::span<const fi_ioc> pieces) {
   return count;
 }
 
-/// One remote range as long as the local one. [libfabric 3.2, rma_iov_limit]
+/// One remote range as long as the local one. [FI 3.2, rma_iov_limit]
 ssize_t post_msg(fid_ep* f, AtomicForm form, const fi_msg_atomic* m, Buffers buffers,
                  std::uint64_t flags) {
   if (m->rma_iov_count != 1) return -FI_EINVAL;

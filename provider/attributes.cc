@@ -86,7 +86,7 @@ void fill_domain(fi_domain_attr& out, const fi_domain_attr* asked, std::uint32_t
   const fi_domain_attr& a = asked != nullptr ? *asked : none;
   out.name = copy_text(name);
   out.threading = a.threading != FI_THREAD_UNSPEC ? a.threading : FI_THREAD_SAFE;
-  // Also values that our headers do not know. [libfabric 2.5-5]
+  // Also values that our headers do not know. [FI 2.5.5]
   out.control_progress =
       a.control_progress != FI_PROGRESS_UNSPEC ? a.control_progress : FI_PROGRESS_MANUAL;
   out.data_progress = a.data_progress != FI_PROGRESS_UNSPEC ? a.data_progress : FI_PROGRESS_MANUAL;

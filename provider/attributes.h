@@ -1,4 +1,4 @@
-/// The attributes that fi_getinfo answers with. [libfabric 3.2]
+/// The attributes that fi_getinfo answers with. [FI 3.2]
 #pragma once
 
 #include <rdma/fabric.h>

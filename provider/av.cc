@@ -76,7 +76,7 @@ int av_close(fid* f) {
 
 fi_ops av_fid_ops = make_ops({.close = av_close, .bind = av_bind});
 
-/// The table of older headers ends before fi_av_set_user_id, which newer programs may call. [libfabric 2.5-3]
+/// The table of older headers ends before fi_av_set_user_id, which newer programs may call. [FI 2.5.3]
 template <typename Table>
 struct WithUserIds : Table {
   int (*insert_auth_key)(fid_av*, const void*, std::size_t, fi_addr_t*, std::uint64_t) = nullptr;

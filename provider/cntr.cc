@@ -111,7 +111,7 @@ int Cntr::close() {
 
 int Cntr::try_wait() {
   // Arming drains the descriptor, which other threads may poll: not while it has something to say.
-  if (has_news()) return -FI_EAGAIN;
+  if (has_changed()) return -FI_EAGAIN;
   wait_.arm();
   return 0;
 }

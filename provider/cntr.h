@@ -48,7 +48,7 @@ class Cntr final : public fid_cntr {
     return errors_;
   }
   /// For poll sets: changed since it was last read.
-  bool has_news() const { return value_ != value_seen_ || errors_ != errors_seen_; }
+  bool has_changed() const { return value_ != value_seen_ || errors_ != errors_seen_; }
   /// For fi_trywait.
   int try_wait();
 

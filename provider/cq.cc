@@ -196,7 +196,7 @@ ssize_t Cq::take_error(fi_cq_err_entry* out) {
   if (used_ == 0 || head().error == 0) return -FI_EAGAIN;
   const CqEntry& e = head();
   // Named fields only: the application's structure may be smaller or larger than ours.
-  // [libfabric 2.5-2]
+  // [FI 2.5.2]
   out->op_context = e.op_context;
   out->flags = e.flags;
   out->len = e.length;
@@ -216,7 +216,7 @@ ssize_t Cq::take_error(fi_cq_err_entry* out) {
 }
 
 int Cq::try_wait() {
-  if (has_news()) return -FI_EAGAIN;
+  if (has_entries()) return -FI_EAGAIN;
   wait_.arm();
   return 0;
 }

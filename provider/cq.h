@@ -50,7 +50,7 @@ class Cq final : public fid_cq {
   void reserve();
   bool is_full() const { return used_ >= size_; }
   bool is_empty() const { return used_ == 0; }
-  bool has_news() const { return used_ != 0 || overrun_; }
+  bool has_entries() const { return used_ != 0 || overrun_; }
   void push(const CqEntry& entry);
   ssize_t take(void* buffer, std::size_t count, fi_addr_t* sources);
   ssize_t take_error(fi_cq_err_entry* out);

@@ -35,7 +35,7 @@ class Domain final : public fid_domain {
   /// The most that one packet carries.
   std::size_t payload_mtu() const { return worker_->fep().payload_mtu(); }
 
-  // How memory is registered here. [libfabric 3.3]
+  // How memory is registered here. [FI 3.3]
   std::uint32_t memory_space() const { return memory_space_; }
   bool is_rma_target() const { return is_rma_target_; }
   bool has_provider_keys() const { return provider_keys_; }

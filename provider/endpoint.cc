@@ -15,7 +15,7 @@
 namespace uet::provider {
 namespace {
 
-/// Options newer than our headers, by value. [libfabric 2.5-5]
+/// Options newer than our headers, by value. [FI 2.5.5]
 constexpr int kOptCudaApiPermitted = 10;
 constexpr int kOptSharedMemoryPermitted = 11;
 
@@ -143,7 +143,7 @@ int Endpoint::open(Domain& domain, const fi_info& info, fid_ep** out, void* cont
   return 0;
 }
 
-/// Applications change the fi_info between calls: everything is copied here. [libfabric 6.7]
+/// Applications change the fi_info between calls: everything is copied here. [FI 6.7]
 void Endpoint::take_attributes(const fi_info& info, const Offer& offer) {
   const fep::Settings& settings = domain_.settings();
   type_ = offer.type;

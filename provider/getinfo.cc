@@ -27,7 +27,7 @@ SharedPicker& shared_picker() {
   return *instance;
 }
 
-// --- Addresses [libfabric 3.1 step 5]
+// --- Addresses [FI 3.1 step 5]
 
 void set_address(void*& slot, std::size_t& length, const ses::Address& address) {
   const AddressBytes bytes = pack_address(address);

@@ -1,4 +1,4 @@
-/// What an application asks for, checked against what there is. [libfabric 3.1 to 3.4]
+/// What an application asks for, checked against what there is. [FI 3.1 to 3.4]
 #pragma once
 
 #include <rdma/fabric.h>

@@ -21,7 +21,7 @@ constexpr std::uint64_t kKnownAccess =
 /// Of no consequence: the driver copies in any case.
 constexpr std::uint64_t kHmemFlags = FI_HMEM_DEVICE_ONLY | FI_HMEM_HOST_ALLOC;
 constexpr std::uint64_t kKnownFlags = FI_RMA_EVENT | kIdempotent | kHmemFlags;
-/// FI_MR_DMABUF, newer than our headers: the buffer is a file and an offset, and attr.mr_iov something else. [libfabric 2.5-5]
+/// FI_MR_DMABUF, newer than our headers: the buffer is a file and an offset, and attr.mr_iov something else. [FI 2.5.5]
 constexpr std::uint64_t kDmabuf = std::uint64_t{1} << 40;
 
 int mr_regattr(fid* f, const fi_mr_attr* attr, std::uint64_t flags, fid_mr** out) {

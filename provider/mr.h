@@ -21,7 +21,7 @@ extern fi_ops_mr mr_ops;
 /// Data is copied by the CPU, so a region is only a key, a range and rights; or by a device's driver, which knows its memory from
 /// here on. Regions of a domain
 /// that peers cannot reach (neither FI_RMA nor FI_ATOMIC) are not told to the layers below, and their keys need
-/// not be unique. [libfabric 3.3]
+/// not be unique. [FI 3.3]
 class Mr final : public fid_mr {
  public:
   static int open(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags, fid_mr** out);

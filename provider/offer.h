@@ -48,7 +48,7 @@ inline constexpr Offer kDatagramOffer = {
     .max_message = 1024,
 };
 
-/// FI_TAGGED_MULTI_RECV, newer than our headers. [libfabric 2.5-5]
+/// FI_TAGGED_MULTI_RECV, newer than our headers. [FI 2.5.5]
 inline constexpr std::uint64_t kTaggedMultiRecv = std::uint64_t{1} << 46;
 
 /// FI_AV_USER_ID, of the same kind.

@@ -34,17 +34,17 @@ Users& users_of(fid* member) {
   return member->fclass == FI_CLASS_CQ ? Cq::of(member).users() : Cntr::of(member).users();
 }
 
-bool has_news(fid* member) {
+bool is_ready(fid* member) {
   if (member->fclass == FI_CLASS_CQ) {
     Cq& cq = Cq::of(member);
     const std::lock_guard guard(cq.worker().lock());
     cq.worker().turn();
-    return cq.has_news();
+    return cq.has_entries();
   }
   Cntr& cntr = Cntr::of(member);
   const std::lock_guard guard(cntr.worker().lock());
   cntr.worker().turn();
-  return cntr.has_news();
+  return cntr.has_changed();
 }
 
 }  // namespace
@@ -90,7 +90,7 @@ int PollSet::poll(void** contexts, int count) {
   int found = 0;
   for (fid_t member : members_) {
     if (found == count) break;
-    if (has_news(member)) contexts[found++] = member->context;
+    if (is_ready(member)) contexts[found++] = member->context;
   }
   return found;
 }

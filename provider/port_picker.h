@@ -19,7 +19,7 @@ namespace uet::provider {
 /// at us leave the addresses to those that use us; opening a domain takes one, and the process keeps
 /// it until it exits. Between the two another process may have been faster: an address that we
 /// proposed is then exchanged for another, one that the application named itself is refused.
-/// Callers serialise. [libfabric 9, "Several processes on one host"]
+/// Callers serialise. [FI 9, "Several processes on one host"]
 class PortPicker {
  public:
   using Picked = base::Result<PortChoice, std::string>;  ///< on failure a sentence for the user

@@ -23,7 +23,7 @@ namespace {
 pid_t loaded_by = 0;
 
 /// fork() copies the process with all its locks as they are: those that a child needs are held
-/// meanwhile. [libfabric 2.5-11]
+/// meanwhile. [FI 2.5.11]
 void before_fork() {
   lock_ports();
   Worker::lock_all();
@@ -40,7 +40,7 @@ void after_fork_in_child() {
 }
 
 /// Runs after the destructors of this library's globals: touches nothing that has one.
-/// [libfabric 2.5-7]
+/// [FI 2.5.7]
 void cleanup() {
   guarded([] {
     if (!is_forked_child()) Worker::stop_all();
@@ -51,7 +51,7 @@ void cleanup() {
 int getinfo(std::uint32_t version, const char* node, const char* service, std::uint64_t flags,
             const fi_info* hints, fi_info** info) {
   const int ret = guarded([&] { return get_info(version, node, service, flags, hints, info); });
-  // Some applications treat anything else as fatal. [libfabric 2.5-13]
+  // Some applications treat anything else as fatal. [FI 2.5.13]
   return ret == 0 || ret == -FI_ENOMEM ? ret : -FI_ENODATA;
 }
 
@@ -79,7 +79,7 @@ fi_provider& table() {
       .version = FI_VERSION(1, 0),
       // libfabric passes over providers with a smaller version than the application asks for, and
       // lets it ask for its own at most. So this is the version of the libfabric that runs, also
-      // above what our headers know: no structure that we fill changed incompatibly. [libfabric 2.2]
+      // above what our headers know: no structure that we fill changed incompatibly. [FI 2.2]
       .fi_version = std::max<std::uint32_t>(FI_VERSION(2, 0), ::fi_version()),
       .context = {},
       .name = "uet",

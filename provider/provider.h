@@ -1,4 +1,4 @@
-/// What all of the provider shares: libfabric's table of it, its settings, its voice.
+/// What all of the provider shares: libfabric's table of it, its settings, its messages to the user.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -26,7 +26,7 @@ void log_info(const std::string& text);
 void tell_user(const std::string& text);
 
 /// True in a child made by fork(): the worker's thread and the address lock belong to the parent.
-/// [libfabric 2.5-11]
+/// [FI 2.5.11]
 bool is_forked_child();
 
 }  // namespace uet::provider

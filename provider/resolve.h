@@ -1,4 +1,4 @@
-/// Node and service texts to endpoint addresses. [libfabric 3.1]
+/// Node and service texts to endpoint addresses. [FI 3.1]
 #pragma once
 
 #include <optional>

@@ -30,7 +30,7 @@ ssize_t post(fid_ep* f, bool read, std::span<const iovec> iov, fi_addr_t peer, R
   });
 }
 
-/// One remote range as long as the local one. [libfabric 3.2, rma_iov_limit]
+/// One remote range as long as the local one. [FI 3.2, rma_iov_limit]
 ssize_t post_msg(fid_ep* f, bool read, const fi_msg_rma* m, std::uint64_t flags) {
   if (m->rma_iov_count != 1) return -FI_EINVAL;
   if (m->rma_iov[0].len != total_bytes({m->msg_iov, m->iov_count})) return -FI_EINVAL;

@@ -33,7 +33,7 @@ class SizeLimits {
   }
 
  private:
-  /// FI_OPT_MAX_MSG_SIZE and what follows it, newer than our headers: the four kinds, and then what each injects. [libfabric 2.5-5]
+  /// FI_OPT_MAX_MSG_SIZE and what follows it, newer than our headers: the four kinds, and then what each injects. [FI 2.5.5]
   static constexpr int kFirstMax = 12, kFirstInject = kFirstMax + kKinds;
   template <typename Limits>
   static auto find(Limits& limits, int option) -> decltype(&limits[0].whole) {

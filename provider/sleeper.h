@@ -8,7 +8,7 @@
 namespace uet::provider {
 
 /// Lives on the stack of the thread that sleeps. Each has a descriptor of its own, so that no other
-/// thread can take its wake-up away. Lists hold it: that of the object whose news it waits for, and
+/// thread can take its wake-up away. Lists hold it: that of the object whose change it waits for, and
 /// that of the worker whose loop it looks after meanwhile; the lock of the lists guards everything
 /// but sleep().
 class Sleeper {

@@ -300,7 +300,7 @@ ssize_t Endpoint::post_receive(const Receive& op) {
   return 0;
 }
 
-/// The answer always comes through the queue, also when nothing matches. [libfabric 14.10]
+/// The answer always comes through the queue, also when nothing matches. [FI 14.10]
 ssize_t Endpoint::post_peek(base::Instant now, const Receive& op, ses::PeerId source) {
   ses::PeekRequest request;
   request.tagged = op.tagged;

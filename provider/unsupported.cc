@@ -1,5 +1,5 @@
 /// The tables of what an endpoint does not offer: every pointer is there, because libfabric calls
-/// some without looking. [libfabric 2.5-3]
+/// some without looking. [FI 2.5.3]
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_collective.h>
 #include <rdma/fi_errno.h>

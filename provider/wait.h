@@ -1,4 +1,4 @@
-/// What programs wait for: the news of one queue or counter.
+/// What programs wait for: a change of one queue or counter.
 #pragma once
 
 #include <rdma/fi_eq.h>
@@ -25,7 +25,7 @@ class WaitObject {
   void arm();
   /// Before it sleeps; it leaves by itself.
   void add(Sleeper& sleeper) { sleepers_.push_back(sleeper); }
-  /// There is news: each waiting thread checks whether its own condition holds.
+  /// Something changed: each waiting thread checks whether its own condition holds.
   void signal() {
     if (armed_) write_fd();
     if (!sleepers_.empty()) wake_sleepers();
@@ -33,7 +33,7 @@ class WaitObject {
   /// Answers FI_GETWAIT and FI_GETWAITOBJ.
   int control(int command, void* arg);
 
-  /// The kinds that can be opened. [libfabric 9]
+  /// The kinds that can be opened. [FI 9]
   static bool is_supported(fi_wait_obj kind) {
     return kind == FI_WAIT_NONE || kind == FI_WAIT_UNSPEC || kind == FI_WAIT_FD ||
            kind == FI_WAIT_YIELD || kind == FI_WAIT_POLLFD;

@@ -17,7 +17,7 @@ namespace uet::provider {
 namespace {
 
 /// The workers of the process by address. Leaked on purpose: used until the very end of the
-/// process. [libfabric 2.5-7]
+/// process. [FI 2.5.7]
 ///
 /// An entry without a living worker belongs to a thread that opens it, or that closes it and still
 /// has its port.
@@ -172,7 +172,7 @@ void Worker::linger() {
     packets = seen;
     const bool quiet = now - last_packet > kLingerQuiet;
     if (fep_->is_idle() || quiet || now - begin > kLingerMax) return;
-    sleep(held, now + base::Duration::from_ms(5), loop_news_);
+    sleep(held, now + base::Duration::from_ms(5), loop_progress_);
   }
 }
 
@@ -224,7 +224,7 @@ bool Worker::turn_loop(base::Instant now) {
   // Of what peers wrote without a completion here, nothing stays behind.
   if (did && !devices_.empty()) devices_.settle();
   if (path_log_ != nullptr) path_log_->on_turn(now, *fep_);
-  if (did) loop_news_.signal();
+  if (did) loop_progress_.signal();
   return did;
 }
 
@@ -233,7 +233,7 @@ void Worker::after_post(base::Instant now) {
   fep_->transmit(now);
 }
 
-/// The application is at work: the thread may doze, but not sleep by an old alarm.
+/// The application polls. Ends a long sleep of the progress thread: the deadline that it sleeps until may be stale.
 void Worker::note_application() {
   application_turns_.store(application_turns_.load(std::memory_order_relaxed) + 1,
                            std::memory_order_relaxed);

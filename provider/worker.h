@@ -97,7 +97,7 @@ class Worker {
   template <typename Done>
   bool turn_until(Done&& done, base::Duration limit);
   /// Turns the loop and sleeps until `ready` (called with the lock held, at first and whenever there
-  /// is news of `object`) or until `timeout_ms` has passed; negative: for ever. Returns the last
+  /// is a change of `object`) or until `timeout_ms` has passed; negative: for ever. Returns the last
   /// answer of `ready`. Spins for a moment first: most waits are short.
   template <typename Ready>
   bool wait_until(WaitObject& object, int timeout_ms, Ready&& ready);
@@ -118,7 +118,7 @@ class Worker {
   bool start(const PortChoice& choice, std::uint32_t job, std::string& error);
 
   bool turn_loop(base::Instant now);
-  /// Gives the lock up and sleeps until packets may have arrived, there is news of `object`, `end`
+  /// Gives the lock up and sleeps until packets may have arrived, `object` changed, `end`
   /// has come or the loop has something to do, also something that other threads give it meanwhile;
   /// the caller then turns it. The progress thread leaves the loop to sleepers.
   void sleep(Held& held, base::Instant end, WaitObject& object);
@@ -144,7 +144,7 @@ class Worker {
   std::atomic<std::uint32_t> application_turns_{0};  ///< written with the lock held
   std::atomic<int> application_sleepers_{0};         ///< application threads in sleep()
   LoopSleepers sleepers_;                            ///< these
-  WaitObject loop_news_{FI_WAIT_NONE};               ///< the loop did something
+  WaitObject loop_progress_{FI_WAIT_NONE};           ///< the loop did something
   Courtesy courtesy_;
 };
 
@@ -162,7 +162,7 @@ bool Worker::turn_until(Done&& done, base::Duration limit) {
     turn_at(now);
     if (done()) return true;
     if (now >= end) return false;
-    sleep(held, end, loop_news_);
+    sleep(held, end, loop_progress_);
   }
 }
 

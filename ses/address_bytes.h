@@ -17,7 +17,7 @@ inline constexpr std::size_t kAddressBytes = 32;
 
 using AddressBytes = std::array<std::uint8_t, kAddressBytes>;
 
-/// [libfabric 4] A resource index of 0 means "any": the RI flag is then clear, and the address
+/// [FI 4] A resource index of 0 means "any": the RI flag is then clear, and the address
 /// cannot be inserted in an AV.
 AddressBytes pack_address(const Address& address);
 

@@ -11,8 +11,8 @@ constexpr std::size_t kHeadersPerSender = 16;
 
 }  // namespace
 
-/// [SES 2.5 rules 3 to 6] Order is lost when a later message may succeed where this one did not, so
-/// an ordered one closes the door behind itself: for its own source, since order is promised within one source only.
+/// [SES 2.5 rules 3 to 6] A refused ordered message closes the gate of its source, so that later messages of that source cannot
+/// overtake it. Other sources go on: order is promised within one source only.
 pds::Answer Receiver::refuse_for_lack(Context& c, RiSpace& space, Sender& sender,
                                       Unexpected* header) {
   advance_clock(c.now);

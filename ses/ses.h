@@ -136,7 +136,7 @@ enum class OpKind : std::uint8_t {
   kRemoteFetchingAtomic,  ///< target side
 };
 
-/// Who sent a message, as far as the wire tells. [ses.md 2.1]
+/// Who sent a message, as far as the wire tells. [SES 2.1]
 struct Source {
   net::FabricAddress fabric_address;
   std::uint32_t job_id = 0;

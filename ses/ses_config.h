@@ -1,4 +1,4 @@
-/// Limits and timers of the semantic sublayer. [ses.md 19]
+/// Limits and timers of the semantic sublayer. [SES 19]
 #pragma once
 
 #include <cstddef>

@@ -408,8 +408,8 @@ void Transmitter::pump_deferred(Instant now) {
   }
 }
 
-/// The carrier has room, for some peer: another's queue may still be full. Flows take turns, and a few refusals in a row end
-/// the search; the carrier then calls again.
+/// Packet delivery has freed queue space, of one PDC or of all. Blocked flows are retried round-robin until kRefusals in a row are
+/// refused; packet delivery then calls again.
 void Transmitter::on_resume(Instant now) {
   constexpr int kRefusals = 4;
   // It says so when it may be asked again, so this is not held back as other upcalls are.

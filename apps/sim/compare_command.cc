@@ -38,13 +38,6 @@ struct Row {
   Spread job_us, of_bound, median_us, retransmissions, trims, drops;
 };
 
-template <typename T>
-std::string name_of(const std::map<std::string, T>& map, T value) {
-  for (const auto& [word, meaning] : map)
-    if (meaning == value) return word;
-  return {};
-}
-
 /// Several words of `map`, separated by commas.
 template <typename T>
 void add_choices(CLI::App& command, const char* name, std::vector<T>& values,
@@ -103,8 +96,8 @@ base::Result<Row, std::string> measure(const Options& options, const std::string
                                        cc::Algorithm algorithm, cc::LoadBalancing balancer,
                                        const TrafficMatrix* fixed) {
   Row row{.fault = fault,
-          .algorithm = name_of(kAlgorithms, algorithm),
-          .balancer = name_of(kBalancers, balancer)};
+          .algorithm = std::string(cc::name_of(algorithm)),
+          .balancer = std::string(cc::name_of(balancer))};
   for (std::uint32_t seed = 1; seed <= options.seeds; ++seed) {
     RunOptions o = options;
     o.algorithm = algorithm;

@@ -6,14 +6,19 @@
 
 namespace uet::sim {
 
-const std::map<std::string, cc::Algorithm> kAlgorithms = {{"nscc", cc::Algorithm::kNscc},
-                                                          {"rccc", cc::Algorithm::kRccc},
-                                                          {"both", cc::Algorithm::kBoth},
-                                                          {"none", cc::Algorithm::kNone}};
-const std::map<std::string, cc::LoadBalancing> kBalancers = {
-    {"oblivious", cc::LoadBalancing::kOblivious}, {"bitmap", cc::LoadBalancing::kBitmap},
-    {"reps", cc::LoadBalancing::kReps},           {"reps_legacy", cc::LoadBalancing::kRepsLegacy},
-    {"mixed", cc::LoadBalancing::kMixed},         {"single", cc::LoadBalancing::kSingle}};
+namespace {
+
+template <typename Choice>
+std::map<std::string, Choice> words_of() {
+  std::map<std::string, Choice> words;
+  for (const Choice value : cc::all_choices<Choice>()) words.emplace(cc::name_of(value), value);
+  return words;
+}
+
+}  // namespace
+
+const std::map<std::string, cc::Algorithm> kAlgorithms = words_of<cc::Algorithm>();
+const std::map<std::string, cc::LoadBalancing> kBalancers = words_of<cc::LoadBalancing>();
 
 std::string check(const RunOptions& o) {
   if (o.matrix.empty() == o.pattern.empty()) return "give either --matrix or --pattern";

@@ -541,8 +541,8 @@ std::string describe(const SwarmPlan& plan) {
       "operations, {} limits\n",
       plan.seed, plan.fabric.hosts, plan.fabric.planes, plan.fabric.link_rate.bps() / 1'000'000'000,
       plan.fabric.hop_delay.ps() / 1000, plan.fabric.mtu_payload, plan.fabric.trimming,
-      static_cast<int>(plan.fep.cc.algorithm), static_cast<int>(plan.fep.cc.load_balancing),
-      plan.ops.size(), name_of(plan.profile));
+      cc::name_of(plan.fep.cc.algorithm), cc::name_of(plan.fep.cc.load_balancing), plan.ops.size(),
+      name_of(plan.profile));
   s += describe(plan.attack);
   s += describe(plan.secure);
   if (plan.sprays_order()) {

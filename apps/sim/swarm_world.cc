@@ -259,7 +259,7 @@ void Swarm::restart(HostId host) {
   open_datagrams(host);
   if (hostile_) hostile_->open(host);
   connect(host);
-  // What was not posted before the crash is posted by the new life; what was, is gone.
+  // Operations that were not posted before the crash are posted after the restart; posted ones are lost.
 }
 
 // --- The course of a world ----------------------------------------------------------------------

@@ -22,7 +22,8 @@ int DeviceHealth::on_event(std::uint16_t, rte_eth_event_type event, void* self, 
     return 0;
   }
   // A second wish while the first is being fulfilled is the same wish.
-  for (State now = state.load(); now == State::kGood || now == State::kNews || now == State::kBack;)
+  for (State now = state.load();
+       now == State::kGood || now == State::kGrown || now == State::kBack;)
     if (state.compare_exchange_weak(now, State::kResetWanted)) break;
   return 0;
 }
@@ -60,16 +61,16 @@ void DeviceHealth::read_statistics() {
     has_grown = true;
   }
   seen_ = now;
-  if (has_grown) change(State::kGood, State::kNews);
+  if (has_grown) change(State::kGood, State::kGrown);
 }
 
-DeviceHealth::Counts DeviceHealth::take_news() {
-  Counts news{};
-  for (std::size_t i = 0; i < news.size(); ++i) {
+DeviceHealth::Counts DeviceHealth::take_losses() {
+  Counts losses{};
+  for (std::size_t i = 0; i < losses.size(); ++i) {
     const std::uint64_t now = lost_[i].load(std::memory_order_relaxed);
-    news[i] = now - std::exchange(taken_[i], now);
+    losses[i] = now - std::exchange(taken_[i], now);
   }
-  return news;
+  return losses;
 }
 
 }  // namespace uet::dpdk

@@ -17,7 +17,7 @@ class DeviceHealth {
  public:
   enum class State : std::uint8_t {
     kGood,
-    kNews,         ///< good, and the statistics grew
+    kGrown,        ///< good, and the statistics grew
     kResetWanted,  ///< by the driver; the data path lets go at its next burst
     kReleased,     ///< by the data path; the caretaker resets the device
     kBack,         ///< works again; the data path takes it at its next burst
@@ -45,7 +45,7 @@ class DeviceHealth {
   /// After a reset they begin at zero.
   void forget_statistics() { seen_ = {}; }
   /// Data path: what was lost since the last call.
-  Counts take_news();
+  Counts take_losses();
 
  private:
   static int on_event(std::uint16_t port, rte_eth_event_type event, void* self, void* details);

@@ -29,8 +29,8 @@ constexpr std::uint64_t kTurnsPerSecondDown = 1000;
 constexpr std::uint64_t kTurnsPerSecondUp = 10;
 // While the thread is at work no memif of the process moves packets, so a plane without a link must not ask for much.
 constexpr std::uint64_t kTurnsPerSecondBesideOthers = 250;
-// A server whose device is not ready yet refuses, and the driver does not report it. So a connection gets some time at first, and more
-// each time. Not little: on a crowded machine its dozen steps take long, and a client that gives up a connection and makes
+// A memif server that is not ready rejects a connection, and the driver does not report it: retried with a timeout that grows. It is
+// generous from the start, since the dozen steps of a connection take long on a busy machine, and a client that gives one up and makes
 // another can mislead the server's driver for good. (docs/decisions/0022)
 constexpr std::uint64_t kFirstPatiencePerSecond = 5;
 
@@ -186,8 +186,8 @@ bool DpdkDevice::is_at_work() {
   switch (health_.state()) {
     case State::kGood:
       return true;
-    case State::kNews:
-      health_.change(State::kNews, State::kGood);
+    case State::kGrown:
+      health_.change(State::kGrown, State::kGood);
       report_health();
       return true;
     case State::kResetWanted:
@@ -206,9 +206,9 @@ bool DpdkDevice::is_at_work() {
 }
 
 void DpdkDevice::report_health() {
-  const auto news = health_.take_news();
-  for (std::size_t i = 0; i < news.size(); ++i)
-    if (news[i] != 0) trace_.drop_elsewhere(clock_now(), DeviceHealth::kCounted[i], news[i]);
+  const auto losses = health_.take_losses();
+  for (std::size_t i = 0; i < losses.size(); ++i)
+    if (losses[i] != 0) trace_.drop_elsewhere(clock_now(), DeviceHealth::kCounted[i], losses[i]);
 }
 
 /// On the caretaker's thread.
@@ -216,7 +216,7 @@ void DpdkDevice::look_after() {
   using State = DeviceHealth::State;
   const LogCapture quiet;
   const State state = health_.state();
-  if (state == State::kGood || state == State::kNews) return health_.read_statistics();
+  if (state == State::kGood || state == State::kGrown) return health_.read_statistics();
   if (state != State::kReleased) return;
   if (bring_back()) {
     health_.forget_statistics();

@@ -88,17 +88,17 @@ std::unique_ptr<KernelNeighbors> KernelNeighbors::open(const std::string& interf
   std::unique_ptr<KernelNeighbors> made(new KernelNeighbors);
   made->index_ = static_cast<int>(if_nametoindex(interface.c_str()));
   made->questions_ = open_netlink(0);
-  made->news_ = open_netlink(RTMGRP_NEIGH);
+  made->notifications_ = open_netlink(RTMGRP_NEIGH);
   made->datagrams_ = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   made->datagrams_v6_ = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (made->index_ != 0 && made->questions_ >= 0 && made->news_ >= 0) return made;
+  if (made->index_ != 0 && made->questions_ >= 0 && made->notifications_ >= 0) return made;
   error =
       "cannot ask the kernel for the neighbors behind " + interface + ": " + std::strerror(errno);
   return nullptr;
 }
 
 KernelNeighbors::~KernelNeighbors() {
-  for (const int fd : {questions_, news_, datagrams_, datagrams_v6_})
+  for (const int fd : {questions_, notifications_, datagrams_, datagrams_v6_})
     if (fd >= 0) close(fd);
 }
 
@@ -148,11 +148,11 @@ void KernelNeighbors::make_it_look(const FabricAddress& address) const {
 }
 
 bool KernelNeighbors::poll(FabricAddress& address, MacAddress& mac) {
-  std::uint8_t news[4096];
+  std::uint8_t buffer[4096];
   for (;;) {
-    const ssize_t got = recv(news_, news, sizeof news, 0);
+    const ssize_t got = recv(notifications_, buffer, sizeof buffer, 0);
     if (got <= 0) return false;
-    if (read_neighbor(news, static_cast<std::size_t>(got), index_, address, mac)) return true;
+    if (read_neighbor(buffer, static_cast<std::size_t>(got), index_, address, mac)) return true;
   }
 }
 

@@ -23,9 +23,9 @@ class KernelNeighbors final : public net::NeighborResolver {
   void make_it_look(const net::FabricAddress& address) const;
 
   int index_ = 0;
-  int questions_ = -1;  ///< netlink
-  int news_ = -1;       ///< netlink, of the group that hears of every change
-  int datagrams_ = -1;  ///< UDP: makes the kernel need the neighbor
+  int questions_ = -1;      ///< netlink
+  int notifications_ = -1;  ///< netlink, of the group that hears of every change
+  int datagrams_ = -1;      ///< UDP: makes the kernel need the neighbor
   int datagrams_v6_ = -1;
 };
 

@@ -172,11 +172,11 @@ void IpPort::on_arp(Instant now, const ParsedFrame& parsed, Packet frame) {
         now, arp->sender_mac == format_.mac ? DropReason::kNotForUs : DropReason::kAddressConflict,
         frame.size());
   const bool asks_us = arp->operation == ArpMessage::kRequest && target == config_.address;
-  const bool is_news = on_claim(now, sender, arp->sender_mac, asks_us);
+  const bool is_new = on_claim(now, sender, arp->sender_mac, asks_us);
   if (asks_us && config_.answers) {
     if (!send_arp(ArpMessage::kReply, parsed.source_mac, sender))
       trace_.drop(now, DropReason::kTransmitFull, frame.size());
-  } else if (!is_news) {
+  } else if (!is_new) {
     trace_.drop(now, DropReason::kNotForUs, frame.size());
   }
 }

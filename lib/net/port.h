@@ -22,6 +22,14 @@ struct TosByte {
   }
 };
 
+/// The DSCP values that switches give to packets which they trim.
+struct TrimmedDscps {
+  std::uint8_t in_fabric = 0, last_hop = 0;
+  constexpr bool contains(TosByte tos) const {
+    return tos.dscp() == in_fabric || tos.dscp() == last_hop;
+  }
+};
+
 /// A received UET packet: `packet` begins with the first byte behind the UDP (or entropy) header and ends with the
 /// last byte of the IP payload, trailer included.
 struct RxPacket {

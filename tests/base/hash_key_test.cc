@@ -1,4 +1,4 @@
-// Keys that somebody chose who knows the function and not the key.
+// Keys chosen by an attacker who knows the function and not the secret.
 #include "lib/base/hash_key.h"
 
 #include <gtest/gtest.h>

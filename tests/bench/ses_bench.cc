@@ -35,7 +35,7 @@ class OnePacketPool final : public net::PacketPool {
   net::PacketBuffer buffer_;
 };
 
-class Nobody final : public CompletionSink {
+class NoSink final : public CompletionSink {
  public:
   void on_completion(EndpointId, const Completion&) override {}
 };
@@ -65,7 +65,7 @@ struct Bed {
   base::Rng rng{1};
   base::Trace trace;
   Shelf shelf;
-  Nobody sink;
+  NoSink sink;
   Ses ses;
   OnePacketPool pool;
   Instant now = Instant::from_ns(1);

@@ -31,7 +31,7 @@ extern "C" [[gnu::noinline]] bool uet_wire_encode(const PdsRequest* pds,
   return true;
 }
 
-/// What a receiver needs to find a PDC, a message and the place of its bytes: decoded fields that nobody looks at cost
+/// What a receiver needs to find a PDC, a message and the place of its bytes: decoded fields that are not looked at cost
 /// nothing.
 extern "C" [[gnu::noinline]] std::uint64_t uet_wire_decode_used(const std::uint8_t* bytes,
                                                                 std::size_t size) {

@@ -1,4 +1,4 @@
-/// The context's bookkeeping: every transmission is counted once, whatever order news comes in.
+/// The context's bookkeeping: every transmission is counted once, whatever order feedback comes in.
 #include <set>
 #include <utility>
 
@@ -551,7 +551,7 @@ TEST_F(CccTest, poll_probe__asks_when_the_window_shrank_and_no_answer_is_due) {
   EXPECT_TRUE(ccc_->poll_probe(now_));
   EXPECT_FALSE(ccc_->poll_probe(now_)) << "one at a time";
   EXPECT_TRUE(ccc_->next_deadline().is_never()) << "an answer is due";
-  // The first probe overtakes the packets and brings no news. Nothing else will happen, so the next one is due by time.
+  // The first probe overtakes the packets and shows no arrival. Nothing else will happen, so the next one is due by time.
   const auto asked = now_;
   wait(3000);
   auto answer = ack_of(nullptr, 49);
@@ -560,7 +560,7 @@ TEST_F(CccTest, poll_probe__asks_when_the_window_shrank_and_no_answer_is_due) {
   ccc_->on_ack(now_, share_, answer);
   EXPECT_FALSE(ccc_->poll_probe(now_)) << "one in a base RTT";
   EXPECT_EQ(ccc_->next_deadline(), asked + ccc_->base_rtt());
-  EXPECT_EQ(ccc_->next_deadline(false), Instant::never()) << "without anybody to carry it";
+  EXPECT_EQ(ccc_->next_deadline(false), Instant::never()) << "without a PDC to carry it";
   now_ = ccc_->next_deadline();
   EXPECT_TRUE(ccc_->poll_probe(now_));
   // The answer tells what has arrived, and nothing of the base RTT.

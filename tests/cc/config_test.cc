@@ -84,12 +84,11 @@ TEST(CcConfig, derived__quick_adapt_on_delay_only_without_trimming_and_noise) {
 
 TEST(CcConfig, derived__unknown_port_gets_usable_numbers) {
   CcConfig c;
-  c.link_rate = {};
   c.config_base_rtt = {};
   c = derived(c);
   EXPECT_EQ(c.config_base_rtt, Duration::from_us(100));
-  EXPECT_EQ(c.link_rate, BitRate::from_gbps(10));
-  EXPECT_EQ(c.max_window, 187'500);
+  EXPECT_EQ(c.link_rate, BitRate::from_gbps(25));
+  EXPECT_EQ(c.max_window, 468'750);
 }
 
 TEST(CcConfig, derived__slower_destination_sets_the_bdp) {

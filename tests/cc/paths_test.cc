@@ -181,7 +181,7 @@ TEST_F(PathsTest, reps__freezes_after_a_timeout_and_explores_after_the_thaw) {
   feed(40, PathFeedback::kTimeout);
   EXPECT_EQ(take(7), "1 2 3 1 2 3 1 ");
   wait(Duration::from_ms(10));
-  EXPECT_EQ(take(2), "2 3 ");  // until somebody answers
+  EXPECT_EQ(take(2), "2 3 ");  // until an ACK comes
   feed(2, PathFeedback::kGood);
   std::set<std::uint32_t> explored;
   for (int i = 0; i < 16; ++i) explored.insert(next());
@@ -341,7 +341,7 @@ TEST_F(PathsTest, caution__a_path_that_only_delivered_gets_one_packet_to_answer)
   EXPECT_GT(uses_of_5(), 10);
 }
 
-// After a timeout nobody has answered since: the packet goes where the last answer came from.
+// After a timeout without any answer since: the packet goes where the last answer came from.
 TEST_F(PathsTest, caution__without_a_trusted_path_the_latest_good_news_decides) {
   for (const auto lb : {LoadBalancing::kBitmap, LoadBalancing::kReps, LoadBalancing::kMixed}) {
     CcConfig config = path_config(lb, 8);

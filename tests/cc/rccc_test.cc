@@ -351,26 +351,26 @@ TEST(RcccSource, reset_meets_a_destination_that_still_counts) {
 }
 
 // [CC 5.3] Several contexts that could send share the link of their endpoint.
-TEST(Rivals, demand_is_shared_out_among_contexts_that_could_send) {
+TEST(ContendingContexts, demand_is_shared_out_among_contexts_that_could_send) {
   const auto config = credit_config();
   base::Trace trace(64);
-  Rivals rivals;
+  ContendingContexts contending;
   std::vector<std::unique_ptr<Ccc>> cccs;
   const auto target = [&](Ccc& ccc) { return *ccc.next_send(at(0), nullptr, 4096).credit_target; };
   for (std::uint8_t i = 0; i < 4; ++i) {
     cccs.push_back(
-        std::make_unique<Ccc>(config, i, true, Duration(), pacer_rng, trace, at(0), &rivals));
+        std::make_unique<Ccc>(config, i, true, Duration(), pacer_rng, trace, at(0), &contending));
     cccs.back()->on_new_data(at(0), 10'000'000);
-    EXPECT_EQ(rivals.ready, i + 1u);
+    EXPECT_EQ(contending.ready, i + 1u);
   }
   const auto shared = target(*cccs[0]);
   cccs.resize(1);
-  EXPECT_EQ(rivals.ready, 1u) << "those that are gone do not count";
+  EXPECT_EQ(contending.ready, 1u) << "those that are gone do not count";
   const auto alone = target(*cccs[0]);
   EXPECT_NEAR(shared * 4.0, alone, 4);
-  // Nothing to send: not a rival.
+  // Nothing to send: not contending.
   cccs[0]->on_new_data(at(0), -10'000'000);
-  EXPECT_EQ(rivals.ready, 0u);
+  EXPECT_EQ(contending.ready, 0u);
 }
 
 class RcccCccTest : public CccTest {
@@ -433,7 +433,7 @@ TEST_F(RcccCccTest, longer_turns_make_the_source_more_patient) {
   EXPECT_EQ(ccc_->next_deadline(), now_ + timeout * 4);
   take_turn(timeout / 4);
   EXPECT_EQ(ccc_->next_deadline(), now_ + timeout);
-  take_turn(timeout * 100);  // the destination was away: nobody waits that long again
+  take_turn(timeout * 100);  // the destination was away: no source waits that long again
   EXPECT_EQ(ccc_->next_deadline(), now_ + timeout * 16);
 }
 

@@ -45,7 +45,7 @@ def check_wrong_scenarios(tap, program, folder):
             run = subprocess.run([program, command, path], capture_output=True, text=True, timeout=60)
             problem = "" if run.returncode == 2 and path + expected in run.stderr else f"{run.returncode}: {run.stderr}"
             tap.result(f"{command} refuses: {expected}", problem)
-    run = subprocess.run([program, "ctl", f"{folder}/nobody", "stats"], capture_output=True, text=True)
+    run = subprocess.run([program, "ctl", f"{folder}/absent", "stats"], capture_output=True, text=True)
     tap.result("ctl without a fabric", "" if run.returncode == 1 and "no process answers" in run.stderr else run.stderr)
 
 

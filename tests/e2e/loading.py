@@ -96,10 +96,10 @@ def test_exclusion_and_foreign_addresses(provider):
         problems.append(f"foreign address: status {status}, warnings {warnings}")
     command = ["fi_info", "-p", "uet"]
     if os.geteuid() == 0:
-        nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-        # A checkout that nobody else may look into shows nothing about privileges.
-        may_read = subprocess.run([*nobody, "test", "-r", os.path.join(provider, "libuet-fi.so")]).returncode == 0
-        command = [*nobody, *command] if may_read else command
+        unprivileged = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+        # A checkout that other users may not look into shows nothing about privileges.
+        may_read = subprocess.run([*unprivileged, "test", "-r", os.path.join(provider, "libuet-fi.so")]).returncode == 0
+        command = [*unprivileged, *command] if may_read else command
     out, err, status = text_of(command, base_env(provider))
     if status != 0 or "provider: uet" not in out:
         problems.append(f"nothing configured, no privilege: status {status}\n{out}\n{err}")

@@ -80,12 +80,12 @@ long fetch_and_op() {
 long compare_and_swap() {
   constexpr int kEach = 50;
   Window w(2);
-  const long self = rank + 1, nobody = 0;
+  const long self = rank + 1, no_holder = 0;
   MPI_Win_lock_all(0, w.window);
   for (int i = 0; i < kEach; ++i) {
     long holder = -1;
     while (holder != 0) {
-      MPI_Compare_and_swap(&self, &nobody, &holder, MPI_LONG, 0, 0, w.window);
+      MPI_Compare_and_swap(&self, &no_holder, &holder, MPI_LONG, 0, 0, w.window);
       MPI_Win_flush(0, w.window);
     }
     long value = 0;
@@ -94,7 +94,7 @@ long compare_and_swap() {
     ++value;
     MPI_Put(&value, 1, MPI_LONG, 0, 1, 1, MPI_LONG, w.window);
     MPI_Win_flush(0, w.window);
-    MPI_Compare_and_swap(&nobody, &self, &holder, MPI_LONG, 0, 0, w.window);
+    MPI_Compare_and_swap(&no_holder, &self, &holder, MPI_LONG, 0, 0, w.window);
     MPI_Win_flush(0, w.window);
     if (holder != self) return 1;
   }

@@ -305,7 +305,7 @@ def main():
         tap.result("options that agree are no refusal", options_that_agree_are_no_refusal(bench))
         tap.result("a provider that is not there", a_provider_that_is_not_there(bench))
         tap.result("the server lacks a provider", the_server_lacks_what_the_client_asks_for(bench))
-        tap.result("nobody at the other side", nobody_there(bench))
+        tap.result("no listener at the other side", nobody_there(bench))
         tap.result("a listener that says nothing", a_listener_that_says_nothing(bench))
         tap.result("another program at the control port", another_program(bench))
         tap.result("server killed while measuring", stop(bench, "server", signal.SIGKILL, ["closed the control", "is gone"]))

@@ -103,7 +103,7 @@ def shows_both(bench):
 
 
 def sockets_go(bench):
-    """With a process that ends by itself at once, with a killed one when somebody looks."""
+    """With a process that ends by itself at once, with a killed one when it is looked for."""
     left = bench.ask()
     names = os.listdir(bench.sockets)
     return "" if left.returncode == 1 and "no live endpoint" in left.stderr and not names else f"{left} {names}"
@@ -162,7 +162,7 @@ def no_memif_server(bench):
     """Both ends are clients of one socket. Nothing to try where there is no DPDK."""
     if not os.path.exists(os.path.join(bench.provider, "../lib/dpdk/libuet-dpdk.so")):
         return ""
-    port = f"dpdk:net_memif0,role=client,socket-abstract=no,socket={bench.folder}/nobody.sock"
+    port = f"dpdk:net_memif0,role=client,socket-abstract=no,socket={bench.folder}/absent.sock"
     ends = [{"FI_UET_PORT": port, "FI_UET_ADDR": f"10.78.0.{n}"} for n in (1, 2)]
     return is_told(bench, *ends, "has no link: is there a process with the other role at its socket?")
 
@@ -185,7 +185,7 @@ def main():
         subprocess.run([uet_keys, "new", "--out", keys, "--state-dir", os.path.join(folder, "keys.state")], check=True,
                        capture_output=True, timeout=60)
         tap.result("a peer that does not encrypt is named", is_told(bench, None, {"FI_UET_KEYS": keys}, "and with the same FI_UET_KEYS?"))
-        tap.result("a memif with nobody at its socket is named", no_memif_server(bench))
+        tap.result("a memif without a peer at its socket is named", no_memif_server(bench))
         tap.result("a peer that grants no credit is named", is_told(bench, None, {"FI_UET_CC": "rccc"}, "grants none"))
         tap.result("an address of another family is refused at once",
                    is_told(bench, None, {"FI_UET_ADDR": "::1"}, "is not of the family of our own address"))

@@ -50,7 +50,7 @@ DPDK_PORTS = [
     ({"FI_UET_PORT": "dpdk:0000:ff:1f.7", "FI_UET_ADDR": "10.0.0.1"}, ["0000:ff:1f.7"]),
     ({"FI_UET_PORT": "dpdk:net_af_packet0,iface=nonexistent9", "FI_UET_ADDR": "10.0.0.1"}, ["nonexistent9"]),
     ({"FI_UET_PORT": "dpdk:net_null0+dpdk:net_nonsense1", "FI_UET_ADDR": "10.0.0.1"}, ["net_nonsense1"]),
-    ({"FI_UET_PORT": "dpdk:net_memif0,role=nobody", "FI_UET_ADDR": "10.0.0.1"}, ["net_memif0"]),
+    ({"FI_UET_PORT": "dpdk:net_memif0,role=none", "FI_UET_ADDR": "10.0.0.1"}, ["net_memif0"]),
 ]
 
 

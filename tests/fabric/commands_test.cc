@@ -114,7 +114,7 @@ TEST_F(RuleTest, wrong_rules_are_explained) {
   begin();
   EXPECT_THAT(refusal("match psn=5"), HasSubstr("do=drop"));
   EXPECT_THAT(refusal("match psn=x do=drop"), HasSubstr("\"x\" is not a PSN"));
-  EXPECT_THAT(refusal("match from=nobody do=drop"), HasSubstr("name of a leg"));
+  EXPECT_THAT(refusal("match from=absent do=drop"), HasSubstr("name of a leg"));
   EXPECT_THAT(refusal("match type=foo do=drop"), HasSubstr("PDS type"));
   EXPECT_THAT(refusal("match do=explode"), HasSubstr("drop, trim"));
   EXPECT_THAT(refusal("match do=delay:5"), HasSubstr("delay:5ms"));

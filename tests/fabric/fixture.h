@@ -100,7 +100,7 @@ class FabricTest : public testing::Test {
       fabric_->turn(now_);
     }
   }
-  /// Everybody says something, so that nothing is flooded afterwards.
+  /// All hosts send something, so that nothing is flooded afterwards.
   void introduce() {
     for (std::size_t i = 0; i < devices_.size(); ++i)
       inject({.from = i, .to = (i + 1) % devices_.size(), .uet_bytes = 64});

@@ -3,7 +3,7 @@
 ///
 ///   traffic FOLDER RANK RANKS exchange|incast|ring SECONDS BYTES WINDOW
 ///
-/// exchange: everybody sends to everybody; incast: everybody sends to rank 0; ring: each sends to the next. Addresses and the end are told by files in
+/// exchange: all send to all; incast: all send to rank 0; ring: each sends to the next. Addresses and the end are told by files in
 /// FOLDER. Prints one JSON object; exit status 0 only when every message arrived and no operation failed.
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
@@ -28,7 +28,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr double kInterval = 0.5;   // seconds of one step of the timeline
-constexpr double kEndTimeout = 60;  // for the last messages, and for everybody to be done
+constexpr double kEndTimeout = 60;  // for the last messages, and for all ranks to be done
 constexpr std::uint64_t kTagLast = 1u << 16;
 
 [[noreturn]] void die(const std::string& what, ssize_t rc) {
@@ -149,7 +149,7 @@ class Rank {
     check(fi_getname(&ep_->fid, name.data(), &length), "fi_getname");
     name.resize(length);
     publish(".address", name);
-    if (!wait_for_all(".address")) die("not everybody came", -FI_ETIMEDOUT);
+    if (!wait_for_all(".address")) die("not all ranks came", -FI_ETIMEDOUT);
     for (unsigned r = 0; r < s_.ranks; ++r) {
       std::ifstream in(file(r, ".address"), std::ios::binary);
       std::string other((std::istreambuf_iterator<char>(in)), {});
@@ -274,7 +274,7 @@ class Rank {
     return wrong_ == 0;
   }
 
-  /// The last messages; then everybody stays until all are done, so that nobody waits for an answer.
+  /// The last messages; then all ranks stay until all are done, so that none waits for an answer.
   bool finish() {
     ended_ = seconds_since(start_);
     const auto begin = Clock::now();

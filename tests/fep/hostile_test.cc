@@ -114,8 +114,8 @@ TEST_F(HostileTest, random_bytes_and_mutated_captures__change_only_drop_counters
 
 /// Without a CRC everything reaches packet delivery: the parsers and the state machines are on
 /// their own. What an attacker can do to a live context in this mode is bounded by the checks of
-/// addresses and windows, so honest traffic is only required to go on from an address that nobody
-/// forges.
+/// addresses and windows, so honest traffic is only required to go on from an address that is not
+/// forged.
 class UnprotectedTest : public testing::Test {};
 
 TEST_F(UnprotectedTest, random_and_mutated_packets__never_crash_and_fresh_traffic_works) {

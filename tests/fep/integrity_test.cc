@@ -27,17 +27,18 @@ class IntegrityTest : public testing::Test {
                      .destination = own_.address,
                      .entropy = rx.entropy,
                      .tos = {}};
-    Integrity(DataProtection::kCrc, peer_, kTrimmed, kLastHop).seal(tx);
+    Integrity(DataProtection::kCrc, peer_, kDscps).seal(tx);
     rx.packet = std::move(tx.packet);
     return rx;
   }
 
   static constexpr std::uint8_t kTrimmed = 26, kLastHop = 28;
+  static constexpr net::TrimmedDscps kDscps{kTrimmed, kLastHop};
   net::PortFacts own_{.address = net::FabricAddress::from_v4(0x0a000001)};
   net::PortFacts peer_{.address = net::FabricAddress::from_v4(0x0a000002)};
   net::HeapPacketPool pool_{4, 2048};
-  Integrity crc_{DataProtection::kCrc, own_, kTrimmed, kLastHop};
-  Integrity none_{DataProtection::kNone, own_, kTrimmed, kLastHop};
+  Integrity crc_{DataProtection::kCrc, own_, kDscps};
+  Integrity none_{DataProtection::kNone, own_, kDscps};
 };
 
 TEST_F(IntegrityTest, open__refuses_what_is_too_short_to_have_a_type) {
@@ -89,7 +90,7 @@ TEST_F(IntegrityTest, open__takes_a_trimmed_packet_as_it_is) {
 
 TEST_F(IntegrityTest, open__believes_no_dscp_that_the_port_cannot_see) {
   own_.reports_tos = false;
-  const Integrity blind(DataProtection::kCrc, own_, kTrimmed, kLastHop);
+  const Integrity blind(DataProtection::kCrc, own_, kDscps);
   auto rx = packet_of({0x10, 0, 1, 2, 3, 4, 5}, kTrimmed);
   EXPECT_EQ(blind.open(rx), DropReason::kBadCrc);
 }

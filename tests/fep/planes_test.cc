@@ -10,7 +10,7 @@
 namespace uet::test {
 namespace {
 
-/// One end of a MemoryLink as a port that somebody may own, with a plug to pull.
+/// One end of a MemoryLink as a port that can be owned, with a plug to pull.
 class Plug final : public net::Port {
  public:
   explicit Plug(net::Port& end) : end_(end) {}

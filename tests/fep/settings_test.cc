@@ -210,6 +210,19 @@ TEST(Settings, describe__says_type_and_default) {
   }
 }
 
+TEST(Settings, cc_and_lb__take_the_words_of_all_choices) {
+  for (const cc::Algorithm algorithm : cc::all_choices<cc::Algorithm>())
+    EXPECT_EQ(load({{"CC", std::string(cc::name_of(algorithm))}})->cc, algorithm);
+  for (const cc::LoadBalancing lb : cc::all_choices<cc::LoadBalancing>()) {
+    const auto s = load({{"LB", std::string(cc::name_of(lb))}});
+    if (cc::is_for_simulation(lb))
+      EXPECT_THAT(s.error(), HasSubstr("oblivious, bitmap"));
+    else
+      EXPECT_EQ(s->lb, lb);
+  }
+  EXPECT_EQ(load({{"LB", "auto"}})->lb, std::nullopt);
+}
+
 TEST(Settings, fep_config__payload_that_does_not_fit_the_port_is_refused) {
   const auto s = load({{"MAX_PAYLOAD", "4096"}});
   net::PortFacts facts{

@@ -59,7 +59,7 @@ std::uint64_t Calls::add(Thing& ep, bool transmits, std::uint64_t flags, bool ha
   return last_context_;
 }
 
-/// What `ret` means for the operation that was to be posted. It may have completed inside the call, but nobody has read that.
+/// What `ret` means for the operation that was to be posted. It may have completed inside the call, but that has not been read.
 void Calls::posted(ssize_t ret, std::uint64_t context) {
   UET_CHECK(ret <= 0);
   const Operation& op = operations_.at(context);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Enemies, dead and stopped peers of real processes: nobody crashes, and honest ones hardly notice.
+"""Enemies, dead and stopped peers of real processes: no process crashes, and honest ones hardly notice.
 
     peers.py PROVIDER-FOLDER ENEMY LURE [FAULTS-LIBRARY]
 
@@ -24,7 +24,7 @@ IS_LONG = os.environ.get("UET_TEST_DEPTH") == "long"
 
 
 class Stage:
-    """The victim, and whoever is told to deal with it. Every process has an address of its own."""
+    """The victim, and the peers that are told to deal with it. Every process has an address of its own."""
 
     def __init__(self, provider, enemy, lure, folder):
         self.provider, self.enemy, self.lure, self.folder = provider, enemy, lure, folder

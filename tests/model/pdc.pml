@@ -250,7 +250,7 @@ consumed:
   od
 }
 
-/* Whoever watches from outside: a clean end means everything was delivered once and answered. */
+/* An observer from outside: a clean end means everything was delivered once and answered. */
 active proctype Observer() {
   byte n = 0;
 end_wait:

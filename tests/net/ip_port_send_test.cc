@@ -198,7 +198,7 @@ TEST_F(IpPortTest, neighbor__is_confirmed_while_in_use) {
   settle();
   EXPECT_EQ(got_b_.size(), 2u);
   ASSERT_EQ(a_.device->sent.size(), frames + 2);
-  // The question went to the known MAC, not to everybody.
+  // The question went to the known MAC, not to the broadcast address.
   EXPECT_EQ(a_.device->sent.back()[5], 0x0b);
   EXPECT_TRUE(a_.port->next_deadline().is_never());
 }

@@ -54,7 +54,7 @@ class MemoryDevice final : public FrameDevice {
   /// A frame that the test made up.
   void inject(Bytes frame) { arrived_.push_back(std::move(frame)); }
 
-  /// Frames that nobody has fetched yet.
+  /// Frames that have not been fetched yet.
   std::size_t waiting() const { return arrived_.size(); }
 
   std::vector<Bytes> sent;

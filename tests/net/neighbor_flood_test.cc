@@ -1,4 +1,4 @@
-/// A neighbor table under packets whose sources are made up: every answer to one asks for an address where nobody is.
+/// A neighbor table under packets whose sources are made up: every answer to one asks for an address that no host has.
 
 #include "lib/wire/codec.h"
 #include "tests/net/ip_port_fixture.h"
@@ -19,7 +19,7 @@ class NeighborFloodTest : public IpPortTest {
     IpPortConfig b = config_of("10.0.0.2");
     b.prefix_length = 8;
     open(a, b);
-    a_.device->is_cut = true;  // what A asks is answered below, or by nobody
+    a_.device->is_cut = true;  // what A asks is answered below, or not at all
   }
   static FabricAddress peer(std::size_t i) {
     return FabricAddress::from_v4(0x0a000010 + static_cast<std::uint32_t>(i));

@@ -22,13 +22,13 @@ class ScriptedResolver final : public NeighborResolver {
   }
   bool poll(FabricAddress& address, MacAddress& mac) override {
     ++polls;
-    if (news.empty()) return false;
-    std::tie(address, mac) = news.back();
-    news.pop_back();
+    if (resolved.empty()) return false;
+    std::tie(address, mac) = resolved.back();
+    resolved.pop_back();
     return true;
   }
   std::map<FabricAddress, MacAddress> known;
-  std::vector<std::pair<FabricAddress, MacAddress>> news;
+  std::vector<std::pair<FabricAddress, MacAddress>> resolved;
   int questions = 0;
   int polls = 0;
 };
@@ -58,7 +58,7 @@ TEST_F(NeighborResolverTest, known_neighbor__is_used_without_a_frame_of_ours) {
 TEST_F(NeighborResolverTest, unknown_neighbor__is_used_once_the_kernel_has_found_it) {
   send(a_, b_, "hello");
   EXPECT_TRUE(a_.device->sent.empty());
-  resolver_->news.emplace_back(peer_, kPeer);
+  resolver_->resolved.emplace_back(peer_, kPeer);
   advance(Duration::from_ms(1));
   settle();
   ASSERT_EQ(got_b_.size(), 1u);
@@ -74,7 +74,7 @@ TEST_F(NeighborResolverTest, neighbor_that_the_kernel_does_not_find__is_given_up
 
 TEST_F(NeighborResolverTest, news_of_others__make_no_neighbors) {
   send(a_, b_, "hello");
-  resolver_->news.emplace_back(address("10.0.0.77"), kPeer);
+  resolver_->resolved.emplace_back(address("10.0.0.77"), kPeer);
   advance(Duration::from_ms(1));
   settle();
   EXPECT_EQ(a_.port->neighbors().size(), 1u);

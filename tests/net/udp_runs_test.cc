@@ -171,7 +171,7 @@ TEST_P(UdpRunsTest, packet_without_a_route__costs_no_neighbour) {
     if (i != 2) expect_packet(got[k++], i, 1088);
 }
 
-/// Whoever sleeps on the socket would not hear of packets that were taken out of it already.
+/// A thread that sleeps on the socket would not hear of packets that were taken out of it already.
 TEST_P(UdpRunsTest, rest_of_a_run__keeps_its_receiver_awake) {
   std::vector<net::TxPacket> burst;
   for (std::size_t i = 0; i < 7; ++i) burst.push_back(make(i, 1088));

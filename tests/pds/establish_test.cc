@@ -321,7 +321,7 @@ TEST(Syn, trimmed_syn_creates_nothing) {
 }
 
 // A control packet of the target tells who it is and brings no credit. What is left of the message, one packet refused and the
-// others given up, must not wait for credit that nobody asks for.
+// others given up, must not wait for credit that is never requested.
 TEST(Establish, who_learns_its_target_from_a_control_packet_asks_for_credit) {
   World w(with([](auto& o) {
     o.cc.algorithm = cc::Algorithm::kRccc;

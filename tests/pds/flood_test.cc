@@ -207,7 +207,7 @@ Drawn drawn_by(const H& header, std::size_t body, const std::function<void(World
   return d;
 }
 
-// A SYN in the name of somebody else: whatever it asks for, three packets and twice the bytes are the most that it draws.
+// A SYN in the name of another host: whatever it asks for, three packets and twice the bytes are the most that it draws.
 TEST(Flood, one_forged_packet_draws_next_to_nothing) {
   const auto nothing = [](World&) {};
   const auto keeps = [](World& w) {
@@ -266,7 +266,7 @@ TEST(Flood, long_answers_wait_for_the_proof) {
   EXPECT_EQ(w.host(0).ses.responses[0].bytes.size(), 12u + 1000u);
 }
 
-// 960 places for targets. Whoever comes new is served while forged SYNs keep coming, and when they already stand in the table.
+// 960 places for targets. A new peer is served while forged SYNs keep coming, and when they already stand in the table.
 TEST(Flood, newcomers_open_while_forged_syns_arrive) {
   constexpr int kNewcomers = 4;
   World w(software_world([](auto& o) { o.hosts = 2 + kNewcomers; }));
@@ -283,7 +283,7 @@ TEST(Flood, newcomers_open_while_forged_syns_arrive) {
   const auto flood_for = [&](int milliseconds) {
     for (int i = 0; i < milliseconds; ++i) {
       if (i % 25 != 24) strike();  // 960 a second
-      if (i % 100 == 0) {          // and somebody who was there before
+      if (i % 100 == 0) {          // and a peer that was there before
         w.send(0, 1, 2);
         said += 2;
       }

@@ -52,7 +52,7 @@ WorldOptions tiny(int hosts, Duration rto_max = ms(20)) {
   });
 }
 
-// Everybody opens a PDC to everybody at once: nobody may fill its table with PDCs that wait to be accepted.
+// All hosts open PDCs to all at once: none may fill its table with PDCs that wait to be accepted.
 TEST(FullTable, endpoints_that_all_send_to_all_accept_each_other) {
   constexpr int kHosts = 6;
   World w(tiny(kHosts));

@@ -93,7 +93,7 @@ struct Unanswered {
     id = first.spdcid;
     start = first.psn - first.psn_offset;
   }
-  /// Every message once, everything acknowledged, nobody taken for somebody else.
+  /// Every message once, everything acknowledged, no peer taken for another.
   void expect_unharmed() {
     const std::uint64_t mismatches = w.host(0).drops(DropReason::kPeerMismatch);
     w.run_for(ms(200));

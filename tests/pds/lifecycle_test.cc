@@ -38,13 +38,13 @@ TEST(Lifecycle, release__gives_back_place_ccc_and_share_and_makes_room) {
   Pdc* pdc = t.initiator(2);
   t.submit(*pdc);
   pdc->tx.queue.clear();
-  EXPECT_FALSE(t.shared.room.has_news());
+  EXPECT_FALSE(t.shared.room.has_new_room());
   end(t, *pdc);
   EXPECT_EQ(t.pdcs.size(), 0u);
   EXPECT_EQ(t.congestions.size(), 0u);
   EXPECT_EQ(t.kept.peers().size(), 0u);
   EXPECT_EQ(t.states.half_open(), 0u);
-  EXPECT_TRUE(t.shared.room.has_news());
+  EXPECT_TRUE(t.shared.room.has_new_room());
   t.messages.forget(*t.messages.find(1));
 }
 
@@ -92,10 +92,10 @@ TEST(Lifecycle, an_unproven_target_does_not_carry_the_questions_of_its_ccc) {
   Life t;
   Pdc& target = t.target(2);
   ASSERT_TRUE(t.lifecycle.attach_congestion(kNow, target));
-  EXPECT_EQ(target.tx.cc.if_any()->voice, nullptr);
+  EXPECT_EQ(target.tx.cc.if_any()->carrier, nullptr);
   Pdc& proven = t.proven(3);
   ASSERT_TRUE(t.lifecycle.attach_congestion(kNow, proven));
-  EXPECT_EQ(proven.tx.cc.if_any()->voice, &proven);
+  EXPECT_EQ(proven.tx.cc.if_any()->carrier, &proven);
   end(t, proven);
 }
 
@@ -129,7 +129,7 @@ TEST(Lifecycle, on_deadline__tells_ses_nothing_while_none_waits_for_an_identifie
   t.lifecycle.wait_for_identifier(kNow);  // none is in quarantine
   EXPECT_TRUE(t.lifecycle.next_deadline().is_never());
   t.lifecycle.on_deadline(kNow);
-  EXPECT_FALSE(t.shared.room.has_news());
+  EXPECT_FALSE(t.shared.room.has_new_room());
 }
 
 TEST(Lifecycle, its_own_end_gives_back_all_that_open_pdcs_hold) {

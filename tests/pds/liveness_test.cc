@@ -23,8 +23,8 @@ TEST(Liveness, learn_peer__establishes_and_names_the_voice_of_the_ccc) {
   t.liveness.learn_peer(kNow, pdc, 77);
   EXPECT_EQ(pdc.state, PdcState::kEstablished);
   EXPECT_EQ(pdc.peer_id, 77);
-  EXPECT_EQ(pdc.tx.cc.if_any()->voice, &pdc);
-  EXPECT_FALSE(pdc.tx.has_free_pass);
+  EXPECT_EQ(pdc.tx.cc.if_any()->carrier, &pdc);
+  EXPECT_FALSE(pdc.tx.has_credit_exemption);
 }
 
 // Nothing is under way that could bring credit: one packet leaves without.
@@ -34,7 +34,7 @@ TEST(Liveness, learn_peer__lets_one_packet_leave_when_all_that_is_out_waits_to_b
   const Psn psn = t.send(pdc);
   SendWindow::move(pdc.tx, t.window.at(pdc, psn), TxEvent::kRefused);
   t.liveness.learn_peer(kNow, pdc, 77);
-  EXPECT_TRUE(pdc.tx.has_free_pass);
+  EXPECT_TRUE(pdc.tx.has_credit_exemption);
 }
 
 TEST(Liveness, prove__takes_the_pdc_out_of_the_unproven_and_sends_what_was_withheld) {

@@ -33,7 +33,7 @@ struct Schedule {
                                                     cc::Algorithm::kNone, cc::Algorithm::kBoth,
                                                     cc::Algorithm::kRccc};
     o.cc.algorithm = kAlgorithms[rng.below(5)];
-    o.cc.idle_grant = false;  // thousands of credit packets that nobody needs
+    o.cc.idle_grant = false;  // thousands of credit packets without use
     o.buffers = rng.chance(0.2) ? 300 : 2048;
     loss = rng.chance(0.2) ? 0 : rng.unit() * 0.2;
     duplicate = rng.chance(0.5) ? 0 : rng.unit() * 0.1;

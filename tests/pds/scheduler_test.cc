@@ -62,7 +62,7 @@ TEST(Backpressure, ses_is_told_once_and_only_after_it_was_refused) {
   room.settle(kNow);
   EXPECT_EQ(ses.resumes, 0);
   room.on_room();
-  EXPECT_TRUE(room.has_news());
+  EXPECT_TRUE(room.has_new_room());
   room.settle(kNow);
   room.on_room();
   room.settle(kNow);

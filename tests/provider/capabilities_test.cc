@@ -161,7 +161,7 @@ TEST_F(CapabilitiesTest, key_size__that_user_keys_do_not_have_is_not_promised) {
   EXPECT_EQ(answer(0, 7, FI_RMA), 0u);
   EXPECT_EQ(answer(FI_MR_SCALABLE, 8, FI_RMA), 0u);
   EXPECT_EQ(answer(FI_MR_PROV_KEY, 8, FI_RMA), 8u);
-  EXPECT_NE(answer(0, 8, FI_MSG), 0u) << "no memory is registered for anybody";
+  EXPECT_NE(answer(0, 8, FI_MSG), 0u) << "no memory is registered for peers";
 }
 
 TEST_F(CapabilitiesTest, flags_that_cannot_be_honoured__are_refused) {

@@ -1,5 +1,5 @@
 /// fi_getinfo as each consumer asks: the hints are those of its source, and what it demands of the answer. device_test.cc has those
-/// that need device memory. [libfabric 11]
+/// that need device memory. [FI 11]
 #include <rdma/fi_atomic.h>
 
 #include <cstdlib>

@@ -181,7 +181,7 @@ TEST_F(SleepersTest, error__is_told_to_all_who_wait_but_not_where_the_threshold_
   EXPECT_EQ(fi_close(&cntr->fid), 0);
 }
 
-/// What fi_cntr_wait has told is no news for fi_trywait; what it has not told is.
+/// A value that fi_cntr_wait has returned does not make fi_trywait say -FI_EAGAIN; one that it has not returned does.
 TEST_F(SleepersTest, trywait__of_a_counter_knows_what_a_wait_has_told) {
   open_self();
   fi_cntr_attr attr{.wait_obj = FI_WAIT_FD};

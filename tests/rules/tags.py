@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Every tag in the tree resolves: [PDS 6.4] names a section of docs/protocol/pds.md, [UET 3.5] a chapter of the key.
+"""Every tag in the tree resolves: [PDS 6.4] names a section of docs/protocol/pds.md, [UET 3.5] a chapter of the key, and
+[decision 30], or decision 30 in a sentence, a page of docs/decisions. Tags have no other forms.
 
     tags.py SOURCE-ROOT
 """
@@ -17,6 +18,8 @@ HEADING = re.compile(r"^#{2,4} (?:Appendix )?([0-9]+(?:\.[0-9]+)*|[A-Z]|V[0-9]+)
 PREFIX = re.compile(r"^(PDS|SES|CC|WIRE|TSS|FI|UET) +")
 SECTION = re.compile(r"^(?:sections? )?(?!0x)([0-9]+(?:\.[0-9]+)*)(?:(?: to |-)([0-9]+(?:\.[0-9]+)*))?")
 RULE = re.compile(r"\b([RN][0-9]+)\b")
+DECISIONS = re.compile(r"\b[Dd]ecisions?:? (\d+(?:(?:, | and | to |, and )\d+)*)")
+WRONG_FORM = re.compile(r"\[(?:libfabric|wire format|(?:pds|ses|cc|wire|tss|libfabric)\.md) [0-9][^]]*\]")
 TEXT = {".h", ".cc", ".md", ".py", ".drill", ".pml", ".lua", ".in", ".7", ".5", ".1", ".build", ".tsv"}
 
 
@@ -84,6 +87,25 @@ def unresolved(root, pages):
                         yield f"{relative}:{number}: [{tag}]: {problem}"
 
 
+def lines(root):
+    """Of all text, without docs/protocol, which cites others, and what tells of the past."""
+    for path in tracked(root):
+        relative = path.relative_to(root)
+        is_history = relative.parts[:2] in (("docs", "protocol"), ("docs", "notes")) or relative.name == "CHANGELOG.md"
+        if path.suffix in TEXT and path.is_file() and not is_history:
+            for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+                yield f"{relative}:{number}", line
+
+
+def missing_decisions(root):
+    pages = {int(page.name[:4]) for page in (root / "docs" / "decisions").glob("[0-9]*.md")}
+    for where, line in lines(root):
+        for numbers in DECISIONS.findall(line):
+            for number in re.findall(r"\d+", numbers):
+                if int(number) not in pages:
+                    yield f"{where}: docs/decisions has no page {number}"
+
+
 def main():
     root = Path(sys.argv[1]).resolve()
     pages = Pages(root / "docs" / "protocol")
@@ -91,6 +113,8 @@ def main():
     tap.result("each page of docs/protocol has numbered sections",
                [f"{name} has none" for key, name in PAGES.items() if len(pages.sections[key]) < 10])
     tap.result("every tag names a section of docs/protocol", unresolved(root, pages))
+    tap.result("every decision that is cited has a page", missing_decisions(root))
+    tap.result("tags have one form", [f"{where}: {line.strip()[:100]}" for where, line in lines(root) if WRONG_FORM.search(line)])
     tap.finish()
 
 

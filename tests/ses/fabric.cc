@@ -81,7 +81,7 @@ pds::SubmitResult Node::submit(Instant, const pds::TxMessage& message) {
     if (message.lock) ++locks;
     return pds::SubmitResult::kQueued;
   }
-  ADD_FAILURE() << "message to nobody";
+  ADD_FAILURE() << "message to an unknown endpoint";
   return pds::SubmitResult::kQueued;
 }
 

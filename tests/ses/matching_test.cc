@@ -273,7 +273,7 @@ TEST_F(MatchingTest, peek_claim_discard) {
   EXPECT_EQ(sb().gauges().messages_receiving, 0u);
 }
 
-// [SES 7.2] What does not fit is known by its header: it can be looked for, and it keeps nobody else out.
+// [SES 7.2] What does not fit is known by its header: it can be looked for, and it keeps no other message out.
 struct HeaderOnlyTest : PairTest, ::testing::WithParamInterface<bool> {
   static SesConfig config() {
     SesConfig c;

@@ -27,7 +27,7 @@ def flows_of(pairs, size):
 
 
 def derangement(hosts, seed):
-    """One cycle through all hosts: nobody sends to itself."""
+    """One cycle through all hosts: no host sends to itself."""
     order = list(range(hosts))
     random.Random(seed).shuffle(order)
     to = {order[i]: order[(i + 1) % hosts] for i in range(hosts)}

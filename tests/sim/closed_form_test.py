@@ -130,7 +130,7 @@ with tempfile.TemporaryDirectory() as folder:
     check_job("reduce-scatter", ring(hosts - 1), 1.05)
     # Two children share the link of their parent, in both directions: each step may take twice its time.
     check_job("tree-allreduce", tree(), 2.1)
-    # All to all: every host sends and receives 7/8 of its data; nobody is alone, so paths collide.
+    # All to all: every host sends and receives 7/8 of its data; no host is alone, so paths collide.
     parts = (hosts - 1) * (size // hosts + HEADER * -(-(size // hosts) // net.mtu))
     check_job("all-to-all", net.wire_us(parts) + 3 * (net.wire_us(net.mtu + HEADER) + 1), 1.25, critical=False)
     # Eight micro-batches through seven links: the last enters when the first host has sent seven.

@@ -69,7 +69,7 @@ TEST_F(RouteTest, repair__leaves_out_a_dead_spine_and_takes_it_back) {
   EXPECT_EQ(fabric_->find_links("leaf0>spine0").at(0)->queue().counters().data_packets +
                 fabric_->find_links("leaf0>spine0").at(0)->queue().counters().control_packets,
             fabric_->find_links("leaf0>spine0").at(0)->lost_while_down())
-      << "nobody has told the leaf that the spine is back";
+      << "the leaf has not been told that the spine is back";
   fabric_->repair_routes();
   EXPECT_EQ(arrive(0, 31), 256);
 }

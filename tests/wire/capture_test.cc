@@ -134,7 +134,7 @@ TEST_P(CaptureTest, both_directions_with_pdc_and_drop_reason) {
     offer(6);
     ASSERT_EQ(port->receive(Instant::from_ns(20), rx), 1U);
     trace_.emit(Instant::from_ns(20), base::EventId::kPacketReceived);
-    trace_.drop(Instant::from_ns(20), base::DropReason::kTooLarge, 9000);  // somebody else's
+    trace_.drop(Instant::from_ns(20), base::DropReason::kTooLarge, 9000);  // of another source
     std::array<TxPacket, 2> tx;
     for (auto& t : tx) {
       t.packet = request(7, 5);

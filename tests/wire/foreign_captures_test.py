@@ -39,7 +39,7 @@ def block(order, kind, body):
 
 
 def pcapng(packets, link, order="<", kind=6):
-    """One section; unknown blocks before and between, and options that nobody knows."""
+    """One section; unknown blocks before and between, and unknown options."""
     out = block(order, 0x0A0D0D0A, struct.pack(order + "IHHq", 0x1A2B3C4D, 1, 0, -1))
     unknown_option = struct.pack(order + "HH4s", 0x8123, 3, b"xyz\0")
     resolution = struct.pack(order + "HHB3x", 9, 1, 9)
