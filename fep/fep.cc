@@ -70,6 +70,7 @@ FepConfig with_derived_values(FepConfig config, const net::PortFacts& facts) {
   if (config.cc.config_base_rtt == Duration()) config.cc.config_base_rtt = cc::kUnknownBaseRtt;
   set_host_window(config.cc, facts);
   config.cc.ack_gen_trigger = config.pds.ack_gen_trigger;
+  config.ses.device_payload = std::max(payload, payload_mtu_for(facts.ip_mtu));
   // What one layer promises the other keeps.
   config.ses.max_ack_data = config.pds.max_ack_data_size;
   // Requests keep a quarter of the places, at most 64, from read data: docs/decisions/0086.

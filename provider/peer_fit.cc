@@ -1,6 +1,8 @@
 #include "provider/peer_fit.h"
 
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "provider/provider.h"
 
@@ -13,16 +15,42 @@ constexpr std::uint64_t kCreditRequestsToTell =
     5;  ///< a second; requests that draw nothing leave ten times in one
 constexpr int kLooksToTell = 2;
 constexpr auto kSilence = base::Duration::from_ms(1500);
+/// Every way carries the packets of messages that are cut into these. [WIRE 7.2]
+constexpr std::uint32_t kSmallestPayload = 1024;
+constexpr std::uint32_t kHeaders = 160;
+
+/// Of a packet that the flight recorder still knows.
+std::optional<std::uint64_t> recorded_bytes(const base::Trace& trace, std::uint16_t pdc,
+                                            base::Psn psn) {
+  for (const base::Event& event : trace.recorded(pdc))
+    if (event.id == base::EventId::kRequestSent && event.psn == psn) return event.a;
+  return std::nullopt;
+}
+
+std::uint32_t nacks_received(const pds::Pds::PdcView& pdc) {
+  std::uint32_t sum = 0;
+  for (const pds::NackCount& nack : pdc.nacks)
+    if (nack.way == pds::NackWay::kReceived) sum += nack.count;
+  return sum;
+}
+
+std::string narrow_way(const net::PortFacts& facts) {
+  return "the interface there or a switch between carries less than the MTU here, " +
+         std::to_string(facts.ip_mtu) + "; FI_UET_MAX_PAYLOAD=1024 at both ends fits every way";
+}
 
 }  // namespace
 
 void PeerFit::look(base::Instant now, fep::Fep& fep, const fep::Settings& settings) {
   ++looks_since_crc_;
   ++looks_since_silence_;
+  ++looks_since_narrow_;
   look_at_crc(fep, settings);
   look_at_credit(fep, settings);
   look_at_security(fep, settings);
-  if (look_at_link(now, fep)) look_for_silence(now, fep, settings);
+  if (!look_at_link(now, fep)) return;
+  look_for_silence(now, fep, settings);
+  look_for_narrow_ways(now, fep);
 }
 
 void PeerFit::look_at_crc(fep::Fep& fep, const fep::Settings& settings) {
@@ -88,22 +116,52 @@ bool PeerFit::look_at_link(base::Instant now, fep::Fep& fep) {
 void PeerFit::look_for_silence(base::Instant now, fep::Fep& fep, const fep::Settings& settings) {
   if (looks_since_silence_ < kLooksBetweenWarnings || fep.pds().gauges().pdcs_half_open == 0)
     return;
-  std::string peer;
+  const net::PortFacts& facts = fep.port().facts();
+  std::string peer, narrow;
   fep.pds().for_each_pdc([&](const pds::Pds::PdcView& pdc) {
     const bool is_silent =
         pdc.is_initiator && pdc.peer_id == 0 && pdc.unacked > 0 && now - pdc.heard_at >= kSilence;
-    if (is_silent) peer = pdc.peer.to_string();
-    return !is_silent;
+    if (!is_silent) return true;
+    peer = pdc.peer.to_string();
+    const auto bytes = recorded_bytes(fep.trace(), pdc.id, pdc.cack + 1);
+    if (bytes && *bytes > kSmallestPayload + kHeaders) narrow = " Or " + narrow_way(facts);
+    return false;
   });
   if (peer.empty()) return;
-  const net::PortFacts& facts = fep.port().facts();
   tell_user(
       "nothing is heard from " + peer + " yet: does an endpoint run there, " +
       (facts.udp_encapsulation
            ? "with FI_UET_UDP_PORT " + std::to_string(facts.udp_port) + " as here"
            : std::string("on IP without UDP as here")) +
-      (settings.keys.empty() ? " and without FI_UET_KEYS?" : " and with the same FI_UET_KEYS?"));
+      (settings.keys.empty() ? " and without FI_UET_KEYS?" : " and with the same FI_UET_KEYS?") +
+      narrow);
   looks_since_silence_ = 0;
+}
+
+/// Large packets are lost while the peer is heard of and refuses nothing: a way that loses by size, and tells nothing. What is lost by
+/// chance is not the oldest packet at two looks.
+void PeerFit::look_for_narrow_ways(base::Instant now, fep::Fep& fep) {
+  const Stuck before = std::exchange(stuck_, Stuck{});
+  const std::uint64_t resent = fep.trace().count(base::EventId::kPacketRetransmitted);
+  const bool is_losing = std::exchange(retransmitted_, resent) != resent;
+  if (!is_losing || looks_since_narrow_ < kLooksBetweenWarnings ||
+      fep.payload_mtu() <= kSmallestPayload)
+    return;
+  std::string peer;
+  fep.pds().for_each_pdc([&](const pds::Pds::PdcView& pdc) {
+    if (pdc.unacked == 0 || pdc.peer_id == 0 || now - pdc.heard_at >= kSilence) return true;
+    const Stuck is{.id = pdc.id, .cack = pdc.cack, .nacks = nacks_received(pdc)};
+    const bool is_still = is == before;
+    if (is_still || stuck_.id == 0) stuck_ = is;
+    if (is_still) peer = pdc.peer.to_string();
+    return !is_still;
+  });
+  if (peer.empty()) return;
+  const auto bytes = recorded_bytes(fep.trace(), stuck_.id, stuck_.cack + 1);
+  if (bytes && *bytes <= kSmallestPayload + kHeaders) return;
+  tell_user("large packets to " + peer +
+            " are lost again and again while others arrive: " + narrow_way(fep.port().facts()));
+  looks_since_narrow_ = 0;
 }
 
 }  // namespace uet::provider

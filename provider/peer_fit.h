@@ -18,6 +18,7 @@ class PeerFit {
   void look_at_credit(fep::Fep& fep, const fep::Settings& settings);
   void look_at_security(fep::Fep& fep, const fep::Settings& settings);
   void look_for_silence(base::Instant now, fep::Fep& fep, const fep::Settings& settings);
+  void look_for_narrow_ways(base::Instant now, fep::Fep& fep);
   /// True with a link.
   bool look_at_link(base::Instant now, fep::Fep& fep);
 
@@ -26,8 +27,18 @@ class PeerFit {
   std::uint64_t received_ = 0,
                 asked_ = 0;  ///< packets, and control packets sent, at the look before
   int looks_without_credit_ = 0, looks_without_link_ = 0;
+  /// A PDC that is heard of while its oldest packet does not arrive; id 0: none.
+  struct Stuck {
+    std::uint16_t id = 0;
+    base::Psn cack;
+    std::uint32_t nacks = 0;  ///< received on it
+    bool operator==(const Stuck&) const = default;
+  };
+  Stuck stuck_;
+  std::uint64_t retransmitted_ = 0;  ///< at the look before
   std::uint64_t bad_crcs_told_ = 0;
-  int looks_since_crc_ = kLooksBetweenWarnings, looks_since_silence_ = kLooksBetweenWarnings;
+  int looks_since_crc_ = kLooksBetweenWarnings, looks_since_silence_ = kLooksBetweenWarnings,
+      looks_since_narrow_ = kLooksBetweenWarnings;
 };
 
 }  // namespace uet::provider

@@ -44,6 +44,14 @@ struct Core {
       return payload_mtu;
     return std::min(payload_mtu, ways->payload_towards(now, destination));
   }
+  /// The same to a peer: no more than its address says that its device takes. Between processes of one host there are no devices.
+  std::uint32_t payload_to(base::Instant now, const Peer& peer, std::uint64_t length) const {
+    const net::FabricAddress& destination = peer.address.fabric_address;
+    const std::uint32_t carried = payload_towards(now, destination, length);
+    const std::uint32_t taken = said_payload(peer.address.fep_cap);
+    if (taken >= carried || length <= kSmallestPayload) return carried;
+    return ways != nullptr && ways->stays_on_host(now, destination) ? carried : taken;
+  }
 
   SesConfig config;
   std::uint32_t payload_mtu;  ///< the most that we put into one packet

@@ -12,6 +12,22 @@ inline constexpr std::uint16_t kTakesSmall = 0x80;
 inline constexpr std::uint32_t kSmallestPayload = 1024;
 inline constexpr std::uint32_t kLargestPayload = 8192;
 
+/// Bits of Address::fep_cap, above those that the specification names: the payload of the largest packets that its device takes, 1
+/// for 1024, 2 for 2048, 3 for 4096. 0: not said, or more. [decision 162]
+inline constexpr std::uint16_t kTakesPayload = 0x3000;
+inline constexpr unsigned kTakesPayloadShift = 12;
+
+constexpr std::uint16_t say_payload(std::uint32_t device_payload) {
+  const int size = std::bit_width(device_payload / kSmallestPayload);
+  return device_payload < kLargestPayload ? static_cast<std::uint16_t>(size << kTakesPayloadShift)
+                                          : std::uint16_t{0};
+}
+
+constexpr std::uint32_t said_payload(std::uint16_t fep_cap) {
+  const unsigned size = (fep_cap & kTakesPayload) >> kTakesPayloadShift;
+  return size == 0 ? kLargestPayload : kSmallestPayload << (size - 1);
+}
+
 /// `own` is the size that we were configured with: simulations use others than the legal ones.
 constexpr bool is_payload_mtu(std::uint64_t bytes, std::uint32_t own) {
   return bytes == own ||

@@ -16,6 +16,8 @@ struct SesConfig {
   std::uint32_t max_peers = 131072;
   std::uint32_t max_memory_regions = 65535;
   std::uint32_t inject_size = 4096;
+  /// Of the largest packets that the device takes, said in addresses; 0: not said. [decision 162]
+  std::uint32_t device_payload = 0;
   std::uint64_t overflow_bytes = 64ull << 20;  ///< unexpected messages, per endpoint
   std::uint32_t overflow_msgs = 16384;
   std::uint64_t overflow_bytes_total = 256ull

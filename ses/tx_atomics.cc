@@ -85,7 +85,7 @@ PostResult<AtomicPart*> Transmitter::describe_atomic(Instant now, const AtomicRe
   if (peer == nullptr) return PostError::kBadPeer;
   if (r.count > atomic_payload_of(core_.payload_mtu) / element) return PostError::kTooLong;
   const std::size_t bytes = r.count * element;
-  const std::uint32_t payload = core_.payload_towards(now, peer->address.fabric_address, bytes);
+  const std::uint32_t payload = core_.payload_to(now, *peer, bytes);
   if (is_indivisible(r.tagged, r.data.has_value()) && bytes > atomic_payload_of(payload))
     return PostError::kTooLong;
   AtomicPart* part = atomics_.acquire();

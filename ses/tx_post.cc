@@ -148,8 +148,7 @@ PostResult<TxOp*> Transmitter::prepare(Instant now, Endpoint& endpoint, const Co
   if (common.delivery != Delivery::kReliable) {
     if (common.delivery == Delivery::kIdempotent && !understands_rudi(peer->address))
       return PostError::kModeForbids;
-    if (length > core_.payload_towards(now, peer->address.fabric_address, length))
-      return PostError::kTooLong;
+    if (length > core_.payload_to(now, *peer, length)) return PostError::kTooLong;
   }
   if (common.inject && length > core_.config.inject_size) return PostError::kInjectTooLong;
   TxOp* op = ops_.available() > kept_for_fetches_ ? ops_.acquire() : nullptr;
@@ -326,8 +325,8 @@ bool Transmitter::submit(Instant now, TxOp& op) {
     prefer_rendezvous(op);
   const std::uint32_t attempt = op.attempt + 1;
   const net::FabricAddress& destination = op.peer->address.fabric_address;
-  op.piece = op.is_connectionless() ? core_.payload_mtu
-                                    : core_.payload_towards(now, destination, op.length);
+  op.piece =
+      op.is_connectionless() ? core_.payload_mtu : core_.payload_to(now, *op.peer, op.length);
   op.segments = op.awaits_delivery ? 1 : segments_for(op.length, op.piece);
   const bool sprayed = wants_spray(op);
   if (op.may_spray) op.mode = sprayed ? pds::Mode::kRud : pds::Mode::kRod;

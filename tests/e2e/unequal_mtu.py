@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Two processes whose interfaces have different MTUs, with a router between them that tells of packets too large for
-it: kernel UDP over IPv4 and IPv6, every pair of MTUs, writes, reads and sends both ways. Two more over a memif, where
-nothing tells.
+it: kernel UDP over IPv4 and IPv6, every pair of MTUs, writes, reads and sends both ways. Two more over a memif, and on
+one Ethernet (veth), by kernel UDP and by af_packet, where nothing tells and the narrower end drops what is too large.
 
     unequal_mtu.py PROVIDER-FOLDER UET-PERF
 """
@@ -15,6 +15,7 @@ from harness import Job, Namespaces, Tap, base_env, free_port, need_provider, te
 MTUS = (1400, 1500, 9000, 65535)
 TESTS = ("write", "read", "send")
 SIZE = 100001  # several packets of every size, and a rest
+ETHERNET_PAIRS = ((1400, 9000),)
 ENDS = {"a": ("192.0.2", "2001:db8:a::"), "b": ("198.51.100", "2001:db8:b::")}
 
 
@@ -101,6 +102,50 @@ def memif_pairs(tap, folder, provider, perf):
         tap.result(f"MTU {pair[0]} and {pair[1]} over a memif", over_memif(folder, provider, perf, *pair))
 
 
+class Ethernet:
+    """Two namespaces, and a veth between them with addresses of the kernel's at both ends."""
+
+    def __init__(self):
+        self.pair = Namespaces({"uet0": ("192.0.2.1", "192.0.2.2")})
+
+    def set_mtus(self, mtus):
+        for name, mtu in zip(self.pair.names, mtus):
+            Namespaces.ip("-n", name, "link", "set", "uet0", "mtu", str(mtu))
+
+    def exchange(self, folder, provider, perf, port, addresses, server):
+        """`server`: which of the two ends it is."""
+        common = [perf, "fabric", "--control-port", "4794", "--timeout", "30"]
+        env = [base_env(provider, FI_UET_PORT=port, FI_UET_ADDR=address) for address in addresses]
+        listen = f"192.0.2.{server + 1}"
+        names = self.pair.names
+        jobs = [Job([*common, "--listen", listen], env[server], folder, "server", names[server])]
+        try:
+            jobs[0].wait_until_it_listens(4794)
+            jobs.append(Job([*common, *TESTS, "--size", str(SIZE), "--count", "20", "--window", "4", "--runs", "1", "--peer",
+                             listen], env[1 - server], folder, "client", names[1 - server]))
+            states = [job.wait(40) for job in reversed(jobs)]
+            return "" if states == [0, 0] else "\n".join(job.report(state) for job, state in zip(reversed(jobs), states))
+        finally:
+            for job in jobs:
+                job.kill()
+
+
+def ethernet_pairs(tap, folder, provider, perf):
+    ports = {"udp:uet0": ("192.0.2.1", "192.0.2.2")}
+    if os.path.exists(os.path.join(provider, "../lib/dpdk/libuet-dpdk.so")):
+        ports["dpdk:net_af_packet0,iface=uet0"] = ("192.0.2.11", "192.0.2.12")
+    ethernet = Ethernet()
+    try:
+        for mtus in ETHERNET_PAIRS:
+            ethernet.set_mtus(mtus)
+            for port, addresses in ports.items():
+                for server in (0, 1):
+                    tap.result(f"MTU {mtus[0]} and {mtus[1]} on one Ethernet, {port}, server {'ab'[server]}",
+                               ethernet.exchange(folder, provider, perf, port, addresses, server))
+    finally:
+        ethernet.pair.remove()
+
+
 def main():
     provider, perf = sys.argv[1:]
     need_provider(provider)
@@ -114,6 +159,7 @@ def main():
         tap.finish()
     try:
         with temporary_folder() as folder:
+            ethernet_pairs(tap, folder, provider, perf)
             for a in MTUS:
                 network.set_mtu("a", a)
                 for b in MTUS:

@@ -27,6 +27,8 @@ struct LinkConfig {
   /// IP MTU of the device at each side where they differ, 0: ip_mtu. The way carries the less of the two, which both
   /// ports know, and loses what is larger.
   std::array<std::size_t, 2> ip_mtus{};
+  /// Two devices on one Ethernet: each port knows the MTU of its own.
+  bool knows_own_mtu_only = false;
   std::uint64_t seed = 1;
   /// Called for each packet that would be sent; true drops it.
   std::function<bool(std::size_t from, std::span<const std::uint8_t> bytes)> drop;
@@ -101,7 +103,7 @@ class MemoryLink {
       return n;
     }
     net::Way way_to(Instant, const net::FabricAddress&) override {
-      return {.ip_mtu = link_->carries()};
+      return {.ip_mtu = link_->config_.knows_own_mtu_only ? facts_.ip_mtu : link_->carries()};
     }
     Instant next_deadline() const override {
       return waiting_.empty() ? Instant::never() : waiting_.front().at;

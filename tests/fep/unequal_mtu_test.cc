@@ -7,24 +7,31 @@ namespace {
 struct Mtus {
   std::size_t a, b;
   Order order;
+  bool is_one_ethernet;  ///< no router on the way that would tell of packets too large for it
 };
 void PrintTo(const Mtus& m, std::ostream* out) {
-  *out << m.a << " and " << m.b << ", " << name_of(m.order);
+  *out << m.a << " and " << m.b << ", " << name_of(m.order)
+       << (m.is_one_ethernet ? ", one Ethernet" : "");
 }
 
 std::vector<Mtus> all_pairs() {
   std::vector<Mtus> out;
   for (const std::size_t a : {1400u, 1500u, 4300u, 9000u, 65535u})
     for (const std::size_t b : {1400u, 1500u, 4300u, 9000u, 65535u})
-      for (const Order order : kOrders) out.push_back({a, b, order});
+      for (const Order order : kOrders)
+        for (const bool is_one_ethernet : {false, true})
+          if (a != b || !is_one_ethernet) out.push_back({a, b, order, is_one_ethernet});
   return out;
 }
 
 class UnequalMtuTest : public testing::TestWithParam<Mtus> {
  protected:
   static LinkConfig link() {
-    return LinkConfig{
-        .loss = 0.02, .reorder = 0.05, .ip_mtus = {GetParam().a, GetParam().b}, .seed = 7};
+    return LinkConfig{.loss = 0.02,
+                      .reorder = 0.05,
+                      .ip_mtus = {GetParam().a, GetParam().b},
+                      .knows_own_mtu_only = GetParam().is_one_ethernet,
+                      .seed = 7};
   }
 };
 
@@ -32,7 +39,7 @@ INSTANTIATE_TEST_SUITE_P(Pairs, UnequalMtuTest, testing::ValuesIn(all_pairs()),
                          [](const auto& pair) {
                            const Mtus& m = pair.param;
                            return std::to_string(m.a) + "_" + std::to_string(m.b) + "_" +
-                                  name_of(m.order);
+                                  name_of(m.order) + (m.is_one_ethernet ? "_one_ethernet" : "");
                          });
 
 constexpr std::array kSizes = {0u, 1u, 1023u, 1024u, 1025u, 8191u, 8192u, 8193u, 100'001u};

@@ -1,0 +1,105 @@
+// Peers that do not fit, as PeerFit names them.
+#include "provider/peer_fit.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/fep/fep_pair.h"
+
+namespace uet::provider {
+namespace {
+
+std::vector<std::string> told;
+
+}  // namespace
+
+void tell_user(const std::string& text) {
+  told.push_back(text);
+}
+
+}  // namespace uet::provider
+
+namespace uet::test {
+namespace {
+
+using provider::told;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// The way carries packets up to 1500 bytes, and both devices up to 9000.
+LinkConfig through_narrow_switch() {
+  LinkConfig link{.ip_mtu = 9000, .seed = 11};
+  link.drop = [](std::size_t, std::span<const std::uint8_t> bytes) { return bytes.size() > 1472; };
+  return link;
+}
+
+class PeerFitTest : public testing::Test {
+ protected:
+  void SetUp() override { told.clear(); }
+
+  /// A message of `bytes` from side 0 to side 1, and a look of side 0 in each of the `seconds` from then on.
+  void send(FepPair& pair, std::size_t bytes, int seconds) {
+    out_ = pattern(bytes, 1);
+    in_.assign(bytes, 0);
+    const iovec out_iov = iov(out_), in_iov = iov(in_);
+    ASSERT_TRUE(pair.ses(1).receive(pair.now, pair.sides[1].endpoint, {.iov = {&in_iov, 1}}));
+    ASSERT_TRUE(pair.ses(0).send(pair.now, pair.sides[0].endpoint,
+                                 {.peer = pair.sides[0].peer, .iov = {&out_iov, 1}}));
+    for (int second = 0; second < seconds; ++second) {
+      const Instant next = pair.now + Duration::from_seconds(1);
+      const auto is_idle = [&] {
+        return pair.sides[0].fep->is_idle() && pair.sides[1].fep->is_idle() &&
+               pair.link.next_arrival().is_never();
+      };
+      ASSERT_TRUE(pair.run_until([&] { return pair.now >= next || is_idle(); }));
+      pair.now = std::max(pair.now, next);
+      fit_.look(pair.now, *pair.sides[0].fep, settings_);
+    }
+  }
+
+  provider::PeerFit fit_;
+  fep::Settings settings_;
+  std::vector<std::uint8_t> out_, in_;
+};
+
+TEST_F(PeerFitTest, look__large_packets_that_vanish_are_named_once_with_mtu_and_setting) {
+  FepPair pair(through_narrow_switch());
+  send(pair, 100, 1);
+  EXPECT_THAT(told, IsEmpty());
+  send(pair, 100'000, 3);
+  EXPECT_THAT(
+      told, ElementsAre(AllOf(HasSubstr("large packets to 10.0.0.2 are lost again and again"),
+                              HasSubstr("MTU here, 9000"), HasSubstr("FI_UET_MAX_PAYLOAD=1024"))));
+  send(pair, 100'000, 2);
+  EXPECT_EQ(told.size(), 1u);
+}
+
+TEST_F(PeerFitTest, look__a_first_packet_that_vanishes_may_be_too_large) {
+  FepPair pair(through_narrow_switch());
+  send(pair, 100'000, 2);
+  EXPECT_THAT(told, ElementsAre(AllOf(HasSubstr("nothing is heard from 10.0.0.2"),
+                                      HasSubstr("MTU here, 9000"))));
+}
+
+TEST_F(PeerFitTest, look__a_small_first_packet_that_vanishes_says_nothing_of_mtus) {
+  LinkConfig dead{.ip_mtu = 9000, .seed = 11};
+  dead.drop = [](std::size_t, std::span<const std::uint8_t>) { return true; };
+  FepPair pair(dead);
+  send(pair, 100, 2);
+  EXPECT_THAT(told, ElementsAre(AllOf(HasSubstr("nothing is heard from 10.0.0.2"),
+                                      testing::Not(HasSubstr("MTU")))));
+}
+
+/// What is settled by a smaller payload, or lost by chance, is not complained of.
+TEST_F(PeerFitTest, look__small_payload_or_chance_is_no_narrow_way) {
+  FepPair small(through_narrow_switch(), {{"MAX_PAYLOAD", "1024"}});
+  send(small, 1'000'000, 3);
+  EXPECT_EQ(small.completions(1).count(), 1u);
+  FepPair lossy(LinkConfig{.loss = 0.3, .ip_mtu = 9000, .seed = 12});
+  send(lossy, 10'000'000, 20);
+  EXPECT_THAT(told, IsEmpty());
+}
+
+}  // namespace
+}  // namespace uet::test
