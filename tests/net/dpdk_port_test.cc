@@ -215,8 +215,6 @@ TEST_F(DpdkPortTest, memif__client_meets_a_server_that_was_away) {
   EXPECT_TRUE(passes(8192));
 }
 
-// That it connects later is shown between two processes (e2e-raw-port): the driver cannot open a listener on a socket that
-// a client of the same process knows already.
 TEST_F(DpdkPortTest, memif__without_a_peer_takes_nothing) {
   const std::string socket = "/tmp/uet-test-late-" + std::to_string(getpid());
   a_ = open("dpdk:net_memif4,role=client,id=0,socket=" + socket, "10.0.0.1");
