@@ -53,7 +53,9 @@ namespace uet::base {
   X(kOrderGapPassed, "order-gap-passed", "number", "expected")              \
   X(kMessageUnexpected, "message-unexpected", "opcode", "bytes")            \
   X(kMessageDelivered, "message-delivered", "return code", "bytes")         \
-  X(kMessageRetried, "message-retried", "return code", "attempt")
+  X(kMessageRetried, "message-retried", "return code", "attempt")           \
+  /* net; a later one, so that the numbers of the others stay */            \
+  X(kLinkRetried, "link-retried", "attempts without a link", "")
 
 enum class EventId : std::uint8_t {
 #define UET_X(enumerator, name, a, b) enumerator,

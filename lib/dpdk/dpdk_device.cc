@@ -296,6 +296,7 @@ void DpdkDevice::keep_link() {
 
 void DpdkDevice::on_link_up() {
   ++link_generation_;
+  attempts_ = 0;
   if (config_.spec.is_without_copying()) restore_memory_descriptors();
 }
 
@@ -306,6 +307,9 @@ std::uint64_t DpdkDevice::first_patience() const {
 }
 
 void DpdkDevice::begin_reconnect() {
+  // Where no server listens there is an attempt at every look at the link; that is no news.
+  if (is_started_ && !was_up_)
+    trace_.emit(clock_now(), base::EventId::kLinkRetried, 0, {}, ++attempts_);
   needs_stop_ = is_started_;
   is_started_ = false;
   was_up_ = false;

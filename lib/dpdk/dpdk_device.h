@@ -160,6 +160,7 @@ class DpdkDevice final : public net::FrameDevice, private Caretaker::Ward {
   std::uint64_t next_interrupts_ = 0;
   std::uint64_t give_up_connecting_ = 0;
   std::uint64_t patience_ = 0;
+  std::uint64_t attempts_ = 0;  ///< to connect that came to nothing, since the link was up
   std::uint64_t cycles_per_second_ = 0;
 };
 

@@ -15,7 +15,8 @@ namespace uet::dpdk {
 
 namespace {
 
-constexpr int kBacklog = 16;
+// Clients come again every second while our process is stopped, and the driver of one that finds no place waits in connect().
+constexpr int kBacklog = 1024;
 
 struct Address {
   sockaddr_un name{};

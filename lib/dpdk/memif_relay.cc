@@ -23,7 +23,8 @@ namespace uet::dpdk {
 
 namespace {
 
-/// Clients of the process that may be connected; more wait before the listener.
+/// Clients of the process that may be connected; more wait before the listener. All are taken from there at once: a client that gives up
+/// and comes again would fill it while our program does not turn its loop, and then wait in connect(), where its driver can do nothing else.
 constexpr std::size_t kConnectionsMax = 64;
 
 /// A message of memif's control protocol has 128 bytes and at most one descriptor.
@@ -77,14 +78,14 @@ bool pass_on(int from, int to) {
 struct Served {
   std::unique_ptr<MemifListener> listener;
   unsigned servers = 0;
-  /// A client is connected and was not greeted yet. The driver's own backlog is short: one at a time.
+  /// A client reached the driver and was not greeted yet. The driver's own backlog is short: one at a time.
   bool is_greeting = false;
 };
 
 struct Connection {
   SocketPlace place;
   int client = -1;  ///< -1: gone
-  int driver = -1;
+  int driver = -1;  ///< -1: its turn has not come
   bool is_greeted = false;
 };
 
@@ -180,7 +181,7 @@ class Relay {
 
   void run() {
     std::unique_lock lock(mutex_);
-    while (!served_.empty() || !connections_.empty()) {
+    for (introduce(); !served_.empty() || !connections_.empty(); introduce()) {
       std::vector<pollfd> waits = what_to_wait_for();
       is_polling_ = true;
       lock.unlock();
@@ -198,8 +199,8 @@ class Relay {
 
   std::vector<pollfd> what_to_wait_for() const {
     std::vector<pollfd> waits = {{.fd = wakeup_, .events = POLLIN, .revents = 0}};
+    const bool has_room = connections_.size() < kConnectionsMax;
     for (const auto& [place, served] : served_) {
-      const bool has_room = !served.is_greeting && connections_.size() < kConnectionsMax;
       waits.push_back(
           {.fd = has_room ? served.listener->fd() : -1, .events = POLLIN, .revents = 0});
     }
@@ -225,19 +226,23 @@ class Relay {
           (!driver_calls || on_driver(*c)) && (!client_calls || c->client < 0 || on_client(*c));
       c = goes_on ? std::next(c) : end(c);
     }
-    for (const auto& served : called) begin(served->first, served->second);
+    for (const auto& served : called)
+      if (const int client = served->second.listener->accept(); client >= 0)
+        connections_.push_back({.place = served->first, .client = client});
   }
 
-  void begin(const SocketPlace& place, Served& served) {
-    const int client = served.listener->accept();
-    if (client < 0) return;
-    const int driver = drivers_[place].connect();
-    if (driver < 0) {
-      close(client);  // it will ask again
-      return;
+  /// Clients whose turn it is to the driver. Those whose server is gone, or does not take them, will ask again.
+  void introduce() {
+    for (auto c = connections_.begin(); c != connections_.end();) {
+      const auto served = served_.find(c->place);
+      const bool waits = c->driver < 0 && served != served_.end();
+      if (waits && !served->second.is_greeting) {
+        c->driver = drivers_[c->place].connect();
+        served->second.is_greeting = c->driver >= 0;
+      }
+      const bool goes_on = c->driver >= 0 || (waits && served->second.is_greeting);
+      c = goes_on ? std::next(c) : end(c);
     }
-    served.is_greeting = true;
-    connections_.push_back({.place = place, .client = client, .driver = driver});
   }
 
   bool on_driver(Connection& c) {
@@ -247,6 +252,7 @@ class Relay {
 
   bool on_client(Connection& c) {
     if (c.is_greeted) return pass_on(c.client, c.driver);
+    if (c.driver < 0) return false;
     close(c.client);
     c.client = -1;
     return true;
@@ -259,8 +265,8 @@ class Relay {
   }
 
   std::list<Connection>::iterator end(std::list<Connection>::iterator c) {
-    if (c->client >= 0) close(c->client);
-    close(c->driver);
+    for (const int fd : {c->client, c->driver})
+      if (fd >= 0) close(fd);
     return connections_.erase(c);
   }
 

@@ -484,9 +484,17 @@ void IpPort::send_resolved(Instant now) {
       return;
     }
     TxPacket gone = waiting_.pop(resolved_);
-    // Its neighbor was forgotten meanwhile: PDS sends it again.
-    if (!is_staged) drop(now, gone, DropReason::kNoNeighbor);
+    if (!is_staged) wait_again(now, gone);
   }
+}
+
+/// The link came back while the device was full, so the neighbor is asked anew: its packets wait for that answer, too.
+void IpPort::wait_again(Instant now, TxPacket& tx) {
+  Neighbor* const neighbor = neighbor_for(tx.destination);
+  const bool is_asked = neighbor != nullptr && neighbor->state == NeighborState::kResolving;
+  if (!is_asked || neighbor->waiting.size >= config_.neighbors.max_waiting_each ||
+      !waiting_.push(neighbor->waiting, tx))
+    drop(now, tx, DropReason::kNoNeighbor);
 }
 
 }  // namespace uet::net

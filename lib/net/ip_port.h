@@ -109,6 +109,7 @@ class IpPort final : public Port {
                              const FabricAddress& destination);
   bool send_frame(Packet frame);
   void send_resolved(Instant now);
+  void wait_again(Instant now, TxPacket& packet);
 
   std::unique_ptr<FrameDevice> device_;
   IpPortConfig config_;

@@ -27,6 +27,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <thread>
 #include <utility>
 
 #include "lib/dpdk/closing_numbers.h"
@@ -261,6 +262,29 @@ TEST_F(DpdkGuestTest, memif_server__outlives_clients_that_vanish_before_they_are
   EXPECT_TRUE(passes(*server, *client));
 }
 
+// Clients that give up and come again, while the program does not turn its loop, must not fill what listens: the next one's driver would
+// wait in connect().
+TEST_F(DpdkGuestTest, memif_server__takes_in_every_client_while_its_program_is_busy) {
+  const SocketPlace place{.path = path("busy")};
+  auto server = open("net_memif44,role=server,socket=" + place.path);
+  ASSERT_TRUE(server) << error_;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  int taken_in = 0;
+  while (taken_in < 200 && std::chrono::steady_clock::now() < end) {
+    const int client = connect_to(place);
+    if (client >= 0) {
+      ++taken_in;
+      close(client);
+    } else {
+      std::this_thread::yield();
+    }
+  }
+  EXPECT_EQ(taken_in, 200);
+  auto client = open("net_memif45,role=client,socket=" + place.path);
+  ASSERT_TRUE(client) << error_;
+  EXPECT_TRUE(passes(*client, *server));
+}
+
 TEST_F(DpdkGuestTest, memif_pair__comes_up_however_often_it_is_opened_again) {
   for (int round = 0; round < 40; ++round) {
     auto server = open("net_memif39,role=server,socket=/uet/again");
@@ -279,7 +303,7 @@ class Listener {
     address.sun_family = AF_UNIX;
     path.copy(address.sun_path, sizeof address.sun_path - 1);
     EXPECT_EQ(bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-    EXPECT_EQ(listen(fd_, 1), 0);
+    EXPECT_EQ(listen(fd_, 64), 0);
   }
   ~Listener() { stop(); }
   void stop() {
@@ -294,6 +318,23 @@ class Listener {
  private:
   int fd_;
 };
+
+// A connection that comes to nothing is given up within a second, and the trace says so.
+TEST_F(DpdkGuestTest, memif_client__tries_again_when_its_server_does_not_answer) {
+  const std::string socket = path("silent");
+  Listener silent(socket);
+  auto client = open("net_memif43,role=client,socket-abstract=no,socket=" + socket);
+  ASSERT_TRUE(client) << error_;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  std::array<net::Packet, 8> burst;
+  while (trace_.count(base::EventId::kLinkRetried) < 2 && std::chrono::steady_clock::now() < end)
+    client->receive_frames(burst);
+  EXPECT_GE(trace_.count(base::EventId::kLinkRetried), 2u);
+  silent.stop();
+  auto server = open("net_memif42,role=server,socket-abstract=no,socket=" + socket);
+  ASSERT_TRUE(server) << error_;
+  EXPECT_TRUE(passes(*server, *client));
+}
 
 TEST_F(DpdkGuestTest, memif_server__takes_over_the_socket_of_a_dead_one_only) {
   const std::string socket = path("stale");

@@ -15,6 +15,7 @@
 
 #include "lib/net/port_plugin.h"
 #include "tests/net/malloc_counter.h"
+#include "tests/net/stall_report.h"
 
 namespace uet::dpdk {
 
@@ -79,13 +80,25 @@ class DpdkPortTest : public testing::Test {
     const Instant now = clock_now();
     if (port.next_deadline() <= now) port.on_deadline(now);
   }
-  /// Sends `bytes` from A to B and waits, bounded, until B has them.
+  /// Sends `bytes` from A to B and waits, bounded, until B has them. The failure tells how the two ends are.
   bool passes(std::size_t bytes, net::RxPacket* received = nullptr) {
+    if (passes_within(base::Duration::from_seconds(10), bytes, received)) return true;
+    std::string report = is_sent_ ? "A took the packet" : "A did not take the packet";
+    report += "\n" + net::state_of("A", *a_, clock_now()) + net::state_of("B", *b_, clock_now()) +
+              net::drops_of(trace_) + net::threads_of_process() + net::named_sockets_of_process();
+    // Whether that packet alone was lost, or none gets through.
+    report += passes_within(base::Duration::from_seconds(2), bytes, nullptr)
+                  ? "another packet passed then"
+                  : "another packet did not pass either";
+    ADD_FAILURE() << report;
+    return false;
+  }
+  bool passes_within(base::Duration time, std::size_t bytes, net::RxPacket* received) {
     net::TxPacket tx = make(*a_, b_->facts().address, bytes);
-    bool is_sent = false;
-    const Instant deadline = clock_now() + base::Duration::from_seconds(10);
+    is_sent_ = false;
+    const Instant deadline = clock_now() + time;
     while (clock_now() < deadline) {
-      if (!is_sent) is_sent = a_->send(clock_now(), {&tx, 1}) == 1;
+      if (!is_sent_) is_sent_ = a_->send(clock_now(), {&tx, 1}) == 1;
       turn(*a_);
       turn(*b_);
       std::array<net::RxPacket, 32> burst;
@@ -103,6 +116,7 @@ class DpdkPortTest : public testing::Test {
   std::string error_;
   std::unique_ptr<net::Port> a_;
   std::unique_ptr<net::Port> b_;
+  bool is_sent_ = false;
 };
 
 struct Surroundings {
@@ -201,8 +215,6 @@ TEST_F(DpdkPortTest, memif__client_meets_a_server_that_was_away) {
   EXPECT_TRUE(passes(8192));
 }
 
-// That it connects later is shown between two processes (e2e-raw-port): the driver cannot open a listener on a socket that
-// a client of the same process knows already.
 TEST_F(DpdkPortTest, memif__without_a_peer_takes_nothing) {
   const std::string socket = "/tmp/uet-test-late-" + std::to_string(getpid());
   a_ = open("dpdk:net_memif4,role=client,id=0,socket=" + socket, "10.0.0.1");

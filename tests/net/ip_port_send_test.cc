@@ -187,6 +187,26 @@ TEST_F(IpPortTest, send__resolved_packets_wait_for_a_full_device) {
   EXPECT_EQ(got_b_.size(), 2u);
 }
 
+// Two memif ends that come up one after the other: the first notices its own link only when its neighbor has answered already.
+TEST_F(IpPortTest, send__link_that_comes_back_loses_no_resolved_packet) {
+  open_v4();
+  send(a_, b_, "one");
+  send(a_, b_, "two");
+  receive(b_);  // answers
+  a_.device->room = 0;
+  receive(a_);  // hears the answer, cannot send
+  ++a_.device->generation;
+  receive(a_);  // its neighbor has to be asked anew
+  a_.device->room = SIZE_MAX;
+  advance(Duration::from_ms(1));
+  send(a_, b_, "three");
+  settle();
+  EXPECT_EQ(a_.trace.drops_total(), 0u);
+  ASSERT_EQ(got_b_.size(), 3u);
+  EXPECT_EQ(text_of(got_b_[0]) + text_of(got_b_[1]) + text_of(got_b_[2]), "onetwothree");
+  EXPECT_EQ(a_.port->waiting(), 0u);
+}
+
 TEST_F(IpPortTest, neighbor__is_confirmed_while_in_use) {
   open_v4();
   send(a_, b_, "x");
