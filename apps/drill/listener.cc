@@ -25,7 +25,7 @@
 
 namespace {
 
-constexpr std::size_t kMemory = 64 * 1024;
+constexpr std::size_t kMemory = 64 * 1024, kOwnMemory = 512 * 1024;
 constexpr std::size_t kReceives = 64, kReceiveBytes = 4096;
 
 [[noreturn]] void fail(const std::string& what) {
@@ -38,7 +38,7 @@ void must(ssize_t ret, const char* what) {
 
 class Listener {
  public:
-  explicit Listener(std::uint64_t key) : memory_(kMemory), own_(kMemory, 0x42) {
+  explicit Listener(std::uint64_t key) : memory_(kMemory), own_(kOwnMemory, 0x42) {
     open();
     const std::uint64_t access = FI_REMOTE_READ | FI_REMOTE_WRITE;
     fid_mr* mr = nullptr;
@@ -48,7 +48,7 @@ class Listener {
     for (auto& buffer : receives_) post(buffer);
     const bool is_virtual = (info_->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
     const auto base = reinterpret_cast<std::uintptr_t>(memory_.data());
-    std::printf("ready --key %#llx --base %#llx --with receives,atomic\n",
+    std::printf("ready --key %#llx --base %#llx --with receives,atomic,unexpected\n",
                 static_cast<unsigned long long>(fi_mr_key(mr)),
                 static_cast<unsigned long long>(is_virtual ? base : 0));
     std::fflush(stdout);

@@ -25,6 +25,11 @@ constexpr Capability kCapabilities[] = {
     {"return-data", "sends read data of 64 bytes as packets of its own",
      "--without return-data was said"},
     {"crc", "protects packets by the UET CRC", "--protect none was said"},
+    {"large-writes", "WRITEs of 400000 bytes, when it initiates", "--without large-writes was said"},
+    {"unexpected", "keeps the first packet of a message of 900000 bytes that no receive waits for",
+     "say --with unexpected"},
+    {"numbered", "restores the order of numbered sends, an extension of ours",
+     "say --with numbered"},
     {"idle-close", "closes a PDC within 10 s when its initiator says nothing any more",
      "say --with idle-close"},
 };

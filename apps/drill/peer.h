@@ -22,7 +22,7 @@ struct Peer {
   std::uint32_t payload_mtu = 1024;
   bool has_crc = true;
   std::set<std::string> can = {"rod",      "noop",    "probe", "remote-data", "return-data",
-                               "ack-data", "go-back", "rudi",  "trimming"};
+                               "ack-data", "go-back", "rudi",  "trimming",    "large-writes"};
   std::string initiate;     ///< command that makes it initiate an operation
   bool is_by_hand = false;  ///< a person does
 };

@@ -14,6 +14,7 @@ using base::Instant;
 VirtualWorld::VirtualWorld() {
   config_.protection = fep::DataProtection::kNone;
   config_.payload_mtu = 1024;
+  config_.ses.spray_ordered = true;
   config_.cc.algorithm = cc::Algorithm::kNone;
   config_.cc.load_balancing = cc::LoadBalancing::kSingle;
   config_.pds.forced_start_psn = 1000;

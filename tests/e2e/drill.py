@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""uet-drill against live endpoints: the provider, an endpoint with bugs on purpose, and peers that are none.
+"""uet-drill against live endpoints: the provider, and peers that are none.
 
-    drill.py PROVIDER-FOLDER DPDK-PLUG-IN UET-DRILL UET-DUMP LISTENER SCRIPT-FOLDER [PLANTED-SERVER]
+    drill.py PROVIDER-FOLDER DPDK-PLUG-IN UET-DRILL UET-DUMP LISTENER SCRIPT-FOLDER
 """
 
 import json
@@ -13,74 +13,17 @@ import sys
 import threading
 import time
 
-from harness import Job, Tap, base_env, need_provider, own_addresses, temporary_folder
+from drill_listener import Listener
+from harness import Tap, base_env, need_provider, own_addresses, temporary_folder
 
-# The bug, a script that shows it, and the item that the report must name.
-PLANTED = [
-    ("plain-compare", "PDS-003-start-before-the-wrap", "PDS-52"),
-    ("cack-past-stored", "PDS-087-guaranteed-response", "PDS-87"),
-    ("clear-never-refreshed", "INI-093-clear-command", "PDS-93"),
-    ("duplicate-delivered", "PDS-144-ordered-gap", "PDS-147"),
-    ("sack-is-ack", "PDS-103-sack-is-no-ack", "PDS-103"),
-    ("no-tombstone", "PDS-035-stray-syn-after-the-close", "PDS-35"),
-    ("wrong-segment-resent", "INI-054-one-loss", "PDS-54"),
-    ("rod-order-ignored", "PDS-144-ordered-gap", "PDS-144"),
-    ("lock-ignored", "INI-142-close-waits-for-read-data", "PDS-142"),
-    ("rudi-repeat-ignored", "PDS-178-rudi-request-again", "PDS-178"),
-    ("ack-below-start", "INI-109-ack-from-before-the-start", "PDS-109"),
-    ("return-served", "INI-136-request-in-the-return-direction", "PDS-136"),
-    ("bytes-not-covered", "SES-014-same-bytes-again", "SES-14"),
-]
-# Not found from outside: window-ignored (a peer cannot grant less than 128 packets), unexpected-leak (takes as many messages as the
-# endpoint has places), close-keeps-reads and numbers-ignored (what the endpoint's program sees), null-context (needs an endpoint that
-# closes idle PDCs), and what is planted in sealed packets, which uet-drill does not play.
 KNOWS_ALL = ["--key", "7", "--with", "receives,atomic"]
 # Generous where only a failure would have to wait.
 PATIENT = ["--patience", "20s", "--reach", "20s"]
 
 
-class Listener:
-    """A process that says "ready" and then takes lines that make it initiate."""
-
-    def __init__(self, folder, name, command, env):
-        self.fifo = os.path.join(folder, f"{name}.in")
-        self.job = Job(command, env, folder, name, stdin=subprocess.PIPE)
-        os.mkfifo(self.fifo)
-        threading.Thread(target=self.pass_lines, daemon=True).start()
-        end = time.monotonic() + 60
-        while "ready" not in self.job.output()[0]:
-            if self.job.process.poll() is not None or time.monotonic() > end:
-                raise RuntimeError(self.job.report(self.job.process.poll()))
-            time.sleep(0.02)
-
-    def pass_lines(self):
-        """What scripts write into the pipe goes to the process; several may open it one after the other."""
-        with os.fdopen(os.open(self.fifo, os.O_RDWR), "rb", buffering=0) as lines:
-            while True:
-                line = lines.read(4096)
-                if line == b"end\n" or self.job.process.poll() is not None:
-                    return
-                self.job.process.stdin.write(line)
-                self.job.process.stdin.flush()
-
-    def command(self):
-        return f'echo $UET_DRILL_OPERATION $UET_DRILL_BYTES $UET_DRILL_ADDRESS > "{self.fifo}"'
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        with open(self.fifo, "wb", buffering=0) as lines:
-            lines.write(b"end\n")
-        self.job.process.stdin.close()
-        if self.job.wait(10) is None:
-            self.job.kill()
-
-
 class Bench:
     def __init__(self, arguments, folder):
         self.provider, self.plugin, self.drill, self.dump, self.listener, self.scripts = arguments[:6]
-        self.planted = arguments[6] if len(arguments) > 6 else None
         self.folder = folder
         self.peer, self.own = own_addresses(2).split("|")
         self.number = 0
@@ -152,24 +95,6 @@ def own_calls(bench):
     why = [s.get("why", "") for s in report.get("scripts", [])]
     return expect(status == 1 and "no script was played" in said and "upper layer" in why[0] and "'write' posts" in why[1],
                   status, said, why)
-
-
-def finds(bench, bug, script, item):
-    with Listener(bench.folder, f"planted-{bug}", [bench.planted, bench.peer, bug], dict(os.environ)) as listener:
-        status, said, report = bench.run(*KNOWS_ALL, "--patience", "1s", "--reach", "1s", "--quiet", "1s", "--initiate",
-                                         listener.command(), script)
-    of_script = [s for s in report.get("scripts", []) if s["name"] == script]
-    items = {i["item"]: i["title"] for s in of_script for i in s["items"]}
-    return expect(status == 1 and of_script[0]["verdict"] == "fail" and items.get(item) and of_script[0]["says"]
-                  and of_script[0]["expected"], status, said, report)
-
-
-def right_one_passes(bench):
-    scripts = sorted({script for _, script, _ in PLANTED})
-    with Listener(bench.folder, "right", [bench.planted, bench.peer], dict(os.environ)) as listener:
-        status, said, report = bench.run(*KNOWS_ALL, *PATIENT, "--initiate", listener.command(), *scripts)
-    return expect(status == 0 and report["summary"] == {"pass": len(scripts), "fail": 0, "skip": 0}, status, said,
-                  *failures(report))
 
 
 class Impostor:
@@ -287,10 +212,6 @@ def main():
                 tap.result(name, memif(bench, native))
             else:
                 tap.skip(name, "built without DPDK")
-        if bench.planted:
-            tap.result("the server that gets the bugs passes without", right_one_passes(bench))
-            for bug, script, item in PLANTED:
-                tap.result(f"{bug} is found by {script}", finds(bench, bug, script, item))
     tap.finish()
 
 
