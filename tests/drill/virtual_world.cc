@@ -22,7 +22,7 @@ VirtualWorld::VirtualWorld() {
 }
 
 std::string VirtualWorld::lacks(const Script& script) {
-  constexpr std::array<std::string_view, 2> kMissing = {"crc", "idle-close"};
+  constexpr std::array<std::string_view, 3> kMissing = {"crc", "idle-close", "secured"};
   for (const std::string& need : script.needs)
     if (std::find(kMissing.begin(), kMissing.end(), need) != kMissing.end())
       return fmt::format("the virtual harness has no {}", need);
