@@ -83,15 +83,6 @@ void define_requests(const Peer& peer, Definitions& definitions) {
   definitions["request"] = std::move(request);
 }
 
-/// A packet of UET that names our PDC.
-bool is_for(const SeenPacket& packet, std::uint64_t id) {
-  const auto headers = tell_headers(packet.bytes);
-  if (headers.empty()) return false;
-  const auto fields = *headers.front()->decode(packet.bytes);
-  const auto named = fields.find("dpdcid");
-  return named != fields.end() && named->second == id;
-}
-
 }  // namespace
 
 LiveWorld::LiveWorld(LiveLink& link, const Peer& peer, const Timing& timing, std::uint64_t seed)
@@ -106,7 +97,7 @@ std::string LiveWorld::lacks(const Script& script) {
   for (const std::string& need : script.needs) {
     const Capability* const c = find_capability(need);
     if (c == nullptr) return fmt::format("needs '{}', which no endpoint is known for", need);
-    if (!peer_.can.contains(need))
+    if (!peer_.can.contains(need) || (need == "openings" && challenges_))
       return fmt::format("needs {}: {}; {}", need, c->meaning, c->without);
   }
   return {};
@@ -118,7 +109,7 @@ std::uint16_t LiveWorld::new_id() {
   return next_id_;
 }
 
-void LiveWorld::begin(const Script&, Variables& variables, Definitions& definitions) {
+void LiveWorld::begin(const Script& script, Variables& variables, Definitions& definitions) {
   variables_ = &variables;
   lines_.clear();
   kept_.clear();
@@ -138,6 +129,7 @@ void LiveWorld::begin(const Script&, Variables& variables, Definitions& definiti
   variables.set("base", peer_.base);
   variables.set("mtu", peer_.payload_mtu);
   define_requests(peer_, definitions);
+  if (challenges_) take_up_challenge(script, variables, definitions);
 }
 
 void LiveWorld::end() {
@@ -248,15 +240,6 @@ std::uint32_t LiveWorld::new_start() {
   return next_start_ += kStartStep;
 }
 
-/// A secured target says where it expects us to start.
-void LiveWorld::learn_start(const SeenPacket& packet) {
-  const auto headers = tell_headers(packet.bytes);
-  if (headers.empty() || headers.front()->name() != "nack") return;
-  const auto fields = *headers.front()->decode(packet.bytes);
-  if (fields.at("nack_code") == static_cast<std::uint64_t>(wire::NackCode::kNewStartPsn))
-    next_start_ = static_cast<std::uint32_t>(fields.at("payload"));
-}
-
 std::string LiveWorld::initiate(Words words) {
   std::string why;
   const auto bytes = words.size() == 2 ? variables_->read(words[1], why) : std::nullopt;
@@ -268,33 +251,6 @@ std::string LiveWorld::initiate(Words words) {
              words[0] == "read" ? "from" : "to", address);
   patience_ = timing_.by_hand;
   return {};
-}
-
-bool LiveWorld::reach(Duration patience) {
-  constexpr Duration kAgain = Duration::from_ms(200);
-  const Instant end = now() + patience;
-  while (now() < end) {
-    Variables variables;
-    Definitions definitions;
-    begin({}, variables, definitions);
-    std::vector<std::string> words = {"request_syn", "psn=$start",           "spdcid=$id",
-                                      "ar=1",        "next_hdr=REQUEST_STD", "/"};
-    words.insert(words.end(), definitions["request"].begin(), definitions["request"].end());
-    words.insert(words.end(), {"message_id=$msg", "/"});
-    words.insert(words.end(), definitions["body"].begin(), definitions["body"].end());
-    std::string why;
-    const auto probe = build_packet(words, variables, why);
-    const std::uint64_t id = variables.read("$id", why).value_or(0);
-    send(probe, {});
-    const Instant again = std::min(end, now() + kAgain);
-    while (const auto answer = receive(again)) {
-      if (!is_for(*answer, id)) continue;
-      learn_start(*answer);
-      LiveWorld::end();
-      return true;
-    }
-  }
-  return false;
 }
 
 }  // namespace uet::drill

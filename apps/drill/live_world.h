@@ -54,7 +54,11 @@ class LiveWorld final : public World {
   std::string seal(Words words);
   void reset_sealing();
   std::uint32_t new_start();
-  void learn_start(const SeenPacket& packet);
+  bool learn_start(const SeenPacket& packet);
+  std::optional<SeenPacket> knock(const Variables& variables, const Definitions& definitions,
+                                  bool is_ordered, base::Instant until);
+  void take_up_challenge(const Script& script, Variables& variables,
+                         const Definitions& definitions);
   void note(bool is_ours, std::span<const std::uint8_t> bytes);
 
   LiveLink& link_;
@@ -69,6 +73,7 @@ class LiveWorld final : public World {
   base::Duration patience_;
   LiveLink::Manner manner_;
   std::uint32_t next_start_ = 0;  ///< secured: every PDC starts behind the ones before
+  bool challenges_ = false;       ///< the endpoint wants each PDC to start at a PSN of its choice
   std::vector<SeenPacket> kept_;  ///< came while time passed
   std::deque<WireLine> lines_;
   std::string trouble_;

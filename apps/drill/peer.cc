@@ -34,6 +34,7 @@ constexpr Capability kCapabilities[] = {
      "say --with numbered"},
     {"any-start", "takes PDCs that start at any PSN; not where packets are secured",
      "--keys or --without any-start was said"},
+    {"openings", "takes openings that it has not challenged", "it challenges every one"},
     {"secured", "seals packets under the keys of --keys", "give --keys"},
     {"two-keys", "secured, and the key file has a second key",
      "the key file has none: uet-keys rotate"},

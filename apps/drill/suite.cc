@@ -30,7 +30,8 @@ class Suite {
   void play(const Script& script) {
     Result result;
     result.script = script;
-    const std::string lacks = world_.lacks(script);
+    std::string lacks = world_.lacks(script);
+    if (lacks.empty() && is_alive()) lacks = world_.lacks(script);  // now that its manner is known
     if (!lacks.empty()) {
       result.outcome = skipped(lacks);
     } else if (!is_alive() && !script.is_contact) {

@@ -61,7 +61,7 @@ def provider_passes(bench):
         status, said, report = bench.run(*KNOWS_ALL, *PATIENT, "--initiate", listener.command(), "--out", out)
     needs = {need for s in report.get("scripts", []) if s["verdict"] == "skip" for need in s["needs"]}
     problem = expect(status == 0 and report["summary"]["pass"] > 85
-                     and needs <= {"idle-close", "rod", "secured", "two-keys", "replay-window", "tsc-floor", "no-trim-hints", "epoch",
+                     and needs <= {"idle-close", "openings", "rod", "secured", "two-keys", "replay-window", "tsc-floor", "no-trim-hints", "epoch",
                                    "ssi-keys"}, status, said, report.get("trouble"), needs, *failures(report))
     if problem:
         return problem
@@ -73,19 +73,37 @@ def provider_passes(bench):
             or expect("WRITE" in dump.stdout and "CLOSE_COMMAND" in dump.stdout, dump.stdout, dump.stderr))
 
 
+def new_keys(bench, name, *options):
+    folder = os.path.join(bench.folder, name)
+    os.mkdir(folder, 0o700)
+    file = os.path.join(folder, "keys.json")
+    state = os.path.join(folder, "state")
+    for command in (["new", "--out", file, "--state-dir", state, "--replay-window", "1024", *options], ["rotate", file]):
+        subprocess.run([bench.keys, *command], check=True, capture_output=True)
+    return file
+
+
 def provider_with_keys_passes(bench):
     """Sealed: every script that applies, in both roles. The listener is the first to use the keys, so it trusts where PDCs start."""
-    keys = os.path.join(bench.folder, "keys")
-    os.mkdir(keys, 0o700)
-    file = os.path.join(keys, "keys.json")
-    for command in (["new", "--out", file, "--state-dir", os.path.join(keys, "state"), "--replay-window", "1024"], ["rotate", file]):
-        subprocess.run([bench.keys, *command], check=True, capture_output=True)
+    file = new_keys(bench, "keys")
     with bench.listen(FI_UET_PDC_IDLE="60s", FI_UET_ROD_REORDER="0", FI_UET_KEYS=file) as listener:
         status, said, report = bench.run(*KNOWS_ALL, *PATIENT, "--initiate", listener.command(), "--keys", file)
     needs = {need for s in report.get("scripts", []) if s["verdict"] == "skip" for need in s["needs"]}
     return expect(status == 0 and report["summary"]["pass"] > 90
-                  and needs <= {"any-start", "trimming", "crc", "idle-close", "secured", "epoch", "ssi-keys", "rod"},
+                  and needs <= {"any-start", "trimming", "crc", "idle-close", "openings", "rod", "secured", "epoch", "ssi-keys"},
                   status, said, report.get("trouble"), needs, *failures(report))
+
+
+def provider_that_challenges_passes(bench):
+    """Each script starts where the endpoint wants it to; one with several openings is skipped."""
+    file = new_keys(bench, "challenge", "--opening", "1rtt")
+    names = ["PDS-012-opening", "PDS-030-noop-opens", "PDS-032-ordered-opening", "PDS-035-stray-syn-after-the-close",
+             "INI-054-one-loss", "INI-161-close-request", "TSS-T35-packet-in-clear", "TSS-T40-opening-from-before"]
+    with bench.listen(FI_UET_PDC_IDLE="60s", FI_UET_ROD_REORDER="0", FI_UET_KEYS=file) as listener:
+        status, said, report = bench.run(*KNOWS_ALL, *PATIENT, "--initiate", listener.command(), "--keys", file, *names)
+    skipped = [name for name, verdict in verdicts(report).items() if verdict == "skip"]
+    return expect(status == 0 and report["summary"]["pass"] == 7 and skipped == ["PDS-035-stray-syn-after-the-close"],
+                  status, said, report.get("trouble"), skipped, *failures(report))
 
 
 def provider_restarted_initiator(bench):
@@ -214,6 +232,7 @@ def main():
         bench = Bench(sys.argv[1:], folder)
         tap.result("the provider passes every script that applies", provider_passes(bench))
         tap.result("with keys it passes as well", provider_with_keys_passes(bench))
+        tap.result("and where it challenges every opening", provider_that_challenges_passes(bench))
         tap.result("the provider lets an initiator start anew", provider_restarted_initiator(bench))
         tap.result("a listening program of which nothing is known", nothing_known(bench))
         tap.result("scripts that drive our own calls say so", own_calls(bench))
