@@ -94,8 +94,9 @@ const std::vector<std::unique_ptr<Header>>& all_headers() {
                    wire::PdsAck, wire::PdsAckCcNscc, wire::PdsAckCcCredit, wire::PdsAckCcx,
                    wire::PdsNack, wire::PdsControl, wire::PdsControlSyn, wire::PdsRudi,
                    wire::PdsUud, wire::PdsExpectedPsn, wire::SesStandardFirst,
-                   wire::SesStandardNext, wire::SesMedium, wire::SesSmall, wire::SesResponse,
-                   wire::SesResponseData, wire::SesResponseDataSmall, wire::ExtAtomic, Number64>();
+                   wire::SesStandardNext, wire::SesSequenced, wire::SesSequencedNext,
+                   wire::SesMedium, wire::SesSmall, wire::SesResponse, wire::SesResponseData,
+                   wire::SesResponseDataSmall, wire::ExtAtomic, Number64>();
   return kAll;
 }
 

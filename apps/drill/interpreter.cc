@@ -24,13 +24,14 @@ class Run {
     fail(script_.wrong);
     world_.begin(script_, variables_, definitions_);
     check_world();
-    for (const Step& step : script_.steps) {
-      if (has_failed()) break;
+    for (next_step_ = 0; next_step_ < script_.steps.size() && !has_failed();) {
+      const Step& step = script_.steps[next_step_++];
       outcome_.line = step.line;
       outcome_.step = step.text;
       take(step);
       check_world();
     }
+    if (!loops_.empty()) fail("repeat without end");
     world_.end();
     if (!has_failed()) return {};
     outcome_.verdict = Verdict::kFail;
@@ -43,6 +44,12 @@ class Run {
     std::vector<std::uint8_t> bytes;
     Duration every;
     Instant next_at;
+  };
+
+  /// Steps from `first` to `end` come again.
+  struct Loop {
+    std::size_t first = 0;
+    std::uint64_t left = 0;  ///< rounds, with this one
   };
 
   Duration patience() const { return std::max(world_.patience(), script_.patience); }
@@ -67,6 +74,8 @@ class Run {
   void nothing();
   void wait(Words words);
   void let(Words words);
+  void repeat(Words words);
+  void end_of_repeat();
   std::optional<SeenPacket> next(Instant until);
   void not_this(Words words, const SeenPacket& packet, const Match& match);
   std::string with_values(Words words);
@@ -76,6 +85,8 @@ class Run {
   Variables variables_;
   Definitions definitions_;
   Travel travel_;
+  std::size_t next_step_ = 0;
+  std::vector<Loop> loops_;
   Repeated repeated_;
   Outcome outcome_;
 };
@@ -115,6 +126,10 @@ void Run::take(const Step& step) {
     travel_.from = number_at(rest, 0);
   } else if (what == "let") {
     let(rest);
+  } else if (what == "repeat") {
+    repeat(rest);
+  } else if (what == "end") {
+    end_of_repeat();
   } else if (what == "define") {
     if (rest.size() < 2) return fail("define NAME WORD...");
     definitions_[rest[0]] = {rest.begin() + 1, rest.end()};
@@ -248,6 +263,21 @@ void Run::wait(Words words) {
 void Run::let(Words words) {
   if (words.size() != 2) return fail("let NAME VALUE");
   variables_.set(words[0], number_at(words, 1));
+}
+
+void Run::repeat(Words words) {
+  constexpr std::uint64_t kMost = 100'000;
+  const std::uint64_t rounds = number_at(words, 0);
+  if (rounds == 0 || rounds > kMost) return fail(fmt::format("repeat 1 to {} times", kMost));
+  loops_.push_back({next_step_, rounds});
+}
+
+void Run::end_of_repeat() {
+  if (loops_.empty()) return fail("end without repeat");
+  if (--loops_.back().left > 0)
+    next_step_ = loops_.back().first;
+  else
+    loops_.pop_back();
 }
 
 std::string Run::with_values(Words words) {

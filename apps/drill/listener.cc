@@ -25,7 +25,7 @@
 
 namespace {
 
-constexpr std::size_t kMemory = 64 * 1024;
+constexpr std::size_t kMemory = 64 * 1024, kOwnMemory = 512 * 1024;
 constexpr std::size_t kReceives = 64, kReceiveBytes = 4096;
 
 [[noreturn]] void fail(const std::string& what) {
@@ -38,7 +38,7 @@ void must(ssize_t ret, const char* what) {
 
 class Listener {
  public:
-  explicit Listener(std::uint64_t key) : memory_(kMemory), own_(kMemory, 0x42) {
+  explicit Listener(std::uint64_t key) : memory_(kMemory), own_(kOwnMemory, 0x42) {
     open();
     const std::uint64_t access = FI_REMOTE_READ | FI_REMOTE_WRITE;
     fid_mr* mr = nullptr;
@@ -48,9 +48,10 @@ class Listener {
     for (auto& buffer : receives_) post(buffer);
     const bool is_virtual = (info_->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
     const auto base = reinterpret_cast<std::uintptr_t>(memory_.data());
-    std::printf("ready --key %#llx --base %#llx --with receives,atomic\n",
+    std::printf("ready --key %#llx --base %#llx --with receives,atomic%s\n",
                 static_cast<unsigned long long>(fi_mr_key(mr)),
-                static_cast<unsigned long long>(is_virtual ? base : 0));
+                static_cast<unsigned long long>(is_virtual ? base : 0),
+                (info_->caps & FI_TAGGED) != 0 ? ",unexpected" : "");
     std::fflush(stdout);
   }
 
@@ -76,19 +77,29 @@ class Listener {
   }
 
  private:
-  void open() {
+  /// The first that the provider has.
+  fi_info* find() {
     fi_info* hints = fi_allocinfo();
-    hints->caps = FI_MSG | FI_RMA | FI_ATOMIC;
     hints->ep_attr->type = FI_EP_RDM;
     hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_ALLOCATED;
     // Without these where the provider can do without: the key is then the one that was asked for.
     const int modes = hints->domain_attr->mr_mode;
-    hints->domain_attr->mr_mode = 0;
-    if (fi_getinfo(FI_VERSION(1, 15), nullptr, nullptr, 0, hints, &info_) != 0) {
-      hints->domain_attr->mr_mode = modes;
-      must(fi_getinfo(FI_VERSION(1, 15), nullptr, nullptr, 0, hints, &info_), "fi_getinfo");
-    }
+    fi_info* found = nullptr;
+    int error = 0;
+    for (const std::uint64_t tagged : {std::uint64_t{FI_TAGGED}, std::uint64_t{0}})
+      for (const int mode : {0, modes}) {
+        if (found != nullptr) continue;
+        hints->caps = FI_MSG | FI_RMA | FI_ATOMIC | tagged;
+        hints->domain_attr->mr_mode = mode;
+        error = fi_getinfo(FI_VERSION(1, 15), nullptr, nullptr, 0, hints, &found);
+      }
     fi_freeinfo(hints);
+    if (found == nullptr) must(error, "fi_getinfo");
+    return found;
+  }
+
+  void open() {
+    info_ = find();
     fid_fabric* fabric = nullptr;
     must(fi_fabric(info_->fabric_attr, &fabric, nullptr), "fi_fabric");
     must(fi_domain(fabric, info_, &domain_, nullptr), "fi_domain");

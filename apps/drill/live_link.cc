@@ -1,5 +1,6 @@
 #include "apps/drill/live_link.h"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <time.h>
 
@@ -34,12 +35,16 @@ Instant clock_now() {
 }
 
 LiveLink::LiveLink(net::Port& port, base::Trace& trace, const net::FabricAddress& peer,
-                   bool has_crc)
+                   bool has_crc, Sealing* sealing)
     : port_(port),
       trace_(trace),
       peer_(peer),
-      integrity_(has_crc ? fep::DataProtection::kCrc : fep::DataProtection::kNone, port.facts(),
-                 kTrimmed, kTrimmedLastHop) {}
+      sealing_(sealing),
+      integrity_(sealing != nullptr ? fep::DataProtection::kTss
+                 : has_crc          ? fep::DataProtection::kCrc
+                                    : fep::DataProtection::kNone,
+                 port.facts(), kTrimmed, kTrimmedLastHop,
+                 sealing != nullptr ? &sealing->domain() : nullptr) {}
 
 std::string LiveLink::capture_to(const std::string& path) {
   for (; burst_next_ < burst_size_; ++burst_next_) burst_[burst_next_].packet.reset();
@@ -59,17 +64,38 @@ std::string LiveLink::capture_to(const std::string& path) {
   return {};
 }
 
-bool LiveLink::send(std::span<const std::uint8_t> bytes, const Travel& travel,
-                    bool with_wrong_crc) {
+/// A null packet when the pool has none, or none so large.
+net::TxPacket LiveLink::packet_for(std::span<const std::uint8_t> bytes, std::uint16_t entropy,
+                                   net::TosByte tos) {
   net::TxPacket tx;
   tx.packet = port_.pool().allocate();
-  if (!tx.packet || tx.packet.tailroom() < bytes.size() + integrity_.overhead()) return false;
-  if (!bytes.empty()) std::copy(bytes.begin(), bytes.end(), tx.packet.append(bytes.size()));
+  if (tx.packet && tx.packet.tailroom() < bytes.size() + integrity_.overhead()) tx.packet.reset();
+  if (tx.packet && !bytes.empty())
+    std::copy(bytes.begin(), bytes.end(), tx.packet.append(bytes.size()));
   tx.destination = peer_;
-  tx.entropy = port_.wire_entropy(travel.entropy);
-  tx.tos = travel.tos;
-  if (integrity_.seal(tx)) return false;
-  if (with_wrong_crc) tx.packet.data()[tx.packet.size() - 1] ^= 0x5a;
+  tx.entropy = entropy;
+  tx.tos = tos;
+  return tx;
+}
+
+bool LiveLink::send(std::span<const std::uint8_t> bytes, const Travel& travel, Manner manner) {
+  if (sealing_ != nullptr) sealing_->service(clock_now());
+  net::TxPacket tx = packet_for(bytes, port_.wire_entropy(travel.entropy), travel.tos);
+  if (!tx.packet) return false;
+  if (!manner.is_in_clear && integrity_.seal(tx)) return false;
+  if (manner.is_spoilt) tx.packet.data()[tx.packet.size() - 1] ^= 0x5a;
+  const auto sealed = std::as_const(tx.packet).bytes();
+  last_ = {.bytes = {sealed.begin(), sealed.end()}, .entropy = tx.entropy, .tos = tx.tos};
+  return offer(tx);
+}
+
+bool LiveLink::send_remembered() {
+  if (!remembered_) return false;
+  net::TxPacket tx = packet_for(remembered_->bytes, remembered_->entropy, remembered_->tos);
+  return tx.packet && offer(tx);
+}
+
+bool LiveLink::offer(net::TxPacket& tx) {
   const Instant until = clock_now() + kSendPatience;
   for (Instant now = clock_now(); now < until; now = clock_now()) {
     if (port_.next_deadline() <= now) port_.on_deadline(now);
@@ -82,11 +108,22 @@ bool LiveLink::send(std::span<const std::uint8_t> bytes, const Travel& travel,
   return false;
 }
 
+std::string LiveLink::refused() const {
+  std::string text;
+  for (std::size_t i = 0; i < base::kDropReasonCount; ++i) {
+    const auto reason = static_cast<base::DropReason>(i);
+    if (refusals_[i] > 0)
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", refusals_[i], base::name_of(reason));
+  }
+  return text;
+}
+
 std::optional<SeenPacket> LiveLink::receive(Instant until) {
   while (true) {
     while (burst_next_ < burst_size_)
       if (auto seen = take(burst_[burst_next_++])) return seen;
     const Instant now = clock_now();
+    if (sealing_ != nullptr) sealing_->service(now);
     if (port_.next_deadline() <= now) port_.on_deadline(now);
     burst_next_ = 0;
     burst_size_ = outer().receive(now, burst_);
@@ -101,8 +138,9 @@ std::optional<SeenPacket> LiveLink::take(net::RxPacket& rx) {
   std::optional<SeenPacket> seen;
   if (rx.source != peer_) {
     ++counters_.strangers;
-  } else if (integrity_.open(rx)) {
+  } else if (const auto refusal = integrity_.open(rx)) {
     ++counters_.broken;
+    ++refusals_[static_cast<std::size_t>(*refusal)];
   } else {
     ++counters_.received;
     const auto bytes = std::as_const(rx.packet).bytes();

@@ -1,6 +1,7 @@
 #include "apps/drill/live_world.h"
 
 #include "apps/drill/headers.h"
+#include "lib/wire/enums.h"
 
 #include <fmt/format.h>
 
@@ -15,6 +16,9 @@ namespace {
 
 using base::Duration;
 using base::Instant;
+
+/// A secured target takes a PDC whose start is behind those it has seen of us, in half of the number space. [TSS 11.2]
+constexpr std::uint32_t kStartMin = 1u << 16, kFirstStartEnd = 1u << 24, kStartStep = 1u << 21;
 
 /// Steps that only an endpoint of ours inside the harness can take, and what they do.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 26> kOwnSteps = {{
@@ -79,21 +83,13 @@ void define_requests(const Peer& peer, Definitions& definitions) {
   definitions["request"] = std::move(request);
 }
 
-/// A packet of UET that names our PDC.
-bool is_for(const SeenPacket& packet, std::uint64_t id) {
-  const auto headers = tell_headers(packet.bytes);
-  if (headers.empty()) return false;
-  const auto fields = *headers.front()->decode(packet.bytes);
-  const auto named = fields.find("dpdcid");
-  return named != fields.end() && named->second == id;
-}
-
 }  // namespace
 
 LiveWorld::LiveWorld(LiveLink& link, const Peer& peer, const Timing& timing, std::uint64_t seed)
     : link_(link), peer_(peer), timing_(timing), rng_(seed), patience_(timing.patience) {
   next_id_ = static_cast<std::uint16_t>(rng_.next_u64());
   next_message_ = static_cast<std::uint16_t>(rng_.next_u64());
+  next_start_ = kStartMin + static_cast<std::uint32_t>(rng_.next_u64()) % kFirstStartEnd;
 }
 
 std::string LiveWorld::lacks(const Script& script) {
@@ -101,7 +97,7 @@ std::string LiveWorld::lacks(const Script& script) {
   for (const std::string& need : script.needs) {
     const Capability* const c = find_capability(need);
     if (c == nullptr) return fmt::format("needs '{}', which no endpoint is known for", need);
-    if (!peer_.can.contains(need))
+    if (!peer_.can.contains(need) || (need == "openings" && challenges_))
       return fmt::format("needs {}: {}; {}", need, c->meaning, c->without);
   }
   return {};
@@ -113,19 +109,19 @@ std::uint16_t LiveWorld::new_id() {
   return next_id_;
 }
 
-void LiveWorld::begin(const Script&, Variables& variables, Definitions& definitions) {
+void LiveWorld::begin(const Script& script, Variables& variables, Definitions& definitions) {
   variables_ = &variables;
   lines_.clear();
   kept_.clear();
   trouble_.clear();
-  crc_is_wrong_ = false;
+  reset_sealing();
   patience_ = timing_.patience;
   const std::array<std::uint16_t, 3> ids = {new_id(), new_id(), new_id()};
   ledger_.begin({ids.begin(), ids.end()});
   variables.set("id", ids[0]);
   variables.set("id2", ids[1]);
   variables.set("id3", ids[2]);
-  variables.set("start", static_cast<std::uint32_t>(rng_.next_u64()));
+  variables.set("start", new_start());
   next_message_ = static_cast<std::uint16_t>(next_message_ + 16);
   if (next_message_ < 16) next_message_ = 16;
   variables.set("msg", next_message_);
@@ -133,6 +129,7 @@ void LiveWorld::begin(const Script&, Variables& variables, Definitions& definiti
   variables.set("base", peer_.base);
   variables.set("mtu", peer_.payload_mtu);
   define_requests(peer_, definitions);
+  if (challenges_) take_up_challenge(script, variables, definitions);
 }
 
 void LiveWorld::end() {
@@ -143,7 +140,7 @@ void LiveWorld::end() {
 
 /// Ends what the script left open, so that the next one finds the endpoint at rest.
 void LiveWorld::say_farewell(Instant until) {
-  crc_is_wrong_ = false;
+  reset_sealing();
   for (const auto& packet : ledger_.farewells()) send(packet, {});
   while (ledger_.is_anything_open()) {
     const auto packet = receive(until);
@@ -155,13 +152,15 @@ void LiveWorld::say_farewell(Instant until) {
 
 void LiveWorld::note(bool is_ours, std::span<const std::uint8_t> bytes) {
   constexpr std::size_t kLinesMost = 400;
-  if (lines_.size() < kLinesMost) lines_.push_back({now(), is_ours, show_packet(bytes)});
+  if (lines_.size() == kLinesMost) lines_.pop_front();
+  lines_.push_back({now(), is_ours, show_packet(bytes)});
 }
 
 bool LiveWorld::send(std::span<const std::uint8_t> bytes, const Travel& travel) {
   note(true, bytes);
-  if (!crc_is_wrong_) ledger_.on_sent(bytes);
-  return link_.send(bytes, travel, crc_is_wrong_);
+  const bool is_taken = !manner_.is_spoilt && !(manner_.is_in_clear && link_.sealing() != nullptr);
+  if (is_taken) ledger_.on_sent(bytes);
+  return link_.send(bytes, travel, manner_);
 }
 
 void LiveWorld::arrive(std::span<const std::uint8_t> bytes, const Travel& travel) {
@@ -173,7 +172,7 @@ std::optional<SeenPacket> LiveWorld::receive(Instant until) {
   while (auto packet = link_.receive(until)) {
     if (ledger_.is_of_the_past(packet->bytes)) {
       const auto answer = ledger_.answer_to_the_past(packet->bytes);
-      if (!answer.empty()) link_.send(answer, {}, false);
+      if (!answer.empty()) link_.send(answer, {}, {});
       if (now() >= until) return {};
       continue;
     }
@@ -205,10 +204,40 @@ void LiveWorld::pass(Duration span) {
 StepResult LiveWorld::step(Words words) {
   if (words[0] == "initiate") return {.why = initiate(words.subspan(1))};
   if (words[0] == "crc" && words.size() == 2) {
-    crc_is_wrong_ = words[1] == "wrong";
+    manner_.is_spoilt = words[1] == "wrong";
     return {.why = words[1] == "wrong" || words[1] == "right" ? "" : "crc wrong, or crc right"};
   }
+  if (words[0] == "tss" && words.size() == 2) return {.why = seal(words.subspan(1))};
   return {.is_known = false};
+}
+
+/// What is special about our packets from now on, and sealed ones out of turn.
+std::string LiveWorld::seal(Words words) {
+  const std::string& what = words[0];
+  Sealing* const sealing = link_.sealing();
+  if (sealing == nullptr) return "there are no keys: --keys";
+  if (what == "clear" || what == "sealed") {
+    manner_.is_in_clear = what == "clear";
+    return "";
+  }
+  if (what == "other-key" || what == "usual-key") return sealing->use_other_key(what[0] == 'o');
+  if (what == "jump") return sealing->jump();
+  if (what == "remember") {
+    link_.remember();
+    return "";
+  }
+  if (what == "again") return link_.send_remembered() ? "" : "our port does not take the packet";
+  return "tss clear, sealed, other-key, usual-key, jump, remember or again";
+}
+
+void LiveWorld::reset_sealing() {
+  manner_ = {};
+  if (link_.sealing() != nullptr) link_.sealing()->use_other_key(false);
+}
+
+std::uint32_t LiveWorld::new_start() {
+  if (link_.sealing() == nullptr) return static_cast<std::uint32_t>(rng_.next_u64());
+  return next_start_ += kStartStep;
 }
 
 std::string LiveWorld::initiate(Words words) {
@@ -222,32 +251,6 @@ std::string LiveWorld::initiate(Words words) {
              words[0] == "read" ? "from" : "to", address);
   patience_ = timing_.by_hand;
   return {};
-}
-
-bool LiveWorld::reach(Duration patience) {
-  constexpr Duration kAgain = Duration::from_ms(200);
-  const Instant end = now() + patience;
-  while (now() < end) {
-    Variables variables;
-    Definitions definitions;
-    begin({}, variables, definitions);
-    std::vector<std::string> words = {"request_syn", "psn=$start",           "spdcid=$id",
-                                      "ar=1",        "next_hdr=REQUEST_STD", "/"};
-    words.insert(words.end(), definitions["request"].begin(), definitions["request"].end());
-    words.insert(words.end(), {"message_id=$msg", "/"});
-    words.insert(words.end(), definitions["body"].begin(), definitions["body"].end());
-    std::string why;
-    const auto probe = build_packet(words, variables, why);
-    const std::uint64_t id = variables.read("$id", why).value_or(0);
-    send(probe, {});
-    const Instant again = std::min(end, now() + kAgain);
-    while (const auto answer = receive(again)) {
-      if (!is_for(*answer, id)) continue;
-      LiveWorld::end();
-      return true;
-    }
-  }
-  return false;
 }
 
 }  // namespace uet::drill

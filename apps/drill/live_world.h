@@ -1,6 +1,7 @@
 /// The live harness: an endpoint at an address, in real time.
 #pragma once
 
+#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
@@ -41,8 +42,8 @@ class LiveWorld final : public World {
 
   /// True when the endpoint answers an opening, in whichever way, before the time to reach it is over.
   bool reach(base::Duration patience);
-  /// What went over the wire since the last begin().
-  const std::vector<WireLine>& lines() const { return lines_; }
+  /// The last that went over the wire since the last begin().
+  const std::deque<WireLine>& lines() const { return lines_; }
 
  private:
   std::uint16_t new_id();
@@ -50,6 +51,14 @@ class LiveWorld final : public World {
   std::optional<SeenPacket> receive(base::Instant until);
   void say_farewell(base::Instant until);
   std::string initiate(Words words);
+  std::string seal(Words words);
+  void reset_sealing();
+  std::uint32_t new_start();
+  bool learn_start(const SeenPacket& packet);
+  std::optional<SeenPacket> knock(const Variables& variables, const Definitions& definitions,
+                                  bool is_ordered, base::Instant until);
+  void take_up_challenge(const Script& script, Variables& variables,
+                         const Definitions& definitions);
   void note(bool is_ours, std::span<const std::uint8_t> bytes);
 
   LiveLink& link_;
@@ -62,9 +71,11 @@ class LiveWorld final : public World {
   std::uint16_t next_id_ = 0;
   std::uint16_t next_message_ = 1;
   base::Duration patience_;
-  bool crc_is_wrong_ = false;
+  LiveLink::Manner manner_;
+  std::uint32_t next_start_ = 0;  ///< secured: every PDC starts behind the ones before
+  bool challenges_ = false;       ///< the endpoint wants each PDC to start at a PSN of its choice
   std::vector<SeenPacket> kept_;  ///< came while time passed
-  std::vector<WireLine> lines_;
+  std::deque<WireLine> lines_;
   std::string trouble_;
 };
 

@@ -45,13 +45,19 @@ std::string write_file(const std::string& path, const std::string& text) {
   return file ? "" : path + ": cannot be written";
 }
 
-int play(const Options& options, const std::vector<Script>& scripts) {
+int play(Options options, const std::vector<Script>& scripts) {
   base::Trace trace{16};
   std::string error;
   const auto port = ports::open_port(
       {.request = options.port, .impair = options.impair, .pcap = {}}, trace, error);
   if (port == nullptr) return complain(error);
-  LiveLink link(*port, trace, options.peer.address, options.peer.has_crc);
+  std::unique_ptr<Sealing> sealing;
+  if (!options.peer.keys.empty()) {
+    sealing = Sealing::open(options.peer.keys, options.peer.job_id, port->facts(), error);
+    if (sealing == nullptr) return complain("--keys: " + error);
+    options.peer.can.merge(sealing->capabilities());
+  }
+  LiveLink link(*port, trace, options.peer.address, options.peer.has_crc, sealing.get());
   const std::uint64_t seed =
       options.seed != 0 ? options.seed : static_cast<std::uint64_t>(clock_now().ns());
   LiveWorld world(link, options.peer, options.timing, seed);

@@ -108,6 +108,8 @@ void add_peer(CLI::App& app, Options& o) {
          "--protect", [&p](const std::string& text) { p.has_crc = text == "crc"; },
          "crc (as if not given) or none")
       ->check(CLI::IsMember({"crc", "none"}));
+  app.add_option("--keys", p.keys,
+                 "key file, as the endpoint's FI_UET_KEYS: packets are secured (TSS)");
   app.add_option("--initiate", p.initiate,
                  "command that makes it initiate $UET_DRILL_OPERATION (write, send, read) of "
                  "$UET_DRILL_BYTES bytes with the endpoint at $UET_DRILL_ADDRESS");
@@ -119,7 +121,9 @@ void add_peer(CLI::App& app, Options& o) {
 void derive_capabilities(const CLI::App& app, Peer& peer) {
   if (app.count("--key") > 0) peer.can.insert("memory");
   if (peer.relative) peer.can.insert("relative");
-  if (peer.has_crc) peer.can.insert("crc");
+  if (!peer.keys.empty())
+    for (const char* const unlike : {"any-start", "trimming"}) peer.can.erase(unlike);
+  if (peer.has_crc && peer.keys.empty()) peer.can.insert("crc");
   if (!peer.initiate.empty() || peer.is_by_hand) peer.can.insert("initiator");
 }
 

@@ -97,6 +97,8 @@ void PdcLedger::begin(std::set<std::uint16_t> own_ids) {
   own_ = std::move(own_ids);
   past_syns_.insert(syns_.begin(), syns_.end());
   syns_.clear();
+  for (const auto& [id, pdc] : pdcs_)
+    if (pdc.is_theirs && !pdc.is_closed) theirs_of_the_past_.insert_or_assign(id, pdc);
   pdcs_.clear();
 }
 
@@ -146,10 +148,14 @@ bool PdcLedger::is_of_the_past(std::span<const std::uint8_t> packet) const {
   return p.has("dpdcid") && retired_.contains(p.id("dpdcid"));
 }
 
-PdcLedger::Bytes PdcLedger::answer_to_the_past(std::span<const std::uint8_t> packet) const {
+PdcLedger::Bytes PdcLedger::answer_to_the_past(std::span<const std::uint8_t> packet) {
   const Outer p(packet);
-  if (p.is_syn()) return {};
-  if (p.is_control(ControlType::kCloseCommand)) return ack_of(p);
+  if (p.is_control(ControlType::kCloseCommand)) {
+    theirs_of_the_past_.erase(p.id("dpdcid"));
+    return ack_of(p);
+  }
+  Bytes answer = answer_as_target(theirs_of_the_past_, packet);
+  if (!answer.empty() || p.is_syn()) return answer;
   if (!p.consumes_psn()) return {};
   constexpr auto kCode = static_cast<std::uint64_t>(wire::NackCode::kInvDpdcid);
   return make("nack", {{"nack_code", kCode}, {"nack_psn", p.psn()}, {"dpdcid", p.at("spdcid")}});
@@ -198,7 +204,12 @@ std::vector<PdcLedger::Bytes> PdcLedger::farewells() {
 PdcLedger::Bytes PdcLedger::answer_at_the_end(std::span<const std::uint8_t> packet) {
   const Outer p(packet);
   if (p.is_control(ControlType::kCloseCommand)) return ack_of(p);
-  for (auto& [id, pdc] : pdcs_) {
+  return answer_as_target(pdcs_, packet);
+}
+
+PdcLedger::Bytes PdcLedger::answer_as_target(Pdcs& pdcs, std::span<const std::uint8_t> packet) {
+  const Outer p(packet);
+  for (auto& [id, pdc] : pdcs) {
     const bool is_its = p.is_syn() ? pdc.peer_id == p.id("spdcid") : id == p.id("dpdcid");
     if (!is_its || !pdc.is_theirs || !p.consumes_psn()) continue;
     if (p.psn() == pdc.newest + 1) ++pdc.newest;

@@ -18,13 +18,17 @@ class PdcLedger {
   /// A new script begins: what the one before knew is over.
   void begin(std::set<std::uint16_t> own_ids);
 
+  /// What was sent since begin() opens nothing.
+  void forget() { pdcs_.clear(); }
+
   void on_sent(std::span<const std::uint8_t> packet);
   void on_received(std::span<const std::uint8_t> packet);
 
   /// Not meant for this script: about a PDC of an earlier one, or the copy of a SYN from then.
   bool is_of_the_past(std::span<const std::uint8_t> packet) const;
-  /// What an endpoint at rest answers to such a packet. Empty: nothing.
-  Bytes answer_to_the_past(std::span<const std::uint8_t> packet) const;
+  /// What an endpoint at rest answers to such a packet. Empty: nothing. Operations that the peer has not finished are
+  /// acknowledged: it would begin them anew with the next script if they failed.
+  Bytes answer_to_the_past(std::span<const std::uint8_t> packet);
 
   /// What ends the PDCs of the script that are still open. Those that the peer has opened, answered or not, it must
   /// close by itself: it is asked.
@@ -43,7 +47,12 @@ class PdcLedger {
     std::optional<std::uint32_t> close_psn;
   };
 
-  std::map<std::uint16_t, Pdc> pdcs_;  ///< by our id
+  using Pdcs = std::map<std::uint16_t, Pdc>;  ///< by our id
+
+  static Bytes answer_as_target(Pdcs& pdcs, std::span<const std::uint8_t> packet);
+
+  Pdcs pdcs_;
+  Pdcs theirs_of_the_past_;  ///< that were not closed when their script ended
   std::set<std::uint16_t> own_, retired_;
   void adopt_unanswered();
 

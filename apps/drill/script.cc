@@ -51,6 +51,8 @@ bool read_head(Script& script, const std::vector<std::string>& words, const std:
     script.is_live = true;
   } else if (what == "reference") {
     script.is_reference = true;
+  } else if (what == "contact") {
+    script.is_contact = true;
   } else if (what == "title") {
     append(script.title, rest);
   } else if (what == "says") {

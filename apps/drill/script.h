@@ -22,6 +22,7 @@ struct Script {
   std::string says;                ///< what the specification says, in our words
   std::vector<std::string> needs;  ///< capabilities of the endpoint: "memory", "initiator"
   bool is_live = false;  ///< made for endpoints at an address: expected packets may take their time
+  bool is_contact = false;    ///< played also where the endpoint has given no sign of life
   bool is_reference = false;  ///< what the consortium's reference needs, where the text leaves room
   base::Duration patience;    ///< for an expected packet at least; 0: the usual
   std::string wrong;          ///< what is wrong with the head
@@ -29,7 +30,7 @@ struct Script {
   std::vector<Step> steps;
 };
 
-/// The head is `live`, `title TEXT`, `item ITEM...`, `says TEXT`, `needs CAPABILITY...`, `patience TIME`, `reference` and settings, in any
+/// The head is `live`, `title TEXT`, `item ITEM...`, `says TEXT`, `needs CAPABILITY...`, `patience TIME`, `reference`, `contact` and settings, in any
 /// order; the first other word begins the steps. `path` gives the name, and the item where no line does.
 Script read_script(std::istream& in, const std::string& path);
 

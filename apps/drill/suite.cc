@@ -9,12 +9,14 @@ namespace uet::drill {
 namespace {
 
 /// Why there is no sign of life, from what did arrive.
-std::string silence(const SuiteReport& report, const LiveLink::Counters& wire) {
+std::string silence(const SuiteReport& report, const LiveLink& link) {
+  const LiveLink::Counters& wire = link.counters();
+  const std::string refused = link.refused();
   std::string text = fmt::format("{} gives no answer: {} packets sent, {} received", report.peer,
                                  wire.sent, wire.received);
   if (wire.broken > 0)
-    text += fmt::format("; {} more had a wrong CRC or were no UET packets (see --protect)",
-                        wire.broken);
+    text += fmt::format("; {} more were no packets that we can take: {} (see --protect, --keys)",
+                        wire.broken, refused);
   if (wire.strangers > 0) text += fmt::format("; {} came from other addresses", wire.strangers);
   return text;
 }
@@ -28,10 +30,11 @@ class Suite {
   void play(const Script& script) {
     Result result;
     result.script = script;
-    const std::string lacks = world_.lacks(script);
+    std::string lacks = world_.lacks(script);
+    if (lacks.empty() && is_alive()) lacks = world_.lacks(script);  // now that its manner is known
     if (!lacks.empty()) {
       result.outcome = skipped(lacks);
-    } else if (!is_alive()) {
+    } else if (!is_alive() && !script.is_contact) {
       result.outcome = skipped("not played: " + report_.trouble);
     } else {
       run(result);
@@ -39,7 +42,7 @@ class Suite {
     tell_(result);
     const bool failed = result.outcome.verdict == Verdict::kFail;
     report_.results.push_back(std::move(result));
-    if (failed) look_for_life(script.name);
+    if (failed && is_alive()) look_for_life(script.name);
   }
 
  private:
@@ -53,7 +56,7 @@ class Suite {
   /// Asked once, before the first script that is played.
   bool is_alive() {
     if (!was_asked_ && !world_.reach(options_.timing.reach))
-      report_.trouble = silence(report_, link_.counters());
+      report_.trouble = silence(report_, link_);
     was_asked_ = true;
     return report_.trouble.empty();
   }
@@ -65,15 +68,20 @@ class Suite {
       if (!error.empty()) report_.trouble = error;
     }
     const base::Instant from = clock_now();
+    const std::uint64_t broken = link_.counters().broken;
     result.outcome = run_script(result.script, world_);
+    const std::uint64_t more = link_.counters().broken - broken;
+    if (result.outcome.verdict == Verdict::kFail && more > 0)
+      result.outcome.why += fmt::format(
+          "; {} packets that we cannot take came meanwhile ({} in all)", more, link_.refused());
     result.seconds = static_cast<double>((clock_now() - from).ns()) / 1e9;
-    result.lines = world_.lines();
+    result.lines.assign(world_.lines().begin(), world_.lines().end());
     if (!options_.out.empty()) link_.capture_to("");
   }
 
   void look_for_life(const std::string& script) {
     if (world_.reach(options_.timing.reach)) return;
-    report_.trouble = fmt::format("since {} {}", script, silence(report_, link_.counters()));
+    report_.trouble = fmt::format("since {} {}", script, silence(report_, link_));
   }
 
   const SuiteOptions& options_;

@@ -175,5 +175,28 @@ TEST(DrillLedger, past__is_told_apart_and_answered_as_by_an_endpoint_at_rest) {
   EXPECT_THAT(ledger.answer_to_the_past(packet("nack spdcid=33 dpdcid=9")), IsEmpty());
 }
 
+TEST(DrillLedger, unfinished_operation_of_the_past__succeeds) {
+  PdcLedger ledger;
+  ledger.begin({9});
+  ledger.on_received(packet("request_syn psn=500 spdcid=70"));
+  ledger.on_sent(packet("ack cack_psn=500 spdcid=9 dpdcid=70"));
+  ledger.begin({10});
+  const auto answer = ledger.answer_to_the_past(packet(
+      "request psn=501 spdcid=70 dpdcid=9 next_hdr=REQUEST_STD / standard_som0 message_id=6"));
+  Variables v;
+  EXPECT_EQ(text_of(match_packet(words("ack req=CLOSE cack_psn=501 spdcid=9 dpdcid=70 / "
+                                       "response return_code=RC_OK message_id=6"),
+                                 SeenPacket{.bytes = answer}, v)),
+            "");
+  const auto closed = ledger.answer_to_the_past(
+      packet("control ctl_type=CLOSE_COMMAND psn=502 spdcid=70 dpdcid=9"));
+  EXPECT_TRUE(match_packet(words("ack cack_psn=502"), SeenPacket{.bytes = closed}, v).is_exact());
+  EXPECT_TRUE(match_packet(words("nack nack_code=INV_DPDCID"),
+                           SeenPacket{.bytes = ledger.answer_to_the_past(
+                                          packet("request psn=503 spdcid=70 dpdcid=9"))},
+                           v)
+                  .is_exact());
+}
+
 }  // namespace
 }  // namespace uet::drill

@@ -14,6 +14,7 @@ using base::Instant;
 VirtualWorld::VirtualWorld() {
   config_.protection = fep::DataProtection::kNone;
   config_.payload_mtu = 1024;
+  config_.ses.spray_ordered = true;
   config_.cc.algorithm = cc::Algorithm::kNone;
   config_.cc.load_balancing = cc::LoadBalancing::kSingle;
   config_.pds.forced_start_psn = 1000;
@@ -21,7 +22,7 @@ VirtualWorld::VirtualWorld() {
 }
 
 std::string VirtualWorld::lacks(const Script& script) {
-  constexpr std::array<std::string_view, 2> kMissing = {"crc", "idle-close"};
+  constexpr std::array<std::string_view, 3> kMissing = {"crc", "idle-close", "secured"};
   for (const std::string& need : script.needs)
     if (std::find(kMissing.begin(), kMissing.end(), need) != kMissing.end())
       return fmt::format("the virtual harness has no {}", need);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """uet-interop: the small set of our configurations passes; wrong implementations are found; four kinds of verdict are told apart.
 
-    interop.py UET-INTEROP FOLDER-OF-THE-PLANTED-PROVIDER
+    interop.py UET-INTEROP DPDK-PLUG-IN [FOLDER-OF-THE-PLANTED-PROVIDER]
 """
 
 import json
@@ -73,6 +73,16 @@ name = "elsewhere"
 extends = "right"
 needs_path = "/nonexistent/libuet-fi.so"
 
+[[implementation]]
+name = "by-value"
+extends = "right"
+commands.say.client = "{answer}"
+
+[[implementation]]
+name = "without-value"
+extends = "right"
+needs_path = "{nowhere}/libfabric.so.1"
+
 [[scenario]]
 name = "say"
 program = "say"
@@ -90,6 +100,7 @@ VERDICTS = {
     "hangs": ("fail", "not done after 2 s"), "lacks": ("unsupported", "no atomics here"),
     "begins-anew": ("pass", ""),
     "other-wire": ("unsupported", "speak differently"), "elsewhere": ("not run", "is not there"),
+    "by-value": ("pass", ""), "without-value": ("not run", "--set nowhere=VALUE"),
 }
 
 WRONG = {
@@ -160,7 +171,7 @@ def wrong_ones(tool, tap, folder):
 def verdicts(tool, tap):
     path = tool.file("strangers.toml", STRANGERS)
     pairs = ",".join(f"right:{name}" for name in VERDICTS)
-    done, _, matrix = tool.run("--only-mine", path, "--pairs", pairs, "--scenarios", "say", "--jobs", "3")
+    done, _, matrix = tool.run("--only-mine", path, "--pairs", pairs, "--scenarios", "say", "--jobs", "3", "--set", "answer=true")
     cells = {c["client"]: c for c in matrix["cells"]}
     for name, (verdict, reason) in VERDICTS.items():
         cell = cells.get(name, {"verdict": None, "reason": told(done)})
@@ -180,7 +191,8 @@ def usage(tool, tap):
         done, _, _ = tool.run(tool.file("wrong.toml", text))
         tap.result(f"refused: {expected}", "" if done.returncode == 2 and expected in done.stderr else told(done))
     for arguments, expected in ((["--scenarios", "x"], "no scenario"), (["--pairs", "udp:x"], "no implementation"),
-                                (["--implementations", "x"], "no implementation"), (["--wings"], "unrecognized"), (["--clients", "1"], "2 at least")):
+                                (["--implementations", "x"], "no implementation"), (["--wings"], "unrecognized"), (["--set", "answer"], "NAME=VALUE"),
+                                (["--set", "provider=x"], "stands for something else"), (["--clients", "1"], "2 at least")):
         done, _, _ = tool.run(*arguments)
         tap.result(f"refused: {' '.join(arguments)}", "" if done.returncode == 2 and expected in done.stderr else told(done))
     done, _, _ = tool.run("--list")
@@ -195,7 +207,7 @@ def namespaces_are_possible():
 
 
 def main():
-    path, folder = sys.argv[1:]
+    path, plugin, *folder = sys.argv[1:]
     tap = Tap()
     with temporary_folder() as work:
         tool = Tool(path, work)
@@ -203,12 +215,13 @@ def main():
         if os.geteuid() != 0 or not namespaces_are_possible():
             tap.skip("pairs", "network namespaces need root")
             tap.finish()
-        if not os.path.exists(os.path.join(folder, "../../lib/dpdk/libuet-dpdk.so")):
+        if not os.path.exists(plugin):
             tap.skip("pairs", "uet-fabric needs DPDK")
             tap.finish()
         tap.result("the small set passes in both directions", small_set(tool))
         verdicts(tool, tap)
-        wrong_ones(tool, tap, folder)
+        if folder:
+            wrong_ones(tool, tap, folder[0])
     tap.finish()
 
 

@@ -74,6 +74,7 @@ def parser():
     p.add_argument("--jobs", type=int, default=2, help="cells at a time (%(default)s)")
     p.add_argument("--clients", type=int, metavar="N", help="no scenario with more clients: for small machines")
     p.add_argument("--views", choices=("all", "failed", "none"), default="all", help="cells that get a page of uet-dump --html (%(default)s)")
+    p.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="{NAME} in the files stands for VALUE")
     p.add_argument("--json", action="store_true", help="print matrix.json instead of lines")
     p.add_argument("--list", action="store_true", help="only name implementations and scenarios")
     return p
@@ -92,9 +93,23 @@ def tell(result):
           flush=True)
 
 
+def with_values(tools, settings):
+    """And the placeholders of the user's own."""
+    out = dict(tools)
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals or not name.isidentifier() or not value:
+            raise ConfigError(f"--set NAME=VALUE is wanted, not \"{setting}\"")
+        if name in tools:
+            raise ConfigError(f"--set {name}: {{{name}}} stands for something else")
+        out[name] = value
+    return out
+
+
 def run(arguments, here):
     found = Found(here)
     data = found.data()
+    tools = with_values(found.tools(), arguments.set)
     files = ([] if arguments.only_mine else [data / "ours.toml"]) + [data / "scenarios.toml"] + arguments.file
     implementations, scenarios = read(files)
     if arguments.small:
@@ -120,7 +135,7 @@ def run(arguments, here):
     pairs = pairs_of(arguments.pairs or ("ring" if arguments.small else "all"), implementations)
     out = os.path.abspath(arguments.out)
     os.makedirs(out, exist_ok=True)
-    matrix = Matrix(implementations, scenarios, pairs, out, found.tools(), tell, arguments.views)
+    matrix = Matrix(implementations, scenarios, pairs, out, tools, tell, arguments.views)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     report = matrix.run(arguments.jobs)
     with open(os.path.join(out, "matrix.json"), "w", encoding="utf-8") as file:

@@ -41,15 +41,20 @@ def versions(implementations, tools):
     """What each one says of itself, or why it is not there."""
     out, missing, answers = {}, {}, {}
     for name, one in implementations.items():
-        path = one.needs_path.format_map(tools) if one.needs_path else ""
+        environment = dict(os.environ)
+        try:
+            path = one.needs_path.format_map(tools) if one.needs_path else ""
+            for key, value in one.environment.items():
+                if key in ("FI_PROVIDER", "FI_PROVIDER_PATH", "LD_LIBRARY_PATH", "PATH"):
+                    environment[key] = str(value).format_map(tools)
+            command = one.version.format_map(tools)
+        except KeyError as unknown:
+            missing[name] = f"{name}: nothing says what {{{unknown.args[0]}}} stands for: --set {unknown.args[0]}=VALUE"
+            continue
         if path and not os.path.exists(path):
             missing[name] = f"{name} is not there: no {path}"
-        environment = dict(os.environ)
-        for key, value in one.environment.items():
-            if key in ("FI_PROVIDER", "FI_PROVIDER_PATH", "LD_LIBRARY_PATH", "PATH"):
-                environment[key] = str(value).format_map(tools)
         if one.version and name not in missing:
-            asked = one.version.format_map(tools), *sorted(environment.items())
+            asked = command, *sorted(environment.items())
             if asked not in answers:
                 answers[asked] = version_of(asked[0], environment)
             out[name], problem = answers[asked]
