@@ -3,6 +3,7 @@
 
 #include "ses/core.h"
 #include "ses/delivery_index.h"
+#include "ses/loop_clock.h"
 #include "ses/responses.h"
 #include "ses/rx_message.h"
 #include "ses/sender_table.h"
@@ -236,7 +237,6 @@ class Receiver final : private FetchSink {
   void abandon(Instant now, RxMessage& m, ReturnCode told, ReturnCode completed);
   void release_message(RxMessage& m);
   void drop_idle_messages(Instant now);
-  void advance_clock(Instant now);
 
   // rx_post.cc
   Receive* make_receive(Endpoint& endpoint, const ReceiveRequest& request, const Peer* source,
@@ -277,13 +277,7 @@ class Receiver final : private FetchSink {
   std::uint64_t refused_shares_ = 0;
   Slab read_copies_;
   std::vector<std::uint8_t> ack_data_;  ///< read data put together for one answer
-
-  // Loop time: stands still while the program does not turn the loop, so that a process that computes loses no
-  // message. [SES 4.3 rule 9]
-  Instant last_turn_;
-  bool has_turned_ = false;
-  std::int64_t loop_ns_ = 0;
-  Instant next_tick_ = Instant::never();
+  LoopClock clock_;
 };
 
 }  // namespace uet::ses

@@ -190,9 +190,9 @@ pds::Answer Receiver::begin_tagged_atomic(Context& c, const Amo& amo) {
 
 /// On ROD later ones must not be executed before it, so it closes the door behind itself as a send does that finds no room.
 pds::Answer Receiver::refuse_unmatched_atomic(Context& c, RiSpace& space) {
-  advance_clock(c.now);
+  clock_.advance(c.now);
   if (!c.is_ordered()) return reject(c, ReturnCode::kNoMatch);
-  Sender* sender = senders_.find_or_make(c.endpoint->id, c.packet.source, loop_ns_);
+  Sender* sender = senders_.find_or_make(c.endpoint->id, c.packet.source, clock_.ns());
   if (sender == nullptr) return answer_refuse();
   return close_gate(c, space, *sender);
 }

@@ -40,8 +40,8 @@ pds::Answer Receiver::defer(Context& c, RiSpace& space, Sender& sender, Unexpect
   ++sender.deferred;
   c.is_taken = true;
   if (!r.is_single()) {
-    advance_clock(c.now);
-    RxMessage* m = messages_.create(c.key, r, loop_ns_, *c.owner);
+    clock_.advance(c.now);
+    RxMessage* m = messages_.create(c.key, r, clock_.ns(), *c.owner);
     UET_CHECK(m != nullptr);  // begin_send() looked
     m->endpoint = c.endpoint;
     m->seen = r.covered;
@@ -91,8 +91,8 @@ pds::Answer Receiver::begin_restarted(Context& c) {
     if (n > 0) u.receive->iov.scatter(static_cast<std::size_t>(u.rest.start), r.payload.data(), n);
     return end_restarted(c, u);
   }
-  advance_clock(c.now);
-  RxMessage* m = messages_.create(c.key, r, loop_ns_, *c.owner);
+  clock_.advance(c.now);
+  RxMessage* m = messages_.create(c.key, r, clock_.ns(), *c.owner);
   UET_CHECK(m != nullptr);  // begin_send() looked
   m->endpoint = c.endpoint;
   if (u.receive == nullptr) {  // thrown away: all of it is swallowed
@@ -114,7 +114,7 @@ pds::Answer Receiver::begin_restarted(Context& c) {
 pds::Answer Receiver::end_restarted(Context& c, Unexpected& u) {
   const std::uint64_t limit = u.rest.limit, length = u.length;
   Fetch& fetch = *u.fetch;
-  fetch.sender->fetched_at_ns = loop_ns_;
+  fetch.sender->fetched_at_ns = clock_.ns();
   end_rendezvous(c.now, u, ReturnCode::kOk);
   serve_fetches(c.now);
   return limit < length

@@ -171,8 +171,8 @@ pds::Answer Receiver::begin(Context& c) {
 /// A further packet of a message that is being received. [SES 4.3 rules 3 to 6]
 pds::Answer Receiver::proceed(Context& c, RxMessage& m) {
   const RequestView& r = c.request;
-  advance_clock(c.now);
-  messages_.touch(m, loop_ns_);
+  clock_.advance(c.now);
+  messages_.touch(m, clock_.ns());
   if (!m.is_consistent_with(r)) {
     m.seen = std::min<std::uint64_t>(m.seen + r.covered, m.carried_length);
     return fail(
@@ -234,9 +234,9 @@ pds::Answer Receiver::reject(Context& c, ReturnCode code) {
   if (code == ReturnCode::kBadGeneration)
     generation = generation_for(c.endpoint, c.packet.source, is_tagged(r.opcode), generation);
   if (!r.is_single()) {
-    advance_clock(c.now);
+    clock_.advance(c.now);
     if (!has_place_for_message(c)) return answer_refuse();
-    RxMessage* m = messages_.create(c.key, r, loop_ns_, *c.owner);
+    RxMessage* m = messages_.create(c.key, r, clock_.ns(), *c.owner);
     UET_CHECK(m != nullptr);
     m->endpoint = c.endpoint;
     m->seen = std::min<std::uint64_t>(r.covered, r.carried_length);
@@ -258,9 +258,9 @@ pds::Answer Receiver::on_message_error_packet(Context& c) {
     const bool may_begin = core_.endpoints.route(r.target(), RiKind::kAny, code) != nullptr;
     if (!c.is_ordered() && may_begin && r.message_offset > 0 &&
         r.message_offset < r.request_length) {
-      advance_clock(c.now);
+      clock_.advance(c.now);
       if (!has_place_for_message(c)) return answer_refuse();
-      m = messages_.create(c.key, r, loop_ns_, *c.owner);
+      m = messages_.create(c.key, r, clock_.ns(), *c.owner);
       UET_CHECK(m != nullptr);
       m->end = r.message_offset;
       m->code = ReturnCode::kOpViolation;
@@ -306,7 +306,7 @@ pds::Answer Receiver::on_datagram(Context& c) {
 /// What the packet takes from the pools of all endpoints is its source's. Null when too many sources hold something.
 Sender* Receiver::owner_of(Context& c) {
   if (c.owner != nullptr) return c.owner;
-  c.owner = senders_.find_or_make(0, c.packet.source, loop_ns_);
+  c.owner = senders_.find_or_make(0, c.packet.source, clock_.ns());
   if (c.owner != nullptr) senders_.hold(*c.owner);
   return c.owner;
 }
@@ -315,7 +315,7 @@ Sender* Receiver::owner_of(Context& c) {
 /// while: without them a late packet would begin the message anew.
 bool Receiver::has_place_for_message(Context& c) {
   constexpr base::Duration kStoneRests = base::Duration::from_seconds(2);
-  advance_clock(c.now);
+  clock_.advance(c.now);
   Sender* owner = owner_of(c);
   if (owner == nullptr) return false;
   const auto has_place = [&] {
@@ -324,7 +324,7 @@ bool Receiver::has_place_for_message(Context& c) {
   };
   while (!has_place()) {
     const bool has_old_stone =
-        !owner->stones.empty() && loop_ns_ - owner->stones.front().active_at_ns >= kStoneRests.ns();
+        !owner->stones.empty() && clock_.is_past(owner->stones.front().active_at_ns, kStoneRests);
     if (!has_old_stone) {
       ++refused_shares_;
       return false;

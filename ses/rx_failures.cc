@@ -1,16 +1,7 @@
 // Messages that do not end well, and what their late packets are told.
-#include <algorithm>
-
 #include "ses/receiver.h"
 
 namespace uet::ses {
-namespace {
-
-constexpr base::Duration kTick = base::Duration::from_seconds(1);
-/// More than this between two turns means that the program did not turn the loop.
-constexpr base::Duration kLongestTurn = base::Duration::from_seconds(2);
-
-}  // namespace
 
 /// This packet ends a message that was going well. The first error stays. [SES 12]
 pds::Answer Receiver::fail(Context& c, RxMessage& m, ReturnCode code) {
@@ -118,38 +109,30 @@ void Receiver::on_pdc_gone(Instant now, pds::PdcRef pdc, const net::FabricAddres
 /// later the stone.
 void Receiver::drop_idle_messages(Instant now) {
   while (RxMessage* m = messages_.oldest()) {
-    if (loop_ns_ - m->active_at_ns < core_.config.message_idle.ns()) return;
+    if (!clock_.is_past(m->active_at_ns, core_.config.message_idle)) return;
     if (m->target == RxTarget::kDiscard) {
       release_message(*m);
       continue;
     }
     abandon(now, *m, ReturnCode::kDropped, ReturnCode::kMessageTimeout);
-    messages_.touch(*m, loop_ns_);
+    messages_.touch(*m, clock_.ns());
   }
-}
-
-void Receiver::advance_clock(Instant now) {
-  if (has_turned_ && now > last_turn_) loop_ns_ += std::min(now - last_turn_, kLongestTurn).ns();
-  has_turned_ = true;
-  last_turn_ = now;
-  if (next_tick_.is_never()) next_tick_ = now + kTick;
 }
 
 void Receiver::on_deadline(Instant now) {
-  if (now >= next_tick_) {
-    advance_clock(now);
-    drop_idle_messages(now);
-    drop_idle_headers(now);
-    pass_idle_gaps(now);
-    drop_idle_fetches(now);
-    const bool is_idle =
-        messages_.is_empty() && headers_.empty() && holding_.empty() && fetching_ == 0;
-    next_tick_ = is_idle ? Instant::never() : now + kTick;
-  }
+  if (now < clock_.next_tick()) return;
+  clock_.advance(now);
+  drop_idle_messages(now);
+  drop_idle_headers(now);
+  pass_idle_gaps(now);
+  drop_idle_fetches(now);
+  const bool is_idle =
+      messages_.is_empty() && headers_.empty() && holding_.empty() && fetching_ == 0;
+  clock_.end_tick(now, !is_idle);
 }
 
 Instant Receiver::next_deadline() const {
-  return next_tick_;
+  return clock_.next_tick();
 }
 
 }  // namespace uet::ses

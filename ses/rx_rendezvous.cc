@@ -40,8 +40,8 @@ pds::Answer Receiver::deliver_rendezvous(Context& c, RiSpace& space, Receive& re
   const std::uint64_t limit =
       inside ? std::min<std::uint64_t>(r.request_length, receive.iov.size() - start) : 0;
   if (core_.config.reject_long && limit < r.request_length) return reject(c, ReturnCode::kTooLong);
-  advance_clock(c.now);
-  Sender* sender = senders_.find_or_make(c.endpoint->id, c.packet.source, loop_ns_);
+  clock_.advance(c.now);
+  Sender* sender = senders_.find_or_make(c.endpoint->id, c.packet.source, clock_.ns());
   Unexpected* descriptor =
       sender == nullptr ? nullptr : store_.note_header(*sender, r.request_length);
   if (descriptor == nullptr) return answer_refuse();
@@ -56,7 +56,7 @@ pds::Answer Receiver::deliver_rendezvous(Context& c, RiSpace& space, Receive& re
   take(c, space, receive, start + limit);
   bind_rendezvous(u, receive, start, limit);
   if (!r.is_single()) {
-    RxMessage* m = messages_.create(c.key, r, loop_ns_, *c.owner);
+    RxMessage* m = messages_.create(c.key, r, clock_.ns(), *c.owner);
     UET_CHECK(m != nullptr);  // begin_send() looked
     m->endpoint = c.endpoint;
     messages_.set_target(*m, RxTarget::kReceive);
@@ -119,8 +119,8 @@ void Receiver::bind_rendezvous(Unexpected& u, Receive& r, std::uint64_t start,
 void Receiver::fetch_rest(Instant now, Unexpected& u) {
   if (u.rest.limit <= u.rest.eager && !u.is_deferred)
     return end_rendezvous(now, u, ReturnCode::kOk);
-  advance_clock(now);
-  u.active_at_ns = loop_ns_;
+  clock_.advance(now);
+  u.active_at_ns = clock_.ns();
   wait_for_fetch(u);
   serve_fetches(now);
 }

@@ -46,8 +46,8 @@ pds::Answer Receiver::begin_write(Context& c) {
     complete_write(c, r.hd, r.header_data);
     return answer_default(r);
   }
-  advance_clock(c.now);
-  RxMessage* m = messages_.create(c.key, r, loop_ns_, *c.owner);
+  clock_.advance(c.now);
+  RxMessage* m = messages_.create(c.key, r, clock_.ns(), *c.owner);
   UET_CHECK(m != nullptr);
   m->endpoint = c.endpoint;
   messages_.set_target(*m, RxTarget::kRegion);
@@ -150,8 +150,8 @@ pds::Answer Receiver::begin_read(Context& c) {
     tally->key = region->key;
     tally->operation = region->operation;
   }
-  advance_clock(c.now);
-  RxMessage* m = messages_.create(c.key, r, loop_ns_, *c.owner);
+  clock_.advance(c.now);
+  RxMessage* m = messages_.create(c.key, r, clock_.ns(), *c.owner);
   UET_CHECK(m != nullptr);
   m->endpoint = c.endpoint;
   messages_.set_target(*m, RxTarget::kRead);

@@ -104,8 +104,8 @@ pds::Answer Receiver::deliver(Context& c, RiSpace& space, Receive& receive) {
                ? answer_news(r, ResponseList::kExpected, static_cast<std::uint32_t>(limit))
                : answer_default(r);
   }
-  advance_clock(c.now);
-  RxMessage* m = messages_.create(c.key, r, loop_ns_, *c.owner);
+  clock_.advance(c.now);
+  RxMessage* m = messages_.create(c.key, r, clock_.ns(), *c.owner);
   UET_CHECK(m != nullptr);  // begin_send() looked
   m->endpoint = c.endpoint;
   messages_.set_target(*m, RxTarget::kReceive);
@@ -169,7 +169,7 @@ void Receiver::place(RxMessage& m, const RequestView& r) {
 pds::Answer Receiver::capture(Context& c, RiSpace& space, Unexpected* header) {
   const RequestView& r = c.request;
   Endpoint& endpoint = *c.endpoint;
-  Sender* sender = senders_.find_or_make(endpoint.id, c.packet.source, loop_ns_);
+  Sender* sender = senders_.find_or_make(endpoint.id, c.packet.source, clock_.ns());
   if (sender == nullptr)  // an ordered message must not be overtaken, so it is not consumed
     return c.is_ordered() ? answer_refuse() : reject(c, ReturnCode::kNoMatch);
   const bool is_kept = r.carried_length <= core_.config.overflow_max || !may_defer(c, *sender);
@@ -197,8 +197,8 @@ pds::Answer Receiver::capture(Context& c, RiSpace& space, Unexpected* header) {
 pds::Answer Receiver::keep(Context& c, Unexpected& u) {
   const RequestView& r = c.request;
   if (!r.is_single()) {
-    advance_clock(c.now);
-    RxMessage* m = messages_.create(c.key, r, loop_ns_, *c.owner);
+    clock_.advance(c.now);
+    RxMessage* m = messages_.create(c.key, r, clock_.ns(), *c.owner);
     UET_CHECK(m != nullptr);  // begin_send() looked
     m->endpoint = c.endpoint;
     messages_.set_target(*m, RxTarget::kCapture);
