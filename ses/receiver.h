@@ -3,10 +3,8 @@
 
 #include "ses/core.h"
 #include "ses/delivery_index.h"
-#include "ses/loop_clock.h"
+#include "ses/message_shares.h"
 #include "ses/responses.h"
-#include "ses/rx_message.h"
-#include "ses/sender_table.h"
 
 namespace uet::ses {
 
@@ -53,7 +51,7 @@ class Receiver final : private FetchSink {
   std::size_t unexpected_bytes() const { return store_.bytes(); }
   std::size_t reads_returning() const { return tallies_.in_use(); }
   std::size_t returns_open() const { return returns_.in_use(); }
-  std::uint64_t refused_shares() const { return refused_shares_; }
+  std::uint64_t refused_shares() const { return shares_.refused() + refused_returns_; }
   std::size_t returns_waiting() const { return returns_.in_use() - returns_carried_; }
   std::size_t messages_held() const { return held_; }
   std::size_t messages_fetching() const { return fetching_; }
@@ -61,27 +59,7 @@ class Receiver final : private FetchSink {
   std::size_t header_only_messages() const { return headers_.size(); }
 
  private:
-  /// One packet being handled.
-  struct Context {
-    Instant now;
-    const pds::RxRequest& packet;
-    RequestView request;
-    MessageKey key;
-    Endpoint* endpoint = nullptr;
-    Sender* owner =
-        nullptr;  ///< of what the packet takes from pools of all endpoints; held until it is answered
-    bool is_taken = false;  ///< a send: a receive or the store has its message from now on
-
-    Incoming incoming() const {
-      return {is_tagged(request.opcode) ? request.mkey_match : 0, request.job_id, request.initiator,
-              packet.source};
-    }
-    /// Bytes of a buffer that the message reaches.
-    std::uint64_t need() const {
-      return std::min(request.buffer_offset, std::uint64_t{1} << 40) + request.request_length;
-    }
-    bool is_ordered() const { return packet.mode == pds::Mode::kRod; }
-  };
+  using Context = RequestContext;
 
   // rx_dispatch.cc: the checks, in their order
   pds::Answer dispatch(Context& c);
@@ -93,10 +71,6 @@ class Receiver final : private FetchSink {
   pds::Answer on_message_error_packet(Context& c);
   pds::Answer proceed(Context& c, RxMessage& m);
   pds::Answer reject(Context& c, ReturnCode code);
-  Source source_of(const Context& c) const;
-  void count(RxMessage& m, const RequestView& r);
-  Sender* owner_of(Context& c);
-  bool has_place_for_message(Context& c);
 
   // rx_sends.cc
   pds::Answer begin_send(Context& c);
@@ -112,6 +86,13 @@ class Receiver final : private FetchSink {
   void take(const Context& c, RiSpace& space, Receive& receive, std::uint64_t end);
   void bind(RxMessage& m, Receive& r, std::uint64_t buffer_offset);
   void place(RxMessage& m, const RequestView& r);
+  /// A whole message in a receive.
+  struct Placed {
+    std::uint64_t start, limit;  ///< of the message there; bytes of it that fit
+    bool has_header_data;
+    std::uint64_t header_data;
+  };
+  pds::Answer end_receive(Context& c, Receive& receive, const Placed& placed);
   void complete_receive(Instant now, Receive& r, Completion& completion);
   void release_receive(Receive& r);
   void retire_multi_recv(Instant now, RiSpace& space, Receive& r);
@@ -235,7 +216,6 @@ class Receiver final : private FetchSink {
   pds::Answer fail(Context& c, RxMessage& m, ReturnCode code);
   pds::Answer answer_discarded(Context& c, RxMessage& m);
   void abandon(Instant now, RxMessage& m, ReturnCode told, ReturnCode completed);
-  void release_message(RxMessage& m);
   void drop_idle_messages(Instant now);
 
   // rx_post.cc
@@ -254,9 +234,9 @@ class Receiver final : private FetchSink {
   Unexpected* find_report(pds::MessageToken token);
 
   Core& core_;
+  LoopClock clock_;
   ChunkedPool<Receive> receives_;
   RxMessageTable messages_;
-  CoveragePool windows_;
   UnexpectedStore store_;
   DeliveryIndex awaited_;
   UnexpectedList reports_;  ///< of deliveries, for which the carrier has no room
@@ -264,6 +244,7 @@ class Receiver final : private FetchSink {
   PdcUse returns_use_;
   ChunkedPool<ReadTally> tallies_;
   SenderTable senders_;
+  MessageShares shares_;
   ChunkedPool<Fetch> fetches_;
   boost::intrusive::list<Fetch, boost::intrusive::member_hook<Fetch, ListHook, &Fetch::hook>>
       active_fetches_;
@@ -274,10 +255,9 @@ class Receiver final : private FetchSink {
   std::size_t held_ = 0;       ///< those messages
   TurnList turns_;             ///< senders whose read data waits for a place with the carrier
   std::size_t returns_carried_ = 0;
-  std::uint64_t refused_shares_ = 0;
+  std::uint64_t refused_returns_ = 0;
   Slab read_copies_;
   std::vector<std::uint8_t> ack_data_;  ///< read data put together for one answer
-  LoopClock clock_;
 };
 
 }  // namespace uet::ses

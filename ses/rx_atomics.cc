@@ -183,7 +183,7 @@ pds::Answer Receiver::begin_tagged_atomic(Context& c, const Amo& amo) {
   completion.tag = r.mkey_match;
   completion.data = r.header_data;
   completion.has_data = r.hd;
-  completion.source = source_of(c);
+  completion.source = c.source();
   complete_receive(c.now, *receive, completion);
   return answer;
 }
@@ -244,7 +244,7 @@ void Receiver::complete_atomic(Context& c, std::uint64_t key) {
   completion.length = r.request_length;
   completion.data = r.hd ? r.header_data : 0;
   completion.has_data = r.hd;
-  completion.source = source_of(c);
+  completion.source = c.source();
   completion.mr_key = r.is_small() ? 0 : key;
   core_.trace.emit(c.now, base::EventId::kMessageDelivered, 0, {},
                    static_cast<std::uint64_t>(ReturnCode::kOk), r.request_length);

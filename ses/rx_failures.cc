@@ -19,7 +19,7 @@ pds::Answer Receiver::answer_discarded(Context& c, RxMessage& m) {
   if (code == ReturnCode::kBadGeneration)
     generation = generation_for(m.endpoint, m.key.source, is_tagged(r.opcode), generation);
   if (code != ReturnCode::kOk) m.code_was_told = true;
-  if (is_complete) release_message(m);
+  if (is_complete) shares_.release(m);
   if (code != ReturnCode::kOk) return answer_error(r, code, generation, first);
   // Thrown away by the user: its sender has nothing to complain of. [SES 7.3] Put off: its sender knows already.
   return is_complete && first ? answer_thrown_away(r) : answer_pending(r);
@@ -68,13 +68,6 @@ void Receiver::abandon(Instant now, RxMessage& m, ReturnCode told, ReturnCode co
   }
 }
 
-void Receiver::release_message(RxMessage& m) {
-  Sender& sender = *m.sender;
-  m.coverage.clear(windows_);
-  messages_.release(m);
-  senders_.unhold(sender);
-}
-
 void Receiver::on_pdc_gone(Instant now, pds::PdcRef pdc, const net::FabricAddress& peer) {
   for (auto it = reports_.begin(); it != reports_.end();) {
     Unexpected& u = *it++;
@@ -97,7 +90,7 @@ void Receiver::on_pdc_gone(Instant now, pds::PdcRef pdc, const net::FabricAddres
       if (m.key.pdc != pdc) continue;
       if (m.target != RxTarget::kDiscard)
         abandon(now, m, ReturnCode::kUndeliverable, ReturnCode::kUndeliverable);
-      release_message(m);
+      shares_.release(m);
     }
   };
   end_all(sender->stones);
@@ -111,7 +104,7 @@ void Receiver::drop_idle_messages(Instant now) {
   while (RxMessage* m = messages_.oldest()) {
     if (!clock_.is_past(m->active_at_ns, core_.config.message_idle)) return;
     if (m->target == RxTarget::kDiscard) {
-      release_message(*m);
+      shares_.release(*m);
       continue;
     }
     abandon(now, *m, ReturnCode::kDropped, ReturnCode::kMessageTimeout);

@@ -149,11 +149,9 @@ pds::Answer Receiver::deliver_claimed(Context& c, RiSpace& space, Unexpected& he
     forget_header(header);
     c.is_taken = true;
     if (r.is_single()) return answer_thrown_away(r);
-    RxMessage* m = messages_.create(c.key, r, clock_.ns(), *c.owner);
-    UET_CHECK(m != nullptr);  // begin_send() looked
-    m->endpoint = c.endpoint;
-    m->seen = r.covered;
-    return answer_discarded(c, *m);
+    RxMessage& m = shares_.begin(c, RxTarget::kDiscard);
+    m.seen = r.covered;
+    return answer_discarded(c, m);
   }
   if (header.receive == nullptr) return capture(c, space, &header);
   Receive& receive = *header.receive;

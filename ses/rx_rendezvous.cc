@@ -56,17 +56,14 @@ pds::Answer Receiver::deliver_rendezvous(Context& c, RiSpace& space, Receive& re
   take(c, space, receive, start + limit);
   bind_rendezvous(u, receive, start, limit);
   if (!r.is_single()) {
-    RxMessage* m = messages_.create(c.key, r, clock_.ns(), *c.owner);
-    UET_CHECK(m != nullptr);  // begin_send() looked
-    m->endpoint = c.endpoint;
-    messages_.set_target(*m, RxTarget::kReceive);
-    m->receive = &receive;
-    m->unexpected = &u;
-    m->start = start;
-    m->limit = limit;
-    u.message = m;
-    count(*m, r);
-    return proceed_receive(c, *m);
+    RxMessage& m = shares_.begin(c, RxTarget::kReceive);
+    m.receive = &receive;
+    m.unexpected = &u;
+    m.start = start;
+    m.limit = limit;
+    u.message = &m;
+    messages_.count(m, r);
+    return proceed_receive(c, m);
   }
   const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(limit, r.payload.size()));
   if (n > 0) receive.iov.scatter(static_cast<std::size_t>(start), r.payload.data(), n);
@@ -81,7 +78,7 @@ pds::Answer Receiver::end_eager_part(Context& c, RxMessage& m) {
   u.has_header_data = m.hd;
   u.header_data = m.header_data;
   u.message = nullptr;
-  release_message(m);
+  shares_.release(m);
   if (u.is_deferred) return end_restarted(c, u);
   remember_for_delivery(c, u);
   const auto limit = static_cast<std::uint32_t>(u.rest.limit);

@@ -9,7 +9,7 @@ ReadTally* Receiver::make_tally(Context& c) {
   ReadTally* tally = tallies_.acquire();
   if (tally == nullptr) return nullptr;
   tally->endpoint = c.endpoint->id;
-  tally->source = source_of(c);
+  tally->source = c.source();
   tally->length = c.request.request_length;
   tally->returns_open = 0;
   tally->all_requested = false;
@@ -62,14 +62,14 @@ bool Receiver::has_place_for_return(const Sender& owner, pds::PdcRef pdc) {
   const std::size_t free = returns_.available();
   const bool has_place =
       has_share(owner.returns, free) && returns_use_.has_share(pdc, free - owner.returns);
-  if (!has_place) ++refused_shares_;
+  if (!has_place) ++refused_returns_;
   return has_place;
 }
 
 /// `memory` from `at` on is what goes back: of the region, or of nothing that will still be there. [SES 15]
 ReadReturn* Receiver::make_return(Context& c, PoolRef region, const IovList& memory,
                                   std::uint64_t at, ReadTally& tally) {
-  Sender* owner = owner_of(c);
+  Sender* owner = shares_.owner_of(c);
   if (owner == nullptr || !has_place_for_return(*owner, c.packet.handle.pdc)) return nullptr;
   ReadReturn* r = returns_.acquire();
   if (r == nullptr) return nullptr;
