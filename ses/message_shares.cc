@@ -43,6 +43,7 @@ RxMessage& MessageShares::begin(RequestContext& c, RxTarget target) {
   UET_CHECK(m != nullptr);  // has_place() looked
   m->endpoint = c.endpoint;
   messages_.set_target(*m, target);
+  senders_.hold(*c.owner);
   return *m;
 }
 

@@ -82,6 +82,18 @@ TEST_F(MessageSharesTest, has_place__none_while_all_sources_of_the_table_hold_so
   EXPECT_NE(begin(5, 5), nullptr);
 }
 
+// Its source has a place in the table until the message goes, whatever it has ended before.
+TEST_F(MessageSharesTest, begin__holds_the_source_until_release) {
+  shares.release(*begin(1, 1));
+  RxMessage* m = begin(1, 1);
+  const Sender* owner = senders.find(0, source(1));
+  for (std::uint32_t n = 2; n < 10; ++n) shares.release(*begin(n, n));
+  EXPECT_EQ(senders.find(0, source(1)), owner);
+  shares.release(*m);
+  for (std::uint32_t n = 2; n < 10; ++n) shares.release(*begin(n, n));
+  EXPECT_EQ(senders.find(0, source(1)), nullptr);
+}
+
 TEST_F(MessageSharesTest, begin__is_as_the_packet_says_and_known_by_its_key) {
   RequestContext c = packet_of(1, 7);
   ASSERT_TRUE(shares.has_place(c));

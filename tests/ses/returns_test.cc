@@ -292,5 +292,43 @@ TEST_F(StonesTest, messages_of_one_pdc__leave_room_for_those_of_others_of_the_sa
   EXPECT_GE(accepted_on(4, r, 100), 20u);
 }
 
+// A source whose messages are on their way in has its place in the table, however many it has ended before.
+struct FewSendersTest : ReturnsTest {
+  static SesConfig config() {
+    SesConfig c;
+    c.max_senders = 2;
+    return c;
+  }
+  FewSendersTest() : ReturnsTest(config()) {}
+  /// The first or the last of two packets of a WRITE that nothing permits: what is left of it is a stone.
+  pds::Answer half(std::uint32_t n, std::uint16_t id, bool first) {
+    RawRequest r;
+    r.opcode = SesOpcode::kWrite;
+    r.key = 0x999;
+    r.length = 2 * kM;
+    r.som = first;
+    r.eom = !first;
+    r.offset = first ? 0 : kM;
+    r.message_id = id;
+    r.payload = Bytes(kM);
+    return inject(n, r);
+  }
+};
+
+TEST_F(FewSendersTest, messages_on_their_way_in__keep_the_place_of_their_source) {
+  for (std::uint16_t id = 1; id <= 2; ++id) {  // with and without an older message that has ended
+    half(1, 100 + id, true);
+    half(1, 100 + id, false);
+    ASSERT_EQ(ses.gauges().messages_receiving, 0u);
+    half(1, id, true);
+    for (std::uint32_t n = 2; n < 6; ++n) read(n);
+    EXPECT_EQ(ses.gauges().messages_receiving, 1u);
+    ses.on_pdc_gone(now, pds::PdcRef{1}, reader(1), pds::PdsError::kPeerSilent);
+    EXPECT_EQ(ses.gauges().messages_receiving, 0u) << id;
+    for (std::uint32_t n = 2; n < 6; ++n)
+      ses.on_pdc_gone(now, pds::PdcRef{n}, reader(n), pds::PdsError::kPeerSilent);
+  }
+}
+
 }  // namespace
 }  // namespace uet::ses::testing
