@@ -218,16 +218,16 @@ bool Receiver::perform(Context& c, const Amo& amo, const IovList& memory, std::u
 bool Receiver::perform_and_return(Context& c, const Amo& amo, const IovList& memory,
                                   std::uint64_t start, pds::Answer& answer) {
   answer = answer_refuse();
-  ReadTally* tally = make_tally(c);
+  ReadTally* tally = returns_.make_tally(c);
   if (tally == nullptr) return false;
   tally->was_counted = tally->all_requested = true;
-  ReadReturn* r = make_return(c, {}, memory, start, *tally);
+  ReadReturn* r = returns_.make(c, {}, memory, start, *tally);
   if (r == nullptr) {
-    settle(c.now, *tally);
+    returns_.settle(c.now, *tally);
     return false;
   }
-  if (begin_return(c, *r, *tally) == pds::SubmitResult::kNever) {
-    settle(c.now, *tally);
+  if (returns_.begin(c, *r, *tally) == pds::SubmitResult::kNever) {
+    returns_.settle(c.now, *tally);
     answer = answer_error(c.request, ReturnCode::kUndeliverable, 0, true);
     return false;
   }

@@ -57,19 +57,16 @@ Receiver::Receiver(Core& core)
       messages_(core.config.max_messages, core.hash_key),
       store_(core.config),
       awaited_(core.hash_key),
-      returns_(core.config.max_read_returns),
-      tallies_(core.config.max_read_returns + core.config.max_messages),
       senders_(core.config.max_senders, core.config.max_streams, core.config.message_idle,
                core.hash_key),
       shares_(messages_, senders_, clock_),
+      returns_(core, senders_, shares_),
       fetches_(core.config.rendezvous || core.config.defers ? core.config.max_fetches : 0, 16),
-      read_copies_(core.config.read_copy_bytes, core.largest_payload(), core.largest_payload()),
       ack_data_(core.largest_payload()) {
   core.fetch_sink = this;
 }
 
 Receiver::~Receiver() {
-  turns_.clear();
   fetch_turns_.clear();
   active_fetches_.clear();
   headers_.clear();

@@ -61,10 +61,7 @@ void Receiver::abandon(Instant now, RxMessage& m, ReturnCode told, ReturnCode co
     else
       release_unexpected(u);
   } else if (target == RxTarget::kRead) {
-    if (ReadTally* tally = tallies_.find(m.tally)) {
-      tally->failed = true;
-      settle(now, *tally);
-    }
+    returns_.fail(now, m.tally);
   }
 }
 
@@ -78,12 +75,7 @@ void Receiver::on_pdc_gone(Instant now, pds::PdcRef pdc, const net::FabricAddres
   Sender* sender = senders_.find(0, peer);
   if (sender == nullptr) return;
   senders_.hold(*sender);
-  for (auto it = sender->waiting.begin(); it != sender->waiting.end();) {
-    ReadReturn& r = *it++;
-    if (r.request.pdc != pdc) continue;
-    end_wait(r);
-    release_return(now, r, false);
-  }
+  returns_.on_pdc_gone(now, pdc, *sender);
   const auto end_all = [&](MessageList& list) {
     for (auto it = list.begin(); it != list.end();) {
       RxMessage& m = *it++;
@@ -96,6 +88,11 @@ void Receiver::on_pdc_gone(Instant now, pds::PdcRef pdc, const net::FabricAddres
   end_all(sender->stones);
   end_all(sender->live);
   senders_.unhold(*sender);
+}
+
+void Receiver::on_resume(Instant now) {
+  submit_reports(now);
+  if (reports_.empty()) returns_.serve(now);
 }
 
 /// [SES 4.3 rules 9, 10] First the message goes, and a stone stays to answer what still comes;

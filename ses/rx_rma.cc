@@ -127,21 +127,20 @@ pds::Answer Receiver::begin_read(Context& c) {
   if (r.is_single()) {
     if (in_ack) {
       if (c.packet.mode != pds::Mode::kRudi)
-        complete_read(c.now, c.endpoint->id, c.source(), region->key, r.request_length);
+        returns_.complete(c.now, c.endpoint->id, c.source(), region->key, r.request_length);
       return answer_with_data(c, *region, start);
     }
-    ReadTally* tally = make_tally(c);
+    ReadTally* tally = returns_.make_tally(c);
     if (tally == nullptr) return answer_refuse();
     tally->key = region->key;
     tally->operation = region->operation;
-    pds::Answer answer = return_data(c, *region, start, *tally);
-    tally->all_requested = true;
-    settle(c.now, *tally);
+    pds::Answer answer = returns_.return_data(c, *region, start, *tally);
+    returns_.end_requests(c.now, *tally);
     return answer;
   }
   ReadTally* tally = nullptr;
   if (!in_ack) {
-    tally = make_tally(c);
+    tally = returns_.make_tally(c);
     if (tally == nullptr) return answer_refuse();
     tally->key = region->key;
     tally->operation = region->operation;
@@ -161,23 +160,22 @@ pds::Answer Receiver::proceed_read(Context& c, RxMessage& m) {
     return fail(c, m, ReturnCode::kCancelled);
   }
   const std::uint64_t at = m.start + r.message_offset;
-  ReadTally* tally = tallies_.find(m.tally);
+  ReadTally* tally = returns_.find_tally(m.tally);
   const bool in_ack = data_fits_ack(c, *region);
   if (!in_ack && tally == nullptr) {  // what went back before could not be delivered
     messages_.count(m, r);
     return fail(c, m, ReturnCode::kCancelled);
   }
   pds::Answer answer =
-      in_ack ? answer_with_data(c, *region, at) : return_data(c, *region, at, *tally);
+      in_ack ? answer_with_data(c, *region, at) : returns_.return_data(c, *region, at, *tally);
   if (answer.kind == pds::Answer::Kind::kRefuse) return answer;  // it will come again
   messages_.count(m, r);
   if (!m.is_complete()) return answer;
   shares_.release(m);
   if (tally != nullptr) {
-    tally->all_requested = true;
-    settle(c.now, *tally);
+    returns_.end_requests(c.now, *tally);
   } else {
-    complete_read(c.now, c.endpoint->id, c.source(), region->key, r.request_length);
+    returns_.complete(c.now, c.endpoint->id, c.source(), region->key, r.request_length);
   }
   return answer;
 }
@@ -231,20 +229,6 @@ pds::Answer Receiver::answer_carrying(Context& c) {
     wire::emit(h, answer.response.header.data());
   }
   return answer;
-}
-
-void Receiver::complete_read(Instant now, EndpointId endpoint, const Source& source,
-                             std::uint64_t key, std::size_t length) {
-  Endpoint* e = core_.endpoints.find(endpoint);
-  if (e == nullptr) return;
-  Completion completion;
-  completion.kind = OpKind::kRemoteRead;
-  completion.length = length;
-  completion.source = source;
-  completion.mr_key = key;
-  core_.trace.emit(now, base::EventId::kMessageDelivered, 0, {},
-                   static_cast<std::uint64_t>(ReturnCode::kOk), length);
-  e->complete(completion);
 }
 
 }  // namespace uet::ses

@@ -1,40 +1,11 @@
 // Read data on its way back: what waits for room, what becomes of it when its PDC goes. [SES 6.3]
-#include <functional>
 #include <set>
 
 #include "tests/ses/pair_test.h"
+#include "tests/ses/return_carrier.h"
 
 namespace uet::ses::testing {
 namespace {
-
-/// A carrier that only takes read data, and as much of it as the test says.
-class ReturnCarrier final : public Carrier {
- public:
-  pds::SubmitResult submit(Instant, const pds::TxMessage&) override {
-    return pds::SubmitResult::kQueued;
-  }
-  pds::SubmitResult submit_return(Instant, pds::RxHandle request,
-                                  const pds::TxMessage& message) override {
-    ++asked;
-    if (gone.contains(request.pdc.value) || request.return_direction)
-      return pds::SubmitResult::kNever;
-    if (taken.size() >= room) return pds::SubmitResult::kAgain;
-    taken.push_back({message.token, request.pdc.value});
-    return pds::SubmitResult::kQueued;
-  }
-  void unlock(Instant, pds::PdcRef) override {}
-  void abort(Instant, pds::MessageToken) override {}
-  std::uint32_t truncate(Instant, pds::MessageToken, std::uint32_t) override { return 0; }
-
-  struct Taken {
-    pds::MessageToken token;
-    std::uint32_t pdc;
-  };
-  std::vector<Taken> taken;
-  std::set<std::uint32_t> gone;
-  std::size_t room = 1'000'000;
-  std::size_t asked = 0;
-};
 
 struct ReturnsTest : ::testing::Test {
   explicit ReturnsTest(const SesConfig& config = {})
