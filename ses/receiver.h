@@ -4,8 +4,7 @@
 #include "ses/core.h"
 #include "ses/delivery_index.h"
 #include "ses/responses.h"
-#include "ses/rx_message.h"
-#include "ses/sender_table.h"
+#include "ses/rx_returns.h"
 
 namespace uet::ses {
 
@@ -30,15 +29,14 @@ class Receiver final : private FetchSink {
 
   // --- From the carrier
   pds::Answer on_request(Instant now, const pds::RxRequest& request);
-  pds::SegmentInfo emit_return(pds::MessageToken token, std::uint32_t segment, net::Packet& packet);
-  void on_return_response(Instant now, pds::MessageToken token, std::uint8_t next_hdr,
-                          std::span<const std::uint8_t> response);
-  void on_return_error(Instant now, pds::MessageToken token);
   pds::SegmentInfo emit_report(pds::MessageToken token, net::Packet& packet);
   void end_report(pds::MessageToken token);  ///< acknowledged, or undeliverable
   void on_pdc_gone(Instant now, pds::PdcRef pdc, const net::FabricAddress& peer);
   void on_resume(Instant now);
   std::uint32_t fill_of(EndpointId endpoint) const;
+
+  /// What has tokens of its own.
+  ReadReturns& returns() { return returns_; }
 
   // --- Time
   void on_deadline(Instant now);
@@ -50,37 +48,14 @@ class Receiver final : private FetchSink {
     return store_.messages() - headers_.size() - held_ - fetching_;
   }
   std::size_t unexpected_bytes() const { return store_.bytes(); }
-  std::size_t reads_returning() const { return tallies_.in_use(); }
-  std::size_t returns_open() const { return returns_.in_use(); }
-  std::uint64_t refused_shares() const { return refused_shares_; }
-  std::size_t returns_waiting() const { return returns_.in_use() - returns_carried_; }
+  std::uint64_t refused_shares() const { return shares_.refused() + returns_.refused(); }
   std::size_t messages_held() const { return held_; }
   std::size_t messages_fetching() const { return fetching_; }
   std::size_t senders() const { return senders_.size(); }
   std::size_t header_only_messages() const { return headers_.size(); }
 
  private:
-  /// One packet being handled.
-  struct Context {
-    Instant now;
-    const pds::RxRequest& packet;
-    RequestView request;
-    MessageKey key;
-    Endpoint* endpoint = nullptr;
-    Sender* owner =
-        nullptr;  ///< of what the packet takes from pools of all endpoints; held until it is answered
-    bool is_taken = false;  ///< a send: a receive or the store has its message from now on
-
-    Incoming incoming() const {
-      return {is_tagged(request.opcode) ? request.mkey_match : 0, request.job_id, request.initiator,
-              packet.source};
-    }
-    /// Bytes of a buffer that the message reaches.
-    std::uint64_t need() const {
-      return std::min(request.buffer_offset, std::uint64_t{1} << 40) + request.request_length;
-    }
-    bool is_ordered() const { return packet.mode == pds::Mode::kRod; }
-  };
+  using Context = RequestContext;
 
   // rx_dispatch.cc: the checks, in their order
   pds::Answer dispatch(Context& c);
@@ -92,11 +67,6 @@ class Receiver final : private FetchSink {
   pds::Answer on_message_error_packet(Context& c);
   pds::Answer proceed(Context& c, RxMessage& m);
   pds::Answer reject(Context& c, ReturnCode code);
-  Source source_of(const Context& c) const;
-  void count(RxMessage& m, const RequestView& r);
-  Sender* owner_of(Context& c);
-  bool has_place_for_message(Context& c);
-  RxMessage* begin_message(Context& c, RxTarget target = RxTarget::kDiscard);
 
   // rx_sends.cc
   pds::Answer begin_send(Context& c);
@@ -112,6 +82,13 @@ class Receiver final : private FetchSink {
   void take(const Context& c, RiSpace& space, Receive& receive, std::uint64_t end);
   void bind(RxMessage& m, Receive& r, std::uint64_t buffer_offset);
   void place(RxMessage& m, const RequestView& r);
+  /// A whole message in a receive.
+  struct Placed {
+    std::uint64_t start, limit;  ///< of the message there; bytes of it that fit
+    bool has_header_data;
+    std::uint64_t header_data;
+  };
+  pds::Answer end_receive(Context& c, Receive& receive, const Placed& placed);
   void complete_receive(Instant now, Receive& r, Completion& completion);
   void release_receive(Receive& r);
   void retire_multi_recv(Instant now, RiSpace& space, Receive& r);
@@ -187,8 +164,6 @@ class Receiver final : private FetchSink {
   pds::Answer begin_read(Context& c);
   MemoryRegion* find_region(Context& c, bool write, std::uint64_t& start, ReturnCode& code);
   pds::Answer replay_read(Context& c);
-  pds::Answer return_data(Context& c, const MemoryRegion& region, std::uint64_t at,
-                          ReadTally& tally);
   pds::Answer proceed_write(Context& c, RxMessage& m);
   pds::Answer proceed_read(Context& c, RxMessage& m);
   void complete_write(Context& c, bool has_data, std::uint64_t header_data);
@@ -197,8 +172,6 @@ class Receiver final : private FetchSink {
   bool is_too_long_for_one_packet(const Context& c) const;
   pds::Answer answer_with_data(Context& c, const MemoryRegion& region, std::uint64_t at);
   pds::Answer answer_carrying(Context& c);
-  void complete_read(Instant now, EndpointId endpoint, const Source& source, std::uint64_t key,
-                     std::size_t length);
 
   // rx_atomics.cc
   struct Amo;
@@ -213,31 +186,11 @@ class Receiver final : private FetchSink {
                           pds::Answer& answer);
   void complete_atomic(Context& c, std::uint64_t key);
 
-  // rx_returns.cc
-  ReadTally* make_tally(Context& c);
-  ReadReturn* make_return(Context& c, PoolRef region, const IovList& memory, std::uint64_t at,
-                          ReadTally& tally);
-  bool has_place_for_return(const Sender& owner, pds::PdcRef pdc);
-  pds::SubmitResult begin_return(Context& c, ReadReturn& r, ReadTally& tally);
-  void settle(Instant now, ReadTally& tally);
-  pds::SubmitResult submit_return(Instant now, ReadReturn& r);
-  bool may_carry(const Sender& sender) const;
-  void wait_for_turn(ReadReturn& r);
-  void end_wait(ReadReturn& r);
-  void serve_returns(Instant now);
-  bool copy_for_return(ReadReturn& r, const IovList& memory, std::uint64_t at,
-                       std::uint32_t length);
-  void drop_return(ReadReturn& r);
-  void release_return(Instant now, ReadReturn& r, bool delivered);
-  ReadReturn* find_return(pds::MessageToken token);
-
   // rx_failures.cc
   pds::Answer fail(Context& c, RxMessage& m, ReturnCode code);
   pds::Answer answer_discarded(Context& c, RxMessage& m);
   void abandon(Instant now, RxMessage& m, ReturnCode told, ReturnCode completed);
-  void release_message(RxMessage& m);
   void drop_idle_messages(Instant now);
-  void advance_clock(Instant now);
 
   // rx_post.cc
   Receive* make_receive(Endpoint& endpoint, const ReceiveRequest& request, const Peer* source,
@@ -255,16 +208,15 @@ class Receiver final : private FetchSink {
   Unexpected* find_report(pds::MessageToken token);
 
   Core& core_;
+  LoopClock clock_;
   ChunkedPool<Receive> receives_;
   RxMessageTable messages_;
-  CoveragePool windows_;
   UnexpectedStore store_;
   DeliveryIndex awaited_;
   UnexpectedList reports_;  ///< of deliveries, for which the carrier has no room
-  ChunkedPool<ReadReturn> returns_;
-  PdcUse returns_use_;
-  ChunkedPool<ReadTally> tallies_;
   SenderTable senders_;
+  MessageShares shares_;
+  ReadReturns returns_;
   ChunkedPool<Fetch> fetches_;
   boost::intrusive::list<Fetch, boost::intrusive::member_hook<Fetch, ListHook, &Fetch::hook>>
       active_fetches_;
@@ -273,18 +225,7 @@ class Receiver final : private FetchSink {
   HeaderAgeList headers_;      ///< messages of which only the header is known, by last attempt
   HoldingList holding_;        ///< streams of which messages came before their turn
   std::size_t held_ = 0;       ///< those messages
-  TurnList turns_;             ///< senders whose read data waits for a place with the carrier
-  std::size_t returns_carried_ = 0;
-  std::uint64_t refused_shares_ = 0;
-  Slab read_copies_;
   std::vector<std::uint8_t> ack_data_;  ///< read data put together for one answer
-
-  // Loop time: stands still while the program does not turn the loop, so that a process that computes loses no
-  // message. [SES 4.3 rule 9]
-  Instant last_turn_;
-  bool has_turned_ = false;
-  std::int64_t loop_ns_ = 0;
-  Instant next_tick_ = Instant::never();
 };
 
 }  // namespace uet::ses

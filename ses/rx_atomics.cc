@@ -183,16 +183,16 @@ pds::Answer Receiver::begin_tagged_atomic(Context& c, const Amo& amo) {
   completion.tag = r.mkey_match;
   completion.data = r.header_data;
   completion.has_data = r.hd;
-  completion.source = source_of(c);
+  completion.source = c.source();
   complete_receive(c.now, *receive, completion);
   return answer;
 }
 
 /// On ROD later ones must not be executed before it, so it closes the door behind itself as a send does that finds no room.
 pds::Answer Receiver::refuse_unmatched_atomic(Context& c, RiSpace& space) {
-  advance_clock(c.now);
+  clock_.advance(c.now);
   if (!c.is_ordered()) return reject(c, ReturnCode::kNoMatch);
-  Sender* sender = senders_.find_or_make(c.endpoint->id, c.packet.source, loop_ns_);
+  Sender* sender = senders_.find_or_make(c.endpoint->id, c.packet.source, clock_.ns());
   if (sender == nullptr) return answer_refuse();
   return close_gate(c, space, *sender);
 }
@@ -218,16 +218,16 @@ bool Receiver::perform(Context& c, const Amo& amo, const IovList& memory, std::u
 bool Receiver::perform_and_return(Context& c, const Amo& amo, const IovList& memory,
                                   std::uint64_t start, pds::Answer& answer) {
   answer = answer_refuse();
-  ReadTally* tally = make_tally(c);
+  ReadTally* tally = returns_.make_tally(c);
   if (tally == nullptr) return false;
   tally->was_counted = tally->all_requested = true;
-  ReadReturn* r = make_return(c, {}, memory, start, *tally);
+  ReadReturn* r = returns_.make(c, {}, memory, start, *tally);
   if (r == nullptr) {
-    settle(c.now, *tally);
+    returns_.settle(c.now, *tally);
     return false;
   }
-  if (begin_return(c, *r, *tally) == pds::SubmitResult::kNever) {
-    settle(c.now, *tally);
+  if (returns_.begin(c, *r, *tally) == pds::SubmitResult::kNever) {
+    returns_.settle(c.now, *tally);
     answer = answer_error(c.request, ReturnCode::kUndeliverable, 0, true);
     return false;
   }
@@ -244,7 +244,7 @@ void Receiver::complete_atomic(Context& c, std::uint64_t key) {
   completion.length = r.request_length;
   completion.data = r.hd ? r.header_data : 0;
   completion.has_data = r.hd;
-  completion.source = source_of(c);
+  completion.source = c.source();
   completion.mr_key = r.is_small() ? 0 : key;
   core_.trace.emit(c.now, base::EventId::kMessageDelivered, 0, {},
                    static_cast<std::uint64_t>(ReturnCode::kOk), r.request_length);

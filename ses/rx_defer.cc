@@ -40,9 +40,9 @@ pds::Answer Receiver::defer(Context& c, RiSpace& space, Sender& sender, Unexpect
   ++sender.deferred;
   c.is_taken = true;
   if (!r.is_single()) {
-    RxMessage* m = begin_message(c);
-    m->seen = r.covered;
-    m->code_was_told = true;
+    RxMessage& m = shares_.begin(c, RxTarget::kDiscard);
+    m.seen = r.covered;
+    m.code_was_told = true;
   }
   return answer_news(r, ResponseList::kOverflow, 0);
 }
@@ -88,27 +88,27 @@ pds::Answer Receiver::begin_restarted(Context& c) {
     if (n > 0) u.receive->iov.scatter(static_cast<std::size_t>(u.rest.start), r.payload.data(), n);
     return end_restarted(c, u);
   }
-  RxMessage* m = begin_message(c);
+  RxMessage& m = shares_.begin(c, RxTarget::kDiscard);
   if (u.receive == nullptr) {  // thrown away: all of it is swallowed
-    m->seen = r.covered;
+    m.seen = r.covered;
     (void)end_restarted(c, u);
     return answer_pending(r);
   }
-  messages_.set_target(*m, RxTarget::kReceive);
-  m->receive = u.receive;
-  m->unexpected = &u;
-  m->start = u.rest.start;
-  m->limit = u.rest.limit;
-  u.message = m;
-  count(*m, r);
-  return proceed_receive(c, *m);
+  messages_.set_target(m, RxTarget::kReceive);
+  m.receive = u.receive;
+  m.unexpected = &u;
+  m.start = u.rest.start;
+  m.limit = u.rest.limit;
+  u.message = &m;
+  messages_.count(m, r);
+  return proceed_receive(c, m);
 }
 
 /// All of it is in the receive.
 pds::Answer Receiver::end_restarted(Context& c, Unexpected& u) {
   const std::uint64_t limit = u.rest.limit, length = u.length;
   Fetch& fetch = *u.fetch;
-  fetch.sender->fetched_at_ns = loop_ns_;
+  fetch.sender->fetched_at_ns = clock_.ns();
   end_rendezvous(c.now, u, ReturnCode::kOk);
   serve_fetches(c.now);
   return limit < length

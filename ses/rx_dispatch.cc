@@ -55,21 +55,18 @@ Receiver::Receiver(Core& core)
     : core_(core),
       receives_(core.config.max_receives),
       messages_(core.config.max_messages, core.hash_key),
-      windows_(core.config.max_messages),
       store_(core.config),
       awaited_(core.hash_key),
-      returns_(core.config.max_read_returns),
-      tallies_(core.config.max_read_returns + core.config.max_messages),
       senders_(core.config.max_senders, core.config.max_streams, core.config.message_idle,
                core.hash_key),
+      shares_(messages_, senders_, clock_),
+      returns_(core, senders_, shares_),
       fetches_(core.config.rendezvous || core.config.defers ? core.config.max_fetches : 0, 16),
-      read_copies_(core.config.read_copy_bytes, core.largest_payload(), core.largest_payload()),
       ack_data_(core.largest_payload()) {
   core.fetch_sink = this;
 }
 
 Receiver::~Receiver() {
-  turns_.clear();
   fetch_turns_.clear();
   active_fetches_.clear();
   headers_.clear();
@@ -80,7 +77,7 @@ Receiver::~Receiver() {
 pds::Answer Receiver::on_request(Instant now, const pds::RxRequest& packet) {
   Context c{now, packet, {}, {}, nullptr, nullptr};
   const pds::Answer answer = dispatch(c);
-  if (c.owner != nullptr) senders_.unhold(*c.owner);
+  shares_.let_go(c);
   return answer;
 }
 
@@ -140,9 +137,7 @@ pds::Answer Receiver::check_address(Context& c) {
   if (r.ie) return reject(c, ReturnCode::kInitiatorErr);
   if (!is_well_segmented(r, core_.payload_mtu)) return reject(c, ReturnCode::kOpViolation);
   if (r.request_length > core_.config.max_message) return reject(c, ReturnCode::kUnsupportedSize);
-  if (!r.is_single() && !closes_early(r) &&
-      Coverage().look(r.message_offset, r.covered, r.carried_length, windows_) !=
-          Coverage::Look::kNew)
+  if (!r.is_single() && !closes_early(r) && messages_.look_at_first(r) != Coverage::Look::kNew)
     return answer_refuse();
   return begin(c);
 }
@@ -171,8 +166,8 @@ pds::Answer Receiver::begin(Context& c) {
 /// A further packet of a message that is being received. [SES 4.3 rules 3 to 6]
 pds::Answer Receiver::proceed(Context& c, RxMessage& m) {
   const RequestView& r = c.request;
-  advance_clock(c.now);
-  messages_.touch(m, loop_ns_);
+  clock_.advance(c.now);
+  messages_.touch(m, clock_.ns());
   if (!m.is_consistent_with(r)) {
     m.seen = std::min<std::uint64_t>(m.seen + r.covered, m.carried_length);
     return fail(
@@ -180,11 +175,11 @@ pds::Answer Receiver::proceed(Context& c, RxMessage& m) {
   }
   if (!is_well_segmented(r, core_.payload_mtu)) return fail(c, m, ReturnCode::kOpViolation);
   if (m.target == RxTarget::kDiscard) {
-    count(m, r);
+    messages_.count(m, r);
     return answer_discarded(c, m);
   }
   if (!closes_early(r)) {
-    switch (m.coverage.look(r.message_offset, r.covered, m.carried_length, windows_)) {
+    switch (messages_.look(m, r)) {
       case Coverage::Look::kNew:
         break;
       case Coverage::Look::kTooFar:
@@ -194,7 +189,7 @@ pds::Answer Receiver::proceed(Context& c, RxMessage& m) {
         return fail(c, m, ReturnCode::kOpViolation);
     }
   }
-  if (m.target != RxTarget::kRead || r.ie) count(m, r);  // a READ may yet be refused
+  if (m.target != RxTarget::kRead || r.ie) messages_.count(m, r);  // a READ may yet be refused
   if (r.ie) return fail(c, m, ReturnCode::kInitiatorErr);
   c.endpoint = m.endpoint;
   switch (m.target) {
@@ -212,20 +207,6 @@ pds::Answer Receiver::proceed(Context& c, RxMessage& m) {
   return answer_pending(r);
 }
 
-/// The packet is one of the message from now on.
-void Receiver::count(RxMessage& m, const RequestView& r) {
-  m.seen = std::min<std::uint64_t>(m.seen + r.covered, m.carried_length);
-  if (r.som) {
-    m.som_seen = true;
-    m.hd = r.hd;
-    m.header_data = r.header_data;
-  }
-  if (closes_early(r))
-    m.end = r.message_offset;
-  else if (m.target != RxTarget::kDiscard)
-    m.coverage.add(r.message_offset, r.covered, m.carried_length, windows_);
-}
-
 /// The message fails at its first packet. Further packets must get the same answer, whatever has
 /// changed by then, so a message of several packets is remembered. [SES 4.3 rule 10]
 pds::Answer Receiver::reject(Context& c, ReturnCode code) {
@@ -234,13 +215,13 @@ pds::Answer Receiver::reject(Context& c, ReturnCode code) {
   if (code == ReturnCode::kBadGeneration)
     generation = generation_for(c.endpoint, c.packet.source, is_tagged(r.opcode), generation);
   if (!r.is_single()) {
-    advance_clock(c.now);
-    if (!has_place_for_message(c)) return answer_refuse();
-    RxMessage* m = begin_message(c);
-    m->seen = std::min<std::uint64_t>(r.covered, r.carried_length);
-    m->code = code;
-    m->code_was_told = true;
-    if (m->is_complete()) release_message(*m);
+    clock_.advance(c.now);
+    if (!shares_.has_place(c)) return answer_refuse();
+    RxMessage& m = shares_.begin(c, RxTarget::kDiscard);
+    m.seen = std::min<std::uint64_t>(r.covered, r.carried_length);
+    m.code = code;
+    m.code_was_told = true;
+    if (m.is_complete()) shares_.release(m);
   }
   return answer_error(r, code, generation, true);
 }
@@ -256,9 +237,9 @@ pds::Answer Receiver::on_message_error_packet(Context& c) {
     const bool may_begin = core_.endpoints.route(r.target(), RiKind::kAny, code) != nullptr;
     if (!c.is_ordered() && may_begin && r.message_offset > 0 &&
         r.message_offset < r.request_length) {
-      advance_clock(c.now);
-      if (!has_place_for_message(c)) return answer_refuse();
-      m = begin_message(c);
+      clock_.advance(c.now);
+      if (!shares_.has_place(c)) return answer_refuse();
+      m = &shares_.begin(c, RxTarget::kDiscard);
       m->end = r.message_offset;
       m->code = ReturnCode::kOpViolation;
       m->code_was_told = true;
@@ -276,7 +257,7 @@ pds::Answer Receiver::on_message_error_packet(Context& c) {
   std::uint8_t generation = r.ri_generation;
   if (code == ReturnCode::kBadGeneration)
     generation = generation_for(m->endpoint, m->key.source, is_tagged(m->opcode), generation);
-  if (m->is_complete()) release_message(*m);
+  if (m->is_complete()) shares_.release(*m);
   return answer_error(r, code, generation, true);
 }
 
@@ -298,52 +279,6 @@ pds::Answer Receiver::on_datagram(Context& c) {
   else
     (void)deliver(c, c.endpoint->space(Space::kUntagged), *receive);
   return answer_nothing();
-}
-
-/// What the packet takes from the pools of all endpoints is its source's. Null when too many sources hold something.
-Sender* Receiver::owner_of(Context& c) {
-  if (c.owner != nullptr) return c.owner;
-  c.owner = senders_.find_or_make(0, c.packet.source, loop_ns_);
-  if (c.owner != nullptr) senders_.hold(*c.owner);
-  return c.owner;
-}
-
-/// May its source, and its PDC, have one more message on its way in? Stones of its own make room for it, once no packet has met them for a
-/// while: without them a late packet would begin the message anew.
-bool Receiver::has_place_for_message(Context& c) {
-  constexpr base::Duration kStoneRests = base::Duration::from_seconds(2);
-  advance_clock(c.now);
-  Sender* owner = owner_of(c);
-  if (owner == nullptr) return false;
-  const auto has_place = [&] {
-    const std::size_t free = messages_.available(), held = owner->messages;
-    return free > 0 && has_share(held, free) && messages_.use().has_share(c.key.pdc, free - held);
-  };
-  while (!has_place()) {
-    const bool has_old_stone =
-        !owner->stones.empty() && loop_ns_ - owner->stones.front().active_at_ns >= kStoneRests.ns();
-    if (!has_old_stone) {
-      ++refused_shares_;
-      return false;
-    }
-    release_message(owner->stones.front());
-  }
-  return true;
-}
-
-/// The message that `c` begins, never null: its source holds its place until release_message(). has_place_for_message() has looked.
-RxMessage* Receiver::begin_message(Context& c, RxTarget target) {
-  advance_clock(c.now);
-  RxMessage* m = messages_.create(c.key, c.request, loop_ns_, *c.owner);
-  UET_CHECK(m != nullptr);
-  senders_.hold(*c.owner);
-  m->endpoint = c.endpoint;
-  messages_.set_target(*m, target);
-  return m;
-}
-
-Source Receiver::source_of(const Context& c) const {
-  return {c.packet.source, c.request.job_id, c.request.initiator};
 }
 
 }  // namespace uet::ses

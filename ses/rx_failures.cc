@@ -1,16 +1,7 @@
 // Messages that do not end well, and what their late packets are told.
-#include <algorithm>
-
 #include "ses/receiver.h"
 
 namespace uet::ses {
-namespace {
-
-constexpr base::Duration kTick = base::Duration::from_seconds(1);
-/// More than this between two turns means that the program did not turn the loop.
-constexpr base::Duration kLongestTurn = base::Duration::from_seconds(2);
-
-}  // namespace
 
 /// This packet ends a message that was going well. The first error stays. [SES 12]
 pds::Answer Receiver::fail(Context& c, RxMessage& m, ReturnCode code) {
@@ -28,7 +19,7 @@ pds::Answer Receiver::answer_discarded(Context& c, RxMessage& m) {
   if (code == ReturnCode::kBadGeneration)
     generation = generation_for(m.endpoint, m.key.source, is_tagged(r.opcode), generation);
   if (code != ReturnCode::kOk) m.code_was_told = true;
-  if (is_complete) release_message(m);
+  if (is_complete) shares_.release(m);
   if (code != ReturnCode::kOk) return answer_error(r, code, generation, first);
   // Thrown away by the user: its sender has nothing to complain of. [SES 7.3] Put off: its sender knows already.
   return is_complete && first ? answer_thrown_away(r) : answer_pending(r);
@@ -70,18 +61,8 @@ void Receiver::abandon(Instant now, RxMessage& m, ReturnCode told, ReturnCode co
     else
       release_unexpected(u);
   } else if (target == RxTarget::kRead) {
-    if (ReadTally* tally = tallies_.find(m.tally)) {
-      tally->failed = true;
-      settle(now, *tally);
-    }
+    returns_.fail(now, m.tally);
   }
-}
-
-void Receiver::release_message(RxMessage& m) {
-  Sender& sender = *m.sender;
-  m.coverage.clear(windows_);
-  messages_.release(m);
-  senders_.unhold(sender);
 }
 
 void Receiver::on_pdc_gone(Instant now, pds::PdcRef pdc, const net::FabricAddress& peer) {
@@ -94,19 +75,14 @@ void Receiver::on_pdc_gone(Instant now, pds::PdcRef pdc, const net::FabricAddres
   Sender* sender = senders_.find(0, peer);
   if (sender == nullptr) return;
   senders_.hold(*sender);
-  for (auto it = sender->waiting.begin(); it != sender->waiting.end();) {
-    ReadReturn& r = *it++;
-    if (r.request.pdc != pdc) continue;
-    end_wait(r);
-    release_return(now, r, false);
-  }
+  returns_.on_pdc_gone(now, pdc, *sender);
   const auto end_all = [&](MessageList& list) {
     for (auto it = list.begin(); it != list.end();) {
       RxMessage& m = *it++;
       if (m.key.pdc != pdc) continue;
       if (m.target != RxTarget::kDiscard)
         abandon(now, m, ReturnCode::kUndeliverable, ReturnCode::kUndeliverable);
-      release_message(m);
+      shares_.release(m);
     }
   };
   end_all(sender->stones);
@@ -114,42 +90,39 @@ void Receiver::on_pdc_gone(Instant now, pds::PdcRef pdc, const net::FabricAddres
   senders_.unhold(*sender);
 }
 
+void Receiver::on_resume(Instant now) {
+  submit_reports(now);
+  if (reports_.empty()) returns_.serve(now);
+}
+
 /// [SES 4.3 rules 9, 10] First the message goes, and a stone stays to answer what still comes;
 /// later the stone.
 void Receiver::drop_idle_messages(Instant now) {
   while (RxMessage* m = messages_.oldest()) {
-    if (loop_ns_ - m->active_at_ns < core_.config.message_idle.ns()) return;
+    if (!clock_.is_past(m->active_at_ns, core_.config.message_idle)) return;
     if (m->target == RxTarget::kDiscard) {
-      release_message(*m);
+      shares_.release(*m);
       continue;
     }
     abandon(now, *m, ReturnCode::kDropped, ReturnCode::kMessageTimeout);
-    messages_.touch(*m, loop_ns_);
+    messages_.touch(*m, clock_.ns());
   }
-}
-
-void Receiver::advance_clock(Instant now) {
-  if (has_turned_ && now > last_turn_) loop_ns_ += std::min(now - last_turn_, kLongestTurn).ns();
-  has_turned_ = true;
-  last_turn_ = now;
-  if (next_tick_.is_never()) next_tick_ = now + kTick;
 }
 
 void Receiver::on_deadline(Instant now) {
-  if (now >= next_tick_) {
-    advance_clock(now);
-    drop_idle_messages(now);
-    drop_idle_headers(now);
-    pass_idle_gaps(now);
-    drop_idle_fetches(now);
-    const bool is_idle =
-        messages_.is_empty() && headers_.empty() && holding_.empty() && fetching_ == 0;
-    next_tick_ = is_idle ? Instant::never() : now + kTick;
-  }
+  if (now < clock_.next_tick()) return;
+  clock_.advance(now);
+  drop_idle_messages(now);
+  drop_idle_headers(now);
+  pass_idle_gaps(now);
+  drop_idle_fetches(now);
+  const bool is_idle =
+      messages_.is_empty() && headers_.empty() && holding_.empty() && fetching_ == 0;
+  clock_.end_tick(now, !is_idle);
 }
 
 Instant Receiver::next_deadline() const {
-  return next_tick_;
+  return clock_.next_tick();
 }
 
 }  // namespace uet::ses

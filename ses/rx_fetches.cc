@@ -54,7 +54,7 @@ bool Receiver::begin_fetch(Instant now, Unexpected& u) {
   fetch->is_answered = false;
   fetch->done = u.rest.eager;
   fetch->placed = fetch->seen = 0;
-  fetch->active_at_ns = loop_ns_;
+  fetch->active_at_ns = clock_.ns();
   if (!go_on_fetching(now, *fetch)) {
     fetches_.release(fetch);
     return false;
@@ -91,13 +91,13 @@ void Receiver::on_fetched(Instant now, Fetch& fetch, ReturnCode code) {
   Unexpected* u = fetch.message;
   if (u != nullptr && u->is_deferred && (code == ReturnCode::kOk || u->message != nullptr)) {
     fetch.is_answered = true;
-    fetch.active_at_ns = fetch.sender->fetched_at_ns = loop_ns_;
+    fetch.active_at_ns = fetch.sender->fetched_at_ns = clock_.ns();
     return;
   }
   if (u != nullptr && code == ReturnCode::kOk) {
     fetch.sender->has_served = true;
     fetch.done = fetch.asked;
-    fetch.active_at_ns = fetch.sender->fetched_at_ns = loop_ns_;
+    fetch.active_at_ns = fetch.sender->fetched_at_ns = clock_.ns();
     if (fetch.done < u->rest.limit) {
       if (go_on_fetching(now, fetch)) return;
       code = ReturnCode::kUncorTrnsnt;
@@ -120,13 +120,13 @@ void Receiver::release_fetch(Fetch& fetch) {
 /// under way, and then those that wait behind them. [SES 4.3 rule 9]
 void Receiver::drop_idle_fetches(Instant now) {
   const auto is_idle = [this](std::int64_t since) {
-    return loop_ns_ - since >= core_.config.message_idle.ns();
+    return clock_.is_past(since, core_.config.message_idle);
   };
   for (auto it = active_fetches_.begin(); it != active_fetches_.end();) {
     Fetch& fetch = *it++;
     if (fetch.placed != fetch.seen) {
       fetch.seen = fetch.placed;
-      fetch.active_at_ns = fetch.sender->fetched_at_ns = loop_ns_;
+      fetch.active_at_ns = fetch.sender->fetched_at_ns = clock_.ns();
     }
     if (fetch.message == nullptr || !is_idle(fetch.active_at_ns)) continue;
     Unexpected& u = *fetch.message;

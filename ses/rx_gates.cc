@@ -15,7 +15,7 @@ constexpr std::size_t kHeadersPerSender = 16;
 /// overtake it. Other sources go on: order is promised within one source only.
 pds::Answer Receiver::refuse_for_lack(Context& c, RiSpace& space, Sender& sender,
                                       Unexpected* header) {
-  advance_clock(c.now);
+  clock_.advance(c.now);
   if (header == nullptr) header = note_header(c, space, sender);
   if (header != nullptr) touch_header(c, *header);
   if (!c.is_ordered()) return reject(c, ReturnCode::kNoMatch);
@@ -29,12 +29,12 @@ pds::Answer Receiver::close_gate(Context& c, RiSpace& space, Sender& sender) {
   gate.closer_length = c.request.request_length;
   space.closed.push_back(gate);
   senders_.hold(sender);
-  sender.refused_at_ns = loop_ns_;
+  sender.refused_at_ns = clock_.ns();
   return reject(c, core_.config.use_generations ? ReturnCode::kDisabledGen : ReturnCode::kDisabled);
 }
 
 pds::Answer Receiver::refuse_closed(Context& c, Sender& sender) {
-  advance_clock(c.now);
+  clock_.advance(c.now);
   if (Unexpected* header = find_header(c, sender)) touch_header(c, *header);
   return reject(c, core_.config.use_generations ? ReturnCode::kDisabledGen : ReturnCode::kDisabled);
 }
@@ -96,7 +96,7 @@ Unexpected* Receiver::note_header(Context& c, RiSpace& space, Sender& sender) {
   Unexpected* u = store_.note_header(sender, c.request.request_length);
   if (u == nullptr) return nullptr;
   enlist(c, space, *u, nullptr);
-  u->active_at_ns = loop_ns_;
+  u->active_at_ns = clock_.ns();
   sender.headers.push_back(*u);
   headers_.push_back(*u);
   ++endpoint.headers;
@@ -109,7 +109,7 @@ void Receiver::touch_header(Context& c, Unexpected& header) {
     header.has_header_data = c.request.hd;
     header.header_data = c.request.header_data;
   }
-  header.active_at_ns = loop_ns_;
+  header.active_at_ns = clock_.ns();
   headers_.splice(headers_.end(), headers_, headers_.iterator_to(header));
 }
 
@@ -149,9 +149,9 @@ pds::Answer Receiver::deliver_claimed(Context& c, RiSpace& space, Unexpected& he
     forget_header(header);
     c.is_taken = true;
     if (r.is_single()) return answer_thrown_away(r);
-    RxMessage* m = begin_message(c);
-    m->seen = r.covered;
-    return answer_discarded(c, *m);
+    RxMessage& m = shares_.begin(c, RxTarget::kDiscard);
+    m.seen = r.covered;
+    return answer_discarded(c, m);
   }
   if (header.receive == nullptr) return capture(c, space, &header);
   Receive& receive = *header.receive;
@@ -194,7 +194,7 @@ bool Receiver::cancel_claimed(Instant now, Endpoint& endpoint, std::uint64_t con
 void Receiver::drop_idle_headers(Instant now) {
   while (!headers_.empty()) {
     Unexpected& u = headers_.front();
-    if (loop_ns_ - u.active_at_ns < core_.config.message_idle.ns()) return;
+    if (!clock_.is_past(u.active_at_ns, core_.config.message_idle)) return;
     if (u.claimed && u.receive == nullptr && !u.is_unwanted) {
       unlist_header(u);
       store_.count_header(u, u.endpoint->overflow);

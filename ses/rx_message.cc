@@ -20,6 +20,7 @@ bool RxMessage::is_consistent_with(const RequestView& r) const {
 RxMessageTable::RxMessageTable(std::uint32_t max, const base::HashKey& hash_key)
     : hash_key_(hash_key),
       pool_(max, 32),
+      windows_(max),
       buckets_(kFirstBuckets),
       by_key_(Set::bucket_traits(buckets_.data(), buckets_.size()), Hash{&hash_key}) {}
 
@@ -85,6 +86,7 @@ void RxMessageTable::set_target(RxMessage& message, RxTarget target) {
 }
 
 void RxMessageTable::release(RxMessage& message) {
+  message.coverage.clear(windows_);
   Sender& sender = *message.sender;
   MessageList& list = message.target == RxTarget::kDiscard ? sender.stones : sender.live;
   list.erase(list.iterator_to(message));
@@ -93,6 +95,19 @@ void RxMessageTable::release(RxMessage& message) {
   by_key_.erase(by_key_.iterator_to(message));
   by_age_.erase(by_age_.iterator_to(message));
   pool_.release(&message);
+}
+
+void RxMessageTable::count(RxMessage& m, const RequestView& r) {
+  m.seen = std::min<std::uint64_t>(m.seen + r.covered, m.carried_length);
+  if (r.som) {
+    m.som_seen = true;
+    m.hd = r.hd;
+    m.header_data = r.header_data;
+  }
+  if (closes_early(r))
+    m.end = r.message_offset;
+  else if (m.target != RxTarget::kDiscard)
+    m.coverage.add(r.message_offset, r.covered, m.carried_length, windows_);
 }
 
 void RxMessageTable::touch(RxMessage& message, std::int64_t active_ns) {

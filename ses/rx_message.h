@@ -111,6 +111,17 @@ class RxMessageTable {
                     Sender& sender);
   void set_target(RxMessage& message, RxTarget target);
   void release(RxMessage& message);
+  /// What is to be said about this packet of a message that is known, or would be its first.
+  Coverage::Look look(const RxMessage& message, const RequestView& request) const {
+    return message.coverage.look(request.message_offset, request.covered, message.carried_length,
+                                 windows_);
+  }
+  Coverage::Look look_at_first(const RequestView& request) const {
+    return Coverage().look(request.message_offset, request.covered, request.carried_length,
+                           windows_);
+  }
+  /// The packet is one of the message from now on.
+  void count(RxMessage& message, const RequestView& request);
   void touch(RxMessage& message, std::int64_t active_ns);
   RxMessage* find(PoolRef ref) { return pool_.find(ref); }
 
@@ -147,6 +158,7 @@ class RxMessageTable {
   const base::HashKey& hash_key_;
   PdcUse use_;
   ChunkedPool<RxMessage> pool_;
+  CoveragePool windows_;
   std::vector<Set::bucket_type> buckets_;
   Set by_key_;
   AgeList by_age_;

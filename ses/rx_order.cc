@@ -8,14 +8,14 @@ namespace uet::ses {
 
 /// A message that its initiator numbered, or word that one does not come. `sender`: if it is known.
 pds::Answer Receiver::begin_sequenced(Context& c, Sender* sender) {
-  advance_clock(c.now);
+  clock_.advance(c.now);
   const SequenceField& s = c.request.sequence;
   const bool tagged = is_tagged(c.request.opcode);
   Stream* stream = sender == nullptr ? nullptr : senders_.find_stream(*sender, s.stream, tagged);
   if (stream == nullptr) stream = open_stream(c, sender);
   // Without a place for it its initiator sends by ROD, where packet delivery keeps the order.
   if (stream == nullptr) return reject(c, ReturnCode::kUnsupportedOp);
-  stream->active_at_ns = loop_ns_;  // so its sender is not forgotten meanwhile
+  stream->active_at_ns = clock_.ns();  // so its sender is not forgotten meanwhile
   return take_turn(c, c.endpoint->space(tagged), *stream);
 }
 
@@ -23,11 +23,12 @@ pds::Answer Receiver::begin_sequenced(Context& c, Sender* sender) {
 /// Null when there is no place.
 Stream* Receiver::open_stream(const Context& c, Sender* sender) {
   const SequenceField& s = c.request.sequence;
-  if (sender == nullptr) sender = senders_.find_or_make(c.endpoint->id, c.packet.source, loop_ns_);
+  if (sender == nullptr)
+    sender = senders_.find_or_make(c.endpoint->id, c.packet.source, clock_.ns());
   if (sender == nullptr) return nullptr;
   senders_.hold(*sender);
   Stream* stream =
-      senders_.open_stream(*sender, s.stream, is_tagged(c.request.opcode), s.base(), loop_ns_);
+      senders_.open_stream(*sender, s.stream, is_tagged(c.request.opcode), s.base(), clock_.ns());
   senders_.unhold(*sender);
   return stream;
 }
@@ -160,7 +161,7 @@ void Receiver::close_streams(Instant now, const Endpoint& endpoint) {
 void Receiver::pass_idle_gaps(Instant now) {
   for (auto it = holding_.begin(); it != holding_.end();) {
     Stream& stream = *it++;
-    if (loop_ns_ - stream.active_at_ns < core_.config.message_idle.ns()) continue;
+    if (!clock_.is_past(stream.active_at_ns, core_.config.message_idle)) continue;
     const std::uint32_t number = stream.held.front().number;
     core_.trace.emit(now, base::EventId::kOrderGapPassed, 0, {}, number, stream.expected);
     pass_to(now, stream, number);

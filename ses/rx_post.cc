@@ -249,11 +249,7 @@ void Receiver::close_endpoint(Instant now, Endpoint& endpoint) {
     else if (m.target == RxTarget::kReceive && m.receive->is_posted)
       --m.receive->in_flight;
     if (m.target == RxTarget::kCapture) m.unexpected->message = nullptr;
-    if (m.target == RxTarget::kRead)
-      if (ReadTally* tally = tallies_.find(m.tally)) {
-        tally->failed = true;
-        settle(now, *tally);
-      }
+    if (m.target == RxTarget::kRead) returns_.fail(now, m.tally);
     if (m.target != RxTarget::kDiscard) {
       messages_.set_target(m, RxTarget::kDiscard);
       m.code = ReturnCode::kCancelled;

@@ -40,8 +40,8 @@ pds::Answer Receiver::deliver_rendezvous(Context& c, RiSpace& space, Receive& re
   const std::uint64_t limit =
       inside ? std::min<std::uint64_t>(r.request_length, receive.iov.size() - start) : 0;
   if (core_.config.reject_long && limit < r.request_length) return reject(c, ReturnCode::kTooLong);
-  advance_clock(c.now);
-  Sender* sender = senders_.find_or_make(c.endpoint->id, c.packet.source, loop_ns_);
+  clock_.advance(c.now);
+  Sender* sender = senders_.find_or_make(c.endpoint->id, c.packet.source, clock_.ns());
   Unexpected* descriptor =
       sender == nullptr ? nullptr : store_.note_header(*sender, r.request_length);
   if (descriptor == nullptr) return answer_refuse();
@@ -56,14 +56,14 @@ pds::Answer Receiver::deliver_rendezvous(Context& c, RiSpace& space, Receive& re
   take(c, space, receive, start + limit);
   bind_rendezvous(u, receive, start, limit);
   if (!r.is_single()) {
-    RxMessage* m = begin_message(c, RxTarget::kReceive);
-    m->receive = &receive;
-    m->unexpected = &u;
-    m->start = start;
-    m->limit = limit;
-    u.message = m;
-    count(*m, r);
-    return proceed_receive(c, *m);
+    RxMessage& m = shares_.begin(c, RxTarget::kReceive);
+    m.receive = &receive;
+    m.unexpected = &u;
+    m.start = start;
+    m.limit = limit;
+    u.message = &m;
+    messages_.count(m, r);
+    return proceed_receive(c, m);
   }
   const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(limit, r.payload.size()));
   if (n > 0) receive.iov.scatter(static_cast<std::size_t>(start), r.payload.data(), n);
@@ -78,7 +78,7 @@ pds::Answer Receiver::end_eager_part(Context& c, RxMessage& m) {
   u.has_header_data = m.hd;
   u.header_data = m.header_data;
   u.message = nullptr;
-  release_message(m);
+  shares_.release(m);
   if (u.is_deferred) return end_restarted(c, u);
   remember_for_delivery(c, u);
   const auto limit = static_cast<std::uint32_t>(u.rest.limit);
@@ -116,8 +116,8 @@ void Receiver::bind_rendezvous(Unexpected& u, Receive& r, std::uint64_t start,
 void Receiver::fetch_rest(Instant now, Unexpected& u) {
   if (u.rest.limit <= u.rest.eager && !u.is_deferred)
     return end_rendezvous(now, u, ReturnCode::kOk);
-  advance_clock(now);
-  u.active_at_ns = loop_ns_;
+  clock_.advance(now);
+  u.active_at_ns = clock_.ns();
   wait_for_fetch(u);
   serve_fetches(now);
 }

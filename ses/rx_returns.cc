@@ -1,15 +1,31 @@
 // Read data on its way back to the initiator, in the return direction of the PDC that asked.
 // [SES 6.3]
+#include "ses/rx_returns.h"
+
 #include <algorithm>
 
-#include "ses/receiver.h"
+#include "lib/base/check.h"
+#include "ses/responses.h"
 
 namespace uet::ses {
-ReadTally* Receiver::make_tally(Context& c) {
+
+ReadReturns::ReadReturns(Core& core, SenderTable& senders, MessageShares& shares)
+    : core_(core),
+      senders_(senders),
+      shares_(shares),
+      pool_(core.config.max_read_returns),
+      tallies_(core.config.max_read_returns + core.config.max_messages),
+      copies_(core.config.read_copy_bytes, core.largest_payload(), core.largest_payload()) {}
+
+ReadReturns::~ReadReturns() {
+  turns_.clear();
+}
+
+ReadTally* ReadReturns::make_tally(const RequestContext& c) {
   ReadTally* tally = tallies_.acquire();
   if (tally == nullptr) return nullptr;
   tally->endpoint = c.endpoint->id;
-  tally->source = source_of(c);
+  tally->source = c.source();
   tally->length = c.request.request_length;
   tally->returns_open = 0;
   tally->all_requested = false;
@@ -20,7 +36,7 @@ ReadTally* Receiver::make_tally(Context& c) {
 }
 
 /// The READ is over when nothing of it is on its way any more.
-void Receiver::settle(Instant now, ReadTally& tally) {
+void ReadReturns::settle(Instant now, ReadTally& tally) {
   if (tally.returns_open > 0 || !(tally.all_requested || tally.failed)) return;
   const ReadTally done = tally;
   tallies_.release(&tally);
@@ -28,50 +44,76 @@ void Receiver::settle(Instant now, ReadTally& tally) {
   if (done.operation)
     core_.region_reads->on_region_read(now, done.operation, done.length);
   else
-    complete_read(now, done.endpoint, done.source, done.key, done.length);
+    complete(now, done.endpoint, done.source, done.key, done.length);
+}
+
+void ReadReturns::complete(Instant now, EndpointId endpoint, const Source& source,
+                           std::uint64_t key, std::size_t length) {
+  Endpoint* e = core_.endpoints.find(endpoint);
+  if (e == nullptr) return;
+  Completion completion;
+  completion.kind = OpKind::kRemoteRead;
+  completion.length = length;
+  completion.source = source;
+  completion.mr_key = key;
+  core_.trace.emit(now, base::EventId::kMessageDelivered, 0, {},
+                   static_cast<std::uint64_t>(ReturnCode::kOk), length);
+  e->complete(completion);
+}
+
+void ReadReturns::end_requests(Instant now, ReadTally& tally) {
+  tally.all_requested = true;
+  settle(now, tally);
+}
+
+void ReadReturns::fail(Instant now, PoolRef read) {
+  ReadTally* tally = tallies_.find(read);
+  if (tally == nullptr) return;
+  tally->failed = true;
+  settle(now, *tally);
 }
 
 /// Queues the data that this packet asks for and accepts the packet; or refuses it when there is no
 /// room.
-pds::Answer Receiver::return_data(Context& c, const MemoryRegion& region, std::uint64_t at,
-                                  ReadTally& tally) {
-  ReadReturn* r = make_return(c, ref_of(region), region.iov, at, tally);
+pds::Answer ReadReturns::return_data(RequestContext& c, const MemoryRegion& region,
+                                     std::uint64_t at, ReadTally& tally) {
+  ReadReturn* r = make(c, ref_of(region), region.iov, at, tally);
   if (r == nullptr) {
     if (c.request.is_single()) tally.failed = true;  // the caller settles it
     return answer_refuse();
   }
-  if (begin_return(c, *r, tally) == pds::SubmitResult::kNever)
+  if (begin(c, *r, tally) == pds::SubmitResult::kNever)
     return answer_error(c.request, ReturnCode::kUndeliverable, 0, true);
   return answer_default(c.request);
 }
 
 /// With the carrier, or among those that wait. kNever: it is gone, and the caller settles the tally.
-pds::SubmitResult Receiver::begin_return(Context& c, ReadReturn& r, ReadTally& tally) {
+pds::SubmitResult ReadReturns::begin(RequestContext& c, ReadReturn& r, ReadTally& tally) {
   Sender& sender = *r.sender;
-  const auto result = sender.waiting.empty() && may_carry(sender) ? submit_return(c.now, r)
-                                                                  : pds::SubmitResult::kAgain;
+  const auto result =
+      sender.waiting.empty() && may_carry(sender) ? submit(c.now, r) : pds::SubmitResult::kAgain;
   if (result == pds::SubmitResult::kAgain) wait_for_turn(r);
   if (result == pds::SubmitResult::kNever) {
-    drop_return(r);
+    drop(r);
     tally.failed = true;
   }
   return result;
 }
 
-bool Receiver::has_place_for_return(const Sender& owner, pds::PdcRef pdc) {
-  const std::size_t free = returns_.available();
+bool ReadReturns::has_place(const Sender& owner, pds::PdcRef pdc) {
+  const std::size_t free = pool_.available();
   const bool has_place =
-      has_share(owner.returns, free) && returns_use_.has_share(pdc, free - owner.returns);
-  if (!has_place) ++refused_shares_;
+      has_share(owner.returns, free) && use_.has_share(pdc, free - owner.returns);
+  if (!has_place) ++refused_;
   return has_place;
 }
 
 /// `memory` from `at` on is what goes back: of the region, or of nothing that will still be there. [SES 15]
-ReadReturn* Receiver::make_return(Context& c, PoolRef region, const IovList& memory,
-                                  std::uint64_t at, ReadTally& tally) {
-  Sender* owner = owner_of(c);
-  if (owner == nullptr || !has_place_for_return(*owner, c.packet.handle.pdc)) return nullptr;
-  ReadReturn* r = returns_.acquire();
+ReadReturn* ReadReturns::make(RequestContext& c, PoolRef region, const IovList& memory,
+                              std::uint64_t at, ReadTally& tally) {
+  Sender* owner = shares_.owner_of(c);
+  if (owner == nullptr || !has_place(*owner, c.packet.handle.pdc)) return nullptr;
+  ReadReturn* r = pool_.acquire();
   if (r == nullptr) return nullptr;
   r->sender = owner;
   r->is_carried = false;
@@ -80,12 +122,12 @@ ReadReturn* Receiver::make_return(Context& c, PoolRef region, const IovList& mem
   // [SES 17] A later write of the same context must not show in the data, so the memory is read
   // now. What an atomic replaces is nowhere else.
   const bool reads_now = c.is_ordered() || is_fetching(c.request.opcode);
-  if (reads_now && c.request.covered > 0 && !copy_for_return(*r, memory, at, c.request.covered)) {
-    returns_.release(r);
+  if (reads_now && c.request.covered > 0 && !copy(*r, memory, at, c.request.covered)) {
+    pool_.release(r);
     return nullptr;
   }
   ++owner->returns;
-  ++returns_use_.of(c.packet.handle.pdc);
+  ++use_.of(c.packet.handle.pdc);
   senders_.hold(*owner);
   r->request = c.packet.handle;
   r->region = region;
@@ -107,15 +149,15 @@ ReadReturn* Receiver::make_return(Context& c, PoolRef region, const IovList& mem
   return r;
 }
 
-bool Receiver::copy_for_return(ReadReturn& r, const IovList& memory, std::uint64_t at,
-                               std::uint32_t length) {
-  const std::size_t cost = read_copies_.cost_of(length);
-  if (!has_share(r.sender->copy_bytes, read_copies_.max_bytes() - read_copies_.reserved()) ||
-      !read_copies_.reserve(cost))
+bool ReadReturns::copy(ReadReturn& r, const IovList& memory, std::uint64_t at,
+                       std::uint32_t length) {
+  const std::size_t cost = copies_.cost_of(length);
+  if (!has_share(r.sender->copy_bytes, copies_.max_bytes() - copies_.reserved()) ||
+      !copies_.reserve(cost))
     return false;
-  Block* copy = read_copies_.take(length);
+  Block* copy = copies_.take(length);
   if (copy == nullptr) {
-    read_copies_.unreserve(cost);
+    copies_.unreserve(cost);
     return false;
   }
   memory.gather(static_cast<std::size_t>(at), copy->bytes(), length);
@@ -125,7 +167,7 @@ bool Receiver::copy_for_return(ReadReturn& r, const IovList& memory, std::uint64
   return true;
 }
 
-pds::SubmitResult Receiver::submit_return(Instant now, ReadReturn& r) {
+pds::SubmitResult ReadReturns::submit(Instant now, ReadReturn& r) {
   pds::TxMessage message;
   message.token = make_token(TokenKind::kReadReturn, r.pool_index, r.serial);
   message.segments = r.segments;
@@ -137,25 +179,24 @@ pds::SubmitResult Receiver::submit_return(Instant now, ReadReturn& r) {
   if (result == pds::SubmitResult::kQueued) {
     r.is_carried = true;
     ++r.sender->returns_carried;
-    ++returns_carried_;
+    ++carried_;
   }
   return result;
 }
 
 /// What the carrier has of one reader who acknowledges nothing stays there until that reader is given up, so one reader gets
 /// half of its places at most.
-bool Receiver::may_carry(const Sender& sender) const {
+bool ReadReturns::may_carry(const Sender& sender) const {
   const std::size_t places = core_.config.max_returns_carried;
-  return returns_carried_ < places &&
-         has_share(sender.returns_carried, places - returns_carried_ - 1);
+  return carried_ < places && has_share(sender.returns_carried, places - carried_ - 1);
 }
 
-void Receiver::wait_for_turn(ReadReturn& r) {
+void ReadReturns::wait_for_turn(ReadReturn& r) {
   if (r.sender->waiting.empty()) turns_.push_back(*r.sender);
   r.sender->waiting.push_back(r);
 }
 
-void Receiver::end_wait(ReadReturn& r) {
+void ReadReturns::end_wait(ReadReturn& r) {
   r.sender->waiting.erase(r.sender->waiting.iterator_to(r));
   if (r.sender->waiting.empty()) turns_.erase(turns_.iterator_to(*r.sender));
 }
@@ -163,7 +204,7 @@ void Receiver::end_wait(ReadReturn& r) {
 /// There may be places with the carrier: readers take turns, one packet each. One whose PDC is gone does not stop those behind
 /// it, and neither does a reader that has its share. At each call only a few of those are looked at; the next call goes on
 /// behind them, and there is one as long as the carrier has anything.
-void Receiver::serve_returns(Instant now) {
+void ReadReturns::serve(Instant now) {
   constexpr int kLookAt = 8;
   int looked = 0;
   while (!turns_.empty() && looked < kLookAt) {
@@ -174,22 +215,26 @@ void Receiver::serve_returns(Instant now) {
       continue;
     }
     ReadReturn& r = sender.waiting.front();
-    const pds::SubmitResult result = submit_return(now, r);
+    const pds::SubmitResult result = submit(now, r);
     if (result == pds::SubmitResult::kAgain) return;  // the carrier calls again
     end_wait(r);
-    if (result == pds::SubmitResult::kNever) release_return(now, r, false);
+    if (result == pds::SubmitResult::kNever) release(now, r, false);
   }
 }
 
-void Receiver::on_resume(Instant now) {
-  submit_reports(now);
-  if (reports_.empty()) serve_returns(now);
+void ReadReturns::on_pdc_gone(Instant now, pds::PdcRef pdc, Sender& reader) {
+  for (auto it = reader.waiting.begin(); it != reader.waiting.end();) {
+    ReadReturn& r = *it++;
+    if (r.request.pdc != pdc) continue;
+    end_wait(r);
+    release(now, r, false);
+  }
 }
 
 /// A region that was closed meanwhile is not touched; the initiator is told. [SES 15]
-pds::SegmentInfo Receiver::emit_return(pds::MessageToken token, std::uint32_t segment,
-                                       net::Packet& packet) {
-  ReadReturn* r = find_return(token);
+pds::SegmentInfo ReadReturns::emit(pds::MessageToken token, std::uint32_t segment,
+                                   net::Packet& packet) {
+  ReadReturn* r = find(token);
   UET_CHECK(r != nullptr);
   const MemoryRegion* region = core_.memory.find(r->region);
   const bool can_read = r->copy != nullptr || region != nullptr;
@@ -229,9 +274,9 @@ pds::SegmentInfo Receiver::emit_return(pds::MessageToken token, std::uint32_t se
                                              : wire::NextHdr::kResponseData)};
 }
 
-void Receiver::on_return_response(Instant now, pds::MessageToken token, std::uint8_t next_hdr,
-                                  std::span<const std::uint8_t> response) {
-  ReadReturn* r = find_return(token);
+void ReadReturns::on_response(Instant now, pds::MessageToken token, std::uint8_t next_hdr,
+                              std::span<const std::uint8_t> response) {
+  ReadReturn* r = find(token);
   if (r == nullptr) {
     core_.trace.drop(now, base::DropReason::kSesUnknownResponse, response.size());
     return;
@@ -244,43 +289,43 @@ void Receiver::on_return_response(Instant now, pds::MessageToken token, std::uin
                      (view.code == ReturnCode::kOk || view.code == ReturnCode::kNull));
   if (!delivered) r->failed = true;
   if (++r->answered < r->segments) return;
-  release_return(now, *r, !r->failed);
-  serve_returns(now);
+  release(now, *r, !r->failed);
+  serve(now);
 }
 
-void Receiver::on_return_error(Instant now, pds::MessageToken token) {
-  if (ReadReturn* r = find_return(token)) release_return(now, *r, false);
-  serve_returns(now);
+void ReadReturns::on_error(Instant now, pds::MessageToken token) {
+  if (ReadReturn* r = find(token)) release(now, *r, false);
+  serve(now);
 }
 
-void Receiver::release_return(Instant now, ReadReturn& r, bool delivered) {
+void ReadReturns::release(Instant now, ReadReturn& r, bool delivered) {
   ReadTally* tally = tallies_.find(r.tally);
-  drop_return(r);
+  drop(r);
   if (tally == nullptr) return;
   if (!delivered) tally->failed = true;
   settle(now, *tally);
 }
 
 /// Gives back what the packet holds, and leaves its tally to the caller.
-void Receiver::drop_return(ReadReturn& r) {
+void ReadReturns::drop(ReadReturn& r) {
   if (r.copy != nullptr) {
-    read_copies_.give_back(r.copy);
-    read_copies_.unreserve(r.copy_cost);
+    copies_.give_back(r.copy);
+    copies_.unreserve(r.copy_cost);
     r.sender->copy_bytes -= r.copy_cost;
   }
   if (r.is_carried) {
     --r.sender->returns_carried;
-    --returns_carried_;
+    --carried_;
   }
   --r.sender->returns;
-  --returns_use_.of(r.request.pdc);
+  --use_.of(r.request.pdc);
   senders_.unhold(*r.sender);
   if (ReadTally* tally = tallies_.find(r.tally)) --tally->returns_open;
-  returns_.release(&r);
+  pool_.release(&r);
 }
 
-ReadReturn* Receiver::find_return(pds::MessageToken token) {
-  ReadReturn* r = returns_.at(index_of(token));
+ReadReturn* ReadReturns::find(pds::MessageToken token) {
+  ReadReturn* r = pool_.at(index_of(token));
   if (r == nullptr) return nullptr;
   return make_token(TokenKind::kReadReturn, r->pool_index, r->serial) == token ? r : nullptr;
 }

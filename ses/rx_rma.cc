@@ -34,7 +34,7 @@ MemoryRegion* Receiver::find_region(Context& c, bool write, std::uint64_t& start
 
 pds::Answer Receiver::begin_write(Context& c) {
   const RequestView& r = c.request;
-  if (!r.is_single() && !has_place_for_message(c)) return answer_refuse();
+  if (!r.is_single() && !shares_.has_place(c)) return answer_refuse();
   std::uint64_t start = 0;
   ReturnCode code = ReturnCode::kOk;
   MemoryRegion* region = find_region(c, true, start, code);
@@ -46,11 +46,11 @@ pds::Answer Receiver::begin_write(Context& c) {
     complete_write(c, r.hd, r.header_data);
     return answer_default(r);
   }
-  RxMessage* m = begin_message(c, RxTarget::kRegion);
-  m->region = ref_of(*region);
-  m->start = start;
-  count(*m, r);
-  return proceed_write(c, *m);
+  RxMessage& m = shares_.begin(c, RxTarget::kRegion);
+  m.region = ref_of(*region);
+  m.start = start;
+  messages_.count(m, r);
+  return proceed_write(c, m);
 }
 
 pds::Answer Receiver::proceed_write(Context& c, RxMessage& m) {
@@ -64,7 +64,7 @@ pds::Answer Receiver::proceed_write(Context& c, RxMessage& m) {
   if (!m.is_complete()) return answer_pending(r);
   const bool has_data = m.hd;
   const std::uint64_t header_data = m.header_data;
-  release_message(m);
+  shares_.release(m);
   complete_write(c, has_data, header_data);
   return answer_default(r);
 }
@@ -80,7 +80,7 @@ void Receiver::complete_write(Context& c, bool has_data, std::uint64_t header_da
   completion.length = r.request_length;
   completion.data = has_data ? header_data : 0;
   completion.has_data = has_data;
-  completion.source = source_of(c);
+  completion.source = c.source();
   completion.mr_key = r.is_small() ? 0 : r.mkey_match;
   core_.trace.emit(c.now, base::EventId::kMessageDelivered, 0, {},
                    static_cast<std::uint64_t>(ReturnCode::kOk), r.request_length);
@@ -118,7 +118,7 @@ bool Receiver::is_too_long_for_one_packet(const Context& c) const {
 pds::Answer Receiver::begin_read(Context& c) {
   const RequestView& r = c.request;
   if (is_too_long_for_one_packet(c)) return reject(c, ReturnCode::kOpViolation);
-  if (!r.is_single() && !has_place_for_message(c)) return answer_refuse();
+  if (!r.is_single() && !shares_.has_place(c)) return answer_refuse();
   std::uint64_t start = 0;
   ReturnCode code = ReturnCode::kOk;
   MemoryRegion* region = find_region(c, false, start, code);
@@ -127,57 +127,55 @@ pds::Answer Receiver::begin_read(Context& c) {
   if (r.is_single()) {
     if (in_ack) {
       if (c.packet.mode != pds::Mode::kRudi)
-        complete_read(c.now, c.endpoint->id, source_of(c), region->key, r.request_length);
+        returns_.complete(c.now, c.endpoint->id, c.source(), region->key, r.request_length);
       return answer_with_data(c, *region, start);
     }
-    ReadTally* tally = make_tally(c);
+    ReadTally* tally = returns_.make_tally(c);
     if (tally == nullptr) return answer_refuse();
     tally->key = region->key;
     tally->operation = region->operation;
-    pds::Answer answer = return_data(c, *region, start, *tally);
-    tally->all_requested = true;
-    settle(c.now, *tally);
+    pds::Answer answer = returns_.return_data(c, *region, start, *tally);
+    returns_.end_requests(c.now, *tally);
     return answer;
   }
   ReadTally* tally = nullptr;
   if (!in_ack) {
-    tally = make_tally(c);
+    tally = returns_.make_tally(c);
     if (tally == nullptr) return answer_refuse();
     tally->key = region->key;
     tally->operation = region->operation;
   }
-  RxMessage* m = begin_message(c, RxTarget::kRead);
-  m->region = ref_of(*region);
-  m->start = start;
-  if (tally != nullptr) m->tally = ref_of(*tally);
-  return proceed_read(c, *m);
+  RxMessage& m = shares_.begin(c, RxTarget::kRead);
+  m.region = ref_of(*region);
+  m.start = start;
+  if (tally != nullptr) m.tally = ref_of(*tally);
+  return proceed_read(c, m);
 }
 
 pds::Answer Receiver::proceed_read(Context& c, RxMessage& m) {
   const RequestView& r = c.request;
   const MemoryRegion* region = core_.memory.find(m.region);
   if (region == nullptr) {
-    count(m, r);
+    messages_.count(m, r);
     return fail(c, m, ReturnCode::kCancelled);
   }
   const std::uint64_t at = m.start + r.message_offset;
-  ReadTally* tally = tallies_.find(m.tally);
+  ReadTally* tally = returns_.find_tally(m.tally);
   const bool in_ack = data_fits_ack(c, *region);
   if (!in_ack && tally == nullptr) {  // what went back before could not be delivered
-    count(m, r);
+    messages_.count(m, r);
     return fail(c, m, ReturnCode::kCancelled);
   }
   pds::Answer answer =
-      in_ack ? answer_with_data(c, *region, at) : return_data(c, *region, at, *tally);
+      in_ack ? answer_with_data(c, *region, at) : returns_.return_data(c, *region, at, *tally);
   if (answer.kind == pds::Answer::Kind::kRefuse) return answer;  // it will come again
-  count(m, r);
+  messages_.count(m, r);
   if (!m.is_complete()) return answer;
-  release_message(m);
+  shares_.release(m);
   if (tally != nullptr) {
-    tally->all_requested = true;
-    settle(c.now, *tally);
+    returns_.end_requests(c.now, *tally);
   } else {
-    complete_read(c.now, c.endpoint->id, source_of(c), region->key, r.request_length);
+    returns_.complete(c.now, c.endpoint->id, c.source(), region->key, r.request_length);
   }
   return answer;
 }
@@ -231,20 +229,6 @@ pds::Answer Receiver::answer_carrying(Context& c) {
     wire::emit(h, answer.response.header.data());
   }
   return answer;
-}
-
-void Receiver::complete_read(Instant now, EndpointId endpoint, const Source& source,
-                             std::uint64_t key, std::size_t length) {
-  Endpoint* e = core_.endpoints.find(endpoint);
-  if (e == nullptr) return;
-  Completion completion;
-  completion.kind = OpKind::kRemoteRead;
-  completion.length = length;
-  completion.source = source;
-  completion.mr_key = key;
-  core_.trace.emit(now, base::EventId::kMessageDelivered, 0, {},
-                   static_cast<std::uint64_t>(ReturnCode::kOk), length);
-  e->complete(completion);
 }
 
 }  // namespace uet::ses

@@ -26,7 +26,7 @@ pds::Answer Receiver::begin_send(Context& c) {
   if (!r.rel && !c.endpoint->config.accept_any_job && r.job_id != c.endpoint->config.job_id)
     return reject(c, ReturnCode::kPermViolation);
   if (!r.is_single()) {
-    if (!has_place_for_message(c)) return answer_refuse();
+    if (!shares_.has_place(c)) return answer_refuse();
     // That may have taken the place of one at rest.
     sender = senders_.find(c.endpoint->id, c.packet.source);
   }
@@ -88,28 +88,14 @@ pds::Answer Receiver::deliver(Context& c, RiSpace& space, Receive& receive) {
   if (r.is_single()) {
     const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(limit, r.payload.size()));
     if (n > 0) receive.iov.scatter(start, r.payload.data(), n);
-    Completion completion;
-    completion.code = limit < r.request_length ? ReturnCode::kTruncated : ReturnCode::kOk;
-    completion.length = limit;
-    completion.overflow_length = r.request_length - limit;
-    completion.tag = r.mkey_match;
-    completion.data = r.header_data;
-    completion.has_data = r.hd;
-    completion.source = source_of(c);
-    if (receive.multi_recv)
-      completion.buffer =
-          static_cast<std::uint8_t*>(receive.iov.base()) + (start - r.buffer_offset);
-    complete_receive(c.now, receive, completion);
-    return limit < r.request_length
-               ? answer_news(r, ResponseList::kExpected, static_cast<std::uint32_t>(limit))
-               : answer_default(r);
+    return end_receive(c, receive, {start, limit, r.hd, r.header_data});
   }
-  RxMessage* m = begin_message(c, RxTarget::kReceive);
-  m->receive = &receive;
-  m->start = start;
-  m->limit = limit;
-  count(*m, r);
-  return proceed_receive(c, *m);
+  RxMessage& m = shares_.begin(c, RxTarget::kReceive);
+  m.receive = &receive;
+  m.start = start;
+  m.limit = limit;
+  messages_.count(m, r);
+  return proceed_receive(c, m);
 }
 
 /// A message that ends at `end` goes into the receive.
@@ -132,24 +118,30 @@ pds::Answer Receiver::proceed_receive(Context& c, RxMessage& m) {
   if (m.end < m.carried_length)  // a deferred message was given up by its sender
     return fail(c, m, ReturnCode::kInitiatorErr);
   if (m.unexpected != nullptr) return end_eager_part(c, m);
-  Completion completion;
-  completion.code = m.limit < m.request_length ? ReturnCode::kTruncated : ReturnCode::kOk;
-  completion.length = m.limit;
-  completion.overflow_length = m.request_length - m.limit;
-  completion.tag = m.mkey_match;
-  completion.data = m.header_data;
-  completion.has_data = m.hd;
-  completion.source = source_of(c);
-  if (m.receive->multi_recv)
-    completion.buffer =
-        static_cast<std::uint8_t*>(m.receive->iov.base()) + (m.start - m.buffer_offset);
-  const std::uint64_t limit = m.limit;
   Receive& receive = *m.receive;
-  release_message(m);
+  const Placed placed{m.start, m.limit, m.hd, m.header_data};
+  shares_.release(m);
+  return end_receive(c, receive, placed);
+}
+
+/// The last packet of a message that a receive took.
+pds::Answer Receiver::end_receive(Context& c, Receive& receive, const Placed& placed) {
+  const RequestView& r = c.request;
+  const bool is_cut = placed.limit < r.request_length;
+  Completion completion;
+  completion.code = is_cut ? ReturnCode::kTruncated : ReturnCode::kOk;
+  completion.length = placed.limit;
+  completion.overflow_length = r.request_length - placed.limit;
+  completion.tag = r.mkey_match;
+  completion.data = placed.header_data;
+  completion.has_data = placed.has_header_data;
+  completion.source = c.source();
+  if (receive.multi_recv)
+    completion.buffer =
+        static_cast<std::uint8_t*>(receive.iov.base()) + (placed.start - r.buffer_offset);
   complete_receive(c.now, receive, completion);
-  return limit < r.request_length
-             ? answer_news(r, ResponseList::kExpected, static_cast<std::uint32_t>(limit))
-             : answer_default(r);
+  return is_cut ? answer_news(r, ResponseList::kExpected, static_cast<std::uint32_t>(placed.limit))
+                : answer_default(r);
 }
 
 void Receiver::place(RxMessage& m, const RequestView& r) {
@@ -165,7 +157,7 @@ void Receiver::place(RxMessage& m, const RequestView& r) {
 pds::Answer Receiver::capture(Context& c, RiSpace& space, Unexpected* header) {
   const RequestView& r = c.request;
   Endpoint& endpoint = *c.endpoint;
-  Sender* sender = senders_.find_or_make(endpoint.id, c.packet.source, loop_ns_);
+  Sender* sender = senders_.find_or_make(endpoint.id, c.packet.source, clock_.ns());
   if (sender == nullptr)  // an ordered message must not be overtaken, so it is not consumed
     return c.is_ordered() ? answer_refuse() : reject(c, ReturnCode::kNoMatch);
   const bool is_kept = r.carried_length <= core_.config.overflow_max || !may_defer(c, *sender);
@@ -193,11 +185,11 @@ pds::Answer Receiver::capture(Context& c, RiSpace& space, Unexpected* header) {
 pds::Answer Receiver::keep(Context& c, Unexpected& u) {
   const RequestView& r = c.request;
   if (!r.is_single()) {
-    RxMessage* m = begin_message(c, RxTarget::kCapture);
-    m->unexpected = &u;
-    count(*m, r);
-    u.message = m;
-    if (m->is_complete()) return fail(c, *m, ReturnCode::kInitiatorErr);  // given up at once
+    RxMessage& m = shares_.begin(c, RxTarget::kCapture);
+    m.unexpected = &u;
+    messages_.count(m, r);
+    u.message = &m;
+    if (m.is_complete()) return fail(c, m, ReturnCode::kInitiatorErr);  // given up at once
     return answer_pending(r);
   }
   remember_for_delivery(c, u);
@@ -215,7 +207,7 @@ pds::Answer Receiver::proceed_capture(Context& c, RxMessage& m) {
   if (!m.is_complete()) return answer_pending(r);
   if (m.end < m.carried_length) return fail(c, m, ReturnCode::kInitiatorErr);
   u.message = nullptr;
-  release_message(m);
+  shares_.release(m);
   remember_for_delivery(c, u);
   return answer_news(r, ResponseList::kOverflow, r.carried_length);
 }

@@ -166,9 +166,9 @@ Ses::Gauges Ses::gauges() const {
   g.messages_fetching = impl_->rx.messages_fetching();
   g.messages_held = impl_->rx.messages_held();
   g.senders = impl_->rx.senders();
-  g.reads_returning = impl_->rx.reads_returning();
-  g.returns_open = impl_->rx.returns_open();
-  g.returns_waiting = impl_->rx.returns_waiting();
+  g.reads_returning = impl_->rx.returns().reads();
+  g.returns_open = impl_->rx.returns().open();
+  g.returns_waiting = impl_->rx.returns().waiting();
   g.refused_shares = impl_->rx.refused_shares();
   return g;
 }
@@ -178,7 +178,7 @@ Ses::Gauges Ses::gauges() const {
 pds::SegmentInfo Ses::emit_segment(pds::MessageToken token, std::uint32_t segment, pds::PdcRef pdc,
                                    base::Psn psn, net::Packet& packet) {
   if (kind_of(token) == TokenKind::kReadReturn)
-    return impl_->rx.emit_return(token, segment, packet);
+    return impl_->rx.returns().emit(token, segment, packet);
   if (kind_of(token) == TokenKind::kDelivery) return impl_->rx.emit_report(token, packet);
   return impl_->tx.emit_segment(token, segment, pdc, psn, packet);
 }
@@ -200,7 +200,7 @@ void Ses::on_response(Instant now, pds::MessageToken token, std::uint32_t segmen
                       std::uint8_t next_hdr, std::span<const std::uint8_t> response) {
   const UpcallScope scope(impl_->core);
   if (kind_of(token) == TokenKind::kReadReturn)
-    impl_->rx.on_return_response(now, token, next_hdr, response);
+    impl_->rx.returns().on_response(now, token, next_hdr, response);
   else if (kind_of(token) == TokenKind::kDelivery)
     impl_->rx.end_report(token);
   else
@@ -216,7 +216,7 @@ void Ses::on_further_response(Instant now, pds::PdcRef pdc, std::uint8_t next_hd
 void Ses::on_message_error(Instant now, pds::MessageToken token, pds::PdsError error) {
   const UpcallScope scope(impl_->core);
   if (kind_of(token) == TokenKind::kReadReturn)
-    impl_->rx.on_return_error(now, token);
+    impl_->rx.returns().on_error(now, token);
   else if (kind_of(token) == TokenKind::kDelivery)
     impl_->rx.end_report(token);
   else

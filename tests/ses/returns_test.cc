@@ -1,40 +1,11 @@
 // Read data on its way back: what waits for room, what becomes of it when its PDC goes. [SES 6.3]
-#include <functional>
 #include <set>
 
 #include "tests/ses/pair_test.h"
+#include "tests/ses/return_carrier.h"
 
 namespace uet::ses::testing {
 namespace {
-
-/// A carrier that only takes read data, and as much of it as the test says.
-class ReturnCarrier final : public Carrier {
- public:
-  pds::SubmitResult submit(Instant, const pds::TxMessage&) override {
-    return pds::SubmitResult::kQueued;
-  }
-  pds::SubmitResult submit_return(Instant, pds::RxHandle request,
-                                  const pds::TxMessage& message) override {
-    ++asked;
-    if (gone.contains(request.pdc.value) || request.return_direction)
-      return pds::SubmitResult::kNever;
-    if (taken.size() >= room) return pds::SubmitResult::kAgain;
-    taken.push_back({message.token, request.pdc.value});
-    return pds::SubmitResult::kQueued;
-  }
-  void unlock(Instant, pds::PdcRef) override {}
-  void abort(Instant, pds::MessageToken) override {}
-  std::uint32_t truncate(Instant, pds::MessageToken, std::uint32_t) override { return 0; }
-
-  struct Taken {
-    pds::MessageToken token;
-    std::uint32_t pdc;
-  };
-  std::vector<Taken> taken;
-  std::set<std::uint32_t> gone;
-  std::size_t room = 1'000'000;
-  std::size_t asked = 0;
-};
 
 struct ReturnsTest : ::testing::Test {
   explicit ReturnsTest(const SesConfig& config = {})
@@ -250,7 +221,7 @@ struct StonesTest : ReturnsTest {
     c.max_messages = 64;
     return c;
   }
-  explicit StonesTest(const SesConfig& with = config()) : ReturnsTest(with) {}
+  StonesTest() : ReturnsTest(config()) {}
   pds::Answer first_packet(std::uint32_t n, std::uint64_t with_key) {
     RawRequest r;
     r.opcode = SesOpcode::kRead;
@@ -292,22 +263,42 @@ TEST_F(StonesTest, messages_of_one_pdc__leave_room_for_those_of_others_of_the_sa
   EXPECT_GE(accepted_on(4, r, 100), 20u);
 }
 
-// A source is known as long as messages of it come in: another one gets no place that is taken, nor what stands against it.
-struct OneSourceTest : StonesTest {
+// A source whose messages are on their way in has its place in the table, however many it has ended before.
+struct FewSendersTest : ReturnsTest {
   static SesConfig config() {
     SesConfig c;
-    c.max_senders = 1;
+    c.max_senders = 2;
     return c;
   }
-  OneSourceTest() : StonesTest(config()) {}
+  FewSendersTest() : ReturnsTest(config()) {}
+  /// The first or the last of two packets of a WRITE that nothing permits: what is left of it is a stone.
+  pds::Answer half(std::uint32_t n, std::uint16_t id, bool first) {
+    RawRequest r;
+    r.opcode = SesOpcode::kWrite;
+    r.key = 0x999;
+    r.length = 2 * kM;
+    r.som = first;
+    r.eom = !first;
+    r.offset = first ? 0 : kM;
+    r.message_id = id;
+    r.payload = Bytes(kM);
+    return inject(n, r);
+  }
 };
 
-TEST_F(OneSourceTest, a_message_on_its_way_in__keeps_its_source) {
-  (void)first_packet(1, 0x999);  // two more packets of it are still to be answered
-  EXPECT_EQ(ses.gauges().messages_receiving, 1u);
-  EXPECT_EQ(first_packet(2, key).kind, pds::Answer::Kind::kRefuse);
-  ses.on_pdc_closed(now, pds::PdcRef{1}, reader(1));
-  EXPECT_EQ(code_of(first_packet(2, key)), ReturnCode::kOk);
+TEST_F(FewSendersTest, messages_on_their_way_in__keep_the_place_of_their_source) {
+  for (std::uint16_t id = 1; id <= 2; ++id) {  // with and without an older message that has ended
+    half(1, 100 + id, true);
+    half(1, 100 + id, false);
+    ASSERT_EQ(ses.gauges().messages_receiving, 0u);
+    half(1, id, true);
+    for (std::uint32_t n = 2; n < 6; ++n) read(n);
+    EXPECT_EQ(ses.gauges().messages_receiving, 1u);
+    ses.on_pdc_gone(now, pds::PdcRef{1}, reader(1), pds::PdsError::kPeerSilent);
+    EXPECT_EQ(ses.gauges().messages_receiving, 0u) << id;
+    for (std::uint32_t n = 2; n < 6; ++n)
+      ses.on_pdc_gone(now, pds::PdcRef{n}, reader(n), pds::PdsError::kPeerSilent);
+  }
 }
 
 }  // namespace

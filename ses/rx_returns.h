@@ -1,0 +1,75 @@
+/// Read data on its way back: what READs asked for, until it is acknowledged. [SES 6.3]
+///
+/// It tells the user of a READ that is complete, and the Transmitter of one that was the source of a rendezvous; nothing here
+/// calls the part that serves the READs.
+#pragma once
+
+#include "ses/core.h"
+#include "ses/message_shares.h"
+#include "ses/read_return.h"
+
+namespace uet::ses {
+
+class ReadReturns {
+ public:
+  ReadReturns(Core& core, SenderTable& senders, MessageShares& shares);
+  ~ReadReturns();
+  ReadReturns(const ReadReturns&) = delete;
+  ReadReturns& operator=(const ReadReturns&) = delete;
+
+  // --- A READ, and a fetching atomic
+  /// Null when there is no place. settle() follows what was done with it.
+  ReadTally* make_tally(const RequestContext& c);
+  ReadTally* find_tally(PoolRef read) { return tallies_.find(read); }
+  /// Queues what the packet asks for of `region`, from `at` on, and accepts it; or refuses it when there is no room.
+  pds::Answer return_data(RequestContext& c, const MemoryRegion& region, std::uint64_t at,
+                          ReadTally& tally);
+  /// The two steps of it. Null when there is no room.
+  ReadReturn* make(RequestContext& c, PoolRef region, const IovList& memory, std::uint64_t at,
+                   ReadTally& tally);
+  pds::SubmitResult begin(RequestContext& c, ReadReturn& r, ReadTally& tally);
+  void settle(Instant now, ReadTally& tally);
+  void end_requests(Instant now, ReadTally& tally);  ///< all packets of the READ have come
+  void fail(Instant now, PoolRef read);              ///< others of it will not come
+  /// The user of the endpoint is told of a READ.
+  void complete(Instant now, EndpointId endpoint, const Source& source, std::uint64_t key,
+                std::size_t length);
+
+  // --- From the carrier
+  pds::SegmentInfo emit(pds::MessageToken token, std::uint32_t segment, net::Packet& packet);
+  void on_response(Instant now, pds::MessageToken token, std::uint8_t next_hdr,
+                   std::span<const std::uint8_t> response);
+  void on_error(Instant now, pds::MessageToken token);
+  /// Of a reader: what waits goes, and what the carrier has ends by on_error().
+  void on_pdc_gone(Instant now, pds::PdcRef pdc, Sender& reader);
+  void serve(Instant now);  ///< the carrier may have room
+
+  std::size_t reads() const { return tallies_.in_use(); }
+  std::size_t open() const { return pool_.in_use(); }
+  std::size_t waiting() const { return pool_.in_use() - carried_; }
+  std::uint64_t refused() const { return refused_; }
+
+ private:
+  bool has_place(const Sender& owner, pds::PdcRef pdc);
+  bool copy(ReadReturn& r, const IovList& memory, std::uint64_t at, std::uint32_t length);
+  pds::SubmitResult submit(Instant now, ReadReturn& r);
+  bool may_carry(const Sender& sender) const;
+  void wait_for_turn(ReadReturn& r);
+  void end_wait(ReadReturn& r);
+  void release(Instant now, ReadReturn& r, bool delivered);
+  void drop(ReadReturn& r);
+  ReadReturn* find(pds::MessageToken token);
+
+  Core& core_;
+  SenderTable& senders_;
+  MessageShares& shares_;
+  ChunkedPool<ReadReturn> pool_;
+  PdcUse use_;
+  ChunkedPool<ReadTally> tallies_;
+  Slab copies_;
+  TurnList turns_;  ///< senders whose read data waits for a place with the carrier
+  std::size_t carried_ = 0;
+  std::uint64_t refused_ = 0;
+};
+
+}  // namespace uet::ses
