@@ -17,7 +17,7 @@ using base::Duration;
 using base::Instant;
 
 /// DSCPs of trimmed packets, which bear no CRC; switches of the peer's network may use others.
-constexpr std::uint8_t kTrimmed = 26, kTrimmedLastHop = 28;
+constexpr net::TrimmedDscps kTrimmed = {.in_fabric = 26, .last_hop = 28};
 /// How long a full port is offered a packet, and how often a port that cannot wake us is asked.
 constexpr Duration kSendPatience = Duration::from_ms(500);
 constexpr Duration kPollPause = Duration::from_us(200);
@@ -43,8 +43,7 @@ LiveLink::LiveLink(net::Port& port, base::Trace& trace, const net::FabricAddress
       integrity_(sealing != nullptr ? fep::DataProtection::kTss
                  : has_crc          ? fep::DataProtection::kCrc
                                     : fep::DataProtection::kNone,
-                 port.facts(), kTrimmed, kTrimmedLastHop,
-                 sealing != nullptr ? &sealing->domain() : nullptr) {}
+                 port.facts(), kTrimmed, sealing != nullptr ? &sealing->domain() : nullptr) {}
 
 std::string LiveLink::capture_to(const std::string& path) {
   for (; burst_next_ < burst_size_; ++burst_next_) burst_[burst_next_].packet.reset();
