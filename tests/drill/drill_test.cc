@@ -175,6 +175,19 @@ TEST(DrillLedger, past__is_told_apart_and_answered_as_by_an_endpoint_at_rest) {
   EXPECT_THAT(ledger.answer_to_the_past(packet("nack spdcid=33 dpdcid=9")), IsEmpty());
 }
 
+TEST(DrillLedger, pdc_of_a_process_before__is_unknown_and_answers_are_not) {
+  PdcLedger ledger;
+  ledger.begin({9});
+  const auto asks = packet("control ctl_type=CLOSE_REQUEST psn=70 spdcid=33 dpdcid=4711");
+  EXPECT_TRUE(ledger.is_of_the_past(asks));
+  Variables v;
+  EXPECT_TRUE(match_packet(words("nack nack_code=INV_DPDCID nack_psn=70 dpdcid=33"),
+                           SeenPacket{.bytes = ledger.answer_to_the_past(asks)}, v)
+                  .is_exact());
+  EXPECT_FALSE(ledger.is_of_the_past(packet("nack nack_code=INV_DPDCID dpdcid=4711")));
+  EXPECT_FALSE(ledger.is_of_the_past(packet("ack spdcid=33 dpdcid=4711")));
+}
+
 TEST(DrillLedger, unfinished_operation_of_the_past__succeeds) {
   PdcLedger ledger;
   ledger.begin({9});
