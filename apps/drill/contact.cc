@@ -20,6 +20,16 @@ bool has_word(const Step& step, std::string_view word) {
   return std::find(step.words.begin(), step.words.end(), word) != step.words.end();
 }
 
+/// "BAD_INDEX", or nothing when the packet is no such answer.
+std::string refusal_in(const SeenPacket& packet) {
+  const auto headers = tell_headers(packet.bytes);
+  if (headers.size() < 2 || headers[1]->name() != "response") return {};
+  const auto fields = *headers[1]->decode(std::span(packet.bytes).subspan(headers[0]->size()));
+  const auto code = static_cast<wire::ReturnCode>(fields.at("return_code"));
+  if (code == wire::ReturnCode::kOk || code == wire::ReturnCode::kNull) return {};
+  return show_value(*headers[1], "return_code", fields.at("return_code"));
+}
+
 /// The first of our packets that opens a PDC; null when the script has none.
 const Step* opening_of(const Script& script) {
   for (const Step& step : script.steps)
@@ -98,6 +108,7 @@ bool LiveWorld::reach(Duration patience) {
     const auto answer = knock(variables, definitions, false, std::min(end, now() + kKnockAgain));
     if (!answer) continue;
     const bool is_challenge = learn_start(*answer);
+    refusal_ = refusal_in(*answer);
     LiveWorld::end();
     if (is_challenge && !was_challenged) {
       was_challenged = true;

@@ -113,8 +113,8 @@ std::string to_html(const SuiteReport& report) {
       "<p>{} at {} by {} from {}; uet-drill {}. The endpoint is said to have: {}.</p>\n",
       escaped(report.started), escaped(report.peer), escaped(report.port), escaped(report.address),
       escaped(report.version), escaped(fmt::format("{}", fmt::join(report.capabilities, ", "))));
-  if (!report.trouble.empty())
-    text += fmt::format("<p class=\"trouble\">{}</p>\n", escaped(report.trouble));
+  for (const std::string& more : {report.note, report.trouble})
+    if (!more.empty()) text += fmt::format("<p class=\"trouble\">{}</p>\n", escaped(more));
   text += fmt::format(
       "<table><tr><th>passed</th><th>failed</th><th>skipped</th><th>packets sent</th>"
       "<th>received</th><th>broken</th></tr><tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td>"

@@ -42,6 +42,8 @@ class LiveWorld final : public World {
 
   /// True when the endpoint answers an opening, in whichever way, before the time to reach it is over.
   bool reach(base::Duration patience);
+  /// How the endpoint refused the request that it was reached with; empty when it did not.
+  const std::string& refusal() const { return refusal_; }
   /// The last that went over the wire since the last begin().
   const std::deque<WireLine>& lines() const { return lines_; }
 
@@ -76,7 +78,7 @@ class LiveWorld final : public World {
   bool challenges_ = false;       ///< the endpoint wants each PDC to start at a PSN of its choice
   std::vector<SeenPacket> kept_;  ///< came while time passed
   std::deque<WireLine> lines_;
-  std::string trouble_;
+  std::string trouble_, refusal_;
 };
 
 }  // namespace uet::drill

@@ -64,7 +64,9 @@ int play(Options options, const std::vector<Script>& scripts) {
   SuiteReport report = head_of(options, port->facts());
   run_suite(scripts, {.out = options.out, .timing = options.timing}, link, world, report,
             [&](const Result& result) {
-              if (!options.json) fmt::print("{}", to_text(result));
+              const bool is_over =
+                  result.outcome.verdict == Verdict::kSkip && !report.trouble.empty();
+              if (!options.json && !is_over) fmt::print("{}", to_text(result));
               std::fflush(stdout);
             });
   fmt::print("{}", options.json ? to_json(report) : summary(report));

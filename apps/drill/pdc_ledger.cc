@@ -34,8 +34,9 @@ class Outer {
   bool is_ack() const { return name_.starts_with("ack"); }
   bool is_nack() const { return name_ == "nack"; }
   bool is_syn() const { return name_.ends_with("_syn"); }
+  bool is_control() const { return name_.starts_with("control"); }
   bool is_control(ControlType type) const {
-    return name_.starts_with("control") && at("ctl_type") == static_cast<std::uint64_t>(type);
+    return is_control() && at("ctl_type") == static_cast<std::uint64_t>(type);
   }
   bool consumes_psn() const {
     return is_request() || is_control(ControlType::kNoop) ||
@@ -145,7 +146,10 @@ void PdcLedger::on_received(std::span<const std::uint8_t> packet) {
 bool PdcLedger::is_of_the_past(std::span<const std::uint8_t> packet) const {
   const Outer p(packet);
   if (p.is_syn()) return past_syns_.contains({p.id("spdcid"), p.start()});
-  return p.has("dpdcid") && retired_.contains(p.id("dpdcid"));
+  if (retired_.contains(p.id("dpdcid"))) return true;
+  // What an endpoint still asks those who had our address before.
+  const bool asks = p.is_request() || p.is_control();
+  return asks && !own_.contains(p.id("dpdcid"));
 }
 
 PdcLedger::Bytes PdcLedger::answer_to_the_past(std::span<const std::uint8_t> packet) {
@@ -156,7 +160,7 @@ PdcLedger::Bytes PdcLedger::answer_to_the_past(std::span<const std::uint8_t> pac
   }
   Bytes answer = answer_as_target(theirs_of_the_past_, packet);
   if (!answer.empty() || p.is_syn()) return answer;
-  if (!p.consumes_psn()) return {};
+  if (!p.consumes_psn() && !p.is_control(ControlType::kCloseRequest)) return {};
   constexpr auto kCode = static_cast<std::uint64_t>(wire::NackCode::kInvDpdcid);
   return make("nack", {{"nack_code", kCode}, {"nack_psn", p.psn()}, {"dpdcid", p.at("spdcid")}});
 }

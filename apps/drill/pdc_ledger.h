@@ -24,7 +24,7 @@ class PdcLedger {
   void on_sent(std::span<const std::uint8_t> packet);
   void on_received(std::span<const std::uint8_t> packet);
 
-  /// Not meant for this script: about a PDC of an earlier one, or the copy of a SYN from then.
+  /// Not meant for this script: about a PDC of an earlier one, of this process or of one before it; or the copy of a SYN from then.
   bool is_of_the_past(std::span<const std::uint8_t> packet) const;
   /// What an endpoint at rest answers to such a packet. Empty: nothing. Operations that the peer has not finished are
   /// acknowledged: it would begin them anew with the next script if they failed.

@@ -80,7 +80,9 @@ std::string to_text(const Result& r) {
 std::string summary(const SuiteReport& report) {
   std::string text = fmt::format("{} passed, {} failed, {} skipped\n", report.count(Verdict::kPass),
                                  report.count(Verdict::kFail), report.count(Verdict::kSkip));
-  return report.trouble.empty() ? text : text + report.trouble + "\n";
+  for (const std::string& more : {report.note, report.trouble})
+    if (!more.empty()) text += more + "\n";
+  return text;
 }
 
 std::string to_json(const SuiteReport& report) {
@@ -93,6 +95,7 @@ std::string to_json(const SuiteReport& report) {
                     {"port", report.port},
                     {"address", report.address},
                     {"capabilities", report.capabilities},
+                    {"note", report.note},
                     {"trouble", report.trouble},
                     {"summary",
                      {{"pass", report.count(Verdict::kPass)},

@@ -34,13 +34,15 @@ std::set<std::string> Sealing::capabilities() const {
 }
 
 void Sealing::service(base::Instant now) {
-  if (now < service_at_) return;
+  if (now < service_at_ || is_on_other_) return;  // it would return to the key of the file
   domain().service();
+  usual_an_ = domain().config().tx_an;
   service_at_ = now + base::Duration::from_seconds(1);
 }
 
 std::string Sealing::use_other_key(bool other) {
-  if (domain().select(usual_an_ != other)) return "";
+  is_on_other_ = domain().select(usual_an_ != other) && other;
+  if (is_on_other_ == other) return "";
   return "there is no other key, or no counters for it";
 }
 

@@ -33,6 +33,7 @@ class Sealing {
 
   std::shared_ptr<fep::Security> security_;
   bool usual_an_;
+  bool is_on_other_ = false;
   base::Instant service_at_;
 };
 

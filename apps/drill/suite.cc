@@ -57,6 +57,11 @@ class Suite {
   bool is_alive() {
     if (!was_asked_ && !world_.reach(options_.timing.reach))
       report_.trouble = silence(report_, link_);
+    if (!was_asked_ && !world_.refusal().empty())
+      report_.note = fmt::format(
+          "it refuses a request that it should have no reason to refuse: {}; do --ri, --pid, "
+          "--job, --absolute and --key name what is there?",
+          world_.refusal());
     was_asked_ = true;
     return report_.trouble.empty();
   }

@@ -22,6 +22,7 @@ struct SuiteReport {
   std::string peer, port, address, version;
   std::vector<std::string> capabilities;
   std::string started;  ///< time of day
+  std::string note;     ///< what is wrong with the way that requests are addressed, as it seems
   std::string trouble;  ///< why not every script was played; empty when all were
   LiveLink::Counters wire;
   std::vector<Result> results;

@@ -5,9 +5,12 @@
 
 #include <sstream>
 
+#include "apps/drill/headers.h"
+#include "apps/drill/interpreter.h"
 #include "apps/drill/packet_text.h"
 #include "apps/drill/pdc_ledger.h"
 #include "apps/drill/script.h"
+#include "apps/drill/world.h"
 
 namespace uet::drill {
 namespace {
@@ -59,6 +62,48 @@ TEST(DrillScript, name__tells_the_item_where_no_line_does) {
   std::istringstream one("wait 1ms\n"), other("wait 1ms\n");
   EXPECT_THAT(read_script(one, "PDS-042-name.drill").items, ElementsAre("PDS-42"));
   EXPECT_THAT(read_script(other, "my-own.drill").items, IsEmpty());
+}
+
+/// Nothing arrives in it; it remembers the PSNs that the script sends.
+class DeafWorld final : public World {
+ public:
+  std::string lacks(const Script&) override { return {}; }
+  void begin(const Script&, Variables&, Definitions&) override {}
+  base::Instant now() const override { return {}; }
+  base::Duration patience() const override { return {}; }
+  base::Duration quiet() const override { return {}; }
+  void arrive(std::span<const std::uint8_t> bytes, const Travel&) override {
+    psns.push_back(find_header("request")->decode(bytes)->at("psn"));
+  }
+  std::optional<SeenPacket> next(base::Instant) override { return {}; }
+  void pass(base::Duration) override {}
+  StepResult step(Words) override { return {.is_known = false}; }
+  std::string trouble() override { return {}; }
+
+  std::vector<std::uint64_t> psns;
+};
+
+std::string run(const std::string& text, DeafWorld& world) {
+  std::istringstream in(text);
+  return run_script(read_script(in, "name.drill"), world).why;
+}
+
+TEST(DrillRun, repeat__may_stand_in_another) {
+  DeafWorld world;
+  EXPECT_EQ(
+      run("let n 10\nrepeat 2\nlet n $n+10\nrepeat 3\nlet n $n+1\n< request psn=$n\nend\nend\n"
+          "< request psn=0\n",
+          world),
+      "");
+  EXPECT_THAT(world.psns, ElementsAre(21, 22, 23, 34, 35, 36, 0));
+}
+
+TEST(DrillRun, repeat__is_bounded_and_has_an_end) {
+  DeafWorld world;
+  EXPECT_EQ(run("repeat 2\n< request psn=1\n", world), "repeat without end");
+  EXPECT_EQ(run("end\n", world), "end without repeat");
+  EXPECT_THAT(run("repeat 0\nend\n", world), HasSubstr("repeat 1 to"));
+  EXPECT_THAT(run("repeat 100001\nend\n", world), HasSubstr("repeat 1 to"));
 }
 
 TEST(DrillMatch, every_field_that_differs_is_told) {
@@ -173,6 +218,19 @@ TEST(DrillLedger, past__is_told_apart_and_answered_as_by_an_endpoint_at_rest) {
                            SeenPacket{.bytes = nack}, v)
                   .is_exact());
   EXPECT_THAT(ledger.answer_to_the_past(packet("nack spdcid=33 dpdcid=9")), IsEmpty());
+}
+
+TEST(DrillLedger, pdc_of_a_process_before__is_unknown_and_answers_are_not) {
+  PdcLedger ledger;
+  ledger.begin({9});
+  const auto asks = packet("control ctl_type=CLOSE_REQUEST psn=70 spdcid=33 dpdcid=4711");
+  EXPECT_TRUE(ledger.is_of_the_past(asks));
+  Variables v;
+  EXPECT_TRUE(match_packet(words("nack nack_code=INV_DPDCID nack_psn=70 dpdcid=33"),
+                           SeenPacket{.bytes = ledger.answer_to_the_past(asks)}, v)
+                  .is_exact());
+  EXPECT_FALSE(ledger.is_of_the_past(packet("nack nack_code=INV_DPDCID dpdcid=4711")));
+  EXPECT_FALSE(ledger.is_of_the_past(packet("ack spdcid=33 dpdcid=4711")));
 }
 
 TEST(DrillLedger, unfinished_operation_of_the_past__succeeds) {

@@ -121,6 +121,13 @@ def nothing_known(bench):
                   and "--initiate" in why["INI-012-opening"], status, said, why)
 
 
+def wrong_index(bench):
+    """An endpoint that refuses everything: the report says what may be wrong with the options."""
+    with bench.listen():
+        status, said, report = bench.run("--ri", "9", "--patience", "1s", "PDS-012", "SES-001-unknown-index")
+    return expect(status == 1 and "BAD_INDEX" in report["note"] and "--ri" in report["note"], status, said, report)
+
+
 def own_calls(bench):
     """Scripts that drive our own endpoint say so."""
     scripts = os.path.join(bench.scripts, "..", "..", "..", "tests", "drill")
@@ -235,6 +242,7 @@ def main():
         tap.result("and where it challenges every opening", provider_that_challenges_passes(bench))
         tap.result("the provider lets an initiator start anew", provider_restarted_initiator(bench))
         tap.result("a listening program of which nothing is known", nothing_known(bench))
+        tap.result("options that do not fit", wrong_index(bench))
         tap.result("scripts that drive our own calls say so", own_calls(bench))
         tap.result("an endpoint that is not there", not_there(bench))
         tap.result("an endpoint that is silent", impostor(bench, lambda packet: []))

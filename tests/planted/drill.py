@@ -101,7 +101,13 @@ class Drill:
     def play(self, bench, bug, scripts, *times):
         """Exit status, what was said, and the report."""
         name = f"listener{next(self.names)}"
-        peer, own = self.free.get()
+        addresses = self.free.get()
+        try:
+            return self.play_at(*addresses, name, bench, bug, scripts, *times)
+        finally:
+            self.free.put(addresses)
+
+    def play_at(self, peer, own, name, bench, bug, scripts, *times):
         settings = {"FI_UET_ADDR": peer, "FI_UET_RI": "1", "FI_UET_MAX_PAYLOAD": "1024", "FI_UET_PDC_IDLE": "60s",
                     "FI_UET_ROD_REORDER": "0", "UET_PLANTED_BUG": bug, **bench.settings}
         env = base_env(self.provider, **settings)
@@ -113,7 +119,6 @@ class Drill:
             command = [self.drill, "--json", "--address", own, peer, "--key", "7", "--with", "receives,atomic",
                        *told, *times, "--initiate", listener.command(), *scripts]
             done = subprocess.run(command, capture_output=True, text=True, timeout=240, env=env)
-        self.free.put((peer, own))
         return done.returncode, done.stderr, json.loads(done.stdout) if done.stdout else {}
 
 
