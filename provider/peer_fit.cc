@@ -58,7 +58,7 @@ void PeerFit::look_at_crc(fep::Fep& fep, const fep::Settings& settings) {
   if (bad < bad_crcs_told_ + kPacketsToTell || looks_since_crc_ < kLooksBetweenWarnings) return;
   tell_user(std::to_string(bad - bad_crcs_told_) + " packets with a wrong CRC, the last from " +
             fep.last_bad_crc_from().to_string() + ": is FI_UET_PROTECT the same there (here " +
-            (settings.protect == fep::Protection::kCrc ? "crc" : "none") + ")?");
+            (settings.protect == fep::Protection::kNone ? "none" : "crc") + ")?");
   bad_crcs_told_ = bad;
   looks_since_crc_ = 0;
 }
@@ -114,7 +114,9 @@ bool PeerFit::look_at_link(base::Instant now, fep::Fep& fep) {
 
 /// An opening that is not answered at all. Openings that are refused have been heard of.
 void PeerFit::look_for_silence(base::Instant now, fep::Fep& fep, const fep::Settings& settings) {
-  if (looks_since_silence_ < kLooksBetweenWarnings || fep.pds().gauges().pdcs_half_open == 0)
+  const bool is_explained = looks_since_crc_ < kLooksBetweenWarnings;
+  if (looks_since_silence_ < kLooksBetweenWarnings || is_explained ||
+      fep.pds().gauges().pdcs_half_open == 0)
     return;
   const net::PortFacts& facts = fep.port().facts();
   std::string peer, narrow;

@@ -134,6 +134,10 @@ bool Worker::start(const PortChoice& choice, std::uint32_t job, std::string& err
     error = config.error();
     return false;
   }
+  const net::PortFacts& facts = port_->facts();
+  if (settings_.mtu > facts.ip_mtu)
+    tell_user("FI_UET_MTU: " + std::to_string(settings_.mtu) + " is more than port " + facts.name +
+              " carries, " + std::to_string(facts.ip_mtu) + ": packets through it are no larger");
   fep_ = std::make_unique<fep::Fep>(*config, *port_, rng_, trace_, clock_now());
   if (settings_.progress != fep::Progress::kManual) {
     progress_required_ = settings_.progress == fep::Progress::kThread;

@@ -17,10 +17,11 @@ inline constexpr std::uint32_t kLargestPayload = 8192;
 inline constexpr std::uint16_t kTakesPayload = 0x3000;
 inline constexpr unsigned kTakesPayloadShift = 12;
 
+/// Other sizes than the legal ones, which simulations use, are not said.
 constexpr std::uint16_t say_payload(std::uint32_t device_payload) {
+  if (!std::has_single_bit(device_payload) || device_payload >= kLargestPayload) return 0;
   const int size = std::bit_width(device_payload / kSmallestPayload);
-  return device_payload < kLargestPayload ? static_cast<std::uint16_t>(size << kTakesPayloadShift)
-                                          : std::uint16_t{0};
+  return static_cast<std::uint16_t>(size << kTakesPayloadShift);
 }
 
 constexpr std::uint32_t said_payload(std::uint16_t fep_cap) {

@@ -124,6 +124,11 @@ int dump(const Settings& settings) {
           fmt::print("{}\n", settings.verbose ? to_detailed_text(packet) : lines.line(packet));
         return ++shown != settings.count;
       });
+  if (settings.filter.psn && shown == 0 && status == kDone)
+    fmt::print(stderr,
+               "uet-dump: {}: no packet with that PSN; --psn takes those on the wire, which "
+               "--absolute-psns shows\n",
+               path);
   if (settings.stats)
     fmt::print("{}", settings.json ? statistics.to_json().dump(2) + "\n" : statistics.to_text());
   return std::fflush(stdout) == 0 ? status : kFailed;
@@ -298,6 +303,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? kDone : kUsage;
   }
+  s.style.absolute_psns |= s.filter.psn.has_value();  // shown as they were asked for
   if (!s.html.empty()) return write_html(s);
   const std::size_t wanted = s.ladder ? 2 : 1;
   if (s.files.size() != wanted) {

@@ -148,7 +148,7 @@ std::string ControlChannel::settle(const std::string& why) {
     messages_.clear();
     wait_briefly();
     read_available();
-    patience_->check("the other side to learn of the failure");
+    patience_->check("the other side to learn of this failure: " + why);
   }
   return *std::exchange(peer_failure_, std::nullopt);
 }

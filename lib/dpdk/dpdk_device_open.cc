@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <thread>
 
 #include "lib/dpdk/closing_numbers.h"
@@ -269,6 +270,11 @@ std::string DpdkDevice::explain(const std::string& what, int code) const {
     case DeviceKind::kTap:
       return text + (geteuid() != 0 ? "; TAP interfaces need root or CAP_NET_ADMIN" : "");
     case DeviceKind::kMemif:
+      if (const SocketPlace place = SocketPlace::of(config_.spec); !place.is_abstract)
+        if (const auto folder = std::filesystem::path(place.path).parent_path();
+            !folder.empty() && access(folder.c_str(), F_OK) != 0)
+          return text + "; there is no folder " + folder.string() +
+                 " for its socket: make it first";
       return text +
              "; memif knows role=server|client, id=<number>, socket=<path>, "
              "socket-abstract=yes|no, "

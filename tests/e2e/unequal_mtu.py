@@ -112,10 +112,10 @@ class Ethernet:
         for name, mtu in zip(self.pair.names, mtus):
             Namespaces.ip("-n", name, "link", "set", "uet0", "mtu", str(mtu))
 
-    def exchange(self, folder, provider, perf, port, addresses, server):
+    def exchange(self, folder, provider, perf, port, addresses, server, **settings):
         """`server`: which of the two ends it is."""
         common = [perf, "fabric", "--control-port", "4794", "--timeout", "30"]
-        env = [base_env(provider, FI_UET_PORT=port, FI_UET_ADDR=address) for address in addresses]
+        env = [base_env(provider, FI_UET_PORT=port, FI_UET_ADDR=address, **settings) for address in addresses]
         listen = f"192.0.2.{server + 1}"
         names = self.pair.names
         jobs = [Job([*common, "--listen", listen], env[server], folder, "server", names[server])]
@@ -124,7 +124,10 @@ class Ethernet:
             jobs.append(Job([*common, *TESTS, "--size", str(SIZE), "--count", "20", "--window", "4", "--runs", "1", "--peer",
                              listen], env[1 - server], folder, "client", names[1 - server]))
             states = [job.wait(40) for job in reversed(jobs)]
-            return "" if states == [0, 0] else "\n".join(job.report(state) for job, state in zip(reversed(jobs), states))
+            problem = "" if states == [0, 0] else "\n".join(job.report(state) for job, state in zip(reversed(jobs), states))
+            if "FI_UET_MTU" in settings and "is more than port udp:uet0 carries" not in "".join(jobs[0].output() + jobs[1].output()):
+                problem += "the end with the smaller MTU does not complain of FI_UET_MTU"
+            return problem
         finally:
             for job in jobs:
                 job.kill()
@@ -139,9 +142,10 @@ def ethernet_pairs(tap, folder, provider, perf):
         for mtus in ETHERNET_PAIRS:
             ethernet.set_mtus(mtus)
             for port, addresses in ports.items():
+                too_much = {"FI_UET_MTU": max(mtus)} if port.startswith("udp") else {}
                 for server in (0, 1):
                     tap.result(f"MTU {mtus[0]} and {mtus[1]} on one Ethernet, {port}, server {'ab'[server]}",
-                               ethernet.exchange(folder, provider, perf, port, addresses, server))
+                               ethernet.exchange(folder, provider, perf, port, addresses, server, **too_much))
     finally:
         ethernet.pair.remove()
 

@@ -20,6 +20,7 @@ VALUES = [
     ({"FI_UET_PORT": "+".join(f"udp:e{n}" for n in range(9))}, ["FI_UET_PORT", "9 planes"]),
     ({"FI_UET_PORT": "udp:lo+udp:nonexistent9"}, ["nonexistent9"]),
     ({"FI_UET_ADDR": "10.0.0.300"}, ["FI_UET_ADDR", "10.0.0.300"]),
+    ({"FI_UET_ADDR": "fe80::1"}, ["fe80::1", "link-local"]),
     ({"FI_UET_GATEWAY": "x"}, ["FI_UET_GATEWAY"]),
     ({"FI_UET_ENCAP": "gre"}, ["FI_UET_ENCAP", "gre", "udp, ip"]),
     ({"FI_UET_MAX_PAYLOAD": "5000"}, ["FI_UET_MAX_PAYLOAD", "4096"]),
@@ -50,6 +51,8 @@ DPDK_PORTS = [
     ({"FI_UET_PORT": "dpdk:0000:ff:1f.7", "FI_UET_ADDR": "10.0.0.1"}, ["0000:ff:1f.7"]),
     ({"FI_UET_PORT": "dpdk:net_af_packet0,iface=nonexistent9", "FI_UET_ADDR": "10.0.0.1"}, ["nonexistent9"]),
     ({"FI_UET_PORT": "dpdk:net_null0+dpdk:net_nonsense1", "FI_UET_ADDR": "10.0.0.1"}, ["net_nonsense1"]),
+    ({"FI_UET_PORT": "dpdk:net_memif0,role=client,socket=/does/not/exist/x,socket-abstract=no", "FI_UET_ADDR": "10.0.0.1"},
+     ["no folder /does/not/exist "]),
     ({"FI_UET_PORT": "dpdk:net_memif0,role=none", "FI_UET_ADDR": "10.0.0.1"}, ["net_memif0"]),
 ]
 

@@ -167,7 +167,7 @@ TEST_F(CarefulPlanesTest, plane_that_loses_everything_in_silence__is_left_for_th
   exchange_for(Duration::from_ms(100));
   EXPECT_LT(share_of_plane_1(Duration::from_ms(50)), 0.1);
   plug_in();
-  exchange_for(Duration::from_ms(500));
+  exchange_for(Duration::from_ms(1000));
   EXPECT_GT(share_of_plane_1(Duration::from_ms(50)), 0.3);
 }
 

@@ -63,6 +63,15 @@ class PeerFitTest : public testing::Test {
   std::vector<std::uint8_t> out_, in_;
 };
 
+TEST_F(PeerFitTest, look__a_peer_without_crc_is_named_with_our_setting_and_no_other_guess) {
+  FepPair pair(LinkConfig{.seed = 11}, {}, false,
+               std::map<std::string, std::string>{{"PROTECT", "none"}});
+  ASSERT_TRUE(pair.ses(1).send(pair.now, pair.sides[1].endpoint, {.peer = pair.sides[1].peer}));
+  send(pair, 100, 4);
+  EXPECT_THAT(told, ElementsAre(AllOf(HasSubstr("wrong CRC, the last from 10.0.0.2"),
+                                      HasSubstr("(here crc)"))));
+}
+
 TEST_F(PeerFitTest, look__large_packets_that_vanish_are_named_once_with_mtu_and_setting) {
   FepPair pair(through_narrow_switch());
   send(pair, 100, 1);
