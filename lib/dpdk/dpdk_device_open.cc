@@ -440,8 +440,7 @@ bool DpdkDevice::start(std::string& error) {
   const int result = start_driver(error);
   if (!error.empty()) return false;
   if (config_.spec.kind == DeviceKind::kMemif) gate_.join();
-  patience_ = first_patience();
-  give_up_connecting_ = rte_get_tsc_cycles() + patience_;
+  be_patient();
   // A memif client starts when its server is there; keep_link() tries again.
   if (!is_started_ && !is_kept_) {
     error = explain("does not start", result);
