@@ -151,11 +151,15 @@ void DpdkDevice::shut() {
 }
 
 void DpdkDevice::stop_driver() {
-  if (is_watched_)
-    close_connections([this] { rte_eth_dev_stop(port_); });
-  else
+  if (!is_watched_) {
     rte_eth_dev_stop(port_);
-  if (config_.spec.is_without_copying()) restore_memory_descriptors();
+    return;
+  }
+  close_connections([this] {
+    rte_eth_dev_stop(port_);
+    // Before anything opens a file: it would get the number of DPDK's memory.
+    if (config_.spec.is_without_copying()) restore_memory_descriptors();
+  });
 }
 
 void DpdkDevice::unplug(std::uint16_t port) const {
