@@ -29,10 +29,11 @@ constexpr std::uint64_t kTurnsPerSecondDown = 1000;
 constexpr std::uint64_t kTurnsPerSecondUp = 10;
 // While the thread is at work no memif of the process moves packets, so a plane without a link must not ask for much.
 constexpr std::uint64_t kTurnsPerSecondBesideOthers = 250;
-// A memif server that is not ready rejects a connection, and the driver does not report it: retried with a timeout that grows. It is
-// generous from the start, since the dozen steps of a connection take long on a busy machine, and a client that gives one up and makes
-// another can mislead the server's driver for good. (docs/decisions/0022)
-constexpr std::uint64_t kFirstPatiencePerSecond = 5;
+// A server whose device is not ready yet refuses, and the driver does not report it. So a connection gets some looks at its link at first, and more
+// each time. Not few: it takes a dozen turns of either end, and a client that gives up a connection and makes another can mislead the
+// driver of a server of another make for good (docs/decisions/0022). Looks and not time: in a program that turns its loop seldom, and on
+// a crowded machine, the connection comes on as slowly as the looks.
+constexpr std::uint64_t kPatienceFirst = 200;
 
 // A device that does not come back from a reset within about so many seconds is given up.
 constexpr unsigned kResetsMax = 30;
@@ -262,9 +263,7 @@ void DpdkDevice::keep_link() {
   const std::uint64_t now = rte_get_tsc_cycles();
   if (now < next_link_check_) [[likely]]
     return;
-  const std::uint64_t checks_per_second = was_up_                ? kLinkChecksPerSecond
-                                          : config_.has_siblings ? kTurnsPerSecondBesideOthers
-                                                                 : kTurnsPerSecondDown;
+  const std::uint64_t checks_per_second = was_up_ ? kLinkChecksPerSecond : turns_per_second_down();
   next_link_check_ = now + cycles_per_second_ / checks_per_second;
   if (!was_up_ || now >= next_interrupts_) {
     next_interrupts_ = now + cycles_per_second_ / kTurnsPerSecondUp;
@@ -276,17 +275,20 @@ void DpdkDevice::keep_link() {
     reconnect_.store(Reconnect::kIdle, std::memory_order_relaxed);
     is_started_ = true;
     was_up_ = false;
-    patience_ = std::min(patience_ * 2, cycles_per_second_);
-    give_up_connecting_ = now + patience_;
+    patience_ = std::min(patience_ * 2, turns_per_second_down());
+    looks_left_ = patience_;
   }
   if (is_started_) {
     rte_eth_link link{};
     if (rte_eth_link_get_nowait(port_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP) {
       if (!std::exchange(was_up_, true)) on_link_up();
-      patience_ = first_patience();
+      patience_ = kPatienceFirst;
       return;
     }
-    if (!was_up_ && now < give_up_connecting_) return;
+    if (!was_up_ && looks_left_ != 0) {
+      --looks_left_;
+      return;
+    }
   }
   if (is_kept_)
     begin_reconnect();
@@ -300,10 +302,12 @@ void DpdkDevice::on_link_up() {
   if (config_.spec.is_without_copying()) restore_memory_descriptors();
 }
 
-std::uint64_t DpdkDevice::first_patience() const {
-  // As many turns as otherwise.
-  constexpr auto kLonger = kTurnsPerSecondDown / kTurnsPerSecondBesideOthers;
-  return cycles_per_second_ / kFirstPatiencePerSecond * (config_.has_siblings ? kLonger : 1);
+std::uint64_t DpdkDevice::turns_per_second_down() const {
+  return config_.has_siblings ? kTurnsPerSecondBesideOthers : kTurnsPerSecondDown;
+}
+
+void DpdkDevice::be_patient() {
+  patience_ = looks_left_ = kPatienceFirst;
 }
 
 void DpdkDevice::begin_reconnect() {

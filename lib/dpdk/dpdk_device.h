@@ -110,7 +110,8 @@ class DpdkDevice final : public net::FrameDevice, private Caretaker::Ward {
   bool reads_link_up() const;
   void keep_link();
   void on_link_up();
-  std::uint64_t first_patience() const;
+  std::uint64_t turns_per_second_down() const;
+  void be_patient();
   void begin_reconnect();
   static void reconnect(void* device);
   void control(const std::function<void()>& work);
@@ -158,9 +159,9 @@ class DpdkDevice final : public net::FrameDevice, private Caretaker::Ward {
   bool needs_stop_ = false;  ///< before the next start; the interrupt thread's while kRunning
   std::uint64_t next_link_check_ = 0;  ///< this and the others in cycles
   std::uint64_t next_interrupts_ = 0;
-  std::uint64_t give_up_connecting_ = 0;
-  std::uint64_t patience_ = 0;
-  std::uint64_t attempts_ = 0;  ///< to connect that came to nothing, since the link was up
+  std::uint64_t patience_ = 0;    ///< looks at the link that a connection gets to come up
+  std::uint64_t looks_left_ = 0;  ///< of them
+  std::uint64_t attempts_ = 0;    ///< to connect that came to nothing, since the link was up
   std::uint64_t cycles_per_second_ = 0;
 };
 

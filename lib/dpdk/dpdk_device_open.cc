@@ -152,11 +152,15 @@ void DpdkDevice::shut() {
 }
 
 void DpdkDevice::stop_driver() {
-  if (is_watched_)
-    close_connections([this] { rte_eth_dev_stop(port_); });
-  else
+  if (!is_watched_) {
     rte_eth_dev_stop(port_);
-  if (config_.spec.is_without_copying()) restore_memory_descriptors();
+    return;
+  }
+  close_connections([this] {
+    rte_eth_dev_stop(port_);
+    // Before anything opens a file: it would get the number of DPDK's memory.
+    if (config_.spec.is_without_copying()) restore_memory_descriptors();
+  });
 }
 
 void DpdkDevice::unplug(std::uint16_t port) const {
@@ -446,8 +450,7 @@ bool DpdkDevice::start(std::string& error) {
   const int result = start_driver(error);
   if (!error.empty()) return false;
   if (config_.spec.kind == DeviceKind::kMemif) gate_.join();
-  patience_ = first_patience();
-  give_up_connecting_ = rte_get_tsc_cycles() + patience_;
+  be_patient();
   // A memif client starts when its server is there; keep_link() tries again.
   if (!is_started_ && !is_kept_) {
     error = explain("does not start", result);
