@@ -83,13 +83,6 @@ class Receiver final : private FetchSink {
   void take(const Context& c, RiSpace& space, Receive& receive, std::uint64_t end);
   void bind(RxMessage& m, Receive& r, std::uint64_t buffer_offset);
   void place(RxMessage& m, const RequestView& r);
-  /// A whole message in a receive.
-  struct Placed {
-    std::uint64_t start, limit;  ///< of the message there; bytes of it that fit
-    bool has_header_data;
-    std::uint64_t header_data;
-  };
-  pds::Answer end_receive(Context& c, Receive& receive, const Placed& placed);
   void complete_receive(Instant now, Receive& r, Completion& completion);
   void release_receive(Receive& r);
   void retire_multi_recv(Instant now, RiSpace& space, Receive& r);
