@@ -4,6 +4,7 @@
 #include "ses/core.h"
 #include "ses/delivery_index.h"
 #include "ses/responses.h"
+#include "ses/rx_fetches.h"
 #include "ses/rx_returns.h"
 
 namespace uet::ses {
@@ -45,12 +46,12 @@ class Receiver final : private FetchSink {
   std::size_t posted() const { return receives_.in_use(); }
   std::size_t messages() const { return messages_.size(); }
   std::size_t unexpected_messages() const {
-    return store_.messages() - headers_.size() - held_ - fetching_;
+    return store_.messages() - headers_.size() - held_ - fetches_.messages();
   }
   std::size_t unexpected_bytes() const { return store_.bytes(); }
   std::uint64_t refused_shares() const { return shares_.refused() + returns_.refused(); }
   std::size_t messages_held() const { return held_; }
-  std::size_t messages_fetching() const { return fetching_; }
+  std::size_t messages_fetching() const { return fetches_.messages(); }
   std::size_t senders() const { return senders_.size(); }
   std::size_t header_only_messages() const { return headers_.size(); }
 
@@ -82,13 +83,6 @@ class Receiver final : private FetchSink {
   void take(const Context& c, RiSpace& space, Receive& receive, std::uint64_t end);
   void bind(RxMessage& m, Receive& r, std::uint64_t buffer_offset);
   void place(RxMessage& m, const RequestView& r);
-  /// A whole message in a receive.
-  struct Placed {
-    std::uint64_t start, limit;  ///< of the message there; bytes of it that fit
-    bool has_header_data;
-    std::uint64_t header_data;
-  };
-  pds::Answer end_receive(Context& c, Receive& receive, const Placed& placed);
   void complete_receive(Instant now, Receive& r, Completion& completion);
   void release_receive(Receive& r);
   void retire_multi_recv(Instant now, RiSpace& space, Receive& r);
@@ -107,25 +101,16 @@ class Receiver final : private FetchSink {
   void fetch_rest(Instant now, Unexpected& u);
   void end_rendezvous(Instant now, Unexpected& u, ReturnCode code);
   void leave_fetching(Instant now, Unexpected& u, ReturnCode told);
-  void wait_for_fetch(Unexpected& u);
-  void end_fetch_wait(Unexpected& u);
+  void on_fetched(Instant now, Fetch& fetch, ReturnCode code) override;
+  void drop_idle_fetches(Instant now);
 
   // rx_defer.cc
   bool may_defer(const Context& c, const Sender& sender) const;
   pds::Answer defer(Context& c, RiSpace& space, Sender& sender, Unexpected* header);
   void sink_deferred(Instant now, Unexpected& u);
-  bool ask_for_restart(Instant now, Fetch& fetch);
   pds::Answer begin_restarted(Context& c);
   pds::Answer end_restarted(Context& c, Unexpected& u);
   pds::Answer on_restart(Context& c);
-
-  // rx_fetches.cc
-  void serve_fetches(Instant now);
-  bool begin_fetch(Instant now, Unexpected& u);
-  bool go_on_fetching(Instant now, Fetch& fetch);
-  void on_fetched(Instant now, Fetch& fetch, ReturnCode code) override;
-  void release_fetch(Fetch& fetch);
-  void drop_idle_fetches(Instant now);
 
   // rx_order.cc
   pds::Answer begin_sequenced(Context& c, Sender* sender);
@@ -217,14 +202,10 @@ class Receiver final : private FetchSink {
   SenderTable senders_;
   MessageShares shares_;
   ReadReturns returns_;
-  ChunkedPool<Fetch> fetches_;
-  boost::intrusive::list<Fetch, boost::intrusive::member_hook<Fetch, ListHook, &Fetch::hook>>
-      active_fetches_;
-  FetchTurnList fetch_turns_;  ///< senders whose rendezvous wait for a place among them
-  std::size_t fetching_ = 0;   ///< rendezvous that a receive has taken
-  HeaderAgeList headers_;      ///< messages of which only the header is known, by last attempt
-  HoldingList holding_;        ///< streams of which messages came before their turn
-  std::size_t held_ = 0;       ///< those messages
+  Fetches fetches_;
+  HeaderAgeList headers_;  ///< messages of which only the header is known, by last attempt
+  HoldingList holding_;    ///< streams of which messages came before their turn
+  std::size_t held_ = 0;   ///< those messages
   std::vector<std::uint8_t> ack_data_;  ///< read data put together for one answer
 };
 

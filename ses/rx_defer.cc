@@ -55,26 +55,15 @@ void Receiver::sink_deferred(Instant now, Unexpected& u) {
   u.receive = nullptr;
   u.is_unwanted = true;
   u.rest.start = u.rest.limit = 0;
-  u.endpoint->fetching.push_back(u);
-  ++fetching_;
+  fetches_.join(u);
   fetch_rest(now, u);
-}
-
-bool Receiver::ask_for_restart(Instant now, Fetch& fetch) {
-  const Unexpected& u = *fetch.message;
-  const FetchRequest request{.endpoint = u.endpoint,
-                             .job_id = u.header.job_id,
-                             .key = std::uint64_t{u.initiator_token} << 32 | fetch.token};
-  return core_.fetcher->fetch(now, fetch, request);
 }
 
 /// A token serves for one restart, of the message that it was made for.
 pds::Answer Receiver::begin_restarted(Context& c) {
   const RequestView& r = c.request;
-  Fetch* const fetch = fetches_.at(r.target_token & 0xffff);
-  const bool is_open = fetch != nullptr && fetch->token == r.target_token &&
-                       fetch->message != nullptr && fetch->message->message == nullptr;
-  if (!is_open) return reject(c, ReturnCode::kOpViolation);
+  Fetch* const fetch = fetches_.find_restart(r.target_token);
+  if (fetch == nullptr) return reject(c, ReturnCode::kOpViolation);
   Unexpected& u = *fetch->message;
   const bool is_it = u.endpoint == c.endpoint && u.header == c.incoming() &&
                      u.tagged == is_tagged(r.opcode) && u.length == r.request_length &&
@@ -110,7 +99,7 @@ pds::Answer Receiver::end_restarted(Context& c, Unexpected& u) {
   Fetch& fetch = *u.fetch;
   fetch.sender->fetched_at_ns = clock_.ns();
   end_rendezvous(c.now, u, ReturnCode::kOk);
-  serve_fetches(c.now);
+  fetches_.serve(c.now);
   return limit < length
              ? answer_news(c.request, ResponseList::kExpected, static_cast<std::uint32_t>(limit))
              : answer_default(c.request);

@@ -61,14 +61,12 @@ Receiver::Receiver(Core& core)
                core.hash_key),
       shares_(messages_, senders_, clock_),
       returns_(core, senders_, shares_),
-      fetches_(core.config.rendezvous || core.config.defers ? core.config.max_fetches : 0, 16),
+      fetches_(core, senders_, clock_),
       ack_data_(core.largest_payload()) {
   core.fetch_sink = this;
 }
 
 Receiver::~Receiver() {
-  fetch_turns_.clear();
-  active_fetches_.clear();
   headers_.clear();
   holding_.clear();
   reports_.clear();

@@ -117,7 +117,7 @@ void Receiver::on_deadline(Instant now) {
   pass_idle_gaps(now);
   drop_idle_fetches(now);
   const bool is_idle =
-      messages_.is_empty() && headers_.empty() && holding_.empty() && fetching_ == 0;
+      messages_.is_empty() && headers_.empty() && holding_.empty() && fetches_.messages() == 0;
   clock_.end_tick(now, !is_idle);
 }
 

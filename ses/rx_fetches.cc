@@ -1,43 +1,75 @@
 // The READs that a target issues for rendezvous: a bounded number, which sources share. [SES 9, decision 142]
-#include <algorithm>
+#include "ses/rx_fetches.h"
 
-#include "ses/receiver.h"
+#include <algorithm>
 
 namespace uet::ses {
 
-void Receiver::wait_for_fetch(Unexpected& u) {
+Fetches::Fetches(Core& core, SenderTable& senders, const LoopClock& clock)
+    : core_(core),
+      senders_(senders),
+      clock_(clock),
+      pool_(core.config.rendezvous || core.config.defers ? core.config.max_fetches : 0, 16) {}
+
+Fetches::~Fetches() {
+  turns_.clear();
+  active_.clear();
+}
+
+void Fetches::join(Unexpected& u) {
+  u.endpoint->fetching.push_back(u);
+  ++messages_;
+}
+
+void Fetches::leave(Unexpected& u) {
+  if (u.waits_for_fetch) end_wait(u);
+  if (u.fetch != nullptr) {
+    u.fetch->message = nullptr;
+    if (u.fetch->is_answered) release(*u.fetch);  // nothing else ends a restart
+    u.fetch = nullptr;
+  }
+  u.endpoint->fetching.erase(u.endpoint->fetching.iterator_to(u));
+  --messages_;
+}
+
+void Fetches::ask(Instant now, Unexpected& u) {
+  u.active_at_ns = clock_.ns();
+  wait(u);
+  serve(now);
+}
+
+void Fetches::wait(Unexpected& u) {
   Sender& sender = *u.sender;
-  if (sender.to_fetch.empty()) fetch_turns_.push_back(sender);
+  if (sender.to_fetch.empty()) turns_.push_back(sender);
   sender.to_fetch.push_back(u);
   u.waits_for_fetch = true;
 }
 
-void Receiver::end_fetch_wait(Unexpected& u) {
+void Fetches::end_wait(Unexpected& u) {
   Sender& sender = *u.sender;
   sender.to_fetch.erase(sender.to_fetch.iterator_to(u));
-  if (sender.to_fetch.empty()) fetch_turns_.erase(fetch_turns_.iterator_to(sender));
+  if (sender.to_fetch.empty()) turns_.erase(turns_.iterator_to(sender));
   u.waits_for_fetch = false;
 }
 
 /// Sources take turns, one message each. Those that have their share are passed by, a few at each call: the next call goes on
 /// behind them, and there is one whenever a READ ends.
-void Receiver::serve_fetches(Instant now) {
+void Fetches::serve(Instant now) {
   constexpr int kLookAt = 8;
   int looked = 0;
-  while (!fetch_turns_.empty() && fetches_.available() > 0 && looked < kLookAt) {
-    Sender& sender = fetch_turns_.front();
-    fetch_turns_.splice(fetch_turns_.end(), fetch_turns_, fetch_turns_.begin());
-    if (!has_share(sender.fetches, fetches_.available() - 1)) {
+  while (!turns_.empty() && pool_.available() > 0 && looked < kLookAt) {
+    Sender& sender = turns_.front();
+    turns_.splice(turns_.end(), turns_, turns_.begin());
+    if (!has_share(sender.fetches, pool_.available() - 1)) {
       ++looked;
       continue;
     }
-    if (!begin_fetch(now, sender.to_fetch.front()))
-      return;  // the next turn of the clock tries again
+    if (!begin(now, sender.to_fetch.front())) return;  // the next turn of the clock tries again
   }
 }
 
-bool Receiver::begin_fetch(Instant now, Unexpected& u) {
-  Fetch* fetch = fetches_.acquire();
+bool Fetches::begin(Instant now, Unexpected& u) {
+  Fetch* fetch = pool_.acquire();
   if (fetch == nullptr) return false;
   fetch->peer.address = {.fabric_address = u.header.source,
                          .pid_on_fep = u.rest.pid_on_fep,
@@ -55,21 +87,21 @@ bool Receiver::begin_fetch(Instant now, Unexpected& u) {
   fetch->done = u.rest.eager;
   fetch->placed = fetch->seen = 0;
   fetch->active_at_ns = clock_.ns();
-  if (!go_on_fetching(now, *fetch)) {
-    fetches_.release(fetch);
+  if (!go_on(now, *fetch)) {
+    pool_.release(fetch);
     return false;
   }
   u.fetch = fetch;
-  end_fetch_wait(u);
+  end_wait(u);
   ++u.sender->fetches;
   senders_.hold(*u.sender);
-  active_fetches_.push_back(*fetch);
+  active_.push_back(*fetch);
   return true;
 }
 
 /// A source that never served a READ is asked for one packet first: what it says of itself may be false, and the READs go where
 /// it says that it is.
-bool Receiver::go_on_fetching(Instant now, Fetch& fetch) {
+bool Fetches::go_on(Instant now, Fetch& fetch) {
   const Unexpected& u = *fetch.message;
   if (u.is_deferred) return ask_for_restart(now, fetch);
   const std::uint64_t left = u.rest.limit - fetch.done;
@@ -87,43 +119,51 @@ bool Receiver::go_on_fetching(Instant now, Fetch& fetch) {
   return true;
 }
 
-void Receiver::on_fetched(Instant now, Fetch& fetch, ReturnCode code) {
+bool Fetches::ask_for_restart(Instant now, Fetch& fetch) {
+  const Unexpected& u = *fetch.message;
+  const FetchRequest request{.endpoint = u.endpoint,
+                             .job_id = u.header.job_id,
+                             .key = std::uint64_t{u.initiator_token} << 32 | fetch.token};
+  return core_.fetcher->fetch(now, fetch, request);
+}
+
+Fetch* Fetches::find_restart(std::uint32_t token) {
+  Fetch* fetch = pool_.at(token & 0xffff);
+  const bool is_open = fetch != nullptr && fetch->token == token && fetch->message != nullptr &&
+                       fetch->message->message == nullptr;
+  return is_open ? fetch : nullptr;
+}
+
+Fetches::End Fetches::on_fetched(Instant now, Fetch& fetch, ReturnCode code) {
   Unexpected* u = fetch.message;
   if (u != nullptr && u->is_deferred && (code == ReturnCode::kOk || u->message != nullptr)) {
     fetch.is_answered = true;
     fetch.active_at_ns = fetch.sender->fetched_at_ns = clock_.ns();
-    return;
+    return {};
   }
   if (u != nullptr && code == ReturnCode::kOk) {
     fetch.sender->has_served = true;
     fetch.done = fetch.asked;
     fetch.active_at_ns = fetch.sender->fetched_at_ns = clock_.ns();
     if (fetch.done < u->rest.limit) {
-      if (go_on_fetching(now, fetch)) return;
+      if (go_on(now, fetch)) return {};
       code = ReturnCode::kUncorTrnsnt;
     }
   }
   if (u != nullptr) u->fetch = nullptr;
-  release_fetch(fetch);
-  if (u != nullptr) end_rendezvous(now, *u, code);
-  serve_fetches(now);
+  release(fetch);
+  return {.is_over = true, .message = u, .code = code};
 }
 
-void Receiver::release_fetch(Fetch& fetch) {
-  active_fetches_.erase(active_fetches_.iterator_to(fetch));
+void Fetches::release(Fetch& fetch) {
+  active_.erase(active_.iterator_to(fetch));
   --fetch.sender->fetches;
   senders_.unhold(*fetch.sender);
-  fetches_.release(&fetch);
+  pool_.release(&fetch);
 }
 
-/// A source that sends nothing of what it offered, for as long as a message may rest, has its receives back: those of READs
-/// under way, and then those that wait behind them. [SES 4.3 rule 9]
-void Receiver::drop_idle_fetches(Instant now) {
-  const auto is_idle = [this](std::int64_t since) {
-    return clock_.is_past(since, core_.config.message_idle);
-  };
-  for (auto it = active_fetches_.begin(); it != active_fetches_.end();) {
-    Fetch& fetch = *it++;
+Fetches::Idle Fetches::take_idle() {
+  for (Fetch& fetch : active_) {
     if (fetch.placed != fetch.seen) {
       fetch.seen = fetch.placed;
       fetch.active_at_ns = fetch.sender->fetched_at_ns = clock_.ns();
@@ -133,21 +173,24 @@ void Receiver::drop_idle_fetches(Instant now) {
     if (u.is_deferred && u.message != nullptr) continue;  // has its own limit
     u.fetch = nullptr;
     fetch.message = nullptr;
-    const bool is_answered = fetch.is_answered;
-    if (is_answered) release_fetch(fetch);
-    end_rendezvous(now, u, ReturnCode::kMessageTimeout);
-    if (!is_answered) core_.fetcher->give_up(now, fetch);
-    it = active_fetches_.begin();  // others may have ended meanwhile
+    if (!fetch.is_answered) return {&u, &fetch};
+    release(fetch);
+    return {&u, nullptr};
   }
-  serve_fetches(now);
-  for (auto it = fetch_turns_.begin(); it != fetch_turns_.end();) {
-    Sender& sender = *it++;
-    if (sender.fetches == 0 && fetches_.available() == 0) continue;  // it waits for others
+  return {};
+}
+
+Unexpected* Fetches::find_idle_waiting() {
+  for (Sender& sender : turns_) {
+    if (sender.fetches == 0 && pool_.available() == 0) continue;  // it waits for others
     Unexpected& first = sender.to_fetch.front();
-    if (!is_idle(std::max(first.active_at_ns, sender.fetched_at_ns))) continue;
-    end_rendezvous(now, first, ReturnCode::kMessageTimeout);
-    it = fetch_turns_.begin();
+    if (is_idle(std::max(first.active_at_ns, sender.fetched_at_ns))) return &first;
   }
+  return nullptr;
+}
+
+bool Fetches::is_idle(std::int64_t since_ns) const {
+  return clock_.is_past(since_ns, core_.config.message_idle);
 }
 
 }  // namespace uet::ses

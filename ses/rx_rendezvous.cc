@@ -108,8 +108,7 @@ void Receiver::bind_rendezvous(Unexpected& u, Receive& r, std::uint64_t start,
   u.receive = &r;
   u.rest.start = start;
   u.rest.limit = limit;
-  u.endpoint->fetching.push_back(u);
-  ++fetching_;
+  fetches_.join(u);
 }
 
 /// READs begin when there is a place for one. What does not fit into the receive is not read. [SES 9 step 5]
@@ -117,9 +116,7 @@ void Receiver::fetch_rest(Instant now, Unexpected& u) {
   if (u.rest.limit <= u.rest.eager && !u.is_deferred)
     return end_rendezvous(now, u, ReturnCode::kOk);
   clock_.advance(now);
-  u.active_at_ns = clock_.ns();
-  wait_for_fetch(u);
-  serve_fetches(now);
+  fetches_.ask(now, u);
 }
 
 /// All of the message is here, or the rest will not come.
@@ -146,18 +143,31 @@ void Receiver::end_rendezvous(Instant now, Unexpected& u, ReturnCode code) {
 /// The receive is no concern of it any more. What its initiator is told, if it asks, is a code of the wire that it does not try
 /// again for.
 void Receiver::leave_fetching(Instant now, Unexpected& u, ReturnCode told) {
-  if (u.waits_for_fetch) end_fetch_wait(u);
-  if (u.fetch != nullptr) {
-    u.fetch->message = nullptr;
-    if (u.fetch->is_answered) release_fetch(*u.fetch);  // nothing else ends a restart
-    u.fetch = nullptr;
-  }
   u.receive = nullptr;
-  u.endpoint->fetching.erase(u.endpoint->fetching.iterator_to(u));
-  --fetching_;
+  fetches_.leave(u);
   senders_.unhold(*u.sender);
   if (told != ReturnCode::kOk && told != ReturnCode::kCancelled) told = ReturnCode::kUncor;
   report_delivery(now, u, told);
+}
+
+void Receiver::on_fetched(Instant now, Fetch& fetch, ReturnCode code) {
+  const Fetches::End end = fetches_.on_fetched(now, fetch, code);
+  if (!end.is_over) return;
+  if (end.message != nullptr) end_rendezvous(now, *end.message, end.code);
+  fetches_.serve(now);
+}
+
+/// A source that sends nothing of what it offered has its receives back: those of READs under way, and then those that wait
+/// behind them. The end of one may end others, so each is looked for anew.
+void Receiver::drop_idle_fetches(Instant now) {
+  for (Fetches::Idle idle = fetches_.take_idle(); idle.message != nullptr;
+       idle = fetches_.take_idle()) {
+    end_rendezvous(now, *idle.message, ReturnCode::kMessageTimeout);
+    if (idle.under_way != nullptr) core_.fetcher->give_up(now, *idle.under_way);
+  }
+  fetches_.serve(now);
+  while (Unexpected* u = fetches_.find_idle_waiting())
+    end_rendezvous(now, *u, ReturnCode::kMessageTimeout);
 }
 
 /// Receives that packets of an eager part still go to are those of the messages.

@@ -11,6 +11,27 @@ std::uint64_t fitting(const Receive& r, std::uint64_t start, std::uint64_t lengt
   return start >= r.iov.size() ? 0 : std::min<std::uint64_t>(length, r.iov.size() - start);
 }
 
+/// Of a message whole in `receive`, at `start`, as far as `limit` bytes of it fit; `c` is its last packet.
+inline Completion completion_of(const RequestContext& c, const Receive& receive,
+                                std::uint64_t start, std::uint64_t limit) {
+  const RequestView& r = c.request;
+  Completion completion;
+  completion.code = limit < r.request_length ? ReturnCode::kTruncated : ReturnCode::kOk;
+  completion.length = limit;
+  completion.overflow_length = r.request_length - limit;
+  completion.tag = r.mkey_match;
+  completion.source = c.source();
+  if (receive.multi_recv)
+    completion.buffer = static_cast<std::uint8_t*>(receive.iov.base()) + (start - r.buffer_offset);
+  return completion;
+}
+
+inline pds::Answer answer_placed(const RequestView& r, std::uint64_t limit) {
+  return limit < r.request_length
+             ? answer_news(r, ResponseList::kExpected, static_cast<std::uint32_t>(limit))
+             : answer_default(r);
+}
+
 }  // namespace
 
 pds::Answer Receiver::begin_send(Context& c) {
@@ -88,7 +109,11 @@ pds::Answer Receiver::deliver(Context& c, RiSpace& space, Receive& receive) {
   if (r.is_single()) {
     const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(limit, r.payload.size()));
     if (n > 0) receive.iov.scatter(start, r.payload.data(), n);
-    return end_receive(c, receive, {start, limit, r.hd, r.header_data});
+    Completion completion = completion_of(c, receive, start, limit);
+    completion.data = r.header_data;
+    completion.has_data = r.hd;
+    complete_receive(c.now, receive, completion);
+    return answer_placed(r, limit);
   }
   RxMessage& m = shares_.begin(c, RxTarget::kReceive);
   m.receive = &receive;
@@ -119,29 +144,13 @@ pds::Answer Receiver::proceed_receive(Context& c, RxMessage& m) {
     return fail(c, m, ReturnCode::kInitiatorErr);
   if (m.unexpected != nullptr) return end_eager_part(c, m);
   Receive& receive = *m.receive;
-  const Placed placed{m.start, m.limit, m.hd, m.header_data};
+  const std::uint64_t limit = m.limit;
+  Completion completion = completion_of(c, receive, m.start, limit);
+  completion.data = m.header_data;
+  completion.has_data = m.hd;
   shares_.release(m);
-  return end_receive(c, receive, placed);
-}
-
-/// The last packet of a message that a receive took.
-pds::Answer Receiver::end_receive(Context& c, Receive& receive, const Placed& placed) {
-  const RequestView& r = c.request;
-  const bool is_cut = placed.limit < r.request_length;
-  Completion completion;
-  completion.code = is_cut ? ReturnCode::kTruncated : ReturnCode::kOk;
-  completion.length = placed.limit;
-  completion.overflow_length = r.request_length - placed.limit;
-  completion.tag = r.mkey_match;
-  completion.data = placed.header_data;
-  completion.has_data = placed.has_header_data;
-  completion.source = c.source();
-  if (receive.multi_recv)
-    completion.buffer =
-        static_cast<std::uint8_t*>(receive.iov.base()) + (placed.start - r.buffer_offset);
   complete_receive(c.now, receive, completion);
-  return is_cut ? answer_news(r, ResponseList::kExpected, static_cast<std::uint32_t>(placed.limit))
-                : answer_default(r);
+  return answer_placed(r, limit);
 }
 
 void Receiver::place(RxMessage& m, const RequestView& r) {
