@@ -64,8 +64,7 @@ void Allowance::on_loss(ByteCount bytes, bool is_congestion) {
     nscc_.close(bytes);
 }
 
-void Allowance::note_readiness(bool has_data) {
-  if (rivals_ == nullptr || !credit_decides_) return;  // only credit is asked for by share
+void Allowance::count_readiness(bool has_data) {
   const bool is_ready = has_data && allows(config_.mtu_bytes);
   if (is_ready == is_rival_) return;
   is_rival_ = is_ready;
