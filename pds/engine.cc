@@ -82,26 +82,29 @@ void Engine::on_packet(Instant now, net::RxPacket& rx) {
 // Control packets first: they are small, they open windows, and need no permission of congestion control.
 bool Engine::poll_transmit(Instant now, net::TxPacket& out, std::uint8_t free_planes) {
   planes_.free = free_planes;
-  bool sent = nacks_.poll(now, out);
+  bool sent = !nacks_.is_empty() && nacks_.poll(now, out);
   if (!sent && !built_.is_empty()) {
     out = built_.pop();
     sent = true;
   }
-  if (!sent) {
+  if (!sent && !scheduler_.control().empty()) {
     const Built control = controls_.poll(now, out);
     if (control == Built::kNoBuffer) return false;
     sent = control == Built::kPacket;
   }
-  if (!sent) {
-    // RUDI and UUD take turns with the PDCs, so that neither starves the other.
-    rudi_turn_ = !rudi_turn_;
-    if (rudi_turn_)
-      sent = uud_.poll(now, out) || rudi_.poll(now, out) || data_.poll(now, planes_, out);
-    else
-      sent = data_.poll(now, planes_, out) || uud_.poll(now, out) || rudi_.poll(now, out);
-  }
+  if (!sent) sent = poll_data(now, out);
   room_.settle(now);
   return sent;
+}
+
+// RUDI and UUD take turns with the PDCs, so that neither starves the other.
+bool Engine::poll_data(Instant now, net::TxPacket& out) {
+  rudi_turn_ = !rudi_turn_;
+  if (uud_.is_idle() && rudi_.is_idle()) [[likely]]
+    return data_.poll(now, planes_, out);
+  if (rudi_turn_)
+    return uud_.poll(now, out) || rudi_.poll(now, out) || data_.poll(now, planes_, out);
+  return data_.poll(now, planes_, out) || uud_.poll(now, out) || rudi_.poll(now, out);
 }
 
 // A plane went down or came back: its paths rest until one packet each has shown that they work. [CC 7.8]

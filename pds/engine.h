@@ -49,6 +49,8 @@ class Engine {
   const NackCounts& nack_counts() const { return env_.nack_counts; }
 
  private:
+  bool poll_data(Instant now, net::TxPacket& out);
+
   // --- Shared by all
   Environment env_;
   Backpressure room_;

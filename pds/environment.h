@@ -50,7 +50,14 @@ struct Environment {
     const std::uint8_t dscp = rx.tos.dscp();
     return dscp == config.dscp_trimmed || dscp == config.dscp_trimmed_last_hop;
   }
-  static RxMeta meta_of(Instant now, const net::RxPacket& rx);
+  static RxMeta meta_of(Instant now, const net::RxPacket& rx) {
+    RxMeta meta;
+    meta.arrived = now;
+    meta.entropy = rx.entropy;
+    meta.plane = rx.plane;
+    meta.ecn = rx.tos.is_congestion_experienced();
+    return meta;
+  }
 };
 
 /// A part of packet delivery, with the environment at hand.
