@@ -88,14 +88,14 @@ pds::Answer Receiver::deliver(Context& c, RiSpace& space, Receive& receive) {
   if (r.is_single()) {
     const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(limit, r.payload.size()));
     if (n > 0) receive.iov.scatter(start, r.payload.data(), n);
-    Completion completion;
-    completion.code = limit < r.request_length ? ReturnCode::kTruncated : ReturnCode::kOk;
-    completion.length = limit;
-    completion.overflow_length = r.request_length - limit;
-    completion.tag = r.mkey_match;
-    completion.data = r.header_data;
-    completion.has_data = r.hd;
-    completion.source = source_of(c);
+    Completion completion{
+        .code = limit < r.request_length ? ReturnCode::kTruncated : ReturnCode::kOk,
+        .length = limit,
+        .overflow_length = r.request_length - limit,
+        .tag = r.mkey_match,
+        .data = r.header_data,
+        .has_data = r.hd,
+        .source = source_of(c)};
     if (receive.multi_recv)
       completion.buffer =
           static_cast<std::uint8_t*>(receive.iov.base()) + (start - r.buffer_offset);
