@@ -65,8 +65,7 @@ void Allowance::on_loss(ByteCount bytes, bool is_congestion) {
     nscc_.remove_inflight(bytes);
 }
 
-void Allowance::note_readiness(bool has_data) {
-  if (contending_ == nullptr || !credit_decides_) return;  // only credit is asked for by share
+void Allowance::count_readiness(bool has_data) {
   const bool is_ready = has_data && allows(config_.mtu_bytes);
   if (is_ready == is_contending_) return;
   is_contending_ = is_ready;

@@ -74,10 +74,15 @@ class Allowance {
   Instant credit_request_due() const { return rccc_.timer().due(nscc_.base_rtt()); }
   void on_credit_requested(Instant now) { rccc_.timer().request_sent(now); }
 
-  /// After each event: whether this CCC is one of those that share the link.
-  void note_readiness(bool has_data);
+  /// After each event: whether this CCC is one of those that share the link. Only credit is asked for by share.
+  void note_readiness(bool has_data) {
+    if (credit_decides_ && contending_ != nullptr) [[unlikely]]
+      count_readiness(has_data);
+  }
 
  private:
+  void count_readiness(bool has_data);
+
   const CcConfig& config_;
   const bool window_decides_, credit_decides_;  ///< by the algorithm
   Nscc nscc_;

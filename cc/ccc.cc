@@ -41,19 +41,8 @@ Ccc::Ccc(const CcConfig& config, std::uint8_t ccc_id, bool sprayed, Duration cac
       id_(ccc_id),
       sprayed_(sprayed) {}
 
-void Ccc::on_new_data(Instant now, ByteCount bytes) {
-  const bool was_resting = !ledger_.has_data();
-  ledger_.on_new_data(bytes);
-  if (was_resting && ledger_.has_data()) allowance_.on_data_after_rest(now);
-  note_changes(now);
-}
-
-bool Ccc::may_send(ByteCount nominal_bytes) const {
-  return ledger_.has_data() && allowance_.allows(nominal_bytes);
-}
-
-std::uint8_t Ccc::worthwhile_planes(Instant now, std::uint8_t free_planes) const {
-  if (config_.planes == 1 || paths_.table().size() == 1) return free_planes;
+std::uint8_t Ccc::worthwhile_of_many(Instant now, std::uint8_t free_planes) const {
+  if (paths_.table().size() == 1) return free_planes;
   const std::uint8_t healthy = paths_.table().healthy_planes(now);
   return healthy == 0 ? free_planes : static_cast<std::uint8_t>(healthy & free_planes);
 }
@@ -63,12 +52,13 @@ SendParams Ccc::next_send(Instant now, const Transmission* previous, ByteCount n
   now_seen_ = now;
   PathRequest request{.now = now,
                       .free_planes = free_planes == 0 ? std::uint8_t{0xff} : free_planes,
-                      .avoid_entropy = {},
-                      .open_packets = ledger_.open_packets(),
-                      .base_rtt = base_rtt(),
-                      .window_packets = window_bytes() / config_.mtu_bytes};
+                      .avoid_entropy = {}};
   if (previous != nullptr && previous->timed_out) request.avoid_entropy = previous->entropy;
-  const auto index = paths_.next(request, nominal_bytes);
+  const auto index = paths_.next(request, nominal_bytes, [this](PathRequest& r) {
+    r.open_packets = ledger_.open_packets();
+    r.base_rtt = base_rtt();
+    r.window_packets = window_bytes() / config_.mtu_bytes;
+  });
 
   SendParams params;
   params.entropy = paths_.table().entropy(index);
@@ -294,11 +284,9 @@ Instant Ccc::credit_request_due() const {
   return allowance_.credit_request_due();
 }
 
-/// After each event: what idling ends, and the trace of the window when it moved by an eighth.
+/// After each event that can move the window: the trace of it when it moved by an eighth.
 void Ccc::note_changes(Instant now) {
-  now_seen_ = now;
-  allowance_.note_readiness(ledger_.has_data());
-  if (ledger_.is_idle()) allowance_.on_idle();
+  note_rest(now);
   if (!allowance_.has_window()) return;
   const auto window = allowance_.window();
   const auto moved = window - traced_window_;

@@ -36,13 +36,22 @@ class Ccc {
   // ---------------------------------------------------------------------------------------------------
 
   /// Nominal bytes of packets to come; negative when messages were aborted.
-  void on_new_data(Instant now, ByteCount bytes);
+  void on_new_data(Instant now, ByteCount bytes) {
+    const bool was_resting = !ledger_.has_data();
+    ledger_.on_new_data(bytes);
+    if (was_resting && ledger_.has_data()) allowance_.on_data_after_rest(now);
+    note_rest(now);
+  }
   /// True when data waits (by on_new_data and by records marked for retransmission) and every
   /// active algorithm lets a packet of `nominal_bytes` leave.
-  bool may_send(ByteCount nominal_bytes) const;
+  bool may_send(ByteCount nominal_bytes) const {
+    return ledger_.has_data() && allowance_.allows(nominal_bytes);
+  }
   /// Out of `free_planes`, those by which a packet should leave now. 0: better wait, the good paths
   /// lead through ports that are busy.
-  std::uint8_t worthwhile_planes(Instant now, std::uint8_t free_planes) const;
+  std::uint8_t worthwhile_planes(Instant now, std::uint8_t free_planes) const {
+    return config_.planes == 1 ? free_planes : worthwhile_of_many(now, free_planes);
+  }
   /// Path and flags for the next packet; call only when it is about to be built. `previous` is its
   /// record when it is a retransmission. `free_planes` is a bit set of ports that can take a
   /// packet, never 0.
@@ -119,6 +128,13 @@ class Ccc {
   void note_settled(const Transmission& t);
   bool is_stuck() const;
   Instant credit_request_due() const;
+  std::uint8_t worthwhile_of_many(Instant now, std::uint8_t free_planes) const;
+  /// After each event: what idling ends, and whether this CCC could send.
+  void note_rest(Instant now) {
+    now_seen_ = now;
+    allowance_.note_readiness(ledger_.has_data());
+    if (ledger_.is_idle()) allowance_.on_idle();
+  }
   void note_changes(Instant now);
 
   const CcConfig& config_;

@@ -5,57 +5,18 @@
 namespace uet::cc {
 namespace {
 
-using Counted = Transmission::Counted;
-
 // The destination rounds its counter up to whole units, so it may be ahead of the truth by less
 // than one. [CC 3.8]
 constexpr ByteCount kRoundingMax = kWireUnitBytes - 1;
 
 }  // namespace
 
-bool Ledger::on_send(Transmission& t, PdcShare& share, ByteCount bytes, bool is_retransmission) {
-  if (is_retransmission && !t.is_counted()) return false;
-  if (t.is_in_flight())
-    close(t, share);
-  else if (t.waits_for_resend())
-    unmark(t, share);
-  if (!is_retransmission) backlog_ = std::max<ByteCount>(backlog_ - bytes, 0);
-  share.unacked_bytes += bytes - (is_retransmission ? ByteCount{t.nominal_bytes} : 0);
-  t.nominal_bytes = static_cast<std::uint32_t>(bytes);
-  t.counted = Counted::kInFlight;
-  ++open_packets_;
-  ++share.open_packets;
-  share.inflight += bytes;
-  return true;
-}
-
-void Ledger::close(Transmission& t, PdcShare& share) {
-  end_flight(t, share);
-  share.inflight -= t.nominal_bytes;
-}
-
 void Ledger::close_for_resend(Transmission& t, PdcShare& share) {
   close(t, share);
-  t.counted = Counted::kForResend;
+  t.counted = Transmission::Counted::kForResend;
   ++resend_packets_;
   ++share.marked_packets;
   resend_bytes_ += t.nominal_bytes;
-}
-
-Ledger::Acknowledged Ledger::acknowledge(Transmission& t, PdcShare& share) {
-  const ByteCount bytes = t.nominal_bytes;
-  auto was = Acknowledged::kInFlight;
-  if (t.is_in_flight()) {
-    end_flight(t, share);
-  } else {
-    was = Acknowledged::kForResend;
-    unmark(t, share);
-    share.inflight += bytes;
-  }
-  share.unacked_bytes -= bytes;
-  share.rcvd_ahead -= bytes;
-  share.counted_ahead -= bytes;
-  return was;
 }
 
 void Ledger::abandon(Transmission& t, PdcShare& share) {
@@ -67,7 +28,7 @@ void Ledger::abandon(Transmission& t, PdcShare& share) {
 }
 
 ByteCount Ledger::hold(Transmission& t, PdcShare& share) {
-  t.counted = Counted::kHeld;
+  t.counted = Transmission::Counted::kHeld;
   share.held_bytes += t.nominal_bytes;
   return take_received(share);
 }
@@ -100,21 +61,6 @@ bool Ledger::detach(PdcShare& share) {
   const bool was_last = share.attached && --attached_pdcs_ == 0;
   share = PdcShare{};
   return was_last;
-}
-
-/// The transmission is no longer in the network.
-void Ledger::end_flight(Transmission& t, PdcShare& share) {
-  if (t.counted == Counted::kHeld) share.held_bytes -= t.nominal_bytes;
-  t.counted = Counted::kNowhere;
-  --open_packets_;
-  --share.open_packets;
-}
-
-void Ledger::unmark(Transmission& t, PdcShare& share) {
-  t.counted = Counted::kNowhere;
-  --resend_packets_;
-  --share.marked_packets;
-  resend_bytes_ -= t.nominal_bytes;
 }
 
 /// What has arrived is what the counter says, or what single answers said, whichever is more.

@@ -59,4 +59,59 @@ class Ledger {
   std::uint32_t attached_pdcs_ = 0;
 };
 
+// What every packet does.
+
+inline bool Ledger::on_send(Transmission& t, PdcShare& share, ByteCount bytes,
+                            bool is_retransmission) {
+  if (is_retransmission && !t.is_counted()) return false;
+  if (t.is_in_flight())
+    close(t, share);
+  else if (t.waits_for_resend())
+    unmark(t, share);
+  if (!is_retransmission) backlog_ = std::max<ByteCount>(backlog_ - bytes, 0);
+  share.unacked_bytes += bytes - (is_retransmission ? ByteCount{t.nominal_bytes} : 0);
+  t.nominal_bytes = static_cast<std::uint32_t>(bytes);
+  t.counted = Transmission::Counted::kInFlight;
+  ++open_packets_;
+  ++share.open_packets;
+  share.inflight += bytes;
+  return true;
+}
+
+inline void Ledger::close(Transmission& t, PdcShare& share) {
+  end_flight(t, share);
+  share.inflight -= t.nominal_bytes;
+}
+
+inline Ledger::Acknowledged Ledger::acknowledge(Transmission& t, PdcShare& share) {
+  const ByteCount bytes = t.nominal_bytes;
+  auto was = Acknowledged::kInFlight;
+  if (t.is_in_flight()) {
+    end_flight(t, share);
+  } else {
+    was = Acknowledged::kForResend;
+    unmark(t, share);
+    share.inflight += bytes;
+  }
+  share.unacked_bytes -= bytes;
+  share.rcvd_ahead -= bytes;
+  share.counted_ahead -= bytes;
+  return was;
+}
+
+/// The transmission is no longer in the network.
+inline void Ledger::end_flight(Transmission& t, PdcShare& share) {
+  if (t.counted == Transmission::Counted::kHeld) share.held_bytes -= t.nominal_bytes;
+  t.counted = Transmission::Counted::kNowhere;
+  --open_packets_;
+  --share.open_packets;
+}
+
+inline void Ledger::unmark(Transmission& t, PdcShare& share) {
+  t.counted = Transmission::Counted::kNowhere;
+  --resend_packets_;
+  --share.marked_packets;
+  resend_bytes_ -= t.nominal_bytes;
+}
+
 }  // namespace uet::cc

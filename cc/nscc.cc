@@ -26,18 +26,6 @@ Nscc::Nscc(const CcConfig& config, Duration cached_base_rtt, Instant now) : conf
   if (cached_base_rtt > Duration()) on_base_rtt_sample(cached_base_rtt);
 }
 
-bool Nscc::may_send(ByteCount bytes) const {
-  // Asking for room for a full packet keeps small packets of one PDC from starving big ones of
-  // another.
-  return state_.inflight + (config_.htsim_compat ? bytes : mtu()) <= state_.window;
-}
-
-bool Nscc::wants_ack(ByteCount bytes_about_to_leave) const {
-  const auto inflight = state_.inflight + bytes_about_to_leave;
-  if (config_.htsim_compat) return inflight >= state_.window;
-  return state_.window - inflight < mtu() || state_.window < config_.ack_gen_trigger;
-}
-
 void Nscc::on_ack(Instant now, const Ack& ack) {
   state_.inflight -= ack.newly_received;
   state_.bytes_ignored += ack.newly_received;

@@ -56,9 +56,16 @@ class Nscc {
   Nscc(const CcConfig& config, Duration cached_base_rtt, Instant now);
 
   void on_send(ByteCount bytes) { state_.inflight += bytes; }
-  bool may_send(ByteCount bytes) const;
+  /// Asking for room for a full packet keeps small packets of one PDC from starving big ones of another.
+  bool may_send(ByteCount bytes) const {
+    return state_.inflight + (config_.htsim_compat ? bytes : mtu()) <= state_.window;
+  }
   /// Evaluated for the packet that is about to leave. [CC 4.5]
-  bool wants_ack(ByteCount bytes_about_to_leave) const;
+  bool wants_ack(ByteCount bytes_about_to_leave) const {
+    const auto inflight = state_.inflight + bytes_about_to_leave;
+    if (config_.htsim_compat) return inflight >= state_.window;
+    return state_.window - inflight < mtu() || state_.window < config_.ack_gen_trigger;
+  }
 
   void on_ack(Instant now, const Ack& ack);
   /// `credit_owns_last_hop`: RCCC runs too and answers for trims at the last hop.

@@ -26,10 +26,6 @@ PathJudge::PathJudge(const CcConfig& config, bool sprayed, base::Rng& rng, base:
       selector_(make_path_selector(config, sprayed, table_, rng)),
       run_bytes_(run_bytes_of(config)) {}
 
-void PathJudge::on_sent(Instant now, std::uint16_t entropy, bool asks) {
-  if (const auto index = table_.find(entropy)) table_.on_sent(now, *index, asks);
-}
-
 // Marked packets are acknowledged at once and by name [CC 9], so one that an ACK covers without naming it was not
 // marked: a good sample of its path. This gives one sample per packet with coalesced ACKs, too.
 void PathJudge::on_first_ack(Instant now, Transmission& t, Duration base_rtt) {
@@ -77,7 +73,7 @@ void PathJudge::feed(Instant now, std::uint16_t entropy, PathFeedback kind, Dura
                      Instant sent_at) {
   const auto index = table_.find(entropy);
   if (!index) return;
-  table_.on_feedback(now, *index, kind, base_rtt, sent_at);
+  if (kind != PathFeedback::kGood) table_.on_feedback(now, *index, kind, base_rtt, sent_at);
   selector_->on_feedback(now, *index, kind);
 }
 

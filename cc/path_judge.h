@@ -18,15 +18,20 @@ class PathJudge {
   PathTable& table() { return table_; }
   const PathTable& table() const { return table_; }
   /// The path of the next packet: it is that of the one before, while that is well and the bytes of the run have not passed.
-  std::uint32_t next(const PathRequest& request, ByteCount bytes) {
+  /// `complete` fills in what only a choice asks for.
+  template <typename Complete>
+  std::uint32_t next(PathRequest& request, ByteCount bytes, Complete&& complete) {
     if (run_left_ < bytes || !table_.usable(run_path_, request)) {
+      complete(request);
       run_left_ = run_bytes_;
       run_path_ = selector_->next(request);
     }
     run_left_ -= bytes;
     return run_path_;
   }
-  void on_sent(Instant now, std::uint16_t entropy, bool asks);
+  void on_sent(Instant now, std::uint16_t entropy, bool asks) {
+    if (const auto index = table_.find(entropy)) table_.on_sent(now, *index, asks);
+  }
 
   /// Before the ACK that tells of it: this packet is acknowledged for the first time, and may be the one that the ACK names.
   void on_first_ack(Instant now, Transmission& t, Duration base_rtt);

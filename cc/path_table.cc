@@ -22,10 +22,6 @@ constexpr std::uint8_t kSilentMax = 16;
 // An asked path that is silent while packets arrive which were sent so much later has no way back.
 constexpr int kReturnDeadRtts = 3;
 
-void count(std::uint32_t& counter) {
-  if (counter != std::numeric_limits<std::uint32_t>::max()) ++counter;
-}
-
 }  // namespace
 
 PathTable::PathTable(const CcConfig& config, std::uint32_t size, bool evicts, base::Rng& rng,
@@ -39,12 +35,6 @@ PathTable::PathTable(const CcConfig& config, std::uint32_t size, bool evicts, ba
   UET_CHECK(size > 0 && (size & (size - 1)) == 0);
   base_ = static_cast<std::uint16_t>(rng.next_u32() & ~(size - 1));
   if (size == 1) plane_shift_ = static_cast<std::uint8_t>(rng.below(planes_));
-}
-
-bool PathTable::usable(std::uint32_t index, const PathRequest& request) const {
-  if (!port_is_free(index, request)) return false;
-  if (request.avoid_entropy && entropy(index) == *request.avoid_entropy) return false;
-  return !is_evicted(index, request.now) && is_trusted(index, request.now);
 }
 
 std::uint32_t PathTable::usable_among(std::uint32_t size, const PathRequest& request) const {
@@ -79,10 +69,10 @@ std::uint32_t PathTable::best_from(std::uint32_t start, const PathRequest& reque
   return best;
 }
 
-void PathTable::on_sent(Instant now, std::uint32_t index, bool asks) {
+/// The rest of on_sent() for a packet that asks for its answer, and where not all is well.
+void PathTable::watch_sent(Instant now, std::uint32_t index, bool asks) {
   if (is_cautious_ && now >= cautious_until_) end_caution(now);
   Entry& e = entries_[index];
-  count(e.sent);
   const bool owes_answer = e.silent >= kSilentMax || now < cautious_until_;
   if (asks && owes_answer && e.asked_since == Instant()) e.asked_since = now;
   if (e.is_return_dead && e.evictions == 0) evict(now, index);

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -85,7 +86,11 @@ class PathTable {
 
   /// May this path carry the packet? Its port is free, it is not evicted, and the packet was not
   /// lost on it.
-  bool usable(std::uint32_t index, const PathRequest& request) const;
+  bool usable(std::uint32_t index, const PathRequest& request) const {
+    if (!port_is_free(index, request)) return false;
+    if (request.avoid_entropy && entropy(index) == *request.avoid_entropy) return false;
+    return !is_evicted(index, request.now) && is_trusted(index, request.now);
+  }
   /// For some time after a loss only paths are used on which a packet sent after the lost one has been acknowledged by
   /// name: path failures are correlated, and each path tried in vain costs a packet. ACKs return by the path of the same
   /// entropy value, which may fail alone; without them a full window waits for a timeout. So a path of which only
@@ -119,7 +124,11 @@ class PathTable {
   std::uint32_t best_from(std::uint32_t start, const PathRequest& request) const;
 
   /// A packet takes this path, and asks to be acknowledged by name or not.
-  void on_sent(Instant now, std::uint32_t index, bool asks = false);
+  void on_sent(Instant now, std::uint32_t index, bool asks = false) {
+    Entry& e = entries_[index];
+    count(e.sent);
+    if (asks || is_cautious_ || e.is_mute || e.evictions != 0) watch_sent(now, index, asks);
+  }
   /// `sent_at` of a lost packet, zero when it is not known.
   void on_feedback(Instant now, std::uint32_t index, PathFeedback kind, Duration base_rtt,
                    Instant sent_at = {});
@@ -145,6 +154,10 @@ class PathTable {
   std::uint32_t evicted() const { return evicted_; }
 
  private:
+  static void count(std::uint32_t& counter) {
+    if (counter != std::numeric_limits<std::uint32_t>::max()) ++counter;
+  }
+  void watch_sent(Instant now, std::uint32_t index, bool asks);
   void on_timeout(Instant now, std::uint32_t index, Duration base_rtt, Instant sent_at);
   void be_cautious(Instant now, Instant sent_at);
   void end_caution(Instant now);

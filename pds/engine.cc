@@ -75,26 +75,29 @@ void Engine::on_packet(Instant now, net::RxPacket& rx) {
 bool Engine::poll_transmit(Instant now, net::TxPacket& out, std::uint8_t free_planes) {
   planes_.free = free_planes;
   is_unpolled_ = false;
-  bool sent = shared_.nacks.poll(now, out);
+  bool sent = !shared_.nacks.is_empty() && shared_.nacks.poll(now, out);
   if (!sent && !shared_.built.is_empty()) {
     out = shared_.built.pop();
     sent = true;
   }
-  if (!sent) {
+  if (!sent && !shared_.scheduler.control().empty()) {
     const Built control = controls_.poll(now, out);
     if (control == Built::kNoBuffer) return false;
     sent = control == Built::kPacket;
   }
-  if (!sent) {
-    // RUDI and UUD take turns with the PDCs, so that neither starves the other.
-    rudi_turn_ = !rudi_turn_;
-    if (rudi_turn_)
-      sent = uud_.poll(now, out) || rudi_.poll(now, out) || data_.poll(now, planes_, out);
-    else
-      sent = data_.poll(now, planes_, out) || uud_.poll(now, out) || rudi_.poll(now, out);
-  }
+  if (!sent) sent = poll_data(now, out);
   shared_.room.settle(now);
   return sent;
+}
+
+// RUDI and UUD take turns with the PDCs, so that neither starves the other.
+bool Engine::poll_data(Instant now, net::TxPacket& out) {
+  rudi_turn_ = !rudi_turn_;
+  if (uud_.is_idle() && rudi_.is_idle()) [[likely]]
+    return data_.poll(now, planes_, out);
+  if (rudi_turn_)
+    return uud_.poll(now, out) || rudi_.poll(now, out) || data_.poll(now, planes_, out);
+  return data_.poll(now, planes_, out) || uud_.poll(now, out) || rudi_.poll(now, out);
 }
 
 // A plane went down or came back: its paths rest until one packet each has shown that they work. [CC 7.8]

@@ -58,6 +58,8 @@ class Engine {
   const NackCounts& nack_counts() const { return shared_.env.nack_counts; }
 
  private:
+  bool poll_data(Instant now, net::TxPacket& out);
+
   Shared shared_;
   // --- Without PDCs
   Rudi rudi_;

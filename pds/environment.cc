@@ -34,13 +34,4 @@ Environment::Environment(const PdsConfig& settings, const cc::CcConfig& cc_confi
       trace(events),
       upper(ses) {}
 
-RxMeta Environment::meta_of(Instant now, const net::RxPacket& rx) {
-  RxMeta meta;
-  meta.arrived = now;
-  meta.entropy = rx.entropy;
-  meta.plane = rx.plane;
-  meta.ecn = rx.tos.is_congestion_experienced();
-  return meta;
-}
-
 }  // namespace uet::pds

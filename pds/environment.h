@@ -47,7 +47,14 @@ struct Environment {
   std::uint8_t control_tos() const { return net::TosByte::of(config.dscp_control, 0).value; }
 
   bool is_trimmed(const net::RxPacket& rx) const { return config.trimmed_dscps().contains(rx.tos); }
-  static RxMeta meta_of(Instant now, const net::RxPacket& rx);
+  static RxMeta meta_of(Instant now, const net::RxPacket& rx) {
+    RxMeta meta;
+    meta.arrived = now;
+    meta.entropy = rx.entropy;
+    meta.plane = rx.plane;
+    meta.ecn = rx.tos.is_congestion_experienced();
+    return meta;
+  }
 };
 
 /// A part of packet delivery, with the environment at hand.

@@ -15,6 +15,10 @@ struct Pdc;
 struct RudiPeer;
 
 struct Message {
+  Message() = default;
+  explicit Message(const TxMessage& handed_over)
+      : request(handed_over), payload_segments(handed_over.segments) {}
+
   TxMessage request;
   Pdc* pdc = nullptr;                  ///< RUD, ROD
   RudiPeer* rudi = nullptr;            ///< RUDI
@@ -61,10 +65,8 @@ class MessageTable {
 
   /// The table must not be full for such messages and the token not in use.
   Message& add(const TxMessage& request, bool is_return = false) {
-    Message* message = pool_.acquire();
+    Message* message = pool_.acquire(request);
     UET_CHECK(message != nullptr);
-    message->request = request;
-    message->payload_segments = request.segments;
     message->is_return = is_return;
     returns_ += is_return ? 1 : 0;
     index_.insert(base::mix(request.token), *message);

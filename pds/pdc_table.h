@@ -67,9 +67,8 @@ class PdcTable {
   template <typename Visit>
   void for_each_of(const PdcKey& key, Visit&& visit) {
     (void)initiators_.find(hash_of(key), [&](Pdc& pdc) {
-      const PdcKey own = key_of(pdc);
-      if (own.peer == key.peer && own.mode == key.mode && own.traffic_class == key.traffic_class &&
-          own.rod_context == key.rod_context)
+      if (pdc.peer == key.peer && pdc.mode == key.mode && pdc.traffic_class == key.traffic_class &&
+          pdc.rod_context == key.rod_context)
         visit(pdc);
       return false;
     });
@@ -77,6 +76,7 @@ class PdcTable {
   /// Longest idle first, approximately: touch() moves to the end.
   PdcOrderList& in_order() { return order_; }
   void touch(Pdc& pdc) {
+    if (&order_.back() == &pdc) return;
     order_.erase(order_.iterator_to(pdc));
     order_.push_back(pdc);
   }

@@ -36,8 +36,9 @@ std::uint32_t Pds::truncate(Instant now, MessageToken token, std::uint32_t extra
   return impl_->submission().truncate(now, token, extra_segments);
 }
 
-void Pds::on_packet(Instant now, net::RxPacket rx) {
+void Pds::on_packet(Instant now, net::RxPacket&& rx) {
   impl_->on_packet(now, rx);
+  rx.packet.reset();
 }
 bool Pds::poll_transmit(Instant now, net::TxPacket& out, std::uint8_t free_planes) {
   return impl_->poll_transmit(now, out, free_planes);

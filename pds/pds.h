@@ -249,8 +249,8 @@ class Pds final : public Carrier {
   // --- From and to the loop
   // -------------------------------------------------------------------------------------------
   /// `rx.packet` begins with the PDS header; integrity trailer checked and removed. `trimmed` comes
-  /// from the DSCP.
-  void on_packet(Instant now, net::RxPacket rx);
+  /// from the DSCP. Nothing of the packet is left in `rx` afterwards.
+  void on_packet(Instant now, net::RxPacket&& rx);
   /// The next packet to send, if any, with every field of `out`; begins with the PDS header, without trailer. Control packets
   /// first.
   /// `free_planes`: bit set of ports (fabric planes) that can take data now, never 0. Control packets ask for the plane on

@@ -2,17 +2,6 @@
 
 namespace uet::pds {
 
-void Scheduler::wake(Pdc& pdc) {
-  Congestion* congestion = pdc.tx.cc.if_any();
-  if (congestion == nullptr || (pdc.tx.rtx_count == 0 && pdc.tx.queue.empty())) return;
-  if (!pdc.ready_hook.is_linked()) congestion->ready.push_back(pdc);
-  wake(*congestion);
-}
-
-void Scheduler::wake(Congestion& congestion) {
-  if (!congestion.ready.empty() && !congestion.ready_hook.is_linked()) ready_.push_back(congestion);
-}
-
 void Scheduler::want_control(Pdc& pdc, unsigned bits) {
   pdc.pending_control = static_cast<std::uint16_t>(pdc.pending_control | bits);
   list_control(pdc);

@@ -15,8 +15,16 @@ class Scheduler {
  public:
   // --- What may be sent
   /// The PDC may have data to send: its CCC takes its turn again.
-  void wake(Pdc& pdc);
-  void wake(Congestion& congestion);
+  void wake(Pdc& pdc) {
+    Congestion* congestion = pdc.tx.cc.if_any();
+    if (congestion == nullptr || (pdc.tx.rtx_count == 0 && pdc.tx.queue.empty())) return;
+    if (!pdc.ready_hook.is_linked()) congestion->ready.push_back(pdc);
+    wake(*congestion);
+  }
+  void wake(Congestion& congestion) {
+    if (!congestion.ready_hook.is_linked() && !congestion.ready.empty())
+      ready_.push_back(congestion);
+  }
   /// Control packets to be sent, as bits of PdcControl.
   void want_control(Pdc& pdc, unsigned bits);
   /// The PDC has an ACK or a control packet to send.

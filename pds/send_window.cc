@@ -1,7 +1,6 @@
 #include "pds/send_window.h"
 
 #include "lib/base/planted.h"
-#include "pds/congestion.h"
 
 namespace uet::pds {
 
@@ -31,15 +30,9 @@ bool SendWindow::has_psns_for(const Pdc& pdc, std::uint64_t more) const {
   return used + more + config_.psn_range_reserve <= config_.psn_range;
 }
 
-// RTO_Init_Time doubled per timeout. A path that is measured to be slower than that (a peer in
-// software that is not polled all the time) starts at four smoothed round trips; see
-// docs/decisions/0041-retransmission-timeout.md. [PDS 13.1]
-Duration SendWindow::rto(const Pdc& pdc, unsigned rto_cnt) const {
-  constexpr Duration kSpecMax = Duration::from_seconds(8);
-  Duration first = config_.rto_init_time;
-  first = std::max(first, smoothed_rtt(pdc) * 4);
-  const Duration longest = std::min(kSpecMax, std::max(config_.rto_max, first));
-  Duration value = std::min(first, longest);
+Duration SendWindow::repeated_rto(Duration first, unsigned rto_cnt) const {
+  const Duration longest = std::min(kLongestRto, std::max(config_.rto_max, first));
+  Duration value = first;
   for (unsigned i = 0; i < rto_cnt && value < longest; ++i) value = std::min(value * 2, longest);
   return value;
 }

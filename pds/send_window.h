@@ -1,6 +1,9 @@
 /// What a source may have outstanding, and what it keeps of each PSN until it is acknowledged. [PDS 4.3, 7.1, 7.5, 13.1]
 #pragma once
 
+#include <algorithm>
+
+#include "pds/congestion.h"
 #include "pds/environment.h"
 #include "pds/pdc.h"
 #include "pds/tx_window.h"
@@ -21,7 +24,13 @@ class SendWindow : Part {
   /// A data packet is out that is not acknowledged, or waits to be.
   bool has_unacked_data(const Pdc& pdc) const;
   /// Retransmission timeout of a packet that has had `rto_cnt` of them.
-  Duration rto(const Pdc& pdc, unsigned rto_cnt) const;
+  /// RTO_Init_Time doubled per timeout. A path that is measured to be slower than that (a peer in software that is not polled
+  /// all the time) starts at four smoothed round trips; see docs/decisions/0041-retransmission-timeout.md. [PDS 13.1]
+  Duration rto(const Pdc& pdc, unsigned rto_cnt) const {
+    const Duration first =
+        std::min(std::max(config_.rto_init_time, smoothed_rtt(pdc) * 4), kLongestRto);
+    return rto_cnt == 0 ? first : repeated_rto(first, rto_cnt);
+  }
   /// The only way in which a record of the sender half changes its state: what waits to be sent again is counted.
   static void move(TxHalf& tx, TxRecord& record, TxEvent on) {
     if (record.waits_for_resend()) count(tx, record, ~0u);
@@ -44,6 +53,10 @@ class SendWindow : Part {
     else if (record.message != nullptr)
       tx.rtx_count += by;
   }
+
+  Duration repeated_rto(Duration first, unsigned rto_cnt) const;
+
+  static constexpr Duration kLongestRto = Duration::from_seconds(8);  ///< of the specification
 
   TxBlockPool records_;
 };

@@ -2,6 +2,16 @@
 
 namespace uet::pds {
 
+namespace {
+
+/// The first one goes behind the others.
+template <typename List>
+void end_turn(List& list) {
+  if (&list.front() != &list.back()) list.splice(list.end(), list, list.begin());
+}
+
+}  // namespace
+
 // A CCC that may not send leaves the ring and comes back with the next event that can change that.
 bool DataPoll::poll(Instant now, const Planes& planes, net::TxPacket& out) {
   CongestionRing waiting;
@@ -13,12 +23,13 @@ bool DataPoll::poll(Instant now, const Planes& planes, net::TxPacket& out) {
 // `waiting` gets those whose good paths lead through ports that are busy.
 bool DataPoll::poll_ready(Instant now, const Planes& planes, net::TxPacket& out,
                           CongestionRing& waiting) {
-  while (!scheduler_.ready().empty()) {
-    Congestion& congestion = scheduler_.ready().front();
-    scheduler_.ready().pop_front();
+  CongestionRing& ready = scheduler_.ready();
+  while (!ready.empty()) {
+    Congestion& congestion = ready.front();
     // While every port with a link is free there is nothing to wait for.
     if (planes.free != planes.up && congestion.sprayed &&
         congestion.ccc->worthwhile_planes(now, planes.free) == 0) {
+      ready.pop_front();
       waiting.push_back(congestion);
       continue;
     }
@@ -40,13 +51,11 @@ bool DataPoll::poll_ready(Instant now, const Planes& planes, net::TxPacket& out,
         congestion.ready.pop_front();
         continue;
       }
-      if (built == Built::kPacket) {
-        congestion.ready.pop_front();
-        congestion.ready.push_back(pdc);
-      }
-      scheduler_.ready().push_back(congestion);
+      if (built == Built::kPacket) end_turn(congestion.ready);
+      end_turn(ready);
       return built == Built::kPacket;
     }
+    ready.pop_front();
   }
   return false;
 }

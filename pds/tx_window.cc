@@ -33,22 +33,8 @@ std::uint16_t TxBlockPool::acquire_block() {
   return block;
 }
 
-TxRecord* TxBlockPool::add(TxRing& ring, Psn psn) {
-  std::uint16_t& block = ring.block[directory_index(ring, psn)];
-  if (block == TxRing::kNoBlock) {
-    block = acquire_block();
-    if (block == TxRing::kNoBlock) return nullptr;
-  }
-  ++heads_[block].live;
-  ++in_use_;
-  return new (record(block, place(ring, psn))) TxRecord;
-}
-
-void TxBlockPool::remove(TxRing& ring, Psn psn) {
-  std::uint16_t& block = ring.block[directory_index(ring, psn)];
-  UET_DCHECK(block != TxRing::kNoBlock);
-  --in_use_;
-  if (--heads_[block].live > 0) return;
+/// Its last record is gone: the ring holds it no more.
+void TxBlockPool::release_block(std::uint16_t& block) {
   heads_[block].next_free = free_head_;
   free_head_ = block;
   block = TxRing::kNoBlock;

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 
 #include "cc/transmission.h"
 #include "lib/base/check.h"
@@ -86,7 +87,16 @@ class TxBlockPool {
 
   /// A fresh record for `psn`, or null when no block is left. The ring must not hold a live PSN at
   /// this place.
-  TxRecord* add(TxRing& ring, Psn psn);
+  TxRecord* add(TxRing& ring, Psn psn) {
+    std::uint16_t& block = ring.block[directory_index(ring, psn)];
+    if (block == TxRing::kNoBlock) [[unlikely]] {
+      block = acquire_block();
+      if (block == TxRing::kNoBlock) return nullptr;
+    }
+    ++heads_[block].live;
+    ++in_use_;
+    return new (record(block, place(ring, psn))) TxRecord;
+  }
   /// The record of a live PSN.
   TxRecord& at(const TxRing& ring, Psn psn) {
     return *record(ring.block[directory_index(ring, psn)], place(ring, psn));
@@ -96,7 +106,12 @@ class TxBlockPool {
         .get()[(static_cast<std::size_t>(ring.block[directory_index(ring, psn)]) << block_shift_) +
                place(ring, psn)];
   }
-  void remove(TxRing& ring, Psn psn);
+  void remove(TxRing& ring, Psn psn) {
+    std::uint16_t& block = ring.block[directory_index(ring, psn)];
+    UET_DCHECK(block != TxRing::kNoBlock);
+    --in_use_;
+    if (--heads_[block].live == 0) release_block(block);
+  }
 
   std::uint32_t in_use() const { return in_use_; }
   bool can_add(const TxRing& ring, Psn psn) const {
@@ -119,6 +134,7 @@ class TxBlockPool {
     return records_.get() + (static_cast<std::size_t>(block) << block_shift_) + index;
   }
   std::uint16_t acquire_block();
+  void release_block(std::uint16_t& block);
 
   std::uint32_t ring_size_;
   std::uint32_t block_size_;

@@ -62,13 +62,10 @@ void Coverage::add(std::uint32_t offset, std::uint32_t bytes, std::uint64_t leng
   }
 }
 
-void Coverage::clear(CoveragePool& pool) {
-  if (window_ != nullptr) {
-    window_->bits.fill(0);
-    window_->count = 0;
-    pool.release(window_);
-  }
-  *this = Coverage();
+void Coverage::release_window(CoveragePool& pool) {
+  window_->bits.fill(0);
+  window_->count = 0;
+  pool.release(window_);
 }
 
 bool Coverage::has(std::uint32_t index) const {

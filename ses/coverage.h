@@ -34,9 +34,13 @@ class Coverage {
   bool is_complete() const { return has_last_ && reaches(last_offset_); }
   /// Everything below `end` has arrived; `end` is where a segment begins.
   bool reaches(std::uint64_t end) const { return std::uint64_t{next_} * segment_ >= end; }
-  void clear(CoveragePool& pool);
+  void clear(CoveragePool& pool) {
+    if (window_ != nullptr) release_window(pool);
+    *this = Coverage();
+  }
 
  private:
+  void release_window(CoveragePool& pool);
   bool has(std::uint32_t index) const;
 
   std::uint32_t segment_ = 0;  ///< bytes in each but the last; 0: not known yet

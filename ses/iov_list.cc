@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "lib/base/check.h"
-
 namespace uet::ses {
 namespace {
 
@@ -28,18 +26,16 @@ void walk(const iovec* pieces, std::uint32_t count, std::size_t offset, std::siz
 
 }  // namespace
 
-bool IovList::assign(std::span<const iovec> pieces, IovPool& pool, DeviceMemory* device) {
+bool IovList::assign_pieces(std::span<const iovec> pieces, IovPool& pool, DeviceMemory* device) {
   *this = IovList();
   if (pieces.size() > kMaxIov) return false;
   std::size_t total = 0;
   for (const iovec& piece : pieces)
     if (__builtin_add_overflow(total, piece.iov_len, &total)) return false;
-  if (pieces.size() > 1) {
+  if (!pieces.empty()) {
     block_ = pool.acquire();
     if (block_ == nullptr) return false;
     std::copy(pieces.begin(), pieces.end(), block_->pieces.begin());
-  } else if (!pieces.empty()) {
-    one_ = pieces[0];
   }
   count_ = static_cast<std::uint32_t>(pieces.size());
   size_ = total;
@@ -55,11 +51,6 @@ bool IovList::assign_part(const IovList& whole, std::size_t offset, std::size_t 
          parts[count++] = {part, bytes};
        });
   return assign({parts.data(), count}, pool, whole.device_);
-}
-
-void IovList::clear(IovPool& pool) {
-  if (block_ != nullptr) pool.release(block_);
-  *this = IovList();
 }
 
 std::uint8_t* IovList::find(std::size_t offset, std::size_t n) const {
@@ -82,8 +73,7 @@ void IovList::append_to(net::Packet& packet, std::size_t offset, std::size_t n) 
     gather(offset, packet.append(n), n);
 }
 
-void IovList::gather(std::size_t offset, std::uint8_t* out, std::size_t n) const {
-  UET_DCHECK(offset <= size_ && n <= size_ - offset);
+void IovList::gather_pieces(std::size_t offset, std::uint8_t* out, std::size_t n) const {
   walk(pieces(), count_, offset, n,
        [&](const std::uint8_t* from, std::size_t at, std::size_t part) {
          if (device_ != nullptr) [[unlikely]]
@@ -93,8 +83,7 @@ void IovList::gather(std::size_t offset, std::uint8_t* out, std::size_t n) const
        });
 }
 
-void IovList::scatter(std::size_t offset, const std::uint8_t* in, std::size_t n) const {
-  UET_DCHECK(offset <= size_ && n <= size_ - offset);
+void IovList::scatter_pieces(std::size_t offset, const std::uint8_t* in, std::size_t n) const {
   walk(pieces(), count_, offset, n, [&](std::uint8_t* to, std::size_t at, std::size_t part) {
     if (device_ != nullptr) [[unlikely]]
       device_->write(to, in + at, part);

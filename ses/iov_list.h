@@ -7,8 +7,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
+#include "lib/base/check.h"
 #include "lib/net/packet.h"
 #include "ses/chunked_pool.h"
 #include "ses/device_memory.h"
@@ -29,7 +31,12 @@ class IovList {
  public:
   /// False (and empty) when there are too many pieces or no block for them.
   /// `device`: whose memory it is; null for the CPU's.
-  bool assign(std::span<const iovec> pieces, IovPool& pool, DeviceMemory* device = nullptr);
+  bool assign(std::span<const iovec> pieces, IovPool& pool, DeviceMemory* device = nullptr) {
+    if (pieces.size() != 1) return assign_pieces(pieces, pool, device);
+    assign(pieces[0].iov_base, pieces[0].iov_len);
+    device_ = device;
+    return true;
+  }
   void assign(void* base, std::size_t length) {
     one_ = {base, length};
     count_ = 1;
@@ -39,7 +46,10 @@ class IovList {
   }
   /// n bytes from `offset` on of `whole`; the range must lie inside.
   bool assign_part(const IovList& whole, std::size_t offset, std::size_t n, IovPool& pool);
-  void clear(IovPool& pool);
+  void clear(IovPool& pool) {
+    if (block_ != nullptr) pool.release(block_);
+    *this = IovList();
+  }
 
   std::size_t size() const { return size_; }
   void* base() const { return count_ == 0 ? nullptr : pieces()[0].iov_base; }
@@ -51,12 +61,25 @@ class IovList {
   /// address.
   std::uint8_t* find(std::size_t offset, std::size_t n) const;
   /// Copies n bytes from `offset` on; the range must lie inside.
-  void gather(std::size_t offset, std::uint8_t* out, std::size_t n) const;
+  void gather(std::size_t offset, std::uint8_t* out, std::size_t n) const {
+    UET_DCHECK(offset <= size_ && n <= size_ - offset);
+    if (!is_plain() || n == 0) return gather_pieces(offset, out, n);
+    std::memcpy(out, static_cast<const std::uint8_t*>(one_.iov_base) + offset, n);
+  }
   /// Puts them behind what `packet` has; without a copy where it may borrow them and that is worth it.
   void append_to(net::Packet& packet, std::size_t offset, std::size_t n) const;
-  void scatter(std::size_t offset, const std::uint8_t* in, std::size_t n) const;
+  void scatter(std::size_t offset, const std::uint8_t* in, std::size_t n) const {
+    UET_DCHECK(offset <= size_ && n <= size_ - offset);
+    if (!is_plain() || n == 0) return scatter_pieces(offset, in, n);
+    std::memcpy(static_cast<std::uint8_t*>(one_.iov_base) + offset, in, n);
+  }
 
  private:
+  /// One piece, of the CPU's memory.
+  bool is_plain() const { return count_ == 1 && device_ == nullptr; }
+  bool assign_pieces(std::span<const iovec> pieces, IovPool& pool, DeviceMemory* device);
+  void gather_pieces(std::size_t offset, std::uint8_t* out, std::size_t n) const;
+  void scatter_pieces(std::size_t offset, const std::uint8_t* in, std::size_t n) const;
   const iovec* pieces() const { return block_ != nullptr ? block_->pieces.data() : &one_; }
 
   iovec one_{};

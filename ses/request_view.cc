@@ -222,6 +222,8 @@ bool fit_payload(RequestView& request) {
 
 bool is_well_segmented(const RequestView& r, std::uint32_t own_mtu) {
   if (r.covered > std::max(own_mtu, kLargestPayload)) return false;
+  if (r.is_single() && r.message_offset == 0) [[likely]]
+    return r.covered == r.carried_length;
   const std::uint64_t end = std::uint64_t{r.message_offset} + r.covered;
   if (end > r.carried_length) return false;
   if (!r.eom) return is_payload_mtu(r.covered, own_mtu) && r.message_offset % r.covered == 0;

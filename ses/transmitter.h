@@ -103,8 +103,8 @@ class Transmitter final : private Fetcher, private RegionReads, private Restarts
   void size_atomic(TxOp& op, pds::TxMessage& message) const;
 
   // tx_emit.cc
-  bool may_use_medium(const TxOp& op) const;
-  bool may_use_small(const TxOp& op) const;
+  bool fits_medium(const TxOp& op) const;
+  bool fits_small(const TxOp& op) const;
   std::size_t emit_header(const TxOp& op, std::uint32_t segment, net::Packet& packet) const;
   std::size_t emit_rendezvous(const TxOp& op, std::uint32_t segment, net::Packet& packet) const;
   void emit_message_error(const TxOp& op, net::Packet& packet) const;

@@ -119,7 +119,7 @@ void Transmitter::size_atomic(TxOp& op, pds::TxMessage& message) const {
   op.piece =
       atomic_payload_of(is_one ? core_.payload_mtu : op.piece);  // the way may have been wider
   op.segments = message.segments = segments_for(op.length, op.piece);
-  op.medium = may_use_medium(op);
+  op.medium = core_.config.medium_headers && fits_medium(op);
   message.ses_header_bytes = (op.medium ? wire::SesMedium::kSize : wire::SesStandardFirst::kSize) +
                              op.atomic->extension_bytes;
   const bool is_plain = !op.returns_data && has_operand(op.atomic->op);

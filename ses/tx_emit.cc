@@ -90,17 +90,16 @@ pds::SegmentInfo Transmitter::emit_segment(pds::MessageToken token, std::uint32_
 }
 
 /// [SES 5] One packet, and header data only without a buffer offset.
-bool Transmitter::may_use_medium(const TxOp& op) const {
-  return core_.config.medium_headers && op.target_token == 0 &&
-         op.opcode != SesOpcode::kDeferrableRtr && !op.returns_data && op.segments == 1 &&
-         (op.is_rma() || !op.delivery_complete) && op.length <= kMediumLengthMax &&
-         !(op.has_header_data && op.buffer_offset != 0);
+bool Transmitter::fits_medium(const TxOp& op) const {
+  return op.target_token == 0 && op.opcode != SesOpcode::kDeferrableRtr && !op.returns_data &&
+         op.segments == 1 && (op.is_rma() || !op.delivery_complete) &&
+         op.length <= kMediumLengthMax && !(op.has_header_data && op.buffer_offset != 0);
 }
 
 /// [SES 5] One packet that reaches memory by an optimized key, without header data, at a peer that takes it. RUDI has no PDC that
 /// could tell reads apart.
-bool Transmitter::may_use_small(const TxOp& op) const {
-  return core_.config.small_headers && (op.mkey_match & kKeyOptimized) != 0 &&
+bool Transmitter::fits_small(const TxOp& op) const {
+  return (op.mkey_match & kKeyOptimized) != 0 &&
          (op.opcode == SesOpcode::kWrite || op.opcode == SesOpcode::kRead) &&
          (op.peer->address.fep_cap & kTakesSmall) != 0 && !op.is_connectionless() &&
          op.segments == 1 && op.length <= kMediumLengthMax && !op.has_header_data;

@@ -51,15 +51,14 @@ void Transmitter::leave_carrier(Instant now, TxOp& op, bool pdc_is_gone) {
 /// operations.
 void Transmitter::finish(Instant now, TxOp& op, ReturnCode code) {
   Endpoint* endpoint = op.endpoint;
-  Completion completion;
-  completion.kind = op.kind();
-  completion.code = code;
-  completion.context = op.context;
-  completion.length = code == ReturnCode::kOk ? op.length : 0;
-  completion.tag = op.is_tagged() ? op.mkey_match : 0;
-  completion.data = op.header_data;
-  completion.has_data = op.has_header_data;
-  completion.user_flags = op.user_flags;
+  const Completion completion{.kind = op.kind(),
+                              .code = code,
+                              .context = op.context,
+                              .length = code == ReturnCode::kOk ? op.length : 0,
+                              .tag = op.is_tagged() ? op.mkey_match : 0,
+                              .data = op.header_data,
+                              .has_data = op.has_header_data,
+                              .user_flags = op.user_flags};
   Fetch* const fetch = op.fetch;  // such an operation is silent
   const bool tell =
       endpoint != nullptr && !(op.silent && (code == ReturnCode::kOk || fetch != nullptr));

@@ -284,7 +284,7 @@ void Transmitter::pump(Instant now, Flow& flow) {
           lane.only_generation = true;
           break;
         }
-        if (is_stream_full(op)) break;
+        if ((op.may_spray || op.fills_gap) && is_stream_full(op)) break;
         if (!submit(now, op)) {
           is_blocked = true;
           break;
@@ -328,10 +328,10 @@ bool Transmitter::submit(Instant now, TxOp& op) {
   op.piece =
       op.is_connectionless() ? core_.payload_mtu : core_.payload_to(now, *op.peer, op.length);
   op.segments = op.awaits_delivery ? 1 : segments_for(op.length, op.piece);
-  const bool sprayed = wants_spray(op);
+  const bool sprayed = (op.may_spray || op.fills_gap) && wants_spray(op);
   if (op.may_spray) op.mode = sprayed ? pds::Mode::kRud : pds::Mode::kRod;
-  op.medium = !sprayed && may_use_medium(op);
-  op.small = may_use_small(op);
+  op.medium = core_.config.medium_headers && !sprayed && fits_medium(op);
+  op.small = core_.config.small_headers && fits_small(op);
   if (core_.config.sends_deferrable) make_deferrable(op, attempt);
 
   pds::TxMessage message;

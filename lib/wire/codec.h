@@ -271,7 +271,7 @@ constexpr bool word_is_needed() {
 }
 
 template <typename H, typename Word, unsigned Begin>
-inline void emit_word(const H& h, std::uint8_t* out) {
+[[gnu::always_inline]] inline void emit_word(const H& h, std::uint8_t* out) {
   constexpr unsigned bits = 8 * sizeof(Word);
   if constexpr (word_is_needed<H, Begin, bits>()) {
     const std::uint64_t value = [&]<std::size_t... I>(std::index_sequence<I...>) {
@@ -283,7 +283,7 @@ inline void emit_word(const H& h, std::uint8_t* out) {
 }
 
 template <typename H, std::size_t I>
-inline void emit_alone(const H& h, std::uint8_t* out) {
+[[gnu::always_inline]] inline void emit_alone(const H& h, std::uint8_t* out) {
   constexpr auto f = std::get<I>(kFields<H>);
   constexpr unsigned offset = bit_offset<H, I>();
   using F = std::remove_cvref_t<decltype(f)>;

@@ -7,6 +7,10 @@
 
 #include "lib/base/byte_cursor.h"
 
+#ifdef __x86_64__
+#include <nmmintrin.h>
+#endif
+
 namespace uet::wire {
 
 std::uint32_t crc32c(std::span<const std::uint8_t> bytes, std::uint32_t previous) {
@@ -32,9 +36,30 @@ std::size_t put_addresses(const CrcPseudoHeader& from, std::uint8_t* to) {
   return 2 * Bytes;
 }
 
-}  // namespace
+/// The register of isa-l after `n` more bytes; it picks its kernel once, does not write to them, and takes an int.
+std::uint32_t advance(const std::uint8_t* bytes, std::size_t n, std::uint32_t state) {
+  return crc32_iscsi(const_cast<unsigned char*>(bytes), static_cast<int>(n), state);
+}
 
-std::uint32_t uet_crc(const CrcPseudoHeader& in_front, std::span<const std::uint8_t> uet) {
+#ifdef __x86_64__
+/// The same of a few words of 32 bits, for which a kernel made for long runs costs several times as much.
+[[gnu::target("sse4.2")]] std::uint32_t advance_words(const std::uint8_t* bytes, std::size_t n,
+                                                      std::uint32_t state) {
+  std::uint64_t wide = state;
+  for (; n >= 8; n -= 8, bytes += 8) {
+    std::uint64_t word;
+    std::memcpy(&word, bytes, 8);
+    wide = _mm_crc32_u64(wide, word);
+  }
+  if (n == 0) return static_cast<std::uint32_t>(wide);
+  std::uint32_t last;
+  std::memcpy(&last, bytes, 4);
+  return _mm_crc32_u32(static_cast<std::uint32_t>(wide), last);
+}
+#endif
+
+/// The register behind what stands in front of the packet.
+std::uint32_t state_behind(const CrcPseudoHeader& in_front) {
   std::array<std::uint8_t, 16 + 16 + 8> front;
   std::size_t n = in_front.is_v4 ? put_addresses<4>(in_front, front.data())
                                  : put_addresses<16>(in_front, front.data());
@@ -48,12 +73,24 @@ std::uint32_t uet_crc(const CrcPseudoHeader& in_front, std::span<const std::uint
     base::store_be(front.data() + n + 2, in_front.entropy_reserved);
     n += 4;
   }
-  return crc32c(uet, crc32c({front.data(), n}));
+#ifdef __x86_64__
+  if (__builtin_cpu_supports("sse4.2")) [[likely]]
+    return advance_words(front.data(), n, ~0u);
+#endif
+  return advance(front.data(), n, ~0u);
+}
+
+}  // namespace
+
+std::uint32_t uet_crc(const CrcPseudoHeader& in_front, std::span<const std::uint8_t> uet) {
+  return uet_crc(in_front, uet, {});
 }
 
 std::uint32_t uet_crc(const CrcPseudoHeader& in_front, std::span<const std::uint8_t> uet,
                       std::span<const std::uint8_t> rest) {
-  return crc32c(rest, uet_crc(in_front, uet));
+  std::uint32_t state = advance(uet.data(), uet.size(), state_behind(in_front));
+  if (!rest.empty()) state = advance(rest.data(), rest.size(), state);
+  return ~state;
 }
 
 }  // namespace uet::wire
