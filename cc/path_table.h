@@ -127,7 +127,7 @@ class PathTable {
   void on_sent(Instant now, std::uint32_t index, bool asks = false) {
     Entry& e = entries_[index];
     count(e.sent);
-    if (asks || is_cautious_ || e.is_mute || e.evictions != 0) watch_sent(now, index, asks);
+    if (asks || is_cautious_ || e.is_return_dead || e.evictions != 0) watch_sent(now, index, asks);
   }
   /// `sent_at` of a lost packet, zero when it is not known.
   void on_feedback(Instant now, std::uint32_t index, PathFeedback kind, Duration base_rtt,
