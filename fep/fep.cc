@@ -79,6 +79,11 @@ FepConfig with_derived_values(FepConfig config, const net::PortFacts& facts) {
   return config;
 }
 
+/// One port of several sends a full packet in this time.
+Duration time_of_packet(const cc::CcConfig& config) {
+  return config.link_rate.time_for(config.mtu_bytes) * config.planes;
+}
+
 }  // namespace
 
 struct Fep::Impl {
@@ -97,6 +102,7 @@ struct Fep::Impl {
         outgoing(config.burst),
         looped(8 * std::size_t{config.burst}),
         planes(the_port.facts().planes),
+        plane_retry(std::min(kPortRetry, time_of_packet(config.cc))),
         port_merges(the_port.facts().run_packets > 1),
         last_turn(now) {
     ses.attach(pds);
@@ -134,6 +140,7 @@ struct Fep::Impl {
   std::size_t outgoing_first = 0, outgoing_last = 0;
   base::Ring<net::RxPacket> looped;  ///< packets to our own address, delivered in the next turn
   Planes planes;                     ///< where a packet may leave now
+  const Duration plane_retry;        ///< how soon a busy one of several ports is asked again
   const bool port_merges;            ///< packets to one path in a row travel as one
 
   net::FabricAddress last_bad_crc_from;
@@ -324,7 +331,8 @@ Instant Fep::next_deadline() const {
     const bool has_room = f.awaited_planes == 0
                               ? f.port.send_room(f.last_turn) > 0
                               : Planes::has_room(f.last_turn, f.port, f.awaited_planes);
-    next = std::min(next, has_room ? f.last_turn : f.last_turn + kPortRetry);
+    const Duration retry = f.awaited_planes == 0 ? kPortRetry : f.plane_retry;
+    next = std::min(next, has_room ? f.last_turn : f.last_turn + retry);
   }
   return next;
 }

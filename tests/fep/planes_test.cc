@@ -167,7 +167,7 @@ TEST_F(CarefulPlanesTest, plane_that_loses_everything_in_silence__is_left_for_th
   exchange_for(Duration::from_ms(100));
   EXPECT_LT(share_of_plane_1(Duration::from_ms(50)), 0.1);
   plug_in();
-  exchange_for(Duration::from_ms(1000));
+  exchange_for(Duration::from_ms(500));
   EXPECT_GT(share_of_plane_1(Duration::from_ms(50)), 0.3);
 }
 
@@ -187,7 +187,7 @@ TEST_F(CarefulPlanesTest, busy_port__is_waited_for_without_turning) {
     now_ = std::max(sides_[0].fep->next_deadline(), now_ + Duration::from_ns(100));
   }
   EXPECT_GT(turns, 10);
-  EXPECT_LT(turns, 200);
+  EXPECT_LT(turns, 1000);  // at once would be 10,000
 }
 
 TEST_F(PlanesPairTest, all_links_lost__nothing_fails_and_all_goes_on) {
