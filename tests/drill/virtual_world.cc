@@ -15,6 +15,8 @@ VirtualWorld::VirtualWorld() {
   config_.protection = fep::DataProtection::kNone;
   config_.payload_mtu = 1024;
   config_.ses.spray_ordered = true;
+  config_.cc.link_rate =
+      base::BitRate::from_gbps(10);  // a window too short for a Probe that samples the base RTT
   config_.cc.algorithm = cc::Algorithm::kNone;
   config_.cc.load_balancing = cc::LoadBalancing::kSingle;
   config_.pds.forced_start_psn = 1000;
