@@ -204,29 +204,25 @@ void HostileWorld::check_answers_to_ghosts(HostId h) {
 void HostileWorld::check_turns(HostId h) {
   const SimPort& port = fabric_.port(h);
   const std::uint64_t packets = port.received_packets() + port.sent_packets();
-  const auto seconds = static_cast<std::uint64_t>(world_.now().us() * 1e-6);
+  const auto seconds = static_cast<std::uint64_t>(world_.now().us() * 1e-6) + 1;
+  // A grant is paced by the link and sends no packet of its own; what a source may be granted that uses nothing is bounded.
   const std::uint64_t most = HostilePromises::kTurnsForStart +
                              packets * HostilePromises::kTurnsForPacket +
-                             seconds * HostilePromises::kTurnsForSecond + looks_at_pdcs(h);
+                             seconds * HostilePromises::kTurnsForSecond + looks_at_pdcs(h) +
+                             hosts_[h]->count(base::EventId::kCreditGranted);
   const std::uint64_t turns = hosts_[h]->node().turns();
   if (turns > most)
     report_(fmt::format("host {}: {} turns for {} packets in {} s", h, turns, packets, seconds));
 }
 
-/// A PDC with work is looked at once in its idle time, which the limits of some worlds have in the hundreds of microseconds. A peer
-/// that says nothing ends that after the peer timeout; one that an attacker who sees everything has put at odds may talk to the end.
+/// A PDC with work is looked at once in its idle time, which the limits of some worlds have in the hundreds of microseconds, and
+/// a peer that talks may keep it at work to the end.
 std::uint64_t HostileWorld::looks_at_pdcs(HostId h) const {
-  const pds::PdsConfig& c = plan_.fep.pds;
-  if (c.pdc_idle_time <= Duration{}) return 0;
-  const auto looks_in = [&c](Duration time) {
-    return static_cast<std::uint64_t>(time.ns() / c.pdc_idle_time.ns());
-  };
-  const Duration all = Duration::from_us(static_cast<std::int64_t>(world_.now().us()));
-  const std::uint64_t still_open =
-      hosts_[h]->is_up() ? hosts_[h]->fep().pds().gauges().pdcs_open : 0;
-  return hosts_[h]->count(base::EventId::kPdcEstablished) *
-             looks_in(std::min(c.peer_timeout, all)) +
-         still_open * looks_in(all);
+  const Duration idle = plan_.fep.pds.pdc_idle_time;
+  if (idle <= Duration{}) return 0;
+  const auto looks =
+      static_cast<std::uint64_t>(world_.now().us() * 1e3) / static_cast<std::uint64_t>(idle.ns());
+  return hosts_[h]->count(base::EventId::kPdcOpened) * looks;
 }
 
 void HostileWorld::begin_rest() {
