@@ -92,8 +92,11 @@ class Namespaces:
     """Two network namespaces joined by veth. `links`: the pairs by interface name, the same at both ends, each with the
     addresses that the kernel has there, or None. Raises OSError or RuntimeError where that cannot be."""
 
+    made = 0
+
     def __init__(self, links):
-        self.names = [f"uet{os.getpid()}{end}" for end in "ab"]
+        Namespaces.made += 1
+        self.names = [f"uet{os.getpid()}-{Namespaces.made}{end}" for end in "ab"]
         try:
             for name in self.names:
                 self.ip("netns", "add", name)
