@@ -84,6 +84,16 @@ Duration time_of_packet(const cc::CcConfig& config) {
   return config.link_rate.time_for(config.mtu_bytes) * config.planes;
 }
 
+/// How long one of several ports that is busy is left alone: until it can have sent a packet, and twice as long each time that it is busy
+/// still, up to kPortRetry. Pause frames of a switch may hold it for milliseconds.
+struct PlanePause {
+  explicit PlanePause(Duration shortest) : first(shortest), now(shortest) {}
+  void extend(bool is_busy_still) { now = is_busy_still ? std::min(now * 2, kPortRetry) : first; }
+
+  const Duration first;
+  Duration now;
+};
+
 }  // namespace
 
 struct Fep::Impl {
@@ -102,9 +112,9 @@ struct Fep::Impl {
         outgoing(config.burst),
         looped(8 * std::size_t{config.burst}),
         planes(the_port.facts().planes),
-        plane_retry(std::min(kPortRetry, time_of_packet(config.cc))),
         port_merges(the_port.facts().run_packets > 1),
-        last_turn(now) {
+        last_turn(now),
+        plane_pause(std::min(kPortRetry, time_of_packet(config.cc))) {
     ses.attach(pds);
     ses.set_ways(ways);
     if (tss::SecureDomain* domain = domain_of(config)) {
@@ -119,6 +129,7 @@ struct Fep::Impl {
   bool run_deadlines(Instant now);
   bool transmit(Instant now);
   void fill(Instant now);
+  Instant may_fill_again() const;
   bool loop(Instant now, net::TxPacket& tx);
   void seal(Instant now, net::TxPacket& tx);
   bool flush(Instant now);
@@ -140,7 +151,6 @@ struct Fep::Impl {
   std::size_t outgoing_first = 0, outgoing_last = 0;
   base::Ring<net::RxPacket> looped;  ///< packets to our own address, delivered in the next turn
   Planes planes;                     ///< where a packet may leave now
-  const Duration plane_retry;        ///< how soon a busy one of several ports is asked again
   const bool port_merges;            ///< packets to one path in a row travel as one
 
   net::FabricAddress last_bad_crc_from;
@@ -149,6 +159,7 @@ struct Fep::Impl {
   bool was_holding_back = false;  ///< packets that the port did not take
   bool more_to_send = false;    ///< the last turn ended because the burst was full, or a port busy
   unsigned awaited_planes = 0;  ///< in that case: the busy ones, a bit each
+  PlanePause plane_pause;       ///< until they are asked again
   bool packets_wait = false;    ///< the last burst came back full: the port has more
   int turns_without_deadlines = 0;
 };
@@ -231,7 +242,7 @@ bool Fep::Impl::transmit(Instant now) {
 void Fep::Impl::fill(Instant now) {
   outgoing_first = outgoing_last = 0;
   more_to_send = false;
-  awaited_planes = 0;
+  const bool was_waiting = std::exchange(awaited_planes, 0u) != 0;
   if (!pds.may_have_packets()) return;
   const std::size_t room = std::min(outgoing.size(), port.send_room(now));
   planes.look(now, port);
@@ -245,11 +256,21 @@ void Fep::Impl::fill(Instant now) {
     if (!pds.poll_transmit(now, tx, free)) {
       awaited_planes = planes.up() & ~free;  // what waits may wait for a port that is busy
       more_to_send = awaited_planes != 0;
+      if (more_to_send) plane_pause.extend(was_waiting && outgoing_last == 0);
       return;
     }
     if (!loop(now, tx)) seal(now, tx);
   }
   more_to_send = true;
+}
+
+/// A port without room says when it has some; one that cannot is asked again soon. Of several ports only those count that what waits
+/// may leave by.
+Instant Fep::Impl::may_fill_again() const {
+  if (awaited_planes == 0)
+    return port.send_room(last_turn) > 0 ? last_turn : last_turn + kPortRetry;
+  return Planes::has_room(last_turn, port, awaited_planes) ? last_turn
+                                                           : last_turn + plane_pause.now;
 }
 
 /// A packet to our own address never sees the port. False when it is for another host.
@@ -325,15 +346,7 @@ Instant Fep::next_deadline() const {
   Instant next =
       std::min({f.port.next_deadline(), f.pds.next_deadline(), f.ses.next_deadline(), f.keys_due});
   if (f.outgoing_first != f.outgoing_last) return std::min(next, f.last_turn + kPortRetry);
-  if (f.more_to_send || f.pds.has_unpolled_packets()) {
-    // A port without room says when it has some; one that cannot is asked again soon. Of several ports only those count that what
-    // waits may leave by.
-    const bool has_room = f.awaited_planes == 0
-                              ? f.port.send_room(f.last_turn) > 0
-                              : Planes::has_room(f.last_turn, f.port, f.awaited_planes);
-    const Duration retry = f.awaited_planes == 0 ? kPortRetry : f.plane_retry;
-    next = std::min(next, has_room ? f.last_turn : f.last_turn + retry);
-  }
+  if (f.more_to_send || f.pds.has_unpolled_packets()) next = std::min(next, f.may_fill_again());
   return next;
 }
 

@@ -45,7 +45,7 @@ class PlanesPairTest : public testing::Test {
   static constexpr unsigned kPlanes = 2;
   static constexpr std::size_t kBytes = 256 * 1024;
 
-  explicit PlanesPairTest(const char* load_balancing = "oblivious") {
+  explicit PlanesPairTest(const char* load_balancing = "oblivious", const char* link_gbps = "0") {
     for (std::size_t i = 0; i < 2; ++i) {
       Side& s = sides_[i];
       std::vector<std::unique_ptr<net::Port>> planes;
@@ -56,8 +56,9 @@ class PlanesPairTest : public testing::Test {
       }
       s.port = std::make_unique<net::PlanePort>(std::move(planes), s.trace);
       s.fep = std::make_unique<fep::Fep>(
-          provider_config(s.port->facts(), {{"PATHS", "16"}, {"LB", load_balancing}}), *s.port,
-          s.rng, s.trace, now_);
+          provider_config(s.port->facts(),
+                          {{"PATHS", "16"}, {"LB", load_balancing}, {"LINK_GBPS", link_gbps}}),
+          *s.port, s.rng, s.trace, now_);
       s.endpoint = *s.fep->ses().open_endpoint(now_, ses::EndpointConfig{}, s.completions);
     }
     for (std::size_t i = 0; i < 2; ++i)
@@ -158,7 +159,7 @@ TEST_F(PlanesPairTest, lost_link__the_other_plane_carries_on_and_it_returns) {
 /// Spraying that leaves paths on which packets are lost.
 class CarefulPlanesTest : public PlanesPairTest {
  protected:
-  CarefulPlanesTest() : PlanesPairTest("mixed") {}
+  CarefulPlanesTest() : PlanesPairTest("mixed", "400") {}
 };
 
 TEST_F(CarefulPlanesTest, plane_that_loses_everything_in_silence__is_left_for_the_other) {
@@ -171,7 +172,8 @@ TEST_F(CarefulPlanesTest, plane_that_loses_everything_in_silence__is_left_for_th
   EXPECT_GT(share_of_plane_1(Duration::from_ms(50)), 0.3);
 }
 
-// The good port is busy, and that the other has room helps nothing that waits: no reason to turn again at once.
+// The good port is busy, and that the other has room helps nothing that waits. The time of a packet is 0.2 us, and the port is asked less
+// and less often.
 TEST_F(CarefulPlanesTest, busy_port__is_waited_for_without_turning) {
   exchange_for(Duration::from_ms(5));
   pull(/*tells=*/false);
@@ -187,7 +189,7 @@ TEST_F(CarefulPlanesTest, busy_port__is_waited_for_without_turning) {
     now_ = std::max(sides_[0].fep->next_deadline(), now_ + Duration::from_ns(100));
   }
   EXPECT_GT(turns, 10);
-  EXPECT_LT(turns, 1000);  // at once would be 10,000
+  EXPECT_LT(turns, 200);
 }
 
 TEST_F(PlanesPairTest, all_links_lost__nothing_fails_and_all_goes_on) {
