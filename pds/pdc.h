@@ -139,15 +139,15 @@ struct RxHalf {
   Psn beyond_cack;                ///< what beyond_share counts for
   std::uint8_t beyond_share = 0;  ///< kept in the reserve while CACK stood there
   std::uint8_t clear_asks = 0;    ///< requests to clear, for their spacing
-  std::uint8_t clear_rounds =
-      0;  ///< requests to clear after which the peer was heard and cleared nothing
+  /// Requests to clear after which the peer was heard and cleared nothing.
+  std::uint8_t clear_rounds = 0;
   Instant clear_asked_at;
   std::uint64_t rcvd_bytes = 0;  ///< nominal bytes of new data packets
   Instant last_request;          ///< arrival of the latest data packet
   Instant last_ooo_nack;
-  Instant
-      gap_heard_at;     ///< the packet missing at the edge was last tried then, or is missing since
-  Instant hints_since;  ///< trim hints are counted from then on
+  /// When the packet missing at the edge was last tried, or since when it is missing.
+  Instant gap_heard_at;
+  Instant hints_since;           ///< trim hints are counted from then on
   std::uint8_t hints = 0;        ///< answered since
   RxTracker* tracker = nullptr;  ///< present while something above CACK is known
   std::uint32_t held = 0;        ///< ROD packets held behind a gap

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "provider/provider.h"
+#include "ses/payload_sizes.h"
 
 namespace uet::provider {
 namespace {
@@ -15,8 +16,6 @@ constexpr std::uint64_t kCreditRequestsToTell =
     5;  ///< a second; requests that draw nothing leave ten times in one
 constexpr int kLooksToTell = 2;
 constexpr auto kSilence = base::Duration::from_ms(1500);
-/// Every way carries the packets of messages that are cut into these. [WIRE 7.2]
-constexpr std::uint32_t kSmallestPayload = 1024;
 constexpr std::uint32_t kHeaders = 160;
 
 /// Of a packet that the flight recorder still knows.
@@ -126,7 +125,7 @@ void PeerFit::look_for_silence(base::Instant now, fep::Fep& fep, const fep::Sett
     if (!is_silent) return true;
     peer = pdc.peer.to_string();
     const auto bytes = recorded_bytes(fep.trace(), pdc.id, pdc.cack + 1);
-    if (bytes && *bytes > kSmallestPayload + kHeaders) narrow = " Or " + narrow_way(facts);
+    if (bytes && *bytes > ses::kSmallestPayload + kHeaders) narrow = " Or " + narrow_way(facts);
     return false;
   });
   if (peer.empty()) return;
@@ -147,7 +146,7 @@ void PeerFit::look_for_narrow_ways(base::Instant now, fep::Fep& fep) {
   const std::uint64_t resent = fep.trace().count(base::EventId::kPacketRetransmitted);
   const bool is_losing = std::exchange(retransmitted_, resent) != resent;
   if (!is_losing || looks_since_narrow_ < kLooksBetweenWarnings ||
-      fep.payload_mtu() <= kSmallestPayload)
+      fep.payload_mtu() <= ses::kSmallestPayload)
     return;
   std::string peer;
   fep.pds().for_each_pdc([&](const pds::Pds::PdcView& pdc) {
@@ -160,7 +159,7 @@ void PeerFit::look_for_narrow_ways(base::Instant now, fep::Fep& fep) {
   });
   if (peer.empty()) return;
   const auto bytes = recorded_bytes(fep.trace(), stuck_.id, stuck_.cack + 1);
-  if (bytes && *bytes <= kSmallestPayload + kHeaders) return;
+  if (bytes && *bytes <= ses::kSmallestPayload + kHeaders) return;
   tell_user("large packets to " + peer +
             " are lost again and again while others arrive: " + narrow_way(fep.port().facts()));
   looks_since_narrow_ = 0;

@@ -8,10 +8,6 @@
 namespace uet::provider {
 namespace {
 
-bool is_link_local(const net::FabricAddress& a) {
-  return a.bytes()[0] == 0xfe && (a.bytes()[1] & 0xc0) == 0x80;
-}
-
 /// `text` with every %r replaced by the rank of this process on its host.
 std::string with_local_rank(std::string text) {
   static constexpr const char* kNames[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
@@ -115,7 +111,7 @@ base::Result<PortChoice, std::string> resolve_udp(const fep::Settings& settings,
     if (const Interface* i = find_interface(interfaces, *address)) {
       return with_planes(interfaces, udp_choice(*i, *address, spec));
     }
-    if (is_link_local(*address))
+    if (address->is_link_local())
       return wanted +
              " is a link-local address, which does not say on which link a peer is; take another "
              "of the interface";

@@ -9,6 +9,7 @@ namespace uet::ses {
 /// Bit b7 of Address::fep_cap: takes requests with the small header. [SES 2.4]
 inline constexpr std::uint16_t kTakesSmall = 0x80;
 
+/// Every way carries the packets of messages that are cut into these.
 inline constexpr std::uint32_t kSmallestPayload = 1024;
 inline constexpr std::uint32_t kLargestPayload = 8192;
 

@@ -40,6 +40,8 @@ class FabricAddress {
     const Words w = words();
     return w[0] == 0 && (w[1] & kMask) == kMapped;
   }
+  /// fe80::/10: which link it is on, it does not say. [RFC 4291 2.5.6]
+  constexpr bool is_link_local() const { return bytes_[0] == 0xfe && (bytes_[1] & 0xc0) == 0x80; }
   constexpr bool is_unspecified() const { return *this == FabricAddress{}; }
   constexpr std::uint32_t v4() const {
     return (std::uint32_t{bytes_[12]} << 24) | (std::uint32_t{bytes_[13]} << 16) |

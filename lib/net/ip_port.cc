@@ -37,10 +37,6 @@ bool same_prefix(const FabricAddress& a, const FabricAddress& b, unsigned bits) 
   return differ >> (8 - bits % 8) == 0;
 }
 
-bool is_link_local(const FabricAddress& a) {
-  return a.bytes()[0] == 0xfe && (a.bytes()[1] & 0xc0) == 0x80;
-}
-
 }  // namespace
 
 bool read_ip_config(const PortRequest& request, IpPortConfig& config, std::string& error) {
@@ -358,7 +354,7 @@ bool IpPort::is_on_link(const FabricAddress& address) const {
   const unsigned bits = config_.prefix_length + (config_.address.is_v4() ? 96 : 0);
   if (address.is_v4() != config_.address.is_v4()) return false;
   if (same_prefix(address, config_.address, bits)) return true;
-  return !address.is_v4() && is_link_local(address);
+  return address.is_link_local();
 }
 
 void IpPort::drop(Instant now, TxPacket& tx, DropReason reason) {

@@ -41,7 +41,7 @@ unsigned prefix_length_of(const sockaddr* mask, bool is_v4) {
 
 /// Lower is better.
 int rank_of(const LocalAddress& a) {
-  return a.address.is_v4() ? 0 : a.is_link_local ? 2 : 1;
+  return a.address.is_v4() ? 0 : a.address.is_link_local() ? 2 : 1;
 }
 
 }  // namespace
@@ -62,7 +62,6 @@ std::vector<LocalAddress> local_addresses() {
     a.prefix_length = prefix_length_of(i->ifa_netmask, family == AF_INET);
     a.is_up = (i->ifa_flags & IFF_UP) != 0 && (i->ifa_flags & IFF_RUNNING) != 0;
     a.is_loopback = (i->ifa_flags & IFF_LOOPBACK) != 0;
-    a.is_link_local = a.address.bytes()[0] == 0xfe && (a.address.bytes()[1] & 0xc0) == 0x80;
     out.push_back(std::move(a));
   }
   std::stable_sort(out.begin(), out.end(), [](const LocalAddress& x, const LocalAddress& y) {

@@ -17,7 +17,6 @@ struct LocalAddress {
   unsigned prefix_length = 0;
   bool is_up = false;
   bool is_loopback = false;
-  bool is_link_local = false;
 };
 
 /// Every IPv4 and IPv6 address, in the kernel's order of interfaces; empty when it will not tell.

@@ -32,8 +32,7 @@ struct SocketAddress {
     v6.sin6_family = AF_INET6;
     v6.sin6_port = htons(port);
     std::memcpy(&v6.sin6_addr, address.bytes().data(), 16);
-    const bool is_link_local = address.bytes()[0] == 0xfe && (address.bytes()[1] & 0xc0) == 0x80;
-    v6.sin6_scope_id = is_link_local ? scope : 0;
+    v6.sin6_scope_id = address.is_link_local() ? scope : 0;
     length = sizeof v6;
   }
 

@@ -81,6 +81,14 @@ class IpPortTest : public testing::Test {
     for (Host* h : {&a_, &b_})
       if (h->port->next_deadline() <= now_) h->port->on_deadline(now_);
   }
+  /// A has sent "one" and "two" to B, and hears where B is while its device takes no packet.
+  void resolve_while_full() {
+    send(a_, b_, "one");
+    send(a_, b_, "two");
+    receive(b_);
+    a_.device->room = 0;
+    receive(a_);
+  }
   static std::string text_of(const RxPacket& rx) {
     return {rx.packet.bytes().begin(), rx.packet.bytes().end()};
   }

@@ -174,11 +174,7 @@ TEST_F(IpPortTest, send__link_without_a_peer_takes_nothing) {
 
 TEST_F(IpPortTest, send__resolved_packets_wait_for_a_full_device) {
   open_v4();
-  send(a_, b_, "one");
-  send(a_, b_, "two");
-  receive(b_);  // answers
-  a_.device->room = 0;
-  receive(a_);  // hears the answer, cannot send
+  resolve_while_full();
   EXPECT_EQ(send(a_, b_, "three"), 0u);
   EXPECT_FALSE(a_.port->next_deadline().is_never());
   a_.device->room = SIZE_MAX;
@@ -190,11 +186,7 @@ TEST_F(IpPortTest, send__resolved_packets_wait_for_a_full_device) {
 // Two memif ends that come up one after the other: the first notices its own link only when its neighbor has answered already.
 TEST_F(IpPortTest, send__link_that_comes_back_loses_no_resolved_packet) {
   open_v4();
-  send(a_, b_, "one");
-  send(a_, b_, "two");
-  receive(b_);  // answers
-  a_.device->room = 0;
-  receive(a_);  // hears the answer, cannot send
+  resolve_while_full();
   ++a_.device->generation;
   receive(a_);  // its neighbor has to be asked anew
   a_.device->room = SIZE_MAX;
