@@ -10,24 +10,22 @@ namespace uet::provider {
 namespace {
 
 /// The values cannot say that a turn failed: what did is tried again with the next one.
-void poll_quietly(Worker& worker, Worker::Held& held) {
+void poll_quietly(Worker& worker) {
   guarded([&] {
-    worker.poll(held);
+    worker.poll();
     return 0;
   });
 }
 
 std::uint64_t cntr_read(fid_cntr* f) {
   Cntr& cntr = Cntr::of(f);
-  Worker::Held held(cntr.worker().lock());
-  poll_quietly(cntr.worker(), held);
+  poll_quietly(cntr.worker());
   return cntr.read();
 }
 
 std::uint64_t cntr_readerr(fid_cntr* f) {
   Cntr& cntr = Cntr::of(f);
-  Worker::Held held(cntr.worker().lock());
-  poll_quietly(cntr.worker(), held);
+  poll_quietly(cntr.worker());
   return cntr.read_error();
 }
 
@@ -121,13 +119,13 @@ int Cntr::wait(std::uint64_t threshold, int timeout_ms) {
   std::optional<std::uint64_t> errors_known;
   int result = -FI_ETIMEDOUT;
   worker_.wait_until(wait_, timeout_ms, [&] {
-    if (!errors_known) errors_known = errors_seen_;
-    if (value_ >= threshold) {
+    if (!errors_known) errors_known = errors_.seen();
+    if (value_.now() >= threshold) {
       // That is what the application knows now, and no more.
-      value_seen_ = std::max(value_seen_, threshold);
+      value_.saw(std::max(value_.seen(), threshold));
       result = 0;
-    } else if (errors_ != *errors_known) {
-      errors_seen_ = errors_;
+    } else if (errors_.now() != *errors_known) {
+      errors_.read();
       result = -FI_EAVAIL;
     }
     return result != -FI_ETIMEDOUT;

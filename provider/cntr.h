@@ -3,6 +3,8 @@
 
 #include <rdma/fi_eq.h>
 
+#include <atomic>
+
 #include "provider/object.h"
 #include "provider/wait.h"
 #include "provider/worker.h"
@@ -23,35 +25,28 @@ class Cntr final : public fid_cntr {
 
   // --- With the worker's lock held
   // ----------------------------------------------------------------
-  void add(std::uint64_t n) {
-    value_ += n;
-    wait_.signal();
-  }
-  void add_error(std::uint64_t n) {
-    errors_ += n;
-    wait_.signal();
-  }
+  void add(std::uint64_t n) { set(value_.now() + n); }
+  void add_error(std::uint64_t n) { set_error(errors_.now() + n); }
   void set(std::uint64_t value) {
-    value_ = value;
+    value_.set(value);
     wait_.signal();
   }
   void set_error(std::uint64_t value) {
-    errors_ = value;
+    errors_.set(value);
     wait_.signal();
   }
-  std::uint64_t read() {
-    value_seen_ = value_;
-    return value_;
-  }
-  std::uint64_t read_error() {
-    errors_seen_ = errors_;
-    return errors_;
-  }
-  /// For poll sets: changed since it was last read.
-  bool has_changed() const { return value_ != value_seen_ || errors_ != errors_seen_; }
   /// For fi_trywait.
   int try_wait();
 
+  // --- With or without it
+  // -------------------------------------------------------------------------
+  std::uint64_t read() { return value_.read(); }
+  std::uint64_t read_error() { return errors_.read(); }
+  /// For poll sets: changed since it was last read.
+  bool has_changed() const { return value_.has_changed() || errors_.has_changed(); }
+
+  // --- Without it
+  // ---------------------------------------------------------------------------------
   int wait(std::uint64_t threshold, int timeout_ms);
   int control(int command, void* arg) {
     const std::lock_guard guard(worker_.lock());
@@ -65,10 +60,25 @@ class Cntr final : public fid_cntr {
 
   Domain& domain_;
   Worker& worker_;
-  std::uint64_t value_ = 0;
-  std::uint64_t errors_ = 0;
-  std::uint64_t value_seen_ = 0;
-  std::uint64_t errors_seen_ = 0;
+  /// Set with the lock, read by any thread: who reads it sees the memory that the operations wrote.
+  class Value {
+   public:
+    std::uint64_t now() const { return now_.load(std::memory_order_acquire); }
+    std::uint64_t seen() const { return seen_.load(std::memory_order_relaxed); }
+    void set(std::uint64_t value) { now_.store(value, std::memory_order_release); }
+    void saw(std::uint64_t value) { seen_.store(value, std::memory_order_relaxed); }
+    std::uint64_t read() {
+      const std::uint64_t value = now();
+      saw(value);
+      return value;
+    }
+    bool has_changed() const { return now() != seen(); }
+
+   private:
+    std::atomic<std::uint64_t> now_{0};
+    std::atomic<std::uint64_t> seen_{0};  ///< by the application
+  };
+  Value value_, errors_;
   WaitObject wait_;
   Users users_;
   UserOf domain_use_;

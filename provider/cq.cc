@@ -10,8 +10,6 @@
 namespace uet::provider {
 namespace {
 
-/// A peer that writes with data faster than the application reads ends here.
-constexpr std::size_t kMostEntries = std::size_t{1} << 20;
 constexpr std::size_t kLargestSize = std::size_t{1} << 17;
 
 /// Writes one entry of the application's format; each format is a prefix of the next.
@@ -53,8 +51,7 @@ void* write_entry(fi_cq_format format, void* at, const CqEntry& e) {
 ssize_t cq_readfrom(fid_cq* f, void* buffer, std::size_t count, fi_addr_t* sources) {
   return guarded([&] {
     Cq& cq = Cq::of(f);
-    Worker::Held held(cq.worker().lock());
-    if (cq.is_empty()) cq.worker().poll(held);
+    if (cq.is_empty()) cq.worker().poll();
     return cq.take(buffer, count, sources);
   });
 }
@@ -66,8 +63,7 @@ ssize_t cq_read(fid_cq* f, void* buffer, std::size_t count) {
 ssize_t cq_readerr(fid_cq* f, fi_cq_err_entry* out, std::uint64_t) {
   return guarded([&] {
     Cq& cq = Cq::of(f);
-    const std::lock_guard guard(cq.worker().lock());
-    if (cq.is_empty()) cq.worker().turn();
+    if (cq.is_empty()) cq.worker().poll();
     return cq.take_error(out);
   });
 }
@@ -143,58 +139,42 @@ int Cq::close() {
   return 0;
 }
 
-void Cq::reserve() {
-  if (ring_.empty()) ring_.resize(std::bit_ceil(std::max<std::size_t>(size_, 16)));
-}
-
-/// Throws nothing: completions arrive where no call could say so.
-bool Cq::grow() {
-  if (used_ >= kMostEntries) return false;
-  std::vector<CqEntry> larger;
-  try {
-    larger.resize(std::max<std::size_t>(ring_.size() * 2, 16));
-  } catch (const std::bad_alloc&) {
-    return false;
-  }
-  for (std::size_t i = 0; i < used_; ++i) larger[i] = ring_[(head_ + i) & (ring_.size() - 1)];
-  head_ = 0;
-  ring_ = std::move(larger);
-  return true;
-}
-
 void Cq::push(const CqEntry& entry) {
-  if (used_ == ring_.size() && !grow()) {
-    overrun_ = true;
-    wait_.signal();
-    return;
-  }
-  ring_[(head_ + used_) & (ring_.size() - 1)] = entry;
-  ++used_;
+  if (!ring_.push(entry)) overrun_.store(true, std::memory_order_relaxed);
   wait_.signal();
 }
 
+/// What was lost is not known: the application hears of it when it has taken what is there.
+bool Cq::is_error_next() {
+  if (ring_.size() == 0) return overrun_.load(std::memory_order_relaxed);
+  return ring_.front().error != 0;
+}
+
 ssize_t Cq::take(void* buffer, std::size_t count, fi_addr_t* sources) {
-  if (used_ == 0) {
-    if (!overrun_) return -FI_EAGAIN;
-    // What was lost is not known: the application hears it once, and goes on.
-    overrun_ = false;
-    push(CqEntry{.error = FI_EOVERRUN});
-  }
+  if (!has_entries()) return -FI_EAGAIN;
+  const std::lock_guard guard(ring_.readers());
+  return take_entries(buffer, count, sources);
+}
+
+ssize_t Cq::take_entries(void* buffer, std::size_t count, fi_addr_t* sources) {
   std::size_t taken = 0;
-  for (; taken < count && used_ > 0; ++taken) {
-    const CqEntry& e = head();
+  for (const std::size_t there = ring_.size(); taken < std::min(count, there); ++taken) {
+    const CqEntry& e = ring_.front();
     if (e.error != 0) break;
     buffer = write_entry(format_, buffer, e);
     if (sources != nullptr) sources[taken] = e.source;
-    pop();
+    ring_.pop();
   }
-  if (taken > 0 || count == 0) return static_cast<ssize_t>(taken);
-  return used_ > 0 ? -FI_EAVAIL : -FI_EAGAIN;
+  if (taken > 0 || (count == 0 && has_entries())) return static_cast<ssize_t>(taken);
+  return is_error_next() ? -FI_EAVAIL : -FI_EAGAIN;
 }
 
 ssize_t Cq::take_error(fi_cq_err_entry* out) {
-  if (used_ == 0 || head().error == 0) return -FI_EAGAIN;
-  const CqEntry& e = head();
+  if (!has_entries()) return -FI_EAGAIN;
+  const std::lock_guard guard(ring_.readers());
+  if (!is_error_next()) return -FI_EAGAIN;
+  const bool is_overrun = ring_.size() == 0;
+  const CqEntry e = is_overrun ? CqEntry{.error = FI_EOVERRUN} : ring_.front();
   // Named fields only: the application's structure may be smaller or larger than ours.
   // [FI 2.5.2]
   out->op_context = e.op_context;
@@ -211,7 +191,11 @@ ssize_t Cq::take_error(fi_cq_err_entry* out) {
   } else {
     out->err_data = nullptr;
   }
-  pop();
+  if (is_overrun) {
+    overrun_.store(false, std::memory_order_relaxed);
+  } else {
+    ring_.pop();
+  }
   return 1;
 }
 
@@ -231,14 +215,13 @@ ssize_t Cq::sread(void* buffer, std::size_t count, fi_addr_t* sources, const voi
   // Taken where it is seen: between two locks another thread could take it away.
   ssize_t result = -FI_EAGAIN;
   const auto ready = [&] {
-    const bool is_due =
-        used_ >= threshold || signalled_ || (used_ > 0 && head().error != 0) || overrun_;
-    if (is_due) result = take(buffer, count, sources);
+    const std::lock_guard guard(ring_.readers());
+    const bool is_due = ring_.size() >= threshold || signalled_ || is_error_next();
+    if (is_due) result = take_entries(buffer, count, sources);
     if (is_due) signalled_ = false;
     return is_due;
   };
   if (worker_.wait_until(wait_, timeout_ms, ready)) return result;
-  const std::lock_guard guard(worker_.lock());
   return take(buffer, count, sources);
 }
 

@@ -10,6 +10,7 @@
 #include "provider/errors.h"
 #include "provider/hints.h"
 #include "provider/offer.h"
+#include "provider/post_queue.h"
 #include "ses/amo.h"
 
 namespace uet::provider {
@@ -123,6 +124,8 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, const Offer& offer, void
   take_attributes(info, offer);
   choose_ops();
 }
+
+Endpoint::~Endpoint() = default;
 
 int Endpoint::open(Domain& domain, const fi_info& info, fid_ep** out, void* context) {
   const fi_ep_attr none{};
@@ -289,6 +292,7 @@ int Endpoint::enable() {
   tx_msg_flags_ = always_tx;
   rx_flags_ = rx_op_flags_ | always_rx;
   rx_msg_flags_ = always_rx;
+  posted_ = std::make_unique<PostQueue>();
   return open_below();
 }
 
@@ -470,13 +474,14 @@ ssize_t Endpoint::cancel(void* context) {
   const base::Instant now = clock_now();
   // What has arrived already is not cancelled.
   worker_.turn_at(now);
+  carry_out();
   return worker_.ses().cancel(now, id_, reinterpret_cast<std::uint64_t>(context)) ? 0 : -FI_ENOENT;
 }
 
 ssize_t Endpoint::tx_size_left() {
   const std::lock_guard guard(worker_.lock());
   if (id_ == 0) return -FI_EOPBADSTATE;
-  const std::size_t own = tx_size_ - std::min(tx_size_, tx_outstanding_);
+  const std::size_t own = tx_size_ - std::min<std::size_t>(tx_size_, tx_outstanding_);
   return static_cast<ssize_t>(std::min(own, worker_.ses().free_sends(id_)));
 }
 
@@ -489,8 +494,10 @@ ssize_t Endpoint::rx_size_left() {
 int Endpoint::close() {
   if (users_.any()) return -FI_EBUSY;
   if (id_ != 0) {
-    worker_.turn_until([&] { return injects_outstanding_ == 0; }, kInjectLinger);
+    const auto is_over = [&] { return carry_out() && injects_outstanding_ == 0; };
+    worker_.turn_until(is_over, kInjectLinger);
     const std::lock_guard guard(worker_.lock());
+    worker_.forget(*this);
     worker_.ses().close_endpoint(clock_now(), id_);
   }
   if (av_ != nullptr) av_->users().remove();

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <memory>
 #include <optional>
 #include <span>
 
@@ -12,6 +13,7 @@
 #include "provider/av.h"
 #include "provider/cntr.h"
 #include "provider/cq.h"
+#include "provider/left_work.h"
 #include "provider/object.h"
 #include "provider/size_limits.h"
 #include "ses/ses.h"
@@ -19,6 +21,7 @@
 namespace uet::provider {
 
 class Domain;
+class PostQueue;
 struct Offer;
 
 extern fi_ops_msg msg_ops, no_msg_ops;
@@ -33,7 +36,7 @@ inline std::size_t total_bytes(std::span<const iovec> iov) {
   return bytes;
 }
 
-class Endpoint final : public fid_ep, private ses::CompletionSink {
+class Endpoint final : public fid_ep, private ses::CompletionSink, private LeftWork {
  public:
   static int open(Domain& domain, const fi_info& info, fid_ep** out, void* context);
   static Endpoint& of(fid_ep* f) { return *static_cast<Endpoint*>(f); }
@@ -121,7 +124,7 @@ class Endpoint final : public fid_ep, private ses::CompletionSink {
   enum Counter { kSend, kRecv, kRead, kWrite, kRemoteRead, kRemoteWrite, kCounters };
 
   Endpoint(Domain& domain, const fi_info& info, const Offer& offer, void* context);
-  ~Endpoint() = default;
+  ~Endpoint();
 
   void take_attributes(const fi_info& info, const Offer& offer);
   void take_sizes(const fi_info& info, const Offer& offer);
@@ -147,9 +150,34 @@ class Endpoint final : public fid_ep, private ses::CompletionSink {
   /// Before a completion is passed on: what it brought is in its memory, or the completion becomes an error.
   bool settle_devices(const ses::Completion& c);
 
+  // How an operation is posted: check() without the lock. Then post_now() with it; or, while another thread has the loop,
+  // leave() for carry_out() by that thread.
+  template <typename Op>
+  ssize_t post(const Op& op);
+  int check(const Send& op) const;
+  int check(const Rma& op) const;
+  int check(const Receive& op) const;
+  int check_transmit(SizeLimits::Kind kind, std::uint64_t flags, std::size_t bytes) const;
+  template <typename Op>
+  bool may_leave(const Op& op) const;
+  /// How many operations may be left, with one like this.
+  std::size_t places_for(const Send&) const { return tx_room(); }
+  std::size_t places_for(const Rma&) const { return tx_room(); }
+  std::size_t places_for(const Receive&) const;
+  bool carry_out() override;
+  template <typename Op>
+  void fail(const Op& op, ssize_t error);
+  /// Whose call it is: the application's own turns the loop for room and lets packets leave, one that was left does neither.
+  enum class Turn { kOwn, kLeft };
+  ssize_t post_now(const Send& op, Turn turn = Turn::kOwn);
+  ssize_t post_now(const Rma& op, Turn turn = Turn::kOwn);
+  ssize_t post_now(const Receive& op, Turn turn = Turn::kOwn);
   template <typename Post>
-  ssize_t transmit(SizeLimits::Kind kind, std::uint64_t flags, std::size_t bytes,
-                   std::span<Local> buffers, Post&& post);
+  ssize_t transmit(std::uint64_t flags, std::span<Local> buffers, Turn turn, Post&& post);
+  std::size_t tx_room() const {
+    const std::size_t now = tx_outstanding_;
+    return now < tx_size_ && (tx_cq_ == nullptr || !tx_cq_->is_full()) ? tx_size_ - now : 0;
+  }
   template <typename Op, typename Request>
   static void describe(const Op& op, std::span<const Local> buffers, Request& request);
   ssize_t post_peek(base::Instant now, const Receive& op, ses::PeerId source);
@@ -172,12 +200,23 @@ class Endpoint final : public fid_ep, private ses::CompletionSink {
   std::uint64_t tx_msg_flags_ = 0, rx_msg_flags_ = 0;
   std::atomic<std::uint64_t> tx_flags_{0}, rx_flags_{0};  ///< read before a call takes the lock
   std::size_t tx_size_ = 0;
-  std::size_t tx_outstanding_ = 0;
+  /// Changed with the worker's lock held.
+  class Outstanding {
+   public:
+    operator std::size_t() const { return count_.load(std::memory_order_relaxed); }
+    void operator++() { count_.store(*this + 1, std::memory_order_relaxed); }
+    void operator--() { count_.store(*this - 1, std::memory_order_relaxed); }
+
+   private:
+    std::atomic<std::size_t> count_{0};
+  };
+  Outstanding tx_outstanding_;
   std::size_t injects_outstanding_ = 0;
   Av* av_ = nullptr;
   Cq* tx_cq_ = nullptr;
   Cq* rx_cq_ = nullptr;
   std::array<Cntr*, kCounters> counters_{};
+  std::unique_ptr<PostQueue> posted_;  ///< there when enabled
 
   // As asked for in fi_endpoint().
   fi_ep_type type_ = FI_EP_RDM;

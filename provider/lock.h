@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include <atomic>
+#include <cstdint>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -12,19 +13,34 @@
 
 namespace uet::provider {
 
-/// Taking it costs one atomic exchange, giving it back one plain store. A waiter spins for a
+/// Taking it costs one atomic operation, giving it back one plain store. A waiter spins for a
 /// moment, then yields, then sleeps in short steps: the holder may have been preempted.
+///
+/// A thread with work for the holder need not wait: after tell_or_lock() either the holder's next
+/// unlock_unless_told() fails, and it finds the work, or there is no holder but the caller.
 class Lock {
  public:
   void lock() {
-    if (!locked_.exchange(true, std::memory_order_acquire)) return;
-    lock_slow();
+    if ((state_.fetch_or(kHeld, std::memory_order_acquire) & kHeld) != 0) lock_slow();
   }
   bool try_lock() {
-    return !locked_.load(std::memory_order_relaxed) &&
-           !locked_.exchange(true, std::memory_order_acquire);
+    return (state_.load(std::memory_order_relaxed) & kHeld) == 0 &&
+           (state_.fetch_or(kHeld, std::memory_order_acquire) & kHeld) == 0;
   }
-  void unlock() { locked_.store(false, std::memory_order_release); }
+  void unlock() { state_.store(0, std::memory_order_release); }
+
+  /// True: there was no holder, and the caller is it now.
+  bool tell_or_lock() {
+    return (state_.fetch_or(kHeld | kTold, std::memory_order_acq_rel) & kHeld) == 0;
+  }
+  /// False: another thread told since the last hear(), and the caller still holds the lock.
+  bool unlock_unless_told() {
+    std::uint8_t held = kHeld;
+    return state_.compare_exchange_strong(held, 0, std::memory_order_release,
+                                          std::memory_order_relaxed);
+  }
+  /// By the holder, before it looks for the work.
+  void hear() { state_.fetch_and(kHeld, std::memory_order_acquire); }
   /// Another thread waits: a holder that takes the lock again and again should step aside first.
   bool is_contended() const { return waiters_.load(std::memory_order_relaxed) != 0; }
 
@@ -51,7 +67,8 @@ class Lock {
 
   static constexpr unsigned kSpins = 128;
   static constexpr unsigned kYields = 64;
-  std::atomic<bool> locked_{false};
+  enum : std::uint8_t { kHeld = 1, kTold = 2 };
+  std::atomic<std::uint8_t> state_{0};
   std::atomic<int> waiters_{0};
 };
 

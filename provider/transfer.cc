@@ -2,12 +2,15 @@
 /// and on the way back.
 #include <algorithm>
 #include <mutex>
+#include <type_traits>
+#include <variant>
 
 #include "provider/domain.h"
 #include "provider/endpoint.h"
 #include "provider/errors.h"
 #include "provider/mr.h"
 #include "provider/offer.h"
+#include "provider/post_queue.h"
 
 namespace uet::provider {
 namespace {
@@ -99,23 +102,22 @@ std::uint8_t Endpoint::device_flag(std::span<const Local> buffers) {
   return static_cast<std::uint8_t>(id << kDeviceShift);
 }
 
+int Endpoint::check_transmit(SizeLimits::Kind kind, std::uint64_t flags, std::size_t bytes) const {
+  if ((flags & kForeignFlags) != 0) return -FI_EOPNOTSUPP;
+  if ((flags & FI_INJECT) != 0 && bytes > sizes_.of(kind).inject) return -FI_EINVAL;
+  if (bytes > sizes_.of(kind).whole) return -FI_EMSGSIZE;
+  return id_ == 0 ? -FI_EOPBADSTATE : 0;
+}
+
 /// Every transmit call ends here: `post` hands the operation to SES, and is tried once more after a
 /// turn of the loop when something ran out.
 template <typename Post>
-ssize_t Endpoint::transmit(SizeLimits::Kind kind, std::uint64_t flags, std::size_t bytes,
-                           std::span<Local> buffers, Post&& post) {
-  if ((flags & kForeignFlags) != 0) return -FI_EOPNOTSUPP;
-  const std::lock_guard guard(worker_.lock());
-  if ((flags & FI_INJECT) != 0 && bytes > sizes_.of(kind).inject) return -FI_EINVAL;
-  if (bytes > sizes_.of(kind).whole) return -FI_EMSGSIZE;
-  if (id_ == 0) return -FI_EOPBADSTATE;
+ssize_t Endpoint::transmit(std::uint64_t flags, std::span<Local> buffers, Turn turn, Post&& post) {
   const base::Instant now = clock_now();
-  const auto has_room = [&] {
-    return tx_outstanding_ < tx_size_ && (tx_cq_ == nullptr || !tx_cq_->is_full());
-  };
-  if (!has_room()) {
+  if (tx_room() == 0) {
+    if (turn == Turn::kLeft) return -FI_EAGAIN;
     worker_.turn_at(now);
-    if (!has_room()) return -FI_EAGAIN;
+    if (tx_room() == 0) return -FI_EAGAIN;
   }
   if (const int error = locate(buffers); error != 0) return error;
   // Counted first: an operation may complete inside the call.
@@ -123,7 +125,7 @@ ssize_t Endpoint::transmit(SizeLimits::Kind kind, std::uint64_t flags, std::size
   ++tx_outstanding_;
   injects_outstanding_ += inject;
   auto posted = post(now);
-  if (!posted && posted.error() == ses::PostError::kAgain) {
+  if (!posted && posted.error() == ses::PostError::kAgain && turn == Turn::kOwn) {
     worker_.turn_at(now);
     posted = post(now);
   }
@@ -132,8 +134,68 @@ ssize_t Endpoint::transmit(SizeLimits::Kind kind, std::uint64_t flags, std::size
     injects_outstanding_ -= inject;
     return fi_error_of(posted.error());
   }
-  if ((flags & FI_MORE) == 0) worker_.after_post(now);
+  if ((flags & FI_MORE) == 0 && turn == Turn::kOwn) worker_.after_post(now);
   return 0;
+}
+
+/// While another thread has the loop an operation is left for it: posting waits for nothing that may take long.
+template <typename Op>
+ssize_t Endpoint::post(const Op& op) {
+  if (const int error = check(op); error != 0) return error;
+  Worker::Held held(worker_.lock(), std::try_to_lock);
+  if (!held && may_leave(op)) {
+    if (!posted_->push(op, places_for(op))) return -FI_EAGAIN;
+    worker_.leave(*this);
+    return 0;
+  }
+  if (!held) held.lock();
+  // What was left before comes first.
+  if (!posted_->empty() && !carry_out()) return -FI_EAGAIN;
+  return post_now(op);
+}
+
+/// The answer of a peek or a claim is about this moment; what lies in device memory is looked up in the call.
+template <typename Op>
+bool Endpoint::may_leave(const Op& op) const {
+  const bool is_receive = std::is_same_v<Op, Receive>;
+  if (is_receive && (op.flags & (FI_PEEK | FI_CLAIM)) != 0) return false;
+  return !domain_.has_device_memory() && PostQueue::fits(op);
+}
+
+std::size_t Endpoint::places_for(const Receive&) const {
+  return PostQueue::kPlaces;
+}
+
+bool Endpoint::carry_out() {
+  const auto post_left = [this](const auto& op) {
+    const ssize_t error = guarded([&] { return post_now(op, Turn::kLeft); });
+    if (error == -FI_EAGAIN) return false;
+    if (error != 0) fail(op, error);
+    return true;
+  };
+  while (!posted_->empty()) {
+    if (!std::visit(post_left, posted_->front())) return false;
+    posted_->pop();
+  }
+  return true;
+}
+
+/// The call was answered already: what is wrong with its operation comes through the queue.
+template <typename Op>
+void Endpoint::fail(const Op& op, ssize_t error) {
+  constexpr bool is_receive = std::is_same_v<Op, Receive>;
+  CqEntry entry;
+  entry.op_context = op.context;
+  entry.error = static_cast<int>(-error);
+  Counter counter = is_receive ? kRecv : kSend;
+  if constexpr (std::is_same_v<Op, Rma>) {
+    entry.flags = FI_RMA | (op.read ? FI_READ : FI_WRITE);
+    counter = op.read ? kRead : kWrite;
+  } else {
+    entry.flags = (is_receive ? FI_RECV : FI_SEND) | (op.tagged ? FI_TAGGED : FI_MSG);
+  }
+  count(counter, false);
+  if (Cq* cq = is_receive ? rx_cq_ : tx_cq_; cq != nullptr) cq->push(entry);
 }
 
 /// What operations of all kinds have in common, from libfabric's terms to those of SES.
@@ -149,13 +211,17 @@ void Endpoint::describe(const Op& op, std::span<const Local> buffers, Request& r
   request.context = is_over ? kNoContext : reinterpret_cast<std::uint64_t>(op.context);
 }
 
-ssize_t Endpoint::post_send(const Send& op) {
+int Endpoint::check(const Send& op) const {
   if ((op.flags & kIdempotent) != 0) return -FI_EOPNOTSUPP;
   if (!are_buffers(op.iov)) return -FI_EINVAL;
   if (is_datagram() && (op.flags & kReliableFlags) != 0) return -FI_EOPNOTSUPP;
   const auto kind = op.tagged ? SizeLimits::kTagged : SizeLimits::kMessage;
+  return check_transmit(kind, op.flags, total_bytes(op.iov));
+}
+
+ssize_t Endpoint::post_now(const Send& op, Turn turn) {
   std::array<Local, 1> buffers{{{.iov = op.iov, .is_source = true, .place = {}}}};
-  return transmit(kind, op.flags, total_bytes(op.iov), buffers, [&](base::Instant now) {
+  return transmit(op.flags, buffers, turn, [&](base::Instant now) {
     ses::SendRequest request;
     if (is_datagram()) request.delivery = ses::Delivery::kDatagram;
     request.peer = av_->peer(op.destination);
@@ -168,11 +234,15 @@ ssize_t Endpoint::post_send(const Send& op) {
   });
 }
 
-ssize_t Endpoint::post_rma(const Rma& op) {
+int Endpoint::check(const Rma& op) const {
   if (!are_buffers(op.iov)) return -FI_EINVAL;
   if (op.read && (op.flags & (FI_INJECT | FI_REMOTE_CQ_DATA)) != 0) return -FI_EINVAL;
+  return check_transmit(SizeLimits::kRma, op.flags, total_bytes(op.iov));
+}
+
+ssize_t Endpoint::post_now(const Rma& op, Turn turn) {
   std::array<Local, 1> buffers{{{.iov = op.iov, .is_source = !op.read, .place = {}}}};
-  return transmit(SizeLimits::kRma, op.flags, total_bytes(op.iov), buffers, [&](base::Instant now) {
+  return transmit(op.flags, buffers, turn, [&](base::Instant now) {
     ses::RmaRequest request;
     request.peer = av_->peer(op.peer);
     request.read = op.read;
@@ -184,6 +254,16 @@ ssize_t Endpoint::post_rma(const Rma& op) {
     describe(op, buffers, request);
     return worker_.ses().rma(now, id_, request);
   });
+}
+
+ssize_t Endpoint::post_send(const Send& op) {
+  return post(op);
+}
+ssize_t Endpoint::post_rma(const Rma& op) {
+  return post(op);
+}
+ssize_t Endpoint::post_receive(const Receive& op) {
+  return post(op);
 }
 
 namespace {
@@ -235,7 +315,11 @@ ssize_t Endpoint::post_atomic(const Atomic& op) {
   std::array<Local, 3> buffers{{{.iov = operand.pieces(), .is_source = true, .place = {}},
                                 {.iov = compare.pieces(), .is_source = true, .place = {}},
                                 {.iov = result.pieces(), .is_source = false, .place = {}}}};
-  return transmit(SizeLimits::kAtomic, plain.flags, bytes, buffers, [&](base::Instant now) {
+  if (const int error = check_transmit(SizeLimits::kAtomic, plain.flags, bytes); error != 0)
+    return error;
+  const std::lock_guard guard(worker_.lock());
+  if (!posted_->empty() && !carry_out()) return -FI_EAGAIN;
+  return transmit(plain.flags, buffers, Turn::kOwn, [&](base::Instant now) {
     ses::AtomicRequest request;
     request.peer = av_->peer(op.peer);
     request.tagged = (op.flags & FI_TAGGED) != 0;
@@ -256,14 +340,16 @@ ssize_t Endpoint::post_atomic(const Atomic& op) {
   });
 }
 
-ssize_t Endpoint::post_receive(const Receive& op) {
+int Endpoint::check(const Receive& op) const {
   if ((op.flags & kForeignFlags) != 0) return -FI_EOPNOTSUPP;
   if ((op.flags & (FI_PEEK | FI_DISCARD)) == 0 && !are_buffers(op.iov)) return -FI_EINVAL;
   // Discards what a peek or a claim names; alone it would post a receive.
   const bool names_message = (op.flags & (FI_PEEK | FI_CLAIM)) != 0;
   if ((op.flags & FI_DISCARD) != 0 && !names_message) return -FI_EINVAL;
-  const std::lock_guard guard(worker_.lock());
-  if (id_ == 0) return -FI_EOPBADSTATE;
+  return id_ == 0 ? -FI_EOPBADSTATE : 0;
+}
+
+ssize_t Endpoint::post_now(const Receive& op, Turn turn) {
   ses::PeerId source = ses::kAnyPeer;
   if (directed_receive_ && op.source != FI_ADDR_UNSPEC) {
     source = av_->peer(op.source);
@@ -291,12 +377,12 @@ ssize_t Endpoint::post_receive(const Receive& op) {
     return worker_.ses().receive(now, id_, request);
   };
   auto posted = post();
-  if (!posted && posted.error() == ses::PostError::kAgain) {
+  if (!posted && posted.error() == ses::PostError::kAgain && turn == Turn::kOwn) {
     worker_.turn_at(now);
     posted = post();
   }
   if (!posted) return fi_error_of(posted.error());
-  worker_.note_application();
+  if (turn == Turn::kOwn) worker_.note_application();
   return 0;
 }
 

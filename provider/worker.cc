@@ -214,13 +214,18 @@ bool Worker::turn_at(base::Instant now) {
   return turn_loop(now);
 }
 
-void Worker::poll(Held& held) {
+void Worker::poll() {
+  Held held(lock_, std::try_to_lock);
+  if (!held) {
+    // Its holder may be waiting for this core.
+    sched_yield();
+    return;
+  }
   const base::Instant now = clock_now();
   if (!courtesy_.is_due(now, turn_at(now))) return;
   held.unlock();
   sched_yield();
-  held.lock();
-  courtesy_.back(now, clock_now());
+  if (held.try_lock()) courtesy_.back(now, clock_now());
 }
 
 bool Worker::turn_loop(base::Instant now) {
@@ -251,6 +256,12 @@ void Worker::require_progress_thread() {
 
 void Worker::application_sleeps() {
   if (has_progress_thread()) thread_->kick();
+}
+
+/// What several threads posted leaves together.
+void Worker::carry_out_left() {
+  left_.take([](LeftWork& work) { return work.carry_out(); });
+  after_post(clock_now());
 }
 
 bool Worker::has_sleepers() const {

@@ -21,6 +21,7 @@
 #include "provider/courtesy.h"
 #include "provider/device.h"
 #include "provider/last_words.h"
+#include "provider/left_work.h"
 #include "provider/live_view.h"
 #include "provider/lock.h"
 #include "provider/port_picker.h"
@@ -33,13 +34,14 @@ class ProgressThread;
 
 class Worker;
 
-/// The lock of a worker. Giving it back makes sure that threads which sleep on behalf of the loop
-/// wake in time for what was changed under it.
+/// The lock of a worker. Giving it back carries out what was left for its holder, and makes sure that threads which sleep
+/// on behalf of the loop wake in time for what was changed under it.
 class WorkerLock {
  public:
   explicit WorkerLock(Worker& worker) : worker_(worker) {}
   void lock() { lock_.lock(); }
   bool try_lock() { return lock_.try_lock(); }
+  bool tell_or_lock() { return lock_.tell_or_lock(); }
   inline void unlock();
   bool is_contended() const { return lock_.is_contended(); }
 
@@ -83,15 +85,22 @@ class Worker {
   bool turn() { return turn_at(clock_now()); }
   bool turn_at(base::Instant now);
   using Held = std::unique_lock<WorkerLock>;
-  /// The same for a caller that asks again and again. When nothing happens for a while others get the core for a moment, and
-  /// `held` is given up meanwhile.
-  void poll(Held& held);
   /// After a successful post at `now`: lets the packets leave.
   void after_post(base::Instant now);
   /// The application changed something that may bring deadlines nearer.
   void note_application();
+  /// `work` will not be left again.
+  void forget(LeftWork& work) { left_.forget(work); }
 
   // --- Without it --------------------------------------------------------------------------------
+  /// One turn for a caller that asks again and again, or none while another thread has the loop. When nothing happens for a
+  /// while others get the core for a moment.
+  void poll();
+  /// Has `work` carried out before the lock is free again: at once, or by the thread that holds it.
+  void leave(LeftWork& work) {
+    left_.push(work);
+    if (lock_.tell_or_lock()) lock_.unlock();
+  }
   /// Turns the loop until `done` (called with the lock held) or until `limit` has passed. False on
   /// timeout.
   template <typename Done>
@@ -122,6 +131,7 @@ class Worker {
   /// has come or the loop has something to do, also something that other threads give it meanwhile;
   /// the caller then turns it. The progress thread leaves the loop to sleepers.
   void sleep(Held& held, base::Instant end, WaitObject& object);
+  void carry_out_left();
   bool has_sleepers() const;
   void serve_sleepers();
   void linger();
@@ -129,6 +139,7 @@ class Worker {
   const fep::Settings settings_;
   const net::FabricAddress address_;
   WorkerLock lock_{*this};
+  LeftWorkList left_;
   base::Trace trace_;
   base::Rng rng_;
   std::unique_ptr<net::Port> port_;
@@ -149,8 +160,13 @@ class Worker {
 };
 
 inline void WorkerLock::unlock() {
-  if (worker_.has_sleepers()) worker_.serve_sleepers();
-  lock_.unlock();
+  while (true) {
+    if (!worker_.left_.empty()) [[unlikely]]
+      worker_.carry_out_left();
+    if (worker_.has_sleepers()) worker_.serve_sleepers();
+    if (lock_.unlock_unless_told()) return;
+    lock_.hear();
+  }
 }
 
 template <typename Done>

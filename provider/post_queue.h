@@ -1,0 +1,68 @@
+/// Operations that were posted to an endpoint while another thread had the loop.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <variant>
+
+#include "provider/endpoint.h"
+#include "provider/lock.h"
+
+namespace uet::provider {
+
+/// In the order of the calls. Any thread puts operations in; the holder of the worker's lock takes them out.
+class PostQueue {
+ public:
+  using Operation = std::variant<Endpoint::Send, Endpoint::Rma, Endpoint::Receive>;
+
+  PostQueue() : places_(std::make_unique<Place[]>(kPlaces)) {}
+
+  /// Whether an operation of that size can be kept.
+  template <typename Op>
+  static bool fits(const Op& op) {
+    return op.iov.size() <= kMostPieces &&
+           ((op.flags & FI_INJECT) == 0 || total_bytes(op.iov) <= kMostInjected);
+  }
+  /// A copy of `op`, which fits, with its list of buffers and, of an injected one, what they hold. False when there are
+  /// `at_most` operations, or there is no place.
+  template <typename Op>
+  bool push(const Op& op, std::size_t at_most);
+
+  // --- With the worker's lock held
+  bool empty() const { return size() == 0; }
+  /// Its spans are good until pop().
+  const Operation& front() const { return at(head_.load(std::memory_order_relaxed)).operation; }
+  void pop() { head_.store(head_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
+
+  // --- Anyone
+  std::size_t size() const {
+    const std::size_t head = head_.load(std::memory_order_acquire);
+    return tail_.load(std::memory_order_acquire) - head;
+  }
+
+  static constexpr std::size_t kPlaces = 64;
+  static constexpr std::size_t kMostPieces = 4;
+  static constexpr std::size_t kMostInjected = 128;
+
+ private:
+  struct Place {
+    Operation operation;
+    std::array<iovec, kMostPieces> pieces;
+    std::array<std::byte, kMostInjected> injected;
+
+    template <typename Op>
+    void keep(const Op& op);
+  };
+  const Place& at(std::size_t index) const { return places_[index % kPlaces]; }
+
+  const std::unique_ptr<Place[]> places_;
+  std::atomic<std::size_t> tail_{0};
+  std::atomic<std::size_t> head_{0};
+  Lock writers_;
+};
+
+}  // namespace uet::provider

@@ -1,0 +1,178 @@
+/// What calls do while another thread has the loop: that thread is caught in the middle of a call that copies from a page
+/// which may not be read.
+#include <sys/mman.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstring>
+#include <thread>
+
+#include "tests/provider/fixture.h"
+
+namespace uet::provider::testing {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+/// Memory that holds up the first thread which reads it, until it is opened.
+class Trap {
+ public:
+  Trap()
+      : page_(static_cast<std::uint8_t*>(
+            mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
+    std::memset(page_, 'A', kPage);
+    mprotect(page_, kPage, PROT_NONE);
+    current = this;
+    struct sigaction action {};
+    action.sa_handler = [](int) { current->hold(); };
+    sigaction(SIGSEGV, &action, &before_);
+  }
+  ~Trap() {
+    sigaction(SIGSEGV, &before_, nullptr);
+    munmap(page_, kPage);
+  }
+  Trap(const Trap&) = delete;
+  Trap& operator=(const Trap&) = delete;
+
+  const std::uint8_t* memory() const { return page_; }
+  void wait_until_caught() const {
+    while (!caught_) std::this_thread::yield();
+  }
+  void open() { opened_ = true; }
+
+ private:
+  void hold() {
+    caught_ = true;
+    while (!opened_) sched_yield();
+    mprotect(page_, kPage, PROT_READ | PROT_WRITE);
+  }
+  static inline Trap* current = nullptr;
+  std::uint8_t* const page_;
+  struct sigaction before_ {};
+  std::atomic<bool> caught_{false}, opened_{false};
+};
+
+/// Two endpoints; while `during` runs another thread of side a has the loop.
+class LoopTakenTest : public PairTest {
+ protected:
+  template <typename During>
+  void while_taken(During&& during) {
+    Trap trap;
+    std::thread holder([&] { EXPECT_EQ(fi_tinject(a.ep, trap.memory(), 8, to_b, kTrapTag), 0); });
+    trap.wait_until_caught();
+    during();
+    trap.open();
+    holder.join();
+  }
+  void expect_message(std::uint64_t tag, char byte) {
+    std::array<char, 8> in{};
+    ASSERT_EQ(fi_trecv(b.ep, in.data(), in.size(), nullptr, FI_ADDR_UNSPEC, tag, 0, nullptr), 0);
+    const Got got = wait_for(b);
+    ASSERT_FALSE(got.failed);
+    EXPECT_EQ(got.entry.tag, tag);
+    EXPECT_EQ(in[0], byte);
+  }
+  static constexpr std::uint64_t kTrapTag = 1;
+};
+
+TEST_F(LoopTakenTest, sends_are_accepted_and_leave_in_order) {
+  open();
+  const std::array<char, 8> whole{'B', 'B', 'B', 'B', 'B', 'B', 'B', 'B'};
+  int context = 0;
+  while_taken([&] {
+    ASSERT_EQ(fi_tsend(a.ep, whole.data(), whole.size(), nullptr, to_b, 2, &context), 0);
+    std::array<char, 8> injected{'C'};
+    ASSERT_EQ(fi_tinject(a.ep, injected.data(), injected.size(), to_b, 3), 0);
+    injected[0] = 'X';  // its memory is the application's again
+    const std::array<iovec, 2> pieces{
+        {{const_cast<char*>(whole.data()), 3}, {const_cast<char*>(whole.data()) + 3, 5}}};
+    ASSERT_EQ(fi_tsendv(a.ep, pieces.data(), nullptr, 2, to_b, 4, nullptr), 0);
+  });
+  // Any tag: they come in the order of the calls.
+  std::array<char, 8> in{};
+  for (const auto& [tag, byte] : {std::pair{1, 'A'}, {2, 'B'}, {3, 'C'}, {4, 'B'}}) {
+    ASSERT_EQ(fi_trecv(b.ep, in.data(), in.size(), nullptr, FI_ADDR_UNSPEC, 0, ~0ull, nullptr), 0);
+    const Got got = wait_for(b);
+    EXPECT_EQ(got.entry.tag, static_cast<std::uint64_t>(tag));
+    EXPECT_EQ(in[0], byte);
+  }
+  EXPECT_EQ(wait_for(a).entry.op_context, &context);
+  EXPECT_EQ(wait_for(a).entry.op_context, nullptr);
+}
+
+TEST_F(LoopTakenTest, receives_are_accepted) {
+  open();
+  std::array<char, 8> in{};
+  int context = 0;
+  while_taken([&] {
+    ASSERT_EQ(fi_trecv(a.ep, in.data(), in.size(), nullptr, FI_ADDR_UNSPEC, 5, 0, &context), 0);
+  });
+  ASSERT_EQ(fi_tinject(b.ep, "DDDDDDD", 8, to_a, 5), 0);
+  EXPECT_EQ(wait_for(a).entry.op_context, &context);
+  EXPECT_EQ(in[0], 'D');
+}
+
+TEST_F(LoopTakenTest, a_finished_operation_is_read_from_the_queue) {
+  open();
+  int context = 0;
+  std::array<char, 8> in{};
+  ASSERT_EQ(fi_trecv(b.ep, in.data(), in.size(), nullptr, FI_ADDR_UNSPEC, 6, 0, nullptr), 0);
+  ASSERT_EQ(fi_tsend(a.ep, "EEEEEEE", 8, nullptr, to_b, 6, &context), 0);
+  wait_for(b);
+  // The completion of side a is in its queue, or at least nothing else can put it there but a turn.
+  fi_cq_tagged_entry entry{};
+  ASSERT_TRUE(turn_until([&] {
+    fid_cq* const queue = a.cq;
+    fid_poll* set = nullptr;
+    fi_poll_attr attr{};
+    void* ready = nullptr;
+    EXPECT_EQ(fi_poll_open(a.domain, &attr, &set), 0);
+    EXPECT_EQ(fi_poll_add(set, &queue->fid, 0), 0);
+    const int count = fi_poll(set, &ready, 1);
+    EXPECT_EQ(fi_close(&set->fid), 0);
+    return count == 1;
+  }));
+  while_taken([&] {
+    ASSERT_EQ(fi_cq_read(a.cq, &entry, 1), 1);
+    EXPECT_EQ(fi_cq_read(a.cq, &entry, 1), -FI_EAGAIN);
+  });
+  EXPECT_EQ(entry.op_context, &context);
+  expect_message(kTrapTag, 'A');
+}
+
+TEST_F(LoopTakenTest, more_than_the_endpoint_may_have_is_refused_and_the_rest_complete) {
+  const Info hints = make_hints();
+  hints->tx_attr->size = 8;
+  open(hints.get());
+  constexpr int kRoom = 7;  // one is what the trap holds up
+  while_taken([&] {
+    for (int i = 0; i < kRoom; ++i)
+      ASSERT_EQ(fi_tsend(a.ep, "FFFFFFF", 8, nullptr, to_b, 7, nullptr), 0);
+    EXPECT_EQ(fi_tsend(a.ep, "FFFFFFF", 8, nullptr, to_b, 7, nullptr), -FI_EAGAIN);
+  });
+  for (int i = 0; i < kRoom; ++i) {
+    expect_message(7, 'F');
+    EXPECT_FALSE(wait_for(a).failed);
+  }
+}
+
+TEST_F(LoopTakenTest, what_turns_out_wrong_is_a_completion_with_an_error) {
+  open();
+  int context = 0;
+  while_taken([&] { ASSERT_EQ(fi_tsend(a.ep, "GGGGGGG", 8, nullptr, 99, 8, &context), 0); });
+  const Got got = wait_for(a);
+  ASSERT_TRUE(got.failed);
+  EXPECT_EQ(got.error.op_context, &context);
+  EXPECT_EQ(got.error.err, FI_EINVAL);
+  EXPECT_EQ(got.error.flags, FI_SEND | FI_TAGGED);
+}
+
+TEST_F(LoopTakenTest, the_endpoint_is_closed_with_what_was_left) {
+  open();
+  while_taken([&] { ASSERT_EQ(fi_tinject(a.ep, "HHHHHHH", 8, to_b, 9), 0); });
+  ASSERT_EQ(fi_close(&std::exchange(a.ep, nullptr)->fid), 0);
+  expect_message(9, 'H');
+}
+
+}  // namespace
+}  // namespace uet::provider::testing
