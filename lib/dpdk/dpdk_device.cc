@@ -311,7 +311,8 @@ void DpdkDevice::be_patient() {
 }
 
 void DpdkDevice::begin_reconnect() {
-  // Where no server listens there is an attempt at every look at the link; that is no news.
+  // The trace tells of a connection that a server took and did not bring up. A device that found no server listening was not started, and
+  // tries again at every look at the link: thousands of events that say nothing new.
   if (is_started_ && !was_up_)
     trace_.emit(clock_now(), base::EventId::kLinkRetried, 0, {}, ++attempts_);
   needs_stop_ = is_started_;

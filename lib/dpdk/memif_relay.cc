@@ -85,7 +85,7 @@ struct Served {
 struct Connection {
   SocketPlace place;
   int client = -1;  ///< -1: gone
-  int driver = -1;  ///< -1: its turn has not come
+  int driver = -1;  ///< -1: the driver greets another client of this place first
   bool is_greeted = false;
 };
 
@@ -231,7 +231,8 @@ class Relay {
         connections_.push_back({.place = served->first, .client = client});
   }
 
-  /// Clients whose turn it is to the driver. Those whose server is gone, or does not take them, will ask again.
+  /// Connects to the driver's listener for each client that waits, one of a place at a time. A client whose server is closed, or whose
+  /// server's driver does not take it, loses its connection; its own driver connects again.
   void introduce() {
     for (auto c = connections_.begin(); c != connections_.end();) {
       const auto served = served_.find(c->place);

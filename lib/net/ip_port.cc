@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lib/net/checksum.h"
+#include "lib/net/full_device.h"
 #include "lib/wire/codec.h"
 
 namespace uet::net {
@@ -10,10 +11,6 @@ namespace uet::net {
 using base::DropReason;
 
 namespace {
-
-// A full device drains in microseconds; this only keeps a loop without traffic from forgetting the
-// packets.
-constexpr Duration kResolvedRetry = Duration::from_us(50);
 
 constexpr Duration kResolverPoll = Duration::from_us(100);
 
@@ -476,7 +473,7 @@ void IpPort::send_resolved(Instant now) {
     TxPacket& tx = waiting_.front(resolved_);
     const bool is_staged = stage(now, tx);
     if (is_staged && flush_staged({&tx, 1}) == 0) {
-      retry_resolved_at_ = now + kResolvedRetry;
+      retry_resolved_at_ = now + kFullDeviceRetry;
       return;
     }
     TxPacket gone = waiting_.pop(resolved_);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lib/net/full_device.h"
+
 namespace uet::net {
 
 using base::DropReason;
@@ -12,8 +14,6 @@ namespace {
 
 /// Asking for a link may cost a system call; what is sent into a dead one meanwhile is sent again.
 constexpr Duration kLookInterval = Duration::from_ms(5);
-/// A full device drains in microseconds.
-constexpr Duration kRetry = Duration::from_us(20);
 /// A device that takes nothing for so long, while another one works, leads nowhere. Longer than a peer on a crowded machine
 /// is away, which stops all planes at once anyway.
 constexpr Duration kStuckAfter = Duration::from_ms(100);
@@ -107,7 +107,7 @@ void PlanePort::flush(Instant now, Lane& lane) {
   if (lane.first == lane.last)
     lane.first = lane.last = 0;
   else
-    retry_at_ = now + kRetry;
+    retry_at_ = now + kFullDeviceRetry;
 }
 
 void PlanePort::drop_waiting(Instant now, Lane& lane) {

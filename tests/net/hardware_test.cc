@@ -8,8 +8,10 @@
 #include <chrono>
 #include <thread>
 
+#include "lib/dpdk/caretaker.h"
 #include "lib/dpdk/dpdk_device.h"
 #include "lib/dpdk/eal.h"
+#include "lib/net/ip_port.h"
 #include "tests/net/scripted_nic.h"
 
 namespace uet::dpdk {
@@ -135,6 +137,8 @@ TEST_P(FamilyTest, full_ring__takes_what_it_has_room_for) {
   ASSERT_TRUE(open(family(GetParam()))) << error_;
   nic_->transmit_room = 5;
   EXPECT_EQ(send(40), 5u);
+  EXPECT_EQ(trace_.drops_total(), 0u);  // the rest is still the caller's
+  EXPECT_EQ(device_->pool().available(), device_->pool().capacity());
   for (int i = 0; i < 5000; ++i) nic_->arrive(frame_of(100));
   std::size_t got = 0;
   while (const std::size_t n = receive().size()) got += n;
@@ -163,14 +167,14 @@ TEST_F(HardwareTest, mtu__wished_for_is_set) {
   EXPECT_EQ(nic_->mtu, 4200u);
 }
 
-TEST_F(HardwareTest, mtu__that_the_driver_cannot_is_refused_with_its_limit) {
+TEST_F(HardwareTest, refused_mtu__ends_in_an_error_with_the_limit_of_the_driver) {
   config_.ip_mtu = 9000;
   EXPECT_FALSE(open(family("gve")));
   EXPECT_THAT(error_, HasSubstr("at most MTU 1460"));
 }
 
 // ixgbevf behind a host that allows no jumbo frames: every call succeeds.
-TEST_F(HardwareTest, mtu__that_was_cut_in_silence_is_refused_as_well) {
+TEST_F(HardwareTest, refused_mtu__is_noticed_where_the_driver_cuts_in_silence) {
   config_.ip_mtu = 9000;
   EXPECT_FALSE(open(family("ixgbevf")));
   EXPECT_THAT(error_, HasSubstr("at most MTU 1500"));
@@ -186,6 +190,58 @@ TEST_F(HardwareTest, frame_that_is_too_long__is_a_receive_error) {
   ASSERT_TRUE(open({})) << error_;
   nic_->arrive(frame_of(1515));
   EXPECT_TRUE(comes_true([&] { return trace_.drops(DropReason::kDeviceReceiveError) == 1; }));
+}
+
+// --- Tags that the NIC takes off
+
+/// Who has 10.0.0.1, asks 10.0.0.2; in `vlan` unless that is 0.
+Frame question(std::uint16_t vlan) {
+  Frame frame(6, 0xff);
+  frame.insert(frame.end(), {2, 0, 0, 0, 0, 0xb});
+  if (vlan != 0) frame.insert(frame.end(), {0x81, 0x00, 0, static_cast<std::uint8_t>(vlan)});
+  frame.insert(frame.end(), {0x08, 0x06, 0, 1, 0x08, 0, 6, 4, 0, 1, 2, 0,  0, 0, 0,
+                             0xb,  10,   0, 0, 2,    0, 0, 0, 0, 0, 0, 10, 0, 0, 1});
+  return frame;
+}
+
+class StrippedTagTest : public HardwareTest {
+ protected:
+  void SetUp() override {
+    HardwareTest::SetUp();
+    config_.vlan = 7;
+    ASSERT_TRUE(open(family("ixgbevf"))) << error_;
+    ASSERT_TRUE(nic_->traits.strips_tags);
+    const net::IpPortConfig host{.address = *net::FabricAddress::parse("10.0.0.1"), .vlan = 7};
+    port_ = std::make_unique<net::IpPort>(std::move(device_), host, trace_);
+  }
+  void TearDown() override {
+    port_.reset();
+    HardwareTest::TearDown();
+  }
+  /// Frames that the port sent because of this one.
+  std::size_t answers_to(Frame frame) {
+    const std::size_t before = nic_->sent.size();
+    nic_->arrive(std::move(frame));
+    std::array<net::RxPacket, 4> burst;
+    port_->receive(base::Instant::from_ns(1), burst);
+    return nic_->sent.size() - before;
+  }
+
+  std::unique_ptr<net::IpPort> port_;
+};
+
+TEST_F(StrippedTagTest, stripped_tag__of_our_vlan_is_put_back_before_the_port_looks) {
+  EXPECT_EQ(answers_to(question(7)), 1u);
+  EXPECT_EQ(nic_->sent.back()[12], 0x81);
+  EXPECT_EQ(nic_->sent.back()[15], 7);
+  EXPECT_EQ(trace_.drops_total(), 0u);
+}
+
+TEST_F(StrippedTagTest, stripped_tag__of_another_vlan_is_a_vlan_mismatch) {
+  EXPECT_EQ(answers_to(question(8)), 0u);
+  EXPECT_EQ(trace_.drops(DropReason::kVlanMismatch), 1u);
+  EXPECT_EQ(answers_to(question(0)), 0u);
+  EXPECT_EQ(trace_.drops(DropReason::kVlanMismatch), 2u);
 }
 
 // --- What is asked for
@@ -252,7 +308,7 @@ TEST_F(HardwareTest, interrupts_that_fail_at_start__are_done_without) {
 
 // --- What befalls it
 
-TEST_F(HardwareTest, reset_that_fails_at_first__is_tried_again) {
+TEST_F(HardwareTest, reset__that_fails_at_first_is_tried_again) {
   ASSERT_TRUE(open(family("iavf"))) << error_;
   nic_->resets_to_fail = 1;
   nic_->raise(RTE_ETH_EVENT_INTR_RESET);
@@ -260,6 +316,21 @@ TEST_F(HardwareTest, reset_that_fails_at_first__is_tried_again) {
   EXPECT_EQ(send(1), 0u);  // the caller keeps its packet
   EXPECT_TRUE(comes_true([&] { return device_->has_link(); }));
   EXPECT_EQ(nic_->resets, 2);
+}
+
+// Every look of the caretaker is an attempt; one a second, unless it is woken.
+TEST_F(HardwareTest, reset__that_never_succeeds_ends_as_a_removal) {
+  ASSERT_TRUE(open(family("iavf"))) << error_;
+  nic_->resets_to_fail = 1000;
+  nic_->raise(RTE_ETH_EVENT_INTR_RESET);
+  EXPECT_TRUE(comes_true([&] {
+    Caretaker::instance().wake();
+    return send(1) == 1;  // dropped; before, the caller kept it
+  }));
+  EXPECT_EQ(nic_->resets, 30);
+  EXPECT_FALSE(device_->has_link());
+  EXPECT_EQ(trace_.drops(DropReason::kDeviceGone), 1u);
+  EXPECT_EQ(device_->pool().available(), device_->pool().capacity());
 }
 
 TEST_F(HardwareTest, removal__takes_the_link_and_counts_what_was_to_leave) {

@@ -1,0 +1,68 @@
+/// Devices on an interface of the kernel: the MTU that it carries, and its neighbors.
+
+#include <cstdlib>
+
+#include "lib/dpdk/kernel_neighbors.h"
+#include "tests/net/dpdk_guest.h"
+
+namespace uet::dpdk {
+namespace {
+
+using testing::HasSubstr;
+
+// --- MTU
+
+TEST_F(DpdkGuestTest, mtu__above_that_of_the_interface_is_refused) {
+  if (!has_veth()) GTEST_SKIP() << "needs root, network namespaces and veth";
+  for (const char* driver : {"net_af_packet60", "net_pcap60", "net_af_xdp60"}) {
+    EXPECT_FALSE(open(std::string(driver) + ",iface=uetveth0", 2000));
+    EXPECT_THAT(error_, HasSubstr("interface under it has MTU 1500")) << driver;
+  }
+}
+
+TEST_F(DpdkGuestTest, af_xdp__takes_the_largest_mtu_that_its_buffers_have) {
+  if (!has_veth()) GTEST_SKIP() << "needs root, network namespaces and veth";
+  ASSERT_EQ(std::system("ip link set uetveth0 mtu 3500 && ip link set uetveth1 mtu 3500"), 0);
+  auto device = open("net_af_xdp61,iface=uetveth0");
+  EXPECT_TRUE(device) << error_;
+  EXPECT_THAT(error_, HasSubstr("FI_UET_MTU="));
+  const std::size_t mtu = device ? device->facts().ip_mtu : 0;
+  EXPECT_LT(mtu, 3500u);
+  EXPECT_GT(mtu, 3300u);
+  device.reset();
+  std::system("ip link set uetveth0 mtu 1500 && ip link set uetveth1 mtu 1500");
+}
+
+// --- The kernel's neighbors
+
+TEST_F(DpdkGuestTest, kernel_neighbors__are_read_and_heard_of) {
+  if (!has_veth()) GTEST_SKIP() << "needs root, network namespaces and veth";
+  ASSERT_EQ(
+      std::system(
+          "ip addr add 10.5.0.1/24 dev uetveth0 && ip addr add fd05::1/64 dev uetveth0 nodad && "
+          "ip neigh replace 10.5.0.2 lladdr 02:00:00:00:05:02 dev uetveth0 nud permanent && "
+          "ip neigh replace fd05::2 lladdr 02:00:00:00:05:06 dev uetveth0 nud permanent"),
+      0);
+  auto kernel = KernelNeighbors::open("uetveth0", error_);
+  ASSERT_TRUE(kernel) << error_;
+  const auto address = [](const char* text) { return *net::FabricAddress::parse(text); };
+  net::MacAddress mac{};
+  EXPECT_TRUE(kernel->ask(address("10.5.0.2"), mac));
+  EXPECT_EQ(mac, (net::MacAddress{2, 0, 0, 0, 5, 2}));
+  EXPECT_TRUE(kernel->ask(address("fd05::2"), mac));
+  EXPECT_EQ(mac, (net::MacAddress{2, 0, 0, 0, 5, 6}));
+  EXPECT_FALSE(kernel->ask(address("10.5.0.3"), mac));
+  net::FabricAddress who;
+  EXPECT_FALSE(kernel->poll(who, mac));
+  ASSERT_EQ(
+      std::system("ip neigh replace 10.5.0.3 lladdr 02:00:00:00:05:03 dev uetveth0 nud reachable"),
+      0);
+  ASSERT_TRUE(kernel->poll(who, mac));
+  EXPECT_EQ(who, address("10.5.0.3"));
+  EXPECT_EQ(mac, (net::MacAddress{2, 0, 0, 0, 5, 3}));
+  EXPECT_FALSE(KernelNeighbors::open("nosuchif0", error_));
+  EXPECT_THAT(error_, HasSubstr("nosuchif0"));
+}
+
+}  // namespace
+}  // namespace uet::dpdk
