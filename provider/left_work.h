@@ -1,4 +1,4 @@
-/// Work that threads leave for whoever has the loop, in place of waiting for it.
+/// Work that threads leave for the holder of a lock, in place of waiting for it.
 #pragma once
 
 #include <atomic>
