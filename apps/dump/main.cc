@@ -20,6 +20,7 @@
 #include "apps/dump/ring.h"
 #include "apps/dump/stats.h"
 #include "apps/dump/viewer/page.h"
+#include "apps/page/page.h"
 
 namespace uet::dump {
 namespace {
@@ -159,7 +160,7 @@ int show_ladder(const Settings& settings) {
 
 /// Event logs and captures into one page.
 int write_html(const Settings& settings) {
-  if (!has_viewer()) return fail("--html", viewer_missing());
+  if (!page::can_draw()) return fail("--html", page::drawing_missing("uet-dump"));
   Story story;
   for (const std::string& path : settings.files) {
     if (is_event_log(path)) {

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "apps/sim/commands.h"
+#include "apps/sim/run_name.h"
 #include "apps/sim/run_options.h"
 
 namespace uet::sim {
@@ -29,6 +30,12 @@ struct Spread {
   double mean() const {
     return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
   }
+};
+
+/// What all lines share.
+struct Shared {
+  std::string traffic, fabric;
+  nlohmann::ordered_json run;
 };
 
 /// One line of the table: what was run, and what came of it.
@@ -59,6 +66,15 @@ void add_choices(CLI::App& command, const char* name, std::vector<T>& values,
                    ? std::string()
                    : fmt::format("'{}' is none of {}", text, words);
       });
+}
+
+/// As --fault would say it, with the faults of all lines: "degrade=spine0=0.25+fail=spine1@50".
+std::string whole_fault(const RunOptions& o, const std::string& own) {
+  std::string all;
+  for (const std::string& text : o.degrade) all += "degrade=" + text + "+";
+  for (const std::string& text : o.fail) all += "fail=" + text + "+";
+  if (own != "none") return all + own;
+  return all.empty() ? own : all.substr(0, all.size() - 1);
 }
 
 /// "none", or words like degrade=spine0=0.25 and fail=spine1@50, joined by '+'. A sentence when it is neither.
@@ -94,8 +110,8 @@ void add_run(Row& row, const RunResult& r) {
 
 base::Result<Row, std::string> measure(const Options& options, const std::string& fault,
                                        cc::Algorithm algorithm, cc::LoadBalancing balancer,
-                                       const TrafficMatrix* fixed) {
-  Row row{.fault = fault,
+                                       const TrafficMatrix* fixed, Shared& shared) {
+  Row row{.fault = whole_fault(options, fault),
           .algorithm = std::string(cc::name_of(algorithm)),
           .balancer = std::string(cc::name_of(balancer))};
   for (std::uint32_t seed = 1; seed <= options.seeds; ++seed) {
@@ -111,6 +127,8 @@ base::Result<Row, std::string> measure(const Options& options, const std::string
     if (!config) return config.error();
     const auto result = run_matrix(*config, *drawn);
     if (!result) return result.error();
+    const RunName name = name_run(o, *config, *drawn);
+    shared = {name.traffic, name.fabric, run_json(o, *config, *drawn)};
     add_run(row, *result);
   }
   return row;
@@ -126,13 +144,15 @@ void print_row(const Row& row, std::size_t width) {
       row.drops.mean());
 }
 
-void print_table(const Options& o, const std::vector<Row>& rows) {
+void print_table(const Options& o, const Shared& shared, const std::vector<Row>& rows) {
   std::size_t width = 5;
   for (const Row& row : rows) width = std::max(width, row.fault.size());
+  fmt::print("traffic    {}\n", shared.traffic);
+  fmt::print("fabric     {}\n", shared.fabric);
+  fmt::print("seeds      1 to {}\n", o.seeds);
   fmt::print(
-      "{}, {} hosts, {} Gb/s, {} seeds; time of the whole job in us; bound: what no "
-      "protocol can beat without faults\n",
-      o.pattern.empty() ? o.matrix : o.pattern, o.hosts, o.link_gbps, o.seeds);
+      "us of the whole job; /bound: against what the load of the links and the order of the flows "
+      "allow\n");
   fmt::print("{:<{}} {:<5} {:<11} {:>10} {:>10} {:>10} {:>7} {:>7} {:>10} {:>8} {:>8} {:>8}\n",
              "fault", width, "cc", "lb", "best", "mean", "worst", "/bound", "worst", "median",
              "resent", "trims", "drops");
@@ -155,7 +175,7 @@ void print_csv(const std::vector<Row>& rows) {
   }
 }
 
-void print_json(const Options& o, const std::vector<Row>& rows) {
+void print_json(const Options& o, Shared& shared, const std::vector<Row>& rows) {
   auto list = nlohmann::json::array();
   for (const Row& r : rows) {
     list.push_back({{"fault", r.fault},
@@ -169,7 +189,11 @@ void print_json(const Options& o, const std::vector<Row>& rows) {
                     {"trims", r.trims.values},
                     {"drops", r.drops.values}});
   }
-  fmt::print("{}\n", nlohmann::json{{"seeds", o.seeds}, {"rows", list}}.dump());
+  // What differs from line to line, or from seed to seed, stands in the rows.
+  for (const char* differs : {"cc", "lb", "faults", "seed"}) shared.run.erase(differs);
+  fmt::print(
+      "{}\n",
+      nlohmann::ordered_json{{"run", shared.run}, {"seeds", o.seeds}, {"rows", list}}.dump());
 }
 
 int refuse(const std::string& why) {
@@ -192,19 +216,20 @@ int compare(const Options& o) {
   const std::vector<std::string> faults =
       o.faults.empty() ? std::vector<std::string>{"none"} : o.faults;
   std::vector<Row> rows;
+  Shared shared;
   for (const std::string& fault : faults)
     for (const cc::Algorithm algorithm : o.algorithms)
       for (const cc::LoadBalancing balancer : o.balancers) {
-        auto row = measure(o, fault, algorithm, balancer, fixed.get());
+        auto row = measure(o, fault, algorithm, balancer, fixed.get(), shared);
         if (!row) return refuse(row.error());
         rows.push_back(std::move(*row));
       }
   if (o.json)
-    print_json(o, rows);
+    print_json(o, shared, rows);
   else if (o.csv)
     print_csv(rows);
   else
-    print_table(o, rows);
+    print_table(o, shared, rows);
   const bool all =
       std::all_of(rows.begin(), rows.end(), [](const Row& r) { return r.incomplete == 0; });
   return all ? kDone : kFailed;

@@ -1,14 +1,28 @@
-/// Draws a run into one HTML file that needs nothing else.
+/// Draws runs over each other into one HTML file that needs nothing else.
 #pragma once
 
+#include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "apps/sim/flow_run.h"
+#include "apps/sim/run_name.h"
 
 namespace uet::sim {
 
-/// Distribution of completion times, queue depth, congestion windows, shares of the top tier. False
-/// when the file cannot be written.
-bool write_html_report(const std::string& path, const RunConfig& config, const RunResult& result);
+/// A run that is over.
+struct PlayedRun {
+  RunConfig config;
+  RunName name;
+  std::string command;               ///< that plays it again
+  std::vector<std::uint32_t> steps;  ///< of the flows, as steps_of gives them
+  nlohmann::ordered_json json;       ///< as run_json gives it
+  RunResult result;
+};
+
+/// The page: what was run, steps over time, completion times, queues, windows, shares of the top tier, faults. Only where
+/// page::can_draw().
+std::string draw(const std::vector<PlayedRun>& runs);
 
 }  // namespace uet::sim

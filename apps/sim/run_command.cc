@@ -6,8 +6,12 @@
 #include <cstdio>
 #include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
 
+#include "apps/page/page.h"
 #include "apps/sim/commands.h"
+#include "apps/sim/flow_steps.h"
 #include "apps/sim/html_report.h"
 #include "apps/sim/run_options.h"
 #include "apps/sim/run_output.h"
@@ -16,9 +20,15 @@ namespace uet::sim {
 
 namespace {
 
+/// Other runs that `plot` draws over the first one: more colors would not be told apart.
+constexpr std::size_t kVersusMax = 3;
+
 struct Options : RunOptions {
   std::string per_flow, trace, plot;
   bool json = false, path_state = false;
+  std::vector<std::string> versus;
+  /// What add_run_options took, in the order of the command line.
+  std::vector<std::pair<std::string, std::vector<std::string>>> given;
 };
 
 int fail(const std::string& why) {
@@ -52,7 +62,88 @@ class ProgressBar {
   bool shown_ = false;
 };
 
-int run(const Options& o) {
+void add_run_options(CLI::App& command, RunOptions& o) {
+  add_world_options(command, o);
+  add_choice(command, "--cc", o.algorithm, kAlgorithms, "congestion control (default: nscc)");
+  add_choice(command, "--lb", o.load_balancing, kBalancers, "path choice (default: bitmap)");
+  command.add_option("--seed", o.seed, "of everything random")
+      ->check([](const std::string& text) {
+        return text.starts_with('-') ? std::string("a seed is not negative") : std::string();
+      })
+      ->capture_default_str();
+}
+
+void forget(Options& o, const std::string& name) {
+  std::erase_if(o.given, [&name](const auto& option) { return option.first == name; });
+}
+
+/// The options of a command line that describe its run; of a flag no values.
+void note_given(const CLI::App& command, Options& o) {
+  static const std::vector<std::string> kNotOfTheRun = {"--out",   "--json",       "--per-flow",
+                                                        "--trace", "--path-state", "--versus"};
+  for (const CLI::Option* option : command.parse_order()) {
+    const std::string name = option->get_name();
+    if (std::find(kNotOfTheRun.begin(), kNotOfTheRun.end(), name) != kNotOfTheRun.end()) continue;
+    const bool is_flag = option->get_items_expected_max() == 0;
+    forget(o, name);
+    o.given.emplace_back(name, is_flag ? std::vector<std::string>{} : option->results());
+  }
+}
+
+std::string command_line(const Options& o) {
+  std::string line = "uet-sim run";
+  for (const auto& [name, values] : o.given) {
+    if (values.empty()) line += " " + name;
+    for (const std::string& value : values) {
+      const bool is_plain = value.find_first_not_of(
+                                "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+                                "./=@,:+") == std::string::npos;
+      line += " " + name + " " + (is_plain ? value : "'" + value + "'");
+    }
+  }
+  return line;
+}
+
+/// `base` with what the text of a --versus says differently.
+base::Result<Options, std::string> versus(const Options& base, const std::string& text) {
+  Options o = base;
+  CLI::App parser;
+  parser.set_help_flag();
+  add_run_options(parser, o);
+  try {
+    parser.parse(text, false);
+  } catch (const CLI::ParseError& e) {
+    return fmt::format("--versus '{}': {}", text, e.what());
+  }
+  const auto drop = [&o](const std::string& name, std::string& value) {
+    value.clear();
+    forget(o, name);
+  };
+  if (parser.count("--pattern") > 0) drop("--matrix", o.matrix);
+  if (parser.count("--matrix") > 0) drop("--pattern", o.pattern);
+  note_given(parser, o);
+  return o;
+}
+
+void show_result(const Options& o, const PlayedRun& run, double wall_s) {
+  if (o.json) {
+    fmt::print("{}\n", json_text(run.json, run.config, run.result, wall_s));
+  } else {
+    print_text(run.name, run.config, run.result, wall_s);
+  }
+}
+
+/// Empty, or which file could not be written.
+std::string write_files(const Options& o, const PlayedRun& run) {
+  const auto cannot = [](const std::string& path) { return path + ": cannot be written"; };
+  if (o.per_flow.empty()) return {};
+  if (!write_per_flow(o.per_flow, run.config, run.result)) return cannot(o.per_flow);
+  const std::string paths = o.per_flow + ".paths";
+  return o.path_state && !write_paths(paths, run.result) ? cannot(paths) : std::string();
+}
+
+/// Plays the run and shows its figures; an exit code when it cannot be played.
+base::Result<PlayedRun, int> play(const Options& o) {
   if (const std::string wrong = check(o); !wrong.empty()) return refuse(wrong);
   const auto matrix = load(o);
   if (!matrix) return o.pattern.empty() ? fail(matrix.error()) : refuse(matrix.error());
@@ -69,48 +160,72 @@ int run(const Options& o) {
   }
   if (!o.plot.empty())
     c.sample_period = SimSpan::from_ps(std::max<std::int64_t>(c.fabric.base_rtt().ps() / 2, 1));
-  const auto bar = isatty(STDERR_FILENO) ? std::make_unique<ProgressBar>() : nullptr;
+  auto bar = isatty(STDERR_FILENO) ? std::make_unique<ProgressBar>() : nullptr;
   if (bar) c.progress = [&bar](double share, SimTime now) { bar->show(share, now); };
 
   const auto begin = std::chrono::steady_clock::now();
-  const auto result = run_matrix(c, *matrix);
+  auto result = run_matrix(c, *matrix);
   const double wall_s =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (!result) return refuse(result.error());
+  bar.reset();
+  c.progress = nullptr;
+  c.trace = nullptr;
 
-  if (!o.per_flow.empty() && !write_per_flow(o.per_flow, c, *result)) {
-    return fail(fmt::format("{}: cannot be written", o.per_flow));
+  PlayedRun run{.config = c,
+                .name = name_run(o, c, *matrix),
+                .command = command_line(o),
+                .steps = steps_of(*matrix),
+                .json = run_json(o, c, *matrix),
+                .result = std::move(result.value())};
+  if (const std::string why = write_files(o, run); !why.empty()) return fail(why);
+  show_result(o, run, wall_s);
+  return run;
+}
+
+int write_page(const std::string& path, const std::vector<PlayedRun>& runs) {
+  std::ofstream out(path);
+  out << draw(runs);
+  out.flush();
+  return out ? kDone : fail(fmt::format("{}: cannot be written", path));
+}
+
+int run(const Options& o) {
+  std::vector<Options> wanted = {o};
+  if (!o.plot.empty() && !page::can_draw()) return fail(page::drawing_missing("uet-sim"));
+  if (o.versus.size() > kVersusMax) return refuse(fmt::format("at most {} --versus", kVersusMax));
+  if (!o.versus.empty() && !(o.per_flow.empty() && o.trace.empty()))
+    return refuse("--per-flow and --trace are about one run: leave --versus away");
+  for (const std::string& text : o.versus) {
+    auto other = versus(o, text);
+    if (!other) return refuse(other.error());
+    wanted.push_back(std::move(other.value()));
   }
-  if (o.path_state && !o.per_flow.empty() && !write_paths(o.per_flow + ".paths", *result)) {
-    return fail(fmt::format("{}.paths: cannot be written", o.per_flow));
+  std::vector<PlayedRun> runs;
+  for (const Options& each : wanted) {
+    if (!runs.empty() && !o.json) fmt::print("\n");
+    auto played = play(each);
+    if (!played) return played.error();
+    runs.push_back(std::move(played.value()));
   }
-  if (!o.plot.empty() && !write_html_report(o.plot, c, *result)) {
-    return fail(fmt::format("{}: cannot be written", o.plot));
+  if (!o.plot.empty()) {
+    if (const int code = write_page(o.plot, runs); code != kDone) return code;
   }
-  if (o.json) {
-    fmt::print("{}\n", json_text(c, *result, wall_s));
-  } else {
-    print_text(c, *result, wall_s);
-  }
-  return result->completed == result->flows.size() ? kDone : kFailed;
+  const bool all = std::all_of(runs.begin(), runs.end(), [](const PlayedRun& played) {
+    return played.result.completed == played.result.flows.size();
+  });
+  return all ? kDone : kFailed;
 }
 
 void add_options(CLI::App& command, Options& o) {
-  add_world_options(command, o);
-  add_choice(command, "--cc", o.algorithm, kAlgorithms, "congestion control (default: nscc)");
-  add_choice(command, "--lb", o.load_balancing, kBalancers, "path choice (default: bitmap)");
-  command.add_option("--seed", o.seed, "of everything random")
-      ->check([](const std::string& text) {
-        return text.starts_with('-') ? std::string("a seed is not negative") : std::string();
-      })
-      ->capture_default_str();
+  add_run_options(command, o);
   command.add_option("--per-flow", o.per_flow, "write one CSV line a flow");
   command.add_flag("--path-state", o.path_state,
                    "with --json or --per-flow: the state of every path of every flow (the CSV goes "
                    "to FILE.paths)");
   command.add_option("--trace", o.trace,
                      "write every event of every endpoint, one JSON object a line");
-  command.add_flag("--json", o.json, "print one JSON object");
+  command.add_flag("--json", o.json, "print one JSON object a run");
 }
 
 }  // namespace
@@ -120,14 +235,27 @@ void add_run_command(CLI::App& app, int& exit_code) {
   CLI::App* run_app =
       app.add_subcommand("run", "run a traffic matrix and measure completion times");
   add_options(*run_app, *options);
-  run_app->callback([options, &exit_code] { exit_code = run(*options); });
+  run_app->callback([options, run_app, &exit_code] {
+    note_given(*run_app, *options);
+    exit_code = run(*options);
+  });
 
   auto plot_options = std::make_shared<Options>();
-  CLI::App* plot_app =
-      app.add_subcommand("plot", "as run, and draw what happened into one HTML file");
+  CLI::App* plot_app = app.add_subcommand(
+      "plot", "as run, and draw what happened into one HTML file, also runs over each other");
   add_options(*plot_app, *plot_options);
   plot_app->add_option("--out", plot_options->plot, "the HTML file")->required();
-  plot_app->callback([plot_options, &exit_code] { exit_code = run(*plot_options); });
+  plot_app
+      ->add_option("--versus", plot_options->versus,
+                   "draw another run over the first one; OPTIONS say what differs: "
+                   "'--lb mixed', '--degrade spine0=0.25'")
+      ->type_name("OPTIONS")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  plot_app->callback([plot_options, plot_app, &exit_code] {
+    note_given(*plot_app, *plot_options);
+    exit_code = run(*plot_options);
+  });
 }
 
 }  // namespace uet::sim

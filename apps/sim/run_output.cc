@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -92,9 +93,15 @@ std::string state_of(const FlowResult& f) {
 
 }  // namespace
 
-std::string json_text(const RunConfig& config, const RunResult& r, double wall_s) {
+bool has_order(const RunResult& r) {
+  return std::any_of(r.flows.begin(), r.flows.end(),
+                     [](const FlowResult& f) { return f.flow.started_by.has_value(); });
+}
+
+std::string json_text(Json run, const RunConfig& config, const RunResult& r, double wall_s) {
   const bool any = r.completed > 0;
   Json j;
+  j["run"] = std::move(run);
   j["flows"] = r.flows.size();
   j["completed"] = r.completed;
   j["bound_us"] = us(r.bound);
@@ -122,19 +129,26 @@ std::string json_text(const RunConfig& config, const RunResult& r, double wall_s
   return j.dump();
 }
 
-void print_text(const RunConfig&, const RunResult& r, double wall_s) {
+void print_text(const RunName& name, const RunConfig& config, const RunResult& r, double wall_s) {
+  fmt::print("traffic           {}\n", name.traffic);
+  fmt::print("fabric            {}\n", name.fabric);
+  fmt::print("transport         {}\n", name.transport);
+  fmt::print("faults            {}\n", name.faults);
+  fmt::print("seed              {}\n", config.seed);
   fmt::print("flows             {} of {} completed\n", r.completed, r.flows.size());
-  fmt::print("lower bound       {:.3f} us\n", r.bound.us());
   if (r.completed > 0) {
     fmt::print("completion time   min {:.3f}  median {:.3f}  p99 {:.3f}  max {:.3f} us\n",
                r.fct_min.us(), r.fct_median.us(), r.fct_p99.us(), r.fct_max.us());
-    fmt::print("max / bound       {:.3f}   median / bound {:.3f}\n", r.fct_max.us() / r.bound.us(),
-               r.fct_median.us() / r.bound.us());
+    if (!has_order(r)) {
+      fmt::print("slowest flow      {:.3f} times its bound of {:.3f} us\n",
+                 r.fct_max.us() / r.bound.us(), r.bound.us());
+    }
     fmt::print("Jain index        {:.4f}\n", r.jain);
   }
   if (r.job.ps() > 0) {
-    fmt::print("whole job         {:.3f} us; its critical path alone takes {:.3f} us\n", r.job.us(),
-               r.job_bound.us());
+    fmt::print("whole job         {:.3f} us, {:.3f} times its bound of {:.3f} us\n", r.job.us(),
+               r.job.us() / std::max(r.bound, r.job_bound).us(),
+               std::max(r.bound, r.job_bound).us());
   }
   fmt::print("data packets      {}, of them {} retransmissions, {} timeouts\n", r.packets,
              r.retransmissions, r.timeouts);

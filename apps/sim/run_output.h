@@ -2,15 +2,21 @@
 /// uet-sim(1).
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "apps/sim/flow_run.h"
+#include "apps/sim/run_name.h"
 
 namespace uet::sim {
 
-/// One object, without a line end.
-std::string json_text(const RunConfig& config, const RunResult& result, double wall_s);
-void print_text(const RunConfig& config, const RunResult& result, double wall_s);
+/// One object, without a line end. `run` is what run_json gives.
+std::string json_text(nlohmann::ordered_json run, const RunConfig& config, const RunResult& result,
+                      double wall_s);
+void print_text(const RunName& name, const RunConfig& config, const RunResult& result,
+                double wall_s);
+/// Whether some flows wait for others, as in a collective: the load of the links then bounds no flow.
+bool has_order(const RunResult& result);
 /// One line a flow, in the order of the matrix; times of flows that did not end are empty. False
 /// when the file cannot be written.
 bool write_per_flow(const std::string& path, const RunConfig& config, const RunResult& result);

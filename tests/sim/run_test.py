@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""uet-sim run: closed form, fields of the JSON object, determinism, exit codes. Prints TAP.
+"""uet-sim run, plot and compare: closed form, fields of the JSON object, names of runs, determinism, the page, exit codes. Prints TAP.
 
     run_test.py UET_SIM
 """
@@ -10,9 +10,12 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from xml.etree import ElementTree
 
-FIELDS = ["flows", "completed", "bound_us", "fct_us", "job_us", "job_bound_us", "jain", "packets", "retransmissions", "timeouts",
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from browser import MISSING, browser, drawn  # noqa: E402
+
+FIELDS = ["run", "flows", "completed", "bound_us", "fct_us", "job_us", "job_bound_us", "jain", "packets", "retransmissions", "timeouts",
           "trims", "drops", "marks", "spine_share", "ooo_distance_max", "paths", "events", "max_rss_kib", "wall_s"]
 SIM = sys.argv[1]
 results = []
@@ -85,18 +88,78 @@ with tempfile.TemporaryDirectory() as folder:
     code, r, _ = run("--matrix", path, "--end-us", "100")
     check("flows that do not end in time are counted", code == 1 and r["completed"] == 0 and r["fct_us"]["max"] is None)
 
+    # What was run stands beside what came of it.
+    options = ("--pattern", "ring-allreduce", "--hosts", "8", "--bytes", "80000", "--lb", "mixed", "--planes", "2", "--seed", "7",
+               "--degrade", "plane0/spine0=0.5@10-90", "--fail", "host3@20~8", "--repair-us", "30")
+    code, r, _ = run(*options)
+    named = r["run"] if r else {}
+    check("the JSON object names what was run", code == 0 and all(named.get(k) == v for k, v in {
+        "pattern": "ring-allreduce", "hosts": 8, "bytes": 80000, "tiers": 2, "planes": 2, "link_gbps": 100, "cc": "nscc", "lb": "mixed",
+        "paths": 64, "trimming": True, "repair_us": 30, "seed": 7,
+        "faults": ["plane0/spine0 at 50 % from 10 us to 90 us", "host3 down for half of every 8 us from 20 us"]}.items()), str(named))
+    done = subprocess.run([SIM, "run", *options], capture_output=True, text=True, timeout=120)
+    check("so does the text", done.returncode == 0 and all(words in done.stdout for words in (
+        "ring-allreduce, 8 hosts, 80000 bytes a host", "in each of 2 planes, 100 Gb/s links", "cc nscc, lb mixed, 64 paths",
+        "plane0/spine0 at 50 % from 10 us to 90 us, host3 down for half of every 8 us from 20 us; switches route around")), done.stdout)
+    check("a flow of a collective has no bound of its own", "whole job" in done.stdout and "slowest flow" not in done.stdout, done.stdout)
+
+
+def plot(folder, *args):
+    """Exit status, the page's data, the page, stderr."""
     page = Path(folder) / "run.html"
-    done = subprocess.run([SIM, "plot", "--pattern", "permutation", "--planes", "2", "--fail", "plane1/spine0@50", "--out", str(page)],
-                          capture_output=True, text=True, timeout=120)
+    page.unlink(missing_ok=True)
+    done = subprocess.run([SIM, "plot", "--out", str(page), *args], capture_output=True, text=True, timeout=120)
     html = page.read_text() if page.exists() else ""
-    check("plot writes four charts", done.returncode == 0 and html.count("<svg") == 4, done.stderr)
-    check("the page needs nothing else", not re.search(r"(src|href)=|url\(|https?:|@import|<script", html))
-    charts = [ElementTree.fromstring(svg) for svg in re.findall("<svg.*?</svg>", html, re.S)]
-    numbers = [float(n) for chart in charts for line in chart.iter("polyline") for point in line.get("points").split()
-               for n in point.split(",")]
-    check("its charts are well formed, with lines inside of the frame",
-          len(charts) == 4 and len(numbers) > 200 and min(numbers) >= 0 and max(numbers) <= 640, f"{len(numbers)} numbers")
-    check("a bar for each spine of each plane", len(list(charts[3].iter("rect"))) == 8 if len(charts) == 4 else False)
+    found = re.search(r'id="data">(.*?)</script>', html)
+    return done.returncode, json.loads(found[1])["runs"] if found else [], html, done.stderr
+
+
+def flows_of_steps(rows):
+    return [(row[0], row[1]) for row in rows]
+
+
+def check_page(folder):
+    ring = ("--pattern", "ring-allreduce", "--hosts", "8", "--bytes", "400000", "--degrade", "spine0=0.25")
+    code, runs, html, error = plot(folder, *ring, "--fail", "spine1@20-60", "--versus", "--lb oblivious", "--versus", "--matrix none")
+    check("a run that cannot be played is no page", code == 1 and not html and "none: cannot be opened" in error, error)
+    code, runs, html, error = plot(folder, *ring, "--fail", "spine1@20-60", "--versus", "--lb oblivious --degrade spine1=0.5")
+    if "libjs-d3" in error:
+        print("# built without the package libjs-d3: no page")
+        return
+    check("plot draws two runs into one page", code == 0 and len(runs) == 2, error)
+    check("the page needs nothing else", not re.search(r"<(?:script|link|img)[^>]*(?:src|href)=", html))
+    check("it names what was run", [r["faults"] for r in runs] == [
+        "spine0 at 25 %, spine1 down from 20 us to 60 us", "spine1 at 50 %, spine1 down from 20 us to 60 us"]
+        and "lb oblivious" in runs[1]["transport"] and runs[1]["command"].endswith(
+            "--hosts 8 --bytes 400000 --fail spine1@20-60 --lb oblivious --degrade spine1=0.5"), str([r["command"] for r in runs]))
+    check("a ring has a step for each time that its parts move on", all(
+        flows_of_steps(r["steps"]) == [(n, 8) for n in range(14)] for r in runs), str(runs and runs[0]["steps"]))
+    check("steps end one after the other", all(a[4] < b[4] for r in runs for a, b in zip(r["steps"], r["steps"][1:])))
+    check("spines with faults are marked", [[(bool(t[2]), t[3]) for t in r["tops"]] for r in runs] == [
+        [(True, False), (True, True)], [(False, False), (True, True)]], str(runs and runs[0]["tops"]))
+    if browser() is None:
+        print(f"# {MISSING}: the page is not drawn")
+    else:
+        document, said = drawn(browser(), Path(folder) / "run.html", folder)
+        check("a browser draws all charts", 'data-ready="2 runs, 7 charts"' in document, document[-1500:] + said)
+        check("faults are colored", document.count('fill="#d62728"') >= 3 and document.count('fill="#ff7f0e"') >= 2)
+    tree = ("--pattern", "tree-allreduce", "--hosts", "7", "--bytes", "9000")
+    _, runs, _, _ = plot(folder, *tree)
+    check("a tree goes up and down", len(runs) == 1 and flows_of_steps(runs[0]["steps"]) == [(0, 4), (1, 2), (2, 2), (3, 4)],
+          str(runs and runs[0]["steps"]))
+    circle = ("Nodes 8\nConnections 3\nTriggers 2\n0->1 id 1 start 0 size 9 recv_done_trigger 1\n1->2 id 2 trigger 1 size 9 recv_done_trigger 2\n"
+              "2->3 id 3 trigger 2 size 9 recv_done_trigger 1\ntrigger id 1 oneshot\ntrigger id 2 oneshot\n")
+    _, runs, _, error = plot(folder, "--matrix", matrix(folder, "circle.cm", circle))
+    check("flows that wait for each other have steps too", runs and flows_of_steps(runs[0]["steps"]) == [(0, 1), (1, 1), (2, 1)], error)
+    for text, why in (("--lb magic", "none of"), ("--out x", "not expected"), ("--pattern none", "no pattern"), ("--fail spine77", "names no link")):
+        code, _, html, error = plot(folder, *ring, "--versus", text)
+        check(f"--versus '{text}' is a usage error", code == 2 and not html and why in error, error)
+    code, _, _, error = plot(folder, *ring, "--versus", "--seed 2", "--per-flow", str(Path(folder) / "flows"))
+    check("files of one run and two runs contradict each other", code == 2 and "--versus" in error, error)
+
+
+with tempfile.TemporaryDirectory() as folder:
+    check_page(folder)
 
 
 def compare(*args):
@@ -113,6 +176,15 @@ check("each with every seed", all(len(r["job_us"]) == 2 for r in rows))
 _, alone, _ = run("--pattern", "permutation", "--bytes", "200000", "--cc", "both", "--lb", "mixed", "--seed", "2")
 check("a seed gives what run gives", len(rows) == 8 and rows[3]["job_us"][1] == alone["job_us"], f"{rows[3:4]} {alone['job_us']}")
 check("a slow spine shows", len(rows) == 8 and min(rows[5]["of_bound"]) > max(rows[1]["of_bound"]))
+code, text, _ = compare("--pattern", "permutation", "--hosts", "8", "--bytes", "20000", "--degrade", "spine0=0.5", "--fault", "none", "--fault",
+                        "fail=spine1@5", "--seeds", "1", "--no-trim", "--json")
+table = json.loads(text) if code == 0 else {"rows": [], "run": {}}
+check("compare names the faults of all lines in each", [r["fault"] for r in table["rows"]] == ["degrade=spine0=0.5", "degrade=spine0=0.5+fail=spine1@5"], text)
+check("and what all lines share", {k: table["run"].get(k) for k in ("pattern", "hosts", "bytes", "trimming", "lb", "seed")} == {
+    "pattern": "permutation", "hosts": 8, "bytes": 20000, "trimming": False, "lb": None, "seed": None}, text)
+code, text, _ = compare("--matrix", str(Path(__file__).resolve().parents[2] / "examples/permutation.cm"), "--degrade", "spine0", "--seeds", "1")
+check("its text does, too", code == 0 and "permutation.cm, 32 hosts, 32 flows" in text and "8 leaves, 4 spines" in text
+      and "\ndegrade=spine0 " in text, text)
 code, text, _ = compare("--pattern", "incast", "--hosts", "8", "--bytes", "100000", "--csv")
 check("its CSV has a line for each row", code == 0 and [len(line.split(",")) for line in text.splitlines()] == [13, 13], text)
 code, _, error = compare("--pattern", "incast", "--fault", "slow=spine0")

@@ -7,10 +7,13 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+
+from browser import MISSING, browser, drawn  # noqa: E402
 
 LINES = 150_000
 SIZE_MAX = 24 << 20  # bytes of a page of full views
@@ -36,24 +39,6 @@ def paths(path):
                         "marks": 0, "trims": 0, "losses": 0} for e in range(16)]
             out.write(json.dumps({"t": 1_000_000_000 + second * 50_000_000, "peer": "10.0.0.1", "window": 5, "inflight": 1,
                                   "base_rtt_us": 9, "rtt_us": 12, "paths": entries}) + "\n")
-
-
-def browser():
-    for name in ("chromium", "chromium-browser", "google-chrome"):
-        if shutil.which(name):
-            return shutil.which(name)
-    return None
-
-
-def drawn(program, page, folder):
-    """The document as the browser has it after its scripts, or why there is none."""
-    command = [program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", f"--user-data-dir={folder}/profile",
-               "--virtual-time-budget=20000", "--dump-dom", f"file://{page}"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=240, stdin=subprocess.DEVNULL)
-    except subprocess.TimeoutExpired:
-        return "", "the browser is not done after four minutes"
-    return done.stdout, done.stderr[-2000:]
 
 
 class Tap:
@@ -88,7 +73,7 @@ def main():
             tap.result("it needs nothing but itself", "\n".join(outside))
             tap.result("it is small", "" if len(text) < SIZE_MAX else f"{len(text)} bytes")
             if browser() is None:
-                tap.skip("a browser draws it", "no chromium here (package chromium)")
+                tap.skip("a browser draws it", MISSING)
             else:
                 document, said = drawn(browser(), page, folder)
                 ready = re.search(r"data-ready=\"2 files, (\d+) views\"", document)

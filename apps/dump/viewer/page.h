@@ -7,10 +7,7 @@
 
 namespace uet::dump {
 
-/// False where the plotting library was not there when this was built.
-bool has_viewer();
-/// What to do about that.
-std::string viewer_missing();
+/// Only where page::can_draw().
 std::string to_html(Story& story, const std::string& title);
 
 /// Whether a file begins as an event log does, not as a capture.

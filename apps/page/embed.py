@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Text files as constants of C++, in pieces. A file that is not there becomes an empty one: the program says what to install.
 
-    embed.py OUT NAME=FILE...
+    embed.py OUT NAMESPACE NAME=FILE...
 """
 
 import sys
@@ -12,8 +12,8 @@ MARK = "embedded"
 
 
 def main():
-    out, *entries = sys.argv[1:]
-    lines = ["#include <span>", "#include <string_view>", "", "namespace uet::dump {"]
+    out, namespace, *entries = sys.argv[1:]
+    lines = ["#include <span>", "#include <string_view>", "", f"namespace {namespace} {{"]
     for entry in entries:
         name, _, path = entry.partition("=")
         text = Path(path).read_text(encoding="utf-8") if path and Path(path).is_file() else ""
@@ -24,7 +24,7 @@ def main():
         lines += [f'    R"{MARK}({piece}){MARK}",' for piece in pieces]
         lines += ["};", f"extern const std::span<const std::string_view> {name};",
                   f"const std::span<const std::string_view> {name} = {name}Pieces;"]
-    Path(out).write_text("\n".join([*lines, "}  // namespace uet::dump", ""]), encoding="utf-8")
+    Path(out).write_text("\n".join([*lines, f"}}  // namespace {namespace}", ""]), encoding="utf-8")
 
 
 main()
