@@ -88,19 +88,19 @@ bool Ses::deregister_memory(Instant, std::uint64_t key, std::uint32_t space) {
 PostResult<Posted> Ses::send(Instant now, EndpointId endpoint, const SendRequest& request) {
   Endpoint* e = impl_->core.endpoints.find(endpoint);
   if (e == nullptr) return PostError::kBadEndpoint;
-  return impl_->tx.send(now, *e, request);
+  return impl_->tx.posting().send(now, *e, request);
 }
 
 PostResult<Posted> Ses::rma(Instant now, EndpointId endpoint, const RmaRequest& request) {
   Endpoint* e = impl_->core.endpoints.find(endpoint);
   if (e == nullptr) return PostError::kBadEndpoint;
-  return impl_->tx.rma(now, *e, request);
+  return impl_->tx.posting().rma(now, *e, request);
 }
 
 PostResult<Posted> Ses::atomic(Instant now, EndpointId endpoint, const AtomicRequest& request) {
   Endpoint* e = impl_->core.endpoints.find(endpoint);
   if (e == nullptr) return PostError::kBadEndpoint;
-  return impl_->tx.atomic(now, *e, request);
+  return impl_->tx.posting().atomic(now, *e, request);
 }
 
 PostResult<Posted> Ses::receive(Instant now, EndpointId endpoint, const ReceiveRequest& request) {
