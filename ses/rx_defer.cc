@@ -44,7 +44,7 @@ pds::Answer Receiver::defer(Context& c, RiSpace& space, Sender& sender, Unexpect
     m.seen = r.covered;
     m.code_was_told = true;
   }
-  return answer_news(r, ResponseList::kOverflow, 0);
+  return answer_ok(r, ResponseList::kOverflow, 0);
 }
 
 /// [SES 7.3] Its initiator shall not wait for ever: it is asked to send what no one keeps.
@@ -101,7 +101,7 @@ pds::Answer Receiver::end_restarted(Context& c, Unexpected& u) {
   end_rendezvous(c.now, u, ReturnCode::kOk);
   fetches_.serve(c.now);
   return limit < length
-             ? answer_news(c.request, ResponseList::kExpected, static_cast<std::uint32_t>(limit))
+             ? answer_ok(c.request, ResponseList::kExpected, static_cast<std::uint32_t>(limit))
              : answer_default(c.request);
 }
 

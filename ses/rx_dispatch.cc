@@ -230,7 +230,7 @@ pds::Answer Receiver::on_message_error_packet(Context& c) {
   RxMessage* m = messages_.find(c.key);
   if (m == nullptr) {
     // On RUD it may have overtaken the packets that it ends: those must not begin anything. Where there is nothing to begin, a
-    // stone would only be in the way of a later message of that id.
+    // discarded one would only be in the way of a later message of that id.
     ReturnCode code = ReturnCode::kOk;
     const bool may_begin = core_.endpoints.route(r.target(), RiKind::kAny, code) != nullptr;
     if (!c.is_ordered() && may_begin && r.message_offset > 0 &&

@@ -85,7 +85,7 @@ void Receiver::on_pdc_gone(Instant now, pds::PdcRef pdc, const net::FabricAddres
       shares_.release(m);
     }
   };
-  end_all(sender->stones);
+  end_all(sender->discarded);
   end_all(sender->live);
   senders_.unhold(*sender);
 }
@@ -95,8 +95,7 @@ void Receiver::on_resume(Instant now) {
   if (reports_.empty()) returns_.serve(now);
 }
 
-/// [SES 4.3 rules 9, 10] First the message goes, and a stone stays to answer what still comes;
-/// later the stone.
+/// [SES 4.3 rules 9, 10] First the message is discarded, and answers what still comes of it; later it is forgotten.
 void Receiver::drop_idle_messages(Instant now) {
   while (RxMessage* m = messages_.oldest()) {
     if (!clock_.is_past(m->active_at_ns, core_.config.message_idle)) return;

@@ -69,7 +69,7 @@ pds::Answer Receiver::deliver_rendezvous(Context& c, RiSpace& space, Receive& re
   if (n > 0) receive.iov.scatter(static_cast<std::size_t>(start), r.payload.data(), n);
   remember_for_delivery(c, u);
   fetch_rest(c.now, u);
-  return answer_news(r, ResponseList::kExpected, static_cast<std::uint32_t>(limit));
+  return answer_ok(r, ResponseList::kExpected, static_cast<std::uint32_t>(limit));
 }
 
 /// Everything that comes with the message is in the receive.
@@ -83,7 +83,7 @@ pds::Answer Receiver::end_eager_part(Context& c, RxMessage& m) {
   remember_for_delivery(c, u);
   const auto limit = static_cast<std::uint32_t>(u.rest.limit);
   fetch_rest(c.now, u);
-  return answer_news(c.request, ResponseList::kExpected, limit);
+  return answer_ok(c.request, ResponseList::kExpected, limit);
 }
 
 /// One that waited goes into a receive: what came with it is there, or still on its way. [SES 9 step 3]

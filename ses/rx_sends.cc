@@ -28,7 +28,7 @@ inline Completion completion_of(const RequestContext& c, const Receive& receive,
 
 inline pds::Answer answer_placed(const RequestView& r, std::uint64_t limit) {
   return limit < r.request_length
-             ? answer_news(r, ResponseList::kExpected, static_cast<std::uint32_t>(limit))
+             ? answer_ok(r, ResponseList::kExpected, static_cast<std::uint32_t>(limit))
              : answer_default(r);
 }
 
@@ -202,7 +202,7 @@ pds::Answer Receiver::keep(Context& c, Unexpected& u) {
     return answer_pending(r);
   }
   remember_for_delivery(c, u);
-  return answer_news(r, ResponseList::kOverflow, r.carried_length);
+  return answer_ok(r, ResponseList::kOverflow, r.carried_length);
 }
 
 pds::Answer Receiver::proceed_capture(Context& c, RxMessage& m) {
@@ -218,7 +218,7 @@ pds::Answer Receiver::proceed_capture(Context& c, RxMessage& m) {
   u.message = nullptr;
   shares_.release(m);
   remember_for_delivery(c, u);
-  return answer_news(r, ResponseList::kOverflow, r.carried_length);
+  return answer_ok(r, ResponseList::kOverflow, r.carried_length);
 }
 
 void Receiver::describe(const Context& c, Unexpected& u) {
