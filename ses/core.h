@@ -8,6 +8,7 @@
 #include "ses/payload_sizes.h"
 #include "ses/peer_table.h"
 #include "ses/rendezvous.h"
+#include "ses/tokens.h"
 #include "ses/ways.h"
 
 namespace uet::ses {
@@ -87,19 +88,6 @@ class UpcallScope {
  private:
   Core& core_;
 };
-
-/// A pds::MessageToken: which half of SES, which object, which attempt.
-enum class TokenKind : std::uint64_t { kOperation = 1, kReadReturn = 2, kDelivery = 3 };
-constexpr pds::MessageToken make_token(TokenKind kind, std::uint32_t index, std::uint32_t attempt) {
-  return static_cast<std::uint64_t>(kind) << 62 | std::uint64_t{attempt & 0x3fff'ffff} << 32 |
-         index;
-}
-constexpr TokenKind kind_of(pds::MessageToken token) {
-  return static_cast<TokenKind>(token >> 62);
-}
-constexpr std::uint32_t index_of(pds::MessageToken token) {
-  return static_cast<std::uint32_t>(token);
-}
 
 /// Packets that a message of `length` bytes needs.
 constexpr std::uint32_t segments_for(std::uint64_t length, std::uint32_t payload_mtu) {

@@ -5,8 +5,8 @@
 namespace uet::ses {
 namespace {
 
-/// Without a packet, until a stone gives its place to another message of its source.
-constexpr base::Duration kStoneRests = base::Duration::from_seconds(2);
+/// Without a packet, until a discarded message gives its place to another message of its source.
+constexpr base::Duration kDiscardedRests = base::Duration::from_seconds(2);
 
 }  // namespace
 
@@ -27,13 +27,14 @@ bool MessageShares::has_place(RequestContext& c) {
   Sender* owner = owner_of(c);
   if (owner == nullptr) return false;
   while (!fits(*owner, c.key.pdc)) {
-    const bool has_old_stone =
-        !owner->stones.empty() && clock_.is_past(owner->stones.front().active_at_ns, kStoneRests);
-    if (!has_old_stone) {
+    const bool has_old_discarded =
+        !owner->discarded.empty() &&
+        clock_.is_past(owner->discarded.front().active_at_ns, kDiscardedRests);
+    if (!has_old_discarded) {
       ++refused_;
       return false;
     }
-    release(owner->stones.front());
+    release(owner->discarded.front());
   }
   return true;
 }

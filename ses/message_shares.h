@@ -19,7 +19,7 @@ class MessageShares {
     if (c.owner != nullptr) senders_.unhold(*c.owner);
   }
 
-  /// May the source of the packet, and its PDC, have one more message on its way in? Stones of its own make room for it, once no
+  /// May the source of the packet, and its PDC, have one more message on its way in? Discarded messages of its own make room for it, once no
   /// packet has met them for a while: without them a late packet would begin the message anew.
   bool has_place(RequestContext& c);
   /// The message of the packet, for which there is a place. The packet is not counted yet.

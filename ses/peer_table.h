@@ -6,26 +6,16 @@
 #include <unordered_map>
 
 #include "ses/chunked_pool.h"
+#include "ses/send_stream.h"
 #include "ses/ses.h"
 
 namespace uet::ses {
 
 struct Flow;
-struct TxOp;
 
 /// SEND and TAGGED resources are separate at the target, so what is known about them is kept apart.
 /// [SES 2.3]
 enum class Space : std::uint8_t { kUntagged = 0, kTagged = 1 };
-
-/// The numbered messages to one space of a peer, of all local endpoints together. [decision 141]
-struct SendStream {
-  std::uint32_t id = 0;  ///< 0: none yet
-  std::uint32_t next = 0;
-  std::uint32_t newest_taken = 0xff'ffff;  ///< numbers up to here: the target may hold them
-  TxOp* first = nullptr;                   ///< those without an answer, by number
-  TxOp* last = nullptr;
-  bool is_refused = false;  ///< the target knows no numbers, or has no place for this stream
-};
 
 struct Peer : Pooled {
   PeerId id = 0;

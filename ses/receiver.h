@@ -2,10 +2,13 @@
 #pragma once
 
 #include "ses/core.h"
-#include "ses/delivery_index.h"
+#include "ses/gates.h"
+#include "ses/header_entries.h"
 #include "ses/responses.h"
+#include "ses/rx_delivery.h"
 #include "ses/rx_fetches.h"
 #include "ses/rx_returns.h"
+#include "ses/rx_rma.h"
 
 namespace uet::ses {
 
@@ -30,14 +33,13 @@ class Receiver final : private FetchSink {
 
   // --- From the carrier
   pds::Answer on_request(Instant now, const pds::RxRequest& request);
-  pds::SegmentInfo emit_report(pds::MessageToken token, net::Packet& packet);
-  void end_report(pds::MessageToken token);  ///< acknowledged, or undeliverable
   void on_pdc_gone(Instant now, pds::PdcRef pdc, const net::FabricAddress& peer);
   void on_resume(Instant now);
   std::uint32_t fill_of(EndpointId endpoint) const;
 
-  /// What has tokens of its own.
+  // --- What has tokens of its own
   ReadReturns& returns() { return returns_; }
+  DeliveryReports& reports() { return reports_; }
 
   // --- Time
   void on_deadline(Instant now);
@@ -68,6 +70,7 @@ class Receiver final : private FetchSink {
   pds::Answer on_message_error_packet(Context& c);
   pds::Answer proceed(Context& c, RxMessage& m);
   pds::Answer reject(Context& c, ReturnCode code);
+  pds::Answer answer_failed(Context& c);
 
   // rx_sends.cc
   pds::Answer begin_send(Context& c);
@@ -76,7 +79,6 @@ class Receiver final : private FetchSink {
   pds::Answer deliver(Context& c, RiSpace& space, Receive& r);
   pds::Answer capture(Context& c, RiSpace& space, Unexpected* header);
   pds::Answer keep(Context& c, Unexpected& u);
-  void describe(const Context& c, Unexpected& u);
   void enlist(Context& c, RiSpace& space, Unexpected& u, Unexpected* header);
   pds::Answer proceed_receive(Context& c, RxMessage& m);
   pds::Answer proceed_capture(Context& c, RxMessage& m);
@@ -86,7 +88,6 @@ class Receiver final : private FetchSink {
   void complete_receive(Instant now, Receive& r, Completion& completion);
   void release_receive(Receive& r);
   void retire_multi_recv(Instant now, RiSpace& space, Receive& r);
-  void remember_for_delivery(Context& c, Unexpected& u);
   void unlink_unexpected(Unexpected& u);
   void release_unexpected(Unexpected& u);
 
@@ -125,38 +126,14 @@ class Receiver final : private FetchSink {
   void close_streams(Instant now, const Endpoint& endpoint);
   void pass_idle_gaps(Instant now);
 
-  // rx_gates.cc
+  // rx_without_room.cc
   pds::Answer refuse_for_lack(Context& c, RiSpace& space, Sender& sender, Unexpected* header);
   pds::Answer refuse_closed(Context& c, Sender& sender);
   pds::Answer deliver_claimed(Context& c, RiSpace& space, Unexpected& header);
-  std::uint8_t generation_for(const Endpoint* endpoint, const net::FabricAddress& source,
-                              bool tagged, std::uint8_t otherwise);
-  void open_gates(RiSpace& space);
-  void open_gate(Gate& gate);
   bool reopens(Context& c, RiSpace& space, Sender& sender);
-  pds::Answer close_gate(Context& c, RiSpace& space, Sender& sender);
-  Unexpected* find_header(Context& c, Sender& sender);
-  Unexpected* note_header(Context& c, RiSpace& space, Sender& sender);
-  void touch_header(Context& c, Unexpected& header);
-  void unlist_header(Unexpected& header);
-  void forget_header(Unexpected& header);
   void throw_away(Unexpected& header);
   bool cancel_claimed(Instant now, Endpoint& endpoint, std::uint64_t context);
   void drop_idle_headers(Instant now);
-
-  // rx_rma.cc
-  pds::Answer begin_write(Context& c);
-  pds::Answer begin_read(Context& c);
-  MemoryRegion* find_region(Context& c, bool write, std::uint64_t& start, ReturnCode& code);
-  pds::Answer replay_read(Context& c);
-  pds::Answer proceed_write(Context& c, RxMessage& m);
-  pds::Answer proceed_read(Context& c, RxMessage& m);
-  void complete_write(Context& c, bool has_data, std::uint64_t header_data);
-  bool data_fits_ack(const Context& c, const MemoryRegion& region) const;
-  Endpoint* find_source_endpoint(const RequestView& r) const;
-  bool is_too_long_for_one_packet(const Context& c) const;
-  pds::Answer answer_with_data(Context& c, const MemoryRegion& region, std::uint64_t at);
-  pds::Answer answer_carrying(Context& c);
 
   // rx_atomics.cc
   struct Amo;
@@ -186,27 +163,21 @@ class Receiver final : private FetchSink {
   void adopt(Instant now, Unexpected& u, Receive& r);
   void discard(Instant now, Unexpected& u);
 
-  // rx_delivery.cc
-  pds::Answer on_await_delivery(Context& c);
-  void report_delivery(Instant now, Unexpected& u, ReturnCode code);
-  void submit_reports(Instant now);
-  Unexpected* find_report(pds::MessageToken token);
-
   Core& core_;
   LoopClock clock_;
   ChunkedPool<Receive> receives_;
   RxMessageTable messages_;
   UnexpectedStore store_;
-  DeliveryIndex awaited_;
-  UnexpectedList reports_;  ///< of deliveries, for which the carrier has no room
+  DeliveryReports reports_;
   SenderTable senders_;
   MessageShares shares_;
+  Gates gates_;
+  HeaderEntries headers_;
   ReadReturns returns_;
+  RmaTarget rma_;
   Fetches fetches_;
-  HeaderAgeList headers_;  ///< messages of which only the header is known, by last attempt
-  HoldingList holding_;    ///< streams of which messages came before their turn
-  std::size_t held_ = 0;   ///< those messages
-  std::vector<std::uint8_t> ack_data_;  ///< read data put together for one answer
+  HoldingList holding_;   ///< streams of which messages came before their turn
+  std::size_t held_ = 0;  ///< those messages
 };
 
 }  // namespace uet::ses

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ses/rx_message.h"
+#include "ses/unexpected_store.h"
 
 namespace uet::ses {
 
@@ -15,6 +16,8 @@ struct RequestContext {
   Endpoint* endpoint = nullptr;
   /// Of what the packet takes from pools of all endpoints; held until it is answered.
   Sender* owner = nullptr;
+  ReturnCode failure = ReturnCode::kOk;  ///< why its message fails, once that is known
+  RxMessage* failed = nullptr;           ///< that message, if it has begun
   bool is_taken = false;  ///< a send: a receive or the store has its message from now on
 
   Incoming incoming() const {
@@ -25,6 +28,16 @@ struct RequestContext {
   /// Bytes of a buffer that the message reaches.
   std::uint64_t need() const {
     return std::min(request.buffer_offset, std::uint64_t{1} << 40) + request.request_length;
+  }
+  /// What a message without a receive is known by.
+  void describe(Unexpected& u) const {
+    u.endpoint = endpoint;
+    u.tagged = is_tagged(request.opcode);
+    u.header = incoming();
+    u.length = request.request_length;
+    u.buffer_offset = request.buffer_offset;
+    u.has_header_data = request.som && request.hd;
+    u.header_data = request.header_data;
   }
   bool is_ordered() const { return packet.mode == pds::Mode::kRod; }
 };

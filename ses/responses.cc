@@ -55,7 +55,7 @@ pds::Answer answer_pending(const RequestView& r) {
                      false);
 }
 
-pds::Answer answer_news(const RequestView& r, ResponseList list, std::uint32_t modified_length) {
+pds::Answer answer_ok(const RequestView& r, ResponseList list, std::uint32_t modified_length) {
   return answer_with(make_response({.opcode = ResponseOpcode::kResponse,
                                     .list = list,
                                     .message_id = r.message_id,
@@ -66,8 +66,8 @@ pds::Answer answer_news(const RequestView& r, ResponseList list, std::uint32_t m
 }
 
 pds::Answer answer_thrown_away(const RequestView& r) {
-  return answer_news(r, is_deferrable(r.opcode) ? ResponseList::kExpected : ResponseList::kOverflow,
-                     0);
+  return answer_ok(r, is_deferrable(r.opcode) ? ResponseList::kExpected : ResponseList::kOverflow,
+                   0);
 }
 
 pds::Answer answer_await(const RequestView& r, bool waits, std::uint32_t process) {

@@ -32,8 +32,7 @@ pds::Answer answer_default(const RequestView& request);
 /// NO_RESPONSE: the packet arrived, the message is not decided. [row 11]
 pds::Answer answer_pending(const RequestView& request);
 /// RESPONSE with OK and what the initiator does not know of the length or the list. [rows 5, 8]
-pds::Answer answer_news(const RequestView& request, ResponseList list,
-                        std::uint32_t modified_length);
+pds::Answer answer_ok(const RequestView& request, ResponseList list, std::uint32_t modified_length);
 /// [SES 7.3] RESPONSE with OK, for a message that no receive will have. OVERFLOW without bytes would put a deferrable one off.
 pds::Answer answer_thrown_away(const RequestView& request);
 /// RESPONSE, guaranteed: does a message still wait for its receive, and in which process. [decision 105]

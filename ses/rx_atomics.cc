@@ -137,7 +137,7 @@ pds::Answer Receiver::refuse_atomic(Context& c, ReturnCode code) {
 pds::Answer Receiver::begin_atomic(Context& c, const Amo& amo) {
   std::uint64_t start = 0;
   ReturnCode code = ReturnCode::kOk;
-  MemoryRegion* region = find_region(c, true, start, code);
+  MemoryRegion* region = rma_.find_region(c, true, start, code);
   if (region == nullptr) return refuse_atomic(c, code);
   if (!region->remote_read) return refuse_atomic(c, ReturnCode::kPermViolation);
   if (amo.code != ReturnCode::kOk) return refuse_atomic(c, amo.code);
@@ -161,9 +161,7 @@ pds::Answer Receiver::begin_tagged_atomic(Context& c, const Amo& amo) {
   const std::uint8_t generation = gate == nullptr ? 0 : gate->generation;
   if (r.ri_generation != generation)
     return answer_error(r, ReturnCode::kBadGeneration, generation, true);
-  if (gate != nullptr && !gate->is_enabled)
-    return reject(c,
-                  core_.config.use_generations ? ReturnCode::kDisabledGen : ReturnCode::kDisabled);
+  if (gate != nullptr && !gate->is_enabled) return reject(c, gates_.code_of_closed());
   if (!r.rel && !c.endpoint->config.accept_any_job && r.job_id != c.endpoint->config.job_id)
     return refuse_atomic(c, ReturnCode::kPermViolation);
   if (amo.code != ReturnCode::kOk) return refuse_atomic(c, amo.code);
@@ -188,13 +186,13 @@ pds::Answer Receiver::begin_tagged_atomic(Context& c, const Amo& amo) {
   return answer;
 }
 
-/// On ROD later ones must not be executed before it, so it closes the door behind itself as a send does that finds no room.
+/// On ROD later ones must not be executed before it, so it closes the gate of its source as a send does that finds no room.
 pds::Answer Receiver::refuse_unmatched_atomic(Context& c, RiSpace& space) {
   clock_.advance(c.now);
   if (!c.is_ordered()) return reject(c, ReturnCode::kNoMatch);
   Sender* sender = senders_.find_or_make(c.endpoint->id, c.packet.source, clock_.ns());
   if (sender == nullptr) return answer_refuse();
-  return close_gate(c, space, *sender);
+  return reject(c, gates_.close(c, space, *sender));
 }
 
 /// Everything is checked. True: executed, and `answer` says so; PDS delivers no packet twice and keeps the answer with the old
@@ -208,8 +206,8 @@ bool Receiver::perform(Context& c, const Amo& amo, const IovList& memory, std::u
   }
   if (amo.bytes > core_.config.max_ack_data)
     return perform_and_return(c, amo, memory, start, answer);
-  execute_on(memory, start, amo.bytes, amo.operation, ack_data_.data());
-  answer = answer_carrying(c);
+  execute_on(memory, start, amo.bytes, amo.operation, rma_.ack_data().data());
+  answer = rma_.answer_carrying(c);
   return true;
 }
 

@@ -18,7 +18,7 @@ bool Receiver::may_defer(const Context& c, const Sender& sender) const {
          core_.peers.find_source(c.packet.source, r.initiator) != kAnyPeer;
 }
 
-/// Only the header is kept; what comes of the payload is swallowed.
+/// Only the header is kept; what comes of the payload is discarded.
 pds::Answer Receiver::defer(Context& c, RiSpace& space, Sender& sender, Unexpected* header) {
   const RequestView& r = c.request;
   Endpoint& endpoint = *c.endpoint;
@@ -28,7 +28,7 @@ pds::Answer Receiver::defer(Context& c, RiSpace& space, Sender& sender, Unexpect
   core_.trace.emit(c.now, base::EventId::kMessageUnexpected, 0, {},
                    static_cast<std::uint64_t>(r.opcode), r.request_length);
   enlist(c, space, *u, header);
-  if (header != nullptr) forget_header(*header);
+  if (header != nullptr) headers_.forget(*header);
   const Peer* const peer = core_.peers.find(core_.peers.find_source(c.packet.source, r.initiator));
   u->is_rendezvous = u->is_deferred = true;
   u->initiator_token = r.initiator_token;
@@ -44,7 +44,7 @@ pds::Answer Receiver::defer(Context& c, RiSpace& space, Sender& sender, Unexpect
     m.seen = r.covered;
     m.code_was_told = true;
   }
-  return answer_news(r, ResponseList::kOverflow, 0);
+  return answer_ok(r, ResponseList::kOverflow, 0);
 }
 
 /// [SES 7.3] Its initiator shall not wait for ever: it is asked to send what no one keeps.
@@ -78,7 +78,7 @@ pds::Answer Receiver::begin_restarted(Context& c) {
     return end_restarted(c, u);
   }
   RxMessage& m = shares_.begin(c, RxTarget::kDiscard);
-  if (u.receive == nullptr) {  // thrown away: all of it is swallowed
+  if (u.receive == nullptr) {  // thrown away: all of it is discarded
     m.seen = r.covered;
     (void)end_restarted(c, u);
     return answer_pending(r);
@@ -101,7 +101,7 @@ pds::Answer Receiver::end_restarted(Context& c, Unexpected& u) {
   end_rendezvous(c.now, u, ReturnCode::kOk);
   fetches_.serve(c.now);
   return limit < length
-             ? answer_news(c.request, ResponseList::kExpected, static_cast<std::uint32_t>(limit))
+             ? answer_ok(c.request, ResponseList::kExpected, static_cast<std::uint32_t>(limit))
              : answer_default(c.request);
 }
 

@@ -1,11 +1,9 @@
-// Delivery complete for messages that met no receive: their sender asks, and hears when one has taken them.
-// [SES 14.1, decision 105]
-#include "ses/receiver.h"
+#include "ses/rx_delivery.h"
 
 namespace uet::ses {
 
 /// The sender of a captured message wants to know when a receive has it. What is not known here has been taken already.
-pds::Answer Receiver::on_await_delivery(Context& c) {
+pds::Answer DeliveryReports::on_await(RequestContext& c) {
   const RequestView& r = c.request;
   Unexpected* u = awaited_.find(c.incoming(), r.message_id);
   if (u == nullptr || u->endpoint != c.endpoint) return answer_await(r, false, core_.process_name);
@@ -14,20 +12,26 @@ pds::Answer Receiver::on_await_delivery(Context& c) {
   return answer_await(r, true, core_.process_name);
 }
 
-/// `u` is in no list of its endpoint any more, and its payload is gone: says so to the sender that waits for it. Its descriptor
-/// is what the report is made of, so that none can fail for lack of room.
-void Receiver::report_delivery(Instant now, Unexpected& u, ReturnCode code) {
+/// The medium form has no message id, so the initiator cannot ask for such a message.
+void DeliveryReports::remember(const RequestContext& c, Unexpected& u) {
+  if ((!c.request.dc && !u.is_rendezvous) || c.request.form != wire::NextHdr::kRequestStd) return;
+  u.message_id = c.request.message_id;
+  awaited_.add(u);
+}
+
+/// The message's descriptor is what the report is made of, so that none can fail for lack of room.
+void DeliveryReports::report(Instant now, Unexpected& u, ReturnCode code) {
   awaited_.remove(u);
   if (!u.is_asked) return store_.recycle(u);
   u.verdict = code;
   u.endpoint = nullptr;
-  reports_.push_back(u);
-  submit_reports(now);
+  waiting_.push_back(u);
+  submit(now);
 }
 
-void Receiver::submit_reports(Instant now) {
-  while (!reports_.empty()) {
-    Unexpected& u = reports_.front();
+void DeliveryReports::submit(Instant now) {
+  while (!waiting_.empty()) {
+    Unexpected& u = waiting_.front();
     pds::TxMessage message;
     message.token = make_token(TokenKind::kDelivery, u.pool_index, u.serial);
     message.segments = 1;
@@ -35,13 +39,13 @@ void Receiver::submit_reports(Instant now) {
     message.segment_payload = core_.payload_mtu;
     const pds::SubmitResult result = core_.carrier->submit_return(now, u.asker, message);
     if (result == pds::SubmitResult::kAgain) return;  // the carrier calls again
-    reports_.pop_front();
+    waiting_.pop_front();
     if (result == pds::SubmitResult::kNever) store_.recycle(u);
   }
 }
 
-pds::SegmentInfo Receiver::emit_report(pds::MessageToken token, net::Packet& packet) {
-  const Unexpected* u = find_report(token);
+pds::SegmentInfo DeliveryReports::emit(pds::MessageToken token, net::Packet& packet) {
+  const Unexpected* u = find(token);
   UET_CHECK(u != nullptr);
   wire::SesResponseData h;
   h.opcode = ResponseOpcode::kResponseWData;
@@ -53,11 +57,20 @@ pds::SegmentInfo Receiver::emit_report(pds::MessageToken token, net::Packet& pac
   return {static_cast<std::uint8_t>(wire::NextHdr::kResponseData)};
 }
 
-void Receiver::end_report(pds::MessageToken token) {
-  if (Unexpected* u = find_report(token)) store_.recycle(*u);
+void DeliveryReports::end(pds::MessageToken token) {
+  if (Unexpected* u = find(token)) store_.recycle(*u);
 }
 
-Unexpected* Receiver::find_report(pds::MessageToken token) {
+void DeliveryReports::on_pdc_gone(pds::PdcRef pdc) {
+  for (auto it = waiting_.begin(); it != waiting_.end();) {
+    Unexpected& u = *it++;
+    if (u.asker.pdc != pdc) continue;
+    waiting_.erase(waiting_.iterator_to(u));
+    store_.recycle(u);
+  }
+}
+
+Unexpected* DeliveryReports::find(pds::MessageToken token) {
   Unexpected* u = store_.at(index_of(token));
   if (u == nullptr) return nullptr;
   return make_token(TokenKind::kDelivery, u->pool_index, u->serial) == token ? u : nullptr;

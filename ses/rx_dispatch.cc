@@ -56,20 +56,20 @@ Receiver::Receiver(Core& core)
       receives_(core.config.max_receives),
       messages_(core.config.max_messages, core.hash_key),
       store_(core.config),
-      awaited_(core.hash_key),
+      reports_(core, store_),
       senders_(core.config.max_senders, core.config.max_streams, core.config.message_idle,
                core.hash_key),
       shares_(messages_, senders_, clock_),
+      gates_(core.config, senders_, clock_),
+      headers_(core.config, store_, senders_, clock_),
       returns_(core, senders_, shares_),
-      fetches_(core, senders_, clock_),
-      ack_data_(core.largest_payload()) {
+      rma_(core, messages_, shares_, returns_),
+      fetches_(core, senders_, clock_) {
   core.fetch_sink = this;
 }
 
 Receiver::~Receiver() {
-  headers_.clear();
   holding_.clear();
-  reports_.clear();
 }
 
 pds::Answer Receiver::on_request(Instant now, const pds::RxRequest& packet) {
@@ -91,6 +91,8 @@ pds::Answer Receiver::dispatch(Context& c) {
   if (packet.mode == pds::Mode::kUud) return on_datagram(c);
   c.key = {packet.source, packet.handle.pdc, c.request.message_id};
   pds::Answer answer = check_form(c);
+  if (c.failure != ReturnCode::kOk) [[unlikely]]
+    answer = answer_failed(c);
   // [SES 11.2] RUDI keeps no state, so none of its answers is kept.
   if (packet.mode == pds::Mode::kRudi) answer.guaranteed = false;
   return answer;
@@ -128,10 +130,10 @@ pds::Answer Receiver::check_address(Context& c) {
   ReturnCode code = ReturnCode::kOk;
   c.endpoint = find_endpoint(c, ri_kind(r), code);
   if (c.endpoint == nullptr) [[unlikely]] {
-    c.endpoint = find_source_endpoint(r);
+    c.endpoint = rma_.find_source_endpoint(r);
     if (c.endpoint == nullptr) return answer_error(r, code, r.ri_generation, true);
   }
-  if (c.packet.replayed_read && r.opcode == SesOpcode::kRead) return replay_read(c);
+  if (c.packet.replayed_read && r.opcode == SesOpcode::kRead) return rma_.replay_read(c);
   if (r.ie) return reject(c, ReturnCode::kInitiatorErr);
   if (!is_well_segmented(r, core_.payload_mtu)) return reject(c, ReturnCode::kOpViolation);
   if (r.request_length > core_.config.max_message) return reject(c, ReturnCode::kUnsupportedSize);
@@ -147,11 +149,11 @@ pds::Answer Receiver::begin(Context& c) {
     case OpcodeClass::kRendezvous:
       return begin_rendezvous(c);
     case OpcodeClass::kWrite:
-      return begin_write(c);
+      return rma_.begin_write(c);
     case OpcodeClass::kRead:
-      return begin_read(c);
+      return rma_.begin_read(c);
     case OpcodeClass::kAwaitDelivery:
-      return on_await_delivery(c);
+      return reports_.on_await(c);
     case OpcodeClass::kRestart:
       return on_restart(c);
     case OpcodeClass::kFillGap:
@@ -196,13 +198,18 @@ pds::Answer Receiver::proceed(Context& c, RxMessage& m) {
     case RxTarget::kCapture:
       return proceed_capture(c, m);
     case RxTarget::kRegion:
-      return proceed_write(c, m);
+      return rma_.proceed_write(c, m);
     case RxTarget::kRead:
-      return proceed_read(c, m);
+      return rma_.proceed_read(c, m);
     case RxTarget::kDiscard:
       break;
   }
   return answer_pending(r);
+}
+
+/// A part found why the message fails.
+pds::Answer Receiver::answer_failed(Context& c) {
+  return c.failed != nullptr ? fail(c, *c.failed, c.failure) : reject(c, c.failure);
 }
 
 /// The message fails at its first packet. Further packets must get the same answer, whatever has
@@ -211,7 +218,8 @@ pds::Answer Receiver::reject(Context& c, ReturnCode code) {
   const RequestView& r = c.request;
   std::uint8_t generation = r.ri_generation;
   if (code == ReturnCode::kBadGeneration)
-    generation = generation_for(c.endpoint, c.packet.source, is_tagged(r.opcode), generation);
+    generation =
+        gates_.generation_for(c.endpoint, c.packet.source, is_tagged(r.opcode), generation);
   if (!r.is_single()) {
     clock_.advance(c.now);
     if (!shares_.has_place(c)) return answer_refuse();
@@ -230,7 +238,7 @@ pds::Answer Receiver::on_message_error_packet(Context& c) {
   RxMessage* m = messages_.find(c.key);
   if (m == nullptr) {
     // On RUD it may have overtaken the packets that it ends: those must not begin anything. Where there is nothing to begin, a
-    // stone would only be in the way of a later message of that id.
+    // discarded one would only be in the way of a later message of that id.
     ReturnCode code = ReturnCode::kOk;
     const bool may_begin = core_.endpoints.route(r.target(), RiKind::kAny, code) != nullptr;
     if (!c.is_ordered() && may_begin && r.message_offset > 0 &&
@@ -254,7 +262,8 @@ pds::Answer Receiver::on_message_error_packet(Context& c) {
   // The initiator believes the last answer: it must name the present generation as the first one did. [SES 2.5]
   std::uint8_t generation = r.ri_generation;
   if (code == ReturnCode::kBadGeneration)
-    generation = generation_for(m->endpoint, m->key.source, is_tagged(m->opcode), generation);
+    generation =
+        gates_.generation_for(m->endpoint, m->key.source, is_tagged(m->opcode), generation);
   if (m->is_complete()) shares_.release(*m);
   return answer_error(r, code, generation, true);
 }

@@ -17,7 +17,7 @@ pds::Answer Receiver::answer_discarded(Context& c, RxMessage& m) {
   const bool first = !m.code_was_told;
   std::uint8_t generation = r.ri_generation;
   if (code == ReturnCode::kBadGeneration)
-    generation = generation_for(m.endpoint, m.key.source, is_tagged(r.opcode), generation);
+    generation = gates_.generation_for(m.endpoint, m.key.source, is_tagged(r.opcode), generation);
   if (code != ReturnCode::kOk) m.code_was_told = true;
   if (is_complete) shares_.release(m);
   if (code != ReturnCode::kOk) return answer_error(r, code, generation, first);
@@ -66,12 +66,7 @@ void Receiver::abandon(Instant now, RxMessage& m, ReturnCode told, ReturnCode co
 }
 
 void Receiver::on_pdc_gone(Instant now, pds::PdcRef pdc, const net::FabricAddress& peer) {
-  for (auto it = reports_.begin(); it != reports_.end();) {
-    Unexpected& u = *it++;
-    if (u.asker.pdc != pdc) continue;
-    reports_.erase(reports_.iterator_to(u));
-    store_.recycle(u);
-  }
+  reports_.on_pdc_gone(pdc);
   Sender* sender = senders_.find(0, peer);
   if (sender == nullptr) return;
   senders_.hold(*sender);
@@ -85,18 +80,17 @@ void Receiver::on_pdc_gone(Instant now, pds::PdcRef pdc, const net::FabricAddres
       shares_.release(m);
     }
   };
-  end_all(sender->stones);
+  end_all(sender->discarded);
   end_all(sender->live);
   senders_.unhold(*sender);
 }
 
 void Receiver::on_resume(Instant now) {
-  submit_reports(now);
-  if (reports_.empty()) returns_.serve(now);
+  reports_.submit(now);
+  if (!reports_.has_waiting()) returns_.serve(now);
 }
 
-/// [SES 4.3 rules 9, 10] First the message goes, and a stone stays to answer what still comes;
-/// later the stone.
+/// [SES 4.3 rules 9, 10] First the message is discarded, and answers what still comes of it; later it is forgotten.
 void Receiver::drop_idle_messages(Instant now) {
   while (RxMessage* m = messages_.oldest()) {
     if (!clock_.is_past(m->active_at_ns, core_.config.message_idle)) return;
@@ -117,7 +111,7 @@ void Receiver::on_deadline(Instant now) {
   pass_idle_gaps(now);
   drop_idle_fetches(now);
   const bool is_idle =
-      messages_.is_empty() && headers_.empty() && holding_.empty() && fetches_.messages() == 0;
+      messages_.is_empty() && headers_.size() == 0 && holding_.empty() && fetches_.messages() == 0;
   clock_.end_tick(now, !is_idle);
 }
 

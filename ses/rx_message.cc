@@ -69,26 +69,26 @@ RxMessage* RxMessageTable::create(const MessageKey& key, const RequestView& r,
   by_key_.insert(*m);
   by_age_.push_back(*m);
   m->sender = &sender;
-  sender.stones.push_back(*m);
+  sender.discarded.push_back(*m);
   ++sender.messages;
   ++use_.of(key.pdc);
   return m;
 }
 
 void RxMessageTable::set_target(RxMessage& message, RxTarget target) {
-  const bool was_stone = message.target == RxTarget::kDiscard;
-  const bool is_stone = target == RxTarget::kDiscard;
+  const bool was_discarded = message.target == RxTarget::kDiscard;
+  const bool is_discarded = target == RxTarget::kDiscard;
   message.target = target;
-  if (was_stone == is_stone) return;
-  MessageList& from = was_stone ? message.sender->stones : message.sender->live;
-  MessageList& to = is_stone ? message.sender->stones : message.sender->live;
+  if (was_discarded == is_discarded) return;
+  MessageList& from = was_discarded ? message.sender->discarded : message.sender->live;
+  MessageList& to = is_discarded ? message.sender->discarded : message.sender->live;
   to.splice(to.end(), from, from.iterator_to(message));
 }
 
 void RxMessageTable::release(RxMessage& message) {
   message.coverage.clear(windows_);
   Sender& sender = *message.sender;
-  MessageList& list = message.target == RxTarget::kDiscard ? sender.stones : sender.live;
+  MessageList& list = message.target == RxTarget::kDiscard ? sender.discarded : sender.live;
   list.erase(list.iterator_to(message));
   --sender.messages;
   --use_.of(message.key.pdc);

@@ -41,7 +41,7 @@ struct RxMessage : Pooled,
                    boost::intrusive::unordered_set_base_hook<
                        boost::intrusive::link_mode<boost::intrusive::normal_link>> {
   ListHook age_hook;         ///< by last activity
-  ListHook sender_hook;      ///< among the messages, or the stones, of its sender
+  ListHook sender_hook;      ///< among the live messages of its sender, or its discarded ones
   Sender* sender = nullptr;  ///< whose share it comes from
   MessageKey key;
   RxTarget target = RxTarget::kDiscard;
@@ -59,7 +59,7 @@ struct RxMessage : Pooled,
   std::uint32_t request_length = 0;
   std::uint32_t carried_length = 0;  ///< of that, in its packets: less in a rendezvous
 
-  std::uint64_t seen = 0;  ///< bytes in its packets: says when a stone has met them all
+  std::uint64_t seen = 0;  ///< bytes in its packets: says when a discarded message has met them all
   Coverage coverage;       ///< of the others
   std::uint64_t end =
       0;  ///< bytes that will come: less than carried_length when the initiator ended it early

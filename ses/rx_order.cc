@@ -68,7 +68,7 @@ pds::Answer Receiver::hold(Context& c, Stream& stream) {
       store_.admit_held(c.endpoint->overflow, c.endpoint->held, *stream.sender, r.carried_length);
   if (u == nullptr) return reject(c, ReturnCode::kNoMatch);  // it comes again
   senders_.hold(*stream.sender);
-  describe(c, *u);
+  c.describe(*u);
   note_rest(c, *u);
   u->number = r.sequence.number;
   u->is_gap = fills_gap;
@@ -152,7 +152,7 @@ void Receiver::close_streams(Instant now, const Endpoint& endpoint) {
       Unexpected& u = stream.held.front();
       stream.held.pop_front();
       drop_held(u);
-      report_delivery(now, u, ReturnCode::kCancelled);
+      reports_.report(now, u, ReturnCode::kCancelled);
     }
   }
 }

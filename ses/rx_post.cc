@@ -16,7 +16,7 @@ PostResult<Posted> Receiver::receive(Instant now, Endpoint& endpoint,
   // [SES 7.1] What waits is older than what will come.
   if (take_unexpected(now, space, *r)) return Posted{};
   space.posted.post(*r);
-  open_gates(space);
+  gates_.open_all(space);
   return Posted{};
 }
 
@@ -143,7 +143,7 @@ void Receiver::adopt(Instant now, Unexpected& u, Receive& r) {
   complete_receive(now, r, completion);
   // [SES 14.1] Delivery complete: only now is the data in the user's buffer and the completion
   // written.
-  report_delivery(now, u, ReturnCode::kOk);
+  reports_.report(now, u, ReturnCode::kOk);
 }
 
 PostResult<Posted> Receiver::peek(Instant now, Endpoint& endpoint, const PeekRequest& request) {
@@ -194,7 +194,7 @@ PostResult<Posted> Receiver::claim_receive(Instant now, Endpoint& endpoint,
     if (r == nullptr) return error;
     if (u.is_header_only) {
       u.receive = r;
-      open_gates(endpoint.space(u.tagged));
+      gates_.open_all(endpoint.space(u.tagged));
     } else {
       adopt(now, u, *r);
     }
@@ -211,7 +211,7 @@ PostResult<Posted> Receiver::claim_receive(Instant now, Endpoint& endpoint,
   return Posted{};
 }
 
-/// [SES 7.3] The sender hears OK; packets that still come are swallowed.
+/// [SES 7.3] The sender hears OK; packets that still come are discarded.
 void Receiver::discard(Instant now, Unexpected& u) {
   if (u.is_header_only) return throw_away(u);
   if (u.is_deferred) return sink_deferred(now, u);
@@ -222,7 +222,7 @@ void Receiver::discard(Instant now, Unexpected& u) {
     m->unexpected = nullptr;
   }
   unlink_unexpected(u);
-  report_delivery(now, u, ReturnCode::kOk);
+  reports_.report(now, u, ReturnCode::kOk);
 }
 
 bool Receiver::cancel(Instant now, Endpoint& endpoint, std::uint64_t context) {
@@ -264,12 +264,12 @@ void Receiver::close_endpoint(Instant now, Endpoint& endpoint) {
       Unexpected& u = list.front();
       if (u.is_header_only) {
         if (u.receive != nullptr) release_receive(*u.receive);
-        forget_header(u);
+        headers_.forget(u);
         continue;
       }
       store_.drop_payload(u, endpoint.overflow);
       unlink_unexpected(u);
-      report_delivery(now, u, ReturnCode::kCancelled);
+      reports_.report(now, u, ReturnCode::kCancelled);
     }
   };
   for (RiSpace& space : endpoint.spaces) {
@@ -281,12 +281,12 @@ void Receiver::close_endpoint(Instant now, Endpoint& endpoint) {
   }
   drop(endpoint.claimed);
   close_streams(now, endpoint);
-  for (RiSpace& space : endpoint.spaces) open_gates(space);
+  for (RiSpace& space : endpoint.spaces) gates_.open_all(space);
 }
 
 void Receiver::on_memory_enabled(EndpointId endpoint) {
   if (Endpoint* e = core_.endpoints.find(endpoint))
-    for (RiSpace& space : e->spaces) open_gates(space);
+    for (RiSpace& space : e->spaces) gates_.open_all(space);
 }
 
 }  // namespace uet::ses

@@ -48,7 +48,7 @@ pds::Answer Receiver::deliver_rendezvous(Context& c, RiSpace& space, Receive& re
   Unexpected& u = *descriptor;
   u.is_header_only = false;
   senders_.hold(*sender);
-  describe(c, u);
+  c.describe(u);
   note_rest(c, u);
   core_.trace.emit(c.now, base::EventId::kMessageMatched, 0, {},
                    static_cast<std::uint64_t>(r.opcode), r.request_length);
@@ -67,9 +67,9 @@ pds::Answer Receiver::deliver_rendezvous(Context& c, RiSpace& space, Receive& re
   }
   const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(limit, r.payload.size()));
   if (n > 0) receive.iov.scatter(static_cast<std::size_t>(start), r.payload.data(), n);
-  remember_for_delivery(c, u);
+  reports_.remember(c, u);
   fetch_rest(c.now, u);
-  return answer_news(r, ResponseList::kExpected, static_cast<std::uint32_t>(limit));
+  return answer_ok(r, ResponseList::kExpected, static_cast<std::uint32_t>(limit));
 }
 
 /// Everything that comes with the message is in the receive.
@@ -80,10 +80,10 @@ pds::Answer Receiver::end_eager_part(Context& c, RxMessage& m) {
   u.message = nullptr;
   shares_.release(m);
   if (u.is_deferred) return end_restarted(c, u);
-  remember_for_delivery(c, u);
+  reports_.remember(c, u);
   const auto limit = static_cast<std::uint32_t>(u.rest.limit);
   fetch_rest(c.now, u);
-  return answer_news(c.request, ResponseList::kExpected, limit);
+  return answer_ok(c.request, ResponseList::kExpected, limit);
 }
 
 /// One that waited goes into a receive: what came with it is there, or still on its way. [SES 9 step 3]
@@ -147,7 +147,7 @@ void Receiver::leave_fetching(Instant now, Unexpected& u, ReturnCode told) {
   fetches_.leave(u);
   senders_.unhold(*u.sender);
   if (told != ReturnCode::kOk && told != ReturnCode::kCancelled) told = ReturnCode::kUncor;
-  report_delivery(now, u, told);
+  reports_.report(now, u, told);
 }
 
 void Receiver::on_fetched(Instant now, Fetch& fetch, ReturnCode code) {

@@ -1,14 +1,23 @@
-// WRITE and READ at the target. [SES 6.2, 6.3]
+#include "ses/rx_rma.h"
+
 #include <algorithm>
 #include <atomic>
 
-#include "ses/receiver.h"
-
 namespace uet::ses {
+namespace {
+
+/// The part that called carries it out. `message`: one that was begun, else it is rejected.
+pds::Answer failed(RequestContext& c, ReturnCode code, RxMessage* message = nullptr) {
+  c.failure = code;
+  c.failed = message;
+  return {};
+}
+
+}  // namespace
 
 /// Steps 12 to 14: the region, the rights, the bounds of the whole message.
-MemoryRegion* Receiver::find_region(Context& c, bool write, std::uint64_t& start,
-                                    ReturnCode& code) {
+MemoryRegion* RmaTarget::find_region(RequestContext& c, bool write, std::uint64_t& start,
+                                     ReturnCode& code) {
   const RequestView& r = c.request;
   MemoryRegion* region = r.is_small() ? core_.memory.find_optimized(r.resource_index)
                                       : core_.memory.find(r.mkey_match, c.endpoint->id,
@@ -32,15 +41,15 @@ MemoryRegion* Receiver::find_region(Context& c, bool write, std::uint64_t& start
   return code == ReturnCode::kOk ? region : nullptr;
 }
 
-pds::Answer Receiver::begin_write(Context& c) {
+pds::Answer RmaTarget::begin_write(RequestContext& c) {
   const RequestView& r = c.request;
   if (!r.is_single() && !shares_.has_place(c)) return answer_refuse();
   std::uint64_t start = 0;
   ReturnCode code = ReturnCode::kOk;
   MemoryRegion* region = find_region(c, true, start, code);
-  if (region == nullptr) return reject(c, code);
+  if (region == nullptr) return failed(c, code);
   if (r.som && r.hd && !c.endpoint->config.accept_remote_data)
-    return reject(c, ReturnCode::kOpViolation);
+    return failed(c, ReturnCode::kOpViolation);
   if (r.is_single()) {
     if (!r.payload.empty()) region->iov.scatter(start, r.payload.data(), r.payload.size());
     complete_write(c, r.hd, r.header_data);
@@ -53,12 +62,12 @@ pds::Answer Receiver::begin_write(Context& c) {
   return proceed_write(c, m);
 }
 
-pds::Answer Receiver::proceed_write(Context& c, RxMessage& m) {
+pds::Answer RmaTarget::proceed_write(RequestContext& c, RxMessage& m) {
   const RequestView& r = c.request;
   const MemoryRegion* region = core_.memory.find(m.region);
-  if (region == nullptr) return fail(c, m, ReturnCode::kCancelled);
+  if (region == nullptr) return failed(c, ReturnCode::kCancelled, &m);
   if (r.som && r.hd && (m.endpoint == nullptr || !m.endpoint->config.accept_remote_data))
-    return fail(c, m, ReturnCode::kOpViolation);
+    return failed(c, ReturnCode::kOpViolation, &m);
   if (!r.payload.empty())
     region->iov.scatter(m.start + r.message_offset, r.payload.data(), r.payload.size());
   if (!m.is_complete()) return answer_pending(r);
@@ -70,7 +79,7 @@ pds::Answer Receiver::proceed_write(Context& c, RxMessage& m) {
 }
 
 /// [SES 4.5] One per message; the user counts or ignores those without header data.
-void Receiver::complete_write(Context& c, bool has_data, std::uint64_t header_data) {
+void RmaTarget::complete_write(RequestContext& c, bool has_data, std::uint64_t header_data) {
   const RequestView& r = c.request;
   // [SES 14.1] What was written is visible before the user is told.
   std::atomic_thread_fence(std::memory_order_release);
@@ -87,8 +96,7 @@ void Receiver::complete_write(Context& c, bool has_data, std::uint64_t header_da
   c.endpoint->complete(completion);
 }
 
-/// The target of a rendezvous may reach its source through an endpoint that serves no other READ. Null for all else. [SES 9]
-Endpoint* Receiver::find_source_endpoint(const RequestView& r) const {
+Endpoint* RmaTarget::find_source_endpoint(const RequestView& r) const {
   if (r.opcode != SesOpcode::kRead || r.form != wire::NextHdr::kRequestStd) return nullptr;
   ReturnCode code = ReturnCode::kOk;
   Endpoint* endpoint = core_.endpoints.route(r.target(), RiKind::kAny, code);
@@ -100,7 +108,7 @@ Endpoint* Receiver::find_source_endpoint(const RequestView& r) const {
 
 /// [SES 6.3] Decided by the length of the whole message, so that all its packets go the same way. The source of a rendezvous
 /// goes when it was read, and data in an ACK may be asked for again.
-bool Receiver::data_fits_ack(const Context& c, const MemoryRegion& region) const {
+bool RmaTarget::data_fits_ack(const RequestContext& c, const MemoryRegion& region) const {
   if (region.operation) return false;
   const std::uint32_t limit = core_.config.max_ack_data;
   return c.request.request_length <= limit || limit >= kLargestPayload ||
@@ -109,20 +117,20 @@ bool Receiver::data_fits_ack(const Context& c, const MemoryRegion& region) const
 
 /// Data that goes back in one packet, whatever the way carries: the small forms cannot say what part they carry, and a RUDI
 /// response is one packet. Such a READ may not ask for more than a packet of ours holds.
-bool Receiver::is_too_long_for_one_packet(const Context& c) const {
+bool RmaTarget::is_too_long_for_one_packet(const RequestContext& c) const {
   const bool is_one =
       c.request.form != wire::NextHdr::kRequestStd || c.packet.mode == pds::Mode::kRudi;
   return is_one && c.request.covered > core_.payload_mtu;
 }
 
-pds::Answer Receiver::begin_read(Context& c) {
+pds::Answer RmaTarget::begin_read(RequestContext& c) {
   const RequestView& r = c.request;
-  if (is_too_long_for_one_packet(c)) return reject(c, ReturnCode::kOpViolation);
+  if (is_too_long_for_one_packet(c)) return failed(c, ReturnCode::kOpViolation);
   if (!r.is_single() && !shares_.has_place(c)) return answer_refuse();
   std::uint64_t start = 0;
   ReturnCode code = ReturnCode::kOk;
   MemoryRegion* region = find_region(c, false, start, code);
-  if (region == nullptr) return reject(c, code);
+  if (region == nullptr) return failed(c, code);
   const bool in_ack = data_fits_ack(c, *region);
   if (r.is_single()) {
     if (in_ack) {
@@ -152,19 +160,19 @@ pds::Answer Receiver::begin_read(Context& c) {
   return proceed_read(c, m);
 }
 
-pds::Answer Receiver::proceed_read(Context& c, RxMessage& m) {
+pds::Answer RmaTarget::proceed_read(RequestContext& c, RxMessage& m) {
   const RequestView& r = c.request;
   const MemoryRegion* region = core_.memory.find(m.region);
   if (region == nullptr) {
     messages_.count(m, r);
-    return fail(c, m, ReturnCode::kCancelled);
+    return failed(c, ReturnCode::kCancelled, &m);
   }
   const std::uint64_t at = m.start + r.message_offset;
   ReadTally* tally = returns_.find_tally(m.tally);
   const bool in_ack = data_fits_ack(c, *region);
   if (!in_ack && tally == nullptr) {  // what went back before could not be delivered
     messages_.count(m, r);
-    return fail(c, m, ReturnCode::kCancelled);
+    return failed(c, ReturnCode::kCancelled, &m);
   }
   pds::Answer answer =
       in_ack ? answer_with_data(c, *region, at) : returns_.return_data(c, *region, at, *tally);
@@ -180,8 +188,7 @@ pds::Answer Receiver::proceed_read(Context& c, RxMessage& m) {
   return answer;
 }
 
-/// PDS kept no copy of the data that it must repeat: read the memory again, count nothing.
-pds::Answer Receiver::replay_read(Context& c) {
+pds::Answer RmaTarget::replay_read(RequestContext& c) {
   std::uint64_t start = 0;
   ReturnCode code = ReturnCode::kOk;
   const MemoryRegion* region = find_region(c, false, start, code);
@@ -193,14 +200,14 @@ pds::Answer Receiver::replay_read(Context& c) {
 }
 
 /// [SES 11.2 row 6] The data rides on the ACK.
-pds::Answer Receiver::answer_with_data(Context& c, const MemoryRegion& region, std::uint64_t at) {
+pds::Answer RmaTarget::answer_with_data(RequestContext& c, const MemoryRegion& region,
+                                        std::uint64_t at) {
   const std::uint32_t n = c.request.covered;
   if (n > 0) region.iov.gather(static_cast<std::size_t>(at), ack_data_.data(), n);
   return answer_carrying(c);
 }
 
-/// What the request covers is in `ack_data_`.
-pds::Answer Receiver::answer_carrying(Context& c) {
+pds::Answer RmaTarget::answer_carrying(const RequestContext& c) {
   const RequestView& r = c.request;
   pds::Answer answer;
   answer.guaranteed = true;

@@ -28,7 +28,7 @@ inline Completion completion_of(const RequestContext& c, const Receive& receive,
 
 inline pds::Answer answer_placed(const RequestView& r, std::uint64_t limit) {
   return limit < r.request_length
-             ? answer_news(r, ResponseList::kExpected, static_cast<std::uint32_t>(limit))
+             ? answer_ok(r, ResponseList::kExpected, static_cast<std::uint32_t>(limit))
              : answer_default(r);
 }
 
@@ -58,10 +58,10 @@ pds::Answer Receiver::begin_send(Context& c) {
 
 /// The turn of the message has come: a receive takes it, or it waits for one.
 pds::Answer Receiver::take_in(Context& c, RiSpace& space, Sender* sender) {
-  Unexpected* header = sender == nullptr ? nullptr : find_header(c, *sender);
+  Unexpected* header = sender == nullptr ? nullptr : headers_.find(c, *sender);
   if (header != nullptr && header->claimed) return deliver_claimed(c, space, *header);
   if (Receive* receive = match(c.now, space, c.incoming(), c.need())) {
-    if (header != nullptr) forget_header(*header);
+    if (header != nullptr) headers_.forget(*header);
     return deliver(c, space, *receive);
   }
   pds::Answer answer = capture(c, space, header);
@@ -185,7 +185,7 @@ pds::Answer Receiver::capture(Context& c, RiSpace& space, Unexpected* header) {
                    static_cast<std::uint64_t>(r.opcode), r.request_length);
   enlist(c, space, *u, header);
   note_rest(c, *u);
-  if (header != nullptr) forget_header(*header);
+  if (header != nullptr) headers_.forget(*header);
   c.is_taken = true;
   return keep(c, *u);
 }
@@ -201,8 +201,8 @@ pds::Answer Receiver::keep(Context& c, Unexpected& u) {
     if (m.is_complete()) return fail(c, m, ReturnCode::kInitiatorErr);  // given up at once
     return answer_pending(r);
   }
-  remember_for_delivery(c, u);
-  return answer_news(r, ResponseList::kOverflow, r.carried_length);
+  reports_.remember(c, u);
+  return answer_ok(r, ResponseList::kOverflow, r.carried_length);
 }
 
 pds::Answer Receiver::proceed_capture(Context& c, RxMessage& m) {
@@ -217,24 +217,13 @@ pds::Answer Receiver::proceed_capture(Context& c, RxMessage& m) {
   if (m.end < m.carried_length) return fail(c, m, ReturnCode::kInitiatorErr);
   u.message = nullptr;
   shares_.release(m);
-  remember_for_delivery(c, u);
-  return answer_news(r, ResponseList::kOverflow, r.carried_length);
-}
-
-void Receiver::describe(const Context& c, Unexpected& u) {
-  const RequestView& r = c.request;
-  u.endpoint = c.endpoint;
-  u.tagged = is_tagged(r.opcode);
-  u.header = c.incoming();
-  u.length = r.request_length;
-  u.buffer_offset = r.buffer_offset;
-  u.has_header_data = r.som && r.hd;
-  u.header_data = r.header_data;
+  reports_.remember(c, u);
+  return answer_ok(r, ResponseList::kOverflow, r.carried_length);
 }
 
 /// Puts `u` in the list of its endpoint, where `header` is or at the end.
 void Receiver::enlist(Context& c, RiSpace& space, Unexpected& u, Unexpected* header) {
-  describe(c, u);
+  c.describe(u);
   if (header == nullptr) {
     space.unexpected.push_back(u);
     return;
@@ -243,13 +232,6 @@ void Receiver::enlist(Context& c, RiSpace& space, Unexpected& u, Unexpected* hea
   u.claim_context = header->claim_context;
   UnexpectedList& list = u.claimed ? c.endpoint->claimed : space.unexpected;
   list.insert(list.iterator_to(*header), u);
-}
-
-/// The medium form has no message id, so the initiator cannot ask for such a message.
-void Receiver::remember_for_delivery(Context& c, Unexpected& u) {
-  if ((!c.request.dc && !u.is_rendezvous) || c.request.form != wire::NextHdr::kRequestStd) return;
-  u.message_id = c.request.message_id;
-  awaited_.add(u);
 }
 
 /// One message in `r` is at its end; `completion` says how.
@@ -289,7 +271,7 @@ void Receiver::unlink_unexpected(Unexpected& u) {
   }
   store_.release(u, endpoint.overflow);
   senders_.unhold(*u.sender);
-  for (RiSpace& space : endpoint.spaces) open_gates(space);
+  for (RiSpace& space : endpoint.spaces) gates_.open_all(space);
 }
 
 /// Forgets one whose sender cannot be waiting for its delivery: it is not complete.

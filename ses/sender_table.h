@@ -20,8 +20,8 @@ struct Sender : Pooled,
   std::uint32_t users = 0;  ///< everything below that is not at rest
 
   // At all endpoints.
-  MessageList live;    ///< messages being received, oldest first
-  MessageList stones;  ///< messages that failed and whose packets may still come
+  MessageList live;       ///< messages being received, oldest first
+  MessageList discarded;  ///< messages that failed, and whose packets may still come
   std::uint32_t messages = 0;
   ReturnList waiting;  ///< for a place with the carrier
   ListHook turn_hook;  ///< while any waits

@@ -88,19 +88,19 @@ bool Ses::deregister_memory(Instant, std::uint64_t key, std::uint32_t space) {
 PostResult<Posted> Ses::send(Instant now, EndpointId endpoint, const SendRequest& request) {
   Endpoint* e = impl_->core.endpoints.find(endpoint);
   if (e == nullptr) return PostError::kBadEndpoint;
-  return impl_->tx.send(now, *e, request);
+  return impl_->tx.posting().send(now, *e, request);
 }
 
 PostResult<Posted> Ses::rma(Instant now, EndpointId endpoint, const RmaRequest& request) {
   Endpoint* e = impl_->core.endpoints.find(endpoint);
   if (e == nullptr) return PostError::kBadEndpoint;
-  return impl_->tx.rma(now, *e, request);
+  return impl_->tx.posting().rma(now, *e, request);
 }
 
 PostResult<Posted> Ses::atomic(Instant now, EndpointId endpoint, const AtomicRequest& request) {
   Endpoint* e = impl_->core.endpoints.find(endpoint);
   if (e == nullptr) return PostError::kBadEndpoint;
-  return impl_->tx.atomic(now, *e, request);
+  return impl_->tx.posting().atomic(now, *e, request);
 }
 
 PostResult<Posted> Ses::receive(Instant now, EndpointId endpoint, const ReceiveRequest& request) {
@@ -179,7 +179,7 @@ pds::SegmentInfo Ses::emit_segment(pds::MessageToken token, std::uint32_t segmen
                                    base::Psn psn, net::Packet& packet) {
   if (kind_of(token) == TokenKind::kReadReturn)
     return impl_->rx.returns().emit(token, segment, packet);
-  if (kind_of(token) == TokenKind::kDelivery) return impl_->rx.emit_report(token, packet);
+  if (kind_of(token) == TokenKind::kDelivery) return impl_->rx.reports().emit(token, packet);
   return impl_->tx.emit_segment(token, segment, pdc, psn, packet);
 }
 
@@ -202,7 +202,7 @@ void Ses::on_response(Instant now, pds::MessageToken token, std::uint32_t segmen
   if (kind_of(token) == TokenKind::kReadReturn)
     impl_->rx.returns().on_response(now, token, next_hdr, response);
   else if (kind_of(token) == TokenKind::kDelivery)
-    impl_->rx.end_report(token);
+    impl_->rx.reports().end(token);
   else
     impl_->tx.on_response(now, token, segment, next_hdr, response);
 }
@@ -218,7 +218,7 @@ void Ses::on_message_error(Instant now, pds::MessageToken token, pds::PdsError e
   if (kind_of(token) == TokenKind::kReadReturn)
     impl_->rx.returns().on_error(now, token);
   else if (kind_of(token) == TokenKind::kDelivery)
-    impl_->rx.end_report(token);
+    impl_->rx.reports().end(token);
   else
     impl_->tx.on_message_error(now, token, error);
 }

@@ -1,4 +1,4 @@
-/// What the headers of all requests say. Only for the files of the Transmitter.
+/// What the headers of all requests say. Only for the files that cut segments.
 #pragma once
 
 #include "ses/tx_op.h"
@@ -18,6 +18,15 @@ template <typename H>
   h.resource_index = op.peer->address.resource_index;
   h.initiator = op.initiator_id;
   h.mkey_match = op.mkey_match;
+}
+
+inline constexpr std::uint64_t kMediumLengthMax = 0x3fff;  // 14 bits
+
+/// [SES 5] One packet, and header data only without a buffer offset.
+inline bool fits_medium(const TxOp& op) {
+  return op.target_token == 0 && op.opcode != SesOpcode::kDeferrableRtr && !op.returns_data &&
+         op.segments == 1 && (op.is_rma() || !op.delivery_complete) &&
+         op.length <= kMediumLengthMax && !(op.has_header_data && op.buffer_offset != 0);
 }
 
 }  // namespace uet::ses

@@ -11,6 +11,7 @@
 #include "ses/rendezvous.h"
 #include "ses/request_view.h"
 #include "ses/timers.h"
+#include "ses/tokens.h"
 
 namespace uet::ses {
 
@@ -136,6 +137,21 @@ struct TxOp : Pooled {
   bool returns_data = false;  ///< `iov` is filled with what the target has
   bool was_read = false;      ///< rendezvous: as much as the target wants
 
+  /// Its present attempt, as packet delivery knows it.
+  pds::MessageToken token() const { return make_token(TokenKind::kOperation, pool_index, attempt); }
+  /// The first error wins, and wins over success: early packets may have been answered before the message failed.
+  void fail(ReturnCode why) {
+    if (semantic == Semantic::kError) return;
+    semantic = Semantic::kError;
+    code = why;
+  }
+  void succeed() {
+    if (semantic == Semantic::kNone) semantic = Semantic::kOk;
+  }
+  SendStream& stream() const { return peer->stream_of(space()); }
+  /// Goes by RUD with a number, as far as its target is known to take that.
+  bool wants_spray() const { return fills_gap || (may_spray && !stream().is_refused()); }
+
   /// Has no PDC: all that will ever be said about it comes with the answer to its one packet.
   bool is_connectionless() const { return mode >= pds::Mode::kRudi; }
   bool is_datagram() const { return opcode == SesOpcode::kDatagramSend; }
@@ -213,7 +229,7 @@ enum LaneIndex : std::uint8_t {
   kLanes = 3
 };
 
-/// Why a flow is in one of the Transmitter's lists.
+/// Why a flow is in one of the lists of SendQueues.
 enum class FlowWait : std::uint8_t {
   kNone,
   kTurn,  ///< it became able to go on during an upcall
@@ -233,6 +249,10 @@ struct Flow : Pooled {
   OpList<&TxOp::flow_hook> operations;
   std::array<Lane, kLanes> lanes;
 };
+
+inline Lane& lane_of(TxOp& op) {
+  return op.flow->lanes[op.lane];
+}
 
 using FlowList =
     boost::intrusive::list<Flow, boost::intrusive::member_hook<Flow, ListHook, &Flow::wait_hook>,

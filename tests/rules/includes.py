@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Each folder includes only what the dependency table allows, and only its own folder knows a foreign library.
+"""Each folder includes only what the table in docs/architecture.md allows, and only its own folder knows a foreign library.
 
     includes.py SOURCE-ROOT
 """
@@ -10,26 +10,10 @@ from pathlib import Path
 
 from tap import Tap
 
-# Folder: folders (or single headers) that its files may include besides their own.
-MAY_INCLUDE = {
-    "lib/base": [],
-    "lib/wire": ["lib/base"],
-    "lib/net": ["lib/base", "lib/wire"],
-    "lib/toml": ["lib/base"],
-    "cc": ["lib/base"],
-    "tss": ["lib/base", "lib/wire", "lib/net"],
-    "keys": ["lib/base", "lib/net", "tss"],
-    "pds": ["lib/base", "lib/wire", "lib/net", "cc"],
-    "ses": ["lib/base", "lib/wire", "lib/net", "pds/pds.h"],
-    "fep": ["lib/base", "lib/wire", "lib/net", "lib/toml", "keys", "cc", "tss", "pds", "ses"],
-    "lib/udp": ["lib/base", "lib/wire", "lib/net"],
-    "lib/dpdk": ["lib/base", "lib/wire", "lib/net"],
-    "lib/ports": ["lib/base", "lib/net", "lib/udp"],
-    "sim": ["lib/base", "lib/wire", "lib/net"],
-    "embed": ["lib/base", "lib/net", "lib/ports", "ses", "fep", "uet"],
-    "provider": ["lib/base", "lib/net", "lib/udp", "lib/ports", "ses", "fep"],
-    "apps": ["lib", "cc", "tss", "pds", "ses", "fep", "sim", "keys", "include"],
-}
+# A row of the table in docs/architecture.md: folders, and what their files may include besides their own.
+TABLE_ROW = re.compile(r"^\| ((?:`[a-z/_]+`(?:, )?)+) \| (.*) \|$", re.M)
+CODE = re.compile(r"`([A-Za-z0-9/_.+-]+)`")
+NO_SOURCES = {"docs", "tests", "tools", "examples", "bench", "include"}
 
 # What protocol code must not even name; and libraries that one folder keeps to itself.
 PROTOCOL = ["lib/base", "lib/wire", "lib/net", "cc", "tss", "pds", "ses", "fep", "sim"]
@@ -48,20 +32,37 @@ OWNERS = [
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 
 
+def table_of(page):
+    """Folder -> folders (or single headers) that it may include."""
+    return {folder: CODE.findall(allowed) for folders, allowed in TABLE_ROW.findall(page.read_text())
+            for folder in CODE.findall(folders)}
+
+
+def without_row(root, table):
+    """Folders of sources that no row of the table speaks of, and rows of folders that are not there."""
+    for source in sorted(root.glob("[a-z]*/**/*.cc")):
+        folder = str(source.relative_to(root).parent)
+        if folder.split("/")[0] not in NO_SOURCES and not folder.startswith("build") and not folder_of(folder, table):
+            yield f"{source.relative_to(root)}: docs/architecture.md has no row for its folder"
+    for folder in table:
+        if not (root / folder).is_dir():
+            yield f"docs/architecture.md has a row for {folder}, which does not exist"
+
+
 def sources(root, folder):
     return sorted(p for p in (root / folder).rglob("*") if p.suffix in (".h", ".cc"))
 
 
-def folder_of(path):
-    """The row of the table that an included path belongs to."""
-    rows = [row for row in list(MAY_INCLUDE) + ["include", "tests"] if path == row or path.startswith(row + "/")]
+def folder_of(path, table):
+    """The row of the table that a path belongs to."""
+    rows = [row for row in list(table) + ["include", "tests"] if path == row or path.startswith(row + "/")]
     return max(rows, key=len) if rows else None
 
 
-def is_allowed(header, folder):
-    if folder_of(header) == folder:
+def is_allowed(header, folder, table):
+    if folder_of(header, table) == folder:
         return True
-    return any(header == entry or header.startswith(entry + "/") for entry in MAY_INCLUDE[folder])
+    return any(header == entry or header.startswith(entry + "/") for entry in table[folder])
 
 
 def owned_by(header, folder):
@@ -73,16 +74,18 @@ def owned_by(header, folder):
 
 def main():
     root = Path(sys.argv[1])
+    table = table_of(root / "docs" / "architecture.md")
     tap = Tap()
+    tap.result("every folder of sources has a row in the table of docs/architecture.md", without_row(root, table))
     tap.result("lib/ is ground: nothing in it stands on what is above it", [
-        f"{folder} may include {entry}" for folder, entries in MAY_INCLUDE.items() if folder.startswith("lib/")
+        f"{folder} may include {entry}" for folder, entries in table.items() if folder.startswith("lib/")
         for entry in entries if not entry.startswith("lib/")])
-    for folder in MAY_INCLUDE:
+    for folder in table:
         problems = []
         for source in sources(root, folder):
             where = source.relative_to(root)
             for style, header in INCLUDE.findall(source.read_text(errors="replace")):
-                if style == '"' and "/" in header and not is_allowed(header, folder):
+                if style == '"' and "/" in header and not is_allowed(header, folder, table):
                     problems.append(f"{where} includes {header}, which is not in the table for {folder}")
                 if style == '"' and "/" not in header:
                     problems.append(f"{where} includes {header}: write paths from the source root")

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""Pages say what is: links and file names resolve, decisions share one form and an index, and the dependency table of
-docs/architecture.md is the one that includes.py enforces.
+"""Pages say what is: links and file names resolve, and decisions share one form and an index.
 
     pages.py SOURCE-ROOT
 """
@@ -10,14 +9,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from includes import MAY_INCLUDE
 from tap import Tap
 
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 FILE_NAME = re.compile(r"`((?:[a-z_]+/)+[A-Za-z0-9_.-]+\.(?:h|cc|py|md|toml|tsv|json|pml|drill|build))`")
 DECISION = re.compile(r"^# (\d{4}): \S.*\n\nStatus: \S", re.A)
-TABLE_ROW = re.compile(r"^\| ((?:`[a-z/_]+`(?:, )?)+) \| (.*) \|$", re.M)
-CODE = re.compile(r"`([A-Za-z0-9/_.+-]+)`")
 
 
 def pages(root):
@@ -68,26 +64,6 @@ def wrong_decisions(folder):
             yield f"{page.name} is not in the index of README.md"
 
 
-def table_of(page):
-    """Folder -> what the page lets it include."""
-    rows = {}
-    for folders, allowed in TABLE_ROW.findall(page.read_text()):
-        for folder in CODE.findall(folders):
-            rows[folder] = set(CODE.findall(allowed))
-    return rows
-
-
-def table_differences(page):
-    told = table_of(page)
-    for folder, allowed in MAY_INCLUDE.items():
-        if folder not in told:
-            yield f"no row for {folder}"
-        elif told[folder] != set(allowed):
-            yield f"{folder}: the page says {sorted(told[folder])}, includes.py {sorted(allowed)}"
-    for folder in told.keys() - MAY_INCLUDE.keys():
-        yield f"includes.py knows no folder {folder}"
-
-
 def main():
     root = Path(sys.argv[1]).resolve()
     tap = Tap()
@@ -95,7 +71,6 @@ def main():
     tap.result("file names in pages exist", dead_names(root))
     tap.result("decisions have one form and an index", wrong_decisions(root / "docs" / "decisions"))
     tap.result("every exclusion from fabtests has a reason", exclusions_without_reason(root / "tests/fabtests/uet.exclude"))
-    tap.result("docs/architecture.md has the table that is enforced", table_differences(root / "docs" / "architecture.md"))
     tap.finish()
 
 

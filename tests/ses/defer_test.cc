@@ -194,7 +194,7 @@ TEST_F(DeferTest, restarted_message__is_not_put_off_again) {
   const RequestView again = fabric.flights[0].view(kM);
   ASSERT_NE(again.target_token, 0u);
   // A target that has no buffer for it after all breaks its word.
-  const auto answer = answer_news(again, ResponseList::kOverflow, 0).response;
+  const auto answer = answer_ok(again, ResponseList::kOverflow, 0).response;
   sa().on_response(fabric.now, fabric.flights[0].token, 0, answer.next_hdr,
                    {answer.header.data(), answer.header_bytes});
   fabric.flights.clear();

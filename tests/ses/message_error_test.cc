@@ -88,7 +88,7 @@ TEST_F(OutcomeTest, message_error_that_overtakes__late_packets_begin_nothing) {
 
 // The end of a message that began nothing must not be in the way of the next one with its id: a sender comes round to an id
 // after eight attempts of one operation.
-TEST_F(OutcomeTest, message_error_that_overtakes_nothing__leaves_no_stone) {
+TEST_F(OutcomeTest, message_error_that_overtakes_nothing__leaves_nothing_to_discard) {
   open();
   RawRequest end;
   end.opcode = SesOpcode::kMsgError;

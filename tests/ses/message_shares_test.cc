@@ -60,7 +60,7 @@ TEST_F(MessageSharesTest, has_place__one_pdc_gets_three_sevenths_and_others_some
   EXPECT_GE(begin_all(2, 3), 10u);
 }
 
-TEST_F(MessageSharesTest, has_place__a_stone_makes_room_once_it_has_rested) {
+TEST_F(MessageSharesTest, has_place__a_discarded_message_makes_room_once_it_has_rested) {
   EXPECT_EQ(begin_all(1, 1, RxTarget::kDiscard), 28u);
   wait(Duration::from_ms(1999));
   EXPECT_EQ(begin(1, 1), nullptr);

@@ -214,14 +214,14 @@ TEST_F(SilentReaderTest, those_who_wait__take_turns) {
   EXPECT_EQ(order[4], 1u);
 }
 
-// Requests that fail leave stones; they keep no messages of others out, nor for good those of the same peer.
-struct StonesTest : ReturnsTest {
+// Requests that fail leave discarded messages; they keep no messages of others out, nor for good those of the same peer.
+struct DiscardedTest : ReturnsTest {
   static SesConfig config() {
     SesConfig c;
     c.max_messages = 64;
     return c;
   }
-  StonesTest() : ReturnsTest(config()) {}
+  DiscardedTest() : ReturnsTest(config()) {}
   pds::Answer first_packet(std::uint32_t n, std::uint64_t with_key) {
     RawRequest r;
     r.opcode = SesOpcode::kRead;
@@ -233,7 +233,7 @@ struct StonesTest : ReturnsTest {
   }
 };
 
-TEST_F(StonesTest, bad_requests__leave_room_for_the_messages_of_others) {
+TEST_F(DiscardedTest, bad_requests__leave_room_for_the_messages_of_others) {
   std::size_t refused = 0;
   for (int i = 0; i < 1000; ++i)
     if (first_packet(1, 0x999).kind == pds::Answer::Kind::kRefuse) ++refused;
@@ -242,7 +242,7 @@ TEST_F(StonesTest, bad_requests__leave_room_for_the_messages_of_others) {
   for (std::uint32_t n = 2; n < 12; ++n) {
     EXPECT_EQ(code_of(first_packet(n, key)), ReturnCode::kOk) << n;
   }
-  // Stones that no packet meets give way to messages of their own peer.
+  // Discarded messages that no packet meets give way to messages of their own peer.
   for (int i = 0; i < 3; ++i) {
     now = now + Duration::from_seconds(1);
     ses.on_deadline(now);
@@ -250,7 +250,7 @@ TEST_F(StonesTest, bad_requests__leave_room_for_the_messages_of_others) {
   EXPECT_EQ(code_of(first_packet(1, key)), ReturnCode::kOk);
 }
 
-TEST_F(StonesTest, messages_of_one_pdc__leave_room_for_those_of_others_of_the_same_source) {
+TEST_F(DiscardedTest, messages_of_one_pdc__leave_room_for_those_of_others_of_the_same_source) {
   RawRequest r;
   r.opcode = SesOpcode::kRead;
   r.key = key;
@@ -271,7 +271,7 @@ struct FewSendersTest : ReturnsTest {
     return c;
   }
   FewSendersTest() : ReturnsTest(config()) {}
-  /// The first or the last of two packets of a WRITE that nothing permits: what is left of it is a stone.
+  /// The first or the last of two packets of a WRITE that nothing permits: what is left of it is discarded.
   pds::Answer half(std::uint32_t n, std::uint16_t id, bool first) {
     RawRequest r;
     r.opcode = SesOpcode::kWrite;

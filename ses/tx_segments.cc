@@ -1,15 +1,14 @@
-// Cuts packets out of the user's buffer.
+#include "ses/tx_segments.h"
+
 #include <algorithm>
 #include <cstring>
 
 #include "ses/memory_table.h"
-#include "ses/transmitter.h"
+#include "ses/tx_atomics.h"
 #include "ses/tx_header.h"
 
 namespace uet::ses {
 namespace {
-
-constexpr std::uint64_t kMediumLengthMax = 0x3fff;  // 14 bits
 
 /// `carried`: bytes of the message in its packets.
 [[gnu::always_inline]] inline void fill_first(const TxOp& op, std::uint64_t carried,
@@ -50,55 +49,9 @@ void emit_small(const TxOp& op, std::uint8_t* out) {
   wire::emit(h, out);
 }
 
-}  // namespace
-
-/// The same bytes at each call of one attempt, unless the buffer went away in between: then the
-/// packet says so (IE).
-pds::SegmentInfo Transmitter::emit_segment(pds::MessageToken token, std::uint32_t segment,
-                                           pds::PdcRef pdc, base::Psn psn, net::Packet& packet) {
-  TxOp* op = find(token);
-  UET_CHECK(op != nullptr);
-  UET_CHECK(segment < op->segments);
-  if (op->small) small_reads_.remove(*op);
-  op->pdc = pdc;
-  if (op->small && op->returns_data) small_reads_.put(*op, psn);
-  op->emitted = std::max(op->emitted, segment + 1);
-  if (op->error_segment != 0 && segment == op->error_segment) {
-    emit_message_error(*op, packet);
-    return {static_cast<std::uint8_t>(wire::NextHdr::kRequestStd)};
-  }
-  if (op->awaits_delivery) {
-    emit_await_delivery(*op, packet);
-    return {static_cast<std::uint8_t>(wire::NextHdr::kRequestStd)};
-  }
-  if (op->atomic != nullptr) {
-    emit_atomic(*op, segment, packet);
-    return {static_cast<std::uint8_t>(op->form())};
-  }
-  const std::size_t n =
-      op->is_rendezvous ? emit_rendezvous(*op, segment, packet) : emit_header(*op, segment, packet);
-  if (n > 0 && !op->is_read()) {
-    const std::size_t from = std::size_t{segment} * op->piece;
-    if (op->memory_gone)
-      std::memset(packet.append(n), 0, n);
-    else if (op->inject_block != nullptr)  // ours: another operation's when this one is over
-      op->iov.gather(from, packet.append(n), n);
-    else
-      op->iov.append_to(packet, from, n);
-  }
-  return {static_cast<std::uint8_t>(op->form())};
-}
-
-/// [SES 5] One packet, and header data only without a buffer offset.
-bool Transmitter::fits_medium(const TxOp& op) const {
-  return op.target_token == 0 && op.opcode != SesOpcode::kDeferrableRtr && !op.returns_data &&
-         op.segments == 1 && (op.is_rma() || !op.delivery_complete) &&
-         op.length <= kMediumLengthMax && !(op.has_header_data && op.buffer_offset != 0);
-}
-
 /// [SES 5] One packet that reaches memory by an optimized key, without header data, at a peer that takes it. RUDI has no PDC that
 /// could tell reads apart.
-bool Transmitter::fits_small(const TxOp& op) const {
+bool fits_small(const TxOp& op) {
   return (op.mkey_match & kKeyOptimized) != 0 &&
          (op.opcode == SesOpcode::kWrite || op.opcode == SesOpcode::kRead) &&
          (op.peer->address.fep_cap & kTakesSmall) != 0 && !op.is_connectionless() &&
@@ -106,8 +59,7 @@ bool Transmitter::fits_small(const TxOp& op) const {
 }
 
 /// Returns the bytes of the message that the segment covers.
-std::size_t Transmitter::emit_header(const TxOp& op, std::uint32_t segment,
-                                     net::Packet& packet) const {
+std::size_t emit_header(const TxOp& op, std::uint32_t segment, net::Packet& packet) {
   const std::uint64_t offset = std::uint64_t{segment} * op.piece;
   const auto covered =
       static_cast<std::size_t>(std::min<std::uint64_t>(op.piece, op.length - offset));
@@ -140,8 +92,7 @@ std::size_t Transmitter::emit_header(const TxOp& op, std::uint32_t segment,
 }
 
 /// [SES 9] The header of the whole message, and where its rest can be read, in each packet of the eager part.
-std::size_t Transmitter::emit_rendezvous(const TxOp& op, std::uint32_t segment,
-                                         net::Packet& packet) const {
+std::size_t emit_rendezvous(const TxOp& op, std::uint32_t segment, net::Packet& packet) {
   const std::uint64_t offset = std::uint64_t{segment} * op.piece;
   const auto covered =
       static_cast<std::size_t>(std::min<std::uint64_t>(op.piece, op.eager - offset));
@@ -169,7 +120,7 @@ std::size_t Transmitter::emit_rendezvous(const TxOp& op, std::uint32_t segment,
 }
 
 /// [decision 105] Asks about the message that had this message id.
-void Transmitter::emit_await_delivery(const TxOp& op, net::Packet& packet) const {
+void emit_await_delivery(const TxOp& op, net::Packet& packet) {
   wire::SesStandardFirst h;
   fill_common(op, h);
   h.opcode = kAwaitDeliveryOpcode;
@@ -180,7 +131,7 @@ void Transmitter::emit_await_delivery(const TxOp& op, net::Packet& packet) const
 }
 
 /// [SES 10] Ends the message behind the segments that were sent.
-void Transmitter::emit_message_error(const TxOp& op, net::Packet& packet) const {
+void emit_message_error(const TxOp& op, net::Packet& packet) {
   wire::SesStandardNext h;
   fill_common(op, h);
   h.opcode = op.is_deferrable ? op.wire_opcode() : SesOpcode::kMsgError;  // [SES 8.2]
@@ -193,6 +144,75 @@ void Transmitter::emit_message_error(const TxOp& op, net::Packet& packet) const 
   h.message_offset = static_cast<std::uint32_t>(std::uint64_t{op.error_segment} * op.piece);
   h.request_length = static_cast<std::uint32_t>(op.length);
   wire::emit(h, packet.append(wire::SesStandardNext::kSize));
+}
+
+/// Sends of one packet go as they are, and so do ordered ones: what is sent again would come behind what was sent later. The token
+/// stays through all attempts, and its lower half finds the operation. [SES 8.2]
+void make_deferrable(TxOp& op) {
+  const bool is_send = op.opcode == SesOpcode::kSend || op.opcode == SesOpcode::kTaggedSend;
+  if (!is_send || op.awaits_delivery || op.fills_gap) return;
+  op.is_deferrable = op.mode == pds::Mode::kRud && !op.may_spray && !op.is_rendezvous &&
+                     (op.segments > 1 || op.target_token != 0);
+  // Not 0 whatever the attempt, and the place in the pool.
+  if (op.is_deferrable && op.own_token == 0)
+    op.own_token = ((op.attempt + 1) % 0xffff + 1) << 16 | op.pool_index;
+  op.buffer_offset = op.is_deferrable ? std::uint64_t{op.own_token} << 32 | op.target_token : 0;
+}
+
+void plan_rendezvous(TxOp& op, pds::TxMessage& message) {
+  op.medium = false;
+  message.ses_header_bytes = wire::SesStandardFirst::kSize;
+  if (op.awaits_delivery) return;
+  op.segments = segments_for(op.eager, op.piece);
+  message.segments = op.segments;
+  message.ses_header_bytes += wire::ExtRendezvous::kSize;
+  message.payload_bytes = op.eager;
+}
+
+}  // namespace
+
+void plan_segments(const Core& core, Instant now, TxOp& op, bool is_numbered,
+                   pds::TxMessage& message) {
+  op.piece = op.is_connectionless() ? core.payload_mtu : core.payload_to(now, *op.peer, op.length);
+  op.segments = op.awaits_delivery ? 1 : segments_for(op.length, op.piece);
+  op.medium = core.config.medium_headers && !is_numbered && fits_medium(op);
+  op.small = core.config.small_headers && fits_small(op);
+  if (core.config.sends_deferrable) make_deferrable(op);
+  message.segments = op.segments;
+  message.ses_header_bytes = op.medium ? wire::SesMedium::kSize : wire::SesStandardFirst::kSize;
+  if (op.small) message.ses_header_bytes = wire::SesSmall::kSize;
+  const bool is_bare = op.returns_data || op.awaits_delivery;
+  message.payload_bytes = is_bare ? 0 : op.length;
+  message.segment_payload = is_bare ? 0 : op.piece;
+  if (op.atomic != nullptr) plan_atomic(core, op, message);
+  if (op.is_rendezvous) plan_rendezvous(op, message);
+}
+
+pds::SegmentInfo cut_segment(const TxOp& op, std::uint32_t segment, net::Packet& packet) {
+  if (op.error_segment != 0 && segment == op.error_segment) {
+    emit_message_error(op, packet);
+    return {static_cast<std::uint8_t>(wire::NextHdr::kRequestStd)};
+  }
+  if (op.awaits_delivery) {
+    emit_await_delivery(op, packet);
+    return {static_cast<std::uint8_t>(wire::NextHdr::kRequestStd)};
+  }
+  if (op.atomic != nullptr) {
+    emit_atomic(op, segment, packet);
+    return {static_cast<std::uint8_t>(op.form())};
+  }
+  const std::size_t n =
+      op.is_rendezvous ? emit_rendezvous(op, segment, packet) : emit_header(op, segment, packet);
+  if (n > 0 && !op.is_read()) {
+    const std::size_t from = std::size_t{segment} * op.piece;
+    if (op.memory_gone)
+      std::memset(packet.append(n), 0, n);
+    else if (op.inject_block != nullptr)  // ours: another operation's when this one is over
+      op.iov.gather(from, packet.append(n), n);
+    else
+      op.iov.append_to(packet, from, n);
+  }
+  return {static_cast<std::uint8_t>(op.form())};
 }
 
 }  // namespace uet::ses

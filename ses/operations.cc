@@ -1,0 +1,112 @@
+#include "ses/operations.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace uet::ses {
+namespace {
+
+constexpr std::uint32_t kMaxOperations = 0xffff;  // each needs its own 16-bit message id
+
+std::uint32_t bounded(std::uint32_t max_sends) {
+  return std::clamp<std::uint32_t>(max_sends, 1, kMaxOperations);
+}
+
+bool issues_fetches(const SesConfig& c) {
+  return c.rendezvous || c.defers;
+}
+
+/// Those of the users, READs for rendezvous, and requests to restart.
+std::uint32_t all_operations(const SesConfig& c) {
+  return bounded(bounded(c.max_sends) + (issues_fetches(c) ? c.max_fetches : 0));
+}
+
+std::uint32_t kept_for_fetches(const SesConfig& c) {
+  return issues_fetches(c) ? std::min(c.max_fetches, all_operations(c) - 1) : 0;
+}
+
+}  // namespace
+
+Operations::Operations(Core& core, RendezvousSources& sources)
+    : core_(core),
+      sources_(sources),
+      pool_(all_operations(core.config), 32),
+      atomics_(bounded(core.config.max_sends), 32),
+      injected_(std::size_t{bounded(core.config.max_sends)} *
+                    (2 * std::size_t{core.config.inject_size} + 256),
+                std::max<std::size_t>(core.config.inject_size, 1)),
+      small_reads_(core.config.small_headers),
+      index_bits_(static_cast<unsigned>(std::bit_width(all_operations(core.config)))),
+      kept_for_fetches_(kept_for_fetches(core.config)) {}
+
+TxOp* Operations::acquire_for_fetch() {
+  TxOp* op = kept_for_fetches_ > 0 ? pool_.acquire() : nullptr;
+  if (op != nullptr) --kept_for_fetches_;
+  return op;
+}
+
+void Operations::give_back_for_fetch(TxOp& op) {
+  give_back(op);
+  ++kept_for_fetches_;
+}
+
+bool Operations::copy_in(TxOp& op, std::span<const iovec> iov, DeviceMemory* device) {
+  IovList from;
+  if (!from.assign(iov, core_.iov_pool, device)) return false;
+  const std::size_t cost = injected_.cost_of(from.size());
+  Block* block = nullptr;
+  if (injected_.reserve(cost)) {
+    block = injected_.take(from.size());
+    if (block == nullptr) injected_.unreserve(cost);
+  }
+  if (block != nullptr) {
+    from.gather(0, block->bytes(), from.size());
+    op.inject_block = block;
+    op.inject_cost = cost;
+    op.iov.assign(block->bytes(), from.size());
+  }
+  from.clear(core_.iov_pool);
+  return block != nullptr;
+}
+
+void Operations::release(TxOp& op) {
+  by_age_.erase(by_age_.iterator_to(op));
+  release_memory(op);
+  if (op.fetch != nullptr) ++kept_for_fetches_;
+  Peer& peer = *op.peer;
+  pool_.release(&op);
+  core_.peers.unhold(peer);
+}
+
+void Operations::release_memory(TxOp& op) {
+  op.iov.clear(core_.iov_pool);
+  if (op.inject_block != nullptr) {
+    injected_.give_back(op.inject_block);
+    injected_.unreserve(op.inject_cost);
+    op.inject_block = nullptr;
+  }
+  if (op.atomic != nullptr) {
+    atomics_.release(op.atomic);
+    op.atomic = nullptr;
+  }
+  op.own_token = 0;
+  if (op.is_rendezvous) sources_.withdraw(op);
+}
+
+TxOp* Operations::find_carried(std::uint16_t message_id) {
+  TxOp* op = pool_.at(message_id & ((1u << index_bits_) - 1));
+  const bool fits = op != nullptr && op->state == OpState::kCarried && op->message_id == message_id;
+  return fits ? op : nullptr;
+}
+
+TxOp* Operations::find_returning(std::uint16_t message_id) {
+  TxOp* op = find_carried(message_id);
+  return op != nullptr && (op->returns_data || op->awaits_delivery) ? op : nullptr;
+}
+
+TxOp* Operations::find_deferrable(std::uint32_t token) {
+  TxOp* op = pool_.at(token & 0xffff);
+  return op != nullptr && op->is_deferrable && op->own_token == token ? op : nullptr;
+}
+
+}  // namespace uet::ses

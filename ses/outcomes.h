@@ -1,0 +1,77 @@
+/// What becomes of operations that went: complete, failed, sent again, cancelled. [SES 2.5, 4.4, 10, 12]
+#pragma once
+
+#include "ses/send_queues.h"
+#include "ses/tx_responses.h"
+
+namespace uet::ses {
+
+/// Ends attempts, and operations: the only place that makes their completions. Owns what waits for the end of an upcall to be cut off,
+/// and knows how many wait for no more than a word of their target.
+class Outcomes {
+ public:
+  Outcomes(Core& core, Operations& operations, RendezvousSources& sources,
+           ResponseReader& responses, SendQueues& queues)
+      : core_(core),
+        operations_(operations),
+        sources_(sources),
+        responses_(responses),
+        queues_(queues) {}
+  ~Outcomes() { to_truncate_.clear(); }
+  Outcomes(const Outcomes&) = delete;
+  Outcomes& operator=(const Outcomes&) = delete;
+
+  // --- What peers say
+  /// To be called after everything that may have brought the attempt nearer to its end.
+  void advance(Instant now, TxOp& op);
+  /// The attempt is over: every packet answered, and all data here or the message failed.
+  void conclude(Instant now, TxOp& op);
+  /// A rendezvous: the target has read more of the rest.
+  void on_read(Instant now, TxOp& op);
+  /// The target asks for what it put off. What it is told. [SES 8.2]
+  ReturnCode on_restart(Instant now, TxOp& op, std::uint32_t target_token);
+
+  // --- What packet delivery says
+  void on_error(Instant now, TxOp& op, pds::PdsError error);
+  void on_pdc_gone(Instant now, pds::PdcRef pdc, pds::PdsError error);
+  void on_pdc_closed(Instant now, pds::PdcRef pdc);
+  std::uint32_t yield_locks(Instant now, pds::PdcRef pdc);
+
+  // --- What users want
+  /// False when there is nothing left to take back.
+  bool cancel(Instant now, TxOp& op);
+  /// The operation's endpoint closes: it makes no completion, and the user's memory is not touched any more.
+  void detach(Instant now, TxOp& op);
+
+  /// The one completion of the operation. It must be in no queue but those of its flow and of all operations.
+  void finish(Instant now, TxOp& op, ReturnCode code);
+
+  // --- Time
+  bool has_work() const { return !to_truncate_.empty(); }
+  void truncate_wanted(Instant now);
+
+ private:
+  bool wants_retry(const TxOp& op) const;
+  void retry(Instant now, TxOp& op);
+  void await_delivery(Instant now, TxOp& op);
+  void wait_for_restart(Instant now, TxOp& op);
+  void restart(Instant now, TxOp& op, std::uint32_t target_token);
+  void leave_carrier(Instant now, TxOp& op, bool pdc_is_gone);
+  void fill_gap(TxOp& op);
+  void end_behind(Instant now, TxOp& first);
+  void want_truncation(Instant now, TxOp& op);
+  void truncate_now(Instant now, TxOp& op);
+  template <typename Visit>
+  void for_each_waiting(pds::PdcRef pdc, Visit&& visit);
+
+  Core& core_;
+  Operations& operations_;
+  RendezvousSources& sources_;
+  ResponseReader& responses_;
+  SendQueues& queues_;
+  OpList<&TxOp::extra_hook> to_truncate_;
+  std::uint32_t waiting_for_targets_ = 0;  ///< operations with waits_for_target
+  std::uint32_t waiting_questions_ = 0;    ///< of those, with awaits_delivery
+};
+
+}  // namespace uet::ses

@@ -1,0 +1,46 @@
+/// Delivery complete for messages that met no receive: their sender asks, and hears when one has taken them. [SES 14.1, decision 105]
+#pragma once
+
+#include "ses/core.h"
+#include "ses/delivery_index.h"
+#include "ses/request_context.h"
+#include "ses/responses.h"
+#include "ses/unexpected_store.h"
+
+namespace uet::ses {
+
+/// Knows the unexpected messages whose senders may ask, and tells those that did what became of them.
+class DeliveryReports {
+ public:
+  DeliveryReports(Core& core, UnexpectedStore& store)
+      : core_(core), store_(store), awaited_(core.hash_key) {}
+  ~DeliveryReports() { waiting_.clear(); }
+  DeliveryReports(const DeliveryReports&) = delete;
+  DeliveryReports& operator=(const DeliveryReports&) = delete;
+
+  /// The message of the packet is unexpected; its sender may ask about it, if the request says so.
+  void remember(const RequestContext& c, Unexpected& message);
+  /// The sender of a message wants to know when a receive has it. What is not known here has been taken already.
+  pds::Answer on_await(RequestContext& c);
+  /// The message is in no list of its endpoint any more, and its payload is gone: tells its sender, if that has asked. Frees the
+  /// descriptor, at the latest when that has heard.
+  void report(Instant now, Unexpected& message, ReturnCode code);
+
+  // --- From the carrier
+  pds::SegmentInfo emit(pds::MessageToken token, net::Packet& packet);
+  void end(pds::MessageToken token);  ///< acknowledged, or undeliverable
+  void on_pdc_gone(pds::PdcRef pdc);
+  /// Hands over what waits for room.
+  void submit(Instant now);
+  bool has_waiting() const { return !waiting_.empty(); }
+
+ private:
+  Unexpected* find(pds::MessageToken token);
+
+  Core& core_;
+  UnexpectedStore& store_;
+  DeliveryIndex awaited_;
+  UnexpectedList waiting_;  ///< reports for which the carrier has no room
+};
+
+}  // namespace uet::ses

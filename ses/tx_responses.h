@@ -1,0 +1,38 @@
+/// What targets say about messages of ours, and the data that they return. [SES 4.4, 11]
+#pragma once
+
+#include "lib/base/trace.h"
+#include "ses/responses.h"
+#include "ses/tx_op.h"
+
+namespace uet::ses {
+
+/// Reads responses and returned data into the operation that they are for: its verdict, its code, its buffer. Owns what is
+/// remembered of data that came out of order.
+class ResponseReader {
+ public:
+  /// `max`: operations that can have such data at a time.
+  ResponseReader(std::uint32_t max, base::Trace& trace) : windows_(max), trace_(trace) {}
+
+  /// One response: what it does to the state of the message.
+  void read(Instant now, TxOp& op, std::uint8_t next_hdr, std::span<const std::uint8_t> bytes);
+
+  /// Returned data that is so far ahead of what is missing that it has to come again.
+  bool is_too_far(const TxOp& op, const ResponseView& response) const;
+  /// What came in the return direction for the operation, and what its source is told.
+  pds::Answer take_data(TxOp& op, const ResponseView& response);
+  /// It is for no operation that we know.
+  static pds::Answer refuse(const ResponseView& response);
+
+  /// The attempt is over.
+  void forget(TxOp& op) { op.returned.clear(windows_); }
+
+ private:
+  /// False when the data does not belong to what was asked for.
+  bool place(TxOp& op, const ResponseView& response);
+
+  CoveragePool windows_;
+  base::Trace& trace_;
+};
+
+}  // namespace uet::ses

@@ -1,0 +1,152 @@
+// What senders hear of messages that met no receive, without the part that matches them. [SES 14.1, decision 105]
+#include "ses/rx_delivery.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+
+#include "ses/sender_table.h"
+#include "tests/ses/fabric.h"
+#include "tests/ses/return_carrier.h"
+
+namespace uet::ses::testing {
+namespace {
+
+struct DeliveryReportsTest : ::testing::Test {
+  DeliveryReportsTest() : core({}, 1024, net::FabricAddress::from_v4(0x0a000002), rng, trace) {
+    core.carrier = &carrier;
+    endpoint = *core.endpoints.open(now, {}, sink);
+  }
+  /// A packet of the message `id` of our only source.
+  RequestContext packet_of(std::uint16_t id, bool dc = true) {
+    requests.push_back({.handle = {pds::PdcRef{5}, base::Psn(id), false}, .source = source});
+    RequestContext c{now, requests.back(), {}, {}};
+    c.request.opcode = SesOpcode::kSend;
+    c.request.form = wire::NextHdr::kRequestStd;
+    c.request.message_id = id;
+    c.request.request_length = 64;
+    c.request.dc = dc;
+    c.endpoint = endpoint;
+    return c;
+  }
+  /// It is unexpected.
+  Unexpected& keep(std::uint16_t id, bool dc = true) {
+    RequestContext c = packet_of(id, dc);
+    Unexpected& u = *store.admit(endpoint->overflow, sender, 64);
+    u.endpoint = endpoint;
+    u.header = c.incoming();
+    reports.remember(c, u);
+    return u;
+  }
+  ResponseView ask(std::uint16_t id) {
+    RequestContext c = packet_of(id);
+    const pds::Answer answer = reports.on_await(c);
+    EXPECT_TRUE(answer.guaranteed);
+    return view({answer.response.header.data(), answer.response.header_bytes},
+                answer.response.next_hdr);
+  }
+  /// A receive has taken it, or nobody will.
+  void end(Unexpected& u, ReturnCode code = ReturnCode::kOk) {
+    store.drop_payload(u, endpoint->overflow);
+    store.release(u, endpoint->overflow);
+    reports.report(now, u, code);
+  }
+  ResponseView report_in(pds::MessageToken token) {
+    net::Packet packet = pool.allocate();
+    const pds::SegmentInfo info = reports.emit(token, packet);
+    return view({packet.data(), packet.size()}, info.next_hdr);
+  }
+  static ResponseView view(std::span<const std::uint8_t> bytes, std::uint8_t next_hdr) {
+    ResponseView v;
+    EXPECT_TRUE(parse_response(next_hdr, bytes, v));
+    return v;
+  }
+
+  Instant now = Instant::from_ns(1'000'000);
+  base::Rng rng{1};
+  base::Trace trace;
+  HeapPool pool{4};
+  ReturnCarrier carrier;
+  Recorder sink;
+  std::deque<pds::RxRequest> requests;
+  const net::FabricAddress source = net::FabricAddress::from_v4(0x0a000001);
+  Sender sender;
+  Core core;
+  Endpoint* endpoint = nullptr;
+  UnexpectedStore store{core.config};
+  DeliveryReports reports{core, store};
+};
+
+TEST_F(DeliveryReportsTest, report__to_a_sender_that_asked) {
+  Unexpected& u = keep(7);
+  const ResponseView answer = ask(7);
+  EXPECT_EQ(answer.code, ReturnCode::kOk);
+  EXPECT_EQ(answer.list, ResponseList::kOverflow);
+  EXPECT_EQ(answer.modified_length, core.process_name);
+  EXPECT_TRUE(carrier.taken.empty());
+  end(u);
+  ASSERT_EQ(carrier.taken.size(), 1u);
+  EXPECT_EQ(carrier.taken[0].pdc, 5u);
+  const ResponseView report = report_in(carrier.taken[0].token);
+  EXPECT_EQ(report.message_id, 7);
+  EXPECT_EQ(report.code, ReturnCode::kOk);
+  EXPECT_EQ(store.messages(), 1u);  // until its sender has it
+  reports.end(carrier.taken[0].token);
+  EXPECT_EQ(store.messages(), 0u);
+}
+
+TEST_F(DeliveryReportsTest, report__nothing_to_a_sender_that_did_not_ask) {
+  end(keep(7));
+  EXPECT_TRUE(carrier.taken.empty());
+  EXPECT_EQ(store.messages(), 0u);
+}
+
+TEST_F(DeliveryReportsTest, on_await__what_is_not_known_was_taken_before) {
+  EXPECT_EQ(ask(7).code, ReturnCode::kNoMatch);
+  end(keep(7));
+  EXPECT_EQ(ask(7).code, ReturnCode::kNoMatch);
+  keep(8, false);  // it did not say that it would ask
+  EXPECT_EQ(ask(8).code, ReturnCode::kNoMatch);
+}
+
+TEST_F(DeliveryReportsTest, report__says_why_no_receive_took_it) {
+  Unexpected& u = keep(7);
+  ask(7);
+  end(u, ReturnCode::kCancelled);
+  EXPECT_EQ(report_in(carrier.taken[0].token).code, ReturnCode::kCancelled);
+}
+
+TEST_F(DeliveryReportsTest, submit__waits_for_room) {
+  Unexpected& u = keep(7);
+  ask(7);
+  carrier.room = 0;
+  end(u);
+  EXPECT_TRUE(reports.has_waiting());
+  carrier.room = 1;
+  reports.submit(now);
+  EXPECT_FALSE(reports.has_waiting());
+  EXPECT_EQ(carrier.taken.size(), 1u);
+}
+
+TEST_F(DeliveryReportsTest, on_pdc_gone__ends_the_reports_that_it_would_carry) {
+  Unexpected& u = keep(7);
+  ask(7);
+  carrier.room = 0;
+  end(u);
+  reports.on_pdc_gone(pds::PdcRef{6});
+  EXPECT_TRUE(reports.has_waiting());
+  reports.on_pdc_gone(pds::PdcRef{5});
+  EXPECT_FALSE(reports.has_waiting());
+  EXPECT_EQ(store.messages(), 0u);
+}
+
+TEST_F(DeliveryReportsTest, end__a_token_of_an_earlier_report_changes_nothing) {
+  Unexpected& u = keep(7);
+  ask(7);
+  end(u);
+  reports.end(carrier.taken[0].token + (std::uint64_t{1} << 32));
+  EXPECT_EQ(store.messages(), 1u);
+}
+
+}  // namespace
+}  // namespace uet::ses::testing
