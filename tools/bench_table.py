@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """Runs a Google Benchmark program, prints cycles, instructions and nanoseconds a packet, and compares with a stored table.
 
-    bench_table.py [--store] [--filter REGEX] PROGRAM TABLE
+    bench_table.py [--store] [--filter REGEX] [--minutes 15] PROGRAM TABLE
+
+Each row is printed when it is measured. After --minutes the program is ended, and the table with what there is.
 
 The table says on which machine it was made. Cycles of another machine, or of one that is busy, say little: look at what changed
 against the rest of its column. Instructions hold anywhere; they are there where the kernel lets a process count its own.
---store writes the table anew; with --filter the other rows stay as they are. Ends with 1 only when the program fails.
+--store writes the table anew; with --filter, or when time was up, the other rows stay as they are. "new" marks what is not stored. Ends with
+1 when the program fails or is not through in time.
 """
 
 import argparse
@@ -13,22 +16,49 @@ import json
 import platform
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 
-def run(program, pattern):
-    command = [program, "--benchmark_format=json", "--benchmark_min_time=0.02"]
+def measured(program, pattern, seconds):
+    """Rows as they come, by name; a sentence in the place of figures where there are none. Raises TimeoutExpired when time is up."""
+    command = ["stdbuf", "-oL", program, "--benchmark_format=json", "--benchmark_min_time=0.02"]  # by lines, into a pipe too
     if pattern:
         command.append(f"--benchmark_filter={pattern}")
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
-    rows = {}
-    for one in json.loads(done.stdout)["benchmarks"]:
-        one["name"] = one["name"].split("/iterations:")[0]
-        if one.get("error_occurred"):
-            rows[one["name"]] = one.get("error_message", "failed")
-        else:
-            rows[one["name"]] = (one.get("cycles"), one.get("instructions"), 1e9 / one["items_per_second"])
-    return rows
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        is_over = threading.Event()
+        alarm = threading.Timer(seconds, lambda: (is_over.set(), process.kill()))
+        alarm.start()
+        try:
+            yield from rows_in(process.stdout)
+        finally:
+            alarm.cancel()
+            if process.poll() is None and not is_over.is_set():
+                process.wait()
+        if is_over.is_set():
+            raise subprocess.TimeoutExpired(command, seconds)
+        if process.wait() != 0:
+            raise subprocess.CalledProcessError(process.returncode, command)
+
+
+def rows_in(lines):
+    """Google Benchmark writes one object for each benchmark when it is through, indented by four."""
+    one = None
+    for line in lines:
+        if line.rstrip() == "    {":
+            one = []
+        elif line.rstrip() in ("    }", "    },") and one is not None:
+            yield row_of(json.loads("{" + "".join(one) + "}"))
+            one = None
+        elif one is not None:
+            one.append(line)
+
+
+def row_of(one):
+    name = one["name"].split("/iterations:")[0]
+    if one.get("error_occurred"):
+        return name, one.get("error_message", "failed")
+    return name, (one.get("cycles"), one.get("instructions"), 1e9 / one["items_per_second"])
 
 
 def number(text):
@@ -55,7 +85,7 @@ def write(path, rows):
 def cell(now, before):
     if now is None:
         return f"{'-':>9} {'':>7}"
-    change = f"{100 * (now / before - 1):+6.0f}%" if before else ""
+    change = f"{100 * (now / before - 1):+6.0f}%" if before else "new"
     return f"{now:9.1f} {change:>7}"
 
 
@@ -63,23 +93,30 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--store", action="store_true")
     parser.add_argument("--filter", default="")
+    parser.add_argument("--minutes", type=float, default=15)
     parser.add_argument("program")
     parser.add_argument("table", type=Path)
     options = parser.parse_args()
     machine, stored = read(options.table)
-    rows = run(options.program, options.filter)
     print(f"a packet, and how that differs from {options.table.name} ({machine})")
-    print(f"{'':44}{'cycles':>9} {'':>7} {'instr.':>9} {'':>7} {'ns':>9}")
-    for name, values in rows.items():
-        if isinstance(values, str):
-            print(f"{name:44} {values}")
-            continue
-        before = stored.get(name, (None, None, None))
-        print(f"{name:44}" + " ".join(cell(now, then) for now, then in zip(values, before)))
+    print(f"{'':44}{'cycles':>9} {'':>7} {'instr.':>9} {'':>7} {'ns':>9}", flush=True)
+    rows, problem = {}, ""
+    try:
+        for name, values in measured(options.program, options.filter, options.minutes * 60):
+            rows[name] = values
+            before = stored.get(name, (None, None, None))
+            told = f" {values}" if isinstance(values, str) else " ".join(cell(now, then) for now, then in zip(values, before))
+            print(f"{name:44}{told}", flush=True)
+    except subprocess.TimeoutExpired:
+        problem = f"the rest was not measured: {options.minutes:g} minutes are over (--minutes)"
+    except subprocess.CalledProcessError as failed:
+        problem = f"{options.program} failed: exit status {failed.returncode}"
+    if problem:
+        print(problem)
     if options.store:
-        kept = {name: values for name, values in stored.items() if options.filter and name not in rows}
+        kept = {name: values for name, values in stored.items() if (options.filter or problem) and name not in rows}
         write(options.table, {**kept, **rows})
-    sys.exit(1 if not rows else 0)
+    sys.exit(1 if problem or not rows else 0)
 
 
 main()

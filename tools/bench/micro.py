@@ -14,6 +14,7 @@ def add_options(parser):
     group = parser.add_argument_group("micro-benchmarks")
     group.add_argument("--micro", action="store_true", help="pools, devices and layers, a packet; compared with tests/bench/*.tsv")
     group.add_argument("--filter", default="", metavar="REGEX", help="only benchmarks whose name matches")
+    group.add_argument("--micro-minutes", type=float, default=15, metavar="N", help="a program that is not through then is ended (15)")
     group.add_argument("--store", action="store_true", help="write the tables anew")
 
 
@@ -37,7 +38,7 @@ def once(options, build, environment):
         if not program.exists():
             print(f"not measured: {name}: not built (DPDK or Google Benchmark is missing)")
             continue
-        command = [sys.executable, str(ROOT / "tools/bench_table.py"), *(["--store"] if options.store else []),
+        command = [sys.executable, str(ROOT / "tools/bench_table.py"), "--minutes", str(options.micro_minutes), *(["--store"] if options.store else []),
                    *(["--filter", options.filter] if options.filter else []), str(program), str(ROOT / f"tests/bench/{name}.tsv")]
         status = max(status, subprocess.run(command, env={**os.environ, **environment}).returncode)
     return status
