@@ -95,9 +95,12 @@ base::Result<std::vector<LinkChange>, std::string> parse_degrade(std::string_vie
   auto factor = cut_behind(rest, '=');
   if (!factor && std::count(rest.begin(), rest.end(), ':') > 1) factor = cut_behind(rest, ':');
   if (factor) {
-    const auto speed = number(*factor);
+    const bool is_percent = factor->ends_with('%');
+    auto speed = number(is_percent ? factor->substr(0, factor->size() - 1) : *factor);
+    if (speed && is_percent) *speed /= 100;
     if (!speed || *speed > 1)
-      return fmt::format("--degrade {}: '{}' is no factor from 0 to 1", text, *factor);
+      return fmt::format("--degrade {}: '{}' is neither a factor from 0 to 1 nor a percentage",
+                         text, *factor);
     change.speed = *speed;
   }
   change.links = link_name(rest);

@@ -98,6 +98,10 @@ with tempfile.TemporaryDirectory() as folder:
         "paths": 64, "trimming": True, "repair_us": 30, "seed": 7,
         "faults": ["plane0/spine0 at 50 % from 10 us to 90 us", "host3 down for half of every 8 us from 20 us"]}.items()), str(named))
     done = subprocess.run([SIM, "run", *options], capture_output=True, text=True, timeout=120)
+    _, percent, _ = run("--pattern", "permutation", "--hosts", "8", "--bytes", "20000", "--degrade", "spine0=12.5%@3")
+    check("a factor may be a percentage", percent and percent["run"]["faults"] == ["spine0 at 12.5 % from 3 us"], str(percent))
+    code, _, error = run("--pattern", "permutation", "--degrade", "spine0=125%")
+    check("not one above a hundred", code == 2 and "nor a percentage" in error, error)
     check("so does the text", done.returncode == 0 and all(words in done.stdout for words in (
         "ring-allreduce, 8 hosts, 80000 bytes a host", "in each of 2 planes, 100 Gb/s links", "cc nscc, lb mixed, 64 paths",
         "plane0/spine0 at 50 % from 10 us to 90 us, host3 down for half of every 8 us from 20 us; switches route around")), done.stdout)
