@@ -47,6 +47,40 @@ std::uint8_t Ccc::worthwhile_of_many(Instant now, std::uint8_t free_planes) cons
   return healthy == 0 ? free_planes : static_cast<std::uint8_t>(healthy & free_planes);
 }
 
+inline std::uint32_t Ccc::next_path(PathRequest& request, ByteCount nominal_bytes) {
+  return paths_.next(request, nominal_bytes, [this](PathRequest& r) {
+    r.open_packets = ledger_.open_packets();
+    r.base_rtt = base_rtt();
+    r.window_packets = window_bytes() / config_.mtu_bytes;
+  });
+}
+
+SendParams Ccc::send_new(Instant now, Transmission& t, PdcShare& share, ByteCount nominal_bytes,
+                         std::uint8_t free_planes) {
+  UET_DCHECK(!carries_credit());
+  now_seen_ = now;
+  PathRequest request{.now = now,
+                      .free_planes = free_planes == 0 ? std::uint8_t{0xff} : free_planes,
+                      .avoid_entropy = {}};
+  const std::uint32_t path = next_path(request, nominal_bytes);
+  PathTable& table = paths_.table();
+  const SendParams params{.entropy = table.entropy(path),
+                          .plane = table.plane(path),
+                          .ack_request = ledger_.backlog() <= nominal_bytes ||
+                                         allowance_.wants_ack(nominal_bytes) ||
+                                         table.wants_answer(path, now),
+                          .credit_target = {}};
+  ledger_.attach(share);
+  t.leave(now, false);
+  t.entropy = params.entropy;
+  t.plane = params.plane;
+  if (params.ack_request) prober_.on_asked(now);
+  table.on_sent(now, path, params.ack_request);
+  ledger_.on_send(t, share, nominal_bytes, false);
+  allowance_.on_send(now, nominal_bytes);
+  return params;
+}
+
 SendParams Ccc::next_send(Instant now, const Transmission* previous, ByteCount nominal_bytes,
                           std::uint8_t free_planes) {
   now_seen_ = now;
@@ -54,12 +88,7 @@ SendParams Ccc::next_send(Instant now, const Transmission* previous, ByteCount n
                       .free_planes = free_planes == 0 ? std::uint8_t{0xff} : free_planes,
                       .avoid_entropy = {}};
   if (previous != nullptr && previous->timed_out) request.avoid_entropy = previous->entropy;
-  const auto index = paths_.next(request, nominal_bytes, [this](PathRequest& r) {
-    r.open_packets = ledger_.open_packets();
-    r.base_rtt = base_rtt();
-    r.window_packets = window_bytes() / config_.mtu_bytes;
-  });
-
+  const std::uint32_t index = next_path(request, nominal_bytes);
   SendParams params;
   params.entropy = paths_.table().entropy(index);
   params.plane = paths_.table().plane(index);
@@ -89,14 +118,6 @@ void Ccc::on_send(Instant now, Transmission& t, PdcShare& share, ByteCount nomin
   if (ledger_.on_send(t, share, nominal_bytes, is_retransmission))
     allowance_.on_send(now, nominal_bytes);
   allowance_.note_readiness(ledger_.has_data());
-}
-
-void Ccc::on_first_ack(Transmission& t, PdcShare& share) {
-  if (!t.is_counted()) return;
-  note_settled(t);
-  if (ledger_.acknowledge(t, share) == Ledger::Acknowledged::kForResend)
-    allowance_.restore_inflight(t.nominal_bytes);
-  paths_.on_first_ack(now_seen_, t, base_rtt());
 }
 
 void Ccc::on_arrived(Transmission& t) {
@@ -263,12 +284,6 @@ void Ccc::on_any_feedback(Instant now) {
   heard_ = true;
   // A probe is worth its packet only for a flow that goes on. [CC 4.9]
   if (ledger_.has_data()) prober_.on_feedback();
-}
-
-/// A transmission is no longer open: whatever asked for its ACK has helped, or is not what is needed.
-void Ccc::note_settled(const Transmission& t) {
-  prober_.on_settled(t.sent_at);
-  prober_.on_closed();
 }
 
 /// A window that shrinks may leave packets in the network none of which asks for an ACK, and too few

@@ -60,11 +60,20 @@ class Ccc {
   /// The packet was handed to the port. Fills in `t`.
   void on_send(Instant now, Transmission& t, PdcShare& share, ByteCount nominal_bytes,
                const SendParams& params, bool is_retransmission);
+  /// Both for a packet that leaves for the first time.
+  SendParams send_new(Instant now, Transmission& t, PdcShare& share, ByteCount nominal_bytes,
+                      std::uint8_t free_planes);
   /// A SACK shows that the destination has this PSN, though its response is still missing.
   void on_arrived(Transmission& t);
   /// This PSN is acknowledged for the first time (cumulatively or alone). Call for each such PSN,
   /// the one that the ACK names first, then on_ack once.
-  void on_first_ack(Transmission& t, PdcShare& share);
+  void on_first_ack(Transmission& t, PdcShare& share) {
+    if (!t.is_counted()) return;
+    note_settled(t);
+    if (ledger_.acknowledge(t, share) == Ledger::Acknowledged::kForResend)
+      allowance_.restore_inflight(t.nominal_bytes);
+    paths_.on_first_ack(now_seen_, t, base_rtt());
+  }
   void on_ack(Instant now, PdcShare& share, const AckSignal& ack);
   /// The destination has the packet and says so without an ACK: it left the network, however long its answer takes.
   void on_held(Instant now, Transmission& t, PdcShare& share);
@@ -124,8 +133,13 @@ class Ccc {
  private:
   Duration slow_above() const;
   Demand waiting(ByteCount leaving, bool is_resend) const;
+  std::uint32_t next_path(PathRequest& request, ByteCount nominal_bytes);
   void on_any_feedback(Instant now);
-  void note_settled(const Transmission& t);
+  /// A transmission is no longer open: whatever asked for its ACK has helped, or is not what is needed.
+  void note_settled(const Transmission& t) {
+    prober_.on_settled(t.sent_at);
+    prober_.on_closed();
+  }
   bool is_stuck() const;
   Instant credit_request_due() const;
   std::uint8_t worthwhile_of_many(Instant now, std::uint8_t free_planes) const;

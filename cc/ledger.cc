@@ -46,12 +46,6 @@ ByteCount Ledger::take_newly_received(PdcShare& share, const AckSignal& ack) {
   return take_received(share);
 }
 
-void Ledger::attach(PdcShare& share) {
-  if (share.attached) return;
-  share.attached = true;
-  ++attached_pdcs_;
-}
-
 // Whatever the PDC left open or marked goes with it, and so does the rounding of its receive counter.
 bool Ledger::detach(PdcShare& share) {
   const ByteCount marked_bytes = share.unacked_bytes - (share.inflight + share.counted_ahead);

@@ -44,7 +44,11 @@ class Ledger {
   ByteCount take_newly_received(PdcShare& share, const AckSignal& ack);
 
   /// A PDC sends through this CCC, and leaves it. detach() is true when it was the last one.
-  void attach(PdcShare& share);
+  void attach(PdcShare& share) {
+    if (share.attached) return;
+    share.attached = true;
+    ++attached_pdcs_;
+  }
   bool detach(PdcShare& share);
 
  private:

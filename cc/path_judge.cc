@@ -24,27 +24,23 @@ ByteCount run_bytes_of(const CcConfig& config) {
 PathJudge::PathJudge(const CcConfig& config, bool sprayed, base::Rng& rng, base::Trace& trace)
     : table_(config, path_count_for(config, sprayed), evicts_paths(config, sprayed), rng, trace),
       selector_(make_path_selector(config, sprayed, table_, rng)),
+      uses_good_news_(selector_->uses_good_news()),
       run_bytes_(run_bytes_of(config)) {}
 
-// Marked packets are acknowledged at once and by name [CC 9], so one that an ACK covers without naming it was not
-// marked: a good sample of its path. This gives one sample per packet with coalesced ACKs, too.
-void PathJudge::on_first_ack(Instant now, Transmission& t, Duration base_rtt) {
-  if (!note_delivery(t, base_rtt)) return;
-  if (maybe_named_)
-    feed(now, t.entropy, PathFeedback::kGood, base_rtt);
-  else
-    maybe_named_ = t.entropy;
+void PathJudge::on_arrived(Instant now, Transmission& t, Duration base_rtt) {
+  if (note_delivery(t, base_rtt)) feed_good(now, t.entropy);
 }
 
-void PathJudge::on_arrived(Instant now, Transmission& t, Duration base_rtt) {
-  if (note_delivery(t, base_rtt)) feed(now, t.entropy, PathFeedback::kGood, base_rtt);
+void PathJudge::tell_good(Instant now, std::uint16_t entropy) {
+  if (const auto index = table_.find(entropy))
+    selector_->on_feedback(now, *index, PathFeedback::kGood);
 }
 
 void PathJudge::on_ack(Instant now, const AckSignal& ack, std::optional<Duration> rtt,
                        Duration slow_above, Duration base_rtt, Duration usual_rtt) {
   const auto unnamed = std::exchange(maybe_named_, std::nullopt);
   if (unnamed && (ack.trigger == nullptr || ack.trigger->entropy != *unnamed))
-    feed(now, *unnamed, PathFeedback::kGood, base_rtt);
+    feed_good(now, *unnamed);
   const bool knows_path = ack.trigger == nullptr || ack.trigger->resent == 0 || ack.retx_echo;
   if (!knows_path || ack.is_probe_answer) return;
   const auto entropy = ack.trigger != nullptr ? ack.trigger->entropy : ack.entropy;
@@ -53,7 +49,10 @@ void PathJudge::on_ack(Instant now, const AckSignal& ack, std::optional<Duration
   if (!ack.ecn && rtt && index && *rtt > slow_above) {
     selector_->on_slow(now, *index, base_rtt);
   } else {
-    feed(now, entropy, ack.ecn ? PathFeedback::kEcn : PathFeedback::kGood, base_rtt);
+    if (ack.ecn)
+      feed(now, entropy, PathFeedback::kEcn, base_rtt);
+    else
+      feed_good(now, entropy);
   }
   // Without a record, the packet answered left about a round trip ago.
   note_answer(now, entropy, ack.trigger != nullptr ? ack.trigger->sent_at : now - usual_rtt);
@@ -75,16 +74,6 @@ void PathJudge::feed(Instant now, std::uint16_t entropy, PathFeedback kind, Dura
   if (!index) return;
   if (kind != PathFeedback::kGood) table_.on_feedback(now, *index, kind, base_rtt, sent_at);
   selector_->on_feedback(now, *index, kind);
-}
-
-// A packet sent twice does not say which path was the good one.
-bool PathJudge::note_delivery(Transmission& t, Duration base_rtt) {
-  if (t.is_delivery_known) return false;
-  t.is_delivery_known = true;
-  const auto index = table_.find(t.entropy);
-  if (!index) return false;
-  table_.on_delivered(*index, t.sent_at, base_rtt);
-  return t.resent == 0;
 }
 
 void PathJudge::note_answer(Instant now, std::uint16_t entropy, Instant sent_at) {

@@ -34,7 +34,15 @@ class PathJudge {
   }
 
   /// Before the ACK that tells of it: this packet is acknowledged for the first time, and may be the one that the ACK names.
-  void on_first_ack(Instant now, Transmission& t, Duration base_rtt);
+  void on_first_ack(Instant now, Transmission& t, Duration base_rtt) {
+    if (!note_delivery(t, base_rtt)) return;
+    // Marked packets are acknowledged at once and by name [CC 9], so one that an ACK covers without naming it was not
+    // marked: a good sample of its path. This gives one sample per packet with coalesced ACKs, too.
+    if (maybe_named_)
+      feed_good(now, t.entropy);
+    else
+      maybe_named_ = t.entropy;
+  }
   /// The packet is known to have arrived, and no ACK names it.
   void on_arrived(Instant now, Transmission& t, Duration base_rtt);
   /// `rtt` of the packet that the ACK answers, if there is no doubt which copy; `slow_above`: a round trip that is worth leaving the
@@ -45,6 +53,10 @@ class PathJudge {
   void on_loss(Instant now, const Transmission& t, Duration base_rtt);
 
  private:
+  void feed_good(Instant now, std::uint16_t entropy) {
+    if (uses_good_news_) tell_good(now, entropy);
+  }
+  void tell_good(Instant now, std::uint16_t entropy);
   void feed(Instant now, std::uint16_t entropy, PathFeedback kind, Duration base_rtt,
             Instant sent_at = {});
   /// False when it says nothing more of its path.
@@ -53,11 +65,22 @@ class PathJudge {
 
   PathTable table_;
   std::unique_ptr<PathSelector> selector_;
+  const bool uses_good_news_;
   const ByteCount run_bytes_;
   ByteCount run_left_ = 0;  ///< that may still follow the last packet on its path
   std::uint32_t run_path_ = 0;
   /// Entropy value of the first PSN acknowledged since the last ACK: the ACK may name it, and say whether it was marked.
   std::optional<std::uint16_t> maybe_named_;
 };
+
+// A packet sent twice does not say which path was the good one.
+inline bool PathJudge::note_delivery(Transmission& t, Duration base_rtt) {
+  if (t.is_delivery_known) return false;
+  t.is_delivery_known = true;
+  const auto index = table_.find(t.entropy);
+  if (!index) return false;
+  table_.on_delivered(*index, t.sent_at, base_rtt);
+  return t.resent == 0;
+}
 
 }  // namespace uet::cc

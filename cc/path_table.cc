@@ -119,12 +119,8 @@ std::optional<std::uint32_t> PathTable::fastest_since(Instant since, Instant now
   return fastest;
 }
 
-void PathTable::on_delivered(std::uint32_t index, Instant sent_at, Duration base_rtt) {
-  Entry& e = entries_[index];
-  e.arrived_sent = std::max(e.arrived_sent, sent_at);
-  // What left before the timeouts began says nothing about the path since.
-  if (e.timeouts > 0 && sent_at > e.first_timeout) e.timeouts = 0;
-  if (!evicts_ || size_ == 1) return;
+/// The rest of on_delivered() where paths are told apart.
+void PathTable::watch_delivered(Entry& e, Instant sent_at, Duration base_rtt) {
   if (e.silent < kSilentMax) ++e.silent;
   if (e.asked_since != Instant() && sent_at > e.asked_since + base_rtt * kReturnDeadRtts)
     e.is_return_dead = true;

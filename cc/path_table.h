@@ -6,6 +6,7 @@
 /// CCC.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
@@ -136,7 +137,13 @@ class PathTable {
   /// Of the paths that may be used and were sampled since then, the one with the shortest round trip.
   std::optional<std::uint32_t> fastest_since(Instant since, Instant now) const;
   /// Some packet is known to have arrived over this path.
-  void on_delivered(std::uint32_t index, Instant sent_at, Duration base_rtt);
+  void on_delivered(std::uint32_t index, Instant sent_at, Duration base_rtt) {
+    Entry& e = entries_[index];
+    e.arrived_sent = std::max(e.arrived_sent, sent_at);
+    // What left before the timeouts began says nothing about the path since.
+    if (e.timeouts > 0 && sent_at > e.first_timeout) e.timeouts = 0;
+    if (evicts_ && size_ > 1) watch_delivered(e, sent_at, base_rtt);
+  }
   /// The answer to a packet has come back over this path: it works in both directions.
   void on_answered(Instant now, std::uint32_t index, Instant sent_at);
 
@@ -158,6 +165,7 @@ class PathTable {
     if (counter != std::numeric_limits<std::uint32_t>::max()) ++counter;
   }
   void watch_sent(Instant now, std::uint32_t index, bool asks);
+  static void watch_delivered(Entry& e, Instant sent_at, Duration base_rtt);
   void on_timeout(Instant now, std::uint32_t index, Duration base_rtt, Instant sent_at);
   void be_cautious(Instant now, Instant sent_at);
   void end_caution(Instant now);

@@ -14,6 +14,7 @@ class BitmapPaths final : public PathSelector {
 
   std::uint32_t next(const PathRequest& request) override;
   void on_feedback(Instant now, std::uint32_t index, PathFeedback kind) override;
+  bool uses_good_news() const override { return false; }
   void fix_order_for_test() override { order_.fix_mask_for_test(); }
 
   /// Too many paths are penalised for skipping to help. [CC 7.1]

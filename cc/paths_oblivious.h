@@ -20,6 +20,7 @@ class ObliviousPaths final : public PathSelector {
     return table_.usable(index, request) ? index : table_.best_from(index, request);
   }
   void on_feedback(Instant, std::uint32_t, PathFeedback) override {}
+  bool uses_good_news() const override { return false; }
   void fix_order_for_test() override { order_.fix_mask_for_test(); }
 
  private:

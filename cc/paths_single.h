@@ -15,6 +15,7 @@ class SinglePath final : public PathSelector {
 
   std::uint32_t next(const PathRequest& request) override;
   void on_feedback(Instant now, std::uint32_t index, PathFeedback kind) override;
+  bool uses_good_news() const override { return false; }
 
  private:
   const CcConfig& config_;

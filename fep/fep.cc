@@ -130,6 +130,7 @@ struct Fep::Impl {
   bool transmit(Instant now);
   void fill(Instant now);
   Instant may_fill_again() const;
+  void finish(Instant now, std::size_t count);
   bool loop(Instant now, net::TxPacket& tx);
   void seal(Instant now, net::TxPacket& tx);
   bool flush(Instant now);
@@ -246,22 +247,37 @@ void Fep::Impl::fill(Instant now) {
   if (!pds.may_have_packets()) return;
   const std::size_t room = std::min(outgoing.size(), port.send_room(now));
   planes.look(now, port);
-  for (std::size_t built = 0; outgoing_last < room && !looped.is_full(); ++built) {
-    if (built == 2 * outgoing.size())
-      break;  // a turn stays short when everything goes to ourselves
+  const std::size_t most =
+      2 * outgoing.size();  // a turn stays short when everything goes to ourselves
+  for (std::size_t built = 0; outgoing_last < room && !looped.is_full() && built < most;) {
     const std::uint8_t free = planes.free();
     if (free == 0) break;
-    net::TxPacket& tx = outgoing[outgoing_last];
     if (!pds.may_have_packets()) return;
-    if (!pds.poll_transmit(now, tx, free)) {
+    // Of several ports, each packet may make one busy.
+    const std::size_t places =
+        planes.is_single() ? std::min({room - outgoing_last, looped.free(), most - built}) : 1;
+    const std::size_t count =
+        pds.poll_transmit(now, std::span(outgoing).subspan(outgoing_last, places), free);
+    if (count == 0) {
       awaited_planes = planes.up() & ~free;  // what waits may wait for a port that is busy
       more_to_send = awaited_planes != 0;
       if (more_to_send) plane_pause.extend(was_waiting && outgoing_last == 0);
       return;
     }
-    if (!loop(now, tx)) seal(now, tx);
+    finish(now, count);
+    built += count;
   }
   more_to_send = true;
+}
+
+/// Of so many new packets, from the first free place on, those for the port get in line for it.
+void Fep::Impl::finish(Instant now, std::size_t count) {
+  const std::size_t first = outgoing_last;
+  for (std::size_t i = first; i < first + count; ++i) {
+    if (loop(now, outgoing[i])) continue;
+    if (i != outgoing_last) outgoing[outgoing_last] = std::move(outgoing[i]);
+    seal(now, outgoing[outgoing_last]);
+  }
 }
 
 /// A port without room says when it has some; one that cannot is asked again soon. Of several ports only those count that what waits

@@ -72,32 +72,44 @@ void Engine::on_packet(Instant now, net::RxPacket& rx) {
 }
 
 // Control packets first: they are small, they open windows, and need no permission of congestion control.
-bool Engine::poll_transmit(Instant now, net::TxPacket& out, std::uint8_t free_planes) {
+std::size_t Engine::poll_transmit(Instant now, std::span<net::TxPacket> out,
+                                  std::uint8_t free_planes) {
   planes_.free = free_planes;
   is_unpolled_ = false;
-  bool sent = !shared_.nacks.is_empty() && shared_.nacks.poll(now, out);
-  if (!sent && !shared_.built.is_empty()) {
-    out = shared_.built.pop();
-    sent = true;
-  }
-  if (!sent && !shared_.scheduler.control().empty()) {
-    const Built control = controls_.poll(now, out);
-    if (control == Built::kNoBuffer) return false;
-    sent = control == Built::kPacket;
-  }
-  if (!sent) sent = poll_data(now, out);
+  bool lacks_buffer = false;
+  std::size_t sent = poll_control(now, out.front(), lacks_buffer) ? 1 : 0;
+  if (lacks_buffer) return 0;
+  if (sent == 0) sent = poll_data(now, out);
   shared_.room.settle(now);
   return sent;
 }
 
+bool Engine::poll_control(Instant now, net::TxPacket& out, bool& lacks_buffer) {
+  if (!shared_.nacks.is_empty() && shared_.nacks.poll(now, out)) return true;
+  if (!shared_.built.is_empty()) {
+    out = shared_.built.pop();
+    return true;
+  }
+  if (shared_.scheduler.control().empty()) return false;
+  const Built control = controls_.poll(now, out);
+  lacks_buffer = control == Built::kNoBuffer;
+  return control == Built::kPacket;
+}
+
 // RUDI and UUD take turns with the PDCs, so that neither starves the other.
-bool Engine::poll_data(Instant now, net::TxPacket& out) {
+std::size_t Engine::poll_data(Instant now, std::span<net::TxPacket> out) {
   rudi_turn_ = !rudi_turn_;
-  if (uud_.is_idle() && rudi_.is_idle()) [[likely]]
-    return data_.poll(now, planes_, out);
-  if (rudi_turn_)
-    return uud_.poll(now, out) || rudi_.poll(now, out) || data_.poll(now, planes_, out);
-  return data_.poll(now, planes_, out) || uud_.poll(now, out) || rudi_.poll(now, out);
+  if (uud_.is_idle() && rudi_.is_idle()) [[likely]] {
+    const std::size_t sent = data_.poll(now, planes_, out);
+    // A turn for each packet, and for finding that there is none left.
+    const std::size_t turns = sent + (shared_.scheduler.ready().empty() ? 1 : 0);
+    if (turns > 0 && turns % 2 == 0) rudi_turn_ = !rudi_turn_;
+    return sent;
+  }
+  net::TxPacket& one = out.front();
+  if (rudi_turn_ && (uud_.poll(now, one) || rudi_.poll(now, one))) return 1;
+  if (const std::size_t sent = data_.poll(now, planes_, out.first(1))) return sent;
+  return !rudi_turn_ && (uud_.poll(now, one) || rudi_.poll(now, one)) ? 1 : 0;
 }
 
 // A plane went down or came back: its paths rest until one packet each has shown that they work. [CC 7.8]

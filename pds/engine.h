@@ -23,7 +23,7 @@ class Engine {
   // --- From and to the loop
   /// May take the packet out of `rx`.
   void on_packet(Instant now, net::RxPacket& rx);
-  bool poll_transmit(Instant now, net::TxPacket& out, std::uint8_t free_planes);
+  std::size_t poll_transmit(Instant now, std::span<net::TxPacket> out, std::uint8_t free_planes);
   bool may_have_packets() const {
     return !shared_.scheduler.is_idle() || !shared_.nacks.is_empty() || !shared_.built.is_empty() ||
            !uud_.is_idle() || !rudi_.is_idle() || shared_.room.has_new_room();
@@ -58,7 +58,8 @@ class Engine {
   const NackCounts& nack_counts() const { return shared_.env.nack_counts; }
 
  private:
-  bool poll_data(Instant now, net::TxPacket& out);
+  bool poll_control(Instant now, net::TxPacket& out, bool& lacks_buffer);
+  std::size_t poll_data(Instant now, std::span<net::TxPacket> out);
 
   Shared shared_;
   // --- Without PDCs

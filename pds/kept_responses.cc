@@ -18,6 +18,7 @@ AnswerShare KeptResponses::share_before(const Pdc& pdc) {
 }
 
 bool KeptResponses::has_room(const Pdc& pdc, Psn psn) {
+  if (is_plenty(pdc)) return true;
   const AnswerShare share = share_of(pdc);
   if (pdc.is_unproven()) return share.allows_unproven();
   return share.allows_proven() || may_use_reserve(pdc, psn);

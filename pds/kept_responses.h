@@ -23,6 +23,10 @@ class KeptResponses : Part {
   PeerShares& peers() { return peers_; }
   AnswerShare share_of(const Pdc& pdc);
 
+  /// The PDC keeps nothing, and all PDCs together keep less than the smallest share of the store: every PDC has room for one more.
+  bool is_plenty(const Pdc& pdc) const {
+    return pdc.rx.kept == 0 && store_.kept() < config_.gtd_store_max / 4;
+  }
   /// SES may answer `psn` with something to keep: true when there is room for it.
   bool has_room(const Pdc& pdc, Psn psn);
   /// Unproven peers hold all that they may hold together.

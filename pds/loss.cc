@@ -4,8 +4,12 @@ namespace uet::pds {
 
 void LossRecovery::arm_retransmit(Instant now, Pdc& pdc, TxRecord& record) {
   record.deadline = now + window_.rto(pdc, record.rto_cnt);
-  if (record.deadline < pdc.deadline(PdcTimer::kRetransmit))
-    scheduler_.set_timer(pdc, PdcTimer::kRetransmit, record.deadline);
+  watch_sent(now, pdc, record.deadline);
+}
+
+void LossRecovery::watch_sent(Instant now, Pdc& pdc, Instant deadline) {
+  if (deadline < pdc.deadline(PdcTimer::kRetransmit))
+    scheduler_.set_timer(pdc, PdcTimer::kRetransmit, deadline);
   watch_tail(now, pdc);
 }
 

@@ -18,6 +18,8 @@ class LossRecovery : Part {
   // --- Single packets
   /// A packet has left: its RTO runs.
   void arm_retransmit(Instant now, Pdc& pdc, TxRecord& record);
+  /// The same for packets that have left in a row, to whose records the caller gave this deadline.
+  void watch_sent(Instant now, Pdc& pdc, Instant deadline);
   /// To be sent again as soon as window and congestion control allow: it was lost or refused, or its pause is over.
   void queue_resend(Pdc& pdc, Psn psn, TxRecord& record, TxEvent why);
   /// The peer has it: from now on its RTO asks for the response.

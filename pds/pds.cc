@@ -40,7 +40,8 @@ void Pds::on_packet(Instant now, net::RxPacket&& rx) {
   impl_->on_packet(now, rx);
   rx.packet.reset();
 }
-bool Pds::poll_transmit(Instant now, net::TxPacket& out, std::uint8_t free_planes) {
+std::size_t Pds::poll_transmit(Instant now, std::span<net::TxPacket> out,
+                               std::uint8_t free_planes) {
   return impl_->poll_transmit(now, out, free_planes);
 }
 bool Pds::may_have_packets() const {

@@ -255,7 +255,13 @@ class Pds final : public Carrier {
   /// first.
   /// `free_planes`: bit set of ports (fabric planes) that can take data now, never 0. Control packets ask for the plane on
   /// which the peer was heard, or for any.
-  bool poll_transmit(Instant now, net::TxPacket& out, std::uint8_t free_planes = 1);
+  bool poll_transmit(Instant now, net::TxPacket& out, std::uint8_t free_planes = 1) {
+    return poll_transmit(now, std::span(&out, 1), free_planes) != 0;
+  }
+  /// The same for several packets, in the order in which they would come one by one: how many of `out`, which is not empty, are
+  /// filled from its front on. 0 means that there is nothing to send.
+  std::size_t poll_transmit(Instant now, std::span<net::TxPacket> out,
+                            std::uint8_t free_planes = 1);
   /// False when poll_transmit() would find nothing, which is so in most turns of an endpoint. True promises no packet.
   bool may_have_packets() const;
   /// SES asked for something since poll_transmit() was called: the loop is to be turned now, and not at next_deadline().

@@ -73,7 +73,8 @@ void SequencedIntake::deliver(Instant now, Pdc& pdc, const Arrival& in) {
   pdc.rx.note_arrival(now, in.psn);
   if (in.is_control) return on_control(now, pdc, in);
   // SES may answer with something to keep: there must be room before it is asked. [PDS 9.4]
-  if (!admission_.has_room_for_answer(now, pdc, in.psn) && !makes_room(now, pdc, in)) [[unlikely]] {
+  if (!kept_.is_plenty(pdc) && !admission_.has_room_for_answer(now, pdc, in.psn) &&
+      !makes_room(now, pdc, in)) [[unlikely]] {
     kept_.ask_for_clear(now, pdc);
     return refuse(now, pdc, in, Refusal::kNoRoomForAnswer);
   }

@@ -1,5 +1,7 @@
 #include "pds/send_window.h"
 
+#include <limits>
+
 #include "lib/base/planted.h"
 
 namespace uet::pds {
@@ -22,6 +24,20 @@ bool SendWindow::may_take_psn(const Pdc& pdc) const {
       pdc.tx.next.value() - pdc.start.value() >= config_.psn_range)
     return false;
   return records_.can_add(pdc.tx.ring, pdc.tx.next);
+}
+
+std::uint32_t SendWindow::psns_left(const Pdc& pdc) const {
+  UET_DCHECK(pdc.state != PdcState::kCreating);
+  const TxHalf& tx = pdc.tx;
+  std::uint32_t left = std::numeric_limits<std::uint32_t>::max();
+  if (!planted(PlantedBug::kWindowIgnored)) {
+    const std::uint32_t last = std::min(tx.mp_range, records_.ring_size());
+    const auto used = static_cast<std::uint32_t>((tx.next - 1).distance_from(tx.cack));
+    left = used < last ? last - used : 0;
+  }
+  if (env_.guard == nullptr || !config_.limit_psn_range) return left;
+  const std::uint32_t used = tx.next.value() - pdc.start.value();
+  return std::min(left, used < config_.psn_range ? config_.psn_range - used : 0);
 }
 
 bool SendWindow::has_psns_for(const Pdc& pdc, std::uint64_t more) const {

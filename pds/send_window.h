@@ -19,6 +19,8 @@ class SendWindow : Part {
   bool allows(const Pdc& pdc, Psn psn) const;
   /// A new PSN: a Request or a sequenced control packet.
   bool may_take_psn(const Pdc& pdc) const;
+  /// How many new PSNs in a row it allows an open PDC, apart from records.
+  std::uint32_t psns_left(const Pdc& pdc) const;
   /// Limit_PSN_Range: `more` packets can be sent before this direction comes near its end. [PDS 7.6]
   bool has_psns_for(const Pdc& pdc, std::uint64_t more) const;
   /// A data packet is out that is not acknowledged, or waits to be.

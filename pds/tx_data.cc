@@ -44,6 +44,93 @@ bool DataSender::asks_at_end(Instant now, const TxHalf& tx, bool ends_message) {
   return ends_message && (tx.queue.empty() || waited_long);
 }
 
+// The same as send() does with each of them. What is the same for all is looked at once: nothing that arrives or expires comes
+// between them.
+std::size_t DataSender::send_run(Instant now, Pdc& pdc, ByteCount nominal, const Planes& planes,
+                                 std::span<net::TxPacket> out) {
+  TxHalf& tx = pdc.tx;
+  Congestion& congestion = tx.cc.of(tx.queue.front());
+  cc::Ccc& ccc = *congestion.ccc;
+  const PdcRef ref = pdc.ref();
+  const bool asks_always = config_.enb_ack_per_pkt || loss_.is_losing(now, pdc);
+  const std::uint8_t allowed =
+      congestion.sprayed ? ccc.worthwhile_planes(now, planes.free) : planes.up;
+  const Instant deadline = now + window_.rto(pdc, 0);
+  const std::uint8_t tos = env_.data_tos(false);
+  std::uint32_t psns_left = window_.psns_left(pdc);
+  std::size_t n = 0;
+  for (bool may_go_on = true; may_go_on && n < out.size(); ++n) {
+    net::Packet packet = pool_.allocate();
+    if (!packet) break;
+    // From here on nothing can fail: PSN, record and message state change together. [PDS 7.1]
+    Message& message = tx.queue.front();
+    const Psn psn = tx.next;
+    TxRecord* const record = tx_blocks_.add(tx.ring, psn);
+    UET_CHECK(record != nullptr);
+    record->message = &message;
+    record->segment = message.next_segment;
+    record->deadline = deadline;
+    record->move(TxEvent::kSent);
+    const SegmentInfo info =
+        upper_.emit_segment(message.request.token, record->segment, ref, psn, packet);
+    const std::size_t size = packet.full_size();
+    const ByteCount announced = nominal;
+    nominal = env_.nominal_bytes(congestion.request_header_bytes + size);
+    if (announced != nominal) ccc.on_new_data(now, nominal - announced);
+    const bool ends_message = note_sent(tx, message, announced);
+    --psns_left;
+
+    const cc::SendParams params = ccc.send_new(now, record->cc, tx.share, nominal, allowed);
+    const bool has_more = !tx.queue.empty();
+    const bool has_psn = psns_left > 0 && tx_blocks_.can_add(tx.ring, tx.next);
+    if (has_more) nominal = nominal_of_next(pdc, Work::kNew, psn);
+    may_go_on = has_more && has_psn && ccc.may_send(nominal);
+    // What stops here is not to wait for coalescing.
+    const bool is_stopped = !has_psn || (has_more && !may_go_on);
+    const bool ask =
+        asks_always || params.ack_request || is_stopped || asks_at_end(now, tx, ends_message);
+    if (ask)
+      tx.unasked_since = Instant::never();
+    else if (ends_message && tx.unasked_since.is_never())
+      tx.unasked_since = now;
+    prepend_plain(pdc, static_cast<NextHdr>(info.next_hdr), psn, ask, packet);
+    trace_.emit(now, EventId::kRequestSent, pdc.id, psn, packet.full_size(), params.entropy);
+    net::TxPacket& to = out[n];
+    to.packet = std::move(packet);
+    to.destination = pdc.peer;
+    to.entropy = params.entropy;
+    to.plane = params.plane;
+    to.tos.value = tos;
+  }
+  if (n > 0) {
+    loss_.watch_sent(now, pdc, deadline);
+    note_request_left(now, pdc);
+  }
+  return n;
+}
+
+// True when it was the last one of its message.
+bool DataSender::note_sent(TxHalf& tx, Message& message, ByteCount announced) {
+  tx.backlog -= announced;
+  ++tx.next;
+  ++tx.unacked;
+  ++message.next_segment;
+  --tx.queued_segments;
+  ++message.unanswered;
+  if (!message.is_fully_sent()) return false;
+  tx.queue.pop_front();
+  --tx.queued;
+  return true;
+}
+
+// What else a Request says: its CLEAR needs no packet of its own.
+void DataSender::note_request_left(Instant now, Pdc& pdc) {
+  pdc.tx.has_credit_exemption = false;
+  pdc.tx.clear_owed = false;
+  Scheduler::stop_timer(pdc, PdcTimer::kClear);
+  pdc.active_at = now;
+}
+
 Built DataSender::send(Instant now, Pdc& pdc, Work work, Psn psn, const Planes& planes,
                        net::TxPacket& out) {
   TxHalf& tx = pdc.tx;
@@ -83,17 +170,7 @@ Built DataSender::send(Instant now, Pdc& pdc, Work work, Psn psn, const Planes& 
   } else {
     const ByteCount announced = nominal_of(env_, pdc, message, record->segment);
     if (announced != nominal) ccc.on_new_data(now, nominal - announced);
-    tx.backlog -= announced;
-    ++tx.next;
-    ++tx.unacked;
-    ++message.next_segment;
-    --tx.queued_segments;
-    ++message.unanswered;
-    ends_message = message.is_fully_sent();
-    if (ends_message) {
-      tx.queue.pop_front();
-      --tx.queued;
-    }
+    ends_message = note_sent(tx, message, announced);
     ack_request = ack_request || asks_at_end(now, tx, ends_message) ||
                   !window_.may_take_psn(pdc);  // nothing may follow: do not wait for coalescing
   }
@@ -121,10 +198,7 @@ Built DataSender::send(Instant now, Pdc& pdc, Work work, Psn psn, const Planes& 
   }
   record->sent_with_syn = record->sent_with_syn || with_syn;
   loss_.arm_retransmit(now, pdc, *record);
-  tx.has_credit_exemption = false;
-  tx.clear_owed = false;  // the Request carries it
-  Scheduler::stop_timer(pdc, PdcTimer::kClear);
-  pdc.active_at = now;
+  note_request_left(now, pdc);
   if (env_.sends_credit_state) scheduler_.on_congestion_timer(now, congestion);
 
   trace_.emit(now, resend ? EventId::kPacketRetransmitted : EventId::kRequestSent, pdc.id, psn,
@@ -155,13 +229,24 @@ void fill_common(H& h, bool rod, bool cc, NextHdr next, Psn psn, bool ar, bool r
 
 }  // namespace
 
+Psn DataSender::clear_of(const Pdc& pdc) {
+  return planted(PlantedBug::kClearNeverRefreshed) ? pdc.start - 1 : pdc.tx.clear_psn();
+}
+
+void DataSender::prepend_plain(const Pdc& pdc, NextHdr next, Psn psn, bool ar,
+                               net::Packet& packet) {
+  wire::PdsRequest header;
+  fill_common(header, pdc.is_rod(), false, next, psn, ar, false,
+              static_cast<std::int16_t>(clear_of(pdc).distance_from(psn)), pdc.id);
+  header.dpdcid = pdc.peer_id;
+  wire::emit(header, packet.prepend(wire::PdsRequest::kSize));
+}
+
 // Ids, syn and CLEAR are those of the moment, also when the packet is sent again. [PDS 8]
 void DataSender::prepend_request(const Pdc& pdc, const cc::Ccc& ccc, NextHdr next, Psn psn, bool ar,
                                  bool retx, const std::optional<std::uint32_t>& credit_target,
                                  net::Packet& packet) {
-  const Psn clear_psn =
-      planted(PlantedBug::kClearNeverRefreshed) ? pdc.start - 1 : pdc.tx.clear_psn();
-  const auto clear = static_cast<std::int16_t>(clear_psn.distance_from(psn));
+  const auto clear = static_cast<std::int16_t>(clear_of(pdc).distance_from(psn));
   const bool syn = pdc.state == PdcState::kCreating;
   const auto offset = static_cast<std::uint16_t>(psn.distance_from(pdc.start));
   const auto finish = [&](auto header, bool cc) {

@@ -28,10 +28,22 @@ class DataSender : Part {
   Work next_work(Instant now, Pdc& pdc, Psn& psn);
   /// Its size as congestion control counts it.
   ByteCount nominal_of_next(const Pdc& pdc, Work work, Psn psn) const;
-  /// Sends it. Congestion control has agreed.
+  /// What it has new leaves in the usual form: it is open, and no credit goes with it.
+  bool is_plain(const Pdc& pdc) const {
+    return pdc.state != PdcState::kCreating && !env_.sends_credit_state;
+  }
+  /// Sends new data of a PDC that is_plain(), one packet after the other as long as window and congestion control agree, which
+  /// they have done for the first one. `nominal` is the size of that. Returns how many of `out` are filled: 0 when there was no packet.
+  std::size_t send_run(Instant now, Pdc& pdc, ByteCount nominal, const Planes& planes,
+                       std::span<net::TxPacket> out);
+  /// Sends it, whatever it is. Congestion control has agreed.
   Built send(Instant now, Pdc& pdc, Work work, Psn psn, const Planes& planes, net::TxPacket& out);
 
  private:
+  static bool note_sent(TxHalf& tx, Message& message, ByteCount announced);
+  static void note_request_left(Instant now, Pdc& pdc);
+  static Psn clear_of(const Pdc& pdc);
+  static void prepend_plain(const Pdc& pdc, NextHdr next, Psn psn, bool ar, net::Packet& packet);
   static bool asks_at_end(Instant now, const TxHalf& tx, bool ends_message);
   void prepend_request(const Pdc& pdc, const cc::Ccc& ccc, NextHdr next, Psn psn, bool ar,
                        bool retx, const std::optional<std::uint32_t>& credit_target,

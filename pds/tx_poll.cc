@@ -10,19 +10,30 @@ void end_turn(List& list) {
   if (&list.front() != &list.back()) list.splice(list.end(), list, list.begin());
 }
 
+template <typename List>
+bool is_alone(const List& list) {
+  return &list.front() == &list.back();
+}
+
 }  // namespace
 
 // A CCC that may not send leaves the ring and comes back with the next event that can change that.
-bool DataPoll::poll(Instant now, const Planes& planes, net::TxPacket& out) {
-  CongestionRing waiting;
-  const bool sent = poll_ready(now, planes, out, waiting);
-  if (!waiting.empty()) scheduler_.ready().splice(scheduler_.ready().begin(), waiting);
+std::size_t DataPoll::poll(Instant now, const Planes& planes, std::span<net::TxPacket> out) {
+  if (env_.sends_credit_state) out = out.first(1);  // what asks for credit goes before the next one
+  std::size_t sent = 0;
+  while (sent < out.size()) {
+    CongestionRing waiting;
+    const std::size_t more = poll_ready(now, planes, out.subspan(sent), waiting);
+    if (!waiting.empty()) scheduler_.ready().splice(scheduler_.ready().begin(), waiting);
+    if (more == 0) break;
+    sent += more;
+  }
   return sent;
 }
 
 // `waiting` gets those whose good paths lead through ports that are busy.
-bool DataPoll::poll_ready(Instant now, const Planes& planes, net::TxPacket& out,
-                          CongestionRing& waiting) {
+std::size_t DataPoll::poll_ready(Instant now, const Planes& planes, std::span<net::TxPacket> out,
+                                 CongestionRing& waiting) {
   CongestionRing& ready = scheduler_.ready();
   while (!ready.empty()) {
     Congestion& congestion = ready.front();
@@ -46,18 +57,27 @@ bool DataPoll::poll_ready(Instant now, const Planes& planes, net::TxPacket& out,
         if (!find_credit_exemption(now, congestion)) break;
         continue;
       }
-      const Built built = sender_.send(now, pdc, work, psn, planes, out);
+      if (work == DataSender::Work::kNew && sender_.is_plain(pdc)) [[likely]] {
+        const bool has_all_turns = planes.free == planes.up && is_alone(ready) &&
+                                   is_alone(congestion.ready) && waiting.empty();
+        const std::size_t sent =
+            sender_.send_run(now, pdc, nominal, planes, has_all_turns ? out : out.first(1));
+        if (sent > 0) end_turn(congestion.ready);
+        end_turn(ready);
+        return sent;
+      }
+      const Built built = sender_.send(now, pdc, work, psn, planes, out.front());
       if (built == Built::kNothing) {
         congestion.ready.pop_front();
         continue;
       }
       if (built == Built::kPacket) end_turn(congestion.ready);
       end_turn(ready);
-      return built == Built::kPacket;
+      return built == Built::kPacket ? 1 : 0;
     }
     ready.pop_front();
   }
-  return false;
+  return 0;
 }
 
 // A PDC in CREATING cannot ask for credit, and when all its packets were NACKed no RTO is armed: one packet per RTO is exempt from

@@ -5,17 +5,19 @@
 
 namespace uet::pds {
 
-/// Round robin over CCCs, and within a CCC over its PDCs, one packet a turn.
+/// Round robin over CCCs, and within a CCC over its PDCs, one packet a turn. A PDC that has no other beside it has all turns, and its
+/// packets are cut in one go.
 class DataPoll : Part {
  public:
   DataPoll(Environment& env, Scheduler& scheduler, const SendWindow& window, DataSender& sender)
       : Part(env), scheduler_(scheduler), window_(window), sender_(sender) {}
 
-  /// False when no PDC may send, or when there is no packet.
-  bool poll(Instant now, const Planes& planes, net::TxPacket& out);
+  /// How many packets it put into `out`; 0 when no PDC may send, or when there is no packet.
+  std::size_t poll(Instant now, const Planes& planes, std::span<net::TxPacket> out);
 
  private:
-  bool poll_ready(Instant now, const Planes& planes, net::TxPacket& out, CongestionRing& waiting);
+  std::size_t poll_ready(Instant now, const Planes& planes, std::span<net::TxPacket> out,
+                         CongestionRing& waiting);
   void arm_credit_exemption(Instant now, Pdc& pdc);
   bool find_credit_exemption(Instant now, Congestion& congestion);
 

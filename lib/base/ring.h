@@ -21,6 +21,8 @@ class Ring {
   bool is_empty() const { return count_ == 0; }
   bool is_full() const { return count_ == capacity_; }
   std::size_t size() const { return count_; }
+  /// Items that may be pushed before it is full.
+  std::size_t free() const { return capacity_ - count_; }
   /// False, and `item` is dropped, when full.
   bool push(T item) {
     if (is_full()) return false;

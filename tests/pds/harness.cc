@@ -177,7 +177,7 @@ Host::Host(int i, const PdsConfig& config, const cc::CcConfig& cc_config, std::u
   pds = std::make_unique<Pds>(config, cc_config, facts, pool, rng, trace, ses);
 }
 
-World::World(const WorldOptions& options) {
+World::World(const WorldOptions& options) : leaving_(options.burst) {
   for (int i = 0; i < options.hosts; ++i)
     hosts_.push_back(
         std::make_unique<Host>(i, options.pds, options.cc, options.seed, options.buffers));
@@ -290,9 +290,11 @@ void World::deliver(InFlight f) {
 void World::pump() {
   for (const auto& h : hosts_) {
     if (h->is_stopped) continue;
-    net::TxPacket out;
-    for (int i = 0; i < 100'000 && h->pds->poll_transmit(now_, out); ++i)
-      put_on_link(h->index, std::move(out));
+    for (int i = 0; i < 100'000 && h->pds->may_have_packets(); ++i) {
+      const std::size_t n = h->pds->poll_transmit(now_, leaving_);
+      if (n == 0) break;
+      for (std::size_t k = 0; k < n; ++k) put_on_link(h->index, std::move(leaving_[k]));
+    }
   }
 }
 

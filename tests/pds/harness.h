@@ -175,6 +175,7 @@ struct WorldOptions {
   int hosts = 2;
   std::uint64_t seed = 1;
   std::size_t buffers = 4096;
+  std::size_t burst = 32;  ///< packets that are asked for at a time
   WorldOptions() {
     pds.pdc_idle_time = Duration{};  // tests that want idle close say so
     pds.pdcid_quarantine = ms(1);
@@ -271,6 +272,7 @@ class World {
   void deliver(InFlight packet);
 
   std::vector<std::unique_ptr<Host>> hosts_;
+  std::vector<net::TxPacket> leaving_;
   Instant now_ = Instant::from_ns(1'000'000'000);
   std::vector<Rule> rules_;
   std::vector<InFlight> in_flight_;  // heap, earliest on top

@@ -64,6 +64,35 @@ TEST(Verdict, new_packets_inside_the_window_are_delivered) {
     EXPECT_TRUE(is(judge(t.pdc, t.data(psn)), Action::kDeliver)) << psn;
 }
 
+// The packet that is waited for is judged at one look where nothing is known beyond it.
+TEST(Verdict, a_bitmap_with_nothing_in_it_changes_nothing) {
+  for (const Mode mode : {Mode::kRud, Mode::kRod})
+    for (const auto state : {PdcState::kCreating, PdcState::kEstablished, PdcState::kCloseReq,
+                             PdcState::kClosing, PdcState::kCloseAckWait})
+      for (const bool has_close_psn : {false, true})
+        for (const bool is_initiator : {false, true})
+          for (const std::uint32_t granted : {0u, 1u, 256u})
+            for (std::uint32_t psn = 998; psn < 1016; ++psn)
+              for (const bool is_control : {false, true}) {
+                Target t;
+                t.pdc.rx.tracker->clear(RxTracker::kReceived, Psn(1012));
+                t.pdc.rx.max_rcvd = t.pdc.rx.cack;
+                t.pdc.mode = mode;
+                t.pdc.state = state;
+                t.pdc.is_initiator = is_initiator;
+                t.pdc.has_close_psn = has_close_psn;
+                t.pdc.close_psn = Psn(1011);
+                t.pdc.rx.granted = granted;
+                const Arrival in = is_control ? t.control(ControlType::kNoop, psn) : t.data(psn);
+                const Verdict with_bitmap = judge(t.pdc, in);
+                t.pdc.rx.tracker = nullptr;
+                const Verdict without = judge(t.pdc, in);
+                EXPECT_EQ(without.action, with_bitmap.action);
+                EXPECT_EQ(without.refusal, with_bitmap.refusal);
+                EXPECT_EQ(without.shows_peer, with_bitmap.shows_peer);
+              }
+}
+
 TEST(Verdict, duplicates_are_told_apart_by_cack) {
   Target t;
   EXPECT_TRUE(is(judge(t.pdc, t.data(1000)), Action::kRepeatFinished));
