@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Every example of the pages, run as it is typed: the blocks of commands of manual pages, READMEs and docs/first-hour.md.
+"""Every command line of the pages, run as it is typed: the blocks of commands of manual pages, READMEs and docs/first-hour.md, what
+stands between backticks in README.md and docs/first-hour.md, and the forms and options of manual pages.
 
     examples.py SOURCE-ROOT BUILD-ROOT [PAGE...]
 
 A page is one sitting: its blocks run in order, and each finds the exported variables, the folder and the files in /tmp that
 the one before it left. Each block has a network namespace of its own with an address on eth0, and a time limit; all its
-commands have to end with 0, those in the background as well. What a machine lacks is skipped, with the reason.
+commands have to end with 0, those in the background as well. A line of settings alone is one that fi_info has to take. What a machine
+lacks is skipped, with the reason. A line that no test can run stands in NOT_RUN; a new one is run, or fails.
 """
 
 import os
@@ -23,23 +25,59 @@ SECONDS = 300  # for each block; seconds on an idle machine
 PAGES = ["README.md", "docs/first-hour.md", "docs/interop.md", "apps/fabric/README.md", "examples/four-paths.toml",
          "examples/two_endpoints.cc", "apps/sim/README.md", "tools/wire_gen/README.md"]  # and every manual page
 
-# Blocks that are no commands, or whose work another test does: (page, how the block begins) and why.
-NOT_RUN = {
-    ("README.md", "./demo"): "installs packages and builds: ./check runs both",
-    ("README.md", "meson setup build && ninja"): "builds the tree",
-    ("README.md", "meson setup build --buildtype"): "tests/packaging installs",
-    ("docs/man/uet.toml.5.in", "port ="): "a file, not commands",
-    ("apps/fabric/README.md", "match from="): "lines for a scenario or for ctl",
-    ("docs/interop.md", "build/apps/interop/uet-interop"): "tests/interop plays the small set; the whole takes most of an hour",
+# Pages whose prose has command lines between backticks: each with a space in it.
+PROSE = ["README.md", "docs/first-hour.md"]
+
+# Blocks that are no commands: (page, how the block begins) and what they are.
+NO_COMMANDS = {
+    ("docs/man/uet.toml.5.in", "port ="): "a file: tests/fep reads others like it",
+    ("apps/fabric/README.md", "match from="): "lines for a scenario or for ctl: tests/fabric reads them",
     ("docs/interop.md", "[[implementation]]"): "a file: tests/interop reads others like it",
-    ("docs/interop.md", "uet-interop mine.toml"): "that file is the reader's: tests/interop runs others like it",
-    ("docs/interop.md", "uet-interop build/apps/interop/libfabric.toml"): "needs a second libfabric, which no package brings",
-    ("docs/man/uet-interop.1", "sudo uet-interop"): "tests/interop plays the small set",
 }
+
+# Lines that are not run, up to their comment, and why.
+BY_CHECK = "./check runs it: it installs packages, builds and measures"
+PACKAGING = "tests/packaging installs"
+LONG_INTEROP = "tests/interop plays the small set; the whole takes most of an hour"
+NOT_RUN = {
+    "README.md": {
+        "./demo     installs what is missing, builds, runs fi_pingpong over UET between two processes that a DPDK memif joins,": BY_CHECK,
+        "and shows what happened on the wire": BY_CHECK,
+        "./check    installs what is missing, builds, runs every test; --fast leaves out what takes long": BY_CHECK,
+        "./bench    measures this provider in turns with others, MPI, kernel TCP and bare ports, and writes a report with": BY_CHECK,
+        "plots; --quick takes two minutes, --micro measures pools, devices and layers instead": BY_CHECK,
+        "meson setup build && ninja -C build": "builds the tree that is tested here",
+        "meson setup build --buildtype=release -Dtests=false && ninja -C build && sudo meson install -C build": PACKAGING,
+        "dpkg-buildpackage -us -uc -b": PACKAGING,
+        "FI_UET_PORT=dpdk:0000:3b:00.1 FI_UET_ADDR=10.0.0.1 FI_UET_GATEWAY=10.0.0.254": "needs that device: docs/nics.md says what has run",
+        "apt install openmpi-bin": "installs a package: tools/install-packages does",
+        "pkg-config uet": "found where it is installed: " + PACKAGING,
+        "meson install": PACKAGING,
+    },
+    "docs/first-hour.md": {
+        "meson setup build && ninja -C build": "builds the tree that is tested here",
+    },
+    "docs/interop.md": {
+        "build/apps/interop/uet-interop --small": LONG_INTEROP,
+        "build/apps/interop/uet-interop": LONG_INTEROP,
+        "build/apps/interop/uet-interop --pairs udp:memif --scenarios loss,trimming,server-restart": LONG_INTEROP,
+        "uet-interop mine.toml --pairs udp:mine,mine:udp": "that file is the reader's: tests/interop runs others like it",
+        "uet-interop build/apps/interop/libfabric.toml --set libfabric=/opt/libfabric-2.6 --pairs udp:other-udp,other-udp:udp,memif:other-memif":
+            "needs a second libfabric, which no package brings",
+    },
+    "docs/man/uet-interop.1": {
+        "sudo uet-interop --small": LONG_INTEROP,
+        "sudo uet-interop --pairs udp:memif --scenarios loss,path-death --out /tmp/report": LONG_INTEROP,
+        "sudo uet-interop mine.toml --pairs udp:mine,mine:udp": "that file is the reader's: tests/interop runs others like it",
+    },
+}
+
+# Options of other programs in the manual page of a tool.
+OF_OTHERS = {"uet-stat": {"--telemetry"}}
 
 # Programs of others that the pages use; a block is skipped where one is missing.
 FOREIGN = {"fi_pingpong": "libfabric-bin", "fi_info": "libfabric-bin", "mpirun": "openmpi-bin", "mpic++": "libopenmpi-dev",
-           "tshark": "tshark", "tcpdump": "tcpdump", "jq": "jq", "g++": "g++", "pkg-config": "pkg-config"}
+           "man": "man-db", "tshark": "tshark", "tcpdump": "tcpdump", "jq": "jq", "g++": "g++", "pkg-config": "pkg-config"}
 
 # Before each block: the box; the folder of the page is at /mnt. After a line that ends in &: until something listens, as a person would wait before typing on.
 PROLOGUE = r"""
@@ -47,7 +85,7 @@ mount --bind "$1" /mnt && mount --rbind "$2" /mnt/source && mount --rbind "$3" /
 mkdir -p /run/netns
 ip link set lo up
 ip link add eth0 type veth peer name eth0p && ip address add 192.0.2.2/24 dev eth0 && ip link set eth0 up &&
-  ip link set eth0p up || exit 99
+  ip link set eth0p up && ip link add eth1 type veth peer name eth1p && ip link set eth1 up && ip link set eth1p up || exit 99
 settle() {
   local i
   for i in $(seq 40); do
@@ -91,10 +129,32 @@ def ordered_blocks(path):
     return list(man_blocks(text))
 
 
+def without_comment(line):
+    return re.sub(r"(^|\s)#.*$", "", line).strip()
+
+
+def left_out(page, block):
+    """Lines of the block that are not run."""
+    return [line for line in map(without_comment, block.splitlines()) if line in NOT_RUN.get(page, {})]
+
+
+def runnable(page, block):
+    """The block without its comments and without what is not run."""
+    return "".join(f"{line}\n" for line in block.splitlines() if without_comment(line) and without_comment(line) not in NOT_RUN.get(page, {}))
+
+
+def prose_lines(path):
+    """What stands between backticks, with a space in it, outside of blocks."""
+    text = re.sub(r"^```.*?^```|(?<=\n\n)(?:    [^\n]*\n)+", "", path.read_text(), flags=re.S | re.M)
+    return [span for span in re.findall(r"`([^`\n]+)`", text) if " " in span]
+
+
 def script_of(block):
     lines = []
     for line in block.splitlines():
-        lines.append(line)
+        # Settings alone: what takes them is any program of libfabric.
+        is_settings = re.fullmatch(r"(FI_UET_\w+=('[^']*'|[^\s']*)\s*)+", without_comment(line))
+        lines.append(f"{without_comment(line)} fi_info -p uet" if is_settings else line)
         if re.search(r"[^&]&\s*(#.*)?$", line):
             lines.append("{ settle; } 2>/dev/null")
     return PROLOGUE + "\n".join(lines) + EPILOGUE
@@ -132,6 +192,11 @@ def environment(build):
 
 def box_command():
     return ["unshare", *([] if os.geteuid() == 0 else ["-r"]), "-n", "-m", "--propagation", "private"]
+
+
+def outside(build):
+    """As in the box, but where the trees are."""
+    return {k: v.replace("/mnt/built", str(build)) for k, v in environment(build).items()}
 
 
 def run(block, env, folder, source, build):
@@ -175,15 +240,40 @@ def run_page(tap, page, source, build):
         folder = pathlib.Path(name)
         prepare_tree(folder, source)
         env = environment(build)
-        for block in ordered_blocks(source / page):
+        blocks = [*ordered_blocks(source / page), *(prose_lines(source / page) if page in PROSE else [])]
+        for block in blocks:
             first = block.strip().splitlines()[0]
             title = f"{page}: {first[:70].replace('#', '')}"
-            reason = next((why for (where, begin), why in NOT_RUN.items() if where == page and first.startswith(begin)),
-                          missing(block, build))
-            if reason:
+            if what := next((why for (where, begin), why in NO_COMMANDS.items() if where == page and first.startswith(begin)), ""):
+                tap.skip(title, what)
+                continue
+            for line in left_out(page, block):
+                tap.skip(f"{page}: {line[:70]}", NOT_RUN[page][line])
+            commands = runnable(page, block)
+            if not commands:
+                continue
+            if reason := missing(commands, build):
                 tap.skip(title, reason)
             else:
-                tap.result(title, run(block, env, folder, source, build))
+                tap.result(title, run(commands, env, folder, source, build))
+
+
+def check_forms(page, env, source):
+    """Every form in the synopsis of a tool's manual page is one that the tool knows; every option of either is one of the other."""
+    text = re.sub(r"\\f[BIRP]|^\.nf\n.*?^\.fi", "", (source / page).read_text(), flags=re.S | re.M).replace("\\-", "-")
+    synopsis = re.search(r"^\.SH SYNOPSIS\n(.*?)^\.SH", text, re.S | re.M)[1]
+    tool = pathlib.Path(page).stem
+    forms = {tuple(word for word in re.findall(r"[\w-]+", line)[1:2] if not word.startswith("-"))
+             for line in re.findall(rf"^\.B {tool}(.*)$", synopsis, re.M) for line in [tool + line]}
+    said, problems = "", []
+    for form in sorted(forms | {()}):
+        done = subprocess.run([tool, *form, "--help"], env=env, capture_output=True, text=True, timeout=60)
+        said += done.stdout
+        if done.returncode != 0:
+            problems.append(f"{tool} {' '.join(form)} --help: exit status {done.returncode}\n{done.stderr}")
+    known, told = (set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", words)) for words in (said, text))
+    problems += [f"{tool} --help has {option}, {page} has not" for option in sorted(known - told - {"--help", "--version"})]
+    return "\n".join(problems + [f"{page} has {option}, {tool} --help has not" for option in sorted(told - known - OF_OTHERS.get(tool, set()))])
 
 
 def check_manuals(source):
@@ -193,10 +283,23 @@ def check_manuals(source):
 
 
 def check_skips(source):
-    """Empty when every entry of NOT_RUN still names a block."""
-    gone = [key for key in NOT_RUN if not any(
-        b.strip().startswith(key[1]) for b in ordered_blocks(source / key[0]))]
-    return f"no such block: {gone}" if gone else ""
+    """Empty when every line that is left out still stands on its page."""
+    gone = [key for key in NO_COMMANDS if not any(b.strip().startswith(key[1]) for b in ordered_blocks(source / key[0]))]
+    for page, lines in NOT_RUN.items():
+        found = {line for block in [*ordered_blocks(source / page), *prose_lines(source / page)] for line in left_out(page, block)}
+        gone += [(page, line) for line in lines.keys() - found]
+    return f"no such line: {gone}" if gone else ""
+
+
+def check_blocks(source):
+    """Empty when every block of commands of a page is set as this test reads it."""
+    odd = []
+    for page in PROSE:
+        text = (source / page).read_text()
+        odd += [f"{page}: {line}" for line in text.splitlines() if re.match(r"```(?!$|sh$)|\t|<code|<pre", line)]
+        blocks = "".join(ordered_blocks(source / page))
+        odd += [f"{page}: {line}" for line in re.findall(r"^    (\S.*)$", text, re.M) if line not in blocks]
+    return f"commands in blocks of another form: {odd}" if odd else ""
 
 
 def main():
@@ -208,8 +311,11 @@ def main():
     tap = Tap()
     tap.result("every block that is left out exists", check_skips(source))
     tap.result("examples of manual pages stand between .nf and .fi", check_manuals(source))
+    tap.result("pages have no commands in blocks of another form", check_blocks(source))
     for page in sys.argv[3:] or [*PAGES, *sorted(str(p.relative_to(source)) for p in (source / "docs/man").iterdir())]:
         run_page(tap, page, source, build)
+        if page.endswith(".1"):
+            tap.result(f"{page}: forms and options", check_forms(page, outside(build), source))
     tap.finish()
 
 
