@@ -184,7 +184,7 @@ bool Receiver::cancel_claimed(Instant now, Endpoint& endpoint, std::uint64_t con
     ++receive.in_flight;
     Completion completion;
     completion.code = ReturnCode::kCancelled;
-    complete_receive(now, receive, completion);
+    complete_receive(now, endpoint, receive, completion);
     return true;
   }
   return false;
@@ -202,6 +202,7 @@ void Receiver::drop_idle_headers(Instant now) {
       continue;
     }
     Receive* receive = u.receive;
+    Endpoint& endpoint = *u.endpoint;
     Completion completion;
     completion.code = ReturnCode::kMessageTimeout;
     completion.overflow_length = u.length;
@@ -210,7 +211,7 @@ void Receiver::drop_idle_headers(Instant now) {
     forget_header(u);
     if (receive == nullptr) continue;
     ++receive->in_flight;
-    complete_receive(now, *receive, completion);
+    complete_receive(now, endpoint, *receive, completion);
   }
 }
 
