@@ -13,6 +13,7 @@
 #include "provider/domain.h"
 #include "provider/fabric.h"
 #include "provider/hints.h"
+#include "provider/shared_context.h"
 
 namespace uet::provider {
 namespace {
@@ -102,6 +103,8 @@ void fill_domain(fi_domain_attr& out, const fi_domain_attr* asked, std::uint32_t
   out.rx_ctx_cnt = or_ours(a.rx_ctx_cnt, 1);
   out.max_ep_tx_ctx = 1;
   out.max_ep_rx_ctx = 1;
+  out.max_ep_stx_ctx = kSharedContexts;
+  out.max_ep_srx_ctx = kSharedContexts;
   out.cntr_cnt = 1024;
   out.mr_iov_limit = kMrIovLimit;
   out.mr_cnt = 65535;

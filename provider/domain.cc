@@ -16,6 +16,7 @@
 #include "provider/getinfo.h"
 #include "provider/mr.h"
 #include "provider/poll_set.h"
+#include "provider/shared_context.h"
 
 namespace uet::provider {
 namespace {
@@ -56,12 +57,12 @@ int domain_poll_open(fid_domain* f, fi_poll_attr* attr, fid_poll** out) {
   return guarded([&] { return PollSet::open(Domain::of(f), attr, out); });
 }
 
-int domain_stx_ctx(fid_domain*, fi_tx_attr*, fid_stx**, void*) {
-  return -FI_ENOSYS;
+int domain_stx_ctx(fid_domain* f, fi_tx_attr* attr, fid_stx** out, void* context) {
+  return guarded([&] { return SharedTransmit::open(Domain::of(f), attr, out, context); });
 }
 
-int domain_srx_ctx(fid_domain*, fi_rx_attr*, fid_ep**, void*) {
-  return -FI_ENOSYS;
+int domain_srx_ctx(fid_domain* f, fi_rx_attr* attr, fid_ep** out, void* context) {
+  return guarded([&] { return SharedReceive::open(Domain::of(f), attr, out, context); });
 }
 
 int domain_query_atomic(fid_domain* f, fi_datatype type, fi_op op, fi_atomic_attr* attr,

@@ -11,6 +11,7 @@
 #include "provider/hints.h"
 #include "provider/offer.h"
 #include "provider/post_queue.h"
+#include "provider/shared_context.h"
 #include "ses/amo.h"
 
 namespace uet::provider {
@@ -134,7 +135,8 @@ int Endpoint::open(Domain& domain, const fi_info& info, fid_ep** out, void* cont
   if (any == nullptr) return -FI_EINVAL;
   const Offer offer = under(domain.settings(), *any, info.caps);
   if ((info.caps & ~offer.caps) != 0) return -FI_EINVAL;
-  if (attr.tx_ctx_cnt > 1 || attr.rx_ctx_cnt > 1) return -FI_EINVAL;
+  const auto is_one = [](std::size_t count) { return count <= 1 || count == FI_SHARED_CONTEXT; };
+  if (!is_one(attr.tx_ctx_cnt) || !is_one(attr.rx_ctx_cnt)) return -FI_EINVAL;
   if (info.tx_attr != nullptr && (info.tx_attr->msg_order & ~offer.msg_orders) != 0)
     return -FI_EINVAL;
   auto* ep = new Endpoint(domain, info, offer, context);
@@ -159,6 +161,8 @@ void Endpoint::take_attributes(const fi_info& info, const Offer& offer) {
     if (info.tx_attr->size != 0) tx_size_ = std::min(tx_size_, info.tx_attr->size);
   }
   if (info.rx_attr != nullptr) rx_op_flags_ = info.rx_attr->op_flags;
+  shares_tx_ = info.ep_attr != nullptr && info.ep_attr->tx_ctx_cnt == FI_SHARED_CONTEXT;
+  shares_rx_ = info.ep_attr != nullptr && info.ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT;
   directed_receive_ = (caps_ & FI_DIRECTED_RECV) != 0;
   reports_source_ = (caps_ & FI_SOURCE) != 0;
   if (info.src_addr != nullptr && info.src_addrlen >= kAddressBytes) {
@@ -211,7 +215,8 @@ void Endpoint::choose_ops() {
 // --- Binding and enabling
 
 int Endpoint::bind(fid_t other, std::uint64_t flags) {
-  if (id_ != 0 && other->fclass != FI_CLASS_CNTR) return -FI_EOPBADSTATE;
+  const bool is_any_time = other->fclass == FI_CLASS_CNTR || other->fclass == FI_CLASS_STX_CTX;
+  if (id_ != 0 && !is_any_time) return -FI_EOPBADSTATE;
   switch (other->fclass) {
     case FI_CLASS_AV: {
       Av& av = Av::of(other);
@@ -225,6 +230,10 @@ int Endpoint::bind(fid_t other, std::uint64_t flags) {
       return bind_cq(other, flags);
     case FI_CLASS_CNTR:
       return bind_counter(other, flags);
+    case FI_CLASS_STX_CTX:
+      return bind_shared_transmit(other);
+    case FI_CLASS_SRX_CTX:
+      return bind_shared_receive(other);
     case FI_CLASS_EQ:
       return 0;  // an RDM endpoint has no control events
     default:
@@ -277,9 +286,37 @@ int Endpoint::bind_counter(fid_t other, std::uint64_t flags) {
   return 0;
 }
 
+/// Also for endpoints that are enabled, or did not ask for it: Sandia OpenSHMEM binds one to the only endpoint that it has.
+int Endpoint::bind_shared_transmit(fid_t other) {
+  SharedTransmit& shared = SharedTransmit::of(other);
+  if (&shared.worker() != &worker_) return -FI_EDOMAIN;
+  if (shared_tx_ != nullptr) return -FI_EBUSY;
+  const std::lock_guard guard(worker_.lock());
+  shared_tx_ = &shared;
+  shared.add(tx_outstanding_);
+  shared.join();
+  return 0;
+}
+
+int Endpoint::bind_shared_receive(fid_t other) {
+  SharedReceive& shared = SharedReceive::of(other);
+  if (&shared.domain() != &domain_) return -FI_EDOMAIN;
+  if (!shares_rx_) return -FI_EINVAL;
+  if (shared_rx_ != nullptr) return -FI_EBUSY;
+  const std::lock_guard guard(worker_.lock());
+  shared.join(*this);
+  shared_rx_ = &shared;
+  shared.users().add();
+  return 0;
+}
+
 int Endpoint::enable() {
   if (id_ != 0) return 0;
   if (av_ == nullptr) return -FI_ENOAV;
+  if ((shares_tx_ && shared_tx_ == nullptr) || (shares_rx_ && shared_rx_ == nullptr)) {
+    log_warning("an endpoint of FI_SHARED_CONTEXT was enabled before fi_ep_bind() of its context");
+    return -FI_EOPBADSTATE;
+  }
   const bool transmits = (caps_ & (FI_SEND | FI_READ | FI_WRITE)) != 0;
   const bool receives = (caps_ & FI_RECV) != 0;
   const bool counts_tx = counters_[kSend] || counters_[kRead] || counters_[kWrite];
@@ -321,6 +358,7 @@ ses::EndpointConfig Endpoint::config_below() const {
   config.has_rma = (caps_ & (FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0;
   config.accept_remote_data = rx_cq_ != nullptr;
   config.memory_space = domain_.memory_space();
+  config.receive_context = shared_rx_ != nullptr ? shared_rx_->id() : 0;
   return config;
 }
 
@@ -442,6 +480,7 @@ int Endpoint::set_option(int level, int name, const void* value, std::size_t len
   switch (name) {
     case FI_OPT_MIN_MULTI_RECV: {
       if (length < sizeof min_multi_recv_) return -FI_EINVAL;
+      if (shares_rx_) return -FI_EOPNOTSUPP;  // it is the shared context's
       const std::lock_guard guard(worker_.lock());
       std::memcpy(&min_multi_recv_, value, sizeof min_multi_recv_);
       if (id_ != 0) worker_.ses().set_min_multi_recv(id_, min_multi_recv_);
@@ -481,7 +520,9 @@ ssize_t Endpoint::cancel(void* context) {
 ssize_t Endpoint::tx_size_left() {
   const std::lock_guard guard(worker_.lock());
   if (id_ == 0) return -FI_EOPBADSTATE;
-  const std::size_t own = tx_size_ - std::min<std::size_t>(tx_size_, tx_outstanding_);
+  const std::size_t outstanding = tx_outstanding_;
+  const std::size_t own =
+      shared_tx_ != nullptr ? shared_tx_->room() : tx_size_ - std::min(tx_size_, outstanding);
   return static_cast<ssize_t>(std::min(own, worker_.ses().free_sends(id_)));
 }
 
@@ -489,6 +530,18 @@ ssize_t Endpoint::rx_size_left() {
   const std::lock_guard guard(worker_.lock());
   if (id_ == 0) return -FI_EOPBADSTATE;
   return static_cast<ssize_t>(worker_.ses().free_receives(id_));
+}
+
+void Endpoint::leave_shared() {
+  const std::lock_guard guard(worker_.lock());
+  if (shared_tx_ != nullptr) {
+    shared_tx_->remove(tx_outstanding_);
+    shared_tx_->leave();
+  }
+  if (shared_rx_ != nullptr) {
+    shared_rx_->leave(*this);
+    shared_rx_->users().remove();
+  }
 }
 
 int Endpoint::close() {
@@ -500,6 +553,7 @@ int Endpoint::close() {
     worker_.forget(*this);
     worker_.ses().close_endpoint(clock_now(), id_);
   }
+  leave_shared();
   if (av_ != nullptr) av_->users().remove();
   for (Cq* cq : {tx_cq_, rx_cq_}) {
     if (cq != nullptr) cq->users().remove();

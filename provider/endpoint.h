@@ -22,6 +22,8 @@ namespace uet::provider {
 
 class Domain;
 class PostQueue;
+class SharedReceive;
+class SharedTransmit;
 struct Offer;
 
 extern fi_ops_msg msg_ops, no_msg_ops;
@@ -99,6 +101,9 @@ class Endpoint final : public fid_ep, private ses::CompletionSink, private LeftW
   ssize_t post_rma(const Rma& op);
   ssize_t post_atomic(const Atomic& op);
   ssize_t post_receive(const Receive& op);
+  /// A receive for the shared receive context that is `id` to SES.
+  static ssize_t hand_over(Domain& domain, ses::EndpointId id, const Receive& op,
+                           ses::PeerId source);
 
   // --- Control
   // ------------------------------------------------------------------------------------
@@ -111,6 +116,9 @@ class Endpoint final : public fid_ep, private ses::CompletionSink, private LeftW
   ssize_t tx_size_left();
   ssize_t rx_size_left();
   int close();
+
+  /// With the lock held: one of its operations is over, or a receive that it shares.
+  void complete(const ses::Completion& c);
 
   bool is_datagram() const { return type_ == FI_EP_DGRAM; }
   std::size_t payload_mtu() const;  ///< bytes of the elements that one atomic takes
@@ -132,6 +140,9 @@ class Endpoint final : public fid_ep, private ses::CompletionSink, private LeftW
   bool take_auth_key(const fi_info& info);
   int bind_cq(fid_t other, std::uint64_t flags);
   int bind_counter(fid_t other, std::uint64_t flags);
+  int bind_shared_transmit(fid_t other);
+  int bind_shared_receive(fid_t other);
+  void leave_shared();
   int enable();
   int open_below();
   ses::EndpointConfig config_below() const;
@@ -145,7 +156,7 @@ class Endpoint final : public fid_ep, private ses::CompletionSink, private LeftW
     Devices::Place place;
   };
   /// With the lock held: fills `place`. 0, or the error to answer.
-  int locate(std::span<Local> buffers);
+  static int locate(Domain& domain, std::span<Local> buffers);
   static std::uint8_t device_flag(std::span<const Local> buffers);
   /// Before a completion is passed on: what it brought is in its memory, or the completion becomes an error.
   bool settle_devices(const ses::Completion& c);
@@ -174,18 +185,16 @@ class Endpoint final : public fid_ep, private ses::CompletionSink, private LeftW
   ssize_t post_now(const Receive& op, Turn turn = Turn::kOwn);
   template <typename Post>
   ssize_t transmit(std::uint64_t flags, std::span<Local> buffers, Turn turn, Post&& post);
-  std::size_t tx_room() const {
-    const std::size_t now = tx_outstanding_;
-    return now < tx_size_ && (tx_cq_ == nullptr || !tx_cq_->is_full()) ? tx_size_ - now : 0;
-  }
+  std::size_t tx_room() const;
   template <typename Op, typename Request>
   static void describe(const Op& op, std::span<const Local> buffers, Request& request);
+  static ssize_t give_receive(Domain& domain, ses::EndpointId id, const Receive& op,
+                              ses::PeerId source, Turn turn);
   ssize_t post_peek(base::Instant now, const Receive& op, ses::PeerId source);
   static std::uint8_t entry_flag(std::uint64_t flags) {
     return (flags & FI_COMPLETION) != 0 ? kWantsEntry : 0;
   }
   void on_completion(ses::EndpointId endpoint, const ses::Completion& completion) override;
-  void complete(const ses::Completion& c);
   static Counter initiator_counter(ses::OpKind kind);
   void count(Counter which, bool success);
   void report(Cq& cq, const ses::Completion& c, std::uint64_t flags);
@@ -212,6 +221,8 @@ class Endpoint final : public fid_ep, private ses::CompletionSink, private LeftW
   };
   Outstanding tx_outstanding_;
   std::size_t injects_outstanding_ = 0;
+  SharedTransmit* shared_tx_ = nullptr;  ///< bounds what is outstanding, in the place of tx_size_
+  SharedReceive* shared_rx_ = nullptr;   ///< its receives are posted there
   Av* av_ = nullptr;
   Cq* tx_cq_ = nullptr;
   Cq* rx_cq_ = nullptr;
@@ -227,6 +238,7 @@ class Endpoint final : public fid_ep, private ses::CompletionSink, private LeftW
   std::uint64_t msg_order_ = 0;
   std::uint32_t job_id_ = 0;
   std::optional<ses::Address> wanted_address_;
+  bool shares_tx_ = false, shares_rx_ = false;
   std::size_t min_multi_recv_ = 64;
   Users users_;
   UserOf domain_use_;

@@ -10,6 +10,7 @@
 #include "provider/address.h"
 #include "provider/domain.h"
 #include "provider/fabric.h"
+#include "provider/shared_context.h"
 
 namespace uet::provider {
 namespace {
@@ -58,8 +59,13 @@ bool suits_domain(const fi_domain_attr* d, const fep::Settings& settings,
          d->mr_key_size <= largest_key_size(*d, version, caps, settings) && d->cq_data_size <= 8 &&
          d->cq_cnt <= 1024 && d->ep_cnt <= 4094 && d->cntr_cnt <= 1024 && d->tx_ctx_cnt <= 4094 &&
          d->rx_ctx_cnt <= 4094 && d->max_ep_tx_ctx <= 1 && d->max_ep_rx_ctx <= 1 &&
-         d->max_ep_stx_ctx == 0 && d->max_ep_srx_ctx == 0 && d->mr_iov_limit <= kMrIovLimit &&
-         d->mr_cnt <= 65535 && d->max_err_data == 0;
+         d->max_ep_stx_ctx <= kSharedContexts && d->max_ep_srx_ctx <= kSharedContexts &&
+         d->mr_iov_limit <= kMrIovLimit && d->mr_cnt <= 65535 && d->max_err_data == 0;
+}
+
+/// An endpoint has one context of each kind, its own or a shared one.
+bool suits_contexts(std::size_t count) {
+  return count <= 1 || count == FI_SHARED_CONTEXT;
 }
 
 bool suits_ep(const fi_ep_attr* e, const Offer& offer) {
@@ -70,7 +76,8 @@ bool suits_ep(const fi_ep_attr* e, const Offer& offer) {
          (e->protocol == FI_PROTO_UNSPEC || e->protocol == kProtocol) && e->protocol_version <= 1 &&
          e->max_msg_size <= offer.max_message && e->msg_prefix_size == 0 &&
          e->max_order_raw_size <= kMaxMessage && e->max_order_war_size <= kMaxMessage &&
-         e->max_order_waw_size <= kMaxMessage && e->tx_ctx_cnt <= 1 && e->rx_ctx_cnt <= 1;
+         e->max_order_waw_size <= kMaxMessage && suits_contexts(e->tx_ctx_cnt) &&
+         suits_contexts(e->rx_ctx_cnt);
 }
 
 bool suits_tx(const fi_tx_attr* t, const fep::Settings& settings, std::uint64_t caps,

@@ -11,6 +11,7 @@
 #include "provider/mr.h"
 #include "provider/offer.h"
 #include "provider/post_queue.h"
+#include "provider/shared_context.h"
 
 namespace uet::provider {
 namespace {
@@ -81,14 +82,15 @@ std::uint64_t entry_flags(const ses::Completion& c) {
 }  // namespace
 
 /// Only memory that is registered can be a device's. [FI_MR_HMEM]
-int Endpoint::locate(std::span<Local> buffers) {
-  if (!domain_.has_device_memory()) [[likely]]
+int Endpoint::locate(Domain& domain, std::span<Local> buffers) {
+  if (!domain.has_device_memory()) [[likely]]
     return 0;
+  Devices& devices = domain.worker().devices();
   for (Local& buffer : buffers) {
-    const auto place = worker_.devices().find(buffer.iov);
+    const auto place = devices.find(buffer.iov);
     if (!place) return -FI_EOPNOTSUPP;
     buffer.place = *place;
-    Device* const device = worker_.devices().at(place->id);
+    Device* const device = devices.at(place->id);
     if (device == nullptr) continue;
     if (device->is_broken()) return -FI_EIO;
     if (buffer.is_source) device->renew(buffer.iov);
@@ -109,6 +111,14 @@ int Endpoint::check_transmit(SizeLimits::Kind kind, std::uint64_t flags, std::si
   return id_ == 0 ? -FI_EOPBADSTATE : 0;
 }
 
+/// With the lock held, where the bound is shared.
+std::size_t Endpoint::tx_room() const {
+  if (tx_cq_ != nullptr && tx_cq_->is_full()) return 0;
+  if (shared_tx_ != nullptr) return shared_tx_->room();
+  const std::size_t now = tx_outstanding_;
+  return now < tx_size_ ? tx_size_ - now : 0;
+}
+
 /// Every transmit call ends here: `post` hands the operation to SES, and is tried once more after a
 /// turn of the loop when something ran out.
 template <typename Post>
@@ -119,10 +129,11 @@ ssize_t Endpoint::transmit(std::uint64_t flags, std::span<Local> buffers, Turn t
     worker_.turn_at(now);
     if (tx_room() == 0) return -FI_EAGAIN;
   }
-  if (const int error = locate(buffers); error != 0) return error;
+  if (const int error = locate(domain_, buffers); error != 0) return error;
   // Counted first: an operation may complete inside the call.
   const std::size_t inject = (flags & FI_INJECT) != 0 ? 1 : 0;
   ++tx_outstanding_;
+  if (shared_tx_ != nullptr) shared_tx_->add(1);
   injects_outstanding_ += inject;
   auto posted = post(now);
   if (!posted && posted.error() == ses::PostError::kAgain && turn == Turn::kOwn) {
@@ -131,6 +142,7 @@ ssize_t Endpoint::transmit(std::uint64_t flags, std::span<Local> buffers, Turn t
   }
   if (!posted) {
     --tx_outstanding_;
+    if (shared_tx_ != nullptr) shared_tx_->remove(1);
     injects_outstanding_ -= inject;
     return fi_error_of(posted.error());
   }
@@ -154,10 +166,12 @@ ssize_t Endpoint::post(const Op& op) {
   return post_now(op);
 }
 
-/// The answer of a peek or a claim is about this moment; what lies in device memory is looked up in the call.
+/// The answer of a peek or a claim is about this moment; what lies in device memory is looked up in the call; and how much room
+/// other endpoints leave is known with the lock alone.
 template <typename Op>
 bool Endpoint::may_leave(const Op& op) const {
   const bool is_receive = std::is_same_v<Op, Receive>;
+  if (!is_receive && shared_tx_ != nullptr) return false;
   if (is_receive && (op.flags & (FI_PEEK | FI_CLAIM)) != 0) return false;
   return !domain_.has_device_memory() && PostQueue::fits(op);
 }
@@ -346,6 +360,7 @@ int Endpoint::check(const Receive& op) const {
   // Discards what a peek or a claim names; alone it would post a receive.
   const bool names_message = (op.flags & (FI_PEEK | FI_CLAIM)) != 0;
   if ((op.flags & FI_DISCARD) != 0 && !names_message) return -FI_EINVAL;
+  if (shared_rx_ != nullptr && !names_message) return -FI_EOPNOTSUPP;
   return id_ == 0 ? -FI_EOPBADSTATE : 0;
 }
 
@@ -355,10 +370,25 @@ ssize_t Endpoint::post_now(const Receive& op, Turn turn) {
     source = av_->peer(op.source);
     if (source == 0) return -FI_EINVAL;
   }
+  if ((op.flags & FI_PEEK) != 0) return post_peek(clock_now(), op, source);
+  return give_receive(domain_, id_, op, source, turn);
+}
+
+ssize_t Endpoint::hand_over(Domain& domain, ses::EndpointId id, const Receive& op,
+                            ses::PeerId source) {
+  if ((op.flags & kForeignFlags) != 0) return -FI_EOPNOTSUPP;
+  if (!are_buffers(op.iov)) return -FI_EINVAL;
+  const std::lock_guard guard(domain.worker().lock());
+  return give_receive(domain, id, op, source, Turn::kOwn);
+}
+
+/// With the lock held, and what the caller said looked at.
+ssize_t Endpoint::give_receive(Domain& domain, ses::EndpointId id, const Receive& op,
+                               ses::PeerId source, Turn turn) {
+  Worker& worker = domain.worker();
   const base::Instant now = clock_now();
-  if ((op.flags & FI_PEEK) != 0) return post_peek(now, op, source);
   std::array<Local, 1> buffers{{{.iov = op.iov, .is_source = false, .place = {}}}};
-  if (const int error = locate(buffers); error != 0) return error;
+  if (const int error = locate(domain, buffers); error != 0) return error;
 
   ses::ReceiveRequest request;
   request.tagged = op.tagged;
@@ -372,17 +402,17 @@ ssize_t Endpoint::post_now(const Receive& op, Turn turn) {
   request.context = reinterpret_cast<std::uint64_t>(op.context);
   const auto post = [&] {
     if ((op.flags & FI_CLAIM) != 0) {
-      return worker_.ses().claim_receive(now, id_, request, (op.flags & FI_DISCARD) != 0);
+      return worker.ses().claim_receive(now, id, request, (op.flags & FI_DISCARD) != 0);
     }
-    return worker_.ses().receive(now, id_, request);
+    return worker.ses().receive(now, id, request);
   };
   auto posted = post();
   if (!posted && posted.error() == ses::PostError::kAgain && turn == Turn::kOwn) {
-    worker_.turn_at(now);
+    worker.turn_at(now);
     posted = post();
   }
   if (!posted) return fi_error_of(posted.error());
-  if (turn == Turn::kOwn) worker_.note_application();
+  if (turn == Turn::kOwn) worker.note_application();
   return 0;
 }
 
@@ -435,6 +465,7 @@ void Endpoint::complete(const ses::Completion& c) {
     case OpKind::kAtomic:
     case OpKind::kFetchingAtomic:
       --tx_outstanding_;
+      if (shared_tx_ != nullptr) shared_tx_->remove(1);
       if ((c.user_flags & kIsInject) != 0) --injects_outstanding_;
       count(initiator_counter(c.kind), success);
       if (wanted && tx_cq_ != nullptr) report(*tx_cq_, c, entry_flags(c));
@@ -446,7 +477,8 @@ void Endpoint::complete(const ses::Completion& c) {
         return;
       }
       count(kRecv, success);
-      if (wanted && rx_cq_ != nullptr) report(*rx_cq_, c, entry_flags(c));
+      if ((wanted || (shared_rx_ != nullptr && !rx_selective_)) && rx_cq_ != nullptr)
+        report(*rx_cq_, c, entry_flags(c));
       return;
     case OpKind::kPeek:
     case OpKind::kTaggedPeek:

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <vector>
 
 #include "ses/gate.h"
 #include "ses/match_list.h"
@@ -14,10 +15,11 @@ struct TxOp;
 
 /// The receive side of an endpoint in one space. [SES 2.5]
 struct RiSpace {
-  explicit RiSpace(bool hashed) : posted(hashed) {}
+  explicit RiSpace(bool hashed) : own(hashed) {}
 
   GateList closed;  ///< senders of ordered messages that were refused
-  MatchList posted;
+  MatchList own;
+  MatchList* posted = &own;  ///< what messages may take: `own`, or that of a shared receive context
   UnexpectedList unexpected;  ///< in order of arrival
 };
 
@@ -30,16 +32,33 @@ struct Endpoint {
   UnexpectedList claimed;
   UnexpectedList fetching;  ///< rendezvous that a receive has taken, and whose rest is not here
   OverflowUse overflow;
-  OverflowUse held;            ///< messages that came before their turn
-  std::uint32_t headers = 0;   ///< messages of which only the header is known
-  std::uint32_t deferred = 0;  ///< messages that were put off, and that no receive has taken
-  std::size_t sends = 0;       ///< operations not yet complete
-  std::size_t receives = 0;    ///< posted or being filled
+  OverflowUse held;                ///< messages that came before their turn
+  std::uint32_t headers = 0;       ///< messages of which only the header is known
+  std::uint32_t deferred = 0;      ///< messages that were put off, and that no receive has taken
+  std::size_t sends = 0;           ///< operations not yet complete
+  std::size_t receives = 0;        ///< posted or being filled
+  Endpoint* context = nullptr;     ///< the shared receive context whose receives it takes
+  std::vector<Endpoint*> members;  ///< of a shared receive context
+  std::size_t next_member = 0;     ///< whose waiting messages are looked at first
 
   OverflowUse& use_of(const Unexpected& u) { return u.is_held ? held : overflow; }
   RiSpace& space(Space s) { return spaces[static_cast<std::size_t>(s)]; }
   RiSpace& space(bool tagged) { return space(tagged ? Space::kTagged : Space::kUntagged); }
   void complete(const Completion& completion) { sink->on_completion(id, completion); }
 };
+
+/// From now on messages to `endpoint` take the receives of the shared receive context; until it leaves.
+inline void join(Endpoint& endpoint, Endpoint& context) {
+  endpoint.context = &context;
+  context.members.push_back(&endpoint);
+  for (std::size_t i = 0; i < endpoint.spaces.size(); ++i)
+    endpoint.spaces[i].posted = &context.spaces[i].own;
+}
+inline void leave(Endpoint& endpoint) {
+  if (endpoint.context == nullptr) return;
+  std::erase(endpoint.context->members, &endpoint);
+  endpoint.context = nullptr;
+  for (RiSpace& space : endpoint.spaces) space.posted = &space.own;
+}
 
 }  // namespace uet::ses

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lib/base/check.h"
+
 namespace uet::ses {
 namespace {
 
@@ -41,7 +43,8 @@ PostResult<Endpoint*> EndpointTable::open(Instant now, const EndpointConfig& con
   if (slot == nullptr) return PostError::kNoResources;
   slot->endpoint = std::make_unique<Endpoint>();
   Endpoint& e = *slot->endpoint;
-  e.id = (++slot->life << kSlotBits) | static_cast<std::uint32_t>(slot - slots_.data() + 1);
+  e.id = (++slot->life << kSlotBits & ~kContextBit) |
+         static_cast<std::uint32_t>(slot - slots_.data() + 1);
   e.config = config;
   e.config.resource_index = target.resource_index;
   e.sink = &sink;
@@ -122,6 +125,34 @@ std::uint16_t EndpointTable::choose_index(Instant now, Target t) {
     if (is_free(now, t)) return t.resource_index;
   }
   return 0;
+}
+
+PostResult<Endpoint*> EndpointTable::open_context(std::size_t min_multi_recv,
+                                                  CompletionSink& sink) {
+  auto slot = std::ranges::find_if(contexts_, [](const Slot& s) { return s.endpoint == nullptr; });
+  if (slot == contexts_.end()) {
+    if (contexts_.size() >= max_) return PostError::kNoResources;
+    slot = contexts_.emplace(contexts_.end());
+  }
+  slot->endpoint = std::make_unique<Endpoint>();
+  Endpoint& e = *slot->endpoint;
+  e.id = kContextBit | ++slot->life << kSlotBits |
+         static_cast<std::uint32_t>(slot - contexts_.begin() + 1);
+  e.config.min_multi_recv = min_multi_recv;
+  e.sink = &sink;
+  return &e;
+}
+
+void EndpointTable::close_context(Endpoint& context) {
+  UET_CHECK(context.members.empty());
+  contexts_[(context.id & ((1u << kSlotBits) - 1)) - 1].endpoint.reset();
+}
+
+Endpoint* EndpointTable::find_context(EndpointId id) const {
+  const std::size_t slot = id & ((1u << kSlotBits) - 1);
+  if ((id & kContextBit) == 0 || slot == 0 || slot > contexts_.size()) return nullptr;
+  Endpoint* e = contexts_[slot - 1].endpoint.get();
+  return e != nullptr && e->id == id ? e : nullptr;
 }
 
 EndpointTable::Slot* EndpointTable::free_slot() {

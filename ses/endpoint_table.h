@@ -29,6 +29,16 @@ class EndpointTable {
   void close(Instant now, Endpoint& endpoint);
   Endpoint* find(EndpointId id) const;
 
+  /// A shared receive context: an endpoint that no packet names. Not found by find().
+  PostResult<Endpoint*> open_context(std::size_t min_multi_recv, CompletionSink& sink);
+  /// Nothing may be its member any more.
+  void close_context(Endpoint& context);
+  Endpoint* find_context(EndpointId id) const;
+  /// An endpoint or a context: what receives are posted to.
+  Endpoint* find_receiver(EndpointId id) const {
+    return (id & kContextBit) != 0 ? find_context(id) : find(id);
+  }
+
   /// The endpoint that a packet names, or null and why. [SES 13, steps 5 to 7]
   Endpoint* route(const Target& target, RiKind kind, ReturnCode& code) const;
   /// Some endpoint of the process, for requests that carry no RI. [SES 5, small header]
@@ -44,6 +54,7 @@ class EndpointTable {
  private:
   /// 12 bits name the slot, the rest the life of the slot; also the upper half of a ROD context.
   static constexpr unsigned kSlotBits = 12;
+  static constexpr EndpointId kContextBit = EndpointId{1} << 31;  ///< no life gets that long
   struct Slot {
     std::unique_ptr<Endpoint> endpoint;
     std::uint32_t life = 0;
@@ -63,6 +74,7 @@ class EndpointTable {
   std::size_t open_ = 0;
   std::uint16_t next_index_ = 1;
   std::vector<Slot> slots_;
+  std::vector<Slot> contexts_;
   std::unordered_map<std::uint64_t, Endpoint*> by_key_;
   std::unordered_multimap<std::uint64_t, Endpoint*> by_process_;
   std::unordered_multimap<std::uint32_t, Endpoint*> by_job_;  ///< relative endpoints

@@ -65,6 +65,12 @@ struct Receive : Pooled {
   std::size_t room() const { return iov.size() - cursor; }
 };
 
+/// Receives that are not posted.
+using ReceiveList =
+    boost::intrusive::list<Receive,
+                           boost::intrusive::member_hook<Receive, ListHook, &Receive::order_hook>,
+                           boost::intrusive::constant_time_size<false>>;
+
 /// Messages lie 8-byte aligned in a multi-receive buffer.
 constexpr std::size_t next_message_at(std::size_t end) {
   return (end + 7) & ~std::size_t{7};

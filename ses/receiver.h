@@ -82,10 +82,10 @@ class Receiver final : private FetchSink {
   void enlist(Context& c, RiSpace& space, Unexpected& u, Unexpected* header);
   pds::Answer proceed_receive(Context& c, RxMessage& m);
   pds::Answer proceed_capture(Context& c, RxMessage& m);
-  void take(const Context& c, RiSpace& space, Receive& receive, std::uint64_t end);
+  void take(RiSpace& space, Receive& receive, std::uint64_t end);
   void bind(RxMessage& m, Receive& r, std::uint64_t buffer_offset);
   void place(RxMessage& m, const RequestView& r);
-  void complete_receive(Instant now, Receive& r, Completion& completion);
+  void complete_receive(Instant now, Endpoint& endpoint, Receive& r, Completion& completion);
   void release_receive(Receive& r);
   void retire_multi_recv(Instant now, RiSpace& space, Receive& r);
   void unlink_unexpected(Unexpected& u);
@@ -158,7 +158,7 @@ class Receiver final : private FetchSink {
   Receive* make_receive(Endpoint& endpoint, const ReceiveRequest& request, const Peer* source,
                         PostError& error);
   PostResult<const Peer*> source_filter(PeerId source) const;
-  Unexpected* find_unexpected(UnexpectedList& list, const Filter& filter, bool with_headers) const;
+  void post(Instant now, Receive& r);
   bool take_unexpected(Instant now, RiSpace& space, Receive& r);
   void adopt(Instant now, Unexpected& u, Receive& r);
   void discard(Instant now, Unexpected& u);
@@ -178,6 +178,8 @@ class Receiver final : private FetchSink {
   Fetches fetches_;
   HoldingList holding_;   ///< streams of which messages came before their turn
   std::size_t held_ = 0;  ///< those messages
+  ReceiveList
+      orphans_;  ///< between both steps of closing: the last message placed into each was dropped
 };
 
 }  // namespace uet::ses

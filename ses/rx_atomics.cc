@@ -165,7 +165,7 @@ pds::Answer Receiver::begin_tagged_atomic(Context& c, const Amo& amo) {
   if (!r.rel && !c.endpoint->config.accept_any_job && r.job_id != c.endpoint->config.job_id)
     return refuse_atomic(c, ReturnCode::kPermViolation);
   if (amo.code != ReturnCode::kOk) return refuse_atomic(c, amo.code);
-  Receive* receive = space.posted.find({r.mkey_match, r.job_id, r.initiator, c.packet.source});
+  Receive* receive = space.posted->find({r.mkey_match, r.job_id, r.initiator, c.packet.source});
   if (receive == nullptr) return refuse_unmatched_atomic(c, space);
   const std::uint64_t start = receive->cursor + r.buffer_offset;
   const std::uint64_t room = receive->iov.size();
@@ -175,14 +175,14 @@ pds::Answer Receiver::begin_tagged_atomic(Context& c, const Amo& amo) {
     return refuse_atomic(c, ReturnCode::kAmoUnaligned);
   pds::Answer answer;
   if (!perform(c, amo, receive->iov, start, answer)) return answer;
-  take(c, space, *receive, start + amo.bytes);
+  take(space, *receive, start + amo.bytes);
   Completion completion;
   completion.length = amo.bytes;
   completion.tag = r.mkey_match;
   completion.data = r.header_data;
   completion.has_data = r.hd;
   completion.source = c.source();
-  complete_receive(c.now, *receive, completion);
+  complete_receive(c.now, *c.endpoint, *receive, completion);
   return answer;
 }
 

@@ -46,7 +46,7 @@ void Receiver::abandon(Instant now, RxMessage& m, ReturnCode told, ReturnCode co
           static_cast<std::uint8_t*>(receive.iov.base()) + (m.start - m.buffer_offset);
     Unexpected* rendezvous = m.unexpected;
     m.unexpected = nullptr;
-    complete_receive(now, receive, completion);
+    complete_receive(now, *m.endpoint, receive, completion);
     if (rendezvous != nullptr) leave_fetching(now, *rendezvous, told);
   } else if (target == RxTarget::kCapture) {
     Unexpected& u = *m.unexpected;

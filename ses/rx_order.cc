@@ -131,7 +131,7 @@ void Receiver::give_to_receive(Instant now, RiSpace& space, Unexpected& u, Recei
       next_message_at(std::min<std::uint64_t>(std::uint64_t{r.cursor} + u.length, r.iov.size()));
   const std::size_t rest = end < r.iov.size() ? r.iov.size() - end : 0;
   // The last message in a buffer says that it is used up.
-  if (!r.multi_recv || rest < r.endpoint->config.min_multi_recv) space.posted.remove(r);
+  if (!r.multi_recv || rest < r.endpoint->config.min_multi_recv) space.posted->remove(r);
   adopt(now, u, r);
 }
 

@@ -4,20 +4,45 @@
 #include "ses/receiver.h"
 
 namespace uet::ses {
+namespace {
+
+Unexpected* find_unexpected(UnexpectedList& list, const Filter& filter, bool with_headers) {
+  for (Unexpected& u : list)
+    if ((with_headers || !u.is_header_only) && filter.accepts(u.header)) return &u;
+  return nullptr;
+}
+
+}  // namespace
 
 PostResult<Posted> Receiver::receive(Instant now, Endpoint& endpoint,
                                      const ReceiveRequest& request) {
+  if (endpoint.context != nullptr) return PostError::kBadArgument;
   auto source = source_filter(request.source);
   if (!source) return source.error();
   PostError error{};
   Receive* r = make_receive(endpoint, request, *source, error);
   if (r == nullptr) return error;
-  RiSpace& space = endpoint.space(request.tagged);
-  // [SES 7.1] What waits is older than what will come.
-  if (take_unexpected(now, space, *r)) return Posted{};
-  space.posted.post(*r);
-  gates_.open_all(space);
+  post(now, *r);
   return Posted{};
+}
+
+/// [SES 7.1] What waits is older than what will come. No order is promised among the endpoints of a shared context; the one whose
+/// message was taken is looked at last the next time, so none starves.
+void Receiver::post(Instant now, Receive& r) {
+  Endpoint& owner = *r.endpoint;
+  RiSpace& space = owner.space(r.tagged);
+  if (take_unexpected(now, space, r)) return;
+  const std::size_t first = owner.next_member;
+  const std::size_t count = owner.members.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t at = (first + i) % count;
+    if (!take_unexpected(now, owner.members[at]->space(r.tagged), r)) continue;
+    owner.next_member = at + 1;
+    return;
+  }
+  space.own.post(r);
+  gates_.open_all(space);
+  for (Endpoint* member : owner.members) gates_.open_all(member->space(r.tagged));
 }
 
 PostResult<const Peer*> Receiver::source_filter(PeerId source) const {
@@ -75,7 +100,7 @@ bool Receiver::take_unexpected(Instant now, RiSpace& space, Receive& r) {
       if (r.in_flight > 0) return true;  // the last message that is still arriving says so
       ++r.in_flight;
       Completion completion;
-      complete_receive(now, r, completion);
+      complete_receive(now, *r.endpoint, r, completion);
       return true;
     }
     const std::size_t after = next_message_at(
@@ -88,13 +113,6 @@ bool Receiver::take_unexpected(Instant now, RiSpace& space, Receive& r) {
     r.is_posted = false;
   }
   return false;
-}
-
-Unexpected* Receiver::find_unexpected(UnexpectedList& list, const Filter& filter,
-                                      bool with_headers) const {
-  for (Unexpected& u : list)
-    if ((with_headers || !u.is_header_only) && filter.accepts(u.header)) return &u;
-  return nullptr;
 }
 
 /// Moves an unexpected message into a receive. When packets are still to come they go straight
@@ -139,8 +157,9 @@ void Receiver::adopt(Instant now, Unexpected& u, Receive& r) {
   }
   if (r.multi_recv) completion.buffer = static_cast<std::uint8_t*>(r.iov.base()) + message_at;
   // The sink may post a receive, which must not find this message.
+  Endpoint& endpoint = *u.endpoint;
   unlink_unexpected(u);
-  complete_receive(now, r, completion);
+  complete_receive(now, endpoint, r, completion);
   // [SES 14.1] Delivery complete: only now is the data in the user's buffer and the completion
   // written.
   reports_.report(now, u, ReturnCode::kOk);
@@ -227,14 +246,14 @@ void Receiver::discard(Instant now, Unexpected& u) {
 
 bool Receiver::cancel(Instant now, Endpoint& endpoint, std::uint64_t context) {
   for (RiSpace& space : endpoint.spaces) {
-    Receive* r = space.posted.find_context(context);
+    Receive* r = space.own.find_context(context);
     if (r == nullptr) continue;
-    space.posted.remove(*r);
+    space.own.remove(*r);
     ++r->in_flight;
     Completion completion;
     completion.code = ReturnCode::kCancelled;
     completion.tag = r->filter.tag;
-    complete_receive(now, *r, completion);
+    complete_receive(now, endpoint, *r, completion);
     return true;
   }
   return cancel_claimed(now, endpoint, context);
@@ -244,10 +263,8 @@ bool Receiver::cancel(Instant now, Endpoint& endpoint, std::uint64_t context) {
 void Receiver::close_endpoint(Instant now, Endpoint& endpoint) {
   messages_.for_each([&](RxMessage& m) {
     if (m.endpoint != &endpoint) return;
-    if (m.target == RxTarget::kReceive && !m.receive->is_posted && --m.receive->in_flight == 0)
-      release_receive(*m.receive);
-    else if (m.target == RxTarget::kReceive && m.receive->is_posted)
-      --m.receive->in_flight;
+    if (m.target == RxTarget::kReceive && --m.receive->in_flight == 0 && !m.receive->is_posted)
+      orphans_.push_back(*m.receive);
     if (m.target == RxTarget::kCapture) m.unexpected->message = nullptr;
     if (m.target == RxTarget::kRead) returns_.fail(now, m.tally);
     if (m.target != RxTarget::kDiscard) {
@@ -273,8 +290,8 @@ void Receiver::close_endpoint(Instant now, Endpoint& endpoint) {
     }
   };
   for (RiSpace& space : endpoint.spaces) {
-    while (Receive* r = space.posted.front()) {
-      space.posted.remove(*r);
+    while (Receive* r = space.own.front()) {
+      space.own.remove(*r);
       release_receive(*r);
     }
     drop(space.unexpected);
@@ -282,6 +299,21 @@ void Receiver::close_endpoint(Instant now, Endpoint& endpoint) {
   drop(endpoint.claimed);
   close_streams(now, endpoint);
   for (RiSpace& space : endpoint.spaces) gates_.open_all(space);
+  // Its own receives go with it. A shared context has its back as if they were posted now, or is told that a multi-receive buffer is
+  // used up.
+  while (!orphans_.empty()) {
+    Receive& r = orphans_.front();
+    orphans_.pop_front();
+    if (r.endpoint == &endpoint) {
+      release_receive(r);
+    } else if (r.cursor == 0) {
+      post(now, r);
+    } else {
+      ++r.in_flight;
+      Completion completion;
+      complete_receive(now, *r.endpoint, r, completion);
+    }
+  }
 }
 
 void Receiver::on_memory_enabled(EndpointId endpoint) {

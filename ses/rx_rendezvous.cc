@@ -53,7 +53,7 @@ pds::Answer Receiver::deliver_rendezvous(Context& c, RiSpace& space, Receive& re
   core_.trace.emit(c.now, base::EventId::kMessageMatched, 0, {},
                    static_cast<std::uint64_t>(r.opcode), r.request_length);
   c.is_taken = true;
-  take(c, space, receive, start + limit);
+  take(space, receive, start + limit);
   bind_rendezvous(u, receive, start, limit);
   if (!r.is_single()) {
     RxMessage& m = shares_.begin(c, RxTarget::kReceive);
@@ -135,7 +135,7 @@ void Receiver::end_rendezvous(Instant now, Unexpected& u, ReturnCode code) {
   if (receive.multi_recv)
     completion.buffer =
         static_cast<std::uint8_t*>(receive.iov.base()) + (u.rest.start - u.buffer_offset);
-  complete_receive(now, receive, completion);
+  complete_receive(now, *u.endpoint, receive, completion);
   // [SES 14.1] Only now is the data in the user's buffer and the completion written.
   leave_fetching(now, u, code);
 }
@@ -179,7 +179,7 @@ void Receiver::close_rendezvous(Instant now, Endpoint& endpoint) {
       u.message->unexpected = nullptr;
       u.message = nullptr;
     } else if (receive != nullptr && --receive->in_flight == 0 && !receive->is_posted) {
-      release_receive(*receive);
+      orphans_.push_back(*receive);
     }
     leave_fetching(now, u, ReturnCode::kCancelled);
   }

@@ -80,7 +80,7 @@ std::uint32_t Receiver::fill_of(EndpointId endpoint) const {
 Receive* Receiver::match(Instant now, RiSpace& space, const Incoming& incoming,
                          std::uint64_t need) {
   for (;;) {
-    Receive* r = space.posted.find(incoming);
+    Receive* r = space.posted->find(incoming);
     if (r == nullptr || !r->multi_recv || need <= r->room() || need > r->iov.size()) return r;
     retire_multi_recv(now, space, *r);
   }
@@ -88,11 +88,11 @@ Receive* Receiver::match(Instant now, RiSpace& space, const Incoming& incoming,
 
 /// No further message goes into the buffer.
 void Receiver::retire_multi_recv(Instant now, RiSpace& space, Receive& r) {
-  space.posted.remove(r);
+  space.posted->remove(r);
   if (r.in_flight > 0) return;  // the last message in it says so
   ++r.in_flight;
   Completion completion;
-  complete_receive(now, r, completion);
+  complete_receive(now, *r.endpoint, r, completion);
 }
 
 pds::Answer Receiver::deliver(Context& c, RiSpace& space, Receive& receive) {
@@ -105,14 +105,14 @@ pds::Answer Receiver::deliver(Context& c, RiSpace& space, Receive& receive) {
   core_.trace.emit(c.now, base::EventId::kMessageMatched, 0, {},
                    static_cast<std::uint64_t>(r.opcode), r.request_length);
   c.is_taken = true;
-  take(c, space, receive, start + limit);
+  take(space, receive, start + limit);
   if (r.is_single()) {
     const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(limit, r.payload.size()));
     if (n > 0) receive.iov.scatter(start, r.payload.data(), n);
     Completion completion = completion_of(c, receive, start, limit);
     completion.data = r.header_data;
     completion.has_data = r.hd;
-    complete_receive(c.now, receive, completion);
+    complete_receive(c.now, *c.endpoint, receive, completion);
     return answer_placed(r, limit);
   }
   RxMessage& m = shares_.begin(c, RxTarget::kReceive);
@@ -124,15 +124,15 @@ pds::Answer Receiver::deliver(Context& c, RiSpace& space, Receive& receive) {
 }
 
 /// A message that ends at `end` goes into the receive.
-void Receiver::take(const Context& c, RiSpace& space, Receive& receive, std::uint64_t end) {
+void Receiver::take(RiSpace& space, Receive& receive, std::uint64_t end) {
   ++receive.in_flight;
   if (receive.multi_recv) {
     receive.cursor =
         next_message_at(static_cast<std::size_t>(std::min<std::uint64_t>(end, receive.iov.size())));
     if (receive.cursor > receive.iov.size()) receive.cursor = receive.iov.size();
-    if (receive.room() < c.endpoint->config.min_multi_recv) space.posted.remove(receive);
+    if (receive.room() < receive.endpoint->config.min_multi_recv) space.posted->remove(receive);
   } else if (receive.is_posted) {  // else it was the claim's
-    space.posted.remove(receive);
+    space.posted->remove(receive);
   }
 }
 
@@ -144,12 +144,13 @@ pds::Answer Receiver::proceed_receive(Context& c, RxMessage& m) {
     return fail(c, m, ReturnCode::kInitiatorErr);
   if (m.unexpected != nullptr) return end_eager_part(c, m);
   Receive& receive = *m.receive;
+  Endpoint& endpoint = *m.endpoint;
   const std::uint64_t limit = m.limit;
   Completion completion = completion_of(c, receive, m.start, limit);
   completion.data = m.header_data;
   completion.has_data = m.hd;
   shares_.release(m);
-  complete_receive(c.now, receive, completion);
+  complete_receive(c.now, endpoint, receive, completion);
   return answer_placed(r, limit);
 }
 
@@ -234,9 +235,9 @@ void Receiver::enlist(Context& c, RiSpace& space, Unexpected& u, Unexpected* hea
   list.insert(list.iterator_to(*header), u);
 }
 
-/// One message in `r` is at its end; `completion` says how.
-void Receiver::complete_receive(Instant now, Receive& r, Completion& completion) {
-  Endpoint& endpoint = *r.endpoint;
+/// One message in `r` is at its end; `completion` says how, and `endpoint` where it came to.
+void Receiver::complete_receive(Instant now, Endpoint& endpoint, Receive& r,
+                                Completion& completion) {
   completion.kind = r.tagged ? OpKind::kTaggedReceive : OpKind::kReceive;
   completion.context = r.context;
   completion.user_flags = r.user_flags;

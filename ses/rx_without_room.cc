@@ -85,7 +85,7 @@ bool Receiver::cancel_claimed(Instant now, Endpoint& endpoint, std::uint64_t con
     ++receive.in_flight;
     Completion completion;
     completion.code = ReturnCode::kCancelled;
-    complete_receive(now, receive, completion);
+    complete_receive(now, endpoint, receive, completion);
     return true;
   }
   return false;
@@ -102,6 +102,7 @@ void Receiver::drop_idle_headers(Instant now) {
       continue;
     }
     Receive* receive = u.receive;
+    Endpoint& endpoint = *u.endpoint;
     Completion completion;
     completion.code = ReturnCode::kMessageTimeout;
     completion.overflow_length = u.length;
@@ -110,7 +111,7 @@ void Receiver::drop_idle_headers(Instant now) {
     headers_.forget(u);
     if (receive == nullptr) continue;
     ++receive->in_flight;
-    complete_receive(now, *receive, completion);
+    complete_receive(now, endpoint, *receive, completion);
   }
 }
 

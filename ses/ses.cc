@@ -26,8 +26,11 @@ void Ses::set_ways(Ways& ways) {
 
 PostResult<EndpointId> Ses::open_endpoint(Instant now, const EndpointConfig& config,
                                           CompletionSink& sink) {
+  Endpoint* const context = impl_->core.endpoints.find_context(config.receive_context);
+  if (config.receive_context != 0 && context == nullptr) return PostError::kBadEndpoint;
   auto endpoint = impl_->core.endpoints.open(now, config, sink);
   if (!endpoint) return endpoint.error();
+  if (context != nullptr) join(**endpoint, *context);
   if (impl_->core.config.spray_ordered) (*endpoint)->address.fep_cap |= kRestoresOrder;
   if (impl_->core.config.small_headers) (*endpoint)->address.fep_cap |= kTakesSmall;
   if (impl_->core.config.rendezvous) (*endpoint)->address.fep_cap |= kFetchesRendezvous;
@@ -36,12 +39,23 @@ PostResult<EndpointId> Ses::open_endpoint(Instant now, const EndpointConfig& con
 }
 
 void Ses::close_endpoint(Instant now, EndpointId endpoint) {
+  if (Endpoint* context = impl_->core.endpoints.find_context(endpoint)) {
+    impl_->rx.close_endpoint(now, *context);
+    return impl_->core.endpoints.close_context(*context);
+  }
   Endpoint* e = impl_->core.endpoints.find(endpoint);
   if (e == nullptr) return;
+  leave(*e);
   impl_->rx.close_rendezvous(now, *e);
   impl_->tx.close_endpoint(now, *e);
   impl_->rx.close_endpoint(now, *e);
   impl_->core.endpoints.close(now, *e);
+}
+
+PostResult<EndpointId> Ses::open_receive_context(std::size_t min_multi_recv, CompletionSink& sink) {
+  const auto context = impl_->core.endpoints.open_context(min_multi_recv, sink);
+  if (!context) return context.error();
+  return (*context)->id;
 }
 
 Address Ses::address_of(EndpointId endpoint) const {
@@ -50,7 +64,7 @@ Address Ses::address_of(EndpointId endpoint) const {
 }
 
 void Ses::set_min_multi_recv(EndpointId endpoint, std::size_t bytes) {
-  if (Endpoint* e = impl_->core.endpoints.find(endpoint)) e->config.min_multi_recv = bytes;
+  if (Endpoint* e = impl_->core.endpoints.find_receiver(endpoint)) e->config.min_multi_recv = bytes;
 }
 
 PostResult<PeerId> Ses::add_peer(const Address& address) {
@@ -104,7 +118,7 @@ PostResult<Posted> Ses::atomic(Instant now, EndpointId endpoint, const AtomicReq
 }
 
 PostResult<Posted> Ses::receive(Instant now, EndpointId endpoint, const ReceiveRequest& request) {
-  Endpoint* e = impl_->core.endpoints.find(endpoint);
+  Endpoint* e = impl_->core.endpoints.find_receiver(endpoint);
   if (e == nullptr) return PostError::kBadEndpoint;
   return impl_->rx.receive(now, *e, request);
 }
@@ -123,7 +137,7 @@ PostResult<Posted> Ses::claim_receive(Instant now, EndpointId endpoint,
 }
 
 bool Ses::cancel(Instant now, EndpointId endpoint, std::uint64_t context) {
-  Endpoint* e = impl_->core.endpoints.find(endpoint);
+  Endpoint* e = impl_->core.endpoints.find_receiver(endpoint);
   if (e == nullptr) return false;
   return impl_->rx.cancel(now, *e, context) || impl_->tx.cancel(now, *e, context);
 }
@@ -134,11 +148,6 @@ std::size_t Ses::free_sends(EndpointId) const {
 
 std::size_t Ses::free_receives(EndpointId) const {
   return impl_->rx.free_receives();
-}
-
-bool Ses::has_work(EndpointId endpoint) const {
-  const Endpoint* e = impl_->core.endpoints.find(endpoint);
-  return e != nullptr && (e->sends > 0 || e->receives > 0);
 }
 
 // --- Loop --------------------------------------------------------------------------------------

@@ -117,6 +117,8 @@ struct EndpointConfig {
   std::uint32_t memory_space = 0;  ///< which regions peers reach through it: those of the same one
   bool accept_any_job = true;      ///< absolute mode: sends of other jobs may match
   bool accept_remote_data = true;  ///< false: a WRITE with header data is refused (no receive CQ)
+  /// Of open_receive_context(): its messages take the receives that are posted there, and none can be posted to the endpoint.
+  std::uint32_t receive_context = 0;
 };
 
 enum class OpKind : std::uint8_t {
@@ -332,6 +334,11 @@ class Ses final : public pds::Upper {
   /// Cancels everything of the endpoint without completions; late packets are answered kCancelled
   /// or kBadIndex.
   void close_endpoint(Instant now, EndpointId endpoint);
+  /// A queue of receives for the messages of several endpoints, those opened with it as their `receive_context`. Receives are
+  /// posted, cancelled and closed by its id as by that of an endpoint. A message completes the receive it took at the endpoint that
+  /// it came to; `sink` is told what no message has to do with: that a receive was cancelled, or that a multi-receive buffer comes
+  /// back because the next message does not fit. To be closed after its endpoints.
+  PostResult<EndpointId> open_receive_context(std::size_t min_multi_recv, CompletionSink& sink);
   Address address_of(EndpointId endpoint) const;
   void set_min_multi_recv(EndpointId endpoint, std::size_t bytes);
 
@@ -362,7 +369,6 @@ class Ses final : public pds::Upper {
   /// Free descriptors of the endpoint.
   std::size_t free_sends(EndpointId endpoint) const;
   std::size_t free_receives(EndpointId endpoint) const;
-  bool has_work(EndpointId endpoint) const;  ///< operations not yet complete
 
   // --- Loop
   // ------------------------------------------------------------------------------------------------------------

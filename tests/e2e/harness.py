@@ -151,6 +151,11 @@ def own_addresses(count):
     return "|".join(f"127.{100 + os.getpid() % 100}.{os.getpid() // 100 % 256}.{n + 1}" for n in range(count))
 
 
+def own_fabric_addresses(count):
+    """The same for hosts of an emulated fabric, whose addresses no kernel knows."""
+    return "|".join(f"10.{100 + os.getpid() % 100}.{os.getpid() // 100 % 256}.{n + 1}" for n in range(count))
+
+
 def need_program(name):
     path = shutil.which(name)
     if not path:

@@ -125,7 +125,7 @@ TEST_F(DeviceTest, getinfo__needs_programs_that_register_device_memory) {
 }
 
 /// The plug-in's two protocols, with the hints of its source. The first version of libfabric that it asks for is newer than ours.
-// Covers: FI-67
+// Covers: FI-67, FI-75
 TEST_F(DeviceTest, getinfo__serves_the_hints_of_the_nccl_plugin) {
   Info rdma = make_hints();
   rdma->caps = FI_MSG | FI_RMA | FI_HMEM | FI_LOCAL_COMM | FI_REMOTE_COMM;
@@ -136,6 +136,8 @@ TEST_F(DeviceTest, getinfo__serves_the_hints_of_the_nccl_plugin) {
   rdma->domain_attr->mr_key_size = 2;
   rdma->domain_attr->threading = FI_THREAD_COMPLETION;
   rdma->domain_attr->cq_data_size = 4;
+  const Info from_kernels(fi_dupinfo(rdma.get()));  // its newest part, which reads who sent
+  from_kernels->caps |= FI_SOURCE;
   Info sendrecv = make_hints();
   sendrecv->caps = FI_LOCAL_COMM | FI_REMOTE_COMM | FI_TAGGED | FI_MSG | FI_HMEM | FI_RMA | FI_READ;
   sendrecv->mode = FI_CONTEXT | FI_CONTEXT2;
@@ -144,7 +146,7 @@ TEST_F(DeviceTest, getinfo__serves_the_hints_of_the_nccl_plugin) {
   sendrecv->domain_attr->mr_key_size = 2;
   sendrecv->domain_attr->threading = FI_THREAD_SAFE;
   sendrecv->tx_attr->msg_order = sendrecv->rx_attr->msg_order = FI_ORDER_SAS;
-  for (const fi_info* hints : {rdma.get(), sendrecv.get()}) {
+  for (const fi_info* hints : {rdma.get(), from_kernels.get(), sendrecv.get()}) {
     for (const std::uint32_t version : {FI_VERSION(1, 6), FI_VERSION(1, 17)}) {
       const Info info = get_info(hints, nullptr, version);
       ASSERT_NE(info, nullptr);
