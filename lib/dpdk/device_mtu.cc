@@ -59,7 +59,12 @@ MtuChoice choose_mtu(const MtuInputs& in) {
 
 bool has_real_mtu(DeviceKind kind) {
   return kind == DeviceKind::kPci || kind == DeviceKind::kOtherBus || kind == DeviceKind::kTap ||
-         kind == DeviceKind::kVirtio;
+         kind == DeviceKind::kVirtio || kind == DeviceKind::kTeam;
+}
+
+bool names_real_mtu_max(DeviceKind kind) {
+  // The least of its members' limits, some of which may be none.
+  return has_real_mtu(kind) && kind != DeviceKind::kTeam;
 }
 
 std::size_t af_xdp_packet_bytes() {

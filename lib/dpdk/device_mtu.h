@@ -28,9 +28,10 @@ inline constexpr std::size_t kLargestIpMtu = 16128;
 /// Without a wish of the user the MTU is cut to what all can carry; a wish that one of them cannot carry is refused.
 MtuChoice choose_mtu(const MtuInputs& in);
 
-/// Whether the driver of such a device is asked to set the MTU, and its limit is meant. Several virtual ones name a limit that they
-/// do not have, and carry what fits their buffers.
+/// Whether the driver of such a device is asked to set the MTU, and passes nothing larger.
 bool has_real_mtu(DeviceKind kind);
+/// Whether the limit that it names is meant. Several virtual ones name a limit that they do not have, and carry what fits their buffers.
+bool names_real_mtu_max(DeviceKind kind);
 
 /// af_xdp lays each buffer into one page: what is left in it for the bytes of a packet behind the headroom, and the largest IP MTU then.
 std::size_t af_xdp_packet_bytes();

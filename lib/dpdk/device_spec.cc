@@ -34,6 +34,7 @@ DeviceKind kind_of(const std::string& name) {
   if (is("net_pcap") || is("eth_pcap")) return DeviceKind::kPcap;
   if (is("net_tap")) return DeviceKind::kTap;
   if (is("net_virtio_user") || is("virtio_user")) return DeviceKind::kVirtio;
+  if (is("net_bonding") || is("net_failsafe")) return DeviceKind::kTeam;
   return DeviceKind::kOtherVdev;
 }
 
@@ -162,6 +163,7 @@ std::size_t default_ip_mtu(const DeviceSpec& spec) {
     case DeviceKind::kOtherVdev:
       return mtu != 0 ? mtu : kVirtualIpMtu;
     case DeviceKind::kTap:
+    case DeviceKind::kTeam:
     case DeviceKind::kPci:
     case DeviceKind::kOtherBus:
       return 0;  // the device knows

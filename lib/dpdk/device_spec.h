@@ -8,7 +8,8 @@
 
 namespace uet::dpdk {
 
-/// The last two are hardware: a PCI function, or a device of another bus (sub-functions on the auxiliary bus, VMBus).
+/// kTeam: bonding and failsafe, which are made of other devices. The last two are hardware: a PCI function, or a device of another bus
+/// (sub-functions on the auxiliary bus, VMBus).
 enum class DeviceKind {
   kMemif,
   kAfPacket,
@@ -16,6 +17,7 @@ enum class DeviceKind {
   kPcap,
   kTap,
   kVirtio,
+  kTeam,
   kOtherVdev,
   kPci,
   kOtherBus

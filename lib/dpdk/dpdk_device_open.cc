@@ -294,6 +294,7 @@ std::string DpdkDevice::explain(const std::string& what, int code) const {
              "device of Hyper-V";
     case DeviceKind::kPcap:
     case DeviceKind::kVirtio:
+    case DeviceKind::kTeam:
     case DeviceKind::kOtherVdev:
       return text +
              "; devices are named net_memif0, net_af_packet0, net_tap0, net_af_xdp0, net_ring0, "
@@ -329,7 +330,7 @@ bool DpdkDevice::settle_mtu(const rte_eth_dev_info& info, std::string& error) {
   MtuInputs in{.wanted = config_.ip_mtu, .suggested = default_ip_mtu(spec)};
   std::uint16_t own = 0;
   if (rte_eth_dev_get_mtu(port_, &own) == 0) in.own = own;
-  if (has_real_mtu(spec.kind)) in.device_max = mtu_max(info);
+  if (names_real_mtu_max(spec.kind)) in.device_max = mtu_max(info);
   if (spec.kind == DeviceKind::kAfXdp) in.device_max = af_xdp_mtu_max();
   if (!spec.argument("iface").empty() && spec.kind != DeviceKind::kTap)
     in.kernel = kernel_mtu(spec.argument("iface"));

@@ -133,6 +133,8 @@ TEST(DeviceSpec, kinds__are_told_by_the_name) {
   EXPECT_EQ(spec_of("01:00.0").kind, DeviceKind::kPci);
   EXPECT_EQ(spec_of("auxiliary:mlx5_core.sf.2").kind, DeviceKind::kOtherBus);
   EXPECT_EQ(spec_of("vmbus:635a7ae3-091e-4410-ad59-667c4f8c04c3").kind, DeviceKind::kOtherBus);
+  EXPECT_EQ(spec_of("net_bonding0").kind, DeviceKind::kTeam);
+  EXPECT_EQ(spec_of("net_failsafe0,dev(net_null0)").kind, DeviceKind::kTeam);
   EXPECT_TRUE(spec_of("auxiliary:mlx5_core.sf.2").is_hardware());
   EXPECT_FALSE(spec_of("net_tap0").is_hardware());
 }
@@ -154,6 +156,15 @@ TEST(ChooseMtu, without_a_wish__is_what_all_can_carry) {
   EXPECT_EQ(cut.ip_mtu, 3400u);
   EXPECT_THAT(cut.remark, HasSubstr("FI_UET_MTU=3400"));
   EXPECT_THAT(choose_mtu({.suggested = 1500, .kernel = 1500}).remark, IsEmpty());
+}
+
+// A bond of interfaces with MTU 1500 carries no more, and its driver says so.
+TEST(ChooseMtu, of_a_device_made_of_others__is_the_driver_s) {
+  for (const char* name : {"net_bonding0", "net_failsafe0,dev(net_null0)"}) {
+    EXPECT_EQ(default_ip_mtu(spec_of(name)), 0u);
+    EXPECT_TRUE(has_real_mtu(spec_of(name).kind));
+    EXPECT_FALSE(names_real_mtu_max(spec_of(name).kind));
+  }
 }
 
 // The loopback interface has 65536.

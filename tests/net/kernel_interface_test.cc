@@ -33,6 +33,13 @@ TEST_F(DpdkGuestTest, af_xdp__takes_the_largest_mtu_that_its_buffers_have) {
   std::system("ip link set uetveth0 mtu 1500 && ip link set uetveth1 mtu 1500");
 }
 
+TEST_F(DpdkGuestTest, failsafe__carries_what_the_interface_under_its_member_does) {
+  if (!has_veth()) GTEST_SKIP() << "needs root, network namespaces and veth";
+  auto device = open("net_failsafe62,dev(net_af_packet62,iface=uetveth0)");
+  ASSERT_TRUE(device) << error_;
+  EXPECT_EQ(device->facts().ip_mtu, 1500u);
+}
+
 // --- The kernel's neighbors
 
 TEST_F(DpdkGuestTest, kernel_neighbors__are_read_and_heard_of) {
