@@ -45,7 +45,7 @@ struct DeliveryReportsTest : ::testing::Test {
     return view({answer.response.header.data(), answer.response.header_bytes},
                 answer.response.next_hdr);
   }
-  /// A receive has taken it, or nobody will.
+  /// A receive has taken it, or none will.
   void end(Unexpected& u, ReturnCode code = ReturnCode::kOk) {
     store.drop_payload(u, endpoint->overflow);
     store.release(u, endpoint->overflow);
