@@ -52,7 +52,8 @@ struct Bait {
 
 /// What the attacker knows of others' PDCs when it forges their addresses.
 enum class Sight : std::uint8_t {
-  /// The right PDCIDs and no PSNs. A sweep over all 65,536 identifiers is played as the one packet that hits.
+  /// The right PDCIDs and no PSNs. A sweep over all 65,536 identifiers is played as the one packet that hits; the identifiers that
+  /// targets give forged openings are not known, as that would be a sweep for each packet of a sweep. [decision 103]
   kBlind,
   /// All traffic. Without security it can put data into honest connections then, so little is promised: see `may_inject`.
   kAll,

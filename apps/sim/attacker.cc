@@ -475,6 +475,10 @@ void Attacker::forge(Running& e, AttackPackets& make) {
   const auto& heard = taps_[e.plan->victim]->heard();
   if (heard.empty()) return;
   const Wiretap::Heard& h = heard[e.rng.below(static_cast<std::uint32_t>(heard.size()))];
+  const auto is_of_forged = [&h](const auto& tap) { return tap->has_forged_opening(h.psn); };
+  // A sweep within a sweep, 65,536 times 65,536 packets, is not played.
+  if (plan_.sight == Sight::kBlind && !h.is_request && std::ranges::any_of(taps_, is_of_forged))
+    return;
   Conversation c;
   c.victim = h.to;
   c.as = address_of(h.from);

@@ -1,16 +1,25 @@
 #include "apps/sim/wiretap.h"
 
+#include <algorithm>
+
 #include "lib/wire/codec.h"
 
 namespace uet::sim {
 
 using wire::PdsType;
 
+namespace {
+
+/// Packets of a forged opening that its target may have acknowledged.
+constexpr std::int32_t kAnswered = 64;
+
+}  // namespace
+
 void Wiretap::on_delivered(const Frame& frame) {
   const auto bytes = frame.rx.packet.bytes();
   const HostId from = host_of(frame.rx.source);
   if (from != frame.source) {  // forged
-    if (from < honest_hosts_) return;
+    if (from < honest_hosts_) return note_forged(bytes);
     ++ghost_packets_;
     ghost_bytes_ += bytes.size();
     return;
@@ -48,6 +57,28 @@ void Wiretap::on_delivered(const Frame& frame) {
     heard_.push_back(std::move(h));
   else
     heard_[next_++ % kKept] = std::move(h);
+}
+
+void Wiretap::note_forged(std::span<const std::uint8_t> bytes) {
+  if (bytes.size() < wire::PdsRequest::kSize) return;
+  const auto type = static_cast<PdsType>(bytes[0] >> 3);
+  if (type != PdsType::kRodReq && type != PdsType::kRudReq && type != PdsType::kRodCcReq &&
+      type != PdsType::kRudCcReq)
+    return;
+  if (!wire::decode<wire::PdsRequest>(bytes.data()).syn) return;
+  const auto opening = wire::decode<wire::PdsRequestSyn>(bytes.data());
+  const base::Psn start = opening.psn - opening.psn_offset;
+  if (forged_starts_.size() < kOpeningsKept)
+    forged_starts_.push_back(start);
+  else
+    forged_starts_[next_start_++ % kOpeningsKept] = start;
+}
+
+bool Wiretap::has_forged_opening(base::Psn cack) const {
+  return std::ranges::any_of(forged_starts_, [&](base::Psn start) {
+    const std::int32_t beyond = cack.distance_from(start - 1);
+    return beyond >= 0 && beyond < kAnswered;
+  });
 }
 
 }  // namespace uet::sim

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "apps/sim/attack_packets.h"
@@ -29,15 +30,22 @@ class Wiretap final : public FrameObserver {
 
   /// The last few, in no order.
   const std::vector<Heard>& heard() const { return heard_; }
+  /// Whether an ACK with this CACK_PSN answers one of the last openings that were forged in the name of an honest host.
+  bool has_forged_opening(base::Psn cack) const;
   /// What came from addresses that no host has.
   std::uint64_t ghost_packets() const { return ghost_packets_; }
   std::uint64_t ghost_bytes() const { return ghost_bytes_; }
 
  private:
   static constexpr std::size_t kKept = 16;
+  static constexpr std::size_t kOpeningsKept = 64;
+  void note_forged(std::span<const std::uint8_t> bytes);
+
   std::uint32_t honest_hosts_;
   std::vector<Heard> heard_;
   std::size_t next_ = 0;
+  std::vector<base::Psn> forged_starts_;
+  std::size_t next_start_ = 0;
   std::uint64_t ghost_packets_ = 0, ghost_bytes_ = 0;
 };
 
