@@ -42,6 +42,10 @@ struct Endpoint {
   std::size_t next_member = 0;     ///< whose waiting messages are looked at first
 
   OverflowUse& use_of(const Unexpected& u) { return u.is_held ? held : overflow; }
+  /// The list that an unexpected message of this endpoint is in.
+  UnexpectedList& list_of(const Unexpected& u) {
+    return u.claimed ? claimed : space(u.tagged).unexpected;
+  }
   RiSpace& space(Space s) { return spaces[static_cast<std::size_t>(s)]; }
   RiSpace& space(bool tagged) { return space(tagged ? Space::kTagged : Space::kUntagged); }
   void complete(const Completion& completion) { sink->on_completion(id, completion); }

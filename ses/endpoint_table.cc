@@ -19,6 +19,22 @@ void erase_one(Map& map, const Key& key, const Endpoint* endpoint) {
     }
 }
 
+/// No job twice, and none that does not fit the wire.
+bool are_jobs(const EndpointConfig& c) {
+  std::vector<std::uint32_t> all = c.further_jobs;
+  all.push_back(c.job_id);
+  std::ranges::sort(all);
+  return all.size() <= kMaxJobs && all.back() <= kLargestJob &&
+         std::ranges::adjacent_find(all) == all.end();
+}
+
+/// The jobs that the endpoint is addressed in; an address of absolute mode has none, so there one entry serves all.
+template <typename Visit>
+void for_each_job(const EndpointConfig& c, Visit&& visit) {
+  visit(c.job_id);
+  if (c.relative) std::ranges::for_each(c.further_jobs, visit);
+}
+
 }  // namespace
 
 EndpointTable::EndpointTable(std::uint32_t max, net::FabricAddress own_address,
@@ -29,14 +45,14 @@ EndpointTable::EndpointTable(std::uint32_t max, net::FabricAddress own_address,
 
 PostResult<Endpoint*> EndpointTable::open(Instant now, const EndpointConfig& config,
                                           CompletionSink& sink) {
-  if (config.job_id > 0xff'ffff || config.pid_on_fep > 0xfff || config.resource_index > kLastIndex)
+  if (!are_jobs(config) || config.pid_on_fep > 0xfff || config.resource_index > kLastIndex)
     return PostError::kBadArgument;
   std::erase_if(resting_, [now](const auto& entry) { return entry.second <= now; });
-  Target target{config.relative, config.job_id, config.pid_on_fep, config.resource_index};
-  if (target.resource_index == 0) {
-    target.resource_index = choose_index(now, target);
-    if (target.resource_index == 0) return PostError::kNoResources;
-  } else if (!is_free(now, target)) {
+  std::uint16_t index = config.resource_index;
+  if (index == 0) {
+    index = choose_index(now, config);
+    if (index == 0) return PostError::kNoResources;
+  } else if (!is_free(now, config, index)) {
     return PostError::kAddressInUse;
   }
   Slot* slot = free_slot();
@@ -46,29 +62,33 @@ PostResult<Endpoint*> EndpointTable::open(Instant now, const EndpointConfig& con
   e.id = (++slot->life << kSlotBits & ~kContextBit) |
          static_cast<std::uint32_t>(slot - slots_.data() + 1);
   e.config = config;
-  e.config.resource_index = target.resource_index;
+  e.config.resource_index = index;
   e.sink = &sink;
   e.address.fabric_address = own_address_;
   e.address.pid_on_fep = config.pid_on_fep;
-  e.address.resource_index = target.resource_index;
+  e.address.resource_index = index;
   e.address.relative = config.relative;
   // [SES 2.6] Unique in {FA, JobID}, because {PIDonFEP, RI} is.
-  e.address.initiator_id = config.initiator_id.value_or((std::uint32_t{config.pid_on_fep} << 12) |
-                                                        target.resource_index);
-  by_key_.emplace(key_of(target), &e);
-  by_process_.emplace(process_key(config.relative, config.job_id, config.pid_on_fep), &e);
-  if (config.relative) by_job_.emplace(config.job_id, &e);
+  e.address.initiator_id =
+      config.initiator_id.value_or((std::uint32_t{config.pid_on_fep} << 12) | index);
+  for_each_job(config, [&](std::uint32_t job) {
+    by_key_.emplace(key_of({config.relative, job, config.pid_on_fep, index}), &e);
+    by_process_.emplace(process_key(config.relative, job, config.pid_on_fep), &e);
+    if (config.relative) by_job_.emplace(job, &e);
+  });
   ++open_;
   return &e;
 }
 
 void EndpointTable::close(Instant now, Endpoint& endpoint) {
   const EndpointConfig& c = endpoint.config;
-  const Target target{c.relative, c.job_id, c.pid_on_fep, c.resource_index};
-  by_key_.erase(key_of(target));
-  erase_one(by_process_, process_key(c.relative, c.job_id, c.pid_on_fep), &endpoint);
-  erase_one(by_job_, c.job_id, &endpoint);
-  resting_[key_of(target)] = now + ri_reuse_;
+  for_each_job(c, [&](std::uint32_t job) {
+    const std::uint64_t key = key_of({c.relative, job, c.pid_on_fep, c.resource_index});
+    by_key_.erase(key);
+    erase_one(by_process_, process_key(c.relative, job, c.pid_on_fep), &endpoint);
+    erase_one(by_job_, job, &endpoint);
+    resting_[key] = now + ri_reuse_;
+  });
   --open_;
   slots_[(endpoint.id & ((1u << kSlotBits) - 1)) - 1].endpoint.reset();
 }
@@ -111,18 +131,22 @@ std::uint64_t EndpointTable::key_of(const Target& t) {
   return process_key(t.relative, t.job_id, t.pid_on_fep) | t.resource_index;
 }
 
-bool EndpointTable::is_free(Instant now, const Target& t) const {
-  if (by_key_.contains(key_of(t))) return false;
-  const auto it = resting_.find(key_of(t));
-  return it == resting_.end() || it->second <= now;
+bool EndpointTable::is_free(Instant now, const EndpointConfig& c, std::uint16_t index) const {
+  bool is_free = true;
+  for_each_job(c, [&](std::uint32_t job) {
+    const std::uint64_t key = key_of({c.relative, job, c.pid_on_fep, index});
+    const auto it = resting_.find(key);
+    is_free = is_free && !by_key_.contains(key) && (it == resting_.end() || it->second <= now);
+  });
+  return is_free;
 }
 
 /// Goes round, so that numbers come back late even without the resting time. 0 when all are taken.
-std::uint16_t EndpointTable::choose_index(Instant now, Target t) {
+std::uint16_t EndpointTable::choose_index(Instant now, const EndpointConfig& config) {
   for (unsigned i = 0; i < kLastIndex; ++i) {
-    t.resource_index = next_index_;
+    const std::uint16_t index = next_index_;
     next_index_ = next_index_ == kLastIndex ? 1 : static_cast<std::uint16_t>(next_index_ + 1);
-    if (is_free(now, t)) return t.resource_index;
+    if (is_free(now, config, index)) return index;
   }
   return 0;
 }

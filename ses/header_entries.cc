@@ -53,8 +53,7 @@ void HeaderEntries::unlist(Unexpected& u) {
 
 void HeaderEntries::forget(Unexpected& u) {
   unlist(u);
-  Endpoint& endpoint = *u.endpoint;
-  UnexpectedList& list = u.claimed ? endpoint.claimed : endpoint.space(u.tagged).unexpected;
+  UnexpectedList& list = u.endpoint->list_of(u);
   list.erase(list.iterator_to(u));
   senders_.unhold(*u.sender);
   store_.recycle(u);

@@ -54,7 +54,6 @@ class IovList {
   std::size_t size() const { return size_; }
   void* base() const { return count_ == 0 ? nullptr : pieces()[0].iov_base; }
   std::span<const iovec> as_span() const { return {pieces(), count_}; }
-  bool is_contiguous() const { return count_ <= 1; }
   DeviceMemory* device() const { return device_; }
 
   /// Where n bytes from `offset` on lie in one piece; null when they do not. Of a device's memory the CPU may only use the

@@ -4,7 +4,7 @@ namespace uet::ses {
 
 PostResult<std::uint64_t> MemoryTable::add(const MemoryRequest& request, base::Rng& rng) {
   if (request.iov.size() > kMaxIov) return PostError::kBadArgument;
-  if (request.job_id && *request.job_id > 0xff'ffff) return PostError::kBadArgument;
+  if (request.job_id && *request.job_id > kLargestJob) return PostError::kBadArgument;
   const std::uint64_t flags =
       (request.idempotent_safe ? kKeyIdempotentSafe : 0) | (request.optimized ? kKeyOptimized : 0);
   if (request.key) {

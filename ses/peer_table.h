@@ -1,4 +1,4 @@
-/// Known peers: the AV entries of all endpoints of this FEP, one object per distinct address.
+/// Known peers: the AV entries of all endpoints of this FEP, one object for each address and job.
 #pragma once
 
 #include <array>
@@ -20,8 +20,9 @@ enum class Space : std::uint8_t { kUntagged = 0, kTagged = 1 };
 struct Peer : Pooled {
   PeerId id = 0;
   Address address;
-  std::uint32_t users = 0;  ///< add_peer() less remove_peer(): 0 means no new operations
-  std::uint32_t holds = 0;  ///< operations, receives and flows that refer to it
+  std::optional<std::uint32_t> job;  ///< what is sent to it goes in this one; else the endpoint's
+  std::uint32_t users = 0;           ///< add_peer() less remove_peer(): 0 means no new operations
+  std::uint32_t holds = 0;           ///< operations, receives and flows that refer to it
   std::array<std::uint8_t, 2> generation{};  ///< of the peer's RI, by space [SES 2.5]
   std::array<SendStream, 2> streams;         ///< by space
   bool refuses_rendezvous = false;           ///< it said that it does not fetch
@@ -37,13 +38,13 @@ class PeerTable {
  public:
   explicit PeerTable(std::uint32_t max) : pool_(max, 64) {}
 
-  PostResult<PeerId> add(const Address& address);
+  PostResult<PeerId> add(const Address& address, std::optional<std::uint32_t> job = {});
   void remove(PeerId id);
   /// The peer, if new operations may name it.
   Peer* find(PeerId id);
   const Peer* find(PeerId id) const { return const_cast<PeerTable*>(this)->find(id); }
-  /// A peer with this fabric address and Initiator ID: who sent a message. 0 when unknown.
-  PeerId find_source(const net::FabricAddress& fabric_address, std::uint32_t initiator_id) const;
+  /// Who sent a message: a peer of this job, or of none that was named. 0 when unknown.
+  PeerId find_source(const Source& source) const;
 
   void hold(Peer& peer) { ++peer.holds; }
   void unhold(Peer& peer);
@@ -52,14 +53,20 @@ class PeerTable {
 
  private:
   static constexpr unsigned kIndexBits = 20;
-  struct AddressHash {
-    std::size_t operator()(const Address& a) const;
+  /// [SES 2.3] The job is part of what names an endpoint, so what is known of one is kept for each.
+  struct Name {
+    Address address;
+    std::optional<std::uint32_t> job;
+    bool operator==(const Name&) const = default;
+  };
+  struct NameHash {
+    std::size_t operator()(const Name& name) const;
   };
 
   void forget(Peer& peer);
 
   ChunkedPool<Peer> pool_;
-  std::unordered_map<Address, Peer*, AddressHash> by_address_;
+  std::unordered_map<Name, Peer*, NameHash> by_name_;
   std::unordered_multimap<std::size_t, Peer*> by_source_;
 };
 

@@ -72,7 +72,7 @@ void assign(TxOp& op, Endpoint& endpoint, Flow& flow, SesOpcode opcode, std::uin
   op.peer = flow.peer;
   op.opcode = opcode;
   op.length = length;
-  op.job_id = endpoint.config.job_id;
+  op.job_id = flow.peer->job.value_or(endpoint.config.job_id);
   op.initiator_id = endpoint.address.initiator_id;
   op.endpoint_id = endpoint.id;
   op.retries = 0;
@@ -198,6 +198,8 @@ PostResult<TxOp*> Posting::prepare(Instant now, Endpoint& endpoint, const Common
                                    SesOpcode opcode) {
   Peer* peer = core_.peers.find(common.peer);
   if (peer == nullptr) return PostError::kBadPeer;
+  // [SES 3] A process does not choose freely in whose name it speaks.
+  if (peer->job && !endpoint.config.belongs_to(*peer->job)) return PostError::kBadJob;
   if (common.iov.size() > std::min<std::size_t>(core_.config.iov_limit, kMaxIov))
     return PostError::kBadArgument;
   std::uint64_t length = 0;

@@ -11,7 +11,7 @@ struct Sender;
 /// A READ whose data goes back in packets of its own: complete when all were asked for and
 /// acknowledged. Outlives the RxMessage, because the initiator may use the message id again before
 /// the last acknowledgement is here.
-struct ReadTally : Pooled {
+struct ReadProgress : Pooled {
   EndpointId endpoint = 0;
   Source source;
   std::uint64_t key = 0;
@@ -43,7 +43,7 @@ struct ReadReturn : Pooled {
   bool failed = false;    ///< a part was refused
   Block* copy = nullptr;  ///< ordered reads: the bytes as they were when the request arrived
   std::size_t copy_cost = 0;
-  PoolRef tally;
+  PoolRef progress;
 };
 
 using ReturnList =

@@ -89,12 +89,12 @@ bool parse_request(std::uint8_t next_hdr, std::span<const std::uint8_t> bytes,
 /// says what they carry.
 bool fit_payload(RequestView& request);
 
-/// Rule 4 of the message table: does this packet lie inside its message as segmentation makes them?
-/// [SES 4.2, 4.3]
 /// The closing packet of a deferred message: no bytes, and none will come behind it. [SES 8.2]
 constexpr bool closes_early(const RequestView& r) {
   return is_deferrable(r.opcode) && !r.som && r.eom && r.covered == 0;
 }
+/// Rule 4 of the message table: does this packet lie inside its message as segmentation makes them?
+/// [SES 4.2, 4.3]
 bool is_well_segmented(const RequestView& request, std::uint32_t own_mtu);
 
 /// What stands between the header and the payload of a rendezvous. [WIRE 5.11]

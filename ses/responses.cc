@@ -65,7 +65,7 @@ pds::Answer answer_ok(const RequestView& r, ResponseList list, std::uint32_t mod
                      true);
 }
 
-pds::Answer answer_thrown_away(const RequestView& r) {
+pds::Answer answer_unwanted(const RequestView& r) {
   return answer_ok(r, is_deferrable(r.opcode) ? ResponseList::kExpected : ResponseList::kOverflow,
                    0);
 }

@@ -34,7 +34,7 @@ pds::Answer answer_pending(const RequestView& request);
 /// RESPONSE with OK and what the initiator does not know of the length or the list. [rows 5, 8]
 pds::Answer answer_ok(const RequestView& request, ResponseList list, std::uint32_t modified_length);
 /// [SES 7.3] RESPONSE with OK, for a message that no receive will have. OVERFLOW without bytes would put a deferrable one off.
-pds::Answer answer_thrown_away(const RequestView& request);
+pds::Answer answer_unwanted(const RequestView& request);
 /// RESPONSE, guaranteed: does a message still wait for its receive, and in which process. [decision 105]
 pds::Answer answer_await(const RequestView& request, bool waits, std::uint32_t process);
 /// RESPONSE with an error. [row 4]

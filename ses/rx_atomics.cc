@@ -1,14 +1,14 @@
-// Atomics at the target. [SES 16]
+#include "ses/rx_atomics.h"
+
 #include <algorithm>
 #include <array>
 
 #include "ses/amo.h"
-#include "ses/receiver.h"
 
 namespace uet::ses {
 
 /// The extension of a request, and what it asks for.
-struct Receiver::Amo {
+struct AtomicTarget::Amo {
   AmoOperation operation;
   ReturnCode code = ReturnCode::kOk;  ///< of what is wrong with it, whatever memory it names
   std::uint32_t bytes = 0;            ///< of memory; 0 when there is a code
@@ -23,7 +23,7 @@ struct Receiver::Amo {
 };
 
 /// False when the packet is too short for what it announces.
-bool Receiver::Amo::parse(const RequestView& r, std::uint32_t most) {
+bool AtomicTarget::Amo::parse(const RequestView& r, std::uint32_t most) {
   if (r.payload.size() < wire::ExtAtomic::kSize) return false;
   const auto h = wire::decode<wire::ExtAtomic>(r.payload.data());
   operation.op = h.amo_opcode;
@@ -39,7 +39,7 @@ bool Receiver::Amo::parse(const RequestView& r, std::uint32_t most) {
 }
 
 /// [WIRE 5.11] The operands count as 32 bytes of the message; some may count one element. [SES 22.13]
-bool Receiver::Amo::parse_compare(const RequestView& r) {
+bool AtomicTarget::Amo::parse_compare(const RequestView& r) {
   constexpr std::uint32_t kOperands = 2 * sizeof(wire::U128);
   if (r.payload.size() < wire::ExtCompareSwap::kSize) return false;
   const std::size_t element = amo_bytes(operation.type);
@@ -55,7 +55,7 @@ bool Receiver::Amo::parse_compare(const RequestView& r) {
   return true;
 }
 
-ReturnCode Receiver::Amo::judge_length(const RequestView& r, std::uint32_t most) const {
+ReturnCode AtomicTarget::Amo::judge_length(const RequestView& r, std::uint32_t most) const {
   const std::size_t element = amo_bytes(operation.type);
   const bool fits = r.request_length > 0 && r.request_length <= most &&
                     r.request_length % element == 0 &&
@@ -111,100 +111,97 @@ void execute_on(const IovList& memory, std::uint64_t start, std::uint32_t bytes,
 
 }  // namespace
 
-/// Steps 5 to 7 and 9; then those of the memory that it names.
-pds::Answer Receiver::on_atomic(Context& c) {
+pds::Answer AtomicTarget::begin(RequestContext& c) {
   RequestView& r = c.request;
-  ReturnCode code = ReturnCode::kOk;
-  const bool is_tagged = is_tagged_atomic(r.opcode);
-  c.endpoint = find_endpoint(c, is_tagged ? RiKind::kTagged : RiKind::kRma, code);
-  if (c.endpoint == nullptr) return answer_error(r, code, r.ri_generation, true);
-  if (r.ie) return reject(c, ReturnCode::kInitiatorErr);
+  if (r.ie) return failures_.reject(c, ReturnCode::kInitiatorErr);
   Amo amo;
-  if (!amo.parse(r, core_.largest_payload())) {
-    core_.trace.drop(c.now, base::DropReason::kSesMalformed, c.packet.bytes.size());
-    return reject(c, ReturnCode::kOpViolation);
+  if (!amo.parse(r, shared_.core.largest_payload())) {
+    shared_.core.trace.drop(c.now, base::DropReason::kSesMalformed, c.packet.bytes.size());
+    return failures_.reject(c, ReturnCode::kOpViolation);
   }
   r.request_length = r.covered = amo.bytes;
-  return is_tagged ? begin_tagged_atomic(c, amo) : begin_atomic(c, amo);
+  return is_tagged_atomic(r.opcode) ? begin_in_receive(c, amo) : begin_in_region(c, amo);
 }
 
-pds::Answer Receiver::refuse_atomic(Context& c, ReturnCode code) {
-  core_.trace.drop(c.now, base::DropReason::kAtomicRefused, c.packet.bytes.size());
-  return reject(c, code);
+pds::Answer AtomicTarget::refuse(RequestContext& c, ReturnCode code) {
+  shared_.core.trace.drop(c.now, base::DropReason::kAtomicRefused, c.packet.bytes.size());
+  return failures_.reject(c, code);
 }
 
 /// Steps 12 to 14. It both reads and writes, so it needs both rights. [SES 15]
-pds::Answer Receiver::begin_atomic(Context& c, const Amo& amo) {
+pds::Answer AtomicTarget::begin_in_region(RequestContext& c, const Amo& amo) {
   std::uint64_t start = 0;
   ReturnCode code = ReturnCode::kOk;
   MemoryRegion* region = rma_.find_region(c, true, start, code);
-  if (region == nullptr) return refuse_atomic(c, code);
-  if (!region->remote_read) return refuse_atomic(c, ReturnCode::kPermViolation);
-  if (amo.code != ReturnCode::kOk) return refuse_atomic(c, amo.code);
+  if (region == nullptr) return refuse(c, code);
+  if (!region->remote_read) return refuse(c, ReturnCode::kPermViolation);
+  if (amo.code != ReturnCode::kOk) return refuse(c, amo.code);
   if (!is_reachable(region->iov, start, amo.bytes, amo.operation.type))
-    return refuse_atomic(c, ReturnCode::kAmoUnaligned);
+    return refuse(c, ReturnCode::kAmoUnaligned);
   if (c.request.hd && !c.endpoint->config.accept_remote_data)
-    return refuse_atomic(c, ReturnCode::kOpViolation);
+    return refuse(c, ReturnCode::kOpViolation);
   const std::uint64_t key = region->key;
   pds::Answer answer;
-  if (perform(c, amo, region->iov, start, answer)) complete_atomic(c, key);
+  if (perform(c, amo, region->iov, start, answer)) complete(c, key);
   return answer;
 }
 
 /// [SES 6.7] The memory is the receive that a tagged send with this tag would find. Where there is none nothing is kept: the
 /// initiator comes again. [decision 140]
-pds::Answer Receiver::begin_tagged_atomic(Context& c, const Amo& amo) {
+pds::Answer AtomicTarget::begin_in_receive(RequestContext& c, const Amo& amo) {
   const RequestView& r = c.request;
   RiSpace& space = c.endpoint->space(true);
-  Sender* sender = senders_.find(c.endpoint->id, c.packet.source);
+  Sender* sender = shared_.senders.find(c.endpoint->id, c.packet.source);
   const Gate* gate = sender == nullptr ? nullptr : &sender->gates[1];
   const std::uint8_t generation = gate == nullptr ? 0 : gate->generation;
   if (r.ri_generation != generation)
     return answer_error(r, ReturnCode::kBadGeneration, generation, true);
-  if (gate != nullptr && !gate->is_enabled) return reject(c, gates_.code_of_closed());
-  if (!r.rel && !c.endpoint->config.accept_any_job && r.job_id != c.endpoint->config.job_id)
-    return refuse_atomic(c, ReturnCode::kPermViolation);
-  if (amo.code != ReturnCode::kOk) return refuse_atomic(c, amo.code);
+  if (gate != nullptr && !gate->is_enabled)
+    return failures_.reject(c, shared_.gates.code_of_closed());
+  if (!r.rel && !c.endpoint->config.accepts_job(r.job_id))
+    return refuse(c, ReturnCode::kPermViolation);
+  if (amo.code != ReturnCode::kOk) return refuse(c, amo.code);
   Receive* receive = space.posted->find({r.mkey_match, r.job_id, r.initiator, c.packet.source});
-  if (receive == nullptr) return refuse_unmatched_atomic(c, space);
+  if (receive == nullptr) return refuse_unmatched(c, space);
   const std::uint64_t start = receive->cursor + r.buffer_offset;
   const std::uint64_t room = receive->iov.size();
   if (start < r.buffer_offset || start > room || amo.bytes > room - start)
-    return refuse_atomic(c, ReturnCode::kBadAddr);
+    return refuse(c, ReturnCode::kBadAddr);
   if (!is_reachable(receive->iov, start, amo.bytes, amo.operation.type))
-    return refuse_atomic(c, ReturnCode::kAmoUnaligned);
+    return refuse(c, ReturnCode::kAmoUnaligned);
   pds::Answer answer;
   if (!perform(c, amo, receive->iov, start, answer)) return answer;
-  take(space, *receive, start + amo.bytes);
+  shared_.receives.take(space, *receive, start + amo.bytes);
   Completion completion;
   completion.length = amo.bytes;
   completion.tag = r.mkey_match;
   completion.data = r.header_data;
   completion.has_data = r.hd;
   completion.source = c.source();
-  complete_receive(c.now, *c.endpoint, *receive, completion);
+  shared_.receives.complete(c.now, *c.endpoint, *receive, completion);
   return answer;
 }
 
 /// On ROD later ones must not be executed before it, so it closes the gate of its source as a send does that finds no room.
-pds::Answer Receiver::refuse_unmatched_atomic(Context& c, RiSpace& space) {
-  clock_.advance(c.now);
-  if (!c.is_ordered()) return reject(c, ReturnCode::kNoMatch);
-  Sender* sender = senders_.find_or_make(c.endpoint->id, c.packet.source, clock_.ns());
+pds::Answer AtomicTarget::refuse_unmatched(RequestContext& c, RiSpace& space) {
+  shared_.clock.advance(c.now);
+  if (!c.is_ordered()) return failures_.reject(c, ReturnCode::kNoMatch);
+  Sender* sender =
+      shared_.senders.find_or_make(c.endpoint->id, c.packet.source, shared_.clock.ns());
   if (sender == nullptr) return answer_refuse();
-  return reject(c, gates_.close(c, space, *sender));
+  return failures_.reject(c, shared_.gates.close(c, space, *sender));
 }
 
 /// Everything is checked. True: executed, and `answer` says so; PDS delivers no packet twice and keeps the answer with the old
 /// value until it is cleared. [SES 16.1]
-bool Receiver::perform(Context& c, const Amo& amo, const IovList& memory, std::uint64_t start,
-                       pds::Answer& answer) {
+bool AtomicTarget::perform(RequestContext& c, const Amo& amo, const IovList& memory,
+                           std::uint64_t start, pds::Answer& answer) {
   if (!is_fetching(c.request.opcode)) {
     execute_on(memory, start, amo.bytes, amo.operation, nullptr);
     answer = answer_default(c.request);
     return true;
   }
-  if (amo.bytes > core_.config.max_ack_data)
+  if (amo.bytes > shared_.core.config.max_ack_data)
     return perform_and_return(c, amo, memory, start, answer);
   execute_on(memory, start, amo.bytes, amo.operation, rma_.ack_data().data());
   answer = rma_.answer_carrying(c);
@@ -213,19 +210,19 @@ bool Receiver::perform(Context& c, const Amo& amo, const IovList& memory, std::u
 
 /// The old value fits no ACK: it goes back as read data does, from a copy. All that can be refused is done before the memory
 /// changes.
-bool Receiver::perform_and_return(Context& c, const Amo& amo, const IovList& memory,
-                                  std::uint64_t start, pds::Answer& answer) {
+bool AtomicTarget::perform_and_return(RequestContext& c, const Amo& amo, const IovList& memory,
+                                      std::uint64_t start, pds::Answer& answer) {
   answer = answer_refuse();
-  ReadTally* tally = returns_.make_tally(c);
-  if (tally == nullptr) return false;
-  tally->was_counted = tally->all_requested = true;
-  ReadReturn* r = returns_.make(c, {}, memory, start, *tally);
+  ReadProgress* progress = returns_.begin_read(c);
+  if (progress == nullptr) return false;
+  progress->was_counted = progress->all_requested = true;
+  ReadReturn* r = returns_.make(c, {}, memory, start, *progress);
   if (r == nullptr) {
-    returns_.settle(c.now, *tally);
+    returns_.settle(c.now, *progress);
     return false;
   }
-  if (returns_.begin(c, *r, *tally) == pds::SubmitResult::kNever) {
-    returns_.settle(c.now, *tally);
+  if (returns_.begin(c, *r, *progress) == pds::SubmitResult::kNever) {
+    returns_.settle(c.now, *progress);
     answer = answer_error(c.request, ReturnCode::kUndeliverable, 0, true);
     return false;
   }
@@ -235,7 +232,7 @@ bool Receiver::perform_and_return(Context& c, const Amo& amo, const IovList& mem
 }
 
 /// [SES 4.5] One per request; the user counts or ignores those without header data.
-void Receiver::complete_atomic(Context& c, std::uint64_t key) {
+void AtomicTarget::complete(RequestContext& c, std::uint64_t key) {
   const RequestView& r = c.request;
   Completion completion;
   completion.kind = is_fetching(r.opcode) ? OpKind::kRemoteFetchingAtomic : OpKind::kRemoteAtomic;
@@ -244,8 +241,8 @@ void Receiver::complete_atomic(Context& c, std::uint64_t key) {
   completion.has_data = r.hd;
   completion.source = c.source();
   completion.mr_key = r.is_small() ? 0 : key;
-  core_.trace.emit(c.now, base::EventId::kMessageDelivered, 0, {},
-                   static_cast<std::uint64_t>(ReturnCode::kOk), r.request_length);
+  shared_.core.trace.emit(c.now, base::EventId::kMessageDelivered, 0, {},
+                          static_cast<std::uint64_t>(ReturnCode::kOk), r.request_length);
   c.endpoint->complete(completion);
 }
 

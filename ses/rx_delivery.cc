@@ -2,10 +2,11 @@
 
 namespace uet::ses {
 
-/// The sender of a captured message wants to know when a receive has it. What is not known here has been taken already.
 pds::Answer DeliveryReports::on_await(RequestContext& c) {
   const RequestView& r = c.request;
   Unexpected* u = awaited_.find(c.incoming(), r.message_id);
+  if (u == nullptr && was_discarded(c.incoming(), r.message_id))
+    return answer_error(r, ReturnCode::kCancelled, r.ri_generation, true);
   if (u == nullptr || u->endpoint != c.endpoint) return answer_await(r, false, core_.process_name);
   u->is_asked = true;
   u->asker = c.packet.handle;
@@ -21,6 +22,8 @@ void DeliveryReports::remember(const RequestContext& c, Unexpected& u) {
 
 /// The message's descriptor is what the report is made of, so that none can fail for lack of room.
 void DeliveryReports::report(Instant now, Unexpected& u, ReturnCode code) {
+  if (code != ReturnCode::kOk && u.is_awaitable && !u.is_asked)
+    discarded_[next_discarded_++ % kDiscarded] = {u.header, u.message_id};
   awaited_.remove(u);
   if (!u.is_asked) return store_.recycle(u);
   u.verdict = code;
@@ -68,6 +71,18 @@ void DeliveryReports::on_pdc_gone(pds::PdcRef pdc) {
     waiting_.erase(waiting_.iterator_to(u));
     store_.recycle(u);
   }
+}
+
+/// Forgets the message, too: its sender asks once.
+bool DeliveryReports::was_discarded(const Incoming& sender, std::uint16_t message_id) {
+  for (Discarded& d : discarded_) {
+    if (d.message_id != message_id || d.sender.source != sender.source ||
+        d.sender.job_id != sender.job_id || d.sender.initiator_id != sender.initiator_id)
+      continue;
+    d = {};
+    return true;
+  }
+  return false;
 }
 
 Unexpected* DeliveryReports::find(pds::MessageToken token) {

@@ -1,6 +1,8 @@
 /// Delivery complete for messages that met no receive: their sender asks, and hears when one has taken them. [SES 14.1, decision 105]
 #pragma once
 
+#include <array>
+
 #include "ses/core.h"
 #include "ses/delivery_index.h"
 #include "ses/request_context.h"
@@ -20,7 +22,8 @@ class DeliveryReports {
 
   /// The message of the packet is unexpected; its sender may ask about it, if the request says so.
   void remember(const RequestContext& c, Unexpected& message);
-  /// The sender of a message wants to know when a receive has it. What is not known here has been taken already.
+  /// The sender of a message wants to know when a receive has it. What is not known here has been taken already, perhaps by an
+  /// endpoint that was closed since: then the request has none.
   pds::Answer on_await(RequestContext& c);
   /// The message is in no list of its endpoint any more, and its payload is gone: tells its sender, if that has asked. Frees the
   /// descriptor, at the latest when that has heard.
@@ -35,12 +38,22 @@ class DeliveryReports {
   bool has_waiting() const { return !waiting_.empty(); }
 
  private:
+  /// A message that no receive took, and whose sender had not asked when its endpoint was closed.
+  struct Discarded {
+    Incoming sender;
+    std::uint16_t message_id = 0;
+  };
+  static constexpr std::size_t kDiscarded = 64;
+
   Unexpected* find(pds::MessageToken token);
+  bool was_discarded(const Incoming& sender, std::uint16_t message_id);
 
   Core& core_;
   UnexpectedStore& store_;
   DeliveryIndex awaited_;
-  UnexpectedList waiting_;  ///< reports for which the carrier has no room
+  UnexpectedList waiting_;                         ///< reports for which the carrier has no room
+  std::array<Discarded, kDiscarded> discarded_{};  ///< the latest; 0 is no message id
+  std::size_t next_discarded_ = 0;
 };
 
 }  // namespace uet::ses

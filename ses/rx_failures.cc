@@ -1,35 +1,59 @@
-// Messages that do not end well, and what their late packets are told.
-#include "ses/receiver.h"
+#include "ses/rx_failures.h"
+
+#include <algorithm>
 
 namespace uet::ses {
 
-/// This packet ends a message that was going well. The first error stays. [SES 12]
-pds::Answer Receiver::fail(Context& c, RxMessage& m, ReturnCode code) {
+/// Further packets must get the same answer, whatever has changed by then, so a message of several packets is remembered.
+/// [SES 4.3 rule 10]
+pds::Answer Failures::reject(RequestContext& c, ReturnCode code) {
+  const RequestView& r = c.request;
+  std::uint8_t generation = r.ri_generation;
+  if (code == ReturnCode::kBadGeneration)
+    generation =
+        shared_.gates.generation_for(c.endpoint, c.packet.source, is_tagged(r.opcode), generation);
+  if (!r.is_single()) {
+    shared_.clock.advance(c.now);
+    if (!shared_.shares.has_place(c)) return answer_refuse();
+    RxMessage& m = shared_.shares.begin(c, RxTarget::kDiscard);
+    m.seen = std::min<std::uint64_t>(r.covered, r.carried_length);
+    m.code = code;
+    m.code_was_told = true;
+    if (m.is_complete()) shared_.shares.release(m);
+  }
+  return answer_error(r, code, generation, true);
+}
+
+pds::Answer Failures::fail(RequestContext& c, RxMessage& m, ReturnCode code) {
   if (m.target != RxTarget::kDiscard) abandon(c.now, m, code, code);
   return answer_discarded(c, m);
 }
 
-/// A packet of a message that was failed or thrown away.
-pds::Answer Receiver::answer_discarded(Context& c, RxMessage& m) {
+pds::Answer Failures::answer(RequestContext& c) {
+  return c.failed != nullptr ? fail(c, *c.failed, c.failure) : reject(c, c.failure);
+}
+
+pds::Answer Failures::answer_discarded(RequestContext& c, RxMessage& m) {
   const RequestView& r = c.request;
   const bool is_complete = m.is_complete();
   const ReturnCode code = m.code;
   const bool first = !m.code_was_told;
   std::uint8_t generation = r.ri_generation;
   if (code == ReturnCode::kBadGeneration)
-    generation = gates_.generation_for(m.endpoint, m.key.source, is_tagged(r.opcode), generation);
+    generation =
+        shared_.gates.generation_for(m.endpoint, m.key.source, is_tagged(r.opcode), generation);
   if (code != ReturnCode::kOk) m.code_was_told = true;
-  if (is_complete) shares_.release(m);
+  if (is_complete) shared_.shares.release(m);
   if (code != ReturnCode::kOk) return answer_error(r, code, generation, first);
-  // Thrown away by the user: its sender has nothing to complain of. [SES 7.3] Put off: its sender knows already.
-  return is_complete && first ? answer_thrown_away(r) : answer_pending(r);
+  // Discarded by the user: its sender has nothing to complain of. [SES 7.3] Put off: its sender knows already.
+  return is_complete && first ? answer_unwanted(r) : answer_pending(r);
 }
 
 /// From now on packets of `m` are only counted, and answered with `told`. A receive it was bound to
 /// completes with `completed`.
-void Receiver::abandon(Instant now, RxMessage& m, ReturnCode told, ReturnCode completed) {
+void Failures::abandon(Instant now, RxMessage& m, ReturnCode told, ReturnCode completed) {
   const RxTarget target = m.target;
-  messages_.set_target(m, RxTarget::kDiscard);
+  shared_.messages.set_target(m, RxTarget::kDiscard);
   m.code = told;
   m.code_was_told = false;
   if (target == RxTarget::kReceive) {
@@ -46,77 +70,102 @@ void Receiver::abandon(Instant now, RxMessage& m, ReturnCode told, ReturnCode co
           static_cast<std::uint8_t*>(receive.iov.base()) + (m.start - m.buffer_offset);
     Unexpected* rendezvous = m.unexpected;
     m.unexpected = nullptr;
-    complete_receive(now, *m.endpoint, receive, completion);
-    if (rendezvous != nullptr) leave_fetching(now, *rendezvous, told);
+    shared_.receives.complete(now, *m.endpoint, receive, completion);
+    if (rendezvous != nullptr) rendezvous_.leave(now, *rendezvous, told);
   } else if (target == RxTarget::kCapture) {
     Unexpected& u = *m.unexpected;
     m.unexpected = nullptr;
     u.message = nullptr;
     u.is_rendezvous = false;
-    store_.drop_payload(u, u.endpoint->use_of(u));
+    shared_.store.drop_payload(u, u.endpoint->use_of(u));
     if (u.is_held)
       u.is_gap = true;  // its number is still to be passed
     else if (u.claimed)
       u.failure = completed;  // claim_receive() will find out
     else
-      release_unexpected(u);
+      shared_.unexpected.release(u);
   } else if (target == RxTarget::kRead) {
-    returns_.fail(now, m.tally);
+    returns_.fail(now, m.progress);
   }
 }
 
-void Receiver::on_pdc_gone(Instant now, pds::PdcRef pdc, const net::FabricAddress& peer) {
-  reports_.on_pdc_gone(pdc);
-  Sender* sender = senders_.find(0, peer);
-  if (sender == nullptr) return;
-  senders_.hold(*sender);
-  returns_.on_pdc_gone(now, pdc, *sender);
+pds::Answer Failures::on_message_error(RequestContext& c) {
+  const RequestView& r = c.request;
+  RxMessage* m = shared_.messages.find(c.key);
+  if (m == nullptr) {
+    // On RUD it may have overtaken the packets that it ends: those must not begin anything. Where there is nothing to begin, a
+    // discarded one would only be in the way of a later message of that id.
+    ReturnCode code = ReturnCode::kOk;
+    const bool may_begin = shared_.core.endpoints.route(r.target(), RiKind::kAny, code) != nullptr;
+    if (!c.is_ordered() && may_begin && r.message_offset > 0 &&
+        r.message_offset < r.request_length) {
+      shared_.clock.advance(c.now);
+      if (!shared_.shares.has_place(c)) return answer_refuse();
+      m = &shared_.shares.begin(c, RxTarget::kDiscard);
+      m->end = r.message_offset;
+      m->code = ReturnCode::kOpViolation;
+      m->code_was_told = true;
+    }
+    return answer_error(r, ReturnCode::kOpViolation, r.ri_generation, true);
+  }
+  if (m->target != RxTarget::kDiscard)
+    abandon(c.now, *m, ReturnCode::kInitiatorErr, ReturnCode::kCancelled);
+  else if (m->code == ReturnCode::kOk)
+    m->code = ReturnCode::kInitiatorErr;
+  const ReturnCode code = m->code;
+  m->code_was_told = true;
+  m->end = std::min<std::uint64_t>(r.message_offset, m->carried_length);
+  // The initiator believes the last answer: it must name the present generation as the first one did. [SES 2.5]
+  std::uint8_t generation = r.ri_generation;
+  if (code == ReturnCode::kBadGeneration)
+    generation =
+        shared_.gates.generation_for(m->endpoint, m->key.source, is_tagged(m->opcode), generation);
+  if (m->is_complete()) shared_.shares.release(*m);
+  return answer_error(r, code, generation, true);
+}
+
+void Failures::on_pdc_gone(Instant now, pds::PdcRef pdc, Sender& sender) {
   const auto end_all = [&](MessageList& list) {
     for (auto it = list.begin(); it != list.end();) {
       RxMessage& m = *it++;
       if (m.key.pdc != pdc) continue;
       if (m.target != RxTarget::kDiscard)
         abandon(now, m, ReturnCode::kUndeliverable, ReturnCode::kUndeliverable);
-      shares_.release(m);
+      shared_.shares.release(m);
     }
   };
-  end_all(sender->discarded);
-  end_all(sender->live);
-  senders_.unhold(*sender);
+  end_all(sender.discarded);
+  end_all(sender.live);
 }
 
-void Receiver::on_resume(Instant now) {
-  reports_.submit(now);
-  if (!reports_.has_waiting()) returns_.serve(now);
+void Failures::close(Instant now, Endpoint& endpoint) {
+  shared_.messages.for_each([&](RxMessage& m) {
+    if (m.endpoint != &endpoint) return;
+    if (m.target == RxTarget::kReceive && --m.receive->in_flight == 0 && !m.receive->is_posted)
+      shared_.receives.set_aside(*m.receive);
+    if (m.target == RxTarget::kCapture) m.unexpected->message = nullptr;
+    if (m.target == RxTarget::kRead) returns_.fail(now, m.progress);
+    if (m.target != RxTarget::kDiscard) {
+      shared_.messages.set_target(m, RxTarget::kDiscard);
+      m.code = ReturnCode::kCancelled;
+      m.code_was_told = false;
+    }
+    m.receive = nullptr;
+    m.unexpected = nullptr;
+    m.endpoint = nullptr;
+  });
 }
 
-/// [SES 4.3 rules 9, 10] First the message is discarded, and answers what still comes of it; later it is forgotten.
-void Receiver::drop_idle_messages(Instant now) {
-  while (RxMessage* m = messages_.oldest()) {
-    if (!clock_.is_past(m->active_at_ns, core_.config.message_idle)) return;
+void Failures::drop_idle(Instant now) {
+  while (RxMessage* m = shared_.messages.oldest()) {
+    if (!shared_.clock.is_past(m->active_at_ns, shared_.core.config.message_idle)) return;
     if (m->target == RxTarget::kDiscard) {
-      shares_.release(*m);
+      shared_.shares.release(*m);
       continue;
     }
     abandon(now, *m, ReturnCode::kDropped, ReturnCode::kMessageTimeout);
-    messages_.touch(*m, clock_.ns());
+    shared_.messages.touch(*m, shared_.clock.ns());
   }
-}
-
-void Receiver::on_deadline(Instant now) {
-  if (now < clock_.next_tick()) return;
-  clock_.advance(now);
-  drop_idle_messages(now);
-  drop_idle_headers(now);
-  pass_idle_gaps(now);
-  drop_idle_fetches(now);
-  const bool is_idle =
-      messages_.is_empty() && headers_.size() == 0 && holding_.empty() && fetches_.messages() == 0;
-  clock_.end_tick(now, !is_idle);
-}
-
-Instant Receiver::next_deadline() const {
-  return clock_.next_tick();
 }
 
 }  // namespace uet::ses

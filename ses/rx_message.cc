@@ -64,7 +64,7 @@ RxMessage* RxMessageTable::create(const MessageKey& key, const RequestView& r,
   m->unexpected = nullptr;
   m->region = {};
   m->start = m->limit = m->placed = 0;
-  m->tally = {};
+  m->progress = {};
   if (pool_.in_use() > 2 * buckets_.size()) grow_buckets();
   by_key_.insert(*m);
   by_age_.push_back(*m);

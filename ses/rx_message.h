@@ -34,7 +34,7 @@ enum class RxTarget : std::uint8_t {
   kCapture,  ///< into the unexpected store
   kRegion,   ///< WRITE into a memory region
   kRead,     ///< READ: nothing to place
-  kDiscard,  ///< failed or thrown away: packets are only counted, until the last one was seen
+  kDiscard,  ///< failed or discarded: packets are only counted, until the last one was seen
 };
 
 struct RxMessage : Pooled,
@@ -79,7 +79,7 @@ struct RxMessage : Pooled,
   std::uint64_t limit = 0;  ///< bytes of the message that fit
   std::uint64_t placed = 0;
 
-  PoolRef tally;  ///< kRead: counts the data packets that go back
+  PoolRef progress;  ///< kRead: counts the data packets that go back
 
   bool is_consistent_with(const RequestView& r) const;
   bool is_complete() const {

@@ -1,24 +1,8 @@
-// Rendezvous at the target: the header and the eager part are those of any send, the rest is read from the source once a receive
-// has taken the message. [SES 9, decision 142]
-#include <algorithm>
-
-#include "ses/receiver.h"
+#include "ses/rx_rendezvous.h"
 
 namespace uet::ses {
 
-/// READs go to none but known peers: a source address may be false, and who is there need not have heard of us. Others send the
-/// message as it is. [SES 8.1 has it so for restarts]
-pds::Answer Receiver::begin_rendezvous(Context& c) {
-  const RequestView& r = c.request;
-  if (!core_.config.rendezvous || core_.peers.find_source(c.packet.source, r.initiator) == kAnyPeer)
-    return reject(c, ReturnCode::kUnsupportedOp);
-  if (r.form != wire::NextHdr::kRequestStd || r.carried_length > r.request_length)
-    return reject(c, ReturnCode::kOpViolation);
-  return begin_send(c);
-}
-
-/// The message came as a rendezvous: where its rest is.
-void Receiver::note_rest(const Context& c, Unexpected& u) {
+void note_rest(const RequestContext& c, Unexpected& u) {
   if (c.request.kind != OpcodeClass::kRendezvous) return;
   const wire::ExtRendezvous ext = rendezvous_of(c.request);
   u.is_rendezvous = true;
@@ -32,67 +16,34 @@ void Receiver::note_rest(const Context& c, Unexpected& u) {
             .key = ext.read_memory_key};
 }
 
-/// A receive takes it. Refused, and to come again, when there is no descriptor for it.
-pds::Answer Receiver::deliver_rendezvous(Context& c, RiSpace& space, Receive& receive) {
-  const RequestView& r = c.request;
-  const std::uint64_t start = receive.cursor + r.buffer_offset;
-  const bool inside = start >= r.buffer_offset && start < receive.iov.size();
-  const std::uint64_t limit =
-      inside ? std::min<std::uint64_t>(r.request_length, receive.iov.size() - start) : 0;
-  if (core_.config.reject_long && limit < r.request_length) return reject(c, ReturnCode::kTooLong);
-  clock_.advance(c.now);
-  Sender* sender = senders_.find_or_make(c.endpoint->id, c.packet.source, clock_.ns());
-  Unexpected* descriptor =
-      sender == nullptr ? nullptr : store_.note_header(*sender, r.request_length);
-  if (descriptor == nullptr) return answer_refuse();
-  Unexpected& u = *descriptor;
-  u.is_header_only = false;
-  senders_.hold(*sender);
-  c.describe(u);
-  note_rest(c, u);
-  core_.trace.emit(c.now, base::EventId::kMessageMatched, 0, {},
-                   static_cast<std::uint64_t>(r.opcode), r.request_length);
-  c.is_taken = true;
-  take(space, receive, start + limit);
-  bind_rendezvous(u, receive, start, limit);
-  if (!r.is_single()) {
-    RxMessage& m = shares_.begin(c, RxTarget::kReceive);
-    m.receive = &receive;
-    m.unexpected = &u;
-    m.start = start;
-    m.limit = limit;
-    u.message = &m;
-    messages_.count(m, r);
-    return proceed_receive(c, m);
-  }
-  const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(limit, r.payload.size()));
-  if (n > 0) receive.iov.scatter(static_cast<std::size_t>(start), r.payload.data(), n);
-  reports_.remember(c, u);
-  fetch_rest(c.now, u);
-  return answer_ok(r, ResponseList::kExpected, static_cast<std::uint32_t>(limit));
+Unexpected* RendezvousTarget::describe(const RequestContext& c) {
+  shared_.clock.advance(c.now);
+  Sender* sender =
+      shared_.senders.find_or_make(c.endpoint->id, c.packet.source, shared_.clock.ns());
+  if (sender == nullptr) return nullptr;
+  Unexpected* u = shared_.store.note_header(*sender, c.request.request_length);
+  if (u == nullptr) return nullptr;
+  u->is_header_only = false;
+  shared_.senders.hold(*sender);
+  c.describe(*u);
+  note_rest(c, *u);
+  return u;
 }
 
-/// Everything that comes with the message is in the receive.
-pds::Answer Receiver::end_eager_part(Context& c, RxMessage& m) {
-  Unexpected& u = *m.unexpected;
-  u.has_header_data = m.hd;
-  u.header_data = m.header_data;
-  u.message = nullptr;
-  shares_.release(m);
-  if (u.is_deferred) return end_restarted(c, u);
-  reports_.remember(c, u);
-  const auto limit = static_cast<std::uint32_t>(u.rest.limit);
-  fetch_rest(c.now, u);
-  return answer_ok(c.request, ResponseList::kExpected, limit);
+void RendezvousTarget::bind(Unexpected& u, Receive& r, std::uint64_t start, std::uint64_t limit) {
+  u.receive = &r;
+  u.rest.start = start;
+  u.rest.limit = limit;
+  fetches_.join(u);
 }
 
 /// One that waited goes into a receive: what came with it is there, or still on its way. [SES 9 step 3]
-void Receiver::adopt_rendezvous(Instant now, Unexpected& u, Receive& r, std::uint64_t start,
-                                std::uint64_t limit, std::size_t copied) {
-  senders_.hold(*u.sender);
-  unlink_unexpected(u);  // its room may let others in, which must not find it
+void RendezvousTarget::adopt(Instant now, Unexpected& u, Receive& r, std::uint64_t start,
+                             std::uint64_t limit, std::size_t copied) {
+  shared_.senders.hold(*u.sender);
+  shared_.unexpected.unlink(u);  // its room may let others in, which must not find it
   u.claimed = false;
-  bind_rendezvous(u, r, start, limit);
+  bind(u, r, start, limit);
   RxMessage* m = u.message;
   if (m == nullptr) return fetch_rest(now, u);
   m->target = RxTarget::kReceive;
@@ -102,76 +53,86 @@ void Receiver::adopt_rendezvous(Instant now, Unexpected& u, Receive& r, std::uin
   m->placed = copied;
 }
 
-/// From now on it is none of the unexpected ones.
-void Receiver::bind_rendezvous(Unexpected& u, Receive& r, std::uint64_t start,
-                               std::uint64_t limit) {
-  u.receive = &r;
-  u.rest.start = start;
-  u.rest.limit = limit;
-  fetches_.join(u);
-}
-
 /// READs begin when there is a place for one. What does not fit into the receive is not read. [SES 9 step 5]
-void Receiver::fetch_rest(Instant now, Unexpected& u) {
-  if (u.rest.limit <= u.rest.eager && !u.is_deferred)
-    return end_rendezvous(now, u, ReturnCode::kOk);
-  clock_.advance(now);
+void RendezvousTarget::fetch_rest(Instant now, Unexpected& u) {
+  if (u.rest.limit <= u.rest.eager && !u.is_deferred) return end(now, u, ReturnCode::kOk);
+  shared_.clock.advance(now);
   fetches_.ask(now, u);
 }
 
+/// [SES 7.3] Its initiator shall not wait for ever: it is asked to send what is then discarded.
+void RendezvousTarget::fetch_unwanted(Instant now, Unexpected& u) {
+  shared_.senders.hold(*u.sender);
+  shared_.unexpected.unlink(u);
+  u.claimed = false;
+  u.receive = nullptr;
+  u.is_unwanted = true;
+  u.rest.start = u.rest.limit = 0;
+  fetches_.join(u);
+  fetch_rest(now, u);
+}
+
+Unexpected* RendezvousTarget::find_restart(std::uint32_t token) {
+  Fetch* const fetch = fetches_.find_restart(token);
+  return fetch == nullptr ? nullptr : fetch->message;
+}
+
+void RendezvousTarget::end_restart(Instant now, Unexpected& u) {
+  u.fetch->sender->fetched_at_ns = shared_.clock.ns();
+  end(now, u, ReturnCode::kOk);
+  fetches_.serve(now);
+}
+
 /// All of the message is here, or the rest will not come.
-void Receiver::end_rendezvous(Instant now, Unexpected& u, ReturnCode code) {
-  if (u.receive == nullptr) return leave_fetching(now, u, code);  // thrown away
+void RendezvousTarget::end(Instant now, Unexpected& u, ReturnCode code) {
+  if (u.receive == nullptr) return leave(now, u, code);  // discarded by the user
   Receive& receive = *u.receive;
   const bool is_whole = code == ReturnCode::kOk;
-  Completion completion;
+  Completion completion = completion_of(u);
   completion.code = is_whole && u.rest.limit < u.length ? ReturnCode::kTruncated : code;
   completion.length = static_cast<std::size_t>(is_whole ? u.rest.limit : u.rest.first());
   completion.overflow_length = static_cast<std::size_t>(u.length - completion.length);
-  completion.tag = u.header.tag;
   completion.data = u.header_data;
   completion.has_data = u.has_header_data;
-  completion.source = {u.header.source, u.header.job_id, u.header.initiator_id};
   if (receive.multi_recv)
     completion.buffer =
         static_cast<std::uint8_t*>(receive.iov.base()) + (u.rest.start - u.buffer_offset);
-  complete_receive(now, *u.endpoint, receive, completion);
+  shared_.receives.complete(now, *u.endpoint, receive, completion);
   // [SES 14.1] Only now is the data in the user's buffer and the completion written.
-  leave_fetching(now, u, code);
+  leave(now, u, code);
 }
 
 /// The receive is no concern of it any more. What its initiator is told, if it asks, is a code of the wire that it does not try
 /// again for.
-void Receiver::leave_fetching(Instant now, Unexpected& u, ReturnCode told) {
+void RendezvousTarget::leave(Instant now, Unexpected& u, ReturnCode told) {
   u.receive = nullptr;
   fetches_.leave(u);
-  senders_.unhold(*u.sender);
+  shared_.senders.unhold(*u.sender);
   if (told != ReturnCode::kOk && told != ReturnCode::kCancelled) told = ReturnCode::kUncor;
-  reports_.report(now, u, told);
+  shared_.reports.report(now, u, told);
 }
 
-void Receiver::on_fetched(Instant now, Fetch& fetch, ReturnCode code) {
-  const Fetches::End end = fetches_.on_fetched(now, fetch, code);
-  if (!end.is_over) return;
-  if (end.message != nullptr) end_rendezvous(now, *end.message, end.code);
+void RendezvousTarget::on_fetched(Instant now, Fetch& fetch, ReturnCode code) {
+  const Fetches::End fetched = fetches_.on_fetched(now, fetch, code);
+  if (!fetched.is_over) return;
+  if (fetched.message != nullptr) end(now, *fetched.message, fetched.code);
   fetches_.serve(now);
 }
 
 /// A source that sends nothing of what it offered has its receives back: those of READs under way, and then those that wait
 /// behind them. The end of one may end others, so each is looked for anew.
-void Receiver::drop_idle_fetches(Instant now) {
+void RendezvousTarget::drop_idle(Instant now) {
   for (Fetches::Idle idle = fetches_.take_idle(); idle.message != nullptr;
        idle = fetches_.take_idle()) {
-    end_rendezvous(now, *idle.message, ReturnCode::kMessageTimeout);
-    if (idle.under_way != nullptr) core_.fetcher->give_up(now, *idle.under_way);
+    end(now, *idle.message, ReturnCode::kMessageTimeout);
+    if (idle.under_way != nullptr) shared_.core.fetcher->give_up(now, *idle.under_way);
   }
   fetches_.serve(now);
-  while (Unexpected* u = fetches_.find_idle_waiting())
-    end_rendezvous(now, *u, ReturnCode::kMessageTimeout);
+  while (Unexpected* u = fetches_.find_idle_waiting()) end(now, *u, ReturnCode::kMessageTimeout);
 }
 
 /// Receives that packets of an eager part still go to are those of the messages.
-void Receiver::close_rendezvous(Instant now, Endpoint& endpoint) {
+void RendezvousTarget::close(Instant now, Endpoint& endpoint) {
   while (!endpoint.fetching.empty()) {
     Unexpected& u = endpoint.fetching.front();
     Receive* const receive = u.receive;
@@ -179,9 +140,9 @@ void Receiver::close_rendezvous(Instant now, Endpoint& endpoint) {
       u.message->unexpected = nullptr;
       u.message = nullptr;
     } else if (receive != nullptr && --receive->in_flight == 0 && !receive->is_posted) {
-      orphans_.push_back(*receive);
+      shared_.receives.set_aside(*receive);
     }
-    leave_fetching(now, u, ReturnCode::kCancelled);
+    leave(now, u, ReturnCode::kCancelled);
   }
 }
 

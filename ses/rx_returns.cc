@@ -14,32 +14,32 @@ ReadReturns::ReadReturns(Core& core, SenderTable& senders, MessageShares& shares
       senders_(senders),
       shares_(shares),
       pool_(core.config.max_read_returns),
-      tallies_(core.config.max_read_returns + core.config.max_messages),
+      reads_(core.config.max_read_returns + core.config.max_messages),
       copies_(core.config.read_copy_bytes, core.largest_payload(), core.largest_payload()) {}
 
 ReadReturns::~ReadReturns() {
   turns_.clear();
 }
 
-ReadTally* ReadReturns::make_tally(const RequestContext& c) {
-  ReadTally* tally = tallies_.acquire();
-  if (tally == nullptr) return nullptr;
-  tally->endpoint = c.endpoint->id;
-  tally->source = c.source();
-  tally->length = c.request.request_length;
-  tally->returns_open = 0;
-  tally->all_requested = false;
-  tally->failed = false;
-  tally->was_counted = false;
-  tally->operation = {};
-  return tally;
+ReadProgress* ReadReturns::begin_read(const RequestContext& c) {
+  ReadProgress* progress = reads_.acquire();
+  if (progress == nullptr) return nullptr;
+  progress->endpoint = c.endpoint->id;
+  progress->source = c.source();
+  progress->length = c.request.request_length;
+  progress->returns_open = 0;
+  progress->all_requested = false;
+  progress->failed = false;
+  progress->was_counted = false;
+  progress->operation = {};
+  return progress;
 }
 
 /// The READ is over when nothing of it is on its way any more.
-void ReadReturns::settle(Instant now, ReadTally& tally) {
-  if (tally.returns_open > 0 || !(tally.all_requested || tally.failed)) return;
-  const ReadTally done = tally;
-  tallies_.release(&tally);
+void ReadReturns::settle(Instant now, ReadProgress& progress) {
+  if (progress.returns_open > 0 || !(progress.all_requested || progress.failed)) return;
+  const ReadProgress done = progress;
+  reads_.release(&progress);
   if (done.failed || done.was_counted) return;
   if (done.operation)
     core_.region_reads->on_region_read(now, done.operation, done.length);
@@ -61,41 +61,41 @@ void ReadReturns::complete(Instant now, EndpointId endpoint, const Source& sourc
   e->complete(completion);
 }
 
-void ReadReturns::end_requests(Instant now, ReadTally& tally) {
-  tally.all_requested = true;
-  settle(now, tally);
+void ReadReturns::end_requests(Instant now, ReadProgress& progress) {
+  progress.all_requested = true;
+  settle(now, progress);
 }
 
 void ReadReturns::fail(Instant now, PoolRef read) {
-  ReadTally* tally = tallies_.find(read);
-  if (tally == nullptr) return;
-  tally->failed = true;
-  settle(now, *tally);
+  ReadProgress* progress = reads_.find(read);
+  if (progress == nullptr) return;
+  progress->failed = true;
+  settle(now, *progress);
 }
 
 /// Queues the data that this packet asks for and accepts the packet; or refuses it when there is no
 /// room.
 pds::Answer ReadReturns::return_data(RequestContext& c, const MemoryRegion& region,
-                                     std::uint64_t at, ReadTally& tally) {
-  ReadReturn* r = make(c, ref_of(region), region.iov, at, tally);
+                                     std::uint64_t at, ReadProgress& progress) {
+  ReadReturn* r = make(c, ref_of(region), region.iov, at, progress);
   if (r == nullptr) {
-    if (c.request.is_single()) tally.failed = true;  // the caller settles it
+    if (c.request.is_single()) progress.failed = true;  // the caller settles it
     return answer_refuse();
   }
-  if (begin(c, *r, tally) == pds::SubmitResult::kNever)
+  if (begin(c, *r, progress) == pds::SubmitResult::kNever)
     return answer_error(c.request, ReturnCode::kUndeliverable, 0, true);
   return answer_default(c.request);
 }
 
-/// With the carrier, or among those that wait. kNever: it is gone, and the caller settles the tally.
-pds::SubmitResult ReadReturns::begin(RequestContext& c, ReadReturn& r, ReadTally& tally) {
+/// With the carrier, or among those that wait. kNever: it is gone, and the caller settles the progress.
+pds::SubmitResult ReadReturns::begin(RequestContext& c, ReadReturn& r, ReadProgress& progress) {
   Sender& sender = *r.sender;
   const auto result =
       sender.waiting.empty() && may_carry(sender) ? submit(c.now, r) : pds::SubmitResult::kAgain;
   if (result == pds::SubmitResult::kAgain) wait_for_turn(r);
   if (result == pds::SubmitResult::kNever) {
     drop(r);
-    tally.failed = true;
+    progress.failed = true;
   }
   return result;
 }
@@ -110,7 +110,7 @@ bool ReadReturns::has_place(const Sender& owner, pds::PdcRef pdc) {
 
 /// `memory` from `at` on is what goes back: of the region, or of nothing that will still be there. [SES 15]
 ReadReturn* ReadReturns::make(RequestContext& c, PoolRef region, const IovList& memory,
-                              std::uint64_t at, ReadTally& tally) {
+                              std::uint64_t at, ReadProgress& progress) {
   Sender* owner = shares_.owner_of(c);
   if (owner == nullptr || !has_place(*owner, c.packet.handle.pdc)) return nullptr;
   ReadReturn* r = pool_.acquire();
@@ -144,8 +144,8 @@ ReadReturn* ReadReturns::make(RequestContext& c, PoolRef region, const IovList& 
   r->request_length = c.request.request_length;
   r->request_message_id = c.request.message_id;
   r->job_id = c.request.job_id;
-  r->tally = ref_of(tally);
-  ++tally.returns_open;
+  r->progress = ref_of(progress);
+  ++progress.returns_open;
   return r;
 }
 
@@ -299,14 +299,14 @@ void ReadReturns::on_error(Instant now, pds::MessageToken token) {
 }
 
 void ReadReturns::release(Instant now, ReadReturn& r, bool delivered) {
-  ReadTally* tally = tallies_.find(r.tally);
+  ReadProgress* progress = reads_.find(r.progress);
   drop(r);
-  if (tally == nullptr) return;
-  if (!delivered) tally->failed = true;
-  settle(now, *tally);
+  if (progress == nullptr) return;
+  if (!delivered) progress->failed = true;
+  settle(now, *progress);
 }
 
-/// Gives back what the packet holds, and leaves its tally to the caller.
+/// Gives back what the packet holds, and leaves its progress to the caller.
 void ReadReturns::drop(ReadReturn& r) {
   if (r.copy != nullptr) {
     copies_.give_back(r.copy);
@@ -320,7 +320,7 @@ void ReadReturns::drop(ReadReturn& r) {
   --r.sender->returns;
   --use_.of(r.request.pdc);
   senders_.unhold(*r.sender);
-  if (ReadTally* tally = tallies_.find(r.tally)) --tally->returns_open;
+  if (ReadProgress* progress = reads_.find(r.progress)) --progress->returns_open;
   pool_.release(&r);
 }
 

@@ -19,18 +19,18 @@ class ReadReturns {
 
   // --- A READ, and a fetching atomic
   /// Null when there is no place. settle() follows what was done with it.
-  ReadTally* make_tally(const RequestContext& c);
-  ReadTally* find_tally(PoolRef read) { return tallies_.find(read); }
+  ReadProgress* begin_read(const RequestContext& c);
+  ReadProgress* find_read(PoolRef read) { return reads_.find(read); }
   /// Queues what the packet asks for of `region`, from `at` on, and accepts it; or refuses it when there is no room.
   pds::Answer return_data(RequestContext& c, const MemoryRegion& region, std::uint64_t at,
-                          ReadTally& tally);
+                          ReadProgress& progress);
   /// The two steps of it. Null when there is no room.
   ReadReturn* make(RequestContext& c, PoolRef region, const IovList& memory, std::uint64_t at,
-                   ReadTally& tally);
-  pds::SubmitResult begin(RequestContext& c, ReadReturn& r, ReadTally& tally);
-  void settle(Instant now, ReadTally& tally);
-  void end_requests(Instant now, ReadTally& tally);  ///< all packets of the READ have come
-  void fail(Instant now, PoolRef read);              ///< others of it will not come
+                   ReadProgress& progress);
+  pds::SubmitResult begin(RequestContext& c, ReadReturn& r, ReadProgress& progress);
+  void settle(Instant now, ReadProgress& progress);
+  void end_requests(Instant now, ReadProgress& progress);  ///< all packets of the READ have come
+  void fail(Instant now, PoolRef read);                    ///< others of it will not come
   /// The user of the endpoint is told of a READ.
   void complete(Instant now, EndpointId endpoint, const Source& source, std::uint64_t key,
                 std::size_t length);
@@ -44,7 +44,7 @@ class ReadReturns {
   void on_pdc_gone(Instant now, pds::PdcRef pdc, Sender& reader);
   void serve(Instant now);  ///< the carrier may have room
 
-  std::size_t reads() const { return tallies_.in_use(); }
+  std::size_t reads() const { return reads_.in_use(); }
   std::size_t open() const { return pool_.in_use(); }
   std::size_t waiting() const { return pool_.in_use() - carried_; }
   std::uint64_t refused() const { return refused_; }
@@ -65,7 +65,7 @@ class ReadReturns {
   MessageShares& shares_;
   ChunkedPool<ReadReturn> pool_;
   PdcUse use_;
-  ChunkedPool<ReadTally> tallies_;
+  ChunkedPool<ReadProgress> reads_;
   Slab copies_;
   TurnList turns_;  ///< senders whose read data waits for a place with the carrier
   std::size_t carried_ = 0;

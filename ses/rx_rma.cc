@@ -29,7 +29,7 @@ MemoryRegion* RmaTarget::find_region(RequestContext& c, bool write, std::uint64_
     Endpoint* owner = core_.endpoints.find(region->endpoint);
     const bool same_process = owner != nullptr && owner->config.relative == r.rel &&
                               owner->config.pid_on_fep == r.pid_on_fep &&
-                              (!r.rel || owner->config.job_id == r.job_id);
+                              (!r.rel || owner->config.belongs_to(r.job_id));
     if (!same_process) return nullptr;
     c.endpoint = owner;
   }
@@ -138,25 +138,25 @@ pds::Answer RmaTarget::begin_read(RequestContext& c) {
         returns_.complete(c.now, c.endpoint->id, c.source(), region->key, r.request_length);
       return answer_with_data(c, *region, start);
     }
-    ReadTally* tally = returns_.make_tally(c);
-    if (tally == nullptr) return answer_refuse();
-    tally->key = region->key;
-    tally->operation = region->operation;
-    pds::Answer answer = returns_.return_data(c, *region, start, *tally);
-    returns_.end_requests(c.now, *tally);
+    ReadProgress* progress = returns_.begin_read(c);
+    if (progress == nullptr) return answer_refuse();
+    progress->key = region->key;
+    progress->operation = region->operation;
+    pds::Answer answer = returns_.return_data(c, *region, start, *progress);
+    returns_.end_requests(c.now, *progress);
     return answer;
   }
-  ReadTally* tally = nullptr;
+  ReadProgress* progress = nullptr;
   if (!in_ack) {
-    tally = returns_.make_tally(c);
-    if (tally == nullptr) return answer_refuse();
-    tally->key = region->key;
-    tally->operation = region->operation;
+    progress = returns_.begin_read(c);
+    if (progress == nullptr) return answer_refuse();
+    progress->key = region->key;
+    progress->operation = region->operation;
   }
   RxMessage& m = shares_.begin(c, RxTarget::kRead);
   m.region = ref_of(*region);
   m.start = start;
-  if (tally != nullptr) m.tally = ref_of(*tally);
+  if (progress != nullptr) m.progress = ref_of(*progress);
   return proceed_read(c, m);
 }
 
@@ -168,20 +168,20 @@ pds::Answer RmaTarget::proceed_read(RequestContext& c, RxMessage& m) {
     return failed(c, ReturnCode::kCancelled, &m);
   }
   const std::uint64_t at = m.start + r.message_offset;
-  ReadTally* tally = returns_.find_tally(m.tally);
+  ReadProgress* progress = returns_.find_read(m.progress);
   const bool in_ack = data_fits_ack(c, *region);
-  if (!in_ack && tally == nullptr) {  // what went back before could not be delivered
+  if (!in_ack && progress == nullptr) {  // what went back before could not be delivered
     messages_.count(m, r);
     return failed(c, ReturnCode::kCancelled, &m);
   }
   pds::Answer answer =
-      in_ack ? answer_with_data(c, *region, at) : returns_.return_data(c, *region, at, *tally);
+      in_ack ? answer_with_data(c, *region, at) : returns_.return_data(c, *region, at, *progress);
   if (answer.kind == pds::Answer::Kind::kRefuse) return answer;  // it will come again
   messages_.count(m, r);
   if (!m.is_complete()) return answer;
   shares_.release(m);
-  if (tally != nullptr) {
-    returns_.end_requests(c.now, *tally);
+  if (progress != nullptr) {
+    returns_.end_requests(c.now, *progress);
   } else {
     returns_.complete(c.now, c.endpoint->id, c.source(), region->key, r.request_length);
   }

@@ -185,11 +185,15 @@ void SendQueues::pump(Instant now, Flow& flow) {
     defer(flow);
     return;
   }
+  hand_over(now, flow);
+}
+
+bool SendQueues::hand_over(Instant now, Flow& flow) {
   if (flow.wait == FlowWait::kTurn) {  // its turn has come another way
     deferred_.erase(deferred_.iterator_to(flow));
     flow.wait = FlowWait::kNone;
   }
-  bool is_blocked = false;
+  bool is_blocked = false, did = false;
   std::uint32_t fences;
   do {
     // A fence that starts frees what waits behind it, perhaps in a lane that was looked at before.
@@ -208,12 +212,15 @@ void SendQueues::pump(Instant now, Flow& flow) {
           is_blocked = true;
           break;
         }
+        did = true;
       }
     }
   } while (!is_blocked && flow.waiting_fences != fences);
-  if (!is_blocked) return;
-  flow.wait = FlowWait::kRoom;
-  blocked_.push_back(flow);
+  if (is_blocked) {
+    flow.wait = FlowWait::kRoom;
+    blocked_.push_back(flow);
+  }
+  return did;
 }
 
 /// [SES 2.5] The target's generation changed while older messages are out: those will be refused, and this one would be
@@ -271,7 +278,7 @@ bool SendQueues::submit(Instant now, TxOp& op) {
     op.fence = false;
   }
   lane.pending.erase(lane.pending.iterator_to(op));
-  begin_attempt(op, is_numbered);
+  begin_attempt(lane, op, is_numbered);
   core_.trace.emit(
       now, base::EventId::kMessageSubmitted, 0, {},
       static_cast<std::uint64_t>(op.is_rendezvous ? op.rendezvous_opcode() : op.wire_opcode()),
@@ -279,8 +286,7 @@ bool SendQueues::submit(Instant now, TxOp& op) {
   return true;
 }
 
-void SendQueues::begin_attempt(TxOp& op, bool is_numbered) {
-  Lane& lane = lane_of(op);
+void SendQueues::begin_attempt(Lane& lane, TxOp& op, bool is_numbered) {
   ++lane.carried;
   ++op.attempt;
   if (!op.awaits_delivery)  // then it names the message that is asked about
@@ -329,8 +335,8 @@ void SendQueues::pump_deferred(Instant now) {
   }
 }
 
-/// Blocked flows are retried round-robin until kRefusals in a row are
-/// refused; packet delivery then calls again.
+/// Blocked flows are retried in turns until kRefusals are refused; packet delivery then calls again. Those that got something wait
+/// behind all others, or two flows would never share what comes one by one.
 void SendQueues::on_resume(Instant now) {
   constexpr int kRefusals = 4;
   // It says so when it may be asked again, so this is not held back as other upcalls are.
@@ -338,15 +344,21 @@ void SendQueues::on_resume(Instant now) {
   core_.upcall_depth = 0;
   int refusals = 0;
   const Flow* first_refused = nullptr;
+  FlowList served;
   while (!blocked_.empty() && refusals < kRefusals && &blocked_.front() != first_refused) {
     Flow& flow = blocked_.front();
     blocked_.pop_front();
     flow.wait = FlowWait::kNone;
-    pump(now, flow);
+    const bool is_served = hand_over(now, flow);
     if (flow.wait != FlowWait::kRoom) continue;
     ++refusals;
-    if (first_refused == nullptr) first_refused = &flow;
+    if (is_served) {
+      served.splice(served.end(), blocked_, blocked_.iterator_to(flow));
+    } else if (first_refused == nullptr) {
+      first_refused = &flow;
+    }
   }
+  blocked_.splice(blocked_.end(), served);
   core_.upcall_depth = depth;
 }
 

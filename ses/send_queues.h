@@ -64,7 +64,9 @@ class SendQueues {
   static bool must_drain(const Lane& lane, const TxOp& op);
   void prefer_rendezvous(TxOp& op);
   bool submit(Instant now, TxOp& op);
-  void begin_attempt(TxOp& op, bool is_numbered);
+  /// True when something went.
+  bool hand_over(Instant now, Flow& flow);
+  void begin_attempt(Lane& lane, TxOp& op, bool is_numbered);
   void resume(Instant now, Flow& flow, Lane& lane);
   base::Duration pause_after(std::uint32_t tries);
 

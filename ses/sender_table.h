@@ -1,4 +1,4 @@
-/// What every peer has taken of the receiver's pools: no one gets all of any. Also which of them are refused for now.
+/// What every peer has taken of the receiver's pools: none gets all of any. Also which of them are refused for now.
 /// [SES 2.5, decisions 106, 107]
 #pragma once
 

@@ -40,15 +40,15 @@ PostResult<EndpointId> Ses::open_endpoint(Instant now, const EndpointConfig& con
 
 void Ses::close_endpoint(Instant now, EndpointId endpoint) {
   if (Endpoint* context = impl_->core.endpoints.find_context(endpoint)) {
-    impl_->rx.close_endpoint(now, *context);
+    impl_->rx.close(now, *context);
     return impl_->core.endpoints.close_context(*context);
   }
   Endpoint* e = impl_->core.endpoints.find(endpoint);
   if (e == nullptr) return;
   leave(*e);
-  impl_->rx.close_rendezvous(now, *e);
+  impl_->rx.begin_close(now, *e);
   impl_->tx.close_endpoint(now, *e);
-  impl_->rx.close_endpoint(now, *e);
+  impl_->rx.close(now, *e);
   impl_->core.endpoints.close(now, *e);
 }
 
@@ -67,8 +67,8 @@ void Ses::set_min_multi_recv(EndpointId endpoint, std::size_t bytes) {
   if (Endpoint* e = impl_->core.endpoints.find_receiver(endpoint)) e->config.min_multi_recv = bytes;
 }
 
-PostResult<PeerId> Ses::add_peer(const Address& address) {
-  return impl_->core.peers.add(address);
+PostResult<PeerId> Ses::add_peer(const Address& address, std::optional<std::uint32_t> job) {
+  return impl_->core.peers.add(address, job);
 }
 
 void Ses::remove_peer(PeerId peer) {
@@ -82,7 +82,7 @@ std::optional<Address> Ses::peer_address(PeerId peer) const {
 }
 
 PeerId Ses::find_source(const Source& source) const {
-  return impl_->core.peers.find_source(source.fabric_address, source.initiator_id);
+  return impl_->core.peers.find_source(source);
 }
 
 PostResult<std::uint64_t> Ses::register_memory(const MemoryRequest& request) {
@@ -120,26 +120,26 @@ PostResult<Posted> Ses::atomic(Instant now, EndpointId endpoint, const AtomicReq
 PostResult<Posted> Ses::receive(Instant now, EndpointId endpoint, const ReceiveRequest& request) {
   Endpoint* e = impl_->core.endpoints.find_receiver(endpoint);
   if (e == nullptr) return PostError::kBadEndpoint;
-  return impl_->rx.receive(now, *e, request);
+  return impl_->rx.posting().receive(now, *e, request);
 }
 
 PostResult<Posted> Ses::peek(Instant now, EndpointId endpoint, const PeekRequest& request) {
   Endpoint* e = impl_->core.endpoints.find(endpoint);
   if (e == nullptr) return PostError::kBadEndpoint;
-  return impl_->rx.peek(now, *e, request);
+  return impl_->rx.posting().peek(now, *e, request);
 }
 
 PostResult<Posted> Ses::claim_receive(Instant now, EndpointId endpoint,
                                       const ReceiveRequest& request, bool discard) {
   Endpoint* e = impl_->core.endpoints.find(endpoint);
   if (e == nullptr) return PostError::kBadEndpoint;
-  return impl_->rx.claim_receive(now, *e, request, discard);
+  return impl_->rx.posting().claim_receive(now, *e, request, discard);
 }
 
 bool Ses::cancel(Instant now, EndpointId endpoint, std::uint64_t context) {
   Endpoint* e = impl_->core.endpoints.find_receiver(endpoint);
   if (e == nullptr) return false;
-  return impl_->rx.cancel(now, *e, context) || impl_->tx.cancel(now, *e, context);
+  return impl_->rx.posting().cancel(now, *e, context) || impl_->tx.cancel(now, *e, context);
 }
 
 std::size_t Ses::free_sends(EndpointId) const {

@@ -10,10 +10,12 @@
 
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "lib/base/result.h"
 #include "lib/base/rng.h"
@@ -94,13 +96,18 @@ struct Address {
 };
 
 using EndpointId = std::uint32_t;  ///< never 0
-using PeerId = std::uint32_t;      ///< never 0; one per distinct Address, reference counted
+using PeerId = std::uint32_t;      ///< never 0; one per distinct Address and job, reference counted
 inline constexpr PeerId kAnyPeer = 0;
 
 enum class Order : std::uint8_t { kNone, kSends, kRmaAndSends };
 
+inline constexpr std::uint32_t kLargestJob = 0xff'ffff;
+inline constexpr std::size_t kMaxJobs = 16;  ///< of one endpoint
+
 struct EndpointConfig {
   std::uint32_t job_id = 1;  ///< 24 bits
+  /// Further jobs that it belongs to: it is addressed in each of them alike, and may send to peers in them. At most kMaxJobs in all.
+  std::vector<std::uint32_t> further_jobs;
   bool relative = true;
   std::uint16_t pid_on_fep = 0;
   std::uint16_t resource_index = 0;           ///< 0: SES chooses
@@ -119,6 +126,12 @@ struct EndpointConfig {
   bool accept_remote_data = true;  ///< false: a WRITE with header data is refused (no receive CQ)
   /// Of open_receive_context(): its messages take the receives that are posted there, and none can be posted to the endpoint.
   std::uint32_t receive_context = 0;
+
+  bool belongs_to(std::uint32_t job) const {
+    return job == job_id || std::ranges::find(further_jobs, job) != further_jobs.end();
+  }
+  /// Absolute mode: authorization is all that a job is for.
+  bool accepts_job(std::uint32_t job) const { return accept_any_job || belongs_to(job); }
 };
 
 enum class OpKind : std::uint8_t {
@@ -267,6 +280,7 @@ struct PeekRequest {
   std::uint64_t tag = 0;
   std::uint64_t ignore = 0;
   PeerId source = kAnyPeer;
+  std::optional<std::uint32_t> job_id;  ///< only messages of this job
   std::uint8_t user_flags = 0;
   std::uint64_t context = 0;
 };
@@ -300,6 +314,7 @@ struct MemoryRequest {
 enum class PostError : std::uint8_t {
   kAgain,  ///< out of descriptors, message ids or peer queue space: turn the loop and try again
   kBadPeer,
+  kBadJob,  ///< the peer is in a job that the endpoint does not belong to
   kBadEndpoint,
   kTooLong,  ///< for this Ses, or for one packet where the delivery mode allows no more
   kInjectTooLong,
@@ -342,7 +357,8 @@ class Ses final : public pds::Upper {
   Address address_of(EndpointId endpoint) const;
   void set_min_multi_recv(EndpointId endpoint, std::size_t bytes);
 
-  PostResult<PeerId> add_peer(const Address& address);
+  /// What is sent to it goes in `job`, which its endpoint must belong to; or, without one, in the job_id of the endpoint that sends.
+  PostResult<PeerId> add_peer(const Address& address, std::optional<std::uint32_t> job = {});
   void remove_peer(PeerId peer);
   std::optional<Address> peer_address(PeerId peer) const;
   /// The peer that sent a message, if it is known; else kAnyPeer.

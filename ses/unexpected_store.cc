@@ -91,7 +91,7 @@ Unexpected* UnexpectedStore::admit_held(const OverflowUse& use, OverflowUse& hel
   return message;
 }
 
-void UnexpectedStore::surface(Unexpected& message, OverflowUse& held, OverflowUse& use) {
+void UnexpectedStore::end_hold(Unexpected& message, OverflowUse& held, OverflowUse& use) {
   const auto move = [&](OverflowUse& from, OverflowUse& to) {
     --from.messages;
     ++to.messages;

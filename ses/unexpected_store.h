@@ -52,7 +52,7 @@ struct Unexpected : Pooled {
   bool waits_for_fetch = false;  ///< in Sender::to_fetch
   RestOfMessage rest;
   Fetch* fetch = nullptr;
-  bool is_unwanted = false;  ///< thrown away: swallow it when it comes again
+  bool is_unwanted = false;  ///< discarded by the user: so is all that comes again
   // Put off: its initiator sends all of it again when it is asked to. Takes the way of a rendezvous, with a restart in the place of a
   // READ. [SES 8.3]
   bool is_deferred = false;
@@ -94,7 +94,7 @@ class UnexpectedStore {
   Unexpected* admit_held(const OverflowUse& use, OverflowUse& held, Sender& sender,
                          std::uint32_t length);
   /// The turn of a held message has come: its room is counted as every other's.
-  void surface(Unexpected& message, OverflowUse& held, OverflowUse& use);
+  void end_hold(Unexpected& message, OverflowUse& held, OverflowUse& use);
   /// A descriptor for a header without payload, counted by the caller; null when none is left.
   Unexpected* note_header(Sender& sender, std::uint32_t length);
   /// Keeps bytes at `offset` of the message; false when no memory can be had.

@@ -281,7 +281,7 @@ TEST_F(DeferTest, short_receive__is_filled_and_told) {
 }
 
 // [SES 22.9] Its initiator shall not wait for ever.
-TEST_F(DeferTest, discard__the_message_is_sent_to_be_swallowed) {
+TEST_F(DeferTest, discard__the_message_is_sent_to_be_discarded) {
   put_off();
   discard_and_expect_ok();
 }
@@ -295,7 +295,7 @@ struct KeepingDeferTest : DeferTest {
   KeepingDeferTest() : DeferTest(keeping()) {}
 };
 
-// Nor shall it take a message that was kept in part, and thrown away then, for one that was put off.
+// Nor shall it take a message that was kept in part, and discarded then, for one that was put off.
 TEST_F(KeepingDeferTest, discard__of_a_message_that_is_still_arriving) {
   open();
   tsend(message, 5);
@@ -322,7 +322,7 @@ TEST_F(DeferTest, claim__has_the_message_sent_again) {
   expect_one_completion_each();
 }
 
-// What one peer may have put off is bounded; the rest is refused until there is a receive, as it is for everyone else.
+// What one peer may have put off is bounded; the rest is refused until there is a receive, as it is for all other peers.
 TEST_F(DeferTest, bound__of_one_peer) {
   open();
   constexpr std::uint64_t kSends = 20;

@@ -56,6 +56,27 @@ TEST_F(OutcomeTest, delivery_complete__question_that_comes_too_late) {
   EXPECT_EQ(a.locks, 0);
 }
 
+/// A program that has its message may close its endpoint and go, as MPICH's do.
+// Covers: SES-67
+TEST_F(OutcomeTest, delivery_complete__question_after_the_endpoint_was_closed) {
+  open();
+  Bytes taken = pattern(100), left = pattern(200), into(100);
+  send_with(taken, true, false, 1);
+  send_with(left, true, false, 2);
+  fabric.cut_all();
+  fabric.deliver(0);
+  fabric.deliver(0);
+  post(into);
+  EXPECT_EQ(into, taken);
+  sb().close_endpoint(fabric.now, eb);
+  fabric.run();
+  ASSERT_EQ(at_a.all.size(), 2u);
+  EXPECT_EQ(at_a.find(1)->code, ReturnCode::kOk);
+  EXPECT_EQ(at_a.find(2)->code, ReturnCode::kCancelled) << "no receive ever took it";
+  EXPECT_EQ(a.locks, 0);
+  EXPECT_EQ(sb().gauges().unexpected_messages, 0u);
+}
+
 TEST_F(OutcomeTest, delivery_complete__discard_and_close_are_told) {
   open();
   Bytes one = pattern(100);

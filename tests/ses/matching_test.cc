@@ -257,7 +257,7 @@ TEST_F(MatchingTest, peek_claim_discard) {
   ASSERT_TRUE(sb().claim_receive(fabric.now, eb, claim, false));
   EXPECT_EQ(into, data);
   EXPECT_EQ(sb().claim_receive(fabric.now, eb, claim, false).error(), PostError::kNotFound);
-  // Discard while packets still come: they are swallowed, the sender completes.
+  // Discard while packets still come: they are discarded too, the sender completes.
   at_a.all.clear();
   tsend(pattern(4 * kM), 2, 3);
   fabric.cut_all();

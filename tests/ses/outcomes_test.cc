@@ -29,17 +29,7 @@ struct OutcomesTest : TxPartsTest {
 };
 
 struct UnnumberedTest : OutcomesTest {
-  static EndpointConfig ordered() {
-    EndpointConfig c;
-    c.sends_ordered = true;
-    return c;
-  }
-  static SesConfig sprayed() {
-    SesConfig c;
-    c.spray_ordered = true;
-    return c;
-  }
-  UnnumberedTest() : OutcomesTest(sprayed(), ordered()) {}
+  UnnumberedTest() : OutcomesTest(with_sprayed_order(), with_ordered_sends()) {}
 };
 
 TEST_F(OutcomesTest, advance__completes_when_the_last_packet_is_answered) {

@@ -120,7 +120,7 @@ TEST_P(RoomTest, order__is_kept_among_both_kinds) {
   expect_nothing_left();
 }
 
-// Its header was claimed, or thrown away, before it came again.
+// Its header was claimed, or discarded, before it came again.
 TEST_P(RoomTest, claim__of_a_header_that_came_as_it_is) {
   open_pair();
   for (const bool discard : {false, true}) {

@@ -48,12 +48,12 @@ struct RxReturnsTest : ::testing::Test, RegionReads {
   /// As the target does it for one packet.
   pds::Answer return_to(std::uint32_t n, pds::Mode mode = pds::Mode::kRud, PoolRef operation = {}) {
     RequestContext c = read_by(n, mode);
-    ReadTally* tally = returns.make_tally(c);
-    if (tally == nullptr) return answer_refuse();
-    tally->key = 7;
-    tally->operation = operation;
-    const pds::Answer answer = returns.return_data(c, *region, 64, *tally);
-    returns.end_requests(now, *tally);
+    ReadProgress* progress = returns.begin_read(c);
+    if (progress == nullptr) return answer_refuse();
+    progress->key = 7;
+    progress->operation = operation;
+    const pds::Answer answer = returns.return_data(c, *region, 64, *progress);
+    returns.end_requests(now, *progress);
     shares.let_go(c);
     return answer;
   }
@@ -146,14 +146,14 @@ TEST_F(RxReturnsTest, on_error__ends_the_read_without_a_word_to_the_user) {
 
 TEST_F(RxReturnsTest, fail__a_read_whose_last_data_is_under_way_is_not_counted) {
   RequestContext c = read_by(1);
-  ReadTally* tally = returns.make_tally(c);
-  const PoolRef read = ref_of(*tally);
-  returns.return_data(c, *region, 0, *tally);
+  ReadProgress* progress = returns.begin_read(c);
+  const PoolRef read = ref_of(*progress);
+  returns.return_data(c, *region, 0, *progress);
   shares.let_go(c);
   returns.fail(now, read);
-  EXPECT_EQ(returns.find_tally(read), tally);
+  EXPECT_EQ(returns.find_read(read), progress);
   acknowledge(carrier.taken[0].token);
-  EXPECT_EQ(returns.find_tally(read), nullptr);
+  EXPECT_EQ(returns.find_read(read), nullptr);
   EXPECT_TRUE(sink.all.empty());
 }
 

@@ -39,20 +39,11 @@ struct SendQueuesTest : TxPartsTest {
 };
 
 struct OrderedQueuesTest : SendQueuesTest {
-  static EndpointConfig ordered() {
-    EndpointConfig c;
-    c.sends_ordered = true;
-    return c;
-  }
-  static SesConfig sprayed() {
-    SesConfig c;
-    c.spray_ordered = true;
-    return c;
-  }
-  explicit OrderedQueuesTest(const SesConfig& config = {}) : SendQueuesTest(config, ordered()) {}
+  explicit OrderedQueuesTest(const SesConfig& config = {})
+      : SendQueuesTest(config, with_ordered_sends()) {}
 };
 struct SprayedQueuesTest : OrderedQueuesTest {
-  SprayedQueuesTest() : OrderedQueuesTest(sprayed()) {}
+  SprayedQueuesTest() : OrderedQueuesTest(with_sprayed_order()) {}
 };
 
 TEST_F(SendQueuesTest, enqueue__goes_at_once_and_waits_where_there_is_no_room) {
@@ -87,6 +78,20 @@ TEST_F(SendQueuesTest, on_resume__what_has_waited_longest_goes_first) {
   carrier.room = 2;
   queues.on_resume(now);
   EXPECT_EQ(went(), (Order{a.pool_index, b.pool_index}));
+}
+
+TEST_F(SendQueuesTest, on_resume__flows_take_turns_where_room_comes_one_by_one) {
+  carrier.room = 0;
+  const TxOp& a = send(64);
+  const TxOp& a2 = send(64);
+  peer = add_peer(3, 0);
+  const TxOp& b = send(64);
+  const TxOp& b2 = send(64);
+  while (carrier.room < 4) {
+    ++carrier.room;
+    queues.on_resume(now);
+  }
+  EXPECT_EQ(went(), (Order{a.pool_index, b.pool_index, a2.pool_index, b2.pool_index}));
 }
 
 TEST_F(SendQueuesTest, pump__a_fence_holds_itself_and_what_is_behind_it) {

@@ -34,6 +34,17 @@ class SendCarrier final : public pds::Carrier {
   int unlocked = 0;
 };
 
+inline EndpointConfig with_ordered_sends() {
+  EndpointConfig c;
+  c.sends_ordered = true;
+  return c;
+}
+inline SesConfig with_sprayed_order() {
+  SesConfig c;
+  c.spray_ordered = true;
+  return c;
+}
+
 struct TxPartsTest : ::testing::Test {
   static constexpr std::uint32_t kMtu = 1024;
 

@@ -22,7 +22,7 @@ TEST(UnexpectedStore,
   ASSERT_LT(n, senders.size());
   Unexpected* const early = store.admit_held(use, held, senders[n], 2048);
   ASSERT_NE(early, nullptr);
-  store.surface(*early, held, use);
+  store.end_hold(*early, held, use);
   ASSERT_GT(use.bytes, config.overflow_bytes);
   EXPECT_NE(store.admit(use, senders[n], 0), nullptr);
   EXPECT_EQ(store.admit(use, senders[n], 1), nullptr);

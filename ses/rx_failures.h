@@ -1,0 +1,39 @@
+/// Messages that do not end well, and what their late packets are told. [SES 4.3, 10, 12]
+#pragma once
+
+#include "ses/rx_rendezvous.h"
+#include "ses/rx_returns.h"
+
+namespace uet::ses {
+
+class Failures {
+ public:
+  Failures(RxShared& shared, RendezvousTarget& rendezvous, ReadReturns& returns)
+      : shared_(shared), rendezvous_(rendezvous), returns_(returns) {}
+
+  /// The message fails at its first packet.
+  pds::Answer reject(RequestContext& c, ReturnCode code);
+  /// This packet ends a message that was going well. The first error stays. [SES 12]
+  pds::Answer fail(RequestContext& c, RxMessage& m, ReturnCode code);
+  /// A packet of a message that was failed or discarded.
+  pds::Answer answer_discarded(RequestContext& c, RxMessage& m);
+  /// What the context says of a message that fails, or is rejected.
+  pds::Answer answer(RequestContext& c);
+  /// [SES 10] The initiator ends a message early.
+  pds::Answer on_message_error(RequestContext& c);
+
+  void on_pdc_gone(Instant now, pds::PdcRef pdc, Sender& sender);
+  /// Nothing of the endpoint is completed any more; what still arrives for it is told so.
+  void close(Instant now, Endpoint& endpoint);
+  /// [SES 4.3 rules 9, 10] First the message is discarded, and answers what still comes of it; later it is forgotten.
+  void drop_idle(Instant now);
+
+ private:
+  void abandon(Instant now, RxMessage& m, ReturnCode told, ReturnCode completed);
+
+  RxShared& shared_;
+  RendezvousTarget& rendezvous_;
+  ReadReturns& returns_;
+};
+
+}  // namespace uet::ses

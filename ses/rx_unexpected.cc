@@ -1,0 +1,43 @@
+#include "ses/rx_unexpected.h"
+
+namespace uet::ses {
+
+Completion completion_of(const Unexpected& u) {
+  Completion completion;
+  completion.tag = u.header.tag;
+  completion.source = {u.header.source, u.header.job_id, u.header.initiator_id};
+  return completion;
+}
+
+void UnexpectedLists::enlist(const RequestContext& c, RiSpace& space, Unexpected& u,
+                             Unexpected* header) {
+  c.describe(u);
+  if (header == nullptr) {
+    space.unexpected.push_back(u);
+    return;
+  }
+  u.claimed = header->claimed;
+  u.claim_context = header->claim_context;
+  UnexpectedList& list = c.endpoint->list_of(u);
+  list.insert(list.iterator_to(*header), u);
+}
+
+void UnexpectedLists::unlink(Unexpected& u) {
+  Endpoint& endpoint = *u.endpoint;
+  UnexpectedList& list = endpoint.list_of(u);
+  list.erase(list.iterator_to(u));
+  if (u.is_deferred) {
+    --endpoint.deferred;
+    --u.sender->deferred;
+  }
+  store_.release(u, endpoint.overflow);
+  senders_.unhold(*u.sender);
+  for (RiSpace& space : endpoint.spaces) gates_.open_all(space);
+}
+
+void UnexpectedLists::release(Unexpected& u) {
+  unlink(u);
+  store_.recycle(u);
+}
+
+}  // namespace uet::ses

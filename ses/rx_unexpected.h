@@ -1,0 +1,31 @@
+/// Unexpected messages in the lists of their endpoints. [SES 7.2, 7.3]
+#pragma once
+
+#include "ses/gates.h"
+#include "ses/request_context.h"
+
+namespace uet::ses {
+
+/// What a completion says of the message beside how it went.
+Completion completion_of(const Unexpected& u);
+
+class UnexpectedLists {
+ public:
+  UnexpectedLists(UnexpectedStore& store, SenderTable& senders, Gates& gates)
+      : store_(store), senders_(senders), gates_(gates) {}
+
+  /// Where `header`, what was kept of an earlier attempt, is; without one, at the end.
+  void enlist(const RequestContext& c, RiSpace& space, Unexpected& u, Unexpected* header);
+  /// Takes `u`, whose payload must be gone, from its endpoint. The room it leaves may let its space go on. recycle() or a report
+  /// must follow.
+  void unlink(Unexpected& u);
+  /// Forgets one whose sender cannot be waiting for its delivery: it is not complete.
+  void release(Unexpected& u);
+
+ private:
+  UnexpectedStore& store_;
+  SenderTable& senders_;
+  Gates& gates_;
+};
+
+}  // namespace uet::ses
