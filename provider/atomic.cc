@@ -4,6 +4,7 @@
 #include "provider/domain.h"
 #include "provider/endpoint.h"
 #include "provider/errors.h"
+#include "provider/structures.h"
 
 namespace uet::provider {
 namespace {
@@ -50,23 +51,12 @@ std::uint64_t flags_of(fid_ep* f) {
   return Endpoint::of(f).tx_flags();
 }
 
-std::size_t total_elements(std::span<const fi_ioc> pieces) {
-  std::size_t count = 0;
-  for (const fi_ioc& v : pieces) count += v.count;
-  return count;
-}
-
-/// One remote range as long as the local one. [FI 3.2, rma_iov_limit]
-ssize_t post_msg(fid_ep* f, AtomicForm form, const fi_msg_atomic* m, Buffers buffers,
+ssize_t post_msg(fid_ep* f, AtomicForm form, const fi_msg_atomic* m, AtomicPieces pieces,
                  std::uint64_t flags) {
-  if (m->rma_iov_count != 1) return -FI_EINVAL;
-  buffers.operand = {m->msg_iov, m->iov_count};
-  const std::size_t local =
-      total_elements(m->op == FI_ATOMIC_READ ? buffers.result : buffers.operand);
-  if (m->rma_iov[0].count != local) return -FI_EINVAL;
-  return post(f, {form, m->datatype, m->op}, buffers,
-              {m->addr, m->rma_iov[0].addr, m->rma_iov[0].key}, m->context,
-              flags | Endpoint::of(f).tx_msg_flags(), m->data);
+  return guarded([&]() -> ssize_t {
+    const auto op = atomic_of(*m, form, pieces, flags | Endpoint::of(f).tx_msg_flags());
+    return op ? Endpoint::of(f).post_atomic(*op) : -FI_EINVAL;
+  });
 }
 
 ssize_t atomic_write(fid_ep* f, const void* buffer, std::size_t count, void*, fi_addr_t peer,

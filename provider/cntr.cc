@@ -5,6 +5,7 @@
 
 #include "provider/domain.h"
 #include "provider/errors.h"
+#include "provider/triggered.h"
 
 namespace uet::provider {
 namespace {
@@ -97,14 +98,68 @@ int Cntr::open(Domain& domain, const fi_cntr_attr& attr, fid_cntr** out, void* c
   return 0;
 }
 
+Cntr::~Cntr() = default;
+
 int Cntr::close() {
-  if (users_.any()) return -FI_EBUSY;
   {
     const std::lock_guard guard(worker_.lock());
+    if (users_.any() || !waiting_.empty() || !due_.empty()) return -FI_EBUSY;
     domain_.forget_counter(*this);
+    worker_.forget(*this);
   }
   delete this;
   return 0;
+}
+
+int Cntr::control(int command, void* arg) {
+  std::list<TriggeredOp> flushed;
+  const std::lock_guard guard(worker_.lock());
+  if (command != FI_FLUSH_WORK) return wait_.control(command, arg);
+  take_waiting([](const TriggeredOp& op) { return op.work != nullptr; }, flushed);
+  return 0;
+}
+
+void Cntr::await(std::list<TriggeredOp>& op) {
+  domain_.add_triggering(*this);
+  const auto is_before = [&](const TriggeredOp& other) {
+    return other.threshold <= op.front().threshold;
+  };
+  const auto last = std::find_if(waiting_.rbegin(), waiting_.rend(), is_before);
+  waiting_.splice(last.base(), op);
+  next_threshold_ = waiting_.front().threshold;
+  tell();
+}
+
+bool Cntr::is_open_for(std::uint64_t threshold) const {
+  return value_.now() >= threshold && due_.empty();
+}
+
+void Cntr::take_waiting(const IsMeant& is_meant, std::list<TriggeredOp>& to) {
+  for (std::list<TriggeredOp>* from : {&waiting_, &due_}) {
+    for (auto at = from->begin(); at != from->end();) {
+      const auto op = at++;
+      if (is_meant(*op)) to.splice(to.end(), *from, op);
+    }
+  }
+}
+
+void Cntr::reach() {
+  const std::uint64_t successes = value_.now(), all = successes + errors_.now();
+  for (auto at = waiting_.begin(); at != waiting_.end() && at->threshold <= all;) {
+    const auto op = at++;
+    if (op->threshold <= (op->counts_errors() ? all : successes))
+      due_.splice(due_.end(), waiting_, op);
+  }
+  next_threshold_ = waiting_.empty() ? kNoThreshold : waiting_.front().threshold;
+  if (!due_.empty()) worker_.leave_for_unlock(*this);
+}
+
+/// What has no room waits for it, and what is behind it too.
+bool Cntr::carry_out() {
+  while (!due_.empty()) {
+    if (!start_first(due_)) return false;
+  }
+  return true;
 }
 
 int Cntr::try_wait() {

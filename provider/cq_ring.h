@@ -46,7 +46,7 @@ class CqRing {
   const CqEntry& front() { return at(head_.load(std::memory_order_relaxed)); }
   void pop() { head_.store(head_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
 
-  // --- Anyone
+  // --- From any thread
   std::size_t size() const {
     // In this order: the tail that is read is not behind the head.
     const std::size_t head = head_.load(std::memory_order_acquire);

@@ -17,6 +17,7 @@
 #include "provider/mr.h"
 #include "provider/poll_set.h"
 #include "provider/shared_context.h"
+#include "provider/triggered.h"
 
 namespace uet::provider {
 namespace {
@@ -78,11 +79,16 @@ int domain_bind(fid* f, fid* other, std::uint64_t flags) {
   return guarded([&] { return Domain::of(f).bind(other, flags); });
 }
 
+int domain_control(fid* f, int command, void* arg) {
+  return guarded([&] { return Domain::of(f).control(command, arg); });
+}
+
 int domain_close(fid* f) {
   return guarded([&] { return Domain::of(f).close(); });
 }
 
-fi_ops domain_fid_ops = make_ops({.close = domain_close, .bind = domain_bind});
+fi_ops domain_fid_ops =
+    make_ops({.close = domain_close, .bind = domain_bind, .control = domain_control});
 fi_ops_domain domain_ops = {.size = sizeof(fi_ops_domain),
                             .av_open = domain_av_open,
                             .cq_open = domain_cq_open,
@@ -184,6 +190,30 @@ bool Domain::start_progress_thread() {
 
 void Domain::forget_counter(const Cntr& cntr) {
   for (const auto& [key, region] : watched_) region->forget(cntr);
+  std::erase(triggering_, &cntr);
+}
+
+void Domain::add_triggering(Cntr& cntr) {
+  if (std::ranges::find(triggering_, &cntr) == triggering_.end()) triggering_.push_back(&cntr);
+}
+
+std::list<TriggeredOp> Domain::take_triggered(const IsMeant& is_meant) {
+  std::list<TriggeredOp> taken;
+  for (Cntr* cntr : triggering_) cntr->take_waiting(is_meant, taken);
+  return taken;
+}
+
+int Domain::control(int command, void* arg) {
+  switch (command) {
+    case FI_QUEUE_WORK:
+      return arg == nullptr ? -FI_EINVAL : queue_work(*this, *static_cast<fi_deferred_work*>(arg));
+    case FI_CANCEL_WORK:
+      return arg == nullptr ? -FI_EINVAL : cancel_work(*this, *static_cast<fi_deferred_work*>(arg));
+    case FI_FLUSH_WORK:
+      return arg == nullptr ? flush_work(*this) : -FI_EINVAL;
+    default:
+      return -FI_ENOSYS;
+  }
 }
 
 int Domain::bind(fid_t other, std::uint64_t flags) {

@@ -5,8 +5,11 @@
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_domain.h>
 
+#include <functional>
+#include <list>
 #include <memory>
 #include <unordered_map>
+#include <vector>
 
 #include "provider/object.h"
 #include "provider/worker.h"
@@ -17,6 +20,7 @@ class Cntr;
 class Eq;
 class Fabric;
 class Mr;
+struct TriggeredOp;
 
 class Domain final : public fid_domain {
  public:
@@ -59,7 +63,14 @@ class Domain final : public fid_domain {
     return at == watched_.end() ? nullptr : at->second;
   }
 
+  // --- With the worker's lock held: counters that operations wait for
+  // ------------------------------
+  void add_triggering(Cntr& cntr);
+  /// What waits for any counter, and is meant, is the caller's.
+  std::list<TriggeredOp> take_triggered(const std::function<bool(const TriggeredOp&)>& is_meant);
+
   int bind(fid_t other, std::uint64_t flags);
+  int control(int command, void* arg);
   int close();
 
  private:
@@ -81,6 +92,7 @@ class Domain final : public fid_domain {
   Eq* event_queue_ = nullptr;
   Eq* mr_events_ = nullptr;
   std::unordered_map<std::uint64_t, Mr*> watched_;
+  std::vector<Cntr*> triggering_;
   Users users_;
   UserOf fabric_use_;
 };

@@ -12,6 +12,7 @@
 #include "provider/offer.h"
 #include "provider/post_queue.h"
 #include "provider/shared_context.h"
+#include "provider/triggered.h"
 #include "ses/amo.h"
 
 namespace uet::provider {
@@ -514,7 +515,8 @@ ssize_t Endpoint::cancel(void* context) {
   // What has arrived already is not cancelled.
   worker_.turn_at(now);
   carry_out();
-  return worker_.ses().cancel(now, id_, reinterpret_cast<std::uint64_t>(context)) ? 0 : -FI_ENOENT;
+  if (worker_.ses().cancel(now, id_, reinterpret_cast<std::uint64_t>(context))) return 0;
+  return cancel_triggered(now, context) ? 0 : -FI_ENOENT;
 }
 
 ssize_t Endpoint::tx_size_left() {
@@ -546,6 +548,7 @@ void Endpoint::leave_shared() {
 
 int Endpoint::close() {
   if (users_.any()) return -FI_EBUSY;
+  drop_triggered();
   if (id_ != 0) {
     const auto is_over = [&] { return carry_out() && injects_outstanding_ == 0; };
     worker_.turn_until(is_over, kInjectLinger);

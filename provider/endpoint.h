@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -18,6 +19,8 @@
 #include "provider/size_limits.h"
 #include "ses/ses.h"
 
+struct fi_deferred_work;
+
 namespace uet::provider {
 
 class Domain;
@@ -25,6 +28,7 @@ class PostQueue;
 class SharedReceive;
 class SharedTransmit;
 struct Offer;
+struct TriggeredOp;
 
 extern fi_ops_msg msg_ops, no_msg_ops;
 extern fi_ops_tagged tagged_ops, no_tagged_ops;
@@ -45,6 +49,7 @@ class Endpoint final : public fid_ep, private ses::CompletionSink, private LeftW
   static Endpoint& of(fid_t f) { return of(reinterpret_cast<fid_ep*>(f)); }
 
   ses::EndpointId id() const { return id_; }
+  Domain& domain() { return domain_; }
   Worker& worker() { return worker_; }
   Users& users() { return users_; }
 
@@ -58,6 +63,7 @@ class Endpoint final : public fid_ep, private ses::CompletionSink, private LeftW
 
   struct Send {
     bool tagged = false;
+    bool deferred = false;  ///< its context is a TriggeredOp
     std::uint64_t tag = 0;
     std::span<const iovec> iov;
     fi_addr_t destination = FI_ADDR_UNSPEC;
@@ -67,6 +73,7 @@ class Endpoint final : public fid_ep, private ses::CompletionSink, private LeftW
   };
   struct Rma {
     bool read = false;
+    bool deferred = false;
     std::span<const iovec> iov;
     fi_addr_t peer = FI_ADDR_UNSPEC;
     std::uint64_t remote_address = 0;
@@ -78,6 +85,7 @@ class Endpoint final : public fid_ep, private ses::CompletionSink, private LeftW
   /// Operator and type are libfabric's.
   struct Atomic {
     AtomicForm form{};
+    bool deferred = false;
     int type = 0;
     int op = 0;
     std::span<const fi_ioc> operand, compare, result;
@@ -90,6 +98,7 @@ class Endpoint final : public fid_ep, private ses::CompletionSink, private LeftW
   };
   struct Receive {
     bool tagged = false;
+    bool deferred = false;
     std::uint64_t tag = 0;
     std::uint64_t ignore = 0;
     std::span<const iovec> iov;
@@ -101,9 +110,11 @@ class Endpoint final : public fid_ep, private ses::CompletionSink, private LeftW
   ssize_t post_rma(const Rma& op);
   ssize_t post_atomic(const Atomic& op);
   ssize_t post_receive(const Receive& op);
+  /// Of deferred work, which its counter starts.
+  template <typename Op>
+  int defer(const fi_deferred_work& work, const Op& op);
   /// A receive for the shared receive context that is `id` to SES.
-  static ssize_t hand_over(Domain& domain, ses::EndpointId id, const Receive& op,
-                           ses::PeerId source);
+  static ssize_t hand_over(Domain& domain, ses::EndpointId id, const Receive& op);
 
   // --- Control
   // ------------------------------------------------------------------------------------
@@ -117,8 +128,12 @@ class Endpoint final : public fid_ep, private ses::CompletionSink, private LeftW
   ssize_t rx_size_left();
   int close();
 
-  /// With the lock held: one of its operations is over, or a receive that it shares.
+  // --- With the lock held
+  // ------------------------------------------------------------------------
+  /// One of its operations is over, or a receive that it shares.
   void complete(const ses::Completion& c);
+  /// Posts the first of `due`, whose counter has reached its threshold, and takes it out. False: there is no room for it now.
+  bool start(std::list<TriggeredOp>& due);
 
   bool is_datagram() const { return type_ == FI_EP_DGRAM; }
   std::size_t payload_mtu() const;  ///< bytes of the elements that one atomic takes
@@ -127,7 +142,7 @@ class Endpoint final : public fid_ep, private ses::CompletionSink, private LeftW
 
  private:
   /// What a completion has to remember about its operation.
-  enum UserFlag : std::uint8_t { kWantsEntry = 1, kIsInject = 2 };
+  enum UserFlag : std::uint8_t { kWantsEntry = 1, kIsInject = 2, kIsDeferred = 4 };
   static constexpr unsigned kDeviceShift = 3;  ///< above the flags: whose memory it is
   enum Counter { kSend, kRecv, kRead, kWrite, kRemoteRead, kRemoteWrite, kCounters };
 
@@ -168,6 +183,7 @@ class Endpoint final : public fid_ep, private ses::CompletionSink, private LeftW
   int check(const Send& op) const;
   int check(const Rma& op) const;
   int check(const Receive& op) const;
+  int check(const Atomic& op) const;
   int check_transmit(SizeLimits::Kind kind, std::uint64_t flags, std::size_t bytes) const;
   template <typename Op>
   bool may_leave(const Op& op) const;
@@ -183,6 +199,16 @@ class Endpoint final : public fid_ep, private ses::CompletionSink, private LeftW
   ssize_t post_now(const Send& op, Turn turn = Turn::kOwn);
   ssize_t post_now(const Rma& op, Turn turn = Turn::kOwn);
   ssize_t post_now(const Receive& op, Turn turn = Turn::kOwn);
+  ssize_t post_now(const Atomic& op, Turn turn = Turn::kOwn);
+  struct PreparedAtomic;
+  int prepare(const Atomic& op, PreparedAtomic& out) const;
+  ssize_t post_prepared(const Atomic& op, const PreparedAtomic& atomic, Turn turn);
+  // How one is posted that waits for a counter: triggered.cc
+  template <typename Op>
+  ssize_t post_triggered(Op op);
+  void complete_deferred(const ses::Completion& c);
+  void drop_triggered();
+  bool cancel_triggered(base::Instant now, void* context);
   template <typename Post>
   ssize_t transmit(std::uint64_t flags, std::span<Local> buffers, Turn turn, Post&& post);
   std::size_t tx_room() const;
@@ -195,7 +221,8 @@ class Endpoint final : public fid_ep, private ses::CompletionSink, private LeftW
     return (flags & FI_COMPLETION) != 0 ? kWantsEntry : 0;
   }
   void on_completion(ses::EndpointId endpoint, const ses::Completion& completion) override;
-  static Counter initiator_counter(ses::OpKind kind);
+  static Counter counter_of(ses::OpKind kind);
+  void transmit_is_over(const ses::Completion& c);
   void count(Counter which, bool success);
   void report(Cq& cq, const ses::Completion& c, std::uint64_t flags);
 
@@ -228,6 +255,7 @@ class Endpoint final : public fid_ep, private ses::CompletionSink, private LeftW
   Cq* rx_cq_ = nullptr;
   std::array<Cntr*, kCounters> counters_{};
   std::unique_ptr<PostQueue> posted_;  ///< there when enabled
+  std::list<TriggeredOp> deferred_;    ///< deferred work that its counter has started
 
   // As asked for in fi_endpoint().
   fi_ep_type type_ = FI_EP_RDM;

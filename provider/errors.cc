@@ -142,6 +142,8 @@ int fi_error_of(PostError error) {
       return -FI_EAGAIN;
     case PostError::kTooLong:
       return -FI_EMSGSIZE;
+    case PostError::kBadJob:
+      return -FI_EACCES;
     case PostError::kKeyInUse:
       return -FI_ENOKEY;
     case PostError::kAddressInUse:

@@ -15,11 +15,12 @@
 namespace uet::provider {
 namespace {
 
-constexpr std::uint64_t kTxCaps =
-    FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SEND | FI_READ | FI_WRITE | FI_FENCE | FI_HMEM;
-constexpr std::uint64_t kRxCaps =
-    FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE |
-    FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE | FI_RMA_EVENT | kTaggedMultiRecv | FI_HMEM;
+constexpr std::uint64_t kTxCaps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SEND | FI_READ |
+                                  FI_WRITE | FI_FENCE | FI_TRIGGER | FI_HMEM;
+constexpr std::uint64_t kRxCaps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_RECV |
+                                  FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MULTI_RECV |
+                                  FI_DIRECTED_RECV | FI_SOURCE | FI_RMA_EVENT | FI_TRIGGER |
+                                  kTaggedMultiRecv | FI_HMEM;
 constexpr std::uint64_t kDomainCaps = FI_LOCAL_COMM | FI_REMOTE_COMM;
 
 bool is_subset(std::uint64_t asked, std::uint64_t of) {

@@ -1,6 +1,7 @@
 /// FI_MSG.
 #include "provider/endpoint.h"
 #include "provider/errors.h"
+#include "provider/structures.h"
 
 namespace uet::provider {
 namespace {
@@ -47,8 +48,9 @@ ssize_t msg_recvv(fid_ep* f, const iovec* iov, void**, std::size_t count, fi_add
 }
 
 ssize_t msg_recvmsg(fid_ep* f, const fi_msg* m, std::uint64_t flags) {
-  return post_receive(f, {m->msg_iov, m->iov_count}, m->addr, m->context,
-                      flags | Endpoint::of(f).rx_msg_flags());
+  return guarded([&] {
+    return Endpoint::of(f).post_receive(receive_of(*m, flags | Endpoint::of(f).rx_msg_flags()));
+  });
 }
 
 ssize_t msg_send(fid_ep* f, const void* buffer, std::size_t length, void*, fi_addr_t destination,
@@ -63,8 +65,9 @@ ssize_t msg_sendv(fid_ep* f, const iovec* iov, void**, std::size_t count, fi_add
 }
 
 ssize_t msg_sendmsg(fid_ep* f, const fi_msg* m, std::uint64_t flags) {
-  return post_send(f, {m->msg_iov, m->iov_count}, m->addr, m->context,
-                   flags | Endpoint::of(f).tx_msg_flags(), m->data);
+  return guarded([&] {
+    return Endpoint::of(f).post_send(send_of(*m, flags | Endpoint::of(f).tx_msg_flags()));
+  });
 }
 
 ssize_t msg_inject(fid_ep* f, const void* buffer, std::size_t length, fi_addr_t destination) {

@@ -29,7 +29,7 @@ inline constexpr Offer kReliableOffer = {
     .type = FI_EP_RDM,
     .caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SEND | FI_RECV | FI_READ | FI_WRITE |
             FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE |
-            FI_RMA_EVENT | FI_FENCE | FI_LOCAL_COMM | FI_REMOTE_COMM,
+            FI_RMA_EVENT | FI_FENCE | FI_TRIGGER | FI_LOCAL_COMM | FI_REMOTE_COMM,
     .tx_op_flags = FI_INJECT | FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |
                    FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE,
     .msg_orders = FI_ORDER_STRICT | FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW | FI_ORDER_RMA_WAR |
@@ -41,7 +41,7 @@ inline constexpr Offer kReliableOffer = {
 /// Messages of one packet that are sent once: nothing is known of them after they left, so nothing can be ordered or confirmed.
 inline constexpr Offer kDatagramOffer = {
     .type = FI_EP_DGRAM,
-    .caps = FI_MSG | FI_SEND | FI_RECV | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE |
+    .caps = FI_MSG | FI_SEND | FI_RECV | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE | FI_TRIGGER |
             FI_LOCAL_COMM | FI_REMOTE_COMM,
     .tx_op_flags = FI_INJECT | FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE,
     .msg_orders = 0,
@@ -55,8 +55,8 @@ inline constexpr std::uint64_t kTaggedMultiRecv = std::uint64_t{1} << 46;
 inline constexpr std::uint64_t kAvUserId = std::uint64_t{1} << 41;
 
 /// Answered only to hints that name them: a program that asks for nothing may know them not, and take an unknown bit for an error;
-/// and device memory costs a look for its driver.
-inline constexpr std::uint64_t kOnlyOnRequest = kTaggedMultiRecv | kAvUserId | FI_HMEM;
+/// device memory costs a look for its driver; and libraries that find FI_TRIGGER give work away that is done sooner by themselves.
+inline constexpr std::uint64_t kOnlyOnRequest = kTaggedMultiRecv | kAvUserId | FI_HMEM | FI_TRIGGER;
 
 /// Older libfabrics have other meanings for newer capabilities, or none.
 inline bool runs_libfabric_2() {

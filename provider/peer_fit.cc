@@ -38,6 +38,13 @@ std::string narrow_way(const net::PortFacts& facts) {
          std::to_string(facts.ip_mtu) + "; FI_UET_MAX_PAYLOAD=1024 at both ends fits every way";
 }
 
+std::string setting_of_ports(const fep::Settings& settings) {
+  std::string text = "FI_UET_PORT is ";
+  for (const std::string& port : settings.ports)
+    text += (&port == settings.ports.data() ? "" : "|") + port;
+  return text;
+}
+
 }  // namespace
 
 void PeerFit::look(base::Instant now, fep::Fep& fep, const fep::Settings& settings) {
@@ -47,7 +54,7 @@ void PeerFit::look(base::Instant now, fep::Fep& fep, const fep::Settings& settin
   look_at_crc(fep, settings);
   look_at_credit(fep, settings);
   look_at_security(fep, settings);
-  if (!look_at_link(now, fep)) return;
+  if (!look_at_link(now, fep, settings)) return;
   look_for_silence(now, fep, settings);
   look_for_narrow_ways(now, fep);
 }
@@ -97,7 +104,7 @@ void PeerFit::look_at_security(fep::Fep& fep, const fep::Settings& settings) {
 }
 
 /// Only where something waits to leave: a server whose client is not there yet has nothing to complain of.
-bool PeerFit::look_at_link(base::Instant now, fep::Fep& fep) {
+bool PeerFit::look_at_link(base::Instant now, fep::Fep& fep, const fep::Settings& settings) {
   net::Port& port = fep.port();
   const bool has_link = port.planes_up(now) != 0;
   const bool waits = fep.pds().gauges().outstanding_packets > 0;
@@ -106,7 +113,9 @@ bool PeerFit::look_at_link(base::Instant now, fep::Fep& fep) {
     const std::string& name = port.facts().name;
     const bool is_memif = name.find("memif") != std::string::npos;
     tell_user("port " + name + " has no link" +
-              (is_memif ? ": is there a process with the other role at its socket?" : ""));
+              (is_memif ? ": is there a process with the other role at its socket? Here " +
+                              setting_of_ports(settings)
+                        : ""));
   }
   return has_link;
 }

@@ -20,7 +20,7 @@ class PeerFit {
   void look_for_silence(base::Instant now, fep::Fep& fep, const fep::Settings& settings);
   void look_for_narrow_ways(base::Instant now, fep::Fep& fep);
   /// True with a link.
-  bool look_at_link(base::Instant now, fep::Fep& fep);
+  bool look_at_link(base::Instant now, fep::Fep& fep, const fep::Settings& settings);
 
   static constexpr int kLooksBetweenWarnings = 60;
 

@@ -14,6 +14,14 @@ void add_refusal(std::string& why, const PortChoice& choice, pid_t holder) {
          (holder != 0 ? "process " + std::to_string(holder) : "another process");
 }
 
+/// Nothing is left: what kept others away, and what helps where that is processes.
+std::string nothing_free(const std::string& why, bool is_taken) {
+  if (!is_taken) return why;
+  return why +
+         ": end it, or set FI_UET_ADDR to another address, or to several (a|b), of which each "
+         "process takes the first that is free";
+}
+
 void warn_about(const PortChoice& first, const PortChoice& taken) {
   if (taken.address == first.address || !is_loopback(taken.address)) return;
   log_warning("another process uses " + first.address.to_string() + ": this one is " +
@@ -33,16 +41,19 @@ const PortPicker::Held* PortPicker::held(net::FabricAddress address) const {
 }
 
 PortPicker::Picked PortPicker::first_free(Candidates candidates) const {
+  bool is_taken = false;
   for (PortChoice& choice : candidates.ports) {
     if (const Held* ours = held(choice.address)) return ours->choice;
     pid_t holder = 0;
     if (!AddressLock::is_held(choice.address, holder)) return choice;
     add_refusal(candidates.why_none, choice, holder);
+    is_taken = true;
   }
-  return candidates.why_none;
+  return nothing_free(candidates.why_none, is_taken);
 }
 
 PortPicker::Picked PortPicker::take_first(Candidates candidates) {
+  bool is_taken = false;
   for (PortChoice& choice : candidates.ports) {
     if (const Held* ours = held(choice.address)) return ours->choice;
     pid_t holder = 0;
@@ -51,8 +62,9 @@ PortPicker::Picked PortPicker::take_first(Candidates candidates) {
       return choice;
     }
     add_refusal(candidates.why_none, choice, holder);
+    is_taken = true;
   }
-  return candidates.why_none;
+  return nothing_free(candidates.why_none, is_taken);
 }
 
 /// What was said once is said again, and what else is taken is like it if possible.

@@ -38,7 +38,7 @@ class PostQueue {
   const Operation& front() const { return at(head_.load(std::memory_order_relaxed)).operation; }
   void pop() { head_.store(head_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
 
-  // --- Anyone
+  // --- From any thread
   std::size_t size() const {
     const std::size_t head = head_.load(std::memory_order_acquire);
     return tail_.load(std::memory_order_acquire) - head;

@@ -129,6 +129,8 @@ void ProgressThread::work_once() {
     deep_sleep_ = false;
     const base::Instant now = clock_now();
     const bool busy = worker_.turn_loop(now);
+    // A counter may have started something that moves the deadline; and it was not the application that did.
+    if (!worker_.left_.empty()) worker_.start_left();
     if (busy || !worker_.port_->arm_wakeup()) {
       idle_poll_ = kPollMin;
       time = Duration{};

@@ -3,6 +3,7 @@
 
 #include "provider/endpoint.h"
 #include "provider/errors.h"
+#include "provider/structures.h"
 
 namespace uet::provider {
 namespace {
@@ -30,12 +31,11 @@ ssize_t post(fid_ep* f, bool read, std::span<const iovec> iov, fi_addr_t peer, R
   });
 }
 
-/// One remote range as long as the local one. [FI 3.2, rma_iov_limit]
 ssize_t post_msg(fid_ep* f, bool read, const fi_msg_rma* m, std::uint64_t flags) {
-  if (m->rma_iov_count != 1) return -FI_EINVAL;
-  if (m->rma_iov[0].len != total_bytes({m->msg_iov, m->iov_count})) return -FI_EINVAL;
-  return post(f, read, {m->msg_iov, m->iov_count}, m->addr, {m->rma_iov[0].addr, m->rma_iov[0].key},
-              m->context, flags | Endpoint::of(f).tx_msg_flags(), m->data);
+  return guarded([&]() -> ssize_t {
+    const auto op = rma_of(*m, read, flags | Endpoint::of(f).tx_msg_flags());
+    return op ? Endpoint::of(f).post_rma(*op) : -FI_EINVAL;
+  });
 }
 
 ssize_t rma_read(fid_ep* f, void* buffer, std::size_t length, void*, fi_addr_t peer,

@@ -7,7 +7,6 @@
 #include <mutex>
 
 #include "provider/domain.h"
-#include "provider/endpoint.h"
 #include "provider/errors.h"
 #include "provider/offer.h"
 
@@ -50,30 +49,27 @@ fi_ops_ep stx_ops = {.size = sizeof(fi_ops_ep),
 
 // --- Of reception
 
-ssize_t post(fid_ep* f, const SharedReceive::Post& call) {
-  return guarded([&] { return SharedReceive::of(f).post(call); });
+ssize_t post(fid_ep* f, const Endpoint::Receive& op) {
+  return guarded([&] { return SharedReceive::of(f).post(op); });
 }
 
 ssize_t msg_recv(fid_ep* f, void* buffer, std::size_t length, void*, fi_addr_t source,
                  void* context) {
   const iovec iov{buffer, length};
-  return post(f, {.iov = &iov,
-                  .count = 1,
+  return post(f, {.iov = {&iov, 1},
                   .source = source,
                   .flags = SharedReceive::of(f).flags(),
                   .context = context});
 }
 ssize_t msg_recvv(fid_ep* f, const iovec* iov, void**, std::size_t count, fi_addr_t source,
                   void* context) {
-  return post(f, {.iov = iov,
-                  .count = count,
+  return post(f, {.iov = {iov, count},
                   .source = source,
                   .flags = SharedReceive::of(f).flags(),
                   .context = context});
 }
 ssize_t msg_recvmsg(fid_ep* f, const fi_msg* m, std::uint64_t flags) {
-  return post(f, {.iov = m->msg_iov,
-                  .count = m->iov_count,
+  return post(f, {.iov = {m->msg_iov, m->iov_count},
                   .source = m->addr,
                   .flags = flags,
                   .context = m->context});
@@ -85,8 +81,7 @@ ssize_t tagged_recv(fid_ep* f, void* buffer, std::size_t length, void*, fi_addr_
   return post(f, {.tagged = true,
                   .tag = tag,
                   .ignore = ignore,
-                  .iov = &iov,
-                  .count = 1,
+                  .iov = {&iov, 1},
                   .source = source,
                   .flags = SharedReceive::of(f).flags(),
                   .context = context});
@@ -96,8 +91,7 @@ ssize_t tagged_recvv(fid_ep* f, const iovec* iov, void**, std::size_t count, fi_
   return post(f, {.tagged = true,
                   .tag = tag,
                   .ignore = ignore,
-                  .iov = iov,
-                  .count = count,
+                  .iov = {iov, count},
                   .source = source,
                   .flags = SharedReceive::of(f).flags(),
                   .context = context});
@@ -106,8 +100,7 @@ ssize_t tagged_recvmsg(fid_ep* f, const fi_msg_tagged* m, std::uint64_t flags) {
   return post(f, {.tagged = true,
                   .tag = m->tag,
                   .ignore = m->ignore,
-                  .iov = m->msg_iov,
-                  .count = m->iov_count,
+                  .iov = {m->msg_iov, m->iov_count},
                   .source = m->addr,
                   .flags = flags,
                   .context = m->context});
@@ -222,18 +215,11 @@ int SharedReceive::open(Domain& domain, const fi_rx_attr* attr, fid_ep** out, vo
 }
 
 /// Which peer a source is only an endpoint's address vector knows, and there may be several.
-ssize_t SharedReceive::post(const Post& call) {
-  if (directed_ && call.source != FI_ADDR_UNSPEC) return -FI_EOPNOTSUPP;
-  if ((call.flags & (FI_PEEK | FI_CLAIM | FI_DISCARD)) != 0) return -FI_EOPNOTSUPP;
-  return Endpoint::hand_over(domain_, id_,
-                             {.tagged = call.tagged,
-                              .tag = call.tag,
-                              .ignore = call.ignore,
-                              .iov = {call.iov, call.count},
-                              .source = FI_ADDR_UNSPEC,
-                              .flags = call.flags,
-                              .context = call.context},
-                             ses::kAnyPeer);
+ssize_t SharedReceive::post(Endpoint::Receive op) {
+  if (directed_ && op.source != FI_ADDR_UNSPEC) return -FI_EOPNOTSUPP;
+  if ((op.flags & (FI_PEEK | FI_CLAIM | FI_DISCARD)) != 0) return -FI_EOPNOTSUPP;
+  op.source = FI_ADDR_UNSPEC;
+  return Endpoint::hand_over(domain_, id_, op);
 }
 
 ssize_t SharedReceive::cancel(void* context) {

@@ -6,13 +6,13 @@
 
 #include <vector>
 
+#include "provider/endpoint.h"
 #include "provider/object.h"
 #include "ses/ses.h"
 
 namespace uet::provider {
 
 class Domain;
-class Endpoint;
 class Worker;
 
 /// How many of a kind fi_getinfo offers for an endpoint to share; the number that can be open is bounded by memory alone for
@@ -69,18 +69,7 @@ class SharedReceive final : public fid_ep, private ses::CompletionSink {
   /// Of fi_recv and its like. Whether calls without FI_COMPLETION have an entry is said by the endpoint that the message comes to.
   std::uint64_t flags() const { return op_flags_; }
 
-  /// One call to post a receive, in libfabric's terms.
-  struct Post {
-    bool tagged = false;
-    std::uint64_t tag = 0;
-    std::uint64_t ignore = 0;
-    const iovec* iov = nullptr;
-    std::size_t count = 0;
-    fi_addr_t source = FI_ADDR_UNSPEC;
-    std::uint64_t flags = 0;
-    void* context = nullptr;
-  };
-  ssize_t post(const Post& call);
+  ssize_t post(Endpoint::Receive op);
   ssize_t cancel(void* context);
   ssize_t size_left();
   int get_option(int level, int name, void* value, std::size_t* length);

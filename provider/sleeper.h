@@ -23,7 +23,6 @@ class Sleeper {
   Sleeper& operator=(const Sleeper&) = delete;
 
   base::Instant alarm() const { return alarm_; }
-  bool is_woken() const { return woken_; }
   void wake();
   /// Without the lock: until woken, `other_fd` is readable (-1: none) or `at_most` has passed.
   void sleep(int other_fd, base::Duration at_most);

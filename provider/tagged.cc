@@ -3,6 +3,7 @@
 
 #include "provider/endpoint.h"
 #include "provider/errors.h"
+#include "provider/structures.h"
 
 namespace uet::provider {
 namespace {
@@ -49,8 +50,9 @@ ssize_t tagged_recvv(fid_ep* f, const iovec* iov, void**, std::size_t count, fi_
 }
 
 ssize_t tagged_recvmsg(fid_ep* f, const fi_msg_tagged* m, std::uint64_t flags) {
-  return post_receive(f, {m->msg_iov, m->iov_count}, m->addr, m->tag, m->ignore, m->context,
-                      flags | Endpoint::of(f).rx_msg_flags());
+  return guarded([&] {
+    return Endpoint::of(f).post_receive(receive_of(*m, flags | Endpoint::of(f).rx_msg_flags()));
+  });
 }
 
 ssize_t tagged_send(fid_ep* f, const void* buffer, std::size_t length, void*, fi_addr_t destination,
@@ -65,8 +67,9 @@ ssize_t tagged_sendv(fid_ep* f, const iovec* iov, void**, std::size_t count, fi_
 }
 
 ssize_t tagged_sendmsg(fid_ep* f, const fi_msg_tagged* m, std::uint64_t flags) {
-  return post_send(f, {m->msg_iov, m->iov_count}, m->addr, m->tag, m->context,
-                   flags | Endpoint::of(f).tx_msg_flags(), m->data);
+  return guarded([&] {
+    return Endpoint::of(f).post_send(send_of(*m, flags | Endpoint::of(f).tx_msg_flags()));
+  });
 }
 
 ssize_t tagged_inject(fid_ep* f, const void* buffer, std::size_t length, fi_addr_t destination,

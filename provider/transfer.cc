@@ -12,6 +12,7 @@
 #include "provider/offer.h"
 #include "provider/post_queue.h"
 #include "provider/shared_context.h"
+#include "provider/triggered.h"
 
 namespace uet::provider {
 namespace {
@@ -205,12 +206,27 @@ void Endpoint::fail(const Op& op, ssize_t error) {
   if constexpr (std::is_same_v<Op, Rma>) {
     entry.flags = FI_RMA | (op.read ? FI_READ : FI_WRITE);
     counter = op.read ? kRead : kWrite;
+  } else if constexpr (std::is_same_v<Op, Atomic>) {
+    const bool fetching = op.form != AtomicForm::kPlain;
+    entry.flags = FI_ATOMIC | (fetching ? FI_READ : FI_WRITE);
+    counter = fetching ? kRead : kWrite;
   } else {
     entry.flags = (is_receive ? FI_RECV : FI_SEND) | (op.tagged ? FI_TAGGED : FI_MSG);
   }
-  count(counter, false);
+  if (op.deferred) {
+    const auto& work = *static_cast<const TriggeredOp*>(op.context);
+    entry.op_context = work.context;
+    work.count(false);
+  } else {
+    count(counter, false);
+  }
   if (Cq* cq = is_receive ? rx_cq_ : tx_cq_; cq != nullptr) cq->push(entry);
 }
+
+template void Endpoint::fail(const Send&, ssize_t);
+template void Endpoint::fail(const Rma&, ssize_t);
+template void Endpoint::fail(const Receive&, ssize_t);
+template void Endpoint::fail(const Atomic&, ssize_t);
 
 /// What operations of all kinds have in common, from libfabric's terms to those of SES.
 template <typename Op, typename Request>
@@ -219,9 +235,10 @@ void Endpoint::describe(const Op& op, std::span<const Local> buffers, Request& r
   request.inject = (op.flags & FI_INJECT) != 0;
   request.delivery_complete = (op.flags & kDeliveryFlags) != 0;
   request.fence = (op.flags & FI_FENCE) != 0;
-  request.user_flags = static_cast<std::uint8_t>(
-      entry_flag(op.flags) | (request.inject ? kIsInject : 0) | device_flag(buffers));
-  const bool is_over = request.inject && (op.flags & FI_COMPLETION) == 0;
+  request.user_flags =
+      static_cast<std::uint8_t>(entry_flag(op.flags) | (request.inject ? kIsInject : 0) |
+                                (op.deferred ? kIsDeferred : 0) | device_flag(buffers));
+  const bool is_over = request.inject && (op.flags & FI_COMPLETION) == 0 && !op.deferred;
   request.context = is_over ? kNoContext : reinterpret_cast<std::uint64_t>(op.context);
 }
 
@@ -271,13 +288,13 @@ ssize_t Endpoint::post_now(const Rma& op, Turn turn) {
 }
 
 ssize_t Endpoint::post_send(const Send& op) {
-  return post(op);
+  return (op.flags & FI_TRIGGER) != 0 ? post_triggered(op) : post(op);
 }
 ssize_t Endpoint::post_rma(const Rma& op) {
-  return post(op);
+  return (op.flags & FI_TRIGGER) != 0 ? post_triggered(op) : post(op);
 }
 ssize_t Endpoint::post_receive(const Receive& op) {
-  return post(op);
+  return (op.flags & FI_TRIGGER) != 0 ? post_triggered(op) : post(op);
 }
 
 namespace {
@@ -306,44 +323,74 @@ class Elements {
 
 }  // namespace
 
-ssize_t Endpoint::post_atomic(const Atomic& op) {
+/// An atomic that was looked at: what it is, and where its elements lie.
+struct Endpoint::PreparedAtomic {
+  AmoKind kind;
+  std::uint64_t flags = 0;
+  std::size_t count = 0;
+  Elements operand, compare, result;
+};
+
+/// 0, or the error to answer.
+int Endpoint::prepare(const Atomic& op, PreparedAtomic& out) const {
   const auto kind = find_amo(op.op, op.type, op.form);
   if (!kind || (op.flags & kIdempotent) != 0) return -FI_EOPNOTSUPP;
   const bool fetching = op.form != AtomicForm::kPlain;
   if (fetching && (op.flags & FI_REMOTE_CQ_DATA) != 0) return -FI_EINVAL;
   if ((op.flags & FI_TAGGED) != 0 && (caps_ & FI_TAGGED) == 0) return -FI_EOPNOTSUPP;
-  Elements operand, compare, result;
-  if (kind->has_operand() && !operand.assign(op.operand, kind->element)) return -FI_EINVAL;
-  if (op.form == AtomicForm::kCompare && !compare.assign(op.compare, kind->element))
+  if (kind->has_operand() && !out.operand.assign(op.operand, kind->element)) return -FI_EINVAL;
+  if (op.form == AtomicForm::kCompare && !out.compare.assign(op.compare, kind->element))
     return -FI_EINVAL;
-  if (fetching && !result.assign(op.result, kind->element)) return -FI_EINVAL;
-  const std::size_t count = kind->has_operand() ? operand.count() : result.count();
-  if (count == 0 || (fetching && result.count() != count) ||
-      (op.form == AtomicForm::kCompare && compare.count() != count))
+  if (fetching && !out.result.assign(op.result, kind->element)) return -FI_EINVAL;
+  out.count = kind->has_operand() ? out.operand.count() : out.result.count();
+  if (out.count == 0 || (fetching && out.result.count() != out.count) ||
+      (op.form == AtomicForm::kCompare && out.compare.count() != out.count))
     return -FI_EINVAL;
-  if (count > max_elements(*kind, op.form, payload_mtu())) return -FI_EMSGSIZE;
-  Atomic plain = op;
-  if (fetching)
-    plain.flags &= ~FI_INJECT;  // operands are copied anyway, and the result is not over
-  const std::size_t bytes = count * kind->element;
-  std::array<Local, 3> buffers{{{.iov = operand.pieces(), .is_source = true, .place = {}},
-                                {.iov = compare.pieces(), .is_source = true, .place = {}},
-                                {.iov = result.pieces(), .is_source = false, .place = {}}}};
-  if (const int error = check_transmit(SizeLimits::kAtomic, plain.flags, bytes); error != 0)
-    return error;
+  if (out.count > max_elements(*kind, op.form, payload_mtu())) return -FI_EMSGSIZE;
+  out.kind = *kind;
+  out.flags = op.flags;
+  if (fetching) out.flags &= ~FI_INJECT;  // operands are copied anyway, and the result is not over
+  return check_transmit(SizeLimits::kAtomic, out.flags, out.count * kind->element);
+}
+
+int Endpoint::check(const Atomic& op) const {
+  PreparedAtomic prepared{};
+  return prepare(op, prepared);
+}
+
+ssize_t Endpoint::post_atomic(const Atomic& op) {
+  if ((op.flags & FI_TRIGGER) != 0) return post_triggered(op);
+  PreparedAtomic prepared{};
+  if (const int error = prepare(op, prepared); error != 0) return error;
   const std::lock_guard guard(worker_.lock());
   if (!posted_->empty() && !carry_out()) return -FI_EAGAIN;
-  return transmit(plain.flags, buffers, Turn::kOwn, [&](base::Instant now) {
+  return post_prepared(op, prepared, Turn::kOwn);
+}
+
+ssize_t Endpoint::post_now(const Atomic& op, Turn turn) {
+  PreparedAtomic prepared{};
+  if (const int error = prepare(op, prepared); error != 0) return error;
+  return post_prepared(op, prepared, turn);
+}
+
+ssize_t Endpoint::post_prepared(const Atomic& op, const PreparedAtomic& prepared, Turn turn) {
+  Atomic plain = op;
+  plain.flags = prepared.flags;
+  std::array<Local, 3> buffers{
+      {{.iov = prepared.operand.pieces(), .is_source = true, .place = {}},
+       {.iov = prepared.compare.pieces(), .is_source = true, .place = {}},
+       {.iov = prepared.result.pieces(), .is_source = false, .place = {}}}};
+  return transmit(plain.flags, buffers, turn, [&](base::Instant now) {
     ses::AtomicRequest request;
     request.peer = av_->peer(op.peer);
     request.tagged = (op.flags & FI_TAGGED) != 0;
-    request.fetching = fetching;
-    request.op = kind->op;
-    request.type = kind->type;
-    request.count = count;
-    request.operand = operand.pieces();
-    request.compare = compare.pieces();
-    request.result = result.pieces();
+    request.fetching = op.form != AtomicForm::kPlain;
+    request.op = prepared.kind.op;
+    request.type = prepared.kind.type;
+    request.count = prepared.count;
+    request.operand = prepared.operand.pieces();
+    request.compare = prepared.compare.pieces();
+    request.result = prepared.result.pieces();
     request.operand_device = buffers[0].place.memory;
     request.compare_device = buffers[1].place.memory;
     request.result_device = buffers[2].place.memory;
@@ -374,12 +421,11 @@ ssize_t Endpoint::post_now(const Receive& op, Turn turn) {
   return give_receive(domain_, id_, op, source, turn);
 }
 
-ssize_t Endpoint::hand_over(Domain& domain, ses::EndpointId id, const Receive& op,
-                            ses::PeerId source) {
+ssize_t Endpoint::hand_over(Domain& domain, ses::EndpointId id, const Receive& op) {
   if ((op.flags & kForeignFlags) != 0) return -FI_EOPNOTSUPP;
   if (!are_buffers(op.iov)) return -FI_EINVAL;
   const std::lock_guard guard(domain.worker().lock());
-  return give_receive(domain, id, op, source, Turn::kOwn);
+  return give_receive(domain, id, op, ses::kAnyPeer, Turn::kOwn);
 }
 
 /// With the lock held, and what the caller said looked at.
@@ -398,7 +444,8 @@ ssize_t Endpoint::give_receive(Domain& domain, ses::EndpointId id, const Receive
   request.iov = op.iov;
   request.device = buffers[0].place.memory;
   request.multi_recv = (op.flags & FI_MULTI_RECV) != 0;
-  request.user_flags = static_cast<std::uint8_t>(entry_flag(op.flags) | device_flag(buffers));
+  request.user_flags = static_cast<std::uint8_t>(
+      entry_flag(op.flags) | (op.deferred ? kIsDeferred : 0) | device_flag(buffers));
   request.context = reinterpret_cast<std::uint64_t>(op.context);
   const auto post = [&] {
     if ((op.flags & FI_CLAIM) != 0) {
@@ -455,6 +502,8 @@ void Endpoint::on_completion(ses::EndpointId, const ses::Completion& c) {
 }
 
 void Endpoint::complete(const ses::Completion& c) {
+  if ((c.user_flags & kIsDeferred) != 0) [[unlikely]]
+    return complete_deferred(c);
   const bool success = c.code == ReturnCode::kOk;
   const bool wanted = (c.user_flags & kWantsEntry) != 0 || !success;
   switch (c.kind) {
@@ -464,10 +513,8 @@ void Endpoint::complete(const ses::Completion& c) {
     case OpKind::kRead:
     case OpKind::kAtomic:
     case OpKind::kFetchingAtomic:
-      --tx_outstanding_;
-      if (shared_tx_ != nullptr) shared_tx_->remove(1);
-      if ((c.user_flags & kIsInject) != 0) --injects_outstanding_;
-      count(initiator_counter(c.kind), success);
+      transmit_is_over(c);
+      count(counter_of(c.kind), success);
       if (wanted && tx_cq_ != nullptr) report(*tx_cq_, c, entry_flags(c));
       return;
     case OpKind::kReceive:
@@ -496,7 +543,32 @@ void Endpoint::complete(const ses::Completion& c) {
   }
 }
 
-Endpoint::Counter Endpoint::initiator_counter(OpKind kind) {
+void Endpoint::transmit_is_over(const ses::Completion& c) {
+  --tx_outstanding_;
+  if (shared_tx_ != nullptr) shared_tx_->remove(1);
+  if ((c.user_flags & kIsInject) != 0) --injects_outstanding_;
+}
+
+/// Deferred work tells its own counter, and the endpoint's queue and counter where it asks for that or failed.
+void Endpoint::complete_deferred(const ses::Completion& c) {
+  const bool success = c.code == ReturnCode::kOk;
+  const bool wants_entry = (c.user_flags & kWantsEntry) != 0;
+  const bool is_receive = c.kind == OpKind::kReceive || c.kind == OpKind::kTaggedReceive;
+  if (!is_receive) transmit_is_over(c);
+  const auto work = reinterpret_cast<TriggeredOp*>(c.context)->at;
+  work->count(success);
+  if (wants_entry && counters_[counter_of(c.kind)] != work->counter.get())
+    count(counter_of(c.kind), success);
+  if (Cq* cq = is_receive ? rx_cq_ : tx_cq_; cq != nullptr && (wants_entry || !success)) {
+    ses::Completion own = c;
+    own.context = reinterpret_cast<std::uint64_t>(work->context);
+    report(*cq, own, entry_flags(c));
+  }
+  deferred_.erase(work);
+}
+
+/// Which counter of an endpoint tells of an operation that it posted.
+Endpoint::Counter Endpoint::counter_of(OpKind kind) {
   switch (kind) {
     case OpKind::kWrite:
     case OpKind::kAtomic:
@@ -504,6 +576,9 @@ Endpoint::Counter Endpoint::initiator_counter(OpKind kind) {
     case OpKind::kRead:
     case OpKind::kFetchingAtomic:
       return kRead;
+    case OpKind::kReceive:
+    case OpKind::kTaggedReceive:
+      return kRecv;
     default:
       return kSend;
   }

@@ -258,10 +258,18 @@ void Worker::application_sleeps() {
   if (has_progress_thread()) thread_->kick();
 }
 
-/// What several threads posted leaves together.
 void Worker::carry_out_left() {
-  left_.take([](LeftWork& work) { return work.carry_out(); });
-  after_post(clock_now());
+  start_left();
+  note_application();
+}
+
+/// What several threads posted leaves together, with what that caused in turn.
+void Worker::start_left() {
+  do {
+    left_again_ = false;
+    left_.take([](LeftWork& work) { return work.carry_out(); });
+  } while (left_again_);
+  fep_->transmit(clock_now());
 }
 
 bool Worker::has_sleepers() const {

@@ -89,6 +89,11 @@ class Worker {
   void after_post(base::Instant now);
   /// The application changed something that may bring deadlines nearer.
   void note_application();
+  /// Has `work` carried out before the lock is free again, and after what is being carried out now.
+  void leave_for_unlock(LeftWork& work) {
+    left_.push(work);
+    left_again_ = true;
+  }
   /// `work` will not be left again.
   void forget(LeftWork& work) { left_.forget(work); }
 
@@ -132,6 +137,7 @@ class Worker {
   /// the caller then turns it. The progress thread leaves the loop to sleepers.
   void sleep(Held& held, base::Instant end, WaitObject& object);
   void carry_out_left();
+  void start_left();
   bool has_sleepers() const;
   void serve_sleepers();
   void linger();
@@ -140,6 +146,7 @@ class Worker {
   const net::FabricAddress address_;
   WorkerLock lock_{*this};
   LeftWorkList left_;
+  bool left_again_ = false;  ///< by the holder of the lock
   base::Trace trace_;
   base::Rng rng_;
   std::unique_ptr<net::Port> port_;
