@@ -163,6 +163,7 @@ std::size_t DpdkDevice::send_bursts(std::span<Packet> in) {
     for (std::size_t i = 0; i < count; ++i) mbufs[i] = MbufPool::to_mbuf(in[n + i]);
     const std::uint16_t sent =
         rte_eth_tx_burst(port_, kQueue, mbufs, static_cast<std::uint16_t>(count));
+    if (notes_sent_) MbufPool::note_sent({mbufs, sent});
     // The driver owns what it took.
     for (std::uint16_t i = 0; i < sent; ++i) (void)in[n + i].release();
     n += sent;
@@ -200,7 +201,10 @@ bool DpdkDevice::is_at_work() {
       is_armed_ = false;
       return true;
     case State::kReleased:
+      return false;
     case State::kGone:
+      // Once by itself: who only receives has nothing to lose, and would wait for ever without a sign.
+      if (!std::exchange(is_gone_told_, true)) count_drop(DropReason::kDeviceGone, 0);
       return false;
   }
   return false;

@@ -74,7 +74,8 @@ class DpdkDevice final : public net::FrameDevice, private Caretaker::Ward {
   bool attach(std::string& error);
   bool find_or_plug_in(std::string& error);
   bool plug_in(std::string& error);
-  void unplug(std::uint16_t port) const;
+  void take_out();
+  static void unplug(std::uint16_t port);
   bool find_port(const std::string& devargs);
   bool share_with_kernel(const rte_eth_dev_info& info, std::string& error);
   bool settle_mtu(const rte_eth_dev_info& info, std::string& error);
@@ -126,7 +127,7 @@ class DpdkDevice final : public net::FrameDevice, private Caretaker::Ward {
   std::string remark_;  ///< what the user should know although it works
   std::uint16_t port_ = 0;
   bool is_attached_ = false;    ///< port_ is ours
-  bool is_plugged_ = false;     ///< we plugged the device in, so we take it out
+  bool is_plugged_ = false;     ///< we plugged the device in; it was not there before
   bool is_relayed_ = false;     ///< clients reach it by a listener of ours
   XdpDescriptors descriptors_;  ///< that its driver opened and will forget
   bool is_isolated_ = false;
@@ -145,6 +146,7 @@ class DpdkDevice final : public net::FrameDevice, private Caretaker::Ward {
   DeviceHealth health_;
   unsigned failed_resets_ = 0;  ///< in a row; the caretaker's
   bool is_ward_ = false;
+  bool is_gone_told_ = false;
 
   /// A memif client has to connect again itself. The interrupt thread does the work; the data path only looks at how far
   /// it is and keeps its hands off the device meanwhile.
@@ -152,6 +154,7 @@ class DpdkDevice final : public net::FrameDevice, private Caretaker::Ward {
   std::string interface_;    ///< of the kernel, under the device; empty: none
   bool is_watched_ = false;  ///< memif: the peer may come and go
   bool is_kept_ = false;     ///< and we have to connect again
+  bool notes_sent_ = false;  ///< a memif without copying, which forgets what it holds
   std::uint32_t link_generation_ = 0;
   bool was_up_ = false;
   InterruptGate::Member gate_;  ///< joined by memif

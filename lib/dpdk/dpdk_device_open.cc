@@ -11,6 +11,8 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <map>
+#include <mutex>
 #include <thread>
 
 #include "lib/dpdk/closing_numbers.h"
@@ -34,6 +36,8 @@ constexpr std::size_t kFrameOverhead = 14 + 2 * 4;
 
 constexpr unsigned kXdpAttempts = 80;
 constexpr std::chrono::milliseconds kXdpPause{25};
+constexpr std::chrono::seconds kVhostPatience{5};
+constexpr std::chrono::milliseconds kVhostPause{20};
 // Set when a device of this process left an AF_XDP socket to close.
 std::atomic<bool> xdp_was_in_use{false};
 
@@ -50,6 +54,15 @@ net::MacAddress made_up_mac(std::size_t seed) {
   net::MacAddress mac{0x02};
   for (std::size_t i = 1; i < mac.size(); ++i) mac[i] = static_cast<std::uint8_t>(seed >> (8 * i));
   return mac;
+}
+
+/// Processes of one job open their ports at once, and virtio_user wants a vhost that is there.
+void wait_for_peer(const DeviceSpec& spec) {
+  const std::string socket = spec.argument("path");
+  if (spec.kind != DeviceKind::kVirtio || socket.empty() || spec.argument("server") == "1") return;
+  const auto end = std::chrono::steady_clock::now() + kVhostPatience;
+  while (access(socket.c_str(), F_OK) != 0 && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(kVhostPause);
 }
 
 /// Marks ports as ours, so that neither we nor the application open one twice.
@@ -69,6 +82,45 @@ std::size_t mtu_max(const rte_eth_dev_info& info) {
   return info.max_rx_pktlen > kEthernet ? info.max_rx_pktlen - kEthernet : 0;
 }
 
+/// Devices that EAL found when it started, as NICs, or made by --vdev: once closed they come back only when they were taken out, and then with the
+/// arguments that they had.
+class EarlierDevices {
+ public:
+  void remember(const std::string& name, std::string devargs) {
+    const std::lock_guard lock(mutex_);
+    devargs_[name] = std::move(devargs);
+  }
+  /// `otherwise` for a device that was not there before us.
+  std::string devargs_of(const std::string& name, std::string otherwise) {
+    const std::lock_guard lock(mutex_);
+    const auto known = devargs_.find(name);
+    return known == devargs_.end() ? std::move(otherwise) : known->second;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::string> devargs_;
+};
+
+EarlierDevices& earlier_devices() {
+  static auto* const instance = new EarlierDevices;
+  return *instance;
+}
+
+/// Taking a device out takes all its ports.
+bool has_more_ports(const rte_device& device, std::uint16_t port) {
+  std::uint16_t other = RTE_MAX_ETHPORTS;
+  RTE_ETH_FOREACH_DEV_OF(other, &device) {
+    if (other != port) return true;
+  }
+  return false;
+}
+
+/// Planes send from each other's pools.
+bool sends_own_mbufs(const DpdkDeviceConfig& config) {
+  return config.sends_own_pool_only && !config.has_siblings;
+}
+
 void set_if_given(std::uint16_t given, std::uint16_t& value) {
   if (given != 0) value = given;
 }
@@ -79,6 +131,7 @@ std::unique_ptr<DpdkDevice> DpdkDevice::open(const DpdkDeviceConfig& config, bas
                                              std::string& error) {
   // An AF_XDP socket that was just closed may still have its queue, and the driver does not survive hearing so.
   const unsigned attempts = config.spec.kind == DeviceKind::kAfXdp ? kXdpAttempts : 1;
+  wait_for_peer(config.spec);
   for (unsigned i = 1;; ++i) {
     std::unique_ptr<DpdkDevice> device(new DpdkDevice(config, trace));
     if (device->bring_up(error)) return device;
@@ -108,6 +161,7 @@ DpdkDevice::DpdkDevice(const DpdkDeviceConfig& config, base::Trace& trace)
       interface_(config.spec.argument("iface")),
       is_watched_(config.spec.kind == DeviceKind::kMemif),
       is_kept_(config.spec.is_memif_client()),
+      notes_sent_(config.spec.is_without_copying() && sends_own_mbufs(config)),
       cycles_per_second_(rte_get_tsc_hz()) {
   set_if_given(config.rx_descriptors, descriptors_rx_);
   set_if_given(config.tx_descriptors, descriptors_tx_);
@@ -140,10 +194,8 @@ void DpdkDevice::shut() {
       stop_driver();
       if (is_plugged_ && is_watched_)
         park_memif(config_.spec, {port_, std::move(pool_)});
-      else if (is_plugged_)
-        unplug(port_);
       else
-        rte_eth_dev_close(port_);
+        take_out();
     });
   }
   if (close_xdp_descriptors(descriptors_)) xdp_was_in_use = true;
@@ -159,15 +211,31 @@ void DpdkDevice::stop_driver() {
   close_connections([this] {
     rte_eth_dev_stop(port_);
     // Before anything opens a file: it would get the number of DPDK's memory.
-    if (config_.spec.is_without_copying()) restore_memory_descriptors();
+    if (!config_.spec.is_without_copying()) return;
+    restore_memory_descriptors();
+    if (pool_ != nullptr) pool_->take_back_forgotten();
   });
 }
 
-void DpdkDevice::unplug(std::uint16_t port) const {
+/// A device that was there before us is remembered by what brings it back.
+void DpdkDevice::take_out() {
   rte_eth_dev_info info{};
-  const bool has_info = rte_eth_dev_info_get(port, &info) == 0;
-  rte_eth_dev_close(port);
-  if (has_info) rte_dev_remove(info.device);
+  const rte_devargs* before = nullptr;
+  if (!is_plugged_ && rte_eth_dev_info_get(port_, &info) == 0 && info.device != nullptr)
+    before = rte_dev_devargs(info.device);
+  if (before != nullptr && before->args != nullptr)
+    earlier_devices().remember(config_.spec.name, std::string(before->name) + ',' + before->args);
+  unplug(port_);
+}
+
+void DpdkDevice::unplug(std::uint16_t port) {
+  rte_eth_dev_info info{};
+  const bool may_remove = rte_eth_dev_info_get(port, &info) == 0 && info.device != nullptr &&
+                          !has_more_ports(*info.device, port);
+  // failsafe frees its interrupt only when it is taken out with its port still open.
+  const bool must_be_open = may_remove && info.driver_name == std::string_view("net_failsafe");
+  if (!must_be_open) rte_eth_dev_close(port);
+  if (may_remove) rte_dev_remove(info.device);
 }
 
 /// Runs something that changes the device's state, where its driver can stand it.
@@ -226,13 +294,14 @@ bool DpdkDevice::plug_in(std::string& error) {
       spec.name = config_.spec.name + "x" + std::to_string(n);
     }
   }
-  int result = rte_dev_probe(spec.devargs().c_str());
+  const std::string devargs = earlier_devices().devargs_of(spec.name, spec.devargs());
+  int result = rte_dev_probe(devargs.c_str());
   // There may be no place left for one more port.
   while (result != 0) {
     const auto parked = take_any_parked_client();
     if (!parked) break;
     run_on_interrupt_thread([&] { unplug(parked->port); });
-    result = rte_dev_probe(spec.devargs().c_str());
+    result = rte_dev_probe(devargs.c_str());
   }
   is_plugged_ = result == 0 && find_port(spec.name);
   if (!is_plugged_) error = explain("DPDK cannot open it", result);
@@ -387,8 +456,8 @@ void DpdkDevice::ask_for(const rte_eth_dev_info& info, rte_eth_conf& conf) const
   // A virtual function lets no tag pass that it was not told of.
   if (config_.vlan != 0)
     conf.rxmode.offloads |= info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_VLAN_FILTER;
-  // Its conditions: one mempool, one reference, nothing attached. Planes send from each other's pools.
-  if (config_.spec.is_hardware() && config_.sends_own_pool_only && !config_.has_siblings)
+  // Its conditions: one mempool, one reference, nothing attached.
+  if (config_.spec.is_hardware() && sends_own_mbufs(config_))
     conf.txmode.offloads |= info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;
 }
 

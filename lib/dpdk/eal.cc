@@ -9,7 +9,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include <cstdio>
+#include <algorithm>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -17,6 +17,7 @@
 #include "lib/dpdk/dpdk_log.h"
 #include "lib/dpdk/guest_state.h"
 #include "lib/dpdk/guest_thread.h"
+#include "lib/dpdk/memory_nodes.h"
 
 namespace uet::dpdk {
 
@@ -35,20 +36,6 @@ struct Eal {
 Eal& eal() {
   static auto* const instance = new Eal;
   return *instance;
-}
-
-std::size_t free_hugepage_bytes() {
-  std::size_t total = 0;
-  for (const std::size_t kib : {std::size_t{2048}, std::size_t{1048576}}) {
-    const std::string path =
-        "/sys/kernel/mm/hugepages/hugepages-" + std::to_string(kib) + "kB/free_hugepages";
-    std::FILE* file = std::fopen(path.c_str(), "re");
-    if (file == nullptr) continue;
-    unsigned long pages = 0;
-    if (std::fscanf(file, "%lu", &pages) == 1) total += pages * kib * 1024;
-    std::fclose(file);
-  }
-  return total;
 }
 
 std::vector<int> allowed_cpus() {
@@ -102,9 +89,11 @@ bool start(Eal& e, const EalNeeds& needs, std::string& error) {
   }
   std::vector<std::string> args;
   std::optional<HugepagesTurn> turn;
-  if (free_hugepage_bytes() > 0) turn.emplace();
-  const EalSurroundings machine{
-      .free_hugepage_bytes = free_hugepage_bytes(), .cpus = allowed_cpus(), .process = getpid()};
+  const std::vector<std::size_t> pages = free_hugepages();
+  if (std::any_of(pages.begin(), pages.end(), [](std::size_t n) { return n != 0; })) turn.emplace();
+  EalSurroundings machine{
+      .hugepages = free_hugepages(), .cpus = allowed_cpus(), .process = getpid()};
+  machine.node = node_of_cpus(machine.cpus);
   if (!make_eal_arguments(needs, machine, args, error)) return false;
   const GuestState as_found;
   const LogCapture log;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <sstream>
 #include <string_view>
 
@@ -15,6 +16,10 @@ constexpr std::size_t kMiB = std::size_t{1} << 20;
 constexpr std::size_t kNoHugeBytesMin = 1024 * kMiB;
 // CPUs that EAL can name, and how many it takes.
 constexpr int kLargestCpu = 127;
+// Beside the packets: what EAL and the rings of drivers take.
+constexpr std::size_t kSpareBytes = 64 * kMiB;
+// Nodes that EAL can take memory from.
+constexpr int kNodesMax = 8;
 
 /// An option that users may give. `value`: whether one follows.
 struct Allowed {
@@ -134,6 +139,26 @@ std::string lcores(const std::vector<int>& cpus) {
   return "--lcores=0@(" + (list.empty() ? "0" : list) + ")";
 }
 
+/// The node whose hugepages suffice; -1: only all of them together do, or none has to be chosen.
+int node_with_room(const EalNeeds& needs, const EalSurroundings& machine) {
+  const int node = needs.node >= 0 ? needs.node : machine.node;
+  const auto count = static_cast<int>(machine.hugepages.size());
+  if (count < 2 || node < 0 || node >= std::min(count, kNodesMax)) return -1;
+  const std::size_t there = machine.hugepages[static_cast<std::size_t>(node)];
+  return there >= needs.memory_bytes + kSpareBytes ? node : -1;
+}
+
+/// Pages that EAL takes later it also gives back, and memif without copying has told its peer of them. So they are taken at once, and without
+/// a node EAL takes the first there are.
+std::string hugepages_at_once(const EalNeeds& needs, const EalSurroundings& machine) {
+  const std::string mib = std::to_string(needs.memory_bytes / kMiB + 32);
+  const int node = node_with_room(needs, machine);
+  if (node < 0) return "-m" + mib;
+  std::string option = "--socket-mem=";
+  for (int other = 0; other < node; ++other) option += "0,";
+  return option + mib;
+}
+
 }  // namespace
 
 bool make_eal_arguments(const EalNeeds& needs, const EalSurroundings& machine,
@@ -152,13 +177,19 @@ bool make_eal_arguments(const EalNeeds& needs, const EalSurroundings& machine,
     if (!user.has("--no-pci")) arguments.emplace_back("--no-pci");
     if (needs.device.empty() && !user.has("--iova-mode")) arguments.emplace_back("--iova-mode=va");
   }
-  if (machine.free_hugepage_bytes >= needs.memory_bytes + 64 * kMiB && !user.has("--no-huge")) {
+  const std::size_t hugepages =
+      std::accumulate(machine.hugepages.begin(), machine.hugepages.end(), std::size_t{0});
+  if (hugepages >= needs.memory_bytes + kSpareBytes && !user.has("--no-huge")) {
     arguments.emplace_back("--in-memory");
     // memif without copying and virtio_user pass their memory on by file descriptor: one a page would be too many.
     if (!user.has("--single-file-segments")) arguments.emplace_back("--single-file-segments");
-    // Pages that EAL takes later it also gives back, and memif without copying has told its peer of them.
-    if (!user.has("-m")) arguments.push_back("-m" + std::to_string(needs.memory_bytes / kMiB + 32));
+    if (!user.has("-m") && !user.has("--socket-mem"))
+      arguments.push_back(hugepages_at_once(needs, machine));
   } else {
+    if (user.has("--socket-mem"))
+      return fail(
+          error,
+          "--socket-mem needs hugepages, and too few are free; say -m <MiB> of ordinary memory");
     // DPDK refuses --in-memory together with --no-huge. What is left of it is to share no
     // configuration.
     arguments.emplace_back("--no-shconf");

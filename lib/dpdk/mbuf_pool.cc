@@ -22,6 +22,10 @@ static_assert(RTE_PKTMBUF_HEADROOM == net::PacketPool::kHeadroom);
 static_assert(sizeof(PacketBuffer) % RTE_MBUF_PRIV_ALIGN == 0);
 
 constexpr unsigned kMempoolCache = 256;
+// Any but RTE_MBUF_PORT_INVALID, which mbufs have from their allocation by a driver until they are received.
+constexpr std::uint16_t kNotToReceive = 0;
+// Segments that no mbuf of ours has; freeing one makes them 1 again.
+constexpr std::uint16_t kSent = 2;
 constexpr std::size_t kExchange = net::PacketPool::kCacheSize / 2;
 
 PacketBuffer* buffer_of(rte_mbuf* mbuf) {
@@ -30,12 +34,22 @@ PacketBuffer* buffer_of(rte_mbuf* mbuf) {
 
 void set_up_buffer(rte_mempool*, void* pool, void* object, unsigned) {
   auto* mbuf = static_cast<rte_mbuf*>(object);
+  mbuf->port = kNotToReceive;
   *buffer_of(mbuf) = PacketBuffer{.room = static_cast<std::uint8_t*>(mbuf->buf_addr),
                                   .capacity = mbuf->buf_len,
                                   .offset = RTE_PKTMBUF_HEADROOM,
                                   .length = 0,
                                   .pool = static_cast<MbufPool*>(pool),
                                   .native = mbuf};
+}
+
+/// Mbufs with a driver are told from the others by what drivers leave in them, see note_sent() and kNotToReceive.
+void take_back(rte_mempool* mempool, void*, void* object, unsigned) {
+  auto* mbuf = static_cast<rte_mbuf*>(object);
+  if (mbuf->port != RTE_MBUF_PORT_INVALID && mbuf->nb_segs == 1) return;
+  mbuf->port = kNotToReceive;
+  mbuf->nb_segs = 1;
+  rte_mempool_put(mempool, mbuf);
 }
 
 }  // namespace
@@ -106,6 +120,14 @@ void MbufPool::spill() {
   if (!is_forked_child()) rte_mempool_put_bulk(mempool_, objects, kExchange);
   std::move(cache_ + kExchange, cache_ + cached_, cache_);
   cached_ -= kExchange;
+}
+
+void MbufPool::note_sent(std::span<rte_mbuf* const> sent) {
+  for (rte_mbuf* mbuf : sent) mbuf->nb_segs = kSent;
+}
+
+void MbufPool::take_back_forgotten() {
+  rte_mempool_obj_iter(mempool_, take_back, nullptr);
 }
 
 Packet MbufPool::adopt(rte_mbuf* mbuf) {

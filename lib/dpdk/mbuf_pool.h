@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 
 #include "lib/net/packet.h"
@@ -33,6 +34,12 @@ class MbufPool final : public net::PacketPool {
   net::Packet adopt(rte_mbuf* mbuf);
   /// The mbuf of `packet`, ready for a driver.
   static rte_mbuf* to_mbuf(net::Packet& packet);
+
+  /// The driver of a memif without copying forgets what it held when its connection ends: what it was to receive into and what its peer had
+  /// not fetched. This takes it back, on any thread, while the driver is stopped. What was to leave is known only from note_sent(), which is for
+  /// packets of this pool that a driver took and frees in a later burst.
+  void take_back_forgotten();
+  static void note_sent(std::span<rte_mbuf* const> sent);
 
  private:
   MbufPool(rte_mempool* mempool, std::size_t packet_bytes);

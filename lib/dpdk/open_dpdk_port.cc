@@ -13,6 +13,7 @@
 #include "lib/dpdk/eal.h"
 #include "lib/dpdk/kernel_interface.h"
 #include "lib/dpdk/kernel_neighbors.h"
+#include "lib/dpdk/memory_nodes.h"
 #include "lib/net/ip_port.h"
 #include "lib/net/plugin_abi.h"
 #include "lib/net/port_plugin.h"
@@ -82,6 +83,7 @@ std::unique_ptr<DpdkDevice> open_device(DpdkDeviceConfig& config, std::size_t de
   if (spec.is_hardware()) needs.device = spec.devargs();
   needs.single_file = spec.kind == DeviceKind::kMemif && spec.argument("zero-copy") == "yes";
   needs.is_pci = spec.kind == DeviceKind::kPci;
+  needs.node = node_of_device(spec);
   // The largest MTU when only the device knows it.
   const std::size_t largest = std::max(wanted != 0 ? wanted + 1024 : 9728, packet_bytes_min(spec));
   needs.memory_bytes =

@@ -43,7 +43,6 @@ class CaptureFile {
   /// Hands everything to the operating system, so that another program can read it.
   void flush();
 
-  std::uint64_t packets_written() const { return packets_written_; }
   std::uint64_t packets_lost() const { return packets_lost_; }  ///< after a write error
 
  private:

@@ -63,7 +63,7 @@ class FabricAddress {
     const auto [lo, hi] = words();
     return key(lo, hi, more);
   }
-  /// Anyone can make addresses that collide: for keys of our own, and for places that are shared anyway.
+  /// Peers can make addresses that collide: for keys of our own, and for places that are shared anyway.
   std::size_t hash() const {
     const auto [lo, hi] = words();
     const std::uint64_t x = (hi ^ (lo * 0x9e3779b97f4a7c15ULL)) * 0xff51afd7ed558ccdULL;

@@ -48,17 +48,18 @@ void ImpairPort::on_deadline(Instant now) {
 
 /// Rolls the dice for loss and corruption. False: the packet is gone.
 template <typename P>
-bool ImpairPort::survives(Instant now, Lane<P>& lane, P& packet) {
-  if (lane.rng.chance(lane.what.loss)) {
-    ++lane.counters.lost;
+bool ImpairPort::survives(Instant now, Direction<P>& direction, P& packet) {
+  if (direction.rng.chance(direction.what.loss)) {
+    ++direction.counters.lost;
     trace_.drop(now, DropReason::kImpaired, packet.packet.size());
     if (tap_ != nullptr) tap_->on_lost(now, packet);
     packet.packet.reset();
     return false;
   }
-  if (packet.packet.size() != 0 && lane.rng.chance(lane.what.corrupt)) {
-    ++lane.counters.corrupted;
-    const std::uint32_t bit = lane.rng.below(static_cast<std::uint32_t>(packet.packet.size() * 8));
+  if (packet.packet.size() != 0 && direction.rng.chance(direction.what.corrupt)) {
+    ++direction.counters.corrupted;
+    const std::uint32_t bit =
+        direction.rng.below(static_cast<std::uint32_t>(packet.packet.size() * 8));
     packet.packet.data()[bit / 8] ^= static_cast<std::uint8_t>(1u << (bit % 8));
   }
   return true;
@@ -66,31 +67,31 @@ bool ImpairPort::survives(Instant now, Lane<P>& lane, P& packet) {
 
 /// 0: goes at once.
 template <typename P>
-Duration ImpairPort::hold_time(Lane<P>& lane) {
-  Duration time = lane.what.delay;
-  if (lane.what.jitter > Duration())
-    time += Duration::from_ns(
-        static_cast<std::int64_t>(lane.rng.unit() * static_cast<double>(lane.what.jitter.ns())));
-  if (lane.rng.chance(lane.what.reorder)) {
-    ++lane.counters.reordered;
+Duration ImpairPort::hold_time(Direction<P>& direction) {
+  Duration time = direction.what.delay;
+  if (direction.what.jitter > Duration())
+    time += Duration::from_ns(static_cast<std::int64_t>(
+        direction.rng.unit() * static_cast<double>(direction.what.jitter.ns())));
+  if (direction.rng.chance(direction.what.reorder)) {
+    ++direction.counters.reordered;
     time += kReorderHold;
   }
-  if (lane.held.size() >= kMaxHeld) return Duration();
-  if (time > Duration()) ++lane.counters.delayed;
+  if (direction.held.size() >= kMaxHeld) return Duration();
+  if (time > Duration()) ++direction.counters.delayed;
   return time;
 }
 
 template <typename P>
-void ImpairPort::hold(Instant due, Lane<P>& lane, P packet) {
-  lane.held.push_back(Held<P>{due, lane.order++, std::move(packet)});
-  std::push_heap(lane.held.begin(), lane.held.end(), kLater);
+void ImpairPort::hold(Instant due, Direction<P>& direction, P packet) {
+  direction.held.push_back(Held<P>{due, direction.order++, std::move(packet)});
+  std::push_heap(direction.held.begin(), direction.held.end(), kLater);
 }
 
 template <typename P>
-P ImpairPort::take_due(Lane<P>& lane) {
-  std::pop_heap(lane.held.begin(), lane.held.end(), kLater);
-  P packet = std::move(lane.held.back().packet);
-  lane.held.pop_back();
+P ImpairPort::take_due(Direction<P>& direction) {
+  std::pop_heap(direction.held.begin(), direction.held.end(), kLater);
+  P packet = std::move(direction.held.back().packet);
+  direction.held.pop_back();
   return packet;
 }
 

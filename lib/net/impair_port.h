@@ -84,7 +84,7 @@ class ImpairPort final : public PortWrapper {
   };
   /// One direction: its dice and the packets that wait, as a heap by time.
   template <typename P>
-  struct Lane {
+  struct Direction {
     Impairment what;
     base::Rng rng;
     ImpairCounters counters;
@@ -97,13 +97,13 @@ class ImpairPort final : public PortWrapper {
   };
 
   template <typename P>
-  bool survives(base::Instant now, Lane<P>& lane, P& packet);
+  bool survives(base::Instant now, Direction<P>& direction, P& packet);
   template <typename P>
-  base::Duration hold_time(Lane<P>& lane);
+  base::Duration hold_time(Direction<P>& direction);
   template <typename P>
-  void hold(base::Instant due, Lane<P>& lane, P packet);
+  void hold(base::Instant due, Direction<P>& direction, P packet);
   template <typename P>
-  P take_due(Lane<P>& lane);
+  P take_due(Direction<P>& direction);
   template <typename P>
   P copy_of(const P& packet);
 
@@ -111,8 +111,8 @@ class ImpairPort final : public PortWrapper {
 
   base::Trace& trace_;
   ImpairTap* tap_ = nullptr;
-  Lane<RxPacket> rx_;
-  Lane<TxPacket> tx_;
+  Direction<RxPacket> rx_;
+  Direction<TxPacket> tx_;
 };
 
 /// What FI_UET_IMPAIR does to a port: nothing when `text` is empty, else the port is wrapped and a line on stderr says so,

@@ -28,12 +28,12 @@ PortFacts facts_of(const PortFacts& first, std::size_t planes) {
 
 PlanePort::PlanePort(std::vector<std::unique_ptr<Port>> planes, base::Trace& trace)
     : trace_(trace),
-      lanes_(planes.size()),
+      members_(planes.size()),
       facts_(facts_of(planes.front()->facts(), planes.size())) {
   UET_CHECK(planes.size() >= 2 && planes.size() <= kMaxPlanes);
   for (std::size_t i = 0; i < planes.size(); ++i) {
-    lanes_[i].port = std::move(planes[i]);
-    const PortFacts& facts = lanes_[i].port->facts();
+    members_[i].port = std::move(planes[i]);
+    const PortFacts& facts = members_[i].port->facts();
     UET_CHECK(facts.address == facts_.address);
     UET_CHECK(facts.udp_encapsulation == facts_.udp_encapsulation);
     if (i == 0) continue;
@@ -51,20 +51,20 @@ PlanePort::PlanePort(std::vector<std::unique_ptr<Port>> planes, base::Trace& tra
 
 PlanePort::~PlanePort() {
   // The pool goes with the first port: what the others still hold must be back before.
-  while (!lanes_.empty()) lanes_.pop_back();
+  while (!members_.empty()) members_.pop_back();
 }
 
 // --- Receiving
 
 /// Every plane in turn comes first, so that one that is flooded cannot starve the others.
 std::size_t PlanePort::receive(Instant now, std::span<RxPacket> out) {
-  turn_ = (turn_ + 1) % lanes_.size();
+  turn_ = (turn_ + 1) % members_.size();
   std::size_t n = 0;
-  for (std::size_t step = 0; step < lanes_.size() && n < out.size(); ++step) {
-    const std::size_t p = (turn_ + step) % lanes_.size();
-    const std::size_t got = lanes_[p].port->receive(now, out.subspan(n));
+  for (std::size_t step = 0; step < members_.size() && n < out.size(); ++step) {
+    const std::size_t p = (turn_ + step) % members_.size();
+    const std::size_t got = members_[p].port->receive(now, out.subspan(n));
     for (std::size_t i = 0; i < got; ++i) out[n + i].plane = static_cast<std::uint8_t>(p);
-    lanes_[p].counters.received += got;
+    members_[p].counters.received += got;
     n += got;
   }
   return n;
@@ -75,59 +75,59 @@ std::size_t PlanePort::receive(Instant now, std::span<RxPacket> out) {
 std::size_t PlanePort::send(Instant now, std::span<TxPacket> in) {
   std::size_t n = 0;
   for (; n < in.size(); ++n) {
-    Lane& lane = lanes_[in[n].plane < lanes_.size() ? in[n].plane : 0];
-    if (!push(now, lane, in[n])) break;
+    Member& member = members_[in[n].plane < members_.size() ? in[n].plane : 0];
+    if (!push(now, member, in[n])) break;
   }
   flush_all(now);
   return n;
 }
 
 /// False: too much waits for this plane.
-bool PlanePort::push(Instant now, Lane& lane, TxPacket& packet) {
-  if (lane.last == kWaiting) return false;
-  if (lane.count() == 0) lane.stuck_since = now;
-  lane.waiting[lane.last++] = std::move(packet);
+bool PlanePort::push(Instant now, Member& member, TxPacket& packet) {
+  if (member.last == kWaiting) return false;
+  if (member.count() == 0) member.stuck_since = now;
+  member.waiting[member.last++] = std::move(packet);
   return true;
 }
 
 void PlanePort::flush_all(Instant now) {
   retry_at_ = Instant::never();
-  for (Lane& lane : lanes_)
-    if (lane.count() != 0) flush(now, lane);
+  for (Member& member : members_)
+    if (member.count() != 0) flush(now, member);
 }
 
-void PlanePort::flush(Instant now, Lane& lane) {
-  if (!lane.has_link) return drop_waiting(now, lane);
+void PlanePort::flush(Instant now, Member& member) {
+  if (!member.has_link) return drop_waiting(now, member);
   const std::size_t taken =
-      lane.port->send(now, std::span(lane.waiting).subspan(lane.first, lane.count()));
-  lane.counters.sent += taken;
-  lane.first += taken;
-  if (taken != 0) lane.taken_at = lane.stuck_since = now;
-  for (std::size_t i = lane.first; i < lane.last; ++i) lane.waiting[i].packet.keep_borrowed();
-  if (lane.first == lane.last)
-    lane.first = lane.last = 0;
+      member.port->send(now, std::span(member.waiting).subspan(member.first, member.count()));
+  member.counters.sent += taken;
+  member.first += taken;
+  if (taken != 0) member.taken_at = member.stuck_since = now;
+  for (std::size_t i = member.first; i < member.last; ++i) member.waiting[i].packet.keep_borrowed();
+  if (member.first == member.last)
+    member.first = member.last = 0;
   else
     retry_at_ = now + kFullDeviceRetry;
 }
 
-void PlanePort::drop_waiting(Instant now, Lane& lane) {
-  for (; lane.first < lane.last; ++lane.first, ++lane.counters.dropped) {
-    TxPacket& tx = lane.waiting[lane.first];
+void PlanePort::drop_waiting(Instant now, Member& member) {
+  for (; member.first < member.last; ++member.first, ++member.counters.dropped) {
+    TxPacket& tx = member.waiting[member.first];
     trace_.drop(now, DropReason::kLinkDown, tx.packet.full_size());
     tx.packet.reset();
   }
-  lane.first = lane.last = 0;
+  member.first = member.last = 0;
 }
 
 std::size_t PlanePort::plane_room(Instant now, unsigned plane) const {
-  const Lane& lane = lanes_[plane];
-  return lane.count() != 0 ? 0 : std::min(kWaiting, lane.port->send_room(now));
+  const Member& member = members_[plane];
+  return member.count() != 0 ? 0 : std::min(kWaiting, member.port->send_room(now));
 }
 
 std::size_t PlanePort::send_room(Instant now) const {
   std::size_t room = 0;
-  for (unsigned p = 0; p < lanes_.size(); ++p)
-    if (lanes_[p].is_up()) room += plane_room(now, p);
+  for (unsigned p = 0; p < members_.size(); ++p)
+    if (members_[p].is_up()) room += plane_room(now, p);
   return room;
 }
 
@@ -139,41 +139,41 @@ std::uint8_t PlanePort::planes_up(Instant now) {
     look_at_links(now);
   }
   unsigned up = 0;
-  for (std::size_t p = 0; p < lanes_.size(); ++p) up |= (lanes_[p].is_up() ? 1u : 0u) << p;
+  for (std::size_t p = 0; p < members_.size(); ++p) up |= (members_[p].is_up() ? 1u : 0u) << p;
   return static_cast<std::uint8_t>(up);
 }
 
 void PlanePort::look_at_links(Instant now) {
-  for (Lane& lane : lanes_) {
-    const bool was_up = lane.is_up();
-    lane.has_link = (lane.port->planes_up(now) & 1) != 0;
-    lane.refuses = lane.has_link && is_stuck(now, lane);
-    if (!was_up || lane.is_up()) continue;
-    ++lane.counters.times_down;
-    if (!lane.has_link) drop_waiting(now, lane);
+  for (Member& member : members_) {
+    const bool was_up = member.is_up();
+    member.has_link = (member.port->planes_up(now) & 1) != 0;
+    member.refuses = member.has_link && is_stuck(now, member);
+    if (!was_up || member.is_up()) continue;
+    ++member.counters.times_down;
+    if (!member.has_link) drop_waiting(now, member);
   }
 }
 
 /// What waits goes on being offered: when it is taken the plane is in use again.
-bool PlanePort::is_stuck(Instant now, const Lane& lane) const {
-  if (lane.count() == 0 || now - lane.stuck_since < kStuckAfter) return false;
-  return std::any_of(lanes_.begin(), lanes_.end(), [&](const Lane& other) {
-    return other.has_link && other.taken_at > lane.stuck_since + kStuckAfter / 2;
+bool PlanePort::is_stuck(Instant now, const Member& member) const {
+  if (member.count() == 0 || now - member.stuck_since < kStuckAfter) return false;
+  return std::any_of(members_.begin(), members_.end(), [&](const Member& other) {
+    return other.has_link && other.taken_at > member.stuck_since + kStuckAfter / 2;
   });
 }
 
 Way PlanePort::way_to(Instant now, const FabricAddress& destination) {
   Way way{.ip_mtu = largest_ip_packet(facts_)};
-  for (Lane& lane : lanes_)
-    way.ip_mtu = std::min(way.ip_mtu, lane.port->way_to(now, destination).ip_mtu);
+  for (Member& member : members_)
+    way.ip_mtu = std::min(way.ip_mtu, member.port->way_to(now, destination).ip_mtu);
   return way;
 }
 
 PlaneCounters PlanePort::plane_counters(unsigned plane) const {
-  const Lane& lane = lanes_[plane];
-  PlaneCounters out = lane.counters;
-  out.is_up = lane.is_up();
-  out.waiting = lane.count();
+  const Member& member = members_[plane];
+  PlaneCounters out = member.counters;
+  out.is_up = member.is_up();
+  out.waiting = member.count();
   return out;
 }
 
@@ -181,27 +181,27 @@ PlaneCounters PlanePort::plane_counters(unsigned plane) const {
 
 Instant PlanePort::next_deadline() const {
   Instant next = retry_at_;
-  for (const Lane& lane : lanes_) next = std::min(next, lane.port->next_deadline());
+  for (const Member& member : members_) next = std::min(next, member.port->next_deadline());
   return next;
 }
 
 void PlanePort::on_deadline(Instant now) {
-  for (Lane& lane : lanes_)
-    if (lane.port->next_deadline() <= now) lane.port->on_deadline(now);
+  for (Member& member : members_)
+    if (member.port->next_deadline() <= now) member.port->on_deadline(now);
   if (retry_at_ <= now) flush_all(now);
 }
 
 bool PlanePort::arm_wakeup() {
   bool may_sleep = true;
-  for (Lane& lane : lanes_) may_sleep = lane.port->arm_wakeup() && may_sleep;
+  for (Member& member : members_) may_sleep = member.port->arm_wakeup() && may_sleep;
   return may_sleep;
 }
 
 std::vector<int> PlanePort::wakeup_fds() const {
   std::vector<int> fds;
-  for (const Lane& lane : lanes_) {
-    if (lane.port->wakeup_fd() < 0) return {};
-    fds.push_back(lane.port->wakeup_fd());
+  for (const Member& member : members_) {
+    if (member.port->wakeup_fd() < 0) return {};
+    fds.push_back(member.port->wakeup_fd());
   }
   return fds;
 }

@@ -26,7 +26,7 @@ class PlanePort final : public Port {
   ~PlanePort() override;
 
   const PortFacts& facts() const override { return facts_; }
-  PacketPool& pool() override { return lanes_.front().port->pool(); }
+  PacketPool& pool() override { return members_.front().port->pool(); }
   std::size_t receive(base::Instant now, std::span<RxPacket> out) override;
   std::size_t send(base::Instant now, std::span<TxPacket> in) override;
   std::size_t send_room(base::Instant now) const override;
@@ -39,7 +39,7 @@ class PlanePort final : public Port {
     return plane_wire_entropy(entropy, 0);
   }
   std::uint16_t plane_wire_entropy(std::uint16_t entropy, unsigned plane) const override {
-    return lanes_[plane].port->wire_entropy(entropy);
+    return members_[plane].port->wire_entropy(entropy);
   }
 
   /// The narrowest of all planes: a message takes any of them.
@@ -50,14 +50,14 @@ class PlanePort final : public Port {
   /// True when every plane can be slept on. A sleeper watches wakeup_fds().
   bool arm_wakeup() override;
   void abandon_in_child() override {
-    for (Lane& lane : lanes_) lane.port->abandon_in_child();
+    for (Member& member : members_) member.port->abandon_in_child();
   }
   /// Descriptors of the planes; empty when one of them has none.
   std::vector<int> wakeup_fds() const;
 
  private:
   /// One plane: its port, and what waits for its device.
-  struct Lane {
+  struct Member {
     std::unique_ptr<Port> port;
     std::array<TxPacket, kWaiting> waiting;
     std::size_t first = 0, last = 0;  ///< those that wait are [first, last)
@@ -71,15 +71,15 @@ class PlanePort final : public Port {
     std::size_t count() const { return last - first; }
   };
 
-  bool push(base::Instant now, Lane& lane, TxPacket& packet);
+  bool push(base::Instant now, Member& member, TxPacket& packet);
   void flush_all(base::Instant now);
-  void flush(base::Instant now, Lane& lane);
-  void drop_waiting(base::Instant now, Lane& lane);
+  void flush(base::Instant now, Member& member);
+  void drop_waiting(base::Instant now, Member& member);
   void look_at_links(base::Instant now);
-  bool is_stuck(base::Instant now, const Lane& lane) const;
+  bool is_stuck(base::Instant now, const Member& member) const;
 
   base::Trace& trace_;
-  std::vector<Lane> lanes_;
+  std::vector<Member> members_;
   PortFacts facts_;
   std::size_t turn_ = 0;  ///< whose packets are received first
   base::Instant next_look_;

@@ -52,13 +52,13 @@ UdpPort::UdpPort(UdpSockets sockets, const net::PortFacts& facts, UdpInterface i
       to_send_(is_v4_, facts.udp_port, interface_.index),
       received_(pool_, sockets_.can_merge,
                 sockets_.receive_bytes < std::size_t{kReceiveBufferBytes}, trace) {
-  const std::size_t lanes = sockets_.senders.size();
-  UET_CHECK(lanes >= 1 && lanes <= kMaxSockets);
-  for (std::size_t e = 0; e < lane_of_.size(); ++e)
-    lane_of_[e] = static_cast<std::uint8_t>(e % lanes);
+  const std::size_t senders = sockets_.senders.size();
+  UET_CHECK(senders >= 1 && senders <= kMaxSockets);
+  for (std::size_t e = 0; e < sender_of_.size(); ++e)
+    sender_of_[e] = static_cast<std::uint8_t>(e % senders);
   // A source port that we own is its own entropy value, which makes wire_entropy() idempotent.
-  for (std::size_t i = 0; i < lanes; ++i)
-    lane_of_[sockets_.sender_ports[i]] = static_cast<std::uint8_t>(i);
+  for (std::size_t i = 0; i < senders; ++i)
+    sender_of_[sockets_.sender_ports[i]] = static_cast<std::uint8_t>(i);
   pool_.let_borrow();
 }
 
@@ -111,14 +111,14 @@ std::size_t UdpPort::send(Instant now, std::span<net::TxPacket> in) {
 
 /// Sends at most a burst. Afterwards every packet is sent, dropped or held.
 void UdpPort::transmit(Instant now, std::span<net::TxPacket> in) {
-  lane_sizes_.fill(0);
+  sizes_by_sender_.fill(0);
   for (std::size_t i = 0; i < in.size(); ++i) {
     if (refuse(now, in[i])) continue;
-    const std::uint8_t lane = lane_of_[in[i].entropy];
-    lanes_[lane][lane_sizes_[lane]++] = static_cast<std::uint8_t>(i);
+    const std::uint8_t sender = sender_of_[in[i].entropy];
+    by_sender_[sender][sizes_by_sender_[sender]++] = static_cast<std::uint8_t>(i);
   }
-  for (std::size_t lane = 0; lane < sockets_.senders.size(); ++lane)
-    if (lane_sizes_[lane] != 0) transmit_lane(now, lane, in);
+  for (std::size_t sender = 0; sender < sockets_.senders.size(); ++sender)
+    if (sizes_by_sender_[sender] != 0) transmit_by(now, sender, in);
 }
 
 bool UdpPort::refuse(Instant now, net::TxPacket& tx) {
@@ -137,9 +137,9 @@ bool UdpPort::refuse(Instant now, net::TxPacket& tx) {
   return true;
 }
 
-void UdpPort::transmit_lane(Instant now, std::size_t lane, std::span<net::TxPacket> in) {
-  const std::size_t count = lane_sizes_[lane];
-  const auto packet_at = [&](std::size_t i) -> net::TxPacket& { return in[lanes_[lane][i]]; };
+void UdpPort::transmit_by(Instant now, std::size_t sender, std::span<net::TxPacket> in) {
+  const std::size_t count = sizes_by_sender_[sender];
+  const auto packet_at = [&](std::size_t i) -> net::TxPacket& { return in[by_sender_[sender][i]]; };
   const auto release = [&](std::size_t& done, std::size_t n) {
     for (const std::size_t end = done + n; done < end; ++done) packet_at(done).packet.reset();
   };
@@ -150,7 +150,7 @@ void UdpPort::transmit_lane(Instant now, std::size_t lane, std::span<net::TxPack
     for (std::size_t i = done; i < count; ++i) to_send_.add(packet_at(i), i > loose_until);
     std::size_t message = 0;
     while (message < to_send_.messages()) {
-      const int sent = sendmmsg(sockets_.senders[lane].fd(), to_send_.at(message),
+      const int sent = sendmmsg(sockets_.senders[sender].fd(), to_send_.at(message),
                                 static_cast<unsigned>(to_send_.messages() - message), MSG_DONTWAIT);
       if (sent > 0) {
         for (int i = 0; i < sent; ++i) release(done, to_send_.packets_of(message++));

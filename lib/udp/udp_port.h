@@ -46,7 +46,7 @@ class UdpPort final : public net::Port {
   std::size_t send_room(base::Instant) const override { return held_count_ == 0 ? SIZE_MAX : 0; }
   std::uint8_t planes_up(base::Instant now) override;
   std::uint16_t wire_entropy(std::uint16_t entropy) const override {
-    return sockets_.sender_ports[lane_of_[entropy]];
+    return sockets_.sender_ports[sender_of_[entropy]];
   }
   /// Asks the kernel's routes, and what ICMP told about them.
   net::Way way_to(base::Instant now, const net::FabricAddress& destination) override;
@@ -62,7 +62,7 @@ class UdpPort final : public net::Port {
 
   bool refuse(base::Instant now, net::TxPacket& packet);
   void transmit(base::Instant now, std::span<net::TxPacket> in);
-  void transmit_lane(base::Instant now, std::size_t lane, std::span<net::TxPacket> in);
+  void transmit_by(base::Instant now, std::size_t sender, std::span<net::TxPacket> in);
   void stop_merging();
   void hold(base::Instant now, net::TxPacket& packet);
   void flush_held(base::Instant now);
@@ -74,7 +74,7 @@ class UdpPort final : public net::Port {
   base::Trace& trace_;
   net::HeapPacketPool pool_;
   std::size_t max_payload_;
-  std::array<std::uint8_t, 65536> lane_of_;  ///< which sending socket serves an entropy value
+  std::array<std::uint8_t, 65536> sender_of_;  ///< which sending socket serves an entropy value
 
   /// Packets of one burst that a full socket did not take. Never more than a burst: send() takes
   /// nothing while packets are held.
@@ -82,8 +82,8 @@ class UdpPort final : public net::Port {
   std::size_t held_count_ = 0;
   base::Instant retry_held_at_ = base::Instant::never();
 
-  std::array<std::array<std::uint8_t, kBurst>, kMaxSockets> lanes_;  ///< positions in the burst
-  std::array<std::uint8_t, kMaxSockets> lane_sizes_{};
+  std::array<std::array<std::uint8_t, kBurst>, kMaxSockets> by_sender_;  ///< positions in the burst
+  std::array<std::uint8_t, kMaxSockets> sizes_by_sender_{};
 
   bool may_merge_;
   bool may_fragment_ = false;

@@ -32,7 +32,6 @@ struct FieldValue {
   U128 value = {};  ///< numbers; sign-extended into lo when kSigned
   std::span<const std::uint8_t> bytes = {};
 
-  std::int64_t as_signed() const { return static_cast<std::int64_t>(value.lo); }
   std::string_view value_name() const {
     return find_name(info.entries, static_cast<std::uint32_t>(value.lo));
   }

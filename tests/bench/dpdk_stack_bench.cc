@@ -100,7 +100,7 @@ void port_loop(benchmark::State& state) {
 }
 BENCHMARK(port_loop)->ArgsProduct({{4, 6}, {1, 32}});
 
-/// Packet delivery alone, with ACKs, both ends: a message of so many packets of 4 KiB, on heap memory and on mbufs.
+/// Packet delivery alone, with ACKs, both ends: a message of so many packets of 4 KiB, on mbufs.
 void pds(benchmark::State& state) {
   if (!is_ready(state)) return;
   const auto pool_a = make_pool(state), pool_b = make_pool(state);

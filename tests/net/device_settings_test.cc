@@ -2,15 +2,22 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
 
 #include "lib/dpdk/device_mtu.h"
 #include "lib/dpdk/device_spec.h"
 #include "lib/dpdk/eal_arguments.h"
+#include "lib/dpdk/memory_nodes.h"
 
 namespace uet::dpdk {
 namespace {
 
+using testing::AllOf;
 using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -45,28 +52,54 @@ DeviceSpec spec_of(const std::string& text) {
 // Peers map it by descriptor, and there are eight at most.
 TEST(EalArguments, memory__is_in_single_files_with_hugepages_and_for_memif_without_copying) {
   const std::string flag = "--single-file-segments";
-  EXPECT_THAT(arguments_of(kNoWishes, {.free_hugepage_bytes = kGiB}), Contains(flag));
+  EXPECT_THAT(arguments_of(kNoWishes, {.hugepages = {kGiB}}), Contains(flag));
   EXPECT_THAT(arguments_of(kNoWishes, {}), Not(Contains(flag)));
   EXPECT_THAT(arguments_of({.single_file = true}, {}), Contains(flag));
   const auto given =
-      arguments_of({.user_arguments = "--single-file-segments"}, {.free_hugepage_bytes = kGiB});
+      arguments_of({.user_arguments = "--single-file-segments"}, {.hugepages = {kGiB}});
   EXPECT_EQ(std::count(given.begin(), given.end(), flag), 1);
 }
 
 TEST(EalArguments, hugepages__are_taken_at_once_unless_the_user_says_how_many) {
-  EXPECT_THAT(arguments_of({.memory_bytes = 256 << 20}, {.free_hugepage_bytes = kGiB}),
-              Contains("-m288"));
-  EXPECT_THAT(arguments_of({.memory_bytes = 256 << 20, .user_arguments = "-m 512"},
-                           {.free_hugepage_bytes = kGiB}),
-              Not(Contains("-m288")));
+  EXPECT_THAT(arguments_of({.memory_bytes = 256 << 20}, {.hugepages = {kGiB}}), Contains("-m288"));
+  EXPECT_THAT(
+      arguments_of({.memory_bytes = 256 << 20, .user_arguments = "-m 512"}, {.hugepages = {kGiB}}),
+      Not(Contains("-m288")));
 }
 
 TEST(EalArguments, no_huge__only_where_hugepages_do_not_suffice_or_the_user_says_so) {
   const EalNeeds needs{.memory_bytes = kGiB};
-  EXPECT_THAT(arguments_of(needs, {.free_hugepage_bytes = 2 * kGiB}), Contains("--in-memory"));
-  EXPECT_THAT(arguments_of(needs, {.free_hugepage_bytes = kGiB}), Contains("--no-huge"));
-  EXPECT_THAT(arguments_of({.user_arguments = "--no-huge"}, {.free_hugepage_bytes = 2 * kGiB}),
+  EXPECT_THAT(arguments_of(needs, {.hugepages = {2 * kGiB}}), Contains("--in-memory"));
+  EXPECT_THAT(arguments_of(needs, {.hugepages = {kGiB}}), Contains("--no-huge"));
+  EXPECT_THAT(arguments_of({.user_arguments = "--no-huge"}, {.hugepages = {2 * kGiB}}),
               Not(Contains("--in-memory")));
+}
+
+// A NIC reaches the memory of another node more slowly; where its own has too little left, that is still better than none.
+TEST(EalArguments, hugepages__come_from_the_node_of_the_device_while_it_has_enough) {
+  const EalNeeds needs{.memory_bytes = 256 << 20, .node = 1};
+  EXPECT_THAT(arguments_of(needs, {.hugepages = {kGiB, kGiB}}),
+              AllOf(Contains("--socket-mem=0,288"), Not(Contains(StartsWith("-m")))));
+  EXPECT_THAT(arguments_of(needs, {.hugepages = {kGiB, 64 << 20}}), Contains("-m288"));
+  EXPECT_THAT(arguments_of(needs, {.hugepages = {64 << 20, 64 << 20}}), Contains("--no-huge"));
+  EXPECT_THAT(arguments_of({.memory_bytes = 256 << 20, .node = 7}, {.hugepages = {kGiB, kGiB}}),
+              Contains("-m288"));
+}
+
+TEST(EalArguments, hugepages__of_a_device_without_node_come_from_that_of_the_process) {
+  const EalNeeds needs{.memory_bytes = 256 << 20};
+  EXPECT_THAT(arguments_of(needs, {.hugepages = {kGiB, kGiB}, .node = 1}),
+              Contains("--socket-mem=0,288"));
+  EXPECT_THAT(arguments_of(needs, {.hugepages = {kGiB, kGiB}}), Contains("-m288"));
+}
+
+// EAL takes one of both options.
+TEST(EalArguments, memory_by_node__of_the_user_is_not_contradicted) {
+  const EalNeeds needs{.memory_bytes = 256 << 20, .user_arguments = "--socket-mem=0,512"};
+  EXPECT_THAT(arguments_of(needs, {.hugepages = {kGiB, kGiB}, .node = 1}),
+              AllOf(Contains("--socket-mem=0,512"), Not(Contains("--socket-mem=0,288")),
+                    Not(Contains(StartsWith("-m")))));
+  EXPECT_THAT(refusal_of("--socket-mem=512"), HasSubstr("needs hugepages"));
 }
 
 // EAL keeps its own threads off the CPUs of its cores: all of them named, none is taken from them.
@@ -115,6 +148,55 @@ TEST(EalArguments, what_eal_would_not_understand__never_reaches_it) {
   EXPECT_THAT(refusal_of("--log-level="), HasSubstr("needs a value"));
   EXPECT_THAT(refusal_of("--no-huge=1"), HasSubstr("takes no value"));
   EXPECT_THAT(refusal_of("--iova-mode=virtual"), StartsWith("FI_UET_DPDK_ARGS: "));
+}
+
+// --- Memory by node
+
+/// A folder in the place of /sys.
+class MemoryNodesTest : public testing::Test {
+ protected:
+  ~MemoryNodesTest() override { std::filesystem::remove_all(sys_); }
+  void write(const std::string& file, const std::string& content) const {
+    const std::filesystem::path path = sys_ + "/" + file;
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path) << content << '\n';
+  }
+  const std::string sys_ = testing::TempDir() + "uet-sys-" + std::to_string(getpid());
+};
+
+TEST_F(MemoryNodesTest, hugepages__are_counted_by_node) {
+  write("kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "3");
+  EXPECT_THAT(free_hugepages(sys_), ElementsAre(3u << 21));
+  write("devices/system/node/node0/hugepages/hugepages-2048kB/free_hugepages", "1");
+  write("devices/system/node/node2/hugepages/hugepages-2048kB/free_hugepages", "2");
+  write("devices/system/node/node2/hugepages/hugepages-1048576kB/free_hugepages", "1");
+  write("devices/system/node/online", "0,2");
+  EXPECT_THAT(free_hugepages(sys_), ElementsAre(1u << 21, 0u, kGiB + (2u << 21)));
+  EXPECT_THAT(free_hugepages(sys_ + "/nowhere"), ElementsAre(0u));
+}
+
+TEST_F(MemoryNodesTest, node_of_a_device__is_what_the_kernel_says) {
+  write("bus/pci/devices/0000:3b:00.1/numa_node", "1");
+  write("bus/auxiliary/devices/numa_node", "2");  // seen from the device: its parent's
+  std::filesystem::create_directories(sys_ + "/bus/auxiliary/devices/mlx5_core.sf.2");
+  write("class/net/eth1/device/numa_node", "3");
+  write("class/net/eth2/device/numa_node", "-1");
+  EXPECT_EQ(node_of_device(spec_of("0000:3b:00.1"), sys_), 1);
+  EXPECT_EQ(node_of_device(spec_of("3b:00.1"), sys_), 1);
+  EXPECT_EQ(node_of_device(spec_of("auxiliary:mlx5_core.sf.2"), sys_), 2);
+  EXPECT_EQ(node_of_device(spec_of("net_af_packet0,iface=eth1"), sys_), 3);
+  EXPECT_EQ(node_of_device(spec_of("net_af_packet0,iface=eth2"), sys_), kAnyNode);
+  EXPECT_EQ(node_of_device(spec_of("net_memif0,role=client"), sys_), kAnyNode);
+  EXPECT_EQ(node_of_device(spec_of("0000:af:00.0"), sys_), kAnyNode);
+}
+
+TEST_F(MemoryNodesTest, node_of_cpus__is_that_which_has_them_all) {
+  for (const char* file : {"node0/cpu0/x", "node0/cpu1/x", "node1/cpu2/x", "node1/cpu3/x"})
+    write(std::string("devices/system/node/") + file, "");
+  EXPECT_EQ(node_of_cpus({0, 1}, sys_), 0);
+  EXPECT_EQ(node_of_cpus({3}, sys_), 1);
+  EXPECT_EQ(node_of_cpus({1, 2}, sys_), kAnyNode);
+  EXPECT_EQ(node_of_cpus({}, sys_), kAnyNode);
 }
 
 // --- Devices

@@ -40,6 +40,14 @@ int be_vhost_peer(const std::string& socket, int ready) {
   return 0;
 }
 
+/// For the message of a test that waited in vain.
+std::string state_of(DpdkDevice& device) {
+  return device.facts().name + " (" + (device.has_link() ? "link up " : "no link, was up ") +
+         std::to_string(device.link_generation()) + " times, " +
+         std::to_string(device.pool().available()) + " of " +
+         std::to_string(device.pool().capacity()) + " packets free)";
+}
+
 }  // namespace
 
 bool has_veth() {
@@ -68,11 +76,12 @@ bool passes(DpdkDevice& from, DpdkDevice& to) {
     for (std::size_t i = 0; i < n; ++i) burst[i].reset();
     if (n != 0) return is_whole;
   }
+  ADD_FAILURE() << "nothing passes from " << state_of(from) << " to " << state_of(to);
   return false;
 }
 
 std::unique_ptr<DpdkDevice> DpdkGuestTest::open(const std::string& spec, std::size_t mtu) {
-  DpdkDeviceConfig config{.packets = 256, .ip_mtu = mtu};
+  DpdkDeviceConfig config{.packets = 256, .ip_mtu = mtu, .sends_own_pool_only = true};
   error_.clear();
   if (!parse_device_spec("dpdk:" + spec, config.spec, error_)) return nullptr;
   const std::size_t sized = mtu != 0 ? mtu : default_ip_mtu(config.spec);

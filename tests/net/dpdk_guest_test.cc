@@ -1,12 +1,16 @@
 /// DPDK as a guest in a process with a life of its own: nothing of the process may be lost or taken.
 
+#include <rte_dev.h>
 #include <rte_eal.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include <array>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/net/dpdk_guest.h"
@@ -64,6 +68,24 @@ TEST_F(DpdkGuestTest, virtio_user__whose_peer_vanished_closes_without_a_signal) 
   device.reset();
 }
 
+// Processes of one job open their ports at once.
+TEST_F(DpdkGuestTest, virtio_user__waits_for_a_vhost_that_comes_a_little_later) {
+  DpdkDeviceConfig config{.packets = 256};
+  ASSERT_TRUE(parse_device_spec("dpdk:net_vhost51,iface=" + path("later"), config.spec, error_));
+  base::Trace trace;
+  std::string why;
+  std::unique_ptr<DpdkDevice> vhost;
+  std::thread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    vhost = DpdkDevice::open(config, trace, why);
+  });
+  auto device = open("net_virtio_user51,path=" + path("later") + ",queues=1");
+  later.join();
+  ASSERT_TRUE(vhost) << why;
+  ASSERT_TRUE(device) << error_;
+  EXPECT_TRUE(passes(*device, *vhost));
+}
+
 TEST_F(DpdkGuestTest, application_s_pending_signals__are_still_its_own) {
   sigset_t pipe_only, pending;
   sigemptyset(&pipe_only);
@@ -97,6 +119,24 @@ TEST_F(DpdkGuestTest, forked_child__closes_at_once_and_the_parent_goes_on) {
   EXPECT_EQ(null->pool().available(), null->pool().capacity());
   memif.reset();
   EXPECT_TRUE(open("net_memif42,role=server,socket=/uet/fork")) << error_;
+}
+
+// As NICs are, which EAL finds when it starts, and what FI_UET_DPDK_ARGS=--vdev made.
+TEST_F(DpdkGuestTest, device_that_was_there_before__is_opened_again) {
+  ASSERT_EQ(rte_eal_hotplug_add("vdev", "net_null41", "size=77"), 0);
+  ASSERT_EQ(rte_eal_hotplug_add("vdev", "net_null42", ""), 0);
+  ASSERT_EQ(rte_eal_hotplug_add("vdev", "net_bonding43", "mode=1,slave=net_null42"), 0);
+  for (const char* device : {"net_null41", "net_bonding43"}) {
+    for (int i = 0; i < 3; ++i)
+      EXPECT_TRUE(open(device)) << device << ", time " << i << ": " << error_;
+  }
+  // With the arguments that it had.
+  auto null = open("net_null41");
+  ASSERT_TRUE(null) << error_;
+  std::array<net::Packet, 1> burst;
+  ASSERT_EQ(null->receive_frames(burst), 1u);
+  EXPECT_EQ(burst[0].size(), 77u);
+  burst[0].reset();
 }
 
 TEST_F(DpdkGuestTest, arguments_of_the_user__come_too_late_for_a_running_dpdk) {

@@ -329,8 +329,16 @@ TEST_F(HardwareTest, reset__that_never_succeeds_ends_as_a_removal) {
   }));
   EXPECT_EQ(nic_->resets, 30);
   EXPECT_FALSE(device_->has_link());
-  EXPECT_EQ(trace_.drops(DropReason::kDeviceGone), 1u);
+  EXPECT_EQ(trace_.drops(DropReason::kDeviceGone), 2u);  // it, and the packet
   EXPECT_EQ(device_->pool().available(), device_->pool().capacity());
+}
+
+TEST_F(HardwareTest, removal__is_counted_where_nothing_was_to_leave) {
+  ASSERT_TRUE(open(family("ena"))) << error_;
+  nic_->raise(RTE_ETH_EVENT_INTR_RMV);
+  nic_->is_started = false;
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(receive().size(), 0u);
+  EXPECT_EQ(trace_.drops(DropReason::kDeviceGone), 1u);
 }
 
 TEST_F(HardwareTest, removal__takes_the_link_and_counts_what_was_to_leave) {
@@ -340,7 +348,7 @@ TEST_F(HardwareTest, removal__takes_the_link_and_counts_what_was_to_leave) {
   EXPECT_FALSE(device_->has_link());
   EXPECT_EQ(send(3), 3u);
   EXPECT_EQ(receive().size(), 0u);
-  EXPECT_EQ(trace_.drops(DropReason::kDeviceGone), 3u);
+  EXPECT_EQ(trace_.drops(DropReason::kDeviceGone), 1u + 3u);  // it, and what was to leave
   EXPECT_EQ(device_->pool().available(), device_->pool().capacity());
 }
 

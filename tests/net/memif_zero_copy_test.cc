@@ -49,6 +49,31 @@ TEST_F(ZeroCopyTest, memif_client__finds_a_server_that_comes_later_and_comes_aga
   }
 }
 
+// The driver forgets what it held: a ring of packets to receive into, and what the server had not fetched.
+TEST_F(ZeroCopyTest, memif_client__has_its_packets_back_when_its_server_is_gone) {
+  auto client = open("net_memif35,role=client,socket=/uet/zc-packets,zero-copy=yes");
+  ASSERT_TRUE(client) << error_;
+  std::array<net::Packet, 8> burst;
+  for (int round = 0; round < 2; ++round) {
+    auto server = open("net_memif34,role=server,socket=/uet/zc-packets");
+    ASSERT_TRUE(server) << error_;
+    ASSERT_TRUE(passes(*client, *server)) << "round " << round;
+    ASSERT_TRUE(passes(*server, *client)) << "round " << round;
+    for (int i = 0; i < 300; ++i) {
+      net::Packet frame = client->pool().allocate();
+      ASSERT_TRUE(frame);
+      frame.append(64);
+      client->send_frames({&frame, 1});
+    }
+    EXPECT_LT(client->pool().available(), client->pool().capacity() - 300);
+  }
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (client->pool().available() != client->pool().capacity() &&
+         std::chrono::steady_clock::now() < end)
+    for (std::size_t i = client->receive_frames(burst); i-- > 0;) burst[i].reset();
+  EXPECT_EQ(client->pool().available(), client->pool().capacity());
+}
+
 TEST_F(ZeroCopyTest, memif_client__runs_without_copying) {
   auto server = open("net_memif34,role=server,socket=/uet/zc");
   ASSERT_TRUE(server) << error_;

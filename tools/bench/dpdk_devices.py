@@ -35,6 +35,7 @@ import machine  # noqa: E402
 from harness import Job, free_port  # noqa: E402
 
 STORED = ROOT / "tests" / "bench" / "dpdk_devices.tsv"
+PAGE = ROOT / "docs" / "nics.md"
 TAP = "uettap0"
 
 
@@ -113,6 +114,8 @@ class Runner:
     def pair(self, device, begin, control=None):
         """What the second of both processes prints; `begin` starts an end of this device."""
         self.number += 1
+        if device.place == "tap":
+            self.make_tap()
         socket = os.path.join(self.folder.name, f"{self.number}.sock")
         jobs = []
         try:
@@ -128,6 +131,12 @@ class Runner:
             for job in jobs:
                 job.kill()
 
+    def make_tap(self):
+        """The TAP interface, before its driver opens it: both ends of UET open their ports at once, and the other one's is on it."""
+        subprocess.run(["ip", "-n", self.veth.names[0], "link", "delete", TAP], capture_output=True)
+        for words in (["tuntap", "add", "dev", TAP, "mode", "tap", "multi_queue"], ["link", "set", TAP, "up"]):
+            subprocess.run(["ip", "-n", self.veth.names[0], *words], check=True, capture_output=True)
+
     @staticmethod
     def last_words(job, status):
         """Without what libraries below the device say."""
@@ -135,12 +144,9 @@ class Runner:
         return (told[-1][:250] + ", " if told else "") + ("still running" if status is None else f"exit status {status}")
 
     def wait_for_first(self, device, job, socket, control):
-        if control:
-            job.wait_until_it_listens(control)
-        if device.place == "tap":
-            there = lambda: subprocess.run(["ip", "-n", self.veth.names[0], "link", "show", TAP], capture_output=True).returncode == 0  # noqa: E731
-        else:
-            there = lambda: "vhost" not in device.ends[0] or os.path.exists(socket)  # noqa: E731
+        if control:  # both ends open their ports when they have met
+            return job.wait_until_it_listens(control)
+        there = lambda: "vhost" not in device.ends[0] or os.path.exists(socket)  # noqa: E731
         end = time.monotonic() + 10
         while not there() and job.process.poll() is None and time.monotonic() < end:
             time.sleep(0.02)
@@ -203,6 +209,20 @@ def write_stored(pages, now):
         "\t".join([*key, f"{ratio:.3f}"]) + "\n" for key, ratio in sorted(kept.items())))
 
 
+def write_page():
+    """The stored ratios as the table of docs/nics.md, between its two marks."""
+    about, stored = read_stored()
+    cell = lambda pages, device, figure: f"{stored[pages, device, figure]:.2f}" if (pages, device, figure) in stored else "-"  # noqa: E731
+    rows = [f"| to memif in the same run | {' | '.join(FIGURES)} |", f"|---|{'---|' * len(FIGURES)}"]
+    for device in [name for name in DEVICES if any(key[1] == name for key in stored)]:
+        cells = [f"{cell('ordinary', device, figure)} / {cell('huge', device, figure)}" for figure in FIGURES]
+        rows.append(f"| {device} | {' | '.join(cells)} |")
+    begin, end = "<!-- begin of the table of dpdk_devices.py -->\n", "<!-- end of it -->\n"
+    text = PAGE.read_text()
+    before, rest = text.split(begin)
+    PAGE.write_text(before + begin + "\n".join([*rows, "", f"Without hugepages / with them; {about}."]) + "\n" + end + rest.split(end)[1])
+
+
 def table(middle, pages):
     """A row for each device and two lines in it: medians, and ratios to memif with what they differ from the stored ones."""
     about, stored = read_stored()
@@ -248,7 +268,7 @@ def main():
     parser.add_argument("--count", type=int, metavar="N", help="messages of a run of UET, fewer on a machine that is busy (64 MiB worth of them)")
     parser.add_argument("--minutes", type=float, default=15, help="nothing begins after so many (15)")
     parser.add_argument("--only", default="*", metavar="NAMES", help="separated by semicolons, * stands for anything; memif is always measured")
-    parser.add_argument("--store", action="store_true", help="write the table of ratios anew, for memory of this kind")
+    parser.add_argument("--store", action="store_true", help="write the table of ratios anew, for memory of this kind, and that of docs/nics.md")
     options = parser.parse_args()
     box.enter()
     patterns = options.only.split(";")
@@ -269,6 +289,7 @@ def main():
         print(f"not here: {name}: {why}")
     if options.store:
         write_stored(pages, ratios(middle))
+        write_page()
     return 1 if failures else 0
 
 
