@@ -5,16 +5,37 @@
 #include <iterator>
 
 #include "fep/log_file.h"
+#include "lib/wire/enums.h"
 
 namespace uet::fep {
 namespace {
 
 using Line = fmt::basic_memory_buffer<char, 256>;
 
-/// The description up to its first colon or space run is the key: "role: 0 initiator, 1 target"
-/// becomes "role".
-std::string_view key_of(std::string_view meaning) {
-  return meaning.substr(0, meaning.find(':'));
+/// What a number stands for, where the specification has a name for it.
+std::string_view value_name(std::string_view meaning, std::uint64_t value) {
+  const auto narrow = static_cast<std::uint8_t>(value);
+  if (narrow != value) return {};
+  if (meaning == "pds type") return wire::name_of(static_cast<wire::PdsType>(narrow));
+  if (meaning == "nack code") return wire::name_of(static_cast<wire::NackCode>(narrow));
+  if (meaning == "control type") return wire::name_of(static_cast<wire::ControlType>(narrow));
+  if (meaning == "return code") return wire::name_of(static_cast<wire::ReturnCode>(narrow));
+  return {};
+}
+
+/// The description up to its first colon is the key, in one word: "role: 0 initiator, 1 target" becomes "role", "pds type"
+/// "pds_type", and the flag "1 after an error" "after_an_error".
+void append_value(Line& line, std::string_view meaning, std::uint64_t value) {
+  if (meaning.empty()) return;
+  const std::string_view name = value_name(meaning, value);
+  if (meaning.starts_with("1 ")) meaning.remove_prefix(2);
+  line.append(std::string_view(",\""));
+  for (const char c : meaning.substr(0, meaning.find(':'))) line.push_back(c == ' ' ? '_' : c);
+  line.append(std::string_view("\":"));
+  if (name.empty())
+    fmt::format_to(std::back_inserter(line), "{}", value);
+  else
+    fmt::format_to(std::back_inserter(line), R"("{}")", name);
 }
 
 void append_json(Line& line, const base::Event& e) {
@@ -25,10 +46,10 @@ void append_json(Line& line, const base::Event& e) {
   if (e.id == base::EventId::kPacketDropped && e.a < base::kDropReasonCount) {
     fmt::format_to(std::back_inserter(line), R"(,"reason":"{}")",
                    base::name_of(static_cast<base::DropReason>(e.a)));
-  } else if (!what.a.empty()) {
-    fmt::format_to(std::back_inserter(line), R"(,"{}":{})", key_of(what.a), e.a);
+  } else {
+    append_value(line, what.a, e.a);
   }
-  if (!what.b.empty()) fmt::format_to(std::back_inserter(line), R"(,"{}":{})", key_of(what.b), e.b);
+  append_value(line, what.b, e.b);
   line.push_back('}');
 }
 

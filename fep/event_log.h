@@ -10,7 +10,7 @@
 
 namespace uet::fep {
 
-/// {"t":ns,"event":"name","pdc":n,"psn":n,"meaning of a":n,"meaning of b":n}
+/// {"t":ns,"event":"name","pdc":n,"psn":n,"meaning_of_a":n,"meaning_of_b":n}; types and codes of the wire by their names.
 std::string to_json(const base::Event& event);
 
 /// Writes each event to a stream that the caller owns and closes.

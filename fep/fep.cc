@@ -247,8 +247,8 @@ void Fep::Impl::fill(Instant now) {
   if (!pds.may_have_packets()) return;
   const std::size_t room = std::min(outgoing.size(), port.send_room(now));
   planes.look(now, port);
-  const std::size_t most =
-      2 * outgoing.size();  // a turn stays short when everything goes to ourselves
+  // A turn stays short when everything goes to ourselves.
+  const std::size_t most = 2 * outgoing.size();
   for (std::size_t built = 0; outgoing_last < room && !looped.is_full() && built < most;) {
     const std::uint8_t free = planes.free();
     if (free == 0) break;

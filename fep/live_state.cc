@@ -144,12 +144,12 @@ void add_pdcs(Out out, Instant now, Fep& fep, std::size_t limit) {
     fmt::format_to(
         out,
         R"({}{{"peer":"{}","pdc":{},"peer_pdc":{},"mode":"{}","state":{},"role":"{}","class":{},"inflight":{},"unacked":{},)"
-        R"("to_resend":{},"queued":{},"peer_window":{},"beyond_gap":{},"stored":{},"next_psn":{},"cack":{},"received":{},)"
+        R"("to_resend":{},"retransmitted":{},"queued":{},"peer_window":{},"beyond_gap":{},"stored":{},"next_psn":{},"cack":{},"received":{},)"
         R"("heard_ms":{:.3f},"active_ms":{:.3f},)",
         seen == 0 ? "" : ",", v.peer.to_string(), v.id, v.peer_id, name_of(v.mode),
         json_string(v.state), v.is_initiator ? "initiator" : "target", v.traffic_class, v.inflight,
-        v.unacked, v.to_resend, v.queued, v.peer_window, v.beyond_gap, v.stored, v.next.value(),
-        v.cack.value(), v.received_up_to.value(), age_ms(now, v.heard_at),
+        v.unacked, v.to_resend, v.resent, v.queued, v.peer_window, v.beyond_gap, v.stored,
+        v.next.value(), v.cack.value(), v.received_up_to.value(), age_ms(now, v.heard_at),
         age_ms(now, v.active_at));
     add_nacks(out, v.nacks);
     fmt::format_to(out, "}}");

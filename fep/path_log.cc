@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 
 #include "fep/log_file.h"
@@ -15,14 +16,24 @@ double us(Duration d) {
   return static_cast<double>(d.ns()) / 1000;
 }
 
+/// Acknowledged bytes are told in rounded units, so the balance may fall a little below zero.
+base::ByteCount in_flight(const cc::Ccc& ccc) {
+  return std::max(ccc.inflight_bytes(), base::ByteCount{0});
+}
+
+/// `,"credit":n` where the receiver grants it.
+std::string credit_member(const cc::Ccc& ccc) {
+  return ccc.carries_credit() ? fmt::format(R"(,"credit":{})", ccc.credit_bytes()) : "";
+}
+
 }  // namespace
 
 std::string to_json(Instant now, const pds::Pds::CongestionView& view) {
   const cc::Ccc& ccc = view.ccc;
   std::string line = fmt::format(
-      R"({{"t":{},"peer":"{}","window":{},"inflight":{},"base_rtt_us":{},"rtt_us":{},"paths":[)",
-      now.ns(), view.peer.to_string(), ccc.window_bytes(), ccc.inflight_bytes(), us(ccc.base_rtt()),
-      us(ccc.smoothed_rtt()));
+      R"({{"t":{},"peer":"{}","window":{},"inflight":{},"base_rtt_us":{},"rtt_us":{}{},"paths":[)",
+      now.ns(), view.peer.to_string(), ccc.window_bytes(), in_flight(ccc), us(ccc.base_rtt()),
+      us(ccc.smoothed_rtt()), credit_member(ccc));
   const char* separator = "";
   for (std::size_t i = 0; i < ccc.path_count(); ++i) {
     const cc::Ccc::PathInfo path = ccc.path(i);
@@ -40,11 +51,11 @@ std::string to_json(Instant now, const pds::Pds::CongestionView& view) {
 std::string ordered_to_json(Instant now, const pds::Pds::CongestionView& view) {
   const cc::Ccc& ccc = view.ccc;
   return fmt::format(
-      R"({{"t":{},"peer":"{}","window":{},"inflight":{},"base_rtt_us":{},"rtt_us":{},"ordered":true,)"
+      R"({{"t":{},"peer":"{}","window":{},"inflight":{},"base_rtt_us":{},"rtt_us":{}{},"ordered":true,)"
       R"("note":"an ordered context (ROD) keeps to one path: FI_UET_LB and FI_UET_PATHS do not apply"}})"
       "\n",
-      now.ns(), view.peer.to_string(), ccc.window_bytes(), ccc.inflight_bytes(), us(ccc.base_rtt()),
-      us(ccc.smoothed_rtt()));
+      now.ns(), view.peer.to_string(), ccc.window_bytes(), in_flight(ccc), us(ccc.base_rtt()),
+      us(ccc.smoothed_rtt()), credit_member(ccc));
 }
 
 std::string planes_to_json(Instant now, const net::Port& port) {

@@ -10,8 +10,9 @@
 
 namespace uet::fep {
 
-/// One line: {"t":ns,"peer":"...","window":n,"inflight":n,"base_rtt_us":x,"rtt_us":x,"paths":[...]}. Each path that was used
-/// is {"entropy":n,"plane":n,"state":"...","score":n,"rtt_us":x,"sent":n,"marks":n,"trims":n,"losses":n}.
+/// One line: {"t":ns,"peer":"...","window":n,"inflight":n,"base_rtt_us":x,"rtt_us":x,"credit":n,"paths":[...]}, the credit only where
+/// the receiver grants it. Each path that was used is
+/// {"entropy":n,"plane":n,"state":"...","score":n,"rtt_us":x,"sent":n,"marks":n,"trims":n,"losses":n}.
 std::string to_json(Instant now, const pds::Pds::CongestionView& view);
 /// One line about the ports of an endpoint that has several: {"t":ns,"planes":[...]}. Each is {"plane":n,"up":bool,"sent":n,
 /// "received":n,"waiting":n,"dropped":n,"times_down":n}.

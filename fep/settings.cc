@@ -218,8 +218,11 @@ std::optional<std::string> load_file(Settings& into, const std::string& path) {
   for (const auto& [key, text] : *entries) {
     const Setting* setting = find_by_file_key(key);
     if (setting == nullptr) {
-      const std::string near = nearest_setting(key);
-      const std::string guess = near.empty() ? "" : "; did you mean the one of " + near + "?";
+      constexpr std::string_view kPrefix = "fi_uet_";
+      std::string near = lower(nearest_setting(key));
+      if (near.starts_with(kPrefix)) near.erase(0, kPrefix.size());
+      const std::string guess =
+          find_by_file_key(near) == nullptr ? "" : "; did you mean " + near + "?";
       return "FI_UET_CONFIG: " + path + ": unknown setting \"" + key + "\"" + guess +
              "; settings are the FI_UET_ variables of fi_info -e in lower case without FI_UET_";
     }

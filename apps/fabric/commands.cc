@@ -202,6 +202,12 @@ const std::vector<Commands::Entry>& Commands::entries() {
         "count=N (0: all) do=drop|trim|corrupt|duplicate|mark|delay:TIME"},
        &Commands::match},
       {"unmatch", {"unmatch ID|all", "takes a rule away"}, &Commands::unmatch},
+      {"route",
+       {"route LEG SOURCE DESTINATION ENTROPY...",
+        "which spine packets of UET over UDP take from this leg to another leaf, by their IP "
+        "addresses "
+        "and entropy values"},
+       &Commands::route},
       {"capture",
        {"capture FILE | capture off", "pcapng of what comes and leaves"},
        &Commands::capture},
@@ -307,6 +313,31 @@ Json Commands::switch_on_off(const Words& words, std::string_view) {
   else
     emulator_.net().set_marking(*on);
   return done();
+}
+
+/// The fabric learns legs by MAC and reads IP addresses as hash input only, so both have to be said.
+Json Commands::route(const Words& words, std::string_view) {
+  if (emulator_.net().spines() == 0) return failed("route: with one leaf there are no spines");
+  if (words.size() < 5) return failed("route: write route LEG SOURCE DESTINATION ENTROPY...");
+  const auto& legs = emulator_.leg_names();
+  const auto leg = std::ranges::find(legs, words[1]);
+  if (leg == legs.end()) return failed(fmt::format("route: there is no leg \"{}\"", words[1]));
+  const auto source = net::FabricAddress::parse(std::string(words[2]));
+  const auto destination = net::FabricAddress::parse(std::string(words[3]));
+  if (!source || !destination || source->is_v4() != destination->is_v4())
+    return failed("route: SOURCE and DESTINATION are IP addresses of one family");
+  const std::uint64_t flow = flow_between(*source, *destination, emulator_.scenario().rules);
+  const auto index = static_cast<std::size_t>(leg - legs.begin());
+  Json list = Json::array();
+  for (const std::string_view word : Values(words).subspan(4)) {
+    const auto entropy = parse_number(word);
+    if (!entropy || *entropy > UINT16_MAX)
+      return failed(fmt::format("route: \"{}\" is no entropy value from 0 to 65535", word));
+    const std::size_t spine =
+        emulator_.net().spine_of(index, flow, static_cast<std::uint16_t>(*entropy));
+    list.push_back({{"entropy", *entropy}, {"path", emulator_.net().spine(spine).name()}});
+  }
+  return with("route", std::move(list));
 }
 
 Json Commands::capture(const Words& words, std::string_view) {

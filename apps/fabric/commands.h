@@ -43,6 +43,7 @@ class Commands {
   Json match(const Words& words, std::string_view rest);
   Json unmatch(const Words& words, std::string_view rest);
   Json switch_on_off(const Words& words, std::string_view rest);
+  Json route(const Words& words, std::string_view rest);
   Json capture(const Words& words, std::string_view rest);
   Json list(const Words& words, std::string_view rest);
   Json quit(const Words& words, std::string_view rest);

@@ -1,6 +1,7 @@
 #include "apps/fabric/frame_view.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "lib/base/byte_cursor.h"
@@ -122,6 +123,18 @@ std::optional<FrameView> look_at(std::span<const std::uint8_t> frame, const Fram
   if (type == EtherType::kIpv4) read_ipv4(frame, rules, view);
   if (type == EtherType::kIpv6) read_ipv6(frame, rules, view);
   return view;
+}
+
+std::uint64_t flow_between(const net::FabricAddress& source, const net::FabricAddress& destination,
+                           const FrameRules& rules) {
+  const auto address = [](const net::FabricAddress& a) {
+    const std::span<const std::uint8_t> all(a.bytes());
+    return a.is_v4() ? all.last(4) : all;
+  };
+  std::array<std::uint8_t, 2> port{};
+  base::store_be(port.data(), rules.udp_port);
+  const auto protocol = static_cast<std::uint8_t>(IpProtocol::kUdp);
+  return mix(mix(mix(mix(0, address(source)), address(destination)), {&protocol, 1}), port);
 }
 
 void set_tos(std::span<std::uint8_t> frame, const FrameView& view, net::TosByte tos) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 
+#include "lib/net/fabric_address.h"
 #include "lib/net/frame_device.h"
 #include "lib/net/port.h"
 
@@ -36,6 +37,10 @@ struct FrameView {
 /// Nothing for what is too short for an Ethernet header. Whatever else is wrong with a frame, it is
 /// a frame: headers that are cut or odd end the reading.
 std::optional<FrameView> look_at(std::span<const std::uint8_t> frame, const FrameRules& rules);
+
+/// `FrameView::flow` of UET over UDP between these addresses, which are of one family.
+std::uint64_t flow_between(const net::FabricAddress& source, const net::FabricAddress& destination,
+                           const FrameRules& rules);
 
 /// Changes DSCP and ECN of the IP packet, and what IPv4's checksum must change with them: a wrong
 /// checksum stays as wrong as it was.

@@ -119,6 +119,13 @@ void LeafSpine::change_queues(bool sim::QueueConfig::*member, bool on) {
   }
 }
 
+std::size_t LeafSpine::spine_of(std::size_t leg, std::uint64_t flow, std::uint16_t entropy) const {
+  const sim::Switch& leaf = *leaves_[scenario_.legs[leg].leaf];
+  // Ports of a leaf: its legs, then its spines.
+  const std::size_t first_up = leaf.ports() - spines_.size();
+  return leaf.uplink_of(flow, entropy) - first_up;
+}
+
 void LeafSpine::set_trimming(bool on) {
   change_queues(&sim::QueueConfig::trimming, on);
 }

@@ -36,6 +36,9 @@ class LeafSpine {
   /// Both directions of everything that path `spine` consists of.
   std::vector<sim::Link*> path(std::size_t spine) const;
 
+  /// Which spine such a packet takes from its leg to another leaf. There must be a spine.
+  std::size_t spine_of(std::size_t leg, std::uint64_t flow, std::uint16_t entropy) const;
+
   /// As the command: trimming and marking on or off, in all switches.
   void set_trimming(bool on);
   void set_marking(bool on);

@@ -71,8 +71,15 @@ int control(const Options& options) {
 }
 
 int keys() {
-  for (const ScenarioKey& key : scenario_keys())
-    fmt::print("{:<10} {:<22} {:<14} {}\n", key.section, key.key, key.type, key.help);
+  fmt::print("{:<10} {:<22} {:<14} {:<9} {}\n", "section", "key", "value", "default", "meaning");
+  for (const ScenarioKey& key : scenario_keys()) {
+    fmt::print("{:<10} {:<22} {:<14} {:<9} {}\n", key.section, key.key, key.type,
+               key.fallback.empty() ? "-" : key.fallback, key.help);
+  }
+  fmt::print(
+      "\nrate: \"250Mb/s\", \"1.5Gb/s\"; of a [[link]] also \"10%\" and 0.1. time: \"50us\", "
+      "\"2s\". "
+      "number of bytes: 65536, \"64KiB\". Chances: 0.01, \"1%\"\n");
   return kDone;
 }
 

@@ -339,6 +339,33 @@ std::string_view type_of(const Key<T>& key) {
   return kTypes[key.target.index()];
 }
 
+std::string in_largest_unit(std::uint64_t value,
+                            std::initializer_list<std::pair<std::uint64_t, const char*>> units) {
+  for (const auto& [size, name] : units) {
+    if (value % size == 0) return std::to_string(value / size) + name;
+  }
+  return std::to_string(value);
+}
+
+// Values as a scenario would say them; empty where there is none.
+std::string text_of(std::uint64_t number) {
+  return std::to_string(number);
+}
+std::string text_of(base::BitRate rate) {
+  if (rate.bps() == 0) return {};
+  return in_largest_unit(rate.bps(), {{1'000'000'000, "Gb/s"}, {1'000'000, "Mb/s"}, {1, "b/s"}});
+}
+std::string text_of(base::Duration time) {
+  return in_largest_unit(static_cast<std::uint64_t>(time.ns()),
+                         {{1'000'000'000, "s"}, {1'000'000, "ms"}, {1'000, "us"}, {1, "ns"}});
+}
+std::string text_of(bool flag) {
+  return flag ? "true" : "false";
+}
+std::string text_of(const std::string& text) {
+  return text;
+}
+
 }  // namespace
 
 base::Result<Scenario, std::string> Scenario::parse(std::string_view content,
@@ -355,19 +382,25 @@ base::Result<Scenario, std::string> Scenario::read(const std::string& path) {
 }
 
 std::vector<ScenarioKey> scenario_keys() {
+  static const Scenario kScenario;
+  static const UetKeys kUet;
+  static const LegKeys kLeg;
   std::vector<ScenarioKey> all;
-  const auto add = [&all](std::string_view section, const auto& keys) {
-    for (const auto& key : keys) all.push_back({section, key.name, type_of(key), key.help});
+  const auto add = [&all](std::string_view section, const auto& keys, const auto& defaults) {
+    for (const auto& key : keys)
+      all.push_back({section, key.name, type_of(key),
+                     std::visit([&](auto member) { return text_of(defaults.*member); }, key.target),
+                     key.help});
   };
-  add("[fabric]", kFabricKeys);
-  add("[uet]", kUetKeys);
-  add("[run]", kRunKeys);
-  add("[[leg]]", kLegKeys);
+  add("[fabric]", kFabricKeys, kScenario);
+  add("[uet]", kUetKeys, kUet);
+  add("[run]", kRunKeys, kScenario);
+  add("[[leg]]", kLegKeys, kLeg);
   all.push_back(
-      {"[[link]]", "name", "text", "a switch, a leg, \"leaf0-spine1\" or \"leaf0>spine1\""});
-  all.push_back({"[[link]]", "...", "as the command", kLinkHelp});
-  all.push_back({"[[at]]", "time", "time", "since the beginning"});
-  all.push_back({"[[at]]", "do", "text or list", "commands of the control socket"});
+      {"[[link]]", "name", "text", "", "a switch, a leg, \"leaf0-spine1\" or \"leaf0>spine1\""});
+  all.push_back({"[[link]]", "...", "as the command", "", kLinkHelp});
+  all.push_back({"[[at]]", "time", "time", "", "since the beginning"});
+  all.push_back({"[[at]]", "do", "text or list", "", "commands of the control socket"});
   return all;
 }
 

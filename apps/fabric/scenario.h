@@ -75,6 +75,7 @@ struct ScenarioKey {
   std::string_view section;
   std::string_view key;
   std::string_view type;
+  std::string fallback;  ///< as a scenario would say it; empty: none
   std::string_view help;
 };
 std::vector<ScenarioKey> scenario_keys();

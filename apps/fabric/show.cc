@@ -34,6 +34,23 @@ std::string table(const Json& rows) {
   return out;
 }
 
+/// "name  value", a line each; of an object inside: "name  part value  part value".
+std::string lines(const Json& object) {
+  std::size_t width = 0;
+  for (const auto& [name, value] : object.items()) width = std::max(width, name.size());
+  std::string out;
+  for (const auto& [name, value] : object.items()) {
+    out += name + std::string(width - name.size(), ' ');
+    if (!value.is_object()) {
+      out += "  " + cell(value) + '\n';
+      continue;
+    }
+    for (const auto& [part, inner] : value.items()) out += "  " + part + ' ' + cell(inner);
+    out += '\n';
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string to_text(const Json& reply) {
@@ -42,7 +59,8 @@ std::string to_text(const Json& reply) {
   const Json& first = std::next(reply.begin()).value();
   const bool is_table = reply.size() == 2 && first.is_array() &&
                         std::ranges::all_of(first, [](const Json& row) { return row.is_object(); });
-  return is_table ? table(first) : reply.dump(2) + '\n';
+  if (is_table) return table(first);
+  return reply.size() == 2 && first.is_object() ? lines(first) : reply.dump(2) + '\n';
 }
 
 }  // namespace uet::fabric

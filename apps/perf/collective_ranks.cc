@@ -9,6 +9,7 @@
 
 #include "apps/perf/collective_bench.h"
 #include "apps/perf/collective_member.h"
+#include "apps/perf/rounds.h"
 
 namespace uet::perf {
 namespace {
@@ -55,7 +56,7 @@ class Leader {
         others_(others),
         patience_(patience),
         report_(o.common.format,
-                {{"version", UET_VERSION}, {"ranks", o.ranks}, {"runs", o.common.runs}}) {}
+                {{"version", UET_VERSION}, {"ranks", o.ranks}, asked_for(o.common)}) {}
 
   int run() {
     const std::vector<CollectiveShape> shapes = shapes_of(o_);
@@ -105,11 +106,11 @@ class Leader {
     std::vector<std::uint64_t> wrong(members_.size(), 0);
     const std::uint64_t calls = o_.common.count.value_or(default_calls(shape.bytes()));
     const std::uint64_t warm_up = o_.common.warm_up.value_or(calls / 10 + 1);
-    for (unsigned run = warm_up == 0 ? 1 : 0; run <= o_.common.runs; ++run)
+    for (Rounds rounds(o_.common, warm_up != 0); rounds.advance();)
       for (std::size_t m = 0; m < members_.size(); ++m) {
-        const CollectiveResult result = once(m, shape, run == 0 ? warm_up : calls);
+        const CollectiveResult result = once(m, shape, rounds.counts() ? calls : warm_up);
         wrong[m] += result.wrong;
-        if (run > 0) times[m].push_back(result.seconds * 1e6 / static_cast<double>(calls));
+        if (rounds.counts()) times[m].push_back(result.seconds * 1e6 / static_cast<double>(calls));
       }
     for (std::size_t m = 0; m < members_.size(); ++m)
       report_.add(

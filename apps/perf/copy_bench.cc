@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "apps/perf/baseline_bench.h"
+#include "apps/perf/rounds.h"
 
 namespace uet::perf {
 namespace {
@@ -24,7 +25,7 @@ double copy(const Plan& plan, std::uint64_t messages, const std::uint8_t* from, 
 }  // namespace
 
 int run_copy(const FabricOptions& o) {
-  Report report(o.format, {{"version", UET_VERSION}, {"runs", o.runs}});
+  Report report(o.format, {{"version", UET_VERSION}, asked_for(o)});
   for (const std::uint64_t size : o.sizes.empty() ? std::vector{std::uint64_t{1} << 20} : o.sizes) {
     Figure figure;
     figure.provider = "memcpy";
@@ -33,7 +34,7 @@ int run_copy(const FabricOptions& o) {
     std::vector<std::uint8_t> from(figure.plan.window * size, 1), to(from.size());
     copy(figure.plan, figure.plan.count, from.data(), to.data());
     std::vector<double> seconds;
-    for (unsigned run = 0; run < o.runs; ++run)
+    for (Rounds rounds(o, false); rounds.advance();)
       seconds.push_back(copy(figure.plan, figure.plan.count, from.data(), to.data()));
     summarize(figure, seconds, {});
     report.add({figure});

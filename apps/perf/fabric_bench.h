@@ -27,6 +27,7 @@ struct FabricOptions {
   std::optional<std::uint64_t> window;
   std::optional<std::uint64_t> warm_up;  ///< messages of the run that does not count
   unsigned runs = 5;
+  std::optional<double> seconds;  ///< in which runs begin, in place of a number of them
   double timeout_s = 60;
   bool ordered = false;  ///< FI_ORDER_SAS
   bool verify = true;    ///< look at the bytes that arrived

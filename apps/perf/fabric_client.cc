@@ -9,6 +9,7 @@
 #include "apps/perf/fabric_bench.h"
 #include "apps/perf/fabric_session.h"
 #include "apps/perf/lap.h"
+#include "apps/perf/rounds.h"
 
 namespace uet::perf {
 namespace {
@@ -48,7 +49,7 @@ class Client {
         report_(o.format, {{"version", UET_VERSION},
                            {"peer", control.peer_name()},
                            {"ordered", o.ordered},
-                           {"runs", o.runs}}) {
+                           asked_for(o)}) {
     for (const std::string& name :
          o.providers.empty() ? std::vector<std::string>{"uet"} : o.providers)
       contenders_.push_back({name, nullptr, ""});
@@ -129,13 +130,13 @@ class Client {
     std::vector<std::vector<double>> seconds(contenders_.size());
     std::vector<std::vector<std::vector<double>>> half_rtts(contenders_.size());
     const std::uint64_t warm_up = o_.warm_up.value_or(std::min(plan.count / 10 + 1, kWarmUpMax));
-    for (unsigned number = warm_up == 0 ? 1 : 0; number <= o_.runs; ++number)
+    for (Rounds rounds(o_, warm_up != 0); rounds.advance();)
       for (std::size_t i = 0; i < contenders_.size(); ++i) {
         Contender& c = contenders_[i];
         if (!figures[i].why_not.empty()) continue;
         figures[i].why_not = attempt(c, [&] {
-          LapResult result = lap(c, plan, number, number == 0 ? warm_up : plan.count);
-          if (number == 0) return;
+          LapResult result = lap(c, plan, rounds.number(), rounds.counts() ? plan.count : warm_up);
+          if (!rounds.counts()) return;
           seconds[i].push_back(result.seconds);
           half_rtts[i].push_back(std::move(result.half_rtt_us));
         });

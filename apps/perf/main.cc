@@ -124,10 +124,15 @@ void add_what(CLI::App& app, FabricOptions& o) {
 #endif
 
 void add_runs(CLI::App& app, FabricOptions& o) {
-  app.add_option("--runs", o.runs,
-                 "client: runs of each figure; their minimum, median and maximum are printed")
-      ->check(CLI::Range(1, 10'000))
-      ->capture_default_str();
+  auto* const runs =
+      app.add_option("--runs", o.runs,
+                     "client: runs of each figure; their minimum, median and maximum are printed")
+          ->check(CLI::Range(1, 10'000))
+          ->capture_default_str();
+  app.add_option("--seconds", o.seconds,
+                 "client: as many runs of each figure as begin within so many seconds")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->excludes(runs);
   app.add_option("--warm-up", o.warm_up,
                  "client: messages before the first run (a tenth, 1000 at most)")
       ->check(CLI::Range(std::uint64_t{0}, uet::perf::kCountMax));
@@ -224,6 +229,7 @@ CLI::App* add_fabric(CLI::App& app, FabricOptions& o) {
 /// Exit codes: 0 done, 1 the thing asked for failed, 2 usage.
 int main(int argc, char** argv) {
   CLI::App app("Benchmarks for UET, between two processes", "uet-perf");
+  app.footer("Examples: uet-perf(1); in the source tree, man ./docs/man/uet-perf.1");
   app.set_version_flag("--version", UET_VERSION);
   app.require_subcommand(1);
   // The last one counts, so that scripts can add to a command.

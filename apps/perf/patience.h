@@ -38,12 +38,12 @@ class Patience {
 };
 
 /// Ends the process with status 1 when the thread that owns `patience` is stuck inside a call for longer than its limit and
-/// `kGrace`: such a call cannot be told to return.
+/// `grace`: such a call cannot be told to return, and may hold any lock.
 class Watchdog {
  public:
   static constexpr std::chrono::seconds kGrace{10};
 
-  explicit Watchdog(const Patience& patience);
+  explicit Watchdog(const Patience& patience, std::chrono::milliseconds grace = kGrace);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
@@ -52,6 +52,7 @@ class Watchdog {
   void watch();
 
   const Patience& patience_;
+  const std::chrono::milliseconds grace_;
   std::mutex mutex_;
   std::condition_variable over_;
   bool is_over_ = false;

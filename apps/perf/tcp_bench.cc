@@ -13,6 +13,7 @@
 
 #include "apps/perf/baseline_bench.h"
 #include "apps/perf/control_channel.h"
+#include "apps/perf/rounds.h"
 #include "apps/perf/tcp_connect.h"
 
 namespace uet::perf {
@@ -102,13 +103,13 @@ Figure measure(const FabricOptions& o, const Plan& plan, ControlChannel& control
   std::vector<double> seconds;
   std::vector<std::vector<double>> half_rtts;
   const std::uint64_t warm_up = o.warm_up.value_or(plan.count / 10 + 1);
-  for (unsigned run = warm_up == 0 ? 1 : 0; run <= o.runs; ++run) {
-    const std::uint64_t messages = run == 0 ? warm_up : plan.count;
+  for (Rounds rounds(o, warm_up != 0); rounds.advance();) {
+    const std::uint64_t messages = rounds.counts() ? plan.count : warm_up;
     control.exchange({{"plan", to_json(plan)}, {"messages", messages}}, "the server's answer");
     std::vector<double> of_run;
     of_run.reserve(is_latency_test(plan.test) ? messages : 0);
     const double took = Run{plan, stream, buffer}.measure(messages, of_run);
-    if (run == 0) continue;
+    if (!rounds.counts()) continue;
     seconds.push_back(took);
     half_rtts.push_back(std::move(of_run));
   }
@@ -127,8 +128,7 @@ int run_client(const FabricOptions& o, Patience& patience) {
   if (!socket.is_open())
     throw ControlLost(std::string("cannot open the data connection: ") + std::strerror(errno));
   Stream stream(std::move(socket), patience);
-  Report report(o.format,
-                {{"version", UET_VERSION}, {"peer", control.peer_name()}, {"runs", o.runs}});
+  Report report(o.format, {{"version", UET_VERSION}, {"peer", control.peer_name()}, asked_for(o)});
   for (const std::string& test : o.tests.empty() ? std::vector<std::string>{"send"} : o.tests) {
     const std::uint64_t usual = is_latency_test(test) ? 8 : 1 << 20;
     for (const std::uint64_t size : o.sizes.empty() ? std::vector{usual} : o.sizes)

@@ -7,6 +7,7 @@
 
 int main(int argc, char** argv) {
   CLI::App app{"Runs UET endpoints, as shipped, over a simulated fabric in virtual time"};
+  app.footer("Examples: uet-sim(1); in the source tree, man ./docs/man/uet-sim.1");
   app.name("uet-sim");
   app.require_subcommand(1);
   app.set_version_flag("--version", UET_VERSION);

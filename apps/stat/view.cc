@@ -69,6 +69,7 @@ void add_context(std::string& out, const Json& c, const ViewOptions& options) {
   out += fmt::format("    peer {}  window {:.0f}  inflight {:.0f}  rtt {:.1f} us (base {:.1f})",
                      text(c, "peer"), number(c, "window"), in_flight(c), number(c, "rtt_us"),
                      number(c, "base_rtt_us"));
+  if (at(c, "credit").is_number()) out += fmt::format("  credit {:.0f}", number(c, "credit"));
   if (at(c, "ordered") == true) {
     out += "  ordered: one path\n";
     return;
@@ -96,13 +97,13 @@ void add_context(std::string& out, const Json& c, const ViewOptions& options) {
 
 void add_pdc(std::string& out, const Json& p) {
   out += fmt::format(
-      "    pdc {:.0f}>{:.0f} {} {} {} {}  inflight {:.0f} unacked {:.0f} to resend {:.0f} queued "
-      "{:.0f}  "
+      "    pdc {:.0f}>{:.0f} {} {} {} {}  inflight {:.0f} unacked {:.0f} to resend {:.0f} "
+      "retransmitted {:.0f} queued {:.0f}  "
       "peer window {:.0f}  beyond gap {:.0f} stored {:.0f}  heard {:.1f} ms ago\n",
       number(p, "pdc"), number(p, "peer_pdc"), text(p, "peer"), text(p, "mode"), text(p, "role"),
       text(p, "state"), in_flight(p), number(p, "unacked"), number(p, "to_resend"),
-      number(p, "queued"), number(p, "peer_window"), number(p, "beyond_gap"), number(p, "stored"),
-      number(p, "heard_ms"));
+      number(p, "retransmitted"), number(p, "queued"), number(p, "peer_window"),
+      number(p, "beyond_gap"), number(p, "stored"), number(p, "heard_ms"));
   add_numbers(out, "      nacks", at(p, "nacks"));
 }
 
@@ -189,7 +190,7 @@ std::string to_prometheus(const std::vector<Json>& processes) {
         const std::string labels =
             fmt::format(R"({},peer="{}",ordered="{}")", own, label(text(c, "peer")),
                         at(c, "ordered") == true ? "yes" : "no");
-        for (const char* name : {"window", "inflight", "rtt_us", "base_rtt_us"})
+        for (const char* name : {"window", "credit", "inflight", "rtt_us", "base_rtt_us"})
           add_metric(families, fmt::format("uet_peer_{}", name), labels, at(c, name));
       }
     }

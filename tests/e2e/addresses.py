@@ -101,6 +101,16 @@ def test_no_address_left_for_a_proposal(provider, program):
         return "" if has(said[0], clients.addresses) and said[1] == "No such device" else f"{said}"
 
 
+def test_who_has_the_address_is_named_with_what_helps(provider, program):
+    with Clients(provider, program, 1) as clients:
+        holder = clients.one()
+        holder.ask("look")
+        holder.ask("open")
+        done = subprocess.run([program], env=clients.env, input="look\n", capture_output=True, text=True, timeout=60)
+        wanted = f"{clients.addresses} is used by process {holder.process.pid}: end it, or set FI_UET_ADDR"
+        return "" if wanted in done.stderr else done.stderr[-1000:]
+
+
 # Covers: FI-63
 def test_each_device_has_an_entry_and_exchanges_its_own_addresses(provider, program):
     absent, first, second = "10.0.0.1", *own_addresses(2).split("|")

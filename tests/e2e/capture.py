@@ -7,6 +7,8 @@
 import json
 import os
 import pathlib
+import re
+import shutil
 import subprocess
 import sys
 
@@ -27,6 +29,15 @@ def agreement(tap, name, generated, capture):
         tap.skip(name, run.stdout.strip())
     else:
         tap.result(name, "" if run.returncode == 0 else run.stdout)
+
+
+def check_column(plugin, capture):
+    """The Info column of tshark tells PDC identifiers, PSNs, and the message's place. Nothing to try without tshark."""
+    if not shutil.which("tshark"):
+        return ""
+    lines = subprocess.run(["tshark", "-X", f"lua_script:{plugin}", "-r", capture], capture_output=True, check=True, text=True).stdout
+    wanted = [r"_REQ \d+>(\d+|new) psn \d+ .*SEND msg \d+ offset \d+", r" ACK\S* \d+>\d+ cack \d+ ack \d+ "]
+    return "\n".join(f"no line has {pattern}" for pattern in wanted if not re.search(pattern, lines))
 
 
 def check_sums(dump, capture, payload_bytes):
@@ -52,6 +63,7 @@ def run(tap, name, provider, generated, ends_of, size, rounds):
         tap.result(f"{name}: two captures", "" if len(captures) == 2 else f"{captures}")
         for capture in captures[:1]:
             tap.result(f"{name}: sums", check_sums(generated[0], capture, 2 * rounds * size))
+            tap.result(f"{name}: tshark's column", check_column(generated[1], capture))
             agreement(tap, f"{name}: three decoders agree", generated, capture)
 
 

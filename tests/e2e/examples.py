@@ -73,7 +73,7 @@ NOT_RUN = {
 }
 
 # Options of other programs in the manual page of a tool.
-OF_OTHERS = {"uet-stat": {"--telemetry"}}
+OF_OTHERS = {"uet-stat": {"--telemetry"}, "uet-fabric": {"--paths"}}
 
 # Programs of others that the pages use; a block is skipped where one is missing.
 FOREIGN = {"fi_pingpong": "libfabric-bin", "fi_info": "libfabric-bin", "mpirun": "openmpi-bin", "mpic++": "libopenmpi-dev",
@@ -86,11 +86,14 @@ mkdir -p /run/netns
 ip link set lo up
 ip link add eth0 type veth peer name eth0p && ip address add 192.0.2.2/24 dev eth0 && ip link set eth0 up &&
   ip link set eth0p up && ip link add eth1 type veth peer name eth1p && ip link set eth1 up && ip link set eth1p up || exit 99
+# Sockets that others find: TCP and Unix sockets that listen, UDP sockets that are bound. A line may open several, one after the other.
 settle() {
-  local i
-  for i in $(seq 40); do
-    if grep -qs ' 0A ' /proc/net/tcp /proc/net/tcp6 || grep -qs ' 00010000 ' /proc/net/unix; then sleep 0.2; return; fi
-    sleep 0.05
+  local i count before=0
+  for i in $(seq 50); do
+    sleep 0.2
+    count=$({ grep -hs -e ' 0A ' -e ' 07 ' -e ' 00010000 ' /proc/net/{tcp,udp}{,6} /proc/net/unix || true; } | wc -l)
+    if [ $count != 0 ] && [ $count = $before ] && grep -qs -e "$1" /proc/net/unix; then return; fi
+    before=$count
   done
 }
 set -e -o pipefail
@@ -156,7 +159,8 @@ def script_of(block):
         is_settings = re.fullmatch(r"(FI_UET_\w+=('[^']*'|[^\s']*)\s*)+", without_comment(line))
         lines.append(f"{without_comment(line)} fi_info -p uet" if is_settings else line)
         if re.search(r"[^&]&\s*(#.*)?$", line):
-            lines.append("{ settle; } 2>/dev/null")
+            name = "/control" if "uet-fabric run" in line else ""  # of its socket, the last one that it opens
+            lines.append(f"{{ settle '{name}'; }} 2>/dev/null")
     return PROLOGUE + "\n".join(lines) + EPILOGUE
 
 

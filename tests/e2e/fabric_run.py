@@ -19,6 +19,16 @@ memif = "{folder}/host%n.sock"
 count = {legs}
 """
 
+FOUR_PATHS = """
+[fabric]
+leaves = 2
+spines = 4
+host_rate = "1Gb/s"
+rate = "250Mb/s"
+delay = "50us"
+trimming = true
+"""
+
 
 class Fabric:
     """uet-fabric with a scenario: `text` is its [fabric] and what else it needs; memif legs and sockets are added. It runs in

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The ports themselves, without UET: `uet-perf raw` between two processes over kernel UDP, memif and af_packet.
+"""The ports themselves, without UET: `uet-perf raw` between two processes over kernel UDP and over every DPDK device that carries frames between two processes
+without hardware.
 
     raw_port.py UET-PERF DPDK-PLUG-IN
 """
@@ -120,6 +121,21 @@ def on_veth(bench, first, second):
         veth.remove()
 
 
+def on_tap(bench):
+    """A TAP interface that the driver takes over, and a port on that interface, as a program of the kernel would be."""
+    veth = Namespaces({})
+    name, tap = veth.names[0], "uettap0"
+    try:
+        # Made before both: the port on it may be opened first.
+        veth.ip("-n", name, "tuntap", "add", "dev", tap, "mode", "tap", "multi_queue")
+        veth.ip("-n", name, "link", "set", tap, "up")
+        server = bench.start("server", f"dpdk:net_tap0,iface={tap}", A, B, "--size", "1024", namespace=name)
+        client = bench.start("client", f"dpdk:net_af_packet0,iface={tap}", B, A, "--size", "1024", namespace=name)
+        return bench.check(client, server, lossless=False)
+    finally:
+        veth.remove()
+
+
 def main():
     perf, plugin = sys.argv[1:]
     tap = Tap()
@@ -147,6 +163,7 @@ def main():
             "af_packet": lambda: af_packet(bench, False),
             "af_packet, address known to the kernel": lambda: af_packet(bench, True),
             "af_xdp": lambda: on_veth(bench, "dpdk:net_af_xdp0,iface=uet0", "dpdk:net_af_xdp0,iface=uet0"),
+            "tap": lambda: on_tap(bench),
             "pcap": lambda: on_veth(bench, "dpdk:net_pcap0,iface=uet0", "dpdk:net_af_packet0,iface=uet0"),
         }
         for name, case in on_interfaces.items():

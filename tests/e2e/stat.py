@@ -26,11 +26,11 @@ class Pair:
                for a, extra in zip(addresses, (server, client))]
         bench.number += 1
         self.addresses = addresses
-        self.jobs = [Job([bench.perf, "fabric", "--control-port", port, "--timeout", "20"], env[0], bench.folder,
+        self.jobs = [Job([bench.perf, "fabric", "--control-port", port, "--timeout", "90"], env[0], bench.folder,
                          f"server{bench.number}")]
         self.jobs[0].wait_until_it_listens(int(port))
         self.jobs.append(Job([bench.perf, "fabric", *arguments, "--count", "100000000", "--runs", "1", "--peer", "127.0.0.1",
-                              "--control-port", port, "--timeout", "20"], env[1], bench.folder, f"client{bench.number}"))
+                              "--control-port", port, "--timeout", "90"], env[1], bench.folder, f"client{bench.number}"))
 
     def __enter__(self):
         return self
@@ -45,13 +45,15 @@ class Bench:
         self.provider, self.perf, self.stat, self.folder, self.number = provider, perf, stat, folder, 0
         self.runtime = os.path.join(folder, "run")
         os.mkdir(self.runtime, 0o700)
+        # Made here: without it uet-stat looks where other processes of this user may be.
         self.sockets = os.path.join(self.runtime, "uet")
+        os.mkdir(self.sockets, 0o700)
 
     def ask(self, *arguments):
         env = dict(os.environ, XDG_RUNTIME_DIR=self.runtime)
         return subprocess.run([self.stat, *arguments], env=env, capture_output=True, text=True, timeout=60)
 
-    def until(self, condition, seconds=20):
+    def until(self, condition, seconds=60):
         """The first answer of all processes that fulfils the condition, or nothing."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -74,7 +76,7 @@ def shows_both(bench):
     with Pair(bench) as pair:
         seen = bench.until(both_at_work)
         if seen is None:
-            return pair.jobs[1].report(None) + bench.ask().stdout
+            return pair.jobs[0].report(None) + pair.jobs[1].report(None) + bench.ask().stdout
         if {p["pid"] for p in seen} != {j.process.pid for j in pair.jobs}:
             return f"pids {[p['pid'] for p in seen]}"
         endpoints = {e["address"]: e for p in seen for e in p["endpoints"]}
@@ -146,9 +148,9 @@ def last_words(bench, number):
 
 
 def is_told(bench, server, client, text, arguments=("send", "--size", "16k")):
-    """Within ten seconds; a second or two on an idle machine. Once."""
+    """Within a second or two on an idle machine, and once; a crowded one has half a minute."""
     with Pair(bench, server, client, arguments) as pair:
-        end = time.monotonic() + 10
+        end = time.monotonic() + 30
         while time.monotonic() < end:
             if text in pair.jobs[1].output()[1]:
                 time.sleep(2.5)  # two more checks
@@ -164,7 +166,7 @@ def no_memif_server(bench):
         return ""
     port = f"dpdk:net_memif0,role=client,socket-abstract=no,socket={bench.folder}/absent.sock"
     ends = [{"FI_UET_PORT": port, "FI_UET_ADDR": f"10.78.0.{n}"} for n in (1, 2)]
-    return is_told(bench, *ends, "has no link: is there a process with the other role at its socket?")
+    return is_told(bench, *ends, f"has no link: is there a process with the other role at its socket? Here FI_UET_PORT is {port}")
 
 
 def main():

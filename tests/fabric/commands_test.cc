@@ -1,5 +1,7 @@
 /// Commands and rules: what they do, and what is said about wrong ones.
 
+#include "apps/fabric/report.h"
+#include "apps/fabric/show.h"
 #include "lib/wire/codec.h"
 #include "lib/wire/headers.h"
 #include "tests/fabric/fixture.h"
@@ -10,6 +12,7 @@ namespace {
 using base::Duration;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::SizeIs;
 
 const std::string kStar = "[fabric]\nhost_rate = \"1Gb/s\"\ndelay = \"10us\"\n";
@@ -135,6 +138,50 @@ TEST_F(FabricTest, wrong_commands_are_explained) {
   EXPECT_THAT(refusal("loss host0 2"), HasSubstr("no probability"));
   EXPECT_THAT(refusal("loss host0 0.1 0.2"), HasSubstr("one probability"));
   EXPECT_THAT(refusal("trimming maybe"), HasSubstr("on or off"));
+}
+
+TEST_F(FabricTest, route_names_the_spine_that_a_packet_takes) {
+  start("[fabric]\nleaves = 2\nspines = 4\n", 2);
+  introduce();
+  for (const bool is_v6 : {false, true}) {
+    for (std::uint16_t entropy = 100; entropy < 120; ++entropy) {
+      const Json before = paths_report(*fabric_);
+      inject({.entropy = entropy, .is_v6 = is_v6});
+      run_for(base::Duration::from_ms(2));
+      const Json after = paths_report(*fabric_);
+      std::string taken;
+      for (std::size_t i = 0; i < 4; ++i)
+        if (before[i]["data_packets"] != after[i]["data_packets"])
+          taken += after[i]["name"].get<std::string>();
+      const Json reply =
+          commands_->run("route host0 " + address_of(0, is_v6).to_string() + ' ' +
+                         address_of(1, is_v6).to_string() + ' ' + std::to_string(entropy));
+      ASSERT_TRUE(reply["ok"].get<bool>()) << reply;
+      EXPECT_EQ(reply["route"][0]["path"], taken) << entropy;
+    }
+  }
+  EXPECT_THAT(commands_->run("route host1 10.0.0.2 10.0.0.1 1 2 3")["route"], SizeIs(3));
+}
+
+TEST_F(FabricTest, wrong_routes_are_explained) {
+  start("[fabric]\nleaves = 2\nspines = 4\n", 2);
+  EXPECT_THAT(refusal("route host0"), HasSubstr("write route LEG SOURCE"));
+  EXPECT_THAT(refusal("route host9 10.0.0.1 10.0.0.2 5"), HasSubstr("no leg \"host9\""));
+  EXPECT_THAT(refusal("route host0 10.0.0.1 ::1 5"), HasSubstr("of one family"));
+  EXPECT_THAT(refusal("route host0 10.0.0.1 10.0.0.2 65536"), HasSubstr("no entropy value"));
+}
+
+TEST_F(FabricTest, route_without_spines_is_refused) {
+  start(kStar, 2);
+  EXPECT_THAT(refusal("route host0 10.0.0.1 10.0.0.2 5"), HasSubstr("no spines"));
+}
+
+TEST_F(FabricTest, replies_are_tables_or_lines) {
+  start(kStar, 2);
+  EXPECT_THAT(to_text(commands_->run("paths")), Not(HasSubstr("{")));
+  const Json clock = {{"ok", true},
+                      {"clock", {{"lag_us", 7}, {"fell_behind", false}, {"late", {{"p99", 3}}}}}};
+  EXPECT_EQ(to_text(clock), "lag_us       7\nfell_behind  false\nlate         p99 3\n");
 }
 
 TEST_F(FabricTest, trimming_and_marking_switch_at_run_time) {

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "apps/fabric/values.h"
 
 namespace uet::fabric {
@@ -120,6 +122,28 @@ TEST(scenario, list_of_keys_is_complete) {
     EXPECT_FALSE(key.help.empty()) << key.key;
     EXPECT_FALSE(key.type.empty()) << key.key;
   }
+}
+
+TEST(scenario, defaults_are_listed_as_a_scenario_would_say_them) {
+  std::size_t said = 0;
+  for (const ScenarioKey& key : scenario_keys()) {
+    if (key.fallback.empty() || key.section == "[[leg]]") continue;
+    const std::string line =
+        std::string(key.section) + '\n' + std::string(key.key) + " = \"" + key.fallback + "\"\n";
+    EXPECT_TRUE(Scenario::parse(line + kLeg, "x.toml").has_value()) << line;
+    ++said;
+  }
+  EXPECT_GT(said, 20u);
+  const auto keys = scenario_keys();
+  const auto fallback = [&keys](std::string_view name) {
+    const auto key = std::ranges::find(keys, name, &ScenarioKey::key);
+    return key == keys.end() ? "no such key" : key->fallback;
+  };
+  EXPECT_EQ(fallback("host_rate"), "1Gb/s");
+  EXPECT_EQ(fallback("delay"), "50us");
+  EXPECT_EQ(fallback("duration"), "0s");
+  EXPECT_EQ(fallback("trimming"), "true");
+  EXPECT_EQ(fallback("capture"), "");
 }
 
 TEST(values, are_read_as_people_write_them) {

@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "lib/wire/enums.h"
+
 namespace uet::fep {
 namespace {
 
@@ -20,6 +22,26 @@ TEST(EventLog, every_event__is_one_json_object_with_its_own_keys) {
     EXPECT_EQ(json["event"], base::describe(event.id).name);
     EXPECT_EQ(json["pdc"], 3);
   }
+}
+
+TEST(EventLog, keys__are_single_words) {
+  for (std::size_t i = 0; i < base::kEventCount; ++i) {
+    const base::Event event{Instant(), static_cast<EventId>(i), 3, base::Psn(9), 1, 2};
+    const auto json = nlohmann::json::parse(to_json(event));
+    for (const auto& [key, value] : json.items())
+      EXPECT_EQ(key.find_first_not_of("abcdefghijklmnopqrstuvwxyz_"), std::string::npos) << key;
+  }
+}
+
+TEST(EventLog, types_and_codes_of_the_wire__are_named) {
+  const auto json_of = [](EventId id, std::uint64_t a, std::uint64_t b) {
+    return nlohmann::json::parse(to_json(base::Event{Instant(), id, 3, base::Psn(9), a, b}));
+  };
+  const auto type = static_cast<unsigned>(wire::PdsType::kRudReq);
+  EXPECT_EQ(json_of(EventId::kPacketSent, 1084, type)["pds_type"], "RUD_REQ");
+  const auto trimmed = static_cast<unsigned>(wire::NackCode::kTrimmed);
+  EXPECT_EQ(json_of(EventId::kNackSent, trimmed, 0)["nack_code"], "TRIMMED");
+  EXPECT_EQ(json_of(EventId::kNackSent, 0x1ff, 0)["nack_code"], 0x1ff);  // none of the wire
 }
 
 TEST(EventLog, drops__are_named) {

@@ -18,6 +18,11 @@ fep::Settings settings_with(std::map<std::string, std::string> variables) {
 }
 
 class LiveStateTest : public testing::TestWithParam<Order> {
+ public:
+  explicit LiveStateTest(const char* algorithm = "nscc")
+      : pair_(LinkConfig{}, with_order(GetParam(), {{"PATHS", "16"}, {"CC", algorithm}}),
+              GetParam() != Order::kNone) {}
+
  protected:
   void send(std::size_t bytes) {
     auto out = pattern(bytes, 1), in = std::vector<std::uint8_t>(bytes);
@@ -32,8 +37,7 @@ class LiveStateTest : public testing::TestWithParam<Order> {
         fep::snapshot(pair_.now, *pair_.sides[side].fep, settings_with({{"PATHS", "16"}}), limits));
   }
 
-  FepPair pair_{LinkConfig{}, with_order(GetParam(), {{"PATHS", "16"}}),
-                GetParam() != Order::kNone};
+  FepPair pair_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Order, LiveStateTest, testing::ValuesIn(kOrders),
@@ -53,6 +57,7 @@ TEST_P(LiveStateTest, a_snapshot__tells_choices_counters_contexts_and_pdcs) {
   ASSERT_EQ(sender["contexts"].size(), 1u);
   EXPECT_GT(sender["contexts"][0]["window"], 0);
   EXPECT_EQ(sender["contexts"][0].contains("ordered"), is_rod);
+  EXPECT_FALSE(sender["contexts"][0].contains("credit"));
   EXPECT_EQ(sender["contexts"][0].contains("paths"), !is_rod);
   ASSERT_EQ(sender["pdcs"].size(), 1u);
   EXPECT_EQ(sender["pdcs"][0]["mode"], is_rod ? "rod" : "rud");
@@ -73,6 +78,10 @@ TEST_P(LiveStateTest, a_snapshot__counts_nacks_by_code_on_each_pdc_and_in_all) {
   };
   send(1 << 16);
   const auto sender = snapshot(0), target = snapshot(1);
+  EXPECT_EQ(sender["pdcs"][0]["retransmitted"],
+            pair_.sides[0].trace.count(base::EventId::kPacketRetransmitted));
+  EXPECT_GE(sender["pdcs"][0]["retransmitted"], 1);
+  EXPECT_EQ(target["pdcs"][0]["retransmitted"], 0);
   const bool tells = GetParam() == Order::kContext;  // an unordered PDC tells of a gap by SACK
   EXPECT_EQ(sender["nacks"].empty(), !tells) << sender["nacks"];
   EXPECT_EQ(sender["nacks"], sender["pdcs"][0]["nacks"]);
@@ -82,6 +91,19 @@ TEST_P(LiveStateTest, a_snapshot__counts_nacks_by_code_on_each_pdc_and_in_all) {
     EXPECT_TRUE(name.starts_with("sent ")) << name;
     EXPECT_EQ(sender["nacks"].value("received " + name.substr(5), 0), count) << sender["nacks"];
   }
+}
+
+class LiveStateWithCreditTest : public LiveStateTest {
+ public:
+  LiveStateWithCreditTest() : LiveStateTest("rccc") {}
+};
+INSTANTIATE_TEST_SUITE_P(Order, LiveStateWithCreditTest, testing::ValuesIn(kOrders),
+                         [](const auto& order) { return name_of(order.param); });
+
+TEST_P(LiveStateWithCreditTest, a_snapshot__tells_the_credit_of_a_peer) {
+  send(1 << 18);
+  const auto sender = snapshot(0);
+  EXPECT_TRUE(sender["contexts"][0]["credit"].is_number()) << sender["contexts"][0];
 }
 
 TEST_P(LiveStateTest, a_snapshot__is_bounded_and_counts_what_it_leaves_out) {

@@ -142,7 +142,8 @@ TEST(Settings, file__every_defect_has_its_message) {
   EXPECT_THAT(refusal({{"CONFIG", "/"}}), HasSubstr("cannot read"));
   const File typo("pathz = 3\n"), broken("port = \n"), table("[port]\nx = 1\n"),
       value("paths = 3\n"), self("config = \"x\"\n");
-  EXPECT_THAT(refusal({{"CONFIG", typo.path()}}), HasSubstr("unknown setting \"pathz\""));
+  EXPECT_THAT(refusal({{"CONFIG", typo.path()}}),
+              HasSubstr("unknown setting \"pathz\"; did you mean paths?"));
   EXPECT_THAT(refusal({{"CONFIG", broken.path()}}), HasSubstr(":1:"));
   EXPECT_THAT(refusal({{"CONFIG", table.path()}}), HasSubstr("\"port\" must be"));
   EXPECT_THAT(refusal({{"CONFIG", value.path()}}),

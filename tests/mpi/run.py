@@ -12,17 +12,8 @@ import sys
 from open_mpi import by_messages, by_one_sided, compile_program, find_unshare, need_open_mpi
 
 from harness import Tap, need_provider, temporary_folder
-from fabric_run import Fabric
+from fabric_run import FOUR_PATHS, Fabric
 
-FABRIC = """
-[fabric]
-leaves = 2
-spines = 4
-host_rate = "1Gb/s"
-rate = "250Mb/s"
-delay = "50us"
-trimming = true
-"""
 FABRIC_RANKS = 4
 
 # What Open MPI 4.1.4 cannot do, over shared memory and tcp alike: its component "pt2pt" waits for ever at a put under a lock with
@@ -54,7 +45,7 @@ def over_memif(tap, provider, programs, folder, uet_fabric, chosen, how="", **mo
     for name, _, arguments in chosen:
         place = os.path.join(folder, f"{name}-fabric{len(more)}")
         os.mkdir(place)
-        fabric = Fabric(uet_fabric, place, FABRIC, FABRIC_RANKS)
+        fabric = Fabric(uet_fabric, place, FOUR_PATHS, FABRIC_RANKS)
         try:
             settings = {"FI_UET_PORT": fabric.port("%r"), "FI_UET_ADDR": "|".join(f"10.79.0.{n + 1}" for n in range(FABRIC_RANKS)),
                         "FI_UET_TRIMMING": 1, "FI_UET_LINK_GBPS": 1, "FI_UET_BASE_RTT": "2ms", **more}

@@ -20,6 +20,7 @@ Json process(double t_ns, int sent) {
              {"contexts",
               {{{"peer", "10.0.0.2"},
                 {"window", 100},
+                {"credit", -50},
                 {"paths", {{{"state", "good"}, {"losses", 2}}, {{"state", "evicted"}}}}},
                {{"peer", "10.0.0.3"}, {"ordered", true}}}},
              {"pdcs",
@@ -35,7 +36,7 @@ TEST(StatView, text__tells_what_an_endpoint_does) {
   const std::string text = to_text(process(1e9, 100), {}, {});
   for (const char* part :
        {"7 a \"b\"", "10.0.0.1  port udp:lo", "out 100 ", "drops: bad-crc 3",
-        "paths 1 evicted 1 good", "lost 2", "ordered: one path", "pdc 5>0 10.0.0.2",
+        "paths 1 evicted 1 good", "credit -50  ", "lost 2", "ordered: one path", "pdc 5>0 10.0.0.2",
         "and 4 more PDCs", "\n    nacks: received NO_RESOURCE 12\n",
         "\n      nacks: sent TRIMMED 9\n"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;

@@ -24,11 +24,11 @@ def log(path, count):
     with open(path, "w", encoding="ascii") as out:
         for i in range(count):
             t = 1_000_000_000 + i * 1000
-            out.write(f'{{"t":{t},"event":"request-sent","pdc":7,"psn":{100 + i},"payload bytes":1024,"entropy value":{i % 16}}}\n')
+            out.write(f'{{"t":{t},"event":"request-sent","pdc":7,"psn":{100 + i},"payload_bytes":1024,"entropy_value":{i % 16}}}\n')
             if i % 1000 == 5:
-                out.write(f'{{"t":{t},"event":"retransmitted","pdc":7,"psn":{90 + i},"cause":1,"entropy value":3}}\n')
+                out.write(f'{{"t":{t},"event":"retransmitted","pdc":7,"psn":{90 + i},"cause":1,"entropy_value":3}}\n')
             if i % 10 == 0:
-                out.write(f'{{"t":{t},"event":"cwnd","pdc":7,"psn":0,"bytes":{60000 + i % 5000},"inflight bytes":{i % 60000}}}\n')
+                out.write(f'{{"t":{t},"event":"cwnd","pdc":7,"psn":0,"bytes":{60000 + i % 5000},"inflight_bytes":{i % 60000}}}\n')
         out.write('{"events":{"request-sent":%d},"drops":{"bad-crc":3}}\n' % count)
 
 

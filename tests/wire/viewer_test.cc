@@ -58,7 +58,7 @@ TEST(Thinner, keeps_a_part_of_all_and_the_whole_number) {
 
 std::string sent(std::int64_t t, std::uint32_t psn, std::uint16_t pdc = 7) {
   return fmt::format(
-      R"({{"t":{},"event":"request-sent","pdc":{},"psn":{},"payload bytes":100,"entropy value":9}})",
+      R"({{"t":{},"event":"request-sent","pdc":{},"psn":{},"payload_bytes":100,"entropy_value":9}})",
       t, pdc, psn);
 }
 
@@ -68,9 +68,9 @@ TEST(Story, one_file) {
   story.add_line(sent(1'000'000'000, 4294967295));
   story.add_line(sent(1'500'000'000, 0));
   story.add_line(
-      R"({"t":1600000000,"event":"retransmitted","pdc":7,"psn":0,"cause":1,"entropy value":10})");
+      R"({"t":1600000000,"event":"retransmitted","pdc":7,"psn":0,"cause":1,"entropy_value":10})");
   story.add_line(
-      R"({"t":1700000000,"event":"cwnd","pdc":7,"psn":0,"bytes":5000,"inflight bytes":100})");
+      R"({"t":1700000000,"event":"cwnd","pdc":7,"psn":0,"bytes":5000,"inflight_bytes":100})");
   story.add_line(
       R"({"t":1800000000,"peer":"10.0.0.1","window":6000,"inflight":1,"base_rtt_us":10,"rtt_us":12.5,"paths":[{"entropy":9,"state":"good","score":0}]})");
   story.add_line("no line of ours");
@@ -97,9 +97,9 @@ TEST(Story, keeps_the_directions_of_a_pdc_apart) {
   story.begin_file("x", "event log");
   story.add_line(sent(1000, 5));
   story.add_line(
-      R"({"t":2000,"event":"request-delivered","pdc":7,"psn":4000000000,"payload bytes":5})");
+      R"({"t":2000,"event":"request-delivered","pdc":7,"psn":4000000000,"payload_bytes":5})");
   story.add_line(
-      R"({"t":3000,"event":"ack-received","pdc":7,"psn":5,"cack psn":5,"newly acknowledged packets":1})");
+      R"({"t":3000,"event":"ack-received","pdc":7,"psn":5,"cack_psn":5,"newly_acknowledged_packets":1})");
   const Json streams = story.to_json()["files"][0]["streams"];
   ASSERT_EQ(streams.size(), 2U);
   EXPECT_EQ(streams[0]["total"], 2);
@@ -114,7 +114,7 @@ TEST(Story, is_bounded_and_says_what_it_leaves_out) {
   constexpr std::uint32_t kLines = 200'000;
   for (std::uint32_t i = 0; i < kLines; ++i)
     story.add_line(sent(i * 1000, i, static_cast<std::uint16_t>(i < 100'000 ? 7 : 8 + i % 1000)));
-  story.add_line(R"({"t":5,"event":"rto","pdc":7,"psn":3,"timeouts of this packet":1,"rto ns":5})");
+  story.add_line(R"({"t":5,"event":"rto","pdc":7,"psn":3,"timeouts_of_this_packet":1,"rto_ns":5})");
   const Json all = story.to_json();
   EXPECT_EQ(all["events"]["total"], kLines + 1);
   EXPECT_LE(all["events"]["rows"].size(), Story::kEventsMax + 1);

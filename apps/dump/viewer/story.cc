@@ -74,12 +74,12 @@ void Story::add_event(const LogLine& line) {
   if (name == "request-sent") {
     of_stream(PsnKind::kSent, psn);
     note_sending(id, static_cast<std::uint32_t>(psn), t);
-    file().choices.add({t, static_cast<double>(line.number("entropy value")), 0});
+    file().choices.add({t, static_cast<double>(line.number("entropy_value")), 0});
   } else if (name == "retransmitted") {
     of_stream(PsnKind::kAgain, psn);
-    file().choices.add({t, static_cast<double>(line.number("entropy value")), 1});
+    file().choices.add({t, static_cast<double>(line.number("entropy_value")), 1});
   } else if (name == "ack-received") {
-    of_stream(PsnKind::kCack, line.number("cack psn"));
+    of_stream(PsnKind::kCack, line.number("cack_psn"));
   } else if (name == "inferred-loss" || name == "rto") {
     of_stream(PsnKind::kLoss, psn);
   } else if (name == "duplicate") {
@@ -88,7 +88,7 @@ void Story::add_event(const LogLine& line) {
     of_stream(PsnKind::kArrived, psn);
   } else if (name == "cwnd") {
     file().window.add({t, static_cast<double>(line.number("bytes")),
-                       static_cast<double>(line.number("inflight bytes"))});
+                       static_cast<double>(line.number("inflight_bytes"))});
   } else if (name == "credit-granted") {
     file().credit.add({t, static_cast<double>(line.number("bytes")), 0});
   }

@@ -119,7 +119,7 @@ def run(arguments, here):
     scenarios = chosen(arguments.scenarios, scenarios, "scenario")
     if arguments.clients is not None:
         if arguments.clients < 2:
-            raise ConfigError("--clients 2 at least: fewer are no crowd")
+            raise ConfigError("--clients: 2 at least, as one client makes no incast")
         scenarios = {name: replace(one, clients=min(one.clients, arguments.clients)) for name, one in scenarios.items()}
     if arguments.list:
         show_list(implementations, scenarios)
