@@ -44,6 +44,8 @@ class Allowance {
   std::uint32_t credit_target(Demand waiting, ByteCount leaving) const;
 
   ByteCount window() const { return nscc_.window(); }
+  /// Meaningful with has_credit().
+  ByteCount credit() const { return rccc_.credit(); }
   ByteCount inflight() const { return nscc_.inflight(); }
   Duration base_rtt() const { return nscc_.base_rtt(); }
 

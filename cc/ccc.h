@@ -112,6 +112,8 @@ class Ccc {
   ByteCount window_bytes() const {
     return allowance_.has_window() ? allowance_.window() : config_.max_window;
   }
+  /// Granted and not spent, below zero when more was sent; only with carries_credit().
+  ByteCount credit_bytes() const { return allowance_.credit(); }
   ByteCount inflight_bytes() const { return allowance_.inflight(); }
   Duration base_rtt() const { return allowance_.base_rtt(); }
   /// For holdoffs; base_rtt() before the first sample.

@@ -12,7 +12,7 @@ namespace {
 // A turn without credit still sends a packet and invites a retransmission. [CC 5.4]
 constexpr ByteCount kEmptyTurnBytes = 1024;
 // An honest source asks for at most its own credit_cap. A multiple of ours allows for other links,
-// and bounds how long a source that lies, or dies, is fed.
+// and bounds for how long a source that overstates its demand, or has died, is granted credit.
 constexpr int kDemandInCaps = 16;
 // Credit in advance takes no more steps than this, however much a long fat link holds.
 constexpr ByteCount kStepsInAdvance = 32;

@@ -18,7 +18,7 @@ class PathSelector {
   virtual std::uint32_t next(const PathRequest& request) = 0;
   /// What became of a packet on this path. The table has counted it already.
   virtual void on_feedback(Instant now, std::uint32_t index, PathFeedback kind) = 0;
-  /// False where it makes no difference that a packet came through: such news, one for each packet, then is not told.
+  /// False where it makes no difference that a packet came through: good samples, one for each packet, are then not handed in.
   virtual bool uses_good_news() const { return true; }
   /// A packet came through unmarked, but slower than others while the window kept the next ones back.
   virtual void on_slow(Instant now, std::uint32_t index, Duration base_rtt) {

@@ -121,7 +121,7 @@ class PathTable {
   }
 
   /// The next path from `start` on that fits the request; failing that the one with the latest good
-  /// sample among those that are not trusted, then among the evicted ones, then any whose port is free.
+  /// sample among those that a fresh loss makes doubtful, then among the evicted ones, then any whose port is free.
   std::uint32_t best_from(std::uint32_t start, const PathRequest& request) const;
 
   /// A packet takes this path, and asks to be acknowledged by name or not.

@@ -17,7 +17,6 @@ class RepsPaths final : public PathSelector {
 
   std::uint32_t next(const PathRequest& request) override;
   void on_feedback(Instant now, std::uint32_t index, PathFeedback kind) override;
-  bool is_frozen() const { return frozen_; }
 
  private:
   struct Slot {

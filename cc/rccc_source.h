@@ -30,7 +30,6 @@ class RcccSource {
   void reset(Instant now);
 
   ByteCount credit() const { return credit_; }
-  bool is_speculative() const { return speculative_; }
   CreditRequestTimer& timer() { return timer_; }
   const CreditRequestTimer& timer() const { return timer_; }
 

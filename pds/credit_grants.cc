@@ -114,7 +114,7 @@ void CreditGrants::run(Instant now) {
   }
 }
 
-// Turns of the pacer are worth something only to a source that hears of them; one that has proved nothing hears of few.
+// Grants help only a source that they reach, and an unproven one is sent few packets.
 bool CreditGrants::may_tell(const Pdc& pdc) {
   return !pdc.is_unproven() || (!ProofRequests::is_awaited(pdc) &&
                                 pdc.unasked < UnprovenPdcs::unasked_for(pdc.rx.rcvd_bytes));

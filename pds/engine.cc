@@ -96,16 +96,11 @@ bool Engine::poll_control(Instant now, net::TxPacket& out, bool& lacks_buffer) {
   return control == Built::kPacket;
 }
 
-// RUDI and UUD take turns with the PDCs, so that neither starves the other.
+// RUDI and UUD take turns with the PDCs, so that neither starves the other. Where they have nothing there are no turns.
 std::size_t Engine::poll_data(Instant now, std::span<net::TxPacket> out) {
+  if (uud_.is_idle() && rudi_.is_idle()) [[likely]]
+    return data_.poll(now, planes_, out);
   rudi_turn_ = !rudi_turn_;
-  if (uud_.is_idle() && rudi_.is_idle()) [[likely]] {
-    const std::size_t sent = data_.poll(now, planes_, out);
-    // A turn for each packet, and for finding that there is none left.
-    const std::size_t turns = sent + (shared_.scheduler.ready().empty() ? 1 : 0);
-    if (turns > 0 && turns % 2 == 0) rudi_turn_ = !rudi_turn_;
-    return sent;
-  }
   net::TxPacket& one = out.front();
   if (rudi_turn_ && (uud_.poll(now, one) || rudi_.poll(now, one))) return 1;
   if (const std::size_t sent = data_.poll(now, planes_, out.first(1))) return sent;

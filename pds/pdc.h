@@ -83,6 +83,7 @@ struct TxHalf {
   Psn clear_when;               ///< a Clear Request asked for this PSN, valid with has_clear_when
   std::uint32_t unacked = 0;    ///< records not acknowledged
   std::uint32_t rtx_count = 0;  ///< records that need to be resent
+  std::uint32_t resent = 0;     ///< packets sent again, for reports
   std::uint32_t paused_count = 0;
   std::uint32_t queued = 0;           ///< messages in `queue`
   std::uint32_t queued_segments = 0;  ///< of those messages, not sent yet

@@ -80,6 +80,7 @@ void Pds::for_each_pdc(const std::function<bool(const PdcView&)>& visit) const {
                                 .traffic_class = pdc.traffic_class,
                                 .unacked = pdc.tx.unacked,
                                 .to_resend = pdc.tx.rtx_count,
+                                .resent = pdc.tx.resent,
                                 .queued = pdc.tx.queued,
                                 .peer_window = pdc.tx.mp_range,
                                 .beyond_gap = pdc.rx.above_edge,

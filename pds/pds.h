@@ -213,8 +213,8 @@ class Carrier {
   virtual SubmitResult submit_return(Instant now, RxHandle request, const TxMessage& message) = 0;
   /// Release one lock taken by a message with `lock`.
   virtual void unlock(Instant now, PdcRef pdc) = 0;
-  /// Stop carrying a message. Unsent and unacknowledged: forgotten; otherwise see pds.md 16.5. No
-  /// on_message_error follows.
+  /// Stop carrying a message. Unsent and unacknowledged: forgotten; otherwise its PDC fails. No
+  /// on_message_error follows. [PDS 16.5]
   virtual void abort(Instant now, MessageToken token) = 0;
   /// No further segments than those already sent; the message ends there (SES closes it with
   /// MSG_ERROR or a closing packet as its last segment, so `segments` becomes the new count).
@@ -307,6 +307,7 @@ class Pds final : public Carrier {
     std::uint8_t traffic_class;
     std::uint32_t unacked;      ///< packets sent and not acknowledged
     std::uint32_t to_resend;    ///< of those, packets to be sent again
+    std::uint32_t resent;       ///< packets sent again so far
     std::uint32_t queued;       ///< messages that wait
     std::uint32_t peer_window;  ///< packets that the peer takes (MP_RANGE)
     std::uint32_t beyond_gap;   ///< packets received beyond a gap

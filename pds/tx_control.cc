@@ -163,6 +163,7 @@ Built ControlSender::resend_sequenced(Instant now, Pdc& pdc, net::TxPacket& out)
     LossRecovery::note_repeat(now, pdc, psn);
     if (record.sent_with_syn) pdc.was_syn_resent = true;
     if (pdc.state == PdcState::kCreating) pdc.last_syn_sent = now;
+    ++tx.resent;
     trace_.emit(now, EventId::kPacketRetransmitted, pdc.id, psn, record.rto_cnt);
     loss_.arm_retransmit(now, pdc, record);
   }

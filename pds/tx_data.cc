@@ -201,6 +201,7 @@ Built DataSender::send(Instant now, Pdc& pdc, Work work, Psn psn, const Planes& 
   note_request_left(now, pdc);
   if (env_.sends_credit_state) scheduler_.on_congestion_timer(now, congestion);
 
+  if (resend) ++pdc.tx.resent;
   trace_.emit(now, resend ? EventId::kPacketRetransmitted : EventId::kRequestSent, pdc.id, psn,
               resend ? record->rto_cnt : packet.full_size(), params.entropy);
   out.packet = std::move(packet);

@@ -19,7 +19,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
 
-from fabric_run import Fabric  # noqa: E402
+from fabric_run import FOUR_PATHS, Fabric  # noqa: E402
 from harness import Tap, base_env, need_provider, own_addresses, own_fabric_addresses, skip_all, temporary_folder  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -28,17 +28,6 @@ PROCESSES = 12
 LEGS = 4  # one for each process that is there at a time
 ONE = re.compile(r"^- name: +(.*)\n(?: .*\n)*?  result: +(\w+)\n(?:  time: +(\d+))?", re.M)
 WORDS = {"udp", "memif", "loss", "keys"}
-
-FABRIC = """
-[fabric]
-leaves = 2
-spines = 4
-host_rate = "1Gb/s"
-rate = "250Mb/s"
-delay = "50us"
-trimming = true
-"""
-
 
 # Some programs of fabtests meet by TCP at the addresses of the provider, which the kernel need not have: here it has.
 WITH_ADDRESSES = 'ip link set lo up; for a in $ADDRESSES; do ip address add "$a/32" dev lo; done; exec "$@"'
@@ -67,7 +56,7 @@ class Way:
         if "memif" in self.words:
             folder = os.path.join(place, text)
             os.mkdir(folder)
-            self.fabric = Fabric(uet_fabric, folder, FABRIC, LEGS)
+            self.fabric = Fabric(uet_fabric, folder, FOUR_PATHS, LEGS)
             self.settings = {"FI_UET_ADDR": own_fabric_addresses(LEGS),
                              "FI_UET_PORT": "|".join(self.fabric.port(n) for n in range(LEGS)),
                              "FI_UET_TRIMMING": 1, "FI_UET_LINK_GBPS": 1, "FI_UET_BASE_RTT": "2ms"}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tap import Tap
 
-FOLDERS = ["lib", "cc", "tss", "pds", "ses", "fep", "sim", "provider", "apps", "include", "tests", "tools"]
+FOLDERS = ["lib", "cc", "tss", "keys", "pds", "ses", "fep", "sim", "embed", "provider", "apps", "include", "examples", "tests", "tools"]
 
 
 def main():

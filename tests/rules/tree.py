@@ -16,7 +16,7 @@ NEEDS_README = ["lib/base", "lib/wire", "lib/net", "lib/udp", "lib/ports", "lib/
                 "embed", "provider", "apps", "tests"]
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 # The subject of a sentence is a protocol entity, a thread, a host, a user: docs/glossary.md. In code, tests and pages alike.
-VAGUE = re.compile(r"\b(nobody|somebody|anybody|whoever|someone|everybody)\b", re.IGNORECASE)
+VAGUE = re.compile(r"\b(nobody|somebody|anybody|whoever|someone|everybody|no one|anyone)\b", re.IGNORECASE)
 PAST_OR_MADE = ("CHANGELOG.md", "docs/conformance.md")
 HOME_PATH = re.compile(r"(?<![\w.])/(home|root|Users)/\w")
 

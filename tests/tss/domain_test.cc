@@ -140,7 +140,7 @@ TEST(SecureDomain, open__other_key_and_clear_packets_are_refused_and_remembered_
   EXPECT_EQ(b.domain.sources_known(), 0u);
 }
 
-/// [TSS 10.2, step 10] Unverified clear text is left to no one.
+/// [TSS 10.2, step 10] Unverified clear text is not left to the caller.
 TEST(SecureDomain, open__refused_text_is_wiped) {
   Node a(direct_config(), host(1)), b(direct_config(), host(2));
   for (const CipherLibrary* library : {&openssl_ciphers(), &best_ciphers()}) {

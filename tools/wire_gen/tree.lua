@@ -105,6 +105,8 @@ local function dissect_ses(tvb, at, next_hdr, tree, info)
     return payload(tvb, behind, tree)
   end
   info[#info + 1] = OPCODE[values.opcode] or values.opcode
+  if values.message_id then info[#info + 1] = "msg " .. values.message_id end
+  if values.message_offset then info[#info + 1] = "offset " .. values.message_offset end
   if form == "medium" then
     local name = values.hd == 1 and "uet.ses.med_req.header_data" or "uet.ses.med_req.buffer_offset"
     branch:add(F[name], tvb(at + 12, 8)):set_generated()
@@ -184,8 +186,13 @@ local function dissect_pds(tvb, at, tree, info)
   add_derived(tvb, at, values, branch)
   if values.ctl_type then info[#info + 1] = CTL_TYPE[values.ctl_type] or values.ctl_type end
   if values.nack_code then info[#info + 1] = NACK_CODE[values.nack_code] or values.nack_code end
+  if values.spdcid then info[#info + 1] = values.spdcid .. ">" .. (values.dpdcid or "new") end
   if values.psn then info[#info + 1] = "psn " .. values.psn end
   if values.cack_psn then info[#info + 1] = "cack " .. values.cack_psn end
+  if values.ack_psn_offset and values.p ~= 1 then
+    info[#info + 1] = "ack " .. wrapped(values.cack_psn + values.ack_psn_offset)
+  end
+  if values.retx == 1 then info[#info + 1] = "retx" end
   if kind == 7 and values.flag_epsn == 1 and values.next_hdr == 0 and tvb:len() - behind >= 4 then
     local _
     _, behind = show(tvb, behind, "expected_psn", tree, "Expected PSN")
