@@ -85,6 +85,8 @@ void Pds::for_each_pdc(const std::function<bool(const PdcView&)>& visit) const {
                                 .peer_window = pdc.tx.mp_range,
                                 .beyond_gap = pdc.rx.above_edge,
                                 .stored = pdc.rx.stored,
+                                .owed = pdc.rx.kept - pdc.rx.stored,
+                                .locks = pdc.locks,
                                 .inflight = pdc.tx.share.inflight,
                                 .next = pdc.tx.next,
                                 .cack = pdc.tx.cack,

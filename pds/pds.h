@@ -312,6 +312,8 @@ class Pds final : public Carrier {
     std::uint32_t peer_window;  ///< packets that the peer takes (MP_RANGE)
     std::uint32_t beyond_gap;   ///< packets received beyond a gap
     std::uint32_t stored;       ///< responses kept until they are cleared
+    std::uint32_t owed;         ///< requests that SES has yet to answer
+    std::uint32_t locks;        ///< operations of SES that hold it open
     base::ByteCount inflight;   ///< bytes of ours in the network
     Psn next, cack, received_up_to;
     Instant heard_at;  ///< latest valid packet from the peer

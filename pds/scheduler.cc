@@ -25,10 +25,12 @@ Pdc* Scheduler::carrier_of(Congestion& congestion) {
 }
 
 void Scheduler::on_congestion_timer(Instant now, Congestion& congestion) {
-  if (congestion.carrier != nullptr && congestion.ccc->poll_probe(now))
-    want_control(*congestion.carrier, kSendProbe);
+  Pdc* const carrier = carrier_of(congestion);
+  // Also one that this CCC has never sent a packet on: read data that waits on a target PDC, while another PDC that is refused
+  // again and again has spent what may leave without credit. See docs/decisions/0083.
+  if (carrier != nullptr) congestion.ccc->on_pdc_opened();
+  if (carrier != nullptr && congestion.ccc->poll_probe(now)) want_control(*carrier, kSendProbe);
   if (const auto demand = congestion.ccc->poll_credit_request(now)) {
-    Pdc* carrier = carrier_of(congestion);
     if (carrier != nullptr) {
       carrier->tx.credit_demand = *demand;
       want_control(*carrier, kSendCreditRequest);
@@ -38,7 +40,7 @@ void Scheduler::on_congestion_timer(Instant now, Congestion& congestion) {
       want_control(congestion.ready.front(), kSendNoop);
     }
   }
-  const Instant next = congestion.ccc->next_deadline(congestion.carrier != nullptr);
+  const Instant next = congestion.ccc->next_deadline(carrier != nullptr);
   if (next.is_never()) {
     if (congestion.timer.is_armed()) wheel_.cancel(congestion.timer);
   } else if (!congestion.timer.is_armed() || congestion.timer.when() != next) {

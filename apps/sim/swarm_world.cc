@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "apps/sim/swarm_state.h"
+#include "cc/ccc.h"
 #include "ses/rendezvous.h"
 #include "ses/sequence.h"
 
@@ -334,6 +335,22 @@ void Swarm::dump_recorders() {
         "queued, {} sends\n",
         host->id(), pool.in_use(), pool.capacity(), p.pdcs_open, p.pdcs_half_open,
         p.outstanding_packets, p.queued_messages, host->ses().gauges().sends_active);
+    host->fep().pds().for_each_pdc([&](const pds::Pds::PdcView& v) {
+      result_.last_events += fmt::format(
+          "  host {} pdc {:>5} {} with {} ({}): {}, {} unacknowledged, {} to send again, {} "
+          "messages "
+          "queued, {} answers owed, {} kept, {} locks\n",
+          host->id(), v.id, v.is_initiator ? "to" : "from", v.peer.to_string(),
+          v.mode == pds::Mode::kRod ? "rod" : "rud", v.state, v.unacked, v.to_resend, v.queued,
+          v.owed, v.stored, v.locks);
+      return true;
+    });
+    host->fep().pds().for_each_congestion([&](const pds::Pds::CongestionView& v) {
+      result_.last_events += fmt::format(
+          "  host {} {} context with {}: window {}, in flight {}, credit {} bytes\n", host->id(),
+          v.sprayed ? "sprayed" : "ordered", v.peer.to_string(), v.ccc.window_bytes(),
+          v.ccc.inflight_bytes(), v.ccc.carries_credit() ? v.ccc.credit_bytes() : 0);
+    });
     const std::vector<base::Event> events = host->trace().recorded();
     for (const base::Event& e : events) {
       const base::EventDescription& d = base::describe(e.id);

@@ -170,6 +170,36 @@ TEST(FullTable, a_pdc_that_nobody_knows_stops_asking_for_credit) {
   EXPECT_EQ(w.host(0).ses.responses.size(), 1u + 3u);
 }
 
+// Host 0 has no place for the PDC that host 1 opens, whose refused packets spend all that may leave without credit. What host 1
+// returns on the PDC of host 0 needs no place, and what waits for it holds places elsewhere: it must ask for credit of its own.
+TEST(FullTable, read_data_does_not_wait_for_a_pdc_that_is_refused) {
+  WorldOptions o = tiny(5);
+  o.cc.algorithm = cc::Algorithm::kRccc;
+  World w(o);
+  w.host(0).ses.answer = [](auto&, auto&) { return ScriptedSes::later(); };
+  for (int i = 2; i < 5; ++i) w.send(i, 0);
+  RxHandle read;
+  w.host(1).ses.answer = [&](const RxRequest& r, auto&) {
+    read = r.handle;
+    return ScriptedSes::respond();
+  };
+  for (int i = 0; i < 2; ++i) {  // the second one proves that host 0 hears host 1
+    w.send(0, 1);
+    w.run_for(ms(1));
+  }
+  w.send(1, 0, 400);
+  w.run_for(ms(10));
+  ASSERT_EQ(w.host(1).pds->gauges().pdcs_half_open, 1u);
+  w.host(0).ses.answer = [](auto&, auto&) { return ScriptedSes::respond(); };
+  w.host(0).ses.delivered.clear();
+  const TxMessage data = w.message(0, 20);
+  w.host(1).ses.messages[data.token] = data;
+  ASSERT_EQ(w.host(1).pds->submit_return(w.now(), read, data), SubmitResult::kQueued);
+  w.run_for(ms(20));
+  EXPECT_EQ(w.host(0).ses.delivered.size(), 20u);
+  EXPECT_EQ(w.host(1).pds->gauges().pdcs_half_open, 1u);
+}
+
 // Covers: PDS-24
 TEST(FullTable, who_was_refused_for_long_still_asks_often) {
   World w(tiny(5, ms(8)));
