@@ -9,11 +9,11 @@
 #include <cstdlib>
 #include <deque>
 
-#include "fep/event_log.h"
 #include "fep/fep.h"
-#include "fep/live_report.h"
-#include "fep/path_log.h"
-#include "fep/settings.h"
+#include "fep/report/event_log.h"
+#include "fep/report/live_report.h"
+#include "fep/report/path_log.h"
+#include "fep/settings/settings.h"
 #include "lib/ports/live_desk.h"
 #include "lib/ports/live_socket.h"
 #include "lib/ports/open_port.h"

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "fep/settings.h"
+#include "fep/settings/settings.h"
 #include "provider/offer.h"
 
 namespace uet::provider {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "fep/settings.h"
+#include "fep/settings/settings.h"
 #include "lib/base/result.h"
 #include "provider/port_picker.h"
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "fep/settings.h"
+#include "fep/settings/settings.h"
 #include "provider/offer.h"
 
 namespace uet::provider {

@@ -13,7 +13,7 @@
 #include <string>
 #include <thread>
 
-#include "fep/live_report.h"
+#include "fep/report/live_report.h"
 #include "lib/ports/live_socket.h"
 #include "provider/clock.h"
 #include "provider/patient_lock.h"

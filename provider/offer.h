@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "fep/settings.h"
+#include "fep/settings/settings.h"
 #include "provider/cuda_driver.h"
 
 namespace uet::provider {

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "fep/fep.h"
-#include "fep/settings.h"
+#include "fep/settings/settings.h"
 
 namespace uet::provider {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "fep/settings.h"
+#include "fep/settings/settings.h"
 #include "lib/net/fabric_address.h"
 #include "provider/interfaces.h"
 

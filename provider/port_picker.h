@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "fep/settings.h"
+#include "fep/settings/settings.h"
 #include "lib/base/result.h"
 #include "lib/base/trace.h"
 #include "lib/net/port.h"

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "fep/settings.h"
+#include "fep/settings/settings.h"
 #include "lib/base/result.h"
 
 namespace uet::provider {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "fep/settings.h"
+#include "fep/settings/settings.h"
 #include "provider/address.h"
 
 namespace uet::provider {

@@ -10,10 +10,10 @@
 #include <mutex>
 #include <string>
 
-#include "fep/event_log.h"
 #include "fep/fep.h"
-#include "fep/path_log.h"
-#include "fep/settings.h"
+#include "fep/report/event_log.h"
+#include "fep/report/path_log.h"
+#include "fep/settings/settings.h"
 #include "lib/base/result.h"
 #include "lib/base/rng.h"
 #include "lib/base/trace.h"

@@ -7,8 +7,8 @@
 #include <iostream>
 #include <string>
 
-#include "fep/profiles.h"
-#include "fep/settings.h"
+#include "fep/settings/profiles.h"
+#include "fep/settings/settings.h"
 
 namespace {
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "apps/sim/swarm_planner.h"
-#include "fep/settings.h"
+#include "fep/settings/settings.h"
 #include "sim/sim_port.h"
 
 namespace uet::sim {

@@ -211,7 +211,7 @@ def the_server_lacks_what_the_client_asks_for(bench):
             client.kill()
 
 
-def nobody_there(bench):
+def no_listener(bench):
     (status, _, err), took = bench.alone("fabric", "--timeout", "1", "--control-port", str(free_port()))
     if status != 1 or "no client connected" not in err or took > 15:
         return f"server after {took:.1f} s, exit status {status}: {err}"
@@ -319,7 +319,7 @@ def main():
         tap.result("options that agree are no refusal", options_that_agree_are_no_refusal(bench))
         tap.result("a provider that is not there", a_provider_that_is_not_there(bench))
         tap.result("the server lacks a provider", the_server_lacks_what_the_client_asks_for(bench))
-        tap.result("no listener at the other side", nobody_there(bench))
+        tap.result("no listener at the other side", no_listener(bench))
         tap.result("a listener that says nothing", a_listener_that_says_nothing(bench))
         tap.result("another program at the control port", another_program(bench))
         tap.result("server killed while measuring", stop(bench, "server", signal.SIGKILL, ["closed the control", "is gone"]))

@@ -1,4 +1,4 @@
-#include "fep/event_log.h"
+#include "fep/report/event_log.h"
 
 #include <gtest/gtest.h>
 

@@ -11,9 +11,9 @@
 #include <optional>
 #include <vector>
 
-#include "fep/event_log.h"
 #include "fep/fep.h"
-#include "fep/settings.h"
+#include "fep/report/event_log.h"
+#include "fep/settings/settings.h"
 #include "tests/fep/memory_link.h"
 
 namespace uet::test {

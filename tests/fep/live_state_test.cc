@@ -1,4 +1,4 @@
-#include "fep/live_state.h"
+#include "fep/report/live_state.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,4 +1,4 @@
-#include "fep/path_log.h"
+#include "fep/report/path_log.h"
 
 #include <unistd.h>
 

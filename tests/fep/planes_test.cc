@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "fep/path_log.h"
+#include "fep/report/path_log.h"
 #include "tests/fep/fep_pair.h"
 
 namespace uet::test {

@@ -1,4 +1,4 @@
-#include "fep/settings.h"
+#include "fep/settings/settings.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <map>
 
-#include "fep/profiles.h"
+#include "fep/settings/profiles.h"
 #include "keys/reload_signal.h"
 #include "tests/pds/software_profile.h"
 

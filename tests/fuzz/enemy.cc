@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "apps/sim/attack_plan.h"
-#include "fep/settings.h"
+#include "fep/settings/settings.h"
 #include "lib/base/check.h"
 
 namespace uet::fuzz {

@@ -110,7 +110,7 @@ TEST_F(RefusalTest, receive__other_ip_destination) {
   EXPECT_EQ(refusal(frame_), DropReason::kNotForUs);
 }
 
-TEST_F(RefusalTest, receive__source_addresses_that_nobody_has) {
+TEST_F(RefusalTest, receive__source_addresses_of_no_host) {
   for (const std::uint8_t first : {224, 255}) {
     Bytes bad = frame_;
     bad[kIp + 12] = first;

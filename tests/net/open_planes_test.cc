@@ -85,7 +85,7 @@ TEST_F(OpenPlanesTest, any_plane_wakes_who_sleeps) {
   }
 }
 
-TEST_F(OpenPlanesTest, nobody_may_sleep_when_one_plane_wakes_nobody) {
+TEST_F(OpenPlanesTest, no_sleep_while_one_plane_cannot_wake) {
   const auto port = open({"one", "deaf"});
   ASSERT_NE(port, nullptr) << error_;
   EXPECT_LT(port->wakeup_fd(), 0);

@@ -132,7 +132,7 @@ TEST(Ack, a_further_response_to_an_answered_packet_goes_up) {
 }
 
 // Covers: PDS-98, PDS-99
-TEST(Duplicate, answered_only_when_somebody_asks) {
+TEST(Duplicate, answered_only_when_asked) {
   Open x;
   auto h = x.request(x.next - 1);
   x.arrive(h);

@@ -468,7 +468,7 @@ TEST(Close, reused_identifiers_are_never_0_and_start_far_from_their_last_psn) {
 }
 
 // Covers: PDS-172
-TEST(Close, identifiers_come_back_and_stray_packets_reach_nobody) {
+TEST(Close, identifiers_come_back_and_stray_packets_reach_no_pdc) {
   const char* depth = std::getenv("UET_TEST_DEPTH");
   const int opens = depth != nullptr && std::string_view(depth) == "long" ? 1'000'000 : 100'000;
   WorldOptions o;

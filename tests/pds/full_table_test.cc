@@ -139,7 +139,7 @@ TEST(FullTable, a_pdc_that_has_sent_nothing_waits_for_no_answer) {
 
 // Who asks for credit for all PDCs to a peer may be one that the peer, started again, does not know: nothing of its own is
 // under way there, and the peer says nothing.
-TEST(FullTable, a_pdc_that_nobody_knows_stops_asking_for_credit) {
+TEST(FullTable, a_pdc_that_its_peer_forgot_stops_asking_for_credit) {
   World w(with([](auto& o) {
     o.cc.algorithm = cc::Algorithm::kRccc;
     o.pds.peer_timeout = ms(50);

@@ -260,7 +260,7 @@ TEST(Hostile, truncated_headers_are_dropped) {
 }
 
 // Covers: PDS-196
-TEST(Hostile, mutated_packets_harm_nobody) {
+TEST(Hostile, mutated_packets_harm_no_peer) {
   Open x;
   base::Rng rng(7);
   x.w.add_rule([&](const Seen& s, Fate& f) {

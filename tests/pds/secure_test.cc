@@ -195,7 +195,7 @@ TEST(Secure, endless_new_starts_end_the_pdc) {
 }
 
 // Covers: PDS-43
-TEST(Secure, challenge_that_nobody_takes_up_is_forgotten) {
+TEST(Secure, challenge_that_is_not_taken_up_is_forgotten) {
   Secured x(Method::kRandom, [](auto& o) { o.pds.new_pdc_timeout_thresh = 3; });
   for (std::uint16_t i = 1; i <= 7; ++i)
     x.w.inject(1, net::FabricAddress::from_v4(0x0b000000u + i), syn(Psn(5), i),

@@ -111,7 +111,7 @@ struct Store {
 };
 
 // Five forged addresses, as many packets as the store has places and its reserve: 0.2 s were a minute of silence.
-TEST(Store, forged_openings_silence_nobody) {
+TEST(Store, forged_openings_silence_no_peer) {
   Store x;
   for (std::uint32_t i = 0; i < 4160; ++i) {
     wire::PdsRequestSyn h;
@@ -129,7 +129,7 @@ TEST(Store, forged_openings_silence_nobody) {
 }
 
 // The same with a new address for each.
-TEST(Store, forged_openings_of_many_silence_nobody) {
+TEST(Store, forged_openings_of_many_silence_no_peer) {
   Store x;
   for (std::uint32_t i = 0; i < 8000; ++i) {
     wire::PdsRequestSyn h;
@@ -170,7 +170,7 @@ TEST(PeerShares, one_address_leaves_half_of_the_table) {
 }
 
 // Peers that hear us, talk, and never clear.
-TEST(Store, peers_that_never_clear_silence_nobody) {
+TEST(Store, peers_that_never_clear_silence_no_peer) {
   Store x;
   for (std::uint32_t p = 0; p < 12; ++p) {
     const auto from = net::FabricAddress::from_v4(0x0b000000 + p);

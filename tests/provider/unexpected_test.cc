@@ -59,7 +59,7 @@ class UnexpectedTest : public PairTest {
 };
 
 // A send that asks for delivery and waits for its receive holds up nothing behind it: 5,000 packets pass by.
-TEST_F(UnexpectedTest, delivery_complete__that_meets_no_receive_holds_up_nobody) {
+TEST_F(UnexpectedTest, delivery_complete__that_meets_no_receive_holds_up_no_other) {
   const Variable small_packets("FI_UET_MAX_PAYLOAD", "1024");
   open();
   const auto first = pattern(100, 1), second = pattern(5 << 20, 2);
@@ -85,7 +85,7 @@ TEST_F(UnexpectedTest, delivery_complete__that_meets_no_receive_holds_up_nobody)
 }
 
 // A message that no store has room for is seen by a probe, and so is a small one of another sender.
-TEST_F(UnexpectedTest, message_larger_than_the_store__is_probed_and_shuts_out_nobody) {
+TEST_F(UnexpectedTest, message_larger_than_the_store__is_probed_and_shuts_out_no_other) {
   const Variable store("FI_UET_OVERFLOW_BYTES", "1M");
   open();
   Side c;

@@ -163,7 +163,7 @@ TEST_F(OverflowGenerationTest, refusal__is_of_its_source_alone) {
 class BacklogTest : public ::testing::TestWithParam<std::uint32_t> {};
 INSTANTIATE_TEST_SUITE_P(Senders, BacklogTest, ::testing::Values(1, 2, 3, 4, 5));
 
-TEST_P(BacklogTest, posted_receive__gets_its_message_whoever_else_comes_again) {
+TEST_P(BacklogTest, posted_receive__gets_its_message_whatever_else_comes_again) {
   constexpr std::uint32_t kMessages = 3;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(seed);

@@ -50,7 +50,7 @@ struct OnePacketTest : PairTest {
 
 // --- RUDI ---------------------------------------------------------------------------------------
 
-TEST_F(OnePacketTest, rudi__write_and_read_move_the_bytes_and_tell_nobody) {
+TEST_F(OnePacketTest, rudi__write_and_read_move_the_bytes_without_a_completion_there) {
   open();
   Bytes memory(kM), from = pattern(kM), into(kM);
   const std::uint64_t key = safe_region(memory);

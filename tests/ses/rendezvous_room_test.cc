@@ -55,7 +55,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, RoomTest,
                          name_of);
 
 // A message that is longer than the store: it is seen, is received when its turn comes, and holds up none behind it.
-TEST_P(RoomTest, message_larger_than_the_store__holds_up_nobody) {
+TEST_P(RoomTest, message_larger_than_the_store__holds_up_no_other) {
   open_pair();
   const Bytes large = pattern(40 * kM, 1), small = pattern(100, 2), larger = pattern(90 * kM, 3);
   tsend(large, 1, 1, 11);

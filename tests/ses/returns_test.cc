@@ -97,7 +97,7 @@ TEST_F(ReturnsTest, request_in_the_return_direction__is_a_violation) {
   EXPECT_EQ(code_of(read(2)), ReturnCode::kOk);
 }
 
-TEST_F(ReturnsTest, no_room__waits_for_the_carrier_and_wakes_nobody) {
+TEST_F(ReturnsTest, no_room__waits_for_the_carrier_without_wake_ups) {
   carrier.room = 0;
   for (std::uint32_t n = 1; n <= 3; ++n) EXPECT_EQ(code_of(read(n)), ReturnCode::kOk);
   EXPECT_TRUE(ses.next_deadline().is_never());

@@ -458,7 +458,7 @@ TEST_F(RmaTest, rudi__reaches_only_regions_that_stand_repetition) {
   EXPECT_EQ(code_of(r, pds::Mode::kRudi), ReturnCode::kOk);
 }
 
-TEST_F(RmaTest, read_data_for_nobody__is_refused) {
+TEST_F(RmaTest, read_data_for_no_read__is_refused) {
   open();
   wire::SesResponseData h;
   h.job_id = 7;

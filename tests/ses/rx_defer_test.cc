@@ -79,7 +79,7 @@ TEST_F(DeferralsTest, end_restarted__the_receive_completes_and_the_token_is_used
   EXPECT_EQ(rendezvous.messages(), 0u);
 }
 
-TEST_F(DeferralsTest, fetch_unwanted__what_nobody_wants_is_asked_for_all_the_same) {
+TEST_F(DeferralsTest, fetch_unwanted__a_message_without_receive_is_asked_for_all_the_same) {
   rendezvous.fetch_unwanted(now, put_off());
   ASSERT_EQ(fetcher.asked.size(), 1u);
   EXPECT_NE(fetcher.asked[0].fetch->token, 0u);

@@ -10,7 +10,7 @@
 #include "apps/sim/attacker.h"
 #include "apps/sim/host.h"
 #include "apps/sim/wiretap.h"
-#include "fep/settings.h"
+#include "fep/settings/settings.h"
 #include "sim/fabric.h"
 
 namespace uet::sim {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "apps/sim/host.h"
-#include "fep/settings.h"
+#include "fep/settings/settings.h"
 #include "sim/fabric.h"
 
 namespace uet::sim {

@@ -156,7 +156,7 @@ class HostileNetwork : public testing::Test {
   base::Rng rng_;
 };
 
-TEST_F(HostileNetwork, random_bytes_and_changed_packets__disturb_nobody) {
+TEST_F(HostileNetwork, random_bytes_and_changed_packets__disturb_no_peer) {
   const auto capture = std::filesystem::temp_directory_path() /
                        ("uet-hostile-" + std::to_string(::getpid()) + ".pcapng");
   ASSERT_NO_FATAL_FAILURE(open({{"pcap", capture.string()}}));

@@ -1,10 +1,10 @@
-#include "fep/event_log.h"
+#include "fep/report/event_log.h"
 
 #include <fmt/format.h>
 
 #include <iterator>
 
-#include "fep/log_file.h"
+#include "fep/settings/log_file.h"
 #include "lib/wire/enums.h"
 
 namespace uet::fep {

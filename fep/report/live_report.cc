@@ -1,9 +1,9 @@
-#include "fep/live_report.h"
+#include "fep/report/live_report.h"
 
 #include <algorithm>
 #include <sstream>
 
-#include "fep/event_log.h"
+#include "fep/report/event_log.h"
 
 namespace uet::fep {
 namespace {

@@ -1,4 +1,4 @@
-#include "fep/log_file.h"
+#include "fep/settings/log_file.h"
 
 #include <unistd.h>
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "fep/integrity.h"
-#include "fep/log_file.h"
 #include "fep/security.h"
-#include "fep/settings.h"
+#include "fep/settings/log_file.h"
+#include "fep/settings/settings.h"
 #include "keys/file_keys.h"
 #include "lib/base/check.h"
 #include "pds/parameters.h"

@@ -1,4 +1,4 @@
-#include "fep/profiles.h"
+#include "fep/settings/profiles.h"
 
 #include <array>
 

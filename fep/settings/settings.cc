@@ -1,4 +1,4 @@
-#include "fep/settings.h"
+#include "fep/settings/settings.h"
 
 #include <algorithm>
 #include <array>

@@ -1,11 +1,11 @@
-#include "fep/path_log.h"
+#include "fep/report/path_log.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <iterator>
 
-#include "fep/log_file.h"
+#include "fep/settings/log_file.h"
 
 namespace uet::fep {
 namespace {

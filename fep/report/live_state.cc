@@ -1,12 +1,12 @@
-#include "fep/live_state.h"
+#include "fep/report/live_state.h"
 
 #include <fmt/format.h>
 
 #include <iterator>
 #include <span>
 
-#include "fep/event_log.h"
-#include "fep/path_log.h"
+#include "fep/report/event_log.h"
+#include "fep/report/path_log.h"
 #include "lib/wire/enums.h"
 
 namespace uet::fep {

@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "fep/settings.h"
+#include "fep/settings/settings.h"
 
 namespace uet::fep {
 namespace {

@@ -1,7 +1,7 @@
 /// The file, or the profile, that FI_UET_CONFIG names.
 
-#include "fep/profiles.h"
-#include "fep/settings.h"
+#include "fep/settings/profiles.h"
+#include "fep/settings/settings.h"
 #include "lib/toml/toml_file.h"
 
 namespace uet::fep {

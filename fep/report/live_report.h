@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "fep/live_state.h"
+#include "fep/report/live_state.h"
 
 namespace uet::fep {
 
