@@ -6,6 +6,7 @@ one Ethernet (veth), by kernel UDP and by af_packet, where nothing tells and the
     unequal_mtu.py PROVIDER-FOLDER UET-PERF
 """
 
+import itertools
 import os
 import subprocess
 import sys
@@ -15,7 +16,8 @@ from harness import Job, Namespaces, Tap, base_env, free_port, need_provider, te
 MTUS = (1400, 1500, 9000, 65535)
 TESTS = ("write", "read", "send")
 SIZE = 100001  # several packets of every size, and a rest
-ETHERNET_PAIRS = ((1400, 9000),)
+ETHERNET_PAIRS = ((1400, 1500), (1500, 9000), (1400, 9000))
+MEMIF_PAIRS = tuple(itertools.permutations(MTUS, 2))
 ENDS = {"a": ("192.0.2", "2001:db8:a::"), "b": ("198.51.100", "2001:db8:b::")}
 
 
@@ -97,8 +99,8 @@ def over_memif(folder, provider, perf, server, client):
 
 def memif_pairs(tap, folder, provider, perf):
     if not os.path.exists(os.path.join(provider, "../lib/dpdk/libuet-dpdk.so")):
-        return tap.skip("MTU 1400 and 9000 over a memif", "built without DPDK")
-    for pair in ((1400, 9000), (9000, 1400)):
+        return tap.skip("unequal MTUs over a memif", "built without DPDK")
+    for pair in MEMIF_PAIRS:
         tap.result(f"MTU {pair[0]} and {pair[1]} over a memif", over_memif(folder, provider, perf, *pair))
 
 
