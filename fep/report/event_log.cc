@@ -6,28 +6,34 @@
 
 #include "fep/settings/log_file.h"
 #include "lib/wire/enums.h"
+#include "pds/pdc_state.h"
 
 namespace uet::fep {
 namespace {
 
 using Line = fmt::basic_memory_buffer<char, 256>;
 
-/// What a number stands for, where the specification has a name for it.
-std::string_view value_name(std::string_view meaning, std::uint64_t value) {
+/// What a number stands for, where the specification or the description has a name for it.
+std::string_view value_name(base::EventId event, std::string_view meaning, std::uint64_t value) {
   const auto narrow = static_cast<std::uint8_t>(value);
   if (narrow != value) return {};
   if (meaning == "pds type") return wire::name_of(static_cast<wire::PdsType>(narrow));
   if (meaning == "nack code") return wire::name_of(static_cast<wire::NackCode>(narrow));
   if (meaning == "control type") return wire::name_of(static_cast<wire::ControlType>(narrow));
   if (meaning == "return code") return wire::name_of(static_cast<wire::ReturnCode>(narrow));
+  if (meaning == "mode" && narrow <= static_cast<std::uint8_t>(pds::Mode::kUud))
+    return name_of(static_cast<pds::Mode>(narrow));
+  if (event == base::EventId::kPdcStateChanged && narrow < pds::kPdcStateCount)
+    return pds::name_of(static_cast<pds::PdcState>(narrow));
+  if (meaning.starts_with("role") && narrow < 2) return narrow == 0 ? "initiator" : "target";
   return {};
 }
 
 /// The description up to its first colon is the key, in one word: "role: 0 initiator, 1 target" becomes "role", "pds type"
 /// "pds_type", and the flag "1 after an error" "after_an_error".
-void append_value(Line& line, std::string_view meaning, std::uint64_t value) {
+void append_value(Line& line, base::EventId event, std::string_view meaning, std::uint64_t value) {
   if (meaning.empty()) return;
-  const std::string_view name = value_name(meaning, value);
+  const std::string_view name = value_name(event, meaning, value);
   if (meaning.starts_with("1 ")) meaning.remove_prefix(2);
   line.append(std::string_view(",\""));
   for (const char c : meaning.substr(0, meaning.find(':'))) line.push_back(c == ' ' ? '_' : c);
@@ -47,13 +53,27 @@ void append_json(Line& line, const base::Event& e) {
     fmt::format_to(std::back_inserter(line), R"(,"reason":"{}")",
                    base::name_of(static_cast<base::DropReason>(e.a)));
   } else {
-    append_value(line, what.a, e.a);
+    append_value(line, e.id, what.a, e.a);
   }
-  append_value(line, what.b, e.b);
+  append_value(line, e.id, what.b, e.b);
   line.push_back('}');
 }
 
 }  // namespace
+
+std::string_view name_of(pds::Mode mode) {
+  switch (mode) {
+    case pds::Mode::kRud:
+      return "rud";
+    case pds::Mode::kRod:
+      return "rod";
+    case pds::Mode::kRudi:
+      return "rudi";
+    case pds::Mode::kUud:
+      return "uud";
+  }
+  return "?";
+}
 
 std::string to_json(const base::Event& event) {
   Line line;

@@ -7,10 +7,15 @@
 #include <string>
 
 #include "lib/base/trace.h"
+#include "pds/pds.h"
 
 namespace uet::fep {
 
-/// {"t":ns,"event":"name","pdc":n,"psn":n,"meaning_of_a":n,"meaning_of_b":n}; types and codes of the wire by their names.
+/// As logs and uet-stat call it: "rud", "rod", "rudi" or "uud".
+std::string_view name_of(pds::Mode mode);
+
+/// {"t":ns,"event":"name","pdc":n,"psn":n,"meaning_of_a":n,"meaning_of_b":n}; types and codes of the wire, modes and states by their
+/// names.
 std::string to_json(const base::Event& event);
 
 /// Writes each event to a stream that the caller owns and closes.

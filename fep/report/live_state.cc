@@ -12,20 +12,6 @@
 namespace uet::fep {
 namespace {
 
-std::string_view name_of(pds::Mode mode) {
-  switch (mode) {
-    case pds::Mode::kRud:
-      return "rud";
-    case pds::Mode::kRod:
-      return "rod";
-    case pds::Mode::kRudi:
-      return "rudi";
-    case pds::Mode::kUud:
-      return "uud";
-  }
-  return "?";
-}
-
 /// What one line at the opening and every snapshot say: name, value, and the setting behind it.
 struct Choice {
   std::string_view name;

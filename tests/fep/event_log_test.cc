@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/wire/enums.h"
+#include "pds/pdc_state.h"
 
 namespace uet::fep {
 namespace {
@@ -42,6 +43,20 @@ TEST(EventLog, types_and_codes_of_the_wire__are_named) {
   const auto trimmed = static_cast<unsigned>(wire::NackCode::kTrimmed);
   EXPECT_EQ(json_of(EventId::kNackSent, trimmed, 0)["nack_code"], "TRIMMED");
   EXPECT_EQ(json_of(EventId::kNackSent, 0x1ff, 0)["nack_code"], 0x1ff);  // none of the wire
+}
+
+TEST(EventLog, a_pdc__has_states_and_a_role_in_words) {
+  const auto json_of = [](EventId id, std::uint64_t a, std::uint64_t b) {
+    return nlohmann::json::parse(to_json(base::Event{Instant(), id, 3, base::Psn(9), a, b}));
+  };
+  const auto from = static_cast<unsigned>(pds::PdcState::kEstablished);
+  const auto changed = json_of(EventId::kPdcStateChanged, from, pds::kPdcStateCount);
+  EXPECT_EQ(changed["from"], "ESTABLISHED");
+  EXPECT_EQ(changed["to"], pds::kPdcStateCount);  // none
+  const auto opened = json_of(EventId::kPdcOpened, 1, static_cast<unsigned>(pds::Mode::kRod));
+  EXPECT_EQ(opened["role"], "target");
+  EXPECT_EQ(opened["mode"], "rod");
+  EXPECT_EQ(json_of(EventId::kPdcOpened, 0, 4)["mode"], 4);  // none
 }
 
 TEST(EventLog, drops__are_named) {
