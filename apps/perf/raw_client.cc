@@ -173,13 +173,15 @@ class RawClient {
     half_rtts.reserve(options_.pings);
     Latency result;
     const std::uint32_t warm_up = options_.pings / 10;
-    // On a crowded machine every ping may cost a time slice of another process.
-    const Instant deadline = clock_now() + Duration::from_seconds(10);
+    // On a crowded machine every ping may cost a time slice of another process, so warming up has its time as well.
+    const Instant begin = clock_now();
+    const Instant warm_at = begin + Duration::from_seconds(1);
+    const Instant deadline = begin + Duration::from_seconds(10);
     for (std::uint32_t i = 0; i < warm_up + options_.pings && clock_now() < deadline; ++i) {
       const double us = ping(i);
       if (us < 0)
         ++result.lost;
-      else if (i >= warm_up)
+      else if (i >= warm_up || clock_now() >= warm_at)
         half_rtts.push_back(us / 2);
     }
     if (half_rtts.empty()) throw std::runtime_error("every ping was lost");

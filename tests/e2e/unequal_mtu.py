@@ -17,7 +17,7 @@ MTUS = (1400, 1500, 9000, 65535)
 TESTS = ("write", "read", "send")
 SIZE = 100001  # several packets of every size, and a rest
 ETHERNET_PAIRS = ((1400, 1500), (1500, 9000), (1400, 9000))
-MEMIF_PAIRS = tuple(itertools.permutations(MTUS, 2))
+MEMIF_MTUS = (1400, 1500, 9000, 16128)  # the last is the most that DPDK ports take
 ENDS = {"a": ("192.0.2", "2001:db8:a::"), "b": ("198.51.100", "2001:db8:b::")}
 
 
@@ -100,7 +100,8 @@ def over_memif(folder, provider, perf, server, client):
 def memif_pairs(tap, folder, provider, perf):
     if not os.path.exists(os.path.join(provider, "../lib/dpdk/libuet-dpdk.so")):
         return tap.skip("unequal MTUs over a memif", "built without DPDK")
-    for pair in MEMIF_PAIRS:
+    for number, pair in enumerate(itertools.combinations(MEMIF_MTUS, 2)):
+        pair = pair[::-1] if number % 2 else pair  # the server's comes first
         tap.result(f"MTU {pair[0]} and {pair[1]} over a memif", over_memif(folder, provider, perf, *pair))
 
 
