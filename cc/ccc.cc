@@ -295,7 +295,7 @@ bool Ccc::is_stuck() const {
 
 Instant Ccc::credit_request_due() const {
   // Without a PDC the destination could not answer; the next SYN carries the demand.
-  if (!ledger_.has_data() || !allowance_.lacks_credit() || !heard_) return Instant::never();
+  if (!lacks_credit() || !heard_) return Instant::never();
   return allowance_.credit_request_due();
 }
 

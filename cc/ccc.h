@@ -52,6 +52,8 @@ class Ccc {
   std::uint8_t worthwhile_planes(Instant now, std::uint8_t free_planes) const {
     return config_.planes == 1 ? free_planes : worthwhile_of_many(now, free_planes);
   }
+  /// Data waits that has no credit to leave with.
+  bool lacks_credit() const { return ledger_.has_data() && allowance_.lacks_credit(); }
   /// Path and flags for the next packet; call only when it is about to be built. `previous` is its
   /// record when it is a retransmission. `free_planes` is a bit set of ports that can take a
   /// packet, never 0.

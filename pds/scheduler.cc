@@ -25,10 +25,11 @@ Pdc* Scheduler::carrier_of(Congestion& congestion) {
 }
 
 void Scheduler::on_congestion_timer(Instant now, Congestion& congestion) {
-  Pdc* const carrier = carrier_of(congestion);
   // Also one that this CCC has never sent a packet on: read data that waits on a target PDC, while another PDC that is refused
   // again and again has spent what may leave without credit. See docs/decisions/0083.
-  if (carrier != nullptr) congestion.ccc->on_pdc_opened();
+  if (congestion.ccc->lacks_credit() && carrier_of(congestion) != nullptr)
+    congestion.ccc->on_pdc_opened();
+  Pdc* const carrier = congestion.carrier;
   if (carrier != nullptr && congestion.ccc->poll_probe(now)) want_control(*carrier, kSendProbe);
   if (const auto demand = congestion.ccc->poll_credit_request(now)) {
     if (carrier != nullptr) {

@@ -7,6 +7,7 @@
 
 #include "apps/sim/swarm_state.h"
 #include "cc/ccc.h"
+#include "fep/report/event_log.h"
 #include "ses/rendezvous.h"
 #include "ses/sequence.h"
 
@@ -341,8 +342,8 @@ void Swarm::dump_recorders() {
           "messages "
           "queued, {} answers owed, {} kept, {} locks\n",
           host->id(), v.id, v.is_initiator ? "to" : "from", v.peer.to_string(),
-          v.mode == pds::Mode::kRod ? "rod" : "rud", v.state, v.unacked, v.to_resend, v.queued,
-          v.owed, v.stored, v.locks);
+          fep::name_of(v.mode), v.state, v.unacked, v.to_resend, v.queued, v.owed, v.stored,
+          v.locks);
       return true;
     });
     host->fep().pds().for_each_congestion([&](const pds::Pds::CongestionView& v) {

@@ -13,26 +13,11 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
 
-from harness import Job, Tap, base_env, need_provider, own_addresses, skip_all, temporary_folder  # noqa: E402
+from harness import Tap, need_provider, skip_all, temporary_folder  # noqa: E402
+from pmi_job import IN_BAD_WEATHER, run  # noqa: E402
 
+LAUNCHER = "UET_MPICH_LAUNCHER"
 PROGRAMS = ("collectives", "messages", "threads", "windows")
-IN_BAD_WEATHER = "loss=0.01,reorder=0.05,duplicate=0.01"
-
-
-def run(provider, prefix, program, folder, ranks, **settings):
-    """What went wrong, or nothing."""
-    trace = os.path.join(folder, "events")
-    env = base_env(provider, FI_UET_ADDR=own_addresses(ranks), FI_UET_TRACE=trace, **settings)
-    env["LD_LIBRARY_PATH"] = ":".join(filter(None, [os.path.join(prefix, "lib"), env.get("LD_LIBRARY_PATH")]))
-    launcher = os.environ.get("UET_MPICH_LAUNCHER", "mpiexec.hydra")
-    job = Job([launcher, "-launcher", "fork", "-iface", "lo", "-n", str(ranks), program], env, folder, f"mpich{ranks}")
-    try:
-        status = job.wait(240)
-        if status != 0 or job.output()[0].count(": 0 wrong") != ranks:
-            return job.report(status)
-        return "" if '"request-delivered"' in open(trace).read() else "the provider had no part in it"
-    finally:
-        job.kill()
 
 
 def main():
@@ -51,8 +36,8 @@ def main():
                 tap.result(f"{name} compiles", compiled.stderr)
                 continue
             for ranks in (2, 4):
-                tap.result(f"{name}, {ranks} ranks", run(provider, prefix, program, folder, ranks))
-            tap.result(f"{name}, 3 ranks in bad weather", run(provider, prefix, program, folder, 3, FI_UET_IMPAIR=IN_BAD_WEATHER))
+                tap.result(f"{name}, {ranks} ranks", run(provider, prefix, LAUNCHER, program, folder, ranks))
+            tap.result(f"{name}, 3 ranks in bad weather", run(provider, prefix, LAUNCHER, program, folder, 3, FI_UET_IMPAIR=IN_BAD_WEATHER))
     tap.finish()
 
 

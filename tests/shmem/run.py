@@ -13,23 +13,10 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
 
-from harness import Job, Tap, base_env, need_provider, own_addresses, skip_all, temporary_folder  # noqa: E402
+from harness import Tap, need_provider, skip_all, temporary_folder  # noqa: E402
+from pmi_job import IN_BAD_WEATHER, run  # noqa: E402
 
-
-def run(provider, prefix, program, folder, ranks, **settings):
-    """What went wrong, or nothing."""
-    trace = os.path.join(folder, "events")
-    env = base_env(provider, FI_UET_ADDR=own_addresses(ranks), FI_UET_TRACE=trace, SHMEM_OFI_PROVIDER="uet", **settings)
-    env["LD_LIBRARY_PATH"] = ":".join(filter(None, [os.path.join(prefix, "lib"), env.get("LD_LIBRARY_PATH")]))
-    launcher = os.environ.get("UET_SHMEM_LAUNCHER", "mpiexec.hydra")
-    job = Job([launcher, "-launcher", "fork", "-iface", "lo", "-n", str(ranks), program], env, folder, f"shmem{ranks}")
-    try:
-        status = job.wait(240)
-        if status != 0 or job.output()[0].count(": 0 wrong") != ranks:
-            return job.report(status)
-        return "" if '"request-delivered"' in open(trace).read() else "the provider had no part in it"
-    finally:
-        job.kill()
+LAUNCHER = "UET_SHMEM_LAUNCHER"
 
 
 def main():
@@ -45,9 +32,9 @@ def main():
                                   capture_output=True, text=True)
         tap.result("compiles", compiled.stderr if compiled.returncode else "")
         for ranks in (2, 3, 8):
-            tap.result(f"{ranks} processes", run(provider, prefix, program, folder, ranks))
+            tap.result(f"{ranks} processes", run(provider, prefix, LAUNCHER, program, folder, ranks, SHMEM_OFI_PROVIDER="uet"))
         tap.result("3 processes in bad weather",
-                   run(provider, prefix, program, folder, 3, FI_UET_IMPAIR="loss=0.01,reorder=0.05,duplicate=0.01"))
+                   run(provider, prefix, LAUNCHER, program, folder, 3, SHMEM_OFI_PROVIDER="uet", FI_UET_IMPAIR=IN_BAD_WEATHER))
     tap.finish()
 
 
