@@ -1,90 +1,84 @@
 #include "apps/drill/headers.h"
 
-#include <array>
 #include <memory>
-#include <type_traits>
 
-#include "lib/wire/codec.h"
-#include "lib/wire/pds_headers.h"
-#include "lib/wire/ses_headers.h"
+#include "lib/base/byte_cursor.h"
+#include "lib/wire/header_type.h"
 
 namespace uet::drill {
 
 namespace {
 
-template <typename T>
-inline constexpr bool kIsNumber = !wire::detail::kIsBytes<T> && !std::is_same_v<T, wire::U128>;
-
-/// Bits of the field's width: negative offsets appear as they do on the wire.
-constexpr std::uint64_t wire_bits(std::uint64_t bits, unsigned width) {
-  return width >= 64 ? bits : bits & ((std::uint64_t{1} << width) - 1);
+bool is_number(const wire::FieldInfo& info) {
+  return !info.is_reserved && info.kind != wire::FieldKind::kBytes &&
+         info.kind != wire::FieldKind::kWide;
 }
 
-template <typename H>
-FieldValues values_of(const H& h) {
-  FieldValues values;
-  wire::for_each_field<H>([&](const auto& f, unsigned) {
-    using F = std::remove_cvref_t<decltype(f)>;
-    if constexpr (!wire::kIsReserved<F>) {
-      if constexpr (kIsNumber<typename F::Value>) {
-        values[std::string(f.name)] = wire_bits(wire::detail::to_bits(h.*(f.member)), f.width);
-      }
-    }
-  });
-  return values;
+/// The numbers among them, in the bits of the field's width: negative offsets appear as they do on the wire.
+FieldValues numbers_of(std::span<const wire::FieldValue> all) {
+  FieldValues numbers;
+  for (const wire::FieldValue& v : all)
+    if (is_number(v.info))
+      numbers[std::string(v.info.name)] = v.value.lo & wire::detail::low_mask(v.info.width);
+  return numbers;
 }
 
-template <typename H>
-class HeaderOf final : public Header {
+/// A declared header of the wire format.
+class DeclaredHeader final : public Header {
  public:
-  HeaderOf() : defaults_(values_of(H{})) {}
-  std::string_view name() const override { return H::kName; }
-  std::size_t size() const override { return H::kSize; }
+  explicit DeclaredHeader(const wire::HeaderType& type)
+      : type_(type), defaults_(numbers_of(type.defaults())) {}
+  std::string_view name() const override { return type_.name; }
+  std::size_t size() const override { return type_.size; }
   bool has_field(std::string_view field) const override { return defaults_.contains(field); }
   std::optional<FieldValues> decode(std::span<const std::uint8_t> bytes) const override {
-    if (bytes.size() < H::kSize) return {};
-    return values_of(wire::decode<H>(bytes.data()));
+    if (bytes.size() < type_.size) return {};
+    return numbers_of(type_.decode(bytes.data()));
   }
   std::vector<std::uint8_t> encode(const FieldValues& fields) const override {
-    H h{};
-    wire::for_each_field<H>([&](const auto& f, unsigned) {
-      using F = std::remove_cvref_t<decltype(f)>;
-      if constexpr (!wire::kIsReserved<F>) {
-        if constexpr (kIsNumber<typename F::Value>) {
-          const auto at = fields.find(f.name);
-          if (at != fields.end()) {
-            h.*(f.member) = wire::detail::from_bits<typename F::Value>(at->second);
-          }
-        }
-      }
-    });
-    std::vector<std::uint8_t> bytes(H::kSize);
-    wire::emit(h, bytes.data());
+    auto values = type_.defaults();
+    for (wire::FieldValue& v : values) {
+      const auto at = fields.find(v.info.name);
+      if (is_number(v.info) && at != fields.end()) v.value.lo = at->second;
+    }
+    std::vector<std::uint8_t> bytes(type_.size);
+    type_.encode(values, bytes.data());
     return bytes;
   }
   const FieldValues& defaults() const override { return defaults_; }
 
  private:
+  const wire::HeaderType& type_;
   FieldValues defaults_;
 };
 
 /// A number in a payload: the operand of an atomic operation.
-struct Number64 {
-  static constexpr std::size_t kSize = 8;
-  static constexpr std::string_view kName = "u64";
-
-  std::uint64_t value = 0;
-
-  template <typename H = Number64>
-  static constexpr auto fields() {
-    return std::make_tuple(wire::field("value", &H::value, 64, "big-endian"));
+class Number64 final : public Header {
+ public:
+  std::string_view name() const override { return "u64"; }
+  std::size_t size() const override { return sizeof(std::uint64_t); }
+  bool has_field(std::string_view field) const override { return defaults_.contains(field); }
+  std::optional<FieldValues> decode(std::span<const std::uint8_t> bytes) const override {
+    if (bytes.size() < size()) return {};
+    return FieldValues{{"value", base::load_be<std::uint64_t>(bytes.data())}};
   }
+  std::vector<std::uint8_t> encode(const FieldValues& fields) const override {
+    std::vector<std::uint8_t> bytes(size());
+    const auto at = fields.find("value");
+    base::store_be(bytes.data(), at == fields.end() ? std::uint64_t{0} : at->second);
+    return bytes;
+  }
+  const FieldValues& defaults() const override { return defaults_; }
+
+ private:
+  FieldValues defaults_ = {{"value", 0}};
 };
 
 template <typename... H>
 std::vector<std::unique_ptr<Header>> make_headers() {
   std::vector<std::unique_ptr<Header>> all;
-  (all.push_back(std::make_unique<HeaderOf<H>>()), ...);
+  (all.push_back(std::make_unique<DeclaredHeader>(wire::type_of<H>())), ...);
+  all.push_back(std::make_unique<Number64>());
   return all;
 }
 
@@ -96,7 +90,7 @@ const std::vector<std::unique_ptr<Header>>& all_headers() {
                    wire::PdsUud, wire::PdsExpectedPsn, wire::SesStandardFirst,
                    wire::SesStandardNext, wire::SesSequenced, wire::SesSequencedNext,
                    wire::SesMedium, wire::SesSmall, wire::SesResponse, wire::SesResponseData,
-                   wire::SesResponseDataSmall, wire::ExtAtomic, Number64>();
+                   wire::SesResponseDataSmall, wire::ExtAtomic>();
   return kAll;
 }
 

@@ -15,7 +15,7 @@ bool equal_in_any_case(std::string_view a, std::string_view b) {
 bool has_type(const Report& report, std::string_view type) {
   return std::any_of(report.layers.begin(), report.layers.end(), [&](const Layer& layer) {
     if (equal_in_any_case(layer.header, type)) return true;
-    return std::any_of(layer.fields.begin(), layer.fields.end(), [&](const ReportedField& f) {
+    return std::any_of(layer.fields.begin(), layer.fields.end(), [&](const wire::FieldValue& f) {
       return equal_in_any_case(
           wire::find_name(f.info.entries, static_cast<std::uint32_t>(f.value.lo)), type);
     });
@@ -25,7 +25,7 @@ bool has_type(const Report& report, std::string_view type) {
 template <std::size_t N>
 bool has_number(const Layer* layer, const std::array<const char*, N>& names, std::uint32_t value) {
   return layer != nullptr && std::any_of(names.begin(), names.end(), [&](const char* name) {
-           const ReportedField* f = layer->find(name);
+           const wire::FieldValue* f = layer->find(name);
            return f != nullptr && f->value.lo == value;
          });
 }
@@ -37,7 +37,8 @@ bool has_psn(const Layer* pds, std::pair<std::uint32_t, std::uint32_t> range) {
   };
   if (pds == nullptr) return false;
   for (const char* name : {"psn", "nack_psn"})
-    if (const ReportedField* f = pds->find(name); f != nullptr && is_in(f->value.lo)) return true;
+    if (const wire::FieldValue* f = pds->find(name); f != nullptr && is_in(f->value.lo))
+      return true;
   return std::any_of(pds->derived.begin(), pds->derived.end(),
                      [&](const DerivedValue& d) { return d.name == "ack_psn" && is_in(d.value); });
 }

@@ -9,7 +9,7 @@ namespace uet::dump {
 namespace {
 
 /// The name of an enumerated value, or its number.
-std::string name_or_number(const ReportedField& field) {
+std::string name_or_number(const wire::FieldValue& field) {
   const std::string_view name =
       wire::find_name(field.info.entries, static_cast<std::uint32_t>(field.value.lo));
   return name.empty() ? fmt::format("{}", field.value.lo) : std::string(name);
@@ -45,43 +45,43 @@ void add_psn(std::string& out, std::string_view name, std::uint64_t psn, std::ui
 std::string pds_kind(const Layer& pds) {
   std::string kind(pds.header);
   for (const char* name : {"ctl_type", "nack_code"})
-    if (const ReportedField* f = pds.find(name)) kind += ' ' + name_or_number(*f);
+    if (const wire::FieldValue* f = pds.find(name)) kind += ' ' + name_or_number(*f);
   return kind;
 }
 
 void add_pds(std::string& out, const Layer& pds, std::uint32_t base, std::uint32_t answered) {
   fmt::format_to(std::back_inserter(out), "{:<9}", pds_kind(pds));
   if (pds.find("spdcid") != nullptr) {
-    const ReportedField* to = pds.find("dpdcid");
+    const wire::FieldValue* to = pds.find("dpdcid");
     fmt::format_to(std::back_inserter(out), " {:>11}",
                    fmt::format("{}>{}", pds.number("spdcid"),
                                to == nullptr ? std::string("new") : std::to_string(to->value.lo)));
   }
-  if (const ReportedField* f = pds.find("psn")) add_psn(out, "psn", f->value.lo, base);
+  if (const wire::FieldValue* f = pds.find("psn")) add_psn(out, "psn", f->value.lo, base);
   for (const char* name : {"cack_psn", "nack_psn"})
-    if (const ReportedField* f = pds.find(name)) add_psn(out, name, f->value.lo, answered);
-  if (const ReportedField* f = pds.find("pkt_id")) add_psn(out, "pkt_id", f->value.lo, 0);
+    if (const wire::FieldValue* f = pds.find(name)) add_psn(out, name, f->value.lo, answered);
+  if (const wire::FieldValue* f = pds.find("pkt_id")) add_psn(out, "pkt_id", f->value.lo, 0);
   for (const DerivedValue& d : pds.derived) {
     if (d.name == "ack_psn") add_psn(out, d.name, d.value, answered);
     if (d.name == "start_psn") add_psn(out, d.name, d.value, base);
   }
   add_flags(out, pds, {"retx", "ar", "syn", "m", "p"});
-  if (const ReportedField* req = pds.find("req"); req != nullptr && req->value.lo != 0)
+  if (const wire::FieldValue* req = pds.find("req"); req != nullptr && req->value.lo != 0)
     out += " req " + name_or_number(*req);
 }
 
 /// What is the same in all packets of a message is said by its first one.
 void add_ses(std::string& out, const Layer& ses) {
   out += " | ";
-  if (const ReportedField* opcode = ses.find("opcode")) out += name_or_number(*opcode);
-  if (const ReportedField* code = ses.find("return_code")) out += ' ' + name_or_number(*code);
+  if (const wire::FieldValue* opcode = ses.find("opcode")) out += name_or_number(*opcode);
+  if (const wire::FieldValue* code = ses.find("return_code")) out += ' ' + name_or_number(*code);
   const bool is_later_packet = ses.find("som") != nullptr && ses.number("som") == 0;
   for (const char* name : {"message_id", "stream", "number", "behind", "read_request_message_id",
                            "job_id", "original_request_psn", "request_length", "message_offset",
                            "payload_length", "modified_length"}) {
     const std::string_view key = name;
     if (is_later_packet && (key == "job_id" || key == "request_length")) continue;
-    if (const ReportedField* f = ses.find(name))
+    if (const wire::FieldValue* f = ses.find(name))
       fmt::format_to(std::back_inserter(out), " {} {}", name, f->value.lo);
   }
   add_flags(out, ses, {"som", "eom", "dc", "ie", "hd"});
@@ -110,7 +110,7 @@ std::string summary_of(const Report& report, std::uint32_t psn_base, std::uint32
   if (const Layer* ses = report.find("ses")) add_ses(out, *ses);
   if (const Layer* ext = report.find("ext")) {
     fmt::format_to(std::back_inserter(out), " +{}", ext->header);
-    if (const ReportedField* amo = ext->find("amo_opcode")) out += ' ' + name_or_number(*amo);
+    if (const wire::FieldValue* amo = ext->find("amo_opcode")) out += ' ' + name_or_number(*amo);
   }
   if (report.payload_bytes > 0)
     fmt::format_to(std::back_inserter(out), " | {} bytes", report.payload_bytes);
@@ -121,7 +121,7 @@ void LinePrinter::note(const DecodedPacket& packet) {
   if (!has_first_) first_ns_ = before_ns_ = packet.captured.time_ns;
   has_first_ = true;
   const Layer* pds = packet.report.find("pds");
-  const ReportedField* psn = pds == nullptr ? nullptr : pds->find("psn");
+  const wire::FieldValue* psn = pds == nullptr ? nullptr : pds->find("psn");
   if (psn == nullptr || pds->find("spdcid") == nullptr || bases_.size() >= kDirectionsMax) return;
   bases_.try_emplace({address_of(packet.report, "src"), address_of(packet.report, "dst"),
                       static_cast<std::uint32_t>(pds->number("spdcid"))},

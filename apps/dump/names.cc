@@ -7,8 +7,7 @@
 #include <vector>
 
 #include "lib/base/near_name.h"
-#include "lib/wire/headers.h"
-#include "lib/wire/reflect.h"
+#include "lib/wire/header_type.h"
 
 namespace uet::dump {
 
@@ -23,13 +22,9 @@ constexpr std::string_view kHeaders[] = {
 
 std::vector<std::string_view> collect_types() {
   std::vector<std::string_view> names(std::begin(kHeaders), std::end(kHeaders));
-  const auto add = [&]<typename H>() {
-    wire::for_each_info<H>([&](const wire::FieldInfo& info) {
+  for (const wire::HeaderType& type : wire::header_types())
+    for (const wire::FieldInfo& info : type.fields)
       for (const wire::EnumEntry& entry : info.entries) names.push_back(entry.name);
-    });
-  };
-  wire::NetHeaders::for_each(add);
-  wire::UetHeaders::for_each(add);
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
@@ -37,9 +32,7 @@ std::vector<std::string_view> collect_types() {
 
 std::vector<std::string_view> collect_layers() {
   std::vector<std::string_view> names = {"crc", "icv", "cipher", "ipext", "undecoded", "padding"};
-  const auto add = [&]<typename H>() { names.push_back(H::kLayer); };
-  wire::NetHeaders::for_each(add);
-  wire::UetHeaders::for_each(add);
+  for (const wire::HeaderType& type : wire::header_types()) names.push_back(type.layer);
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;

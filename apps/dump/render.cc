@@ -19,13 +19,13 @@ std::string wide_text(const wire::U128& v) {
 }
 
 /// Addresses as addresses, everything else as hex digits.
-std::string bytes_text(const ReportedField& field) {
+std::string bytes_text(const wire::FieldValue& field) {
   const bool is_address = field.info.name == "src" || field.info.name == "dst";
   return is_address ? address_text(field.as_bytes())
                     : fmt::format("{:02x}", fmt::join(field.as_bytes(), ""));
 }
 
-nlohmann::ordered_json field_json(const ReportedField& field) {
+nlohmann::ordered_json field_json(const wire::FieldValue& field) {
   switch (field.info.kind) {
     case wire::FieldKind::kBytes:
       return bytes_text(field);
@@ -41,7 +41,7 @@ nlohmann::ordered_json field_json(const ReportedField& field) {
 nlohmann::ordered_json layer_json(const Layer& layer) {
   nlohmann::ordered_json fields = nlohmann::ordered_json::object();
   nlohmann::ordered_json names = nlohmann::ordered_json::object();
-  for (const ReportedField& f : layer.fields) {
+  for (const wire::FieldValue& f : layer.fields) {
     fields[std::string(f.info.name)] = field_json(f);
     if (const std::string_view name =
             wire::find_name(f.info.entries, static_cast<std::uint32_t>(f.value.lo));
@@ -91,7 +91,7 @@ std::string address_text(std::span<const std::uint8_t> bytes) {
   return fmt::format("{:02x}", fmt::join(bytes, ""));
 }
 
-std::string value_text(const ReportedField& field) {
+std::string value_text(const wire::FieldValue& field) {
   switch (field.info.kind) {
     case wire::FieldKind::kBytes:
       return bytes_text(field);
@@ -122,7 +122,7 @@ std::string to_detailed_text(const DecodedPacket& packet) {
   for (const Layer& layer : packet.report.layers) {
     fmt::format_to(std::back_inserter(out), "\n  {} {} (bytes {}-{})", layer.layer, layer.header,
                    layer.offset, layer.offset + layer.length - 1);
-    for (const ReportedField& f : layer.fields) {
+    for (const wire::FieldValue& f : layer.fields) {
       if (f.info.is_reserved && f.value == wire::U128{}) continue;
       fmt::format_to(std::back_inserter(out), "\n    {:<24} {:<26} {}", f.info.name, value_text(f),
                      f.info.is_reserved ? "reserved" : f.info.meaning);

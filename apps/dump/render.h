@@ -31,6 +31,6 @@ nlohmann::ordered_json to_json(const DecodedPacket& packet);
 std::string address_text(std::span<const std::uint8_t> bytes);
 
 /// The value as people write it: signed, decimal or hex by width, with its name.
-std::string value_text(const ReportedField& field);
+std::string value_text(const wire::FieldValue& field);
 
 }  // namespace uet::dump

@@ -4,45 +4,42 @@
 
 #include <algorithm>
 
+#include "lib/wire/ses_rules.h"
+
 namespace uet::dump {
 namespace {
 
 using wire::BytesKind;
 using wire::Problem;
 
-/// Up to 128 bits of `raw` from bit `offset`: for reserved bits, which no struct holds.
-wire::U128 bits_of(std::span<const std::uint8_t> raw, unsigned offset, unsigned width) {
-  wire::U128 v;
-  for (unsigned i = offset; i < offset + width; ++i) {
-    v.hi = v.hi << 1 | v.lo >> 63;
-    v.lo = v.lo << 1 | ((raw[i / 8] >> (7 - i % 8)) & 1U);
-  }
-  return v;
-}
-
 /// [WIRE 4.14] What the offsets of a PDS header mean.
-template <typename H>
-void derive(const H& h, std::vector<DerivedValue>& out) {
-  if constexpr (requires { h.clear_psn_offset; })
-    out.push_back({"clear_psn", (h.psn + h.clear_psn_offset).value()});
-  if constexpr (requires { h.psn_offset; })
-    out.push_back({"start_psn", (h.psn - h.psn_offset).value()});
-  if constexpr (requires { h.ack_psn_offset; }) {
-    if (h.p)
-      out.push_back({"probe_opaque", h.probe_opaque()});
+std::vector<DerivedValue> derived_from(const Layer& layer) {
+  std::vector<DerivedValue> out;
+  // PSNs wrap at 2^32; offsets have a sign.
+  const auto psn = [&](std::string_view name, std::uint64_t base, std::uint64_t offset) {
+    out.push_back({name, static_cast<std::uint32_t>(base + offset)});
+  };
+  const auto* const clear = layer.find("clear_psn_offset");
+  if (clear != nullptr) psn("clear_psn", layer.number("psn"), clear->value.lo);
+  const auto* const start = layer.find("psn_offset");
+  if (start != nullptr) psn("start_psn", layer.number("psn"), -start->value.lo);
+  if (const auto* ack = layer.find("ack_psn_offset")) {
+    if (layer.number("p") != 0)
+      out.push_back({"probe_opaque", static_cast<std::uint16_t>(ack->value.lo)});
     else
-      out.push_back({"ack_psn", (h.cack_psn + h.ack_psn_offset).value()});
+      psn("ack_psn", layer.number("cack_psn"), ack->value.lo);
   }
-  if constexpr (requires { h.sack_psn_offset; })
-    out.push_back({"sack_base", (h.cack_psn + h.sack_psn_offset).value()});
-  if constexpr (requires { h.mpr; }) out.push_back({"mp_range", h.mpr * 128U});
+  const auto* const sack = layer.find("sack_psn_offset");
+  if (sack != nullptr) psn("sack_base", layer.number("cack_psn"), sack->value.lo);
+  if (const auto* mpr = layer.find("mpr")) out.push_back({"mp_range", mpr->value.lo * 128});
+  return out;
 }
 
-class ReportBuilder {
+class ReportBuilder final : public wire::DissectVisitor {
  public:
   ReportBuilder(Report& report, const keys::CaptureKeys* keys) : report_(report), keys_(keys) {}
 
-  std::optional<std::span<const std::uint8_t>> open(const wire::SealedPacket& sealed) {
+  std::optional<Bytes> open(const wire::SealedPacket& sealed) override {
     const wire::UetContext& c = sealed.context;
     const auto source = address_of(c.source), destination = address_of(c.destination);
     if (keys_ == nullptr || !source || !destination || c.encapsulation.size() < 4)
@@ -61,35 +58,20 @@ class ReportBuilder {
     return std::nullopt;
   }
 
-  template <typename H>
-  void on_header(const H& h, std::string_view name, std::size_t offset,
-                 std::span<const std::uint8_t> raw) {
-    Layer layer{.layer = H::kLayer,
+  void on_header(const wire::HeaderType& type, std::string_view name, std::size_t offset,
+                 Bytes raw) override {
+    Layer layer{.layer = type.layer,
                 .header = name,
-                .form = H::kName,
+                .form = type.name,
                 .offset = offset,
-                .length = H::kSize,
-                .fields = {},
+                .length = type.size,
+                .fields = type.decode(raw.data()),
                 .derived = {}};
-    layer.fields.reserve(wire::kFieldCount<H>);
-    wire::for_each_info<H>([&](const wire::FieldInfo& info) {
-      ReportedField field{.info = info, .value = {}};
-      if (info.is_reserved) field.value = bits_of(raw, info.offset, info.width);
-      layer.fields.push_back(field);
-    });
-    std::size_t i = 0;
-    wire::for_each_value(h, [&](const wire::FieldValue& v) {
-      while (layer.fields[i].info.is_reserved) ++i;
-      ReportedField& field = layer.fields[i++];
-      field.value = v.value;
-      field.bytes_size = static_cast<std::uint8_t>(v.bytes.size());
-      std::copy(v.bytes.begin(), v.bytes.end(), field.bytes.begin());
-    });
-    derive(h, layer.derived);
+    layer.derived = derived_from(layer);
     report_.layers.push_back(std::move(layer));
   }
 
-  void on_bytes(BytesKind kind, std::size_t offset, std::span<const std::uint8_t> bytes) {
+  void on_bytes(BytesKind kind, std::size_t offset, Bytes bytes) override {
     switch (kind) {
       case BytesKind::kPayload:
         report_.payload_bytes += bytes.size();
@@ -117,7 +99,7 @@ class ReportBuilder {
     }
   }
 
-  void on_problem(Problem problem, std::size_t offset, std::uint64_t a, std::uint64_t b) {
+  void on_problem(Problem problem, std::size_t offset, std::uint64_t a, std::uint64_t b) override {
     report_.problems.push_back({problem, offset, a, b});
   }
 
@@ -143,15 +125,14 @@ class ReportBuilder {
                 .fields = {},
                 .derived = {}};
     if (with_bytes && bytes.size() == wire::kUetCrcBytes) {
-      ReportedField field{.info = {.name = "crc", .meaning = "CRC-32C", .width = 32}, .value = {}};
+      wire::FieldValue field{.info = {.name = "crc", .meaning = "CRC-32C", .width = 32}};
       field.value.lo = base::load_be<std::uint32_t>(bytes.data());
       layer.fields.push_back(field);
     } else if (with_bytes && bytes.size() <= wire::kTssIcvBytes) {
-      ReportedField field{.info = {.name = name,
-                                   .meaning = "AES-GCM tag",
-                                   .width = 128,
-                                   .kind = wire::FieldKind::kBytes},
-                          .value = {}};
+      wire::FieldValue field{.info = {.name = name,
+                                      .meaning = "AES-GCM tag",
+                                      .width = 128,
+                                      .kind = wire::FieldKind::kBytes}};
       field.bytes_size = static_cast<std::uint8_t>(bytes.size());
       std::copy(bytes.begin(), bytes.end(), field.bytes.begin());
       layer.fields.push_back(field);
@@ -166,14 +147,14 @@ class ReportBuilder {
 
 }  // namespace
 
-const ReportedField* Layer::find(std::string_view name) const {
+const wire::FieldValue* Layer::find(std::string_view name) const {
   const auto it = std::find_if(fields.begin(), fields.end(),
-                               [&](const ReportedField& f) { return f.info.name == name; });
+                               [&](const wire::FieldValue& f) { return f.info.name == name; });
   return it == fields.end() ? nullptr : &*it;
 }
 
 std::uint64_t Layer::number(std::string_view name, std::uint64_t otherwise) const {
-  const ReportedField* f = find(name);
+  const wire::FieldValue* f = find(name);
   return f == nullptr ? otherwise : f->value.lo;
 }
 

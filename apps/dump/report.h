@@ -13,15 +13,6 @@
 
 namespace uet::dump {
 
-struct ReportedField {
-  wire::FieldInfo info = {};
-  wire::U128 value = {};
-  std::array<std::uint8_t, 16> bytes{};
-  std::uint8_t bytes_size = 0;
-
-  std::span<const std::uint8_t> as_bytes() const { return {bytes.data(), bytes_size}; }
-};
-
 /// A number that follows from fields of the same header, such as ACK_PSN.
 struct DerivedValue {
   std::string_view name;
@@ -34,10 +25,10 @@ struct Layer {
   std::string_view form = {};  ///< kName of the declared layout: "request_syn", ...
   std::size_t offset = 0;      ///< of its first byte in the frame
   std::size_t length = 0;
-  std::vector<ReportedField> fields = {};
+  std::vector<wire::FieldValue> fields = {};
   std::vector<DerivedValue> derived = {};
 
-  const ReportedField* find(std::string_view name) const;
+  const wire::FieldValue* find(std::string_view name) const;
   /// The number in the field `name`, or `otherwise`.
   std::uint64_t number(std::string_view name, std::uint64_t otherwise = 0) const;
 };

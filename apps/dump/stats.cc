@@ -9,7 +9,7 @@
 namespace uet::dump {
 namespace {
 
-std::string value_name(const ReportedField& f) {
+std::string value_name(const wire::FieldValue& f) {
   const std::string_view name =
       wire::find_name(f.info.entries, static_cast<std::uint32_t>(f.value.lo));
   return name.empty() ? fmt::format("0x{:02X}", f.value.lo) : std::string(name);
@@ -123,7 +123,7 @@ void Statistics::add(const DecodedPacket& packet) {
     return;
   }
   ++types_[std::string(pds->header)];
-  if (const ReportedField* code = pds->find("nack_code")) ++nacks_[value_name(*code)];
+  if (const wire::FieldValue* code = pds->find("nack_code")) ++nacks_[value_name(*code)];
   const std::string from = address_of(report, "src");
   const std::string to = address_of(report, "dst");
   const bool is_request = pds->find("psn") != nullptr && pds->find("ctl_type") == nullptr;
@@ -132,7 +132,7 @@ void Statistics::add(const DecodedPacket& packet) {
   else
     goodput_bytes_ += pds->number("retx") == 0 ? report.payload_wire_bytes : 0;
   if (const Layer* ses = report.find("ses")) {
-    if (const ReportedField* code = ses->find("return_code"))
+    if (const wire::FieldValue* code = ses->find("return_code"))
       ++return_codes_[value_name(*code)];
     else
       add_message(*ses, from, to);
@@ -174,8 +174,8 @@ void Statistics::add_request(const DecodedPacket& packet, const Layer& pds, cons
 }
 
 void Statistics::add_message(const Layer& ses, const std::string& from, const std::string& to) {
-  if (const ReportedField* opcode = ses.find("opcode")) ++opcodes_[value_name(*opcode)];
-  const ReportedField* id = ses.find("message_id");
+  if (const wire::FieldValue* opcode = ses.find("opcode")) ++opcodes_[value_name(*opcode)];
+  const wire::FieldValue* id = ses.find("message_id");
   if (id == nullptr) {  // small and medium requests are messages by themselves
     ++messages_not_tracked_;
     ++messages_ended_;

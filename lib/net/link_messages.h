@@ -31,15 +31,15 @@ struct ArpMessage {
   static constexpr auto fields() {
     using H = ArpMessage;
     using wire::field;
-    return std::make_tuple(field("hardware_type", &H::hardware_type, 16, "1: Ethernet"),
-                           field("protocol_type", &H::protocol_type, 16, "0x0800: IPv4"),
-                           field("hardware_size", &H::hardware_size, 8, "6"),
-                           field("protocol_size", &H::protocol_size, 8, "4"),
-                           field("operation", &H::operation, 16, "1 request, 2 reply"),
-                           field("sender_mac", &H::sender_mac, 48, "who asks or answers"),
-                           field("sender_ip", &H::sender_ip, 32, "its address"),
-                           field("target_mac", &H::target_mac, 48, "0 in a request"),
-                           field("target_ip", &H::target_ip, 32, "address in question"));
+    return list_of(field("hardware_type", &H::hardware_type, 16, "1: Ethernet"),
+                   field("protocol_type", &H::protocol_type, 16, "0x0800: IPv4"),
+                   field("hardware_size", &H::hardware_size, 8, "6"),
+                   field("protocol_size", &H::protocol_size, 8, "4"),
+                   field("operation", &H::operation, 16, "1 request, 2 reply"),
+                   field("sender_mac", &H::sender_mac, 48, "who asks or answers"),
+                   field("sender_ip", &H::sender_ip, 32, "its address"),
+                   field("target_mac", &H::target_mac, 48, "0 in a request"),
+                   field("target_ip", &H::target_ip, 32, "address in question"));
   }
 };
 
@@ -62,10 +62,9 @@ struct IcmpHeader {
   static constexpr auto fields() {
     using H = IcmpHeader;
     using wire::field;
-    return std::make_tuple(field("type", &H::type, 8, "kind of message"),
-                           field("code", &H::code, 8, "0"),
-                           field("checksum", &H::checksum, 16, "over the whole message"),
-                           field("rest", &H::rest, 32, "by type: identifier and sequence, flags"));
+    return list_of(field("type", &H::type, 8, "kind of message"), field("code", &H::code, 8, "0"),
+                   field("checksum", &H::checksum, 16, "over the whole message"),
+                   field("rest", &H::rest, 32, "by type: identifier and sequence, flags"));
   }
 };
 

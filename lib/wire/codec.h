@@ -15,11 +15,6 @@ namespace uet::wire {
 
 namespace detail {
 
-template <typename T>
-inline constexpr bool kIsBytes = false;
-template <std::size_t N>
-inline constexpr bool kIsBytes<std::array<std::uint8_t, N>> = true;
-
 constexpr std::uint64_t low_mask(unsigned width) {
   return width >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - 1;
 }
@@ -81,62 +76,39 @@ inline std::uint64_t read_bits(const std::uint8_t* p) {
 // Runs of flags. A header's 1-bit bools lie side by side on the wire and, declared together, side by side in the struct.
 // One multiplication spreads or gathers the whole run, instead of a shift and a mask per flag.
 
-/// True when entry I of H's list is a flag.
-template <typename H, std::size_t I>
-constexpr bool is_flag() {
-  if constexpr (I >= kFieldCount<H>)
-    return false;
-  else {
-    using F = std::remove_cvref_t<decltype(std::get<I>(kFields<H>))>;
-    if constexpr (kIsReserved<F>)
-      return false;
-    else
-      return std::is_same_v<typename F::Value, bool>;
+/// A run of flags that share a byte on the wire.
+struct FlagRun {
+  std::size_t start = 0;  ///< its first entry
+  unsigned length = 0;    ///< 0: none, or too short to be worth it
+};
+
+/// The run that each entry of a list belongs to.
+template <std::size_t N>
+constexpr std::array<FlagRun, N> flag_runs(const std::array<Cell, N>& cells) {
+  std::array<FlagRun, N> runs{};
+  if (std::endian::native != std::endian::little) return runs;
+  for (std::size_t i = 0; i < N;) {
+    std::size_t end = i + 1;
+    while (cells[i].is_flag && end < N && cells[end].is_flag && cells[end].offset % 8 != 0) ++end;
+    const auto length = static_cast<unsigned>(end - i);
+    for (std::size_t j = i; j < end; ++j)
+      runs[j] = {.start = i, .length = length >= 3 && length <= 7 ? length : 0};
+    i = end;
   }
+  return runs;
 }
 
-/// Flags from entry I on that share its byte on the wire.
-template <typename H, std::size_t I>
-constexpr unsigned flags_from() {
-  if constexpr (!is_flag<H, I>())
-    return 0;
-  else if constexpr (is_flag<H, I + 1>() && (bit_offset<H, I>() + 1) % 8 != 0)
-    return 1 + flags_from<H, I + 1>();
-  else
-    return 1;
-}
-
-/// The first entry of the run that entry I belongs to.
-template <typename H, std::size_t I>
-constexpr std::size_t run_start() {
-  if constexpr (I == 0)
-    return 0;
-  else if constexpr (is_flag<H, I - 1>() && bit_offset<H, I>() % 8 != 0)
-    return run_start<H, I - 1>();
-  else
-    return I;
-}
-
-/// Length of the run around entry I when it is long enough to be worth it, else 0.
-template <typename H, std::size_t I>
-constexpr unsigned run_length() {
-  if constexpr (!is_flag<H, I>() || std::endian::native != std::endian::little)
-    return 0;
-  else {
-    constexpr unsigned n = flags_from<H, run_start<H, I>()>();
-    return n >= 3 && n <= 7 ? n : 0;
-  }
-}
+template <typename H>
+inline constexpr auto kFlagRuns = flag_runs(kCells<H>);
 
 /// True when the members of the run that starts at entry I lie side by side in `h`; the compiler knows the answer.
 template <typename H, std::size_t I>
 inline bool is_run_contiguous(const H& h) {
-  constexpr unsigned n = run_length<H, I>();
-  const auto* const first = &(h.*(std::get<I>(kFields<H>).member));
+  const auto* const first = &(h.*(entry<I>(kFields<H>).member));
   return [&]<std::size_t... J>(std::index_sequence<J...>) {
-    return (true && ... && (&(h.*(std::get<I + J>(kFields<H>).member)) == first + J));
+    return (true && ... && (&(h.*(entry<I + J>(kFields<H>).member)) == first + J));
   }
-  (std::make_index_sequence<n>{});
+  (std::make_index_sequence<kFlagRuns<H>[I].length>{});
 }
 
 /// N bytes in memory order, the first one lowest; in at most two loads.
@@ -173,10 +145,11 @@ constexpr std::uint64_t gather_flags(std::uint64_t bytes) {
 
 template <typename H, std::size_t I>
 [[gnu::always_inline]] inline void decode_field(H& h, const std::uint8_t* p) {
-  constexpr auto f = std::get<I>(kFields<H>);
-  constexpr unsigned offset = bit_offset<H, I>();
-  if constexpr (!kIsReserved<decltype(f)>) {
-    using T = typename decltype(f)::Value;
+  constexpr const auto& f = entry<I>(kFields<H>);
+  constexpr unsigned offset = kCells<H>[I].offset;
+  using F = std::remove_cvref_t<decltype(f)>;
+  if constexpr (!kIsReserved<F>) {
+    using T = typename F::Value;
     if constexpr (kIsBytes<T>) {
       static_assert(offset % 8 == 0 && f.width == 8 * sizeof(T));
       std::memcpy((h.*(f.member)).data(), p + offset / 8, sizeof(T));
@@ -184,15 +157,15 @@ template <typename H, std::size_t I>
       static_assert(f.width > 64 && f.width <= 128);
       h.*(f.member) = U128{.hi = read_bits<offset, f.width - 64, H::kSize>(p),
                            .lo = read_bits<offset + f.width - 64, 64, H::kSize>(p)};
-    } else if constexpr (run_length<H, I>() != 0) {
-      constexpr unsigned n = run_length<H, I>();
-      if constexpr (run_start<H, I>() == I) {
+    } else if constexpr (kFlagRuns<H>[I].length != 0) {
+      constexpr unsigned n = kFlagRuns<H>[I].length;
+      if constexpr (kFlagRuns<H>[I].start == I) {
         if (is_run_contiguous<H, I>(h)) {
           const std::uint64_t flags = spread_flags<n>(read_bits<offset, n, H::kSize>(p));
           std::memcpy(&(h.*(f.member)), &flags, n);
           return;
         }
-      } else if (is_run_contiguous<H, run_start<H, I>()>(h)) {
+      } else if (is_run_contiguous<H, kFlagRuns<H>[I].start>(h)) {
         return;
       }
       h.*(f.member) = read_bits<offset, 1, H::kSize>(p) != 0;
@@ -219,34 +192,46 @@ constexpr std::uint64_t overlap(std::uint64_t value) {
 }
 
 /// True when the field is stored by itself rather than as part of a word.
-template <typename F>
-constexpr bool is_stored_alone(unsigned offset, unsigned width) {
-  if constexpr (kIsReserved<F>)
-    return false;
-  else if constexpr (kIsBytes<typename F::Value>)
-    return true;
-  else
-    return offset % 8 == 0 && (width == 64 || width == 128);
+constexpr bool is_stored_alone(const Cell& cell) {
+  if (cell.is_reserved) return false;
+  return cell.is_bytes || (cell.offset % 8 == 0 && (cell.width == 64 || cell.width == 128));
+}
+
+/// The entries that have bits in [begin, begin + bits).
+struct EntryRange {
+  std::size_t first = 0;
+  std::size_t count = 0;
+  bool is_needed = false;  ///< some of them are not stored by themselves
+};
+template <std::size_t N>
+constexpr EntryRange entries_in(const std::array<Cell, N>& cells, unsigned begin, unsigned bits) {
+  EntryRange range;
+  for (std::size_t i = 0; i < N; ++i) {
+    if (cells[i].offset + cells[i].width <= begin) range.first = i + 1;
+    if (cells[i].offset >= begin + bits || cells[i].offset + cells[i].width <= begin) continue;
+    ++range.count;
+    if (!is_stored_alone(cells[i])) range.is_needed = true;
+  }
+  return range;
 }
 
 template <typename H, std::size_t I, unsigned Begin, unsigned Bits>
 [[gnu::always_inline]] inline std::uint64_t word_part(const H& h) {
-  constexpr auto f = std::get<I>(kFields<H>);
-  constexpr unsigned offset = bit_offset<H, I>();
+  constexpr const auto& f = entry<I>(kFields<H>);
+  constexpr unsigned offset = kCells<H>[I].offset;
   using F = std::remove_cvref_t<decltype(f)>;
-  if constexpr (kIsReserved<F> || offset + f.width <= Begin || offset >= Begin + Bits ||
-                is_stored_alone<F>(offset, f.width)) {
+  if constexpr (kIsReserved<F> || is_stored_alone(kCells<H>[I])) {
     return 0;
   } else if constexpr (std::is_same_v<typename F::Value, U128>) {
     return overlap<offset, f.width - 64, Begin, Bits>((h.*(f.member)).hi) |
            overlap<offset + f.width - 64, 64, Begin, Bits>((h.*(f.member)).lo);
-  } else if constexpr (run_length<H, I>() != 0) {
-    constexpr unsigned n = run_length<H, I>();
-    if constexpr (run_start<H, I>() == I) {
+  } else if constexpr (kFlagRuns<H>[I].length != 0) {
+    constexpr unsigned n = kFlagRuns<H>[I].length;
+    if constexpr (kFlagRuns<H>[I].start == I) {
       if (is_run_contiguous<H, I>(h)) {
         return overlap<offset, n, Begin, Bits>(gather_flags<n>(load_small<n>(&(h.*(f.member)))));
       }
-    } else if (is_run_contiguous<H, run_start<H, I>()>(h)) {
+    } else if (is_run_contiguous<H, kFlagRuns<H>[I].start>(h)) {
       return 0;
     }
     return overlap<offset, 1, Begin, Bits>(to_bits(h.*(f.member)));
@@ -258,38 +243,25 @@ template <typename H, std::size_t I, unsigned Begin, unsigned Bits>
   }
 }
 
-/// True when some bit of [Begin, Begin + Bits) is not part of a field that is stored by itself.
-template <typename H, unsigned Begin, unsigned Bits>
-constexpr bool word_is_needed() {
-  bool needed = false;
-  for_each_field<H>([&](const auto& f, unsigned offset) {
-    if (offset < Begin + Bits && offset + f.width > Begin &&
-        !is_stored_alone<std::remove_cvref_t<decltype(f)>>(offset, f.width))
-      needed = true;
-  });
-  return needed;
-}
-
 template <typename H, typename Word, unsigned Begin>
 [[gnu::always_inline]] inline void emit_word(const H& h, std::uint8_t* out) {
   constexpr unsigned bits = 8 * sizeof(Word);
-  if constexpr (word_is_needed<H, Begin, bits>()) {
+  constexpr EntryRange range = entries_in(kCells<H>, Begin, bits);
+  if constexpr (range.is_needed) {
     const std::uint64_t value = [&]<std::size_t... I>(std::index_sequence<I...>) {
-      return (std::uint64_t{0} | ... | word_part<H, I, Begin, bits>(h));
+      return (std::uint64_t{0} | ... | word_part<H, range.first + I, Begin, bits>(h));
     }
-    (FieldIndices<H>{});
+    (std::make_index_sequence<range.count>{});
     base::store_be(out + Begin / 8, static_cast<Word>(value));
   }
 }
 
 template <typename H, std::size_t I>
 [[gnu::always_inline]] inline void emit_alone(const H& h, std::uint8_t* out) {
-  constexpr auto f = std::get<I>(kFields<H>);
-  constexpr unsigned offset = bit_offset<H, I>();
-  using F = std::remove_cvref_t<decltype(f)>;
-  if constexpr (is_stored_alone<F>(offset, f.width)) {
-    std::uint8_t* const at = out + offset / 8;
-    using T = typename F::Value;
+  if constexpr (is_stored_alone(kCells<H>[I])) {
+    constexpr const auto& f = entry<I>(kFields<H>);
+    std::uint8_t* const at = out + kCells<H>[I].offset / 8;
+    using T = typename std::remove_cvref_t<decltype(f)>::Value;
     if constexpr (kIsBytes<T>) {
       std::memcpy(at, (h.*(f.member)).data(), sizeof(T));
     } else if constexpr (std::is_same_v<T, U128>) {
@@ -370,7 +342,7 @@ constexpr bool fits(const H& h) {
       using T = typename F::Value;
       if constexpr (std::is_same_v<T, U128>)
         ok = ok && (h.*(f.member)).hi <= detail::low_mask(f.width - 64);
-      else if constexpr (!detail::kIsBytes<T>)
+      else if constexpr (!kIsBytes<T>)
         ok = ok && detail::to_bits(h.*(f.member)) <= detail::low_mask(f.width);
     }
   });

@@ -1,6 +1,8 @@
 /// All headers of the UET wire format, and the list of them that generators and tests walk.
 #pragma once
 
+#include <type_traits>
+
 #include "lib/wire/codec.h"
 #include "lib/wire/net_headers.h"
 #include "lib/wire/pds_headers.h"
@@ -8,13 +10,20 @@
 
 namespace uet::wire {
 
-/// A type list; for_each_header<AllHeaders>(f) calls f.template operator()<H>() for each.
+/// A type list; for_each(f) calls f.template operator()<H>() for each.
 template <typename... H>
 struct HeaderList {
   static constexpr std::size_t kCount = sizeof...(H);
   template <typename F>
   static constexpr void for_each(F&& f) {
     (f.template operator()<H>(), ...);
+  }
+  /// The place of T, or kCount when it is none of them.
+  template <typename T>
+  static constexpr std::size_t index_of() {
+    std::size_t i = 0;
+    (void)(true && ... && (!std::is_same_v<T, H> && ++i != 0));
+    return i;
   }
 };
 

@@ -22,9 +22,9 @@ struct EthernetHeader {
 
   template <typename H = EthernetHeader>
   static constexpr auto fields() {
-    return std::make_tuple(field("dst", &H::dst, 48, "destination MAC address"),
-                           field("src", &H::src, 48, "source MAC address"),
-                           field("type", &H::type, 16, "what follows"));
+    return list_of(field("dst", &H::dst, 48, "destination MAC address"),
+                   field("src", &H::src, 48, "source MAC address"),
+                   field("type", &H::type, 16, "what follows"));
   }
 };
 
@@ -40,9 +40,9 @@ struct VlanTag {
 
   template <typename H = VlanTag>
   static constexpr auto fields() {
-    return std::make_tuple(
-        field("pcp", &H::pcp, 3, "priority"), field("dei", &H::dei, 1, "drop eligible"),
-        field("vid", &H::vid, 12, "VLAN identifier"), field("type", &H::type, 16, "what follows"));
+    return list_of(field("pcp", &H::pcp, 3, "priority"), field("dei", &H::dei, 1, "drop eligible"),
+                   field("vid", &H::vid, 12, "VLAN identifier"),
+                   field("type", &H::type, 16, "what follows"));
   }
 };
 
@@ -59,11 +59,11 @@ struct SllHeader {
 
   template <typename H = SllHeader>
   static constexpr auto fields() {
-    return std::make_tuple(field("packet_type", &H::packet_type, 16, "0 to us .. 4 from us"),
-                           field("arphrd_type", &H::arphrd_type, 16, "kind of device"),
-                           field("address_length", &H::address_length, 16, "bytes of address"),
-                           field("address", &H::address, 64, "link-layer address of the sender"),
-                           field("protocol", &H::protocol, 16, "what follows"));
+    return list_of(field("packet_type", &H::packet_type, 16, "0 to us .. 4 from us"),
+                   field("arphrd_type", &H::arphrd_type, 16, "kind of device"),
+                   field("address_length", &H::address_length, 16, "bytes of address"),
+                   field("address", &H::address, 64, "link-layer address of the sender"),
+                   field("protocol", &H::protocol, 16, "what follows"));
   }
 };
 
@@ -81,13 +81,12 @@ struct Sll2Header {
 
   template <typename H = Sll2Header>
   static constexpr auto fields() {
-    return std::make_tuple(field("protocol", &H::protocol, 16, "what follows"),
-                           reserved("reserved", 16),
-                           field("interface_index", &H::interface_index, 32, "interface"),
-                           field("arphrd_type", &H::arphrd_type, 16, "kind of device"),
-                           field("packet_type", &H::packet_type, 8, "0 to us .. 4 from us"),
-                           field("address_length", &H::address_length, 8, "bytes of address"),
-                           field("address", &H::address, 64, "link-layer address of the sender"));
+    return list_of(field("protocol", &H::protocol, 16, "what follows"), reserved("reserved", 16),
+                   field("interface_index", &H::interface_index, 32, "interface"),
+                   field("arphrd_type", &H::arphrd_type, 16, "kind of device"),
+                   field("packet_type", &H::packet_type, 8, "0 to us .. 4 from us"),
+                   field("address_length", &H::address_length, 8, "bytes of address"),
+                   field("address", &H::address, 64, "link-layer address of the sender"));
   }
 };
 
@@ -113,7 +112,7 @@ struct Ipv4Header {
 
   template <typename H = Ipv4Header>
   static constexpr auto fields() {
-    return std::make_tuple(
+    return list_of(
         field("version", &H::version, 4, "4"), field("ihl", &H::ihl, 4, "header length in words"),
         field("dscp", &H::dscp, 6, "code point"), field("ecn", &H::ecn, 2, "congestion mark"),
         field("total_length", &H::total_length, 16, "header and everything behind it, in bytes"),
@@ -144,7 +143,7 @@ struct Ipv6Header {
 
   template <typename H = Ipv6Header>
   static constexpr auto fields() {
-    return std::make_tuple(
+    return list_of(
         field("version", &H::version, 4, "6"), field("dscp", &H::dscp, 6, "code point"),
         field("ecn", &H::ecn, 2, "congestion mark"), field("flow_label", &H::flow_label, 20, "0"),
         field("payload_length", &H::payload_length, 16, "everything behind this header, in bytes"),
@@ -167,11 +166,10 @@ struct UdpHeader {
 
   template <typename H = UdpHeader>
   static constexpr auto fields() {
-    return std::make_tuple(
-        field("src_port", &H::src_port, 16, "entropy chosen by the sender"),
-        field("dst_port", &H::dst_port, 16, "4793"),
-        field("length", &H::length, 16, "header and everything behind it, in bytes"),
-        field("checksum", &H::checksum, 16, "sent as 0, ignored"));
+    return list_of(field("src_port", &H::src_port, 16, "entropy chosen by the sender"),
+                   field("dst_port", &H::dst_port, 16, "4793"),
+                   field("length", &H::length, 16, "header and everything behind it, in bytes"),
+                   field("checksum", &H::checksum, 16, "sent as 0, ignored"));
   }
 };
 
@@ -184,8 +182,8 @@ struct EntropyHeader {
 
   template <typename H = EntropyHeader>
   static constexpr auto fields() {
-    return std::make_tuple(field("entropy", &H::entropy, 16, "path selection value"),
-                           reserved("reserved", 16));
+    return list_of(field("entropy", &H::entropy, 16, "path selection value"),
+                   reserved("reserved", 16));
   }
 };
 
@@ -203,12 +201,11 @@ struct TssHeader {
 
   template <typename H = TssHeader>
   static constexpr auto fields() {
-    return std::make_tuple(field("type", &H::type, 5, "1"),
-                           field("sp", &H::sp, 1, "SSI word present"), reserved("reserved", 1),
-                           field("an", &H::an, 1, "association number"),
-                           field("sdi", &H::sdi, 24, "secure domain identifier"),
-                           field("epoch", &H::epoch, 16, "upper part of the counter"),
-                           field("tsc", &H::tsc, 48, "packet counter"));
+    return list_of(field("type", &H::type, 5, "1"), field("sp", &H::sp, 1, "SSI word present"),
+                   reserved("reserved", 1), field("an", &H::an, 1, "association number"),
+                   field("sdi", &H::sdi, 24, "secure domain identifier"),
+                   field("epoch", &H::epoch, 16, "upper part of the counter"),
+                   field("tsc", &H::tsc, 48, "packet counter"));
   }
 };
 
@@ -227,13 +224,12 @@ struct TssHeaderSsi {
 
   template <typename H = TssHeaderSsi>
   static constexpr auto fields() {
-    return std::make_tuple(field("type", &H::type, 5, "1"),
-                           field("sp", &H::sp, 1, "SSI word present"), reserved("reserved", 1),
-                           field("an", &H::an, 1, "association number"),
-                           field("sdi", &H::sdi, 24, "secure domain identifier"),
-                           field("ssi", &H::ssi, 32, "secure source identifier"),
-                           field("epoch", &H::epoch, 16, "upper part of the counter"),
-                           field("tsc", &H::tsc, 48, "packet counter"));
+    return list_of(field("type", &H::type, 5, "1"), field("sp", &H::sp, 1, "SSI word present"),
+                   reserved("reserved", 1), field("an", &H::an, 1, "association number"),
+                   field("sdi", &H::sdi, 24, "secure domain identifier"),
+                   field("ssi", &H::ssi, 32, "secure source identifier"),
+                   field("epoch", &H::epoch, 16, "upper part of the counter"),
+                   field("tsc", &H::tsc, 48, "packet counter"));
   }
 };
 

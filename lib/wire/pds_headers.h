@@ -10,15 +10,15 @@ namespace detail {
 
 template <typename H>
 constexpr auto prologue_fields() {
-  return std::make_tuple(field("type", &H::type, 5, "PDS packet type"),
-                         field("next_hdr", &H::next_hdr, 4, "SES header that follows"));
+  return list_of(field("type", &H::type, 5, "PDS packet type"),
+                 field("next_hdr", &H::next_hdr, 4, "SES header that follows"));
 }
 
 template <typename H>
 constexpr auto request_fields() {
-  return std::tuple_cat(
+  return join(
       prologue_fields<H>(),
-      std::make_tuple(
+      list_of(
           reserved("flags_rsvd_a", 2), field("retx", &H::retx, 1, "this PSN has been sent before"),
           field("ar", &H::ar, 1, "receiver is asked to acknowledge promptly"),
           field("syn", &H::syn, 1, "sender does not know the peer's PDC identifier yet"),
@@ -30,12 +30,12 @@ constexpr auto request_fields() {
 
 template <typename H>
 constexpr auto dpdcid_fields() {
-  return std::make_tuple(field("dpdcid", &H::dpdcid, 16, "PDC identifier of the receiver"));
+  return list_of(field("dpdcid", &H::dpdcid, 16, "PDC identifier of the receiver"));
 }
 
 template <typename H>
 constexpr auto pdc_info_fields() {
-  return std::make_tuple(
+  return list_of(
       field("use_rsv_pdc", &H::use_rsv_pdc, 1, "place this PDC in the reserved pool of the target"),
       reserved("pdc_info_rsvd", 3),
       field("psn_offset", &H::psn_offset, 12, "START_PSN = psn - psn_offset"));
@@ -43,32 +43,30 @@ constexpr auto pdc_info_fields() {
 
 template <typename H>
 constexpr auto req_cc_state_fields() {
-  return std::make_tuple(
-      field("ccc_id", &H::ccc_id, 8, "congestion control context of the sender"),
-      field("credit_target", &H::credit_target, 24, "total credit wanted, cyclic"));
+  return list_of(field("ccc_id", &H::ccc_id, 8, "congestion control context of the sender"),
+                 field("credit_target", &H::credit_target, 24, "total credit wanted, cyclic"));
 }
 
 template <typename H>
 constexpr auto ack_fields() {
-  return std::tuple_cat(
+  return join(
       prologue_fields<H>(),
-      std::make_tuple(
-          field("flag_epsn", &H::flag_epsn, 1, "later extension: Expected_PSN follows"),
-          field("m", &H::m, 1, "the packet being acknowledged arrived with CE"),
-          field("retx", &H::retx, 1, "copy of retx from the packet that triggered this ACK"),
-          field("p", &H::p, 1, "answers a PROBE; second word is probe_opaque"),
-          field("req", &H::req, 2, "what the target asks for"), reserved("flags_rsvd", 1),
-          field("ack_psn_offset", &H::ack_psn_offset, 16,
-                "p=0: ACK_PSN = cack_psn + ack_psn_offset; p=1: probe_opaque"),
-          field("cack_psn", &H::cack_psn, 32, "every PSN up to and including this has arrived"),
-          field("spdcid", &H::spdcid, 16, "PDC identifier of the ACK sender"),
-          field("dpdcid", &H::dpdcid, 16, "PDC identifier of the ACK receiver")));
+      list_of(field("flag_epsn", &H::flag_epsn, 1, "later extension: Expected_PSN follows"),
+              field("m", &H::m, 1, "the packet being acknowledged arrived with CE"),
+              field("retx", &H::retx, 1, "copy of retx from the packet that triggered this ACK"),
+              field("p", &H::p, 1, "answers a PROBE; second word is probe_opaque"),
+              field("req", &H::req, 2, "what the target asks for"), reserved("flags_rsvd", 1),
+              field("ack_psn_offset", &H::ack_psn_offset, 16,
+                    "p=0: ACK_PSN = cack_psn + ack_psn_offset; p=1: probe_opaque"),
+              field("cack_psn", &H::cack_psn, 32, "every PSN up to and including this has arrived"),
+              field("spdcid", &H::spdcid, 16, "PDC identifier of the ACK sender"),
+              field("dpdcid", &H::dpdcid, 16, "PDC identifier of the ACK receiver")));
 }
 
 /// Bytes 12 to 23 of ACK_CC and ACK_CCX; `kind_name` is cc_type or ccx_type.
 template <typename H, typename T>
 constexpr auto sack_fields(std::string_view kind_name, T H::*kind) {
-  return std::make_tuple(
+  return list_of(
       field(kind_name, kind, 4, "which congestion state follows"), reserved("cc_flags", 4),
       field("mpr", &H::mpr, 8, "max PSN range granted, in units of 128 PSNs"),
       field("sack_psn_offset", &H::sack_psn_offset, 16,
@@ -78,9 +76,8 @@ constexpr auto sack_fields(std::string_view kind_name, T H::*kind) {
 
 template <typename H>
 constexpr auto nack_fields() {
-  return std::tuple_cat(
-      prologue_fields<H>(),
-      std::make_tuple(reserved("flags_rsvd_a", 1),
+  return join(prologue_fields<H>(),
+              list_of(reserved("flags_rsvd_a", 1),
                       field("m", &H::m, 1, "the refused packet arrived with CE"),
                       field("retx", &H::retx, 1, "copy of retx from the refused packet"),
                       field("nt", &H::nt, 1, "0: nack_psn is a PSN, 1: it is a RUDI pkt_id"),
@@ -95,21 +92,21 @@ constexpr auto nack_fields() {
 
 template <typename H>
 constexpr auto control_fields() {
-  return std::make_tuple(
-      field("type", &H::type, 5, "PDS packet type"),
-      field("ctl_type", &H::ctl_type, 4, "what the control packet says"),
-      reserved("flags_rsvd_a", 1), field("isrod", &H::isrod, 1, "1: PDC is ROD, 0: RUD"),
-      field("retx", &H::retx, 1, "retransmission"), field("ar", &H::ar, 1, "acknowledge"),
-      field("syn", &H::syn, 1, "sender does not know the peer's PDC identifier yet"),
-      reserved("flags_rsvd_b", 2),
-      field("probe_opaque", &H::probe_opaque, 16, "PROBE: tag returned in the ACK"),
-      field("psn", &H::psn, 32, "packet sequence number, by ctl_type"),
-      field("spdcid", &H::spdcid, 16, "PDC identifier of the sender"));
+  return list_of(field("type", &H::type, 5, "PDS packet type"),
+                 field("ctl_type", &H::ctl_type, 4, "what the control packet says"),
+                 reserved("flags_rsvd_a", 1), field("isrod", &H::isrod, 1, "1: PDC is ROD, 0: RUD"),
+                 field("retx", &H::retx, 1, "retransmission"),
+                 field("ar", &H::ar, 1, "acknowledge"),
+                 field("syn", &H::syn, 1, "sender does not know the peer's PDC identifier yet"),
+                 reserved("flags_rsvd_b", 2),
+                 field("probe_opaque", &H::probe_opaque, 16, "PROBE: tag returned in the ACK"),
+                 field("psn", &H::psn, 32, "packet sequence number, by ctl_type"),
+                 field("spdcid", &H::spdcid, 16, "PDC identifier of the sender"));
 }
 
 template <typename H>
 constexpr auto control_payload_fields() {
-  return std::make_tuple(field("payload", &H::payload, 32, "depends on ctl_type"));
+  return list_of(field("payload", &H::payload, 32, "depends on ctl_type"));
 }
 
 }  // namespace detail
@@ -125,8 +122,8 @@ struct PdsPrologue {
 
   template <typename H = PdsPrologue>
   static constexpr auto fields() {
-    return std::tuple_cat(detail::prologue_fields<H>(),
-                          std::make_tuple(field("flags", &H::flags, 7, "meaning depends on type")));
+    return join(detail::prologue_fields<H>(),
+                list_of(field("flags", &H::flags, 7, "meaning depends on type")));
   }
 };
 
@@ -145,7 +142,7 @@ struct PdsRequest {
 
   template <typename H = PdsRequest>
   static constexpr auto fields() {
-    return std::tuple_cat(detail::request_fields<H>(), detail::dpdcid_fields<H>());
+    return join(detail::request_fields<H>(), detail::dpdcid_fields<H>());
   }
 };
 
@@ -165,7 +162,7 @@ struct PdsRequestSyn {
 
   template <typename H = PdsRequestSyn>
   static constexpr auto fields() {
-    return std::tuple_cat(detail::request_fields<H>(), detail::pdc_info_fields<H>());
+    return join(detail::request_fields<H>(), detail::pdc_info_fields<H>());
   }
 };
 
@@ -186,8 +183,8 @@ struct PdsRequestCc {
 
   template <typename H = PdsRequestCc>
   static constexpr auto fields() {
-    return std::tuple_cat(detail::request_fields<H>(), detail::dpdcid_fields<H>(),
-                          detail::req_cc_state_fields<H>());
+    return join(detail::request_fields<H>(), detail::dpdcid_fields<H>(),
+                detail::req_cc_state_fields<H>());
   }
 };
 
@@ -209,8 +206,8 @@ struct PdsRequestCcSyn {
 
   template <typename H = PdsRequestCcSyn>
   static constexpr auto fields() {
-    return std::tuple_cat(detail::request_fields<H>(), detail::pdc_info_fields<H>(),
-                          detail::req_cc_state_fields<H>());
+    return join(detail::request_fields<H>(), detail::pdc_info_fields<H>(),
+                detail::req_cc_state_fields<H>());
   }
 };
 
@@ -265,9 +262,9 @@ struct PdsAckCcNscc {
   }
   template <typename H = PdsAckCcNscc>
   static constexpr auto fields() {
-    return std::tuple_cat(
+    return join(
         detail::ack_fields<H>(), detail::sack_fields("cc_type", &H::cc_type),
-        std::make_tuple(
+        list_of(
             field("service_time", &H::service_time, 16, "arrival to departure, in 128 ns units"),
             field("restore_cwnd", &H::restore_cwnd, 1, "ends the receiver-imposed window penalty"),
             field("rcv_cwnd_pend", &H::rcv_cwnd_pend, 7, "receiver window penalty 0..127"),
@@ -301,9 +298,8 @@ struct PdsAckCcCredit {
   }
   template <typename H = PdsAckCcCredit>
   static constexpr auto fields() {
-    return std::tuple_cat(
-        detail::ack_fields<H>(), detail::sack_fields("cc_type", &H::cc_type),
-        std::make_tuple(field("credit", &H::credit, 24, "credit granted so far, cyclic"),
+    return join(detail::ack_fields<H>(), detail::sack_fields("cc_type", &H::cc_type),
+                list_of(field("credit", &H::credit, 24, "credit granted so far, cyclic"),
                         reserved("cc_state_rsvd", 24),
                         field("ooo_count", &H::ooo_count, 16, "momentary out-of-order count")));
   }
@@ -334,9 +330,8 @@ struct PdsAckCcOther {
   }
   template <typename H = PdsAckCcOther>
   static constexpr auto fields() {
-    return std::tuple_cat(
-        detail::ack_fields<H>(), detail::sack_fields("cc_type", &H::cc_type),
-        std::make_tuple(field("ack_cc_state", &H::ack_cc_state, 64, "defined by cc_type")));
+    return join(detail::ack_fields<H>(), detail::sack_fields("cc_type", &H::cc_type),
+                list_of(field("ack_cc_state", &H::ack_cc_state, 64, "defined by cc_type")));
   }
 };
 
@@ -365,9 +360,8 @@ struct PdsAckCcx {
   }
   template <typename H = PdsAckCcx>
   static constexpr auto fields() {
-    return std::tuple_cat(
-        detail::ack_fields<H>(), detail::sack_fields("ccx_type", &H::ccx_type),
-        std::make_tuple(field("ack_ccx_state", &H::ack_ccx_state, 128, "defined by ccx_type")));
+    return join(detail::ack_fields<H>(), detail::sack_fields("ccx_type", &H::ccx_type),
+                list_of(field("ack_ccx_state", &H::ack_ccx_state, 128, "defined by ccx_type")));
   }
 };
 
@@ -411,9 +405,8 @@ struct PdsNackCcx {
 
   template <typename H = PdsNackCcx>
   static constexpr auto fields() {
-    return std::tuple_cat(
-        detail::nack_fields<H>(),
-        std::make_tuple(field("nccx_type", &H::nccx_type, 4, "scheme selector"),
+    return join(detail::nack_fields<H>(),
+                list_of(field("nccx_type", &H::nccx_type, 4, "scheme selector"),
                         field("nack_ccx_state", &H::nack_ccx_state, 124, "defined by nccx_type")));
   }
 };
@@ -434,8 +427,8 @@ struct PdsControl {
 
   template <typename H = PdsControl>
   static constexpr auto fields() {
-    return std::tuple_cat(detail::control_fields<H>(), detail::dpdcid_fields<H>(),
-                          detail::control_payload_fields<H>());
+    return join(detail::control_fields<H>(), detail::dpdcid_fields<H>(),
+                detail::control_payload_fields<H>());
   }
 };
 
@@ -456,8 +449,8 @@ struct PdsControlSyn {
 
   template <typename H = PdsControlSyn>
   static constexpr auto fields() {
-    return std::tuple_cat(detail::control_fields<H>(), detail::pdc_info_fields<H>(),
-                          detail::control_payload_fields<H>());
+    return join(detail::control_fields<H>(), detail::pdc_info_fields<H>(),
+                detail::control_payload_fields<H>());
   }
 };
 
@@ -473,9 +466,8 @@ struct PdsRudi {
 
   template <typename H = PdsRudi>
   static constexpr auto fields() {
-    return std::tuple_cat(
-        detail::prologue_fields<H>(),
-        std::make_tuple(reserved("flags_rsvd_a", 1),
+    return join(detail::prologue_fields<H>(),
+                list_of(reserved("flags_rsvd_a", 1),
                         field("m", &H::m, 1, "response: the request arrived with CE"),
                         field("retx", &H::retx, 1, "same pkt_id has been sent before"),
                         reserved("flags_rsvd_b", 4), reserved("reserved", 16),
@@ -492,8 +484,7 @@ struct PdsExpectedPsn {
 
   template <typename H = PdsExpectedPsn>
   static constexpr auto fields() {
-    return std::make_tuple(
-        field("expected_psn", &H::expected_psn, 32, "next PSN the target expects"));
+    return list_of(field("expected_psn", &H::expected_psn, 32, "next PSN the target expects"));
   }
 };
 
@@ -507,8 +498,8 @@ struct PdsUud {
 
   template <typename H = PdsUud>
   static constexpr auto fields() {
-    return std::tuple_cat(detail::prologue_fields<H>(),
-                          std::make_tuple(reserved("flags_rsvd", 7), reserved("reserved", 16)));
+    return join(detail::prologue_fields<H>(),
+                list_of(reserved("flags_rsvd", 7), reserved("reserved", 16)));
   }
 };
 

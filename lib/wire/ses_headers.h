@@ -10,19 +10,18 @@ namespace detail {
 
 template <typename H>
 constexpr auto ses_flags_fields() {
-  return std::make_tuple(reserved("rsvd_a", 2), field("opcode", &H::opcode, 6, "what is asked for"),
-                         field("version", &H::version, 2, "0"),
-                         field("dc", &H::dc, 1, "delivery complete"),
-                         field("ie", &H::ie, 1, "initiator error"),
-                         field("rel", &H::rel, 1, "1 relative, 0 absolute addressing"),
-                         field("hd", &H::hd, 1, "header data present"),
-                         field("eom", &H::eom, 1, "last packet of the message"),
-                         field("som", &H::som, 1, "first packet of the message"));
+  return list_of(reserved("rsvd_a", 2), field("opcode", &H::opcode, 6, "what is asked for"),
+                 field("version", &H::version, 2, "0"), field("dc", &H::dc, 1, "delivery complete"),
+                 field("ie", &H::ie, 1, "initiator error"),
+                 field("rel", &H::rel, 1, "1 relative, 0 absolute addressing"),
+                 field("hd", &H::hd, 1, "header data present"),
+                 field("eom", &H::eom, 1, "last packet of the message"),
+                 field("som", &H::som, 1, "first packet of the message"));
 }
 
 template <typename H>
 constexpr auto ses_target_fields() {
-  return std::make_tuple(
+  return list_of(
       field("ri_generation", &H::ri_generation, 8, "generation of the resource index"),
       field("job_id", &H::job_id, 24, "job identifier of the initiator"), reserved("rsvd_c", 4),
       field("pid_on_fep", &H::pid_on_fep, 12, "process at the target"), reserved("rsvd_d", 4),
@@ -32,31 +31,30 @@ constexpr auto ses_target_fields() {
 /// Bytes 0 to 11 of the 44-byte forms.
 template <typename H>
 constexpr auto ses_common_fields() {
-  return std::tuple_cat(ses_flags_fields<H>(),
-                        std::make_tuple(field("message_id", &H::message_id, 16,
-                                              "identifies the message; 0 means not valid")),
-                        ses_target_fields<H>());
+  return join(
+      ses_flags_fields<H>(),
+      list_of(field("message_id", &H::message_id, 16, "identifies the message; 0 means not valid")),
+      ses_target_fields<H>());
 }
 
 /// Bytes 0 to 11 of medium and small requests.
 template <typename H>
 constexpr auto ses_short_fields() {
-  return std::tuple_cat(
-      ses_flags_fields<H>(),
-      std::make_tuple(reserved("rsvd_b", 2),
+  return join(ses_flags_fields<H>(),
+              list_of(reserved("rsvd_b", 2),
                       field("request_length", &H::request_length, 14, "message length in bytes")),
-      ses_target_fields<H>());
+              ses_target_fields<H>());
 }
 
 template <typename H>
 constexpr auto request_length_field() {
-  return std::make_tuple(field("request_length", &H::request_length, 32, "whole message in bytes"));
+  return list_of(field("request_length", &H::request_length, 32, "whole message in bytes"));
 }
 
 /// Where a numbered message stands, in the place of the buffer offset. [decision 141]
 template <typename H>
 constexpr auto ses_sequence_fields() {
-  return std::make_tuple(
+  return list_of(
       field("stream", &H::stream, 24, "ordered messages of one initiator to one endpoint"),
       field("behind", &H::behind, 16, "the oldest one without an answer is so many before"),
       field("number", &H::number, 24, "of the message in its stream"));
@@ -65,7 +63,7 @@ constexpr auto ses_sequence_fields() {
 /// Bytes 32 to 39 when som=0.
 template <typename H>
 constexpr auto ses_position_fields() {
-  return std::make_tuple(
+  return list_of(
       reserved("rsvd_e", 18),
       field("payload_length", &H::payload_length, 14, "bytes of the message this packet covers"),
       field("message_offset", &H::message_offset, 32, "position of those bytes"));
@@ -73,20 +71,19 @@ constexpr auto ses_position_fields() {
 
 template <typename H>
 constexpr auto response_fields() {
-  return std::make_tuple(field("list", &H::list, 2, "where the message went"),
-                         field("opcode", &H::opcode, 6, "kind of response"),
-                         field("version", &H::version, 2, "0"),
-                         field("return_code", &H::return_code, 6, "outcome"));
+  return list_of(field("list", &H::list, 2, "where the message went"),
+                 field("opcode", &H::opcode, 6, "kind of response"),
+                 field("version", &H::version, 2, "0"),
+                 field("return_code", &H::return_code, 6, "outcome"));
 }
 
 template <typename H>
 constexpr auto atomic_fields() {
-  return std::make_tuple(
-      field("amo_opcode", &H::amo_opcode, 8, "operation"),
-      field("amo_datatype", &H::amo_datatype, 8, "element type"),
-      field("sem_vendor", &H::sem_vendor, 3, "vendor bits"), reserved("sem_rsvd", 3),
-      field("sem_cpu_coherent", &H::sem_cpu_coherent, 1, "coherent with the target CPU"),
-      field("sem_cacheable", &H::sem_cacheable, 1, "cacheable"), reserved("rsvd", 8));
+  return list_of(field("amo_opcode", &H::amo_opcode, 8, "operation"),
+                 field("amo_datatype", &H::amo_datatype, 8, "element type"),
+                 field("sem_vendor", &H::sem_vendor, 3, "vendor bits"), reserved("sem_rsvd", 3),
+                 field("sem_cpu_coherent", &H::sem_cpu_coherent, 1, "coherent with the target CPU"),
+                 field("sem_cacheable", &H::sem_cacheable, 1, "cacheable"), reserved("rsvd", 8));
 }
 
 }  // namespace detail
@@ -112,13 +109,12 @@ struct SesStandardFirst {
 
   template <typename H = SesStandardFirst>
   static constexpr auto fields() {
-    return std::tuple_cat(
-        detail::ses_common_fields<H>(),
-        std::make_tuple(field("buffer_offset", &H::buffer_offset, 64, "offset in the buffer"),
+    return join(detail::ses_common_fields<H>(),
+                list_of(field("buffer_offset", &H::buffer_offset, 64, "offset in the buffer"),
                         field("initiator", &H::initiator, 32, "initiator identifier (rank)"),
                         field("mkey_match", &H::mkey_match, 64, "memory key or match bits"),
                         field("header_data", &H::header_data, 64, "completion data when hd=1")),
-        detail::request_length_field<H>());
+                detail::request_length_field<H>());
   }
 };
 
@@ -144,12 +140,11 @@ struct SesStandardNext {
 
   template <typename H = SesStandardNext>
   static constexpr auto fields() {
-    return std::tuple_cat(
-        detail::ses_common_fields<H>(),
-        std::make_tuple(field("buffer_offset", &H::buffer_offset, 64, "offset in the buffer"),
+    return join(detail::ses_common_fields<H>(),
+                list_of(field("buffer_offset", &H::buffer_offset, 64, "offset in the buffer"),
                         field("initiator", &H::initiator, 32, "initiator identifier (rank)"),
                         field("mkey_match", &H::mkey_match, 64, "memory key or match bits")),
-        detail::ses_position_fields<H>(), detail::request_length_field<H>());
+                detail::ses_position_fields<H>(), detail::request_length_field<H>());
   }
 };
 
@@ -175,16 +170,15 @@ struct SesDeferrable {
 
   template <typename H = SesDeferrable>
   static constexpr auto fields() {
-    return std::tuple_cat(
-        detail::ses_common_fields<H>(),
-        std::make_tuple(
-            field("initiator_restart_token", &H::initiator_restart_token, 32,
-                  "chosen by the initiator"),
-            field("target_restart_token", &H::target_restart_token, 32, "0 on the first attempt"),
-            field("initiator", &H::initiator, 32, "initiator identifier"),
-            field("match_bits", &H::match_bits, 64, "match bits"),
-            field("header_data", &H::header_data, 64, "completion data when hd=1")),
-        detail::request_length_field<H>());
+    return join(detail::ses_common_fields<H>(),
+                list_of(field("initiator_restart_token", &H::initiator_restart_token, 32,
+                              "chosen by the initiator"),
+                        field("target_restart_token", &H::target_restart_token, 32,
+                              "0 on the first attempt"),
+                        field("initiator", &H::initiator, 32, "initiator identifier"),
+                        field("match_bits", &H::match_bits, 64, "match bits"),
+                        field("header_data", &H::header_data, 64, "completion data when hd=1")),
+                detail::request_length_field<H>());
   }
 };
 
@@ -211,15 +205,14 @@ struct SesDeferrableNext {
 
   template <typename H = SesDeferrableNext>
   static constexpr auto fields() {
-    return std::tuple_cat(
-        detail::ses_common_fields<H>(),
-        std::make_tuple(
-            field("initiator_restart_token", &H::initiator_restart_token, 32,
-                  "chosen by the initiator"),
-            field("target_restart_token", &H::target_restart_token, 32, "0 on the first attempt"),
-            field("initiator", &H::initiator, 32, "initiator identifier"),
-            field("match_bits", &H::match_bits, 64, "match bits")),
-        detail::ses_position_fields<H>(), detail::request_length_field<H>());
+    return join(detail::ses_common_fields<H>(),
+                list_of(field("initiator_restart_token", &H::initiator_restart_token, 32,
+                              "chosen by the initiator"),
+                        field("target_restart_token", &H::target_restart_token, 32,
+                              "0 on the first attempt"),
+                        field("initiator", &H::initiator, 32, "initiator identifier"),
+                        field("match_bits", &H::match_bits, 64, "match bits")),
+                detail::ses_position_fields<H>(), detail::request_length_field<H>());
   }
 };
 
@@ -246,12 +239,11 @@ struct SesSequenced {
 
   template <typename H = SesSequenced>
   static constexpr auto fields() {
-    return std::tuple_cat(
-        detail::ses_common_fields<H>(), detail::ses_sequence_fields<H>(),
-        std::make_tuple(field("initiator", &H::initiator, 32, "initiator identifier"),
+    return join(detail::ses_common_fields<H>(), detail::ses_sequence_fields<H>(),
+                list_of(field("initiator", &H::initiator, 32, "initiator identifier"),
                         field("match_bits", &H::match_bits, 64, "match bits"),
                         field("header_data", &H::header_data, 64, "completion data when hd=1")),
-        detail::request_length_field<H>());
+                detail::request_length_field<H>());
   }
 };
 
@@ -279,11 +271,10 @@ struct SesSequencedNext {
 
   template <typename H = SesSequencedNext>
   static constexpr auto fields() {
-    return std::tuple_cat(
-        detail::ses_common_fields<H>(), detail::ses_sequence_fields<H>(),
-        std::make_tuple(field("initiator", &H::initiator, 32, "initiator identifier"),
+    return join(detail::ses_common_fields<H>(), detail::ses_sequence_fields<H>(),
+                list_of(field("initiator", &H::initiator, 32, "initiator identifier"),
                         field("match_bits", &H::match_bits, 64, "match bits")),
-        detail::ses_position_fields<H>(), detail::request_length_field<H>());
+                detail::ses_position_fields<H>(), detail::request_length_field<H>());
   }
 };
 
@@ -309,15 +300,14 @@ struct SesReadyToRestart {
 
   template <typename H = SesReadyToRestart>
   static constexpr auto fields() {
-    return std::tuple_cat(
+    return join(
         detail::ses_common_fields<H>(),
-        std::make_tuple(
-            field("buffer_offset", &H::buffer_offset, 64, "where the restart begins"),
-            field("initiator", &H::initiator, 32, "initiator identifier of the RTR sender"),
-            field("initiator_restart_token", &H::initiator_restart_token, 32,
-                  "copied from the deferrable send"),
-            field("target_restart_token", &H::target_restart_token, 32, "chosen by the target"),
-            field("header_data", &H::header_data, 64, "0")),
+        list_of(field("buffer_offset", &H::buffer_offset, 64, "where the restart begins"),
+                field("initiator", &H::initiator, 32, "initiator identifier of the RTR sender"),
+                field("initiator_restart_token", &H::initiator_restart_token, 32,
+                      "copied from the deferrable send"),
+                field("target_restart_token", &H::target_restart_token, 32, "chosen by the target"),
+                field("header_data", &H::header_data, 64, "0")),
         detail::request_length_field<H>());
   }
 };
@@ -341,12 +331,11 @@ struct SesMedium {
 
   template <typename H = SesMedium>
   static constexpr auto fields() {
-    return std::tuple_cat(
-        detail::ses_short_fields<H>(),
-        std::make_tuple(
-            field("hdr_or_offset", &H::hdr_or_offset, 64, "hd=1: header data, hd=0: buffer offset"),
-            field("initiator", &H::initiator, 32, "initiator identifier"),
-            field("mkey_match", &H::mkey_match, 64, "memory key or match bits")));
+    return join(detail::ses_short_fields<H>(),
+                list_of(field("hdr_or_offset", &H::hdr_or_offset, 64,
+                              "hd=1: header data, hd=0: buffer offset"),
+                        field("initiator", &H::initiator, 32, "initiator identifier"),
+                        field("mkey_match", &H::mkey_match, 64, "memory key or match bits")));
   }
 };
 
@@ -367,9 +356,8 @@ struct SesSmall {
 
   template <typename H = SesSmall>
   static constexpr auto fields() {
-    return std::tuple_cat(
-        detail::ses_short_fields<H>(),
-        std::make_tuple(field("buffer_offset", &H::buffer_offset, 64, "offset in the buffer")));
+    return join(detail::ses_short_fields<H>(),
+                list_of(field("buffer_offset", &H::buffer_offset, 64, "offset in the buffer")));
   }
 };
 
@@ -403,9 +391,8 @@ struct ExtCompareSwap {
 
   template <typename H = ExtCompareSwap>
   static constexpr auto fields() {
-    return std::tuple_cat(
-        detail::atomic_fields<H>(),
-        std::make_tuple(field("compare_value", &H::compare_value, 128, "compare value or mask"),
+    return join(detail::atomic_fields<H>(),
+                list_of(field("compare_value", &H::compare_value, 128, "compare value or mask"),
                         field("swap_value", &H::swap_value, 128, "value to store")));
   }
 };
@@ -424,7 +411,7 @@ struct ExtRendezvous {
 
   template <typename H = ExtRendezvous>
   static constexpr auto fields() {
-    return std::make_tuple(
+    return list_of(
         field("eager_length", &H::eager_length, 32, "bytes sent eagerly with this request"),
         field("read_ri_generation", &H::read_ri_generation, 8, "generation for the read"),
         field("read_pid_on_fep", &H::read_pid_on_fep, 12, "PIDonFEP for the read"),
@@ -450,9 +437,9 @@ struct SesResponse {
 
   template <typename H = SesResponse>
   static constexpr auto fields() {
-    return std::tuple_cat(
+    return join(
         detail::response_fields<H>(),
-        std::make_tuple(
+        list_of(
             field("message_id", &H::message_id, 16, "message_id of the request answered"),
             field("ri_generation", &H::ri_generation, 8, "current generation if BAD_GENERATION"),
             field("job_id", &H::job_id, 24, "job_id of the request answered"),
@@ -478,18 +465,17 @@ struct SesResponseData {
 
   template <typename H = SesResponseData>
   static constexpr auto fields() {
-    return std::tuple_cat(
+    return join(
         detail::response_fields<H>(),
-        std::make_tuple(
-            field("message_id", &H::message_id, 16, "message_id of this response"),
-            reserved("rsvd_a", 8),
-            field("job_id", &H::job_id, 24, "job_id of the request answered"),
-            field("read_request_message_id", &H::read_request_message_id, 16,
-                  "message_id of the request answered"),
-            reserved("rsvd_b", 2),
-            field("payload_length", &H::payload_length, 14, "data bytes in this packet"),
-            field("modified_length", &H::modified_length, 32, "bytes of the whole response"),
-            field("message_offset", &H::message_offset, 32, "position of this packet's data")));
+        list_of(field("message_id", &H::message_id, 16, "message_id of this response"),
+                reserved("rsvd_a", 8),
+                field("job_id", &H::job_id, 24, "job_id of the request answered"),
+                field("read_request_message_id", &H::read_request_message_id, 16,
+                      "message_id of the request answered"),
+                reserved("rsvd_b", 2),
+                field("payload_length", &H::payload_length, 14, "data bytes in this packet"),
+                field("modified_length", &H::modified_length, 32, "bytes of the whole response"),
+                field("message_offset", &H::message_offset, 32, "position of this packet's data")));
   }
 };
 
@@ -508,15 +494,14 @@ struct SesResponseDataSmall {
 
   template <typename H = SesResponseDataSmall>
   static constexpr auto fields() {
-    return std::tuple_cat(
+    return join(
         detail::response_fields<H>(),
-        std::make_tuple(
-            reserved("rsvd_a", 2),
-            field("payload_length", &H::payload_length, 14, "data bytes in this packet"),
-            reserved("rsvd_b", 8),
-            field("job_id", &H::job_id, 24, "job_id of the request answered"),
-            field("original_request_psn", &H::original_request_psn, 32,
-                  "PSN of the request answered")));
+        list_of(reserved("rsvd_a", 2),
+                field("payload_length", &H::payload_length, 14, "data bytes in this packet"),
+                reserved("rsvd_b", 8),
+                field("job_id", &H::job_id, 24, "job_id of the request answered"),
+                field("original_request_psn", &H::original_request_psn, 32,
+                      "PSN of the request answered")));
   }
 };
 

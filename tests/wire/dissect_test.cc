@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "apps/dump/report.h"
+#include "lib/wire/ses_rules.h"
 #include "tests/wire/vectors.h"
 
 namespace uet::wire::test {
@@ -337,21 +338,23 @@ TEST(Problems, read_as_sentences) {
 }
 
 /// A visitor that can open sealed packets: here by knowing the clear text.
-struct OpeningVisitor {
-  Bytes clear;
+struct OpeningVisitor final : DissectVisitor {
+  std::vector<std::uint8_t> clear;
   std::vector<std::string> seen;
   bool can_open = true;
 
-  template <typename H>
-  void on_header(const H&, std::string_view name, std::size_t, std::span<const std::uint8_t>) {
+  void on_header(const HeaderType&, std::string_view name, std::size_t,
+                 std::span<const std::uint8_t>) override {
     seen.emplace_back(name);
   }
-  void on_bytes(BytesKind kind, std::size_t, std::span<const std::uint8_t> b) {
+  void on_bytes(BytesKind kind, std::size_t, std::span<const std::uint8_t> b) override {
     seen.push_back("bytes " + std::to_string(static_cast<int>(kind)) + " " +
                    std::to_string(b.size()));
   }
-  void on_problem(Problem, std::size_t, std::uint64_t, std::uint64_t) { seen.emplace_back("!"); }
-  std::optional<std::span<const std::uint8_t>> open(const SealedPacket& packet) {
+  void on_problem(Problem, std::size_t, std::uint64_t, std::uint64_t) override {
+    seen.emplace_back("!");
+  }
+  std::optional<std::span<const std::uint8_t>> open(const SealedPacket& packet) override {
     EXPECT_EQ(packet.tss_header.size(), 12U);
     EXPECT_EQ(packet.context.source.size(), 4U);
     EXPECT_EQ(packet.context.encapsulation.size(), 8U);

@@ -9,8 +9,7 @@
 #include <sstream>
 #include <string>
 
-#include "lib/wire/headers.h"
-#include "lib/wire/reflect.h"
+#include "lib/wire/header_type.h"
 #include "tools/wire_gen/wireshark_names.h"
 
 namespace uet::gen {
@@ -74,13 +73,13 @@ std::string lua_field_constructor(const std::string& name, const FieldInfo& info
 /// Widest declaration of each filter name: headers that share a name must share the field.
 std::map<std::string, FieldInfo> lua_fields() {
   std::map<std::string, FieldInfo> fields;
-  wire::UetHeaders::for_each([&]<typename H>() {
-    wire::for_each_info<H>([&](const FieldInfo& info) {
-      if (info.is_reserved) return;
-      const auto [it, is_new] = fields.emplace(wireshark_name(H::kName, info.name), info);
+  for (const wire::HeaderType& type : wire::uet_header_types()) {
+    for (const FieldInfo& info : type.fields) {
+      if (info.is_reserved) continue;
+      const auto [it, is_new] = fields.emplace(wireshark_name(type.name, info.name), info);
       if (!is_new && info.width > it->second.width) it->second = info;
-    });
-  });
+    }
+  }
   return fields;
 }
 
@@ -100,20 +99,20 @@ void write_lua(std::ostream& out, const std::string& tree) {
   for (const auto& [name, info] : lua_fields())
     out << "F[" << in_quotes(name) << "] = " << lua_field_constructor(name, info) << "\n";
   out << "\n-- Declared headers: {filter name, bit offset, width, kind}.\nlocal H = {}\n";
-  wire::UetHeaders::for_each([&]<typename H>() {
-    out << "H." << H::kName << " = {size = " << H::kSize << ", layer = " << in_quotes(H::kLayer)
+  for (const wire::HeaderType& type : wire::uet_header_types()) {
+    out << "H." << type.name << " = {size = " << type.size << ", layer = " << in_quotes(type.layer)
         << ", fields = {\n";
-    wire::for_each_info<H>([&](const FieldInfo& info) {
-      if (info.is_reserved) return;
+    for (const FieldInfo& info : type.fields) {
+      if (info.is_reserved) continue;
       const char* kind = info.kind == FieldKind::kSigned ? "signed"
                          : info.kind == FieldKind::kBool ? "bool"
                          : info.width > 64               ? "wide"
                                                          : "number";
-      out << "  {" << in_quotes(wireshark_name(H::kName, info.name)) << ", " << info.offset << ", "
+      out << "  {" << in_quotes(wireshark_name(type.name, info.name)) << ", " << info.offset << ", "
           << info.width << ", " << in_quotes(kind) << ", " << in_quotes(info.name) << "},\n";
-    });
+    }
     out << "}}\n";
-  });
+  }
   out << "local PDS_TYPE = {" << value_names(wire::enum_entries<wire::PdsType>(), "[", "]=")
       << "}\nlocal NEXT_HDR = {" << value_names(wire::enum_entries<wire::NextHdr>(), "[", "]=")
       << "}\nlocal CTL_TYPE = {" << value_names(wire::enum_entries<wire::ControlType>(), "[", "]=")
@@ -148,14 +147,6 @@ std::string scapy_name(std::string_view field) {
   return std::string(field == "payload" ? "payload_word" : field);
 }
 
-/// What a newly made H holds in this field: a type of its own, 1 where a form needs it.
-template <typename H>
-std::map<std::string_view, std::uint64_t> defaults_of() {
-  std::map<std::string_view, std::uint64_t> out;
-  wire::for_each_value(H{}, [&](const wire::FieldValue& v) { out[v.info.name] = v.value.lo; });
-  return out;
-}
-
 void write_scapy(std::ostream& out, const std::string& tree) {
   out << "# Ultra Ethernet Transport for scapy. Generated from the header declarations; do not "
          "edit.\n"
@@ -170,26 +161,25 @@ void write_scapy(std::ostream& out, const std::string& tree) {
          "        Field.__init__(self, name, default, \"h\")\n\n\n"
          "class UetHeader(Packet):\n"
          "    \"\"\"Base of all UET headers.\"\"\"\n";
-  wire::UetHeaders::for_each([&]<typename H>() {
-    auto defaults = defaults_of<H>();
-    out << "\n\nclass " << class_name(H::kName) << "(UetHeader):\n    name = "
-        << in_quotes(std::string("UET ") + std::string(H::kLayer) + " " + std::string(H::kName))
-        << "\n    form = " << in_quotes(H::kName) << "\n    size = " << H::kSize
+  for (const wire::HeaderType& type : wire::uet_header_types()) {
+    out << "\n\nclass " << class_name(type.name) << "(UetHeader):\n    name = "
+        << in_quotes(std::string("UET ") + std::string(type.layer) + " " + std::string(type.name))
+        << "\n    form = " << in_quotes(type.name) << "\n    size = " << type.size
         << "\n    fields_desc = [\n";
-    wire::for_each_info<H>([&](const FieldInfo& info) {
+    // A newly made header holds a type of its own, and 1 where a form needs it.
+    for (const auto& [info, value, bytes, bytes_size] : type.defaults()) {
       out << "        ";
-      const std::uint64_t value = info.is_reserved ? 0 : defaults[info.name];
       if (info.kind == FieldKind::kSigned)
         out << "UetSignedField(" << in_quotes(scapy_name(info.name)) << ", 0),\n";
       else if (info.kind == FieldKind::kEnum)
-        out << "BitEnumField(" << in_quotes(scapy_name(info.name)) << ", " << value << ", "
+        out << "BitEnumField(" << in_quotes(scapy_name(info.name)) << ", " << value.lo << ", "
             << info.width << ", {" << value_names(info.entries, "", ": ") << "}),\n";
       else
-        out << "BitField(" << in_quotes(scapy_name(info.name)) << ", " << value << ", "
+        out << "BitField(" << in_quotes(scapy_name(info.name)) << ", " << value.lo << ", "
             << info.width << "),\n";
-    });
+    }
     out << "    ]\n";
-  });
+  }
   out << "\n\n" << tree;
 }
 
@@ -198,20 +188,20 @@ void write_scapy(std::ostream& out, const std::string& tree) {
 
 void write_names(std::ostream& out) {
   nlohmann::ordered_json table;
-  wire::UetHeaders::for_each([&]<typename H>() {
+  for (const wire::HeaderType& type : wire::uet_header_types()) {
     nlohmann::ordered_json fields;
-    wire::for_each_info<H>([&](const FieldInfo& info) {
+    for (const FieldInfo& info : type.fields) {
       if (!info.is_reserved)
         fields[std::string(info.name)] = {{"offset", info.offset},
                                           {"width", info.width},
-                                          {"wireshark", wireshark_name(H::kName, info.name)},
+                                          {"wireshark", wireshark_name(type.name, info.name)},
                                           {"scapy", scapy_name(info.name)}};
-    });
-    table[std::string(H::kName)] = {{"layer", H::kLayer},
-                                    {"size", H::kSize},
-                                    {"scapy", class_name(H::kName)},
-                                    {"fields", fields}};
-  });
+    }
+    table[std::string(type.name)] = {{"layer", type.layer},
+                                     {"size", type.size},
+                                     {"scapy", class_name(type.name)},
+                                     {"fields", fields}};
+  }
   out << table.dump(1) << "\n";
 }
 
