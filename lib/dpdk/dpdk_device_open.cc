@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -56,14 +58,34 @@ net::MacAddress made_up_mac(std::size_t seed) {
   return mac;
 }
 
-/// Processes of one job open their ports at once, and virtio_user wants a vhost that is there.
-void wait_for_peer(const DeviceSpec& spec) {
-  const std::string socket = spec.argument("path");
-  if (spec.kind != DeviceKind::kVirtio || socket.empty() || spec.argument("server") == "1") return;
-  const auto end = std::chrono::steady_clock::now() + kVhostPatience;
-  while (access(socket.c_str(), F_OK) != 0 && std::chrono::steady_clock::now() < end)
+/// Processes of one job open their ports at once, and virtio_user wants a vhost that is there and listens.
+class VhostWait {
+ public:
+  explicit VhostWait(const DeviceSpec& spec) {
+    if (spec.kind != DeviceKind::kVirtio || spec.argument("server") == "1") return;
+    const std::string socket = spec.argument("path");
+    if (socket.empty()) return;
+    end_ = std::chrono::steady_clock::now() + kVhostPatience;
+    while (access(socket.c_str(), F_OK) != 0 && pause()) {
+    }
+  }
+
+  /// After a failure: true, some time later, when it is worth another try. A vhost makes its socket, then listens on it.
+  bool may_try_again(const std::string& error) const {
+    const auto says = [&](int code) { return error.find(std::strerror(code)) != error.npos; };
+    return (says(ECONNREFUSED) || says(ENOENT)) && pause();
+  }
+
+ private:
+  /// False when the time is over.
+  bool pause() const {
+    if (std::chrono::steady_clock::now() >= end_) return false;
     std::this_thread::sleep_for(kVhostPause);
-}
+    return true;
+  }
+
+  std::chrono::steady_clock::time_point end_{};  ///< long ago: no vhost is waited for
+};
 
 /// Marks ports as ours, so that neither we nor the application open one twice.
 std::uint64_t owner_id() {
@@ -131,11 +153,12 @@ std::unique_ptr<DpdkDevice> DpdkDevice::open(const DpdkDeviceConfig& config, bas
                                              std::string& error) {
   // An AF_XDP socket that was just closed may still have its queue, and the driver does not survive hearing so.
   const unsigned attempts = config.spec.kind == DeviceKind::kAfXdp ? kXdpAttempts : 1;
-  wait_for_peer(config.spec);
+  const VhostWait vhost(config.spec);
   for (unsigned i = 1;; ++i) {
     std::unique_ptr<DpdkDevice> device(new DpdkDevice(config, trace));
     if (device->bring_up(error)) return device;
     device.reset();
+    if (vhost.may_try_again(error)) continue;
     if (i >= attempts || !xdp_was_in_use) return nullptr;
     std::this_thread::sleep_for(kXdpPause);
   }

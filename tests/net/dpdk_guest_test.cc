@@ -3,6 +3,8 @@
 #include <rte_dev.h>
 #include <rte_eal.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
@@ -68,22 +70,44 @@ TEST_F(DpdkGuestTest, virtio_user__whose_peer_vanished_closes_without_a_signal) 
   device.reset();
 }
 
-// Processes of one job open their ports at once.
-TEST_F(DpdkGuestTest, virtio_user__waits_for_a_vhost_that_comes_a_little_later) {
-  DpdkDeviceConfig config{.packets = 256};
-  ASSERT_TRUE(parse_device_spec("dpdk:net_vhost51,iface=" + path("later"), config.spec, error_));
-  base::Trace trace;
-  std::string why;
-  std::unique_ptr<DpdkDevice> vhost;
-  std::thread later([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    vhost = DpdkDevice::open(config, trace, why);
+// Processes of one job open their ports at once. A vhost makes its socket before it listens on it.
+class LateVhostTest : public DpdkGuestTest {
+ protected:
+  /// Opens both ends; `begin` runs in the thread of the late one, before it opens its own.
+  template <typename Begin>
+  void meet(const std::string& number, Begin&& begin) {
+    DpdkDeviceConfig config{.packets = 256};
+    const std::string spec = "dpdk:net_vhost" + number + ",iface=" + path("later");
+    ASSERT_TRUE(parse_device_spec(spec, config.spec, error_));
+    base::Trace trace;
+    std::string why;
+    std::unique_ptr<DpdkDevice> vhost;
+    std::thread later([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      begin();
+      vhost = DpdkDevice::open(config, trace, why);
+    });
+    auto device = open("net_virtio_user" + number + ",path=" + path("later") + ",queues=1");
+    later.join();
+    ASSERT_TRUE(vhost) << why;
+    ASSERT_TRUE(device) << error_;
+    EXPECT_TRUE(passes(*device, *vhost));
+  }
+};
+
+TEST_F(LateVhostTest, virtio_user__waits_for_its_socket) {
+  meet("51", [] {});
+}
+
+TEST_F(LateVhostTest, virtio_user__waits_for_it_to_listen) {
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  path("later").copy(address.sun_path, sizeof address.sun_path - 1);
+  const int bound = socket(AF_UNIX, SOCK_STREAM, 0);
+  ASSERT_EQ(bind(bound, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  meet("54", [&] {
+    close(bound);
+    unlink(address.sun_path);
   });
-  auto device = open("net_virtio_user51,path=" + path("later") + ",queues=1");
-  later.join();
-  ASSERT_TRUE(vhost) << why;
-  ASSERT_TRUE(device) << error_;
-  EXPECT_TRUE(passes(*device, *vhost));
 }
 
 TEST_F(DpdkGuestTest, application_s_pending_signals__are_still_its_own) {
