@@ -19,7 +19,7 @@ namespace {
 /// A file holds two records in turn, each in a sector of its own: while one is written the other
 /// says what was true before. The valid one with more counters is the newer.
 constexpr std::size_t kRecord = 48, kStride = 512;
-constexpr std::string_view kFormat = "uet-tsc/1 ";
+constexpr std::string_view kRecordFormat = "uet-tsc/1 ";
 
 std::string hex(std::span<const std::uint8_t> bytes) {
   constexpr std::string_view kDigits = "0123456789abcdef";
@@ -39,18 +39,18 @@ std::string hex(std::uint64_t n) {
 
 /// "uet-tsc/1 <16 digits> live <16 digits: complement>" and a line end.
 std::string record_of(const CounterState::Status& s) {
-  std::string out = std::string(kFormat) + hex(s.reserved) + (s.is_retired ? " dead " : " live ") +
-                    hex(~s.reserved).substr(0, 15) + "\n";
+  std::string out = std::string(kRecordFormat) + hex(s.reserved) +
+                    (s.is_retired ? " dead " : " live ") + hex(~s.reserved).substr(0, 15) + "\n";
   UET_CHECK(out.size() == kRecord);
   return out;
 }
 
 std::optional<CounterState::Status> parse_record(std::string_view text) {
-  if (text.size() < kRecord || !text.starts_with(kFormat)) return std::nullopt;
+  if (text.size() < kRecord || !text.starts_with(kRecordFormat)) return std::nullopt;
   CounterState::Status s;
-  const char* from = text.data() + kFormat.size();
+  const char* from = text.data() + kRecordFormat.size();
   if (std::from_chars(from, from + 16, s.reserved, 16).ptr != from + 16) return std::nullopt;
-  s.is_retired = text.substr(kFormat.size() + 16, 6) == " dead ";
+  s.is_retired = text.substr(kRecordFormat.size() + 16, 6) == " dead ";
   if (text.substr(0, kRecord) != record_of(s)) return std::nullopt;
   return s;
 }

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "apps/fabric/values.h"
+#include "apps/fabric/words.h"
 #include "lib/base/result.h"
 
 namespace uet::fabric {
@@ -26,18 +27,6 @@ Json with(std::string_view name, Json value) {
   Json reply = done();
   reply[std::string(name)] = std::move(value);
   return reply;
-}
-
-std::vector<std::string_view> words_of(std::string_view text) {
-  std::vector<std::string_view> words;
-  constexpr std::string_view kSpaces = " \t\r";
-  for (;;) {
-    const std::size_t start = text.find_first_not_of(kSpaces);
-    if (start == std::string_view::npos) return words;
-    const std::size_t end = std::min(text.find_first_of(kSpaces, start), text.size());
-    words.push_back(text.substr(start, end - start));
-    text.remove_prefix(end);
-  }
 }
 
 /// What a command does to each of its links, or why it cannot be understood.

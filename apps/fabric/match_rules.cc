@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "apps/fabric/values.h"
+#include "apps/fabric/words.h"
 #include "lib/wire/codec.h"
 #include "lib/wire/headers.h"
 
@@ -29,16 +30,6 @@ std::optional<wire::PdsType> type_named(std::string_view name) {
     if (std::ranges::equal(entry.name, name, {}, lower, lower))
       return static_cast<wire::PdsType>(entry.value);
   return std::nullopt;
-}
-
-std::vector<std::string_view> words_of(std::string_view text) {
-  std::vector<std::string_view> words;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(' '), text.size());
-    if (end != 0) words.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return words;
 }
 
 /// Sets what one key=value says; a sentence when it says nothing sensible.

@@ -104,7 +104,7 @@ constexpr std::string_view kLinkHelp =
     "like the command of this name, from the beginning: rate, delay, loss, duplicate, "
     "late_duplicate, reorder, corrupt, truncate, trim, kill = true";
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   return '"' + std::string(text) + '"';
 }
 
@@ -184,12 +184,12 @@ class Reader {
       if (key == keys.end()) {
         std::string known;
         for (const Key<T>& k : keys) known += (known.empty() ? "" : ", ") + std::string(k.name);
-        fail(entry.line, "unknown key " + quoted(entry.key) + " in " + quoted(section.name) +
+        fail(entry.line, "unknown key " + in_quotes(entry.key) + " in " + in_quotes(section.name) +
                              "; it knows " + known);
         return;
       }
       if (const auto allowed = set(object, *key, entry.text))
-        fail(entry.line, entry.key + ": " + quoted(entry.text) + " is not " + *allowed);
+        fail(entry.line, entry.key + ": " + in_quotes(entry.text) + " is not " + *allowed);
     }
   }
 
@@ -198,7 +198,7 @@ class Reader {
     const bool is_table =
         section.name == "fabric" || section.name == "run" || section.name == "uet";
     if (!is_list && !is_table) {
-      fail(section.line, "unknown heading " + quoted(section.name) +
+      fail(section.line, "unknown heading " + in_quotes(section.name) +
                              "; there are [fabric], [run], [uet], [[leg]], [[link]] and [[at]]");
     } else if (is_list != section.is_repeated) {
       fail(section.line,
@@ -239,7 +239,7 @@ class Reader {
     }
     const std::string& place = keys.memif.empty() ? keys.port : keys.memif;
     if (keys.count > 1 && place.find("%n") == std::string::npos) {
-      fail(section.line, "several legs need %n in " + quoted(place));
+      fail(section.line, "several legs need %n in " + in_quotes(place));
       return;
     }
     for (std::uint64_t i = 0; i < keys.count; ++i) {
@@ -279,7 +279,7 @@ class Reader {
         command({}, entry.key + " " + name->text + " " + entry.text, entry.line);
       } else {
         fail(entry.line,
-             "unknown key " + quoted(entry.key) + " in \"link\"; " + std::string(kLinkHelp));
+             "unknown key " + in_quotes(entry.key) + " in \"link\"; " + std::string(kLinkHelp));
       }
     }
   }
@@ -294,7 +294,8 @@ class Reader {
     }
     const auto when = parse_duration(time->text);
     if (!when) {
-      fail(time->line, "time: " + quoted(time->text) + " is not a time with its unit, as \"5s\"");
+      fail(time->line,
+           "time: " + in_quotes(time->text) + " is not a time with its unit, as \"5s\"");
       return;
     }
     // A list is several commands at the same time.
@@ -315,10 +316,10 @@ class Reader {
     std::set<std::string> names;
     for (LegConfig& leg : s.legs) {
       if (!is_name(leg.name)) {
-        fail(leg.line, "name: " + quoted(leg.name) + " is not made of letters, digits, _ and .");
+        fail(leg.line, "name: " + in_quotes(leg.name) + " is not made of letters, digits, _ and .");
       } else if (!names.insert(leg.name).second || leg.name.starts_with("leaf") ||
                  leg.name.starts_with("spine")) {
-        fail(leg.line, "name: " + quoted(leg.name) + " is taken; each leg needs its own");
+        fail(leg.line, "name: " + in_quotes(leg.name) + " is taken; each leg needs its own");
       }
       if (leg.wraps) leg.leaf %= s.leaves;
       if (leg.leaf >= s.leaves)

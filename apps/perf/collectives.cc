@@ -186,8 +186,8 @@ void broadcast(Call& c) {
   hand_down(c, tree);
 }
 
-using Run = void (*)(Call&);
-constexpr std::array<Run, std::size(kCollectives)> kRuns = {
+using CallOnce = void (*)(Call&);
+constexpr std::array<CallOnce, std::size(kCollectives)> kCalls = {
     all_reduce_ring, all_reduce_tree, all_gather, reduce_scatter, broadcast, all_to_all};
 
 }  // namespace
@@ -218,7 +218,7 @@ void run_collective(const CollectiveShape& shape, Group& group, std::uint64_t nu
                     const std::uint8_t* in, std::uint8_t* out, std::uint8_t* scratch) {
   Call call{shape, group, number, in, out, scratch};
   const auto at = std::find(std::begin(kCollectives), std::end(kCollectives), shape.name);
-  kRuns[static_cast<std::size_t>(at - std::begin(kCollectives))](call);
+  kCalls[static_cast<std::size_t>(at - std::begin(kCollectives))](call);
 }
 
 void run_barrier(Group& group, std::uint64_t number, std::uint8_t* scratch) {

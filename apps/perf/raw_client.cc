@@ -23,7 +23,7 @@ constexpr Duration kAskAgain = Duration::from_ms(20);
 constexpr Duration kFarewell = Duration::from_seconds(5);
 // Beyond what a scheduler may keep the peer waiting on a crowded machine.
 constexpr Duration kPingPatience = Duration::from_seconds(1);
-constexpr std::size_t kRuns = 5;
+constexpr std::size_t kRawRuns = 5;
 // A run takes as long as it needs for so many packets, within some time.
 constexpr std::uint64_t kFewest = 32;
 constexpr Duration kPatience = Duration::from_seconds(1);
@@ -34,7 +34,7 @@ struct Throughput {
   Spread gbps, packets_per_second;  ///< over the runs
 };
 
-struct Run {
+struct RawRun {
   std::uint64_t sent = 0;
   std::uint64_t received = 0;
   double gbps = 0;
@@ -106,8 +106,8 @@ class RawClient {
   Throughput throughput(std::size_t size, bool copy) {
     std::vector<double> gbps, packets;
     Throughput result;
-    for (std::size_t i = 0; i < kRuns; ++i) {
-      const Run run = measure_throughput(size, copy);
+    for (std::size_t i = 0; i < kRawRuns; ++i) {
+      const RawRun run = measure_throughput(size, copy);
       gbps.push_back(run.gbps);
       packets.push_back(run.packets_per_second);
       result.sent += run.sent;
@@ -118,12 +118,13 @@ class RawClient {
     return result;
   }
 
-  Run measure_throughput(std::size_t size, bool copy) {
+  RawRun measure_throughput(std::size_t size, bool copy) {
     ++run_;
     ask(RawKind::kStart, RawKind::kReady);
-    Run result;
-    result.sent = send_for(
-        Duration::from_ns(static_cast<std::int64_t>(options_.seconds * 1e9 / kRuns)), size, copy);
+    RawRun result;
+    result.sent =
+        send_for(Duration::from_ns(static_cast<std::int64_t>(options_.seconds * 1e9 / kRawRuns)),
+                 size, copy);
     const auto report = RawReport::parse(ask(RawKind::kEnd, RawKind::kReport));
     if (!report)
       throw std::runtime_error("the peer sent a malformed report; is it the same version?");
@@ -212,8 +213,8 @@ class RawClient {
 
   void print(const Throughput& bulk, const Throughput& small, const Latency& latency) const {
     if (options_.json) return print_json(bulk, small, latency);
-    fmt::print("{}, {} runs of {:g} s{}\n", side_.port().facts().name, kRuns,
-               options_.seconds / kRuns, options_.copy ? ", payload copied on both sides" : "");
+    fmt::print("{}, {} runs of {:g} s{}\n", side_.port().facts().name, kRawRuns,
+               options_.seconds / kRawRuns, options_.copy ? ", payload copied on both sides" : "");
     fmt::print("{:<24} {:>10}{:>10}{:>10}   {}\n", "", "min", "median", "max", "lost");
     const auto row = [](const std::string& name, const Spread& s, double unit,
                         const std::string& lost) {
@@ -239,7 +240,7 @@ class RawClient {
         {"port", side_.port().facts().name},
         {"size", options_.size},
         {"copy", options_.copy},
-        {"runs", kRuns},
+        {"runs", kRawRuns},
         {"gbps", bulk.gbps.median},
         {"gbps_min", bulk.gbps.min},
         {"gbps_max", bulk.gbps.max},

@@ -64,7 +64,7 @@ class Stream {
 };
 
 /// One run of one test; both sides hold the same plan.
-struct Run {
+struct TcpRun {
   const Plan& plan;
   Stream& stream;
   std::vector<std::uint8_t>& buffer;
@@ -108,7 +108,7 @@ Figure measure(const FabricOptions& o, const Plan& plan, ControlChannel& control
     control.exchange({{"plan", to_json(plan)}, {"messages", messages}}, "the server's answer");
     std::vector<double> of_run;
     of_run.reserve(is_latency_test(plan.test) ? messages : 0);
-    const double took = Run{plan, stream, buffer}.measure(messages, of_run);
+    const double took = TcpRun{plan, stream, buffer}.measure(messages, of_run);
     if (!rounds.counts()) continue;
     seconds.push_back(took);
     half_rtts.push_back(std::move(of_run));
@@ -158,7 +158,7 @@ int run_server(const FabricOptions& o, Patience& patience) {
       throw ControlLost("the client asks for a run that makes no sense; is it the same version?");
     std::vector<std::uint8_t> buffer(plan->size);
     control.send({{"ok", true}});
-    Run{*plan, stream, buffer}.serve(messages);
+    TcpRun{*plan, stream, buffer}.serve(messages);
   }
 }
 

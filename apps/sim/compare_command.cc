@@ -14,7 +14,7 @@ namespace uet::sim {
 
 namespace {
 
-struct Options : RunOptions {
+struct CompareOptions : RunOptions {
   std::vector<cc::Algorithm> algorithms = {cc::Algorithm::kNscc};
   std::vector<cc::LoadBalancing> balancers = {cc::LoadBalancing::kBitmap};
   std::vector<std::string> faults;  ///< as given; empty: one without any
@@ -108,7 +108,7 @@ void add_run(Row& row, const RunResult& r) {
   row.drops.values.push_back(static_cast<double>(r.drops));
 }
 
-base::Result<Row, std::string> measure(const Options& options, const std::string& fault,
+base::Result<Row, std::string> measure(const CompareOptions& options, const std::string& fault,
                                        cc::Algorithm algorithm, cc::LoadBalancing balancer,
                                        const TrafficMatrix* fixed, Shared& shared) {
   Row row{.fault = whole_fault(options, fault),
@@ -144,7 +144,7 @@ void print_row(const Row& row, std::size_t width) {
       row.drops.mean());
 }
 
-void print_table(const Options& o, const Shared& shared, const std::vector<Row>& rows) {
+void print_table(const CompareOptions& o, const Shared& shared, const std::vector<Row>& rows) {
   std::size_t width = 5;
   for (const Row& row : rows) width = std::max(width, row.fault.size());
   fmt::print("traffic    {}\n", shared.traffic);
@@ -175,7 +175,7 @@ void print_csv(const std::vector<Row>& rows) {
   }
 }
 
-void print_json(const Options& o, Shared& shared, const std::vector<Row>& rows) {
+void print_json(const CompareOptions& o, Shared& shared, const std::vector<Row>& rows) {
   auto list = nlohmann::json::array();
   for (const Row& r : rows) {
     list.push_back({{"fault", r.fault},
@@ -201,7 +201,7 @@ int refuse(const std::string& why) {
   return kUsage;
 }
 
-int compare(const Options& o) {
+int compare(const CompareOptions& o) {
   if (const std::string wrong = check(o); !wrong.empty()) return refuse(wrong);
   // A matrix of a file is the same for all seeds; a pattern is drawn anew.
   std::unique_ptr<TrafficMatrix> fixed;
@@ -238,8 +238,8 @@ int compare(const Options& o) {
 }  // namespace
 
 void add_compare_command(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<Options>();
-  Options& o = *options;
+  auto options = std::make_shared<CompareOptions>();
+  CompareOptions& o = *options;
   CLI::App* command = app.add_subcommand(
       "compare",
       "run the same traffic under several algorithms, path choices and faults: one table");

@@ -7,7 +7,7 @@ namespace uet::sim {
 
 namespace {
 
-constexpr std::uint8_t kDscpTrimmed = 26;
+constexpr std::uint8_t kDscpOfTrimmed = 26;
 
 }  // namespace
 
@@ -115,7 +115,7 @@ bool LinkAttacker::change(SecureAttack how, Recorded& p) {
     case SecureAttack::kRemark: {
       const std::uint32_t draw = rng_.next_u32();
       p.tos.value = static_cast<std::uint8_t>(draw);
-      if ((draw & 0x100) != 0) p.tos = net::TosByte::of(kDscpTrimmed, p.tos.ecn());
+      if ((draw & 0x100) != 0) p.tos = net::TosByte::of(kDscpOfTrimmed, p.tos.ecn());
       return true;
     }
   }

@@ -23,7 +23,7 @@ namespace {
 /// Other runs that `plot` draws over the first one: more colors would not be told apart.
 constexpr std::size_t kVersusMax = 3;
 
-struct Options : RunOptions {
+struct RunCommandOptions : RunOptions {
   std::string per_flow, trace, plot;
   bool json = false, path_state = false;
   std::vector<std::string> versus;
@@ -73,12 +73,12 @@ void add_run_options(CLI::App& command, RunOptions& o) {
       ->capture_default_str();
 }
 
-void forget(Options& o, const std::string& name) {
+void forget(RunCommandOptions& o, const std::string& name) {
   std::erase_if(o.given, [&name](const auto& option) { return option.first == name; });
 }
 
 /// The options of a command line that describe its run; of a flag no values.
-void note_given(const CLI::App& command, Options& o) {
+void note_given(const CLI::App& command, RunCommandOptions& o) {
   static const std::vector<std::string> kNotOfTheRun = {"--out",   "--json",       "--per-flow",
                                                         "--trace", "--path-state", "--versus"};
   for (const CLI::Option* option : command.parse_order()) {
@@ -90,7 +90,7 @@ void note_given(const CLI::App& command, Options& o) {
   }
 }
 
-std::string command_line(const Options& o) {
+std::string command_line(const RunCommandOptions& o) {
   std::string line = "uet-sim run";
   for (const auto& [name, values] : o.given) {
     if (values.empty()) line += " " + name;
@@ -105,8 +105,9 @@ std::string command_line(const Options& o) {
 }
 
 /// `base` with what the text of a --versus says differently.
-base::Result<Options, std::string> versus(const Options& base, const std::string& text) {
-  Options o = base;
+base::Result<RunCommandOptions, std::string> versus(const RunCommandOptions& base,
+                                                    const std::string& text) {
+  RunCommandOptions o = base;
   CLI::App parser;
   parser.set_help_flag();
   add_run_options(parser, o);
@@ -125,7 +126,7 @@ base::Result<Options, std::string> versus(const Options& base, const std::string
   return o;
 }
 
-void show_result(const Options& o, const PlayedRun& run, double wall_s) {
+void show_result(const RunCommandOptions& o, const PlayedRun& run, double wall_s) {
   if (o.json) {
     fmt::print("{}\n", json_text(run.json, run.config, run.result, wall_s));
   } else {
@@ -134,7 +135,7 @@ void show_result(const Options& o, const PlayedRun& run, double wall_s) {
 }
 
 /// Empty, or which file could not be written.
-std::string write_files(const Options& o, const PlayedRun& run) {
+std::string write_files(const RunCommandOptions& o, const PlayedRun& run) {
   const auto cannot = [](const std::string& path) { return path + ": cannot be written"; };
   if (o.per_flow.empty()) return {};
   if (!write_per_flow(o.per_flow, run.config, run.result)) return cannot(o.per_flow);
@@ -143,7 +144,7 @@ std::string write_files(const Options& o, const PlayedRun& run) {
 }
 
 /// Plays the run and shows its figures; an exit code when it cannot be played.
-base::Result<PlayedRun, int> play(const Options& o) {
+base::Result<PlayedRun, int> play(const RunCommandOptions& o) {
   if (const std::string wrong = check(o); !wrong.empty()) return refuse(wrong);
   const auto matrix = load(o);
   if (!matrix) return o.pattern.empty() ? fail(matrix.error()) : refuse(matrix.error());
@@ -190,8 +191,8 @@ int write_page(const std::string& path, const std::vector<PlayedRun>& runs) {
   return out ? kDone : fail(fmt::format("{}: cannot be written", path));
 }
 
-int run(const Options& o) {
-  std::vector<Options> wanted = {o};
+int run(const RunCommandOptions& o) {
+  std::vector<RunCommandOptions> wanted = {o};
   if (!o.plot.empty() && !page::can_draw()) return fail(page::drawing_missing("uet-sim"));
   if (o.versus.size() > kVersusMax) return refuse(fmt::format("at most {} --versus", kVersusMax));
   if (!o.versus.empty() && !(o.per_flow.empty() && o.trace.empty()))
@@ -202,7 +203,7 @@ int run(const Options& o) {
     wanted.push_back(std::move(other.value()));
   }
   std::vector<PlayedRun> runs;
-  for (const Options& each : wanted) {
+  for (const RunCommandOptions& each : wanted) {
     if (!runs.empty() && !o.json) fmt::print("\n");
     auto played = play(each);
     if (!played) return played.error();
@@ -217,7 +218,7 @@ int run(const Options& o) {
   return all ? kDone : kFailed;
 }
 
-void add_options(CLI::App& command, Options& o) {
+void add_options(CLI::App& command, RunCommandOptions& o) {
   add_run_options(command, o);
   command.add_option("--per-flow", o.per_flow, "write one CSV line a flow");
   command.add_flag("--path-state", o.path_state,
@@ -231,7 +232,7 @@ void add_options(CLI::App& command, Options& o) {
 }  // namespace
 
 void add_run_command(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RunCommandOptions>();
   CLI::App* run_app =
       app.add_subcommand("run", "run a traffic matrix and measure completion times");
   add_options(*run_app, *options);
@@ -240,7 +241,7 @@ void add_run_command(CLI::App& app, int& exit_code) {
     exit_code = run(*options);
   });
 
-  auto plot_options = std::make_shared<Options>();
+  auto plot_options = std::make_shared<RunCommandOptions>();
   CLI::App* plot_app = app.add_subcommand(
       "plot", "as run, and draw what happened into one HTML file, also runs over each other");
   add_options(*plot_app, *plot_options);

@@ -26,7 +26,7 @@ namespace uet::sim {
 
 namespace {
 
-struct Options {
+struct SwarmOptions {
   std::string seeds = "1..100";
   std::string ops, without, modes, episodes, only;
   bool shrink = false, verbose = false, keep_going = false, expect_all = false;
@@ -69,7 +69,7 @@ std::optional<SeedRange> parse_seeds(const std::string& text) {
   return {};
 }
 
-std::optional<SwarmMask> parse_mask(const Options& o) {
+std::optional<SwarmMask> parse_mask(const SwarmOptions& o) {
   SwarmMask mask;
   std::istringstream ops(o.ops), without(o.without), modes(o.modes);
   for (std::string word; std::getline(ops, word, ',');) {
@@ -212,7 +212,7 @@ void limit_world(int seconds) {
 }
 
 /// One world, from its seed to its report.
-void play(std::uint64_t seed, const Options& o, const SwarmMask& mask, Totals& totals) {
+void play(std::uint64_t seed, const SwarmOptions& o, const SwarmMask& mask, Totals& totals) {
   const std::string again = command_for(seed, mask);
   g_reproduce[again.copy(g_reproduce, sizeof g_reproduce - 1)] = 0;
   limit_world(kLongestWorldSeconds);
@@ -234,7 +234,7 @@ void play(std::uint64_t seed, const Options& o, const SwarmMask& mask, Totals& t
   if (o.shrink) report_shrunk(seed, mask);
 }
 
-bool is_wanted(std::uint64_t seed, const Options& o) {
+bool is_wanted(std::uint64_t seed, const SwarmOptions& o) {
   if (o.only.empty()) return true;
   const SwarmPlan plan = plan_world(seed);
   if (o.only == "secure") return plan.secure.is_on;
@@ -250,8 +250,8 @@ struct Share {
 static_assert(std::is_trivially_copyable_v<Share>);
 
 /// Every `step`-th world of the range.
-void play_range(const SeedRange& seeds, std::uint64_t step, const Options& o, const SwarmMask& mask,
-                Share& share) {
+void play_range(const SeedRange& seeds, std::uint64_t step, const SwarmOptions& o,
+                const SwarmMask& mask, Share& share) {
   for (std::uint64_t seed = seeds.first; seed <= seeds.last; seed += step) {
     share.seed = seed;
     if (is_wanted(seed, o)) play(seed, o, mask, share.totals);
@@ -263,7 +263,7 @@ void play_range(const SeedRange& seeds, std::uint64_t step, const Options& o, co
 
 /// Shares the worlds among processes: a world that crashes takes only its own process with it, and with --keep-going another
 /// one goes on behind it.
-Totals play_in_processes(const SeedRange& seeds, const Options& o, const SwarmMask& mask) {
+Totals play_in_processes(const SeedRange& seeds, const SwarmOptions& o, const SwarmMask& mask) {
   void* const memory = mmap(nullptr, o.jobs * sizeof(Share), PROT_READ | PROT_WRITE,
                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return {.failed = 1};
@@ -317,7 +317,7 @@ bool plant([[maybe_unused]] const std::string& name) {
 #endif
 }
 
-int swarm(const Options& o) {
+int swarm(const SwarmOptions& o) {
   if (!plant(o.plant)) {
     fmt::print(stderr, "uet-sim: no bug '{}' can be planted in this build\n", o.plant);
     return kUsage;
@@ -355,7 +355,7 @@ int swarm(const Options& o) {
 }  // namespace
 
 void add_swarm_command(CLI::App& app, int& exit_code) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<SwarmOptions>();
   CLI::App* command =
       app.add_subcommand("swarm", "play random worlds and check that every promise is kept");
   command->add_option("--seeds", o->seeds, "which worlds: A..B, or one number")

@@ -12,7 +12,7 @@ namespace {
 
 constexpr Duration kInterval = Duration::from_seconds(1);
 
-double us(Duration d) {
+double in_us(Duration d) {
   return static_cast<double>(d.ns()) / 1000;
 }
 
@@ -32,8 +32,8 @@ std::string to_json(Instant now, const pds::Pds::CongestionView& view) {
   const cc::Ccc& ccc = view.ccc;
   std::string line = fmt::format(
       R"({{"t":{},"peer":"{}","window":{},"inflight":{},"base_rtt_us":{},"rtt_us":{}{},"paths":[)",
-      now.ns(), view.peer.to_string(), ccc.window_bytes(), in_flight(ccc), us(ccc.base_rtt()),
-      us(ccc.smoothed_rtt()), credit_member(ccc));
+      now.ns(), view.peer.to_string(), ccc.window_bytes(), in_flight(ccc), in_us(ccc.base_rtt()),
+      in_us(ccc.smoothed_rtt()), credit_member(ccc));
   const char* separator = "";
   for (std::size_t i = 0; i < ccc.path_count(); ++i) {
     const cc::Ccc::PathInfo path = ccc.path(i);
@@ -41,7 +41,7 @@ std::string to_json(Instant now, const pds::Pds::CongestionView& view) {
     fmt::format_to(
         std::back_inserter(line),
         R"({}{{"entropy":{},"plane":{},"state":"{}","score":{},"rtt_us":{},"sent":{},"marks":{},"trims":{},"losses":{}}})",
-        separator, path.entropy, path.plane, name_of(path.state), path.penalty, us(path.rtt),
+        separator, path.entropy, path.plane, name_of(path.state), path.penalty, in_us(path.rtt),
         path.sent, path.marks, path.trims, path.losses);
     separator = ",";
   }
@@ -54,8 +54,8 @@ std::string ordered_to_json(Instant now, const pds::Pds::CongestionView& view) {
       R"({{"t":{},"peer":"{}","window":{},"inflight":{},"base_rtt_us":{},"rtt_us":{}{},"ordered":true,)"
       R"("note":"an ordered context (ROD) keeps to one path: FI_UET_LB and FI_UET_PATHS do not apply"}})"
       "\n",
-      now.ns(), view.peer.to_string(), ccc.window_bytes(), in_flight(ccc), us(ccc.base_rtt()),
-      us(ccc.smoothed_rtt()), credit_member(ccc));
+      now.ns(), view.peer.to_string(), ccc.window_bytes(), in_flight(ccc), in_us(ccc.base_rtt()),
+      in_us(ccc.smoothed_rtt()), credit_member(ccc));
 }
 
 std::string planes_to_json(Instant now, const net::Port& port) {

@@ -13,7 +13,7 @@ namespace {
 
 using Kind = Setting::Kind;
 
-constexpr std::uint64_t kSecond = 1'000'000'000;
+constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
 
 std::string lower(std::string_view text) {
   std::string out(text);
@@ -76,7 +76,7 @@ std::optional<std::uint64_t> parse_scaled(std::string_view text, std::span<const
 
 // The longer suffix first: "5ms" also ends in "s".
 constexpr std::array kTimeUnits = {Unit{"ns", 1}, Unit{"us", 1'000}, Unit{"ms", 1'000'000},
-                                   Unit{"s", kSecond}};
+                                   Unit{"s", kNsPerSecond}};
 constexpr std::array kSizeUnits = {Unit{"K", 1ull << 10}, Unit{"M", 1ull << 20},
                                    Unit{"G", 1ull << 30}};
 

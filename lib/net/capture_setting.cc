@@ -5,7 +5,7 @@ namespace uet::net {
 
 namespace {
 
-constexpr const char* kKnown =
+constexpr const char* kKnownParts =
     "write path[,size=64M][,files=4][,snap=256]: bytes of a file, files kept, bytes kept of a "
     "packet";
 
@@ -50,14 +50,14 @@ bool CaptureFileConfig::parse(std::string_view text, CaptureFileConfig& config,
     const std::size_t equals = std::min(part.find('='), part.size());
     if (equals == part.size() ||
         !parse_key(part.substr(0, equals), part.substr(equals + 1), config)) {
-      error =
-          "'" + std::string(part) + "' is no setting of a capture or out of its bounds; " + kKnown;
+      error = "'" + std::string(part) + "' is no setting of a capture or out of its bounds; " +
+              kKnownParts;
       return false;
     }
     text.remove_prefix(std::min(comma + 1, text.size()));
   }
   if (!config.path.empty()) return true;
-  error = std::string("a capture needs a path; ") + kKnown;
+  error = std::string("a capture needs a path; ") + kKnownParts;
   return false;
 }
 

@@ -41,7 +41,7 @@ bool assign(std::optional<T> value, T& to) {
   return value.has_value();
 }
 
-constexpr const char* kKnown =
+constexpr const char* kKnownKeys =
     "loss, reorder, duplicate, corrupt (0 to 1), delay, jitter (e.g. 100us), each also as rx_... "
     "or tx_..., "
     "dir=rx|tx|both, seed";
@@ -121,7 +121,7 @@ bool ImpairConfig::parse(const std::string& text, ImpairConfig& config, std::str
     at = comma + 1;
     const std::size_t equals = part.find('=');
     if (equals == std::string::npos) {
-      error = "FI_UET_IMPAIR: '" + part + "' is not key=value; known are " + kKnown;
+      error = "FI_UET_IMPAIR: '" + part + "' is not key=value; known are " + kKnownKeys;
       return false;
     }
     const std::string key = part.substr(0, equals);
@@ -129,10 +129,10 @@ bool ImpairConfig::parse(const std::string& text, ImpairConfig& config, std::str
       case Outcome::kDone:
         break;
       case Outcome::kBadValue:
-        error = "FI_UET_IMPAIR: bad value in '" + part + "'; known are " + kKnown;
+        error = "FI_UET_IMPAIR: bad value in '" + part + "'; known are " + kKnownKeys;
         return false;
       case Outcome::kUnknownKey:
-        error = "FI_UET_IMPAIR: unknown key '" + key + "'; known are " + kKnown;
+        error = "FI_UET_IMPAIR: unknown key '" + key + "'; known are " + kKnownKeys;
         return false;
     }
   }

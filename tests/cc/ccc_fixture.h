@@ -10,6 +10,10 @@
 
 namespace uet::cc {
 
+constexpr Instant at(std::int64_t ns) {
+  return Instant::from_ns(ns);
+}
+
 inline CcConfig hand_config(Algorithm algorithm = Algorithm::kNscc) {
   CcConfig c;
   c.algorithm = algorithm;

@@ -3,14 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/cc/ccc_fixture.h"
+
 namespace uet::cc {
 namespace {
 
 using base::BitRate;
 
-constexpr Instant at(std::int64_t ns) {
-  return Instant::from_ns(ns);
-}
 constexpr Duration ns(std::int64_t value) {
   return Duration::from_ns(value);
 }

@@ -9,9 +9,6 @@
 namespace uet::cc {
 namespace {
 
-constexpr Instant at(std::int64_t ns) {
-  return Instant::from_ns(ns);
-}
 constexpr SourceKey kA{.source = 1, .ccc_id = 1}, kB{.source = 2, .ccc_id = 1},
     kC{.source = 2, .ccc_id = 2};
 

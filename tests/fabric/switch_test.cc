@@ -17,13 +17,13 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-const std::string kStar = "[fabric]\nhost_rate = \"1Gb/s\"\ndelay = \"10us\"\n";
+const std::string kSwitchStar = "[fabric]\nhost_rate = \"1Gb/s\"\ndelay = \"10us\"\n";
 const std::string kFourPaths =
     "[fabric]\nleaves = 2\nspines = 4\nhost_rate = \"10Gb/s\"\nrate = \"1Gb/s\"\ndelay = "
     "\"10us\"\n";
 
 TEST_F(FabricTest, unknown_destination_is_flooded_and_then_learned) {
-  start(kStar, 3);
+  start(kSwitchStar, 3);
   inject({.from = 0, .to = 1});
   run_for(Duration::from_ms(1));
   EXPECT_THAT(sent(1), SizeIs(1));
@@ -37,7 +37,7 @@ TEST_F(FabricTest, unknown_destination_is_flooded_and_then_learned) {
 }
 
 TEST_F(FabricTest, frames_arrive_unchanged) {
-  start(kStar, 2);
+  start(kSwitchStar, 2);
   introduce();
   for (const bool v6 : {false, true}) {
     for (const bool native : {false, true}) {
@@ -65,7 +65,7 @@ TEST_F(FabricTest, broadcast_reaches_all_but_the_sender) {
 }
 
 TEST_F(FabricTest, address_that_moves_is_found_at_its_new_leg) {
-  start(kStar, 3);
+  start(kSwitchStar, 3);
   introduce();
   Bytes moved = frame_of({.from = 1, .to = 0});
   device(2).inject(moved);
@@ -79,7 +79,7 @@ TEST_F(FabricTest, address_that_moves_is_found_at_its_new_leg) {
 }
 
 TEST_F(FabricTest, reconnected_leg_forgets_who_was_there) {
-  start(kStar, 3);
+  start(kSwitchStar, 3);
   introduce();
   ++device(1).generation;
   run_for(Duration::from_ms(1));
@@ -89,7 +89,7 @@ TEST_F(FabricTest, reconnected_leg_forgets_who_was_there) {
 }
 
 TEST_F(FabricTest, odd_frames_are_counted_and_dropped) {
-  start(kStar, 2);
+  start(kSwitchStar, 2);
   device(0).inject(Bytes(13, 1));
   Bytes from_group = frame_of({});
   from_group[6] |= 1;
@@ -288,7 +288,7 @@ TEST_F(FabricTest, slow_path_is_slow) {
 }
 
 TEST_F(FabricTest, faults_happen_at_the_named_link_only) {
-  start(kStar, 3);
+  start(kSwitchStar, 3);
   introduce();
   command("loss leaf0>host1 1");
   command("duplicate leaf0>host2 100%");
@@ -306,7 +306,7 @@ TEST_F(FabricTest, faults_happen_at_the_named_link_only) {
 }
 
 TEST_F(FabricTest, corruption_spares_the_headers) {
-  start(kStar, 2);
+  start(kSwitchStar, 2);
   introduce();
   command("corrupt all 1");
   for (int i = 0; i < 200; ++i) inject({.uet_bytes = 100});
@@ -316,7 +316,7 @@ TEST_F(FabricTest, corruption_spares_the_headers) {
 }
 
 TEST_F(FabricTest, host_that_takes_nothing_costs_a_bounded_number_of_frames) {
-  start(kStar, 2);
+  start(kSwitchStar, 2);
   introduce();
   device(1).room = 0;
   for (int i = 0; i < 1000; ++i) inject({.uet_bytes = 100});
@@ -333,7 +333,7 @@ TEST_F(FabricTest, host_that_takes_nothing_costs_a_bounded_number_of_frames) {
 }
 
 TEST_F(FabricTest, empty_pool_drops_and_recovers) {
-  start(kStar + "packets = 64\nnic_queue = \"1MiB\"\n", 2);
+  start(kSwitchStar + "packets = 64\nnic_queue = \"1MiB\"\n", 2);
   introduce();
   for (int i = 0; i < 300; ++i) inject({});
   run_for(Duration::from_ms(10));

@@ -9,14 +9,14 @@ namespace {
 using ses::AmoDatatype;
 using ses::AmoOpcode;
 
-struct Weather {
+struct AtomicCase {
   const char* name;
   bool ordered;
   /// Bytes of old values that an ACK may carry: elements above it go back as read data does.
   const char* ack_data;
 };
 
-class AtomicTest : public testing::TestWithParam<Weather> {
+class AtomicTest : public testing::TestWithParam<AtomicCase> {
  protected:
   static std::map<std::string, std::string> variables() {
     return {{"PDS", std::string("Max_ACK_Data_Size=") + GetParam().ack_data}};
@@ -53,9 +53,10 @@ class AtomicTest : public testing::TestWithParam<Weather> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Weather, AtomicTest,
-                         testing::Values(Weather{"rud", false, "16"}, Weather{"rod", true, "16"},
-                                         Weather{"rud_return", false, "4"},
-                                         Weather{"rod_return", true, "4"}),
+                         testing::Values(AtomicCase{"rud", false, "16"},
+                                         AtomicCase{"rod", true, "16"},
+                                         AtomicCase{"rud_return", false, "4"},
+                                         AtomicCase{"rod_return", true, "4"}),
                          [](const auto& weather) { return weather.param.name; });
 
 // Covers: SES-73

@@ -17,12 +17,12 @@ namespace {
 
 using testing::HasSubstr;
 
-const tss::Fingerprint kKey{1, 2, 3, 4};
+const tss::Fingerprint kFingerprint{1, 2, 3, 4};
 
 struct Made {
   Made() {
     std::string error;
-    EXPECT_TRUE(state.create(kKey, error)) << error;
+    EXPECT_TRUE(state.create(kFingerprint, error)) << error;
   }
   TempFolder folder;
   CounterState state{folder / "state"};
@@ -30,19 +30,19 @@ struct Made {
 
 TEST(CounterState, reservations_follow_each_other) {
   Made m;
-  EXPECT_EQ(m.state.reserve(kKey, 100)->first, 0u);
-  EXPECT_EQ(m.state.reserve(kKey, 100)->first, 100u);
-  EXPECT_EQ(CounterState(m.folder / "state").reserve(kKey, 5)->end, 205u);
-  EXPECT_EQ(m.state.status(kKey)->reserved, 205u);
+  EXPECT_EQ(m.state.reserve(kFingerprint, 100)->first, 0u);
+  EXPECT_EQ(m.state.reserve(kFingerprint, 100)->first, 100u);
+  EXPECT_EQ(CounterState(m.folder / "state").reserve(kFingerprint, 5)->end, 205u);
+  EXPECT_EQ(m.state.status(kFingerprint)->reserved, 205u);
 }
 
 TEST(CounterState, create__never_begins_again) {
   Made m;
-  ASSERT_TRUE(m.state.reserve(kKey, 100));
+  ASSERT_TRUE(m.state.reserve(kFingerprint, 100));
   std::string error;
-  EXPECT_FALSE(m.state.create(kKey, error));
+  EXPECT_FALSE(m.state.create(kFingerprint, error));
   EXPECT_EQ(error, "");
-  EXPECT_EQ(m.state.reserve(kKey, 1)->first, 100u);
+  EXPECT_EQ(m.state.reserve(kFingerprint, 1)->first, 100u);
 }
 
 // Covers: TSS-T23
@@ -51,15 +51,15 @@ TEST(CounterState, missing_or_damaged_state_gives_nothing) {
   EXPECT_THAT(m.state.reserve({9}, 1).error(), HasSubstr("uet-keys install"));
   for (const auto& entry : std::filesystem::directory_iterator(m.folder / "state"))
     std::ofstream(entry.path()) << "something else";
-  EXPECT_THAT(m.state.reserve(kKey, 1).error(), HasSubstr("damaged"));
+  EXPECT_THAT(m.state.reserve(kFingerprint, 1).error(), HasSubstr("damaged"));
   std::string error;
-  EXPECT_FALSE(m.state.create(kKey, error));
+  EXPECT_FALSE(m.state.create(kFingerprint, error));
   EXPECT_THAT(error, HasSubstr("damaged"));
 }
 
 TEST(CounterState, torn_record_leaves_the_one_before_it) {
   Made m;
-  for (int i = 0; i < 4; ++i) ASSERT_TRUE(m.state.reserve(kKey, 10));
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(m.state.reserve(kFingerprint, 10));
   std::filesystem::path path;
   for (const auto& entry : std::filesystem::directory_iterator(m.folder / "state")) path = entry;
   // The fourth reservation is the record at 0. It was not on disk when the power went.
@@ -68,25 +68,25 @@ TEST(CounterState, torn_record_leaves_the_one_before_it) {
   file.seekp(20);
   file << "zz";
   file.close();
-  EXPECT_EQ(m.state.reserve(kKey, 10)->first, 30u);
+  EXPECT_EQ(m.state.reserve(kFingerprint, 10)->first, 30u);
 }
 
 TEST(CounterState, last_counters_are_given_once) {
   Made m;
-  ASSERT_TRUE(m.state.reserve(kKey, tss::kCounterMax - 5));
-  EXPECT_EQ(m.state.reserve(kKey, 100)->end, tss::kCounterMax);
-  const auto none = m.state.reserve(kKey, 100);
+  ASSERT_TRUE(m.state.reserve(kFingerprint, tss::kCounterMax - 5));
+  EXPECT_EQ(m.state.reserve(kFingerprint, 100)->end, tss::kCounterMax);
+  const auto none = m.state.reserve(kFingerprint, 100);
   EXPECT_EQ(none->first, none->end);
 }
 
 // Covers: TSS-T27
 TEST(CounterState, retired_key_stays_retired) {
   Made m;
-  EXPECT_EQ(m.state.retire(kKey), "");
-  EXPECT_THAT(m.state.reserve(kKey, 1).error(), HasSubstr("retired"));
+  EXPECT_EQ(m.state.retire(kFingerprint), "");
+  EXPECT_THAT(m.state.reserve(kFingerprint, 1).error(), HasSubstr("retired"));
   std::string error;
-  EXPECT_FALSE(m.state.create(kKey, error));
-  EXPECT_TRUE(m.state.status(kKey)->is_retired);
+  EXPECT_FALSE(m.state.create(kFingerprint, error));
+  EXPECT_TRUE(m.state.status(kFingerprint)->is_retired);
 }
 
 /// A process that reserves and tells what it got, until it is killed.
@@ -104,7 +104,7 @@ TEST(CounterState, processes_that_are_killed_at_any_moment_repeat_nothing) {
       ::close(told[0]);
       CounterState state(m.folder / "state");
       for (;;) {
-        const auto range = state.reserve(kKey, 10);
+        const auto range = state.reserve(kFingerprint, 10);
         if (!range || ::write(told[1], &range->first, 8) != 8) ::_exit(1);
       }
     }
@@ -132,7 +132,7 @@ TEST(CounterState, threads_and_processes_share_by_the_lock) {
   for (auto& mine : got) {
     threads.emplace_back([&m, &mine] {
       CounterState state(m.folder / "state");
-      for (int i = 0; i < 50; ++i) mine.push_back(state.reserve(kKey, 3)->first);
+      for (int i = 0; i < 50; ++i) mine.push_back(state.reserve(kFingerprint, 3)->first);
     });
   }
   for (auto& t : threads) t.join();

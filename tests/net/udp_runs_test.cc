@@ -15,7 +15,7 @@ using net::FabricAddress;
 
 namespace {
 
-constexpr std::uint16_t kTestPort = 14794;
+constexpr std::uint16_t kRunsPort = 14794;
 
 struct Kind {
   const char* name;
@@ -47,7 +47,7 @@ class UdpRunsTest : public testing::TestWithParam<Kind> {
   std::unique_ptr<net::Port> open(const char* address, bool merges) {
     net::PortRequest request;
     request.spec = std::string("udp:") + address + (merges ? "" : ",merge=0");
-    request.udp_port = kTestPort;
+    request.udp_port = kRunsPort;
     request.packets = 1024;
     return open_udp_port(request, trace_, error_);
   }

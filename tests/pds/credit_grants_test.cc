@@ -13,7 +13,7 @@ constexpr std::uint32_t request_of(std::uint8_t ccc_id, std::uint32_t target = k
   return std::uint32_t{ccc_id} << 24 | target;
 }
 
-PdsConfig config_of() {
+PdsConfig grants_config() {
   PdsConfig config;
   config.max_ccc = 2;
   return config;
@@ -27,7 +27,7 @@ cc::CcConfig credit_config(cc::Algorithm algorithm = cc::Algorithm::kRccc) {
 struct Granting {
   explicit Granting(const cc::CcConfig& config = credit_config())
       : cc_config(config),
-        env(config_of(), cc_config, facts_of_port(), pool, rng, trace, ses),
+        env(grants_config(), cc_config, facts_of_port(), pool, rng, trace, ses),
         pdcs(8, Duration{}, 0, rng, env.hash_key),
         credit(env, pdcs, scheduler, cc_config) {}
   ~Granting() {

@@ -9,7 +9,7 @@
 namespace uet::pds::test {
 namespace {
 
-PdsConfig config_of() {
+PdsConfig kept_config() {
   PdsConfig config;
   config.gtd_store_max = 256;  // a quarter: 64
   config.pds_clear_time = Duration::from_ms(1);
@@ -18,7 +18,7 @@ PdsConfig config_of() {
 
 struct Keeping : Parts {
   explicit Keeping(bool is_proven = true)
-      : Parts(config_of()), kept(env, scheduler), trackers(env.limits.window, 1) {
+      : Parts(kept_config()), kept(env, scheduler), trackers(env.limits.window, 1) {
     establish(false);
     pdc.is_proven = is_proven;
     pdc.share = kept.peers().join(pdc.peer, true);

@@ -10,7 +10,7 @@ namespace {
 
 const Duration kSecond = Duration::from_seconds(1);
 
-PdsConfig config_of() {
+PdsConfig liveness_config() {
   PdsConfig config;
   config.peer_timeout = kSecond * 8;
   config.pdc_idle_time = kSecond;
@@ -72,7 +72,7 @@ TEST(Liveness, prove__ends_the_pdc_of_a_former_life_only_if_that_is_given_up) {
 }
 
 TEST(Liveness, look__closes_an_initiator_that_was_idle_for_its_time) {
-  Life t(config_of());
+  Life t(liveness_config());
   Pdc& pdc = t.established(2);
   t.liveness.look(kNow + kSecond - Duration::from_ns(1), pdc);
   EXPECT_EQ(pdc.state, PdcState::kEstablished);
@@ -82,7 +82,7 @@ TEST(Liveness, look__closes_an_initiator_that_was_idle_for_its_time) {
 }
 
 TEST(Liveness, look__a_target_waits_twice_as_long) {
-  Life t(config_of());
+  Life t(liveness_config());
   Pdc& pdc = t.proven(2);
   t.liveness.look(kNow + kSecond, pdc);
   EXPECT_EQ(pdc.state, PdcState::kEstablished);
@@ -91,7 +91,7 @@ TEST(Liveness, look__a_target_waits_twice_as_long) {
 }
 
 TEST(Liveness, look__ends_a_pdc_whose_peer_is_silent_while_something_is_out) {
-  Life t(config_of());
+  Life t(liveness_config());
   Pdc& pdc = t.established(2);
   t.send(pdc, 4);
   t.liveness.look(kNow + kSecond * 8 - Duration::from_ns(1), pdc);
@@ -103,7 +103,7 @@ TEST(Liveness, look__ends_a_pdc_whose_peer_is_silent_while_something_is_out) {
 
 // This side was told to come back later: it is the silent one.
 TEST(Liveness, look__does_not_count_the_time_of_a_pause) {
-  Life t(config_of());
+  Life t(liveness_config());
   Pdc& pdc = t.established(2);
   TxRecord& record = t.window.at(pdc, t.send(pdc, 4));
   for (const TxEvent event : {TxEvent::kRefused, TxEvent::kPaused})
@@ -116,7 +116,7 @@ TEST(Liveness, look__does_not_count_the_time_of_a_pause) {
 }
 
 TEST(Liveness, look__asks_a_target_whose_read_data_is_waited_for_less_and_less_often) {
-  Life t(config_of());
+  Life t(liveness_config());
   Pdc& pdc = t.established(2);
   pdc.locks = 1;
   const Duration rto = t.window.rto(pdc, 0);
@@ -133,7 +133,7 @@ TEST(Liveness, look__asks_a_target_whose_read_data_is_waited_for_less_and_less_o
 }
 
 TEST(Liveness, look__an_unproven_pdc_ends_when_its_syn_packets_can_no_longer_come) {
-  Life t(config_of());
+  Life t(liveness_config());
   Pdc& pdc = t.served(2);
   const Instant end = kNow + t.openings.memory();
   t.liveness.look(end - Duration::from_ns(1), pdc);

@@ -10,7 +10,7 @@ namespace {
 
 const Duration kSecond = Duration::from_seconds(1);
 
-PdsConfig config_of() {
+PdsConfig openings_config() {
   PdsConfig config;
   config.max_pdc = 40;
   config.max_tombstones = 2;
@@ -19,7 +19,8 @@ PdsConfig config_of() {
 }
 
 struct Remembering : Parts {
-  explicit Remembering(const PdsConfig& config = config_of()) : Parts(config), openings(env, 40) {}
+  explicit Remembering(const PdsConfig& config = openings_config())
+      : Parts(config), openings(env, 40) {}
   /// A target PDC from before now, as `remember` meets it.
   static Pdc& make(Pdc& pdc, std::uint32_t start, bool is_proven, bool has_delivered) {
     pdc.peer = address_of(3);
@@ -124,7 +125,7 @@ TEST(Openings, expire__empties_both_memories) {
 }
 
 TEST(Openings, without_tombstones_nothing_is_remembered_and_there_is_always_room) {
-  PdsConfig config = config_of();
+  PdsConfig config = openings_config();
   config.max_tombstones = 0;
   Remembering t(config);
   Pdc pdc;

@@ -8,7 +8,7 @@
 namespace uet::pds::test {
 namespace {
 
-PdsConfig config_of() {
+PdsConfig reorder_config() {
   PdsConfig config;
   config.rod_reorder = true;
   config.held_packets_max = 6;
@@ -18,7 +18,7 @@ PdsConfig config_of() {
 const Duration kRound = Duration::from_us(10);
 
 struct Holding {
-  explicit Holding(const PdsConfig& config = config_of())
+  explicit Holding(const PdsConfig& config = reorder_config())
       : env(config, {}, facts_of_port(), pool, rng, trace, ses),
         nacks(env),
         pdcs(8, Duration{}, 0, rng, env.hash_key),

@@ -38,7 +38,7 @@ class UntouchedHeap {
   }
 };
 
-std::string matrix() {
+std::string pdc_matrix() {
   std::ostringstream out;
   for (const bool initiator : {true, false}) {
     out << (initiator ? "initiator" : "target") << '\n';
@@ -58,9 +58,9 @@ TEST(PdcState, matrix_is_the_committed_one) {
   std::stringstream committed;
   committed << file.rdbuf();
   if (std::getenv("UET_WRITE_MATRIX") != nullptr) {
-    std::ofstream(UET_PDC_MATRIX) << matrix();
+    std::ofstream(UET_PDC_MATRIX) << pdc_matrix();
   } else {
-    EXPECT_EQ(matrix(), committed.str());
+    EXPECT_EQ(pdc_matrix(), committed.str());
   }
 }
 

@@ -22,7 +22,7 @@ constexpr auto event_at(std::size_t i) {
   return static_cast<TxEvent>(i);
 }
 
-std::string matrix() {
+std::string tx_matrix() {
   std::ostringstream out;
   for (std::size_t s = 0; s < kTxStateCount; ++s)
     for (std::size_t e = 0; e < kTxEventCount; ++e) {
@@ -54,9 +54,9 @@ TEST(TxState, matrix_is_the_committed_one) {
   std::stringstream committed;
   committed << file.rdbuf();
   if (std::getenv("UET_WRITE_MATRIX") != nullptr) {
-    std::ofstream(UET_TX_MATRIX) << matrix();
+    std::ofstream(UET_TX_MATRIX) << tx_matrix();
   } else {
-    EXPECT_EQ(matrix(), committed.str());
+    EXPECT_EQ(tx_matrix(), committed.str());
   }
 }
 

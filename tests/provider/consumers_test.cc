@@ -11,8 +11,6 @@
 namespace uet::provider::testing {
 namespace {
 
-constexpr int kBasicModes = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
-
 class ConsumersTest : public ::testing::Test {
  protected:
   ConsumersTest() {

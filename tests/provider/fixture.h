@@ -43,6 +43,9 @@ class Variable {
 /// A loopback address that no other test process uses: `index` from 1 to 250.
 std::string address_of(int index);
 
+/// What the provider asks for where the application is ready for it.
+inline constexpr int kBasicModes = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+
 /// Hints for provider uet with nothing asked for.
 Info make_hints();
 /// fi_getinfo with these; null (and `error`) when it fails.

@@ -27,8 +27,6 @@ class RmaTest : public PairTest {
   std::uint64_t base = 0;
 };
 
-constexpr int kBasicModes = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
-
 TEST_F(RmaTest, write_and_read_back__with_provider_and_with_user_keys) {
   for (const int mode : {kBasicModes, 0}) {
     open_with_memory(mode, 1 << 20);

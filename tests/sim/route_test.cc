@@ -11,7 +11,7 @@
 namespace uet::sim {
 namespace {
 
-FabricConfig config_of(std::uint32_t tiers, std::uint32_t hosts, std::uint32_t planes = 1) {
+FabricConfig route_config(std::uint32_t tiers, std::uint32_t hosts, std::uint32_t planes = 1) {
   FabricConfig c;
   c.tree = FatTree::for_hosts(hosts, tiers);
   c.hosts = hosts;
@@ -59,7 +59,7 @@ class RouteTest : public testing::Test, public FrameObserver {
 };
 
 TEST_F(RouteTest, repair__leaves_out_a_dead_spine_and_takes_it_back) {
-  make(config_of(2, 32));
+  make(route_config(2, 32));
   cut("spine0");
   EXPECT_NEAR(arrive(0, 31), 192, 30);
   fabric_->repair_routes();
@@ -75,7 +75,7 @@ TEST_F(RouteTest, repair__leaves_out_a_dead_spine_and_takes_it_back) {
 }
 
 TEST_F(RouteTest, repair__a_cable_at_the_far_end_is_avoided_only_towards_that_leaf) {
-  make(config_of(2, 32));
+  make(route_config(2, 32));
   cut("leaf7-spine1");
   EXPECT_NEAR(arrive(0, 31), 192, 30);
   fabric_->repair_routes();
@@ -86,7 +86,7 @@ TEST_F(RouteTest, repair__a_cable_at_the_far_end_is_avoided_only_towards_that_le
 
 TEST_F(RouteTest, repair__three_tiers_route_around_cores_aggregations_and_cables) {
   for (const char* links : {"core0", "agg1", "leaf2-agg4", "core0>agg12"}) {
-    make(config_of(3, 128));
+    make(route_config(3, 128));
     cut(links);
     fabric_->repair_routes();
     for (const auto& [from, to] :
@@ -97,7 +97,7 @@ TEST_F(RouteTest, repair__three_tiers_route_around_cores_aggregations_and_cables
 }
 
 TEST_F(RouteTest, repair__where_nothing_is_left_packets_are_lost_as_before) {
-  make(config_of(2, 32));
+  make(route_config(2, 32));
   for (const char* spine : {"spine0", "spine1", "spine2", "spine3"}) cut(spine);
   fabric_->repair_routes();
   EXPECT_EQ(arrive(0, 31), 0);
@@ -105,7 +105,7 @@ TEST_F(RouteTest, repair__where_nothing_is_left_packets_are_lost_as_before) {
 }
 
 TEST_F(RouteTest, planes__a_packet_stays_in_its_plane_and_says_by_which_it_came) {
-  make(config_of(2, 32, 3));
+  make(route_config(2, 32, 3));
   for (std::uint8_t plane = 0; plane < 3; ++plane) {
     EXPECT_EQ(arrive(0, 31, plane), 256);
     EXPECT_EQ(planes_, std::set<unsigned>{plane});
@@ -115,7 +115,7 @@ TEST_F(RouteTest, planes__a_packet_stays_in_its_plane_and_says_by_which_it_came)
 }
 
 TEST_F(RouteTest, planes__links_are_named_in_one_plane_or_in_all) {
-  make(config_of(2, 32, 2));
+  make(route_config(2, 32, 2));
   EXPECT_EQ(fabric_->find_links("spine0").size(), 32u);
   EXPECT_EQ(fabric_->find_links("plane1/spine0").size(), 16u);
   EXPECT_EQ(fabric_->find_links("plane0/host5").size(), 2u);
@@ -125,7 +125,7 @@ TEST_F(RouteTest, planes__links_are_named_in_one_plane_or_in_all) {
 }
 
 TEST_F(RouteTest, planes__a_host_sees_which_of_its_links_are_up_unless_it_has_only_one) {
-  make(config_of(2, 32, 2));
+  make(route_config(2, 32, 2));
   cut("plane1/host5");
   EXPECT_EQ(fabric_->port(5).planes_up({}), 0b01);
   EXPECT_EQ(fabric_->port(5).plane_room({}, 1), 0u);
@@ -134,21 +134,21 @@ TEST_F(RouteTest, planes__a_host_sees_which_of_its_links_are_up_unless_it_has_on
   EXPECT_EQ(arrive(6, 5, 1), 0);
   EXPECT_EQ(arrive(6, 5, 0), 256);
 
-  make(config_of(2, 32));
+  make(route_config(2, 32));
   cut("host5");
   EXPECT_EQ(fabric_->port(5).planes_up({}), 1);
   EXPECT_EQ(fabric_->port(5).send_room({}), 1u);
 }
 
 TEST(PlanesBound, solo__planes_share_the_packets_of_a_flow) {
-  const FabricConfig one = config_of(2, 32), two = config_of(2, 32, 2);
+  const FabricConfig one = route_config(2, 32), two = route_config(2, 32, 2);
   EXPECT_EQ(solo_bound(one, 0, 31, 100).ps(), solo_bound(two, 0, 31, 100).ps());
   const auto saved = solo_bound(one, 0, 31, 4086 * 100) - solo_bound(two, 0, 31, 4086 * 100);
   EXPECT_EQ(saved.ps(), SimSpan::of_bytes(4150 * 50, one.link_rate).ps());
 }
 
 TEST(JobBound, chain__adds_one_way_times_and_one_answer) {
-  const FabricConfig fabric = config_of(2, 32);
+  const FabricConfig fabric = route_config(2, 32);
   TrafficMatrix m;
   m.nodes = 32;
   m.triggers.push_back({.id = 1, .kind = Trigger::Kind::kOneShot, .count = 1});
