@@ -10,14 +10,10 @@
 
 namespace uet::wire {
 
-/// A type list; for_each(f) calls f.template operator()<H>() for each.
+/// A type list.
 template <typename... H>
 struct HeaderList {
   static constexpr std::size_t kCount = sizeof...(H);
-  template <typename F>
-  static constexpr void for_each(F&& f) {
-    (f.template operator()<H>(), ...);
-  }
   /// The place of T, or kCount when it is none of them.
   template <typename T>
   static constexpr std::size_t index_of() {
