@@ -9,7 +9,7 @@
 namespace uet::provider {
 namespace {
 
-fi_ioc vec(const void* buffer, std::size_t count) {
+fi_ioc elements(const void* buffer, std::size_t count) {
   return {const_cast<void*>(buffer), count};
 }
 
@@ -48,7 +48,7 @@ ssize_t post(fid_ep* f, const What& what, const Buffers& buffers, const Remote& 
 }
 
 std::uint64_t flags_of(fid_ep* f) {
-  return Endpoint::of(f).tx_flags();
+  return EndpointFid::of(f).tx_flags();
 }
 
 ssize_t post_msg(fid_ep* f, AtomicForm form, const fi_msg_atomic* m, AtomicPieces pieces,
@@ -62,7 +62,7 @@ ssize_t post_msg(fid_ep* f, AtomicForm form, const fi_msg_atomic* m, AtomicPiece
 ssize_t atomic_write(fid_ep* f, const void* buffer, std::size_t count, void*, fi_addr_t peer,
                      std::uint64_t address, std::uint64_t key, fi_datatype type, fi_op op,
                      void* context) {
-  const fi_ioc operand = vec(buffer, count);
+  const fi_ioc operand = elements(buffer, count);
   return post(f, {AtomicForm::kPlain, type, op}, {.operand = {&operand, 1}}, {peer, address, key},
               context, flags_of(f));
 }
@@ -80,7 +80,7 @@ ssize_t atomic_writemsg(fid_ep* f, const fi_msg_atomic* m, std::uint64_t flags) 
 
 ssize_t atomic_inject(fid_ep* f, const void* buffer, std::size_t count, fi_addr_t peer,
                       std::uint64_t address, std::uint64_t key, fi_datatype type, fi_op op) {
-  const fi_ioc operand = vec(buffer, count);
+  const fi_ioc operand = elements(buffer, count);
   return post(f, {AtomicForm::kPlain, type, op}, {.operand = {&operand, 1}}, {peer, address, key},
               nullptr, FI_INJECT);
 }
@@ -88,7 +88,7 @@ ssize_t atomic_inject(fid_ep* f, const void* buffer, std::size_t count, fi_addr_
 ssize_t atomic_readwrite(fid_ep* f, const void* buffer, std::size_t count, void*, void* result,
                          void*, fi_addr_t peer, std::uint64_t address, std::uint64_t key,
                          fi_datatype type, fi_op op, void* context) {
-  const fi_ioc operand = vec(buffer, count), into = vec(result, count);
+  const fi_ioc operand = elements(buffer, count), into = elements(result, count);
   return post(f, {AtomicForm::kFetch, type, op}, {.operand = {&operand, 1}, .result = {&into, 1}},
               {peer, address, key}, context, flags_of(f));
 }
@@ -110,7 +110,8 @@ ssize_t atomic_compwrite(fid_ep* f, const void* buffer, std::size_t count, void*
                          const void* compare, void*, void* result, void*, fi_addr_t peer,
                          std::uint64_t address, std::uint64_t key, fi_datatype type, fi_op op,
                          void* context) {
-  const fi_ioc operand = vec(buffer, count), with = vec(compare, count), into = vec(result, count);
+  const fi_ioc operand = elements(buffer, count), with = elements(compare, count),
+               into = elements(result, count);
   return post(f, {AtomicForm::kCompare, type, op}, {{&operand, 1}, {&with, 1}, {&into, 1}},
               {peer, address, key}, context, flags_of(f));
 }

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "provider/address.h"
+#include "provider/alias.h"
 #include "provider/domain.h"
 #include "provider/errors.h"
 #include "provider/hints.h"
@@ -44,7 +45,7 @@ int ep_bind(fid* f, fid* other, std::uint64_t flags) {
   return guarded([&] { return Endpoint::of(f).bind(other, flags); });
 }
 int ep_control(fid* f, int command, void* arg) {
-  return guarded([&] { return Endpoint::of(f).control(command, arg); });
+  return guarded([&] { return Endpoint::of(f).control(EndpointFid::of(f), command, arg); });
 }
 ssize_t ep_cancel(fid_t f, void* context) {
   return guarded([&] { return Endpoint::of(f).cancel(context); });
@@ -119,7 +120,7 @@ fi_ops_cm cm_ops = {.size = sizeof(fi_ops_cm),
 }  // namespace
 
 Endpoint::Endpoint(Domain& domain, const fi_info& info, const Offer& offer, void* context)
-    : domain_(domain), worker_(domain.worker()), domain_use_(domain.users()) {
+    : EndpointFid(*this), domain_(domain), worker_(domain.worker()), domain_use_(domain.users()) {
   fid = {.fclass = FI_CLASS_EP, .context = context, .ops = &ep_fid_ops};
   ops = &ep_ops;
   cm = &cm_ops;
@@ -156,12 +157,12 @@ void Endpoint::take_attributes(const fi_info& info, const Offer& offer) {
   caps_ = answer_caps(info.caps, offer);
   take_sizes(info, offer);
   tx_size_ = settings.tx_size;
+  begin_with(info.tx_attr != nullptr ? info.tx_attr->op_flags : 0,
+             info.rx_attr != nullptr ? info.rx_attr->op_flags : 0);
   if (info.tx_attr != nullptr) {
-    tx_op_flags_ = info.tx_attr->op_flags;
     msg_order_ = info.tx_attr->msg_order;
     if (info.tx_attr->size != 0) tx_size_ = std::min(tx_size_, info.tx_attr->size);
   }
-  if (info.rx_attr != nullptr) rx_op_flags_ = info.rx_attr->op_flags;
   shares_tx_ = info.ep_attr != nullptr && info.ep_attr->tx_ctx_cnt == FI_SHARED_CONTEXT;
   shares_rx_ = info.ep_attr != nullptr && info.ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT;
   directed_receive_ = (caps_ & FI_DIRECTED_RECV) != 0;
@@ -324,12 +325,8 @@ int Endpoint::enable() {
   if (transmits && tx_cq_ == nullptr && !counts_tx) return -FI_ENOCQ;
   if (receives && rx_cq_ == nullptr && counters_[kRecv] == nullptr) return -FI_ENOCQ;
 
-  const std::uint64_t always_tx = tx_selective_ ? 0 : FI_COMPLETION;
-  const std::uint64_t always_rx = rx_selective_ ? 0 : FI_COMPLETION;
-  tx_flags_ = tx_op_flags_ | always_tx;
-  tx_msg_flags_ = always_tx;
-  rx_flags_ = rx_op_flags_ | always_rx;
-  rx_msg_flags_ = always_rx;
+  tx_msg_flags_ = tx_selective_ ? 0 : FI_COMPLETION;
+  rx_msg_flags_ = rx_selective_ ? 0 : FI_COMPLETION;
   posted_ = std::make_unique<PostQueue>();
   return open_below();
 }
@@ -388,33 +385,48 @@ int Endpoint::open_below() {
   return id_ != 0 ? 0 : fi_error_of(error);
 }
 
-int Endpoint::ops_flags(std::uint64_t& flags, bool set) {
+std::uint64_t Endpoint::possible_op_flags(bool is_transmit) const {
+  if (!is_transmit) return kRxOpFlags;
+  return offer_of(type_)->tx_op_flags | (caps_ & FI_TRIGGER);
+}
+
+namespace {
+
+/// Transmitting or receiving; nothing where `flags` names both or neither.
+std::optional<bool> transmits(std::uint64_t flags) {
   const bool tx = (flags & FI_TRANSMIT) != 0;
-  const bool rx = (flags & FI_RECV) != 0;
-  if (tx == rx) return -FI_EINVAL;
-  const std::lock_guard guard(worker_.lock());
-  std::uint64_t& own = tx ? tx_op_flags_ : rx_op_flags_;
-  if (!set) {
-    flags = own;
-    return 0;
-  }
-  const std::uint64_t wanted = flags & ~(FI_TRANSMIT | FI_RECV);
-  if ((wanted & ~(tx ? offer_of(type_)->tx_op_flags : kRxOpFlags)) != 0) return -FI_EINVAL;
-  own = wanted;
-  (tx ? tx_flags_ : rx_flags_) = own | (tx ? tx_msg_flags_ : rx_msg_flags_);
+  if (tx == ((flags & FI_RECV) != 0)) return std::nullopt;
+  return tx;
+}
+
+}  // namespace
+
+int EndpointFid::get_ops_flags(std::uint64_t& flags) const {
+  const auto tx = transmits(flags);
+  if (!tx) return -FI_EINVAL;
+  flags = *tx ? tx_op_flags_ : rx_op_flags_;
   return 0;
 }
 
-int Endpoint::control(int command, void* arg) {
+int EndpointFid::set_ops_flags(std::uint64_t flags) {
+  const auto tx = transmits(flags);
+  if (!tx) return -FI_EINVAL;
+  const std::uint64_t wanted = flags & ~(FI_TRANSMIT | FI_RECV);
+  if ((wanted & ~endpoint_.possible_op_flags(*tx)) != 0) return -FI_EINVAL;
+  (*tx ? tx_op_flags_ : rx_op_flags_) = wanted;
+  return 0;
+}
+
+int Endpoint::control(EndpointFid& by, int command, void* arg) {
   switch (command) {
     case FI_ENABLE:
       return enable();
     case FI_GETOPSFLAG:
-      return ops_flags(*static_cast<std::uint64_t*>(arg), false);
-    case FI_SETOPSFLAG: {
-      std::uint64_t flags = *static_cast<std::uint64_t*>(arg);
-      return ops_flags(flags, true);
-    }
+      return by.get_ops_flags(*static_cast<std::uint64_t*>(arg));
+    case FI_SETOPSFLAG:
+      return by.set_ops_flags(*static_cast<const std::uint64_t*>(arg));
+    case FI_ALIAS:
+      return Alias::open(by, *static_cast<const struct fi_alias*>(arg));
     default:
       return -FI_ENOSYS;
   }

@@ -24,6 +24,7 @@ struct fi_deferred_work;
 namespace uet::provider {
 
 class Domain;
+class Endpoint;
 class PostQueue;
 class SharedReceive;
 class SharedTransmit;
@@ -42,24 +43,57 @@ inline std::size_t total_bytes(std::span<const iovec> iov) {
   return bytes;
 }
 
-class Endpoint final : public fid_ep, private ses::CompletionSink, private LeftWork {
+/// What a fid_ep of ours is: an endpoint, or an alias of one. They differ in the flags that operations have by default.
+class EndpointFid : public fid_ep {
+ public:
+  static EndpointFid& of(fid_ep* f) { return *static_cast<EndpointFid*>(f); }
+  static EndpointFid& of(fid_t f) { return of(reinterpret_cast<fid_ep*>(f)); }
+  EndpointFid& operator=(const EndpointFid&) = delete;
+
+  Endpoint& endpoint() const { return endpoint_; }
+  /// Flags of fi_send and its like, and of fi_recv and its like.
+  std::uint64_t tx_flags() const;
+  std::uint64_t rx_flags() const;
+  /// FI_GETOPSFLAG and FI_SETOPSFLAG: `flags` names the half, FI_TRANSMIT or FI_RECV. 0, or the error to answer.
+  int get_ops_flags(std::uint64_t& flags) const;
+  int set_ops_flags(std::uint64_t flags);
+
+ protected:
+  explicit EndpointFid(Endpoint& endpoint) : fid_ep{}, endpoint_(endpoint) {}
+  EndpointFid(const EndpointFid& other)
+      : fid_ep(other),
+        endpoint_(other.endpoint_),
+        tx_op_flags_(other.tx_op_flags_.load()),
+        rx_op_flags_(other.rx_op_flags_.load()) {}
+  /// Without a look at what is offered.
+  void begin_with(std::uint64_t tx_op_flags, std::uint64_t rx_op_flags) {
+    tx_op_flags_ = tx_op_flags;
+    rx_op_flags_ = rx_op_flags;
+  }
+
+ private:
+  Endpoint& endpoint_;
+  std::atomic<std::uint64_t> tx_op_flags_{0}, rx_op_flags_{0};
+};
+
+class Endpoint final : public EndpointFid, private ses::CompletionSink, private LeftWork {
  public:
   static int open(Domain& domain, const fi_info& info, fid_ep** out, void* context);
-  static Endpoint& of(fid_ep* f) { return *static_cast<Endpoint*>(f); }
-  static Endpoint& of(fid_t f) { return of(reinterpret_cast<fid_ep*>(f)); }
+  static Endpoint& of(fid_ep* f) { return EndpointFid::of(f).endpoint(); }
+  static Endpoint& of(fid_t f) { return EndpointFid::of(f).endpoint(); }
 
   ses::EndpointId id() const { return id_; }
   Domain& domain() { return domain_; }
   Worker& worker() { return worker_; }
   Users& users() { return users_; }
 
-  // --- Data transfer: flags are those of the call, and of the endpoint where the call has none
+  // --- Data transfer: flags are those of the call, or of the EndpointFid where the call has none
   // --------
-  /// Flags of fi_send and its like, and what fi_sendmsg and its like always have.
-  std::uint64_t tx_flags() const { return tx_flags_.load(std::memory_order_relaxed); }
+  /// What every operation has besides, fi_sendmsg and fi_recvmsg and their like included.
   std::uint64_t tx_msg_flags() const { return tx_msg_flags_; }
-  std::uint64_t rx_flags() const { return rx_flags_.load(std::memory_order_relaxed); }
   std::uint64_t rx_msg_flags() const { return rx_msg_flags_; }
+  /// That operations may have by default.
+  std::uint64_t possible_op_flags(bool is_transmit) const;
 
   struct Send {
     bool tagged = false;
@@ -119,7 +153,8 @@ class Endpoint final : public fid_ep, private ses::CompletionSink, private LeftW
   // --- Control
   // ------------------------------------------------------------------------------------
   int bind(fid_t other, std::uint64_t flags);
-  int control(int command, void* arg);
+  /// Called through `by`.
+  int control(EndpointFid& by, int command, void* arg);
   int get_name(void* address, std::size_t* length);
   int get_option(int level, int name, void* value, std::size_t* length);
   int set_option(int level, int name, const void* value, std::size_t length);
@@ -161,7 +196,6 @@ class Endpoint final : public fid_ep, private ses::CompletionSink, private LeftW
   int enable();
   int open_below();
   ses::EndpointConfig config_below() const;
-  int ops_flags(std::uint64_t& flags, bool set);
   void choose_ops();
 
   /// One buffer of an operation, and whose memory it is.
@@ -234,7 +268,6 @@ class Endpoint final : public fid_ep, private ses::CompletionSink, private LeftW
   bool directed_receive_ = false;
   bool reports_source_ = false;
   std::uint64_t tx_msg_flags_ = 0, rx_msg_flags_ = 0;
-  std::atomic<std::uint64_t> tx_flags_{0}, rx_flags_{0};  ///< read before a call takes the lock
   std::size_t tx_size_ = 0;
   /// Changed with the worker's lock held.
   class Outstanding {
@@ -261,8 +294,6 @@ class Endpoint final : public fid_ep, private ses::CompletionSink, private LeftW
   fi_ep_type type_ = FI_EP_RDM;
   SizeLimits sizes_;
   std::uint64_t caps_ = 0;
-  std::uint64_t tx_op_flags_ = 0;
-  std::uint64_t rx_op_flags_ = 0;
   std::uint64_t msg_order_ = 0;
   std::uint32_t job_id_ = 0;
   std::optional<ses::Address> wanted_address_;
@@ -271,5 +302,12 @@ class Endpoint final : public fid_ep, private ses::CompletionSink, private LeftW
   Users users_;
   UserOf domain_use_;
 };
+
+inline std::uint64_t EndpointFid::tx_flags() const {
+  return tx_op_flags_.load(std::memory_order_relaxed) | endpoint_.tx_msg_flags();
+}
+inline std::uint64_t EndpointFid::rx_flags() const {
+  return rx_op_flags_.load(std::memory_order_relaxed) | endpoint_.rx_msg_flags();
+}
 
 }  // namespace uet::provider

@@ -6,10 +6,6 @@
 namespace uet::provider {
 namespace {
 
-iovec vec(const void* buffer, std::size_t length) {
-  return {const_cast<void*>(buffer), length};
-}
-
 ssize_t post_send(fid_ep* f, std::span<const iovec> iov, fi_addr_t destination, void* context,
                   std::uint64_t flags, std::uint64_t data = 0) {
   return guarded([&] {
@@ -39,12 +35,12 @@ ssize_t post_receive(fid_ep* f, std::span<const iovec> iov, fi_addr_t source, vo
 ssize_t msg_recv(fid_ep* f, void* buffer, std::size_t length, void*, fi_addr_t source,
                  void* context) {
   const iovec iov = vec(buffer, length);
-  return post_receive(f, {&iov, 1}, source, context, Endpoint::of(f).rx_flags());
+  return post_receive(f, {&iov, 1}, source, context, EndpointFid::of(f).rx_flags());
 }
 
 ssize_t msg_recvv(fid_ep* f, const iovec* iov, void**, std::size_t count, fi_addr_t source,
                   void* context) {
-  return post_receive(f, {iov, count}, source, context, Endpoint::of(f).rx_flags());
+  return post_receive(f, {iov, count}, source, context, EndpointFid::of(f).rx_flags());
 }
 
 ssize_t msg_recvmsg(fid_ep* f, const fi_msg* m, std::uint64_t flags) {
@@ -56,12 +52,12 @@ ssize_t msg_recvmsg(fid_ep* f, const fi_msg* m, std::uint64_t flags) {
 ssize_t msg_send(fid_ep* f, const void* buffer, std::size_t length, void*, fi_addr_t destination,
                  void* context) {
   const iovec iov = vec(buffer, length);
-  return post_send(f, {&iov, 1}, destination, context, Endpoint::of(f).tx_flags());
+  return post_send(f, {&iov, 1}, destination, context, EndpointFid::of(f).tx_flags());
 }
 
 ssize_t msg_sendv(fid_ep* f, const iovec* iov, void**, std::size_t count, fi_addr_t destination,
                   void* context) {
-  return post_send(f, {iov, count}, destination, context, Endpoint::of(f).tx_flags());
+  return post_send(f, {iov, count}, destination, context, EndpointFid::of(f).tx_flags());
 }
 
 ssize_t msg_sendmsg(fid_ep* f, const fi_msg* m, std::uint64_t flags) {
@@ -79,7 +75,7 @@ ssize_t msg_senddata(fid_ep* f, const void* buffer, std::size_t length, void*, s
                      fi_addr_t destination, void* context) {
   const iovec iov = vec(buffer, length);
   return post_send(f, {&iov, 1}, destination, context,
-                   FI_REMOTE_CQ_DATA | Endpoint::of(f).tx_flags(), data);
+                   FI_REMOTE_CQ_DATA | EndpointFid::of(f).tx_flags(), data);
 }
 
 ssize_t msg_injectdata(fid_ep* f, const void* buffer, std::size_t length, std::uint64_t data,

@@ -8,10 +8,6 @@
 namespace uet::provider {
 namespace {
 
-iovec vec(const void* buffer, std::size_t length) {
-  return {const_cast<void*>(buffer), length};
-}
-
 struct Remote {
   std::uint64_t address;
   std::uint64_t key;
@@ -42,13 +38,13 @@ ssize_t rma_read(fid_ep* f, void* buffer, std::size_t length, void*, fi_addr_t p
                  std::uint64_t address, std::uint64_t key, void* context) {
   const iovec iov = vec(buffer, length);
   return post(f, true, {&iov, 1}, peer, {address, key}, context,
-              Endpoint::of(f).tx_flags() & ~FI_INJECT);
+              EndpointFid::of(f).tx_flags() & ~FI_INJECT);
 }
 
 ssize_t rma_readv(fid_ep* f, const iovec* iov, void**, std::size_t count, fi_addr_t peer,
                   std::uint64_t address, std::uint64_t key, void* context) {
   return post(f, true, {iov, count}, peer, {address, key}, context,
-              Endpoint::of(f).tx_flags() & ~FI_INJECT);
+              EndpointFid::of(f).tx_flags() & ~FI_INJECT);
 }
 
 ssize_t rma_readmsg(fid_ep* f, const fi_msg_rma* m, std::uint64_t flags) {
@@ -58,12 +54,12 @@ ssize_t rma_readmsg(fid_ep* f, const fi_msg_rma* m, std::uint64_t flags) {
 ssize_t rma_write(fid_ep* f, const void* buffer, std::size_t length, void*, fi_addr_t peer,
                   std::uint64_t address, std::uint64_t key, void* context) {
   const iovec iov = vec(buffer, length);
-  return post(f, false, {&iov, 1}, peer, {address, key}, context, Endpoint::of(f).tx_flags());
+  return post(f, false, {&iov, 1}, peer, {address, key}, context, EndpointFid::of(f).tx_flags());
 }
 
 ssize_t rma_writev(fid_ep* f, const iovec* iov, void**, std::size_t count, fi_addr_t peer,
                    std::uint64_t address, std::uint64_t key, void* context) {
-  return post(f, false, {iov, count}, peer, {address, key}, context, Endpoint::of(f).tx_flags());
+  return post(f, false, {iov, count}, peer, {address, key}, context, EndpointFid::of(f).tx_flags());
 }
 
 ssize_t rma_writemsg(fid_ep* f, const fi_msg_rma* m, std::uint64_t flags) {
@@ -80,7 +76,7 @@ ssize_t rma_writedata(fid_ep* f, const void* buffer, std::size_t length, void*, 
                       fi_addr_t peer, std::uint64_t address, std::uint64_t key, void* context) {
   const iovec iov = vec(buffer, length);
   return post(f, false, {&iov, 1}, peer, {address, key}, context,
-              FI_REMOTE_CQ_DATA | Endpoint::of(f).tx_flags(), data);
+              FI_REMOTE_CQ_DATA | EndpointFid::of(f).tx_flags(), data);
 }
 
 ssize_t rma_injectdata(fid_ep* f, const void* buffer, std::size_t length, std::uint64_t data,

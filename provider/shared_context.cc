@@ -53,30 +53,30 @@ ssize_t post(fid_ep* f, const Endpoint::Receive& op) {
   return guarded([&] { return SharedReceive::of(f).post(op); });
 }
 
-ssize_t msg_recv(fid_ep* f, void* buffer, std::size_t length, void*, fi_addr_t source,
-                 void* context) {
+ssize_t shared_msg_recv(fid_ep* f, void* buffer, std::size_t length, void*, fi_addr_t source,
+                        void* context) {
   const iovec iov{buffer, length};
   return post(f, {.iov = {&iov, 1},
                   .source = source,
                   .flags = SharedReceive::of(f).flags(),
                   .context = context});
 }
-ssize_t msg_recvv(fid_ep* f, const iovec* iov, void**, std::size_t count, fi_addr_t source,
-                  void* context) {
+ssize_t shared_msg_recvv(fid_ep* f, const iovec* iov, void**, std::size_t count, fi_addr_t source,
+                         void* context) {
   return post(f, {.iov = {iov, count},
                   .source = source,
                   .flags = SharedReceive::of(f).flags(),
                   .context = context});
 }
-ssize_t msg_recvmsg(fid_ep* f, const fi_msg* m, std::uint64_t flags) {
+ssize_t shared_msg_recvmsg(fid_ep* f, const fi_msg* m, std::uint64_t flags) {
   return post(f, {.iov = {m->msg_iov, m->iov_count},
                   .source = m->addr,
                   .flags = flags,
                   .context = m->context});
 }
 
-ssize_t tagged_recv(fid_ep* f, void* buffer, std::size_t length, void*, fi_addr_t source,
-                    std::uint64_t tag, std::uint64_t ignore, void* context) {
+ssize_t shared_tagged_recv(fid_ep* f, void* buffer, std::size_t length, void*, fi_addr_t source,
+                           std::uint64_t tag, std::uint64_t ignore, void* context) {
   const iovec iov{buffer, length};
   return post(f, {.tagged = true,
                   .tag = tag,
@@ -86,8 +86,9 @@ ssize_t tagged_recv(fid_ep* f, void* buffer, std::size_t length, void*, fi_addr_
                   .flags = SharedReceive::of(f).flags(),
                   .context = context});
 }
-ssize_t tagged_recvv(fid_ep* f, const iovec* iov, void**, std::size_t count, fi_addr_t source,
-                     std::uint64_t tag, std::uint64_t ignore, void* context) {
+ssize_t shared_tagged_recvv(fid_ep* f, const iovec* iov, void**, std::size_t count,
+                            fi_addr_t source, std::uint64_t tag, std::uint64_t ignore,
+                            void* context) {
   return post(f, {.tagged = true,
                   .tag = tag,
                   .ignore = ignore,
@@ -96,7 +97,7 @@ ssize_t tagged_recvv(fid_ep* f, const iovec* iov, void**, std::size_t count, fi_
                   .flags = SharedReceive::of(f).flags(),
                   .context = context});
 }
-ssize_t tagged_recvmsg(fid_ep* f, const fi_msg_tagged* m, std::uint64_t flags) {
+ssize_t shared_tagged_recvmsg(fid_ep* f, const fi_msg_tagged* m, std::uint64_t flags) {
   return post(f, {.tagged = true,
                   .tag = m->tag,
                   .ignore = m->ignore,
@@ -107,15 +108,15 @@ ssize_t tagged_recvmsg(fid_ep* f, const fi_msg_tagged* m, std::uint64_t flags) {
 }
 
 fi_ops_msg with_receives(fi_ops_msg ops) {
-  ops.recv = msg_recv;
-  ops.recvv = msg_recvv;
-  ops.recvmsg = msg_recvmsg;
+  ops.recv = shared_msg_recv;
+  ops.recvv = shared_msg_recvv;
+  ops.recvmsg = shared_msg_recvmsg;
   return ops;
 }
 fi_ops_tagged with_receives(fi_ops_tagged ops) {
-  ops.recv = tagged_recv;
-  ops.recvv = tagged_recvv;
-  ops.recvmsg = tagged_recvmsg;
+  ops.recv = shared_tagged_recv;
+  ops.recvv = shared_tagged_recvv;
+  ops.recvmsg = shared_tagged_recvmsg;
   return ops;
 }
 

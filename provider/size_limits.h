@@ -19,6 +19,8 @@ class SizeLimits {
   };
 
   void set(Kind kind, Limit most) { now_[kind] = most_[kind] = most; }
+  /// Whether the endpoint has operations of this kind.
+  bool has(Kind kind) const { return most_[kind].whole != 0; }
   const Limit& of(Kind kind) const { return now_[kind]; }
 
   /// Null for options that are no size.

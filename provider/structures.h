@@ -13,6 +13,10 @@
 
 namespace uet::provider {
 
+inline iovec vec(const void* buffer, std::size_t length) {
+  return {const_cast<void*>(buffer), length};
+}
+
 inline Endpoint::Send send_of(const fi_msg& m, std::uint64_t flags) {
   return {.iov = {m.msg_iov, m.iov_count},
           .destination = m.addr,

@@ -8,10 +8,6 @@
 namespace uet::provider {
 namespace {
 
-iovec vec(const void* buffer, std::size_t length) {
-  return {const_cast<void*>(buffer), length};
-}
-
 ssize_t post_send(fid_ep* f, std::span<const iovec> iov, fi_addr_t destination, std::uint64_t tag,
                   void* context, std::uint64_t flags, std::uint64_t data = 0) {
   return guarded([&] {
@@ -41,12 +37,12 @@ ssize_t post_receive(fid_ep* f, std::span<const iovec> iov, fi_addr_t source, st
 ssize_t tagged_recv(fid_ep* f, void* buffer, std::size_t length, void*, fi_addr_t source,
                     std::uint64_t tag, std::uint64_t ignore, void* context) {
   const iovec iov = vec(buffer, length);
-  return post_receive(f, {&iov, 1}, source, tag, ignore, context, Endpoint::of(f).rx_flags());
+  return post_receive(f, {&iov, 1}, source, tag, ignore, context, EndpointFid::of(f).rx_flags());
 }
 
 ssize_t tagged_recvv(fid_ep* f, const iovec* iov, void**, std::size_t count, fi_addr_t source,
                      std::uint64_t tag, std::uint64_t ignore, void* context) {
-  return post_receive(f, {iov, count}, source, tag, ignore, context, Endpoint::of(f).rx_flags());
+  return post_receive(f, {iov, count}, source, tag, ignore, context, EndpointFid::of(f).rx_flags());
 }
 
 ssize_t tagged_recvmsg(fid_ep* f, const fi_msg_tagged* m, std::uint64_t flags) {
@@ -58,12 +54,12 @@ ssize_t tagged_recvmsg(fid_ep* f, const fi_msg_tagged* m, std::uint64_t flags) {
 ssize_t tagged_send(fid_ep* f, const void* buffer, std::size_t length, void*, fi_addr_t destination,
                     std::uint64_t tag, void* context) {
   const iovec iov = vec(buffer, length);
-  return post_send(f, {&iov, 1}, destination, tag, context, Endpoint::of(f).tx_flags());
+  return post_send(f, {&iov, 1}, destination, tag, context, EndpointFid::of(f).tx_flags());
 }
 
 ssize_t tagged_sendv(fid_ep* f, const iovec* iov, void**, std::size_t count, fi_addr_t destination,
                      std::uint64_t tag, void* context) {
-  return post_send(f, {iov, count}, destination, tag, context, Endpoint::of(f).tx_flags());
+  return post_send(f, {iov, count}, destination, tag, context, EndpointFid::of(f).tx_flags());
 }
 
 ssize_t tagged_sendmsg(fid_ep* f, const fi_msg_tagged* m, std::uint64_t flags) {
@@ -83,7 +79,7 @@ ssize_t tagged_senddata(fid_ep* f, const void* buffer, std::size_t length, void*
                         void* context) {
   const iovec iov = vec(buffer, length);
   return post_send(f, {&iov, 1}, destination, tag, context,
-                   FI_REMOTE_CQ_DATA | Endpoint::of(f).tx_flags(), data);
+                   FI_REMOTE_CQ_DATA | EndpointFid::of(f).tx_flags(), data);
 }
 
 ssize_t tagged_injectdata(fid_ep* f, const void* buffer, std::size_t length, std::uint64_t data,

@@ -106,7 +106,7 @@ std::uint8_t Endpoint::device_flag(std::span<const Local> buffers) {
 }
 
 int Endpoint::check_transmit(SizeLimits::Kind kind, std::uint64_t flags, std::size_t bytes) const {
-  if ((flags & kForeignFlags) != 0) return -FI_EOPNOTSUPP;
+  if ((flags & kForeignFlags) != 0 || !sizes_.has(kind)) return -FI_EOPNOTSUPP;
   if ((flags & FI_INJECT) != 0 && bytes > sizes_.of(kind).inject) return -FI_EINVAL;
   if (bytes > sizes_.of(kind).whole) return -FI_EMSGSIZE;
   return id_ == 0 ? -FI_EOPBADSTATE : 0;
