@@ -35,7 +35,7 @@ SubmitResult Rudi::submit(Instant now, const TxMessage& request) {
   Message& message = messages_.add(request);
   message.rudi = peer;
   peer->queue.push_back(message);
-  trace_.emit(now, EventId::kMessageSubmitted, 0, {}, request.segments, request.payload_bytes);
+  trace_.emit(now, EventId::kMessageQueued, 0, {}, request.segments, request.payload_bytes);
   return SubmitResult::kQueued;
 }
 

@@ -84,7 +84,7 @@ void Submission::append(Instant now, Pdc& pdc, const TxMessage& request) {
   Message& message = messages_.add(request, !pdc.is_initiator);
   message.pdc = &pdc;
   Congestion& congestion = pdc.tx.cc.of(message);
-  trace_.emit(now, EventId::kMessageSubmitted, pdc.id, {}, request.segments, request.payload_bytes);
+  trace_.emit(now, EventId::kMessageQueued, pdc.id, {}, request.segments, request.payload_bytes);
   if (!pdc.has_tx_work()) pdc.busy_since = now;
   pdc.active_at = now;
   table_.touch(pdc);

@@ -26,6 +26,7 @@ namespace uet::base {
   X(kPdcEstablished, "pdc-established", "peer pdcid", "")                   \
   X(kPdcStateChanged, "pdc-state", "from", "to")                            \
   X(kPdcClosed, "pdc-closed", "1 after an error", "error code")             \
+  X(kMessageQueued, "message-queued", "packets", "bytes")                   \
   X(kRequestSent, "request-sent", "payload bytes", "entropy value")         \
   X(kPacketRetransmitted, "retransmitted", "cause", "entropy value")        \
   X(kRequestDelivered, "request-delivered", "payload bytes", "")            \
