@@ -17,7 +17,7 @@ from harness import Tap, need_provider, skip_all, temporary_folder  # noqa: E402
 from pmi_job import IN_BAD_WEATHER, run  # noqa: E402
 
 LAUNCHER = "UET_MPICH_LAUNCHER"
-PROGRAMS = ("collectives", "messages", "threads", "windows")
+PROGRAMS = ("collectives", "computing", "messages", "threads", "windows")
 
 
 def main():

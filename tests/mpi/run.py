@@ -20,8 +20,8 @@ FABRIC_RANKS = 4
 # MPI_MODE_NOCHECK. Its "rdma" over btl ofi ends the program at accumulates that are no sums or replacements, and waits for ever at
 # a put into a dynamic window, over the provider "sockets" too. Over shared memory it ends the program at a compare and swap.
 MESSAGES = [("collectives", 5, []), ("messages", 3, []), ("threads", 2, []), ("windows", 3, ["no-nocheck"])]
-MANY = [("collectives", 8, ["50"])]
-LONG = [("collectives", 24, ["20000"]), ("messages", 12, ["3000"]), ("threads", 4, ["400"]), ("windows", 8, ["no-nocheck"])]
+MANY = [("collectives", 8, ["50"]), ("computing", 8, [])]
+LONG = [("computing", 2, []), ("computing", 4, ["40"]), ("collectives", 24, ["20000"]), ("messages", 12, ["3000"]), ("threads", 4, ["400"]), ("windows", 8, ["no-nocheck"])]
 
 
 BTL_OFI = ["no-dynamic", "sums"]
@@ -63,7 +63,7 @@ def main():
     tap = Tap()
     with temporary_folder() as folder:
         programs = {name: compile_program(os.path.join(source, name + ".cc"), folder)
-                    for name in ("collectives", "messages", "threads", "windows")}
+                    for name in ("collectives", "computing", "messages", "threads", "windows")}
         over_udp(tap, provider, programs, folder, is_long)
         if uet_fabric and os.path.exists(plugin):
             keys = os.path.join(folder, "keys.json")
