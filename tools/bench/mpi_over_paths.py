@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""Open MPI between two processes on an emulated fabric: over one path, over four, and over four of which one dies once packets flow.
+Prints rates and what they are to the one path of the same turn; medians of the turns.
+
+    tools/bench/mpi_over_paths.py [--turns 3] [--rate 100Mb/s] [--sizes 65536,1048576] [BUILD]
+
+Paths are slow, so that they and not the processors are what is measured: with less than two idle cores the figures mean nothing.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests" / "e2e"), str(ROOT / "tests" / "mpi")]
+sys.dont_write_bytecode = True
+
+from fabric_run import Fabric  # noqa: E402
+from harness import temporary_folder  # noqa: E402
+from open_mpi import compile_program, need_open_mpi, start_by_messages  # noqa: E402
+
+FABRIC = """
+[fabric]
+leaves = 2
+spines = {paths}
+host_rate = "{host_rate}"
+rate = "{rate}"
+delay = "50us"
+trimming = true
+"""
+DEAD = "spine2"
+CASES = {"one path": (1, False), "four paths": (4, False), "four, one dies": (4, True)}
+FLOWING = 200  # packets on the path before it dies
+PATIENCE = 600
+
+
+def times(rate, factor):
+    digits = rate.rstrip("GMb/s")
+    return f"{float(digits) * factor:g}{rate[len(digits):]}"
+
+
+def packets(fabric, path):
+    return next((p["data_packets"] for p in fabric.ctl("paths").get("paths", []) if p["name"] == path), 0)
+
+
+def rate_of(row):
+    """Mb/s of a message, or of the result of an all-reduce; nothing for other figures."""
+    if "gbit_per_s" in row:
+        return row["gbit_per_s"]["median"] * 1000
+    return row["size"] * 8 / row["time_us"]["median"] if "time_us" in row else None
+
+
+def measure(options, program, folder, paths, dies):
+    """Rates by test and size. The host's link is as fast as four paths in each case, so that only these differ."""
+    os.mkdir(folder)
+    host_rate = times(options.rate, 4)
+    fabric = Fabric(str(options.build / "apps/fabric/uet-fabric"), folder, FABRIC.format(paths=paths, rate=options.rate, host_rate=host_rate), 2)
+    try:
+        job, _ = start_by_messages(str(options.build / "provider"), program, folder, 2, ["3", options.sizes], **{
+            "FI_UET_PORT": fabric.port("%r"), "FI_UET_ADDR": "10.79.0.1|10.79.0.2", "FI_UET_LINK_MBPS": times(options.rate, 4).split("Mb")[0],
+            "FI_UET_BASE_RTT": "2ms", "FI_UET_TRIMMING": 1, "FI_UET_LB": "mixed", "FI_UET_PATHS": 64, "FI_UET_TRACE": ""})
+        try:
+            end = time.monotonic() + PATIENCE
+            while dies and time.monotonic() < end and packets(fabric, DEAD) < FLOWING:
+                time.sleep(0.05)
+            if dies:
+                fabric.ctl("kill", DEAD)
+            status = job.wait(PATIENCE)
+            if status != 0:
+                sys.exit(job.report(status))
+            rows = json.loads(job.output()[0])["results"]
+        finally:
+            job.kill()
+    finally:
+        fabric.stop()
+    return {(row["test"], row["size"]): rate for row in rows if (rate := rate_of(row))}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--rate", default="100Mb/s", help="of each path, in Mb/s (100Mb/s)")
+    parser.add_argument("--sizes", default="65536,1048576", help="bytes of a message (65536,1048576)")
+    parser.add_argument("build", nargs="?", type=Path, default=ROOT / "build")
+    options = parser.parse_args()
+    need_open_mpi()
+    rates, ratios = {}, {}
+    with temporary_folder() as folder:
+        program = compile_program(str(ROOT / "tests/bench/mpi_bench.cc"), folder)
+        for turn in range(options.turns):
+            one = {}
+            for case, (paths, dies) in CASES.items():
+                for key, rate in measure(options, program, os.path.join(folder, f"{turn}{case}"), paths, dies).items():
+                    one.setdefault(key, rate)
+                    rates.setdefault((key, case), []).append(rate)
+                    ratios.setdefault((key, case), []).append(rate / one[key])
+            print(f"turn {turn + 1} of {options.turns} done", file=sys.stderr, flush=True)
+    print(f"{'test':<16}{'bytes':>9}  {'':<16}{'Mb/s':>8}{'to one path':>13}")
+    for (key, case), values in rates.items():
+        print(f"{key[0]:<16}{key[1]:>9}  {case:<16}{statistics.median(values):>8.1f}{statistics.median(ratios[key, case]):>13.2f}")
+
+
+main()
