@@ -6,16 +6,17 @@
 
 namespace uet::sim {
 
-Fabric::Fabric(World& world, const WireModel& model, const FabricConfig& config,
+Fabric::Fabric(Simulation& simulation, const WireModel& model, const FabricConfig& config,
                const SimPortConfig& port_config, std::span<const std::uint32_t> own_pools)
-    : world_(world), model_(model), config_(config) {
+    : simulation_(simulation), model_(model), config_(config) {
   const FatTree& tree = config.tree;
   UET_CHECK(config.hosts <= tree.hosts());
   UET_CHECK(config.planes >= 1 && config.planes <= net::kMaxPlanes);
   const auto add = [&](std::vector<std::unique_ptr<Switch>>& to, std::uint32_t n,
                        const char* name) {
     for (std::uint32_t i = 0; i < n; ++i) {
-      to.push_back(std::make_unique<Switch>(world, model, name + std::to_string(i), config.hosts));
+      to.push_back(
+          std::make_unique<Switch>(simulation, model, name + std::to_string(i), config.hosts));
     }
   };
   planes_.resize(config.planes);
@@ -25,8 +26,10 @@ Fabric::Fabric(World& world, const WireModel& model, const FabricConfig& config,
     add(plane.tops, tree.tops(), tree.tiers == 2 ? "spine" : "core");
   }
   for (HostId h = 0; h < config.hosts; ++h) {
-    SlabPool& pool = own_pools.empty() ? world.packets_pool : world.add_pool(own_pools[h]);
-    ports_.push_back(std::make_unique<SimPort>(world, model, h, config.hosts, port_config, pool));
+    SlabPool& pool =
+        own_pools.empty() ? simulation.packets_pool : simulation.add_pool(own_pools[h]);
+    ports_.push_back(
+        std::make_unique<SimPort>(simulation, model, h, config.hosts, port_config, pool));
   }
   for (unsigned p = 0; p < config.planes; ++p) {
     connect_hosts(planes_[p], p);
@@ -43,7 +46,7 @@ void Fabric::connect_hosts(Plane& plane, unsigned number) {
   for (HostId h = 0; h < config_.hosts; ++h) {
     Switch& leaf = *plane.leaves[h / per_leaf];
     const LinkConfig up{config_.link_rate, config_.hop_delay, QueueConfig{}};
-    plane.host_links.push_back(std::make_unique<Link>(world_, model_, up, leaf));
+    plane.host_links.push_back(std::make_unique<Link>(simulation_, model_, up, leaf));
     plane.host_links.back()->name = fmt::format("host{}>{}", h, leaf.name());
     ports_[h]->attach(*plane.host_links.back());
     const LinkConfig down{config_.link_rate, config_.hop_delay, config_.switch_queue(true)};

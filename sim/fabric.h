@@ -10,8 +10,8 @@
 
 #include "sim/fabric_config.h"
 #include "sim/sim_port.h"
+#include "sim/simulation.h"
 #include "sim/switch.h"
-#include "sim/world.h"
 
 namespace uet::sim {
 
@@ -23,8 +23,8 @@ struct FabricTotals {
 class Fabric {
  public:
   /// The model must outlive the fabric. `own_pools`: packets of each host's own pool; empty: all
-  /// share the world's.
-  Fabric(World& world, const WireModel& model, const FabricConfig& config,
+  /// share the simulation's.
+  Fabric(Simulation& simulation, const WireModel& model, const FabricConfig& config,
          const SimPortConfig& port_config, std::span<const std::uint32_t> own_pools = {});
 
   const FabricConfig& config() const { return config_; }
@@ -62,7 +62,7 @@ class Fabric {
   std::size_t connect(Switch& from, Switch& to);
   void links_of(Plane& plane, std::vector<Link*>& links);
 
-  World& world_;
+  Simulation& simulation_;
   const WireModel& model_;
   FabricConfig config_;
   std::vector<Plane> planes_;

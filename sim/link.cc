@@ -6,28 +6,28 @@
 
 namespace uet::sim {
 
-Link::Link(World& world, const WireModel& model, const LinkConfig& config, FrameSink& to)
-    : world_(world),
+Link::Link(Simulation& simulation, const WireModel& model, const LinkConfig& config, FrameSink& to)
+    : simulation_(simulation),
       model_(model),
       config_(config),
       rate_(config.rate),
       queue_(config.queue, model),
-      rng_(world.fork_rng()),
+      rng_(simulation.fork_rng()),
       to_(to) {}
 
 void Link::send(Frame* frame) {
-  queue_.push(frame, rng_, world_.frames);
+  queue_.push(frame, rng_, simulation_.frames);
   if (!sending_ && !queue_.is_empty()) start();
 }
 
 void Link::start() {
   sending_ = true;
-  if (world_.now() < paused_until_) {
-    world_.events.schedule(paused_until_, *this, kResume);
+  if (simulation_.now() < paused_until_) {
+    simulation_.events.schedule(paused_until_, *this, kResume);
     return;
   }
   const std::uint32_t bytes = queue_.begin();
-  world_.events.schedule(world_.now() + SimSpan::of_bytes(bytes, rate_), *this, kSent);
+  simulation_.events.schedule(simulation_.now() + SimSpan::of_bytes(bytes, rate_), *this, kSent);
 }
 
 void Link::finish() {
@@ -44,33 +44,33 @@ void Link::put_on_wire(Frame* frame) {
   if (!up_) {
     ++lost_while_down_;
     if (faults_) faults_->count(Fault::kPartition);
-    world_.frames.release(frame);
+    simulation_.frames.release(frame);
     return;
   }
-  SimTime at = world_.now() + config_.delay;
+  SimTime at = simulation_.now() + config_.delay;
   if (faults_) {
     const FaultInjector::Fate fate = faults_->decide(*frame);
     if (fate.lost) {
-      world_.frames.release(frame);
+      simulation_.frames.release(frame);
       return;
     }
     if (fate.trimmed) model_.trim(*frame, config_.queue.last_hop);
     if (fate.copied) {
       if (Frame* copy = copy_of(*frame)) {
-        world_.events.schedule(at + fate.copy_delay, *this, kArrived, copy);
+        simulation_.events.schedule(at + fate.copy_delay, *this, kArrived, copy);
       }
     }
     at = at + fate.extra_delay;
   }
-  world_.events.schedule(at, *this, kArrived, frame);
+  simulation_.events.schedule(at, *this, kArrived, frame);
 }
 
 Frame* Link::copy_of(const Frame& frame) {
-  net::Packet packet = world_.packets_pool.allocate();
+  net::Packet packet = simulation_.packets_pool.allocate();
   if (!packet) return nullptr;
   const auto bytes = frame.rx.packet.bytes();
   if (!bytes.empty()) std::memcpy(packet.append(bytes.size()), bytes.data(), bytes.size());
-  Frame* copy = world_.frames.acquire();
+  Frame* copy = simulation_.frames.acquire();
   copy->rx.packet = std::move(packet);
   copy->rx.source = frame.rx.source;
   copy->rx.destination = frame.rx.destination;
@@ -129,7 +129,7 @@ void Link::set_faults(const FaultProfile& profile) {
   if (faults_) {
     faults_->set_profile(profile);
   } else {
-    faults_ = std::make_unique<FaultInjector>(profile, world_.fork_rng());
+    faults_ = std::make_unique<FaultInjector>(profile, simulation_.fork_rng());
   }
 }
 

@@ -8,7 +8,7 @@
 
 #include "sim/faults.h"
 #include "sim/output_queue.h"
-#include "sim/world.h"
+#include "sim/simulation.h"
 
 namespace uet::sim {
 
@@ -29,7 +29,7 @@ class LinkListener {
 
 class Link final : public EventHandler {
  public:
-  Link(World& world, const WireModel& model, const LinkConfig& config, FrameSink& to);
+  Link(Simulation& simulation, const WireModel& model, const LinkConfig& config, FrameSink& to);
 
   /// Queues the frame. Takes ownership.
   void send(Frame* frame);
@@ -73,7 +73,7 @@ class Link final : public EventHandler {
   void put_on_wire(Frame* frame);
   Frame* copy_of(const Frame& frame);
 
-  World& world_;
+  Simulation& simulation_;
   const WireModel& model_;
   LinkConfig config_;
   base::BitRate rate_;

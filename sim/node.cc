@@ -6,7 +6,7 @@
 
 namespace uet::sim {
 
-Node::Node(World& world, SimPort& port) : world_(world), port_(port) {
+Node::Node(Simulation& simulation, SimPort& port) : simulation_(simulation), port_(port) {
   port_.set_listener(this);
 }
 
@@ -37,10 +37,10 @@ void Node::on_port_ready() {
     poked_ = true;
     return;
   }
-  if (world_.now() < busy_until_) {
+  if (simulation_.now() < busy_until_) {
     if (timer_at_ > busy_until_) {
       timer_at_ = busy_until_;
-      world_.events.schedule(timer_at_, *this, 0);
+      simulation_.events.schedule(timer_at_, *this, 0);
     }
     return;
   }
@@ -51,7 +51,7 @@ void Node::on_port_ready() {
 void Node::on_event(std::uint32_t, void*) {
   // Of several timer events only the one that is expected counts; others were overtaken by an
   // earlier one.
-  if (world_.now() != timer_at_) return;
+  if (simulation_.now() != timer_at_) return;
   timer_at_ = SimTime::never();
   on_port_ready();
 }
@@ -67,7 +67,7 @@ void Node::turn_until_quiet() {
     did_something = actor_->turn(now());
   } while (actor_ != nullptr && turn_cost_.ps() == 0 && wants_turn(did_something));
   in_turn_ = false;
-  busy_until_ = world_.now() + turn_cost_;
+  busy_until_ = simulation_.now() + turn_cost_;
 }
 
 bool Node::wants_turn(bool did_something) {
@@ -79,17 +79,17 @@ bool Node::wants_turn(bool did_something) {
 
 void Node::arm_timer() {
   SimTime at = fabric_time(actor_->next_deadline());
-  if (turn_cost_.ps() > 0 && (poked_ || port_.has_received())) at = world_.now();
-  if (at <= world_.now()) {
+  if (turn_cost_.ps() > 0 && (poked_ || port_.has_received())) at = simulation_.now();
+  if (at <= simulation_.now()) {
     // Due already and still not done: it waits for the transmitter, which will call, or for the
     // next nanosecond.
     if (turn_cost_.ps() == 0 && port_.send_room(now()) == 0) return;
-    at = std::max(world_.now() + kPollInterval, busy_until_);
+    at = std::max(simulation_.now() + kPollInterval, busy_until_);
   }
   at = std::max(at, busy_until_);
   if (at >= timer_at_ || at.is_never()) return;
   timer_at_ = at;
-  world_.events.schedule(at, *this, 0);
+  simulation_.events.schedule(at, *this, 0);
 }
 
 SimTime Node::fabric_time(base::Instant local) const {

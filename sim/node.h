@@ -5,7 +5,7 @@
 
 #include "lib/base/units.h"
 #include "sim/sim_port.h"
-#include "sim/world.h"
+#include "sim/simulation.h"
 
 namespace uet::sim {
 
@@ -22,14 +22,14 @@ class Actor {
 /// when poked. An actor has a clock of its own, which may be ahead of the fabric's and may jump.
 class Node final : public EventHandler, public PortListener {
  public:
-  Node(World& world, SimPort& port);
+  Node(Simulation& simulation, SimPort& port);
   ~Node() override;
 
   /// Null: no endpoint is there; packets are lost, as after a crash.
   void set_actor(Actor* actor);
   SimPort& port() { return port_; }
   /// What the actor's clock shows.
-  base::Instant now() const { return world_.now().instant() + clock_offset_; }
+  base::Instant now() const { return simulation_.now().instant() + clock_offset_; }
   /// Moves the actor's clock forward.
   void jump_clock(base::Duration by);
   /// Every turn keeps the host busy for so long: a slow host.
@@ -52,7 +52,7 @@ class Node final : public EventHandler, public PortListener {
   void arm_timer();
   SimTime fabric_time(base::Instant local) const;
 
-  World& world_;
+  Simulation& simulation_;
   SimPort& port_;
   Actor* actor_ = nullptr;
   base::Duration clock_offset_{};

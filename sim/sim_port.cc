@@ -7,9 +7,14 @@
 
 namespace uet::sim {
 
-SimPort::SimPort(World& world, const WireModel& model, HostId host, std::uint32_t hosts,
+SimPort::SimPort(Simulation& simulation, const WireModel& model, HostId host, std::uint32_t hosts,
                  const SimPortConfig& config, SlabPool& pool)
-    : world_(world), model_(model), host_(host), hosts_(hosts), config_(config), pool_(pool) {
+    : simulation_(simulation),
+      model_(model),
+      host_(host),
+      hosts_(hosts),
+      config_(config),
+      pool_(pool) {
   facts_.name = "sim:" + std::to_string(host);
   facts_.address = address_of(host);
   facts_.ip_mtu = config.ip_mtu;
@@ -36,7 +41,7 @@ std::size_t SimPort::receive(base::Instant, std::span<net::RxPacket> out) {
   while (n < out.size() && !received_.is_empty()) {
     Frame* frame = received_.pop();
     out[n++] = std::move(frame->rx);
-    world_.frames.release(frame);
+    simulation_.frames.release(frame);
   }
   return n;
 }
@@ -86,7 +91,7 @@ void SimPort::launch(net::TxPacket tx, net::FabricAddress source) {
     tx.packet.reset();
     return;
   }
-  Frame* frame = world_.frames.acquire();
+  Frame* frame = simulation_.frames.acquire();
   const unsigned plane = plane_of(tx);
   frame->wire_bytes = model_.wire_bytes(tx.packet.bytes());
   frame->rx.packet = std::move(tx.packet);
@@ -100,7 +105,7 @@ void SimPort::launch(net::TxPacket tx, net::FabricAddress source) {
   frame->traffic_class = model_.traffic_class(tx.tos);
   frame->trimmable = model_.is_trimmable(tx.tos);
   ++sent_packets_;
-  if (config_.own_buffers) move_to(world_.packets_pool, *frame);
+  if (config_.own_buffers) move_to(simulation_.packets_pool, *frame);
   if (observer_ != nullptr) {
     frame->rx.plane = static_cast<std::uint8_t>(plane);
     observer_->on_sent(*frame);
@@ -111,8 +116,8 @@ void SimPort::launch(net::TxPacket tx, net::FabricAddress source) {
 void SimPort::on_frame(Frame* frame) {
   if (observer_ != nullptr && observer_->take(frame)) return;
   ++received_packets_;
-  TraceHash& hash = world_.hash;
-  hash.mix(static_cast<std::uint64_t>(world_.now().ps()));
+  TraceHash& hash = simulation_.hash;
+  hash.mix(static_cast<std::uint64_t>(simulation_.now().ps()));
   hash.mix(frame->flow ^ std::uint64_t{frame->rx.entropy} << 48 ^
            std::uint64_t{frame->rx.tos.value} << 24);
   const auto bytes = std::as_const(frame->rx.packet).bytes();
@@ -120,13 +125,13 @@ void SimPort::on_frame(Frame* frame) {
   if (observer_ != nullptr) observer_->on_delivered(*frame);
   if (received_.size() >= config_.receive_limit) {
     ++dropped_full_;
-    world_.frames.release(frame);
+    simulation_.frames.release(frame);
     return;
   }
   // While the pool is made to look empty, the card still has the buffers that it was given before.
   if (config_.own_buffers && !pool_.is_exhausted() && !move_to(pool_, *frame)) {
     ++dropped_no_buffer_;
-    world_.frames.release(frame);
+    simulation_.frames.release(frame);
     return;
   }
   received_.push(frame);
@@ -156,7 +161,7 @@ void SimPort::on_link_changed() {
 }
 
 void SimPort::drop_received() {
-  while (!received_.is_empty()) world_.frames.release(received_.pop());
+  while (!received_.is_empty()) simulation_.frames.release(received_.pop());
 }
 
 }  // namespace uet::sim

@@ -7,9 +7,9 @@
 #include "lib/net/port.h"
 #include "sim/frame.h"
 #include "sim/link.h"
+#include "sim/simulation.h"
 #include "sim/slab_pool.h"
 #include "sim/wire_model.h"
-#include "sim/world.h"
 
 namespace uet::sim {
 
@@ -57,7 +57,7 @@ struct SimPortConfig {
 /// laser dies unnoticed.
 class SimPort final : public net::Port, public FrameSink, public LinkListener {
  public:
-  SimPort(World& world, const WireModel& model, HostId host, std::uint32_t hosts,
+  SimPort(Simulation& simulation, const WireModel& model, HostId host, std::uint32_t hosts,
           const SimPortConfig& config, SlabPool& pool);
   ~SimPort() override;
 
@@ -118,7 +118,7 @@ class SimPort final : public net::Port, public FrameSink, public LinkListener {
   unsigned plane_of(const net::TxPacket& tx) const { return tx.plane < attached_ ? tx.plane : 0; }
   bool move_to(net::PacketPool& pool, Frame& frame);
 
-  World& world_;
+  Simulation& simulation_;
   const WireModel& model_;
   HostId host_;
   std::uint32_t hosts_;

@@ -16,17 +16,18 @@ constexpr std::uint64_t scramble(std::uint64_t x) {
 }
 }  // namespace
 
-Switch::Switch(World& world, const WireModel& model, std::string name, std::uint32_t hosts)
-    : world_(world),
+Switch::Switch(Simulation& simulation, const WireModel& model, std::string name,
+               std::uint32_t hosts)
+    : simulation_(simulation),
       model_(model),
       name_(std::move(name)),
-      salt_(world.rng.next_u64()),
+      salt_(simulation.rng.next_u64()),
       port_of_host_(hosts, kUp) {}
 
 std::size_t Switch::add_port(const LinkConfig& config, FrameSink& to, std::string link_name,
                              const Switch* next) {
   UET_CHECK(links_.size() < kUp);
-  links_.push_back(std::make_unique<Link>(world_, model_, config, to));
+  links_.push_back(std::make_unique<Link>(simulation_, model_, config, to));
   links_.back()->name = std::move(link_name);
   next_.push_back(next);
   return links_.size() - 1;
@@ -97,7 +98,7 @@ void Switch::on_frame(Frame* frame) {
   if (port == kUp) {
     if (uplinks_ == 0) {
       ++unroutable_;
-      world_.frames.release(frame);
+      simulation_.frames.release(frame);
       return;
     }
     if (repaired_.empty()) {

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "sim/link.h"
-#include "sim/world.h"
+#include "sim/simulation.h"
 
 namespace uet::sim {
 
 class Switch final : public FrameSink {
  public:
-  Switch(World& world, const WireModel& model, std::string name, std::uint32_t hosts);
+  Switch(Simulation& simulation, const WireModel& model, std::string name, std::uint32_t hosts);
 
   /// A port towards `to`; returns its index. Ports must be added before traffic flows. `next`: the
   /// same when it is a switch.
@@ -47,7 +47,7 @@ class Switch final : public FrameSink {
   std::uint64_t hash(std::uint64_t flow, std::uint16_t entropy) const;
   Uplinks uplinks_to(HostId host) const;
 
-  World& world_;
+  Simulation& simulation_;
   const WireModel& model_;
   std::string name_;
   std::uint64_t salt_;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "apps/drill/headers.h"
-#include "apps/drill/live_world.h"
+#include "apps/drill/live_testbed.h"
 #include "lib/wire/enums.h"
 
 namespace uet::drill {
@@ -51,7 +51,7 @@ bool is_for(const SeenPacket& packet, std::uint64_t id) {
 }  // namespace
 
 /// A secured target says where it expects us to start. False: the packet does not.
-bool LiveWorld::learn_start(const SeenPacket& packet) {
+bool LiveTestbed::learn_start(const SeenPacket& packet) {
   const auto headers = tell_headers(packet.bytes);
   if (headers.empty() || headers.front()->name() != "nack") return false;
   const auto fields = *headers.front()->decode(packet.bytes);
@@ -62,9 +62,9 @@ bool LiveWorld::learn_start(const SeenPacket& packet) {
 }
 
 /// An opening with what begin() chose, and the first answer to it.
-std::optional<SeenPacket> LiveWorld::knock(const Variables& variables,
-                                           const Definitions& definitions, bool is_ordered,
-                                           Instant until) {
+std::optional<SeenPacket> LiveTestbed::knock(const Variables& variables,
+                                             const Definitions& definitions, bool is_ordered,
+                                             Instant until) {
   std::vector<std::string> words = {"request_syn", "psn=$start", "spdcid=$id", "ar=1",
                                     "next_hdr=REQUEST_STD"};
   if (is_ordered) words.emplace_back("type=ROD_REQ");
@@ -83,8 +83,8 @@ std::optional<SeenPacket> LiveWorld::knock(const Variables& variables,
 }
 
 /// The script's PDC opens where the endpoint wants it to.
-void LiveWorld::take_up_challenge(const Script& script, Variables& variables,
-                                  const Definitions& definitions) {
+void LiveTestbed::take_up_challenge(const Script& script, Variables& variables,
+                                    const Definitions& definitions) {
   const Step* const opening = opening_of(script);
   if (opening == nullptr) return;
   const bool is_ordered = has_word(*opening, "type=ROD_REQ") || has_word(*opening, "isrod=1");
@@ -98,7 +98,7 @@ void LiveWorld::take_up_challenge(const Script& script, Variables& variables,
   }
 }
 
-bool LiveWorld::reach(Duration patience) {
+bool LiveTestbed::reach(Duration patience) {
   const Instant end = now() + patience;
   bool was_challenged = false;
   while (now() < end) {
@@ -109,7 +109,7 @@ bool LiveWorld::reach(Duration patience) {
     if (!answer) continue;
     const bool is_challenge = learn_start(*answer);
     refusal_ = refusal_in(*answer);
-    LiveWorld::end();
+    LiveTestbed::end();
     if (is_challenge && !was_challenged) {
       was_challenged = true;
       continue;

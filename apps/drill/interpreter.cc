@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "apps/drill/world.h"
+#include "apps/drill/testbed.h"
 
 namespace uet::drill {
 
@@ -18,21 +18,21 @@ constexpr std::size_t kGotMost = 20;
 
 class Run {
  public:
-  Run(const Script& script, World& world) : script_(script), world_(world) {}
+  Run(const Script& script, Testbed& testbed) : script_(script), testbed_(testbed) {}
 
   Outcome run() {
     fail(script_.wrong);
-    world_.begin(script_, variables_, definitions_);
-    check_world();
+    testbed_.begin(script_, variables_, definitions_);
+    check_testbed();
     for (next_step_ = 0; next_step_ < script_.steps.size() && !has_failed();) {
       const Step& step = script_.steps[next_step_++];
       outcome_.line = step.line;
       outcome_.step = step.text;
       take(step);
-      check_world();
+      check_testbed();
     }
     if (!loops_.empty()) fail("repeat without end");
-    world_.end();
+    testbed_.end();
     if (!has_failed()) return {};
     outcome_.verdict = Verdict::kFail;
     return std::move(outcome_);
@@ -52,12 +52,12 @@ class Run {
     std::uint64_t left = 0;  ///< rounds, with this one
   };
 
-  Duration patience() const { return std::max(world_.patience(), script_.patience); }
+  Duration patience() const { return std::max(testbed_.patience(), script_.patience); }
   bool has_failed() const { return !outcome_.why.empty(); }
   void fail(const std::string& why) {
     if (outcome_.why.empty()) outcome_.why = why;
   }
-  void check_world() { fail(world_.trouble()); }
+  void check_testbed() { fail(testbed_.trouble()); }
   std::uint64_t number_at(Words words, std::size_t i) {
     if (i < words.size()) return variables_.read(words[i], outcome_.why).value_or(0);
     fail("a number is missing");
@@ -81,7 +81,7 @@ class Run {
   std::string with_values(Words words);
 
   const Script& script_;
-  World& world_;
+  Testbed& testbed_;
   Variables variables_;
   Definitions definitions_;
   Travel travel_;
@@ -108,11 +108,11 @@ void Run::take(const Step& step) {
   } else if (what == "wait") {
     wait(rest);
   } else if (what == "skip") {
-    while (world_.next(world_.now())) {
+    while (testbed_.next(testbed_.now())) {
     }
   } else if (what == "settle") {
-    const Instant until = world_.now() + world_.quiet();
-    while (world_.next(until)) {
+    const Instant until = testbed_.now() + testbed_.quiet();
+    while (testbed_.next(until)) {
     }
   } else if (what == "dscp") {
     travel_.tos =
@@ -134,7 +134,7 @@ void Run::take(const Step& step) {
     if (rest.size() < 2) return fail("define NAME WORD...");
     definitions_[rest[0]] = {rest.begin() + 1, rest.end()};
   } else {
-    const StepResult result = world_.step(words);
+    const StepResult result = testbed_.step(words);
     fail(result.is_known ? result.why : fmt::format("'{}' begins no step", what));
   }
 }
@@ -159,7 +159,7 @@ std::vector<std::string> Run::with_definitions(const std::vector<std::string>& w
 
 void Run::packet_in(Words words) {
   const auto bytes = build_packet(words, variables_, outcome_.why);
-  if (!has_failed()) world_.arrive(bytes, travel_);
+  if (!has_failed()) testbed_.arrive(bytes, travel_);
 }
 
 void Run::packet_in_every(Words words) {
@@ -167,24 +167,24 @@ void Run::packet_in_every(Words words) {
   if (!every) return fail("every needs a time and a packet");
   repeated_.bytes = build_packet(words.subspan(1), variables_, outcome_.why);
   repeated_.every = *every;
-  repeated_.next_at = world_.now() + *every;
-  if (!has_failed()) world_.arrive(repeated_.bytes, travel_);
+  repeated_.next_at = testbed_.now() + *every;
+  if (!has_failed()) testbed_.arrive(repeated_.bytes, travel_);
 }
 
 /// The next packet until then; what is to be repeated is, meanwhile.
 std::optional<SeenPacket> Run::next(Instant until) {
   while (!repeated_.bytes.empty() && repeated_.next_at < until) {
-    if (auto packet = world_.next(repeated_.next_at)) return packet;
-    world_.arrive(repeated_.bytes, travel_);
-    repeated_.next_at = world_.now() + repeated_.every;
+    if (auto packet = testbed_.next(repeated_.next_at)) return packet;
+    testbed_.arrive(repeated_.bytes, travel_);
+    repeated_.next_at = testbed_.now() + repeated_.every;
   }
-  return world_.next(until);
+  return testbed_.next(until);
 }
 
 void Run::packet_out(Words words) {
   if (words.empty()) return fail("which packet?");
   if (words[0] == "nothing") return nothing();
-  const auto packet = next(world_.now() + patience());
+  const auto packet = next(testbed_.now() + patience());
   repeated_.bytes.clear();
   if (!packet) {
     outcome_.expected = with_values(words);
@@ -198,7 +198,7 @@ void Run::packet_out(Words words) {
 
 void Run::packet_out_somewhere(Words words) {
   if (words.empty()) return fail("which packet?");
-  const Instant until = world_.now() + patience();
+  const Instant until = testbed_.now() + patience();
   std::optional<std::pair<SeenPacket, Match>> closest;
   std::vector<std::string> got;
   while (auto packet = next(until)) {
@@ -233,7 +233,7 @@ void Run::not_this(Words words, const SeenPacket& packet, const Match& match) {
 }
 
 void Run::nothing() {
-  const auto packet = world_.next(world_.now() + world_.quiet());
+  const auto packet = testbed_.next(testbed_.now() + testbed_.quiet());
   if (!packet) return;
   outcome_.expected = "no packet";
   outcome_.got.push_back(show_packet(packet->bytes));
@@ -242,8 +242,8 @@ void Run::nothing() {
 
 /// Other packets may come, this one must not.
 void Run::never(Words words) {
-  const Instant until = world_.now() + world_.quiet();
-  while (const auto packet = world_.next(until)) {
+  const Instant until = testbed_.now() + testbed_.quiet();
+  while (const auto packet = testbed_.next(until)) {
     Variables tried = variables_;
     const Match match = match_packet(words, *packet, tried);
     if (!match.error.empty()) return fail(match.error);
@@ -257,7 +257,7 @@ void Run::never(Words words) {
 void Run::wait(Words words) {
   const auto span = words.empty() ? std::nullopt : duration(words[0]);
   if (!span) return fail("wait needs a time: 10us, 2ms");
-  world_.pass(*span);
+  testbed_.pass(*span);
 }
 
 void Run::let(Words words) {
@@ -296,15 +296,15 @@ std::string Run::with_values(Words words) {
 
 }  // namespace
 
-Outcome run_script(const Script& script, World& world) {
-  std::string lacks = world.lacks(script);
+Outcome run_script(const Script& script, Testbed& testbed) {
+  std::string lacks = testbed.lacks(script);
   if (!lacks.empty()) {
     Outcome skipped;
     skipped.verdict = Verdict::kSkip;
     skipped.why = std::move(lacks);
     return skipped;
   }
-  return Run(script, world).run();
+  return Run(script, testbed).run();
 }
 
 }  // namespace uet::drill

@@ -1,4 +1,4 @@
-/// Runs the steps of a script in a world.
+/// Runs the steps of a script in a testbed.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace uet::drill {
 
-class World;
+class Testbed;
 
 enum class Verdict : std::uint8_t { kPass, kFail, kSkip };
 
@@ -24,7 +24,7 @@ struct Outcome {
   std::vector<std::string> got;  ///< packets that came instead
 };
 
-/// Skips the script where the world lacks something.
-Outcome run_script(const Script& script, World& world);
+/// Skips the script where the testbed lacks something.
+Outcome run_script(const Script& script, Testbed& testbed);
 
 }  // namespace uet::drill

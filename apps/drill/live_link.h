@@ -11,7 +11,7 @@
 
 #include "apps/drill/packet_text.h"
 #include "apps/drill/sealing.h"
-#include "apps/drill/world.h"
+#include "apps/drill/testbed.h"
 #include "fep/integrity.h"
 #include "lib/base/trace.h"
 #include "lib/net/port.h"

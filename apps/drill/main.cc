@@ -60,9 +60,9 @@ int play(Options options, const std::vector<Script>& scripts) {
   LiveLink link(*port, trace, options.peer.address, options.peer.has_crc, sealing.get());
   const std::uint64_t seed =
       options.seed != 0 ? options.seed : static_cast<std::uint64_t>(clock_now().ns());
-  LiveWorld world(link, options.peer, options.timing, seed);
+  LiveTestbed testbed(link, options.peer, options.timing, seed);
   SuiteReport report = head_of(options, port->facts());
-  run_suite(scripts, {.out = options.out, .timing = options.timing}, link, world, report,
+  run_suite(scripts, {.out = options.out, .timing = options.timing}, link, testbed, report,
             [&](const Result& result) {
               const bool is_over =
                   result.outcome.verdict == Verdict::kSkip && !report.trouble.empty();

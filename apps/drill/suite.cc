@@ -23,15 +23,16 @@ std::string silence(const SuiteReport& report, const LiveLink& link) {
 
 class Suite {
  public:
-  Suite(const SuiteOptions& options, LiveLink& link, LiveWorld& world, SuiteReport& report,
+  Suite(const SuiteOptions& options, LiveLink& link, LiveTestbed& testbed, SuiteReport& report,
         const std::function<void(const Result&)>& tell)
-      : options_(options), link_(link), world_(world), report_(report), tell_(tell) {}
+      : options_(options), link_(link), testbed_(testbed), report_(report), tell_(tell) {}
 
   void play(const Script& script) {
     Result result;
     result.script = script;
-    std::string lacks = world_.lacks(script);
-    if (lacks.empty() && is_alive()) lacks = world_.lacks(script);  // now that its manner is known
+    std::string lacks = testbed_.lacks(script);
+    if (lacks.empty() && is_alive())
+      lacks = testbed_.lacks(script);  // now that its manner is known
     if (!lacks.empty()) {
       result.outcome = skipped(lacks);
     } else if (!is_alive() && !script.is_contact) {
@@ -55,13 +56,13 @@ class Suite {
 
   /// Asked once, before the first script that is played.
   bool is_alive() {
-    if (!was_asked_ && !world_.reach(options_.timing.reach))
+    if (!was_asked_ && !testbed_.reach(options_.timing.reach))
       report_.trouble = silence(report_, link_);
-    if (!was_asked_ && !world_.refusal().empty())
+    if (!was_asked_ && !testbed_.refusal().empty())
       report_.note = fmt::format(
           "it refuses a request that it should have no reason to refuse: {}; do --ri, --pid, "
           "--job, --absolute and --key name what is there?",
-          world_.refusal());
+          testbed_.refusal());
     was_asked_ = true;
     return report_.trouble.empty();
   }
@@ -74,24 +75,24 @@ class Suite {
     }
     const base::Instant from = clock_now();
     const std::uint64_t broken = link_.counters().broken;
-    result.outcome = run_script(result.script, world_);
+    result.outcome = run_script(result.script, testbed_);
     const std::uint64_t more = link_.counters().broken - broken;
     if (result.outcome.verdict == Verdict::kFail && more > 0)
       result.outcome.why += fmt::format(
           "; {} packets that we cannot take came meanwhile ({} in all)", more, link_.refused());
     result.seconds = static_cast<double>((clock_now() - from).ns()) / 1e9;
-    result.lines.assign(world_.lines().begin(), world_.lines().end());
+    result.lines.assign(testbed_.lines().begin(), testbed_.lines().end());
     if (!options_.out.empty()) link_.capture_to("");
   }
 
   void look_for_life(const std::string& script) {
-    if (world_.reach(options_.timing.reach)) return;
+    if (testbed_.reach(options_.timing.reach)) return;
     report_.trouble = fmt::format("since {} {}", script, silence(report_, link_));
   }
 
   const SuiteOptions& options_;
   LiveLink& link_;
-  LiveWorld& world_;
+  LiveTestbed& testbed_;
   SuiteReport& report_;
   const std::function<void(const Result&)>& tell_;
   bool was_asked_ = false;
@@ -106,9 +107,9 @@ std::size_t SuiteReport::count(Verdict verdict) const {
 }
 
 void run_suite(const std::vector<Script>& scripts, const SuiteOptions& options, LiveLink& link,
-               LiveWorld& world, SuiteReport& report,
+               LiveTestbed& testbed, SuiteReport& report,
                const std::function<void(const Result&)>& tell) {
-  Suite suite(options, link, world, report, tell);
+  Suite suite(options, link, testbed, report, tell);
   for (const Script& script : scripts) suite.play(script);
   report.wire = link.counters();
 }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "apps/drill/interpreter.h"
-#include "apps/drill/live_world.h"
+#include "apps/drill/live_testbed.h"
 
 namespace uet::drill {
 
@@ -39,7 +39,7 @@ struct SuiteOptions {
 /// Plays `scripts` in this order. An endpoint that gives no sign of life, or none any more after a script failed, is not asked
 /// further. `tell` hears each result at once.
 void run_suite(const std::vector<Script>& scripts, const SuiteOptions& options, LiveLink& link,
-               LiveWorld& world, SuiteReport& report,
+               LiveTestbed& testbed, SuiteReport& report,
                const std::function<void(const Result&)>& tell);
 
 }  // namespace uet::drill

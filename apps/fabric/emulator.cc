@@ -21,12 +21,12 @@ std::vector<std::string> names_of(const Scenario& scenario) {
 }
 
 std::vector<std::unique_ptr<Leg>> make_legs(
-    sim::World& world, const Scenario& scenario,
+    sim::Simulation& simulation, const Scenario& scenario,
     std::vector<std::unique_ptr<net::FrameDevice>> devices) {
   UET_CHECK(devices.size() == scenario.legs.size());
   std::vector<std::unique_ptr<Leg>> legs;
   for (std::size_t i = 0; i < devices.size(); ++i)
-    legs.push_back(std::make_unique<Leg>(world, scenario.legs[i].name, std::move(devices[i])));
+    legs.push_back(std::make_unique<Leg>(simulation, scenario.legs[i].name, std::move(devices[i])));
   return legs;
 }
 
@@ -45,17 +45,17 @@ std::vector<sim::FrameSink*> Emulator::sinks() {
 Emulator::Emulator(const Scenario& scenario, std::vector<std::unique_ptr<net::FrameDevice>> devices)
     : scenario_(scenario),
       model_(wire_model(scenario_)),
-      world_(scenario_.seed, scenario_.packets, scenario_.max_frame),
+      simulation_(scenario_.seed, scenario_.packets, scenario_.max_frame),
       leg_names_(names_of(scenario_)),
-      legs_(make_legs(world_, scenario_, std::move(devices))),
-      net_(world_, model_, scenario_, sinks()),
+      legs_(make_legs(simulation_, scenario_, std::move(devices))),
+      net_(simulation_, model_, scenario_, sinks()),
       flows_(legs_.size() * legs_.size()),
       link_generations_(legs_.size()) {}
 
 Emulator::~Emulator() = default;
 
 std::size_t Emulator::turn(sim::SimTime now) {
-  world_.events.run_until(now);
+  simulation_.events.run_until(now);
   std::size_t moved = 0;
   for (std::size_t leg = 0; leg < legs_.size(); ++leg) moved += receive(leg);
   for (auto& leg : legs_) moved += leg->transmit(now, *this);
@@ -88,7 +88,7 @@ void Emulator::accept(std::size_t index, std::span<const std::uint8_t> bytes) {
   Leg& leg = *legs_[index];
   ++leg.counters.rx_frames;
   leg.counters.rx_bytes += bytes.size();
-  if (tap_ != nullptr) tap_->on_received(world_.now(), leg, bytes);
+  if (tap_ != nullptr) tap_->on_received(simulation_.now(), leg, bytes);
   const auto view = look_at(bytes, scenario_.rules);
   if (!view) {
     ++leg.counters.rx_runt;
@@ -97,7 +97,7 @@ void Emulator::accept(std::size_t index, std::span<const std::uint8_t> bytes) {
   } else if (net::is_multicast(view->source)) {
     ++leg.counters.rx_bad_source;
   } else {
-    macs_.learn(view->source, static_cast<std::uint32_t>(index), world_.now());
+    macs_.learn(view->source, static_cast<std::uint32_t>(index), simulation_.now());
     forward(index, *view, bytes);
   }
 }
@@ -105,8 +105,9 @@ void Emulator::accept(std::size_t index, std::span<const std::uint8_t> bytes) {
 void Emulator::forward(std::size_t from, const FrameView& view,
                        std::span<const std::uint8_t> bytes) {
   LegCounters& counters = legs_[from]->counters;
-  const auto to = net::is_multicast(view.destination) ? std::nullopt
-                                                      : macs_.find(view.destination, world_.now());
+  const auto to = net::is_multicast(view.destination)
+                      ? std::nullopt
+                      : macs_.find(view.destination, simulation_.now());
   if (to && *to == from) {
     ++counters.rx_to_itself;
     return;
@@ -145,13 +146,13 @@ void Emulator::enter(std::size_t from, std::size_t to, const FrameView& view,
 
 sim::Frame* Emulator::make_frame(std::size_t from, std::size_t to, const FrameView& view,
                                  std::span<const std::uint8_t> bytes) {
-  net::Packet packet = world_.packets_pool.allocate();
+  net::Packet packet = simulation_.packets_pool.allocate();
   if (!packet) {
     ++legs_[from]->counters.rx_no_packet;
     return nullptr;
   }
   std::memcpy(packet.append(bytes.size()), bytes.data(), bytes.size());
-  sim::Frame* frame = world_.frames.acquire();
+  sim::Frame* frame = simulation_.frames.acquire();
   frame->rx.packet = std::move(packet);
   frame->rx.entropy = view.entropy;
   frame->rx.tos = view.tos;
@@ -175,7 +176,7 @@ void Emulator::apply(const MatchRule& rule, sim::Frame* frame, const FrameView& 
   sim::Link& uplink = net_.uplink(frame->source);
   switch (rule.action) {
     case MatchAction::kDrop:
-      world_.frames.release(frame);
+      simulation_.frames.release(frame);
       return;
     case MatchAction::kTrim:
       if (view.is_ip && bytes.size() > view.headers) model_.trim(*frame, false);
@@ -184,7 +185,7 @@ void Emulator::apply(const MatchRule& rule, sim::Frame* frame, const FrameView& 
       if (bytes.size() > view.headers) {
         net::Packet& packet = frame->rx.packet;
         const auto size = static_cast<std::uint32_t>(packet.size() - view.headers);
-        packet.data()[view.headers + world_.rng.below(size)] ^= 0x10;
+        packet.data()[view.headers + simulation_.rng.below(size)] ^= 0x10;
         frame->trimmable = false;  // its CRC is wrong already
       }
       break;
@@ -196,8 +197,8 @@ void Emulator::apply(const MatchRule& rule, sim::Frame* frame, const FrameView& 
       frame->rx.tos = net::TosByte::of(frame->rx.tos.dscp(), kCongestionExperienced);
       break;
     case MatchAction::kDelay:
-      world_.events.schedule(world_.now() + sim::SimSpan::from(rule.delay), *this, kHeldBack,
-                             frame);
+      simulation_.events.schedule(simulation_.now() + sim::SimSpan::from(rule.delay), *this,
+                                  kHeldBack, frame);
       return;
   }
   uplink.send(frame);
@@ -207,10 +208,11 @@ void Emulator::apply(const MatchRule& rule, sim::Frame* frame, const FrameView& 
 /// path that dies takes no address with it. See docs/decisions/0091.
 void Emulator::send_aside(sim::Frame* frame) {
   if (!net_.uplink(frame->source).is_up()) {
-    world_.frames.release(frame);
+    simulation_.frames.release(frame);
     return;
   }
-  world_.events.schedule(world_.now() + sim::SimSpan::from(scenario_.delay), *this, kAside, frame);
+  simulation_.events.schedule(simulation_.now() + sim::SimSpan::from(scenario_.delay), *this,
+                              kAside, frame);
 }
 
 void Emulator::on_event(std::uint32_t kind, void* data) {
@@ -239,7 +241,7 @@ void Emulator::finish(Leg& leg, sim::Frame& frame) {
     ++flow.frames;
     flow.bytes += bytes.size();
   }
-  if (tap_ != nullptr) tap_->on_sent(world_.now(), leg, frame);
+  if (tap_ != nullptr) tap_->on_sent(simulation_.now(), leg, frame);
 }
 
 }  // namespace uet::fabric

@@ -11,7 +11,7 @@
 #include "apps/fabric/mac_table.h"
 #include "apps/fabric/match_rules.h"
 #include "apps/fabric/scenario.h"
-#include "sim/world.h"
+#include "sim/simulation.h"
 
 namespace uet::fabric {
 
@@ -40,8 +40,8 @@ class Emulator final : private sim::EventHandler, private Leg::Finisher {
   /// goes out. Returns how many frames moved.
   std::size_t turn(sim::SimTime now);
   /// When something is due next.
-  sim::SimTime next_event() const { return world_.events.next_at(); }
-  sim::SimTime now() const { return world_.now(); }
+  sim::SimTime next_event() const { return simulation_.events.next_at(); }
+  sim::SimTime now() const { return simulation_.now(); }
 
   const Scenario& scenario() const { return scenario_; }
   LeafSpine& net() { return net_; }
@@ -52,8 +52,8 @@ class Emulator final : private sim::EventHandler, private Leg::Finisher {
     return flows_[from * legs_.size() + to];
   }
   const MacTable& macs() const { return macs_; }
-  sim::World& world() { return world_; }
-  std::uint64_t frames_held() const { return world_.frames.in_use(); }
+  sim::Simulation& simulation() { return simulation_; }
+  std::uint64_t frames_held() const { return simulation_.frames.in_use(); }
   /// Not owned; null ends it.
   void set_tap(FrameTap* tap) { tap_ = tap; }
 
@@ -78,7 +78,7 @@ class Emulator final : private sim::EventHandler, private Leg::Finisher {
 
   const Scenario scenario_;
   const sim::WireModel model_;
-  sim::World world_;
+  sim::Simulation simulation_;
   std::vector<std::string> leg_names_;
   std::vector<std::unique_ptr<Leg>> legs_;
   LeafSpine net_;

@@ -16,14 +16,16 @@ sim::SimSpan span_of(base::Duration d) {
 
 }  // namespace
 
-LeafSpine::LeafSpine(sim::World& world, const sim::WireModel& model, const Scenario& scenario,
-                     const std::vector<sim::FrameSink*>& hosts)
-    : world_(world), model_(model), scenario_(scenario) {
+LeafSpine::LeafSpine(sim::Simulation& simulation, const sim::WireModel& model,
+                     const Scenario& scenario, const std::vector<sim::FrameSink*>& hosts)
+    : simulation_(simulation), model_(model), scenario_(scenario) {
   const auto legs = static_cast<std::uint32_t>(hosts.size());
   for (std::size_t i = 0; i < scenario.leaves; ++i)
-    leaves_.push_back(std::make_unique<sim::Switch>(world, model, fmt::format("leaf{}", i), legs));
+    leaves_.push_back(
+        std::make_unique<sim::Switch>(simulation, model, fmt::format("leaf{}", i), legs));
   for (std::size_t i = 0; i < (scenario.leaves > 1 ? scenario.spines : 0); ++i)
-    spines_.push_back(std::make_unique<sim::Switch>(world, model, fmt::format("spine{}", i), legs));
+    spines_.push_back(
+        std::make_unique<sim::Switch>(simulation, model, fmt::format("spine{}", i), legs));
   for (std::size_t leg = 0; leg < hosts.size(); ++leg) connect_leg(leg, *hosts[leg]);
   for (auto& leaf : leaves_) {
     const std::size_t first_up = leaf->ports();
@@ -63,7 +65,7 @@ void LeafSpine::connect_leg(std::size_t leg, sim::FrameSink& host) {
   sim::Switch& leaf = *leaves_[config.leaf];
   // What a host has queued for its own transmitter is bounded where frames are taken from it.
   const sim::LinkConfig up{rate, span_of(scenario_.delay), sim::QueueConfig{}};
-  uplinks_.push_back(std::make_unique<sim::Link>(world_, model_, up, leaf));
+  uplinks_.push_back(std::make_unique<sim::Link>(simulation_, model_, up, leaf));
   uplinks_.back()->name = config.name + '>' + leaf.name();
   links_.push_back(uplinks_.back().get());
   const sim::LinkConfig down{rate, span_of(scenario_.delay), switch_queue(rate, true)};

@@ -9,15 +9,15 @@
 
 #include "apps/fabric/scenario.h"
 #include "sim/link.h"
+#include "sim/simulation.h"
 #include "sim/switch.h"
-#include "sim/world.h"
 
 namespace uet::fabric {
 
 class LeafSpine {
  public:
   /// `hosts` are where frames for each leg of the scenario end. All arguments outlive this.
-  LeafSpine(sim::World& world, const sim::WireModel& model, const Scenario& scenario,
+  LeafSpine(sim::Simulation& simulation, const sim::WireModel& model, const Scenario& scenario,
             const std::vector<sim::FrameSink*>& hosts);
 
   /// The link from a leg to its leaf, and the other direction.
@@ -52,7 +52,7 @@ class LeafSpine {
   std::size_t connect(sim::Switch& from, sim::Switch& to);
   void change_queues(bool sim::QueueConfig::*member, bool on);
 
-  sim::World& world_;
+  sim::Simulation& simulation_;
   const sim::WireModel& model_;
   const Scenario& scenario_;
   std::vector<std::unique_ptr<sim::Switch>> leaves_, spines_;

@@ -5,8 +5,8 @@
 
 namespace uet::fabric {
 
-Leg::Leg(sim::World& world, std::string name, std::unique_ptr<net::FrameDevice> device)
-    : world_(world), name_(std::move(name)), device_(std::move(device)) {}
+Leg::Leg(sim::Simulation& simulation, std::string name, std::unique_ptr<net::FrameDevice> device)
+    : simulation_(simulation), name_(std::move(name)), device_(std::move(device)) {}
 
 Leg::~Leg() {
   throw_away();
@@ -15,7 +15,7 @@ Leg::~Leg() {
 void Leg::on_frame(sim::Frame* frame) {
   if (waiting() >= kWaitingMax) {
     ++counters.tx_full;
-    world_.frames.release(frame);
+    simulation_.frames.release(frame);
     return;
   }
   egress_.push(frame);
@@ -36,7 +36,7 @@ void Leg::fill(Finisher& finisher) {
     } else {
       ++counters.tx_no_buffer;
     }
-    world_.frames.release(frame);
+    simulation_.frames.release(frame);
   }
 }
 
@@ -70,7 +70,7 @@ std::size_t Leg::transmit(sim::SimTime now, Finisher& finisher) {
 
 void Leg::throw_away() {
   while (offered_begin_ != offered_end_) offered_[offered_begin_++].reset();
-  while (!egress_.is_empty()) world_.frames.release(egress_.pop());
+  while (!egress_.is_empty()) simulation_.frames.release(egress_.pop());
 }
 
 }  // namespace uet::fabric

@@ -9,7 +9,7 @@
 
 #include "lib/net/frame_device.h"
 #include "sim/frame.h"
-#include "sim/world.h"
+#include "sim/simulation.h"
 
 namespace uet::fabric {
 
@@ -34,7 +34,7 @@ struct LegCounters {
 /// is slow to take them.
 class Leg final : public sim::FrameSink {
  public:
-  Leg(sim::World& world, std::string name, std::unique_ptr<net::FrameDevice> device);
+  Leg(sim::Simulation& simulation, std::string name, std::unique_ptr<net::FrameDevice> device);
   ~Leg() override;
 
   const std::string& name() const { return name_; }
@@ -64,7 +64,7 @@ class Leg final : public sim::FrameSink {
   void fill(Finisher& finisher);
   void throw_away();
 
-  sim::World& world_;
+  sim::Simulation& simulation_;
   std::string name_;
   std::unique_ptr<net::FrameDevice> device_;
   sim::FrameFifo egress_;

@@ -168,7 +168,7 @@ Json rules_report(Emulator& emulator) {
 }
 
 Json stats_report(Emulator& emulator) {
-  const auto& pool = emulator.world().packets_pool;
+  const auto& pool = emulator.simulation().packets_pool;
   return {{"time_s", emulator.now().us() * 1e-6},
           {"legs", legs_report(emulator)},
           {"flows", flows_report(emulator)},
@@ -182,7 +182,7 @@ Json stats_report(Emulator& emulator) {
             {"displaced", emulator.macs().displaced()}}},
           {"rules", rules_report(emulator)},
           {"packets", {{"in_use", pool.in_use()}, {"capacity", pool.capacity()}}},
-          {"events", emulator.world().events.events_run()}};
+          {"events", emulator.simulation().events.events_run()}};
 }
 
 }  // namespace uet::fabric

@@ -29,12 +29,12 @@ constexpr std::uint8_t kDscpControl = 46, kDscpTrimmed = 26;
 
 }  // namespace
 
-Attacker::Attacker(World& world, SimPort& port, const AttackPlan& plan, std::uint32_t number,
-                   std::uint32_t payload_mtu, std::span<const std::unique_ptr<Wiretap>> taps,
-                   std::uint64_t seed)
-    : world_(world),
+Attacker::Attacker(Simulation& simulation, SimPort& port, const AttackPlan& plan,
+                   std::uint32_t number, std::uint32_t payload_mtu,
+                   std::span<const std::unique_ptr<Wiretap>> taps, std::uint64_t seed)
+    : simulation_(simulation),
       port_(port),
-      node_(world, port),
+      node_(simulation, port),
       plan_(plan),
       mtu_(payload_mtu),
       taps_(taps),
@@ -62,17 +62,17 @@ bool Attacker::turn(base::Instant now) {
       burst[i].packet.reset();
     }
   }
-  if (!is_silent_ && world_.now() >= plan_.end) {
+  if (!is_silent_ && simulation_.now() >= plan_.end) {
     is_silent_ = true;
     outgoing_.clear();
   }
   if (is_silent_) return did;
   for (Running& e : episodes_) {
-    if (e.left == 0 || e.next_at > world_.now()) continue;
+    if (e.left == 0 || e.next_at > simulation_.now()) continue;
     if (outgoing_.size() < kMaxOutgoing) step(e);
     const auto gap =
         static_cast<std::int64_t>(2.0 * e.rng.unit() * static_cast<double>(e.plan->gap.ps()));
-    e.next_at = world_.now() + SimSpan::from_ps(gap + 1000);
+    e.next_at = simulation_.now() + SimSpan::from_ps(gap + 1000);
     did = true;
   }
   return flush() || did;
@@ -99,7 +99,7 @@ bool Attacker::flush() {
 bool Attacker::launch(Outgoing& o) {
   if (port_.send_room(node_.now()) == 0) return false;
   net::TxPacket tx;
-  tx.packet = world_.packets_pool.allocate();
+  tx.packet = simulation_.packets_pool.allocate();
   if (!tx.packet) return true;  // lost; the pool is shared by all frames and large
   tx.destination = address_of(o.to);
   tx.entropy = static_cast<std::uint16_t>(o.from.v4() * 7 + o.to);
@@ -122,7 +122,7 @@ bool Attacker::launch(Outgoing& o) {
 
 void Attacker::send(HostId to, net::FabricAddress from, AttackBytes bytes, bool trimmed) {
   constexpr std::size_t kCrcBytes = 4;
-  if (bytes.size() + kCrcBytes > world_.packets_pool.max_packet_bytes()) return;
+  if (bytes.size() + kCrcBytes > simulation_.packets_pool.max_packet_bytes()) return;
   if (outgoing_.size() >= 2 * kMaxOutgoing) return;
   outgoing_.push_back(
       {std::move(bytes), from, to, net::TosByte::of(trimmed ? kDscpTrimmed : kDscpControl, 1)});

@@ -14,14 +14,14 @@
 #include "apps/sim/wiretap.h"
 #include "sim/node.h"
 #include "sim/sim_port.h"
-#include "sim/world.h"
+#include "sim/simulation.h"
 
 namespace uet::sim {
 
 class Attacker final : public Actor {
  public:
   /// `number`: which of the plan's attackers this is. `taps`: one for each honest host. All references must outlive it.
-  Attacker(World& world, SimPort& port, const AttackPlan& plan, std::uint32_t number,
+  Attacker(Simulation& simulation, SimPort& port, const AttackPlan& plan, std::uint32_t number,
            std::uint32_t payload_mtu, std::span<const std::unique_ptr<Wiretap>> taps,
            std::uint64_t seed);
   ~Attacker() override;
@@ -92,7 +92,7 @@ class Attacker final : public Actor {
   bool launch(Outgoing& packet);
   net::FabricAddress ghost(base::Rng& rng) const;
 
-  World& world_;
+  Simulation& simulation_;
   SimPort& port_;
   Node node_;
   const AttackPlan& plan_;

@@ -2,7 +2,9 @@
 /// chosen.
 #pragma once
 
-#include <CLI/CLI.hpp>
+namespace CLI {
+class App;
+}
 
 namespace uet::sim {
 

@@ -1,6 +1,7 @@
 // uet-sim compare: the same traffic under several algorithms, path choices and faults, over several seeds, in one table.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -243,7 +244,7 @@ void add_compare_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "compare",
       "run the same traffic under several algorithms, path choices and faults: one table");
-  add_world_options(*command, o);
+  add_simulation_options(*command, o);
   add_choices(*command, "--cc", o.algorithms, kAlgorithms, "congestion control (default: nscc)");
   add_choices(*command, "--lb", o.balancers, kBalancers, "path choice (default: bitmap)");
   command

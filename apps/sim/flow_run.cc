@@ -53,7 +53,7 @@ class Run {
 
   const RunConfig& config_;
   const TrafficMatrix& matrix_;
-  World world_;
+  Simulation simulation_;
   WireModel model_;
   Fabric fabric_;
   OooMeter ooo_;
@@ -81,9 +81,9 @@ std::size_t largest_flow(const TrafficMatrix& matrix) {
 Run::Run(const RunConfig& config, const TrafficMatrix& matrix)
     : config_(config),
       matrix_(matrix),
-      world_(config.seed, kMaxPackets, config.fabric.mtu_payload + 128),
+      simulation_(config.seed, kMaxPackets, config.fabric.mtu_payload + 128),
       model_{.size = WireModel::Size::kModel, .overhead = 0, .dscp = {}},
-      fabric_(world_, model_, config.fabric,
+      fabric_(simulation_, model_, config.fabric,
               SimPortConfig{.ip_mtu = config.fabric.mtu_payload + 256}),
       hosts_(matrix.nodes),
       windows_(matrix.nodes),
@@ -173,7 +173,7 @@ void Run::add_hosts() {
       SimPort& port = fabric_.port(h);
       port.set_observer(&ooo_);
       hosts_[h] = std::make_unique<Host>(
-          world_, port, config, ses::EndpointConfig{},
+          simulation_, port, config, ses::EndpointConfig{},
           [this](Host& host, const ses::Completion& c) { on_completion(host, c); });
       if (trace_log_) trace_log_->watch(h, hosts_[h]->trace());
       if (config_.sample_period.ps() > 0) {
@@ -194,14 +194,14 @@ void Run::add_hosts() {
 void Run::schedule_flows() {
   for (std::size_t i = 0; i < matrix_.flows.size(); ++i) {
     if (matrix_.flows[i].started_by) continue;
-    world_.events.call_at(matrix_.flows[i].start, [this, i] { start(i); });
+    simulation_.events.call_at(matrix_.flows[i].start, [this, i] { start(i); });
   }
 }
 
 void Run::start(std::size_t flow) {
   FlowResult& r = result_.flows[flow];
   if (!r.started.is_never()) return;  // a multishot trigger fires for each flow only once
-  r.started = world_.now();
+  r.started = simulation_.now();
   waiting_[r.flow.source].push_back(flow);
   post_waiting(r.flow.source);
 }
@@ -238,21 +238,21 @@ void Run::on_completion(Host& host, const ses::Completion& completion) {
   end_flow(completion.context, completion);
   if (!waiting_[host.id()].empty()) {
     // SES is in the middle of something: post from outside, at the same instant.
-    world_.events.call_at(world_.now(), [this, id = host.id()] { post_waiting(id); });
+    simulation_.events.call_at(simulation_.now(), [this, id = host.id()] { post_waiting(id); });
   }
 }
 
 void Run::end_flow(std::size_t index, const ses::Completion& completion) {
   FlowResult& r = result_.flows[index];
   UET_CHECK(r.ended.is_never());
-  r.ended = world_.now();
+  r.ended = simulation_.now();
   r.code = static_cast<int>(completion.code);
   r.failed = completion.code != ses::ReturnCode::kOk;
   note_paths(r);
   ++finished_;
   if (config_.progress) {
     config_.progress(static_cast<double>(finished_) / static_cast<double>(result_.flows.size()),
-                     world_.now());
+                     simulation_.now());
   }
   if (r.flow.fires_when_sent) fire(*r.flow.fires_when_sent);
 }
@@ -264,7 +264,7 @@ void Run::fire(std::uint32_t id) {
   if (++fired_[id] != trigger->count && trigger->kind != Trigger::Kind::kMultiShot) return;
   for (std::size_t i = 0; i < matrix_.flows.size(); ++i) {
     if (matrix_.flows[i].started_by == id) {
-      world_.events.call_at(world_.now(), [this, i] { start(i); });
+      simulation_.events.call_at(simulation_.now(), [this, i] { start(i); });
     }
   }
 }
@@ -281,12 +281,13 @@ std::string Run::schedule_changes() {
           config_.fabric.hosts, config_.fabric.planes, config_.fabric.planes == 1 ? "" : "s");
     }
     if (change.flap_period.ps() > 0) {
-      world_.events.call_at(change.from, [this, &change, links] { flap(change, links, true); });
+      simulation_.events.call_at(change.from,
+                                 [this, &change, links] { flap(change, links, true); });
       continue;
     }
-    world_.events.call_at(change.from, [this, &change, links] { apply(links, change.speed); });
+    simulation_.events.call_at(change.from, [this, &change, links] { apply(links, change.speed); });
     if (!change.until.is_never()) {
-      world_.events.call_at(change.until, [this, links] { apply(links, 1); });
+      simulation_.events.call_at(change.until, [this, links] { apply(links, 1); });
     }
   }
   return {};
@@ -298,7 +299,8 @@ void Run::apply(const std::vector<Link*>& links, double speed) {
     link->set_speed_factor(speed > 0 ? speed : 1);
   }
   if (config_.repair_delay.ps() < 0) return;
-  world_.events.call_at(world_.now() + config_.repair_delay, [this] { fabric_.repair_routes(); });
+  simulation_.events.call_at(simulation_.now() + config_.repair_delay,
+                             [this] { fabric_.repair_routes(); });
 }
 
 void Run::note_paths(FlowResult& flow) {
@@ -308,18 +310,18 @@ void Run::note_paths(FlowResult& flow) {
 }
 
 void Run::flap(const LinkChange& change, std::vector<Link*> links, bool changed) {
-  if (world_.now() >= change.until || is_finished()) {
+  if (simulation_.now() >= change.until || is_finished()) {
     apply(links, 1);
     return;
   }
   apply(links, changed ? change.speed : 1);
-  const SimTime next = world_.now() + SimSpan::from_ps(change.flap_period.ps() / 2);
-  world_.events.call_at(
+  const SimTime next = simulation_.now() + SimSpan::from_ps(change.flap_period.ps() / 2);
+  simulation_.events.call_at(
       next, [this, &change, links = std::move(links), changed] { flap(change, links, !changed); });
 }
 
 void Run::sample() {
-  QueueSample q{.at = world_.now()};
+  QueueSample q{.at = simulation_.now()};
   for (Link* link : fabric_.all_links()) {
     if (link->name.starts_with("host")) continue;
     q.longest_bytes = std::max(q.longest_bytes, link->queue().data_bytes());
@@ -329,16 +331,17 @@ void Run::sample() {
   for (HostId h = 0; h < windows_.size(); ++h) {
     if (!windows_[h] || !windows_[h]->has_value()) continue;
     result_.window_samples.push_back(
-        WindowSample{world_.now(), h, windows_[h]->window(), windows_[h]->inflight()});
+        WindowSample{simulation_.now(), h, windows_[h]->window(), windows_[h]->inflight()});
   }
   if (!is_finished()) {
-    world_.events.call_at(world_.now() + config_.sample_period, [this] { sample(); });
+    simulation_.events.call_at(simulation_.now() + config_.sample_period, [this] { sample(); });
   }
 }
 
 RunResult Run::execute() {
-  if (config_.sample_period.ps() > 0) world_.events.call_at(SimTime{}, [this] { sample(); });
-  while (!is_finished() && world_.events.next_at() <= config_.end && world_.events.run_next()) {
+  if (config_.sample_period.ps() > 0) simulation_.events.call_at(SimTime{}, [this] { sample(); });
+  while (!is_finished() && simulation_.events.next_at() <= config_.end &&
+         simulation_.events.run_next()) {
   }
   summarise();
   return std::move(result_);
@@ -422,10 +425,10 @@ void Run::summarise() {
     if (f.ended.is_never()) note_paths(f);
   }
   r.ooo_distance_max = ooo_.maximum();
-  r.events = world_.events.events_run();
-  r.fingerprint = world_.hash.value();
-  r.packet_memory_bytes = world_.packets_pool.peak_bytes();
-  r.ended = world_.now();
+  r.events = simulation_.events.events_run();
+  r.fingerprint = simulation_.hash.value();
+  r.packet_memory_bytes = simulation_.packets_pool.peak_bytes();
+  r.ended = simulation_.now();
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 namespace uet::sim {
 
-Host::Host(World& world, SimPort& port, const fep::FepConfig& config,
+Host::Host(Simulation& simulation, SimPort& port, const fep::FepConfig& config,
            const ses::EndpointConfig& endpoint, OnCompletion on_completion,
            std::size_t recorded_events, BeforeStart before_start)
     : port_(port),
@@ -15,8 +15,8 @@ Host::Host(World& world, SimPort& port, const fep::FepConfig& config,
       on_completion_(std::move(on_completion)),
       before_start_(std::move(before_start)),
       recorded_events_(recorded_events),
-      rng_(world.fork_rng()),
-      node_(world, port) {
+      rng_(simulation.fork_rng()),
+      node_(simulation, port) {
   restart();
 }
 

@@ -9,7 +9,7 @@
 #include "lib/base/trace.h"
 #include "sim/node.h"
 #include "sim/sim_port.h"
-#include "sim/world.h"
+#include "sim/simulation.h"
 
 namespace uet::sim {
 
@@ -22,7 +22,7 @@ class Host final : public Actor, public ses::CompletionSink {
   using BeforeStart = std::function<void(HostId, fep::FepConfig&)>;
 
   /// The endpoint starts at once.
-  Host(World& world, SimPort& port, const fep::FepConfig& config,
+  Host(Simulation& simulation, SimPort& port, const fep::FepConfig& config,
        const ses::EndpointConfig& endpoint, OnCompletion on_completion,
        std::size_t recorded_events = 64, BeforeStart before_start = {});
   ~Host() override;

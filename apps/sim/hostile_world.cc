@@ -15,10 +15,10 @@ const SimSpan kRepost = SimSpan::from(Duration::from_us(5));
 
 }  // namespace
 
-HostileWorld::HostileWorld(World& world, Fabric& fabric, const SwarmPlan& plan,
+HostileWorld::HostileWorld(Simulation& simulation, Fabric& fabric, const SwarmPlan& plan,
                            std::vector<std::unique_ptr<Host>>& hosts, Report report,
                            MakeContext context)
-    : world_(world),
+    : simulation_(simulation),
       fabric_(fabric),
       plan_(plan),
       hosts_(hosts),
@@ -38,12 +38,12 @@ HostileWorld::~HostileWorld() {
 
 void HostileWorld::start() {
   for (std::uint32_t i = 0; i < plan_.attack.attackers; ++i) {
-    attackers_.push_back(std::make_unique<Attacker>(world_, fabric_.port(plan_.hosts() + i),
+    attackers_.push_back(std::make_unique<Attacker>(simulation_, fabric_.port(plan_.hosts() + i),
                                                     plan_.attack, i, plan_.fabric.mtu_payload,
                                                     taps_, plan_.seed * 31 + i));
   }
   for (std::size_t i = 0; i < baits_.size(); ++i)
-    world_.events.call_at(plan_.attack.baits[i].at, [this, i] { post_bait(i); });
+    simulation_.events.call_at(plan_.attack.baits[i].at, [this, i] { post_bait(i); });
 }
 
 // --- Lures ----------------------------------------------------------------------------------------
@@ -109,7 +109,7 @@ void HostileWorld::on_lured(std::size_t index, const ses::Completion& c) {
     report_(fmt::format("an attacker's message of {} bytes is complete and its byte {} never came",
                         c.length, std::find(from, to, kGuard) - from));
   }
-  world_.events.call_at(world_.now() + kRepost, [this, index] { post_lure(index); });
+  simulation_.events.call_at(simulation_.now() + kRepost, [this, index] { post_lure(index); });
 }
 
 // --- Baits ----------------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ void HostileWorld::check_answers_to_ghosts(HostId h) {
 void HostileWorld::check_turns(HostId h) {
   const SimPort& port = fabric_.port(h);
   const std::uint64_t packets = port.received_packets() + port.sent_packets();
-  const auto seconds = static_cast<std::uint64_t>(world_.now().us() * 1e-6) + 1;
+  const auto seconds = static_cast<std::uint64_t>(simulation_.now().us() * 1e-6) + 1;
   // A grant is paced by the link and sends no packet of its own; what a source may be granted that uses nothing is bounded.
   const std::uint64_t most = HostilePromises::kTurnsForStart +
                              packets * HostilePromises::kTurnsForPacket +
@@ -220,8 +220,8 @@ void HostileWorld::check_turns(HostId h) {
 std::uint64_t HostileWorld::looks_at_pdcs(HostId h) const {
   const Duration idle = plan_.fep.pds.pdc_idle_time;
   if (idle <= Duration{}) return 0;
-  const auto looks =
-      static_cast<std::uint64_t>(world_.now().us() * 1e3) / static_cast<std::uint64_t>(idle.ns());
+  const auto looks = static_cast<std::uint64_t>(simulation_.now().us() * 1e3) /
+                     static_cast<std::uint64_t>(idle.ns());
   return hosts_[h]->count(base::EventId::kPdcOpened) * looks;
 }
 

@@ -37,7 +37,7 @@ class HostileWorld {
   using MakeContext = std::function<std::uint64_t(bool is_bait, std::uint64_t index)>;
 
   /// `hosts` are the honest ones, complete before start(). Everything must outlive it.
-  HostileWorld(World& world, Fabric& fabric, const SwarmPlan& plan,
+  HostileWorld(Simulation& simulation, Fabric& fabric, const SwarmPlan& plan,
                std::vector<std::unique_ptr<Host>>& hosts, Report report, MakeContext context);
   ~HostileWorld();
 
@@ -78,7 +78,7 @@ class HostileWorld {
   void check_turns(HostId host);
   std::uint64_t looks_at_pdcs(HostId host) const;
 
-  World& world_;
+  Simulation& simulation_;
   Fabric& fabric_;
   const SwarmPlan& plan_;
   std::vector<std::unique_ptr<Host>>& hosts_;

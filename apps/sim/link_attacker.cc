@@ -11,8 +11,9 @@ constexpr std::uint8_t kDscpOfTrimmed = 26;
 
 }  // namespace
 
-LinkAttacker::LinkAttacker(World& world, Fabric& fabric, const SecurePlan& plan, HostId hosts)
-    : world_(world),
+LinkAttacker::LinkAttacker(Simulation& simulation, Fabric& fabric, const SecurePlan& plan,
+                           HostId hosts)
+    : simulation_(simulation),
       fabric_(fabric),
       plan_(plan),
       hosts_(hosts),
@@ -24,7 +25,7 @@ void LinkAttacker::on_sent(const Frame& frame) {
   record(frame);
   if (planned_ >= kMaxAttacks || !rng_.chance(plan_.attack_rate)) return;
   ++planned_;
-  world_.events.call_at(world_.now() + any_delay(), [this] { attack(); });
+  simulation_.events.call_at(simulation_.now() + any_delay(), [this] { attack(); });
 }
 
 /// Every packet has the same chance to be among those that are kept.
@@ -54,7 +55,7 @@ bool LinkAttacker::take(Frame* frame) {
   ++attacks_[static_cast<std::size_t>(SecureAttack::kHold)];
   const SimSpan longest = fabric_.config().base_rtt() * 4;
   const auto wait = static_cast<std::int64_t>(hold_rng_.unit() * static_cast<double>(longest.ps()));
-  world_.events.call_at(world_.now() + SimSpan::from_ps(wait), [this, frame] {
+  simulation_.events.call_at(simulation_.now() + SimSpan::from_ps(wait), [this, frame] {
     is_releasing_ = true;
     fabric_.port(frame->destination).sink(frame->rx.plane).on_frame(frame);
     is_releasing_ = false;
@@ -125,10 +126,10 @@ bool LinkAttacker::change(SecureAttack how, Recorded& p) {
 /// Into the last link of the way. It looks as if it came from where it says.
 void LinkAttacker::inject(const Recorded& p) {
   if (p.to >= hosts_) return;  // to an attacker's own host
-  net::Packet packet = world_.packets_pool.allocate();
+  net::Packet packet = simulation_.packets_pool.allocate();
   if (!packet) return;  // lost; the pool is shared by all frames and large
   std::copy(p.bytes.begin(), p.bytes.end(), packet.append(p.bytes.size()));
-  Frame* frame = world_.frames.acquire();
+  Frame* frame = simulation_.frames.acquire();
   frame->rx.packet = std::move(packet);
   frame->rx.source = p.source;
   frame->rx.destination = address_of(p.to);
@@ -142,10 +143,10 @@ void LinkAttacker::inject(const Recorded& p) {
 }
 
 SimTime LinkAttacker::replay_everything() {
-  SimTime at = world_.now();
+  SimTime at = simulation_.now();
   for (std::size_t i = 0; i < recorded_.size(); ++i) {
     at = at + SimSpan::from(base::Duration::from_us(1));
-    world_.events.call_at(at, [this, i] { inject(recorded_[i]); });
+    simulation_.events.call_at(at, [this, i] { inject(recorded_[i]); });
   }
   return at;
 }

@@ -14,7 +14,7 @@ namespace uet::sim {
 class LinkAttacker {
  public:
   /// Everything must outlive it, and the events that it puts into the world.
-  LinkAttacker(World& world, Fabric& fabric, const SecurePlan& plan, HostId hosts);
+  LinkAttacker(Simulation& simulation, Fabric& fabric, const SecurePlan& plan, HostId hosts);
 
   /// An honest host sends; part of these draw an attack soon, or later.
   void on_sent(const Frame& frame);
@@ -51,7 +51,7 @@ class LinkAttacker {
     return rng_.below(static_cast<std::uint32_t>(packet.bytes.size()));
   }
 
-  World& world_;
+  Simulation& simulation_;
   Fabric& fabric_;
   const SecurePlan& plan_;
   const HostId hosts_;

@@ -1,6 +1,7 @@
 /// uet-sim: the UET endpoint under virtual time.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "apps/sim/commands.h"

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -10,6 +11,7 @@
 #include <utility>
 
 #include "apps/page/page.h"
+#include "apps/sim/choice.h"
 #include "apps/sim/commands.h"
 #include "apps/sim/flow_steps.h"
 #include "apps/sim/html_report.h"
@@ -63,7 +65,7 @@ class ProgressBar {
 };
 
 void add_run_options(CLI::App& command, RunOptions& o) {
-  add_world_options(command, o);
+  add_simulation_options(command, o);
   add_choice(command, "--cc", o.algorithm, kAlgorithms, "congestion control (default: nscc)");
   add_choice(command, "--lb", o.load_balancing, kBalancers, "path choice (default: bitmap)");
   command.add_option("--seed", o.seed, "of everything random")

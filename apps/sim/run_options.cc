@@ -1,5 +1,8 @@
 #include "apps/sim/run_options.h"
 
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
 #include <fstream>
 
 #include "apps/sim/link_change.h"
@@ -72,7 +75,7 @@ base::Result<RunConfig, std::string> configure(const RunOptions& o, const Traffi
   return c;
 }
 
-void add_world_options(CLI::App& command, RunOptions& o) {
+void add_simulation_options(CLI::App& command, RunOptions& o) {
   command.add_option("--matrix", o.matrix, "flows, in htsim's .cm format");
   command.add_option(
       "--pattern", o.pattern,

@@ -1,15 +1,16 @@
 /// The options that describe one run: traffic, fabric, algorithms, faults. Shared by the commands of uet-sim that run a matrix.
 #pragma once
 
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "apps/sim/flow_run.h"
 #include "lib/base/result.h"
+
+namespace CLI {
+class App;
+}
 
 namespace uet::sim {
 
@@ -39,28 +40,8 @@ struct RunOptions {
 extern const std::map<std::string, cc::Algorithm> kAlgorithms;
 extern const std::map<std::string, cc::LoadBalancing> kBalancers;
 
-/// An option whose value is one of the words of `map`, in any case.
-template <typename T>
-void add_choice(CLI::App& command, const char* name, T& value, const std::map<std::string, T>& map,
-                const std::string& help) {
-  std::string words;
-  for (const auto& [word, meaning] : map) words += (words.empty() ? "" : ", ") + word;
-  const auto find = [&map, words](const std::string& text) -> const T* {
-    const auto found = map.find(CLI::detail::to_lower(text));
-    return found == map.end() ? nullptr : &found->second;
-  };
-  command
-      .add_option_function<std::string>(
-          name, [&value, find](const std::string& text) { value = *find(text); },
-          help + ": " + words)
-      ->check([find, words](const std::string& text) {
-        return find(text) != nullptr ? std::string()
-                                     : fmt::format("'{}' is none of {}", text, words);
-      });
-}
-
 /// Traffic, fabric, faults: everything but --cc, --lb and --seed.
-void add_world_options(CLI::App& command, RunOptions& options);
+void add_simulation_options(CLI::App& command, RunOptions& options);
 /// Why the options contradict each other, empty when they do not.
 std::string check(const RunOptions& options);
 base::Result<TrafficMatrix, std::string> load(const RunOptions& options);

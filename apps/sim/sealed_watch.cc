@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "sim/world.h"
+#include "sim/simulation.h"
 
 namespace uet::sim {
 

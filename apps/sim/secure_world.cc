@@ -33,15 +33,15 @@ void SecureWorld::Keys::fill_random(std::span<std::uint8_t> out) {
   for (std::uint8_t& byte : out) byte = static_cast<std::uint8_t>(rng.next_u32());
 }
 
-SecureWorld::SecureWorld(World& world, Fabric& fabric, const SwarmPlan& plan,
+SecureWorld::SecureWorld(Simulation& simulation, Fabric& fabric, const SwarmPlan& plan,
                          std::vector<std::unique_ptr<Host>>& hosts, Report report)
-    : world_(world),
+    : simulation_(simulation),
       fabric_(fabric),
       plan_(plan),
       hosts_(hosts),
       report_(std::move(report)),
       rng_(plan.secure.seed),
-      attacker_(world, fabric, plan.secure, plan.hosts()),
+      attacker_(simulation, fabric, plan.secure, plan.hosts()),
       taps_(plan.hosts()),
       next_rotation_(plan.secure.rotate_packets) {
   const tss::Key first = next_key();
@@ -143,7 +143,7 @@ void SecureWorld::on_sent(const Frame& frame) {
     return;
   is_rotating_ = true;
   // Not now: this is in the middle of a host's turn.
-  world_.events.call_at(world_.now(), [this] { begin_rotation(); });
+  simulation_.events.call_at(simulation_.now(), [this] { begin_rotation(); });
 }
 
 // --- Rotation: every host has the new key before any uses it, and the old one until all have switched --------
@@ -156,10 +156,12 @@ void SecureWorld::begin_rotation() {
     tell(h);
     const auto wait =
         static_cast<std::int64_t>(rng_.unit() * static_cast<double>(plan_.secure.skew.ps()));
-    world_.events.call_at(world_.now() + SimSpan::from_ps(wait), [this, h] { switch_key(h); });
+    simulation_.events.call_at(simulation_.now() + SimSpan::from_ps(wait),
+                               [this, h] { switch_key(h); });
   }
   const SimSpan guard = fabric_.config().base_rtt() * 4;
-  world_.events.call_at(world_.now() + plan_.secure.skew + guard, [this] { end_rotation(); });
+  simulation_.events.call_at(simulation_.now() + plan_.secure.skew + guard,
+                             [this] { end_rotation(); });
 }
 
 void SecureWorld::switch_key(HostId host) {

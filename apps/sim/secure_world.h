@@ -21,7 +21,7 @@ class SecureWorld {
   using Report = std::function<void(const std::string&)>;
 
   /// `hosts` may be empty until start(). Everything must outlive it.
-  SecureWorld(World& world, Fabric& fabric, const SwarmPlan& plan,
+  SecureWorld(Simulation& simulation, Fabric& fabric, const SwarmPlan& plan,
               std::vector<std::unique_ptr<Host>>& hosts, Report report);
   ~SecureWorld();
 
@@ -83,7 +83,7 @@ class SecureWorld {
   void end_rotation();
   void tell(HostId host);
 
-  World& world_;
+  Simulation& simulation_;
   Fabric& fabric_;
   const SwarmPlan& plan_;
   std::vector<std::unique_ptr<Host>>& hosts_;

@@ -57,7 +57,7 @@ void Swarm::on_initiator_done(OpState& s, const ses::Completion& c) {
 /// hosts fill them, the time is not known.
 void Swarm::check_wait(const OpState& s) {
   if ((!hostile_ && !secure_) || !plan_.is_calm()) return;
-  const SimSpan waited = world_.now() - s.ready_at;
+  const SimSpan waited = simulation_.now() - s.ready_at;
   if (waited > SimSpan::from(HostilePromises::kLongestWait)) {
     fail(fmt::format("op {} ({} {}->{}) took {:.3f} ms in spite of a healthy path", s.op->id,
                      name_of(s.op->kind), s.op->from, s.op->to, waited.us() / 1000));
@@ -95,7 +95,7 @@ void Swarm::on_received(OpState& receive, const ses::Completion& c) {
   if (++receive.receive_completions > 1)
     return fail(fmt::format("receive {} completed twice", rid));
   if (OpState* next = receive.next_receive; next != nullptr)
-    world_.events.call_at(world_.now(), [this, next] { post_receive(*next); });
+    simulation_.events.call_at(simulation_.now(), [this, next] { post_receive(*next); });
   const bool truncated = c.code == ses::ReturnCode::kTruncated;
   if (c.code != ses::ReturnCode::kOk && !truncated) {
     if (!any_crash_)
@@ -227,7 +227,7 @@ bool Swarm::is_quiet() {
     // Unexpected messages of attackers, which match no receive, stay within their bound.
     if (!any_crash_ && !hostile_ && s.unexpected_messages + s.unexpected_bytes > 0) return false;
   }
-  return world_.frames.in_use() == 0;
+  return simulation_.frames.in_use() == 0;
 }
 
 void Swarm::check_memory() {
@@ -286,9 +286,9 @@ void Swarm::check_order() {
 }
 
 void Swarm::check_pools() {
-  if (world_.frames.in_use() != 0)
-    fail(fmt::format("{} frames are still held", world_.frames.in_use()));
-  if (world_.packets_pool.in_use() != 0) fail("copied packets are still held");
+  if (simulation_.frames.in_use() != 0)
+    fail(fmt::format("{} frames are still held", simulation_.frames.in_use()));
+  if (simulation_.packets_pool.in_use() != 0) fail("copied packets are still held");
   for (HostId h = 0; h < hosts_.size(); ++h) {
     const std::size_t held = fabric_.port(h).slab_pool().in_use();
     if (held != 0) fail(fmt::format("host {}: {} packets did not come back to the pool", h, held));

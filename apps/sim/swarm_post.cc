@@ -21,7 +21,8 @@ SimSpan retry_after(SimSpan waited) {
 
 template <typename F>
 void Swarm::retry_later(SimTime since, F&& again) {
-  world_.events.call_at(world_.now() + retry_after(world_.now() - since), std::forward<F>(again));
+  simulation_.events.call_at(simulation_.now() + retry_after(simulation_.now() - since),
+                             std::forward<F>(again));
 }
 
 void Swarm::post(OpState& s) {
@@ -92,7 +93,7 @@ bool Swarm::try_post(OpState& s) {
   const PlannedOp& op = *s.op;
   const ses::PeerId peer = find_peer(op);
   if (peer == 0) return false;
-  if (s.post_order == 0) s.ready_at = std::max(s.ready_at, world_.now());
+  if (s.post_order == 0) s.ready_at = std::max(s.ready_at, simulation_.now());
   s.posted = true;
   s.post_order = ++ops_posted_;
   const auto posted = op.has_slot() ? rma(s, peer) : send(s, peer);
@@ -129,7 +130,7 @@ bool Swarm::try_post_receive(OpState& s) {
   receive.tag = op.id;
   receive.iov = {&bytes, 1};
   receive.context = context_of(op.peek ? Context::kPeek : Context::kOp, op.id);
-  s.ready_at = std::max(s.ready_at, world_.now());
+  s.ready_at = std::max(s.ready_at, simulation_.now());
   s.receive_order = ++receives_posted_;
   s.receive_posted = true;
   const auto posted = s.is_claimed

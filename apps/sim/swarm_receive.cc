@@ -51,9 +51,11 @@ void Swarm::on_multi_received(std::size_t index, const ses::Completion& c) {
   SharedReceive& shared = *multi_receives_[index];
   if (c.multi_recv_released) {
     has_multi_receive_[shared.host] = false;
-    world_.events.call_at(world_.now() + kRepost, [this, host = shared.host, life = shared.life] {
-      if (hosts_[host]->is_up() && lives_[host] == life) try_post_multi_receive(host);
-    });
+    simulation_.events.call_at(simulation_.now() + kRepost,
+                               [this, host = shared.host, life = shared.life] {
+                                 if (hosts_[host]->is_up() && lives_[host] == life)
+                                   try_post_multi_receive(host);
+                               });
   }
   if (c.buffer == nullptr) return;  // only the buffer's end
   if (c.code != ses::ReturnCode::kOk) {
@@ -132,7 +134,8 @@ void Swarm::on_datagram(std::size_t index, const ses::Completion& c) {
   const bool has_window = plan_.secure.domain.replay_window != 0 && !plan_.crashes(op.to);
   if (++s->deliveries > 1 && (!is_copied || has_window))
     return fail(fmt::format("datagram {} came twice without a copy in the network", op.id));
-  world_.events.call_at(world_.now() + kRepost, [this, index] { post_datagram_receive(index); });
+  simulation_.events.call_at(simulation_.now() + kRepost,
+                             [this, index] { post_datagram_receive(index); });
 }
 
 // --- Peek ---------------------------------------------------------------------------------------
@@ -157,7 +160,7 @@ bool Swarm::try_peek(OpState& s) {
 void Swarm::on_peeked(OpState& s, const ses::Completion& c) {
   SwarmCounters& counters = result_.counters;
   const auto post_now = [&] {
-    world_.events.call_at(world_.now(), [this, &s] { post_receive(s); });
+    simulation_.events.call_at(simulation_.now(), [this, &s] { post_receive(s); });
   };
   ++peeks_answered_;
   s.has_looked = true;

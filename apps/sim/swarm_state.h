@@ -84,7 +84,7 @@ class Swarm {
   /// Something is wrong whatever a peer did.
   void fail_hard(const std::string& why) {
     if (result_.failure.empty())
-      result_.failure = fmt::format("at {:.3f} us: {}", world_.now().us(), why);
+      result_.failure = fmt::format("at {:.3f} us: {}", simulation_.now().us(), why);
   }
   bool has_failed() const { return !result_.failure.empty(); }
 
@@ -159,7 +159,7 @@ class Swarm {
   const bool has_fences_ = !plan_.has_programs();
   SwarmResult result_;
   bool was_refused_ = false;  ///< an operation, by what an attacker did
-  World world_;
+  Simulation simulation_;
   WireModel model_;
   Fabric fabric_;
   std::vector<OpState> states_;

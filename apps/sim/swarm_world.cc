@@ -31,8 +31,8 @@ constexpr std::size_t kReceiveRing = 4096;  ///< packets that a network card hol
 
 Swarm::Swarm(const SwarmPlan& plan, std::size_t recorded_events)
     : plan_(plan),
-      world_(plan.seed, 100'000, plan.fabric.mtu_payload + 256),
-      fabric_(world_, model_, plan.fabric,
+      simulation_(plan.seed, 100'000, plan.fabric.mtu_payload + 256),
+      fabric_(simulation_, model_, plan.fabric,
               SimPortConfig{.ip_mtu = plan.fabric.mtu_payload + 256,
                             .receive_limit = kReceiveRing,
                             .own_buffers = true},
@@ -47,7 +47,7 @@ Swarm::Swarm(const SwarmPlan& plan, std::size_t recorded_events)
       any_crash_(plan.has(Trouble::kCrash)) {
   lay_out_memory();
   if (plan.secure.is_on) {
-    secure_ = std::make_unique<SecureWorld>(world_, fabric_, plan_, hosts_,
+    secure_ = std::make_unique<SecureWorld>(simulation_, fabric_, plan_, hosts_,
                                             [this](const std::string& why) { fail_hard(why); });
   }
   for (HostId h = 0; h < plan.hosts(); ++h) {
@@ -55,7 +55,7 @@ Swarm::Swarm(const SwarmPlan& plan, std::size_t recorded_events)
     endpoint.resource_index = 1;
     endpoint.sends_ordered = plan.ordered[h];
     hosts_.push_back(std::make_unique<Host>(
-        world_, fabric_.port(h), plan.fep, endpoint,
+        simulation_, fabric_.port(h), plan.fep, endpoint,
         [this](Host& host, const ses::Completion& c) { on_completion(host, c); }, recorded_events,
         [this](HostId host, fep::FepConfig& config) {
           if (secure_) secure_->arm(host, config);
@@ -67,7 +67,7 @@ Swarm::Swarm(const SwarmPlan& plan, std::size_t recorded_events)
   }
   if (plan.attack.is_hostile()) {
     hostile_ = std::make_unique<HostileWorld>(
-        world_, fabric_, plan_, hosts_, [this](const std::string& why) { fail_hard(why); },
+        simulation_, fabric_, plan_, hosts_, [this](const std::string& why) { fail_hard(why); },
         [](bool is_bait, std::uint64_t index) {
           return context_of(is_bait ? Context::kBait : Context::kLure, index);
         });
@@ -156,7 +156,7 @@ void Swarm::set_faults(const FaultProfile& profile) {
 
 void Swarm::schedule() {
   set_faults(plan_.faults);
-  world_.events.call_at(plan_.faults_end, [this] { set_faults(FaultProfile{}); });
+  simulation_.events.call_at(plan_.faults_end, [this] { set_faults(FaultProfile{}); });
   for (const PlannedTrouble& t : plan_.troubles) schedule_trouble(t);
   if (hostile_) hostile_->start();
   for (OpState& s : states_) {
@@ -164,16 +164,16 @@ void Swarm::schedule() {
     if (before != nullptr) {
       before->next_receive = &s;
     } else if (s.op->is_send()) {
-      world_.events.call_at(s.op->receive_at, [this, &s] { post_receive(s); });
+      simulation_.events.call_at(s.op->receive_at, [this, &s] { post_receive(s); });
     }
-    world_.events.call_at(s.op->at, [this, &s] { post(s); });
+    simulation_.events.call_at(s.op->at, [this, &s] { post(s); });
   }
 }
 
 // --- Troubles -----------------------------------------------------------------------------------
 
 void Swarm::schedule_trouble(const PlannedTrouble& t) {
-  EventQueue& events = world_.events;
+  EventQueue& events = simulation_.events;
   switch (t.kind) {
     case Trouble::kCrash:
       events.call_at(t.at, [this, h = t.host] { crash(h); });
@@ -274,11 +274,11 @@ bool Swarm::run_until(SimTime end, bool (Swarm::*done)()) {
   while (!has_failed()) {
     if (done != nullptr && (this->*done)()) return true;
     for (int i = 0; i < kStride; ++i) {
-      if (world_.events.next_at() > end || !world_.events.run_next())
+      if (simulation_.events.next_at() > end || !simulation_.events.run_next())
         return done == nullptr || (this->*done)();
     }
     const std::uint64_t most = plan_.may_inject() ? kMaxEventsInjected : kMaxEvents;
-    if (world_.events.events_run() > most)
+    if (simulation_.events.events_run() > most)
       fail_hard(fmt::format("{} events and no end:{}", most, unfinished()));
   }
   return false;
@@ -307,7 +307,7 @@ void Swarm::count() {
     c.timeouts += host->count(base::EventId::kTimeout);
     c.pdcs += host->count(base::EventId::kPdcOpened);
   }
-  c.events = world_.events.events_run();
+  c.events = simulation_.events.events_run();
   ++c.profiles[static_cast<std::size_t>(plan_.profile)];
   if (secure_) {
     c.secured = 1;
@@ -384,7 +384,7 @@ void Swarm::replay_everything() {
 /// Nothing is left to do, so nothing may happen: an endpoint that goes on turning costs its host a core.
 void Swarm::rest() {
   hostile_->begin_rest();
-  run_until(world_.now() + SimSpan::from(HostilePromises::kRest), nullptr);
+  run_until(simulation_.now() + SimSpan::from(HostilePromises::kRest), nullptr);
   hostile_->check_rest();
 }
 
@@ -409,7 +409,7 @@ SwarmResult Swarm::play() {
   const bool may_rest = std::all_of(states_.begin(), states_.end(), [](const OpState& op) {
     return op.is_void || op.completions > 0;
   });
-  if (!has_failed() && may_rest && !run_until(world_.now() + quiet_limit, &Swarm::quiet_now) &&
+  if (!has_failed() && may_rest && !run_until(simulation_.now() + quiet_limit, &Swarm::quiet_now) &&
       !has_failed()) {
     std::string held;
     for (const auto& host : hosts_) {
@@ -426,7 +426,7 @@ SwarmResult Swarm::play() {
           s.sends_active, s.messages_receiving, s.unexpected_messages, s.reads_returning);
     }
     fail(fmt::format("not quiet after everything completed:{} {} frames under way", held,
-                     world_.frames.in_use()));
+                     simulation_.frames.in_use()));
   }
   if (!has_failed() && hostile_ && is_quiet()) rest();
   if (!has_failed()) {
@@ -438,8 +438,8 @@ SwarmResult Swarm::play() {
   if (!has_failed() && secure_) secure_->check();
   count();
   if (has_failed()) dump_recorders();
-  result_.fingerprint = world_.hash.value();
-  result_.virtual_ms = world_.now().us() / 1000;
+  result_.fingerprint = simulation_.hash.value();
+  result_.virtual_ms = simulation_.now().us() / 1000;
   return result_;
 }
 

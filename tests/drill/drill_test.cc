@@ -10,7 +10,7 @@
 #include "apps/drill/packet_text.h"
 #include "apps/drill/pdc_ledger.h"
 #include "apps/drill/script.h"
-#include "apps/drill/world.h"
+#include "apps/drill/testbed.h"
 
 namespace uet::drill {
 namespace {
@@ -65,7 +65,7 @@ TEST(DrillScript, name__tells_the_item_where_no_line_does) {
 }
 
 /// Nothing arrives in it; it remembers the PSNs that the script sends.
-class DeafWorld final : public World {
+class DeafTestbed final : public Testbed {
  public:
   std::string lacks(const Script&) override { return {}; }
   void begin(const Script&, Variables&, Definitions&) override {}
@@ -83,27 +83,27 @@ class DeafWorld final : public World {
   std::vector<std::uint64_t> psns;
 };
 
-std::string run(const std::string& text, DeafWorld& world) {
+std::string run(const std::string& text, DeafTestbed& testbed) {
   std::istringstream in(text);
-  return run_script(read_script(in, "name.drill"), world).why;
+  return run_script(read_script(in, "name.drill"), testbed).why;
 }
 
 TEST(DrillRun, repeat__may_stand_in_another) {
-  DeafWorld world;
+  DeafTestbed testbed;
   EXPECT_EQ(
       run("let n 10\nrepeat 2\nlet n $n+10\nrepeat 3\nlet n $n+1\n< request psn=$n\nend\nend\n"
           "< request psn=0\n",
-          world),
+          testbed),
       "");
-  EXPECT_THAT(world.psns, ElementsAre(21, 22, 23, 34, 35, 36, 0));
+  EXPECT_THAT(testbed.psns, ElementsAre(21, 22, 23, 34, 35, 36, 0));
 }
 
 TEST(DrillRun, repeat__is_bounded_and_has_an_end) {
-  DeafWorld world;
-  EXPECT_EQ(run("repeat 2\n< request psn=1\n", world), "repeat without end");
-  EXPECT_EQ(run("end\n", world), "end without repeat");
-  EXPECT_THAT(run("repeat 0\nend\n", world), HasSubstr("repeat 1 to"));
-  EXPECT_THAT(run("repeat 100001\nend\n", world), HasSubstr("repeat 1 to"));
+  DeafTestbed testbed;
+  EXPECT_EQ(run("repeat 2\n< request psn=1\n", testbed), "repeat without end");
+  EXPECT_EQ(run("end\n", testbed), "end without repeat");
+  EXPECT_THAT(run("repeat 0\nend\n", testbed), HasSubstr("repeat 1 to"));
+  EXPECT_THAT(run("repeat 100001\nend\n", testbed), HasSubstr("repeat 1 to"));
 }
 
 TEST(DrillMatch, every_field_that_differs_is_told) {

@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "apps/drill/interpreter.h"
-#include "tests/drill/virtual_world.h"
+#include "tests/drill/virtual_testbed.h"
 
 namespace {
 
@@ -27,8 +27,8 @@ bool run(int number, const char* path) {
     return false;
   }
   const uet::drill::Script script = uet::drill::read_script(file, path);
-  const auto world = std::make_unique<uet::drill::VirtualWorld>();
-  const auto outcome = uet::drill::run_script(script, *world);
+  const auto testbed = std::make_unique<uet::drill::VirtualTestbed>();
+  const auto outcome = uet::drill::run_script(script, *testbed);
   const bool failed = outcome.verdict == Verdict::kFail;
   fmt::print("{} {} - {}{}\n", failed ? "not ok" : "ok", number, path,
              outcome.verdict == Verdict::kSkip ? " # SKIP " + outcome.why : "");

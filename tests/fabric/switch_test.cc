@@ -339,7 +339,7 @@ TEST_F(FabricTest, empty_pool_drops_and_recovers) {
   run_for(Duration::from_ms(10));
   EXPECT_GT(fabric_->legs()[0]->counters.rx_no_packet, 0u);
   EXPECT_EQ(fabric_->frames_held(), 0u);
-  EXPECT_EQ(fabric_->world().packets_pool.in_use(), 0u);
+  EXPECT_EQ(fabric_->simulation().packets_pool.in_use(), 0u);
 }
 
 /// Frames of every kind, then bent at random: nothing may fall over, nothing may be kept, and what comes out must still
@@ -387,7 +387,7 @@ TEST_F(FabricTest, hostile_frames_are_only_frames) {
   }
   EXPECT_GT(seen, 10000u);
   EXPECT_EQ(fabric_->frames_held(), 0u);
-  EXPECT_EQ(fabric_->world().packets_pool.in_use(), 0u);
+  EXPECT_EQ(fabric_->simulation().packets_pool.in_use(), 0u);
 }
 
 }  // namespace

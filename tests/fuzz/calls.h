@@ -75,13 +75,13 @@ T* as(Thing& t) {
 
 class Calls {
  public:
-  struct World {
+  struct Setup {
     /// A message that its target has no room for waits for a receive; without, it is given up.
     bool has_rendezvous = false;
     /// Each address also has a datagram endpoint, and a region for idempotent operations.
     bool has_datagrams = false;
   };
-  explicit Calls(const World& world);
+  explicit Calls(const Setup& setup);
   ~Calls();
   Calls(const Calls&) = delete;
   Calls& operator=(const Calls&) = delete;

@@ -68,8 +68,8 @@ bool is_offered(fi_wait_obj wait) {
 
 }  // namespace
 
-Calls::Calls(const World& world) : has_rendezvous_(world.has_rendezvous) {
-  choose_settings(world.has_rendezvous);
+Calls::Calls(const Setup& setup) : has_rendezvous_(setup.has_rendezvous) {
+  choose_settings(setup.has_rendezvous);
   static const fi_provider* const loaded = fi_prov_ini();
   UET_CHECK(loaded == &provider::table());
   VirtualHost::instance().reset(4793);
@@ -91,13 +91,13 @@ Calls::Calls(const World& world) : has_rendezvous_(world.has_rendezvous) {
     open_queue(domain, 3);
     start_endpoint(i, 0);
   }
-  if (world.has_datagrams) {
+  if (setup.has_datagrams) {
     for (std::uint8_t i = 0; i < 2; ++i) {
       start_endpoint(i, kDatagram);
       open_memory(all(Kind::kDomain)[i], kIdempotentRegion, FI_REMOTE_READ | FI_REMOTE_WRITE);
     }
   }
-  const std::size_t endpoints = world.has_datagrams ? 4 : 2;
+  const std::size_t endpoints = setup.has_datagrams ? 4 : 2;
   for (std::size_t i = 0; i < 2; ++i) {
     for (std::size_t peer = 0; peer < endpoints; ++peer) {
       Thing& av = all(Kind::kAv)[i];

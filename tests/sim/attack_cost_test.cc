@@ -50,14 +50,14 @@ class Ring {
  public:
   explicit Ring(const AttackPlan* attack)
       : fabric_config_(fabric_config()),
-        world_(1, 700'000, kMtu + 256),
-        fabric_(world_, model_, fabric_config_, SimPortConfig{.ip_mtu = kMtu + 256}),
+        simulation_(1, 700'000, kMtu + 256),
+        fabric_(simulation_, model_, fabric_config_, SimPortConfig{.ip_mtu = kMtu + 256}),
         source_(kWriteBytes, 0x11),
         sink_(kWriteBytes) {
     for (HostId h = 0; h < kHonest; ++h) add_host(h);
     if (attack != nullptr)
-      attacker_ =
-          std::make_unique<Attacker>(world_, fabric_.port(kHonest), *attack, 0, kMtu, taps_, 99);
+      attacker_ = std::make_unique<Attacker>(simulation_, fabric_.port(kHonest), *attack, 0, kMtu,
+                                             taps_, 99);
     for (HostId h = 0; h < kHonest; ++h)
       for (std::uint32_t i = 0; i < kWrites; ++i) write(h);
   }
@@ -65,8 +65,8 @@ class Ring {
   /// Bytes a microsecond of one host, on average.
   double goodput() {
     const SimTime limit = SimTime{} + SimSpan::from(Duration::from_seconds(2));
-    while (done_ < kHonest * kWrites && world_.events.next_at() < limit &&
-           world_.events.run_next()) {
+    while (done_ < kHonest * kWrites && simulation_.events.next_at() < limit &&
+           simulation_.events.run_next()) {
     }
     EXPECT_EQ(done_, kHonest * kWrites);
     double sum = 0;
@@ -80,7 +80,7 @@ class Ring {
     taps_.push_back(std::make_unique<Wiretap>(kHonest));
     fabric_.port(h).set_observer(taps_.back().get());
     hosts_.push_back(std::make_unique<Host>(
-        world_, fabric_.port(h), fep_config(fabric_config_), ses::EndpointConfig{},
+        simulation_, fabric_.port(h), fep_config(fabric_config_), ses::EndpointConfig{},
         [this](Host& host, const ses::Completion& c) { on_completion(host, c); }));
     const iovec memory{sink_.data(), sink_.size()};
     ses::MemoryRequest request;
@@ -106,11 +106,11 @@ class Ring {
     if (c.kind != ses::OpKind::kWrite) return;
     EXPECT_EQ(c.code, ses::ReturnCode::kOk);
     ++done_;
-    ended_[host.id()] = world_.now();
+    ended_[host.id()] = simulation_.now();
   }
 
   FabricConfig fabric_config_;
-  World world_;
+  Simulation simulation_;
   WireModel model_;
   Fabric fabric_;
   std::vector<std::uint8_t> source_, sink_;

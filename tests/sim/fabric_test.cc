@@ -72,13 +72,13 @@ struct FabricParam {
 class FabricRoutingTest : public testing::TestWithParam<FabricParam> {};
 
 TEST_P(FabricRoutingTest, every_host_reaches_every_other_with_every_entropy_value) {
-  World world(7, 100'000, 4300);
+  Simulation simulation(7, 100'000, 4300);
   WireModel model;
   model.size = WireModel::Size::kModel;
-  Fabric fabric(world, model, config_of(GetParam().tiers, GetParam().hosts), {});
+  Fabric fabric(simulation, model, config_of(GetParam().tiers, GetParam().hosts), {});
   std::vector<std::unique_ptr<Script>> scripts;
   for (HostId h = 0; h < fabric.hosts(); ++h) {
-    scripts.push_back(std::make_unique<Script>(world, fabric.port(h)));
+    scripts.push_back(std::make_unique<Script>(simulation, fabric.port(h)));
   }
   for (HostId a = 0; a < fabric.hosts(); ++a) {
     for (HostId b = 0; b < fabric.hosts(); ++b) {
@@ -91,9 +91,9 @@ TEST_P(FabricRoutingTest, every_host_reaches_every_other_with_every_entropy_valu
     }
     scripts[a]->node.poke();
   }
-  world.events.run_until(SimTime::never());
+  simulation.events.run_until(SimTime::never());
   for (const auto& s : scripts) EXPECT_EQ(s->received, fabric.hosts() - 1);
-  EXPECT_EQ(world.frames.in_use(), 0u);
+  EXPECT_EQ(simulation.frames.in_use(), 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, FabricRoutingTest,
@@ -102,24 +102,24 @@ INSTANTIATE_TEST_SUITE_P(Shapes, FabricRoutingTest,
                                          FabricParam{3, 20}));
 
 TEST(FabricTest, entropy_values_spread_a_flow_over_all_spines) {
-  World world(7, 100'000, 4300);
+  Simulation simulation(7, 100'000, 4300);
   WireModel model;
-  Fabric fabric(world, model, config_of(2, 32), {});
-  Script a(world, fabric.port(0));
-  Script b(world, fabric.port(31));
+  Fabric fabric(simulation, model, config_of(2, 32), {});
+  Script a(simulation, fabric.port(0));
+  Script b(simulation, fabric.port(31));
   for (std::uint16_t ev = 0; ev < 1024; ++ev) {
     a.queue({.to = 31, .bytes = Script::data_bytes(100), .entropy = ev});
   }
   a.node.poke();
-  world.events.run_until(SimTime::never());
+  simulation.events.run_until(SimTime::never());
   EXPECT_EQ(b.received, 1024u);
   for (const std::uint64_t n : fabric.top_packets()) EXPECT_NEAR(static_cast<double>(n), 256, 60);
 }
 
 TEST(FabricTest, flows_have_maps_of_their_own) {
-  World world(7, 1000, 4300);
+  Simulation simulation(7, 1000, 4300);
   WireModel model;
-  Fabric fabric(world, model, config_of(2, 32), {});
+  Fabric fabric(simulation, model, config_of(2, 32), {});
   int same = 0;
   for (std::uint16_t ev = 0; ev < 256; ++ev) {
     if (fabric.leaf(0).uplink_of(1, ev) == fabric.leaf(0).uplink_of(2, ev)) ++same;
@@ -128,9 +128,9 @@ TEST(FabricTest, flows_have_maps_of_their_own) {
 }
 
 TEST(FabricTest, find_links__names_cables_switches_and_directions) {
-  World world(7, 1000, 4300);
+  Simulation simulation(7, 1000, 4300);
   WireModel model;
-  Fabric fabric(world, model, config_of(2, 32), {});
+  Fabric fabric(simulation, model, config_of(2, 32), {});
   EXPECT_EQ(fabric.find_links("spine0").size(), 16u);
   EXPECT_EQ(fabric.find_links("leaf2-spine1").size(), 2u);
   EXPECT_EQ(fabric.find_links("spine1>leaf2").size(), 1u);
@@ -142,12 +142,12 @@ TEST(FabricTest, find_links__names_cables_switches_and_directions) {
 /// Time from the start of a flow of `bytes` to the arrival of the answer to its last packet.
 SimSpan scripted_flow(std::uint32_t tiers, std::uint32_t hosts, HostId to, std::int64_t bytes,
                       std::uint64_t* hash = nullptr) {
-  World world(3, 100'000, 4300);
+  Simulation simulation(3, 100'000, 4300);
   WireModel model;
   model.size = WireModel::Size::kModel;
-  Fabric fabric(world, model, config_of(tiers, hosts), {});
-  Script a(world, fabric.port(0));
-  Script b(world, fabric.port(to));
+  Fabric fabric(simulation, model, config_of(tiers, hosts), {});
+  Script a(simulation, fabric.port(0));
+  Script b(simulation, fabric.port(to));
   std::uint64_t packets = 0;
   for (std::int64_t left = bytes; left > 0; left -= 4086) {
     const auto payload = static_cast<std::size_t>(std::min<std::int64_t>(left, 4086));
@@ -158,10 +158,10 @@ SimSpan scripted_flow(std::uint32_t tiers, std::uint32_t hosts, HostId to, std::
     if (b.received == packets) b.queue({.to = 0, .bytes = 32, .control = true});
   };
   a.node.poke();
-  world.events.run_until(SimTime::never());
+  simulation.events.run_until(SimTime::never());
   EXPECT_EQ(b.received, packets);
   EXPECT_EQ(a.received, 1u);
-  if (hash != nullptr) *hash = world.hash.value();
+  if (hash != nullptr) *hash = simulation.hash.value();
   return a.arrivals.at(0) - SimTime{};
 }
 
@@ -185,16 +185,16 @@ TEST(ClosedFormTest, one_flow_meets_the_bound_to_the_picosecond) {
 // Covers: CC-I14
 TEST(DeterminismTest, same_seed_gives_the_same_fingerprint) {
   const auto run = [](std::uint64_t seed) {
-    World world(seed, 100'000, 4300);
+    Simulation simulation(seed, 100'000, 4300);
     WireModel model;
     model.size = WireModel::Size::kModel;
-    Fabric fabric(world, model, config_of(2, 32), {});
+    Fabric fabric(simulation, model, config_of(2, 32), {});
     for (Link* l : fabric.all_links()) {
       l->set_faults({.loss = 0.01, .duplicate = 0.02, .reorder = 0.05, .corrupt = 0.01});
     }
     std::vector<std::unique_ptr<Script>> scripts;
     for (HostId h = 0; h < 32; ++h)
-      scripts.push_back(std::make_unique<Script>(world, fabric.port(h)));
+      scripts.push_back(std::make_unique<Script>(simulation, fabric.port(h)));
     for (int i = 0; i < 50; ++i) {
       for (HostId h = 1; h < 32; ++h) {
         scripts[h]->queue(
@@ -202,9 +202,9 @@ TEST(DeterminismTest, same_seed_gives_the_same_fingerprint) {
       }
     }
     for (const auto& s : scripts) s->node.poke();
-    world.events.run_until(SimTime::never());
+    simulation.events.run_until(SimTime::never());
     EXPECT_GT(fabric.totals().trims, 0u);
-    return world.hash.value();
+    return simulation.hash.value();
   };
   EXPECT_EQ(run(1), run(1));
   EXPECT_NE(run(1), run(2));
@@ -213,23 +213,23 @@ TEST(DeterminismTest, same_seed_gives_the_same_fingerprint) {
 TEST(FabricTest, incast_keeps_the_last_hop_busy) {
   // Eight senders, no reaction to congestion: the receiver's link must never be idle between first
   // and last arrival.
-  World world(5, 100'000, 4300);
+  Simulation simulation(5, 100'000, 4300);
   WireModel model;
   model.size = WireModel::Size::kModel;
   FabricConfig config = config_of(2, 32);
   config.trimming = false;
   config.queue_bytes = 100 << 20;
-  Fabric fabric(world, model, config, {});
-  Script receiver(world, fabric.port(0));
+  Fabric fabric(simulation, model, config, {});
+  Script receiver(simulation, fabric.port(0));
   std::vector<std::unique_ptr<Script>> senders;
   for (HostId h = 8; h < 16; ++h) {
-    senders.push_back(std::make_unique<Script>(world, fabric.port(h)));
+    senders.push_back(std::make_unique<Script>(simulation, fabric.port(h)));
     for (std::uint16_t i = 0; i < 100; ++i) {
       senders.back()->queue({.to = 0, .bytes = Script::data_bytes(4086), .entropy = i});
     }
     senders.back()->node.poke();
   }
-  world.events.run_until(SimTime::never());
+  simulation.events.run_until(SimTime::never());
   EXPECT_EQ(receiver.received, 800u);
   EXPECT_EQ((receiver.arrivals.back() - receiver.arrivals.front()).ps(), 799 * 332'000);
 }

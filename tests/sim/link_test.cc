@@ -11,14 +11,14 @@ namespace {
 
 class Sink final : public FrameSink {
  public:
-  explicit Sink(World& world) : world_(world) {}
+  explicit Sink(Simulation& simulation) : simulation_(simulation) {}
   ~Sink() override { clear(); }
   void on_frame(Frame* frame) override {
     frames.push_back(frame);
-    times.push_back(world_.now());
+    times.push_back(simulation_.now());
   }
   void clear() {
-    for (Frame* f : frames) world_.frames.release(f);
+    for (Frame* f : frames) simulation_.frames.release(f);
     frames.clear();
     times.clear();
   }
@@ -26,12 +26,13 @@ class Sink final : public FrameSink {
   std::vector<SimTime> times;
 
  private:
-  World& world_;
+  Simulation& simulation_;
 };
 
 class LinkTest : public testing::Test {
  protected:
-  LinkTest() : world(11, 100'000, 512), sink(world), link(world, model, config(), sink) {}
+  LinkTest()
+      : simulation(11, 100'000, 512), sink(simulation), link(simulation, model, config(), sink) {}
   static LinkConfig config() {
     LinkConfig c;
     c.rate = base::BitRate::from_gbps(8);  // 1 ns a byte
@@ -39,8 +40,8 @@ class LinkTest : public testing::Test {
     return c;
   }
   Frame* frame(std::uint32_t number, std::uint32_t bytes = 100) {
-    Frame* f = world.frames.acquire();
-    f->rx.packet = world.packets_pool.allocate();
+    Frame* f = simulation.frames.acquire();
+    f->rx.packet = simulation.packets_pool.allocate();
     std::memset(f->rx.packet.append(bytes), 0, bytes);
     std::memcpy(f->rx.packet.data(), &number, sizeof number);
     f->rx.tos = net::TosByte::of(18, 2);
@@ -51,11 +52,11 @@ class LinkTest : public testing::Test {
   }
   void send(std::uint32_t count) {
     for (std::uint32_t i = 0; i < count; ++i) link.send(frame(i));
-    world.events.run_until(SimTime::never());
+    simulation.events.run_until(SimTime::never());
   }
   std::uint64_t faults(Fault f) const { return link.fault_counters()[static_cast<std::size_t>(f)]; }
 
-  World world;
+  Simulation simulation;
   WireModel model;
   Sink sink;
   Link link;
@@ -74,7 +75,7 @@ TEST_F(LinkTest, loss_follows_its_probability) {
   EXPECT_NEAR(static_cast<double>(sink.frames.size()), 18'000, 200);
   EXPECT_EQ(faults(Fault::kLoss), 20'000 - sink.frames.size());
   sink.clear();
-  EXPECT_EQ(world.packets_pool.in_use(), 0u);
+  EXPECT_EQ(simulation.packets_pool.in_use(), 0u);
 }
 
 TEST_F(LinkTest, burst_loss_comes_in_bursts) {
@@ -105,7 +106,7 @@ TEST_F(LinkTest, duplicates_follow_at_once_or_late) {
   EXPECT_NEAR(static_cast<double>(faults(Fault::kDuplicate)), 500, 100);
   sink.clear();
   link.set_faults({.late_duplicate = 1});
-  const SimTime before = world.now();
+  const SimTime before = simulation.now();
   send(100);
   EXPECT_EQ(sink.frames.size(), 200u);
   EXPECT_GT(sink.times.back() - before, SimSpan::from(base::Duration::from_ms(2)));
@@ -129,7 +130,7 @@ TEST_F(LinkTest, reordered_packets_are_late_not_lost) {
 TEST_F(LinkTest, corruption_flips_one_bit) {
   link.set_faults({.corrupt = 1});
   link.send(frame(0));
-  world.events.run_until(SimTime::never());
+  simulation.events.run_until(SimTime::never());
   ASSERT_EQ(sink.frames.size(), 1u);
   int bits = 0;
   for (const std::uint8_t b : sink.frames[0]->rx.packet.bytes()) bits += std::popcount(b);
@@ -139,12 +140,12 @@ TEST_F(LinkTest, corruption_flips_one_bit) {
 TEST_F(LinkTest, truncation_and_trimming_shorten) {
   link.set_faults({.truncate = 1});
   link.send(frame(0));
-  world.events.run_until(SimTime::never());
+  simulation.events.run_until(SimTime::never());
   EXPECT_LT(sink.frames.at(0)->rx.packet.size(), 100u);
   EXPECT_EQ(sink.frames[0]->rx.tos.dscp(), 18);
   link.set_faults({.trim = 1});
   link.send(frame(0));
-  world.events.run_until(SimTime::never());
+  simulation.events.run_until(SimTime::never());
   EXPECT_EQ(sink.frames.at(1)->rx.packet.size(), 64u);
   EXPECT_EQ(sink.frames[1]->rx.tos.dscp(), 26);
   EXPECT_EQ(sink.frames[1]->traffic_class, TrafficClass::kControl);
@@ -155,7 +156,7 @@ TEST_F(LinkTest, link_that_is_down_swallows_everything) {
   send(10);
   EXPECT_TRUE(sink.frames.empty());
   EXPECT_EQ(link.lost_while_down(), 10u);
-  EXPECT_EQ(world.frames.in_use(), 0u);
+  EXPECT_EQ(simulation.frames.in_use(), 0u);
   link.set_up(true);
   send(10);
   EXPECT_EQ(sink.frames.size(), 10u);

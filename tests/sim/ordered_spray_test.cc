@@ -49,8 +49,8 @@ class Ordered {
  public:
   Ordered(bool spray, std::size_t bytes)
       : fabric_config_(fabric_config()),
-        world_(1, 200'000, kMtu + 256),
-        fabric_(world_, model_, fabric_config_, SimPortConfig{.ip_mtu = kMtu + 256}),
+        simulation_(1, 200'000, kMtu + 256),
+        fabric_(simulation_, model_, fabric_config_, SimPortConfig{.ip_mtu = kMtu + 256}),
         out_(bytes, 0x11),
         in_(bytes) {
     for (const char* spine : kSpines)
@@ -59,7 +59,7 @@ class Ordered {
     endpoint.sends_ordered = true;
     for (const HostId h : {kFrom, kTo})
       hosts_.push_back(std::make_unique<Host>(
-          world_, fabric_.port(h), fep_config(fabric_config_, spray), endpoint,
+          simulation_, fabric_.port(h), fep_config(fabric_config_, spray), endpoint,
           [this](Host&, const ses::Completion& c) { on_completion(c); }));
     peer_ = *from().ses().add_peer(to().address());
     for (std::size_t i = 0; i < 2 * kInFlight; ++i) post();
@@ -67,7 +67,7 @@ class Ordered {
   }
 
   void kill(const char* spine, Duration at) {
-    world_.events.call_at(SimTime{} + SimSpan::from(at), [this, spine] {
+    simulation_.events.call_at(SimTime{} + SimSpan::from(at), [this, spine] {
       for (Link* link : fabric_.find_links(spine)) link->set_up(false);
     });
   }
@@ -87,7 +87,7 @@ class Ordered {
   Host& to() { return *hosts_[1]; }
   void run_to(Duration at) {
     const SimTime end = SimTime{} + SimSpan::from(at);
-    while (world_.events.next_at() < end && world_.events.run_next()) {
+    while (simulation_.events.next_at() < end && simulation_.events.run_next()) {
     }
   }
   void post() {
@@ -119,7 +119,7 @@ class Ordered {
   }
 
   FabricConfig fabric_config_;
-  World world_;
+  Simulation simulation_;
   WireModel model_;
   Fabric fabric_;
   std::vector<std::uint8_t> out_, in_;

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "sim/world.h"
+#include "sim/simulation.h"
 
 namespace uet::sim {
 namespace {
@@ -11,11 +11,11 @@ constexpr std::uint32_t kFull = 4150;
 
 class OutputQueueTest : public testing::Test {
  protected:
-  OutputQueueTest() : world(1, 4096, 4200) { model.size = WireModel::Size::kModel; }
+  OutputQueueTest() : simulation(1, 4096, 4200) { model.size = WireModel::Size::kModel; }
 
   Frame* data(std::uint32_t bytes = kFull) {
-    Frame* f = world.frames.acquire();
-    f->rx.packet = world.packets_pool.allocate();
+    Frame* f = simulation.frames.acquire();
+    f->rx.packet = simulation.packets_pool.allocate();
     f->rx.packet.append(4000);
     f->rx.tos = net::TosByte::of(model.dscp.trimmable, 2);
     f->wire_bytes = bytes;
@@ -35,7 +35,7 @@ class OutputQueueTest : public testing::Test {
     return q.finish(rng);
   }
   void drain(OutputQueue& q) {
-    while (!q.is_empty()) world.frames.release(take(q));
+    while (!q.is_empty()) simulation.frames.release(take(q));
   }
   QueueConfig config(std::int64_t packets, bool trimming) {
     QueueConfig c;
@@ -45,20 +45,20 @@ class OutputQueueTest : public testing::Test {
     return c;
   }
 
-  World world;
+  Simulation simulation;
   WireModel model;
   base::Rng rng{3};
 };
 
 TEST_F(OutputQueueTest, control_leaves_before_data) {
   OutputQueue q(config(10, true), model);
-  q.push(data(), rng, world.frames);
-  q.push(control(), rng, world.frames);
+  q.push(data(), rng, simulation.frames);
+  q.push(control(), rng, simulation.frames);
   Frame* first = take(q);
   EXPECT_EQ(first->traffic_class, TrafficClass::kControl);
-  world.frames.release(first);
+  simulation.frames.release(first);
   drain(q);
-  EXPECT_EQ(world.frames.in_use(), 0u);
+  EXPECT_EQ(simulation.frames.in_use(), 0u);
 }
 
 TEST_F(OutputQueueTest, full_queue_cuts_arriving_or_newest_with_equal_chance) {
@@ -69,7 +69,7 @@ TEST_F(OutputQueueTest, full_queue_cuts_arriving_or_newest_with_equal_chance) {
     Frame* frames[4];
     for (Frame*& f : frames) {
       f = data();
-      q.push(f, rng, world.frames);
+      q.push(f, rng, simulation.frames);
     }
     ASSERT_EQ(q.counters().trims, 1u);
     ASSERT_NE(frames[2]->trimmed, frames[3]->trimmed);
@@ -84,7 +84,7 @@ TEST_F(OutputQueueTest, full_queue_cuts_arriving_or_newest_with_equal_chance) {
 TEST_F(OutputQueueTest, trimmed_packet_keeps_headers_and_says_so) {
   OutputQueue q(config(0, true), model);
   Frame* f = data();
-  q.push(f, rng, world.frames);
+  q.push(f, rng, simulation.frames);
   EXPECT_TRUE(f->trimmed);
   EXPECT_EQ(f->wire_bytes, 64u);
   EXPECT_EQ(f->rx.packet.size(), WireModel::kTrimmedBytes);
@@ -98,26 +98,26 @@ TEST_F(OutputQueueTest, last_hop_is_named_in_trimmed_packets) {
   c.last_hop = true;
   OutputQueue q(c, model);
   Frame* f = data();
-  q.push(f, rng, world.frames);
+  q.push(f, rng, simulation.frames);
   EXPECT_EQ(f->rx.tos.dscp(), model.dscp.trimmed_last_hop);
   drain(q);
 }
 
 TEST_F(OutputQueueTest, without_trimming_the_packet_is_dropped) {
   OutputQueue q(config(2, false), model);
-  for (int i = 0; i < 5; ++i) q.push(data(), rng, world.frames);
+  for (int i = 0; i < 5; ++i) q.push(data(), rng, simulation.frames);
   EXPECT_EQ(q.counters().drops_data, 3u);
   EXPECT_EQ(q.data_bytes(), 2 * kFull);
   drain(q);
-  EXPECT_EQ(world.frames.in_use(), 0u);
-  EXPECT_EQ(world.packets_pool.in_use(), 0u);
+  EXPECT_EQ(simulation.frames.in_use(), 0u);
+  EXPECT_EQ(simulation.packets_pool.in_use(), 0u);
 }
 
 TEST_F(OutputQueueTest, untrimmable_data_is_dropped_even_with_trimming) {
   OutputQueue q(config(0, true), model);
   Frame* f = data();
   f->trimmable = false;
-  q.push(f, rng, world.frames);
+  q.push(f, rng, simulation.frames);
   EXPECT_EQ(q.counters().drops_data, 1u);
   EXPECT_TRUE(q.is_empty());
 }
@@ -126,7 +126,7 @@ TEST_F(OutputQueueTest, control_fifo_is_bounded_too) {
   QueueConfig c = config(1, true);
   c.control_limit_bytes = 128;
   OutputQueue q(c, model);
-  for (int i = 0; i < 3; ++i) q.push(control(), rng, world.frames);
+  for (int i = 0; i < 3; ++i) q.push(control(), rng, simulation.frames);
   EXPECT_EQ(q.counters().drops_control, 1u);
   drain(q);
 }
@@ -134,12 +134,12 @@ TEST_F(OutputQueueTest, control_fifo_is_bounded_too) {
 TEST_F(OutputQueueTest, packet_being_sent_is_never_cut) {
   OutputQueue q(config(1, true), model);
   Frame* first = data();
-  q.push(first, rng, world.frames);
+  q.push(first, rng, simulation.frames);
   q.begin();
-  for (int i = 0; i < 20; ++i) q.push(data(), rng, world.frames);
+  for (int i = 0; i < 20; ++i) q.push(data(), rng, simulation.frames);
   EXPECT_FALSE(first->trimmed);
   EXPECT_EQ(q.finish(rng), first);
-  world.frames.release(first);
+  simulation.frames.release(first);
   drain(q);
 }
 
@@ -154,10 +154,10 @@ TEST_F(OutputQueueTest, marks_grow_linearly_between_thresholds) {
     constexpr int kRounds = 2000;
     for (int i = 0; i < kRounds; ++i) {
       OutputQueue q(c, model);
-      for (int k = 0; k <= left_behind; ++k) q.push(data(), rng, world.frames);
+      for (int k = 0; k <= left_behind; ++k) q.push(data(), rng, simulation.frames);
       Frame* f = take(q);
       if (f->rx.tos.is_congestion_experienced()) ++marked;
-      world.frames.release(f);
+      simulation.frames.release(f);
       drain(q);
     }
     return static_cast<double>(marked) / kRounds;
@@ -176,15 +176,15 @@ TEST_F(OutputQueueTest, control_and_unmarkable_packets_are_not_marked) {
   Frame* old_sender = data();
   old_sender->rx.tos = net::TosByte::of(model.dscp.trimmable, 0);
   Frame* ack = control();
-  q.push(ack, rng, world.frames);
-  q.push(old_sender, rng, world.frames);
-  for (int i = 0; i < 3; ++i) q.push(data(), rng, world.frames);
+  q.push(ack, rng, simulation.frames);
+  q.push(old_sender, rng, simulation.frames);
+  for (int i = 0; i < 3; ++i) q.push(data(), rng, simulation.frames);
   take(q);
   take(q);
   EXPECT_EQ(ack->rx.tos.ecn(), 0);
   EXPECT_EQ(old_sender->rx.tos.ecn(), 0);
-  world.frames.release(ack);
-  world.frames.release(old_sender);
+  simulation.frames.release(ack);
+  simulation.frames.release(old_sender);
   drain(q);
 }
 

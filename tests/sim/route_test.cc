@@ -23,7 +23,7 @@ FabricConfig route_config(std::uint32_t tiers, std::uint32_t hosts, std::uint32_
 class RouteTest : public testing::Test, public FrameObserver {
  protected:
   void make(const FabricConfig& config) {
-    fabric_.emplace(world_, model_, config, SimPortConfig{});
+    fabric_.emplace(simulation_, model_, config, SimPortConfig{});
   }
   /// How many of 256 entropy values lead from host to host.
   int arrive(HostId from, HostId to, std::uint8_t plane = 0) {
@@ -32,13 +32,13 @@ class RouteTest : public testing::Test, public FrameObserver {
     fabric_->port(to).set_observer(this);
     for (std::uint16_t ev = 0; ev < 256; ++ev) {
       net::TxPacket tx;
-      tx.packet = world_.packets_pool.allocate();
+      tx.packet = simulation_.packets_pool.allocate();
       tx.packet.append(100);
       tx.destination = address_of(to);
       tx.entropy = ev;
       tx.plane = plane;
       EXPECT_EQ(fabric_->port(from).send({}, {&tx, 1}), 1u);
-      while (world_.events.run_next()) {
+      while (simulation_.events.run_next()) {
       }
     }
     return arrived_;
@@ -51,7 +51,7 @@ class RouteTest : public testing::Test, public FrameObserver {
     planes_.insert(frame.rx.plane);
   }
 
-  World world_{7, 4096, 4300};
+  Simulation simulation_{7, 4096, 4300};
   WireModel model_;
   std::optional<Fabric> fabric_;
   int arrived_ = 0;

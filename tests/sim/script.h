@@ -12,7 +12,8 @@ namespace uet::sim {
 /// Sends what is queued as fast as the port takes it, and shows what it receives to a function.
 class Script final : public Actor {
  public:
-  Script(World& world, SimPort& port) : node(world, port), world_(world), port_(port) {
+  Script(Simulation& simulation, SimPort& port)
+      : node(simulation, port), simulation_(simulation), port_(port) {
     node.set_actor(this);
   }
 
@@ -32,7 +33,7 @@ class Script final : public Actor {
     for (std::size_t i = 0; i < n; ++i) {
       did = true;
       ++received;
-      arrivals.push_back(world_.now());
+      arrivals.push_back(simulation_.now());
       if (on_packet) on_packet(rx[i]);
     }
     while (!to_send_.empty() && port_.send_room(now) > 0) {
@@ -66,7 +67,7 @@ class Script final : public Actor {
   std::function<void(net::RxPacket&)> on_packet;
 
  private:
-  World& world_;
+  Simulation& simulation_;
   SimPort& port_;
   std::deque<Send> to_send_;
 };

@@ -1,4 +1,4 @@
-#include "tests/drill/virtual_world.h"
+#include "tests/drill/virtual_testbed.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@ namespace uet::drill {
 using base::Duration;
 using base::Instant;
 
-VirtualWorld::VirtualWorld() {
+VirtualTestbed::VirtualTestbed() {
   config_.protection = fep::DataProtection::kNone;
   config_.payload_mtu = 1024;
   config_.ses.spray_ordered = true;
@@ -23,7 +23,7 @@ VirtualWorld::VirtualWorld() {
   config_.pds.pdc_idle_time = Duration{};  // scripts about idle PDCs say so
 }
 
-std::string VirtualWorld::lacks(const Script& script) {
+std::string VirtualTestbed::lacks(const Script& script) {
   constexpr std::array<std::string_view, 3> kMissing = {"crc", "idle-close", "secured"};
   for (const std::string& need : script.needs)
     if (std::find(kMissing.begin(), kMissing.end(), need) != kMissing.end())
@@ -31,7 +31,7 @@ std::string VirtualWorld::lacks(const Script& script) {
   return {};
 }
 
-void VirtualWorld::begin(const Script& script, Variables& variables, Definitions& definitions) {
+void VirtualTestbed::begin(const Script& script, Variables& variables, Definitions& definitions) {
   variables_ = &variables;
   for (const Step& setting : script.settings) {
     take_setting(setting.words);
@@ -59,20 +59,20 @@ void VirtualWorld::begin(const Script& script, Variables& variables, Definitions
   for (int i = 0; i < kReceives; ++i) endpoint_step(receive);
 }
 
-void VirtualWorld::take_setting(Words words) {
+void VirtualTestbed::take_setting(Words words) {
   if (words[0] == "set") return set(words.subspan(1));
   is_pds_alone_ = words.size() == 2 && words[1] == "pds";
   if (!is_pds_alone_) fail("the only layer is pds");
 }
 
-void VirtualWorld::start() {
+void VirtualTestbed::start() {
   const std::string wrong = pds::check_parameters(config_.pds);
   if (!wrong.empty()) return fail(wrong);
   endpoint_ = is_pds_alone_ ? make_pds_endpoint(config_, port_, *variables_)
                             : make_fep_endpoint(config_, port_, *variables_, now_);
 }
 
-void VirtualWorld::turn() {
+void VirtualTestbed::turn() {
   constexpr int kEnough = 10'000;
   for (int i = 0; i < kEnough; ++i)
     if (!endpoint_->turn(now_)) return;
@@ -80,7 +80,7 @@ void VirtualWorld::turn() {
 }
 
 /// Time goes on to the next timer, and no further than `end`. False: there is none before.
-bool VirtualWorld::pass_to_deadline(Instant end) {
+bool VirtualTestbed::pass_to_deadline(Instant end) {
   const Instant next = endpoint_->next_deadline();
   if (next > end) return false;
   now_ = std::max(now_ + Duration::from_ns(1), next);
@@ -88,7 +88,7 @@ bool VirtualWorld::pass_to_deadline(Instant end) {
   return true;
 }
 
-void VirtualWorld::pass(Duration span) {
+void VirtualTestbed::pass(Duration span) {
   const Instant end = now_ + span;
   turn();
   constexpr int kEnough = 100'000;
@@ -98,12 +98,12 @@ void VirtualWorld::pass(Duration span) {
   turn();
 }
 
-void VirtualWorld::arrive(std::span<const std::uint8_t> bytes, const Travel& travel) {
+void VirtualTestbed::arrive(std::span<const std::uint8_t> bytes, const Travel& travel) {
   port_.inject(bytes, travel.from, travel.tos, travel.entropy);
   turn();
 }
 
-std::optional<SeenPacket> VirtualWorld::next(Instant until) {
+std::optional<SeenPacket> VirtualTestbed::next(Instant until) {
   while (port_.sent.empty() && now_ < until && pass_to_deadline(until)) {
   }
   if (port_.sent.empty()) {
@@ -119,7 +119,7 @@ std::optional<SeenPacket> VirtualWorld::next(Instant until) {
                     .tos = tx.tos};
 }
 
-StepResult VirtualWorld::step(Words words) {
+StepResult VirtualTestbed::step(Words words) {
   const std::string& what = words[0];
   const Words rest = words.subspan(1);
   is_unknown_ = false;
@@ -139,7 +139,7 @@ StepResult VirtualWorld::step(Words words) {
   return {.is_known = !is_unknown_, .why = trouble()};
 }
 
-void VirtualWorld::endpoint_step(Words words) {
+void VirtualTestbed::endpoint_step(Words words) {
   const auto result = endpoint_->step(now_, words);
   is_unknown_ = !result;
   if (!result) return;
@@ -148,13 +148,13 @@ void VirtualWorld::endpoint_step(Words words) {
 }
 
 /// The endpoint begins an operation of its own.
-void VirtualWorld::initiate(Words words) {
+void VirtualTestbed::initiate(Words words) {
   if (words.size() != 2) return fail("initiate OPERATION BYTES");
   const std::array<std::string, 2> step = {words[0], fmt::to_string(number_at(words, 1))};
   if (trouble_.empty()) endpoint_step(step);
 }
 
-void VirtualWorld::port(Words words) {
+void VirtualTestbed::port(Words words) {
   if (!words.empty() && words[0] == "free") {
     port_.drain();
   } else if (!words.empty() && words[0] == "takes") {
@@ -166,7 +166,7 @@ void VirtualWorld::port(Words words) {
 }
 
 /// Besides the parameters of packet delivery.
-void VirtualWorld::set(Words words) {
+void VirtualTestbed::set(Words words) {
   if (words.size() != 2) return fail("set NAME VALUE");
   const std::string& name = words[0];
   if (const pds::Parameter* p = pds::find_parameter(name)) return set_parameter(*p, words[1]);
@@ -183,7 +183,7 @@ void VirtualWorld::set(Words words) {
   }
 }
 
-void VirtualWorld::set_parameter(const pds::Parameter& parameter, const std::string& text) {
+void VirtualTestbed::set_parameter(const pds::Parameter& parameter, const std::string& text) {
   std::int64_t value = 0;
   if (parameter.unit == pds::Parameter::Unit::kTime) {
     const auto time = duration(text);
@@ -195,7 +195,7 @@ void VirtualWorld::set_parameter(const pds::Parameter& parameter, const std::str
   fail(pds::set_parameter(config_.pds, parameter, value));
 }
 
-void VirtualWorld::count(Words words) {
+void VirtualTestbed::count(Words words) {
   if (words.size() != 2) return fail("count EVENT VALUE");
   for (std::size_t i = 0; i < base::kEventCount; ++i) {
     const auto id = static_cast<base::EventId>(i);
@@ -207,7 +207,7 @@ void VirtualWorld::count(Words words) {
   fail("there is no such event");
 }
 
-void VirtualWorld::drops(Words words) {
+void VirtualTestbed::drops(Words words) {
   if (words.size() != 2) return fail("drops REASON VALUE");
   for (std::size_t i = 0; i < base::kDropReasonCount; ++i) {
     const auto reason = static_cast<base::DropReason>(i);
@@ -219,7 +219,7 @@ void VirtualWorld::drops(Words words) {
   fail("there is no such reason");
 }
 
-void VirtualWorld::gauge(Words words) {
+void VirtualTestbed::gauge(Words words) {
   if (words.size() != 2) return fail("gauge NAME VALUE");
   const pds::Pds::Gauges g = endpoint_->pds().gauges();
   const std::map<std::string_view, std::size_t> gauges = {

@@ -10,7 +10,7 @@
 #include "apps/drill/live_link.h"
 #include "apps/drill/pdc_ledger.h"
 #include "apps/drill/peer.h"
-#include "apps/drill/world.h"
+#include "apps/drill/testbed.h"
 #include "lib/base/rng.h"
 
 namespace uet::drill {
@@ -24,9 +24,9 @@ struct WireLine {
 
 /// Runs one script after the other. Each gets identifiers and PSNs of its own; what an earlier one left behind is answered
 /// without its notice.
-class LiveWorld final : public World {
+class LiveTestbed final : public Testbed {
  public:
-  LiveWorld(LiveLink& link, const Peer& peer, const Timing& timing, std::uint64_t seed);
+  LiveTestbed(LiveLink& link, const Peer& peer, const Timing& timing, std::uint64_t seed);
 
   std::string lacks(const Script& script) override;
   void begin(const Script& script, Variables& variables, Definitions& definitions) override;

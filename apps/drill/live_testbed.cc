@@ -1,4 +1,4 @@
-#include "apps/drill/live_world.h"
+#include "apps/drill/live_testbed.h"
 
 #include "apps/drill/headers.h"
 #include "lib/wire/enums.h"
@@ -85,14 +85,14 @@ void define_requests(const Peer& peer, Definitions& definitions) {
 
 }  // namespace
 
-LiveWorld::LiveWorld(LiveLink& link, const Peer& peer, const Timing& timing, std::uint64_t seed)
+LiveTestbed::LiveTestbed(LiveLink& link, const Peer& peer, const Timing& timing, std::uint64_t seed)
     : link_(link), peer_(peer), timing_(timing), rng_(seed), patience_(timing.patience) {
   next_id_ = static_cast<std::uint16_t>(rng_.next_u64());
   next_message_ = static_cast<std::uint16_t>(rng_.next_u64());
   next_start_ = kStartMin + static_cast<std::uint32_t>(rng_.next_u64()) % kFirstStartEnd;
 }
 
-std::string LiveWorld::lacks(const Script& script) {
+std::string LiveTestbed::lacks(const Script& script) {
   if (!script.is_live) return why_not_live(script);
   for (const std::string& need : script.needs) {
     const Capability* const c = find_capability(need);
@@ -104,12 +104,12 @@ std::string LiveWorld::lacks(const Script& script) {
 }
 
 /// Never 0, and none that an earlier script had.
-std::uint16_t LiveWorld::new_id() {
+std::uint16_t LiveTestbed::new_id() {
   if (++next_id_ == 0) ++next_id_;
   return next_id_;
 }
 
-void LiveWorld::begin(const Script& script, Variables& variables, Definitions& definitions) {
+void LiveTestbed::begin(const Script& script, Variables& variables, Definitions& definitions) {
   variables_ = &variables;
   lines_.clear();
   kept_.clear();
@@ -132,14 +132,14 @@ void LiveWorld::begin(const Script& script, Variables& variables, Definitions& d
   if (challenges_) take_up_challenge(script, variables, definitions);
 }
 
-void LiveWorld::end() {
+void LiveTestbed::end() {
   command_.end();
   constexpr Duration kFarewell = Duration::from_ms(500);
   say_farewell(now() + std::min(patience_, kFarewell));
 }
 
 /// Ends what the script left open, so that the next one finds the endpoint at rest.
-void LiveWorld::say_farewell(Instant until) {
+void LiveTestbed::say_farewell(Instant until) {
   reset_sealing();
   for (const auto& packet : ledger_.farewells()) send(packet, {});
   while (ledger_.is_anything_open()) {
@@ -150,25 +150,25 @@ void LiveWorld::say_farewell(Instant until) {
   }
 }
 
-void LiveWorld::note(bool is_ours, std::span<const std::uint8_t> bytes) {
+void LiveTestbed::note(bool is_ours, std::span<const std::uint8_t> bytes) {
   constexpr std::size_t kLinesMost = 400;
   if (lines_.size() == kLinesMost) lines_.pop_front();
   lines_.push_back({now(), is_ours, show_packet(bytes)});
 }
 
-bool LiveWorld::send(std::span<const std::uint8_t> bytes, const Travel& travel) {
+bool LiveTestbed::send(std::span<const std::uint8_t> bytes, const Travel& travel) {
   note(true, bytes);
   const bool is_taken = !manner_.is_spoilt && !(manner_.is_in_clear && link_.sealing() != nullptr);
   if (is_taken) ledger_.on_sent(bytes);
   return link_.send(bytes, travel, manner_);
 }
 
-void LiveWorld::arrive(std::span<const std::uint8_t> bytes, const Travel& travel) {
+void LiveTestbed::arrive(std::span<const std::uint8_t> bytes, const Travel& travel) {
   if (!send(bytes, travel)) trouble_ = "our port does not take the packet";
 }
 
 /// The next packet that is meant for this script.
-std::optional<SeenPacket> LiveWorld::receive(Instant until) {
+std::optional<SeenPacket> LiveTestbed::receive(Instant until) {
   while (auto packet = link_.receive(until)) {
     if (ledger_.is_of_the_past(packet->bytes)) {
       const auto answer = ledger_.answer_to_the_past(packet->bytes);
@@ -183,7 +183,7 @@ std::optional<SeenPacket> LiveWorld::receive(Instant until) {
   return {};
 }
 
-std::optional<SeenPacket> LiveWorld::next(Instant until) {
+std::optional<SeenPacket> LiveTestbed::next(Instant until) {
   if (kept_.empty()) {
     auto packet = receive(until);
     if (packet) patience_ = timing_.patience;  // the person has done it
@@ -194,14 +194,14 @@ std::optional<SeenPacket> LiveWorld::next(Instant until) {
   return packet;
 }
 
-void LiveWorld::pass(Duration span) {
+void LiveTestbed::pass(Duration span) {
   constexpr std::size_t kKeptMost = 4096;
   const Instant until = now() + span;
   while (auto packet = receive(until))
     if (kept_.size() < kKeptMost) kept_.push_back(std::move(*packet));
 }
 
-StepResult LiveWorld::step(Words words) {
+StepResult LiveTestbed::step(Words words) {
   if (words[0] == "initiate") return {.why = initiate(words.subspan(1))};
   if (words[0] == "crc" && words.size() == 2) {
     manner_.is_spoilt = words[1] == "wrong";
@@ -212,7 +212,7 @@ StepResult LiveWorld::step(Words words) {
 }
 
 /// What is special about our packets from now on, and sealed ones out of turn.
-std::string LiveWorld::seal(Words words) {
+std::string LiveTestbed::seal(Words words) {
   const std::string& what = words[0];
   Sealing* const sealing = link_.sealing();
   if (sealing == nullptr) return "there are no keys: --keys";
@@ -230,17 +230,17 @@ std::string LiveWorld::seal(Words words) {
   return "tss clear, sealed, other-key, usual-key, jump, remember or again";
 }
 
-void LiveWorld::reset_sealing() {
+void LiveTestbed::reset_sealing() {
   manner_ = {};
   if (link_.sealing() != nullptr) link_.sealing()->use_other_key(false);
 }
 
-std::uint32_t LiveWorld::new_start() {
+std::uint32_t LiveTestbed::new_start() {
   if (link_.sealing() == nullptr) return static_cast<std::uint32_t>(rng_.next_u64());
   return next_start_ += kStartStep;
 }
 
-std::string LiveWorld::initiate(Words words) {
+std::string LiveTestbed::initiate(Words words) {
   std::string why;
   const auto bytes = words.size() == 2 ? variables_->read(words[1], why) : std::nullopt;
   if (!bytes) return why.empty() ? "initiate OPERATION BYTES" : why;

@@ -31,18 +31,18 @@ class TraceHash {
   std::uint64_t value_ = 0xcbf29ce484222325ULL;
 };
 
-struct World {
+struct Simulation {
   /// `packets` bounds the packets of the shared pool.
-  World(std::uint64_t seed, std::size_t packets, std::size_t packet_bytes)
+  Simulation(std::uint64_t seed, std::size_t packets, std::size_t packet_bytes)
       : rng(seed), packets_pool(packets, packet_bytes) {}
-  World(const World&) = delete;
-  World& operator=(const World&) = delete;
+  Simulation(const Simulation&) = delete;
+  Simulation& operator=(const Simulation&) = delete;
 
   SimTime now() const { return events.now(); }
   /// A generator of its own for one part, so that parts do not disturb each other's draws.
   base::Rng fork_rng() { return base::Rng(rng.next_u64()); }
 
-  /// A pool for one endpoint alone; lives as long as the world, so packets may outlive a crashed
+  /// A pool for one endpoint alone; lives as long as the simulation, so packets may outlive a crashed
   /// endpoint.
   SlabPool& add_pool(std::size_t packets) {
     return *own_pools.emplace_back(

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "apps/drill/world.h"
+#include "apps/drill/testbed.h"
 #include "pds/parameters.h"
 #include "tests/drill/drill_port.h"
 #include "tests/drill/endpoint.h"
@@ -13,9 +13,9 @@ namespace uet::drill {
 
 /// For one script. A script made for live endpoints gets time, as a network would; for any other what is expected is there at
 /// once.
-class VirtualWorld final : public World {
+class VirtualTestbed final : public Testbed {
  public:
-  VirtualWorld();
+  VirtualTestbed();
 
   std::string lacks(const Script& script) override;
   void begin(const Script& script, Variables& variables, Definitions& definitions) override;

@@ -25,19 +25,19 @@ struct Travel {
 /// Words that scripts write as `@NAME`.
 using Definitions = std::map<std::string, std::vector<std::string>, std::less<>>;
 
-/// What a step of the world's own came to.
+/// What a step of the testbed's own came to.
 struct StepResult {
   bool is_known = true;  ///< the word begins a step here
   std::string why;       ///< empty: it went well
 };
 
-class World {
+class Testbed {
  public:
-  virtual ~World() = default;
+  virtual ~Testbed() = default;
 
   /// Why this script cannot run here; empty when it can.
   virtual std::string lacks(const Script& script) = 0;
-  /// Before the first step. What the world knows becomes variables and definitions.
+  /// Before the first step. What the testbed knows becomes variables and definitions.
   virtual void begin(const Script& script, Variables& variables, Definitions& definitions) = 0;
   /// After the last step, or the one that failed.
   virtual void end() {}
@@ -54,7 +54,7 @@ class World {
   virtual void pass(base::Duration span) = 0;
   /// Any step that is not about packets, time and variables.
   virtual StepResult step(Words words) = 0;
-  /// Trouble of the world itself since the last call; empty when there was none.
+  /// Trouble of the testbed itself since the last call; empty when there was none.
   virtual std::string trouble() = 0;
 };
 
