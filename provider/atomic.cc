@@ -63,15 +63,15 @@ ssize_t atomic_write(fid_ep* f, const void* buffer, std::size_t count, void*, fi
                      std::uint64_t address, std::uint64_t key, fi_datatype type, fi_op op,
                      void* context) {
   const fi_ioc operand = elements(buffer, count);
-  return post(f, {AtomicForm::kPlain, type, op}, {.operand = {&operand, 1}}, {peer, address, key},
-              context, flags_of(f));
+  return post(f, {AtomicForm::kPlain, number_of(type), number_of(op)}, {.operand = {&operand, 1}},
+              {peer, address, key}, context, flags_of(f));
 }
 
 ssize_t atomic_writev(fid_ep* f, const fi_ioc* iov, void**, std::size_t count, fi_addr_t peer,
                       std::uint64_t address, std::uint64_t key, fi_datatype type, fi_op op,
                       void* context) {
-  return post(f, {AtomicForm::kPlain, type, op}, {.operand = {iov, count}}, {peer, address, key},
-              context, flags_of(f));
+  return post(f, {AtomicForm::kPlain, number_of(type), number_of(op)}, {.operand = {iov, count}},
+              {peer, address, key}, context, flags_of(f));
 }
 
 ssize_t atomic_writemsg(fid_ep* f, const fi_msg_atomic* m, std::uint64_t flags) {
@@ -81,22 +81,23 @@ ssize_t atomic_writemsg(fid_ep* f, const fi_msg_atomic* m, std::uint64_t flags) 
 ssize_t atomic_inject(fid_ep* f, const void* buffer, std::size_t count, fi_addr_t peer,
                       std::uint64_t address, std::uint64_t key, fi_datatype type, fi_op op) {
   const fi_ioc operand = elements(buffer, count);
-  return post(f, {AtomicForm::kPlain, type, op}, {.operand = {&operand, 1}}, {peer, address, key},
-              nullptr, FI_INJECT);
+  return post(f, {AtomicForm::kPlain, number_of(type), number_of(op)}, {.operand = {&operand, 1}},
+              {peer, address, key}, nullptr, FI_INJECT);
 }
 
 ssize_t atomic_readwrite(fid_ep* f, const void* buffer, std::size_t count, void*, void* result,
                          void*, fi_addr_t peer, std::uint64_t address, std::uint64_t key,
                          fi_datatype type, fi_op op, void* context) {
   const fi_ioc operand = elements(buffer, count), into = elements(result, count);
-  return post(f, {AtomicForm::kFetch, type, op}, {.operand = {&operand, 1}, .result = {&into, 1}},
-              {peer, address, key}, context, flags_of(f));
+  return post(f, {AtomicForm::kFetch, number_of(type), number_of(op)},
+              {.operand = {&operand, 1}, .result = {&into, 1}}, {peer, address, key}, context,
+              flags_of(f));
 }
 
 ssize_t atomic_readwritev(fid_ep* f, const fi_ioc* iov, void**, std::size_t count, fi_ioc* result,
                           void**, std::size_t result_count, fi_addr_t peer, std::uint64_t address,
                           std::uint64_t key, fi_datatype type, fi_op op, void* context) {
-  return post(f, {AtomicForm::kFetch, type, op},
+  return post(f, {AtomicForm::kFetch, number_of(type), number_of(op)},
               {.operand = {iov, count}, .result = {result, result_count}}, {peer, address, key},
               context, flags_of(f));
 }
@@ -112,15 +113,15 @@ ssize_t atomic_compwrite(fid_ep* f, const void* buffer, std::size_t count, void*
                          void* context) {
   const fi_ioc operand = elements(buffer, count), with = elements(compare, count),
                into = elements(result, count);
-  return post(f, {AtomicForm::kCompare, type, op}, {{&operand, 1}, {&with, 1}, {&into, 1}},
-              {peer, address, key}, context, flags_of(f));
+  return post(f, {AtomicForm::kCompare, number_of(type), number_of(op)},
+              {{&operand, 1}, {&with, 1}, {&into, 1}}, {peer, address, key}, context, flags_of(f));
 }
 
 ssize_t atomic_compwritev(fid_ep* f, const fi_ioc* iov, void**, std::size_t count,
                           const fi_ioc* compare, void**, std::size_t compare_count, fi_ioc* result,
                           void**, std::size_t result_count, fi_addr_t peer, std::uint64_t address,
                           std::uint64_t key, fi_datatype type, fi_op op, void* context) {
-  return post(f, {AtomicForm::kCompare, type, op},
+  return post(f, {AtomicForm::kCompare, number_of(type), number_of(op)},
               {{iov, count}, {compare, compare_count}, {result, result_count}},
               {peer, address, key}, context, flags_of(f));
 }
@@ -135,7 +136,7 @@ ssize_t atomic_compwritemsg(fid_ep* f, const fi_msg_atomic* m, const fi_ioc* com
 template <AtomicForm kForm>
 int atomic_valid(fid_ep* f, fi_datatype type, fi_op op, std::size_t* count) {
   return guarded([&] {
-    const auto kind = find_amo(op, type, kForm);
+    const auto kind = find_amo(number_of(op), number_of(type), kForm);
     if (!kind) return -FI_EOPNOTSUPP;
     if (count != nullptr) *count = max_elements(*kind, kForm, Endpoint::of(f).payload_mtu());
     return 0;

@@ -17,6 +17,7 @@
 #include "provider/mr.h"
 #include "provider/poll_set.h"
 #include "provider/shared_context.h"
+#include "provider/structures.h"
 #include "provider/triggered.h"
 
 namespace uet::provider {
@@ -68,7 +69,8 @@ int domain_srx_ctx(fid_domain* f, fi_rx_attr* attr, fid_ep** out, void* context)
 
 int domain_query_atomic(fid_domain* f, fi_datatype type, fi_op op, fi_atomic_attr* attr,
                         std::uint64_t flags) {
-  return guarded([&] { return query_atomic(Domain::of(f), type, op, *attr, flags); });
+  return guarded(
+      [&] { return query_atomic(Domain::of(f), number_of(type), number_of(op), *attr, flags); });
 }
 
 int domain_query_collective(fid_domain*, fi_collective_op, fi_collective_attr*, std::uint64_t) {

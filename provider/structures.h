@@ -6,12 +6,22 @@
 #include <rdma/fi_tagged.h>
 
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
 
 #include "provider/endpoint.h"
 
 namespace uet::provider {
+
+/// Of an enumeration that an application passed: its bytes may be a number that the enumeration does not have, which may not be read as one.
+template <typename Enum>
+int number_of(const Enum& value) {
+  int number = 0;
+  static_assert(sizeof number == sizeof value);
+  std::memcpy(&number, &value, sizeof number);
+  return number;
+}
 
 inline iovec vec(const void* buffer, std::size_t length) {
   return {const_cast<void*>(buffer), length};
@@ -71,11 +81,12 @@ inline std::optional<Endpoint::Atomic> atomic_of(const fi_msg_atomic& m, AtomicF
                                                  const AtomicPieces& pieces, std::uint64_t flags) {
   const std::span operand(m.msg_iov, m.iov_count);
   std::size_t local = 0;
-  for (const fi_ioc& v : m.op == FI_ATOMIC_READ ? pieces.result : operand) local += v.count;
+  for (const fi_ioc& v : number_of(m.op) == FI_ATOMIC_READ ? pieces.result : operand)
+    local += v.count;
   if (m.rma_iov_count != 1 || m.rma_iov[0].count != local) return std::nullopt;
   return Endpoint::Atomic{.form = form,
-                          .type = m.datatype,
-                          .op = m.op,
+                          .type = number_of(m.datatype),
+                          .op = number_of(m.op),
                           .operand = operand,
                           .compare = pieces.compare,
                           .result = pieces.result,

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 
 #include "tests/provider/fixture.h"
@@ -92,7 +93,7 @@ TEST_F(DataTest, messages_of_all_sizes__arrive_intact) {
         ASSERT_FALSE(done.failed);
         EXPECT_EQ(done.entry.len, n);
         EXPECT_EQ(done.entry.flags & (FI_TAGGED | FI_MSG), tagged ? FI_TAGGED : FI_MSG);
-        EXPECT_EQ(std::memcmp(got.data(), sent.data(), n), 0);
+        EXPECT_TRUE(std::equal(sent.begin(), sent.end(), got.begin()));
         if (expected) wait_for(a);
       }
     }

@@ -1,4 +1,5 @@
 // FI_EP_DGRAM: messages of one packet, sent once, taken by a receive that is posted or by none.
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -101,7 +102,7 @@ TEST_F(DatagramTest, messages_up_to_the_size_of_the_entry__arrive_intact) {
     EXPECT_EQ(at_b.entry.op_context, got.data());
     ASSERT_EQ(at_b.entry.len, n);
     EXPECT_EQ(at_b.source, to_a);
-    EXPECT_EQ(std::memcmp(got.data(), sent.data(), n), 0);
+    EXPECT_TRUE(std::equal(sent.begin(), sent.end(), got.begin()));
   }
   const std::vector<std::uint8_t> large(most + 1);
   EXPECT_EQ(fi_send(a.ep, large.data(), large.size(), nullptr, to_b, nullptr), -FI_EMSGSIZE);

@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <deque>
+
 #include "tests/fep/fep_pair.h"
 
 namespace uet::provider {
@@ -40,9 +42,9 @@ class PeerFitTest : public testing::Test {
 
   /// A message of `bytes` from side 0 to side 1, and a look of side 0 in each of the `seconds` from then on.
   void send(FepPair& pair, std::size_t bytes, int seconds) {
-    out_ = pattern(bytes, 1);
-    in_.assign(bytes, 0);
-    const iovec out_iov = iov(out_), in_iov = iov(in_);
+    auto& out = buffers_.emplace_back(pattern(bytes, 1));
+    auto& in = buffers_.emplace_back(bytes);
+    const iovec out_iov = iov(out), in_iov = iov(in);
     ASSERT_TRUE(pair.ses(1).receive(pair.now, pair.sides[1].endpoint, {.iov = {&in_iov, 1}}));
     ASSERT_TRUE(pair.ses(0).send(pair.now, pair.sides[0].endpoint,
                                  {.peer = pair.sides[0].peer, .iov = {&out_iov, 1}}));
@@ -60,7 +62,8 @@ class PeerFitTest : public testing::Test {
 
   provider::PeerFit fit_;
   fep::Settings settings_;
-  std::vector<std::uint8_t> out_, in_;
+  std::deque<std::vector<std::uint8_t>>
+      buffers_;  ///< what is lost is sent again as long as a test runs
 };
 
 TEST_F(PeerFitTest, look__a_peer_without_crc_is_named_with_our_setting_and_no_other_guess) {

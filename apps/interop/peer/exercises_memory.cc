@@ -13,7 +13,7 @@
 namespace uet::interop {
 namespace {
 
-constexpr std::size_t kSizes[] = {1, 8, 255, 1024, 1025, 4096, 8193, 65536, 262144, 1 << 20};
+constexpr std::size_t kRmaSizes[] = {1, 8, 255, 1024, 1025, 4096, 8193, 65536, 262144, 1 << 20};
 constexpr std::size_t kRoom = std::size_t{1} << 21;
 /// Of this provider: fi_uet(7).
 constexpr std::uint64_t kIdempotent = std::uint64_t{1} << 60;
@@ -170,7 +170,7 @@ void play_writes(Session& s) {
   Session::Memory& m = s.share(kRoom);
   std::uint64_t number = 0;
   for (const bool to_server : {true, false}) {
-    for (const std::size_t size : kSizes) {
+    for (const std::size_t size : kRmaSizes) {
       ++number;
       const std::size_t offset = number % 64;  // also where nothing is aligned
       if (s.is_server != to_server) {
@@ -232,15 +232,15 @@ void play_reads(Session& s) {
   s.control.meet("filled");
   for (const bool from_server : {true, false}) {
     if (s.is_server != from_server) {
-      auto& operations = s.endpoint.keep<std::deque<Operation>>(std::size(kSizes));
+      auto& operations = s.endpoint.keep<std::deque<Operation>>(std::size(kRmaSizes));
       auto& bytes = s.endpoint.keep<std::deque<Bytes>>();
-      for (std::size_t i = 0; i < std::size(kSizes); ++i) {
-        bytes.emplace_back(kSizes[i]);
+      for (std::size_t i = 0; i < std::size(kRmaSizes); ++i) {
+        bytes.emplace_back(kRmaSizes[i]);
         read(s, m, operations[i], bytes[i], 0);
       }
-      for (std::size_t i = 0; i < std::size(kSizes); ++i) {
+      for (std::size_t i = 0; i < std::size(kRmaSizes); ++i) {
         s.endpoint.wait_for(operations[i], "a read");
-        verify(bytes[i].data(), kSizes[i], s.is_server ? 2 : 1, "a read");
+        verify(bytes[i].data(), kRmaSizes[i], s.is_server ? 2 : 1, "a read");
       }
     }
     s.control.meet("read");

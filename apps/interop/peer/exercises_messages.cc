@@ -12,8 +12,8 @@ namespace uet::interop {
 namespace {
 
 /// Around every limit of packets and headers that peers may disagree about, and of several windows.
-constexpr std::size_t kSizes[] = {0,    1,    7,    8,    32,    33,     256,    1023,   1024,
-                                  1025, 2047, 4096, 4097, 16384, 100001, 262144, 1 << 20};
+constexpr std::size_t kMessageSizes[] = {
+    0, 1, 7, 8, 32, 33, 256, 1023, 1024, 1025, 2047, 4096, 4097, 16384, 100001, 262144, 1 << 20};
 constexpr unsigned kAtOnce = 8;
 
 void post_receive(Session& s, Operation& operation, Bytes& into) {
@@ -78,7 +78,7 @@ void one_way(Session& s, bool is_receiver, std::size_t size, unsigned count, boo
 }  // namespace
 
 void play_sends(Session& s) {
-  for (const std::size_t size : kSizes) {
+  for (const std::size_t size : kMessageSizes) {
     for (const bool is_expected : {true, false}) {
       one_way(s, s.is_server, size, kAtOnce, is_expected);
       one_way(s, !s.is_server, size, kAtOnce, is_expected);
