@@ -124,6 +124,18 @@ class EarlierDevices {
   std::map<std::string, std::string> devargs_;
 };
 
+/// EAL's lists of devices and their arguments have no lock: one thread at a time plugs a device in or takes one out. Held by the
+/// interrupt thread too, so nothing waits for that thread while holding it.
+std::mutex& plugging() {
+  static auto* const mutex = new std::mutex;
+  return *mutex;
+}
+
+int probe(const std::string& devargs) {
+  const std::lock_guard lock(plugging());
+  return rte_dev_probe(devargs.c_str());
+}
+
 EarlierDevices& earlier_devices() {
   static auto* const instance = new EarlierDevices;
   return *instance;
@@ -252,6 +264,7 @@ void DpdkDevice::take_out() {
 }
 
 void DpdkDevice::unplug(std::uint16_t port) {
+  const std::lock_guard lock(plugging());
   rte_eth_dev_info info{};
   const bool may_remove = rte_eth_dev_info_get(port, &info) == 0 && info.device != nullptr &&
                           !has_more_ports(*info.device, port);
@@ -318,13 +331,13 @@ bool DpdkDevice::plug_in(std::string& error) {
     }
   }
   const std::string devargs = earlier_devices().devargs_of(spec.name, spec.devargs());
-  int result = rte_dev_probe(devargs.c_str());
+  int result = probe(devargs);
   // There may be no place left for one more port.
   while (result != 0) {
     const auto parked = take_any_parked_client();
     if (!parked) break;
     run_on_interrupt_thread([&] { unplug(parked->port); });
-    result = rte_dev_probe(devargs.c_str());
+    result = probe(devargs);
   }
   is_plugged_ = result == 0 && find_port(spec.name);
   if (!is_plugged_) error = explain("DPDK cannot open it", result);

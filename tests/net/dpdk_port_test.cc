@@ -291,27 +291,29 @@ TEST_F(DpdkPortTest, ring__device_without_a_mac_gets_one) {
 
 TEST_F(DpdkPortTest, open__two_threads_use_ports_of_their_own) {
   std::array<std::thread, 2> threads;
-  std::array<bool, 2> ok{};
+  std::array<std::string, 2> wrong;
   for (std::size_t i = 0; i < threads.size(); ++i)
     threads[i] = std::thread([&, i] {
       base::Trace trace;
-      std::string error;
       net::PortRequest request;
       request.spec = "dpdk:net_ring" + std::to_string(10 + i);
       request.address = address("10.0.0.1");
       request.packets = 512;
-      auto port = entry()(request, trace, error);
-      if (!port) return;
-      for (int n = 0; n < 1000; ++n) {
+      auto port = entry()(request, trace, wrong[i]);
+      if (!port) wrong[i] = "not open: " + wrong[i];
+      for (int n = 0; port && n < 1000 && wrong[i].empty(); ++n) {
         net::TxPacket tx = make(*port, address("10.0.0.1"), 64);
         std::array<net::RxPacket, 4> burst;
-        if (port->send(clock_now(), {&tx, 1}) != 1 || port->receive(clock_now(), burst) != 1)
-          return;
+        const std::size_t sent = port->send(clock_now(), {&tx, 1});
+        const std::size_t came = port->receive(clock_now(), burst);
+        if (sent != 1 || came != 1)
+          wrong[i] = "packet " + std::to_string(n) + ": " + std::to_string(sent) + " sent, " +
+                     std::to_string(came) + " came";
       }
-      ok[i] = true;
     });
   for (auto& t : threads) t.join();
-  EXPECT_TRUE(ok[0] && ok[1]);
+  EXPECT_EQ(wrong[0], "");
+  EXPECT_EQ(wrong[1], "");
 }
 
 }  // namespace uet::dpdk
