@@ -2,8 +2,6 @@
 
 #include <memory>
 
-#include "provider/errors.h"
-
 namespace uet::provider {
 namespace {
 
@@ -11,21 +9,22 @@ int alias_close(fid* f) {
   delete &Alias::of(f);
   return 0;
 }
-int alias_bind(fid* f, fid* other, std::uint64_t flags) {
-  return guarded([&] { return Endpoint::of(f).bind(other, flags); });
-}
-int alias_control(fid* f, int command, void* arg) {
-  return guarded([&] { return Endpoint::of(f).control(Alias::of(f), command, arg); });
-}
 
-fi_ops alias_fid_ops =
-    make_ops({.close = alias_close, .bind = alias_bind, .control = alias_control});
+/// Those of an endpoint, all but one.
+fi_ops* alias_ops(const fi_ops& of_endpoint) {
+  static fi_ops ops = [&] {
+    fi_ops all = of_endpoint;
+    all.close = alias_close;
+    return all;
+  }();
+  return &ops;
+}
 
 }  // namespace
 
 Alias::Alias(const EndpointFid& original)
     : EndpointFid(original), endpoint_use_(original.endpoint().users()) {
-  fid.ops = &alias_fid_ops;
+  fid.ops = alias_ops(*original.fid.ops);
 }
 
 int Alias::open(const EndpointFid& original, const struct fi_alias& wanted) {

@@ -386,8 +386,7 @@ int Endpoint::open_below() {
 }
 
 std::uint64_t Endpoint::possible_op_flags(bool is_transmit) const {
-  if (!is_transmit) return kRxOpFlags;
-  return offer_of(type_)->tx_op_flags | (caps_ & FI_TRIGGER);
+  return (is_transmit ? offer_of(type_)->tx_op_flags : kRxOpFlags) | (caps_ & FI_TRIGGER);
 }
 
 namespace {

@@ -9,24 +9,24 @@
 
 namespace uet::sim {
 
-/// An option whose value is one of the words of `map`, in any case.
+/// The words of `map`, for a help text.
 template <typename T>
-void add_choice(CLI::App& command, const char* name, T& value, const std::map<std::string, T>& map,
-                const std::string& help) {
+std::string words_of(const std::map<std::string, T>& map) {
   std::string words;
   for (const auto& [word, meaning] : map) words += (words.empty() ? "" : ", ") + word;
-  const auto find = [&map, words](const std::string& text) -> const T* {
-    const auto found = map.find(CLI::detail::to_lower(text));
-    return found == map.end() ? nullptr : &found->second;
+  return words;
+}
+
+/// For CLI::Option::transform: takes the words of `map`, in any case.
+template <typename T>
+CLI::Validator one_of(const std::map<std::string, T>& map) {
+  const auto complaint = [&map](std::string& text) {
+    const std::string word = CLI::detail::to_lower(text);
+    if (!map.contains(word)) return fmt::format("'{}' is none of {}", text, words_of(map));
+    text = word;
+    return std::string();
   };
-  command
-      .add_option_function<std::string>(
-          name, [&value, find](const std::string& text) { value = *find(text); },
-          help + ": " + words)
-      ->check([find, words](const std::string& text) {
-        return find(text) != nullptr ? std::string()
-                                     : fmt::format("'{}' is none of {}", text, words);
-      });
+  return {complaint, ""};
 }
 
 }  // namespace uet::sim

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "apps/sim/choice.h"
 #include "apps/sim/commands.h"
 #include "apps/sim/run_name.h"
 #include "apps/sim/run_options.h"
@@ -50,23 +51,15 @@ struct Row {
 template <typename T>
 void add_choices(CLI::App& command, const char* name, std::vector<T>& values,
                  const std::map<std::string, T>& map, const std::string& help) {
-  std::string words;
-  for (const auto& [word, meaning] : map) words += (words.empty() ? "" : ", ") + word;
+  const auto take = [&values, &map](const std::vector<std::string>& words) {
+    values.clear();
+    for (const std::string& word : words) values.push_back(map.at(word));
+  };
   command
       .add_option_function<std::vector<std::string>>(
-          name,
-          [&values, &map](const std::vector<std::string>& texts) {
-            values.clear();
-            for (const std::string& text : texts)
-              values.push_back(map.at(CLI::detail::to_lower(text)));
-          },
-          help + ", separated by commas: " + words)
+          name, take, help + ", separated by commas: " + words_of(map))
       ->delimiter(',')
-      ->check([&map, words](const std::string& text) {
-        return map.contains(CLI::detail::to_lower(text))
-                   ? std::string()
-                   : fmt::format("'{}' is none of {}", text, words);
-      });
+      ->transform(one_of(map));
 }
 
 /// As --fault would say it, with the faults of all lines: "degrade=spine0=0.25+fail=spine1@50".

@@ -64,6 +64,14 @@ class ProgressBar {
   bool shown_ = false;
 };
 
+template <typename T>
+void add_choice(CLI::App& command, const char* name, T& value, const std::map<std::string, T>& map,
+                const std::string& help) {
+  const auto take = [&value, &map](const std::string& word) { value = map.at(word); };
+  command.add_option_function<std::string>(name, take, help + ": " + words_of(map))
+      ->transform(one_of(map));
+}
+
 void add_run_options(CLI::App& command, RunOptions& o) {
   add_simulation_options(command, o);
   add_choice(command, "--cc", o.algorithm, kAlgorithms, "congestion control (default: nscc)");

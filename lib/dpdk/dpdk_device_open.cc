@@ -124,6 +124,11 @@ class EarlierDevices {
   std::map<std::string, std::string> devargs_;
 };
 
+EarlierDevices& earlier_devices() {
+  static auto* const instance = new EarlierDevices;
+  return *instance;
+}
+
 /// EAL's lists of devices and their arguments have no lock: one thread at a time plugs a device in or takes one out. Held by the
 /// interrupt thread too, so nothing waits for that thread while holding it.
 std::mutex& plugging() {
@@ -134,11 +139,6 @@ std::mutex& plugging() {
 int probe(const std::string& devargs) {
   const std::lock_guard lock(plugging());
   return rte_dev_probe(devargs.c_str());
-}
-
-EarlierDevices& earlier_devices() {
-  static auto* const instance = new EarlierDevices;
-  return *instance;
 }
 
 /// Taking a device out takes all its ports.

@@ -19,15 +19,22 @@ memif = "{folder}/host%n.sock"
 count = {legs}
 """
 
-FOUR_PATHS = """
+
+
+def leaf_spine(leaves, spines, host_mbps, path_mbps, delay_us):
+    """The [fabric] of a scenario: a host on each leaf, a path over each spine."""
+    return f"""
 [fabric]
-leaves = 2
-spines = 4
-host_rate = "1Gb/s"
-rate = "250Mb/s"
-delay = "50us"
+leaves = {leaves}
+spines = {spines}
+host_rate = "{host_mbps}Mb/s"
+rate = "{path_mbps}Mb/s"
+delay = "{delay_us}us"
 trimming = true
 """
+
+
+FOUR_PATHS = leaf_spine(2, 4, 1000, 250, 50)
 
 
 class Fabric:

@@ -15,7 +15,7 @@ import sys
 import time
 
 import path_log
-from fabric_run import Fabric
+from fabric_run import Fabric, leaf_spine
 from harness import Tap, need_provider, skip_all, temporary_folder
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "mpi"))
@@ -23,15 +23,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from open_mpi import compile_program, need_open_mpi, start_by_messages  # noqa: E402
 
 RANKS, SPINES, DEAD = 2, 4, "spine2"
-FABRIC = f"""
-[fabric]
-leaves = {RANKS}
-spines = {SPINES}
-host_rate = "400Mb/s"
-rate = "100Mb/s"
-delay = "50us"
-trimming = true
-"""
+FABRIC = leaf_spine(RANKS, SPINES, 400, 100, 50)
 ENOUGH = 100  # packets on each path
 LOST = 10  # packets on the path that dies
 PATIENCE = 120

@@ -21,7 +21,7 @@ import sys
 import threading
 import time
 
-from fabric_run import Fabric
+from fabric_run import Fabric, leaf_spine
 from harness import Tap, need_provider, skip_all, temporary_folder
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "mpi"))
@@ -29,15 +29,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from open_mpi import compile_program, need_open_mpi, start_by_messages  # noqa: E402
 
 RANKS, SPINES = 8, 4
-FABRIC = f"""
-[fabric]
-leaves = {RANKS}
-spines = {SPINES}
-host_rate = "40Mb/s"
-rate = "20Mb/s"
-delay = "1ms"
-trimming = true
-"""
+FABRIC = leaf_spine(RANKS, SPINES, 40, 20, 1000)
 PATIENCE = 120
 PERIOD = 0.2  # seconds between two looks
 PATHS = 64  # of each pair of ranks: a quarter of them goes through each spine

@@ -11,20 +11,14 @@
 #include <string>
 #include <vector>
 
+#include "bytes.h"
 #include "verdict.h"
 
 namespace {
 
 constexpr int kBusy = 0;  // the rank that computes
 constexpr std::array<std::size_t, 5> kSizes{0, 8, 4096, 65'536, 2 << 20};
-using Bytes = std::vector<char>;
-
-Bytes bytes_of(int sender, std::size_t size) {
-  Bytes out(size);
-  for (std::size_t i = 0; i < size; ++i)
-    out[i] = static_cast<char>(i * 7 + size % 251 + static_cast<std::size_t>(sender) * 31);
-  return out;
-}
+using uet::mpi::Bytes, uet::mpi::bytes_of;
 
 /// One message of each size to or from a rank.
 class Messages {

@@ -11,21 +11,15 @@
 #include <string>
 #include <vector>
 
+#include "bytes.h"
 #include "verdict.h"
 
 namespace {
 
+using uet::mpi::Bytes, uet::mpi::bytes_of;
+
 uet::mpi::Verdict* verdict = nullptr;
 int rank, ranks, next_rank, previous_rank;
-
-using Bytes = std::vector<char>;
-
-Bytes bytes_of(int sender, std::size_t size) {
-  Bytes out(size);
-  for (std::size_t i = 0; i < size; ++i)
-    out[i] = static_cast<char>(static_cast<std::size_t>(sender) * 31 + i * 7 + size);
-  return out;
-}
 
 int length(const Bytes& bytes) {
   return static_cast<int>(bytes.size());

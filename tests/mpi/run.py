@@ -21,7 +21,8 @@ FABRIC_RANKS = 4
 # a put into a dynamic window, over the provider "sockets" too. Over shared memory it ends the program at a compare and swap.
 MESSAGES = [("collectives", 5, []), ("messages", 3, []), ("threads", 2, []), ("windows", 3, ["no-nocheck"])]
 MANY = [("collectives", 8, ["50"]), ("computing", 8, [])]
-LONG = [("computing", 2, []), ("computing", 4, ["40"]), ("collectives", 24, ["20000"]), ("messages", 12, ["3000"]), ("threads", 4, ["400"]), ("windows", 8, ["no-nocheck"])]
+LONG = [("computing", 2, []), ("computing", 4, ["40"]), ("collectives", 24, ["20000"]), ("messages", 12, ["3000"]), ("threads", 4, ["400"]),
+        ("windows", 8, ["no-nocheck"])]
 
 
 BTL_OFI = ["no-dynamic", "sums"]

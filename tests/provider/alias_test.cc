@@ -50,6 +50,21 @@ TEST_F(AliasTest, operations__go_by_the_flags_of_the_alias) {
   EXPECT_EQ(got.entry.op_context, &context);
 }
 
+TEST_F(AliasTest, receives__go_by_the_flags_of_the_alias) {
+  open_triggerable();
+  open_alias(FI_RECV | FI_TRIGGER);
+  auto context = when(start_, 1);
+  std::uint64_t got = 0, sent = 7;
+  ASSERT_EQ(fi_recv(alias_, &got, sizeof got, nullptr, FI_ADDR_UNSPEC, &context), 0);
+  ASSERT_EQ(fi_send(b.ep, &sent, sizeof sent, nullptr, to_a, nullptr), 0);
+  expect_silence(a, 20);
+  ASSERT_EQ(fi_cntr_add(start_, 1), 0);
+  const Got done = wait_for(a);
+  EXPECT_FALSE(done.failed);
+  EXPECT_EQ(done.entry.op_context, &context);
+  EXPECT_EQ(got, sent);
+}
+
 TEST_F(AliasTest, every_call__finds_the_endpoint) {
   open_triggerable();
   open_alias(FI_TRANSMIT);

@@ -62,8 +62,8 @@ class PeerFitTest : public testing::Test {
 
   provider::PeerFit fit_;
   fep::Settings settings_;
-  std::deque<std::vector<std::uint8_t>>
-      buffers_;  ///< what is lost is sent again as long as a test runs
+  /// What is lost is sent again as long as a test runs.
+  std::deque<std::vector<std::uint8_t>> buffers_;
 };
 
 TEST_F(PeerFitTest, look__a_peer_without_crc_is_named_with_our_setting_and_no_other_guess) {

@@ -19,19 +19,10 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "e2e"), str(ROOT / "tests" / "mpi")]
 sys.dont_write_bytecode = True
 
-from fabric_run import Fabric  # noqa: E402
+from fabric_run import Fabric, leaf_spine  # noqa: E402
 from harness import temporary_folder  # noqa: E402
 from open_mpi import compile_program, need_open_mpi, start_by_messages  # noqa: E402
 
-FABRIC = """
-[fabric]
-leaves = 2
-spines = {paths}
-host_rate = "{host_rate}"
-rate = "{rate}"
-delay = "{delay}us"
-trimming = true
-"""
 DELAY_US = 1000  # of a link: what the processors add to a round trip is little beside it
 HEADERS = 120  # bytes of a frame besides its payload
 DEAD = "spine2"
@@ -60,12 +51,14 @@ def measure(options, program, folder, paths, dies):
     """Rates by test and size. The host's link is as fast as four paths in each case, so that only these differ."""
     os.mkdir(folder)
     host = 4 * options.rate
-    scenario = FABRIC.format(paths=paths, rate=f"{options.rate}Mb/s", host_rate=f"{host}Mb/s", delay=DELAY_US)
+    scenario = leaf_spine(2, paths, host, options.rate, DELAY_US)
     fabric = Fabric(str(options.build / "apps/fabric/uet-fabric"), folder, scenario, 2)
+    base_rtt = base_rtt_us(options.rate, host, options.payload)
     try:
         job, _ = start_by_messages(str(options.build / "provider"), program, folder, 2, [str(options.runs), options.sizes], **{
             "FI_UET_PORT": fabric.port("%r"), "FI_UET_ADDR": "10.79.0.1|10.79.0.2", "FI_UET_LINK_MBPS": host,
-            "FI_UET_BASE_RTT": f"{base_rtt_us(options.rate, host, options.payload):.0f}us", "FI_UET_TRIMMING": 1, "FI_UET_MAX_PAYLOAD": options.payload, "FI_UET_LB": "mixed", "FI_UET_PATHS": 64, "FI_UET_TRACE": ""})
+            "FI_UET_BASE_RTT": f"{base_rtt:.0f}us", "FI_UET_TRIMMING": 1, "FI_UET_MAX_PAYLOAD": options.payload, "FI_UET_LB": "mixed",
+            "FI_UET_PATHS": 64, "FI_UET_TRACE": ""})
         try:
             end = time.monotonic() + PATIENCE
             while dies and time.monotonic() < end and packets(fabric, DEAD) < FLOWING:
