@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <string_view>
 
 namespace uet::ports {
 
@@ -18,6 +19,7 @@ namespace {
 
 constexpr std::size_t kRequestMax = 256;
 constexpr std::size_t kAnswerMax = 256 << 20;
+constexpr std::string_view kListening = ".sock";
 
 /// A folder of this user that no other can enter; a link is not followed.
 bool is_private(const std::string& path) {
@@ -77,6 +79,40 @@ LiveAnswer ask(const std::string& path, const std::string& request, int timeout_
   return answer;
 }
 
+/// A name of this process that `take` gets; empty with errno. Processes of two containers may have one number and one folder.
+template <typename Take>
+std::string take_name(const std::string& folder, std::string_view end, Take&& take) {
+  constexpr int kNames = 16;
+  for (int attempt = 0; attempt < kNames; ++attempt) {
+    std::string path = folder + '/' + std::to_string(getpid());
+    if (attempt > 0) path += '.' + std::to_string(attempt);
+    path += end;
+    if (take(path)) return path;
+    if (errno != EADDRINUSE && errno != EEXIST) break;
+  }
+  return "";
+}
+
+/// The name under which `fd` listens; empty with errno. Readers remove what ends in .sock and refuses them. Until it listens a socket refuses, too:
+/// it gets that name afterwards.
+std::string listen_in(const std::string& folder, int fd) {
+  const std::string bound = take_name(folder, ".new", [fd](const std::string& path) {
+    sockaddr_un address{};
+    return address_of(path, address) &&
+           bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  });
+  if (bound.empty()) return "";
+  std::string name;
+  if (chmod(bound.c_str(), 0600) == 0 && listen(fd, 8) == 0)
+    name = take_name(folder, kListening, [&bound](const std::string& path) {
+      return link(bound.c_str(), path.c_str()) == 0;
+    });
+  const int error = errno;
+  unlink(bound.c_str());
+  errno = error;
+  return name;
+}
+
 }  // namespace
 
 std::string live_folder(bool create) {
@@ -97,20 +133,8 @@ int open_live_socket(std::string& path) {
   }
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return -1;
-  // Processes of two containers may have one number and one folder.
-  for (int attempt = 0; attempt < 16; ++attempt) {
-    path = folder + '/' + std::to_string(getpid()) +
-           (attempt == 0 ? "" : "." + std::to_string(attempt)) + ".sock";
-    sockaddr_un address{};
-    if (!address_of(path, address)) break;
-    if (bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
-      chmod(path.c_str(), 0600);
-      if (listen(fd, 8) == 0) return fd;
-      unlink(path.c_str());
-      break;
-    }
-    if (errno != EADDRINUSE) break;
-  }
+  path = listen_in(folder, fd);
+  if (!path.empty()) return fd;
   const int error = errno;
   close(fd);
   errno = error;
@@ -131,7 +155,7 @@ std::vector<LiveAnswer> ask_live_processes(const std::string& request, int timeo
   if (directory == nullptr) return answers;
   while (const dirent* entry = readdir(directory)) {
     const std::string name = entry->d_name;
-    if (!name.ends_with(".sock")) continue;
+    if (!name.ends_with(kListening)) continue;
     LiveAnswer answer = ask(folder + '/' + name, request, timeout_ms);
     const bool is_stale = answer.text.empty() && access(answer.path.c_str(), F_OK) != 0;
     if (!is_stale) answers.push_back(std::move(answer));
