@@ -9,17 +9,11 @@
 #include <gtest/gtest.h>
 
 #include "pds/engine.h"
+#include "tests/base/resident_memory.h"
 #include "tests/pds/harness.h"
 
 namespace uet::pds {
 namespace {
-
-std::size_t resident_bytes() {
-  std::ifstream statm("/proc/self/statm");
-  std::size_t total = 0, resident = 0;
-  statm >> total >> resident;
-  return resident * 4096;
-}
 
 // While it lives, memory becomes resident by being used and not by being allocated: test runners
 // set MALLOC_PERTURB_, with which malloc() writes to every byte of the pools. What earlier tests
@@ -76,7 +70,7 @@ TEST(PdcSize, sixty_five_thousand_pdcs_fit_256_mib) {
   GTEST_SKIP() << "sanitizers take memory of their own";
 #endif
   const UntouchedHeap heap;
-  const std::size_t before = resident_bytes();
+  const std::size_t before = uet::test::resident_bytes();
   test::WorldOptions o;
   o.hosts = 1;
   o.pds.max_pdc = 65064;  // some places are for PDCs that this endpoint opens
@@ -100,7 +94,7 @@ TEST(PdcSize, sixty_five_thousand_pdcs_fit_256_mib) {
   }
   w.pump();
   EXPECT_EQ(w.host(0).pds->gauges().pdcs_open, 65000u);
-  const std::size_t used = resident_bytes() - before;
+  const std::size_t used = uet::test::resident_bytes() - before;
   std::cout << "65000 open PDCs: " << used / 1024 / 1024 << " MiB resident\n";
   EXPECT_LT(used, std::size_t{256} << 20);
 }
