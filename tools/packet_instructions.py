@@ -2,6 +2,7 @@
 """Instructions that one operation costs each of two endpoints, by stage.
 
     packet_instructions.py BUILD/tests/bench/packet_instructions [KIND[:IN-FLIGHT] ...] [--functions N]
+    packet_instructions.py BUILD/tests/bench/pdc_instructions spread:PDCS one:PDCS [--functions N]
 
 Counted by callgrind as the difference of two runs, so the cost of setting up does not matter; what the memory link between the
 endpoints executes is left out. With --functions the dearest N functions of each end follow, callees not counted. The counts
