@@ -2,7 +2,9 @@
 """The programs of this folder by an MPICH whose device is ch4:ofi, over the provider. Debian's is ch4:ucx, so it is named:
 
     UET_MPICH=prefix of an installed MPICH
-    UET_MPICH_LAUNCHER=a program that starts -n processes with PMI (default: mpiexec.hydra)
+    UET_MPICH_LAUNCHER=a program that starts -n processes with PMI (default: its own mpiexec.hydra)
+
+Its ranks take no shared memory, although they are on one host.
 
     mpich.py SOURCE-FOLDER PROVIDER-FOLDER
 """
@@ -17,6 +19,7 @@ from harness import Tap, need_provider, skip_all, temporary_folder  # noqa: E402
 from pmi_job import IN_BAD_WEATHER, run  # noqa: E402
 
 LAUNCHER = "UET_MPICH_LAUNCHER"
+NO_SHARED_MEMORY = {"MPIR_CVAR_NOLOCAL": 1}
 PROGRAMS = ("collectives", "computing", "messages", "threads", "windows")
 
 
@@ -36,8 +39,9 @@ def main():
                 tap.result(f"{name} compiles", compiled.stderr)
                 continue
             for ranks in (2, 4):
-                tap.result(f"{name}, {ranks} ranks", run(provider, prefix, LAUNCHER, program, folder, ranks))
-            tap.result(f"{name}, 3 ranks in bad weather", run(provider, prefix, LAUNCHER, program, folder, 3, FI_UET_IMPAIR=IN_BAD_WEATHER))
+                tap.result(f"{name}, {ranks} ranks", run(provider, prefix, LAUNCHER, program, folder, ranks, **NO_SHARED_MEMORY))
+            tap.result(f"{name}, 3 ranks in bad weather", run(provider, prefix, LAUNCHER, program, folder, 3, **NO_SHARED_MEMORY,
+                                                                      FI_UET_IMPAIR=IN_BAD_WEATHER))
     tap.finish()
 
 
