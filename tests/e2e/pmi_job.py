@@ -14,7 +14,8 @@ def run(provider, prefix, launcher, program, folder, ranks, **settings):
     env = base_env(provider, FI_UET_ADDR=own_addresses(ranks), FI_UET_TRACE=trace, **settings)
     env["LD_LIBRARY_PATH"] = ":".join(filter(None, [os.path.join(prefix, "lib"), env.get("LD_LIBRARY_PATH")]))
     installed = os.path.join(prefix, "bin", "mpiexec.hydra")
-    command = [os.environ.get(launcher, installed if os.path.exists(installed) else "mpiexec.hydra"), "-launcher", "fork", "-iface", "lo", "-n", str(ranks), program]
+    default = installed if os.path.exists(installed) else "mpiexec.hydra"
+    command = [os.environ.get(launcher, default), "-launcher", "fork", "-iface", "lo", "-n", str(ranks), program]
     job = Job(command, env, folder, f"{os.path.basename(program)}-{ranks}")
     try:
         status = job.wait(240)

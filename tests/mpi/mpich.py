@@ -2,7 +2,7 @@
 """The programs of this folder by an MPICH whose device is ch4:ofi, over the provider. Debian's is ch4:ucx, so it is named:
 
     UET_MPICH=prefix of an installed MPICH
-    UET_MPICH_LAUNCHER=a program that starts -n processes with PMI (default: its own mpiexec.hydra)
+    UET_MPICH_LAUNCHER=a program that starts -n processes with PMI (default: its own mpiexec.hydra, or the one in the path)
 
 Its ranks take no shared memory, although they are on one host.
 

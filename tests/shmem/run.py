@@ -2,7 +2,7 @@
 """shmem_all.c by an OpenSHMEM that uses libfabric, over the provider. Debian has none (Open MPI's goes by UCX), so it is named:
 
     UET_SHMEM=prefix of an installed Sandia OpenSHMEM
-    UET_SHMEM_LAUNCHER=a program that starts -n processes with PMI (default: mpiexec.hydra)
+    UET_SHMEM_LAUNCHER=a program that starts -n processes with PMI (default: its own mpiexec.hydra, or the one in the path)
 
     run.py SOURCE-FOLDER PROVIDER-FOLDER
 """
