@@ -353,7 +353,8 @@ ses::EndpointConfig Endpoint::config_below() const {
   config.has_untagged = receives && (caps_ & FI_MSG) != 0 && !is_datagram();
   config.has_datagrams = receives && is_datagram();
   config.has_tagged = receives && (caps_ & FI_TAGGED) != 0;
-  config.has_rma = (caps_ & (FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0;
+  // Whom a region is open to is for its rights to say: NCCL's plug-in reads its own memory back by an endpoint with FI_READ alone.
+  config.has_rma = (caps_ & (FI_RMA | FI_ATOMIC)) != 0;
   config.accept_remote_data = rx_cq_ != nullptr;
   config.memory_space = domain_.memory_space();
   config.receive_context = shared_rx_ != nullptr ? shared_rx_->id() : 0;

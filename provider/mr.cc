@@ -21,12 +21,41 @@ constexpr std::uint64_t kKnownAccess =
 /// Of no consequence: the driver copies in any case.
 constexpr std::uint64_t kHmemFlags = FI_HMEM_DEVICE_ONLY | FI_HMEM_HOST_ALLOC;
 constexpr std::uint64_t kKnownFlags = FI_RMA_EVENT | kIdempotent | kHmemFlags;
-/// FI_MR_DMABUF, newer than our headers: the buffer is a file and an offset, and attr.mr_iov something else. [FI 2.5.5]
+/// FI_MR_DMABUF, newer than our headers: attr.mr_iov is an array of Dmabuf. [FI 2.5.5]
 constexpr std::uint64_t kDmabuf = std::uint64_t{1} << 40;
+/// fi_mr_dmabuf.
+struct Dmabuf {
+  int fd;
+  std::uint64_t offset;
+  std::size_t len;
+  std::uint8_t* base_addr;
+};
+
+/// The driver copies by address, so a file with an address is as good as the address; one without is of no use to a port that the CPU feeds.
+int open_dmabufs(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags, fid_mr** out) {
+  if (attr.iface != FI_HMEM_CUDA || !domain.has_device_memory()) {
+    log_warning("FI_MR_DMABUF is for memory of CUDA devices, in domains with FI_HMEM");
+    return -FI_EOPNOTSUPP;
+  }
+  if (attr.iov_count > kMrIovLimit) return -FI_EINVAL;
+  const std::span files(reinterpret_cast<const Dmabuf*>(attr.mr_iov), attr.iov_count);
+  std::array<iovec, kMrIovLimit> iov;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (files[i].base_addr == nullptr) {
+      log_warning("FI_MR_DMABUF needs base_addr, where the device's memory lies for its driver");
+      return -FI_EOPNOTSUPP;
+    }
+    iov[i] = {files[i].base_addr + files[i].offset, files[i].len};
+  }
+  fi_mr_attr by_address = attr;
+  by_address.mr_iov = iov.data();
+  return Mr::open(domain, by_address, flags & ~kDmabuf, out);
+}
 
 int mr_regattr(fid* f, const fi_mr_attr* attr, std::uint64_t flags, fid_mr** out) {
   if (f->fclass != FI_CLASS_DOMAIN) return -FI_EINVAL;
-  return guarded([&] { return Mr::open(Domain::of(f), *attr, flags, out); });
+  const auto open = (flags & kDmabuf) != 0 ? open_dmabufs : Mr::open;
+  return guarded([&] { return open(Domain::of(f), *attr, flags, out); });
 }
 
 int mr_regv(fid* f, const iovec* iov, std::size_t count, std::uint64_t access, std::uint64_t offset,
@@ -84,10 +113,6 @@ Mr::Mr(Domain& domain, void* context) : domain_(domain), domain_use_(domain.user
 }
 
 int Mr::open(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags, fid_mr** out) {
-  if ((flags & kDmabuf) != 0) {
-    log_warning("FI_MR_DMABUF is refused: no port reads a dmabuf; register the address instead");
-    return -FI_EOPNOTSUPP;
-  }
   const std::span iov(attr.mr_iov, attr.iov_count);
   if (attr.iov_count > kMrIovLimit || attr.offset != 0) return -FI_EINVAL;
   if ((attr.access & ~kKnownAccess) != 0) return -FI_EINVAL;

@@ -85,6 +85,27 @@ TEST_F(CapabilitiesTest, read__works_from_an_endpoint_whose_memory_is_not_reache
   EXPECT_EQ(fi_close(&mr->fid), 0);
 }
 
+/// As NCCL's plug-in makes sure that what a peer wrote has reached a device: it reads it back.
+TEST_F(CapabilitiesTest, read__of_its_own_memory_needs_the_rights_of_the_region_alone) {
+  open_target(FI_MSG | FI_RMA | FI_READ);
+  const fi_addr_t to_itself = b.insert(b);
+  auto memory = pattern(100, 3);
+  std::vector<std::uint8_t> got(memory.size());
+  fid_mr *readable = nullptr, *hidden = nullptr;
+  ASSERT_EQ(fi_mr_reg(b.domain, memory.data(), memory.size(), FI_REMOTE_READ, 0, 1, 0, &readable,
+                      nullptr),
+            0);
+  ASSERT_EQ(fi_mr_reg(b.domain, memory.data(), memory.size(), FI_RECV, 0, 2, 0, &hidden, nullptr),
+            0);
+  ASSERT_EQ(fi_read(b.ep, got.data(), got.size(), nullptr, to_itself, 0, 1, nullptr), 0);
+  EXPECT_FALSE(wait_for(b).failed);
+  EXPECT_EQ(got, memory);
+  ASSERT_EQ(fi_read(b.ep, got.data(), got.size(), nullptr, to_itself, 0, 2, nullptr), 0);
+  EXPECT_TRUE(wait_for(b).failed);
+  EXPECT_EQ(fi_close(&readable->fid), 0);
+  EXPECT_EQ(fi_close(&hidden->fid), 0);
+}
+
 /// Two domains on one address, each with a region of key 7 and a counter for it.
 // Covers: FI-27
 TEST_F(CapabilitiesTest, user_keys__are_of_the_domain) {

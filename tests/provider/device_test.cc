@@ -9,33 +9,62 @@
 namespace uet::provider::testing {
 namespace {
 
-/// The stand-in's own calls.
-class StandIn {
+/// The driver's library, as a program calls it: the stand-in, or a real one if LD_LIBRARY_PATH names no stand-in.
+class Cuda {
  public:
-  StandIn() : library_(::dlopen("libcuda.so.1", RTLD_NOW)) {}
-  bool is_there() const {
-    return library_ != nullptr && ::dlsym(library_, "standin_allocate") != nullptr;
+  Cuda() : library_(::dlopen("libcuda.so.1", RTLD_NOW)) {
+    int device = 0;
+    is_ready_ = library_ != nullptr && call<int(unsigned)>("cuInit")(0) == 0 &&
+                call<int(int*, int)>("cuDeviceGet")(&device, 0) == 0 &&
+                call<int(void**, int)>("cuDevicePrimaryCtxRetain")(&context_, device) == 0 &&
+                call<int(void*)>("cuCtxPushCurrent_v2")(context_) == 0;
   }
+  ~Cuda() {
+    if (is_ready_) (void)call<int(void**)>("cuCtxPopCurrent_v2")(&context_);
+  }
+  Cuda(const Cuda&) = delete;
+  Cuda& operator=(const Cuda&) = delete;
+  bool is_ready() const { return is_ready_; }
+  bool is_stand_in() const { return ::dlsym(library_, kFailAfter) != nullptr; }
+
+  std::uint8_t* allocate(std::size_t n) const {
+    std::uint64_t address = 0;
+    EXPECT_EQ(call<int(std::uint64_t*, std::size_t)>("cuMemAlloc_v2")(&address, n), 0);
+    return reinterpret_cast<std::uint8_t*>(address);
+  }
+  void free(std::uint64_t address) const {
+    EXPECT_EQ(call<int(std::uint64_t)>("cuMemFree_v2")(address), 0);
+  }
+  void copy_in(std::uint64_t to, const void* from, std::size_t n) const {
+    EXPECT_EQ(call<int(std::uint64_t, const void*, std::size_t)>("cuMemcpyHtoD_v2")(to, from, n),
+              0);
+  }
+  void copy_out(void* to, std::uint64_t from, std::size_t n) const {
+    EXPECT_EQ(call<int(void*, std::uint64_t, std::size_t)>("cuMemcpyDtoH_v2")(to, from, n), 0);
+  }
+  /// Only of a stand-in. -1: never.
+  void fail_after(long copies) const { call<void(long)>(kFailAfter)(copies); }
+
+ private:
+  static constexpr const char* kFailAfter = "standin_fail_after";
   template <typename Function>
   Function* call(const char* name) const {
     return reinterpret_cast<Function*>(::dlsym(library_, name));
   }
-
- private:
   void* library_;
+  void* context_ = nullptr;
+  bool is_ready_ = false;
 };
 
 /// Registered memory of a device.
 class DeviceBuffer {
  public:
-  DeviceBuffer(const StandIn& driver, std::size_t n) : driver_(driver), size(n) {
-    address = static_cast<std::uint8_t*>(driver.call<void*(std::size_t)>("standin_allocate")(n));
-  }
+  DeviceBuffer(const Cuda& cuda, std::size_t n) : cuda_(cuda), size(n), address(cuda.allocate(n)) {}
   ~DeviceBuffer() {
     if (mr != nullptr) {
       EXPECT_EQ(fi_close(&mr->fid), 0);
     }
-    driver_.call<void(void*)>("standin_free")(address);
+    cuda_.free(at());
   }
   int add(fid_domain* domain, std::uint64_t access = FI_SEND | FI_RECV | FI_READ | FI_WRITE |
                                                      FI_REMOTE_READ | FI_REMOTE_WRITE) {
@@ -51,23 +80,30 @@ class DeviceBuffer {
   std::uint64_t at(std::size_t offset = 0) const {
     return reinterpret_cast<std::uintptr_t>(address) + offset;
   }
-  /// As the device sees it.
-  std::uint8_t* inside() const {
-    return driver_.call<std::uint8_t*(void*)>("standin_inside")(address);
-  }
+  /// By the program, past the provider.
   void fill(const std::vector<std::uint8_t>& bytes, std::size_t offset = 0) {
-    std::memcpy(inside() + offset, bytes.data(), bytes.size());
+    cuda_.copy_in(at(offset), bytes.data(), bytes.size());
   }
   std::vector<std::uint8_t> bytes(std::size_t n, std::size_t offset = 0) const {
-    return {inside() + offset, inside() + offset + n};
+    std::vector<std::uint8_t> out(n);
+    cuda_.copy_out(out.data(), at(offset), n);
+    return out;
+  }
+  void set_word(std::size_t index, std::uint64_t value) {
+    cuda_.copy_in(at(index * sizeof value), &value, sizeof value);
+  }
+  std::uint64_t word(std::size_t index) const {
+    std::uint64_t value = 0;
+    cuda_.copy_out(&value, at(index * sizeof value), sizeof value);
+    return value;
   }
 
  private:
-  const StandIn& driver_;
+  const Cuda& cuda_;
 
  public:
   const std::size_t size;
-  std::uint8_t* address = nullptr;
+  std::uint8_t* const address;
   fid_mr* mr = nullptr;
 };
 
@@ -82,20 +118,31 @@ Info hmem_hints() {
 class DeviceTest : public PairTest {
  protected:
   void SetUp() override {
-    ASSERT_TRUE(driver.is_there()) << "LD_LIBRARY_PATH must name the stand-in; meson sets it";
+    ASSERT_TRUE(driver.is_ready())
+        << "no device: for the stand-in LD_LIBRARY_PATH must name its folder; meson sets it";
   }
-  void TearDown() override { fail_after(-1); }
   void open_with_device() {
     const Info hints = hmem_hints();
     open(hints.get());
   }
-  void fail_after(long copies) { driver.call<void(long)>("standin_fail_after")(copies); }
   void expect_success(Side& side) {
     const Got got = wait_for(side);
     EXPECT_FALSE(got.failed) << fi_strerror(got.error.err);
   }
 
-  StandIn driver;
+  Cuda driver;
+};
+
+/// A driver that refuses copies when it is told to.
+class RefusalTest : public DeviceTest {
+ protected:
+  void SetUp() override {
+    DeviceTest::SetUp();
+    if (!driver.is_stand_in()) GTEST_SKIP() << "a real driver refuses no copy";
+  }
+  void TearDown() override {
+    if (driver.is_stand_in()) driver.fail_after(-1);
+  }
 };
 
 // --- What is on offer
@@ -195,8 +242,6 @@ TEST_F(DeviceTest, registration__of_what_is_no_device_memory_is_refused) {
   attr.iface = FI_HMEM_ROCR;
   EXPECT_EQ(fi_mr_regattr(a.domain, &attr, 0, &mr), -FI_EOPNOTSUPP);
   attr.iface = FI_HMEM_SYSTEM;
-  constexpr std::uint64_t kDmabuf = std::uint64_t{1} << 40;  // FI_MR_DMABUF, newer than the headers
-  EXPECT_EQ(fi_mr_regattr(a.domain, &attr, kDmabuf, &mr), -FI_EOPNOTSUPP);
   EXPECT_EQ(fi_mr_regattr(a.domain, &attr, 0, &mr), 0);
   EXPECT_EQ(fi_close(&mr->fid), 0);
   DeviceBuffer memory(driver, 8192);
@@ -204,10 +249,66 @@ TEST_F(DeviceTest, registration__of_what_is_no_device_memory_is_refused) {
   attr.mr_iov = &beyond;
   attr.iface = FI_HMEM_CUDA;
   EXPECT_EQ(fi_mr_regattr(a.domain, &attr, 0, &mr), -FI_EINVAL);
+  if (!driver.is_stand_in()) return;  // a real driver's memory says itself which device it is of
   const iovec missing{memory.address, memory.size};
   attr.mr_iov = &missing;
   attr.device.cuda = 5;
   EXPECT_EQ(fi_mr_regattr(a.domain, &attr, 0, &mr), -FI_ENODEV);
+}
+
+/// FI_MR_DMABUF and its structure are newer than the headers.
+constexpr std::uint64_t kDmabuf = std::uint64_t{1} << 40;
+struct Dmabuf {
+  int fd;
+  std::uint64_t offset;
+  std::size_t len;
+  void* base_addr;
+};
+
+// Covers: FI-67, FI-68
+TEST_F(DeviceTest, dmabuf__is_registered_by_its_address) {
+  open_with_device();
+  DeviceBuffer local(driver, 8192), remote(driver, 8192);
+  ASSERT_EQ(local.add(a.domain), 0);
+  const Dmabuf file{.fd = -1, .offset = 4096, .len = 4096, .base_addr = remote.address};
+  fi_mr_attr attr{};
+  attr.mr_iov = reinterpret_cast<const iovec*>(&file);
+  attr.iov_count = 1;
+  attr.access = FI_REMOTE_WRITE;
+  attr.iface = FI_HMEM_CUDA;
+  ASSERT_EQ(fi_mr_regattr(b.domain, &attr, kDmabuf, &remote.mr), 0);
+  const auto bytes = pattern(4096, 3);
+  local.fill(bytes);
+  ASSERT_EQ(fi_writedata(a.ep, local.address, 4096, local.desc(), 1, to_b, remote.at(4096),
+                         fi_mr_key(remote.mr), nullptr),
+            0);
+  expect_success(b);
+  expect_success(a);
+  EXPECT_EQ(remote.bytes(4096, 4096), bytes);
+  ASSERT_EQ(fi_write(a.ep, local.address, 8, local.desc(), to_b, remote.at(4088),
+                     fi_mr_key(remote.mr), nullptr),
+            0);
+  EXPECT_TRUE(wait_for(a).failed) << "it begins at base_addr and offset";
+}
+
+// Covers: FI-68
+TEST_F(DeviceTest, dmabuf__without_an_address_or_of_the_cpu_is_refused) {
+  open_with_device();
+  DeviceBuffer memory(driver, 8192);
+  Dmabuf file{.fd = -1, .offset = 0, .len = 8192, .base_addr = nullptr};
+  fi_mr_attr attr{};
+  attr.mr_iov = reinterpret_cast<const iovec*>(&file);
+  attr.iov_count = 1;
+  attr.access = FI_SEND;
+  attr.iface = FI_HMEM_CUDA;
+  fid_mr* mr = nullptr;
+  EXPECT_EQ(fi_mr_regattr(a.domain, &attr, kDmabuf, &mr), -FI_EOPNOTSUPP);
+  file.base_addr = memory.address;
+  attr.iface = FI_HMEM_SYSTEM;
+  EXPECT_EQ(fi_mr_regattr(a.domain, &attr, kDmabuf, &mr), -FI_EOPNOTSUPP);
+  attr.iface = FI_HMEM_CUDA;
+  attr.iov_count = 1000;
+  EXPECT_EQ(fi_mr_regattr(a.domain, &attr, kDmabuf, &mr), -FI_EINVAL);
 }
 
 /// fi_mr(3): attr.iface means something to programs with FI_HMEM only.
@@ -430,37 +531,34 @@ TEST_F(DeviceTest, atomics__work_on_a_device) {
   DeviceBuffer local(driver, 4096), remote(driver, 4096);
   ASSERT_EQ(local.add(a.domain), 0);
   ASSERT_EQ(remote.add(b.domain), 0);
-  const auto words = [](const DeviceBuffer& of) {
-    return reinterpret_cast<std::uint64_t*>(of.inside());
-  };
   const std::uint64_t key = fi_mr_key(remote.mr);
   constexpr std::size_t kCount = 100;
   for (std::size_t i = 0; i < kCount; ++i) {
-    words(local)[i] = i;
-    words(remote)[i] = 1000;
+    local.set_word(i, i);
+    remote.set_word(i, 1000);
   }
   ASSERT_EQ(fi_atomic(a.ep, local.address, kCount, local.desc(), to_b, remote.at(), key, FI_UINT64,
                       FI_SUM, nullptr),
             0);
   expect_success(a);
-  for (std::size_t i = 0; i < kCount; ++i) EXPECT_EQ(words(remote)[i], 1000 + i);
+  for (std::size_t i = 0; i < kCount; ++i) EXPECT_EQ(remote.word(i), 1000 + i);
 
-  words(local)[0] = 7;
+  local.set_word(0, 7);
   ASSERT_EQ(fi_fetch_atomic(a.ep, local.address, 1, local.desc(), local.address + 512, local.desc(),
                             to_b, remote.at(8), key, FI_UINT64, FI_SUM, nullptr),
             0);
   expect_success(a);
-  EXPECT_EQ(words(local)[64], 1001u);
-  EXPECT_EQ(words(remote)[1], 1008u);
+  EXPECT_EQ(local.word(64), 1001u);
+  EXPECT_EQ(remote.word(1), 1008u);
 
-  words(local)[1] = 1008;  // compare
+  local.set_word(1, 1008);  // compare
   ASSERT_EQ(fi_compare_atomic(a.ep, local.address, 1, local.desc(), local.address + 8, local.desc(),
                               local.address + 512, local.desc(), to_b, remote.at(8), key, FI_UINT64,
                               FI_CSWAP, nullptr),
             0);
   expect_success(a);
-  EXPECT_EQ(words(local)[64], 1008u);
-  EXPECT_EQ(words(remote)[1], 7u);
+  EXPECT_EQ(local.word(64), 1008u);
+  EXPECT_EQ(remote.word(1), 7u);
 }
 
 TEST_F(DeviceTest, datagrams__come_from_a_device) {
@@ -483,13 +581,13 @@ TEST_F(DeviceTest, datagrams__come_from_a_device) {
 // --- When the driver refuses
 
 // Covers: FI-70
-TEST_F(DeviceTest, refused_copy__fails_the_operation_and_those_after_it) {
+TEST_F(RefusalTest, copy__fails_the_operation_and_those_after_it) {
   open_with_device();
   DeviceBuffer to(driver, 8192);
   ASSERT_EQ(to.add(b.domain), 0);
   const auto bytes = pattern(5000, 1);
   ASSERT_EQ(fi_recv(b.ep, to.address, to.size, to.desc(), FI_ADDR_UNSPEC, nullptr), 0);
-  fail_after(0);
+  driver.fail_after(0);
   ASSERT_EQ(fi_send(a.ep, bytes.data(), bytes.size(), nullptr, to_b, nullptr), 0);
   const Got got = wait_for(b);
   EXPECT_TRUE(got.failed);
@@ -504,13 +602,13 @@ TEST_F(DeviceTest, refused_copy__fails_the_operation_and_those_after_it) {
 }
 
 // Covers: FI-70
-TEST_F(DeviceTest, refused_copy__of_a_source_fails_its_operation) {
+TEST_F(RefusalTest, copy__of_a_source_fails_its_operation) {
   open_with_device();
   DeviceBuffer from(driver, 8192);
   ASSERT_EQ(from.add(a.domain), 0);
   std::vector<std::uint8_t> plain(5000);
   ASSERT_EQ(fi_recv(b.ep, plain.data(), plain.size(), nullptr, FI_ADDR_UNSPEC, nullptr), 0);
-  fail_after(0);
+  driver.fail_after(0);
   ASSERT_EQ(fi_send(a.ep, from.address, plain.size(), from.desc(), to_b, nullptr), 0);
   const Got got = wait_for(a);
   EXPECT_TRUE(got.failed);
@@ -518,12 +616,12 @@ TEST_F(DeviceTest, refused_copy__of_a_source_fails_its_operation) {
 }
 
 /// The target's program hears that what a peer wrote is not there.
-TEST_F(DeviceTest, refused_copy__of_a_peers_write_is_told_to_its_target) {
+TEST_F(RefusalTest, copy__of_a_peers_write_is_told_to_its_target) {
   open_with_device();
   DeviceBuffer to(driver, 8192);
   ASSERT_EQ(to.add(b.domain), 0);
   const auto bytes = pattern(5000, 1);
-  fail_after(0);
+  driver.fail_after(0);
   ASSERT_EQ(fi_writedata(a.ep, bytes.data(), bytes.size(), nullptr, 1, to_b, to.at(),
                          fi_mr_key(to.mr), nullptr),
             0);

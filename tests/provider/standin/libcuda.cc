@@ -234,38 +234,52 @@ EXPORT int cuGetErrorName(int result, const char** name) {
   return kSuccess;
 }
 
-// --- What a test does with it
-
-EXPORT void* standin_allocate(std::size_t bytes) {
+EXPORT int cuMemAlloc_v2(std::uint64_t* address, std::size_t bytes) {
+  if (!is_current()) return kInvalidContext;
   const int file = ::memfd_create("device", 0);
-  if (file < 0 || ::ftruncate(file, static_cast<off_t>(bytes)) != 0) return nullptr;
+  if (file < 0 || ::ftruncate(file, static_cast<off_t>(bytes)) != 0) return kOutOfMemory;
   void* const outside = ::mmap(nullptr, bytes, PROT_NONE, MAP_SHARED, file, 0);
   void* const inside = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   ::close(file);
-  if (outside == MAP_FAILED || inside == MAP_FAILED) return nullptr;
+  if (outside == MAP_FAILED || inside == MAP_FAILED) return kOutOfMemory;
   Driver& d = driver();
   const std::lock_guard guard(d.mutex);
-  d.devices_memory[reinterpret_cast<std::uintptr_t>(outside)] = {
-      bytes, static_cast<std::uint8_t*>(inside)};
-  return outside;
+  *address = reinterpret_cast<std::uintptr_t>(outside);
+  d.devices_memory[*address] = {bytes, static_cast<std::uint8_t*>(inside)};
+  return kSuccess;
 }
 
-EXPORT void standin_free(void* memory) {
+EXPORT int cuMemFree_v2(std::uint64_t address) {
   Driver& d = driver();
   const std::lock_guard guard(d.mutex);
-  const auto at = d.devices_memory.find(reinterpret_cast<std::uintptr_t>(memory));
-  if (at == d.devices_memory.end()) return;
-  ::munmap(memory, at->second.size);
+  const auto at = d.devices_memory.find(address);
+  if (at == d.devices_memory.end()) return kInvalidValue;
+  ::munmap(reinterpret_cast<void*>(address), at->second.size);
   ::munmap(at->second.inside, at->second.size);
   d.devices_memory.erase(at);
+  return kSuccess;
 }
 
-/// The bytes themselves, as a kernel on the device sees them.
-EXPORT std::uint8_t* standin_inside(void* memory) {
+/// The program's own copies, done when the call returns.
+EXPORT int cuMemcpyHtoD_v2(std::uint64_t to, const void* from, std::size_t n) {
   Driver& d = driver();
   const std::lock_guard guard(d.mutex);
-  return d.inside(reinterpret_cast<std::uintptr_t>(memory), 1);
+  std::uint8_t* const inside = d.inside(to, n);
+  if (!is_current() || inside == nullptr) return kInvalidValue;
+  std::memcpy(inside, from, n);
+  return kSuccess;
 }
+
+EXPORT int cuMemcpyDtoH_v2(void* to, std::uint64_t from, std::size_t n) {
+  Driver& d = driver();
+  const std::lock_guard guard(d.mutex);
+  const std::uint8_t* const inside = d.inside(from, n);
+  if (!is_current() || inside == nullptr) return kInvalidValue;
+  std::memcpy(to, inside, n);
+  return kSuccess;
+}
+
+// --- What a test does with it
 
 /// -1: never.
 EXPORT void standin_fail_after(long copies) {
