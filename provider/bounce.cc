@@ -10,8 +10,8 @@ Bounce::Bounce(DeviceCopier& copier, std::uint8_t* pool) : copier_(copier) {
     reader.bytes = pool;
     pool += kBytes;
   }
-  for (std::uint8_t*& writer : writers_) {
-    writer = pool;
+  for (Writer& writer : writers_) {
+    writer.bytes = pool;
     pool += kBytes;
   }
 }
@@ -34,16 +34,14 @@ Bounce::Reader& Bounce::reader_for(std::uint64_t at) {
 }
 
 bool Bounce::read(const Piece& piece, std::uint8_t* out) {
-  if (is_dirty_ && !submit()) return false;  // the copy below comes after it
+  if (!begin_all()) return false;  // the copy below comes after these
   Reader* reader = piece.is_steady ? reader_with(piece.at, piece.n) : nullptr;
   if (reader == nullptr) {
     reader = &reader_for(piece.at);
     const bool goes_on = piece.is_steady && reader->next == piece.at;
     const std::size_t n = goes_on ? std::min(kBytes, piece.room) : piece.n;
     reader->begin = reader->end = 0;
-    if (!copier_.start_from_device(reader->bytes, piece.at, n) || !copier_.finish()) return false;
-    writers_used_ = gathered_ = 0;
-    is_dirty_ = false;
+    if (!copier_.start_from_device(reader->bytes, piece.at, n) || !finish()) return false;
     reader->begin = piece.at;
     reader->end = piece.is_steady ? piece.at + n : piece.at;
   }
@@ -56,17 +54,13 @@ bool Bounce::read(const Piece& piece, std::uint8_t* out) {
 bool Bounce::write(std::uint64_t to, const std::uint8_t* in, std::size_t n) {
   forget(to, to + n);
   while (n > 0) {
-    const bool goes_on = gathered_ > 0 && gathered_ < kBytes && to == gathered_at_ + gathered_;
-    if (!goes_on) {
-      if (!submit()) return false;
-      if (writers_used_ == kWriters && !drain()) return false;
-      ++writers_used_;
-      gathered_at_ = to;
-    }
-    const std::size_t part = std::min(n, kBytes - gathered_);
-    std::memcpy(writers_[writers_used_ - 1] + gathered_, in, part);
-    gathered_ += part;
+    Writer* const writer = writer_for(to, n);
+    if (writer == nullptr) return false;
+    const std::size_t part = std::min(n, kBytes - writer->n);
+    std::memcpy(writer->bytes + writer->n, in, part);
+    writer->n += part;
     is_dirty_ = true;
+    if (writer->n == kBytes && !begin(*writer)) return false;
     to += part;
     in += part;
     n -= part;
@@ -74,20 +68,50 @@ bool Bounce::write(std::uint64_t to, const std::uint8_t* in, std::size_t n) {
   return true;
 }
 
-/// Begins the copy of what was gathered.
-bool Bounce::submit() {
-  if (gathered_ == 0) return true;
-  const std::size_t n = gathered_;
-  gathered_ = 0;
-  return copier_.start_to_device(gathered_at_, writers_[writers_used_ - 1], n);
+/// The one that goes on at `to`, or a free one. Null when the device refused a copy. Of bytes that are written twice the later ones
+/// count, so what was gathered for the same place leaves first.
+Bounce::Writer* Bounce::writer_for(std::uint64_t to, std::size_t n) {
+  const auto overlaps = [=](const Writer& w) {
+    return w.gathers() && w.at < to + n && to < w.at + w.n;
+  };
+  if (std::ranges::any_of(writers_, overlaps) && !begin_all()) return nullptr;
+  const auto goes_on = [=](const Writer& w) { return w.gathers() && w.at + w.n == to; };
+  auto found = std::ranges::find_if(writers_, goes_on);
+  if (found != writers_.end()) return &*found;
+  found = std::ranges::find(writers_, 0u, &Writer::n);
+  if (found == writers_.end()) {
+    if (!drain()) return nullptr;
+    found = writers_.begin();
+  }
+  found->at = to;
+  return &*found;
+}
+
+bool Bounce::begin(Writer& writer) {
+  writer.is_under_way = true;
+  return copier_.start_to_device(writer.at, writer.bytes, writer.n);
+}
+
+bool Bounce::begin_all() {
+  bool is_well = true;
+  for (Writer& writer : writers_)
+    if (writer.gathers()) is_well &= begin(writer);
+  return is_well;
+}
+
+bool Bounce::finish() {
+  for (Writer& writer : writers_) {
+    writer.n = 0;
+    writer.is_under_way = false;
+  }
+  is_dirty_ = false;
+  return copier_.finish();
 }
 
 bool Bounce::drain() {
   if (!is_dirty_) return true;
-  is_dirty_ = false;
-  const bool submitted = submit();
-  writers_used_ = 0;
-  return copier_.finish() && submitted;
+  const bool has_begun = begin_all();
+  return finish() && has_begun;
 }
 
 void Bounce::forget(std::uint64_t begin, std::uint64_t end) {

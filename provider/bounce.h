@@ -19,14 +19,14 @@ class DeviceCopier {
 };
 
 /// A copy by the driver costs microseconds however short it is, and packets are short. So what is written is gathered while it is
-/// contiguous, and for a reader that takes packet after packet a buffer is filled ahead.
+/// contiguous, of several messages or paths at once, and for a reader that takes packet after packet a buffer is filled ahead.
 ///
-/// Full: without a free buffer to gather in, the copies under way are waited for; with more readers at once than buffers,
+/// Full: without a free buffer to gather in, what was gathered is copied and waited for; with more readers at once than buffers,
 /// the one that read longest ago loses its buffer, and then each read copies what it asks for and no more.
 class Bounce {
  public:
   static constexpr std::size_t kBytes = 256 * 1024;  ///< one buffer
-  static constexpr std::size_t kReaders = 16, kWriters = 4;
+  static constexpr std::size_t kReaders = 16, kWriters = 16;
   static constexpr std::size_t kPool = (kReaders + kWriters) * kBytes;
 
   /// `pool`: kPool bytes of pinned memory. Neither is owned.
@@ -55,16 +55,25 @@ class Bounce {
     std::uint64_t used = 0;            ///< when it was last asked
   };
 
+  struct Writer {
+    std::uint8_t* bytes = nullptr;
+    std::uint64_t at = 0;  ///< where its bytes go
+    std::size_t n = 0;
+    bool is_under_way = false;  ///< its copy has begun
+
+    bool gathers() const { return n > 0 && !is_under_way; }
+  };
+
   Reader* reader_with(std::uint64_t at, std::size_t n);
   Reader& reader_for(std::uint64_t at);
-  bool submit();
+  Writer* writer_for(std::uint64_t to, std::size_t n);
+  bool begin(Writer& writer);
+  bool begin_all();
+  bool finish();
 
   DeviceCopier& copier_;
   std::array<Reader, kReaders> readers_;
-  std::array<std::uint8_t*, kWriters> writers_{};
-  std::size_t writers_used_ = 0;   ///< since the last finish(); the last of them is being filled
-  std::uint64_t gathered_at_ = 0;  ///< where its bytes go
-  std::size_t gathered_ = 0;
+  std::array<Writer, kWriters> writers_;
   std::uint64_t clock_ = 0;
   bool is_dirty_ = false;
 };

@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <random>
+#include <string>
 #include <vector>
 
 namespace uet::provider {
@@ -126,6 +129,20 @@ TEST_F(BounceTest, write__gathers_what_is_contiguous) {
   EXPECT_EQ(device.finishes, 1u);
 }
 
+/// Messages that arrive in turns, or one whose packets took several paths.
+TEST_F(BounceTest, write__gathers_for_several_places_at_once) {
+  constexpr std::size_t kPlaces = Bounce::kWriters, kPackets = 10, kApart = 100'000;
+  for (std::size_t i = 0; i < kPackets; ++i)
+    for (std::size_t place = 0; place < kPlaces; ++place)
+      write(place * kApart + i * kPacket, kPacket, static_cast<std::uint8_t>(place + i));
+  ASSERT_TRUE(bounce.drain());
+  EXPECT_EQ(device.copies, kPlaces);
+  EXPECT_EQ(device.finishes, 1u);
+  for (std::size_t place = 0; place < kPlaces; ++place)
+    for (std::size_t i = 0; i < kPackets; ++i)
+      EXPECT_EQ(device.memory[place * kApart + i * kPacket + 4095], place + i);
+}
+
 /// A buffer whose copy is under way is not filled again before it is over: the fake reads it at the end.
 TEST_F(BounceTest, write__waits_when_every_buffer_is_under_way) {
   const std::size_t n = 3 * Bounce::kWriters;
@@ -146,8 +163,11 @@ TEST_F(BounceTest, write__the_later_one_wins) {
   write(0, 8000, 1);
   write(4000, 8000, 2);
   write(2000, 100, 3);
+  write(8000, 100, 4);  // where the first ends, and in the middle of the second
   ASSERT_TRUE(bounce.drain());
   EXPECT_EQ(device.memory[1999], 1);
+  EXPECT_EQ(device.memory[8050], 4);
+  EXPECT_EQ(device.memory[8150], 2);
   EXPECT_EQ(device.memory[2050], 3);
   EXPECT_EQ(device.memory[4000], 2);
 }
@@ -159,6 +179,42 @@ TEST_F(BounceTest, read__sees_what_was_written_before) {
   ASSERT_TRUE(bounce.read(
       {.at = kBase + 3 * kPacket, .n = kPacket, .room = kPacket, .is_steady = true}, out.data()));
   EXPECT_EQ(out, std::vector<std::uint8_t>(kPacket, 0x77));
+}
+
+/// Any order of writes, reads and waits is as if each byte had been written at once.
+TEST_F(BounceTest, random_calls__are_as_in_plain_memory) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    const auto below = [&](std::uint64_t n) { return random() % n; };
+    std::vector<std::uint8_t> model = device.memory;
+    std::uint64_t next = 0;
+    for (int i = 0; i < 500; ++i) {
+      const std::size_t n = 1 + below(below(8) == 0 ? 300'000 : 5'000);
+      const std::uint64_t room = 400'000 - n;  // few places, so that writes meet
+      const std::uint64_t at = below(2) == 0 && next <= room ? next : below(room);
+      const std::uint64_t what = below(20);
+      if (what == 0) {
+        ASSERT_TRUE(bounce.drain());
+        ASSERT_EQ(std::memcmp(device.memory.data(), model.data(), model.size()), 0);
+      } else if (what < 4) {
+        std::vector<std::uint8_t> out(std::min(n, Bounce::kBytes));
+        ASSERT_TRUE(bounce.read({.at = kBase + at,
+                                 .n = out.size(),
+                                 .room = model.size() - at,
+                                 .is_steady = below(2) == 0},
+                                out.data()));
+        ASSERT_EQ(std::memcmp(out.data(), model.data() + at, out.size()), 0);
+      } else {
+        const auto value = static_cast<std::uint8_t>(below(256));
+        write(at, n, value);
+        std::fill_n(model.begin() + static_cast<std::ptrdiff_t>(at), n, value);
+      }
+      next = at + n;
+    }
+    ASSERT_TRUE(bounce.drain());
+    ASSERT_EQ(std::memcmp(device.memory.data(), model.data(), model.size()), 0);
+  }
 }
 
 TEST_F(BounceTest, refused_copy__is_told) {
