@@ -34,7 +34,7 @@ Bounce::Reader& Bounce::reader_for(std::uint64_t at) {
 }
 
 bool Bounce::read(const Piece& piece, std::uint8_t* out) {
-  if (!begin_all()) return false;  // the copy below comes after these
+  if (is_dirty_ && !begin_all()) return false;  // the copy below comes after these
   Reader* reader = piece.is_steady ? reader_with(piece.at, piece.n) : nullptr;
   if (reader == nullptr) {
     reader = &reader_for(piece.at);

@@ -265,7 +265,7 @@ struct Dmabuf {
   void* base_addr;
 };
 
-// Covers: FI-67, FI-68
+// Covers: FI-69
 TEST_F(DeviceTest, dmabuf__is_registered_by_its_address) {
   open_with_device();
   DeviceBuffer local(driver, 8192), remote(driver, 8192);
