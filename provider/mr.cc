@@ -4,6 +4,7 @@
 #include <array>
 #include <memory>
 
+#include "provider/address_space.h"
 #include "provider/cntr.h"
 #include "provider/domain.h"
 #include "provider/endpoint.h"
@@ -15,7 +16,10 @@
 namespace uet::provider {
 namespace {
 
-constexpr std::uint64_t kUserKeyBits = (std::uint64_t{1} << 48) - 1;
+/// The bit of a key that says that its region stands repetition. MPICH sets it in all keys that ranks agree on, to tell them from its
+/// others; what it asks of such regions is what it asks of any. [SES 15, decision 165]
+constexpr std::uint64_t kKeyIdempotentSafe = std::uint64_t{1} << 63;
+constexpr std::uint64_t kUserKeyBits = ((std::uint64_t{1} << 48) - 1) | kKeyIdempotentSafe;
 constexpr std::uint64_t kKnownAccess =
     FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_COLLECTIVE;
 /// Of no consequence: the driver copies in any case.
@@ -94,7 +98,6 @@ int mr_control(fid* f, int command, void* arg) {
 
 fi_ops mr_fid_ops = make_ops({.close = mr_close, .bind = mr_bind, .control = mr_control});
 
-/// A remote access to a page that is not mapped would kill this process.
 bool covers_everything(const iovec& v) {
   return (v.iov_base == nullptr && v.iov_len > 0) ||
          reinterpret_cast<std::uintptr_t>(v.iov_base) + v.iov_len <
@@ -117,14 +120,20 @@ int Mr::open(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags, fid_mr
   if (attr.iov_count > kMrIovLimit || attr.offset != 0) return -FI_EINVAL;
   if ((attr.access & ~kKnownAccess) != 0) return -FI_EINVAL;
   if ((flags & ~kKnownFlags) != 0) return -FI_EBADFLAGS;
-  if (!domain.settings().allow_all_mr && std::ranges::any_of(iov, covers_everything)) {
-    return -FI_EINVAL;
+  const bool is_everything = std::ranges::any_of(iov, covers_everything);
+  if (is_everything && !domain.settings().allow_all_mr) return -FI_EINVAL;
+  if (is_everything && AddressSpace::get() == nullptr) {
+    log_warning(
+        "a region that covers the whole address space needs process_vm_writev(2), which is refused "
+        "here");
+    return -FI_EOPNOTSUPP;
   }
   if (!domain.has_provider_keys() && (attr.requested_key & ~kUserKeyBits) != 0) return -FI_EINVAL;
 
-  const bool is_idempotent = (flags & kIdempotent) != 0;
-  // The key says so in a bit that user keys do not have.
-  if (is_idempotent && !domain.has_provider_keys()) return -FI_EINVAL;
+  // A user who chooses the key says so in the key.
+  if ((flags & kIdempotent) != 0 && !domain.has_provider_keys()) return -FI_EINVAL;
+  const std::uint64_t says_idempotent =
+      domain.has_provider_keys() ? flags & kIdempotent : attr.requested_key & kKeyIdempotentSafe;
 
   ses::MemoryRequest request{.iov = iov,
                              .remote_read = (attr.access & FI_REMOTE_READ) != 0,
@@ -136,8 +145,9 @@ int Mr::open(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags, fid_mr
                              .endpoint = 0,
                              .space = domain.memory_space(),
                              .enabled = !domain.binds_memory_to_endpoints(),
-                             .idempotent_safe = is_idempotent};
-  if (!domain.has_provider_keys()) request.key = attr.requested_key;
+                             .idempotent_safe = says_idempotent != 0};
+  if (!domain.has_provider_keys()) request.key = attr.requested_key & ~kKeyIdempotentSafe;
+  if (is_everything) request.device = AddressSpace::get();
   if (attr.auth_key_size != 0) {
     request.job_id = job_of(attr.auth_key, attr.auth_key_size);
     if (!request.job_id) return -FI_EINVAL;

@@ -1,4 +1,4 @@
-/// Memory that the CPU cannot touch, such as that of a GPU.
+/// Memory that the CPU cannot touch, such as that of a GPU, or that may not be there.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +15,11 @@ class DeviceMemory {
   /// The bytes of `in` are taken before it returns. They may come into place later, but before the user acts on the completion of the
   /// operation that brought them.
   virtual void write(std::uint8_t* to, const std::uint8_t* in, std::size_t n) = 0;
+  /// Whether a peer may be let at these bytes of a region. Asked once a message.
+  virtual bool has(const std::uint8_t* begin, std::size_t n) const {
+    (void)begin, (void)n;
+    return true;
+  }
 };
 
 }  // namespace uet::ses

@@ -73,6 +73,14 @@ void IovList::append_to(net::Packet& packet, std::size_t offset, std::size_t n) 
     gather(offset, packet.append(n), n);
 }
 
+bool IovList::device_has(std::size_t offset, std::size_t n) const {
+  bool has_all = true;
+  walk(pieces(), count_, offset, n, [&](const std::uint8_t* begin, std::size_t, std::size_t part) {
+    has_all = has_all && device_->has(begin, part);
+  });
+  return has_all;
+}
+
 void IovList::gather_pieces(std::size_t offset, std::uint8_t* out, std::size_t n) const {
   walk(pieces(), count_, offset, n,
        [&](const std::uint8_t* from, std::size_t at, std::size_t part) {

@@ -56,6 +56,10 @@ class IovList {
   std::span<const iovec> as_span() const { return {pieces(), count_}; }
   DeviceMemory* device() const { return device_; }
 
+  /// Whether the device has the n bytes from `offset` on, which lie inside; the CPU always has.
+  bool is_there(std::size_t offset, std::size_t n) const {
+    return device_ == nullptr || device_has(offset, n);
+  }
   /// Where n bytes from `offset` on lie in one piece; null when they do not. Of a device's memory the CPU may only use the
   /// address.
   std::uint8_t* find(std::size_t offset, std::size_t n) const;
@@ -77,6 +81,7 @@ class IovList {
   /// One piece, of the CPU's memory.
   bool is_plain() const { return count_ == 1 && device_ == nullptr; }
   bool assign_pieces(std::span<const iovec> pieces, IovPool& pool, DeviceMemory* device);
+  bool device_has(std::size_t offset, std::size_t n) const;
   void gather_pieces(std::size_t offset, std::uint8_t* out, std::size_t n) const;
   void scatter_pieces(std::size_t offset, const std::uint8_t* in, std::size_t n) const;
   const iovec* pieces() const { return block_ != nullptr ? block_->pieces.data() : &one_; }

@@ -160,7 +160,7 @@ ReturnCode MemoryTable::check(const MemoryRegion& region, const Access& access,
   start = access.buffer_offset - base;
   if (start > region.iov.size() || access.length > region.iov.size() - start)
     return ReturnCode::kBadAddr;
-  return ReturnCode::kOk;
+  return region.iov.is_there(start, access.length) ? ReturnCode::kOk : ReturnCode::kBadAddr;
 }
 
 MemoryRegion* MemoryTable::any_with(std::uint64_t key, std::uint32_t space) {

@@ -66,7 +66,7 @@ class MemoryTable {
 
   std::size_t size() const { return pool_.in_use(); }
 
-  /// Rights and bounds of a whole message. kOk, or the code to answer; `start` is where the message
+  /// Rights and bounds of a whole message, and whether memory is there. kOk, or the code to answer; `start` is where the message
   /// begins in the region's bytes.
   static ReturnCode check(const MemoryRegion& region, const Access& access, std::uint64_t& start);
 

@@ -534,8 +534,9 @@ constexpr std::array kSettings = {
             .kind = Kind::kBool,
             .fallback = "0",
             .target = &Settings::allow_all_mr,
-            .help = "let a memory region cover the whole address space (a remote access to a page "
-                    "that is not there kills us)"},
+            .help = "let a memory region cover the whole address space, as MPI does for dynamic "
+                    "windows: a peer that knows its key reads and writes all memory of the "
+                    "process"},
 
     // --- Seeing inside ---
     Setting{.key = "TRACE",

@@ -228,6 +228,15 @@ TEST_F(ObjectsTest, user_keys__are_unique_and_have_48_bits_for_rma) {
   EXPECT_EQ(fi_mr_key(first), 7u);
   EXPECT_EQ(reg(7, &second), -FI_ENOKEY);
   EXPECT_EQ(reg(std::uint64_t{1} << 48, &second), -FI_EINVAL);
+  EXPECT_EQ(reg(std::uint64_t{1} << 62, &second), -FI_EINVAL);
+
+  // The bit by which a key says that its region stands repetition is the user's, and makes it another key.
+  constexpr std::uint64_t kStandsRepetition = std::uint64_t{1} << 63;
+  ASSERT_EQ(reg(kStandsRepetition | 7, &second), 0);
+  EXPECT_EQ(fi_mr_key(second), kStandsRepetition | 7);
+  fid_mr* third = nullptr;
+  EXPECT_EQ(reg(kStandsRepetition | 7, &third), -FI_ENOKEY);
+  EXPECT_EQ(fi_close(&second->fid), 0);
   EXPECT_EQ(fi_close(&first->fid), 0);
 
   const Info hints = make_hints();
