@@ -45,8 +45,12 @@ std::optional<base::DropReason> Integrity::seal(net::TxPacket& tx) const {
 }
 
 std::optional<base::DropReason> Integrity::open(net::RxPacket& rx) const {
-  if (domain_ != nullptr)
-    return domain_->open(rx.packet, {rx.source, rx.destination, rx.entropy}, is_trimmed(rx.tos));
+  if (domain_ != nullptr) {
+    const auto reason =
+        domain_->open(rx.packet, {rx.source, rx.destination, rx.entropy}, is_trimmed(rx.tos));
+    rx.is_overtaken = !reason && !domain_->was_newest();
+    return reason;
+  }
   const auto bytes = rx.packet.bytes();
   if (bytes.size() < 2) return base::DropReason::kTruncated;
   if (bytes[0] >> 3 == kTypeTss) return base::DropReason::kTssUnexpected;

@@ -32,7 +32,7 @@ SecureGuard::SecureGuard(tss::SecureDomain& domain)
 pds::OpeningGuard::Challenge SecureGuard::on_opening(const Opening& opening) {
   if (base::planted(base::PlantedBug::kGuardOff)) return std::nullopt;
   Peer* peer = find_or_add(opening.source);
-  if (peer != nullptr && trusts_starts()) {
+  if (peer != nullptr && tells(opening)) {
     if (!peer->expected || opening.start.is_at_or_after(*peer->expected)) return std::nullopt;
     return peer->expected;
   }
@@ -41,8 +41,11 @@ pds::OpeningGuard::Challenge SecureGuard::on_opening(const Opening& opening) {
   return random_start(kChallengeEnd);
 }
 
-bool SecureGuard::trusts_starts() const {
-  return domain_.config().opening == OpeningMethod::kExpected && domain_.are_keys_fresh();
+/// What this SYN carries may have come another way since it was sealed: its initiator was told that this host has lost a PDC, by a process that began
+/// when the SYN was under way already. Then the other way's packets were sealed later, and one of them is here.
+bool SecureGuard::tells(const Opening& opening) const {
+  return domain_.config().opening == OpeningMethod::kExpected && domain_.are_keys_fresh() &&
+         !opening.is_overtaken;
 }
 
 void SecureGuard::expect_behind(Peer& peer, Psn start) {
@@ -52,7 +55,7 @@ void SecureGuard::expect_behind(Peer& peer, Psn start) {
 bool SecureGuard::is_confirmed(const Opening& opening, Psn announced) {
   if (opening.start == announced) return true;
   const Peer* peer = find(opening.source);
-  return trusts_starts() && peer != nullptr && peer->expected &&
+  return tells(opening) && peer != nullptr && peer->expected &&
          opening.start.is_at_or_after(*peer->expected);
 }
 

@@ -1,5 +1,5 @@
 /// Judges the openings of delivery contexts in a secure domain, so that a recorded first packet opens
-/// nothing. [TSS 11] (decisions 132, 135)
+/// nothing. [TSS 11] (decisions 132, 135, 136)
 ///
 /// Every packet that arrives here has verified, so the question is only whether it is old. While no earlier process of this host
 /// has used the keys, this one has seen all openings under them, and the start of a PDC tells: what is at or after the PSN expected
@@ -45,8 +45,8 @@ class SecureGuard final : public pds::OpeningGuard {
     std::uint32_t waiting = 0;      ///< its PDCs whose challenge is unanswered
   };
   Peer* find(const net::FabricAddress& address);
-  /// All openings under the present keys have been seen here, and those of a source can be told apart.
-  bool trusts_starts() const;
+  /// Whether its start says if it is old: all openings under the present keys have been seen here, and nothing newer of its sender.
+  bool tells(const Opening& opening) const;
   void expect_behind(Peer& peer, base::Psn start);
   std::size_t first_bucket(const net::FabricAddress& address) const {
     return address.hash(domain_.hash_key()) & (buckets_.size() - 1);

@@ -24,6 +24,7 @@ struct Arrival {
   ControlType control{};
   NextHdr next_hdr{};
   bool retx = false, ar = false, syn = false, trimmed = false, last_hop = false;
+  bool overtaken = false;  ///< RxPacket::is_overtaken
   bool has_clear = false;
   std::int16_t clear_offset = 0;
   Psn psn;

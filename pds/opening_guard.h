@@ -1,7 +1,7 @@
 /// What packet delivery asks the security layer when PDCs open and close. Without a guard every SYN
 /// opens at once. [PDS 6.5]
 ///
-/// The purpose: a recorded SYN must never open a PDC again. A target may challenge every SYN with a
+/// The purpose: a recorded SYN must never open a PDC again, nor one whose message has come another way. A target may challenge every SYN with a
 /// random start (one round trip), or accept at once what starts at or after the PSN it expects next
 /// from this initiator (no round trip); an initiator copes with both. Which method, and what is
 /// remembered of whom, is the guard's business: it also knows the security association behind an
@@ -23,6 +23,7 @@ class OpeningGuard {
     net::FabricAddress source;
     std::uint16_t spdcid = 0;
     base::Psn start;
+    bool is_overtaken = false;  ///< packets that its sender sealed later came before it
   };
   /// Nothing: accepted at once. A PSN: the packet is not delivered, and the initiator is told to
   /// start there.

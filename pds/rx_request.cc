@@ -33,6 +33,7 @@ void RequestIntake::on_packet(Instant now, net::RxPacket& rx, bool has_cc_state)
   in.meta.retx = h.retx;
   in.meta.ack_now = h.ar || h.retx || h.syn || (in.meta.ecn && config_.ack_on_ecn);
   in.trimmed = env_.is_trimmed(rx);
+  in.overtaken = rx.is_overtaken;
   in.last_hop = rx.tos.dscp() == config_.dscp_trimmed_last_hop;
   wire::PdsRequestCc cc_state;
   if (has_cc_state) cc_state = wire::decode<wire::PdsRequestCc>(bytes.data());

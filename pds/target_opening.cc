@@ -1,6 +1,14 @@
 #include "pds/target_opening.h"
 
 namespace uet::pds {
+namespace {
+
+OpeningGuard::Opening opening_of(const Arrival& in) {
+  return {
+      .source = in.source, .spdcid = in.spdcid, .start = in.start(), .is_overtaken = in.overtaken};
+}
+
+}  // namespace
 
 TargetOpening::TargetOpening(Shared& shared, ReceivingHalf& receiving, Life& life)
     : Part(shared.env),
@@ -89,7 +97,7 @@ Pdc* TargetOpening::open(Instant now, const Arrival& in) {
   // Secured, the guard decides between ESTABLISHED and PENDING; without one a SYN is accepted at
   // once. [PDS 6.5]
   if (env_.guard != nullptr) {
-    if (const auto announced = env_.guard->on_opening({in.source, in.spdcid, in.start()})) {
+    if (const auto announced = env_.guard->on_opening(opening_of(in))) {
       challenge(now, in, *announced);
       return nullptr;
     }
@@ -118,7 +126,7 @@ Pdc* TargetOpening::confirm(Instant now, Pdc& pdc, const Arrival& in) {
     nacks_.refuse(now, in, &pdc, refusal, payload.value());
     return nullptr;
   };
-  if (!env_.guard->is_confirmed({in.source, in.spdcid, in.start()}, pdc.start))
+  if (!env_.guard->is_confirmed(opening_of(in), pdc.start))
     return refuse(Refusal::kChallenged, pdc.start);
   if (in.psn_offset >= limits_.window) return refuse(Refusal::kBeyondWindow);
   if (pdc.is_rod() && in.psn_offset != 0) return refuse(Refusal::kOutOfOrder, in.start());

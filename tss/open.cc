@@ -113,12 +113,21 @@ SecureDomain::Refusal SecureDomain::accept(Association& a, const Header& header,
   if (!slot.replay.accept(header.tsc, limits, sources_.window(*source, header.an)) &&
       !planted(PlantedBug::kReplayIgnored))
     return count(DropReason::kTssReplayed);
+  was_newest_ = config_.tsc_floor && slot.replay.newest() == header.tsc &&
+                !was_heard_under_newer_key(*source, a);
   if (derives() && key.cached == nullptr) {
     slot.newest = !slot.newest;
     std::swap(slot.keys[slot.newest], rx_key_);
     if (!rx_key_.cipher) rx_key_.cipher = ciphers_.make(Direction::kOpen);
   }
   return std::nullopt;
+}
+
+/// Counters begin anew with each key, and senders go from one key to the next.
+bool SecureDomain::was_heard_under_newer_key(const Source& source, const Association& a) const {
+  const Association& other = slots_[!a.key.an];
+  return other.state != SlotState::kEmpty && other.generation > a.generation &&
+         source.slots[other.key.an].generation == other.generation;
 }
 
 /// What is remembered of the sender under this filling of the slot, begun anew if it is another.

@@ -68,6 +68,9 @@ class SecureDomain {
   /// it cut this packet, so nothing of it can be verified: what is left then is a hint, the PDS header of a request, and only
   /// with `trim_hints` and from a sender of whom packets have verified. [TSS 9.4]
   Refusal open(net::Packet& packet, const Route& route, bool is_trimmed = false);
+  /// Of the packet that open() has just let through: none that its sender sealed later came before. False also where counters do not tell, which
+  /// is what `tsc_floor: off` says.
+  bool was_newest() const { return was_newest_; }
 
   /// Once a second: takes over changes of the domain and reserves counters.
   void service();
@@ -128,6 +131,7 @@ class SecureDomain {
   void count_forgery();
   bool is_member(const Header& header, const net::FabricAddress& source) const;
   Source::Slot& slot_of(Source& source, const Association& a);
+  bool was_heard_under_newer_key(const Source& source, const Association& a) const;
   Refusal count(base::DropReason reason);
 
   // --- Both ways
@@ -149,6 +153,7 @@ class SecureDomain {
   int tx_slot_ = -1;
   std::uint64_t generations_ = 0;
   bool is_stopped_ = false;
+  bool was_newest_ = false;
   const base::HashKey hash_key_;
   const Mask no_mask_;
   ReadyKey tx_key_;  ///< the derived key that our packets leave under; a server's to strangers

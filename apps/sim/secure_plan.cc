@@ -97,6 +97,10 @@ void Planner::choose_security(bool with_servers) {
   // A challenge has to be answered before it is forgotten, also by a host that is slow.
   s.domain.new_pdc_time = std::max(Duration::from_ms(20), round_trip.duration() * 8);
   s.domain.trim_hints = secure_.chance(0.5);
+  // A cut packet that says nothing is lost, and where nothing else slows senders down, the same one at each timeout (see choose_profile()).
+  if (plan_.profile == Profile::kSpec && plan_.fabric.trimming &&
+      plan_.fep.cc.algorithm == cc::Algorithm::kNone)
+    s.domain.trim_hints = true;
   plan_.fep.protection = fep::DataProtection::kTss;
   pds::PdsConfig& p = plan_.fep.pds;
   p.new_pdc_time = s.domain.new_pdc_time;

@@ -38,7 +38,8 @@ struct RxPacket {
   FabricAddress destination;
   std::uint16_t entropy = 0;  ///< UDP source port, or the entropy field with native IP
   TosByte tos;
-  std::uint8_t plane = 0;  ///< which of the endpoint's ports (fabric planes) it came in by
+  std::uint8_t plane = 0;     ///< which of the endpoint's ports (fabric planes) it came in by
+  bool is_overtaken = false;  ///< secured: its sender sealed packets later that were here before it
 };
 
 /// Ports that one endpoint can have.

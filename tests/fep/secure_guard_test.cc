@@ -57,6 +57,19 @@ TEST(SecureGuard, closing_after_a_challenge_opens_nothing_to_what_was_recorded) 
   EXPECT_TRUE(g.open(2, Psn(0x7fff'0000)));
 }
 
+/// Its message may have come another way since.
+TEST(SecureGuard, overtaken_syn_is_challenged_also_under_fresh_keys) {
+  Guarded g;
+  const pds::OpeningGuard::Opening late{host(2), 7, Psn(500), true};
+  const auto challenge = g.guard.on_opening(late);
+  ASSERT_TRUE(challenge);
+  EXPECT_NE(challenge, Psn(500));
+  EXPECT_FALSE(g.guard.is_confirmed(late, *challenge));
+  EXPECT_TRUE(g.guard.is_confirmed({host(2), 7, *challenge, true}, *challenge)) << "as it was told";
+  EXPECT_EQ(g.open(2, Psn(500)), Psn(501)) << "a copy of it, once it is the newest";
+  EXPECT_FALSE(g.open(2, Psn(501)));
+}
+
 TEST(SecureGuard, rotation_to_a_new_key_makes_starts_tell_again) {
   Guarded g(direct_config(), true);
   ASSERT_TRUE(g.domain.install({.an = true, .key = tss::test::key_number(9)}));

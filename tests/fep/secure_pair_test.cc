@@ -293,6 +293,39 @@ TEST(SecureOpening, recorded_packets_open_nothing_and_leave_nothing) {
   }
 }
 
+/// What a SYN carries may have come another way while it was held back: only one that nothing overtook opens at once.
+// Covers: TSS-T40, TSS-T43
+TEST(SecureOpening, syn_behind_what_was_sealed_later__has_to_start_where_it_is_told) {
+  for (const bool is_overtaken : {false, true}) {
+    bool is_cut = true;
+    SecurePair x(direct_config(),
+                 {.drop = [&](std::size_t from, auto) { return from == 0 && is_cut; }});
+    std::vector<std::uint8_t> out = pattern(100, 1), in(100);
+    const iovec out_iov = iov(out), in_iov = iov(in);
+    ASSERT_TRUE(x.pair.ses(1).receive(x.pair.now, x.pair.sides[1].endpoint,
+                                      {.tagged = true, .tag = 1, .iov = {&in_iov, 1}}));
+    const auto send = [&](ses::SendRequest request) {
+      request.peer = x.pair.sides[0].peer;
+      request.iov = {&out_iov, 1};
+      ASSERT_TRUE(x.pair.ses(0).send(x.pair.now, x.pair.sides[0].endpoint, request));
+      x.run_for(Duration::from_us(20));
+    };
+    send({.tagged = true, .tag = 1});
+    const OnLink syn = x.seen.back();
+    is_cut = false;
+    if (is_overtaken) send({.delivery = ses::Delivery::kDatagram});
+    x.inject(syn, 1);
+    x.run_for(Duration::from_us(2));
+    EXPECT_EQ(x.pair.count(1, base::EventId::kPdcOpened), is_overtaken ? 0u : 1u);
+    EXPECT_EQ(x.pair.count(1, base::EventId::kNackSent), is_overtaken ? 1u : 0u);
+    EXPECT_EQ(in == out, !is_overtaken);
+    x.run_for(Duration::from_ms(50));
+    EXPECT_EQ(in, out);
+    EXPECT_EQ(x.pair.completions(0).errors() + x.pair.completions(1).errors(), 0u);
+    EXPECT_EQ(x.pair.count(1, base::EventId::kMessageDelivered), 1u);
+  }
+}
+
 // Covers: TSS-T44
 TEST(SecureOpening, recorded_challenge_does_not_move_an_established_pdc) {
   auto domain = direct_config();

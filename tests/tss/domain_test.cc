@@ -530,6 +530,30 @@ TEST(SecureDomain, without_a_window_a_copy_is_opened_again_within_the_floor) {
   EXPECT_EQ(b.last_refusal, DropReason::kTssReplayed);
 }
 
+/// By counter under one key, and from one key to the next.
+TEST(SecureDomain, packet_that_others_overtook_is_told_from_the_newest) {
+  Node a(two_keys(false), host(1)), b(two_keys(false), host(2)), other(two_keys(false), host(3));
+  const auto is_newest = [&](const std::optional<Bytes>& packet, const Node& from) {
+    EXPECT_TRUE(packet && b.open(*packet, from.address));
+    return b.domain.was_newest();
+  };
+  const auto first = a.seal(text_of(20), b.address), second = a.seal(text_of(20), b.address);
+  EXPECT_TRUE(is_newest(second, a));
+  EXPECT_FALSE(is_newest(first, a));
+  EXPECT_TRUE(is_newest(other.seal(text_of(20), b.address), other))
+      << "counters are a sender's own";
+  const auto third = a.seal(text_of(20), b.address);
+  tell(a, two_keys(true));
+  EXPECT_TRUE(is_newest(a.seal(text_of(20), b.address), a));
+  EXPECT_FALSE(is_newest(third, a)) << "sealed under the key of before";
+
+  DomainConfig unordered = direct_config();
+  unordered.tsc_floor = false;
+  Node c(unordered, host(1)), d(unordered, host(2));
+  EXPECT_TRUE(d.open(*c.seal(text_of(20), d.address), c.address));
+  EXPECT_FALSE(d.domain.was_newest());
+}
+
 TEST(ReplayFilter, agrees_with_a_set_of_all_values) {
   base::Rng rng(11);
   for (int round = 0; round < 200; ++round) {
