@@ -10,12 +10,17 @@
  * once; after a restart every opening is challenged. METHOD 1: every opening is challenged with a random start (1-RTT): here a
  * number never used before, smaller or larger than the others.
  *
+ * RENEWED: the keys came while the target was away, with contexts of the initiator towards its earlier life: no life of it has used them, and a context
+ * may turn out to be lost, on which its message goes again on another one: a write, which may be carried out twice until the initiator knows that it
+ * was, and never after. The initiator numbers what it seals.
+ *
  * Build options flip one rule each; every one of them must be caught (run.sh checks that):
  *   NO_GUARD         a SYN opens at once, whatever its start
  *   NO_FLOOR_AT_CLOSE  the target does not raise the expected PSN when a context closes
  *   TRUST_STRANGERS  a target that restarted opens for strangers at once
  *   TRUST_THE_KNOWN  a target that restarted challenges a source once, and then expects a PSN of it
  *   ANY_CONFIRMS     while a challenge is unanswered, a SYN with any start confirms it
+ *   TRUST_OVERTAKEN  (with RENEWED) the target takes no notice of the order in which packets were sealed
  *   STALE_IS_FATAL   INVALID_SYN for a SYN of before the challenge ends the initiator's context, and its message goes again
  */
 #ifndef METHOD
@@ -46,10 +51,25 @@
 #define TRUSTED fresh
 #endif
 
-mtype = { SYN, CLOSE, ACK, NEW_START, INVALID_SYN, CLOSED_ACK };
+#ifdef RENEWED
+#define SEAL sealed++; number = sealed
+#define SEAL_CLOSE number = sealed + 1   /* as the next SYN: repeated, it stays one state */
+#define STAYS_FRESH (fresh && newest == 0)
+#else
+#define SEAL number = 0
+#define SEAL_CLOSE number = 0
+#define STAYS_FRESH false
+#endif
+#ifdef TRUST_OVERTAKEN
+#define NEWEST true
+#else
+#define NEWEST (number >= newest)
+#endif
 
-/* type, message, start */
-chan forward = [2] of { mtype, byte, byte };
+mtype = { SYN, CLOSE, ACK, NEW_START, INVALID_SYN, LOST, CLOSED_ACK };
+
+/* type, message, start, number */
+chan forward = [2] of { mtype, byte, byte, byte };
 /* type, message, value: required start, or expected PSN */
 chan back = [2] of { mtype, byte, byte };
 
@@ -57,56 +77,62 @@ byte delivered[MESSAGES];     /* to this life of the target */
 bool finished[MESSAGES];      /* the initiator knows that it was delivered */
 #define IDS (2 * MESSAGES)
 byte open_start[IDS], announced[IDS];   /* contexts at the target, by their identifier */
-byte recorded_message[RECORDS], recorded_start[RECORDS], records = 0;
+byte recorded_message[RECORDS], recorded_start[RECORDS], recorded_number[RECORDS], records = 0;
+byte sealed = 0;
 byte next_random = 100, next_low = LOW;
 byte restarts = RESTARTS;
 byte expiries = 1;       /* challenges that New_PDC_Time may end */
 bool over = false;
 
-inline record(message, start) {
+/* Sealed and recorded, and carried or lost. */
+inline send_syn(message, start) {
+  SEAL;
   if
-  :: records < RECORDS -> recorded_message[records] = message; recorded_start[records] = start; records++
+  :: records < RECORDS ->
+     recorded_message[records] = message; recorded_start[records] = start; recorded_number[records] = number; records++
   :: else -> skip
-  fi
-}
-
-/* Carried, or lost. */
-inline carry(type, message, start) {
+  fi;
   if
-  :: nfull(forward) -> forward!type, message, start
+  :: nfull(forward) -> forward!SYN, message, start, number
   :: true -> skip
   fi
 }
 
 proctype Initiator() {
-  byte message = 0, id, start, told = 1, left, value, m;
+  byte message = 0, id, start, told = 1, left, value, m, number;
   bool moved, done;
   do
   :: message < MESSAGES ->
      id = message; start = told; left = RESENDS; moved = false; done = false;
-     record(id, start); carry(SYN, id, start);
+     send_syn(id, start);
      do
-     :: !done && left > 0 -> left--; record(id, start); carry(SYN, id, start)
+     :: !done && left > 0 -> left--; send_syn(id, start)
      :: back?NEW_START, m, value ->
         if
         :: !done && m == id && value != start ->   /* in CREATING, for what is outstanding */
-           start = value; moved = true; record(id, start); carry(SYN, id, start)
+           start = value; moved = true; send_syn(id, start)
         :: else -> skip
         fi
      :: back?INVALID_SYN, m, value ->
         if
 #ifdef STALE_IS_FATAL
         :: !done && m == id && id < MESSAGES ->      /* the message goes again on another context */
-           id = message + MESSAGES; start = start + 3; moved = false; record(id, start); carry(SYN, id, start)
+           id = message + MESSAGES; start = start + 3; moved = false; send_syn(id, start)
 #else
         :: !done && m == id && !moved && id < MESSAGES ->
-           id = message + MESSAGES; start = start + 3; record(id, start); carry(SYN, id, start)
+           id = message + MESSAGES; start = start + 3; send_syn(id, start)
 #endif
+        :: else -> skip
+        fi
+     :: back?LOST, m, value ->
+        if
+        :: !done && m == id && !moved && id < MESSAGES ->
+           id = message + MESSAGES; start = start + 3; send_syn(id, start)
         :: else -> skip
         fi
      :: back?ACK, m, value -> if :: m == id -> done = true; finished[message] = true :: else -> skip fi
      :: back?CLOSED_ACK, m, value -> if :: m == id && done -> if :: value > told -> told = value :: else -> skip fi; break :: else -> skip fi
-     :: done && empty(forward) -> forward!CLOSE, id, start
+     :: done && empty(forward) -> SEAL_CLOSE; forward!CLOSE, id, start, number
      :: !done && left == 0 && empty(forward) && empty(back) -> goto gave_up   /* retries are used up: an error, not a copy */
      od;
      message++
@@ -121,19 +147,25 @@ end_drain:
 }
 
 proctype Target() {
-  byte expected = UNKNOWN, m, s;
+  byte expected = UNKNOWN, m, s, number, newest = 0;
   mtype type;
   bool fresh = true, accepts;
 end_wait:
   do
-  :: restarts > 0 && !over ->                 /* everything is forgotten, and the keys are known to be used */
+  :: restarts > 0 && !over ->                 /* everything is forgotten, and it is known whether the keys were used */
      atomic {
-       restarts--; expected = UNKNOWN; fresh = false;
+       restarts--; expected = UNKNOWN; fresh = STAYS_FRESH; newest = 0;
        for (m : 0 .. IDS - 1) { open_start[m] = UNKNOWN; announced[m] = UNKNOWN; delivered[m % MESSAGES] = 0 }
-       m = 0
+       m = 0;
+#ifdef RENEWED
+       if
+       :: nfull(back) -> if :: m = 0 :: m = MESSAGES - 1 fi; back!LOST, m, 0
+       :: true -> skip
+       fi
+#endif
      }
   :: expiries > 0 && announced[0] != UNKNOWN -> expiries--; announced[0] = UNKNOWN   /* New_PDC_Time */
-  :: forward?type, m, s -> atomic {
+  :: forward?type, m, s, number -> atomic {
      if
      :: type == CLOSE && open_start[m] == s ->
         open_start[m] = UNKNOWN;
@@ -160,13 +192,13 @@ end_wait:
 #ifdef ANY_CONFIRMS
            accepts = true
 #else
-           accepts = (s == announced[m] || (METHOD == 0 && TRUSTED && expected != UNKNOWN && s >= expected))
+           accepts = (s == announced[m] || (METHOD == 0 && TRUSTED && NEWEST && expected != UNKNOWN && s >= expected))
 #endif
         :: announced[m] == UNKNOWN ->
 #ifdef TRUST_STRANGERS
            accepts = (METHOD == 0 && (expected == UNKNOWN || s >= expected))
 #else
-           accepts = (METHOD == 0 && TRUSTED && (expected != UNKNOWN && s >= expected || expected == UNKNOWN && fresh))
+           accepts = (METHOD == 0 && TRUSTED && NEWEST && (expected != UNKNOWN && s >= expected || expected == UNKNOWN && fresh))
 #endif
         fi;
 #endif
@@ -174,12 +206,22 @@ end_wait:
         :: accepts ->
            open_start[m] = s; announced[m] = UNKNOWN;
            delivered[m % MESSAGES]++;
+#ifdef RENEWED
+           assert(!finished[m % MESSAGES]);
+#else
            assert(delivered[m % MESSAGES] == 1 && !finished[m % MESSAGES]);
+#endif
            if :: nfull(back) -> back!ACK, m, 0 :: full(back) -> skip fi
         :: else ->
            if
-           :: announced[m] == UNKNOWN && METHOD == 0 && TRUSTED && expected != UNKNOWN -> announced[m] = expected
-           :: announced[m] == UNKNOWN && (METHOD == 1 || !TRUSTED || expected == UNKNOWN) ->
+           :: announced[m] == UNKNOWN && METHOD == 0 && TRUSTED && NEWEST && expected != UNKNOWN -> announced[m] = expected
+           :: announced[m] == UNKNOWN && (METHOD == 1 || !TRUSTED || !NEWEST || expected == UNKNOWN) ->
+#ifdef RENEWED
+              if
+              :: METHOD == 0 && (expected == UNKNOWN || s + 1 > expected) -> expected = s + 1
+              :: else -> skip
+              fi;
+#endif
               if   /* any number that was not used before: behind all others, or once before them */
               :: announced[m] = next_random; next_random = next_random + 20
               :: METHOD == 0 && next_low != 0 -> announced[m] = next_low; next_low = 0
@@ -188,7 +230,8 @@ end_wait:
            fi;
            if :: nfull(back) -> back!NEW_START, m, announced[m] :: full(back) -> skip fi
         fi
-     fi }
+     fi;
+     if :: number > newest -> newest = number :: else -> skip fi }
   od
 }
 
@@ -203,7 +246,7 @@ end_idle:
      :: records > 1 -> which = 1
      :: records > 2 -> which = 2
      fi;
-     forward!SYN, recorded_message[which], recorded_start[which];
+     forward!SYN, recorded_message[which], recorded_start[which], recorded_number[which];
      which = 0
   :: left == 0 -> break
   od
