@@ -25,7 +25,8 @@ void LinkAttacker::on_sent(const Frame& frame) {
   record(frame);
   if (planned_ >= kMaxAttacks || !rng_.chance(plan_.attack_rate)) return;
   ++planned_;
-  simulation_.events.call_at(simulation_.now() + any_delay(), [this] { attack(); });
+  simulation_.events.call_at(simulation_.now() + plan_.attack_lag + any_delay(),
+                             [this] { attack(); });
 }
 
 /// Every packet has the same chance to be among those that are kept.

@@ -80,6 +80,22 @@ void Planner::choose_servers() {
   limit_multi_receives();
 }
 
+namespace {
+
+/// With the specification's limits, see choose_profile(): a packet is lost also when it is cut and cannot be read, when so many overtake it that it
+/// passes for a replay, and when an attacker holds it back. And answers to copies that were faster than the network make it look shorter than it is:
+/// the window becomes too small for what has to go back before a peer has refused five times.
+void lose_nothing(SecurePlan& s, SimSpan round_trip) {
+  constexpr std::uint32_t kAsManyAsAreUnderWay = 4096;
+  s.domain.trim_hints = true;
+  s.hold_rate = 0;
+  s.attack_lag = SimSpan::from_ps(round_trip.ps() / 2);
+  if (s.domain.replay_window != 0)
+    s.domain.replay_window = std::max(s.domain.replay_window, kAsManyAsAreUnderWay);
+}
+
+}  // namespace
+
 /// A third of all worlds. Last, since it looks at what the others chose.
 void Planner::choose_security(bool with_servers) {
   if (!secure_.chance(0.34)) return;
@@ -97,10 +113,6 @@ void Planner::choose_security(bool with_servers) {
   // A challenge has to be answered before it is forgotten, also by a host that is slow.
   s.domain.new_pdc_time = std::max(Duration::from_ms(20), round_trip.duration() * 8);
   s.domain.trim_hints = secure_.chance(0.5);
-  // A cut packet that says nothing is lost, and where nothing else slows senders down, the same one at each timeout (see choose_profile()).
-  if (plan_.profile == Profile::kSpec && plan_.fabric.trimming &&
-      plan_.fep.cc.algorithm == cc::Algorithm::kNone)
-    s.domain.trim_hints = true;
   plan_.fep.protection = fep::DataProtection::kTss;
   pds::PdsConfig& p = plan_.fep.pds;
   p.new_pdc_time = s.domain.new_pdc_time;
@@ -109,6 +121,7 @@ void Planner::choose_security(bool with_servers) {
   constexpr std::array kHoldRates = {0.0, 0.005, 0.05};
   s.hold_rate = kHoldRates[late_secure_.below(kHoldRates.size())];
   s.loses_counters = late_secure_.chance(0.9) && s.servers == 0;
+  if (plan_.profile == Profile::kSpec) lose_nothing(s, round_trip);
 }
 
 }  // namespace uet::sim

@@ -40,7 +40,8 @@ struct SecurePlan {
   SimSpan skew;                      ///< hosts switch to a new key within this
   double attack_rate = 0;            ///< attacks for each packet of an honest host
   double hold_rate = 0;              ///< of all packets, those that the attacker holds back
-  SimSpan attack_delay;              ///< the longest time until a recorded packet is used
+  SimSpan attack_lag;                ///< a recorded packet is used after this,
+  SimSpan attack_delay;              ///< and so much more at most
   bool forgets = false;  ///< no tombstones, no quarantine: security alone keeps copies out
   /// A host that starts again has lost its counters, and sends under the same keys in a new epoch. [TSS 7.2]
   bool loses_counters = false;
