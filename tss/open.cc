@@ -123,10 +123,12 @@ SecureDomain::Refusal SecureDomain::accept(Association& a, const Header& header,
   return std::nullopt;
 }
 
-/// Counters begin anew with each key, and senders go from one key to the next.
+/// Counters begin anew with each key, and senders go from one key to the next. Of two that were there in the beginning neither is known
+/// to be the older one.
 bool SecureDomain::was_heard_under_newer_key(const Source& source, const Association& a) const {
   const Association& other = slots_[!a.key.an];
-  return other.state != SlotState::kEmpty && other.generation > a.generation &&
+  const bool came_after = a.generation > other.generation && a.generation > first_generations_;
+  return other.state != SlotState::kEmpty && !came_after &&
          source.slots[other.key.an].generation == other.generation;
 }
 

@@ -41,6 +41,7 @@ SecureDomain::SecureDomain(KeyManager& manager, const Carrier& carrier,
   rx_key_.cipher = ciphers_.make(Direction::kOpen);
   if (!why_unusable(config_).empty()) return;
   for (const KeyConfig& key : config_.keys) install(key);
+  first_generations_ = generations_;
   (void)select(config_.tx_an);
 }
 

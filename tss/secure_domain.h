@@ -151,7 +151,7 @@ class SecureDomain {
 
   std::array<Association, 2> slots_;
   int tx_slot_ = -1;
-  std::uint64_t generations_ = 0;
+  std::uint64_t generations_ = 0, first_generations_ = 0;
   bool is_stopped_ = false;
   bool was_newest_ = false;
   const base::HashKey hash_key_;

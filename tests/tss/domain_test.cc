@@ -532,7 +532,8 @@ TEST(SecureDomain, without_a_window_a_copy_is_opened_again_within_the_floor) {
 
 /// By counter under one key, and from one key to the next.
 TEST(SecureDomain, packet_that_others_overtook_is_told_from_the_newest) {
-  Node a(two_keys(false), host(1)), b(two_keys(false), host(2)), other(two_keys(false), host(3));
+  Node a(direct_config(1), host(1)), b(direct_config(1), host(2)), other(direct_config(1), host(3));
+  Node late(two_keys(false), host(2));  // has both keys from the beginning
   const auto is_newest = [&](const std::optional<Bytes>& packet, const Node& from) {
     EXPECT_TRUE(packet && b.open(*packet, from.address));
     return b.domain.was_newest();
@@ -543,9 +544,14 @@ TEST(SecureDomain, packet_that_others_overtook_is_told_from_the_newest) {
   EXPECT_TRUE(is_newest(other.seal(text_of(20), b.address), other))
       << "counters are a sender's own";
   const auto third = a.seal(text_of(20), b.address);
+  for (Node* n : {&a, &b}) tell(*n, two_keys(false));
   tell(a, two_keys(true));
-  EXPECT_TRUE(is_newest(a.seal(text_of(20), b.address), a));
+  const auto under_new = a.seal(text_of(20), b.address);
+  EXPECT_TRUE(is_newest(under_new, a));
   EXPECT_FALSE(is_newest(third, a)) << "sealed under the key of before";
+  EXPECT_TRUE(is_newest(under_new, a)) << "which takes nothing from what is under the new one";
+  for (const auto& packet : {third, under_new}) EXPECT_TRUE(late.open(*packet, a.address));
+  EXPECT_FALSE(late.domain.was_newest()) << "which key is the new one, it cannot tell";
 
   DomainConfig unordered = direct_config();
   unordered.tsc_floor = false;
