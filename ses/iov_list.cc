@@ -6,6 +6,11 @@
 namespace uet::ses {
 namespace {
 
+/// By number, since a piece that means all memory begins at address 0.
+std::uint8_t* place_in(const iovec& piece, std::size_t offset) {
+  return reinterpret_cast<std::uint8_t*>(reinterpret_cast<std::uintptr_t>(piece.iov_base) + offset);
+}
+
 /// Calls visit(piece address, position in the range, bytes) for each part of [offset, offset + n).
 template <typename Visit>
 void walk(const iovec* pieces, std::uint32_t count, std::size_t offset, std::size_t n,
@@ -18,7 +23,7 @@ void walk(const iovec* pieces, std::uint32_t count, std::size_t offset, std::siz
       continue;
     }
     const std::size_t part = std::min(length - offset, n - done);
-    visit(static_cast<std::uint8_t*>(pieces[i].iov_base) + offset, done, part);
+    visit(place_in(pieces[i], offset), done, part);
     done += part;
     offset = 0;
   }
@@ -55,8 +60,7 @@ bool IovList::assign_part(const IovList& whole, std::size_t offset, std::size_t 
 
 std::uint8_t* IovList::find(std::size_t offset, std::size_t n) const {
   for (const iovec* p = pieces(); p != pieces() + count_; ++p) {
-    if (offset < p->iov_len)
-      return n <= p->iov_len - offset ? static_cast<std::uint8_t*>(p->iov_base) + offset : nullptr;
+    if (offset < p->iov_len) return n <= p->iov_len - offset ? place_in(*p, offset) : nullptr;
     offset -= p->iov_len;
   }
   return nullptr;
