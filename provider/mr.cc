@@ -12,14 +12,14 @@
 #include "provider/errors.h"
 #include "provider/offer.h"
 #include "provider/provider.h"
+#include "ses/memory_table.h"
 
 namespace uet::provider {
 namespace {
 
-/// The bit of a key that says that its region stands repetition. MPICH sets it in all keys that ranks agree on, to tell them from its
-/// others; what it asks of such regions is what it asks of any. [SES 15, decision 165]
-constexpr std::uint64_t kKeyIdempotentSafe = std::uint64_t{1} << 63;
-constexpr std::uint64_t kUserKeyBits = ((std::uint64_t{1} << 48) - 1) | kKeyIdempotentSafe;
+/// A user may say in the key that the region stands repetition. MPICH does, to tell keys that ranks agree on from its others; what it asks of
+/// such regions is what it asks of any. [SES 15, decision 165]
+constexpr std::uint64_t kUserKeyBits = ses::kKeyUserMask | ses::kKeyIdempotentSafe;
 constexpr std::uint64_t kKnownAccess =
     FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_COLLECTIVE;
 /// Of no consequence: the driver copies in any case.
@@ -132,8 +132,9 @@ int Mr::open(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags, fid_mr
 
   // A user who chooses the key says so in the key.
   if ((flags & kIdempotent) != 0 && !domain.has_provider_keys()) return -FI_EINVAL;
-  const std::uint64_t says_idempotent =
-      domain.has_provider_keys() ? flags & kIdempotent : attr.requested_key & kKeyIdempotentSafe;
+  const std::uint64_t says_idempotent = domain.has_provider_keys()
+                                            ? flags & kIdempotent
+                                            : attr.requested_key & ses::kKeyIdempotentSafe;
 
   ses::MemoryRequest request{.iov = iov,
                              .remote_read = (attr.access & FI_REMOTE_READ) != 0,
@@ -146,7 +147,7 @@ int Mr::open(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags, fid_mr
                              .space = domain.memory_space(),
                              .enabled = !domain.binds_memory_to_endpoints(),
                              .idempotent_safe = says_idempotent != 0};
-  if (!domain.has_provider_keys()) request.key = attr.requested_key & ~kKeyIdempotentSafe;
+  if (!domain.has_provider_keys()) request.key = attr.requested_key & ~ses::kKeyIdempotentSafe;
   if (is_everything) request.device = AddressSpace::get();
   if (attr.auth_key_size != 0) {
     request.job_id = job_of(attr.auth_key, attr.auth_key_size);

@@ -15,6 +15,7 @@ using base::planted;
 using base::PlantedBug;
 
 SecureDomain::Refusal SecureDomain::open(net::Packet& packet, const Route& route, bool is_trimmed) {
+  was_newest_ = false;
   const auto bytes = packet.bytes();
   constexpr std::uint8_t kTypeTss = 1;
   if (bytes.empty()) return count(DropReason::kTssMalformed);

@@ -68,8 +68,8 @@ class SecureDomain {
   /// it cut this packet, so nothing of it can be verified: what is left then is a hint, the PDS header of a request, and only
   /// with `trim_hints` and from a sender of whom packets have verified. [TSS 9.4]
   Refusal open(net::Packet& packet, const Route& route, bool is_trimmed = false);
-  /// Of the packet that open() has just let through: none that its sender sealed later came before. False also where counters do not tell, which
-  /// is what `tsc_floor: off` says.
+  /// Of the packet that open() has just let through: none that its sender sealed later came before. False also of hints, and where counters
+  /// do not tell, which is what `tsc_floor: off` says.
   bool was_newest() const { return was_newest_; }
 
   /// Once a second: takes over changes of the domain and reserves counters.

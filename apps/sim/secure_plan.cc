@@ -63,6 +63,18 @@ tss::DomainConfig choose_domain(base::Rng& rng, HostId hosts) {
   return c;
 }
 
+/// With the specification's limits, see choose_profile(): a packet is lost also when it is cut and cannot be read, when so many overtake it that it
+/// passes for a replay, and when an attacker holds it back. And answers to copies that were faster than the network make it look shorter than it is:
+/// the window becomes too small for what has to go back before a peer has refused five times.
+void lose_nothing(SecurePlan& s, SimSpan round_trip) {
+  constexpr std::uint32_t kAsManyAsAreUnderWay = 4096;
+  s.domain.trim_hints = true;
+  s.hold_rate = 0;
+  s.attack_lag = SimSpan::from_ps(round_trip.ps() / 2);
+  if (s.domain.replay_window != 0)
+    s.domain.replay_window = std::max(s.domain.replay_window, kAsManyAsAreUnderWay);
+}
+
 }  // namespace
 
 /// Three in ten secured worlds are in server mode. Operations are turned to hosts of the other kind.
@@ -79,22 +91,6 @@ void Planner::choose_servers() {
   }
   limit_multi_receives();
 }
-
-namespace {
-
-/// With the specification's limits, see choose_profile(): a packet is lost also when it is cut and cannot be read, when so many overtake it that it
-/// passes for a replay, and when an attacker holds it back. And answers to copies that were faster than the network make it look shorter than it is:
-/// the window becomes too small for what has to go back before a peer has refused five times.
-void lose_nothing(SecurePlan& s, SimSpan round_trip) {
-  constexpr std::uint32_t kAsManyAsAreUnderWay = 4096;
-  s.domain.trim_hints = true;
-  s.hold_rate = 0;
-  s.attack_lag = SimSpan::from_ps(round_trip.ps() / 2);
-  if (s.domain.replay_window != 0)
-    s.domain.replay_window = std::max(s.domain.replay_window, kAsManyAsAreUnderWay);
-}
-
-}  // namespace
 
 /// A third of all worlds. Last, since it looks at what the others chose.
 void Planner::choose_security(bool with_servers) {
