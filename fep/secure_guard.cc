@@ -54,9 +54,8 @@ void SecureGuard::expect_behind(Peer& peer, Psn start) {
 
 bool SecureGuard::is_confirmed(const Opening& opening, Psn announced) {
   if (opening.start == announced) return true;
-  const Peer* peer = find(opening.source);
-  return tells(opening) && peer != nullptr && peer->expected &&
-         opening.start.is_at_or_after(*peer->expected);
+  if (Peer* peer = find(opening.source)) expect_behind(*peer, opening.start);
+  return false;
 }
 
 bool SecureGuard::may_wait(const net::FabricAddress& source) {
@@ -86,6 +85,10 @@ void SecureGuard::on_half_open_limit() {
 }
 
 // --- As initiator
+
+bool SecureGuard::knows_order() const {
+  return domain_.config().tsc_floor;
+}
 
 std::optional<Psn> SecureGuard::expected_by(const net::FabricAddress& target) {
   const Peer* peer = find(target);

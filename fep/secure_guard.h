@@ -23,6 +23,7 @@ class SecureGuard final : public pds::OpeningGuard {
   explicit SecureGuard(tss::SecureDomain& domain);
 
   Challenge on_opening(const Opening& opening) override;
+  bool knows_order() const override;
   bool is_confirmed(const Opening& opening, base::Psn announced) override;
   bool may_wait(const net::FabricAddress& source) override;
   void on_wait_over(const net::FabricAddress& source) override;

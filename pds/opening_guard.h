@@ -34,7 +34,8 @@ class OpeningGuard {
   // --- As target
   /// The first SYN of a PDC.
   virtual Challenge on_opening(const Opening& opening) = 0;
-  /// A SYN for a PDC whose challenge is `announced`: true when it starts as it was told to.
+  /// A SYN for a PDC whose challenge is `announced`: true when it starts there. The initiator of another one is told `announced`
+  /// (again), and moves: from then on nothing may open at the start that it leaves.
   virtual bool is_confirmed(const Opening& opening, base::Psn announced) = 0;
   /// Whether one more PDC of `source` may wait for the answer to its challenge; counted until
   /// on_wait_over(). Otherwise the SYN is refused as if the PDC table were full.
@@ -51,6 +52,8 @@ class OpeningGuard {
   virtual void on_half_open_limit() = 0;
 
   // --- As initiator
+  /// Whether RxPacket::is_overtaken tells anything.
+  virtual bool knows_order() const { return true; }
   /// What `target` said it expects, if it ever did.
   virtual std::optional<base::Psn> expected_by(const net::FabricAddress& target) = 0;
   /// `target` expects this from the next PDC. An older value than the one known must be ignored.

@@ -191,8 +191,9 @@ struct Pdc {
   std::uint32_t locks = 0;
   std::uint32_t share = base::kNoIndex;  ///< what the peer uses, over all its PDCs
   Psn start;
-  std::optional<Psn>
-      successor;  ///< secured target that is given up: where a PDC in its place has to start
+  /// Secured. Initiator: where it started before it was told another start. Target that is given up: where a PDC in its place has
+  /// to start.
+  std::optional<Psn> other_start;
   Psn close_psn;
   Instant last_syn_sent;
   Instant opened_at;   ///< target

@@ -2,16 +2,44 @@
 
 namespace uet::pds {
 
+namespace {
+
+/// PSNs that have left, from the start on.
+std::int32_t used(const Pdc& pdc) {
+  return pdc.tx.next.distance_from(pdc.start);
+}
+
+}  // namespace
+
 bool Renumbering::on_new_start(Instant now, Pdc& pdc, Psn start) {
-  constexpr std::uint8_t kNoLimit = 31;
   if (env_.guard == nullptr || pdc.state != PdcState::kCreating)
     return trace_.drop(now, DropReason::kReservedNack, 0, pdc.id, start), true;
+  // What a target expects grows: a little less is what it said before, and its answers to PSNs from there would pass for answers
+  // to ours.
+  const std::int32_t back = pdc.start.distance_from(start);
+  if (back >= 0 && back < std::max(used(pdc), 1))
+    return trace_.drop(now, DropReason::kStaleNack, 0, pdc.id, start), true;
+  return move(now, pdc, start);
+}
+
+// The target has opened where this PDC started before, and the word that moved it away was an old one. Unless the PSN was used there
+// too: then it may be the earlier start that was refused. [decision 166]
+bool Renumbering::on_invalid_syn(Instant now, Pdc& pdc, Psn psn) {
+  const auto stale = [&] { return trace_.drop(now, DropReason::kStaleNack, 0, pdc.id, psn), true; };
+  if (pdc.state != PdcState::kCreating || !pdc.other_start) return stale();
+  const std::int32_t ahead = psn.distance_from(*pdc.other_start);
+  if (ahead >= 0 && ahead < used(pdc)) return stale();
+  return move(now, pdc, *pdc.other_start);
+}
+
+bool Renumbering::move(Instant now, Pdc& pdc, Psn start) {
+  constexpr std::uint8_t kNoLimit = 31;
   const auto shift = static_cast<std::uint32_t>(start.distance_from(pdc.start));
-  if (shift == 0) return trace_.drop(now, DropReason::kStaleNack, 0, pdc.id, start), true;
   if (pdc.start_changes < kNoLimit) ++pdc.start_changes;
   if (config_.max_nack_retx_cnt < kNoLimit && pdc.start_changes > config_.max_nack_retx_cnt)
     return false;
 
+  pdc.other_start = pdc.start;
   TxHalf& tx = pdc.tx;
   RxHalf& rx = pdc.rx;
   for (Psn* psn : {&pdc.start, &tx.next, &tx.cack, &tx.left, &tx.rtx_from, &rx.edge, &rx.cack,

@@ -14,8 +14,12 @@ class Renumbering : Part {
 
   /// False when the target has wanted another start too often: the PDC has to end.
   [[nodiscard]] bool on_new_start(Instant now, Pdc& pdc, Psn start);
+  /// The target has the PDC from another start than the one that `psn` left with. False as above.
+  [[nodiscard]] bool on_invalid_syn(Instant now, Pdc& pdc, Psn psn);
 
  private:
+  bool move(Instant now, Pdc& pdc, Psn start);
+
   TxBlockPool& tx_blocks_;
   LossRecovery& loss_;
   Scheduler& scheduler_;

@@ -37,6 +37,10 @@ void NackIntake::on_packet(Instant now, const net::RxPacket& rx) {
   // Whatever the code: a PSN that is not outstanding changes nothing. [PDS 19 R7]
   if (!pdc->tx.is_outstanding(h.nack_psn) || tx_blocks_.at(pdc->tx.ring, h.nack_psn).is_acked())
     return drop(DropReason::kNackNotOutstanding, h.dpdcid, h.nack_psn);
+  // A PDC that has moved uses some of its PSNs again: what an earlier start was told is no word about this one. [decision 166]
+  if (h.nack_code == NackCode::kNewStartPsn && pdc->start_changes > 0 && rx.is_overtaken &&
+      env_.guard != nullptr && env_.guard->knows_order())
+    return drop(DropReason::kStaleNack, h.dpdcid, h.nack_psn);
   trace_.emit(now, EventId::kNackReceived, pdc->id, h.nack_psn,
               static_cast<std::uint64_t>(h.nack_code));
   env_.nack_counts.add(NackWay::kReceived, h.nack_code, pdc->ref());
@@ -82,10 +86,12 @@ void NackIntake::on_nack(Instant now, Pdc& pdc, const wire::PdsNack& nack, const
       trace_.drop(now, DropReason::kReservedNack, 0, pdc.id, nack.nack_psn);
       break;
     case Reaction::kFail:
-      // A SYN from before the PDC moved to another start met the one that was confirmed after it.
       if (nack.nack_code == NackCode::kInvalidSyn && pdc.start_changes > 0 &&
-          pdc.state != PdcState::kCloseAckWait)
-        return trace_.drop(now, DropReason::kStaleNack, 0, pdc.id, nack.nack_psn);
+          pdc.state != PdcState::kCloseAckWait) {
+        if (!renumbering_.on_invalid_syn(now, pdc, nack.nack_psn))
+          return closing_.fail(now, pdc, PdsError::kNackExhausted);
+        break;
+      }
       return on_fatal(now, pdc, nack, rule.error);
   }
   if (!table_.is_alive(ref)) return;

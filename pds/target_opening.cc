@@ -64,9 +64,9 @@ bool TargetOpening::is_given_up(Instant now, const Pdc& pdc, const Arrival& in) 
 // There the SYN may be a recorded one, so it has to come from a start that it is told first; until then the PDC stays.
 bool TargetOpening::may_replace(Instant now, Pdc& pdc, const Arrival& in) {
   if (env_.guard == nullptr) return true;
-  if (in.start() != pdc.successor) {
-    if (!pdc.successor) pdc.successor = Psn(env_.rng.next_u32());
-    nacks_.refuse(now, in, nullptr, Refusal::kChallenged, pdc.successor->value());
+  if (in.start() != pdc.other_start) {
+    if (!pdc.other_start) pdc.other_start = Psn(env_.rng.next_u32());
+    nacks_.refuse(now, in, nullptr, Refusal::kChallenged, pdc.other_start->value());
     return false;
   }
   closing_.fail(now, pdc, PdsError::kPeerSilent);

@@ -38,9 +38,7 @@ struct ScriptedGuard final : pds::OpeningGuard {
     if (is_random) return psn;
     return o.start.is_at_or_after(psn) ? Challenge{} : Challenge{psn};
   }
-  bool is_confirmed(const Opening& o, base::Psn announced) override {
-    return is_random ? o.start == announced : o.start.is_at_or_after(psn);
-  }
+  bool is_confirmed(const Opening& o, base::Psn announced) override { return o.start == announced; }
   std::optional<base::Psn> on_target_closed(const net::FabricAddress&, base::Psn start) override {
     if (is_random) return {};
     psn = base::serial_max(psn, start + 1);

@@ -57,6 +57,17 @@ TEST(SecureGuard, closing_after_a_challenge_opens_nothing_to_what_was_recorded) 
   EXPECT_TRUE(g.open(2, Psn(0x7fff'0000)));
 }
 
+/// Its initiator is told to move: a copy that comes when nothing waits any more must not open where it left.
+TEST(SecureGuard, start_that_is_refused_beside_a_challenge_opens_nothing_later) {
+  Guarded g;
+  EXPECT_EQ(g.guard.on_target_closed(host(2), Psn(99)), Psn(100));
+  const auto challenge = g.open(2, Psn(50));
+  EXPECT_EQ(challenge, Psn(100));
+  EXPECT_FALSE(g.guard.is_confirmed({host(2), 7, Psn(500)}, *challenge)) << "not as it was told";
+  EXPECT_EQ(g.open(2, Psn(500)), Psn(501));
+  EXPECT_TRUE(g.guard.is_confirmed({host(2), 7, Psn(100)}, *challenge));
+}
+
 /// Its message may have come another way since.
 TEST(SecureGuard, overtaken_syn_is_challenged_also_under_fresh_keys) {
   Guarded g;

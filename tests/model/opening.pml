@@ -14,6 +14,10 @@
  * may turn out to be lost, on which its message goes again on another one: a write, which may be carried out twice until the initiator knows that it
  * was, and never after. The initiator numbers what it seals.
  *
+ * HELD: nothing is lost, but the attacker keeps one packet of the target back as long as he likes. When all packets have been answered the initiator
+ * is where the target is: else its message would go again. NO_WAY_BACK: it stays away from a start that it was moved from, though the target says
+ * that it is not where the initiator is now.
+ *
  * Build options flip one rule each; every one of them must be caught (run.sh checks that):
  *   NO_GUARD         a SYN opens at once, whatever its start
  *   NO_FLOOR_AT_CLOSE  the target does not raise the expected PSN when a context closes
@@ -21,6 +25,7 @@
  *   TRUST_THE_KNOWN  a target that restarted challenges a source once, and then expects a PSN of it
  *   ANY_CONFIRMS     while a challenge is unanswered, a SYN with any start confirms it
  *   TRUST_OVERTAKEN  (with RENEWED) the target takes no notice of the order in which packets were sealed
+ *   HEED_OLD_WORDS   (with HELD and NO_WAY_BACK) what the target said before moves the initiator away from where it has been moved to
  *   STALE_IS_FATAL   INVALID_SYN for a SYN of before the challenge ends the initiator's context, and its message goes again
  */
 #ifndef METHOD
@@ -40,6 +45,14 @@
 #endif
 #ifndef RESTARTS
 #define RESTARTS 1   /* of the target */
+#endif
+#ifdef HELD
+#define BACK 12
+#else
+#define BACK 2
+#endif
+#ifndef EXPIRIES
+#define EXPIRIES 1
 #endif
 #ifndef LOW
 #define LOW 0         /* a challenge before all others, such as 90; 0: there is none */
@@ -70,8 +83,15 @@ mtype = { SYN, CLOSE, ACK, NEW_START, INVALID_SYN, LOST, CLOSED_ACK };
 
 /* type, message, start, number */
 chan forward = [2] of { mtype, byte, byte, byte };
-/* type, message, value: required start, or expected PSN */
-chan back = [2] of { mtype, byte, byte };
+/* type, message, value: required start, expected PSN or refused start; number */
+chan back = [BACK] of { mtype, byte, byte, byte };
+#ifdef HELD
+#define SAY(type, m, value) said++; back!type, m, value, said
+#define HEAR(number) if :: number > heard -> heard = number :: else -> skip fi
+#else
+#define SAY(type, m, value) back!type, m, value, 0
+#define HEAR(number) skip
+#endif
 
 byte delivered[MESSAGES];     /* to this life of the target */
 bool finished[MESSAGES];      /* the initiator knows that it was delivered */
@@ -81,8 +101,20 @@ byte recorded_message[RECORDS], recorded_start[RECORDS], recorded_number[RECORDS
 byte sealed = 0;
 byte next_random = 100, next_low = LOW;
 byte restarts = RESTARTS;
-byte expiries = 1;       /* challenges that New_PDC_Time may end */
+byte expiries = EXPIRIES;       /* challenges that New_PDC_Time may end */
 bool over = false;
+#ifdef HEED_OLD_WORDS
+#define IS_OLD false
+#else
+#define IS_OLD (word < heard)
+#endif
+bool holds = false;      /* the attacker keeps a packet of the target back */
+#ifdef HELD
+byte said = 0;
+#define NOTHING_WAS_LOST assert(false)
+#else
+#define NOTHING_WAS_LOST skip
+#endif
 
 /* Sealed and recorded, and carried or lost. */
 inline send_syn(message, start) {
@@ -92,14 +124,18 @@ inline send_syn(message, start) {
      recorded_message[records] = message; recorded_start[records] = start; recorded_number[records] = number; records++
   :: else -> skip
   fi;
+#ifdef HELD
+  forward!SYN, message, start, number
+#else
   if
   :: nfull(forward) -> forward!SYN, message, start, number
   :: true -> skip
   fi
+#endif
 }
 
 proctype Initiator() {
-  byte message = 0, id, start, told = 1, left, value, m, number;
+  byte message = 0, id, start, former, told = 1, left, value, m, number, word, heard = 0;
   bool moved, done;
   do
   :: message < MESSAGES ->
@@ -107,14 +143,22 @@ proctype Initiator() {
      send_syn(id, start);
      do
      :: !done && left > 0 -> left--; send_syn(id, start)
-     :: back?NEW_START, m, value ->
+     :: back?NEW_START, m, value, word ->
         if
-        :: !done && m == id && value != start ->   /* in CREATING, for what is outstanding */
-           start = value; moved = true; send_syn(id, start)
+        :: !done && m == id && value != start && !(moved && IS_OLD) ->   /* in CREATING, for what is outstanding */
+           former = start; start = value; moved = true; send_syn(id, start)
         :: else -> skip
-        fi
-     :: back?INVALID_SYN, m, value ->
+        fi;
+        HEAR(word)
+     :: back?INVALID_SYN, m, value, word ->
+        HEAR(word);
         if
+#ifdef HELD
+#ifndef NO_WAY_BACK
+        :: !done && m == id && moved && value == start ->   /* the target has opened where this context was before */
+           start = former; former = value; send_syn(id, start)
+#endif
+#endif
 #ifdef STALE_IS_FATAL
         :: !done && m == id && id < MESSAGES ->      /* the message goes again on another context */
            id = message + MESSAGES; start = start + 3; moved = false; send_syn(id, start)
@@ -124,16 +168,16 @@ proctype Initiator() {
 #endif
         :: else -> skip
         fi
-     :: back?LOST, m, value ->
+     :: back?LOST, m, value, word ->
         if
         :: !done && m == id && !moved && id < MESSAGES ->
            id = message + MESSAGES; start = start + 3; send_syn(id, start)
         :: else -> skip
         fi
-     :: back?ACK, m, value -> if :: m == id -> done = true; finished[message] = true :: else -> skip fi
-     :: back?CLOSED_ACK, m, value -> if :: m == id && done -> if :: value > told -> told = value :: else -> skip fi; break :: else -> skip fi
+     :: back?ACK, m, value, word -> HEAR(word); if :: m == id && value == start -> done = true; finished[message] = true :: else -> skip fi
+     :: back?CLOSED_ACK, m, value, word -> HEAR(word); if :: m == id && done -> if :: value > told -> told = value :: else -> skip fi; break :: else -> skip fi
      :: done && empty(forward) -> SEAL_CLOSE; forward!CLOSE, id, start, number
-     :: !done && left == 0 && empty(forward) && empty(back) -> goto gave_up   /* retries are used up: an error, not a copy */
+     :: !done && left == 0 && empty(forward) && empty(back) && !holds -> NOTHING_WAS_LOST; goto gave_up   /* retries are used up: an error, not a copy */
      od;
      message++
   :: else -> break
@@ -142,7 +186,7 @@ gave_up:
   over = true;
 end_drain:
   do
-  :: back?_, _, _ -> skip
+  :: back?_, _, _, _ -> skip
   od
 }
 
@@ -159,13 +203,13 @@ end_wait:
        m = 0;
 #ifdef RENEWED
        if
-       :: nfull(back) -> if :: m = 0 :: m = MESSAGES - 1 fi; back!LOST, m, 0
+       :: nfull(back) -> if :: m = 0 :: m = MESSAGES - 1 fi; SAY(LOST, m, 0)
        :: true -> skip
        fi
 #endif
      }
   :: expiries > 0 && announced[0] != UNKNOWN -> expiries--; announced[0] = UNKNOWN   /* New_PDC_Time */
-  :: forward?type, m, s, number -> atomic {
+  :: atomic { forward?type, m, s, number ->
      if
      :: type == CLOSE && open_start[m] == s ->
         open_start[m] = UNKNOWN;
@@ -175,13 +219,13 @@ end_wait:
         :: else -> skip
         fi;
 #endif
-        if :: nfull(back) -> back!CLOSED_ACK, m, (expected == UNKNOWN -> 1 : expected) :: full(back) -> skip fi
+        if :: nfull(back) -> SAY(CLOSED_ACK, m, (expected == UNKNOWN -> 1 : expected)) :: full(back) -> skip fi
      :: type == CLOSE && open_start[m] != s ->   /* INV_DPDCID: closed before */
-        if :: nfull(back) -> back!CLOSED_ACK, m, 0 :: full(back) -> skip fi
+        if :: nfull(back) -> SAY(CLOSED_ACK, m, 0) :: full(back) -> skip fi
      :: type == SYN && open_start[m] != UNKNOWN ->
         if
-        :: open_start[m] == s -> if :: nfull(back) -> back!ACK, m, 0 :: full(back) -> skip fi
-        :: else -> if :: nfull(back) -> back!INVALID_SYN, m, 0 :: full(back) -> skip fi
+        :: open_start[m] == s -> if :: nfull(back) -> SAY(ACK, m, s) :: full(back) -> skip fi
+        :: else -> if :: nfull(back) -> SAY(INVALID_SYN, m, s) :: full(back) -> skip fi
         fi
      :: type == SYN && open_start[m] == UNKNOWN ->
 #ifdef NO_GUARD
@@ -192,7 +236,11 @@ end_wait:
 #ifdef ANY_CONFIRMS
            accepts = true
 #else
-           accepts = (s == announced[m] || (METHOD == 0 && TRUSTED && NEWEST && expected != UNKNOWN && s >= expected))
+           accepts = (s == announced[m]);
+           if   /* the initiator leaves that start */
+           :: !accepts && METHOD == 0 && (expected == UNKNOWN || s + 1 > expected) -> expected = s + 1
+           :: else -> skip
+           fi
 #endif
         :: announced[m] == UNKNOWN ->
 #ifdef TRUST_STRANGERS
@@ -211,7 +259,7 @@ end_wait:
 #else
            assert(delivered[m % MESSAGES] == 1 && !finished[m % MESSAGES]);
 #endif
-           if :: nfull(back) -> back!ACK, m, 0 :: full(back) -> skip fi
+           if :: nfull(back) -> SAY(ACK, m, s) :: full(back) -> skip fi
         :: else ->
            if
            :: announced[m] == UNKNOWN && METHOD == 0 && TRUSTED && NEWEST && expected != UNKNOWN -> announced[m] = expected
@@ -228,7 +276,7 @@ end_wait:
               fi
            :: else -> skip
            fi;
-           if :: nfull(back) -> back!NEW_START, m, announced[m] :: full(back) -> skip fi
+           if :: nfull(back) -> SAY(NEW_START, m, announced[m]) :: full(back) -> skip fi
         fi
      fi;
      if :: number > newest -> newest = number :: else -> skip fi }
@@ -252,9 +300,22 @@ end_idle:
   od
 }
 
+#ifdef HELD
+/* Keeps one packet of the target back, until later ones have come. */
+proctype Holder() {
+  byte m, value, word;
+end_holder:
+  atomic { back?NEW_START, m, value, word -> holds = true };
+  atomic { back!NEW_START, m, value, word -> holds = false }
+}
+#endif
+
 init {
   atomic {
     byte m;
     for (m : 0 .. IDS - 1) { open_start[m] = UNKNOWN; announced[m] = UNKNOWN }
+#ifdef HELD
+    run Holder();
+#endif
     run Initiator(); run Target(); run Attacker() }
 }

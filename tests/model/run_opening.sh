@@ -32,11 +32,14 @@ run expected_start 0
 run expected_start_and_low_challenge 0 -DLOW=90 -DRECORDS=2 -DREPLAYS=1
 run challenge 0 -DMETHOD=1
 run keys_of_while_the_target_was_away 0 -DRENEWED -DRECORDS=2 -DREPLAYS=1
+run words_held_back 0 -DHELD -DMETHOD=1 -DMESSAGES=1 -DREPLAYS=1 -DRESTARTS=0
+run words_held_back_and_no_way_back 0 -DHELD -DMETHOD=1 -DMESSAGES=1 -DREPLAYS=1 -DRESTARTS=0 -DNO_WAY_BACK
 run finds_missing_guard 1 -DNO_GUARD
 run finds_missing_floor 1 -DNO_FLOOR_AT_CLOSE
 run finds_trust_in_strangers 1 -DTRUST_STRANGERS
 run finds_trust_in_the_known 1 -DTRUST_THE_KNOWN -DLOW=90 -DRECORDS=2 -DREPLAYS=1
 run finds_trust_in_what_was_overtaken 1 -DRENEWED -DRECORDS=2 -DREPLAYS=1 -DTRUST_OVERTAKEN
 run finds_any_start_confirms 1 -DMETHOD=1 -DANY_CONFIRMS
+run finds_old_word_that_is_heeded 1 -DHELD -DMETHOD=1 -DMESSAGES=1 -DREPLAYS=1 -DRESTARTS=0 -DNO_WAY_BACK -DHEED_OLD_WORDS
 run finds_fatal_answer_to_stale_syn 1 -DSTALE_IS_FATAL
 [ "$failed" = 0 ]

@@ -246,7 +246,7 @@ void World::put_on_link(int from, net::TxPacket packet) {
 }
 
 void World::inject_bytes(int to, const net::FabricAddress& source,
-                         std::span<const std::uint8_t> bytes, std::uint8_t tos) {
+                         std::span<const std::uint8_t> bytes, std::uint8_t tos, bool is_overtaken) {
   net::RxPacket rx;
   rx.packet = host(to).pool.allocate();
   ASSERT_TRUE(rx.packet);
@@ -255,6 +255,7 @@ void World::inject_bytes(int to, const net::FabricAddress& source,
   rx.destination = host(to).address;
   rx.entropy = 0xbeef;
   rx.tos.value = tos;
+  rx.is_overtaken = is_overtaken;
   host(to).pds->on_packet(now_, std::move(rx));
 }
 

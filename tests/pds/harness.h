@@ -231,8 +231,9 @@ class World {
     if (!body.empty()) std::memcpy(bytes.data() + H::kSize, body.data(), body.size());
     inject_bytes(to, source, bytes, tos);
   }
+  /// `is_overtaken`: as RxPacket has it.
   void inject_bytes(int to, const net::FabricAddress& source, std::span<const std::uint8_t> bytes,
-                    std::uint8_t tos = 0);
+                    std::uint8_t tos = 0, bool is_overtaken = false);
 
   std::vector<Seen> log;
   std::vector<Seen> sent(int from, std::function<bool(const Seen&)> match) const;

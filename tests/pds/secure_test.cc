@@ -15,6 +15,7 @@ struct FakeGuard final : OpeningGuard {
   std::map<std::uint64_t, Psn> expected;  // as target, by initiator
   std::map<std::uint64_t, Psn> told;      // as initiator, by target
   int limits_reached = 0;
+  bool has_order = true;
 
   Psn expected_of(const net::FabricAddress& a) {
     return expected.try_emplace(a.hash(), 1).first->second;
@@ -24,16 +25,14 @@ struct FakeGuard final : OpeningGuard {
     if (o.start.is_at_or_after(expected_of(o.source))) return {};
     return expected_of(o.source);
   }
-  bool is_confirmed(const Opening& o, Psn announced) override {
-    return method == Method::kRandom ? o.start == announced
-                                     : o.start.is_at_or_after(expected_of(o.source));
-  }
+  bool is_confirmed(const Opening& o, Psn announced) override { return o.start == announced; }
   std::optional<Psn> on_target_closed(const net::FabricAddress& source, Psn start) override {
     if (method == Method::kRandom) return {};
     Psn& e = expected[source.hash()];
     return e = serial_max(e, start + 1);
   }
   void on_half_open_limit() override { ++limits_reached; }
+  bool knows_order() const override { return has_order; }
   std::optional<Psn> expected_by(const net::FabricAddress& target) override {
     const auto at = told.find(target.hash());
     return at == told.end() ? std::nullopt : std::optional<Psn>(at->second);
@@ -124,6 +123,84 @@ TEST(Secure, syn_of_before_the_challenge_that_comes_last_ends_nothing) {
   EXPECT_EQ(x.w.host(1).ses.delivered.size(), 5u);
   EXPECT_TRUE(x.w.host(0).ses.failures.empty());
   EXPECT_EQ(x.w.host(1).pds->gauges().pdcs_open, 1u);
+}
+
+/// What a target says to the packet with `psn` of PDC `pdcid`.
+wire::PdsNack new_start(Psn psn, std::uint16_t pdcid, Psn start) {
+  wire::PdsNack n;
+  n.nack_code = NackCode::kNewStartPsn;
+  n.nack_psn = psn;
+  n.payload = start.value();
+  n.dpdcid = pdcid;
+  return n;
+}
+
+// It has delivered what came from there: where the initiator failed, or was challenged anew, it would be delivered again.
+TEST(Secure, target_that_opened_at_the_start_before_is_found_again) {
+  Secured x(Method::kRandom);
+  bool lose_acks = true;
+  x.w.add_rule([&](const Seen& s, Fate& f) { f.drop = lose_acks && s.is_ack(); });
+  x.w.send(0, 1, 5);
+  x.w.run_for(us(30));
+  ASSERT_EQ(x.w.host(1).ses.delivered.size(), 5u);
+  const Seen last = x.w.requests(0).back();
+  x.w.inject(0, x.w.host(1).address, new_start(last.psn, last.spdcid, Psn(77'000)));
+  lose_acks = false;
+  x.w.run_until_quiet();
+  EXPECT_EQ(x.w.nacks(1).back().code, NackCode::kInvalidSyn);
+  EXPECT_EQ(x.w.requests(0).back().psn, last.psn);
+  EXPECT_EQ(x.w.host(1).ses.delivered.size(), 5u);
+  EXPECT_EQ(x.w.host(0).ses.responses.size(), 5u);
+  EXPECT_TRUE(x.w.host(0).ses.failures.empty());
+  EXPECT_EQ(x.w.host(0).count(EventId::kTimeout), 0u);
+}
+
+/// One whose target has told it where to start, and waits for it there.
+class SecureMoved : public testing::Test {
+ protected:
+  SecureMoved() {
+    x.w.add_rule([&](const Seen& s, Fate& f) { f.drop = s.is_request() && s.retx; });
+    x.w.send(0, 1, 5);
+    x.w.run_for(us(30));
+    last = x.w.requests(0).back();
+    EXPECT_EQ(last.psn, x.guard[1].next_challenge + 4);
+  }
+  /// Tells the initiator that the target wants another start.
+  void tell(Psn start, bool is_overtaken) {
+    const wire::PdsNack nack = new_start(last.psn, last.spdcid, start);
+    std::array<std::uint8_t, wire::PdsNack::kSize> bytes;
+    wire::emit(nack, bytes.data());
+    x.w.inject_bytes(0, x.w.host(1).address, bytes, 0, is_overtaken);
+  }
+  Secured x{Method::kRandom};
+  Seen last;
+};
+
+// Some of its PSNs may be the same as before it moved.
+TEST_F(SecureMoved, older_word_does_not_move_it_again) {
+  tell(Psn(77'000), true);
+  EXPECT_EQ(x.w.host(0).drops(DropReason::kStaleNack), 1u);
+  x.w.clear_rules();
+  x.w.run_until_quiet();
+  EXPECT_EQ(x.w.requests(0).back().psn, last.psn);
+  EXPECT_EQ(x.w.host(1).ses.delivered.size(), 5u);
+}
+
+TEST_F(SecureMoved, word_of_unknown_age_moves_it_again) {
+  x.guard[0].has_order = false;
+  tell(Psn(77'000), true);
+  x.w.run_for(us(1));
+  EXPECT_EQ(x.w.requests(0).back().psn, Psn(77'004));
+}
+
+// Answers to PSNs from there would pass for answers to its own.
+TEST_F(SecureMoved, start_among_its_own_psns_or_just_before_them_is_an_old_one) {
+  const Psn start = last.psn - 4;
+  for (const std::int32_t back : {0, 1, 4}) tell(start - back, false);
+  EXPECT_EQ(x.w.host(0).drops(DropReason::kStaleNack), 3u);
+  tell(start - 5, false);
+  x.w.run_for(us(1));
+  EXPECT_EQ(x.w.requests(0).back().psn, start - 1);
 }
 
 // Covers: TSS-T45
