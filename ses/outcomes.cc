@@ -309,6 +309,8 @@ void Outcomes::on_error(Instant now, TxOp& op, pds::PdsError error) {
   const bool was_out = !op.waits_for_target;  // else the caller goes through the list of all
   leave_carrier(now, op, true);
   if (error == pds::PdsError::kPeerLost) op.peer_was_lost = true;
+  // The target has said that it did not take the message: what was still unanswered of it changes nothing.
+  if (op.semantic == Semantic::kError && wants_retry(op)) return retry(now, op);
   op.fail(code_for(error));
   const bool is_wanted = op.fills_gap || (op.endpoint != nullptr && !op.cancelled);
   const bool repeat = may_repeat(op, error) && is_wanted &&

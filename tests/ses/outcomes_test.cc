@@ -87,6 +87,20 @@ TEST_F(OutcomesTest, on_error__a_send_is_repeated_only_where_nothing_can_have_ar
   EXPECT_EQ(end(), ReturnCode::kUndeliverable);
 }
 
+// Its PDC ended before all its packets were answered, but one answer was enough.
+TEST_F(OutcomesTest, on_error__what_was_refused_for_now_is_sent_again) {
+  TxOp& op = send(2048);
+  op.answered = 1;
+  op.fail(ReturnCode::kNoMatch);
+  outcomes.on_error(now, op, pds::PdsError::kNackExhausted);
+  EXPECT_EQ(op.state, OpState::kBackoff);
+  queues.pop_expired(queues.next_deadline());
+  op.answered = 1;
+  op.fail(ReturnCode::kPermViolation);
+  outcomes.on_error(now, op, pds::PdsError::kNackExhausted);
+  EXPECT_EQ(end(), ReturnCode::kPermViolation);
+}
+
 TEST_F(OutcomesTest, on_error__a_write_without_notice_may_be_repeated) {
   TxOp& op = write(2048);
   op.answered = 1;
