@@ -84,6 +84,12 @@ Duration time_of_packet(const cc::CcConfig& config) {
   return config.link_rate.time_for(config.mtu_bytes) * config.planes;
 }
 
+bool is_ack(std::uint8_t pds_type) {
+  using wire::PdsType;
+  const auto type = static_cast<PdsType>(pds_type);
+  return type == PdsType::kAck || type == PdsType::kAckCc || type == PdsType::kAckCcx;
+}
+
 /// How long one of several ports that is busy is left alone: until it can have sent a packet, and twice as long each time that it is busy
 /// still, up to kPortRetry. Pause frames of a switch may hold it for milliseconds.
 struct PlanePause {
@@ -133,6 +139,7 @@ struct Fep::Impl {
   void finish(Instant now, std::size_t count);
   bool loop(Instant now, net::TxPacket& tx);
   void seal(Instant now, net::TxPacket& tx);
+  void put_acks_last();
   bool flush(Instant now);
 
   const FepConfig config;
@@ -150,6 +157,8 @@ struct Fep::Impl {
   // burst.
   std::vector<net::TxPacket> outgoing;
   std::size_t outgoing_first = 0, outgoing_last = 0;
+  std::size_t leading_acks = 0;      ///< of the burst that was filled last
+  bool holds_acks = false;           ///< since hold_acks()
   base::Ring<net::RxPacket> looped;  ///< packets to our own address, delivered in the next turn
   Planes planes;                     ///< where a packet may leave now
   const bool port_merges;            ///< packets to one path in a row travel as one
@@ -228,6 +237,7 @@ bool Fep::Impl::transmit(Instant now) {
   if (outgoing_first == outgoing_last) {
     fill(now);
     integrity.seal_pending();
+    if (std::exchange(holds_acks, false)) put_acks_last();
     did |= flush(now);
   }
   // Told when it begins: a port without a link holds its packets back turn by turn, for as long as the peer is not there.
@@ -241,7 +251,7 @@ bool Fep::Impl::transmit(Instant now) {
 /// Has packets built, as many as may leave at once. A packet is built only when there is a place
 /// for it.
 void Fep::Impl::fill(Instant now) {
-  outgoing_first = outgoing_last = 0;
+  outgoing_first = outgoing_last = leading_acks = 0;
   more_to_send = false;
   const bool was_waiting = std::exchange(awaited_planes, 0u) != 0;
   if (!pds.may_have_packets()) return;
@@ -315,7 +325,15 @@ void Fep::Impl::seal(Instant now, net::TxPacket& tx) {
     return tx.packet.reset();
   }
   trace.emit(now, EventId::kPacketSent, 0, {}, tx.packet.full_size(), pds_type);
+  if (leading_acks == outgoing_last && is_ack(pds_type)) ++leading_acks;
   ++outgoing_last;
+}
+
+/// What the application wants to be on its way goes before what it did not hurry.
+void Fep::Impl::put_acks_last() {
+  const auto begin = outgoing.begin();
+  const auto at = [&](std::size_t i) { return begin + static_cast<std::ptrdiff_t>(i); };
+  std::rotate(begin, at(leading_acks), at(outgoing_last));
 }
 
 bool Fep::Impl::flush(Instant now) {
@@ -336,6 +354,11 @@ Fep::Fep(const FepConfig& config, net::Port& port, base::Rng& rng, base::Trace& 
 Fep::~Fep() = default;
 
 bool Fep::turn(Instant now) {
+  const bool did = take_in(now);
+  return impl_->transmit(now) || did;
+}
+
+bool Fep::take_in(Instant now) {
   Impl& f = *impl_;
   f.last_turn = now;
   bool did = f.receive_looped(now);
@@ -348,8 +371,14 @@ bool Fep::turn(Instant now) {
     f.turns_without_deadlines = 0;
     did |= f.run_deadlines(now);
   }
-  did |= f.transmit(now);
   return did;
+}
+
+bool Fep::hold_acks() {
+  Impl& f = *impl_;
+  const bool has_packets = f.outgoing_first != f.outgoing_last || f.more_to_send;
+  f.holds_acks = !has_packets && f.pds.has_only_acks();
+  return f.holds_acks;
 }
 
 bool Fep::transmit(Instant now) {
@@ -358,7 +387,7 @@ bool Fep::transmit(Instant now) {
 
 Instant Fep::next_deadline() const {
   const Impl& f = *impl_;
-  if (!f.looped.is_empty() || f.packets_wait) return f.last_turn;
+  if (!f.looped.is_empty() || f.packets_wait || f.holds_acks) return f.last_turn;
   Instant next =
       std::min({f.port.next_deadline(), f.pds.next_deadline(), f.ses.next_deadline(), f.keys_due});
   if (f.outgoing_first != f.outgoing_last) return std::min(next, f.last_turn + kPortRetry);

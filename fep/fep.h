@@ -44,6 +44,11 @@ class Fep {
 
   /// One turn: receive a burst, timers, send what may leave. Returns true when something happened.
   bool turn(Instant now);
+  /// A turn but for its last part, for a caller that goes on with transmit() or hold_acks().
+  bool take_in(Instant now);
+  /// When nothing waits to be sent but ACKs of one PDC, they wait for the next turn or transmit(), and leave behind the Requests
+  /// that are there by then. False: there is something else, or nothing.
+  bool hold_acks();
   /// Only the last part of a turn: sends what may leave. For a caller that has just posted something and
   /// wants it on its way without paying for a look at the port.
   bool transmit(Instant now);

@@ -71,6 +71,12 @@ void Engine::on_packet(Instant now, net::RxPacket& rx) {
   shared_.room.settle(now);
 }
 
+bool Engine::has_only_acks() const {
+  return shared_.scheduler.has_only_acks() && shared_.nacks.is_empty() &&
+         shared_.built.is_empty() && uud_.is_idle() && rudi_.is_idle() &&
+         !shared_.room.has_new_room();
+}
+
 // Control packets first: they are small, they open windows, and need no permission of congestion control.
 std::size_t Engine::poll_transmit(Instant now, std::span<net::TxPacket> out,
                                   std::uint8_t free_planes) {

@@ -28,6 +28,7 @@ class Engine {
     return !shared_.scheduler.is_idle() || !shared_.nacks.is_empty() || !shared_.built.is_empty() ||
            !uud_.is_idle() || !rudi_.is_idle() || shared_.room.has_new_room();
   }
+  bool has_only_acks() const;
   void on_planes_changed(Instant now, std::uint8_t up);
   void on_deadline(Instant now);
   Instant next_deadline() const;

@@ -47,6 +47,9 @@ std::size_t Pds::poll_transmit(Instant now, std::span<net::TxPacket> out,
 bool Pds::may_have_packets() const {
   return impl_->may_have_packets();
 }
+bool Pds::has_only_acks() const {
+  return impl_->has_only_acks();
+}
 bool Pds::has_unpolled_packets() const {
   return impl_->has_unpolled_packets();
 }

@@ -264,6 +264,8 @@ class Pds final : public Carrier {
                             std::uint8_t free_planes = 1);
   /// False when poll_transmit() would find nothing, which is so in most turns of an endpoint. True promises no packet.
   bool may_have_packets() const;
+  /// Nothing waits to be sent but ACKs of one PDC, and at least one does.
+  bool has_only_acks() const;
   /// SES asked for something since poll_transmit() was called: the loop is to be turned now, and not at next_deadline().
   bool has_unpolled_packets() const;
   /// A port lost its link or has it again: bit set of those that have one.

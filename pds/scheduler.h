@@ -35,6 +35,11 @@ class Scheduler {
   PdcControlList& control() { return control_; }
   const PdcControlList& control() const { return control_; }
   bool is_idle() const { return control_.empty() && ready_.empty(); }
+  /// No data, no control packets, and ACKs of one PDC.
+  bool has_only_acks() const {
+    return ready_.empty() && !control_.empty() && &control_.front() == &control_.back() &&
+           control_.front().pending_control == 0;
+  }
 
   // --- Timers
   void set_timer(Pdc& pdc, PdcTimer timer, Instant when) {

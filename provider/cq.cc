@@ -142,6 +142,7 @@ int Cq::close() {
 void Cq::push(const CqEntry& entry) {
   if (!ring_.push(entry)) overrun_.store(true, std::memory_order_relaxed);
   wait_.signal();
+  worker_.note_completion();
 }
 
 /// What was lost is not known: the application hears of it when it has taken what is there.

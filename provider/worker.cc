@@ -210,7 +210,7 @@ void Worker::stop_all() {
 }
 
 bool Worker::turn_at(base::Instant now) {
-  note_application();
+  note_call(now);
   return turn_loop(now);
 }
 
@@ -222,24 +222,47 @@ void Worker::poll() {
     return;
   }
   const base::Instant now = clock_now();
-  if (!courtesy_.is_due(now, turn_at(now))) return;
+  if (!courtesy_.is_due(now, turn_for_poll(now))) return;
   held.unlock();
   sched_yield();
   if (held.try_lock()) courtesy_.back(now, clock_now());
 }
 
+/// The caller sees its completions before ACKs leave, where it is known to be back soon. Should it not be, the thread sends them.
+bool Worker::turn_for_poll(base::Instant now) {
+  note_call(now);
+  has_completion_ = false;
+  bool did = fep_->take_in(now);
+  // A thread that sleeps on behalf of the loop would be woken for what waits.
+  const bool may_wait = has_completion_ && delayed_acks_.may_wait(now) && thread_ != nullptr &&
+                        !has_sleepers();
+  if (!may_wait || !fep_->hold_acks()) did |= fep_->transmit(now);
+  after_turn(now, did);
+  return did;
+}
+
 bool Worker::turn_loop(base::Instant now) {
   const bool did = fep_->turn(now);
+  after_turn(now, did);
+  return did;
+}
+
+void Worker::after_turn(base::Instant now, bool did) {
   // Of what peers wrote without a completion here, nothing stays behind.
   if (did && !devices_.empty()) devices_.settle();
   if (path_log_ != nullptr) path_log_->on_turn(now, *fep_);
   if (did) loop_progress_.signal();
-  return did;
 }
 
 void Worker::after_post(base::Instant now) {
-  note_application();
+  note_call(now);
   fep_->transmit(now);
+}
+
+/// The application calls, and what it caused leaves.
+void Worker::note_call(base::Instant now) {
+  note_application();
+  delayed_acks_.on_call(now);
 }
 
 /// The application polls. Ends a long sleep of the progress thread: the deadline that it sleeps until may be stale.

@@ -19,6 +19,7 @@
 #include "lib/base/trace.h"
 #include "provider/clock.h"
 #include "provider/courtesy.h"
+#include "provider/delayed_acks.h"
 #include "provider/device.h"
 #include "provider/last_words.h"
 #include "provider/left_work.h"
@@ -89,6 +90,8 @@ class Worker {
   void after_post(base::Instant now);
   /// The application changed something that may bring deadlines nearer.
   void note_application();
+  /// A queue has something new for the application.
+  void note_completion() { has_completion_ = true; }
   /// Has `work` carried out before the lock is free again, and after what is being carried out now.
   void leave_for_unlock(LeftWork& work) {
     left_.push(work);
@@ -132,6 +135,9 @@ class Worker {
   bool start(const PortChoice& choice, std::uint32_t job, std::string& error);
 
   bool turn_loop(base::Instant now);
+  bool turn_for_poll(base::Instant now);
+  void note_call(base::Instant now);
+  void after_turn(base::Instant now, bool did);
   /// Gives the lock up and sleeps until packets may have arrived, `object` changed, `end`
   /// has come or the loop has something to do, also something that other threads give it meanwhile;
   /// the caller then turns it. The progress thread leaves the loop to sleepers.
@@ -164,6 +170,8 @@ class Worker {
   LoopSleepers sleepers_;                            ///< these
   WaitObject loop_progress_{FI_WAIT_NONE};           ///< the loop did something
   Courtesy courtesy_;
+  DelayedAcks delayed_acks_;
+  bool has_completion_ = false;  ///< since the latest turn_for_poll() began
 };
 
 inline void WorkerLock::unlock() {

@@ -34,16 +34,24 @@ void ReceiveBatch::expect(std::size_t packet_bytes) {
   armed_ = used_ = 0;
 }
 
-bool ReceiveBatch::receive(int socket, std::size_t wanted) {
+bool ReceiveBatch::receive(Instant now, int socket, std::size_t wanted) {
   if (next_piece_ != piece_) expect(next_piece_);
+  const std::size_t most = is_lull(now) ? 1 : kMessages;
   messages_ = current_ = 0;
-  const std::size_t ready = prepare(std::min(wanted, kMessages));
-  if (ready == 0) return false;
+  asked_at_ = now;
+  asked_ = prepare(std::min(wanted, most));
+  if (asked_ == 0) return false;
   const int got =
-      recvmmsg(socket, headers_.data(), static_cast<unsigned>(ready), MSG_DONTWAIT, nullptr);
+      recvmmsg(socket, headers_.data(), static_cast<unsigned>(asked_), MSG_DONTWAIT, nullptr);
   if (got <= 0) return false;
   messages_ = used_ = static_cast<std::size_t>(got);
-  return messages_ == ready;
+  return messages_ == asked_ && most != 1;
+}
+
+/// The next message is not expected to have another one behind it. After a pause, whatever came meanwhile is there.
+bool ReceiveBatch::is_lull(Instant now) const {
+  constexpr base::Duration kPause = base::Duration::from_us(20);
+  return messages_ <= 1 && messages_ < asked_ && now - asked_at_ < kPause;
 }
 
 /// Makes messages ready to be received into, which most of them still are; for how many is limited by the pool. What the

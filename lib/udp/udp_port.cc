@@ -86,7 +86,7 @@ std::size_t UdpPort::receive(Instant now, std::span<net::RxPacket> out) {
   for (std::size_t seen = 0; n < out.size() && seen < out.size();) {
     if (received_.is_empty()) {
       if (!may_have_more) break;
-      may_have_more = received_.receive(sockets_.receiver.fd(), out.size() - n);
+      may_have_more = received_.receive(now, sockets_.receiver.fd(), out.size() - n);
       if (received_.is_empty()) break;
     }
     ++seen;

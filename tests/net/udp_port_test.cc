@@ -91,6 +91,33 @@ TEST_F(UdpPortTest, send__delivers_with_tos_and_source_port) {
   EXPECT_EQ(a->pool().available(), a->pool().capacity());
 }
 
+// Who polls a quiet port wants the one packet that comes, and pays for no look behind it.
+TEST_F(UdpPortTest, receive__takes_one_in_a_lull_and_all_behind_it_or_after_a_pause) {
+  auto a = open("udp:127.0.0.2");
+  auto b = open("udp:127.0.0.3");
+  ASSERT_TRUE(a && b) << error_;
+  const auto send_five = [&] {
+    std::array<net::TxPacket, 5> burst;
+    for (net::TxPacket& tx : burst) tx = make(*a, address("127.0.0.3"), 100, 0);
+    for (net::TxPacket& tx : burst) EXPECT_EQ(a->send(Instant(), {&tx, 1}), 1u);
+  };
+  const auto receive_at = [&](Instant now) {
+    std::array<net::RxPacket, 32> burst;
+    return b->receive(now, burst);
+  };
+  Instant now = Instant::from_ns(1'000'000);
+  const auto soon = base::Duration::from_us(1), pause = base::Duration::from_us(100);
+  send_five();
+  EXPECT_EQ(receive_at(now), 5u);
+  EXPECT_EQ(receive_at(now = now + soon), 0u);
+  send_five();
+  EXPECT_EQ(receive_at(now = now + soon), 1u);
+  EXPECT_EQ(receive_at(now = now + soon), 4u);
+  EXPECT_EQ(receive_at(now = now + soon), 0u);
+  send_five();
+  EXPECT_EQ(receive_at(now = now + pause), 5u);
+}
+
 TEST_F(UdpPortTest, wire_entropy__is_idempotent) {
   auto a = open("udp:127.0.0.2,sockets=5");
   ASSERT_TRUE(a) << error_;

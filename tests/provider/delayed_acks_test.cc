@@ -1,0 +1,63 @@
+#include "provider/delayed_acks.h"
+
+#include <gtest/gtest.h>
+
+namespace uet::provider {
+namespace {
+
+using base::Duration;
+using base::Instant;
+
+constexpr Duration kSoon = Duration::from_us(1);
+constexpr Duration kLate = Duration::from_ms(1);
+
+class DelayedAcksTest : public ::testing::Test {
+ protected:
+  /// A message comes, and the application calls again after `away`. Whether its ACK waited.
+  bool message(Duration away) {
+    const bool waited = acks.may_wait(now);
+    now = now + away;
+    acks.on_call(now);
+    now = now + kLate;
+    acks.on_call(now);  // calls with no message before them
+    return waited;
+  }
+  /// Messages with a prompt application before the first whose ACK waits.
+  int prompt_messages_before_one_waits() {
+    for (int n = 0; n < 100'000; ++n)
+      if (message(kSoon)) return n;
+    return -1;
+  }
+
+  DelayedAcks acks;
+  Instant now = Instant::from_ns(1'000'000);
+};
+
+TEST_F(DelayedAcksTest, PromptApplicationHasThemWaitAfterAFewMessages) {
+  EXPECT_EQ(prompt_messages_before_one_waits(), 16);
+  for (int i = 0; i < 1000; ++i) EXPECT_TRUE(message(kSoon));
+}
+
+TEST_F(DelayedAcksTest, ApplicationThatComputesNeverHasThemWait) {
+  for (int i = 0; i < 1000; ++i) {
+    EXPECT_FALSE(message(kLate));
+    for (int k = 0; k < 100; ++k) EXPECT_FALSE(message(kSoon));
+  }
+}
+
+// 2 us a message make up for it.
+TEST_F(DelayedAcksTest, WhatLatenessCostIsSavedBeforeTheyWaitAgain) {
+  prompt_messages_before_one_waits();
+  EXPECT_TRUE(message(Duration::from_us(50)));
+  EXPECT_EQ(prompt_messages_before_one_waits(), 25);
+  EXPECT_TRUE(message(kLate));
+  EXPECT_EQ(prompt_messages_before_one_waits(), 500);
+}
+
+TEST_F(DelayedAcksTest, LongPastIsForgiven) {
+  for (int i = 0; i < 100'000; ++i) message(Duration::from_seconds(1));
+  EXPECT_EQ(prompt_messages_before_one_waits(), 10'000);
+}
+
+}  // namespace
+}  // namespace uet::provider
