@@ -23,6 +23,8 @@ using base::Duration;
 /// How long the application may be silent before the thread acts.
 constexpr Duration kWatchdogPatience = Duration::from_ms(5);
 constexpr Duration kProgressPatience = Duration::from_ms(1);
+/// The same where ACKs wait for it.
+constexpr Duration kAckPatience = Duration::from_us(250);
 /// Ports that cannot wake a sleeper are polled; the interval doubles between these while nothing
 /// happens.
 constexpr Duration kPollMin = Duration::from_us(20);
@@ -160,6 +162,7 @@ void ProgressThread::drain_wakeup() {
 }
 
 base::Duration ProgressThread::patience() const {
+  if (worker_.delayed_acks_.are_in_use()) return kAckPatience;
   return worker_.has_progress_thread() ? kProgressPatience : kWatchdogPatience;
 }
 
