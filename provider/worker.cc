@@ -234,8 +234,8 @@ bool Worker::turn_for_poll(base::Instant now) {
   has_completion_ = false;
   bool did = fep_->take_in(now);
   // A thread that sleeps on behalf of the loop would be woken for what waits.
-  const bool may_wait = has_completion_ && delayed_acks_.may_wait(now) && thread_ != nullptr &&
-                        !has_sleepers();
+  const bool may_wait =
+      has_completion_ && delayed_acks_.may_wait(now) && thread_ != nullptr && !has_sleepers();
   if (!may_wait || !fep_->hold_acks()) did |= fep_->transmit(now);
   after_turn(now, did);
   return did;
