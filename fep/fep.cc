@@ -374,6 +374,10 @@ bool Fep::take_in(Instant now) {
   return did;
 }
 
+bool Fep::holds_acks() const {
+  return impl_->holds_acks;
+}
+
 bool Fep::hold_acks() {
   Impl& f = *impl_;
   const bool has_packets = f.outgoing_first != f.outgoing_last || f.more_to_send;

@@ -49,6 +49,7 @@ class Fep {
   /// When nothing waits to be sent but ACKs of one PDC, they wait for the next turn or transmit(), and leave behind the Requests
   /// that are there by then. False: there is something else, or nothing.
   bool hold_acks();
+  bool holds_acks() const;
   /// Only the last part of a turn: sends what may leave. For a caller that has just posted something and
   /// wants it on its way without paying for a look at the port.
   bool transmit(Instant now);

@@ -1,4 +1,4 @@
-/// When the ACKs of what a poll brought wait for the next call of the application.
+/// When the ACKs of what a poll brought wait for the application.
 #pragma once
 
 #include <algorithm>
@@ -8,44 +8,73 @@
 
 namespace uet::provider {
 
-/// An application that answers what it receives comes back at once, and the ACKs can leave with its answer: sent before, they
+/// An application that answers what it receives posts its answer at once, and the ACKs can leave with it: sent before, they
 /// would keep it from its completion for as long as a system call takes. An application that computes first would keep its
-/// peers waiting for theirs. So ACKs wait while prompt calls have made up for the time by which others were late.
+/// peers waiting for theirs, and one that only receives has nothing that they could leave with.
+///
+/// So ACKs wait for the next call where calls have made up for the time by which others were late. They wait through calls that
+/// bring nothing, for as long as an answer takes, where answers have made up for those that did not come: MPI libraries ask until
+/// a queue is empty before they go on.
 class DelayedAcks {
  public:
   using Instant = base::Instant;
   using Duration = base::Duration;
 
-  /// A poll that began at `now` brought a completion. True: its ACKs may wait.
+  /// A poll that began at `now` brought a completion, and no ACKs wait. True: those of this poll may.
   bool may_wait(Instant now) {
-    since_ = now;
+    called_since_ = now;
+    if (!answered_since_.is_never()) owe(answer_owed_, kUnanswered);
+    answered_since_ = now;
     const bool may = owed_ == Duration();
-    if (may != in_use_.load(std::memory_order_relaxed))
-      in_use_.store(may, std::memory_order_relaxed);
+    if (may != are_in_use()) in_use_.store(may, std::memory_order_relaxed);
     return may;
   }
-  /// The application calls, so that what waited leaves.
+  /// ACKs wait, and a poll brought nothing. True: they may go on.
+  bool may_go_on(Instant now) const {
+    return answer_owed_ == Duration() && now - answered_since_ <= kAnswer;
+  }
+  /// The application calls.
   void on_call(Instant now) {
-    if (since_.is_never()) return;
-    const Duration away = now - since_;
-    since_ = Instant::never();
-    owed_ = away <= kPrompt ? std::max(owed_ - kSaved, Duration())
-                            : std::min(owed_ + std::min(away, kLongest), kMost);
+    if (called_since_.is_never()) return;
+    const Duration away = now - called_since_;
+    called_since_ = Instant::never();
+    if (away <= kPrompt)
+      make_up(owed_);
+    else
+      owe(owed_, std::min(away, kLongest));
+  }
+  /// It has posted something, and what waited leaves.
+  void on_answer(Instant now) {
+    if (answered_since_.is_never()) return;
+    if (now - answered_since_ <= kAnswer)
+      make_up(answer_owed_);
+    else
+      owe(answer_owed_, kUnanswered);
+    answered_since_ = Instant::never();
   }
   /// ACKs wait at present, or may again soon: the progress thread is to look for those whose application does not come. From any thread.
   bool are_in_use() const { return in_use_.load(std::memory_order_relaxed); }
 
  private:
+  static void owe(Duration& owed, Duration more) { owed = std::min(owed + more, kMost); }
+  static void make_up(Duration& owed) { owed = std::max(owed - kSaved, Duration()); }
+
   /// Covers the poll itself, also one that sent ACKs.
   static constexpr Duration kPrompt = Duration::from_us(20);
+  static constexpr Duration kAnswer = Duration::from_us(5);
   /// By ACKs that waited: about a system call.
   static constexpr Duration kSaved = Duration::from_us(2);
   /// As long as one absence counts, since the progress thread sends them then.
   static constexpr Duration kLongest = Duration::from_us(128);
+  static constexpr Duration kUnanswered = Duration::from_us(32);
   static constexpr Duration kMost = Duration::from_ms(1);
 
-  Instant since_ = Instant::never();  ///< the latest such poll, when nothing was called since
-  Duration owed_ = kSaved * 16;       ///< it has to show first that it is prompt
+  // The latest such poll, when nothing was called, or posted, since.
+  Instant called_since_ = Instant::never();
+  Instant answered_since_ = Instant::never();
+  // It has to show first that it is prompt.
+  Duration owed_ = kSaved * 16;
+  Duration answer_owed_ = kSaved * 16;
   std::atomic<bool> in_use_{false};
 };
 

@@ -229,14 +229,17 @@ void Worker::poll() {
 }
 
 /// The caller sees its completions before ACKs leave, where it is known to be back soon. Should it not be, the thread sends them.
+/// Those of one poll alone: what comes next has them leave, whatever else may.
 bool Worker::turn_for_poll(base::Instant now) {
   note_call(now);
   has_completion_ = false;
+  const bool have_waited = fep_->holds_acks();
   bool did = fep_->take_in(now);
+  const bool may_wait = have_waited ? !has_completion_ && delayed_acks_.may_go_on(now)
+                                    : has_completion_ && delayed_acks_.may_wait(now);
   // A thread that sleeps on behalf of the loop would be woken for what waits.
-  const bool may_wait =
-      has_completion_ && delayed_acks_.may_wait(now) && thread_ != nullptr && !has_sleepers();
-  if (!may_wait || !fep_->hold_acks()) did |= fep_->transmit(now);
+  const bool may_hold = may_wait && thread_ != nullptr && !has_sleepers();
+  if (!may_hold || !fep_->hold_acks()) did |= fep_->transmit(now);
   after_turn(now, did);
   return did;
 }
@@ -256,10 +259,11 @@ void Worker::after_turn(base::Instant now, bool did) {
 
 void Worker::after_post(base::Instant now) {
   note_call(now);
+  delayed_acks_.on_answer(now);
   fep_->transmit(now);
 }
 
-/// The application calls, and what it caused leaves.
+/// The application calls.
 void Worker::note_call(base::Instant now) {
   note_application();
   delayed_acks_.on_call(now);

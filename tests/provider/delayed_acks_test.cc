@@ -63,5 +63,48 @@ TEST_F(DelayedAcksTest, LongPastIsForgiven) {
   EXPECT_EQ(prompt_messages_before_one_waits(), 500);
 }
 
+/// An application that asks until its queue is empty, and then answers or does not.
+class AnsweringTest : public DelayedAcksTest {
+ protected:
+  /// Whether the ACK of a message waited through a poll that brought nothing.
+  bool message_and_answer(Duration after) {
+    acks.may_wait(now);
+    acks.on_call(now = now + kSoon);
+    const bool waited_on = acks.may_go_on(now);
+    acks.on_answer(now = now + after);
+    now = now + kLate;
+    return waited_on;
+  }
+  int answers_until_one_waits() {
+    for (int n = 0; n < 100'000; ++n)
+      if (message_and_answer(kSoon)) return n;
+    return -1;
+  }
+};
+
+TEST_F(AnsweringTest, AcksWaitThroughPollsThatBringNothingForAnAnswerThatUsuallyComes) {
+  EXPECT_EQ(answers_until_one_waits(), 16);
+  for (int i = 0; i < 1000; ++i) EXPECT_TRUE(message_and_answer(kSoon));
+  acks.may_wait(now);
+  EXPECT_TRUE(acks.may_go_on(now + Duration::from_us(5)));
+  EXPECT_FALSE(acks.may_go_on(now + Duration::from_us(6)));
+}
+
+TEST_F(AnsweringTest, AnswerThatComesLateOrNotAtAllHasToBeMadeUpFor) {
+  answers_until_one_waits();
+  EXPECT_TRUE(message_and_answer(kLate));
+  EXPECT_EQ(answers_until_one_waits(), 16);
+  message(kSoon);  // no answer
+  EXPECT_EQ(answers_until_one_waits(), 16);
+}
+
+TEST_F(AnsweringTest, ApplicationThatOnlyReceivesHasThemLeaveWithItsNextPoll) {
+  for (int i = 0; i < 1000; ++i) {
+    acks.may_wait(now);
+    acks.on_call(now = now + kSoon);
+    EXPECT_FALSE(acks.may_go_on(now));
+  }
+}
+
 }  // namespace
 }  // namespace uet::provider
