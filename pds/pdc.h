@@ -101,6 +101,8 @@ struct TxHalf {
   bool has_credit_exemption = false;  ///< one packet may leave without credit
   bool is_probe_open = false;
   bool is_blocked_by_memory = false;
+  bool wants_place =
+      false;  ///< some packet waits for a place at the target, which nothing new is to take
   Instant probe_sent_at;
   Instant unasked_since =
       Instant::never();     ///< the end of a message left without ar, and no ar since

@@ -50,9 +50,11 @@ class SendWindow : Part {
 
  private:
   static void count(TxHalf& tx, const TxRecord& record, std::uint32_t by) {
-    if (record.is_paused())
+    if (record.is_paused()) {
       tx.paused_count += by;
-    else if (record.message != nullptr)
+      if (record.state() == TxState::kPlaceWanted) tx.wants_place = true;
+      if (tx.paused_count == 0) tx.wants_place = false;
+    } else if (record.message != nullptr)
       tx.rtx_count += by;
   }
 

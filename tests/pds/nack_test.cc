@@ -21,6 +21,28 @@ TEST(Nack, resource_shortage_pauses_and_is_limited) {
   EXPECT_EQ(x.w.host(0).ses.failures[0].error, PdsError::kNackExhausted);
 }
 
+// Answers beyond a gap cannot be cleared: a place that a later packet takes may be the one that the refused packet waits for.
+TEST(Nack, nothing_new_leaves_before_what_was_refused_for_want_of_a_place) {
+  for (const NackCode code : {NackCode::kNoGtdDelAvail, NackCode::kNoPktBuffer}) {
+    Open x;
+    bool lose = true;
+    x.w.add_rule([&](const Seen& s, Fate& f) { f.drop = lose && s.is_request(); });
+    x.w.send(0, 1);
+    x.w.run_for(us(10));
+    x.w.inject(0, x.w.host(1).address, x.nack(code, x.next));
+    lose = false;
+    x.w.log.clear();
+    x.w.send(0, 1);
+    x.w.run_until_quiet();
+    const auto r = x.w.requests(0);
+    ASSERT_EQ(r.size(), 2u);
+    const bool waits = code == NackCode::kNoGtdDelAvail;
+    EXPECT_EQ(r[0].psn, waits ? x.next : x.next + 1);
+    EXPECT_EQ(r[0].retx, waits);
+    EXPECT_EQ(x.w.host(0).ses.responses.size(), 3u);
+  }
+}
+
 // Covers: PDS-118
 TEST(Nack, psn_that_is_not_outstanding_changes_nothing) {
   Open x;
