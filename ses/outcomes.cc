@@ -310,7 +310,9 @@ void Outcomes::on_error(Instant now, TxOp& op, pds::PdsError error) {
   leave_carrier(now, op, true);
   if (error == pds::PdsError::kPeerLost) op.peer_was_lost = true;
   // The target has said that it did not take the message: what was still unanswered of it changes nothing.
-  if (op.semantic == Semantic::kError && wants_retry(op)) return retry(now, op);
+  // Not from one that is silent: asking again would take as long again.
+  const bool was_refused = op.semantic == Semantic::kError && error != pds::PdsError::kPeerSilent;
+  if (was_refused && wants_retry(op)) return retry(now, op);
   op.fail(code_for(error));
   const bool is_wanted = op.fills_gap || (op.endpoint != nullptr && !op.cancelled);
   const bool repeat = may_repeat(op, error) && is_wanted &&

@@ -101,6 +101,14 @@ TEST_F(OutcomesTest, on_error__what_was_refused_for_now_is_sent_again) {
   EXPECT_EQ(end(), ReturnCode::kPermViolation);
 }
 
+TEST_F(OutcomesTest, on_error__a_silent_peer_is_not_asked_again) {
+  TxOp& op = send(2048);
+  op.answered = 1;
+  op.fail(ReturnCode::kNoMatch);
+  outcomes.on_error(now, op, pds::PdsError::kPeerSilent);
+  EXPECT_EQ(end(), ReturnCode::kNoMatch);
+}
+
 TEST_F(OutcomesTest, on_error__a_write_without_notice_may_be_repeated) {
   TxOp& op = write(2048);
   op.answered = 1;
