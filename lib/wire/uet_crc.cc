@@ -2,31 +2,37 @@
 
 #include <isa-l/crc.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
 #include "lib/base/byte_cursor.h"
 
 #ifdef __x86_64__
-#include <nmmintrin.h>
+#include <immintrin.h>
 #endif
 
 namespace uet::wire {
 
-std::uint32_t crc32c(std::span<const std::uint8_t> bytes, std::uint32_t previous) {
-  // isa-l takes and returns the register before the final inversion, an int length and a non-const
-  // pointer (it does not write). It picks the fastest kernel of the running CPU once.
-  constexpr std::size_t kMost = 1U << 30;
-  std::uint32_t state = ~previous;
-  while (!bytes.empty()) {
-    const std::size_t n = bytes.size() < kMost ? bytes.size() : kMost;
-    state = crc32_iscsi(const_cast<unsigned char*>(bytes.data()), static_cast<int>(n), state);
-    bytes = bytes.subspan(n);
-  }
-  return ~state;
-}
-
 namespace {
+
+#ifdef __x86_64__
+/// isa-l's kernels for AVX-512 return with the upper halves of the vector registers in use. As long as they are, an SSE instruction
+/// that writes a register waits for what was in it, and this program has no others: large writes are a tenth slower, reads a fifth.
+[[gnu::target("avx")]] void clear_upper_halves() {
+  _mm256_zeroupper();
+}
+#endif
+
+/// The register of isa-l after `n` more bytes, at most 2^31 - 1. It picks its kernel once, and does not write to them.
+std::uint32_t advance(const std::uint8_t* bytes, std::size_t n, std::uint32_t state) {
+  state = crc32_iscsi(const_cast<unsigned char*>(bytes), static_cast<int>(n), state);
+#ifdef __x86_64__
+  if (__builtin_cpu_supports("avx")) [[likely]]
+    clear_upper_halves();
+#endif
+  return state;
+}
 
 /// The last `Bytes` of both addresses, as one copy of a known size each. Returns how many bytes that is.
 template <std::size_t Bytes>
@@ -34,11 +40,6 @@ std::size_t put_addresses(const CrcPseudoHeader& from, std::uint8_t* to) {
   std::memcpy(to, from.source.data() + 16 - Bytes, Bytes);
   std::memcpy(to + Bytes, from.destination.data() + 16 - Bytes, Bytes);
   return 2 * Bytes;
-}
-
-/// The register of isa-l after `n` more bytes; it picks its kernel once, does not write to them, and takes an int.
-std::uint32_t advance(const std::uint8_t* bytes, std::size_t n, std::uint32_t state) {
-  return crc32_iscsi(const_cast<unsigned char*>(bytes), static_cast<int>(n), state);
 }
 
 #ifdef __x86_64__
@@ -81,6 +82,18 @@ std::uint32_t state_behind(const CrcPseudoHeader& in_front) {
 }
 
 }  // namespace
+
+std::uint32_t crc32c(std::span<const std::uint8_t> bytes, std::uint32_t previous) {
+  constexpr std::size_t kMost = 1U << 30;
+  std::uint32_t state =
+      ~previous;  // isa-l takes and returns what it was before the final inversion
+  while (!bytes.empty()) {
+    const std::size_t n = std::min(bytes.size(), kMost);
+    state = advance(bytes.data(), n, state);
+    bytes = bytes.subspan(n);
+  }
+  return ~state;
+}
 
 std::uint32_t uet_crc(const CrcPseudoHeader& in_front, std::span<const std::uint8_t> uet) {
   return uet_crc(in_front, uet, {});

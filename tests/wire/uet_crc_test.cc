@@ -2,6 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#ifdef __x86_64__
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
+
+#include <array>
 #include <numeric>
 #include <string_view>
 
@@ -35,6 +41,42 @@ TEST(Crc32c, goes_on_over_pieces) {
   for (const std::size_t cut : {0U, 1U, 7U, 500U, 999U, 1000U})
     EXPECT_EQ(crc32c(all.subspan(cut), crc32c(all.first(cut))), crc32c(all));
 }
+
+#ifdef __x86_64__
+[[gnu::target("avx")]] void clear_upper_halves() {
+  _mm256_zeroupper();
+}
+
+/// The upper halves of vector registers that the processor keeps, as bits of XINUSE: those of YMM and of ZMM0 to ZMM15.
+[[gnu::target("xsave")]] std::uint64_t upper_halves_in_use() {
+  return _xgetbv(1) & (1u << 2 | 1u << 6);
+}
+
+bool can_tell_what_is_in_use() {
+  constexpr unsigned kXsaveLeaf = 0xd, kHasXinuse = 1u << 2;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __builtin_cpu_supports("avx") && __get_cpuid_count(kXsaveLeaf, 1, &a, &b, &c, &d) != 0 &&
+         (a & kHasXinuse) != 0;
+}
+
+// What comes after a CRC must not pay for the registers that it used.
+TEST(UetCrc, leaves_the_upper_halves_of_vector_registers_unused) {
+  if (!can_tell_what_is_in_use()) GTEST_SKIP() << "this processor does not say what is in use";
+  clear_upper_halves();
+  if (upper_halves_in_use() != 0) GTEST_SKIP() << "this processor takes them for in use always";
+  const std::vector<std::uint8_t> bytes(9000, 1);
+  const std::span<const std::uint8_t> all(bytes);
+  const std::array<std::uint8_t, 16> address{};
+  for (const std::size_t n : {16U, 255U, 256U, 1024U, 9000U}) {
+    crc32c(all.first(n));
+    EXPECT_EQ(upper_halves_in_use(), 0u) << n;
+    clear_upper_halves();
+    uet_crc({.source = address, .destination = address}, all.first(16), all.first(n));
+    EXPECT_EQ(upper_halves_in_use(), 0u) << n;
+    clear_upper_halves();
+  }
+}
+#endif
 
 /// The CRC of a golden frame computed from its addresses and headers, as a sender does.
 TEST(UetCrc, matches_the_frames_of_the_specification) {
