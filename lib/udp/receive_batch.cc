@@ -36,7 +36,7 @@ void ReceiveBatch::expect(std::size_t packet_bytes) {
 
 bool ReceiveBatch::receive(Instant now, int socket, std::size_t wanted) {
   if (next_piece_ != piece_) expect(next_piece_);
-  const std::size_t most = is_lull(now) ? 1 : kMessages;
+  const std::size_t most = is_lull(now) ? 1 : most_;
   messages_ = current_ = 0;
   asked_at_ = now;
   asked_ = prepare(std::min(wanted, most));
@@ -45,7 +45,15 @@ bool ReceiveBatch::receive(Instant now, int socket, std::size_t wanted) {
       recvmmsg(socket, headers_.data(), static_cast<unsigned>(asked_), MSG_DONTWAIT, nullptr);
   if (got <= 0) return false;
   messages_ = used_ = static_cast<std::size_t>(got);
+  note_length();
   return messages_ == asked_ && most != 1;
+}
+
+void ReceiveBatch::note_length() {
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < messages_; ++i) bytes += headers_[i].msg_len;
+  const std::size_t mean = std::max<std::size_t>(bytes / messages_, 1);
+  most_ = std::clamp<std::size_t>(kBytesAtOnce / mean, 1, kMessages);
 }
 
 /// The next message is not expected to have another one behind it. After a pause, whatever came meanwhile is there.

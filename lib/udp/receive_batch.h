@@ -23,8 +23,8 @@ class ReceiveBatch {
 
   /// Nothing is left of the last batch.
   bool is_empty() const { return current_ == messages_; }
-  /// Asks the socket for up to `wanted` messages; only when the batch is empty. True when there may be more behind them: the
-  /// socket gave as many as there was room for. A caller that comes every few microseconds, and finds one at most, is given one
+  /// Asks the socket for up to `wanted` messages, fewer where the last ones were long; only when the batch is empty. True when there may
+  /// be more behind them: the socket gave as many as there was room for. A caller that comes every few microseconds, and finds one at most, is given one
   /// without a look for the next: that costs the kernel a third of what a message costs that is there.
   bool receive(base::Instant now, int socket, std::size_t wanted);
   /// The next packet, with everything but its destination. False: the message at hand brought none (any more); the batch may
@@ -35,6 +35,8 @@ class ReceiveBatch {
   static constexpr std::size_t kMessages = 64;
   static constexpr std::size_t kVectors = 256;
   static constexpr std::size_t kLargestMessage = 65535;
+  /// What one call brings is to stay in a core's own cache until it was looked at and copied.
+  static constexpr std::size_t kBytesAtOnce = std::size_t{128} * 1024;
   /// Runs of less are copied: nothing else would be worth so many vectors.
   static constexpr std::size_t kSmallestPiece = 1024;
   struct ControlBytes {
@@ -53,6 +55,7 @@ class ReceiveBatch {
   void expect(std::size_t packet_bytes);
   std::size_t prepare(std::size_t wanted);
   bool is_lull(base::Instant now) const;
+  void note_length();
   bool arm(std::size_t message);
   bool open_message(base::Instant now);
   void read_control(base::Instant now, msghdr& header);
@@ -75,6 +78,7 @@ class ReceiveBatch {
   base::Instant asked_at_;
   std::size_t asked_ = kMessages;  ///< then, of which `messages_` were there
   std::size_t messages_ = 0, current_ = 0;
+  std::size_t most_ = kMessages;  ///< that are kBytesAtOnce, if they are as long as the last were
   bool is_open_ = false;
   Message message_;
   std::uint32_t overflows_seen_ = 0;
