@@ -36,13 +36,14 @@ AddressSpace* AddressSpace::get() {
   return is_usable ? &all : nullptr;
 }
 
-void AddressSpace::read(const std::uint8_t* from, std::uint8_t* out, std::size_t n) {
+bool AddressSpace::read(const std::uint8_t* from, std::uint8_t* out, std::size_t n) {
   const std::size_t done = copy(process_vm_readv, out, from, n);
   std::memset(out + done, 0, n - done);
+  return done == n;
 }
 
-void AddressSpace::write(std::uint8_t* to, const std::uint8_t* in, std::size_t n) {
-  copy(process_vm_writev, in, to, n);
+bool AddressSpace::write(std::uint8_t* to, const std::uint8_t* in, std::size_t n) {
+  return copy(process_vm_writev, in, to, n) == n;
 }
 
 bool AddressSpace::has(const std::uint8_t* begin, std::size_t n) const {

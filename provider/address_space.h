@@ -5,15 +5,14 @@
 
 namespace uet::provider {
 
-/// The kernel copies, and says where there is no page, so that no access of a peer kills us. A page that cannot be read is
-/// zero, one that cannot be written stays. Atomics are carried out in a copy, so they are atomic to each other alone.
+/// The kernel copies, and says where there is no page, so that no access of a peer kills us. Atomics are carried out in a copy, so they are atomic to each other alone.
 class AddressSpace final : public ses::DeviceMemory {
  public:
   /// Null where the kernel does not copy for us.
   static AddressSpace* get();
 
-  void read(const std::uint8_t* from, std::uint8_t* out, std::size_t n) override;
-  void write(std::uint8_t* to, const std::uint8_t* in, std::size_t n) override;
+  bool read(const std::uint8_t* from, std::uint8_t* out, std::size_t n) override;
+  bool write(std::uint8_t* to, const std::uint8_t* in, std::size_t n) override;
   bool has(const std::uint8_t* begin, std::size_t n) const override;
 };
 

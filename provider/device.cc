@@ -155,22 +155,29 @@ bool Device::View::is_of_cpu(const std::uint8_t* address) const {
   return is_mixed_ && !device_.contains(number(address));
 }
 
-void Device::View::read(const std::uint8_t* from, std::uint8_t* out, std::size_t n) {
+bool Device::View::read(const std::uint8_t* from, std::uint8_t* out, std::size_t n) {
   if (is_of_cpu(from)) {
     std::memcpy(out, from, n);
-    return;
+    return true;
   }
-  if (!device_.is_broken_ && device_.read(number(from), out, n, is_steady_)) return;
+  if (!device_.is_broken_ && device_.read(number(from), out, n, is_steady_)) return true;
   device_.give_up();
   std::memset(out, 0, n);
+  return false;
 }
 
-void Device::View::write(std::uint8_t* to, const std::uint8_t* in, std::size_t n) {
+bool Device::View::write(std::uint8_t* to, const std::uint8_t* in, std::size_t n) {
   if (is_of_cpu(to)) {
     std::memcpy(to, in, n);
-    return;
+    return true;
   }
   if (!device_.is_broken_ && !device_.bounce_->write(number(to), in, n)) device_.give_up();
+  return !device_.is_broken_;
+}
+
+bool Device::View::settle() {
+  device_.drain();
+  return !device_.is_broken_;
 }
 
 bool Device::start_to_device(Address to, const std::uint8_t* from, std::size_t n) {

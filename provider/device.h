@@ -19,8 +19,8 @@ namespace uet::provider {
 /// What one context of the driver holds. Addresses of all contexts and of the CPU are different, so an address says where it lies.
 /// Everything with the worker's lock held.
 ///
-/// After a copy that the driver refuses the device is out of use: what is read of it is zero, what is written lost, and is_broken()
-/// says so when an operation is posted or completes.
+/// After a copy that the driver refuses the device is out of use: what is read of it is zero, what is written lost, of which peers are
+/// told, and is_broken() says so when an operation is posted or completes.
 class Device final : private DeviceCopier {
  public:
   /// Null when the driver has no room for what we need; the user is told. `own_context`: of the pointer; null for the primary one
@@ -57,8 +57,9 @@ class Device final : private DeviceCopier {
    public:
     View(Device& device, bool is_steady, bool is_mixed)
         : device_(device), is_steady_(is_steady), is_mixed_(is_mixed) {}
-    void read(const std::uint8_t* from, std::uint8_t* out, std::size_t n) override;
-    void write(std::uint8_t* to, const std::uint8_t* in, std::size_t n) override;
+    bool read(const std::uint8_t* from, std::uint8_t* out, std::size_t n) override;
+    bool write(std::uint8_t* to, const std::uint8_t* in, std::size_t n) override;
+    bool settle() override;
 
    private:
     bool is_of_cpu(const std::uint8_t* address) const;

@@ -493,7 +493,9 @@ bool Endpoint::settle_devices(const ses::Completion& c) {
 }
 
 void Endpoint::on_completion(ses::EndpointId, const ses::Completion& c) {
-  if (!worker_.devices().empty() && !settle_devices(c) && c.code == ReturnCode::kOk) {
+  // The peer answers with an initiator error to what could not be read here.
+  const bool may_be_ours = c.code == ReturnCode::kOk || c.code == ReturnCode::kInitiatorErr;
+  if (!worker_.devices().empty() && !settle_devices(c) && may_be_ours) {
     ses::Completion failed = c;
     failed.code = ReturnCode::kHostUnsuccessCmpl;
     return complete(failed);

@@ -66,15 +66,14 @@ std::uint8_t* IovList::find(std::size_t offset, std::size_t n) const {
   return nullptr;
 }
 
-void IovList::append_to(net::Packet& packet, std::size_t offset, std::size_t n) const {
+bool IovList::append_to(net::Packet& packet, std::size_t offset, std::size_t n) const {
   constexpr std::size_t kWorthBorrowing =
       1024;  // below, a copy costs less than one more vector for the port
   const std::uint8_t* const memory =
       packet.can_borrow() && n >= kWorthBorrowing && device_ == nullptr ? find(offset, n) : nullptr;
-  if (memory != nullptr)
-    packet.borrow(memory, n);
-  else
-    gather(offset, packet.append(n), n);
+  if (memory == nullptr) return gather(offset, packet.append(n), n);
+  packet.borrow(memory, n);
+  return true;
 }
 
 bool IovList::device_has(std::size_t offset, std::size_t n) const {
@@ -85,23 +84,27 @@ bool IovList::device_has(std::size_t offset, std::size_t n) const {
   return has_all;
 }
 
-void IovList::gather_pieces(std::size_t offset, std::uint8_t* out, std::size_t n) const {
+bool IovList::gather_pieces(std::size_t offset, std::uint8_t* out, std::size_t n) const {
+  bool is_well = true;
   walk(pieces(), count_, offset, n,
        [&](const std::uint8_t* from, std::size_t at, std::size_t part) {
          if (device_ != nullptr) [[unlikely]]
-           device_->read(from, out + at, part);
+           is_well &= device_->read(from, out + at, part);
          else
            std::memcpy(out + at, from, part);
        });
+  return is_well;
 }
 
-void IovList::scatter_pieces(std::size_t offset, const std::uint8_t* in, std::size_t n) const {
+bool IovList::scatter_pieces(std::size_t offset, const std::uint8_t* in, std::size_t n) const {
+  bool is_well = true;
   walk(pieces(), count_, offset, n, [&](std::uint8_t* to, std::size_t at, std::size_t part) {
     if (device_ != nullptr) [[unlikely]]
-      device_->write(to, in + at, part);
+      is_well &= device_->write(to, in + at, part);
     else
       std::memcpy(to, in + at, part);
   });
+  return is_well;
 }
 
 }  // namespace uet::ses

@@ -63,27 +63,31 @@ class IovList {
   /// Where n bytes from `offset` on lie in one piece; null when they do not. Of a device's memory the CPU may only use the
   /// address.
   std::uint8_t* find(std::size_t offset, std::size_t n) const;
-  /// Copies n bytes from `offset` on; the range must lie inside.
-  void gather(std::size_t offset, std::uint8_t* out, std::size_t n) const {
+  /// Copies n bytes from `offset` on; the range must lie inside. False, here and below: a device failed.
+  bool gather(std::size_t offset, std::uint8_t* out, std::size_t n) const {
     UET_DCHECK(offset <= size_ && n <= size_ - offset);
     if (!is_plain() || n == 0) return gather_pieces(offset, out, n);
     std::memcpy(out, static_cast<const std::uint8_t*>(one_.iov_base) + offset, n);
+    return true;
   }
   /// Puts them behind what `packet` has; without a copy where it may borrow them and that is worth it.
-  void append_to(net::Packet& packet, std::size_t offset, std::size_t n) const;
-  void scatter(std::size_t offset, const std::uint8_t* in, std::size_t n) const {
+  bool append_to(net::Packet& packet, std::size_t offset, std::size_t n) const;
+  bool scatter(std::size_t offset, const std::uint8_t* in, std::size_t n) const {
     UET_DCHECK(offset <= size_ && n <= size_ - offset);
     if (!is_plain() || n == 0) return scatter_pieces(offset, in, n);
     std::memcpy(static_cast<std::uint8_t*>(one_.iov_base) + offset, in, n);
+    return true;
   }
+  /// What was scattered is in place.
+  bool settle() const { return device_ == nullptr || device_->settle(); }
 
  private:
   /// One piece, of the CPU's memory.
   bool is_plain() const { return count_ == 1 && device_ == nullptr; }
   bool assign_pieces(std::span<const iovec> pieces, IovPool& pool, DeviceMemory* device);
   bool device_has(std::size_t offset, std::size_t n) const;
-  void gather_pieces(std::size_t offset, std::uint8_t* out, std::size_t n) const;
-  void scatter_pieces(std::size_t offset, const std::uint8_t* in, std::size_t n) const;
+  bool gather_pieces(std::size_t offset, std::uint8_t* out, std::size_t n) const;
+  bool scatter_pieces(std::size_t offset, const std::uint8_t* in, std::size_t n) const;
   const iovec* pieces() const { return block_ != nullptr ? block_->pieces.data() : &one_; }
 
   iovec one_{};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace uet::ses {
 namespace {
@@ -57,10 +58,11 @@ bool Operations::copy_in(TxOp& op, std::span<const iovec> iov, DeviceMemory* dev
   Block* block = nullptr;
   if (injected_.reserve(cost)) {
     block = injected_.take(from.size());
+    if (block != nullptr && !from.gather(0, block->bytes(), from.size()))
+      injected_.give_back(std::exchange(block, nullptr));
     if (block == nullptr) injected_.unreserve(cost);
   }
   if (block != nullptr) {
-    from.gather(0, block->bytes(), from.size());
     op.inject_block = block;
     op.inject_cost = cost;
     op.iov.assign(block->bytes(), from.size());

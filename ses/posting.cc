@@ -189,7 +189,10 @@ PostResult<AtomicPart*> Posting::describe_atomic(Instant now, const AtomicReques
     return PostError::kTooLong;
   AtomicPart* part = operations_.acquire_atomic();
   if (part == nullptr) return PostError::kAgain;
-  fill_atomic(r, *part);
+  if (!fill_atomic(r, *part)) {
+    operations_.give_back_atomic(*part);
+    return PostError::kAgain;  // and then it is refused, since its user knows what the device is
+  }
   return part;
 }
 

@@ -42,6 +42,7 @@ struct ReadReturn : Pooled {
   bool small = false;     ///< the request had no message id
   bool failed = false;    ///< a part was refused
   Block* copy = nullptr;  ///< ordered reads: the bytes as they were when the request arrived
+  bool is_lost = false;   ///< these could not be had
   std::size_t copy_cost = 0;
   PoolRef progress;
 };

@@ -82,8 +82,8 @@ bool is_reachable(const IovList& memory, std::uint64_t start, std::uint32_t byte
 }
 
 /// In a copy. Operations of peers all come through here, so they are atomic to each other as in the CPU's memory; to what the
-/// device does itself they are not.
-void execute_on_device(const IovList& memory, std::uint64_t start, std::uint32_t bytes,
+/// device does itself they are not. False: a part of it was not carried out.
+bool execute_on_device(const IovList& memory, std::uint64_t start, std::uint32_t bytes,
                        const AmoOperation& amo, std::uint8_t* old) {
   const std::size_t element = amo_bytes(amo.type);
   const auto at = static_cast<std::size_t>(start);
@@ -91,22 +91,27 @@ void execute_on_device(const IovList& memory, std::uint64_t start, std::uint32_t
   AmoOperation part = amo;
   for (std::size_t done = 0, n = 0; done < bytes; done += n) {
     n = std::min<std::size_t>(copy.size(), bytes - done);
-    memory.gather(at + done, copy.data(), n);
+    if (!memory.gather(at + done, copy.data(), n)) return false;
     execute(part, copy.data(), n / element, old);
-    if (amo.op != AmoOpcode::kRead) memory.scatter(at + done, copy.data(), n);
+    if (amo.op != AmoOpcode::kRead && !memory.scatter(at + done, copy.data(), n)) return false;
     if (part.operand != nullptr) part.operand += n;
   }
+  return memory.settle();
 }
 
-void execute_on(const IovList& memory, std::uint64_t start, std::uint32_t bytes, AmoOperation amo,
+bool execute_on(const IovList& memory, std::uint64_t start, std::uint32_t bytes, AmoOperation amo,
                 std::uint8_t* old) {
   const std::size_t element = amo_bytes(amo.type);
   if (memory.device() != nullptr) return execute_on_device(memory, start, bytes, amo, old);
-  if (std::uint8_t* all = memory.find(start, bytes)) return execute(amo, all, bytes / element, old);
+  if (std::uint8_t* all = memory.find(start, bytes)) {
+    execute(amo, all, bytes / element, old);
+    return true;
+  }
   for (std::size_t done = 0; done < bytes; done += element) {
     execute(amo, memory.find(start + done, element), 1, old);  // several: none is fetched
     if (amo.operand != nullptr) amo.operand += element;
   }
+  return true;
 }
 
 }  // namespace
@@ -196,15 +201,15 @@ pds::Answer AtomicTarget::refuse_unmatched(RequestContext& c, RiSpace& space) {
 /// value until it is cleared. [SES 16.1]
 bool AtomicTarget::perform(RequestContext& c, const Amo& amo, const IovList& memory,
                            std::uint64_t start, pds::Answer& answer) {
-  if (!is_fetching(c.request.opcode)) {
-    execute_on(memory, start, amo.bytes, amo.operation, nullptr);
-    answer = answer_default(c.request);
-    return true;
-  }
-  if (amo.bytes > shared_.core.config.max_ack_data)
+  const bool is_old_wanted = is_fetching(c.request.opcode);
+  if (is_old_wanted && amo.bytes > shared_.core.config.max_ack_data)
     return perform_and_return(c, amo, memory, start, answer);
-  execute_on(memory, start, amo.bytes, amo.operation, rma_.ack_data().data());
-  answer = rma_.answer_carrying(c);
+  std::uint8_t* const old = is_old_wanted ? rma_.ack_data().data() : nullptr;
+  if (!execute_on(memory, start, amo.bytes, amo.operation, old)) {
+    answer = refuse(c, ReturnCode::kHostUnsuccessCmpl);
+    return false;
+  }
+  answer = is_old_wanted ? rma_.answer_carrying(c) : answer_default(c.request);
   return true;
 }
 
@@ -226,9 +231,9 @@ bool AtomicTarget::perform_and_return(RequestContext& c, const Amo& amo, const I
     answer = answer_error(c.request, ReturnCode::kUndeliverable, 0, true);
     return false;
   }
-  execute_on(memory, start, amo.bytes, amo.operation, r->copy->bytes());
+  r->is_lost |= !execute_on(memory, start, amo.bytes, amo.operation, r->copy->bytes());
   answer = answer_default(c.request);
-  return true;
+  return !r->is_lost;
 }
 
 /// [SES 4.5] One per request; the user counts or ignores those without header data.

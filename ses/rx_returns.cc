@@ -3,6 +3,7 @@
 #include "ses/rx_returns.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "lib/base/check.h"
 #include "ses/responses.h"
@@ -119,6 +120,7 @@ ReadReturn* ReadReturns::make(RequestContext& c, PoolRef region, const IovList& 
   r->is_carried = false;
   r->copy = nullptr;
   r->copy_cost = 0;
+  r->is_lost = false;
   // [SES 17] A later write of the same context must not show in the data, so the memory is read
   // now. What an atomic replaces is nowhere else.
   const bool reads_now = c.is_ordered() || is_fetching(c.request.opcode);
@@ -160,7 +162,7 @@ bool ReadReturns::copy(ReadReturn& r, const IovList& memory, std::uint64_t at,
     copies_.unreserve(cost);
     return false;
   }
-  memory.gather(static_cast<std::size_t>(at), copy->bytes(), length);
+  r.is_lost = !memory.gather(static_cast<std::size_t>(at), copy->bytes(), length);
   r.copy = copy;
   r.copy_cost = cost;
   r.sender->copy_bytes += cost;
@@ -231,17 +233,32 @@ void ReadReturns::on_pdc_gone(Instant now, pds::PdcRef pdc, Sender& reader) {
   }
 }
 
-/// A region that was closed meanwhile is not touched; the initiator is told. [SES 15]
+/// A region that was closed meanwhile is not touched; the initiator is told. [SES 15] Not borrowed: a region may change while it is
+/// read, and bytes that change between the CRC and the wire look like damage.
+wire::ReturnCode ReadReturns::fetch(const ReadReturn& r, std::uint32_t at, std::uint8_t* out,
+                                    std::uint32_t n) const {
+  if (r.is_lost) return wire::ReturnCode::kHostUnsuccessCmpl;
+  if (r.copy != nullptr) {
+    std::copy_n(r.copy->bytes() + at, n, out);
+    return wire::ReturnCode::kOk;
+  }
+  const MemoryRegion* region = core_.memory.find(r.region);
+  if (region == nullptr) return wire::ReturnCode::kCancelled;
+  const bool is_read = region->iov.gather(static_cast<std::size_t>(r.start) + at, out, n);
+  return is_read ? wire::ReturnCode::kOk : wire::ReturnCode::kHostUnsuccessCmpl;
+}
+
 pds::SegmentInfo ReadReturns::emit(pds::MessageToken token, std::uint32_t segment,
                                    net::Packet& packet) {
   ReadReturn* r = find(token);
   UET_CHECK(r != nullptr);
-  const MemoryRegion* region = core_.memory.find(r->region);
-  const bool can_read = r->copy != nullptr || region != nullptr;
   const std::uint32_t at = segment * r->piece;
   UET_CHECK(segment < r->segments);
-  const std::uint32_t n = can_read ? std::min(r->piece, r->length - at) : 0;
-  const auto code = can_read ? wire::ReturnCode::kOk : wire::ReturnCode::kCancelled;
+  std::uint32_t n = std::min(r->piece, r->length - at);
+  std::uint8_t* const header =
+      packet.append(r->small ? wire::SesResponseDataSmall::kSize : wire::SesResponseData::kSize);
+  const wire::ReturnCode code = fetch(*r, at, packet.append(n), n);
+  if (code != wire::ReturnCode::kOk) packet.trim_back(std::exchange(n, 0));
   if (r->small) {
     wire::SesResponseDataSmall h;
     h.opcode = ResponseOpcode::kResponseWData;
@@ -249,7 +266,7 @@ pds::SegmentInfo ReadReturns::emit(pds::MessageToken token, std::uint32_t segmen
     h.payload_length = static_cast<std::uint16_t>(n);
     h.job_id = r->job_id;
     h.original_request_psn = r->request.psn;
-    wire::emit(h, packet.append(wire::SesResponseDataSmall::kSize));
+    wire::emit(h, header);
   } else {
     wire::SesResponseData h;
     h.opcode = ResponseOpcode::kResponseWData;
@@ -258,17 +275,9 @@ pds::SegmentInfo ReadReturns::emit(pds::MessageToken token, std::uint32_t segmen
     // A peer may look for either of the two. [docs/interop.md]
     h.message_id = h.read_request_message_id = r->request_message_id;
     h.payload_length = static_cast<std::uint16_t>(n);
-    h.modified_length = can_read ? r->request_length : 0;
+    h.modified_length = code == wire::ReturnCode::kOk ? r->request_length : 0;
     h.message_offset = r->message_offset + at;
-    wire::emit(h, packet.append(wire::SesResponseData::kSize));
-  }
-  if (n > 0) {
-    // Not borrowed: a region may change while it is read, and bytes that change between the CRC and the wire look like damage.
-    std::uint8_t* const out = packet.append(n);
-    if (r->copy != nullptr)
-      std::copy_n(r->copy->bytes() + at, n, out);
-    else
-      region->iov.gather(static_cast<std::size_t>(r->start) + at, out, n);
+    wire::emit(h, header);
   }
   return {static_cast<std::uint8_t>(r->small ? wire::NextHdr::kResponseDataSmall
                                              : wire::NextHdr::kResponseData)};

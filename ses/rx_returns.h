@@ -52,6 +52,9 @@ class ReadReturns {
  private:
   bool has_place(const Sender& owner, pds::PdcRef pdc);
   bool copy(ReadReturn& r, const IovList& memory, std::uint64_t at, std::uint32_t length);
+  /// The n bytes from `at` on of what goes back; or why not.
+  wire::ReturnCode fetch(const ReadReturn& r, std::uint32_t at, std::uint8_t* out,
+                         std::uint32_t n) const;
   pds::SubmitResult submit(Instant now, ReadReturn& r);
   bool may_carry(const Sender& sender) const;
   void wait_for_turn(ReadReturn& r);

@@ -51,9 +51,9 @@ pds::Answer RmaTarget::begin_write(RequestContext& c) {
   if (r.som && r.hd && !c.endpoint->config.accept_remote_data)
     return failed(c, ReturnCode::kOpViolation);
   if (r.is_single()) {
-    if (!r.payload.empty()) region->iov.scatter(start, r.payload.data(), r.payload.size());
-    complete_write(c, r.hd, r.header_data);
-    return answer_default(r);
+    if (!region->iov.scatter(start, r.payload.data(), r.payload.size()))
+      return failed(c, ReturnCode::kHostUnsuccessCmpl);
+    return complete_write(c, *region, r.hd, r.header_data);
   }
   RxMessage& m = shares_.begin(c, RxTarget::kRegion);
   m.region = ref_of(*region);
@@ -68,32 +68,37 @@ pds::Answer RmaTarget::proceed_write(RequestContext& c, RxMessage& m) {
   if (region == nullptr) return failed(c, ReturnCode::kCancelled, &m);
   if (r.som && r.hd && (m.endpoint == nullptr || !m.endpoint->config.accept_remote_data))
     return failed(c, ReturnCode::kOpViolation, &m);
-  if (!r.payload.empty())
-    region->iov.scatter(m.start + r.message_offset, r.payload.data(), r.payload.size());
+  if (!region->iov.scatter(m.start + r.message_offset, r.payload.data(), r.payload.size()))
+    return failed(c, ReturnCode::kHostUnsuccessCmpl, &m);
   if (!m.is_complete()) return answer_pending(r);
   const bool has_data = m.hd;
   const std::uint64_t header_data = m.header_data;
   shares_.release(m);
-  complete_write(c, has_data, header_data);
-  return answer_default(r);
+  return complete_write(c, *region, has_data, header_data);
 }
 
 /// [SES 4.5] One per message; the user counts or ignores those without header data.
-void RmaTarget::complete_write(RequestContext& c, bool has_data, std::uint64_t header_data) {
+pds::Answer RmaTarget::complete_write(RequestContext& c, const MemoryRegion& region, bool has_data,
+                                      std::uint64_t header_data) {
   const RequestView& r = c.request;
+  const auto code = region.iov.settle() ? ReturnCode::kOk : ReturnCode::kHostUnsuccessCmpl;
+  pds::Answer answer =
+      code == ReturnCode::kOk ? answer_default(r) : answer_error(r, code, r.ri_generation, true);
   // [SES 14.1] What was written is visible before the user is told.
   std::atomic_thread_fence(std::memory_order_release);
-  if (c.packet.mode == pds::Mode::kRudi) return;  // it may come again, so it is not counted
+  if (c.packet.mode == pds::Mode::kRudi) return answer;  // it may come again, so it is not counted
   Completion completion;
+  completion.code = code;
   completion.kind = OpKind::kRemoteWrite;
   completion.length = r.request_length;
   completion.data = has_data ? header_data : 0;
   completion.has_data = has_data;
   completion.source = c.source();
   completion.mr_key = r.is_small() ? 0 : r.mkey_match;
-  core_.trace.emit(c.now, base::EventId::kMessageDelivered, 0, {},
-                   static_cast<std::uint64_t>(ReturnCode::kOk), r.request_length);
+  core_.trace.emit(c.now, base::EventId::kMessageDelivered, 0, {}, static_cast<std::uint64_t>(code),
+                   r.request_length);
   c.endpoint->complete(completion);
+  return answer;
 }
 
 Endpoint* RmaTarget::find_source_endpoint(const RequestView& r) const {
@@ -203,7 +208,8 @@ pds::Answer RmaTarget::replay_read(RequestContext& c) {
 pds::Answer RmaTarget::answer_with_data(RequestContext& c, const MemoryRegion& region,
                                         std::uint64_t at) {
   const std::uint32_t n = c.request.covered;
-  if (n > 0) region.iov.gather(static_cast<std::size_t>(at), ack_data_.data(), n);
+  if (!region.iov.gather(static_cast<std::size_t>(at), ack_data_.data(), n))
+    return answer_error(c.request, ReturnCode::kHostUnsuccessCmpl, c.request.ri_generation, true);
   return answer_carrying(c);
 }
 

@@ -37,7 +37,8 @@ class RmaTarget {
   pds::Answer answer_carrying(const RequestContext& c);
 
  private:
-  void complete_write(RequestContext& c, bool has_data, std::uint64_t header_data);
+  pds::Answer complete_write(RequestContext& c, const MemoryRegion& region, bool has_data,
+                             std::uint64_t header_data);
   bool data_fits_ack(const RequestContext& c, const MemoryRegion& region) const;
   bool is_too_long_for_one_packet(const RequestContext& c) const;
   pds::Answer answer_with_data(RequestContext& c, const MemoryRegion& region, std::uint64_t at);

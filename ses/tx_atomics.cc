@@ -13,15 +13,16 @@ std::size_t bytes_of(std::span<const iovec> pieces) {
   return bytes;
 }
 
-void gather(std::span<const iovec> pieces, DeviceMemory* device, std::uint8_t* to) {
+bool gather(std::span<const iovec> pieces, DeviceMemory* device, std::uint8_t* to) {
   for (const iovec& piece : pieces) {
     const auto* const from = static_cast<const std::uint8_t*>(piece.iov_base);
-    if (device != nullptr)
-      device->read(from, to, piece.iov_len);
-    else
+    if (device == nullptr)
       std::copy_n(from, piece.iov_len, to);
+    else if (!device->read(from, to, piece.iov_len))
+      return false;
     to += piece.iov_len;
   }
+  return true;
 }
 
 /// Operands that a packet carries behind its extension.
@@ -45,7 +46,7 @@ bool is_well_formed(const AtomicRequest& r) {
          bytes_of(r.result) == result;
 }
 
-void fill_atomic(const AtomicRequest& r, AtomicPart& part) {
+bool fill_atomic(const AtomicRequest& r, AtomicPart& part) {
   part.op = r.op;
   part.type = r.type;
   const bool compares = has_compare_operands(r.op);
@@ -53,12 +54,13 @@ void fill_atomic(const AtomicRequest& r, AtomicPart& part) {
   part.extension_bytes = compares ? wire::ExtCompareSwap::kSize : wire::ExtAtomic::kSize;
   part.operand_bytes =
       static_cast<std::uint8_t>(r.fetching && has_operand(r.op) && !compares ? element : 0);
-  if (r.fetching) gather(r.operand, r.operand_device, part.operand.data());
-  if (!compares) return;
+  if (r.fetching && !gather(r.operand, r.operand_device, part.operand.data())) return false;
+  if (!compares) return true;
   std::array<std::uint8_t, kLargestElement> value;
-  gather(r.compare, r.compare_device, value.data());
+  if (!gather(r.compare, r.compare_device, value.data())) return false;
   part.compare = to_operand_field(r.type, value.data());
   part.swap = to_operand_field(r.type, part.operand.data());
+  return true;
 }
 
 void plan_atomic(const Core& core, TxOp& op, pds::TxMessage& message) {
@@ -119,8 +121,8 @@ void emit_atomic(const TxOp& op, std::uint32_t segment, net::Packet& packet) {
     std::copy_n(amo.operand.data(), n, out);
   else if (op.memory_gone)
     std::fill_n(out, n, std::uint8_t{0});
-  else
-    op.iov.gather(static_cast<std::size_t>(offset), out, n);
+  else if (!op.iov.gather(static_cast<std::size_t>(offset), out, n))
+    wire::set_initiator_error(packet.data());
 }
 
 }  // namespace uet::ses

@@ -13,8 +13,8 @@ constexpr bool is_indivisible(bool tagged, bool has_data) {
 
 /// The operator exists, and the spans hold what it needs.
 bool is_well_formed(const AtomicRequest& request);
-/// Of a well-formed request: what its packets carry besides their headers.
-void fill_atomic(const AtomicRequest& request, AtomicPart& part);
+/// Of a well-formed request: what its packets carry besides their headers. False: a device failed.
+bool fill_atomic(const AtomicRequest& request, AtomicPart& part);
 
 /// The part of plan_segments() and of cut_segment() for operations with an AtomicPart.
 void plan_atomic(const Core& core, TxOp& op, pds::TxMessage& message);

@@ -209,8 +209,8 @@ pds::SegmentInfo cut_segment(const TxOp& op, std::uint32_t segment, net::Packet&
       std::memset(packet.append(n), 0, n);
     else if (op.inject_block != nullptr)  // ours: another operation's when this one is over
       op.iov.gather(from, packet.append(n), n);
-    else
-      op.iov.append_to(packet, from, n);
+    else if (!op.iov.append_to(packet, from, n))
+      wire::set_initiator_error(packet.data());
   }
   return {static_cast<std::uint8_t>(op.form())};
 }

@@ -88,6 +88,11 @@ constexpr auto atomic_fields() {
 
 }  // namespace detail
 
+/// Says of a request that was emitted, whatever its form, that its payload must not be used. [WIRE 5.3]
+inline void set_initiator_error(std::uint8_t* request) {
+  request[1] |= 0x10;
+}
+
 /// Standard request, som=1. [WIRE 5.5]
 struct SesStandardFirst {
   static constexpr std::size_t kSize = 44;

@@ -10,7 +10,7 @@
 namespace uet::provider::testing {
 namespace {
 
-/// Pages of which the second can be read alone, and the third is not there.
+/// Pages of which the second can be read alone, the third is not there, and the fourth can be neither read nor written.
 class WholeAddressSpaceTest : public PairTest {
  protected:
   WholeAddressSpaceTest() {
@@ -21,15 +21,17 @@ class WholeAddressSpaceTest : public PairTest {
     EXPECT_EQ(fi_mr_reg(b.domain, nullptr, SIZE_MAX, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, kKey, 0,
                         &mr, nullptr),
               0);
-    const std::size_t n = 3 * page;
+    const std::size_t n = 4 * page;
     pages = static_cast<std::uint8_t*>(
         mmap(nullptr, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     mprotect(pages + page, page, PROT_READ);
     munmap(pages + 2 * page, page);
+    mprotect(pages + 3 * page, page, PROT_NONE);
   }
   ~WholeAddressSpaceTest() override {
     EXPECT_EQ(fi_close(&mr->fid), 0);
     munmap(pages, 2 * page);
+    munmap(pages + 3 * page, page);
   }
   Got write(const std::vector<std::uint8_t>& bytes, std::uint8_t* at) {
     EXPECT_EQ(fi_write(a.ep, bytes.data(), bytes.size(), nullptr, to_b, address(at), kKey, nullptr),
@@ -81,12 +83,43 @@ TEST_F(WholeAddressSpaceTest, pages_that_are_not_there__are_bad_addresses) {
   EXPECT_EQ(read(bytes, reinterpret_cast<std::uint8_t*>(-65)).error.err, FI_EFAULT);
 }
 
-TEST_F(WholeAddressSpaceTest, page_that_cannot_be_written__stays_as_it_is) {
+TEST_F(WholeAddressSpaceTest,
+       page_that_cannot_be_written__stays_as_it_is_and_the_peer_hears_of_it) {
   auto bytes = pattern(64, 7);
-  write(bytes, pages + page);
+  EXPECT_EQ(write(bytes, pages + page).error.err, FI_EIO);
   std::vector<std::uint8_t> got(bytes.size(), 1);
   EXPECT_FALSE(read(got, pages + page).failed);
   EXPECT_EQ(got, std::vector<std::uint8_t>(bytes.size(), 0));
+
+  const std::uint64_t two = 2;
+  ASSERT_EQ(fi_atomic(a.ep, &two, 1, nullptr, to_b, address(pages + page), kKey, FI_UINT64, FI_SUM,
+                      nullptr),
+            0);
+  EXPECT_EQ(wait_for(a).error.err, FI_EIO);
+}
+
+TEST_F(WholeAddressSpaceTest, page_in_the_middle_of_a_long_write__fails_it) {
+  constexpr std::size_t kLong = 1 << 20;
+  auto* const memory = static_cast<std::uint8_t*>(
+      mmap(nullptr, kLong, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  mprotect(memory + kLong / 2, page, PROT_READ);
+  auto bytes = pattern(kLong, 2);
+  EXPECT_EQ(write(bytes, memory).error.err, FI_EIO);
+  EXPECT_FALSE(write(bytes, bytes.data()).failed) << "what comes behind it is taken";
+  munmap(memory, kLong);
+}
+
+TEST_F(WholeAddressSpaceTest, page_that_cannot_be_read__fails_the_read) {
+  for (const std::size_t n : {std::size_t{8}, page}) {  // by an ACK, and as read data
+    std::vector<std::uint8_t> got(n, 1);
+    EXPECT_EQ(read(got, pages + 3 * page).error.err, FI_EIO) << n;
+  }
+  const std::uint64_t two = 2;
+  std::uint64_t old = 0;
+  ASSERT_EQ(fi_fetch_atomic(a.ep, &two, 1, nullptr, &old, nullptr, to_b, address(pages + 3 * page),
+                            kKey, FI_UINT64, FI_SUM, nullptr),
+            0);
+  EXPECT_EQ(wait_for(a).error.err, FI_EIO);
 }
 
 }  // namespace

@@ -143,6 +143,13 @@ class RefusalTest : public DeviceTest {
   void TearDown() override {
     if (driver.is_stand_in()) driver.fail_after(-1);
   }
+  /// A message in memory of the CPU, for which b has posted `to`.
+  void expect_next_message(const std::vector<std::uint8_t>& to) {
+    const auto bytes = pattern(to.size(), 9);
+    ASSERT_EQ(fi_send(a.ep, bytes.data(), bytes.size(), nullptr, to_b, nullptr), 0);
+    expect_success(b);
+    EXPECT_EQ(to, bytes);
+  }
 };
 
 // --- What is on offer
@@ -596,13 +603,11 @@ TEST_F(RefusalTest, copy__fails_the_operation_and_those_after_it) {
   // Memory of the CPU is as good as before.
   std::vector<std::uint8_t> plain(bytes.size());
   ASSERT_EQ(fi_recv(b.ep, plain.data(), plain.size(), nullptr, FI_ADDR_UNSPEC, nullptr), 0);
-  ASSERT_EQ(fi_send(a.ep, bytes.data(), bytes.size(), nullptr, to_b, nullptr), 0);
-  expect_success(b);
-  EXPECT_EQ(plain, bytes);
+  expect_next_message(plain);
 }
 
 // Covers: FI-70
-TEST_F(RefusalTest, copy__of_a_source_fails_its_operation) {
+TEST_F(RefusalTest, copy__of_a_source_fails_its_operation_and_delivers_nothing) {
   open_with_device();
   DeviceBuffer from(driver, 8192);
   ASSERT_EQ(from.add(a.domain), 0);
@@ -610,9 +615,8 @@ TEST_F(RefusalTest, copy__of_a_source_fails_its_operation) {
   ASSERT_EQ(fi_recv(b.ep, plain.data(), plain.size(), nullptr, FI_ADDR_UNSPEC, nullptr), 0);
   driver.fail_after(0);
   ASSERT_EQ(fi_send(a.ep, from.address, plain.size(), from.desc(), to_b, nullptr), 0);
-  const Got got = wait_for(a);
-  EXPECT_TRUE(got.failed);
-  EXPECT_EQ(got.error.err, EIO);
+  EXPECT_EQ(wait_for(a).error.err, EIO);
+  expect_next_message(plain);
 }
 
 /// The target's program hears that what a peer wrote is not there.
@@ -626,6 +630,20 @@ TEST_F(RefusalTest, copy__of_a_peers_write_is_told_to_its_target) {
                          fi_mr_key(to.mr), nullptr),
             0);
   EXPECT_TRUE(wait_for(b).failed);
+  EXPECT_EQ(wait_for(a).error.err, EIO) << "and the peer's";
+}
+
+TEST_F(RefusalTest, copy__for_a_peer_that_reads_fails_the_read) {
+  open_with_device();
+  DeviceBuffer from(driver, 65536);
+  ASSERT_EQ(from.add(b.domain), 0);
+  std::vector<std::uint8_t> plain(from.size);
+  driver.fail_after(0);
+  for (const std::size_t n : {std::size_t{8}, from.size}) {  // by an ACK, and as read data
+    ASSERT_EQ(fi_read(a.ep, plain.data(), n, nullptr, to_b, from.at(), fi_mr_key(from.mr), nullptr),
+              0);
+    EXPECT_EQ(wait_for(a).error.err, EIO) << n;
+  }
 }
 
 }  // namespace

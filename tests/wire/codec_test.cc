@@ -116,6 +116,24 @@ TEST(Codec, values_that_do_not_fit_are_noticed_and_cut) {
   EXPECT_FALSE(fits(wide));
 }
 
+template <typename H>
+void expect_initiator_error_set() {
+  H header;
+  std::vector<std::uint8_t> marked(H::kSize), built(H::kSize);
+  emit(header, marked.data());
+  set_initiator_error(marked.data());
+  header.ie = true;
+  emit(header, built.data());
+  EXPECT_EQ(marked, built) << H::kName;
+}
+
+TEST(Codec, initiator_error_can_be_set_in_every_request_that_was_built) {
+  expect_initiator_error_set<SesStandardFirst>();
+  expect_initiator_error_set<SesStandardNext>();
+  expect_initiator_error_set<SesMedium>();
+  expect_initiator_error_set<SesSmall>();
+}
+
 TEST(Parse, needs_every_byte) {
   const std::vector<std::uint8_t> bytes(PdsRequest::kSize);
   EXPECT_TRUE(parse<PdsRequest>(bytes));
