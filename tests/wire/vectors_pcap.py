@@ -16,9 +16,9 @@ def ipv4_checksum(header):
     return ~total & 0xFFFF
 
 
-def wrap(uet):
+def wrap(uet, source_port=0xC000):
     """A frame as an endpoint without UET CRC would send it."""
-    udp = struct.pack("!4H", 0xC000, 4793, 8 + len(uet), 0)
+    udp = struct.pack("!4H", source_port, 4793, 8 + len(uet), 0)
     start = struct.pack("!BBHHHBBH", 0x45, 2, 28 + len(uet), 0, 0x4000, 64, 17, 0)
     addresses = bytes([10, 20, 30, 1, 10, 20, 30, 2])
     checksum = ipv4_checksum(start + addresses)
@@ -36,9 +36,14 @@ def packets(directory):
 
 
 def write_pcap(directory, output):
+    frames, bare = [], None
+    for _, packet, frame in packets(directory):
+        frames.append(frame)
+        bare = bare or (None if packet["frame"] else bytes.fromhex(packet["hex"]))
+    frames.append(wrap(bare, source_port=53))  # an entropy value that happens to be the port of another protocol
     with open(output, "wb") as f:
         f.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 262144, 1))
-        for n, (_, _, frame) in enumerate(packets(directory)):
+        for n, frame in enumerate(frames):
             f.write(struct.pack("<4I", 1700000000 + n, 1000 * n, len(frame), len(frame)) + frame)
 
 

@@ -2,6 +2,8 @@
 
 uet.prefs.udp_port = Pref.uint("UDP port", 4793, "UDP destination port of UET")
 uet.prefs.ip_protocol = Pref.uint("IP protocol", 253, "IP protocol of native UET with entropy header")
+uet.prefs.is_first = Pref.bool("Whatever the source port", true,
+  "Every source port is an entropy value, also one that another protocol has: have heuristic dissectors tried first for all of UDP")
 uet.prefs.crc = Pref.bool("Packets end in a UET CRC", false, "Take the last four bytes for the UET CRC")
 
 F["uet.pds.clear_psn"] = ProtoField.uint32("uet.pds.clear_psn", "Clear PSN", base.DEC)
@@ -236,8 +238,15 @@ function uet.dissector(tvb, pinfo, root) dissect(tvb, pinfo, root, false) end
 local uet_native = Proto("uet_native", "Ultra Ethernet Transport over IP")
 function uet_native.dissector(tvb, pinfo, root) dissect(tvb, pinfo, root, true) end
 
+uet:register_heuristic("udp", function(tvb, pinfo, root)
+  if pinfo.dst_port ~= uet.prefs.udp_port then return false end
+  dissect(tvb, pinfo, root, false)
+  return true
+end)
+
 local ports = {}
 local function register()
+  set_preference("udp.try_heuristic_first", uet.prefs.is_first)
   if ports.udp then DissectorTable.get("udp.port"):remove(ports.udp, uet) end
   if ports.ip then DissectorTable.get("ip.proto"):remove(ports.ip, uet_native) end
   ports = {udp = uet.prefs.udp_port, ip = uet.prefs.ip_protocol}

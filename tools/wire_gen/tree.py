@@ -82,5 +82,6 @@ UDP_PORT = 4793
 IP_PROTOCOL = 253
 
 bind_layers(UDP, _Start, dport=UDP_PORT)
+UDP.payload_guess.insert(0, UDP.payload_guess.pop())  # every source port is an entropy value, also one of another protocol
 bind_layers(IP, UetEntropy, proto=IP_PROTOCOL)
 bind_layers(IPv6, UetEntropy, nh=IP_PROTOCOL)
