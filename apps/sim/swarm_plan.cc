@@ -114,9 +114,10 @@ void Planner::choose_endpoint() {
   s.max_memory_regions = 16;
   s.retry_backoff_min = Duration::from_us(100);
   s.retry_backoff_max = Duration::from_ms(100);
-  constexpr std::uint32_t kShorterPauses = 10;  // before they are as long as that
-  s.retry_limit =
-      static_cast<std::uint32_t>(kPatience.ns() / s.retry_backoff_max.ns()) + kShorterPauses;
+  // Some pauses are shorter, and a target that could not take a message for that long may have a new generation when it can.
+  constexpr std::uint32_t kShorterPauses = 10, kAtOnce = 3;
+  s.retry_limit = static_cast<std::uint32_t>(kPatience.ns() / s.retry_backoff_max.ns()) +
+                  kShorterPauses + kAtOnce;
   s.message_idle = kMessageIdle;
   s.ri_reuse = Duration::from_ms(1);
   if (rng_.chance(0.2)) {
