@@ -46,14 +46,15 @@ bool ReceiveBatch::receive(Instant now, int socket, std::size_t wanted) {
   if (got <= 0) return false;
   messages_ = used_ = static_cast<std::size_t>(got);
   note_length();
-  return messages_ == asked_ && most != 1;
+  return messages_ == asked_ && most >= kFewest;
 }
 
 void ReceiveBatch::note_length() {
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < messages_; ++i) bytes += headers_[i].msg_len;
-  const std::size_t mean = std::max<std::size_t>(bytes / messages_, 1);
-  most_ = std::clamp<std::size_t>(kBytesAtOnce / mean, 1, kMessages);
+  static_assert(kBytesAtOnce >= kFewest * kLargestMessage);
+  most_ =
+      std::clamp(kBytesAtOnce * messages_ / std::max<std::size_t>(bytes, 1), kFewest, kMessages);
 }
 
 /// The next message is not expected to have another one behind it. After a pause, whatever came meanwhile is there.

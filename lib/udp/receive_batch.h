@@ -23,9 +23,9 @@ class ReceiveBatch {
 
   /// Nothing is left of the last batch.
   bool is_empty() const { return current_ == messages_; }
-  /// Asks the socket for up to `wanted` messages, fewer where the last ones were long; only when the batch is empty. True when there may
-  /// be more behind them: the socket gave as many as there was room for. A caller that comes every few microseconds, and finds one at most, is given one
-  /// without a look for the next: that costs the kernel a third of what a message costs that is there.
+  /// Asks the socket for up to `wanted` messages, fewer where the last ones were long; only when the batch is empty. True when there
+  /// may be more behind them: the socket gave as many as there was room for. A caller that comes every few microseconds, and finds one
+  /// at most, is given one without a look for the next: that costs the kernel a third of what a message costs that is there.
   bool receive(base::Instant now, int socket, std::size_t wanted);
   /// The next packet, with everything but its destination. False: the message at hand brought none (any more); the batch may
   /// hold others.
@@ -37,6 +37,7 @@ class ReceiveBatch {
   static constexpr std::size_t kLargestMessage = 65535;
   /// What one call brings is to stay in a core's own cache until it was looked at and copied.
   static constexpr std::size_t kBytesAtOnce = std::size_t{128} * 1024;
+  static constexpr std::size_t kFewest = 2;  ///< messages, where it is not for a lull
   /// Runs of less are copied: nothing else would be worth so many vectors.
   static constexpr std::size_t kSmallestPiece = 1024;
   struct ControlBytes {

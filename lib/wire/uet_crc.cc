@@ -85,8 +85,8 @@ std::uint32_t state_behind(const CrcPseudoHeader& in_front) {
 
 std::uint32_t crc32c(std::span<const std::uint8_t> bytes, std::uint32_t previous) {
   constexpr std::size_t kMost = 1U << 30;
-  std::uint32_t state =
-      ~previous;  // isa-l takes and returns what it was before the final inversion
+  // isa-l takes and returns what it was before the final inversion.
+  std::uint32_t state = ~previous;
   while (!bytes.empty()) {
     const std::size_t n = std::min(bytes.size(), kMost);
     state = advance(bytes.data(), n, state);
