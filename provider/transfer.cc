@@ -151,15 +151,20 @@ ssize_t Endpoint::transmit(std::uint64_t flags, std::span<Local> buffers, Turn t
   return 0;
 }
 
-/// While another thread has the loop an operation is left for it: posting waits for nothing that may take long.
+/// While another thread has the loop an operation is left for it: posting waits for nothing that may take long. Where every
+/// place is taken the call waits for the loop after all: nothing can be left behind what is there already, and programs expect
+/// no refusal within the sizes that they were told (rx_attr, tx_attr).
 template <typename Op>
 ssize_t Endpoint::post(const Op& op) {
   if (const int error = check(op); error != 0) return error;
   Worker::Held held(worker_.lock(), std::try_to_lock);
   if (!held && may_leave(op)) {
-    if (!posted_->push(op, places_for(op))) return -FI_EAGAIN;
-    worker_.leave(*this);
-    return 0;
+    const std::size_t places = places_for(op);
+    if (posted_->push(op, places)) {
+      worker_.leave(*this);
+      return 0;
+    }
+    if (places < PostQueue::kPlaces) return -FI_EAGAIN;
   }
   if (!held) held.lock();
   // What was left before comes first.

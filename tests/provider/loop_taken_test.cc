@@ -7,6 +7,7 @@
 #include <cstring>
 #include <thread>
 
+#include "provider/post_queue.h"
 #include "tests/provider/fixture.h"
 
 namespace uet::provider::testing {
@@ -110,6 +111,33 @@ TEST_F(LoopTakenTest, receives_are_accepted) {
   ASSERT_EQ(fi_tinject(b.ep, "DDDDDDD", 8, to_a, 5), 0);
   EXPECT_EQ(wait_for(a).entry.op_context, &context);
   EXPECT_EQ(in[0], 'D');
+}
+
+TEST_F(LoopTakenTest, more_receives_than_can_be_left_wait_and_are_not_refused) {
+  open();
+  constexpr std::size_t kLeft = PostQueue::kPlaces, kMore = 16;
+  std::array<std::array<char, 8>, kLeft + kMore> in{};
+  const auto post = [&](std::size_t i) {
+    return fi_trecv(a.ep, in[i].data(), in[i].size(), nullptr, FI_ADDR_UNSPEC, i, 0, &in[i]);
+  };
+  std::atomic<bool> asks{false}, has_answer{false};
+  std::thread poster;
+  while_taken([&] {
+    for (std::size_t i = 0; i < kLeft; ++i) ASSERT_EQ(post(i), 0);
+    poster = std::thread([&] {
+      asks = true;
+      for (std::size_t i = kLeft; i < in.size(); ++i) EXPECT_EQ(post(i), 0);
+      has_answer = true;
+    });
+    while (!asks) std::this_thread::yield();
+    for (int i = 0; i < 1000 && !has_answer; ++i) std::this_thread::yield();
+    EXPECT_FALSE(has_answer);
+  });
+  poster.join();
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    ASSERT_EQ(fi_tinject(b.ep, "IIIIIII", 8, to_a, i), 0);
+    EXPECT_EQ(wait_for(a).entry.op_context, &in[i]);
+  }
 }
 
 TEST_F(LoopTakenTest, a_finished_operation_is_read_from_the_queue) {
