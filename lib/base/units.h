@@ -77,10 +77,16 @@ class BitRate {
   constexpr double bytes_per_ns() const { return static_cast<double>(bps_) / 8e9; }
   /// Bytes that pass in `d`, rounded down.
   constexpr std::int64_t bytes_in(Duration d) const {
+    if (std::int64_t bit_ns = 0; !__builtin_mul_overflow(bps_, d.ns(), &bit_ns))
+      return bit_ns / 8'000'000'000;
     return static_cast<std::int64_t>(static_cast<WideInt>(bps_) * d.ns() / 8'000'000'000);
   }
   /// Time that `bytes` need, rounded up.
   constexpr Duration time_for(std::int64_t bytes) const {
+    // Up to 2 GiB 64 bits do, where 128 are divided by a function of libgcc.
+    if (std::uint64_t sum = 0; !__builtin_mul_overflow(bytes, 8'000'000'000, &sum) &&
+                               !__builtin_add_overflow(sum, bps_ - 1, &sum))
+      return Duration::from_ns(static_cast<std::int64_t>(sum / bps_));
     const auto bit_ns = static_cast<WideInt>(bytes) * 8'000'000'000;
     return Duration::from_ns(static_cast<std::int64_t>((bit_ns + static_cast<WideInt>(bps_) - 1) /
                                                        static_cast<WideInt>(bps_)));
