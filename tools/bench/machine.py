@@ -75,5 +75,8 @@ def build_type(build):
     options = {o["name"]: o["value"] for o in json.loads(told or "[]")}
     if not options:
         return "unknown"
+    checks = options.get("simulation_checks")
+    has_checks = checks == "true" or (checks == "auto" and options.get("buildtype") != "release")
     return (f"{options.get('buildtype')}, -O{options.get('optimization')}"
-            f"{', with invariants checked' if options.get('simulation_checks') else ''}")
+            f"{', optimised across files' if options.get('b_lto') else ''}"
+            f"{', with invariants checked' if has_checks else ''}")
