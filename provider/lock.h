@@ -48,6 +48,8 @@ class Lock {
   static void relax() {
 #if defined(__x86_64__)
     _mm_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
 #endif
   }
   void lock_slow() {
