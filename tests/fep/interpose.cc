@@ -35,6 +35,19 @@ void note_copy(std::size_t n) {
 }  // namespace
 }  // namespace uet::test
 
+namespace {
+/// In a way that the compiler does not make a call of memcpy of.
+void copy_upwards(void* to, const void* from, std::size_t n) {
+#ifdef __x86_64__
+  asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
+#else
+  auto* t = static_cast<volatile char*>(to);
+  const auto* f = static_cast<const volatile char*>(from);
+  for (std::size_t i = 0; i < n; ++i) t[i] = f[i];
+#endif
+}
+}  // namespace
+
 // glibc's own entries. The program's definitions below win over the library's for every caller in
 // the process.
 extern "C" {
@@ -62,21 +75,19 @@ void* aligned_alloc(std::size_t alignment, std::size_t n) {
 
 void* memcpy(void* __restrict to, const void* __restrict from, std::size_t n) {
   uet::test::note_copy(n);
-  void* const result = to;
-  asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
-  return result;
+  copy_upwards(to, from, n);
+  return to;
 }
 void* memmove(void* to, const void* from, std::size_t n) {
   uet::test::note_copy(n);
-  void* const result = to;
   if (to < from || static_cast<const char*>(from) + n <= to) {
-    asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
+    copy_upwards(to, from, n);
   } else if (n != 0) {
     auto* t = static_cast<volatile char*>(to);
     const auto* f = static_cast<const volatile char*>(from);
     while (n-- > 0) t[n] = f[n];
   }
-  return result;
+  return to;
 }
 }
 #endif
