@@ -1,6 +1,9 @@
 #include "lib/dpdk/device_spec.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <bit>
 #include <cctype>
 #include <cstdlib>
 
@@ -124,7 +127,7 @@ bool parse_device_spec(const std::string& text, DeviceSpec& spec, std::string& e
   return check_arguments(spec, error);
 }
 
-void add_default_arguments(std::size_t ip_mtu, DeviceSpec& spec) {
+void add_default_arguments(std::size_t ip_mtu, DeviceSpec& spec, std::size_t page) {
   const std::size_t frame = std::min(ip_mtu, kLargestIpMtu) + kFrameOverhead;
   if (spec.kind == DeviceKind::kMemif) {
     // One slot per packet: chains of the default 2 KiB slots cost a copy more on our side.
@@ -134,11 +137,13 @@ void add_default_arguments(std::size_t ip_mtu, DeviceSpec& spec) {
     // The kernel puts its own header in front of each frame of the ring.
     constexpr std::size_t kKernelHeader = 96;
     if (frame + kKernelHeader <= 2048) return;
-    // The driver takes frames to lie without gaps, so that a block (whole pages) is one frame.
-    constexpr std::size_t kPage = 4096;
-    const std::size_t slot = (frame + kKernelHeader + kPage - 1) / kPage * kPage;
+    // The driver takes frames to lie without gaps, and a block is whole pages: a block is one frame, or a page of some.
+    constexpr std::size_t kSmallestPage = 4096;
+    if (page == 0) page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    std::size_t slot = (frame + kKernelHeader + kSmallestPage - 1) / kSmallestPage * kSmallestPage;
+    if (page > kSmallestPage) slot = std::bit_ceil(slot);
     add(spec, "framesz", slot);
-    add(spec, "blocksz", slot);
+    add(spec, "blocksz", std::max(slot, page));
     add(spec, "framecnt", 256);
   }
 }

@@ -54,8 +54,8 @@ struct DeviceSpec {
 bool parse_device_spec(const std::string& text, DeviceSpec& spec, std::string& error);
 
 /// Adds the arguments that carry packets of `ip_mtu` in one piece, where the user said nothing
-/// about it.
-void add_default_arguments(std::size_t ip_mtu, DeviceSpec& spec);
+/// about it. `page`: bytes of a page of memory; 0: as on this machine.
+void add_default_arguments(std::size_t ip_mtu, DeviceSpec& spec, std::size_t page = 0);
 
 /// What a packet buffer must hold whatever the MTU: af_packet insists on room for a whole slot of its ring, and the other side of a
 /// memif may have a larger MTU.

@@ -277,5 +277,26 @@ TEST(ChooseMtu, outside_of_what_uet_runs_with__is_refused) {
   EXPECT_THAT(choose_mtu({.suggested = 1500, .kernel = 1000}).error, HasSubstr("1280"));
 }
 
+TEST(DeviceSpec, slots_of_af_packet_hold_a_packet_and_fill_blocks_of_whole_pages) {
+  for (const std::size_t page : {4096, 16384, 65536}) {
+    for (const std::size_t ip_mtu : {1500, 3000, 4200, 9000}) {
+      SCOPED_TRACE(std::to_string(page) + " " + std::to_string(ip_mtu));
+      DeviceSpec spec = spec_of("net_af_packet0,iface=lo");
+      add_default_arguments(ip_mtu, spec, page);
+      if (ip_mtu == 1500) {
+        EXPECT_FALSE(spec.has_argument("framesz")) << "the driver's own";
+        continue;
+      }
+      const std::size_t slot = std::stoul(spec.argument("framesz"));
+      const std::size_t block = std::stoul(spec.argument("blocksz"));
+      EXPECT_GT(slot, ip_mtu + 96);
+      EXPECT_LE(slot, 16384u) << "packet buffers have to hold one";
+      EXPECT_EQ(block % page, 0u);
+      EXPECT_EQ(block % slot, 0u) << "frames without gaps";
+      EXPECT_EQ(std::stoul(spec.argument("framecnt")) % (block / slot), 0u);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace uet::dpdk
