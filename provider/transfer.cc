@@ -153,7 +153,8 @@ ssize_t Endpoint::transmit(std::uint64_t flags, std::span<Local> buffers, Turn t
 
 /// While another thread has the loop an operation is left for it: posting waits for nothing that may take long. Where every
 /// place is taken the call waits for the loop after all: nothing can be left behind what is there already, and programs expect
-/// no refusal within the sizes that they were told (rx_attr, tx_attr).
+/// no receive to be refused within rx_attr->size. A transmit is refused as soon as all that is left, receives among it, reaches
+/// the room that the endpoint has for transmits.
 template <typename Op>
 ssize_t Endpoint::post(const Op& op) {
   if (const int error = check(op); error != 0) return error;
