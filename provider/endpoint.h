@@ -221,10 +221,6 @@ class Endpoint final : public EndpointFid, private ses::CompletionSink, private 
   int check_transmit(SizeLimits::Kind kind, std::uint64_t flags, std::size_t bytes) const;
   template <typename Op>
   bool may_leave(const Op& op) const;
-  /// How many operations may be left, with one like this.
-  std::size_t places_for(const Send&) const { return tx_room(); }
-  std::size_t places_for(const Rma&) const { return tx_room(); }
-  std::size_t places_for(const Receive&) const;
   bool carry_out() override;
   template <typename Op>
   void fail(const Op& op, ssize_t error);

@@ -27,16 +27,17 @@ class PostQueue {
     return op.iov.size() <= kMostPieces &&
            ((op.flags & FI_INJECT) == 0 || total_bytes(op.iov) <= kMostInjected);
   }
-  /// A copy of `op`, which fits, with its list of buffers and, of an injected one, what they hold. False when there are
-  /// `at_most` operations, or there is no place.
+  enum class Pushed { kYes, kNoRoom, kNoPlace };
+  /// A copy of `op`, which fits, with its list of buffers and, of an injected one, what they hold. A transmit has no room
+  /// beside `tx_room` others; any operation needs a place.
   template <typename Op>
-  bool push(const Op& op, std::size_t at_most);
+  Pushed push(const Op& op, std::size_t tx_room);
 
   // --- With the worker's lock held
   bool empty() const { return size() == 0; }
   /// Its spans are good until pop().
   const Operation& front() const { return at(head_.load(std::memory_order_relaxed)).operation; }
-  void pop() { head_.store(head_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
+  void pop();
 
   // --- From any thread
   std::size_t size() const {
@@ -62,6 +63,8 @@ class PostQueue {
   const std::unique_ptr<Place[]> places_;
   std::atomic<std::size_t> tail_{0};
   std::atomic<std::size_t> head_{0};
+  /// Those in the queue that are no receives.
+  std::atomic<std::size_t> transmits_{0};
   Lock writers_;
 };
 

@@ -153,19 +153,19 @@ ssize_t Endpoint::transmit(std::uint64_t flags, std::span<Local> buffers, Turn t
 
 /// While another thread has the loop an operation is left for it: posting waits for nothing that may take long. Where every
 /// place is taken the call waits for the loop after all: nothing can be left behind what is there already, and programs expect
-/// no receive to be refused within rx_attr->size. A transmit is refused as soon as all that is left, receives among it, reaches
-/// the room that the endpoint has for transmits.
+/// no receive to be refused within rx_attr->size. A transmit is refused where those that are left take the room of the endpoint.
 template <typename Op>
 ssize_t Endpoint::post(const Op& op) {
   if (const int error = check(op); error != 0) return error;
   Worker::Held held(worker_.lock(), std::try_to_lock);
   if (!held && may_leave(op)) {
-    const std::size_t places = places_for(op);
-    if (posted_->push(op, places)) {
+    const std::size_t room = std::is_same_v<Op, Receive> ? 0 : tx_room();
+    const PostQueue::Pushed pushed = posted_->push(op, room);
+    if (pushed == PostQueue::Pushed::kNoRoom) return -FI_EAGAIN;
+    if (pushed == PostQueue::Pushed::kYes) {
       worker_.leave(*this);
       return 0;
     }
-    if (places < PostQueue::kPlaces) return -FI_EAGAIN;
   }
   if (!held) held.lock();
   // What was left before comes first.
@@ -181,10 +181,6 @@ bool Endpoint::may_leave(const Op& op) const {
   if (!is_receive && shared_tx_ != nullptr) return false;
   if (is_receive && (op.flags & (FI_PEEK | FI_CLAIM)) != 0) return false;
   return !domain_.has_device_memory() && PostQueue::fits(op);
-}
-
-std::size_t Endpoint::places_for(const Receive&) const {
-  return PostQueue::kPlaces;
 }
 
 bool Endpoint::carry_out() {

@@ -180,6 +180,20 @@ TEST_F(LoopTakenTest, more_than_the_endpoint_may_have_is_refused_and_the_rest_co
   }
 }
 
+TEST_F(LoopTakenTest, receives_that_were_left_take_no_room_of_transmits) {
+  const Info hints = make_hints();
+  hints->tx_attr->size = 8;
+  open(hints.get());
+  std::array<std::array<char, 8>, 16> in{};
+  while_taken([&] {
+    for (auto& buffer : in)
+      ASSERT_EQ(fi_trecv(a.ep, buffer.data(), 8, nullptr, FI_ADDR_UNSPEC, 1, 0, nullptr), 0);
+    EXPECT_EQ(fi_tsend(a.ep, "JJJJJJJ", 8, nullptr, to_b, 10, nullptr), 0);
+  });
+  expect_message(10, 'J');
+  EXPECT_FALSE(wait_for(a).failed);
+}
+
 TEST_F(LoopTakenTest, what_turns_out_wrong_is_a_completion_with_an_error) {
   open();
   int context = 0;
