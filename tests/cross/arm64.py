@@ -64,8 +64,12 @@ def end_of(run):
 
 
 def call(*command, **more):
-    return subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          errors="replace", stdin=subprocess.DEVNULL, **more)
+    try:
+        return subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              errors="replace", stdin=subprocess.DEVNULL, **more)
+    except subprocess.TimeoutExpired as late:
+        said = (late.stdout or b"").decode(errors="replace")
+        return subprocess.CompletedProcess(command, 124, f"{said}\ndid not end within {late.timeout} s")
 
 
 def gtest(build, root, program, only):
