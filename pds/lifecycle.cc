@@ -36,7 +36,7 @@ void Lifecycle::begin_at(Instant now, Pdc& pdc, Psn start) {
   tx.cack = start - 1;
   tx.mp_range = config_.default_mpr * 128u;
   RxHalf& rx = pdc.rx;
-  rx.edge = rx.cack = rx.cleared = rx.max_rcvd = rx.max_ar = rx.answered = start - 1;
+  rx.edge = rx.cack = rx.cleared = rx.max_rcvd = rx.max_ar = rx.answered = rx.untold = start - 1;
   rx.gap_heard_at = now;
   rx.granted = limits_.window;
   rx.last_control = start - 1;

@@ -132,6 +132,7 @@ struct RxHalf {
   Psn max_rcvd;
   Psn max_ar;
   Psn last_control;  ///< latest sequenced control packet; its ACK carries no response
+  Psn untold;        ///< highest PSN above CACK whose answer was left to CACK
   Psn answered;      ///< ROD: highest N with all PSN <= N answered by SES
   std::uint32_t granted = 0;
   std::uint32_t ack_gen_count = 0;
@@ -167,6 +168,7 @@ struct RxHalf {
   bool is_past_half = false;       ///< 2^31 PSNs were used: nothing is "before the start" any more
   bool has_accepted = false;       ///< at least one packet
   bool has_delivered = false;      ///< at least one packet went up to SES
+  bool tells_by_name = false;      ///< leaves nothing to CACK while answers are kept
   bool withholds_answers = false;  ///< stored, and to be sent when the peer has proved itself
   bool wants_probe_answer = false;
   std::uint16_t probe_opaque = 0;

@@ -131,6 +131,7 @@ void Receiver::on_answer(Instant now, Pdc& pdc, Psn psn, const RxMeta& meta,
   // [PDS 10.2] Now, or together with others?
   rx.ack_gen_count += std::max(meta.bytes, config_.ack_gen_min_pkt_add);
   const bool now_needed = meta.ack_now || guaranteed || !response.data.empty() ||
+                          (above_cack && rx.tells_by_name) ||
                           rx.ack_gen_count >= config_.ack_gen_trigger || rx.max_ar == rx.max_rcvd;
   if (now_needed) {
     if (record == nullptr && !above_cack && !guaranteed && response.data.empty())
@@ -154,6 +155,12 @@ void Receiver::on_answer(Instant now, Pdc& pdc, Psn psn, const RxMeta& meta,
     responses_.remove(*record);
   }
   if (rx.tracker != nullptr) advance_cack(pdc);
+  // CACK stays below an answer that is kept until it is cleared, and the source cannot clear it while it does not know the answers
+  // before it. Where that has begun they are told by name: else each kept answer would take a round trip.
+  if (!now_needed && psn.is_after(rx.cack))
+    rx.untold = serial_max(rx.untold, psn);
+  else if (store && rx.untold.is_after(rx.cack))
+    rx.tells_by_name = true;
 }
 
 // Of packets that came by one path in one turn the last one's ACK says all: CACK is beyond them, and what SES answered need not
@@ -267,7 +274,11 @@ void Receiver::accept_clear(Instant now, Pdc& pdc, Psn clear) {
     kept_.count(pdc, -1);
   }
   trace_.emit(now, EventId::kClearMoved, pdc.id, clear, clear.value());
+  if (rx.stored == 0) rx.tells_by_name = false;
+  const Psn before = rx.cack;
   advance_cack(pdc);
+  // CACK has passed answers that nothing else has told: an ACK is due.
+  if (rx.cack != before && rx.untold.is_after(before)) rx.ack_gen_count = config_.ack_gen_trigger;
 }
 
 Psn Receiver::highest_stored(const Pdc& pdc) const {
@@ -302,6 +313,7 @@ void Receiver::release(Pdc& pdc) {
     }
   }
   rx.stored = 0;
+  rx.tells_by_name = false;
   if (rx.tracker != nullptr) release_tracker(pdc);
 }
 

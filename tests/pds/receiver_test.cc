@@ -35,8 +35,8 @@ struct Receiving : Parts {
     at.start = pdc.start;
     at.tx.next = at.tx.left = pdc.start;
     RxHalf& rx = at.rx;
-    rx.edge = rx.cack = rx.cleared = rx.max_rcvd = rx.max_ar = rx.answered = rx.last_control =
-        pdc.start - 1;
+    rx.edge = rx.cack = rx.cleared = rx.max_rcvd = rx.max_ar = rx.answered = rx.untold =
+        rx.last_control = pdc.start - 1;
     rx.granted = env.limits.window;
     at.share = kept.peers().join(at.peer, true);
   }
@@ -143,6 +143,40 @@ TEST(Receiver, a_guaranteed_response_holds_cack_until_it_is_cleared) {
   EXPECT_EQ(t.at.rx.cack, Psn(1001));
   EXPECT_EQ(t.kept.store().kept(), 0u);
   EXPECT_EQ(t.at.rx.kept, 0u);
+}
+
+// Else its source could clear one answer a round trip. What came before the second kept answer waits for the first to be cleared.
+TEST(Receiver, what_is_between_kept_answers_is_told_by_name_from_the_second_on) {
+  Receiving t;
+  t.accept(1000, Receiving::now_with(true));
+  t.accept(1001);
+  t.accept(1002, Receiving::now_with(true));
+  t.accept(1003);
+  t.accept(1004, Receiving::now_with(true));
+  t.accept(1005);
+  for (const std::uint32_t psn : {1000u, 1002u, 1003u, 1004u, 1005u, 0u})
+    EXPECT_EQ(t.take_ack(), psn);
+  t.receiver.accept_clear(kNow, t.at, Psn(1005));
+  EXPECT_EQ(t.at.rx.cack, Psn(1005));
+  t.accept(1006);
+  EXPECT_EQ(t.take_ack(), 1006u) << "tells of 1001";
+  t.accept(1007, Receiving::now_with(true));
+  t.accept(1008);
+  EXPECT_EQ(t.take_ack(), 1007u);
+  EXPECT_EQ(t.take_ack(), 0u);
+}
+
+TEST(Receiver, a_packet_whose_clear_lets_cack_pass_what_nothing_told_is_acknowledged) {
+  Receiving t;
+  t.accept(1001);
+  t.accept(1002);
+  t.accept(1000, Receiving::now_with(true));
+  EXPECT_EQ(t.take_ack(), 1000u);
+  EXPECT_EQ(t.take_ack(), 0u);
+  t.receiver.accept_clear(kNow, t.at, Psn(1000));
+  EXPECT_EQ(t.at.rx.cack, Psn(1002));
+  t.accept(1003);
+  EXPECT_EQ(t.take_ack(), 1003u);
 }
 
 TEST(Receiver, clear_never_goes_back_nor_beyond_what_has_arrived) {
