@@ -145,7 +145,7 @@ TEST(Receiver, a_guaranteed_response_holds_cack_until_it_is_cleared) {
   EXPECT_EQ(t.at.rx.kept, 0u);
 }
 
-// Else its source could clear one answer a round trip. What came before the second kept answer waits for the first to be cleared.
+// Otherwise its source could clear only one answer a round trip. What came before the second kept answer waits for the first to be cleared.
 TEST(Receiver, what_is_between_kept_answers_is_told_by_name_from_the_second_on) {
   Receiving t;
   t.accept(1000, Receiving::now_with(true));
