@@ -13,6 +13,15 @@ void ClearSender::owe(Instant now, Pdc& pdc) {
   scheduler_.set_timer(pdc, PdcTimer::kClear, now + config_.pds_clear_time);
 }
 
+void ClearSender::hasten(Pdc& pdc, std::optional<Psn> newest) {
+  const TxHalf& tx = pdc.tx;
+  if (tx.left == tx.next || !tx.cack.is_before(tx.clear_psn())) return;  // no answer, or no CLEAR
+  const bool is_left_there =
+      pdc.is_rod() ? newest && newest->is_after(tx.left) : window_.at(pdc, tx.left).has_arrived();
+  if (!is_left_there || tx.rtx_count > 0) return;
+  if (tx.queue.empty() || !window_.allows(pdc, tx.next)) owe_now(pdc);
+}
+
 void ClearSender::on_request(Instant now, Pdc& pdc, Psn wanted) {
   TxHalf& tx = pdc.tx;
   if (!wanted.is_before(tx.next)) return trace_.drop(now, DropReason::kBadClear, 0, pdc.id, wanted);

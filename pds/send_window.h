@@ -45,6 +45,7 @@ class SendWindow : Part {
   }
 
   TxRecord& at(const Pdc& pdc, Psn psn) { return records_.at(pdc.tx.ring, psn); }
+  const TxRecord& at(const Pdc& pdc, Psn psn) const { return records_.at(pdc.tx.ring, psn); }
   TxBlockPool& records() { return records_; }
   const TxBlockPool& records() const { return records_; }
 

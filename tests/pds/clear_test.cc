@@ -22,6 +22,58 @@ TEST(Clear, guaranteed_response_waits_for_its_clear) {
   EXPECT_EQ(x.w.acks(1).back().cack, x.next);
 }
 
+// Covers: PDS-93
+TEST(Clear, one_that_alone_brings_missing_answers_leaves_at_once) {
+  for (const Mode mode : {Mode::kRud, Mode::kRod}) {
+    Open x(with([](auto&) {}), mode);
+    const Psn first = x.next;
+    x.w.host(1).ses.answer = [&](const RxRequest& r, auto&) {
+      return ScriptedSes::respond(r.handle.psn == first || r.handle.psn == first + 3);
+    };
+    x.w.send(0, 1, 4, 10, mode);  // those between were left to CACK, and nothing follows
+    x.w.run_for(us(500));
+    EXPECT_EQ(x.w.host(0).ses.responses.size(), 1u + 4u) << static_cast<int>(mode);
+    EXPECT_EQ(x.w.controls(0, ControlType::kClearCommand).size(), 1u) << static_cast<int>(mode);
+    EXPECT_EQ(x.w.controls(0, ControlType::kClearCommand)[0].payload, first.value())
+        << static_cast<int>(mode);
+  }
+}
+
+// Covers: PDS-93
+TEST(Clear, one_that_brings_no_answer_waits) {
+  for (const bool is_missing : {false, true}) {
+    Open x;
+    const Psn first = x.next;
+    silence(x.w, 1);
+    x.w.send(0, 1, 3);
+    x.w.pump();
+    const std::uint8_t body[12] = {0xaa};
+    const auto answer = [&](std::uint32_t n, std::uint64_t arrived) {
+      wire::PdsAckCcNscc a;
+      a.next_hdr = NextHdr::kResponse;
+      a.req = wire::AckReq::kClear;
+      a.cack_psn = first - 1;
+      a.ack_psn_offset = static_cast<std::int16_t>(n + 1);
+      a.spdcid = x.id1;
+      a.dpdcid = x.id0;
+      a.mpr = 8;
+      a.sack_psn_offset = 1;
+      a.sack_bitmap = arrived;
+      x.w.inject(0, x.w.host(1).address, a, body);
+      x.w.pump();
+    };
+    const auto clears = [&] { return x.w.controls(0, ControlType::kClearCommand).size(); };
+    if (is_missing)
+      answer(0, 0b101);  // the next one is under way: its ACK may say more
+    else
+      answer(1, 0b111);  // the first has arrived, and no answer before it could be cleared
+    x.w.run_for(us(500));
+    EXPECT_EQ(clears(), 0u) << is_missing;
+    if (is_missing) answer(2, 0b111);
+    EXPECT_EQ(clears(), is_missing ? 1u : 0u);
+  }
+}
+
 // Covers: PDS-91, PDS-92
 TEST(Clear, maximum_counts_and_impossible_ones_are_ignored) {
   Open x;
