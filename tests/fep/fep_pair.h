@@ -143,6 +143,7 @@ class FepPair {
       turns_here = 0;
       Instant next = std::min(
           {link.next_arrival(), sides[0].fep->next_deadline(), sides[1].fep->next_deadline()});
+      if (alarm > now) next = std::min(next, alarm);
       if (next <= now) next = now + Duration::from_ns(100);
       if (next.is_never() || next > end) {
         ADD_FAILURE() << "not done after " << (now - Instant()).seconds() << " s of virtual time"
@@ -165,6 +166,7 @@ class FepPair {
 
   MemoryLink link;
   Instant now = Instant::from_ns(1'000'000);
+  Instant alarm = Instant::never();  ///< when the program looks again though nothing happens
   std::array<Side, 2> sides;
 };
 
