@@ -16,7 +16,8 @@ namespace uet::pds {
 struct Congestion {
   net::FabricAddress peer;
   std::uint8_t traffic_class = 0;
-  bool sprayed = true;  ///< shared by all RUD PDCs of this peer and class; a ROD PDC has its own
+  std::uint8_t turn = 0;  ///< packets that the first of `ready` has sent in its turn
+  bool sprayed = true;    ///< shared by all RUD PDCs of this peer and class; a ROD PDC has its own
   std::uint16_t request_header_bytes = 0;  ///< PDS header of its Requests
   std::uint32_t users = 0;
   std::uint32_t key_next = 0;

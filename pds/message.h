@@ -33,6 +33,7 @@ struct Message {
       hook;  ///< in the queue of its PDC or peer while segments are unsent
 
   bool is_fully_sent() const { return next_segment >= request.segments; }
+  std::uint32_t segments_left() const { return request.segments - next_segment; }
   bool is_started() const { return next_segment > 0; }
   std::uint32_t payload_of(std::uint32_t segment) const {
     if (segment >= payload_segments) return 0;

@@ -1,13 +1,34 @@
 #include "pds/tx_poll.h"
 
+#include <algorithm>
+
 namespace uet::pds {
 
 namespace {
+
+/// How many packets the first of several PDCs of a CCC may still send. All go to one peer under one window, so what a turn delays is a
+/// packet of another message there, by 32 KiB at payloads of 4 KiB. A turn ends with its message: messages that take PDCs in turn
+/// leave in their order, as those that are numbered are to arrive.
+std::size_t left_of_turn(const Congestion& congestion) {
+  constexpr std::uint32_t kTurn = 8;
+  return std::min(kTurn - congestion.turn,
+                  congestion.ready.front().tx.queue.front().segments_left());
+}
 
 /// The first one goes behind the others.
 template <typename List>
 void end_turn(List& list) {
   if (&list.front() != &list.back()) list.splice(list.end(), list, list.begin());
+}
+
+void end_turn(Congestion& congestion) {
+  congestion.turn = 0;
+  end_turn(congestion.ready);
+}
+
+void leave_turns(Congestion& congestion) {
+  congestion.turn = 0;
+  congestion.ready.pop_front();
 }
 
 template <typename List>
@@ -49,7 +70,7 @@ std::size_t DataPoll::poll_ready(Instant now, const Planes& planes, std::span<ne
       Psn psn;
       const DataSender::Work work = sender_.next_work(now, pdc, psn);
       if (work == DataSender::Work::kNone) {
-        congestion.ready.pop_front();
+        leave_turns(congestion);
         continue;
       }
       const ByteCount nominal = sender_.nominal_of_next(pdc, work, psn);
@@ -58,20 +79,26 @@ std::size_t DataPoll::poll_ready(Instant now, const Planes& planes, std::span<ne
         continue;
       }
       if (work == DataSender::Work::kNew && sender_.is_plain(pdc)) [[likely]] {
-        const bool has_all_turns = planes.free == planes.up && is_alone(ready) &&
-                                   is_alone(congestion.ready) && waiting.empty();
+        const bool has_all_turns = planes.free == planes.up && is_alone(ready) && waiting.empty();
+        const bool is_only_one = is_alone(congestion.ready);
+        const std::size_t turn = !has_all_turns ? 1
+                                 : is_only_one  ? out.size()
+                                                : left_of_turn(congestion);
         const std::size_t sent =
-            sender_.send_run(now, pdc, nominal, planes, has_all_turns ? out : out.first(1));
-        if (sent > 0) end_turn(congestion.ready);
+            sender_.send_run(now, pdc, nominal, planes, out.first(std::min(turn, out.size())));
+        if (is_only_one || sent == turn)
+          end_turn(congestion);
+        else
+          congestion.turn += static_cast<std::uint8_t>(sent);
         end_turn(ready);
         return sent;
       }
       const Built built = sender_.send(now, pdc, work, psn, planes, out.front());
       if (built == Built::kNothing) {
-        congestion.ready.pop_front();
+        leave_turns(congestion);
         continue;
       }
-      if (built == Built::kPacket) end_turn(congestion.ready);
+      if (built == Built::kPacket) end_turn(congestion);
       end_turn(ready);
       return built == Built::kPacket ? 1 : 0;
     }

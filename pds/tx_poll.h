@@ -5,8 +5,8 @@
 
 namespace uet::pds {
 
-/// Round robin over CCCs, and within a CCC over its PDCs, one packet a turn. A PDC that has no other beside it has all turns, and its
-/// packets are cut in one go.
+/// Round robin over CCCs, and within a CCC over its PDCs, one packet a turn. Where no other CCC has anything to send a PDC may send
+/// several packets of a message in its turn, and a PDC alone has all turns: such packets are cut in one go.
 class DataPoll : Part {
  public:
   DataPoll(Environment& env, Scheduler& scheduler, const SendWindow& window, DataSender& sender)

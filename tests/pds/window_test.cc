@@ -140,6 +140,34 @@ TEST(Rud, other_mode_class_or_context_is_another_pdc) {
   EXPECT_EQ(w.host(0).pds->gauges().pdcs_open, 4u);
 }
 
+/// How many packets leave of a PDC before one of another, when three PDCs of one CCC have `messages` each.
+std::vector<std::size_t> turns_of_three(std::size_t messages, std::uint32_t segments) {
+  World w(software_world([](auto& o) {
+    o.pds.pdc_spread_bytes = 1;
+    o.pds.max_pdc_per_key = 3;
+  }));
+  for (int pdc = 0; pdc < 3; ++pdc) w.send(0, 1);
+  w.run_until_quiet();
+  w.log.clear();
+  for (std::size_t i = 0; i < 3 * messages; ++i) w.send(0, 1, segments);
+  w.run_until_quiet();
+
+  std::vector<std::size_t> turns;
+  std::uint16_t last = 0;
+  for (const Seen& s : w.requests(0)) {
+    if (s.spdcid != last) turns.push_back(0);
+    last = s.spdcid;
+    ++turns.back();
+  }
+  return turns;
+}
+
+TEST(Turns, of_pdcs_to_one_peer_have_a_few_packets_of_one_message) {
+  EXPECT_EQ(turns_of_three(1, 20), (std::vector<std::size_t>{8, 8, 8, 8, 8, 8, 4, 4, 4}));
+  EXPECT_EQ(turns_of_three(2, 3), std::vector<std::size_t>(6, 3));
+  EXPECT_EQ(turns_of_three(4, 1), std::vector<std::size_t>(12, 1));
+}
+
 // Covers: PDS-51
 TEST(Window, reordered_packets_are_delivered_once_in_order_of_arrival) {
   Open x;
