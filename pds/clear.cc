@@ -13,13 +13,14 @@ void ClearSender::owe(Instant now, Pdc& pdc) {
   scheduler_.set_timer(pdc, PdcTimer::kClear, now + config_.pds_clear_time);
 }
 
-void ClearSender::hasten(Pdc& pdc, std::optional<Psn> newest) {
+void ClearSender::hasten(Pdc& pdc, Psn named) {
   const TxHalf& tx = pdc.tx;
-  if (tx.left == tx.next || !tx.cack.is_before(tx.clear_psn())) return;  // no answer, or no CLEAR
-  const bool is_left_there =
-      pdc.is_rod() ? newest && newest->is_after(tx.left) : window_.at(pdc, tx.left).has_arrived();
-  if (!is_left_there || tx.rtx_count > 0) return;
-  if (tx.queue.empty() || !window_.allows(pdc, tx.next)) owe_now(pdc);
+  // An answer beyond the left edge is here. The one at the left edge may be on its way where the packet came later.
+  if (!tx.is_outstanding(tx.left) || !named.is_after(tx.left)) return;
+  if (!pdc.is_rod() && !window_.at(pdc, tx.left).has_arrived()) return;
+  if (!serial_max(tx.cack, tx.commanded).is_before(tx.clear_psn())) return;
+  if (tx.rtx_count > 0 || (!tx.queue.empty() && window_.allows(pdc, tx.next))) return;
+  owe_now(pdc);
 }
 
 void ClearSender::on_request(Instant now, Pdc& pdc, Psn wanted) {

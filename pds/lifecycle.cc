@@ -33,7 +33,7 @@ void Lifecycle::begin_at(Instant now, Pdc& pdc, Psn start) {
   pdc.heard_at = pdc.active_at = pdc.busy_since = now;
   TxHalf& tx = pdc.tx;
   tx.next = tx.left = tx.rtx_from = start;
-  tx.cack = start - 1;
+  tx.cack = tx.commanded = start - 1;
   tx.mp_range = config_.default_mpr * 128u;
   RxHalf& rx = pdc.rx;
   rx.edge = rx.cack = rx.cleared = rx.max_rcvd = rx.max_ar = rx.answered = rx.untold = start - 1;

@@ -81,6 +81,7 @@ struct TxHalf {
   Psn left;                     ///< oldest PSN not acknowledged; tx_clear is left - 1
   Psn rtx_from;                 ///< no record before this needs to be resent
   Psn clear_when;               ///< a Clear Request asked for this PSN, valid with has_clear_when
+  Psn commanded;                ///< by the latest Clear Command
   std::uint32_t unacked = 0;    ///< records not acknowledged
   std::uint32_t rtx_count = 0;  ///< records that need to be resent
   std::uint32_t resent = 0;     ///< packets sent again, for reports

@@ -139,7 +139,7 @@ void AckIntake::on_ack(Instant now, Pdc& pdc, AckIn& in) {
     return closing_.on_acknowledged(now, pdc);
   }
   if (in.common.req == wire::AckReq::kClear) clear_.owe(now, pdc);
-  if (tx.clear_owed) clear_.hasten(pdc, newest_arrival(pdc, in));
+  if (tx.clear_owed && in.ack_names_psn()) clear_.hasten(pdc, in.ack_psn());
   if (in.common.req == wire::AckReq::kClose && pdc.is_initiator) closing_.begin(now, pdc);
   if (pdc.is_closing()) closing_.proceed(now, pdc);
   if (congestion == nullptr) return;

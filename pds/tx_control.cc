@@ -65,10 +65,10 @@ Built ControlSender::build_pending_control(Instant now, Pdc& pdc, net::TxPacket&
   if (pending(kSendClear) && is_known) {
     tx.clear_owed = false;
     Scheduler::stop_timer(pdc, PdcTimer::kClear);
-    return simple(kSendClear, ControlType::kClearCommand,
-                  planted(PlantedBug::kClearNeverRefreshed) ? (pdc.start - 1).value()
-                                                            : tx.clear_psn().value(),
-                  false);
+    const Psn clear = planted(PlantedBug::kClearNeverRefreshed) ? pdc.start - 1 : tx.clear_psn();
+    const Built built = simple(kSendClear, ControlType::kClearCommand, clear.value(), false);
+    if (built == Built::kPacket) tx.commanded = clear;
+    return built;
   }
   if (pending(kSendClearRequest) && is_known)
     return simple(kSendClearRequest, ControlType::kClearRequest,
