@@ -11,8 +11,8 @@ namespace uet::fep {
 using base::Duration;
 using base::Instant;
 
-/// A fixed number of places, one for each destination by its hash: destinations that share a place ask
-/// the port more often, nothing else happens.
+/// A table with four places for destinations of the same hash. Where that is too few the table grows, up to what an endpoint
+/// that talks to 60,000 peers needs; beyond that the port is asked more often, and nothing else happens.
 class PortWays final : public ses::Ways {
  public:
   /// `payload_mtu` is the most that any way gets.
@@ -26,7 +26,8 @@ class PortWays final : public ses::Ways {
   }
 
  private:
-  static constexpr std::size_t kPlaces = 1024;
+  static constexpr std::size_t kInSet = 4;
+  static constexpr std::size_t kPlaces = 1024, kMostPlaces = 65536;
   /// A way that changed, or about which ICMP told something, is seen after so long.
   static constexpr Duration kFresh = Duration::from_ms(500);
 
@@ -37,13 +38,20 @@ class PortWays final : public ses::Ways {
     Instant ask_at;
   };
 
-  const Place& look_up(Instant now, const net::FabricAddress& destination) {
-    static_assert((kPlaces & (kPlaces - 1)) == 0);
-    Place& place = places_[destination.hash() & (kPlaces - 1)];
-    if (place.destination != destination || now >= place.ask_at) ask(now, destination, place);
-    return place;
+  Place* set_of(const net::FabricAddress& destination) {
+    return &places_[(destination.hash() & (places_.size() / kInSet - 1)) * kInSet];
   }
-  void ask(Instant now, const net::FabricAddress& destination, Place& place);
+  const Place& look_up(Instant now, const net::FabricAddress& destination) {
+    Place* const set = set_of(destination);
+    for (Place* place = set; place != set + kInSet; ++place)
+      if (place->destination == destination)
+        return now < place->ask_at ? *place : ask(now, destination, *place);
+    return ask(now, destination, place_for(now, destination));
+  }
+  /// The place in its set that was asked for longest ago; before one is lost that is still fresh, the table grows.
+  Place& place_for(Instant now, const net::FabricAddress& destination);
+  bool grow();
+  const Place& ask(Instant now, const net::FabricAddress& destination, Place& place);
 
   net::Port& port_;
   std::uint32_t payload_mtu_;

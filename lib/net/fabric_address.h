@@ -66,7 +66,10 @@ class FabricAddress {
   /// Peers can make addresses that collide: for keys of our own, and for places that are shared anyway.
   std::size_t hash() const {
     const auto [lo, hi] = words();
-    const std::uint64_t x = (hi ^ (lo * 0x9e3779b97f4a7c15ULL)) * 0xff51afd7ed558ccdULL;
+    // What differs within a network is in the highest bits, and tables take the lowest: a product alone moves nothing down.
+    std::uint64_t x = hi ^ (lo * 0x9e3779b97f4a7c15ULL);
+    x = (x ^ (x >> 32)) * 0xff51afd7ed558ccdULL;
+    x = (x ^ (x >> 32)) * 0xc4ceb9fe1a85ec53ULL;
     return static_cast<std::size_t>(x ^ (x >> 32));
   }
 

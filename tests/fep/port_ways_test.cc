@@ -1,0 +1,107 @@
+// What is remembered of the ways to destinations: asking costs a few system calls.
+#include "fep/port_ways.h"
+
+#include <gtest/gtest.h>
+
+#include <unordered_set>
+
+#include "lib/net/heap_packet_pool.h"
+
+namespace uet::test {
+namespace {
+
+using base::Duration;
+using base::Instant;
+using net::FabricAddress;
+
+class AskedPort final : public net::Port {
+ public:
+  const net::PortFacts& facts() const override { return facts_; }
+  net::PacketPool& pool() override { return pool_; }
+  std::size_t receive(Instant, std::span<net::RxPacket>) override { return 0; }
+  std::size_t send(Instant, std::span<net::TxPacket>) override { return 0; }
+  net::Way way_to(Instant, const FabricAddress& destination) override {
+    ++asked;
+    return {.ip_mtu = facts_.ip_mtu, .stays_on_host = destination == own};
+  }
+
+  std::size_t asked = 0;
+  FabricAddress own;
+
+ private:
+  net::PortFacts facts_{.ip_mtu = 9000};
+  net::HeapPacketPool pool_{1, 2048};
+};
+
+class PortWaysTest : public testing::Test {
+ protected:
+  /// A message to each of `count` peers of one network, again and again.
+  void talk_to(std::uint32_t count, int rounds) {
+    for (int round = 0; round < rounds; ++round)
+      for (std::uint32_t i = 0; i < count; ++i) {
+        EXPECT_EQ(ways.payload_towards(now, peer(i)), 4096u);
+        EXPECT_EQ(ways.stays_on_host(now, peer(i)), peer(i) == port.own);
+      }
+  }
+  static FabricAddress peer(std::uint32_t i) { return FabricAddress::from_v4(0x0a000002 + i); }
+
+  AskedPort port;
+  fep::PortWays ways{port, 4096};
+  Instant now = Instant::from_ns(1'000'000'000);
+};
+
+TEST_F(PortWaysTest, peers_of_a_network_are_asked_about_once) {
+  port.own = peer(1);
+  talk_to(3, 10);
+  EXPECT_EQ(port.asked, 3u);
+  talk_to(200, 10);
+  EXPECT_EQ(port.asked, 200u);
+}
+
+TEST_F(PortWaysTest, half_a_second_later_the_port_is_asked_again) {
+  talk_to(4, 1);
+  now = now + Duration::from_ms(499);
+  talk_to(4, 2);
+  EXPECT_EQ(port.asked, 4u);
+  now = now + Duration::from_ms(1);
+  talk_to(4, 2);
+  EXPECT_EQ(port.asked, 8u);
+}
+
+// A table that grows asks again for what it knew, so it is some times their number, and then no more.
+TEST_F(PortWaysTest, many_peers_are_remembered_as_well) {
+  constexpr std::uint32_t kPeers = 20'000;
+  talk_to(kPeers, 3);
+  EXPECT_LT(port.asked, 4 * kPeers);
+  port.asked = 0;
+  talk_to(kPeers, 3);
+  EXPECT_LT(port.asked, 3 * kPeers / 50);
+}
+
+TEST(FabricAddressHash, neighbors_differ_in_the_bits_that_tables_take) {
+  const auto places = [](auto&& address_of, std::size_t count, std::size_t table) {
+    std::unordered_set<std::size_t> taken;
+    for (std::size_t i = 0; i < count; ++i) taken.insert(address_of(i).hash() % table);
+    return taken.size();
+  };
+  const auto v4 = [](unsigned shift) {
+    return [shift](std::size_t i) {
+      return FabricAddress::from_v4(0x0a000000 | static_cast<std::uint32_t>(i << shift));
+    };
+  };
+  const auto v6 = [](std::size_t byte) {
+    return [byte](std::size_t i) {
+      std::array<std::uint8_t, 16> bytes{0xfd};
+      bytes[byte] = static_cast<std::uint8_t>(i);
+      return FabricAddress::from_v6(bytes);
+    };
+  };
+  // Thrown at random, 256 into 1024 places take 226.
+  for (const unsigned shift : {0u, 8u, 16u})
+    EXPECT_GT(places(v4(shift), 256, 1024), 200u) << "octet " << shift / 8;
+  for (std::size_t byte = 1; byte < 16; ++byte)
+    EXPECT_GT(places(v6(byte), 256, 1024), 200u) << "byte " << byte;
+}
+
+}  // namespace
+}  // namespace uet::test
