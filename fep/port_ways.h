@@ -11,8 +11,8 @@ namespace uet::fep {
 using base::Duration;
 using base::Instant;
 
-/// A table with four places for destinations of the same hash. Where that is too few the table grows, up to what an endpoint
-/// that talks to 60,000 peers needs; beyond that the port is asked more often, and nothing else happens.
+/// A table with four places for destinations of the same hash. Where that is too few the table grows, to 2 MiB: enough for some
+/// 20,000 peers at once. With more the port is asked more often, and nothing else happens.
 class PortWays final : public ses::Ways {
  public:
   /// `payload_mtu` is the most that any way gets.

@@ -15,8 +15,8 @@ void ClearSender::owe(Instant now, Pdc& pdc) {
 
 void ClearSender::hasten(Pdc& pdc, Psn named) {
   const TxHalf& tx = pdc.tx;
-  // An answer beyond the left edge is here. The one at the left edge may be on its way where the packet came later.
-  if (!tx.is_outstanding(tx.left) || !named.is_after(tx.left)) return;
+  // Answers leave in their order: with one beyond the left edge here, that of the left edge is not on its way.
+  if (!named.is_after(tx.left)) return;
   if (!pdc.is_rod() && !window_.at(pdc, tx.left).has_arrived()) return;
   if (!serial_max(tx.cack, tx.commanded).is_before(tx.clear_psn())) return;
   if (tx.rtx_count > 0 || (!tx.queue.empty() && window_.allows(pdc, tx.next))) return;

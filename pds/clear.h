@@ -19,7 +19,7 @@ class ClearSender : Part {
   void owe_now(Pdc& pdc) { scheduler_.want_control(pdc, kSendClear); }
   /// While a CLEAR is owed, after an ACK: it leaves at once where it alone brings the answers that are missing. A target that keeps
   /// an answer leaves the default ones behind it to CACK, so with every packet there and nothing to send that could carry the CLEAR,
-  /// both ends would only wait for PDS_Clear_Time. `named`: the packet that the ACK answers.
+  /// both ends would only wait for PDS_Clear_Time. `named`: the packet that the ACK answers, which was sent.
   void hasten(Pdc& pdc, Psn named);
   /// The peer wants a CLEAR for everything up to `wanted`.
   void on_request(Instant now, Pdc& pdc, Psn wanted);
