@@ -1,15 +1,19 @@
 /// When a thread that polls lets others have its core.
 #pragma once
 
-#include <algorithm>
-
 #include "lib/base/units.h"
 
 namespace uet::provider {
 
-/// Two processes that wait for each other by polling on one core would each spin until the kernel takes the core away, which
-/// costs milliseconds a round trip. So a caller that has asked again and again for a while, and got nothing, yields. On a core
-/// that no other thread wants this takes a fraction of a microsecond, once in a while.
+/// Processes that wait for each other by polling on one core would each spin until the kernel takes the core away, which costs
+/// milliseconds a round trip. So a caller that has asked again and again for a while, and got nothing, yields. On a core that no other
+/// thread wants this takes a fraction of a microsecond, once in a while; where others want it and yield as well, it is over soon, and
+/// worth less of a wait.
+///
+/// A process that computes keeps the core for a time slice, and each pause of the network would cost one. After such an absence
+/// the core is kept for as long, through pauses, if packets end them: the other gets no more than half. If none do, the next
+/// absences change nothing: a process that this one waits for may want the core, and several that kept it for as long as they
+/// were away, each for the time of all others, would keep it for ever longer.
 class Courtesy {
  public:
   using Instant = base::Instant;
@@ -20,22 +24,39 @@ class Courtesy {
     const bool asks_again = now - asked_at_ < kAway;
     asked_at_ = now;
     if (did || !asks_again) idle_since_ = now;
-    return now - idle_since_ >= kSpin && now >= not_before_;
+    return now - idle_since_ >= (now < keeps_until_ ? kPatience : spin_);
   }
-  /// Back from a yield that began at `began`. Where others took the core for long, it is held as long before the next: a
-  /// process that computes gets no more than half of it.
+  /// Back from a yield that began at `began`.
   void back(Instant began, Instant now) {
-    asked_at_ = now;
-    not_before_ = now + std::max(kSpin, now - began);
+    const Duration absence = now - began;
+    asked_at_ = idle_since_ = now;
+    spin_ = absence >= kShared && absence < kSlice ? kShortSpin : kSpin;
+    if (began < keeps_until_) left_out_ = kLeftOut;  // kept in vain
+    keeps_until_ = Instant();
+    if (absence < kSlice) return;
+    if (left_out_ == 0)
+      keeps_until_ = now + absence;
+    else
+      --left_out_;
   }
 
  private:
   /// More than an answer takes whose sender has a core of its own.
   static constexpr Duration kSpin = Duration::from_us(20);
+  /// The same where others are known to want the core: a few polls.
+  static constexpr Duration kShortSpin = Duration::from_us(4);
+  /// More than the pauses between the packets of a peer that is not waiting for this core.
+  static constexpr Duration kPatience = Duration::from_us(250);
   /// A caller that was away for that long had other things to do: it does not spin.
   static constexpr Duration kAway = Duration::from_us(10);
+  /// Absences: shorter where no other thread wanted the core, as long where one did not yield it.
+  static constexpr Duration kShared = Duration::from_us(2), kSlice = Duration::from_ms(1);
+  /// Absences after which the core is not kept, once it was in vain.
+  static constexpr int kLeftOut = 15;
 
-  Instant asked_at_, idle_since_, not_before_;
+  Instant asked_at_, idle_since_, keeps_until_;
+  Duration spin_ = kSpin;
+  int left_out_ = 0;
 };
 
 }  // namespace uet::provider

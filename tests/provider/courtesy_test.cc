@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 namespace uet::provider {
 namespace {
 
@@ -51,14 +53,70 @@ TEST(CourtesyTest, YieldsAreRareOnAFreeCore) {
   EXPECT_LE(yields, 500);
 }
 
-// A process that computes on the same core keeps it for a time slice: afterwards it is ours for as long.
+/// Spins until it is due, after which the yield takes `absence`; returns when it ends.
+Instant yield_for(Courtesy& courtesy, Instant from, Duration absence) {
+  const Instant began = spin_until_due(courtesy, from);
+  courtesy.back(began, began + absence);
+  return began + absence;
+}
+
+// Who yields as well is away for microseconds: waiting for it costs more than letting it go on.
+TEST(CourtesyTest, SpinsForLessWhereOthersYieldToo) {
+  Courtesy courtesy;
+  courtesy.is_due(kStart, true);
+  const Instant back = yield_for(courtesy, kStart, Duration::from_us(30));
+  const Instant due = spin_until_due(courtesy, back);
+  EXPECT_LE(due - back, Duration::from_us(5));
+  courtesy.back(due, due + Duration::from_ns(300));
+  EXPECT_GE(spin_until_due(courtesy, due + Duration::from_ns(300)) - due, Duration::from_us(20));
+}
+
+// A process that computes on the same core keeps it for a time slice: afterwards it is ours for as long, as long as packets come.
 TEST(CourtesyTest, LongAbsenceIsFollowedByAsLongATurn) {
   Courtesy courtesy;
   courtesy.is_due(kStart, true);
-  const Instant began = spin_until_due(courtesy, kStart);
-  const Instant returned = began + Duration::from_ms(4);
-  courtesy.back(began, returned);
-  EXPECT_GE(spin_until_due(courtesy, returned) - returned, Duration::from_ms(4));
+  const Instant back = yield_for(courtesy, kStart, Duration::from_ms(4));
+  Instant now = back;
+  for (; now < back + Duration::from_ms(4); now = now + Duration::from_us(1))
+    ASSERT_FALSE(courtesy.is_due(now, (now - back).ns() % 100'000 == 0)) << (now - back).us();
+  EXPECT_LE(spin_until_due(courtesy, now) - now, Duration::from_us(20));
+}
+
+TEST(CourtesyTest, CoreThatWasKeptInVainIsNotKeptSoonAgain) {
+  Courtesy courtesy;
+  courtesy.is_due(kStart, true);
+  Instant now = yield_for(courtesy, kStart, Duration::from_ms(4));
+  int kept = 0;
+  constexpr int kAbsences = 160;
+  for (int i = 0; i < kAbsences; ++i) {
+    const Instant due = spin_until_due(courtesy, now);
+    ASSERT_LE(due - now, Duration::from_us(300));
+    kept += due - now > Duration::from_us(100);
+    courtesy.back(due, due + Duration::from_ms(4));
+    now = due + Duration::from_ms(4);
+  }
+  EXPECT_GE(kept, 5);
+  EXPECT_LE(kept, kAbsences / 10);
+}
+
+// Each is away for the time of all others. Had each kept the core for as long as it was away, they would take the longest
+// time that the kernel allows, and what one waits for from another would take as many of those as there are others.
+TEST(CourtesyTest, SeveralThatPollOnOneCoreDoNotKeepItFromEachOther) {
+  constexpr int kProcesses = 4;
+  std::array<Courtesy, kProcesses> all;
+  std::array<Instant, kProcesses> left;
+  left.fill(kStart);
+  for (Courtesy& courtesy : all) courtesy.is_due(kStart, true);
+  Instant now = kStart + Duration::from_ms(3);  // one has computed
+  Instant round_began;
+  for (int round = 0; round < 3; ++round) {
+    round_began = now;
+    for (int i = 0; i < kProcesses; ++i) {
+      all[i].back(left[i], now);
+      now = left[i] = spin_until_due(all[i], now);
+    }
+  }
+  EXPECT_LE(now - round_began, Duration::from_us(20) * kProcesses);
 }
 
 }  // namespace
