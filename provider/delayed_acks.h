@@ -30,9 +30,17 @@ class DelayedAcks {
     return may;
   }
   /// ACKs wait, and a poll brought nothing. True: they may go on.
-  bool may_go_on(Instant now) const {
-    return answer_owed_ == Duration() && now - answered_since_ <= kAnswer;
+  bool may_go_on(Instant now) {
+    if (answer_owed_ != Duration() || answered_since_.is_never()) return false;
+    if (now - answered_since_ <= kAnswer) return true;
+    owe(answer_owed_, kUnanswered);
+    answered_since_ = Instant::never();
+    return false;
   }
+  /// The application may still answer what a poll brought.
+  bool await_answer() const { return !answered_since_.is_never(); }
+  /// Meanwhile a poll sent something, which took until `now`: that was not the application's time.
+  void on_sent(Instant now) { answered_since_ = now; }
   /// The application calls.
   void on_call(Instant now) {
     if (called_since_.is_never()) return;
@@ -61,12 +69,14 @@ class DelayedAcks {
 
   /// Covers the poll itself, also one that sent ACKs.
   static constexpr Duration kPrompt = Duration::from_us(20);
-  static constexpr Duration kAnswer = Duration::from_us(5);
+  /// From the poll that brought the message, or from the end of what it sent.
+  static constexpr Duration kAnswer = Duration::from_us(10);
   /// By ACKs that waited: about a system call.
   static constexpr Duration kSaved = Duration::from_us(2);
   /// As long as one absence counts, since the progress thread sends them then.
   static constexpr Duration kLongest = Duration::from_us(128);
-  static constexpr Duration kUnanswered = Duration::from_us(32);
+  /// For so long an ACK has waited that no answer came for.
+  static constexpr Duration kUnanswered = kAnswer;
   static constexpr Duration kMost = Duration::from_ms(1);
 
   // The latest such poll, when nothing was called, or posted, since.

@@ -239,7 +239,10 @@ bool Worker::turn_for_poll(base::Instant now) {
                                     : has_completion_ && delayed_acks_.may_wait(now);
   // A thread that sleeps on behalf of the loop would be woken for what waits.
   const bool may_hold = may_wait && thread_ != nullptr && !has_sleepers();
-  if (!may_hold || !fep_->hold_acks()) did |= fep_->transmit(now);
+  if ((!may_hold || !fep_->hold_acks()) && fep_->transmit(now)) {
+    did = true;
+    if (delayed_acks_.await_answer()) delayed_acks_.on_sent(clock_now());
+  }
   after_turn(now, did);
   return did;
 }
