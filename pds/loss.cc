@@ -75,8 +75,10 @@ bool LossRecovery::on_retransmit_timer(Instant now, Pdc& pdc) {
     }
     if (!window_.allows(pdc,
                         psn)) {  // the peer's window shrank: not an error, not a loss [PDS 7.2]
-      if (record.state() == TxState::kSuspected)
+      if (record.state() == TxState::kSuspected) {
         SendWindow::move(tx, record, TxEvent::kWindowShrank);
+        tx.note_in_flight(psn);
+      }
       arm_retransmit(now, pdc, record);
       next = std::min(next, record.deadline);
       continue;

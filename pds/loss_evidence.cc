@@ -78,17 +78,21 @@ void LossEvidence::suspect_sent_before(Instant now, Pdc& pdc, Psn end, Instant s
   const Duration rtt = congestion->ccc->smoothed_rtt();
   const Duration window = std::max(config_.reorder_window, rtt / 2);
   Instant earliest = Instant::never();
-  for (Psn psn = tx.left; psn.is_before(end) && psn.is_before(tx.next); ++psn) {
+  // Where the left edge waits for answers, most of a window has arrived and is not looked at with every ACK.
+  for (Psn psn = tx.in_flight_from; psn.is_before(end) && psn.is_before(tx.next); ++psn) {
     TxRecord& record = tx_blocks_.at(tx.ring, psn);
-    if (record.state() != TxState::kInFlight || record.message == nullptr ||
-        record.cc.sent_at > sent_before)
-      continue;
-    const Instant verdict = std::max(now, record.cc.sent_at + rtt) + window;
-    if (verdict >= record.deadline) continue;
-    record.deadline = verdict;
-    SendWindow::move(tx, record, TxEvent::kOvertaken);
-    earliest = std::min(earliest, verdict);
-    if (pdc.is_rod()) break;
+    if (record.state() == TxState::kInFlight && record.message != nullptr &&
+        record.cc.sent_at <= sent_before) {
+      const Instant verdict = std::max(now, record.cc.sent_at + rtt) + window;
+      if (verdict < record.deadline) {
+        record.deadline = verdict;
+        SendWindow::move(tx, record, TxEvent::kOvertaken);
+        earliest = std::min(earliest, verdict);
+        if (pdc.is_rod()) break;
+      }
+    }
+    const bool may_be_passed = record.state() != TxState::kInFlight || record.message == nullptr;
+    if (may_be_passed && psn == tx.in_flight_from) ++tx.in_flight_from;
   }
   if (earliest < pdc.deadline(PdcTimer::kRetransmit))
     scheduler_.set_timer(pdc, PdcTimer::kRetransmit, earliest);

@@ -80,6 +80,7 @@ struct TxHalf {
   Psn cack;                     ///< snd_cack
   Psn left;                     ///< oldest PSN not acknowledged; tx_clear is left - 1
   Psn rtx_from;                 ///< no record before this needs to be resent
+  Psn in_flight_from;           ///< no record of a message before this is in flight
   Psn clear_when;               ///< a Clear Request asked for this PSN, valid with has_clear_when
   Psn commanded;                ///< by the latest Clear Command
   std::uint32_t unacked = 0;    ///< records not acknowledged
@@ -100,8 +101,8 @@ struct TxHalf {
   bool has_clear_when = false;
   bool peer_holds = false;            ///< ROD: the destination keeps what arrives behind a gap
   bool has_credit_exemption = false;  ///< one packet may leave without credit
-  bool is_probe_open = false;
-  bool is_blocked_by_memory = false;
+  bool is_probe_open : 1 = false;
+  bool is_blocked_by_memory : 1 = false;
   bool wants_place =
       false;  ///< some packet waits for a place at the target, which nothing new is to take
   Instant probe_sent_at;
@@ -117,6 +118,10 @@ struct TxHalf {
   MessageQueue queue;
   TxRing ring;
 
+  /// The record of `psn` is in flight again.
+  void note_in_flight(Psn psn) {
+    if (psn.is_before(in_flight_from)) in_flight_from = psn;
+  }
   Psn clear_psn() const { return left - 1; }
   bool is_outstanding(Psn psn) const { return psn.is_at_or_after(left) && psn.is_before(next); }
 };

@@ -42,8 +42,9 @@ bool Renumbering::move(Instant now, Pdc& pdc, Psn start) {
   pdc.other_start = pdc.start;
   TxHalf& tx = pdc.tx;
   RxHalf& rx = pdc.rx;
-  for (Psn* psn : {&pdc.start, &tx.next, &tx.cack, &tx.commanded, &tx.left, &tx.rtx_from, &rx.edge,
-                   &rx.cack, &rx.cleared, &rx.max_rcvd, &rx.max_ar, &rx.answered, &rx.untold})
+  for (Psn* psn :
+       {&pdc.start, &tx.next, &tx.cack, &tx.commanded, &tx.left, &tx.rtx_from, &tx.in_flight_from,
+        &rx.edge, &rx.cack, &rx.cleared, &rx.max_rcvd, &rx.max_ar, &rx.answered, &rx.untold})
     *psn = *psn + shift;
   tx.ring.origin = tx.ring.origin + shift;  // the records stay where they are
   // The same state at another start: observers of the events need to know.

@@ -173,6 +173,7 @@ void AckIntake::advance_left(Pdc& pdc) {
   if (tx.left == before) return;
   tx.repeats = 0;
   tx.rtx_from = serial_max(tx.rtx_from, tx.left);
+  tx.in_flight_from = serial_max(tx.in_flight_from, tx.left);
   if (tx.paused_count > 0 && tx.left != tx.next && !pdc.is_rod()) [[unlikely]] {
     // What was answered below it may be cleared now, which makes the place that it waits for. See docs/decisions/0042.
     TxRecord& first = tx_blocks_.at(tx.ring, tx.left);

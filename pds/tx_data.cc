@@ -147,6 +147,7 @@ Built DataSender::send(Instant now, Pdc& pdc, Work work, Psn psn, const Planes& 
   if (resend) {
     record = &tx_blocks_.at(tx.ring, psn);
     SendWindow::move(tx, *record, TxEvent::kSent);
+    tx.note_in_flight(psn);
   } else {
     psn = tx.next;
     record = tx_blocks_.add(tx.ring, psn);

@@ -188,6 +188,32 @@ TEST(LossEvidence, what_later_packets_overtook_is_lost_after_the_reordering_wind
   EXPECT_TRUE(LossRecovery::is_losing(verdict, t.pdc));
 }
 
+// What an ACK costs does not grow with what has arrived behind the left edge.
+TEST(LossEvidence, begins_with_the_first_packet_in_flight) {
+  Loss t(Mode::kRud, [](PdsConfig& c) {
+    c.reorder_window = Duration::from_us(20);
+    c.rto_init_time = Duration::from_ms(10);
+  });
+  const auto us = [](int n) { return kNow + Duration::from_us(n); };
+  const Psn a = t.send(us(0)), b = t.send(us(1)), c = t.send(us(2)), d = t.send(us(3));
+  t.note(a, TxEvent::kArrived);
+  t.note(c, TxEvent::kArrived);
+  t.evidence.suspect_overtaken(us(100), t.pdc, a);
+  EXPECT_EQ(t.pdc.tx.in_flight_from, a);  // nothing before `a`
+  t.evidence.suspect_overtaken(us(101), t.pdc, c);
+  EXPECT_EQ(t.at(b).state(), TxState::kSuspected);
+  EXPECT_EQ(t.pdc.tx.in_flight_from, c);
+
+  t.loss.queue_resend(t.pdc, b, t.at(b), TxEvent::kLost);
+  t.note(b, TxEvent::kSent);
+  t.pdc.tx.note_in_flight(b);
+  t.at(b).deadline = us(20'000);
+  t.note(d, TxEvent::kArrived);
+  t.evidence.suspect_overtaken(us(102), t.pdc, d);
+  EXPECT_EQ(t.at(b).state(), TxState::kSuspected);
+  EXPECT_EQ(t.pdc.tx.in_flight_from, d);
+}
+
 TEST(LossRecovery, note_arrival__ends_what_was_thought_of_the_packet_and_lets_the_timeout_run) {
   Loss t;
   const Psn out = t.send(), queued = t.send(), paused = t.send();
