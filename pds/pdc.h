@@ -101,6 +101,7 @@ struct TxHalf {
   bool has_clear_when = false;
   bool peer_holds = false;            ///< ROD: the destination keeps what arrives behind a gap
   bool has_credit_exemption = false;  ///< one packet may leave without credit
+  // Rarely looked at: in one byte.
   bool is_probe_open : 1 = false;
   bool is_blocked_by_memory : 1 = false;
   bool wants_place =

@@ -25,7 +25,8 @@ class Courtesy {
   bool is_due(Instant now, bool did) {
     const bool asks_again = now - asked_at_ < kAway;
     asked_at_ = now;
-    if (did && now < keeps_until_ && now - idle_since_ >= kSpin) keeping_paid_ = true;
+    const bool ends_pause = did && asks_again && now - idle_since_ >= kSpin;
+    if (ends_pause && now < keeps_until_) keeping_paid_ = true;
     if (did || !asks_again) idle_since_ = now;
     return now - idle_since_ >= spin_ && now >= keeps_until_;
   }

@@ -38,8 +38,8 @@ class DelayedAcks {
     return false;
   }
   /// The application may still answer what a poll brought.
-  bool await_answer() const { return !answered_since_.is_never(); }
-  /// Meanwhile a poll sent something, which took until `now`: that was not the application's time.
+  bool awaits_answer() const { return !answered_since_.is_never(); }
+  /// The poll that brought it, or the ACK that waited for the answer, has sent until `now`: that was not the application's time.
   void on_sent(Instant now) { answered_since_ = now; }
   /// The application calls.
   void on_call(Instant now) {

@@ -241,7 +241,8 @@ bool Worker::turn_for_poll(base::Instant now) {
   const bool may_hold = may_wait && thread_ != nullptr && !has_sleepers();
   if ((!may_hold || !fep_->hold_acks()) && fep_->transmit(now)) {
     did = true;
-    if (delayed_acks_.await_answer()) delayed_acks_.on_sent(clock_now());
+    const bool may_be_acks = has_completion_ || have_waited;
+    if (may_be_acks && delayed_acks_.awaits_answer()) delayed_acks_.on_sent(clock_now());
   }
   after_turn(now, did);
   return did;

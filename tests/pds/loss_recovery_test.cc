@@ -122,9 +122,13 @@ TEST(LossRecovery, what_a_smaller_window_excludes_is_no_loss) {
   Loss t;
   t.send();
   const Psn second = t.send();
+  t.note(second, TxEvent::kOvertaken);
+  t.pdc.tx.in_flight_from = second + 1;
   t.pdc.tx.mp_range = 1;
   EXPECT_TRUE(t.expire(kNow + Duration::from_us(100)));
   EXPECT_EQ(t.to_resend(), Loss::Psns{1000});
+  EXPECT_EQ(t.at(second).state(), TxState::kInFlight);
+  EXPECT_EQ(t.pdc.tx.in_flight_from, second);
   EXPECT_EQ(t.at(second).deadline, kNow + Duration::from_us(200));
   EXPECT_EQ(t.at(second).rto_cnt, 0);
 }

@@ -109,7 +109,7 @@ TEST_F(AnsweringTest, WaitingInVainHasToBeMadeUpFor) {
   answers_until_one_waits();
   acks.may_wait(now);
   EXPECT_FALSE(acks.may_go_on(now = now + Duration::from_us(11)));
-  EXPECT_FALSE(acks.await_answer());
+  EXPECT_FALSE(acks.awaits_answer());
   acks.on_answer(now = now + kSoon);
   EXPECT_EQ(answers_until_one_waits(), 5);
 }
