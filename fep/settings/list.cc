@@ -345,7 +345,7 @@ constexpr std::array kSettings = {
         .help = "a peer that has not answered for so long, or for four measured round trips, is "
                 "asked what has arrived; 0: never",
         .min = 0,
-        .max = 8 * kSecond,
+        .max = 10'000'000,
         .unit_ns = 1'000'000},
     Setting{.key = "RTO_MAX",
             .group = "Transport",

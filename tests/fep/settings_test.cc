@@ -123,6 +123,8 @@ TEST(Settings, times__take_units_and_a_documented_unit_without) {
   EXPECT_EQ(load({{"PEER_TIMEOUT", "5"}})->peer_timeout, Duration::from_seconds(5));
   EXPECT_EQ(load({{"RTO_MAX", "50"}})->rto_max, Duration::from_ms(50));
   EXPECT_EQ(load({{"BASE_RTT", "20 us"}})->base_rtt, Duration::from_us(20));
+  EXPECT_EQ(load({{"TAIL_LOSS_TIME", "10"}})->tail_loss_time, Duration::from_ms(10));
+  EXPECT_THAT(refusal({{"TAIL_LOSS_TIME", "11"}}), HasSubstr("TAIL_LOSS_TIME"));
   EXPECT_EQ(load({{"PEER_TIMEOUT", "0"}})->peer_timeout, Duration());
 }
 
