@@ -56,7 +56,7 @@ inline std::uint32_t Ccc::next_path(PathRequest& request, ByteCount nominal_byte
 }
 
 SendParams Ccc::send_new(Instant now, Transmission& t, PdcShare& share, ByteCount nominal_bytes,
-                         std::uint8_t free_planes) {
+                         std::uint8_t free_planes, bool last_may_wait) {
   UET_DCHECK(!carries_credit());
   now_seen_ = now;
   PathRequest request{.now = now,
@@ -66,7 +66,7 @@ SendParams Ccc::send_new(Instant now, Transmission& t, PdcShare& share, ByteCoun
   PathTable& table = paths_.table();
   const SendParams params{.entropy = table.entropy(path),
                           .plane = table.plane(path),
-                          .ack_request = ledger_.backlog() <= nominal_bytes ||
+                          .ack_request = (ledger_.backlog() <= nominal_bytes && !last_may_wait) ||
                                          allowance_.wants_ack(nominal_bytes) ||
                                          table.wants_answer(path, now),
                           .credit_target = {}};
@@ -82,7 +82,7 @@ SendParams Ccc::send_new(Instant now, Transmission& t, PdcShare& share, ByteCoun
 }
 
 SendParams Ccc::next_send(Instant now, const Transmission* previous, ByteCount nominal_bytes,
-                          std::uint8_t free_planes) {
+                          std::uint8_t free_planes, bool last_may_wait) {
   now_seen_ = now;
   PathRequest request{.now = now,
                       .free_planes = free_planes == 0 ? std::uint8_t{0xff} : free_planes,
@@ -94,7 +94,8 @@ SendParams Ccc::next_send(Instant now, const Transmission* previous, ByteCount n
   params.plane = paths_.table().plane(index);
   const bool is_resend = previous != nullptr;
   const Demand demand = waiting(nominal_bytes, is_resend);
-  params.ack_request = is_resend || demand.new_bytes == 0 || allowance_.wants_ack(nominal_bytes) ||
+  params.ack_request = is_resend || (demand.new_bytes == 0 && !last_may_wait) ||
+                       allowance_.wants_ack(nominal_bytes) ||
                        paths_.table().wants_answer(index, now);
   if (carries_credit()) params.credit_target = allowance_.credit_target(demand, nominal_bytes);
   return params;

@@ -56,15 +56,15 @@ class Ccc {
   bool lacks_credit() const { return ledger_.has_data() && allowance_.lacks_credit(); }
   /// Path and flags for the next packet; call only when it is about to be built. `previous` is its
   /// record when it is a retransmission. `free_planes` is a bit set of ports that can take a
-  /// packet, never 0.
+  /// packet, never 0. `last_may_wait`: the last packet that there is need not ask for its ACK, there will be others.
   SendParams next_send(Instant now, const Transmission* previous, ByteCount nominal_bytes,
-                       std::uint8_t free_planes = 1);
+                       std::uint8_t free_planes = 1, bool last_may_wait = false);
   /// The packet was handed to the port. Fills in `t`.
   void on_send(Instant now, Transmission& t, PdcShare& share, ByteCount nominal_bytes,
                const SendParams& params, bool is_retransmission);
   /// Both for a packet that leaves for the first time.
   SendParams send_new(Instant now, Transmission& t, PdcShare& share, ByteCount nominal_bytes,
-                      std::uint8_t free_planes);
+                      std::uint8_t free_planes, bool last_may_wait = false);
   /// A SACK shows that the destination has this PSN, though its response is still missing.
   void on_arrived(Transmission& t);
   /// This PSN is acknowledged for the first time (cumulatively or alone). Call for each such PSN,

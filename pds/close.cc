@@ -40,6 +40,7 @@ void Closing::begin(Instant now, Pdc& pdc) {
   }
   if (pdc.state != PdcState::kEstablished) return;
   states_.change(now, pdc, PdcInput::kCloseWanted);
+  scheduler_.hurry(pdc);
   proceed(now, pdc);
 }
 

@@ -56,6 +56,7 @@ void LossRecovery::note_arrival(Instant now, Pdc& pdc, TxRecord& record, TxEvent
 
 bool LossRecovery::on_retransmit_timer(Instant now, Pdc& pdc) {
   TxHalf& tx = pdc.tx;
+  const Asking asking = tx.asking;
   Instant next = Instant::never();
   for (Psn psn = tx.left; psn.is_before(tx.next); ++psn) {
     TxRecord& record = tx_blocks_.at(tx.ring, psn);
@@ -79,6 +80,12 @@ bool LossRecovery::on_retransmit_timer(Instant now, Pdc& pdc) {
         SendWindow::move(tx, record, TxEvent::kWindowShrank);
         tx.note_in_flight(psn);
       }
+      arm_retransmit(now, pdc, record);
+      next = std::min(next, record.deadline);
+      continue;
+    }
+    if (record.state() == TxState::kInFlight && asking.is_unasked(psn)) {
+      ask_for_unasked(now, pdc);
       arm_retransmit(now, pdc, record);
       next = std::min(next, record.deadline);
       continue;
@@ -131,6 +138,15 @@ bool LossRecovery::on_timeout(Instant now, Pdc& pdc, Psn psn, TxRecord& record) 
     mark_lost(now, pdc, psn, record, true);
   }
   return true;
+}
+
+// No message came that would have asked for these, and the peer had no reason to say anything. Its time begins now; a Probe that cannot
+// be sent, or is lost, leaves them to the timeout.
+void LossRecovery::ask_for_unasked(Instant now, Pdc& pdc) {
+  pdc.tx.asking.lose_patience();
+  pdc.tx.asking.cover(pdc.tx.next - 1);
+  pdc.busy_since = now;
+  scheduler_.want_control(pdc, kSendProbe);
 }
 
 // The peer has it and the answer is missing: ask for the answer instead of sending the data again.
@@ -204,7 +220,10 @@ void LossRecovery::ask_about_tail(Instant now, Pdc& pdc) {
     const Instant due = std::max(record.cc.sent_at, tx.probe_sent_at) + tail_silence(now, pdc);
     if (due > now) return scheduler_.set_timer(pdc, PdcTimer::kTailLoss, due);
     ++tx.tail_probes;
-    scheduler_.want_control(pdc, kSendProbe);
+    if (tx.asking.is_unasked(psn))
+      ask_for_unasked(now, pdc);
+    else
+      scheduler_.want_control(pdc, kSendProbe);
     return scheduler_.set_timer(pdc, PdcTimer::kTailLoss, now + tail_silence(now, pdc));
   }
 }

@@ -12,6 +12,7 @@
 
 #include "cc/transmission.h"
 #include "lib/base/timing_wheel.h"
+#include "pds/asking.h"
 #include "pds/message.h"
 #include "pds/pdc_state.h"
 #include "pds/response_store.h"
@@ -107,10 +108,9 @@ struct TxHalf {
   bool wants_place =
       false;  ///< some packet waits for a place at the target, which nothing new is to take
   Instant probe_sent_at;
-  Instant unasked_since =
-      Instant::never();     ///< the end of a message left without ar, and no ar since
-  Instant asked_at;         ///< of the latest of times_asked
-  Instant credit_asked_at;  ///< first Credit Request since the peer was heard
+  Asking asking;
+  Instant asked_at;                           ///< of the latest of times_asked
+  Instant credit_asked_at;                    ///< first Credit Request since the peer was heard
   Instant ses_busy_since = Instant::never();  ///< first RCVD_SES_PROCG without progress since
   Instant repeated_since;                     ///< valid with `repeats`
   cc::PdcShare share;

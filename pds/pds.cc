@@ -35,6 +35,9 @@ void Pds::abort(Instant now, MessageToken token) {
 std::uint32_t Pds::truncate(Instant now, MessageToken token, std::uint32_t extra_segments) {
   return impl_->submission().truncate(now, token, extra_segments);
 }
+void Pds::hurry(Instant, MessageToken token) {
+  impl_->submission().hurry(token);
+}
 
 void Pds::on_packet(Instant now, net::RxPacket&& rx) {
   impl_->on_packet(now, rx);

@@ -74,6 +74,8 @@ struct TxMessage {
   std::uint64_t payload_bytes = 0;     ///< carried in all segments together (0 for READ requests)
   std::uint32_t segment_payload = 0;   ///< payload of a full segment
   bool lock = false;                   ///< keep the PDC open until Pds::unlock(token's PDC) (reads)
+  /// No user waits for its success: the ACK of a later message may tell of it, or that of a Probe after Tail_Loss_Time. [decision 167]
+  bool ack_may_wait = false;
 };
 
 /// What SES says about a segment it has just cut.
@@ -220,6 +222,8 @@ class Carrier {
   /// MSG_ERROR or a closing packet as its last segment, so `segments` becomes the new count).
   /// Returns the number of segments already sent.
   virtual std::uint32_t truncate(Instant now, MessageToken token, std::uint32_t extra_segments) = 0;
+  /// The user waits for a message with `ack_may_wait` after all. Nothing, if it is over.
+  virtual void hurry(Instant now, MessageToken token) { (void)now, (void)token; }
 };
 
 class Pds final : public Carrier {
@@ -242,6 +246,7 @@ class Pds final : public Carrier {
   void unlock(Instant now, PdcRef pdc) override;
   void abort(Instant now, MessageToken token) override;
   std::uint32_t truncate(Instant now, MessageToken token, std::uint32_t extra_segments) override;
+  void hurry(Instant now, MessageToken token) override;
   /// The answer to a request that was answered kLater. Ignored (counted) when the handle is stale.
   /// [tx_rsp]
   void respond(Instant now, RxHandle handle, const SesResponse& response, bool guaranteed);

@@ -27,6 +27,15 @@ class Scheduler {
   }
   /// Control packets to be sent, as bits of PdcControl.
   void want_control(Pdc& pdc, unsigned bits);
+  /// What was sent is waited for: a Probe asks for it, unless a packet has done so, or one that is queued is going to.
+  void hurry(Pdc& pdc) {
+    TxHalf& tx = pdc.tx;
+    if (!tx.asking.has_unasked() || tx.unacked == 0) return;
+    if (tx.queue.empty())
+      want_control(pdc, kSendProbe);
+    else
+      tx.asking.hurry();
+  }
   /// The PDC has an ACK or a control packet to send.
   void list_control(Pdc& pdc) {
     if (!pdc.control_hook.is_linked()) control_.push_back(pdc);

@@ -143,8 +143,7 @@ void Submission::abort(Instant now, MessageToken token) {
   if (message->request.lock && pdc.locks > 0) --pdc.locks;
   messages_.forget(*message);
   // What left before it may have counted on it to ask for the ACK.
-  if (pdc.tx.queue.empty() && pdc.tx.unacked > 0 && !pdc.tx.unasked_since.is_never())
-    scheduler_.want_control(pdc, kSendProbe);
+  scheduler_.hurry(pdc);
   closing_.proceed(now, pdc);
 }
 
@@ -172,6 +171,11 @@ std::uint32_t Submission::truncate(Instant now, MessageToken token, std::uint32_
   }
   scheduler_.wake(pdc);
   return sent;
+}
+
+void Submission::hurry(MessageToken token) {
+  const Message* message = messages_.find(token);
+  if (message != nullptr && message->pdc != nullptr) scheduler_.hurry(*message->pdc);
 }
 
 void Submission::unlock(Instant now, PdcRef ref) {

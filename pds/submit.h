@@ -16,6 +16,7 @@ class Submission : Part {
   SubmitResult submit_return(Instant now, RxHandle handle, const TxMessage& request);
   void abort(Instant now, MessageToken token);
   std::uint32_t truncate(Instant now, MessageToken token, std::uint32_t extra_segments);
+  void hurry(MessageToken token);
   void unlock(Instant now, PdcRef ref);
 
  private:

@@ -84,6 +84,7 @@ Built ControlSender::build_pending_control(Instant now, Pdc& pdc, net::TxPacket&
       tx.is_probe_open = true;
       tx.probe_opaque = opaque;
       tx.probe_sent_at = now;
+      tx.asking.cover(tx.next - 1);
     }
     return built;
   }

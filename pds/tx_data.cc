@@ -37,12 +37,10 @@ ByteCount DataSender::nominal_of_next(const Pdc& pdc, Work work, Psn psn) const 
   return nominal_of(env_, pdc, pdc.tx.queue.front(), pdc.tx.queue.front().next_segment);
 }
 
-// The end of a message asks for its ACK, unless another message follows at once and asks for both: what leaves in one go is
-// acknowledged in one go. Where many PDCs take turns "at once" may be long, so what a message waits for others is bounded. [PDS 8]
-bool DataSender::asks_at_end(Instant now, const TxHalf& tx, bool ends_message) {
-  constexpr Duration kLongestWait = Duration::from_us(10);
-  const bool waited_long = !tx.unasked_since.is_never() && now - tx.unasked_since >= kLongestWait;
-  return ends_message && (tx.queue.empty() || waited_long);
+// A message asks for those before it well before a Probe would. Without Probes every message asks for itself.
+Duration DataSender::patience_of(const PdsConfig& config) {
+  constexpr int kShare = 4;
+  return config.tail_loss_asks ? config.tail_loss_time / kShare : Duration{};
 }
 
 // The same as send() does with each of them. What is the same for all is looked at once: nothing that arrives or expires comes
@@ -78,22 +76,22 @@ std::size_t DataSender::send_run(Instant now, Pdc& pdc, ByteCount nominal, const
     const ByteCount announced = nominal;
     nominal = env_.nominal_bytes(congestion.request_header_bytes + size);
     if (announced != nominal) ccc.on_new_data(now, nominal - announced);
+    const bool may_wait = message.request.ack_may_wait;
     const bool ends_message = note_sent(tx, message, announced);
+    const bool asks_at_end =
+        ends_message && tx.asking.at_end(now, may_wait, tx.queue.empty(), patience_);
     --psns_left;
 
-    const cc::SendParams params = ccc.send_new(now, record->cc, tx.share, nominal, allowed);
+    const cc::SendParams params =
+        ccc.send_new(now, record->cc, tx.share, nominal, allowed, ends_message && !asks_at_end);
     const bool has_more = !tx.queue.empty();
     const bool has_psn = psns_left > 0 && tx_blocks_.can_add(tx.ring, tx.next);
     if (has_more) nominal = nominal_of_next(pdc, Work::kNew, psn);
     may_go_on = has_more && has_psn && ccc.may_send(nominal);
     // What stops here is not to wait for coalescing.
     const bool is_stopped = !has_psn || (has_more && !may_go_on);
-    const bool ask =
-        asks_always || params.ack_request || is_stopped || asks_at_end(now, tx, ends_message);
-    if (ask)
-      tx.unasked_since = Instant::never();
-    else if (ends_message && tx.unasked_since.is_never())
-      tx.unasked_since = now;
+    const bool ask = asks_always || params.ack_request || is_stopped || asks_at_end;
+    tx.asking.on_sent(now, psn, ask, ends_message);
     prepend_plain(pdc, static_cast<NextHdr>(info.next_hdr), psn, ask, packet);
     trace_.emit(now, EventId::kRequestSent, pdc.id, psn, packet.full_size(), params.entropy);
     net::TxPacket& to = out[n];
@@ -167,27 +165,31 @@ Built DataSender::send(Instant now, Pdc& pdc, Work work, Psn psn, const Planes& 
 
   bool ack_request = resend || config_.enb_ack_per_pkt || loss_.is_losing(now, pdc);
   bool ends_message = false;
+  bool last_may_wait = false;
   if (resend) {
     LossRecovery::note_repeat(now, pdc, psn);
   } else {
     const ByteCount announced = nominal_of(env_, pdc, message, record->segment);
     if (announced != nominal) ccc.on_new_data(now, nominal - announced);
+    // A target that is not known yet cannot be asked later.
+    const bool may_wait = message.request.ack_may_wait && pdc.state != PdcState::kCreating;
     ends_message = note_sent(tx, message, announced);
-    ack_request = ack_request || asks_at_end(now, tx, ends_message) ||
+    const bool asks_at_end =
+        ends_message && tx.asking.at_end(now, may_wait, tx.queue.empty(), patience_);
+    last_may_wait = ends_message && !asks_at_end;
+    ack_request = ack_request || asks_at_end ||
                   !window_.may_take_psn(pdc);  // nothing may follow: do not wait for coalescing
   }
   // Ordered packets wait for their port; only when it has lost its link they take another.
   const std::uint8_t allowed =
       congestion.sprayed ? ccc.worthwhile_planes(now, planes.free) : planes.up;
   const cc::SendParams params =
-      ccc.next_send(now, resend ? &record->cc : nullptr, nominal, allowed);
+      ccc.next_send(now, resend ? &record->cc : nullptr, nominal, allowed, last_may_wait);
   ccc.on_send(now, record->cc, tx.share, nominal, params, resend);
   ack_request = ack_request || params.ack_request ||
                 (!tx.queue.empty() && !ccc.may_send(nominal_of_next(pdc, Work::kNew, psn)));
-  if (ack_request && !resend)
-    tx.unasked_since = Instant::never();
-  else if (ends_message && tx.unasked_since.is_never())
-    tx.unasked_since = now;
+  // The ACK of a packet that is sent again tells of all that left before.
+  tx.asking.on_sent(now, resend ? tx.next - 1 : psn, ack_request, ends_message);
 
   const bool with_syn = pdc.state == PdcState::kCreating;
   prepend_request(pdc, ccc, static_cast<NextHdr>(info.next_hdr), psn, ack_request, resend,

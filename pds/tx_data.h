@@ -21,7 +21,8 @@ class DataSender : Part {
         window_(sending.window),
         tx_blocks_(sending.window.records()),
         loss_(sending.loss),
-        clear_(sending.clear) {}
+        clear_(sending.clear),
+        patience_(patience_of(config_)) {}
 
   enum class Work : std::uint8_t { kNone, kResend, kNew };
   /// What this PDC would send next, and for a retransmission its PSN.
@@ -40,11 +41,11 @@ class DataSender : Part {
   Built send(Instant now, Pdc& pdc, Work work, Psn psn, const Planes& planes, net::TxPacket& out);
 
  private:
+  static Duration patience_of(const PdsConfig& config);
   static bool note_sent(TxHalf& tx, Message& message, ByteCount announced);
   static void note_request_left(Instant now, Pdc& pdc);
   static Psn clear_of(const Pdc& pdc);
   static void prepend_plain(const Pdc& pdc, NextHdr next, Psn psn, bool ar, net::Packet& packet);
-  static bool asks_at_end(Instant now, const TxHalf& tx, bool ends_message);
   void prepend_request(const Pdc& pdc, const cc::Ccc& ccc, NextHdr next, Psn psn, bool ar,
                        bool retx, const std::optional<std::uint32_t>& credit_target,
                        net::Packet& packet);
@@ -54,6 +55,7 @@ class DataSender : Part {
   TxBlockPool& tx_blocks_;
   LossRecovery& loss_;
   ClearSender& clear_;
+  const Duration patience_;  ///< see Asking
 };
 
 }  // namespace uet::pds
