@@ -17,6 +17,7 @@ struct Posting::Common {
   bool delivery_complete = false;
   bool fence = false;
   bool silent = false;
+  bool completion_may_wait = false;
   std::uint8_t user_flags = 0;
   std::uint64_t context = 0;
 
@@ -37,6 +38,7 @@ struct Posting::Common {
         delivery_complete(r.delivery_complete),
         fence(r.fence),
         silent(r.silent),
+        completion_may_wait(r.completion_may_wait),
         user_flags(r.user_flags),
         context(r.context) {}
 };
@@ -236,6 +238,7 @@ PostResult<TxOp*> Posting::prepare(Instant now, Endpoint& endpoint, const Common
   op->delivery_complete = common.delivery_complete;
   op->fence = common.fence;
   op->silent = common.silent;
+  op->completion_may_wait = common.completion_may_wait;
   op->user_flags = common.user_flags;
   return op;
 }
@@ -267,7 +270,7 @@ bool Posting::fetch(Instant now, Fetch& fetch, const FetchRequest& request) {
   op->context = op->header_data = 0;
   op->inject_block = nullptr;
   op->inject_cost = 0;
-  op->has_header_data = op->delivery_complete = op->fence = false;
+  op->has_header_data = op->delivery_complete = op->fence = op->completion_may_wait = false;
   op->silent = true;
   op->user_flags = 0;
   op->mkey_match = request.key;

@@ -59,6 +59,7 @@ Flow* SendQueues::flow_for(Endpoint& endpoint, Peer& peer) {
   flow->rod_context = (endpoint.id & 0xfff) << 20 | (peer.pool_index & 0xf'ffff);
   flow->next_sequence = 0;
   flow->waiting_fences = 0;
+  flow->has_patient = false;
   flow->wait = FlowWait::kNone;
   for (Lane& lane : flow->lanes) {
     lane.carried = 0;
@@ -205,6 +206,7 @@ bool SendQueues::hand_over(Instant now, Flow& flow) {
         if (must_drain(lane, op)) {
           lane.state = Lane::State::kDraining;
           lane.only_generation = true;
+          hurry(now, flow);
           break;
         }
         if (waits_for_number(op)) break;
@@ -216,6 +218,7 @@ bool SendQueues::hand_over(Instant now, Flow& flow) {
       }
     }
   } while (!is_blocked && flow.waiting_fences != fences);
+  if (flow.waiting_fences > 0) hurry(now, flow);
   if (is_blocked) {
     flow.wait = FlowWait::kRoom;
     blocked_.push_back(flow);
@@ -253,6 +256,22 @@ void SendQueues::prefer_rendezvous(TxOp& op) {
     (void)sources_.begin(op, 0);
 }
 
+/// What may be acknowledged later frees nothing that others wait for.
+bool SendQueues::is_patient(const Flow& flow, const TxOp& op) const {
+  const bool is_plain = !op.is_rendezvous && !op.is_deferrable && !op.delivery_complete &&
+                        !op.returns_data && op.retries == 0;
+  return op.completion_may_wait && is_plain && flow.waiting_fences == 0 &&
+         operations_.in_use() < operations_.max() / 2;
+}
+
+void SendQueues::hurry(Instant now, Flow& flow) {
+  if (!flow.has_patient) return;
+  flow.has_patient = false;
+  for (const TxOp& op : flow.operations)
+    if (op.completion_may_wait && op.state == OpState::kCarried)
+      core_.carrier->hurry(now, op.token());
+}
+
 /// Begins a new attempt. False when the carrier has no room; nothing has changed then.
 bool SendQueues::submit(Instant now, TxOp& op) {
   Lane& lane = lane_of(op);
@@ -267,6 +286,7 @@ bool SendQueues::submit(Instant now, TxOp& op) {
   message.rod_context = op.mode == pds::Mode::kRod ? op.flow->rod_context : 0;
   message.lock = op.holds_lock();
   plan_segments(core_, now, op, is_numbered, message);
+  message.ack_may_wait = is_patient(*op.flow, op);
   if (op.is_rendezvous)
     note_rendezvous(lane, op);
   else
@@ -277,6 +297,7 @@ bool SendQueues::submit(Instant now, TxOp& op) {
     --op.flow->waiting_fences;
     op.fence = false;
   }
+  op.flow->has_patient = op.flow->has_patient || message.ack_may_wait;
   lane.pending.erase(lane.pending.iterator_to(op));
   begin_attempt(lane, op, is_numbered);
   core_.trace.emit(

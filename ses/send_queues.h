@@ -45,6 +45,8 @@ class SendQueues {
   void leave(TxOp& op);
   /// An attempt of the lane is over. The last one that was out lets the lane go on.
   void go_on(Instant now, Flow& flow, Lane& lane);
+  /// What of the flow is under way is waited for.
+  void hurry(Instant now, Flow& flow);
   /// Hands over what may start, in the order of each lane.
   void pump(Instant now, Flow& flow);
   /// To be pumped when the upcall is over.
@@ -62,6 +64,7 @@ class SendQueues {
  private:
   bool may_start(const Flow& flow, const TxOp& op) const;
   static bool must_drain(const Lane& lane, const TxOp& op);
+  bool is_patient(const Flow& flow, const TxOp& op) const;
   void prefer_rendezvous(TxOp& op);
   bool submit(Instant now, TxOp& op);
   /// True when something went.

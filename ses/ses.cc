@@ -52,6 +52,10 @@ void Ses::close_endpoint(Instant now, EndpointId endpoint) {
   impl_->core.endpoints.close(now, *e);
 }
 
+void Ses::hurry(Instant now, EndpointId endpoint) {
+  if (const Endpoint* e = impl_->core.endpoints.find(endpoint)) impl_->tx.hurry(now, *e);
+}
+
 PostResult<EndpointId> Ses::open_receive_context(std::size_t min_multi_recv, CompletionSink& sink) {
   const auto context = impl_->core.endpoints.open_context(min_multi_recv, sink);
   if (!context) return context.error();
@@ -73,12 +77,6 @@ PostResult<PeerId> Ses::add_peer(const Address& address, std::optional<std::uint
 
 void Ses::remove_peer(PeerId peer) {
   impl_->core.peers.remove(peer);
-}
-
-std::optional<Address> Ses::peer_address(PeerId peer) const {
-  const Peer* p = impl_->core.peers.find(peer);
-  if (p == nullptr) return std::nullopt;
-  return p->address;
 }
 
 PeerId Ses::find_source(const Source& source) const {

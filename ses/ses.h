@@ -208,6 +208,8 @@ struct SendRequest {
   bool delivery_complete = false;
   bool fence = false;   ///< starts only when everything earlier to that peer is complete
   bool silent = false;  ///< no completion on success (fi_inject); errors are still reported
+  /// The user does not wait for its completion, which may come a Tail_Loss_Time later than else. [decision 167]
+  bool completion_may_wait = false;
   std::uint8_t user_flags = 0;
   std::uint64_t context = 0;
 };
@@ -225,6 +227,7 @@ struct RmaRequest {
   bool delivery_complete = false;
   bool fence = false;
   bool silent = false;
+  bool completion_may_wait = false;
   std::uint8_t user_flags = 0;
   std::uint64_t context = 0;
 };
@@ -254,6 +257,7 @@ struct AtomicRequest {
   bool delivery_complete = false;
   bool fence = false;
   bool silent = false;
+  bool completion_may_wait = false;
   std::uint8_t user_flags = 0;
   std::uint64_t context = 0;
 };
@@ -349,6 +353,8 @@ class Ses final : public pds::Upper {
   /// Cancels everything of the endpoint without completions; late packets are answered kCancelled
   /// or kBadIndex.
   void close_endpoint(Instant now, EndpointId endpoint);
+  /// The user waits for what the endpoint has sent, whatever was said when it was posted.
+  void hurry(Instant now, EndpointId endpoint);
   /// A queue of receives for the messages of several endpoints, those opened with it as their `receive_context`. Receives are
   /// posted, cancelled and closed by its id as by that of an endpoint. A message completes the receive it took at the endpoint that
   /// it came to; `sink` is told what no message has to do with: that a receive was cancelled, or that a multi-receive buffer comes
@@ -360,7 +366,6 @@ class Ses final : public pds::Upper {
   /// What is sent to it goes in `job`, which its endpoint must belong to; or, without one, in the job_id of the endpoint that sends.
   PostResult<PeerId> add_peer(const Address& address, std::optional<std::uint32_t> job = {});
   void remove_peer(PeerId peer);
-  std::optional<Address> peer_address(PeerId peer) const;
   /// The peer that sent a message, if it is known; else kAnyPeer.
   PeerId find_source(const Source& source) const;
 

@@ -29,6 +29,11 @@ bool Transmitter::cancel(Instant now, const Endpoint& endpoint, std::uint64_t co
 
 /// This endpoint's operations complete without an event from now on. What was injected still goes out, as it was
 /// promised to.
+void Transmitter::hurry(Instant now, const Endpoint& endpoint) {
+  for (TxOp& op : operations_.by_age())
+    if (op.endpoint == &endpoint) queues_.hurry(now, *op.flow);
+}
+
 void Transmitter::close_endpoint(Instant now, Endpoint& endpoint) {
   auto& all = operations_.by_age();
   for (auto it = all.begin(); it != all.end();) {

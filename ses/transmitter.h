@@ -17,6 +17,8 @@ class Transmitter final : private Fetcher, private RegionReads, private Restarts
   Posting& posting() { return posting_; }
   bool cancel(Instant now, const Endpoint& endpoint, std::uint64_t context);
   void close_endpoint(Instant now, Endpoint& endpoint);
+  /// Its user waits for what it has sent.
+  void hurry(Instant now, const Endpoint& endpoint);
   std::size_t free_operations() const { return operations_.free_for_users(); }
   std::size_t active_operations() const { return operations_.in_use(); }
 

@@ -68,6 +68,7 @@ struct TxOp : Pooled {
   bool delivery_complete = false;
   bool fence = false;
   bool silent = false;
+  bool completion_may_wait = false;
   std::uint8_t user_flags = 0;
   // Of the endpoint, kept because packets may be cut after it was closed.
   std::uint32_t job_id = 0;
@@ -246,6 +247,7 @@ struct Flow : Pooled {
   std::uint32_t rod_context = 0;
   std::uint64_t next_sequence = 0;
   std::uint32_t waiting_fences = 0;
+  bool has_patient = false;  ///< some that was handed over may be acknowledged later
   OpList<&TxOp::flow_hook> operations;
   std::array<Lane, kLanes> lanes;
 };

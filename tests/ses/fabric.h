@@ -63,7 +63,9 @@ class Node final : public Carrier {
   void unlock(Instant now, pds::PdcRef pdc) override;
   void abort(Instant now, pds::MessageToken token) override;
   std::uint32_t truncate(Instant now, pds::MessageToken token, std::uint32_t extra) override;
+  void hurry(Instant, pds::MessageToken token) override { hurried.push_back(token); }
 
+  std::vector<pds::MessageToken> hurried;
   Fabric& fabric;
   net::FabricAddress address;
   base::Rng rng;

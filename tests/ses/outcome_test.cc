@@ -177,6 +177,28 @@ TEST_F(OutcomeTest, fence__waits_for_all_before_and_holds_all_behind) {
   EXPECT_EQ(at_a.all.size(), 4u);
 }
 
+TEST_F(OutcomeTest, hurry__asks_for_what_one_endpoint_has_sent) {
+  open();
+  Recorder other_sink;
+  const EndpointId other = *sa().open_endpoint(fabric.now, {}, other_sink);
+  Bytes data = pattern(64);
+  const iovec iov = piece(data);
+  SendRequest r;
+  r.peer = b_of_a;
+  r.iov = {&iov, 1};
+  r.inject = true;
+  ASSERT_TRUE(sa().send(fabric.now, ea, r));
+  r.completion_may_wait = true;
+  for (const EndpointId from : {ea, ea, other}) ASSERT_TRUE(sa().send(fabric.now, from, r));
+  std::vector<pds::MessageToken>& hurried = a.hurried;
+  sa().hurry(fabric.now, ea);
+  EXPECT_EQ(hurried.size(), 2u);
+  sa().hurry(fabric.now, other);
+  EXPECT_EQ(hurried.size(), 3u);
+  sa().hurry(fabric.now, 12345);  // there is none
+  EXPECT_EQ(hurried.size(), 3u);
+}
+
 TEST_F(OutcomeTest, close_of_the_sender__injected_data_still_arrives) {
   open();
   Bytes into(64), data = pattern(64);

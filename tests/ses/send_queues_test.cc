@@ -16,6 +16,19 @@ struct SendQueuesTest : TxPartsTest {
     --lane_of(op).carried;
     queues.recover(now, op, at_once);
   }
+  /// A send for whose completion no user waits.
+  TxOp& send_patiently(bool delivery_complete = false, std::size_t length = 64) {
+    const iovec iov{memory.data(), length};
+    SendRequest r;
+    r.peer = peer;
+    r.iov = {&iov, 1};
+    r.inject = r.completion_may_wait = true;
+    r.delivery_complete = delivery_complete;
+    EXPECT_TRUE(posting.send(now, *endpoint, r));
+    return operations.by_age().back();
+  }
+  /// Whether the ACK of the latest one may wait.
+  bool may_wait() const { return carrier.taken.back().ack_may_wait; }
   /// It is over.
   void end(TxOp& op) {
     Flow& flow = *op.flow;
@@ -44,6 +57,23 @@ struct OrderedQueuesTest : SendQueuesTest {
 };
 struct SprayedQueuesTest : OrderedQueuesTest {
   SprayedQueuesTest() : OrderedQueuesTest(with_sprayed_order()) {}
+};
+
+SesConfig with_rendezvous() {
+  SesConfig c;
+  c.rendezvous = true;
+  return c;
+}
+struct FetchedQueuesTest : SendQueuesTest {
+  FetchedQueuesTest() : SendQueuesTest(with_rendezvous()) {}
+};
+SesConfig with_deferrable_sends() {
+  SesConfig c;
+  c.sends_deferrable = true;
+  return c;
+}
+struct DeferrableQueuesTest : SendQueuesTest {
+  DeferrableQueuesTest() : SendQueuesTest(with_deferrable_sends()) {}
 };
 
 TEST_F(SendQueuesTest, enqueue__goes_at_once_and_waits_where_there_is_no_room) {
@@ -114,6 +144,113 @@ TEST_F(SendQueuesTest, take_out__a_fence_that_is_cancelled_holds_nothing) {
   operations.release(fenced);
   queues.pump(now, flow);
   EXPECT_EQ(carrier.taken.size(), 2u);
+}
+
+TEST_F(SendQueuesTest, submit__says_which_acknowledgements_may_wait) {
+  send_patiently();
+  EXPECT_TRUE(may_wait());
+  send(64);
+  EXPECT_FALSE(may_wait());
+  send_patiently(true);
+  EXPECT_FALSE(may_wait());
+}
+
+TEST_F(FetchedQueuesTest, submit__what_the_target_may_fetch_is_waited_for) {
+  TxOp& op = send_patiently(false, 2048);
+  EXPECT_TRUE(may_wait());
+  op.peer->lacks_room = true;
+  EXPECT_TRUE(send_patiently(false, 2048).is_rendezvous);
+  EXPECT_FALSE(may_wait());
+}
+
+TEST_F(DeferrableQueuesTest, submit__what_the_target_may_put_off_is_waited_for) {
+  EXPECT_TRUE(send_patiently(false, 2048).is_deferrable);
+  EXPECT_FALSE(may_wait());
+  EXPECT_FALSE(send_patiently(false, 64).is_deferrable);
+  EXPECT_TRUE(may_wait());
+}
+
+TEST_F(SendQueuesTest, submit__what_brings_data_back_is_waited_for) {
+  const iovec iov{memory.data(), 64};
+  RmaRequest r;
+  r.peer = peer;
+  r.read = r.completion_may_wait = true;
+  r.iov = {&iov, 1};
+  r.key = 1;
+  ASSERT_TRUE(posting.rma(now, *endpoint, r));
+  EXPECT_FALSE(may_wait());
+}
+
+TEST_F(SendQueuesTest, submit__before_a_fence_none_waits) {
+  carrier.room = 0;
+  send_patiently();
+  send(64, 0, true);
+  carrier.room = 1;
+  queues.on_resume(now);
+  ASSERT_EQ(carrier.taken.size(), 1u);
+  EXPECT_FALSE(may_wait());
+}
+
+TEST_F(SendQueuesTest, submit__an_attempt_after_a_refusal_is_waited_for) {
+  TxOp& op = send_patiently();
+  refuse(op, true);
+  EXPECT_EQ(carrier.taken.size(), 2u);
+  EXPECT_TRUE(may_wait());
+  op.retries = 1;
+  refuse(op, true);
+  EXPECT_FALSE(may_wait());
+}
+
+// Descriptors come back with the acknowledgements.
+TEST_F(SendQueuesTest, submit__where_descriptors_run_short_none_waits) {
+  const std::size_t half = operations.max() / 2;
+  while (operations.in_use() + 2 < half) send(0);
+  send_patiently();
+  EXPECT_TRUE(may_wait());
+  send_patiently();
+  EXPECT_FALSE(may_wait());
+}
+
+TEST_F(SendQueuesTest, pump__a_fence_hurries_what_it_waits_for) {
+  const TxOp& a = send_patiently();
+  TxOp& b = send_patiently();
+  EXPECT_TRUE(carrier.hurried.empty());
+  send(64, 0, true);
+  EXPECT_EQ(carrier.hurried, (std::vector{a.token(), b.token()}));
+  end(b);
+  EXPECT_EQ(carrier.hurried.size(), 2u) << "once";
+}
+
+TEST_F(SendQueuesTest, pump__what_is_behind_a_fence_and_free_to_go_is_waited_for) {
+  send_patiently();
+  TxOp& fenced = send(64, 0, true);
+  send_patiently();
+  EXPECT_EQ(carrier.taken.size(), 1u);
+  Flow& flow = *fenced.flow;
+  queues.take_out(fenced);
+  queues.leave(fenced);
+  operations.release(fenced);
+  queues.pump(now, flow);
+  EXPECT_TRUE(may_wait());
+}
+
+TEST_F(OrderedQueuesTest, pump__a_lane_that_drains_hurries_what_is_under_way) {
+  TxOp& a = send_patiently();
+  ++a.peer->generation[static_cast<std::size_t>(a.space())];
+  send_patiently();
+  EXPECT_EQ(carrier.taken.size(), 1u);
+  EXPECT_EQ(carrier.hurried, std::vector{a.token()});
+}
+
+TEST_F(SendQueuesTest, hurry__only_of_what_was_allowed_to_wait) {
+  const TxOp& waited_for = send(64);
+  queues.hurry(now, *waited_for.flow);
+  EXPECT_TRUE(carrier.hurried.empty());
+  const TxOp& a = send_patiently();
+  queues.hurry(now, *a.flow);
+  EXPECT_EQ(carrier.hurried, std::vector{a.token()});
+  queues.hurry(now, *a.flow);
+  EXPECT_EQ(carrier.hurried.size(), 1u) << "nothing has left since";
 }
 
 TEST_F(SendQueuesTest, try_later__pauses_double) {

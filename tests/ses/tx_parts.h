@@ -27,7 +27,10 @@ class SendCarrier final : public pds::Carrier {
   void abort(Instant, pds::MessageToken token) override { aborted.push_back(token); }
   std::uint32_t truncate(Instant, pds::MessageToken, std::uint32_t) override { return sent; }
 
+  void hurry(Instant, pds::MessageToken token) override { hurried.push_back(token); }
+
   std::vector<pds::TxMessage> taken;
+  std::vector<pds::MessageToken> hurried;
   std::size_t room = 1'000'000;
   std::uint32_t sent = 0;  ///< segments of a message that is truncated
   std::vector<pds::MessageToken> aborted;
