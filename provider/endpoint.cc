@@ -321,7 +321,7 @@ int Endpoint::enable() {
   }
   const bool transmits = (caps_ & (FI_SEND | FI_READ | FI_WRITE)) != 0;
   const bool receives = (caps_ & FI_RECV) != 0;
-  const bool counts_tx = counters_[kSend] || counters_[kRead] || counters_[kWrite];
+  const bool counts_tx = counts_transmits();
   if (transmits && tx_cq_ == nullptr && !counts_tx) return -FI_ENOCQ;
   if (receives && rx_cq_ == nullptr && counters_[kRecv] == nullptr) return -FI_ENOCQ;
 
@@ -558,10 +558,18 @@ void Endpoint::leave_shared() {
   }
 }
 
+/// What was injected is waited for.
+void Endpoint::hurry() {
+  const std::lock_guard guard(worker_.lock());
+  carry_out();
+  worker_.ses().hurry(clock_now(), id_);
+}
+
 int Endpoint::close() {
   if (users_.any()) return -FI_EBUSY;
   drop_triggered();
   if (id_ != 0) {
+    hurry();
     const auto is_over = [&] { return carry_out() && injects_outstanding_ == 0; };
     worker_.turn_until(is_over, kInjectLinger);
     const std::lock_guard guard(worker_.lock());

@@ -242,8 +242,13 @@ class Endpoint final : public EndpointFid, private ses::CompletionSink, private 
   template <typename Post>
   ssize_t transmit(std::uint64_t flags, std::span<Local> buffers, Turn turn, Post&& post);
   std::size_t tx_room() const;
+  bool counts_transmits() const {
+    return counters_[kSend] != nullptr || counters_[kRead] != nullptr ||
+           counters_[kWrite] != nullptr;
+  }
+  void hurry();
   template <typename Op, typename Request>
-  static void describe(const Op& op, std::span<const Local> buffers, Request& request);
+  void describe(const Op& op, std::span<const Local> buffers, Request& request) const;
   static ssize_t give_receive(Domain& domain, ses::EndpointId id, const Receive& op,
                               ses::PeerId source, Turn turn);
   ssize_t post_peek(base::Instant now, const Receive& op, ses::PeerId source);

@@ -232,7 +232,7 @@ template void Endpoint::fail(const Atomic&, ssize_t);
 
 /// What operations of all kinds have in common, from libfabric's terms to those of SES.
 template <typename Op, typename Request>
-void Endpoint::describe(const Op& op, std::span<const Local> buffers, Request& request) {
+void Endpoint::describe(const Op& op, std::span<const Local> buffers, Request& request) const {
   if ((op.flags & FI_REMOTE_CQ_DATA) != 0) request.data = op.data;
   request.inject = (op.flags & FI_INJECT) != 0;
   request.delivery_complete = (op.flags & kDeliveryFlags) != 0;
@@ -241,6 +241,7 @@ void Endpoint::describe(const Op& op, std::span<const Local> buffers, Request& r
       static_cast<std::uint8_t>(entry_flag(op.flags) | (request.inject ? kIsInject : 0) |
                                 (op.deferred ? kIsDeferred : 0) | device_flag(buffers));
   const bool is_over = request.inject && (op.flags & FI_COMPLETION) == 0 && !op.deferred;
+  request.completion_may_wait = is_over && !counts_transmits() && tx_room() > tx_size_ / 2;
   request.context = is_over ? kNoContext : reinterpret_cast<std::uint64_t>(op.context);
 }
 

@@ -12,10 +12,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 
 #include "lib/base/rng.h"
-#include "lib/wire/capture_reader.h"
+#include "tests/net/udp_capture.h"
 #include "uet/endpoint.h"
 
 namespace uet {
@@ -30,31 +29,6 @@ const char* const kAddresses[] = {"127.0.78.1", "127.0.78.2"};
 std::chrono::seconds duration() {
   const char* depth = std::getenv("UET_TEST_DEPTH");
   return std::chrono::seconds(depth != nullptr && std::string_view(depth) == "long" ? 60 : 3);
-}
-
-class FileSource final : public wire::ByteSource {
- public:
-  explicit FileSource(const std::filesystem::path& path) : file_(path, std::ios::binary) {}
-  std::size_t read(std::span<std::uint8_t> out) override {
-    file_.read(reinterpret_cast<char*>(out.data()), static_cast<std::streamsize>(out.size()));
-    return static_cast<std::size_t>(file_.gcount());
-  }
-
- private:
-  std::ifstream file_;
-};
-
-/// What stands behind Ethernet, IPv4 and UDP in each packet of a capture of the UDP port.
-std::vector<Bytes> payloads_of(const std::filesystem::path& path) {
-  constexpr std::size_t kHeaders = 14 + 20 + 8;
-  FileSource source(path);
-  wire::CaptureReader reader(source);
-  std::vector<Bytes> payloads;
-  for (wire::CapturedPacket packet; reader.next(packet);)
-    if (packet.link == wire::LinkType::kEthernet && packet.data.size() > kHeaders)
-      payloads.emplace_back(packet.data.begin() + kHeaders, packet.data.end());
-  EXPECT_EQ(reader.error(), "");
-  return payloads;
 }
 
 /// A socket that sends to the UET port from an address of its choice.
@@ -162,7 +136,9 @@ TEST_F(HostileNetwork, random_bytes_and_changed_packets__disturb_no_peer) {
   ASSERT_NO_FATAL_FAILURE(open({{"pcap", capture.string()}}));
   for (const std::size_t size : {1U, 5'000U, 100'000U}) ASSERT_NO_FATAL_FAILURE(talk(size, [] {}));
   for (auto& side : sides_) side.reset();
-  const std::vector<Bytes> recorded = payloads_of(capture);
+  std::vector<Bytes> recorded;
+  for (auto& datagram : net::testing::datagrams_of(capture))
+    recorded.push_back(std::move(datagram.payload));
   std::filesystem::remove(capture);
   ASSERT_GT(recorded.size(), 20u);
 
