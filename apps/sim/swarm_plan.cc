@@ -409,6 +409,24 @@ void Planner::choose_programs() {
   }
 }
 
+/// Half of the worlds: injected operations for which no user waits, with the settings of real endpoints for silence and losses.
+void Planner::choose_patience() {
+  if (!patience_.chance(0.5)) return;
+  plan_.is_patient = true;
+  pds::PdsConfig& c = plan_.fep.pds;
+  plan_.hasty_tail_loss_time = c.tail_loss_time;
+  plan_.hasty_tail_loss_asks = c.tail_loss_asks;
+  plan_.hasty_reorder_window = c.reorder_window;
+  constexpr std::array kSilences = {Duration::from_us(100), Duration::from_us(400),
+                                    Duration::from_ms(1)};
+  if (c.tail_loss_time == Duration{})
+    c.tail_loss_time = kSilences[patience_.below(kSilences.size())];
+  c.tail_loss_asks = true;
+  if (c.reorder_window == Duration{} && patience_.chance(0.5))
+    c.reorder_window = Duration::from_us(50);
+  for (PlannedOp& op : plan_.ops) op.completion_may_wait = op.inject && patience_.chance(0.8);
+}
+
 bool SwarmPlan::has_programs() const {
   return std::any_of(ops.begin(), ops.end(),
                      [](const PlannedOp& op) { return op.receive_after != 0; });
@@ -465,6 +483,13 @@ void apply(const SwarmMask& mask, SwarmPlan& plan) {
   if (mask.without.contains("deferrals")) plan.defers.clear();
   if (mask.without.contains("programs") || mask.without.contains("rendezvous"))
     for (PlannedOp& op : plan.ops) op.receive_after = 0;
+  if (mask.without.contains("patience") && plan.is_patient) {
+    plan.is_patient = false;
+    plan.fep.pds.tail_loss_time = plan.hasty_tail_loss_time;
+    plan.fep.pds.tail_loss_asks = plan.hasty_tail_loss_asks;
+    plan.fep.pds.reorder_window = plan.hasty_reorder_window;
+    for (PlannedOp& op : plan.ops) op.completion_may_wait = false;
+  }
   if (!mask.ops.empty()) {
     std::erase_if(plan.ops, [&](const PlannedOp& op) { return !mask.ops.contains(op.id); });
   }
@@ -526,6 +551,7 @@ std::vector<std::string> ingredients(const SwarmPlan& plan) {
   if (plan.has_rendezvous()) names.emplace_back("rendezvous");
   if (plan.has_deferrals()) names.emplace_back("deferrals");
   if (plan.has_programs()) names.emplace_back("programs");
+  if (plan.is_patient) names.emplace_back("patience");
   FaultProfile faults = plan.faults;
   for (std::size_t i = 0; i < kFaultCount; ++i) {
     const double* p = probability(faults, static_cast<Fault>(i));
@@ -561,6 +587,9 @@ std::string describe(const SwarmPlan& plan) {
       s += plan.fetches[h] ? " yes" : (plan.claims_to_fetch[h] ? " lies" : " no");
     s += '\n';
   }
+  if (plan.is_patient)
+    s += fmt::format("  a peer that is silent for {} us is asked\n",
+                     plan.fep.pds.tail_loss_time.ns() / 1000);
   if (plan.has_programs()) s += "  each host receives its tagged messages one after the other\n";
   if (plan.has_deferrals()) {
     s += fmt::format("  messages beyond {} bytes are put off; hosts that let theirs:",
@@ -581,13 +610,13 @@ std::string describe(const SwarmPlan& plan) {
   constexpr std::size_t kMaxShown = 12;
   for (std::size_t i = 0; i < std::min(plan.ops.size(), kMaxShown); ++i) {
     const PlannedOp& op = plan.ops[i];
-    s += fmt::format("  op {}: {} {}->{} {} bytes at {:.1f} us{}{}{}{}\n", op.id, name_of(op.kind),
-                     op.from, op.to, op.bytes, op.at.us(),
+    s += fmt::format("  op {}: {} {}->{} {} bytes at {:.1f} us{}{}{}{}{}\n", op.id,
+                     name_of(op.kind), op.from, op.to, op.bytes, op.at.us(),
                      op.is_send() ? fmt::format(", receive of {} at {:.1f} us", op.receive_bytes,
                                                 op.receive_at.us())
                                   : "",
-                     op.inject ? ", inject" : "", op.delivery_complete ? ", delivery complete" : "",
-                     op.fence ? ", fence" : "");
+                     op.inject ? ", inject" : "", op.completion_may_wait ? ", may wait" : "",
+                     op.delivery_complete ? ", delivery complete" : "", op.fence ? ", fence" : "");
   }
   if (plan.ops.size() > kMaxShown)
     s += fmt::format("  ... and {} more\n", plan.ops.size() - kMaxShown);

@@ -45,7 +45,8 @@ struct PlannedOp {
   std::uint32_t receive_after = 0;  ///< then, and when the receive of this operation is complete
   std::uint32_t receive_bytes = 0;  ///< sends: its buffer; may be too short for tagged ones
   std::optional<ses::PeekAction> peek;  ///< tagged sends: the receiver looks for it before
-  bool inject = false, delivery_complete = false, fence = false, wants_data = true;
+  bool inject = false, completion_may_wait = false, delivery_complete = false, fence = false,
+       wants_data = true;
 
   /// Has one receive of its own.
   bool is_send() const { return kind == SwarmOp::kSend || kind == SwarmOp::kTaggedSend; }
@@ -103,7 +104,11 @@ struct SwarmPlan {
   std::vector<bool> fetches, claims_to_fetch;
   std::vector<bool> defers;          ///< by host, empty in worlds without: sends can be put off
   std::uint64_t overflow_bytes = 0;  ///< in such worlds: the store of the same world without
-  std::vector<bool> multi_receive;   ///< hosts that take untagged messages in multi-receive buffers
+  /// Sends whose completion may wait. The settings that this needs are those of real endpoints; what the same world has without.
+  bool is_patient = false;
+  base::Duration hasty_tail_loss_time, hasty_reorder_window;
+  bool hasty_tail_loss_asks = false;
+  std::vector<bool> multi_receive;  ///< hosts that take untagged messages in multi-receive buffers
   std::vector<std::uint32_t> pool_packets;
   FaultProfile faults;
   SimTime faults_end;  ///< from then on the fabric is perfect
@@ -136,7 +141,7 @@ struct SwarmMask {
   std::set<std::uint32_t> ops;       ///< only these; empty: all
   std::set<SwarmMode> modes;         ///< only operations that travel like this; empty: all
   std::set<std::uint32_t> episodes;  ///< only these of the attackers'; empty: all
-  /// Names of faults and troubles; "hostile": attackers, and everything that was added with them; "secure": keys, and the attacker on the links; "link-attacker"; "hold": packets that it holds back; "lost-counters"; "servers": server mode; "rotation"; "baits"; "planes": all planes but one; "spray-ordered": ordered sends by RUD; "rendezvous"; "deferrals": sends that can be put off; "programs": receives that wait for each other; "more": what choose_more() and choose_single_packets() added.
+  /// Names of faults and troubles; "hostile": attackers, and everything that was added with them; "secure": keys, and the attacker on the links; "link-attacker"; "hold": packets that it holds back; "lost-counters"; "servers": server mode; "rotation"; "baits"; "planes": all planes but one; "spray-ordered": ordered sends by RUD; "rendezvous"; "deferrals": sends that can be put off; "programs": receives that wait for each other; "patience": completions that may wait; "more": what choose_more() and choose_single_packets() added.
   std::set<std::string> without;
 };
 

@@ -28,7 +28,8 @@ class Planner {
         spray_(seed ^ 0x73707261'79000000ULL),
         rendezvous_(seed ^ 0x72656e64'657a0000ULL),
         deferrals_(seed ^ 0x64656665'72000000ULL),
-        programs_(seed ^ 0x70726f67'72616d00ULL) {
+        programs_(seed ^ 0x70726f67'72616d00ULL),
+        patience_(seed ^ 0x70617469'656e6365ULL) {
     plan_.seed = seed;
   }
 
@@ -48,6 +49,7 @@ class Planner {
     choose_rendezvous();
     choose_deferrals();
     choose_programs();
+    choose_patience();
     return std::move(plan_);
   }
 
@@ -76,6 +78,7 @@ class Planner {
   void choose_rendezvous();
   void choose_deferrals();
   void choose_programs();
+  void choose_patience();
 
   // swarm_plan_hostile.cc
   void choose_hostile();
@@ -98,7 +101,7 @@ class Planner {
   base::Rng rng_;
   // For what was added later: older draws, and so the worlds of named seeds, stay.
   base::Rng more_, single_, planes_, claims_, hostile_, secure_, late_secure_, spray_, rendezvous_,
-      deferrals_, programs_;
+      deferrals_, programs_, patience_;
   SwarmPlan plan_;
   SimSpan busy_{};  ///< operations start within this
   bool small_tables_ =

@@ -63,6 +63,7 @@ base::Result<ses::Posted, ses::PostError> Swarm::send(OpState& s, ses::PeerId pe
   send.iov = {&bytes, 1};
   if (op.wants_data) send.data = op.id;
   send.inject = op.inject;
+  send.completion_may_wait = op.completion_may_wait;
   send.delivery_complete = op.delivery_complete;
   send.fence = op.fence && has_fences_;
   send.context = op.id;
@@ -83,6 +84,7 @@ base::Result<ses::Posted, ses::PostError> Swarm::rma(OpState& s, ses::PeerId pee
   rma.key = op.is_rudi() ? memories_[op.to].rudi_key : memories_[op.to].key;
   if (op.wants_data && !rma.read) rma.data = op.id;
   rma.inject = op.inject;
+  rma.completion_may_wait = op.completion_may_wait;
   rma.delivery_complete = op.delivery_complete;
   rma.fence = op.fence && has_fences_;
   rma.context = op.id;
