@@ -81,16 +81,17 @@ void Liveness::look(Instant now, Pdc& pdc) {
       next = std::min(next, std::max(over, now + config_.rto_max));
     }
   }
-  // Also without a limit on silence: a target that has no proof of us keeps the data back, and its own Probes may be lost.
+  // Also without a limit on silence: a target that has no proof of us keeps the data back, and its own Probes may be lost; and one that
+  // has given up the PDC drops Credit Requests and Probes without a word. What has a PSN it refuses, so a Noop asks it.
   const bool has_limit = config_.peer_timeout > Duration{};
-  if (only_waits && pdc.peer_id != 0 && (has_limit || pdc.locks > 0)) {
+  const bool asks_soon = pdc.locks > 0 || wants_credit;
+  if (only_waits && pdc.peer_id != 0 && (has_limit || asks_soon)) {
     const Duration longest = has_limit ? config_.peer_timeout / 4 : config_.rto_max;
     const auto ask_after = [&] {
-      return pdc.locks > 0 ? std::min(longest, window_.rto(pdc, 0) * (1 << tx.times_asked))
-                           : longest;
+      return asks_soon ? std::min(longest, window_.rto(pdc, 0) * (1 << tx.times_asked)) : longest;
     };
     if (now - std::max(pdc.heard_at, tx.asked_at) >= ask_after()) {
-      scheduler_.want_control(pdc, kSendProbe);
+      scheduler_.want_control(pdc, wants_credit ? kSendNoop : kSendProbe);
       pdc.tx.asked_at = now;
       if (tx.times_asked < 12) ++pdc.tx.times_asked;
     }

@@ -190,9 +190,8 @@ Built ControlSender::send_ack_request(Instant now, Pdc& pdc, net::TxPacket& out)
 // Credit comes on any PDC of the CCC, and a target that does not know this one says nothing: so its silence is watched.
 void ControlSender::watch_credit(Instant now, Pdc& pdc) {
   pdc.tx.credit_asked_at = now;
-  const Instant due = now + config_.peer_timeout / 4;
-  if (config_.peer_timeout > Duration{} && due < pdc.deadline(PdcTimer::kLiveness))
-    scheduler_.set_timer(pdc, PdcTimer::kLiveness, due);
+  const Instant due = now + window_.rto(pdc, 0);
+  if (due < pdc.deadline(PdcTimer::kLiveness)) scheduler_.set_timer(pdc, PdcTimer::kLiveness, due);
 }
 
 /// Control packets take any path, each time another: on a fixed one that is dead, credits and requests would be lost for

@@ -18,6 +18,21 @@ wire::PdsRequestCcSyn opening(std::uint16_t id, std::uint8_t ccc_id, std::uint32
   return h;
 }
 
+/// ACKs and Credit packets bring no more than the first of them did.
+World::Rule without_grants() {
+  return [first = std::optional<std::uint32_t>()](const Seen& s, Fate& f) mutable {
+    f.drop = s.is_control(ControlType::kCredit);
+    if (s.type != PdsType::kAckCc) return;
+    f.edit = [&first](std::vector<std::uint8_t>& bytes) {
+      auto ack = wire::parse<wire::PdsAckCcCredit>(bytes);
+      ASSERT_TRUE(ack);
+      if (!first) first = ack->credit;
+      ack->credit = *first;
+      wire::emit(*ack, bytes.data());
+    };
+  };
+}
+
 constexpr std::uint32_t kFarAhead = 20'000;  // within what the pacer believes at once
 
 // A turn of the pacer is a wake-up, and its time is taken from honest sources: an unproven opening gets as many as it hears of, and
@@ -103,6 +118,46 @@ TEST(Credit, a_forged_opening_takes_neither_grants_nor_turns_of_an_honest_source
   const auto grants = w.controls(1, ControlType::kCredit);
   ASSERT_FALSE(grants.empty());
   for (const Seen& s : grants) EXPECT_EQ(s.dpdcid, honest.spdcid);
+}
+
+// Credit Requests to a PDC that its target has given up are dropped without a word, and without credit nothing else leaves that
+// the target would refuse.
+TEST(Credit, a_source_without_credit_learns_that_its_target_has_given_up_the_pdc) {
+  Open x(credit_world());
+  x.w.add_rule(without_grants());
+  const MessageToken token = x.w.send(0, 1, 100);
+  x.w.run_for(ms(1));
+  const std::size_t answered = x.w.host(0).ses.responses_of(token);
+  ASSERT_LT(answered, 100u);
+  wire::PdsControl close;
+  close.ctl_type = ControlType::kCloseCommand;
+  close.ar = true;
+  close.psn = x.w.requests(0).back().psn + 1;
+  close.spdcid = x.id0;
+  close.dpdcid = x.id1;
+  x.w.inject(1, x.w.host(0).address, close);
+  x.w.run_for(us(100));
+  x.w.log.clear();
+  x.w.clear_rules();
+  x.w.run_for(ms(100));
+  EXPECT_GE(x.w.controls(0, ControlType::kCreditRequest).size(), 1u);
+  EXPECT_EQ(x.w.controls(0, ControlType::kNoop).size(), 1u);
+  EXPECT_EQ(x.w.host(0).ses.failures.size(), 1u);
+}
+
+// One that is only slow to grant is asked by one Noop, which it acknowledges.
+TEST(Credit, a_target_that_grants_late_keeps_the_pdc) {
+  Open x(credit_world());
+  x.w.add_rule(without_grants());
+  const MessageToken token = x.w.send(0, 1, 100);
+  x.w.run_for(ms(100));
+  EXPECT_GE(x.w.controls(0, ControlType::kNoop).size(), 1u);
+  EXPECT_LE(x.w.controls(0, ControlType::kNoop).size(), 5u);
+  EXPECT_LT(x.w.host(0).ses.responses_of(token), 100u);
+  x.w.clear_rules();
+  x.w.run_for(ms(400));
+  EXPECT_EQ(x.w.host(0).ses.responses_of(token), 100u);
+  EXPECT_TRUE(x.w.host(0).ses.failures.empty());
 }
 
 }  // namespace
