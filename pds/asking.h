@@ -59,7 +59,7 @@ class Asking {
   base::Instant since_ = base::Instant::never();  ///< when the first of them left
   base::Psn covered_;                             ///< valid with has_unasked()
   std::uint8_t prompt_ = 0;                       ///< messages that will ask at once
-  bool is_waited_for_ = false;  ///< a message that left, or is about to, has somebody who waits
+  bool is_waited_for_ = false;  ///< some message that left, or is about to, may not wait
 };
 
 }  // namespace uet::pds

@@ -1,4 +1,4 @@
-// When a source asks for ACKs: messages that somebody waits for ask, others leave it to those behind them. [PDS 8, decision 167]
+// When a source asks for ACKs: messages that may not wait ask, others leave it to those behind them. [PDS 8, decision 167]
 #include "pds/asking.h"
 
 #include "tests/pds/open_pdc.h"
