@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <cstring>
 #include <iterator>
 
-#include "fep/settings/log_file.h"
+#include "lib/net/output_file.h"
 #include "lib/wire/enums.h"
 #include "pds/pdc_state.h"
 
@@ -121,12 +123,12 @@ TraceFile::TraceFile(std::FILE* file, base::Trace& trace) : file_(file), log_(fi
 
 std::unique_ptr<TraceFile> TraceFile::open(const std::string& path, base::Trace& trace,
                                            std::string& error) {
-  std::FILE* const file = open_log_file(path);
-  if (file == nullptr) {
-    error = "FI_UET_TRACE: cannot write " + path;
+  const auto out = net::open_output_file(path);
+  if (!out) {
+    error = "FI_UET_TRACE: cannot write " + path + ": " + std::strerror(errno);
     return nullptr;
   }
-  return std::unique_ptr<TraceFile>(new TraceFile(file, trace));
+  return std::unique_ptr<TraceFile>(new TraceFile(out->file, trace));
 }
 
 TraceFile::~TraceFile() {

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <iterator>
 
-#include "fep/settings/log_file.h"
+#include "lib/net/output_file.h"
 
 namespace uet::fep {
 namespace {
@@ -71,12 +73,12 @@ std::string planes_to_json(Instant now, const net::Port& port) {
 }
 
 std::unique_ptr<PathLog> PathLog::open(const std::string& path, std::string& error) {
-  std::FILE* const file = open_log_file(path);
-  if (file == nullptr) {
-    error = "FI_UET_PATH_LOG: cannot write " + path;
+  const auto out = net::open_output_file(path);
+  if (!out) {
+    error = "FI_UET_PATH_LOG: cannot write " + path + ": " + std::strerror(errno);
     return nullptr;
   }
-  return std::unique_ptr<PathLog>(new PathLog(file));
+  return std::unique_ptr<PathLog>(new PathLog(out->file));
 }
 
 PathLog::~PathLog() {

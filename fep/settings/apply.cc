@@ -4,10 +4,10 @@
 
 #include "fep/integrity.h"
 #include "fep/security.h"
-#include "fep/settings/log_file.h"
 #include "fep/settings/settings.h"
 #include "keys/file_keys.h"
 #include "lib/base/check.h"
+#include "lib/net/output_file.h"
 #include "pds/parameters.h"
 
 namespace uet::fep {
@@ -49,7 +49,7 @@ base::Result<std::shared_ptr<Security>, std::string> open_keys(const Settings& s
       break;
   }
   std::string error;
-  const std::string log = s.key_log.empty() ? "" : with_process_id(s.key_log);
+  const std::string log = s.key_log.empty() ? "" : net::with_process_id(s.key_log);
   std::shared_ptr<tss::KeyManager> keys =
       keys::FileKeys::open(s.keys, static_cast<std::uint32_t>(s.job), log, error);
   if (keys == nullptr) return "FI_UET_KEYS: " + error;

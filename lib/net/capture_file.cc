@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
+#include "lib/net/output_file.h"
 #include "lib/wire/capture_part.h"
 
 namespace uet::net {
@@ -21,9 +23,11 @@ CaptureFile::~CaptureFile() {
 }
 
 bool CaptureFile::start_file() {
-  file_ = std::fopen(config_.path.c_str(), "wb");
+  auto out = open_output_file(config_.path);
   bytes_in_file_ = 0;
-  if (file_ == nullptr) return false;
+  if (!out) return false;
+  file_ = out->file;
+  config_.path = std::move(out->path);
   block_.clear();
   const std::string comment = wire::CapturePart{.capture = config_.started_ns,
                                                 .part = ++part_,
@@ -89,15 +93,6 @@ void CaptureFile::flush() {
   if (file_ == nullptr || !has_unflushed_) return;
   std::fflush(file_);
   has_unflushed_ = false;
-}
-
-std::string capture_path(const std::string& path, long process_id) {
-  std::string out = path;
-  const std::string id = std::to_string(process_id);
-  for (std::size_t at = out.find("%p"); at != std::string::npos;
-       at = out.find("%p", at + id.size()))
-    out.replace(at, 2, id);
-  return out;
 }
 
 }  // namespace uet::net

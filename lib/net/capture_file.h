@@ -13,7 +13,8 @@
 namespace uet::net {
 
 struct CaptureFileConfig {
-  std::string path;            ///< the newest packets; older ones in path.1, path.2, ...
+  std::string
+      path;  ///< the newest packets; older ones in path.1, path.2, ...; see open_output_file()
   std::string interface_name;  ///< shown by tools
   std::uint64_t file_bytes_max = 64ULL << 20;
   unsigned files = 4;            ///< in all, the newest included; at least 1
@@ -60,8 +61,5 @@ class CaptureFile {
   bool has_unflushed_ = false;
   std::vector<std::uint8_t> block_;  ///< reused for every packet
 };
-
-/// `path` with every "%p" replaced by the process id: several processes may share one setting.
-std::string capture_path(const std::string& path, long process_id);
 
 }  // namespace uet::net

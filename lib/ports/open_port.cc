@@ -1,7 +1,6 @@
 #include "lib/ports/open_port.h"
 
 #include <time.h>
-#include <unistd.h>
 
 #include "lib/net/capture_port.h"
 #include "lib/net/port_name.h"
@@ -25,10 +24,8 @@ std::unique_ptr<net::Port> capture(std::unique_ptr<net::Port> port, const std::s
   net::CaptureFileConfig config{.path = {}, .interface_name = port->facts().name};
   config.started_ns = static_cast<std::uint64_t>(read_clock(CLOCK_REALTIME));
   std::unique_ptr<net::CaptureFile> file;
-  if (net::CaptureFileConfig::parse(setting, config, error)) {
-    config.path = net::capture_path(config.path, getpid());
+  if (net::CaptureFileConfig::parse(setting, config, error))
     file = net::CaptureFile::open(config, error);
-  }
   if (file == nullptr) {
     error = "FI_UET_PCAP: " + error;
     return nullptr;

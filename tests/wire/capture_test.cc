@@ -226,10 +226,5 @@ TEST(CaptureFile, a_full_disk_ends_the_capture_only) {
   EXPECT_GT(file->packets_lost(), 0U);
 }
 
-TEST(CapturePath, names_the_process) {
-  EXPECT_EQ(capture_path("/tmp/a-%p-%p.pcapng", 42), "/tmp/a-42-42.pcapng");
-  EXPECT_EQ(capture_path("plain", 42), "plain");
-}
-
 }  // namespace
 }  // namespace uet::net
