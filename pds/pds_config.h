@@ -31,7 +31,8 @@ struct PdsConfig {
   base::Duration close_req_time = base::Duration::from_ms(1);
   base::Duration tail_loss_time{};  ///< zero: off
   /// Silence at the tail is answered with a Probe, and data only with what the answer shows to be missing: for peers that
-  /// are silent for longer than a round trip because they share a core. tail_loss_time is a lower bound then.
+  /// are silent for longer than a round trip because they share a core. tail_loss_time is a lower bound then, and messages whose ACK
+  /// may wait go unasked for up to a quarter of it. [decision 167]
   bool tail_loss_asks = false;
   std::uint8_t max_tail_loss_retx = 5;
   base::Duration syn_retx_safety_time = base::Duration::from_ms(5);

@@ -69,18 +69,19 @@ void PeerFit::look_at_crc(fep::Fep& fep, const fep::Settings& settings) {
   looks_since_crc_ = 0;
 }
 
-/// A peer that gives no credit because its FI_UET_CC knows none is asked again and again.
+/// A peer that gives no credit because its FI_UET_CC knows none is asked again and again, while no data leaves.
 void PeerFit::look_at_credit(fep::Fep& fep, const fep::Settings& settings) {
   base::Trace& trace = fep.trace();
-  const std::uint64_t received = trace.count(base::EventId::kPacketReceived);
+  const std::uint64_t data =
+      trace.count(base::EventId::kRequestSent) + trace.count(base::EventId::kPacketRetransmitted);
   const std::uint64_t asked = trace.count(base::EventId::kControlSent);
   const cc::Algorithm cc = settings.cc;
   const bool wants_credit = cc == cc::Algorithm::kRccc || cc == cc::Algorithm::kBoth;
-  const bool is_stuck = wants_credit && received == received_ &&
+  const bool is_stuck = wants_credit && data == data_sent_ &&
                         asked >= asked_ + kCreditRequestsToTell &&
                         fep.pds().gauges().queued_messages > 0;
   looks_without_credit_ = is_stuck ? looks_without_credit_ + 1 : 0;
-  received_ = received;
+  data_sent_ = data;
   asked_ = asked;
   if (looks_without_credit_ != kLooksToTell) return;
   std::string peer = "a peer";

@@ -24,8 +24,8 @@ class PeerFit {
 
   static constexpr int kLooksBetweenWarnings = 60;
 
-  std::uint64_t received_ = 0,
-                asked_ = 0;  ///< packets, and control packets sent, at the look before
+  std::uint64_t data_sent_ = 0,
+                asked_ = 0;  ///< packets with data, and control packets, at the look before
   int looks_without_credit_ = 0, looks_without_link_ = 0;
   /// A PDC that is heard of while its oldest packet does not arrive; id 0: none.
   struct Stuck {
