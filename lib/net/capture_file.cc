@@ -45,12 +45,12 @@ bool CaptureFile::start_file() {
 
 /// The current file becomes path.1, path.1 becomes path.2, and the oldest is overwritten.
 void CaptureFile::rotate() {
-  std::fclose(file_);
-  file_ = nullptr;
   for (unsigned i = config_.files - 1; i > 0; --i) {
     const std::string from = i == 1 ? config_.path : config_.path + '.' + std::to_string(i - 1);
     std::rename(from.c_str(), (config_.path + '.' + std::to_string(i)).c_str());
   }
+  // Only now: before, another endpoint could take the file for one without a writer.
+  std::fclose(std::exchange(file_, nullptr));
   start_file();
 }
 

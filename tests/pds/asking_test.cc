@@ -27,6 +27,14 @@ struct Patient : Open {
     m.ack_may_wait = may_wait;
     return w.send(0, m);
   }
+  /// The process of the source does nothing for so long, and goes on.
+  void stop_for(Duration time) {
+    w.pump();
+    w.stop_process(0);
+    w.run_for(time);
+    w.continue_process(0);
+    w.run_until_quiet();
+  }
   std::vector<bool> asked() const {
     std::vector<bool> out;
     for (const Seen& s : w.requests(0)) out.push_back(s.ar);
@@ -239,11 +247,7 @@ TEST(Asking, timeout_begins_with_the_question) {
     Patient x(patient(), mode);
     x.send();
     x.send();
-    x.w.pump();
-    x.w.stop_process(0);
-    x.w.run_for(ms(100));
-    x.w.continue_process(0);
-    x.w.run_until_quiet();
+    x.stop_for(ms(100));
     EXPECT_EQ(x.answered(), 2u);
     EXPECT_EQ(x.w.host(0).count(EventId::kTimeout), 0u);
     EXPECT_EQ(x.w.host(0).count(EventId::kPacketRetransmitted), 0u);
@@ -254,11 +258,7 @@ TEST(Asking, timeout_begins_with_the_question) {
 TEST(Asking, peer_that_was_not_asked_is_not_silent) {
   Patient x(patient([](auto& o) { o.pds.peer_timeout = ms(50); }));
   x.send();
-  x.w.pump();
-  x.w.stop_process(0);
-  x.w.run_for(ms(200));
-  x.w.continue_process(0);
-  x.w.run_until_quiet();
+  x.stop_for(ms(200));
   EXPECT_EQ(x.answered(), 1u);
   EXPECT_TRUE(x.w.host(0).ses.failures.empty());
 }
