@@ -26,10 +26,8 @@ Closing::Closing(Shared& shared, SendWindow& window, ReceivingHalf& receiving, A
 void Closing::begin(Instant now, Pdc& pdc) {
   if (!pdc.is_initiator) {
     // A peer that has proved nothing is asked for nothing: its address may be forged.
-    if (pdc.state != PdcState::kEstablished || pdc.is_unproven()) return;
-    states_.change(now, pdc, PdcInput::kCloseWanted);
-    scheduler_.want_control(pdc, kSendClose);
-    return scheduler_.set_timer(pdc, PdcTimer::kClose, now + grace());
+    if (!pdc.is_unproven()) request(now, pdc);
+    return;
   }
   if (pdc.state == PdcState::kCreating) {
     if (pdc.tx.next == pdc.start && pdc.tx.queue.empty()) {
@@ -44,6 +42,13 @@ void Closing::begin(Instant now, Pdc& pdc) {
   proceed(now, pdc);
 }
 
+void Closing::request(Instant now, Pdc& pdc) {
+  if (pdc.state != PdcState::kEstablished) return;
+  states_.change(now, pdc, PdcInput::kCloseWanted);
+  scheduler_.want_control(pdc, kSendClose);
+  scheduler_.set_timer(pdc, PdcTimer::kClose, now + grace());
+}
+
 void Closing::proceed(Instant now, Pdc& pdc) {
   if (!pdc.is_initiator) return;
   if (pdc.state == PdcState::kQuiesce && pdc.tx.queue.empty() && pdc.tx.unacked == 0 &&
@@ -53,11 +58,13 @@ void Closing::proceed(Instant now, Pdc& pdc) {
       (pdc.locks == 0 || planted(PlantedBug::kLockIgnored)))
     states_.change(now, pdc, PdcInput::kDrained);
   if (pdc.state != PdcState::kAckWait || pdc.tx.unacked > 0) return;
-  const RxHalf& rx = pdc.rx;
-  const bool owes_answers = !rx.acks.is_empty() || rx.kept > rx.stored || rx.wants_update;
-  Instant earliest = owes_answers ? now + config_.rto_init_time : now;
-  // A return packet whose ACK was lost comes again: give it the time. [PDS 20.23]
-  if (rx.has_accepted) earliest = std::max(earliest, rx.last_request + config_.rto_init_time);
+  Instant earliest = now;
+  // A target that sent data must have its answers first, and a packet whose ACK was lost comes again: give it the time. [PDS 20.23]
+  // One that only asked for the close does not need to know that it was heard.
+  if (const RxHalf& rx = pdc.rx; rx.has_delivered) {
+    const bool owes_answers = !rx.acks.is_empty() || rx.kept > rx.stored || rx.wants_update;
+    earliest = std::max(earliest, (owes_answers ? now : rx.last_request) + config_.rto_init_time);
+  }
   // A stray copy of a SYN packet must meet a target that still knows the PDC. [PDS 6.7]
   if (pdc.was_syn_resent)
     earliest = std::max(earliest, pdc.last_syn_sent + config_.syn_retx_safety_time);
@@ -99,11 +106,21 @@ void Closing::on_timer(Instant now, Pdc& pdc) {
 /// nothing and is silent. A forged SYN changes neither, and ends nothing: the initiator must prove the new PDC first. See
 /// docs/decisions/0102.
 bool Closing::is_given_up(Instant now, const Pdc& pdc) const {
-  constexpr std::uint8_t kUnanswered = 5;
   if (pdc.is_unproven()) return now - pdc.heard_at >= Duration::from_seconds(1);
-  if (pdc.state != PdcState::kCloseReq || pdc.tx.unacked == 0) return false;
+  return pdc.state == PdcState::kCloseReq && has_unanswered_question(pdc);
+}
+
+bool Closing::has_unanswered_question(const Pdc& pdc) const {
+  constexpr std::uint8_t kUnanswered = 5;
+  if (pdc.tx.unacked == 0) return false;
   const TxRecord& oldest = tx_blocks_.at(pdc.tx.ring, pdc.tx.left);
   return oldest.message == nullptr && oldest.rto_cnt >= kUnanswered;
+}
+
+bool Closing::end_if_unanswered(Instant now, Pdc& pdc) {
+  if (pdc.state != PdcState::kCloseAckWait || !has_unanswered_question(pdc)) return false;
+  on_acknowledged(now, pdc);
+  return true;
 }
 
 void Closing::on_acknowledged(Instant now, Pdc& pdc) {
@@ -231,11 +248,17 @@ void Closing::fail(Instant now, Pdc& pdc, PdsError error, const std::optional<Re
   upper_.on_pdc_gone(now, ref, peer, error);
 }
 
+// Unproven peers are asked too, with what they may be sent anyway [decision 100]: one that answered a single message would use its PDC for
+// the next process at this address, which refuses it. A message that is repeated meanwhile fails then, since none can tell where
+// its first copy went.
 void Closing::close_all(Instant now) {
   PdcOrderList& all = table_.in_order();
   for (auto at = all.begin(); at != all.end();) {
-    Pdc& pdc = *at++;  // begin_close may free it
-    begin(now, pdc);
+    Pdc& pdc = *at++;  // begin() may free it
+    if (pdc.is_initiator)
+      begin(now, pdc);
+    else
+      request(now, pdc);
   }
 }
 

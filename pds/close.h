@@ -20,10 +20,13 @@ class Closing : Part {
   void on_timer(Instant now, Pdc& pdc);
   /// Initiator: the Close Command was acknowledged, or its target is gone already.
   void on_acknowledged(Instant now, Pdc& pdc);
+  /// Initiator: the place is wanted. False unless nothing but a Close Command is outstanding, and its fifth copy was not answered.
+  bool end_if_unanswered(Instant now, Pdc& pdc);
   /// Target. The PSN is new and inside the window. [PDS 16.3]
   void on_command(Instant now, Pdc& pdc, const Arrival& in);
   /// Target: SES has answered something.
   void finish_if_answered(Instant now, Pdc& pdc);
+  /// The endpoint ends.
   void close_all(Instant now);
 
   // --- In error
@@ -47,7 +50,10 @@ class Closing : Part {
 
  private:
   Duration grace() const;
+  /// Target: asks the initiator to close.
+  void request(Instant now, Pdc& pdc);
   void finish_target(Instant now, Pdc& pdc);
+  bool has_unanswered_question(const Pdc& pdc) const;
   static bool is_known_undelivered(Psn psn, const TxRecord& record, PdsError error,
                                    const std::optional<Refused>& refused);
 

@@ -90,6 +90,24 @@ TEST(Admission, make_room__lets_the_oldest_drain_when_all_are_busy_and_none_is_o
   EXPECT_EQ(other.state, PdcState::kEstablished);
 }
 
+// Its peer may be gone: the Close Command would be repeated for peer_timeout.
+TEST(Admission, make_room__takes_the_place_of_an_unanswered_close_first) {
+  Life t(sized(32));
+  Pdc& idle = t.established(2);
+  Pdc& closing = t.established(3);
+  t.closing.begin(kNow, closing);
+  TxRecord& command = t.send_control(closing);
+  t.states.change(kNow, closing, PdcInput::kCloseSent);
+  command.rto_cnt = 4;
+  t.admission.make_room(kLater, true);
+  EXPECT_EQ(t.pdcs.size(), 2u);
+  EXPECT_EQ(idle.state, PdcState::kAckWait);
+  command.rto_cnt = 5;
+  t.admission.make_room(kLater, true);
+  EXPECT_EQ(t.pdcs.size(), 1u);
+  EXPECT_EQ(&t.pdcs.in_order().front(), &idle);
+}
+
 TEST(Admission, make_room__prefers_a_busy_pdc_to_one_with_a_lock) {
   Life t(sized(32));
   Pdc& reads = t.established(2);

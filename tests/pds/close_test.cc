@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "tests/pds/open_pdc.h"
+#include "tests/pds/software_profile.h"
 
 namespace uet::pds::test {
 namespace {
@@ -113,6 +114,30 @@ TEST(Close, target_asks_and_initiator_closes) {
   EXPECT_EQ(x.w.controls(1, ControlType::kCloseRequest).size(), 1u);
   EXPECT_EQ(x.w.controls(0, ControlType::kCloseCommand).size(), 1u);
   EXPECT_EQ(x.w.host(0).pds->gauges().pdcs_open + x.w.host(1).pds->gauges().pdcs_open, 0u);
+}
+
+// What it sent has not told whether it hears us. It would use the PDC for the next process at our address.
+TEST(Close, target_that_ends_asks_the_initiator_of_a_single_message) {
+  World w(with([](auto& o) { o.pds = software_profile(); }));
+  w.send(0, 1);
+  w.run_for(ms(1));
+  w.host(1).pds->close_all(w.now());
+  w.run_for(ms(1));  // no timeout of twenty is waited for
+  EXPECT_EQ(w.controls(1, ControlType::kCloseRequest).size(), 1u);
+  EXPECT_EQ(w.host(0).pds->gauges().pdcs_open + w.host(1).pds->gauges().pdcs_open, 0u);
+  EXPECT_TRUE(w.host(0).ses.gone.empty() && w.host(1).ses.gone.empty());
+}
+
+// Its address may be forged. [decision 100]
+TEST(Close, target_that_ends_sends_two_packets_to_an_initiator_that_has_proved_nothing) {
+  World w(with([](auto& o) { o.pds = software_profile(); }));
+  w.send(0, 1);
+  w.run_for(ms(1));
+  w.add_rule([](const Seen& s, Fate& f) { f.drop = s.from == 0; });
+  w.host(1).pds->close_all(w.now());
+  w.run_for(ms(1000));
+  EXPECT_EQ(w.controls(1, ControlType::kCloseRequest).size(), 2u);
+  EXPECT_TRUE(w.controls(1, ControlType::kProbe).empty());
 }
 
 // Covers: PDS-168

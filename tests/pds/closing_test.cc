@@ -214,10 +214,7 @@ TEST(Closing, is_given_up__when_the_fifth_close_request_goes_unanswered) {
   Pdc& pdc = t.proven(2);
   EXPECT_FALSE(t.closing.is_given_up(kNow + Duration::from_seconds(60), pdc));
   t.closing.begin(kNow, pdc);
-  TxRecord& request = *t.window.records().add(pdc.tx.ring, pdc.tx.next);
-  request.move(TxEvent::kSent);
-  ++pdc.tx.next;
-  ++pdc.tx.unacked;
+  TxRecord& request = t.send_control(pdc);
   request.rto_cnt = 4;
   EXPECT_FALSE(t.closing.is_given_up(kNow, pdc));
   request.rto_cnt = 5;
@@ -229,10 +226,12 @@ TEST(Closing, close_all__begins_the_close_of_every_pdc) {
   t.initiator(2);
   Pdc& established = t.established(3);
   Pdc& target = t.proven(4);
+  Pdc& unproven = t.served(5);
   t.closing.close_all(kNow);
   EXPECT_EQ(established.state, PdcState::kAckWait);
   EXPECT_EQ(target.state, PdcState::kCloseReq);
-  EXPECT_EQ(t.pdcs.size(), 2u);
+  EXPECT_EQ(unproven.state, PdcState::kCloseReq);
+  EXPECT_EQ(t.pdcs.size(), 3u);
 }
 
 }  // namespace

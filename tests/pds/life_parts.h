@@ -93,6 +93,14 @@ struct Life {
     ++message.unanswered;
     return psn;
   }
+  /// A control packet of the PDC that was sent, and not answered yet.
+  TxRecord& send_control(Pdc& pdc) {
+    TxRecord& record = *window.records().add(pdc.tx.ring, pdc.tx.next);
+    record.move(TxEvent::kSent);
+    ++pdc.tx.next;
+    ++pdc.tx.unacked;
+    return record;
+  }
   /// The NACK that would leave next.
   std::optional<NackCode> take_nack(Instant now = kNow) {
     net::TxPacket out;

@@ -58,10 +58,7 @@ TEST(Liveness, prove__ends_the_pdc_of_a_former_life_only_if_that_is_given_up) {
     Life t;
     Pdc& former = t.proven(2);
     t.closing.begin(kNow, former);
-    TxRecord& request = *t.window.records().add(former.tx.ring, former.tx.next);
-    request.move(TxEvent::kSent);
-    ++former.tx.next;
-    ++former.tx.unacked;
+    TxRecord& request = t.send_control(former);
     request.rto_cnt = unanswered;
     Pdc& fresh = t.target(2, 5, kNow, Psn(90'000));
     t.deliver(fresh, Psn(90'000));
