@@ -9,6 +9,7 @@
 #include "fep/secure_guard.h"
 #include "fep/security.h"
 #include "lib/base/ring.h"
+#include "lib/wire/net_headers.h"
 
 namespace uet::fep {
 
@@ -82,6 +83,12 @@ FepConfig with_derived_values(FepConfig config, const net::PortFacts& facts) {
 /// One port of several sends a full packet in this time.
 Duration time_of_packet(const cc::CcConfig& config) {
   return config.link_rate.time_for(config.mtu_bytes) * config.planes;
+}
+
+/// Of a packet as it arrived; 0 where there is none.
+std::uint8_t pds_type_of(std::span<const std::uint8_t> uet) {
+  const std::size_t at = wire::ReturnPort::is_here(uet) ? wire::ReturnPort::kSize : 0;
+  return uet.size() > at ? uet[at] >> 3 : 0;
 }
 
 bool is_ack(std::uint8_t pds_type) {
@@ -182,8 +189,7 @@ bool Fep::Impl::receive(Instant now) {
   for (std::size_t i = 0; i < n; ++i) {
     net::RxPacket& rx = received[i];
     const std::size_t bytes = rx.packet.size();
-    trace.emit(now, EventId::kPacketReceived, 0, {}, bytes,
-               bytes == 0 ? 0 : rx.packet.data()[0] >> 3);
+    trace.emit(now, EventId::kPacketReceived, 0, {}, bytes, pds_type_of(rx.packet.bytes()));
     if (const auto reason = integrity.open(rx)) {
       if (*reason == base::DropReason::kBadCrc) last_bad_crc_from = rx.source;
       trace.drop(now, *reason, bytes);

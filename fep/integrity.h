@@ -17,6 +17,9 @@ inline constexpr std::uint32_t kCrcBytes = 4;
 /// Bytes that sealing adds to each packet: the CRC behind it, or a security header in front and an ICV behind.
 std::uint32_t seal_bytes(DataProtection protection, const tss::SecureDomain* domain);
 
+/// Bytes that it takes to say where this address is reached.
+std::uint32_t address_bytes(const net::FabricAddress& own);
+
 /// Seals packets that leave and opens packets that arrive, in place. The first five bits of a packet
 /// say whether it is secured; an endpoint takes only the kind that it sends.
 class Integrity {
@@ -39,8 +42,6 @@ class Integrity {
   std::optional<base::DropReason> open(net::RxPacket& rx) const;
 
  private:
-  static constexpr std::uint8_t kTypeTss = 1;
-
   std::uint32_t crc_of(const net::FabricAddress& source, const net::FabricAddress& destination,
                        std::uint16_t entropy, std::span<const std::uint8_t> uet,
                        std::span<const std::uint8_t> rest) const;

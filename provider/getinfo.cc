@@ -58,10 +58,11 @@ bool find_ends(const char* node, const char* service, std::uint64_t flags, const
   out.is_hint = node == nullptr;
   const bool is_source = (flags & FI_SOURCE) != 0;
   if (node == nullptr && (service == nullptr || !is_source)) return true;
-  const std::string own_text = own.to_string();
-  const auto address = resolve(node != nullptr ? node : own_text.c_str(), service, settings, own,
-                               (flags & FI_NUMERICHOST) != 0);
+  const std::string own_text = own.host().to_string();
+  auto address = resolve(node != nullptr ? node : own_text.c_str(), service, settings, own,
+                         (flags & FI_NUMERICHOST) != 0);
   if (!address) return false;
+  if (node == nullptr) address->fabric_address = own;
   (is_source ? out.source : out.destination) = address;
   out.is_own = is_source && node == nullptr;
   return true;

@@ -112,7 +112,7 @@ std::vector<Interface> list_interfaces() {
 
 const Interface* find_interface(const std::vector<Interface>& all, net::FabricAddress address) {
   for (const Interface& i : all) {
-    if (std::ranges::find(i.addresses, address) != i.addresses.end()) return &i;
+    if (std::ranges::find(i.addresses, address.host()) != i.addresses.end()) return &i;
   }
   if (address.is_v4() && is_loopback(address)) {
     const auto at = std::ranges::find_if(all, &Interface::is_loopback);

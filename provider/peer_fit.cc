@@ -121,6 +121,17 @@ bool PeerFit::look_at_link(base::Instant now, fep::Fep& fep, const fep::Settings
   return has_link;
 }
 
+namespace {
+
+std::string way_to_listen(const net::PortFacts& facts, std::uint16_t udp_port) {
+  if (!facts.udp_encapsulation) return "on IP without UDP as here";
+  const std::string port = std::to_string(udp_port);
+  if (udp_port == facts.udp_port) return "with FI_UET_UDP_PORT " + port + " as here";
+  return "behind no firewall that stops UDP port " + port + ",";
+}
+
+}  // namespace
+
 /// An opening that is not answered at all. Openings that are refused have been heard of.
 void PeerFit::look_for_silence(base::Instant now, fep::Fep& fep, const fep::Settings& settings) {
   const bool is_explained = looks_since_crc_ < kLooksBetweenWarnings;
@@ -129,11 +140,13 @@ void PeerFit::look_for_silence(base::Instant now, fep::Fep& fep, const fep::Sett
     return;
   const net::PortFacts& facts = fep.port().facts();
   std::string peer, narrow;
+  std::uint16_t udp_port = facts.udp_port;
   fep.pds().for_each_pdc([&](const pds::Pds::PdcView& pdc) {
     const bool is_silent =
         pdc.is_initiator && pdc.peer_id == 0 && pdc.unacked > 0 && now - pdc.heard_at >= kSilence;
     if (!is_silent) return true;
     peer = pdc.peer.to_string();
+    udp_port = pdc.peer.udp_port_or(facts.udp_port);
     const auto bytes = recorded_bytes(fep.trace(), pdc.id, pdc.cack + 1);
     if (bytes && *bytes > ses::kSmallestPayload + kHeaders) narrow = " Or " + narrow_way(facts);
     return false;
@@ -141,9 +154,7 @@ void PeerFit::look_for_silence(base::Instant now, fep::Fep& fep, const fep::Sett
   if (peer.empty()) return;
   tell_user(
       "nothing is heard from " + peer + " yet: does an endpoint run there, " +
-      (facts.udp_encapsulation
-           ? "with FI_UET_UDP_PORT " + std::to_string(facts.udp_port) + " as here"
-           : std::string("on IP without UDP as here")) +
+      way_to_listen(facts, udp_port) +
       (settings.keys.empty() ? " and without FI_UET_KEYS?" : " and with the same FI_UET_KEYS?") +
       narrow);
   looks_since_silence_ = 0;

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "lib/net/port_name.h"
+#include "lib/net/shared_ports.h"
 
 namespace uet::provider {
 namespace {
@@ -141,6 +142,21 @@ base::Result<PortChoice, std::string> resolve(const fep::Settings& settings,
   return dpdk_choice(spec, *parsed);
 }
 
+/// The addresses in `out` once more, for each process behind the first, which has the port of UET: those that the user did not name. Secured endpoints are told
+/// apart by their IPv4 address, so they do not share it. [decision 168]
+void add_shared(const fep::Settings& settings, std::vector<PortChoice>& out) {
+  if (!settings.keys.empty()) return;
+  const std::vector<PortChoice> first = out;
+  for (std::uint16_t i = 0; i < net::kSharedPorts; ++i)
+    for (const PortChoice& choice : first) {
+      const bool is_shareable = is_udp(choice.spec) && net::planes_of(choice.spec).size() == 1 &&
+                                choice.address.is_v4() && !is_loopback(choice.address);
+      if (!is_shareable) continue;
+      out.push_back(choice);
+      out.back().address = choice.address.with_udp_port(net::kFirstSharedPort + i);
+    }
+}
+
 /// Entry i of FI_UET_PORT belongs to entry i of FI_UET_ADDR; a single entry serves for all. Entries
 /// that cannot be used are left out; `why` collects the reasons.
 std::vector<PortChoice> configured(const fep::Settings& settings,
@@ -164,15 +180,18 @@ std::vector<PortChoice> configured(const fep::Settings& settings,
       why += (why.empty() ? "" : "; ") + choice.error();
     }
   }
+  if (settings.addresses.empty()) add_shared(settings, out);
   return out;
 }
 
 /// Where nothing is configured: the first interface that is up, then loopback addresses.
-std::vector<PortChoice> unconfigured(const std::string& spec,
+std::vector<PortChoice> unconfigured(const fep::Settings& settings,
                                      const std::vector<Interface>& interfaces) {
   std::vector<PortChoice> out;
+  const std::string& spec = settings.ports[0];
   const Interface* primary = first_up(interfaces);
   if (primary != nullptr) out.push_back(udp_choice(*primary, *primary->primary(), spec));
+  add_shared(settings, out);
   const auto lo = std::ranges::find_if(interfaces, &Interface::is_loopback);
   if (lo == interfaces.end() || !lo->is_up) return out;
   for (std::uint32_t last = 2; last < 255; ++last) {
@@ -196,7 +215,7 @@ Candidates own_ports(const fep::Settings& settings) {
   if (is_configured(settings)) {
     out.ports = configured(settings, interfaces, out.why_none);
   } else {
-    out.ports = unconfigured(settings.ports[0], interfaces);
+    out.ports = unconfigured(settings, interfaces);
     if (out.ports.empty()) out.why_none = "no network interface is up";
   }
   return out;
@@ -209,8 +228,10 @@ Candidates ports_at(const fep::Settings& settings, net::FabricAddress address) {
   if (is_configured(settings)) out.ports = configured(settings, interfaces, ignored);
   std::erase_if(out.ports, [&](const PortChoice& c) { return c.address != address; });
   const bool udp_only = std::ranges::all_of(settings.ports, is_udp);
+  const bool may_be_ours =
+      address.udp_port() == 0 || (net::is_shared_port(address.udp_port()) && settings.keys.empty());
   if (const Interface* i = find_interface(interfaces, address);
-      out.ports.empty() && udp_only && i != nullptr) {
+      out.ports.empty() && udp_only && may_be_ours && i != nullptr) {
     out.ports.push_back(udp_choice(*i, address, "udp"));
   }
   if (out.ports.empty()) out.why_none = address.to_string() + " is no address of this host";

@@ -40,6 +40,7 @@ AddressBytes pack_address(const Address& address) {
   w.u32(address.initiator_id);
   if (v4) {
     w.u32(address.fabric_address.v4());
+    w.u16(address.fabric_address.udp_port());
   } else {
     w.bytes(address.fabric_address.bytes());
   }
@@ -68,6 +69,7 @@ std::optional<Address> unpack_address(std::span<const std::uint8_t> bytes) {
     a.fabric_address = net::FabricAddress::from_v6(v6);
   } else {
     a.fabric_address = net::FabricAddress::from_v4(r.u32());
+    a.fabric_address = a.fabric_address.with_udp_port(r.u16());
   }
   return a;
 }

@@ -72,9 +72,10 @@ namespace {
 
 constexpr std::uint64_t kMega = 1'000'000;
 
-/// Of IP and UDP, or of IP and the entropy header.
+/// Of IP and UDP, or of IP and the entropy header, and what a shared address adds.
 std::size_t network_header_bytes(const net::PortFacts& facts) {
-  return (facts.address.is_v4() ? 20 : 40) + (facts.udp_encapsulation ? 8 : 4);
+  return (facts.address.is_v4() ? 20 : 40) + (facts.udp_encapsulation ? 8 : 4) +
+         address_bytes(facts.address);
 }
 
 /// How packets are protected, and the payload that fits the port. What is wrong, or nothing.
@@ -84,6 +85,11 @@ std::string apply_sizes(const Settings& s, const net::PortFacts& facts, FepConfi
     return "FI_UET_MTU: " + std::to_string(s.mtu) + " is less than the smallest MTU, " +
            std::to_string(kSmallestMtu);
   out.protection = s.protect == Protection::kNone ? DataProtection::kNone : DataProtection::kCrc;
+  if (!s.keys.empty() && facts.address.udp_port() != 0)
+    return "FI_UET_KEYS: secured endpoints are told apart by their IP address, and this one "
+           "shares " +
+           facts.address.host().to_string() +
+           " with other processes; give it an address of its own by FI_UET_ADDR";
   if (!s.keys.empty()) {
     auto opened = open_keys(s, facts);
     if (!opened) return opened.error();

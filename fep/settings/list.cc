@@ -55,7 +55,8 @@ constexpr std::array kSettings = {
             .target = &Settings::addresses,
             .help = "IP address of this endpoint; a list separated by | gives each process the "
                     "first address that is free; "
-                    "%r is the local rank; empty: the port's own address"},
+                    "%r is the local rank; empty: the port's own address, which processes "
+                    "without FI_UET_KEYS share over kernel UDP"},
     Setting{
         .key = "IFNAME",
         .group = "Port and address",
@@ -299,15 +300,15 @@ constexpr std::array kSettings = {
             .help = "ordered sends between endpoints of this provider that both have this take all "
                     "paths, and the receiver restores their order; 0: they keep to one path, as "
                     "towards other endpoints"},
-    Setting{.key = "LINK_GBPS",
-            .group = "Transport",
-            .kind = Kind::kInteger,
-            .fallback = "0",
-            .target = &Settings::link_gbps,
-            .help =
-                "link rate that congestion control reckons with, all planes together, in Gb/s; 0: "
+    Setting{
+        .key = "LINK_GBPS",
+        .group = "Transport",
+        .kind = Kind::kInteger,
+        .fallback = "0",
+        .target = &Settings::link_gbps,
+        .help = "link rate that congestion control reckons with, all planes together, in Gb/s; 0: "
                 "what the port says, else 25",
-            .max = 1600},
+        .max = 1600},
     Setting{.key = "LINK_MBPS",
             .group = "Transport",
             .kind = Kind::kInteger,

@@ -117,7 +117,7 @@ void CapturePort::hold(Held& held, base::Instant now, const FabricAddress& from,
     append_ipv6(out, from, to, tos, protocol, behind);
   if (own.udp_encapsulation)
     append(out, wire::UdpHeader{.src_port = entropy,
-                                .dst_port = own.udp_port,
+                                .dst_port = to.udp_port_or(own.udp_port),
                                 .length = static_cast<std::uint16_t>(behind)});
   else
     append(out, wire::EntropyHeader{.entropy = entropy});

@@ -15,12 +15,12 @@ std::optional<FabricAddress> FabricAddress::parse(std::string_view text) {
 
 std::string FabricAddress::to_string() const {
   char text[INET6_ADDRSTRLEN] = {};
-  if (is_v4()) {
-    inet_ntop(AF_INET, bytes_.data() + 12, text, sizeof text);
-  } else {
+  if (!is_v4()) {
     inet_ntop(AF_INET6, bytes_.data(), text, sizeof text);
+    return text;
   }
-  return text;
+  inet_ntop(AF_INET, bytes_.data() + 12, text, sizeof text);
+  return udp_port() == 0 ? text : text + (":" + std::to_string(udp_port()));
 }
 
 }  // namespace uet::net

@@ -1,4 +1,4 @@
-/// The address of a fabric endpoint: an IPv4 or IPv6 address.
+/// The address of a fabric endpoint: an IPv4 or IPv6 address; of a process that shares an IPv4 address with others, also its UDP port.
 #pragma once
 
 #include <array>
@@ -14,7 +14,8 @@
 
 namespace uet::net {
 
-/// IPv4 is held as an IPv4-mapped IPv6 address (::ffff:a.b.c.d), so one representation serves both. [UET 2.4]
+/// IPv4 is held as an IPv4-mapped IPv6 address (::ffff:a.b.c.d), so one representation serves both. [UET 2.4] The UDP port, if there
+/// is one, stands in front of the mapping. [decision 168]
 class FabricAddress {
  public:
   constexpr FabricAddress() = default;
@@ -36,10 +37,28 @@ class FabricAddress {
   constexpr bool is_v4() const {
     using Half = std::array<std::uint8_t, 8>;
     constexpr auto kMapped = std::bit_cast<std::uint64_t>(Half{0, 0, 0xff, 0xff});
-    constexpr auto kMask = std::bit_cast<std::uint64_t>(Half{0xff, 0xff, 0xff, 0xff});
+    constexpr auto kMask = std::bit_cast<std::uint64_t>(Half{0, 0, 0xff, 0xff});
     const Words w = words();
     return w[0] == 0 && (w[1] & kMask) == kMapped;
   }
+  /// The UDP port that this endpoint has alone; 0: the one that all others have.
+  constexpr std::uint16_t udp_port() const {
+    return is_v4() ? static_cast<std::uint16_t>(bytes_[8] << 8 | bytes_[9]) : std::uint16_t{0};
+  }
+  /// UDP port of packets to this address, where others have `usual`.
+  constexpr std::uint16_t udp_port_or(std::uint16_t usual) const {
+    const std::uint16_t own = udp_port();
+    return own != 0 ? own : usual;
+  }
+  /// Of an IPv4 address; 0: without.
+  constexpr FabricAddress with_udp_port(std::uint16_t port) const {
+    FabricAddress a = *this;
+    a.bytes_[8] = static_cast<std::uint8_t>(port >> 8);
+    a.bytes_[9] = static_cast<std::uint8_t>(port);
+    return a;
+  }
+  /// The same host: what networks know.
+  constexpr FabricAddress host() const { return udp_port() != 0 ? with_udp_port(0) : *this; }
   /// fe80::/10: which link it is on, it does not say. [RFC 4291 2.5.6]
   constexpr bool is_link_local() const { return bytes_[0] == 0xfe && (bytes_[1] & 0xc0) == 0x80; }
   constexpr bool is_unspecified() const { return *this == FabricAddress{}; }
@@ -47,7 +66,7 @@ class FabricAddress {
     return (std::uint32_t{bytes_[12]} << 24) | (std::uint32_t{bytes_[13]} << 16) |
            (std::uint32_t{bytes_[14]} << 8) | bytes_[15];
   }
-  /// All 16 bytes, network order.
+  /// All 16 bytes, network order; of IPv4 the last four are the address.
   constexpr const std::array<std::uint8_t, 16>& bytes() const { return bytes_; }
   std::string to_string() const;
 

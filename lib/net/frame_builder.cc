@@ -87,7 +87,7 @@ void build_frame(const FrameFormat& format, const MacAddress& next_hop,
     // No UDP checksum, for IPv6 neither. [WIRE 2.4]
     const std::size_t length = packet.size() + wire::UdpHeader::kSize;
     wire::emit(wire::UdpHeader{.src_port = entropy,
-                               .dst_port = format.udp_port,
+                               .dst_port = destination.udp_port_or(format.udp_port),
                                .length = static_cast<std::uint16_t>(length)},
                packet.prepend(wire::UdpHeader::kSize));
     protocol = IpProtocol::kUdp;

@@ -341,7 +341,8 @@ base::Result<FabricAddress, DropReason> IpPort::next_hop_of(
     const FabricAddress& destination) const {
   if (destination.is_unspecified() || is_multicast(destination)) return DropReason::kNoRoute;
   if (destination.is_v4() != config_.address.is_v4()) return DropReason::kWrongFamily;
-  if (is_on_link(destination)) return destination;
+  const FabricAddress host = destination.host();
+  if (is_on_link(host)) return host;
   if (config_.gateway.is_unspecified()) return DropReason::kNoRoute;
   return config_.gateway;
 }

@@ -104,7 +104,7 @@ bool check_request(const net::PortRequest& request, const Spec& spec, std::strin
 Place place_of(const FabricAddress& address, const std::string& interface) {
   Place place{.address = address, .interface = interface};
   for (const LocalAddress& a : local_addresses()) {
-    const bool fits = a.address == address || (a.is_loopback && is_loopback(address));
+    const bool fits = a.address == address.host() || (a.is_loopback && is_loopback(address));
     if (!fits || !(interface.empty() || a.interface == interface)) continue;
     place.interface = a.interface;
     place.interface_index = a.interface_index;
@@ -122,15 +122,15 @@ bool bind_at(const Place& place, const net::PortRequest& request, const Spec& sp
   sockets = UdpSockets();
   if (open_sockets(UdpSocketsConfig{.address = place.address,
                                     .scope = place.interface_index,
-                                    .port = request.udp_port,
+                                    .port = place.address.udp_port_or(request.udp_port),
                                     .device = request.planes > 1 ? place.interface : "",
                                     .senders = spec.sockets,
                                     .merge = spec.merge},
                    sockets, step))
     return true;
   const int why = errno;
-  const std::string address = place.address.to_string();
-  const std::string port = std::to_string(request.udp_port);
+  const std::string address = place.address.host().to_string();
+  const std::string port = std::to_string(place.address.udp_port_or(request.udp_port));
   if (why == EADDRINUSE) {
     error = "address in use: another process has UDP port " + port + " of " + address +
             "; give this one its own address with FI_UET_ADDR (any of 127.0.0.2 to 127.0.0.254 "

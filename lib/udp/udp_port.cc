@@ -69,7 +69,7 @@ std::uint8_t UdpPort::planes_up(Instant) {
 net::Way UdpPort::way_to(Instant, const net::FabricAddress& destination) {
   net::Way way{.ip_mtu = facts_.ip_mtu};
   if (destination.is_unspecified() || destination.is_v4() != is_v4_) return way;
-  const SocketAddress to(destination, facts_.udp_port, interface_.index);
+  const SocketAddress to(destination, destination.udp_port_or(facts_.udp_port), interface_.index);
   if (const std::size_t known = route_mtu(sockets_.prober.fd(), to); known != 0)
     way.ip_mtu = std::min(known, largest_ip_packet(facts_));
   way.stays_on_host = is_own_address(to);

@@ -257,7 +257,7 @@ class FrameDissector {
     context_.encapsulation = bytes_.subspan(start, UdpHeader::kSize);
     const std::size_t ip_has = wire_left() + UdpHeader::kSize;
     if (h->length != ip_has && !is_trimmed_) problem(Problem::kUdpLength, h->length, ip_has);
-    if (h->dst_port != options_.udp_port) {
+    if (h->dst_port != options_.udp_port && !ReturnPort::is_one(h->dst_port)) {
       problem(Problem::kNotUet, static_cast<std::uint64_t>(IpProtocol::kUdp), h->dst_port);
       undecoded();
       return;
@@ -312,6 +312,8 @@ class FrameDissector {
         bytes_ = bytes_.first(wire_end_);
       }
     }
+    if (ReturnPort::is_here(bytes_.subspan(at_)))
+      take<ReturnPort>("RETURN PORT", Problem::kUdpTruncated);
     context_.offset = at_;
     context_.wire_length = wire_left() - trailer;
     dissect_uet(bytes_.subspan(at_, left() - trailer), context_, visitor_);

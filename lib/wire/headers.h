@@ -27,11 +27,11 @@ using NetHeaders =
     HeaderList<EthernetHeader, VlanTag, SllHeader, Sll2Header, Ipv4Header, Ipv6Header, UdpHeader>;
 
 using UetHeaders =
-    HeaderList<EntropyHeader, TssHeader, TssHeaderSsi, PdsRequest, PdsRequestSyn, PdsRequestCc,
-               PdsRequestCcSyn, PdsAck, PdsAckCcNscc, PdsAckCcCredit, PdsAckCcOther, PdsAckCcx,
-               PdsNack, PdsNackCcx, PdsControl, PdsControlSyn, PdsRudi, PdsUud, PdsExpectedPsn,
-               SesStandardFirst, SesStandardNext, SesDeferrable, SesDeferrableNext, SesSequenced,
-               SesSequencedNext, SesReadyToRestart, SesMedium, SesSmall, ExtAtomic, ExtCompareSwap,
-               ExtRendezvous, SesResponse, SesResponseData, SesResponseDataSmall>;
+    HeaderList<EntropyHeader, ReturnPort, TssHeader, TssHeaderSsi, PdsRequest, PdsRequestSyn,
+               PdsRequestCc, PdsRequestCcSyn, PdsAck, PdsAckCcNscc, PdsAckCcCredit, PdsAckCcOther,
+               PdsAckCcx, PdsNack, PdsNackCcx, PdsControl, PdsControlSyn, PdsRudi, PdsUud,
+               PdsExpectedPsn, SesStandardFirst, SesStandardNext, SesDeferrable, SesDeferrableNext,
+               SesSequenced, SesSequencedNext, SesReadyToRestart, SesMedium, SesSmall, ExtAtomic,
+               ExtCompareSwap, ExtRendezvous, SesResponse, SesResponseData, SesResponseDataSmall>;
 
 }  // namespace uet::wire

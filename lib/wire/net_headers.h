@@ -187,6 +187,32 @@ struct EntropyHeader {
   }
 };
 
+/// Ours, not the specification's: what a process says in front of each packet when it shares the IP address of its host. The source
+/// port of UET is an entropy value and names no process; this says at which UDP port answers reach it. The type is one of those that
+/// the specification reserves: other endpoints drop what they could not answer. [decision 168]
+struct ReturnPort {
+  static constexpr std::size_t kSize = 4;
+  static constexpr std::string_view kLayer = "return_port", kName = "return_port";
+  static constexpr std::uint8_t kType = 31;
+  /// Where they are: neither the kernel nor a usual service takes any of these by itself.
+  static constexpr std::uint16_t kFirst = 0x5000, kCount = 256;
+  static constexpr bool is_one(std::uint16_t udp_port) {
+    return udp_port >= kFirst && udp_port - kFirst < kCount;
+  }
+  static constexpr bool is_here(std::span<const std::uint8_t> packet) {
+    return packet.size() >= kSize && packet[0] >> 3 == kType;
+  }
+
+  std::uint8_t type = kType;
+  std::uint16_t udp_port = 0;
+
+  template <typename H = ReturnPort>
+  static constexpr auto fields() {
+    return list_of(field("type", &H::type, 5, "31"), reserved("reserved", 11),
+                   field("udp_port", &H::udp_port, 16, "where the sender is reached"));
+  }
+};
+
 /// TSS header without SSI, sp=0. [WIRE 3.1]
 struct TssHeader {
   static constexpr std::size_t kSize = 12;

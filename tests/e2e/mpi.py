@@ -9,11 +9,11 @@ import os
 import subprocess
 import sys
 
-from harness import Tap, need_provider, temporary_folder
+from harness import Namespaces, Tap, need_provider, temporary_folder
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "mpi"))
 
-from open_mpi import by_messages, by_one_sided, compile_program, find_unshare, need_open_mpi  # noqa: E402
+from open_mpi import by_hosts, by_messages, by_one_sided, compile_program, find_unshare, need_open_mpi  # noqa: E402
 
 BAD_WEATHER = "loss=0.01,reorder=0.05,duplicate=0.01"
 
@@ -42,13 +42,28 @@ def one_sided(tap, provider, source, folder):
                by_one_sided(provider, program, folder, unshare, 3, FI_UET_IMPAIR=BAD_WEATHER))
 
 
+# Ranks that share the address of their host are told apart by UDP ports. [decision 168]
+def hosts(tap, provider, program, folder):
+    try:
+        network = Namespaces({"uet0": ("10.77.0.1", "10.77.0.2")})
+    except (OSError, RuntimeError) as why:
+        tap.skip("three ranks on each of two hosts", why)
+        return
+    try:
+        tap.result("three ranks on each of two hosts", by_hosts(provider, program, folder, network.names, "uet0", 3))
+    finally:
+        network.remove()
+
+
 def main():
     provider, source, one_sided_source, uet_keys = sys.argv[1:]
     need_provider(provider)
     need_open_mpi()
     tap = Tap()
     with temporary_folder() as folder:
-        exchange(tap, provider, compile_program(source, folder), folder, uet_keys)
+        program = compile_program(source, folder)
+        exchange(tap, provider, program, folder, uet_keys)
+        hosts(tap, provider, program, folder)
         one_sided(tap, provider, one_sided_source, folder)
     tap.finish()
 

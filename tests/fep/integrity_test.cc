@@ -74,6 +74,57 @@ TEST_F(IntegrityTest, open__notices_changed_bytes_addresses_and_source_port) {
   EXPECT_EQ(crc_.open(port), DropReason::kBadCrc);
 }
 
+// [decision 168]
+TEST_F(IntegrityTest, seal__tells_the_port_of_a_process_that_shares_its_address) {
+  peer_.address = peer_.address.with_udp_port(20480);
+  auto rx = sealed({0x10, 0, 1, 2, 3, 4, 5});
+  ASSERT_EQ(rx.packet.size(), 15u);
+  EXPECT_EQ(rx.packet.data()[0], 31 << 3);
+  rx.source = peer_.address.host();  // all that a port knows
+  EXPECT_EQ(crc_.open(rx), std::nullopt);
+  EXPECT_EQ(rx.source, peer_.address);
+  ASSERT_EQ(rx.packet.size(), 7u);
+  EXPECT_EQ(rx.packet.data()[0], 0x10);
+}
+
+TEST_F(IntegrityTest, open__notices_a_changed_return_port) {
+  peer_.address = peer_.address.with_udp_port(20480);
+  auto rx = sealed({0x10, 0, 1, 2, 3});
+  rx.packet.data()[3] ^= 1;
+  EXPECT_EQ(crc_.open(rx), DropReason::kBadCrc);
+}
+
+TEST_F(IntegrityTest, open__refuses_what_stands_behind_a_return_port_and_is_no_packet) {
+  auto nothing = packet_of({31 << 3, 0, 0x50, 0}), one = packet_of({31 << 3, 0, 0x50, 0, 0x10}),
+       secured = packet_of({31 << 3, 0, 0x50, 0, 1 << 3, 0, 0, 0});
+  EXPECT_EQ(none_.open(nothing), DropReason::kTruncated);
+  EXPECT_EQ(none_.open(one), DropReason::kTruncated);
+  EXPECT_EQ(none_.open(secured), DropReason::kTssUnexpected);
+}
+
+// Answers to a forged address reach no service there.
+TEST_F(IntegrityTest, open__refuses_return_ports_of_others) {
+  auto below = packet_of({31 << 3, 0, 0x4f, 0xff, 0x10, 0, 1}),
+       above = packet_of({31 << 3, 0, 0x51, 0, 0x10, 0, 1}),
+       last = packet_of({31 << 3, 0, 0x50, 0xff, 0x10, 0, 1});
+  EXPECT_EQ(none_.open(below), DropReason::kNotUet);
+  EXPECT_EQ(none_.open(above), DropReason::kNotUet);
+  EXPECT_EQ(none_.open(last), std::nullopt);
+  peer_.address = *net::FabricAddress::parse("fd00::2");
+  auto v6 = packet_of({31 << 3, 0, 0x50, 0, 0x10, 0, 1});
+  EXPECT_EQ(none_.open(v6), DropReason::kNotUet);
+}
+
+TEST_F(IntegrityTest, seal__counts_the_port_of_a_shared_destination) {
+  auto to_usual_port = sealed({0x10, 0, 1, 2, 3});
+  own_.address = own_.address.with_udp_port(20481);
+  auto to_shared_port = sealed({0x10, 0, 1, 2, 3});
+  const Integrity shared(DataProtection::kCrc, own_, kDscps);
+  to_usual_port.destination = own_.address;
+  EXPECT_EQ(shared.open(to_usual_port), DropReason::kBadCrc);
+  EXPECT_EQ(shared.open(to_shared_port), std::nullopt);
+}
+
 TEST_F(IntegrityTest, open__ignores_dscp_and_ecn) {
   auto rx = sealed({0x10, 0, 1, 2, 3, 4, 5});
   rx.tos = net::TosByte::of(46, 3);

@@ -22,6 +22,15 @@ shift
 exec {unshare} sh -c "hostname $name; $*"
 """
 
+# The same for hosts that are network namespaces.
+NAMESPACE_AGENT = """#!/bin/sh
+name=$1
+shift
+exec ip netns exec $name unshare --uts sh -c "hostname $name; $*"
+"""
+BY_MESSAGES = ["--mca", "pml", "cm", "--mca", "mtl", "ofi", "--mca", "mtl_ofi_provider_include", "uet", "--mca", "btl", "self,vader",
+               "--mca", "osc", "pt2pt"]
+
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
@@ -74,9 +83,8 @@ def environment(provider, folder, ranks, settings):
 def start_by_messages(provider, program, folder, ranks, arguments=(), **settings):
     """The running job, and the file of its events. One-sided communication is made of messages too."""
     env, trace = environment(provider, folder, ranks, settings)
-    job = Job(["mpirun.openmpi", "--oversubscribe", "-np", str(ranks), "--mca", "pml", "cm", "--mca", "mtl", "ofi",
-               "--mca", "mtl_ofi_provider_include", "uet", "--mca", "btl", "self,vader", "--mca", "osc", "pt2pt",
-               "--mca", "plm", "isolated", program, *arguments], env, folder, f"mpi{ranks}")
+    job = Job(["mpirun.openmpi", "--oversubscribe", "-np", str(ranks), *BY_MESSAGES, "--mca", "plm", "isolated", program, *arguments],
+              env, folder, f"mpi{ranks}")
     return job, trace
 
 
@@ -85,18 +93,39 @@ def by_messages(provider, program, folder, ranks, arguments=(), seconds=180, **s
     return judge(job, ranks, seconds, trace, '"request-delivered"')
 
 
-def by_one_sided(provider, program, folder, unshare, ranks, arguments=(), seconds=180, **settings):
-    """Each rank is on a host of its own, as far as Open MPI can tell."""
+def write_agent(folder, text):
     agent = os.path.join(folder, "agent")
     with open(agent, "w") as file:
-        file.write(AGENT.format(unshare=unshare))
+        file.write(text)
     os.chmod(agent, 0o755)
+    return agent
+
+
+def passed_on(env):
+    return [word for name in env if name.startswith("FI_") or name == "TMPDIR" for word in ("-x", name)]
+
+
+def by_hosts(provider, program, folder, namespaces, link, ranks_each, seconds=180):
+    """Several ranks on each of some hosts, network namespaces with an interface `link`, and no address given to any."""
+    agent = write_agent(folder, NAMESPACE_AGENT)
+    env, trace = environment(provider, folder, 1, {})
+    del env["FI_UET_ADDR"]
+    hosts = ",".join(f"{name}:{ranks_each}" for name in namespaces)
+    job = Job(["unshare", "--uts", "sh", "-c", 'hostname "$0"; exec "$@"', namespaces[0],
+               "mpirun.openmpi", "--host", hosts, "--mca", "plm", "rsh", "--mca", "plm_rsh_agent", agent,
+               "--mca", "plm_rsh_no_tree_spawn", "1", "--mca", "oob_tcp_if_include", link, "--mca", "btl_tcp_if_include", link,
+               *BY_MESSAGES, *passed_on(env), program], env, folder, "hosts", namespace=namespaces[0])
+    return judge(job, ranks_each * len(namespaces), seconds, trace, '"request-delivered"')
+
+
+def by_one_sided(provider, program, folder, unshare, ranks, arguments=(), seconds=180, **settings):
+    """Each rank is on a host of its own, as far as Open MPI can tell."""
+    agent = write_agent(folder, AGENT.format(unshare=unshare))
     env, trace = environment(provider, folder, ranks, settings)
-    passed_on = [word for name in env if name.startswith("FI_") or name == "TMPDIR" for word in ("-x", name)]
     hosts = ",".join(f"node{n}:1" for n in range(ranks))
     job = Job(["mpirun.openmpi", "--host", hosts, "--mca", "plm", "rsh", "--mca", "plm_rsh_agent", agent,
                "--mca", "plm_rsh_no_tree_spawn", "1", "--mca", "oob_tcp_if_include", "lo", "--mca", "btl_tcp_if_include", "lo",
                "--mca", "pml", "ob1", "--mca", "btl", "self,tcp,ofi", "--mca", "btl_ofi_provider_include", "uet",
-               "--mca", "osc", "rdma", *passed_on, program, *arguments], env, folder, f"one_sided{ranks}")
+               "--mca", "osc", "rdma", *passed_on(env), program, *arguments], env, folder, f"one_sided{ranks}")
     fetching_atomic = 4
     return judge(job, ranks, seconds, trace, rf'"message-submitted","opcode":{fetching_atomic},')

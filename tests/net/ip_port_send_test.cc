@@ -50,6 +50,18 @@ TEST_F(IpPortTest, send__native_ip_carries_the_entropy_header) {
   EXPECT_EQ(frame.size(), 14u + 20 + 4 + 6);
 }
 
+// A process on B's host that shares the address: the neighbor is the host. [decision 168]
+TEST_F(IpPortTest, send__asks_for_the_host_of_a_shared_address) {
+  open_v4();
+  send(a_, address("10.0.0.2").with_udp_port(20480), "shared");
+  settle();
+  EXPECT_EQ(a_.port->waiting(), 0u);
+  const Bytes& frame = a_.device->sent.back();
+  ASSERT_EQ(frame.size(), 14u + 20 + 8 + 6);
+  EXPECT_EQ(frame[14 + 20 + 2] << 8 | frame[14 + 20 + 3], 20480);
+  EXPECT_TRUE(got_b_.empty());  // it is not B's port
+}
+
 TEST_F(IpPortTest, send__vlan_tag_on_everything) {
   IpPortConfig a = config_of("10.0.0.1"), b = config_of("10.0.0.2");
   a.vlan = b.vlan = 100;

@@ -118,6 +118,42 @@ TEST_F(UdpPortTest, receive__takes_one_in_a_lull_and_all_behind_it_or_after_a_pa
   EXPECT_EQ(receive_at(now = now + pause), 5u);
 }
 
+// Processes that share an address are told apart by their UDP ports. [decision 168]
+TEST_F(UdpPortTest, send__reaches_each_of_those_that_share_an_address) {
+  const FabricAddress host = address("127.0.0.2");
+  const std::array<FabricAddress, 3> addresses = {host, host.with_udp_port(kTestPort + 1),
+                                                  host.with_udp_port(kTestPort + 2)};
+  std::vector<std::unique_ptr<net::Port>> ports;
+  for (const FabricAddress& at : addresses) {
+    net::PortRequest request = request_for("udp");
+    request.address = at;
+    ports.push_back(open(request));
+    ASSERT_TRUE(ports.back()) << error_;
+    EXPECT_EQ(ports.back()->facts().address, at);
+    EXPECT_EQ(ports.back()->facts().ip_mtu, 65536u);
+  }
+  auto other = open("udp:127.0.0.3");
+  ASSERT_TRUE(other) << error_;
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    EXPECT_TRUE(other->way_to(Instant(), addresses[i]).stays_on_host);
+    net::TxPacket tx = make(*other, addresses[i], 100 + i, 0);
+    EXPECT_EQ(other->send(Instant(), {&tx, 1}), 1u);
+  }
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    const auto got = receive(*ports[i], 1);
+    ASSERT_EQ(got.size(), 1u);
+    EXPECT_EQ(got[0].packet.size(), 100 + i);
+    EXPECT_EQ(got[0].destination, addresses[i]);
+    EXPECT_EQ(got[0].source, address("127.0.0.3"));
+  }
+  net::PortRequest again = request_for("udp");
+  again.address = addresses[1];
+  EXPECT_EQ(open(again), nullptr);
+  EXPECT_NE(error_.find("UDP port " + std::to_string(kTestPort + 1) + " of 127.0.0.2"),
+            std::string::npos)
+      << error_;
+}
+
 TEST_F(UdpPortTest, wire_entropy__is_idempotent) {
   auto a = open("udp:127.0.0.2,sockets=5");
   ASSERT_TRUE(a) << error_;

@@ -217,6 +217,15 @@ local function dissect(tvb, pinfo, root, has_entropy)
     tree:add_proto_expert_info(malformed, "empty packet")
     return
   end
+  if tvb(at, 1):bitfield(0, 5) == 31 then
+    local values
+    values, at = show(tvb, at, "return_port", tree, "Return port")
+    if values == nil then return end
+    if tvb:len() - at < 1 then
+      tree:add_proto_expert_info(malformed, "empty packet")
+      return
+    end
+  end
   if tvb(at, 1):bitfield(0, 5) == 1 then
     local form = tvb(at, 1):bitfield(5, 1) == 1 and "tss_ssi" or "tss"
     local values
@@ -238,8 +247,11 @@ function uet.dissector(tvb, pinfo, root) dissect(tvb, pinfo, root, false) end
 local uet_native = Proto("uet_native", "Ultra Ethernet Transport over IP")
 function uet_native.dissector(tvb, pinfo, root) dissect(tvb, pinfo, root, true) end
 
+-- Of processes that share an address with others.
+local function is_shared(port) return port >= 0x5000 and port < 0x5100 end
+
 uet:register_heuristic("udp", function(tvb, pinfo, root)
-  if pinfo.dst_port ~= uet.prefs.udp_port then return false end
+  if pinfo.dst_port ~= uet.prefs.udp_port and not is_shared(pinfo.dst_port) then return false end
   dissect(tvb, pinfo, root, false)
   return true
 end)

@@ -22,6 +22,8 @@ def pds_class(data):
         return {0: UetAckCcNscc, 1: UetAckCcCredit}.get(cc_type, UetAckCcOther)
     if kind == 11:
         return UetControlSyn if syn else UetControl
+    if kind == 31:
+        return UetReturnPort
     return {4: UetRudi, 5: UetRudi, 6: UetUud, 7: UetAck, 9: UetAckCcx, 10: UetNack, 12: UetNackCcx}.get(kind, Raw)
 
 
@@ -76,7 +78,7 @@ for _c in (UetNack, UetNackCcx, UetControl, UetControlSyn, UetTss, UetTssSsi, Ue
            UetReadyToRestart, UetResponse, UetResponseData, UetResponseDataSmall, UetAtomic, UetCompareSwap,
            UetRendezvous, UetExpectedPsn):
     _c.guess_payload_class = lambda self, data: Raw
-UetEntropy.guess_payload_class = lambda self, data: pds_class(data)
+UetEntropy.guess_payload_class = UetReturnPort.guess_payload_class = lambda self, data: pds_class(data)
 
 UDP_PORT = 4793
 IP_PROTOCOL = 253

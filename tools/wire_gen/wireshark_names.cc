@@ -122,6 +122,7 @@ std::string in(const Group& group, std::string_view field) {
 
 std::string wireshark_name(std::string_view form, std::string_view field) {
   if (form == "entropy") return "uet.pds.entropy";
+  if (form == "return_port") return "uet.return_port." + std::string(field);
   if (form.starts_with("tss")) return in(kTss, field);
   if (form == "medium" || form == "small") {
     if (field == "opcode")
