@@ -142,10 +142,10 @@ base::Result<PortChoice, std::string> resolve(const fep::Settings& settings,
   return dpdk_choice(spec, *parsed);
 }
 
-/// The addresses in `out` once more, for each process behind the first, which has the port of UET: those that the user did not name. Secured endpoints are told
-/// apart by their IPv4 address, so they do not share it. [decision 168]
+/// The addresses in `out` once more, for each process behind the first, which has the port of UET. Not where the user gives each process
+/// an address, and not for secured endpoints: these are told apart by their IPv4 address. [decision 168]
 void add_shared(const fep::Settings& settings, std::vector<PortChoice>& out) {
-  if (!settings.keys.empty()) return;
+  if (!settings.keys.empty() || !settings.addresses.empty()) return;
   const std::vector<PortChoice> first = out;
   for (std::uint16_t i = 0; i < net::kSharedPorts; ++i)
     for (const PortChoice& choice : first) {
@@ -180,7 +180,7 @@ std::vector<PortChoice> configured(const fep::Settings& settings,
       why += (why.empty() ? "" : "; ") + choice.error();
     }
   }
-  if (settings.addresses.empty()) add_shared(settings, out);
+  add_shared(settings, out);
   return out;
 }
 
@@ -226,13 +226,16 @@ Candidates ports_at(const fep::Settings& settings, net::FabricAddress address) {
   Candidates out;
   std::string ignored;
   if (is_configured(settings)) out.ports = configured(settings, interfaces, ignored);
-  std::erase_if(out.ports, [&](const PortChoice& c) { return c.address != address; });
+  std::erase_if(out.ports, [&](const PortChoice& c) { return c.address.host() != address.host(); });
+  std::ranges::stable_partition(out.ports,
+                                [&](const PortChoice& c) { return c.address == address; });
   const bool udp_only = std::ranges::all_of(settings.ports, is_udp);
   const bool may_be_ours =
       address.udp_port() == 0 || (net::is_shared_port(address.udp_port()) && settings.keys.empty());
   if (const Interface* i = find_interface(interfaces, address);
       out.ports.empty() && udp_only && may_be_ours && i != nullptr) {
     out.ports.push_back(udp_choice(*i, address, "udp"));
+    add_shared(settings, out.ports);
   }
   if (out.ports.empty()) out.why_none = address.to_string() + " is no address of this host";
   return out;

@@ -30,7 +30,7 @@ struct Candidates {
 
 /// In the order in which a process takes the first that is free.
 Candidates own_ports(const fep::Settings& settings);
-/// Those with this address, which the application named itself.
+/// Those with this address, which the application named itself, and others of its host where processes share it.
 Candidates ports_at(const fep::Settings& settings, net::FabricAddress address);
 
 /// Whether the user chose a port or an address at all.

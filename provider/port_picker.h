@@ -30,7 +30,7 @@ class PortPicker {
   /// order of the settings. Where nothing is configured only its own.
   base::Result<std::vector<PortChoice>, std::string> find_rails(const fep::Settings& settings);
   /// An address that the application names itself: it must be ours, or configured or local, and
-  /// free.
+  /// free. Where processes share it, the first free one of them.
   Picked find(const fep::Settings& settings, net::FabricAddress address);
 
   /// The same, and no other process gets it any more.

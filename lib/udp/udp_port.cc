@@ -91,6 +91,12 @@ std::size_t UdpPort::receive(Instant now, std::span<net::RxPacket> out) {
     }
     ++seen;
     if (!received_.next(now, out[n])) continue;
+    // A forged IPv6 source can have the form of an IPv4 address here.
+    if (out[n].source.is_v4() != is_v4_) [[unlikely]] {
+      trace_.drop(now, DropReason::kBadIpHeader, out[n].packet.size());
+      out[n].packet.reset();
+      continue;
+    }
     out[n++].destination = facts_.address;
   }
   return n;

@@ -1,6 +1,7 @@
 /// A program that libfabric has loaded the provider into, led by lines on its standard input; each is answered by one line.
 ///
 ///   look    fi_getinfo: the address that it proposes, or those of several devices with | between them
+///   name A  the same of a source at address A
 ///   open    a domain and an endpoint of what was proposed first: the address it has, or the error
 ///   second  the same of what was proposed second
 ///   fork    a child that does nothing: its process id
@@ -26,11 +27,13 @@ fid_av* av = nullptr;
 fid_cq* cq = nullptr;
 fid_ep* ep = nullptr;
 
-std::string look() {
+/// `source`: empty for one of the provider's choice.
+std::string look(const std::string& source = {}) {
   fi_info* hints = fi_allocinfo();
   hints->fabric_attr->prov_name = strdup("uet");
   hints->ep_attr->type = FI_EP_RDM;
-  const int ret = fi_getinfo(FI_VERSION(1, 15), nullptr, nullptr, 0, hints, &info);
+  const int ret = fi_getinfo(FI_VERSION(1, 15), source.empty() ? nullptr : source.c_str(), nullptr,
+                             source.empty() ? 0 : FI_SOURCE, hints, &info);
   fi_freeinfo(hints);
   if (ret != 0) return fi_strerror(-ret);
   // The printed form of an address needs an AV, and that a domain: the fabric address is bytes 16 to 19 for IPv4.
@@ -82,10 +85,11 @@ std::string fork_child() {
 
 int main() {
   for (std::string line; std::getline(std::cin, line) && line != "quit";) {
-    const std::string answer = line == "look"     ? look()
-                               : line == "open"   ? open_all(info)
-                               : line == "second" ? open_all(info->next)
-                                                  : fork_child();
+    const std::string answer = line == "look"              ? look()
+                               : line.starts_with("name ") ? look(line.substr(5))
+                               : line == "open"            ? open_all(info)
+                               : line == "second"          ? open_all(info->next)
+                                                           : fork_child();
     std::cout << answer << std::endl;
   }
   return 0;

@@ -9,12 +9,12 @@ import signal
 import subprocess
 import sys
 
-from harness import Tap, base_env, need_provider, own_addresses
+from harness import Namespaces, Tap, base_env, need_provider, own_addresses
 
 
 class Client:
-    def __init__(self, program, env):
-        self.process = subprocess.Popen([program], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    def __init__(self, command, env):
+        self.process = subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.DEVNULL, text=True)
         self.child = None
 
@@ -48,7 +48,7 @@ class Clients:
         self.all = []
 
     def one(self):
-        self.all.append(Client(self.program, self.env))
+        self.all.append(Client([self.program], self.env))
         return self.all[-1]
 
     def __enter__(self):
@@ -57,6 +57,33 @@ class Clients:
     def __exit__(self, *_):
         for client in self.all:
             client.end_all()
+
+
+class Host(Clients):
+    """All in a network namespace of their own, which has one address, and with no list."""
+
+    ADDRESS = "10.78.0.1"
+
+    def __init__(self, provider, program, **settings):
+        super().__init__(provider, program, 1, **settings)
+        del self.env["FI_UET_ADDR"]
+        self.network = Namespaces({"uet0": (self.ADDRESS, "10.78.0.2")})
+
+    def one(self):
+        self.all.append(Client(["ip", "netns", "exec", self.network.names[0], self.program], self.env))
+        return self.all[-1]
+
+    def __exit__(self, *arguments):
+        super().__exit__(*arguments)
+        self.network.remove()
+
+
+def why_no_hosts():
+    try:
+        Namespaces({"uet0": None}).remove()
+        return ""
+    except (OSError, RuntimeError) as why:
+        return str(why)
 
 
 def has(answer, address):
@@ -148,13 +175,60 @@ def test_a_forked_child_keeps_no_address(provider, program):
         return "" if has(said, clients.addresses) else f"after the parent's death fi_domain says {said}"
 
 
+# [decision 168]
+def share_their_host(host, question):
+    users = [host.one() for _ in range(3)]
+    proposed = [user.ask(question) for user in users]
+    if proposed != [host.ADDRESS] * 3:
+        return f"proposed {proposed}"
+    opened = [user.ask("open") for user in users]
+    wanted = [host.ADDRESS, f"{host.ADDRESS}:20480", f"{host.ADDRESS}:20481"]
+    if not all(has(*pair) for pair in zip(opened, wanted)):
+        return f"opened {opened}"
+    users[1].end(kill=True)
+    late = host.one()
+    late.ask(question)
+    return "" if has(said := late.ask("open"), wanted[1]) else f"after one had ended: {said}"
+
+
+def host_test_processes_share_the_address_of_their_host(provider, program):
+    with Host(provider, program) as host:
+        return share_their_host(host, "look")
+
+
+def host_test_processes_share_the_address_of_an_interface(provider, program):
+    with Host(provider, program, FI_UET_IFNAME="uet0") as host:
+        return share_their_host(host, "look")
+
+
+def host_test_processes_share_an_address_that_programs_name(provider, program):
+    with Host(provider, program) as host:
+        return share_their_host(host, f"name {host.ADDRESS}")
+
+
+def host_test_secured_processes_share_no_address(provider, program):
+    with Host(provider, program) as host:
+        holder = host.one()
+        holder.ask("look")
+        holder.ask("open")
+        host.env["FI_UET_KEYS"] = "/no/keys"
+        return "" if (said := host.one().ask("look")) == "127.0.0.2" else f"proposed {said}"
+
+
 def main():
     provider, program = sys.argv[1:]
     need_provider(provider)
     tap = Tap()
+    why = why_no_hosts()
     for name, case in list(globals().items()):
         if name.startswith("test_"):
             tap.result(name[5:].replace("_", " "), case(provider, program))
+        if name.startswith("host_test_"):
+            title = name[10:].replace("_", " ")
+            if why:
+                tap.skip(title, why)
+            else:
+                tap.result(title, case(provider, program))
     tap.finish()
 
 

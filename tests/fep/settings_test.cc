@@ -236,6 +236,25 @@ TEST(Settings, fep_config__payload_that_does_not_fit_the_port_is_refused) {
   EXPECT_TRUE(s->fep_config(facts).has_value());
 }
 
+// [decision 168]
+TEST(Settings, fep_config__a_shared_address_takes_four_bytes_of_each_packet) {
+  const auto s = load({{"MAX_PAYLOAD", "4096"}});
+  net::PortFacts facts{.address = net::FabricAddress::from_v4(0x0a000001).with_udp_port(20480),
+                       .ip_mtu = 4184};
+  EXPECT_THAT(s->fep_config(facts).error(), HasSubstr("FI_UET_MAX_PAYLOAD"));
+  facts.ip_mtu = 4188;
+  EXPECT_TRUE(s->fep_config(facts).has_value());
+}
+
+TEST(Settings, fep_config__a_shared_address_has_no_keys) {
+  const auto s = load({{"KEYS", "keys.json"}});
+  const net::PortFacts facts{
+      .address = net::FabricAddress::from_v4(0x0a000001).with_udp_port(20480), .ip_mtu = 9000};
+  EXPECT_THAT(
+      s->fep_config(facts).error(),
+      AllOf(HasSubstr("FI_UET_KEYS"), HasSubstr("shares 10.0.0.1"), HasSubstr("FI_UET_ADDR")));
+}
+
 TEST(Settings, fep_config__read_data_that_does_not_fit_an_ack_is_refused) {
   const auto s = load({{"PDS", "Max_ACK_Data_Size=4096"}, {"MAX_PAYLOAD", "4096"}});
   net::PortFacts facts{
