@@ -46,7 +46,8 @@ void Closing::request(Instant now, Pdc& pdc) {
   if (pdc.state != PdcState::kEstablished) return;
   states_.change(now, pdc, PdcInput::kCloseWanted);
   scheduler_.want_control(pdc, kSendClose);
-  scheduler_.set_timer(pdc, PdcTimer::kClose, now + grace());
+  // A peer that has proved nothing is not told either that it did not answer.
+  if (!pdc.is_unproven()) scheduler_.set_timer(pdc, PdcTimer::kClose, now + grace());
 }
 
 void Closing::proceed(Instant now, Pdc& pdc) {
