@@ -227,8 +227,8 @@ Candidates ports_at(const fep::Settings& settings, net::FabricAddress address) {
   std::string ignored;
   if (is_configured(settings)) out.ports = configured(settings, interfaces, ignored);
   std::erase_if(out.ports, [&](const PortChoice& c) { return c.address.host() != address.host(); });
-  std::ranges::stable_partition(out.ports,
-                                [&](const PortChoice& c) { return c.address == address; });
+  std::stable_partition(out.ports.begin(), out.ports.end(),
+                        [&](const PortChoice& c) { return c.address == address; });
   const bool udp_only = std::ranges::all_of(settings.ports, is_udp);
   const bool may_be_ours =
       address.udp_port() == 0 || (net::is_shared_port(address.udp_port()) && settings.keys.empty());
