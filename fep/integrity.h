@@ -37,7 +37,7 @@ class Integrity {
   /// where it is, and not be looked at.
   std::optional<base::DropReason> seal_later(net::TxPacket& tx) const;
   void seal_pending() const;
-  /// Checks and removes header and trailer; a reason means that the packet must be dropped, without
+  /// Checks and removes header and trailer, and the return port, which becomes a part of the source; a reason means that the packet must be dropped, without
   /// any answer. A trimmed packet has no trailer.
   std::optional<base::DropReason> open(net::RxPacket& rx) const;
 

@@ -31,16 +31,12 @@ constexpr int kLookAt = 256;  // the list of PDCs is roughly in order of idlenes
 
 }  // namespace
 
-bool Admission::is_of_use(const Pdc& pdc, bool for_initiator) const {
-  return pdc.is_initiator == for_initiator || table_.has_share_left(for_initiator);
-}
-
 // A peer that is gone leaves nothing but a Close Command to wait for, for as long as peer_timeout. No message is lost with such a PDC.
-bool Admission::drop_unanswered_close(Instant now, bool for_initiator) {
+bool Admission::drop_unanswered_close(Instant now) {
   int looked = 0;
   for (Pdc& pdc : table_.in_order()) {
     if (++looked > kLookAt) break;
-    if (is_of_use(pdc, for_initiator) && closing_.end_if_unanswered(now, pdc)) return true;
+    if (closing_.end_if_unanswered(now, pdc)) return true;
   }
   return false;
 }
@@ -51,12 +47,12 @@ bool Admission::drop_unanswered_close(Instant now, bool for_initiator) {
 // Strangers who ask again and again do not empty the table: only so many PDCs are on their way out for them at a time.
 // [PDS 5.2]
 void Admission::make_room(Instant now, bool for_initiator) {
-  if (drop_unanswered_close(now, for_initiator)) return;
   if (!for_initiator && states_.closing() >= std::max<std::uint32_t>(2, table_.capacity() / 4))
     return;
-  if (for_initiator && table_.has_share_left(true) &&
-      evict_unproven(now, openings_.unproven().to_evict(now)))
-    return;
+  // Not for strangers, who would make us look through the list with every packet.
+  if (for_initiator && drop_unanswered_close(now)) return;
+  const bool any_role = table_.has_share_left(for_initiator);
+  if (for_initiator && any_role && evict_unproven(now, openings_.unproven().to_evict(now))) return;
   int looked = 0;
   Pdc* idlest = nullptr;
   Pdc* oldest = nullptr;
@@ -64,7 +60,8 @@ void Admission::make_room(Instant now, bool for_initiator) {
   const auto last_sign = [](const Pdc& p) { return std::max(p.heard_at, p.active_at); };
   for (Pdc& pdc : table_.in_order()) {
     if (++looked > kLookAt) break;
-    if (pdc.state != PdcState::kEstablished || pdc.is_unproven() || !is_of_use(pdc, for_initiator))
+    if (pdc.state != PdcState::kEstablished || pdc.is_unproven() ||
+        (!any_role && pdc.is_initiator != for_initiator))
       continue;
     if (pdc.has_tx_work() || pdc.locks > 0 || pdc.rx.kept > 0) {
       // A target whose SES owes answers hears nothing and would take that for a peer that does not react.

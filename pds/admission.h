@@ -33,9 +33,7 @@ class Admission : Part {
 
  private:
   void ask_for_proofs(Instant now);
-  /// Its place would be one for this role.
-  bool is_of_use(const Pdc& pdc, bool for_initiator) const;
-  bool drop_unanswered_close(Instant now, bool for_initiator);
+  bool drop_unanswered_close(Instant now);
   bool evict_unproven(Instant now, Pdc* pdc);
   void evict_answers_of_unproven(Instant now, const Pdc& except);
 

@@ -85,12 +85,12 @@ std::string apply_sizes(const Settings& s, const net::PortFacts& facts, FepConfi
     return "FI_UET_MTU: " + std::to_string(s.mtu) + " is less than the smallest MTU, " +
            std::to_string(kSmallestMtu);
   out.protection = s.protect == Protection::kNone ? DataProtection::kNone : DataProtection::kCrc;
-  if (!s.keys.empty() && facts.address.udp_port() != 0)
-    return "FI_UET_KEYS: secured endpoints are told apart by their IP address, and this one "
-           "shares " +
-           facts.address.host().to_string() +
-           " with other processes; give it an address of its own by FI_UET_ADDR";
   if (!s.keys.empty()) {
+    if (facts.address.udp_port() != 0)
+      return "FI_UET_KEYS: secured endpoints are told apart by their IP address, and this one "
+             "shares " +
+             facts.address.host().to_string() +
+             " with other processes; give it an address of its own by FI_UET_ADDR";
     auto opened = open_keys(s, facts);
     if (!opened) return opened.error();
     out.protection = DataProtection::kTss;

@@ -7,7 +7,7 @@ namespace uet::net {
 
 inline constexpr std::uint16_t kFirstSharedPort = wire::ReturnPort::kFirst;
 inline constexpr std::uint16_t kSharedPorts = wire::ReturnPort::kCount;
-inline constexpr bool is_shared_port(std::uint16_t udp_port) {
+constexpr bool is_shared_port(std::uint16_t udp_port) {
   return wire::ReturnPort::is_one(udp_port);
 }
 

@@ -83,7 +83,8 @@ UetEntropy.guess_payload_class = UetReturnPort.guess_payload_class = lambda self
 UDP_PORT = 4793
 IP_PROTOCOL = 253
 
-bind_layers(UDP, _Start, dport=UDP_PORT)
-UDP.payload_guess.insert(0, UDP.payload_guess.pop())  # every source port is an entropy value, also one of another protocol
+for _port in (*range(0x5000, 0x5100), UDP_PORT):  # the former of processes that share an address
+    bind_layers(UDP, _Start, dport=_port)
+    UDP.payload_guess.insert(0, UDP.payload_guess.pop())  # every source port is an entropy value, also one of another protocol
 bind_layers(IP, UetEntropy, proto=IP_PROTOCOL)
 bind_layers(IPv6, UetEntropy, nh=IP_PROTOCOL)
