@@ -228,7 +228,7 @@ int Av::insert_service(const char* node, const char* service, fi_addr_t* out, st
                        void* context) {
   if (node == nullptr || service == nullptr) return -FI_EINVAL;
   const std::optional<ses::Address> address =
-      resolve(node, service, worker_.settings(), domain_.fabric_address());
+      resolve(node, service, End::kDestination, worker_.settings(), domain_.fabric_address());
   return insert_all({&address, 1}, out, flags, context);
 }
 
@@ -240,7 +240,7 @@ int Av::insert_symmetric(const char* node, std::size_t nodes, const char* servic
   for (std::size_t n = 0; n < nodes; ++n) {
     for (std::size_t s = 0; s < services; ++s) {
       addresses.push_back(resolve(counted_up(node, n).c_str(), counted_up(service, s).c_str(),
-                                  worker_.settings(), domain_.fabric_address()));
+                                  End::kDestination, worker_.settings(), domain_.fabric_address()));
     }
   }
   return insert_all(addresses, out, flags, context);

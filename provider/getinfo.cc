@@ -55,11 +55,12 @@ bool find_ends(const char* node, const char* service, std::uint64_t flags, const
     out.source = from_hint(hints->src_addr, hints->src_addrlen);
     out.destination = from_hint(hints->dest_addr, hints->dest_addrlen);
   }
-  out.is_hint = node == nullptr;
   const bool is_source = (flags & FI_SOURCE) != 0;
+  out.is_hint = node == nullptr || !is_source;
   if (node == nullptr && (service == nullptr || !is_source)) return true;
   const std::string own_text = own.host().to_string();
-  auto address = resolve(node != nullptr ? node : own_text.c_str(), service, settings, own,
+  auto address = resolve(node != nullptr ? node : own_text.c_str(), service,
+                         is_source ? End::kSource : End::kDestination, settings, own,
                          (flags & FI_NUMERICHOST) != 0);
   if (!address) return false;
   if (node == nullptr) address->fabric_address = own;

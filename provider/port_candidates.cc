@@ -241,6 +241,13 @@ Candidates ports_at(const fep::Settings& settings, net::FabricAddress address) {
   return out;
 }
 
+net::FabricAddress first_on_host(const fep::Settings& settings, net::FabricAddress own) {
+  const Candidates all = own_ports(settings);
+  const auto at = std::ranges::find_if(
+      all.ports, [&](const PortChoice& c) { return c.address.is_v4() == own.is_v4(); });
+  return at == all.ports.end() ? own : at->address;
+}
+
 void Candidates::prefer(const PortChoice& choice) {
   std::ranges::stable_sort(ports, {}, [&](const PortChoice& c) {
     return c.address == choice.address ? 0 : c.device == choice.device ? 1 : 2;

@@ -32,6 +32,8 @@ struct Candidates {
 Candidates own_ports(const fep::Settings& settings);
 /// Those with this address, which the application named itself, and others of its host where processes share it.
 Candidates ports_at(const fep::Settings& settings, net::FabricAddress address);
+/// The address that the first process of this host takes, of the family of `own`; `own` where there is none.
+net::FabricAddress first_on_host(const fep::Settings& settings, net::FabricAddress own);
 
 /// Whether the user chose a port or an address at all.
 bool is_configured(const fep::Settings& settings);

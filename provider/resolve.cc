@@ -8,6 +8,8 @@
 #include <cstring>
 #include <memory>
 
+#include "provider/port_candidates.h"
+
 namespace uet::provider {
 namespace {
 
@@ -35,25 +37,23 @@ std::optional<net::FabricAddress> look_up(const char* name) {
   return v6_answer;
 }
 
+bool is_this_host(net::FabricAddress address) {
+  static const auto kHost4 = net::FabricAddress::from_v4(0x7f00'0001);
+  static const auto kHost6 = *net::FabricAddress::parse("::1");
+  return address == kHost4 || address == kHost6;
+}
+
 }  // namespace
 
-std::optional<net::FabricAddress> resolve_node(const char* node, net::FabricAddress own,
-                                               bool numeric_only) {
+std::optional<ses::Address> resolve(const char* node, const char* service, End end,
+                                    const fep::Settings& settings, net::FabricAddress own,
+                                    bool numeric_only) {
   auto address = net::FabricAddress::parse(node);
   if (!address && !numeric_only) address = look_up(node);
   if (!address) return std::nullopt;
-  static const auto kHost4 = net::FabricAddress::from_v4(0x7f00'0001);
-  static const auto kHost6 = *net::FabricAddress::parse("::1");
-  return *address == kHost4 || *address == kHost6 ? own : *address;
-}
-
-std::optional<ses::Address> resolve(const char* node, const char* service,
-                                    const fep::Settings& settings, net::FabricAddress own,
-                                    bool numeric_only) {
-  const auto fabric_address = resolve_node(node, own, numeric_only);
-  if (!fabric_address) return std::nullopt;
+  if (is_this_host(*address)) address = end == End::kSource ? own : first_on_host(settings, own);
   ses::Address out;
-  out.fabric_address = *fabric_address;
+  out.fabric_address = *address;
   out.pid_on_fep = static_cast<std::uint16_t>(settings.pid_on_fep);
   out.relative = settings.mode == fep::AddressMode::kRelative;
   out.has_initiator_id = false;

@@ -4,6 +4,7 @@
 ///   name A  the same of a source at address A
 ///   open    a domain and an endpoint of what was proposed first: the address it has, or the error
 ///   second  the same of what was proposed second
+///   peer    behind open: the address of service 9228 of localhost as fi_getinfo's destination, and as an address vector takes it
 ///   fork    a child that does nothing: its process id
 ///   quit
 #include <rdma/fabric.h>
@@ -47,6 +48,13 @@ std::string look(const std::string& source = {}) {
   return all;
 }
 
+std::string text_of(const void* address) {
+  char text[128];
+  std::size_t length = sizeof text;
+  fi_av_straddr(av, address, text, &length);
+  return text;
+}
+
 /// `entry`: of what was proposed.
 std::string open_all(fi_info* entry) {
   if (entry == nullptr) return "there is no such entry";
@@ -64,10 +72,22 @@ std::string open_all(fi_info* entry) {
   unsigned char name[64];
   std::size_t length = sizeof name;
   if (fi_getname(&ep->fid, name, &length) != 0) return "fi_getname failed";
-  char text[128];
-  length = sizeof text;
-  fi_av_straddr(av, name, text, &length);
-  return text;
+  return text_of(name);
+}
+
+std::string find_peer() {
+  fi_info* found = nullptr;
+  fi_addr_t entry = FI_ADDR_NOTAVAIL;
+  unsigned char address[64];
+  std::size_t length = sizeof address;
+  const int ret = fi_getinfo(FI_VERSION(1, 15), "localhost", "9228", 0, info, &found);
+  if (ret != 0) return fi_strerror(-ret);
+  const std::string destination = text_of(found->dest_addr);
+  fi_freeinfo(found);
+  if (fi_av_insertsvc(av, "localhost", "9228", &entry, 0, nullptr) != 1)
+    return "fi_av_insertsvc failed";
+  if (fi_av_lookup(av, entry, address, &length) != 0) return "fi_av_lookup failed";
+  return destination + " " + text_of(address);
 }
 
 std::string fork_child() {
@@ -89,6 +109,7 @@ int main() {
                                : line.starts_with("name ") ? look(line.substr(5))
                                : line == "open"            ? open_all(info)
                                : line == "second"          ? open_all(info->next)
+                               : line == "peer"            ? find_peer()
                                                            : fork_child();
     std::cout << answer << std::endl;
   }

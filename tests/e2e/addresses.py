@@ -128,6 +128,24 @@ def test_no_address_left_for_a_proposal(provider, program):
         return "" if has(said[0], clients.addresses) and said[1] == "No such device" else f"{said}"
 
 
+# [decision 60]
+def all_find_the_first(clients):
+    """A client names the server of its host as clients of TCP do."""
+    users = [clients.one() for _ in range(2)]
+    for user in users:
+        user.ask("look")
+    first = users[0].ask("open").split("/")[2]
+    users[1].ask("open")
+    said = [user.ask("peer").split() for user in users]
+    ends = {end for pair in said for end in pair}
+    return "" if len(said[1]) == 2 and len(ends) == 1 and has(ends.pop(), first) else f"{first} is {said}"
+
+
+def test_localhost_is_the_first_of_a_list_of_addresses(provider, program):
+    with Clients(provider, program, 2) as clients:
+        return all_find_the_first(clients)
+
+
 def test_who_has_the_address_is_named_with_what_helps(provider, program):
     with Clients(provider, program, 1) as clients:
         holder = clients.one()
@@ -204,6 +222,11 @@ def host_test_processes_share_the_address_of_an_interface(provider, program):
 def host_test_processes_share_an_address_that_programs_name(provider, program):
     with Host(provider, program) as host:
         return share_their_host(host, f"name {host.ADDRESS}")
+
+
+def host_test_localhost_is_the_process_with_the_port_of_uet(provider, program):
+    with Host(provider, program) as host:
+        return all_find_the_first(host)
 
 
 def host_test_secured_processes_share_no_address(provider, program):

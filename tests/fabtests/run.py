@@ -3,7 +3,7 @@
 that is not offered fails. Debian has no fabtests, so they are named:
 
     UET_FABTESTS=the folder of an installed runfabtests.sh; with several, separated by colons, each is run
-    UET_FABTESTS_LISTS=lists (default: unit,functional,short)
+    UET_FABTESTS_LISTS=lists (default: unit,functional,short,standard,complex)
     UET_FABTESTS_WAYS=words joined by +, several ways separated by blanks (default: udp). udp or memif, the latter as legs of an
         emulated fabric with four paths; loss: one packet in a hundred; keys: encrypted
     UET_FABTESTS_RECORD=a file to which each result is appended: version, way, test, result, seconds
@@ -26,7 +26,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 SECONDS_A_TEST = 240
 PROCESSES = 12
 LEGS = 4  # one for each process that is there at a time
-ONE = re.compile(r"^- name: +(.*)\n(?: .*\n)*?  result: +(\w+)\n(?:  time: +(\d+))?", re.M)
+ONE = re.compile(r"^- name: +(.*)\n(?: .*\n)*?  result: +(\w+).*\n(?:  time: +(\d+))?", re.M)
 WORDS = {"udp", "memif", "loss", "keys"}
 
 # Some programs of fabtests meet by TCP at the addresses of the provider, which the kernel need not have: here it has.
@@ -82,13 +82,13 @@ def run_lists(tap, provider, folder, inside, place, way):
     env = base_env(provider, **way.settings)
     env["PATH"] = folder + ":" + env["PATH"]
     server = way.settings["FI_UET_ADDR"].split("|")[0]
-    lists = os.environ.get("UET_FABTESTS_LISTS", "unit,functional,short")
+    lists = os.environ.get("UET_FABTESTS_LISTS", "unit,functional,short,standard,complex")
     excluded = os.path.join(place, "exclude")
     with open(excluded, "w") as file:
         file.write(way.exclusions())
     env["ADDRESSES"] = way.settings["FI_UET_ADDR"].replace("|", " ")
     run = subprocess.run([*inside, "sh", "-c", WITH_ADDRESSES, "sh", os.path.join(folder, "runfabtests.sh"), "-S", "-v", "-T",
-                          str(SECONDS_A_TEST), "-t", lists, "-f", excluded, "-s", server, "uet"],
+                          str(SECONDS_A_TEST), "-t", lists, "-f", excluded, "-u", os.path.join(HERE, "uet.test"), "-s", server, "uet"],
                          env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
                          stdin=subprocess.DEVNULL, cwd=place)
     results = ONE.findall(run.stdout)
