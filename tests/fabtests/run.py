@@ -23,7 +23,7 @@ from fabric_run import FOUR_PATHS, Fabric  # noqa: E402
 from harness import Tap, base_env, need_provider, own_addresses, own_fabric_addresses, skip_all, temporary_folder  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SECONDS_A_TEST = 240
+SECONDS_A_TEST = 480
 PROCESSES = 12
 LEGS = 4  # one for each process that is there at a time
 ONE = re.compile(r"^- name: +(.*)\n(?: .*\n)*?  result: +(\w+).*\n(?:  time: +(\d+))?", re.M)
