@@ -32,6 +32,7 @@ void clamp_choices(CcConfig& c) {
   c.paths = std::bit_floor(std::clamp<std::uint16_t>(c.paths, 1, kMaxPaths));
   c.planes = std::clamp<std::uint8_t>(c.planes, 1, 8);
   c.run_packets = std::max<std::uint16_t>(c.run_packets, 1);
+  c.calm_run_packets = std::max(c.calm_run_packets, c.run_packets);
   c.reps_slots = std::clamp<std::uint8_t>(c.reps_slots, 1, 16);
   c.qa_gate = std::min<std::uint8_t>(c.qa_gate, 62);
   c.pacer_share = std::clamp(c.pacer_share, 0.01, 1.0);
@@ -139,6 +140,7 @@ std::string describe(const CcConfig& c) {
   line("credit_request_timeout", ns(c.credit_request_timeout), "ns");
   line("paths", c.paths, "");
   line("packets in a row on one path", c.run_packets, "");
+  line("the same without congestion", c.calm_run_packets, "");
   return out;
 }
 

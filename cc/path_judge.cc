@@ -13,10 +13,10 @@ PathFeedback feedback_of(const NackSignal& nack) {
 
 /// What goes by one path in a row: as many full packets as the port moves as one. Smaller ones fill the place of a full one,
 /// which keeps paths as even, unless every packet is to tell of another path. [decision 127]
-ByteCount run_bytes_of(const CcConfig& config) {
+ByteCount run_bytes_of(const CcConfig& config, std::uint16_t packets) {
   const bool by_bytes =
       config.run_packets > 1 || config.load_balancing == LoadBalancing::kOblivious;
-  return by_bytes ? ByteCount{config.run_packets} * config.mtu_bytes : 0;
+  return by_bytes ? ByteCount{packets} * config.mtu_bytes : 0;
 }
 
 }  // namespace
@@ -25,7 +25,8 @@ PathJudge::PathJudge(const CcConfig& config, bool sprayed, base::Rng& rng, base:
     : table_(config, path_count_for(config, sprayed), evicts_paths(config, sprayed), rng, trace),
       selector_(make_path_selector(config, sprayed, table_, rng)),
       uses_good_news_(selector_->uses_good_news()),
-      run_bytes_(run_bytes_of(config)) {}
+      run_bytes_(run_bytes_of(config, config.run_packets)),
+      calm_run_bytes_(run_bytes_of(config, config.calm_run_packets)) {}
 
 void PathJudge::on_arrived(Instant now, Transmission& t, Duration base_rtt) {
   if (note_delivery(t, base_rtt)) feed_good(now, t.entropy);
@@ -41,6 +42,7 @@ void PathJudge::on_ack(Instant now, const AckSignal& ack, std::optional<Duration
   const auto unnamed = std::exchange(maybe_named_, std::nullopt);
   if (unnamed && (ack.trigger == nullptr || ack.trigger->entropy != *unnamed))
     feed_good(now, *unnamed);
+  if (!ack.ecn && clean_answers_ < kCalmAfter) ++clean_answers_;
   const bool knows_path = ack.trigger == nullptr || ack.trigger->resent == 0 || ack.retx_echo;
   if (!knows_path || ack.is_probe_answer) return;
   const auto entropy = ack.trigger != nullptr ? ack.trigger->entropy : ack.entropy;
@@ -70,6 +72,7 @@ void PathJudge::on_loss(Instant now, const Transmission& t, Duration base_rtt) {
 
 void PathJudge::feed(Instant now, std::uint16_t entropy, PathFeedback kind, Duration base_rtt,
                      Instant sent_at) {
+  if (kind != PathFeedback::kGood) clean_answers_ = 0;
   const auto index = table_.find(entropy);
   if (!index) return;
   if (kind != PathFeedback::kGood) table_.on_feedback(now, *index, kind, base_rtt, sent_at);

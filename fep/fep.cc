@@ -31,14 +31,18 @@ tss::SecureDomain* domain_of(const FepConfig& config) {
   return config.security ? &config.security->domain() : nullptr;
 }
 
-/// Packets in a row that take one path. What a run costs in evenness goes by its bytes, and is too much where every packet
-/// is to tell of another path. [decision 127]
-std::uint16_t run_packets_for(const cc::CcConfig& cc, std::uint32_t payload,
-                              const net::PortFacts& facts) {
+/// Packets in a row that take one path, where the port moves them as one. What a run costs in evenness goes by its bytes, is nothing while no queue
+/// in the fabric grows, and is too much where every packet is to tell of another path. [decision 127]
+void set_runs(cc::CcConfig& cc, std::uint32_t payload, const net::PortFacts& facts) {
   constexpr std::uint32_t kRunBytes = 16384;
-  if (cc.load_balancing != cc::LoadBalancing::kOblivious) return 1;
-  return static_cast<std::uint16_t>(
-      std::clamp<std::uint32_t>(kRunBytes / payload, 1, facts.run_packets));
+  constexpr std::uint32_t kCalmRunBytes = 65536;
+  const auto packets = [&](std::uint32_t bytes) {
+    return static_cast<std::uint16_t>(
+        std::clamp<std::uint32_t>(bytes / payload, 1, facts.run_packets));
+  };
+  if (facts.run_packets == 1 || cc.load_balancing != cc::LoadBalancing::kOblivious) return;
+  cc.run_packets = packets(kRunBytes);
+  cc.calm_run_packets = packets(kCalmRunBytes);
 }
 
 /// Peers on this host share its cores and no link with us. What may be out is what their socket holds while they wait for their
@@ -67,7 +71,7 @@ FepConfig with_derived_values(FepConfig config, const net::PortFacts& facts) {
   if (config.cc.link_rate.bps() == 0) config.cc.link_rate = facts.link_rate;
   if (config.cc.link_rate.bps() == 0) config.cc.link_rate = cc::kUnknownLinkRate;
   config.cc.planes = facts.planes;
-  config.cc.run_packets = run_packets_for(config.cc, payload, facts);
+  set_runs(config.cc, payload, facts);
   if (config.cc.config_base_rtt == Duration()) config.cc.config_base_rtt = cc::kUnknownBaseRtt;
   set_host_window(config.cc, facts);
   config.cc.ack_gen_trigger = config.pds.ack_gen_trigger;

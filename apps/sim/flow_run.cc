@@ -110,6 +110,7 @@ fep::FepConfig Run::fep_config() const {
   c.cc.load_balancing = config_.load_balancing;
   c.cc.paths = config_.paths;
   c.cc.run_packets = config_.run_packets;
+  c.cc.calm_run_packets = config_.calm_run_packets;
   c.cc.trimming = f.trimming;
   c.cc.config_base_rtt = base::Duration::from_ns((f.base_rtt().ps() + 500) / 1000);
   c.cc.link_rate = f.host_rate();

@@ -36,7 +36,8 @@ struct RunConfig {
   cc::Algorithm algorithm = cc::Algorithm::kNscc;
   cc::LoadBalancing load_balancing = cc::LoadBalancing::kBitmap;
   std::uint16_t paths = 64;
-  std::uint16_t run_packets = 1;  ///< in a row that take one path
+  std::uint16_t run_packets = 1;       ///< in a row that take one path
+  std::uint16_t calm_run_packets = 1;  ///< the same without congestion
   bool ack_every_packet = false;
   std::uint64_t seed = 1;
   SimTime end = SimTime::never();

@@ -46,6 +46,8 @@ std::string transport_of(const RunConfig& c) {
   std::string text = fmt::format("cc {}, lb {}, {}", cc::name_of(c.algorithm),
                                  cc::name_of(c.load_balancing), count(c.paths, "path"));
   if (c.run_packets > 1) text += fmt::format(", runs of {} packets on one path", c.run_packets);
+  if (c.calm_run_packets > c.run_packets)
+    text += fmt::format(", of {} without congestion", c.calm_run_packets);
   if (c.ack_every_packet) text += ", an ACK for every packet";
   return text;
 }
@@ -104,6 +106,7 @@ Json run_json(const RunOptions& o, const RunConfig& c, const TrafficMatrix& matr
   j["lb"] = cc::name_of(c.load_balancing);
   j["paths"] = c.paths;
   j["run_packets"] = c.run_packets;
+  j["calm_run_packets"] = c.calm_run_packets;
   j["ack_every_packet"] = c.ack_every_packet;
   auto& faults = j["faults"] = Json::array();
   for (const LinkChange& change : c.changes) faults.push_back(in_words(change));

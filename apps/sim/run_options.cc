@@ -56,6 +56,7 @@ base::Result<RunConfig, std::string> configure(const RunOptions& o, const Traffi
   c.load_balancing = o.load_balancing;
   c.paths = static_cast<std::uint16_t>(o.paths);
   c.run_packets = static_cast<std::uint16_t>(o.run_packets);
+  c.calm_run_packets = static_cast<std::uint16_t>(o.calm_run_packets);
   c.ack_every_packet = o.ack_every_packet;
   if (o.repair_us >= 0) {
     c.repair_delay = SimSpan::from_ps(static_cast<std::int64_t>(o.repair_us * 1e6));
@@ -101,6 +102,11 @@ void add_simulation_options(CLI::App& command, RunOptions& o) {
       ->check(CLI::Range(64, 16000))
       ->capture_default_str();
   command.add_option("--run-packets", o.run_packets, "packets in a row that take one path")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  command
+      .add_option("--calm-run-packets", o.calm_run_packets,
+                  "the same while the fabric shows no congestion; at least --run-packets")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
   command.add_option("--paths", o.paths, "entropy values of a flow, a power of two")

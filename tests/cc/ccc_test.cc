@@ -448,14 +448,19 @@ TEST_F(CccTest, next_send__after_a_timeout_takes_another_path) {
   }
 }
 
-/// How many packets of `bytes` in a row took one path, for each of some runs.
+/// How many packets of `bytes` in a row took one path, for each of some runs. Not of the first, which may have begun before.
 std::set<int> run_lengths(Ccc& ccc, Instant now, ByteCount bytes) {
   std::set<int> lengths;
   int length = 0;
+  bool is_whole = false;
   std::optional<std::uint16_t> path;
   for (int i = 0; i < 400; ++i) {
     const auto entropy = ccc.next_send(now, nullptr, bytes, 1).entropy;
-    if (path && entropy != *path) lengths.insert(std::exchange(length, 0));
+    if (path && entropy != *path) {
+      if (is_whole) lengths.insert(length);
+      length = 0;
+      is_whole = true;
+    }
     path = entropy;
     ++length;
   }
@@ -476,6 +481,46 @@ TEST_F(CccTest, next_send__small_packets_take_the_place_of_a_full_one_on_a_path)
   make(config);
   EXPECT_EQ(*run_lengths(*ccc_, now_, full).begin(), 4);
   EXPECT_EQ(*run_lengths(*ccc_, now_, full / 8).begin(), 32);
+}
+
+TEST_F(CccTest, next_send__runs_are_long_while_nothing_tells_of_congestion) {
+  auto config = hand_config();
+  config.paths = 16;
+  config.load_balancing = LoadBalancing::kOblivious;
+  config.run_packets = 4;
+  config.calm_run_packets = 16;
+  make(config);
+  const auto shortest_run = [&] { return *run_lengths(*ccc_, now_, kPacket).begin(); };
+  std::uint32_t arrived = 0;
+  const auto exchange = [&](int times, bool marked) {
+    for (int i = 0; i < times; ++i) {
+      Transmission t;
+      send(t, share_);
+      wait(12'500);
+      ccc_->on_first_ack(t, share_);
+      AckSignal signal = ack_of(&t, arrived += 17);
+      signal.ecn = marked;
+      ccc_->on_ack(now_, share_, signal);
+    }
+  };
+  exchange(63, false);
+  EXPECT_EQ(shortest_run(), 4);
+  exchange(1, false);
+  EXPECT_EQ(shortest_run(), 16);
+  exchange(1, true);
+  EXPECT_EQ(shortest_run(), 4) << "marked";
+  exchange(64, false);
+  EXPECT_EQ(shortest_run(), 16);
+  Transmission lost;
+  send(lost, share_);
+  ASSERT_TRUE(ccc_->on_inferred_loss(now_, lost, share_, false));
+  EXPECT_EQ(shortest_run(), 4) << "lost";
+  exchange(64, false);
+  Transmission trimmed;
+  send(trimmed, share_);
+  ASSERT_TRUE(
+      ccc_->on_nack(now_, trimmed, share_, {.arrived_at = now_, .cause = NackCause::kTrimmed}));
+  EXPECT_EQ(shortest_run(), 4) << "trimmed";
 }
 
 // Each packet is to tell of its path.

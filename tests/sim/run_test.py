@@ -51,6 +51,15 @@ with tempfile.TemporaryDirectory() as folder:
     code, r, _ = run("--matrix", path, "--cc", "rccc")
     check("one flow with receiver credit takes at most 1.5 % more", r["fct_us"]["max"] <= 1.015 * r["bound_us"])
 
+    uneven = {}
+    for packets in ((1, 1), (16, 1), (1, 16)):
+        code, r, _ = run("--pattern", "permutation", "--hosts", "64", "--lb", "oblivious", "--paths", "16", "--run-packets", str(packets[0]),
+                         "--calm-run-packets", str(packets[1]))
+        uneven[packets] = r["job_us"] / r["job_bound_us"]
+    # [decision 127]
+    check("packets in a row on one path are uneven", uneven[16, 1] > 1.2 * uneven[1, 1], str(uneven))
+    check("but not where they wait for a calm fabric", uneven[1, 16] < 1.05 * uneven[1, 1], str(uneven))
+
     incast = "Nodes 32\nConnections 8\n" + "".join(
         f"{h}->0 id {i + 1} start 0 size 1000000\n" for i, h in enumerate((4, 7, 11, 14, 17, 21, 25, 28)))
     path = matrix(folder, "incast.cm", incast)
