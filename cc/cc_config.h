@@ -94,9 +94,8 @@ struct CcConfig {
   /// Round trip and window towards peers of this host, which no fabric separates from us; zero: as the others. [decision 128]
   base::Duration host_base_rtt;
   base::ByteCount host_max_window = 0;
-  std::uint16_t run_packets = 1;  ///< packets in a row that take one path [decision 127]
-  std::uint16_t calm_run_packets =
-      1;  ///< the same while nothing tells of congestion; at least run_packets
+  std::uint16_t run_packets = 1;       ///< packets in a row that take one path [decision 127]
+  std::uint16_t calm_run_packets = 1;  ///< while nothing tells of congestion; not below run_packets
   double saturated_fraction = 0.5;
   bool adaptive_paths = true;   ///< bitmap and mixed use about 2 W / MTU of the paths
   std::uint8_t reps_slots = 8;  ///< at most 16

@@ -1,5 +1,6 @@
 #include "cc/path_judge.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace uet::cc {
@@ -42,7 +43,7 @@ void PathJudge::on_ack(Instant now, const AckSignal& ack, std::optional<Duration
   const auto unnamed = std::exchange(maybe_named_, std::nullopt);
   if (unnamed && (ack.trigger == nullptr || ack.trigger->entropy != *unnamed))
     feed_good(now, *unnamed);
-  if (!ack.ecn && clean_answers_ < kCalmAfter) ++clean_answers_;
+  clean_answers_ = ack.ecn ? 0 : std::min(clean_answers_ + 1, kCalmAfter);
   const bool knows_path = ack.trigger == nullptr || ack.trigger->resent == 0 || ack.retx_echo;
   if (!knows_path || ack.is_probe_answer) return;
   const auto entropy = ack.trigger != nullptr ? ack.trigger->entropy : ack.entropy;
