@@ -15,8 +15,7 @@ PathFeedback feedback_of(const NackSignal& nack) {
 /// What goes by one path in a row: as many full packets as the port moves as one. Smaller ones fill the place of a full one,
 /// which keeps paths as even, unless every packet is to tell of another path. [decision 127]
 ByteCount run_bytes_of(const CcConfig& config, std::uint16_t packets) {
-  const bool by_bytes =
-      config.run_packets > 1 || config.load_balancing == LoadBalancing::kOblivious;
+  const bool by_bytes = packets > 1 || config.load_balancing == LoadBalancing::kOblivious;
   return by_bytes ? ByteCount{packets} * config.mtu_bytes : 0;
 }
 

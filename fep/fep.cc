@@ -35,14 +35,13 @@ tss::SecureDomain* domain_of(const FepConfig& config) {
 /// in the fabric grows, and is too much where every packet is to tell of another path. [decision 127]
 void set_runs(cc::CcConfig& cc, std::uint32_t payload, const net::PortFacts& facts) {
   constexpr std::uint32_t kRunBytes = 16384;
-  constexpr std::uint32_t kCalmRunBytes = 65536;
-  const auto packets = [&](std::uint32_t bytes) {
-    return static_cast<std::uint16_t>(
-        std::clamp<std::uint32_t>(bytes / payload, 1, facts.run_packets));
-  };
+  constexpr std::uint32_t kCarried = 65535 - 40 - 8;  // by one IP packet, which the kernel cuts
   if (facts.run_packets == 1 || cc.load_balancing != cc::LoadBalancing::kOblivious) return;
-  cc.run_packets = packets(kRunBytes);
-  cc.calm_run_packets = packets(kCalmRunBytes);
+  const auto packets = [&](std::uint32_t count) {
+    return static_cast<std::uint16_t>(std::clamp<std::uint32_t>(count, 1, facts.run_packets));
+  };
+  cc.run_packets = packets(kRunBytes / payload);
+  cc.calm_run_packets = packets(kCarried / cc.mtu_bytes);
 }
 
 /// Peers on this host share its cores and no link with us. What may be out is what their socket holds while they wait for their

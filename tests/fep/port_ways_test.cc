@@ -1,10 +1,11 @@
-// What is remembered of the ways to destinations: asking costs a few system calls.
+// What is remembered of the ways to destinations, as asking costs a few system calls, and what an endpoint makes of what its port says of itself.
 #include "fep/port_ways.h"
 
 #include <gtest/gtest.h>
 
 #include <unordered_set>
 
+#include "fep/fep.h"
 #include "lib/net/heap_packet_pool.h"
 
 namespace uet::test {
@@ -16,6 +17,7 @@ using net::FabricAddress;
 
 class AskedPort final : public net::Port {
  public:
+  explicit AskedPort(net::PortFacts facts = {.ip_mtu = 9000}) : facts_(facts) {}
   const net::PortFacts& facts() const override { return facts_; }
   net::PacketPool& pool() override { return pool_; }
   std::size_t receive(Instant, std::span<net::RxPacket>) override { return 0; }
@@ -29,7 +31,7 @@ class AskedPort final : public net::Port {
   FabricAddress own;
 
  private:
-  net::PortFacts facts_{.ip_mtu = 9000};
+  net::PortFacts facts_;
   net::HeapPacketPool pool_{1, 2048};
 };
 
@@ -101,6 +103,43 @@ TEST(FabricAddressHash, neighbors_differ_in_the_bits_that_tables_take) {
     EXPECT_GT(places(v4(shift), 256, 1024), 200u) << "octet " << shift / 8;
   for (std::size_t byte = 1; byte < 16; ++byte)
     EXPECT_GT(places(v6(byte), 256, 1024), 200u) << "byte " << byte;
+}
+
+cc::CcConfig congestion_control_over(const net::PortFacts& facts, cc::CcConfig wanted) {
+  AskedPort port(facts);
+  base::Rng rng(1);
+  base::Trace trace;
+  fep::FepConfig config;
+  config.cc = wanted;
+  return fep::Fep(config, port, rng, trace, Instant()).config().cc;
+}
+
+// [decision 127]
+TEST(PortRuns, runs_are_of_16_KiB_and_in_a_calm_fabric_what_one_IP_packet_carries) {
+  constexpr std::uint32_t kCarried = 65535 - 40 - 8;
+  const cc::CcConfig in_turn{.load_balancing = cc::LoadBalancing::kOblivious};
+  for (const auto& [ip_mtu, payload] : {std::pair{1500, 1024}, {4500, 4096}, {9000, 8192}}) {
+    const auto made = congestion_control_over(
+        {.ip_mtu = static_cast<std::uint32_t>(ip_mtu), .run_packets = 64}, in_turn);
+    EXPECT_EQ(made.run_packets * payload, 16384);
+    EXPECT_LE(made.calm_run_packets * made.mtu_bytes, kCarried);
+    EXPECT_GT((made.calm_run_packets + 1) * made.mtu_bytes, kCarried);
+  }
+}
+
+TEST(PortRuns, runs_are_what_was_asked_for_where_the_port_merges_nothing) {
+  const auto made = congestion_control_over(
+      {.ip_mtu = 9000},
+      {.load_balancing = cc::LoadBalancing::kOblivious, .run_packets = 3, .calm_run_packets = 5});
+  EXPECT_EQ(made.run_packets, 3);
+  EXPECT_EQ(made.calm_run_packets, 5);
+}
+
+TEST(PortRuns, runs_are_of_one_packet_where_each_is_to_tell_of_its_path) {
+  const auto made = congestion_control_over({.ip_mtu = 1500, .run_packets = 64},
+                                            {.load_balancing = cc::LoadBalancing::kBitmap});
+  EXPECT_EQ(made.run_packets, 1);
+  EXPECT_EQ(made.calm_run_packets, 1);
 }
 
 }  // namespace
