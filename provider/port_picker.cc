@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "lib/net/port_name.h"
+#include "lib/udp/udp_sockets.h"
 #include "provider/provider.h"
 
 namespace uet::provider {
@@ -12,6 +14,15 @@ namespace {
 void add_refusal(std::string& why, const PortChoice& choice, pid_t holder) {
   why += (why.empty() ? "" : "; ") + choice.address.to_string() + " is used by " +
          (holder != 0 ? "process " + std::to_string(holder) : "another process");
+}
+
+/// Whether a program that knows nothing of our locks has the UDP port: an endpoint of another make, or one of ours that has another /tmp, as
+/// in a container with the network of its host.
+bool is_held_by_stranger(const PortChoice& choice, const fep::Settings& settings) {
+  const auto planes = net::planes_of(choice.spec);
+  if (planes.size() != 1 || !net::is_udp_port(planes[0])) return false;
+  const auto usual = static_cast<std::uint16_t>(settings.udp_port);
+  return udp::is_port_taken(choice.address.host(), choice.address.udp_port_or(usual));
 }
 
 /// Nothing is left: what kept others away, and what helps where that is processes.
@@ -52,12 +63,13 @@ PortPicker::Picked PortPicker::first_free(Candidates candidates) const {
   return nothing_free(candidates.why_none, is_taken);
 }
 
-PortPicker::Picked PortPicker::take_first(Candidates candidates) {
+PortPicker::Picked PortPicker::take_first(const fep::Settings& settings, Candidates candidates) {
   bool is_taken = false;
   for (PortChoice& choice : candidates.ports) {
     if (const Held* ours = held(choice.address)) return ours->choice;
     pid_t holder = 0;
-    if (auto lock = AddressLock::acquire(choice.address, holder)) {
+    auto lock = AddressLock::acquire(choice.address, holder);
+    if (lock && !is_held_by_stranger(choice, settings)) {
       held_.push_back(Held{choice, std::move(*lock)});
       return choice;
     }
@@ -127,8 +139,9 @@ PortPicker::Picked PortPicker::take_own(const fep::Settings& settings) {
   if (own_ && held(own_->address) != nullptr) return *own_;
   Candidates candidates = own_candidates(settings);
   const auto first = candidates.ports.empty() ? std::nullopt : std::optional(candidates.ports[0]);
-  auto taken = take_first(without_held(candidates));  // rails stay apart while there are others
-  if (!taken) taken = take_first(std::move(candidates));
+  auto taken =
+      take_first(settings, without_held(candidates));  // rails stay apart while there are others
+  if (!taken) taken = take_first(settings, std::move(candidates));
   if (!taken) return taken;
   own_ = *taken;
   if (!is_configured(settings)) warn_about(*first, *taken);
@@ -146,7 +159,7 @@ PortPicker::Picked PortPicker::take(const fep::Settings& settings, net::FabricAd
   if (const Held* ours = held(address)) return ours->choice;
   const auto at =
       std::ranges::find(proposed_, address, [](const Proposal& p) { return p.choice.address; });
-  if (at == proposed_.end()) return take_first(ports_at(settings, address));
+  if (at == proposed_.end()) return take_first(settings, ports_at(settings, address));
   return at->is_own ? take_own(settings) : take_rail(settings, *at);
 }
 
@@ -157,7 +170,7 @@ PortPicker::Picked PortPicker::take_rail(const fep::Settings& settings, Proposal
   }
   Candidates candidates = without_held(own_candidates(settings));
   candidates.prefer(proposal.choice);
-  auto taken = take_first(std::move(candidates));
+  auto taken = take_first(settings, std::move(candidates));
   if (taken) proposal.taken_instead = taken->address;
   return taken;
 }

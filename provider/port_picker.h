@@ -18,7 +18,8 @@ namespace uet::provider {
 /// The addresses of this process. Finding one (fi_getinfo) takes nothing, so programs that only look
 /// at us leave the addresses to those that use us; opening a domain takes one, and the process keeps
 /// it until it exits. Between the two another process may have been faster: an address that we
-/// proposed is then exchanged for another, one that the application named itself is refused.
+/// proposed is then exchanged for another, one that the application named itself is refused. What a
+/// program without our locks has is noticed when it is to be taken.
 /// Callers serialise. [FI 9, "Several processes on one host"]
 class PortPicker {
  public:
@@ -57,7 +58,7 @@ class PortPicker {
   Candidates own_candidates(const fep::Settings& settings) const;
   const Held* held(net::FabricAddress address) const;
   Picked first_free(Candidates candidates) const;
-  Picked take_first(Candidates candidates);
+  Picked take_first(const fep::Settings& settings, Candidates candidates);
   const PortChoice* rail_on(const Candidates& candidates, const std::string& device) const;
   Candidates without_held(Candidates candidates) const;
   void propose(const PortChoice& choice, bool is_own);

@@ -21,6 +21,7 @@ net::PortRequest Settings::port_request(std::string spec, net::FabricAddress add
                           .vlan = static_cast<std::uint16_t>(vlan),
                           .native_ip = encap == Encapsulation::kIp,
                           .udp_port = static_cast<std::uint16_t>(udp_port),
+                          .may_share = keys.empty(),
                           .ip_protocol = static_cast<std::uint8_t>(ip_protocol),
                           .packets = pool,
                           .mtu = mtu,

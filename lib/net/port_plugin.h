@@ -31,6 +31,8 @@ struct PortRequest {
   std::uint16_t vlan = 0;      ///< 802.1Q VID, 0 for untagged
   bool native_ip = false;      ///< FI_UET_ENCAP=ip
   std::uint16_t udp_port = 4793;
+  bool may_share =
+      false;  ///< its own choice may be a UDP port beside that of another process [decision 168]
   std::uint8_t ip_protocol = 253;
   std::size_t packets = 8192;            ///< pool size
   std::size_t mtu = 0;                   ///< IP MTU wanted, 0 for the device's own

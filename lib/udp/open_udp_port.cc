@@ -2,7 +2,9 @@
 #include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <vector>
 
+#include "lib/net/shared_ports.h"
 #include "lib/udp/local_addresses.h"
 #include "lib/udp/udp_port.h"
 
@@ -149,38 +151,44 @@ bool bind_at(const Place& place, const net::PortRequest& request, const Spec& sp
   return false;
 }
 
-/// The primary address of the first interface, or a spare loopback address when another process has
-/// that.
-bool bind_anywhere(const net::PortRequest& request, const Spec& spec, Place& place,
-                   UdpSockets& sockets, std::string& error) {
-  const LocalAddress primary = primary_address();
+/// Where a process that names no address may be, in the order in which it takes the first that is free: at the primary address of `interface`,
+/// or of the first one of this host; at a UDP port beside that of the process which has it; where no interface is named, at a spare loopback
+/// address.
+std::vector<Place> places(const net::PortRequest& request, const std::string& interface) {
+  std::vector<Place> out;
+  const LocalAddress primary = primary_address(interface);
   if (!primary.interface.empty()) {
-    place = place_of(primary.address, primary.interface);
-    if (bind_at(place, request, spec, sockets, error)) return true;
-    if (errno != EADDRINUSE) return false;
+    out.push_back(place_of(primary.address, primary.interface));
+    const bool shares = request.may_share && request.planes == 1 && primary.address.is_v4() &&
+                        !is_loopback(primary.address);
+    for (std::uint16_t i = 0; shares && i < net::kSharedPorts; ++i) {
+      out.push_back(out.front());
+      out.back().address = primary.address.with_udp_port(net::kFirstSharedPort + i);
+    }
   }
+  if (!interface.empty()) return out;
+  const Place loopback = place_of(FabricAddress::from_v4(kFirstSpare), {});
   for (std::uint32_t spare = kFirstSpare; spare <= kLastSpare; ++spare) {
-    place = place_of(FabricAddress::from_v4(spare), {});
-    if (bind_at(place, request, spec, sockets, error)) return true;
-    if (errno != EADDRINUSE) return false;
+    out.push_back(loopback);
+    out.back().address = FabricAddress::from_v4(spare);
   }
-  return false;
+  return out;
 }
 
 bool bind_somewhere(const net::PortRequest& request, const Spec& spec, Place& place,
                     UdpSockets& sockets, std::string& error) {
-  FabricAddress wanted = spec.address.is_unspecified() ? request.address : spec.address;
-  if (wanted.is_unspecified() && spec.interface.empty())
-    return bind_anywhere(request, spec, place, sockets, error);
-  if (wanted.is_unspecified()) {
-    wanted = primary_address(spec.interface).address;
-    if (wanted.is_unspecified()) {
-      error = "interface " + spec.interface + " has no address; `ip addr add` gives it one";
-      return false;
-    }
+  const FabricAddress wanted = spec.address.is_unspecified() ? request.address : spec.address;
+  if (!wanted.is_unspecified()) {
+    place = place_of(wanted, spec.interface);
+    return bind_at(place, request, spec, sockets, error);
   }
-  place = place_of(wanted, spec.interface);
-  return bind_at(place, request, spec, sockets, error);
+  error = "interface " + spec.interface + " has no address; `ip addr add` gives it one";
+  for (const Place& candidate : places(request, spec.interface)) {
+    place = candidate;
+    if (bind_at(place, request, spec, sockets, error)) return true;
+    if (errno != EADDRINUSE) return false;
+  }
+  return false;
 }
 
 }  // namespace

@@ -128,6 +128,11 @@ bool is_own_address(SocketAddress address) {
   return d && bind(d.fd(), &address.any, address.length) == 0;
 }
 
+bool is_port_taken(const net::FabricAddress& address, std::uint16_t port) {
+  errno = 0;
+  return !open_bound(UdpSocketsConfig{.address = address}, port) && errno == EADDRINUSE;
+}
+
 std::size_t route_mtu(int prober, const SocketAddress& to) {
   if (connect(prober, &to.any, to.length) != 0) return 0;
   const bool is_v4 = to.any.sa_family == AF_INET;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Several processes that share a list of addresses: who has one, since when and until when.
 
-    addresses.py PROVIDER-FOLDER ADDRESS_CLIENT
+    addresses.py PROVIDER-FOLDER ADDRESS_CLIENT LIBRARY_CLIENT
 """
 
 import os
@@ -18,10 +18,16 @@ class Client:
                                         stderr=subprocess.DEVNULL, text=True)
         self.child = None
 
-    def ask(self, line):
+    def tell(self, line):
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
+
+    def hear(self):
         return self.process.stdout.readline().strip()
+
+    def ask(self, line):
+        self.tell(line)
+        return self.hear()
 
     def fork(self):
         self.child = int(self.ask("fork"))
@@ -69,8 +75,8 @@ class Host(Clients):
         del self.env["FI_UET_ADDR"]
         self.network = Namespaces({"uet0": (self.ADDRESS, "10.78.0.2")})
 
-    def one(self):
-        self.all.append(Client(["ip", "netns", "exec", self.network.names[0], self.program], self.env))
+    def one(self, program=None):
+        self.all.append(Client(["ip", "netns", "exec", self.network.names[0], program or self.program], self.env))
         return self.all[-1]
 
     def __exit__(self, *arguments):
@@ -238,8 +244,24 @@ def host_test_secured_processes_share_no_address(provider, program):
         return "" if (said := host.one().ask("look")) == "127.0.0.2" else f"proposed {said}"
 
 
+def host_test_a_process_without_our_lock_keeps_its_port(provider, program):
+    """The C++ library locks nothing, as an endpoint of another make, or one in a container with a /tmp of its own."""
+    library = sys.argv[3]
+    with Host(provider, program) as host:
+        users = [host.one(library), host.one(), host.one(library), host.one()]
+        proposed = [users[i].ask("look") for i in (1, 3)]
+        opened = [user.ask("open") for user in users]
+        wanted = [host.ADDRESS] + [f"{host.ADDRESS}:{port}" for port in (20480, 20481, 20482)]
+        if not all(has(*pair) for pair in zip(opened, wanted)):
+            return f"proposed {proposed}, opened {opened}"
+        receiver, sender = users[0], users[2]
+        receiver.tell("receive")
+        said = [sender.ask("send " + opened[0].split()[1]), receiver.hear()]
+        return "" if said == ["sent", "received"] else f"{said}"
+
+
 def main():
-    provider, program = sys.argv[1:]
+    provider, program, _ = sys.argv[1:]
     need_provider(provider)
     tap = Tap()
     why = why_no_hosts()

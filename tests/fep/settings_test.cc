@@ -246,6 +246,14 @@ TEST(Settings, fep_config__a_shared_address_takes_four_bytes_of_each_packet) {
   EXPECT_TRUE(s->fep_config(facts).has_value());
 }
 
+TEST(Settings, port_request__only_endpoints_without_keys_share_an_address) {
+  const auto may_share = [](const char* keys) {
+    return load({{"KEYS", keys}})->port_request("udp", {}, base::Rng(1)).may_share;
+  };
+  EXPECT_TRUE(may_share(""));
+  EXPECT_FALSE(may_share("keys.json"));
+}
+
 TEST(Settings, fep_config__a_shared_address_has_no_keys) {
   const auto s = load({{"KEYS", "keys.json"}});
   const net::PortFacts facts{
