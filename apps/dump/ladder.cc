@@ -14,15 +14,10 @@ constexpr std::size_t kTextWidth = 62;
 constexpr std::size_t kCopiesMax = 64;
 constexpr std::uint64_t kClockSlackNs = 1'000'000;
 
-std::string address_of(const Report& report, const char* which) {
-  for (const char* ip : {"ipv4", "ipv6"})
-    if (const Layer* layer = report.find(ip)) return address_text(layer->find(which)->as_bytes());
-  return "?";
-}
-
 /// The same at both ends, whatever happened to link, IP and payload on the way.
 std::string key_of(const DecodedPacket& packet) {
-  std::string key = address_of(packet.report, "src") + '>' + address_of(packet.report, "dst");
+  std::string key =
+      ip_address_text(packet.report, "src", "?") + '>' + ip_address_text(packet.report, "dst", "?");
   const auto data = packet.captured.data;
   for (const Layer& layer : packet.report.layers)
     if (layer.layer == "tss" || layer.layer == "pds" || layer.layer == "ses" ||
@@ -48,7 +43,8 @@ std::string fit(const std::string& text) {
 bool Ladder::add(Side side, const DecodedPacket& packet, const std::string& summary) {
   if (sent_[side].size() + received_[side].size() >= kPacketsMax) return false;
   const bool is_sent = packet.captured.is_outbound;
-  if (names_[side].empty()) names_[side] = address_of(packet.report, is_sent ? "src" : "dst");
+  if (names_[side].empty())
+    names_[side] = ip_address_text(packet.report, is_sent ? "src" : "dst", "?");
   first_ns_[side] = std::min(first_ns_[side], packet.captured.time_ns);
   (is_sent ? sent_ : received_)[side].push_back(
       {packet.captured.time_ns, key_of(packet), summary, drop_of(packet.captured.comment)});

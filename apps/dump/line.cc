@@ -15,15 +15,9 @@ std::string name_or_number(const wire::FieldValue& field) {
   return name.empty() ? fmt::format("{}", field.value.lo) : std::string(name);
 }
 
-std::string address_of(const Report& report, const char* which) {
-  for (const char* ip : {"ipv4", "ipv6"})
-    if (const Layer* layer = report.find(ip)) return address_text(layer->find(which)->as_bytes());
-  return {};
-}
-
 std::string endpoints_text(const Report& report) {
-  const std::string from = address_of(report, "src");
-  return from.empty() ? "-" : from + " > " + address_of(report, "dst");
+  const std::string from = ip_address_text(report, "src", "");
+  return from.empty() ? "-" : from + " > " + ip_address_text(report, "dst", "");
 }
 
 /// The flags that are 1, as words.
@@ -123,9 +117,10 @@ void LinePrinter::note(const DecodedPacket& packet) {
   const Layer* pds = packet.report.find("pds");
   const wire::FieldValue* psn = pds == nullptr ? nullptr : pds->find("psn");
   if (psn == nullptr || pds->find("spdcid") == nullptr || bases_.size() >= kDirectionsMax) return;
-  bases_.try_emplace({address_of(packet.report, "src"), address_of(packet.report, "dst"),
-                      static_cast<std::uint32_t>(pds->number("spdcid"))},
-                     static_cast<std::uint32_t>(psn->value.lo));
+  bases_.try_emplace(
+      {ip_address_text(packet.report, "src", ""), ip_address_text(packet.report, "dst", ""),
+       static_cast<std::uint32_t>(pds->number("spdcid"))},
+      static_cast<std::uint32_t>(psn->value.lo));
 }
 
 std::uint32_t LinePrinter::base_of(const Direction& direction) const {
@@ -143,7 +138,8 @@ std::string LinePrinter::summary(const DecodedPacket& packet) {
   const auto pdc = [&](const char* name) {
     return pds == nullptr ? 0 : static_cast<std::uint32_t>(pds->number(name));
   };
-  const std::string from = address_of(packet.report, "src"), to = address_of(packet.report, "dst");
+  const std::string from = ip_address_text(packet.report, "src", ""),
+                    to = ip_address_text(packet.report, "dst", "");
   return summary_of(packet.report, base_of({from, to, pdc("spdcid")}),
                     base_of({to, from, pdc("dpdcid")}));
 }

@@ -91,6 +91,12 @@ std::string address_text(std::span<const std::uint8_t> bytes) {
   return fmt::format("{:02x}", fmt::join(bytes, ""));
 }
 
+std::string ip_address_text(const Report& report, const char* which, const char* none) {
+  for (const char* ip : {"ipv4", "ipv6"})
+    if (const Layer* layer = report.find(ip)) return address_text(layer->find(which)->as_bytes());
+  return none;
+}
+
 std::string value_text(const wire::FieldValue& field) {
   switch (field.info.kind) {
     case wire::FieldKind::kBytes:

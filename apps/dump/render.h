@@ -30,6 +30,9 @@ nlohmann::ordered_json to_json(const DecodedPacket& packet);
 /// An IPv4, IPv6 or MAC address, by its length; anything else as hex digits.
 std::string address_text(std::span<const std::uint8_t> bytes);
 
+/// The address in the IPv4 or IPv6 header: "src" or "dst" of it; `none` where there is no such header.
+std::string ip_address_text(const Report& report, const char* which, const char* none);
+
 /// The value as people write it: signed, decimal or hex by width, with its name.
 std::string value_text(const wire::FieldValue& field);
 

@@ -15,12 +15,6 @@ std::string value_name(const wire::FieldValue& f) {
   return name.empty() ? fmt::format("0x{:02X}", f.value.lo) : std::string(name);
 }
 
-std::string address_of(const Report& report, const char* which) {
-  for (const char* ip : {"ipv4", "ipv6"})
-    if (const Layer* layer = report.find(ip)) return address_text(layer->find(which)->as_bytes());
-  return "-";
-}
-
 /// Of a packet that the capturing end dropped: the word behind "drop" in our comments.
 std::string drop_reason(const std::string& comment) {
   constexpr std::string_view kMark = " drop ";
@@ -124,8 +118,8 @@ void Statistics::add(const DecodedPacket& packet) {
   }
   ++types_[std::string(pds->header)];
   if (const wire::FieldValue* code = pds->find("nack_code")) ++nacks_[value_name(*code)];
-  const std::string from = address_of(report, "src");
-  const std::string to = address_of(report, "dst");
+  const std::string from = ip_address_text(report, "src", "-");
+  const std::string to = ip_address_text(report, "dst", "-");
   const bool is_request = pds->find("psn") != nullptr && pds->find("ctl_type") == nullptr;
   if (is_request)
     add_request(packet, *pds, from, to);
