@@ -218,8 +218,8 @@ CLI::App* add_fabric(CLI::App& app, FabricOptions& o) {
   add_control(*fabric, o);
   fabric->footer(
       "Example: the side without --peer is the server; it does what the client asks for.\n"
-      "  FI_UET_ADDR=127.0.0.2 uet-perf fabric &\n"
-      "  FI_UET_ADDR=127.0.0.3 uet-perf fabric write read --peer 127.0.0.1 --sizes 4k..1M");
+      "  uet-perf fabric &\n"
+      "  uet-perf fabric write read --peer 127.0.0.1 --sizes 4k..1M");
   return fabric;
 }
 #endif
