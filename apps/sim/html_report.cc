@@ -22,10 +22,10 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t kPointsMax = 2000;
 
 /// Microseconds with as many digits as a page needs.
-double us(SimTime t) {
+double page_us(SimTime t) {
   return static_cast<double>(t.ps() / 1000) / 1000;
 }
-double us(SimSpan s) {
+double page_us(SimSpan s) {
   return static_cast<double>(s.ps() / 1000) / 1000;
 }
 double kilobytes(std::int64_t bytes) {
@@ -67,7 +67,7 @@ Json figures(const PlayedRun& run) {
 Json completion_times(const RunResult& r) {
   std::vector<double> times;
   for (const FlowResult& f : r.flows) {
-    if (f.is_complete()) times.push_back(us(f.fct()));
+    if (f.is_complete()) times.push_back(page_us(f.fct()));
   }
   std::sort(times.begin(), times.end());
   if (times.size() <= kPointsMax) return times;
@@ -98,8 +98,8 @@ Json steps(const PlayedRun& run) {
   for (auto& [number, step] : found) {
     if (step.times.empty()) continue;
     std::sort(step.times.begin(), step.times.end());
-    rows.push_back({number, step.flows, step.times.size(), us(step.first), us(step.last),
-                    us(quantile(step.times, 0.5)), us(step.times.back())});
+    rows.push_back({number, step.flows, step.times.size(), page_us(step.first), page_us(step.last),
+                    page_us(quantile(step.times, 0.5)), page_us(step.times.back())});
   }
   return rows;
 }
@@ -112,7 +112,7 @@ Json queues(const RunResult& r) {
     std::int64_t longest = 0;
     for (std::size_t k = i; k < std::min(i + bunch, r.queue_samples.size()); ++k)
       longest = std::max(longest, r.queue_samples[k].longest_bytes);
-    rows.push_back({us(r.queue_samples[i].at), kilobytes(longest)});
+    rows.push_back({page_us(r.queue_samples[i].at), kilobytes(longest)});
   }
   return rows;
 }
@@ -132,7 +132,7 @@ Json windows(const RunResult& r) {
   const std::size_t stride = at.size() / kPointsMax + 1;
   for (std::size_t i = 0; i < at.size(); i += stride) {
     std::sort(samples[i].begin(), samples[i].end());
-    rows.push_back({us(at[i]), kilobytes(quantile(samples[i], 0.1)),
+    rows.push_back({page_us(at[i]), kilobytes(quantile(samples[i], 0.1)),
                     kilobytes(quantile(samples[i], 0.5)), kilobytes(quantile(samples[i], 0.9)),
                     samples[i].size()});
   }
@@ -183,9 +183,9 @@ Json changes(const RunConfig& config) {
   for (const LinkChange& c : config.changes) {
     rows.push_back({{"text", in_words(c)},
                     {"down", c.speed <= 0},
-                    {"from", us(c.from)},
-                    {"until", c.until.is_never() ? Json(nullptr) : Json(us(c.until))},
-                    {"period", us(c.flap_period)}});
+                    {"from", page_us(c.from)},
+                    {"until", c.until.is_never() ? Json(nullptr) : Json(page_us(c.until))},
+                    {"period", page_us(c.flap_period)}});
   }
   return rows;
 }
@@ -200,8 +200,8 @@ Json run_data(const PlayedRun& run) {
           {"faults", run.name.faults},
           {"command", run.command},
           {"figures", figures(run)},
-          {"ended", us(r.ended)},
-          {"bound", has_order(r) ? Json(nullptr) : Json(us(r.bound))},
+          {"ended", page_us(r.ended)},
+          {"bound", has_order(r) ? Json(nullptr) : Json(page_us(r.bound))},
           {"times", completion_times(r)},
           {"steps", steps(run)},
           {"queue_limit", kilobytes(fabric.switch_queue(false).data_limit_bytes)},
