@@ -13,6 +13,7 @@
 #include "fep/report/event_log.h"
 #include "fep/report/live_report.h"
 #include "fep/report/path_log.h"
+#include "fep/settings/port_entries.h"
 #include "fep/settings/settings.h"
 #include "lib/ports/live_desk.h"
 #include "lib/ports/live_socket.h"
@@ -137,6 +138,31 @@ struct Endpoint::Impl final : ses::CompletionSink {
   std::deque<Completion> done;  ///< at most one entry for each operation in flight
 };
 
+namespace {
+
+/// The first entry of the settings whose port can be opened, as in the provider. Null with what is wrong with each.
+std::unique_ptr<net::Port> open_first(const fep::Settings& settings, const base::Rng& rng,
+                                      base::Trace& trace, std::string& error) {
+  std::string why_none;
+  for (const auto& [spec, text] : fep::port_entries(settings)) {
+    const auto address = net::FabricAddress::parse(text);
+    error = "FI_UET_ADDR: " + text + ": only the provider knows the local rank, %r";
+    if (text.empty() || address) {
+      auto port = ports::open_port(
+          {.request = settings.port_request(spec, address.value_or(net::FabricAddress{}), rng),
+           .impair = settings.impair,
+           .pcap = settings.pcap},
+          trace, error);
+      if (port != nullptr) return port;
+    }
+    why_none += (why_none.empty() ? "" : "; ") + error;
+  }
+  error = why_none;
+  return nullptr;
+}
+
+}  // namespace
+
 Endpoint::Endpoint(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 std::unique_ptr<Endpoint> Endpoint::open(const std::map<std::string, std::string>& given,
@@ -157,9 +183,6 @@ std::unique_ptr<Endpoint> Endpoint::open(const std::map<std::string, std::string
     return nullptr;
   }
   auto impl = std::make_unique<Impl>(*settings);
-  const auto address = settings->addresses.empty()
-                           ? std::nullopt
-                           : net::FabricAddress::parse(settings->addresses.front());
   if (!settings->trace.empty()) {
     impl->trace_file = fep::TraceFile::open(settings->trace, impl->trace, error);
     if (impl->trace_file == nullptr) return nullptr;
@@ -168,12 +191,7 @@ std::unique_ptr<Endpoint> Endpoint::open(const std::map<std::string, std::string
     impl->path_log = fep::PathLog::open(settings->path_log, error);
     if (impl->path_log == nullptr) return nullptr;
   }
-  impl->port = ports::open_port(
-      {.request = settings->port_request(settings->ports.front(),
-                                         address.value_or(net::FabricAddress{}), impl->rng),
-       .impair = settings->impair,
-       .pcap = settings->pcap},
-      impl->trace, error);
+  impl->port = open_first(*settings, impl->rng, impl->trace, error);
   if (impl->port == nullptr) return nullptr;
   const auto config = settings->fep_config(impl->port->facts());
   if (!config) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "fep/settings/port_entries.h"
 #include "lib/net/port_name.h"
 #include "lib/net/shared_ports.h"
 
@@ -157,23 +158,13 @@ void add_shared(const fep::Settings& settings, std::vector<PortChoice>& out) {
     }
 }
 
-/// Entry i of FI_UET_PORT belongs to entry i of FI_UET_ADDR; a single entry serves for all. Entries
-/// that cannot be used are left out; `why` collects the reasons.
+/// Entries that cannot be used are left out; `why` collects the reasons.
 std::vector<PortChoice> configured(const fep::Settings& settings,
                                    const std::vector<Interface>& interfaces, std::string& why) {
-  const auto entry = [](const std::vector<std::string>& list, std::size_t i) {
-    return list.empty() ? std::string() : with_local_rank(list.size() == 1 ? list[0] : list[i]);
-  };
-  const std::size_t ports = std::max<std::size_t>(settings.ports.size(), 1);
-  const std::size_t addresses = std::max<std::size_t>(settings.addresses.size(), 1);
-  const std::size_t count = ports == 1       ? addresses
-                            : addresses == 1 ? ports
-                                             : std::min(ports, addresses);
   std::vector<PortChoice> out;
-  for (std::size_t i = 0; i < count; ++i) {
-    std::string spec = entry(settings.ports, i);
-    if (spec.empty()) spec = "udp";
-    auto choice = resolve(settings, interfaces, spec, entry(settings.addresses, i));
+  for (const fep::PortEntry& entry : fep::port_entries(settings)) {
+    auto choice =
+        resolve(settings, interfaces, with_local_rank(entry.spec), with_local_rank(entry.address));
     if (choice) {
       out.push_back(std::move(choice).value());
     } else if (why.find(choice.error()) == std::string::npos) {

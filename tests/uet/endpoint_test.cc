@@ -56,6 +56,23 @@ TEST(Endpoint, open__says_what_is_wrong) {
   EXPECT_NE(error.find("PATHS"), std::string::npos);
 }
 
+TEST(Endpoint, open__takes_the_first_of_a_list_that_is_free) {
+  const std::map<std::string, std::string> settings = {
+      {"port", "udp"}, {"addr", "127.0.77.%r|127.0.77.5|127.0.77.6"}};
+  std::string error;
+  std::vector<std::unique_ptr<Endpoint>> all;
+  for (const char* address : {"127.0.77.5", "127.0.77.6"}) {
+    all.push_back(Endpoint::open(settings, error));
+    ASSERT_NE(all.back(), nullptr) << error;
+    EXPECT_NE(all.back()->address_text().find(std::string("//") + address + "/"), std::string::npos)
+        << all.back()->address_text();
+  }
+  EXPECT_EQ(Endpoint::open(settings, error), nullptr);
+  for (const char* part :
+       {"127.0.77.%r", "UDP port 4793 of 127.0.77.5", "UDP port 4793 of 127.0.77.6"})
+    EXPECT_NE(error.find(part), std::string::npos) << error;
+}
+
 TEST_F(EndpointTest, messages__arrive_with_their_tag) {
   const std::string text = "hello, fabric";
   char buffer[64] = {};
