@@ -150,8 +150,8 @@ void add_shared(const fep::Settings& settings, std::vector<PortChoice>& out) {
   const std::vector<PortChoice> first = out;
   for (std::uint16_t i = 0; i < net::kSharedPorts; ++i)
     for (const PortChoice& choice : first) {
-      const bool is_shareable = is_udp(choice.spec) && net::planes_of(choice.spec).size() == 1 &&
-                                choice.address.is_v4() && !is_loopback(choice.address);
+      const bool is_shareable =
+          choice.is_one_udp_port() && choice.address.is_v4() && !is_loopback(choice.address);
       if (!is_shareable) continue;
       out.push_back(choice);
       out.back().address = choice.address.with_udp_port(net::kFirstSharedPort + i);
@@ -193,6 +193,10 @@ std::vector<PortChoice> unconfigured(const fep::Settings& settings,
 }
 
 }  // namespace
+
+bool PortChoice::is_one_udp_port() const {
+  return is_udp(spec) && net::planes_of(spec).size() == 1;
+}
 
 bool is_configured(const fep::Settings& settings) {
   const bool plain_udp = settings.ports.size() == 1 && is_udp(settings.ports[0]) &&

@@ -18,6 +18,8 @@ struct PortChoice {
   Interface facts;     ///< what fi_info shows about the device
 
   std::string domain_name() const { return "uet_" + device; }
+  /// One UDP port of the kernel's: not DPDK, not several planes.
+  bool is_one_udp_port() const;
 };
 
 struct Candidates {

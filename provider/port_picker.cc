@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "lib/net/port_name.h"
 #include "lib/udp/udp_sockets.h"
 #include "provider/provider.h"
 
@@ -19,10 +18,9 @@ void add_refusal(std::string& why, const PortChoice& choice, pid_t holder) {
 /// Whether a program that knows nothing of our locks has the UDP port: an endpoint of another make, or one of ours that has another /tmp, as
 /// in a container with the network of its host.
 bool is_held_by_stranger(const PortChoice& choice, const fep::Settings& settings) {
-  const auto planes = net::planes_of(choice.spec);
-  if (planes.size() != 1 || !net::is_udp_port(planes[0])) return false;
   const auto usual = static_cast<std::uint16_t>(settings.udp_port);
-  return udp::is_port_taken(choice.address.host(), choice.address.udp_port_or(usual));
+  return choice.is_one_udp_port() &&
+         udp::is_port_taken(choice.address.host(), choice.address.udp_port_or(usual));
 }
 
 /// Nothing is left: what kept others away, and what helps where that is processes.

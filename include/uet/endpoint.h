@@ -49,9 +49,11 @@ struct Window {
 
 class UET_API Endpoint {
  public:
-  /// Keys and values as in uet.toml(5): {"port", "udp"}, {"addr", "127.0.0.2"}. Settings that are
-  /// not given come from the environment (FI_UET_*) and then from the defaults. Null, and a
-  /// sentence in `error`, when the endpoint cannot be opened.
+  /// Keys and values as in uet.toml(5): {"port", "udp"}, {"addr", "127.0.0.2"}. Of several ports or
+  /// addresses (a|b) it takes the first that can be opened; without an address a kernel UDP port has
+  /// that of the host, which processes without keys share. Settings that are not given come from the
+  /// environment (FI_UET_*) and then from the defaults. Null, and a sentence in `error`, when the
+  /// endpoint cannot be opened.
   static std::unique_ptr<Endpoint> open(const std::map<std::string, std::string>& settings,
                                         std::string& error);
   /// Tells peers goodbye; operations that are not complete are dropped without completion.

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <map>
 
+#include "fep/settings/port_entries.h"
 #include "fep/settings/profiles.h"
 #include "keys/reload_signal.h"
 #include "tests/pds/software_profile.h"
@@ -244,6 +245,20 @@ TEST(Settings, fep_config__a_shared_address_takes_four_bytes_of_each_packet) {
   EXPECT_THAT(s->fep_config(facts).error(), HasSubstr("FI_UET_MAX_PAYLOAD"));
   facts.ip_mtu = 4188;
   EXPECT_TRUE(s->fep_config(facts).has_value());
+}
+
+TEST(Settings, port_entries__a_single_port_or_address_serves_for_all) {
+  const auto entries = [](const char* ports, const char* addresses) {
+    std::string out;
+    for (const auto& [spec, address] : port_entries(*load({{"PORT", ports}, {"ADDR", addresses}})))
+      out += spec + "@" + address + " ";
+    return out;
+  };
+  EXPECT_EQ(entries("", ""), "udp@ ");
+  EXPECT_EQ(entries("udp:a|udp:b", ""), "udp:a@ udp:b@ ");
+  EXPECT_EQ(entries("udp:a|udp:b", "10.0.0.1"), "udp:a@10.0.0.1 udp:b@10.0.0.1 ");
+  EXPECT_EQ(entries("udp", "10.0.0.1|10.0.0.2"), "udp@10.0.0.1 udp@10.0.0.2 ");
+  EXPECT_EQ(entries("udp:a|udp:b", "10.0.0.1|10.0.0.2"), "udp:a@10.0.0.1 udp:b@10.0.0.2 ");
 }
 
 TEST(Settings, port_request__only_endpoints_without_keys_share_an_address) {
