@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "tests/base/sanitizers.h"
+
 namespace uet::test {
 
 namespace detail {
@@ -33,9 +35,10 @@ inline void step([[maybe_unused]] bool on) {
 }  // namespace detail
 
 /// Instructions that `work` executes in user space, and a few around it. One thread at a time. Nothing on processors that are not
-/// known here, or where something else (a debugger) gets the traps.
+/// known here, where something else (a debugger) gets the traps, or where a sanitizer adds instructions of its own.
 template <typename Work>
 std::optional<std::uint64_t> instructions_of(Work&& work) {
+  if (UET_SANITIZED) return std::nullopt;
   struct sigaction action {
   }, before{};
   action.sa_handler = detail::on_step;

@@ -1,10 +1,6 @@
 #include "tests/fep/interpose.h"
 
-#if defined(__has_feature)
-#define UET_HAS_FEATURE(x) __has_feature(x)
-#else
-#define UET_HAS_FEATURE(x) 0
-#endif
+#include "tests/base/sanitizers.h"
 
 namespace uet::test {
 namespace {
@@ -16,8 +12,7 @@ LibraryCalls library_calls() {
   return {allocations, large_copied_bytes};
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
-    UET_HAS_FEATURE(address_sanitizer)
+#if UET_SANITIZED
 bool can_interpose() {
   return false;
 }

@@ -138,7 +138,7 @@ class MemoryLink {
 
    private:
     friend class MemoryLink;
-    static constexpr std::size_t kPackets = 8192;
+    static constexpr std::size_t kPackets = 2048;
     static constexpr Duration kQueueTime = Duration::from_us(50);
     struct Waiting {
       Instant at;

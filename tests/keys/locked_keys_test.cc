@@ -13,17 +13,10 @@
 #include "keys/file_keys.h"
 #include "lib/base/rng.h"
 #include "lib/net/heap_packet_pool.h"
+#include "tests/base/sanitizers.h"
 #include "tests/keys/temp_folder.h"
 #include "tss/locked_memory.h"
 #include "tss/secure_domain.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define UET_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define UET_SANITIZED 1
-#endif
-#endif
 
 namespace uet::keys::test {
 namespace {
@@ -111,7 +104,7 @@ TEST(LockedMemory, is_locked_kept_from_dumps_and_gone_afterwards) {
   const auto area = area_at();
   ASSERT_TRUE(area);
   EXPECT_TRUE(area->is_kept_from_dumps);
-#ifndef UET_SANITIZED  // whose run-time libraries make mlock() do nothing
+#if !UET_SANITIZED  // whose run-time libraries make mlock() do nothing
   EXPECT_EQ(area->is_locked, tss::unlocked_allocations() == 0);
 #endif
   EXPECT_EQ(std::count(static_cast<char*>(memory), static_cast<char*>(memory) + 5000, 0), 5000);
@@ -121,7 +114,7 @@ TEST(LockedMemory, is_locked_kept_from_dumps_and_gone_afterwards) {
 
 // Covers: TSS-T57
 TEST(LockedMemory, keys_of_a_file_are_nowhere_else) {
-#ifdef UET_SANITIZED
+#if UET_SANITIZED
   GTEST_SKIP() << "sanitizers keep freed memory and copies of their own";
 #endif
   const TempFolder folder;

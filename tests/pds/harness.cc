@@ -170,7 +170,7 @@ Host::Host(int i, const PdsConfig& config, const cc::CcConfig& cc_config, std::u
            std::size_t buffers)
     : index(i),
       address(net::FabricAddress::from_v4(0x0a000001 + static_cast<std::uint32_t>(i))),
-      pool(buffers, 9000),
+      pool(buffers, 4608),
       rng(seed * 1000 + static_cast<std::uint64_t>(i)),
       trace(4096) {
   facts.address = address;

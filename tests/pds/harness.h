@@ -174,7 +174,7 @@ struct WorldOptions {
   cc::CcConfig cc;
   int hosts = 2;
   std::uint64_t seed = 1;
-  std::size_t buffers = 4096;
+  std::size_t buffers = 1024;
   std::size_t burst = 32;  ///< packets that are asked for at a time
   WorldOptions() {
     pds.pdc_idle_time = Duration{};  // tests that want idle close say so

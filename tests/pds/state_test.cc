@@ -10,6 +10,7 @@
 
 #include "pds/engine.h"
 #include "tests/base/resident_memory.h"
+#include "tests/base/sanitizers.h"
 #include "tests/pds/harness.h"
 
 namespace uet::pds {
@@ -66,7 +67,7 @@ TEST(PdcSize, idle_pdc_fits_its_budget) {
 }
 
 TEST(PdcSize, sixty_five_thousand_pdcs_fit_256_mib) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if UET_SANITIZED
   GTEST_SKIP() << "sanitizers take memory of their own";
 #endif
   const UntouchedHeap heap;

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <thread>
 
+#include "tests/base/sanitizers.h"
 #include "tests/provider/fixture.h"
 
 namespace uet::provider::testing {
@@ -163,10 +164,8 @@ void poll_until_a_signal(const std::function<void()>& poll) {
 
 // Covers: FI-8
 TEST_F(ExitTest, exit__from_a_signal_handler_that_met_a_call) {
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
+#if UET_THREAD_SANITIZER
   GTEST_SKIP() << "exit() in a signal handler is what the thread sanitizer ends a program for";
-#endif
 #endif
   for (int attempt = 0; attempt < 3; ++attempt) {
     EXPECT_EXIT((leave_everything_open(FI_PROGRESS_MANUAL),
