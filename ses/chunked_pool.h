@@ -49,6 +49,7 @@ class ChunkedPool {
     T* object = static_cast<T*>(free_);
     free_ = object->next_free;
     if (free_ == nullptr) free_tail_ = nullptr;
+    __builtin_prefetch(free_);  // it was last used long ago
     object->next_free = nullptr;
     object->is_live = true;
     ++object->serial;

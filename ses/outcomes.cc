@@ -148,7 +148,7 @@ void Outcomes::retry(Instant now, TxOp& op) {
       is_other || (op.code == ReturnCode::kBadGeneration && op.retries <= kImmediateRetries);
   core_.trace.emit(now, base::EventId::kMessageRetried, 0, {}, static_cast<std::uint64_t>(op.code),
                    op.retries);
-  if (op.lane != kUnorderedLane) {
+  if (is_ordered_lane(op.lane)) {
     if (op.code == ReturnCode::kUnsupportedOp && !refuses_rendezvous) queues_.note_way_refused(op);
     queues_.recover(now, op, at_once);
   } else if (at_once) {
@@ -185,6 +185,7 @@ void Outcomes::leave_carrier(Instant now, TxOp& op, bool pdc_is_gone) {
     waiting_questions_ -= op.awaits_delivery ? 1 : 0;
   }
   op.waits_for_target = false;
+  queues_.end_asking(op, op.asked);
   --lane_of(op).carried;
 }
 

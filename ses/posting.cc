@@ -142,7 +142,7 @@ PostResult<Posted> Posting::rma(Instant now, Endpoint& endpoint, const RmaReques
   op.mkey_match = request.key;
   op.returns_data = request.read;
   op.buffer_offset = request.remote_offset;
-  op.lane = endpoint.config.rma_ordered ? kOrderedLane : kUnorderedLane;
+  op.lane = endpoint.config.rma_ordered ? kOrderedLane : request.read ? kReadLane : kUnorderedLane;
   op.mode = idempotent                    ? pds::Mode::kRudi
             : endpoint.config.rma_ordered ? pds::Mode::kRod
                                           : pds::Mode::kRud;
@@ -276,7 +276,7 @@ bool Posting::fetch(Instant now, Fetch& fetch, const FetchRequest& request) {
   op->mkey_match = request.key;
   op->buffer_offset = request.remote_offset;
   op->returns_data = is_read;
-  op->lane = kUnorderedLane;
+  op->lane = is_read ? kReadLane : kUnorderedLane;
   op->mode = pds::Mode::kRud;
   fetch.operation = ref_of(*op);
   enqueue(now, *op);

@@ -80,13 +80,17 @@ pds::Answer Receiver::dispatch(RequestContext& c) {
     return packet.mode == pds::Mode::kUud ? answer_nothing()
                                           : answer_error({}, ReturnCode::kOpViolation, 0, true);
   }
-  if (packet.mode == pds::Mode::kUud) return on_datagram(c);
-  c.key = {packet.source, packet.handle.pdc, c.request.message_id};
+  return packet.mode == pds::Mode::kUud ? on_datagram(c) : answer(c);
+}
+
+/// Every answer is built where it is read: what was just written one field at a time is slow to copy.
+pds::Answer Receiver::answer(RequestContext& c) {
+  c.key = {c.packet.source, c.packet.handle.pdc, c.request.message_id};
   pds::Answer answer = check_form(c);
   if (c.failure != ReturnCode::kOk) [[unlikely]]
     answer = failures_.answer(c);
   // [SES 11.2] RUDI keeps no state, so none of its answers is kept.
-  if (packet.mode == pds::Mode::kRudi) answer.guaranteed = false;
+  if (c.packet.mode == pds::Mode::kRudi) answer.guaranteed = false;
   return answer;
 }
 

@@ -2,7 +2,11 @@
 
 namespace uet::ses {
 
-pds::SesResponse make_response(const ResponseFields& f) {
+namespace {
+
+/// Writes a plain response where it will be read. Not through a local one: a copy of bytes that were written one field at a
+/// time waits until those are in the cache, which took a target of small packets a tenth of its time.
+void write_response(const ResponseFields& f, pds::SesResponse& out) {
   wire::SesResponse h;
   h.list = f.list;
   h.opcode = f.opcode;
@@ -11,19 +15,24 @@ pds::SesResponse make_response(const ResponseFields& f) {
   h.ri_generation = f.ri_generation;
   h.job_id = f.job_id;
   h.modified_length = f.modified_length;
-  pds::SesResponse out;
   out.next_hdr = static_cast<std::uint8_t>(wire::NextHdr::kResponse);
   out.header_bytes = wire::SesResponse::kSize;
   wire::emit(h, out.header.data());
-  return out;
 }
 
-pds::Answer answer_with(const pds::SesResponse& response, bool guaranteed) {
+pds::Answer answer_of(const ResponseFields& fields, bool guaranteed) {
   pds::Answer answer;
-  answer.kind = pds::Answer::Kind::kRespond;
   answer.guaranteed = guaranteed;
-  answer.response = response;
+  write_response(fields, answer.response);
   return answer;
+}
+
+}  // namespace
+
+pds::SesResponse make_response(const ResponseFields& f) {
+  pds::SesResponse out;
+  write_response(f, out);
+  return out;
 }
 
 pds::Answer answer_refuse() {
@@ -39,30 +48,30 @@ pds::Answer answer_nothing() {
 }
 
 pds::Answer answer_default(const RequestView& r) {
-  return answer_with(make_response({.message_id = r.message_id,
-                                    .ri_generation = r.ri_generation,
-                                    .job_id = r.job_id,
-                                    .modified_length = r.request_length}),
-                     false);
+  return answer_of({.message_id = r.message_id,
+                    .ri_generation = r.ri_generation,
+                    .job_id = r.job_id,
+                    .modified_length = r.request_length},
+                   false);
 }
 
 pds::Answer answer_pending(const RequestView& r) {
-  return answer_with(make_response({.opcode = ResponseOpcode::kNoResponse,
-                                    .message_id = r.message_id,
-                                    .ri_generation = r.ri_generation,
-                                    .job_id = r.job_id,
-                                    .modified_length = r.request_length}),
-                     false);
+  return answer_of({.opcode = ResponseOpcode::kNoResponse,
+                    .message_id = r.message_id,
+                    .ri_generation = r.ri_generation,
+                    .job_id = r.job_id,
+                    .modified_length = r.request_length},
+                   false);
 }
 
 pds::Answer answer_ok(const RequestView& r, ResponseList list, std::uint32_t modified_length) {
-  return answer_with(make_response({.opcode = ResponseOpcode::kResponse,
-                                    .list = list,
-                                    .message_id = r.message_id,
-                                    .ri_generation = r.ri_generation,
-                                    .job_id = r.job_id,
-                                    .modified_length = modified_length}),
-                     true);
+  return answer_of({.opcode = ResponseOpcode::kResponse,
+                    .list = list,
+                    .message_id = r.message_id,
+                    .ri_generation = r.ri_generation,
+                    .job_id = r.job_id,
+                    .modified_length = modified_length},
+                   true);
 }
 
 pds::Answer answer_unwanted(const RequestView& r) {
@@ -71,25 +80,24 @@ pds::Answer answer_unwanted(const RequestView& r) {
 }
 
 pds::Answer answer_await(const RequestView& r, bool waits, std::uint32_t process) {
-  return answer_with(
-      make_response({.opcode = ResponseOpcode::kResponse,
-                     .code = waits ? ReturnCode::kOk : ReturnCode::kNoMatch,
-                     .list = waits ? ResponseList::kOverflow : ResponseList::kExpected,
-                     .message_id = r.message_id,
-                     .ri_generation = r.ri_generation,
-                     .job_id = r.job_id,
-                     .modified_length = process}),
-      true);
+  return answer_of({.opcode = ResponseOpcode::kResponse,
+                    .code = waits ? ReturnCode::kOk : ReturnCode::kNoMatch,
+                    .list = waits ? ResponseList::kOverflow : ResponseList::kExpected,
+                    .message_id = r.message_id,
+                    .ri_generation = r.ri_generation,
+                    .job_id = r.job_id,
+                    .modified_length = process},
+                   true);
 }
 
 pds::Answer answer_error(const RequestView& r, ReturnCode code, std::uint8_t ri_generation,
                          bool guaranteed) {
-  return answer_with(make_response({.opcode = ResponseOpcode::kResponse,
-                                    .code = code,
-                                    .message_id = r.message_id,
-                                    .ri_generation = ri_generation,
-                                    .job_id = r.job_id}),
-                     guaranteed);
+  return answer_of({.opcode = ResponseOpcode::kResponse,
+                    .code = code,
+                    .message_id = r.message_id,
+                    .ri_generation = ri_generation,
+                    .job_id = r.job_id},
+                   guaranteed);
 }
 
 bool parse_response(std::uint8_t next_hdr, std::span<const std::uint8_t> bytes, ResponseView& out) {

@@ -23,7 +23,6 @@ struct ResponseFields {
 
 pds::SesResponse make_response(const ResponseFields& fields);
 
-pds::Answer answer_with(const pds::SesResponse& response, bool guaranteed);
 /// No room now; packet delivery tells the source to send it again later.
 pds::Answer answer_refuse();
 pds::Answer answer_nothing();

@@ -172,15 +172,21 @@ pds::Answer RmaTarget::proceed_read(RequestContext& c, RxMessage& m) {
     messages_.count(m, r);
     return failed(c, ReturnCode::kCancelled, &m);
   }
-  const std::uint64_t at = m.start + r.message_offset;
   ReadProgress* progress = returns_.find_read(m.progress);
-  const bool in_ack = data_fits_ack(c, *region);
-  if (!in_ack && progress == nullptr) {  // what went back before could not be delivered
+  if (!data_fits_ack(c, *region) && progress == nullptr) {
+    // What went back before could not be delivered.
     messages_.count(m, r);
     return failed(c, ReturnCode::kCancelled, &m);
   }
-  pds::Answer answer =
-      in_ack ? answer_with_data(c, *region, at) : returns_.return_data(c, *region, at, *progress);
+  return return_part(c, m, *region, progress);
+}
+
+pds::Answer RmaTarget::return_part(RequestContext& c, RxMessage& m, const MemoryRegion& region,
+                                   ReadProgress* progress) {
+  const RequestView& r = c.request;
+  const std::uint64_t at = m.start + r.message_offset;
+  pds::Answer answer = data_fits_ack(c, region) ? answer_with_data(c, region, at)
+                                                : returns_.return_data(c, region, at, *progress);
   if (answer.kind == pds::Answer::Kind::kRefuse) return answer;  // it will come again
   messages_.count(m, r);
   if (!m.is_complete()) return answer;
@@ -188,7 +194,7 @@ pds::Answer RmaTarget::proceed_read(RequestContext& c, RxMessage& m) {
   if (progress != nullptr) {
     returns_.end_requests(c.now, *progress);
   } else {
-    returns_.complete(c.now, c.endpoint->id, c.source(), region->key, r.request_length);
+    returns_.complete(c.now, c.endpoint->id, c.source(), region.key, r.request_length);
   }
   return answer;
 }

@@ -39,6 +39,8 @@ class RmaTarget {
  private:
   pds::Answer complete_write(RequestContext& c, const MemoryRegion& region, bool has_data,
                              std::uint64_t header_data);
+  pds::Answer return_part(RequestContext& c, RxMessage& m, const MemoryRegion& region,
+                          ReadProgress* progress);
   bool data_fits_ack(const RequestContext& c, const MemoryRegion& region) const;
   bool is_too_long_for_one_packet(const RequestContext& c) const;
   pds::Answer answer_with_data(RequestContext& c, const MemoryRegion& region, std::uint64_t at);

@@ -60,6 +60,7 @@ Flow* SendQueues::flow_for(Endpoint& endpoint, Peer& peer) {
   flow->next_sequence = 0;
   flow->waiting_fences = 0;
   flow->has_patient = false;
+  flow->asked = flow->asked_piece = 0;
   flow->wait = FlowWait::kNone;
   for (Lane& lane : flow->lanes) {
     lane.carried = 0;
@@ -209,7 +210,7 @@ bool SendQueues::hand_over(Instant now, Flow& flow) {
           hurry(now, flow);
           break;
         }
-        if (waits_for_number(op)) break;
+        if (waits_for_number(op) || has_asked_enough(op)) break;
         if (!submit(now, op)) {
           is_blocked = true;
           break;
@@ -229,10 +230,28 @@ bool SendQueues::hand_over(Instant now, Flow& flow) {
 /// [SES 2.5] The target's generation changed while older messages are out: those will be refused, and this one would be
 /// taken before them. So it would where it goes another way than they did, and behind a rendezvous that the target does not know.
 bool SendQueues::must_drain(const Lane& lane, const TxOp& op) {
-  if (op.lane == kUnorderedLane || op.is_rma() || lane.carried == 0) return false;
+  if (!is_ordered_lane(op.lane) || op.is_rma() || lane.carried == 0) return false;
   if (lane.is_sprayed != op.wants_spray() || lane.must_empty) return true;
   const auto space = static_cast<std::size_t>(op.space());
   return lane.generation[space] != op.peer->generation[space];
+}
+
+/// A target has a record for each packet that it was asked for, and sends a part of them at a time: what is asked for long before
+/// only pushes those records, and ours, out of the caches. READs of one packet leave no more than the others do.
+bool SendQueues::has_asked_enough(const TxOp& op) const {
+  const Flow& flow = *op.flow;
+  return op.lane == kReadLane &&
+         flow.asked > std::uint64_t{core_.config.asked_packets} * flow.asked_piece;
+}
+
+void SendQueues::end_asking(TxOp& op, std::uint64_t bytes) {
+  if (op.asked == 0) return;
+  Flow& flow = *op.flow;
+  const std::uint64_t ended = std::min(op.asked, bytes);
+  op.asked -= ended;
+  flow.asked -= ended;
+  const auto& waiting = flow.lanes[kReadLane].pending;
+  if (!waiting.empty() && !has_asked_enough(waiting.front())) defer(flow);
 }
 
 /// [SES 17] A fence holds its operation until everything before it is complete, and everything
@@ -251,7 +270,7 @@ bool SendQueues::may_start(const Flow& flow, const TxOp& op) const {
 /// they are it is: these may be refused, and a gate that was closed for one of them opens for a rendezvous that looks like it.
 void SendQueues::prefer_rendezvous(TxOp& op) {
   const Lane& lane = lane_of(op);
-  const bool may_pass = op.lane == kUnorderedLane || lane.carried == 0 || !lane.carries_plain;
+  const bool may_pass = !is_ordered_lane(op.lane) || lane.carried == 0 || !lane.carries_plain;
   if (op.length > kSmallestPayload && !op.is_rendezvous && !op.awaits_delivery && may_pass)
     (void)sources_.begin(op, 0);
 }
@@ -322,6 +341,11 @@ void SendQueues::begin_attempt(Lane& lane, TxOp& op, bool is_numbered) {
     op.stream().join(op, stream_names_);
   else if (op.is_sequenced)
     leave_stream(op, false);
+  if (op.lane == kReadLane) {
+    op.asked = op.length;
+    op.flow->asked += op.length;
+    op.flow->asked_piece = op.piece;
+  }
   op.state = OpState::kCarried;
   op.emitted = op.answered = op.error_segment = 0;
   op.semantic = Semantic::kNone;

@@ -41,6 +41,8 @@ class SendQueues {
   void take_out(TxOp& op);
   /// The target has its number, or will never wait for it.
   void leave_stream(TxOp& op, bool is_taken);
+  /// So much of what a READ asked for has come, or will not. Others may be able to ask now.
+  void end_asking(TxOp& op, std::uint64_t bytes);
   /// The operation is over; it is in its flow and in no lane.
   void leave(TxOp& op);
   /// An attempt of the lane is over. The last one that was out lets the lane go on.
@@ -63,6 +65,7 @@ class SendQueues {
 
  private:
   bool may_start(const Flow& flow, const TxOp& op) const;
+  bool has_asked_enough(const TxOp& op) const;
   static bool must_drain(const Lane& lane, const TxOp& op);
   bool is_patient(const Flow& flow, const TxOp& op) const;
   void prefer_rendezvous(TxOp& op);

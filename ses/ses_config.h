@@ -29,6 +29,8 @@ struct SesConfig {
       8192;  ///< peers that hold anything of what follows, or were refused lately
   std::uint32_t max_read_returns =
       32768;  ///< packets of read data waiting to leave or to be acknowledged
+  std::uint32_t asked_packets =
+      2048;  ///< packets of read data that READs to one peer ask for before more READs wait
   std::uint32_t max_returns_carried =
       4032;  ///< of those, packets that the carrier has at a time; no more than it takes
   std::uint64_t read_copy_bytes = 16ull << 20;  ///< copies of read data of ordered reads

@@ -100,8 +100,13 @@ pds::Answer Transmitter::on_return_data(Instant now, const pds::RxRequest& reque
     return ResponseReader::refuse(response);
   }
   if (responses_.is_too_far(*op, response)) return answer_refuse();
-  const pds::Answer answer = responses_.take_data(*op, response);
-  outcomes_.advance(now, *op);
+  return take_data(now, *op, response);
+}
+
+pds::Answer Transmitter::take_data(Instant now, TxOp& op, const ResponseView& response) {
+  const pds::Answer answer = responses_.take_data(op, response);
+  queues_.end_asking(op, response.data.size());
+  outcomes_.advance(now, op);
   return answer;
 }
 

@@ -47,6 +47,7 @@ class Transmitter final : private Fetcher, private RegionReads, private Restarts
   void give_up(Instant now, Fetch& fetch) override;
   ReturnCode on_restart(Instant now, const Endpoint& endpoint, const net::FabricAddress& source,
                         const RequestView& request) override;
+  pds::Answer take_data(Instant now, TxOp& op, const ResponseView& response);
 
   Core& core_;
   RendezvousSources sources_;

@@ -117,7 +117,8 @@ struct TxOp : Pooled {
   Semantic semantic = Semantic::kNone;
   ReturnCode code = ReturnCode::kOk;
   bool bad_response = false;
-  Coverage returned;  ///< read data that arrived
+  Coverage returned;        ///< read data that arrived
+  std::uint64_t asked = 0;  ///< bytes of it that its flow counts as still to come
   pds::PdcRef pdc;
   bool truncate_wanted = false;
   bool waits_for_target = false;  ///< every packet is answered, and the target still owes something
@@ -227,8 +228,12 @@ enum LaneIndex : std::uint8_t {
   kOrderedLane = 0,
   kOrderedTaggedLane = 1,
   kUnorderedLane = 2,
-  kLanes = 3
+  kReadLane = 3,  ///< unordered too: READs wait for each other, nothing else for them
+  kLanes = 4
 };
+constexpr bool is_ordered_lane(std::uint8_t lane) {
+  return lane < kUnorderedLane;
+}
 
 /// Why a flow is in one of the lists of SendQueues.
 enum class FlowWait : std::uint8_t {
@@ -247,7 +252,9 @@ struct Flow : Pooled {
   std::uint32_t rod_context = 0;
   std::uint64_t next_sequence = 0;
   std::uint32_t waiting_fences = 0;
-  bool has_patient = false;  ///< some that was handed over may be acknowledged later
+  bool has_patient = false;       ///< some that was handed over may be acknowledged later
+  std::uint64_t asked = 0;        ///< bytes that READs of the lane asked for and that have not come
+  std::uint32_t asked_piece = 0;  ///< of them in each packet
   OpList<&TxOp::flow_hook> operations;
   std::array<Lane, kLanes> lanes;
 };

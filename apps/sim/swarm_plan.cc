@@ -134,7 +134,10 @@ void Planner::choose_endpoint() {
     p.max_pdc = 128;
   }
   if (p.forced_start_psn != 0) plan_.troubles.push_back({Trouble::kPsnWrap, 0, {}, {}});
-  if (p.local_mp_range == 128) plan_.troubles.push_back({Trouble::kTinyWindow, 0, {}, {}});
+  if (p.local_mp_range == 128) {
+    plan_.troubles.push_back({Trouble::kTinyWindow, 0, {}, {}});
+    plan_.fep.ses.asked_packets = 2;
+  }
   for (HostId h = 0; h < f.hosts; ++h) {
     plan_.ordered.push_back(rng_.chance(0.4));
     plan_.pool_packets.push_back(rng_.chance(0.15) ? 96 : 2048);
@@ -525,7 +528,10 @@ void apply(const SwarmMask& mask, SwarmPlan& plan) {
     if (!mask.without.contains(std::string(name_of(t.kind)))) return false;
     const fep::FepConfig usual;
     if (t.kind == Trouble::kPsnWrap) plan.fep.pds.forced_start_psn = 0;
-    if (t.kind == Trouble::kTinyWindow) plan.fep.pds.local_mp_range = usual.pds.local_mp_range;
+    if (t.kind == Trouble::kTinyWindow) {
+      plan.fep.pds.local_mp_range = usual.pds.local_mp_range;
+      plan.fep.ses.asked_packets = usual.ses.asked_packets;
+    }
     if (t.kind == Trouble::kTinyTables) {
       plan.fep.pds.max_pdc = 128;
       plan.fep.pds.max_messages = usual.pds.max_messages;

@@ -19,6 +19,7 @@ SesConfig tight() {
   c.overflow_bytes = 40 * kM;
   c.overflow_msgs = 8;
   c.max_read_returns = 8;
+  c.asked_packets = 3;
   c.retry_backoff_min = Duration::from_us(50);
   c.retry_backoff_max = Duration::from_ms(2);
   return c;

@@ -506,5 +506,39 @@ TEST_F(OrderedReadTest, rod__read_sees_memory_as_it_was_when_it_arrived) {
   EXPECT_EQ(memory, Bytes(2 * kM, 2));
 }
 
+SesConfig with_few_asked() {
+  SesConfig c;
+  c.asked_packets = 3;
+  return c;
+}
+struct AskingTest : PairTest {
+  AskingTest() : PairTest(with_few_asked()) {}
+};
+
+// What a target keeps for a reader is bounded by what the reader asks for ahead, however much it wants.
+TEST_F(AskingTest, reads__go_on_as_data_comes) {
+  open();
+  constexpr std::size_t kReads = 20, kBytes = 4 * kM;
+  Bytes memory = pattern(kReads * kBytes);
+  const std::uint64_t key = expose(memory);
+  std::vector<Bytes> parts(kReads, Bytes(kBytes));
+  for (std::size_t n = 0; n < kReads; ++n) rma(true, parts[n], key, n * kBytes, n);
+  std::size_t most = 0;
+  for (bool moves = true; moves;) {
+    fabric.cut_all();
+    moves = fabric.deliver(0) || fabric.reply(0);
+    most = std::max<std::size_t>(most, sb().gauges().returns_open);
+  }
+  fabric.run();
+  EXPECT_GT(most, 3u);
+  EXPECT_LE(most, 3u + 4u);
+  ASSERT_EQ(at_a.all.size(), kReads);
+  for (const Completion& completion : at_a.all) {
+    const auto n = static_cast<std::size_t>(completion.context);
+    EXPECT_EQ(completion.code, ReturnCode::kOk);
+    EXPECT_TRUE(std::equal(parts[n].begin(), parts[n].end(), memory.begin() + n * kBytes)) << n;
+  }
+}
+
 }  // namespace
 }  // namespace uet::ses::testing

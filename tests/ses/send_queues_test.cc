@@ -76,6 +76,55 @@ struct DeferrableQueuesTest : SendQueuesTest {
   DeferrableQueuesTest() : SendQueuesTest(with_deferrable_sends()) {}
 };
 
+SesConfig with_few_asked() {
+  SesConfig c;
+  c.asked_packets = 2;
+  return c;
+}
+struct AskingQueuesTest : SendQueuesTest {
+  AskingQueuesTest() : SendQueuesTest(with_few_asked()) {}
+};
+
+TEST_F(AskingQueuesTest, pump__reads_wait_for_what_was_asked_for_and_nothing_else_does) {
+  TxOp& a = read(2 * kMtu);
+  const TxOp& b = read(kMtu);
+  const TxOp& c = read(64);
+  EXPECT_EQ(b.state, OpState::kCarried);  // no more than that had been asked for
+  EXPECT_EQ(c.state, OpState::kPending);
+  EXPECT_EQ(send(64).state, OpState::kCarried);
+  EXPECT_EQ(write(64).state, OpState::kCarried);
+  EXPECT_TRUE(queues.next_deadline().is_never());
+  queues.end_asking(a, kMtu);
+  EXPECT_EQ(queues.next_deadline(), Instant());  // at once
+  queues.pump_deferred(now);
+  EXPECT_EQ(c.state, OpState::kCarried);
+}
+
+TEST_F(AskingQueuesTest, end_asking__counts_no_more_than_was_asked_for) {
+  TxOp& a = read(3 * kMtu);
+  TxOp& b = read(3 * kMtu);
+  queues.end_asking(a, 5 * kMtu);
+  queues.end_asking(a, 5 * kMtu);
+  queues.pump_deferred(now);
+  EXPECT_EQ(b.state, OpState::kCarried);
+  EXPECT_EQ(read(64).state, OpState::kPending);
+  queues.end_asking(b, b.asked);  // it is over, whatever came
+  queues.pump_deferred(now);
+  EXPECT_EQ(carrier.taken.size(), 3u);
+}
+
+TEST_F(AskingQueuesTest, pump__small_reads_are_many) {
+  for (std::uint32_t n = 0; n < 2 * kMtu / 8 + 1; ++n) EXPECT_EQ(read(8).state, OpState::kCarried);
+  EXPECT_EQ(read(8).state, OpState::kPending);
+}
+
+TEST_F(AskingQueuesTest, pump__another_peer_is_asked_on_its_own) {
+  read(3 * kMtu);
+  EXPECT_EQ(read(64).state, OpState::kPending);
+  peer = add_peer(3, 0);
+  EXPECT_EQ(read(64).state, OpState::kCarried);
+}
+
 TEST_F(SendQueuesTest, enqueue__goes_at_once_and_waits_where_there_is_no_room) {
   carrier.room = 1;
   const TxOp& a = send(64);
