@@ -506,13 +506,13 @@ TEST_F(OrderedReadTest, rod__read_sees_memory_as_it_was_when_it_arrived) {
   EXPECT_EQ(memory, Bytes(2 * kM, 2));
 }
 
-SesConfig with_few_asked() {
+SesConfig that_asks_for_three() {
   SesConfig c;
   c.asked_packets = 3;
   return c;
 }
 struct AskingTest : PairTest {
-  AskingTest() : PairTest(with_few_asked()) {}
+  AskingTest() : PairTest(that_asks_for_three()) {}
 };
 
 // What a target keeps for a reader is bounded by what the reader asks for ahead, however much it wants.
