@@ -61,6 +61,7 @@ Flow* SendQueues::flow_for(Endpoint& endpoint, Peer& peer) {
   flow->waiting_fences = 0;
   flow->has_patient = false;
   flow->asked = flow->asked_piece = 0;
+  flow->first_lane = 0;
   flow->wait = FlowWait::kNone;
   for (Lane& lane : flow->lanes) {
     lane.carried = 0;
@@ -196,11 +197,13 @@ bool SendQueues::hand_over(Instant now, Flow& flow) {
     flow.wait = FlowWait::kNone;
   }
   bool is_blocked = false, did = false;
+  std::uint8_t last_served = 0;
   std::uint32_t fences;
   do {
     // A fence that starts frees what waits behind it, perhaps in a lane that was looked at before.
     fences = flow.waiting_fences;
-    for (Lane& lane : flow.lanes) {
+    for (std::uint8_t n = 0; n < kLanes; ++n) {
+      Lane& lane = flow.lanes[(flow.first_lane + n) % kLanes];
       while (lane.state == Lane::State::kOpen && !lane.pending.empty() &&
              may_start(flow, lane.pending.front())) {
         TxOp& op = lane.pending.front();
@@ -216,11 +219,13 @@ bool SendQueues::hand_over(Instant now, Flow& flow) {
           break;
         }
         did = true;
+        last_served = op.lane;
       }
     }
   } while (!is_blocked && flow.waiting_fences != fences);
   if (flow.waiting_fences > 0) hurry(now, flow);
   if (is_blocked) {
+    if (did) flow.first_lane = (last_served + 1) % kLanes;  // lanes take turns where room is short
     flow.wait = FlowWait::kRoom;
     blocked_.push_back(flow);
   }

@@ -257,6 +257,7 @@ struct Flow : Pooled {
   std::uint32_t asked_piece = 0;  ///< of them in each packet
   OpList<&TxOp::flow_hook> operations;
   std::array<Lane, kLanes> lanes;
+  std::uint8_t first_lane = 0;  ///< whose turn it is
 };
 
 inline Lane& lane_of(TxOp& op) {

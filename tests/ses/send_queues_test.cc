@@ -173,6 +173,19 @@ TEST_F(SendQueuesTest, on_resume__flows_take_turns_where_room_comes_one_by_one) 
   EXPECT_EQ(went(), (Order{a.pool_index, b.pool_index, a2.pool_index, b2.pool_index}));
 }
 
+TEST_F(SendQueuesTest, on_resume__writes_and_reads_take_turns_where_room_comes_one_by_one) {
+  carrier.room = 0;
+  const TxOp& w = write(64);
+  const TxOp& w2 = write(64);
+  const TxOp& r = read(64);
+  const TxOp& r2 = read(64);
+  while (carrier.room < 4) {
+    ++carrier.room;
+    queues.on_resume(now);
+  }
+  EXPECT_EQ(went(), (Order{w.pool_index, r.pool_index, w2.pool_index, r2.pool_index}));
+}
+
 TEST_F(SendQueuesTest, pump__a_fence_holds_itself_and_what_is_behind_it) {
   TxOp& a = send(64);
   const TxOp& fenced = send(64, 0, true);
