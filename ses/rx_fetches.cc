@@ -86,7 +86,8 @@ bool Fetches::begin(Instant now, Unexpected& u) {
   fetch->is_answered = false;
   fetch->done = u.rest.eager;
   fetch->placed = fetch->seen = 0;
-  fetch->active_at_ns = clock_.ns();
+  // What waits behind it waits for this one from now on, no longer for those of other sources.
+  fetch->active_at_ns = fetch->sender->fetched_at_ns = clock_.ns();
   if (!go_on(now, *fetch)) {
     pool_.release(fetch);
     return false;

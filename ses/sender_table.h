@@ -39,7 +39,7 @@ struct Sender : Pooled,
   std::uint32_t fetches = 0;
   std::uint32_t deferred = 0;      ///< messages that were put off, and that no receive has taken
   bool has_served = false;         ///< a READ that it invited
-  std::int64_t fetched_at_ns = 0;  ///< when READs brought something, in loop time
+  std::int64_t fetched_at_ns = 0;  ///< when READs began or brought something, in loop time
   OverflowUse held;                ///< messages that came before their turn
   StreamList streams;              ///< last used first
 };

@@ -159,6 +159,22 @@ TEST_F(FetchesTest, take_idle__a_source_that_sends_nothing) {
   EXPECT_EQ(fetches.take_idle().message, nullptr);
 }
 
+// Sources that died had all places for as long as a source may be silent.
+TEST_F(FetchesTest, find_idle_waiting__not_when_the_turn_of_its_source_has_just_come) {
+  for (std::uint32_t n = 1; n <= 4; ++n) ask_for(n);
+  ASSERT_EQ(asked.size(), 4u);
+  Unexpected& first = ask_for(5);
+  Unexpected& second = ask_for(5);
+  wait(core.config.message_idle);
+  fetches.leave(*fetches.take_idle().message);
+  end(0, ReturnCode::kCancelled);
+  fetches.serve(now);
+  EXPECT_FALSE(first.waits_for_fetch);
+  EXPECT_EQ(fetches.find_idle_waiting(), nullptr);
+  wait(core.config.message_idle);
+  EXPECT_EQ(fetches.find_idle_waiting(), &second);
+}
+
 TEST_F(FetchesTest, find_idle_waiting__behind_others_of_its_source) {
   ask_for(1);
   ask_for(1);
