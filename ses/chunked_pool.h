@@ -14,8 +14,8 @@ namespace uet::ses {
 struct Pooled {
   std::uint32_t pool_index = 0;  ///< from 1
   std::uint32_t serial = 0;
-  bool is_live = false;
   Pooled* next_free = nullptr;
+  bool is_live = false;
 };
 
 /// Names one life of a pooled object; empty by default.

@@ -24,28 +24,30 @@ struct ReadProgress : Pooled {
 };
 
 /// What one packet of a READ asked for, on its way back: one packet, or several where the way carries less than the peer's.
-struct ReadReturn : Pooled {
+struct alignas(64) ReadReturn : Pooled {
+  bool is_carried = false;
+  bool small = false;        ///< the request had no message id
+  bool failed = false;       ///< a part was refused
+  bool is_lost = false;      ///< the bytes of an ordered read could not be had
   ListHook hook;             ///< while it waits for a place with the carrier
   Sender* sender = nullptr;  ///< whose share it comes from
-  bool is_carried = false;
   pds::RxHandle request;
   PoolRef region;
-  std::uint64_t start = 0;  ///< in the region
   std::uint32_t length = 0;
-  std::uint32_t piece = 0;  ///< of it in each packet but the last
+  std::uint64_t start = 0;  ///< in the region
+  std::uint32_t piece = 0;  ///< of `length` in each packet but the last
   std::uint32_t segments = 0;
   std::uint32_t answered = 0;
   std::uint32_t message_offset = 0;
   std::uint32_t request_length = 0;
-  std::uint16_t request_message_id = 0;
   std::uint32_t job_id = 0;
-  bool small = false;     ///< the request had no message id
-  bool failed = false;    ///< a part was refused
-  Block* copy = nullptr;  ///< ordered reads: the bytes as they were when the request arrived
-  bool is_lost = false;   ///< these could not be had
-  std::size_t copy_cost = 0;
+  std::uint32_t copy_cost = 0;
   PoolRef progress;
+  std::uint16_t request_message_id = 0;
+  Block* copy = nullptr;  ///< ordered reads: the bytes as they were when the request arrived
 };
+// Two lines of the cache: a reader has thousands under way.
+static_assert(sizeof(ReadReturn) <= 128);
 
 using ReturnList =
     boost::intrusive::list<ReadReturn,

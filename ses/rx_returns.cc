@@ -164,7 +164,7 @@ bool ReadReturns::copy(ReadReturn& r, const IovList& memory, std::uint64_t at,
   }
   r.is_lost = !memory.gather(static_cast<std::size_t>(at), copy->bytes(), length);
   r.copy = copy;
-  r.copy_cost = cost;
+  r.copy_cost = static_cast<std::uint32_t>(cost);
   r.sender->copy_bytes += cost;
   return true;
 }
