@@ -346,11 +346,9 @@ void SendQueues::begin_attempt(Lane& lane, TxOp& op, bool is_numbered) {
     op.stream().join(op, stream_names_);
   else if (op.is_sequenced)
     leave_stream(op, false);
-  if (op.lane == kReadLane) {
-    op.asked = op.length;
-    op.flow->asked += op.length;
-    op.flow->asked_piece = op.piece;
-  }
+  op.asked = op.lane == kReadLane ? op.length : 0;
+  op.flow->asked += op.asked;
+  if (op.lane == kReadLane) op.flow->asked_piece = op.piece;
   op.state = OpState::kCarried;
   op.emitted = op.answered = op.error_segment = 0;
   op.semantic = Semantic::kNone;
