@@ -80,11 +80,11 @@ pds::Answer Receiver::dispatch(RequestContext& c) {
     return packet.mode == pds::Mode::kUud ? answer_nothing()
                                           : answer_error({}, ReturnCode::kOpViolation, 0, true);
   }
-  return packet.mode == pds::Mode::kUud ? on_datagram(c) : answer(c);
+  return packet.mode == pds::Mode::kUud ? on_datagram(c) : decide(c);
 }
 
 /// Every answer is built where it is read: what was just written one field at a time is slow to copy.
-pds::Answer Receiver::answer(RequestContext& c) {
+pds::Answer Receiver::decide(RequestContext& c) {
   c.key = {c.packet.source, c.packet.handle.pdc, c.request.message_id};
   pds::Answer answer = check_form(c);
   if (c.failure != ReturnCode::kOk) [[unlikely]]

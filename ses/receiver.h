@@ -53,7 +53,7 @@ class Receiver final {
 
  private:
   pds::Answer dispatch(RequestContext& c);
-  pds::Answer answer(RequestContext& c);
+  pds::Answer decide(RequestContext& c);
   pds::Answer check_form(RequestContext& c);
   ReturnCode find_endpoint(RequestContext& c);
   pds::Answer check_atomic(RequestContext& c);

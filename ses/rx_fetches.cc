@@ -86,14 +86,15 @@ bool Fetches::begin(Instant now, Unexpected& u) {
   fetch->is_answered = false;
   fetch->done = u.rest.eager;
   fetch->placed = fetch->seen = 0;
-  // What waits behind it waits for this one from now on, no longer for those of other sources.
-  fetch->active_at_ns = fetch->sender->fetched_at_ns = clock_.ns();
+  fetch->active_at_ns = clock_.ns();
   if (!go_on(now, *fetch)) {
     pool_.release(fetch);
     return false;
   }
   u.fetch = fetch;
   end_wait(u);
+  // What waits behind it waits for this one from now on, no longer for those of other sources.
+  u.sender->fetched_at_ns = fetch->active_at_ns;
   ++u.sender->fetches;
   senders_.hold(*u.sender);
   active_.push_back(*fetch);

@@ -175,6 +175,14 @@ TEST_F(FetchesTest, find_idle_waiting__not_when_the_turn_of_its_source_has_just_
   EXPECT_EQ(fetches.find_idle_waiting(), &second);
 }
 
+TEST_F(FetchesTest, find_idle_waiting__a_turn_that_could_not_begin_is_no_sign_of_life) {
+  room = 0;
+  Unexpected& u = ask_for(1);
+  wait(core.config.message_idle);
+  fetches.serve(now);
+  EXPECT_EQ(fetches.find_idle_waiting(), &u);
+}
+
 TEST_F(FetchesTest, find_idle_waiting__behind_others_of_its_source) {
   ask_for(1);
   ask_for(1);

@@ -29,6 +29,9 @@ struct SendQueuesTest : TxPartsTest {
   }
   /// Whether the ACK of the latest one may wait.
   bool may_wait() const { return carrier.taken.back().ack_may_wait; }
+  void make_room_one_by_one(std::size_t messages) {
+    for (carrier.room = 1; carrier.room <= messages; ++carrier.room) queues.on_resume(now);
+  }
   /// It is over.
   void end(TxOp& op) {
     Flow& flow = *op.flow;
@@ -166,10 +169,7 @@ TEST_F(SendQueuesTest, on_resume__flows_take_turns_where_room_comes_one_by_one) 
   peer = add_peer(3, 0);
   const TxOp& b = send(64);
   const TxOp& b2 = send(64);
-  while (carrier.room < 4) {
-    ++carrier.room;
-    queues.on_resume(now);
-  }
+  make_room_one_by_one(4);
   EXPECT_EQ(went(), (Order{a.pool_index, b.pool_index, a2.pool_index, b2.pool_index}));
 }
 
@@ -179,10 +179,7 @@ TEST_F(SendQueuesTest, on_resume__writes_and_reads_take_turns_where_room_comes_o
   const TxOp& w2 = write(64);
   const TxOp& r = read(64);
   const TxOp& r2 = read(64);
-  while (carrier.room < 4) {
-    ++carrier.room;
-    queues.on_resume(now);
-  }
+  make_room_one_by_one(4);
   EXPECT_EQ(went(), (Order{w.pool_index, r.pool_index, w2.pool_index, r2.pool_index}));
 }
 
