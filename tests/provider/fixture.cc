@@ -138,6 +138,10 @@ PairTest::Got PairTest::wait_for(Side& side) {
   return {};
 }
 
+ssize_t PairTest::error_of(Side& side, ssize_t said) {
+  return said != 0 ? said : -wait_for(side).error.err;
+}
+
 void PairTest::expect_silence(Side& side, int ms) {
   Side& other = &side == &a ? b : a;
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);

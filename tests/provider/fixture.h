@@ -83,6 +83,9 @@ class PairTest : public ::testing::Test {
   };
   /// Turns both sides until `side` has a completion; fails the test after ten seconds.
   Got wait_for(Side& side);
+  /// The error of an operation of `side` that cannot be done: what its call `said`, or its completion where the watchdog had the
+  /// loop just then and the operation was left for it.
+  ssize_t error_of(Side& side, ssize_t said);
   /// Nothing arrives on `side` for a moment.
   void expect_silence(Side& side, int ms = 50);
   /// Turns both sides until `done` or ten seconds.

@@ -98,10 +98,12 @@ TEST_F(IdempotentTest, bad_weather__costs_only_repetition) {
 TEST_F(IdempotentTest, what_it_cannot_keep__is_refused) {
   open_with_memory();
   std::vector<std::uint8_t> bytes(8193);
-  EXPECT_EQ(post(false, bytes, safe, kIdempotent), -FI_EMSGSIZE) << "more than one packet";
+  EXPECT_EQ(error_of(a, post(false, bytes, safe, kIdempotent)), -FI_EMSGSIZE)
+      << "more than one packet";
   const std::span one(bytes.data(), 1);
-  EXPECT_EQ(post(false, one, safe, kIdempotent | FI_REMOTE_CQ_DATA), -FI_EINVAL);
-  EXPECT_EQ(post(false, one, plain, kIdempotent), -FI_EINVAL) << "its region does not allow it";
+  EXPECT_EQ(error_of(a, post(false, one, safe, kIdempotent | FI_REMOTE_CQ_DATA)), -FI_EINVAL);
+  EXPECT_EQ(error_of(a, post(false, one, plain, kIdempotent)), -FI_EINVAL)
+      << "its region does not allow it";
   EXPECT_EQ(post(false, one, safe, 0), 0) << "other writes reach the region too";
   EXPECT_FALSE(wait_for(a).failed);
   iovec iov{bytes.data(), 1};
@@ -118,7 +120,7 @@ TEST_F(IdempotentTest, what_it_cannot_keep__is_refused) {
 TEST_F(IdempotentTest, endpoint_that_promises_order__refuses) {
   open_with_memory(FI_ORDER_WAW);
   std::uint8_t byte = 1;
-  EXPECT_EQ(post(false, {&byte, 1}, safe, kIdempotent), -FI_EINVAL);
+  EXPECT_EQ(error_of(a, post(false, {&byte, 1}, safe, kIdempotent)), -FI_EINVAL);
 }
 
 // Covers: FI-65

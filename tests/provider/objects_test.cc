@@ -110,7 +110,7 @@ TEST_F(ObjectsTest, av_insert__goes_on_after_a_malformed_address) {
 TEST_F(ObjectsTest, av_remove__later_sends_are_refused) {
   open();
   EXPECT_EQ(fi_av_remove(a.av, &to_b, 1, 0), 0);
-  EXPECT_EQ(fi_send(a.ep, nullptr, 0, nullptr, to_b, nullptr), -FI_EINVAL);
+  EXPECT_EQ(error_of(a, fi_send(a.ep, nullptr, 0, nullptr, to_b, nullptr)), -FI_EINVAL);
 }
 
 // Covers: FI-26
