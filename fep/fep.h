@@ -29,7 +29,7 @@ class Security;
 struct FepConfig {
   DataProtection protection = DataProtection::kCrc;
   std::shared_ptr<Security> security;  ///< there with kTss, and only then; for one Fep
-  std::uint32_t payload_mtu = 0;  ///< 0: the largest of 1024, 2048, 4096, 8192 that fits the port
+  std::uint32_t payload_mtu = 0;       ///< 0: that of payload_mtu_for() the port
   std::uint32_t burst = 32;
   pds::PdsConfig pds;
   cc::CcConfig cc;  ///< zero rates and RTTs are derived from the port
@@ -78,7 +78,7 @@ class Fep {
 inline constexpr std::uint32_t kRequestHeaderBytes =
     wire::PdsRequest::kSize + wire::SesStandardFirst::kSize;
 
-/// The largest payload MTU whose worst-case packet fits `ip_mtu`; 1024 when none does. [WIRE 7.2]
+/// The largest payload MTU whose worst-case packet fits `ip_mtu`; 1024 when none does. [WIRE 7.2, decision 169]
 std::uint32_t payload_mtu_for(std::size_t ip_mtu);
 
 }  // namespace uet::fep

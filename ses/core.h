@@ -45,13 +45,18 @@ struct Core {
       return payload_mtu;
     return std::min(payload_mtu, ways->payload_towards(now, destination));
   }
-  /// The same to a peer: no more than its address says that its device takes. Between processes of one host there are no devices.
+  /// The same to a peer: no more than its address says that its device takes, and only what it knows. Between processes of one
+  /// host there are no devices.
   std::uint32_t payload_to(base::Instant now, const Peer& peer, std::uint64_t length) const {
     const net::FabricAddress& destination = peer.address.fabric_address;
-    const std::uint32_t carried = payload_towards(now, destination, length);
+    std::uint32_t carried = payload_towards(now, destination, length);
+    if (length <= kSmallestPayload) return carried;
     const std::uint32_t taken = said_payload(peer.address.fep_cap);
-    if (taken >= carried || length <= kSmallestPayload) return carried;
-    return ways != nullptr && ways->stays_on_host(now, destination) ? carried : taken;
+    if (taken < carried && (ways == nullptr || !ways->stays_on_host(now, destination)))
+      carried = taken;
+    return carried == kEthernetPayload && !knows_ethernet_payload(peer.address.fep_cap)
+               ? kSmallestPayload
+               : carried;
   }
 
   SesConfig config;

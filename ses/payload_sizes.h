@@ -4,36 +4,55 @@
 #include <bit>
 #include <cstdint>
 
+#include "lib/wire/ses_rules.h"
+
 namespace uet::ses {
 
 /// Bit b7 of Address::fep_cap: takes requests with the small header. [SES 2.4]
 inline constexpr std::uint16_t kTakesSmall = 0x80;
 
-/// Every way carries the packets of messages that are cut into these.
-inline constexpr std::uint32_t kSmallestPayload = 1024;
-inline constexpr std::uint32_t kLargestPayload = 8192;
+/// Every way carries the packets of messages that are cut into the smallest.
+inline constexpr std::uint32_t kSmallestPayload = wire::kPayloadMtuMin;
+inline constexpr std::uint32_t kLargestPayload = wire::kPayloadMtuMax;
+/// What fits the usual MTU of an Ethernet, 1500, and that of tunnels over it. The specification does not have it, so only peers
+/// whose address says that they take it are sent messages that are cut so. [decision 169]
+using wire::kEthernetPayload;
+inline constexpr std::uint16_t kTakesEthernetPayload = 0x800;
 
 /// Bits of Address::fep_cap, above those that the specification names: the payload of the largest packets that its device takes, 1
-/// for 1024, 2 for 2048, 3 for 4096. 0: not said, or more. [decision 162]
+/// for 1024 (or, with the bit above, for kEthernetPayload), 2 for 2048, 3 for 4096. 0: not said, or more. [decision 162]
 inline constexpr std::uint16_t kTakesPayload = 0x3000;
 inline constexpr unsigned kTakesPayloadShift = 12;
 
-/// Other sizes than the legal ones, which simulations use, are not said.
+/// Other sizes than these, which simulations use, are not said.
 constexpr std::uint16_t say_payload(std::uint32_t device_payload) {
-  if (!std::has_single_bit(device_payload) || device_payload >= kLargestPayload) return 0;
-  const int size = std::bit_width(device_payload / kSmallestPayload);
-  return static_cast<std::uint16_t>(size << kTakesPayloadShift);
+  const std::uint16_t knows = device_payload >= kEthernetPayload ? kTakesEthernetPayload : 0;
+  const std::uint32_t legal =
+      device_payload == kEthernetPayload ? kSmallestPayload : device_payload;
+  if (!std::has_single_bit(legal) || legal >= kLargestPayload) return knows;
+  const int size = std::bit_width(legal / kSmallestPayload);
+  return static_cast<std::uint16_t>(knows | size << kTakesPayloadShift);
+}
+
+constexpr bool knows_ethernet_payload(std::uint16_t fep_cap) {
+  return (fep_cap & kTakesEthernetPayload) != 0;
 }
 
 constexpr std::uint32_t said_payload(std::uint16_t fep_cap) {
   const unsigned size = (fep_cap & kTakesPayload) >> kTakesPayloadShift;
-  return size == 0 ? kLargestPayload : kSmallestPayload << (size - 1);
+  if (size == 0) return kLargestPayload;
+  if (size == 1 && knows_ethernet_payload(fep_cap)) return kEthernetPayload;
+  return kSmallestPayload << (size - 1);
 }
 
 /// `own` is the size that we were configured with: simulations use others than the legal ones.
 constexpr bool is_payload_mtu(std::uint64_t bytes, std::uint32_t own) {
-  return bytes == own ||
-         (bytes >= kSmallestPayload && bytes <= kLargestPayload && std::has_single_bit(bytes));
+  return bytes == own || wire::is_payload_mtu(bytes);
+}
+
+/// What a peer that does not say how its messages are cut is taken to cut them into: our size, where the specification has it.
+constexpr std::uint32_t assumed_payload(std::uint32_t own) {
+  return own == kEthernetPayload ? kSmallestPayload : own;
 }
 
 }  // namespace uet::ses

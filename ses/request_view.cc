@@ -74,15 +74,16 @@ void copy_standard(const H& h, RequestView& out) {
 /// what the packet carries. Bytes behind that are surplus. [WIRE 5.19]
 std::uint32_t carried_mtu(std::size_t carried, std::uint32_t own_mtu) {
   if (carried < kSmallestPayload || carried == own_mtu) return own_mtu;
+  if (carried == kEthernetPayload) return kEthernetPayload;
   return std::bit_floor(static_cast<std::uint32_t>(
       std::min<std::size_t>(carried, std::max(own_mtu, kLargestPayload))));
 }
 
 /// A READ carries nothing, so our initiators write what its first packet asks for where others have
-/// header data. Peers that leave it 0 must use our payload MTU. [decision 125]
+/// header data. Peers that leave it 0 must use our payload MTU. [decisions 125, 169]
 std::uint32_t asked_mtu(const wire::SesStandardFirst& h, std::uint32_t own_mtu) {
   const bool is_told = !h.hd && is_payload_mtu(h.header_data, own_mtu);
-  return is_told ? static_cast<std::uint32_t>(h.header_data) : own_mtu;
+  return is_told ? static_cast<std::uint32_t>(h.header_data) : assumed_payload(own_mtu);
 }
 
 /// A message of one packet may come without the mark of its end. [docs/interop.md]
@@ -228,7 +229,9 @@ bool is_well_segmented(const RequestView& r, std::uint32_t own_mtu) {
   if (end > r.carried_length) return false;
   if (!r.eom) return is_payload_mtu(r.covered, own_mtu) && r.message_offset % r.covered == 0;
   // The last packet does not tell what the others carry, but that is a multiple of one of these.
-  if (r.message_offset % kSmallestPayload != 0 && r.message_offset % own_mtu != 0) return false;
+  if (r.message_offset % kSmallestPayload != 0 && r.message_offset % kEthernetPayload != 0 &&
+      r.message_offset % own_mtu != 0)
+    return false;
   if (closes_early(r)) return true;
   return end == r.carried_length;
 }

@@ -1,6 +1,5 @@
 #include "ses/slab.h"
 
-#include <algorithm>
 #include <bit>
 #include <new>
 
@@ -9,8 +8,9 @@
 namespace uet::ses {
 
 Slab::Slab(std::size_t max_bytes, std::size_t max_block, std::size_t min_block)
-    : max_bytes_(max_bytes), max_block_(max_block) {
-  smallest_class_ = class_for(min_block);
+    : max_bytes_(max_bytes),
+      max_block_(max_block),
+      min_block_((min_block + alignof(Block) - 1) / alignof(Block) * alignof(Block)) {
   UET_CHECK(class_for(max_block) < kClasses);
 }
 
@@ -46,9 +46,8 @@ void Slab::give_back_chain(Block* first) {
 }
 
 std::size_t Slab::class_for(std::size_t length) const {
-  if (length <= kSmallest) return smallest_class_;
-  return std::max(smallest_class_,
-                  static_cast<std::size_t>(std::bit_width((length - 1) / kSmallest)));
+  if (length <= min_block_) return 0;
+  return static_cast<std::size_t>(std::bit_width((length - 1) / min_block_));
 }
 
 bool Slab::grow(std::size_t size_class) {

@@ -22,15 +22,13 @@ struct Block {
   const std::uint8_t* bytes() const { return reinterpret_cast<const std::uint8_t*>(this + 1); }
 };
 
-/// Powers of two from 64 bytes up. Users reserve before they take, so that a message which was
+/// The smallest block, twice that and so on. Users reserve before they take, so that a message which was
 /// begun can be finished. Memory is asked for in chunks as it is needed and kept; freed blocks are
 /// used again.
 class Slab {
-  static constexpr std::size_t kSmallest = 64;
-
  public:
-  /// Blocks are no smaller than for `min_block` bytes. With one size for all, no more memory is used than is reserved at a time.
-  Slab(std::size_t max_bytes, std::size_t max_block, std::size_t min_block = kSmallest);
+  /// The smallest blocks are for `min_block` bytes. With one size for all, no more memory is used than is reserved at a time.
+  Slab(std::size_t max_bytes, std::size_t max_block, std::size_t min_block = 64);
   ~Slab();
   Slab(const Slab&) = delete;
   Slab& operator=(const Slab&) = delete;
@@ -54,14 +52,14 @@ class Slab {
   static constexpr std::size_t kChunkBytes = 64 * 1024;
 
   std::size_t class_for(std::size_t length) const;
-  static std::size_t stride_of(std::size_t size_class) {
-    return sizeof(Block) + (kSmallest << size_class);
+  std::size_t stride_of(std::size_t size_class) const {
+    return sizeof(Block) + (min_block_ << size_class);
   }
   bool grow(std::size_t size_class);
 
   std::size_t max_bytes_;
   std::size_t max_block_;
-  std::size_t smallest_class_ = 0;
+  std::size_t min_block_;
   std::size_t reserved_ = 0;
   std::size_t allocated_ = 0;
   std::array<Block*, kClasses> free_{};

@@ -8,9 +8,10 @@
 
 namespace uet::ses {
 
-/// Blocks of one size, and payload MTUs are multiples of it: so a message takes as many as its length says, whatever its segments
-/// are, and blocks that one message gives back suit every other. [decision 0053]
-constexpr std::size_t kBlock = 1024;
+/// Blocks of one size: what one message gives back suits every other. A segment takes no more of them than it has KiB, whatever
+/// its size: so a message takes no more than its length says. [decision 0053]
+constexpr std::size_t kBlock = kEthernetPayload;
+constexpr std::size_t kCounted = kSmallestPayload;
 
 UnexpectedStore::UnexpectedStore(const SesConfig& config)
     : bytes_per_endpoint_(config.overflow_bytes),
@@ -190,7 +191,7 @@ std::uint32_t UnexpectedStore::fill(const OverflowUse& use) const {
 }
 
 std::size_t UnexpectedStore::cost_of(std::uint32_t length) const {
-  return (std::size_t{length} + kBlock - 1) / kBlock * slab_.cost_of(kBlock);
+  return (std::size_t{length} + kCounted - 1) / kCounted * slab_.cost_of(kBlock);
 }
 
 }  // namespace uet::ses

@@ -185,7 +185,7 @@ std::size_t payload_on_the_wire(const Report& report, std::size_t wire_length) {
     return said;
   if (ses->number("eom") != 0 && ses->number("request_length") != 0)
     return std::min<std::uint64_t>(ses->number("request_length"), rest);
-  return rest - rest % wire::kPayloadMtuMin;
+  return wire::payload_mtu_within(rest);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <cctype>
 
 #include "apps/sim/swarm_planner.h"
+#include "ses/payload_sizes.h"
 
 namespace uet::sim {
 
@@ -430,6 +431,12 @@ void Planner::choose_patience() {
   for (PlannedOp& op : plan_.ops) op.completion_may_wait = op.inject && patience_.chance(0.8);
 }
 
+/// Half of the worlds with the smallest payload: that of an Ethernet with its usual MTU. [decision 169]
+void Planner::choose_ethernet() {
+  if (plan_.fabric.mtu_payload != ses::kSmallestPayload || !ethernet_.chance(0.5)) return;
+  plan_.fep.payload_mtu = plan_.fabric.mtu_payload = ses::kEthernetPayload;
+}
+
 bool SwarmPlan::has_programs() const {
   return std::any_of(ops.begin(), ops.end(),
                      [](const PlannedOp& op) { return op.receive_after != 0; });
@@ -493,6 +500,8 @@ void apply(const SwarmMask& mask, SwarmPlan& plan) {
     plan.fep.pds.reorder_window = plan.hasty_reorder_window;
     for (PlannedOp& op : plan.ops) op.completion_may_wait = false;
   }
+  if (mask.without.contains("ethernet") && plan.fabric.mtu_payload == ses::kEthernetPayload)
+    plan.fep.payload_mtu = plan.fabric.mtu_payload = ses::kSmallestPayload;
   if (!mask.ops.empty()) {
     std::erase_if(plan.ops, [&](const PlannedOp& op) { return !mask.ops.contains(op.id); });
   }
@@ -558,6 +567,7 @@ std::vector<std::string> ingredients(const SwarmPlan& plan) {
   if (plan.has_deferrals()) names.emplace_back("deferrals");
   if (plan.has_programs()) names.emplace_back("programs");
   if (plan.is_patient) names.emplace_back("patience");
+  if (plan.fabric.mtu_payload == ses::kEthernetPayload) names.emplace_back("ethernet");
   FaultProfile faults = plan.faults;
   for (std::size_t i = 0; i < kFaultCount; ++i) {
     const double* p = probability(faults, static_cast<Fault>(i));

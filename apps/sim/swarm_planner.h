@@ -29,7 +29,8 @@ class Planner {
         rendezvous_(seed ^ 0x72656e64'657a0000ULL),
         deferrals_(seed ^ 0x64656665'72000000ULL),
         programs_(seed ^ 0x70726f67'72616d00ULL),
-        patience_(seed ^ 0x70617469'656e6365ULL) {
+        patience_(seed ^ 0x70617469'656e6365ULL),
+        ethernet_(seed ^ 0x65746865'726e6574ULL) {
     plan_.seed = seed;
   }
 
@@ -50,6 +51,7 @@ class Planner {
     choose_deferrals();
     choose_programs();
     choose_patience();
+    choose_ethernet();
     return std::move(plan_);
   }
 
@@ -79,6 +81,7 @@ class Planner {
   void choose_deferrals();
   void choose_programs();
   void choose_patience();
+  void choose_ethernet();
 
   // swarm_plan_hostile.cc
   void choose_hostile();
@@ -101,7 +104,7 @@ class Planner {
   base::Rng rng_;
   // For what was added later: older draws, and so the worlds of named seeds, stay.
   base::Rng more_, single_, planes_, claims_, hostile_, secure_, late_secure_, spray_, rendezvous_,
-      deferrals_, programs_, patience_;
+      deferrals_, programs_, patience_, ethernet_;
   SwarmPlan plan_;
   SimSpan busy_{};  ///< operations start within this
   bool small_tables_ =

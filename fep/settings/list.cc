@@ -165,7 +165,7 @@ constexpr std::array kSettings = {
             .help =
                 "most payload bytes of a packet; 0: as many as the port's MTU allows. Messages are "
                 "cut to what the way to their destination carries, and peers may use other sizes",
-            .choices = "0 1024 2048 4096 8192"},
+            .choices = "0 1024 1280 2048 4096 8192"},
     Setting{
         .key = "PROTECT",
         .group = "Port and address",

@@ -348,7 +348,7 @@ class UetDissector {
                  Problem::kBeyondMessage, std::uint64_t{h->message_offset} + h->payload_length,
                  h->request_length);
       if (h->opcode != SesOpcode::kMsgError) {
-        problem_if(h->message_offset % kPayloadMtuMin != 0, Problem::kOffsetNotMtu,
+        problem_if(!is_multiple_of_payload_mtu(h->message_offset), Problem::kOffsetNotMtu,
                    h->message_offset);
         problem_if(!h->eom && !is_mtu(h->payload_length), Problem::kPayloadNotMtu,
                    h->payload_length);

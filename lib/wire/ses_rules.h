@@ -1,18 +1,32 @@
 /// Which SES forms, opcodes, extensions and lengths go together. [WIRE 4.3, 5.1, 5.19]
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
 
 #include "lib/wire/ses_headers.h"
 
 namespace uet::wire {
 
-inline constexpr std::uint32_t kPayloadMtuMin = 1024;
+inline constexpr std::uint32_t kPayloadMtuMin = 1024, kPayloadMtuMax = 8192;
+/// That of our endpoints among each other on an Ethernet with its usual MTU. [decision 169]
+inline constexpr std::uint32_t kEthernetPayload = 1280;
 inline constexpr std::uint64_t kCompareOperandBytes = 32;
 
-/// [WIRE 7.2]
+/// [WIRE 7.2, decision 169]
 constexpr bool is_payload_mtu(std::uint64_t n) {
-  return n == 1024 || n == 2048 || n == 4096 || n == 8192;
+  return n == kEthernetPayload ||
+         (n >= kPayloadMtuMin && n <= kPayloadMtuMax && std::has_single_bit(n));
+}
+constexpr bool is_multiple_of_payload_mtu(std::uint64_t n) {
+  return n % kPayloadMtuMin == 0 || n % kEthernetPayload == 0;
+}
+/// The largest payload MTU of no more than `n` bytes; 0 where there is none.
+constexpr std::uint64_t payload_mtu_within(std::uint64_t n) {
+  if (n < kPayloadMtuMin) return 0;
+  const std::uint64_t power = std::bit_floor(std::min<std::uint64_t>(n, kPayloadMtuMax));
+  return power == kPayloadMtuMin && n >= kEthernetPayload ? kEthernetPayload : power;
 }
 
 /// Requests 0x10-0x2f are reserved; 0x30-0x3e are the vendor's.

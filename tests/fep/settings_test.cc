@@ -58,7 +58,7 @@ TEST(Settings, wrong_values__name_the_variable_the_value_and_what_is_allowed) {
       {"VLAN", "4095", "0 to 4094"},
       {"ENCAP", "tcp", "udp, ip"},
       {"UDP_PORT", "0", "1 to 65535"},
-      {"MAX_PAYLOAD", "3000", "1024, 2048, 4096, 8192"},
+      {"MAX_PAYLOAD", "3000", "1024, 1280, 2048, 4096, 8192"},
       {"PROTECT", "aes", "auto, crc, none, tss"},
       {"JOB", "0x1000000", "0 to 16777215"},
       {"JOB", "-1", "whole number"},

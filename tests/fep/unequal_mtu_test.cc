@@ -16,8 +16,8 @@ void PrintTo(const Mtus& m, std::ostream* out) {
 
 std::vector<Mtus> all_pairs() {
   std::vector<Mtus> out;
-  for (const std::size_t a : {1400u, 1500u, 4300u, 9000u, 65535u})
-    for (const std::size_t b : {1400u, 1500u, 4300u, 9000u, 65535u})
+  for (const std::size_t a : {1400u, 1440u, 1500u, 4300u, 9000u, 65535u})
+    for (const std::size_t b : {1400u, 1440u, 1500u, 4300u, 9000u, 65535u})
       for (const Order order : kOrders)
         for (const bool is_one_ethernet : {false, true})
           if (a != b || !is_one_ethernet) out.push_back({a, b, order, is_one_ethernet});
@@ -42,7 +42,8 @@ INSTANTIATE_TEST_SUITE_P(Pairs, UnequalMtuTest, testing::ValuesIn(all_pairs()),
                                   name_of(m.order) + (m.is_one_ethernet ? "_one_ethernet" : "");
                          });
 
-constexpr std::array kSizes = {0u, 1u, 1023u, 1024u, 1025u, 8191u, 8192u, 8193u, 100'001u};
+constexpr std::array kSizes = {0u,    1u,    1023u, 1024u, 1025u, 1280u,
+                               1281u, 2560u, 8191u, 8192u, 8193u, 100'001u};
 
 TEST_P(UnequalMtuTest, send__arrives_both_ways_expected_and_unexpected) {
   FepPair pair(link(), with_order(GetParam().order), GetParam().order != Order::kNone);
@@ -121,7 +122,7 @@ TEST_P(UnequalMtuTest, rma__writes_and_reads_both_ways) {
 
 /// Only the setting differs: each cuts as it was told, and takes what the other cuts.
 TEST(UnequalMtu, max_payload_set_at_one_side__is_no_matter_for_the_other) {
-  for (const char* const payload : {"1024", "2048", "4096"}) {
+  for (const char* const payload : {"1024", "1280", "2048", "4096"}) {
     const LinkConfig config{.ip_mtu = 9000, .seed = 3};
     const std::map<std::string, std::string> a{{"MAX_PAYLOAD", payload}},
         b{{"MAX_PAYLOAD", "8192"}};

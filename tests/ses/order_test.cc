@@ -222,10 +222,11 @@ TEST_F(OrderTest, no_room_to_hold__comes_again_in_order) {
 /// What waits for a message does not take the room that the message needs.
 TEST_F(OrderTest, held_messages_leave_the_store_to_the_one_they_wait_for) {
   open_ordered();
-  send(message(1, 60 * kM), 1);
+  constexpr std::size_t kPackets = 49;
+  send(message(1, kPackets * kM), 1);
   for (std::uint32_t n = 2; n <= 4; ++n) send(message(n, kM), n);
   fabric.cut_all();
-  while (fabric.flights.size() > 60) fabric.deliver(60);
+  while (fabric.flights.size() > kPackets) fabric.deliver(kPackets);
   EXPECT_EQ(held(), 3u);
   while (fabric.deliver(0)) {
   }

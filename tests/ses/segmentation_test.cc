@@ -175,10 +175,10 @@ TEST_F(SegmentationTest, more_bytes_than_the_message_has__is_a_violation) {
   EXPECT_EQ(code_of(part(data, 0)), ReturnCode::kOpViolation);
 }
 
-// A peer whose way carries more, or less, cuts its messages otherwise. [decision 125]
+// A peer whose way carries more, or less, cuts its messages otherwise. [decisions 125, 169]
 TEST_F(SegmentationTest, any_legal_piece__is_placed_in_any_order) {
   open();
-  for (const std::size_t piece : {1024u, 2048u, 4096u, 8192u}) {
+  for (const std::size_t piece : {1024u, 1280u, 2048u, 4096u, 8192u}) {
     const Bytes data = pattern(3 * piece + 5, static_cast<std::uint32_t>(piece));
     for (const std::array<std::size_t, 4> order :
          {std::array<std::size_t, 4>{0, 1, 2, 3}, {3, 2, 1, 0}, {2, 0, 3, 1}}) {
@@ -224,6 +224,7 @@ TEST_F(SegmentationTest, piece_of_no_legal_size__is_a_violation) {
   const Bytes data = pattern(4 * 1536);
   EXPECT_EQ(code_of(part(data, 1, 1536)), ReturnCode::kOpViolation);
   EXPECT_EQ(code_of(part(data, 1, 512)), ReturnCode::kOpViolation);
+  EXPECT_EQ(code_of(part(data, 1, 1281)), ReturnCode::kOpViolation);
   EXPECT_EQ(code_of(part(pattern(2 * 16384), 1, 16384)), ReturnCode::kOpViolation);
 }
 

@@ -318,6 +318,7 @@ TEST(Payload, full_packets_are_one_mtu) {
   const Bytes first = bytes_of("V22");  // som=1, eom=0
   EXPECT_TRUE(report_uet(concat(first, Bytes(4096))).problems.empty());
   EXPECT_TRUE(has(report_uet(concat(first, Bytes(4095))), Problem::kPayloadNotMtu));
+  EXPECT_TRUE(report_uet(concat(first, Bytes(1280))).problems.empty()) << "ours, decision 169";
   const DissectOptions small{.payload_mtu = 1024};
   EXPECT_TRUE(has(report_frame(concat(first, Bytes(4096)), small, LinkType::kUet),
                   Problem::kPayloadNotMtu));
