@@ -193,13 +193,14 @@ void Outcomes::leave_carrier(Instant now, TxOp& op, bool pdc_is_gone) {
 /// operations.
 void Outcomes::finish(Instant now, TxOp& op, ReturnCode code) {
   Endpoint* endpoint = op.endpoint;
+  const bool has_data = op.has_header_data && !op.is_read();  // that of a wide READ is ours
   const Completion completion{.kind = op.kind(),
                               .code = code,
                               .context = op.context,
                               .length = code == ReturnCode::kOk ? op.length : 0,
                               .tag = op.is_tagged() ? op.mkey_match : 0,
                               .data = op.header_data,
-                              .has_data = op.has_header_data,
+                              .has_data = has_data,
                               .user_flags = op.user_flags};
   Fetch* const fetch = op.fetch;  // such an operation is silent
   const bool tell =

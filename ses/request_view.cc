@@ -80,8 +80,10 @@ std::uint32_t carried_mtu(std::size_t carried, std::uint32_t own_mtu) {
 }
 
 /// A READ carries nothing, so our initiators write what its first packet asks for where others have
-/// header data. Peers that leave it 0 must use our payload MTU. [decisions 125, 169]
+/// header data. Peers that leave it 0 must use our payload MTU. Wide READs have header data. [decisions
+/// 125, 169, 170]
 std::uint32_t asked_mtu(const wire::SesStandardFirst& h, std::uint32_t own_mtu) {
+  if (h.hd && h.header_data == kEthernetPayload) return kEthernetAsk;
   const bool is_told = !h.hd && is_payload_mtu(h.header_data, own_mtu);
   return is_told ? static_cast<std::uint32_t>(h.header_data) : assumed_payload(own_mtu);
 }
@@ -227,7 +229,9 @@ bool is_well_segmented(const RequestView& r, std::uint32_t own_mtu) {
     return r.covered == r.carried_length;
   const std::uint64_t end = std::uint64_t{r.message_offset} + r.covered;
   if (end > r.carried_length) return false;
-  if (!r.eom) return is_payload_mtu(r.covered, own_mtu) && r.message_offset % r.covered == 0;
+  if (!r.eom)
+    return (is_payload_mtu(r.covered, own_mtu) || r.is_wide_read()) &&
+           r.message_offset % r.covered == 0;
   // The last packet does not tell what the others carry, but that is a multiple of one of these.
   if (r.message_offset % kSmallestPayload != 0 && r.message_offset % kEthernetPayload != 0 &&
       r.message_offset % own_mtu != 0)

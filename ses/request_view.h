@@ -56,6 +56,12 @@ struct RequestView {
   std::span<const std::uint8_t> payload;
 
   bool is_single() const { return som && eom; }
+  /// A READ whose packets ask for several packets of data each. [decision 170]
+  bool is_wide_read() const {
+    if (opcode != SesOpcode::kRead || !hd || form != wire::NextHdr::kRequestStd) return false;
+    if (som) return header_data == kEthernetPayload;
+    return eom ? message_offset % kEthernetAsk == 0 : covered == kEthernetAsk;
+  }
   bool is_small() const { return form == wire::NextHdr::kRequestSmall; }
   Target target() const { return {rel, job_id, pid_on_fep, resource_index}; }
 };

@@ -109,6 +109,17 @@ bool ReadReturns::has_place(const Sender& owner, pds::PdcRef pdc) {
   return has_place;
 }
 
+/// What a packet of data carries. The initiator expects all but the last of a READ to be alike, so what one packet asks for is cut
+/// without a rest, and that of a wide READ as it says.
+std::uint32_t ReadReturns::piece_of(const RequestContext& c) const {
+  const RequestView& r = c.request;
+  // The small form cannot say what part of the data it carries.
+  if (r.form != wire::NextHdr::kRequestStd) return core_.largest_payload();
+  if (r.is_wide_read()) return kEthernetPayload;
+  const std::uint32_t carried = core_.payload_towards(c.now, c.packet.source, r.covered);
+  return carried == kEthernetPayload && r.covered > carried ? kSmallestPayload : carried;
+}
+
 /// `memory` from `at` on is what goes back: of the region, or of nothing that will still be there. [SES 15]
 ReadReturn* ReadReturns::make(RequestContext& c, PoolRef region, const IovList& memory,
                               std::uint64_t at, ReadProgress& progress) {
@@ -136,9 +147,7 @@ ReadReturn* ReadReturns::make(RequestContext& c, PoolRef region, const IovList& 
   r->start = at;
   r->length = c.request.covered;
   r->small = c.request.form != wire::NextHdr::kRequestStd;
-  // The small form cannot say what part of the data it carries.
-  r->piece =
-      r->small ? core_.largest_payload() : core_.payload_towards(c.now, c.packet.source, r->length);
+  r->piece = piece_of(c);
   r->segments = segments_for(r->length, r->piece);
   r->answered = 0;
   r->failed = false;

@@ -51,6 +51,7 @@ class ReadReturns {
 
  private:
   bool has_place(const Sender& owner, pds::PdcRef pdc);
+  std::uint32_t piece_of(const RequestContext& c) const;
   bool copy(ReadReturn& r, const IovList& memory, std::uint64_t at, std::uint32_t length);
   /// The n bytes from `at` on of what goes back; or why not.
   wire::ReturnCode fetch(const ReadReturn& r, std::uint32_t at, std::uint8_t* out,

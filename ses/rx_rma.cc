@@ -112,9 +112,9 @@ Endpoint* RmaTarget::find_source_endpoint(const RequestView& r) const {
 }
 
 /// [SES 6.3] Decided by the length of the whole message, so that all its packets go the same way. The source of a rendezvous
-/// goes when it was read, and data in an ACK may be asked for again.
+/// goes when it was read, and data in an ACK may be asked for again. That of a wide READ is several packets.
 bool RmaTarget::data_fits_ack(const RequestContext& c, const MemoryRegion& region) const {
-  if (region.operation) return false;
+  if (region.operation || c.request.is_wide_read()) return false;
   const std::uint32_t limit = core_.config.max_ack_data;
   return c.request.request_length <= limit || limit >= kLargestPayload ||
          c.packet.mode == pds::Mode::kRudi;

@@ -172,7 +172,7 @@ struct TxOp : Pooled {
   bool is_tagged() const { return opcode >= SesOpcode::kTaggedSend; }
   /// Doing it twice does no harm.
   bool is_idempotent() const {
-    return (opcode == SesOpcode::kWrite || opcode == SesOpcode::kRead) && !has_header_data;
+    return opcode == SesOpcode::kRead || (opcode == SesOpcode::kWrite && !has_header_data);
   }
   /// What the header says of a rendezvous.
   SesOpcode rendezvous_opcode() const {

@@ -80,7 +80,8 @@ std::size_t emit_header(const TxOp& op, std::uint32_t segment, net::Packet& pack
     wire::SesStandardFirst h;
     fill_common(op, h);
     fill_first(op, op.length, h);
-    if (op.is_read() && !h.eom) h.header_data = op.piece;  // [decision 125] nothing else tells
+    if (op.is_read() && !op.has_header_data && !h.eom)
+      h.header_data = op.piece;  // [decision 125] nothing else tells
     wire::emit(h, out);
   } else {
     wire::SesStandardNext h;
@@ -169,11 +170,22 @@ void plan_rendezvous(TxOp& op, pds::TxMessage& message) {
   message.payload_bytes = op.eager;
 }
 
+/// [decision 170] A request for 1,280 bytes costs what a packet of data costs: each asks for several, and what it has in the place
+/// of header data says in what packets the data shall come.
+void widen(TxOp& op) {
+  op.has_header_data = op.piece == kEthernetPayload && op.length > op.piece &&
+                       !op.is_connectionless() &&
+                       (op.peer->address.fep_cap & kAnswersWideReads) != 0;
+  op.header_data = op.has_header_data ? kEthernetPayload : 0;
+  if (op.has_header_data) op.piece = kEthernetAsk;
+}
+
 }  // namespace
 
 void plan_segments(const Core& core, Instant now, TxOp& op, bool is_numbered,
                    pds::TxMessage& message) {
   op.piece = op.is_connectionless() ? core.payload_mtu : core.payload_to(now, *op.peer, op.length);
+  if (op.is_read()) widen(op);
   op.segments = op.awaits_delivery ? 1 : segments_for(op.length, op.piece);
   op.medium = core.config.medium_headers && !is_numbered && fits_medium(op);
   op.small = core.config.small_headers && fits_small(op);

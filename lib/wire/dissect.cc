@@ -350,7 +350,9 @@ class UetDissector {
       if (h->opcode != SesOpcode::kMsgError) {
         problem_if(!is_multiple_of_payload_mtu(h->message_offset), Problem::kOffsetNotMtu,
                    h->message_offset);
-        problem_if(!h->eom && !is_mtu(h->payload_length), Problem::kPayloadNotMtu,
+        const bool is_wide =
+            h->opcode == SesOpcode::kRead && h->hd && h->payload_length == kEthernetAsk;
+        problem_if(!h->eom && !is_mtu(h->payload_length) && !is_wide, Problem::kPayloadNotMtu,
                    h->payload_length);
       }
     }

@@ -12,6 +12,8 @@ namespace uet::wire {
 inline constexpr std::uint32_t kPayloadMtuMin = 1024, kPayloadMtuMax = 8192;
 /// That of our endpoints among each other on an Ethernet with its usual MTU. [decision 169]
 inline constexpr std::uint32_t kEthernetPayload = 1280;
+/// What a packet of a READ among them asks for: the most whole packets of data in 8 KiB. Their `hd` is set. [decision 170]
+inline constexpr std::uint32_t kEthernetAsk = 6 * kEthernetPayload;
 inline constexpr std::uint64_t kCompareOperandBytes = 32;
 
 /// [WIRE 7.2, decision 169]

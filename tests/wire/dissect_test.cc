@@ -300,6 +300,12 @@ TEST(Ses, lengths_must_agree) {
   EXPECT_TRUE(has(report_uet(write), Problem::kPayloadNotMtu));
   EXPECT_TRUE(has(report_uet(with(write, {{51, 1}})), Problem::kOffsetNotMtu));
   EXPECT_TRUE(has(report_uet(with(write, {{48, 1}})), Problem::kBeyondMessage));
+  // One of our READs that asks for 6 times 1280 bytes, and says so with hd. [decision 170]
+  const Bytes wide =
+      with(v29, {{12, 0x02}, {13, 0x0c}, {46, 0x1e}, {47, 0}, {49, 0}, {50, 0x1e}, {51, 0}});
+  EXPECT_FALSE(has(report_uet(wide), Problem::kPayloadNotMtu));
+  EXPECT_FALSE(has(report_uet(wide), Problem::kOffsetNotMtu));
+  EXPECT_TRUE(has(report_uet(with(wide, {{13, 0x08}})), Problem::kPayloadNotMtu));
   Bytes data = bytes_of("V20");
   EXPECT_TRUE(has(report_uet(with(data, {{23, 4}})), Problem::kBeyondMessage));
 }
