@@ -15,13 +15,11 @@ inline constexpr std::uint16_t kTakesSmall = 0x80;
 inline constexpr std::uint32_t kSmallestPayload = wire::kPayloadMtuMin;
 inline constexpr std::uint32_t kLargestPayload = wire::kPayloadMtuMax;
 /// What fits the usual MTU of an Ethernet, 1500, and that of tunnels over it. The specification does not have it, so only peers
-/// whose address says that they take it are sent messages that are cut so. [decision 169]
+/// whose address says that they know it are sent messages that are cut so, or asked for data so. [decisions 169, 170]
 using wire::kEthernetPayload;
 inline constexpr std::uint16_t kTakesEthernetPayload = 0x800;
 /// What a packet of a READ asks for where its data comes in packets of kEthernetPayload. [decision 170]
 using wire::kEthernetAsk;
-/// Another bit of Address::fep_cap: it answers READs that ask so.
-inline constexpr std::uint16_t kAnswersWideReads = 0x400;
 
 /// Bits of Address::fep_cap, above those that the specification names: the payload of the largest packets that its device takes, 1
 /// for 1024 (or, with the bit above, for kEthernetPayload), 2 for 2048, 3 for 4096. 0: not said, or more. [decision 162]

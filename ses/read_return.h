@@ -17,6 +17,7 @@ struct ReadProgress : Pooled {
   std::uint64_t key = 0;
   PoolRef operation;  ///< the region is the source of this rendezvous
   std::size_t length = 0;
+  std::uint32_t piece = 0;  ///< in each packet of its data but the last of what one asks for
   std::uint32_t returns_open = 0;
   bool all_requested = false;
   bool failed = false;

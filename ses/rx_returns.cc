@@ -28,6 +28,7 @@ ReadProgress* ReadReturns::begin_read(const RequestContext& c) {
   progress->endpoint = c.endpoint->id;
   progress->source = c.source();
   progress->length = c.request.request_length;
+  progress->piece = piece_of(c);
   progress->returns_open = 0;
   progress->all_requested = false;
   progress->failed = false;
@@ -109,15 +110,16 @@ bool ReadReturns::has_place(const Sender& owner, pds::PdcRef pdc) {
   return has_place;
 }
 
-/// What a packet of data carries. The initiator expects all but the last of a READ to be alike, so what one packet asks for is cut
-/// without a rest, and that of a wide READ as it says.
+/// What a packet of data carries. The initiator expects all but the last of a READ to be alike: so a wide READ is cut as it says,
+/// what one packet of another asks for without a rest, and none otherwise when the way changes.
 std::uint32_t ReadReturns::piece_of(const RequestContext& c) const {
   const RequestView& r = c.request;
   // The small form cannot say what part of the data it carries.
   if (r.form != wire::NextHdr::kRequestStd) return core_.largest_payload();
   if (r.is_wide_read()) return kEthernetPayload;
-  const std::uint32_t carried = core_.payload_towards(c.now, c.packet.source, r.covered);
-  return carried == kEthernetPayload && r.covered > carried ? kSmallestPayload : carried;
+  const std::uint32_t whole = r.opcode == SesOpcode::kRead ? r.request_length : r.covered;
+  const std::uint32_t carried = core_.payload_towards(c.now, c.packet.source, whole);
+  return carried == kEthernetPayload && whole > carried ? kSmallestPayload : carried;
 }
 
 /// `memory` from `at` on is what goes back: of the region, or of nothing that will still be there. [SES 15]
@@ -147,7 +149,7 @@ ReadReturn* ReadReturns::make(RequestContext& c, PoolRef region, const IovList& 
   r->start = at;
   r->length = c.request.covered;
   r->small = c.request.form != wire::NextHdr::kRequestStd;
-  r->piece = piece_of(c);
+  r->piece = progress.piece;
   r->segments = segments_for(r->length, r->piece);
   r->answered = 0;
   r->failed = false;

@@ -173,9 +173,8 @@ void plan_rendezvous(TxOp& op, pds::TxMessage& message) {
 /// [decision 170] A request for 1,280 bytes costs what a packet of data costs: each asks for several, and what it has in the place
 /// of header data says in what packets the data shall come.
 void widen(TxOp& op) {
-  op.has_header_data = op.piece == kEthernetPayload && op.length > op.piece &&
-                       !op.is_connectionless() &&
-                       (op.peer->address.fep_cap & kAnswersWideReads) != 0;
+  op.has_header_data =
+      op.piece == kEthernetPayload && op.length > op.piece && !op.is_connectionless();
   op.header_data = op.has_header_data ? kEthernetPayload : 0;
   if (op.has_header_data) op.piece = kEthernetAsk;
 }
