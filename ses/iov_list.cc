@@ -73,6 +73,7 @@ bool IovList::append_to(net::Packet& packet, std::size_t offset, std::size_t n) 
       packet.can_borrow() && n >= kWorthBorrowing && device_ == nullptr ? find(offset, n) : nullptr;
   if (memory == nullptr) return gather(offset, packet.append(n), n);
   packet.borrow(memory, n);
+  fetch_ahead(offset + n, n);
   return true;
 }
 

@@ -255,7 +255,9 @@ wire::ReturnCode ReadReturns::fetch(const ReadReturn& r, std::uint32_t at, std::
   }
   const MemoryRegion* region = core_.memory.find(r.region);
   if (region == nullptr) return wire::ReturnCode::kCancelled;
-  const bool is_read = region->iov.gather(static_cast<std::size_t>(r.start) + at, out, n);
+  const std::size_t from = static_cast<std::size_t>(r.start) + at;
+  const bool is_read = region->iov.gather(from, out, n);
+  region->iov.fetch_ahead(from + n, n);
   return is_read ? wire::ReturnCode::kOk : wire::ReturnCode::kHostUnsuccessCmpl;
 }
 
