@@ -72,6 +72,12 @@ struct WideReadTest : PairTest {
     EXPECT_EQ(source->ses.gauges().returns_open, 0u);
   }
 
+  void forget() {
+    at_reader.all.clear();
+    at_source.all.clear();
+    fabric.sent_log.clear();
+  }
+
   OneWay way, way_back;
   Node* reader;
   Node* source;
@@ -150,9 +156,7 @@ TEST_F(WideReadTest, other_ways__are_asked_for_one_packet_at_a_time) {
     EXPECT_EQ(requests().size(), 3u) << carried;
     EXPECT_EQ(data_packets(), std::vector<std::size_t>(3, carried));
     expect_read(into);
-    at_reader.all.clear();
-    at_source.all.clear();
-    fabric.sent_log.clear();
+    forget();
   }
 }
 
@@ -192,9 +196,7 @@ TEST_F(WideReadTest, way_back_that_changes__cuts_no_READ_into_packets_of_two_siz
     expect_read(into);
     const std::size_t piece = before == 1280 ? 1024 : before;
     EXPECT_EQ(data_packets().size(), (into.size() + piece - 1) / piece);
-    at_reader.all.clear();
-    at_source.all.clear();
-    fabric.sent_log.clear();
+    forget();
   }
 }
 
@@ -214,9 +216,7 @@ TEST_F(AllInAcksTest, data__never_comes_on_ACKs) {
     fabric.run_randomly();
     expect_read(into);
     EXPECT_EQ(data_packets().size(), (length + kData - 1) / kData);
-    at_reader.all.clear();
-    at_source.all.clear();
-    fabric.sent_log.clear();
+    forget();
   }
 }
 
