@@ -47,6 +47,19 @@ constexpr std::uint32_t said_payload(std::uint16_t fep_cap) {
   return kSmallestPayload << (size - 1);
 }
 
+/// What a message of `length` is cut into where a packet may carry `payload`. A short one of whole KiB is cut so that all its packets have one
+/// size: a port moves them as one run then, with those of the messages behind it. [decision 171]
+constexpr std::uint32_t payload_for(std::uint64_t length, std::uint32_t payload) {
+  const bool is_even =
+      payload == kEthernetPayload && length <= kLargestPayload && length % kSmallestPayload == 0;
+  return is_even ? kSmallestPayload : payload;
+}
+
+/// All packets of such a message have one size.
+constexpr bool is_cut_evenly(std::uint64_t length, std::uint32_t payload) {
+  return length <= payload || length % payload_for(length, payload) == 0;
+}
+
 /// `own` is the size that we were configured with: simulations use others than the legal ones.
 constexpr bool is_payload_mtu(std::uint64_t bytes, std::uint32_t own) {
   return bytes == own || wire::is_payload_mtu(bytes);

@@ -184,7 +184,10 @@ void widen(TxOp& op) {
 void plan_segments(const Core& core, Instant now, TxOp& op, bool is_numbered,
                    pds::TxMessage& message) {
   op.piece = op.is_connectionless() ? core.payload_mtu : core.payload_to(now, *op.peer, op.length);
-  if (op.is_read()) widen(op);
+  if (op.is_read())
+    widen(op);
+  else
+    op.piece = payload_for(op.length, op.piece);
   op.segments = op.awaits_delivery ? 1 : segments_for(op.length, op.piece);
   op.medium = core.config.medium_headers && !is_numbered && fits_medium(op);
   op.small = core.config.small_headers && fits_small(op);

@@ -79,6 +79,29 @@ TEST_F(PayloadToPeerTest, configured_for_1280__cuts_otherwise_for_those_that_do_
   EXPECT_EQ(piece(0), 1024u);
 }
 
+TEST(PayloadSizes, short_message_of_whole_KiB_over_an_Ethernet__is_cut_evenly) {
+  for (const std::uint64_t length : {1024u, 2048u, 3072u, 8192u}) {
+    EXPECT_EQ(payload_for(length, 1280), 1024u) << length;
+    EXPECT_TRUE(is_cut_evenly(length, 1280)) << length;
+  }
+  for (const std::uint64_t length : {1281u, 2047u, 2049u, 5000u, 9216u}) {
+    EXPECT_EQ(payload_for(length, 1280), 1280u) << length;
+    EXPECT_FALSE(is_cut_evenly(length, 1280)) << length;
+  }
+  for (const std::uint64_t length : {0u, 8u, 1023u, 1279u, 1280u, 2560u, 12'800u})
+    EXPECT_TRUE(is_cut_evenly(length, 1280)) << length;
+}
+
+TEST(PayloadSizes, messages_elsewhere__are_cut_into_what_packets_carry) {
+  for (const std::uint32_t payload : {1024u, 2048u, 4096u, 8192u}) {
+    EXPECT_EQ(payload_for(3072, payload), payload);
+    EXPECT_EQ(is_cut_evenly(3072, payload), payload != 2048);
+    EXPECT_TRUE(is_cut_evenly(payload, payload));
+    EXPECT_TRUE(is_cut_evenly(4 * payload, payload));
+    EXPECT_FALSE(is_cut_evenly(4 * payload + 1, payload));
+  }
+}
+
 // Covers: SES-33
 TEST(PayloadSizes, READ_that_does_not_say_how_it_is_cut__asks_for_a_size_of_the_specification) {
   RawRequest r;

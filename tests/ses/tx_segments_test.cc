@@ -48,6 +48,20 @@ TEST_F(SegmentsTest, plan__a_long_message_fills_its_packets) {
   EXPECT_FALSE(op.medium);
 }
 
+TEST_F(SegmentsTest, plan__a_short_message_over_an_Ethernet_has_packets_of_one_size) {
+  core.payload_mtu = kEthernetPayload;
+  TxOp& whole = send(4096);
+  core.peers.find(peer)->address.fep_cap = say_payload(kEthernetPayload);
+  pds::TxMessage m = plan(whole);
+  EXPECT_EQ(m.segments, 4u);
+  EXPECT_EQ(m.segment_payload, 1024u);
+  EXPECT_EQ(whole.piece, 1024u);
+  m = plan(send(4097));
+  EXPECT_EQ(m.segments, 4u);
+  EXPECT_EQ(m.segment_payload, kEthernetPayload);
+  EXPECT_EQ(plan(read(4096)).segments, 1u) << "asks for more at once";
+}
+
 TEST_F(SegmentsTest, plan__a_number_takes_the_standard_header) {
   TxOp& op = send(64);
   EXPECT_EQ(plan(op).ses_header_bytes, wire::SesMedium::kSize);
