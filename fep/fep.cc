@@ -438,5 +438,8 @@ net::FabricAddress Fep::last_bad_crc_from() const {
 std::uint32_t Fep::payload_mtu() const {
   return impl_->config.payload_mtu;
 }
+std::uint32_t Fep::payload_towards(Instant now, const net::FabricAddress& destination) {
+  return impl_->ways.payload_towards(now, destination);
+}
 
 }  // namespace uet::fep

@@ -63,6 +63,8 @@ class Fep {
   base::Trace& trace();
   net::Port& port();
   std::uint32_t payload_mtu() const;
+  /// The same on the way to a destination.
+  std::uint32_t payload_towards(Instant now, const net::FabricAddress& destination);
   /// Null unless the endpoint is secured.
   Security* security();
   const FepConfig& config() const;

@@ -34,6 +34,10 @@ class Av final : public fid_av {
   ses::PeerId peer(fi_addr_t address) const {
     return address < entries_.size() ? entries_[address].peer : 0;
   }
+  /// Of an entry that there is.
+  const net::FabricAddress& fabric_address(fi_addr_t address) const {
+    return entries_[address].address.fabric_address;
+  }
   /// What completions call a sender: the identifier of its first entry, FI_ADDR_NOTAVAIL when it has none.
   fi_addr_t find(const ses::Source& source) const;
 

@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "lib/base/units.h"
+#include "provider/debt.h"
 
 namespace uet::provider {
 
@@ -23,17 +24,17 @@ class DelayedAcks {
   /// A poll that began at `now` brought a completion, and no ACKs wait. True: those of this poll may.
   bool may_wait(Instant now) {
     called_since_ = now;
-    if (!answered_since_.is_never()) owe(answer_owed_, kUnanswered);
+    if (!answered_since_.is_never()) answer_owed_.add(kUnanswered);
     answered_since_ = now;
-    const bool may = owed_ == Duration();
+    const bool may = owed_.is_paid();
     if (may != are_in_use()) in_use_.store(may, std::memory_order_relaxed);
     return may;
   }
   /// ACKs wait, and a poll brought nothing. True: they may go on.
   bool may_go_on(Instant now) {
-    if (answer_owed_ != Duration() || answered_since_.is_never()) return false;
+    if (!answer_owed_.is_paid() || answered_since_.is_never()) return false;
     if (now - answered_since_ <= kAnswer) return true;
-    owe(answer_owed_, kUnanswered);
+    answer_owed_.add(kUnanswered);
     answered_since_ = Instant::never();
     return false;
   }
@@ -47,26 +48,23 @@ class DelayedAcks {
     const Duration away = now - called_since_;
     called_since_ = Instant::never();
     if (away <= kPrompt)
-      make_up(owed_);
+      owed_.pay(kSaved);
     else
-      owe(owed_, std::min(away, kLongest));
+      owed_.add(std::min(away, kLongest));
   }
   /// It has posted something, and what waited leaves.
   void on_answer(Instant now) {
     if (answered_since_.is_never()) return;
     if (now - answered_since_ <= kAnswer)
-      make_up(answer_owed_);
+      answer_owed_.pay(kSaved);
     else
-      owe(answer_owed_, kUnanswered);
+      answer_owed_.add(kUnanswered);
     answered_since_ = Instant::never();
   }
   /// ACKs wait at present, or may again soon: the progress thread is to look for those whose application does not come. From any thread.
   bool are_in_use() const { return in_use_.load(std::memory_order_relaxed); }
 
  private:
-  static void owe(Duration& owed, Duration more) { owed = std::min(owed + more, kMost); }
-  static void make_up(Duration& owed) { owed = std::max(owed - kSaved, Duration()); }
-
   /// Covers the poll itself, also one that sent ACKs.
   static constexpr Duration kPrompt = Duration::from_us(20);
   /// From the poll that brought the message, or from the end of what it sent.
@@ -83,8 +81,8 @@ class DelayedAcks {
   Instant called_since_ = Instant::never();
   Instant answered_since_ = Instant::never();
   // It has to show first that it is prompt.
-  Duration owed_ = kSaved * 16;
-  Duration answer_owed_ = kSaved * 16;
+  Debt owed_{kSaved * 16, kMost};
+  Debt answer_owed_{kSaved * 16, kMost};
   std::atomic<bool> in_use_{false};
 };
 

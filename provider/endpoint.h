@@ -204,6 +204,8 @@ class Endpoint final : public EndpointFid, private ses::CompletionSink, private 
     bool is_source = false;  ///< read, not written
     Devices::Place place;
   };
+  DelayedPosts::Post describe_post(base::Instant now, fi_addr_t peer,
+                                   std::span<const Local> buffers) const;
   /// With the lock held: fills `place`. 0, or the error to answer.
   static int locate(Domain& domain, std::span<Local> buffers);
   static std::uint8_t device_flag(std::span<const Local> buffers);
@@ -240,7 +242,8 @@ class Endpoint final : public EndpointFid, private ses::CompletionSink, private 
   void drop_triggered();
   bool cancel_triggered(base::Instant now, void* context);
   template <typename Post>
-  ssize_t transmit(std::uint64_t flags, std::span<Local> buffers, Turn turn, Post&& post);
+  ssize_t transmit(fi_addr_t peer, std::uint64_t flags, std::span<Local> buffers, Turn turn,
+                   Post&& post);
   std::size_t tx_room() const;
   bool counts_transmits() const {
     return counters_[kSend] != nullptr || counters_[kRead] != nullptr ||

@@ -23,8 +23,8 @@ using base::Duration;
 /// How long the application may be silent before the thread acts.
 constexpr Duration kWatchdogPatience = Duration::from_ms(5);
 constexpr Duration kProgressPatience = Duration::from_ms(1);
-/// The same where ACKs wait for it.
-constexpr Duration kAckPatience = Duration::from_us(250);
+/// The same where ACKs or posts wait for its next call.
+constexpr Duration kShortPatience = Duration::from_us(250);
 /// Ports that cannot wake a sleeper are polled; the interval doubles between these while nothing
 /// happens.
 constexpr Duration kPollMin = Duration::from_us(20);
@@ -104,9 +104,10 @@ void ProgressThread::run() {
     const bool application_works =
         turns != seen || worker_.application_sleepers_.load(std::memory_order_relaxed) != 0;
     seen = turns;
-    if (application_works && !kicked) {
+    const bool are_posts_overdue = worker_.delayed_posts_.are_overdue(clock_now());
+    if (application_works && !kicked && !are_posts_overdue) {
       idle_poll_ = kPollMin;
-      poll_descriptors(event_fd_, -1, patience());
+      poll_descriptors(event_fd_, -1, nap());
     } else {
       // What failed for want of memory is tried again with its next deadline.
       const int ret = guarded([&] {
@@ -116,6 +117,12 @@ void ProgressThread::run() {
       if (ret != 0) poll_descriptors(event_fd_, -1, kWithoutMemory);
     }
   }
+  // A process may end without another call after its last post.
+  (void)guarded([&] {
+    const std::unique_lock guard(worker_.lock_, std::try_to_lock);
+    if (guard) worker_.transmit(clock_now());
+    return 0;
+  });
 }
 
 /// One turn of the loop, then sleep if it had nothing to do.
@@ -161,8 +168,17 @@ void ProgressThread::drain_wakeup() {
   }
 }
 
+/// How long to sleep while the application calls. A thread that has put something into use, and finds this one watchful after that,
+/// was seen: otherwise the first store would have come before it looked.
+base::Duration ProgressThread::nap() {
+  is_watchful_ = false;
+  const Duration time = patience();
+  is_watchful_ = time == kShortPatience;
+  return time;
+}
+
 base::Duration ProgressThread::patience() const {
-  if (worker_.delayed_acks_.are_in_use()) return kAckPatience;
+  if (worker_.awaits_calls()) return kShortPatience;
   return worker_.has_progress_thread() ? kProgressPatience : kWatchdogPatience;
 }
 

@@ -35,6 +35,8 @@ class ProgressThread {
   }
   /// With the worker's lock held, also for the next one.
   bool is_in_deep_sleep() const { return deep_sleep_.load(std::memory_order_relaxed); }
+  /// It looks soon for what waits for a call that does not come.
+  bool is_watchful() const { return is_watchful_.load(); }
   /// The loop wants to be turned at `deadline`: a thread that would sleep longer is woken.
   void serve(base::Instant deadline) {
     if (is_in_deep_sleep() && deadline < alarm_) leave_deep_sleep();
@@ -47,12 +49,14 @@ class ProgressThread {
   void work_once();
   void leave_deep_sleep();
   void drain_wakeup();
+  base::Duration nap();
   base::Duration patience() const;
 
   Worker& worker_;
   const int event_fd_;
   std::atomic<bool> deep_sleep_{false};  ///< set with the worker's lock held
   base::Instant alarm_;  ///< when deep sleep ends by itself; guarded by the worker's lock
+  std::atomic<bool> is_watchful_{false};
   std::atomic<bool> stop_{false};
   std::atomic<bool> kicked_{false};
   base::Duration idle_poll_;  ///< only the thread's own

@@ -13,6 +13,7 @@
 #include "provider/post_queue.h"
 #include "provider/shared_context.h"
 #include "provider/triggered.h"
+#include "ses/payload_sizes.h"
 
 namespace uet::provider {
 namespace {
@@ -123,7 +124,8 @@ std::size_t Endpoint::tx_room() const {
 /// Every transmit call ends here: `post` hands the operation to SES, and is tried once more after a
 /// turn of the loop when something ran out.
 template <typename Post>
-ssize_t Endpoint::transmit(std::uint64_t flags, std::span<Local> buffers, Turn turn, Post&& post) {
+ssize_t Endpoint::transmit(fi_addr_t peer, std::uint64_t flags, std::span<Local> buffers, Turn turn,
+                           Post&& post) {
   const base::Instant now = clock_now();
   if (tx_room() == 0) {
     if (turn == Turn::kLeft) return -FI_EAGAIN;
@@ -147,8 +149,27 @@ ssize_t Endpoint::transmit(std::uint64_t flags, std::span<Local> buffers, Turn t
     injects_outstanding_ -= inject;
     return fi_error_of(posted.error());
   }
-  if ((flags & FI_MORE) == 0 && turn == Turn::kOwn) worker_.after_post(now);
+  if ((flags & FI_MORE) == 0 && turn == Turn::kOwn)
+    worker_.after_post(now, describe_post(now, peer, buffers));
   return 0;
+}
+
+/// With the lock held, after it was posted.
+DelayedPosts::Post Endpoint::describe_post(base::Instant now, fi_addr_t peer,
+                                           std::span<const Local> buffers) const {
+  DelayedPosts::Post post{.peer = peer};
+  std::size_t sent = 0;
+  for (const Local& buffer : buffers) {
+    const std::size_t bytes = total_bytes(buffer.iov);
+    post.bytes += bytes;
+    if (buffer.is_source) sent += bytes;
+  }
+  if (sent <= ses::kSmallestPayload) return post;
+  // Packets of one size leave in one run; a shorter one ends it. What is long makes one by itself.
+  constexpr std::size_t kLong = 16384;
+  const std::uint32_t payload = worker_.fep().payload_towards(now, av_->fabric_address(peer));
+  post.joins_others = sent <= kLong && ses::is_cut_evenly(sent, payload);
+  return post;
 }
 
 /// While another thread has the loop an operation is left for it: posting waits for nothing that may take long. Where every
@@ -255,7 +276,7 @@ int Endpoint::check(const Send& op) const {
 
 ssize_t Endpoint::post_now(const Send& op, Turn turn) {
   std::array<Local, 1> buffers{{{.iov = op.iov, .is_source = true, .place = {}}}};
-  return transmit(op.flags, buffers, turn, [&](base::Instant now) {
+  return transmit(op.destination, op.flags, buffers, turn, [&](base::Instant now) {
     ses::SendRequest request;
     if (is_datagram()) request.delivery = ses::Delivery::kDatagram;
     request.peer = av_->peer(op.destination);
@@ -276,7 +297,7 @@ int Endpoint::check(const Rma& op) const {
 
 ssize_t Endpoint::post_now(const Rma& op, Turn turn) {
   std::array<Local, 1> buffers{{{.iov = op.iov, .is_source = !op.read, .place = {}}}};
-  return transmit(op.flags, buffers, turn, [&](base::Instant now) {
+  return transmit(op.peer, op.flags, buffers, turn, [&](base::Instant now) {
     ses::RmaRequest request;
     request.peer = av_->peer(op.peer);
     request.read = op.read;
@@ -383,7 +404,7 @@ ssize_t Endpoint::post_prepared(const Atomic& op, const PreparedAtomic& prepared
       {{.iov = prepared.operand.pieces(), .is_source = true, .place = {}},
        {.iov = prepared.compare.pieces(), .is_source = true, .place = {}},
        {.iov = prepared.result.pieces(), .is_source = false, .place = {}}}};
-  return transmit(plain.flags, buffers, turn, [&](base::Instant now) {
+  return transmit(op.peer, plain.flags, buffers, turn, [&](base::Instant now) {
     ses::AtomicRequest request;
     request.peer = av_->peer(op.peer);
     request.tagged = (op.flags & FI_TAGGED) != 0;

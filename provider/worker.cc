@@ -211,6 +211,7 @@ void Worker::stop_all() {
 
 bool Worker::turn_at(base::Instant now) {
   note_call(now);
+  delayed_posts_.on_poll();
   return turn_loop(now);
 }
 
@@ -232,14 +233,14 @@ void Worker::poll() {
 /// Those of one poll alone: what comes next has them leave, whatever else may.
 bool Worker::turn_for_poll(base::Instant now) {
   note_call(now);
+  delayed_posts_.on_poll();
   has_completion_ = false;
   const bool have_waited = fep_->holds_acks();
   bool did = fep_->take_in(now);
   const bool may_wait = have_waited ? !has_completion_ && delayed_acks_.may_go_on(now)
                                     : has_completion_ && delayed_acks_.may_wait(now);
-  // A thread that sleeps on behalf of the loop would be woken for what waits.
-  const bool may_hold = may_wait && thread_ != nullptr && !has_sleepers();
-  if ((!may_hold || !fep_->hold_acks()) && fep_->transmit(now)) {
+  const bool may_hold = may_wait && may_put_off();
+  if ((!may_hold || !fep_->hold_acks()) && transmit(now)) {
     did = true;
     const bool may_be_acks = has_completion_ || have_waited;
     if (may_be_acks && delayed_acks_.awaits_answer()) delayed_acks_.on_sent(clock_now());
@@ -248,10 +249,25 @@ bool Worker::turn_for_poll(base::Instant now) {
   return did;
 }
 
+/// What is put off waits for the application, and the thread looks after it. One that sleeps in a call would be woken for it.
+bool Worker::may_put_off() const {
+  return thread_ != nullptr && !has_sleepers();
+}
+
+bool Worker::awaits_calls() const {
+  return delayed_acks_.are_in_use() || delayed_posts_.are_in_use();
+}
+
 bool Worker::turn_loop(base::Instant now) {
-  const bool did = fep_->turn(now);
+  bool did = fep_->take_in(now);
+  did |= transmit(now);
   after_turn(now, did);
   return did;
+}
+
+bool Worker::transmit(base::Instant now) {
+  delayed_posts_.on_left();
+  return fep_->transmit(now);
 }
 
 void Worker::after_turn(base::Instant now, bool did) {
@@ -261,16 +277,21 @@ void Worker::after_turn(base::Instant now, bool did) {
   if (did) loop_progress_.signal();
 }
 
-void Worker::after_post(base::Instant now) {
+void Worker::after_post(base::Instant now, const DelayedPosts::Post& post) {
   note_call(now);
   delayed_acks_.on_answer(now);
-  fep_->transmit(now);
+  using Verdict = DelayedPosts::Verdict;
+  const Verdict verdict = may_put_off() ? delayed_posts_.on_post(now, post) : Verdict::kLeave;
+  if (verdict == Verdict::kWait && thread_->is_watchful()) return;
+  transmit(now);
+  if (verdict != Verdict::kLeave) delayed_posts_.on_sent(clock_now());
 }
 
 /// The application calls.
 void Worker::note_call(base::Instant now) {
   note_application();
   delayed_acks_.on_call(now);
+  delayed_posts_.on_call(now);
 }
 
 /// The application polls. Ends a long sleep of the progress thread: the deadline that it sleeps until may be stale.
@@ -300,7 +321,7 @@ void Worker::start_left() {
     left_again_ = false;
     left_.take([](LeftWork& work) { return work.carry_out(); });
   } while (left_again_);
-  fep_->transmit(clock_now());
+  transmit(clock_now());
 }
 
 bool Worker::has_sleepers() const {

@@ -20,6 +20,7 @@
 #include "provider/clock.h"
 #include "provider/courtesy.h"
 #include "provider/delayed_acks.h"
+#include "provider/delayed_posts.h"
 #include "provider/device.h"
 #include "provider/last_words.h"
 #include "provider/left_work.h"
@@ -86,8 +87,8 @@ class Worker {
   bool turn() { return turn_at(clock_now()); }
   bool turn_at(base::Instant now);
   using Held = std::unique_lock<WorkerLock>;
-  /// After a successful post at `now`: lets the packets leave.
-  void after_post(base::Instant now);
+  /// After a successful post at `now`: lets its packets leave, or wait for others.
+  void after_post(base::Instant now, const DelayedPosts::Post& post);
   /// The application changed something that may bring deadlines nearer.
   void note_application();
   /// A queue has something new for the application.
@@ -135,8 +136,11 @@ class Worker {
   bool start(const PortChoice& choice, std::uint32_t job, std::string& error);
 
   bool turn_loop(base::Instant now);
+  bool transmit(base::Instant now);
   bool turn_for_poll(base::Instant now);
   void note_call(base::Instant now);
+  bool may_put_off() const;
+  bool awaits_calls() const;
   void after_turn(base::Instant now, bool did);
   /// Gives the lock up and sleeps until packets may have arrived, `object` changed, `end`
   /// has come or the loop has something to do, also something that other threads give it meanwhile;
@@ -171,6 +175,7 @@ class Worker {
   WaitObject loop_progress_{FI_WAIT_NONE};           ///< the loop did something
   Courtesy courtesy_;
   DelayedAcks delayed_acks_;
+  DelayedPosts delayed_posts_;
   bool has_completion_ = false;  ///< since the latest turn_for_poll() began
 };
 
