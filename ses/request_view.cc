@@ -84,6 +84,8 @@ std::uint32_t carried_mtu(std::size_t carried, std::uint32_t own_mtu) {
 /// 125, 169, 170]
 std::uint32_t asked_mtu(const wire::SesStandardFirst& h, std::uint32_t own_mtu) {
   if (h.hd && h.header_data == kEthernetPayload) return kEthernetAsk;
+  if (h.hd && h.header_data == kSmallestPayload && h.request_length <= kLargestPayload)
+    return kLargestPayload;
   const bool is_told = !h.hd && is_payload_mtu(h.header_data, own_mtu);
   return is_told ? static_cast<std::uint32_t>(h.header_data) : assumed_payload(own_mtu);
 }

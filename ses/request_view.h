@@ -59,8 +59,12 @@ struct RequestView {
   /// A READ whose packets ask for several packets of data each. [decision 170]
   bool is_wide_read() const {
     if (opcode != SesOpcode::kRead || !hd || form != wire::NextHdr::kRequestStd) return false;
-    if (som) return header_data == kEthernetPayload;
+    if (som) return header_data == kEthernetPayload || (header_data == kSmallestPayload && eom);
     return eom ? message_offset % kEthernetAsk == 0 : covered == kEthernetAsk;
+  }
+  /// What packets of data of a wide READ carry.
+  std::uint32_t wide_piece() const {
+    return som ? static_cast<std::uint32_t>(header_data) : kEthernetPayload;
   }
   bool is_small() const { return form == wire::NextHdr::kRequestSmall; }
   Target target() const { return {rel, job_id, pid_on_fep, resource_index}; }

@@ -116,7 +116,7 @@ std::uint32_t ReadReturns::piece_of(const RequestContext& c) const {
   const RequestView& r = c.request;
   // The small form cannot say what part of the data it carries.
   if (r.form != wire::NextHdr::kRequestStd) return core_.largest_payload();
-  if (r.is_wide_read()) return kEthernetPayload;
+  if (r.is_wide_read()) return r.wide_piece();
   const std::uint32_t whole = r.opcode == SesOpcode::kRead ? r.request_length : r.covered;
   const std::uint32_t carried = core_.payload_towards(c.now, c.packet.source, whole);
   return carried == kEthernetPayload && whole > carried ? kSmallestPayload : carried;

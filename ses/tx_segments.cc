@@ -175,8 +175,9 @@ void plan_rendezvous(TxOp& op, pds::TxMessage& message) {
 void widen(TxOp& op) {
   op.has_header_data =
       op.piece == kEthernetPayload && op.length > op.piece && !op.is_connectionless();
-  op.header_data = op.has_header_data ? kEthernetPayload : 0;
-  if (op.has_header_data) op.piece = kEthernetAsk;
+  op.header_data = op.has_header_data ? payload_for(op.length, op.piece) : 0;
+  if (op.has_header_data)
+    op.piece = op.header_data == kEthernetPayload ? kEthernetAsk : kLargestPayload;
 }
 
 }  // namespace

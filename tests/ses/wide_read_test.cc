@@ -107,9 +107,24 @@ TEST_F(WideReadTest, packets__ask_for_six_packets_of_data_each) {
   expect_read(into);
 }
 
+// So that the packets of several READs have one size. [decision 171]
+TEST_F(WideReadTest, short_READ_of_whole_KiB__is_answered_evenly) {
+  for (const std::size_t length : {2048u, 3072u, 8192u}) {
+    Bytes into(length);
+    read(into);
+    fabric.run();
+    ASSERT_EQ(requests().size(), 1u);
+    EXPECT_TRUE(requests()[0].is_wide_read());
+    EXPECT_EQ(requests()[0].header_data, 1024u);
+    EXPECT_EQ(data_packets(), std::vector<std::size_t>(length / 1024, 1024u));
+    expect_read(into);
+    forget();
+  }
+}
+
 TEST_F(WideReadTest, READ__of_any_length_in_any_order) {
   for (const std::size_t length :
-       {1280u, 1281u, 5000u, 7679u, 7680u, 7681u, 8960u, 15'360u, 100'001u}) {
+       {1280u, 1281u, 2048u, 4096u, 5000u, 7679u, 7680u, 7681u, 8960u, 15'360u, 100'001u}) {
     for (int round = 0; round < 5; ++round) {
       Bytes into(length, 0xee);
       read(into, 7);
@@ -239,6 +254,13 @@ TEST(WideReadRequest, only_what_says_so__is_one) {
   RawRequest other = first;
   other.header_data = 1;
   EXPECT_FALSE(parse(other)) << "header data of no size";
+  other.header_data = kSmallestPayload;
+  EXPECT_FALSE(parse(other)) << "in packets of 1,024 only what one asks for";
+  other.length = 8192;
+  other.eom = true;
+  EXPECT_TRUE(parse(other));
+  EXPECT_EQ(view.covered, 8192u);
+  EXPECT_TRUE(is_well_segmented(view, kLargestPayload));
   other = first;
   other.hd = false;
   EXPECT_FALSE(parse(other));
