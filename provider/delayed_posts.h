@@ -47,19 +47,23 @@ class DelayedPosts {
     polls_ = 0;
     if (may && !is_room_for(now, post.bytes)) return Verdict::kLeave;
     away_since_ = now;
+    does_wait_ = may;
     return may ? Verdict::kWait : Verdict::kTryLeaving;
   }
   /// What kTryLeaving was said of has left, and took until `now`: that was not the application's time.
-  void on_sent(Instant now) { away_since_ = now; }
+  void on_sent(Instant now) {
+    away_since_ = now;
+    does_wait_ = false;
+  }
   /// The application calls, whatever for.
   void on_call(Instant now) {
     if (away_since_.is_never()) return;
     const Duration away = now - away_since_;
     away_since_ = Instant::never();
-    if (away <= kPrompt)
-      owed_.pay(kSaved);
+    if (away > kPrompt)
+      owed_.add(cost_of(std::min(away, kLongest)));
     else
-      owed_.add(std::min(away, kLongest));
+      save();
   }
   /// It polls: what waits leaves, and the next post begins another row.
   void on_poll() {
@@ -86,6 +90,20 @@ class DelayedPosts {
   }
 
  private:
+  void save() {
+    owed_.pay(kSaved);
+    if (does_wait_) saved_ += kSaved;
+  }
+  /// What would have been saved is not saved: where waiting ends in an absence before it has saved as much, the next one has to be
+  /// earned twice as hard.
+  Duration cost_of(Duration away) {
+    if (!does_wait_) return away;
+    const bool has_paid = std::exchange(saved_, Duration()) >= away;
+    if (has_paid) dearness_ = 1;
+    const Duration cost = away * dearness_;
+    if (!has_paid) dearness_ = std::min(2 * dearness_, kDearest);
+    return cost;
+  }
   /// Waits, unless that is enough for a burst.
   bool is_room_for(Instant now, std::size_t bytes) {
     if (waiting_ == 0) wait_since_.store(now, std::memory_order_relaxed);
@@ -113,6 +131,7 @@ class DelayedPosts {
   /// As long as one absence counts, since the progress thread ends it.
   static constexpr Duration kLongest = Duration::from_us(300);
   static constexpr Duration kMost = Duration::from_ms(10);
+  static constexpr int kDearest = 32;
   /// Polls since a post could wait, after which the progress thread need not look so often.
   static constexpr std::uint32_t kRest = 4096;
 
@@ -124,6 +143,9 @@ class DelayedPosts {
   std::size_t waiting_bytes_ = 0;
   std::atomic<Instant> wait_since_{Instant::never()};  ///< the first of those
   Instant away_since_ = Instant::never();
+  bool does_wait_ = false;  ///< what was posted then
+  Duration saved_;          ///< by posts that waited, since the latest absence from some
+  int dearness_ = 1;        ///< of the next such absence
   // It has to show first that it is prompt.
   Debt owed_{kSaved * 64, kMost};
   std::atomic<bool> in_use_{false};

@@ -121,6 +121,35 @@ TEST_F(DelayedPostsTest, WhatAnAbsenceCostIsSavedBeforeAnyWaitsAgain) {
   EXPECT_TRUE(posts.are_in_use());
 }
 
+// A program that posts ten, looks into its memory for an answer, and calls nothing until that has come.
+TEST_F(DelayedPostsTest, ApplicationThatWaitsForAnAnswerWithoutCallsHasHardlyAnyWait) {
+  int late = 0;
+  for (int i = 0; i < 10'000; ++i) {
+    Verdict verdict{};
+    for (int k = 0; k < 10; ++k) {
+      pass(kNextPost);
+      verdict = post();
+    }
+    const bool waits = verdict == Verdict::kWait;
+    pass(waits ? Duration::from_us(200) : Duration::from_us(10));
+    posts.on_left();
+    late += waits ? 1 : 0;
+  }
+  EXPECT_GT(late, 0);
+  EXPECT_LT(late, 20);
+}
+
+TEST_F(DelayedPostsTest, WaitingThatPaidForItsEndHasNotToBeEarnedForLonger) {
+  rows_before_one_waits(8);
+  row(8, kComputing);
+  EXPECT_EQ(rows_before_one_waits(8), 18);
+  row(8, kComputing);
+  EXPECT_EQ(rows_before_one_waits(8), 37);
+  for (int i = 0; i < 20; ++i) row(8);
+  row(8, kComputing);
+  EXPECT_EQ(rows_before_one_waits(8), 18);
+}
+
 TEST_F(DelayedPostsTest, ThreadFindsThoseThatTheApplicationLeft) {
   rows_before_one_waits(8);
   EXPECT_FALSE(posts.are_overdue(now + kComputing));
