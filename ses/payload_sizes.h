@@ -47,8 +47,8 @@ constexpr std::uint32_t said_payload(std::uint16_t fep_cap) {
   return kSmallestPayload << (size - 1);
 }
 
-/// What a message of `length` is cut into where a packet may carry `payload`. A short one of whole KiB is cut so that all its packets have one
-/// size: a port moves them as one run then, with those of the messages behind it. [decision 171]
+/// What a message of `length` is cut into where a packet may carry `payload`. A short one of whole KiB is cut so that all its
+/// packets have one size: a port moves them as one run then, with those of the messages behind it. [decision 171]
 constexpr std::uint32_t payload_for(std::uint64_t length, std::uint32_t payload) {
   const bool is_even =
       payload == kEthernetPayload && length <= kLargestPayload && length % kSmallestPayload == 0;

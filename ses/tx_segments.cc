@@ -187,7 +187,7 @@ void plan_segments(const Core& core, Instant now, TxOp& op, bool is_numbered,
   op.piece = op.is_connectionless() ? core.payload_mtu : core.payload_to(now, *op.peer, op.length);
   if (op.is_read())
     widen(op);
-  else
+  else if (op.atomic == nullptr)
     op.piece = payload_for(op.length, op.piece);
   op.segments = op.awaits_delivery ? 1 : segments_for(op.length, op.piece);
   op.medium = core.config.medium_headers && !is_numbered && fits_medium(op);

@@ -62,6 +62,22 @@ TEST_F(SegmentsTest, plan__a_short_message_over_an_Ethernet_has_packets_of_one_s
   EXPECT_EQ(plan(read(4096)).segments, 1u) << "asks for more at once";
 }
 
+// Its packets are requests of their own: one more is one more.
+TEST_F(SegmentsTest, plan__an_atomic_over_an_Ethernet_fills_its_packets) {
+  core.payload_mtu = kEthernetPayload;
+  core.peers.find(peer)->address.fep_cap = say_payload(kEthernetPayload);
+  const iovec iov{memory.data(), 1024};
+  AtomicRequest r;
+  r.peer = peer;
+  r.op = AmoOpcode::kSum;
+  r.type = AmoDatatype::kUint64;
+  r.count = 128;
+  r.operand = {&iov, 1};
+  r.key = 1;
+  ASSERT_TRUE(posting.atomic(now, *endpoint, r));
+  EXPECT_EQ(plan(operations.by_age().back()).segments, 1u);
+}
+
 TEST_F(SegmentsTest, plan__a_number_takes_the_standard_header) {
   TxOp& op = send(64);
   EXPECT_EQ(plan(op).ses_header_bytes, wire::SesMedium::kSize);
