@@ -178,7 +178,8 @@ base::Duration ProgressThread::nap() {
 }
 
 base::Duration ProgressThread::patience() const {
-  if (worker_.awaits_calls()) return kShortPatience;
+  if (worker_.delayed_acks_.are_in_use() || worker_.delayed_posts_.are_in_use())
+    return kShortPatience;
   return worker_.has_progress_thread() ? kProgressPatience : kWatchdogPatience;
 }
 

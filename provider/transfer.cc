@@ -167,8 +167,9 @@ DelayedPosts::Post Endpoint::describe_post(base::Instant now, fi_addr_t peer,
   if (sent <= ses::kSmallestPayload) return post;
   // Packets of one size leave in one run; a shorter one ends it. What is long makes one by itself.
   constexpr std::size_t kLong = 16384;
-  const std::uint32_t payload = worker_.fep().payload_towards(now, av_->fabric_address(peer));
-  post.joins_others = sent <= kLong && ses::is_cut_evenly(sent, payload);
+  post.joins_others =
+      sent <= kLong &&
+      ses::is_cut_evenly(sent, worker_.fep().payload_towards(now, av_->fabric_address(peer)));
   return post;
 }
 

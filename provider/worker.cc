@@ -254,10 +254,6 @@ bool Worker::may_put_off() const {
   return thread_ != nullptr && !has_sleepers();
 }
 
-bool Worker::awaits_calls() const {
-  return delayed_acks_.are_in_use() || delayed_posts_.are_in_use();
-}
-
 bool Worker::turn_loop(base::Instant now) {
   bool did = fep_->take_in(now);
   did |= transmit(now);

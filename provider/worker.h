@@ -140,7 +140,6 @@ class Worker {
   bool turn_for_poll(base::Instant now);
   void note_call(base::Instant now);
   bool may_put_off() const;
-  bool awaits_calls() const;
   void after_turn(base::Instant now, bool did);
   /// Gives the lock up and sleeps until packets may have arrived, `object` changed, `end`
   /// has come or the loop has something to do, also something that other threads give it meanwhile;
