@@ -29,12 +29,18 @@ std::size_t or_ours(std::size_t asked, std::size_t ours) {
   return asked != 0 ? asked : ours;
 }
 
+/// The level of completions that an application which names none is given.
+std::uint64_t default_level(const fep::Settings& settings, std::uint64_t op_flags) {
+  const bool is_named = (op_flags & kCompletionLevels) != 0;
+  return !is_named && settings.completion == fep::CompletionLevel::kInject ? FI_INJECT_COMPLETE : 0;
+}
+
 void fill_tx(fi_tx_attr& out, const fi_tx_attr* asked, const fep::Settings& settings,
              bool has_hints, std::uint64_t caps, const Offer& offer) {
   const fi_tx_attr none{};
   const fi_tx_attr& a = asked != nullptr ? *asked : none;
   out.caps = a.caps != 0 ? a.caps : tx_caps(caps);
-  out.op_flags = a.op_flags;
+  out.op_flags = a.op_flags | default_level(settings, a.op_flags);
   out.msg_order = has_hints ? a.msg_order : offer.msg_orders;
   out.inject_size =
       or_ours(a.inject_size, std::min<std::size_t>(settings.inject_size, offer.max_message));

@@ -225,6 +225,8 @@ class Endpoint final : public EndpointFid, private ses::CompletionSink, private 
   bool may_leave(const Op& op) const;
   bool carry_out() override;
   template <typename Op>
+  static CqEntry entry_of(const Op& op);
+  template <typename Op>
   void fail(const Op& op, ssize_t error);
   /// Whose call it is: the application's own turns the loop for room and lets packets leave, one that was left does neither.
   enum class Turn { kOwn, kLeft };
@@ -232,6 +234,10 @@ class Endpoint final : public EndpointFid, private ses::CompletionSink, private 
   ssize_t post_now(const Rma& op, Turn turn = Turn::kOwn);
   ssize_t post_now(const Receive& op, Turn turn = Turn::kOwn);
   ssize_t post_now(const Atomic& op, Turn turn = Turn::kOwn);
+  template <typename Op>
+  bool is_over_when_copied(const Op& op, SizeLimits::Kind kind) const;
+  template <typename Op>
+  ssize_t post_copied(const Op& op, Turn turn);
   struct PreparedAtomic;
   int prepare(const Atomic& op, PreparedAtomic& out) const;
   ssize_t post_prepared(const Atomic& op, const PreparedAtomic& atomic, Turn turn);

@@ -23,6 +23,10 @@ struct Offer {
   std::size_t max_message;
 };
 
+/// From the weakest to the strongest. [FI 7]
+inline constexpr std::uint64_t kCompletionLevels =
+    FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE;
+
 inline constexpr std::size_t kMaxMessage = 0xffff'ffff;
 
 inline constexpr Offer kReliableOffer = {
@@ -30,8 +34,7 @@ inline constexpr Offer kReliableOffer = {
     .caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SEND | FI_RECV | FI_READ | FI_WRITE |
             FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE |
             FI_RMA_EVENT | FI_FENCE | FI_TRIGGER | FI_LOCAL_COMM | FI_REMOTE_COMM,
-    .tx_op_flags = FI_INJECT | FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |
-                   FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE,
+    .tx_op_flags = FI_INJECT | FI_COMPLETION | kCompletionLevels,
     .msg_orders = FI_ORDER_STRICT | FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW | FI_ORDER_RMA_WAR |
                   FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW |
                   FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW,

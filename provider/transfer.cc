@@ -205,6 +205,20 @@ bool Endpoint::may_leave(const Op& op) const {
   return !domain_.has_device_memory() && PostQueue::fits(op);
 }
 
+/// What a queue reports of an operation that is over without an answer of its peer.
+template <typename Op>
+CqEntry Endpoint::entry_of(const Op& op) {
+  CqEntry entry{.op_context = op.context};
+  if constexpr (std::is_same_v<Op, Rma>)
+    entry.flags = FI_RMA | (op.read ? FI_READ : FI_WRITE);
+  else if constexpr (std::is_same_v<Op, Atomic>)
+    entry.flags = FI_ATOMIC | (op.form != AtomicForm::kPlain ? FI_READ : FI_WRITE);
+  else
+    entry.flags =
+        (std::is_same_v<Op, Receive> ? FI_RECV : FI_SEND) | (op.tagged ? FI_TAGGED : FI_MSG);
+  return entry;
+}
+
 bool Endpoint::carry_out() {
   const auto post_left = [this](const auto& op) {
     const ssize_t error = guarded([&] { return post_now(op, Turn::kLeft); });
@@ -223,20 +237,11 @@ bool Endpoint::carry_out() {
 template <typename Op>
 void Endpoint::fail(const Op& op, ssize_t error) {
   constexpr bool is_receive = std::is_same_v<Op, Receive>;
-  CqEntry entry;
-  entry.op_context = op.context;
+  CqEntry entry = entry_of(op);
   entry.error = static_cast<int>(-error);
   Counter counter = is_receive ? kRecv : kSend;
-  if constexpr (std::is_same_v<Op, Rma>) {
-    entry.flags = FI_RMA | (op.read ? FI_READ : FI_WRITE);
-    counter = op.read ? kRead : kWrite;
-  } else if constexpr (std::is_same_v<Op, Atomic>) {
-    const bool fetching = op.form != AtomicForm::kPlain;
-    entry.flags = FI_ATOMIC | (fetching ? FI_READ : FI_WRITE);
-    counter = fetching ? kRead : kWrite;
-  } else {
-    entry.flags = (is_receive ? FI_RECV : FI_SEND) | (op.tagged ? FI_TAGGED : FI_MSG);
-  }
+  if ((entry.flags & FI_READ) != 0) counter = kRead;
+  if ((entry.flags & FI_WRITE) != 0) counter = kWrite;
   if (op.deferred) {
     const auto& work = *static_cast<const TriggeredOp*>(op.context);
     entry.op_context = work.context;
@@ -267,6 +272,23 @@ void Endpoint::describe(const Op& op, std::span<const Local> buffers, Request& r
   request.context = is_over ? kNoContext : reinterpret_cast<std::uint64_t>(op.context);
 }
 
+/// Of FI_INJECT_COMPLETE, no stronger level, and short enough to be copied. [FI 7]
+template <typename Op>
+bool Endpoint::is_over_when_copied(const Op& op, SizeLimits::Kind kind) const {
+  return (op.flags & kCompletionLevels) == FI_INJECT_COMPLETE && !op.deferred &&
+         !domain_.has_device_memory() && total_bytes(op.iov) <= sizes_.of(kind).inject;
+}
+
+/// Its entry does not wait for the peer. Counters do, as with fi_inject, and an error is reported without a context.
+template <typename Op>
+ssize_t Endpoint::post_copied(const Op& op, Turn turn) {
+  Op copied = op;
+  copied.flags = (op.flags | FI_INJECT) & ~(FI_INJECT_COMPLETE | FI_COMPLETION);
+  const ssize_t error = post_now(copied, turn);
+  if (error == 0 && entry_flag(op.flags) != 0 && tx_cq_ != nullptr) tx_cq_->push(entry_of(op));
+  return error;
+}
+
 int Endpoint::check(const Send& op) const {
   if ((op.flags & kIdempotent) != 0) return -FI_EOPNOTSUPP;
   if (!are_buffers(op.iov)) return -FI_EINVAL;
@@ -276,6 +298,8 @@ int Endpoint::check(const Send& op) const {
 }
 
 ssize_t Endpoint::post_now(const Send& op, Turn turn) {
+  if (is_over_when_copied(op, op.tagged ? SizeLimits::kTagged : SizeLimits::kMessage))
+    return post_copied(op, turn);
   std::array<Local, 1> buffers{{{.iov = op.iov, .is_source = true, .place = {}}}};
   return transmit(op.destination, op.flags, buffers, turn, [&](base::Instant now) {
     ses::SendRequest request;
@@ -297,6 +321,7 @@ int Endpoint::check(const Rma& op) const {
 }
 
 ssize_t Endpoint::post_now(const Rma& op, Turn turn) {
+  if (!op.read && is_over_when_copied(op, SizeLimits::kRma)) return post_copied(op, turn);
   std::array<Local, 1> buffers{{{.iov = op.iov, .is_source = !op.read, .place = {}}}};
   return transmit(op.peer, op.flags, buffers, turn, [&](base::Instant now) {
     ses::RmaRequest request;

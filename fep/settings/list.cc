@@ -415,10 +415,20 @@ constexpr std::array kSettings = {
             .help = "who turns the loop: auto as the application asks, manual never a thread, "
                     "thread always one",
             .choices = "auto manual thread"},
+    Setting{.key = "COMPLETION",
+            .group = "libfabric objects",
+            .kind = Kind::kChoice,
+            .fallback = "transmit",
+            .target = [](Settings& s,
+                         std::size_t i) { s.completion = static_cast<CompletionLevel>(i); },
+            .help = "what the completion of a send or write says where the application names no "
+                    "level: transmit, its peer has acknowledged it; inject, its buffer may be "
+                    "used again, at once up to FI_UET_INJECT_SIZE",
+            .choices = "transmit inject"},
     Setting{.key = "INJECT_SIZE",
             .group = "libfabric objects",
             .kind = Kind::kSize,
-            .fallback = "4096",
+            .fallback = "16384",
             .target = &Settings::inject_size,
             .help = "largest injected message",
             .min = 16,

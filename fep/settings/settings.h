@@ -23,6 +23,7 @@
 namespace uet::fep {
 
 enum class Progress : std::uint8_t { kAuto, kManual, kThread };
+enum class CompletionLevel : std::uint8_t { kTransmit, kInject };
 enum class Encapsulation : std::uint8_t { kUdp, kIp };
 enum class Protection : std::uint8_t { kAuto, kCrc, kNone, kTss };
 enum class KeysSignal : std::uint8_t { kNone, kHup, kUsr1, kUsr2 };
@@ -82,6 +83,7 @@ struct Settings {
   base::Duration pdc_idle;
   // Provider.
   Progress progress = Progress::kAuto;
+  CompletionLevel completion = CompletionLevel::kTransmit;
   std::uint64_t inject_size = 0;
   std::uint64_t tx_size = 0;
   std::uint64_t rx_size = 0;

@@ -72,6 +72,7 @@ TEST(Settings, wrong_values__name_the_variable_the_value_and_what_is_allowed) {
       {"RTO_INIT", "1ns", "10us to 8s"},
       {"PEER_TIMEOUT", "-1", "0 to 86400s"},
       {"PROGRESS", "never", "auto, manual, thread"},
+      {"COMPLETION", "delivery", "transmit, inject"},
       {"INJECT_SIZE", "8", "16 to 65536"},
       {"OVERFLOW_BYTES", "lots", "K, M or G"},
       {"REJECT_LONG", "maybe", "0 or 1"},

@@ -122,7 +122,7 @@ TEST_F(GetinfoTest, msg_order__every_subset_comes_back_and_unknown_bits_are_refu
 TEST_F(GetinfoTest, what_we_do_not_have__is_refused) {
   const std::vector<std::pair<const char*, std::function<void(fi_info&)>>> wishes = {
       {"message size", [](fi_info& i) { i.ep_attr->max_msg_size = std::size_t{1} << 32; }},
-      {"inject size", [](fi_info& i) { i.tx_attr->inject_size = 4097; }},
+      {"inject size", [](fi_info& i) { i.tx_attr->inject_size = 16385; }},
       {"ep type", [](fi_info& i) { i.ep_attr->type = FI_EP_MSG; }},
       {"addresses", [](fi_info& i) { i.addr_format = FI_SOCKADDR_IN; }},
       {"protocol", [](fi_info& i) { i.ep_attr->protocol = FI_PROTO_RXM; }},
