@@ -13,7 +13,6 @@ namespace uet::dpdk {
 namespace {
 
 constexpr std::size_t kSmallest = 1280;
-constexpr std::size_t kFrameOverhead = 14 + 2 * 4;
 // What the kernel keeps free in front of each frame of an AF_XDP socket.
 constexpr std::size_t kXdpHeadroom = 256;
 

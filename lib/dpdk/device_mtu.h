@@ -22,6 +22,9 @@ struct MtuChoice {
   std::string error;
 };
 
+/// Of a frame beside its IP packet: the Ethernet header and two VLAN tags.
+inline constexpr std::size_t kFrameOverhead = 14 + 2 * 4;
+
 /// An interface that carries more is used with this.
 inline constexpr std::size_t kLargestIpMtu = 16128;
 

@@ -16,7 +16,6 @@ namespace {
 
 // 8192 bytes of payload behind 164 bytes of headers, and a little room. [WIRE 7.2]
 constexpr std::size_t kVirtualIpMtu = 8960;
-constexpr std::size_t kFrameOverhead = 14 + 2 * 4;
 
 bool is_pci(const std::string& name) {
   // 01:00.0 or 0000:01:00.0

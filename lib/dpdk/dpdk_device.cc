@@ -22,7 +22,6 @@ using net::Packet;
 
 namespace {
 
-constexpr std::uint16_t kQueue = 0;
 constexpr std::uint64_t kLinkChecksPerSecond = 50;
 // A connection that is being set up takes half a dozen turns of the interrupt thread; one that stands only ends.
 constexpr std::uint64_t kTurnsPerSecondDown = 1000;

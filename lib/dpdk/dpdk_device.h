@@ -67,6 +67,8 @@ class DpdkDevice final : public net::FrameDevice, private Caretaker::Ward {
   const std::string& interface() const { return interface_; }
 
  private:
+  static constexpr std::uint16_t kQueue = 0;  ///< the pair
+
   DpdkDevice(const DpdkDeviceConfig& config, base::Trace& trace);
 
   // Opening; in dpdk_device_open.cc, as closing.

@@ -33,9 +33,6 @@ namespace uet::dpdk {
 
 namespace {
 
-constexpr std::uint16_t kQueue = 0;
-constexpr std::size_t kFrameOverhead = 14 + 2 * 4;
-
 constexpr unsigned kXdpAttempts = 80;
 constexpr std::chrono::milliseconds kXdpPause{25};
 constexpr std::chrono::seconds kVhostPatience{5};

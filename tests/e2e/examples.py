@@ -48,7 +48,7 @@ NOT_RUN = {
         "./bench    measures this provider in turns with others, MPI, kernel TCP and bare ports, and writes a report with": BY_CHECK,
         "plots; --quick takes two minutes, --micro measures pools, devices and layers instead": BY_CHECK,
         "meson setup build && ninja -C build": "builds the tree that is tested here",
-        "meson setup build --buildtype=release -Dtests=false && ninja -C build && sudo meson install -C build": PACKAGING,
+        "meson setup build --buildtype=release -Dtests=false --unity=on --unity-size=8 && ninja -C build && sudo meson install -C build": PACKAGING,
         "dpkg-buildpackage -us -uc -b": PACKAGING,
         "FI_UET_PORT=dpdk:0000:3b:00.1 FI_UET_ADDR=10.0.0.1 FI_UET_GATEWAY=10.0.0.254": "needs that device: docs/nics.md says what has run",
         "apt install openmpi-bin": "installs a package: tools/install-packages does",
