@@ -64,7 +64,7 @@ class Ccc {
                const SendParams& params, bool is_retransmission);
   /// Both for a packet that leaves for the first time.
   SendParams send_new(Instant now, Transmission& t, PdcShare& share, ByteCount nominal_bytes,
-                      std::uint8_t free_planes, bool last_may_wait = false);
+                      std::uint8_t free_planes, bool last_may_wait);
   /// A SACK shows that the destination has this PSN, though its response is still missing.
   void on_arrived(Transmission& t);
   /// This PSN is acknowledged for the first time (cumulatively or alone). Call for each such PSN,

@@ -114,18 +114,11 @@ const Interface* find_interface(const std::vector<Interface>& all, net::FabricAd
   for (const Interface& i : all) {
     if (std::ranges::find(i.addresses, address.host()) != i.addresses.end()) return &i;
   }
-  if (address.is_v4() && is_loopback(address)) {
+  if (address.is_v4() && address.is_loopback()) {
     const auto at = std::ranges::find_if(all, &Interface::is_loopback);
     if (at != all.end()) return &*at;
   }
   return nullptr;
-}
-
-bool is_loopback(net::FabricAddress address) {
-  if (address.is_v4()) return address.v4() >> 24 == 127;
-  static constexpr auto kV6Loopback =
-      net::FabricAddress::from_v6({0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1});
-  return address == kV6Loopback;
 }
 
 }  // namespace uet::provider

@@ -41,6 +41,4 @@ std::vector<Interface> list_interfaces();
 /// The interface that holds `address`; all of 127.0.0.0/8 is on the loopback interface.
 const Interface* find_interface(const std::vector<Interface>& all, net::FabricAddress address);
 
-bool is_loopback(net::FabricAddress address);
-
 }  // namespace uet::provider

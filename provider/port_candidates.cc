@@ -151,7 +151,7 @@ void add_shared(const fep::Settings& settings, std::vector<PortChoice>& out) {
   for (std::uint16_t i = 0; i < net::kSharedPorts; ++i)
     for (const PortChoice& choice : first) {
       const bool is_shareable =
-          choice.is_one_udp_port() && choice.address.is_v4() && !is_loopback(choice.address);
+          choice.is_one_udp_port() && choice.address.is_v4() && !choice.address.is_loopback();
       if (!is_shareable) continue;
       out.push_back(choice);
       out.back().address = choice.address.with_udp_port(net::kFirstSharedPort + i);

@@ -32,7 +32,7 @@ std::string nothing_free(const std::string& why, bool is_taken) {
 }
 
 void warn_about(const PortChoice& first, const PortChoice& taken) {
-  if (taken.address == first.address || !is_loopback(taken.address)) return;
+  if (taken.address == first.address || !taken.address.is_loopback()) return;
   log_warning("another process uses " + first.address.to_string() + ": this one is " +
               taken.address.to_string() +
               ", which only processes of this host can reach; set FI_UET_ADDR");

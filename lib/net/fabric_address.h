@@ -61,6 +61,11 @@ class FabricAddress {
   constexpr FabricAddress host() const { return udp_port() != 0 ? with_udp_port(0) : *this; }
   /// fe80::/10: which link it is on, it does not say. [RFC 4291 2.5.6]
   constexpr bool is_link_local() const { return bytes_[0] == 0xfe && (bytes_[1] & 0xc0) == 0x80; }
+  /// 127.0.0.0/8 and ::1.
+  constexpr bool is_loopback() const {
+    if (is_v4()) return v4() >> 24 == 127;
+    return *this == from_v6({0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1});
+  }
   constexpr bool is_unspecified() const { return *this == FabricAddress{}; }
   constexpr std::uint32_t v4() const {
     return (std::uint32_t{bytes_[12]} << 24) | (std::uint32_t{bytes_[13]} << 16) |

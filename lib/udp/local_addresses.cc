@@ -117,9 +117,4 @@ LocalAddress primary_address(const std::string& interface) {
   return best;
 }
 
-bool is_loopback(const net::FabricAddress& address) {
-  if (address.is_v4()) return address.v4() >> 24 == 127;
-  return address == net::FabricAddress::from_v6({0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1});
-}
-
 }  // namespace uet::udp

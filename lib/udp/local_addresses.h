@@ -36,7 +36,4 @@ base::BitRate interface_rate(const std::string& name);
 /// in the result: there is none.
 LocalAddress primary_address(const std::string& interface = {});
 
-/// Any address of 127/8, and ::1.
-bool is_loopback(const net::FabricAddress& address);
-
 }  // namespace uet::udp

@@ -106,7 +106,7 @@ bool check_request(const net::PortRequest& request, const Spec& spec, std::strin
 Place place_of(const FabricAddress& address, const std::string& interface) {
   Place place{.address = address, .interface = interface};
   for (const LocalAddress& a : local_addresses()) {
-    const bool fits = a.address == address.host() || (a.is_loopback && is_loopback(address));
+    const bool fits = a.address == address.host() || (a.is_loopback && address.is_loopback());
     if (!fits || !(interface.empty() || a.interface == interface)) continue;
     place.interface = a.interface;
     place.interface_index = a.interface_index;
@@ -114,7 +114,7 @@ Place place_of(const FabricAddress& address, const std::string& interface) {
   }
   if (place.interface_index == 0) place.interface_index = interface_index(place.interface);
   place.mtu = interface_mtu(place.interface);
-  if (place.mtu == 0) place.mtu = is_loopback(address) ? kLoopbackMtu : 1500;
+  if (place.mtu == 0) place.mtu = address.is_loopback() ? kLoopbackMtu : 1500;
   return place;
 }
 
@@ -160,7 +160,7 @@ std::vector<Place> places(const net::PortRequest& request, const std::string& in
   if (!primary.interface.empty()) {
     out.push_back(place_of(primary.address, primary.interface));
     const bool shares = request.may_share && request.planes == 1 && primary.address.is_v4() &&
-                        !is_loopback(primary.address);
+                        !primary.address.is_loopback();
     for (std::uint16_t i = 0; shares && i < net::kSharedPorts; ++i) {
       out.push_back(out.front());
       out.back().address = primary.address.with_udp_port(net::kFirstSharedPort + i);

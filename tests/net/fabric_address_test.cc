@@ -15,6 +15,14 @@ TEST(FabricAddress, parse__takes_addresses_alone) {
   EXPECT_FALSE(FabricAddress::parse(""));
 }
 
+TEST(FabricAddress, is_loopback__of_both_families_with_and_without_a_port) {
+  for (const char* text : {"127.0.0.1", "127.255.255.254", "::1"})
+    EXPECT_TRUE(FabricAddress::parse(text)->is_loopback()) << text;
+  for (const char* text : {"126.255.255.255", "128.0.0.1", "10.0.0.127", "::2", "fe80::1", "::"})
+    EXPECT_FALSE(FabricAddress::parse(text)->is_loopback()) << text;
+  EXPECT_TRUE(FabricAddress::parse("127.0.0.1")->with_udp_port(20480).is_loopback());
+}
+
 // Processes that share an address. [decision 168]
 TEST(FabricAddress, with_udp_port__is_another_endpoint_of_the_same_host) {
   const FabricAddress one = kHost.with_udp_port(20480), other = kHost.with_udp_port(20481);

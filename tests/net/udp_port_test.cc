@@ -252,7 +252,7 @@ TEST_F(UdpPortTest, open__by_interface) {
   auto a = open("udp:lo");
   ASSERT_TRUE(a) << error_;
   EXPECT_EQ(a->facts().name, "udp:lo");
-  EXPECT_TRUE(is_loopback(a->facts().address));
+  EXPECT_TRUE(a->facts().address.is_loopback());
 }
 
 TEST_F(UdpPortTest, open__errors_say_what_to_do) {
