@@ -213,7 +213,8 @@ void Planner::choose_ops() {
     op.receive_at = rng_.chance(0.5) ? SimTime{} : within(busy_ * 2);
     const bool is_short = op.kind == SwarmOp::kTaggedSend && rng_.chance(0.1);
     op.receive_bytes = is_short ? rng_.below(op.bytes + 1) : op.bytes + rng_.below(100);
-    op.inject = op.kind != SwarmOp::kRead && op.bytes <= 256 && rng_.chance(0.5);
+    op.inject =
+        op.kind != SwarmOp::kRead && op.bytes <= PlannedOp::kShortInject && rng_.chance(0.5);
     op.delivery_complete = rng_.chance(0.3);
     op.fence = rng_.chance(0.05);
     op.wants_data = op.kind == SwarmOp::kSend || rng_.chance(0.5);
@@ -255,7 +256,7 @@ void Planner::choose_single_packets() {
     op.bytes = single_.chance(0.2) ? mtu - single_.below(2) : single_.below(mtu + 1);
     op.at = SimTime::from_ps(
         static_cast<std::int64_t>(single_.unit() * static_cast<double>(busy_.ps())));
-    op.inject = !op.is_read() && op.bytes <= 256 && single_.chance(0.5);
+    op.inject = !op.is_read() && op.bytes <= PlannedOp::kShortInject && single_.chance(0.5);
     op.delivery_complete = op.kind == SwarmOp::kRudiWrite && single_.chance(0.3);
     op.fence = single_.chance(0.05);
     op.wants_data = op.is_datagram();
@@ -437,6 +438,19 @@ void Planner::choose_ethernet() {
   plan_.fep.payload_mtu = plan_.fabric.mtu_payload = ses::kEthernetPayload;
 }
 
+/// Half of the worlds: injected messages of several packets, as long as those of real endpoints. [decision 172]
+void Planner::choose_long_injects() {
+  if (!long_injects_.chance(0.5)) return;
+  constexpr std::uint32_t kMost = 16384;
+  plan_.fep.ses.inject_size = kMost;
+  for (PlannedOp& op : plan_.ops) {
+    const bool can_be = (op.is_send() || op.kind == SwarmOp::kWrite) && op.bytes <= kMost;
+    if (!can_be || op.bytes <= PlannedOp::kShortInject || !long_injects_.chance(0.5)) continue;
+    op.inject = true;
+    op.completion_may_wait = plan_.is_patient && long_injects_.chance(0.8);
+  }
+}
+
 bool SwarmPlan::has_programs() const {
   return std::any_of(ops.begin(), ops.end(),
                      [](const PlannedOp& op) { return op.receive_after != 0; });
@@ -502,6 +516,9 @@ void apply(const SwarmMask& mask, SwarmPlan& plan) {
   }
   if (mask.without.contains("ethernet") && plan.fabric.mtu_payload == ses::kEthernetPayload)
     plan.fep.payload_mtu = plan.fabric.mtu_payload = ses::kSmallestPayload;
+  if (mask.without.contains("long-injects"))
+    for (PlannedOp& op : plan.ops)
+      if (op.is_long_inject()) op.inject = op.completion_may_wait = false;
   if (!mask.ops.empty()) {
     std::erase_if(plan.ops, [&](const PlannedOp& op) { return !mask.ops.contains(op.id); });
   }
@@ -568,6 +585,7 @@ std::vector<std::string> ingredients(const SwarmPlan& plan) {
   if (plan.has_programs()) names.emplace_back("programs");
   if (plan.is_patient) names.emplace_back("patience");
   if (plan.fabric.mtu_payload == ses::kEthernetPayload) names.emplace_back("ethernet");
+  if (std::ranges::any_of(plan.ops, &PlannedOp::is_long_inject)) names.emplace_back("long-injects");
   FaultProfile faults = plan.faults;
   for (std::size_t i = 0; i < kFaultCount; ++i) {
     const double* p = probability(faults, static_cast<Fault>(i));

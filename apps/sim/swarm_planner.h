@@ -30,7 +30,8 @@ class Planner {
         deferrals_(seed ^ 0x64656665'72000000ULL),
         programs_(seed ^ 0x70726f67'72616d00ULL),
         patience_(seed ^ 0x70617469'656e6365ULL),
-        ethernet_(seed ^ 0x65746865'726e6574ULL) {
+        ethernet_(seed ^ 0x65746865'726e6574ULL),
+        long_injects_(seed ^ 0x6c6f6e67'696e6a00ULL) {
     plan_.seed = seed;
   }
 
@@ -52,6 +53,7 @@ class Planner {
     choose_programs();
     choose_patience();
     choose_ethernet();
+    choose_long_injects();
     return std::move(plan_);
   }
 
@@ -82,6 +84,7 @@ class Planner {
   void choose_programs();
   void choose_patience();
   void choose_ethernet();
+  void choose_long_injects();
 
   // swarm_plan_hostile.cc
   void choose_hostile();
@@ -104,7 +107,7 @@ class Planner {
   base::Rng rng_;
   // For what was added later: older draws, and so the worlds of named seeds, stay.
   base::Rng more_, single_, planes_, claims_, hostile_, secure_, late_secure_, spray_, rendezvous_,
-      deferrals_, programs_, patience_, ethernet_;
+      deferrals_, programs_, patience_, ethernet_, long_injects_;
   SwarmPlan plan_;
   SimSpan busy_{};  ///< operations start within this
   bool small_tables_ =
