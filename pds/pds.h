@@ -138,6 +138,9 @@ struct RxRequest {
   std::uint8_t next_hdr = 0;
   std::uint32_t pkt_id = 0;  ///< RUDI
   net::FabricAddress source;
+  /// The source has shown that it hears what goes to its address. Else the packet may be forged: what it takes of a pool comes from a
+  /// small common share, and it closes nothing for others.
+  bool is_proven = false;
   bool replayed_read =
       false;  ///< duplicate of a read whose data was not stored: answer with the data again
   std::span<const std::uint8_t> bytes;  ///< SES header, extension, payload; trailer removed

@@ -87,6 +87,7 @@ void SequencedIntake::deliver(Instant now, Pdc& pdc, const Arrival& in) {
   request.mode = in.mode;
   request.next_hdr = static_cast<std::uint8_t>(in.next_hdr);
   request.source = in.source;
+  request.is_proven = !pdc.is_unproven();
   request.bytes = in.body;
   const Answer answer = upper_.on_request(now, request);
   if (!table_.is_alive(ref)) return;  // SES aborted something on this PDC

@@ -1,6 +1,7 @@
 /// Posted receives, and which of them a message belongs to. [SES 7.1]
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <boost/intrusive/list.hpp>
 #include <cstdint>
@@ -70,6 +71,11 @@ using ReceiveList =
     boost::intrusive::list<Receive,
                            boost::intrusive::member_hook<Receive, ListHook, &Receive::order_hook>,
                            boost::intrusive::constant_time_size<false>>;
+
+/// Bytes of a buffer that a message reaches. An offset from the wire may be anything: beyond every buffer is far enough.
+constexpr std::uint64_t bytes_reached(std::uint64_t buffer_offset, std::uint64_t length) {
+  return std::min(buffer_offset, std::uint64_t{1} << 40) + length;
+}
 
 /// Messages lie 8-byte aligned in a multi-receive buffer.
 constexpr std::size_t next_message_at(std::size_t end) {

@@ -12,21 +12,25 @@ constexpr base::Duration kDiscardedRests = base::Duration::from_seconds(2);
 
 Sender* MessageShares::owner_of(RequestContext& c) {
   if (c.owner != nullptr) return c.owner;
-  c.owner = senders_.find_or_make(0, c.packet.source, clock_.ns());
+  c.owner = senders_.find_or_make(0, c.packet.source, clock_.ns(), c.packet.is_proven);
   if (c.owner != nullptr) senders_.hold(*c.owner);
   return c.owner;
 }
 
-bool MessageShares::fits(const Sender& owner, pds::PdcRef pdc) const {
-  const std::size_t free = messages_.available(), held = owner.messages;
-  return free > 0 && has_share(held, free) && messages_.use().has_share(pdc, free - held);
+bool MessageShares::fits(const Sender& owner, const RequestContext& c) const {
+  const std::size_t free = messages_.available();
+  if (free == 0) return false;
+  // What comes in the name of a source is not its own before it has proved itself: all such messages share an eighth of the places.
+  if (!c.packet.is_proven) return messages_.unproven() < messages_.max() / 8;
+  const std::size_t held = owner.messages - owner.unproven_messages;
+  return has_share(held, free) && messages_.use().has_share(c.key.pdc, free - held);
 }
 
 bool MessageShares::has_place(RequestContext& c) {
   clock_.advance(c.now);
   Sender* owner = owner_of(c);
   if (owner == nullptr) return false;
-  while (!fits(*owner, c.key.pdc)) {
+  while (!fits(*owner, c)) {
     const bool has_old_discarded =
         !owner->discarded.empty() &&
         clock_.is_past(owner->discarded.front().active_at_ns, kDiscardedRests);
@@ -40,7 +44,7 @@ bool MessageShares::has_place(RequestContext& c) {
 }
 
 RxMessage& MessageShares::begin(RequestContext& c, RxTarget target) {
-  RxMessage* m = messages_.create(c.key, c.request, clock_.ns(), *c.owner);
+  RxMessage* m = messages_.create(c.key, c.request, clock_.ns(), *c.owner, c.packet.is_proven);
   UET_CHECK(m != nullptr);  // has_place() looked
   m->endpoint = c.endpoint;
   messages_.set_target(*m, target);

@@ -29,7 +29,7 @@ class MessageShares {
   std::uint64_t refused() const { return refused_; }
 
  private:
-  bool fits(const Sender& owner, pds::PdcRef pdc) const;
+  bool fits(const Sender& owner, const RequestContext& c) const;
 
   RxMessageTable& messages_;
   SenderTable& senders_;

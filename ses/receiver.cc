@@ -307,7 +307,7 @@ void Receiver::on_pdc_gone(Instant now, pds::PdcRef pdc, const net::FabricAddres
 
 void Receiver::on_resume(Instant now) {
   shared_.reports.submit(now);
-  if (!shared_.reports.has_waiting()) returns_.serve(now);
+  returns_.serve(now);
 }
 
 std::uint32_t Receiver::fill_of(EndpointId endpoint) const {

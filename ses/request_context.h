@@ -27,7 +27,7 @@ struct RequestContext {
   Source source() const { return {packet.source, request.job_id, request.initiator}; }
   /// Bytes of a buffer that the message reaches.
   std::uint64_t need() const {
-    return std::min(request.buffer_offset, std::uint64_t{1} << 40) + request.request_length;
+    return bytes_reached(request.buffer_offset, request.request_length);
   }
   /// What a message without a receive is known by.
   void describe(Unexpected& u) const {
@@ -40,6 +40,9 @@ struct RequestContext {
     u.header_data = request.header_data;
   }
   bool is_ordered() const { return packet.mode == pds::Mode::kRod; }
+  /// An ordered message that is refused closes the gate of its source, which one in its name must not: it comes again, and packet
+  /// delivery keeps the order meanwhile.
+  bool may_be_forged_in_order() const { return is_ordered() && !packet.is_proven; }
 };
 
 }  // namespace uet::ses

@@ -168,15 +168,14 @@ pds::Answer AtomicTarget::begin_in_receive(RequestContext& c, const Amo& amo) {
   if (amo.code != ReturnCode::kOk) return refuse(c, amo.code);
   Receive* receive = space.posted->find({r.mkey_match, r.job_id, r.initiator, c.packet.source});
   if (receive == nullptr) return refuse_unmatched(c, space);
-  const std::uint64_t start = receive->cursor + r.buffer_offset;
-  const std::uint64_t room = receive->iov.size();
-  if (start < r.buffer_offset || start > room || amo.bytes > room - start)
-    return refuse(c, ReturnCode::kBadAddr);
+  const Place at = place_in(*receive, r.buffer_offset, amo.bytes);
+  const std::uint64_t start = at.start;
+  if (at.limit < amo.bytes) return refuse(c, ReturnCode::kBadAddr);
   if (!is_reachable(receive->iov, start, amo.bytes, amo.operation.type))
     return refuse(c, ReturnCode::kAmoUnaligned);
   pds::Answer answer;
   if (!perform(c, amo, receive->iov, start, answer)) return answer;
-  shared_.receives.take(space, *receive, start + amo.bytes);
+  shared_.receives.take(space, *receive, at);
   Completion completion;
   completion.length = amo.bytes;
   completion.tag = r.mkey_match;
@@ -191,8 +190,9 @@ pds::Answer AtomicTarget::begin_in_receive(RequestContext& c, const Amo& amo) {
 pds::Answer AtomicTarget::refuse_unmatched(RequestContext& c, RiSpace& space) {
   shared_.clock.advance(c.now);
   if (!c.is_ordered()) return failures_.reject(c, ReturnCode::kNoMatch);
-  Sender* sender =
-      shared_.senders.find_or_make(c.endpoint->id, c.packet.source, shared_.clock.ns());
+  if (c.may_be_forged_in_order()) return answer_refuse();
+  Sender* sender = shared_.senders.find_or_make(c.endpoint->id, c.packet.source, shared_.clock.ns(),
+                                                c.packet.is_proven);
   if (sender == nullptr) return answer_refuse();
   return failures_.reject(c, shared_.gates.close(c, space, *sender));
 }

@@ -1,5 +1,7 @@
 #include "ses/rx_delivery.h"
 
+#include <algorithm>
+
 namespace uet::ses {
 
 pds::Answer DeliveryReports::on_await(RequestContext& c) {
@@ -8,6 +10,8 @@ pds::Answer DeliveryReports::on_await(RequestContext& c) {
   if (u == nullptr && was_discarded(c.incoming(), r.message_id))
     return answer_error(r, ReturnCode::kCancelled, r.ri_generation, true);
   if (u == nullptr || u->endpoint != c.endpoint) return answer_await(r, false, core_.process_name);
+  // In its sender's name, another would be told.
+  if (u->is_asked && !c.packet.is_proven) return answer_refuse();
   u->is_asked = true;
   u->asker = c.packet.handle;
   return answer_await(r, true, core_.process_name);
@@ -32,8 +36,11 @@ void DeliveryReports::report(Instant now, Unexpected& u, ReturnCode code) {
   submit(now);
 }
 
+/// A peer may ask about thousands of messages and acknowledge no report, so all reports together leave the carrier's places to read
+/// data.
 void DeliveryReports::submit(Instant now) {
-  while (!waiting_.empty()) {
+  const std::uint32_t most = std::max<std::uint32_t>(1, core_.config.max_returns_carried / 8);
+  while (!waiting_.empty() && carried_ < most) {
     Unexpected& u = waiting_.front();
     pds::TxMessage message;
     message.token = make_token(TokenKind::kDelivery, u.pool_index, u.serial);
@@ -43,7 +50,10 @@ void DeliveryReports::submit(Instant now) {
     const pds::SubmitResult result = core_.carrier->submit_return(now, u.asker, message);
     if (result == pds::SubmitResult::kAgain) return;  // the carrier calls again
     waiting_.pop_front();
-    if (result == pds::SubmitResult::kNever) store_.recycle(u);
+    if (result == pds::SubmitResult::kNever)
+      store_.recycle(u);
+    else
+      ++carried_;
   }
 }
 
@@ -60,8 +70,12 @@ pds::SegmentInfo DeliveryReports::emit(pds::MessageToken token, net::Packet& pac
   return {static_cast<std::uint8_t>(wire::NextHdr::kResponseData)};
 }
 
-void DeliveryReports::end(pds::MessageToken token) {
-  if (Unexpected* u = find(token)) store_.recycle(*u);
+void DeliveryReports::end(Instant now, pds::MessageToken token) {
+  Unexpected* u = find(token);
+  if (u == nullptr) return;
+  store_.recycle(*u);
+  --carried_;
+  submit(now);
 }
 
 void DeliveryReports::on_pdc_gone(pds::PdcRef pdc) {

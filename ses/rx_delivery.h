@@ -31,11 +31,10 @@ class DeliveryReports {
 
   // --- From the carrier
   pds::SegmentInfo emit(pds::MessageToken token, net::Packet& packet);
-  void end(pds::MessageToken token);  ///< acknowledged, or undeliverable
+  void end(Instant now, pds::MessageToken token);  ///< acknowledged, or undeliverable
   void on_pdc_gone(pds::PdcRef pdc);
   /// Hands over what waits for room.
   void submit(Instant now);
-  bool has_waiting() const { return !waiting_.empty(); }
 
  private:
   /// A message that no receive took, and whose sender had not asked when its endpoint was closed.
@@ -51,7 +50,8 @@ class DeliveryReports {
   Core& core_;
   UnexpectedStore& store_;
   DeliveryIndex awaited_;
-  UnexpectedList waiting_;                         ///< reports for which the carrier has no room
+  UnexpectedList waiting_;                         ///< reports for which there is no place
+  std::uint32_t carried_ = 0;                      ///< reports that the carrier has
   std::array<Discarded, kDiscarded> discarded_{};  ///< the latest; 0 is no message id
   std::size_t next_discarded_ = 0;
 };

@@ -35,7 +35,7 @@ RxMessage* RxMessageTable::find(const MessageKey& key) {
 }
 
 RxMessage* RxMessageTable::create(const MessageKey& key, const RequestView& r,
-                                  std::int64_t active_ns, Sender& sender) {
+                                  std::int64_t active_ns, Sender& sender, bool is_proven) {
   RxMessage* m = pool_.acquire();
   if (m == nullptr) return nullptr;
   m->key = key;
@@ -44,6 +44,7 @@ RxMessage* RxMessageTable::create(const MessageKey& key, const RequestView& r,
   m->opcode = r.opcode;
   m->dc = r.dc;
   m->rel = r.rel;
+  m->is_proven = is_proven;
   m->hd = false;
   m->job_id = r.job_id;
   m->pid_on_fep = r.pid_on_fep;
@@ -71,6 +72,7 @@ RxMessage* RxMessageTable::create(const MessageKey& key, const RequestView& r,
   m->sender = &sender;
   sender.discarded.push_back(*m);
   ++sender.messages;
+  if (!is_proven) ++sender.unproven_messages, ++unproven_;
   ++use_.of(key.pdc);
   return m;
 }
@@ -91,6 +93,7 @@ void RxMessageTable::release(RxMessage& message) {
   MessageList& list = message.target == RxTarget::kDiscard ? sender.discarded : sender.live;
   list.erase(list.iterator_to(message));
   --sender.messages;
+  if (!message.is_proven) --sender.unproven_messages, --unproven_;
   --use_.of(message.key.pdc);
   by_key_.erase(by_key_.iterator_to(message));
   by_age_.erase(by_age_.iterator_to(message));

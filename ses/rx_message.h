@@ -50,6 +50,7 @@ struct RxMessage : Pooled,
   // Every packet must repeat these.
   SesOpcode opcode{};
   bool dc = false, rel = false;
+  bool is_proven = false;  ///< its source had proved itself when it began
   std::uint32_t job_id = 0;
   std::uint16_t pid_on_fep = 0;
   std::uint16_t resource_index = 0;
@@ -108,7 +109,7 @@ class RxMessageTable {
   RxMessage* find(const MessageKey& key);
   /// Null when the table is full. `request` supplies what later packets must repeat. Its target is kDiscard.
   RxMessage* create(const MessageKey& key, const RequestView& request, std::int64_t active_ns,
-                    Sender& sender);
+                    Sender& sender, bool is_proven);
   void set_target(RxMessage& message, RxTarget target);
   void release(RxMessage& message);
   /// What is to be said about this packet of a message that is known, or would be its first.
@@ -129,6 +130,9 @@ class RxMessageTable {
   std::size_t available() const { return pool_.available(); }
   bool is_empty() const { return by_age_.empty(); }
   std::size_t size() const { return pool_.in_use(); }
+  std::size_t max() const { return pool_.max(); }
+  /// Messages of sources that had not proved themselves.
+  std::size_t unproven() const { return unproven_; }
   std::size_t longest_chain() const { return ses::longest_chain(by_key_); }
   RxMessage* oldest() { return by_age_.empty() ? nullptr : &by_age_.front(); }
   /// `visit` may release the message it is given, and no other.
@@ -162,6 +166,7 @@ class RxMessageTable {
   std::vector<Set::bucket_type> buckets_;
   Set by_key_;
   AgeList by_age_;
+  std::size_t unproven_ = 0;
 };
 
 }  // namespace uet::ses

@@ -22,7 +22,8 @@ pds::Answer OrderedStreams::begin(RequestContext& c, Sender* sender) {
 Stream* OrderedStreams::open_stream(const RequestContext& c, Sender* sender) {
   const SequenceField& s = c.request.sequence;
   if (sender == nullptr)
-    sender = shared_.senders.find_or_make(c.endpoint->id, c.packet.source, shared_.clock.ns());
+    sender = shared_.senders.find_or_make(c.endpoint->id, c.packet.source, shared_.clock.ns(),
+                                          c.packet.is_proven);
   if (sender == nullptr) return nullptr;
   shared_.senders.hold(*sender);
   Stream* stream = shared_.senders.open_stream(*sender, s.stream, is_tagged(c.request.opcode),
@@ -35,8 +36,12 @@ pds::Answer OrderedStreams::take_turn(RequestContext& c, RiSpace& space, Stream&
   const RequestView& r = c.request;
   const bool fills_gap = r.kind == OpcodeClass::kFillGap;
   const std::uint32_t number = r.sequence.number;
-  if (number_distance(r.sequence.base(), stream.expected) > 0)
+  if (number_distance(r.sequence.base(), stream.expected) > 0) {
+    // In its name, a stream would be made to leave out what its source has still to send. The source comes again, and has proved
+    // itself by then.
+    if (!c.packet.is_proven) return answer_refuse();
     pass_to(c.now, stream, r.sequence.base());
+  }
   const std::int32_t ahead = number_distance(number, stream.expected);
   if (base::planted(base::PlantedBug::kNumbersIgnored)) {
     stream.expected = ahead < 0 ? stream.expected : number_after(number);

@@ -52,7 +52,7 @@ bool ReceivePosting::take_unexpected(Instant now, RiSpace& space, Receive& r) {
       adopt(now, *u, r);
       return true;
     }
-    const std::uint64_t need = u->buffer_offset + u->length;
+    const std::uint64_t need = bytes_reached(u->buffer_offset, u->length);
     const bool fits = need <= r.room() || need > r.iov.size();
     // The last message that goes in says that the buffer is used up, so look ahead: `is_posted`
     // stands for "may take more".
@@ -60,9 +60,7 @@ bool ReceivePosting::take_unexpected(Instant now, RiSpace& space, Receive& r) {
       if (r.in_flight == 0) shared_.receives.end(now, r);  // else the last message in it says so
       return true;
     }
-    const std::size_t after = next_message_at(
-        static_cast<std::size_t>(std::min<std::uint64_t>(r.cursor + need, r.iov.size())));
-    const std::size_t rest = after < r.iov.size() ? r.iov.size() - after : 0;
+    const std::size_t rest = r.iov.size() - place_in(r, u->buffer_offset, u->length).next;
     const bool is_last = rest < r.endpoint->config.min_multi_recv;
     r.is_posted = !is_last;
     adopt(now, *u, r);
@@ -73,15 +71,11 @@ bool ReceivePosting::take_unexpected(Instant now, RiSpace& space, Receive& r) {
 }
 
 void ReceivePosting::adopt(Instant now, Unexpected& u, Receive& r) {
-  const std::uint64_t start = r.cursor + u.buffer_offset;
-  const bool inside = start >= u.buffer_offset && start < r.iov.size();
-  const std::uint64_t limit = inside ? std::min<std::uint64_t>(u.length, r.iov.size() - start) : 0;
+  const Place at = place_in(r, u.buffer_offset, u.length);
+  const std::uint64_t start = at.start, limit = at.limit;
   const std::size_t message_at = r.cursor;
   ++r.in_flight;
-  if (r.multi_recv)
-    r.cursor = std::min(next_message_at(static_cast<std::size_t>(
-                            std::min<std::uint64_t>(start + limit, r.iov.size()))),
-                        r.iov.size());
+  if (r.multi_recv) r.cursor = at.next;
   const std::size_t copied =
       shared_.store.move_to(u, u.endpoint->overflow, r.iov, static_cast<std::size_t>(start),
                             static_cast<std::size_t>(limit));
@@ -211,6 +205,7 @@ bool ReceivePosting::cancel(Instant now, Endpoint& endpoint, std::uint64_t conte
     Receive* r = space.own.find_context(context);
     if (r == nullptr) continue;
     space.own.remove(*r);
+    if (r->in_flight > 0) return true;  // the last message in it says that the buffer is given back
     Completion completion;
     completion.code = ReturnCode::kCancelled;
     completion.tag = r->filter.tag;

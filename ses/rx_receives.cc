@@ -63,9 +63,8 @@ void Receives::retire(Instant now, RiSpace& space, Receive& r) {
 }
 
 /// The next message goes behind this one, if the rest is not too small for any.
-void Receives::advance(RiSpace& space, Receive& r, std::uint64_t end) {
-  r.cursor = next_message_at(static_cast<std::size_t>(std::min<std::uint64_t>(end, r.iov.size())));
-  if (r.cursor > r.iov.size()) r.cursor = r.iov.size();
+void Receives::advance(RiSpace& space, Receive& r, const Place& place) {
+  r.cursor = place.next;
   if (r.room() < r.endpoint->config.min_multi_recv) space.posted->remove(r);
 }
 

@@ -1,12 +1,34 @@
 /// Receives: which of them a message goes into, and how it ends there. [SES 7.1]
 #pragma once
 
+#include <algorithm>
+
 #include "ses/core.h"
 
 namespace uet::ses {
 
 /// [SES 2.6] Initiator IDs are unique in a job alone.
 std::optional<std::uint32_t> job_filter(std::optional<std::uint32_t> asked, const Peer* source);
+
+/// Where a message goes in a receive.
+struct Place {
+  std::uint64_t start =
+      0;  ///< behind the cursor by as much as its initiator says; means nothing where nothing fits
+  std::uint64_t limit = 0;  ///< bytes of it that fit
+  std::size_t next = 0;     ///< where the next one may begin; never before the cursor
+};
+
+/// Of a message of `length` bytes. Any `buffer_offset` may come from the wire, so also one that leads around to what earlier messages
+/// have: a message that begins outside of the buffer uses it up.
+inline Place place_in(const Receive& receive, std::uint64_t buffer_offset, std::uint64_t length) {
+  Place place{.start = receive.cursor + buffer_offset, .next = receive.iov.size()};
+  const std::uint64_t size = receive.iov.size();
+  if (place.start < receive.cursor || place.start >= size) return place;
+  place.limit = std::min(length, size - place.start);
+  place.next = std::min(next_message_at(static_cast<std::size_t>(place.start + place.limit)),
+                        receive.iov.size());
+  return place;
+}
 
 /// Makes, matches and completes receives. What bytes go into them is for others.
 class Receives {
@@ -32,11 +54,11 @@ class Receives {
     Receive* r = space.posted->find(incoming);
     return r == nullptr || !r->multi_recv ? r : match_buffer(now, space, incoming, need, r);
   }
-  /// A message that ends at `end` goes into the receive.
-  void take(RiSpace& space, Receive& r, std::uint64_t end) {
+  /// A message goes into the receive, at `place`.
+  void take(RiSpace& space, Receive& r, const Place& place) {
     ++r.in_flight;
     if (r.multi_recv)
-      advance(space, r, end);
+      advance(space, r, place);
     else if (r.is_posted)  // else it was the claim's
       space.posted->remove(r);
   }
@@ -58,7 +80,7 @@ class Receives {
   Receive* match_buffer(Instant now, RiSpace& space, const Incoming& incoming, std::uint64_t need,
                         Receive* r);
   void retire(Instant now, RiSpace& space, Receive& r);
-  static void advance(RiSpace& space, Receive& r, std::uint64_t end);
+  static void advance(RiSpace& space, Receive& r, const Place& place);
 
   Core& core_;
   ChunkedPool<Receive> pool_;

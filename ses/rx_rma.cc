@@ -121,7 +121,7 @@ bool RmaTarget::data_fits_ack(const RequestContext& c, const MemoryRegion& regio
 }
 
 /// Data that goes back in one packet, whatever the way carries: the small forms cannot say what part they carry, and a RUDI
-/// response is one packet. Such a READ may not ask for more than a packet of ours holds.
+/// response is one packet. Such a packet of a READ may not ask for more than a packet of ours holds.
 bool RmaTarget::is_too_long_for_one_packet(const RequestContext& c) const {
   const bool is_one =
       c.request.form != wire::NextHdr::kRequestStd || c.packet.mode == pds::Mode::kRudi;
@@ -214,6 +214,8 @@ pds::Answer RmaTarget::replay_read(RequestContext& c) {
 pds::Answer RmaTarget::answer_with_data(RequestContext& c, const MemoryRegion& region,
                                         std::uint64_t at) {
   const std::uint32_t n = c.request.covered;
+  if (n > core_.payload_mtu)  // than a packet of ours holds
+    return answer_error(c.request, ReturnCode::kOpViolation, c.request.ri_generation, true);
   if (!region.iov.gather(static_cast<std::size_t>(at), ack_data_.data(), n))
     return answer_error(c.request, ReturnCode::kHostUnsuccessCmpl, c.request.ri_generation, true);
   return answer_carrying(c);

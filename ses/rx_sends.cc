@@ -5,12 +5,6 @@
 namespace uet::ses {
 namespace {
 
-/// Bytes of the message of `r` that fit into `receive`, from `start` on.
-std::uint64_t fitting(const Receive& receive, std::uint64_t start, const RequestView& r) {
-  const bool is_inside = start >= r.buffer_offset && start < receive.iov.size();
-  return is_inside ? std::min<std::uint64_t>(r.request_length, receive.iov.size() - start) : 0;
-}
-
 /// Of a message whole in `receive`, at `start`, as far as `limit` bytes of it fit; `c` is its last packet.
 inline Completion completion_in(const RequestContext& c, const Receive& receive,
                                 std::uint64_t start, std::uint64_t limit) {
@@ -58,14 +52,14 @@ pds::Answer SendTarget::take_in(RequestContext& c, RiSpace& space, Sender* sende
 pds::Answer SendTarget::deliver(RequestContext& c, RiSpace& space, Receive& receive) {
   const RequestView& r = c.request;
   if (r.kind == OpcodeClass::kRendezvous) return deliver_rendezvous(c, space, receive);
-  const std::uint64_t start = receive.cursor + r.buffer_offset;
-  const std::uint64_t limit = fitting(receive, start, r);
+  const Place at = place_in(receive, r.buffer_offset, r.request_length);
+  const std::uint64_t start = at.start, limit = at.limit;
   if (shared_.core.config.reject_long && limit < r.request_length)
     return failures_.reject(c, ReturnCode::kTooLong);
   shared_.core.trace.emit(c.now, base::EventId::kMessageMatched, 0, {},
                           static_cast<std::uint64_t>(r.opcode), r.request_length);
   c.is_taken = true;
-  shared_.receives.take(space, receive, start + limit);
+  shared_.receives.take(space, receive, at);
   if (r.is_single()) {
     const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(limit, r.payload.size()));
     if (n > 0) receive.iov.scatter(start, r.payload.data(), n);
@@ -86,8 +80,8 @@ pds::Answer SendTarget::deliver(RequestContext& c, RiSpace& space, Receive& rece
 /// A receive takes it. Refused, and to come again, when there is no descriptor for it.
 pds::Answer SendTarget::deliver_rendezvous(RequestContext& c, RiSpace& space, Receive& receive) {
   const RequestView& r = c.request;
-  const std::uint64_t start = receive.cursor + r.buffer_offset;
-  const std::uint64_t limit = fitting(receive, start, r);
+  const Place at = place_in(receive, r.buffer_offset, r.request_length);
+  const std::uint64_t start = at.start, limit = at.limit;
   if (shared_.core.config.reject_long && limit < r.request_length)
     return failures_.reject(c, ReturnCode::kTooLong);
   Unexpected* const u = rendezvous_.describe(c);
@@ -95,7 +89,7 @@ pds::Answer SendTarget::deliver_rendezvous(RequestContext& c, RiSpace& space, Re
   shared_.core.trace.emit(c.now, base::EventId::kMessageMatched, 0, {},
                           static_cast<std::uint64_t>(r.opcode), r.request_length);
   c.is_taken = true;
-  shared_.receives.take(space, receive, start + limit);
+  shared_.receives.take(space, receive, at);
   rendezvous_.bind(*u, receive, start, limit);
   if (!r.is_single()) {
     RxMessage& m = shared_.shares.begin(c, RxTarget::kReceive);
@@ -211,9 +205,12 @@ pds::Answer SendTarget::begin_restarted(RequestContext& c) {
 pds::Answer SendTarget::capture(RequestContext& c, RiSpace& space, Unexpected* header) {
   const RequestView& r = c.request;
   Endpoint& endpoint = *c.endpoint;
-  Sender* sender = shared_.senders.find_or_make(endpoint.id, c.packet.source, shared_.clock.ns());
-  if (sender == nullptr)  // an ordered message must not be overtaken, so it is not consumed
-    return c.is_ordered() ? answer_refuse() : failures_.reject(c, ReturnCode::kNoMatch);
+  Sender* sender = shared_.senders.find_or_make(endpoint.id, c.packet.source, shared_.clock.ns(),
+                                                c.packet.is_proven);
+  // An ordered message must not be overtaken, so it is not consumed. Neither is one of a source that will have proved itself soon.
+  if (sender == nullptr)
+    return c.is_ordered() || !c.packet.is_proven ? answer_refuse()
+                                                 : failures_.reject(c, ReturnCode::kNoMatch);
   const bool is_kept =
       r.carried_length <= shared_.core.config.overflow_max || !deferrals_.may_defer(c, *sender);
   Unexpected* u =
@@ -280,6 +277,7 @@ pds::Answer SendTarget::put_off(RequestContext& c, RiSpace& space, Sender& sende
 /// overtake it. Other sources go on: order is promised within one source only.
 pds::Answer SendTarget::refuse_for_lack(RequestContext& c, RiSpace& space, Sender& sender,
                                         Unexpected* header) {
+  if (c.may_be_forged_in_order()) return answer_refuse();
   shared_.clock.advance(c.now);
   if (header == nullptr) header = shared_.headers.note(c, space, sender);
   if (header != nullptr) shared_.headers.touch(c, *header);

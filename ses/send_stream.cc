@@ -5,10 +5,7 @@
 namespace uet::ses {
 
 std::uint32_t StreamNames::take() {
-  if (next_ == 0) next_ = 1 + rng_.below(kNumberMask);
-  const std::uint32_t name = next_;
-  next_ = name == kNumberMask ? 1 : name + 1;
-  return name;
+  return 1 + static_cast<std::uint32_t>(rng_.below(kNumberMask));
 }
 
 bool SendStream::reaches_bound(const TxOp& oldest) const {

@@ -8,7 +8,8 @@ namespace uet::ses {
 
 struct TxOp;
 
-/// Names of streams: 24 bits, never 0, unlike those of a process that had our address before.
+/// Names of streams: 24 bits, never 0. Random, so they are unlike those of a process that had our address before, and the one that a
+/// peer is shown says nothing of those that others are shown.
 class StreamNames {
  public:
   explicit StreamNames(base::Rng& rng) : rng_(rng) {}
@@ -16,7 +17,6 @@ class StreamNames {
 
  private:
   base::Rng& rng_;
-  std::uint32_t next_ = 0;  ///< 0: none was used yet
 };
 
 /// The numbered messages to one space of a peer, of all local endpoints together.

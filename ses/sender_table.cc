@@ -1,5 +1,7 @@
 #include "ses/sender_table.h"
 
+#include <algorithm>
+
 namespace uet::ses {
 namespace {
 
@@ -24,6 +26,7 @@ SenderTable::~SenderTable() {
   for (Sender& s : by_key_) s.streams.clear();
   by_key_.clear();
   idle_.clear();
+  idle_at_endpoints_.clear();
   idle_with_streams_.clear();
 }
 
@@ -34,9 +37,9 @@ Sender* SenderTable::find(EndpointId endpoint, const net::FabricAddress& address
 }
 
 Sender* SenderTable::find_or_make(EndpointId endpoint, const net::FabricAddress& address,
-                                  std::int64_t loop_ns) {
+                                  std::int64_t loop_ns, bool is_proven) {
   if (Sender* known = find(endpoint, address)) return known;
-  if (pool_.available() == 0 && !forget_idle(loop_ns)) return nullptr;
+  if (!has_place(endpoint, is_proven, loop_ns)) return nullptr;
   Sender* s = pool_.acquire();
   if (s == nullptr) return nullptr;
   s->endpoint = endpoint;
@@ -57,8 +60,18 @@ Sender* SenderTable::find_or_make(EndpointId endpoint, const net::FabricAddress&
     buckets_.swap(more);
   }
   by_key_.insert(*s);
-  idle_.push_back(*s);
+  if (endpoint != 0) ++at_endpoints_;
+  idle_list_of(*s).push_back(*s);
   return s;
+}
+
+bool SenderTable::has_place(EndpointId endpoint, bool is_proven, std::int64_t loop_ns) {
+  if (endpoint != 0) {
+    const std::size_t most = std::max<std::size_t>(1, pool_.max() / (is_proven ? 2 : 8));
+    while (at_endpoints_ >= most)
+      if (!forget_idle(loop_ns, {&idle_at_endpoints_, &idle_with_streams_})) return false;
+  }
+  return pool_.available() > 0 || forget_idle(loop_ns);
 }
 
 void SenderTable::hold(Sender& sender) {
@@ -82,7 +95,8 @@ void SenderTable::rest_anew(Sender& sender) {
 }
 
 SenderTable::IdleList& SenderTable::idle_list_of(Sender& sender) {
-  return sender.rests_with_streams ? idle_with_streams_ : idle_;
+  if (sender.rests_with_streams) return idle_with_streams_;
+  return sender.endpoint != 0 ? idle_at_endpoints_ : idle_;
 }
 
 /// What was answered by then is known to be, so nothing of it is on its way.
@@ -98,13 +112,18 @@ bool SenderTable::may_forget(const Sender& sender, std::int64_t loop_ns) const {
 }
 
 bool SenderTable::forget_idle(std::int64_t loop_ns) {
-  for (IdleList* list : {&idle_, &idle_with_streams_}) {
+  return forget_idle(loop_ns, {&idle_, &idle_at_endpoints_, &idle_with_streams_});
+}
+
+bool SenderTable::forget_idle(std::int64_t loop_ns, std::initializer_list<IdleList*> lists) {
+  for (IdleList* list : lists) {
     int looked = 0;
     for (Sender& s : *list) {
       if (++looked > kLookAt) break;
       if (!may_forget(s, loop_ns)) continue;
       list->erase(list->iterator_to(s));
       by_key_.erase(by_key_.iterator_to(s));
+      if (s.endpoint != 0) --at_endpoints_;
       while (close_quiet_stream(s, loop_ns)) {
       }
       pool_.release(&s);

@@ -2,6 +2,8 @@
 /// [SES 2.5, decisions 106, 107]
 #pragma once
 
+#include <initializer_list>
+
 #include "ses/gate.h"
 #include "ses/read_return.h"
 #include "ses/rx_message.h"
@@ -23,6 +25,8 @@ struct Sender : Pooled,
   MessageList live;       ///< messages being received, oldest first
   MessageList discarded;  ///< messages that failed, and whose packets may still come
   std::uint32_t messages = 0;
+  std::uint32_t unproven_messages =
+      0;               ///< of these, in its name: it had not proved itself when they began
   ReturnList waiting;  ///< for a place with the carrier
   ListHook turn_hook;  ///< while any waits
   std::uint32_t returns = 0;
@@ -59,9 +63,11 @@ class SenderTable {
   ~SenderTable();
 
   Sender* find(EndpointId endpoint, const net::FabricAddress& address);
-  /// Null when all places are taken by senders that hold something.
-  Sender* find_or_make(EndpointId endpoint, const net::FabricAddress& address,
-                       std::int64_t loop_ns);
+  /// Null when all places are taken by senders that hold something. What a sender left at one endpoint may stay there for as long as
+  /// the user likes, so such records take half of the places at most, and those of sources that have proved nothing an eighth: the
+  /// others are for what every message of several packets needs.
+  Sender* find_or_make(EndpointId endpoint, const net::FabricAddress& address, std::int64_t loop_ns,
+                       bool is_proven);
   void hold(Sender& sender);
   /// At the last one the sender rests, and gives its place up when another one needs it.
   void unhold(Sender& sender);
@@ -101,6 +107,8 @@ class SenderTable {
                              boost::intrusive::member_hook<Sender, ListHook, &Sender::idle_hook>>;
 
   bool may_forget(const Sender& sender, std::int64_t loop_ns) const;
+  bool has_place(EndpointId endpoint, bool is_proven, std::int64_t loop_ns);
+  bool forget_idle(std::int64_t loop_ns, std::initializer_list<IdleList*> lists);
   bool forget_idle(std::int64_t loop_ns);
   bool is_quiet(const Stream& stream, std::int64_t loop_ns) const;
   bool close_quiet_stream(Sender& sender, std::int64_t loop_ns);
@@ -113,8 +121,9 @@ class SenderTable {
   ChunkedPool<Stream> streams_;
   std::vector<Set::bucket_type> buckets_;
   Set by_key_;
+  std::size_t at_endpoints_ = 0;  ///< records of one endpoint
   // Longest at rest first. Those with streams are remembered for a while, and must not stand before others.
-  IdleList idle_, idle_with_streams_;
+  IdleList idle_, idle_at_endpoints_, idle_with_streams_;
 };
 
 using FetchTurnList = boost::intrusive::list<

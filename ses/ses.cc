@@ -209,7 +209,7 @@ void Ses::on_response(Instant now, pds::MessageToken token, std::uint32_t segmen
   if (kind_of(token) == TokenKind::kReadReturn)
     impl_->rx.returns().on_response(now, token, next_hdr, response);
   else if (kind_of(token) == TokenKind::kDelivery)
-    impl_->rx.reports().end(token);
+    impl_->rx.reports().end(now, token);
   else
     impl_->tx.on_response(now, token, segment, next_hdr, response);
 }
@@ -225,7 +225,7 @@ void Ses::on_message_error(Instant now, pds::MessageToken token, pds::PdsError e
   if (kind_of(token) == TokenKind::kReadReturn)
     impl_->rx.returns().on_error(now, token);
   else if (kind_of(token) == TokenKind::kDelivery)
-    impl_->rx.reports().end(token);
+    impl_->rx.reports().end(now, token);
   else
     impl_->tx.on_message_error(now, token, error);
 }

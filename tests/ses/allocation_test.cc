@@ -99,6 +99,7 @@ class Wire final : public Carrier {
     r.mode = item.message.mode;
     r.next_hdr = info.next_hdr;
     r.source = net::FabricAddress::from_v4(1);
+    r.is_proven = true;
     r.bytes = packet.bytes();
     const pds::Answer a = self->on_request(now, r);
     std::array<std::uint8_t, 64> bytes{};

@@ -45,6 +45,19 @@ TEST_F(AtomicTest, tagged__comes_again_until_there_is_a_receive) {
   }
 }
 
+// An ordered atomic that is forged closes nothing for the host in whose name it comes.
+TEST_F(AtomicTest, tagged__one_without_a_receive_closes_no_gate_before_its_source_is_proven) {
+  open();
+  const RawRequest atomic = raw(5, SesOpcode::kTsendAtomic,
+                                extension(AmoOpcode::kSum, AmoDatatype::kUint64, bytes_of(1)), 8);
+  raw_is_proven = false;
+  EXPECT_EQ(inject(atomic, pds::Mode::kRod).kind, pds::Answer::Kind::kRefuse);
+  RawRequest send;
+  send.opcode = SesOpcode::kTaggedSend;
+  send.key = 6;
+  EXPECT_EQ(code_of(send), ReturnCode::kOk);
+}
+
 TEST_F(AtomicTest, tagged__one_that_is_refused_leaves_the_receive) {
   open();
   Bytes into(16);

@@ -19,7 +19,7 @@ constexpr std::uint32_t kMany = 8192;
 TEST(ChosenKeys, senders) {
   SenderTable senders(kMany, 16, base::Duration::from_seconds(60), kKey);
   for (std::uint32_t i = 0; i < kMany; ++i)
-    ASSERT_NE(senders.find_or_make(1, colliding(i), 0), nullptr);
+    ASSERT_NE(senders.find_or_make(1, colliding(i), 0, true), nullptr);
   EXPECT_LE(senders.longest_chain(), kLongest);
 }
 
@@ -30,7 +30,7 @@ TEST(ChosenKeys, messages) {
   std::vector<RxMessage*> made;
   for (std::uint32_t i = 0; i < kMany; ++i) {
     const MessageKey key{.source = colliding(0), .pdc = {i}, .message_id = 7};
-    made.push_back(messages.create(key, RequestView{}, 0, sender));
+    made.push_back(messages.create(key, RequestView{}, 0, sender, true));
     ASSERT_NE(made.back(), nullptr);
     ASSERT_EQ(messages.find(key), made.back());
   }

@@ -44,6 +44,7 @@ struct DeferTest : PairTest {
     r.mode = pds::Mode::kRud;
     r.next_hdr = static_cast<std::uint8_t>(wire::NextHdr::kRequestStd);
     r.source = net::FabricAddress::from_v4(0x0a000000 + host);
+    r.is_proven = true;
     r.bytes = bytes;
     return view(sa().on_request(fabric.now, r)).code;
   }

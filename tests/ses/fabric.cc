@@ -221,6 +221,7 @@ bool Fabric::deliver(std::size_t index) {
   r.mode = c.mode;
   r.next_hdr = f.next_hdr;
   r.source = c.from->address;
+  r.is_proven = true;
   r.bytes = f.bytes;
   const pds::Answer answer = c.to->ses.on_request(now, r);
   switch (answer.kind) {

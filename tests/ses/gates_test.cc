@@ -21,11 +21,12 @@ struct RefusedTest : ::testing::Test {
     return net::FabricAddress::from_v4(0x0a000100 + n);
   }
   Sender& sender(std::uint32_t n) {
-    return *senders.find_or_make(endpoint->id, source(n), clock.ns());
+    return *senders.find_or_make(endpoint->id, source(n), clock.ns(), true);
   }
   /// A message of `length` bytes of source `n`.
   RequestContext packet_of(std::uint32_t n, std::uint32_t length) {
-    requests.push_back({.handle = {pds::PdcRef{n}, base::Psn(1), false}, .source = source(n)});
+    requests.push_back(
+        {.handle = {pds::PdcRef{n}, base::Psn(1), false}, .source = source(n), .is_proven = true});
     RequestContext c{now, requests.back(), {}, {}};
     c.request.opcode = SesOpcode::kSend;
     c.request.som = true;
@@ -133,6 +134,40 @@ TEST_F(HeaderEntriesTest, find_idle__the_one_that_came_least_lately) {
   EXPECT_EQ(headers.find_idle(), nullptr);
   wait(Duration::from_seconds(1));
   EXPECT_EQ(headers.find_idle(), second);
+}
+
+/// Records of senders: none keeps what every message of several packets needs from others.
+struct SenderTableTest : ::testing::Test {
+  static constexpr std::uint32_t kSenders = 64;
+  static net::FabricAddress address(std::uint32_t n) {
+    return net::FabricAddress::from_v4(0x0a010000 + n);
+  }
+  std::size_t hold_all(EndpointId endpoint, std::uint32_t first, bool is_proven) {
+    std::size_t held = 0;
+    for (std::uint32_t n = first; n < first + 2 * kSenders; ++n)
+      if (Sender* s = senders.find_or_make(endpoint, address(n), 0, is_proven)) {
+        senders.hold(*s);
+        ++held;
+      }
+    return held;
+  }
+  const base::HashKey key{base::Rng(1)};
+  SenderTable senders{kSenders, 4, Duration::from_seconds(60), key};
+};
+
+TEST_F(SenderTableTest, find_or_make__what_is_kept_at_endpoints_leaves_places_to_others) {
+  EXPECT_EQ(hold_all(1, 0, false), kSenders / 8);
+  EXPECT_EQ(hold_all(2, 1000, false), 0u);
+  EXPECT_EQ(hold_all(1, 1000, true), kSenders / 2 - kSenders / 8);
+  EXPECT_EQ(hold_all(2, 2000, true), 0u);
+  EXPECT_EQ(hold_all(0, 0, true), kSenders / 2);
+}
+
+TEST_F(SenderTableTest, find_or_make__one_at_rest_makes_place_at_endpoints_too) {
+  hold_all(1, 0, true);
+  senders.unhold(*senders.find(1, address(7)));
+  EXPECT_NE(senders.find_or_make(2, address(5000), 0, true), nullptr);
+  EXPECT_EQ(senders.find(1, address(7)), nullptr);
 }
 
 }  // namespace

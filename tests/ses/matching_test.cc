@@ -451,6 +451,24 @@ TEST_P(HeaderOnlyTest, headers__are_bounded_by_sender) {
   EXPECT_EQ(sb().gauges().header_only_messages, 16u);
 }
 
+// One forged packet must not hold up the sends of the host in whose name it comes.
+TEST_F(MatchingTest, ordered_message_without_room__closes_no_gate_before_its_source_is_proven) {
+  open();
+  RawRequest long_one;
+  long_one.length = 0xffff'ffff;
+  long_one.payload = Bytes(kM);
+  long_one.eom = false;
+  RawRequest short_one;
+  short_one.length = 10;
+  short_one.payload = Bytes(10);
+  raw_is_proven = false;
+  EXPECT_EQ(inject(long_one, pds::Mode::kRod).kind, pds::Answer::Kind::kRefuse);
+  raw_is_proven = true;
+  EXPECT_EQ(code_of(short_one), ReturnCode::kOk);
+  EXPECT_NE(code_of(long_one, pds::Mode::kRod), ReturnCode::kOk);
+  EXPECT_NE(code_of(short_one), ReturnCode::kOk);  // it has closed its own gate
+}
+
 TEST_F(MatchingTest, multi_recv__packs_messages_and_releases_the_buffer) {
   open();
   sb().set_min_multi_recv(eb, 64);
@@ -490,6 +508,62 @@ TEST_F(MatchingTest, multi_recv__packs_messages_and_releases_the_buffer) {
   EXPECT_EQ(at_b.all.back().code, ReturnCode::kTruncated);
   EXPECT_EQ(at_b.all.back().length, 200u);
   EXPECT_TRUE(at_b.all.back().multi_recv_released);
+  EXPECT_EQ(sb().gauges().receives_posted, 0u);
+}
+
+// The offset of a peer may be any: nothing of it may lie where a message is that the user was told of.
+TEST_F(MatchingTest, multi_recv__an_offset_that_wraps_around_uses_the_buffer_up) {
+  open();
+  sb().set_min_multi_recv(eb, 64);
+  for (const bool is_unexpected : {false, true}) {
+    Bytes buffer(200), next(200);
+    post_multi(buffer, 1);
+    const Bytes first = pattern(50, 1);
+    send(first);
+    fabric.run();
+    RawRequest back;
+    back.buffer_offset = 0 - std::uint64_t{56};
+    if (is_unexpected) {
+      post_multi(next, 2);
+      ASSERT_EQ(code_of(back), ReturnCode::kOk);
+      ASSERT_EQ(code_of(back), ReturnCode::kOk);  // for the one that will be posted
+      Bytes last(200);
+      post_multi(last, 3);
+      send(pattern(50, 2));
+      fabric.run();
+      EXPECT_TRUE(std::equal(first.begin(), first.end(), buffer.begin()));
+      sb().cancel(fabric.now, eb, 3);
+    } else {
+      ASSERT_EQ(code_of(back), ReturnCode::kOk);
+      ASSERT_EQ(at_b.all.size(), 2u);
+      EXPECT_EQ(at_b.all[1].length, 0u);
+      EXPECT_TRUE(at_b.all[1].multi_recv_released);
+      post_multi(next, 2);
+      send(pattern(50, 2));
+      fabric.run();
+      EXPECT_EQ(at_b.all.back().context, 2u);
+      EXPECT_TRUE(std::equal(first.begin(), first.end(), buffer.begin()));
+      sb().cancel(fabric.now, eb, 2);
+    }
+    at_b.all.clear();
+  }
+}
+
+TEST_F(MatchingTest, multi_recv__cancelled_while_a_message_arrives_it_is_given_back_by_that) {
+  open();
+  sb().set_min_multi_recv(eb, 64);
+  Bytes buffer(8 * kM);
+  post_multi(buffer, 1);
+  send(pattern(3 * kM, 1));
+  fabric.cut_all();
+  fabric.deliver(0);
+  EXPECT_TRUE(sb().cancel(fabric.now, eb, 1));
+  EXPECT_FALSE(sb().cancel(fabric.now, eb, 1));
+  EXPECT_TRUE(at_b.all.empty());  // bytes still come
+  fabric.run();
+  ASSERT_EQ(at_b.all.size(), 1u);
+  EXPECT_EQ(at_b.all[0].code, ReturnCode::kOk);
+  EXPECT_TRUE(at_b.all[0].multi_recv_released);
   EXPECT_EQ(sb().gauges().receives_posted, 0u);
 }
 

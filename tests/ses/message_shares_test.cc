@@ -19,7 +19,9 @@ struct MessageSharesTest : ::testing::Test {
   }
   /// The first packet of a message of two packets from source `n`, on the PDC of this number.
   RequestContext packet_of(std::uint32_t n, std::uint32_t pdc) {
-    requests.push_back({.handle = {pds::PdcRef{pdc}, base::Psn(1), false}, .source = source(n)});
+    requests.push_back({.handle = {pds::PdcRef{pdc}, base::Psn(1), false},
+                        .source = source(n),
+                        .is_proven = true});
     RequestContext c{now, requests.back(), {}, {source(n), pds::PdcRef{pdc}, next_id++}};
     c.request.request_length = c.request.carried_length = 2048;
     c.request.covered = 1024;
@@ -29,6 +31,7 @@ struct MessageSharesTest : ::testing::Test {
   /// Null when it is refused.
   RxMessage* begin(std::uint32_t n, std::uint32_t pdc, RxTarget target = RxTarget::kRegion) {
     RequestContext c = packet_of(n, pdc);
+    requests.back().is_proven = is_proven;
     RxMessage* m = shares.has_place(c) ? &shares.begin(c, target) : nullptr;
     shares.let_go(c);
     return m;
@@ -46,6 +49,7 @@ struct MessageSharesTest : ::testing::Test {
   Instant now = Instant::from_ns(1'000'000);
   std::deque<pds::RxRequest> requests;
   std::uint16_t next_id = 1;
+  bool is_proven = true;
   const base::HashKey key{base::Rng(1)};
   LoopClock clock;
   RxMessageTable messages{kMessages, key};
@@ -58,6 +62,20 @@ TEST_F(MessageSharesTest, has_place__one_pdc_gets_three_sevenths_and_others_some
   EXPECT_EQ(shares.refused(), 1u);
   EXPECT_EQ(begin_all(1, 2), 4u);
   EXPECT_GE(begin_all(2, 3), 10u);
+}
+
+// What is forged in the name of a source takes nothing of its share.
+TEST_F(MessageSharesTest, has_place__sources_that_proved_nothing_share_an_eighth) {
+  is_proven = false;
+  EXPECT_EQ(begin_all(1, 1), kMessages / 8);
+  EXPECT_EQ(begin_all(1, 2) + begin_all(2, 3), 0u);
+  is_proven = true;
+  EXPECT_GE(begin_all(1, 4), 24u);  // three sevenths of the rest
+  EXPECT_GE(begin_all(2, 5), 8u);
+  is_proven = false;
+  RxMessage* forged = messages.oldest();
+  shares.release(*forged);
+  EXPECT_NE(begin(3, 6), nullptr);
 }
 
 TEST_F(MessageSharesTest, has_place__a_discarded_message_makes_room_once_it_has_rested) {

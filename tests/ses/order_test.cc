@@ -378,6 +378,20 @@ TEST_F(OrderTest, later_base_passes_what_will_not_come) {
   EXPECT_EQ(taken(), (std::vector<std::uint32_t>{7, 8}));
 }
 
+// Else one forged packet would make the target leave out what its source has still to send.
+TEST_F(OrderTest, later_base_is_believed_of_proven_sources_alone) {
+  open_ordered();
+  EXPECT_EQ(code_of(numbered(0, 0)), ReturnCode::kOk);
+  raw_is_proven = false;
+  EXPECT_EQ(inject(gap(4000, 0)).kind, pds::Answer::Kind::kRefuse);
+  EXPECT_EQ(code_of(numbered(1, 1)), ReturnCode::kOk);
+  EXPECT_EQ(inject(numbered(8, 1)).kind, pds::Answer::Kind::kRefuse);
+  raw_is_proven = true;
+  EXPECT_EQ(code_of(numbered(8, 1)), ReturnCode::kOk);
+  EXPECT_EQ(code_of(numbered(7, 0)), ReturnCode::kOk);
+  EXPECT_EQ(taken(), (std::vector<std::uint32_t>{0, 1, 7, 8}));
+}
+
 TEST_F(OrderTest, word_that_a_number_does_not_come_may_come_early) {
   open_ordered();
   EXPECT_EQ(code_of(numbered(3, 3)), ReturnCode::kOk);
@@ -452,9 +466,9 @@ TEST(SenderTable, streams_in_use_do_not_hide_quiet_ones) {
   constexpr std::uint32_t kSenders = 32, kInUse = 8;
   constexpr std::int64_t kSecond = 1'000'000'000;
   const base::HashKey key{base::Rng(1)};
-  SenderTable senders(kSenders, kSenders, Duration::from_seconds(1), key);
+  SenderTable senders(2 * kSenders, kSenders, Duration::from_seconds(1), key);
   const auto make = [&](std::uint32_t n, std::int64_t at) {
-    return senders.find_or_make(1, net::FabricAddress::from_v4(0x0a00'0000 + n), at);
+    return senders.find_or_make(1, net::FabricAddress::from_v4(0x0a00'0000 + n), at, true);
   };
   for (std::uint32_t n = 0; n < kSenders; ++n) {
     Sender* s = make(n, 0);

@@ -113,6 +113,7 @@ pds::Answer PairTest::inject_bytes(const Bytes& bytes, wire::NextHdr form, pds::
   r.mode = mode;
   r.next_hdr = static_cast<std::uint8_t>(form);
   r.source = net::FabricAddress::from_v4(0x0a000063);
+  r.is_proven = raw_is_proven;
   r.bytes = bytes;
   return b.ses.on_request(fabric.now, r);
 }

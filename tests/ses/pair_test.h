@@ -96,6 +96,7 @@ class PairTest : public ::testing::Test {
   PeerId b_of_a = 0, a_of_b = 0;
   std::uint32_t next_raw_psn = 1;
   pds::PdcRef raw_pdc{9999};                 ///< of the independent sender
+  bool raw_is_proven = true;                 ///< it hears what goes to its address
   std::vector<std::unique_ptr<Bytes>> kept;  ///< send buffers
 };
 

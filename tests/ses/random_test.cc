@@ -318,6 +318,7 @@ TEST(HostileTest, random_requests_change_nothing_but_counters) {
       packet.mode = static_cast<pds::Mode>(rng.chance(0.8) ? rng.below(2) : rng.below(4));
       packet.next_hdr = static_cast<std::uint8_t>(form);
       packet.source = net::FabricAddress::from_v4(0x0a000063);
+      packet.is_proven = rng.chance(0.5);
       packet.bytes = bytes;
       (void)node.ses.on_request(fabric.now, packet);
       if (rng.chance(0.02)) {

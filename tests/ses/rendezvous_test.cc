@@ -280,6 +280,7 @@ TEST_F(HeaderOnlyRendezvousTest, source__is_for_its_target_alone_and_goes_with_t
   r.handle = {pds::PdcRef{777}, base::Psn(1), false};
   r.next_hdr = static_cast<std::uint8_t>(wire::NextHdr::kRequestStd);
   r.source = net::FabricAddress::from_v4(0x0a000063);
+  r.is_proven = true;
   r.bytes = bytes;
   EXPECT_EQ(view(sa().on_request(fabric.now, r)).code, ReturnCode::kPermViolation);
   read.opcode = SesOpcode::kWrite;

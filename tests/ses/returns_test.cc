@@ -55,6 +55,7 @@ struct ReturnsTest : ::testing::Test {
     request.handle = {pds::PdcRef{pdc}, base::Psn(next_psn++), return_direction};
     request.next_hdr = static_cast<std::uint8_t>(wire::NextHdr::kRequestStd);
     request.source = reader(n);
+    request.is_proven = true;
     request.bytes = bytes;
     return ses.on_request(now, request);
   }

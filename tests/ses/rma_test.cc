@@ -488,6 +488,31 @@ TEST_F(RmaTest, replayed_read__answers_with_the_data_again_and_counts_nothing) {
   EXPECT_TRUE(at_b.all.empty());
 }
 
+// The answer is one packet of ours, and a peer with longer ones may ask for more.
+struct LongAckDataTest : PairTest {
+  static SesConfig config() {
+    SesConfig c;
+    c.max_ack_data = kLargestPayload;
+    return c;
+  }
+  LongAckDataTest() : PairTest(config()) {}
+};
+
+TEST_F(LongAckDataTest, a_packet_of_a_READ_that_is_longer_than_ours__is_refused) {
+  open();
+  Bytes memory(kLargestPayload);
+  RawRequest r;
+  r.opcode = SesOpcode::kRead;
+  r.key = expose(memory);
+  for (const std::uint32_t length : {kM, kM + 1, kLargestPayload}) {
+    r.length = length;
+    r.covered = static_cast<std::uint16_t>(length);
+    const pds::Answer answer = inject(r);
+    EXPECT_EQ(view(answer).code, length > kM ? ReturnCode::kOpViolation : ReturnCode::kOk);
+    EXPECT_EQ(answer.response.data.size(), length > kM ? 0 : length);
+  }
+}
+
 struct OrderedReadTest : PairTest {};
 
 TEST_F(OrderedReadTest, rod__read_sees_memory_as_it_was_when_it_arrived) {

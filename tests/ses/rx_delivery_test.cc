@@ -19,7 +19,8 @@ struct DeliveryReportsTest : ::testing::Test {
   }
   /// A packet of the message `id` of our only source.
   RequestContext packet_of(std::uint16_t id, bool dc = true) {
-    requests.push_back({.handle = {pds::PdcRef{5}, base::Psn(id), false}, .source = source});
+    requests.push_back(
+        {.handle = {pds::PdcRef{5}, base::Psn(id), false}, .source = source, .is_proven = true});
     RequestContext c{now, requests.back(), {}, {}};
     c.request.opcode = SesOpcode::kSend;
     c.request.form = wire::NextHdr::kRequestStd;
@@ -91,7 +92,7 @@ TEST_F(DeliveryReportsTest, report__to_a_sender_that_asked) {
   EXPECT_EQ(report.message_id, 7);
   EXPECT_EQ(report.code, ReturnCode::kOk);
   EXPECT_EQ(store.messages(), 1u);  // until its sender has it
-  reports.end(carrier.taken[0].token);
+  reports.end(now, carrier.taken[0].token);
   EXPECT_EQ(store.messages(), 0u);
 }
 
@@ -121,10 +122,34 @@ TEST_F(DeliveryReportsTest, submit__waits_for_room) {
   ask(7);
   carrier.room = 0;
   end(u);
-  EXPECT_TRUE(reports.has_waiting());
+  EXPECT_TRUE(carrier.taken.empty());
   carrier.room = 1;
   reports.submit(now);
-  EXPECT_FALSE(reports.has_waiting());
+  EXPECT_EQ(carrier.taken.size(), 1u);
+}
+
+// A peer that asks about thousands of messages and acknowledges nothing leaves the places of the carrier to read data.
+TEST_F(DeliveryReportsTest, submit__reports_take_an_eighth_of_the_places_at_most) {
+  const std::size_t most = core.config.max_returns_carried / 8;
+  carrier.room = 100'000;
+  for (std::uint16_t id = 1; id <= most + 2; ++id) {
+    Unexpected& u = keep(id);
+    ask(id);
+    end(u);
+  }
+  EXPECT_EQ(carrier.taken.size(), most);
+  reports.end(now, carrier.taken[0].token);
+  EXPECT_EQ(carrier.taken.size(), most + 1);
+}
+
+TEST_F(DeliveryReportsTest,
+       on_await__a_forged_question_does_not_take_the_place_of_the_one_that_was_asked) {
+  Unexpected& u = keep(7);
+  ask(7);
+  RequestContext forged = packet_of(7);
+  requests.back().is_proven = false;
+  EXPECT_EQ(reports.on_await(forged).kind, pds::Answer::Kind::kRefuse);
+  end(u);
   EXPECT_EQ(carrier.taken.size(), 1u);
 }
 
@@ -134,9 +159,8 @@ TEST_F(DeliveryReportsTest, on_pdc_gone__ends_the_reports_that_it_would_carry) {
   carrier.room = 0;
   end(u);
   reports.on_pdc_gone(pds::PdcRef{6});
-  EXPECT_TRUE(reports.has_waiting());
+  EXPECT_EQ(store.messages(), 1u);
   reports.on_pdc_gone(pds::PdcRef{5});
-  EXPECT_FALSE(reports.has_waiting());
   EXPECT_EQ(store.messages(), 0u);
 }
 
@@ -144,7 +168,7 @@ TEST_F(DeliveryReportsTest, end__a_token_of_an_earlier_report_changes_nothing) {
   Unexpected& u = keep(7);
   ask(7);
   end(u);
-  reports.end(carrier.taken[0].token + (std::uint64_t{1} << 32));
+  reports.end(now, carrier.taken[0].token + (std::uint64_t{1} << 32));
   EXPECT_EQ(store.messages(), 1u);
 }
 

@@ -37,7 +37,7 @@ struct FetchesTest : ::testing::Test, Fetcher {
     const auto address = net::FabricAddress::from_v4(0x0a000100 + n);
     Unexpected& u = messages.emplace_back();
     u.endpoint = endpoint;
-    u.sender = senders.find_or_make(endpoint->id, address, clock.ns());
+    u.sender = senders.find_or_make(endpoint->id, address, clock.ns(), true);
     u.header.source = address;
     u.receive = &receive;
     u.length = 4096;

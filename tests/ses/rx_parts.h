@@ -50,7 +50,7 @@ struct RxPartsTest : ::testing::Test {
     return *core.peers.add(address);
   }
   Sender& sender(std::uint32_t n) {
-    return *shared.senders.find_or_make(endpoint->id, source(n), shared.clock.ns());
+    return *shared.senders.find_or_make(endpoint->id, source(n), shared.clock.ns(), true);
   }
   RiSpace& space() { return endpoint->space(Space::kUntagged); }
 
@@ -66,6 +66,7 @@ struct RxPartsTest : ::testing::Test {
   RequestContext packet_of(std::uint32_t n, std::uint16_t id, std::uint32_t length,
                            std::uint32_t offset, pds::Mode mode) {
     requests.push_back({.handle = {pds::PdcRef{n}, base::Psn(1), false}, .mode = mode});
+    requests.back().is_proven = true;
     requests.back().source = source(n);
     RequestContext c{now, requests.back(), {}, {source(n), pds::PdcRef{n}, id}};
     RequestView& r = c.request;

@@ -24,7 +24,7 @@ TEST_F(ReceivesTest, match__a_buffer_whose_rest_is_too_small_is_given_back_on_th
 
 TEST_F(ReceivesTest, match__a_buffer_in_use_is_given_back_by_its_last_message) {
   Receive& used_up = post(100, 1, true);
-  shared.receives.take(space(), used_up, 96);
+  shared.receives.take(space(), used_up, place_in(used_up, 0, 96));
   EXPECT_EQ(match(50), nullptr);
   EXPECT_TRUE(sink.all.empty());
   Completion completion;
@@ -41,12 +41,27 @@ TEST_F(ReceivesTest, match__a_buffer_smaller_than_the_message_takes_what_fits) {
 TEST_F(ReceivesTest, take__messages_lie_aligned_and_a_small_rest_takes_none) {
   endpoint->config.min_multi_recv = 64;
   Receive& r = post(100, 1, true);
-  shared.receives.take(space(), r, 13);
+  shared.receives.take(space(), r, place_in(r, 0, 13));
   EXPECT_EQ(r.cursor, 16u);
   EXPECT_TRUE(r.is_posted);
-  shared.receives.take(space(), r, 40);
+  shared.receives.take(space(), r, place_in(r, 0, 24));
   EXPECT_FALSE(r.is_posted);
   EXPECT_EQ(r.in_flight, 2u);
+}
+
+TEST_F(ReceivesTest, place_in__no_offset_leads_back_to_what_earlier_messages_have) {
+  Receive& r = post(4096, 1, true);
+  r.cursor = 1000;
+  for (const std::uint64_t offset : {std::uint64_t{3096}, std::uint64_t{1} << 40, ~std::uint64_t{0},
+                                     ~std::uint64_t{0} - 999, ~std::uint64_t{0} - 1999}) {
+    for (const std::uint64_t length : {0u, 1u, 4096u, 0xffff'ffffu}) {
+      const Place place = place_in(r, offset, length);
+      EXPECT_EQ(place.limit, 0u) << offset;
+      EXPECT_EQ(place.next, r.iov.size()) << offset;
+    }
+  }
+  EXPECT_EQ(place_in(r, 8, 0).next, 1008u);
+  EXPECT_EQ(place_in(r, 3095, 0xffff'ffff).limit, 1u);
 }
 
 TEST_F(ReceivesTest, end__it_completes_without_a_message) {

@@ -27,7 +27,8 @@ struct RmaTargetTest : ::testing::Test {
   }
   /// The packet at `offset` of a message of `length` bytes.
   RequestContext packet(SesOpcode opcode, std::uint32_t length, std::uint32_t offset = 0) {
-    requests.push_back({.handle = {pds::PdcRef{5}, base::Psn(1), false}, .source = source});
+    requests.push_back(
+        {.handle = {pds::PdcRef{5}, base::Psn(1), false}, .source = source, .is_proven = true});
     RequestContext c{now, requests.back(), {}, {source, pds::PdcRef{5}, 7}};
     RequestView& r = c.request;
     r.form = wire::NextHdr::kRequestStd;
