@@ -62,6 +62,7 @@ void read_keys(Fields& f, DomainConfig& c) {
 void read_members(Fields& f, DomainConfig& c) {
   for (Fields& m : f.list("members")) {
     tss::Member member;
+    if (tss::needs_members(c) && !m.has("ssi")) m.fail("ssi", "is missing");
     member.ssi = static_cast<std::uint32_t>(m.number("ssi", 0, 0xffff'ffff));
     const auto address = net::FabricAddress::parse(m.text("ip", ""));
     if (!address) m.fail("ip", "is not an IPv4 or IPv6 address");

@@ -45,7 +45,22 @@ std::string why_wrong_keys(const DomainConfig& c) {
   return "";
 }
 
+std::string why_wrong_members(const DomainConfig& c) {
+  if (!std::is_sorted(c.members.begin(), c.members.end())) return "members: not sorted";
+  if (!needs_members(c)) return "";
+  std::vector<net::FabricAddress> addresses;
+  for (const Member& m : c.members) addresses.push_back(m.address);
+  std::sort(addresses.begin(), addresses.end());
+  const auto twice = std::adjacent_find(addresses.begin(), addresses.end());
+  if (twice == addresses.end()) return "";
+  return "members: " + twice->to_string() + " stands twice: at a server, an address has one SSI";
+}
+
 }  // namespace
+
+bool needs_members(const DomainConfig& c) {
+  return c.role == Role::kServer && c.ssi_mode;
+}
 
 std::string why_unusable(const DomainConfig& c) {
   if (c.sdi > kSdiMax) return "sdi: larger than 0xffffff";
@@ -69,11 +84,13 @@ std::string why_unusable(const DomainConfig& c) {
     return "policy: replay_window is not 0 or a power of two from 64 to 1048576";
   if (std::uint64_t{c.max_sources} * c.replay_window > kMaxWindowBits)
     return "policy: replay_window times limits.max_sources is larger than 2^31";
-  if (!std::is_sorted(c.members.begin(), c.members.end())) return "members: not sorted";
-  return "";
+  return why_wrong_members(c);
 }
 
 std::string why_unusable_at(const DomainConfig& c, const net::FabricAddress& address) {
+  if (needs_members(c) && c.members.empty())
+    return "members: there is none, and a server with SSI believes those in the list alone: list "
+           "the SSI and address of each client, as \"uet-keys derive\" does";
   if (c.ssi_mode || address.is_v4() || c.mode == Mode::kCluster) return "";
   // All senders would share key and IV prefix. [TSS 5]
   return "a domain in direct or server mode without SSI cannot be used with IPv6 (endpoint " +

@@ -90,14 +90,16 @@ struct DomainConfig {
   std::uint32_t max_pending = 1024, max_pending_per_source = 64;  ///< [TSS 11.3]
 
   /// In rising order.
-  std::vector<Member> members;      ///< empty: any sender with the key
+  std::vector<Member> members;      ///< empty: any sender with the key, unless needs_members()
   std::vector<std::uint32_t> jobs;  ///< JobIDs that belong to the domain
 };
 
-/// Why a domain cannot be used, in a sentence that names the field; empty when it can. Keys are not
+/// True of a server that knows its clients by SSI: their keys do not say which addresses are theirs, so only `members` does (decision 0173).
+bool needs_members(const DomainConfig& config);
+/// Why a domain cannot be used, in a sentence that names the field; empty when it can. Neither keys nor members are
 /// required: a domain may wait for its first.
 std::string why_unusable(const DomainConfig& config);
-/// The same for an endpoint at `address`. [TSS 5]
+/// The same for an endpoint at `address`, which has members where it needs them. [TSS 5]
 std::string why_unusable_at(const DomainConfig& config, const net::FabricAddress& address);
 
 }  // namespace uet::tss

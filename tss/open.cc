@@ -25,14 +25,15 @@ SecureDomain::Refusal SecureDomain::open(net::Packet& packet, const Route& route
   }
   const auto header = parse_header(bytes);
   if (!header) return count(DropReason::kTssMalformed);
-  if (const Refusal refusal = check(*header, route, bytes.size())) return refusal;
+  if (const Refusal refusal = check(*header, bytes.size())) return refusal;
+  Source* const source = sources_.find(route.source, header->ssi);
+  if (!is_member(*header, route.source, source)) return count(DropReason::kTssNotMember);
   if (is_trimmed && !planted(PlantedBug::kTrimmedBelieved))
-    return peek_trimmed(packet, *header, route);
+    return peek_trimmed(packet, *header, route, source);
   const std::size_t front = header->size() + config_.clear_bytes;
   if (bytes.size() < front + kIcvBytes) return count(DropReason::kTssMalformed);
 
   Association& a = slots_[planted(PlantedBug::kAnIgnored) ? tx_slot_ : header->an];
-  Source* const source = sources_.find(route.source, header->ssi);
   const OpenKey key = open_key(a, *header, route, source);
   const Iv iv = make_iv(iv_prefix(*header, route.source), header->tsc, *key.mask);
   const AdditionalData aad(carrier_, config_.aad_from_tss, route, bytes, front);
@@ -49,9 +50,8 @@ SecureDomain::Refusal SecureDomain::open(net::Packet& packet, const Route& route
   return std::nullopt;
 }
 
-/// What can be said without a key.
-SecureDomain::Refusal SecureDomain::check(const Header& header, const Route& route,
-                                          std::size_t bytes) {
+/// What can be said without a key and without the sender.
+SecureDomain::Refusal SecureDomain::check(const Header& header, std::size_t bytes) {
   if (header.sdi != config_.sdi) return count(DropReason::kTssUnknownDomain);
   const Association& a = slots_[header.an];
   if (a.state == SlotState::kEmpty) return count(DropReason::kTssNoKey);
@@ -64,19 +64,21 @@ SecureDomain::Refusal SecureDomain::check(const Header& header, const Route& rou
     if (age > 0 && age > static_cast<int>(config_.max_epoch_age))
       return count(DropReason::kTssLateEpoch);
   }
-  if (!is_member(header, route.source)) return count(DropReason::kTssNotMember);
   return std::nullopt;
 }
 
-bool SecureDomain::is_member(const Header& header, const net::FabricAddress& source) const {
-  if (config_.members.empty()) return true;
+/// The list is searched for strangers, and for the others once after it has changed.
+bool SecureDomain::is_member(const Header& header, const net::FabricAddress& address,
+                             const Source* source) const {
+  if (source != nullptr && source->members_version == members_version_) return true;
+  if (config_.members.empty()) return !needs_members(config_);
   // In server mode the SSI is the client's in both directions.
   const bool any_ssi = config_.role == Role::kClient || !header.sp;
   if (!any_ssi)
     return std::binary_search(config_.members.begin(), config_.members.end(),
-                              Member{header.ssi, source});
+                              Member{header.ssi, address});
   return std::any_of(config_.members.begin(), config_.members.end(),
-                     [&](const Member& m) { return m.address == source; });
+                     [&](const Member& m) { return m.address == address; });
 }
 
 SecureDomain::OpenKey SecureDomain::open_key(Association& a, const Header& header,
@@ -107,6 +109,7 @@ SecureDomain::Refusal SecureDomain::accept(Association& a, const Header& header,
       return refusal;
     }
   }
+  source->members_version = members_version_;
   Source::Slot& slot = slot_of(*source, a);
   const ReplayFilter::Limits limits{
       .floor = config_.tsc_floor ? config_.tsc_floor_window : UINT64_MAX,
@@ -165,12 +168,11 @@ bool is_request(std::uint8_t first_byte) {
 /// The ICV went with the end of the packet. Without it GCM is a key stream, so the front can be read
 /// with the key, and changed without it. Nothing is remembered of it. [TSS 9.4]
 SecureDomain::Refusal SecureDomain::peek_trimmed(net::Packet& packet, const Header& header,
-                                                 const Route& route) {
+                                                 const Route& route, Source* source) {
   Association& a = slots_[header.an];
   const std::size_t clear = config_.clear_bytes;
   if (!config_.trim_hints || packet.size() < header.size() + kHintBytes)
     return count(DropReason::kTssTrimmed);
-  Source* const source = sources_.find(route.source, header.ssi);
   if (source == nullptr || source->slots[header.an].generation != a.generation)
     return count(DropReason::kTssTrimmed);
   const OpenKey key = open_key(a, header, route, source);

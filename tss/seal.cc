@@ -61,11 +61,12 @@ std::optional<Header> SecureDomain::next_header(Association& a,
                 .tsc = std::uint64_t{a.epoch.value()} << kCounterBits | *counter};
 }
 
-/// Ours, or as a server the client's. [TSS 5]
+/// Ours, or as a server the client's: the one that the list of members gives its address. [TSS 5]
 std::optional<std::uint32_t> SecureDomain::ssi_towards(const net::FabricAddress& destination) {
   if (!config_.ssi_mode) return 0;
   if (config_.role != Role::kServer) return config_.ssi;
-  if (const Source* client = sources_.find_any(destination)) return client->ssi;
+  if (const Source* client = sources_.find_member(destination, members_version_))
+    return client->ssi;
   const auto at = std::find_if(config_.members.begin(), config_.members.end(),
                                [&](const Member& m) { return m.address == destination; });
   if (at == config_.members.end()) return std::nullopt;

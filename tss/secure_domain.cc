@@ -142,6 +142,7 @@ void SecureDomain::apply(const DomainConfig& wanted) {
   next.partition = config_.partition;
   next.max_sources = config_.max_sources;
   next.replay_window = config_.replay_window;
+  if (next.members != config_.members) ++members_version_;
   const bool old_tx = config_.tx_an;
   config_ = std::move(next);
   config_.tx_an = old_tx;

@@ -123,13 +123,15 @@ class SecureDomain {
   SealKey seal_key(Association& a, const Header& header, const net::FabricAddress& destination);
 
   // --- open.cc
-  Refusal check(const Header& header, const Route& route, std::size_t bytes);
+  Refusal check(const Header& header, std::size_t bytes);
   OpenKey open_key(Association& a, const Header& header, const Route& route, Source* source);
   Refusal accept(Association& a, const Header& header, const Route& route, Source* source,
                  const OpenKey& key);
-  Refusal peek_trimmed(net::Packet& packet, const Header& header, const Route& route);
+  Refusal peek_trimmed(net::Packet& packet, const Header& header, const Route& route,
+                       Source* source);
   void count_forgery();
-  bool is_member(const Header& header, const net::FabricAddress& source) const;
+  bool is_member(const Header& header, const net::FabricAddress& address,
+                 const Source* source) const;
   Source::Slot& slot_of(Source& source, const Association& a);
   bool was_heard_under_newer_key(const Source& source, const Association& a) const;
   Refusal count(base::DropReason reason);
@@ -159,7 +161,8 @@ class SecureDomain {
   ReadyKey tx_key_;  ///< the derived key that our packets leave under; a server's to strangers
   ReadyKey rx_key_;  ///< scratch: goes into the table when its packet has verified
   SourceTable sources_;
-  bool wanted_tx_an_;  ///< what the manager says; select() may have failed
+  std::uint64_t members_version_ = 1;  ///< counts changes of the list of members
+  bool wanted_tx_an_;                  ///< what the manager says; select() may have failed
   SecurityStats stats_;
 
   static constexpr std::size_t kBurst = 32;

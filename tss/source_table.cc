@@ -25,11 +25,11 @@ Source* SourceTable::find(const net::FabricAddress& address, std::uint32_t ssi) 
   return nullptr;
 }
 
-Source* SourceTable::find_any(const net::FabricAddress& address) {
+Source* SourceTable::find_member(const net::FabricAddress& address, std::uint64_t members_version) {
   const std::size_t mask = buckets_.size() - 1;
   for (std::size_t at = first_bucket(address); buckets_[at] != kNone; at = (at + 1) & mask) {
     Source& source = sources_[buckets_[at] - 1];
-    if (source.address == address) return &source;
+    if (source.address == address && source.members_version == members_version) return &source;
   }
   return nullptr;
 }

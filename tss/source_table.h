@@ -26,7 +26,8 @@ struct ReadyKey {
 
 struct Source {
   net::FabricAddress address;
-  std::uint32_t ssi = 0;  ///< 0 in a domain without SSI
+  std::uint32_t ssi = 0;              ///< 0 in a domain without SSI
+  std::uint64_t members_version = 0;  ///< of the newest list of members that let a packet of it in
 
   /// Of one AN.
   struct Slot {
@@ -50,8 +51,8 @@ class SourceTable {
   SourceTable(std::uint32_t capacity, std::uint32_t window_bits, const base::HashKey& hash_key);
 
   Source* find(const net::FabricAddress& address, std::uint32_t ssi);
-  /// The one heard from `address`, whichever its SSI; null when there is none.
-  Source* find_any(const net::FabricAddress& address);
+  /// The one heard from `address` under that list of members, whichever its SSI; null when there is none.
+  Source* find_member(const net::FabricAddress& address, std::uint64_t members_version);
   /// Null when full. `is_dead` says whether an entry may be forgotten. The sender must not be known.
   template <typename IsDead>
   Source* add(const net::FabricAddress& address, std::uint32_t ssi, IsDead&& is_dead) {

@@ -3,6 +3,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -147,11 +148,27 @@ int make_new(const NewOptions& o) {
   std::printf("%s: secure domain 0x%06x, %s mode, one key (%s)\n", o.out.c_str(), sdi,
               o.mode.c_str(),
               short_name(tss::fingerprint_of(doc->parsed.domains[0].keys[0].key)).c_str());
+  if (tss::needs_members(doc->parsed.domains[0])) {
+    std::printf(
+        "Endpoints start when it lists a client: \"uet-keys derive %s --ssi N --ip ADDRESS --out "
+        "CLIENTFILE\" for each. Then set FI_UET_KEYS=%s\n",
+        o.out.c_str(), o.out.c_str());
+    return 0;
+  }
   std::printf(
       "Copy it to every host of the domain with its mode of 0600, run \"uet-keys install\" "
       "there, and set FI_UET_KEYS=%s\n",
       o.out.c_str());
   return 0;
+}
+
+/// Adds the client to the members of a server's domain, for the next endpoint or within a second for one that runs. False when it is there.
+bool list_member(Chosen& chosen, const tss::Member& client) {
+  if (std::ranges::binary_search(chosen.config->members, client)) return false;
+  SecretJson member = {{"ip", plain(client.address.to_string())}};
+  if (chosen.config->ssi_mode) member["ssi"] = hex_number(client.ssi, 8);
+  (*chosen.json)["members"].push_back(member);
+  return true;
 }
 
 int derive(const DeriveOptions& o) {
@@ -167,9 +184,13 @@ int derive(const DeriveOptions& o) {
   const auto address = net::FabricAddress::parse(o.ip);
   if (!d.ssi_mode && (!address || !address->is_v4()))
     return failed("--ip is not an IPv4 address; IPv6 needs a domain with SSI");
+  if (!address)
+    return failed(o.ip.empty() ? "the server has to know the client's address too: give --ip"
+                               : "--ip is not an IPv4 or IPv6 address");
+  const bool by_address = !d.ssi_mode || (d.kdf_ipv6_ignores_ssi && !address->is_v4());
   const tss::Context context{
       .epoch = d.epoch,
-      .identity = d.ssi_mode ? tss::Identity::of_ssi(*o.ssi) : tss::Identity::of_address(*address)};
+      .identity = by_address ? tss::Identity::of_address(*address) : tss::Identity::of_ssi(*o.ssi)};
   SecretJson client = *chosen->json;
   client["role"] = "client";
   client.erase("members");
@@ -186,7 +207,18 @@ int derive(const DeriveOptions& o) {
   if (o.ssi) json["node"]["ssi"] = hex_number(*o.ssi, 8);
   json["node"].erase("tsc_partition");
   json["secure_domains"] = SecretJson::array({client});
+  // Without SSI the key tells the address, and a server with an empty list takes all.
+  const bool is_new = (d.ssi_mode || !d.members.empty()) &&
+                      list_member(*chosen, {.ssi = o.ssi.value_or(0), .address = *address});
   if (const std::string why = store(o.out, json, false); !why.empty()) return failed(why);
+  if (is_new) {
+    if (const std::string why = store(o.file, doc->json, true); !why.empty()) {
+      ::unlink(o.out.c_str());  // the server would refuse it
+      return failed(why);
+    }
+    std::printf("%s: lists %s as a member now. Other servers of the domain need that too.\n",
+                o.file.c_str(), address->to_string().c_str());
+  }
   std::printf("%s: the key of one client. Move it there and run \"uet-keys install\".\n",
               o.out.c_str());
   return 0;
@@ -284,6 +316,12 @@ int check(const std::string& file) {
   for (const tss::DomainConfig& d : doc->parsed.domains) {
     std::printf("secure domain 0x%06x: %s mode%s\n", d.sdi, name_of(d.mode),
                 d.ssi_mode ? ", senders named by SSI" : "");
+    if (tss::needs_members(d) && d.members.empty()) {
+      std::printf(
+          "  no members: endpoints refuse to start. \"uet-keys derive\" with --ssi and --ip lists "
+          "a client\n");
+      status = 1;
+    }
     if (d.keys.empty()) {
       std::printf("  no key: endpoints refuse to start\n");
       status = 1;

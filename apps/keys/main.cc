@@ -45,7 +45,7 @@ int main(int argc, char** argv) {
   derive->add_option("FILE", client.file, "the server's key file")->required();
   derive->add_option("--out", client.out, "the client's file; it must not exist")->required();
   derive->add_option("--ssi", client.ssi, "the client's SSI");
-  derive->add_option("--ip", client.ip, "the client's IPv4 address");
+  derive->add_option("--ip", client.ip, "the client's address; IPv6 with --ssi only");
   derive->add_option("--sdi", client.sdi, "which domain, if there are several");
   derive->callback([&] { status = keys::derive(client); });
 
@@ -70,6 +70,10 @@ int main(int argc, char** argv) {
   with_file(app.add_subcommand("check", "whether endpoints can use the file, and its state"))
       ->callback([&] { status = keys::check(file); });
 
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
   return status;
 }

@@ -204,6 +204,25 @@ TEST(KeyFile, servers_key_may_serve_several_domains_and_gets_a_partition) {
   EXPECT_EQ(file->domains[1].partition.id, 1u);
 }
 
+TEST(KeyFile, server_with_ssi_lists_clients_by_ssi_and_address) {
+  json j = good();
+  json& d = j["secure_domains"][0];
+  d["mode"] = d["role"] = "server";
+  d["ssi_mode"] = true;
+  const auto why_not = [&] {
+    const auto file = parse(j);
+    return file ? tss::why_unusable_at(file->domains[0], *net::FabricAddress::parse("10.0.0.1"))
+                : file.error();
+  };
+  EXPECT_THAT(why_not(), HasSubstr("members: there is none"));
+  d["members"] = {{{"ip", "10.0.0.7"}}};
+  EXPECT_THAT(why_not(), HasSubstr("members[0].ssi: is missing"));
+  d["members"][0]["ssi"] = 7;
+  EXPECT_EQ(why_not(), "");
+  d["members"].push_back({{"ssi", 8}, {"ip", "10.0.0.7"}});
+  EXPECT_THAT(why_not(), HasSubstr("10.0.0.7 stands twice"));
+}
+
 TEST(KeyFile, job_chooses_the_domain) {
   json j = good();
   EXPECT_TRUE(domain_for_job(*parse(j), 55).has_value());

@@ -38,6 +38,10 @@ def main():
         def domain(file=path):
             return json.loads(file.read_text())["secure_domains"][0]
 
+        for wrong in ([], ["nothing"], ["new"], ["check"], ["new", "--out", path, "--mode", "none"], ["check", path, "--more"]):
+            status = run(*wrong)
+            result(f"wrong usage: {' '.join(map(str, wrong[:1])) or 'no command'}", status == 2 and said[-1] and not path.exists(), f"{status}: {said[-1]}")
+        result("--help and --version", run("--help") == run("--version") == 0)
         result("new", run("new", "--out", path, "--state-dir", state) == 0, said[-1:])
         result("the file is private", path.stat().st_mode & 0o777 == 0o600)
         result("new does not overwrite", run("new", "--out", path, "--state-dir", state) != 0)
@@ -66,7 +70,37 @@ def main():
         result("derive", run("derive", server, "--ip", "10.0.0.7", "--out", client) == 0, said[-1:])
         result("a client has its own key only", domain(client)["role"] == "client" and "ivmask" in domain(client)["keys"][0]
                and domain(server)["keys"][0]["key"] not in client.read_text())
+        result("a server without SSI with an empty list takes all", "members" not in domain(server))
+
+        def change(file, **fields):
+            content = json.loads(file.read_text())
+            content["secure_domains"][0] |= fields
+            file.write_text(json.dumps(content))
+
+        change(server, members=[{"ip": "10.0.0.7"}])
+        result("one that lists some gets the new client listed", run("derive", server, "--ip", "10.0.0.8", "--out", f"{client}8") == 0
+               and [m["ip"] for m in domain(server)["members"]] == ["10.0.0.7", "10.0.0.8"], said[-1:])
         result("derive from what is no server", run("derive", client, "--ip", "10.0.0.8", "--out", f"{client}2") != 0)
+        server, client = pathlib.Path(folder, "ssi-server.json"), pathlib.Path(folder, "ssi-client.json")
+        result("new: a server with SSI", run("new", "--mode", "server", "--ssi", 1, "--out", server, "--state-dir", state) == 0 and "uet-keys derive" in said[-1], said[-1:])
+        result("check: a server with SSI and an empty list", run("check", server) == 1 and "no members" in said[-1], said[-1:])
+        result("derive with SSI wants the address too", run("derive", server, "--ssi", 7, "--out", client) == 1 and "give --ip" in said[-1]
+               and not client.exists(), said[-1:])
+        result("derive lists the client", run("derive", server, "--ssi", 7, "--ip", "fd00::7", "--out", client) == 0
+               and domain(server)["members"] == [{"ssi": "0x00000007", "ip": "fd00::7"}] and "members" not in domain(client), said[-1:])
+        result("check: a server with a client", run("check", server) == 0, said[-1:])
+        listed, client = server.read_text(), pathlib.Path(folder, "other-client.json")
+        result("derive refuses the address of another client", run("derive", server, "--ssi", 8, "--ip", "fd00::7", "--out", client) == 1
+               and "stands twice" in said[-1] and server.read_text() == listed and not client.exists(), said[-1:])
+        result("derive again", run("derive", server, "--ssi", 7, "--ip", "fd00::7", "--out", client) == 0 and server.read_text() == listed, said[-1:])
+        keys = []
+        for by_address, ip in ((False, "fd00::a"), (True, "fd00::a"), (True, "fd00::b")):
+            change(server, offsets={"kdf_ipv6_ignores_ssi": by_address})
+            client = pathlib.Path(folder, f"client-{len(keys)}.json")
+            run("derive", server, "--ssi", 7, "--ip", ip, "--out", client)
+            keys.append(domain(client)["keys"][0]["key"])
+        result("derive: a client has several addresses, and with kdf_ipv6_ignores_ssi a key for each", len(set(keys)) == 3
+               and [m["ip"] for m in domain(server)["members"]] == ["fd00::7", "fd00::a", "fd00::b"], said[-1:])
         result("no digit of a key was said", first not in "".join(said) and domain(client)["keys"][0]["key"] not in "".join(said))
     print(f"1..{number}")
     sys.exit(1 if failures else 0)
