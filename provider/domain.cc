@@ -112,6 +112,43 @@ bool has_source(const fi_info& info, const PortChoice& choice) {
   return source && source->fabric_address == choice.address;
 }
 
+struct Place {
+  net::FabricAddress address;
+  std::shared_ptr<Worker> worker;
+};
+
+/// A worker on the port that `info` is for. A program without our locks may bind that port between our look at it and its opening: the
+/// address is then exchanged as one that was taken before, each once. [decision 110]
+int open_place(const fep::Settings& settings, const fi_info& info, std::uint32_t job, Place& out) {
+  const char* const name = info.domain_attr->name;
+  std::vector<net::FabricAddress> lost;
+  for (;;) {
+    const auto choice = take_port(settings, info);
+    if (!choice) {
+      tell_user(choice.error());
+      return -FI_ENODEV;
+    }
+    if (!has_source(info, *choice)) {
+      log_warning("another process took the address that fi_getinfo proposed: this one is " +
+                  choice->address.to_string());
+    } else if (name != nullptr && choice->domain_name() != name) {
+      return -FI_EINVAL;
+    }
+    auto worker = Worker::open(settings, *choice, job);
+    if (worker) {
+      out = {choice->address, std::move(worker).value()};
+      return 0;
+    }
+    const WorkerRefusal& refusal = worker.error();
+    if (refusal.is_port_taken) PortPicker::lose(choice->address);
+    if (!refusal.is_port_taken || std::ranges::count(lost, choice->address) != 0) {
+      tell_user(refusal.why);
+      return -FI_ENODEV;
+    }
+    lost.push_back(choice->address);
+  }
+}
+
 }  // namespace
 
 std::optional<std::uint32_t> job_of(const std::uint8_t* auth_key, std::size_t size) {
@@ -161,23 +198,9 @@ int Domain::open(Fabric& fabric, const fi_info& info, fid_domain** out, void* co
     job = job_of(attr.auth_key, attr.auth_key_size);
     if (!job) return -FI_EINVAL;
   }
-  const auto choice = take_port(*settings, info);
-  if (!choice) {
-    tell_user(choice.error());
-    return -FI_ENODEV;
-  }
-  if (!has_source(info, *choice)) {
-    log_warning("another process took the address that fi_getinfo proposed: this one is " +
-                choice->address.to_string());
-  } else if (attr.name != nullptr && choice->domain_name() != attr.name) {
-    return -FI_EINVAL;
-  }
-  auto worker = Worker::open(*settings, *choice, *job);
-  if (!worker) {
-    tell_user(worker.error());
-    return -FI_ENODEV;
-  }
-  auto* domain = new Domain(fabric, info, std::move(worker).value(), choice->address, context);
+  Place place;
+  if (const int ret = open_place(*settings, info, *job, place); ret != 0) return ret;
+  auto* domain = new Domain(fabric, info, std::move(place.worker), place.address, context);
   domain->job_id_ = *job;
   if (attr.data_progress == FI_PROGRESS_AUTO) domain->start_progress_thread();
   *out = domain;

@@ -2,22 +2,27 @@
 
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
 
 #include "fep/report/live_report.h"
+#include "lib/base/thread_signals.h"
 #include "lib/ports/live_socket.h"
+#include "lib/udp/udp_sockets.h"
 #include "provider/clock.h"
+#include "provider/errors.h"
 #include "provider/patient_lock.h"
 #include "provider/peer_fit.h"
+#include "provider/progress.h"
 #include "provider/provider.h"
 #include "provider/worker.h"
 
@@ -31,6 +36,96 @@ constexpr auto kCheckEvery = base::Duration::from_ms(1000);
 constexpr auto kWorkerPatience = base::Duration::from_ms(100);
 constexpr auto kExitPatience = base::Duration::from_ms(1000);
 
+/// A socket for uet-stat and the thread that sleeps on it. Ends both when it goes.
+class Run {
+ public:
+  /// What the thread is for. Neither may wait for the end of the run.
+  struct Duties {
+    std::function<std::string(const std::string& request)> answer;
+    std::function<void()> check;
+  };
+
+  /// Null, with a line in the log, when the system has no socket, descriptor or thread for it.
+  static std::unique_ptr<Run> begin(Duties duties) {
+    std::unique_ptr<Run> run(new Run(std::move(duties)));
+    if (run->listener_.fd() < 0) {
+      log_info("no socket for uet-stat: there is no folder of this user for it");
+      return nullptr;
+    }
+    if (run->stop_.fd() < 0 || !run->start_thread()) {
+      log_info("no live view for uet-stat: no thread or descriptor is left for it");
+      return nullptr;
+    }
+    return run;
+  }
+  ~Run() {
+    if (thread_.joinable()) {
+      const std::uint64_t one = 1;
+      if (write(stop_.fd(), &one, sizeof one) < 0) {
+        // Full, hence readable already.
+      }
+      join_or_leave(thread_);
+    }
+    if (!path_.empty()) unlink(path_.c_str());
+  }
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+ private:
+  explicit Run(Duties duties)
+      : duties_(std::move(duties)),
+        listener_(ports::open_live_socket(path_)),
+        stop_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
+
+  bool start_thread() {
+    const base::WithoutSignals without_signals;
+    try {
+      thread_ = std::thread([this] { sleep_and_serve(); });
+      pthread_setname_np(thread_.native_handle(), "uet-stat");
+    } catch (const std::exception&) {
+    }
+    return thread_.joinable();
+  }
+
+  void sleep_and_serve() {
+    base::Instant check_at = clock_now() + kCheckEvery;
+    for (;;) {
+      pollfd fds[2] = {{.fd = listener_.fd(), .events = POLLIN, .revents = 0},
+                       {.fd = stop_.fd(), .events = POLLIN, .revents = 0}};
+      const auto left =
+          std::clamp((check_at - clock_now()).ns(), std::int64_t{0}, kCheckEvery.ns());
+      poll(fds, 2, static_cast<int>((left + kNsPerMs - 1) / kNsPerMs));
+      if (fds[1].revents != 0) return;
+      if (fds[0].revents != 0) without_exceptions([this] { serve(); });
+      if (clock_now() < check_at) continue;  // PeerFit counts its looks, however often users look
+      without_exceptions(duties_.check);
+      check_at = clock_now() + kCheckEvery;
+    }
+  }
+
+  /// For want of memory a client gets no answer, a check is done later.
+  template <typename Work>
+  static void without_exceptions(const Work& work) {
+    (void)guarded([&] {
+      work();
+      return 0;
+    });
+  }
+
+  void serve() {
+    const udp::Descriptor client(accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!client) return;
+    const std::string request = ports::read_live_request(client.fd(), kPatienceMs);
+    if (!request.empty())
+      ports::write_live_answer(client.fd(), duties_.answer(request), kPatienceMs);
+  }
+
+  const Duties duties_;
+  std::string path_;
+  const udp::Descriptor listener_, stop_;
+  std::thread thread_;
+};
+
 /// Leaked on purpose, as the workers' registry: used until the very end of the process.
 class Server {
  public:
@@ -42,94 +137,25 @@ class Server {
   void add(Worker& worker) {
     const std::lock_guard guard(mutex_);
     workers_[&worker];
-    if (!thread_.joinable()) start();
+    if (run_ == nullptr)
+      run_ = Run::begin({.answer = [this](const std::string& request) { return answer(request); },
+                         .check = [this] { check(); }});
   }
 
   void remove(Worker& worker) {
-    bool is_last = false;
-    {
-      const std::lock_guard guard(mutex_);
-      workers_.erase(&worker);
-      is_last = workers_.empty();
-    }
-    if (is_last) stop();
+    std::unique_ptr<Run> ending;  // without the lock, for which its thread may wait
+    const std::lock_guard guard(mutex_);
+    workers_.erase(&worker);
+    if (workers_.empty()) ending = std::move(run_);
   }
 
   void stop() {
-    std::thread ending;
-    {
-      const auto guard = lock_within(mutex_, kExitPatience);
-      if (!guard || !thread_.joinable()) return;
-      ending = std::move(thread_);
-      const std::uint64_t one = 1;
-      if (owner_ == getpid() && write(stop_fd_, &one, sizeof one) < 0) {
-        // Full, hence readable already.
-      }
-    }
-    if (owner_ != getpid())
-      return ending.detach();  // a child made by fork(): the thread is the parent's
-    ending.join();
-    close_socket();
+    std::unique_ptr<Run> ending;
+    const auto guard = lock_within(mutex_, kExitPatience);
+    if (guard) ending = std::move(run_);
   }
 
  private:
-  void start() {
-    listen_fd_ = ports::open_live_socket(path_);
-    if (listen_fd_ < 0)
-      return log_info("no socket for uet-stat: there is no folder of this user for it");
-    stop_fd_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (stop_fd_ < 0 || !start_thread()) {
-      log_info("no live view for uet-stat: no thread or descriptor is left for it");
-      close_socket();
-    }
-  }
-
-  bool start_thread() {
-    owner_ = getpid();
-    // The thread takes none of the application's signals.
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    try {
-      thread_ = std::thread([this, listen = listen_fd_, stop = stop_fd_] { run(listen, stop); });
-      pthread_setname_np(thread_.native_handle(), "uet-stat");
-    } catch (const std::exception&) {
-    }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    return thread_.joinable();
-  }
-
-  void close_socket() {
-    unlink(path_.c_str());
-    close(listen_fd_);
-    if (stop_fd_ >= 0) close(stop_fd_);
-    listen_fd_ = stop_fd_ = -1;
-  }
-
-  void run(int listen_fd, int stop_fd) {
-    base::Instant check_at = clock_now() + kCheckEvery;
-    for (;;) {
-      pollfd fds[2] = {{.fd = listen_fd, .events = POLLIN, .revents = 0},
-                       {.fd = stop_fd, .events = POLLIN, .revents = 0}};
-      const auto left =
-          std::clamp((check_at - clock_now()).ns(), std::int64_t{0}, kCheckEvery.ns());
-      poll(fds, 2, static_cast<int>((left + kNsPerMs - 1) / kNsPerMs));
-      if (fds[1].revents != 0) return;
-      if (fds[0].revents != 0) serve(listen_fd);
-      if (clock_now() < check_at) continue;  // PeerFit counts its looks, however often users look
-      check();
-      check_at = clock_now() + kCheckEvery;
-    }
-  }
-
-  void serve(int listen_fd) {
-    const int fd = accept4(listen_fd, nullptr, nullptr, SOCK_CLOEXEC);
-    if (fd < 0) return;
-    const std::string request = ports::read_live_request(fd, kPatienceMs);
-    if (!request.empty()) ports::write_live_answer(fd, answer(request), kPatienceMs);
-    close(fd);
-  }
-
   std::string answer(const std::string& request) {
     fep::LiveReport report(request, getpid(), ports::program_name());
     const std::lock_guard guard(mutex_);
@@ -150,15 +176,13 @@ class Server {
 
   std::mutex mutex_;  ///< taken before a worker's lock, never behind it
   std::map<Worker*, PeerFit> workers_;
-  std::thread thread_;
-  pid_t owner_ = 0;
-  int listen_fd_ = -1, stop_fd_ = -1;
-  std::string path_;
+  std::unique_ptr<Run> run_;  ///< while there are workers, if the system lets it begin
 };
 
 }  // namespace
 
 LiveView::Entry::~Entry() {
+  if (is_forked_child()) return;  // its lock may be held for ever, and the thread is the parent's
   Server::instance().remove(worker_);
 }
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <mutex>
 
 #include "lib/udp/udp_sockets.h"
 #include "provider/provider.h"
@@ -13,14 +14,6 @@ namespace {
 void add_refusal(std::string& why, const PortChoice& choice, pid_t holder) {
   why += (why.empty() ? "" : "; ") + choice.address.to_string() + " is used by " +
          (holder != 0 ? "process " + std::to_string(holder) : "another process");
-}
-
-/// Whether a program that knows nothing of our locks has the UDP port: an endpoint of another make, or one of ours that has another /tmp, as
-/// in a container with the network of its host.
-bool is_held_by_stranger(const PortChoice& choice, const fep::Settings& settings) {
-  const auto usual = static_cast<std::uint16_t>(settings.udp_port);
-  return choice.is_one_udp_port() &&
-         udp::is_port_taken(choice.address.host(), choice.address.udp_port_or(usual));
 }
 
 /// Nothing is left: what kept others away, and what helps where that is processes.
@@ -42,7 +35,34 @@ bool contains(const std::vector<net::FabricAddress>& all, net::FabricAddress add
   return std::ranges::find(all, address) != all.end();
 }
 
+/// Those that a picker has yet to let go. Never destroyed, as its locks.
+struct Lost {
+  std::mutex mutex;
+  std::vector<net::FabricAddress> addresses;
+};
+Lost& lost() {
+  static auto* instance = new Lost;
+  return *instance;
+}
+
 }  // namespace
+
+bool is_held_by_stranger(const PortChoice& choice, const fep::Settings& settings) {
+  const auto usual = static_cast<std::uint16_t>(settings.udp_port);
+  return choice.is_one_udp_port() &&
+         udp::is_port_taken(choice.address.host(), choice.address.udp_port_or(usual));
+}
+
+void PortPicker::lose(net::FabricAddress address) {
+  const std::lock_guard guard(lost().mutex);
+  lost().addresses.push_back(address);
+}
+
+void PortPicker::forget_lost() {
+  const std::lock_guard guard(lost().mutex);
+  std::erase_if(held_, [](const Held& h) { return contains(lost().addresses, h.choice.address); });
+  lost().addresses.clear();
+}
 
 const PortPicker::Held* PortPicker::held(net::FabricAddress address) const {
   const auto at = std::ranges::find(held_, address, [](const Held& h) { return h.choice.address; });
@@ -85,6 +105,7 @@ Candidates PortPicker::own_candidates(const fep::Settings& settings) const {
 }
 
 PortPicker::Picked PortPicker::find_own(const fep::Settings& settings) {
+  forget_lost();
   if (own_ && held(own_->address) != nullptr) return *own_;
   Candidates candidates = own_candidates(settings);
   const auto first = candidates.ports.empty() ? std::nullopt : std::optional(candidates.ports[0]);
@@ -134,6 +155,7 @@ base::Result<std::vector<PortChoice>, std::string> PortPicker::find_rails(
 }
 
 PortPicker::Picked PortPicker::take_own(const fep::Settings& settings) {
+  forget_lost();
   if (own_ && held(own_->address) != nullptr) return *own_;
   Candidates candidates = own_candidates(settings);
   const auto first = candidates.ports.empty() ? std::nullopt : std::optional(candidates.ports[0]);
@@ -147,6 +169,7 @@ PortPicker::Picked PortPicker::take_own(const fep::Settings& settings) {
 }
 
 PortPicker::Picked PortPicker::find(const fep::Settings& settings, net::FabricAddress address) {
+  forget_lost();
   if (std::erase_if(proposed_, [&](const Proposal& p) { return p.choice.address == address; }) != 0)
     named_.push_back(address);
   if (const Held* ours = held(address)) return ours->choice;
@@ -154,6 +177,7 @@ PortPicker::Picked PortPicker::find(const fep::Settings& settings, net::FabricAd
 }
 
 PortPicker::Picked PortPicker::take(const fep::Settings& settings, net::FabricAddress address) {
+  forget_lost();
   if (const Held* ours = held(address)) return ours->choice;
   const auto at =
       std::ranges::find(proposed_, address, [](const Proposal& p) { return p.choice.address; });

@@ -19,7 +19,7 @@ namespace uet::provider {
 /// at us leave the addresses to those that use us; opening a domain takes one, and the process keeps
 /// it until it exits. Between the two another process may have been faster: an address that we
 /// proposed is then exchanged for another, one that the application named itself is refused. What a
-/// program without our locks has is noticed when it is to be taken.
+/// program without our locks has is noticed when it is to be taken, or opened.
 /// Callers serialise. [FI 9, "Several processes on one host"]
 class PortPicker {
  public:
@@ -42,6 +42,10 @@ class PortPicker {
   /// The port behind an address that only we have spoken of; null for others.
   const PortChoice* proposal(net::FabricAddress address) const;
 
+  /// The port behind an address that was taken could not be opened: is_held_by_stranger(). The process lets the address go; what is taken
+  /// next is another one, where the application did not name it. Any thread, also one that does not serialise.
+  static void lose(net::FabricAddress address);
+
   /// In a child made by fork(): the addresses are the parent's.
   void abandon_in_child();
 
@@ -55,6 +59,7 @@ class PortPicker {
     bool is_own = false;  ///< else a further rail
     std::optional<net::FabricAddress> taken_instead;
   };
+  void forget_lost();
   Candidates own_candidates(const fep::Settings& settings) const;
   const Held* held(net::FabricAddress address) const;
   Picked first_free(Candidates candidates) const;
@@ -69,5 +74,9 @@ class PortPicker {
   std::vector<Proposal> proposed_;         ///< and never named by the application
   std::vector<net::FabricAddress> named_;  ///< by the application, among what we could propose
 };
+
+/// Whether a program that knows nothing of our locks has the UDP port: an endpoint of another make, or one of ours that has another /tmp, as
+/// in a container with the network of its host. Only where this process has not opened it.
+bool is_held_by_stranger(const PortChoice& choice, const fep::Settings& settings);
 
 }  // namespace uet::provider

@@ -2,7 +2,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include <mutex>
 #include <system_error>
 
+#include "lib/base/thread_signals.h"
 #include "provider/errors.h"
 #include "provider/worker.h"
 
@@ -34,22 +34,6 @@ constexpr Duration kLongestSleep = Duration::from_seconds(1);
 /// After the system had no memory for a turn.
 constexpr Duration kWithoutMemory = Duration::from_ms(1);
 
-/// A thread made meanwhile gets none of the application's signals.
-class WithoutSignals {
- public:
-  WithoutSignals() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~WithoutSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  WithoutSignals(const WithoutSignals&) = delete;
-  WithoutSignals& operator=(const WithoutSignals&) = delete;
-
- private:
-  sigset_t before_;
-};
-
 }  // namespace
 
 ProgressThread::ProgressThread(Worker& worker)
@@ -60,7 +44,7 @@ bool ProgressThread::start(std::string& error) {
     error = std::string("no descriptor for the progress thread: ") + std::strerror(errno);
     return false;
   }
-  const WithoutSignals without_signals;
+  const base::WithoutSignals without_signals;
   try {
     thread_ = std::thread([this] { run(); });
   } catch (const std::system_error& e) {
@@ -79,7 +63,14 @@ ProgressThread::~ProgressThread() {
 void ProgressThread::stop() {
   stop_ = true;
   kick();
-  if (thread_.joinable()) thread_.join();
+  if (thread_.joinable()) join_or_leave(thread_);
+}
+
+void join_or_leave(std::thread& thread) {
+  if (thread.get_id() == std::this_thread::get_id())
+    thread.detach();
+  else
+    thread.join();
 }
 
 void ProgressThread::kick() {

@@ -63,4 +63,8 @@ class ProgressThread {
   std::thread thread_;
 };
 
+/// Waits for the end of a thread that was told to end, unless the caller is that thread: a handler of the application that ends the
+/// process where it met a fault.
+void join_or_leave(std::thread& thread);
+
 }  // namespace uet::provider

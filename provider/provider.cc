@@ -34,7 +34,6 @@ void after_fork_in_parent() {
 }
 void after_fork_in_child() {
   Worker::abandon_all_in_child();
-  Worker::unlock_all();
   abandon_ports_in_child();
   unlock_ports();
 }

@@ -13,31 +13,45 @@ namespace {
 /// Where the process has no descriptor left for a wake-up, the condition is looked at this often.
 constexpr base::Duration kWithoutDescriptor = base::Duration::from_ms(1);
 
-/// A thread sleeps in one call at a time, and often: its descriptor is opened once.
-class ThreadDescriptor {
- public:
-  ~ThreadDescriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int get() {
-    if (fd_ < 0) fd_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    return fd_;
-  }
+int open_wakeup() {
+  return eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+}
 
- private:
-  int fd_ = -1;
+constexpr int kNone = -1;
+constexpr int kClosed = -2;  ///< the thread is ending
+
+/// A thread sleeps in one call at a time, and often: its descriptor is opened once. The number has no destructor: exit handlers and
+/// the destructors of other objects of the thread may sleep when the descriptor is closed.
+constinit thread_local int thread_wakeup = kNone;
+
+struct CloseAtThreadEnd {
+  ~CloseAtThreadEnd() {
+    if (thread_wakeup >= 0) close(thread_wakeup);
+    thread_wakeup = kClosed;
+  }
 };
-thread_local ThreadDescriptor own_descriptor;
+
+int wakeup_of_thread() {
+  if (thread_wakeup == kNone) {
+    thread_local const CloseAtThreadEnd close_at_thread_end;
+    thread_wakeup = open_wakeup();
+  }
+  return thread_wakeup;
+}
 
 }  // namespace
 
-Sleeper::Sleeper(base::Instant alarm) : alarm_(alarm), fd_(own_descriptor.get()) {}
+Sleeper::Sleeper(base::Instant alarm)
+    : alarm_(alarm),
+      is_of_thread_(thread_wakeup != kClosed),
+      fd_(is_of_thread_ ? wakeup_of_thread() : open_wakeup()) {}
 
 Sleeper::~Sleeper() {
   std::uint64_t ignored;
   if (woken_ && fd_ >= 0 && read(fd_, &ignored, sizeof ignored) < 0) {
     // Empty already.
   }
+  if (!is_of_thread_ && fd_ >= 0) close(fd_);
 }
 
 void Sleeper::wake() {

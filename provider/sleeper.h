@@ -31,6 +31,7 @@ class Sleeper {
 
  private:
   const base::Instant alarm_;
+  const bool is_of_thread_;  ///< fd_ is kept by the thread for its next sleep
   const int fd_;
   bool woken_ = false;
 };
@@ -50,6 +51,8 @@ class LoopSleepers {
   void serve(base::Instant deadline) {
     if (first_ != nullptr && deadline < first_->alarm()) first_->wake();
   }
+  /// In a child made by fork(): they are threads of the parent, and their stacks may be used anew.
+  void abandon_in_child() { first_ = nullptr; }
 
  private:
   SleeperList<&Sleeper::worker_hook> all_;

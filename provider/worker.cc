@@ -26,13 +26,19 @@ struct Registry {
   std::condition_variable changed;
   struct Entry {
     std::weak_ptr<Worker> worker;
-    net::Port* port = nullptr;  ///< while it is open, for a forked child
+    // For fork(). A thread that ends one waits until both are nothing.
+    net::Port* port = nullptr;  ///< while it is open
+    Worker* at_work = nullptr;  ///< from the end of its start to the beginning of its end
   };
   std::map<net::FabricAddress, Entry> workers;
 
   void set_port(net::FabricAddress address, net::Port* port) {
     const std::lock_guard guard(mutex);
     workers[address].port = port;
+  }
+  void set_at_work(net::FabricAddress address, Worker* worker) {
+    const std::lock_guard guard(mutex);
+    workers[address].at_work = worker;
   }
   void leave(net::FabricAddress address) {
     {
@@ -50,8 +56,7 @@ Registry& registry() {
 /// A port without a descriptor to sleep on is looked at this often.
 constexpr base::Duration kPollInterval = base::Duration::from_us(20);
 
-/// A sleep without any end is looked at this often: it costs nothing, and bounds what an event that
-/// the kernel did not tell could do.
+/// A sleep is looked at this often: it costs nothing, and bounds what an event that the kernel did not tell could do.
 constexpr base::Duration kLongestSleep = base::Duration::from_seconds(1);
 
 /// How long the last object of a worker waits for its peers to hear the last acknowledgements.
@@ -61,14 +66,17 @@ constexpr base::Duration kLingerMax = base::Duration::from_ms(1500);
 /// The thread that ends the process may itself be in the middle of opening or closing.
 constexpr base::Duration kExitPatience = base::Duration::from_ms(1000);
 
+/// The thread that forks may itself be in the middle of a call.
+constexpr base::Duration kForkPatience = base::Duration::from_ms(100);
+
 }  // namespace
 
 Worker::Worker(const fep::Settings& settings, net::FabricAddress address)
     : settings_(settings), address_(address), rng_(ports::make_rng(settings.seed)) {}
 
-base::Result<std::shared_ptr<Worker>, std::string> Worker::open(const fep::Settings& settings,
-                                                                const PortChoice& choice,
-                                                                std::uint32_t job) {
+base::Result<std::shared_ptr<Worker>, WorkerRefusal> Worker::open(const fep::Settings& settings,
+                                                                  const PortChoice& choice,
+                                                                  std::uint32_t job) {
   Registry& r = registry();
   std::unique_lock held(r.mutex);
   std::shared_ptr<Worker> running;
@@ -78,8 +86,9 @@ base::Result<std::shared_ptr<Worker>, std::string> Worker::open(const fep::Setti
   });
   if (running != nullptr) {
     if (running->covers(job)) return running;
-    return "job " + std::to_string(job) + " is not in the secure domain that " +
-           choice.address.to_string() + " is used for in this process";
+    return WorkerRefusal{.why = "job " + std::to_string(job) +
+                                " is not in the secure domain that " + choice.address.to_string() +
+                                " is used for in this process"};
   }
   Registry::Entry& entry = r.workers[choice.address];
   held.unlock();
@@ -91,7 +100,8 @@ base::Result<std::shared_ptr<Worker>, std::string> Worker::open(const fep::Setti
     throw;
   }
   std::string error;
-  if (!fresh->start(choice, job, error)) return error;
+  if (!fresh->start(choice, job, error))
+    return WorkerRefusal{error, fresh->port_ == nullptr && is_held_by_stranger(choice, settings)};
   std::shared_ptr<Worker> worker(std::move(fresh));
   held.lock();
   entry.worker = worker;
@@ -101,6 +111,7 @@ base::Result<std::shared_ptr<Worker>, std::string> Worker::open(const fep::Setti
 }
 
 void Worker::retire(Worker* worker) {
+  if (worker->is_abandoned_) return;  // what its end would close, or wait for, is the parent's
   const net::FabricAddress address = worker->address_;
   delete worker;
   registry().leave(address);
@@ -145,10 +156,12 @@ bool Worker::start(const PortChoice& choice, std::uint32_t job, std::string& err
     if (!thread_->start(error)) return false;
   }
   live_ = LiveView::show(*this);
+  registry().set_at_work(address_, this);
   return true;
 }
 
 Worker::~Worker() {
+  registry().set_at_work(address_, nullptr);
   live_.reset();
   // It asks us for itself to the end.
   if (thread_ != nullptr) thread_->stop();
@@ -180,18 +193,40 @@ void Worker::linger() {
   }
 }
 
+void WorkerLock::lock_before_fork() {
+  auto held = lock_within(*this, kForkPatience);
+  is_held_for_fork_ = held.owns_lock();
+  (void)held.release();
+}
+
+/// In the order of their addresses. No thread that has a worker's lock waits for another one's, or for the registry's.
 void Worker::lock_all() {
   registry().mutex.lock();
+  for (const auto& [address, entry] : registry().workers) {
+    if (entry.at_work != nullptr) entry.at_work->lock_.lock_before_fork();
+  }
 }
 
 void Worker::unlock_all() {
+  for (const auto& [address, entry] : registry().workers) {
+    if (entry.at_work != nullptr) entry.at_work->lock_.unlock_in_parent();
+  }
   registry().mutex.unlock();
 }
 
+/// Threads that sleep here, and the progress thread, are the parent's: none of them is to be woken or waited for.
 void Worker::abandon_all_in_child() {
   for (const auto& [address, entry] : registry().workers) {
     if (entry.port != nullptr) entry.port->abandon_in_child();
+    if (entry.at_work == nullptr) continue;
+    Worker& worker = *entry.at_work;
+    worker.is_abandoned_ = true;
+    worker.sleepers_.abandon_in_child();
+    worker.progress_required_ = false;
+    (void)worker.thread_.release();
+    worker.lock_.unlock_in_child();
   }
+  registry().mutex.unlock();
 }
 
 void Worker::stop_all() {
@@ -210,6 +245,8 @@ void Worker::stop_all() {
 }
 
 bool Worker::turn_at(base::Instant now) {
+  if (is_abandoned_) [[unlikely]]
+    return false;
   note_call(now);
   delayed_posts_.on_poll();
   return turn_loop(now);
@@ -232,6 +269,8 @@ void Worker::poll() {
 /// The caller sees its completions before ACKs leave, where it is known to be back soon. Should it not be, the thread sends them.
 /// Those of one poll alone: what comes next has them leave, whatever else may.
 bool Worker::turn_for_poll(base::Instant now) {
+  if (is_abandoned_) [[unlikely]]
+    return false;
   note_call(now);
   delayed_posts_.on_poll();
   has_completion_ = false;
@@ -267,6 +306,7 @@ bool Worker::transmit(base::Instant now) {
 }
 
 void Worker::after_turn(base::Instant now, bool did) {
+  is_port_armed_ = false;
   // Of what peers wrote without a completion here, nothing stays behind.
   if (did && !devices_.empty()) devices_.settle();
   if (path_log_ != nullptr) path_log_->on_turn(now, *fep_);
@@ -274,6 +314,8 @@ void Worker::after_turn(base::Instant now, bool did) {
 }
 
 void Worker::after_post(base::Instant now, const DelayedPosts::Post& post) {
+  if (is_abandoned_) [[unlikely]]
+    return;
   note_call(now);
   delayed_acks_.on_answer(now);
   using Verdict = DelayedPosts::Verdict;
@@ -313,6 +355,7 @@ void Worker::carry_out_left() {
 
 /// What several threads posted leaves together, with what that caused in turn.
 void Worker::start_left() {
+  if (is_abandoned_) return;
   do {
     left_again_ = false;
     left_.take([](LeftWork& work) { return work.carry_out(); });
@@ -324,22 +367,29 @@ bool Worker::has_sleepers() const {
   return !sleepers_.empty() || (thread_ != nullptr && thread_->is_in_deep_sleep());
 }
 
+/// A turn takes the wake-up of its port away, also from those who sleep on it; when packets wait already, one of them is woken.
 void Worker::serve_sleepers() {
   const base::Instant deadline = fep_->next_deadline();
-  sleepers_.serve(deadline);
+  bool has_news = false;
+  if (!is_port_armed_ && !sleepers_.empty()) {
+    is_port_armed_ = port_->arm_wakeup();
+    has_news = !is_port_armed_;
+  }
+  sleepers_.serve(has_news ? base::Instant{} : deadline);
   if (thread_ != nullptr) thread_->serve(deadline);
 }
 
 void Worker::sleep(Held& held, base::Instant end, WaitObject& object) {
+  is_port_armed_ = port_->arm_wakeup();
   const base::Instant wake =
-      port_->arm_wakeup() ? std::min(end, fep_->next_deadline()) : base::Instant{};
+      is_port_armed_ ? std::min(end, fep_->next_deadline()) : base::Instant{};
   const base::Instant now = clock_now();
   if (wake <= now) {
     held.unlock();
     held.lock();
     return;
   }
-  base::Duration time = wake.is_never() ? kLongestSleep : wake - now;
+  base::Duration time = std::min(wake - now, kLongestSleep);
   if (port_->wakeup_fd() < 0) time = std::min(time, kPollInterval);
   Sleeper me(wake);
   sleepers_.add(me);

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "fep/fep.h"
 #include "fep/report/event_log.h"
@@ -47,9 +48,25 @@ class WorkerLock {
   inline void unlock();
   bool is_contended() const { return lock_.is_contended(); }
 
+  // Around fork(), so that a child does not get what it guards half changed.
+  /// Waits only so long: the thread that forks may be in the middle of a call.
+  void lock_before_fork();
+  void unlock_in_parent() {
+    if (std::exchange(is_held_for_fork_, false)) unlock();
+  }
+  /// Whichever thread held it.
+  void unlock_in_child() { lock_.unlock(); }
+
  private:
   Worker& worker_;
   Lock lock_;
+  bool is_held_for_fork_ = false;
+};
+
+/// Why there is no worker.
+struct WorkerRefusal {
+  std::string why;             ///< a sentence for the user
+  bool is_port_taken = false;  ///< by a program without our locks: PortPicker::lose()
 };
 
 class Worker {
@@ -58,14 +75,15 @@ class Worker {
   /// as long as the pointer is held. With keys, `job` chooses the secure domain; a running worker of
   /// another domain is refused. Waits while another thread opens or closes the worker of this
   /// address; those of other addresses do not wait for each other.
-  static base::Result<std::shared_ptr<Worker>, std::string> open(const fep::Settings& settings,
-                                                                 const PortChoice& choice,
-                                                                 std::uint32_t job);
+  static base::Result<std::shared_ptr<Worker>, WorkerRefusal> open(const fep::Settings& settings,
+                                                                   const PortChoice& choice,
+                                                                   std::uint32_t job);
   /// Around fork(): a child inherits the sockets of all ports, and must not keep the addresses taken
-  /// when its parent ends. What it has of libfabric objects is good for nothing but closing.
+  /// when its parent ends. What it has of libfabric objects is good for nothing but closing: its workers
+  /// neither turn their loops nor end.
   static void lock_all();
   static void unlock_all();
-  static void abandon_all_in_child();
+  static void abandon_all_in_child();  ///< and unlocks
   /// At process exit: ends the threads; everything else stays as it is.
   static void stop_all();
 
@@ -176,6 +194,9 @@ class Worker {
   DelayedAcks delayed_acks_;
   DelayedPosts delayed_posts_;
   bool has_completion_ = false;  ///< since the latest turn_for_poll() began
+  bool is_port_armed_ = false;   ///< and no turn since
+  /// In a child made by fork(): what the loop moves is the parent's.
+  bool is_abandoned_ = false;
 };
 
 inline void WorkerLock::unlock() {
@@ -184,6 +205,7 @@ inline void WorkerLock::unlock() {
       worker_.carry_out_left();
     if (worker_.has_sleepers()) worker_.serve_sleepers();
     if (lock_.unlock_unless_told()) return;
+    if (worker_.is_abandoned_) return lock_.unlock();  // the fork was in the middle of a call
     lock_.hear();
   }
 }
@@ -196,7 +218,7 @@ bool Worker::turn_until(Done&& done, base::Duration limit) {
     const base::Instant now = clock_now();
     turn_at(now);
     if (done()) return true;
-    if (now >= end) return false;
+    if (now >= end || is_abandoned_) return false;
     sleep(held, end, loop_progress_);
   }
 }
@@ -210,7 +232,7 @@ bool Worker::wait_until(WaitObject& object, int timeout_ms, Ready&& ready) {
   for (base::Instant now = begin;; now = clock_now()) {
     turn_at(now);
     if (ready()) return true;
-    if (now >= end) return false;
+    if (now >= end || is_abandoned_) return false;
     if (object.kind() != FI_WAIT_YIELD && now >= begin + kSpin) {
       sleep(held, end, object);
       continue;

@@ -11,6 +11,7 @@
 
 #include "lib/dpdk/dpdk_log.h"
 #include "lib/dpdk/eal.h"
+#include "lib/dpdk/guest_thread.h"
 #include "lib/dpdk/interrupt_thread.h"
 #include "lib/dpdk/kernel_interface.h"
 #include "lib/dpdk/memory_descriptors.h"
@@ -48,7 +49,7 @@ base::Instant clock_now() {
 // --- Sleeping
 
 bool DpdkDevice::arm_wakeup() {
-  if (interrupt_fd_ < 0 || !is_at_work()) return true;
+  if (interrupt_fd_ < 0 || is_forked_child() || !is_at_work()) return true;
   if (stashed_count_ != 0) return false;
   if (!is_armed_) is_armed_ = rte_eth_dev_rx_intr_enable(port_, kQueue) == 0;
   // What arrived before the switch was on makes no interrupt.
@@ -72,6 +73,8 @@ void DpdkDevice::disarm() {
 // --- Data path
 
 std::size_t DpdkDevice::receive_frames(std::span<Packet> out) {
+  if (is_forked_child()) [[unlikely]]
+    return 0;
   register_thread();
   if (is_watched_) keep_link();
   if (is_armed_) [[unlikely]]
@@ -145,6 +148,8 @@ void DpdkDevice::count_drop(DropReason reason, std::size_t bytes) {
 }
 
 std::size_t DpdkDevice::send_frames(std::span<Packet> in) {
+  if (is_forked_child()) [[unlikely]]
+    return 0;
   register_thread();
   if (is_watched_) keep_link();
   if (!is_ready()) [[unlikely]]
@@ -244,6 +249,7 @@ bool DpdkDevice::bring_back() {
 
 /// The data path of a memif knows anyway; the others are asked, which an owner of only one port does not do.
 bool DpdkDevice::has_link() {
+  if (is_forked_child()) return false;
   if (is_watched_) return was_up_;
   const bool is_up = is_started_ &&
                      (health_.state() == DeviceHealth::State::kGood || is_at_work()) &&

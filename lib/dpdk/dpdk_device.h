@@ -41,8 +41,8 @@ struct DpdkDeviceConfig {
   std::optional<FlowTarget> flow;
 };
 
-/// One thread at a time. EAL must run before one is made, and keeps running after it is gone. In a forked child its end leaves
-/// everything to the parent.
+/// One thread at a time. EAL must run before one is made, and keeps running after it is gone. In a forked child it receives and sends
+/// nothing, and its end leaves everything to the parent.
 class DpdkDevice final : public net::FrameDevice, private Caretaker::Ward {
  public:
   static constexpr std::size_t kBurstMax = 128;

@@ -177,10 +177,11 @@ bool DpdkDevice::bring_up(std::string& error) {
   error.clear();
   bool is_up = false;
   run_on_guest_thread([&] {
-    const bool may_forget = config_.spec.kind == DeviceKind::kAfXdp;
-    const auto before = may_forget ? xdp_descriptors() : XdpDescriptors{};
-    is_up = attach(error) && prepare(error) && start(error);
-    if (may_forget) descriptors_ = xdp_descriptors_since(before);
+    const auto work = [&] { is_up = attach(error) && prepare(error) && start(error); };
+    if (config_.spec.kind == DeviceKind::kAfXdp)
+      descriptors_ = xdp_descriptors_opened_by(work);
+    else
+      work();
   });
   if (is_up && !remark_.empty()) error = config_.spec.name + ": " + remark_;
   return is_up;

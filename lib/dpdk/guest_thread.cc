@@ -2,10 +2,11 @@
 
 #include <pthread.h>
 
-#include <csignal>
 #include <mutex>
 #include <system_error>
 #include <thread>
+
+#include "lib/base/thread_signals.h"
 
 namespace uet::dpdk {
 
@@ -14,27 +15,14 @@ namespace {
 // Read on slow paths of the data path: a plain flag that is written once, while the child has one thread.
 bool forked = false;
 
-/// All but those that the thread's own instructions raise: blocked, these would end the process past the application's handlers.
-sigset_t asynchronous_signals() {
-  sigset_t set;
-  sigfillset(&set);
-  for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS})
-    sigdelset(&set, own);
-  return set;
-}
-
-/// Makes a thread that has these signals blocked; not joinable when there are no more threads to be had.
+/// Makes a thread that takes no asynchronous signals; not joinable when there are no more threads to be had.
 std::thread make_thread(std::function<void()> work) {
-  const sigset_t blocked = asynchronous_signals();
-  sigset_t before;
-  pthread_sigmask(SIG_BLOCK, &blocked, &before);
-  std::thread thread;
+  const base::WithoutSignals without_signals;
   try {
-    thread = std::thread(std::move(work));
+    return std::thread(std::move(work));
   } catch (const std::system_error&) {
+    return {};
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return thread;
 }
 
 }  // namespace

@@ -153,15 +153,18 @@ class Relay {
   }
 
   void stop(const DeviceSpec& spec) {
+    const SocketPlace place = SocketPlace::of(spec);
     std::unique_lock lock(mutex_);
-    const auto served = served_.find(SocketPlace::of(spec));
+    const auto served = served_.find(place);
     if (served == served_.end() || --served->second.servers != 0) return;
     // As long as the thread waits for it, the listener is there.
-    is_held_ = true;
+    ++holders_;
     wake();
     parted_.wait(lock, [this] { return !is_polling_; });
-    served_.erase(served);
-    is_held_ = false;
+    // Meanwhile another server of the place may have started, or stopped.
+    const auto left = served_.find(place);
+    if (left != served_.end() && left->second.servers == 0) served_.erase(left);
+    --holders_;
     parted_.notify_all();
   }
 
@@ -189,7 +192,7 @@ class Relay {
       lock.lock();
       is_polling_ = false;
       parted_.notify_all();
-      parted_.wait(lock, [this] { return !is_held_; });
+      parted_.wait(lock, [this] { return holders_ == 0; });
       std::uint64_t count = 0;
       if (read(wakeup_, &count, sizeof count) > 0) continue;  // what is waited for may have changed
       handle(waits);
@@ -279,7 +282,7 @@ class Relay {
   std::list<Connection> connections_;
   bool is_running_ = false;
   bool is_polling_ = false;
-  bool is_held_ = false;  ///< the thread is to stay out of poll()
+  unsigned holders_ = 0;  ///< threads for which it is to stay out of poll()
   int wakeup_ = -1;
 };
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
-#include <functional>
+#include <mutex>
 
 namespace uet::dpdk {
 
@@ -55,18 +55,22 @@ bool holds(const XdpDescriptors& list, const std::string& identity) {
   return std::find(list.begin(), list.end(), identity) != list.end();
 }
 
-}  // namespace
-
-XdpDescriptors xdp_descriptors() {
-  return xdp_descriptors_since({});
-}
-
-XdpDescriptors xdp_descriptors_since(const XdpDescriptors& before) {
+XdpDescriptors descriptors_besides(const XdpDescriptors& known) {
   XdpDescriptors found;
   each_descriptor([&](int, const std::string& identity) {
-    if (!holds(before, identity)) found.push_back(identity);
+    if (!holds(known, identity)) found.push_back(identity);
   });
   return found;
+}
+
+}  // namespace
+
+XdpDescriptors xdp_descriptors_opened_by(const std::function<void()>& work) {
+  static auto* const at_work = new std::mutex;
+  const std::lock_guard lock(*at_work);
+  const XdpDescriptors before = descriptors_besides({});
+  work();
+  return descriptors_besides(before);
 }
 
 bool close_xdp_descriptors(const XdpDescriptors& descriptors) {

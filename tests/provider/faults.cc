@@ -39,6 +39,7 @@ class Nth {
 constinit Nth allocations, openings;
 constinit std::atomic<std::uint32_t> traffic_percent{0};
 constinit std::atomic<std::uint64_t> traffic_random{0}, traffic_failures{0};
+constinit std::atomic<bool> loses_arrivals{false};
 
 std::uint64_t next_random() {
   std::uint64_t x = traffic_random.fetch_add(0x9e37'79b9'7f4a'7c15);
@@ -128,6 +129,9 @@ void fail_traffic(std::uint32_t percent, std::uint64_t seed) {
 std::uint64_t failed_traffic() {
   return traffic_failures;
 }
+void lose_arrivals(bool loses) {
+  loses_arrivals = loses;
+}
 
 }  // namespace uet::provider::testing
 
@@ -200,6 +204,7 @@ VISIBLE int recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags, times
 }
 VISIBLE int ppoll(pollfd* fds, nfds_t count, const timespec* limit, const sigset_t* signals) {
   static auto* const next = real<int(pollfd*, nfds_t, const timespec*, const sigset_t*)>("ppoll");
+  if (count == 2 && loses_arrivals) fds[1].fd = -1;
   return fails_now() ? -1 : next(fds, count, limit, signals);
 }
 }

@@ -22,4 +22,7 @@ void fail_traffic(std::uint32_t percent, std::uint64_t seed);
 /// How many did.
 std::uint64_t failed_traffic();
 
+/// From now on, or no longer, a thread that waits for two descriptors is not told of the second.
+void lose_arrivals(bool loses);
+
 }  // namespace uet::provider::testing

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 
 #include "tests/provider/fixture.h"
 
@@ -202,6 +203,29 @@ TEST_F(FaultsTest, calls_that_move_packets__may_fail_now_and_then) {
     a.close();
     b.close();
   }
+}
+
+/// The kernel, or another thread that turned the loop, has taken the event.
+// Covers: FI-35
+TEST_F(FaultsTest, arrival__that_a_sleeper_is_not_told_of_is_found_long_before_its_timeout) {
+  const Variable progress("FI_UET_PROGRESS", "manual");
+  open();
+  ASSERT_FALSE(HasFatalFailure());
+  std::uint8_t in = 0;
+  const std::uint8_t out = 7;
+  ASSERT_EQ(fi_recv(b.ep, &in, 1, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+  lose_arrivals(true);
+  const auto begin = std::chrono::steady_clock::now();
+  std::thread sleeper([&] {
+    fi_cq_tagged_entry entry;
+    EXPECT_EQ(fi_cq_sread(b.cq, &entry, 1, nullptr, 30'000), 1);
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_EQ(fi_inject(a.ep, &out, 1, to_b), 0);
+  sleeper.join();
+  lose_arrivals(false);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+  EXPECT_EQ(in, out);
 }
 
 }  // namespace

@@ -1,5 +1,13 @@
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 
 #include "tests/provider/fixture.h"
 
@@ -176,6 +184,144 @@ TEST_F(ObjectsTest, domain__that_is_busy_lives_on_beside_others_that_come_and_go
   }
   EXPECT_EQ(descriptors(), open_before);
 
+  EXPECT_FALSE(wait_for(b).failed);
+  EXPECT_FALSE(wait_for(a).failed);
+  EXPECT_EQ(got, sent);
+}
+
+/// The domain of either thread is now and then the first of the process, or the last.
+// Covers: FI-26
+TEST_F(ObjectsTest, domains__of_two_threads_come_and_go_and_leave_nothing) {
+  const auto come_and_go = [](int index, int rounds) {
+    const Info hints = make_hints();
+    for (int i = 0; i < rounds; ++i) {
+      Side side;
+      side.open(address_of(index), *hints);
+    }
+  };
+  come_and_go(2, 1);
+  come_and_go(3, 1);
+  const std::size_t before = descriptors();
+  std::thread other([&] { come_and_go(3, 40); });
+  come_and_go(2, 40);
+  other.join();
+  EXPECT_EQ(descriptors(), before);
+}
+
+/// The IPv4 address in the address of an endpoint.
+std::string host_in(const void* address) {
+  char text[INET_ADDRSTRLEN] = {};
+  inet_ntop(AF_INET, static_cast<const char*>(address) + 16, text, sizeof text);
+  return text;
+}
+
+/// A program that knows nothing of our locks, with the UDP port of an address.
+class Stranger {
+ public:
+  explicit Stranger(const std::string& host) : fd_(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(4793);
+    EXPECT_EQ(inet_pton(AF_INET, host.c_str(), &address.sin_addr), 1);
+    EXPECT_EQ(bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0) << host;
+  }
+  ~Stranger() { ::close(fd_); }
+  Stranger(const Stranger&) = delete;
+  Stranger& operator=(const Stranger&) = delete;
+
+ private:
+  const int fd_;
+};
+
+/// The process keeps what it had once, but its port is free as long as no domain is open.
+// Covers: FI-6
+TEST_F(ObjectsTest, domain__whose_port_another_program_took_has_the_next_of_our_proposals) {
+  const Info hints = make_hints();
+  const std::string own = host_in(get_info(hints.get())->src_addr), next = address_of(6);
+  const Variable addresses("FI_UET_ADDR", own + "|" + next);
+  Side& c = a;
+  c.info = get_info(hints.get());
+  ASSERT_NE(c.info, nullptr);
+  ASSERT_EQ(host_in(c.info->src_addr), own);
+  ASSERT_EQ(fi_fabric(c.info->fabric_attr, &c.fabric, nullptr), 0);
+  ASSERT_EQ(fi_domain(c.fabric, c.info.get(), &c.domain, nullptr), 0);
+  ASSERT_EQ(fi_close(&std::exchange(c.domain, nullptr)->fid), 0);
+  const Stranger stranger(own);
+  ASSERT_EQ(fi_domain(c.fabric, c.info.get(), &c.domain, nullptr), 0);
+  fi_av_attr av{};
+  ASSERT_EQ(fi_av_open(c.domain, &av, &c.av, nullptr), 0);
+  ASSERT_EQ(fi_cq_open(c.domain, &c.cq_attr, &c.cq, nullptr), 0);
+  c.open_endpoint();
+  EXPECT_EQ(host_in(c.name.data()), next);
+}
+
+// Covers: FI-6
+TEST_F(ObjectsTest, domain__of_an_address_that_the_application_named_waits_for_its_port) {
+  open_objects();
+  ASSERT_EQ(fi_close(&std::exchange(a.av, nullptr)->fid), 0);
+  ASSERT_EQ(fi_close(&std::exchange(a.cq, nullptr)->fid), 0);
+  ASSERT_EQ(fi_close(&std::exchange(a.domain, nullptr)->fid), 0);
+  {
+    const Stranger stranger(address_of(2));
+    for (int i = 0; i < 2; ++i)
+      EXPECT_EQ(fi_domain(a.fabric, a.info.get(), &a.domain, nullptr), -FI_ENODEV);
+  }
+  EXPECT_EQ(fi_domain(a.fabric, a.info.get(), &a.domain, nullptr), 0);
+}
+
+/// What a child made by fork() inherits is good for nothing but closing.
+class ForkTest : public PairTest {
+ protected:
+  /// Has a child close all; its exit status, or -1 when it had to be killed.
+  int status_of_closing_child() {
+    const pid_t pid = fork();
+    if (pid == 0) {
+      alarm(20);
+      a.close();
+      b.close();
+      _exit(HasFailure() ? 1 : 0);
+    }
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+  void expect_message() {
+    std::uint32_t out = 7, in = 0;
+    ASSERT_EQ(fi_recv(b.ep, &in, sizeof in, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+    ASSERT_EQ(fi_send(a.ep, &out, sizeof out, nullptr, to_b, nullptr), 0);
+    EXPECT_FALSE(wait_for(b).failed);
+    EXPECT_FALSE(wait_for(a).failed);
+    EXPECT_EQ(in, out);
+  }
+};
+
+/// Most forks meet a thread in the middle of a turn.
+TEST_F(ForkTest, child__closes_what_it_inherited_while_other_threads_of_its_parent_call) {
+  open();
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (Side* side : {&a, &b})
+    threads.emplace_back([side, &stop] {
+      while (!stop) fi_cq_read(side->cq, nullptr, 0);
+    });
+  for (int i = 0; i < 20 && !HasFailure(); ++i) EXPECT_EQ(status_of_closing_child(), 0);
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  expect_message();
+}
+
+/// It neither sends what its parent has to send nor waits for the answers.
+TEST_F(ForkTest, child__leaves_what_is_on_its_way_to_the_parent) {
+  const Variable progress("FI_UET_PROGRESS", "manual");
+  open();
+  const auto sent = pattern(1 << 20, 7);
+  std::vector<std::uint8_t> got(sent.size());
+  ASSERT_EQ(fi_recv(b.ep, got.data(), got.size(), nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+  ASSERT_EQ(fi_send(a.ep, sent.data(), sent.size(), nullptr, to_b, nullptr), 0);
+  ASSERT_EQ(fi_inject(a.ep, sent.data(), 64, to_b), 0);
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(status_of_closing_child(), 0);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
   EXPECT_FALSE(wait_for(b).failed);
   EXPECT_FALSE(wait_for(a).failed);
   EXPECT_EQ(got, sent);

@@ -1,9 +1,11 @@
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -30,6 +32,27 @@ std::int64_t cpu_time_of(std::string_view name) {
       sum = std::max<std::int64_t>(sum, 0) + on_cpu;
   }
   return sum;
+}
+
+/// Signals that this process's threads of one name have blocked, a bit each.
+struct Blocked {
+  std::uint64_t by_all = ~std::uint64_t{0}, by_any = 0;
+};
+
+Blocked blocked_in(std::string_view name) {
+  Blocked blocked;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream status(task.path() / "status");
+    std::string line, comm;
+    while (std::getline(status, line)) {
+      if (line.starts_with("Name:\t")) comm = line.substr(6);
+      if (!line.starts_with("SigBlk:\t") || comm != name) continue;
+      const std::uint64_t mask = std::stoull(line.substr(8), nullptr, 16);
+      blocked.by_all &= mask;
+      blocked.by_any |= mask;
+    }
+  }
+  return blocked;
 }
 
 /// Side a works on memory of side b, whose program makes no call.
@@ -110,6 +133,26 @@ TEST_F(SilentPeerTest, manual_progress__waits_without_failing_and_goes_on_with_t
   EXPECT_TRUE(std::equal(sent.begin(), sent.end(), memory.begin()));
 }
 
+/// The application's signals reach its own threads; its handler of faults hears of one in ours, as on memory that it gave us.
+// Covers: FI-37
+TEST_F(SilentPeerTest, threads_of_ours__take_no_signals_but_their_own_faults) {
+  open_with_memory(FI_PROGRESS_AUTO);
+  const auto has = [](std::uint64_t set, int signal) { return (set >> (signal - 1) & 1) != 0; };
+  for (const char* name : {"uet-progress", "uet-stat"}) {
+    SCOPED_TRACE(name);
+    ASSERT_GE(cpu_time_of(name), 0) << "no such thread";
+    Blocked blocked = blocked_in(name);
+    // The C library blocks all until a thread begins.
+    for (const auto end = Clock::now() + std::chrono::seconds(10);
+         has(blocked.by_any, SIGSEGV) && Clock::now() < end; blocked = blocked_in(name))
+      std::this_thread::yield();
+    for (const int asynchronous : {SIGTERM, SIGINT, SIGALRM, SIGPIPE, SIGUSR1, SIGCHLD})
+      EXPECT_TRUE(has(blocked.by_all, asynchronous)) << strsignal(asynchronous);
+    for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS})
+      EXPECT_FALSE(has(blocked.by_any, own)) << strsignal(own);
+  }
+}
+
 /// What a program leaves behind that ends without closing. Each runs in a process of its own.
 class ExitTest : public SilentPeerTest {
  protected:
@@ -171,6 +214,35 @@ TEST_F(ExitTest, exit__from_a_signal_handler_that_met_a_call) {
     EXPECT_EXIT((leave_everything_open(FI_PROGRESS_MANUAL),
                  poll_until_a_signal([this] { fi_cq_read(a.cq, nullptr, 0); })),
                 ::testing::ExitedWithCode(0), "");
+  }
+}
+
+/// Has one thread of that name meet a signal as if by its own instructions.
+void raise_in(std::string_view name, int signal) {
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string comm;
+    std::getline(std::ifstream(task.path() / "comm"), comm);
+    if (comm != name) continue;
+    syscall(SYS_tgkill, getpid(), std::stoi(task.path().filename().string()), signal);
+    return;
+  }
+}
+
+// Covers: FI-8
+TEST_F(ExitTest, exit__from_a_fault_handler_in_a_thread_of_ours) {
+#if UET_THREAD_SANITIZER
+  GTEST_SKIP() << "exit() in a signal handler is what the thread sanitizer ends a program for";
+#endif
+  for (const char* thread : {"uet-progress", "uet-stat"}) {
+    EXPECT_EXIT(
+        {
+          leave_everything_open(FI_PROGRESS_AUTO);
+          std::signal(SIGSEGV, [](int) { std::exit(3); });
+          alarm(30);
+          raise_in(thread, SIGSEGV);
+          for (;;) pause();
+        },
+        ::testing::ExitedWithCode(3), "");
   }
 }
 

@@ -1,10 +1,14 @@
 /// Threads that sleep in libfabric calls while other threads of the process work with the same endpoint.
 #include <poll.h>
+#include <pthread.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <fstream>
+#include <functional>
 #include <thread>
 
 #include "tests/provider/fixture.h"
@@ -13,6 +17,12 @@ namespace uet::provider::testing {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+bool is_in_ppoll(pid_t thread) {
+  std::ifstream in("/proc/self/task/" + std::to_string(thread) + "/syscall");
+  long call = -1;
+  return in >> call && call == SYS_ppoll;
+}
 
 /// A thread of this process that says when it sleeps in the kernel.
 class Watched {
@@ -27,15 +37,10 @@ class Watched {
   ~Watched() { thread_.join(); }
   /// Until it waits for descriptors, or has ended.
   void wait_until_asleep() const {
-    while (id_ != -1 && !(id_ > 0 && is_in_ppoll())) std::this_thread::yield();
+    while (id_ != -1 && !(id_ > 0 && is_in_ppoll(id_))) std::this_thread::yield();
   }
 
  private:
-  bool is_in_ppoll() const {
-    std::ifstream in("/proc/self/task/" + std::to_string(id_.load()) + "/syscall");
-    long call = -1;
-    return in >> call && call == SYS_ppoll;
-  }
   std::atomic<pid_t> id_{0};
   std::thread thread_;
 };
@@ -213,6 +218,45 @@ TEST_F(SleepersTest, trywait__does_not_take_the_descriptor_from_another_thread) 
   pollfd p{.fd = fd, .events = POLLIN, .revents = 0};
   EXPECT_EQ(::poll(&p, 1, 0), 1);
   EXPECT_EQ(fi_close(&cntr->fid), 0);
+}
+
+/// Sleeps when everything of the thread that has a destructor is gone, and files of the application have the numbers of what was closed.
+TEST_F(SleepersTest, thread_that_ends__sleeps_without_the_descriptor_that_it_had) {
+  open_self();
+  pthread_key_t key;
+  ASSERT_EQ(
+      pthread_key_create(&key, [](void* body) { (*static_cast<std::function<void()>*>(body))(); }),
+      0);
+  std::array<std::array<int, 2>, 16> pairs{};
+  std::atomic<pid_t> sleeper{0};
+  const auto sleep = [&](int ms) {
+    fi_cq_tagged_entry entry;
+    return fi_cq_sread(received, &entry, 1, nullptr, ms);
+  };
+  std::function<void()> at_end = [&] {
+    for (auto& pair : pairs)
+      ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair.data()), 0);
+    sleeper = static_cast<pid_t>(syscall(SYS_gettid));
+    EXPECT_EQ(sleep(20'000), -FI_EAGAIN);
+    sleeper = -1;
+  };
+  const auto begin = Clock::now();
+  std::thread ends([&] {
+    EXPECT_EQ(sleep(1), -FI_EAGAIN);
+    pthread_setspecific(key, &at_end);
+  });
+  while (sleeper != -1 && !(sleeper > 0 && is_in_ppoll(sleeper))) std::this_thread::yield();
+  EXPECT_EQ(fi_cq_signal(received), 0);
+  ends.join();
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(10)) << "woken by its own timeout";
+  for (const auto& pair : pairs)
+    for (const int fd : pair) {
+      char byte;
+      EXPECT_EQ(recv(fd, &byte, 1, 0), -1) << "written to a descriptor of the application";
+    }
+  for (const auto& pair : pairs)
+    for (const int fd : pair) ::close(fd);
+  pthread_key_delete(key);
 }
 
 /// One thread waits for completions, another takes what it can get.
