@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <functional>
 #include <type_traits>
 
 #include "provider/address.h"
@@ -167,7 +168,7 @@ int Av::insert_one(const ses::Address& address, fi_addr_t& out, std::optional<fi
     entries_.emplace_back();
     free_.push_back(entries_.size() - 1);
   }
-  const std::size_t index = free_.back();
+  const std::size_t index = free_.front();  // the lowest [FI fi_av_insert]
   const SourceKey key{address.fabric_address, address.initiator_id};
   const bool is_first = address.has_initiator_id && by_source_.try_emplace(key, index).second;
   const auto peer = worker_.ses().add_peer(address);
@@ -176,6 +177,7 @@ int Av::insert_one(const ses::Address& address, fi_addr_t& out, std::optional<fi
     return fi_error_of(peer.error());
   }
   if (address.has_initiator_id && !is_first) ++duplicates_;
+  std::ranges::pop_heap(free_, std::ranges::greater());
   free_.pop_back();
   const fi_addr_t first_id = has_user_ids_ ? FI_ADDR_NOTAVAIL : index;
   entries_[index] = Entry{*peer, address, user_id.value_or(first_id)};
@@ -272,6 +274,7 @@ void Av::remove_one(fi_addr_t index) {
   worker_.ses().remove_peer(entry.peer);
   entry.peer = 0;
   free_.push_back(index);
+  std::ranges::push_heap(free_, std::ranges::greater());
   if (!entry.address.has_initiator_id) return;
   const SourceKey key{entry.address.fabric_address, entry.address.initiator_id};
   const auto known = by_source_.find(key);

@@ -84,7 +84,7 @@ class Av final : public fid_av {
       has_user_ids_;  ///< opened with FI_AV_USER_ID: entries have none until they are given one
   Eq* eq_ = nullptr;
   std::vector<Entry> entries_;
-  std::vector<std::size_t> free_;
+  std::vector<std::size_t> free_;  ///< a heap: the lowest index first
   std::unordered_map<SourceKey, fi_addr_t, SourceHash> by_source_;
   std::size_t duplicates_ = 0;  ///< entries that are not the first of their sender
   Users users_;

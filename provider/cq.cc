@@ -51,7 +51,7 @@ void* write_entry(fi_cq_format format, void* at, const CqEntry& e) {
 ssize_t cq_readfrom(fid_cq* f, void* buffer, std::size_t count, fi_addr_t* sources) {
   return guarded([&] {
     Cq& cq = Cq::of(f);
-    if (cq.is_empty()) cq.worker().poll();
+    if (cq.is_empty() || count == 0) cq.worker().poll();  // a count of 0 asks for progress alone
     return cq.take(buffer, count, sources);
   });
 }
@@ -82,7 +82,7 @@ int cq_signal(fid_cq* f) {
 }
 
 const char* cq_strerror(fid_cq*, int prov_errno, const void*, char* buffer, std::size_t length) {
-  const char* text = describe_return_code(prov_errno);
+  const char* text = describe_prov_errno(prov_errno);
   if (buffer != nullptr && length > 0) {
     std::strncpy(buffer, text, length - 1);
     buffer[length - 1] = '\0';
@@ -175,7 +175,9 @@ ssize_t Cq::take_error(fi_cq_err_entry* out) {
   const std::lock_guard guard(ring_.readers());
   if (!is_error_next()) return -FI_EAGAIN;
   const bool is_overrun = ring_.size() == 0;
-  const CqEntry e = is_overrun ? CqEntry{.error = FI_EOVERRUN} : ring_.front();
+  const CqEntry e =
+      is_overrun ? CqEntry{.error = FI_EOVERRUN, .prov_errno = prov_errno_of_own(FI_EOVERRUN)}
+                 : ring_.front();
   // Named fields only: the application's structure may be smaller or larger than ours.
   // [FI 2.5.2]
   out->op_context = e.op_context;
@@ -210,7 +212,11 @@ ssize_t Cq::sread(void* buffer, std::size_t count, fi_addr_t* sources, const voi
                   int timeout_ms) {
   std::size_t threshold = 1;
   if (condition_ == FI_CQ_COND_THRESHOLD && condition != nullptr) {
-    std::memcpy(&threshold, condition, sizeof threshold);
+    // Programs give the number in place of the pointer, or a pointer to it.
+    constexpr std::uintptr_t kNoPointer = 4096;
+    const auto value = reinterpret_cast<std::uintptr_t>(condition);
+    threshold = value;
+    if (value >= kNoPointer) std::memcpy(&threshold, condition, sizeof threshold);
     threshold = std::clamp<std::size_t>(threshold, 1, std::max<std::size_t>(count, 1));
   }
   // Taken where it is seen: between two locks another thread could take it away.

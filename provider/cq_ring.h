@@ -23,7 +23,7 @@ struct CqEntry {
   fi_addr_t source = FI_ADDR_NOTAVAIL;
   std::size_t overflow_length = 0;
   int error = 0;       ///< positive fi_errno, 0 for success
-  int prov_errno = 0;  ///< SES return code
+  int prov_errno = 0;  ///< of provider/errors.h
 };
 
 /// The holder of the worker's lock writes, the holder of readers() takes.

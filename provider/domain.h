@@ -55,7 +55,11 @@ class Domain final : public fid_domain {
   // --- With the worker's lock held: regions whose accesses are counted
   // ------------------------------
   void watch(std::uint64_t key, Mr& region) { watched_[key] = &region; }
-  void unwatch(std::uint64_t key) { watched_.erase(key); }
+  /// A region that was refused has the key of another.
+  void unwatch(std::uint64_t key, const Mr& region) {
+    const auto at = watched_.find(key);
+    if (at != watched_.end() && at->second == &region) watched_.erase(at);
+  }
   void forget_counter(const Cntr& cntr);
   Mr* watched(std::uint64_t key) {
     if (watched_.empty()) return nullptr;

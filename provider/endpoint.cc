@@ -526,9 +526,10 @@ ssize_t Endpoint::cancel(void* context) {
   const base::Instant now = clock_now();
   // What has arrived already is not cancelled.
   worker_.turn_at(now);
-  carry_out();
+  const bool is_all_posted = carry_out();
   if (worker_.ses().cancel(now, id_, reinterpret_cast<std::uint64_t>(context))) return 0;
-  return cancel_triggered(now, context) ? 0 : -FI_ENOENT;
+  if (cancel_triggered(now, context)) return 0;
+  return is_all_posted ? -FI_ENOENT : -FI_EAGAIN;  // it may be among those that wait to be posted
 }
 
 ssize_t Endpoint::tx_size_left() {

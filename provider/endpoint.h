@@ -16,6 +16,7 @@
 #include "provider/cq.h"
 #include "provider/left_work.h"
 #include "provider/object.h"
+#include "provider/offer.h"
 #include "provider/size_limits.h"
 #include "ses/ses.h"
 
@@ -54,6 +55,8 @@ class EndpointFid : public fid_ep {
   /// Flags of fi_send and its like, and of fi_recv and its like.
   std::uint64_t tx_flags() const;
   std::uint64_t rx_flags() const;
+  /// Of fi_trecv and its like: FI_MULTI_RECV reaches tagged receives of endpoints with FI_TAGGED_MULTI_RECV alone.
+  std::uint64_t tagged_rx_flags() const;
   /// FI_GETOPSFLAG and FI_SETOPSFLAG: `flags` names the half, FI_TRANSMIT or FI_RECV. 0, or the error to answer.
   int get_ops_flags(std::uint64_t& flags) const;
   int set_ops_flags(std::uint64_t flags);
@@ -90,6 +93,7 @@ class Endpoint final : public EndpointFid, private ses::CompletionSink, private 
   // --- Data transfer: flags are those of the call, or of the EndpointFid where the call has none
   // --------
   /// What every operation has besides, fi_sendmsg and fi_recvmsg and their like included.
+  std::uint64_t caps() const { return caps_; }
   std::uint64_t tx_msg_flags() const { return tx_msg_flags_; }
   std::uint64_t rx_msg_flags() const { return rx_msg_flags_; }
   /// That operations may have by default.
@@ -250,7 +254,9 @@ class Endpoint final : public EndpointFid, private ses::CompletionSink, private 
   template <typename Post>
   ssize_t transmit(fi_addr_t peer, std::uint64_t flags, std::span<Local> buffers, Turn turn,
                    Post&& post);
+  /// How many more transmits a call may begin, and how many fit beside those under way.
   std::size_t tx_room() const;
+  std::size_t tx_places() const;
   bool counts_transmits() const {
     return counters_[kSend] != nullptr || counters_[kRead] != nullptr ||
            counters_[kWrite] != nullptr;
@@ -315,6 +321,10 @@ class Endpoint final : public EndpointFid, private ses::CompletionSink, private 
 
 inline std::uint64_t EndpointFid::tx_flags() const {
   return tx_op_flags_.load(std::memory_order_relaxed) | endpoint_.tx_msg_flags();
+}
+inline std::uint64_t EndpointFid::tagged_rx_flags() const {
+  const bool may_be_buffers = (endpoint_.caps() & kTaggedMultiRecv) != 0;
+  return may_be_buffers ? rx_flags() : rx_flags() & ~FI_MULTI_RECV;
 }
 inline std::uint64_t EndpointFid::rx_flags() const {
   return rx_op_flags_.load(std::memory_order_relaxed) | endpoint_.rx_msg_flags();

@@ -53,7 +53,8 @@ int fi_error_of(ReturnCode code) {
   }
 }
 
-const char* describe_return_code(int prov_errno) {
+const char* describe_prov_errno(int prov_errno) {
+  if (prov_errno >= prov_errno_of_own(0)) return fi_strerror(prov_errno - prov_errno_of_own(0));
   switch (static_cast<ReturnCode>(prov_errno)) {
     case ReturnCode::kNull:
     case ReturnCode::kOk:

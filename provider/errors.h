@@ -12,8 +12,17 @@ namespace uet::provider {
 
 /// The err of a completion that ended with `code`. [SES 12]
 int fi_error_of(ses::ReturnCode code);
-/// Text for fi_cq_strerror; `prov_errno` is the return code as a number.
-const char* describe_return_code(int prov_errno);
+/// prov_errno of what SES told: its return code as a number.
+constexpr int prov_errno_of(ses::ReturnCode code) {
+  return static_cast<int>(code);
+}
+/// prov_errno of what this side found itself: behind all return codes.
+constexpr int prov_errno_of_own(int fi_error) {
+  constexpr int kOwn = 0x10000;
+  return kOwn + fi_error;
+}
+/// Text for fi_cq_strerror.
+const char* describe_prov_errno(int prov_errno);
 /// Negative fi_errno for an operation that was refused.
 int fi_error_of(ses::PostError error);
 
@@ -28,6 +37,7 @@ auto guarded(Body&& body) noexcept -> decltype(body()) {
     log_warning(std::string("internal error: ") + e.what());
     return -FI_EOTHER;
   } catch (...) {
+    log_warning("internal error: an exception of an unknown kind");
     return -FI_EOTHER;
   }
 }

@@ -117,7 +117,7 @@ int attributes_only(std::uint32_t version, const fi_info* hints, const fep::Sett
   if (!name.starts_with("uet")) return -FI_ENODATA;
   for (const Offer& any : kOffers) {
     const Offer offer = under(settings, any, hints != nullptr ? hints->caps : 0);
-    if (hints != nullptr && !can_satisfy(*hints, version, settings, name, offer)) continue;
+    if (hints != nullptr && unmet_of(*hints, version, settings, name, offer) != nullptr) continue;
     *out = make_info(version, hints, settings, name, offer).release();
     return 0;
   }
@@ -140,7 +140,18 @@ struct Question {
   std::uint64_t asked() const { return hints != nullptr ? hints->caps : 0; }
   bool suits(const Offer& offer, const std::string& domain_name) const {
     if (offer.type == FI_EP_DGRAM && is_layered(flags)) return false;
-    return hints == nullptr || can_satisfy(*hints, version, settings, domain_name, offer);
+    return hints == nullptr || unmet_of(*hints, version, settings, domain_name, offer) == nullptr;
+  }
+  /// FI_LOG_LEVEL=info shows why a program is told that there is no data.
+  void explain_refusal(const std::string& domain_name) const {
+    for (const Offer& any : kOffers) {
+      const Offer offer = under(settings, any, asked());
+      const char* type = offer.type == FI_EP_RDM ? "FI_EP_RDM" : "FI_EP_DGRAM";
+      const Unmet unmet =
+          hints != nullptr ? unmet_of(*hints, version, settings, domain_name, offer) : nullptr;
+      if (unmet != nullptr)
+        log_info(std::string("hints that no endpoint of type ") + type + " meets: " + unmet);
+    }
   }
 };
 
@@ -222,6 +233,7 @@ int get_info(std::uint32_t version, const char* node, const char* service, std::
   if (std::ranges::none_of(kOffers, [&](const Offer& offer) {
         return question.suits(under(*settings, offer, question.asked()), domain);
       })) {
+    question.explain_refusal(domain);
     return -FI_ENODATA;
   }
   auto rails = find_rails(*settings);
@@ -231,6 +243,9 @@ int get_info(std::uint32_t version, const char* node, const char* service, std::
   }
   Ends ends;
   if (!find_ends(node, service, flags, hints, *settings, rails->front().address, ends)) {
+    log_info(std::string("no address of this provider: node ") +
+             (node != nullptr ? node : "(none)") + ", service " +
+             (service != nullptr ? service : "(none)"));
     return -FI_ENODATA;
   }
   const auto ports = choose_ports(*settings, ends, std::move(rails).value());

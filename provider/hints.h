@@ -12,9 +12,12 @@
 
 namespace uet::provider {
 
-/// Whether `offer` answers these hints. `domain_name` is the only one there is.
-bool can_satisfy(const fi_info& hints, std::uint32_t version, const fep::Settings& settings,
-                 const std::string& domain_name, const Offer& offer);
+/// The field of some hints that cannot be had; null: all can.
+using Unmet = const char*;
+
+/// What stands against answering these hints with `offer`. `domain_name` is the only one there is.
+Unmet unmet_of(const fi_info& hints, std::uint32_t version, const fep::Settings& settings,
+               const std::string& domain_name, const Offer& offer);
 
 /// The capabilities of the answer: exactly those asked for, with the directions they imply.
 std::uint64_t answer_caps(std::uint64_t asked, const Offer& offer);

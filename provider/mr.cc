@@ -169,11 +169,12 @@ int Mr::open(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags, fid_mr
       mr->enabled_ = request.enabled;
     }
   }
+  Mr* const made = mr.release();
+  *out = made;  // before the event can be read
   if (Eq* events = domain.mr_events()) {
     events->report(FI_MR_COMPLETE,
-                   fi_eq_entry{.fid = &mr->fid, .context = attr.context, .data = 0});
+                   fi_eq_entry{.fid = &made->fid, .context = attr.context, .data = 0});
   }
-  *out = mr.release();
   return 0;
 }
 
@@ -246,7 +247,7 @@ int Mr::close() {
   {
     // The layers below copy under the same lock: none of them writes here once we have it.
     const std::lock_guard guard(domain_.worker().lock());
-    domain_.unwatch(key);
+    domain_.unwatch(key, *this);
     if (registered_) {
       domain_.worker().ses().deregister_memory(clock_now(), key, domain_.memory_space());
     }

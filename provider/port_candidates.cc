@@ -6,21 +6,28 @@
 #include "fep/settings/port_entries.h"
 #include "lib/net/port_name.h"
 #include "lib/net/shared_ports.h"
+#include "provider/provider.h"
 
 namespace uet::provider {
 namespace {
 
 /// `text` with every %r replaced by the rank of this process on its host.
 std::string with_local_rank(std::string text) {
-  static constexpr const char* kNames[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
-                                           "PMI_LOCAL_RANK", "SLURM_LOCALID"};
+  static constexpr const char* kNames[] = {
+      "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK",
+      "PALS_LOCAL_RANKID",          "PMI_LOCAL_RANK",  "SLURM_LOCALID",
+      "FLUX_TASK_LOCAL_ID",         "LOCAL_RANK"};
   if (text.find("%r") == std::string::npos) return text;
-  std::string rank = "0";
+  std::string rank;
   for (const char* name : kNames) {
     if (const char* value = std::getenv(name); value != nullptr && *value != '\0') {
       rank = value;
       break;
     }
+  }
+  if (rank.empty()) {
+    log_warning("no launcher says the local rank of this process: %r in \"" + text + "\" is 0");
+    rank = "0";
   }
   for (std::size_t at = 0; (at = text.find("%r", at)) != std::string::npos; at += rank.size()) {
     text.replace(at, 2, rank);

@@ -68,7 +68,25 @@ std::optional<ses::Address> resolve(const char* node, const char* service, End e
   return out;
 }
 
+namespace {
+
+net::FabricAddress counted_up(const net::FabricAddress& address, std::size_t n) {
+  auto bytes = address.bytes();
+  const std::size_t first = address.is_v4() ? 12 : 0;
+  std::uint64_t carry = n;
+  for (std::size_t i = bytes.size(); i-- > first && carry != 0; carry >>= 8) {
+    carry += bytes[i];
+    bytes[i] = static_cast<std::uint8_t>(carry);
+  }
+  return net::FabricAddress::from_v6(bytes);
+}
+
+}  // namespace
+
+/// An address by its value, any other text by the number at its end.
 std::string counted_up(const std::string& text, std::size_t n) {
+  if (const auto address = net::FabricAddress::parse(text))
+    return counted_up(*address, n).to_string();
   const auto last_other = text.find_last_not_of("0123456789");
   const std::size_t begin = last_other == std::string::npos ? 0 : last_other + 1;
   std::uint64_t number = 0;

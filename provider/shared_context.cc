@@ -83,7 +83,7 @@ ssize_t shared_tagged_recv(fid_ep* f, void* buffer, std::size_t length, void*, f
                   .ignore = ignore,
                   .iov = {&iov, 1},
                   .source = source,
-                  .flags = SharedReceive::of(f).flags(),
+                  .flags = SharedReceive::of(f).flags() & ~FI_MULTI_RECV,
                   .context = context});
 }
 ssize_t shared_tagged_recvv(fid_ep* f, const iovec* iov, void**, std::size_t count,
@@ -94,7 +94,7 @@ ssize_t shared_tagged_recvv(fid_ep* f, const iovec* iov, void**, std::size_t cou
                   .ignore = ignore,
                   .iov = {iov, count},
                   .source = source,
-                  .flags = SharedReceive::of(f).flags(),
+                  .flags = SharedReceive::of(f).flags() & ~FI_MULTI_RECV,
                   .context = context});
 }
 ssize_t shared_tagged_recvmsg(fid_ep* f, const fi_msg_tagged* m, std::uint64_t flags) {

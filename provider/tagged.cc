@@ -37,12 +37,14 @@ ssize_t post_receive(fid_ep* f, std::span<const iovec> iov, fi_addr_t source, st
 ssize_t tagged_recv(fid_ep* f, void* buffer, std::size_t length, void*, fi_addr_t source,
                     std::uint64_t tag, std::uint64_t ignore, void* context) {
   const iovec iov = vec(buffer, length);
-  return post_receive(f, {&iov, 1}, source, tag, ignore, context, EndpointFid::of(f).rx_flags());
+  return post_receive(f, {&iov, 1}, source, tag, ignore, context,
+                      EndpointFid::of(f).tagged_rx_flags());
 }
 
 ssize_t tagged_recvv(fid_ep* f, const iovec* iov, void**, std::size_t count, fi_addr_t source,
                      std::uint64_t tag, std::uint64_t ignore, void* context) {
-  return post_receive(f, {iov, count}, source, tag, ignore, context, EndpointFid::of(f).rx_flags());
+  return post_receive(f, {iov, count}, source, tag, ignore, context,
+                      EndpointFid::of(f).tagged_rx_flags());
 }
 
 ssize_t tagged_recvmsg(fid_ep* f, const fi_msg_tagged* m, std::uint64_t flags) {

@@ -115,7 +115,10 @@ int Endpoint::check_transmit(SizeLimits::Kind kind, std::uint64_t flags, std::si
 
 /// With the lock held, where the bound is shared.
 std::size_t Endpoint::tx_room() const {
-  if (tx_cq_ != nullptr && tx_cq_->is_full()) return 0;
+  return tx_cq_ != nullptr && tx_cq_->is_full() ? 0 : tx_places();
+}
+
+std::size_t Endpoint::tx_places() const {
   if (shared_tx_ != nullptr) return shared_tx_->room();
   const std::size_t now = tx_outstanding_;
   return now < tx_size_ ? tx_size_ - now : 0;
@@ -127,11 +130,12 @@ template <typename Post>
 ssize_t Endpoint::transmit(fi_addr_t peer, std::uint64_t flags, std::span<Local> buffers, Turn turn,
                            Post&& post) {
   const base::Instant now = clock_now();
-  if (tx_room() == 0) {
-    if (turn == Turn::kLeft) return -FI_EAGAIN;
+  // A call that was answered is carried out whatever the queue holds by now: others wait behind it.
+  if (turn == Turn::kOwn && tx_room() == 0) {
     worker_.turn_at(now);
     if (tx_room() == 0) return -FI_EAGAIN;
   }
+  if (turn == Turn::kLeft && tx_places() == 0) return -FI_EAGAIN;
   if (const int error = locate(domain_, buffers); error != 0) return error;
   // Counted first: an operation may complete inside the call.
   const std::size_t inject = (flags & FI_INJECT) != 0 ? 1 : 0;
@@ -239,6 +243,7 @@ void Endpoint::fail(const Op& op, ssize_t error) {
   constexpr bool is_receive = std::is_same_v<Op, Receive>;
   CqEntry entry = entry_of(op);
   entry.error = static_cast<int>(-error);
+  entry.prov_errno = prov_errno_of_own(entry.error);
   Counter counter = is_receive ? kRecv : kSend;
   if ((entry.flags & FI_READ) != 0) counter = kRead;
   if ((entry.flags & FI_WRITE) != 0) counter = kWrite;
@@ -576,7 +581,9 @@ void Endpoint::complete(const ses::Completion& c) {
         return;
       }
       count(kRecv, success);
-      if ((wanted || (shared_rx_ != nullptr && !rx_selective_)) && rx_cq_ != nullptr)
+      // That a buffer is used up is told whatever else is suppressed. [FI fi_msg, FI_MULTI_RECV]
+      if ((wanted || c.multi_recv_released || (shared_rx_ != nullptr && !rx_selective_)) &&
+          rx_cq_ != nullptr)
         report(*rx_cq_, c, entry_flags(c));
       return;
     case OpKind::kPeek:
@@ -656,7 +663,7 @@ void Endpoint::report(Cq& cq, const ses::Completion& c, std::uint64_t flags) {
   if (reports_source_ && is_of_target) entry.source = av_->find(c.source);
   if (c.code != ReturnCode::kOk) {
     entry.error = fi_error_of(c.code);
-    entry.prov_errno = static_cast<int>(c.code);
+    entry.prov_errno = prov_errno_of(c.code);
     entry.overflow_length = c.overflow_length;
   }
   cq.push(entry);

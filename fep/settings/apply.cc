@@ -7,6 +7,7 @@
 #include "fep/settings/settings.h"
 #include "keys/file_keys.h"
 #include "lib/base/check.h"
+#include "lib/net/impair_port.h"
 #include "lib/net/output_file.h"
 #include "pds/parameters.h"
 
@@ -81,10 +82,6 @@ std::size_t network_header_bytes(const net::PortFacts& facts) {
 
 /// How packets are protected, and the payload that fits the port. What is wrong, or nothing.
 std::string apply_sizes(const Settings& s, const net::PortFacts& facts, FepConfig& out) {
-  constexpr std::size_t kSmallestMtu = 1280;  // of IPv6; a packet with the smallest payload fits
-  if (s.mtu != 0 && s.mtu < kSmallestMtu)
-    return "FI_UET_MTU: " + std::to_string(s.mtu) + " is less than the smallest MTU, " +
-           std::to_string(kSmallestMtu);
   out.protection = s.protect == Protection::kNone ? DataProtection::kNone : DataProtection::kCrc;
   if (!s.keys.empty()) {
     if (facts.address.udp_port() != 0)
@@ -113,9 +110,8 @@ std::string apply_sizes(const Settings& s, const net::PortFacts& facts, FepConfi
          "; raise the MTU of the device or lower FI_UET_MAX_PAYLOAD";
 }
 
-/// Packet delivery. What is wrong, or nothing.
-std::string apply_delivery(const Settings& s, const net::PortFacts& facts, FepConfig& out) {
-  pds::PdsConfig& pds = out.pds;
+/// Packet delivery, whatever the port. What is wrong, or nothing.
+std::string apply_delivery(const Settings& s, pds::PdsConfig& pds) {
   pds.rto_init_time = s.rto_init;
   pds.rto_max = s.rto_max;
   // A program that computes, or waits for its core, answers late and has lost nothing: ask before sending again.
@@ -137,11 +133,15 @@ std::string apply_delivery(const Settings& s, const net::PortFacts& facts, FepCo
 
   std::string wrong = pds::set_parameters(pds, s.pds_parameters);
   if (wrong.empty()) wrong = pds::check_parameters(pds);
-  if (!wrong.empty()) return "FI_UET_PDS: " + wrong;
-  // The longest headers that may stand before read data in an ACK: PDS ACK_CCX, SES response with data.
+  return wrong.empty() ? wrong : "FI_UET_PDS: " + wrong;
+}
+
+/// The longest headers that may stand before read data in an ACK: PDS ACK_CCX, SES response with data.
+std::string check_ack_size(const net::PortFacts& facts, const FepConfig& config) {
+  const pds::PdsConfig& pds = config.pds;
   const std::size_t ack_overhead = network_header_bytes(facts) + 40 + 20 + pds.security_overhead;
-  if (ack_overhead + std::min<std::size_t>(pds.max_ack_data_size, out.payload_mtu) <= facts.ip_mtu)
-    return {};
+  const std::size_t data = std::min<std::size_t>(pds.max_ack_data_size, config.payload_mtu);
+  if (ack_overhead + data <= facts.ip_mtu) return {};
   return "FI_UET_PDS: Max_ACK_Data_Size: an ACK on port " + facts.name + " has room for " +
          std::to_string(facts.ip_mtu - ack_overhead) + " bytes of data";
 }
@@ -184,10 +184,24 @@ void apply_messages(const Settings& s, ses::SesConfig& ses) {
 
 }  // namespace
 
+std::string Settings::why_no_port_suits() const {
+  constexpr std::size_t kSmallestMtu = 1280;  // of IPv6; a packet with the smallest payload fits
+  if (mtu != 0 && mtu < kSmallestMtu)
+    return "FI_UET_MTU: " + std::to_string(mtu) + " is less than the smallest MTU, " +
+           std::to_string(kSmallestMtu);
+  pds::PdsConfig delivery;
+  if (std::string wrong = apply_delivery(*this, delivery); !wrong.empty()) return wrong;
+  net::ImpairConfig impairment;
+  std::string wrong;
+  net::ImpairConfig::parse(impair, impairment, wrong);
+  return wrong;
+}
+
 base::Result<FepConfig, std::string> Settings::fep_config(const net::PortFacts& facts) const {
   FepConfig out;
   std::string wrong = apply_sizes(*this, facts, out);
-  if (wrong.empty()) wrong = apply_delivery(*this, facts, out);
+  if (wrong.empty()) wrong = apply_delivery(*this, out.pds);
+  if (wrong.empty()) wrong = check_ack_size(facts, out);
   if (!wrong.empty()) return wrong;
   apply_congestion(*this, facts, out.cc);
   apply_messages(*this, out.ses);

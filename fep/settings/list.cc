@@ -38,16 +38,17 @@ constexpr Offer<cc::LoadBalancing> kBalancers("auto");
 
 constexpr std::array kSettings = {
     // --- Port and address ---
-    Setting{.key = "PORT",
-            .group = "Port and address",
-            .kind = Kind::kTextList,
-            .fallback = "udp",
-            .target = &Settings::ports,
-            .help =
-                "port to use: udp[:interface or address][,sockets=n] or dpdk:<vdev or PCI "
-                "address>[,key=value...]; several of one kind joined by + are the planes of one "
-                "endpoint; a list separated by | gives each process its own (entry n goes with "
-                "entry n of FI_UET_ADDR); %r is the local rank"},
+    Setting{
+        .key = "PORT",
+        .group = "Port and address",
+        .kind = Kind::kTextList,
+        .fallback = "udp",
+        .target = &Settings::ports,
+        .help =
+            "port to use: udp[:interface or address][,sockets=n][,merge=0] or dpdk:<vdev or PCI "
+            "address>[,key=value...]; several of one kind joined by + are the planes of one "
+            "endpoint; a list separated by | gives each process its own (entry n goes with "
+            "entry n of FI_UET_ADDR); %r is the local rank"},
     Setting{.key = "ADDR",
             .group = "Port and address",
             .kind = Kind::kTextList,
@@ -300,15 +301,15 @@ constexpr std::array kSettings = {
             .help = "ordered sends between endpoints of this provider that both have this take all "
                     "paths, and the receiver restores their order; 0: they keep to one path, as "
                     "towards other endpoints"},
-    Setting{
-        .key = "LINK_GBPS",
-        .group = "Transport",
-        .kind = Kind::kInteger,
-        .fallback = "0",
-        .target = &Settings::link_gbps,
-        .help = "link rate that congestion control reckons with, all planes together, in Gb/s; 0: "
+    Setting{.key = "LINK_GBPS",
+            .group = "Transport",
+            .kind = Kind::kInteger,
+            .fallback = "0",
+            .target = &Settings::link_gbps,
+            .help =
+                "link rate that congestion control reckons with, all planes together, in Gb/s; 0: "
                 "what the port says, else 25",
-        .max = 1600},
+            .max = 1600},
     Setting{.key = "LINK_MBPS",
             .group = "Transport",
             .kind = Kind::kInteger,
@@ -421,9 +422,10 @@ constexpr std::array kSettings = {
             .fallback = "transmit",
             .target = [](Settings& s,
                          std::size_t i) { s.completion = static_cast<CompletionLevel>(i); },
-            .help = "what the completion of a send or write says where the application names no "
-                    "level: transmit, its peer has acknowledged it; inject, its buffer may be "
-                    "used again, at once up to FI_UET_INJECT_SIZE",
+            .help = "what the completion of a send or write says where neither the hints nor the "
+                    "flags of the call (fi_sendmsg) name a level: transmit, its peer has "
+                    "acknowledged it; inject, its buffer may be used again, at once up to "
+                    "FI_UET_INJECT_SIZE",
             .choices = "transmit inject"},
     Setting{.key = "INJECT_SIZE",
             .group = "libfabric objects",

@@ -246,7 +246,7 @@ std::optional<std::string> check_port(const std::string& spec) {
     const bool is_dpdk = plane.starts_with("dpdk:") && plane.size() > 5;
     if (!net::is_udp_port(plane) && !is_dpdk) {
       return "FI_UET_PORT: \"" + plane +
-             "\" is not udp[:interface or address][,sockets=n] or dpdk:<vdev or PCI "
+             "\" is not udp[:interface or address][,sockets=n][,merge=0] or dpdk:<vdev or PCI "
              "address>[,key=value...]";
     }
   }
@@ -268,9 +268,11 @@ std::optional<std::string> check(const Settings& s) {
     if (is_udp && is_tuned)
       return "FI_UET_DPDK_ARGS, _RXD, _TXD and _BURST are for dpdk ports, and FI_UET_PORT says \"" +
              spec + "\"";
-    if (is_udp && !s.gateway.is_unspecified())
-      return "FI_UET_GATEWAY: the kernel routes for the port \"" + spec +
-             "\"; a gateway needs a dpdk port";
+    if (is_udp && (!s.gateway.is_unspecified() || s.prefix != 0))
+      return "FI_UET_GATEWAY and FI_UET_PREFIX: the kernel routes for the port \"" + spec +
+             "\"; these are for dpdk ports";
+    if (!is_udp && !s.ifname.empty())
+      return "FI_UET_IFNAME is for the udp port, and FI_UET_PORT says \"" + spec + "\"";
   }
   for (const std::string& text : s.addresses) {
     if (!net::FabricAddress::parse(with_rank_zero(text)))
@@ -295,10 +297,13 @@ std::optional<std::string> check(const Settings& s) {
   if (s.rendezvous_eager != 0 && s.rendezvous_from == 0)
     return std::string(
         "FI_UET_RENDEZVOUS_EAGER is sent with what FI_UET_RENDEZVOUS_FROM announces, which is 0");
+  if (s.restart_limit != base::Duration() && !s.deferrable)
+    return std::string("FI_UET_RESTART_LIMIT limits nothing without FI_UET_DEFERRABLE=1");
   if (s.rto_init > s.rto_max)
     return std::string("FI_UET_RTO_INIT must not be longer than FI_UET_RTO_MAX (") +
            time_text(static_cast<std::uint64_t>(s.rto_init.ns())) + " > " +
            time_text(static_cast<std::uint64_t>(s.rto_max.ns())) + ")";
+  if (std::string wrong = s.why_no_port_suits(); !wrong.empty()) return wrong;
   if (!s.jobs.empty() && std::find(s.jobs.begin(), s.jobs.end(), s.job) == s.jobs.end())
     return "FI_UET_JOB: " + std::to_string(s.job) + " is not in FI_UET_JOBS";
   return std::nullopt;

@@ -1,5 +1,5 @@
 /// Every setting of an endpoint, declared once: what `fi_info -e` lists, what FI_UET_CONFIG may
-/// hold, what the man page says and what the code reads all come from the list in settings_list.cc.
+/// hold, what the man page says and what the code reads all come from the list in list.cc.
 ///
 /// Knows texts and ranges. Knows nothing of libfabric and reads no environment: values arrive
 /// through a lookup function.
@@ -119,6 +119,9 @@ struct Settings {
   /// Defaults, then the file that CONFIG names, then what `lookup` finds. On failure a sentence
   /// that names the setting, the bad value and what is allowed.
   static base::Result<Settings, std::string> load(const Lookup& lookup);
+
+  /// What is wrong whatever the port; empty: nothing.
+  std::string why_no_port_suits() const;
 
   /// What a Fep on a port with these facts runs with. Fails when MAX_PAYLOAD does not fit the port, or
   /// when keys are wanted and cannot be used: never is anything sent in clear instead. Reads the key

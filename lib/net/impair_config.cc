@@ -66,10 +66,16 @@ struct ParseState {
   bool for_tx = true;
 };
 
-Outcome set_directed(ImpairConfig& config, ParseState& state, const std::string& key,
-                     const std::string& value) {
-  if (key.rfind("rx_", 0) == 0) return set(config.rx, key.substr(3), value);
-  if (key.rfind("tx_", 0) == 0) return set(config.tx, key.substr(3), value);
+bool has_direction(const std::string& key) {
+  return key.starts_with("rx_") || key.starts_with("tx_");
+}
+
+Outcome set_directed(ImpairConfig& config, const std::string& key, const std::string& value) {
+  return set(key.starts_with("rx_") ? config.rx : config.tx, key.substr(3), value);
+}
+
+Outcome set_common(ImpairConfig& config, ParseState& state, const std::string& key,
+                   const std::string& value) {
   if (key == "dir") {
     state.for_rx = value == "rx" || value == "both";
     state.for_tx = value == "tx" || value == "both";
@@ -81,16 +87,6 @@ Outcome set_directed(ImpairConfig& config, ParseState& state, const std::string&
     return code == std::errc() && at == end ? Outcome::kDone : Outcome::kBadValue;
   }
   return set(state.both, key, value);
-}
-
-/// A key with direction wins over one without.
-void merge(const Impairment& both, Impairment& one) {
-  if (one.loss == 0) one.loss = both.loss;
-  if (one.reorder == 0) one.reorder = both.reorder;
-  if (one.duplicate == 0) one.duplicate = both.duplicate;
-  if (one.corrupt == 0) one.corrupt = both.corrupt;
-  if (one.delay == Duration()) one.delay = both.delay;
-  if (one.jitter == Duration()) one.jitter = both.jitter;
 }
 
 std::string describe(const Impairment& i) {
@@ -112,32 +108,37 @@ std::string describe(const Impairment& i) {
 
 }  // namespace
 
+// A key with direction wins over one without, wherever it stands: those without go first.
 bool ImpairConfig::parse(const std::string& text, ImpairConfig& config, std::string& error) {
   config = ImpairConfig();
   ParseState state;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t comma = std::min(text.find(',', at), text.size());
-    const std::string part = text.substr(at, comma - at);
-    at = comma + 1;
-    const std::size_t equals = part.find('=');
-    if (equals == std::string::npos) {
-      error = "FI_UET_IMPAIR: '" + part + "' is not key=value; known are " + kKnownKeys;
-      return false;
-    }
-    const std::string key = part.substr(0, equals);
-    switch (set_directed(config, state, key, part.substr(equals + 1))) {
-      case Outcome::kDone:
-        break;
-      case Outcome::kBadValue:
-        error = "FI_UET_IMPAIR: bad value in '" + part + "'; known are " + kKnownKeys;
+  for (const bool directed : {false, true}) {
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t comma = std::min(text.find(',', at), text.size());
+      const std::string part = text.substr(at, comma - at);
+      at = comma + 1;
+      const std::size_t equals = part.find('=');
+      if (equals == std::string::npos) {
+        error = "FI_UET_IMPAIR: '" + part + "' is not key=value; known are " + kKnownKeys;
         return false;
-      case Outcome::kUnknownKey:
-        error = "FI_UET_IMPAIR: unknown key '" + key + "'; known are " + kKnownKeys;
-        return false;
+      }
+      const std::string key = part.substr(0, equals), value = part.substr(equals + 1);
+      if (has_direction(key) != directed) continue;
+      switch (directed ? set_directed(config, key, value) : set_common(config, state, key, value)) {
+        case Outcome::kDone:
+          break;
+        case Outcome::kBadValue:
+          error = "FI_UET_IMPAIR: bad value in '" + part + "'; known are " + kKnownKeys;
+          return false;
+        case Outcome::kUnknownKey:
+          error = "FI_UET_IMPAIR: unknown key '" + key + "'; known are " + kKnownKeys;
+          return false;
+      }
     }
+    if (directed) break;
+    if (state.for_rx) config.rx = state.both;
+    if (state.for_tx) config.tx = state.both;
   }
-  if (state.for_rx) merge(state.both, config.rx);
-  if (state.for_tx) merge(state.both, config.tx);
   return true;
 }
 

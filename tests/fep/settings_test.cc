@@ -319,9 +319,22 @@ TEST(Settings, fep_config__takes_parameters_of_the_specification_by_name) {
   EXPECT_EQ(config->pds.max_rto_retx_cnt, 5);
   EXPECT_EQ(config->pds.nack_retx_time, Duration::from_us(20));
   EXPECT_EQ(config->pds.rto_init_time, Duration::from_ms(2));
-  EXPECT_THAT(load({{"PDS", "Max_RTO_Retx_Cnt=16"}})->fep_config(facts).error(),
+  EXPECT_THAT(refusal({{"PDS", "Max_RTO_Retx_Cnt=16"}}),
               AllOf(HasSubstr("FI_UET_PDS"), HasSubstr("Max_RTO_Retx_Cnt"), HasSubstr("15")));
-  EXPECT_THAT(load({{"PDS", "Max_RTO=1"}})->fep_config(facts).error(), HasSubstr("Max_RTO"));
+  EXPECT_THAT(refusal({{"PDS", "Max_RTO=1"}}), HasSubstr("Max_RTO"));
+}
+
+/// fi_getinfo says so, and not only the call that opens the port.
+TEST(Settings, load__refuses_what_no_port_can_have) {
+  EXPECT_THAT(refusal({{"MTU", "600"}}), AllOf(HasSubstr("FI_UET_MTU"), HasSubstr("1280")));
+  EXPECT_THAT(refusal({{"IMPAIR", "loss=2"}}), HasSubstr("FI_UET_IMPAIR"));
+}
+
+TEST(Settings, load__refuses_what_the_port_would_ignore) {
+  EXPECT_THAT(refusal({{"PREFIX", "16"}}), HasSubstr("FI_UET_PREFIX"));
+  EXPECT_THAT(refusal({{"IFNAME", "eth0"}, {"PORT", "dpdk:net_memif0"}}),
+              HasSubstr("FI_UET_IFNAME"));
+  EXPECT_THAT(refusal({{"RESTART_LIMIT", "5"}}), HasSubstr("FI_UET_DEFERRABLE"));
 }
 
 TEST(Settings, fep_config__follows_the_policy_for_peers_that_compute) {

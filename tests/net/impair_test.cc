@@ -122,6 +122,7 @@ TEST(ImpairConfig, parse__directions) {
   EXPECT_EQ(parsed("dir=tx,loss=0.5").rx.loss, 0);
   EXPECT_EQ(parsed("dir=tx,loss=0.5").tx.loss, 0.5);
   EXPECT_EQ(parsed("rx_loss=0.25,loss=0.5").rx.loss, 0.25);
+  EXPECT_EQ(parsed("loss=0.5,rx_loss=0").rx.loss, 0);
   EXPECT_EQ(parsed("rx_loss=0.25,loss=0.5").tx.loss, 0.5);
   EXPECT_TRUE(parsed("rx_delay=5ms").tx.is_none());
 }
