@@ -24,6 +24,8 @@
 namespace uet {
 namespace {
 
+constexpr base::Duration kPollInterval = base::Duration::from_us(20);
+
 base::Instant clock_now() {
   timespec t{};
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -39,11 +41,13 @@ std::string changed_case(std::string_view text, int (*change)(int)) {
 
 /// Unknown keys are errors here as they are in a file.
 std::optional<std::string> unknown_key(const std::map<std::string, std::string>& given) {
+  const auto all = fep::settings();
   for (const auto& [key, value] : given) {
-    const std::string upper = changed_case(key, std::toupper);
-    const auto all = fep::settings();
-    if (std::none_of(all.begin(), all.end(), [&](const fep::Setting& s) { return s.key == upper; }))
-      return "unknown setting \"" + key + "\"; uet.toml(5) lists the settings";
+    const auto is_this = [&](const fep::Setting& s) {
+      return changed_case(s.key, std::tolower) == key;
+    };
+    if (std::none_of(all.begin(), all.end(), is_this))
+      return "unknown setting \"" + key + "\"; uet.toml(5) lists the settings, in lower case";
   }
   return std::nullopt;
 }
@@ -73,17 +77,36 @@ const char* reason_of(ses::ReturnCode code) {
   }
 }
 
-Operation operation_of(ses::OpKind kind) {
+const char* reason_of(ses::PostError error) {
+  switch (error) {
+    case ses::PostError::kAgain:
+      return "no room; turn() makes some";
+    case ses::PostError::kBadPeer:
+      return "add_peer() did not return this peer";
+    case ses::PostError::kBadJob:
+      return "the peer is in another job (FI_UET_JOB)";
+    case ses::PostError::kTooLong:
+      return "longer than a message may be";
+    case ses::PostError::kModeForbids:
+      return "the delivery mode forbids it";
+    default:
+      return "an argument is wrong";
+  }
+}
+
+/// Nothing for what peers do here: it is no operation of this side.
+std::optional<Operation> operation_of(ses::OpKind kind) {
   switch (kind) {
+    case ses::OpKind::kTaggedSend:
+      return Operation::kSend;
     case ses::OpKind::kWrite:
       return Operation::kWrite;
     case ses::OpKind::kRead:
       return Operation::kRead;
-    case ses::OpKind::kReceive:
     case ses::OpKind::kTaggedReceive:
       return Operation::kReceive;
     default:
-      return Operation::kSend;
+      return std::nullopt;
   }
 }
 
@@ -104,13 +127,22 @@ struct Endpoint::Impl final : ses::CompletionSink {
       : settings(std::move(chosen)), rng(ports::make_rng(settings.seed)) {}
 
   void on_completion(ses::EndpointId, const ses::Completion& c) override {
-    if (c.kind == ses::OpKind::kRemoteWrite || c.kind == ses::OpKind::kRemoteRead) return;
-    done.push_back(Completion{.operation = operation_of(c.kind),
+    const auto operation = operation_of(c.kind);
+    if (!operation) return;
+    done.push_back(Completion{.operation = *operation,
                               .ok = c.code == ses::ReturnCode::kOk,
                               .reason = reason_of(c.code),
                               .context = pointer_of(c.context),
                               .length = c.length,
                               .tag = c.tag});
+  }
+
+  /// What became of a call.
+  template <typename T>
+  Post post(const ses::PostResult<T>& result) {
+    refusal = result.has_value() ? "" : reason_of(result.error());
+    if (result.has_value()) return Post::kAccepted;
+    return result.error() == ses::PostError::kAgain ? Post::kTryAgain : Post::kRefused;
   }
 
   bool turn(base::Instant now) {
@@ -136,9 +168,23 @@ struct Endpoint::Impl final : ses::CompletionSink {
   ports::LiveDesk desk;
   ses::EndpointId id = 0;
   std::deque<Completion> done;  ///< at most one entry for each operation in flight
+  const char* refusal = "";     ///< of the latest call
 };
 
 namespace {
+
+/// A udp port that names no place is on FI_UET_IFNAME, where an address does not say more.
+std::string placed(const fep::Settings& settings, const std::string& spec,
+                   const std::string& address) {
+  const bool is_bare = spec == "udp" || spec.starts_with("udp,");
+  if (!is_bare || settings.ifname.empty() || !address.empty()) return spec;
+  return "udp:" + settings.ifname + spec.substr(3);
+}
+
+std::optional<std::uint32_t> initiator_of(const fep::Settings& settings) {
+  if (!settings.initiator_id) return std::nullopt;
+  return static_cast<std::uint32_t>(*settings.initiator_id);
+}
 
 /// The first entry of the settings whose port can be opened, as in the provider. Null with what is wrong with each.
 std::unique_ptr<net::Port> open_first(const fep::Settings& settings, const base::Rng& rng,
@@ -149,7 +195,8 @@ std::unique_ptr<net::Port> open_first(const fep::Settings& settings, const base:
     error = "FI_UET_ADDR: " + text + ": only the provider knows the local rank, %r";
     if (text.empty() || address) {
       auto port = ports::open_port(
-          {.request = settings.port_request(spec, address.value_or(net::FabricAddress{}), rng),
+          {.request = settings.port_request(placed(settings, spec, text),
+                                            address.value_or(net::FabricAddress{}), rng),
            .impair = settings.impair,
            .pcap = settings.pcap},
           trace, error);
@@ -205,7 +252,10 @@ std::unique_ptr<Endpoint> Endpoint::open(const std::map<std::string, std::string
       ses::EndpointConfig{.job_id = static_cast<std::uint32_t>(settings->job),
                           .relative = settings->mode == fep::AddressMode::kRelative,
                           .pid_on_fep = static_cast<std::uint16_t>(settings->pid_on_fep),
-                          .resource_index = static_cast<std::uint16_t>(settings->ri)},
+                          .resource_index = static_cast<std::uint16_t>(settings->ri),
+                          .initiator_id = initiator_of(*settings),
+                          .has_untagged = false,  // none could be received
+                          .has_datagrams = false},
       *impl);
   if (!opened) {
     error = "no endpoint with this job, process number and resource index can be opened";
@@ -240,56 +290,53 @@ std::optional<Peer> Endpoint::add_peer(std::span<const std::uint8_t> bytes) {
   return peer ? std::optional<Peer>(*peer) : std::nullopt;
 }
 
-bool Endpoint::send(Peer to, std::uint64_t tag, const void* data, std::size_t size, void* context) {
+Post Endpoint::send(Peer to, std::uint64_t tag, const void* data, std::size_t size, void* context) {
   const iovec all = vector_of(data, size);
-  return impl_->fep->ses()
-      .send(clock_now(), impl_->id,
-            ses::SendRequest{.peer = to,
-                             .tagged = true,
-                             .tag = tag,
-                             .iov = {&all, 1},
-                             .context = context_of(context)})
-      .has_value();
+  return impl_->post(impl_->fep->ses().send(clock_now(), impl_->id,
+                                            ses::SendRequest{.peer = to,
+                                                             .tagged = true,
+                                                             .tag = tag,
+                                                             .iov = {&all, 1},
+                                                             .context = context_of(context)}));
 }
 
-bool Endpoint::receive(std::uint64_t tag, std::uint64_t ignore, void* data, std::size_t size,
+Post Endpoint::receive(std::uint64_t tag, std::uint64_t ignore, void* data, std::size_t size,
                        void* context) {
   const iovec all = vector_of(data, size);
-  return impl_->fep->ses()
-      .receive(clock_now(), impl_->id,
-               ses::ReceiveRequest{.tagged = true,
-                                   .tag = tag,
-                                   .ignore = ignore,
-                                   .iov = {&all, 1},
-                                   .context = context_of(context)})
-      .has_value();
+  return impl_->post(
+      impl_->fep->ses().receive(clock_now(), impl_->id,
+                                ses::ReceiveRequest{.tagged = true,
+                                                    .tag = tag,
+                                                    .ignore = ignore,
+                                                    .iov = {&all, 1},
+                                                    .context = context_of(context)}));
 }
 
-bool Endpoint::write(Peer to, Window window, std::uint64_t offset, const void* data,
+Post Endpoint::write(Peer to, Window window, std::uint64_t offset, const void* data,
                      std::size_t size, void* context) {
   const iovec all = vector_of(data, size);
-  return impl_->fep->ses()
-      .rma(clock_now(), impl_->id,
-           ses::RmaRequest{.peer = to,
-                           .iov = {&all, 1},
-                           .remote_offset = offset,
-                           .key = window.key,
-                           .context = context_of(context)})
-      .has_value();
+  return impl_->post(impl_->fep->ses().rma(clock_now(), impl_->id,
+                                           ses::RmaRequest{.peer = to,
+                                                           .iov = {&all, 1},
+                                                           .remote_offset = offset,
+                                                           .key = window.key,
+                                                           .context = context_of(context)}));
 }
 
-bool Endpoint::read(Peer from, Window window, std::uint64_t offset, void* data, std::size_t size,
+Post Endpoint::read(Peer from, Window window, std::uint64_t offset, void* data, std::size_t size,
                     void* context) {
   const iovec all = vector_of(data, size);
-  return impl_->fep->ses()
-      .rma(clock_now(), impl_->id,
-           ses::RmaRequest{.peer = from,
-                           .read = true,
-                           .iov = {&all, 1},
-                           .remote_offset = offset,
-                           .key = window.key,
-                           .context = context_of(context)})
-      .has_value();
+  return impl_->post(impl_->fep->ses().rma(clock_now(), impl_->id,
+                                           ses::RmaRequest{.peer = from,
+                                                           .read = true,
+                                                           .iov = {&all, 1},
+                                                           .remote_offset = offset,
+                                                           .key = window.key,
+                                                           .context = context_of(context)}));
+}
+
+const char* Endpoint::why_not() const {
+  return impl_->refusal;
 }
 
 std::optional<Window> Endpoint::open_window(void* data, std::size_t size) {
@@ -322,7 +369,9 @@ std::optional<Completion> Endpoint::wait(int milliseconds) {
     const base::Instant now = clock_now();
     if (now >= end) return std::nullopt;
     if (busy || !impl_->port->arm_wakeup()) continue;
-    const base::Duration sleep = std::min(end, impl_->fep->next_deadline()) - now;
+    base::Duration sleep = std::min(end, impl_->fep->next_deadline()) - now;
+    // A port without a descriptor cannot wake us.
+    if (impl_->port->wakeup_fd() < 0) sleep = std::min(sleep, kPollInterval);
     if (sleep <= base::Duration()) continue;
     // Entries with a descriptor of -1 are skipped.
     pollfd fds[2] = {{.fd = impl_->port->wakeup_fd(), .events = POLLIN, .revents = 0},

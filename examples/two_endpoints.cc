@@ -48,10 +48,10 @@ int main() {
   if (!to_b || !window) return 1;
 
   const char message[] = "a message", data[] = "written";
-  if (!b->receive(7, 0, inbox, sizeof inbox, nullptr)) return 1;
-  while (!a->send(*to_b, 7, message, sizeof message, nullptr)) a->turn();
+  if (b->receive(7, 0, inbox, sizeof inbox, nullptr) != uet::Post::kAccepted) return 1;
+  while (a->send(*to_b, 7, message, sizeof message, nullptr) == uet::Post::kTryAgain) a->turn();
   if (!wait(*b, *a) || !wait(*a, *b)) return 1;
-  while (!a->write(*to_b, *window, 0, data, sizeof data, nullptr)) a->turn();
+  while (a->write(*to_b, *window, 0, data, sizeof data, nullptr) == uet::Post::kTryAgain) a->turn();
   if (!wait(*a, *b)) return 1;
   std::printf("%s from %s: \"%s\"; its memory: \"%s\"\n", b->address_text().c_str(),
               a->address_text().c_str(), inbox, memory);

@@ -29,6 +29,13 @@ namespace uet {
 
 enum class Operation : std::uint8_t { kSend, kReceive, kWrite, kRead };
 
+/// What became of a call that begins an operation.
+enum class Post : std::uint8_t {
+  kAccepted,  ///< one Completion will tell of its end
+  kTryAgain,  ///< no room now: the same call again after turn()
+  kRefused,   ///< it would be refused each time; Endpoint::why_not() says why
+};
+
 /// The end of one operation. Exactly one for each that was accepted.
 struct Completion {
   Operation operation{};
@@ -49,7 +56,7 @@ struct Window {
 
 class UET_API Endpoint {
  public:
-  /// Keys and values as in uet.toml(5): {"port", "udp"}, {"addr", "127.0.0.2"}. Of several ports or
+  /// Keys and values as in uet.toml(5), keys in lower case: {"port", "udp"}, {"addr", "127.0.0.2"}. Of several ports or
   /// addresses (a|b) it takes the first that can be opened; without an address a kernel UDP port has
   /// that of the host, which processes without keys share. Settings that are not given come from the
   /// environment (FI_UET_*) and then from the defaults. Null, and a sentence in `error`, when the
@@ -67,15 +74,18 @@ class UET_API Endpoint {
   /// Nothing when the bytes are no address.
   std::optional<Peer> add_peer(std::span<const std::uint8_t> address);
 
-  // Each returns false when it must be tried again after turn(), and then has done nothing.
-  bool send(Peer to, std::uint64_t tag, const void* data, std::size_t size, void* context);
+  // Each begins an operation, or has done nothing.
+  Post send(Peer to, std::uint64_t tag, const void* data, std::size_t size, void* context);
   /// Takes a message whose tag equals `tag` in the bits that are 0 in `ignore`.
-  bool receive(std::uint64_t tag, std::uint64_t ignore, void* data, std::size_t size,
+  Post receive(std::uint64_t tag, std::uint64_t ignore, void* data, std::size_t size,
                void* context);
-  bool write(Peer to, Window window, std::uint64_t offset, const void* data, std::size_t size,
+  Post write(Peer to, Window window, std::uint64_t offset, const void* data, std::size_t size,
              void* context);
-  bool read(Peer from, Window window, std::uint64_t offset, void* data, std::size_t size,
+  Post read(Peer from, Window window, std::uint64_t offset, void* data, std::size_t size,
             void* context);
+
+  /// A sentence about the latest of these calls; empty when it was accepted.
+  const char* why_not() const;
 
   /// Lets every peer write and read `size` bytes at `data` until close_window(). Nothing when there
   /// is no room.

@@ -43,13 +43,15 @@ std::string send(const std::string& digits) {
   const auto peer = endpoint->add_peer(bytes);
   if (!peer) return "these bytes are no address";
   static const char message[] = "a message";
-  while (!endpoint->send(*peer, 1, message, sizeof message, nullptr)) endpoint->turn();
+  while (endpoint->send(*peer, 1, message, sizeof message, nullptr) == uet::Post::kTryAgain)
+    endpoint->turn();
   return wait_for("sent");
 }
 
 std::string receive() {
   static char message[64];
-  while (!endpoint->receive(1, 0, message, sizeof message, nullptr)) endpoint->turn();
+  while (endpoint->receive(1, 0, message, sizeof message, nullptr) == uet::Post::kTryAgain)
+    endpoint->turn();
   return wait_for("received");
 }
 

@@ -56,6 +56,18 @@ TEST(Endpoint, open__says_what_is_wrong) {
   EXPECT_NE(error.find("PATHS"), std::string::npos);
 }
 
+TEST(Endpoint, open__takes_keys_in_lower_case_alone) {
+  std::string error;
+  EXPECT_EQ(Endpoint::open({{"ADDR", "127.0.77.9"}}, error), nullptr);
+  EXPECT_NE(error.find("lower case"), std::string::npos);
+}
+
+TEST(Endpoint, open__ifname_says_where_a_udp_port_is) {
+  std::string error;
+  EXPECT_EQ(Endpoint::open({{"port", "udp"}, {"ifname", "nonexistent9"}}, error), nullptr);
+  EXPECT_NE(error.find("nonexistent9"), std::string::npos) << error;
+}
+
 TEST(Endpoint, open__takes_the_first_of_a_list_that_is_free) {
   const std::map<std::string, std::string> settings = {
       {"port", "udp"}, {"addr", "127.0.77.%r|127.0.77.5|127.0.77.6"}};
@@ -77,8 +89,8 @@ TEST_F(EndpointTest, messages__arrive_with_their_tag) {
   const std::string text = "hello, fabric";
   char buffer[64] = {};
   int context = 0;
-  ASSERT_TRUE(b_->receive(0x40, 0x0f, buffer, sizeof buffer, &context));
-  ASSERT_TRUE(a_->send(b_at_a_, 0x45, text.data(), text.size(), nullptr));
+  ASSERT_EQ(b_->receive(0x40, 0x0f, buffer, sizeof buffer, &context), Post::kAccepted);
+  ASSERT_EQ(a_->send(b_at_a_, 0x45, text.data(), text.size(), nullptr), Post::kAccepted);
   const Completion received = finish(*b_);
   EXPECT_TRUE(received.ok) << received.reason;
   EXPECT_EQ(received.operation, Operation::kReceive);
@@ -88,18 +100,26 @@ TEST_F(EndpointTest, messages__arrive_with_their_tag) {
   EXPECT_TRUE(finish(*a_).ok);
 }
 
+// What can never be accepted says so: a program that tries again would do so for ever.
+TEST_F(EndpointTest, send__to_an_unknown_peer_is_refused_with_a_reason) {
+  EXPECT_EQ(a_->send(b_at_a_ + 1000, 1, "x", 1, nullptr), Post::kRefused);
+  EXPECT_NE(std::string(a_->why_not()), "");
+  EXPECT_EQ(a_->send(b_at_a_, 1, "x", 1, nullptr), Post::kAccepted);
+  EXPECT_EQ(std::string(a_->why_not()), "");
+}
+
 TEST_F(EndpointTest, windows__are_written_and_read) {
   std::vector<char> memory(100'000), out(100'000, 'x'), in(100'000);
   const auto window = b_->open_window(memory.data(), memory.size());
   ASSERT_TRUE(window.has_value());
-  ASSERT_TRUE(a_->write(b_at_a_, *window, 0, out.data(), out.size(), nullptr));
+  ASSERT_EQ(a_->write(b_at_a_, *window, 0, out.data(), out.size(), nullptr), Post::kAccepted);
   EXPECT_TRUE(finish(*a_).ok);
-  ASSERT_TRUE(a_->read(b_at_a_, *window, 0, in.data(), in.size(), nullptr));
+  ASSERT_EQ(a_->read(b_at_a_, *window, 0, in.data(), in.size(), nullptr), Post::kAccepted);
   EXPECT_TRUE(finish(*a_).ok);
   EXPECT_EQ(memory, out);
   EXPECT_EQ(in, out);
   b_->close_window(*window);
-  ASSERT_TRUE(a_->write(b_at_a_, *window, 0, out.data(), 8, nullptr));
+  ASSERT_EQ(a_->write(b_at_a_, *window, 0, out.data(), 8, nullptr), Post::kAccepted);
   EXPECT_FALSE(finish(*a_).ok);
 }
 
@@ -112,7 +132,7 @@ TEST_F(EndpointTest, path_log__tells_the_paths_of_a_peer) {
   std::vector<char> memory(100'000);
   const auto window = b_->open_window(memory.data(), memory.size());
   ASSERT_TRUE(window.has_value());
-  ASSERT_TRUE(a_->write(b_at_a_, *window, 0, memory.data(), memory.size(), nullptr));
+  ASSERT_EQ(a_->write(b_at_a_, *window, 0, memory.data(), memory.size(), nullptr), Post::kAccepted);
   EXPECT_TRUE(finish(*a_).ok);
   a_.reset();  // writes the last state
   std::ifstream file(path);

@@ -82,8 +82,8 @@ class HostileNetwork : public testing::Test {
   void talk(std::size_t size, F&& meanwhile) {
     Bytes out(size), in(size);
     for (auto& b : out) b = static_cast<std::uint8_t>(rng_.next_u32());
-    ASSERT_TRUE(sides_[1]->receive(size, 0, in.data(), in.size(), nullptr));
-    while (!sides_[0]->send(peer_, size, out.data(), out.size(), nullptr)) turn();
+    ASSERT_EQ(sides_[1]->receive(size, 0, in.data(), in.size(), nullptr), Post::kAccepted);
+    while (sides_[0]->send(peer_, size, out.data(), out.size(), nullptr) == Post::kTryAgain) turn();
     int left = 2;
     const auto deadline = Clock::now() + std::chrono::seconds(60);
     while (left > 0 && Clock::now() < deadline) {
