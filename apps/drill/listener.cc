@@ -4,7 +4,8 @@
 ///     uet-drill-listener [KEY]     says "ready --key KEY ...", then takes lines `write|send|read BYTES ADDRESS`
 ///                                  and `quit`
 ///
-/// Runs until then, or until its input ends where that is a pipe.
+/// Runs until then, or until its input ends where that is a pipe. A line that is none of these is named on standard error and
+/// left out.
 
 #include <poll.h>
 #include <rdma/fabric.h>
@@ -16,11 +17,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace {
@@ -145,9 +149,17 @@ class Listener {
   void initiate(const std::string& line) {
     constexpr std::uint64_t kAnyKey = 7;  // scripts do not look at it
     std::istringstream in(line);
-    std::string operation, address;
+    std::string operation, address, more;
     std::size_t bytes = 0;
-    if (!(in >> operation >> bytes >> address) || bytes > own_.size()) fail("wrong line: " + line);
+    in >> operation >> bytes >> address;
+    const bool is_known = operation == "write" || operation == "read" || operation == "send";
+    if (!in || in >> more || !is_known || bytes > own_.size()) {
+      std::fprintf(stderr,
+                   "uet-drill-listener: '%s' is not write, send or read, BYTES (%zu at most) and "
+                   "ADDRESS, nor quit\n",
+                   line.c_str(), own_.size());
+      return;
+    }
     fi_addr_t peer = FI_ADDR_UNSPEC;
     if (fi_av_insertsvc(av_, address.c_str(), "0:1:2001", &peer, 0, nullptr) != 1)
       fail("fi_av_insertsvc " + address);
@@ -173,10 +185,43 @@ class Listener {
   std::vector<std::vector<std::uint8_t>> receives_;
 };
 
+/// Decimal, or hexadecimal as 0x...
+std::optional<std::uint64_t> parse_key(std::string_view text) {
+  const bool is_hexadecimal = text.starts_with("0x");
+  if (is_hexadecimal) text.remove_prefix(2);
+  std::uint64_t key = 0;
+  const char* const end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, key, is_hexadecimal ? 16 : 10);
+  return error == std::errc{} && at == end ? std::optional(key) : std::nullopt;
+}
+
+constexpr std::uint64_t kKey = 7;
+constexpr char kUsage[] =
+    "Usage: uet-drill-listener [KEY]\n"
+    "A libfabric program for uet-drill to play against: memory by KEY (7; or as 0x7), receives,\n"
+    "and operations that lines on standard input ask for: write|send|read BYTES ADDRESS; quit.\n"
+    "FI_PROVIDER and the variables of the provider choose what it runs on. See uet-drill(1).\n";
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  constexpr std::uint64_t kKey = 7;
-  Listener(argc > 1 ? std::strtoull(argv[1], nullptr, 0) : kKey).run();
+  const std::string_view first = argc > 1 ? argv[1] : "";
+  if (argc == 2 && (first == "--help" || first == "-h")) {
+    std::fputs(kUsage, stdout);
+    return 0;
+  }
+  if (argc == 2 && first == "--version") {
+    std::puts(UET_VERSION);
+    return 0;
+  }
+  const auto key = argc > 1 ? parse_key(first) : kKey;
+  if (!key || argc > 2) {
+    if (argc > 2)
+      std::fprintf(stderr, "uet-drill-listener: one KEY at most\n%s", kUsage);
+    else
+      std::fprintf(stderr, "uet-drill-listener: '%s' is no key\n%s", argv[1], kUsage);
+    return 2;
+  }
+  Listener(*key).run();
   return 0;
 }

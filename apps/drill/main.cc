@@ -2,8 +2,10 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -40,9 +42,8 @@ SuiteReport head_of(const Options& options, const net::PortFacts& facts) {
 /// Empty, or what went wrong.
 std::string write_file(const std::string& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary);
-  file << text;
-  file.close();
-  return file ? "" : path + ": cannot be written";
+  if (file) file << text << std::flush;
+  return file ? "" : fmt::format("{}: cannot be written: {}", path, std::strerror(errno));
 }
 
 int play(Options options, const std::vector<Script>& scripts) {
@@ -56,6 +57,7 @@ int play(Options options, const std::vector<Script>& scripts) {
     sealing = Sealing::open(options.peer.keys, options.peer.job_id, port->facts(), error);
     if (sealing == nullptr) return complain("--keys: " + error);
     options.peer.can.merge(sealing->capabilities());
+    apply_wishes(options);
   }
   LiveLink link(*port, trace, options.peer.address, options.peer.has_crc, sealing.get());
   const std::uint64_t seed =

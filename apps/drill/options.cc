@@ -52,18 +52,15 @@ void add_number(CLI::App& app, const std::string& name, std::uint64_t& to,
                                ->type_name("NUMBER"));
 }
 
-void add_capabilities(CLI::App& app, const std::string& name, Peer& peer, bool has,
+void add_capabilities(CLI::App& app, const std::string& name, std::set<std::string>& to,
                       const std::string& help) {
   app.add_option_function<std::vector<std::string>>(
          name,
-         [name, &peer, has](const std::vector<std::string>& names) {
+         [name, &to](const std::vector<std::string>& names) {
            for (const std::string& capability : names) {
              if (find_capability(capability) == nullptr)
                throw CLI::ValidationError(name, "there is no capability '" + capability + "'");
-             if (has)
-               peer.can.insert(capability);
-             else
-               peer.can.erase(capability);
+             to.insert(capability);
            }
          },
          help)
@@ -114,10 +111,11 @@ void add_peer(CLI::App& app, Options& o) {
                  "command that makes it initiate $UET_DRILL_OPERATION (write, send, read) of "
                  "$UET_DRILL_BYTES bytes with the endpoint at $UET_DRILL_ADDRESS");
   app.add_flag("--by-hand", p.is_by_hand, "a person makes it initiate, when asked on stderr");
-  add_capabilities(app, "--with", p, true, "what it can do besides the usual; see below");
-  add_capabilities(app, "--without", p, false, "what it cannot do");
+  add_capabilities(app, "--with", o.with, "what it can do besides the usual; see below");
+  add_capabilities(app, "--without", o.without, "what it cannot do");
 }
 
+/// What the other options say of capabilities.
 void derive_capabilities(const CLI::App& app, Peer& peer) {
   if (app.count("--key") > 0) peer.can.insert("memory");
   if (peer.relative) peer.can.insert("relative");
@@ -127,7 +125,33 @@ void derive_capabilities(const CLI::App& app, Peer& peer) {
   if (!peer.initiate.empty() || peer.is_by_hand) peer.can.insert("initiator");
 }
 
+/// Throws where --with contradicts another option.
+void check_wishes(const Options& o) {
+  const struct {
+    const char* capability;
+    bool is_impossible;
+    const char* why;
+  } contradictions[] = {
+      {"crc", !o.peer.has_crc, "--protect none was said"},
+      {"crc", !o.peer.keys.empty(), "packets under --keys have none"},
+      {"relative", !o.peer.relative, "--absolute was said"},
+      {"initiator", o.peer.initiate.empty() && !o.peer.is_by_hand, "give --initiate or --by-hand"},
+      {"secured", o.peer.keys.empty(), "give --keys"},
+  };
+  for (const std::string& name : o.with)
+    if (o.without.contains(name))
+      throw CLI::ValidationError("--with", name + ": --without names it as well");
+  for (const auto& [capability, is_impossible, why] : contradictions)
+    if (is_impossible && o.with.contains(capability))
+      throw CLI::ValidationError("--with", fmt::format("{}: {}", capability, why));
+}
+
 }  // namespace
+
+void apply_wishes(Options& o) {
+  o.peer.can.insert(o.with.begin(), o.with.end());
+  for (const std::string& name : o.without) o.peer.can.erase(name);
+}
 
 std::optional<int> parse_options(int argc, char** argv, Options& o) {
   CLI::App app("Plays packet scripts against a live UET endpoint and says what it gets wrong.",
@@ -153,10 +177,12 @@ std::optional<int> parse_options(int argc, char** argv, Options& o) {
              "\nExit status: 0 every script that was played passed, 1 not so, 2 wrong usage.");
   try {
     app.parse(argc, argv);
+    check_wishes(o);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   derive_capabilities(app, o.peer);
+  apply_wishes(o);
   if (o.list) {
     if (!peer.empty()) o.scripts.insert(o.scripts.begin(), peer);
     return {};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,8 @@ struct Options {
   net::PortRequest port;
   std::string impair;
   Peer peer;
+  /// Capabilities by name: they have the last word on `peer.can`.
+  std::set<std::string> with, without;
   Timing timing;
   std::vector<std::string>
       scripts;             ///< files, folders, or beginnings of the names of the installed ones
@@ -22,6 +25,8 @@ struct Options {
   bool json = false, list = false;
 };
 
+/// Adds to what the peer can do what --with names, and takes away what --without does.
+void apply_wishes(Options& options);
 /// Nothing: play. Else the exit status, and everything was said.
 std::optional<int> parse_options(int argc, char** argv, Options& options);
 

@@ -4,11 +4,13 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -75,6 +77,18 @@ bool open(CaptureFiles& files, const std::string& path) {
   return true;
 }
 
+/// Reads the file of --keys, if there is one. False, and says why, when it cannot be read.
+bool read_keys(const Settings& settings, std::optional<keys::CaptureKeys>& keys) {
+  if (settings.key_log.empty()) return true;
+  auto logged = keys::read_key_log(settings.key_log);
+  if (!logged) {
+    fmt::print(stderr, "uet-dump: {}\n", logged.error());
+    return false;
+  }
+  keys.emplace(std::move(*logged));
+  return true;
+}
+
 /// Calls visit(packet, matches) for each packet until it returns false. Returns the exit code.
 template <typename Visit>
 int for_each_packet(const Settings& settings, const std::string& path, CaptureFiles& files,
@@ -83,14 +97,7 @@ int for_each_packet(const Settings& settings, const std::string& path, CaptureFi
   DecodedPacket packet;
   const wire::DissectOptions options = settings.dissect_options();
   std::optional<keys::CaptureKeys> keys;
-  if (!settings.key_log.empty()) {
-    auto logged = keys::read_key_log(settings.key_log);
-    if (!logged) {
-      fmt::print(stderr, "uet-dump: {}\n", logged.error());
-      return kFailed;
-    }
-    keys.emplace(std::move(*logged));
-  }
+  if (!read_keys(settings, keys)) return kFailed;
   while (reader.next(packet.captured)) {
     ++packet.number;
     packet.report = report_frame(packet.captured.link, packet.captured.data,
@@ -158,10 +165,12 @@ int show_ladder(const Settings& settings) {
   return std::fflush(stdout) == 0 ? kDone : kFailed;
 }
 
-/// Event logs and captures into one page.
+/// Event logs and captures into one page. A capture that cannot be read to its end is in it as well, and then kFailed is returned.
 int write_html(const Settings& settings) {
   if (!page::can_draw()) return fail("--html", page::drawing_missing("uet-dump"));
+  if (std::optional<keys::CaptureKeys> keys; !read_keys(settings, keys)) return kFailed;
   Story story;
+  int worst = kDone;
   for (const std::string& path : settings.files) {
     if (is_event_log(path)) {
       if (!read_event_log(path, story)) return fail(path, std::generic_category().message(errno));
@@ -180,13 +189,14 @@ int write_html(const Settings& settings) {
           return true;
         });
     if (status != kDone) story.add_note("The file cannot be read to its end.");
+    worst = std::max(worst, status);
   }
   File out(std::fopen(settings.html.c_str(), "w"));
   if (out == nullptr) return fail(settings.html, std::generic_category().message(errno));
   const std::string page = to_html(story, fmt::format("{}", fmt::join(settings.files, ", ")));
   const bool is_written = std::fwrite(page.data(), 1, page.size(), out.get()) == page.size() &&
                           std::fflush(out.get()) == 0;
-  return is_written ? kDone : fail(settings.html, std::generic_category().message(errno));
+  return is_written ? worst : fail(settings.html, std::generic_category().message(errno));
 }
 
 /// "7" or "7..9".
@@ -260,26 +270,41 @@ void add_looks(CLI::App& app, Settings& s) {
       ->check(CLI::IsMember({"auto", "always", "never"}));
 }
 
+/// The forms differ in how many files they take, which CLI11 cannot know.
+class Help : public CLI::Formatter {
+  std::string make_usage(const CLI::App* /*app*/, std::string /*name*/) const override {
+    return "Usage: uet-dump [OPTIONS] [file]\n"
+           "       uet-dump --ladder [OPTIONS] file file\n"
+           "       uet-dump --html OUT [OPTIONS] file...\n";
+  }
+};
+
 int run(int argc, char** argv) {
   Settings s;
   CLI::App app{"Decode captures of Ultra Ethernet Transport (pcap, pcapng)."};
   app.name("uet-dump");
+  app.formatter(std::make_shared<Help>());
+  app.set_version_flag("--version", UET_VERSION);
   app.add_option("file", s.files,
                  "capture file, or - for standard input; the older files of a ring are found")
       ->expected(1, kFilesMax);
-  app.add_option("--html", s.html,
-                 "write a page that shows the event logs (FI_UET_TRACE, FI_UET_PATH_LOG) and "
-                 "captures of one or "
-                 "both ends")
-      ->type_name("OUT");
+  auto* const html =
+      app.add_option("--html", s.html,
+                     "write a page that shows the event logs (FI_UET_TRACE, FI_UET_PATH_LOG) and "
+                     "captures of one or both ends")
+          ->type_name("OUT");
   app.add_flag("--json", s.json, "one JSON object per packet; with --stats, one object");
   app.add_flag("-v,--verbose", s.verbose, "every field of every layer");
   app.add_flag("--stats", s.stats, "sums over the capture instead of packets");
   app.add_option("-c,--count", s.count, "stop after this many packets that match");
-  app.add_flag("--ladder", s.ladder,
-               "two captures, one of each end: who sent what, and when it came");
+  auto* const ladder = app.add_flag(
+      "--ladder", s.ladder, "two captures, one of each end: who sent what, and when it came");
   add_filters(app, s.filter);
   add_looks(app, s);
+  // Of the output packet by packet, which these replace.
+  for (const char* const option : {"--json", "--verbose", "--stats", "--count", "--time"})
+    app.get_option(option)->excludes(html)->excludes(ladder);
+  html->excludes(ladder);
   app.add_option("--crc", s.crc, "is a UET CRC at the end of packets")
       ->check(CLI::IsMember({"detect", "always", "never"}))
       ->capture_default_str();

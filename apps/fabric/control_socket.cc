@@ -17,7 +17,11 @@ namespace {
 bool fill(const std::string& path, sockaddr_un& address, std::string& error) {
   address = {};
   address.sun_family = AF_UNIX;
-  if (path.empty() || path.size() >= sizeof address.sun_path) {
+  if (path.empty()) {
+    error = "the control socket has no path";
+    return false;
+  }
+  if (path.size() >= sizeof address.sun_path) {
     error = "\"" + path + "\" is too long for a socket; 107 characters are the most";
     return false;
   }

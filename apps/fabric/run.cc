@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 
 #include "apps/fabric/capture.h"
@@ -104,14 +106,18 @@ class Runner {
     if (capture_ != nullptr) capture_->flush();
   }
 
+  /// Empty, or why it cannot be done.
   std::string write_stats() {
     if (scenario_.stats.empty()) return {};
+    const auto cannot = [this] {
+      return fmt::format("cannot write {}: {}", scenario_.stats, std::strerror(errno));
+    };
     const std::string text = commands_.run("stats").dump(2) + '\n';
     std::FILE* file = scenario_.stats == "-" ? stdout : std::fopen(scenario_.stats.c_str(), "we");
-    if (file == nullptr) return "cannot write " + scenario_.stats;
+    if (file == nullptr) return cannot();
     const bool ok = std::fwrite(text.data(), 1, text.size(), file) == text.size();
     const bool flushed = file == stdout ? std::fflush(file) == 0 : std::fclose(file) == 0;
-    return ok && flushed ? "" : "cannot write " + scenario_.stats;
+    return ok && flushed ? "" : cannot();
   }
 
   bool fell_behind() const { return pace_.report()["fell_behind"].get<bool>(); }

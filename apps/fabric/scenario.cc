@@ -274,7 +274,11 @@ class Reader {
     for (const Entry& entry : section.entries) {
       if (entry.key == "name") continue;
       if (entry.key == "kill") {
-        if (parse_switch(entry.text).value_or(false)) command({}, "kill " + name->text, entry.line);
+        const auto is_killed = parse_switch(entry.text);
+        if (!is_killed)
+          fail(entry.line, "kill: " + in_quotes(entry.text) + " is not true or false");
+        else if (*is_killed)
+          command({}, "kill " + name->text, entry.line);
       } else if (std::ranges::find(kCommands, entry.key) != kCommands.end()) {
         command({}, entry.key + " " + name->text + " " + entry.text, entry.line);
       } else {

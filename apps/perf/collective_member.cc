@@ -44,8 +44,8 @@ std::optional<CollectiveRun> run_from_json(const nlohmann::json& json) {
   const auto count = number(json, "count", kSizeMax),
              members = number(json, "members", kMembersMax),
              calls = number(json, "calls", kCountMax),
-             first = number(json, "number", std::uint64_t{1} << 33),
-             seed = number(json, "seed", 1'000'000);
+             first = number(json, "number", RunNumbers::kNumbers),
+             seed = number(json, "seed", RunNumbers::kSeeds);
   if (!test || !type || !reduction || !count || !members || !calls || !first || !seed)
     return std::nullopt;
   const auto elements = Elements::of(*type, *reduction);

@@ -105,7 +105,7 @@ class Leader {
     std::vector<std::vector<double>> times(members_.size());
     std::vector<std::uint64_t> wrong(members_.size(), 0);
     const std::uint64_t calls = o_.common.count.value_or(default_calls(shape.bytes()));
-    const std::uint64_t warm_up = o_.common.warm_up.value_or(calls / 10 + 1);
+    const std::uint64_t warm_up = o_.common.warm_up.value_or(default_warm_up(calls));
     for (Rounds rounds(o_.common, warm_up != 0); rounds.advance();)
       for (std::size_t m = 0; m < members_.size(); ++m) {
         const CollectiveResult result = once(m, shape, rounds.counts() ? calls : warm_up);
@@ -118,8 +118,8 @@ class Leader {
   }
 
   CollectiveResult once(std::size_t m, const CollectiveShape& shape, std::uint64_t calls) {
-    const CollectiveRun run{shape, calls, next_number_, next_seed_++};
-    next_number_ += calls + 1;
+    const auto [number, seed] = numbers_.next(calls);
+    const CollectiveRun run{shape, calls, number, seed};
     tell_all({{"do", "run"}, {"member", m}, {"run", to_json(run)}});
     members_[m]->prepare(run);
     for (ControlChannel& other : others_) field<bool>(hear(other, "a member to be ready"), "ready");
@@ -138,8 +138,7 @@ class Leader {
   Patience& patience_;
   std::vector<std::unique_ptr<CollectiveMember>> members_;  ///< one for each provider
   CollectiveReport report_;
-  std::uint64_t next_number_ = 1;
-  unsigned next_seed_ = 0;
+  RunNumbers numbers_;
 };
 
 class Follower {

@@ -54,6 +54,30 @@ struct CollectiveShape {
   double bus_factor() const;
 };
 
+/// What tells the runs of a group apart. Members refuse what is above the bounds: below them both begin anew, when nothing of
+/// the first runs is under way any more.
+class RunNumbers {
+ public:
+  static constexpr std::uint64_t kNumbers = std::uint64_t{1} << 33;
+  static constexpr unsigned kSeeds = 1'000'000;
+  struct Run {
+    std::uint64_t number = 0;  ///< of its barrier; each call takes the next
+    unsigned seed = 0;         ///< of its data
+  };
+
+  Run next(std::uint64_t calls) {
+    if (calls >= kNumbers - next_number_) next_number_ = 1;
+    const Run run{next_number_, next_seed_};
+    next_number_ += calls + 1;
+    next_seed_ = (next_seed_ + 1) % kSeeds;
+    return run;
+  }
+
+ private:
+  std::uint64_t next_number_ = 1;
+  unsigned next_seed_ = 0;
+};
+
 /// The operation between `in` and `out`, which do not overlap; called by all members alike. `scratch` has
 /// scratch_bytes(). `number`
 /// counts the calls of this group, so that messages of one are not taken for those of another. The result is in `out`

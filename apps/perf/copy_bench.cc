@@ -32,10 +32,13 @@ int run_copy(const FabricOptions& o) {
     figure.plan = {"copy", size, o.count.value_or(default_count("copy", size)),
                    o.window.value_or(kDefaultWindow), false};
     std::vector<std::uint8_t> from(figure.plan.window * size, 1), to(from.size());
-    copy(figure.plan, figure.plan.count, from.data(), to.data());
+    const std::uint64_t warm_up = o.warm_up.value_or(default_warm_up(figure.plan.count));
     std::vector<double> seconds;
-    for (Rounds rounds(o, false); rounds.advance();)
-      seconds.push_back(copy(figure.plan, figure.plan.count, from.data(), to.data()));
+    for (Rounds rounds(o, warm_up != 0); rounds.advance();) {
+      const std::uint64_t messages = rounds.counts() ? figure.plan.count : warm_up;
+      const double took = copy(figure.plan, messages, from.data(), to.data());
+      if (rounds.counts()) seconds.push_back(took);
+    }
     summarize(figure, seconds, {});
     report.add({figure});
   }

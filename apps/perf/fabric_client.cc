@@ -14,8 +14,6 @@
 namespace uet::perf {
 namespace {
 
-constexpr std::uint64_t kWarmUpMax = 1000;
-
 /// One provider under test.
 struct Contender {
   std::string provider;
@@ -129,7 +127,7 @@ class Client {
     std::vector<Figure> figures = not_measured(plan, "");
     std::vector<std::vector<double>> seconds(contenders_.size());
     std::vector<std::vector<std::vector<double>>> half_rtts(contenders_.size());
-    const std::uint64_t warm_up = o_.warm_up.value_or(std::min(plan.count / 10 + 1, kWarmUpMax));
+    const std::uint64_t warm_up = o_.warm_up.value_or(default_warm_up(plan.count));
     for (Rounds rounds(o_, warm_up != 0); rounds.advance();)
       for (std::size_t i = 0; i < contenders_.size(); ++i) {
         Contender& c = contenders_[i];

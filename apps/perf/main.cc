@@ -70,7 +70,9 @@ CLI::App* add_raw(CLI::App& app, uet::perf::RawOptions& o) {
 
 using uet::perf::FabricOptions;
 
-void add_sizes(CLI::App& app, std::vector<std::uint64_t>& sizes) {
+/// `what` says of what, `usual` what counts when none is given.
+void add_sizes(CLI::App& app, std::vector<std::uint64_t>& sizes, const std::string& what,
+               const std::string& usual) {
   app.add_option_function<std::string>(
          "--size,--sizes",
          [&sizes](const std::string& text) {
@@ -80,7 +82,7 @@ void add_sizes(CLI::App& app, std::vector<std::uint64_t>& sizes) {
                  "--sizes", "'" + text + "' is no list of sizes; write 4096, 64,4k,1M or 8..4M");
            sizes = *parsed;
          },
-         "bytes of a message: 4096, 64,4k,1M or 8..4M (1M; 8 for latency and rate)")
+         "bytes of " + what + ": 4096, 64,4k,1M or 8..4M (" + usual + ")")
       ->type_name("SIZES");
 }
 
@@ -91,8 +93,11 @@ CLI::Option* add_tests(CLI::App& app, FabricOptions& o, std::span<const std::str
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
-void add_count(CLI::App& app, FabricOptions& o) {
-  app.add_option("--count", o.count, "messages of a run (by size: 64 MiB in all, 16 to 10000)")
+/// `most` says how many `things` a run has at most where the size decides.
+void add_count(CLI::App& app, FabricOptions& o, const std::string& things,
+               const std::string& most) {
+  app.add_option("--count", o.count,
+                 things + " of a run (by size: 64 MiB in all, 16 to " + most + ")")
       ->check(CLI::Range(std::uint64_t{1}, uet::perf::kCountMax));
 }
 
@@ -115,38 +120,39 @@ void add_what(CLI::App& app, FabricOptions& o) {
             "write (default), read, send, tagged-rate, or write-latency, read-latency, "
             "send-latency, tagged-latency: one or several");
   add_providers(app, o);
-  add_sizes(app, o.sizes);
-  add_count(app, o);
+  add_sizes(app, o.sizes, "a message", "1M; 8 for latency and rate");
+  add_count(app, o, "messages", "10000, for latency to 1000");
   add_window(app, o);
   app.add_flag("--ordered", o.ordered, "ask for send-after-send order");
 }
 
 #endif
 
-void add_runs(CLI::App& app, FabricOptions& o) {
+/// `who` is the side that takes these options, with a colon; `things` is what a run has a number of.
+void add_runs(CLI::App& app, FabricOptions& o, const std::string& who, const std::string& things) {
   auto* const runs =
       app.add_option("--runs", o.runs,
-                     "client: runs of each figure; their minimum, median and maximum are printed")
+                     who + "runs of each figure; their minimum, median and maximum are printed")
           ->check(CLI::Range(1, 10'000))
           ->capture_default_str();
   app.add_option("--seconds", o.seconds,
-                 "client: as many runs of each figure as begin within so many seconds")
+                 who + "as many runs of each figure as begin within so many seconds")
       ->check(CLI::Range(0.1, 86400.0))
       ->excludes(runs);
   app.add_option("--warm-up", o.warm_up,
-                 "client: messages before the first run (a tenth, 1000 at most)")
+                 who + things + " before the first run (a tenth of a run, 1000 at most)")
       ->check(CLI::Range(std::uint64_t{0}, uet::perf::kCountMax));
   auto* const csv = app.add_flag_callback(
-      "--csv", [&o] { o.format = uet::perf::Format::kCsv; },
-      "client: print comma-separated values");
+      "--csv", [&o] { o.format = uet::perf::Format::kCsv; }, who + "print comma-separated values");
   app.add_flag_callback(
-         "--json", [&o] { o.format = uet::perf::Format::kJson; }, "client: print one JSON object")
+         "--json", [&o] { o.format = uet::perf::Format::kJson; }, who + "print one JSON object")
       ->excludes(csv);
 }
 
-void add_control(CLI::App& app, FabricOptions& o) {
-  app.add_option("--peer", o.peer, "control address of the server; left out: be the server");
-  app.add_option("--listen", o.listen, "server: control address to listen on");
+/// `server` is the side that listens.
+void add_control(CLI::App& app, FabricOptions& o, const std::string& server) {
+  app.add_option("--peer", o.peer, "control address of " + server + "; left out: be " + server);
+  app.add_option("--listen", o.listen, "without --peer: control address to listen on");
   app.add_option("--control-port", o.control_port, "TCP port beside the fabric")
       ->capture_default_str();
   app.add_option("--timeout", o.timeout_s, "give up after so many seconds in which nothing happens")
@@ -157,19 +163,19 @@ void add_control(CLI::App& app, FabricOptions& o) {
 CLI::App* add_tcp(CLI::App& app, FabricOptions& o) {
   CLI::App* tcp = app.add_subcommand("tcp", "kernel TCP without a fabric");
   add_tests(*tcp, o, uet::perf::kTcpTests, "send (default), send-latency: one or both");
-  add_sizes(*tcp, o.sizes);
-  add_count(*tcp, o);
-  add_runs(*tcp, o);
-  add_control(*tcp, o);
+  add_sizes(*tcp, o.sizes, "a message", "1M; 8 for latency");
+  add_count(*tcp, o, "messages", "10000, for latency to 1000");
+  add_runs(*tcp, o, "client: ", "messages");
+  add_control(*tcp, o, "the server");
   return tcp;
 }
 
 CLI::App* add_copy(CLI::App& app, FabricOptions& o) {
   CLI::App* copy = app.add_subcommand("copy", "memcpy in this process");
-  add_sizes(*copy, o.sizes);
-  add_count(*copy, o);
+  add_sizes(*copy, o.sizes, "a copy", "1M");
+  add_count(*copy, o, "copies", "10000");
   add_window(*copy, o);
-  add_runs(*copy, o);
+  add_runs(*copy, o, "", "copies");
   return copy;
 }
 
@@ -189,7 +195,7 @@ CLI::App* add_collective(CLI::App& app, uet::perf::CollectiveOptions& o) {
                    "of them, processes of this host, which are started here (all; with --peer 1)")
       ->check(CLI::Range(1u, uet::perf::kMembersMax));
   add_providers(*collective, common);
-  add_sizes(*collective, common.sizes);
+  add_sizes(*collective, common.sizes, "the whole operation", "1M");
   collective->add_option("--type", o.type, "of the elements: float, double or int32")
       ->check(CLI::IsMember(std::vector<std::string>(std::begin(uet::perf::kElementTypes),
                                                      std::end(uet::perf::kElementTypes))))
@@ -200,8 +206,8 @@ CLI::App* add_collective(CLI::App& app, uet::perf::CollectiveOptions& o) {
       ->capture_default_str();
   collective->add_option("--count", common.count, "calls of a run (by size, 5 to 200)")
       ->check(CLI::Range(std::uint64_t{1}, uet::perf::kCountMax));
-  add_runs(*collective, common);
-  add_control(*collective, common);
+  add_runs(*collective, common, "rank 0: ", "calls");
+  add_control(*collective, common, "rank 0");
   collective->add_flag("--pin-each", o.pin_each, "the processes of this host on a core each");
   collective->footer(
       "Example: four processes of this host, and two more of another one\n"
@@ -213,9 +219,9 @@ CLI::App* add_collective(CLI::App& app, uet::perf::CollectiveOptions& o) {
 CLI::App* add_fabric(CLI::App& app, FabricOptions& o) {
   CLI::App* fabric = app.add_subcommand("fabric", "any libfabric provider");
   add_what(*fabric, o);
-  add_runs(*fabric, o);
+  add_runs(*fabric, o, "client: ", "messages");
   fabric->add_flag("!--no-verify", o.verify, "client: do not look at the bytes that arrived");
-  add_control(*fabric, o);
+  add_control(*fabric, o, "the server");
   fabric->footer(
       "Example: the side without --peer is the server; it does what the client asks for.\n"
       "  uet-perf fabric &\n"

@@ -102,6 +102,10 @@ std::uint64_t default_count(std::string_view test, std::uint64_t size) {
   return std::clamp<std::uint64_t>(kBytesOfRun / size, 16, most);
 }
 
+std::uint64_t default_warm_up(std::uint64_t count) {
+  return std::min<std::uint64_t>(count / 10 + 1, 1000);
+}
+
 std::string why_refused(const Demands& demands, const Plan& plan) {
   if (!is_test(plan.test))
     return fmt::format("the server knows no test '{}', only {}", plan.test,

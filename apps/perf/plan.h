@@ -44,6 +44,8 @@ std::optional<std::vector<std::uint64_t>> parse_sizes(std::string_view text);
 std::vector<std::string> split_list(std::string_view text);
 /// Messages of a run when the user names none: 64 MiB, within bounds that give a figure in bearable time.
 std::uint64_t default_count(std::string_view test, std::uint64_t size);
+/// Messages before runs of `count`, of which none counts, when the user names no number: a tenth of them, 1000 at most.
+std::uint64_t default_warm_up(std::uint64_t count);
 
 /// What a server was told on its own command line: a client that asks for something else is refused.
 struct Demands {

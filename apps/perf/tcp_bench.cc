@@ -102,10 +102,15 @@ Figure measure(const FabricOptions& o, const Plan& plan, ControlChannel& control
   std::vector<std::uint8_t> buffer(plan.size, 1);
   std::vector<double> seconds;
   std::vector<std::vector<double>> half_rtts;
-  const std::uint64_t warm_up = o.warm_up.value_or(plan.count / 10 + 1);
+  const std::uint64_t warm_up = o.warm_up.value_or(default_warm_up(plan.count));
   for (Rounds rounds(o, warm_up != 0); rounds.advance();) {
     const std::uint64_t messages = rounds.counts() ? plan.count : warm_up;
-    control.exchange({{"plan", to_json(plan)}, {"messages", messages}}, "the server's answer");
+    const nlohmann::json answer =
+        control.exchange({{"plan", to_json(plan)}, {"messages", messages}}, "the server's answer");
+    if (const auto no = answer.find("refused"); no != answer.end() && no->is_string()) {
+      figure.why_not = no->get<std::string>();
+      return figure;
+    }
     std::vector<double> of_run;
     of_run.reserve(is_latency_test(plan.test) ? messages : 0);
     const double took = TcpRun{plan, stream, buffer}.measure(messages, of_run);
@@ -137,7 +142,7 @@ int run_client(const FabricOptions& o, Patience& patience) {
   }
   control.send({{"bye", true}});
   report.finish();
-  return 0;
+  return report.is_complete() ? 0 : 1;
 }
 
 int run_server(const FabricOptions& o, Patience& patience) {
@@ -149,13 +154,26 @@ int run_server(const FabricOptions& o, Patience& patience) {
   Socket socket = accept_tcp(listener, patience.left());
   if (!socket.is_open()) throw ControlLost("the client opened no data connection");
   Stream stream(std::move(socket), patience);
+  const Demands demands{.tests = o.tests,
+                        .providers = {},
+                        .sizes = o.sizes,
+                        .count = o.count,
+                        .window = {},
+                        .ordered = {}};
+  unsigned refusals = 0;
   for (;;) {
     const nlohmann::json request = control.await("the client's next request");
-    if (request.contains("bye")) return 0;
+    if (request.contains("bye")) return refusals == 0 ? 0 : 1;
     const auto plan = request.contains("plan") ? plan_from_json(request["plan"]) : std::nullopt;
     const std::uint64_t messages = request.value("messages", std::uint64_t{0});
     if (!plan || messages == 0 || messages > kCountMax)
       throw ControlLost("the client asks for a run that makes no sense; is it the same version?");
+    if (const std::string why = why_refused(demands, *plan); !why.empty()) {
+      ++refusals;
+      fmt::print(stderr, "uet-perf: refused: {}\n", why);
+      control.send({{"refused", why}});
+      continue;
+    }
     std::vector<std::uint8_t> buffer(plan->size);
     control.send({{"ok", true}});
     TcpRun{*plan, stream, buffer}.serve(messages);

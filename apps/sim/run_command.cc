@@ -3,8 +3,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -42,6 +44,11 @@ int refuse(const std::string& why) {
   return kUsage;
 }
 
+/// Right behind what failed: errno says why.
+std::string cannot_write(const std::string& path) {
+  return fmt::format("{}: cannot be written: {}", path, std::strerror(errno));
+}
+
 /// Redraws one line on a terminal, at most ten times a second.
 class ProgressBar {
  public:
@@ -76,7 +83,7 @@ void add_run_options(CLI::App& command, RunOptions& o) {
   add_simulation_options(command, o);
   add_choice(command, "--cc", o.algorithm, kAlgorithms, "congestion control (default: nscc)");
   add_choice(command, "--lb", o.load_balancing, kBalancers, "path choice (default: bitmap)");
-  command.add_option("--seed", o.seed, "of everything random")
+  command.add_option("--seed", o.seed, "seed of all random choices")
       ->check([](const std::string& text) {
         return text.starts_with('-') ? std::string("a seed is not negative") : std::string();
       })
@@ -146,11 +153,10 @@ void show_result(const RunCommandOptions& o, const PlayedRun& run, double wall_s
 
 /// Empty, or which file could not be written.
 std::string write_files(const RunCommandOptions& o, const PlayedRun& run) {
-  const auto cannot = [](const std::string& path) { return path + ": cannot be written"; };
   if (o.per_flow.empty()) return {};
-  if (!write_per_flow(o.per_flow, run.config, run.result)) return cannot(o.per_flow);
+  if (!write_per_flow(o.per_flow, run.config, run.result)) return cannot_write(o.per_flow);
   const std::string paths = o.per_flow + ".paths";
-  return o.path_state && !write_paths(paths, run.result) ? cannot(paths) : std::string();
+  return o.path_state && !write_paths(paths, run.result) ? cannot_write(paths) : std::string();
 }
 
 /// Plays the run and shows its figures; an exit code when it cannot be played.
@@ -166,7 +172,7 @@ base::Result<PlayedRun, int> play(const RunCommandOptions& o) {
   std::ofstream trace;
   if (!o.trace.empty()) {
     trace.open(o.trace);
-    if (!trace) return fail(fmt::format("{}: cannot be written", o.trace));
+    if (!trace) return fail(cannot_write(o.trace));
     c.trace = &trace;
   }
   if (!o.plot.empty())
@@ -182,6 +188,8 @@ base::Result<PlayedRun, int> play(const RunCommandOptions& o) {
   bar.reset();
   c.progress = nullptr;
   c.trace = nullptr;
+  trace.close();
+  if (!o.trace.empty() && !trace) return fail(o.trace + ": cannot be written to its end");
 
   PlayedRun run{.config = c,
                 .name = name_run(o, c, *matrix),
@@ -196,9 +204,10 @@ base::Result<PlayedRun, int> play(const RunCommandOptions& o) {
 
 int write_page(const std::string& path, const std::vector<PlayedRun>& runs) {
   std::ofstream out(path);
+  if (!out) return fail(cannot_write(path));
   out << draw(runs);
   out.flush();
-  return out ? kDone : fail(fmt::format("{}: cannot be written", path));
+  return out ? kDone : fail(cannot_write(path));
 }
 
 int run(const RunCommandOptions& o) {

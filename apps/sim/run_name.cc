@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace uet::sim {
@@ -106,7 +107,7 @@ Json run_json(const RunOptions& o, const RunConfig& c, const TrafficMatrix& matr
   j["lb"] = cc::name_of(c.load_balancing);
   j["paths"] = c.paths;
   j["run_packets"] = c.run_packets;
-  j["calm_run_packets"] = c.calm_run_packets;
+  j["calm_run_packets"] = std::max(c.calm_run_packets, c.run_packets);  // as endpoints take it
   j["ack_every_packet"] = c.ack_every_packet;
   auto& faults = j["faults"] = Json::array();
   for (const LinkChange& change : c.changes) faults.push_back(in_words(change));

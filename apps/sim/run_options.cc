@@ -134,7 +134,9 @@ void add_simulation_options(CLI::App& command, RunOptions& o) {
                   "data queue of a switch port (default: from the bandwidth-delay product)")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
   command.add_flag("--ack-every-packet", o.ack_every_packet, "receivers acknowledge every packet");
-  command.add_option("--end-us", o.end_us, "stop there even if flows still run")
+  command
+      .add_option("--end-us", o.end_us,
+                  "stop at so many us of simulated time even if flows still run")
       ->check(CLI::NonNegativeNumber);
 }
 

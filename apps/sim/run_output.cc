@@ -169,6 +169,7 @@ void print_text(const RunName& name, const RunConfig& config, const RunResult& r
 
 bool write_per_flow(const std::string& path, const RunConfig& config, const RunResult& r) {
   std::ofstream out(path);
+  if (!out) return false;
   out << "id,source,destination,bytes,start_us,end_us,fct_us,bound_us,rate_gbps,state,paths_used,"
          "paths_evicted,paths_returning,marks,trims,losses,path_rtt_min_us,path_rtt_max_us\n";
   for (const FlowResult& f : r.flows) {
@@ -193,6 +194,7 @@ bool write_per_flow(const std::string& path, const RunConfig& config, const RunR
 
 bool write_paths(const std::string& path, const RunResult& r) {
   std::ofstream out(path);
+  if (!out) return false;
   out << "id,source,destination,entropy,plane,state,score,rtt_us,sent,marks,trims,losses\n";
   for (const FlowResult& f : r.flows) {
     for (const auto& p : f.paths) {

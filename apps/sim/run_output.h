@@ -18,9 +18,9 @@ void print_text(const RunName& name, const RunConfig& config, const RunResult& r
 /// Whether some flows wait for others, as in a collective: the load of the links then bounds no flow.
 bool has_order(const RunResult& result);
 /// One line a flow, in the order of the matrix; times of flows that did not end are empty. False
-/// when the file cannot be written.
+/// when the file cannot be written: errno says why.
 bool write_per_flow(const std::string& path, const RunConfig& config, const RunResult& result);
-/// One line a path of each flow.
+/// One line a path of each flow; else the same.
 bool write_paths(const std::string& path, const RunResult& result);
 
 }  // namespace uet::sim

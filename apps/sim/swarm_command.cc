@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -70,6 +72,20 @@ std::optional<SeedRange> parse_seeds(const std::string& text) {
   return {};
 }
 
+std::string list_ingredients() {
+  std::string text;
+  for (const std::string& name : known_ingredients()) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+/// The first word of --without that is no ingredient.
+std::optional<std::string> unknown_ingredient(const SwarmMask& mask) {
+  const std::vector<std::string> known = known_ingredients();
+  for (const std::string& word : mask.without)
+    if (std::find(known.begin(), known.end(), word) == known.end()) return word;
+  return {};
+}
+
 std::optional<SwarmMask> parse_mask(const SwarmOptions& o) {
   SwarmMask mask;
   std::istringstream ops(o.ops), without(o.without), modes(o.modes);
@@ -121,11 +137,13 @@ std::string command_for(std::uint64_t seed, const SwarmMask& mask) {
 struct Totals {
   SwarmCounters counters;
   std::uint64_t worlds = 0, failed = 0;
+  unsigned unplayed = 0;  ///< shares that no process played, or not to their end
 
   void add(const Totals& o) {
     counters.add(o.counters);
     worlds += o.worlds;
     failed += o.failed;
+    unplayed += o.unplayed;
   }
 };
 static_assert(std::is_trivially_copyable_v<Totals>);
@@ -144,8 +162,9 @@ std::string list_counts(const char* title, const std::array<std::uint64_t, N>& c
   return absent;
 }
 
-/// Returns the names of what never occurred.
-std::string print_summary(const Totals& totals, double wall_s, bool is_without_hostile) {
+/// Returns the names of what never occurred, but not of what was not asked for.
+std::string print_summary(const Totals& totals, double wall_s, bool wants_hostile,
+                          bool wants_secure) {
   const SwarmCounters& c = totals.counters;
   fmt::print("worlds {}  failed {}  in {:.1f} s ({:.0f} a second)\n", totals.worlds, totals.failed,
              wall_s, static_cast<double>(totals.worlds) / wall_s);
@@ -160,7 +179,7 @@ std::string print_summary(const Totals& totals, double wall_s, bool is_without_h
                c.attack_packets, c.excused);
     absent += list_counts<AttackKind>("attacks (worlds)", c.attacks);
     absent += list_counts<Profile>("limits (worlds)", c.profiles);
-  } else if (!is_without_hostile) {
+  } else if (wants_hostile) {
     absent += " attackers";
   }
   if (c.secured > 0) {
@@ -173,6 +192,8 @@ std::string print_summary(const Totals& totals, double wall_s, bool is_without_h
     absent += list_counts<SecureAttack>("attacks on links", c.link_attacks);
     absent += c.rotations > 0 ? "" : " rotation";
     absent += c.counters_lost > 0 ? "" : " restart-without-counters";
+  } else if (wants_secure) {
+    absent += " secured-worlds";
   }
   absent += c.multi_received > 0 ? "" : " multi-receive";
   absent += c.peeked > 0 ? "" : " peek";
@@ -263,11 +284,14 @@ void play_range(const SeedRange& seeds, std::uint64_t step, const SwarmOptions& 
 }
 
 /// Shares the worlds among processes: a world that crashes takes only its own process with it, and with --keep-going another
-/// one goes on behind it.
+/// one goes on behind it. Where no process can be started the others play theirs; what is missing is said, and counted.
 Totals play_in_processes(const SeedRange& seeds, const SwarmOptions& o, const SwarmMask& mask) {
   void* const memory = mmap(nullptr, o.jobs * sizeof(Share), PROT_READ | PROT_WRITE,
                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return {.failed = 1};
+  if (memory == MAP_FAILED) {
+    fmt::print(stderr, "uet-sim: no memory for {} jobs: {}\n", o.jobs, std::strerror(errno));
+    return {.unplayed = o.jobs};
+  }
   auto* const shares = static_cast<Share*>(memory);
   std::map<pid_t, unsigned> children;
   const auto start = [&](unsigned i, std::uint64_t first) {
@@ -278,7 +302,16 @@ Totals play_in_processes(const SeedRange& seeds, const SwarmOptions& o, const Sw
       std::fflush(stdout);
       _exit(kDone);
     }
-    if (pid > 0) children[pid] = i;
+    if (pid > 0) {
+      children[pid] = i;
+      return;
+    }
+    const int why = errno;
+    ++shares[i].totals.unplayed;
+    fmt::print(stderr,
+               "uet-sim: cannot start a process: {}; of the worlds from {} on, one in {} is not "
+               "played\n",
+               std::strerror(why), first, o.jobs);
   };
   for (unsigned i = 0; i < o.jobs && seeds.first + i <= seeds.last; ++i) {
     new (&shares[i]) Share;
@@ -336,6 +369,10 @@ int swarm(const SwarmOptions& o) {
                o.ops, o.episodes, o.modes);
     return kUsage;
   }
+  if (const auto unknown = unknown_ingredient(*mask)) {
+    fmt::print(stderr, "uet-sim: --without: '{}' is none of {}\n", *unknown, list_ingredients());
+    return kUsage;
+  }
   for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGPROF})
     std::signal(signal, on_fatal_signal);
   const auto begin = std::chrono::steady_clock::now();
@@ -345,12 +382,15 @@ int swarm(const SwarmOptions& o) {
   const Totals totals = in_processes ? play_in_processes(*seeds, o, *mask) : alone.totals;
   const double wall_s =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  const std::string absent = print_summary(totals, wall_s, mask->without.contains("hostile"));
+  if (totals.worlds == 0 && totals.unplayed > 0) return kFailed;  // it has said why
+  const std::string absent =
+      print_summary(totals, wall_s, !mask->without.contains("hostile") && o.only != "honest",
+                    !mask->without.contains("secure"));
   if (o.expect_all && !absent.empty()) {
     fmt::print("FAILED: these never occurred:{}\n", absent);
     return kFailed;
   }
-  return totals.failed == 0 ? kDone : kFailed;
+  return totals.failed == 0 && totals.unplayed == 0 ? kDone : kFailed;
 }
 
 }  // namespace
@@ -371,11 +411,12 @@ void add_swarm_command(CLI::App& app, int& exit_code) {
   command->add_option("--modes", o->modes,
                       "only operations of these delivery modes: some of rud,rod,rudi,uud");
   command->add_option("--without", o->without,
-                      "leave out these faults and troubles, with commas between");
+                      "leave these out, with commas between: " + list_ingredients());
   command->add_flag("--shrink", o->shrink, "make a failing world as small as it goes");
   command->add_flag("--keep-going", o->keep_going, "do not stop at the first failing world");
   command->add_flag("--expect-all", o->expect_all,
-                    "fail when some fault, trouble, mode or operation never occurred");
+                    "fail when some fault, trouble, mode or operation never occurred, or no world "
+                    "with attackers or under keys was played");
 #ifdef UET_PLANTED_BUGS
   command->add_option("--plant", o->plant, "break this rule, to see that it is noticed");
 #endif
@@ -385,8 +426,8 @@ void add_swarm_command(CLI::App& app, int& exit_code) {
   command
       ->add_option("--events", o->recorded_events,
                    "with --verbose: how many of its last events each host shows after a failure")
-      ->capture_default_str();
-  command->add_flag("--verbose", o->verbose, "describe every world");
+      ->capture_default_str()
+      ->needs(command->add_flag("--verbose", o->verbose, "describe every world"));
   command->callback([o, &exit_code] { exit_code = swarm(*o); });
 }
 

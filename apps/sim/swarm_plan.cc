@@ -596,6 +596,20 @@ std::vector<std::string> ingredients(const SwarmPlan& plan) {
   return names;
 }
 
+std::vector<std::string> known_ingredients() {
+  std::vector<std::string> names = {
+      "hostile",  "baits",    "secure",   "link-attacker", "hold",       "lost-counters",
+      "rotation", "servers",  "planes",   "spray-ordered", "rendezvous", "deferrals",
+      "programs", "patience", "ethernet", "long-injects",  "more"};
+  FaultProfile faults;
+  for (std::size_t i = 0; i < kFaultCount; ++i)
+    if (probability(faults, static_cast<Fault>(i)) != nullptr)
+      names.emplace_back(name_of(static_cast<Fault>(i)));
+  for (std::size_t i = 0; i < kTroubleCount; ++i)
+    names.emplace_back(name_of(static_cast<Trouble>(i)));
+  return names;
+}
+
 std::string describe(const SwarmPlan& plan) {
   std::string s = fmt::format(
       "seed {}: {} hosts, {} x {} Gb/s, hop {} ns, payload {}, trimming {}, cc {}, lb {}, {} "

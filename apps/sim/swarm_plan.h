@@ -158,6 +158,8 @@ bool parse(std::string_view name, SwarmMode& mode);
 void apply(const SwarmMask& mask, SwarmPlan& plan);
 /// Names of the faults and troubles that a world has.
 std::vector<std::string> ingredients(const SwarmPlan& plan);
+/// Every name that SwarmMask::without takes.
+std::vector<std::string> known_ingredients();
 std::string describe(const SwarmPlan& plan);
 
 }  // namespace uet::sim

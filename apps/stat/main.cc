@@ -70,11 +70,9 @@ int show_once(const Settings& s) {
     fmt::print("{}\n", Json(processes).dump());
   else if (s.prometheus)
     fmt::print("{}", to_prometheus(processes));
-  else if (processes.empty())
-    return say_none(s);
   else
     for (const Json& process : processes) fmt::print("{}", to_text(process, {}, s.view));
-  return 0;
+  return processes.empty() ? say_none(s) : 0;
 }
 
 int watch(const Settings& s) {
@@ -122,7 +120,7 @@ int run(int argc, char** argv) {
       "--events", s.events,
       "the last events of each endpoint (its flight recorder), one JSON object a line");
   prometheus->excludes(json)->excludes(watch_option)->excludes(events);
-  events->excludes(watch_option);
+  events->excludes(watch_option)->excludes(json);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -189,6 +189,27 @@ def not_there(bench):
                   report)
 
 
+def lists_have_the_last_word(bench):
+    """What --with and --without say counts more than what other options tell of the endpoint."""
+    _, said, plain = bench.run("--reach", "100ms", "--key", "7", "--initiate", "true", "PDS-012")
+    _, also, less = bench.run("--reach", "100ms", "--key", "7", "--initiate", "true", "--without", "crc,memory,relative,initiator", "PDS-012")
+    file = new_keys(bench, "wishes")
+    _, sealed_said, sealed = bench.run("--reach", "100ms", "--keys", file, "--with", "any-start", "--without", "two-keys", "PDS-012")
+    taken = {"crc", "memory", "relative", "initiator"}
+    return (expect(taken <= set(plain["capabilities"]), said, plain)
+            or expect(set(less["capabilities"]) == set(plain["capabilities"]) - taken, also, less)
+            or expect({"any-start", "secured", "replay-window"} <= set(sealed["capabilities"])
+                      and not {"trimming", "two-keys", "crc"} & set(sealed["capabilities"]), sealed_said, sealed))
+
+
+def listener_names_wrong_lines(bench):
+    """And goes on."""
+    env = base_env(bench.provider, FI_UET_ADDR=bench.peer, FI_UET_RI="1")
+    done = subprocess.run([bench.listener, "0x1f"], input="push 8 127.0.0.1\nsend lots 127.0.0.1\nwrite 8\nread 8 127.0.0.1 now\nquit\n",
+                          env=env, capture_output=True, text=True, timeout=60)
+    return expect(done.returncode == 0 and "--key 0x1f" in done.stdout and done.stderr.count("nor quit") == 4, done)
+
+
 def hangs_up(bench):
     """The endpoint dies within the second script: the first one counts, the third is not played."""
     folder = os.path.join(bench.folder, "hang-up")
@@ -224,10 +245,20 @@ def memif(bench, native):
 
 def usage(bench):
     for arguments in ([], ["nowhere"], ["127.0.0.1", "--with", "wings"], ["127.0.0.1", "NO-SUCH-SCRIPT"],
-                      ["127.0.0.1", "--patience", "soon"]):
+                      ["127.0.0.1", "--patience", "soon"], ["127.0.0.1", "--with", "atomic", "--without", "rod,atomic"],
+                      ["127.0.0.1", "--with", "crc", "--protect", "none"], ["127.0.0.1", "--with", "crc", "--keys", "none"],
+                      ["127.0.0.1", "--with", "relative", "--absolute"], ["127.0.0.1", "--with", "initiator"],
+                      ["127.0.0.1", "--with", "secured"]):
         done = subprocess.run([bench.drill, *arguments], capture_output=True, text=True, timeout=30)
         if done.returncode != 2 or not done.stderr:
             return f"{arguments}: {done.returncode}\n{done.stdout}{done.stderr}"
+    for arguments in (["--halp"], ["7x"], ["-1"], ["0x"], [""], ["7", "8"]):
+        done = subprocess.run([bench.listener, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30)
+        if done.returncode != 2 or "Usage" not in done.stderr or done.stdout:
+            return f"listener {arguments}: {done.returncode}\n{done.stdout}{done.stderr}"
+    helped = subprocess.run([bench.listener, "--help"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30)
+    if helped.returncode != 0 or "Usage" not in helped.stdout:
+        return f"listener --help: {helped}"
     listed = subprocess.run([bench.drill, "--list", "SES-012"], capture_output=True, text=True, timeout=30)
     return expect(listed.returncode == 0 and len(listed.stdout.splitlines()) == 2, listed)
 
@@ -248,6 +279,8 @@ def main():
         tap.result("an endpoint that is silent", impostor(bench, lambda packet: []))
         tap.result("an endpoint that answers noise", impostor(bench, noise, says="bad-crc"))
         tap.result("the same without a CRC", impostor(bench, noise, ["--protect", "none"]))
+        tap.result("--with and --without have the last word", lists_have_the_last_word(bench))
+        tap.result("a listener names lines that it does not know", listener_names_wrong_lines(bench))
         tap.result("an endpoint that hangs up", hangs_up(bench))
         tap.result("wrong usage", usage(bench))
         for native in (False, True):

@@ -111,6 +111,8 @@ TEST(scenario, mistakes_are_named_with_their_line) {
   EXPECT_THAT(refusal(kLeg + "[[link]]\nrate = 0.1\n"), HasSubstr("a link needs a name"));
   EXPECT_THAT(refusal(kLeg + "[[link]]\nname = \"spine0\"\nspeed = 1\n"),
               HasSubstr("x.toml:6: unknown key \"speed\""));
+  EXPECT_THAT(refusal(kLeg + "[[link]]\nname = \"spine0\"\nkill = \"ture\"\n"),
+              HasSubstr("x.toml:6: kill: \"ture\" is not true or false"));
   EXPECT_THAT(refusal(kLeg + "[[at]]\ntime = \"soon\"\ndo = \"quit\"\n"),
               HasSubstr("x.toml:5: time"));
   EXPECT_THAT(refusal("[fabric\n"), HasSubstr("x.toml:1:"));

@@ -148,5 +148,21 @@ TEST(PerfCollectivesTest, bus_factor__is_the_share_that_each_link_carries) {
   EXPECT_EQ(factor("broadcast"), 1);
 }
 
+TEST(PerfCollectivesTest, run_numbers__begin_anew_below_their_bounds) {
+  RunNumbers numbers;
+  const auto first = numbers.next(3);
+  EXPECT_EQ(numbers.next(3).number, first.number + 4) << "the barrier has one, each call its own";
+  RunNumbers::Run run;
+  for (unsigned n = 2; n < RunNumbers::kSeeds; ++n) run = numbers.next(1);
+  EXPECT_EQ(run.seed, RunNumbers::kSeeds - 1);
+  EXPECT_EQ(numbers.next(1).seed, first.seed);
+  constexpr std::uint64_t kMany = 1'000'000'000;
+  for (int n = 0; n < 100; ++n) {
+    run = numbers.next(kMany);
+    EXPECT_LT(run.number + kMany, RunNumbers::kNumbers);
+    EXPECT_GT(run.number, 0u);
+  }
+}
+
 }  // namespace
 }  // namespace uet::perf

@@ -53,6 +53,12 @@ TEST(PerfPlanTest, default_count__is_64_mib_within_bounds) {
   EXPECT_EQ(default_count("tagged-latency", 8), 1000u);
 }
 
+TEST(PerfPlanTest, default_warm_up__is_a_tenth_within_bounds) {
+  EXPECT_EQ(default_warm_up(1), 1u);
+  EXPECT_EQ(default_warm_up(64), 7u);
+  EXPECT_EQ(default_warm_up(1'000'000), 1000u);
+}
+
 TEST(PerfPlanTest, why_refused__names_the_option_and_both_values) {
   const Plan plan{"write", 4096, 10, 16, true};
   EXPECT_EQ(why_refused({}, plan), "");

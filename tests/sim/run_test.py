@@ -5,7 +5,9 @@
 """
 
 import json
+import os
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -56,6 +58,8 @@ with tempfile.TemporaryDirectory() as folder:
         code, r, _ = run("--pattern", "permutation", "--hosts", "64", "--lb", "oblivious", "--paths", "16", "--run-packets", str(packets[0]),
                          "--calm-run-packets", str(packets[1]))
         uneven[packets] = r["job_us"] / r["job_bound_us"]
+        check(f"the JSON object names the packets in a row that endpoints take ({packets})",
+              (r["run"]["run_packets"], r["run"]["calm_run_packets"]) == (packets[0], max(packets)), str(r["run"]))
     # [decision 127]
     check("packets in a row on one path are uneven", uneven[16, 1] > 1.2 * uneven[1, 1], str(uneven))
     check("but not where they wait for a calm fabric", uneven[1, 16] < 1.05 * uneven[1, 1], str(uneven))
@@ -96,6 +100,13 @@ with tempfile.TemporaryDirectory() as folder:
     check("an unknown link is a usage error", code == 2 and "names no link" in error, error)
     code, r, _ = run("--matrix", path, "--end-us", "100")
     check("flows that do not end in time are counted", code == 1 and r["completed"] == 0 and r["fct_us"]["max"] is None)
+
+    # What cannot be written says why.
+    few = ("--pattern", "permutation", "--hosts", "4", "--bytes", "4000")
+    for options, why in ((("--per-flow", "/dev/full"), "No space left"), (("--per-flow", f"{folder}/no/flows"), "No such file"),
+                         (("--trace", f"{folder}/no/trace"), "No such file"), (("--trace", "/dev/full"), "to its end")):
+        code, _, error = run(*few, *options)
+        check(f"{' '.join(options).replace(folder, '')} fails with the reason", code == 1 and why in error and "cannot be written" in error, error)
 
     # What was run stands beside what came of it.
     options = ("--pattern", "ring-allreduce", "--hosts", "8", "--bytes", "80000", "--lb", "mixed", "--planes", "2", "--seed", "7",
@@ -204,6 +215,46 @@ code, _, error = compare("--pattern", "incast", "--fault", "slow=spine0")
 check("an unknown fault is a usage error that says what is meant", code == 2 and "degrade=LINKS" in error, error)
 code, _, error = compare("--pattern", "incast", "--lb", "mixed,magic")
 check("an unknown path choice is a usage error", code == 2 and "magic" in error, error)
+
+
+def swarm(*args, **more):
+    done = subprocess.run([SIM, "swarm", *args], capture_output=True, text=True, timeout=120, **more)
+    return done.returncode, done.stdout, done.stderr
+
+
+def no_processes():
+    """The limit does not hold for root."""
+    if os.geteuid() == 0:
+        os.setgroups([])
+        os.setgid(65534)
+        os.setuid(65534)
+    resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+
+
+code, _, error = swarm("--seeds", "1", "--without", "loss,hostlie")
+check("an unknown ingredient is a usage error that lists them", code == 2 and "'hostlie'" in error and "hostile" in error
+      and "tiny-window" in error and "late-duplicate" in error, error)
+code, text, _ = swarm("--help")
+known = re.search(r"--without TEXT\s+leave these out, with commas between: (.*)", text)
+known = [word.strip() for word in known[1].split(",")] if known else []
+code, _, error = swarm("--seeds", "1..3", "--without", ",".join(known))
+check("--help lists them", code == 0 and {"hostile", "secure", "planes", "corrupt", "dead-plane"} <= set(known), f"{known} {error}")
+code, _, error = swarm("--seeds", "1", "--events", "9")
+check("--events without --verbose is a usage error", code == 2 and "--verbose" in error, error)
+code, text, _ = swarm("--seeds", "1..6", "--only", "honest", "--expect-all")
+_, left_out, _ = swarm("--seeds", "1..6", "--only", "honest", "--without", "secure", "--expect-all")
+never = [re.search(r"never occurred:(.*)", said)[1].split() for said in (text, left_out)]
+played = re.search(r"secured worlds (\d+)", text)
+check("--expect-all wants what was not left out", code == 1 and "attackers" not in never[0] + never[1] and "secured-worlds" not in never[1]
+      and ("secured-worlds" in never[0]) == (played is None), f"{never}")
+_, text, _ = swarm("--seeds", "1", "--without", "hold", "--expect-all")
+never = re.search(r"never occurred:(.*)", text)[1].split()
+check("no secured world is one that never occurred", ("secured-worlds" in never) == ("secured worlds" not in text), text)
+try:
+    code, text, error = swarm("--seeds", "1..8", "--jobs", "2", preexec_fn=no_processes, env=dict(os.environ, ASAN_OPTIONS="detect_leaks=0"))
+    check("worlds for which there is no process are a failure", code == 1 and error.count("cannot start a process: ") == 2, f"{code} {text} {error}")
+except PermissionError:
+    print(f"# another user cannot run {SIM}: processes are not limited")
 
 print(f"1..{len(results)}")
 sys.exit(0 if all(results) else 1)

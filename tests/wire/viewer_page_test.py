@@ -7,6 +7,7 @@
 import json
 import os
 import re
+import struct
 import subprocess
 import sys
 import tempfile
@@ -57,6 +58,41 @@ class Tap:
         print(f"ok {self.number} - {name} # SKIP {why}")
 
 
+def check_captures(tap, dump, page, folder):
+    """A capture that ends in the middle of a packet is shown, and is a failure; keys that cannot be read are no page."""
+    capture = os.path.join(folder, "cut.pcap")
+    with open(capture, "wb") as out:
+        out.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1) + struct.pack("<IIII", 1, 0, 60, 60) + bytes(40))
+    done = run(dump, "--html", page, capture)
+    if "libjs-d3" not in done.stderr:
+        text = open(page, encoding="utf-8").read()
+        good = done.returncode == 1 and "cut.pcap" in done.stderr and "cannot be read to its end" in text
+        tap.result("a capture that is cut is shown, with status 1", "" if good else str(done))
+        os.remove(page)
+        done = run(dump, "--html", page, "--keys", os.path.join(folder, "none"), capture)
+        tap.result("no keys, no page", "" if done.returncode == 1 and done.stderr and not os.path.exists(page) else str(done))
+
+
+def check_options(tap, dump, page, file):
+    """What has no effect is refused; each form says how many files it takes."""
+    problem = ""
+    for form in ["--html", page, file], ["--ladder", file, file]:
+        for option in ["--json"], ["-v"], ["--stats"], ["-c", "1"], ["--time", "delta"]:
+            done = run(dump, *option, *form)
+            if done.returncode != 2 or "excludes" not in done.stderr:
+                problem = problem or f"{form} {option}: {done}"
+    if run(dump, "--html", page, "--ladder", file, file).returncode != 2:
+        problem = problem or "--html with --ladder"
+    tap.result("options without effect are refused", problem)
+    done = run(dump, "--help")
+    tap.result("--help shows the forms", "" if done.returncode == 0 and "--ladder [OPTIONS] file file" in done.stdout else str(done))
+    tap.result("--version", "" if run(dump, "--version").returncode == 0 else "no --version")
+
+
+def run(*command):
+    return subprocess.run(command, capture_output=True, text=True, timeout=240)
+
+
 def main():
     dump, tap = sys.argv[1], Tap()
     with tempfile.TemporaryDirectory(prefix="uet-viewer-") as folder:
@@ -84,6 +120,8 @@ def main():
         tap.result("a page that cannot be written", "" if done.returncode == 1 and done.stderr else str(done))
         done = subprocess.run([dump, "--html", page, os.path.join(folder, "none")], capture_output=True, text=True, timeout=60)
         tap.result("a file that is not there", "" if done.returncode == 1 and "none" in done.stderr else str(done))
+        check_captures(tap, dump, page, folder)
+        check_options(tap, dump, page, events)
     print(f"1..{tap.number}")
     sys.exit(1 if tap.failures else 0)
 
