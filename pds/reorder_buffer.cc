@@ -25,6 +25,8 @@ bool ReorderBuffer::hold(Instant now, Pdc& pdc, const Arrival& in) {
   }
   // Held packets may not take the buffers that receiving the missing one, and answering, need.
   if (pool_.available() < pool_.capacity() / 2) return false;
+  // A forged opening never gets the packet that it waits for.
+  if (pdc.is_unproven() && held_.in_use() >= held_.capacity() / 8) return false;
   Entry* held = held_.acquire();
   if (held == nullptr) return false;
   held->owner = owner;

@@ -74,6 +74,20 @@ struct Holding {
   Pdc& pdc;
 };
 
+TEST(ReorderBuffer, hold__openings_that_may_be_forged_share_an_eighth) {
+  PdsConfig config = reorder_config();
+  config.held_packets_max = 16;
+  Holding h(config);
+  Pdc& forged = h.open();
+  forged.is_proven = false;
+  EXPECT_TRUE(h.hold_on(forged, 1005));
+  EXPECT_TRUE(h.hold_on(forged, 1006));
+  EXPECT_FALSE(h.hold_on(forged, 1007));
+  EXPECT_TRUE(h.hold(1005));
+  h.reorder.release(forged);
+  h.pdcs.release(kNow, forged, Psn{});
+}
+
 TEST(ReorderBuffer, take_next__gives_what_is_next_in_order_with_its_bytes) {
   Holding t;
   ASSERT_TRUE(t.hold(1002));
