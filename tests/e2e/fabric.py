@@ -47,6 +47,8 @@ def check_wrong_scenarios(tap, program, folder):
             tap.result(f"{command} refuses: {expected}", problem)
     run = subprocess.run([program, "ctl", f"{folder}/absent", "stats"], capture_output=True, text=True)
     tap.result("ctl without a fabric", "" if run.returncode == 1 and "no process answers" in run.stderr else run.stderr)
+    run = subprocess.run([program, "ctl", "", "stats"], capture_output=True, text=True)
+    tap.result("ctl without a path", "" if run.returncode == 1 and "no path" in run.stderr else run.stderr)
 
 
 def kill_and_heal(fabric, replies):
@@ -81,20 +83,39 @@ def check_pingpong(tap, provider, program, dump, folder):
     tap.result("uet-dump reads the capture", "" if sums.get("payload_bytes", 0) > 0 else output.stderr + output.stdout)
 
 
+def until(condition, seconds=20):
+    """Whether it came true."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.1)
+    return True
+
+
 def check_ranks(tap, provider, program, traffic, folder, trimming):
     fabric = Fabric(program, folder, FOUR_PATHS.format(leaves=4, trimming="true" if trimming else "false"), 4)
+
+    def spine1():
+        return fabric.ctl("paths")["paths"][1]
+
+    with_trimming = ", with trimming" if trimming else ""
     try:
         settings = {**SETTINGS, "FI_UET_TRIMMING": int(trimming)}
         jobs = start_ranks(fabric, provider, traffic, 4, "exchange", 5, 65536, 4, settings)
-        time.sleep(3)
-        fabric.ctl("kill", "spine1")
-        time.sleep(1)
-        fabric.ctl("match", "from=host0", "count=20", "do=drop")
+        until(lambda: spine1()["data_packets"] > 1000)
+        replies = [fabric.ctl("kill", "spine1")]
+        until(lambda: spine1()["lost_while_down"] > 0)
+        replies.append(fabric.ctl("match", "from=host0", "count=20", "do=drop"))
         _, problem = wait_ranks(jobs, 90)
-        name = "four ranks exchange messages while a path dies"
-        tap.result(name + (", with trimming" if trimming else ""), problem)
+        tap.result("four ranks exchange messages while a path dies" + with_trimming, problem)
         if problem:
             print("#", json.dumps(fabric.ctl("paths")))
+        tap.result("both commands were done" + with_trimming, "" if all(r["ok"] for r in replies) else str(replies))
+        lost = spine1()["lost_while_down"]
+        tap.result("the dead path lost some" + with_trimming, "" if lost > 0 else json.dumps(fabric.ctl("paths")))
+        rules = fabric.ctl("rules")["rules"]
+        tap.result("the rule dropped its packets" + with_trimming, "" if [r["applied"] for r in rules] == [20] else str(rules))
     finally:
         fabric.stop()
 

@@ -111,17 +111,35 @@ def sockets_go(bench):
     return "" if left.returncode == 1 and "no live endpoint" in left.stderr and not names else f"{left} {names}"
 
 
+def nothing_to_show(bench):
+    """The same status whatever the form; --watch waits for endpoints."""
+    for form, printed in ("--json", "[]\n"), ("--prometheus", ""), ("--events", ""):
+        done = bench.ask(form)
+        if done.returncode != 1 or done.stdout != printed or "no live endpoint" not in done.stderr:
+            return f"{form}: {done}"
+    watched = bench.ask("--watch", "0.05", "-c", "2")
+    if watched.returncode != 0 or watched.stdout.count("no live endpoint") != 2:
+        return str(watched)
+    both = bench.ask("--events", "--json")
+    return "" if both.returncode == 2 else str(both)
+
+
 def folder_of_others(bench):
-    """A folder that others can enter is not used."""
+    """A folder that others can enter is not used: the sockets are in the next one that this user may have."""
+    def is_at_work(job):
+        shown = json.loads(bench.ask("--json", "-p", str(job.process.pid)).stdout or "[]")
+        return any(events(process, "packet-sent") > 100 for process in shown)
+
     os.chmod(bench.sockets, 0o755)
     try:
         with Pair(bench) as pair:
-            deadline = time.monotonic() + 3
-            while time.monotonic() < deadline and pair.jobs[1].process.poll() is None:
-                if os.listdir(bench.sockets):
-                    return "a socket in a folder with mode 0755"
+            end = time.monotonic() + 60
+            while not all(is_at_work(job) for job in pair.jobs):
+                ended = [job.report(job.process.poll()) for job in pair.jobs if job.process.poll() is not None]
+                if ended or time.monotonic() > end:
+                    return "\n".join(ended) or f"at work nowhere, and here {os.listdir(bench.sockets)}"
                 time.sleep(0.1)
-        return ""
+            return f"in a folder with mode 0755: {os.listdir(bench.sockets)}" if os.listdir(bench.sockets) else ""
     finally:
         os.chmod(bench.sockets, 0o700)
 
@@ -177,6 +195,7 @@ def main():
         bench = Bench(provider, perf, stat, folder)
         tap.result("both ends of a benchmark at work", shows_both(bench))
         tap.result("sockets of processes that are gone go too", sockets_go(bench))
+        tap.result("no endpoint to show", nothing_to_show(bench))
         tap.result("a folder that others can enter is not used", folder_of_others(bench))
         for number in (signal.SIGTERM, signal.SIGSEGV):
             tap.result(f"counters reach the trace at {number.name}", last_words(bench, number))

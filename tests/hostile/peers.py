@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Enemies, dead and stopped peers of real processes: no process crashes, and honest ones hardly notice.
 
-    peers.py PROVIDER-FOLDER ENEMY LURE [FAULTS-LIBRARY]
+    peers.py PROVIDER-FOLDER ENEMY LURE UET-STAT [FAULTS-LIBRARY]
 
 Once these silenced or ended a process, or delivered a message twice. Virtual time says more, and faster: see docs/security.md for
 the tests that hold each promise. UET_TEST_DEPTH=long also waits where a fault needs a minute to show.
 """
 
+import json
 import os
 import re
 import signal
@@ -26,15 +27,17 @@ IS_LONG = os.environ.get("UET_TEST_DEPTH") == "long"
 class Stage:
     """The victim, and the peers that are told to deal with it. Every process has an address of its own."""
 
-    def __init__(self, provider, enemy, lure, folder):
-        self.provider, self.enemy, self.lure, self.folder = provider, enemy, lure, folder
+    def __init__(self, provider, enemy, lure, stat, folder):
+        self.provider, self.enemy, self.lure, self.stat, self.folder = provider, enemy, lure, stat, folder
+        # Made here: without it uet-stat looks where other processes of this user may be.
+        os.makedirs(os.path.join(folder, "run", "uet"), 0o700)
         self.addresses = own_addresses(12).split("|")
         self.jobs = []
         self.victim, self.name = None, ""
         self.more = {}  # of the environment
 
     def start(self, command, address=None, stdin=subprocess.DEVNULL):
-        env = base_env(self.provider, FI_UET_JOB=2, FI_UET_RI=7, **self.more)
+        env = base_env(self.provider, FI_UET_JOB=2, FI_UET_RI=7, XDG_RUNTIME_DIR=os.path.join(self.folder, "run"), **self.more)
         if address:
             env["FI_UET_ADDR"] = address
         job = Job(command, env, self.folder, f"{len(self.jobs)}-{os.path.basename(command[0])}-{command[1]}", stdin=stdin)
@@ -57,6 +60,24 @@ class Stage:
 
     def attack(self, what, *arguments, victim=0):
         return self.start([self.enemy, what, self.addresses[victim], *map(str, arguments)])
+
+    def look(self, job):
+        """Its endpoint as uet-stat shows it, or nothing while it has none."""
+        env = dict(os.environ, XDG_RUNTIME_DIR=os.path.join(self.folder, "run"))
+        shown = subprocess.run([self.stat, "--json", "-p", str(job.process.pid)], env=env, capture_output=True, text=True, timeout=60)
+        processes = json.loads(shown.stdout or "[]")
+        return processes[0]["endpoints"][0] if processes and processes[0]["endpoints"] else None
+
+    def count(self, job, event):
+        endpoint = self.look(job)
+        return endpoint["events"].get(event, 0) if endpoint else 0
+
+    def wait_until(self, what, condition, seconds=60):
+        end = time.monotonic() + seconds
+        while not condition():
+            ended = [job.report(job.process.poll()) for job in self.jobs if job.process.poll() is not None]
+            assert not ended and time.monotonic() < end, "\n".join([f"never: {what}", *ended])
+            time.sleep(0.05)
 
     def wakeups(self, seconds=1.0):
         """Of the victim's threads, a second."""
@@ -200,12 +221,17 @@ def stopped_sender(stage, library):
     stage.serve()
     stage.more = {}
     sender = stage.talk(1, 10, 500)
-    time.sleep(1.2)
-    with open(mute, "w"):
-        time.sleep(1)  # the message leaves, and its ACK is lost
+    stage.wait_until("a message was acknowledged", lambda: stage.count(sender, "message-completed") > 0)
+    open(mute, "w").close()
+    repeated = stage.count(sender, "retransmitted")
+    stage.wait_until("a message arrived and its ACK was lost", lambda: (
+        stage.count(sender, "retransmitted") > repeated
+        and stage.count(stage.victim, "message-delivered") > stage.count(sender, "message-completed")))
     sender.process.send_signal(signal.SIGSTOP)
     os.unlink(mute)
     time.sleep(66)
+    pdcs = stage.look(stage.victim)["pdcs"]
+    assert not pdcs, f"the receiver still has {pdcs}"
     sender.process.send_signal(signal.SIGCONT)
     print("#", done(sender).strip())
     numbers = stage.end()
@@ -213,9 +239,9 @@ def stopped_sender(stage, library):
 
 
 def main():
-    if len(sys.argv) not in (4, 5):
+    if len(sys.argv) not in (5, 6):
         sys.exit(__doc__)
-    provider, enemy, lure = sys.argv[1:4]
+    provider, enemy, lure, stat = sys.argv[1:5]
     need_provider(provider)
     tap = Tap()
     tests = {
@@ -229,13 +255,13 @@ def main():
         "131,070 forged ACKs while the receiver stands still": forged_acks,
         "an enemy that learns": learning_enemy,
     }
-    if len(sys.argv) == 5:
-        tests["system calls fail in every process"] = lambda s: failing_calls(s, sys.argv[4])
-    if len(sys.argv) == 5 and IS_LONG:
-        tests["one lost ACK and a sender that stands still for 66 s"] = lambda s: stopped_sender(s, sys.argv[4])
+    if len(sys.argv) == 6:
+        tests["system calls fail in every process"] = lambda s: failing_calls(s, sys.argv[5])
+    if len(sys.argv) == 6 and IS_LONG:
+        tests["one lost ACK and a sender that stands still for 66 s"] = lambda s: stopped_sender(s, sys.argv[5])
     for name, test in tests.items():
         with temporary_folder() as folder:
-            stage = Stage(provider, enemy, lure, folder)
+            stage = Stage(provider, enemy, lure, stat, folder)
             try:
                 test(stage)
                 problem = ""

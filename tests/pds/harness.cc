@@ -19,6 +19,7 @@ Seen decode(const net::TxPacket& packet, Instant at, int from) {
   Seen s;
   s.at = at;
   s.from = from;
+  s.destination = packet.destination;
   s.entropy = packet.entropy;
   s.tos = packet.tos.value;
   s.size = bytes.size();

@@ -37,6 +37,7 @@ inline Duration ms(std::int64_t n) {
 struct Seen {
   Instant at;
   int from = 0;
+  net::FabricAddress destination;
   PdsType type{};
   std::uint8_t next_hdr = 0;
   bool syn = false, retx = false, ar = false, m = false, p = false, nt = false, isrod = false;
@@ -249,7 +250,6 @@ class World {
   std::vector<Seen> controls(int from, ControlType t) const {
     return sent(from, [t](const Seen& s) { return s.is_control(t); });
   }
-  std::uint32_t body_bytes(MessageToken, std::uint32_t) const;
   std::vector<std::uint8_t> segment_bytes(MessageToken token, std::uint32_t segment,
                                           std::size_t payload) const;
 

@@ -1,4 +1,8 @@
 // Packets chosen by an enemy. [PDS 19, 21.10]
+#include <algorithm>
+#include <optional>
+#include <utility>
+
 #include "tests/pds/open_pdc.h"
 
 namespace uet::pds::test {
@@ -244,41 +248,185 @@ TEST(Hostile, wrong_ids_are_refused) {
   EXPECT_EQ(x.w.host(1).ses.delivered.size(), 1u);
 }
 
+/// Bytes of the headers that a packet of this type has at least; none where the type does not exist.
+std::optional<std::size_t> least_size(unsigned type) {
+  switch (static_cast<PdsType>(type)) {
+    case PdsType::kRudReq:
+    case PdsType::kRodReq:
+      return wire::PdsRequest::kSize;
+    case PdsType::kRudCcReq:
+    case PdsType::kRodCcReq:
+      return wire::PdsRequestCc::kSize;
+    case PdsType::kAck:
+      return wire::PdsAck::kSize;
+    case PdsType::kAckCc:
+      return wire::PdsAckCcNscc::kSize;
+    case PdsType::kAckCcx:
+      return wire::PdsAckCcx::kSize;
+    case PdsType::kNack:
+      return wire::PdsNack::kSize;
+    case PdsType::kNackCcx:
+      return wire::PdsNackCcx::kSize;
+    case PdsType::kControl:
+      return wire::PdsControl::kSize;
+    case PdsType::kRudiReq:
+    case PdsType::kRudiResp:
+      return wire::PdsRudi::kSize;
+    case PdsType::kUudReq:
+      return wire::PdsUud::kSize;
+    default:
+      return std::nullopt;
+  }
+}
+
 // Covers: PDS-193
 TEST(Hostile, truncated_headers_are_dropped) {
   Open x;
+  Host& target = x.w.host(1);
   for (unsigned type = 0; type < 32; ++type)
-    for (std::size_t size = 0; size < 40; ++size) {
+    for (std::size_t size = 0; size < least_size(type).value_or(40); ++size) {
       std::vector<std::uint8_t> bytes(size, 0xff);
       if (size > 0) bytes[0] = static_cast<std::uint8_t>(type << 3);
+      const bool shows_type = size >= wire::PdsUud::kSize;
+      const auto reason =
+          shows_type && !least_size(type) ? DropReason::kBadType : DropReason::kTruncated;
+      const std::uint64_t before = target.drops(reason);
       x.w.inject_bytes(1, x.w.host(0).address, bytes);
       x.w.pump();
+      EXPECT_EQ(target.drops(reason), before + 1) << "type " << type << ", " << size << " bytes";
     }
-  x.w.send(0, 1);
+  EXPECT_EQ(target.ses.delivered.size(), 1u);  // what opened the PDC
+  EXPECT_TRUE(x.w.log.empty());                // no answer to any
+  const MessageToken token = x.w.send(0, 1);
   x.w.run_until_quiet();
+  EXPECT_EQ(target.ses.delivered.size(), 2u);
+  EXPECT_EQ(x.w.host(0).ses.responses_of(token), 1u);
   EXPECT_TRUE(x.w.host(0).ses.failures.empty());
 }
 
+/// Honest messages of several packets between hosts, while packets with damaged delivery headers arrive among theirs.
+struct Damage {
+  static constexpr std::size_t kPayload = 100;
+
+  explicit Damage(int hosts) : x(with([hosts](auto& o) { o.hosts = hosts; })) {
+    for (int i = 0; i < hosts; ++i)
+      x.w.host(i).ses.answer = [this, i](const RxRequest& request, const Delivery& d) {
+        const auto is = [&](const Sent& s) {
+          return s.to == i && s.token == d.token && x.w.host(s.from).address == request.source;
+        };
+        const auto at = std::ranges::find_if(sent, is);
+        const auto bytes = x.w.segment_bytes(d.token, d.segment, kPayload);
+        if (at != sent.end() && std::ranges::equal(request.bytes, bytes))
+          ++at->arrived[d.segment];
+        else
+          ++foreign;
+        return ScriptedSes::respond();
+      };
+  }
+  /// One message of up to eight packets, if there is room for it.
+  void send(int from, int to) {
+    const TxMessage m = x.w.message(to, 1 + rng.below(8), kPayload);
+    SubmitResult result{};
+    x.w.send(from, m, &result);
+    if (result == SubmitResult::kQueued) sent.push_back({from, to, m.token, m.segments, {}});
+  }
+  void change(std::vector<std::uint8_t>& bytes) {
+    const auto size = static_cast<std::uint32_t>(std::min<std::size_t>(bytes.size(), 16));
+    for (int i = 0; i < 3; ++i) bytes[rng.below(size)] = static_cast<std::uint8_t>(rng.next_u32());
+    ++changed;
+  }
+  struct Sent {
+    int from, to;
+    MessageToken token;
+    std::uint32_t segments;
+    std::map<std::uint32_t, int> arrived;  // intact, by segment
+  };
+  /// Every packet arrived once with its bytes, and was answered once.
+  void expect_whole(const Sent& s) {
+    EXPECT_EQ(s.arrived.size(), s.segments) << "message " << s.token << " from " << s.from;
+    for (const auto& [segment, times] : s.arrived)
+      EXPECT_EQ(times, 1) << "message " << s.token << ", segment " << segment;
+    EXPECT_EQ(x.w.host(s.from).ses.responses_of(s.token), s.segments) << "message " << s.token;
+  }
+  Open x;
+  base::Rng rng{7};
+  std::vector<Sent> sent;
+  std::size_t changed = 0;
+  std::size_t foreign = 0;  // delivered, and none of those sent
+};
+
+// What two hosts send each other is damaged on its way, as if each were the other's enemy. All that a third one sends to both arrives,
+// and what the two send once that is over and their PDCs are closed.
 // Covers: PDS-196
 TEST(Hostile, mutated_packets_harm_no_peer) {
-  Open x;
-  base::Rng rng(7);
-  x.w.add_rule([&](const Seen& s, Fate& f) {
-    (void)s;
-    if (!rng.chance(0.3)) return;
+  Damage d(3);
+  World& w = d.x.w;
+  w.add_rule([&](const Seen& s, Fate& f) {
+    const bool is_to_third = s.destination == w.host(2).address;
+    if (s.from == 2 || is_to_third || !d.rng.chance(0.3)) return;
     f.copies = 2;
-    f.edit = [&](std::vector<std::uint8_t>& b) {
-      for (int i = 0; i < 3; ++i)
-        b[rng.below(static_cast<std::uint32_t>(std::min<std::size_t>(b.size(), 16)))] =
-            static_cast<std::uint8_t>(rng.next_u32());
-    };
+    f.edit = [&](std::vector<std::uint8_t>& bytes) { d.change(bytes); };
   });
   for (int i = 0; i < 200; ++i) {
-    SubmitResult r{};
-    x.w.send(0, x.w.message(1, 1 + rng.below(8), 100), &r);
-    x.w.run_for(us(300));
+    d.send(0, 1);
+    d.send(1, 0);
+    d.send(2, i % 2);
+    w.run_for(us(300));
   }
-  SUCCEED();
+  w.run_for(Duration::from_seconds(1));
+  EXPECT_GT(d.changed, 200u);
+  EXPECT_GT(d.foreign, 0u);
+  EXPECT_EQ(std::ranges::count(d.sent, 2, &Damage::Sent::from), 200);
+  w.clear_rules();
+  w.run_until_quiet();
+  // What a PDC was made to believe ends with it.
+  for (int i = 0; i < 2; ++i) w.host(i).pds->close_all(w.now());
+  w.run_until_quiet();
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(w.host(i).pds->is_idle()) << i;
+  const std::size_t before = d.sent.size();
+  for (int i = 0; i < 20; ++i) {
+    d.send(0, 1);
+    d.send(1, 0);
+    d.send(2, i % 2);
+  }
+  w.run_until_quiet();
+  EXPECT_EQ(d.sent.size(), before + 60);
+  for (std::size_t i = 0; i < d.sent.size(); ++i)
+    if (i >= before || d.sent[i].from == 2) d.expect_whole(d.sent[i]);
+  EXPECT_TRUE(w.host(2).ses.failures.empty());
+}
+
+// Copies of what two hosts send each other, damaged and in the name of a third: of the two each message arrives once all the same.
+// Covers: PDS-196
+TEST(Hostile, mutated_copies_from_elsewhere_change_nothing) {
+  Damage d(2);
+  World& w = d.x.w;
+  std::vector<std::pair<int, std::vector<std::uint8_t>>> overheard;
+  w.add_rule([&](const Seen& s, Fate& f) {
+    if (!d.rng.chance(0.3)) return;
+    f.edit = [&, from = s.from](const std::vector<std::uint8_t>& bytes) {
+      overheard.emplace_back(1 - from, bytes);
+    };
+  });
+  w.after_step = [&] {
+    auto now = std::exchange(overheard, {});
+    for (auto& [to, bytes] : now) {
+      d.change(bytes);
+      w.inject_bytes(to, net::FabricAddress::from_v4(0x0b000001), bytes);
+    }
+    w.pump();
+  };
+  for (int i = 0; i < 200; ++i) {
+    d.send(0, 1);
+    d.send(1, 0);
+    w.run_for(us(300));
+  }
+  w.run_until_quiet();
+  EXPECT_GT(d.changed, 200u);
+  EXPECT_GT(d.foreign, 0u);  // some became datagrams, which need no PDC
+  ASSERT_EQ(d.sent.size(), 400u);
+  for (const Damage::Sent& s : d.sent) d.expect_whole(s);
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(w.host(i).ses.failures.empty()) << i;
 }
 
 }  // namespace
