@@ -31,6 +31,10 @@ class Gates {
   void open(RiSpace& space, Gate& gate);
   /// There are resources again: each sender that was refused may try.
   void open_all(RiSpace& space);
+  /// A gate that was closed on this PDC by a source that had not proved itself; null when there is none.
+  Gate* closed_on(pds::PdcRef pdc);
+  /// That PDC has gone, and with it what the gate held up: the gate is as it was before.
+  void undo_close(RiSpace& space, Gate& gate);
 
  private:
   void enable(Gate& gate);
@@ -38,6 +42,7 @@ class Gates {
   const SesConfig& config_;
   SenderTable& senders_;
   const LoopClock& clock_;
+  UnprovenGateList unproven_;
 };
 
 }  // namespace uet::ses

@@ -20,9 +20,9 @@ Sender* MessageShares::owner_of(RequestContext& c) {
 bool MessageShares::fits(const Sender& owner, const RequestContext& c) const {
   const std::size_t free = messages_.available();
   if (free == 0) return false;
-  // What comes in the name of a source is not its own before it has proved itself: all such messages share an eighth of the places.
-  if (!c.packet.is_proven) return messages_.unproven() < messages_.max() / 8;
-  const std::size_t held = owner.messages - owner.unproven_messages;
+  // What came in the name of a source before it had proved itself is not its own.
+  const std::size_t unproven = owner.unproven_messages;
+  const std::size_t held = c.packet.is_proven ? owner.messages - unproven : unproven;
   return has_share(held, free) && messages_.use().has_share(c.key.pdc, free - held);
 }
 

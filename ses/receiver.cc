@@ -182,7 +182,8 @@ pds::Answer Receiver::begin_send(RequestContext& c) {
   // [SES 2.5 rules 1, 2] Without generations the only one there is is 0, which it then stays.
   if (r.ri_generation != (gate == nullptr ? 0 : gate->generation))
     return failures_.reject(c, ReturnCode::kBadGeneration);
-  if (gate != nullptr && !gate->is_enabled && !sends_.reopens(c, space, *sender))
+  if (gate != nullptr && gate->is_closed_to(c.packet.handle.pdc, c.packet.is_proven) &&
+      !sends_.reopens(c, space, *sender))
     return sends_.refuse_closed(c, *sender);
   if (!r.rel && !c.endpoint->config.accepts_job(r.job_id))
     return failures_.reject(c, ReturnCode::kPermViolation);
@@ -297,6 +298,11 @@ void Receiver::on_memory_enabled(EndpointId endpoint) {
 
 void Receiver::on_pdc_gone(Instant now, pds::PdcRef pdc, const net::FabricAddress& peer) {
   shared_.reports.on_pdc_gone(pdc);
+  while (Gate* gate = shared_.gates.closed_on(pdc)) {
+    Endpoint* const endpoint = shared_.core.endpoints.find(gate->sender->endpoint);
+    UET_CHECK(endpoint != nullptr);  // one that is closed has no gates
+    shared_.gates.undo_close(endpoint->space(gate == &gate->sender->gates[1]), *gate);
+  }
   Sender* sender = shared_.senders.find(0, peer);
   if (sender == nullptr) return;
   shared_.senders.hold(*sender);

@@ -40,9 +40,6 @@ struct RequestContext {
     u.header_data = request.header_data;
   }
   bool is_ordered() const { return packet.mode == pds::Mode::kRod; }
-  /// An ordered message that is refused closes the gate of its source, which one in its name must not: it comes again, and packet
-  /// delivery keeps the order meanwhile.
-  bool may_be_forged_in_order() const { return is_ordered() && !packet.is_proven; }
 };
 
 }  // namespace uet::ses

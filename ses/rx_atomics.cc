@@ -161,7 +161,7 @@ pds::Answer AtomicTarget::begin_in_receive(RequestContext& c, const Amo& amo) {
   const std::uint8_t generation = gate == nullptr ? 0 : gate->generation;
   if (r.ri_generation != generation)
     return answer_error(r, ReturnCode::kBadGeneration, generation, true);
-  if (gate != nullptr && !gate->is_enabled)
+  if (gate != nullptr && gate->is_closed_to(c.packet.handle.pdc, c.packet.is_proven))
     return failures_.reject(c, shared_.gates.code_of_closed());
   if (!r.rel && !c.endpoint->config.accepts_job(r.job_id))
     return refuse(c, ReturnCode::kPermViolation);
@@ -190,7 +190,6 @@ pds::Answer AtomicTarget::begin_in_receive(RequestContext& c, const Amo& amo) {
 pds::Answer AtomicTarget::refuse_unmatched(RequestContext& c, RiSpace& space) {
   shared_.clock.advance(c.now);
   if (!c.is_ordered()) return failures_.reject(c, ReturnCode::kNoMatch);
-  if (c.may_be_forged_in_order()) return answer_refuse();
   Sender* sender = shared_.senders.find_or_make(c.endpoint->id, c.packet.source, shared_.clock.ns(),
                                                 c.packet.is_proven);
   if (sender == nullptr) return answer_refuse();

@@ -10,8 +10,6 @@ pds::Answer DeliveryReports::on_await(RequestContext& c) {
   if (u == nullptr && was_discarded(c.incoming(), r.message_id))
     return answer_error(r, ReturnCode::kCancelled, r.ri_generation, true);
   if (u == nullptr || u->endpoint != c.endpoint) return answer_await(r, false, core_.process_name);
-  // In its sender's name, another would be told.
-  if (u->is_asked && !c.packet.is_proven) return answer_refuse();
   u->is_asked = true;
   u->asker = c.packet.handle;
   return answer_await(r, true, core_.process_name);

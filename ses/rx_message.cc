@@ -72,7 +72,7 @@ RxMessage* RxMessageTable::create(const MessageKey& key, const RequestView& r,
   m->sender = &sender;
   sender.discarded.push_back(*m);
   ++sender.messages;
-  if (!is_proven) ++sender.unproven_messages, ++unproven_;
+  if (!is_proven) ++sender.unproven_messages;
   ++use_.of(key.pdc);
   return m;
 }
@@ -93,7 +93,7 @@ void RxMessageTable::release(RxMessage& message) {
   MessageList& list = message.target == RxTarget::kDiscard ? sender.discarded : sender.live;
   list.erase(list.iterator_to(message));
   --sender.messages;
-  if (!message.is_proven) --sender.unproven_messages, --unproven_;
+  if (!message.is_proven) --sender.unproven_messages;
   --use_.of(message.key.pdc);
   by_key_.erase(by_key_.iterator_to(message));
   by_age_.erase(by_age_.iterator_to(message));

@@ -130,9 +130,6 @@ class RxMessageTable {
   std::size_t available() const { return pool_.available(); }
   bool is_empty() const { return by_age_.empty(); }
   std::size_t size() const { return pool_.in_use(); }
-  std::size_t max() const { return pool_.max(); }
-  /// Messages of sources that had not proved themselves.
-  std::size_t unproven() const { return unproven_; }
   std::size_t longest_chain() const { return ses::longest_chain(by_key_); }
   RxMessage* oldest() { return by_age_.empty() ? nullptr : &by_age_.front(); }
   /// `visit` may release the message it is given, and no other.
@@ -166,7 +163,6 @@ class RxMessageTable {
   std::vector<Set::bucket_type> buckets_;
   Set by_key_;
   AgeList by_age_;
-  std::size_t unproven_ = 0;
 };
 
 }  // namespace uet::ses

@@ -37,9 +37,9 @@ pds::Answer OrderedStreams::take_turn(RequestContext& c, RiSpace& space, Stream&
   const bool fills_gap = r.kind == OpcodeClass::kFillGap;
   const std::uint32_t number = r.sequence.number;
   if (number_distance(r.sequence.base(), stream.expected) > 0) {
-    // In its name, a stream would be made to leave out what its source has still to send. The source comes again, and has proved
-    // itself by then.
-    if (!c.packet.is_proven) return answer_refuse();
+    // In its name, a stream would be made to leave out what its source has still to send. The source comes again, and will have proved
+    // itself: it is answered.
+    if (!c.packet.is_proven) return failures_.reject(c, ReturnCode::kNoMatch);
     pass_to(c.now, stream, r.sequence.base());
   }
   const std::int32_t ahead = number_distance(number, stream.expected);

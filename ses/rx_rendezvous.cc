@@ -18,8 +18,9 @@ void note_rest(const RequestContext& c, Unexpected& u) {
 
 Unexpected* RendezvousTarget::describe(const RequestContext& c) {
   shared_.clock.advance(c.now);
-  Sender* sender = shared_.senders.find_or_make(c.endpoint->id, c.packet.source, shared_.clock.ns(),
-                                                c.packet.is_proven);
+  // As for a proven source: its message is in a receive of the user's.
+  Sender* sender =
+      shared_.senders.find_or_make(c.endpoint->id, c.packet.source, shared_.clock.ns(), true);
   if (sender == nullptr) return nullptr;
   Unexpected* u = shared_.store.note_header(*sender, c.request.request_length);
   if (u == nullptr) return nullptr;

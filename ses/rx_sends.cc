@@ -207,10 +207,8 @@ pds::Answer SendTarget::capture(RequestContext& c, RiSpace& space, Unexpected* h
   Endpoint& endpoint = *c.endpoint;
   Sender* sender = shared_.senders.find_or_make(endpoint.id, c.packet.source, shared_.clock.ns(),
                                                 c.packet.is_proven);
-  // An ordered message must not be overtaken, so it is not consumed. Neither is one of a source that will have proved itself soon.
-  if (sender == nullptr)
-    return c.is_ordered() || !c.packet.is_proven ? answer_refuse()
-                                                 : failures_.reject(c, ReturnCode::kNoMatch);
+  if (sender == nullptr)  // an ordered message must not be overtaken, so it is not consumed
+    return c.is_ordered() ? answer_refuse() : failures_.reject(c, ReturnCode::kNoMatch);
   const bool is_kept =
       r.carried_length <= shared_.core.config.overflow_max || !deferrals_.may_defer(c, *sender);
   Unexpected* u =
@@ -277,7 +275,6 @@ pds::Answer SendTarget::put_off(RequestContext& c, RiSpace& space, Sender& sende
 /// overtake it. Other sources go on: order is promised within one source only.
 pds::Answer SendTarget::refuse_for_lack(RequestContext& c, RiSpace& space, Sender& sender,
                                         Unexpected* header) {
-  if (c.may_be_forged_in_order()) return answer_refuse();
   shared_.clock.advance(c.now);
   if (header == nullptr) header = shared_.headers.note(c, space, sender);
   if (header != nullptr) shared_.headers.touch(c, *header);

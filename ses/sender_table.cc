@@ -68,8 +68,9 @@ Sender* SenderTable::find_or_make(EndpointId endpoint, const net::FabricAddress&
 bool SenderTable::has_place(EndpointId endpoint, bool is_proven, std::int64_t loop_ns) {
   if (endpoint != 0) {
     const std::size_t most = std::max<std::size_t>(1, pool_.max() / (is_proven ? 2 : 8));
-    while (at_endpoints_ >= most)
-      if (!forget_idle(loop_ns, {&idle_at_endpoints_, &idle_with_streams_})) return false;
+    const bool is_crowded = at_endpoints_ >= most;
+    if (is_crowded && !forget_idle(loop_ns, {&idle_at_endpoints_, &idle_with_streams_}))
+      return false;
   }
   return pool_.available() > 0 || forget_idle(loop_ns);
 }

@@ -50,8 +50,12 @@ TEST_F(AtomicTest, tagged__one_without_a_receive_closes_no_gate_before_its_sourc
   open();
   const RawRequest atomic = raw(5, SesOpcode::kTsendAtomic,
                                 extension(AmoOpcode::kSum, AmoDatatype::kUint64, bytes_of(1)), 8);
+  const pds::PdcRef own = raw_pdc;
+  raw_pdc = pds::PdcRef{8888};
   raw_is_proven = false;
-  EXPECT_EQ(inject(atomic, pds::Mode::kRod).kind, pds::Answer::Kind::kRefuse);
+  EXPECT_NE(code_of(atomic, pds::Mode::kRod), ReturnCode::kOk);
+  raw_is_proven = true;
+  raw_pdc = own;
   RawRequest send;
   send.opcode = SesOpcode::kTaggedSend;
   send.key = 6;

@@ -94,6 +94,31 @@ TEST_F(GatesTest, close__without_generations) {
   EXPECT_EQ(generation(1), 0);
 }
 
+// What may be forged holds up its own PDC and what is not proven either, and leaves no trace.
+TEST_F(GatesTest, close__by_a_source_that_proved_nothing) {
+  Sender& s = sender(1);
+  const RequestContext forged = packet_of(1, 64);
+  requests.back().is_proven = false;
+  gates.close(forged, space(), s);
+  const pds::PdcRef pdc{1}, other{2};
+  EXPECT_TRUE(s.gates[0].is_closed_to(pdc, true));
+  EXPECT_TRUE(s.gates[0].is_closed_to(other, false));
+  EXPECT_FALSE(s.gates[0].is_closed_to(other, true));
+  EXPECT_EQ(gates.closed_on(other), nullptr);
+  ASSERT_EQ(gates.closed_on(pdc), &s.gates[0]);
+  gates.undo_close(space(), s.gates[0]);
+  EXPECT_FALSE(s.gates[0].is_closed_to(pdc, true));
+  EXPECT_EQ(generation(1), 0);
+  EXPECT_EQ(gates.closed_on(pdc), nullptr);
+  // A proven one that finds no room takes its place.
+  gates.close(forged, space(), s);
+  gates.close(packet_of(1, 65), space(), s);
+  EXPECT_EQ(gates.closed_on(pdc), nullptr);
+  EXPECT_TRUE(s.gates[0].is_closed_to(other, true));
+  gates.open_all(space());
+  EXPECT_EQ(generation(1), 1);
+}
+
 TEST_F(GatesTest, was_closed_for__the_same_message_alone) {
   Sender& s = sender(1);
   gates.close(packet_of(1, 64), space(), s);

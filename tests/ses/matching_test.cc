@@ -461,12 +461,20 @@ TEST_F(MatchingTest, ordered_message_without_room__closes_no_gate_before_its_sou
   RawRequest short_one;
   short_one.length = 10;
   short_one.payload = Bytes(10);
+  const pds::PdcRef own = raw_pdc;
+  raw_pdc = pds::PdcRef{8888};
   raw_is_proven = false;
-  EXPECT_EQ(inject(long_one, pds::Mode::kRod).kind, pds::Answer::Kind::kRefuse);
+  EXPECT_NE(code_of(long_one, pds::Mode::kRod), ReturnCode::kOk);
+  EXPECT_NE(code_of(short_one), ReturnCode::kOk);
   raw_is_proven = true;
+  EXPECT_NE(code_of(short_one), ReturnCode::kOk);  // of the PDC of the closer, whose order is kept
+  raw_pdc = own;
   EXPECT_EQ(code_of(short_one), ReturnCode::kOk);
   EXPECT_NE(code_of(long_one, pds::Mode::kRod), ReturnCode::kOk);
   EXPECT_NE(code_of(short_one), ReturnCode::kOk);  // it has closed its own gate
+  sb().on_pdc_gone(fabric.now, pds::PdcRef{8888}, net::FabricAddress::from_v4(0x0a000063),
+                   pds::PdsError::kPeerSilent);
+  EXPECT_NE(code_of(short_one), ReturnCode::kOk);
 }
 
 TEST_F(MatchingTest, multi_recv__packs_messages_and_releases_the_buffer) {

@@ -64,18 +64,14 @@ TEST_F(MessageSharesTest, has_place__one_pdc_gets_three_sevenths_and_others_some
   EXPECT_GE(begin_all(2, 3), 10u);
 }
 
-// What is forged in the name of a source takes nothing of its share.
-TEST_F(MessageSharesTest, has_place__sources_that_proved_nothing_share_an_eighth) {
+// What is forged in the name of a source takes nothing of its share once it has proved itself.
+TEST_F(MessageSharesTest, has_place__what_came_before_the_proof_is_counted_by_itself) {
   is_proven = false;
-  EXPECT_EQ(begin_all(1, 1), kMessages / 8);
-  EXPECT_EQ(begin_all(1, 2) + begin_all(2, 3), 0u);
+  const std::size_t forged = begin_all(1, 1) + begin_all(1, 2);
+  EXPECT_EQ(forged, 32u);
   is_proven = true;
-  EXPECT_GE(begin_all(1, 4), 24u);  // three sevenths of the rest
-  EXPECT_GE(begin_all(2, 5), 8u);
-  is_proven = false;
-  RxMessage* forged = messages.oldest();
-  shares.release(*forged);
-  EXPECT_NE(begin(3, 6), nullptr);
+  EXPECT_GE(begin_all(1, 5), 12u);  // three sevenths of the rest
+  EXPECT_GE(begin_all(2, 6), 4u);
 }
 
 TEST_F(MessageSharesTest, has_place__a_discarded_message_makes_room_once_it_has_rested) {

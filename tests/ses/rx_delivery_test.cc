@@ -142,17 +142,6 @@ TEST_F(DeliveryReportsTest, submit__reports_take_an_eighth_of_the_places_at_most
   EXPECT_EQ(carrier.taken.size(), most + 1);
 }
 
-TEST_F(DeliveryReportsTest,
-       on_await__a_forged_question_does_not_take_the_place_of_the_one_that_was_asked) {
-  Unexpected& u = keep(7);
-  ask(7);
-  RequestContext forged = packet_of(7);
-  requests.back().is_proven = false;
-  EXPECT_EQ(reports.on_await(forged).kind, pds::Answer::Kind::kRefuse);
-  end(u);
-  EXPECT_EQ(carrier.taken.size(), 1u);
-}
-
 TEST_F(DeliveryReportsTest, on_pdc_gone__ends_the_reports_that_it_would_carry) {
   Unexpected& u = keep(7);
   ask(7);
