@@ -42,7 +42,8 @@ std::string changed_case(std::string_view text, int (*change)(int)) {
 /// Unknown keys are errors here as they are in a file.
 std::optional<std::string> unknown_key(const std::map<std::string, std::string>& given) {
   const auto all = fep::settings();
-  for (const auto& [key, value] : given) {
+  for (const auto& entry : given) {
+    const std::string& key = entry.first;
     const auto is_this = [&](const fep::Setting& s) {
       return changed_case(s.key, std::tolower) == key;
     };
