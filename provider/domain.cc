@@ -140,7 +140,7 @@ int open_place(const fep::Settings& settings, const fi_info& info, std::uint32_t
       return 0;
     }
     const WorkerRefusal& refusal = worker.error();
-    if (refusal.is_port_taken) PortPicker::lose(choice->address);
+    if (refusal.is_port_taken) lose_port(choice->address);
     if (!refusal.is_port_taken || std::ranges::count(lost, choice->address) != 0) {
       tell_user(refusal.why);
       return -FI_ENODEV;

@@ -92,8 +92,8 @@ class Endpoint final : public EndpointFid, private ses::CompletionSink, private 
 
   // --- Data transfer: flags are those of the call, or of the EndpointFid where the call has none
   // --------
-  /// What every operation has besides, fi_sendmsg and fi_recvmsg and their like included.
   std::uint64_t caps() const { return caps_; }
+  /// What every operation has besides, fi_sendmsg and fi_recvmsg and their like included.
   std::uint64_t tx_msg_flags() const { return tx_msg_flags_; }
   std::uint64_t rx_msg_flags() const { return rx_msg_flags_; }
   /// That operations may have by default.

@@ -204,6 +204,12 @@ base::Result<PortChoice, std::string> take_port(const fep::Settings& settings,
   return shared.picker.take(settings, source->fabric_address);
 }
 
+void lose_port(net::FabricAddress address) {
+  SharedPicker& shared = shared_picker();
+  const std::lock_guard guard(shared.mutex);
+  shared.picker.lose(address);
+}
+
 void lock_ports() {
   shared_picker().mutex.lock();
 }

@@ -20,6 +20,9 @@ int get_info(std::uint32_t version, const char* node, const char* service, std::
 /// where it has none. The answer may be another one than `info` says, see PortPicker. Any thread.
 base::Result<PortChoice, std::string> take_port(const fep::Settings& settings, const fi_info& info);
 
+/// That port could not be opened, since a program without our locks has it: PortPicker::lose(). Any thread.
+void lose_port(net::FabricAddress address);
+
 /// Around fork(), so that a child finds the addresses of this process in order and lets them go.
 void lock_ports();
 void unlock_ports();

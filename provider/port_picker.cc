@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <mutex>
 
 #include "lib/udp/udp_sockets.h"
 #include "provider/provider.h"
@@ -35,16 +34,6 @@ bool contains(const std::vector<net::FabricAddress>& all, net::FabricAddress add
   return std::ranges::find(all, address) != all.end();
 }
 
-/// Those that a picker has yet to let go. Never destroyed, as its locks.
-struct Lost {
-  std::mutex mutex;
-  std::vector<net::FabricAddress> addresses;
-};
-Lost& lost() {
-  static auto* instance = new Lost;
-  return *instance;
-}
-
 }  // namespace
 
 bool is_held_by_stranger(const PortChoice& choice, const fep::Settings& settings) {
@@ -54,14 +43,7 @@ bool is_held_by_stranger(const PortChoice& choice, const fep::Settings& settings
 }
 
 void PortPicker::lose(net::FabricAddress address) {
-  const std::lock_guard guard(lost().mutex);
-  lost().addresses.push_back(address);
-}
-
-void PortPicker::forget_lost() {
-  const std::lock_guard guard(lost().mutex);
-  std::erase_if(held_, [](const Held& h) { return contains(lost().addresses, h.choice.address); });
-  lost().addresses.clear();
+  std::erase_if(held_, [&](const Held& h) { return h.choice.address == address; });
 }
 
 const PortPicker::Held* PortPicker::held(net::FabricAddress address) const {
@@ -105,7 +87,6 @@ Candidates PortPicker::own_candidates(const fep::Settings& settings) const {
 }
 
 PortPicker::Picked PortPicker::find_own(const fep::Settings& settings) {
-  forget_lost();
   if (own_ && held(own_->address) != nullptr) return *own_;
   Candidates candidates = own_candidates(settings);
   const auto first = candidates.ports.empty() ? std::nullopt : std::optional(candidates.ports[0]);
@@ -155,7 +136,6 @@ base::Result<std::vector<PortChoice>, std::string> PortPicker::find_rails(
 }
 
 PortPicker::Picked PortPicker::take_own(const fep::Settings& settings) {
-  forget_lost();
   if (own_ && held(own_->address) != nullptr) return *own_;
   Candidates candidates = own_candidates(settings);
   const auto first = candidates.ports.empty() ? std::nullopt : std::optional(candidates.ports[0]);
@@ -169,7 +149,6 @@ PortPicker::Picked PortPicker::take_own(const fep::Settings& settings) {
 }
 
 PortPicker::Picked PortPicker::find(const fep::Settings& settings, net::FabricAddress address) {
-  forget_lost();
   if (std::erase_if(proposed_, [&](const Proposal& p) { return p.choice.address == address; }) != 0)
     named_.push_back(address);
   if (const Held* ours = held(address)) return ours->choice;
@@ -177,7 +156,6 @@ PortPicker::Picked PortPicker::find(const fep::Settings& settings, net::FabricAd
 }
 
 PortPicker::Picked PortPicker::take(const fep::Settings& settings, net::FabricAddress address) {
-  forget_lost();
   if (const Held* ours = held(address)) return ours->choice;
   const auto at =
       std::ranges::find(proposed_, address, [](const Proposal& p) { return p.choice.address; });

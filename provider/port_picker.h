@@ -43,8 +43,8 @@ class PortPicker {
   const PortChoice* proposal(net::FabricAddress address) const;
 
   /// The port behind an address that was taken could not be opened: is_held_by_stranger(). The process lets the address go; what is taken
-  /// next is another one, where the application did not name it. Any thread, also one that does not serialise.
-  static void lose(net::FabricAddress address);
+  /// next is another one, where the application did not name it.
+  void lose(net::FabricAddress address);
 
   /// In a child made by fork(): the addresses are the parent's.
   void abandon_in_child();
@@ -59,7 +59,6 @@ class PortPicker {
     bool is_own = false;  ///< else a further rail
     std::optional<net::FabricAddress> taken_instead;
   };
-  void forget_lost();
   Candidates own_candidates(const fep::Settings& settings) const;
   const Held* held(net::FabricAddress address) const;
   Picked first_free(Candidates candidates) const;

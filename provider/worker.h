@@ -66,7 +66,7 @@ class WorkerLock {
 /// Why there is no worker.
 struct WorkerRefusal {
   std::string why;             ///< a sentence for the user
-  bool is_port_taken = false;  ///< by a program without our locks: PortPicker::lose()
+  bool is_port_taken = false;  ///< by a program without our locks: lose_port()
 };
 
 class Worker {

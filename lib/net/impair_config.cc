@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
+#include <vector>
 
 #include "lib/net/impair_port.h"
 
@@ -89,6 +90,26 @@ Outcome set_common(ImpairConfig& config, ParseState& state, const std::string& k
   return set(state.both, key, value);
 }
 
+struct Part {
+  std::string key, value;
+};
+
+/// "key=value,key=value". False: `error` says what is wrong.
+bool split(const std::string& text, std::vector<Part>& out, std::string& error) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t comma = std::min(text.find(',', at), text.size());
+    const std::string part = text.substr(at, comma - at);
+    at = comma + 1;
+    const std::size_t equals = part.find('=');
+    if (equals == std::string::npos) {
+      error = "FI_UET_IMPAIR: '" + part + "' is not key=value; known are " + kKnownKeys;
+      return false;
+    }
+    out.push_back({part.substr(0, equals), part.substr(equals + 1)});
+  }
+  return true;
+}
+
 std::string describe(const Impairment& i) {
   std::string out;
   const auto add = [&](const char* name, double value, const char* unit) {
@@ -108,38 +129,30 @@ std::string describe(const Impairment& i) {
 
 }  // namespace
 
-// A key with direction wins over one without, wherever it stands: those without go first.
 bool ImpairConfig::parse(const std::string& text, ImpairConfig& config, std::string& error) {
   config = ImpairConfig();
+  std::vector<Part> parts;
+  if (!split(text, parts, error)) return false;
   ParseState state;
-  for (const bool directed : {false, true}) {
-    for (std::size_t at = 0; at < text.size();) {
-      const std::size_t comma = std::min(text.find(',', at), text.size());
-      const std::string part = text.substr(at, comma - at);
-      at = comma + 1;
-      const std::size_t equals = part.find('=');
-      if (equals == std::string::npos) {
-        error = "FI_UET_IMPAIR: '" + part + "' is not key=value; known are " + kKnownKeys;
-        return false;
-      }
-      const std::string key = part.substr(0, equals), value = part.substr(equals + 1);
-      if (has_direction(key) != directed) continue;
-      switch (directed ? set_directed(config, key, value) : set_common(config, state, key, value)) {
-        case Outcome::kDone:
-          break;
-        case Outcome::kBadValue:
-          error = "FI_UET_IMPAIR: bad value in '" + part + "'; known are " + kKnownKeys;
-          return false;
-        case Outcome::kUnknownKey:
-          error = "FI_UET_IMPAIR: unknown key '" + key + "'; known are " + kKnownKeys;
-          return false;
-      }
+  const auto set_all = [&](bool directed) {
+    for (const Part& part : parts) {
+      if (has_direction(part.key) != directed) continue;
+      const Outcome outcome = directed ? set_directed(config, part.key, part.value)
+                                       : set_common(config, state, part.key, part.value);
+      if (outcome == Outcome::kDone) continue;
+      error = outcome == Outcome::kBadValue
+                  ? "FI_UET_IMPAIR: bad value in '" + part.key + "=" + part.value + "'; known are "
+                  : "FI_UET_IMPAIR: unknown key '" + part.key + "'; known are ";
+      error += kKnownKeys;
+      return false;
     }
-    if (directed) break;
-    if (state.for_rx) config.rx = state.both;
-    if (state.for_tx) config.tx = state.both;
-  }
-  return true;
+    return true;
+  };
+  // A key with direction wins over one without, wherever it stands: those without go first.
+  if (!set_all(false)) return false;
+  if (state.for_rx) config.rx = state.both;
+  if (state.for_tx) config.tx = state.both;
+  return set_all(true);
 }
 
 std::string ImpairConfig::to_string() const {

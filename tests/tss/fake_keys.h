@@ -141,4 +141,10 @@ inline Bytes text_of(std::size_t size, std::uint64_t seed = 5) {
   return out;
 }
 
+/// The key manager says this from now on.
+inline void tell(Node& node, DomainConfig c) {
+  node.keys.next = std::move(c);
+  node.domain.service();
+}
+
 }  // namespace uet::tss::test
