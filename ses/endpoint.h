@@ -7,7 +7,7 @@
 
 #include "ses/gate.h"
 #include "ses/match_list.h"
-#include "ses/unexpected_store.h"
+#include "ses/unexpected_queue.h"
 
 namespace uet::ses {
 
@@ -15,12 +15,12 @@ struct TxOp;
 
 /// The receive side of an endpoint in one space. [SES 2.5]
 struct RiSpace {
-  explicit RiSpace(bool hashed) : own(hashed) {}
+  explicit RiSpace(bool tagged) : own(tagged), unexpected(tagged) {}
 
   GateList closed;  ///< senders of ordered messages that were refused
   MatchList own;
   MatchList* posted = &own;  ///< what messages may take: `own`, or that of a shared receive context
-  UnexpectedList unexpected;  ///< in order of arrival
+  UnexpectedQueue unexpected;
 };
 
 struct Endpoint {
@@ -42,9 +42,20 @@ struct Endpoint {
   std::size_t next_member = 0;     ///< whose waiting messages are looked at first
 
   OverflowUse& use_of(const Unexpected& u) { return u.is_held ? held : overflow; }
-  /// The list that an unexpected message of this endpoint is in.
-  UnexpectedList& list_of(const Unexpected& u) {
-    return u.claimed ? claimed : space(u.tagged).unexpected;
+  /// Where an unexpected message waits, claimed or not: takes it out, or puts another one before it.
+  void unlist(Unexpected& u) {
+    if (u.claimed) {
+      claimed.erase(claimed.iterator_to(u));
+    } else {
+      space(u.tagged).unexpected.remove(u);
+    }
+  }
+  void list_before(Unexpected& place, Unexpected& u) {
+    if (place.claimed) {
+      claimed.insert(claimed.iterator_to(place), u);
+    } else {
+      space(place.tagged).unexpected.insert_before(place, u);
+    }
   }
   RiSpace& space(Space s) { return spaces[static_cast<std::size_t>(s)]; }
   RiSpace& space(bool tagged) { return space(tagged ? Space::kTagged : Space::kUntagged); }

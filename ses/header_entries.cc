@@ -53,8 +53,7 @@ void HeaderEntries::unlist(Unexpected& u) {
 
 void HeaderEntries::forget(Unexpected& u) {
   unlist(u);
-  UnexpectedList& list = u.endpoint->list_of(u);
-  list.erase(list.iterator_to(u));
+  u.endpoint->unlist(u);
   senders_.unhold(*u.sender);
   store_.recycle(u);
 }

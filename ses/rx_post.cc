@@ -3,15 +3,6 @@
 #include <algorithm>
 
 namespace uet::ses {
-namespace {
-
-Unexpected* find_unexpected(UnexpectedList& list, const Filter& filter, bool with_headers) {
-  for (Unexpected& u : list)
-    if ((with_headers || !u.is_header_only) && filter.accepts(u.header)) return &u;
-  return nullptr;
-}
-
-}  // namespace
 
 PostResult<Posted> ReceivePosting::receive(Instant now, Endpoint& endpoint,
                                            const ReceiveRequest& request) {
@@ -47,7 +38,7 @@ void ReceivePosting::post(Instant now, Receive& r) {
 /// Gives waiting messages to a receive that is about to be posted. True when it needs no posting
 /// any more.
 bool ReceivePosting::take_unexpected(Instant now, RiSpace& space, Receive& r) {
-  while (Unexpected* u = find_unexpected(space.unexpected, r.filter, false)) {
+  while (Unexpected* u = space.unexpected.find(r.filter, false)) {
     if (!r.multi_recv) {
       adopt(now, *u, r);
       return true;
@@ -119,7 +110,7 @@ PostResult<Posted> ReceivePosting::peek(Instant now, Endpoint& endpoint,
   const Filter filter{request.tagged ? request.tag : 0, request.tagged ? request.ignore : 0,
                       *source, job_filter(request.job_id, *source)};
   RiSpace& space = endpoint.space(request.tagged);
-  Unexpected* u = find_unexpected(space.unexpected, filter, true);
+  Unexpected* u = space.unexpected.find(filter, true);
   Completion completion = u == nullptr ? Completion() : completion_of(*u);
   completion.kind = request.tagged ? OpKind::kTaggedPeek : OpKind::kPeek;
   completion.context = request.context;
@@ -141,7 +132,7 @@ PostResult<Posted> ReceivePosting::peek(Instant now, Endpoint& endpoint,
 }
 
 void ReceivePosting::claim(RiSpace& space, Unexpected& u, std::uint64_t context) {
-  space.unexpected.erase(space.unexpected.iterator_to(u));
+  space.unexpected.remove(u);
   u.claimed = true;
   u.claim_context = context;
   u.endpoint->claimed.push_back(u);
@@ -232,27 +223,23 @@ bool ReceivePosting::cancel_claimed(Instant now, Endpoint& endpoint, std::uint64
 }
 
 void ReceivePosting::close(Instant now, Endpoint& endpoint) {
-  const auto drop = [&](UnexpectedList& list) {
-    while (!list.empty()) {
-      Unexpected& u = list.front();
-      if (u.is_header_only) {
-        if (u.receive != nullptr) shared_.receives.release(*u.receive);
-        shared_.headers.forget(u);
-        continue;
-      }
-      shared_.store.drop_payload(u, endpoint.overflow);
-      shared_.unexpected.unlink(u);
-      shared_.reports.report(now, u, ReturnCode::kCancelled);
+  const auto drop = [&](Unexpected& u) {
+    if (u.is_header_only) {
+      if (u.receive != nullptr) shared_.receives.release(*u.receive);
+      return shared_.headers.forget(u);
     }
+    shared_.store.drop_payload(u, endpoint.overflow);
+    shared_.unexpected.unlink(u);
+    shared_.reports.report(now, u, ReturnCode::kCancelled);
   };
   for (RiSpace& space : endpoint.spaces) {
     while (Receive* r = space.own.front()) {
       space.own.remove(*r);
       shared_.receives.release(*r);
     }
-    drop(space.unexpected);
+    while (Unexpected* u = space.unexpected.front()) drop(*u);
   }
-  drop(endpoint.claimed);
+  while (!endpoint.claimed.empty()) drop(endpoint.claimed.front());
 }
 
 /// A shared context has its receive back as if it were posted now, or is told that a multi-receive buffer is used up.

@@ -18,14 +18,12 @@ void UnexpectedLists::enlist(const RequestContext& c, RiSpace& space, Unexpected
   }
   u.claimed = header->claimed;
   u.claim_context = header->claim_context;
-  UnexpectedList& list = c.endpoint->list_of(u);
-  list.insert(list.iterator_to(*header), u);
+  c.endpoint->list_before(*header, u);
 }
 
 void UnexpectedLists::unlink(Unexpected& u) {
   Endpoint& endpoint = *u.endpoint;
-  UnexpectedList& list = endpoint.list_of(u);
-  list.erase(list.iterator_to(u));
+  endpoint.unlist(u);
   if (u.is_deferred) {
     --endpoint.deferred;
     --u.sender->deferred;

@@ -22,6 +22,7 @@ struct OverflowUse {
 /// One unexpected message: its header, and the payload captured so far.
 struct Unexpected : Pooled {
   ListHook hook;
+  ListHook bucket_hook;  ///< among the unexpected messages with the same hash
   Endpoint* endpoint = nullptr;
   Sender* sender = nullptr;  ///< whose share it comes from
   bool tagged = false;

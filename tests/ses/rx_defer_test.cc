@@ -26,7 +26,7 @@ struct DeferralsTest : RxPartsTest {
   Unexpected& put_off(std::uint32_t token = 77) {
     RequestContext c = deferrable_of(1, token);
     EXPECT_TRUE(deferrals.defer(c, space(), sender(1), nullptr));
-    return space().unexpected.back();
+    return *space().unexpected.front();
   }
   /// A receive takes it, and its initiator is asked. Returns the token of the restart.
   std::uint32_t ask_for(Unexpected& u) {
@@ -83,7 +83,7 @@ TEST_F(DeferralsTest, fetch_unwanted__a_message_without_receive_is_asked_for_all
   rendezvous.fetch_unwanted(now, put_off());
   ASSERT_EQ(fetcher.asked.size(), 1u);
   EXPECT_NE(fetcher.asked[0].fetch->token, 0u);
-  EXPECT_TRUE(space().unexpected.empty());
+  EXPECT_EQ(space().unexpected.front(), nullptr);
 }
 
 }  // namespace

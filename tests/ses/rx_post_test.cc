@@ -72,7 +72,7 @@ TEST_F(ReceivePostingTest, cancel__a_claimed_header_is_for_all_again) {
   ASSERT_TRUE(posting.claim_receive(now, *endpoint, request(7), false));
   EXPECT_TRUE(posting.cancel(now, *endpoint, 7));
   EXPECT_EQ(sink.all.back().code, ReturnCode::kCancelled);
-  EXPECT_EQ(space().unexpected.size(), 1u);
+  EXPECT_EQ(space().unexpected.arrivals().size(), 1u);
   EXPECT_TRUE(endpoint->claimed.empty());
   EXPECT_FALSE(posting.cancel(now, *endpoint, 7));
 }

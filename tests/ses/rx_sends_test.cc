@@ -70,8 +70,8 @@ TEST_F(SendTargetTest, take_in__without_a_receive_it_is_kept_whole) {
   take_in(first);
   RequestContext last = more_of(first, 1024);
   EXPECT_EQ(view(proceed(last)).list, ResponseList::kOverflow);
-  ASSERT_FALSE(space().unexpected.empty());
-  EXPECT_EQ(space().unexpected.front().captured, 1500u);
+  ASSERT_NE(space().unexpected.front(), nullptr);
+  EXPECT_EQ(space().unexpected.front()->captured, 1500u);
   EXPECT_EQ(shared.messages.size(), 0u);
   EXPECT_TRUE(sink.all.empty());
 }
@@ -103,8 +103,8 @@ TEST_F(NoRoomTest, take_in__an_unordered_one_comes_again_by_itself) {
 TEST_F(NoRoomTest, take_in__a_claimed_header_waits_for_its_own_message) {
   RequestContext c = send_of(1, 8192);
   take_in(c);
-  Unexpected& header = space().unexpected.front();
-  space().unexpected.pop_front();
+  Unexpected& header = *space().unexpected.front();
+  space().unexpected.remove(header);
   header.claimed = true;
   header.receive = &make_receive(8192, 9);
   endpoint->claimed.push_back(header);
@@ -119,8 +119,8 @@ TEST_F(NoRoomTest, take_in__a_claimed_header_waits_for_its_own_message) {
 TEST_F(NoRoomTest, take_in__an_unwanted_header_lets_its_message_pass_and_keeps_nothing) {
   RequestContext c = send_of(1, 8192);
   take_in(c);
-  Unexpected& header = space().unexpected.front();
-  space().unexpected.pop_front();
+  Unexpected& header = *space().unexpected.front();
+  space().unexpected.remove(header);
   header.claimed = header.is_unwanted = true;
   endpoint->claimed.push_back(header);
   RequestContext again = send_of(1, 8192);

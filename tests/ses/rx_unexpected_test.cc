@@ -9,7 +9,7 @@ namespace {
 struct UnexpectedListsTest : RxPartsTest {
   std::vector<const Unexpected*> listed() {
     std::vector<const Unexpected*> all;
-    for (const Unexpected& u : space().unexpected) all.push_back(&u);
+    for (const Unexpected& u : space().unexpected.arrivals()) all.push_back(&u);
     return all;
   }
   /// The header of source `n`, whose message found no room, and what comes when it is sent again.
@@ -48,7 +48,7 @@ TEST_F(UnexpectedListsTest, enlist__a_message_that_comes_again_takes_the_place_o
 
 TEST_F(UnexpectedListsTest, enlist__what_claimed_the_header_has_claimed_the_message) {
   Unexpected& header = keep_header(1);
-  space().unexpected.erase(space().unexpected.iterator_to(header));
+  space().unexpected.remove(header);
   header.claimed = true;
   header.claim_context = 9;
   endpoint->claimed.push_back(header);

@@ -1,0 +1,57 @@
+/// The unexpected messages of one space of one endpoint, and which of them a receive takes. [SES 7.1]
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+
+#include "ses/unexpected_store.h"
+
+namespace uet::ses {
+
+/// Messages in order of arrival. From a certain number on they are also hashed by the bits of their tags that receives look at: programs
+/// that talk MPI ignore the same bits in nearly every receive, whatever the tag.
+class UnexpectedQueue {
+ public:
+  using ArrivalList =
+      boost::intrusive::list<Unexpected,
+                             boost::intrusive::member_hook<Unexpected, ListHook, &Unexpected::hook>,
+                             boost::intrusive::constant_time_size<true>>;
+
+  /// Messages without a tag are not hashed.
+  explicit UnexpectedQueue(bool tagged) : tagged_(tagged) {}
+  UnexpectedQueue(const UnexpectedQueue&) = delete;
+  UnexpectedQueue& operator=(const UnexpectedQueue&) = delete;
+
+  void push_back(Unexpected& message);
+  /// `message` is older than all that came after `place`, and has the tag of `place`.
+  void insert_before(Unexpected& place, Unexpected& message);
+  void remove(Unexpected& message);
+  /// The oldest that the filter accepts. Those of which only the header is here count for peeks alone.
+  Unexpected* find(const Filter& filter, bool with_headers);
+  const ArrivalList& arrivals() const { return arrivals_; }
+  Unexpected* front() { return arrivals_.empty() ? nullptr : &arrivals_.front(); }
+
+ private:
+  static constexpr int kBucketBits = 8;
+  /// Below this many messages a walk over all is faster.
+  static constexpr std::size_t kHashFrom = 8;
+
+  using BucketList = boost::intrusive::list<
+      Unexpected, boost::intrusive::member_hook<Unexpected, ListHook, &Unexpected::bucket_hook>,
+      boost::intrusive::constant_time_size<false>>;
+  using Buckets = std::array<BucketList, std::size_t{1} << kBucketBits>;
+
+  BucketList& bucket_of(std::uint64_t tag) {
+    return (*buckets_)[((tag & ~ignore_) * 0x9e3779b97f4a7c15ULL) >> (64 - kBucketBits)];
+  }
+  bool is_indexed_for(std::uint64_t ignore);
+
+  bool tagged_;
+  ArrivalList arrivals_;
+  std::unique_ptr<Buckets> buckets_;  ///< null: not hashed yet
+  std::uint64_t ignore_ = 0;          ///< what the buckets leave out of tags
+  std::uint64_t last_ignore_ = 0;     ///< of the last filter that had to be looked for
+};
+
+}  // namespace uet::ses

@@ -1,0 +1,110 @@
+// Which unexpected message a receive takes, whatever bits it ignores and however many wait. [SES 7.1]
+#include "ses/unexpected_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <random>
+#include <string>
+
+namespace uet::ses::testing {
+namespace {
+
+struct UnexpectedQueueTest : ::testing::Test {
+  Unexpected& arrives(std::uint64_t tag) {
+    Unexpected& u = add(tag);
+    queue.push_back(u);
+    return u;
+  }
+  /// In none of the lists yet.
+  Unexpected& add(std::uint64_t tag) {
+    messages.emplace_back();
+    messages.back().header.tag = tag;
+    return messages.back();
+  }
+  Unexpected* find(std::uint64_t tag, std::uint64_t ignore = 0, bool with_headers = false) {
+    return queue.find({.tag = tag, .ignore = ignore, .source = nullptr, .job_id = {}},
+                      with_headers);
+  }
+
+  std::deque<Unexpected> messages;
+  UnexpectedQueue queue{true};
+};
+
+TEST_F(UnexpectedQueueTest, find__the_oldest_of_several_with_the_tag) {
+  for (std::uint64_t tag = 0; tag < 40; ++tag) arrives(tag);
+  Unexpected& first = arrives(100);
+  arrives(100);
+  EXPECT_EQ(find(100), &first);
+  queue.remove(first);
+  EXPECT_EQ(find(100), &messages.back());
+  EXPECT_EQ(find(101), nullptr);
+}
+
+TEST_F(UnexpectedQueueTest, find__what_is_hashed_for_other_bits_is_found) {
+  for (std::uint64_t tag = 0; tag < 40; ++tag) arrives(tag << 8 | 7);
+  EXPECT_EQ(find(20 << 8 | 7), &messages[20]);
+  for (int turn = 0; turn < 3; ++turn) {
+    EXPECT_EQ(find(21 << 8, 0xff), &messages[21]);
+    EXPECT_EQ(find(7, ~std::uint64_t{0xff}), &messages[0]);
+    EXPECT_EQ(find(22 << 8 | 7), &messages[22]);
+  }
+}
+
+TEST_F(UnexpectedQueueTest, find__a_header_alone_is_for_peeks) {
+  for (std::uint64_t tag = 0; tag < 20; ++tag) arrives(tag);
+  messages[5].is_header_only = true;
+  EXPECT_EQ(find(5), nullptr);
+  EXPECT_EQ(find(5, 0, true), &messages[5]);
+}
+
+TEST_F(UnexpectedQueueTest, insert_before__is_older_than_what_came_after_that_place) {
+  for (std::uint64_t tag = 0; tag < 20; ++tag) arrives(tag % 4);
+  ASSERT_EQ(find(1), &messages[1]);
+  Unexpected& again = add(1);
+  queue.insert_before(messages[5], again);
+  EXPECT_EQ(find(1), &messages[1]);
+  queue.remove(messages[1]);
+  EXPECT_EQ(find(1), &again);
+  queue.remove(again);
+  EXPECT_EQ(find(1), &messages[5]);
+}
+
+TEST(UnexpectedQueue, find__takes_what_a_walk_in_order_of_arrival_takes) {
+  const unsigned seed = 20261129;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  std::deque<Unexpected> messages;
+  std::deque<Unexpected*> model;
+  UnexpectedQueue queue(true);
+  constexpr std::array<std::uint64_t, 3> kIgnored{0, 0x30, 0xff};
+  for (int step = 0; step < 20'000; ++step) {
+    if (random() % 2 == 0) {
+      Unexpected& u = messages.emplace_back();
+      u.header.tag = random() % 256;
+      u.is_header_only = random() % 8 == 0;
+      queue.push_back(u);
+      model.push_back(&u);
+      continue;
+    }
+    const Filter filter{.tag = random() % 256,
+                        .ignore = kIgnored[random() % 16 == 0 ? random() % 3 : step / 500 % 3],
+                        .source = nullptr,
+                        .job_id = {}};
+    const bool with_headers = random() % 4 == 0;
+    const auto expected = std::find_if(model.begin(), model.end(), [&](const Unexpected* u) {
+      return (with_headers || !u->is_header_only) && filter.accepts(u->header);
+    });
+    Unexpected* found = queue.find(filter, with_headers);
+    ASSERT_EQ(found, expected == model.end() ? nullptr : *expected) << "step " << step;
+    if (found == nullptr) continue;
+    queue.remove(*found);
+    model.erase(expected);
+  }
+  EXPECT_GT(model.size(), 8U);
+}
+
+}  // namespace
+}  // namespace uet::ses::testing
