@@ -1,10 +1,14 @@
 #include "pds/liveness.h"
 
+#include <algorithm>
+
 namespace uet::pds {
 namespace {
 
 /// A process that was stopped repeats a packet once for all that time. With so many repetitions it is not the clock that speaks.
 constexpr std::uint8_t kManyRepeats = 16;
+/// Of the time between two questions.
+constexpr std::uint8_t kMostDoublings = 12;
 
 }  // namespace
 
@@ -48,67 +52,97 @@ void Liveness::on_proof(Instant now, Pdc& pdc) {
     closing_.fail(now, *before, PdsError::kPeerSilent);
 }
 
+/// What an end waits for, as one look finds it.
+struct Liveness::Wait {
+  explicit Wait(const Pdc& pdc)
+      : is_busy(pdc.has_tx_work() || pdc.has_close_psn),
+        has_locks(pdc.locks > 0),
+        wants_credit(pdc.tx.credit_asked_at > pdc.heard_at),
+        draws_no_answer(pdc.tx.unacked == 0 && (is_busy || has_locks || wants_credit)) {}
+
+  bool is_busy;       ///< messages, or the close of the PDC
+  bool has_locks;     ///< data of reads
+  bool wants_credit;  ///< credit, and the peer has said nothing since it was asked
+  /// Nothing that draws an answer is under way: a read whose requests are all answered waits for its data, or the CCC for credit.
+  /// A target that died would keep both waiting for ever.
+  bool draws_no_answer;
+};
+
 void Liveness::look(Instant now, Pdc& pdc) {
-  const TxHalf& tx = pdc.tx;
   if (pdc.is_unproven()) {  // it is asked for nothing, and forgotten when its SYN packets can no longer come
     const Instant end = pdc.heard_at + openings_.memory();
     return end <= now ? admission_.retire(now, pdc)
                       : scheduler_.set_timer(pdc, PdcTimer::kLiveness, end);
   }
-  const bool is_busy = pdc.has_tx_work() || pdc.has_close_psn;
-  const Duration idle_limit = pdc.is_initiator ? config_.pdc_idle_time : config_.pdc_idle_time * 2;
-  Instant next = Instant::never();
-  // Nothing that draws an answer is under way: a read whose requests are all answered waits for its data, or the CCC for credit.
-  // Ask now and then, or a target that died would keep both waiting for ever.
-  const bool wants_credit = tx.credit_asked_at > pdc.heard_at;
-  const bool only_waits = tx.unacked == 0 && (is_busy || pdc.locks > 0 || wants_credit);
+  const Wait wait(pdc);
   // NACK back-off does not count toward peer_timeout: we send nothing, so the peer has nothing to acknowledge. [PDS 13.2] Nor does
   // the time in which a PDC in CREATING sends nothing, because others of its CCC use up the window or there is no credit.
-  if ((tx.paused_count > 0 && tx.paused_count == tx.unacked) || (only_waits && pdc.peer_id == 0))
-    pdc.busy_since = now;
-  if ((is_busy || only_waits) && config_.peer_timeout > Duration{}) {
-    Instant silent_since = std::max(pdc.heard_at, pdc.busy_since);
-    if (!is_busy && pdc.locks == 0) silent_since = tx.credit_asked_at;
-    if (now - silent_since >= config_.peer_timeout)
-      return closing_.fail(now, pdc, PdsError::kPeerSilent);
-    next = silent_since + config_.peer_timeout;
-    // The peer lives and never speaks of the oldest packet: no way lets packets of that size through, or the peer takes the PSN
-    // for another packet. See docs/decisions/0005.
-    if (tx.repeats > 0) {
-      const Instant over = tx.repeated_since + config_.peer_timeout;
-      if (over <= now && tx.repeats >= kManyRepeats)
-        return closing_.on_timeouts_exhausted(now, pdc);
-      next = std::min(next, std::max(over, now + config_.rto_max));
-    }
+  const bool is_backing_off = pdc.tx.paused_count > 0 && pdc.tx.paused_count == pdc.tx.unacked;
+  if (is_backing_off || (wait.draws_no_answer && pdc.peer_id == 0)) pdc.busy_since = now;
+
+  const Instant silence_ends = end_of_silence(pdc, wait);
+  if (silence_ends <= now) return closing_.fail(now, pdc, PdsError::kPeerSilent);
+  Instant repeats_end = end_of_repeats(pdc, wait);
+  if (repeats_end <= now && pdc.tx.repeats >= kManyRepeats)
+    return closing_.on_timeouts_exhausted(now, pdc);
+  repeats_end = std::max(repeats_end, now + config_.rto_max);
+  const Instant next_question = ask(now, pdc, wait);
+  const Instant idleness_ends = end_of_idleness(now, pdc, wait);
+  if (idleness_ends <= now) {
+    // The Close Command is work like any other: a peer that is silent while it is repeated is looked at again.
+    if (config_.peer_timeout > Duration{})
+      scheduler_.set_timer(pdc, PdcTimer::kLiveness, now + config_.peer_timeout);
+    return closing_.begin(now, pdc);
   }
-  // Also without a limit on silence: a target that has no proof of us keeps the data back, and its own Probes may be lost; and one that
-  // has given up the PDC drops Credit Requests and Probes without a word. What has a PSN it refuses, so a Noop asks it.
+  scheduler_.set_timer(pdc, PdcTimer::kLiveness,
+                       std::min({silence_ends, repeats_end, next_question, idleness_ends}));
+}
+
+/// When a peer that says nothing more counts as dead.
+Instant Liveness::end_of_silence(const Pdc& pdc, const Wait& wait) const {
+  if (!(wait.is_busy || wait.draws_no_answer) || config_.peer_timeout <= Duration{})
+    return Instant::never();
+  const bool waits_for_credit_alone = !wait.is_busy && !wait.has_locks;
+  const Instant since =
+      waits_for_credit_alone ? pdc.tx.credit_asked_at : std::max(pdc.heard_at, pdc.busy_since);
+  return since + config_.peer_timeout;
+}
+
+/// When the oldest packet counts as one that the peer never speaks of, although it lives: no way lets packets of that size
+/// through, or the peer takes the PSN for another packet. See docs/decisions/0005.
+Instant Liveness::end_of_repeats(const Pdc& pdc, const Wait& wait) const {
+  const bool is_judged = (wait.is_busy || wait.draws_no_answer) && pdc.tx.repeats > 0;
+  if (!is_judged || config_.peer_timeout <= Duration{}) return Instant::never();
+  return pdc.tx.repeated_since + config_.peer_timeout;
+}
+
+/// Asks a peer from which nothing would come by itself; returns when it is to be asked again. Also without a limit on silence:
+/// a target that has no proof of us keeps the data back, and its own Probes may be lost; and one that has given up the PDC drops
+/// Credit Requests and Probes without a word. What has a PSN it refuses, so a Noop asks it.
+Instant Liveness::ask(Instant now, Pdc& pdc, const Wait& wait) {
+  TxHalf& tx = pdc.tx;
   const bool has_limit = config_.peer_timeout > Duration{};
-  const bool asks_soon = pdc.locks > 0 || wants_credit;
-  if (only_waits && pdc.peer_id != 0 && (has_limit || asks_soon)) {
-    const Duration longest = has_limit ? config_.peer_timeout / 4 : config_.rto_max;
-    const auto ask_after = [&] {
-      return asks_soon ? std::min(longest, window_.rto(pdc, 0) * (1 << tx.times_asked)) : longest;
-    };
-    if (now - std::max(pdc.heard_at, tx.asked_at) >= ask_after()) {
-      scheduler_.want_control(pdc, wants_credit ? kSendNoop : kSendProbe);
-      pdc.tx.asked_at = now;
-      if (tx.times_asked < 12) ++pdc.tx.times_asked;
-    }
-    next = std::min(next, now + ask_after());
+  const bool asks_soon = wait.has_locks || wait.wants_credit;
+  if (!wait.draws_no_answer || pdc.peer_id == 0 || (!has_limit && !asks_soon))
+    return Instant::never();
+  const Duration longest = has_limit ? config_.peer_timeout / 4 : config_.rto_max;
+  const auto ask_after = [&] {
+    return asks_soon ? std::min(longest, window_.rto(pdc, 0) * (1 << tx.times_asked)) : longest;
+  };
+  if (now - std::max(pdc.heard_at, tx.asked_at) >= ask_after()) {
+    scheduler_.want_control(pdc, wait.wants_credit ? kSendNoop : kSendProbe);
+    tx.asked_at = now;
+    if (tx.times_asked < kMostDoublings) ++tx.times_asked;
   }
-  if (idle_limit > Duration{}) {
-    Instant idle_since = std::max(pdc.active_at, pdc.heard_at);
-    if (is_busy || pdc.locks > 0) idle_since = now;
-    if (now - idle_since >= idle_limit) {
-      // The Close Command is work like any other: a peer that is silent while it is repeated is looked at again.
-      if (config_.peer_timeout > Duration{})
-        scheduler_.set_timer(pdc, PdcTimer::kLiveness, now + config_.peer_timeout);
-      return closing_.begin(now, pdc);
-    }
-    next = std::min(next, idle_since + idle_limit);
-  }
-  scheduler_.set_timer(pdc, PdcTimer::kLiveness, next);
+  return now + ask_after();
+}
+
+/// When a PDC that nobody uses is closed. A target waits twice as long: the Close Command is the initiator's to send.
+Instant Liveness::end_of_idleness(Instant now, const Pdc& pdc, const Wait& wait) const {
+  const Duration limit = pdc.is_initiator ? config_.pdc_idle_time : config_.pdc_idle_time * 2;
+  if (limit <= Duration{}) return Instant::never();
+  if (wait.is_busy || wait.has_locks) return now + limit;
+  return std::max(pdc.active_at, pdc.heard_at) + limit;
 }
 
 }  // namespace uet::pds

@@ -44,7 +44,12 @@ class Liveness : Part {
   void look(Instant now, Pdc& pdc);
 
  private:
+  struct Wait;
   void on_proof(Instant now, Pdc& pdc);
+  Instant end_of_silence(const Pdc& pdc, const Wait& wait) const;
+  Instant end_of_repeats(const Pdc& pdc, const Wait& wait) const;
+  Instant ask(Instant now, Pdc& pdc, const Wait& wait);
+  Instant end_of_idleness(Instant now, const Pdc& pdc, const Wait& wait) const;
 
   PdcTable& table_;
   Scheduler& scheduler_;

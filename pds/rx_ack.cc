@@ -68,48 +68,14 @@ bool AckIntake::pass_further_response(Instant now, const Pdc& pdc, const AckIn& 
 void AckIntake::on_ack(Instant now, Pdc& pdc, AckIn& in) {
   TxHalf& tx = pdc.tx;
   const Psn cack = in.common.cack_psn;
-  const bool is_current = cack.is_at_or_after(tx.cack);
   const std::uint32_t unacked_before = tx.unacked;
   const bool closes =
       pdc.state == PdcState::kCloseAckWait &&
       (cack.is_at_or_after(pdc.close_psn) || (in.ack_names_psn() && in.ack_psn() == pdc.close_psn));
 
-  // 1. The one response this ACK carries, before the default ones: CACK may cover the same PSN.
-  const bool is_first = in.ack_names_psn() && tx.is_outstanding(in.ack_psn()) &&
-                        !tx_blocks_.at(tx.ring, in.ack_psn()).is_acked();
-  if (is_first) {
-    TxRecord& record = tx_blocks_.at(tx.ring, in.ack_psn());
-    // An ACK that was asked for after a timeout answers the question, not the transmission: its
-    // time says nothing about the path.
-    const bool was_asked_for = record.rto_cnt > record.cc.resent;
-    if (record.message != nullptr && !was_asked_for) in.signal.trigger = &record.cc;
-    const auto next_hdr = static_cast<std::uint8_t>(in.common.next_hdr);
-    if (!acknowledge(now, pdc, record, next_hdr, in.body)) return;
-  } else if (!pass_further_response(now, pdc, in)) {
-    return;
-  }
-  // 2. Everything up to CACK is done, with the default response.
-  if (is_current) {
-    for (Psn psn = tx.left; psn.is_at_or_before(cack); ++psn) {
-      TxRecord& record = tx_blocks_.at(tx.ring, psn);
-      if (record.is_acked()) continue;
-      if (!acknowledge(now, pdc, record, 0, {})) return;
-    }
-    // 3. Window. An older ACK says nothing about it.
-    if (in.has_sack) {
-      const std::uint32_t zero_means =
-          config_.override_mpr_zero_value != 0 ? config_.override_mpr_zero_value : 128;
-      tx.mp_range = in.mpr != 0 ? in.mpr * 128u : zero_means;
-    }
-    if (cack != tx.cack) {
-      tx.cack = cack;
-      tx.stall_backoff = 0;
-      Scheduler::stop_timer(pdc, PdcTimer::kStall);
-    }
-  }
-  // 4. Received, but the response is missing: no reason to send the data again.
+  // What it carries comes before what it says by default: CACK may cover the same PSN.
+  if (!take_response(now, pdc, in) || !take_cack(now, pdc, in)) return;
   if (in.has_sack && !pdc.is_rod()) apply_sack(now, pdc, in);
-
   trace_.emit(now, EventId::kAckReceived, pdc.id, in.ack_names_psn() ? in.ack_psn() : cack,
               cack.value(), unacked_before - tx.unacked);
   Congestion* congestion = tx.cc.if_any();
@@ -122,15 +88,8 @@ void AckIntake::on_ack(Instant now, Pdc& pdc, AckIn& in) {
     congestion->ccc->on_ack(now, tx.share, in.signal);
   }
   if (tx.unacked != unacked_before) tx.ses_busy_since = Instant::never();
-  // 5. What is left behind the left edge and was overtaken may be lost; without a gap there is nothing to look at.
   advance_left(pdc);
-  if (config_.sack_loss_thresh > 0 && is_gap_open(pdc, in)) evidence_.infer_losses(now, pdc);
-  if (config_.reorder_window > Duration{})
-    if (const auto newest = newest_arrival(pdc, in)) evidence_.suspect_overtaken(now, pdc, *newest);
-  if (in.signal.is_probe_answer && in.has_sack)
-    evidence_.suspect_sent_before(now, pdc, in.sack_base + 64, in.signal.probe_sent_at);
-  if (tx.unacked > 0) loss_.watch_tail(now, pdc);
-  // 6.
+  look_for_losses(now, pdc, in);
   if (tx.unacked == 0 && pdc.locks > 0)
     liveness_.look(now, pdc);  // from here on only the read data is waited for
   if (closes) {
@@ -138,15 +97,70 @@ void AckIntake::on_ack(Instant now, Pdc& pdc, AckIn& in) {
       env_.guard->on_expected_psn(pdc.peer, *in.expected_psn);
     return closing_.on_acknowledged(now, pdc);
   }
-  if (in.common.req == wire::AckReq::kClear) clear_.owe(now, pdc);
-  if (tx.clear_owed && in.ack_names_psn()) clear_.hasten(pdc, in.ack_psn());
-  if (in.common.req == wire::AckReq::kClose && pdc.is_initiator) closing_.begin(now, pdc);
-  if (pdc.is_closing()) closing_.proceed(now, pdc);
+  obey_requests(now, pdc, in);
   if (congestion == nullptr) return;
   scheduler_.wake(pdc);
   scheduler_.after_congestion_event(now, *congestion);
 }
 
+/// The one response that an ACK carries. False when the PDC went away meanwhile.
+bool AckIntake::take_response(Instant now, Pdc& pdc, AckIn& in) {
+  TxHalf& tx = pdc.tx;
+  const bool is_first = in.ack_names_psn() && tx.is_outstanding(in.ack_psn()) &&
+                        !tx_blocks_.at(tx.ring, in.ack_psn()).is_acked();
+  if (!is_first) return pass_further_response(now, pdc, in);
+  TxRecord& record = tx_blocks_.at(tx.ring, in.ack_psn());
+  // An ACK that was asked for after a timeout answers the question, not the transmission: its
+  // time says nothing about the path.
+  const bool was_asked_for = record.rto_cnt > record.cc.resent;
+  if (record.message != nullptr && !was_asked_for) in.signal.trigger = &record.cc;
+  const auto next_hdr = static_cast<std::uint8_t>(in.common.next_hdr);
+  return acknowledge(now, pdc, record, next_hdr, in.body);
+}
+
+/// Everything up to CACK is done, with the default response, and the window is the one that the peer states. An older ACK says
+/// nothing about either. False when the PDC went away meanwhile.
+bool AckIntake::take_cack(Instant now, Pdc& pdc, const AckIn& in) {
+  TxHalf& tx = pdc.tx;
+  const Psn cack = in.common.cack_psn;
+  if (!cack.is_at_or_after(tx.cack)) return true;
+  for (Psn psn = tx.left; psn.is_at_or_before(cack); ++psn) {
+    TxRecord& record = tx_blocks_.at(tx.ring, psn);
+    if (record.is_acked()) continue;
+    if (!acknowledge(now, pdc, record, 0, {})) return false;
+  }
+  if (in.has_sack) {
+    const std::uint32_t zero_means =
+        config_.override_mpr_zero_value != 0 ? config_.override_mpr_zero_value : 128;
+    tx.mp_range = in.mpr != 0 ? in.mpr * 128u : zero_means;
+  }
+  if (cack != tx.cack) {
+    tx.cack = cack;
+    tx.stall_backoff = 0;
+    Scheduler::stop_timer(pdc, PdcTimer::kStall);
+  }
+  return true;
+}
+
+/// What was overtaken may be lost; without a gap behind the left edge there is nothing to look at.
+void AckIntake::look_for_losses(Instant now, Pdc& pdc, const AckIn& in) {
+  if (config_.sack_loss_thresh > 0 && is_gap_open(pdc, in)) evidence_.infer_losses(now, pdc);
+  if (config_.reorder_window > Duration{})
+    if (const auto newest = newest_arrival(pdc, in)) evidence_.suspect_overtaken(now, pdc, *newest);
+  if (in.signal.is_probe_answer && in.has_sack)
+    evidence_.suspect_sent_before(now, pdc, in.sack_base + 64, in.signal.probe_sent_at);
+  if (pdc.tx.unacked > 0) loss_.watch_tail(now, pdc);
+}
+
+/// The peer asks for a CLEAR or for the close of the PDC, or what was asked of us before can go on.
+void AckIntake::obey_requests(Instant now, Pdc& pdc, const AckIn& in) {
+  if (in.common.req == wire::AckReq::kClear) clear_.owe(now, pdc);
+  if (pdc.tx.clear_owed && in.ack_names_psn()) clear_.hasten(pdc, in.ack_psn());
+  if (in.common.req == wire::AckReq::kClose && pdc.is_initiator) closing_.begin(now, pdc);
+  if (pdc.is_closing()) closing_.proceed(now, pdc);
+}
+
+/// Received, but the response is missing: no reason to send the data again.
 void AckIntake::apply_sack(Instant now, Pdc& pdc, const AckIn& in) {
   TxHalf& tx = pdc.tx;
   for (std::uint64_t bits = in.sack_bitmap; bits != 0; bits &= bits - 1) {

@@ -27,6 +27,10 @@ class AckIntake : Part {
   void on_ack(Instant now, Pdc& pdc, AckIn& in);
   bool acknowledge(Instant now, Pdc& pdc, TxRecord& record, std::uint8_t next_hdr,
                    std::span<const std::uint8_t> body);
+  bool take_response(Instant now, Pdc& pdc, AckIn& in);
+  bool take_cack(Instant now, Pdc& pdc, const AckIn& in);
+  void look_for_losses(Instant now, Pdc& pdc, const AckIn& in);
+  void obey_requests(Instant now, Pdc& pdc, const AckIn& in);
   bool pass_further_response(Instant now, const Pdc& pdc, const AckIn& in);
   void apply_sack(Instant now, Pdc& pdc, const AckIn& in);
   void advance_left(Pdc& pdc);
