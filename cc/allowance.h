@@ -74,6 +74,7 @@ class Allowance {
 
   /// While credit is lacking.
   Instant credit_request_due() const { return rccc_.timer().due(nscc_.base_rtt()); }
+  Instant credit_requested_in_vain_since() const { return rccc_.timer().in_vain_since(); }
   void on_credit_requested(Instant now) { rccc_.timer().request_sent(now); }
 
   /// After each event: whether this CCC is one of those that share the link. Only credit is asked for by share.

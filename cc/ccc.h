@@ -54,6 +54,11 @@ class Ccc {
   }
   /// Data waits that has no credit to leave with.
   bool lacks_credit() const { return ledger_.has_data() && allowance_.lacks_credit(); }
+  /// Since when the destination has left many Credit Requests without credit; never when it has not.
+  Instant refused_credit_since() const {
+    return lacks_credit() ? allowance_.credit_requested_in_vain_since() : Instant::never();
+  }
+  const CcConfig& config() const { return config_; }
   /// Path and flags for the next packet; call only when it is about to be built. `previous` is its
   /// record when it is a retransmission. `free_planes` is a bit set of ports that can take a
   /// packet, never 0. `last_may_wait`: the last packet that there is need not ask for its ACK, there will be others.

@@ -51,6 +51,10 @@ class CreditRequestTimer {
   }
   /// Requests that have left since a packet or new credit did.
   unsigned unanswered() const { return unanswered_; }
+  /// Since when nothing has come of many requests, and no packet has left; never while they are few.
+  Instant in_vain_since() const {
+    return unanswered_ >= kManyRequests ? waits_since_ : Instant::never();
+  }
   /// New data after a rest. Without credit the request is due at once.
   void data_came(Instant now, bool finds_credit) {
     patience_ = timeout_;
@@ -67,6 +71,7 @@ class CreditRequestTimer {
 
  private:
   static constexpr int kLongestInTimeouts = 16;
+  static constexpr std::uint8_t kManyRequests = 16;
   static constexpr Duration kLongestSilence = Duration::from_ms(100);
 
   Duration timeout_;

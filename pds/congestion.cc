@@ -44,7 +44,7 @@ Congestion* CongestionTable::attach(Instant now, const net::FabricAddress& peer,
   const CachedRtt& cached = rtt_cache_[peer.hash() % rtt_cache_.size()];
   const bool on_host = upper_.stays_on_host(now, peer);
   try {
-    congestion->ccc.emplace(on_host ? host_config_ : config_, next_id_, sprayed,
+    congestion->ccc.emplace(on_host ? host_config_ : config_, unused_id(peer), sprayed,
                             cached.peer == peer ? cached.base_rtt : base::Duration{}, rng_, trace_,
                             now, &contending_);
   } catch (const std::bad_alloc&) {
@@ -53,16 +53,33 @@ Congestion* CongestionTable::attach(Instant now, const net::FabricAddress& peer,
   }
   congestion->request_header_bytes =
       congestion->ccc->carries_credit() ? wire::PdsRequestCc::kSize : wire::PdsRequest::kSize;
-  ++next_id_;
+  next_id_ = static_cast<std::uint8_t>(congestion->ccc->id() + 1);
   index_.insert(hash(peer, traffic_class), *congestion);
+  ids_.insert(id_hash(*congestion), *congestion);
   return congestion;
+}
+
+/// The destination tells the CCCs of a source apart by the ccc_id alone: two with the same would share one account. With more than
+/// 256 towards one peer some have to. [CC 3.8]
+std::uint8_t CongestionTable::unused_id(const net::FabricAddress& peer) {
+  for (unsigned i = 0; i < 256; ++i) {
+    const auto id = static_cast<std::uint8_t>(next_id_ + i);
+    const Congestion* user = ids_.find(peer.hash(key_, id), [&](const Congestion& c) {
+      return c.ccc->id() == id && c.peer == peer;
+    });
+    if (user == nullptr) return id;
+  }
+  return next_id_;
 }
 
 void CongestionTable::detach(Congestion& congestion) {
   if (--congestion.users > 0) return;
   UET_CHECK(!congestion.ready_hook.is_linked() && !congestion.timer.is_armed());
-  rtt_cache_[congestion.peer.hash() % rtt_cache_.size()] = {congestion.peer,
-                                                            congestion.ccc->base_rtt()};
+  const base::Duration base_rtt = congestion.ccc->base_rtt();
+  // What was never measured would keep the next one from measuring.
+  if (base_rtt < congestion.ccc->config().config_base_rtt)
+    rtt_cache_[congestion.peer.hash() % rtt_cache_.size()] = {congestion.peer, base_rtt};
+  ids_.erase(id_hash(congestion), congestion);
   index_.erase(hash(congestion.peer, congestion.traffic_class), congestion);
   pool_.release(&congestion);
 }

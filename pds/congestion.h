@@ -21,6 +21,7 @@ struct Congestion {
   std::uint16_t request_header_bytes = 0;  ///< PDS header of its Requests
   std::uint32_t users = 0;
   std::uint32_t key_next = 0;
+  std::uint32_t id_next = 0;
   std::optional<cc::Ccc> ccc;
   PdcReadyList ready;                               ///< PDCs that may have something to send
   boost::intrusive::list_member_hook<> ready_hook;  ///< in the scheduler's ring: `ready` is not
@@ -59,7 +60,8 @@ class CongestionTable {
         upper_(upper),
         key_(key),
         pool_(capacity),
-        index_(pool_, capacity) {}
+        index_(pool_, capacity),
+        ids_(pool_, capacity) {}
   ~CongestionTable();
 
   /// One more user of the CCC for this peer; null when all are in use, or when the system has no
@@ -85,6 +87,8 @@ class CongestionTable {
     return peer.hash(key_, traffic_class);
   }
   Congestion* find(const net::FabricAddress& peer, std::uint8_t traffic_class);
+  std::uint8_t unused_id(const net::FabricAddress& peer);
+  std::size_t id_hash(const Congestion& c) const { return c.peer.hash(key_, c.ccc->id()); }
 
   /// Base RTTs of freed CCCs, so that the next one to the same peer need not probe. [CC 3.1]
   struct CachedRtt {
@@ -103,6 +107,7 @@ class CongestionTable {
   cc::ContendingContexts contending_;  ///< outlives the CCCs in the pool
   base::FixedPool<Congestion> pool_;
   base::PoolIndex<Congestion, &Congestion::key_next> index_;
+  base::PoolIndex<Congestion, &Congestion::id_next> ids_;  ///< by peer and ccc_id
   std::array<CachedRtt, 256> rtt_cache_{};
   std::uint8_t next_id_ = 0;
 };

@@ -1,5 +1,7 @@
 #include "pds/credit_grants.h"
 
+#include <new>
+
 #include "pds/proof_requests.h"
 #include "pds/psn_class.h"
 
@@ -8,23 +10,36 @@ namespace uet::pds {
 CreditGrants::CreditGrants(Environment& env, PdcTable& pdcs, Scheduler& scheduler,
                            const cc::CcConfig& cc_config)
     : Part(env),
+      cc_config_(cc_config),
       table_(pdcs),
       scheduler_(scheduler),
       sources_(limits_.max_ccc),
       index_(sources_, limits_.max_ccc) {
-  if (env.sends_credit_state) pacer_.emplace(cc_config, limits_.max_ccc, env.rng);
+  if (env.sends_credit_state) has_pacer();
+}
+
+/// False: there is no memory for one. Credit is asked for again.
+bool CreditGrants::has_pacer() {
+  if (pacer_) return true;
+  try {
+    pacer_.emplace(cc_config_, limits_.max_ccc, env_.rng);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  return true;
 }
 
 // A data packet says how much its CCC wants to send. Trimmed ones too: their copies need a chance.
 void CreditGrants::note_demand(Instant now, const Arrival& in, std::uint8_t ccc_id,
                                std::uint32_t target) {
-  pacer_->on_data_seen(in.meta.ecn, in.trimmed, in.last_hop);
+  if (pacer_) pacer_->on_data_seen(in.meta.ecn, in.trimmed, in.last_hop);
   // Only peers that have a PDC here may occupy the pacer.
   Pdc* pdc =
       in.syn ? table_.find_target(in.source, in.spdcid, in.start()) : table_.by_id(in.dpdcid);
   if (pdc == nullptr || pdc->peer != in.source || pdc->peer_id != in.spdcid) return;
   // No checksum covers a trimmed header: only one that fits the window is believed. [PDS 13.6]
   if (in.trimmed && classify(*pdc, in.psn) != PsnClass::kNew) return;
+  if (!has_pacer()) return;
   const CreditSource* source = join(*pdc, ccc_id);
   // What an unproven PDC says of a source that has proved itself on another one may be forged.
   if (source == nullptr || (pdc->is_unproven() && source->carrier != pdc->ref())) return;
@@ -33,7 +48,7 @@ void CreditGrants::note_demand(Instant now, const Arrival& in, std::uint8_t ccc_
 }
 
 void CreditGrants::on_request(Instant now, Pdc& pdc, std::uint32_t payload) {
-  if (!pacer_) return;
+  if (!has_pacer()) return;
   const CreditSource* source = join(pdc, static_cast<std::uint8_t>(payload >> 24));
   if (source != nullptr) pacer_->on_request(now, source->key, payload & 0xff'ffff);
 }

@@ -12,13 +12,13 @@
 
 namespace uet::pds {
 
-/// Without RCCC there is no pacer and every call does nothing. Sources: as many as there are CCCs; above that demand is not heard.
+/// Whatever this endpoint runs as a source: the pacer comes with the first source that speaks of credit. Sources: as many as there are
+/// CCCs; above that demand is not heard.
 class CreditGrants : Part {
  public:
   CreditGrants(Environment& env, PdcTable& pdcs, Scheduler& scheduler,
                const cc::CcConfig& cc_config);
 
-  bool has_pacer() const { return pacer_.has_value(); }
   /// What a data packet, trimmed or not, says of the demand of its CCC. To be called after the packet was dealt with, so that
   /// the first one of a PDC counts.
   void note_demand(Instant now, const Arrival& in, std::uint8_t ccc_id, std::uint32_t target);
@@ -34,6 +34,7 @@ class CreditGrants : Part {
   void leave(Pdc& pdc);
 
  private:
+  bool has_pacer();
   /// A CCC of some source that sends to us, and a PDC that can carry grants to it.
   struct CreditSource {
     net::FabricAddress peer;
@@ -46,6 +47,7 @@ class CreditGrants : Part {
   static bool may_tell(const Pdc& pdc);
   CreditSource* join(Pdc& pdc, std::uint8_t ccc_id);
 
+  const cc::CcConfig& cc_config_;
   PdcTable& table_;
   Scheduler& scheduler_;
   std::optional<cc::CreditPacer> pacer_;

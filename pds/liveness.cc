@@ -82,6 +82,8 @@ void Liveness::look(Instant now, Pdc& pdc) {
 
   const Instant silence_ends = end_of_silence(pdc, wait);
   if (silence_ends <= now) return closing_.fail(now, pdc, PdsError::kPeerSilent);
+  const Instant credit_ends = end_of_patience_for_credit(pdc);
+  if (credit_ends <= now) return closing_.fail(now, pdc, PdsError::kPeerSilent);
   Instant repeats_end = end_of_repeats(pdc, wait);
   if (repeats_end <= now && pdc.tx.repeats >= kManyRepeats)
     return closing_.on_timeouts_exhausted(now, pdc);
@@ -94,8 +96,9 @@ void Liveness::look(Instant now, Pdc& pdc) {
       scheduler_.set_timer(pdc, PdcTimer::kLiveness, now + config_.peer_timeout);
     return closing_.begin(now, pdc);
   }
-  scheduler_.set_timer(pdc, PdcTimer::kLiveness,
-                       std::min({silence_ends, repeats_end, next_question, idleness_ends}));
+  scheduler_.set_timer(
+      pdc, PdcTimer::kLiveness,
+      std::min({silence_ends, credit_ends, repeats_end, next_question, idleness_ends}));
 }
 
 /// When a peer that says nothing more counts as dead.
@@ -106,6 +109,16 @@ Instant Liveness::end_of_silence(const Pdc& pdc, const Wait& wait) const {
   const Instant since =
       waits_for_credit_alone ? pdc.tx.credit_asked_at : std::max(pdc.heard_at, pdc.busy_since);
   return since + config_.peer_timeout;
+}
+
+/// When a destination counts as one that never grants credit, although it answers all else: it runs other congestion control, or
+/// none that we know.
+Instant Liveness::end_of_patience_for_credit(const Pdc& pdc) const {
+  const Congestion* congestion = pdc.tx.cc.if_any();
+  if (congestion == nullptr || config_.peer_timeout <= Duration{}) return Instant::never();
+  if (pdc.tx.queue.empty() && pdc.tx.rtx_count == 0) return Instant::never();
+  const Instant since = congestion->ccc->refused_credit_since();
+  return since.is_never() ? since : since + config_.peer_timeout;
 }
 
 /// When the oldest packet counts as one that the peer never speaks of, although it lives: no way lets packets of that size
@@ -137,7 +150,7 @@ Instant Liveness::ask(Instant now, Pdc& pdc, const Wait& wait) {
   return now + ask_after();
 }
 
-/// When a PDC that nobody uses is closed. A target waits twice as long: the Close Command is the initiator's to send.
+/// When a PDC without work is closed. A target waits twice as long: the Close Command is the initiator's to send.
 Instant Liveness::end_of_idleness(Instant now, const Pdc& pdc, const Wait& wait) const {
   const Duration limit = pdc.is_initiator ? config_.pdc_idle_time : config_.pdc_idle_time * 2;
   if (limit <= Duration{}) return Instant::never();

@@ -88,6 +88,8 @@ struct TxHalf {
   std::uint32_t rtx_count = 0;  ///< records that need to be resent
   std::uint32_t resent = 0;     ///< packets sent again, for reports
   std::uint32_t paused_count = 0;
+  std::uint32_t places_wanted =
+      0;  ///< packets of those that wait for a place at the target, which nothing new is to take
   std::uint32_t queued = 0;           ///< messages in `queue`
   std::uint32_t queued_segments = 0;  ///< of those messages, not sent yet
   std::uint32_t mp_range = 0;         ///< peer_mp_range
@@ -105,8 +107,6 @@ struct TxHalf {
   // Rarely looked at: in one byte.
   bool is_probe_open : 1 = false;
   bool is_blocked_by_memory : 1 = false;
-  bool wants_place =
-      false;  ///< some packet waits for a place at the target, which nothing new is to take
   Instant probe_sent_at;
   Asking asking;
   Instant asked_at;                           ///< of the latest of times_asked
@@ -166,9 +166,9 @@ struct RxHalf {
   Psn gaps_reported;             ///< no PSN up to here is reported missing again in this round
   std::uint32_t credit = 0;      ///< grant to be sent
   std::uint32_t credit_source = base::kNoIndex;
-  std::uint32_t resource = 0;  ///< that the peer fills; 0: none that would have to be watched
   AckQueue acks;
-  RxMeta last_meta;  ///< of the latest packet, for pure updates
+  RxMeta last_meta;   ///< of the latest packet, for pure updates
+  RxMeta probe_meta;  ///< of the Probe that is to be answered
   bool ooo_nack_armed = true;
   bool wants_update = false;       ///< a pure-update ACK is to be sent
   bool ce_seen = false;            ///< CE since the last ACK

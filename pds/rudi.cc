@@ -3,14 +3,16 @@
 #include <cstring>
 
 #include "lib/base/planted.h"
+#include "pds/backoff.h"
 
 namespace uet::pds {
 
-Rudi::Rudi(Environment& env, Scheduler& scheduler, MessageTable& messages, Backpressure& room,
-           NackQueue& nacks, base::Ring<net::TxPacket>& built)
+Rudi::Rudi(Environment& env, Scheduler& scheduler, MessageTable& messages, FailedMessages& failed,
+           Backpressure& room, NackQueue& nacks, base::Ring<net::TxPacket>& built)
     : Part(env),
       wheel_(scheduler.wheel()),
       messages_(messages),
+      failed_(failed),
       room_(room),
       nacks_(nacks),
       built_(built),
@@ -45,11 +47,11 @@ bool Rudi::poll(Instant now, net::TxPacket& out) {
     RudiPeer& peer = peers.front();
     peers.pop_front();
     peers.push_back(peer);
+    const auto window = std::min(static_cast<std::uint32_t>(peer.window),
+                                 std::uint32_t{config_.rudi_max_outstanding});
+    if (peer.in_network >= window) continue;
     if (!peer.resend.empty()) return send(now, peer.resend.front(), out);
-    if (peer.queue.empty() ||
-        peer.outstanding >= std::min(static_cast<std::uint32_t>(peer.window),
-                                     std::uint32_t{config_.rudi_max_outstanding}))
-      continue;
+    if (peer.queue.empty() || peer.outstanding >= window) continue;
     RudiPacket* packet = table_.add_packet();
     if (packet == nullptr) return false;
     Message& message = peer.queue.front();
@@ -73,6 +75,8 @@ bool Rudi::send(Instant now, RudiPacket& packet, net::TxPacket& out) {
   RudiPeer& peer = *packet.peer;
   peer.resend.erase(peer.resend.iterator_to(packet));
   peer.in_flight.push_back(packet);
+  packet.is_in_flight = true;
+  ++peer.in_network;
   const SegmentInfo info = upper_.emit_segment(packet.message->request.token, packet.segment,
                                                PdcRef{}, Psn(packet.pkt_id), bytes);
   wire::PdsRudi header;
@@ -104,11 +108,24 @@ Duration Rudi::rto(const RudiPacket& packet) const {
   return wait;
 }
 
+void Rudi::leave_network(RudiPacket& packet) {
+  if (packet.is_in_flight && !packet.is_paused) --packet.peer->in_network;
+}
+
 void Rudi::queue_resend(RudiPacket& packet) {
   RudiPeer& peer = *packet.peer;
   wheel_.cancel(packet.timer);
+  leave_network(packet);
   peer.in_flight.erase(peer.in_flight.iterator_to(packet));
+  packet.is_in_flight = false;
   peer.resend.push_back(packet);
+}
+
+/// A packet that did not get through is sent again after `wait`.
+void Rudi::pause(Instant now, RudiPacket& packet, Duration wait) {
+  leave_network(packet);
+  packet.is_paused = true;
+  wheel_.schedule(packet.timer, now + wait);
 }
 
 namespace {
@@ -131,7 +148,7 @@ void Rudi::on_timer(Instant now, RudiPacket& packet) {
   RudiPeer& peer = *packet.peer;
   if (config_.peer_timeout > Duration{} &&
       now - std::max(peer.heard_at, peer.busy_since) >= config_.peer_timeout)
-    return fail(now, *packet.message, PdsError::kPeerSilent);
+    return give_up(now, peer);
   // It answers others, and never this one.
   packet.unanswered = packet.unanswered + rto(packet);
   if (config_.peer_timeout > Duration{} && packet.unanswered >= config_.peer_timeout)
@@ -145,12 +162,9 @@ void Rudi::on_timer(Instant now, RudiPacket& packet) {
 void Rudi::finish(RudiPacket& packet) {
   RudiPeer& peer = *packet.peer;
   wheel_.cancel(packet.timer);
-  const bool in_flight = std::any_of(peer.in_flight.begin(), peer.in_flight.end(),
-                                     [&](const RudiPacket& p) { return &p == &packet; });
-  if (in_flight)
-    peer.in_flight.erase(peer.in_flight.iterator_to(packet));
-  else
-    peer.resend.erase(peer.resend.iterator_to(packet));
+  leave_network(packet);
+  RudiPacketList& list = packet.is_in_flight ? peer.in_flight : peer.resend;
+  list.erase(list.iterator_to(packet));
   --peer.outstanding;
   table_.remove_packet(packet);
 }
@@ -174,6 +188,23 @@ void Rudi::fail(Instant now, Message& message, PdsError error) {
   const MessageToken token = message.request.token;
   abort(message);
   upper_.on_message_error(now, token, error);
+}
+
+/// Nothing more goes to a peer that is silent: what waits behind the packet that found it out would find out the same, each after
+/// an RTO of its own.
+void Rudi::give_up(Instant now, RudiPeer& peer) {
+  for (Message& message : peer.queue) message.rudi = nullptr;
+  failed_.add(peer.queue);
+  for (RudiPacketList* list : {&peer.in_flight, &peer.resend}) {
+    while (!list->empty()) {
+      Message& message = *list->front().message;
+      finish(list->front());
+      message.rudi = nullptr;
+      if (!message.hook.is_linked()) failed_.add(message);
+    }
+  }
+  table_.remove_peer(peer);
+  failed_.report(now, PdsError::kPeerSilent);
 }
 
 void Rudi::on_response(Instant now, const net::RxPacket& rx) {
@@ -222,7 +253,11 @@ void Rudi::on_nack(Instant now, const net::RxPacket& rx, const wire::PdsNack& na
     case NackCode::kTrimmed:
     case NackCode::kTrimmedLasthop:
       cut_window(now, *packet->peer, *packet);
-      return queue_resend(*packet);
+      if (packet->trim_cnt < 255) ++packet->trim_cnt;
+      if (packet->trim_cnt <= kTrimsAnsweredAtOnce) return queue_resend(*packet);
+      return pause(now, *packet,
+                   longer_each_time(config_.nack_retx_time, packet->trim_cnt,
+                                    kTrimsAnsweredAtOnce + 1, config_.rto_max));
     case NackCode::kNoPktBuffer:
     case NackCode::kNoResource:
     case NackCode::kNoSesMsgAvail: {
@@ -230,9 +265,7 @@ void Rudi::on_nack(Instant now, const net::RxPacket& rx, const wire::PdsNack& na
       if (packet->nack_cnt < 255) ++packet->nack_cnt;
       if (config_.max_nack_retx_cnt < kNoLimit && packet->nack_cnt > config_.max_nack_retx_cnt)
         return fail(now, *packet->message, PdsError::kNackExhausted);
-      packet->is_paused = true;
-      wheel_.schedule(packet->timer, now + config_.nack_retx_time);
-      return;
+      return pause(now, *packet, config_.nack_retx_time);
     }
     default:
       return drop(DropReason::kReservedNack);

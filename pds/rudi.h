@@ -3,6 +3,7 @@
 
 #include "lib/base/ring.h"
 #include "pds/environment.h"
+#include "pds/failed_messages.h"
 #include "pds/message.h"
 #include "pds/nack_queue.h"
 #include "pds/rudi_table.h"
@@ -13,8 +14,8 @@ namespace uet::pds {
 class Rudi : Part {
  public:
   /// `built`: where responses wait to be sent.
-  Rudi(Environment& env, Scheduler& scheduler, MessageTable& messages, Backpressure& room,
-       NackQueue& nacks, base::Ring<net::TxPacket>& built);
+  Rudi(Environment& env, Scheduler& scheduler, MessageTable& messages, FailedMessages& failed,
+       Backpressure& room, NackQueue& nacks, base::Ring<net::TxPacket>& built);
   ~Rudi() { table_.clear(); }
   Rudi(const Rudi&) = delete;
   Rudi& operator=(const Rudi&) = delete;
@@ -40,11 +41,15 @@ class Rudi : Part {
   bool send(Instant now, RudiPacket& packet, net::TxPacket& out);
   base::Duration rto(const RudiPacket& packet) const;
   void queue_resend(RudiPacket& packet);
+  void pause(Instant now, RudiPacket& packet, Duration wait);
+  static void leave_network(RudiPacket& packet);
   void finish(RudiPacket& packet);
   void fail(Instant now, Message& message, PdsError error);
+  void give_up(Instant now, RudiPeer& peer);
 
   base::TimingWheel& wheel_;
   MessageTable& messages_;
+  FailedMessages& failed_;
   Backpressure& room_;
   NackQueue& nacks_;
   base::Ring<net::TxPacket>& built_;

@@ -22,9 +22,11 @@ struct RudiPacket {
   RudiPeer* peer = nullptr;
   std::uint8_t rto_cnt = 0;
   std::uint8_t nack_cnt = 0;
+  std::uint8_t trim_cnt = 0;
   std::uint8_t times_sent = 0;
-  bool needs_resend = false;
-  bool is_paused = false;
+  bool is_in_flight = false;  ///< in its peer's list of these, paused or not
+  bool is_paused =
+      false;  ///< of those: it did not get through, and is sent again when its timer expires
   Instant sent_at;
   Duration unanswered;  ///< that its timeouts add up to since a NACK, or since it left first
   Timer timer{Timer::Kind::kRudi, this};
@@ -42,6 +44,7 @@ using RudiPacketList =
 struct RudiPeer {
   net::FabricAddress address;
   std::uint32_t outstanding = 0;
+  std::uint32_t in_network = 0;  ///< of those, in flight and not paused
   double window = 16;
   Instant last_cut;
   Instant heard_at;

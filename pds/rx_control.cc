@@ -135,7 +135,7 @@ void ControlIntake::on_probe(Instant now, Pdc& pdc, const wire::PdsControl& head
   rx.wants_probe_answer = true;
   rx.probe_opaque = header.probe_opaque;
   rx.probe_base = Psn(header.payload);
-  rx.last_meta = meta;
+  rx.probe_meta = meta;
   scheduler_.list_control(pdc);
 }
 

@@ -1,6 +1,7 @@
 #include "pds/rx_nack.h"
 
 #include "lib/base/planted.h"
+#include "pds/backoff.h"
 #include "pds/nack_rules.h"
 
 namespace uet::pds {
@@ -203,17 +204,6 @@ bool NackIntake::resend_now(Instant now, Pdc& pdc, Psn psn, TxRecord& record,
   return true;
 }
 
-namespace {
-
-/// `first` up to the `steady`th time, then doubled each time, up to `longest`.
-Duration longer_each_time(Duration first, unsigned times, unsigned steady, Duration longest) {
-  Duration wait = first;
-  for (unsigned i = steady; i < times && wait < longest; ++i) wait = wait * 2;
-  return std::min(wait, longest);
-}
-
-}  // namespace
-
 // Short of something over there: the same PSN again after a pause. [PDS 13.2]
 void NackIntake::pause(Instant now, Pdc& pdc, Psn psn, TxRecord& record, const wire::PdsNack& nack,
                        const RxMeta& meta) {
@@ -237,16 +227,13 @@ void NackIntake::pause(Instant now, Pdc& pdc, Psn psn, TxRecord& record, const w
   if (wants_place) clear_.owe_now(pdc);
 }
 
-// A trimmed packet is retransmitted at once. But trimmed headers have strict priority, and a small packet is hardly shorter once
-// trimmed: without back-off a few sources could saturate a link with trimmed retransmissions. So a packet that was trimmed many
-// times in a row backs off exponentially. See docs/decisions/0058.
+// A trimmed packet is retransmitted at once, unless that was in vain many times in a row.
 void NackIntake::after_trim(Instant now, Pdc& pdc, Psn psn, TxRecord& record) {
-  constexpr unsigned kAtOnce = 16;
   if (record.message == nullptr) return;
   if (record.trim_cnt < 255) ++record.trim_cnt;
-  if (record.trim_cnt <= kAtOnce) return;
-  const Duration wait =
-      longer_each_time(round_trip(pdc, config_), record.trim_cnt, kAtOnce + 1, config_.rto_max);
+  if (record.trim_cnt <= kTrimsAnsweredAtOnce) return;
+  const Duration wait = longer_each_time(round_trip(pdc, config_), record.trim_cnt,
+                                         kTrimsAnsweredAtOnce + 1, config_.rto_max);
   loss_.hold_back(pdc, psn, record, now + wait, TxEvent::kPaused);
 }
 

@@ -44,8 +44,7 @@ void RequestIntake::on_packet(Instant now, net::RxPacket& rx, bool has_cc_state)
   else
     sequenced_.on_packet(now, in);
   // Afterwards, so that the first packet of a PDC counts.
-  if (has_cc_state && credit_.has_pacer())
-    credit_.note_demand(now, in, cc_state.ccc_id, cc_state.credit_target);
+  if (has_cc_state) credit_.note_demand(now, in, cc_state.ccc_id, cc_state.credit_target);
 }
 
 }  // namespace uet::pds

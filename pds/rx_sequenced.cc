@@ -94,8 +94,7 @@ void SequencedIntake::deliver(Instant now, Pdc& pdc, const Arrival& in) {
   if (answer.kind == Answer::Kind::kRefuse) [[unlikely]]
     return refuse(now, pdc, in, Refusal::kNoRoomInSes);
   if (answer.resource != 0) [[unlikely]] {
-    pdc.rx.resource = answer.resource;
-    acks_.on_resource();
+    acks_.on_resource(pdc, answer.resource);
   }
 
   receiver_.accept(now, pdc, in, answer);
@@ -161,12 +160,22 @@ bool SequencedIntake::find_trimmed_opening(Instant now, const Arrival& in, Pdc*&
   return !openings_.tombstones().contains(now, in.source, in.spdcid, in.start());
 }
 
+namespace {
+
+/// The peer is known, and has not said that nothing more will come.
+bool takes_new_data(const Pdc& pdc) {
+  return pdc.state == PdcState::kEstablished || pdc.state == PdcState::kQuiesce ||
+         pdc.state == PdcState::kAckWait || pdc.state == PdcState::kCloseReq;
+}
+
+}  // namespace
+
 void SequencedIntake::on_trim_hint(Instant now, const Arrival& in) {
   constexpr Duration kRound = Duration::from_us(100);
   constexpr std::uint8_t kAnswersInRound = 32;
   trace_.drop(now, DropReason::kTrimmed, in.body.size(), in.syn ? 0 : in.dpdcid, in.psn);
   Pdc* const pdc = in.syn ? nullptr : table_.by_id(in.dpdcid);
-  if (pdc == nullptr || pdc->state != PdcState::kEstablished || misfit(pdc, in) ||
+  if (pdc == nullptr || !takes_new_data(*pdc) || misfit(pdc, in) ||
       classify(*pdc, in.psn) != PsnClass::kNew)
     return;
   RxHalf& rx = pdc->rx;

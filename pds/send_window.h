@@ -53,8 +53,7 @@ class SendWindow : Part {
   static void count(TxHalf& tx, const TxRecord& record, std::uint32_t by) {
     if (record.is_paused()) {
       tx.paused_count += by;
-      if (record.state() == TxState::kPlaceWanted) tx.wants_place = true;
-      if (tx.paused_count == 0) tx.wants_place = false;
+      if (record.state() == TxState::kPlaceWanted) tx.places_wanted += by;
     } else if (record.message != nullptr)
       tx.rtx_count += by;
   }

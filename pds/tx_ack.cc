@@ -25,7 +25,7 @@ Built AckBuilder::build(Instant now, Pdc& pdc, net::TxPacket& out) {
     shape.sack_near = record->psn;
   } else if (rx.wants_probe_answer) {
     shape.ack_psn = rx.cack;
-    shape.meta = rx.last_meta;
+    shape.meta = rx.probe_meta;
     shape.is_probe_answer = true;
     shape.opaque = rx.probe_opaque;
     shape.sack_near = rx.probe_base;
@@ -63,12 +63,20 @@ Built AckBuilder::build_last(Instant now, Pdc& pdc, const std::optional<Psn>& ex
   return emit(now, pdc, shape, out);
 }
 
-// Once a window penalty has been signalled for a resource, the ACKs of all its sources carry the restore flag: CCCs are shared by
-// PDCs, and ACKs get lost. [CC 4.8]
-cc::WindowAdvice AckBuilder::window_advice_for(RxHalf& rx) {
-  if (rx.resource == 0) return {.penalty = 0, .restore = true};
-  const cc::WindowAdvice advice = cc::window_advice(upper_.fill_of(rx.resource), 1000);
-  if (advice.penalty == 0 && advice.restore) rx.resource = 0;
+/// PDCs of one source share its window: what one of them fills the ACKs of all of them tell, or one would take back what the other
+/// said. A source that has proved nothing may be forged, and slows no other down.
+void AckBuilder::on_resource(const Pdc& pdc, std::uint32_t resource) {
+  has_slowed_ = true;
+  if (!pdc.is_unproven()) peers_.at(pdc.share).resource = resource;
+}
+
+// Once a window penalty has been signalled for a resource, the ACKs of all its sources carry the restore flag: ACKs get lost.
+// [CC 4.8]
+cc::WindowAdvice AckBuilder::window_advice_for(const Pdc& pdc) {
+  std::uint32_t& resource = peers_.at(pdc.share).resource;
+  if (resource == 0) return {.penalty = 0, .restore = true};
+  const cc::WindowAdvice advice = cc::window_advice(upper_.fill_of(resource), 1000);
+  if (advice.penalty == 0 && advice.restore) resource = 0;
   return advice;
 }
 
@@ -145,7 +153,7 @@ Built AckBuilder::emit(Instant now, Pdc& pdc, const AckShape& shape, net::TxPack
     }
     if constexpr (requires { header.rcv_cwnd_pend; }) {
       if (has_slowed_) [[unlikely]] {
-        const cc::WindowAdvice advice = window_advice_for(rx);
+        const cc::WindowAdvice advice = window_advice_for(pdc);
         header.rcv_cwnd_pend = advice.penalty;
         header.restore_cwnd = advice.restore;
       }
@@ -156,15 +164,18 @@ Built AckBuilder::emit(Instant now, Pdc& pdc, const AckShape& shape, net::TxPack
     return static_cast<unsigned>(header.type);
   };
   unsigned type = 0;
+  // A source that never spoke of credit may be one with a window, which needs the count of bytes. One with both gets credit in control
+  // packets. [CC 3.8]
+  const bool speaks_of_credit = rx.credit_source != base::kNoIndex;
   if (shape.expected_psn) {  // only a plain ACK has room for it [WIRE 4.7]
     wire::PdsExpectedPsn tail;
     tail.expected_psn = *shape.expected_psn;
     wire::emit(tail, packet.append(wire::PdsExpectedPsn::kSize));
     type = finish(wire::PdsAck{});
-  } else if (env_.sends_nscc_state)
-    type = finish(wire::PdsAckCcNscc{});
-  else if (env_.sends_credit_state)
+  } else if (env_.sends_credit_state && !env_.sends_nscc_state && speaks_of_credit)
     type = finish(wire::PdsAckCcCredit{});
+  else if (env_.sends_nscc_state || env_.sends_credit_state)
+    type = finish(wire::PdsAckCcNscc{});
   else if (rx.cack == rx.max_rcvd && limits_.window == config_.default_mpr * 128u)
     type = finish(wire::PdsAck{});
   else

@@ -23,7 +23,7 @@ DataSender::Work DataSender::next_work(Instant now, Pdc& pdc, Psn& psn) {
   if (tx.queue.empty() || pdc.is_unproven()) return Work::kNone;
   // ROD: nothing new before what a paused packet waits for, it would be dropped anyway. [PDS 17.1] And nothing new before a packet
   // that was refused for want of a place: answers beyond a gap cannot be cleared, so it would keep the place from what is in the gap.
-  if (tx.wants_place || (pdc.is_rod() && tx.paused_count > 0)) return Work::kNone;
+  if (tx.places_wanted > 0 || (pdc.is_rod() && tx.paused_count > 0)) return Work::kNone;
   if (!window_.may_take_psn(pdc)) {
     if (tx.unacked == 0) clear_.start_stall(now, pdc);
     return Work::kNone;

@@ -255,8 +255,10 @@ constexpr std::array kSettings = {
             .kind = Kind::kChoice,
             .fallback = "nscc",
             .target = [](Settings& s, std::size_t i) { s.cc = kAlgorithms.values[i]; },
-            .help = "congestion control, the same at all peers: the sender's window (nscc), the "
-                    "receiver's credit (rccc), both, or a fixed window (none)",
+            .help =
+                "congestion control of what this endpoint sends, whatever its peers run: the "
+                "sender's window (nscc), the receiver's credit (rccc) or both; or a fixed window "
+                "(none), then at all peers",
             .choices = kAlgorithms.words()},
     Setting{.key = "LB",
             .group = "Transport",

@@ -338,5 +338,37 @@ TEST(Serial, order_up_to_half_the_range) {
   EXPECT_EQ(Psn(2).distance_from(Psn(0xffff'ffff)), 3);
 }
 
+// PDCs of a source share its window: the ACKs of one must not take back what those of the other asked for. [CC 4.8]
+TEST(Ack, all_pdcs_of_a_source_tell_of_the_resource_that_one_of_them_fills) {
+  Open x;
+  ScriptedSes& ses = x.w.host(1).ses;
+  ses.fill = 900;
+  ses.answer = [&](const RxRequest& request, const Delivery&) {
+    Answer answer = ScriptedSes::respond();
+    if (request.mode == Mode::kRud) answer.resource = 7;
+    return answer;
+  };
+  x.w.send(0, 1);
+  x.w.run_until_quiet();
+  int slowed = 0, restored = 0;
+  x.w.add_rule([&](const Seen& s, Fate& f) {
+    if (s.from != 1 || s.type != PdsType::kAckCc) return;
+    f.edit = [&](std::vector<std::uint8_t>& bytes) {
+      const auto ack = wire::parse<wire::PdsAckCcNscc>(bytes);
+      ASSERT_TRUE(ack);
+      slowed += ack->rcv_cwnd_pend > 0 ? 1 : 0;
+      restored += ack->restore_cwnd && ack->rcv_cwnd_pend == 0 ? 1 : 0;
+    };
+  });
+  x.w.send(0, 1, 20, 1000, Mode::kRod);
+  x.w.run_until_quiet();
+  EXPECT_GT(slowed, 0);
+  EXPECT_EQ(restored, 0);
+  ses.fill = 100;
+  x.w.send(0, 1, 20, 1000, Mode::kRod);
+  x.w.run_until_quiet();
+  EXPECT_GT(restored, 0);
+}
+
 }  // namespace
 }  // namespace uet::pds::test

@@ -57,6 +57,23 @@ TEST(Control, probe_is_answered_with_its_opaque_value) {
   EXPECT_EQ(x.w.acks(1)[0].sack_base, x.next);
 }
 
+// Its answer says how long the Probe waited and how it came, not a packet that came after it.
+TEST(Control, a_probe_answer_tells_of_the_probe) {
+  Open x;
+  wire::PdsControl h;
+  h.ctl_type = ControlType::kProbe;
+  h.spdcid = x.id0;
+  h.dpdcid = x.id1;
+  h.payload = x.next.value();
+  x.w.inject(1, x.w.host(0).address, h);
+  x.w.inject(1, x.w.host(0).address, x.request(x.next), x.w.segment_bytes(900, 0, 30),
+             net::TosByte::of(0, 3).value);  // congestion experienced
+  x.w.pump();
+  const auto answers = x.w.sent(1, [](const Seen& s) { return s.is_ack() && s.p; });
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_FALSE(answers[0].m);
+}
+
 // Covers: PDS-166, PDS-189
 TEST(Control, wrong_role_and_unknown_pdc_are_dropped) {
   Open x;

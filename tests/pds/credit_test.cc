@@ -160,5 +160,59 @@ TEST(Credit, a_target_that_grants_late_keeps_the_pdc) {
   EXPECT_TRUE(x.w.host(0).ses.failures.empty());
 }
 
+// It answers everything but never grants: after the time in which a silent one would be given up, so is this one.
+TEST(Credit, a_target_that_never_grants_is_given_up) {
+  Open x(credit_world());
+  x.w.add_rule(without_grants());
+  x.w.send(0, 1, 100);
+  const Duration patience = software_profile().peer_timeout;
+  x.w.run_for(patience - Duration::from_seconds(5));
+  EXPECT_TRUE(x.w.host(0).ses.failures.empty());
+  x.w.run_for(Duration::from_seconds(10));
+  ASSERT_EQ(x.w.host(0).ses.failures.size(), 1u);
+  EXPECT_EQ(x.w.host(0).ses.failures[0].error, PdsError::kPeerSilent);
+}
+
+/// Sends far more than leaves without an answer of the destination's congestion control.
+void expect_to_get_through(cc::Algorithm source, cc::Algorithm destination, Mode mode) {
+  World w(software_world([&](auto& o) { o.algorithms = {source, destination}; }));
+  const MessageToken token = w.send(0, 1, 5000, 4000, mode);
+  const MessageToken back = w.send(1, 0, 5000, 4000, mode);
+  w.run_for(ms(200));
+  EXPECT_EQ(w.host(0).ses.responses_of(token), 5000u);
+  EXPECT_EQ(w.host(1).ses.responses_of(back), 5000u);
+}
+
+// The destination reports what the packets of its source ask for, not what it runs as a source itself. [CC 3.8]
+TEST(MixedControl, endpoints_with_different_congestion_control_talk) {
+  constexpr std::array kAll{cc::Algorithm::kNscc, cc::Algorithm::kRccc, cc::Algorithm::kBoth};
+  for (const cc::Algorithm source : kAll)
+    for (const cc::Algorithm destination : kAll)
+      for (const Mode mode : {Mode::kRud, Mode::kRod}) {
+        SCOPED_TRACE(std::to_string(static_cast<int>(source)) + " to " +
+                     std::to_string(static_cast<int>(destination)));
+        expect_to_get_through(source, destination, mode);
+      }
+}
+
+// A source with a window needs the count of bytes, whatever the destination runs.
+TEST(MixedControl, a_source_that_speaks_of_no_credit_is_told_of_its_bytes) {
+  World w(software_world([](auto& o) {
+    o.algorithms = {cc::Algorithm::kNscc, cc::Algorithm::kRccc};
+  }));
+  int of_window = 0, of_credit = 0;
+  w.add_rule([&](const Seen& s, Fate& f) {
+    if (s.from != 1 || s.type != PdsType::kAckCc) return;
+    f.edit = [&](std::vector<std::uint8_t>& bytes) {
+      const bool is_credit = bytes.at(12) >> 4 == 1;
+      ++(is_credit ? of_credit : of_window);
+    };
+  });
+  w.send(0, 1, 200);
+  w.run_for(ms(10));
+  EXPECT_GT(of_window, 0);
+  EXPECT_EQ(of_credit, 0);
+}
+
 }  // namespace
 }  // namespace uet::pds::test

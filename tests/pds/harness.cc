@@ -179,9 +179,13 @@ Host::Host(int i, const PdsConfig& config, const cc::CcConfig& cc_config, std::u
 }
 
 World::World(const WorldOptions& options) : leaving_(options.burst) {
-  for (int i = 0; i < options.hosts; ++i)
+  cc::CcConfig cc_config = options.cc;
+  for (int i = 0; i < options.hosts; ++i) {
+    if (!options.algorithms.empty())
+      cc_config.algorithm = options.algorithms.at(static_cast<std::size_t>(i));
     hosts_.push_back(
-        std::make_unique<Host>(i, options.pds, options.cc, options.seed, options.buffers));
+        std::make_unique<Host>(i, options.pds, cc_config, options.seed, options.buffers));
+  }
 }
 
 void World::drop_nth(int from, int n, std::function<bool(const Seen&)> match) {

@@ -12,7 +12,7 @@ struct Life {
       : shared(config, cc_config, facts_of_port(), pool, rng, trace, ses),
         sending(env, scheduler),
         receiving(env, pdcs, scheduler, nacks, congestions.config(), sending.window),
-        acks(env, receiving.kept.store(), receiving.credit),
+        acks(env, receiving.kept, receiving.credit),
         life(shared, sending.window, receiving, acks) {}
 
   static TxMessage message_to(std::uint32_t peer, MessageToken token = 1) {

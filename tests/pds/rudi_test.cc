@@ -63,6 +63,52 @@ TEST(Rudi, limit_fails_only_its_message) {
   EXPECT_EQ(w.host(0).ses.responses_of(good), 1u);
 }
 
+// A loss cuts the window, and what is sent again keeps to it as what is new does.
+TEST(Rudi, what_is_sent_again_keeps_to_the_window) {
+  World w(software_world());
+  bool drops = false;
+  w.add_rule([&](const Seen& s, Fate& f) { f.drop = drops && s.type == PdsType::kRudiReq; });
+  const auto t = w.send(0, 1, 8000, 1000, Mode::kRudi);
+  w.run_for(us(300));
+  const std::size_t lost = w.host(0).pds->gauges().rudi_outstanding;
+  ASSERT_GT(lost, 100u);
+  drops = true;
+  w.log.clear();
+  w.run_for(software_profile().rto_init_time * 3 / 2);
+  const auto copies =
+      w.sent(0, [](const Seen& p) { return p.type == PdsType::kRudiReq && p.retx; });
+  EXPECT_GT(copies.size(), 0u);
+  EXPECT_LE(copies.size(), lost / 2);
+  drops = false;
+  w.run_until_quiet();
+  EXPECT_EQ(w.host(0).ses.responses_of(t), 8000u);
+}
+
+// Trimmed headers have strict priority: a source whose packets all are trimmed must not fill a link with them. See
+// docs/decisions/0058.
+TEST(Rudi, a_packet_that_is_trimmed_many_times_backs_off) {
+  World w;
+  w.add_rule([](const Seen& s, Fate& f) { f.trim = s.type == PdsType::kRudiReq; });
+  w.send(0, 1, 1, 1000, Mode::kRudi);
+  w.run_for(ms(100));
+  EXPECT_LT(w.sent(0, [](const Seen& p) { return p.type == PdsType::kRudiReq; }).size(), 60u);
+}
+
+TEST(Rudi, all_that_waits_for_a_silent_peer_fails_when_it_is_given_up) {
+  World w(software_world());
+  w.add_rule([](const Seen& s, Fate& f) { f.drop = s.type == PdsType::kRudiReq; });
+  for (int i = 0; i < 300; ++i) w.send(0, 1, 2, 100, Mode::kRudi);
+  w.run_for(software_profile().peer_timeout + Duration::from_seconds(1));
+  EXPECT_EQ(w.host(0).ses.failures.size(), 300u);
+  for (const Failure& f : w.host(0).ses.failures) EXPECT_EQ(f.error, PdsError::kPeerSilent);
+  EXPECT_EQ(w.host(0).pds->gauges().rudi_outstanding, 0u);
+  EXPECT_TRUE(w.host(0).pds->is_idle());
+  w.clear_rules();
+  const auto again = w.send(0, 1, 2, 100, Mode::kRudi);
+  w.run_until_quiet();
+  EXPECT_EQ(w.host(0).ses.responses_of(again), 2u);
+}
+
 // Covers: PDS-183
 TEST(Uud, one_packet_no_answer) {
   World w;

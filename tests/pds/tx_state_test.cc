@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <deque>
 #include <fstream>
 #include <map>
@@ -126,6 +127,25 @@ TEST(TxState, the_counts_follow_every_transition) {
       EXPECT_EQ(w.tx.paused_count, is_paused(t.to) ? 1u : 0u)
           << name_of(t.from) << " + " << name_of(t.on);
     }
+}
+
+// Nothing new is sent while a packet waits for a place, whatever else waits for something.
+TEST(TxState, a_place_is_wanted_until_the_packets_that_want_one_go_on) {
+  const auto reached = ways();
+  const auto paused = std::find_if(reached.begin(), reached.end(), [](const auto& at) {
+    return is_paused(at.first) && at.first != TxState::kPlaceWanted;
+  });
+  ASSERT_NE(paused, reached.end());
+  TxHalf tx;
+  TxRecord wants_place, pauses;
+  for (const TxEvent event : reached.at(TxState::kPlaceWanted))
+    SendWindow::move(tx, wants_place, event);
+  for (const TxEvent event : paused->second) SendWindow::move(tx, pauses, event);
+  EXPECT_EQ(tx.places_wanted, 1u);
+  EXPECT_EQ(tx.paused_count, 2u);
+  SendWindow::move(tx, wants_place, TxEvent::kResumed);
+  EXPECT_EQ(tx.places_wanted, 0u);
+  EXPECT_EQ(tx.paused_count, 1u);
 }
 
 #if UET_DCHECK_ENABLED

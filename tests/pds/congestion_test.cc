@@ -1,0 +1,62 @@
+// Which CCC a PDC gets, how the destination tells them apart, and what the next one learns of the one before. [CC 3.1, 3.8]
+#include "pds/congestion.h"
+
+#include <set>
+
+#include "tests/pds/open_pdc.h"
+#include "tests/pds/parts.h"
+
+namespace uet::pds::test {
+namespace {
+
+struct Contexts : Parts {
+  Congestion& attach(std::uint32_t peer) {
+    Congestion* congestion = congestions.attach(kNow, address_of(peer), 0, false);
+    EXPECT_NE(congestion, nullptr);
+    return *congestion;
+  }
+};
+
+// They share an account at the destination otherwise, and the grants of one go to the other.
+TEST(Congestion, attach__live_contexts_towards_a_peer_have_different_ids) {
+  Contexts t;
+  Congestion& lives = t.attach(2);
+  for (int i = 0; i < 600; ++i) {
+    Congestion& next = t.attach(2);
+    EXPECT_NE(next.ccc->id(), lives.ccc->id());
+    t.congestions.detach(next);
+  }
+  t.congestions.detach(lives);
+}
+
+TEST(Congestion, attach__another_peer_may_have_the_same_id) {
+  Contexts t;
+  std::set<int> ids;
+  Congestion& lives = t.attach(2);
+  for (int i = 0; i < 600; ++i) {
+    Congestion& other = t.attach(3);
+    ids.insert(other.ccc->id());
+    t.congestions.detach(other);
+  }
+  EXPECT_EQ(ids.size(), 256u);
+  t.congestions.detach(lives);
+}
+
+// A message whose answer took long measures nothing. Its CCC leaves no base RTT behind that would keep the next one from measuring. [CC 4.9]
+TEST(Congestion, detach__leaves_a_base_rtt_only_where_one_was_measured) {
+  World w(with([](auto& o) { o.pds.pdc_idle_time = ms(1); }));
+  w.delay =
+      us(15);  // the network is full: an answer takes longer than one may at most without queues
+  w.send(0, 1);
+  w.run_for(ms(5));
+  ASSERT_TRUE(w.host(0).pds->is_idle());
+  ASSERT_TRUE(w.controls(0, ControlType::kProbe).empty());
+  w.log.clear();
+  w.delay = us(5);
+  w.send(0, 1, 2000, 4000);
+  w.run_for(ms(5));
+  EXPECT_FALSE(w.controls(0, ControlType::kProbe).empty());
+}
+
+}  // namespace
+}  // namespace uet::pds::test
