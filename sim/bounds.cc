@@ -1,10 +1,13 @@
 #include "sim/bounds.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <queue>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 namespace uet::sim {
 
@@ -26,22 +29,99 @@ std::int64_t wire_bytes(const FabricConfig& f, std::uint64_t bytes) {
   return static_cast<std::int64_t>(bytes) + packets_of(f, bytes) * WireModel::kModelHeader;
 }
 
-/// Several flows through one link: their bytes, the nearest one's way, the earliest start.
-struct Bundle {
-  std::int64_t bytes = 0;
-  std::int64_t hops = std::numeric_limits<std::int64_t>::max();
-  SimTime start = SimTime::never();
-  void add(std::int64_t more, std::int64_t flow_hops, SimTime flow_start) {
-    bytes += more;
-    hops = std::min(hops, flow_hops);
-    start = std::min(start, flow_start);
+/// Several flows through links that they share: their bytes, and the least that passes before the first of these is there and
+/// after the last has left.
+class Bundle {
+ public:
+  void add(SimTime start, std::int64_t bytes, SimSpan before, SimSpan behind) {
+    before_ = parts_.empty() ? before : std::min(before_, before);
+    behind_ = parts_.empty() ? behind : std::min(behind_, behind);
+    parts_.emplace_back(start, bytes);
+    bytes_ += bytes;
   }
-  SimSpan through(const FabricConfig& f) const {
-    if (bytes == 0) return {};
-    const Terms t(f);
-    return (start - SimTime{}) + SimSpan::of_bytes(bytes, f.host_rate()) +
-           (t.packet + t.link) * (hops - 1) + t.link + (t.ack + t.link) * hops;
+  /// Time of the slowest flow: of the flows that start within some span, the last to end takes what all of them need, less the
+  /// span.
+  SimSpan slowest_flow(base::BitRate rate) {
+    std::sort(parts_.begin(), parts_.end());
+    SimSpan longest, most_idle = SimSpan::from_ps(std::numeric_limits<std::int64_t>::min() / 2);
+    std::int64_t sent = 0;
+    for (const auto& [start, bytes] : parts_) {
+      most_idle = std::max(most_idle, (start - SimTime{}) - SimSpan::of_bytes(sent, rate));
+      sent += bytes;
+      longest = std::max(longest, SimSpan::of_bytes(sent, rate) + most_idle - (start - SimTime{}));
+    }
+    return parts_.empty() ? SimSpan{} : before_ + longest + behind_;
   }
+  /// From `first` to the end of the last flow.
+  SimSpan job(base::BitRate rate, SimTime first) {
+    std::sort(parts_.begin(), parts_.end());
+    SimSpan longest;
+    std::int64_t left = bytes_;
+    for (const auto& [start, bytes] : parts_) {
+      longest = std::max(longest, (start - first) + SimSpan::of_bytes(left, rate));
+      left -= bytes;
+    }
+    return parts_.empty() ? SimSpan{} : before_ + longest + behind_;
+  }
+
+ private:
+  std::vector<std::pair<SimTime, std::int64_t>> parts_;
+  std::int64_t bytes_ = 0;
+  SimSpan before_, behind_;
+};
+
+/// The flows of a matrix by the links that they share. Packets count with the shortest that may be the first or the last of a
+/// flow on its way, so that small ones do not beat the bound.
+class Loads {
+ public:
+  Loads(const FabricConfig& f, const TrafficMatrix& matrix)
+      : f_(f),
+        t_(f),
+        into_(matrix.nodes),
+        out_of_(matrix.nodes),
+        into_leaf_(f.tree.leaves()),
+        out_of_leaf_(f.tree.leaves()) {}
+  void add(const Flow& flow, SimTime start) {
+    const std::uint32_t per_leaf = f_.tree.hosts_per_leaf();
+    const std::int64_t bytes = wire_bytes(f_, flow.bytes), n = packets_of(f_, flow.bytes);
+    const std::int64_t hops = f_.tree.hops(flow.source, flow.destination);
+    const SimSpan last = SimSpan::of_bytes(bytes - (n - 1) * f_.packet_bytes(), f_.link_rate);
+    const SimSpan ack = (t_.ack + t_.link) * hops;
+    // On a path of its own a short last packet overtakes the full ones in front of it.
+    const auto first_through = [&](std::int64_t links) {
+      const SimSpan overtaking = t_.packet * ((n - 1) / f_.planes) + (last + t_.link) * links;
+      return std::min(overtaking, (t_.packet + t_.link) * links);
+    };
+    const auto last_through = [&](std::int64_t links) {
+      return t_.link + (last + t_.link) * links + ack;
+    };
+    into_[flow.destination].add(start, bytes, first_through(hops - 1), last_through(0));
+    out_of_[flow.source].add(start, bytes, SimSpan{}, last_through(hops - 1));
+    if (flow.source / per_leaf == flow.destination / per_leaf) return;
+    into_leaf_[flow.destination / per_leaf].add(start, bytes, first_through(2), last_through(1));
+    out_of_leaf_[flow.source / per_leaf].add(start, bytes, first_through(1), last_through(2));
+  }
+  /// The longest that `time_of` says of any links and their speed.
+  SimSpan longest(const TopSpeeds& tops,
+                  const std::function<SimSpan(Bundle&, base::BitRate)>& time_of) {
+    SimSpan most;
+    for (auto* hosts : {&into_, &out_of_}) {
+      for (Bundle& b : *hosts) most = std::max(most, time_of(b, f_.host_rate()));
+    }
+    const double speed = std::accumulate(tops.begin(), tops.end(), 0.0);
+    if (f_.tree.tiers != 2 || speed <= 0 || speed >= static_cast<double>(tops.size())) return most;
+    const auto rate = base::BitRate::from_bps(
+        static_cast<std::uint64_t>(static_cast<double>(f_.link_rate.bps()) * speed));
+    for (auto* leaves : {&into_leaf_, &out_of_leaf_}) {
+      for (Bundle& b : *leaves) most = std::max(most, time_of(b, rate));
+    }
+    return most;
+  }
+
+ private:
+  const FabricConfig& f_;
+  const Terms t_;
+  std::vector<Bundle> into_, out_of_, into_leaf_, out_of_leaf_;
 };
 
 /// Flows in the order in which their triggers let them start, each alone on the fabric.
@@ -102,8 +182,17 @@ class JobTimes {
 
 }  // namespace
 
-SimSpan job_bound(const FabricConfig& fabric, const TrafficMatrix& matrix) {
-  return JobTimes(fabric, matrix).run();
+SimSpan job_bound(const FabricConfig& fabric, const TrafficMatrix& matrix, const TopSpeeds& tops) {
+  SimTime first = SimTime::never();
+  for (const Flow& f : matrix.flows) {
+    if (!f.started_by) first = std::min(first, f.start);
+  }
+  if (first.is_never()) return {};
+  Loads loads(fabric, matrix);
+  for (const Flow& f : matrix.flows) loads.add(f, f.started_by ? first : f.start);
+  return std::max(
+      JobTimes(fabric, matrix).run(),
+      loads.longest(tops, [first](Bundle& b, base::BitRate rate) { return b.job(rate, first); }));
 }
 
 SimSpan solo_bound(const FabricConfig& f, HostId from, HostId to, std::uint64_t bytes) {
@@ -123,41 +212,15 @@ SimSpan solo_bound(const FabricConfig& f, HostId from, HostId to, std::uint64_t 
 }
 
 SimSpan matrix_bound(const FabricConfig& f, const TrafficMatrix& matrix, const TopSpeeds& tops) {
-  const std::uint32_t per_leaf = f.tree.hosts_per_leaf();
-  std::vector<Bundle> into(matrix.nodes), out_of(matrix.nodes);
-  std::vector<Bundle> into_leaf(f.tree.leaves()), out_of_leaf(f.tree.leaves());
+  Loads loads(f, matrix);
   SimSpan bound;
   for (const Flow& flow : matrix.flows) {
-    const std::int64_t bytes = wire_bytes(f, flow.bytes);
-    const std::int64_t hops = f.tree.hops(flow.source, flow.destination);
-    bound = std::max(
-        bound, (flow.start - SimTime{}) + solo_bound(f, flow.source, flow.destination, flow.bytes));
-    into[flow.destination].add(bytes, hops, flow.start);
-    out_of[flow.source].add(bytes, hops, flow.start);
-    if (flow.source / per_leaf != flow.destination / per_leaf) {
-      into_leaf[flow.destination / per_leaf].add(bytes, hops, flow.start);
-      out_of_leaf[flow.source / per_leaf].add(bytes, hops, flow.start);
-    }
+    bound = std::max(bound, solo_bound(f, flow.source, flow.destination, flow.bytes));
+    if (!flow.started_by) loads.add(flow, flow.start);
   }
-  for (HostId h = 0; h < matrix.nodes; ++h) {
-    bound = std::max({bound, into[h].through(f), out_of[h].through(f)});
-  }
-  const double speed = std::accumulate(tops.begin(), tops.end(), 0.0);
-  if (f.tree.tiers != 2 || tops.empty() || speed <= 0 ||
-      speed >= static_cast<double>(tops.size())) {
-    return bound;
-  }
-  const Terms t(f);
-  for (const auto* leaves : {&into_leaf, &out_of_leaf}) {
-    for (const Bundle& b : *leaves) {
-      if (b.bytes == 0) continue;
-      const auto drain = static_cast<std::int64_t>(
-          static_cast<double>(SimSpan::of_bytes(b.bytes, f.link_rate).ps()) / speed);
-      bound = std::max(bound, (b.start - SimTime{}) + SimSpan::from_ps(drain) +
-                                  (t.packet + t.link) * 4 + (t.ack + t.link) * 4);
-    }
-  }
-  return bound;
+  return std::max(bound, loads.longest(tops, [](Bundle& b, base::BitRate rate) {
+    return b.slowest_flow(rate);
+  }));
 }
 
 }  // namespace uet::sim

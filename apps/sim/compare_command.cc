@@ -95,7 +95,7 @@ void add_run(Row& row, const RunResult& r) {
   }
   row.job_us.values.push_back(r.job.us());
   // Neither the load of the links nor the order of the flows can be beaten.
-  row.of_bound.values.push_back(r.job.us() / std::max(r.bound, r.job_bound).us());
+  row.of_bound.values.push_back(r.job.us() / r.job_bound.us());
   row.median_us.values.push_back(r.fct_median.us());
   row.retransmissions.values.push_back(static_cast<double>(r.retransmissions));
   row.trims.values.push_back(static_cast<double>(r.trims));

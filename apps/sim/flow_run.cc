@@ -420,7 +420,7 @@ void Run::summarise() {
     r.top_share.push_back(through == 0 ? 0 : static_cast<double>(n) / static_cast<double>(through));
   }
   r.bound = matrix_bound(config_.fabric, matrix_, top_speeds());
-  r.job_bound = job_bound(config_.fabric, matrix_);
+  r.job_bound = job_bound(config_.fabric, matrix_, top_speeds());
   if (r.completed == r.flows.size()) r.job = job_time(r.flows);
   for (FlowResult& f : r.flows) {
     if (f.ended.is_never()) note_paths(f);

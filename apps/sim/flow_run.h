@@ -91,10 +91,10 @@ struct WindowSample {
 struct RunResult {
   std::vector<FlowResult> flows;  ///< in the order of the matrix
   std::size_t completed = 0;
-  SimSpan bound;
+  SimSpan bound;  ///< matrix_bound()
   SimSpan fct_min, fct_median, fct_p99, fct_max;
   SimSpan job;                ///< from the first start to the last end; zero unless all completed
-  SimSpan job_bound;          ///< what the flows' order alone takes
+  SimSpan job_bound;          ///< job_bound()
   double jain = 0;            ///< of the flows' rates
   std::uint64_t packets = 0;  ///< data packets that hosts sent, retransmissions included
   std::uint64_t retransmissions = 0, trims = 0, drops = 0, marks = 0, timeouts = 0;

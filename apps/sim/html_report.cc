@@ -46,9 +46,8 @@ Json figures(const PlayedRun& run) {
   };
   row("flows completed", fmt::format("{} of {}", r.completed, r.flows.size()));
   if (r.job.ps() > 0) {
-    const SimSpan bound = std::max(r.bound, r.job_bound);
-    row("whole job",
-        fmt::format("{:.1f} us, {:.3f} times its bound", r.job.us(), r.job.us() / bound.us()));
+    row("whole job", fmt::format("{:.1f} us, {:.3f} times its bound", r.job.us(),
+                                 r.job.us() / r.job_bound.us()));
   }
   if (r.completed > 0) {
     row("a flow", fmt::format("min {:.1f}, median {:.1f}, p99 {:.1f}, max {:.1f} us",

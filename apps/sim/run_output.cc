@@ -147,8 +147,7 @@ void print_text(const RunName& name, const RunConfig& config, const RunResult& r
   }
   if (r.job.ps() > 0) {
     fmt::print("whole job         {:.3f} us, {:.3f} times its bound of {:.3f} us\n", r.job.us(),
-               r.job.us() / std::max(r.bound, r.job_bound).us(),
-               std::max(r.bound, r.job_bound).us());
+               r.job.us() / r.job_bound.us(), r.job_bound.us());
   }
   fmt::print("data packets      {}, of them {} retransmissions, {} timeouts\n", r.packets,
              r.retransmissions, r.timeouts);

@@ -171,9 +171,9 @@ TEST(JobBound, chain__adds_one_way_times_and_one_answer) {
   const SimSpan back = (SimSpan::of_bytes(64, fabric.link_rate) + fabric.hop_delay) * 4;
   const SimSpan expected =
       solo_bound(fabric, 0, 31, 9000) - back + solo_bound(fabric, 31, 30, 9000);
-  EXPECT_EQ(job_bound(fabric, m).ps(), expected.ps());
+  EXPECT_EQ(job_bound(fabric, m, {}).ps(), expected.ps());
   m.flows[0].started_by = 1;
-  EXPECT_EQ(job_bound(fabric, m).ps(), 0) << "nothing ever starts";
+  EXPECT_EQ(job_bound(fabric, m, {}).ps(), 0) << "nothing ever starts";
 }
 
 }  // namespace

@@ -101,6 +101,15 @@ with tempfile.TemporaryDirectory() as folder:
     code, r, _ = run("--matrix", path, "--end-us", "100")
     check("flows that do not end in time are counted", code == 1 and r["completed"] == 0 and r["fct_us"]["max"] is None)
 
+    # Bounds begin where the flow does.
+    for start, pattern in ((1_000_000_000, None), (0, ("--pattern", "permutation", "--hosts", "8", "--bytes", "100"))):
+        late = matrix(folder, "late.cm", f"Nodes 16\nConnections 1\n0->13 id 1 start {start} size 2000000\n")
+        done = subprocess.run([SIM, "run", *(pattern or ("--matrix", late))], capture_output=True, text=True, timeout=120)
+        shares = re.findall(r"([0-9.]+) times its bound", done.stdout)
+        check(f"bounds are met, but not beaten ({pattern or 'late flow'})", len(shares) == 2 and all(1 <= float(s) < 1.002 for s in shares), done.stdout)
+    _, r, _ = run("--pattern", "permutation", "--hosts", "8", "--bytes", "100")
+    check("nor by the whole job", r["bound_us"] <= r["fct_us"]["max"] and r["job_bound_us"] <= r["job_us"], str(r))
+
     # What cannot be written says why.
     few = ("--pattern", "permutation", "--hosts", "4", "--bytes", "4000")
     for options, why in ((("--per-flow", "/dev/full"), "No space left"), (("--per-flow", f"{folder}/no/flows"), "No such file"),
