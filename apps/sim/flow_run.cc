@@ -42,7 +42,7 @@ class Run {
   void on_completion(Host& host, const ses::Completion& completion);
   void end_flow(std::size_t flow, const ses::Completion& completion);
   void fire(std::uint32_t trigger);
-  void apply(const std::vector<Link*>& links, double speed);
+  void set_active(const LinkChange& change, const std::vector<Link*>& links, bool active);
   void note_paths(FlowResult& flow);
   void flap(const LinkChange& change, std::vector<Link*> links, bool changed);
   void sample();
@@ -64,6 +64,7 @@ class Run {
   std::vector<std::unordered_map<HostId, ses::PeerId>> peers_;
   std::vector<std::vector<std::size_t>> waiting_;  ///< flows of a host that SES could not take yet
   std::unordered_map<std::uint32_t, std::uint32_t> fired_;
+  std::unordered_map<Link*, std::vector<const LinkChange*>> active_;  ///< changes that hold now
   // All flows read and write the same bytes: what they are does not matter, where they lie costs
   // time.
   std::vector<std::uint8_t> source_bytes_, sink_bytes_;
@@ -96,7 +97,6 @@ Run::Run(const RunConfig& config, const TrafficMatrix& matrix)
   for (const Flow& flow : matrix.flows) result_.flows.push_back(FlowResult{.flow = flow});
   connect_peers();
   if (config.prepare) config.prepare(fabric_);
-  schedule_flows();
 }
 
 fep::FepConfig Run::fep_config() const {
@@ -286,18 +286,30 @@ std::string Run::schedule_changes() {
                                  [this, &change, links] { flap(change, links, true); });
       continue;
     }
-    simulation_.events.call_at(change.from, [this, &change, links] { apply(links, change.speed); });
+    simulation_.events.call_at(change.from,
+                               [this, &change, links] { set_active(change, links, true); });
     if (!change.until.is_never()) {
-      simulation_.events.call_at(change.until, [this, links] { apply(links, 1); });
+      simulation_.events.call_at(change.until,
+                                 [this, &change, links] { set_active(change, links, false); });
     }
   }
   return {};
 }
 
-void Run::apply(const std::vector<Link*>& links, double speed) {
+/// Changes of one link may overlap: it is up when none of them has it down, and as fast as the slowest.
+void Run::set_active(const LinkChange& change, const std::vector<Link*>& links, bool active) {
   for (Link* link : links) {
-    link->set_up(speed > 0);
-    link->set_speed_factor(speed > 0 ? speed : 1);
+    std::vector<const LinkChange*>& changes = active_[link];
+    std::erase(changes, &change);
+    if (active) changes.push_back(&change);
+    bool up = true;
+    double speed = 1;
+    for (const LinkChange* c : changes) {
+      up &= c->speed > 0;
+      if (c->speed > 0) speed = std::min(speed, c->speed);
+    }
+    link->set_up(up);
+    link->set_speed_factor(speed);
   }
   if (config_.repair_delay.ps() < 0) return;
   simulation_.events.call_at(simulation_.now() + config_.repair_delay,
@@ -312,11 +324,12 @@ void Run::note_paths(FlowResult& flow) {
 
 void Run::flap(const LinkChange& change, std::vector<Link*> links, bool changed) {
   if (simulation_.now() >= change.until || is_finished()) {
-    apply(links, 1);
+    set_active(change, links, false);
     return;
   }
-  apply(links, changed ? change.speed : 1);
-  const SimTime next = simulation_.now() + SimSpan::from_ps(change.flap_period.ps() / 2);
+  set_active(change, links, changed);
+  const SimTime next =
+      std::min(change.until, simulation_.now() + SimSpan::from_ps(change.flap_period.ps() / 2));
   simulation_.events.call_at(
       next, [this, &change, links = std::move(links), changed] { flap(change, links, !changed); });
 }
@@ -340,6 +353,7 @@ void Run::sample() {
 }
 
 RunResult Run::execute() {
+  schedule_flows();  // behind the changes of the same instant
   if (config_.sample_period.ps() > 0) simulation_.events.call_at(SimTime{}, [this] { sample(); });
   while (!is_finished() && simulation_.events.next_at() <= config_.end &&
          simulation_.events.run_next()) {

@@ -101,6 +101,20 @@ with tempfile.TemporaryDirectory() as folder:
     code, r, _ = run("--matrix", path, "--end-us", "100")
     check("flows that do not end in time are counted", code == 1 and r["completed"] == 0 and r["fct_us"]["max"] is None)
 
+    # Faults that overlap.
+    one = matrix(folder, "one.cm", "Nodes 16\nConnections 1\n0->13 id 1 start 0 size 2000000\n")
+    _, half, _ = run("--matrix", one, "--degrade", "host0=0.5")
+    _, r, _ = run("--matrix", one, "--degrade", "host0=0.5", "--degrade", "host0=0.25@5-10")
+    check("a slow link stays slow when it was even slower for a while", r["job_us"] > half["job_us"] + 1, f"{r['job_us']} {half['job_us']}")
+    _, r, _ = run("--matrix", one, "--fail", "host0@0-1000", "--degrade", "host0=0.5@10-20")
+    check("a dead link stays dead when it gets slow, and when it is no longer slow", r["job_us"] > 1000, str(r["job_us"]))
+    packet = matrix(folder, "packet.cm", "Nodes 16\nConnections 1\n0->13 id 1 start 0 size 4086\n")
+    _, r, _ = run("--matrix", packet, "--degrade", "host0>leaf0=0.25")
+    check("a fault of the beginning is there before the first packet", abs(r["job_us"] - r["bound_us"] - 3 * 0.332) < 1e-6, f"{r['job_us']} {r['bound_us']}")
+    late = matrix(folder, "late.cm", "Nodes 16\nConnections 1\n0->13 id 1 start 121000000 size 4086\n")
+    _, r, _ = run("--matrix", late, "--fail", "host0@0-120~100")
+    check("one that comes and goes ends at its end", abs(r["job_us"] - r["job_bound_us"]) < 1e-6, f"{r['job_us']} {r['job_bound_us']}")
+
     # Bounds begin where the flow does.
     for start, pattern in ((1_000_000_000, None), (0, ("--pattern", "permutation", "--hosts", "8", "--bytes", "100"))):
         late = matrix(folder, "late.cm", f"Nodes 16\nConnections 1\n0->13 id 1 start {start} size 2000000\n")
