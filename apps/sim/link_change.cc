@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <optional>
 
 namespace uet::sim {
@@ -13,7 +14,8 @@ namespace {
 std::optional<double> number(std::string_view text) {
   double value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 0) return {};
+  if (error != std::errc() || end != text.data() + text.size()) return {};
+  if (!std::isfinite(value) || value < 0) return {};
   return value;
 }
 

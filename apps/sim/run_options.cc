@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <fstream>
 
 #include "apps/sim/link_change.h"
@@ -26,6 +27,9 @@ const std::map<std::string, cc::LoadBalancing> kBalancers = words_of<cc::LoadBal
 std::string check(const RunOptions& o) {
   if (o.matrix.empty() == o.pattern.empty()) return "give either --matrix or --pattern";
   if ((o.paths & (o.paths - 1)) != 0) return "--paths must be a power of two";
+  for (const double number : {o.link_gbps, o.repair_us, o.end_us}) {
+    if (std::isnan(number)) return "--link-gbps, --repair-us and --end-us must be numbers";
+  }
   return {};
 }
 
@@ -137,7 +141,7 @@ void add_simulation_options(CLI::App& command, RunOptions& o) {
   command
       .add_option("--end-us", o.end_us,
                   "stop at so many us of simulated time even if flows still run")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0.0, 1e12));
 }
 
 }  // namespace uet::sim

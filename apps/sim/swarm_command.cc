@@ -390,6 +390,11 @@ int swarm(const SwarmOptions& o) {
     fmt::print("FAILED: these never occurred:{}\n", absent);
     return kFailed;
   }
+  if (totals.worlds == 0) {
+    fmt::print(stderr, "uet-sim: --only {}: no world of --seeds {} is one of these\n", o.only,
+               o.seeds);
+    return kFailed;
+  }
   return totals.failed == 0 && totals.unplayed == 0 ? kDone : kFailed;
 }
 

@@ -114,6 +114,10 @@ with tempfile.TemporaryDirectory() as folder:
     late = matrix(folder, "late.cm", "Nodes 16\nConnections 1\n0->13 id 1 start 121000000 size 4086\n")
     _, r, _ = run("--matrix", late, "--fail", "host0@0-120~100")
     check("one that comes and goes ends at its end", abs(r["job_us"] - r["job_bound_us"]) < 1e-6, f"{r['job_us']} {r['job_bound_us']}")
+    for options in (("--degrade", "host0=nan"), ("--degrade", "host0=0.5@nan"), ("--fail", "host0@0-inf"), ("--end-us", "1e14"),
+                    ("--end-us", "nan"), ("--link-gbps", "nan"), ("--repair-us", "nan")):
+        code, _, error = run("--matrix", packet, *options)
+        check(f"{' '.join(options)} is a usage error", code == 2 and error, error)
 
     # Bounds begin where the flow does.
     for start, pattern in ((1_000_000_000, None), (0, ("--pattern", "permutation", "--hosts", "8", "--bytes", "100"))):
@@ -262,6 +266,10 @@ known = re.search(r"--without TEXT\s+leave these out, with commas between: (.*)"
 known = [word.strip() for word in known[1].split(",")] if known else []
 code, _, error = swarm("--seeds", "1..3", "--without", ",".join(known))
 check("--help lists them", code == 0 and {"hostile", "secure", "planes", "corrupt", "dead-plane"} <= set(known), f"{known} {error}")
+only = next(word for word in ("secure", "hostile", "honest") if "worlds 0 " in swarm("--seeds", "2", "--only", word)[1])
+for jobs in ("1", "2"):
+    code, _, error = swarm("--seeds", "2", "--only", only, "--jobs", jobs)
+    check(f"no world at all is a failure ({jobs} jobs)", code == 1 and "no world" in error, f"{code} {error}")
 code, _, error = swarm("--seeds", "1", "--events", "9")
 check("--events without --verbose is a usage error", code == 2 and "--verbose" in error, error)
 code, text, _ = swarm("--seeds", "1..6", "--only", "honest", "--expect-all")
