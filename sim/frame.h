@@ -27,6 +27,7 @@ struct Frame {
   std::uint64_t id = 0;    ///< number of the packet in this run
   HostId source = 0;
   HostId destination = 0;
+  std::uint32_t cuts = 0;        ///< of the link that it is on, when it left
   std::uint32_t wire_bytes = 0;  ///< size that queues and links count
   std::uint16_t headers = 0;     ///< bytes of `rx.packet` in front of the UET packet
   TrafficClass traffic_class = TrafficClass::kData;

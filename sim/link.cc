@@ -26,6 +26,7 @@ void Link::start() {
     simulation_.events.schedule(paused_until_, *this, kResume);
     return;
   }
+  cuts_when_begun_ = cuts_;
   const std::uint32_t bytes = queue_.begin();
   simulation_.events.schedule(simulation_.now() + SimSpan::of_bytes(bytes, rate_), *this, kSent);
 }
@@ -40,13 +41,20 @@ void Link::finish() {
   }
 }
 
+void Link::lose(Frame* frame) {
+  ++lost_while_down_;
+  if (faults_) faults_->count(Fault::kPartition);
+  simulation_.frames.release(frame);
+}
+
+void Link::arrive(Frame* frame) {
+  if (frame->cuts != cuts_) return lose(frame);
+  to_.on_frame(frame);
+}
+
 void Link::put_on_wire(Frame* frame) {
-  if (!up_) {
-    ++lost_while_down_;
-    if (faults_) faults_->count(Fault::kPartition);
-    simulation_.frames.release(frame);
-    return;
-  }
+  if (!up_ || cuts_when_begun_ != cuts_) return lose(frame);
+  frame->cuts = cuts_;
   SimTime at = simulation_.now() + config_.delay;
   if (faults_) {
     const FaultInjector::Fate fate = faults_->decide(*frame);
@@ -77,6 +85,7 @@ Frame* Link::copy_of(const Frame& frame) {
   copy->rx.entropy = frame.rx.entropy;
   copy->rx.tos = frame.rx.tos;
   copy->flow = frame.flow;
+  copy->cuts = frame.cuts;
   copy->source = frame.source;
   copy->destination = frame.destination;
   copy->wire_bytes = frame.wire_bytes;
@@ -93,7 +102,7 @@ void Link::on_event(std::uint32_t kind, void* data) {
       finish();
       break;
     case kArrived:
-      to_.on_frame(static_cast<Frame*>(data));
+      arrive(static_cast<Frame*>(data));
       break;
     case kResume:
       start();
@@ -118,6 +127,7 @@ void Link::set_queue(const QueueConfig& queue) {
 
 void Link::set_up(bool up) {
   const bool was_up = std::exchange(up_, up);
+  if (was_up && !up) ++cuts_;
   if (was_up != up && listener_ != nullptr) listener_->on_link_changed();
 }
 

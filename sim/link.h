@@ -47,7 +47,7 @@ class Link final : public EventHandler {
   void set_delay(SimSpan delay) { config_.delay = delay; }
   /// Queue limits, trimming and marking at the configured speed; what is queued stays.
   void set_queue(const QueueConfig& queue);
-  /// A link that is down takes packets and loses them silently, as with a dead laser.
+  /// A link that goes down loses what is on it, and what it takes until it is up again, silently: as with a cable that is cut.
   /// Only the sender with several links looks, and is told when one is back.
   void set_up(bool up);
   bool is_up() const { return up_; }
@@ -71,6 +71,8 @@ class Link final : public EventHandler {
   void start();
   void finish();
   void put_on_wire(Frame* frame);
+  void arrive(Frame* frame);
+  void lose(Frame* frame);
   Frame* copy_of(const Frame& frame);
 
   Simulation& simulation_;
@@ -84,6 +86,8 @@ class Link final : public EventHandler {
   std::unique_ptr<FaultInjector> faults_;
   SimTime paused_until_;
   std::uint64_t lost_while_down_ = 0;
+  std::uint32_t cuts_ = 0;             ///< how often it went down
+  std::uint32_t cuts_when_begun_ = 0;  ///< with the transmission that is under way
   bool sending_ = false;
   bool up_ = true;
 };

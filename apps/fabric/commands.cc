@@ -95,10 +95,11 @@ using Values = std::span<const std::string_view>;
 using P = sim::FaultProfile;
 constexpr Commands::Help kAsAbove{};
 constexpr std::array kLinkCommands = {
-    LinkCommand{"kill",
-                {"kill LINK", "what is sent there is lost from now on, silently"},
-                0,
-                [](Values) { return set_up(false); }},
+    LinkCommand{
+        "kill",
+        {"kill LINK", "what is on it, and what is sent there from now on, is lost silently"},
+        0,
+        [](Values) { return set_up(false); }},
     LinkCommand{"heal", {"heal LINK", "undoes kill"}, 0, [](Values) { return set_up(true); }},
     LinkCommand{"rate",
                 {"rate LINK VALUE", "a fraction (0.1, 10%) or a rate (100Mb/s)"},

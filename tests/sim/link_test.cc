@@ -162,6 +162,19 @@ TEST_F(LinkTest, link_that_is_down_swallows_everything) {
   EXPECT_EQ(sink.frames.size(), 10u);
 }
 
+TEST_F(LinkTest, link_that_goes_down__loses_what_is_on_it) {
+  const auto at = [this](std::int64_t ns, bool up) {
+    simulation.events.call_at(SimTime::from_ps(ns * 1000), [this, up] { link.set_up(up); });
+  };
+  // Sent from 0, 100 ... 900 ns on, and on the wire for 1000 ns. It goes down while the third is sent, and is up again before that ends.
+  at(250, false);
+  at(260, true);
+  send(10);
+  EXPECT_EQ(sink.frames.size(), 7u);
+  EXPECT_EQ(link.lost_while_down(), 3u);
+  EXPECT_EQ(simulation.frames.in_use(), 7u);
+}
+
 TEST_F(LinkTest, pause_delays_and_loses_nothing) {
   link.pause_until(SimTime::from(base::Instant::from_ns(5000)));
   send(3);
