@@ -35,10 +35,12 @@ std::vector<std::string_view> header_names();
 bool has_field_somewhere(std::string_view field);
 
 /// "any_ack" is every kind of ACK, "any_request" every Request that knows the peer's PDC, "any_request_syn" every one that
-/// does not: RUD or ROD, with or without congestion state.
+/// does not: RUD or ROD, with or without congestion state. "any_message" is each header that a message may begin with: standard,
+/// medium or small.
 bool is_header_family(std::string_view name);
-/// Which header of the family `bytes` begin with; null when none.
-const Header* find_in_family(std::string_view family, std::span<const std::uint8_t> bytes);
+/// Which header of the family `bytes` begin with, behind one whose next_hdr is this (or that has none); null when none.
+const Header* find_in_family(std::string_view family, std::optional<std::uint64_t> next_hdr,
+                             std::span<const std::uint8_t> bytes);
 
 /// The headers that a packet begins with, as far as they can be told. All of them fit.
 std::vector<const Header*> tell_headers(std::span<const std::uint8_t> packet);

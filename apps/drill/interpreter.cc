@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "apps/drill/testbed.h"
 
@@ -52,6 +53,7 @@ class Run {
     std::uint64_t left = 0;  ///< rounds, with this one
   };
 
+  Duration quiet() const { return std::max(testbed_.quiet(), quiet_); }
   Duration patience() const { return std::max(testbed_.patience(), script_.patience); }
   bool has_failed() const { return !outcome_.why.empty(); }
   void fail(const std::string& why) {
@@ -72,6 +74,8 @@ class Run {
   void packet_out_somewhere(Words words);
   void never(Words words);
   void nothing();
+  void found(const Variables& tried);
+  void keep_quiet(Words words);
   void wait(Words words);
   void let(Words words);
   void repeat(Words words);
@@ -88,6 +92,8 @@ class Run {
   std::size_t next_step_ = 0;
   std::vector<Loop> loops_;
   Repeated repeated_;
+  Duration quiet_;                        ///< silence is proved by so long at least
+  std::optional<Instant> last_, before_;  ///< when the last two expected packets came
   Outcome outcome_;
 };
 
@@ -114,6 +120,8 @@ void Run::take(const Step& step) {
     const Instant until = testbed_.now() + testbed_.quiet();
     while (testbed_.next(until)) {
     }
+  } else if (what == "quiet") {
+    keep_quiet(rest);
   } else if (what == "dscp") {
     travel_.tos =
         net::TosByte::of(static_cast<std::uint8_t>(number_at(rest, 0)), travel_.tos.ecn());
@@ -193,7 +201,12 @@ void Run::packet_out(Words words) {
   Variables tried = variables_;
   const Match match = match_packet(words, *packet, tried);
   if (!match.is_exact()) return not_this(words, *packet, match);
+  found(tried);
+}
+
+void Run::found(const Variables& tried) {
   variables_ = tried;
+  before_ = std::exchange(last_, testbed_.now());
 }
 
 void Run::packet_out_somewhere(Words words) {
@@ -206,7 +219,7 @@ void Run::packet_out_somewhere(Words words) {
     Match match = match_packet(words, *packet, tried);
     if (!match.error.empty()) return fail(match.error);
     if (match.is_exact()) {
-      variables_ = tried;
+      found(tried);
       repeated_.bytes.clear();
       return;
     }
@@ -233,7 +246,7 @@ void Run::not_this(Words words, const SeenPacket& packet, const Match& match) {
 }
 
 void Run::nothing() {
-  const auto packet = testbed_.next(testbed_.now() + testbed_.quiet());
+  const auto packet = testbed_.next(testbed_.now() + quiet());
   if (!packet) return;
   outcome_.expected = "no packet";
   outcome_.got.push_back(show_packet(packet->bytes));
@@ -242,7 +255,7 @@ void Run::nothing() {
 
 /// Other packets may come, this one must not.
 void Run::never(Words words) {
-  const Instant until = testbed_.now() + testbed_.quiet();
+  const Instant until = testbed_.now() + quiet();
   while (const auto packet = testbed_.next(until)) {
     Variables tried = variables_;
     const Match match = match_packet(words, *packet, tried);
@@ -252,6 +265,19 @@ void Run::never(Words words) {
     outcome_.got.push_back(show_packet(packet->bytes));
     return fail("that packet was sent");
   }
+}
+
+/// `gap`: long enough for one more copy of what came twice, though its timeout doubles, and though copies came while the script
+/// settled. When the first after that comes, it is at most twice as long since the last as the script settled and a gap.
+void Run::keep_quiet(Words words) {
+  if (words.size() == 1 && words[0] == "gap") {
+    if (!before_) return fail("quiet gap: fewer than two packets were expected before");
+    quiet_ = testbed_.quiet() * 2 + (*last_ - *before_) * 3;
+    return;
+  }
+  const auto span = words.size() == 1 ? duration(words[0]) : std::nullopt;
+  if (!span) return fail("quiet TIME, or quiet gap");
+  quiet_ = *span;
 }
 
 void Run::wait(Words words) {

@@ -13,8 +13,8 @@ namespace uet::drill {
 namespace {
 
 std::string no_such_header(std::string_view name) {
-  return fmt::format("there is no header '{}': any_ack any_request {}", name,
-                     fmt::join(header_names(), " "));
+  return fmt::format("there is no header '{}': any_ack any_request any_request_syn any_message {}",
+                     name, fmt::join(header_names(), " "));
 }
 
 bool is_named(Words words, std::size_t from, std::string_view field) {
@@ -65,7 +65,14 @@ class Matcher {
   void match_header(Words words, std::size_t at) {
     const std::string& name = words[at];
     const bool is_family = is_header_family(name);
-    header_ = is_family ? find_in_family(name, bytes_) : find_header(name);
+    const auto next_hdr = found_.find("next_hdr");
+    header_ =
+        !is_family
+            ? find_header(name)
+            : find_in_family(
+                  name, next_hdr == found_.end() ? std::nullopt : std::optional(next_hdr->second),
+                  bytes_);
+    may_lack_fields_ = name == "any_message";
     if (header_ == nullptr && is_family)
       return is_other(name, layers_.empty() ? kind_of(packet_.bytes) : "another header");
     if (header_ == nullptr) {
@@ -110,6 +117,11 @@ class Matcher {
         match_.error = "a header must come before its fields";
         return;
       }
+    } else if (name == "sacked") {
+      return match_sacked(text);
+    } else if (may_lack_fields_ && text.starts_with("?") && !header_->has_field(name) &&
+               has_field_somewhere(name)) {
+      return variables_.set(std::string(text.substr(1)), 0);
     } else if (!header_->has_field(name)) {
       if (!has_field_somewhere(name)) match_.error = fmt::format("no header has '{}'", name);
       match_.differences.push_back(
@@ -120,6 +132,29 @@ class Matcher {
     }
     if (text.starts_with("?")) return variables_.set(std::string(text.substr(1)), is);
     compare(name, text, is);
+  }
+
+  /// What the SACK bitmap says of a PSN, wherever it begins: that it is there, or with ! nothing. [PDS 10.3]
+  void match_sacked(std::string_view text) {
+    const bool wants_nothing = text.starts_with("!");
+    if (wants_nothing) text.remove_prefix(1);
+    const auto psn = variables_.read(text, match_.error);
+    if (!psn) return;
+    const auto bitmap = found_.find("sack_bitmap");
+    if (bitmap == found_.end()) {
+      if (!wants_nothing)
+        match_.differences.push_back(
+            {"sacked", fmt::to_string(*psn), fmt::format("no SACK in {}", header_->name())});
+      return;
+    }
+    const auto base =
+        static_cast<std::uint32_t>(found_.at("cack_psn")) +
+        static_cast<std::uint32_t>(static_cast<std::int16_t>(found_.at("sack_psn_offset")));
+    const std::uint32_t bit = static_cast<std::uint32_t>(*psn) - base;
+    const bool is_marked = bit < 64 && (bitmap->second >> bit & 1) != 0;
+    if (is_marked == wants_nothing)
+      match_.differences.push_back({"sacked", (wants_nothing ? "not " : "") + fmt::to_string(*psn),
+                                    fmt::format("{:#x} from {}", bitmap->second, base)});
   }
 
   /// One of several values that `|` separates, or with ! none of them.
@@ -154,6 +189,7 @@ class Matcher {
   std::span<const std::uint8_t> bytes_;
   Variables& variables_;
   const Header* header_ = nullptr;
+  bool may_lack_fields_ = false;  ///< a header of any_message, of which some have no message_id
   FieldValues found_;
   std::string layers_;
   Match match_;

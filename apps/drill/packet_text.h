@@ -39,7 +39,7 @@ std::vector<std::uint8_t> build_packet(Words words, const Variables& variables,
                                        std::string& why_not);
 
 /// Compares `packet` with what `words` describe. Fields that are not named may be anything; `?NAME` remembers what is
-/// found. Before the first header `to=`, `dscp=` and `entropy=` may stand.
+/// found; in an any_message that has no such field, 0. `sacked=PSN` asks what the SACK bitmap says. Before the first header `to=`, `dscp=` and `entropy=` may stand.
 Match match_packet(Words words, const SeenPacket& packet, Variables& variables);
 
 /// "psn is 7, not 8"

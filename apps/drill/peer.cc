@@ -26,8 +26,11 @@ constexpr Capability kCapabilities[] = {
     {"return-data", "sends read data of 64 bytes as packets of its own",
      "--without return-data was said"},
     {"crc", "protects packets by the UET CRC", "--protect none, --keys or --without crc was said"},
-    {"large-writes", "WRITEs of 400000 bytes, when it initiates",
-     "--without large-writes was said"},
+    {"large-writes", "WRITEs of 200 packets, when it initiates", "--without large-writes was said"},
+    {"standard-reads", "READs of 100 bytes with the standard header, when it initiates",
+     "--without standard-reads was said"},
+    {"overlaps", "notices bytes of a message that two of its packets bring (others count bytes)",
+     "say --with overlaps"},
     {"unexpected", "keeps the first packet of a message of 900000 bytes that no receive waits for",
      "say --with unexpected"},
     {"numbered", "restores the order of numbered sends, an extension of ours",
@@ -61,7 +64,7 @@ const Capability* find_capability(const std::string& name) {
 
 std::string list_capabilities() {
   std::string text;
-  for (const Capability& c : kCapabilities) text += fmt::format("  {:<12} {}\n", c.name, c.meaning);
+  for (const Capability& c : kCapabilities) text += fmt::format("  {:<14} {}\n", c.name, c.meaning);
   return text;
 }
 

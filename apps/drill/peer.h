@@ -21,9 +21,9 @@ struct Peer {
   std::uint64_t base = 0;           ///< what stands for the first byte of that memory
   std::uint32_t payload_mtu = 1024;
   bool has_crc = true;
-  std::set<std::string> can = {"rod",         "noop",         "probe",     "remote-data",
-                               "return-data", "ack-data",     "go-back",   "rudi",
-                               "trimming",    "large-writes", "any-start", "openings"};
+  std::set<std::string> can = {
+      "rod",  "noop",     "probe",        "remote-data", "return-data", "ack-data",      "go-back",
+      "rudi", "trimming", "large-writes", "any-start",   "openings",    "standard-reads"};
   std::string keys;         ///< key file; empty: packets are not secured
   std::string initiate;     ///< command that makes it initiate an operation
   bool is_by_hand = false;  ///< a person does

@@ -15,7 +15,8 @@ namespace {
 using wire::NextHdr;
 using wire::PdsType;
 
-constexpr std::array<std::string_view, 3> kFamilies = {"any_ack", "any_request", "any_request_syn"};
+constexpr std::array<std::string_view, 4> kFamilies = {"any_ack", "any_request", "any_request_syn",
+                                                       "any_message"};
 
 /// The header of packet delivery that `bytes` begin with; empty when there is none.
 std::string_view delivery_header(std::span<const std::uint8_t> bytes) {
@@ -89,7 +90,13 @@ bool is_header_family(std::string_view name) {
   return std::find(kFamilies.begin(), kFamilies.end(), name) != kFamilies.end();
 }
 
-const Header* find_in_family(std::string_view family, std::span<const std::uint8_t> bytes) {
+const Header* find_in_family(std::string_view family, std::optional<std::uint64_t> next_hdr,
+                             std::span<const std::uint8_t> bytes) {
+  if (family == "any_message") {
+    const std::string_view begins = next_hdr ? semantic_header(*next_hdr, bytes) : "";
+    const bool fits = begins == "standard_som1" || begins == "medium" || begins == "small";
+    return fits ? find_header(begins) : nullptr;
+  }
   const std::string_view name = delivery_header(bytes);
   const bool is_syn = name.ends_with("_syn");
   const bool fits = (family == "any_ack" && name.starts_with("ack")) ||

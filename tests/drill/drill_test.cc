@@ -3,12 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
+#include <deque>
+#include <fstream>
 #include <sstream>
 
 #include "apps/drill/headers.h"
 #include "apps/drill/interpreter.h"
 #include "apps/drill/packet_text.h"
 #include "apps/drill/pdc_ledger.h"
+#include "apps/drill/peer.h"
 #include "apps/drill/script.h"
 #include "apps/drill/testbed.h"
 
@@ -104,6 +109,199 @@ TEST(DrillRun, repeat__is_bounded_and_has_an_end) {
   EXPECT_EQ(run("end\n", testbed), "end without repeat");
   EXPECT_THAT(run("repeat 0\nend\n", testbed), HasSubstr("repeat 1 to"));
   EXPECT_THAT(run("repeat 100001\nend\n", testbed), HasSubstr("repeat 1 to"));
+}
+
+/// An endpoint that sends what it sends when it sends it, whatever comes.
+class StubbornTestbed final : public Testbed {
+ public:
+  std::string lacks(const Script&) override { return {}; }
+  void begin(const Script&, Variables& variables, Definitions& definitions) override {
+    for (const auto& [name, value] : std::map<std::string, std::uint64_t>{{"id", 9},
+                                                                          {"id2", 10},
+                                                                          {"start", 500},
+                                                                          {"msg", 4},
+                                                                          {"key", 7},
+                                                                          {"base", 0},
+                                                                          {"mtu", 1024}})
+      variables.set(name, value);
+    definitions["to"] = {"rel=1"};
+  }
+  base::Instant now() const override { return now_; }
+  base::Duration patience() const override { return base::Duration::from_seconds(5); }
+  base::Duration quiet() const override { return base::Duration::from_ms(150); }
+  void arrive(std::span<const std::uint8_t>, const Travel&) override {}
+  std::optional<SeenPacket> next(base::Instant until) override {
+    if (packets.empty() || packets.front().first > until) {
+      now_ = std::max(now_, until);
+      return {};
+    }
+    now_ = std::max(now_, packets.front().first);
+    SeenPacket seen{.bytes = packets.front().second};
+    packets.pop_front();
+    return seen;
+  }
+  void pass(base::Duration span) override { now_ = now_ + span; }
+  StepResult step(Words words) override { return {.is_known = words[0] == "initiate"}; }
+  std::string trouble() override { return {}; }
+
+  void send_at(std::int64_t ms, const std::string& text) {
+    packets.emplace_back(base::Instant{} + base::Duration::from_ms(ms), packet(text));
+  }
+  /// And again after 400 ms, and after twice as long each time.
+  void send_for_ever(const std::string& text) {
+    for (std::int64_t at = 0, gap = 400; at < 60'000; at += gap, gap *= at == 400 ? 1 : 2)
+      send_at(at, text + (at == 0 ? "" : " retx=1") + rest);
+  }
+
+  std::string rest;  ///< the headers behind the first
+  std::deque<std::pair<base::Instant, std::vector<std::uint8_t>>> packets;
+
+ private:
+  base::Instant now_;
+};
+
+Outcome play(const std::string& name, StubbornTestbed& testbed) {
+  const std::string path = std::string(UET_DRILL_SCRIPTS) + "/" + name + ".drill";
+  std::ifstream in(path);
+  EXPECT_TRUE(in) << path;
+  return run_script(read_script(in, path), testbed);
+}
+
+TEST(DrillScripts, copies_behind_the_ack__are_noticed_though_their_timeout_doubles) {
+  for (const char* const name : {"INI-012-opening", "INI-015-lost-syn"}) {
+    StubbornTestbed endpoint;
+    endpoint.rest =
+        " next_hdr=REQUEST_STD / standard_som1 opcode=WRITE eom=1 request_length=100 message_id=6 "
+        "/ "
+        "payload 100";
+    endpoint.send_for_ever("request_syn psn=70 ar=1 spdcid=33");
+    EXPECT_EQ(play(name, endpoint).why, "that packet was sent") << name;
+  }
+  StubbornTestbed initiator;
+  initiator.send_at(
+      0,
+      "request_syn psn=70 spdcid=33 next_hdr=REQUEST_STD / standard_som1 opcode=WRITE "
+      "eom=1 request_length=100");
+  initiator.send_for_ever("control ctl_type=CLOSE_COMMAND psn=71 ar=1 spdcid=33 dpdcid=9");
+  EXPECT_EQ(play("INI-161-target-asks-for-the-close", initiator).why, "that packet was sent");
+  for (const char* const name :
+       {"PDS-136-read-data-in-the-return-direction", "PDS-138-retransmission"}) {
+    StubbornTestbed target;
+    target.rest =
+        " next_hdr=RESPONSE_DATA / response_data return_code=RC_OK message_id=8 "
+        "read_request_message_id=5 "
+        "payload_length=64 modified_length=64 / payload 64 fill=7";
+    target.send_at(0, "ack cack_psn=500 spdcid=33 dpdcid=9");
+    target.send_for_ever("request psn=500 spdcid=33 dpdcid=9");
+    EXPECT_EQ(play(name, target).why, "that packet was sent") << name;
+  }
+}
+
+TEST(DrillScripts, granted_window__is_neither_passed_nor_out_of_reach) {
+  for (const std::uint64_t sent : {100u, 128u, 129u}) {
+    StubbornTestbed endpoint;
+    endpoint.send_at(0,
+                     "request_syn psn=70 spdcid=33 next_hdr=REQUEST_STD / standard_som1 "
+                     "opcode=WRITE eom=1 request_length=100");
+    endpoint.send_at(200,
+                     "request psn=71 spdcid=33 dpdcid=9 next_hdr=REQUEST_STD / standard_som1 "
+                     "opcode=WRITE request_length=204800");
+    for (std::uint64_t n = 2; n <= sent; ++n)
+      endpoint.send_at(200, fmt::format("request psn={} spdcid=33 dpdcid=9", 70 + n));
+    endpoint.send_at(5000, "request psn=199 spdcid=33 dpdcid=9");
+    const std::string why = play("INI-056-window-that-was-granted", endpoint).why;
+    if (sent < 128) {
+      EXPECT_THAT(why, HasSubstr("no such packet was sent"));
+    }
+    if (sent == 128) {
+      EXPECT_EQ(why, "");
+    }
+    if (sent > 128) {
+      EXPECT_EQ(why, "that packet was sent");
+    }
+  }
+}
+
+TEST(DrillScripts, hole_in_a_sack__may_be_shown_from_any_base) {
+  const auto sack = [](int offset, const char* bitmap) {
+    StubbornTestbed target;
+    target.send_at(0, "ack cack_psn=500 spdcid=33 dpdcid=9");
+    target.send_at(1, fmt::format("ack_cc_nscc cack_psn=500 ack_psn_offset=2 sack_psn_offset={} "
+                                  "sack_bitmap={} spdcid=33 dpdcid=9",
+                                  offset, bitmap));
+    target.send_at(2, "ack cack_psn=502 spdcid=33 dpdcid=9");
+    std::ifstream in(std::string(UET_DRILL_SCRIPTS) + "/PDS-009-sack-bits.drill");
+    std::string text, line;
+    while (std::getline(in, line))  // what a request is, does not matter here
+      text += line.substr(0, line.find(" / @request")) + "\n";
+    std::istringstream script(text);
+    return run_script(read_script(script, "name.drill"), target).why;
+  };
+  EXPECT_EQ(sack(1, "2"), "");
+  EXPECT_EQ(sack(2, "1"), "");
+  EXPECT_EQ(sack(-8, "0x401"), "");
+  EXPECT_EQ(sack(-61, "0x8000000000000000"), "");
+  for (const char* const wrong : {"0", "1", "3"}) EXPECT_NE(sack(1, wrong), "") << wrong;
+}
+
+TEST(DrillScripts, what_the_text_leaves_open__needs_a_capability) {
+  std::ifstream in(std::string(UET_DRILL_SCRIPTS) + "/SES-014-same-bytes-again.drill");
+  EXPECT_THAT(read_script(in, "name.drill").needs, testing::Contains("overlaps"));
+  EXPECT_FALSE(Peer{}.can.contains("overlaps"));
+}
+
+TEST(DrillScripts, operation_of_one_packet__may_have_any_header_of_a_request) {
+  for (const char* const header :
+       {"next_hdr=REQUEST_STD / standard_som1 message_id=6", "next_hdr=REQUEST_MEDIUM / medium",
+        "next_hdr=REQUEST_SMALL / small"}) {
+    StubbornTestbed endpoint;
+    const auto syn = [&](const char* more) {
+      return fmt::format(
+          "request_syn psn=70 spdcid=33 ar=1{} {} opcode=WRITE eom=1 request_length=100 / payload "
+          "100",
+          more, header);
+    };
+    endpoint.send_at(0, syn(""));
+    endpoint.send_at(400, syn(" retx=1"));
+    EXPECT_EQ(play("INI-012-opening", endpoint).why, "") << header;
+  }
+}
+
+TEST(DrillRun, quiet__takes_a_time_or_a_gap_that_was_seen) {
+  StubbornTestbed testbed;
+  const auto run_text = [&testbed](const std::string& text) {
+    std::istringstream in(text);
+    return run_script(read_script(in, "name.drill"), testbed).why;
+  };
+  EXPECT_THAT(run_text("quiet gap\n"), HasSubstr("fewer than two"));
+  EXPECT_THAT(run_text("quiet\n"), HasSubstr("quiet TIME"));
+  testbed.send_at(500, "ack cack_psn=5");
+  EXPECT_EQ(run_text("never ack\n"), "");
+  EXPECT_EQ(run_text("quiet 1s\nnever ack\n"), "that packet was sent");
+}
+
+TEST(DrillMatch, sacked__reckons_from_base_and_cack) {
+  const std::string ack = "ack_cc_nscc cack_psn=0xfffffffe sack_psn_offset=1 sack_bitmap=5";
+  EXPECT_TRUE(match("any_ack sacked=0xffffffff sacked=!0 sacked=1 sacked=!2", ack).is_exact());
+  EXPECT_EQ(text_of(match("any_ack sacked=0", ack)), "sacked is 0x5 from 4294967295, not 0");
+  EXPECT_THAT(match("any_ack sacked=!1", ack).differences, SizeIs(1));
+  EXPECT_THAT(match("any_ack sacked=1", "ack").differences, SizeIs(1)) << "it has no SACK";
+  EXPECT_TRUE(match("any_ack sacked=!1", "ack").is_exact());
+}
+
+TEST(DrillMatch, any_message__lacks_no_field_that_is_remembered) {
+  Variables v;
+  EXPECT_TRUE(match("request / any_message request_length=9 message_id=?m",
+                    "request next_hdr=REQUEST_MEDIUM / medium request_length=9", v)
+                  .is_exact());
+  std::string why;
+  EXPECT_EQ(v.read("$m", why), 0u);
+  EXPECT_FALSE(
+      match("request / any_message message_id=3", "request next_hdr=REQUEST_MEDIUM / medium")
+          .is_exact());
+  EXPECT_FALSE(
+      match("request / any_message", "request next_hdr=REQUEST_STD / standard_som0").is_kind);
+  EXPECT_FALSE(match("any_message", "medium").is_kind) << "what it is, the header before tells";
 }
 
 TEST(DrillMatch, every_field_that_differs_is_told) {
