@@ -142,7 +142,8 @@ void Statistics::add_request(const DecodedPacket& packet, const Layer& pds, cons
   if (it == flows_.end()) {
     if (flows_.size() == kPdcsMax) {
       ++flows_not_tracked_;
-      goodput_bytes_ += is_retransmission ? 0 : packet.report.payload_wire_bytes;
+      if (!is_retransmission && !packet.report.is_trimmed)
+        goodput_bytes_ += packet.report.payload_wire_bytes;
       return;
     }
     it = flows_.emplace(key, Flow{}).first;
@@ -152,6 +153,7 @@ void Statistics::add_request(const DecodedPacket& packet, const Layer& pds, cons
   ++flow.packets;
   flow.last_ns = std::max(flow.last_ns, packet.captured.time_ns);
   flow.retransmissions += is_retransmission ? 1 : 0;
+  if (packet.report.is_trimmed) return;  // its PSN comes again, with the payload
   switch (flow.psns.add(static_cast<std::uint32_t>(pds.number("psn")))) {
     case PsnTracker::Seen::kAgain:
       ++duplicates_;

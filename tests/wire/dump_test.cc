@@ -210,6 +210,25 @@ TEST(Statistics, sum_up_a_capture) {
   EXPECT_NE(s.to_text().find("NEW_START_PSN"), std::string::npos);
 }
 
+TEST(Statistics, trimmed_request__is_not_the_packet_that_comes_again_whole) {
+  Statistics s;
+  auto packet = golden(0);  // RUD_REQ, 11 bytes
+  const auto whole = packet.report.payload_wire_bytes;
+  packet.report.is_trimmed = true;
+  packet.report.payload_wire_bytes = 0;
+  s.add(packet);
+  Bytes again = golden_packets()[0].bytes;
+  again[43] |= 0x10;  // retx
+  s.add(decoded(again, wire::LinkType::kEthernet, 2'000'000'000));
+  const auto json = s.to_json();
+  EXPECT_EQ(json["trimmed"], 1);
+  EXPECT_EQ(json["retransmissions"], 1);
+  EXPECT_EQ(json["psns_seen_again"], 0);
+  EXPECT_EQ(json["payload_bytes"], whole);
+  EXPECT_EQ(json["pdcs"][0]["packets"], 2);
+  EXPECT_EQ(json["pdcs"][0]["psns"], 1);
+}
+
 TEST(Render, json_has_the_names_of_the_specification) {
   const auto json = to_json(golden(0));
   EXPECT_EQ(json["n"], 1);
