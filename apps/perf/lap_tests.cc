@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "apps/perf/lap.h"
+#include "apps/perf/write_slots.h"
 
 namespace uet::perf {
 namespace {
@@ -33,15 +34,15 @@ class WriteLap : public Lap {
 
  protected:
   void prepare(bool is_client) override {
-    for (std::uint64_t s = 0; s < slots_used(); ++s)
-      is_client ? fill(outgoing(s), s) : fill_wrong(incoming(s), s);
+    each_target([&](std::uint64_t s) {
+      const std::uint64_t from = source_of(s);
+      is_client ? fill(outgoing(from), from) : fill_wrong(outgoing(s), from);
+    });
   }
   void drive(LapResult&) override {
-    const std::uint64_t target = fabric_.remote_address() + plan_.window * plan_.size;
     for (std::uint64_t n = 0; n < plan_.count; ++n) {
-      const std::uint64_t slot = n % plan_.window;
       while (n - finished_ >= plan_.window) finished_ += fabric_.poll();
-      fabric_.post([&] { return transfer(slot, target + slot * plan_.size); }, finished_);
+      fabric_.post([&] { return transfer(n); }, finished_);
     }
     fabric_.wait_for(finished_, plan_.count);
   }
@@ -49,16 +50,32 @@ class WriteLap : public Lap {
   void attend() override {
     await_mark("sent");
     fabric_.set_waiting_for("the last bytes of a write that the provider reported as finished");
-    for (std::uint64_t s = 0; s < slots_used(); ++s)
-      while (!has_last_byte(incoming(s), s)) fabric_.poll();
+    each_target([&](std::uint64_t s) {
+      while (!has_last_byte(outgoing(s), source_of(s))) fabric_.poll();
+    });
   }
   void verify(bool is_client) override {
-    for (std::uint64_t s = 0; s < slots_used() && !is_client; ++s) check(incoming(s), s, "written");
+    if (!is_client)
+      each_target([&](std::uint64_t s) { check(outgoing(s), source_of(s), "written"); });
   }
-  virtual ssize_t transfer(std::uint64_t slot, std::uint64_t to) {
-    return fi_write(fabric_.ep(), outgoing(slot), plan_.size, fabric_.descriptor(), fabric_.peer(),
-                    to, fabric_.remote_key(), nullptr);
+  virtual ssize_t transfer(std::uint64_t n) {
+    const std::uint64_t to = fabric_.remote_address() + slots_.target(n) * plan_.size;
+    return fi_write(fabric_.ep(), outgoing(slots_.source(n)), plan_.size, fabric_.descriptor(),
+                    fabric_.peer(), to, fabric_.remote_key(), nullptr);
   }
+
+ private:
+  /// What is written to the target's slot comes from this one of the client.
+  std::uint64_t source_of(std::uint64_t target) const {
+    return target < plan_.window ? target + plan_.window : target - plan_.window;
+  }
+  template <typename Visit>
+  void each_target(Visit visit) const {
+    for (std::uint64_t s = 0; s < slots_.last(); ++s) visit(slots_.target(plan_.count - 1 - s));
+    for (std::uint64_t s = 0; s < slots_.before(); ++s) visit(slots_.target(s));
+  }
+
+  const WriteSlots slots_{plan_.count, plan_.window};
 };
 
 class ReadLap : public WriteLap {
@@ -74,7 +91,10 @@ class ReadLap : public WriteLap {
   void verify(bool is_client) override {
     for (std::uint64_t s = 0; s < slots_used() && is_client; ++s) check(outgoing(s), s, "read");
   }
-  ssize_t transfer(std::uint64_t slot, std::uint64_t from) override {
+  /// A read has finished when its bytes are here.
+  ssize_t transfer(std::uint64_t n) override {
+    const std::uint64_t slot = n % plan_.window;
+    const std::uint64_t from = fabric_.remote_address() + (plan_.window + slot) * plan_.size;
     return fi_read(fabric_.ep(), outgoing(slot), plan_.size, fabric_.descriptor(), fabric_.peer(),
                    from, fabric_.remote_key(), nullptr);
   }
@@ -88,10 +108,9 @@ class ReadLatencyLap final : public ReadLap {
  protected:
   void drive(LapResult& result) override {
     result.half_rtt_us.reserve(plan_.count);
-    const std::uint64_t source = fabric_.remote_address() + plan_.window * plan_.size;
     for (std::uint64_t n = 0; n < plan_.count; ++n) {
       const RoundTrip trip(result);
-      fabric_.post([&] { return transfer(0, source); }, finished_);
+      fabric_.post([&] { return transfer(0); }, finished_);
       fabric_.wait_for(finished_, n + 1);
     }
   }
