@@ -348,6 +348,8 @@ ses::EndpointConfig Endpoint::config_below() const {
   config.sends_ordered = (msg_order_ & kSendOrders) != 0;
   config.rma_ordered = (msg_order_ & kRmaOrders) != 0;
   config.atomics_ordered = (msg_order_ & kAtomicOrders) != 0;
+  config.writes_follow_sends = (msg_order_ & FI_ORDER_WAS) != 0;
+  config.reads_follow_sends = (msg_order_ & FI_ORDER_RAS) != 0;
   config.min_multi_recv = min_multi_recv_;
   const bool receives = (caps_ & FI_RECV) != 0;
   config.has_untagged = receives && (caps_ & FI_MSG) != 0 && !is_datagram();

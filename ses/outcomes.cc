@@ -186,7 +186,9 @@ void Outcomes::leave_carrier(Instant now, TxOp& op, bool pdc_is_gone) {
   }
   op.waits_for_target = false;
   queues_.end_asking(op, op.asked);
-  --lane_of(op).carried;
+  Lane& lane = lane_of(op);
+  --lane.carried;
+  if (!op.is_rma()) --lane.carried_sends;
 }
 
 /// The one completion of the operation. It must be in no queue but those of its flow and of all

@@ -64,7 +64,7 @@ Flow* SendQueues::flow_for(Endpoint& endpoint, Peer& peer) {
   flow->first_lane = 0;
   flow->wait = FlowWait::kNone;
   for (Lane& lane : flow->lanes) {
-    lane.carried = 0;
+    lane.carried = lane.carried_sends = 0;
     lane.retries = 0;
     lane.only_generation = true;
     lane.is_sprayed = lane.is_way_refused = lane.carries_plain = lane.must_empty = false;
@@ -234,8 +234,10 @@ bool SendQueues::hand_over(Instant now, Flow& flow) {
 
 /// [SES 2.5] The target's generation changed while older messages are out: those will be refused, and this one would be
 /// taken before them. So it would where it goes another way than they did, and behind a rendezvous that the target does not know.
+/// Gates hold up no RMA, so where that is in order with sends it waits for each of them. [SES 17]
 bool SendQueues::must_drain(const Lane& lane, const TxOp& op) {
-  if (!is_ordered_lane(op.lane) || op.is_rma() || lane.carried == 0) return false;
+  if (!is_ordered_lane(op.lane) || lane.carried == 0) return false;
+  if (op.is_rma()) return lane.carried_sends > 0 && op.follows_sends();
   if (lane.is_sprayed != op.wants_spray() || lane.must_empty) return true;
   const auto space = static_cast<std::size_t>(op.space());
   return lane.generation[space] != op.peer->generation[space];
@@ -333,6 +335,7 @@ bool SendQueues::submit(Instant now, TxOp& op) {
 
 void SendQueues::begin_attempt(Lane& lane, TxOp& op, bool is_numbered) {
   ++lane.carried;
+  if (!op.is_rma()) ++lane.carried_sends;
   ++op.attempt;
   if (!op.awaits_delivery)  // then it names the message that is asked about
     op.message_id = operations_.message_id_of(op);

@@ -116,6 +116,9 @@ struct EndpointConfig {
   bool sends_ordered = false;
   bool rma_ordered = false;      ///< RMA shares that ROD context, and sends stay in it
   bool atomics_ordered = false;  ///< atomics do
+  // FI_ORDER_WAS, FI_ORDER_RAS: those that share it wait for the answers of sends before them, which may be refused and come again.
+  bool writes_follow_sends = false;  ///< writes and atomics
+  bool reads_follow_sends = false;   ///< reads, and atomics that fetch
   std::size_t min_multi_recv = 64;
   bool has_untagged = true;        ///< the RI exists in the SEND space
   bool has_tagged = true;          ///< ... in the TAGGED space

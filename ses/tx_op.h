@@ -168,6 +168,13 @@ struct TxOp : Pooled {
   bool is_rma() const {
     return opcode >= SesOpcode::kWrite && opcode <= SesOpcode::kFetchingAtomic;
   }
+  /// RMA for which its endpoint promises that it comes after the sends before it.
+  bool follows_sends() const {
+    if (!is_rma() || endpoint == nullptr) return false;
+    const bool is_write = !is_read(), reads = is_read() || opcode == SesOpcode::kFetchingAtomic;
+    return (is_write && endpoint->config.writes_follow_sends) ||
+           (reads && endpoint->config.reads_follow_sends);
+  }
   /// Of the opcodes that operations have these are the highest.
   bool is_tagged() const { return opcode >= SesOpcode::kTaggedSend; }
   /// Doing it twice does no harm.
@@ -211,6 +218,8 @@ struct Lane {
   OpList<&TxOp::lane_hook> pending;
   OpList<&TxOp::lane_hook> failed;  ///< by sequence
   std::uint32_t carried = 0;
+  std::uint32_t carried_sends =
+      0;  ///< of them those that a gate may refuse: sends, and atomics on receives
   std::uint32_t retries = 0;    ///< in a row
   bool only_generation = true;  ///< all failed ones were refused for their generation
   bool is_way_refused = false;  ///< the peer did not take some that were sprayed

@@ -11,6 +11,33 @@ struct PromisesTest : PairTest {
     ASSERT_EQ(fi_tsend(a.ep, bytes.data(), bytes.size(), nullptr, to_b, tag, nullptr), 0);
     EXPECT_FALSE(wait_for(a).failed);
   }
+  // fi_endpoint: the send is refused until there is a receive.
+  void expect_rma_behind_send(std::uint64_t order, bool read) {
+    const Variable no_room("FI_UET_OVERFLOW_MSGS", "0");
+    const Info hints = make_hints();
+    hints->domain_attr->mr_mode = FI_MR_PROV_KEY;
+    hints->tx_attr->msg_order = hints->rx_attr->msg_order = order;
+    open(hints.get());
+    ASSERT_FALSE(HasFatalFailure());
+    std::vector<std::uint8_t> memory(8, 1), into(8), local(8, 2);
+    fid_mr* mr = nullptr;
+    ASSERT_EQ(fi_mr_reg(b.domain, memory.data(), 8, FI_REMOTE_WRITE | FI_REMOTE_READ, 0, 0, 0, &mr,
+                        nullptr),
+              0);
+    const std::uint64_t key = fi_mr_key(mr);
+    ASSERT_EQ(fi_tsend(a.ep, local.data(), 8, nullptr, to_b, 1, nullptr), 0);
+    ASSERT_EQ(read ? fi_read(a.ep, local.data(), 8, nullptr, to_b, 0, key, nullptr)
+                   : fi_write(a.ep, local.data(), 8, nullptr, to_b, 0, key, nullptr),
+              0);
+    expect_silence(a);
+    EXPECT_EQ(memory, std::vector<std::uint8_t>(8, 1));
+    EXPECT_EQ(local, std::vector<std::uint8_t>(8, 2));
+    ASSERT_EQ(fi_trecv(b.ep, into.data(), 8, nullptr, FI_ADDR_UNSPEC, 1, 0, nullptr), 0);
+    EXPECT_EQ(wait_for(a).entry.flags & (FI_SEND | FI_RMA), std::uint64_t{FI_SEND});
+    EXPECT_EQ(wait_for(a).entry.flags & (FI_SEND | FI_RMA), std::uint64_t{FI_RMA});
+    EXPECT_FALSE(wait_for(b).failed);
+    EXPECT_EQ(fi_close(&mr->fid), 0);
+  }
 };
 
 // fi_av: "An address is inserted at the lowest index that corresponds to an unused table location".
@@ -56,6 +83,14 @@ TEST_F(PromisesTest, fi_mr_reg__that_is_refused_leaves_the_counter_of_the_region
   EXPECT_TRUE(turn_until([&] { return fi_cntr_read(cntr) == 1; }));
   EXPECT_EQ(fi_close(&mr->fid), 0);
   EXPECT_EQ(fi_close(&cntr->fid), 0);
+}
+
+TEST_F(PromisesTest, msg_order__write_after_a_send_that_has_no_room) {
+  expect_rma_behind_send(FI_ORDER_WAS, false);
+}
+
+TEST_F(PromisesTest, msg_order__read_after_a_send_that_has_no_room) {
+  expect_rma_behind_send(FI_ORDER_RAS, true);
 }
 
 // fi_cq: "A count value of 0 may be used to drive progress", also of a queue that is not empty.

@@ -1,5 +1,6 @@
 // Resource index generations on ordered contexts. [SES 2.5]
 #include <algorithm>
+#include <functional>
 
 #include "tests/ses/pair_test.h"
 
@@ -282,6 +283,111 @@ TEST_F(GenerationTest, rod__messages_arrive_in_order_whatever_is_refused) {
     Bytes expected = pattern(at_b.all[i].length, i);
     EXPECT_TRUE(std::equal(expected.begin(), expected.end(), into[i].begin())) << i;
   }
+}
+
+/// RMA that its endpoint promises to come after the sends before it. [SES 17]
+struct AfterSendsTest : GenerationTest {
+  AfterSendsTest() {
+    memory = pattern(8, 1);
+    config.sends_ordered = config.rma_ordered = config.atomics_ordered = true;
+    config.writes_follow_sends = config.reads_follow_sends = true;
+  }
+  void open_exposed() {
+    open(config);
+    key = expose(memory);
+  }
+  void atomic(bool tagged, bool fetching, std::uint64_t context) {
+    iovec operand = piece(one), result = piece(old);
+    AtomicRequest r;
+    r.peer = b_of_a;
+    r.tagged = tagged;
+    r.fetching = fetching;
+    r.op = AmoOpcode::kBor;
+    r.type = AmoDatatype::kUint64;
+    r.operand = {&operand, 1};
+    if (fetching) r.result = {&result, 1};
+    r.key = tagged ? 1 : key;
+    r.context = context;
+    ASSERT_TRUE(sa().atomic(fabric.now, ea, r));
+  }
+  /// What was posted behind context 1 waits until that has been taken.
+  void expect_behind(std::uint64_t context, const std::function<void()>& post_first) {
+    const Bytes before = memory;
+    fabric.run_for(Duration::from_ms(50));
+    EXPECT_EQ(at_a.find(context), nullptr);
+    EXPECT_EQ(memory, before);
+    post_first();
+    fabric.run_for(Duration::from_seconds(3));
+    ASSERT_EQ(at_a.all.size(), 2u);
+    EXPECT_EQ(at_a.all[0].context, 1u);
+    EXPECT_EQ(at_a.all[1].context, context);
+    EXPECT_EQ(at_a.all[1].code, ReturnCode::kOk);
+  }
+  void expect_behind_send(std::uint64_t context) {
+    expect_behind(context, [this] { post(into); });
+  }
+
+  EndpointConfig config = standard_endpoint();
+  Bytes memory, one = Bytes(8, 0xff), old = Bytes(8), data = Bytes(8, 0xee), into = Bytes(1);
+  std::uint64_t key = 0;
+};
+
+TEST_F(AfterSendsTest, write__waits_behind_a_send_that_is_refused) {
+  open_exposed();
+  send({42}, 1);
+  rma(false, data, key, 0, 2);
+  expect_behind_send(2);
+  EXPECT_EQ(memory, data);
+}
+
+TEST_F(AfterSendsTest, read__waits_behind_a_send_that_is_refused) {
+  open_exposed();
+  send({42}, 1);
+  rma(true, data, key, 0, 2);
+  expect_behind_send(2);
+  EXPECT_EQ(data, memory);
+}
+
+TEST_F(AfterSendsTest, atomic__waits_behind_a_send_that_is_refused) {
+  open_exposed();
+  send({42}, 1);
+  atomic(false, false, 2);
+  expect_behind_send(2);
+  EXPECT_EQ(memory, one);
+}
+
+TEST_F(AfterSendsTest, fetching_atomic__waits_where_only_reads_follow_sends) {
+  config.writes_follow_sends = false;
+  open_exposed();
+  send({42}, 1);
+  atomic(false, true, 2);
+  expect_behind_send(2);
+}
+
+TEST_F(AfterSendsTest, write__waits_behind_an_atomic_on_a_receive_that_is_refused) {
+  open_exposed();
+  into.resize(8);
+  atomic(true, false, 1);
+  rma(false, data, key, 0, 2);
+  expect_behind(2, [this] { tpost(into, 1); });
+}
+
+// What was not asked for costs nothing.
+TEST_F(AfterSendsTest, rma__goes_at_once_where_it_is_not_in_order_with_sends) {
+  config.writes_follow_sends = config.reads_follow_sends = false;
+  open_exposed();
+  send({42}, 1);
+  rma(false, data, key, 0, 2);
+  fabric.cut_all();
+  EXPECT_EQ(fabric.flights.size(), 2u);
+}
+
+TEST_F(AfterSendsTest, rma__does_not_wait_for_rma) {
+  open_exposed();
+  rma(false, data, key, 0, 1);
+  rma(false, data, key, 0, 2);
+  fabric.cut_all();
+  EXPECT_EQ(fabric.flights.size(), 2u);
 }
 
 }  // namespace
