@@ -73,7 +73,7 @@ pds::Answer OrderedStreams::hold(RequestContext& c, Stream& stream) {
   if (u == nullptr) return failures_.reject(c, ReturnCode::kNoMatch);  // it comes again
   shared_.senders.hold(*stream.sender);
   c.describe(*u);
-  note_rest(c, *u);
+  note_rest(shared_.core.peers, c, *u);
   u->number = r.sequence.number;
   u->is_gap = fills_gap;
   if (stream.held.empty()) holding_.push_back(stream);

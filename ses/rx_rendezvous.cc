@@ -2,13 +2,14 @@
 
 namespace uet::ses {
 
-void note_rest(const RequestContext& c, Unexpected& u) {
+void note_rest(const PeerTable& peers, const RequestContext& c, Unexpected& u) {
   if (c.request.kind != OpcodeClass::kRendezvous) return;
+  const Peer* const source = peers.find(peers.find_source(c.source()));
   const wire::ExtRendezvous ext = rendezvous_of(c.request);
   u.is_rendezvous = true;
   u.message_id = c.request.message_id;
   u.rest = {.eager = ext.eager_length,
-            .relative = c.request.rel,
+            .relative = source != nullptr ? source->address.relative : c.request.rel,
             .ri_generation = ext.read_ri_generation,
             .pid_on_fep = ext.read_pid_on_fep,
             .resource_index = ext.read_resource_index,
@@ -27,7 +28,7 @@ Unexpected* RendezvousTarget::describe(const RequestContext& c) {
   u->is_header_only = false;
   shared_.senders.hold(*sender);
   c.describe(*u);
-  note_rest(c, *u);
+  note_rest(shared_.core.peers, c, *u);
   return u;
 }
 

@@ -7,8 +7,9 @@
 
 namespace uet::ses {
 
-/// The message of the packet came as a rendezvous: where its rest is. Nothing for all others.
-void note_rest(const RequestContext& c, Unexpected& u);
+/// The message of the packet came as a rendezvous: where its rest is. Nothing for all others. How the message was addressed says how
+/// the target is, not its source: that is as its own address says, which is known of all sources that are read from.
+void note_rest(const PeerTable& peers, const RequestContext& c, Unexpected& u);
 
 /// From the moment that a receive has such a message until all of it is there, or will not come. Messages that were put off go the
 /// same way.

@@ -226,7 +226,7 @@ pds::Answer SendTarget::capture(RequestContext& c, RiSpace& space, Unexpected* h
   shared_.core.trace.emit(c.now, base::EventId::kMessageUnexpected, 0, {},
                           static_cast<std::uint64_t>(r.opcode), r.request_length);
   shared_.unexpected.enlist(c, space, *u, header);
-  note_rest(c, *u);
+  note_rest(shared_.core.peers, c, *u);
   if (header != nullptr) shared_.headers.forget(*header);
   c.is_taken = true;
   return keep(c, *u);

@@ -340,7 +340,9 @@ void SendQueues::begin_attempt(Lane& lane, TxOp& op, bool is_numbered) {
   if (!op.awaits_delivery)  // then it names the message that is asked about
     op.message_id = operations_.message_id_of(op);
   if (op.is_datagram()) op.message_id = 0;  // [SES 6.5] nothing ever refers to it
-  op.ri_generation = op.is_rma() || op.is_datagram() ? 0 : op.peer->generation_of(op.space());
+  // A READ for a rendezvous is stamped as its source said. [WIRE 5.11]
+  const bool has_generation = !op.is_datagram() && (!op.is_rma() || op.fetch != nullptr);
+  op.ri_generation = has_generation ? op.peer->generation_of(op.space()) : 0;
   if (lane.carried == 1) {
     lane.generation = op.peer->generation;
     lane.is_sprayed = is_numbered;

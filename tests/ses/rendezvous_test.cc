@@ -461,6 +461,64 @@ TEST_F(HeaderOnlyRendezvousTest, dead_target__fails_the_send) {
   EXPECT_EQ(sa().gauges().memory_regions, 0u);
 }
 
+// How the target is addressed says nothing of its source.
+TEST_F(RendezvousTest, endpoints_of_two_addressing_modes) {
+  for (const bool a_is_relative : {true, false}) {
+    SCOPED_TRACE(a_is_relative);
+    at_a.all.clear();
+    EndpointConfig c = standard_endpoint();
+    c.pid_on_fep = 1;
+    c.resource_index = a_is_relative ? 5 : 6;
+    c.relative = a_is_relative;
+    c.initiator_id = 3;
+    ea = *sa().open_endpoint(fabric.now, c, at_a);
+    c.pid_on_fep = 2;
+    c.relative = !a_is_relative;
+    c.initiator_id = 4;
+    eb = *sb().open_endpoint(fabric.now, c, at_b);
+    b_of_a = *sa().add_peer(sb().address_of(eb));
+    a_of_b = *sb().add_peer(sa().address_of(ea));
+    for (const bool is_early : {true, false}) {
+      const Bytes message = pattern(9 * kM, 1);
+      Bytes into(9 * kM);
+      if (is_early) post(into);
+      send(message, 1);
+      fabric.run();
+      if (!is_early) post(into);
+      fabric.run();
+      EXPECT_EQ(into, message);
+      ASSERT_FALSE(at_a.all.empty());
+      EXPECT_EQ(at_a.all.back().code, ReturnCode::kOk);
+    }
+    sb().remove_peer(a_of_b);
+    sa().close_endpoint(fabric.now, ea);
+    sb().close_endpoint(fabric.now, eb);
+  }
+}
+
+TEST_F(HeaderOnlyRendezvousTest, read__is_stamped_with_the_generation_that_the_source_names) {
+  open();
+  Address source = sa().address_of(ea);
+  source.fabric_address = net::FabricAddress::from_v4(0x0a000063);
+  ASSERT_TRUE(sb().add_peer(source));
+  fabric.deaf = source.fabric_address;
+  Bytes into(kM);
+  post(into);
+  RawRequest r;
+  r.opcode = SesOpcode::kRendezvousSend;
+  r.length = kM;
+  r.rendezvous = wire::ExtRendezvous{};
+  r.rendezvous->read_ri_generation = 9;
+  EXPECT_EQ(code_of(r), ReturnCode::kOk);
+  fabric.run();
+  ASSERT_EQ(fabric.unheard.size(), 1u);
+  net::Packet packet = fabric.pool.allocate();
+  sb().emit_segment(fabric.unheard[0].message.token, 0, pds::PdcRef{5}, base::Psn(1), packet);
+  const auto read = wire::decode<wire::SesStandardFirst>(packet.data());
+  EXPECT_EQ(read.opcode, SesOpcode::kRead);
+  EXPECT_EQ(read.ri_generation, 9);
+}
+
 // Each goes alone until the peer has taken one; a peer that says nothing must not cost its timeout for each of them.
 TEST_F(HeaderOnlyRendezvousTest, silent_peer__ends_all_of_an_ordered_lane_at_once) {
   EndpointConfig c;
