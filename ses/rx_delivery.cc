@@ -30,16 +30,48 @@ void DeliveryReports::report(Instant now, Unexpected& u, ReturnCode code) {
   if (!u.is_asked) return store_.recycle(u);
   u.verdict = code;
   u.endpoint = nullptr;
-  waiting_.push_back(u);
+  senders_.hold(*u.sender);
+  wait(u);
   submit(now);
 }
 
+/// Those of one source go in their order.
+void DeliveryReports::wait(Unexpected& u) {
+  Sender& sender = *u.sender;
+  if (sender.reports.empty()) {
+    sender.has_report_turn = true;
+    turns_.push_back(sender);
+  }
+  sender.reports.push_back(u);
+}
+
+void DeliveryReports::end_wait(Unexpected& u) {
+  Sender& sender = *u.sender;
+  sender.reports.erase(sender.reports.iterator_to(u));
+  if (!sender.reports.empty()) return;
+  ReportTurnList& list = sender.has_report_turn ? turns_ : at_share_;
+  list.erase(list.iterator_to(sender));
+  sender.has_report_turn = false;
+}
+
 /// A peer may ask about thousands of messages and acknowledge no report, so all reports together leave the carrier's places to read
-/// data.
-void DeliveryReports::submit(Instant now) {
+/// data, and those of one source leave half of theirs to others.
+bool DeliveryReports::may_carry(const Sender& sender) const {
   const std::uint32_t most = std::max<std::uint32_t>(1, core_.config.max_returns_carried / 8);
-  while (!waiting_.empty() && carried_ < most) {
-    Unexpected& u = waiting_.front();
+  return carried_ < most && has_share(sender.reports_carried, most - carried_ - 1);
+}
+
+/// Sources take turns, one report each.
+void DeliveryReports::submit(Instant now) {
+  while (!turns_.empty()) {
+    Sender& sender = turns_.front();
+    if (!may_carry(sender)) {
+      if (sender.reports_carried == 0) return;  // every place is taken
+      sender.has_report_turn = false;
+      at_share_.splice(at_share_.end(), turns_, turns_.begin());
+      continue;
+    }
+    Unexpected& u = sender.reports.front();
     pds::TxMessage message;
     message.token = make_token(TokenKind::kDelivery, u.pool_index, u.serial);
     message.segments = 1;
@@ -47,11 +79,14 @@ void DeliveryReports::submit(Instant now) {
     message.segment_payload = core_.payload_mtu;
     const pds::SubmitResult result = core_.carrier->submit_return(now, u.asker, message);
     if (result == pds::SubmitResult::kAgain) return;  // the carrier calls again
-    waiting_.pop_front();
-    if (result == pds::SubmitResult::kNever)
-      store_.recycle(u);
-    else
+    turns_.splice(turns_.end(), turns_, turns_.begin());
+    end_wait(u);
+    if (result == pds::SubmitResult::kNever) {
+      drop(u);
+    } else {
+      ++sender.reports_carried;
       ++carried_;
+    }
   }
 }
 
@@ -71,17 +106,36 @@ pds::SegmentInfo DeliveryReports::emit(pds::MessageToken token, net::Packet& pac
 void DeliveryReports::end(Instant now, pds::MessageToken token) {
   Unexpected* u = find(token);
   if (u == nullptr) return;
-  store_.recycle(*u);
+  Sender& sender = *u->sender;
+  --sender.reports_carried;
   --carried_;
+  if (!sender.reports.empty() && !sender.has_report_turn) {
+    sender.has_report_turn = true;
+    turns_.splice(turns_.end(), at_share_, at_share_.iterator_to(sender));
+  }
+  drop(*u);
   submit(now);
 }
 
+void DeliveryReports::drop(Unexpected& u) {
+  senders_.unhold(*u.sender);
+  store_.recycle(u);
+}
+
 void DeliveryReports::on_pdc_gone(pds::PdcRef pdc) {
-  for (auto it = waiting_.begin(); it != waiting_.end();) {
-    Unexpected& u = *it++;
-    if (u.asker.pdc != pdc) continue;
-    waiting_.erase(waiting_.iterator_to(u));
-    store_.recycle(u);
+  drop_waiting(turns_, pdc);
+  drop_waiting(at_share_, pdc);
+}
+
+void DeliveryReports::drop_waiting(ReportTurnList& senders, pds::PdcRef pdc) {
+  for (auto it = senders.begin(); it != senders.end();) {
+    Sender& sender = *it++;
+    for (auto at = sender.reports.begin(); at != sender.reports.end();) {
+      Unexpected& u = *at++;
+      if (u.asker.pdc != pdc) continue;
+      end_wait(u);
+      drop(u);
+    }
   }
 }
 

@@ -7,16 +7,19 @@
 #include "ses/delivery_index.h"
 #include "ses/request_context.h"
 #include "ses/responses.h"
-#include "ses/unexpected_store.h"
+#include "ses/sender_table.h"
 
 namespace uet::ses {
 
 /// Knows the unexpected messages whose senders may ask, and tells those that did what became of them.
 class DeliveryReports {
  public:
-  DeliveryReports(Core& core, UnexpectedStore& store)
-      : core_(core), store_(store), awaited_(core.hash_key) {}
-  ~DeliveryReports() { waiting_.clear(); }
+  DeliveryReports(Core& core, UnexpectedStore& store, SenderTable& senders)
+      : core_(core), store_(store), senders_(senders), awaited_(core.hash_key) {}
+  ~DeliveryReports() {
+    turns_.clear();
+    at_share_.clear();
+  }
   DeliveryReports(const DeliveryReports&) = delete;
   DeliveryReports& operator=(const DeliveryReports&) = delete;
 
@@ -44,13 +47,21 @@ class DeliveryReports {
   };
   static constexpr std::size_t kDiscarded = 64;
 
+  bool may_carry(const Sender& sender) const;
+  void wait(Unexpected& message);
+  void end_wait(Unexpected& message);
+  void drop(Unexpected& message);
+  void drop_waiting(ReportTurnList& senders, pds::PdcRef pdc);
   Unexpected* find(pds::MessageToken token);
   bool was_discarded(const Incoming& sender, std::uint16_t message_id);
 
   Core& core_;
   UnexpectedStore& store_;
+  SenderTable& senders_;
   DeliveryIndex awaited_;
-  UnexpectedList waiting_;                         ///< reports for which there is no place
+  ReportTurnList turns_;  ///< sources with reports that wait
+  ReportTurnList
+      at_share_;  ///< those that have their share of the places: until one of theirs ends
   std::uint32_t carried_ = 0;                      ///< reports that the carrier has
   std::array<Discarded, kDiscarded> discarded_{};  ///< the latest; 0 is no message id
   std::size_t next_discarded_ = 0;

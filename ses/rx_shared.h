@@ -20,7 +20,7 @@ struct RxShared {
         shares(messages, senders, clock),
         gates(c.config, senders, clock),
         headers(c.config, store, senders, clock),
-        reports(c, store),
+        reports(c, store, senders),
         unexpected(store, senders, gates) {}
 
   Core& core;

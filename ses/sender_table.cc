@@ -52,7 +52,8 @@ Sender* SenderTable::find_or_make(EndpointId endpoint, const net::FabricAddress&
   }
   s->refused_at_ns = s->fetched_at_ns = 0;
   s->fetches = 0;
-  s->has_served = false;
+  s->has_served = s->has_report_turn = false;
+  s->reports_carried = 0;
   s->rests_with_streams = false;
   if (pool_.in_use() > 2 * buckets_.size()) {
     std::vector<Set::bucket_type> more(buckets_.size() * 2);

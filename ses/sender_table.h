@@ -44,8 +44,12 @@ struct Sender : Pooled,
   std::uint32_t deferred = 0;      ///< messages that were put off, and that no receive has taken
   bool has_served = false;         ///< a READ that it invited
   std::int64_t fetched_at_ns = 0;  ///< when READs began or brought something, in loop time
-  OverflowUse held;                ///< messages that came before their turn
-  StreamList streams;              ///< last used first
+  UnexpectedList reports;          ///< of delivery, that wait for a place with the carrier
+  ListHook report_turn_hook;       ///< while any waits
+  bool has_report_turn = false;    ///< one of them may go when there is a place
+  std::uint32_t reports_carried = 0;
+  OverflowUse held;    ///< messages that came before their turn
+  StreamList streams;  ///< last used first
 };
 
 /// The rule of all shares: who holds `held` of a pool may take another place while it holds no more than `factor` times what is
@@ -128,6 +132,8 @@ class SenderTable {
 
 using FetchTurnList = boost::intrusive::list<
     Sender, boost::intrusive::member_hook<Sender, ListHook, &Sender::fetch_turn_hook>>;
+using ReportTurnList = boost::intrusive::list<
+    Sender, boost::intrusive::member_hook<Sender, ListHook, &Sender::report_turn_hook>>;
 using TurnList =
     boost::intrusive::list<Sender,
                            boost::intrusive::member_hook<Sender, ListHook, &Sender::turn_hook>>;

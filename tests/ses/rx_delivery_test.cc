@@ -17,10 +17,14 @@ struct DeliveryReportsTest : ::testing::Test {
     core.carrier = &carrier;
     endpoint = *core.endpoints.open(now, {}, sink);
   }
-  /// A packet of the message `id` of our only source.
-  RequestContext packet_of(std::uint16_t id, bool dc = true) {
-    requests.push_back(
-        {.handle = {pds::PdcRef{5}, base::Psn(id), false}, .source = source, .is_proven = true});
+  static net::FabricAddress source(std::uint32_t n) {
+    return net::FabricAddress::from_v4(0x0a000001 + n);
+  }
+  /// A packet of the message `id` of source `n`, which has one PDC.
+  RequestContext packet_of(std::uint16_t id, bool dc = true, std::uint32_t n = 0) {
+    requests.push_back({.handle = {pds::PdcRef{5 + n}, base::Psn(id), false},
+                        .source = source(n),
+                        .is_proven = true});
     RequestContext c{now, requests.back(), {}, {}};
     c.request.opcode = SesOpcode::kSend;
     c.request.form = wire::NextHdr::kRequestStd;
@@ -31,16 +35,17 @@ struct DeliveryReportsTest : ::testing::Test {
     return c;
   }
   /// It is unexpected.
-  Unexpected& keep(std::uint16_t id, bool dc = true) {
-    RequestContext c = packet_of(id, dc);
+  Unexpected& keep(std::uint16_t id, bool dc = true, std::uint32_t n = 0) {
+    RequestContext c = packet_of(id, dc, n);
+    Sender& sender = *senders.find_or_make(endpoint->id, source(n), 0, true);
     Unexpected& u = *store.admit(endpoint->overflow, sender, 64);
     u.endpoint = endpoint;
     u.header = c.incoming();
     reports.remember(c, u);
     return u;
   }
-  ResponseView ask(std::uint16_t id) {
-    RequestContext c = packet_of(id);
+  ResponseView ask(std::uint16_t id, std::uint32_t n = 0) {
+    RequestContext c = packet_of(id, true, n);
     const pds::Answer answer = reports.on_await(c);
     EXPECT_TRUE(answer.guaranteed);
     return view({answer.response.header.data(), answer.response.header_bytes},
@@ -51,6 +56,12 @@ struct DeliveryReportsTest : ::testing::Test {
     store.drop_payload(u, endpoint->overflow);
     store.release(u, endpoint->overflow);
     reports.report(now, u, code);
+  }
+  /// One of source `n` that asked has been taken.
+  void report(std::uint16_t id, std::uint32_t n = 0) {
+    Unexpected& u = keep(id, true, n);
+    ask(id, n);
+    end(u);
   }
   ResponseView report_in(pds::MessageToken token) {
     net::Packet packet = pool.allocate();
@@ -70,12 +81,11 @@ struct DeliveryReportsTest : ::testing::Test {
   ReturnCarrier carrier;
   Recorder sink;
   std::deque<pds::RxRequest> requests;
-  const net::FabricAddress source = net::FabricAddress::from_v4(0x0a000001);
-  Sender sender;
   Core core;
   Endpoint* endpoint = nullptr;
   UnexpectedStore store{core.config};
-  DeliveryReports reports{core, store};
+  SenderTable senders{64, 64, base::Duration::from_seconds(1), core.hash_key};
+  DeliveryReports reports{core, store, senders};
 };
 
 TEST_F(DeliveryReportsTest, report__to_a_sender_that_asked) {
@@ -128,18 +138,32 @@ TEST_F(DeliveryReportsTest, submit__waits_for_room) {
   EXPECT_EQ(carrier.taken.size(), 1u);
 }
 
-// A peer that asks about thousands of messages and acknowledges nothing leaves the places of the carrier to read data.
+// Peers that ask about thousands of messages and acknowledge nothing leave the places of the carrier to read data.
 TEST_F(DeliveryReportsTest, submit__reports_take_an_eighth_of_the_places_at_most) {
   const std::size_t most = core.config.max_returns_carried / 8;
-  carrier.room = 100'000;
-  for (std::uint16_t id = 1; id <= most + 2; ++id) {
-    Unexpected& u = keep(id);
-    ask(id);
-    end(u);
-  }
+  for (std::uint32_t n = 0; n < 20; ++n)
+    for (std::uint16_t id = 1; id <= 40; ++id) report(id, n);
   EXPECT_EQ(carrier.taken.size(), most);
   reports.end(now, carrier.taken[0].token);
   EXPECT_EQ(carrier.taken.size(), most + 1);
+}
+
+// One that acknowledges nothing does not keep the reports of others waiting, and its own stay in their order.
+TEST_F(DeliveryReportsTest, submit__one_source_leaves_half_of_the_places_to_others) {
+  const std::size_t most = core.config.max_returns_carried / 8;
+  for (std::uint16_t id = 1; id <= most + 2; ++id) report(id);
+  EXPECT_EQ(carrier.taken.size(), most / 2);
+  for (std::uint16_t id = 1; id <= 10; ++id) {
+    report(id, 1);
+    ASSERT_EQ(carrier.taken.size(), most / 2 + id);
+    EXPECT_EQ(carrier.taken.back().pdc, 6u);
+    EXPECT_EQ(report_in(carrier.taken.back().token).message_id, id);
+  }
+  for (std::size_t i = 0; i < 10; ++i) reports.end(now, carrier.taken[i].token);
+  ASSERT_GT(carrier.taken.size(), most / 2 + 10);
+  const auto next = carrier.taken[most / 2 + 10];
+  EXPECT_EQ(next.pdc, 5u);
+  EXPECT_EQ(report_in(next.token).message_id, most / 2 + 1);
 }
 
 TEST_F(DeliveryReportsTest, on_pdc_gone__ends_the_reports_that_it_would_carry) {
