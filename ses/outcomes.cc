@@ -82,6 +82,7 @@ void Outcomes::advance(Instant now, TxOp& op) {
     op.waits_for_target = true;
     ++waiting_for_targets_;
     waiting_questions_ += op.awaits_delivery ? 1 : 0;
+    if (op.reads_tell && op.read_bytes > 0) queues_.await_read(now, op);
     return;
   }
   if (op.semantic == Semantic::kNone) op.fail(ReturnCode::kUncor);
@@ -272,7 +273,13 @@ void Outcomes::fill_gap(TxOp& op) {
 }
 
 bool Outcomes::cancel(Instant now, TxOp& op) {
-  if (op.awaits_delivery) return false;  // the target has all of it
+  // The target has all of it. One of which nothing but READs is heard finds no more to read.
+  if (op.awaits_delivery && !op.reads_tell) return false;
+  if (op.waits_for_target && op.reads_tell) {
+    leave_carrier(now, op, false);
+    finish(now, op, ReturnCode::kCancelled);
+    return true;
+  }
   if (op.state != OpState::kCarried) {
     queues_.take_out(op);
     finish(now, op, ReturnCode::kCancelled);
@@ -307,6 +314,11 @@ void Outcomes::detach(Instant now, TxOp& op) {
   op.cancelled = true;
   op.iov.clear(core_.iov_pool);
   if (op.emitted < op.segments) want_truncation(now, op);
+}
+
+void Outcomes::expire(Instant now, TxOp& op) {
+  if (op.state == OpState::kCarried) leave_carrier(now, op, false);
+  finish(now, op, ReturnCode::kMessageTimeout);
 }
 
 void Outcomes::on_error(Instant now, TxOp& op, pds::PdsError error) {
@@ -378,7 +390,12 @@ void Outcomes::on_pdc_closed(Instant now, pds::PdcRef pdc) {
 }
 
 void Outcomes::on_read(Instant now, TxOp& op) {
-  if (!op.was_read || !op.awaits_delivery) return;
+  if (!op.awaits_delivery) return;
+  if (!op.was_read) {
+    // [SES 9 step 4] It was read in part, and nothing else would tell that its target has given up.
+    if (op.reads_tell && op.waits_for_target) queues_.await_read(now, op);
+    return;
+  }
   if (op.state == OpState::kCarried) return advance(now, op);
   queues_.take_out(op);  // no need to ask again
   finish(now, op, ReturnCode::kOk);

@@ -42,6 +42,8 @@ class Outcomes {
   bool cancel(Instant now, TxOp& op);
   /// The operation's endpoint closes: it makes no completion, and the user's memory is not touched any more.
   void detach(Instant now, TxOp& op);
+  /// Its target did not ask for it again, or stopped reading it.
+  void expire(Instant now, TxOp& op);
 
   /// The one completion of the operation. It must be in no queue but those of its flow and of all operations.
   void finish(Instant now, TxOp& op, ReturnCode code);

@@ -78,7 +78,7 @@ void assign(TxOp& op, Endpoint& endpoint, Flow& flow, SesOpcode opcode, std::uin
   op.initiator_id = endpoint.address.initiator_id;
   op.endpoint_id = endpoint.id;
   op.retries = 0;
-  op.awaits_delivery = op.peer_was_lost = false;
+  op.awaits_delivery = op.peer_was_lost = op.reads_tell = false;
   op.keeper = op.times_asked = 0;
   op.is_deferrable = op.was_deferred = op.is_restart_due = false;
   op.own_token = op.target_token = 0;

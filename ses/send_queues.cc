@@ -139,6 +139,10 @@ void SendQueues::put_off(Instant now, TxOp& op) {
     timers_.set(op.retry_timer, now + core_.config.restart_limit);
 }
 
+void SendQueues::await_read(Instant now, TxOp& op) {
+  timers_.set(op.retry_timer, now + core_.config.message_idle);
+}
+
 void SendQueues::take_out(TxOp& op) {
   Lane& lane = lane_of(op);
   if (op.state == OpState::kPending) lane.pending.erase(lane.pending.iterator_to(op));
@@ -419,7 +423,7 @@ TxOp* SendQueues::pop_expired(Instant now) {
   while (TimerNode* node = timers_.pop(now)) {
     if (node->kind == TimerNode::Kind::kOpRetry) {
       TxOp& op = *static_cast<TxOp*>(node->owner);
-      if (op.state == OpState::kDeferred) return &op;
+      if (op.state == OpState::kDeferred || op.state == OpState::kCarried) return &op;
       try_again(now, op);
       continue;
     }

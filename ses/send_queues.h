@@ -35,6 +35,8 @@ class SendQueues {
   void note_way_refused(TxOp& op) { lane_of(op).is_way_refused = true; }
   /// It waits for its target to ask for it. [SES 8.2]
   void put_off(Instant now, TxOp& op);
+  /// Its target reads it, and has to go on within the time for which a message may rest.
+  void await_read(Instant now, TxOp& op);
 
   // --- Out
   /// Takes out an operation that packet delivery does not have.
@@ -58,7 +60,8 @@ class SendQueues {
   void on_resume(Instant now);
 
   // --- Time
-  /// Tries what has waited long enough. Returns an operation that was put off for too long, or null when all is done that was due.
+  /// Tries what has waited long enough. Returns an operation that was put off for too long, or whose target has stopped reading, or
+  /// null when all is done that was due.
   TxOp* pop_expired(Instant now);
   void pump_deferred(Instant now);
   Instant next_deadline() const { return deferred_.empty() ? timers_.next() : Instant(); }

@@ -131,6 +131,8 @@ struct TxOp : Pooled {
       false;  ///< while it was asked: then a target that does not know the message may be another process
   std::uint32_t keeper = 0;  ///< the process that said it has the message; 0: none has named itself
   std::uint32_t times_asked = 0;  ///< on PDCs whose places others wanted
+  bool reads_tell =
+      false;  ///< a rendezvous: its target knows no questions, so nothing but its READs says how far it is
 
   // All attempts.
   std::uint32_t retries = 0;

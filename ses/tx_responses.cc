@@ -53,7 +53,10 @@ void read_await(TxOp& op, const ResponseView& response) {
   op.succeed();
   // A receive took it before the question came; or a target that tells nothing later has said all that it will say.
   // What it has read is known all the same.
-  if (op.is_rendezvous && is_unknown) return;
+  if (op.is_rendezvous && is_unknown) {
+    op.reads_tell = true;
+    return;
+  }
   if (response.opcode != ResponseOpcode::kResponse || response.list != ResponseList::kOverflow)
     op.is_delivered = true;
 }

@@ -519,6 +519,78 @@ TEST_F(HeaderOnlyRendezvousTest, read__is_stamped_with_the_generation_that_the_s
   EXPECT_EQ(read.ri_generation, 9);
 }
 
+/// A target of another make: it keeps the header, fetches later, and knows no questions.
+struct ForeignTargetTest : HeaderOnlyRendezvousTest {
+  static constexpr std::uint32_t kPackets = 4;
+
+  void send_to_it() {
+    open();
+    send(pattern(kPackets * kM, 1), 1);
+    fabric.run();
+    const Flight& question = fabric.sent_log.back();
+    ASSERT_EQ(question.view(kM).opcode, kAwaitDeliveryOpcode);
+    const auto answer =
+        answer_error(question.view(kM), ReturnCode::kUnsupportedOp, 0, true).response;
+    // As if it had been the first answer to this packet.
+    sa().on_response(fabric.now, question.token, 0, answer.next_hdr,
+                     {answer.header.data(), answer.header_bytes});
+    for (const Flight& f : fabric.sent_log)
+      if (const auto found = extension_of(f)) ext = *found;
+    EXPECT_TRUE(at_a.all.empty());
+    EXPECT_EQ(a.locks, 1);
+  }
+  /// The packet `n` of the message, as a READ of its own. What its target hears of it.
+  ReturnCode read_packet(std::uint32_t n) {
+    Bytes into(kM);
+    const iovec iov = piece(into);
+    RmaRequest r;
+    r.peer = a_of_b;
+    r.read = true;
+    r.iov = {&iov, 1};
+    r.key = ext.read_memory_key;
+    r.remote_offset = ext.read_offset + std::uint64_t{n} * kM;
+    r.context = 900 + n;
+    EXPECT_TRUE(sb().rma(fabric.now, eb, r));
+    fabric.run();
+    return at_b.find(900 + n)->code;
+  }
+  wire::ExtRendezvous ext;
+};
+
+TEST_F(ForeignTargetTest, is_done_when_all_was_read) {
+  send_to_it();
+  fabric.run_for(Duration::from_seconds(300));  // its user posts the receive late
+  for (std::uint32_t n = 0; n < kPackets; ++n) EXPECT_EQ(read_packet(n), ReturnCode::kOk);
+  ASSERT_EQ(at_a.all.size(), 1u);
+  EXPECT_EQ(at_a.all[0].code, ReturnCode::kOk);
+  EXPECT_EQ(a.locks, 0);
+}
+
+// [SES 9] The target failed its receive, and has no way to say so.
+TEST_F(ForeignTargetTest, stops_reading__fails_the_send) {
+  send_to_it();
+  EXPECT_EQ(read_packet(0), ReturnCode::kOk);
+  fabric.run_for(Duration::from_seconds(50));
+  EXPECT_EQ(read_packet(1), ReturnCode::kOk);
+  fabric.run_for(Duration::from_seconds(50));
+  EXPECT_TRUE(at_a.all.empty());
+  fabric.run_for(Duration::from_seconds(20));
+  ASSERT_EQ(at_a.all.size(), 1u);
+  EXPECT_EQ(at_a.all[0].code, ReturnCode::kMessageTimeout);
+  EXPECT_EQ(a.locks, 0);
+  EXPECT_EQ(sa().gauges().memory_regions, 0u);
+  EXPECT_EQ(read_packet(2), ReturnCode::kBadMkey);
+}
+
+TEST_F(ForeignTargetTest, cancel__takes_the_rest_back) {
+  send_to_it();
+  ASSERT_TRUE(sa().cancel(fabric.now, ea, 1));
+  ASSERT_EQ(at_a.all.size(), 1u);
+  EXPECT_EQ(at_a.all[0].code, ReturnCode::kCancelled);
+  EXPECT_EQ(a.locks, 0);
+  EXPECT_EQ(read_packet(0), ReturnCode::kBadMkey);
+}
+
 // Each goes alone until the peer has taken one; a peer that says nothing must not cost its timeout for each of them.
 TEST_F(HeaderOnlyRendezvousTest, silent_peer__ends_all_of_an_ordered_lane_at_once) {
   EndpointConfig c;
