@@ -23,6 +23,12 @@ RiKind ri_kind(const RequestView& r) {
   }
 }
 
+bool is_request(std::uint8_t next_hdr) {
+  const auto form = static_cast<wire::NextHdr>(next_hdr);
+  return form == wire::NextHdr::kRequestStd || form == wire::NextHdr::kRequestMedium ||
+         form == wire::NextHdr::kRequestSmall;
+}
+
 /// Steps 3 and 4: is this combination of opcode, form, mode and flags possible? kOk when it is.
 ReturnCode judge_form(const RequestView& r, pds::Mode mode) {
   const OpcodeClass c = r.kind;
@@ -37,7 +43,7 @@ ReturnCode judge_form(const RequestView& r, pds::Mode mode) {
   if (r.form != wire::NextHdr::kRequestStd && !r.is_single()) return ReturnCode::kOpViolation;
   if (c == OpcodeClass::kAtomic && !r.is_single()) return ReturnCode::kOpViolation;
   const bool reaches_memory = rma || (c == OpcodeClass::kAtomic && !is_tagged_atomic(r.opcode));
-  if (r.is_small() && !reaches_memory) return ReturnCode::kOpViolation;
+  if (r.is_small() && !reaches_memory && c != OpcodeClass::kNoOp) return ReturnCode::kOpViolation;
   if (c == OpcodeClass::kMsgError && (r.form != wire::NextHdr::kRequestStd || !r.eom))
     return ReturnCode::kOpViolation;
   if (r.form == wire::NextHdr::kRequestMedium && is_deferrable(r.opcode))
@@ -75,10 +81,11 @@ pds::Answer Receiver::dispatch(RequestContext& c) {
   const pds::RxRequest& packet = c.packet;
   if (!parse_request(packet.next_hdr, packet.bytes, shared_.core.payload_mtu, c.request)) {
     // PDS waits for an answer and the sender for an end, so a packet that cannot be read is refused
-    // for good. [decision 0050]
+    // for good. [decision 0050] Where the header is of no request, nothing in it can be repeated. [SES 5]
     shared_.core.trace.drop(c.now, base::DropReason::kSesMalformed, packet.bytes.size());
-    return packet.mode == pds::Mode::kUud ? answer_nothing()
-                                          : answer_error({}, ReturnCode::kOpViolation, 0, true);
+    const ReturnCode code =
+        is_request(packet.next_hdr) ? ReturnCode::kOpViolation : ReturnCode::kUnsupportedOp;
+    return packet.mode == pds::Mode::kUud ? answer_nothing() : answer_error({}, code, 0, true);
   }
   return packet.mode == pds::Mode::kUud ? on_datagram(c) : decide(c);
 }
@@ -119,8 +126,10 @@ ReturnCode Receiver::find_endpoint(RequestContext& c) {
   const RequestView& r = c.request;
   EndpointTable& endpoints = shared_.core.endpoints;
   ReturnCode code = ReturnCode::kOk;
-  c.endpoint = r.is_small() ? endpoints.route_process(r.target(), code)
-                            : endpoints.route(r.target(), ri_kind(r), code);
+  // In the place of a resource index a small request has that of its key; a NO_OP has no key.
+  const bool has_key_index = r.is_small() && r.kind != OpcodeClass::kNoOp;
+  c.endpoint = has_key_index ? endpoints.route_process(r.target(), code)
+                             : endpoints.route(r.target(), ri_kind(r), code);
   return code;
 }
 

@@ -22,11 +22,11 @@ template <typename H>
 
 inline constexpr std::uint64_t kMediumLengthMax = 0x3fff;  // 14 bits
 
-/// [SES 5] One packet, and header data only without a buffer offset.
+/// [SES 5] One packet, and header data only without a buffer offset. Not where a verdict may follow: it names its message. [SES 14.1]
 inline bool fits_medium(const TxOp& op) {
   return op.target_token == 0 && op.opcode != SesOpcode::kDeferrableRtr && !op.returns_data &&
-         op.segments == 1 && (op.is_rma() || !op.delivery_complete) &&
-         op.length <= kMediumLengthMax && !(op.has_header_data && op.buffer_offset != 0);
+         op.segments == 1 && !op.delivery_complete && op.length <= kMediumLengthMax &&
+         !(op.has_header_data && op.buffer_offset != 0);
 }
 
 }  // namespace uet::ses

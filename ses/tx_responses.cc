@@ -117,9 +117,9 @@ void ResponseReader::read(Instant now, TxOp& op, std::uint8_t next_hdr,
     op.fail(ReturnCode::kOpViolation);
 }
 
-/// False when the data does not belong to what was asked for.
+/// False when the data does not belong to what was asked for. On the ACK of a small READ either form will do. [WIRE 10 row 39]
 bool ResponseReader::place(TxOp& op, const ResponseView& response) {
-  if (!op.returns_data || response.is_small_data != op.small) return false;
+  if (!op.returns_data || (response.is_small_data && !op.small)) return false;
   const auto bytes = static_cast<std::uint32_t>(response.data.size());
   if (op.atomic != nullptr && bytes != op.length) return false;  // the old value comes whole
   if (std::uint64_t{response.message_offset} + bytes > op.length) return false;

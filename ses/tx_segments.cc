@@ -50,12 +50,13 @@ void emit_small(const TxOp& op, std::uint8_t* out) {
 }
 
 /// [SES 5] One packet that reaches memory by an optimized key, without header data, at a peer that takes it. RUDI has no PDC that
-/// could tell reads apart.
+/// could tell reads apart, and a verdict that follows names its message. [SES 14.1]
 bool fits_small(const TxOp& op) {
   return (op.mkey_match & kKeyOptimized) != 0 &&
          (op.opcode == SesOpcode::kWrite || op.opcode == SesOpcode::kRead) &&
          (op.peer->address.fep_cap & kTakesSmall) != 0 && !op.is_connectionless() &&
-         op.segments == 1 && op.length <= kMediumLengthMax && !op.has_header_data;
+         op.segments == 1 && op.length <= kMediumLengthMax && !op.has_header_data &&
+         !op.delivery_complete;
 }
 
 /// Returns the bytes of the message that the segment covers.

@@ -313,11 +313,42 @@ TEST_F(OutcomeTest, rod__write_is_visible_when_the_send_behind_it_is_received) {
   EXPECT_EQ(memory, data);
 }
 
+// Covers: SES-28
+TEST_F(OutcomeTest, unsupported_header_type__is_told_so) {
+  open();
+  const auto answer = inject_bytes(encode(RawRequest{}), wire::NextHdr::kNone);
+  EXPECT_EQ(view(answer).code, ReturnCode::kUnsupportedOp);
+  EXPECT_TRUE(answer.guaranteed);
+}
+
+// [WIRE 5.15] Nothing is asked but whether the endpoint is there.
+TEST_F(OutcomeTest, no_op__in_any_form) {
+  open();
+  RawRequest r;
+  r.opcode = SesOpcode::kNoOp;
+  const auto code_in = [&](wire::NextHdr form) {
+    const Bytes bytes = form == wire::NextHdr::kRequestSmall    ? encode_small(r)
+                        : form == wire::NextHdr::kRequestMedium ? encode_medium(r)
+                                                                : encode(r);
+    return view(inject_bytes(bytes, form)).code;
+  };
+  for (const auto form :
+       {wire::NextHdr::kRequestStd, wire::NextHdr::kRequestMedium, wire::NextHdr::kRequestSmall}) {
+    r.ri = 5;
+    EXPECT_EQ(code_in(form), ReturnCode::kOk) << static_cast<int>(form);
+    r.ri = 6;
+    EXPECT_EQ(code_in(form), ReturnCode::kBadIndex) << static_cast<int>(form);
+  }
+  EXPECT_TRUE(at_b.all.empty());
+}
+
 TEST_F(OutcomeTest, unreadable_packets__get_an_error_and_are_counted) {
   open();
   EXPECT_EQ(view(inject_bytes(Bytes(10), wire::NextHdr::kRequestStd)).code,
             ReturnCode::kOpViolation);
   EXPECT_EQ(b.trace.drops(base::DropReason::kSesMalformed), 1u);
+  EXPECT_EQ(view(inject_bytes(Bytes(10), wire::NextHdr::kRequestSmall)).code,
+            ReturnCode::kOpViolation);
   RawRequest r;
   r.version = 1;
   EXPECT_EQ(code_of(r), ReturnCode::kUncor);

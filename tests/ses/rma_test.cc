@@ -169,7 +169,6 @@ TEST_F(RmaTest, standard_header__serves_every_rma_request) {
   EXPECT_EQ(Bytes(v.data.begin(), v.data.end()), (Bytes{1, 2, 3}));
 }
 
-// Covers: SES-28
 TEST_F(RmaTest, unsupported_opcodes__are_told_so) {
   open();
   for (const auto opcode :

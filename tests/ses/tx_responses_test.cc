@@ -55,6 +55,37 @@ TEST_F(ResponsesTest, read__an_acknowledgement_without_a_response_is_success) {
   EXPECT_TRUE(op.is_delivered);
 }
 
+// Another make answers a small READ with the form that has a message id, and has none to put there. [WIRE 10 row 39]
+TEST_F(ResponsesTest, read__data_of_a_small_read_in_either_form) {
+  for (const auto form : {wire::NextHdr::kResponseData, wire::NextHdr::kResponseDataSmall}) {
+    TxOp& op = read(8, kKeyOptimized | 5);
+    op.small = true;
+    std::array<std::uint8_t, wire::SesResponseData::kSize + 8> bytes{};
+    std::size_t size = 0;
+    if (form == wire::NextHdr::kResponseData) {
+      wire::SesResponseData h;
+      h.opcode = ResponseOpcode::kResponseWData;
+      h.return_code = wire::ReturnCode::kOk;
+      h.job_id = op.job_id;
+      h.payload_length = 8;
+      h.modified_length = 8;
+      wire::emit(h, bytes.data());
+      size = wire::SesResponseData::kSize + 8;
+    } else {
+      wire::SesResponseDataSmall h;
+      h.opcode = ResponseOpcode::kResponseWData;
+      h.return_code = wire::ReturnCode::kOk;
+      h.job_id = op.job_id;
+      h.payload_length = 8;
+      wire::emit(h, bytes.data());
+      size = wire::SesResponseDataSmall::kSize + 8;
+    }
+    responses.read(now, op, static_cast<std::uint8_t>(form), {bytes.data(), size});
+    EXPECT_EQ(op.semantic, Semantic::kOk);
+    EXPECT_TRUE(op.returned.is_complete());
+  }
+}
+
 TEST_F(ResponsesTest, read__the_first_error_wins_over_success_and_later_errors) {
   TxOp& op = send(2048);
   respond(op, about(op, ReturnCode::kOk));

@@ -95,6 +95,15 @@ TEST_F(SegmentsTest, plan__small_headers_for_optimized_keys_alone) {
   EXPECT_EQ(plan(write(64, 5)).ses_header_bytes, wire::SesMedium::kSize);
 }
 
+// A verdict that follows NO_RESPONSE names its message, which only the standard header does.
+TEST_F(SegmentsTest, plan__delivery_complete_takes_the_standard_header) {
+  for (const std::uint64_t key : {std::uint64_t{5}, kKeyOptimized | 5}) {
+    TxOp& op = write(64, key);
+    op.delivery_complete = true;
+    EXPECT_EQ(plan(op).ses_header_bytes, wire::SesStandardFirst::kSize);
+  }
+}
+
 TEST_F(SegmentsTest, plan__a_rendezvous_carries_its_eager_part) {
   TxOp& op = send(4096);
   ASSERT_TRUE(sources.begin(op, 1025));
