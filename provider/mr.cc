@@ -191,6 +191,13 @@ int Mr::bind(fid_t other, std::uint64_t flags) {
   if (other->fclass == FI_CLASS_EP) return bind_endpoint(Endpoint::of(other));
   if (other->fclass != FI_CLASS_CNTR) return -FI_EINVAL;
   if (flags == 0 || (flags & ~(FI_REMOTE_WRITE | FI_REMOTE_READ)) != 0) return -FI_EBADFLAGS;
+  // [SES 15] With a key of the user's as with one of ours: what may come twice cannot be counted.
+  if ((key & ses::kKeyIdempotentSafe) != 0) {
+    log_warning(
+        "no counter can be bound to a region whose key says that it stands repetition (bit 63, or "
+        "FI_UET_IDEMPOTENT at its registration)");
+    return -FI_EINVAL;
+  }
   Cntr& cntr = Cntr::of(other);
   if (&cntr.domain() != &domain_) return -FI_EDOMAIN;
   const bool writes = (flags & FI_REMOTE_WRITE) != 0;

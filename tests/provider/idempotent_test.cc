@@ -72,6 +72,44 @@ TEST_F(IdempotentTest, write_and_read_of_one_packet__arrive_with_every_flag) {
   EXPECT_EQ(std::memcmp(memory.data(), copy.data(), copy.size()), 0);
 }
 
+// What may be executed again cannot be counted, whatever says so: the flag, or bit 63 of a key that the program chose.
+// Covers: SES-72
+TEST_F(IdempotentTest, region__takes_no_counter) {
+  open_with_memory();
+  fi_cntr_attr attr{};
+  attr.events = FI_CNTR_EVENTS_COMP;
+  fid_cntr* counter = nullptr;
+  ASSERT_EQ(fi_cntr_open(b.domain, &attr, &counter, nullptr), 0);
+  EXPECT_EQ(fi_mr_bind(safe, &counter->fid, FI_REMOTE_WRITE), -FI_EINVAL);
+  EXPECT_EQ(fi_mr_bind(safe, &counter->fid, FI_REMOTE_READ), -FI_EINVAL);
+  EXPECT_EQ(fi_mr_bind(plain, &counter->fid, FI_REMOTE_WRITE), 0);
+  EXPECT_EQ(fi_close(&plain->fid), 0);
+  plain = nullptr;
+  EXPECT_EQ(fi_close(&counter->fid), 0);
+}
+
+TEST_F(PairTest, region_whose_key_says_that_it_stands_repetition__takes_no_counter) {
+  const Info hints = make_hints();
+  hints->caps = FI_MSG | FI_RMA;
+  hints->domain_attr->mr_mode = 0;
+  open(hints.get());
+  ASSERT_FALSE(HasFatalFailure());
+  std::vector<std::uint8_t> memory(64);
+  fi_cntr_attr attr{};
+  attr.events = FI_CNTR_EVENTS_COMP;
+  fid_cntr* counter = nullptr;
+  ASSERT_EQ(fi_cntr_open(b.domain, &attr, &counter, nullptr), 0);
+  for (const std::uint64_t bit : {std::uint64_t{0}, std::uint64_t{1} << 63}) {
+    fid_mr* region = nullptr;
+    ASSERT_EQ(fi_mr_reg(b.domain, memory.data(), memory.size(), FI_REMOTE_WRITE, 0, 5 | bit, 0,
+                        &region, nullptr),
+              0);
+    EXPECT_EQ(fi_mr_bind(region, &counter->fid, FI_REMOTE_WRITE), bit == 0 ? 0 : -FI_EINVAL);
+    EXPECT_EQ(fi_close(&region->fid), 0);
+  }
+  EXPECT_EQ(fi_close(&counter->fid), 0);
+}
+
 /// Many at once over a network that loses and repeats: each completes, and the last writer of a place wins.
 // Covers: FI-64
 TEST_F(IdempotentTest, bad_weather__costs_only_repetition) {
