@@ -122,6 +122,17 @@ Endpoint* EndpointTable::route_process(const Target& target, ReturnCode& code) c
   return it->second;
 }
 
+Endpoint* EndpointTable::find_in_process(const Target& target, EndpointId id,
+                                         std::uint32_t memory_space) const {
+  const auto [first, last] =
+      by_process_.equal_range(process_key(target.relative, target.job_id, target.pid_on_fep));
+  for (auto it = first; it != last; ++it) {
+    Endpoint& e = *it->second;
+    if (e.config.memory_space == memory_space && (id == 0 || e.id == id)) return &e;
+  }
+  return nullptr;
+}
+
 std::uint64_t EndpointTable::process_key(bool relative, std::uint32_t job_id, std::uint16_t pid) {
   const std::uint64_t job = relative ? job_id : 0;
   return std::uint64_t{relative} << 48 | job << 24 | std::uint64_t{pid} << 12;

@@ -43,6 +43,8 @@ class EndpointTable {
   Endpoint* route(const Target& target, RiKind kind, ReturnCode& code) const;
   /// Some endpoint of the process, for requests that carry no RI. [SES 5, small header]
   Endpoint* route_process(const Target& target, ReturnCode& code) const;
+  /// One of them that reaches the regions of `memory_space`; with `id` only that one.
+  Endpoint* find_in_process(const Target& target, EndpointId id, std::uint32_t memory_space) const;
 
   std::size_t size() const { return open_; }
   template <typename Visit>

@@ -13,6 +13,7 @@ PostResult<std::uint64_t> MemoryTable::add(const MemoryRequest& request, base::R
     if ((*request.key & ~allowed) != 0) return PostError::kBadKey;
     if (request.check_unique && any_with(*request.key | flags, request.space) != nullptr)
       return PostError::kKeyInUse;
+    if (request.optimized && has_optimized(*request.key)) return PostError::kKeyInUse;
   } else if (request.optimized) {
     return PostError::kBadKey;  // 12 bits leave no room for an epoch: the user must choose
   }
@@ -147,6 +148,11 @@ MemoryRegion* MemoryTable::find_optimized(std::uint16_t index) {
     if (it != by_key_.end() && it->second->is_enabled && is_open(*it->second)) return it->second;
   }
   return nullptr;
+}
+
+bool MemoryTable::has_optimized(std::uint64_t index) const {
+  return by_key_.contains(kKeyOptimized | index) ||
+         by_key_.contains(kKeyOptimized | kKeyIdempotentSafe | index);
 }
 
 ReturnCode MemoryTable::check(const MemoryRegion& region, const Access& access,

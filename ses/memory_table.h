@@ -56,7 +56,7 @@ class MemoryTable {
 
   /// The enabled region that `key` names at `endpoint`, which belongs to `space`.
   MemoryRegion* find(std::uint64_t key, EndpointId endpoint, std::uint32_t space);
-  /// By the 12-bit index of a small request. [SES 5]
+  /// By the 12-bit index of a small request, which names no space: no two regions have the same. [SES 5]
   MemoryRegion* find_optimized(std::uint16_t index);
   /// Null when it, or what it was derived from, is closed.
   MemoryRegion* find(PoolRef ref) {
@@ -72,6 +72,7 @@ class MemoryTable {
 
  private:
   MemoryRegion* any_with(std::uint64_t key, std::uint32_t space);
+  bool has_optimized(std::uint64_t index) const;
   bool is_open(const MemoryRegion& region) { return !region.whole || is_whole_open(region.whole); }
   bool is_whole_open(PoolRef ref);
   /// Null when there is no such part to be had.

@@ -24,14 +24,12 @@ MemoryRegion* RmaTarget::find_region(RequestContext& c, bool write, std::uint64_
                                                           c.endpoint->config.memory_space);
   code = ReturnCode::kBadMkey;
   if (region == nullptr) return nullptr;
-  if (r.is_small() && region->endpoint != 0) {
-    // The request named no RI, so the region's own endpoint is the one it goes through.
-    Endpoint* owner = core_.endpoints.find(region->endpoint);
-    const bool same_process = owner != nullptr && owner->config.relative == r.rel &&
-                              owner->config.pid_on_fep == r.pid_on_fep &&
-                              (!r.rel || owner->config.belongs_to(r.job_id));
-    if (!same_process) return nullptr;
-    c.endpoint = owner;
+  if (r.is_small()) {
+    // The request named no RI: it goes through one of the process through which the region can be reached.
+    Endpoint* const endpoint =
+        core_.endpoints.find_in_process(r.target(), region->endpoint, region->space);
+    if (endpoint == nullptr) return nullptr;
+    c.endpoint = endpoint;
   }
   code = ReturnCode::kPermViolation;
   if (region->operation && region->reader != c.packet.source) return nullptr;

@@ -312,7 +312,8 @@ struct MemoryRequest {
   std::uint32_t space = 0;              ///< user keys are unique in one, and mean nothing in others
   bool enabled = true;
   bool idempotent_safe = false;  ///< may be reached by Delivery::kIdempotent (key bit 63)
-  bool optimized = false;        ///< may be reached by small requests (key bit 62); key of 12 bits
+  bool optimized =
+      false;  ///< may be reached by small requests (key bit 62); key of 12 bits, unique in all spaces
   /// Derived: in the place of `iov`. It has no right that the other one lacks, the same restrictions and more, and is reached as long as that is.
   std::optional<PartOfRegion> part_of;
 };

@@ -102,6 +102,55 @@ TEST_F(RmaTest, small_header__reaches_only_an_optimized_key) {
   EXPECT_EQ(memory[0], 4);
 }
 
+// It names no resource index, and reaches no more than an endpoint of the process does.
+TEST_F(RmaTest, small_header__reaches_the_memory_of_its_process_alone) {
+  open();
+  Bytes memory(64);
+  const iovec iov = piece(memory);
+  MemoryRequest m;
+  m.iov = {&iov, 1};
+  m.remote_read = m.remote_write = true;
+  m.virtual_addressing = false;
+  m.key = 0x123;
+  m.optimized = true;
+  m.space = 9;
+  ASSERT_TRUE(sb().register_memory(m));
+  RawRequest r = write_of(0, {1, 2, 3});
+  r.ri = 0x123;
+  const auto write = [&] {
+    return view(inject_bytes(encode_small(r), wire::NextHdr::kRequestSmall)).code;
+  };
+  EXPECT_EQ(write(), ReturnCode::kBadMkey);
+  EXPECT_EQ(memory, Bytes(64));
+  EndpointConfig other = standard_endpoint();
+  other.resource_index = 6;
+  other.memory_space = 9;
+  ASSERT_TRUE(sb().open_endpoint(fabric.now, other, at_b));
+  EXPECT_EQ(write(), ReturnCode::kOk);
+  EXPECT_EQ(memory[2], 3);
+}
+
+TEST_F(RmaTest, optimized_key__is_unique_in_all_spaces) {
+  open();
+  Bytes memory(64);
+  const iovec iov = piece(memory);
+  MemoryRequest m;
+  m.iov = {&iov, 1};
+  m.key = 0x123;
+  m.optimized = true;
+  const std::uint64_t key = *sb().register_memory(m);
+  m.space = 9;
+  m.check_unique = false;
+  EXPECT_EQ(sb().register_memory(m).error(), PostError::kKeyInUse);
+  m.idempotent_safe = true;
+  EXPECT_EQ(sb().register_memory(m).error(), PostError::kKeyInUse);
+  m.optimized = false;
+  EXPECT_TRUE(sb().register_memory(m));
+  m.optimized = true;
+  EXPECT_TRUE(sb().deregister_memory(fabric.now, key));
+  EXPECT_TRUE(sb().register_memory(m));
+}
+
 // The small form cannot say what part of the data a packet carries, so all of it must fit one packet of ours.
 TEST_F(RmaTest, small_read__of_more_than_a_packet_holds_is_refused) {
   open();
