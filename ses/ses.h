@@ -99,8 +99,6 @@ using EndpointId = std::uint32_t;  ///< never 0
 using PeerId = std::uint32_t;      ///< never 0; one per distinct Address and job, reference counted
 inline constexpr PeerId kAnyPeer = 0;
 
-enum class Order : std::uint8_t { kNone, kSends, kRmaAndSends };
-
 inline constexpr std::uint32_t kLargestJob = 0xff'ffff;
 inline constexpr std::size_t kMaxJobs = 16;  ///< of one endpoint
 

@@ -115,7 +115,7 @@ TEST(Rud, ancient_psn_is_dropped_and_recent_one_answered) {
   EXPECT_EQ(x.w.acks(1)[0].ack_psn, cack - 129);
 }
 
-// Covers: PDS-66
+// Covers: PDS-66, SES-19
 TEST(Rud, messages_do_not_interleave) {
   World w;
   const auto a = w.send(0, 1, 5);

@@ -257,7 +257,6 @@ TEST_F(SegmentationTest, same_message_id_on_two_pdcs__is_two_messages) {
   EXPECT_EQ(at_b.all[1].code, ReturnCode::kOk);
 }
 
-// Covers: SES-19
 // Bytes alone say nothing: one segment that comes twice must not stand for another.
 TEST_F(SegmentationTest, segment_twice_under_two_psns__fails_the_message) {
   open();
