@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "keys/host_identity.h"
+
 namespace uet::keys {
 
 std::unique_ptr<FileKeys> FileKeys::open(const std::string& path, std::uint32_t job,
@@ -19,6 +21,10 @@ std::unique_ptr<FileKeys> FileKeys::open(const std::string& path, std::uint32_t 
   auto domain = domain_for_job(*file, job);
   if (!domain) {
     error = path + ": " + domain.error();
+    return nullptr;
+  }
+  if (const std::string why = why_not_this_host(file->state_folder, *domain); !why.empty()) {
+    error = path + ": " + why;
     return nullptr;
   }
   auto keys = std::unique_ptr<FileKeys>(new FileKeys(path, job));
@@ -67,8 +73,11 @@ std::optional<tss::DomainConfig> FileKeys::read_again() {
     return std::nullopt;
   }
   if (domain->mode != domain_.mode || domain->role != domain_.role ||
-      domain->ssi_mode != domain_.ssi_mode || domain->ssi != domain_.ssi) {
-    say(path_ + ": mode, role and SSI cannot change while an endpoint runs; the keys in use stay");
+      domain->ssi_mode != domain_.ssi_mode || domain->ssi != domain_.ssi ||
+      domain->partition != domain_.partition) {
+    say(path_ +
+        ": mode, role, SSI and tsc_partition cannot change while an endpoint runs; the keys in use "
+        "stay (after a copy: uet-keys install)");
     return std::nullopt;
   }
   domain_ = *domain;

@@ -122,9 +122,9 @@ DomainConfig read_domain(Fields& f, const Node& node, const DomainConfig& policy
   f.finish();
 
   c.partition = node.partition;
-  // Client and server send under one key and one SSI: a bit tells them apart. [TSS 5]
-  if (c.mode == tss::Mode::kServer && c.ssi_mode && c.partition.bits == 0)
-    c.partition = {.bits = 1, .id = c.role == tss::Role::kServer ? 1u : 0u};
+  // The half of the counters that no server has. A server's part is not to be guessed: others of the domain may have it. [TSS 5]
+  if (c.role == tss::Role::kClient && c.ssi_mode && c.partition.bits == 0)
+    c.partition = {.bits = 1, .id = 0};
   if (c.ssi_mode && c.role != tss::Role::kServer) {
     c.ssi = node.ssi;
     if (!node.has_ssi) f.fail("ssi_mode", "needs node.ssi, different on each node");

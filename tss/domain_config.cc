@@ -45,6 +45,21 @@ std::string why_wrong_keys(const DomainConfig& c) {
   return "";
 }
 
+/// Towards one client, all servers and the client itself send under one key and one IV prefix: the top bit of the counter tells the
+/// client from servers, the others tell servers apart. [TSS 5]
+std::string why_wrong_partition(const DomainConfig& c) {
+  if (c.partition.bits > kMaxPartitionBits) return "tsc_partition: more than 16 bits";
+  if (c.partition.id >> c.partition.bits != 0) return "tsc_partition: the id does not fit the bits";
+  if (c.mode != Mode::kServer || !c.ssi_mode) return "";
+  if (c.partition.bits == 0)
+    return "tsc_partition: is missing, and each server with SSI needs one of its own: \"uet-keys "
+           "install --server-id N\"";
+  const bool has_top_bit = (c.partition.id >> (c.partition.bits - 1)) == 1;
+  if (has_top_bit == (c.role == Role::kServer)) return "";
+  return has_top_bit ? "tsc_partition: the top bit of the id is for servers, and this is a client"
+                     : "tsc_partition: the top bit of a server's id has to be set";
+}
+
 std::string why_wrong_members(const DomainConfig& c) {
   if (!std::is_sorted(c.members.begin(), c.members.end())) return "members: not sorted";
   if (!needs_members(c)) return "";
@@ -68,11 +83,7 @@ std::string why_unusable(const DomainConfig& c) {
     return "role: server and client go with mode server, peer with the others";
   if (std::string why = why_wrong_rekey(c); !why.empty()) return why;
   if (std::string why = why_wrong_keys(c); !why.empty()) return why;
-  if (c.partition.bits > kMaxPartitionBits) return "tsc_partition: more than 16 bits";
-  if (c.partition.id >> c.partition.bits != 0) return "tsc_partition: the id does not fit the bits";
-  // Client and server send under one key and one SSI. [TSS 5]
-  if (c.mode == Mode::kServer && c.ssi_mode && c.partition.bits == 0)
-    return "tsc_partition: server mode with SSI needs at least one bit";
+  if (std::string why = why_wrong_partition(c); !why.empty()) return why;
   if (c.counter_fatal > kCounterMax) return "limits: counter_fatal is larger than 48 bits";
   if (c.max_sources == 0 || c.max_sources > kMaxSources)
     return "limits: max_sources is not between 1 and 1048576";

@@ -43,10 +43,11 @@ struct Member {
 };
 
 /// The upper `bits` bits of our counters are `id`, so that senders with one key and one IV prefix
-/// never share a counter. [TSS 5]
+/// never share a counter. In server mode with SSI the top bit is set at servers and clear at clients. [TSS 5]
 struct CounterPartition {
   unsigned bits = 0;
   std::uint32_t id = 0;
+  bool operator==(const CounterPartition&) const = default;
 };
 
 inline constexpr std::uint32_t kSdiMax = 0xff'ffff;

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "keys/counter_state.h"
+#include "keys/host_identity.h"
 #include "keys/key_file.h"
 #include "tss/kdf.h"
 
@@ -85,6 +86,48 @@ std::string create_states(const KeyFile& file, int& made) {
   return "";
 }
 
+SecretJson json_of(const tss::CounterPartition& partition) {
+  return {{"bits", partition.bits}, {"id", partition.id}};
+}
+
+/// Beside the counter state, for copies of the file that come later. An error, or empty.
+std::string record_identities(const KeyFile& file) {
+  for (const tss::DomainConfig& d : file.domains) {
+    if (!needs_identity(d)) continue;
+    std::string why = record_identity(file.state_folder, d.sdi, identity_in(d));
+    if (!why.empty()) return why;
+  }
+  return "";
+}
+
+/// Changes `node` to what this host recorded, where that was not given with the command. An error, or empty.
+std::string restore_identity(const KeyFile& file, const InstallOptions& o, SecretJson& node) {
+  std::optional<std::uint32_t> ssi;
+  std::optional<tss::CounterPartition> partition;
+  for (const tss::DomainConfig& d : file.domains) {
+    const bool is_server = d.role == tss::Role::kServer;
+    const bool is_given = is_server ? o.server_id.has_value() : o.ssi.has_value();
+    if (!needs_identity(d) || is_given) continue;
+    const auto here = recorded_identity(file.state_folder, d.sdi);
+    if (!here) return here.error();
+    const bool is_known = *here && (is_server || !ssi || *ssi == (*here)->ssi) &&
+                          (!partition || *partition == (*here)->partition);
+    if (!is_known && is_server)
+      return "each server of this domain needs a number of its own, and a copy has that of the "
+             "host it comes from: give this server's with --server-id";
+    if (!is_known)
+      return "senders of this domain are told apart by SSI, and a copy has that of the host it "
+             "comes from: give this host's own with --ssi";
+    if (!is_server) ssi = (*here)->ssi;
+    partition = (*here)->partition;
+  }
+  if (ssi) node["ssi"] = hex_number(*ssi, 8);
+  if (!partition) return "";
+  node.erase("tsc_partition");
+  if (partition->bits != 0) node["tsc_partition"] = json_of(*partition);
+  return "";
+}
+
 SecretJson new_key(int an) {
   tss::Key key;
   random_bytes({key.data(), key.size()});
@@ -123,6 +166,10 @@ int make_new(const NewOptions& o) {
   SecretJson node = {
       {"state_dir", plain(o.state_folder.empty() ? default_state_folder() : o.state_folder)}};
   if (o.ssi) node["ssi"] = hex_number(*o.ssi, 8);
+  const bool is_numbered = o.mode == "server" && o.ssi;
+  if (o.server_id && !is_numbered)
+    return failed("--server-id is for servers of a domain with SSI: --mode server --ssi N");
+  if (is_numbered) node["tsc_partition"] = json_of(partition_of_server(o.server_id.value_or(0)));
   SecretJson domain = {{"sdi", hex_number(sdi, 6)},
                        {"mode", plain(o.mode)},
                        {"role", o.mode == "server" ? "server" : "peer"},
@@ -141,7 +188,9 @@ int make_new(const NewOptions& o) {
   int made = 0;
   const auto doc = load(o.out);
   if (!doc) return failed(doc.error());
-  if (const std::string why = create_states(doc->parsed, made); !why.empty()) {
+  std::string why = create_states(doc->parsed, made);
+  if (why.empty()) why = record_identities(doc->parsed);
+  if (!why.empty()) {
     ::unlink(o.out.c_str());  // a key without counters is of no use
     return failed(why);
   }
@@ -151,14 +200,16 @@ int make_new(const NewOptions& o) {
   if (tss::needs_members(doc->parsed.domains[0])) {
     std::printf(
         "Endpoints start when it lists a client: \"uet-keys derive %s --ssi N --ip ADDRESS --out "
-        "CLIENTFILE\" for each. Then set FI_UET_KEYS=%s\n",
-        o.out.c_str(), o.out.c_str());
+        "CLIENTFILE\" for each. Then set FI_UET_KEYS=%s\n"
+        "This is server %u. Another one gets a copy with its mode of 0600, and \"uet-keys install "
+        "--server-id N\" there, N different on each\n",
+        o.out.c_str(), o.out.c_str(), o.server_id.value_or(0));
     return 0;
   }
   std::printf(
-      "Copy it to every host of the domain with its mode of 0600, run \"uet-keys install\" "
-      "there, and set FI_UET_KEYS=%s\n",
-      o.out.c_str());
+      "Copy it to every host of the domain with its mode of 0600, run \"uet-keys install%s\" "
+      "there%s, and set FI_UET_KEYS=%s\n",
+      o.ssi ? " --ssi N" : "", o.ssi ? ", N different on each" : "", o.out.c_str());
   return 0;
 }
 
@@ -188,16 +239,16 @@ int derive(const DeriveOptions& o) {
     return failed(o.ip.empty() ? "the server has to know the client's address too: give --ip"
                                : "--ip is not an IPv4 or IPv6 address");
   const bool by_address = !d.ssi_mode || (d.kdf_ipv6_ignores_ssi && !address->is_v4());
-  const tss::Context context{
-      .epoch = d.epoch,
-      .identity = by_address ? tss::Identity::of_address(*address) : tss::Identity::of_ssi(*o.ssi)};
+  const auto identity =
+      by_address ? tss::Identity::of_address(*address) : tss::Identity::of_ssi(*o.ssi);
   SecretJson client = *chosen->json;
   client["role"] = "client";
   client.erase("members");
   client.erase("epoch");
   client["keys"] = SecretJson::array();
   for (const tss::KeyConfig& k : d.keys) {
-    const tss::DerivedKey key = tss::KeyDerivation(k.key).derive(tss::Label::kServer, context);
+    const tss::DerivedKey key = tss::KeyDerivation(k.key).derive(
+        tss::Label::kServer, {.epoch = d.epoch, .identity = identity});
     client["keys"].push_back({{"an", k.an ? 1 : 0},
                               {"key", to_hex(key.key.bytes())},
                               {"ivmask", to_hex(key.mask.bytes())},
@@ -205,7 +256,7 @@ int derive(const DeriveOptions& o) {
   }
   SecretJson json = doc->json;
   if (o.ssi) json["node"]["ssi"] = hex_number(*o.ssi, 8);
-  json["node"].erase("tsc_partition");
+  json["node"].erase("tsc_partition");  // a client has the half that no server has
   json["secure_domains"] = SecretJson::array({client});
   // Without SSI the key tells the address, and a server with an empty list takes all.
   const bool is_new = (d.ssi_mode || !d.members.empty()) &&
@@ -224,22 +275,32 @@ int derive(const DeriveOptions& o) {
   return 0;
 }
 
-int install(const std::string& file, std::optional<std::uint32_t> ssi,
-            const std::string& state_folder) {
-  auto text = read_secret(file);
+int install(const InstallOptions& o) {
+  auto text = read_secret(o.file);
   if (!text) return failed(text.error());
   SecretJson json = SecretJson::parse(text->text, nullptr, false);
-  if (json.is_object() && (ssi || !state_folder.empty())) {
-    if (ssi) json["node"]["ssi"] = hex_number(*ssi, 8);
-    if (!state_folder.empty()) json["node"]["state_dir"] = plain(state_folder);
-    if (const std::string why = store(file, json, true); !why.empty()) return failed(why);
-  }
-  const auto doc = load(file);
-  if (!doc) return failed(doc.error());
+  if (!json.is_object()) return failed(o.file + ": is not JSON");
+  SecretJson& node = json["node"];
+  if (!node.is_object()) return failed(o.file + ": node: is not an object");
+  const SecretJson before = node;
+  if (o.ssi) node["ssi"] = hex_number(*o.ssi, 8);
+  if (o.server_id) node["tsc_partition"] = json_of(partition_of_server(*o.server_id));
+  if (!o.state_folder.empty()) node["state_dir"] = plain(o.state_folder);
+  const auto given = parse_key_file(json.dump(), folder_of(o.file));
+  if (!given) return failed(o.file + ": " + given.error());
+  if (o.server_id && std::ranges::none_of(given->domains, tss::needs_members))
+    return failed("--server-id is for servers of a domain with SSI");
+  if (const std::string why = restore_identity(*given, o, node); !why.empty()) return failed(why);
+  const auto parsed = parse_key_file(json.dump(), folder_of(o.file));
+  if (!parsed) return failed(o.file + ": " + parsed.error());
+  // The state first: an endpoint may read the file the moment it is there.
   int made = 0;
-  if (const std::string why = create_states(doc->parsed, made); !why.empty()) return failed(why);
-  std::printf("%s: %d of its keys are new on this host; counters are kept in %s\n", file.c_str(),
-              made, doc->parsed.state_folder.c_str());
+  if (const std::string why = create_states(*parsed, made); !why.empty()) return failed(why);
+  if (const std::string why = record_identities(*parsed); !why.empty()) return failed(why);
+  if (node != before)
+    if (const std::string why = store(o.file, json, true); !why.empty()) return failed(why);
+  std::printf("%s: %d of its keys are new on this host; counters are kept in %s\n", o.file.c_str(),
+              made, parsed->state_folder.c_str());
   return 0;
 }
 
@@ -275,8 +336,8 @@ int rotate(const std::string& file, RotateStep step, std::optional<std::uint32_t
   if (step == RotateStep::kAdd)
     std::printf(
         "%s: a second key, which is accepted and not yet sent under. Copy the file to every "
-        "host (uet-keys install), then switch each: uet-keys rotate --switch\n",
-        file.c_str());
+        "host (uet-keys install%s), then switch each: uet-keys rotate --switch\n",
+        file.c_str(), needs_identity(d) ? ", which puts the host's own SSI or server id back" : "");
   else
     std::printf(
         "%s: packets leave under the other key within a second. When every host has "
@@ -324,6 +385,10 @@ int check(const std::string& file) {
     }
     if (d.keys.empty()) {
       std::printf("  no key: endpoints refuse to start\n");
+      status = 1;
+    }
+    if (const std::string why = why_not_this_host(doc->parsed.state_folder, d); !why.empty()) {
+      std::printf("  %s\n", why.c_str());
       status = 1;
     }
     for (const tss::KeyConfig& k : d.keys) {

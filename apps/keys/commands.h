@@ -14,6 +14,7 @@ struct NewOptions {
   std::string mode = "direct";
   std::uint32_t sdi = 0;  ///< 0: random
   std::optional<std::uint32_t> ssi;
+  std::optional<std::uint32_t> server_id;  ///< server mode with SSI; else 0
   std::vector<std::uint32_t> jobs;
   std::string state_folder;  ///< empty: the user's
   std::string opening = "0rtt";
@@ -31,9 +32,13 @@ struct DeriveOptions {
 /// A client's file out of a server's.
 int derive(const DeriveOptions& options);
 
-/// On a host that got a copy of a file: makes the counter state of keys that it never had.
-int install(const std::string& file, std::optional<std::uint32_t> ssi,
-            const std::string& state_folder);
+struct InstallOptions {
+  std::string file, state_folder;
+  // This host's own; else those that it recorded the last time.
+  std::optional<std::uint32_t> ssi, server_id;
+};
+/// On a host that got a copy of a file: makes the counter state of keys that it never had, and puts what is this host's own into the file.
+int install(const InstallOptions& options);
 
 enum class RotateStep : std::uint8_t { kAdd, kSwitch };
 int rotate(const std::string& file, RotateStep step, std::optional<std::uint32_t> sdi);

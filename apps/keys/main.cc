@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "apps/keys/commands.h"
+#include "keys/host_identity.h"
 
 namespace keys = uet::apps::keys;
 
@@ -13,8 +14,9 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", UET_VERSION);
   app.require_subcommand(1);
   int status = 0;
-  std::string file, state_folder;
-  std::optional<std::uint32_t> ssi, sdi;
+  std::string file;
+  std::optional<std::uint32_t> sdi;
+  const CLI::Range server_ids(0u, uet::keys::kMaxServers - 1);
   const auto with_file = [&](CLI::App* sub) {
     sub->add_option("FILE", file, "key file")->required();
     return sub;
@@ -29,6 +31,9 @@ int main(int argc, char** argv) {
   make->add_option("--sdi", fresh.sdi, "identifier of the domain; random if not given")
       ->check(CLI::Range(1u, 0xffffffu));
   make->add_option("--ssi", fresh.ssi, "name senders by SSI instead of by address; this host's");
+  make->add_option("--server-id", fresh.server_id,
+                   "server mode with --ssi: a number that no other server of the domain has")
+      ->check(server_ids);
   make->add_option("--job", fresh.jobs, "JobIDs of the domain; any if not given");
   make->add_option("--state-dir", fresh.state_folder, "where packet counters are kept");
   make->add_option("--opening", fresh.opening, "0rtt or 1rtt")
@@ -49,10 +54,16 @@ int main(int argc, char** argv) {
   derive->add_option("--sdi", client.sdi, "which domain, if there are several");
   derive->callback([&] { status = keys::derive(client); });
 
-  auto* install = with_file(app.add_subcommand("install", "prepare this host for a copied file"));
-  install->add_option("--ssi", ssi, "this host's SSI");
-  install->add_option("--state-dir", state_folder, "where packet counters are kept here");
-  install->callback([&] { status = keys::install(file, ssi, state_folder); });
+  keys::InstallOptions here;
+  auto* install = app.add_subcommand("install", "prepare this host for a copied file");
+  install->add_option("FILE", here.file, "key file")->required();
+  install->add_option("--ssi", here.ssi, "this host's SSI; needed the first time");
+  install
+      ->add_option("--server-id", here.server_id,
+                   "this server's number in a domain with SSI; needed the first time")
+      ->check(server_ids);
+  install->add_option("--state-dir", here.state_folder, "where packet counters are kept here");
+  install->callback([&] { status = keys::install(here); });
 
   bool do_switch = false;
   auto* rotate = with_file(app.add_subcommand("rotate", "add a second key, or send under it"));

@@ -68,9 +68,9 @@ void SecureWorld::choose_role(HostId host) {
   tss::DomainConfig& d = keys.config;
   keys.seen.has_own_key = !is_server;
   d.role = is_server ? tss::Role::kServer : tss::Role::kClient;
+  const auto host_bits = static_cast<unsigned>(std::bit_width(servers));
   if (d.ssi_mode)
-    d.partition = {.bits = static_cast<unsigned>(std::bit_width(servers)),
-                   .id = is_server ? host + 1 : 0};
+    d.partition = {.bits = host_bits + 1, .id = is_server ? 1u << host_bits | host : 0};
   const bool knows_members = !d.members.empty() || (is_server && d.ssi_mode);
   d.members.clear();
   if (!knows_members) return;

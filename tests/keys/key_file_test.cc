@@ -190,8 +190,9 @@ TEST(KeyFile, each_fault_is_named_and_no_digit_of_a_key_told) {
   EXPECT_FALSE(parse_key_file(SecretText(torn.begin(), torn.end()), "/").has_value());
 }
 
-TEST(KeyFile, servers_key_may_serve_several_domains_and_gets_a_partition) {
+TEST(KeyFile, servers_key_may_serve_several_domains) {
   json j = good();
+  j["node"]["tsc_partition"] = {{"bits", 1}, {"id", 1}};
   json& d = j["secure_domains"][0];
   d["mode"] = d["role"] = "server";
   d["ssi_mode"] = true;
@@ -204,8 +205,33 @@ TEST(KeyFile, servers_key_may_serve_several_domains_and_gets_a_partition) {
   EXPECT_EQ(file->domains[1].partition.id, 1u);
 }
 
+/// Two servers without one would send to their clients under the same keys and IVs. A client's is the half that servers never have.
+TEST(KeyFile, server_with_ssi_needs_a_partition_and_a_client_has_one) {
+  json j = good();
+  json& d = j["secure_domains"][0];
+  d["mode"] = d["role"] = "server";
+  d["ssi_mode"] = true;
+  const auto with_part = [&](unsigned bits, unsigned id) {
+    j["node"]["tsc_partition"] = {{"bits", bits}, {"id", id}};
+    const auto file = parse(j);
+    return file ? std::string() : file.error();
+  };
+  EXPECT_THAT(parse(j).error(), HasSubstr("uet-keys install --server-id"));
+  EXPECT_THAT(with_part(1, 0), HasSubstr("top bit"));
+  EXPECT_EQ(with_part(5, 17), "");
+  d["role"] = "client";
+  d["keys"][0]["ivmask"] = std::string(24, '1');
+  j["node"]["ssi"] = 7;
+  EXPECT_THAT(with_part(5, 17), HasSubstr("top bit"));
+  j["node"].erase("tsc_partition");
+  const auto client = parse(j);
+  ASSERT_TRUE(client.has_value()) << client.error();
+  EXPECT_EQ(client->domains[0].partition, (tss::CounterPartition{.bits = 1, .id = 0}));
+}
+
 TEST(KeyFile, server_with_ssi_lists_clients_by_ssi_and_address) {
   json j = good();
+  j["node"]["tsc_partition"] = {{"bits", 1}, {"id", 1}};
   json& d = j["secure_domains"][0];
   d["mode"] = d["role"] = "server";
   d["ssi_mode"] = true;

@@ -595,6 +595,23 @@ TEST(DomainConfig, contradictions_are_named) {
   EXPECT_NE(why([](auto& c) { c.keys[0].mask = Mask{}; }), "");
   EXPECT_NE(why([](auto& c) { c.keys[0].key = Key{}; }), "");
   EXPECT_NE(why([](auto& c) { c.partition = {.bits = 1, .id = 2}; }), "");
+  const auto partition = [&](Role role, CounterPartition part) {
+    return why([&](auto& c) {
+      c.mode = Mode::kServer;
+      c.role = role;
+      c.ssi_mode = true;
+      c.keys.clear();
+      c.partition = part;
+    });
+  };
+  for (const CounterPartition ours : {CounterPartition{1, 1}, {2, 3}, {5, 16}})
+    EXPECT_EQ(partition(Role::kServer, ours), "");
+  for (const CounterPartition clients : {CounterPartition{0, 0}, {1, 0}, {2, 1}})
+    EXPECT_NE(partition(Role::kServer, clients), "") << clients.bits;
+  for (const CounterPartition ours : {CounterPartition{1, 0}, {2, 1}})
+    EXPECT_EQ(partition(Role::kClient, ours), "");
+  for (const CounterPartition servers : {CounterPartition{0, 0}, {1, 1}, {2, 2}})
+    EXPECT_NE(partition(Role::kClient, servers), "") << servers.bits;
   EXPECT_NE(why([](auto& c) { c.replay_window = 192; }), "");
   EXPECT_NE(why([](auto& c) { c.max_sources = 0; }), "");
   EXPECT_NE(why([](auto& c) { c.max_sources = c.replay_window = 1 << 20; }), "");
