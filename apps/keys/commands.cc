@@ -247,12 +247,14 @@ int derive(const DeriveOptions& o) {
   client.erase("epoch");
   client["keys"] = SecretJson::array();
   for (const tss::KeyConfig& k : d.keys) {
+    // The server's epoch is that of the key that it sends under; under the next one it begins at 0. [TSS 7.2]
+    const std::uint16_t epoch = k.an == d.tx_an ? d.epoch : 0;
     const tss::DerivedKey key = tss::KeyDerivation(k.key).derive(
-        tss::Label::kServer, {.epoch = d.epoch, .identity = identity});
+        tss::Label::kServer, {.epoch = epoch, .identity = identity});
     client["keys"].push_back({{"an", k.an ? 1 : 0},
                               {"key", to_hex(key.key.bytes())},
                               {"ivmask", to_hex(key.mask.bytes())},
-                              {"epoch", d.epoch}});
+                              {"epoch", epoch}});
   }
   SecretJson json = doc->json;
   if (o.ssi) json["node"]["ssi"] = hex_number(*o.ssi, 8);
@@ -311,7 +313,8 @@ int rotate(const std::string& file, RotateStep step, std::optional<std::uint32_t
   if (!chosen) return failed(chosen.error());
   const tss::DomainConfig& d = *chosen->config;
   SecretJson& json = *chosen->json;
-  if (d.role == tss::Role::kClient)
+  const bool is_client = d.role == tss::Role::kClient;
+  if (is_client && (step == RotateStep::kAdd || d.keys.size() != 2))
     return failed("a client's key comes from its server: rotate there, then derive and install");
   if (step == RotateStep::kAdd) {
     if (d.keys.size() == 2)
@@ -333,7 +336,14 @@ int rotate(const std::string& file, RotateStep step, std::optional<std::uint32_t
   int made = 0;
   if (const std::string why = create_states(*parsed, made); !why.empty()) return failed(why);
   if (const std::string why = store(file, doc->json, true); !why.empty()) return failed(why);
-  if (step == RotateStep::kAdd)
+  if (step == RotateStep::kAdd && d.role == tss::Role::kServer)
+    std::printf(
+        "%s: a second key, which is accepted and not yet sent under. Copy the file to other "
+        "servers "
+        "of the domain (uet-keys install), derive and install every client's file again, then "
+        "switch each server and each client: uet-keys rotate --switch\n",
+        file.c_str());
+  else if (step == RotateStep::kAdd)
     std::printf(
         "%s: a second key, which is accepted and not yet sent under. Copy the file to every "
         "host (uet-keys install%s), then switch each: uet-keys rotate --switch\n",

@@ -116,5 +116,54 @@ TEST(UetKeys, install__without_ssi_asks_for_nothing) {
   EXPECT_NE(second.install({}, 3), 0) << "no server with SSI";
 }
 
+/// The order of uet-keys(1), with packets in both directions behind each step and an epoch that is not 0.
+// Covers: TSS-T24, TSS-T30
+TEST(UetKeys, server_mode__rotation_loses_nothing_at_any_step) {
+  for (const bool has_ssi : {false, true}) {
+    const TempFolder folder;
+    const Host at_server(folder, "server"), at_client(folder, "client"), derived(folder, "derived");
+    const std::optional<std::uint32_t> ssi = has_ssi ? std::optional(7u) : std::nullopt;
+    ASSERT_EQ(
+        make_new({.out = at_server.file, .mode = "server", .ssi = ssi, .state_folder = kState}), 0);
+    std::ifstream in(at_server.file);
+    auto json = nlohmann::json::parse(in);
+    json["secure_domains"][0]["epoch"] = {{"tx", 7}};
+    folder.write("server/keys.json", json.dump());
+    const auto derive_client = [&] {
+      const int status =
+          derive({.file = at_server.file, .out = derived.file, .ssi = ssi, .ip = "10.0.0.2"});
+      std::filesystem::rename(derived.file, at_client.file);
+      return status == 0 && at_client.install() == 0;
+    };
+    ASSERT_TRUE(derive_client());
+    Node server(at_server.domain(), host(1)), client(at_client.domain(), host(2));
+    const auto expect_both_ways = [&](const char* step) {
+      tell(server, at_server.domain());
+      tell(client, at_client.domain());
+      const auto text = tss::test::text_of(60);
+      const auto request = client.seal(text, server.address);
+      const auto answer = server.seal(text, client.address);
+      ASSERT_TRUE(request && answer) << step;
+      EXPECT_EQ(server.open(*request, client.address), text) << step;
+      EXPECT_EQ(client.open(*answer, server.address), text) << step;
+    };
+    expect_both_ways("one key");
+    ASSERT_EQ(rotate(at_server.file, RotateStep::kAdd, {}), 0);
+    expect_both_ways("the server has the second key");
+    EXPECT_NE(rotate(at_client.file, RotateStep::kSwitch, {}), 0) << "it has no second key";
+    ASSERT_TRUE(derive_client());
+    expect_both_ways("the client has it");
+    ASSERT_EQ(rotate(at_server.file, RotateStep::kSwitch, {}), 0);
+    expect_both_ways("the server has switched");
+    ASSERT_EQ(rotate(at_client.file, RotateStep::kSwitch, {}), 0);
+    expect_both_ways("the client has switched");
+    ASSERT_EQ(retire(at_server.file, {}), 0);
+    expect_both_ways("the server has retired the first key");
+    ASSERT_EQ(retire(at_client.file, {}), 0);
+    expect_both_ways("the client has, too");
+    EXPECT_NE(rotate(at_client.file, RotateStep::kAdd, {}), 0) << "its keys come from the server";
+  }
+}
+
 }  // namespace
 }  // namespace uet::apps::keys
