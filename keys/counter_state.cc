@@ -56,9 +56,14 @@ std::optional<CounterState::Status> parse_record(std::string_view text) {
 }
 
 struct LockedFile {
+  /// Also where others could replace the file or change it: they could make counters begin anew. `why` says so then.
   LockedFile(const std::string& path, int flags)
-      : fd(::open(path.c_str(), flags | O_NOFOLLOW | O_CLOEXEC, 0600)) {
+      : fd(::open(path.c_str(), flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600)) {
     if (fd < 0) return;
+    if (why = why_not_private(fd); !why.empty()) why = path + ": " + why;
+    const std::string folder = folder_of(path);
+    if (const std::string other = why_not_own_folder(folder); !other.empty())
+      why = folder + ": " + other;
     while (::flock(fd, LOCK_EX) != 0 && errno == EINTR) {
     }
   }
@@ -89,6 +94,7 @@ struct LockedFile {
            ::fsync(fd) == 0;
   }
   int fd;
+  std::string why;
 };
 
 bool make_folder(const std::string& folder) {
@@ -118,6 +124,7 @@ bool CounterState::create(const tss::Fingerprint& key, std::string& error) {
     error = path_of(key) + ": " + std::strerror(errno);
     return false;
   }
+  if (error = file.why; !error.empty()) return false;
   int place = 0;
   if (file.read(place)) return false;
   if (::lseek(file.fd, 0, SEEK_END) != 0) {
@@ -136,6 +143,7 @@ base::Result<tss::CounterRange, std::string> CounterState::change(const tss::Fin
                                                                   bool retire) {
   const LockedFile file(path_of(key), O_RDWR);
   if (file.fd < 0) return why_closed(key);
+  if (!file.why.empty()) return file.why;
   int place = 0;
   const auto before = file.read(place);
   if (!before) return why_damaged(key);
@@ -160,6 +168,7 @@ base::Result<CounterState::Status, std::string> CounterState::status(
     const tss::Fingerprint& key) const {
   const LockedFile file(path_of(key), O_RDONLY);
   if (file.fd < 0) return why_closed(key);
+  if (!file.why.empty()) return file.why;
   int place = 0;
   const auto s = file.read(place);
   if (!s) return why_damaged(key);

@@ -1,6 +1,6 @@
 /// Which packet counters of each key this host has given away, on disk. [TSS 7.6]
 ///
-/// One file for each key in a folder of mode 0700, named after the key's fingerprint. Processes take
+/// One file for each key in a folder of mode 0700 (made so; one that others can write in is refused), named after the key's fingerprint. Processes take
 /// their reservations under a lock on it, so two that have the same key never share a counter,
 /// whatever their addresses; a counter that was reserved is never given out again, also after a crash.
 #pragma once

@@ -40,7 +40,6 @@ std::string why_not_private(const struct stat& s) {
   if (s.st_uid != ::geteuid() && s.st_uid != 0) return "belongs to another user";
   if ((s.st_mode & 077) != 0) return "can be read or written by others: chmod 600";
   if (s.st_nlink != 1) return "has a second name (hard link)";
-  if (static_cast<std::uint64_t>(s.st_size) > kMaxBytes) return "is larger than 1 MiB";
   return "";
 }
 
@@ -55,6 +54,20 @@ std::string why_not_safe_folder(const std::string& folder) {
 }
 
 }  // namespace
+
+std::string why_not_private(int fd) {
+  struct stat s {};
+  return ::fstat(fd, &s) == 0 ? why_not_private(s) : reason();
+}
+
+std::string why_not_own_folder(const std::string& folder) {
+  struct stat s {};
+  if (::stat(folder.c_str(), &s) != 0) return reason();
+  if (!S_ISDIR(s.st_mode)) return "is not a folder";
+  if (s.st_uid != ::geteuid() && s.st_uid != 0) return "belongs to another user";
+  if ((s.st_mode & 022) != 0) return "can be written by others: chmod 700";
+  return "";
+}
 
 std::string folder_of(const std::string& path) {
   const auto slash = path.rfind('/');
@@ -82,6 +95,7 @@ base::Result<SecretFile, std::string> read_secret(const std::string& path) {
   struct stat s {};
   if (::fstat(d.fd, &s) != 0) return path + ": " + reason();
   std::string why = why_not_private(s);
+  if (static_cast<std::uint64_t>(s.st_size) > kMaxBytes) why = "is larger than 1 MiB";
   if (why.empty()) why = why_not_safe_folder(folder_of(path));
   if (!why.empty()) return path + " " + why;
 

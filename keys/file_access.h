@@ -31,6 +31,12 @@ base::Result<SecretFile, std::string> read_secret(const std::string& path);
 /// `may_replace` an existing file stays. Empty, or what went wrong.
 std::string write_secret(const std::string& path, const SecretText& text, bool may_replace);
 
+/// Why an open file must not have secrets, or what guards them, written to it: it is not regular, not the caller's or root's, can be read
+/// or written by others, or has a second name. Empty when it may.
+std::string why_not_private(int fd);
+/// Why a folder must not hold such files: it is not the caller's or root's, or others can write in it. Empty when it may.
+std::string why_not_own_folder(const std::string& folder);
+
 /// The folder that a path is in.
 std::string folder_of(const std::string& path);
 /// Waits until the names in the folder are on disk; false when that cannot be known.

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "keys/file_access.h"
 #include "keys/key_file.h"
 #include "lib/base/byte_cursor.h"
 
@@ -28,9 +29,10 @@ std::optional<tss::Identity> parse_identity(const std::string& text) {
 
 std::unique_ptr<KeyLog> KeyLog::open(const std::string& path, std::string& error) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
-  std::FILE* file = fd < 0 ? nullptr : ::fdopen(fd, "a");
+  const std::string why = fd < 0 ? std::strerror(errno) : why_not_private(fd);
+  std::FILE* file = why.empty() ? ::fdopen(fd, "a") : nullptr;
   if (file == nullptr) {
-    error = "key log " + path + ": " + std::strerror(errno);
+    error = "key log " + path + ": " + (why.empty() ? std::strerror(errno) : why);
     if (fd >= 0) ::close(fd);
     return nullptr;
   }

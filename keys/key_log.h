@@ -18,7 +18,7 @@ namespace uet::keys {
 class KeyLog {
  public:
   /// Appends to `path`, which is made with mode 0600, and says so on standard error. Null with
-  /// `error` set when it cannot be written.
+  /// `error` set when it cannot be written, or others could read what is.
   static std::unique_ptr<KeyLog> open(const std::string& path, std::string& error);
   void write(const tss::KeyInUse& key);
 

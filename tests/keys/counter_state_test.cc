@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -55,6 +56,45 @@ TEST(CounterState, missing_or_damaged_state_gives_nothing) {
   std::string error;
   EXPECT_FALSE(m.state.create(kFingerprint, error));
   EXPECT_THAT(error, HasSubstr("damaged"));
+}
+
+/// A user who can replace the state can make counters begin anew.
+TEST(CounterState, what_others_can_change_gives_nothing) {
+  Made m;
+  const std::string folder = m.folder / "state";
+  const auto mode_of = [](const std::string& path) {
+    return std::filesystem::status(path).permissions();
+  };
+  EXPECT_EQ(mode_of(folder), std::filesystem::perms::owner_all);
+  const auto why = [&]() -> std::string {
+    std::string error;
+    EXPECT_FALSE(m.state.create(kFingerprint, error));
+    const auto reserved = m.state.reserve(kFingerprint, 1);
+    const auto status = m.state.status(kFingerprint);
+    if (reserved || status) return "";
+    EXPECT_EQ(error, reserved.error());
+    EXPECT_EQ(error, status.error());
+    return error;
+  };
+  for (const mode_t mode : {0770, 0707, 01777}) {
+    ASSERT_EQ(::chmod(folder.c_str(), mode), 0);
+    EXPECT_THAT(why(), HasSubstr("can be written by others"));
+  }
+  ASSERT_EQ(::chmod(folder.c_str(), 0755), 0);
+  EXPECT_EQ(why(), "");
+  std::string file;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) file = entry.path();
+  ASSERT_EQ(::chmod(file.c_str(), 0660), 0);
+  EXPECT_THAT(why(), HasSubstr("chmod 600"));
+  ASSERT_EQ(::chmod(file.c_str(), 0600), 0);
+  ASSERT_EQ(::link(file.c_str(), (m.folder / "second-name").c_str()), 0);
+  EXPECT_THAT(why(), HasSubstr("hard link"));
+  std::filesystem::remove(m.folder / "second-name");
+  EXPECT_EQ(why(), "");
+  if (::geteuid() == 0) {
+    ASSERT_EQ(::chown(folder.c_str(), 12345, 12345), 0);
+    EXPECT_THAT(why(), HasSubstr("another user"));
+  }
 }
 
 TEST(CounterState, torn_record_leaves_the_one_before_it) {

@@ -399,5 +399,21 @@ TEST(FileKeys, key_log_is_loud_private_and_read_back) {
   EXPECT_EQ((*logged)[1].key.key, key.key);
 }
 
+TEST(FileKeys, key_log_that_others_can_read_is_refused) {
+  const TempFolder folder;
+  std::string error;
+  for (const mode_t mode : {0640, 0604, 0620}) {
+    EXPECT_EQ(KeyLog::open(folder.write("log", "", mode), error), nullptr);
+    EXPECT_THAT(error, HasSubstr("chmod 600"));
+  }
+  EXPECT_EQ(KeyLog::open("/dev/null", error), nullptr);
+  ASSERT_EQ(::link(folder.write("log", "").c_str(), (folder / "second").c_str()), 0);
+  EXPECT_EQ(KeyLog::open(folder / "log", error), nullptr);
+  ::unlink((folder / "second").c_str());
+  testing::internal::CaptureStderr();
+  EXPECT_NE(KeyLog::open(folder / "log", error), nullptr) << error;
+  testing::internal::GetCapturedStderr();
+}
+
 }  // namespace
 }  // namespace uet::keys::test
