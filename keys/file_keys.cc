@@ -49,6 +49,7 @@ std::optional<tss::DomainConfig> FileKeys::changed_domain() {
     version_ =
         version_of(path_).value_or(version_);  // what cannot be used is complained about once
     auto domain = read_again();
+    was_asked_to_read_ = domain.has_value();
     if (domain)
       say(path_ + ": read again: " + std::to_string(domain->keys.size()) +
           " keys, packets leave under AN " + (domain->tx_an ? "1" : "0"));

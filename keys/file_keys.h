@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "keys/counter_state.h"
 #include "keys/key_file.h"
@@ -24,6 +25,8 @@ class FileKeys final : public tss::KeyManager {
 
   tss::DomainConfig domain() override { return domain_; }
   std::optional<tss::DomainConfig> changed_domain() override;
+  /// After request_reload(), once the file was read.
+  bool asks_to_go_on() override { return std::exchange(was_asked_to_read_, false); }
   std::optional<tss::CounterRange> reserve(const tss::Fingerprint& key,
                                            std::uint64_t count) override;
   void fill_random(std::span<std::uint8_t> out) override;
@@ -44,6 +47,7 @@ class FileKeys final : public tss::KeyManager {
   tss::DomainConfig domain_;
   FileVersion version_;
   bool has_told_unlocked_ = false;
+  bool was_asked_to_read_ = false;
   std::uint64_t reloads_seen_ = reload_requests();
   std::string state_folder_;
   std::unique_ptr<KeyLog> log_;

@@ -13,7 +13,9 @@ std::string_view name_of(Alarm alarm) {
     case Alarm::kForgedPackets:
       return "many packets did not verify: a wrong key at a peer, or forgeries";
     case Alarm::kDomainStopped:
-      return "too many packets did not verify; nothing is accepted any more";
+      return "too many packets did not verify; nothing is accepted until another key comes "
+             "(uet-keys "
+             "rotate) or a signal has the file read again (FI_UET_KEYS_SIGNAL)";
     case Alarm::kPendingFlood:
       return "many openings were challenged and never came back: they may be replays";
     case Alarm::kSourcesFull:

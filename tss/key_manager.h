@@ -23,7 +23,7 @@ enum class Alarm : std::uint8_t {
   kCounterSpent,   ///< nothing leaves under this key any more
   kNoReservation,  ///< the counter state cannot be read or written; packets will stop leaving
   kForgedPackets,  ///< another auth_fail_threshold packets did not verify
-  kDomainStopped,  ///< and nothing is accepted any more
+  kDomainStopped,  ///< and nothing is accepted until a key comes or the manager asks to go on
   kPendingFlood,   ///< many openings were challenged and never came back
   kSourcesFull,    ///< a sender was refused because max_sources are known
 };
@@ -48,6 +48,8 @@ class KeyManager {
   /// Asked once a second: the whole domain when it has changed since the last time. Keys that were
   /// not there are installed, then packets leave under `tx_an`, then keys that are missing are wiped.
   virtual std::optional<DomainConfig> changed_domain() { return std::nullopt; }
+  /// Asked once a second: true once when a domain that auth_fail_action stopped is to accept packets again. A key that comes says so, too.
+  virtual bool asks_to_go_on() { return false; }
   /// `count` counters for the key, or as many as are left. Must have been made durable on return: a
   /// counter that is given out twice reveals what was encrypted under it. Nothing when there is no
   /// state for the key, or it cannot be written. [TSS 7.6]

@@ -64,6 +64,7 @@ bool SecureDomain::install(const KeyConfig& key) {
   if (a.state != SlotState::kEmpty) return false;
   if (other.state != SlotState::kEmpty && other.key.key == key.key) return false;
   a = Association{.state = SlotState::kReady, .generation = ++generations_, .key = key};
+  is_stopped_ = false;
   a.fingerprint = fingerprint_of(key.key);
   a.counter = TxCounter(config_.partition, config_.counter_fatal);
   const auto range = manager_.reserve(a.fingerprint, TxCounter::kReservation);
@@ -122,6 +123,7 @@ void SecureDomain::remove(bool an) {
 void SecureDomain::service() {
   if (const auto wanted = manager_.changed_domain(); wanted && why_unusable(*wanted).empty())
     apply(*wanted);
+  if (manager_.asks_to_go_on()) is_stopped_ = false;
   for (Association& a : slots_)
     if (a.state != SlotState::kEmpty) reserve_counters(a);
   // Again and again: the counter state of a key may come after the key. (uet-keys install)

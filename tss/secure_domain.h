@@ -84,7 +84,6 @@ class SecureDomain {
   bool select(bool an);
   void remove(bool an);
   SlotState slot_state(bool an) const { return slots_[an].state; }
-  void unlatch() { is_stopped_ = false; }
   /// True when no process of this host had any of these keys before, so that every opening was seen by this one.
   bool are_keys_fresh() const {
     return std::all_of(slots_.begin(), slots_.end(), [](const Association& a) {

@@ -358,6 +358,8 @@ TEST(FileKeys, signal_makes_it_read_again_and_say_so) {
   const auto read = keys->changed_domain();  // nothing has changed, but it was asked
   ASSERT_TRUE(read);
   EXPECT_EQ(read->keys.size(), j["secure_domains"][0]["keys"].size());
+  EXPECT_TRUE(keys->asks_to_go_on());
+  EXPECT_FALSE(keys->asks_to_go_on());
   EXPECT_FALSE(keys->changed_domain());
   const auto late = open_keys(folder / "keys");
   EXPECT_FALSE(late->changed_domain()) << "asked before it was there";

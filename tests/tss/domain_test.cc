@@ -511,7 +511,7 @@ TEST(ReplayFilter, agrees_with_a_set_of_all_values) {
 // Covers: TSS-T51
 TEST(SecureDomain, forgeries_raise_an_alarm_or_stop_the_domain) {
   for (const bool stops : {false, true}) {
-    DomainConfig c = direct_config();
+    DomainConfig c = direct_config(1);
     c.auth_fail_threshold = 50;
     c.stop_at_auth_fail_threshold = stops;
     Node a(c, host(1)), b(c, host(2));
@@ -522,8 +522,24 @@ TEST(SecureDomain, forgeries_raise_an_alarm_or_stop_the_domain) {
     EXPECT_EQ(b.keys.count(Alarm::kForgedPackets), 1u);
     EXPECT_EQ(b.keys.count(Alarm::kDomainStopped), stops ? 1u : 0u);
     EXPECT_EQ(b.open(good, a.address).has_value(), !stops);
-    b.domain.unlatch();
+    // Another change of the file does not end it, a new key does, and so does who asks for it.
+    c.members = {{0, a.address}};
+    tell(b, c);
+    EXPECT_EQ(b.open(good, a.address).has_value(), !stops);
+    DomainConfig two = two_keys(false);
+    two.auth_fail_threshold = c.auth_fail_threshold;
+    two.stop_at_auth_fail_threshold = stops;
+    tell(b, two);
     EXPECT_TRUE(b.open(good, a.address));
+    for (int i = 0; i < 50; ++i) EXPECT_FALSE(b.open(bad, a.address));
+    EXPECT_EQ(b.open(good, a.address).has_value(), !stops);
+    b.keys.goes_on = true;
+    b.domain.service();
+    EXPECT_TRUE(b.open(good, a.address));
+    b.domain.service();
+    for (int i = 0; i < 50; ++i) EXPECT_FALSE(b.open(bad, a.address));
+    b.domain.service();
+    EXPECT_EQ(b.open(good, a.address).has_value(), !stops) << "asked once is no leave for ever";
   }
 }
 

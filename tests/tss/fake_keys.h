@@ -47,6 +47,7 @@ struct FakeKeys final : KeyManager {
 
   DomainConfig domain() override { return config; }
   std::optional<DomainConfig> changed_domain() override { return std::exchange(next, {}); }
+  bool asks_to_go_on() override { return std::exchange(goes_on, false); }
   std::optional<CounterRange> reserve(const Fingerprint& key, std::uint64_t count) override {
     if (store_is_broken) return std::nullopt;
     std::uint64_t& at = (*store)[key];
@@ -66,6 +67,7 @@ struct FakeKeys final : KeyManager {
 
   DomainConfig config;
   std::optional<DomainConfig> next;
+  bool goes_on = false;
   CounterStore own;
   CounterStore* store;
   std::uint64_t block = UINT64_MAX;  ///< what a reservation gives at most
