@@ -153,7 +153,7 @@ std::string why_shared(const std::vector<DomainConfig>& domains) {
 
 base::Result<KeyFile, std::string> parse_key_file(const SecretText& text,
                                                   const std::string& folder) {
-  const SecretJson json = SecretJson::parse(text, nullptr, false);
+  const SecretJson json = parse_secret(text);
   if (json.is_discarded()) return std::string("is not JSON");
   std::string error;
   Fields f(json, "", error);

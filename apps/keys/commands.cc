@@ -58,7 +58,7 @@ base::Result<Document, std::string> load(const std::string& path) {
   if (!text) return text.error();
   auto parsed = parse_key_file(text->text, folder_of(path));
   if (!parsed) return path + ": " + parsed.error();
-  return Document{SecretJson::parse(text->text, nullptr, false), std::move(*parsed)};
+  return Document{parse_secret(text->text), std::move(*parsed)};
 }
 
 std::string store(const std::string& path, const SecretJson& json, bool may_replace) {
@@ -280,7 +280,7 @@ int derive(const DeriveOptions& o) {
 int install(const InstallOptions& o) {
   auto text = read_secret(o.file);
   if (!text) return failed(text.error());
-  SecretJson json = SecretJson::parse(text->text, nullptr, false);
+  SecretJson json = parse_secret(text->text);
   if (!json.is_object()) return failed(o.file + ": is not JSON");
   SecretJson& node = json["node"];
   if (!node.is_object()) return failed(o.file + ": node: is not an object");
