@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <deque>
 
+#include "embed/fork_guard.h"
 #include "fep/fep.h"
 #include "fep/report/event_log.h"
 #include "fep/report/live_report.h"
@@ -138,15 +139,21 @@ struct Endpoint::Impl final : ses::CompletionSink {
                               .tag = c.tag});
   }
 
-  /// What became of a call.
-  template <typename T>
-  Post post(const ses::PostResult<T>& result) {
+  /// What becomes of a call, made by `call` unless the process is a child.
+  template <typename Call>
+  Post post(const Call& call) {
+    if (fork_guard.is_in_child()) {
+      refusal = "the endpoint belongs to the parent of this process";
+      return Post::kRefused;
+    }
+    const auto result = call();
     refusal = result.has_value() ? "" : reason_of(result.error());
     if (result.has_value()) return Post::kAccepted;
     return result.error() == ses::PostError::kAgain ? Post::kTryAgain : Post::kRefused;
   }
 
   bool turn(base::Instant now) {
+    if (fork_guard.is_in_child()) return false;
     const bool did = fep->turn(now);
     if (path_log != nullptr) path_log->on_turn(now, *fep);
     if (desk.is_due(now)) {
@@ -167,6 +174,7 @@ struct Endpoint::Impl final : ses::CompletionSink {
   std::unique_ptr<net::Port> port;
   std::unique_ptr<fep::Fep> fep;
   ports::LiveDesk desk;
+  ForkGuard fork_guard;
   ses::EndpointId id = 0;
   std::deque<Completion> done;  ///< at most one entry for each operation in flight
   const char* refusal = "";     ///< of the latest call
@@ -241,6 +249,7 @@ std::unique_ptr<Endpoint> Endpoint::open(const std::map<std::string, std::string
   }
   impl->port = open_first(*settings, impl->rng, impl->trace, error);
   if (impl->port == nullptr) return nullptr;
+  impl->fork_guard.watch(*impl->port);
   const auto config = settings->fep_config(impl->port->facts());
   if (!config) {
     error = config.error();
@@ -267,6 +276,12 @@ std::unique_ptr<Endpoint> Endpoint::open(const std::map<std::string, std::string
 }
 
 Endpoint::~Endpoint() {
+  if (impl_->fork_guard.is_in_child()) {
+    // As the fork found it, perhaps in the middle of a call: closing it would send, and remove what the parent's files and sockets are
+    // found by.
+    (void)impl_.release();
+    return;
+  }
   const base::Instant end = clock_now() + base::Duration::from_ms(200);
   if (impl_->path_log != nullptr) impl_->path_log->write(clock_now(), *impl_->fep);
   impl_->fep->ses().close_endpoint(clock_now(), impl_->id);
@@ -286,54 +301,50 @@ std::string Endpoint::address_text() const {
 
 std::optional<Peer> Endpoint::add_peer(std::span<const std::uint8_t> bytes) {
   const auto address = ses::unpack_address(bytes);
-  if (!address || !ses::is_complete(bytes)) return std::nullopt;
+  if (impl_->fork_guard.is_in_child() || !address || !ses::is_complete(bytes)) return std::nullopt;
   const auto peer = impl_->fep->ses().add_peer(*address);
   return peer ? std::optional<Peer>(*peer) : std::nullopt;
 }
 
 Post Endpoint::send(Peer to, std::uint64_t tag, const void* data, std::size_t size, void* context) {
   const iovec all = vector_of(data, size);
-  return impl_->post(impl_->fep->ses().send(clock_now(), impl_->id,
-                                            ses::SendRequest{.peer = to,
-                                                             .tagged = true,
-                                                             .tag = tag,
-                                                             .iov = {&all, 1},
-                                                             .context = context_of(context)}));
+  const ses::SendRequest request{
+      .peer = to, .tagged = true, .tag = tag, .iov = {&all, 1}, .context = context_of(context)};
+  return impl_->post([&] { return impl_->fep->ses().send(clock_now(), impl_->id, request); });
 }
 
 Post Endpoint::receive(std::uint64_t tag, std::uint64_t ignore, void* data, std::size_t size,
                        void* context) {
   const iovec all = vector_of(data, size);
-  return impl_->post(
-      impl_->fep->ses().receive(clock_now(), impl_->id,
-                                ses::ReceiveRequest{.tagged = true,
-                                                    .tag = tag,
-                                                    .ignore = ignore,
-                                                    .iov = {&all, 1},
-                                                    .context = context_of(context)}));
+  const ses::ReceiveRequest request{.tagged = true,
+                                    .tag = tag,
+                                    .ignore = ignore,
+                                    .iov = {&all, 1},
+                                    .context = context_of(context)};
+  return impl_->post([&] { return impl_->fep->ses().receive(clock_now(), impl_->id, request); });
 }
 
 Post Endpoint::write(Peer to, Window window, std::uint64_t offset, const void* data,
                      std::size_t size, void* context) {
   const iovec all = vector_of(data, size);
-  return impl_->post(impl_->fep->ses().rma(clock_now(), impl_->id,
-                                           ses::RmaRequest{.peer = to,
-                                                           .iov = {&all, 1},
-                                                           .remote_offset = offset,
-                                                           .key = window.key,
-                                                           .context = context_of(context)}));
+  const ses::RmaRequest request{.peer = to,
+                                .iov = {&all, 1},
+                                .remote_offset = offset,
+                                .key = window.key,
+                                .context = context_of(context)};
+  return impl_->post([&] { return impl_->fep->ses().rma(clock_now(), impl_->id, request); });
 }
 
 Post Endpoint::read(Peer from, Window window, std::uint64_t offset, void* data, std::size_t size,
                     void* context) {
   const iovec all = vector_of(data, size);
-  return impl_->post(impl_->fep->ses().rma(clock_now(), impl_->id,
-                                           ses::RmaRequest{.peer = from,
-                                                           .read = true,
-                                                           .iov = {&all, 1},
-                                                           .remote_offset = offset,
-                                                           .key = window.key,
-                                                           .context = context_of(context)}));
+  const ses::RmaRequest request{.peer = from,
+                                .read = true,
+                                .iov = {&all, 1},
+                                .remote_offset = offset,
+                                .key = window.key,
+                                .context = context_of(context)};
+  return impl_->post([&] { return impl_->fep->ses().rma(clock_now(), impl_->id, request); });
 }
 
 const char* Endpoint::why_not() const {
@@ -341,6 +352,7 @@ const char* Endpoint::why_not() const {
 }
 
 std::optional<Window> Endpoint::open_window(void* data, std::size_t size) {
+  if (impl_->fork_guard.is_in_child()) return std::nullopt;
   const iovec all = vector_of(data, size);
   const auto key = impl_->fep->ses().register_memory(ses::MemoryRequest{
       .iov = {&all, 1}, .remote_read = true, .remote_write = true, .virtual_addressing = false});
@@ -348,6 +360,7 @@ std::optional<Window> Endpoint::open_window(void* data, std::size_t size) {
 }
 
 void Endpoint::close_window(Window window) {
+  if (impl_->fork_guard.is_in_child()) return;
   impl_->fep->ses().deregister_memory(clock_now(), window.key);
 }
 
@@ -356,7 +369,7 @@ bool Endpoint::turn() {
 }
 
 std::optional<Completion> Endpoint::poll() {
-  if (impl_->done.empty()) return std::nullopt;
+  if (impl_->fork_guard.is_in_child() || impl_->done.empty()) return std::nullopt;
   const Completion first = impl_->done.front();
   impl_->done.pop_front();
   return first;
@@ -364,7 +377,7 @@ std::optional<Completion> Endpoint::poll() {
 
 std::optional<Completion> Endpoint::wait(int milliseconds) {
   const base::Instant end = clock_now() + base::Duration::from_ms(milliseconds);
-  while (true) {
+  while (!impl_->fork_guard.is_in_child()) {
     const bool busy = turn();
     if (auto completion = poll()) return completion;
     const base::Instant now = clock_now();
@@ -381,6 +394,7 @@ std::optional<Completion> Endpoint::wait(int milliseconds) {
     ppoll(fds, 2, &limit, nullptr);
     if (fds[1].revents != 0) impl_->desk.look_soon();
   }
+  return std::nullopt;
 }
 
 }  // namespace uet

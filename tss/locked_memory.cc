@@ -20,6 +20,8 @@ void* allocate_locked(std::size_t size) {
   if (memory == MAP_FAILED) throw std::bad_alloc();
   const bool is_locked = ::mlock(memory, size) == 0;
   const bool is_kept_back = ::madvise(memory, size, MADV_DONTDUMP) == 0;
+  // Best effort: kernels before 4.14 do not know it.
+  (void)::madvise(memory, size, MADV_WIPEONFORK);
   if (!is_locked || !is_kept_back) unlocked.fetch_add(1, std::memory_order_relaxed);
   return memory;
 }

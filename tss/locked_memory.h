@@ -1,4 +1,5 @@
-/// Memory for keys: pages of their own that are neither swapped out nor written to core dumps, and wiped when they go. [TSS 13.2]
+/// Memory for keys: pages of their own that are neither swapped out nor written to core dumps, and wiped when they go. A child made by
+/// fork() finds zeros there: with a copy of the keys and of their counters it could repeat IVs of its parent. [TSS 7.6, 13.2]
 #pragma once
 
 #include <cstddef>

@@ -43,6 +43,8 @@ SecureDomain::Refusal SecureDomain::seal_later(net::Packet& packet,
 }
 
 void SecureDomain::seal_pending() {
+  if (pending_ == 0)
+    return;  // also in a child made by fork(), which has no sealer (locked_memory.h)
   sealer_->seal(std::span(jobs_).first(pending_));
   pending_ = pending_bytes_ = 0;
 }

@@ -3,6 +3,8 @@
 /// One Endpoint is one fabric endpoint with one address. It belongs to one thread; nothing happens
 /// unless turn() is called. Buffers stay the caller's and must stay valid until their completion
 /// has been polled.
+/// A child made by fork() has no endpoint: there, each call does nothing (posts are refused), and so does the destructor. A program that
+/// becomes a daemon opens its endpoints afterwards.
 /// Needs C++20 (-std=c++20). examples/two_endpoints.cc is a whole program.
 #pragma once
 

@@ -1,6 +1,7 @@
 // Where keys are in the memory of a process: only in pages that are locked and excluded from core dumps. [TSS 13.2]
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -118,6 +119,19 @@ struct Endpoint : tss::InLockedMemory {
   tss::SecureDomain domain;
 };
 
+/// With the keys and a copy of the counters it could seal under IVs of its parent.
+TEST(LockedMemory, child_finds_zeros) {
+  auto* const memory = static_cast<volatile char*>(tss::allocate_locked(100));
+  memory[50] = 'k';
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(memory[50]);
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(memory[50], 'k');
+  tss::free_locked(const_cast<char*>(memory), 100);
+}
+
 // Covers: TSS-T57
 TEST(LockedMemory, keys_of_a_file_are_nowhere_else) {
 #if UET_SANITIZED
@@ -207,6 +221,40 @@ TEST(LockedMemory, parser_leaves_no_digits_behind) {
   ASSERT_EQ(search(middle).elsewhere, tss::unlocked_allocations() == 0 ? 0u : 1u);
   ASSERT_TRUE(parse_secret(text).is_object());
   EXPECT_EQ(search(middle).elsewhere, tss::unlocked_allocations() == 0 ? 0u : 1u);
+}
+
+/// As a program that forks and goes on with what it inherited.
+TEST(LockedMemory, child_with_a_copy_of_an_endpoint_seals_nothing) {
+  const TempFolder folder;
+  std::string error;
+  const std::string digits = "0f" + std::string(62, 'a');
+  folder.write("keys",
+               R"({"format":"uet-sdkdb/1","node":{"state_dir":"state"},"secure_domains":[{"sdi":7,)"
+               R"("mode":"direct","tx_an":0,"keys":[{"an":0,"key":")" +
+                   digits + R"("}]}]})");
+  tss::Key key;
+  ASSERT_TRUE(from_hex(digits, {key.data(), key.size()}));
+  ASSERT_TRUE(CounterState(folder / "state").create(fingerprint_of(key), error)) << error;
+  const auto keys = FileKeys::open(folder / "keys", 1, "", error);
+  ASSERT_NE(keys, nullptr) << error;
+  auto endpoint = std::make_unique<Endpoint>(*keys);
+  ASSERT_EQ(endpoint->domain.why_not_usable(), "");
+  net::HeapPacketPool pool(2, 2048);
+  const auto seals = [&] {
+    net::Packet packet = pool.allocate();
+    std::memset(packet.append(100), 0x10, 100);
+    return !endpoint->domain.seal(packet, net::FabricAddress::from_v4(1), 7);
+  };
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool has_sealed = seals();
+    endpoint.reset();
+    ::_exit(has_sealed ? 1 : 0);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(seals());
 }
 
 }  // namespace

@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -11,6 +14,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <thread>
 
@@ -172,6 +176,87 @@ TEST(Endpoint, is_seen_by_uet_stat_while_it_turns_and_while_it_waits) {
   EXPECT_TRUE(std::filesystem::is_empty(folder / "uet"));
   unsetenv("XDG_RUNTIME_DIR");
   std::filesystem::remove_all(folder);
+}
+
+/// A peer that only listens.
+class Listener {
+ public:
+  explicit Listener(const char* address) : fd_(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_port = htons(4793);
+    inet_pton(AF_INET, address, &at.sin_addr);
+    EXPECT_EQ(bind(fd_, reinterpret_cast<const sockaddr*>(&at), sizeof at), 0);
+  }
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+  ~Listener() { close(fd_); }
+  /// How many packets have come since the last time.
+  int heard() const {
+    char packet[9000];
+    int n = 0;
+    while (recv(fd_, packet, sizeof packet, MSG_DONTWAIT) > 0) ++n;
+    return n;
+  }
+
+ private:
+  int fd_;
+};
+
+int status_of_child(const std::function<bool()>& body) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    alarm(20);
+    _exit(body() ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(pid, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/// What it would send for its parent could repeat packet counters of the parent under one key.
+TEST_F(EndpointTest, fork__child_sends_nothing_and_its_parent_goes_on) {
+  std::string error;
+  auto placeholder = Endpoint::open({{"port", "udp"}, {"addr", "127.0.77.8"}}, error);
+  ASSERT_NE(placeholder, nullptr) << error;
+  const auto bytes = placeholder->address();
+  placeholder.reset();
+  const Listener listener("127.0.77.8");
+  const auto to_listener = a_->add_peer(bytes);
+  ASSERT_TRUE(to_listener);
+  ASSERT_EQ(a_->send(*to_listener, 1, "one", 3, nullptr), Post::kAccepted);  // leaves with a turn
+  EXPECT_EQ(status_of_child([&] {
+              a_.reset();
+              return true;
+            }),
+            0);
+  EXPECT_EQ(listener.heard(), 0) << "the child that only let go of its endpoint";
+  EXPECT_EQ(status_of_child([&] {
+              const bool is_refused =
+                  a_->send(*to_listener, 2, "two", 3, nullptr) == Post::kRefused &&
+                  std::string(a_->why_not()) != "" && !a_->add_peer(b_->address()) &&
+                  !a_->open_window(this, 1);
+              return !a_->turn() && !a_->wait(10) && !a_->poll() && is_refused;
+            }),
+            0);
+  EXPECT_EQ(listener.heard(), 0) << "the child that called";
+  a_->turn();
+  EXPECT_GT(listener.heard(), 0) << "the parent";
+  char buffer[8];
+  ASSERT_EQ(b_->receive(3, 0, buffer, sizeof buffer, nullptr), Post::kAccepted);
+  ASSERT_EQ(a_->send(b_at_a_, 3, "three", 5, nullptr), Post::kAccepted);
+  EXPECT_TRUE(finish(*b_).ok);
+}
+
+TEST_F(EndpointTest, fork__child_opens_endpoints_of_its_own) {
+  EXPECT_EQ(status_of_child([&] {
+              std::string error;
+              auto own = Endpoint::open({{"port", "udp"}, {"addr", "127.0.77.6"}}, error);
+              if (own == nullptr) return false;
+              const auto peer = own->add_peer(b_->address());
+              return peer && own->send(*peer, 1, "x", 1, nullptr) == Post::kAccepted && own->turn();
+            }),
+            0);
 }
 
 TEST_F(EndpointTest, add_peer__refuses_other_bytes) {
