@@ -3,6 +3,7 @@
 
 #include "lib/wire/codec.h"
 #include "lib/wire/pds_headers.h"
+#include "pds/pdc_state.h"
 
 namespace uet::test {
 namespace {
@@ -237,8 +238,14 @@ TEST(SecureOpening, fresh_keys_open_at_once_and_again_where_the_close_said) {
   x.run_for(Duration::from_ms(100));
   EXPECT_EQ(x.open_pdcs(1), 0u);
   ASSERT_TRUE(x.send(0, 10));
-  for (const std::size_t side : {0u, 1u})
+  for (const std::size_t side : {0u, 1u}) {
     EXPECT_EQ(x.pair.count(side, base::EventId::kNackSent), 0u);
+    std::vector<base::Psn> starts;
+    for (const base::Event& e : x.pair.sides[side].trace.recorded())
+      if (e.id == base::EventId::kPdcOpened) starts.push_back(e.psn);
+    ASSERT_EQ(starts.size(), 2u);
+    EXPECT_EQ(starts[1], starts[0] + 1) << "the Expected_PSN of the closing ACK";
+  }
 }
 
 // Covers: TSS-T40, TSS-T42, TSS-T43
@@ -326,17 +333,59 @@ TEST(SecureOpening, syn_behind_what_was_sealed_later__has_to_start_where_it_is_t
   }
 }
 
+/// A burst of SYNs is overtaken, and challenged while its initiator hears nothing. What it sends again opens one PSN further on, so PSNs of the
+/// burst are used again while the PDC is established, and the challenges of then speak of packets that are out. Its initiator is one whose
+/// counters tell no order, so that nothing else says that they are old.
 // Covers: TSS-T44
 TEST(SecureOpening, recorded_challenge_does_not_move_an_established_pdc) {
-  auto domain = direct_config();
-  domain.opening = tss::OpeningMethod::kChallenge;
-  SecurePair x(domain);
-  ASSERT_TRUE(x.send(0, 10));
-  for (const OnLink& p : std::vector<OnLink>(x.seen))
-    if (p.from == 1) x.inject(p, 0);
-  x.run_for(Duration::from_ms(5));
-  EXPECT_TRUE(x.send(0, 50'000));
-  EXPECT_EQ(x.pair.count(0, base::EventId::kTimeout), 0u);
+  auto initiator = direct_config();
+  initiator.tsc_floor = false;
+  std::array<bool, 2> is_cut = {true, false};
+  SecurePair x({initiator, direct_config()},
+               {.drop = [&](std::size_t from, auto) { return is_cut[from]; }}, {}, {});
+  std::vector<std::uint8_t> out = pattern(60'000, 1), in(out.size()), small(100);
+  const iovec out_iov = iov(out), in_iov = iov(in);
+  ASSERT_TRUE(x.pair.ses(1).receive(x.pair.now, x.pair.sides[1].endpoint,
+                                    {.tagged = true, .tag = 1, .iov = {&in_iov, 1}}));
+  const auto send = [&](ses::SendRequest request) {
+    request.peer = x.pair.sides[0].peer;
+    ASSERT_TRUE(x.pair.ses(0).send(x.pair.now, x.pair.sides[0].endpoint, request));
+    x.run_for(Duration::from_us(20));
+  };
+  send({.tagged = true, .tag = 1, .iov = {&out_iov, 1}});
+  const auto burst = x.seen;
+  ASSERT_GT(burst.size(), 3u);
+  is_cut[0] = false;
+  const iovec datagram = iov(small);
+  send({.delivery = ses::Delivery::kDatagram, .iov = {&datagram, 1}});
+  is_cut[1] = true;
+  for (const OnLink& syn : burst) x.inject(syn, 1);
+  x.run_for(Duration::from_us(20));
+  std::vector<OnLink> challenges;
+  std::copy_if(x.seen.begin(), x.seen.end(), std::back_inserter(challenges),
+               [](const OnLink& p) { return p.from == 1; });
+  ASSERT_EQ(challenges.size(), burst.size());
+  x.run_for(Duration::from_ms(150));  // New_PDC_Time: the target waits for nothing any more
+  is_cut[1] = false;
+
+  const auto is_established = [&] {
+    const auto events = x.pair.sides[0].trace.recorded();
+    return std::any_of(events.begin(), events.end(), [](const base::Event& e) {
+      return e.id == base::EventId::kPdcStateChanged &&
+             e.b == static_cast<std::uint64_t>(pds::PdcState::kEstablished);
+    });
+  };
+  x.run_until(is_established, Duration::from_seconds(5));
+  ASSERT_TRUE(is_established());
+  is_cut[1] = true;
+  for (const OnLink& challenge : challenges) x.inject(challenge, 0);
+  x.run_for(Duration::from_us(5));
+  EXPECT_GT(x.drops(0, DropReason::kReservedNack), 0u);
+  is_cut[1] = false;
+  x.run_until([&] { return x.pair.completions(1).count() == 1; }, Duration::from_seconds(5));
+  EXPECT_EQ(in, out);
+  EXPECT_EQ(x.pair.completions(0).errors() + x.pair.completions(1).errors(), 0u);
+  EXPECT_EQ(x.pair.count(1, base::EventId::kPdcOpened), 1u);
 }
 
 /// The SYN from before the challenge has another start than the PDC that came of it. Decision 102 would let it replace a PDC whose
