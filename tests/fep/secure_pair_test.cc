@@ -1,6 +1,9 @@
 // Two secured endpoints: messages pass, and of what an outsider does nothing remains. [TSS 10-12]
 #include "tests/fep/secure_pair.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "lib/wire/codec.h"
 #include "lib/wire/pds_headers.h"
 #include "pds/pdc_state.h"
@@ -227,6 +230,25 @@ TEST(SecurePair, trim_hints_ask_only_for_what_is_missing_on_an_open_pdc) {
   ASSERT_EQ(x.open_pdcs(1), 0u);
   EXPECT_EQ(answers_to(link.last, 10), 0u) << "no PDC";
   EXPECT_EQ(x.open_pdcs(1), 0u);
+}
+
+/// The memory that keys were in is zeros there. As in a program with the provider, it closes what it inherited.
+TEST(SecurePair, child_made_by_fork_can_close_its_endpoints) {
+  auto x = std::make_unique<SecurePair>(cluster_config());
+  ASSERT_TRUE(x->send(0, 100));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    for (FepPair::Side& side : x->pair.sides) {
+      side.fep->ses().close_endpoint(x->pair.now, side.endpoint);
+      side.fep->pds().close_all(x->pair.now);
+    }
+    x.reset();
+    ::_exit(0);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(x->send(0, 100));
 }
 
 // --- Openings
