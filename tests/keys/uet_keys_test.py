@@ -89,6 +89,13 @@ def main():
         result("derive lists the client", run("derive", server, "--ssi", 7, "--ip", "fd00::7", "--out", client) == 0
                and domain(server)["members"] == [{"ssi": "0x00000007", "ip": "fd00::7"}] and "members" not in domain(client), said[-1:])
         result("check: a server with a client", run("check", server) == 0, said[-1:])
+        other = pathlib.Path(folder, "other-server.json")
+        other.write_text(server.read_text().replace(str(state), str(pathlib.Path(folder, "other-server"))))
+        other.chmod(0o600)
+        result("install of another server's file wants a number", run("install", other) == 1 and "--server-id" in said[-1]
+               and run("install", other, "--server-id", 16) == 2, said[-2:])
+        result("install --server-id", run("install", other, "--server-id", 3) == run("check", other) == run("install", other) == 0
+               and json.loads(other.read_text())["node"]["tsc_partition"] == {"bits": 5, "id": 19}, said[-3:])
         listed, client = server.read_text(), pathlib.Path(folder, "other-client.json")
         result("derive refuses the address of another client", run("derive", server, "--ssi", 8, "--ip", "fd00::7", "--out", client) == 1
                and "stands twice" in said[-1] and server.read_text() == listed and not client.exists(), said[-1:])
