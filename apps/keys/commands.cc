@@ -93,7 +93,7 @@ SecretJson json_of(const tss::CounterPartition& partition) {
 /// Beside the counter state, for copies of the file that come later. An error, or empty.
 std::string record_identities(const KeyFile& file) {
   for (const tss::DomainConfig& d : file.domains) {
-    if (!needs_identity(d)) continue;
+    if (!needs_identity(d) || d.keys.empty()) continue;  // no key, no state folder
     std::string why = record_identity(file.state_folder, d.sdi, identity_in(d));
     if (!why.empty()) return why;
   }

@@ -107,6 +107,20 @@ TEST(UetKeys, install__each_host_keeps_its_own_ssi) {
   EXPECT_EQ(first.domain().ssi, 1u);
 }
 
+TEST(UetKeys, install__of_a_domain_that_waits_for_its_first_key) {
+  const TempFolder folder;
+  const Host first(folder, "first"), second(folder, "second");
+  ASSERT_EQ(make_new({.out = first.file, .ssi = 1, .state_folder = kState}), 0);
+  std::ifstream in(first.file);
+  auto json = nlohmann::json::parse(in);
+  json["secure_domains"][0]["keys"] = nlohmann::json::array();
+  folder.write("second/keys.json", json.dump());
+  EXPECT_EQ(second.install(2), 0);
+  second.copy_from(first);
+  EXPECT_EQ(second.install(2), 0);
+  EXPECT_EQ(second.why_closed(), "");
+}
+
 TEST(UetKeys, install__without_ssi_asks_for_nothing) {
   const TempFolder folder;
   const Host first(folder, "first"), second(folder, "second");
