@@ -71,8 +71,9 @@ constexpr std::array kSettings = {
             .kind = Kind::kAddress,
             .fallback = "",
             .target = &Settings::gateway,
-            .help = "next hop of a dpdk port for addresses outside its prefix; empty: every host "
-                    "is a neighbour"},
+            .help =
+                "next hop of a dpdk port for addresses outside FI_UET_PREFIX; empty: only hosts "
+                "within it are reached"},
     Setting{.key = "PREFIX",
             .group = "Port and address",
             .kind = Kind::kInteger,

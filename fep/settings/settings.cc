@@ -274,6 +274,13 @@ std::optional<std::string> check(const Settings& s) {
     if (!is_udp && !s.ifname.empty())
       return "FI_UET_IFNAME is for the udp port, and FI_UET_PORT says \"" + spec + "\"";
   }
+  // Those that IP itself uses: frames of that protocol are something else for every host on the way.
+  constexpr std::array<std::uint32_t, 13> kOfIp{1,  6,  17, 43,  44,  50, 51,
+                                                58, 59, 60, 135, 139, 140};
+  if (s.encap == Encapsulation::kIp &&
+      std::find(kOfIp.begin(), kOfIp.end(), s.ip_protocol) != kOfIp.end())
+    return "FI_UET_IP_PROTOCOL: " + std::to_string(s.ip_protocol) +
+           " is a protocol or header of IP itself; take one that has no other use, e.g. 253";
   for (const std::string& text : s.addresses) {
     if (!net::FabricAddress::parse(with_rank_zero(text)))
       return "FI_UET_ADDR: \"" + text +

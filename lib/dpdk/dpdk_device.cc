@@ -197,12 +197,14 @@ bool DpdkDevice::is_at_work() {
       report_health();
       return true;
     case State::kResetWanted:
+      // The driver makes another descriptor, and this number may be another file's then: from now on the loop polls.
+      interrupt_fd_ = -1;
+      is_armed_ = false;
       if (health_.change(State::kResetWanted, State::kReleased)) Caretaker::instance().wake();
       return false;
     case State::kBack:
       if (!health_.change(State::kBack, State::kGood)) return false;
-      ++link_generation_;  // its neighbors may have changed, and its address
-      is_armed_ = false;
+      ++link_generation_;  // its neighbors may have changed
       return true;
     case State::kReleased:
       return false;
@@ -240,9 +242,17 @@ void DpdkDevice::look_after() {
 bool DpdkDevice::bring_back() {
   std::string ignored;
   if (rte_eth_dev_reset(port_) != 0 || !configure(ignored) || !set_up_queues(ignored)) return false;
-  if (start_driver(ignored) != 0 || !direct_traffic(ignored)) return false;
+  if (start_driver(ignored) != 0 || !direct_traffic(ignored) || !keep_mac()) return false;
   failed_resets_ = 0;
   return true;
+}
+
+/// Peers know our MAC, and packets bear it. A reset may have changed the device's: that of a VF is drawn anew, or set by its host.
+bool DpdkDevice::keep_mac() const {
+  rte_ether_addr ours{}, now{};
+  std::copy_n(facts_.mac.begin(), 6, ours.addr_bytes);
+  if (rte_eth_macaddr_get(port_, &now) == 0 && rte_is_same_ether_addr(&ours, &now)) return true;
+  return rte_eth_dev_default_mac_addr_set(port_, &ours) == 0;
 }
 
 // --- Links

@@ -109,6 +109,7 @@ class DpdkDevice final : public net::FrameDevice, private Caretaker::Ward {
   bool is_at_work();
   void look_after() override;
   bool bring_back();
+  bool keep_mac() const;
   void report_health();
   bool reads_link_up() const;
   void keep_link();

@@ -22,6 +22,7 @@ using net::FabricAddress;
 using net::MacAddress;
 
 constexpr std::uint16_t kDiscardPort = 9;
+constexpr int kSure = NUD_REACHABLE | NUD_PERMANENT | NUD_NOARP;
 constexpr int kUsable =
     NUD_REACHABLE | NUD_STALE | NUD_DELAY | NUD_PROBE | NUD_PERMANENT | NUD_NOARP;
 
@@ -45,7 +46,7 @@ int open_netlink(unsigned groups) {
 
 /// The neighbor that a message tells of, when it is on this interface and the kernel knows its MAC.
 bool read_neighbor(const std::uint8_t* body, std::size_t bytes, int index, FabricAddress& address,
-                   MacAddress& mac) {
+                   MacAddress& mac, int& state) {
   if (bytes < NLMSG_LENGTH(sizeof(ndmsg))) return false;
   nlmsghdr header;
   std::memcpy(&header, body, sizeof header);
@@ -53,6 +54,7 @@ bool read_neighbor(const std::uint8_t* body, std::size_t bytes, int index, Fabri
   ndmsg neighbor;
   std::memcpy(&neighbor, body + NLMSG_HDRLEN, sizeof neighbor);
   if (neighbor.ndm_ifindex != index || (neighbor.ndm_state & kUsable) == 0) return false;
+  state = neighbor.ndm_state;
   bool has_address = false;
   bool has_mac = false;
   for (std::size_t at = NLMSG_SPACE(sizeof neighbor); at + sizeof(rtattr) <= bytes;) {
@@ -103,13 +105,15 @@ KernelNeighbors::~KernelNeighbors() {
 }
 
 bool KernelNeighbors::ask(const FabricAddress& address, MacAddress& mac) {
-  if (look_up(address, mac)) return true;
-  make_it_look(address);
-  return false;
+  int state = 0;
+  const bool is_known = look_up(address, mac, state);
+  // Our packets do not pass the kernel: it would believe for ever what it last heard.
+  if (!is_known || (state & kSure) == 0) make_it_look(address);
+  return is_known;
 }
 
 /// The kernel answers a question for one neighbor before send() returns.
-bool KernelNeighbors::look_up(const FabricAddress& address, MacAddress& mac) const {
+bool KernelNeighbors::look_up(const FabricAddress& address, MacAddress& mac, int& state) const {
   const std::size_t bytes = address.is_v4() ? 4 : 16;
   Question question{};
   question.header.nlmsg_len = static_cast<std::uint32_t>(offsetof(Question, address) + bytes);
@@ -125,7 +129,7 @@ bool KernelNeighbors::look_up(const FabricAddress& address, MacAddress& mac) con
   std::uint8_t reply[1024];
   const ssize_t got = recv(questions_, reply, sizeof reply, 0);
   FabricAddress who;
-  return got > 0 && read_neighbor(reply, static_cast<std::size_t>(got), index_, who, mac) &&
+  return got > 0 && read_neighbor(reply, static_cast<std::size_t>(got), index_, who, mac, state) &&
          who == address;
 }
 
@@ -149,10 +153,12 @@ void KernelNeighbors::make_it_look(const FabricAddress& address) const {
 
 bool KernelNeighbors::poll(FabricAddress& address, MacAddress& mac) {
   std::uint8_t buffer[4096];
+  int state = 0;
   for (;;) {
     const ssize_t got = recv(notifications_, buffer, sizeof buffer, 0);
     if (got <= 0) return false;
-    if (read_neighbor(buffer, static_cast<std::size_t>(got), index_, address, mac)) return true;
+    if (read_neighbor(buffer, static_cast<std::size_t>(got), index_, address, mac, state))
+      return true;
   }
 }
 

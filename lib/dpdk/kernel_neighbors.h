@@ -19,7 +19,7 @@ class KernelNeighbors final : public net::NeighborResolver {
 
  private:
   KernelNeighbors() = default;
-  bool look_up(const net::FabricAddress& address, net::MacAddress& mac) const;
+  bool look_up(const net::FabricAddress& address, net::MacAddress& mac, int& state) const;
   void make_it_look(const net::FabricAddress& address) const;
 
   int index_ = 0;

@@ -131,7 +131,8 @@ void MbufPool::take_back_forgotten() {
 }
 
 Packet MbufPool::adopt(rte_mbuf* mbuf) {
-  if (mbuf->pool != mempool_) [[unlikely]]
+  // Also of our pool, when its data lies elsewhere: in a buffer that the driver attached.
+  if (mbuf->pool != mempool_ || !RTE_MBUF_DIRECT(mbuf)) [[unlikely]]
     return copy(mbuf);
   PacketBuffer* buffer = buffer_of(mbuf);
   buffer->offset = mbuf->data_off;

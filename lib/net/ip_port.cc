@@ -215,7 +215,11 @@ void IpPort::on_neighbor_message(Instant now, const ParsedFrame& parsed, Packet 
   const bool is_ours = message->target == config_.address;
   if (message->is_advertisement) {
     if (is_ours) return trace_.drop(now, DropReason::kAddressConflict, bytes);
-    if (!message->mac || !on_claim(now, message->target, *message->mac, /*may_create=*/false))
+    // Asked by unicast, a host may leave its MAC out: it is the one that it was asked at. [RFC 4861 7.2.4]
+    const Neighbor* known = message->mac ? nullptr : neighbors_.find(message->target);
+    const bool confirms = known != nullptr && known->has_mac() && message->is_solicited;
+    const auto mac = confirms ? std::optional(known->mac) : message->mac;
+    if (!mac || !on_claim(now, message->target, *mac, /*may_create=*/false))
       trace_.drop(now, DropReason::kIcmpIgnored, bytes);
     return;
   }

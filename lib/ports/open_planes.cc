@@ -3,6 +3,8 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include <utility>
+
 #include "lib/net/plane_port.h"
 #include "lib/net/port_wrapper.h"
 
@@ -35,14 +37,17 @@ class AnyOf {
   int fd_ = -1;
 };
 
-/// Planes that a thread can sleep on.
+/// Planes that a thread can sleep on, until one of them loses its descriptor (a device that was reset).
 class SleepablePlanes final : public net::PortWrapper {
  public:
-  SleepablePlanes(std::unique_ptr<net::PlanePort> planes, const std::vector<int>& fds)
-      : PortWrapper(std::move(planes)), wakeup_(fds) {}
-  int wakeup_fd() const override { return wakeup_.fd(); }
+  SleepablePlanes(std::unique_ptr<net::PlanePort> planes, std::vector<int> fds)
+      : PortWrapper(std::move(planes)), fds_(std::move(fds)), wakeup_(fds_) {}
+  int wakeup_fd() const override {
+    return static_cast<const net::PlanePort&>(inner()).wakeup_fds() == fds_ ? wakeup_.fd() : -1;
+  }
 
  private:
+  const std::vector<int> fds_;
   AnyOf wakeup_;
 };
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "lib/net/link_messages.h"
 #include "lib/net/shared_ports.h"
 #include "lib/udp/local_addresses.h"
 #include "lib/udp/udp_port.h"
@@ -179,6 +180,10 @@ bool bind_somewhere(const net::PortRequest& request, const Spec& spec, Place& pl
                     UdpSockets& sockets, std::string& error) {
   const FabricAddress wanted = spec.address.is_unspecified() ? request.address : spec.address;
   if (!wanted.is_unspecified()) {
+    if (net::is_multicast(wanted) || (wanted.is_v4() && wanted.v4() == 0)) {
+      error = wanted.to_string() + " is not a unicast address; set FI_UET_ADDR to one";
+      return false;
+    }
     place = place_of(wanted, spec.interface);
     return bind_at(place, request, spec, sockets, error);
   }

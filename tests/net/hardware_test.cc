@@ -308,6 +308,28 @@ TEST_F(HardwareTest, interrupts_that_fail_at_start__are_done_without) {
 
 // --- What befalls it
 
+TEST_F(HardwareTest, reset__the_device_keeps_its_mac) {
+  ASSERT_TRUE(open(family("iavf"))) << error_;
+  const rte_ether_addr before = nic_->mac;
+  nic_->draws_mac = true;
+  const std::uint32_t generation = device_->link_generation();
+  nic_->raise(RTE_ETH_EVENT_INTR_RESET);
+  EXPECT_TRUE(comes_true([&] { return device_->link_generation() != generation; }));
+  EXPECT_TRUE(rte_is_same_ether_addr(&before, &nic_->mac));
+}
+
+// The driver closes its descriptor, and the number may be another file's when it is back.
+TEST_F(HardwareTest, reset__its_interrupt_is_used_no_more) {
+  NicTraits traits = family("iavf");
+  traits.starts_with_interrupts = true;
+  ASSERT_TRUE(open(traits)) << error_;
+  ASSERT_GE(device_->wakeup_fd(), 0);
+  const std::uint32_t generation = device_->link_generation();
+  nic_->raise(RTE_ETH_EVENT_INTR_RESET);
+  EXPECT_TRUE(comes_true([&] { return device_->link_generation() != generation; }));
+  EXPECT_EQ(device_->wakeup_fd(), -1);
+}
+
 TEST_F(HardwareTest, reset__that_fails_at_first_is_tried_again) {
   ASSERT_TRUE(open(family("iavf"))) << error_;
   nic_->resets_to_fail = 1;

@@ -227,6 +227,31 @@ TEST_F(IpPortTest, neighbor__is_confirmed_while_in_use) {
   EXPECT_TRUE(a_.port->next_deadline().is_never());
 }
 
+// Asked by unicast, a host may leave its MAC out of the answer. [RFC 4861 7.2.4]
+TEST_F(IpPortTest, neighbor__is_confirmed_by_an_answer_without_its_mac) {
+  open_v6();
+  send(a_, b_, "x");
+  settle();
+  advance(Duration::from_seconds(31));
+  b_.device->is_cut = true;
+  send(a_, b_, "y");
+  advance(Duration::from_ms(1));
+  settle();
+  EXPECT_FALSE(a_.port->next_deadline().is_never());
+  constexpr std::size_t kIp = 14, kIcmp = kIp + 40, kOption = 8;
+  Bytes answer = b_.device->sent.back();
+  ASSERT_EQ(answer.size(), kIcmp + kNeighborMessageBytes);
+  answer.resize(answer.size() - kOption);
+  answer[kIp + 5] = static_cast<std::uint8_t>(answer[kIp + 5] - kOption);
+  answer[kIcmp + 2] = answer[kIcmp + 3] = 0;
+  base::store_be(answer.data() + kIcmp + 2, icmp6_checksum(address("fd00::2"), address("fd00::1"),
+                                                           std::span(answer).subspan(kIcmp)));
+  a_.device->inject(answer);
+  settle();
+  EXPECT_EQ(a_.trace.drops(DropReason::kIcmpIgnored), 0u);
+  EXPECT_TRUE(a_.port->next_deadline().is_never());
+}
+
 TEST_F(IpPortTest, neighbor__table_evicts_what_is_not_used) {
   IpPortConfig a = config_of("10.0.0.1");
   a.prefix_length = 8;

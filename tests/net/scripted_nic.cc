@@ -369,6 +369,7 @@ int UET_WRAP(rte_eth_dev_reset)(std::uint16_t) {
   n.mtu = n.traits.mtu;
   n.statistics = {};
   n.waiting.clear();
+  if (n.draws_mac) n.mac.addr_bytes[5] = 0x77;
   return 0;
 }
 
@@ -389,10 +390,11 @@ int UET_WRAP(rte_eth_promiscuous_get)(std::uint16_t) {
   return 0;
 }
 int UET_WRAP(rte_eth_macaddr_get)(std::uint16_t, rte_ether_addr* mac) {
-  *mac = {{2, 0, 0, 0, 0, 0xa}};
+  *mac = nic().mac;
   return 0;
 }
-int UET_WRAP(rte_eth_dev_default_mac_addr_set)(std::uint16_t, rte_ether_addr*) {
+int UET_WRAP(rte_eth_dev_default_mac_addr_set)(std::uint16_t, rte_ether_addr* mac) {
+  nic().mac = *mac;
   return 0;
 }
 

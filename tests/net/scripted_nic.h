@@ -63,6 +63,8 @@ class ScriptedNic {
   bool is_closed = false;
   bool is_isolated = false;
   bool has_cable = true;
+  rte_ether_addr mac{{2, 0, 0, 0, 0, 0xa}};
+  bool draws_mac = false;  ///< a reset gives it another MAC, as that of a VF may be
   int resets = 0;
   int resets_to_fail = 0;
   unsigned rules = 0;
