@@ -7,7 +7,7 @@
 namespace uet::keys {
 namespace {
 
-constexpr const char* kRecord = "uet-host/1 ssi %08x tsc_partition %u %04x\n";
+constexpr const char* kIdentityRecord = "uet-host/1 ssi %08x tsc_partition %u %04x\n";
 
 std::string path_of(const std::string& state_folder, std::uint32_t sdi) {
   char name[16];
@@ -17,7 +17,7 @@ std::string path_of(const std::string& state_folder, std::uint32_t sdi) {
 
 SecretText text_of(const HostIdentity& h) {
   char text[64];
-  std::snprintf(text, sizeof text, kRecord, h.ssi, h.partition.bits, h.partition.id);
+  std::snprintf(text, sizeof text, kIdentityRecord, h.ssi, h.partition.bits, h.partition.id);
   return text;
 }
 
@@ -38,8 +38,8 @@ base::Result<std::optional<HostIdentity>, std::string> recorded_identity(
   const auto file = read_secret(path);
   if (!file) return file.error();
   HostIdentity h;
-  const bool is_read =
-      std::sscanf(file->text.c_str(), kRecord, &h.ssi, &h.partition.bits, &h.partition.id) == 3;
+  const bool is_read = std::sscanf(file->text.c_str(), kIdentityRecord, &h.ssi, &h.partition.bits,
+                                   &h.partition.id) == 3;
   if (!is_read || text_of(h) != file->text)
     return path + ": is damaged: \"uet-keys install\" with --ssi or --server-id writes it anew";
   return std::optional(h);
@@ -47,7 +47,14 @@ base::Result<std::optional<HostIdentity>, std::string> recorded_identity(
 
 std::string record_identity(const std::string& state_folder, std::uint32_t sdi,
                             const HostIdentity& identity) {
-  return write_secret(path_of(state_folder, sdi), text_of(identity), true);
+  const std::string path = path_of(state_folder, sdi);
+  // Endpoints that use the other one would not start any more.
+  if (const auto before = recorded_identity(state_folder, sdi);
+      before && *before && **before != identity)
+    return path +
+           ": this host has another SSI or server id in that domain. Two at once need a state "
+           "folder each (--state-dir); to change it, remove that file";
+  return write_secret(path, text_of(identity), true);
 }
 
 std::string why_not_this_host(const std::string& state_folder, const tss::DomainConfig& domain) {

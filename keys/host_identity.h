@@ -25,7 +25,7 @@ HostIdentity identity_in(const tss::DomainConfig& domain);
 /// What is recorded for the domain `sdi` in the state folder; nothing when that is nothing.
 base::Result<std::optional<HostIdentity>, std::string> recorded_identity(
     const std::string& state_folder, std::uint32_t sdi);
-/// Records it, on disk. Empty, or what went wrong. The folder is there.
+/// Records it, on disk, unless another one is recorded. Empty, or what went wrong. The folder is there.
 std::string record_identity(const std::string& state_folder, std::uint32_t sdi,
                             const HostIdentity& identity);
 /// Why endpoints must not use a domain that was read from a file: the file is another host's. Empty when they may, also where nothing is

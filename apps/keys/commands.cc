@@ -104,6 +104,7 @@ std::string record_identities(const KeyFile& file) {
 std::string restore_identity(const KeyFile& file, const InstallOptions& o, SecretJson& node) {
   std::optional<std::uint32_t> ssi;
   std::optional<tss::CounterPartition> partition;
+  if (o.server_id) partition = partition_of_server(*o.server_id);
   for (const tss::DomainConfig& d : file.domains) {
     const bool is_server = d.role == tss::Role::kServer;
     const bool is_given = is_server ? o.server_id.has_value() : o.ssi.has_value();
@@ -111,7 +112,7 @@ std::string restore_identity(const KeyFile& file, const InstallOptions& o, Secre
     const auto here = recorded_identity(file.state_folder, d.sdi);
     if (!here) return here.error();
     const bool is_known = *here && (is_server || !ssi || *ssi == (*here)->ssi) &&
-                          (!partition || *partition == (*here)->partition);
+                          (!partition || o.server_id || *partition == (*here)->partition);
     if (!is_known && is_server)
       return "each server of this domain needs a number of its own, and a copy has that of the "
              "host it comes from: give this server's with --server-id";
@@ -119,7 +120,7 @@ std::string restore_identity(const KeyFile& file, const InstallOptions& o, Secre
       return "senders of this domain are told apart by SSI, and a copy has that of the host it "
              "comes from: give this host's own with --ssi";
     if (!is_server) ssi = (*here)->ssi;
-    partition = (*here)->partition;
+    if (!o.server_id) partition = (*here)->partition;
   }
   if (ssi) node["ssi"] = hex_number(*ssi, 8);
   if (!partition) return "";

@@ -85,8 +85,8 @@ TEST(UetKeys, server_with_ssi__has_no_part_of_the_counters_by_default) {
   folder.write("server/keys.json", json.dump());
   EXPECT_THAT(server.why_closed(), HasSubstr("--server-id"));
   EXPECT_NE(server.install(), 0);
-  ASSERT_EQ(server.install({}, 2), 0);
-  EXPECT_EQ(server.domain().partition.id, 0x12u);
+  ASSERT_EQ(server.install({}, 0), 0);
+  EXPECT_EQ(server.domain().partition.id, 0x10u);
 }
 
 TEST(UetKeys, install__each_host_keeps_its_own_ssi) {
@@ -105,6 +105,34 @@ TEST(UetKeys, install__each_host_keeps_its_own_ssi) {
   EXPECT_EQ(second.why_closed(), "");
   EXPECT_EQ(first.install(), 0) << "where the file was made";
   EXPECT_EQ(first.domain().ssi, 1u);
+}
+
+// Endpoints that use the first one would not start any more.
+TEST(UetKeys, install__a_host_has_one_ssi_in_a_domain) {
+  const TempFolder folder;
+  const Host first(folder, "first"), second(folder, "second");
+  ASSERT_EQ(make_new({.out = first.file, .ssi = 1, .state_folder = kState}), 0);
+  second.copy_from(first);
+  ASSERT_EQ(second.install(2), 0);
+  EXPECT_NE(second.install(3), 0);
+  EXPECT_EQ(second.domain().ssi, 2u);
+  EXPECT_EQ(second.why_closed(), "");
+}
+
+// The number is the node's, and what is recorded for the other domain must not bring an old one back.
+TEST(UetKeys, install__a_server_number_is_not_lost_beside_another_domain) {
+  const TempFolder folder;
+  const Host server(folder, "server"), other(folder, "other");
+  ASSERT_EQ(make_new({.out = server.file, .mode = "server", .ssi = 1, .state_folder = kState}), 0);
+  ASSERT_EQ(make_new({.out = other.file, .ssi = 1, .state_folder = kState}), 0);
+  std::ifstream of_server(server.file), of_other(other.file);
+  auto json = nlohmann::json::parse(of_server);
+  json["secure_domains"].push_back(nlohmann::json::parse(of_other)["secure_domains"][0]);
+  const Host both(folder, "both");
+  folder.write("both/keys.json", json.dump());
+  ASSERT_EQ(both.install(1, 2), 0);
+  ASSERT_EQ(both.domain().partition.id, 0x12u);
+  EXPECT_TRUE(both.install({}, 3) != 0 || both.domain().partition.id == 0x13u);
 }
 
 TEST(UetKeys, install__of_a_domain_that_waits_for_its_first_key) {

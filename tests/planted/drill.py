@@ -94,8 +94,10 @@ class Drill:
         for file in files:
             with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as out:
                 json.dump(content, out)
-            if "ssi" in content["node"]:
-                content["node"]["ssi"] = "0x00000006"
+        if "ssi" in content["node"]:
+            # A state folder has one SSI of a domain.
+            subprocess.run([self.keys, "install", files[1], "--ssi", "6", "--state-dir", os.path.join(folder, "drill-state")],
+                           check=True, capture_output=True)
         return files
 
     def play(self, bench, bug, scripts, *times):
