@@ -29,7 +29,7 @@
 
 namespace {
 
-constexpr std::size_t kMemory = 64 * 1024, kOwnMemory = 512 * 1024;
+constexpr std::size_t kMemory = 64 * 1024, kOwnMemory = 2 << 20;
 constexpr std::size_t kReceives = 64, kReceiveBytes = 4096;
 
 [[noreturn]] void fail(const std::string& what) {

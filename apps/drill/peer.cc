@@ -26,7 +26,7 @@ constexpr Capability kCapabilities[] = {
     {"return-data", "sends read data of 64 bytes as packets of its own",
      "--without return-data was said"},
     {"crc", "protects packets by the UET CRC", "--protect none, --keys or --without crc was said"},
-    {"large-writes", "WRITEs of 200 packets, when it initiates", "--without large-writes was said"},
+    {"large-writes", "WRITEs of 1.6 MB, when it initiates", "--without large-writes was said"},
     {"standard-reads", "READs of 100 bytes with the standard header, when it initiates",
      "--without standard-reads was said"},
     {"overlaps", "notices bytes of a message that two of its packets bring (others count bytes)",

@@ -205,7 +205,7 @@ TEST(DrillScripts, granted_window__is_neither_passed_nor_out_of_reach) {
                      "opcode=WRITE eom=1 request_length=100");
     endpoint.send_at(200,
                      "request psn=71 spdcid=33 dpdcid=9 next_hdr=REQUEST_STD / standard_som1 "
-                     "opcode=WRITE request_length=204800");
+                     "opcode=WRITE request_length=1638400");
     for (std::uint64_t n = 2; n <= sent; ++n)
       endpoint.send_at(200, fmt::format("request psn={} spdcid=33 dpdcid=9", 70 + n));
     endpoint.send_at(5000, "request psn=199 spdcid=33 dpdcid=9");

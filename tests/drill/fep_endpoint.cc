@@ -12,7 +12,7 @@ namespace uet::drill {
 
 namespace {
 
-constexpr std::size_t kBufferBytes = 1 << 20;
+constexpr std::size_t kBufferBytes = 2 << 20;
 constexpr std::uint64_t kMemoryKey = 7;
 
 class FepEndpoint final : public Endpoint, public ses::CompletionSink {
