@@ -27,6 +27,7 @@ void Link::start() {
     return;
   }
   cuts_when_begun_ = cuts_;
+  up_when_begun_ = up_;
   const std::uint32_t bytes = queue_.begin();
   simulation_.events.schedule(simulation_.now() + SimSpan::of_bytes(bytes, rate_), *this, kSent);
 }
@@ -53,7 +54,7 @@ void Link::arrive(Frame* frame) {
 }
 
 void Link::put_on_wire(Frame* frame) {
-  if (!up_ || cuts_when_begun_ != cuts_) return lose(frame);
+  if (!up_ || !up_when_begun_ || cuts_when_begun_ != cuts_) return lose(frame);
   frame->cuts = cuts_;
   SimTime at = simulation_.now() + config_.delay;
   if (faults_) {

@@ -88,6 +88,7 @@ class Link final : public EventHandler {
   std::uint64_t lost_while_down_ = 0;
   std::uint32_t cuts_ = 0;             ///< how often it went down
   std::uint32_t cuts_when_begun_ = 0;  ///< with the transmission that is under way
+  bool up_when_begun_ = true;
   bool sending_ = false;
   bool up_ = true;
 };

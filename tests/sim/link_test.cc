@@ -175,6 +175,18 @@ TEST_F(LinkTest, link_that_goes_down__loses_what_is_on_it) {
   EXPECT_EQ(simulation.frames.in_use(), 7u);
 }
 
+// What begins to leave while it is down is cut at its beginning, also when it ends after the link is up again.
+TEST_F(LinkTest, link_that_goes_down__loses_what_begins_to_leave) {
+  const auto at = [this](std::int64_t ns, bool up) {
+    simulation.events.call_at(SimTime::from_ps(ns * 1000), [this, up] { link.set_up(up); });
+  };
+  at(250, false);
+  at(350, true);
+  send(10);
+  EXPECT_EQ(sink.frames.size(), 6u);
+  EXPECT_EQ(link.lost_while_down(), 4u);
+}
+
 TEST_F(LinkTest, pause_delays_and_loses_nothing) {
   link.pause_until(SimTime::from(base::Instant::from_ns(5000)));
   send(3);
