@@ -15,11 +15,11 @@ CreditGrants::CreditGrants(Environment& env, PdcTable& pdcs, Scheduler& schedule
       scheduler_(scheduler),
       sources_(limits_.max_ccc),
       index_(sources_, limits_.max_ccc) {
-  if (env.sends_credit_state) has_pacer();
+  if (env.sends_credit_state) ensure_pacer();
 }
 
 /// False: there is no memory for one. Credit is asked for again.
-bool CreditGrants::has_pacer() {
+bool CreditGrants::ensure_pacer() {
   if (pacer_) return true;
   try {
     pacer_.emplace(cc_config_, limits_.max_ccc, env_.rng);
@@ -39,7 +39,7 @@ void CreditGrants::note_demand(Instant now, const Arrival& in, std::uint8_t ccc_
   if (pdc == nullptr || pdc->peer != in.source || pdc->peer_id != in.spdcid) return;
   // No checksum covers a trimmed header: only one that fits the window is believed. [PDS 13.6]
   if (in.trimmed && classify(*pdc, in.psn) != PsnClass::kNew) return;
-  if (!has_pacer()) return;
+  if (!ensure_pacer()) return;
   const CreditSource* source = join(*pdc, ccc_id);
   // What an unproven PDC says of a source that has proved itself on another one may be forged.
   if (source == nullptr || (pdc->is_unproven() && source->carrier != pdc->ref())) return;
@@ -48,7 +48,7 @@ void CreditGrants::note_demand(Instant now, const Arrival& in, std::uint8_t ccc_
 }
 
 void CreditGrants::on_request(Instant now, Pdc& pdc, std::uint32_t payload) {
-  if (!has_pacer()) return;
+  if (!ensure_pacer()) return;
   const CreditSource* source = join(pdc, static_cast<std::uint8_t>(payload >> 24));
   if (source != nullptr) pacer_->on_request(now, source->key, payload & 0xff'ffff);
 }

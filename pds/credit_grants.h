@@ -34,7 +34,7 @@ class CreditGrants : Part {
   void leave(Pdc& pdc);
 
  private:
-  bool has_pacer();
+  bool ensure_pacer();
   /// A CCC of some source that sends to us, and a PDC that can carry grants to it.
   struct CreditSource {
     net::FabricAddress peer;

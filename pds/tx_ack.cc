@@ -67,7 +67,10 @@ Built AckBuilder::build_last(Instant now, Pdc& pdc, const std::optional<Psn>& ex
 /// said. A source that has proved nothing may be forged, and slows no other down.
 void AckBuilder::on_resource(const Pdc& pdc, std::uint32_t resource) {
   has_slowed_ = true;
-  if (!pdc.is_unproven()) peers_.at(pdc.share).resource = resource;
+  if (pdc.is_unproven()) return;
+  std::uint32_t& watched = peers_.at(pdc.share).resource;
+  // Of several the one that is fullest: a window is one, and the others would take back what that one asked for.
+  if (watched == 0 || upper_.fill_of(resource) >= upper_.fill_of(watched)) watched = resource;
 }
 
 // Once a window penalty has been signalled for a resource, the ACKs of all its sources carry the restore flag: ACKs get lost.

@@ -342,12 +342,16 @@ TEST(Serial, order_up_to_half_the_range) {
 TEST(Ack, all_pdcs_of_a_source_tell_of_the_resource_that_one_of_them_fills) {
   Open x;
   ScriptedSes& ses = x.w.host(1).ses;
-  ses.fill = 900;
+  ses.fills = {{7, 900}, {8, 10}};
+  std::uint32_t resource = 7;
   ses.answer = [&](const RxRequest& request, const Delivery&) {
     Answer answer = ScriptedSes::respond();
-    if (request.mode == Mode::kRud) answer.resource = 7;
+    if (request.mode == Mode::kRud) answer.resource = resource;
     return answer;
   };
+  x.w.send(0, 1);
+  x.w.run_until_quiet();
+  resource = 8;  // that one has room; the other has not
   x.w.send(0, 1);
   x.w.run_until_quiet();
   int slowed = 0, restored = 0;
@@ -364,7 +368,7 @@ TEST(Ack, all_pdcs_of_a_source_tell_of_the_resource_that_one_of_them_fills) {
   x.w.run_until_quiet();
   EXPECT_GT(slowed, 0);
   EXPECT_EQ(restored, 0);
-  ses.fill = 100;
+  ses.fills[7] = 100;
   x.w.send(0, 1, 20, 1000, Mode::kRod);
   x.w.run_until_quiet();
   EXPECT_GT(restored, 0);

@@ -102,7 +102,7 @@ class ScriptedSes final : public Upper {
   std::vector<net::FabricAddress> closed;  // peers of PDCs that ended gracefully
   std::vector<PdcRef> sent_on;             // PDC of each emitted segment
   int resumes = 0;
-  std::uint32_t fill = 0;  // of each resource, in thousandths
+  std::map<std::uint32_t, std::uint32_t> fills;  // of resources, in thousandths
   std::map<MessageToken, TxMessage> messages;
   std::function<void()> on_resume_hook;
   std::function<void(MessageToken)> on_response_hook;
@@ -111,7 +111,7 @@ class ScriptedSes final : public Upper {
   static Answer later() { return Answer{.kind = Answer::Kind::kLater, .response = {}}; }
   static Answer refuse() { return Answer{.kind = Answer::Kind::kRefuse, .response = {}}; }
 
-  std::uint32_t fill_of(std::uint32_t) override { return fill; }
+  std::uint32_t fill_of(std::uint32_t resource) override { return fills[resource]; }
   SegmentInfo emit_segment(MessageToken token, std::uint32_t segment, PdcRef pdc, Psn psn,
                            net::Packet& packet) override;
   Answer on_request(Instant now, const RxRequest& request) override;
