@@ -57,16 +57,14 @@ void DeliveryReports::end_wait(Unexpected& u) {
 /// A peer may ask about thousands of messages and acknowledge no report, so all reports together leave the carrier's places to read
 /// data, and those of one source leave half of theirs to others.
 bool DeliveryReports::may_carry(const Sender& sender) const {
-  const std::uint32_t most = std::max<std::uint32_t>(1, core_.config.max_returns_carried / 8);
-  return carried_ < most && has_share(sender.reports_carried, most - carried_ - 1);
+  return has_share(sender.reports_carried, most_carried() - carried_ - 1);
 }
 
 /// Sources take turns, one report each.
 void DeliveryReports::submit(Instant now) {
-  while (!turns_.empty()) {
+  while (!turns_.empty() && carried_ < most_carried()) {
     Sender& sender = turns_.front();
     if (!may_carry(sender)) {
-      if (sender.reports_carried == 0) return;  // every place is taken
       sender.has_report_turn = false;
       at_share_.splice(at_share_.end(), turns_, turns_.begin());
       continue;

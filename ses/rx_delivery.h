@@ -47,6 +47,9 @@ class DeliveryReports {
   };
   static constexpr std::size_t kDiscarded = 64;
 
+  std::uint32_t most_carried() const {
+    return std::max<std::uint32_t>(1, core_.config.max_returns_carried / 8);
+  }
   bool may_carry(const Sender& sender) const;
   void wait(Unexpected& message);
   void end_wait(Unexpected& message);

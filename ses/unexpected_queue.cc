@@ -1,5 +1,7 @@
 #include "ses/unexpected_queue.h"
 
+#include <new>
+
 namespace uet::ses {
 namespace {
 
@@ -40,11 +42,16 @@ Unexpected* UnexpectedQueue::find(const Filter& filter, bool with_headers) {
 /// Buckets are filled for the bits that a filter ignores when there are none, and anew when two filters in a row ignore others: that
 /// costs as much as to walk over all once.
 bool UnexpectedQueue::is_indexed_for(std::uint64_t ignore) {
-  if (buckets_ != nullptr && ignore == ignore_) return true;
   const bool is_usual = buckets_ == nullptr || ignore == last_ignore_;
   last_ignore_ = ignore;
+  if (buckets_ != nullptr && ignore == ignore_) return true;
   if (!is_usual) return false;
-  buckets_ = std::make_unique<Buckets>();
+  try {
+    if (buckets_ == nullptr) buckets_ = std::make_unique<Buckets>();
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  for (BucketList& bucket : *buckets_) bucket.clear();
   ignore_ = ignore;
   for (Unexpected& u : arrivals_) bucket_of(u.header.tag).push_back(u);
   return true;

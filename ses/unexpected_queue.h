@@ -30,6 +30,8 @@ class UnexpectedQueue {
   /// The oldest that the filter accepts. Those of which only the header is here count for peeks alone.
   Unexpected* find(const Filter& filter, bool with_headers);
   const ArrivalList& arrivals() const { return arrivals_; }
+  /// The bits that messages are hashed without, for tests.
+  std::uint64_t indexed_ignore() const { return ignore_; }
   Unexpected* front() { return arrivals_.empty() ? nullptr : &arrivals_.front(); }
 
  private:
