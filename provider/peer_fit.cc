@@ -69,7 +69,7 @@ void PeerFit::look_at_crc(fep::Fep& fep, const fep::Settings& settings) {
   looks_since_crc_ = 0;
 }
 
-/// A peer that gives no credit because its FI_UET_CC knows none is asked again and again, while no data leaves.
+/// A peer that gives no credit is asked again and again, while no data leaves: those of this version give it whatever they run.
 void PeerFit::look_at_credit(fep::Fep& fep, const fep::Settings& settings) {
   base::Trace& trace = fep.trace();
   const std::uint64_t data =
@@ -89,9 +89,11 @@ void PeerFit::look_at_credit(fep::Fep& fep, const fep::Settings& settings) {
     if (pdc.queued > 0) peer = pdc.peer.to_string();
     return pdc.queued == 0;
   });
-  tell_user("credit was asked for " + std::to_string(asked) + " times and " + peer +
-            " grants none: is FI_UET_CC the same there (here " +
-            (cc == cc::Algorithm::kRccc ? "rccc" : "both") + ")?");
+  tell_user(
+      "credit was asked for " + std::to_string(asked) + " times and " + peer +
+      " grants none: it is of an older version or another make, and needs FI_UET_CC=nscc here "
+      "(it is " +
+      (cc == cc::Algorithm::kRccc ? "rccc" : "both") + ")");
 }
 
 void PeerFit::look_at_security(fep::Fep& fep, const fep::Settings& settings) {

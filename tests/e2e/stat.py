@@ -178,6 +178,18 @@ def is_told(bench, server, client, text, arguments=("send", "--size", "16k")):
         return pair.jobs[1].report(None)
 
 
+def gets_through(bench, server, client):
+    """Many times what leaves before an answer of the destination's congestion control."""
+    with Pair(bench, server, client, ("send", "--size", "64k")) as pair:
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            shown = json.loads(bench.ask("--json", "-p", str(pair.jobs[1].process.pid)).stdout or "[]")
+            if any(events(process, "packet-sent") > 20000 for process in shown):
+                return ""
+            time.sleep(0.2)
+        return pair.jobs[1].report(None)
+
+
 def no_memif_server(bench):
     """Both ends are clients of one socket. Nothing to try where there is no DPDK."""
     if not os.path.exists(os.path.join(bench.provider, "../lib/dpdk/libuet-dpdk.so")):
@@ -207,7 +219,8 @@ def main():
                        capture_output=True, timeout=60)
         tap.result("a peer that does not encrypt is named", is_told(bench, None, {"FI_UET_KEYS": keys}, "and with the same FI_UET_KEYS?"))
         tap.result("a memif without a peer at its socket is named", no_memif_server(bench))
-        tap.result("a peer that grants no credit is named", is_told(bench, None, {"FI_UET_CC": "rccc"}, "grants none"))
+        tap.result("a source with credit reaches a peer with a window", gets_through(bench, {}, {"FI_UET_CC": "rccc"}))
+        tap.result("a source with a window reaches a peer with credit", gets_through(bench, {"FI_UET_CC": "rccc"}, {}))
         tap.result("an address of another family is refused at once",
                    is_told(bench, None, {"FI_UET_ADDR": "::1"}, "is not of the family of our own address"))
     tap.finish()

@@ -232,7 +232,7 @@ TEST(SecurePair, trim_hints_ask_only_for_what_is_missing_on_an_open_pdc) {
   EXPECT_EQ(x.open_pdcs(1), 0u);
 }
 
-/// The memory that keys were in is zeros there. As in a program with the provider, it closes what it inherited.
+/// The memory that keys were in is zeros there. Neither the provider nor libuet closes what a child inherited; what does ends all the same.
 TEST(SecurePair, child_made_by_fork_can_close_its_endpoints) {
   auto x = std::make_unique<SecurePair>(cluster_config());
   ASSERT_TRUE(x->send(0, 100));

@@ -5,6 +5,8 @@
 
 #include <deque>
 
+#include "lib/wire/codec.h"
+#include "lib/wire/pds_headers.h"
 #include "tests/fep/fep_pair.h"
 
 namespace uet::provider {
@@ -101,6 +103,20 @@ TEST_F(PeerFitTest, look__a_small_first_packet_that_vanishes_says_nothing_of_mtu
   send(pair, 100, 2);
   EXPECT_THAT(told, ElementsAre(AllOf(HasSubstr("nothing is heard from 10.0.0.2"),
                                       testing::Not(HasSubstr("MTU")))));
+}
+
+// Those of this version grant credit whatever they run, so this one's grants are lost.
+TEST_F(PeerFitTest, look__a_peer_that_grants_no_credit_is_named) {
+  LinkConfig link{.seed = 11};
+  link.drop = [](std::size_t from, std::span<const std::uint8_t> bytes) {
+    const auto header = wire::parse<wire::PdsControl>(bytes);
+    return from == 1 && header && header->type == wire::PdsType::kControl &&
+           header->ctl_type == wire::ControlType::kCredit;
+  };
+  settings_.cc = cc::Algorithm::kRccc;
+  FepPair pair(link, {{"CC", "rccc"}}, false, std::map<std::string, std::string>{{"CC", "both"}});
+  send(pair, 10'000'000, 6);
+  EXPECT_THAT(told, ElementsAre(AllOf(HasSubstr("grants none"), HasSubstr("FI_UET_CC=nscc"))));
 }
 
 /// What is settled by a smaller payload, or lost by chance, is not complained of.
