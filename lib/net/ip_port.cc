@@ -46,7 +46,7 @@ bool read_ip_config(const PortRequest& request, IpPortConfig& config, std::strin
         request.spec + ": this port needs an address of its own; set FI_UET_ADDR, e.g. 10.0.0.1";
     return false;
   }
-  if (is_multicast(address) || (is_v4 && address.v4() == 0)) {
+  if (!is_unicast(address)) {
     error = text + " is not a unicast address; set FI_UET_ADDR to one";
     return false;
   }

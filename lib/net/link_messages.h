@@ -110,5 +110,9 @@ constexpr bool is_multicast(const MacAddress& mac) {
 constexpr bool is_multicast(const FabricAddress& a) {
   return a.is_v4() ? a.bytes()[12] >= 224 : a.bytes()[0] == 0xff;
 }
+/// What a host may have as its own.
+constexpr bool is_unicast(const FabricAddress& a) {
+  return !a.is_unspecified() && !is_multicast(a) && !(a.is_v4() && a.v4() == 0);
+}
 
 }  // namespace uet::net

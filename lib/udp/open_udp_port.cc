@@ -180,7 +180,7 @@ bool bind_somewhere(const net::PortRequest& request, const Spec& spec, Place& pl
                     UdpSockets& sockets, std::string& error) {
   const FabricAddress wanted = spec.address.is_unspecified() ? request.address : spec.address;
   if (!wanted.is_unspecified()) {
-    if (net::is_multicast(wanted) || (wanted.is_v4() && wanted.v4() == 0)) {
+    if (!net::is_unicast(wanted)) {
       error = wanted.to_string() + " is not a unicast address; set FI_UET_ADDR to one";
       return false;
     }
