@@ -66,6 +66,11 @@ struct Receive : Pooled {
   std::size_t room() const { return iov.size() - cursor; }
 };
 
+/// Of the bits of a tag that a filter looks at; the upper ones are the best.
+constexpr std::uint64_t tag_hash(std::uint64_t tag, std::uint64_t ignore) {
+  return (tag & ~ignore) * 0x9e3779b97f4a7c15ULL;
+}
+
 /// Receives that are not posted.
 using ReceiveList =
     boost::intrusive::list<Receive,
@@ -122,7 +127,7 @@ class MatchList {
   };
 
   static std::uint8_t bucket_of(std::uint64_t tag, std::uint64_t ignore) {
-    return static_cast<std::uint8_t>(((tag & ~ignore) * 0x9e3779b97f4a7c15ULL) >> 58);
+    return static_cast<std::uint8_t>(tag_hash(tag, ignore) >> 58);
   }
   std::uint8_t group_for(std::uint64_t ignore);
   BucketList& list_of(const Receive& receive);

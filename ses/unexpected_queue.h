@@ -45,7 +45,7 @@ class UnexpectedQueue {
   using Buckets = std::array<BucketList, std::size_t{1} << kBucketBits>;
 
   BucketList& bucket_of(std::uint64_t tag) {
-    return (*buckets_)[((tag & ~ignore_) * 0x9e3779b97f4a7c15ULL) >> (64 - kBucketBits)];
+    return (*buckets_)[tag_hash(tag, ignore_) >> (64 - kBucketBits)];
   }
   bool is_indexed_for(std::uint64_t ignore);
 

@@ -17,6 +17,17 @@ RawRequest write_of(std::uint64_t key, const Bytes& data) {
   return r;
 }
 
+/// A region that small requests reach by the index `key`.
+MemoryRequest optimized(const iovec& memory, std::uint64_t key) {
+  MemoryRequest m;
+  m.iov = {&memory, 1};
+  m.remote_read = m.remote_write = true;
+  m.virtual_addressing = false;
+  m.key = key;
+  m.optimized = true;
+  return m;
+}
+
 // [SES 15] A part of a region, with a key and restrictions of its own.
 TEST_F(RmaTest, derived_region__reaches_its_part_and_ends_with_the_whole) {
   open();
@@ -65,13 +76,7 @@ TEST_F(RmaTest, small_header__reaches_only_an_optimized_key) {
   open();
   Bytes memory(64);
   const iovec iov = piece(memory);
-  MemoryRequest m;
-  m.iov = {&iov, 1};
-  m.remote_read = m.remote_write = true;
-  m.virtual_addressing = false;
-  m.key = 0x123;
-  m.optimized = true;
-  const auto key = *sb().register_memory(m);
+  const auto key = *sb().register_memory(optimized(iov, 0x123));
   EXPECT_EQ(key, (1ull << 62 | 0x123));
   RawRequest r = write_of(0, {1, 2, 3});
   r.ri = 0x123;
@@ -107,12 +112,7 @@ TEST_F(RmaTest, small_header__reaches_the_memory_of_its_process_alone) {
   open();
   Bytes memory(64);
   const iovec iov = piece(memory);
-  MemoryRequest m;
-  m.iov = {&iov, 1};
-  m.remote_read = m.remote_write = true;
-  m.virtual_addressing = false;
-  m.key = 0x123;
-  m.optimized = true;
+  MemoryRequest m = optimized(iov, 0x123);
   m.space = 9;
   ASSERT_TRUE(sb().register_memory(m));
   RawRequest r = write_of(0, {1, 2, 3});
