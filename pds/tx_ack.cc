@@ -70,6 +70,7 @@ void AckBuilder::on_resource(const Pdc& pdc, std::uint32_t resource) {
   if (pdc.is_unproven()) return;
   std::uint32_t& watched = peers_.at(pdc.share).resource;
   // Of several the one that is fullest: a window is one, and the others would take back what that one asked for.
+  if (watched == resource) return;
   if (watched == 0 || upper_.fill_of(resource) >= upper_.fill_of(watched)) watched = resource;
 }
 

@@ -43,13 +43,7 @@ TEST(Control, ack_request_in_each_state) {
 // Covers: PDS-186
 TEST(Control, probe_is_answered_with_its_opaque_value) {
   Open x;
-  wire::PdsControl h;
-  h.ctl_type = ControlType::kProbe;
-  h.probe_opaque = 0xbeef;
-  h.spdcid = x.id0;
-  h.dpdcid = x.id1;
-  h.payload = x.next.value();
-  x.w.inject(1, x.w.host(0).address, h);
+  x.inject_probe(x.next, 0xbeef);
   x.w.pump();
   ASSERT_EQ(x.w.acks(1).size(), 1u);
   EXPECT_TRUE(x.w.acks(1)[0].p);
@@ -60,12 +54,7 @@ TEST(Control, probe_is_answered_with_its_opaque_value) {
 // Its answer says how long the Probe waited and how it came, not a packet that came after it.
 TEST(Control, a_probe_answer_tells_of_the_probe) {
   Open x;
-  wire::PdsControl h;
-  h.ctl_type = ControlType::kProbe;
-  h.spdcid = x.id0;
-  h.dpdcid = x.id1;
-  h.payload = x.next.value();
-  x.w.inject(1, x.w.host(0).address, h);
+  x.inject_probe(x.next);
   x.w.inject(1, x.w.host(0).address, x.request(x.next), x.w.segment_bytes(900, 0, 30),
              net::TosByte::of(0, 3).value);  // congestion experienced
   x.w.pump();

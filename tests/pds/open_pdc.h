@@ -29,12 +29,18 @@ struct Open {
   Open() : Open(with([](auto&) {})) {}
   /// Host 0 uses the identifier that it has learnt: from now on host 1 knows that it is there.
   void prove() {
+    inject_probe();
+    w.run_until_quiet();
+  }
+  /// A Probe from host 0 that asks for the SACK from `base` on.
+  void inject_probe(Psn base = Psn(0), std::uint16_t opaque = 0) {
     wire::PdsControl h;
     h.ctl_type = ControlType::kProbe;
+    h.probe_opaque = opaque;
     h.spdcid = id0;
     h.dpdcid = id1;
+    h.payload = base.value();
     w.inject(1, w.host(0).address, h);
-    w.run_until_quiet();
   }
   wire::PdsRequest request(Psn psn) const {
     wire::PdsRequest h;
