@@ -55,8 +55,8 @@ int domain_cntr_open(fid_domain* f, fi_cntr_attr* attr, fid_cntr** out, void* co
       [&] { return Cntr::open(Domain::of(f), attr != nullptr ? *attr : defaults, out, context); });
 }
 
-int domain_poll_open(fid_domain* f, fi_poll_attr* attr, fid_poll** out) {
-  return guarded([&] { return PollSet::open(Domain::of(f), attr, out); });
+int domain_poll_open(fid_domain*, fi_poll_attr* attr, fid_poll** out) {
+  return guarded([&] { return PollSet::open(attr, out); });
 }
 
 int domain_stx_ctx(fid_domain* f, fi_tx_attr* attr, fid_stx** out, void* context) {

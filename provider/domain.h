@@ -5,6 +5,7 @@
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_domain.h>
 
+#include <atomic>
 #include <functional>
 #include <list>
 #include <memory>
@@ -46,6 +47,10 @@ class Domain final : public fid_domain {
   bool has_virtual_addresses() const { return virtual_addresses_; }
   bool binds_memory_to_endpoints() const { return mr_endpoint_; }
   bool has_device_memory() const { return device_memory_; }  ///< opened with FI_HMEM
+  /// Whether a region of a device was ever registered: until then all memory is the CPU's. Open MPI 5 asks for FI_HMEM wherever it is on
+  /// offer. Without the lock, by those who post: who posts from a region knows that it is registered.
+  bool has_device_regions() const { return device_regions_.load(std::memory_order_relaxed); }
+  void note_device_region() { device_regions_.store(true, std::memory_order_relaxed); }
   /// Where asynchronous registrations report to, if the application asked for it.
   Eq* mr_events() { return mr_events_; }
 
@@ -93,6 +98,7 @@ class Domain final : public fid_domain {
   bool virtual_addresses_ = false;
   bool mr_endpoint_ = false;
   bool device_memory_ = false;
+  std::atomic<bool> device_regions_{false};
   Eq* event_queue_ = nullptr;
   Eq* mr_events_ = nullptr;
   std::unordered_map<std::uint64_t, Mr*> watched_;

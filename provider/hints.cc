@@ -67,10 +67,10 @@ Unmet unmet_of_domain(const fi_domain_attr* d, const fep::Settings& settings,
   if (d == nullptr) return nullptr;
   const bool is_manual = settings.progress == fep::Progress::kManual;
   const auto suits = [&](fi_progress asked) { return !is_manual || asked != FI_PROGRESS_AUTO; };
-  // Device memory is known by its registration.
-  const bool suits_device = (caps & FI_HMEM) == 0 || (d->mr_mode & FI_MR_HMEM) != 0;
+  // Device memory is known by its registration, which programs promise that register what is a device's, or all that is local.
+  const bool suits_device = (caps & FI_HMEM) == 0 || (d->mr_mode & (FI_MR_HMEM | FI_MR_LOCAL)) != 0;
   return first_unmet({
-      {suits_device, "domain_attr->mr_mode (without FI_MR_HMEM)"},
+      {suits_device, "domain_attr->mr_mode (without FI_MR_HMEM or FI_MR_LOCAL)"},
       {suits(d->data_progress), "domain_attr->data_progress (FI_UET_PROGRESS is manual)"},
       {suits(d->control_progress), "domain_attr->control_progress (FI_UET_PROGRESS is manual)"},
       {suits_auth_key(d->auth_key, d->auth_key_size), "domain_attr->auth_key"},
@@ -178,8 +178,9 @@ int answer_mr_mode(std::optional<int> asked, std::uint32_t version, std::uint64_
   constexpr int kOfTargets = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
   const int endpoint = report_endpoint ? FI_MR_ENDPOINT : 0;
   const bool is_target = (caps & (FI_RMA | FI_ATOMIC)) != 0;
+  const int of_devices = !asked || (*asked & FI_MR_HMEM) != 0 ? FI_MR_HMEM : FI_MR_LOCAL;
   const int reported =
-      (is_target ? kOfTargets | endpoint : 0) | ((caps & FI_HMEM) != 0 ? FI_MR_HMEM : 0);
+      (is_target ? kOfTargets | endpoint : 0) | ((caps & FI_HMEM) != 0 ? of_devices : 0);
   if (!asked) return reported;
   if ((*asked & FI_MR_BASIC) != 0) return FI_MR_BASIC;
   if ((*asked & FI_MR_SCALABLE) != 0) return FI_MR_SCALABLE;

@@ -20,8 +20,10 @@ namespace {
 /// A user may say in the key that the region stands repetition. MPICH does, to tell keys that ranks agree on from its others; what it asks of
 /// such regions is what it asks of any. [SES 15, decision 165]
 constexpr std::uint64_t kUserKeyBits = ses::kKeyUserMask | ses::kKeyIdempotentSafe;
-constexpr std::uint64_t kKnownAccess =
-    FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_COLLECTIVE;
+/// The rights, and capabilities besides, which are none: programs name what they will use the memory for (LCI says FI_RMA).
+constexpr std::uint64_t kKnownAccess = FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ |
+                                       FI_REMOTE_WRITE | FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC |
+                                       FI_COLLECTIVE;
 /// Of no consequence: the driver copies in any case.
 constexpr std::uint64_t kHmemFlags = FI_HMEM_DEVICE_ONLY | FI_HMEM_HOST_ALLOC;
 constexpr std::uint64_t kKnownFlags = FI_RMA_EVENT | kIdempotent | kHmemFlags;
@@ -184,7 +186,10 @@ int Mr::take_memory(const fi_mr_attr& attr) {
   if (attr.iface != FI_HMEM_CUDA) return -FI_EOPNOTSUPP;
   const std::span iov(attr.mr_iov, attr.iov_count);
   device_iov_.assign(iov.begin(), iov.end());
-  return domain_.worker().devices().add(iov, attr.device.cuda, device_);
+  if (const int error = domain_.worker().devices().add(iov, attr.device.cuda, device_); error != 0)
+    return error;
+  domain_.note_device_region();
+  return 0;
 }
 
 int Mr::bind(fid_t other, std::uint64_t flags) {

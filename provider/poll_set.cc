@@ -49,14 +49,14 @@ bool is_ready(fid* member) {
 
 }  // namespace
 
-PollSet::PollSet(Domain& domain) : domain_use_(domain.users()) {
+PollSet::PollSet() {
   fid = {.fclass = FI_CLASS_POLL, .context = nullptr, .ops = &set_fid_ops};
   ops = &set_ops;
 }
 
-int PollSet::open(Domain& domain, const fi_poll_attr* attr, fid_poll** out) {
+int PollSet::open(const fi_poll_attr* attr, fid_poll** out) {
   if (attr != nullptr && attr->flags != 0) return -FI_EINVAL;
-  *out = new PollSet(domain);
+  *out = new PollSet;
   return 0;
 }
 

@@ -1,5 +1,5 @@
 /// Poll set: which of several queues and counters have something new. Deprecated in libfabric 2,
-/// used by 1.x programs.
+/// used by 1.x programs. A set uses its members and not the domain: Chapel leaves an empty one open when it closes the domain.
 #pragma once
 
 #include <rdma/fi_eq.h>
@@ -7,15 +7,11 @@
 #include <mutex>
 #include <vector>
 
-#include "provider/object.h"
-
 namespace uet::provider {
-
-class Domain;
 
 class PollSet final : public fid_poll {
  public:
-  static int open(Domain& domain, const fi_poll_attr* attr, fid_poll** out);
+  static int open(const fi_poll_attr* attr, fid_poll** out);
   static PollSet& of(fid_poll* f) { return *static_cast<PollSet*>(f); }
   static PollSet& of(fid_t f) { return of(reinterpret_cast<fid_poll*>(f)); }
 
@@ -25,11 +21,10 @@ class PollSet final : public fid_poll {
   int close();
 
  private:
-  explicit PollSet(Domain& domain);
+  PollSet();
   ~PollSet() = default;
   std::mutex mutex_;
   std::vector<fid_t> members_;
-  UserOf domain_use_;
 };
 
 }  // namespace uet::provider

@@ -85,7 +85,7 @@ std::uint64_t entry_flags(const ses::Completion& c) {
 
 /// Only memory that is registered can be a device's. [FI_MR_HMEM]
 int Endpoint::locate(Domain& domain, std::span<Local> buffers) {
-  if (!domain.has_device_memory()) [[likely]]
+  if (!domain.has_device_regions()) [[likely]]
     return 0;
   Devices& devices = domain.worker().devices();
   for (Local& buffer : buffers) {
@@ -206,7 +206,7 @@ bool Endpoint::may_leave(const Op& op) const {
   const bool is_receive = std::is_same_v<Op, Receive>;
   if (!is_receive && shared_tx_ != nullptr) return false;
   if (is_receive && (op.flags & (FI_PEEK | FI_CLAIM)) != 0) return false;
-  return !domain_.has_device_memory() && PostQueue::fits(op);
+  return !domain_.has_device_regions() && PostQueue::fits(op);
 }
 
 /// What a queue reports of an operation that is over without an answer of its peer.
@@ -281,7 +281,7 @@ void Endpoint::describe(const Op& op, std::span<const Local> buffers, Request& r
 template <typename Op>
 bool Endpoint::is_over_when_copied(const Op& op, SizeLimits::Kind kind) const {
   return (op.flags & kCompletionLevels) == FI_INJECT_COMPLETE && !op.deferred &&
-         !domain_.has_device_memory() && total_bytes(op.iov) <= sizes_.of(kind).inject;
+         !domain_.has_device_regions() && total_bytes(op.iov) <= sizes_.of(kind).inject;
 }
 
 /// Its entry does not wait for the peer. Counters do, as with fi_inject, and an error is reported without a context.

@@ -352,5 +352,21 @@ TEST_F(CapabilitiesTest, poll_set__may_be_changed_while_it_is_polled) {
   EXPECT_EQ(fi_close(&set->fid), 0);
 }
 
+/// Chapel opens a set, finds that there are no wait sets, forgets it, and wants to close the domain in the end.
+TEST_F(CapabilitiesTest, poll_set__that_is_empty_outlives_its_domain) {
+  const Info hints = make_hints();
+  a.open(address_of(2), *hints);
+  fi_poll_attr attr{};
+  fid_poll* set = nullptr;
+  ASSERT_EQ(fi_poll_open(a.domain, &attr, &set), 0);
+  ASSERT_EQ(fi_poll_add(set, &a.cq->fid, 0), 0);
+  EXPECT_EQ(fi_close(&a.cq->fid), -FI_EBUSY);
+  ASSERT_EQ(fi_poll_del(set, &a.cq->fid, 0), 0);
+  a.close();  // expects that each object closes
+  void* context = nullptr;
+  EXPECT_EQ(fi_poll(set, &context, 1), 0);
+  EXPECT_EQ(fi_close(&set->fid), 0);
+}
+
 }  // namespace
 }  // namespace uet::provider::testing

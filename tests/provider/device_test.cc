@@ -172,10 +172,32 @@ TEST_F(DeviceTest, getinfo__offers_device_memory_when_asked) {
 /// What is not registered cannot be told from the CPU's.
 TEST_F(DeviceTest, getinfo__needs_programs_that_register_device_memory) {
   const Info hints = hmem_hints();
-  hints->domain_attr->mr_mode &= ~FI_MR_HMEM;
+  hints->domain_attr->mr_mode &= ~(FI_MR_HMEM | FI_MR_LOCAL);
   int error = 0;
   EXPECT_EQ(get_info(hints.get(), &error), nullptr);
   EXPECT_EQ(error, -FI_ENODATA);
+}
+
+/// LCI offers FI_MR_LOCAL alone.
+TEST_F(DeviceTest, getinfo__takes_the_promise_to_register_all_memory_as_well) {
+  const Info hints = hmem_hints();
+  hints->domain_attr->mr_mode &= ~FI_MR_HMEM;
+  const Info info = get_info(hints.get());
+  ASSERT_NE(info, nullptr);
+  EXPECT_NE(info->caps & FI_HMEM, 0u);
+  EXPECT_NE(info->domain_attr->mr_mode & FI_MR_LOCAL, 0);
+  EXPECT_EQ(info->domain_attr->mr_mode & ~hints->domain_attr->mr_mode, 0);
+  open(hints.get());
+  DeviceBuffer from(driver, 4096), to(driver, 4096);
+  ASSERT_EQ(from.add(a.domain), 0);
+  ASSERT_EQ(to.add(b.domain), 0);
+  const auto bytes = pattern(4096, 3);
+  from.fill(bytes);
+  ASSERT_EQ(fi_recv(b.ep, to.address, to.size, to.desc(), to_a, nullptr), 0);
+  ASSERT_EQ(fi_send(a.ep, from.address, from.size, from.desc(), to_b, nullptr), 0);
+  expect_success(b);
+  expect_success(a);
+  EXPECT_EQ(to.bytes(4096), bytes);
 }
 
 /// The plug-in's two protocols, with the hints of its source. The first version of libfabric that it asks for is newer than ours.
@@ -432,6 +454,33 @@ TEST_F(DeviceTest, injected_bytes__may_change_at_once) {
   from.fill(pattern(512, 7));
   expect_success(b);
   EXPECT_EQ(got, bytes);
+}
+
+/// Open MPI 5 asks for FI_HMEM wherever it is on offer: that alone costs no program of the CPU's memory its short ways.
+TEST_F(DeviceTest, before_the_first_region_of_a_device__memory_is_the_cpus) {
+  open_with_device();
+  constexpr std::uint64_t kLevel = FI_INJECT_COMPLETE | FI_COMPLETION;
+  const auto post = [&](const std::vector<std::uint8_t>& bytes) {
+    const iovec iov{const_cast<std::uint8_t*>(bytes.data()), bytes.size()};
+    const fi_msg m{
+        .msg_iov = &iov, .desc = nullptr, .iov_count = 1, .addr = to_b, .context = &a, .data = 0};
+    return fi_sendmsg(a.ep, &m, kLevel);
+  };
+  const auto bytes = pattern(64, 4);
+  fi_cq_tagged_entry entry{};
+  ASSERT_EQ(post(bytes), 0);
+  EXPECT_EQ(fi_cq_read(a.cq, &entry, 1), 1) << "it was copied by its call";
+  DeviceBuffer memory(driver, 4096);
+  ASSERT_EQ(memory.add(a.domain), 0);
+  ASSERT_EQ(post(bytes), 0);
+  EXPECT_EQ(fi_cq_read(a.cq, &entry, 1), -FI_EAGAIN) << "it may lie in the device";
+  for (int i = 0; i < 2; ++i) {
+    std::vector<std::uint8_t> in(64);
+    ASSERT_EQ(fi_recv(b.ep, in.data(), in.size(), nullptr, to_a, nullptr), 0);
+    expect_success(b);
+    EXPECT_EQ(in, bytes);
+  }
+  expect_success(a);
 }
 
 TEST_F(DeviceTest, multi_receive__packs_messages_into_a_device) {

@@ -394,6 +394,22 @@ TEST_F(ObjectsTest, user_keys__are_unique_and_have_48_bits_for_rma) {
   EXPECT_EQ(fi_close(&second->fid), 0);
 }
 
+/// LCI says what it will do with the memory, by FI_RMA beside the rights.
+TEST_F(ObjectsTest, access_of_a_region__may_name_capabilities) {
+  open_objects(FI_RMA, 0);
+  std::vector<std::uint8_t> memory(64);
+  constexpr std::uint64_t kRights =
+      FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_WRITE | FI_REMOTE_READ;
+  fid_mr* mr = nullptr;
+  ASSERT_EQ(fi_mr_reg(a.domain, memory.data(), memory.size(),
+                      kRights | FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC, 0, 1, 0, &mr, nullptr),
+            0);
+  EXPECT_EQ(fi_close(&mr->fid), 0);
+  EXPECT_EQ(
+      fi_mr_reg(a.domain, memory.data(), memory.size(), kRights | FI_FENCE, 0, 1, 0, &mr, nullptr),
+      -FI_EINVAL);
+}
+
 TEST_F(ObjectsTest, everything_of_a_memory_region__needs_a_setting) {
   open_objects(FI_RMA, 0);
   fid_mr* mr = nullptr;
