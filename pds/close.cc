@@ -77,10 +77,9 @@ void Closing::proceed(Instant now, Pdc& pdc) {
 // answer in milliseconds, and closing its PDC would cost it messages; see
 // docs/decisions/0043-closing-a-sleeping-peer.md.
 Duration Closing::grace() const {
-  constexpr std::uint8_t kNoLimit = 15;
-  if (config_.max_rto_retx_cnt < kNoLimit) return config_.close_req_time;
+  if (config_.limits_timeouts()) return config_.close_req_time;
   // Without any limit on silence a peer that is gone still has to make place some day.
-  constexpr auto kLongest = Duration::from_seconds(60);
+  constexpr auto kLongest = Duration::from_seconds(3600);
   const bool has_limit = config_.peer_timeout > Duration{};
   return std::max(config_.close_req_time, has_limit ? config_.peer_timeout : kLongest);
 }
@@ -90,8 +89,8 @@ void Closing::on_timer(Instant now, Pdc& pdc) {
   if (pdc.state == PdcState::kPending) return reap_half_open(now, pdc);
   if (pdc.state != PdcState::kCloseReq) return;
   // A PDC on which something still happens is not an error. [PDS 16.1]
-  if (now - pdc.heard_at < grace())
-    return scheduler_.set_timer(pdc, PdcTimer::kClose, pdc.heard_at + grace());
+  const Instant end = env_.standstills.end_of(pdc.heard_at, grace(), now);
+  if (end > now) return scheduler_.set_timer(pdc, PdcTimer::kClose, end);
   // The initiator knows, and may have to wait itself (a lock, a read that we owe it): that it
   // answers is enough. [PDS 16.1]
   if (pdc.tx.unacked == 0 && pdc.tx.probe_sent_at <= pdc.heard_at) {

@@ -120,6 +120,7 @@ void Engine::on_planes_changed(Instant now, std::uint8_t up) {
 }
 
 void Engine::on_deadline(Instant now) {
+  shared_.env.standstills.note_turn(next_deadline(), now);
   timers_.run(now);
   receiving_.credit.run(now);
   receiving_.openings.expire(now);

@@ -4,6 +4,7 @@
 
 #include "cc/cc_config.h"
 #include "lib/base/rng.h"
+#include "lib/base/standstills.h"
 #include "lib/base/trace.h"
 #include "lib/net/port.h"
 #include "pds/nack_counts.h"
@@ -34,6 +35,14 @@ struct Environment {
   Upper& upper;
   OpeningGuard* guard = nullptr;
   NackCounts nack_counts;
+  base::Standstills standstills;
+
+  /// When a peer that has been silent since then counts as gone. Never, where peer_timeout is 0.
+  Instant end_of_patience(Instant now, Instant since) const {
+    return config.peer_timeout > Duration{} && !since.is_never()
+               ? standstills.end_of(since, config.peer_timeout, now)
+               : Instant::never();
+  }
 
   ByteCount nominal_bytes(std::size_t uet_bytes) const {
     return static_cast<ByteCount>(uet_bytes) + encapsulation_bytes;

@@ -44,7 +44,8 @@ bool KeptResponses::can_clear_something(const Pdc& pdc) {
 // is acknowledged or has failed, so one that was not even tried for as long as peers are waited for does not come any more.
 bool KeptResponses::leaves_gap_open(Instant now, const Pdc& pdc) const {
   const RxHalf& rx = pdc.rx;
-  return rx.above_edge > 0 && rx.cack == rx.edge && now - rx.gap_heard_at >= config_.peer_timeout;
+  return rx.above_edge > 0 && rx.cack == rx.edge &&
+         env_.end_of_patience(now, rx.gap_heard_at) <= now;
 }
 
 void KeptResponses::count(Pdc& pdc, std::int32_t change) {

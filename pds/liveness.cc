@@ -80,11 +80,11 @@ void Liveness::look(Instant now, Pdc& pdc) {
   const bool is_backing_off = pdc.tx.paused_count > 0 && pdc.tx.paused_count == pdc.tx.unacked;
   if (is_backing_off || (wait.draws_no_answer && pdc.peer_id == 0)) pdc.busy_since = now;
 
-  const Instant silence_ends = end_of_silence(pdc, wait);
+  const Instant silence_ends = end_of_silence(now, pdc, wait);
   if (silence_ends <= now) return closing_.fail(now, pdc, PdsError::kPeerSilent);
-  const Instant credit_ends = end_of_patience_for_credit(pdc);
+  const Instant credit_ends = end_of_patience_for_credit(now, pdc);
   if (credit_ends <= now) return closing_.fail(now, pdc, PdsError::kPeerSilent);
-  Instant repeats_end = end_of_repeats(pdc, wait);
+  Instant repeats_end = end_of_repeats(now, pdc, wait);
   if (repeats_end <= now && pdc.tx.repeats >= kManyRepeats)
     return closing_.on_timeouts_exhausted(now, pdc);
   repeats_end = std::max(repeats_end, now + config_.rto_max);
@@ -101,32 +101,30 @@ void Liveness::look(Instant now, Pdc& pdc) {
       std::min({silence_ends, credit_ends, repeats_end, next_question, idleness_ends}));
 }
 
-/// When a peer that says nothing more counts as dead.
-Instant Liveness::end_of_silence(const Pdc& pdc, const Wait& wait) const {
-  if (!(wait.is_busy || wait.draws_no_answer) || config_.peer_timeout <= Duration{})
-    return Instant::never();
+/// When a peer that says nothing more counts as dead. One that never answered is given up by the clock: it may have executed
+/// what opened the PDC, and does not remember that for as long as we were stopped.
+Instant Liveness::end_of_silence(Instant now, const Pdc& pdc, const Wait& wait) const {
+  if (!(wait.is_busy || wait.draws_no_answer)) return Instant::never();
   const bool waits_for_credit_alone = !wait.is_busy && !wait.has_locks;
   const Instant since =
       waits_for_credit_alone ? pdc.tx.credit_asked_at : std::max(pdc.heard_at, pdc.busy_since);
-  return since + config_.peer_timeout;
+  return pdc.peer_id == 0 ? since + Openings::patience(config_) : env_.end_of_patience(now, since);
 }
 
 /// When a destination counts as one that never grants credit, although it answers all else: it runs other congestion control, or
 /// none that we know.
-Instant Liveness::end_of_patience_for_credit(const Pdc& pdc) const {
+Instant Liveness::end_of_patience_for_credit(Instant now, const Pdc& pdc) const {
   const Congestion* congestion = pdc.tx.cc.if_any();
-  if (congestion == nullptr || config_.peer_timeout <= Duration{}) return Instant::never();
-  if (pdc.tx.queue.empty() && pdc.tx.rtx_count == 0) return Instant::never();
-  const Instant since = congestion->ccc->refused_credit_since();
-  return since.is_never() ? since : since + config_.peer_timeout;
+  if (congestion == nullptr || (pdc.tx.queue.empty() && pdc.tx.rtx_count == 0))
+    return Instant::never();
+  return env_.end_of_patience(now, congestion->ccc->refused_credit_since());
 }
 
 /// When the oldest packet counts as one that the peer never speaks of, although it lives: no way lets packets of that size
 /// through, or the peer takes the PSN for another packet. See docs/decisions/0005.
-Instant Liveness::end_of_repeats(const Pdc& pdc, const Wait& wait) const {
+Instant Liveness::end_of_repeats(Instant now, const Pdc& pdc, const Wait& wait) const {
   const bool is_judged = (wait.is_busy || wait.draws_no_answer) && pdc.tx.repeats > 0;
-  if (!is_judged || config_.peer_timeout <= Duration{}) return Instant::never();
-  return pdc.tx.repeated_since + config_.peer_timeout;
+  return is_judged ? env_.end_of_patience(now, pdc.tx.repeated_since) : Instant::never();
 }
 
 /// Asks a peer from which nothing would come by itself; returns when it is to be asked again. Also without a limit on silence:

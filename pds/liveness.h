@@ -46,9 +46,9 @@ class Liveness : Part {
  private:
   struct Wait;
   void on_proof(Instant now, Pdc& pdc);
-  Instant end_of_silence(const Pdc& pdc, const Wait& wait) const;
-  Instant end_of_patience_for_credit(const Pdc& pdc) const;
-  Instant end_of_repeats(const Pdc& pdc, const Wait& wait) const;
+  Instant end_of_silence(Instant now, const Pdc& pdc, const Wait& wait) const;
+  Instant end_of_patience_for_credit(Instant now, const Pdc& pdc) const;
+  Instant end_of_repeats(Instant now, const Pdc& pdc, const Wait& wait) const;
   Instant ask(Instant now, Pdc& pdc, const Wait& wait);
   Instant end_of_idleness(Instant now, const Pdc& pdc, const Wait& wait) const;
 

@@ -123,11 +123,9 @@ bool LossRecovery::on_retransmit_timer(Instant now, Pdc& pdc) {
 
 // False when the limit is reached.
 bool LossRecovery::on_timeout(Instant now, Pdc& pdc, Psn psn, TxRecord& record) {
-  constexpr std::uint8_t kNoLimit = 15;
   trace_.emit(now, EventId::kTimeout, pdc.id, psn, record.rto_cnt,
               static_cast<std::uint64_t>(window_.rto(pdc, record.rto_cnt).ns()));
-  if (config_.max_rto_retx_cnt < kNoLimit && record.rto_cnt >= config_.max_rto_retx_cnt)
-    return false;
+  if (config_.is_timeout_limit(record.rto_cnt)) return false;
   if (record.rto_cnt < 63) ++record.rto_cnt;
   if (record.has_arrived()) {
     ask_about(pdc, record);

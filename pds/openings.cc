@@ -18,12 +18,6 @@ Openings::Openings(Environment& env, std::uint32_t places)
       ended_early_(limits_.openings, memory(), env.hash_key),
       unproven_(places, eviction_grace(config_)) {}
 
-Duration Openings::memory(const PdsConfig& config) {
-  constexpr Duration kUsualPatience = Duration::from_seconds(60);  // where the setting is "never"
-  const Duration patience = config.peer_timeout > Duration{} ? config.peer_timeout : kUsualPatience;
-  return patience + config.tombstone_time;
-}
-
 void Openings::remember(Instant now, const Pdc& pdc) {
   if (!pdc.rx.has_accepted) return;
   const bool is_over = pdc.is_proven || now - pdc.heard_at >= memory();

@@ -2,6 +2,8 @@
 /// openings of unproven PDCs that made place for others. [PDS 6.6] See docs/decisions/0048 and 0100.
 #pragma once
 
+#include <algorithm>
+
 #include "pds/environment.h"
 #include "pds/tombstones.h"
 #include "pds/unproven.h"
@@ -13,10 +15,13 @@ class Openings : Part {
   /// `places`: target PDCs that the table can hold.
   Openings(Environment& env, std::uint32_t places);
 
-  /// How long the opening of an unproven peer must be remembered, as a PDC or here: its initiator may still be in CREATING and
-  /// send SYN packets again until its own peer_timeout, and their copies live for tombstone_time.
-  static Duration memory(const PdsConfig& config);
-  Duration memory() const { return memory(config_); }
+  /// How long an initiator sends SYN packets again to a target that never answers: until peer_timeout, and for kLongest at most.
+  static Duration patience(const PdsConfig& config) {
+    return config.peer_timeout > Duration{} ? std::min(config.peer_timeout, kLongest) : kLongest;
+  }
+  /// How long the opening of an unproven peer must be remembered, as a PDC or here: its initiator may still be in CREATING, with
+  /// whatever peer_timeout it has, and copies of its SYN packets live for tombstone_time.
+  Duration memory() const { return kLongest + config_.tombstone_time; }
 
   UnprovenPdcs& unproven() { return unproven_; }
   const UnprovenPdcs& unproven() const { return unproven_; }
@@ -34,6 +39,10 @@ class Openings : Part {
   }
 
  private:
+  /// What the settings of two hosts cannot change: else a message is executed twice where the initiator has more patience than the
+  /// target has memory.
+  static constexpr Duration kLongest = Duration::from_seconds(60);
+
   Tombstones tombstones_;
   Tombstones ended_early_;
   UnprovenPdcs unproven_;

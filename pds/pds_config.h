@@ -12,6 +12,8 @@ namespace uet::pds {
 /// Names are the specification's, in our casing. Ranges are checked where settings are read
 /// (fep/settings).
 struct PdsConfig {
+  static constexpr std::uint8_t kNoTimeoutLimit = 15, kNoNackLimit = 31;
+
   std::uint8_t default_mpr = 8;  ///< peer window assumed before the first mpr, 128-packet units
   std::uint8_t override_mpr_zero_value = 0;  ///< packets; 0: not set
   std::uint16_t max_ack_data_size = 16;
@@ -21,9 +23,9 @@ struct PdsConfig {
   std::uint32_t ack_gen_trigger = 16384;
   std::uint32_t ack_gen_min_pkt_add = 1024;
   base::Duration rto_init_time = base::Duration::from_ms(1);
-  std::uint8_t max_rto_retx_cnt = 5;  ///< 15: no limit
+  std::uint8_t max_rto_retx_cnt = 5;  ///< up to kNoTimeoutLimit
   base::Duration nack_retx_time = base::Duration::from_ms(1);
-  std::uint8_t max_nack_retx_cnt = 5;                        ///< 31: no limit
+  std::uint8_t max_nack_retx_cnt = 5;                        ///< up to kNoNackLimit
   bool limit_psn_range = true;                               ///< with an OpeningGuard only
   base::Duration new_pdc_time = base::Duration::from_ms(5);  ///< zero: off
   std::uint32_t new_pdc_timeout_thresh = 64;
@@ -94,6 +96,16 @@ struct PdsConfig {
   std::uint32_t security_overhead =
       4;                      ///< bytes that CRC or TSS add to each packet (header and trailer)
   bool use_trimming = false;  ///< requests carry a trimmable DSCP
+
+  bool limits_timeouts() const { return max_rto_retx_cnt < kNoTimeoutLimit; }
+  /// A packet has had as many timeouts as it may.
+  bool is_timeout_limit(unsigned timeouts) const {
+    return limits_timeouts() && timeouts >= max_rto_retx_cnt;
+  }
+  /// A packet was refused more often than it may be.
+  bool is_above_nack_limit(unsigned nacks) const {
+    return max_nack_retx_cnt < kNoNackLimit && nacks > max_nack_retx_cnt;
+  }
 
   net::TrimmedDscps trimmed_dscps() const { return {dscp_trimmed, dscp_trimmed_last_hop}; }
 };

@@ -33,11 +33,9 @@ bool Renumbering::on_invalid_syn(Instant now, Pdc& pdc, Psn psn) {
 }
 
 bool Renumbering::move(Instant now, Pdc& pdc, Psn start) {
-  constexpr std::uint8_t kNoLimit = 31;
   const auto shift = static_cast<std::uint32_t>(start.distance_from(pdc.start));
-  if (pdc.start_changes < kNoLimit) ++pdc.start_changes;
-  if (config_.max_nack_retx_cnt < kNoLimit && pdc.start_changes > config_.max_nack_retx_cnt)
-    return false;
+  if (pdc.start_changes < PdsConfig::kNoNackLimit) ++pdc.start_changes;
+  if (config_.is_above_nack_limit(pdc.start_changes)) return false;
 
   pdc.other_start = pdc.start;
   TxHalf& tx = pdc.tx;

@@ -141,13 +141,11 @@ void cut_window(Instant now, RudiPeer& peer, const RudiPacket& packet) {
 
 void Rudi::on_timer(Instant now, RudiPacket& packet) {
   if (packet.is_paused) return queue_resend(packet);
-  constexpr std::uint8_t kNoLimit = 15;
   trace_.emit(now, EventId::kTimeout, 0, Psn(packet.pkt_id), packet.rto_cnt);
-  if (config_.max_rto_retx_cnt < kNoLimit && packet.rto_cnt >= config_.max_rto_retx_cnt)
+  if (config_.is_timeout_limit(packet.rto_cnt))
     return fail(now, *packet.message, PdsError::kRtoExhausted);
   RudiPeer& peer = *packet.peer;
-  if (config_.peer_timeout > Duration{} &&
-      now - std::max(peer.heard_at, peer.busy_since) >= config_.peer_timeout)
+  if (env_.end_of_patience(now, std::max(peer.heard_at, peer.busy_since)) <= now)
     return give_up(now, peer);
   // It answers others, and never this one.
   packet.unanswered = packet.unanswered + rto(packet);
@@ -260,13 +258,11 @@ void Rudi::on_nack(Instant now, const net::RxPacket& rx, const wire::PdsNack& na
                                     kTrimsAnsweredAtOnce + 1, config_.rto_max));
     case NackCode::kNoPktBuffer:
     case NackCode::kNoResource:
-    case NackCode::kNoSesMsgAvail: {
-      constexpr std::uint8_t kNoLimit = 31;
+    case NackCode::kNoSesMsgAvail:
       if (packet->nack_cnt < 255) ++packet->nack_cnt;
-      if (config_.max_nack_retx_cnt < kNoLimit && packet->nack_cnt > config_.max_nack_retx_cnt)
+      if (config_.is_above_nack_limit(packet->nack_cnt))
         return fail(now, *packet->message, PdsError::kNackExhausted);
       return pause(now, *packet, config_.nack_retx_time);
-    }
     default:
       return drop(DropReason::kReservedNack);
   }

@@ -207,13 +207,11 @@ bool NackIntake::resend_now(Instant now, Pdc& pdc, Psn psn, TxRecord& record,
 // Short of something over there: the same PSN again after a pause. [PDS 13.2]
 void NackIntake::pause(Instant now, Pdc& pdc, Psn psn, TxRecord& record, const wire::PdsNack& nack,
                        const RxMeta& meta) {
-  constexpr std::uint8_t kNoLimit = 31;
   const CodeRule rule = rule_of(nack.nack_code);
   if (nack.nack_code == NackCode::kPsnOorWindow && psn.is_at_or_before(pdc.tx.cack)) return;
   if (!resend_now(now, pdc, psn, record, nack, meta)) return;
   if (record.nack_cnt < 255) ++record.nack_cnt;
-  if (config_.max_nack_retx_cnt < kNoLimit && record.nack_cnt > config_.max_nack_retx_cnt)
-    return closing_.fail(now, pdc, rule.error);
+  if (config_.is_above_nack_limit(record.nack_cnt)) return closing_.fail(now, pdc, rule.error);
   // A place in a table comes free later than a buffer, so for places each pause is longer than the one before; for the rest only
   // when it was short for unusually long. But as with timeouts no longer than rto_max: places come free in milliseconds, and who
   // has waited for long must not ask less often than newcomers. See docs/decisions/0083 and 0058.

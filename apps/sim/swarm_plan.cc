@@ -86,8 +86,8 @@ void Planner::choose_endpoint() {
   p.use_trimming = f.trimming;
   p.rto_init_time = std::max(Duration::from_us(200), f.base_rtt().duration() * 3);
   p.rto_max = Duration::from_ms(20);
-  p.max_rto_retx_cnt = 15;
-  p.max_nack_retx_cnt = 31;
+  p.max_rto_retx_cnt = pds::PdsConfig::kNoTimeoutLimit;
+  p.max_nack_retx_cnt = pds::PdsConfig::kNoNackLimit;
   p.nack_retx_time = Duration::from_us(300);
   p.pds_clear_time = Duration::from_us(500);
   p.close_req_time = Duration::from_us(500);

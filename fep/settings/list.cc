@@ -367,7 +367,7 @@ constexpr std::array kSettings = {
             .fallback = "60s",
             .target = &Settings::peer_timeout,
             .help = "a peer that is silent for so long while work is outstanding is dead, and its "
-                    "operations fail; 0: never",
+                    "operations fail; 0: never. One that has not answered yet: after 60 s at most",
             .max = 86'400 * kSecond,
             .unit_ns = static_cast<std::int64_t>(kSecond)},
     Setting{

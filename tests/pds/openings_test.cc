@@ -41,13 +41,19 @@ struct Remembering : Parts {
   Openings openings;
 };
 
-TEST(Openings, memory__covers_an_initiator_that_asks_until_it_gives_up_and_its_late_copies) {
-  PdsConfig config;
-  config.peer_timeout = kSecond * 7;
-  config.tombstone_time = kSecond * 2;
-  EXPECT_EQ(Openings::memory(config), kSecond * 9);
-  config.peer_timeout = Duration{};  // it never gives up: as long as is usual
-  EXPECT_EQ(Openings::memory(config), kSecond * 62);
+// Their settings differ: a message would be executed twice by a target that forgets it before its initiator gives up.
+TEST(Openings, memory__covers_an_initiator_of_any_setting_and_its_late_copies) {
+  const auto with = [](int peer_timeout) {
+    PdsConfig config;
+    config.peer_timeout = kSecond * peer_timeout;
+    return config;
+  };
+  EXPECT_EQ(Openings::patience(with(7)), kSecond * 7);
+  for (const int target : {1, 60, 600, 0}) {
+    const Remembering t(with(target));
+    for (const int initiator : {1, 60, 600, 0})
+      EXPECT_GE(t.openings.memory(), Openings::patience(with(initiator)) + with(0).tombstone_time);
+  }
 }
 
 TEST(Openings, remember__leaves_a_tombstone_of_a_proven_pdc_for_its_time) {

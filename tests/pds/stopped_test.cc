@@ -86,5 +86,88 @@ TEST(StoppedSender, tells_each_message_its_own_fate) {
   EXPECT_EQ(failures[1].error, PdsError::kPeerLost);
 }
 
+// A job is suspended: the peer was stopped as well, and its silence says nothing.
+TEST(StoppedPair, the_one_that_wakes_first_waits_for_the_other) {
+  for (const Mode mode : {Mode::kRud, Mode::kRod})
+    for (const int seconds : {30, 61, 300, 4000}) {
+      SCOPED_TRACE(seconds);
+      Open x(software_world(), mode);
+      x.w.stop_process(1);
+      const MessageToken token = x.w.send(0, 1, 1, 100, mode);
+      x.w.run_for(us(100));
+      x.w.stop_process(0);
+      x.w.run_for(Duration::from_seconds(seconds));
+      x.w.continue_process(0);
+      x.w.run_for(Duration::from_seconds(2));
+      x.w.continue_process(1);
+      x.w.run_for(Duration::from_seconds(3));
+      EXPECT_TRUE(x.w.host(0).ses.failures.empty());
+      EXPECT_EQ(x.w.host(0).ses.responses_of(token), 1u);
+    }
+}
+
+// But a peer that is gone is given up: awake, the process hears nothing for as long as it has patience.
+TEST(StoppedPair, peer_that_never_wakes_is_given_up) {
+  Open x(software_world());
+  x.w.stop_process(1);
+  x.w.send(0, 1, 1, 100);
+  x.w.run_for(us(100));
+  x.w.stop_process(0);
+  x.w.run_for(Duration::from_seconds(300));
+  x.w.continue_process(0);
+  x.w.run_for(Duration::from_seconds(59));
+  EXPECT_TRUE(x.w.host(0).ses.failures.empty());
+  x.w.run_for(Duration::from_seconds(2));
+  EXPECT_EQ(x.w.host(0).ses.failures.size(), 1u);
+}
+
+/// Host 1 has delivered what host 0 sent, and for `seconds` nothing comes through in either direction.
+class Outage {
+ public:
+  Outage(int peer_timeout, bool is_open, int seconds)
+      : w_(software_world(
+            [&](WorldOptions& o) { o.pds.peer_timeout = Duration::from_seconds(peer_timeout); })) {
+    for (int i = 0; is_open && i < 2; ++i) {
+      w_.send(0, 1, 1, 100);
+      w_.run_for(us(100));
+    }
+    bool acks_get_lost = true, is_cut = false;
+    w_.add_rule([&](const Seen& s, Fate& f) { f.drop = is_cut || (acks_get_lost && s.from == 1); });
+    const MessageToken token = w_.send(0, 1, 1, 100);
+    w_.run_for(us(100));
+    is_cut = true;
+    w_.run_for(Duration::from_seconds(seconds));
+    is_cut = acks_get_lost = false;
+    w_.run_for(Duration::from_seconds(3));
+    w_.clear_rules();
+    const auto all = w_.host(1).ses.tokens_delivered();
+    deliveries = static_cast<std::size_t>(std::count(all.begin(), all.end(), token));
+    failures = w_.host(0).ses.failures.size();
+  }
+  std::size_t deliveries = 0, failures = 0;
+
+ private:
+  World w_;
+};
+
+// Whatever peer_timeout says: a target cannot remember for ever what opened a PDC.
+TEST(Outage, what_opens_a_pdc_is_never_delivered_twice) {
+  for (const int peer_timeout : {0, 60, 600})
+    for (const int seconds : {30, 59, 63, 65, 90, 700}) {
+      const Outage x(peer_timeout, false, seconds);
+      EXPECT_EQ(x.deliveries, 1u) << peer_timeout << ", " << seconds;
+      EXPECT_EQ(x.failures, seconds < 60 ? 0u : 1u) << peer_timeout << ", " << seconds;
+    }
+}
+
+TEST(Outage, an_open_pdc_outlives_it_for_as_long_as_peer_timeout_says) {
+  for (const int peer_timeout : {0, 600})
+    for (const int seconds : {63, 90, 590}) {
+      const Outage x(peer_timeout, true, seconds);
+      EXPECT_EQ(x.deliveries, 1u) << peer_timeout << ", " << seconds;
+      EXPECT_EQ(x.failures, 0u) << peer_timeout << ", " << seconds;
+    }
+}
+
 }  // namespace
 }  // namespace uet::pds::test
