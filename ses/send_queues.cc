@@ -419,11 +419,24 @@ void SendQueues::on_resume(Instant now) {
   core_.upcall_depth = depth;
 }
 
+/// Whether its target gets more time: we were stopped, and perhaps the target with us.
+bool SendQueues::waits_on(Instant now, TxOp& op) {
+  const base::Duration patience =
+      op.state == OpState::kDeferred ? core_.config.restart_limit : core_.config.message_idle;
+  const Instant end = core_.standstills.end_of(op.retry_timer.at - patience, patience, now);
+  if (end <= now) return false;
+  timers_.set(op.retry_timer, end);
+  return true;
+}
+
 TxOp* SendQueues::pop_expired(Instant now) {
   while (TimerNode* node = timers_.pop(now)) {
     if (node->kind == TimerNode::Kind::kOpRetry) {
       TxOp& op = *static_cast<TxOp*>(node->owner);
-      if (op.state == OpState::kDeferred || op.state == OpState::kCarried) return &op;
+      if (op.state == OpState::kDeferred || op.state == OpState::kCarried) {
+        if (!waits_on(now, op)) return &op;
+        continue;
+      }
       try_again(now, op);
       continue;
     }

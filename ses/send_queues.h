@@ -71,6 +71,7 @@ class SendQueues {
   bool has_asked_enough(const TxOp& op) const;
   static bool must_drain(const Lane& lane, const TxOp& op);
   bool is_patient(const Flow& flow, const TxOp& op) const;
+  bool waits_on(Instant now, TxOp& op);
   void prefer_rendezvous(TxOp& op);
   bool submit(Instant now, TxOp& op);
   /// True when something went.

@@ -39,6 +39,7 @@ struct SesConfig {
   std::uint32_t retry_limit = 0;  ///< retries of refused messages, 0: for ever
   base::Duration retry_backoff_min = base::Duration::from_ms(1);
   base::Duration retry_backoff_max = base::Duration::from_seconds(1);
+  /// What belongs to a message is kept for so long without a word of it, as long as the loop turns.
   base::Duration message_idle = base::Duration::from_seconds(60);
   base::Duration ri_reuse = base::Duration::from_seconds(1);
   std::uint16_t max_ack_data =

@@ -122,9 +122,9 @@ std::string apply_delivery(const Settings& s, pds::PdsConfig& pds) {
   pds.peer_timeout = s.peer_timeout;
   // A peer whose program computes answers nothing for long; only its silence, not a count of
   // timeouts, declares it dead.
-  pds.max_rto_retx_cnt = 15;
+  pds.max_rto_retx_cnt = pds::PdsConfig::kNoTimeoutLimit;
   // The same for a peer that is short of something: libfabric's resource management waits.
-  pds.max_nack_retx_cnt = 31;
+  pds.max_nack_retx_cnt = pds::PdsConfig::kNoNackLimit;
   // Without trimming switches a loss shows in what was overtaken, long before the RTO.
   pds.reorder_window = Duration::from_us(50);
   pds.local_mp_range = static_cast<std::uint16_t>(s.mpr);
@@ -160,6 +160,15 @@ void apply_congestion(const Settings& s, const net::PortFacts& facts, cc::CcConf
   cc.timing_noise = s.base_rtt / 2;
   cc.link_rate = s.link_mbps != 0 ? base::BitRate::from_bps(s.link_mbps * kMega)
                                   : base::BitRate::from_gbps(s.link_gbps);
+}
+
+/// A target does not give up what an initiator still tries to send. Where that is for ever, an initiator that is gone holds what it
+/// began for an hour.
+base::Duration message_idle(const pds::PdsConfig& pds) {
+  constexpr auto kAtLeast = base::Duration::from_seconds(60);
+  constexpr auto kAtMost = base::Duration::from_seconds(3600);
+  const bool is_for_ever = pds.peer_timeout <= base::Duration{} && !pds.limits_timeouts();
+  return is_for_ever ? kAtMost : std::max(pds.peer_timeout, kAtLeast);
 }
 
 void apply_messages(const Settings& s, ses::SesConfig& ses) {
@@ -205,6 +214,7 @@ base::Result<FepConfig, std::string> Settings::fep_config(const net::PortFacts& 
   if (!wrong.empty()) return wrong;
   apply_congestion(*this, facts, out.cc);
   apply_messages(*this, out.ses);
+  out.ses.message_idle = message_idle(out.pds);
   return out;
 }
 

@@ -347,6 +347,20 @@ TEST(Settings, fep_config__follows_the_policy_for_peers_that_compute) {
   EXPECT_EQ(config->pds.peer_timeout, Duration::from_seconds(60));
 }
 
+// A receive that the sender is still filling must not end before it.
+TEST(Settings, fep_config__waits_for_the_rest_of_a_message_as_long_as_its_sender_tries) {
+  const auto idle = [](const char* peer_timeout, const char* pds) {
+    return load({{"PEER_TIMEOUT", peer_timeout}, {"PDS", pds}})
+        ->fep_config(net::PortFacts{.address = net::FabricAddress::from_v4(1), .ip_mtu = 9000})
+        ->ses.message_idle;
+  };
+  EXPECT_EQ(idle("5", ""), Duration::from_seconds(60));
+  EXPECT_EQ(idle("60", ""), Duration::from_seconds(60));
+  EXPECT_EQ(idle("600", ""), Duration::from_seconds(600));
+  EXPECT_EQ(idle("0", ""), Duration::from_seconds(3600));
+  EXPECT_EQ(idle("0", "Max_RTO_Retx_Cnt=5"), Duration::from_seconds(60));
+}
+
 TEST(Settings, fep_config__judges_paths_where_there_are_several_planes) {
   const auto chosen = [](std::map<std::string, std::string> variables, std::uint8_t planes) {
     const auto config =

@@ -582,6 +582,18 @@ TEST_F(ForeignTargetTest, stops_reading__fails_the_send) {
   EXPECT_EQ(read_packet(2), ReturnCode::kBadMkey);
 }
 
+// A job is suspended: the target was stopped as well.
+TEST_F(ForeignTargetTest, time_in_which_the_process_was_stopped__does_not_count) {
+  send_to_it();
+  EXPECT_EQ(read_packet(0), ReturnCode::kOk);
+  fabric.now = fabric.now + Duration::from_seconds(600);
+  fabric.run();
+  EXPECT_TRUE(at_a.all.empty());
+  for (std::uint32_t n = 1; n < kPackets; ++n) EXPECT_EQ(read_packet(n), ReturnCode::kOk);
+  ASSERT_EQ(at_a.all.size(), 1u);
+  EXPECT_EQ(at_a.all[0].code, ReturnCode::kOk);
+}
+
 TEST_F(ForeignTargetTest, cancel__takes_the_rest_back) {
   send_to_it();
   ASSERT_TRUE(sa().cancel(fabric.now, ea, 1));
