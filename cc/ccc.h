@@ -61,7 +61,7 @@ class Ccc {
   const CcConfig& config() const { return config_; }
   /// Path and flags for the next packet; call only when it is about to be built. `previous` is its
   /// record when it is a retransmission. `free_planes` is a bit set of ports that can take a
-  /// packet, never 0. `last_may_wait`: the last packet that there is need not ask for its ACK, there will be others.
+  /// packet, 0 for any. `last_may_wait`: the last packet that there is need not ask for its ACK, there will be others.
   SendParams next_send(Instant now, const Transmission* previous, ByteCount nominal_bytes,
                        std::uint8_t free_planes = 1, bool last_may_wait = false);
   /// The packet was handed to the port. Fills in `t`.

@@ -1,6 +1,7 @@
 /// What the destination of data reports for congestion control. [CC 3.8, 4.8, 4.10]
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "cc/wire_counter.h"
@@ -8,27 +9,17 @@
 
 namespace uet::cc {
 
-/// Per PDC and direction: Rcvd_Bytes.
-class ReceiverCounters {
- public:
-  /// A data packet that is neither trimmed nor a duplicate, with its nominal size.
-  void on_data(base::ByteCount nominal_bytes) { received_ += nominal_bytes; }
-  /// The rcvd_bytes field: rounded up, so that the last bytes are reported.
-  std::uint32_t rcvd_units() const {
-    return static_cast<std::uint32_t>((received_ + kWireUnitBytes - 1) / kWireUnitBytes) &
-           kWireCounterMask;
-  }
+/// The rcvd_bytes field, for the nominal bytes of all data packets of a PDC and direction that were neither trimmed nor duplicates:
+/// rounded up, so that the last bytes are reported.
+constexpr std::uint32_t rcvd_units(base::ByteCount received) {
+  return static_cast<std::uint32_t>((received + kWireUnitBytes - 1) / kWireUnitBytes) &
+         kWireCounterMask;
+}
 
- private:
-  base::ByteCount received_ = 0;
-};
-
-/// The service_time field for an ACK that leaves `in_host` after its packet arrived.
+/// The service_time field for an ACK that leaves `in_host` after its packet arrived, in units of 128 ns: 0 means "not given", so a
+/// shorter time becomes 1, and 0xffff what is longer.
 constexpr std::uint16_t service_time_units(base::Duration in_host) {
-  constexpr std::int64_t kUnitNs = 128;
-  constexpr std::int64_t kOverflow = 0xffff;
-  const auto units = in_host.ns() <= 0 ? 0 : in_host.ns() / kUnitNs;
-  return static_cast<std::uint16_t>(units < kOverflow ? units : kOverflow);
+  return static_cast<std::uint16_t>(std::clamp<std::int64_t>(in_host.ns() / 128, 1, 0xffff));
 }
 
 /// The rcv_cwnd_pend field for a receive resource of which `used` of `capacity` is taken: nothing

@@ -77,9 +77,9 @@ FepConfig with_derived_values(FepConfig config, const net::PortFacts& facts) {
   config.ses.device_payload = std::max(payload, payload_mtu_for(facts.ip_mtu));
   // What one layer promises the other keeps.
   config.ses.max_ack_data = config.pds.max_ack_data_size;
-  // Requests keep a quarter of the places, at most 64, from read data: docs/decisions/0086.
+  // Requests keep some of the places from read data.
   const std::uint32_t messages = config.pds.max_messages;
-  config.ses.max_returns_carried = messages - std::min<std::uint32_t>(messages / 4, 64);
+  config.ses.max_returns_carried = messages - pds::reserve_of(messages);
   return config;
 }
 

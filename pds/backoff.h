@@ -7,6 +7,9 @@
 
 namespace uet::pds {
 
+inline constexpr base::Duration kLongestRto =
+    base::Duration::from_seconds(8);  ///< of the specification
+
 /// `first` up to the `steady`th time, then doubled each time, up to `longest`.
 inline base::Duration longer_each_time(base::Duration first, unsigned times, unsigned steady,
                                        base::Duration longest) {
@@ -18,6 +21,6 @@ inline base::Duration longer_each_time(base::Duration first, unsigned times, uns
 /// Trimmed headers have strict priority, and a small packet is hardly shorter once trimmed: without back-off a few sources could
 /// saturate a link with trimmed retransmissions. So a packet is sent again at once this often in a row, and then backs off. See
 /// docs/decisions/0058.
-constexpr unsigned kTrimsAnsweredAtOnce = 16;
+inline constexpr unsigned kTrimsAnsweredAtOnce = 16;
 
 }  // namespace uet::pds

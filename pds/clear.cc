@@ -1,5 +1,7 @@
 #include "pds/clear.h"
 
+#include "pds/backoff.h"
+
 namespace uet::pds {
 
 void ClearSender::owe(Instant now, Pdc& pdc) {
@@ -49,11 +51,11 @@ void ClearSender::on_stall_timer(Instant now, Pdc& pdc) {
   TxHalf& tx = pdc.tx;
   if (window_.allows(pdc, tx.next) || tx.unacked > 0) return;
   scheduler_.want_control(pdc, kSendClear | kSendProbe);
-  Duration wait = std::max(config_.pds_clear_time, Duration::from_us(100));
   if (tx.stall_backoff < 32) ++tx.stall_backoff;
-  for (unsigned i = 0; i < tx.stall_backoff && wait < Duration::from_seconds(8); ++i)
-    wait = wait * 2;
-  scheduler_.set_timer(pdc, PdcTimer::kStall, now + std::min(wait, Duration::from_seconds(8)));
+  scheduler_.set_timer(
+      pdc, PdcTimer::kStall,
+      now + longer_each_time(std::max(config_.pds_clear_time, Duration::from_us(100)),
+                             tx.stall_backoff, 0, kLongestRto));
 }
 
 }  // namespace uet::pds

@@ -1,5 +1,5 @@
-/// What all parts of one endpoint's packet delivery share: settings, facts of the port, and the four things that they call
-/// outside of it. It knows no PDC and calls no part.
+/// What all parts of one endpoint's packet delivery share: settings, facts of the port, and what they call outside
+/// of it. It knows no PDC and calls no part.
 #pragma once
 
 #include "cc/cc_config.h"
@@ -54,6 +54,11 @@ struct Environment {
     return net::TosByte::of(dscp, 2).value;
   }
   std::uint8_t control_tos() const { return net::TosByte::of(config.dscp_control, 0).value; }
+
+  /// The entropy value of a packet that may take any path, from any bits: a port from 49152 on.
+  static std::uint16_t any_entropy(std::uint64_t bits) {
+    return static_cast<std::uint16_t>(0xc000 | (bits & 0x3fff));
+  }
 
   bool is_trimmed(const net::RxPacket& rx) const { return config.trimmed_dscps().contains(rx.tos); }
   static RxMeta meta_of(Instant now, const net::RxPacket& rx) {

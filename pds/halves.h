@@ -31,7 +31,7 @@ struct ReceivingHalf {
   ReceivingHalf(Environment& env, PdcTable& pdcs, Scheduler& scheduler, NackQueue& nacks,
                 const cc::CcConfig& cc_config, const SendWindow& window)
       : proofs(window, scheduler),
-        openings(env, pdcs.places_for(false)),
+        openings(env, pdcs.places_per_role()),
         kept(env, scheduler),
         receiver(env, pdcs, kept, scheduler, nacks, proofs),
         reorder(env, pdcs, nacks, cc_config.config_base_rtt),

@@ -8,6 +8,7 @@
 #include "lib/base/hash_key.h"
 #include "pds/backpressure.h"
 #include "pds/pds.h"
+#include "pds/pool_sizes.h"
 
 namespace uet::pds {
 
@@ -85,7 +86,7 @@ class MessageTable {
   }
 
  private:
-  std::uint32_t reserve() const { return std::min<std::uint32_t>(pool_.capacity() / 4, 64); }
+  std::uint32_t reserve() const { return reserve_of(pool_.capacity()); }
 
   Backpressure& room_;
   base::FixedPool<Message> pool_;

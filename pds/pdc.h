@@ -52,10 +52,9 @@ enum PdcControl : std::uint16_t {
   kSendProbe = 1 << 2,
   kSendCreditRequest = 1 << 3,
   kSendNoop = 1 << 4,
-  kSendNegotiation = 1 << 5,
-  kSendClose = 1 << 6,        ///< Close Command or, at a target, Close Request
-  kSendAckRequests = 1 << 7,  ///< some records are in ASK_DUE or ASK_AGAIN
-  kSendCredit = 1 << 9,
+  kSendClose = 1 << 5,        ///< Close Command or, at a target, Close Request
+  kSendAckRequests = 1 << 6,  ///< some records are in ASK_DUE or ASK_AGAIN
+  kSendCredit = 1 << 7,
   kResendControl = 1 << 8,  ///< a sequenced control packet was lost
 };
 
@@ -104,9 +103,7 @@ struct TxHalf {
   bool has_clear_when = false;
   bool peer_holds = false;            ///< ROD: the destination keeps what arrives behind a gap
   bool has_credit_exemption = false;  ///< one packet may leave without credit
-  // Rarely looked at: in one byte.
-  bool is_probe_open : 1 = false;
-  bool is_blocked_by_memory : 1 = false;
+  bool is_probe_open = false;
   Instant probe_sent_at;
   Asking asking;
   Instant asked_at;                           ///< of the latest of times_asked
@@ -146,7 +143,6 @@ struct RxHalf {
   std::uint32_t above_edge = 0;   ///< received PSNs beyond a gap
   std::uint32_t kept = 0;         ///< pending and stored records of this PDC
   std::uint32_t stored = 0;       ///< of those, stored
-  std::uint32_t owed = 0;         ///< ACKs in `acks`
   Psn beyond_cack;                ///< what beyond_share counts for
   std::uint8_t beyond_share = 0;  ///< kept in the reserve while CACK stood there
   std::uint8_t clear_asks = 0;    ///< requests to clear, for their spacing

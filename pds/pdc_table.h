@@ -6,6 +6,7 @@
 #include "lib/base/rng.h"
 #include "lib/base/zeroed_array.h"
 #include "pds/pdc.h"
+#include "pds/pool_sizes.h"
 
 namespace uet::pds {
 
@@ -87,15 +88,13 @@ class PdcTable {
   }
   std::uint32_t capacity() const { return pool_.capacity(); }
   std::uint32_t target_count() const { return pool_.in_use() - initiator_count_; }
-  std::uint32_t places_for(bool initiator) const {
-    (void)initiator;
-    return pool_.capacity() - reserve_;
-  }
+  /// The most PDCs of one role.
+  std::uint32_t places_per_role() const { return pool_.capacity() - reserve_; }
   /// Each role leaves some places to the other: endpoints whose tables are full of PDCs that wait to be accepted would wait
   /// for each other for ever. [PDS 5.2]
   bool has_share_left(bool initiator) const {
     const std::uint32_t own = initiator ? initiator_count_ : target_count();
-    return own < pool_.capacity() - reserve_;
+    return own < places_per_role();
   }
   /// No PDC of this role can be opened before another one goes.
   bool is_full_for(bool initiator) const { return pool_.is_full() || !has_share_left(initiator); }
@@ -135,11 +134,6 @@ class PdcTable {
     bool was_used = false;
   };
   static constexpr std::uint32_t kIds = 65536;
-
-  /// Places that one role leaves to the other. A table of less than four has none to spare.
-  static constexpr std::uint32_t reserve_of(std::uint32_t max_pdc) {
-    return std::min<std::uint32_t>(max_pdc / 4, 64);
-  }
 
   base::Duration quarantine_;
   std::uint32_t reserve_;

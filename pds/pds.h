@@ -256,8 +256,8 @@ class Pds final : public Carrier {
 
   // --- From and to the loop
   // -------------------------------------------------------------------------------------------
-  /// `rx.packet` begins with the PDS header; integrity trailer checked and removed. `trimmed` comes
-  /// from the DSCP. Nothing of the packet is left in `rx` afterwards.
+  /// `rx.packet` begins with the PDS header; integrity trailer checked and removed. Nothing of
+  /// the packet is left in `rx` afterwards.
   void on_packet(Instant now, net::RxPacket&& rx);
   /// The next packet to send, if any, with every field of `out`; begins with the PDS header, without trailer. Control packets
   /// first.
@@ -289,10 +289,10 @@ class Pds final : public Carrier {
     std::size_t pdcs_open, pdcs_half_open, outstanding_packets, queued_messages, stored_responses,
         tombstones, rudi_outstanding, ccc_count;
     std::size_t half_open_reaped;  ///< PENDING PDCs that New_PDC_Time ended
+    std::size_t stored_unproven;   ///< of stored_responses, for unproven peers
+    std::size_t clear_breaks;      ///< PDCs that were ended because their source did not clear
     /// Target PDCs whose peer has not proved that it hears us; of those, how many made place for others; and openings that
     /// are remembered because of that.
-    std::size_t stored_unproven;  ///< of stored_responses, for unproven peers
-    std::size_t clear_breaks;     ///< PDCs that were ended because their source did not clear
     std::size_t pdcs_unproven, unproven_evicted, openings_remembered;
   };
   Gauges gauges() const;

@@ -9,8 +9,8 @@
 
 namespace uet::pds {
 
-/// Names are the specification's, in our casing. Ranges are checked where settings are read
-/// (fep/settings).
+/// Names are the specification's, in our casing. Ranges are checked by set_parameter() and
+/// check_parameters() (pds/parameters.h).
 struct PdsConfig {
   static constexpr std::uint8_t kNoTimeoutLimit = 15, kNoNackLimit = 31;
 

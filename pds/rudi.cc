@@ -94,18 +94,16 @@ bool Rudi::send(Instant now, RudiPacket& packet, net::TxPacket& out) {
   out.packet = std::move(bytes);
   out.destination = peer.address;
   // Any path will do: spread packets over all of them. [PDS 3]
-  out.entropy = static_cast<std::uint16_t>(0xc000 | (base::mix(packet.pkt_id) & 0x3fff));
+  out.entropy = Environment::any_entropy(base::mix(packet.pkt_id));
   out.plane = net::kAnyPlane;
   out.tos.value = env_.data_tos(header.retx);
   return true;
 }
 
 Duration Rudi::rto(const RudiPacket& packet) const {
-  Duration wait = config_.rto_init_time;
-  const Duration longest = std::min(Duration::from_seconds(8), std::max(config_.rto_max, wait));
-  for (unsigned i = 0; i < packet.rto_cnt && wait < longest; ++i)
-    wait = std::min(wait * 2, longest);
-  return wait;
+  const Duration first = config_.rto_init_time;
+  return longer_each_time(first, packet.rto_cnt, 0,
+                          std::min(kLongestRto, std::max(config_.rto_max, first)));
 }
 
 void Rudi::leave_network(RudiPacket& packet) {

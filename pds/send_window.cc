@@ -47,10 +47,8 @@ bool SendWindow::has_psns_for(const Pdc& pdc, std::uint64_t more) const {
 }
 
 Duration SendWindow::repeated_rto(Duration first, unsigned rto_cnt) const {
-  const Duration longest = std::min(kLongestRto, std::max(config_.rto_max, first));
-  Duration value = first;
-  for (unsigned i = 0; i < rto_cnt && value < longest; ++i) value = std::min(value * 2, longest);
-  return value;
+  return longer_each_time(first, rto_cnt, 0,
+                          std::min(kLongestRto, std::max(config_.rto_max, first)));
 }
 
 bool SendWindow::has_unacked_data(const Pdc& pdc) const {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "pds/backoff.h"
 #include "pds/congestion.h"
 #include "pds/environment.h"
 #include "pds/pdc.h"
@@ -59,8 +60,6 @@ class SendWindow : Part {
   }
 
   Duration repeated_rto(Duration first, unsigned rto_cnt) const;
-
-  static constexpr Duration kLongestRto = Duration::from_seconds(8);  ///< of the specification
 
   TxBlockPool records_;
 };

@@ -86,12 +86,6 @@ cc::WindowAdvice AckBuilder::window_advice_for(const Pdc& pdc) {
 
 namespace {
 
-/// Units of 128 ns; 0 means "not given", so a shorter time becomes 1. [CC 3.8]
-std::uint16_t service_time_units(Instant arrived, Instant now) {
-  const std::int64_t units = (now - arrived).ns() / 128;
-  return static_cast<std::uint16_t>(std::clamp<std::int64_t>(units, 1, 0xffff));
-}
-
 template <typename H>
 constexpr bool kHasSack = requires(H h) {
   h.sack_bitmap;
@@ -152,8 +146,8 @@ Built AckBuilder::emit(Instant now, Pdc& pdc, const AckShape& shape, net::TxPack
       header.ooo_count = static_cast<std::uint16_t>(std::min<std::uint32_t>(rx.above_edge, 0xfffe));
     }
     if constexpr (requires { header.rcvd_bytes; }) {
-      header.service_time = service_time_units(shape.meta.arrived, now);
-      header.rcvd_bytes = static_cast<std::uint32_t>((rx.rcvd_bytes + 255) >> 8) & 0xff'ffff;
+      header.service_time = cc::service_time_units(now - shape.meta.arrived);
+      header.rcvd_bytes = cc::rcvd_units(static_cast<ByteCount>(rx.rcvd_bytes));
     }
     if constexpr (requires { header.rcv_cwnd_pend; }) {
       if (has_slowed_) [[unlikely]] {

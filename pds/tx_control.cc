@@ -99,9 +99,7 @@ Built ControlSender::build_pending_control(Instant now, Pdc& pdc, net::TxPacket&
   if (pending(kSendCredit) && is_known)
     return simple(kSendCredit, ControlType::kCredit, pdc.rx.credit << 8, false);
   constexpr std::pair<unsigned, ControlType> kSequenced[] = {
-      {kSendNoop, ControlType::kNoop},
-      {kSendNegotiation, ControlType::kNegotiation},
-      {kSendClose, ControlType::kCloseCommand}};
+      {kSendNoop, ControlType::kNoop}, {kSendClose, ControlType::kCloseCommand}};
   for (const auto& [bit, type] : kSequenced) {
     if (!pending(bit)) continue;
     const bool is_close = type == ControlType::kCloseCommand;
@@ -197,7 +195,7 @@ void ControlSender::watch_credit(Instant now, Pdc& pdc) {
 /// Control packets take any path, each time another: on a fixed one that is dead, credits and requests would be lost for
 /// ever and the flow would stop.
 std::uint16_t ControlSender::control_entropy() {
-  return static_cast<std::uint16_t>(0xc000 | (env_.rng.next_u32() & 0x3fff));
+  return Environment::any_entropy(env_.rng.next_u32());
 }
 
 Built ControlSender::emit_control(Instant now, Pdc& pdc, ControlType type, Psn psn,

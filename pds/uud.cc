@@ -37,7 +37,7 @@ bool Uud::poll(Instant now, net::TxPacket& out) {
   packet.keep_borrowed();  // the user hears of the end before the port has the packet
   out.packet = std::move(packet);
   out.destination = message.request.destination;
-  out.entropy = static_cast<std::uint16_t>(0xc000 | (env_.rng.next_u32() & 0x3fff));
+  out.entropy = Environment::any_entropy(env_.rng.next_u32());
   out.plane = net::kAnyPlane;
   out.tos.value = net::TosByte::of(config_.dscp_data, 2).value;
   messages_.forget(message);

@@ -25,7 +25,6 @@ class Av final : public fid_av {
   static Av& of(fid_t f) { return of(reinterpret_cast<fid_av*>(f)); }
 
   Worker& worker() { return worker_; }
-  Domain& domain() { return domain_; }
   Users& users() { return users_; }
 
   // --- With the worker's lock held

@@ -29,7 +29,6 @@ class Cq final : public fid_cq {
   static Cq& of(fid_t f) { return of(reinterpret_cast<fid_cq*>(f)); }
 
   Worker& worker() { return worker_; }
-  Domain& domain() { return domain_; }
   Users& users() { return users_; }
 
   // --- With the worker's lock held

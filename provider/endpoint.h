@@ -245,9 +245,8 @@ class Endpoint final : public EndpointFid, private ses::CompletionSink, private 
   struct PreparedAtomic;
   int prepare(const Atomic& op, PreparedAtomic& out) const;
   ssize_t post_prepared(const Atomic& op, const PreparedAtomic& atomic, Turn turn);
-  // How one is posted that waits for a counter: triggered.cc
   template <typename Op>
-  ssize_t post_triggered(Op op);
+  ssize_t post_triggered(Op op);  ///< waits for a counter: triggered.cc
   void complete_deferred(const ses::Completion& c);
   void drop_triggered();
   bool cancel_triggered(base::Instant now, void* context);

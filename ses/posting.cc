@@ -16,7 +16,6 @@ struct Posting::Common {
   bool inject = false;
   bool delivery_complete = false;
   bool fence = false;
-  bool silent = false;
   bool completion_may_wait = false;
   std::uint8_t user_flags = 0;
   std::uint64_t context = 0;
@@ -37,7 +36,6 @@ struct Posting::Common {
         inject(r.inject),
         delivery_complete(r.delivery_complete),
         fence(r.fence),
-        silent(r.silent),
         completion_may_wait(r.completion_may_wait),
         user_flags(r.user_flags),
         context(r.context) {}
@@ -237,7 +235,7 @@ PostResult<TxOp*> Posting::prepare(Instant now, Endpoint& endpoint, const Common
   op->context = common.context;
   op->delivery_complete = common.delivery_complete;
   op->fence = common.fence;
-  op->silent = common.silent;
+  op->silent = false;
   op->completion_may_wait = common.completion_may_wait;
   op->user_flags = common.user_flags;
   return op;

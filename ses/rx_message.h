@@ -124,7 +124,6 @@ class RxMessageTable {
   /// The packet is one of the message from now on.
   void count(RxMessage& message, const RequestView& request);
   void touch(RxMessage& message, std::int64_t active_ns);
-  RxMessage* find(PoolRef ref) { return pool_.find(ref); }
 
   PdcUse& use() { return use_; }
   std::size_t available() const { return pool_.available(); }

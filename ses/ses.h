@@ -196,7 +196,7 @@ enum class Delivery : std::uint8_t {
   kDatagram,
 };
 
-/// Common to sends and RMA. iovec memory must stay valid until completion, unless `inject`.
+/// A send. iovec memory must stay valid until completion, unless `inject`.
 struct SendRequest {
   PeerId peer = 0;
   Delivery delivery = Delivery::kReliable;  ///< or kDatagram
@@ -207,8 +207,7 @@ struct SendRequest {
   std::optional<std::uint64_t> data;  ///< header data
   bool inject = false;  ///< bytes are copied before return; at most SesConfig::inject_size
   bool delivery_complete = false;
-  bool fence = false;   ///< starts only when everything earlier to that peer is complete
-  bool silent = false;  ///< no completion on success (fi_inject); errors are still reported
+  bool fence = false;  ///< starts only when everything earlier to that peer is complete
   /// The user does not wait for its completion, which may come a Tail_Loss_Time later than else. [decision 167]
   bool completion_may_wait = false;
   std::uint8_t user_flags = 0;
@@ -227,7 +226,6 @@ struct RmaRequest {
   bool inject = false;
   bool delivery_complete = false;
   bool fence = false;
-  bool silent = false;
   bool completion_may_wait = false;
   std::uint8_t user_flags = 0;
   std::uint64_t context = 0;
@@ -257,7 +255,6 @@ struct AtomicRequest {
   bool inject = false;
   bool delivery_complete = false;
   bool fence = false;
-  bool silent = false;
   bool completion_may_wait = false;
   std::uint8_t user_flags = 0;
   std::uint64_t context = 0;
@@ -338,7 +335,7 @@ struct Posted {};
 
 class Ses final : public pds::Upper {
  public:
-  /// `payload_mtu`: 1024, 2048, 4096 or 8192, the most that we put into one packet; peers may use
+  /// `payload_mtu`: 1024, 1280, 2048, 4096 or 8192, the most that we put into one packet; peers may use
   /// another. References must outlive the Ses. attach() must be called before use.
   Ses(const SesConfig& config, std::uint32_t payload_mtu, net::FabricAddress own_address,
       base::Rng& rng, base::Trace& trace);

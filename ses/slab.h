@@ -45,7 +45,6 @@ class Slab {
 
   std::size_t reserved() const { return reserved_; }
   std::size_t max_bytes() const { return max_bytes_; }
-  std::size_t max_block() const { return max_block_; }
 
  private:
   static constexpr std::size_t kClasses = 16;

@@ -231,8 +231,6 @@ struct Lane {
   State state = State::kOpen;
   std::array<std::uint8_t, 2> generation{};  ///< what carried sends of each space were stamped with
   TimerNode resume_timer;
-
-  bool is_idle() const { return pending.empty() && failed.empty() && carried == 0; }
 };
 
 enum LaneIndex : std::uint8_t {

@@ -6,7 +6,7 @@
 namespace uet::drill {
 
 struct ChecklistItem {
-  std::string_view item, subject, title;
+  std::string_view item, title;
 };
 
 /// Null when there is none of that number.

@@ -18,8 +18,8 @@ def main():
             rows += [line.rstrip("\n").split("\t") for line in lines if line.strip()]
     with open(sys.argv[1], "w", encoding="utf-8") as out:
         out.write("// Made by checklist_table.py.\n")
-        for item, subject, title in rows:
-            out.write(f"{{{quoted(item)}, {quoted(subject)}, {quoted(title)}}},\n")
+        for item, _, title in rows:
+            out.write(f"{{{quoted(item)}, {quoted(title)}}},\n")
 
 
 main()

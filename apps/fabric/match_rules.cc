@@ -72,10 +72,6 @@ std::optional<std::string> set(MatchRule& rule, std::string_view key, std::strin
 
 }  // namespace
 
-std::string_view name_of(MatchAction action) {
-  return kActions[static_cast<std::size_t>(action)];
-}
-
 PacketFacts facts_of(std::span<const std::uint8_t> uet_packet) {
   using wire::PdsType;
   PacketFacts facts{.is_uet = true};

@@ -16,7 +16,6 @@
 namespace uet::fabric {
 
 enum class MatchAction : std::uint8_t { kDrop, kTrim, kCorrupt, kDuplicate, kDelay, kMark };
-std::string_view name_of(MatchAction action);
 
 /// What of a packet rules look at; read from the first bytes of the PDS header. Packets that TSS
 /// has sealed have a type and nothing else.
@@ -28,7 +27,6 @@ struct PacketFacts {
   std::optional<std::uint16_t> spdcid, dpdcid;
   std::uint16_t entropy = 0;
 };
-inline constexpr std::size_t kUnknownLeg = SIZE_MAX;
 PacketFacts facts_of(std::span<const std::uint8_t> uet_packet);
 
 /// All that is given must agree.

@@ -45,14 +45,12 @@ class Reader {
   explicit Reader(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
 
   bool has(std::size_t n) const { return bytes_.size() - at_ >= n; }
-  std::size_t remaining() const { return bytes_.size() - at_; }
   std::size_t position() const { return at_; }
   std::span<const std::uint8_t> rest() const { return bytes_.subspan(at_); }
 
   std::uint8_t u8() { return take<std::uint8_t>(); }
   std::uint16_t u16() { return take<std::uint16_t>(); }
   std::uint32_t u32() { return take<std::uint32_t>(); }
-  std::uint64_t u64() { return take<std::uint64_t>(); }
   std::span<const std::uint8_t> bytes(std::size_t n) {
     UET_CHECK(has(n));
     const auto s = bytes_.subspan(at_, n);

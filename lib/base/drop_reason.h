@@ -15,10 +15,6 @@ namespace uet::base {
   X(kBadType, "bad-type", "unknown or reserved PDS type")                                        \
   X(kBadNextHeader, "bad-next-hdr", "next_hdr impossible for this PDS type")                     \
   X(kBadControlType, "bad-ctl-type", "reserved control type")                                    \
-  X(kBadOpcode, "bad-opcode", "SES opcode impossible for this header form")                      \
-  X(kBadFlags, "bad-flags", "SES flags impossible for this header form")                         \
-  X(kBadLength, "bad-length", "length fields contradict each other or the packet")               \
-  X(kBadVersion, "bad-version", "unknown SES version")                                           \
   /* net: frames, addresses, integrity */                                                        \
   X(kNotForUs, "not-for-us", "frame or IP destination is another host")                          \
   X(kNotIp, "not-ip", "EtherType that this port does not handle")                                \

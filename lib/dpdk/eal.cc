@@ -164,10 +164,6 @@ bool has_pci() {
   return rte_eal_has_pci() != 0;
 }
 
-bool has_hugepages() {
-  return rte_eal_has_hugepages() != 0;
-}
-
 void register_thread() {
   thread_local ThreadRegistration registration;
   if (registration.was_tried) [[likely]]

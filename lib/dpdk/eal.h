@@ -17,8 +17,6 @@ bool ensure_eal(const EalNeeds& needs, std::string& error);
 bool is_own_eal();
 /// True when EAL knows about PCI devices.
 bool has_pci();
-/// True when packet memory is in hugepages.
-bool has_hugepages();
 
 /// Gives the calling thread an lcore id, which is what makes DPDK's per-thread mempool caches work
 /// for it. Cheap to call again; without effect when there are no ids left.

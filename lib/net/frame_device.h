@@ -19,7 +19,6 @@ struct FrameDeviceFacts {
   std::size_t ip_mtu = 1500;  ///< largest IP packet (the frame is 14 bytes and VLAN tags larger)
   base::BitRate link_rate;
   bool ipv4_checksum_tx = false;  ///< device fills in the IPv4 header checksum
-  bool ipv4_checksum_rx = false;  ///< device verified the IPv4 header checksum
   bool promiscuous = false;       ///< frames for other MAC addresses arrive too
 };
 

@@ -101,8 +101,7 @@ class Bottleneck {
     std::vector<bool> received;
     std::vector<int> arrivals;
     std::size_t arrivals_known = 0;  ///< at the source
-    ReceiverCounters counters;
-    ByteCount since_ack = 0, delivered = 0;
+    ByteCount since_ack = 0, delivered = 0, counted = 0;
   };
 
   void push(Event e) {
@@ -242,7 +241,7 @@ class Bottleneck {
     const bool duplicate = f.received[e.psn];
     if (!duplicate) {
       f.received[e.psn] = true;
-      f.counters.on_data(kPacket);
+      f.counted += kPacket;
       f.delivered += kPacket;
     }
     f.arrivals.push_back(e.psn);
@@ -252,7 +251,7 @@ class Bottleneck {
     Event ack = e;
     ack.at = now_ + kHop;
     ack.kind = Kind::kAck;
-    ack.units = f.counters.rcvd_units();
+    ack.units = rcvd_units(f.counted);
     ack.arrivals = f.arrivals.size();
     push(ack);
   }

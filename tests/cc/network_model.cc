@@ -164,7 +164,7 @@ void Run::at_destination(const Event& e) {
     return;
   }
   if (pdc->received.size() <= e.psn) pdc->received.resize(e.psn + 1);
-  if (!pdc->received[e.psn]) pdc->counters.on_data(e.cack);
+  if (!pdc->received[e.psn]) pdc->received_bytes += e.cack;
   pdc->received[e.psn] = true;
   while (pdc->cumulative < pdc->received.size() && pdc->received[pdc->cumulative])
     ++pdc->cumulative;
@@ -174,7 +174,7 @@ void Run::at_destination(const Event& e) {
   for (std::uint32_t i = 0; i < 64 && answer.cack + i < pdc->received.size(); ++i) {
     if (pdc->received[answer.cack + i]) answer.sack |= std::uint64_t{1} << i;
   }
-  answer.units = pdc->counters.rcvd_units();
+  answer.units = rcvd_units(pdc->received_bytes);
   answer.plain = rng_.chance(f.plain_ack);
   if (answer.plain) answer.sack = 0;
   answer.penalty = rng_.chance(f.penalty) ? static_cast<std::uint8_t>(rng_.below(128)) : 0;

@@ -68,7 +68,7 @@ class Run {
     // Destination.
     std::vector<bool> received;
     std::uint32_t cumulative = 0;
-    ReceiverCounters counters;
+    ByteCount received_bytes = 0;
     // Our own books.
     ByteCount seen_bytes = 0, acked_bytes = 0, best_known = 0;
     std::uint32_t seen_units = 0;

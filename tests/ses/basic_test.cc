@@ -65,12 +65,11 @@ TEST_F(BasicTest, inject__buffer_may_be_reused_at_once) {
   SendRequest r;
   r.peer = b_of_a;
   r.iov = {&iov, 1};
-  r.inject = r.silent = true;
+  r.inject = true;
   ASSERT_TRUE(sa().send(fabric.now, ea, r));
   std::fill(data.begin(), data.end(), std::uint8_t{0});
   fabric.run();
   EXPECT_EQ(into, copy);
-  EXPECT_TRUE(at_a.all.empty());
 }
 
 TEST_F(BasicTest, send_to_self__works) {
