@@ -44,29 +44,42 @@ int rank_of(const LocalAddress& a) {
   return a.address.is_v4() ? 0 : a.address.is_link_local() ? 2 : 1;
 }
 
-}  // namespace
-
-std::vector<LocalAddress> local_addresses() {
-  std::vector<LocalAddress> out;
+/// Calls `take` for each entry with an IPv4 or IPv6 address.
+template <typename Take>
+void for_each_address(Take&& take) {
   ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) return out;
+  if (getifaddrs(&list) != 0) return;
   const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, freeifaddrs);
   for (const ifaddrs* i = list; i != nullptr; i = i->ifa_next) {
     if (i->ifa_addr == nullptr) continue;
     const int family = i->ifa_addr->sa_family;
-    if (family != AF_INET && family != AF_INET6) continue;
-    LocalAddress a;
-    a.interface = i->ifa_name;
-    a.interface_index = if_nametoindex(i->ifa_name);
-    a.address = address_of(*i->ifa_addr);
-    a.prefix_length = prefix_length_of(i->ifa_netmask, family == AF_INET);
-    a.is_up = (i->ifa_flags & IFF_UP) != 0 && (i->ifa_flags & IFF_RUNNING) != 0;
-    a.is_loopback = (i->ifa_flags & IFF_LOOPBACK) != 0;
-    out.push_back(std::move(a));
+    if (family == AF_INET || family == AF_INET6) take(*i);
   }
+}
+
+}  // namespace
+
+std::vector<LocalAddress> local_addresses() {
+  std::vector<LocalAddress> out;
+  for_each_address([&](const ifaddrs& i) {
+    LocalAddress a;
+    a.interface = i.ifa_name;
+    a.interface_index = if_nametoindex(i.ifa_name);
+    a.address = address_of(*i.ifa_addr);
+    a.prefix_length = prefix_length_of(i.ifa_netmask, i.ifa_addr->sa_family == AF_INET);
+    a.is_up = (i.ifa_flags & IFF_UP) != 0 && (i.ifa_flags & IFF_RUNNING) != 0;
+    a.is_loopback = (i.ifa_flags & IFF_LOOPBACK) != 0;
+    out.push_back(std::move(a));
+  });
   std::stable_sort(out.begin(), out.end(), [](const LocalAddress& x, const LocalAddress& y) {
     return x.interface_index < y.interface_index;
   });
+  return out;
+}
+
+std::vector<net::FabricAddress> bare_local_addresses() {
+  std::vector<net::FabricAddress> out;
+  for_each_address([&](const ifaddrs& i) { out.push_back(address_of(*i.ifa_addr)); });
   return out;
 }
 

@@ -21,6 +21,8 @@ struct LocalAddress {
 
 /// Every IPv4 and IPv6 address, in the kernel's order of interfaces; empty when it will not tell.
 std::vector<LocalAddress> local_addresses();
+/// The addresses alone, for a fraction of the time.
+std::vector<net::FabricAddress> bare_local_addresses();
 
 bool interface_exists(const std::string& name);
 /// 0 when there is none of this name.

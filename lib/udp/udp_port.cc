@@ -66,13 +66,13 @@ std::uint8_t UdpPort::planes_up(Instant) {
   return interface_is_running(sockets_.receiver.fd(), interface_.name) ? 1 : 0;
 }
 
-net::Way UdpPort::way_to(Instant, const net::FabricAddress& destination) {
+net::Way UdpPort::way_to(Instant now, const net::FabricAddress& destination) {
   net::Way way{.ip_mtu = facts_.ip_mtu};
   if (destination.is_unspecified() || destination.is_v4() != is_v4_) return way;
   const SocketAddress to(destination, destination.udp_port_or(facts_.udp_port), interface_.index);
   if (const std::size_t known = route_mtu(sockets_.prober.fd(), to); known != 0)
     way.ip_mtu = std::min(known, largest_ip_packet(facts_));
-  way.stays_on_host = is_own_address(to);
+  way.stays_on_host = own_addresses_.has(now, to);
   return way;
 }
 

@@ -8,6 +8,7 @@
 #include "lib/net/heap_packet_pool.h"
 #include "lib/net/port.h"
 #include "lib/net/port_plugin.h"
+#include "lib/udp/own_addresses.h"
 #include "lib/udp/receive_batch.h"
 #include "lib/udp/send_batch.h"
 #include "lib/udp/socket_address.h"
@@ -70,6 +71,7 @@ class UdpPort final : public net::Port {
   UdpSockets sockets_;
   net::PortFacts facts_;
   UdpInterface interface_;
+  OwnAddresses own_addresses_;
   bool is_v4_;
   base::Trace& trace_;
   net::HeapPacketPool pool_;

@@ -3,10 +3,7 @@
 #include <netinet/udp.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-
-#include "lib/udp/local_addresses.h"
 
 namespace uet::udp {
 
@@ -117,23 +114,6 @@ bool open_sockets(const UdpSocketsConfig& config, UdpSockets& sockets, const cha
 
 void let_fragment(const UdpSockets& sockets, bool is_v4) {
   for (const Descriptor& d : sockets.senders) discover_path_mtu(d.fd(), is_v4, true);
-}
-
-/// Where sockets may be bound to any address (ip_nonlocal_bind), that alone says nothing.
-bool is_own_address(SocketAddress address) {
-  const bool is_v4 = address.any.sa_family == AF_INET;
-  if (is_v4)
-    address.v4.sin_port = 0;
-  else
-    address.v6.sin6_port = 0;
-  const Descriptor d(socket(address.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  if (!d || bind(d.fd(), &address.any, address.length) != 0) return false;
-  const net::FabricAddress wanted = address.address();
-  constexpr unsigned kLoopbackNet = 127;
-  if (is_v4 && wanted.v4() >> 24 == kLoopbackNet) return true;
-  const auto all = local_addresses();
-  return std::any_of(all.begin(), all.end(),
-                     [&](const LocalAddress& a) { return a.address == wanted; });
 }
 
 bool is_port_taken(const net::FabricAddress& address, std::uint16_t port) {

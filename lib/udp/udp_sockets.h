@@ -65,9 +65,6 @@ std::size_t route_mtu(int prober, const SocketAddress& to);
 /// The senders fragment what is larger than the path MTU instead of refusing it.
 void let_fragment(const UdpSockets& sockets, bool is_v4);
 
-/// An address of this host: packets to it never leave.
-bool is_own_address(SocketAddress address);
-
 /// Whether a socket of any program keeps others from that UDP port. Binds it for a moment.
 bool is_port_taken(const net::FabricAddress& address, std::uint16_t port);
 
