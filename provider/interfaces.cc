@@ -12,6 +12,8 @@
 #include <fstream>
 #include <memory>
 
+#include "lib/udp/passing_addresses.h"
+
 namespace uet::provider {
 namespace {
 
@@ -103,9 +105,10 @@ std::vector<Interface> list_interfaces() {
     if (entry->ifa_addr == nullptr) continue;
     if (const auto address = address_of(entry->ifa_addr)) at->addresses.push_back(*address);
   }
+  const auto passing = udp::PassingAddresses::read();
   for (Interface& i : out) {
-    std::stable_partition(i.addresses.begin(), i.addresses.end(),
-                          [](const net::FabricAddress& a) { return a.is_v4(); });
+    std::ranges::stable_sort(
+        i.addresses, {}, [&](const net::FabricAddress& a) { return passing.rank_of(i.name, a); });
   }
   return out;
 }

@@ -29,7 +29,8 @@ struct Interface {
   std::string mac;
   std::string driver;
   std::optional<PciAddress> pci;
-  std::vector<net::FabricAddress> addresses;  ///< IPv4 first; no link-local IPv6
+  std::vector<net::FabricAddress>
+      addresses;  ///< in the order of udp::AddressRank; no link-local IPv6
 
   /// The address a port on this interface uses by default.
   std::optional<net::FabricAddress> primary() const;

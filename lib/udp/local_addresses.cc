@@ -39,11 +39,6 @@ unsigned prefix_length_of(const sockaddr* mask, bool is_v4) {
   return n;
 }
 
-/// Lower is better.
-int rank_of(const LocalAddress& a) {
-  return a.address.is_v4() ? 0 : a.address.is_link_local() ? 2 : 1;
-}
-
 /// Calls `take` for each entry with an IPv4 or IPv6 address.
 template <typename Take>
 void for_each_address(Take&& take) {
@@ -61,11 +56,13 @@ void for_each_address(Take&& take) {
 
 std::vector<LocalAddress> local_addresses() {
   std::vector<LocalAddress> out;
+  const PassingAddresses passing = PassingAddresses::read();
   for_each_address([&](const ifaddrs& i) {
     LocalAddress a;
     a.interface = i.ifa_name;
     a.interface_index = if_nametoindex(i.ifa_name);
     a.address = address_of(*i.ifa_addr);
+    a.rank = passing.rank_of(a.interface, a.address);
     a.prefix_length = prefix_length_of(i.ifa_netmask, i.ifa_addr->sa_family == AF_INET);
     a.is_up = (i.ifa_flags & IFF_UP) != 0 && (i.ifa_flags & IFF_RUNNING) != 0;
     a.is_loopback = (i.ifa_flags & IFF_LOOPBACK) != 0;
@@ -120,17 +117,21 @@ base::BitRate interface_rate(const std::string& name) {
   return base::BitRate::from_bps(static_cast<std::uint64_t>(mbps) * 1'000'000);
 }
 
-LocalAddress primary_address(const std::string& interface) {
+LocalAddress primary_of(std::span<const LocalAddress> all, const std::string& interface) {
   LocalAddress best;
-  for (const LocalAddress& a : local_addresses()) {
+  for (const LocalAddress& a : all) {
     if (interface.empty() ? (!a.is_up || a.is_loopback) : a.interface != interface) continue;
     // Nothing configured: addresses of a later interface do not compete with those of the first.
     if (interface.empty() && !best.interface.empty() && a.interface != best.interface &&
-        rank_of(best) < 2)
+        best.rank < AddressRank::kLinkLocal)
       break;
-    if (best.interface.empty() || rank_of(a) < rank_of(best)) best = a;
+    if (best.interface.empty() || a.rank < best.rank) best = a;
   }
   return best;
+}
+
+LocalAddress primary_address(const std::string& interface) {
+  return primary_of(local_addresses(), interface);
 }
 
 }  // namespace uet::udp

@@ -2,11 +2,13 @@
 /// needs no privilege.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
 #include "lib/base/units.h"
 #include "lib/net/fabric_address.h"
+#include "lib/udp/passing_addresses.h"
 
 namespace uet::udp {
 
@@ -14,6 +16,7 @@ struct LocalAddress {
   std::string interface;
   unsigned interface_index = 0;
   net::FabricAddress address;
+  AddressRank rank = AddressRank::kV4;
   unsigned prefix_length = 0;
   bool is_up = false;
   bool is_loopback = false;
@@ -33,9 +36,10 @@ bool interface_is_running(int any_socket, const std::string& name);
 std::size_t interface_mtu(const std::string& name);
 base::BitRate interface_rate(const std::string& name);
 
-/// The address that a program would expect of `interface`: IPv4 before IPv6 before link-local; of
-/// the first interface that is up and not the loopback when `interface` is empty. Null `interface`
-/// in the result: there is none.
+/// The address that a program would expect of `interface`, which is the one with the lowest rank; of the first interface that is up and
+/// not the loopback when `interface` is empty. Null `interface` in the result: there is none.
 LocalAddress primary_address(const std::string& interface = {});
+/// The same among `all`, which are in the order of local_addresses().
+LocalAddress primary_of(std::span<const LocalAddress> all, const std::string& interface);
 
 }  // namespace uet::udp

@@ -244,6 +244,21 @@ def host_test_secured_processes_share_no_address(provider, program):
         return "" if (said := host.one().ask("look")) == "127.0.0.2" else f"proposed {said}"
 
 
+def host_test_an_address_that_the_kernel_takes_away_is_the_last_choice(provider, program):
+    """The kernel lists the address first that was added last, and a temporary one stands behind the other; both are deprecated some day."""
+    with Host(provider, program) as host:
+        name = host.network.names[0]
+        host.network.ip("-n", name, "address", "flush", "dev", "uet0")
+        for lasting, life in ("fd78::1", ()), ("fd78::2", ("preferred_lft", "0")):
+            host.network.ip("-n", name, "address", "add", f"{lasting}/64", "dev", "uet0", "nodad", *life)
+        users = [host.one(), host.one(sys.argv[3])]
+        users[0].ask("look")
+        opened = [users[0].ask("open")]
+        users[0].end(kill=True)
+        opened.append(users[1].ask("open"))
+        return "" if all("fd78::1" in said for said in opened) else f"opened {opened}"
+
+
 def host_test_a_process_without_our_lock_keeps_its_port(provider, program):
     """The C++ library locks nothing, as an endpoint of another make, or one in a container with a /tmp of its own."""
     library = sys.argv[3]
