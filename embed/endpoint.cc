@@ -383,7 +383,8 @@ std::optional<Completion> Endpoint::wait(int milliseconds) {
     const base::Instant now = clock_now();
     if (now >= end) return std::nullopt;
     if (busy || !impl_->port->arm_wakeup()) continue;
-    base::Duration sleep = std::min(end, impl_->fep->next_deadline()) - now;
+    base::Duration sleep =
+        std::min({end, impl_->fep->next_deadline(), impl_->desk.deadline()}) - now;
     // A port without a descriptor cannot wake us.
     if (impl_->port->wakeup_fd() < 0) sleep = std::min(sleep, kPollInterval);
     if (sleep <= base::Duration()) continue;

@@ -11,6 +11,7 @@ namespace uet::ports {
 namespace {
 
 constexpr base::Duration kLookInterval = base::Duration::from_ms(50);
+constexpr base::Duration kRetryInterval = base::Duration::from_seconds(1);
 constexpr base::Duration kPatience = base::Duration::from_seconds(2);
 
 }  // namespace
@@ -27,7 +28,8 @@ LiveDesk::~LiveDesk() {
 }
 
 pollfd LiveDesk::wakeup() const {
-  if (client_fd_ < 0) return {.fd = listen_fd_, .events = POLLIN, .revents = 0};
+  if (client_fd_ < 0)
+    return {.fd = retry_at_.is_never() ? listen_fd_ : -1, .events = POLLIN, .revents = 0};
   const short events = unsent_.empty() ? POLLIN : POLLOUT;
   return {.fd = client_fd_, .events = events, .revents = 0};
 }
@@ -52,6 +54,8 @@ void LiveDesk::look(base::Instant now,
 
 void LiveDesk::greet(base::Instant now) {
   client_fd_ = accept4(listen_fd_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  const bool is_short = client_fd_ < 0 && errno != EAGAIN;
+  retry_at_ = is_short ? now + kRetryInterval : base::Instant::never();
   patience_end_ = now + kPatience;
 }
 

@@ -11,7 +11,7 @@
 namespace uet::ports {
 
 /// One client at a time, in steps that never block: accept, read one request, write the answer, hang up. A client that sends
-/// nothing or takes nothing is left after two seconds. Without a socket (no folder of this user for it) it does nothing.
+/// nothing or takes nothing is left after two seconds; one that comes while the process has no descriptor to spare waits. Without a socket (no folder of this user for it) it does nothing.
 class LiveDesk {
  public:
   LiveDesk();
@@ -24,8 +24,10 @@ class LiveDesk {
   bool is_due(base::Instant now) const { return now >= next_look_; }
   /// One step. `answer` is asked with a whole request line.
   void look(base::Instant now, const std::function<std::string(const std::string&)>& answer);
-  /// What to sleep on beside the port. When it woke the sleeper, look_soon() makes the next step due.
+  /// What to sleep on beside the port; a descriptor of -1 where there is nothing. When it woke the sleeper, look_soon() makes the next step due.
   pollfd wakeup() const;
+  /// The owner looks then even where nothing wakes it.
+  base::Instant deadline() const { return retry_at_; }
   void look_soon() { next_look_ = base::Instant(); }
 
  private:
@@ -36,6 +38,8 @@ class LiveDesk {
   int listen_fd_ = -1, client_fd_ = -1;
   std::string path_, unsent_;
   base::Instant next_look_, patience_end_;
+  /// Not never(): the latest client could not be accepted. Its connection keeps the listener readable, and would wake the owner all the time.
+  base::Instant retry_at_ = base::Instant::never();
 };
 
 }  // namespace uet::ports

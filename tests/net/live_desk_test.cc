@@ -2,6 +2,7 @@
 #include "lib/ports/live_desk.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -144,6 +145,42 @@ TEST_F(LiveDeskTest, a_client_that_hangs_up__costs_nothing) {
   EXPECT_EQ(heard(fd), std::pair(std::string("to stat"), true));
   close(fd);
   EXPECT_EQ(answered_, 1);
+}
+
+/// While it lives this process can open no descriptor.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    rlimit none = before_;
+    none.rlim_cur = 3;
+    setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(LiveDeskTest, a_client_that_finds_no_descriptor_left__wakes_nothing_and_is_served_later) {
+  const int fd = connect();
+  ask(fd, "stat\n");
+  pollfd before = desk_->wakeup();
+  EXPECT_EQ(::poll(&before, 1, 0), 1);
+  {
+    const NoDescriptors none;
+    turn();
+    pollfd meanwhile = desk_->wakeup();
+    EXPECT_EQ(::poll(&meanwhile, 1, 0), 0);
+    turn();
+    EXPECT_EQ(desk_->wakeup().fd, -1);
+    EXPECT_LE(desk_->deadline(), now_ + base::Duration::from_seconds(1));
+  }
+  EXPECT_EQ(heard(fd), std::pair(std::string(), false));
+  turn();
+  EXPECT_EQ(heard(fd), std::pair(std::string("to stat"), true));
+  EXPECT_GE(desk_->wakeup().fd, 0);
+  close(fd);
 }
 
 }  // namespace
