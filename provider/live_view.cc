@@ -89,17 +89,19 @@ class Run {
 
   void sleep_and_serve() {
     base::Instant check_at = clock_now() + kCheckEvery;
+    bool may_accept = true;
     for (;;) {
-      pollfd fds[2] = {{.fd = listener_.fd(), .events = POLLIN, .revents = 0},
+      pollfd fds[2] = {{.fd = may_accept ? listener_.fd() : -1, .events = POLLIN, .revents = 0},
                        {.fd = stop_.fd(), .events = POLLIN, .revents = 0}};
       const auto left =
           std::clamp((check_at - clock_now()).ns(), std::int64_t{0}, kCheckEvery.ns());
       poll(fds, 2, static_cast<int>((left + kNsPerMs - 1) / kNsPerMs));
       if (fds[1].revents != 0) return;
-      if (fds[0].revents != 0) without_exceptions([this] { serve(); });
+      if (fds[0].revents != 0) may_accept = accept_and_serve();
       if (clock_now() < check_at) continue;  // PeerFit counts its looks, however often users look
       without_exceptions(duties_.check);
       check_at = clock_now() + kCheckEvery;
+      may_accept = true;
     }
   }
 
@@ -112,12 +114,16 @@ class Run {
     });
   }
 
-  void serve() {
+  /// False where no descriptor or memory is left: the connection waits, and the listener stays readable meanwhile.
+  bool accept_and_serve() {
     const udp::Descriptor client(accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (!client) return;
-    const std::string request = ports::read_live_request(client.fd(), kPatienceMs);
-    if (!request.empty())
-      ports::write_live_answer(client.fd(), duties_.answer(request), kPatienceMs);
+    if (client) without_exceptions([&] { serve(client.fd()); });
+    return static_cast<bool>(client);
+  }
+
+  void serve(int client) {
+    const std::string request = ports::read_live_request(client, kPatienceMs);
+    if (!request.empty()) ports::write_live_answer(client, duties_.answer(request), kPatienceMs);
   }
 
   const Duties duties_;

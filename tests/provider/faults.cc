@@ -40,6 +40,8 @@ constinit Nth allocations, openings;
 constinit std::atomic<std::uint32_t> traffic_percent{0};
 constinit std::atomic<std::uint64_t> traffic_random{0}, traffic_failures{0};
 constinit std::atomic<bool> loses_arrivals{false};
+constinit std::atomic<bool> fails_accepts{false};
+constinit std::atomic<std::uint64_t> accept_failures{0};
 
 std::uint64_t next_random() {
   std::uint64_t x = traffic_random.fetch_add(0x9e37'79b9'7f4a'7c15);
@@ -121,6 +123,13 @@ void fail_opening(std::uint64_t n) {
 bool has_failed_opening() {
   return openings.has_failed();
 }
+void fail_accepts(bool fails) {
+  accept_failures = 0;
+  fails_accepts = fails;
+}
+std::uint64_t failed_accepts() {
+  return accept_failures;
+}
 void fail_traffic(std::uint32_t percent, std::uint64_t seed) {
   traffic_random = seed;
   traffic_failures = 0;
@@ -182,6 +191,13 @@ VISIBLE int socket(int domain, int type, int protocol) noexcept {
 VISIBLE int bind(int fd, const sockaddr* address, socklen_t length) noexcept {
   static auto* const next = real<int(int, const sockaddr*, socklen_t)>("bind");
   return is_refused() ? -1 : next(fd, address, length);
+}
+VISIBLE int accept4(int fd, sockaddr* address, socklen_t* length, int flags) {
+  static auto* const next = real<int(int, sockaddr*, socklen_t*, int)>("accept4");
+  if (!fails_accepts) return next(fd, address, length, flags);
+  ++accept_failures;
+  errno = EMFILE;
+  return -1;
 }
 VISIBLE int eventfd(unsigned count, int flags) noexcept {
   static auto* const next = real<int(unsigned, int)>("eventfd");

@@ -16,6 +16,11 @@ bool has_failed_allocation();
 void fail_opening(std::uint64_t n);
 bool has_failed_opening();
 
+/// From now on, or no longer, no connection is accepted for want of a descriptor.
+void fail_accepts(bool fails);
+/// How often that was tried since.
+std::uint64_t failed_accepts();
+
 /// From now on, of the calls that move packets or wait for them this share fails or moves fewer, in an order that `seed` decides.
 /// 0: none.
 void fail_traffic(std::uint32_t percent, std::uint64_t seed);

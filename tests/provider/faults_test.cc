@@ -2,6 +2,8 @@
 #include "tests/provider/faults.h"
 
 #include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -203,6 +205,54 @@ TEST_F(FaultsTest, calls_that_move_packets__may_fail_now_and_then) {
     a.close();
     b.close();
   }
+}
+
+/// In a folder of its own, where uet-stat would look for this process.
+class LiveFolder {
+ public:
+  LiveFolder() : variable_("XDG_RUNTIME_DIR", path_.string()) {
+    std::filesystem::create_directories(path_);
+  }
+  ~LiveFolder() { std::filesystem::remove_all(path_); }
+  std::string socket() const {
+    return std::filesystem::directory_iterator(path_ / "uet")->path().string();
+  }
+
+ private:
+  const std::filesystem::path path_ =
+      std::filesystem::temp_directory_path() / ("uet-faults-" + std::to_string(getpid()));
+  const Variable variable_;
+};
+
+/// What a process answers at its socket within five seconds.
+std::string ask(int fd) {
+  const timeval patience{.tv_sec = 5, .tv_usec = 0};
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  EXPECT_EQ(send(fd, "stat\n", 5, MSG_NOSIGNAL), 5);
+  char text[4096];
+  const ssize_t n = recv(fd, text, sizeof text, 0);
+  return std::string(text, n > 0 ? static_cast<std::size_t>(n) : 0);
+}
+
+TEST_F(FaultsTest, uet_stat__finds_no_descriptor_left_and_is_answered_later) {
+  const LiveFolder folder;
+  open();
+  ASSERT_FALSE(HasFatalFailure());
+  fail_accepts(true);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, folder.socket().c_str(), sizeof address.sun_path - 1);
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  const std::uint64_t tries = failed_accepts();
+  fail_accepts(false);
+  EXPECT_GE(tries, 1u);
+  EXPECT_LE(tries, 3u) << "the thread spins";
+  EXPECT_NE(ask(fd), "");
+  ::close(fd);
+  a.close();
+  b.close();
 }
 
 /// The kernel, or another thread that turned the loop, has taken the event.
