@@ -36,7 +36,7 @@ constexpr auto kCheckEvery = base::Duration::from_ms(1000);
 constexpr auto kWorkerPatience = base::Duration::from_ms(100);
 constexpr auto kExitPatience = base::Duration::from_ms(1000);
 
-/// A socket for uet-stat and the thread that sleeps on it. Ends both when it goes.
+/// A socket for uet-stat, and the thread that sleeps on it and checks once a second. Ends both when it goes.
 class Run {
  public:
   /// What the thread is for. Neither may wait for the end of the run.
@@ -45,15 +45,14 @@ class Run {
     std::function<void()> check;
   };
 
-  /// Null, with a line in the log, when the system has no socket, descriptor or thread for it.
+  /// Null, with a line in the log, when the system has no descriptor or thread for it. Without a socket it checks all the same.
   static std::unique_ptr<Run> begin(Duties duties) {
     std::unique_ptr<Run> run(new Run(std::move(duties)));
-    if (run->listener_.fd() < 0) {
+    if (run->listener_.fd() < 0)
       log_info("no socket for uet-stat: there is no folder of this user for it");
-      return nullptr;
-    }
     if (run->stop_.fd() < 0 || !run->start_thread()) {
-      log_info("no live view for uet-stat: no thread or descriptor is left for it");
+      log_info(
+          "no live view and no look for peers that do not fit: no thread or descriptor is left");
       return nullptr;
     }
     return run;

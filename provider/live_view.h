@@ -22,7 +22,8 @@ class LiveView {
     Worker& worker_;
   };
 
-  /// Called once the worker can turn. Logs what it was opened with. Failing to make the socket is no failure of the worker.
+  /// Called once the worker can turn. Logs what it was opened with. Failing to make the socket is no failure of the worker,
+  /// and ends no look for peers that do not fit.
   static std::unique_ptr<Entry> show(Worker& worker);
   /// At process exit: ends the thread and takes the socket away.
   static void stop();

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -13,6 +14,7 @@
 #include <cstdlib>
 #include <new>
 #include <span>
+#include <string_view>
 
 namespace uet::provider::testing {
 namespace {
@@ -40,7 +42,7 @@ constinit Nth allocations, openings;
 constinit std::atomic<std::uint32_t> traffic_percent{0};
 constinit std::atomic<std::uint64_t> traffic_random{0}, traffic_failures{0};
 constinit std::atomic<bool> loses_arrivals{false};
-constinit std::atomic<bool> fails_accepts{false};
+constinit std::atomic<bool> fails_accepts{false}, hides_live_folders{false};
 constinit std::atomic<std::uint64_t> accept_failures{0};
 
 std::uint64_t next_random() {
@@ -130,6 +132,9 @@ void fail_accepts(bool fails) {
 std::uint64_t failed_accepts() {
   return accept_failures;
 }
+void hide_live_folders(bool hides) {
+  hides_live_folders = hides;
+}
 void fail_traffic(std::uint32_t percent, std::uint64_t seed) {
   traffic_random = seed;
   traffic_failures = 0;
@@ -197,6 +202,14 @@ VISIBLE int accept4(int fd, sockaddr* address, socklen_t* length, int flags) {
   if (!fails_accepts) return next(fd, address, length, flags);
   ++accept_failures;
   errno = EMFILE;
+  return -1;
+}
+VISIBLE int lstat(const char* path, struct stat* out) noexcept {
+  static auto* const next = real<int(const char*, struct stat*)>("lstat");
+  const std::string_view name(path);
+  if (!hides_live_folders || (!name.ends_with("/uet") && !name.starts_with("/tmp/uet-")))
+    return next(path, out);
+  errno = ENOENT;
   return -1;
 }
 VISIBLE int eventfd(unsigned count, int flags) noexcept {

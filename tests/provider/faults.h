@@ -21,6 +21,9 @@ void fail_accepts(bool fails);
 /// How often that was tried since.
 std::uint64_t failed_accepts();
 
+/// From now on, or no longer, there is no folder in which uet-stat would look.
+void hide_live_folders(bool hides);
+
 /// From now on, of the calls that move packets or wait for them this share fails or moves fewer, in an order that `seed` decides.
 /// 0: none.
 void fail_traffic(std::uint32_t percent, std::uint64_t seed);

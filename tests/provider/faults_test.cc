@@ -255,6 +255,25 @@ TEST_F(FaultsTest, uet_stat__finds_no_descriptor_left_and_is_answered_later) {
   b.close();
 }
 
+TEST_F(FaultsTest, peers_that_do_not_fit__are_named_where_uet_stat_has_no_folder) {
+  hide_live_folders(true);
+  open();
+  ASSERT_FALSE(HasFatalFailure());
+  b.close();  // and what is sent to it stays unanswered
+  ::testing::internal::CaptureStderr();
+  const std::uint8_t out = 7;
+  EXPECT_EQ(fi_inject(a.ep, &out, 1, to_b), 0);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(5000);
+  while (std::chrono::steady_clock::now() < end) {
+    fi_cq_read(a.cq, nullptr, 0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("nothing is heard from " + address_of(3)), std::string::npos) << said;
+  hide_live_folders(false);
+  a.close();
+}
+
 /// The kernel, or another thread that turned the loop, has taken the event.
 // Covers: FI-35
 TEST_F(FaultsTest, arrival__that_a_sleeper_is_not_told_of_is_found_long_before_its_timeout) {
