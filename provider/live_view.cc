@@ -65,16 +65,13 @@ class Run {
       }
       join_or_leave(thread_);
     }
-    if (!path_.empty()) unlink(path_.c_str());
   }
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
  private:
   explicit Run(Duties duties)
-      : duties_(std::move(duties)),
-        listener_(ports::open_live_socket(path_)),
-        stop_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
+      : duties_(std::move(duties)), stop_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
 
   bool start_thread() {
     const base::WithoutSignals without_signals;
@@ -99,6 +96,7 @@ class Run {
       if (fds[0].revents != 0) may_accept = accept_and_serve();
       if (clock_now() < check_at) continue;  // PeerFit counts its looks, however often users look
       without_exceptions(duties_.check);
+      without_exceptions([this] { listener_.keep(); });
       check_at = clock_now() + kCheckEvery;
       may_accept = true;
     }
@@ -126,8 +124,8 @@ class Run {
   }
 
   const Duties duties_;
-  std::string path_;
-  const udp::Descriptor listener_, stop_;
+  ports::LiveSocket listener_;  ///< from its start on the thread's alone
+  const udp::Descriptor stop_;
   std::thread thread_;
 };
 

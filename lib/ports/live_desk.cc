@@ -5,31 +5,17 @@
 
 #include <cerrno>
 
-#include "lib/ports/live_socket.h"
-
 namespace uet::ports {
 namespace {
 
 constexpr base::Duration kLookInterval = base::Duration::from_ms(50);
-constexpr base::Duration kRetryInterval = base::Duration::from_seconds(1);
+constexpr base::Duration kKeepInterval = base::Duration::from_seconds(1);
 constexpr base::Duration kPatience = base::Duration::from_seconds(2);
 
 }  // namespace
 
-LiveDesk::LiveDesk() {
-  listen_fd_ = open_live_socket(path_);
-}
-
-LiveDesk::~LiveDesk() {
-  if (!is_open()) return;
-  hang_up();
-  unlink(path_.c_str());
-  close(listen_fd_);
-}
-
 pollfd LiveDesk::wakeup() const {
-  if (client_fd_ < 0)
-    return {.fd = retry_at_.is_never() ? listen_fd_ : -1, .events = POLLIN, .revents = 0};
+  if (client_fd_ < 0) return {.fd = is_short_ ? -1 : socket_.fd(), .events = POLLIN, .revents = 0};
   const short events = unsent_.empty() ? POLLIN : POLLOUT;
   return {.fd = client_fd_, .events = events, .revents = 0};
 }
@@ -37,6 +23,10 @@ pollfd LiveDesk::wakeup() const {
 void LiveDesk::look(base::Instant now,
                     const std::function<std::string(const std::string&)>& answer) {
   next_look_ = now + kLookInterval;
+  if (now >= keep_at_) {
+    socket_.keep();
+    keep_at_ = now + kKeepInterval;
+  }
   if (!is_open()) return;
   if (client_fd_ < 0) greet(now);
   if (client_fd_ < 0) return;
@@ -53,9 +43,8 @@ void LiveDesk::look(base::Instant now,
 }
 
 void LiveDesk::greet(base::Instant now) {
-  client_fd_ = accept4(listen_fd_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-  const bool is_short = client_fd_ < 0 && errno != EAGAIN;
-  retry_at_ = is_short ? now + kRetryInterval : base::Instant::never();
+  client_fd_ = accept4(socket_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  is_short_ = client_fd_ < 0 && errno != EAGAIN;
   patience_end_ = now + kPatience;
 }
 

@@ -7,27 +7,29 @@
 #include <string>
 
 #include "lib/base/units.h"
+#include "lib/ports/live_socket.h"
 
 namespace uet::ports {
 
 /// One client at a time, in steps that never block: accept, read one request, write the answer, hang up. A client that sends
-/// nothing or takes nothing is left after two seconds; one that comes while the process has no descriptor to spare waits. Without a socket (no folder of this user for it) it does nothing.
+/// nothing or takes nothing is left after two seconds; one that comes while the process has no descriptor to spare waits. Without a socket (no folder of this user for it) it
+/// tries for one once a second, and does nothing else.
 class LiveDesk {
  public:
-  LiveDesk();
-  ~LiveDesk();
+  LiveDesk() = default;
+  ~LiveDesk() { hang_up(); }
   LiveDesk(const LiveDesk&) = delete;
   LiveDesk& operator=(const LiveDesk&) = delete;
 
-  bool is_open() const { return listen_fd_ >= 0; }
+  bool is_open() const { return socket_.fd() >= 0; }
   /// Every 50 ms: the owner's loop asks often, and look() costs system calls.
   bool is_due(base::Instant now) const { return now >= next_look_; }
   /// One step. `answer` is asked with a whole request line.
   void look(base::Instant now, const std::function<std::string(const std::string&)>& answer);
   /// What to sleep on beside the port; a descriptor of -1 where there is nothing. When it woke the sleeper, look_soon() makes the next step due.
   pollfd wakeup() const;
-  /// The owner looks then even where nothing wakes it.
-  base::Instant deadline() const { return retry_at_; }
+  /// When the owner looks even where nothing wakes it: within a second of the look before.
+  base::Instant deadline() const { return keep_at_; }
   void look_soon() { next_look_ = base::Instant(); }
 
  private:
@@ -35,11 +37,12 @@ class LiveDesk {
   void write_some();
   void hang_up();
 
-  int listen_fd_ = -1, client_fd_ = -1;
-  std::string path_, unsent_;
-  base::Instant next_look_, patience_end_;
-  /// Not never(): the latest client could not be accepted. Its connection keeps the listener readable, and would wake the owner all the time.
-  base::Instant retry_at_ = base::Instant::never();
+  LiveSocket socket_;
+  int client_fd_ = -1;
+  std::string unsent_;
+  base::Instant next_look_, keep_at_, patience_end_;
+  /// The latest client could not be accepted: its connection keeps the listener readable, and would wake the owner all the time.
+  bool is_short_ = false;
 };
 
 }  // namespace uet::ports

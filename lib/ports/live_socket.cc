@@ -10,8 +10,10 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <string_view>
+#include <utility>
 
 namespace uet::ports {
 
@@ -79,7 +81,39 @@ LiveAnswer ask(const std::string& path, const std::string& request, int timeout_
   return answer;
 }
 
-/// A name of this process that `take` gets; empty with errno. Processes of two containers may have one number and one folder.
+/// Whether nothing listens at a name any more. What is not a name of the final form may be about to.
+bool is_left_behind(const std::string& path) {
+  constexpr std::time_t kOpeningSeconds = 10;
+  struct stat s {};
+  const bool is_named = path.ends_with(kListening);
+  if (lstat(path.c_str(), &s) != 0 || !S_ISSOCK(s.st_mode) ||
+      (!is_named && s.st_mtime > std::time(nullptr) - kOpeningSeconds))
+    return false;
+  sockaddr_un address{};
+  const udp::Descriptor d(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  return d && address_of(path, address) &&
+         connect(d.fd(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
+         errno == ECONNREFUSED;
+}
+
+/// Takes the name away at its end, and leaves errno alone.
+class TemporaryName {
+ public:
+  explicit TemporaryName(const std::string& path) : path_(path) {}
+  TemporaryName(const TemporaryName&) = delete;
+  TemporaryName& operator=(const TemporaryName&) = delete;
+  ~TemporaryName() {
+    const int error = errno;
+    unlink(path_.c_str());
+    errno = error;
+  }
+
+ private:
+  const std::string& path_;
+};
+
+/// A name of this process that `take` gets; empty with errno. Processes of two containers may have one number and one folder; those that
+/// were killed leave their names to the next one with their number.
 template <typename Take>
 std::string take_name(const std::string& folder, std::string_view end, Take&& take) {
   constexpr int kNames = 16;
@@ -89,6 +123,8 @@ std::string take_name(const std::string& folder, std::string_view end, Take&& ta
     path += end;
     if (take(path)) return path;
     if (errno != EADDRINUSE && errno != EEXIST) break;
+    if (is_left_behind(path) && unlink(path.c_str()) == 0 && take(path)) return path;
+    errno = EADDRINUSE;
   }
   return "";
 }
@@ -102,43 +138,70 @@ std::string listen_in(const std::string& folder, int fd) {
            bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
   });
   if (bound.empty()) return "";
-  std::string name;
-  if (chmod(bound.c_str(), 0600) == 0 && listen(fd, 8) == 0)
-    name = take_name(folder, kListening, [&bound](const std::string& path) {
-      return link(bound.c_str(), path.c_str()) == 0;
-    });
-  const int error = errno;
-  unlink(bound.c_str());
-  errno = error;
-  return name;
+  const TemporaryName temporary(bound);
+  if (chmod(bound.c_str(), 0600) != 0 || listen(fd, 8) != 0) return "";
+  return take_name(folder, kListening, [&bound](const std::string& path) {
+    return link(bound.c_str(), path.c_str()) == 0;
+  });
 }
 
-}  // namespace
-
-std::string live_folder(bool create) {
-  const std::string uid = std::to_string(geteuid());
-  if (const char* const runtime = std::getenv("XDG_RUNTIME_DIR");
-      runtime != nullptr && *runtime != '\0')
-    if (const std::string path = std::string(runtime) + "/uet"; have(path, create)) return path;
-  for (const std::string& path : {"/run/user/" + uid + "/uet", "/tmp/uet-" + uid})
+/// The first that can be had; empty: none.
+std::string first_of(const std::vector<std::string>& folders, bool create) {
+  for (const std::string& path : folders)
     if (have(path, create)) return path;
   return "";
 }
 
-int open_live_socket(std::string& path) {
-  const std::string folder = live_folder(true);
-  if (folder.empty()) {
-    errno = ENOENT;
-    return -1;
-  }
-  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) return -1;
-  path = listen_in(folder, fd);
-  if (!path.empty()) return fd;
+}  // namespace
+
+std::vector<std::string> live_folders() {
+  std::vector<std::string> out;
+  if (const char* const runtime = std::getenv("XDG_RUNTIME_DIR");
+      runtime != nullptr && *runtime != '\0')
+    out.push_back(std::string(runtime) + "/uet");
+  const std::string uid = std::to_string(geteuid());
+  out.insert(out.end(), {"/run/user/" + uid + "/uet", "/tmp/uet-" + uid});
+  return out;
+}
+
+std::string live_folder(bool create) {
+  return first_of(live_folders(), create);
+}
+
+udp::Descriptor open_live_socket(const std::string& folder, std::string& path) {
+  udp::Descriptor out(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (out) path = listen_in(folder, out.fd());
+  if (!out || !path.empty()) return out;
   const int error = errno;
-  close(fd);
+  out = udp::Descriptor();
   errno = error;
-  return -1;
+  return out;
+}
+
+bool LiveSocket::is_found(const std::string& folder) const {
+  struct stat s {};
+  return listener_ && folder == folder_ && lstat(path_.c_str(), &s) == 0 && s.st_dev == device_ &&
+         s.st_ino == inode_;
+}
+
+/// A bound socket cannot be given a name again, so another takes its place.
+void LiveSocket::keep() {
+  std::string folder = first_of(folders_, true);
+  if (is_found(folder)) return;
+  close();
+  if (folder.empty()) return;
+  folder_ = std::move(folder);
+  listener_ = open_live_socket(folder_, path_);
+  struct stat s {};
+  if (listener_) lstat(path_.c_str(), &s);
+  device_ = s.st_dev;
+  inode_ = s.st_ino;
+}
+
+/// Another process may have the name by now.
+void LiveSocket::close() {
+  if (is_found(folder_)) unlink(path_.c_str());
+  listener_ = udp::Descriptor();
 }
 
 std::string program_name() {

@@ -1,17 +1,47 @@
 /// Where the endpoints of a user can be looked at while they run: a Unix socket for each process, in a folder of the user's own.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
+
+#include "lib/udp/udp_sockets.h"
 
 namespace uet::ports {
 
 /// $XDG_RUNTIME_DIR/uet, /run/user/UID/uet or /tmp/uet-UID, whichever can be had; made with mode 0700 when `create`. Empty when
 /// there is none, or when it belongs to another user or lets others in.
 std::string live_folder(bool create);
+/// Those three, as the environment is now.
+std::vector<std::string> live_folders();
 
-/// A listening socket (mode 0600, close-on-exec, not blocking) of this process in that folder; `path` is its name. -1 with errno.
-int open_live_socket(std::string& path);
+/// A listening socket (mode 0600, close-on-exec, not blocking) of this process in `folder`; `path` is its name. Names of processes that
+/// are gone do not keep it from theirs. Null with errno.
+udp::Descriptor open_live_socket(const std::string& folder, std::string& path);
+
+/// The socket of this process in the folder where readers look, and its name there, which goes with the object. Folders may vanish under
+/// a process: logind takes away /run/user/UID when the user's last session ends.
+class LiveSocket {
+ public:
+  LiveSocket() { keep(); }
+  ~LiveSocket() { close(); }
+  LiveSocket(const LiveSocket&) = delete;
+  LiveSocket& operator=(const LiveSocket&) = delete;
+
+  /// -1 while there is no folder for it, or no descriptor.
+  int fd() const { return listener_.fd(); }
+  /// To be called about once a second: where readers do not find the socket, opens another in its place.
+  void keep();
+
+ private:
+  bool is_found(const std::string& folder) const;
+  void close();
+
+  const std::vector<std::string> folders_ = live_folders();
+  udp::Descriptor listener_;
+  std::string folder_, path_;
+  std::uint64_t device_ = 0, inode_ = 0;  ///< of the name
+};
 
 /// Of this process, as ps shows it.
 std::string program_name();

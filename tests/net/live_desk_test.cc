@@ -147,6 +147,19 @@ TEST_F(LiveDeskTest, a_client_that_hangs_up__costs_nothing) {
   EXPECT_EQ(answered_, 1);
 }
 
+TEST_F(LiveDeskTest, a_socket_that_vanished__is_there_again_within_a_second_of_sleep) {
+  turn();
+  std::filesystem::remove_all(folder_ / "uet");
+  EXPECT_LE(desk_->deadline(), now_ + base::Duration::from_seconds(1));
+  turn(desk_->deadline() - now_);
+  ASSERT_FALSE(std::filesystem::is_empty(folder_ / "uet"));
+  const int fd = connect();
+  ask(fd, "stat\n");
+  turn();
+  EXPECT_EQ(heard(fd), std::pair(std::string("to stat"), true));
+  close(fd);
+}
+
 /// While it lives this process can open no descriptor.
 class NoDescriptors {
  public:

@@ -1,6 +1,7 @@
 /// Processes that open their sockets while others read, in one folder.
 #include "lib/ports/live_socket.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -22,6 +23,10 @@ class LiveSocketTest : public testing::Test {
   }
   ~LiveSocketTest() override { std::filesystem::remove_all(folder_); }
 
+  std::ptrdiff_t names() const {
+    return std::distance(std::filesystem::directory_iterator(folder_ / "uet"), {});
+  }
+
   std::filesystem::path folder_;
 };
 
@@ -34,11 +39,10 @@ TEST_F(LiveSocketTest, a_reader_at_the_moment_of_opening__leaves_the_socket_wher
   while (looks == 0) std::this_thread::yield();
   for (int i = 0; i < 3000; ++i) {
     std::string path;
-    const int fd = open_live_socket(path);
-    EXPECT_GE(fd, 0) << std::strerror(errno);
+    const auto listener = open_live_socket(live_folder(true), path);
+    EXPECT_TRUE(listener) << std::strerror(errno);
     EXPECT_EQ(access(path.c_str(), F_OK), 0) << "opening " << i << ", after " << looks << " looks";
     unlink(path.c_str());
-    close(fd);
   }
   is_over = true;
   reader.join();
@@ -47,21 +51,69 @@ TEST_F(LiveSocketTest, a_reader_at_the_moment_of_opening__leaves_the_socket_wher
 
 TEST_F(LiveSocketTest, what_a_process_left_behind__is_removed_by_a_reader) {
   std::string path;
-  close(open_live_socket(path));
+  open_live_socket(live_folder(true), path);
   ASSERT_EQ(access(path.c_str(), F_OK), 0);
   EXPECT_TRUE(ask_live_processes("stat", 0).empty());
   EXPECT_NE(access(path.c_str(), F_OK), 0);
 }
 
+TEST_F(LiveSocketTest, names_that_killed_processes_left__are_had_again) {
+  std::string first;
+  open_live_socket(live_folder(true), first);
+  for (int i = 0; i < 20; ++i) {
+    std::string path;
+    const auto listener = open_live_socket(live_folder(true), path);
+    EXPECT_TRUE(listener) << std::strerror(errno) << " in process " << i;
+    EXPECT_EQ(path, first);
+  }
+}
+
+TEST_F(LiveSocketTest, keep__gives_the_process_a_name_again_after_its_folder_vanished) {
+  LiveSocket socket;
+  ASSERT_GE(socket.fd(), 0);
+  ASSERT_EQ(names(), 1);
+  std::filesystem::remove_all(folder_ / "uet");
+  socket.keep();
+  ASSERT_EQ(names(), 1);
+  std::filesystem::remove(*std::filesystem::directory_iterator(folder_ / "uet"));
+  socket.keep();
+  ASSERT_EQ(names(), 1);
+  EXPECT_EQ(ask_live_processes("stat", 0).size(), 1u) << "nothing listens under that name";
+  const int before = socket.fd();
+  socket.keep();
+  EXPECT_EQ(socket.fd(), before);
+}
+
+TEST_F(LiveSocketTest, keep__goes_back_to_the_folder_where_readers_look) {
+  const auto folder = folder_ / "uet";
+  std::filesystem::remove_all(folder);
+  close(::open(folder.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));  // no folder can be made
+  LiveSocket socket;
+  std::filesystem::remove(folder);
+  socket.keep();
+  ASSERT_EQ(names(), 1);
+}
+
+TEST_F(LiveSocketTest, close__leaves_a_name_that_another_process_has_by_now) {
+  std::string path;
+  udp::Descriptor other;
+  {
+    const LiveSocket socket;
+    std::filesystem::remove(*std::filesystem::directory_iterator(folder_ / "uet"));
+    other = open_live_socket(live_folder(true), path);
+    ASSERT_TRUE(other);
+  }
+  EXPECT_EQ(access(path.c_str(), F_OK), 0);
+}
+
 TEST_F(LiveSocketTest, processes_of_one_number__have_names_of_their_own) {
   std::string first_path, second_path;
-  const int first = open_live_socket(first_path), second = open_live_socket(second_path);
-  ASSERT_GE(first, 0);
-  ASSERT_GE(second, 0);
+  const auto first = open_live_socket(live_folder(true), first_path);
+  const auto second = open_live_socket(live_folder(true), second_path);
+  ASSERT_TRUE(first);
+  ASSERT_TRUE(second);
   EXPECT_NE(first_path, second_path);
   for (const auto& path : {first_path, second_path}) EXPECT_TRUE(path.ends_with(".sock")) << path;
-  close(first);
-  close(second);
 }
 
 }  // namespace

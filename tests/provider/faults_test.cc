@@ -217,6 +217,10 @@ class LiveFolder {
   std::string socket() const {
     return std::filesystem::directory_iterator(path_ / "uet")->path().string();
   }
+  void vanish() { std::filesystem::remove_all(path_ / "uet"); }
+  bool has_socket() const {
+    return std::filesystem::exists(path_ / "uet") && !std::filesystem::is_empty(path_ / "uet");
+  }
 
  private:
   const std::filesystem::path path_ =
@@ -251,6 +255,16 @@ TEST_F(FaultsTest, uet_stat__finds_no_descriptor_left_and_is_answered_later) {
   EXPECT_LE(tries, 3u) << "the thread spins";
   EXPECT_NE(ask(fd), "");
   ::close(fd);
+  a.close();
+  b.close();
+}
+
+TEST_F(FaultsTest, uet_stat__finds_the_process_again_after_its_folder_vanished) {
+  LiveFolder folder;
+  open();
+  ASSERT_FALSE(HasFatalFailure());
+  folder.vanish();
+  EXPECT_TRUE(turn_until([&] { return folder.has_socket(); }));
   a.close();
   b.close();
 }
