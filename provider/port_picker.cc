@@ -30,6 +30,16 @@ void warn_about(const PortChoice& first, const PortChoice& taken) {
               ", which only processes of this host can reach; set FI_UET_ADDR");
 }
 
+/// Where the network comes up later, the process keeps the address that it took.
+void tell_of_loopback(const PortChoice& taken) {
+  tell_user(
+      "no network interface but the loopback is up and has an address, so the address of this "
+      "process is " +
+      taken.address.to_string() +
+      ", which no other host can reach; where others should, start it when the network is "
+      "up, or set FI_UET_ADDR");
+}
+
 bool contains(const std::vector<net::FabricAddress>& all, net::FabricAddress address) {
   return std::ranges::find(all, address) != all.end();
 }
@@ -139,12 +149,16 @@ PortPicker::Picked PortPicker::take_own(const fep::Settings& settings) {
   if (own_ && held(own_->address) != nullptr) return *own_;
   Candidates candidates = own_candidates(settings);
   const auto first = candidates.ports.empty() ? std::nullopt : std::optional(candidates.ports[0]);
+  const bool has_network = std::ranges::any_of(
+      candidates.ports, [](const PortChoice& c) { return !c.address.is_loopback(); });
   auto taken =
       take_first(settings, without_held(candidates));  // rails stay apart while there are others
   if (!taken) taken = take_first(settings, std::move(candidates));
   if (!taken) return taken;
   own_ = *taken;
-  if (!is_configured(settings)) warn_about(*first, *taken);
+  if (!is_configured(settings)) {
+    has_network ? warn_about(*first, *taken) : tell_of_loopback(*taken);
+  }
   return taken;
 }
 

@@ -1,3 +1,4 @@
+#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
@@ -176,6 +177,18 @@ std::vector<Place> places(const net::PortRequest& request, const std::string& in
   return out;
 }
 
+/// Once in a process. Where the network comes up later, the port keeps the address that it has.
+void warn_of_loopback(const FabricAddress& address) {
+  static std::atomic_flag is_said;
+  if (is_said.test_and_set()) return;
+  std::fprintf(stderr,
+               "uet: no network interface but the loopback is up and has an address, so the "
+               "address of this process is "
+               "%s, which no other host can reach; where others should, start it when the network "
+               "is up, or set FI_UET_ADDR\n",
+               address.to_string().c_str());
+}
+
 bool bind_somewhere(const net::PortRequest& request, const Spec& spec, Place& place,
                     UdpSockets& sockets, std::string& error) {
   const FabricAddress wanted = spec.address.is_unspecified() ? request.address : spec.address;
@@ -188,9 +201,14 @@ bool bind_somewhere(const net::PortRequest& request, const Spec& spec, Place& pl
     return bind_at(place, request, spec, sockets, error);
   }
   error = "interface " + spec.interface + " has no address; `ip addr add` gives it one";
-  for (const Place& candidate : places(request, spec.interface)) {
+  const std::vector<Place> candidates = places(request, spec.interface);
+  const bool is_alone = spec.interface.empty() && candidates.front().address.is_loopback();
+  for (const Place& candidate : candidates) {
     place = candidate;
-    if (bind_at(place, request, spec, sockets, error)) return true;
+    if (bind_at(place, request, spec, sockets, error)) {
+      if (is_alone) warn_of_loopback(place.address);
+      return true;
+    }
     if (errno != EADDRINUSE) return false;
   }
   return false;

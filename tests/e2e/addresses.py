@@ -259,6 +259,21 @@ def host_test_an_address_that_the_kernel_takes_away_is_the_last_choice(provider,
         return "" if all("fd78::1" in said for said in opened) else f"opened {opened}"
 
 
+def host_test_a_host_without_a_network_is_told_of_once(provider, program):
+    """Of the two domains of a process only one says it, and who only looks is told nothing. A named loopback address is a choice."""
+    with Host(provider, program) as host:
+        name = host.network.names[0]
+        host.network.ip("-n", name, "link", "set", "uet0", "down")
+        inside = ["ip", "netns", "exec", name]
+        for command, lines, wanted in ([program], "look", 0), ([program], "look\nopen\nopen", 1), ([sys.argv[3]], "open\nopen", 1), \
+                (["env", "FI_UET_ADDR=127.0.0.9", program], "look\nopen", 0), (["env", "FI_UET_ADDR=127.0.0.9", sys.argv[3]], "open", 0):
+            done = subprocess.run(inside + command, env=host.env, input=lines + "\nquit\n", capture_output=True, text=True, timeout=60)
+            told = [line for line in done.stderr.splitlines() if line.startswith("uet: ") and "no network interface but the loopback" in line]
+            if len(told) != wanted or "127.0.0." not in done.stdout:
+                return f"{command} {lines!r}: {done}"
+        return ""
+
+
 def host_test_a_process_without_our_lock_keeps_its_port(provider, program):
     """The C++ library locks nothing, as an endpoint of another make, or one in a container with a /tmp of its own."""
     library = sys.argv[3]
