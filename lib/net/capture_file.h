@@ -41,6 +41,11 @@ class CaptureFile {
   CaptureFile& operator=(const CaptureFile&) = delete;
 
   void write(const wire::PacketRecord& record);
+  /// Whether a packet with so many bytes of data and comment may begin a new file. It does not always when this is true.
+  bool may_rotate_for(std::size_t bytes) const {
+    constexpr std::size_t kAroundPacket = 64;  // more than the rest of its block has
+    return bytes_in_file_ + bytes + kAroundPacket > config_.file_bytes_max;
+  }
   /// Hands everything to the operating system, so that another program can read it.
   void flush();
 

@@ -1,6 +1,7 @@
 #include "lib/net/capture_port.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "lib/net/checksum.h"
 #include "lib/wire/headers.h"
@@ -9,6 +10,8 @@ namespace uet::net {
 namespace {
 
 using wire::PdsType;
+
+constexpr base::Duration kAskInterval = base::Duration::from_seconds(1);
 
 /// Frames need link addresses. Ours is known on some ports; others are derived from the IP address, locally administered.
 std::array<std::uint8_t, 6> mac_for(const FabricAddress& address) {
@@ -74,10 +77,11 @@ std::string pdc_text(std::span<const std::uint8_t> uet) {
 }  // namespace
 
 CapturePort::CapturePort(std::unique_ptr<Port> inner, std::unique_ptr<CaptureFile> file,
-                         std::int64_t unix_ns_at_zero, base::Trace& trace)
+                         UnixNsAtZero unix_ns_at_zero, base::Trace& trace)
     : PortWrapper(std::move(inner)),
       file_(std::move(file)),
-      unix_ns_at_zero_(unix_ns_at_zero),
+      ask_unix_ns_at_zero_(std::move(unix_ns_at_zero)),
+      unix_ns_at_zero_(ask_unix_ns_at_zero_()),
       trace_(trace) {
   trace_.add_sink(*this);
   impairment_ = dynamic_cast<ImpairPort*>(&this->inner());
@@ -133,6 +137,10 @@ void CapturePort::write(const Held& held, wire::PacketDirection direction) {
   comment += pdc_text(std::span(held.frame).subspan(in_front));
   if (held.pdc != 0) comment += " local pdc " + std::to_string(held.pdc);
   if (held.drop) comment += " drop " + std::string(name_of(*held.drop));
+  if (held.at >= ask_at_ || file_->may_rotate_for(held.frame.size() + comment.size())) {
+    unix_ns_at_zero_ = ask_unix_ns_at_zero_();
+    ask_at_ = held.at + kAskInterval;
+  }
   file_->write({.time_ns = static_cast<std::uint64_t>(unix_ns_at_zero_ + held.at.ns()),
                 .data = held.frame,
                 .direction = direction,

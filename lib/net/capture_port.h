@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -20,10 +21,13 @@ namespace uet::net {
 /// tells, packet by packet, in the order in which receive() gave them out.
 class CapturePort final : public PortWrapper, public base::TraceSink, public ImpairTap {
  public:
-  /// `unix_ns_at_zero` is the time of day, in ns since 1970, of the Instant 0 of the clock that drives the port.
+  /// The time of day, in ns since 1970, of the Instant 0 of the clock that drives the port. It changes where the time of day is set, and
+  /// while the host is suspended: it is asked for anew before a new file, and once a second.
+  using UnixNsAtZero = std::function<std::int64_t()>;
+
   /// `trace` must outlive the port.
   CapturePort(std::unique_ptr<Port> inner, std::unique_ptr<CaptureFile> file,
-              std::int64_t unix_ns_at_zero, base::Trace& trace);
+              UnixNsAtZero unix_ns_at_zero, base::Trace& trace);
   ~CapturePort() override;
 
   std::size_t receive(base::Instant now, std::span<RxPacket> out) override;
@@ -54,7 +58,9 @@ class CapturePort final : public PortWrapper, public base::TraceSink, public Imp
   void write_received();
 
   std::unique_ptr<CaptureFile> file_;
+  const UnixNsAtZero ask_unix_ns_at_zero_;
   std::int64_t unix_ns_at_zero_;
+  base::Instant ask_at_;  ///< when it is asked for anew, if not earlier
   base::Trace& trace_;
   std::vector<Held> received_;      ///< of the last burst; slots are reused
   std::size_t received_count_ = 0;  ///< slots in use

@@ -18,6 +18,11 @@ std::int64_t read_clock(clockid_t clock) {
   return t.tv_sec * 1'000'000'000 + t.tv_nsec;
 }
 
+/// Endpoints count from the origin of the monotonic clock.
+std::int64_t unix_ns_at_origin() {
+  return read_clock(CLOCK_REALTIME) - read_clock(CLOCK_MONOTONIC);
+}
+
 /// Outside of the impairment, so that the capture shows what the endpoint saw.
 std::unique_ptr<net::Port> capture(std::unique_ptr<net::Port> port, const std::string& setting,
                                    base::Trace& trace, std::string& error) {
@@ -30,8 +35,6 @@ std::unique_ptr<net::Port> capture(std::unique_ptr<net::Port> port, const std::s
     error = "FI_UET_PCAP: " + error;
     return nullptr;
   }
-  // Endpoints count from the origin of the monotonic clock.
-  const std::int64_t unix_ns_at_origin = read_clock(CLOCK_REALTIME) - read_clock(CLOCK_MONOTONIC);
   return std::make_unique<net::CapturePort>(std::move(port), std::move(file), unix_ns_at_origin,
                                             trace);
 }

@@ -98,7 +98,8 @@ class CaptureTest : public testing::TestWithParam<bool> {
         {.path = path_, .interface_name = "test", .file_bytes_max = bytes_max, .files = files},
         error);
     EXPECT_NE(file, nullptr) << error;
-    return std::make_unique<CapturePort>(std::move(inner), std::move(file), 1'000'000, trace_);
+    return std::make_unique<CapturePort>(
+        std::move(inner), std::move(file), [this] { return unix_ns_at_zero_; }, trace_);
   }
   Packet request(std::uint16_t spdcid, std::uint16_t dpdcid) {
     Packet packet = pool_.allocate();
@@ -116,12 +117,48 @@ class CaptureTest : public testing::TestWithParam<bool> {
 
   HeapPacketPool pool_;
   base::Trace trace_;
+  std::int64_t unix_ns_at_zero_ = 1'000'000;
   std::filesystem::path directory_;
   std::string path_;
   ScriptedPort* inner_ = nullptr;
 };
 
 INSTANTIATE_TEST_SUITE_P(Encapsulations, CaptureTest, testing::Bool());
+
+// The time of day is set, or the host is suspended, which stops the monotonic clock.
+TEST_P(CaptureTest, times_follow_the_time_of_day_within_a_second_and_in_each_new_file) {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  const auto send = [&](CapturePort& port, std::int64_t at_ns) {
+    std::array<TxPacket, 1> tx;
+    tx[0].packet = request(7, 5);
+    tx[0].destination = FabricAddress::from_v4(0x0a141e01);
+    EXPECT_EQ(port.send(Instant::from_ns(at_ns), tx), 1U);
+  };
+  constexpr int kInFirstFile = 3, kMost = 100;
+  {
+    auto port = open(1500);
+    for (int i = 0; i < kInFirstFile; ++i) send(*port, i);
+    unix_ns_at_zero_ += 7 * kSecond;
+    for (int i = kInFirstFile; i < kMost && !std::filesystem::exists(path_ + ".1"); ++i)
+      send(*port, i);
+  }
+  const auto first = read_all(path_ + ".1"), second = read_all(path_);
+  ASSERT_GT(first.size(), 3U);
+  ASSERT_EQ(second.size(), 1U);
+  EXPECT_EQ(first[kInFirstFile].time_ns, 1'000'003U) << "the old offset, for less than a second";
+  EXPECT_EQ(second[0].time_ns, 7 * kSecond + 1'000'000U + first.size());
+  {
+    auto port = open();
+    send(*port, 0);
+    unix_ns_at_zero_ += 7 * kSecond;
+    send(*port, kSecond - 1);
+    send(*port, kSecond);
+  }
+  const auto one_file = read_all(path_);
+  ASSERT_EQ(one_file.size(), 3U);
+  EXPECT_EQ(one_file[1].time_ns - one_file[0].time_ns, kSecond - 1U);
+  EXPECT_EQ(one_file[2].time_ns - one_file[0].time_ns, 8U * kSecond);
+}
 
 TEST_P(CaptureTest, both_directions_with_pdc_and_drop_reason) {
   {
@@ -190,8 +227,10 @@ TEST_P(CaptureTest, what_the_test_tool_loses_is_written_with_that_reason) {
       ImpairConfig all_lost;
       ASSERT_TRUE(ImpairConfig::parse(std::string(direction) + "_loss=1", all_lost, error))
           << error;
-      CapturePort port(std::make_unique<ImpairPort>(std::move(scripted), all_lost, trace_),
-                       CaptureFile::open({.path = path_, .interface_name = ""}, error), 0, trace_);
+      CapturePort port(
+          std::make_unique<ImpairPort>(std::move(scripted), all_lost, trace_),
+          CaptureFile::open({.path = path_, .interface_name = ""}, error),
+          [] { return std::int64_t{0}; }, trace_);
       std::array<RxPacket, 1> rx;
       std::array<TxPacket, 1> tx;
       tx[0].packet = request(7, 5);
