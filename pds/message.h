@@ -8,7 +8,7 @@
 #include "lib/base/hash_key.h"
 #include "pds/backpressure.h"
 #include "pds/pds.h"
-#include "pds/pool_sizes.h"
+#include "pds/pds_config.h"
 
 namespace uet::pds {
 

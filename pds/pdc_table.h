@@ -6,7 +6,7 @@
 #include "lib/base/rng.h"
 #include "lib/base/zeroed_array.h"
 #include "pds/pdc.h"
-#include "pds/pool_sizes.h"
+#include "pds/pds_config.h"
 
 namespace uet::pds {
 

@@ -2,6 +2,7 @@
 /// table]
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "lib/base/units.h"
@@ -109,5 +110,11 @@ struct PdsConfig {
 
   net::TrimmedDscps trimmed_dscps() const { return {dscp_trimmed, dscp_trimmed_last_hop}; }
 };
+
+/// Places of a table that one kind of users leaves to the other, so that neither waits for the other for ever. A table of less than
+/// four has none to spare. See docs/decisions/0086.
+constexpr std::uint32_t reserve_of(std::uint32_t places) {
+  return std::min<std::uint32_t>(places / 4, 64);
+}
 
 }  // namespace uet::pds

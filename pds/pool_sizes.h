@@ -14,12 +14,6 @@ inline constexpr std::uint32_t kMaxWindow = 255 * 128;
 /// A SYN carries the distance to Start_PSN in 12 bits. [PDS 6.1]
 inline constexpr std::uint32_t kMaxSynOffset = 4095;
 
-/// Places of a table that one kind of users leaves to the other, so that neither waits for the other for ever. A table of less than
-/// four has none to spare. See docs/decisions/0086.
-constexpr std::uint32_t reserve_of(std::uint32_t places) {
-  return std::min<std::uint32_t>(places / 4, 64);
-}
-
 struct Limits {
   std::uint32_t max_pdc;
   std::uint32_t max_ccc;
