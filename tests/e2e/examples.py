@@ -4,12 +4,13 @@ stands between backticks in README.md and docs/first-hour.md, and the forms and 
 
     examples.py SOURCE-ROOT BUILD-ROOT [PAGE...]
 
-A page is one sitting: its blocks run in order, and each finds the exported variables, the folder and the files in /tmp that
+Pages run beside each other, on as many as there are cores. A page is one sitting: its blocks run in order, and each finds the exported variables, the folder and the files in /tmp that
 the one before it left. Each block has a network namespace of its own with an address on eth0, and a time limit; all its
 commands have to end with 0, those in the background as well. A line of settings alone is one that fi_info has to take. What a machine
 lacks is skipped, with the reason. A line that no test can run stands in NOT_RUN; a new one is run, or fails.
 """
 
+import concurrent.futures
 import os
 import pathlib
 import re
@@ -240,6 +241,31 @@ def prepare_tree(folder, source):
     (folder / "bin" / "python3").symlink_to(python())
 
 
+class Results:
+    """What a page has to report, until it is its turn."""
+
+    def __init__(self):
+        self.lines = []
+
+    def result(self, *line):
+        self.lines.append((Tap.result, line))
+
+    def skip(self, *line):
+        self.lines.append((Tap.skip, line))
+
+    def tell(self, tap):
+        for report, line in self.lines:
+            report(tap, *line)
+
+
+def results_of(page, source, build):
+    results = Results()
+    run_page(results, page, source, build)
+    if page.endswith(".1"):
+        results.result(f"{page}: forms and options", check_forms(page, outside(build), source))
+    return results
+
+
 def run_page(tap, page, source, build):
     with temporary_folder() as name:
         folder = pathlib.Path(name)
@@ -319,10 +345,10 @@ def main():
     tap.result("pages have no commands in blocks of another form", check_blocks(source))
     # Not those that are another name of a page.
     manuals = [p for p in (source / "docs/man").iterdir() if not p.read_text().startswith(".so ")]
-    for page in sys.argv[3:] or [*PAGES, *sorted(str(p.relative_to(source)) for p in manuals)]:
-        run_page(tap, page, source, build)
-        if page.endswith(".1"):
-            tap.result(f"{page}: forms and options", check_forms(page, outside(build), source))
+    pages = sys.argv[3:] or [*PAGES, *sorted(str(p.relative_to(source)) for p in manuals)]
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        for results in pool.map(lambda page: results_of(page, source, build), pages):
+            results.tell(tap)
     tap.finish()
 
 
