@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The parts of a folder know those before them: no file includes a part that its README lists further down.
+"""The README of a folder names each of its headers, and its parts know those before them: no file includes a part that its README lists further down.
 
     parts.py SOURCE-ROOT FOLDER...
 
@@ -66,6 +66,10 @@ def main():
         absent = [f"{folder}/README.md names {part}, which does not exist" for part in sorted(place)
                   if not (root / folder / part).exists()]
         tap.result(f"{folder}/README.md has a table of parts that exist", absent if place else ["there is no table"])
+        named = (root / folder / "README.md").read_text()
+        unnamed = [f"{folder}/README.md does not name {path.name}" for path in sorted((root / folder).glob("*.h"))
+                   if not re.search(rf"\b{path.stem}\b", named)]
+        tap.result(f"{folder}/README.md names every header", unnamed)
         tap.result(f"parts of {folder} know those above them", wrong(root, folder, place))
     tap.finish()
 
