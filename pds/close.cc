@@ -93,7 +93,7 @@ void Closing::on_timer(Instant now, Pdc& pdc) {
   if (end > now) return scheduler_.set_timer(pdc, PdcTimer::kClose, end);
   // The initiator knows, and may have to wait itself (a lock, a read that we owe it): that it
   // answers is enough. [PDS 16.1]
-  if (pdc.tx.unacked == 0 && pdc.tx.probe_sent_at <= pdc.heard_at) {
+  if (pdc.tx.unacked == 0 && pdc.tx.probe.sent_at <= pdc.heard_at) {
     scheduler_.want_control(pdc, kSendProbe);
     return scheduler_.set_timer(pdc, PdcTimer::kClose, now + grace());
   }

@@ -215,7 +215,7 @@ void LossRecovery::ask_about_tail(Instant now, Pdc& pdc) {
   for (Psn psn = tx.next - 1; psn.is_at_or_after(tx.left); psn = psn - 1) {
     const TxRecord& record = tx_blocks_.at(tx.ring, psn);
     if (record.state() != TxState::kInFlight || record.message == nullptr) continue;
-    const Instant due = std::max(record.cc.sent_at, tx.probe_sent_at) + tail_silence(now, pdc);
+    const Instant due = std::max(record.cc.sent_at, tx.probe.sent_at) + tail_silence(now, pdc);
     if (due > now) return scheduler_.set_timer(pdc, PdcTimer::kTailLoss, due);
     ++tx.tail_probes;
     if (tx.asking.is_unasked(psn))

@@ -12,6 +12,7 @@
 
 #include "cc/transmission.h"
 #include "lib/base/timing_wheel.h"
+#include "lib/wire/pds_headers.h"
 #include "pds/asking.h"
 #include "pds/message.h"
 #include "pds/pdc_state.h"
@@ -75,6 +76,17 @@ class CongestionLink {
   Congestion* congestion_ = nullptr;
 };
 
+/// The latest Probe of a source.
+struct OpenProbe {
+  Instant sent_at;
+  std::uint16_t opaque = 0;
+  bool is_open = false;  ///< not answered
+
+  bool is_answered_by(const wire::PdsAck& ack) const {
+    return ack.p && is_open && ack.probe_opaque() == opaque;
+  }
+};
+
 struct TxHalf {
   Psn next;                     ///< tx_next
   Psn cack;                     ///< snd_cack
@@ -93,7 +105,6 @@ struct TxHalf {
   std::uint32_t queued_segments = 0;  ///< of those messages, not sent yet
   std::uint32_t mp_range = 0;         ///< peer_mp_range
   std::uint32_t credit_demand = 0;    ///< of the Credit Request to be sent
-  std::uint16_t probe_opaque = 0;
   std::uint8_t stall_backoff = 0;
   std::uint8_t tail_probes = 0;
   std::uint8_t times_asked =
@@ -103,8 +114,7 @@ struct TxHalf {
   bool has_clear_when = false;
   bool peer_holds = false;            ///< ROD: the destination keeps what arrives behind a gap
   bool has_credit_exemption = false;  ///< one packet may leave without credit
-  bool is_probe_open = false;
-  Instant probe_sent_at;
+  OpenProbe probe;
   Asking asking;
   Instant asked_at;                           ///< of the latest of times_asked
   Instant credit_asked_at;                    ///< first Credit Request since the peer was heard

@@ -32,8 +32,7 @@ void AckIntake::on_packet(Instant now, const net::RxPacket& rx) {
   }
   Liveness::heard(now, *pdc);
   // Nothing has been sent to an unproven peer but a Probe.
-  if (c.p && pdc->tx.is_probe_open && c.probe_opaque() == pdc->tx.probe_opaque)
-    liveness_.prove(now, *pdc);
+  if (pdc->tx.probe.is_answered_by(c)) liveness_.prove(now, *pdc);
   on_ack(now, *pdc, *in);
 }
 
@@ -80,10 +79,10 @@ void AckIntake::on_ack(Instant now, Pdc& pdc, AckIn& in) {
               cack.value(), unacked_before - tx.unacked);
   Congestion* congestion = tx.cc.if_any();
   if (congestion != nullptr) {
-    if (in.common.p && tx.is_probe_open && in.common.probe_opaque() == tx.probe_opaque) {
+    if (tx.probe.is_answered_by(in.common)) {
       in.signal.is_probe_answer = true;
-      in.signal.probe_sent_at = tx.probe_sent_at;
-      tx.is_probe_open = false;
+      in.signal.probe_sent_at = tx.probe.sent_at;
+      tx.probe.is_open = false;
     }
     congestion->ccc->on_ack(now, tx.share, in.signal);
   }

@@ -7,6 +7,16 @@ namespace uet::pds {
 using base::planted;
 using base::PlantedBug;
 
+/// What a control packet says beside what its PDC says.
+struct ControlSender::Shape {
+  ControlType type;
+  Psn psn{};  ///< only of those that name one
+  std::uint32_t payload = 0;
+  bool ar = false;
+  bool retx = false;
+  std::uint16_t opaque = 0;
+};
+
 Built ControlSender::poll(Instant now, net::TxPacket& out) {
   while (!scheduler_.control().empty()) {
     Pdc& pdc = scheduler_.control().front();
@@ -46,9 +56,8 @@ Built ControlSender::build_pending_control(Instant now, Pdc& pdc, net::TxPacket&
   const auto done = [&](unsigned bit) {
     pdc.pending_control = static_cast<std::uint16_t>(pdc.pending_control & ~bit);
   };
-  const auto simple = [&](unsigned bit, ControlType type, std::uint32_t payload, bool ar,
-                          std::uint16_t opaque = 0) {
-    const Built built = emit_control(now, pdc, type, Psn(0), payload, ar, false, opaque, out);
+  const auto simple = [&](unsigned bit, const Shape& shape) {
+    const Built built = emit_control(now, pdc, shape, out);
     if (built == Built::kPacket) done(bit);
     return built;
   };
@@ -66,24 +75,25 @@ Built ControlSender::build_pending_control(Instant now, Pdc& pdc, net::TxPacket&
     tx.clear_owed = false;
     Scheduler::stop_timer(pdc, PdcTimer::kClear);
     const Psn clear = planted(PlantedBug::kClearNeverRefreshed) ? pdc.start - 1 : tx.clear_psn();
-    const Built built = simple(kSendClear, ControlType::kClearCommand, clear.value(), false);
+    const Built built =
+        simple(kSendClear, {.type = ControlType::kClearCommand, .payload = clear.value()});
     if (built == Built::kPacket) tx.commanded = clear;
     return built;
   }
   if (pending(kSendClearRequest) && is_known)
-    return simple(kSendClearRequest, ControlType::kClearRequest,
-                  receiver_.highest_stored(pdc).value(), false);
+    return simple(kSendClearRequest, {.type = ControlType::kClearRequest,
+                                      .payload = receiver_.highest_stored(pdc).value()});
   if (pending(kSendProbe) && is_known) {
     // The answer to either question proves the peer.
-    const bool is_repeated = pdc.is_unproven() && tx.is_probe_open;
+    const bool is_repeated = pdc.is_unproven() && tx.probe.is_open;
     const auto opaque =
-        is_repeated ? tx.probe_opaque : static_cast<std::uint16_t>(env_.rng.next_u32());
-    const Built built =
-        simple(kSendProbe, ControlType::kProbe, (tx.cack + 1).value(), true, opaque);
+        is_repeated ? tx.probe.opaque : static_cast<std::uint16_t>(env_.rng.next_u32());
+    const Built built = simple(kSendProbe, {.type = ControlType::kProbe,
+                                            .payload = (tx.cack + 1).value(),
+                                            .ar = true,
+                                            .opaque = opaque});
     if (built == Built::kPacket) {
-      tx.is_probe_open = true;
-      tx.probe_opaque = opaque;
-      tx.probe_sent_at = now;
+      tx.probe = {.sent_at = now, .opaque = opaque, .is_open = true};
       tx.asking.cover(tx.next - 1);
     }
     return built;
@@ -92,12 +102,13 @@ Built ControlSender::build_pending_control(Instant now, Pdc& pdc, net::TxPacket&
       pending(kSendCreditRequest) && is_known && congestion != nullptr) {
     const std::uint32_t payload =
         std::uint32_t{congestion->ccc->id()} << 24 | (tx.credit_demand & 0xff'ffff);
-    const Built built = simple(kSendCreditRequest, ControlType::kCreditRequest, payload, false);
+    const Built built =
+        simple(kSendCreditRequest, {.type = ControlType::kCreditRequest, .payload = payload});
     if (built == Built::kPacket && tx.credit_asked_at <= pdc.heard_at) watch_credit(now, pdc);
     return built;
   }
   if (pending(kSendCredit) && is_known)
-    return simple(kSendCredit, ControlType::kCredit, pdc.rx.credit << 8, false);
+    return simple(kSendCredit, {.type = ControlType::kCredit, .payload = pdc.rx.credit << 8});
   constexpr std::pair<unsigned, ControlType> kSequenced[] = {
       {kSendNoop, ControlType::kNoop}, {kSendClose, ControlType::kCloseCommand}};
   for (const auto& [bit, type] : kSequenced) {
@@ -122,7 +133,7 @@ Built ControlSender::send_sequenced(Instant now, Pdc& pdc, ControlType type, net
     return Built::kNothing;
   }
   const Psn psn = tx.next;
-  const Built built = emit_control(now, pdc, type, psn, 0, true, false, 0, out);
+  const Built built = emit_control(now, pdc, {.type = type, .psn = psn, .ar = true}, out);
   if (built != Built::kPacket) return built;
   TxRecord* record = tx_blocks_.add(tx.ring, psn);
   UET_CHECK(record != nullptr);
@@ -155,7 +166,8 @@ Built ControlSender::resend_sequenced(Instant now, Pdc& pdc, net::TxPacket& out)
       more = true;
       break;
     }
-    built = emit_control(now, pdc, record.control, psn, 0, true, true, 0, out);
+    built =
+        emit_control(now, pdc, {.type = record.control, .psn = psn, .ar = true, .retx = true}, out);
     if (built != Built::kPacket) return built;
     SendWindow::move(tx, record, TxEvent::kSent);
     record.cc.leave(now, true);
@@ -176,8 +188,10 @@ Built ControlSender::send_ack_request(Instant now, Pdc& pdc, net::TxPacket& out)
   for (Psn psn = tx.left; psn.is_before(tx.next); ++psn) {
     TxRecord& record = tx_blocks_.at(tx.ring, psn);
     if (!is_ask_due(record.state())) continue;
-    const Built built =
-        emit_control(now, pdc, ControlType::kAckRequest, psn, 0, true, record.rto_cnt > 1, 0, out);
+    const Built built = emit_control(
+        now, pdc,
+        {.type = ControlType::kAckRequest, .psn = psn, .ar = true, .retx = record.rto_cnt > 1},
+        out);
     if (built != Built::kPacket) return built;
     SendWindow::move(tx, record, TxEvent::kAsked);
     return built;
@@ -198,33 +212,32 @@ std::uint16_t ControlSender::control_entropy() {
   return Environment::any_entropy(env_.rng.next_u32());
 }
 
-Built ControlSender::emit_control(Instant now, Pdc& pdc, ControlType type, Psn psn,
-                                  std::uint32_t payload, bool ar, bool retx, std::uint16_t opaque,
-                                  net::TxPacket& out) {
+Built ControlSender::emit_control(Instant now, Pdc& pdc, const Shape& shape, net::TxPacket& out) {
   net::Packet packet = pool_.allocate();
   if (!packet) return Built::kNoBuffer;
   const auto finish = [&](auto header) {
-    header.ctl_type = type;
+    header.ctl_type = shape.type;
     header.isrod = pdc.is_rod();
-    header.retx = retx;
-    header.ar = ar;
-    header.probe_opaque = opaque;
-    header.psn = psn;
+    header.retx = shape.retx;
+    header.ar = shape.ar;
+    header.probe_opaque = shape.opaque;
+    header.psn = shape.psn;
     header.spdcid = pdc.id;
     if constexpr (requires { header.dpdcid; })
       header.dpdcid = pdc.peer_id;
     else
-      header.psn_offset = static_cast<std::uint16_t>(psn.distance_from(pdc.start));
-    header.payload = payload;
+      header.psn_offset = static_cast<std::uint16_t>(shape.psn.distance_from(pdc.start));
+    header.payload = shape.payload;
     wire::emit(header, packet.append(decltype(header)::kSize));
   };
   if (pdc.peer_id == 0)
     finish(wire::PdsControlSyn{});
   else
     finish(wire::PdsControl{});
-  trace_.emit(now, EventId::kControlSent, pdc.id, psn, static_cast<std::uint64_t>(type), payload);
+  trace_.emit(now, EventId::kControlSent, pdc.id, shape.psn, static_cast<std::uint64_t>(shape.type),
+              shape.payload);
   // Repeated to a peer that is gone, it must not keep the PDC.
-  if (type != ControlType::kClearRequest) pdc.active_at = now;
+  if (shape.type != ControlType::kClearRequest) pdc.active_at = now;
   out.packet = std::move(packet);
   out.destination = pdc.peer;
   // The first question for proof follows the ACK that says who asks.

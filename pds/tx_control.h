@@ -31,8 +31,8 @@ class ControlSender : Part {
   Built resend_sequenced(Instant now, Pdc& pdc, net::TxPacket& out);
   Built send_ack_request(Instant now, Pdc& pdc, net::TxPacket& out);
   void watch_credit(Instant now, Pdc& pdc);
-  Built emit_control(Instant now, Pdc& pdc, ControlType type, Psn psn, std::uint32_t payload,
-                     bool ar, bool retx, std::uint16_t opaque, net::TxPacket& out);
+  struct Shape;
+  Built emit_control(Instant now, Pdc& pdc, const Shape& shape, net::TxPacket& out);
   std::uint16_t control_entropy();
 
   Scheduler& scheduler_;

@@ -12,6 +12,13 @@ namespace uet::sim {
 
 using base::Duration;
 
+std::string_view name_of(SecureAttack attack) {
+  constexpr std::array<std::string_view, kSecureAttackCount> kNames = {
+      "replay-sealed", "reflect", "flip",   "splice", "cut",
+      "impersonate",   "reroute", "remark", "hold"};
+  return kNames[static_cast<std::size_t>(attack)];
+}
+
 std::string describe(const SecurePlan& plan) {
   if (!plan.is_on) return {};
   const tss::DomainConfig& d = plan.domain;

@@ -28,6 +28,7 @@ enum class SecureAttack : std::uint8_t {
 inline constexpr std::size_t kSecureAttackCount = static_cast<std::size_t>(SecureAttack::kCount);
 /// What is done with a copy; a packet is held on its way.
 inline constexpr std::size_t kCopyAttackCount = static_cast<std::size_t>(SecureAttack::kHold);
+std::string_view name_of(SecureAttack attack);
 
 inline constexpr std::size_t kSecureModeCount = 3;
 std::string_view name_of(tss::Mode mode);

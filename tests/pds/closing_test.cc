@@ -100,7 +100,7 @@ TEST(Closing, a_target_that_is_not_answered_in_time_fails_with_a_nack) {
   t.closing.on_timer(due, pdc);
   EXPECT_EQ(pdc.state, PdcState::kCloseReq);
   pdc.tx.unacked = 0;
-  pdc.tx.probe_sent_at = due;
+  pdc.tx.probe.sent_at = due;
   t.closing.on_timer(due + Duration::from_ms(2), pdc);
   EXPECT_EQ(t.take_nack(), NackCode::kClosingInErr);
   EXPECT_EQ(t.ses.gone, std::vector{PdsError::kPeerFailed});
