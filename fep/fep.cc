@@ -231,7 +231,7 @@ bool Fep::Impl::run_deadlines(Instant now) {
     ses.on_deadline(now);
     did = true;
   }
-  if (keys_due <= now) {
+  if (keys_due <= now || (guard != nullptr && config.security->domain().is_due_early())) {
     config.security->domain().service();
     keys_due = now + kKeyService;
   }

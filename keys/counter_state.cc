@@ -164,6 +164,20 @@ base::Result<tss::CounterRange, std::string> CounterState::reserve(const tss::Fi
   return change(key, count, false);
 }
 
+/// The record with more counters is the newer one, so both say less in the end. The older one goes first: until both are there, the
+/// state is what it was.
+bool CounterState::give_back(const tss::Fingerprint& key, tss::CounterRange unused) {
+  const LockedFile file(path_of(key), O_RDWR);
+  if (file.fd < 0 || !file.why.empty()) return false;
+  int place = 0;
+  const auto before = file.read(place);
+  const std::uint64_t first = std::max<std::uint64_t>(unused.first, 1);
+  if (!before || before->is_retired || before->reserved != unused.end || first >= unused.end)
+    return false;
+  const Status after{.reserved = first};
+  return file.write(after, 1 - place) && file.write(after, place);
+}
+
 base::Result<CounterState::Status, std::string> CounterState::status(
     const tss::Fingerprint& key) const {
   const LockedFile file(path_of(key), O_RDONLY);

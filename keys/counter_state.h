@@ -26,6 +26,9 @@ class CounterState {
   /// `count` counters, or what is left of them. On disk when this returns. [TSS 7.6]
   base::Result<tss::CounterRange, std::string> reserve(const tss::Fingerprint& key,
                                                        std::uint64_t count);
+  /// Takes counters back that were reserved and never used, when they are the last ones that were given out; the very first stays given
+  /// out. False when they are not, or the state cannot be written; then they are lost. On disk when this returns.
+  bool give_back(const tss::Fingerprint& key, tss::CounterRange unused);
 
   struct Status {
     std::uint64_t reserved = 0;  ///< counters below this were given away

@@ -93,6 +93,10 @@ std::optional<tss::CounterRange> FileKeys::reserve(const tss::Fingerprint& key,
   return std::nullopt;
 }
 
+void FileKeys::give_back(const tss::Fingerprint& key, tss::CounterRange unused) {
+  if (::getpid() == process_) CounterState(state_folder_).give_back(key, unused);
+}
+
 void FileKeys::fill_random(std::span<std::uint8_t> out) {
   while (!out.empty()) {
     const ssize_t n = ::getrandom(out.data(), out.size(), 0);

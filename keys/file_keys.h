@@ -2,6 +2,8 @@
 /// (reload_signal.h). [TSS 13.2]
 #pragma once
 
+#include <unistd.h>
+
 #include <memory>
 #include <string>
 #include <utility>
@@ -29,6 +31,8 @@ class FileKeys final : public tss::KeyManager {
   bool asks_to_go_on() override { return std::exchange(was_asked_to_read_, false); }
   std::optional<tss::CounterRange> reserve(const tss::Fingerprint& key,
                                            std::uint64_t count) override;
+  /// Not in a child made by fork(): what it has a copy of is its parent's to use.
+  void give_back(const tss::Fingerprint& key, tss::CounterRange unused) override;
   void fill_random(std::span<std::uint8_t> out) override;
   void on_alarm(tss::Alarm alarm, std::uint32_t sdi) override;
   bool wants_keys() const override { return log_ != nullptr; }
@@ -44,6 +48,7 @@ class FileKeys final : public tss::KeyManager {
 
   std::string path_;
   std::uint32_t job_;
+  pid_t process_ = ::getpid();
   tss::DomainConfig domain_;
   FileVersion version_;
   bool has_told_unlocked_ = false;

@@ -54,6 +54,12 @@ class KeyManager {
   /// counter that is given out twice reveals what was encrypted under it. Nothing when there is no
   /// state for the key, or it cannot be written. [TSS 7.6]
   virtual std::optional<CounterRange> reserve(const Fingerprint& key, std::uint64_t count) = 0;
+  /// Counters of the latest reservation that were never used, and never will be: the domain that had them is gone. They may be given
+  /// out again where none was reserved since. The first counter of a key stays given out, so the key is not taken for a fresh one.
+  virtual void give_back(const Fingerprint& key, CounterRange unused) {
+    (void)key;
+    (void)unused;
+  }
   /// Random bytes that an attacker cannot guess.
   virtual void fill_random(std::span<std::uint8_t> out) = 0;
   virtual void on_alarm(Alarm alarm, std::uint32_t sdi) {

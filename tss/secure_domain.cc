@@ -45,6 +45,15 @@ SecureDomain::SecureDomain(KeyManager& manager, const Carrier& carrier,
   (void)select(config_.tx_an);
 }
 
+SecureDomain::~SecureDomain() {
+  seal_pending();
+  for (const Association& a : slots_) {
+    const CounterRange unused = a.counter.unused();
+    if (a.state != SlotState::kEmpty && unused.first != unused.end)
+      manager_.give_back(a.fingerprint, unused);
+  }
+}
+
 std::string SecureDomain::why_not_usable() const {
   if (std::string why = why_unusable(config_); !why.empty()) return why;
   if (std::string why = why_unusable_at(config_, own_); !why.empty()) return why;
@@ -67,7 +76,7 @@ bool SecureDomain::install(const KeyConfig& key) {
   is_stopped_ = false;
   a.fingerprint = fingerprint_of(key.key);
   a.counter = TxCounter(config_.partition, config_.counter_fatal);
-  const auto range = manager_.reserve(a.fingerprint, TxCounter::kReservation);
+  const auto range = manager_.reserve(a.fingerprint, a.counter.reservation());
   const bool is_given = range && a.counter.give(*range);
   a.is_fresh = is_given && range->first == 0;
   if (derives()) {
@@ -177,8 +186,9 @@ void SecureDomain::reserve_counters(Association& a) {
   }
   const bool is_wanted = a.state == SlotState::kActive || a.key.an == wanted_tx_an_;
   if (!is_wanted || !a.counter.wants_more()) return;
-  const auto range = manager_.reserve(a.fingerprint, TxCounter::kReservation);
+  const auto range = manager_.reserve(a.fingerprint, a.counter.reservation());
   if (!range || !a.counter.give(*range)) alarm(Alarm::kNoReservation);
+  a.has_asked_early = a.counter.wants_more();
 }
 
 // --- Both ways

@@ -45,6 +45,8 @@ class SecureDomain {
                const CipherLibrary& ciphers = best_ciphers());
   SecureDomain(const SecureDomain&) = delete;
   SecureDomain& operator=(const SecureDomain&) = delete;
+  /// Gives unused counters back.
+  ~SecureDomain();
 
   /// Why this endpoint must not start; empty when it may. A domain that has no key to send under, or
   /// no counters for it, may not: nothing is ever sent in clear instead.
@@ -72,8 +74,14 @@ class SecureDomain {
   /// do not tell, which is what `tsc_floor: off` says.
   bool was_newest() const { return was_newest_; }
 
-  /// Once a second: takes over changes of the domain and reserves counters.
+  /// Once a second, and when is_due_early(): takes over changes of the domain and reserves counters.
   void service();
+  /// True once when half of a reservation is spent: a small one may not last a second.
+  bool is_due_early() const {
+    if (tx_slot_ < 0) return false;
+    const Association& a = slots_[tx_slot_];
+    return a.counter.wants_more() && !a.has_asked_early;
+  }
 
   // --- Keys. service() calls these when the manager reports a change; public for managers that act
   // by themselves. [TSS 13.1]

@@ -7,10 +7,13 @@ namespace uet::tss {
 TxCounter::TxCounter(CounterPartition partition, std::uint64_t fatal)
     : prefix_(partition.bits == 0 ? 0
                                   : std::uint64_t{partition.id} << (kCounterBits - partition.bits)),
-      limit_(std::min(fatal, kCounterMax >> partition.bits)) {}
+      limit_(limit_of(partition, fatal)) {}
 
 bool TxCounter::give(CounterRange range) {
   if (range.first > range.end || range.first < last_given()) return false;
+  low_ = reservation_ / 2;
+  reservation_ =
+      std::min(2 * reservation_, std::clamp(limit_ >> 12, kFirstReservation, kLargestReservation));
   range.end = std::min(range.end, limit_);
   range.first = std::min(range.first, range.end);
   if (range.first == range.end) {
@@ -27,6 +30,11 @@ bool TxCounter::give(CounterRange range) {
     following_.end = range.end;
   }
   return true;
+}
+
+CounterRange TxCounter::unused() const {
+  if (following_.end == 0) return {next_, current_.end};
+  return {current_.end == following_.first ? next_ : following_.first, following_.end};
 }
 
 bool TxCounter::advance() {

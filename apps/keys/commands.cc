@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
 
@@ -11,6 +12,7 @@
 #include "keys/host_identity.h"
 #include "keys/key_file.h"
 #include "tss/kdf.h"
+#include "tss/tx_counter.h"
 
 namespace uet::apps::keys {
 namespace {
@@ -414,9 +416,13 @@ int check(const std::string& file) {
         std::printf("retired on this host\n");
         status = 1;
       } else {
-        std::printf("%.4f %% of its counters given out\n",
-                    100.0 * static_cast<double>(counters->reserved) /
-                        static_cast<double>(tss::kCounterMax));
+        const std::uint64_t all = tss::TxCounter::limit_of(d.partition, d.counter_fatal);
+        const std::uint64_t left = all - std::min(counters->reserved, all);
+        std::printf("%.4f %% of its counters given out, %" PRIu64
+                    " left: for as many packets, or %" PRIu64 " processes that never close%s\n",
+                    100.0 * static_cast<double>(all - left) / static_cast<double>(all), left,
+                    left / tss::TxCounter::kFirstReservation, left == 0 ? " (rotate)" : "");
+        if (left == 0 && k.an == d.tx_an) status = 1;
       }
     }
   }

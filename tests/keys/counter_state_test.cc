@@ -111,6 +111,47 @@ TEST(CounterState, torn_record_leaves_the_one_before_it) {
   EXPECT_EQ(m.state.reserve(kFingerprint, 10)->first, 30u);
 }
 
+TEST(CounterState, give_back__takes_the_last_reservation_only) {
+  Made m;
+  const auto first = *m.state.reserve(kFingerprint, 100);
+  const auto second = *m.state.reserve(kFingerprint, 100);
+  EXPECT_FALSE(m.state.give_back(kFingerprint, first)) << "others were reserved since";
+  EXPECT_TRUE(m.state.give_back(kFingerprint, {130, second.end}));
+  EXPECT_FALSE(m.state.give_back(kFingerprint, {130, second.end})) << "twice";
+  EXPECT_EQ(m.state.status(kFingerprint)->reserved, 130u);
+  EXPECT_EQ(m.state.reserve(kFingerprint, 10)->first, 130u);
+  EXPECT_TRUE(m.state.give_back(kFingerprint, {0, 140}));
+  EXPECT_EQ(m.state.reserve(kFingerprint, 10)->first, 1u) << "a key that was in use is not fresh";
+  EXPECT_EQ(m.state.retire(kFingerprint), "");
+  EXPECT_FALSE(m.state.give_back(kFingerprint, {5, 11}));
+}
+
+/// Until both records say less, the one that says more counts.
+TEST(CounterState, give_back__that_is_torn_leaves_what_was_reserved_or_what_was_used) {
+  Made m;
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(m.state.reserve(kFingerprint, 10));
+  std::filesystem::path path;
+  for (const auto& entry : std::filesystem::directory_iterator(m.folder / "state")) path = entry;
+  const auto record_at = [&](int place) {
+    std::string text(48, ' ');
+    std::ifstream file(path);
+    file.seekg(512 * place);
+    file.read(text.data(), 48);
+    return text;
+  };
+  const std::string before = record_at(1);  // 30, the newest
+  ASSERT_TRUE(m.state.give_back(kFingerprint, {23, 30}));
+  EXPECT_EQ(record_at(0), record_at(1));
+  // Only the first of the two was on disk when the power went.
+  std::fstream file(path, std::ios::in | std::ios::out);
+  file.seekp(512);
+  file << before << std::flush;
+  EXPECT_EQ(m.state.status(kFingerprint)->reserved, 30u);
+  file.seekp(512);
+  file << "uet-tsc/1 zz" << std::flush;
+  EXPECT_EQ(m.state.reserve(kFingerprint, 1)->first, 23u);
+}
+
 TEST(CounterState, last_counters_are_given_once) {
   Made m;
   ASSERT_TRUE(m.state.reserve(kFingerprint, tss::kCounterMax - 5));

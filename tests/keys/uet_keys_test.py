@@ -54,6 +54,7 @@ def main():
         with_first = path.read_text()
         result("retire", run("retire", path) == 0 and [k["an"] for k in domain()["keys"]] == [1], said[-1:])
         result("check", run("check", path) == 0, said[-1:])
+        result("check: what is left", f"{2**48 - 1} left" in said[-1] and f"{2**28 - 1} processes" in said[-1], said[-1:])
         path.write_text(with_first)
         result("a retired key does not come back", run("install", path) != 0 and run("check", path) != 0, said[-2:])
 

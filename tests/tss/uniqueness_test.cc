@@ -84,7 +84,7 @@ struct RandomLife {
   }
   void start() {
     auto node = std::make_unique<FakeKeys>(config, &store);
-    node->block = 1 + rng.below(60);
+    node->block = rng.chance(0.1) ? UINT64_MAX : 1 + rng.below(60);
     auto domain = std::make_unique<SecureDomain>(*node, Carrier{}, host(1), ciphers);
     if (domain->why_not_usable().empty()) {
       keys.push_back(std::move(node));
@@ -94,6 +94,7 @@ struct RandomLife {
   void kill() {
     if (domains.empty()) return;
     const std::size_t i = rng.below(static_cast<std::uint32_t>(domains.size()));
+    keys[i]->store_is_broken = rng.chance(0.5);  // crashes: gives nothing back
     domains.erase(domains.begin() + static_cast<std::ptrdiff_t>(i));
     keys.erase(keys.begin() + static_cast<std::ptrdiff_t>(i));
   }
