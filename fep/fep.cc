@@ -26,6 +26,8 @@ constexpr int kMaxTurnsWithoutDeadlines = 256;
 
 /// How often keys are looked after: changes of the domain, counters for packets to come.
 constexpr Duration kKeyService = Duration::from_seconds(1);
+/// An answer of the key manager is asked for after this, then less and less often.
+constexpr Duration kKeyServiceSoon = Duration::from_ms(10);
 
 tss::SecureDomain* domain_of(const FepConfig& config) {
   return config.security ? &config.security->domain() : nullptr;
@@ -176,6 +178,7 @@ struct Fep::Impl {
   net::FabricAddress last_bad_crc_from;
   Instant last_turn;
   Instant keys_due = Instant::never();
+  Duration keys_wait;             ///< for the answer that the key manager is at
   bool was_holding_back = false;  ///< packets that the port did not take
   bool more_to_send = false;    ///< the last turn ended because the burst was full, or a port busy
   unsigned awaited_planes = 0;  ///< in that case: the busy ones, a bit each
@@ -232,8 +235,9 @@ bool Fep::Impl::run_deadlines(Instant now) {
     did = true;
   }
   if (keys_due <= now || (guard != nullptr && config.security->domain().is_due_early())) {
-    config.security->domain().service();
-    keys_due = now + kKeyService;
+    const bool soon = config.security->domain().service();
+    keys_wait = soon ? std::clamp(keys_wait * 2, kKeyServiceSoon, kKeyService) : Duration();
+    keys_due = now + (soon ? keys_wait : kKeyService);
   }
   return did;
 }

@@ -70,7 +70,9 @@ struct LockedFile {
   LockedFile(const LockedFile&) = delete;
   LockedFile& operator=(const LockedFile&) = delete;
   ~LockedFile() {
-    if (fd >= 0) ::close(fd);
+    if (fd < 0) return;
+    ::flock(fd, LOCK_UN);  // a child made by fork() in between has the descriptor, too
+    ::close(fd);
   }
 
   /// The newer valid record, and which of the two places it is in.

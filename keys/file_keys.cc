@@ -6,6 +6,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstdio>
+#include <new>
 
 #include "keys/host_identity.h"
 
@@ -38,27 +39,52 @@ std::unique_ptr<FileKeys> FileKeys::open(const std::string& path, std::uint32_t 
   return keys;
 }
 
+tss::DomainConfig FileKeys::domain() {
+  const std::lock_guard guard(mutex_);
+  return domain_;
+}
+
 std::optional<tss::DomainConfig> FileKeys::changed_domain() {
   if (tss::unlocked_allocations() > 0 && !has_told_unlocked_) {
     has_told_unlocked_ = true;
     say("memory with keys could not be locked and may be swapped out: raise the limit (ulimit -l)");
   }
+  {
+    const std::lock_guard guard(mutex_);
+    if (auto found = std::exchange(found_, std::nullopt)) {
+      was_asked_to_read_ |= found->was_asked_for;
+      return std::move(found->domain);
+    }
+    if (std::exchange(is_looking_, true)) return std::nullopt;
+  }
+  looker_.run([this] {
+    Found found = look();
+    const std::lock_guard guard(mutex_);
+    is_looking_ = false;
+    found_ = std::move(found);
+  });
+  return std::nullopt;
+}
+
+FileKeys::Found FileKeys::look() try {
   // A request is answered even when the file looks unchanged.
   if (const std::uint64_t asked = reload_requests(); asked != reloads_seen_) {
     reloads_seen_ = asked;
     version_ =
         version_of(path_).value_or(version_);  // what cannot be used is complained about once
     auto domain = read_again();
-    was_asked_to_read_ = domain.has_value();
     if (domain)
       say(path_ + ": read again: " + std::to_string(domain->keys.size()) +
           " keys, packets leave under AN " + (domain->tx_an ? "1" : "0"));
-    return domain;
+    const bool was_read = domain.has_value();
+    return {.domain = std::move(domain), .was_asked_for = was_read};
   }
   const auto version = version_of(path_);
-  if (!version || *version == version_) return std::nullopt;
+  if (!version || *version == version_) return {};
   version_ = *version;  // what cannot be used is complained about once
-  return read_again();
+  return {.domain = read_again()};
+} catch (const std::bad_alloc&) {
+  return {};
 }
 
 std::optional<tss::DomainConfig> FileKeys::read_again() {
@@ -81,6 +107,7 @@ std::optional<tss::DomainConfig> FileKeys::read_again() {
         "stay (after a copy: uet-keys install)");
     return std::nullopt;
   }
+  const std::lock_guard guard(mutex_);
   domain_ = *domain;
   return *domain;
 }
@@ -91,6 +118,32 @@ std::optional<tss::CounterRange> FileKeys::reserve(const tss::Fingerprint& key,
   if (range) return *range;
   say(range.error());
   return std::nullopt;
+}
+
+tss::KeyManager::Reserving FileKeys::reserve_without_waiting(const tss::Fingerprint& key,
+                                                             std::uint64_t count) {
+  {
+    const std::lock_guard guard(mutex_);
+    const auto [at, is_new] = ordered_.try_emplace(key);
+    if (!is_new && !at->second.is_done) return {.is_under_way = true};
+    if (!is_new) return {.range = ordered_.extract(at).mapped().range};
+  }
+  reserver_.run([this, key, count] {
+    std::optional<tss::CounterRange> range;
+    try {
+      range = reserve(key, count);
+    } catch (const std::bad_alloc&) {
+      // As one that cannot be had.
+    }
+    const std::lock_guard guard(mutex_);
+    ordered_[key] = {.is_done = true, .range = range};
+  });
+  return {.is_under_way = true};
+}
+
+bool FileKeys::is_busy() const {
+  const std::lock_guard guard(mutex_);
+  return is_looking_ || found_ || !ordered_.empty();
 }
 
 void FileKeys::give_back(const tss::Fingerprint& key, tss::CounterRange unused) {
@@ -115,11 +168,6 @@ void FileKeys::on_alarm(tss::Alarm alarm, std::uint32_t sdi) {
   std::snprintf(domain, sizeof domain, "%06x", sdi);
   say("secure domain " + std::string(domain) + ": " + std::string(name_of(alarm)) +
       (times > 1 ? " (" + std::to_string(times) + " times)" : ""));
-}
-
-bool FileKeys::covers(std::uint32_t job) const {
-  const auto& jobs = domain_.jobs;
-  return jobs.empty() || std::find(jobs.begin(), jobs.end(), job) != jobs.end();
 }
 
 void FileKeys::say(const std::string& what) {

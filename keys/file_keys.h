@@ -4,11 +4,14 @@
 
 #include <unistd.h>
 
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 
 #include "keys/counter_state.h"
+#include "keys/file_thread.h"
 #include "keys/key_file.h"
 #include "keys/key_log.h"
 #include "keys/reload_signal.h"
@@ -17,7 +20,8 @@
 namespace uet::keys {
 
 /// Says what goes wrong on standard error, each thing at its first, second, fourth, ... time. A file
-/// that was replaced by one that cannot be used changes nothing.
+/// that was replaced by one that cannot be used changes nothing. What an endpoint that is at work asks for is done by two threads, one that
+/// looks at the file and one for the counters, which may be on another file system; the loop takes what they have found.
 class FileKeys final : public tss::KeyManager {
  public:
   /// The domain of `job` in the file at `path`; `key_log`, when not empty, gets the keys in use.
@@ -25,12 +29,15 @@ class FileKeys final : public tss::KeyManager {
   static std::unique_ptr<FileKeys> open(const std::string& path, std::uint32_t job,
                                         const std::string& key_log, std::string& error);
 
-  tss::DomainConfig domain() override { return domain_; }
+  tss::DomainConfig domain() override;
+  /// Has the file looked at, or says what was found then.
   std::optional<tss::DomainConfig> changed_domain() override;
   /// After request_reload(), once the file was read.
   bool asks_to_go_on() override { return std::exchange(was_asked_to_read_, false); }
   std::optional<tss::CounterRange> reserve(const tss::Fingerprint& key,
                                            std::uint64_t count) override;
+  Reserving reserve_without_waiting(const tss::Fingerprint& key, std::uint64_t count) override;
+  bool is_busy() const override;
   /// Not in a child made by fork(): what it has a copy of is its parent's to use.
   void give_back(const tss::Fingerprint& key, tss::CounterRange unused) override;
   void fill_random(std::span<std::uint8_t> out) override;
@@ -38,25 +45,42 @@ class FileKeys final : public tss::KeyManager {
   bool wants_keys() const override { return log_ != nullptr; }
   void on_key(const tss::KeyInUse& key) override { log_->write(key); }
 
-  /// Whether `job` belongs to this domain.
-  bool covers(std::uint32_t job) const;
-
  private:
   FileKeys(std::string path, std::uint32_t job) : path_(std::move(path)), job_(job) {}
-  void say(const std::string& what);
+  struct Found {
+    std::optional<tss::DomainConfig> domain;
+    bool was_asked_for = false;  ///< by request_reload()
+  };
+  static void say(const std::string& what);
+  Found look();
   std::optional<tss::DomainConfig> read_again();
 
   std::string path_;
   std::uint32_t job_;
   pid_t process_ = ::getpid();
-  tss::DomainConfig domain_;
-  FileVersion version_;
   bool has_told_unlocked_ = false;
   bool was_asked_to_read_ = false;
-  std::uint64_t reloads_seen_ = reload_requests();
   std::string state_folder_;
   std::unique_ptr<KeyLog> log_;
   std::array<std::uint64_t, 16> alarms_{};
+
+  // Of the thread that looks, once it is at work.
+  FileVersion version_;
+  std::uint64_t reloads_seen_ = reload_requests();
+
+  // Of the endpoint's thread and of those two.
+  mutable std::mutex mutex_;
+  tss::DomainConfig domain_;
+  bool is_looking_ = false;
+  std::optional<Found> found_;
+  struct Ordered {
+    bool is_done = false;
+    std::optional<tss::CounterRange> range;
+  };
+  std::map<tss::Fingerprint, Ordered> ordered_;
+
+  // Last: their jobs use all this.
+  FileThread looker_{"uet-keys"}, reserver_{"uet-counters"};
 };
 
 }  // namespace uet::keys

@@ -26,6 +26,7 @@ struct Association {
   std::optional<std::uint16_t> epoch;
   bool is_fresh = false;  ///< no process of this host had the key before
   bool has_warned_low = false, has_warned_spent = false;
+  bool is_reserving = false;     ///< the manager was asked for counters and has not answered
   bool has_asked_early = false;  ///< for counters before service() was due, and has too few still
 };
 

@@ -45,7 +45,7 @@ class KeyManager {
 
   /// The domain as it is at the start.
   virtual DomainConfig domain() = 0;
-  /// Asked once a second: the whole domain when it has changed since the last time. Keys that were
+  /// Asked once a second, never to wait: the whole domain when it has changed since the last time. Keys that were
   /// not there are installed, then packets leave under `tx_an`, then keys that are missing are wiped.
   virtual std::optional<DomainConfig> changed_domain() { return std::nullopt; }
   /// Asked once a second: true once when a domain that auth_fail_action stopped is to accept packets again. A key that comes says so, too.
@@ -54,6 +54,16 @@ class KeyManager {
   /// counter that is given out twice reveals what was encrypted under it. Nothing when there is no
   /// state for the key, or it cannot be written. [TSS 7.6]
   virtual std::optional<CounterRange> reserve(const Fingerprint& key, std::uint64_t count) = 0;
+  struct Reserving {
+    std::optional<CounterRange> range;
+    bool is_under_way = false;  ///< ask again: nothing else is reserved for the key meanwhile
+  };
+  /// The same for a loop that is at work and must not wait for a file, or a daemon.
+  virtual Reserving reserve_without_waiting(const Fingerprint& key, std::uint64_t count) {
+    return {.range = reserve(key, count)};
+  }
+  /// True while there is, or soon will be, an answer to what was asked without waiting, or by changed_domain().
+  virtual bool is_busy() const { return false; }
   /// Counters of the latest reservation that were never used, and never will be: the domain that had them is gone. They may be given
   /// out again where none was reserved since. The first counter of a key stays given out, so the key is not taken for a fresh one.
   virtual void give_back(const Fingerprint& key, CounterRange unused) {

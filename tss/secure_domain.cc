@@ -68,6 +68,19 @@ std::string SecureDomain::why_not_usable() const {
 // --- Keys
 
 bool SecureDomain::install(const KeyConfig& key) {
+  if (!put(key)) return false;
+  Association& a = slots_[key.an];
+  take_counters(a, manager_.reserve(a.fingerprint, a.counter.reservation()));
+  return true;
+}
+
+/// Without counters that would have to be waited for: service() gets them.
+void SecureDomain::install_soon(const KeyConfig& key) {
+  if (put(key)) (void)ask_for_counters(slots_[key.an]);
+}
+
+/// Packets that come are opened from now on; counters are another matter.
+bool SecureDomain::put(const KeyConfig& key) {
   Association& a = slots_[key.an];
   const Association& other = slots_[!key.an];
   if (a.state != SlotState::kEmpty) return false;
@@ -76,9 +89,6 @@ bool SecureDomain::install(const KeyConfig& key) {
   is_stopped_ = false;
   a.fingerprint = fingerprint_of(key.key);
   a.counter = TxCounter(config_.partition, config_.counter_fatal);
-  const auto range = manager_.reserve(a.fingerprint, a.counter.reservation());
-  const bool is_given = range && a.counter.give(*range);
-  a.is_fresh = is_given && range->first == 0;
   if (derives()) {
     a.kdf = std::make_unique<KeyDerivation>(key.key);
   } else {
@@ -103,7 +113,7 @@ bool SecureDomain::select(bool an) {
   if (a.state == SlotState::kEmpty) return false;
   if (tx_slot_ == static_cast<int>(an)) return true;
   if (a.counter.left() == 0) {
-    alarm(a.counter.is_spent() ? Alarm::kCounterSpent : Alarm::kNoReservation);
+    if (!a.is_reserving) alarm(a.counter.is_spent() ? Alarm::kCounterSpent : Alarm::kNoReservation);
     return false;
   }
   if (tx_slot_ >= 0) slots_[tx_slot_].state = SlotState::kRetiring;
@@ -129,19 +139,24 @@ void SecureDomain::remove(bool an) {
 
 // --- Once a second
 
-void SecureDomain::service() {
-  if (const auto wanted = manager_.changed_domain(); wanted && why_unusable(*wanted).empty())
-    apply(*wanted);
+bool SecureDomain::service() {
+  if (auto wanted = manager_.changed_domain(); wanted && why_unusable(*wanted).empty())
+    coming_ = std::move(wanted);
+  for (Association& a : slots_)
+    if (a.is_reserving) reserve_counters(a);
+  if (coming_ && apply(*coming_)) coming_.reset();
   if (manager_.asks_to_go_on()) is_stopped_ = false;
   for (Association& a : slots_)
     if (a.state != SlotState::kEmpty) reserve_counters(a);
   // Again and again: the counter state of a key may come after the key. (uet-keys install)
   (void)select(wanted_tx_an_);
+  return manager_.is_busy();
 }
 
 /// Make before break: a key that comes is there before one that goes is wiped, unless both want the
-/// same place.
-void SecureDomain::apply(const DomainConfig& wanted) {
+/// same place. False when counters of the key that is to be sent under are on their way: then what was in use stays, and the same
+/// domain is to be applied again.
+bool SecureDomain::apply(const DomainConfig& wanted) {
   // What a running endpoint cannot change: its peers' contexts, table sizes and header length hang on
   // it. The owner of the file is told when it is read.
   DomainConfig next = wanted;
@@ -165,16 +180,21 @@ void SecureDomain::apply(const DomainConfig& wanted) {
   };
   for (const bool an : {false, true})
     if (!is_there(an) && key_for(config_, an) != nullptr && slots_[an].state == SlotState::kEmpty)
-      install(*key_for(config_, an));
+      install_soon(*key_for(config_, an));
+  const Association& sent_under = slots_[wanted.tx_an];
+  if (is_there(wanted.tx_an) && sent_under.is_reserving && sent_under.counter.left() == 0)
+    return false;
   if (is_there(wanted.tx_an)) (void)select(wanted.tx_an);
   for (const bool an : {false, true})
     if (!is_there(an) && slots_[an].state != SlotState::kEmpty) remove(an);
   // A slot whose key was replaced in place: there was no time in which both were known.
   for (const bool an : {false, true})
-    if (const KeyConfig* key = key_for(config_, an); key != nullptr && !is_there(an)) install(*key);
+    if (const KeyConfig* key = key_for(config_, an); key != nullptr && !is_there(an))
+      install_soon(*key);
   wanted_tx_an_ = wanted.tx_an;
   // The file's epoch is that of the key it selects: one without counters is not sent under yet.
   if (tx_slot_ == static_cast<int>(wanted.tx_an)) take_epoch(slots_[wanted.tx_an]);
+  return true;
 }
 
 void SecureDomain::reserve_counters(Association& a) {
@@ -185,10 +205,23 @@ void SecureDomain::reserve_counters(Association& a) {
     has_warned = true;
   }
   const bool is_wanted = a.state == SlotState::kActive || a.key.an == wanted_tx_an_;
-  if (!is_wanted || !a.counter.wants_more()) return;
-  const auto range = manager_.reserve(a.fingerprint, a.counter.reservation());
-  if (!range || !a.counter.give(*range)) alarm(Alarm::kNoReservation);
+  if (!a.is_reserving && !(is_wanted && a.counter.wants_more())) return;
+  if (!ask_for_counters(a)) alarm(Alarm::kNoReservation);
   a.has_asked_early = a.counter.wants_more();
+}
+
+/// False when they cannot be had. Once the first are there, they tell whether a process of this host had the key before.
+bool SecureDomain::take_counters(Association& a, const std::optional<CounterRange>& range) {
+  const bool is_first = a.counter.is_new();
+  const bool is_given = range && a.counter.give(*range);
+  if (is_first && is_given) a.is_fresh = range->first == 0;
+  return is_given;
+}
+
+bool SecureDomain::ask_for_counters(Association& a) {
+  const auto answer = manager_.reserve_without_waiting(a.fingerprint, a.counter.reservation());
+  a.is_reserving = answer.is_under_way;
+  return answer.is_under_way || take_counters(a, answer.range);
 }
 
 // --- Both ways

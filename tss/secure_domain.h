@@ -74,8 +74,9 @@ class SecureDomain {
   /// do not tell, which is what `tsc_floor: off` says.
   bool was_newest() const { return was_newest_; }
 
-  /// Once a second, and when is_due_early(): takes over changes of the domain and reserves counters.
-  void service();
+  /// Once a second, and when is_due_early(): takes over changes of the domain and reserves counters. Waits for nothing.
+  /// True: the manager is at it, and should be asked again soon.
+  bool service();
   /// True once when half of a reservation is spent: a small one may not last a second.
   bool is_due_early() const {
     if (tx_slot_ < 0) return false;
@@ -85,7 +86,7 @@ class SecureDomain {
 
   // --- Keys. service() calls these when the manager reports a change; public for managers that act
   // by themselves. [TSS 13.1]
-  /// False when the slot is taken, or the key is in the other slot.
+  /// False when the slot is taken, or the key is in the other slot. Waits for its counters.
   bool install(const KeyConfig& key);
   /// What leaves from now on leaves under the key of `an`. False, and nothing changes, when there is
   /// none or no counters can be had for it.
@@ -119,9 +120,13 @@ class SecureDomain {
   struct Opening;
 
   // --- secure_domain.cc
-  void apply(const DomainConfig& wanted);
+  bool apply(const DomainConfig& wanted);
   void take_epoch(Association& a);
+  bool put(const KeyConfig& key);
+  void install_soon(const KeyConfig& key);
   void reserve_counters(Association& a);
+  bool take_counters(Association& a, const std::optional<CounterRange>& range);
+  bool ask_for_counters(Association& a);
   void alarm(Alarm which) { manager_.on_alarm(which, config_.sdi); }
 
   // --- seal.cc
@@ -168,8 +173,9 @@ class SecureDomain {
   ReadyKey tx_key_;  ///< the derived key that our packets leave under; a server's to strangers
   ReadyKey rx_key_;  ///< scratch: goes into the table when its packet has verified
   SourceTable sources_;
-  std::uint64_t members_version_ = 1;  ///< counts changes of the list of members
-  bool wanted_tx_an_;                  ///< what the manager says; select() may have failed
+  std::uint64_t members_version_ = 1;   ///< counts changes of the list of members
+  std::optional<DomainConfig> coming_;  ///< until the counters of its key are there
+  bool wanted_tx_an_;                   ///< what the manager says; select() may have failed
   SecurityStats stats_;
 
   static constexpr std::size_t kBurst = 32;

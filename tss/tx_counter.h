@@ -46,6 +46,7 @@ class TxCounter {
   std::uint64_t left() const {
     return (current_.end - next_) + (following_.end - following_.first);
   }
+  bool is_new() const { return last_given() == 0; }  ///< nothing was given so far
   bool is_low() const { return next_ >= limit_ - limit_ / 8; }
   bool is_spent() const { return next_ >= limit_; }
 

@@ -35,9 +35,9 @@ std::set<std::string> Sealing::capabilities() const {
 
 void Sealing::service(base::Instant now) {
   if (now < service_at_ || is_on_other_) return;  // it would return to the key of the file
-  domain().service();
+  const bool soon = domain().service();
   usual_an_ = domain().config().tx_an;
-  service_at_ = now + base::Duration::from_seconds(1);
+  service_at_ = now + base::Duration::from_ms(soon ? 10 : 1000);
 }
 
 std::string Sealing::use_other_key(bool other) {

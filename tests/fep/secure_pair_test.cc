@@ -482,5 +482,37 @@ TEST(SecureRotation, counters_are_reserved_long_before_they_run_out) {
   EXPECT_EQ(x.drops(0, DropReason::kTssCounterSpent), 0u);
 }
 
+/// At ten million packets a second the first reservation is gone in a tenth of the time between two services.
+TEST(SecureRotation, counters_are_reserved_at_once_when_half_are_spent) {
+  SecurePair x(direct_config());
+  std::uint64_t& reserved = x.stores[0][fingerprint_of(direct_config().keys[0].key)];
+  net::HeapPacketPool pool(1, 256);
+  while (!x.domain(0).is_due_early()) {
+    net::Packet packet = pool.allocate();
+    packet.append(16)[0] = 0x10;
+    ASSERT_FALSE(x.domain(0).seal(packet, tss::test::host(9), 7));
+  }
+  EXPECT_EQ(reserved, tss::TxCounter::kFirstReservation);
+  x.run_for(Duration::from_us(1));
+  EXPECT_EQ(reserved, 3 * tss::TxCounter::kFirstReservation);
+}
+
+TEST(SecureRotation, manager_that_is_busy_is_asked_again_soon_then_less_and_less_often) {
+  SecurePair x(direct_config());
+  auto looks_in = [&, before = 0](Duration time) mutable {
+    x.run_for(time);
+    return x.keys[0]->looks - std::exchange(before, x.keys[0]->looks);
+  };
+  EXPECT_EQ(looks_in(Duration::from_ms(3500)), 3);
+  x.keys[0]->busy = true;
+  EXPECT_EQ(looks_in(Duration::from_ms(520)), 2);  // at 4 s, 10 ms later
+  EXPECT_EQ(looks_in(Duration::from_ms(80)), 2);
+  EXPECT_LE(looks_in(Duration::from_seconds(10)), 16);
+  EXPECT_EQ(looks_in(Duration::from_seconds(10)), 10);
+  x.keys[0]->busy = false;
+  looks_in(Duration::from_ms(1500));
+  EXPECT_EQ(looks_in(Duration::from_seconds(10)), 10);
+}
+
 }  // namespace
 }  // namespace uet::test

@@ -46,7 +46,11 @@ struct FakeKeys final : KeyManager {
       : config(std::move(c)), store(shared != nullptr ? shared : &own) {}
 
   DomainConfig domain() override { return config; }
-  std::optional<DomainConfig> changed_domain() override { return std::exchange(next, {}); }
+  std::optional<DomainConfig> changed_domain() override {
+    ++looks;
+    return std::exchange(next, {});
+  }
+  bool is_busy() const override { return busy; }
   bool asks_to_go_on() override { return std::exchange(goes_on, false); }
   std::optional<CounterRange> reserve(const Fingerprint& key, std::uint64_t count) override {
     if (store_is_broken) return std::nullopt;
@@ -71,7 +75,8 @@ struct FakeKeys final : KeyManager {
 
   DomainConfig config;
   std::optional<DomainConfig> next;
-  bool goes_on = false;
+  bool goes_on = false, busy = false;
+  int looks = 0;
   CounterStore own;
   CounterStore* store;
   std::uint64_t block = UINT64_MAX;  ///< what a reservation gives at most
