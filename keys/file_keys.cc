@@ -6,14 +6,22 @@
 #include <bit>
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <filesystem>
 #include <new>
 
 #include "keys/host_identity.h"
 
 namespace uet::keys {
 
-std::unique_ptr<FileKeys> FileKeys::open(const std::string& path, std::uint32_t job,
+std::unique_ptr<FileKeys> FileKeys::open(const std::string& given, std::uint32_t job,
                                          const std::string& key_log, std::string& error) {
+  std::error_code no_folder;
+  const std::string path = std::filesystem::absolute(given, no_folder);
+  if (no_folder) {
+    error = given + ": " + no_folder.message();
+    return nullptr;
+  }
   auto file = read_key_file(path);
   if (!file) {
     error = file.error();
@@ -70,8 +78,7 @@ FileKeys::Found FileKeys::look() try {
   // A request is answered even when the file looks unchanged.
   if (const std::uint64_t asked = reload_requests(); asked != reloads_seen_) {
     reloads_seen_ = asked;
-    version_ =
-        version_of(path_).value_or(version_);  // what cannot be used is complained about once
+    complaint_.reset();
     auto domain = read_again();
     if (domain)
       say(path_ + ": read again: " + std::to_string(domain->keys.size()) +
@@ -80,19 +87,24 @@ FileKeys::Found FileKeys::look() try {
     return {.domain = std::move(domain), .was_asked_for = was_read};
   }
   const auto version = version_of(path_);
-  if (!version || *version == version_) return {};
-  version_ = *version;  // what cannot be used is complained about once
+  if (!version) {
+    complain({}, path_ + ": " + std::strerror(errno));
+    return {};
+  }
+  if (*version == version_) return {};
   return {.domain = read_again()};
 } catch (const std::bad_alloc&) {
   return {};
 }
 
+/// A version that cannot be read is tried again at the next look: what was in the way (no descriptor left, a server that is away) may be gone then.
 std::optional<tss::DomainConfig> FileKeys::read_again() {
   auto file = read_key_file(path_);
   if (!file) {
-    say(file.error() + "; the keys in use stay");
+    complain(version_of(path_).value_or(FileVersion{}), file.error());
     return std::nullopt;
   }
+  complaint_.reset();
   version_ = file->version;
   auto domain = domain_for_job(*file, job_);
   if (!domain || domain->sdi != domain_.sdi) {
@@ -168,6 +180,12 @@ void FileKeys::on_alarm(tss::Alarm alarm, std::uint32_t sdi) {
   std::snprintf(domain, sizeof domain, "%06x", sdi);
   say("secure domain " + std::string(domain) + ": " + std::string(name_of(alarm)) +
       (times > 1 ? " (" + std::to_string(times) + " times)" : ""));
+}
+
+void FileKeys::complain(const FileVersion& version, const std::string& why) {
+  if (complaint_ && complaint_->first == version && complaint_->second == why) return;
+  complaint_ = {version, why};
+  say(why + "; the keys in use stay");
 }
 
 void FileKeys::say(const std::string& what) {

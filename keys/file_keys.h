@@ -53,6 +53,8 @@ class FileKeys final : public tss::KeyManager {
   };
   static void say(const std::string& what);
   Found look();
+  /// Once of each version of the file, and once of one that is gone.
+  void complain(const FileVersion& version, const std::string& why);
   std::optional<tss::DomainConfig> read_again();
 
   std::string path_;
@@ -65,7 +67,9 @@ class FileKeys final : public tss::KeyManager {
   std::array<std::uint64_t, 16> alarms_{};
 
   // Of the thread that looks, once it is at work.
-  FileVersion version_;
+  FileVersion version_;  ///< that was read
+  std::optional<std::pair<FileVersion, std::string>>
+      complaint_;  ///< the latest, of what still stands
   std::uint64_t reloads_seen_ = reload_requests();
 
   // Of the endpoint's thread and of those two.

@@ -2,6 +2,7 @@
 #include "keys/key_file.h"
 
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -349,11 +350,54 @@ TEST(FileKeys, replaced_file_is_noticed_and_a_bad_one_changes_nothing) {
   EXPECT_FALSE(look(*keys));
   ::unlink((folder / "keys").c_str());
   EXPECT_FALSE(look(*keys));
+  EXPECT_FALSE(look(*keys));
   const std::string said = testing::internal::GetCapturedStderr();
-  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 2) << said;
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 3) << said;
+  EXPECT_THAT(said, HasSubstr("No such file"));
   EXPECT_THAT(said, Not(HasSubstr("bbbb")));
   put(j);
   EXPECT_TRUE(look(*keys));
+}
+
+/// A rotation is not missed because a process had no descriptor left in that second.
+TEST(FileKeys, what_could_not_be_opened_is_tried_again) {
+  const TempFolder folder;
+  json j = good();
+  const auto keys = open_keys(folder.write("keys", j.dump()));
+  EXPECT_FALSE(look(*keys));
+  j["secure_domains"][0]["keys"].push_back({{"an", 1}, {"key", kKeyB}});
+  folder.write("keys", j.dump());
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  testing::internal::CaptureStderr();
+  const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(look(*keys));
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  const auto changed = look(*keys);
+  ASSERT_TRUE(changed);
+  EXPECT_EQ(changed->keys.size(), 2u);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
+  EXPECT_THAT(said, HasSubstr("Too many open files"));
+}
+
+TEST(FileKeys, file_is_found_after_the_process_changed_its_folder) {
+  const TempFolder folder;
+  json j = good();
+  folder.write("keys", j.dump());
+  const std::string before = std::filesystem::current_path();
+  ASSERT_EQ(::chdir(folder.path().c_str()), 0);
+  const auto keys = open_keys("keys");
+  ASSERT_EQ(::chdir("/"), 0);
+  const tss::Fingerprint print = fingerprint_of(keys->domain().keys[0].key);
+  std::string error;
+  ASSERT_TRUE(CounterState(folder / "state").create(print, error)) << error;
+  EXPECT_TRUE(keys->reserve(print, 1));
+  j["secure_domains"][0]["keys"].push_back({{"an", 1}, {"key", kKeyB}});
+  folder.write("keys", j.dump());
+  EXPECT_TRUE(look(*keys));
+  ASSERT_EQ(::chdir(before.c_str()), 0);
 }
 
 TEST(FileKeys, signal_makes_it_read_again_and_say_so) {
