@@ -242,10 +242,12 @@ std::unique_ptr<Endpoint> Endpoint::open(const std::map<std::string, std::string
   if (!settings->trace.empty()) {
     impl->trace_file = fep::TraceFile::open(settings->trace, impl->trace, error);
     if (impl->trace_file == nullptr) return nullptr;
+    impl->fork_guard.watch(*impl->trace_file);
   }
   if (!settings->path_log.empty()) {
     impl->path_log = fep::PathLog::open(settings->path_log, error);
     if (impl->path_log == nullptr) return nullptr;
+    impl->fork_guard.watch(*impl->path_log);
   }
   impl->port = open_first(*settings, impl->rng, impl->trace, error);
   if (impl->port == nullptr) return nullptr;

@@ -47,6 +47,8 @@ void ForkGuard::after_fork_in_child() {
   for (ForkGuard* guard : guards().all) {
     guard->is_in_child_ = true;
     if (guard->port_ != nullptr) guard->port_->abandon_in_child();
+    if (guard->trace_file_ != nullptr) guard->trace_file_->abandon_in_child();
+    if (guard->path_log_ != nullptr) guard->path_log_->abandon_in_child();
   }
   guards().mutex.unlock();
 }

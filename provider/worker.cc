@@ -26,15 +26,22 @@ struct Registry {
   std::condition_variable changed;
   struct Entry {
     std::weak_ptr<Worker> worker;
-    // For fork(). A thread that ends one waits until both are nothing.
+    // For fork(). A thread that ends one waits until all are nothing.
     net::Port* port = nullptr;  ///< while it is open
     Worker* at_work = nullptr;  ///< from the end of its start to the beginning of its end
+    fep::TraceFile* trace_file = nullptr;  ///< while it is open
+    fep::PathLog* path_log = nullptr;      ///< while it is open
   };
   std::map<net::FabricAddress, Entry> workers;
 
   void set_port(net::FabricAddress address, net::Port* port) {
     const std::lock_guard guard(mutex);
     workers[address].port = port;
+  }
+  void set_files(net::FabricAddress address, fep::TraceFile* trace_file, fep::PathLog* path_log) {
+    const std::lock_guard guard(mutex);
+    workers[address].trace_file = trace_file;
+    workers[address].path_log = path_log;
   }
   void set_at_work(net::FabricAddress address, Worker* worker) {
     const std::lock_guard guard(mutex);
@@ -132,6 +139,7 @@ bool Worker::start(const PortChoice& choice, std::uint32_t job, std::string& err
     path_log_ = fep::PathLog::open(settings_.path_log, error);
     if (path_log_ == nullptr) return false;
   }
+  registry().set_files(address_, trace_file_.get(), path_log_.get());
   const net::PortRequest request = settings_.port_request(choice.spec, choice.address, rng_);
   port_ = ports::open_port({.request = request, .impair = settings_.impair, .pcap = settings_.pcap},
                            trace_, error);
@@ -170,6 +178,7 @@ Worker::~Worker() {
   fep_.reset();
   registry().set_port(address_, nullptr);
   port_.reset();
+  registry().set_files(address_, nullptr, nullptr);
 }
 
 /// The peers may not have heard our last acknowledgements, and only we can send them again. Stays
@@ -218,6 +227,8 @@ void Worker::unlock_all() {
 void Worker::abandon_all_in_child() {
   for (const auto& [address, entry] : registry().workers) {
     if (entry.port != nullptr) entry.port->abandon_in_child();
+    if (entry.trace_file != nullptr) entry.trace_file->abandon_in_child();
+    if (entry.path_log != nullptr) entry.path_log->abandon_in_child();
     if (entry.at_work == nullptr) continue;
     Worker& worker = *entry.at_work;
     worker.is_abandoned_ = true;

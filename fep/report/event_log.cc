@@ -131,6 +131,10 @@ std::unique_ptr<TraceFile> TraceFile::open(const std::string& path, base::Trace&
   return std::unique_ptr<TraceFile>(new TraceFile(out->file, trace));
 }
 
+void TraceFile::abandon_in_child() {
+  net::abandon_in_child(file_);
+}
+
 TraceFile::~TraceFile() {
   trace_.remove_sink(log_);
   log_.write_counters(trace_);

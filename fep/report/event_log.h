@@ -41,6 +41,8 @@ class TraceFile {
   TraceFile(const TraceFile&) = delete;
   TraceFile& operator=(const TraceFile&) = delete;
   int descriptor() const { return fileno(file_); }
+  /// In a child made by fork(): the file is the parent's alone. Safe between fork() and exec().
+  void abandon_in_child();
 
  private:
   TraceFile(std::FILE* file, base::Trace& trace);

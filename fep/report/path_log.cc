@@ -85,6 +85,10 @@ PathLog::~PathLog() {
   std::fclose(file_);
 }
 
+void PathLog::abandon_in_child() {
+  net::abandon_in_child(file_);
+}
+
 void PathLog::write(Instant now, Fep& fep) {
   next_ = now + kInterval;
   const auto put = [&](const std::string& line) {

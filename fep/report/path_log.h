@@ -36,6 +36,8 @@ class PathLog {
     if (now >= next_) write(now, fep);
   }
   void write(Instant now, Fep& fep);
+  /// In a child made by fork(): the file is the parent's alone. Safe between fork() and exec().
+  void abandon_in_child();
 
  private:
   explicit PathLog(std::FILE* file) : file_(file) {}

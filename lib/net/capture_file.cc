@@ -89,6 +89,10 @@ void CaptureFile::put(const std::vector<std::uint8_t>& bytes) {
   has_unflushed_ = true;
 }
 
+void CaptureFile::abandon_in_child() {
+  net::abandon_in_child(std::exchange(file_, nullptr));
+}
+
 void CaptureFile::flush() {
   if (file_ == nullptr || !has_unflushed_) return;
   std::fflush(file_);

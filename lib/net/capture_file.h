@@ -48,6 +48,8 @@ class CaptureFile {
   }
   /// Hands everything to the operating system, so that another program can read it.
   void flush();
+  /// In a child made by fork(): the file is the parent's alone. Safe between fork() and exec().
+  void abandon_in_child();
 
   std::uint64_t packets_lost() const { return packets_lost_; }  ///< after a write error
 

@@ -88,6 +88,11 @@ CapturePort::CapturePort(std::unique_ptr<Port> inner, std::unique_ptr<CaptureFil
   if (impairment_ != nullptr) impairment_->set_tap(this);
 }
 
+void CapturePort::abandon_in_child() {
+  file_->abandon_in_child();
+  PortWrapper::abandon_in_child();
+}
+
 CapturePort::~CapturePort() {
   trace_.remove_sink(*this);
   if (impairment_ != nullptr) impairment_->set_tap(nullptr);

@@ -33,6 +33,7 @@ class CapturePort final : public PortWrapper, public base::TraceSink, public Imp
   std::size_t receive(base::Instant now, std::span<RxPacket> out) override;
   std::size_t send(base::Instant now, std::span<TxPacket> in) override;
   bool arm_wakeup() override;
+  void abandon_in_child() override;
 
   void on_event(const base::Event& event) override;
   /// What the test tool inside loses was on the wire, or would have been: it is written with that reason.

@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "lib/net/forked_child.h"
+
 namespace uet::net {
 namespace {
 
@@ -78,6 +80,10 @@ std::optional<OutputFile> open_output_file(const std::string& path) {
   }
   errno = EBUSY;
   return std::nullopt;
+}
+
+void abandon_in_child(std::FILE* file) {
+  if (file != nullptr) make_null(::fileno(file));
 }
 
 }  // namespace uet::net

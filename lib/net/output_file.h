@@ -20,4 +20,8 @@ struct OutputFile {
 /// alone: NAME-2.EXTENSION is opened in its place, or NAME-3.EXTENSION and so on. Nothing, and errno, when that fails.
 std::optional<OutputFile> open_output_file(const std::string& path);
 
+/// In a child made by fork(): what its copy of the file's buffer holds is the parent's to write, and so is the lock on the file. From now on all that
+/// is written to `file` is lost. Safe between fork() and exec().
+void abandon_in_child(std::FILE* file);
+
 }  // namespace uet::net

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <thread>
 
 #include "tests/provider/fixture.h"
@@ -325,6 +326,57 @@ TEST_F(ForkTest, child__leaves_what_is_on_its_way_to_the_parent) {
   EXPECT_FALSE(wait_for(b).failed);
   EXPECT_FALSE(wait_for(a).failed);
   EXPECT_EQ(got, sent);
+}
+
+/// What the parent has not written yet is in the child's buffers, too, and its locks are on files that the child has open.
+TEST_F(ForkTest, child__leaves_files_to_its_parent) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(::testing::TempDir()) / ("uet-fork-" + std::to_string(getpid()));
+  fs::create_directory(folder);
+  const auto sizes = [&] {
+    std::map<std::string, std::uintmax_t> all;
+    for (const auto& entry : fs::directory_iterator(folder))
+      all[entry.path().filename()] = entry.file_size();
+    return all;
+  };
+  {
+    const Variable progress("FI_UET_PROGRESS", "manual");
+    const Variable trace("FI_UET_TRACE", (folder / "trace").c_str());
+    const Variable capture("FI_UET_PCAP", (folder / "capture").c_str());
+    const Variable paths("FI_UET_PATH_LOG", (folder / "paths").c_str());
+    open();
+    expect_message();
+    const auto before = sizes();
+    EXPECT_EQ(before.size(), 6u);
+    pid_t child = fork();
+    if (child == 0) {
+      alarm(20);
+      exit(0);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(sizes(), before) << "what the child wrote";
+
+    int life[2];
+    ASSERT_EQ(pipe(life), 0);
+    child = fork();
+    if (child == 0) {
+      ::close(life[1]);
+      char end = 0;
+      (void)!read(life[0], &end, 1);
+      _exit(0);
+    }
+    ::close(life[0]);
+    a.close();
+    b.close();
+    EXPECT_GT(sizes()["trace"], before.at("trace")) << "there was nothing to write";
+    open();
+    EXPECT_EQ(sizes().size(), 6u) << "other names, since the child keeps the locks";
+    ::close(life[1]);
+    waitpid(child, nullptr, 0);
+  }
+  fs::remove_all(folder);
 }
 
 class BoundRegionTest : public ObjectsTest {

@@ -16,6 +16,7 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <map>
 #include <thread>
 
 #include "lib/ports/live_socket.h"
@@ -246,6 +247,59 @@ TEST_F(EndpointTest, fork__child_sends_nothing_and_its_parent_goes_on) {
   ASSERT_EQ(b_->receive(3, 0, buffer, sizeof buffer, nullptr), Post::kAccepted);
   ASSERT_EQ(a_->send(b_at_a_, 3, "three", 5, nullptr), Post::kAccepted);
   EXPECT_TRUE(finish(*b_).ok);
+}
+
+/// What the parent has not written yet is in the child's buffers, too, and its locks are on files that the child has open.
+TEST_F(EndpointTest, fork__child_leaves_files_to_its_parent) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(testing::TempDir()) / ("uet-fork-" + std::to_string(getpid()));
+  fs::create_directory(folder);
+  const auto sizes = [&] {
+    std::map<std::string, std::uintmax_t> all;
+    for (const auto& entry : fs::directory_iterator(folder))
+      all[entry.path().filename()] = entry.file_size();
+    return all;
+  };
+  const std::map<std::string, std::string> settings = {{"port", "udp"},
+                                                       {"addr", "127.0.77.10"},
+                                                       {"trace", folder / "trace"},
+                                                       {"pcap", folder / "capture"},
+                                                       {"path_log", folder / "paths"}};
+  std::string error;
+  auto own = Endpoint::open(settings, error);
+  ASSERT_NE(own, nullptr) << error;
+  const auto peer = own->add_peer(b_->address());
+  ASSERT_TRUE(peer);
+  ASSERT_EQ(own->send(*peer, 1, "one", 3, nullptr), Post::kAccepted);
+  own->turn();
+  const auto before = sizes();
+  EXPECT_EQ(before.size(), 3u);
+  EXPECT_EQ(status_of_child([] {
+              exit(0);
+              return true;
+            }),
+            0);
+  EXPECT_EQ(sizes(), before) << "what the child wrote";
+
+  int life[2];
+  ASSERT_EQ(pipe(life), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    close(life[1]);
+    char end = 0;
+    (void)!read(life[0], &end, 1);
+    _exit(0);
+  }
+  close(life[0]);
+  own.reset();
+  EXPECT_GT(sizes()["trace"], before.at("trace")) << "there was nothing to write";
+  own = Endpoint::open(settings, error);
+  ASSERT_NE(own, nullptr) << error;
+  EXPECT_EQ(sizes().size(), 3u) << "another name, since the child keeps the lock";
+  close(life[1]);
+  waitpid(child, nullptr, 0);
+  own.reset();
+  fs::remove_all(folder);
 }
 
 TEST_F(EndpointTest, fork__child_opens_endpoints_of_its_own) {
