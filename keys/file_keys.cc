@@ -11,6 +11,7 @@
 #include <new>
 
 #include "keys/host_identity.h"
+#include "lib/base/cancellation.h"
 
 namespace uet::keys {
 
@@ -163,6 +164,7 @@ void FileKeys::give_back(const tss::Fingerprint& key, tss::CounterRange unused) 
 }
 
 void FileKeys::fill_random(std::span<std::uint8_t> out) {
+  const base::WithoutCancellation without_cancellation;
   while (!out.empty()) {
     const ssize_t n = ::getrandom(out.data(), out.size(), 0);
     if (n < 0) {
@@ -189,6 +191,7 @@ void FileKeys::complain(const FileVersion& version, const std::string& why) {
 }
 
 void FileKeys::say(const std::string& what) {
+  const base::WithoutCancellation without_cancellation;
   std::fprintf(stderr, "uet: %s\n", what.c_str());
 }
 

@@ -11,6 +11,7 @@
 #include "keys/file_access.h"
 #include "keys/key_file.h"
 #include "lib/base/byte_cursor.h"
+#include "lib/base/cancellation.h"
 
 namespace uet::keys {
 namespace {
@@ -46,6 +47,7 @@ std::unique_ptr<KeyLog> KeyLog::open(const std::string& path, std::string& error
 }
 
 void KeyLog::write(const tss::KeyInUse& k) {
+  const base::WithoutCancellation without_cancellation;
   const auto identity = to_hex(k.context.identity.bytes());
   std::fprintf(file_.get(), "%06x %d %04x %08x %s %s %s\n", k.sdi, k.an ? 1 : 0, k.context.epoch,
                k.context.rekey, k.is_for_all ? "*" : identity.c_str(),

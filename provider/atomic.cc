@@ -31,7 +31,7 @@ struct Buffers {
 
 ssize_t post(fid_ep* f, const What& what, const Buffers& buffers, const Remote& remote,
              void* context, std::uint64_t flags, std::uint64_t data = 0) {
-  return guarded([&] {
+  return guarded_fast([&] {
     return Endpoint::of(f).post_atomic({.form = what.form,
                                         .type = what.type,
                                         .op = what.op,
@@ -53,7 +53,7 @@ std::uint64_t flags_of(fid_ep* f) {
 
 ssize_t post_msg(fid_ep* f, AtomicForm form, const fi_msg_atomic* m, AtomicPieces pieces,
                  std::uint64_t flags) {
-  return guarded([&]() -> ssize_t {
+  return guarded_fast([&]() -> ssize_t {
     const auto op = atomic_of(*m, form, pieces, flags | Endpoint::of(f).tx_msg_flags());
     return op ? Endpoint::of(f).post_atomic(*op) : -FI_EINVAL;
   });
@@ -135,7 +135,7 @@ ssize_t atomic_compwritemsg(fid_ep* f, const fi_msg_atomic* m, const fi_ioc* com
 
 template <AtomicForm kForm>
 int atomic_valid(fid_ep* f, fi_datatype type, fi_op op, std::size_t* count) {
-  return guarded([&] {
+  return guarded_fast([&] {
     const auto kind = find_amo(number_of(op), number_of(type), kForm);
     if (!kind) return -FI_EOPNOTSUPP;
     if (count != nullptr) *count = max_elements(*kind, kForm, Endpoint::of(f).payload_mtu());

@@ -12,7 +12,7 @@ namespace {
 
 /// The values cannot say that a turn failed: what did is tried again with the next one.
 void poll_quietly(Worker& worker) {
-  guarded([&] {
+  guarded_fast([&] {
     worker.poll();
     return 0;
   });
@@ -59,7 +59,7 @@ int cntr_seterr(fid_cntr* f, std::uint64_t value) {
 }
 
 int cntr_wait(fid_cntr* f, std::uint64_t threshold, int timeout) {
-  return guarded([&] { return Cntr::of(f).wait(threshold, timeout); });
+  return guarded_wait([&] { return Cntr::of(f).wait(threshold, timeout); });
 }
 
 int cntr_close(fid* f) {

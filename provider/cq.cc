@@ -49,7 +49,7 @@ void* write_entry(fi_cq_format format, void* at, const CqEntry& e) {
 }
 
 ssize_t cq_readfrom(fid_cq* f, void* buffer, std::size_t count, fi_addr_t* sources) {
-  return guarded([&] {
+  return guarded_fast([&] {
     Cq& cq = Cq::of(f);
     if (cq.is_empty() || count == 0) cq.worker().poll();  // a count of 0 asks for progress alone
     return cq.take(buffer, count, sources);
@@ -70,7 +70,7 @@ ssize_t cq_readerr(fid_cq* f, fi_cq_err_entry* out, std::uint64_t) {
 
 ssize_t cq_sreadfrom(fid_cq* f, void* buffer, std::size_t count, fi_addr_t* sources,
                      const void* condition, int timeout) {
-  return guarded([&] { return Cq::of(f).sread(buffer, count, sources, condition, timeout); });
+  return guarded_wait([&] { return Cq::of(f).sread(buffer, count, sources, condition, timeout); });
 }
 
 ssize_t cq_sread(fid_cq* f, void* buffer, std::size_t count, const void* condition, int timeout) {

@@ -31,7 +31,7 @@ ssize_t eq_write(fid_eq* f, std::uint32_t event, const void* buffer, std::size_t
 
 ssize_t eq_sread(fid_eq* f, std::uint32_t* event, void* buffer, std::size_t length, int timeout,
                  std::uint64_t flags) {
-  return guarded([&] { return Eq::of(f).sread(event, buffer, length, timeout, flags); });
+  return guarded_wait([&] { return Eq::of(f).sread(event, buffer, length, timeout, flags); });
 }
 
 const char* eq_strerror(fid_eq*, int prov_errno, const void*, char* buffer, std::size_t length) {
@@ -171,8 +171,11 @@ ssize_t Eq::sread(std::uint32_t* event, void* buffer, std::size_t length, int ti
     Sleeper me(end);
     wait_.add(me);
     held.unlock();
+    struct Back {  // also when the thread is cancelled in its sleep
+      ~Back() { held.lock(); }
+      std::unique_lock<std::mutex>& held;
+    } const back{held};
     me.sleep(-1, end.is_never() ? kLongestSleep : std::min(end - now, kLongestSleep));
-    held.lock();
   }
 }
 

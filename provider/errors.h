@@ -1,11 +1,16 @@
 /// What goes wrong below, in libfabric's words.
 #pragma once
 
+#include <cxxabi.h>
+
 #include <new>
+#include <utility>
 
 #include <rdma/fi_errno.h>
 
+#include "lib/base/cancellation.h"
 #include "provider/provider.h"
+#include "provider/sleeper.h"
 #include "ses/ses.h"
 
 namespace uet::provider {
@@ -26,9 +31,10 @@ const char* describe_prov_errno(int prov_errno);
 /// Negative fi_errno for an operation that was refused.
 int fi_error_of(ses::PostError error);
 
-/// Nothing thrown may reach a C caller: runs `body` and turns an exception into a negative error.
+/// Nothing thrown may reach a C caller: runs `body` and turns an exception into a negative error. For calls that every message makes:
+/// what they reach that is a cancellation point (system calls, streams) turns cancellation off itself.
 template <typename Body>
-auto guarded(Body&& body) noexcept -> decltype(body()) {
+auto guarded_fast(Body&& body) noexcept -> decltype(body()) {
   try {
     return body();
   } catch (const std::bad_alloc&) {
@@ -38,6 +44,30 @@ auto guarded(Body&& body) noexcept -> decltype(body()) {
     return -FI_EOTHER;
   } catch (...) {
     log_warning("internal error: an exception of an unknown kind");
+    return -FI_EOTHER;
+  }
+}
+
+/// The same for all other calls. The thread is not cancelled meanwhile.
+template <typename Body>
+auto guarded(Body&& body) noexcept -> decltype(body()) {
+  const base::WithoutCancellation without_cancellation;
+  return guarded_fast(std::forward<Body>(body));
+}
+
+/// The same for calls that wait: the thread can be cancelled while it sleeps (Sleeper), when it holds nothing.
+template <typename Body>
+auto guarded_wait(Body&& body) -> decltype(body()) {
+  const base::WithoutCancellation without_cancellation;
+  const CancelledAsleep as_before(without_cancellation.before());
+  try {
+    return body();
+  } catch (const abi::__forced_unwind&) {
+    throw;
+  } catch (const std::exception& e) {
+    const std::bad_alloc* no_memory = dynamic_cast<const std::bad_alloc*>(&e);
+    if (no_memory != nullptr) return -FI_ENOMEM;
+    log_warning(std::string("internal error: ") + e.what());
     return -FI_EOTHER;
   }
 }

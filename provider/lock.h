@@ -7,6 +7,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "lib/base/cancellation.h"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -60,6 +62,7 @@ class Lock {
       } else if (round < kSpins + kYields) {
         sched_yield();
       } else {
+        const base::WithoutCancellation without_cancellation;
         const timespec pause{0, 20'000};
         nanosleep(&pause, nullptr);
       }

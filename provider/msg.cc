@@ -8,7 +8,7 @@ namespace {
 
 ssize_t post_send(fid_ep* f, std::span<const iovec> iov, fi_addr_t destination, void* context,
                   std::uint64_t flags, std::uint64_t data = 0) {
-  return guarded([&] {
+  return guarded_fast([&] {
     return Endpoint::of(f).post_send({.tagged = false,
                                       .tag = 0,
                                       .iov = iov,
@@ -21,7 +21,7 @@ ssize_t post_send(fid_ep* f, std::span<const iovec> iov, fi_addr_t destination, 
 
 ssize_t post_receive(fid_ep* f, std::span<const iovec> iov, fi_addr_t source, void* context,
                      std::uint64_t flags) {
-  return guarded([&] {
+  return guarded_fast([&] {
     return Endpoint::of(f).post_receive({.tagged = false,
                                          .tag = 0,
                                          .ignore = 0,
@@ -44,7 +44,7 @@ ssize_t msg_recvv(fid_ep* f, const iovec* iov, void**, std::size_t count, fi_add
 }
 
 ssize_t msg_recvmsg(fid_ep* f, const fi_msg* m, std::uint64_t flags) {
-  return guarded([&] {
+  return guarded_fast([&] {
     return Endpoint::of(f).post_receive(receive_of(*m, flags | Endpoint::of(f).rx_msg_flags()));
   });
 }
@@ -61,7 +61,7 @@ ssize_t msg_sendv(fid_ep* f, const iovec* iov, void**, std::size_t count, fi_add
 }
 
 ssize_t msg_sendmsg(fid_ep* f, const fi_msg* m, std::uint64_t flags) {
-  return guarded([&] {
+  return guarded_fast([&] {
     return Endpoint::of(f).post_send(send_of(*m, flags | Endpoint::of(f).tx_msg_flags()));
   });
 }

@@ -6,6 +6,7 @@
 
 #include <mutex>
 
+#include "lib/base/cancellation.h"
 #include "lib/base/units.h"
 
 namespace uet::provider {
@@ -14,6 +15,7 @@ namespace uet::provider {
 template <class Mutex>
 std::unique_lock<Mutex> lock_within(Mutex& mutex, base::Duration patience) {
   constexpr auto kStep = base::Duration::from_us(50);
+  const base::WithoutCancellation without_cancellation;
   std::unique_lock<Mutex> held(mutex, std::try_to_lock);
   for (base::Duration waited{}; !held && waited < patience; waited = waited + kStep) {
     const timespec pause{0, 50'000};

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <system_error>
 
+#include "lib/base/cancellation.h"
 #include "lib/base/thread_signals.h"
 #include "provider/errors.h"
 #include "provider/worker.h"
@@ -80,6 +81,7 @@ void ProgressThread::kick() {
 
 void ProgressThread::leave_deep_sleep() {
   deep_sleep_ = false;
+  const base::WithoutCancellation without_cancellation;
   const std::uint64_t one = 1;
   if (write(event_fd_, &one, sizeof one) < 0) {
     // Full, hence readable already.

@@ -105,10 +105,12 @@ base::Result<fep::Settings, std::string> load_settings() {
 }
 
 void log_warning(const std::string& text) {
+  const base::WithoutCancellation without_cancellation;
   FI_WARN(&table(), FI_LOG_CORE, "%s\n", text.c_str());
 }
 
 void log_info(const std::string& text) {
+  const base::WithoutCancellation without_cancellation;
   FI_INFO(&table(), FI_LOG_CORE, "%s\n", text.c_str());
 }
 
@@ -120,6 +122,7 @@ void tell_user(const std::string& text) {
     const std::lock_guard guard(*mutex);
     if (!told->insert(text).second) return;
   }
+  const base::WithoutCancellation without_cancellation;
   std::fprintf(stderr, "uet: %s\n", text.c_str());
   log_warning(text);
 }

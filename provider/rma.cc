@@ -15,7 +15,7 @@ struct Remote {
 
 ssize_t post(fid_ep* f, bool read, std::span<const iovec> iov, fi_addr_t peer, Remote remote,
              void* context, std::uint64_t flags, std::uint64_t data = 0) {
-  return guarded([&] {
+  return guarded_fast([&] {
     return Endpoint::of(f).post_rma({.read = read,
                                      .iov = iov,
                                      .peer = peer,
@@ -28,7 +28,7 @@ ssize_t post(fid_ep* f, bool read, std::span<const iovec> iov, fi_addr_t peer, R
 }
 
 ssize_t post_msg(fid_ep* f, bool read, const fi_msg_rma* m, std::uint64_t flags) {
-  return guarded([&]() -> ssize_t {
+  return guarded_fast([&]() -> ssize_t {
     const auto op = rma_of(*m, read, flags | Endpoint::of(f).tx_msg_flags());
     return op ? Endpoint::of(f).post_rma(*op) : -FI_EINVAL;
   });

@@ -50,7 +50,7 @@ fi_ops_ep stx_ops = {.size = sizeof(fi_ops_ep),
 // --- Of reception
 
 ssize_t post(fid_ep* f, const Endpoint::Receive& op) {
-  return guarded([&] { return SharedReceive::of(f).post(op); });
+  return guarded_fast([&] { return SharedReceive::of(f).post(op); });
 }
 
 ssize_t shared_msg_recv(fid_ep* f, void* buffer, std::size_t length, void*, fi_addr_t source,

@@ -1,11 +1,15 @@
 #include "provider/sleeper.h"
 
 #include <poll.h>
+#include <pthread.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
+
+#include "lib/base/cancellation.h"
 
 namespace uet::provider {
 namespace {
@@ -39,7 +43,17 @@ int wakeup_of_thread() {
   return thread_wakeup;
 }
 
+/// Of a thread in a call that waits: whether it can be cancelled there.
+constinit thread_local int cancel_state_asleep = PTHREAD_CANCEL_DISABLE;
+
 }  // namespace
+
+CancelledAsleep::CancelledAsleep(int cancel_state)
+    : before_(std::exchange(cancel_state_asleep, cancel_state)) {}
+
+CancelledAsleep::~CancelledAsleep() {
+  cancel_state_asleep = before_;
+}
 
 Sleeper::Sleeper(base::Instant alarm)
     : alarm_(alarm),
@@ -57,6 +71,7 @@ Sleeper::~Sleeper() {
 void Sleeper::wake() {
   if (woken_) return;
   woken_ = true;
+  const base::WithoutCancellation without_cancellation;
   const std::uint64_t one = 1;
   if (fd_ >= 0 && write(fd_, &one, sizeof one) < 0) {
     // Full, hence readable already.
@@ -65,6 +80,12 @@ void Sleeper::wake() {
 
 void Sleeper::sleep(int other_fd, base::Duration at_most) {
   if (fd_ < 0) at_most = std::min(at_most, kWithoutDescriptor);
+  int before = 0;
+  pthread_setcancelstate(cancel_state_asleep, &before);
+  struct Back {
+    ~Back() { pthread_setcancelstate(before, nullptr); }
+    int before;
+  } const back{before};
   poll_descriptors(fd_, other_fd, at_most);
 }
 

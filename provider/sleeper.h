@@ -24,7 +24,8 @@ class Sleeper {
 
   base::Instant alarm() const { return alarm_; }
   void wake();
-  /// Without the lock: until woken, `other_fd` is readable (-1: none) or `at_most` has passed.
+  /// Without the lock: until woken, `other_fd` is readable (-1: none) or `at_most` has passed. A thread that may be cancelled
+  /// (CancelledAsleep) is unwound from here: all that it must undo are destructors.
   void sleep(int other_fd, base::Duration at_most);
 
   Hook object_hook, worker_hook;
@@ -34,6 +35,18 @@ class Sleeper {
   const bool is_of_thread_;  ///< fd_ is kept by the thread for its next sleep
   const int fd_;
   bool woken_ = false;
+};
+
+/// While it lives the calling thread has this cancel state (pthread_setcancelstate) in Sleeper::sleep(). Without one it is not cancelled there.
+class CancelledAsleep {
+ public:
+  explicit CancelledAsleep(int cancel_state);
+  ~CancelledAsleep();
+  CancelledAsleep(const CancelledAsleep&) = delete;
+  CancelledAsleep& operator=(const CancelledAsleep&) = delete;
+
+ private:
+  const int before_;
 };
 
 template <Sleeper::Hook Sleeper::*Member>

@@ -10,7 +10,7 @@ namespace {
 
 ssize_t post_send(fid_ep* f, std::span<const iovec> iov, fi_addr_t destination, std::uint64_t tag,
                   void* context, std::uint64_t flags, std::uint64_t data = 0) {
-  return guarded([&] {
+  return guarded_fast([&] {
     return Endpoint::of(f).post_send({.tagged = true,
                                       .tag = tag,
                                       .iov = iov,
@@ -23,7 +23,7 @@ ssize_t post_send(fid_ep* f, std::span<const iovec> iov, fi_addr_t destination, 
 
 ssize_t post_receive(fid_ep* f, std::span<const iovec> iov, fi_addr_t source, std::uint64_t tag,
                      std::uint64_t ignore, void* context, std::uint64_t flags) {
-  return guarded([&] {
+  return guarded_fast([&] {
     return Endpoint::of(f).post_receive({.tagged = true,
                                          .tag = tag,
                                          .ignore = ignore,
@@ -48,7 +48,7 @@ ssize_t tagged_recvv(fid_ep* f, const iovec* iov, void**, std::size_t count, fi_
 }
 
 ssize_t tagged_recvmsg(fid_ep* f, const fi_msg_tagged* m, std::uint64_t flags) {
-  return guarded([&] {
+  return guarded_fast([&] {
     return Endpoint::of(f).post_receive(receive_of(*m, flags | Endpoint::of(f).rx_msg_flags()));
   });
 }
@@ -65,7 +65,7 @@ ssize_t tagged_sendv(fid_ep* f, const iovec* iov, void**, std::size_t count, fi_
 }
 
 ssize_t tagged_sendmsg(fid_ep* f, const fi_msg_tagged* m, std::uint64_t flags) {
-  return guarded([&] {
+  return guarded_fast([&] {
     return Endpoint::of(f).post_send(send_of(*m, flags | Endpoint::of(f).tx_msg_flags()));
   });
 }

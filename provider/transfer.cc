@@ -225,7 +225,7 @@ CqEntry Endpoint::entry_of(const Op& op) {
 
 bool Endpoint::carry_out() {
   const auto post_left = [this](const auto& op) {
-    const ssize_t error = guarded([&] { return post_now(op, Turn::kLeft); });
+    const ssize_t error = guarded_fast([&] { return post_now(op, Turn::kLeft); });
     if (error == -FI_EAGAIN) return false;
     if (error != 0) fail(op, error);
     return true;

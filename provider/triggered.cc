@@ -204,7 +204,7 @@ bool Endpoint::start(std::list<TriggeredOp>& due) {
   bool has_room = true;
   const auto post_it = [&](const auto& own) {
     if constexpr (!std::is_same_v<std::decay_t<decltype(own)>, CounterChange>) {
-      const ssize_t error = guarded([&] { return post_now(own, Turn::kLeft); });
+      const ssize_t error = guarded_fast([&] { return post_now(own, Turn::kLeft); });
       has_room = error != -FI_EAGAIN;
       if (has_room && error != 0) fail(own, error);
       if (has_room && (error != 0 || !is_deferred)) deferred_.erase(op);

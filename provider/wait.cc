@@ -7,6 +7,8 @@
 
 #include <cstdint>
 
+#include "lib/base/cancellation.h"
+
 namespace uet::provider {
 
 WaitObject::~WaitObject() {
@@ -19,6 +21,7 @@ int WaitObject::fd() {
 }
 
 void WaitObject::arm() {
+  const base::WithoutCancellation without_cancellation;
   std::uint64_t ignored;
   if (fd_ >= 0 && read(fd_, &ignored, sizeof ignored) < 0) {
     // Empty: nothing to drain.
@@ -35,6 +38,7 @@ void WaitObject::wake_sleepers() {
 
 void WaitObject::write_fd() {
   armed_ = false;
+  const base::WithoutCancellation without_cancellation;
   const std::uint64_t one = 1;
   if (fd_ >= 0 && write(fd_, &one, sizeof one) < 0) {
     // Full, hence readable already.

@@ -407,10 +407,17 @@ void Worker::sleep(Held& held, base::Instant end, WaitObject& object) {
   object.add(me);
   application_sleepers_.fetch_add(1, std::memory_order_relaxed);
   held.unlock();
+  struct Back {  // also when the thread is cancelled in its sleep
+    ~Back() {
+      held.lock();
+      worker.application_sleepers_.fetch_sub(1, std::memory_order_relaxed);
+      worker.sleepers_.remove(me);
+    }
+    Worker& worker;
+    Held& held;
+    Sleeper& me;
+  } const back{*this, held, me};
   me.sleep(port_->wakeup_fd(), time);
-  held.lock();
-  application_sleepers_.fetch_sub(1, std::memory_order_relaxed);
-  sleepers_.remove(me);
 }
 
 }  // namespace uet::provider

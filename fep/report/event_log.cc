@@ -6,6 +6,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "lib/base/cancellation.h"
 #include "lib/net/output_file.h"
 #include "lib/wire/enums.h"
 #include "pds/pdc_state.h"
@@ -87,6 +88,7 @@ void EventLog::on_event(const base::Event& event) {
   Line line;
   append_json(line, event);
   line.push_back('\n');
+  const base::WithoutCancellation without_cancellation;
   std::fwrite(line.data(), 1, line.size(), out_);
 }
 

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "lib/base/cancellation.h"
 #include "lib/net/output_file.h"
 
 namespace uet::fep {
@@ -91,6 +92,7 @@ void PathLog::abandon_in_child() {
 
 void PathLog::write(Instant now, Fep& fep) {
   next_ = now + kInterval;
+  const base::WithoutCancellation without_cancellation;
   const auto put = [&](const std::string& line) {
     std::fwrite(line.data(), 1, line.size(), file_);
   };

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "lib/base/cancellation.h"
 #include "lib/net/output_file.h"
 #include "lib/wire/capture_part.h"
 
@@ -55,6 +56,7 @@ void CaptureFile::rotate() {
 }
 
 void CaptureFile::write(const wire::PacketRecord& record) {
+  const base::WithoutCancellation without_cancellation;
   if (file_ == nullptr) {
     ++packets_lost_;
     return;
@@ -95,6 +97,7 @@ void CaptureFile::abandon_in_child() {
 
 void CaptureFile::flush() {
   if (file_ == nullptr || !has_unflushed_) return;
+  const base::WithoutCancellation without_cancellation;
   std::fflush(file_);
   has_unflushed_ = false;
 }

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "lib/base/cancellation.h"
+
 namespace uet::udp {
 
 using base::DropReason;
@@ -41,6 +43,7 @@ bool ReceiveBatch::receive(Instant now, int socket, std::size_t wanted) {
   asked_at_ = now;
   asked_ = prepare(std::min(wanted, most));
   if (asked_ == 0) return false;
+  const base::WithoutCancellation without_cancellation;
   const int got =
       recvmmsg(socket, headers_.data(), static_cast<unsigned>(asked_), MSG_DONTWAIT, nullptr);
   if (got <= 0) return false;

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "lib/base/cancellation.h"
 #include "lib/net/forked_child.h"
 #include "lib/udp/local_addresses.h"
 
@@ -149,6 +150,7 @@ void UdpPort::transmit_by(Instant now, std::size_t sender, std::span<net::TxPack
   const auto release = [&](std::size_t& done, std::size_t n) {
     for (const std::size_t end = done + n; done < end; ++done) packet_at(done).packet.reset();
   };
+  const base::WithoutCancellation without_cancellation;
   std::size_t done = 0;
   std::size_t loose_until = may_merge_ ? 0 : count;  // packets before it have messages of their own
   while (done < count) {

@@ -1,0 +1,163 @@
+/// Threads that are cancelled (pthread_cancel) in libfabric calls.
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <fstream>
+#include <functional>
+
+#include "tests/provider/fixture.h"
+
+namespace uet::provider::testing {
+namespace {
+
+/// A thread that `body` may be unwound from.
+class Cancelled {
+ public:
+  explicit Cancelled(std::function<void()> body) : body_(std::move(body)) {
+    EXPECT_EQ(pthread_create(&thread_, nullptr, &Cancelled::run, this), 0);
+  }
+  Cancelled(const Cancelled&) = delete;
+  Cancelled& operator=(const Cancelled&) = delete;
+
+  void wait_until_asleep() const {
+    const auto is_asleep = [this] {
+      std::ifstream in("/proc/self/task/" + std::to_string(id_) + "/syscall");
+      long call = -1;
+      return in >> call && call == SYS_ppoll;
+    };
+    while (!is_asleep()) usleep(100);
+  }
+  void cancel() { EXPECT_EQ(pthread_cancel(thread_), 0); }
+  /// True: it was cancelled, and did not end by itself.
+  bool join() {
+    void* result = nullptr;
+    EXPECT_EQ(pthread_join(thread_, &result), 0);
+    return result == PTHREAD_CANCELED;
+  }
+
+ private:
+  static void* run(void* self) {
+    auto& me = *static_cast<Cancelled*>(self);
+    me.id_ = static_cast<pid_t>(syscall(SYS_gettid));
+    me.body_();
+    return nullptr;
+  }
+  std::function<void()> body_;
+  std::atomic<pid_t> id_{0};
+  pthread_t thread_{};
+};
+
+class CancelTest : public PairTest {
+ protected:
+  void expect_message() {
+    std::uint32_t out = 7, in = 0;
+    ASSERT_EQ(fi_recv(b.ep, &in, sizeof in, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+    ASSERT_EQ(fi_send(a.ep, &out, sizeof out, nullptr, to_b, nullptr), 0);
+    EXPECT_FALSE(wait_for(b).failed);
+    EXPECT_FALSE(wait_for(a).failed);
+    EXPECT_EQ(in, out);
+  }
+  /// What a cancelled sleeper left behind would be in the way of the next one.
+  void expect_sread() {
+    fi_cq_tagged_entry entry;
+    EXPECT_EQ(fi_cq_sread(b.cq, &entry, 1, nullptr, 20), -FI_EAGAIN);
+    expect_message();
+  }
+};
+
+TEST_F(CancelTest, cq_sread__of_a_cancelled_thread_ends_and_the_queue_works) {
+  open();
+  for (int i = 0; i < 3; ++i) {
+    Cancelled thread([&] {
+      fi_cq_tagged_entry entry;
+      fi_cq_sread(b.cq, &entry, 1, nullptr, -1);
+    });
+    thread.wait_until_asleep();
+    thread.cancel();
+    EXPECT_TRUE(thread.join());
+    expect_sread();
+  }
+}
+
+TEST_F(CancelTest, cntr_wait_and_eq_sread__of_a_cancelled_thread_end) {
+  open();
+  fid_cntr* cntr = nullptr;
+  fi_cntr_attr of_cntr{.wait_obj = FI_WAIT_UNSPEC};
+  ASSERT_EQ(fi_cntr_open(b.domain, &of_cntr, &cntr, nullptr), 0);
+  fid_eq* eq = nullptr;
+  fi_eq_attr of_eq{.flags = FI_WRITE, .wait_obj = FI_WAIT_UNSPEC};
+  ASSERT_EQ(fi_eq_open(b.fabric, &of_eq, &eq, nullptr), 0);
+  std::uint32_t event = 0;
+  const std::uint64_t text = 5;
+  std::uint64_t got = 0;
+  for (const bool in_eq : {false, true}) {
+    Cancelled thread([&, in_eq] {
+      if (in_eq)
+        fi_eq_sread(eq, &event, &got, sizeof got, -1, 0);
+      else
+        fi_cntr_wait(cntr, 1, -1);
+    });
+    thread.wait_until_asleep();
+    thread.cancel();
+    EXPECT_TRUE(thread.join());
+  }
+  EXPECT_EQ(fi_cntr_wait(cntr, 1, 20), -FI_ETIMEDOUT);
+  EXPECT_EQ(fi_eq_write(eq, FI_NOTIFY, &text, sizeof text, 0), ssize_t{sizeof text});
+  EXPECT_EQ(fi_eq_sread(eq, &event, &got, sizeof got, 1000, 0), ssize_t{sizeof got});
+  EXPECT_EQ(got, text);
+  expect_message();
+  EXPECT_EQ(fi_close(&cntr->fid), 0);
+  EXPECT_EQ(fi_close(&eq->fid), 0);
+}
+
+/// System calls in the middle of a turn are no places to end.
+TEST_F(CancelTest, calls_that_do_not_sleep__are_not_interrupted) {
+  open();
+  for (int i = 0; i < 20; ++i) {
+    std::atomic<bool> has_begun{false};
+    std::atomic<int> calls{0};
+    Cancelled thread([&] {
+      const std::uint32_t out = 1;
+      while (true) {
+        fi_cq_tagged_entry entry;
+        ++calls;
+        if (fi_inject(a.ep, &out, sizeof out, to_b) == 0 || calls > 3) has_begun = true;
+        fi_cq_read(a.cq, &entry, 1);
+        --calls;
+        pthread_testcancel();
+      }
+    });
+    while (!has_begun) usleep(100);
+    thread.cancel();
+    EXPECT_TRUE(thread.join());
+    EXPECT_EQ(calls, 0) << "unwound from a call";
+  }
+  std::uint32_t in = 0;
+  ASSERT_EQ(fi_recv(b.ep, &in, sizeof in, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+  EXPECT_FALSE(wait_for(b).failed);
+  EXPECT_EQ(in, 1u);
+}
+
+TEST_F(CancelTest, cq_sread__of_a_thread_that_cannot_be_cancelled_goes_on) {
+  open();
+  std::atomic<ssize_t> result{1};
+  std::atomic<int> state_behind{-1};
+  Cancelled thread([&] {
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
+    fi_cq_tagged_entry entry;
+    result = fi_cq_sread(b.cq, &entry, 1, nullptr, 300);
+    int state = -1;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    state_behind = state;
+  });
+  thread.wait_until_asleep();
+  thread.cancel();
+  EXPECT_FALSE(thread.join());
+  EXPECT_EQ(result, -FI_EAGAIN);
+  EXPECT_EQ(state_behind, PTHREAD_CANCEL_DISABLE);
+}
+
+}  // namespace
+}  // namespace uet::provider::testing
