@@ -66,9 +66,10 @@ constexpr base::Duration kPollInterval = base::Duration::from_us(20);
 /// A sleep is looked at this often: it costs nothing, and bounds what an event that the kernel did not tell could do.
 constexpr base::Duration kLongestSleep = base::Duration::from_seconds(1);
 
-/// How long the last object of a worker waits for its peers to hear the last acknowledgements.
-constexpr base::Duration kLingerQuiet = base::Duration::from_ms(30);
+/// How long the last object of a worker waits for its peers to hear the last acknowledgements, in all, and in retransmission timeouts
+/// of a peer that says nothing: one that lost them asks again after one, and what it sends then may get lost as well.
 constexpr base::Duration kLingerMax = base::Duration::from_ms(1500);
+constexpr int kLingerTimeouts = 3;
 
 /// The thread that ends the process may itself be in the middle of opening or closing.
 constexpr base::Duration kExitPatience = base::Duration::from_ms(1000);
@@ -196,7 +197,7 @@ void Worker::linger() {
     const std::uint64_t seen = trace_.count(base::EventId::kPacketReceived);
     if (seen != packets) last_packet = now;
     packets = seen;
-    const bool quiet = now - last_packet > kLingerQuiet;
+    const bool quiet = now - last_packet > settings_.rto_max * kLingerTimeouts;
     if (fep_->is_idle() || quiet || now - begin > kLingerMax) return;
     sleep(held, now + base::Duration::from_ms(5), loop_progress_);
   }

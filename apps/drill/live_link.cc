@@ -57,9 +57,9 @@ std::string LiveLink::capture_to(const std::string& path) {
                                       .started_ns = static_cast<std::uint64_t>(wall)},
                                      error);
   if (file == nullptr) return error;
-  capture_ =
-      std::make_unique<net::CapturePort>(std::make_unique<BorrowedPort>(port_), std::move(file),
-                                         wall - read_clock(CLOCK_MONOTONIC), trace_);
+  capture_ = std::make_unique<net::CapturePort>(
+      std::make_unique<BorrowedPort>(port_), std::move(file),
+      [] { return read_clock(CLOCK_REALTIME) - read_clock(CLOCK_MONOTONIC); }, trace_);
   return {};
 }
 
