@@ -15,13 +15,14 @@ class Openings : Part {
   /// `places`: target PDCs that the table can hold.
   Openings(Environment& env, std::uint32_t places);
 
-  /// How long an initiator sends SYN packets again to a target that never answers: until peer_timeout, and for kLongest at most.
+  /// How long an initiator sends SYN packets again to a target that never answers.
   static Duration patience(const PdsConfig& config) {
-    return config.peer_timeout > Duration{} ? std::min(config.peer_timeout, kLongest) : kLongest;
+    return config.peer_timeout > Duration{} ? std::min(config.peer_timeout, config.opening_patience)
+                                            : config.opening_patience;
   }
   /// How long the opening of an unproven peer must be remembered, as a PDC or here: its initiator may still be in CREATING, with
   /// whatever peer_timeout it has, and copies of its SYN packets live for tombstone_time.
-  Duration memory() const { return kLongest + config_.tombstone_time; }
+  Duration memory() const { return config_.opening_patience + config_.tombstone_time; }
 
   UnprovenPdcs& unproven() { return unproven_; }
   const UnprovenPdcs& unproven() const { return unproven_; }
@@ -39,10 +40,6 @@ class Openings : Part {
   }
 
  private:
-  /// What the settings of two hosts cannot change: else a message is executed twice where the initiator has more patience than the
-  /// target has memory.
-  static constexpr Duration kLongest = Duration::from_seconds(60);
-
   Tombstones tombstones_;
   Tombstones ended_early_;
   UnprovenPdcs unproven_;

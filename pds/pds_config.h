@@ -58,6 +58,9 @@ struct PdsConfig {
   bool rod_reorder = false;  ///< hold out-of-order ROD packets instead of dropping
   base::Duration rto_max = base::Duration::from_ms(100);
   base::Duration peer_timeout = base::Duration::from_seconds(60);
+  /// The longest that an initiator repeats what opens a PDC, and that a target remembers it, whatever peer_timeout says. No setting: hosts could
+  /// differ, and then a message is executed twice where the initiator has more patience than the target has memory. Smaller in tests only.
+  base::Duration opening_patience = base::Duration::from_seconds(60);
   std::uint32_t max_messages = 4096;  ///< queued messages, all PDCs together
   std::uint32_t max_messages_per_pdc =
       1024;  ///< of those, on one PDC: a dead peer must not take them all

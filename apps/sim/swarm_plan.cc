@@ -101,7 +101,7 @@ void Planner::choose_endpoint() {
   p.tail_loss_time = rng_.chance(0.3) ? Duration::from_us(400) : Duration{};
   p.max_pdc_per_key = static_cast<std::uint8_t>(1 + rng_.below(4));
   p.pdc_spread_bytes = 16 * 1024;
-  p.peer_timeout = Duration::from_seconds(1);
+  p.peer_timeout = p.opening_patience = Duration::from_seconds(1);
   p.ses_procg_limit = kPatience;
   if (rng_.chance(0.3)) p.forced_start_psn = static_cast<std::uint32_t>(0u - (1 + rng_.below(200)));
   if (rng_.chance(0.25)) p.local_mp_range = 128;

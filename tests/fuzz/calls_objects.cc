@@ -296,7 +296,7 @@ void Calls::open_other(Thing& domain, Kind kind, std::uint8_t how) {
   fi_poll_attr attr{};
   fid_poll* out = nullptr;
   if (fi_poll_open(as<fid_domain>(domain), &attr, &out) == 0)
-    opened(*pick_free(Kind::kSet), &out->fid, {&domain});
+    opened(*pick_free(Kind::kSet), &out->fid, {});  // it uses its members alone
 }
 
 // --- Closing --------------------------------------------------------------------------------------
