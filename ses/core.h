@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "lib/base/standstills.h"
 #include "ses/endpoint_table.h"
 #include "ses/memory_table.h"
 #include "ses/payload_sizes.h"
@@ -68,7 +67,6 @@ struct Core {
   /// By chance, not 0: what an address said before its process started anew is told apart. [decision 105]
   const std::uint32_t process_name;
   base::Trace& trace;
-  base::Standstills standstills;
   pds::Carrier* carrier = nullptr;
   // What the two halves ask of each other. [decision 142]
   Fetcher* fetcher = nullptr;

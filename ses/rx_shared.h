@@ -1,6 +1,8 @@
 /// What the parts of the target work on together: each message that is on its way in or waits for its receive.
 #pragma once
 
+#include <algorithm>
+
 #include "ses/gates.h"
 #include "ses/header_entries.h"
 #include "ses/message_shares.h"
@@ -16,7 +18,9 @@ struct RxShared {
         receives(c),
         messages(c.config.max_messages, c.hash_key),
         store(c.config),
-        senders(c.config.max_senders, c.config.max_streams, c.config.message_idle, c.hash_key),
+        // One that was quiet for a minute makes place for others, for however long messages are waited for.
+        senders(c.config.max_senders, c.config.max_streams,
+                std::min(c.config.message_idle, base::Duration::from_seconds(60)), c.hash_key),
         shares(messages, senders, clock),
         gates(c.config, senders, clock),
         headers(c.config, store, senders, clock),

@@ -135,11 +135,13 @@ void SendQueues::recover(Instant now, TxOp& op, bool at_once) {
 
 void SendQueues::put_off(Instant now, TxOp& op) {
   op.state = OpState::kDeferred;
+  op.waits_since = now;
   if (core_.config.restart_limit > base::Duration{})
     timers_.set(op.retry_timer, now + core_.config.restart_limit);
 }
 
 void SendQueues::await_read(Instant now, TxOp& op) {
+  op.waits_since = now;
   timers_.set(op.retry_timer, now + core_.config.message_idle);
 }
 
@@ -423,13 +425,14 @@ void SendQueues::on_resume(Instant now) {
 bool SendQueues::waits_on(Instant now, TxOp& op) {
   const base::Duration patience =
       op.state == OpState::kDeferred ? core_.config.restart_limit : core_.config.message_idle;
-  const Instant end = core_.standstills.end_of(op.retry_timer.at - patience, patience, now);
+  const Instant end = standstills_.end_of(op.waits_since, patience, now);
   if (end <= now) return false;
   timers_.set(op.retry_timer, end);
   return true;
 }
 
 TxOp* SendQueues::pop_expired(Instant now) {
+  standstills_.note_turn(timers_.next(), now);
   while (TimerNode* node = timers_.pop(now)) {
     if (node->kind == TimerNode::Kind::kOpRetry) {
       TxOp& op = *static_cast<TxOp*>(node->owner);

@@ -1,6 +1,7 @@
 /// Operations on their way to packet delivery: queued in the order in which they may go, tried again after a pause.
 #pragma once
 
+#include "lib/base/standstills.h"
 #include "ses/operations.h"
 
 namespace uet::ses {
@@ -86,6 +87,7 @@ class SendQueues {
   StreamNames stream_names_;
   ChunkedPool<Flow> flows_;
   Timers timers_;
+  base::Standstills standstills_;
   FlowList deferred_;  ///< those that can go on, once an upcall is over
   FlowList blocked_;
 };

@@ -151,7 +151,6 @@ std::size_t Ses::free_receives(EndpointId) const {
 // --- Loop --------------------------------------------------------------------------------------
 
 void Ses::on_deadline(Instant now) {
-  impl_->core.standstills.note_turn(next_deadline(), now);
   impl_->tx.on_deadline(now);
   impl_->rx.on_deadline(now);
 }

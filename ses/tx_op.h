@@ -45,6 +45,7 @@ struct TxOp : Pooled {
   ListHook extra_hook;  ///< waits to be truncated
   ListHook small_hook;  ///< in SmallReads
   TimerNode retry_timer;
+  base::Instant waits_since;  ///< put off, or for the next READ of its target
 
   // As posted.
   Endpoint* endpoint = nullptr;  ///< null: closed meanwhile: no completion is written

@@ -20,9 +20,10 @@ class Standstills {
 
   /// The loop turns at `now`; the first of what it has to do was due at `due`.
   void note_turn(Instant due, Instant now) {
-    if (now - due < kShortest) [[likely]]
+    if (now - due < kShortest || now == last_end_) [[likely]]
       return;
-    latest_[next_] = {due, now};
+    latest_[next_] = {std::max(due, last_end_), now};
+    last_end_ = now;
     next_ = (next_ + 1) % kRemembered;
   }
 
@@ -47,6 +48,7 @@ class Standstills {
     Instant begin, end;
   };
   std::array<Standstill, kRemembered> latest_{};
+  Instant last_end_;
   std::size_t next_ = 0;
 };
 

@@ -34,6 +34,13 @@ TEST(Standstills, a_loop_that_had_nothing_to_do_before__has_time_when_it_turns) 
   EXPECT_EQ(s.end_of(at(10), seconds(60), at(1000)), at(1015));
 }
 
+TEST(Standstills, several_things_that_were_due__are_one) {
+  Standstills s;
+  for (int due = 20; due < 30; ++due) s.note_turn(at(due), at(100));
+  s.note_turn(at(50), at(110));  // one that was not done then
+  EXPECT_EQ(s.end_of(at(10), seconds(60), at(110)), at(160));
+}
+
 TEST(Standstills, short_delays__count) {
   Standstills s;
   for (int i = 0; i < 100; ++i) s.note_turn(at(20 + i), at(20 + i) + Duration::from_ms(499));

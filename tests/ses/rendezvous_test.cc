@@ -594,6 +594,22 @@ TEST_F(ForeignTargetTest, time_in_which_the_process_was_stopped__does_not_count)
   EXPECT_EQ(at_a.all[0].code, ReturnCode::kOk);
 }
 
+// A program that turns its loop every two seconds is late for everything, and its target is dead.
+TEST_F(ForeignTargetTest, dead_target_of_a_program_that_calls_now_and_then__is_given_up) {
+  send_to_it();
+  EXPECT_EQ(read_packet(0), ReturnCode::kOk);
+  Duration waited;
+  for (; at_a.all.empty() && waited < Duration::from_seconds(600);
+       waited = waited + Duration::from_seconds(2)) {
+    fabric.now = fabric.now + Duration::from_seconds(2);
+    fabric.run();
+    sa().on_deadline(fabric.now);
+  }
+  ASSERT_EQ(at_a.all.size(), 1u);
+  EXPECT_EQ(at_a.all[0].code, ReturnCode::kMessageTimeout);
+  EXPECT_LT(waited, Duration::from_seconds(240));
+}
+
 TEST_F(ForeignTargetTest, cancel__takes_the_rest_back) {
   send_to_it();
   ASSERT_TRUE(sa().cancel(fabric.now, ea, 1));
