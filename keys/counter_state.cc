@@ -56,15 +56,19 @@ std::optional<CounterState::Status> parse_record(std::string_view text) {
 }
 
 struct LockedFile {
-  /// Also where others could replace the file or change it: they could make counters begin anew. `why` says so then.
-  LockedFile(const std::string& path, int flags)
+  /// Also where others could replace the file or change it, which could make counters begin anew, and where it cannot be locked: `why`
+  /// says so then. `lock`: as for flock().
+  LockedFile(const std::string& path, int flags, int lock = LOCK_EX)
       : fd(::open(path.c_str(), flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600)) {
     if (fd < 0) return;
     if (why = why_not_private(fd); !why.empty()) why = path + ": " + why;
     const std::string folder = folder_of(path);
     if (const std::string other = why_not_own_folder(folder); !other.empty())
       why = folder + ": " + other;
-    while (::flock(fd, LOCK_EX) != 0 && errno == EINTR) {
+    while (::flock(fd, lock) != 0) {
+      if (errno == EINTR) continue;
+      why = path + ": cannot be locked: " + std::strerror(errno);
+      break;
     }
   }
   LockedFile(const LockedFile&) = delete;
@@ -169,7 +173,7 @@ base::Result<tss::CounterRange, std::string> CounterState::reserve(const tss::Fi
 /// The record with more counters is the newer one, so both say less in the end. The older one goes first: until both are there, the
 /// state is what it was.
 bool CounterState::give_back(const tss::Fingerprint& key, tss::CounterRange unused) {
-  const LockedFile file(path_of(key), O_RDWR);
+  const LockedFile file(path_of(key), O_RDWR, LOCK_EX | LOCK_NB);
   if (file.fd < 0 || !file.why.empty()) return false;
   int place = 0;
   const auto before = file.read(place);
@@ -182,7 +186,7 @@ bool CounterState::give_back(const tss::Fingerprint& key, tss::CounterRange unus
 
 base::Result<CounterState::Status, std::string> CounterState::status(
     const tss::Fingerprint& key) const {
-  const LockedFile file(path_of(key), O_RDONLY);
+  const LockedFile file(path_of(key), O_RDONLY, LOCK_SH);
   if (file.fd < 0) return why_closed(key);
   if (!file.why.empty()) return file.why;
   int place = 0;

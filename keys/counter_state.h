@@ -27,7 +27,7 @@ class CounterState {
   base::Result<tss::CounterRange, std::string> reserve(const tss::Fingerprint& key,
                                                        std::uint64_t count);
   /// Takes counters back that were reserved and never used, when they are the last ones that were given out; the very first stays given
-  /// out. False when they are not, or the state cannot be written; then they are lost. On disk when this returns.
+  /// out. False when they are not, another process has the state just then, or it cannot be written; then they are lost. On disk when this returns.
   bool give_back(const tss::Fingerprint& key, tss::CounterRange unused);
 
   struct Status {

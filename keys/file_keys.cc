@@ -66,12 +66,17 @@ std::optional<tss::DomainConfig> FileKeys::changed_domain() {
     }
     if (std::exchange(is_looking_, true)) return std::nullopt;
   }
-  looker_.run([this] {
-    Found found = look();
+  try {
+    looker_.run([this] {
+      Found found = look();
+      const std::lock_guard guard(mutex_);
+      is_looking_ = false;
+      found_ = std::move(found);
+    });
+  } catch (const std::bad_alloc&) {  // next time
     const std::lock_guard guard(mutex_);
     is_looking_ = false;
-    found_ = std::move(found);
-  });
+  }
   return std::nullopt;
 }
 
@@ -141,16 +146,22 @@ tss::KeyManager::Reserving FileKeys::reserve_without_waiting(const tss::Fingerpr
     if (!is_new && !at->second.is_done) return {.is_under_way = true};
     if (!is_new) return {.range = ordered_.extract(at).mapped().range};
   }
-  reserver_.run([this, key, count] {
-    std::optional<tss::CounterRange> range;
-    try {
-      range = reserve(key, count);
-    } catch (const std::bad_alloc&) {
-      // As one that cannot be had.
-    }
+  try {
+    reserver_.run([this, key, count] {
+      std::optional<tss::CounterRange> range;
+      try {
+        range = reserve(key, count);
+      } catch (const std::bad_alloc&) {
+        // As one that cannot be had.
+      }
+      const std::lock_guard guard(mutex_);
+      ordered_[key] = {.is_done = true, .range = range};
+    });
+  } catch (const std::bad_alloc&) {
     const std::lock_guard guard(mutex_);
-    ordered_[key] = {.is_done = true, .range = range};
-  });
+    ordered_.erase(key);
+    return {};
+  }
   return {.is_under_way = true};
 }
 
@@ -160,7 +171,12 @@ bool FileKeys::is_busy() const {
 }
 
 void FileKeys::give_back(const tss::Fingerprint& key, tss::CounterRange unused) {
-  if (::getpid() == process_) CounterState(state_folder_).give_back(key, unused);
+  if (::getpid() != process_) return;
+  try {
+    CounterState(state_folder_).give_back(key, unused);
+  } catch (const std::bad_alloc&) {
+    // They are lost.
+  }
 }
 
 void FileKeys::fill_random(std::span<std::uint8_t> out) {

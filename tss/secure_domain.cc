@@ -45,8 +45,8 @@ SecureDomain::SecureDomain(KeyManager& manager, const Carrier& carrier,
   (void)select(config_.tx_an);
 }
 
+/// What waits to be sealed has spent its counters.
 SecureDomain::~SecureDomain() {
-  seal_pending();
   for (const Association& a : slots_) {
     const CounterRange unused = a.counter.unused();
     if (a.state != SlotState::kEmpty && unused.first != unused.end)

@@ -1,8 +1,10 @@
 // Counters on disk: none is ever given out twice. [TSS 7.6]
 #include "keys/counter_state.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -127,6 +129,19 @@ TEST(CounterState, give_back__takes_the_last_reservation_only) {
 }
 
 /// Until both records say less, the one that says more counts.
+/// Closing an endpoint waits for no other process: what is lost is a reservation.
+TEST(CounterState, give_back__of_a_state_that_another_process_has_is_left) {
+  Made m;
+  const auto range = *m.state.reserve(kFingerprint, 10);
+  const auto only = std::filesystem::directory_iterator(m.folder / "state")->path();
+  const int other = ::open(only.c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_GE(other, 0);
+  ASSERT_EQ(::flock(other, LOCK_EX), 0);
+  EXPECT_FALSE(m.state.give_back(kFingerprint, {range.first + 1, range.end}));
+  ::close(other);
+  EXPECT_TRUE(m.state.give_back(kFingerprint, {range.first + 1, range.end}));
+}
+
 TEST(CounterState, give_back__that_is_torn_leaves_what_was_reserved_or_what_was_used) {
   Made m;
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(m.state.reserve(kFingerprint, 10));
