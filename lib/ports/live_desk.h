@@ -3,6 +3,7 @@
 
 #include <poll.h>
 
+#include <algorithm>
 #include <functional>
 #include <string>
 
@@ -28,8 +29,8 @@ class LiveDesk {
   void look(base::Instant now, const std::function<std::string(const std::string&)>& answer);
   /// What to sleep on beside the port; a descriptor of -1 where there is nothing. When it woke the sleeper, look_soon() makes the next step due.
   pollfd wakeup() const;
-  /// When the owner looks even where nothing wakes it: within a second of the look before.
-  base::Instant deadline() const { return keep_at_; }
+  /// When the owner looks even where nothing wakes it: within some second of the look before.
+  base::Instant deadline() const { return std::max(keep_at_, next_look_); }
   void look_soon() { next_look_ = base::Instant(); }
 
  private:

@@ -68,6 +68,7 @@ std::uint8_t UdpPort::planes_up(Instant) {
 }
 
 net::Way UdpPort::way_to(Instant now, const net::FabricAddress& destination) {
+  const base::WithoutCancellation without_cancellation;
   net::Way way{.ip_mtu = facts_.ip_mtu};
   if (destination.is_unspecified() || destination.is_v4() != is_v4_) return way;
   const SocketAddress to(destination, destination.udp_port_or(facts_.udp_port), interface_.index);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <fstream>
 #include <functional>
 
@@ -21,13 +22,19 @@ class Cancelled {
   Cancelled(const Cancelled&) = delete;
   Cancelled& operator=(const Cancelled&) = delete;
 
-  void wait_until_asleep() const {
+  /// False where the kernel does not tell, or it never sleeps.
+  [[nodiscard]] bool wait_until_asleep() const {
     const auto is_asleep = [this] {
       std::ifstream in("/proc/self/task/" + std::to_string(id_) + "/syscall");
       long call = -1;
       return in >> call && call == SYS_ppoll;
     };
-    while (!is_asleep()) usleep(100);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (!is_asleep()) {
+      if (std::chrono::steady_clock::now() > end) return false;
+      usleep(100);
+    }
+    return true;
   }
   void cancel() { EXPECT_EQ(pthread_cancel(thread_), 0); }
   /// True: it was cancelled, and did not end by itself.
@@ -74,7 +81,7 @@ TEST_F(CancelTest, cq_sread__of_a_cancelled_thread_ends_and_the_queue_works) {
       fi_cq_tagged_entry entry;
       fi_cq_sread(b.cq, &entry, 1, nullptr, -1);
     });
-    thread.wait_until_asleep();
+    EXPECT_TRUE(thread.wait_until_asleep());
     thread.cancel();
     EXPECT_TRUE(thread.join());
     expect_sread();
@@ -99,7 +106,7 @@ TEST_F(CancelTest, cntr_wait_and_eq_sread__of_a_cancelled_thread_end) {
       else
         fi_cntr_wait(cntr, 1, -1);
     });
-    thread.wait_until_asleep();
+    EXPECT_TRUE(thread.wait_until_asleep());
     thread.cancel();
     EXPECT_TRUE(thread.join());
   }
@@ -112,27 +119,46 @@ TEST_F(CancelTest, cntr_wait_and_eq_sread__of_a_cancelled_thread_end) {
   EXPECT_EQ(fi_close(&eq->fid), 0);
 }
 
+/// A port is asked every half second what the way to a peer carries, in the middle of a post.
+TEST_F(CancelTest, calls_that_ask_for_the_way_to_a_peer__are_not_interrupted) {
+  open();
+  std::atomic<bool> has_begun{false};
+  Cancelled thread([&] {
+    const std::vector<std::uint8_t> out(3000);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(1200);
+    while (std::chrono::steady_clock::now() < end) {
+      fi_cq_tagged_entry entry;
+      fi_send(a.ep, out.data(), out.size(), nullptr, to_b, nullptr);
+      fi_cq_read(a.cq, &entry, 1);
+      has_begun = true;
+    }
+    while (true) pthread_testcancel();
+  });
+  while (!has_begun) usleep(100);
+  thread.cancel();
+  EXPECT_TRUE(thread.join());
+}
+
 /// System calls in the middle of a turn are no places to end.
 TEST_F(CancelTest, calls_that_do_not_sleep__are_not_interrupted) {
   open();
   for (int i = 0; i < 20; ++i) {
-    std::atomic<bool> has_begun{false};
-    std::atomic<int> calls{0};
+    std::atomic<bool> has_begun{false}, is_in_call{false};
     Cancelled thread([&] {
       const std::uint32_t out = 1;
-      while (true) {
+      for (int tries = 0; true; ++tries) {
         fi_cq_tagged_entry entry;
-        ++calls;
-        if (fi_inject(a.ep, &out, sizeof out, to_b) == 0 || calls > 3) has_begun = true;
+        is_in_call = true;
+        if (fi_inject(a.ep, &out, sizeof out, to_b) == 0 || tries > 3) has_begun = true;
         fi_cq_read(a.cq, &entry, 1);
-        --calls;
+        is_in_call = false;
         pthread_testcancel();
       }
     });
     while (!has_begun) usleep(100);
     thread.cancel();
     EXPECT_TRUE(thread.join());
-    EXPECT_EQ(calls, 0) << "unwound from a call";
+    EXPECT_FALSE(is_in_call) << "unwound from a call";
   }
   std::uint32_t in = 0;
   ASSERT_EQ(fi_recv(b.ep, &in, sizeof in, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
@@ -152,7 +178,7 @@ TEST_F(CancelTest, cq_sread__of_a_thread_that_cannot_be_cancelled_goes_on) {
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     state_behind = state;
   });
-  thread.wait_until_asleep();
+  EXPECT_TRUE(thread.wait_until_asleep());
   thread.cancel();
   EXPECT_FALSE(thread.join());
   EXPECT_EQ(result, -FI_EAGAIN);
