@@ -18,7 +18,7 @@ constexpr const char* kKernelSays =
     "fe800000000000000000000000000001 02 40 20 80     eth0\n"
     "00000000000000000000000000000001 01 80 10 80       lo\n";
 
-net::FabricAddress address(const char* text) {
+net::FabricAddress parsed(const char* text) {
   return *net::FabricAddress::parse(text);
 }
 
@@ -27,7 +27,7 @@ LocalAddress at(const char* interface, unsigned index, const char* text) {
   LocalAddress out;
   out.interface = interface;
   out.interface_index = index;
-  out.address = address(text);
+  out.address = parsed(text);
   out.rank = passing.rank_of(interface, out.address);
   out.is_up = true;
   return out;
@@ -35,7 +35,7 @@ LocalAddress at(const char* interface, unsigned index, const char* text) {
 
 TEST(PassingAddressesTest, rank_of__what_is_temporary_deprecated_or_tentative_is_behind) {
   const auto passing = PassingAddresses::parse(kKernelSays);
-  const auto rank = [&](const char* text) { return passing.rank_of("eth0", address(text)); };
+  const auto rank = [&](const char* text) { return passing.rank_of("eth0", parsed(text)); };
   EXPECT_EQ(rank("2001:db8::1"), AddressRank::kV6);
   EXPECT_EQ(rank("2001:db8::2"), AddressRank::kPassingV6) << "temporary";
   EXPECT_EQ(rank("2001:db8::3"), AddressRank::kPassingV6) << "deprecated";
@@ -52,8 +52,8 @@ TEST(PassingAddressesTest, parse__passes_over_what_has_another_form) {
       "20010db8000000000000000000000001 02 40 00 0x1 eth0\n"
       "20010db8000000000000000000000001 02 40 00\n"
       "20010db8000000000000000000000002 02 40 00 01 eth0");
-  EXPECT_EQ(passing.rank_of("eth0", address("2001:db8::1")), AddressRank::kV6);
-  EXPECT_EQ(passing.rank_of("eth0", address("2001:db8::2")), AddressRank::kPassingV6);
+  EXPECT_EQ(passing.rank_of("eth0", parsed("2001:db8::1")), AddressRank::kV6);
+  EXPECT_EQ(passing.rank_of("eth0", parsed("2001:db8::2")), AddressRank::kPassingV6);
 }
 
 TEST(PassingAddressesTest, primary_of__takes_a_passing_address_only_where_nothing_else_is) {

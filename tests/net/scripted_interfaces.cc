@@ -2,7 +2,7 @@
 
 #include <ifaddrs.h>
 
-namespace uet::udp::testing {
+namespace uet::udp::test {
 namespace {
 
 std::size_t count = 0;
@@ -17,7 +17,7 @@ void hide_addresses(bool hides) {
   hides_addresses = hides;
 }
 
-}  // namespace uet::udp::testing
+}  // namespace uet::udp::test
 
 extern "C" {
 
@@ -25,8 +25,8 @@ int __real_getifaddrs(ifaddrs** list);
 int __wrap_getifaddrs(ifaddrs** list);
 
 int __wrap_getifaddrs(ifaddrs** list) {
-  ++uet::udp::testing::count;
+  ++uet::udp::test::count;
   *list = nullptr;
-  return uet::udp::testing::hides_addresses ? 0 : __real_getifaddrs(list);
+  return uet::udp::test::hides_addresses ? 0 : __real_getifaddrs(list);
 }
 }

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-namespace uet::udp::testing {
+namespace uet::udp::test {
 
 /// How often the kernel has been asked for the list.
 std::size_t enumerations();
@@ -11,4 +11,4 @@ std::size_t enumerations();
 /// From now on, or no longer, the list is empty.
 void hide_addresses(bool hides);
 
-}  // namespace uet::udp::testing
+}  // namespace uet::udp::test
