@@ -78,10 +78,7 @@ void Closing::proceed(Instant now, Pdc& pdc) {
 // docs/decisions/0043-closing-a-sleeping-peer.md.
 Duration Closing::grace() const {
   if (config_.limits_timeouts()) return config_.close_req_time;
-  // Without any limit on silence a peer that is gone still has to make place some day.
-  constexpr auto kLongest = Duration::from_seconds(3600);
-  const bool has_limit = config_.peer_timeout > Duration{};
-  return std::max(config_.close_req_time, has_limit ? config_.peer_timeout : kLongest);
+  return std::max(config_.close_req_time, config_.longest_silence());
 }
 
 void Closing::on_timer(Instant now, Pdc& pdc) {

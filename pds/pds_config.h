@@ -24,9 +24,9 @@ struct PdsConfig {
   std::uint32_t ack_gen_trigger = 16384;
   std::uint32_t ack_gen_min_pkt_add = 1024;
   base::Duration rto_init_time = base::Duration::from_ms(1);
-  std::uint8_t max_rto_retx_cnt = 5;  ///< up to kNoTimeoutLimit
+  std::uint8_t max_rto_retx_cnt = 5;  ///< kNoTimeoutLimit: any number
   base::Duration nack_retx_time = base::Duration::from_ms(1);
-  std::uint8_t max_nack_retx_cnt = 5;                        ///< up to kNoNackLimit
+  std::uint8_t max_nack_retx_cnt = 5;                        ///< kNoNackLimit: any number
   bool limit_psn_range = true;                               ///< with an OpeningGuard only
   base::Duration new_pdc_time = base::Duration::from_ms(5);  ///< zero: off
   std::uint32_t new_pdc_timeout_thresh = 64;
@@ -101,6 +101,10 @@ struct PdsConfig {
       4;                      ///< bytes that CRC or TSS add to each packet (header and trailer)
   bool use_trimming = false;  ///< requests carry a trimmable DSCP
 
+  /// How long a place is kept for a peer that says nothing: where peer_timeout is never, for an hour.
+  base::Duration longest_silence() const {
+    return peer_timeout > base::Duration{} ? peer_timeout : base::Duration::from_seconds(3600);
+  }
   bool limits_timeouts() const { return max_rto_retx_cnt < kNoTimeoutLimit; }
   /// A packet has had as many timeouts as it may.
   bool is_timeout_limit(unsigned timeouts) const {

@@ -164,4 +164,17 @@ int fi_error_of(PostError error) {
   return -FI_EOTHER;
 }
 
+int fi_error_of_exception() {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return -FI_ENOMEM;
+  } catch (const std::exception& e) {
+    log_warning(std::string("internal error: ") + e.what());
+  } catch (...) {
+    log_warning("internal error: an exception of an unknown kind");
+  }
+  return -FI_EOTHER;
+}
+
 }  // namespace uet::provider

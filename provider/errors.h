@@ -31,20 +31,17 @@ const char* describe_prov_errno(int prov_errno);
 /// Negative fi_errno for an operation that was refused.
 int fi_error_of(ses::PostError error);
 
+/// Negative fi_errno for the exception that is being handled. One of our own making is logged.
+int fi_error_of_exception();
+
 /// Nothing thrown may reach a C caller: runs `body` and turns an exception into a negative error. For calls that every message makes:
 /// what they reach that is a cancellation point (system calls, streams) turns cancellation off itself.
 template <typename Body>
 auto guarded_fast(Body&& body) noexcept -> decltype(body()) {
   try {
     return body();
-  } catch (const std::bad_alloc&) {
-    return -FI_ENOMEM;
-  } catch (const std::exception& e) {
-    log_warning(std::string("internal error: ") + e.what());
-    return -FI_EOTHER;
   } catch (...) {
-    log_warning("internal error: an exception of an unknown kind");
-    return -FI_EOTHER;
+    return fi_error_of_exception();
   }
 }
 
@@ -64,11 +61,8 @@ auto guarded_wait(Body&& body) -> decltype(body()) {
     return body();
   } catch (const abi::__forced_unwind&) {
     throw;
-  } catch (const std::exception& e) {
-    const std::bad_alloc* no_memory = dynamic_cast<const std::bad_alloc*>(&e);
-    if (no_memory != nullptr) return -FI_ENOMEM;
-    log_warning(std::string("internal error: ") + e.what());
-    return -FI_EOTHER;
+  } catch (...) {
+    return fi_error_of_exception();
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "lib/udp/local_addresses.h"
 #include "lib/udp/udp_sockets.h"
 #include "provider/provider.h"
 
@@ -28,16 +29,6 @@ void warn_about(const PortChoice& first, const PortChoice& taken) {
   log_warning("another process uses " + first.address.to_string() + ": this one is " +
               taken.address.to_string() +
               ", which only processes of this host can reach; set FI_UET_ADDR");
-}
-
-/// Where the network comes up later, the process keeps the address that it took.
-void tell_of_loopback(const PortChoice& taken) {
-  tell_user(
-      "no network interface but the loopback is up and has an address, so the address of this "
-      "process is " +
-      taken.address.to_string() +
-      ", which no other host can reach; where others should, start it when the network is "
-      "up, or set FI_UET_ADDR");
 }
 
 bool contains(const std::vector<net::FabricAddress>& all, net::FabricAddress address) {
@@ -157,7 +148,8 @@ PortPicker::Picked PortPicker::take_own(const fep::Settings& settings) {
   if (!taken) return taken;
   own_ = *taken;
   if (!is_configured(settings)) {
-    has_network ? warn_about(*first, *taken) : tell_of_loopback(*taken);
+    // Where the network comes up later, the process keeps the address that it took.
+    has_network ? warn_about(*first, *taken) : tell_user(udp::loopback_warning(taken->address));
   }
   return taken;
 }

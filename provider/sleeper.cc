@@ -80,12 +80,7 @@ void Sleeper::wake() {
 
 void Sleeper::sleep(int other_fd, base::Duration at_most) {
   if (fd_ < 0) at_most = std::min(at_most, kWithoutDescriptor);
-  int before = 0;
-  pthread_setcancelstate(cancel_state_asleep, &before);
-  struct Back {
-    ~Back() { pthread_setcancelstate(before, nullptr); }
-    int before;
-  } const back{before};
+  const base::CancelState as_wanted(cancel_state_asleep);
   poll_descriptors(fd_, other_fd, at_most);
 }
 

@@ -205,9 +205,8 @@ void Outcomes::finish(Instant now, TxOp& op, ReturnCode code) {
                               .data = op.header_data,
                               .has_data = has_data,
                               .user_flags = op.user_flags};
-  Fetch* const fetch = op.fetch;  // such an operation is silent
-  const bool tell =
-      endpoint != nullptr && !(op.silent && (code == ReturnCode::kOk || fetch != nullptr));
+  Fetch* const fetch = op.fetch;
+  const bool tell = endpoint != nullptr && fetch == nullptr;
   core_.trace.emit(now, base::EventId::kMessageCompleted, 0, {}, static_cast<std::uint64_t>(code),
                    op.length);
   Flow& flow = *op.flow;

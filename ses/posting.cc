@@ -235,7 +235,6 @@ PostResult<TxOp*> Posting::prepare(Instant now, Endpoint& endpoint, const Common
   op->context = common.context;
   op->delivery_complete = common.delivery_complete;
   op->fence = common.fence;
-  op->silent = false;
   op->completion_may_wait = common.completion_may_wait;
   op->user_flags = common.user_flags;
   return op;
@@ -269,7 +268,6 @@ bool Posting::fetch(Instant now, Fetch& fetch, const FetchRequest& request) {
   op->inject_block = nullptr;
   op->inject_cost = 0;
   op->has_header_data = op->delivery_complete = op->fence = op->completion_may_wait = false;
-  op->silent = true;
   op->user_flags = 0;
   op->mkey_match = request.key;
   op->buffer_offset = request.remote_offset;

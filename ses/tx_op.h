@@ -68,7 +68,6 @@ struct TxOp : Pooled {
   bool has_header_data = false;
   bool delivery_complete = false;
   bool fence = false;
-  bool silent = false;
   bool completion_may_wait = false;
   std::uint8_t user_flags = 0;
   // Of the endpoint, kept because packets may be cut after it was closed.

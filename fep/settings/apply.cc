@@ -166,9 +166,7 @@ void apply_congestion(const Settings& s, const net::PortFacts& facts, cc::CcConf
 /// began for an hour.
 base::Duration message_idle(const pds::PdsConfig& pds) {
   constexpr auto kAtLeast = base::Duration::from_seconds(60);
-  constexpr auto kAtMost = base::Duration::from_seconds(3600);
-  const bool is_for_ever = pds.peer_timeout <= base::Duration{} && !pds.limits_timeouts();
-  return is_for_ever ? kAtMost : std::max(pds.peer_timeout, kAtLeast);
+  return std::max(kAtLeast, pds.limits_timeouts() ? pds.peer_timeout : pds.longest_silence());
 }
 
 void apply_messages(const Settings& s, ses::SesConfig& ses) {

@@ -134,4 +134,12 @@ LocalAddress primary_address(const std::string& interface) {
   return primary_of(local_addresses(), interface);
 }
 
+std::string loopback_warning(const net::FabricAddress& address) {
+  return "no network interface but the loopback is up and has an address, so the address of this "
+         "process is " +
+         address.to_string() +
+         ", which no other host can reach; where others should, start it when the network is up, "
+         "or set FI_UET_ADDR";
+}
+
 }  // namespace uet::udp

@@ -181,12 +181,7 @@ std::vector<Place> places(const net::PortRequest& request, const std::string& in
 void warn_of_loopback(const FabricAddress& address) {
   static std::atomic_flag is_said;
   if (is_said.test_and_set()) return;
-  std::fprintf(stderr,
-               "uet: no network interface but the loopback is up and has an address, so the "
-               "address of this process is "
-               "%s, which no other host can reach; where others should, start it when the network "
-               "is up, or set FI_UET_ADDR\n",
-               address.to_string().c_str());
+  std::fprintf(stderr, "uet: %s\n", loopback_warning(address).c_str());
 }
 
 bool bind_somewhere(const net::PortRequest& request, const Spec& spec, Place& place,

@@ -58,14 +58,6 @@ class Cancelled {
 
 class CancelTest : public PairTest {
  protected:
-  void expect_message() {
-    std::uint32_t out = 7, in = 0;
-    ASSERT_EQ(fi_recv(b.ep, &in, sizeof in, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
-    ASSERT_EQ(fi_send(a.ep, &out, sizeof out, nullptr, to_b, nullptr), 0);
-    EXPECT_FALSE(wait_for(b).failed);
-    EXPECT_FALSE(wait_for(a).failed);
-    EXPECT_EQ(in, out);
-  }
   /// What a cancelled sleeper left behind would be in the way of the next one.
   void expect_sread() {
     fi_cq_tagged_entry entry;

@@ -107,11 +107,24 @@ void PairTest::open(const fi_info* hints) {
   a.open(address_of(2), *hints);
   b.open(address_of(3), *hints);
   ASSERT_FALSE(HasFatalFailure());
+  open_endpoints();
+}
+
+void PairTest::open_endpoints() {
   a.open_endpoint();
   b.open_endpoint();
   ASSERT_FALSE(HasFatalFailure());
   to_b = a.insert(b);
   to_a = b.insert(a);
+}
+
+void PairTest::expect_message() {
+  std::uint32_t out = 7, in = 0;
+  ASSERT_EQ(fi_recv(b.ep, &in, sizeof in, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+  ASSERT_EQ(fi_send(a.ep, &out, sizeof out, nullptr, to_b, nullptr), 0);
+  EXPECT_FALSE(wait_for(b).failed);
+  EXPECT_FALSE(wait_for(a).failed);
+  EXPECT_EQ(in, out);
 }
 
 std::optional<PairTest::Got> PairTest::poll(Side& side) {

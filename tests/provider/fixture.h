@@ -74,6 +74,10 @@ class PairTest : public ::testing::Test {
  protected:
   PairTest();
   void open(const fi_info* hints = nullptr);
+  /// Of both sides, which are open; each gets to know the other.
+  void open_endpoints();
+  /// A message goes from a to b.
+  void expect_message();
 
   struct Got {
     fi_cq_tagged_entry entry{};

@@ -18,10 +18,7 @@ class LingerTest : public PairTest {
     }
     b.open(address_of(3), *hints);
     ASSERT_FALSE(HasFatalFailure());
-    a.open_endpoint();
-    b.open_endpoint();
-    ASSERT_FALSE(HasFatalFailure());
-    to_b = a.insert(b);
+    open_endpoints();
   }
 };
 

@@ -286,14 +286,6 @@ class ForkTest : public PairTest {
     waitpid(pid, &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
-  void expect_message() {
-    std::uint32_t out = 7, in = 0;
-    ASSERT_EQ(fi_recv(b.ep, &in, sizeof in, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
-    ASSERT_EQ(fi_send(a.ep, &out, sizeof out, nullptr, to_b, nullptr), 0);
-    EXPECT_FALSE(wait_for(b).failed);
-    EXPECT_FALSE(wait_for(a).failed);
-    EXPECT_EQ(in, out);
-  }
 };
 
 /// Most forks meet a thread in the middle of a turn.
