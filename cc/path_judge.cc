@@ -25,6 +25,7 @@ PathJudge::PathJudge(const CcConfig& config, bool sprayed, base::Rng& rng, base:
     : table_(config, path_count_for(config, sprayed), evicts_paths(config, sprayed), rng, trace),
       selector_(make_path_selector(config, sprayed, table_, rng)),
       uses_good_news_(selector_->uses_good_news()),
+      runs_end_with_turn_(config.runs_end_with_turn),
       run_bytes_(run_bytes_of(config, config.run_packets)),
       calm_run_bytes_(run_bytes_of(config, config.calm_run_packets)) {}
 

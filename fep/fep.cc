@@ -44,6 +44,18 @@ void set_runs(cc::CcConfig& cc, std::uint32_t payload, const net::PortFacts& fac
   };
   cc.run_packets = packets(kRunBytes / payload);
   cc.calm_run_packets = packets(kCarried / cc.mtu_bytes);
+  // What leaves later does not join it, and would end in the middle of the next one.
+  cc.runs_end_with_turn = true;
+}
+
+/// What one turn takes in: a run whole, which acknowledges it in one go.
+std::size_t received_at_once(const FepConfig& config, const net::PortFacts& facts) {
+  return std::max<std::size_t>(config.burst, facts.run_packets);
+}
+
+/// What leaves in one turn: a run whole, and not the first part of another.
+std::size_t sent_at_once(const FepConfig& config) {
+  return std::max<std::size_t>(config.burst, config.cc.calm_run_packets);
 }
 
 /// Peers on this host share its cores and no link with us. What may be out is what their socket holds while they wait for their
@@ -126,8 +138,8 @@ struct Fep::Impl {
         ses(config.ses, config.payload_mtu, own, rng, trace),
         ways(the_port, config.payload_mtu),
         pds(config.pds, config.cc, the_port.facts(), the_port.pool(), rng, trace, ses),
-        received(config.burst),
-        outgoing(config.burst),
+        received(received_at_once(config, the_port.facts())),
+        outgoing(sent_at_once(config)),
         looped(8 * std::size_t{config.burst}),
         planes(the_port.facts().planes),
         port_merges(the_port.facts().run_packets > 1),

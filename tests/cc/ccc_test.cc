@@ -523,6 +523,26 @@ TEST_F(CccTest, next_send__runs_are_long_while_nothing_tells_of_congestion) {
   EXPECT_EQ(shortest_run(), 4) << "trimmed";
 }
 
+// What leaves later travels by itself, and would be the first part of a run that ends in the middle of the next turn.
+TEST_F(CccTest, next_send__a_run_ends_with_its_turn_where_the_port_merges_it) {
+  auto config = hand_config();
+  config.paths = 16;
+  config.load_balancing = LoadBalancing::kOblivious;
+  config.run_packets = 4;
+  for (const bool ends : {false, true}) {
+    config.runs_end_with_turn = ends;
+    make(config);
+    const auto send_two = [&] {
+      const auto first = ccc_->next_send(now_, nullptr, kPacket, 1).entropy;
+      EXPECT_EQ(ccc_->next_send(now_, nullptr, kPacket, 1).entropy, first);
+      return first;
+    };
+    const auto before = send_two();
+    wait(1);
+    EXPECT_EQ(send_two() == before, !ends);
+  }
+}
+
 // Each packet is to tell of its path.
 TEST_F(CccTest, next_send__where_paths_are_judged_every_packet_takes_the_next_one) {
   for (const auto lb : {LoadBalancing::kBitmap, LoadBalancing::kMixed}) {

@@ -29,6 +29,7 @@ struct LinkConfig {
   std::array<std::size_t, 2> ip_mtus{};
   /// Two devices on one Ethernet: each port knows the MTU of its own.
   bool knows_own_mtu_only = false;
+  std::uint16_t run_packets = 1;  ///< that each port says it moves as one
   std::uint64_t seed = 1;
   /// Called for each packet that would be sent; true drops it.
   std::function<bool(std::size_t from, std::span<const std::uint8_t> bytes)> drop;
@@ -77,6 +78,7 @@ class MemoryLink {
       facts_.ip_mtu =
           link.config_.ip_mtus[side] != 0 ? link.config_.ip_mtus[side] : link.config_.ip_mtu;
       facts_.link_rate = link.config_.rate;
+      facts_.run_packets = link.config_.run_packets;
       waiting_.reserve(kPackets);
     }
     const net::PortFacts& facts() const override { return facts_; }

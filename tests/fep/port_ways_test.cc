@@ -3,10 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <set>
 #include <unordered_set>
 
 #include "fep/fep.h"
 #include "lib/net/heap_packet_pool.h"
+#include "tests/fep/fep_pair.h"
 
 namespace uet::test {
 namespace {
@@ -141,6 +144,50 @@ TEST(PortRuns, runs_are_of_one_packet_where_each_is_to_tell_of_its_path) {
                                             {.load_balancing = cc::LoadBalancing::kBitmap});
   EXPECT_EQ(made.run_packets, 1);
   EXPECT_EQ(made.calm_run_packets, 1);
+}
+
+// A turn that took 32 packets would cut each run into two messages to the kernel.
+TEST(PortRuns, a_turn_sends_a_run_whole) {
+  struct Turn {
+    std::size_t packets = 0;
+    std::set<std::uint16_t> paths;
+  };
+  Turn turn;
+  FepPair pair({.delay = Duration::from_us(1),
+                .rate = base::BitRate::from_gbps(400),
+                .ip_mtu = 1500,
+                .run_packets = 64,
+                .tap =
+                    [&](std::size_t from, const net::TxPacket& tx) {
+                      if (from != 0) return;
+                      ++turn.packets;
+                      turn.paths.insert(tx.entropy);
+                    }},
+               {{"LB", "oblivious"}});
+  std::vector<std::uint8_t> from(16 << 20, 1), to(from.size());
+  const iovec local = iov(from), remote = iov(to);
+  const auto key = pair.ses(1).register_memory(
+      ses::MemoryRequest{.iov = {&remote, 1}, .remote_write = true, .virtual_addressing = false});
+  ASSERT_TRUE(key.has_value());
+  ASSERT_TRUE(pair.ses(0).rma(pair.now, pair.sides[0].endpoint,
+                              {.peer = pair.sides[0].peer, .iov = {&local, 1}, .key = *key}));
+  const std::size_t run = pair.sides[0].fep->config().cc.calm_run_packets;
+  ASSERT_GT(run, 32u);
+  std::map<std::size_t, int> turns;  // how many sent so many packets
+  for (int n = 0; n < 100'000 && pair.completions(0).count() == 0; ++n) {
+    turn = {};
+    pair.sides[0].fep->turn(pair.now);
+    pair.sides[1].fep->turn(pair.now);
+    ++turns[turn.packets];
+    EXPECT_LE(turn.packets, run);
+    const bool is_calm = n > 1000;
+    if (is_calm) {
+      EXPECT_LE(turn.paths.size(), 1u) << turn.packets;
+    }
+    pair.now = pair.now + Duration::from_us(1);
+  }
+  EXPECT_EQ(pair.completions(0).count(), 1u);
+  EXPECT_GT(turns[run], 0);
 }
 
 }  // namespace
