@@ -47,11 +47,14 @@ constexpr std::uint32_t said_payload(std::uint16_t fep_cap) {
   return kSmallestPayload << (size - 1);
 }
 
+/// A longer message makes runs by itself, and gains nothing by packets of one size.
+inline constexpr std::uint64_t kLongestEven = 32768;
+
 /// What a message of `length` is cut into where a packet may carry `payload`. A short one of whole KiB is cut so that all its
 /// packets have one size: a port moves them as one run then, with those of the messages behind it. [decision 171]
 constexpr std::uint32_t payload_for(std::uint64_t length, std::uint32_t payload) {
   const bool is_even =
-      payload == kEthernetPayload && length <= kLargestPayload && length % kSmallestPayload == 0;
+      payload == kEthernetPayload && length <= kLongestEven && length % kSmallestPayload == 0;
   return is_even ? kSmallestPayload : payload;
 }
 

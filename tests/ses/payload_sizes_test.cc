@@ -80,11 +80,11 @@ TEST_F(PayloadToPeerTest, configured_for_1280__cuts_otherwise_for_those_that_do_
 }
 
 TEST(PayloadSizes, short_message_of_whole_KiB_over_an_Ethernet__is_cut_evenly) {
-  for (const std::uint64_t length : {1024u, 2048u, 3072u, 8192u}) {
+  for (const std::uint64_t length : {1024u, 2048u, 3072u, 8192u, 32'768u}) {
     EXPECT_EQ(payload_for(length, 1280), 1024u) << length;
     EXPECT_TRUE(is_cut_evenly(length, 1280)) << length;
   }
-  for (const std::uint64_t length : {1281u, 2047u, 2049u, 5000u, 9216u}) {
+  for (const std::uint64_t length : {1281u, 2047u, 2049u, 5000u, 33'792u}) {
     EXPECT_EQ(payload_for(length, 1280), 1280u) << length;
     EXPECT_FALSE(is_cut_evenly(length, 1280)) << length;
   }
