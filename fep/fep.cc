@@ -53,9 +53,10 @@ std::size_t received_at_once(const FepConfig& config, const net::PortFacts& fact
   return std::max<std::size_t>(config.burst, facts.run_packets);
 }
 
-/// What leaves in one turn: a run whole, and not the first part of another.
+/// What leaves in one turn: runs that are whole.
 std::size_t sent_at_once(const FepConfig& config) {
-  return std::max<std::size_t>(config.burst, config.cc.calm_run_packets);
+  const std::size_t run = config.cc.calm_run_packets;
+  return (config.burst + run - 1) / run * run;
 }
 
 /// Peers on this host share its cores and no link with us. What may be out is what their socket holds while they wait for their
