@@ -28,7 +28,8 @@ OPERATIONS = (20_000, 120_000)
 # Their instructions are counted by the byte, and each executes for many bytes.
 COPIES = ("memcpy", "memmove")
 CRC = ("uet::wire::uet_crc(",)  # with the library that it calls, whose functions have no names
-BURST, FRAMING = 16, 64  # of the benchmarks
+BURST, WRITE = 16, 4096  # of the benchmarks, and what is written for the count of instructions
+TURN = 32  # packets that an endpoint sends at once, about
 
 
 class Cost:
@@ -71,12 +72,15 @@ def benchmarks(program, repetitions=5):
 class Model:
     """ns of a packet of a write, both ends together: so much for a message, a packet, a byte, and a call of a driver or the kernel."""
 
-    def __init__(self, costs, ns_of_instruction, rows):
+    def __init__(self, costs, ns_of_write, rows):
         self.rows = rows
+        self.byte = {kind: self.ns(f"bytes/{kind}/8192") / 8192 for kind in ("copied", "crc")}
         initiator, target = costs["write", "initiator"], costs["write", "target"]
+        # The bytes are counted by themselves: each end copies them, and has them under the CRC.
+        instructions = initiator.with_link + target.with_link - initiator.by_byte - target.by_byte
+        ns_of_instruction = (ns_of_write - WRITE * 2 * sum(self.byte.values())) / instructions
         self.message = initiator.stages["post"] * ns_of_instruction
         self.packet = (initiator.total + target.total - initiator.by_byte - target.by_byte) * ns_of_instruction - self.message
-        self.byte = {kind: self.ns(f"bytes/{kind}/8192") / 8192 for kind in ("copied", "crc")}
         self.ports = {port: self.port(port) for port in ("memif", "udp")}
 
     def ns(self, name):
@@ -90,10 +94,10 @@ class Model:
 
     def predict(self, port, size, packets, answers):
         p, payload = self.ports[port], size / packets
-        # What crosses the port at a time: a burst of requests, and of answers.
+        # What crosses the port at a time: the requests of a turn, and the answer that ends a turn of the target.
         ns = self.message / packets + self.packet
-        ns += p["packet"] + p["call"] / BURST + p["byte"] * payload
-        ns += answers * (p["packet"] + p["call"] / BURST)
+        ns += p["packet"] + p["call"] / min(BURST * packets, TURN) + p["byte"] * payload
+        ns += answers * (p["packet"] + p["call"])
         # Kernel sockets take user memory as it is; everywhere each end copies once. Each end looks at every byte for the CRC.
         copies = 1 if port == "udp" else 2
         return ns + payload * (copies * self.byte["copied"] + 2 * self.byte["crc"])
@@ -137,12 +141,13 @@ def main():
     box.enter()
     program = str(build / programs[0])
     costs = {(kind, side): Cost(profile_of(program, kind, [], functions)) for kind in KINDS for side, functions in ENDS.items()}
-    ns = {kind: ns_of_operation(program, kind) / sum(costs[kind, side].with_link for side in ENDS) for kind in KINDS}
+    times = {kind: ns_of_operation(program, kind) for kind in KINDS}
+    ns = {kind: times[kind] / sum(costs[kind, side].with_link for side in ENDS) for kind in KINDS}
     rows = benchmarks(str(build / programs[1]))
     commit = machine.said("git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD")
     print(f"{machine.processor()}, Linux {machine.platform.release()}, commit {commit}.\n")
     print_stages(costs, ns)
-    print_model(Model(costs, ns["write"], rows))
+    print_model(Model(costs, times["write"], rows))
 
 
 main()
