@@ -98,9 +98,14 @@ void SendQueues::enqueue(Instant now, TxOp& op) {
   op.retry_timer.kind = TimerNode::Kind::kOpRetry;
   op.retry_timer.owner = &op;
   flow.operations.push_back(op);
-  lane_of(op).pending.push_back(op);
+  Lane& lane = lane_of(op);
+  lane.pending.push_back(op);
   if (op.fence) ++flow.waiting_fences;
-  pump(now, flow);
+  const bool is_alone =
+      flow.wait == FlowWait::kNone && flow.waiting_fences == 0 && core_.upcall_depth == 0;
+  if (!is_alone) return pump(now, flow);
+  // Nothing changed for the other lanes.
+  if (serve(now, flow, lane).lacks_room) block(flow);
 }
 
 void SendQueues::put_first(TxOp& op) {
@@ -202,40 +207,50 @@ bool SendQueues::hand_over(Instant now, Flow& flow) {
     deferred_.erase(deferred_.iterator_to(flow));
     flow.wait = FlowWait::kNone;
   }
+  const std::uint8_t first = flow.first_lane;
   bool is_blocked = false, did = false;
-  std::uint8_t last_served = 0;
   std::uint32_t fences;
   do {
     // A fence that starts frees what waits behind it, perhaps in a lane that was looked at before.
     fences = flow.waiting_fences;
     for (std::uint8_t n = 0; n < kLanes; ++n) {
-      Lane& lane = flow.lanes[(flow.first_lane + n) % kLanes];
-      while (lane.state == Lane::State::kOpen && !lane.pending.empty() &&
-             may_start(flow, lane.pending.front())) {
-        TxOp& op = lane.pending.front();
-        if (must_drain(lane, op)) {
-          lane.state = Lane::State::kDraining;
-          lane.only_generation = true;
-          hurry(now, flow);
-          break;
-        }
-        if (waits_for_number(op) || has_asked_enough(op)) break;
-        if (!submit(now, op)) {
-          is_blocked = true;
-          break;
-        }
-        did = true;
-        last_served = op.lane;
-      }
+      const std::uint8_t at = (first + n) % kLanes;
+      const Served served = serve(now, flow, flow.lanes[at]);
+      is_blocked = is_blocked || served.lacks_room;
+      if (!served.did) continue;
+      did = true;
+      flow.first_lane = (at + 1) % kLanes;  // lanes take turns where room is short
     }
   } while (!is_blocked && flow.waiting_fences != fences);
+  if (!is_blocked) flow.first_lane = first;
   if (flow.waiting_fences > 0) hurry(now, flow);
-  if (is_blocked) {
-    if (did) flow.first_lane = (last_served + 1) % kLanes;  // lanes take turns where room is short
-    flow.wait = FlowWait::kRoom;
-    blocked_.push_back(flow);
-  }
+  if (is_blocked) block(flow);
   return did;
+}
+
+/// What may start in `lane` goes to packet delivery.
+SendQueues::Served SendQueues::serve(Instant now, Flow& flow, Lane& lane) {
+  Served served;
+  while (lane.state == Lane::State::kOpen && !lane.pending.empty() &&
+         may_start(flow, lane.pending.front())) {
+    TxOp& op = lane.pending.front();
+    if (must_drain(lane, op)) {
+      lane.state = Lane::State::kDraining;
+      lane.only_generation = true;
+      hurry(now, flow);
+      break;
+    }
+    if (waits_for_number(op) || has_asked_enough(op)) break;
+    served.lacks_room = !submit(now, op);
+    if (served.lacks_room) break;
+    served.did = true;
+  }
+  return served;
+}
+
+void SendQueues::block(Flow& flow) {
+  flow.wait = FlowWait::kRoom;
+  blocked_.push_back(flow);
 }
 
 /// [SES 2.5] The target's generation changed while older messages are out: those will be refused, and this one would be

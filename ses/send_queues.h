@@ -77,6 +77,11 @@ class SendQueues {
   bool submit(Instant now, TxOp& op);
   /// True when something went.
   bool hand_over(Instant now, Flow& flow);
+  struct Served {
+    bool did = false, lacks_room = false;
+  };
+  Served serve(Instant now, Flow& flow, Lane& lane);
+  void block(Flow& flow);
   void begin_attempt(Lane& lane, TxOp& op, bool is_numbered);
   void resume(Instant now, Flow& flow, Lane& lane);
   base::Duration pause_after(std::uint32_t tries);
