@@ -158,6 +158,7 @@ struct RxHalf {
   std::uint8_t clear_asks = 0;    ///< requests to clear, for their spacing
   /// Requests to clear after which the peer was heard and cleared nothing.
   std::uint8_t clear_rounds = 0;
+  std::uint8_t hints = 0;  ///< trim hints answered since hints_since
   Instant clear_asked_at;
   std::uint64_t rcvd_bytes = 0;  ///< nominal bytes of new data packets
   Instant last_request;          ///< arrival of the latest data packet
@@ -165,7 +166,6 @@ struct RxHalf {
   /// When the packet missing at the edge was last tried, or since when it is missing.
   Instant gap_heard_at;
   Instant hints_since;           ///< trim hints are counted from then on
-  std::uint8_t hints = 0;        ///< answered since
   RxTracker* tracker = nullptr;  ///< present while something above CACK is known
   std::uint32_t held = 0;        ///< ROD packets held behind a gap
   Psn held_last;                 ///< highest of them

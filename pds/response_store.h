@@ -20,12 +20,13 @@ struct RxMeta {
   std::uint32_t bytes = 0;  ///< SES header and payload
   std::uint16_t entropy = 0;
   std::uint8_t plane = 0;
-  bool ecn = false;
-  bool retx = false;
-  bool ack_now = false;  ///< ar, syn, retx or CE: no coalescing
+  bool ecn : 1 = false;
+  bool retx : 1 = false;
+  bool ack_now : 1 = false;  ///< ar, syn, retx or CE: no coalescing
 };
 
-struct RxRecord {
+/// In a cache line of its own.
+struct alignas(64) RxRecord {
   enum class State : std::uint8_t {
     kOwed,     ///< only an ACK to send; forgotten afterwards
     kPending,  ///< delivered, SES has not answered
@@ -46,6 +47,7 @@ struct RxRecord {
   std::uint32_t queue_next = base::kNoIndex;
   std::uint32_t queue_before = base::kNoIndex;
 };
+static_assert(sizeof(RxRecord) == 64);
 
 /// RxRecords of one PDC whose ACKs are to be sent. The peer decides how many there are and in which part, so nothing walks over one
 /// part to find a place in the other.
