@@ -1,6 +1,7 @@
 /// uet-perf: benchmarks between two processes.
 
 #include <CLI/CLI.hpp>
+#include <bit>
 #include <cstdio>
 #include <exception>
 #include <optional>
@@ -14,6 +15,7 @@
 #include "apps/perf/fabric_bench.h"
 #include "apps/perf/pin.h"
 #include "apps/perf/raw_bench.h"
+#include "lib/base/byte_size.h"
 
 namespace {
 
@@ -44,7 +46,21 @@ CLI::App* add_raw(CLI::App& app, uet::perf::RawOptions& o) {
   add_address(*raw, "--address", o.request.address, "our address");
   add_address(*raw, "--peer", o.peer, "address of the other side")->required();
   raw->add_flag("--server", o.is_server, "answer the other side, which measures");
-  raw->add_flag("--copy", o.copy, "copy the payload once on each side, and nothing else");
+  CLI::Option* copy =
+      raw->add_flag("--copy", o.copy, "copy the payload once on each side, and nothing else");
+  raw->add_option_function<std::string>(
+         "--memory",
+         [&o](const std::string& text) {
+           const auto bytes = uet::base::parse_byte_size(text, std::uint64_t{1} << 30);
+           if (!bytes || *bytes < (1u << 16) || !std::has_single_bit(*bytes))
+             throw CLI::ValidationError("--memory",
+                                        "'" + text + "' is not a power of two within 64k and 1G");
+           o.memory_shift = static_cast<unsigned>(std::countr_zero(*bytes));
+         },
+         "client: what --copy copies from and to, in turn: as much as all messages under way that "
+         "it is compared with (1M)")
+      ->type_name("SIZE")
+      ->needs(copy);
   raw->add_option("--size", o.size, "bytes of a packet behind the UDP header")
       ->check(CLI::Range(64, 9000))
       ->capture_default_str();

@@ -53,8 +53,8 @@ class RawClient {
   RawClient(const RawOptions& options, RawSide& side) : options_(options), side_(side) {}
 
   int run() {
-    const Throughput bulk = throughput(options_.size, options_.copy);
-    const Throughput small = throughput(kSmallPacket, false);
+    const Throughput bulk = throughput(options_.size, options_.copy ? options_.memory_shift : 0);
+    const Throughput small = throughput(kSmallPacket, 0);
     const Latency latency = measure_latency();
     print(bulk, small, latency);
     dismiss_server();
@@ -62,8 +62,8 @@ class RawClient {
   }
 
  private:
-  RawHeader header(RawKind kind, bool copy = false) const {
-    return RawHeader{.kind = kind, .run = run_, .copy = copy};
+  RawHeader header(RawKind kind) const {
+    return RawHeader{.kind = kind, .run = run_, .copy_shift = copy_shift_};
   }
 
   /// Sends `question` until the peer answers with `answer` for this run; null when it does not in time.
@@ -103,11 +103,13 @@ class RawClient {
 
   /// The spread over the runs: a scheduler that takes a core away from one of them is seen, and does not decide the
   /// median. What was sent and received is of all runs.
-  Throughput throughput(std::size_t size, bool copy) {
+  Throughput throughput(std::size_t size, unsigned copy_shift) {
+    copy_shift_ = static_cast<std::uint8_t>(copy_shift);
+    if (copy_shift != 0) source_.resize(copy_shift);
     std::vector<double> gbps, packets;
     Throughput result;
     for (std::size_t i = 0; i < kRawRuns; ++i) {
-      const RawRun run = measure_throughput(size, copy);
+      const RawRun run = measure_throughput(size);
       gbps.push_back(run.gbps);
       packets.push_back(run.packets_per_second);
       result.sent += run.sent;
@@ -118,13 +120,12 @@ class RawClient {
     return result;
   }
 
-  RawRun measure_throughput(std::size_t size, bool copy) {
+  RawRun measure_throughput(std::size_t size) {
     ++run_;
     ask(RawKind::kStart, RawKind::kReady);
     RawRun result;
-    result.sent =
-        send_for(Duration::from_ns(static_cast<std::int64_t>(options_.seconds * 1e9 / kRawRuns)),
-                 size, copy);
+    result.sent = send_for(
+        Duration::from_ns(static_cast<std::int64_t>(options_.seconds * 1e9 / kRawRuns)), size);
     const auto report = RawReport::parse(ask(RawKind::kEnd, RawKind::kReport));
     if (!report)
       throw std::runtime_error("the peer sent a malformed report; is it the same version?");
@@ -140,7 +141,7 @@ class RawClient {
 
   /// Keeps the port full for a while, and until some packets were taken: on a crowded machine a short while may pass without this process.
   /// Returns how many packets it took.
-  std::uint64_t send_for(Duration time, std::size_t size, bool copy) {
+  std::uint64_t send_for(Duration time, std::size_t size) {
     std::array<net::TxPacket, RawSide::kBurst> burst;
     std::uint64_t sent = 0;
     std::size_t have = 0;
@@ -148,9 +149,9 @@ class RawClient {
     for (Instant now = clock_now(); now < end || (sent < kFewest && now < latest);
          now = clock_now()) {
       while (have < burst.size()) {
-        burst[have] = side_.make(header(RawKind::kData, copy), size);
+        burst[have] = side_.make(header(RawKind::kData), size);
         if (!burst[have].packet) break;
-        if (copy) fill(burst[have].packet);
+        if (copy_shift_ != 0) fill(burst[have].packet);
         ++have;
       }
       const std::size_t taken = side_.send(now, {burst.data(), have});
@@ -214,7 +215,10 @@ class RawClient {
   void print(const Throughput& bulk, const Throughput& small, const Latency& latency) const {
     if (options_.json) return print_json(bulk, small, latency);
     fmt::print("{}, {} runs of {:g} s{}\n", side_.port().facts().name, kRawRuns,
-               options_.seconds / kRawRuns, options_.copy ? ", payload copied on both sides" : "");
+               options_.seconds / kRawRuns,
+               options_.copy ? fmt::format(", payload copied on both sides, {} KiB in turn",
+                                           std::size_t{1} << (options_.memory_shift - 10))
+                             : "");
     fmt::print("{:<24} {:>10}{:>10}{:>10}   {}\n", "", "min", "median", "max", "lost");
     const auto row = [](const std::string& name, const Spread& s, double unit,
                         const std::string& lost) {
@@ -240,6 +244,7 @@ class RawClient {
         {"port", side_.port().facts().name},
         {"size", options_.size},
         {"copy", options_.copy},
+        {"memory", options_.copy ? std::size_t{1} << options_.memory_shift : 0},
         {"runs", kRawRuns},
         {"gbps", bulk.gbps.median},
         {"gbps_min", bulk.gbps.min},
@@ -267,6 +272,7 @@ class RawClient {
   RawSide& side_;
   std::uint8_t run_ = 0;
   CopyBuffer source_;
+  std::uint8_t copy_shift_ = 0;  ///< of the runs that are measured
 };
 
 }  // namespace

@@ -22,28 +22,29 @@ enum class RawKind : std::uint8_t {
 };
 
 /// Of these messages; both sides must have the same.
-inline constexpr std::uint8_t kRawVersion = 1;
+inline constexpr std::uint8_t kRawVersion = 2;
 
 /// The first 8 bytes of every packet; a data packet or ping has no more that is looked at.
 struct RawHeader {
   static constexpr std::size_t kSize = 8;
   RawKind kind{};
   std::uint8_t run = 0;  ///< number of the run, so that late packets of an earlier one do not count
-  bool copy = false;
+  std::uint8_t copy_shift =
+      0;  ///< kStart: the payload of the run is copied, to 2^this bytes in turn; 0: not copied
   std::uint8_t version = kRawVersion;
   std::uint32_t sequence = 0;
 
   void emit(std::uint8_t* out) const {
     out[0] = static_cast<std::uint8_t>(kind);
     out[1] = run;
-    out[2] = copy ? 1 : 0;
+    out[2] = copy_shift;
     out[3] = version;
     base::store_be(out + 4, sequence);
   }
   static std::optional<RawHeader> parse(const net::Packet& packet) {
     if (packet.size() < kSize) return std::nullopt;
     const std::uint8_t* p = packet.data();
-    return RawHeader{static_cast<RawKind>(p[0]), p[1], p[2] != 0, p[3],
+    return RawHeader{static_cast<RawKind>(p[0]), p[1], p[2], p[3],
                      base::load_be<std::uint32_t>(p + 4)};
   }
 };

@@ -42,6 +42,8 @@ class RawServer {
         if (header->run != run_) {
           run_ = header->run;
           report_ = RawReport{};
+          is_copying_ = CopyBuffer::takes(header->copy_shift);
+          if (is_copying_) sink_.resize(header->copy_shift);
         }
         return answer(RawKind::kReady, *header, RawHeader::kSize);
       case RawKind::kEnd:
@@ -60,7 +62,7 @@ class RawServer {
     ++report_.packets;
     report_.bytes += packet.size();
     report_.elapsed_ns = static_cast<std::uint64_t>((now - first_).ns());
-    if (!header.copy) return;
+    if (!is_copying_) return;
     const std::size_t n = packet.size() - RawHeader::kSize;
     std::memcpy(sink_.next(n), packet.data() + RawHeader::kSize, n);
   }
@@ -84,6 +86,7 @@ class RawServer {
   RawReport report_;
   base::Instant first_;
   CopyBuffer sink_;
+  bool is_copying_ = false;  ///< the payload of this run
   bool is_over_ = false;
 };
 

@@ -17,19 +17,26 @@ inline base::Instant clock_now() {
                                     .count());
 }
 
-/// What the copying run copies from and to: as large as the messages that it is compared with.
+/// What the copying run copies from and to: as large as all messages under way that it is compared with, or caches tell them apart.
 class CopyBuffer {
  public:
-  CopyBuffer() : bytes_(kBytes, 0x5a) {}
+  static constexpr unsigned kLeastShift = 16, kMostShift = 30;
+
+  static bool takes(unsigned shift) { return shift >= kLeastShift && shift <= kMostShift; }
+  /// 2^shift bytes, more than a packet.
+  void resize(unsigned shift) {
+    const std::size_t bytes = std::size_t{1} << shift;
+    if (bytes_.size() != bytes) bytes_.assign(bytes, 0x5a);
+    at_ = 0;
+  }
   std::uint8_t* next(std::size_t n) {
-    if (at_ + n > kBytes) at_ = 0;
+    if (at_ + n > bytes_.size()) at_ = 0;
     std::uint8_t* p = bytes_.data() + at_;
     at_ += n;
     return p;
   }
 
  private:
-  static constexpr std::size_t kBytes = std::size_t{1} << 20;
   std::vector<std::uint8_t> bytes_;
   std::size_t at_ = 0;
 };

@@ -108,6 +108,16 @@ def kernel_tcp(bench):
             client.kill()
 
 
+def memory_of_a_copy(bench):
+    """Of the raw port. Refused before a port is opened."""
+    for options, text in ((["--copy", "--memory", "3M"], "'3M' is not a power of two within 64k and 1G"),
+                          (["--copy", "--memory", "2G"], "'2G' is not a power of two"), (["--memory", "2M"], "requires --copy")):
+        (status, out, err), _ = bench.alone("raw", "--peer", "127.0.0.1", *options)
+        if status == 0 or text not in err:
+            return f"{options}: {status} {out} {err}"
+    return ""
+
+
 def kernel_tcp_server_with_conditions(bench):
     """What the server was not told is refused, and what it was told measured."""
     for condition, text in ((["send"], "test send, the client asks for send-latency"), (["--size", "8"], "--size 8, the client asks for 64"),
@@ -343,6 +353,7 @@ def main():
         tap.result("kernel TCP", kernel_tcp(bench))
         tap.result("a server of kernel TCP with conditions", kernel_tcp_server_with_conditions(bench))
         tap.result("copying", copying(bench))
+        tap.result("memory that a raw port copies", memory_of_a_copy(bench))
         tap.result("runs for some seconds", for_some_seconds(bench))
         tap.result("collective operations", collectives(bench))
         tap.result("a member that fails", a_member_that_fails(bench))

@@ -26,7 +26,7 @@ class Bench:
                    "--pings", "200", "--timeout", "20", *(["--server"] if role == "server" else ["--json"]), *more]
         return Job(command, dict(os.environ), self.folder, f"{role}{self.number}", namespace)
 
-    def check(self, client, server, lossless=True):
+    def check(self, client, server, lossless=True, **expected):
         """Empty when both ended well and the client's result makes sense."""
         try:
             status = [client.wait(60), server.wait(30)]
@@ -37,6 +37,8 @@ class Bench:
                 return f"nothing came through: {result}"
             if lossless and result["received"] != result["sent"]:
                 return f"a lossless link lost packets: {result}"
+            if any(result[key] != value for key, value in expected.items()):
+                return f"{expected} expected: {result}"
             return ""
         finally:
             client.kill()
@@ -46,8 +48,8 @@ class Bench:
 def udp(bench):
     a, b = own_addresses(2).split("|")
     server = bench.start("server", "udp", a, b)
-    client = bench.start("client", "udp", b, a, "--copy")
-    return bench.check(client, server, lossless=False)
+    client = bench.start("client", "udp", b, a, "--copy", "--memory", "128k")
+    return bench.check(client, server, lossless=False, copy=True, memory=131072)
 
 
 def memif(bench, socket, client_first=False, vlan="0", native=False, of_client=""):

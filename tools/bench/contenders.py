@@ -122,6 +122,8 @@ CONTENDERS = [
     Contender("raw-udp", "kernel UDP without UET: uet-perf raw", lambda r, w: r.raw(["udp"] * 2, "4096")),
     Contender("uet-memif", "this provider, DPDK memif", run_uet_memif, needs_dpdk),
     Contender("raw-memif", "memif without UET: uet-perf raw", lambda r, w: r.raw(memif(r), "4096"), needs_dpdk),
+    Contender("raw-memif-copy-16m", "the same, payload copied once a side, 16 MiB in turn, as of 16 messages of 1 MiB",
+              lambda r, w: r.raw(memif(r), "4096", more=["--copy", "--memory", "16M"]), needs_dpdk),
     Contender("raw-memif-copy", "the same, payload copied once a side", lambda r, w: r.raw(memif(r), "4096", more=["--copy"]),
               needs_dpdk),
     Contender("uet-memif-sealed", "this provider, DPDK memif, encrypted", run_sealed, needs_dpdk),
@@ -148,7 +150,7 @@ CONTENDERS = [
 PAIRS = [
     ("uet-udp", ("tcp", "rxd", "sockets", "shm", "kernel-tcp", "raw-udp")),
     ("uet-udp-veth", ("tcp-veth", "rxd-veth", "kernel-tcp-veth")),
-    ("uet-memif", ("raw-memif-copy", "raw-memif", "shm", "memcpy")),
+    ("uet-memif", ("raw-memif-copy", "raw-memif-copy-16m", "raw-memif", "shm", "memcpy")),
     ("uet-memif-sealed", ("uet-memif", "cipher-mb", "cipher-openssl")),
     ("uet-af_packet", ("raw-af_packet", "tcp-veth", "uet-udp-veth")),
     ("uet-af_xdp", ("raw-af_xdp", "tcp-veth", "uet-udp-veth")),
