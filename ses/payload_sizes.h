@@ -58,6 +58,11 @@ constexpr std::uint32_t payload_for(std::uint64_t length, std::uint32_t payload)
   return is_even ? kSmallestPayload : payload;
 }
 
+/// The same of the data of a READ. Targets know 1,024 bytes in each packet only of a READ that is one request. [decision 170]
+constexpr std::uint32_t read_payload_for(std::uint64_t length, std::uint32_t payload) {
+  return length <= kLargestPayload ? payload_for(length, payload) : payload;
+}
+
 /// All packets of such a message have one size.
 constexpr bool is_cut_evenly(std::uint64_t length, std::uint32_t payload) {
   return length <= payload || length % payload_for(length, payload) == 0;

@@ -176,7 +176,7 @@ void plan_rendezvous(TxOp& op, pds::TxMessage& message) {
 void widen(TxOp& op) {
   op.has_header_data =
       op.piece == kEthernetPayload && op.length > op.piece && !op.is_connectionless();
-  op.header_data = op.has_header_data ? payload_for(op.length, op.piece) : 0;
+  op.header_data = op.has_header_data ? read_payload_for(op.length, op.piece) : 0;
   if (op.has_header_data)
     op.piece = op.header_data == kEthernetPayload ? kEthernetAsk : kLargestPayload;
 }

@@ -17,9 +17,9 @@ struct OneWay final : Ways {
 
 /// Two nodes that may send 8 KiB, and ways that carry less.
 struct WideReadTest : PairTest {
-  explicit WideReadTest(SesConfig config = {}) {
-    config.device_payload = kLargestPayload;
-    fabric.payload_mtu = kLargestPayload;
+  explicit WideReadTest(SesConfig config = {}, std::uint32_t own = kLargestPayload) {
+    config.device_payload = own;
+    fabric.payload_mtu = own;
     reader = &fabric.add_node(config);
     source = &fabric.add_node(config);
     reader->ses.set_ways(way);
@@ -122,9 +122,11 @@ TEST_F(WideReadTest, short_READ_of_whole_KiB__is_answered_evenly) {
   }
 }
 
+constexpr std::array kLengths = {1280u, 1281u, 2048u, 4096u,   5000u,   7679u,   7680u,
+                                 7681u, 8960u, 9216u, 15'360u, 16'384u, 32'768u, 100'001u};
+
 TEST_F(WideReadTest, READ__of_any_length_in_any_order) {
-  for (const std::size_t length :
-       {1280u, 1281u, 2048u, 4096u, 5000u, 7679u, 7680u, 7681u, 8960u, 15'360u, 100'001u}) {
+  for (const std::size_t length : kLengths) {
     for (int round = 0; round < 5; ++round) {
       Bytes into(length, 0xee);
       read(into, 7);
@@ -135,6 +137,35 @@ TEST_F(WideReadTest, READ__of_any_length_in_any_order) {
     }
     for (const std::size_t bytes : data_packets()) EXPECT_LE(bytes, kData);
     fabric.sent_log.clear();
+  }
+}
+
+// Two nodes as over DPDK ports with an MTU of 1500.
+struct EthernetReadTest : WideReadTest {
+  EthernetReadTest() : WideReadTest({}, kData) {}
+};
+
+TEST_F(EthernetReadTest, READ__of_any_length) {
+  for (const std::size_t length : kLengths) {
+    Bytes into(length, 0xee);
+    read(into, 7);
+    fabric.run();
+    expect_read(into, 7);
+    for (const std::size_t bytes : data_packets()) EXPECT_LE(bytes, kData);
+    forget();
+  }
+}
+
+// Whatever the way back carries.
+TEST_F(WideReadTest, data_of_a_READ__never_comes_in_more_than_its_device_takes) {
+  way_back.payload = kLargestPayload;
+  for (const std::size_t length : kLengths) {
+    Bytes into(length, 0xee);
+    read(into, 7);
+    fabric.run();
+    expect_read(into, 7);
+    for (const std::size_t bytes : data_packets()) EXPECT_LE(bytes, kData) << length;
+    forget();
   }
 }
 
