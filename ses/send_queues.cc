@@ -158,6 +158,7 @@ void SendQueues::take_out(TxOp& op) {
   if (op.fence) {
     --op.flow->waiting_fences;
     op.fence = false;
+    defer(*op.flow);  // what waited behind it goes on
   }
 }
 
@@ -249,6 +250,7 @@ SendQueues::Served SendQueues::serve(Instant now, Flow& flow, Lane& lane) {
 }
 
 void SendQueues::block(Flow& flow) {
+  if (flow.wait == FlowWait::kTurn) deferred_.erase(deferred_.iterator_to(flow));
   flow.wait = FlowWait::kRoom;
   blocked_.push_back(flow);
 }
