@@ -141,6 +141,7 @@ std::string describe(const CcConfig& c) {
   line("paths", c.paths, "");
   line("packets in a row on one path", c.run_packets, "");
   line("the same without congestion", c.calm_run_packets, "");
+  line("a turn begins a new one", c.runs_end_with_turn ? 1 : 0, "");
   return out;
 }
 

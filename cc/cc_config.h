@@ -96,7 +96,9 @@ struct CcConfig {
   base::ByteCount host_max_window = 0;
   std::uint16_t run_packets = 1;       ///< packets in a row that take one path [decision 127]
   std::uint16_t calm_run_packets = 1;  ///< while nothing tells of congestion; not below run_packets
-  bool runs_end_with_turn = false;  ///< the port moves as one what leaves at one moment by one path
+  /// A turn of the loop begins a new run, once the one before has carried a full packet: only what leaves in one turn can be moved as
+  /// one.
+  bool runs_end_with_turn = false;
   double saturated_fraction = 0.5;
   bool adaptive_paths = true;   ///< bitmap and mixed use about 2 W / MTU of the paths
   std::uint8_t reps_slots = 8;  ///< at most 16

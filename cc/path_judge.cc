@@ -1,6 +1,7 @@
 #include "cc/path_judge.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace uet::cc {
@@ -19,13 +20,15 @@ ByteCount run_bytes_of(const CcConfig& config, std::uint16_t packets) {
   return by_bytes ? ByteCount{packets} * config.mtu_bytes : 0;
 }
 
+constexpr ByteCount kNeverWorn = std::numeric_limits<std::int32_t>::max();
+
 }  // namespace
 
 PathJudge::PathJudge(const CcConfig& config, bool sprayed, base::Rng& rng, base::Trace& trace)
     : table_(config, path_count_for(config, sprayed), evicts_paths(config, sprayed), rng, trace),
       selector_(make_path_selector(config, sprayed, table_, rng)),
       uses_good_news_(selector_->uses_good_news()),
-      runs_end_with_turn_(config.runs_end_with_turn),
+      worn_by_(config.runs_end_with_turn ? ByteCount{config.mtu_bytes} : kNeverWorn),
       run_bytes_(run_bytes_of(config, config.run_packets)),
       calm_run_bytes_(run_bytes_of(config, config.calm_run_packets)) {}
 

@@ -21,11 +21,13 @@ class PathJudge {
   /// `complete` fills in what only a choice asks for.
   template <typename Complete>
   std::uint32_t next(PathRequest& request, ByteCount bytes, Complete&& complete) {
-    const bool is_over = run_left_ < bytes || (runs_end_with_turn_ && request.now != run_begun_);
+    const bool is_over =
+        run_left_ < bytes || (run_left_ <= worn_below_ && request.now != run_begun_);
     if (is_over || !table_.usable(run_path_, request)) {
       run_begun_ = request.now;
       complete(request);
       run_left_ = clean_answers_ == kCalmAfter ? calm_run_bytes_ : run_bytes_;
+      worn_below_ = run_left_ - worn_by_;
       run_path_ = selector_->next(request);
     }
     run_left_ -= bytes;
@@ -72,13 +74,14 @@ class PathJudge {
   PathTable table_;
   std::unique_ptr<PathSelector> selector_;
   const bool uses_good_news_;
-  const bool runs_end_with_turn_;
+  const ByteCount worn_by_;  ///< a run that has carried so much is not gone on with in a later turn
   const ByteCount run_bytes_;
   const ByteCount calm_run_bytes_;
   std::uint32_t clean_answers_ = 0;  ///< up to kCalmAfter
   ByteCount run_left_ = 0;           ///< that may still follow the last packet on its path
   std::uint32_t run_path_ = 0;
   Instant run_begun_;
+  ByteCount worn_below_ = -1;
   /// Entropy value of the first PSN acknowledged since the last ACK: the ACK may name it, and say whether it was marked.
   std::optional<std::uint16_t> maybe_named_;
 };

@@ -44,18 +44,13 @@ void set_runs(cc::CcConfig& cc, std::uint32_t payload, const net::PortFacts& fac
   };
   cc.run_packets = packets(kRunBytes / payload);
   cc.calm_run_packets = packets(kCarried / cc.mtu_bytes);
-  // What leaves later does not join it, and would end in the middle of the next one.
   cc.runs_end_with_turn = true;
 }
 
-/// What one turn takes in: a run whole, which acknowledges it in one go.
-std::size_t received_at_once(const FepConfig& config, const net::PortFacts& facts) {
-  return std::max<std::size_t>(config.burst, facts.run_packets);
-}
-
-/// What leaves in one turn: runs that are whole.
-std::size_t sent_at_once(const FepConfig& config) {
-  const std::size_t run = config.cc.calm_run_packets;
+/// Packets that a turn sends, and those that it takes in, at most: whole runs, as the peers are taken to send them.
+std::size_t packets_of_turn(const FepConfig& config) {
+  const std::size_t run = std::max<std::size_t>(
+      {std::size_t{config.cc.calm_run_packets}, std::size_t{config.cc.run_packets}, 1});
   return (config.burst + run - 1) / run * run;
 }
 
@@ -139,8 +134,8 @@ struct Fep::Impl {
         ses(config.ses, config.payload_mtu, own, rng, trace),
         ways(the_port, config.payload_mtu),
         pds(config.pds, config.cc, the_port.facts(), the_port.pool(), rng, trace, ses),
-        received(received_at_once(config, the_port.facts())),
-        outgoing(sent_at_once(config)),
+        received(packets_of_turn(config)),
+        outgoing(packets_of_turn(config)),
         looped(8 * std::size_t{config.burst}),
         planes(the_port.facts().planes),
         port_merges(the_port.facts().run_packets > 1),

@@ -118,7 +118,7 @@ class DelayedPosts {
 
   /// Posts to one peer without a poll between them.
   static constexpr std::uint32_t kRow = 2;
-  /// What leaves in one burst, and what one system call of a socket takes.
+  /// About what leaves in one burst, and what one system call of a socket takes.
   static constexpr std::uint32_t kMostPosts = 32;
   static constexpr std::size_t kMostBytes = 65536;
   static constexpr Duration kMostTime = Duration::from_us(10);

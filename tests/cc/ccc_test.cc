@@ -523,7 +523,7 @@ TEST_F(CccTest, next_send__runs_are_long_while_nothing_tells_of_congestion) {
   EXPECT_EQ(shortest_run(), 4) << "trimmed";
 }
 
-// What leaves later travels by itself, and would be the first part of a run that ends in the middle of the next turn.
+// A run that went on would end in the middle of what the next turn sends.
 TEST_F(CccTest, next_send__a_run_ends_with_its_turn_where_the_port_merges_it) {
   auto config = hand_config();
   config.paths = 16;
@@ -541,6 +541,23 @@ TEST_F(CccTest, next_send__a_run_ends_with_its_turn_where_the_port_merges_it) {
     wait(1);
     EXPECT_EQ(send_two() == before, !ends);
   }
+}
+
+// One ACK covers those that leave one by one, and they have the place of a full packet on their path.
+TEST_F(CccTest, next_send__small_packets_of_several_turns_share_a_path) {
+  auto config = hand_config();
+  config.paths = 16;
+  config.load_balancing = LoadBalancing::kOblivious;
+  config.run_packets = 4;
+  config.runs_end_with_turn = true;
+  make(config);
+  std::vector<std::uint16_t> paths;
+  for (int turn = 0; turn < 9; ++turn) {
+    paths.push_back(ccc_->next_send(now_, nullptr, config.mtu_bytes / 8, 1).entropy);
+    wait(1);
+  }
+  EXPECT_EQ(std::count(paths.begin(), paths.end(), paths.front()), 8);
+  EXPECT_NE(paths.back(), paths.front());
 }
 
 // Each packet is to tell of its path.
