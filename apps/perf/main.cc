@@ -57,8 +57,9 @@ CLI::App* add_raw(CLI::App& app, uet::perf::RawOptions& o) {
                                         "'" + text + "' is not a power of two within 64k and 1G");
            o.memory_shift = static_cast<unsigned>(std::countr_zero(*bytes));
          },
-         "client: what --copy copies from and to, in turn: as much as all messages under way that "
-         "it is compared with (1M)")
+         "memory that --copy goes through on this side: as much as all messages under way that it "
+         "is compared with take (1M); a server goes through what its client does, and no more than "
+         "this")
       ->type_name("SIZE")
       ->needs(copy);
   raw->add_option("--size", o.size, "bytes of a packet behind the UDP header")

@@ -13,9 +13,10 @@ struct RawOptions {
   net::PortRequest request;
   net::FabricAddress peer;
   bool is_server = false;
-  bool copy = false;           ///< copy the payload once on each side, and nothing else
-  unsigned memory_shift = 20;  ///< of the client: 2^this bytes are copied from and to, in turn
-  std::size_t size = 4096;     ///< bytes of a packet behind the UDP header
+  bool copy = false;  ///< copy the payload once on each side, and nothing else
+  unsigned memory_shift =
+      20;  ///< memory that is copied from, and the most that a server copies to, has 2^this bytes
+  std::size_t size = 4096;  ///< bytes of a packet behind the UDP header
   double seconds =
       1.0;  ///< of each throughput measurement, in five runs of which the middle one counts
   std::uint32_t pings = 20000;

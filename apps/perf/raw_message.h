@@ -29,8 +29,8 @@ struct RawHeader {
   static constexpr std::size_t kSize = 8;
   RawKind kind{};
   std::uint8_t run = 0;  ///< number of the run, so that late packets of an earlier one do not count
-  std::uint8_t copy_shift =
-      0;  ///< kStart: the payload of the run is copied, to 2^this bytes in turn; 0: not copied
+  /// kStart, kReady: each side copies the payload of the run, from or to the next of 2^this bytes; 0: it is not copied.
+  std::uint8_t copy_shift = 0;
   std::uint8_t version = kRawVersion;
   std::uint32_t sequence = 0;
 

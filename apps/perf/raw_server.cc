@@ -42,10 +42,11 @@ class RawServer {
         if (header->run != run_) {
           run_ = header->run;
           report_ = RawReport{};
-          is_copying_ = CopyBuffer::takes(header->copy_shift);
+          is_copying_ = header->copy_shift >= CopyBuffer::kLeastShift &&
+                        header->copy_shift <= options_.memory_shift;
           if (is_copying_) sink_.resize(header->copy_shift);
         }
-        return answer(RawKind::kReady, *header, RawHeader::kSize);
+        return say_ready(*header);
       case RawKind::kEnd:
         return send_report(*header);
       case RawKind::kBye:
@@ -65,6 +66,11 @@ class RawServer {
     if (!is_copying_) return;
     const std::size_t n = packet.size() - RawHeader::kSize;
     std::memcpy(sink_.next(n), packet.data() + RawHeader::kSize, n);
+  }
+
+  void say_ready(RawHeader header) {
+    if (!is_copying_) header.copy_shift = 0;
+    answer(RawKind::kReady, header, RawHeader::kSize);
   }
 
   void answer(RawKind kind, RawHeader header, std::size_t size) {

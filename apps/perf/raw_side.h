@@ -17,12 +17,12 @@ inline base::Instant clock_now() {
                                     .count());
 }
 
-/// What the copying run copies from and to: as large as all messages under way that it is compared with, or caches tell them apart.
+/// Memory that the copying run copies from or to, front to back again and again. As large as all messages under way that it is compared with, it
+/// is as much in caches as they are.
 class CopyBuffer {
  public:
-  static constexpr unsigned kLeastShift = 16, kMostShift = 30;
+  static constexpr unsigned kLeastShift = 16;
 
-  static bool takes(unsigned shift) { return shift >= kLeastShift && shift <= kMostShift; }
   /// 2^shift bytes, more than a packet.
   void resize(unsigned shift) {
     const std::size_t bytes = std::size_t{1} << shift;

@@ -52,6 +52,22 @@ def udp(bench):
     return bench.check(client, server, lossless=False, copy=True, memory=131072)
 
 
+def memory_of_the_server(bench):
+    """A client that asks for more than the server was given is told so."""
+    a, b = own_addresses(2).split("|")
+    for most, status, text in (("4M", 0, ""), ("2M", 1, "give it --copy --memory 4096k")):
+        server = bench.start("server", "udp", a, b, "--copy", "--memory", most, "--timeout", "5")
+        client = bench.start("client", "udp", b, a, "--copy", "--memory", "4M")
+        try:
+            got = client.wait(60)
+            if got != status or text not in client.output()[1]:
+                return client.report(got)
+        finally:
+            client.kill()
+            server.kill()
+    return ""
+
+
 def memif(bench, socket, client_first=False, vlan="0", native=False, of_client=""):
     more = ["--vlan", vlan, *(["--native-ip"] if native else [])]
     ends = {"server": ("server", f"dpdk:net_memif0,role=server,socket={socket}", A, B, *more),
@@ -144,6 +160,8 @@ def main():
     with temporary_folder() as folder:
         bench = Bench(perf, folder)
         tap.result("kernel UDP on loopback", udp(bench))
+        tap.result("memory of the server", memory_of_the_server(bench))
+        tap.result("memory of the server", memory_of_the_server(bench))
         cases = {
             "memif": lambda s: memif(bench, s),
             "memif, client first": lambda s: memif(bench, s, client_first=True),
