@@ -22,7 +22,7 @@ class PathJudge {
   template <typename Complete>
   std::uint32_t next(PathRequest& request, ByteCount bytes, Complete&& complete) {
     const bool is_over =
-        run_left_ < bytes || (run_left_ <= worn_below_ && request.now != run_begun_);
+        run_left_ < bytes || (run_left_ - bytes < worn_below_ && request.now != run_begun_);
     if (is_over || !table_.usable(run_path_, request)) {
       run_begun_ = request.now;
       complete(request);

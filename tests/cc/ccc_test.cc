@@ -558,6 +558,11 @@ TEST_F(CccTest, next_send__small_packets_of_several_turns_share_a_path) {
   }
   EXPECT_EQ(std::count(paths.begin(), paths.end(), paths.front()), 8);
   EXPECT_NE(paths.back(), paths.front());
+  // A burst behind a small packet is not cut.
+  wait(1);
+  const auto first = ccc_->next_send(now_, nullptr, config.mtu_bytes, 1).entropy;
+  EXPECT_NE(first, paths.back());
+  EXPECT_EQ(ccc_->next_send(now_, nullptr, config.mtu_bytes, 1).entropy, first);
 }
 
 // Each packet is to tell of its path.
