@@ -47,10 +47,10 @@ void set_runs(cc::CcConfig& cc, std::uint32_t payload, const net::PortFacts& fac
   cc.runs_end_with_turn = true;
 }
 
-/// Packets that a turn sends, and those that it takes in, at most: whole runs, as the peers are taken to send them.
+/// Packets that a turn sends, and those that it takes in, at most: where the port moves runs as one, whole ones, as peers of our MTU send them.
 std::size_t packets_of_turn(const FepConfig& config) {
-  const std::size_t run = std::max<std::size_t>(
-      {std::size_t{config.cc.calm_run_packets}, std::size_t{config.cc.run_packets}, 1});
+  if (!config.cc.runs_end_with_turn) return config.burst;
+  const std::size_t run = config.cc.calm_run_packets;
   return (config.burst + run - 1) / run * run;
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <tuple>
 #include <unordered_set>
 
 #include "fep/fep.h"
@@ -22,7 +23,10 @@ class AskedPort final : public net::Port {
   explicit AskedPort(net::PortFacts facts = {.ip_mtu = 9000}) : facts_(facts) {}
   const net::PortFacts& facts() const override { return facts_; }
   net::PacketPool& pool() override { return pool_; }
-  std::size_t receive(Instant, std::span<net::RxPacket>) override { return 0; }
+  std::size_t receive(Instant, std::span<net::RxPacket> out) override {
+    offered = out.size();
+    return 0;
+  }
   std::size_t send(Instant, std::span<net::TxPacket>) override { return 0; }
   net::Way way_to(Instant, const FabricAddress& destination) override {
     ++asked;
@@ -30,6 +34,7 @@ class AskedPort final : public net::Port {
   }
 
   std::size_t asked = 0;
+  std::size_t offered = 0;  ///< places for packets, by the latest turn
   FabricAddress own;
 
  private:
@@ -143,6 +148,20 @@ TEST(PortRuns, runs_are_of_one_packet_where_each_is_to_tell_of_its_path) {
                                             {.load_balancing = cc::LoadBalancing::kBitmap});
   EXPECT_EQ(made.run_packets, 1);
   EXPECT_EQ(made.calm_run_packets, 1);
+}
+
+TEST(PortRuns, a_turn_takes_in_whole_runs) {
+  for (const auto& [ip_mtu, run_packets, offered] :
+       {std::tuple{1500, 1, 32u}, {1500, 64, 47u}, {9000, 64, 35u}}) {
+    AskedPort port({.ip_mtu = static_cast<std::uint32_t>(ip_mtu),
+                    .run_packets = static_cast<std::uint16_t>(run_packets)});
+    base::Rng rng(1);
+    base::Trace trace;
+    fep::FepConfig config;
+    config.cc.load_balancing = cc::LoadBalancing::kOblivious;
+    fep::Fep(config, port, rng, trace, Instant()).turn(Instant());
+    EXPECT_EQ(port.offered, offered) << ip_mtu;
+  }
 }
 
 // A turn that took 32 packets would cut each run into two messages to the kernel.
