@@ -123,10 +123,12 @@ class RawClient {
   RawRun measure_throughput(std::size_t size) {
     ++run_;
     const auto ready = RawHeader::parse(ask(RawKind::kStart, RawKind::kReady));
-    if (ready && ready->copy_shift != copy_shift_)
+    if (ready && ready->copy_shift != copy_shift_) {
+      dismiss_server();
       throw std::runtime_error(fmt::format(
           "the server does not copy through as much memory: give it --copy --memory {}k as well",
-          std::size_t{1} << (copy_shift_ - 10)));
+          (std::size_t{1} << copy_shift_) / 1024));
+    }
     RawRun result;
     result.sent = send_for(
         Duration::from_ns(static_cast<std::int64_t>(options_.seconds * 1e9 / kRawRuns)), size);

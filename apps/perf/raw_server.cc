@@ -39,13 +39,7 @@ class RawServer {
       case RawKind::kPing:
         return answer(RawKind::kPong, *header, packet.size());
       case RawKind::kStart:
-        if (header->run != run_) {
-          run_ = header->run;
-          report_ = RawReport{};
-          is_copying_ = header->copy_shift >= CopyBuffer::kLeastShift &&
-                        header->copy_shift <= options_.memory_shift;
-          if (is_copying_) sink_.resize(header->copy_shift);
-        }
+        begin(*header);
         return say_ready(*header);
       case RawKind::kEnd:
         return send_report(*header);
@@ -63,13 +57,25 @@ class RawServer {
     ++report_.packets;
     report_.bytes += packet.size();
     report_.elapsed_ns = static_cast<std::uint64_t>((now - first_).ns());
-    if (!is_copying_) return;
+    if (copy_shift_ == 0) return;
     const std::size_t n = packet.size() - RawHeader::kSize;
     std::memcpy(sink_.next(n), packet.data() + RawHeader::kSize, n);
   }
 
+  /// The question is repeated until it is answered. A client that comes after another one counts from the beginning as well.
+  void begin(const RawHeader& start) {
+    if (start.run == run_ && start.copy_shift == asked_shift_) return;
+    run_ = start.run;
+    asked_shift_ = start.copy_shift;
+    report_ = RawReport{};
+    const bool can =
+        asked_shift_ >= CopyBuffer::kLeastShift && asked_shift_ <= options_.memory_shift;
+    copy_shift_ = can ? asked_shift_ : std::uint8_t{0};
+    if (can) sink_.resize(copy_shift_);
+  }
+
   void say_ready(RawHeader header) {
-    if (!is_copying_) header.copy_shift = 0;
+    header.copy_shift = copy_shift_;
     answer(RawKind::kReady, header, RawHeader::kSize);
   }
 
@@ -92,7 +98,8 @@ class RawServer {
   RawReport report_;
   base::Instant first_;
   CopyBuffer sink_;
-  bool is_copying_ = false;  ///< the payload of this run
+  std::uint8_t asked_shift_ = 0;  ///< by the client, for this run
+  std::uint8_t copy_shift_ = 0;   ///< the same where it can be had, or 0
   bool is_over_ = false;
 };
 
