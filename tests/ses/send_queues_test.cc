@@ -201,6 +201,7 @@ TEST_F(SendQueuesTest, take_out__a_fence_that_is_cancelled_holds_nothing) {
   queues.leave(fenced);
   operations.release(fenced);
   EXPECT_EQ(carrier.taken.size(), 1u);
+  EXPECT_EQ(queues.next_deadline(), Instant());
   queues.pump_deferred(now);
   EXPECT_EQ(carrier.taken.size(), 2u);
 }
