@@ -393,6 +393,28 @@ TEST_F(SprayedQueuesTest, leave_stream__lets_those_go_that_found_no_number) {
   EXPECT_EQ(waiting.state, OpState::kCarried);
 }
 
+// The way is refused while the stream is full, and delivery has room for one: the flow gets a turn, since others may join now, and has to
+// wait for room.
+TEST_F(SprayedQueuesTest, block__a_flow_that_has_a_turn_waits_for_room_instead) {
+  TxOp& oldest = send(64);
+  for (std::int32_t n = 1; n < kSequenceWindow; ++n) {
+    TxOp& op = send(64);
+    queues.leave_stream(op, false);
+    end(op);
+  }
+  const TxOp& next = send(64);
+  ASSERT_EQ(next.state, OpState::kPending);
+  carrier.room = carrier.taken.size() + 1;
+  queues.note_way_refused(oldest);
+  refuse(oldest, true);
+  EXPECT_EQ(oldest.state, OpState::kCarried);
+  EXPECT_EQ(next.state, OpState::kPending);
+  EXPECT_TRUE(queues.next_deadline().is_never());  // no turn
+  ++carrier.room;
+  queues.on_resume(now);
+  EXPECT_EQ(next.state, OpState::kCarried);
+}
+
 TEST_F(SendQueuesTest, pop_expired__what_was_put_off_for_too_long) {
   core.config.restart_limit = Duration::from_seconds(5);
   TxOp& op = send(64);
