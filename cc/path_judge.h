@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "cc/path_selector.h"
 #include "cc/path_table.h"
@@ -21,10 +22,9 @@ class PathJudge {
   /// `complete` fills in what only a choice asks for.
   template <typename Complete>
   std::uint32_t next(PathRequest& request, ByteCount bytes, Complete&& complete) {
-    const bool is_over =
-        run_left_ < bytes || (run_left_ - bytes < worn_below_ && request.now != run_begun_);
-    if (is_over || !table_.usable(run_path_, request)) {
-      run_begun_ = request.now;
+    const bool is_new_turn = std::exchange(turn_, request.now) != request.now;
+    const bool is_worn = is_new_turn && run_left_ - bytes < worn_below_;
+    if (run_left_ < bytes || is_worn || !table_.usable(run_path_, request)) {
       complete(request);
       run_left_ = clean_answers_ == kCalmAfter ? calm_run_bytes_ : run_bytes_;
       worn_below_ = run_left_ - worn_by_;
@@ -80,7 +80,7 @@ class PathJudge {
   std::uint32_t clean_answers_ = 0;  ///< up to kCalmAfter
   ByteCount run_left_ = 0;           ///< that may still follow the last packet on its path
   std::uint32_t run_path_ = 0;
-  Instant run_begun_;
+  Instant turn_;  ///< of the latest packet
   ByteCount worn_below_ = -1;
   /// Entropy value of the first PSN acknowledged since the last ACK: the ACK may name it, and say whether it was marked.
   std::optional<std::uint16_t> maybe_named_;

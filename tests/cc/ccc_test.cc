@@ -565,6 +565,26 @@ TEST_F(CccTest, next_send__small_packets_of_several_turns_share_a_path) {
   EXPECT_EQ(ccc_->next_send(now_, nullptr, config.mtu_bytes, 1).entropy, first);
 }
 
+TEST_F(CccTest, next_send__small_packets_of_one_turn_are_not_parted) {
+  auto config = hand_config();
+  config.paths = 16;
+  config.load_balancing = LoadBalancing::kOblivious;
+  config.run_packets = 4;
+  config.runs_end_with_turn = true;
+  make(config);
+  std::set<std::uint16_t> paths;
+  const auto turn = [&](int packets) {
+    wait(1);
+    for (int n = 0; n < packets; ++n)
+      paths.insert(ccc_->next_send(now_, nullptr, config.mtu_bytes / 8, 1).entropy);
+  };
+  turn(6);
+  turn(6);  // its first two would fill a packet
+  EXPECT_EQ(paths.size(), 1u);
+  turn(1);
+  EXPECT_EQ(paths.size(), 2u);
+}
+
 // Each packet is to tell of its path.
 TEST_F(CccTest, next_send__where_paths_are_judged_every_packet_takes_the_next_one) {
   for (const auto lb : {LoadBalancing::kBitmap, LoadBalancing::kMixed}) {
