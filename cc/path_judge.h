@@ -80,8 +80,8 @@ class PathJudge {
   std::uint32_t clean_answers_ = 0;  ///< up to kCalmAfter
   ByteCount run_left_ = 0;           ///< that may still follow the last packet on its path
   std::uint32_t run_path_ = 0;
-  Instant turn_;  ///< of the latest packet
-  ByteCount worn_below_ = -1;
+  ByteCount worn_below_ = -1;  ///< with less than this left, a later turn begins another
+  Instant turn_;               ///< of the latest packet
   /// Entropy value of the first PSN acknowledged since the last ACK: the ACK may name it, and say whether it was marked.
   std::optional<std::uint16_t> maybe_named_;
 };

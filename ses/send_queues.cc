@@ -208,24 +208,26 @@ bool SendQueues::hand_over(Instant now, Flow& flow) {
     deferred_.erase(deferred_.iterator_to(flow));
     flow.wait = FlowWait::kNone;
   }
-  const std::uint8_t first = flow.first_lane;
+  std::uint8_t next_first = flow.first_lane;
   bool is_blocked = false, did = false;
   std::uint32_t fences;
   do {
     // A fence that starts frees what waits behind it, perhaps in a lane that was looked at before.
     fences = flow.waiting_fences;
     for (std::uint8_t n = 0; n < kLanes; ++n) {
-      const std::uint8_t at = (first + n) % kLanes;
+      const std::uint8_t at = (flow.first_lane + n) % kLanes;
       const Served served = serve(now, flow, flow.lanes[at]);
       is_blocked = is_blocked || served.lacks_room;
       if (!served.did) continue;
       did = true;
-      flow.first_lane = (at + 1) % kLanes;  // lanes take turns where room is short
+      next_first = (at + 1) % kLanes;
     }
   } while (!is_blocked && flow.waiting_fences != fences);
-  if (!is_blocked) flow.first_lane = first;
   if (flow.waiting_fences > 0) hurry(now, flow);
-  if (is_blocked) block(flow);
+  if (is_blocked) {
+    flow.first_lane = next_first;  // lanes take turns where room is short
+    block(flow);
+  }
   return did;
 }
 

@@ -51,8 +51,10 @@ CLI::App* add_raw(CLI::App& app, uet::perf::RawOptions& o) {
   raw->add_option_function<std::string>(
          "--memory",
          [&o](const std::string& text) {
-           const auto bytes = uet::base::parse_byte_size(text, std::uint64_t{1} << 30);
-           if (!bytes || *bytes < (1u << 16) || !std::has_single_bit(*bytes))
+           using namespace uet::perf;
+           const auto bytes =
+               uet::base::parse_byte_size(text, std::uint64_t{1} << kMostMemoryShift);
+           if (!bytes || *bytes < (1u << kLeastMemoryShift) || !std::has_single_bit(*bytes))
              throw CLI::ValidationError("--memory",
                                         "'" + text + "' is not a power of two within 64k and 1G");
            o.memory_shift = static_cast<unsigned>(std::countr_zero(*bytes));

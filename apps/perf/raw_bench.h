@@ -9,6 +9,9 @@
 
 namespace uet::perf {
 
+/// Memory of a run that copies has 2^this bytes.
+inline constexpr unsigned kLeastMemoryShift = 16, kMostMemoryShift = 30;
+
 struct RawOptions {
   net::PortRequest request;
   net::FabricAddress peer;

@@ -68,8 +68,7 @@ class RawServer {
     run_ = start.run;
     asked_shift_ = start.copy_shift;
     report_ = RawReport{};
-    const bool can =
-        asked_shift_ >= CopyBuffer::kLeastShift && asked_shift_ <= options_.memory_shift;
+    const bool can = asked_shift_ >= kLeastMemoryShift && asked_shift_ <= options_.memory_shift;
     copy_shift_ = can ? asked_shift_ : std::uint8_t{0};
     if (can) sink_.resize(copy_shift_);
   }

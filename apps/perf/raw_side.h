@@ -21,8 +21,6 @@ inline base::Instant clock_now() {
 /// is as much in caches as they are.
 class CopyBuffer {
  public:
-  static constexpr unsigned kLeastShift = 16;
-
   /// 2^shift bytes, more than a packet.
   void resize(unsigned shift) {
     const std::size_t bytes = std::size_t{1} << shift;
