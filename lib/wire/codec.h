@@ -1,5 +1,6 @@
 /// parse and emit for any declared header: expanded at compile time into word loads, shifts and
-/// masks; no loops.
+/// masks; no loops. A header that is filled and emitted, or decoded and taken apart, in one function need not be in memory: fields that
+/// were just stored one at a time would have to reach the cache before a wider load could take them together.
 #pragma once
 
 #include <bit>
@@ -73,76 +74,6 @@ inline std::uint64_t read_bits(const std::uint8_t* p) {
   }
 }
 
-// Runs of flags. A header's 1-bit bools lie side by side on the wire and, declared together, side by side in the struct.
-// One multiplication spreads or gathers the whole run, instead of a shift and a mask per flag.
-
-/// A run of flags that share a byte on the wire.
-struct FlagRun {
-  std::size_t start = 0;  ///< its first entry
-  unsigned length = 0;    ///< 0: none, or too short to be worth it
-};
-
-/// The run that each entry of a list belongs to.
-template <std::size_t N>
-constexpr std::array<FlagRun, N> flag_runs(const std::array<Cell, N>& cells) {
-  std::array<FlagRun, N> runs{};
-  if (std::endian::native != std::endian::little) return runs;
-  for (std::size_t i = 0; i < N;) {
-    std::size_t end = i + 1;
-    while (cells[i].is_flag && end < N && cells[end].is_flag && cells[end].offset % 8 != 0) ++end;
-    const auto length = static_cast<unsigned>(end - i);
-    for (std::size_t j = i; j < end; ++j)
-      runs[j] = {.start = i, .length = length >= 3 && length <= 7 ? length : 0};
-    i = end;
-  }
-  return runs;
-}
-
-template <typename H>
-inline constexpr auto kFlagRuns = flag_runs(kCells<H>);
-
-/// True when the members of the run that starts at entry I lie side by side in `h`; the compiler knows the answer.
-template <typename H, std::size_t I>
-inline bool is_run_contiguous(const H& h) {
-  const auto* const first = &(h.*(entry<I>(kFields<H>).member));
-  return [&]<std::size_t... J>(std::index_sequence<J...>) {
-    return (true && ... && (&(h.*(entry<I + J>(kFields<H>).member)) == first + J));
-  }
-  (std::make_index_sequence<kFlagRuns<H>[I].length>{});
-}
-
-/// N bytes in memory order, the first one lowest; in at most two loads.
-template <unsigned N>
-inline std::uint64_t load_small(const void* from) {
-  const auto* const p = static_cast<const std::uint8_t*>(from);
-  std::uint32_t low = 0, high = 0;
-  constexpr unsigned first = N >= 4 ? 4 : 2;
-  std::memcpy(&low, p, first);
-  if constexpr (N == 7)
-    std::memcpy(&high, p + 3, 4);  // overlaps by one byte
-  else if constexpr (N > first)
-    std::memcpy(&high, p + first, N - first);
-  return low | std::uint64_t{high} << (N == 7 ? 24 : 8 * first);
-}
-
-constexpr std::uint64_t every(unsigned step, unsigned times) {
-  std::uint64_t sum = 0;
-  for (unsigned i = 0; i < times; ++i) sum |= std::uint64_t{1} << (step * i);
-  return sum;
-}
-
-/// N bits, first flag highest, to N bytes of 0 or 1, first flag first. Copy i of the bits is shifted by 9 i, which puts
-/// flag i at bit 8 i + N - 1; copies do not overlap.
-template <unsigned N>
-constexpr std::uint64_t spread_flags(std::uint64_t bits) {
-  return (bits * every(9, N)) >> (N - 1) & every(8, N);
-}
-/// The reverse: the products of the N bytes meet in the top byte, each in a bit of its own.
-template <unsigned N>
-constexpr std::uint64_t gather_flags(std::uint64_t bytes) {
-  return (bytes * every(9, 8)) >> (64 - N);
-}
-
 template <typename H, std::size_t I>
 [[gnu::always_inline]] inline void decode_field(H& h, const std::uint8_t* p) {
   constexpr const auto& f = entry<I>(kFields<H>);
@@ -157,18 +88,6 @@ template <typename H, std::size_t I>
       static_assert(f.width > 64 && f.width <= 128);
       h.*(f.member) = U128{.hi = read_bits<offset, f.width - 64, H::kSize>(p),
                            .lo = read_bits<offset + f.width - 64, 64, H::kSize>(p)};
-    } else if constexpr (kFlagRuns<H>[I].length != 0) {
-      constexpr unsigned n = kFlagRuns<H>[I].length;
-      if constexpr (kFlagRuns<H>[I].start == I) {
-        if (is_run_contiguous<H, I>(h)) {
-          const std::uint64_t flags = spread_flags<n>(read_bits<offset, n, H::kSize>(p));
-          std::memcpy(&(h.*(f.member)), &flags, n);
-          return;
-        }
-      } else if (is_run_contiguous<H, kFlagRuns<H>[I].start>(h)) {
-        return;
-      }
-      h.*(f.member) = read_bits<offset, 1, H::kSize>(p) != 0;
     } else {
       h.*(f.member) = from_bits<T>(read_bits<offset, f.width, H::kSize>(p));
     }
@@ -225,16 +144,6 @@ template <typename H, std::size_t I, unsigned Begin, unsigned Bits>
   } else if constexpr (std::is_same_v<typename F::Value, U128>) {
     return overlap<offset, f.width - 64, Begin, Bits>((h.*(f.member)).hi) |
            overlap<offset + f.width - 64, 64, Begin, Bits>((h.*(f.member)).lo);
-  } else if constexpr (kFlagRuns<H>[I].length != 0) {
-    constexpr unsigned n = kFlagRuns<H>[I].length;
-    if constexpr (kFlagRuns<H>[I].start == I) {
-      if (is_run_contiguous<H, I>(h)) {
-        return overlap<offset, n, Begin, Bits>(gather_flags<n>(load_small<n>(&(h.*(f.member)))));
-      }
-    } else if (is_run_contiguous<H, kFlagRuns<H>[I].start>(h)) {
-      return 0;
-    }
-    return overlap<offset, 1, Begin, Bits>(to_bits(h.*(f.member)));
   } else if constexpr (std::is_same_v<typename F::Value, bool>) {
     // Never more than one bit: no mask.
     return std::uint64_t{h.*(f.member)} << (Begin + Bits - offset - 1);
@@ -307,13 +216,23 @@ template <typename H>
 
 /// The same as a value.
 template <typename H>
-[[nodiscard]] inline H decode(const std::uint8_t* p) {
+[[nodiscard, gnu::always_inline]] inline H decode(const std::uint8_t* p) {
   H h;
   decode_into(h, p);
   return h;
 }
 
-/// Decodes H from the front of `bytes`, or says that it does not fit. Values are not judged here.
+/// Decodes H from the front of `bytes` into `h`. False when it does not fit. Values are not judged here.
+template <typename H>
+[[nodiscard, gnu::always_inline]] inline bool parse_into(H& h,
+                                                         std::span<const std::uint8_t> bytes) {
+  if (bytes.size() < H::kSize) [[unlikely]]
+    return false;
+  decode_into(h, bytes.data());
+  return true;
+}
+
+/// The same by value. On the way of every packet parse_into() is faster.
 template <typename H>
 inline base::Result<H, base::DropReason> parse(std::span<const std::uint8_t> bytes) {
   if (bytes.size() < H::kSize) [[unlikely]]

@@ -99,7 +99,6 @@ struct Cell {
   unsigned offset = 0;  ///< bits from the first one on the wire
   unsigned width = 0;
   bool is_reserved = false;
-  bool is_flag = false;   ///< one bit, held in a bool
   bool is_bytes = false;  ///< held in an array of bytes
 };
 
@@ -112,7 +111,7 @@ namespace detail {
 
 template <typename H, typename T>
 constexpr Cell cell_of(const Field<H, T>& f) {
-  return {.width = f.width, .is_flag = std::is_same_v<T, bool>, .is_bytes = kIsBytes<T>};
+  return {.width = f.width, .is_bytes = kIsBytes<T>};
 }
 constexpr Cell cell_of(const Reserved& r) {
   return {.width = r.width, .is_reserved = true};

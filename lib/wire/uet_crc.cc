@@ -34,13 +34,39 @@ std::uint32_t advance(const std::uint8_t* bytes, std::size_t n, std::uint32_t st
   return state;
 }
 
-/// The last `Bytes` of both addresses, as one copy of a known size each. Returns how many bytes that is.
-template <std::size_t Bytes>
-std::size_t put_addresses(const CrcPseudoHeader& from, std::uint8_t* to) {
-  std::memcpy(to, from.source.data() + 16 - Bytes, Bytes);
-  std::memcpy(to + Bytes, from.destination.data() + 16 - Bytes, Bytes);
-  return 2 * Bytes;
-}
+/// What stands in front of the packet. It is written in the words in which it is read: a load of a word that was written in parts
+/// waits until all earlier stores have reached the cache, and at a target these are the payload of the packet before.
+struct Front {
+  explicit Front(const CrcPseudoHeader& of) {
+    if (of.is_v4) {
+      add(std::uint64_t{load<std::uint32_t>(of.source, 12)} << 32 |
+          load<std::uint32_t>(of.destination, 12));
+    } else {
+      add(load<std::uint64_t>(of.source, 0));
+      add(load<std::uint64_t>(of.source, 8));
+      add(load<std::uint64_t>(of.destination, 0));
+      add(load<std::uint64_t>(of.destination, 8));
+    }
+    if (of.is_udp)  // a checksum counts as 0
+      add(std::uint64_t{of.entropy} << 48 | std::uint64_t{of.udp_destination_port} << 32 |
+          std::uint64_t{of.udp_length} << 16);
+    else
+      add(std::uint32_t{of.entropy} << 16 | of.entropy_reserved);
+  }
+
+  template <typename Word>
+  static Word load(std::span<const std::uint8_t, 16> address, std::size_t at) {
+    return base::load_be<Word>(address.data() + at);
+  }
+  template <typename Word>
+  void add(Word word) {
+    base::store_be(bytes.data() + size, word);
+    size += sizeof word;
+  }
+
+  std::array<std::uint8_t, 16 + 16 + 8> bytes;
+  std::size_t size = 0;
+};
 
 #ifdef __x86_64__
 /// The same of a few words of 32 bits, for which a kernel made for long runs costs several times as much.
@@ -61,24 +87,12 @@ std::size_t put_addresses(const CrcPseudoHeader& from, std::uint8_t* to) {
 
 /// The register behind what stands in front of the packet.
 std::uint32_t state_behind(const CrcPseudoHeader& in_front) {
-  std::array<std::uint8_t, 16 + 16 + 8> front;
-  std::size_t n = in_front.is_v4 ? put_addresses<4>(in_front, front.data())
-                                 : put_addresses<16>(in_front, front.data());
-  base::store_be(front.data() + n, in_front.entropy);
-  if (in_front.is_udp) {
-    base::store_be(front.data() + n + 2, in_front.udp_destination_port);
-    base::store_be(front.data() + n + 4, in_front.udp_length);
-    base::store_be(front.data() + n + 6, std::uint16_t{0});  // a checksum counts as 0
-    n += 8;
-  } else {
-    base::store_be(front.data() + n + 2, in_front.entropy_reserved);
-    n += 4;
-  }
+  const Front front(in_front);
 #ifdef __x86_64__
   if (__builtin_cpu_supports("sse4.2")) [[likely]]
-    return advance_words(front.data(), n, ~0u);
+    return advance_words(front.bytes.data(), front.size, ~0u);
 #endif
-  return advance(front.data(), n, ~0u);
+  return advance(front.bytes.data(), front.size, ~0u);
 }
 
 }  // namespace

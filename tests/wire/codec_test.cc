@@ -142,6 +142,29 @@ TEST(Parse, needs_every_byte) {
   EXPECT_EQ(r.error(), base::DropReason::kTruncated);
 }
 
+TEST(Parse, into_a_header_leaves_it_as_it_was_where_a_byte_is_missing) {
+  base::Rng rng(kSeed);
+  const auto check = [&]<typename H>(H) {
+    const auto bytes = random_bytes(rng, H::kSize);
+    std::array<std::uint8_t, H::kSize> before, after, read, again;
+    H h;
+    emit(h, before.data());
+    EXPECT_FALSE(parse_into(h, std::span(bytes).first(H::kSize - 1))) << H::kName;
+    emit(h, after.data());
+    EXPECT_EQ(after, before) << H::kName;
+    EXPECT_TRUE(parse_into(h, bytes)) << H::kName;
+    emit(h, read.data());
+    emit(decode<H>(bytes.data()), again.data());
+    EXPECT_EQ(read, again) << H::kName;
+  };
+  check(EthernetHeader{});
+  check(VlanTag{});
+  check(Ipv4Header{});
+  check(Ipv6Header{});
+  check(UdpHeader{});
+  check(EntropyHeader{});
+}
+
 TEST(Sizes, are_those_of_the_table) {
   EXPECT_EQ(PdsRequest::kSize, 12U);
   EXPECT_EQ(PdsRequestCc::kSize, 16U);
