@@ -21,9 +21,12 @@ class FabricAddress {
   constexpr FabricAddress() = default;
   /// `v4` in host order: 0x7f000001 is 127.0.0.1.
   static constexpr FabricAddress from_v4(std::uint32_t v4) {
+    using Half = std::array<std::uint8_t, 8>;
+    const auto at = [v4](int shift) { return static_cast<std::uint8_t>(v4 >> shift); };
+    const Half mapped{0, 0, 0xff, 0xff, at(24), at(16), at(8), at(0)};
     FabricAddress a;
-    a.bytes_[10] = a.bytes_[11] = 0xff;
-    for (int i = 0; i < 4; ++i) a.bytes_[12 + i] = static_cast<std::uint8_t>(v4 >> (24 - 8 * i));
+    a.bytes_ =
+        std::bit_cast<std::array<std::uint8_t, 16>>(Words{0, std::bit_cast<std::uint64_t>(mapped)});
     return a;
   }
   static constexpr FabricAddress from_v6(const std::array<std::uint8_t, 16>& v6) {

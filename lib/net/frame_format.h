@@ -3,10 +3,10 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <span>
 
 #include "lib/base/drop_reason.h"
-#include "lib/base/result.h"
 #include "lib/net/fabric_address.h"
 #include "lib/net/frame_device.h"
 #include "lib/net/port.h"
@@ -45,9 +45,11 @@ struct ParsedFrame {
   std::uint32_t length = 0;
 };
 
-/// Looks at everything up to the UET packet and says why a frame is refused.
-base::Result<ParsedFrame, base::DropReason> parse_frame(const FrameFormat& format,
-                                                        std::span<const std::uint8_t> frame);
+/// Looks at everything up to the UET packet and says why a frame is refused. `parsed` must be newly constructed; of a frame that is
+/// refused its content means nothing.
+std::optional<base::DropReason> parse_frame(const FrameFormat& format,
+                                            std::span<const std::uint8_t> frame,
+                                            ParsedFrame& parsed);
 
 /// Bytes that build_frame() puts in front of a UET packet, and the share of them that counts as IP
 /// packet.

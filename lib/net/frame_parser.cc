@@ -34,13 +34,13 @@ FabricAddress v4_address(const std::array<std::uint8_t, 4>& b) {
 }
 
 Refusal parse_ethernet(Layers& in) {
-  const auto eth = wire::parse<wire::EthernetHeader>(in.frame);
-  if (!eth) return eth.error();
+  wire::EthernetHeader eth;
+  if (!wire::parse_into(eth, in.frame)) return DropReason::kTruncated;
   in.at = wire::EthernetHeader::kSize;
-  in.out.to_group = is_multicast(eth->dst);
-  if (!in.out.to_group && eth->dst != in.format.mac) return DropReason::kNotForUs;
-  in.out.source_mac = eth->src;
-  in.type = eth->type;
+  in.out.to_group = is_multicast(eth.dst);
+  if (!in.out.to_group && eth.dst != in.format.mac) return DropReason::kNotForUs;
+  in.out.source_mac = eth.src;
+  in.type = eth.type;
   return kAccepted;
 }
 
@@ -48,11 +48,11 @@ Refusal parse_tags(Layers& in) {
   std::uint16_t vid = 0;
   for (int tags = 0; in.type == EtherType::kVlan || in.type == EtherType::kQinQ; ++tags) {
     if (tags == kMaxTags) return DropReason::kVlanMismatch;
-    const auto tag = wire::parse<wire::VlanTag>(in.rest());
-    if (!tag) return tag.error();
+    wire::VlanTag tag;
+    if (!wire::parse_into(tag, in.rest())) return DropReason::kTruncated;
     in.at += wire::VlanTag::kSize;
-    in.type = tag->type;
-    vid = tag->vid;  // the inner one counts; VID 0 carries only a priority
+    in.type = tag.type;
+    vid = tag.vid;  // the inner one counts; VID 0 carries only a priority
   }
   return vid == in.format.vlan ? kAccepted : Refusal(DropReason::kVlanMismatch);
 }
@@ -91,21 +91,21 @@ Refusal check_source(const Layers& in) {
 Refusal parse_ipv4(Layers& in) {
   using Header = wire::Ipv4Header;
   const auto bytes = in.rest();
-  const auto ip = wire::parse<Header>(bytes);
-  if (!ip) return ip.error();
-  if (ip->version != 4 || ip->ihl < 5) return DropReason::kBadIpHeader;
-  if (ip->ihl > 5) return DropReason::kIpOptions;
+  Header ip;
+  if (!wire::parse_into(ip, bytes)) return DropReason::kTruncated;
+  if (ip.version != 4 || ip.ihl < 5) return DropReason::kBadIpHeader;
+  if (ip.ihl > 5) return DropReason::kIpOptions;
   if (checksum_fold(checksum_add(bytes.first(Header::kSize))) != 0) return DropReason::kBadIpHeader;
-  if (ip->mf || ip->fragment_offset != 0) return DropReason::kFragment;
-  in.out.source = v4_address(ip->src);
-  in.out.destination = v4_address(ip->dst);
+  if (ip.mf || ip.fragment_offset != 0) return DropReason::kFragment;
+  in.out.source = v4_address(ip.src);
+  in.out.destination = v4_address(ip.dst);
   if (in.out.destination != in.format.address) return DropReason::kNotForUs;
   if (in.out.source.v4() == 0) return DropReason::kBadIpHeader;
-  in.out.tos = TosByte::of(ip->dscp, ip->ecn);
-  in.out.hop_limit = ip->ttl;
-  in.protocol = ip->protocol;
+  in.out.tos = TosByte::of(ip.dscp, ip.ecn);
+  in.out.hop_limit = ip.ttl;
+  in.protocol = ip.protocol;
   if (auto refused = check_source(in)) return refused;
-  return set_end(in, ip->total_length, Header::kSize);
+  return set_end(in, ip.total_length, Header::kSize);
 }
 
 constexpr bool is_extension_header(IpProtocol p) {
@@ -126,40 +126,41 @@ constexpr bool is_extension_header(IpProtocol p) {
 
 Refusal parse_ipv6(Layers& in) {
   using Header = wire::Ipv6Header;
-  const auto ip = wire::parse<Header>(in.rest());
-  if (!ip) return ip.error();
-  if (ip->version != 6) return DropReason::kBadIpHeader;
-  in.out.source = FabricAddress::from_v6(ip->src);
-  in.out.destination = FabricAddress::from_v6(ip->dst);
+  Header ip;
+  if (!wire::parse_into(ip, in.rest())) return DropReason::kTruncated;
+  if (ip.version != 6) return DropReason::kBadIpHeader;
+  in.out.source = FabricAddress::from_v6(ip.src);
+  in.out.destination = FabricAddress::from_v6(ip.dst);
   // Groups are only let through for Neighbor Discovery, which checks the target itself.
   const bool is_discovery =
-      is_multicast(in.out.destination) && ip->next_header == IpProtocol::kIcmpV6;
+      is_multicast(in.out.destination) && ip.next_header == IpProtocol::kIcmpV6;
   if (in.out.destination != in.format.address && !is_discovery) return DropReason::kNotForUs;
-  if (ip->next_header == IpProtocol::kFragment) return DropReason::kFragment;
-  if (is_extension_header(ip->next_header)) return DropReason::kIpOptions;
-  in.out.tos = TosByte::of(ip->dscp, ip->ecn);
-  in.out.hop_limit = ip->hop_limit;
-  in.protocol = ip->next_header;
+  if (ip.next_header == IpProtocol::kFragment) return DropReason::kFragment;
+  if (is_extension_header(ip.next_header)) return DropReason::kIpOptions;
+  in.out.tos = TosByte::of(ip.dscp, ip.ecn);
+  in.out.hop_limit = ip.hop_limit;
+  in.protocol = ip.next_header;
   if (auto refused = check_source(in)) return refused;
-  return set_end(in, Header::kSize + std::size_t{ip->payload_length}, Header::kSize);
+  return set_end(in, Header::kSize + std::size_t{ip.payload_length}, Header::kSize);
 }
 
 Refusal parse_udp(Layers& in) {
-  const auto udp = wire::parse<wire::UdpHeader>(in.frame.first(in.end).subspan(in.at));
-  if (!udp) return udp.error();
-  if (udp->dst_port != in.format.udp_port) return DropReason::kNotUet;
+  wire::UdpHeader udp;
+  if (!wire::parse_into(udp, in.frame.first(in.end).subspan(in.at))) return DropReason::kTruncated;
+  if (udp.dst_port != in.format.udp_port) return DropReason::kNotUet;
   const std::size_t have = in.end - in.at;
-  const bool is_cut_short = udp->length > have && has_trimmed_dscp(in);
-  if (udp->length != have && !is_cut_short) return DropReason::kBadUdpLength;
-  in.out.entropy = udp->src_port;
+  const bool is_cut_short = udp.length > have && has_trimmed_dscp(in);
+  if (udp.length != have && !is_cut_short) return DropReason::kBadUdpLength;
+  in.out.entropy = udp.src_port;
   in.at += wire::UdpHeader::kSize;
   return kAccepted;
 }
 
 Refusal parse_entropy(Layers& in) {
-  const auto header = wire::parse<wire::EntropyHeader>(in.frame.first(in.end).subspan(in.at));
-  if (!header) return header.error();
-  in.out.entropy = header->entropy;
+  wire::EntropyHeader header;
+  if (!wire::parse_into(header, in.frame.first(in.end).subspan(in.at)))
+    return DropReason::kTruncated;
+  in.out.entropy = header.entropy;
   in.at += wire::EntropyHeader::kSize;
   return kAccepted;
 }
@@ -203,16 +204,15 @@ Refusal parse_network(Layers& in) {
 
 }  // namespace
 
-base::Result<ParsedFrame, DropReason> parse_frame(const FrameFormat& format,
-                                                  std::span<const std::uint8_t> frame) {
-  ParsedFrame parsed;
+std::optional<DropReason> parse_frame(const FrameFormat& format,
+                                      std::span<const std::uint8_t> frame, ParsedFrame& parsed) {
   Layers in{.format = format, .frame = frame, .out = parsed};
-  if (auto refused = parse_ethernet(in)) return *refused;
-  if (auto refused = parse_tags(in)) return *refused;
-  if (auto refused = parse_network(in)) return *refused;
+  if (auto refused = parse_ethernet(in)) return refused;
+  if (auto refused = parse_tags(in)) return refused;
+  if (auto refused = parse_network(in)) return refused;
   parsed.offset = static_cast<std::uint32_t>(in.at);
   parsed.length = static_cast<std::uint32_t>(in.end - in.at);
-  return parsed;
+  return kAccepted;
 }
 
 }  // namespace uet::net

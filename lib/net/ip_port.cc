@@ -131,27 +131,27 @@ std::size_t IpPort::take_looped(std::span<RxPacket> out) {
 
 /// True when `out` holds a UET packet now; everything else ends here.
 bool IpPort::deliver(Instant now, Packet& frame, RxPacket& out) {
-  const auto parsed = parse_frame(format_, frame.bytes());
-  if (!parsed) {
-    trace_.drop(now, parsed.error(), frame.size());
+  ParsedFrame parsed;
+  if (const auto refused = parse_frame(format_, frame.bytes(), parsed)) {
+    trace_.drop(now, *refused, frame.size());
     frame.reset();
     return false;
   }
   // Padding goes first: trim_back counts from the end of the frame.
-  frame.trim_back(frame.size() - parsed->offset - parsed->length);
-  frame.trim_front(parsed->offset);
-  if (parsed->kind == FrameKind::kUet) [[likely]] {
+  frame.trim_back(frame.size() - parsed.offset - parsed.length);
+  frame.trim_front(parsed.offset);
+  if (parsed.kind == FrameKind::kUet) [[likely]] {
     out.packet = std::move(frame);
-    out.source = parsed->source;
-    out.destination = parsed->destination;
-    out.entropy = parsed->entropy;
-    out.tos = parsed->tos;
+    out.source = parsed.source;
+    out.destination = parsed.destination;
+    out.entropy = parsed.entropy;
+    out.tos = parsed.tos;
     return true;
   }
-  if (parsed->kind == FrameKind::kArp)
-    on_arp(now, *parsed, std::move(frame));
+  if (parsed.kind == FrameKind::kArp)
+    on_arp(now, parsed, std::move(frame));
   else
-    on_icmp(now, *parsed, std::move(frame));
+    on_icmp(now, parsed, std::move(frame));
   return false;
 }
 

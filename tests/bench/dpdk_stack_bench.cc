@@ -61,7 +61,8 @@ void parse(benchmark::State& state) {
   double packets = 0;
   const Meter meter;
   for (auto _ : state) {
-    benchmark::DoNotOptimize(net::parse_frame(format, packet.bytes()).has_value());
+    net::ParsedFrame parsed;
+    benchmark::DoNotOptimize(net::parse_frame(format, packet.bytes(), parsed).has_value());
     ++packets;
   }
   meter.report(state, packets);
@@ -91,7 +92,8 @@ void port_loop(benchmark::State& state) {
     device->send_frames(out);
     const std::size_t got = device->receive_frames(in);
     for (std::size_t i = 0; i < got; ++i) {
-      benchmark::DoNotOptimize(net::parse_frame(format, in[i].bytes()).has_value());
+      net::ParsedFrame parsed;
+      benchmark::DoNotOptimize(net::parse_frame(format, in[i].bytes(), parsed).has_value());
       in[i].reset();
     }
     packets += static_cast<double>(got);

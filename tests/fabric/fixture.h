@@ -113,7 +113,9 @@ class FabricTest : public testing::Test {
                                                                    const FrameSpec& spec) {
     FrameSpec at = spec;
     at.from = spec.to;
-    return net::parse_frame(format_of(at), frame);
+    net::ParsedFrame parsed;
+    if (const auto refused = net::parse_frame(format_of(at), frame, parsed)) return *refused;
+    return parsed;
   }
 
   std::vector<net::MemoryDevice*> devices_;
