@@ -109,7 +109,9 @@ bool ReceiveBatch::next(Instant now, net::RxPacket& out) {
 /// False: it brings nothing.
 bool ReceiveBatch::open_message(Instant now) {
   mmsghdr& header = headers_[current_];
-  message_ = Message{.bytes = header.msg_len, .packet_bytes = header.msg_len};
+  message_.bytes = message_.packet_bytes = header.msg_len;
+  message_.done = 0;
+  message_.tos = {};
   read_control(now, header.msg_hdr);
   if ((header.msg_hdr.msg_flags & MSG_TRUNC) != 0) {
     trace_.drop(now, DropReason::kTooLarge, message_.bytes);

@@ -41,8 +41,13 @@ bool SendBatch::fits(const Run& run, const net::TxPacket& tx, std::size_t bytes)
 
 void SendBatch::begin(const net::TxPacket& tx, std::size_t bytes) {
   const std::size_t slot = messages_++;
-  runs_[slot] = {.packet_bytes = bytes, .destination = tx.destination, .tos = tx.tos};
-  names_[slot] = SocketAddress(tx.destination, tx.destination.udp_port_or(udp_port_), scope_);
+  Run& run = runs_[slot];
+  run.packets = run.bytes = 0;
+  run.packet_bytes = bytes;
+  run.is_closed = false;
+  run.destination = tx.destination;
+  run.tos = tx.tos;
+  names_[slot].set(tx.destination, tx.destination.udp_port_or(udp_port_), scope_);
   msghdr& header = headers_[slot].msg_hdr;
   header.msg_namelen = names_[slot].length;
   header.msg_iov = &iovecs_[vectors_];

@@ -22,6 +22,10 @@ struct SocketAddress {
   SocketAddress() { std::memset(&v6, 0, sizeof v6); }
   SocketAddress(const net::FabricAddress& address, std::uint16_t port, unsigned scope)
       : SocketAddress() {
+    set(address, port, scope);
+  }
+  /// Another address, of either family.
+  void set(const net::FabricAddress& address, std::uint16_t port, unsigned scope) {
     if (address.is_v4()) {
       v4.sin_family = AF_INET;
       v4.sin_port = htons(port);
@@ -31,6 +35,7 @@ struct SocketAddress {
     }
     v6.sin6_family = AF_INET6;
     v6.sin6_port = htons(port);
+    v6.sin6_flowinfo = 0;
     std::memcpy(&v6.sin6_addr, address.bytes().data(), 16);
     v6.sin6_scope_id = address.is_link_local() ? scope : 0;
     length = sizeof v6;
