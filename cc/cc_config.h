@@ -97,7 +97,7 @@ struct CcConfig {
   std::uint16_t run_packets = 1;       ///< packets in a row that take one path [decision 127]
   std::uint16_t calm_run_packets = 1;  ///< while nothing tells of congestion; not below run_packets
   /// A turn of the loop begins a new run, once the one before has carried a full packet: only what leaves in one turn can be moved as
-  /// one.
+  /// one. A turn is what has one reading of the clock.
   bool runs_end_with_turn = false;
   double saturated_fraction = 0.5;
   bool adaptive_paths = true;   ///< bitmap and mixed use about 2 W / MTU of the paths

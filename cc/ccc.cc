@@ -55,8 +55,8 @@ inline std::uint32_t Ccc::next_path(PathRequest& request, ByteCount nominal_byte
   });
 }
 
-SendParams Ccc::send_new(Instant now, Transmission& t, PdcShare& share, ByteCount nominal_bytes,
-                         std::uint8_t free_planes, bool last_may_wait) {
+bool Ccc::send_new(Instant now, Transmission& t, PdcShare& share, ByteCount nominal_bytes,
+                   std::uint8_t free_planes, bool last_may_wait) {
   UET_DCHECK(!carries_credit());
   now_seen_ = now;
   PathRequest request{.now = now,
@@ -64,21 +64,17 @@ SendParams Ccc::send_new(Instant now, Transmission& t, PdcShare& share, ByteCoun
                       .avoid_entropy = {}};
   const std::uint32_t path = next_path(request, nominal_bytes);
   PathTable& table = paths_.table();
-  const SendParams params{.entropy = table.entropy(path),
-                          .plane = table.plane(path),
-                          .ack_request = (ledger_.backlog() <= nominal_bytes && !last_may_wait) ||
-                                         allowance_.wants_ack(nominal_bytes) ||
-                                         table.wants_answer(path, now),
-                          .credit_target = {}};
+  const bool asks = (ledger_.backlog() <= nominal_bytes && !last_may_wait) ||
+                    allowance_.wants_ack(nominal_bytes) || table.wants_answer(path, now);
   ledger_.attach(share);
   t.leave(now, false);
-  t.entropy = params.entropy;
-  t.plane = params.plane;
-  if (params.ack_request) prober_.on_asked(now);
-  table.on_sent(now, path, params.ack_request);
+  t.entropy = table.entropy(path);
+  t.plane = table.plane(path);
+  if (asks) prober_.on_asked(now);
+  table.on_sent(now, path, asks);
   ledger_.on_send(t, share, nominal_bytes, false);
   allowance_.on_send(now, nominal_bytes);
-  return params;
+  return asks;
 }
 
 SendParams Ccc::next_send(Instant now, const Transmission* previous, ByteCount nominal_bytes,
@@ -232,9 +228,7 @@ CccState Ccc::state() const {
   return allowance_.allows(config_.mtu_bytes) ? CccState::kReady : CccState::kActive;
 }
 
-std::optional<std::uint32_t> Ccc::poll_credit_request(Instant now) {
-  now_seen_ = now;
-  if (credit_request_due() > now) return std::nullopt;
+std::uint32_t Ccc::request_credit(Instant now) {
   allowance_.on_credit_requested(now);
   return allowance_.credit_target(waiting(0, false), 0);
 }
@@ -292,12 +286,6 @@ void Ccc::on_any_feedback(Instant now) {
 bool Ccc::is_stuck() const {
   return ledger_.open_packets() > 0 && ledger_.has_data() && allowance_.is_window_full() &&
          allowance_.inflight() < config_.ack_gen_trigger;
-}
-
-Instant Ccc::credit_request_due() const {
-  // Without a PDC the destination could not answer; the next SYN carries the demand.
-  if (!lacks_credit() || !heard_) return Instant::never();
-  return allowance_.credit_request_due();
 }
 
 /// After each event that can move the window: the trace of it when it moved by an eighth.

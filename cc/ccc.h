@@ -67,9 +67,9 @@ class Ccc {
   /// The packet was handed to the port. Fills in `t`.
   void on_send(Instant now, Transmission& t, PdcShare& share, ByteCount nominal_bytes,
                const SendParams& params, bool is_retransmission);
-  /// Both for a packet that leaves for the first time.
-  SendParams send_new(Instant now, Transmission& t, PdcShare& share, ByteCount nominal_bytes,
-                      std::uint8_t free_planes, bool last_may_wait);
+  /// Both for a packet that leaves for the first time, by the path that `t` tells then. Returns whether it asks for its ACK.
+  bool send_new(Instant now, Transmission& t, PdcShare& share, ByteCount nominal_bytes,
+                std::uint8_t free_planes, bool last_may_wait);
   /// A SACK shows that the destination has this PSN, though its response is still missing.
   void on_arrived(Transmission& t);
   /// This PSN is acknowledged for the first time (cumulatively or alone). Call for each such PSN,
@@ -105,7 +105,11 @@ class Ccc {
   CccState state() const;
   /// Demand for a Credit Request control packet when one is due now (RCCC blocked without credit),
   /// else nothing.
-  std::optional<std::uint32_t> poll_credit_request(Instant now);
+  std::optional<std::uint32_t> poll_credit_request(Instant now) {
+    now_seen_ = now;
+    if (credit_request_due() > now) return std::nullopt;
+    return request_credit(now);
+  }
   /// A Probe is wanted: for the base RTT, once after the first feedback of a new CCC, or because the window is full of packets that
   /// the destination will not acknowledge unasked. [CC 4.9, docs/decisions/0038]
   bool poll_probe(Instant now);
@@ -150,7 +154,11 @@ class Ccc {
     prober_.on_closed();
   }
   bool is_stuck() const;
-  Instant credit_request_due() const;
+  /// Without a PDC the destination could not answer; the next SYN carries the demand.
+  Instant credit_request_due() const {
+    return lacks_credit() && heard_ ? allowance_.credit_request_due() : Instant::never();
+  }
+  std::uint32_t request_credit(Instant now);
   std::uint8_t worthwhile_of_many(Instant now, std::uint8_t free_planes) const;
   /// After each event: what idling ends, and whether this CCC could send.
   void note_rest(Instant now) {

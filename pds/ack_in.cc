@@ -40,7 +40,7 @@ void take_sack(AckIn& in, const H& h) {
 
 }  // namespace
 
-std::optional<AckIn> parse_ack(Instant now, const net::RxPacket& rx, base::Trace& trace) {
+bool parse_ack(Instant now, const net::RxPacket& rx, base::Trace& trace, AckIn& in) {
   using wire::PdsType;
   const auto bytes = rx.packet.bytes();
   const auto type = static_cast<PdsType>(bytes[0] >> 3);
@@ -49,9 +49,8 @@ std::optional<AckIn> parse_ack(Instant now, const net::RxPacket& rx, base::Trace
                                                      : wire::PdsAckCcx::kSize;
   if (bytes.size() < size) {
     trace.drop(now, DropReason::kTruncated, bytes.size());
-    return std::nullopt;
+    return false;
   }
-  AckIn in;
   in.signal.arrived_at = now;
   if (type == PdsType::kAck) {
     in.common = wire::decode<wire::PdsAck>(bytes.data());
@@ -83,7 +82,7 @@ std::optional<AckIn> parse_ack(Instant now, const net::RxPacket& rx, base::Trace
                         next == NextHdr::kResponseData || next == NextHdr::kResponseDataSmall;
   if (!possible) {
     trace.drop(now, DropReason::kBadNextHeader, bytes.size(), in.common.dpdcid);
-    return std::nullopt;
+    return false;
   }
   if (next != NextHdr::kNone) {
     in.body = bytes.subspan(size);
@@ -94,7 +93,7 @@ std::optional<AckIn> parse_ack(Instant now, const net::RxPacket& rx, base::Trace
   in.signal.ecn = in.common.m;
   in.signal.retx_echo = in.common.retx;
   in.signal.entropy = rx.entropy;
-  return in;
+  return true;
 }
 
 // An ACK that is late may be behind, but an offset of 16 bits must reach what is outstanding: further back it says nothing, and half
@@ -131,14 +130,17 @@ bool is_gap_open(const Pdc& pdc, const AckIn& in) {
   return top.is_after(tx.left) && pdc.tx.is_outstanding(top);
 }
 
-std::optional<Psn> newest_arrival(const Pdc& pdc, const AckIn& in) {
-  std::optional<Psn> newest;
-  if (in.ack_names_psn() && pdc.tx.is_outstanding(in.ack_psn())) newest = in.ack_psn();
+bool find_newest_arrival(const Pdc& pdc, const AckIn& in, Psn& newest) {
+  bool is_shown = in.ack_names_psn() && pdc.tx.is_outstanding(in.ack_psn());
+  if (is_shown) newest = in.ack_psn();
   if (in.has_sack && in.sack_bitmap != 0) {
     const Psn top = in.sack_base + (63 - std::countl_zero(in.sack_bitmap));
-    if (pdc.tx.is_outstanding(top) && (!newest || top.is_after(*newest))) newest = top;
+    if (pdc.tx.is_outstanding(top) && (!is_shown || top.is_after(newest))) {
+      newest = top;
+      is_shown = true;
+    }
   }
-  return newest;
+  return is_shown;
 }
 
 }  // namespace uet::pds

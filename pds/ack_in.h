@@ -25,8 +25,8 @@ struct AckIn {
   Psn ack_psn() const { return common.cack_psn + common.ack_psn_offset; }
 };
 
-/// Nothing, and a drop, when the bytes are not those of an ACK.
-std::optional<AckIn> parse_ack(Instant now, const net::RxPacket& rx, base::Trace& trace);
+/// `in` must be newly constructed. False, and a drop, when the bytes are not those of an ACK; then its content means nothing.
+bool parse_ack(Instant now, const net::RxPacket& rx, base::Trace& trace, AckIn& in);
 
 /// The PSNs of an ACK lie between the start of the PDC and what was sent last. [PDS 19 R5, R6]
 bool speaks_of_what_was_sent(const Pdc& pdc, const AckIn& in);
@@ -34,7 +34,7 @@ bool speaks_of_what_was_sent(const Pdc& pdc, const AckIn& in);
 bool shows_an_arrival(const Pdc& pdc, const AckIn& in);
 /// Something above the left edge has arrived.
 bool is_gap_open(const Pdc& pdc, const AckIn& in);
-/// The last PSN that this ACK shows to have arrived above the left edge.
-std::optional<Psn> newest_arrival(const Pdc& pdc, const AckIn& in);
+/// False when this ACK shows no PSN to have arrived above the left edge; else `newest` is the last one.
+bool find_newest_arrival(const Pdc& pdc, const AckIn& in, Psn& newest);
 
 }  // namespace uet::pds

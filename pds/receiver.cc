@@ -163,7 +163,7 @@ void Receiver::on_answer(Instant now, Pdc& pdc, Psn psn, const RxMeta& meta,
     rx.tells_by_name = true;
 }
 
-// Of packets that came by one path in one turn the last one's ACK says all: CACK is beyond them, and what SES answered need not
+// Of packets that came by one path at one reading of the clock the last one's ACK says all: CACK is beyond them, and what SES answered need not
 // be told. A mark or a retransmission is told by name. [PDS 10.2]
 RxRecord* Receiver::take_over_waiting_ack(Pdc& pdc, Psn psn, const RxMeta& meta) {
   RxRecord* const last = responses_.back(pdc.rx.acks);

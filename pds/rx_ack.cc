@@ -12,9 +12,9 @@ using base::PlantedBug;
 void AckIntake::on_packet(Instant now, const net::RxPacket& rx) {
   if (env_.is_trimmed(rx))
     return trace_.drop(now, DropReason::kTrimmed, rx.packet.size());  // RTO recovers [PDS 13.6]
-  auto in = parse_ack(now, rx, trace_);
-  if (!in) return;
-  const wire::PdsAck& c = in->common;
+  AckIn in;
+  if (!parse_ack(now, rx, trace_, in)) return;
+  const wire::PdsAck& c = in.common;
   const auto drop = [&](DropReason reason) {
     trace_.drop(now, reason, rx.packet.size(), c.dpdcid, c.cack_psn);
   };
@@ -23,17 +23,17 @@ void AckIntake::on_packet(Instant now, const net::RxPacket& rx) {
   // A host that guesses our PDCID must not move CACK. [PDS 19 R5]
   if (pdc->peer != rx.source || c.spdcid == 0 || (pdc->peer_id != 0 && pdc->peer_id != c.spdcid))
     return drop(DropReason::kPeerMismatch);
-  if (!speaks_of_what_was_sent(*pdc, *in)) return drop(DropReason::kAckNeverSent);
+  if (!speaks_of_what_was_sent(*pdc, in)) return drop(DropReason::kAckNeverSent);
   if (pdc->peer_id == 0) {
     // A host that names a packet that is out has seen it: nothing less says who the target is. [PDS 6.3]
-    if (!shows_an_arrival(*pdc, *in) && !planted(PlantedBug::kAckBelowStart))
+    if (!shows_an_arrival(*pdc, in) && !planted(PlantedBug::kAckBelowStart))
       return drop(DropReason::kAckNeverSent);
     liveness_.learn_peer(now, *pdc, c.spdcid);
   }
   Liveness::heard(now, *pdc);
   // Nothing has been sent to an unproven peer but a Probe.
   if (pdc->tx.probe.is_answered_by(c)) liveness_.prove(now, *pdc);
-  on_ack(now, *pdc, *in);
+  on_ack(now, *pdc, in);
 }
 
 /// Hands the response of one PSN to SES. False when the PDC went away meanwhile.
@@ -144,8 +144,9 @@ bool AckIntake::take_cack(Instant now, Pdc& pdc, const AckIn& in) {
 /// What was overtaken may be lost; without a gap behind the left edge there is nothing to look at.
 void AckIntake::look_for_losses(Instant now, Pdc& pdc, const AckIn& in) {
   if (config_.sack_loss_thresh > 0 && is_gap_open(pdc, in)) evidence_.infer_losses(now, pdc);
-  if (config_.reorder_window > Duration{})
-    if (const auto newest = newest_arrival(pdc, in)) evidence_.suspect_overtaken(now, pdc, *newest);
+  Psn newest;
+  if (config_.reorder_window > Duration{} && find_newest_arrival(pdc, in, newest))
+    evidence_.suspect_overtaken(now, pdc, newest);
   if (in.signal.is_probe_answer && in.has_sack)
     evidence_.suspect_sent_before(now, pdc, in.sack_base + 64, in.signal.probe_sent_at);
   if (pdc.tx.unacked > 0) loss_.watch_tail(now, pdc);

@@ -83,7 +83,9 @@ void SequencedIntake::deliver(Instant now, Pdc& pdc, const Arrival& in) {
 
   const PdcRef ref = pdc.ref();
   RxRequest request;
-  request.handle = RxHandle{ref, in.psn, pdc.is_initiator};
+  request.handle.pdc = ref;
+  request.handle.psn = in.psn;
+  request.handle.return_direction = pdc.is_initiator;
   request.mode = in.mode;
   request.next_hdr = static_cast<std::uint8_t>(in.next_hdr);
   request.source = in.source;

@@ -1,6 +1,7 @@
 #include "pds/tx_ack.h"
 
 #include <cstring>
+#include <type_traits>
 
 namespace uet::pds {
 
@@ -120,8 +121,8 @@ Built AckBuilder::emit(Instant now, Pdc& pdc, const AckShape& shape, net::TxPack
     if (!data.empty()) std::memcpy(packet.append(data.size()), data.data(), data.size());
   }
 
-  const auto finish = [&](auto header) {
-    using H = decltype(header);
+  const auto finish = [&]<typename H>(std::type_identity<H>) {
+    H header;
     header.next_hdr = static_cast<NextHdr>(next_hdr);
     header.m = config_.ack_on_ecn ? shape.meta.ecn : (shape.meta.ecn || rx.ce_seen);
     header.retx = shape.meta.retx;
@@ -169,15 +170,15 @@ Built AckBuilder::emit(Instant now, Pdc& pdc, const AckShape& shape, net::TxPack
     wire::PdsExpectedPsn tail;
     tail.expected_psn = *shape.expected_psn;
     wire::emit(tail, packet.append(wire::PdsExpectedPsn::kSize));
-    type = finish(wire::PdsAck{});
+    type = finish(std::type_identity<wire::PdsAck>{});
   } else if (env_.sends_credit_state && !env_.sends_nscc_state && speaks_of_credit)
-    type = finish(wire::PdsAckCcCredit{});
+    type = finish(std::type_identity<wire::PdsAckCcCredit>{});
   else if (env_.sends_nscc_state || env_.sends_credit_state)
-    type = finish(wire::PdsAckCcNscc{});
+    type = finish(std::type_identity<wire::PdsAckCcNscc>{});
   else if (rx.cack == rx.max_rcvd && limits_.window == config_.default_mpr * 128u)
-    type = finish(wire::PdsAck{});
+    type = finish(std::type_identity<wire::PdsAck>{});
   else
-    type = finish(wire::PdsAckCcNscc{});
+    type = finish(std::type_identity<wire::PdsAckCcNscc>{});
 
   trace_.emit(now, EventId::kAckSent, pdc.id, shape.ack_psn, rx.cack.value(), type);
   pdc.active_at = now;

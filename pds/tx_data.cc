@@ -82,7 +82,7 @@ std::size_t DataSender::send_run(Instant now, Pdc& pdc, ByteCount nominal, const
         ends_message && tx.asking.at_end(now, may_wait, tx.queue.empty(), patience_);
     --psns_left;
 
-    const cc::SendParams params =
+    const bool ccc_asks =
         ccc.send_new(now, record->cc, tx.share, nominal, allowed, ends_message && !asks_at_end);
     const bool has_more = !tx.queue.empty();
     const bool has_psn = psns_left > 0 && tx_blocks_.can_add(tx.ring, tx.next);
@@ -90,15 +90,15 @@ std::size_t DataSender::send_run(Instant now, Pdc& pdc, ByteCount nominal, const
     may_go_on = has_more && has_psn && ccc.may_send(nominal);
     // What stops here is not to wait for coalescing.
     const bool is_stopped = !has_psn || (has_more && !may_go_on);
-    const bool ask = asks_always || params.ack_request || is_stopped || asks_at_end;
+    const bool ask = asks_always || ccc_asks || is_stopped || asks_at_end;
     tx.asking.on_sent(now, psn, ask, ends_message);
     prepend_plain(pdc, static_cast<NextHdr>(info.next_hdr), psn, ask, packet);
-    trace_.emit(now, EventId::kRequestSent, pdc.id, psn, packet.full_size(), params.entropy);
+    trace_.emit(now, EventId::kRequestSent, pdc.id, psn, packet.full_size(), record->cc.entropy);
     net::TxPacket& to = out[n];
     to.packet = std::move(packet);
     to.destination = pdc.peer;
-    to.entropy = params.entropy;
-    to.plane = params.plane;
+    to.entropy = record->cc.entropy;
+    to.plane = record->cc.plane;
     to.tos.value = tos;
   }
   if (n > 0) {
