@@ -92,10 +92,11 @@ PostResult<Posted> Posting::send(Instant now, Endpoint& endpoint, const SendRequ
     return may_be_datagram(endpoint, request) ? send_datagram(now, endpoint, request)
                                               : PostError::kModeForbids;
   if (request.delivery != Delivery::kReliable) return PostError::kModeForbids;
-  auto prepared = prepare(now, endpoint, Common(request),
-                          request.tagged ? SesOpcode::kTaggedSend : SesOpcode::kSend);
-  if (!prepared) return prepared.error();
-  TxOp& op = **prepared;
+  PostError error{};
+  TxOp* const prepared = prepare(now, endpoint, Common(request),
+                                 request.tagged ? SesOpcode::kTaggedSend : SesOpcode::kSend, error);
+  if (prepared == nullptr) return error;
+  TxOp& op = *prepared;
   op.mkey_match = request.tagged ? request.tag : 0;
   op.buffer_offset = 0;
   const bool ordered = endpoint.config.sends_ordered;
@@ -117,9 +118,10 @@ PostResult<Posted> Posting::send(Instant now, Endpoint& endpoint, const SendRequ
 
 PostResult<Posted> Posting::send_datagram(Instant now, Endpoint& endpoint,
                                           const SendRequest& request) {
-  auto prepared = prepare(now, endpoint, Common(request), SesOpcode::kDatagramSend);
-  if (!prepared) return prepared.error();
-  TxOp& op = **prepared;
+  PostError error{};
+  TxOp* const prepared = prepare(now, endpoint, Common(request), SesOpcode::kDatagramSend, error);
+  if (prepared == nullptr) return error;
+  TxOp& op = *prepared;
   op.mkey_match = op.buffer_offset = 0;
   op.lane = kUnorderedLane;
   op.mode = pds::Mode::kUud;
@@ -133,10 +135,11 @@ PostResult<Posted> Posting::rma(Instant now, Endpoint& endpoint, const RmaReques
   if (idempotent ? !may_be_idempotent(endpoint, request) : request.delivery != Delivery::kReliable)
     return PostError::kModeForbids;
   if (idempotent && (request.key & kKeyIdempotentSafe) == 0) return PostError::kBadKey;
-  auto prepared =
-      prepare(now, endpoint, Common(request), request.read ? SesOpcode::kRead : SesOpcode::kWrite);
-  if (!prepared) return prepared.error();
-  TxOp& op = **prepared;
+  PostError error{};
+  TxOp* const prepared = prepare(now, endpoint, Common(request),
+                                 request.read ? SesOpcode::kRead : SesOpcode::kWrite, error);
+  if (prepared == nullptr) return error;
+  TxOp& op = *prepared;
   op.mkey_match = request.key;
   op.returns_data = request.read;
   op.buffer_offset = request.remote_offset;
@@ -157,12 +160,13 @@ PostResult<Posted> Posting::atomic(Instant now, Endpoint& endpoint, const Atomic
     common.device = request.result_device;
     common.inject = false;
   }
-  auto prepared = prepare(now, endpoint, common, opcode_of(request));
-  if (!prepared) {
+  PostError error{};
+  TxOp* const prepared = prepare(now, endpoint, common, opcode_of(request), error);
+  if (prepared == nullptr) {
     operations_.give_back_atomic(**part);
-    return prepared.error();
+    return error;
   }
-  TxOp& op = **prepared;
+  TxOp& op = *prepared;
   op.atomic = *part;
   op.returns_data = request.fetching;
   op.length = request.count * amo_bytes(request.type);  // INVAL carries nothing
@@ -196,27 +200,31 @@ PostResult<AtomicPart*> Posting::describe_atomic(Instant now, const AtomicReques
   return part;
 }
 
-/// Checks the request and fills a descriptor; nothing is left behind when it is refused.
-PostResult<TxOp*> Posting::prepare(Instant now, Endpoint& endpoint, const Common& common,
-                                   SesOpcode opcode) {
+/// Checks the request and fills a descriptor. Null, with the reason in `error` and nothing left behind, when it is refused.
+TxOp* Posting::prepare(Instant now, Endpoint& endpoint, const Common& common, SesOpcode opcode,
+                       PostError& error) {
+  const auto refuse = [&error](PostError reason) -> TxOp* {
+    error = reason;
+    return nullptr;
+  };
   Peer* peer = core_.peers.find(common.peer);
-  if (peer == nullptr) return PostError::kBadPeer;
+  if (peer == nullptr) return refuse(PostError::kBadPeer);
   // [SES 3] A process does not choose freely in whose name it speaks.
-  if (peer->job && !endpoint.config.belongs_to(*peer->job)) return PostError::kBadJob;
+  if (peer->job && !endpoint.config.belongs_to(*peer->job)) return refuse(PostError::kBadJob);
   if (common.iov.size() > std::min<std::size_t>(core_.config.iov_limit, kMaxIov))
-    return PostError::kBadArgument;
+    return refuse(PostError::kBadArgument);
   std::uint64_t length = 0;
   for (const iovec& piece : common.iov)
-    if (__builtin_add_overflow(length, piece.iov_len, &length)) return PostError::kTooLong;
-  if (length > core_.config.max_message) return PostError::kTooLong;
+    if (__builtin_add_overflow(length, piece.iov_len, &length)) return refuse(PostError::kTooLong);
+  if (length > core_.config.max_message) return refuse(PostError::kTooLong);
   if (common.delivery != Delivery::kReliable) {
     if (common.delivery == Delivery::kIdempotent && !understands_rudi(peer->address))
-      return PostError::kModeForbids;
-    if (length > core_.payload_to(now, *peer, length)) return PostError::kTooLong;
+      return refuse(PostError::kModeForbids);
+    if (length > core_.payload_to(now, *peer, length)) return refuse(PostError::kTooLong);
   }
-  if (common.inject && length > core_.config.inject_size) return PostError::kInjectTooLong;
+  if (common.inject && length > core_.config.inject_size) return refuse(PostError::kInjectTooLong);
   TxOp* op = operations_.acquire();
-  if (op == nullptr) return PostError::kAgain;
+  if (op == nullptr) return refuse(PostError::kAgain);
   Flow* flow = queues_.flow_for(endpoint, *peer);
   op->inject_block = nullptr;
   op->inject_cost = 0;
@@ -227,7 +235,7 @@ PostResult<TxOp*> Posting::prepare(Instant now, Endpoint& endpoint, const Common
   if (!has_buffer) {
     if (flow != nullptr) queues_.release_if_idle(*flow);
     operations_.give_back(*op);
-    return PostError::kAgain;
+    return refuse(PostError::kAgain);
   }
   assign(*op, endpoint, *flow, opcode, length);
   op->has_header_data = common.data->has_value();

@@ -92,7 +92,9 @@ pds::Answer Receiver::dispatch(RequestContext& c) {
 
 /// Every answer is built where it is read: what was just written one field at a time is slow to copy.
 pds::Answer Receiver::decide(RequestContext& c) {
-  c.key = {c.packet.source, c.packet.handle.pdc, c.request.message_id};
+  c.key.source = c.packet.source;
+  c.key.pdc = c.packet.handle.pdc;
+  c.key.message_id = c.request.message_id;
   pds::Answer answer = check_form(c);
   if (c.failure != ReturnCode::kOk) [[unlikely]]
     answer = failures_.answer(c);

@@ -4,10 +4,6 @@
 
 namespace uet::ses {
 
-std::optional<std::uint32_t> job_filter(std::optional<std::uint32_t> asked, const Peer* source) {
-  return asked || source == nullptr ? asked : source->job;
-}
-
 PostResult<const Peer*> Receives::known_source(PeerId source) const {
   const Peer* peer = core_.peers.find(source);
   if (peer == nullptr) return PostError::kBadPeer;

@@ -8,7 +8,10 @@
 namespace uet::ses {
 
 /// [SES 2.6] Initiator IDs are unique in a job alone.
-std::optional<std::uint32_t> job_filter(std::optional<std::uint32_t> asked, const Peer* source);
+inline std::optional<std::uint32_t> job_filter(const std::optional<std::uint32_t>& asked,
+                                               const Peer* source) {
+  return asked || source == nullptr ? asked : source->job;
+}
 
 /// Where a message goes in a receive.
 struct Place {
