@@ -140,7 +140,10 @@ int Cq::close() {
 }
 
 void Cq::push(const CqEntry& entry) {
-  if (!ring_.push(entry)) overrun_.store(true, std::memory_order_relaxed);
+  add([&](CqEntry& place) { place = entry; });
+}
+
+void Cq::announce() {
   wait_.signal();
   worker_.note_completion();
 }

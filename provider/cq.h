@@ -36,6 +36,12 @@ class Cq final : public fid_cq {
   /// An endpoint will use this queue: memory for `size` entries is there from now on.
   void reserve() { ring_.reserve(size_); }
   void push(const CqEntry& entry);
+  /// The same of an entry that `fill` completes where it is.
+  template <typename Fill>
+  void add(Fill&& fill) {
+    if (!ring_.add(fill)) overrun_.store(true, std::memory_order_relaxed);
+    announce();
+  }
   /// For fi_trywait: -FI_EAGAIN when there is something to read, else armed.
   int try_wait();
 
@@ -61,6 +67,7 @@ class Cq final : public fid_cq {
  private:
   Cq(Domain& domain, const fi_cq_attr& attr, void* context);
   ~Cq() = default;
+  void announce();
   /// With the lock of readers.
   ssize_t take_entries(void* buffer, std::size_t count, fi_addr_t* sources);
   bool is_error_next();

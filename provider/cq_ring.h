@@ -32,11 +32,15 @@ class CqRing {
   // --- The writer
   /// Memory for `size` entries is there from now on.
   void reserve(std::size_t size);
-  /// False: there are kMostEntries, or the system has no memory for more.
-  bool push(const CqEntry& entry) {
+  /// `fill` completes the new entry where it is: what is written one field at a time is slow to copy. False: there are kMostEntries,
+  /// or the system has no memory for more.
+  template <typename Fill>
+  bool add(Fill&& fill) {
     const std::size_t tail = tail_.load(std::memory_order_relaxed);
     if (tail - head_.load(std::memory_order_acquire) == ring_.size() && !grow()) return false;
-    at(tail) = entry;
+    CqEntry& entry = at(tail);
+    entry = CqEntry();
+    fill(entry);
     tail_.store(tail + 1, std::memory_order_release);
     return true;
   }

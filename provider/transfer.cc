@@ -650,23 +650,22 @@ void Endpoint::count(Counter which, bool success) {
 }
 
 void Endpoint::report(Cq& cq, const ses::Completion& c, std::uint64_t flags) {
-  CqEntry entry;
-  entry.op_context = c.context == kNoContext ? nullptr : reinterpret_cast<void*>(c.context);
   const bool is_of_target = (flags & (FI_RECV | FI_REMOTE_WRITE | FI_REMOTE_READ)) != 0;
   const bool has_data = is_of_target && c.has_data;  // the initiator knows what it sent
-  entry.flags =
-      flags | (has_data ? FI_REMOTE_CQ_DATA : 0) | (c.multi_recv_released ? FI_MULTI_RECV : 0);
-  entry.length = c.length;
-  entry.buffer = c.buffer;
-  entry.data = has_data ? c.data : 0;
-  entry.tag = c.tag;
-  if (reports_source_ && is_of_target) entry.source = av_->find(c.source);
-  if (c.code != ReturnCode::kOk) {
+  cq.add([&](CqEntry& entry) {
+    entry.op_context = c.context == kNoContext ? nullptr : reinterpret_cast<void*>(c.context);
+    entry.flags =
+        flags | (has_data ? FI_REMOTE_CQ_DATA : 0) | (c.multi_recv_released ? FI_MULTI_RECV : 0);
+    entry.length = c.length;
+    entry.buffer = c.buffer;
+    entry.data = has_data ? c.data : 0;
+    entry.tag = c.tag;
+    if (reports_source_ && is_of_target) entry.source = av_->find(c.source);
+    if (c.code == ReturnCode::kOk) return;
     entry.error = fi_error_of(c.code);
     entry.prov_errno = prov_errno_of(c.code);
     entry.overflow_length = c.overflow_length;
-  }
-  cq.push(entry);
+  });
 }
 
 }  // namespace uet::provider
