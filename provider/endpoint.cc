@@ -366,7 +366,7 @@ ses::EndpointConfig Endpoint::config_below() const {
 int Endpoint::open_below() {
   const ses::EndpointConfig config = config_below();
   const auto try_open = [&](const ses::EndpointConfig& c) {
-    return worker_.ses().open_endpoint(clock_now(), c, *this);
+    return worker_.ses().open_endpoint(worker_.now(), c, *this);
   };
   auto error = ses::PostError::kNoResources;
   const auto attempt = [&] {
@@ -525,7 +525,7 @@ int Endpoint::set_option(int level, int name, const void* value, std::size_t len
 ssize_t Endpoint::cancel(void* context) {
   const std::lock_guard guard(worker_.lock());
   if (id_ == 0) return -FI_EOPBADSTATE;
-  const base::Instant now = clock_now();
+  const base::Instant now = worker_.now();
   // What has arrived already is not cancelled.
   worker_.turn_at(now);
   const bool is_all_posted = carry_out();
@@ -565,7 +565,7 @@ void Endpoint::leave_shared() {
 void Endpoint::hurry() {
   const std::lock_guard guard(worker_.lock());
   carry_out();
-  worker_.ses().hurry(clock_now(), id_);
+  worker_.ses().hurry(worker_.now(), id_);
 }
 
 int Endpoint::close() {
@@ -577,7 +577,7 @@ int Endpoint::close() {
     worker_.turn_until(is_over, kInjectLinger);
     const std::lock_guard guard(worker_.lock());
     worker_.forget(*this);
-    worker_.ses().close_endpoint(clock_now(), id_);
+    worker_.ses().close_endpoint(worker_.now(), id_);
   }
   leave_shared();
   if (av_ != nullptr) av_->users().remove();

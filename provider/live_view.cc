@@ -164,7 +164,7 @@ class Server {
     const std::lock_guard guard(mutex_);
     for (auto& [worker, fit] : workers_) {
       const auto turn = lock_within(worker->lock(), kWorkerPatience);
-      if (turn) report.add(clock_now(), worker->fep(), worker->settings());
+      if (turn) report.add(worker->now(), worker->fep(), worker->settings());
     }
     return report.text();
   }
@@ -173,7 +173,7 @@ class Server {
     const std::lock_guard guard(mutex_);
     for (auto& [worker, fit] : workers_) {
       const auto turn = lock_within(worker->lock(), kWorkerPatience);
-      if (turn) fit.look(clock_now(), worker->fep(), worker->settings());
+      if (turn) fit.look(worker->now(), worker->fep(), worker->settings());
     }
   }
 

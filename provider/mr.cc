@@ -261,7 +261,8 @@ int Mr::close() {
     const std::lock_guard guard(domain_.worker().lock());
     domain_.unwatch(key, *this);
     if (registered_) {
-      domain_.worker().ses().deregister_memory(clock_now(), key, domain_.memory_space());
+      Worker& worker = domain_.worker();
+      worker.ses().deregister_memory(worker.now(), key, domain_.memory_space());
     }
     domain_.worker().devices().remove(device_iov_, device_);
   }

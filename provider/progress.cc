@@ -113,7 +113,7 @@ void ProgressThread::run() {
   // A process may end without another call after its last post.
   (void)guarded([&] {
     const std::unique_lock guard(worker_.lock_, std::try_to_lock);
-    if (guard) worker_.transmit(clock_now());
+    if (guard) worker_.transmit(worker_.now());
     return 0;
   });
 }
@@ -129,7 +129,7 @@ void ProgressThread::work_once() {
       return;
     }
     deep_sleep_ = false;
-    const base::Instant now = clock_now();
+    const base::Instant now = worker_.now();
     const bool busy = worker_.turn_loop(now);
     // A counter may have started something that moves the deadline; and it was not the application that did.
     if (!worker_.left_.empty()) worker_.start_left();

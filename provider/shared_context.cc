@@ -226,7 +226,7 @@ ssize_t SharedReceive::post(Endpoint::Receive op) {
 ssize_t SharedReceive::cancel(void* context) {
   Worker& worker = domain_.worker();
   const std::lock_guard guard(worker.lock());
-  const base::Instant now = clock_now();
+  const base::Instant now = worker.now();
   worker.turn_at(now);  // what has arrived already is not cancelled
   return worker.ses().cancel(now, id_, reinterpret_cast<std::uint64_t>(context)) ? 0 : -FI_ENOENT;
 }
@@ -259,7 +259,7 @@ int SharedReceive::close() {
   {
     Worker& worker = domain_.worker();
     const std::lock_guard guard(worker.lock());
-    worker.ses().close_endpoint(clock_now(), id_);
+    worker.ses().close_endpoint(worker.now(), id_);
   }
   delete this;
   return 0;

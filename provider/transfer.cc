@@ -129,7 +129,7 @@ std::size_t Endpoint::tx_places() const {
 template <typename Post>
 ssize_t Endpoint::transmit(fi_addr_t peer, std::uint64_t flags, std::span<Local> buffers, Turn turn,
                            Post&& post) {
-  const base::Instant now = clock_now();
+  const base::Instant now = worker_.now();
   // A call that was answered is carried out whatever the queue holds by now: others wait behind it.
   if (turn == Turn::kOwn && tx_room() == 0) {
     worker_.turn_at(now);
@@ -472,7 +472,7 @@ ssize_t Endpoint::post_now(const Receive& op, Turn turn) {
     source = av_->peer(op.source);
     if (source == 0) return -FI_EINVAL;
   }
-  if ((op.flags & FI_PEEK) != 0) return post_peek(clock_now(), op, source);
+  if ((op.flags & FI_PEEK) != 0) return post_peek(worker_.now(), op, source);
   return give_receive(domain_, id_, op, source, turn);
 }
 
@@ -487,7 +487,7 @@ ssize_t Endpoint::hand_over(Domain& domain, ses::EndpointId id, const Receive& o
 ssize_t Endpoint::give_receive(Domain& domain, ses::EndpointId id, const Receive& op,
                                ses::PeerId source, Turn turn) {
   Worker& worker = domain.worker();
-  const base::Instant now = clock_now();
+  const base::Instant now = worker.now();
   std::array<Local, 1> buffers{{{.iov = op.iov, .is_source = false, .place = {}}}};
   if (const int error = locate(domain, buffers); error != 0) return error;
 

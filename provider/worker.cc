@@ -158,7 +158,7 @@ bool Worker::start(const PortChoice& choice, std::uint32_t job, std::string& err
   if (settings_.mtu > facts.ip_mtu)
     tell_user("FI_UET_MTU: " + std::to_string(settings_.mtu) + " is more than port " + facts.name +
               " carries, " + std::to_string(facts.ip_mtu) + ": packets through it are no larger");
-  fep_ = std::make_unique<fep::Fep>(*config, *port_, rng_, trace_, clock_now());
+  fep_ = std::make_unique<fep::Fep>(*config, *port_, rng_, trace_, clock_.now());
   if (settings_.progress != fep::Progress::kManual) {
     progress_required_ = settings_.progress == fep::Progress::kThread;
     thread_ = std::make_unique<ProgressThread>(*this);
@@ -192,7 +192,7 @@ void Worker::linger() {
   std::uint64_t packets = trace_.count(base::EventId::kPacketReceived);
   Held held(lock_);
   while (true) {
-    const base::Instant now = clock_now();
+    const base::Instant now = clock_.now_exactly();
     fep_->turn(now);
     const std::uint64_t seen = trace_.count(base::EventId::kPacketReceived);
     if (seen != packets) last_packet = now;
@@ -271,11 +271,12 @@ void Worker::poll() {
     sched_yield();
     return;
   }
-  const base::Instant now = clock_now();
+  const base::Instant now = clock_.now();
   if (!courtesy_.is_due(now, turn_for_poll(now))) return;
+  const base::Instant left = clock_.now_exactly();
   held.unlock();
   sched_yield();
-  if (held.try_lock()) courtesy_.back(now, clock_now());
+  if (held.try_lock()) courtesy_.back(left, clock_.now_exactly());
 }
 
 /// The caller sees its completions before ACKs leave, where it is known to be back soon. Should it not be, the thread sends them.
@@ -294,7 +295,7 @@ bool Worker::turn_for_poll(base::Instant now) {
   if ((!may_hold || !fep_->hold_acks()) && transmit(now)) {
     did = true;
     const bool may_be_acks = has_completion_ || have_waited;
-    if (may_be_acks && delayed_acks_.awaits_answer()) delayed_acks_.on_sent(clock_now());
+    if (may_be_acks && delayed_acks_.awaits_answer()) delayed_acks_.on_sent(clock_.now_exactly());
   }
   after_turn(now, did);
   return did;
@@ -334,7 +335,7 @@ void Worker::after_post(base::Instant now, const DelayedPosts::Post& post) {
   const Verdict verdict = may_put_off() ? delayed_posts_.on_post(now, post) : Verdict::kLeave;
   if (verdict == Verdict::kWait && thread_->is_watchful()) return;
   transmit(now);
-  if (verdict != Verdict::kLeave) delayed_posts_.on_sent(clock_now());
+  if (verdict != Verdict::kLeave) delayed_posts_.on_sent(clock_.now_exactly());
 }
 
 /// The application calls.
@@ -372,7 +373,7 @@ void Worker::start_left() {
     left_again_ = false;
     left_.take([](LeftWork& work) { return work.carry_out(); });
   } while (left_again_);
-  transmit(clock_now());
+  transmit(clock_.now());
 }
 
 bool Worker::has_sleepers() const {
@@ -395,7 +396,7 @@ void Worker::sleep(Held& held, base::Instant end, WaitObject& object) {
   is_port_armed_ = port_->arm_wakeup();
   const base::Instant wake =
       is_port_armed_ ? std::min(end, fep_->next_deadline()) : base::Instant{};
-  const base::Instant now = clock_now();
+  const base::Instant now = clock_.now_exactly();
   if (wake <= now) {
     held.unlock();
     held.lock();

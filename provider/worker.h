@@ -96,13 +96,15 @@ class Worker {
   bool covers(std::uint32_t job) const;
 
   // --- With the lock held -----------------------------------------------------------------------
+  /// The time, for what happens now.
+  base::Instant now() { return clock_.now(); }
   ses::Ses& ses() { return fep_->ses(); }
   fep::Fep& fep() { return *fep_; }
   /// Of a new domain: what is registered in one is reached through its own endpoints alone.
   std::uint32_t new_memory_space() { return ++memory_spaces_; }
   Devices& devices() { return devices_; }
   /// One turn of the loop on behalf of the application.
-  bool turn() { return turn_at(clock_now()); }
+  bool turn() { return turn_at(now()); }
   bool turn_at(base::Instant now);
   using Held = std::unique_lock<WorkerLock>;
   /// After a successful post at `now`: lets its packets leave, or wait for others.
@@ -175,6 +177,7 @@ class Worker {
   LeftWorkList left_;
   bool left_again_ = false;  ///< by the holder of the lock
   base::Trace trace_;
+  RecentClock<> clock_;
   base::Rng rng_;
   std::unique_ptr<net::Port> port_;
   std::unique_ptr<fep::TraceFile> trace_file_;
@@ -215,7 +218,7 @@ bool Worker::turn_until(Done&& done, base::Duration limit) {
   const base::Instant end = clock_now() + limit;
   Held held(lock_);
   while (true) {
-    const base::Instant now = clock_now();
+    const base::Instant now = clock_.now_exactly();
     turn_at(now);
     if (done()) return true;
     if (now >= end || is_abandoned_) return false;
@@ -229,7 +232,8 @@ bool Worker::wait_until(WaitObject& object, int timeout_ms, Ready&& ready) {
   const base::Instant begin = clock_now();
   const base::Instant end = wait_end(begin, timeout_ms);
   Held held(lock_);
-  for (base::Instant now = begin;; now = clock_now()) {
+  for (;;) {
+    const base::Instant now = clock_.now_exactly();
     turn_at(now);
     if (ready()) return true;
     if (now >= end || is_abandoned_) return false;

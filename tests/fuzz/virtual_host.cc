@@ -158,6 +158,10 @@ namespace uet::provider {
 base::Instant clock_now() {
   return fuzz::VirtualHost::instance().look();
 }
+/// The processor's ticks say nothing of this time.
+bool SystemTime::has_steady_ticks() {
+  return false;
+}
 
 AddressLock::AddressLock(AddressLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
 AddressLock& AddressLock::operator=(AddressLock&& other) noexcept {
