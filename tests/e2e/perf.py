@@ -8,6 +8,7 @@ import csv
 import io
 import json
 import os
+import resource
 import signal
 import socket
 import sys
@@ -149,10 +150,15 @@ def copying(bench):
         return f"exit status {status}: {err}"
     if [r["size"] for r in json.loads(out)["results"]] != [64, 4096]:
         return out
-    # A warm-up that is asked for takes its time: as long as twenty runs.
-    runs = ["copy", "--size", "4k", "--count", "200000", "--runs", "1"]
-    (_, _, err), without = bench.alone(*runs, "--warm-up", "0")
-    (status, _, err), longer = bench.alone(*runs, "--warm-up", "4000000", seconds=120)
+    # A warm-up that is asked for takes its time: as long as twenty runs. That of the processor: starting takes a while where others have it.
+    def processor_time(warm_up):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+        runs = ["copy", "--size", "4k", "--count", "200000", "--runs", "1", "--warm-up", warm_up]
+        (status, _, err), _ = bench.alone(*runs, seconds=120)
+        return status, err, resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+
+    _, _, without = processor_time("0")
+    status, err, longer = processor_time("4000000")
     return "" if status == 0 and longer > 2 * without else f"{without} s, {longer} s: {err}"
 
 
