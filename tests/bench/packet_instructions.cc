@@ -1,9 +1,9 @@
 /// Operations between two endpoints in memory and on virtual time, for counting instructions; tools/packet_instructions.py does.
 ///
-///     packet_instructions tagged|ordered|sprayed|write|large OPERATIONS [IN-FLIGHT]
+///     packet_instructions tagged|ordered|sprayed|write|large|read|large-read OPERATIONS [IN-FLIGHT]
 ///
 /// tagged: messages of 64 bytes to receives that wait; ordered: by ROD; sprayed: ordered ones over all paths. write: writes of
-/// 4 KiB. large: of 256 KiB, where each packet of 4 KiB counts as an operation. Operations are posted IN-FLIGHT at a time, 64 or 16 unless given, and the next ones when these are complete. What
+/// 4 KiB. large: of 256 KiB, where each packet of 4 KiB counts as an operation. read, large-read: the same the other way. Operations are posted IN-FLIGHT at a time, 64 or 16 unless given, and the next ones when these are complete. What
 /// each end executes lies in a function of its own, so that a profile tells the ends apart.
 #include <cstdio>
 #include <cstdlib>
@@ -66,17 +66,19 @@ void send_tagged(FepPair& pair, std::size_t operations, std::size_t in_flight) {
   }
 }
 
-/// Writes of `bytes` each.
-void write(FepPair& pair, std::size_t operations, std::size_t in_flight, std::size_t bytes) {
-  std::vector<std::uint8_t> from(bytes, 1), to(bytes);
-  const iovec local = iov(from), remote = iov(to);
-  const auto key = pair.ses(1).register_memory(
-      ses::MemoryRequest{.iov = {&remote, 1}, .remote_write = true, .virtual_addressing = false});
+/// Writes or reads of `bytes` each.
+void access_memory(FepPair& pair, bool reads, std::size_t operations, std::size_t in_flight,
+                   std::size_t bytes) {
+  std::vector<std::uint8_t> here(bytes, 1), there(bytes, 2);
+  const iovec local = iov(here), remote = iov(there);
+  const auto key = pair.ses(1).register_memory(ses::MemoryRequest{
+      .iov = {&remote, 1}, .remote_read = true, .remote_write = true, .virtual_addressing = false});
   if (!key) std::abort();
   for (std::size_t n = 0; n < operations;) {
     const std::size_t end = std::min(operations, n + in_flight);
     for (; n < end; ++n)
-      initiator_writes(pair, {.peer = pair.sides[0].peer, .iov = {&local, 1}, .key = *key});
+      initiator_writes(
+          pair, {.peer = pair.sides[0].peer, .read = reads, .iov = {&local, 1}, .key = *key});
     run_until_complete(pair, end, false);
   }
 }
@@ -94,15 +96,17 @@ int main(int argc, char** argv) {
   for (std::size_t side : {0u, 1u}) pair.completions(side).keep(false);
   const auto operations = static_cast<std::size_t>(std::atol(argv[2]));
   constexpr std::size_t kPacket = 4096, kPacketsOfLarge = 64;
-  const bool is_tagged = kind != "write" && kind != "large";
+  const bool reads = kind == "read" || kind == "large-read";
+  const bool is_large = kind == "large" || kind == "large-read";
+  const bool is_tagged = kind != "write" && !reads && !is_large;
   const std::size_t in_flight = argc == 4   ? static_cast<std::size_t>(std::atol(argv[3]))
                                 : is_tagged ? 64
                                             : 16;
   if (is_tagged)
     send_tagged(pair, operations, in_flight);
-  else if (kind == "write")
-    write(pair, operations, in_flight, kPacket);
+  else if (is_large)
+    access_memory(pair, reads, operations / kPacketsOfLarge, in_flight, kPacket * kPacketsOfLarge);
   else
-    write(pair, operations / kPacketsOfLarge, in_flight, kPacket * kPacketsOfLarge);
+    access_memory(pair, reads, operations, in_flight, kPacket);
   return testing::Test::HasFailure() ? 1 : 0;
 }
