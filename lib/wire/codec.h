@@ -235,9 +235,9 @@ template <typename H>
 /// The same by value. On the way of every packet parse_into() is faster.
 template <typename H>
 inline base::Result<H, base::DropReason> parse(std::span<const std::uint8_t> bytes) {
-  if (bytes.size() < H::kSize) [[unlikely]]
-    return base::DropReason::kTruncated;
-  return decode<H>(bytes.data());
+  H h;
+  if (!parse_into(h, bytes)) return base::DropReason::kTruncated;
+  return h;
 }
 
 /// Writes exactly H::kSize bytes to `out`, which must not overlap `h`; reserved bits become 0 and values are cut to
