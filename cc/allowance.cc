@@ -37,7 +37,7 @@ std::uint32_t Allowance::credit_target(Demand waiting, ByteCount leaving) const 
 }
 
 void Allowance::on_ack(Instant now, ByteCount newly_received, const AckSignal& ack,
-                       const std::optional<Duration>& rtt) {
+                       std::optional<Duration> rtt) {
   if (!window_decides_) {
     nscc_.remove_inflight(newly_received);
     if (rtt) nscc_.on_base_rtt_sample(*rtt);

@@ -57,7 +57,7 @@ class Allowance {
   }
   void on_feedback() { rccc_.on_first_feedback(); }
   void on_ack(Instant now, ByteCount newly_received, const AckSignal& ack,
-              const std::optional<Duration>& rtt);
+              std::optional<Duration> rtt);
   void on_nack(Instant now, ByteCount bytes, NackCause cause, std::optional<Duration> rtt);
   void on_loss(ByteCount bytes, bool is_congestion);
   void on_credit(Instant now, std::uint32_t units) {

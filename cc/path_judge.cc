@@ -41,7 +41,7 @@ void PathJudge::tell_good(Instant now, std::uint16_t entropy) {
     selector_->on_feedback(now, *index, PathFeedback::kGood);
 }
 
-void PathJudge::on_ack(Instant now, const AckSignal& ack, const std::optional<Duration>& rtt,
+void PathJudge::on_ack(Instant now, const AckSignal& ack, std::optional<Duration> rtt,
                        Duration slow_above, Duration base_rtt, Duration usual_rtt) {
   const auto unnamed = std::exchange(maybe_named_, std::nullopt);
   if (unnamed && (ack.trigger == nullptr || ack.trigger->entropy != *unnamed))

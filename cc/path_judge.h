@@ -51,8 +51,8 @@ class PathJudge {
   void on_arrived(Instant now, Transmission& t, Duration base_rtt);
   /// `rtt` of the packet that the ACK answers, if there is no doubt which copy; `slow_above`: a round trip that is worth leaving the
   /// path for; `usual_rtt` stands for one that is not known.
-  void on_ack(Instant now, const AckSignal& ack, const std::optional<Duration>& rtt,
-              Duration slow_above, Duration base_rtt, Duration usual_rtt);
+  void on_ack(Instant now, const AckSignal& ack, std::optional<Duration> rtt, Duration slow_above,
+              Duration base_rtt, Duration usual_rtt);
   void on_nack(Instant now, const Transmission& t, const NackSignal& nack, Duration base_rtt);
   void on_loss(Instant now, const Transmission& t, Duration base_rtt);
 
