@@ -6,7 +6,7 @@
 A processor hands a load what a younger store still holds back if that one store has all of it. Otherwise the load waits until the
 store, and every store before it, has reached the cache: some 15 cycles, and a hundred when one of those lines is another core's.
 Instruction counts show none of that. Here the youngest of the last 40 stores of 120 instructions that overlaps a load decides; valgrind's
-lackey tells every access. Two runs are subtracted, so that starting does not count. Compare two builds of one machine: the counts depend
+lackey tells every access. Two runs are subtracted, so that starting does not count, and the memory link between the endpoints is left out. Compare two builds of one machine: the counts depend
 on the compiler, the C library and these two numbers, not on the time.
 """
 
@@ -15,6 +15,8 @@ import bisect
 import subprocess
 from collections import Counter, deque
 from pathlib import Path
+
+from packet_instructions import LINK
 
 OPERATIONS = (640, 1920)
 KINDS = ("tagged", "write", "large")
@@ -101,7 +103,8 @@ def main():
 
     for kind in given.kinds:
         name, *in_flight = kind.split(":")
-        stalls = stalls_of(given.program, name, in_flight)
+        counted = stalls_of(given.program, name, in_flight)
+        stalls = {where: n for where, n in counted.items() if not place(where[0]).startswith(LINK)}
         print(f"{kind}: {sum(stalls.values()):.1f} an operation, both ends")
         for (load, store, size, stored), n in sorted(stalls.items(), key=lambda item: -item[1]):
             if n >= SHOWN:
