@@ -92,11 +92,10 @@ PostResult<Posted> Posting::send(Instant now, Endpoint& endpoint, const SendRequ
     return may_be_datagram(endpoint, request) ? send_datagram(now, endpoint, request)
                                               : PostError::kModeForbids;
   if (request.delivery != Delivery::kReliable) return PostError::kModeForbids;
-  PostError error{};
-  TxOp* const prepared = prepare(now, endpoint, Common(request),
-                                 request.tagged ? SesOpcode::kTaggedSend : SesOpcode::kSend, error);
-  if (prepared == nullptr) return error;
-  TxOp& op = *prepared;
+  auto prepared = prepare(now, endpoint, Common(request),
+                          request.tagged ? SesOpcode::kTaggedSend : SesOpcode::kSend);
+  if (!prepared) return prepared.error();
+  TxOp& op = **prepared;
   op.mkey_match = request.tagged ? request.tag : 0;
   op.buffer_offset = 0;
   const bool ordered = endpoint.config.sends_ordered;
@@ -118,10 +117,9 @@ PostResult<Posted> Posting::send(Instant now, Endpoint& endpoint, const SendRequ
 
 PostResult<Posted> Posting::send_datagram(Instant now, Endpoint& endpoint,
                                           const SendRequest& request) {
-  PostError error{};
-  TxOp* const prepared = prepare(now, endpoint, Common(request), SesOpcode::kDatagramSend, error);
-  if (prepared == nullptr) return error;
-  TxOp& op = *prepared;
+  auto prepared = prepare(now, endpoint, Common(request), SesOpcode::kDatagramSend);
+  if (!prepared) return prepared.error();
+  TxOp& op = **prepared;
   op.mkey_match = op.buffer_offset = 0;
   op.lane = kUnorderedLane;
   op.mode = pds::Mode::kUud;
@@ -135,11 +133,10 @@ PostResult<Posted> Posting::rma(Instant now, Endpoint& endpoint, const RmaReques
   if (idempotent ? !may_be_idempotent(endpoint, request) : request.delivery != Delivery::kReliable)
     return PostError::kModeForbids;
   if (idempotent && (request.key & kKeyIdempotentSafe) == 0) return PostError::kBadKey;
-  PostError error{};
-  TxOp* const prepared = prepare(now, endpoint, Common(request),
-                                 request.read ? SesOpcode::kRead : SesOpcode::kWrite, error);
-  if (prepared == nullptr) return error;
-  TxOp& op = *prepared;
+  auto prepared =
+      prepare(now, endpoint, Common(request), request.read ? SesOpcode::kRead : SesOpcode::kWrite);
+  if (!prepared) return prepared.error();
+  TxOp& op = **prepared;
   op.mkey_match = request.key;
   op.returns_data = request.read;
   op.buffer_offset = request.remote_offset;
@@ -160,13 +157,12 @@ PostResult<Posted> Posting::atomic(Instant now, Endpoint& endpoint, const Atomic
     common.device = request.result_device;
     common.inject = false;
   }
-  PostError error{};
-  TxOp* const prepared = prepare(now, endpoint, common, opcode_of(request), error);
-  if (prepared == nullptr) {
+  auto prepared = prepare(now, endpoint, common, opcode_of(request));
+  if (!prepared) {
     operations_.give_back_atomic(**part);
-    return error;
+    return prepared.error();
   }
-  TxOp& op = *prepared;
+  TxOp& op = **prepared;
   op.atomic = *part;
   op.returns_data = request.fetching;
   op.length = request.count * amo_bytes(request.type);  // INVAL carries nothing
@@ -200,31 +196,27 @@ PostResult<AtomicPart*> Posting::describe_atomic(Instant now, const AtomicReques
   return part;
 }
 
-/// Checks the request and fills a descriptor. Null, with the reason in `error` and nothing left behind, when it is refused.
-TxOp* Posting::prepare(Instant now, Endpoint& endpoint, const Common& common, SesOpcode opcode,
-                       PostError& error) {
-  const auto refuse = [&error](PostError reason) -> TxOp* {
-    error = reason;
-    return nullptr;
-  };
+/// Checks the request and fills a descriptor; nothing is left behind when it is refused.
+PostResult<TxOp*> Posting::prepare(Instant now, Endpoint& endpoint, const Common& common,
+                                   SesOpcode opcode) {
   Peer* peer = core_.peers.find(common.peer);
-  if (peer == nullptr) return refuse(PostError::kBadPeer);
+  if (peer == nullptr) return PostError::kBadPeer;
   // [SES 3] A process does not choose freely in whose name it speaks.
-  if (peer->job && !endpoint.config.belongs_to(*peer->job)) return refuse(PostError::kBadJob);
+  if (peer->job && !endpoint.config.belongs_to(*peer->job)) return PostError::kBadJob;
   if (common.iov.size() > std::min<std::size_t>(core_.config.iov_limit, kMaxIov))
-    return refuse(PostError::kBadArgument);
+    return PostError::kBadArgument;
   std::uint64_t length = 0;
   for (const iovec& piece : common.iov)
-    if (__builtin_add_overflow(length, piece.iov_len, &length)) return refuse(PostError::kTooLong);
-  if (length > core_.config.max_message) return refuse(PostError::kTooLong);
+    if (__builtin_add_overflow(length, piece.iov_len, &length)) return PostError::kTooLong;
+  if (length > core_.config.max_message) return PostError::kTooLong;
   if (common.delivery != Delivery::kReliable) {
     if (common.delivery == Delivery::kIdempotent && !understands_rudi(peer->address))
-      return refuse(PostError::kModeForbids);
-    if (length > core_.payload_to(now, *peer, length)) return refuse(PostError::kTooLong);
+      return PostError::kModeForbids;
+    if (length > core_.payload_to(now, *peer, length)) return PostError::kTooLong;
   }
-  if (common.inject && length > core_.config.inject_size) return refuse(PostError::kInjectTooLong);
+  if (common.inject && length > core_.config.inject_size) return PostError::kInjectTooLong;
   TxOp* op = operations_.acquire();
-  if (op == nullptr) return refuse(PostError::kAgain);
+  if (op == nullptr) return PostError::kAgain;
   Flow* flow = queues_.flow_for(endpoint, *peer);
   op->inject_block = nullptr;
   op->inject_cost = 0;
@@ -235,7 +227,7 @@ TxOp* Posting::prepare(Instant now, Endpoint& endpoint, const Common& common, Se
   if (!has_buffer) {
     if (flow != nullptr) queues_.release_if_idle(*flow);
     operations_.give_back(*op);
-    return refuse(PostError::kAgain);
+    return PostError::kAgain;
   }
   assign(*op, endpoint, *flow, opcode, length);
   op->has_header_data = common.data->has_value();

@@ -21,8 +21,8 @@ class Posting {
   struct Common;
   PostResult<Posted> send_datagram(Instant now, Endpoint& endpoint, const SendRequest& request);
   PostResult<AtomicPart*> describe_atomic(Instant now, const AtomicRequest& request);
-  TxOp* prepare(Instant now, Endpoint& endpoint, const Common& common, SesOpcode opcode,
-                PostError& error);
+  PostResult<TxOp*> prepare(Instant now, Endpoint& endpoint, const Common& common,
+                            SesOpcode opcode);
   void enqueue(Instant now, TxOp& op);
 
   Core& core_;
