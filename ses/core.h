@@ -35,7 +35,7 @@ struct Core {
         peers(c.max_peers),
         memory(c.max_memory_regions, iov_pool) {}
 
-  /// What a peer may put into one packet, or ask for with one.
+  /// What a peer may put into one packet, or ask for with one that is not of a wide READ.
   std::uint32_t largest_payload() const { return std::max(payload_mtu, kLargestPayload); }
   /// What we put into the packets of a message of `length` bytes to `destination`. A message that fits any packet costs no
   /// question.

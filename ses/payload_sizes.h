@@ -15,11 +15,10 @@ inline constexpr std::uint16_t kTakesSmall = 0x80;
 inline constexpr std::uint32_t kSmallestPayload = wire::kPayloadMtuMin;
 inline constexpr std::uint32_t kLargestPayload = wire::kPayloadMtuMax;
 /// What fits the usual MTU of an Ethernet, 1500, and that of tunnels over it. The specification does not have it, so only peers
-/// whose address says that they know it are sent messages that are cut so, or asked for data so. [decisions 169, 170]
+/// whose address says that they know it are sent messages that are cut so. They know wide READs as well. [decisions 169, 170]
 using wire::kEthernetPayload;
-inline constexpr std::uint16_t kTakesEthernetPayload = 0x800;
-/// What a packet of a READ asks for where its data comes in packets of kEthernetPayload. [decision 170]
-using wire::kEthernetAsk;
+using wire::WideAsk;
+inline constexpr std::uint16_t kTakesEthernetPayload = 0x400;
 
 /// Bits of Address::fep_cap, above those that the specification names: the payload of the largest packets that its device takes, 1
 /// for 1024 (or, with the bit above, for kEthernetPayload), 2 for 2048, 3 for 4096. 0: not said, or more. [decision 162]
@@ -40,6 +39,10 @@ constexpr bool knows_ethernet_payload(std::uint16_t fep_cap) {
   return (fep_cap & kTakesEthernetPayload) != 0;
 }
 
+constexpr bool knows_wide_reads(std::uint16_t fep_cap) {
+  return (fep_cap & kTakesEthernetPayload) != 0;
+}
+
 constexpr std::uint32_t said_payload(std::uint16_t fep_cap) {
   const unsigned size = (fep_cap & kTakesPayload) >> kTakesPayloadShift;
   if (size == 0) return kLargestPayload;
@@ -56,11 +59,6 @@ constexpr std::uint32_t payload_for(std::uint64_t length, std::uint32_t payload)
   const bool is_even =
       payload == kEthernetPayload && length <= kLongestEven && length % kSmallestPayload == 0;
   return is_even ? kSmallestPayload : payload;
-}
-
-/// The same of the data of a READ. Targets know 1,024 bytes in each packet only of a READ that is one request. [decision 170]
-constexpr std::uint32_t read_payload_for(std::uint64_t length, std::uint32_t payload) {
-  return length <= kLargestPayload ? payload_for(length, payload) : payload;
 }
 
 /// All packets of such a message have one size.

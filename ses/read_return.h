@@ -24,7 +24,8 @@ struct ReadProgress : Pooled {
   bool was_counted = false;  ///< an atomic, which was complete when it was executed
 };
 
-/// What one packet of a READ asked for, on its way back: one packet, or several where the way carries less than the peer's.
+/// What one packet of a READ asked for, on its way back: one packet, or several of a wide READ and where the way carries less than the
+/// peer's.
 struct alignas(64) ReadReturn : Pooled {
   bool is_carried = false;
   bool small = false;        ///< the request had no message id

@@ -26,6 +26,7 @@ void copy_common(const H& h, RequestView& out) {
   out.pid_on_fep = h.pid_on_fep;
   out.resource_index = h.resource_index;
   out.request_length = out.carried_length = h.request_length;
+  out.wide = {};
 }
 
 /// [decision 141] A numbered send is a send but for its number.
@@ -80,20 +81,17 @@ std::uint32_t carried_mtu(std::size_t carried, std::uint32_t own_mtu) {
 }
 
 /// A READ carries nothing, so our initiators write what its first packet asks for where others have
-/// header data. Peers that leave it 0 must use our payload MTU. Wide READs have header data. [decisions
-/// 125, 169, 170]
+/// header data. Peers that leave it 0 must use our payload MTU. [decisions 125, 169]
 std::uint32_t asked_mtu(const wire::SesStandardFirst& h, std::uint32_t own_mtu) {
-  if (h.hd && h.header_data == kEthernetPayload) return kEthernetAsk;
-  if (h.hd && h.header_data == kSmallestPayload && h.request_length <= kLargestPayload)
-    return kLargestPayload;
   const bool is_told = !h.hd && is_payload_mtu(h.header_data, own_mtu);
   return is_told ? static_cast<std::uint32_t>(h.header_data) : assumed_payload(own_mtu);
 }
 
-/// A message of one packet may come without the mark of its end. [docs/interop.md]
-bool is_whole(const wire::SesStandardFirst& h, std::size_t payload, std::uint32_t own_mtu) {
-  if (wire::has_atomic_extension(h.opcode)) return true;  // there are no others
-  return h.request_length <= (h.opcode == SesOpcode::kRead ? asked_mtu(h, own_mtu) : payload);
+/// [decision 170]
+WideAsk wide_ask_of(const RequestView& r, std::uint64_t bits) {
+  if (r.opcode != SesOpcode::kRead || !r.hd) return {};
+  const WideAsk ask = WideAsk::unpack(bits);
+  return ask.is_valid() ? ask : WideAsk{};
 }
 
 void parse_standard(std::span<const std::uint8_t> bytes, std::uint32_t own_mtu, RequestView& out) {
@@ -105,18 +103,25 @@ void parse_standard(std::span<const std::uint8_t> bytes, std::uint32_t own_mtu, 
     out.header_data = h.header_data;
     out.message_offset = 0;
     const std::size_t payload = bytes.size() - wire::SesStandardFirst::kSize;
-    out.eom = h.eom || is_whole(h, payload, own_mtu);
+    const bool is_read = h.opcode == SesOpcode::kRead;
+    out.wide = wide_ask_of(out, h.header_data);
+    std::size_t reach = payload;
+    if (is_read) reach = out.is_wide_read() ? out.wide.bytes() : asked_mtu(h, own_mtu);
+    // A message of one packet may come without the mark of its end. [docs/interop.md] There are no other atomics.
+    out.eom = h.eom || h.request_length <= reach || wire::has_atomic_extension(h.opcode);
     if (out.eom)
       out.covered = h.request_length;
-    else if (h.opcode == SesOpcode::kRead)
-      out.covered = asked_mtu(h, own_mtu);
     else
-      out.covered = carried_mtu(payload, own_mtu);
+      out.covered = is_read ? static_cast<std::uint32_t>(reach) : carried_mtu(payload, own_mtu);
   } else {
     const auto h = wire::decode<wire::SesStandardNext>(p);
     copy_standard(h, out);
     out.message_offset = h.message_offset;
     out.covered = h.payload_length;
+    out.wide = wide_ask_of(out, h.payload_length);
+    if (!out.is_wide_read()) return;
+    const bool is_inside = h.message_offset <= h.request_length;
+    out.covered = !h.eom ? out.wide.bytes() : is_inside ? h.request_length - h.message_offset : 0;
   }
 }
 
@@ -226,7 +231,8 @@ bool fit_payload(RequestView& request) {
 }
 
 bool is_well_segmented(const RequestView& r, std::uint32_t own_mtu) {
-  if (r.covered > std::max(own_mtu, kLargestPayload)) return false;
+  const std::uint32_t most = r.is_wide_read() ? r.wide.bytes() : std::max(own_mtu, kLargestPayload);
+  if (r.covered > most) return false;
   if (r.is_single() && r.message_offset == 0) [[likely]]
     return r.covered == r.carried_length;
   const std::uint64_t end = std::uint64_t{r.message_offset} + r.covered;
@@ -234,6 +240,8 @@ bool is_well_segmented(const RequestView& r, std::uint32_t own_mtu) {
   if (!r.eom)
     return (is_payload_mtu(r.covered, own_mtu) || r.is_wide_read()) &&
            r.message_offset % r.covered == 0;
+  if (r.is_wide_read())
+    return end == r.carried_length && r.covered > 0 && r.message_offset % r.wide.bytes() == 0;
   // The last packet does not tell what the others carry, but that is a multiple of one of these.
   if (r.message_offset % kSmallestPayload != 0 && r.message_offset % kEthernetPayload != 0 &&
       r.message_offset % own_mtu != 0)

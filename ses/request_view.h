@@ -49,6 +49,7 @@ struct RequestView {
       0;                      ///< of the message in its packets: a rendezvous leaves the rest out
   std::uint32_t covered = 0;  ///< bytes of the message that this packet carries or asks for
   std::uint32_t message_offset = 0;
+  WideAsk wide;               ///< no packets: not a wide READ
   bool is_sequenced = false;  ///< `opcode` is then the plain one
   SequenceField sequence;
   // Of deferrable sends, and of the request to restart one. [SES 8.1]
@@ -57,15 +58,7 @@ struct RequestView {
 
   bool is_single() const { return som && eom; }
   /// A READ whose packets ask for several packets of data each. [decision 170]
-  bool is_wide_read() const {
-    if (opcode != SesOpcode::kRead || !hd || form != wire::NextHdr::kRequestStd) return false;
-    if (som) return header_data == kEthernetPayload || (header_data == kSmallestPayload && eom);
-    return eom ? message_offset % kEthernetAsk == 0 : covered == kEthernetAsk;
-  }
-  /// What packets of data of a wide READ carry.
-  std::uint32_t wide_piece() const {
-    return som ? static_cast<std::uint32_t>(header_data) : kEthernetPayload;
-  }
+  bool is_wide_read() const { return wide.packets > 0; }
   bool is_small() const { return form == wire::NextHdr::kRequestSmall; }
   Target target() const { return {rel, job_id, pid_on_fep, resource_index}; }
 };

@@ -110,15 +110,16 @@ bool ReadReturns::has_place(const Sender& owner, pds::PdcRef pdc) {
   return has_place;
 }
 
-/// What a packet of data carries. The initiator expects all but the last of a READ to be alike: so a wide READ is cut as it says,
-/// what one packet of another asks for without a rest, and none otherwise when the way changes.
+/// What a packet of data carries. The initiator expects all but the last of a READ to be alike: so what one packet asks for is cut
+/// without a rest, and none otherwise when the way changes. Every way carries the packets of 1,280 bytes that a wide READ asks for.
 std::uint32_t ReadReturns::piece_of(const RequestContext& c) const {
   const RequestView& r = c.request;
   // The small form cannot say what part of the data it carries.
   if (r.form != wire::NextHdr::kRequestStd) return core_.largest_payload();
-  if (r.is_wide_read()) return r.wide_piece();
+  if (r.is_wide_read() && r.wide.payload <= kEthernetPayload) return r.wide.payload;
   const std::uint32_t whole = r.opcode == SesOpcode::kRead ? r.request_length : r.covered;
-  const std::uint32_t carried = core_.payload_towards(c.now, c.packet.source, whole);
+  std::uint32_t carried = core_.payload_towards(c.now, c.packet.source, whole);
+  if (r.is_wide_read()) carried = std::min(carried, r.wide.payload);
   return carried == kEthernetPayload && whole > carried ? kSmallestPayload : carried;
 }
 
@@ -214,7 +215,7 @@ void ReadReturns::end_wait(ReadReturn& r) {
   if (r.sender->waiting.empty()) turns_.erase(turns_.iterator_to(*r.sender));
 }
 
-/// There may be places with the carrier: readers take turns, one packet each. One whose PDC is gone does not stop those behind
+/// There may be places with the carrier: readers take turns, what one request asked for each. One whose PDC is gone does not stop those behind
 /// it, and neither does a reader that has its share. At each call only a few of those are looked at; the next call goes on
 /// behind them, and there is one as long as the carrier has anything.
 void ReadReturns::serve(Instant now) {

@@ -119,16 +119,20 @@ bool RmaTarget::data_fits_ack(const RequestContext& c, const MemoryRegion& regio
 }
 
 /// Data that goes back in one packet, whatever the way carries: the small forms cannot say what part they carry, and a RUDI
-/// response is one packet. Such a packet of a READ may not ask for more than a packet of ours holds.
-bool RmaTarget::is_too_long_for_one_packet(const RequestContext& c) const {
+/// response is one packet. Such a packet of a READ may not ask for more than a packet of ours holds; an ordered one not for more than
+/// can be copied; a wide one not for packets that our device does not take.
+bool RmaTarget::asks_too_much(const RequestContext& c) const {
   const bool is_one =
       c.request.form != wire::NextHdr::kRequestStd || c.packet.mode == pds::Mode::kRudi;
-  return is_one && c.request.covered > core_.payload_mtu;
+  return (is_one && c.request.covered > core_.payload_mtu) ||
+         (c.is_ordered() && c.request.covered > core_.largest_payload()) ||
+         (c.request.wide.payload <= kEthernetPayload &&
+          c.request.wide.payload > core_.config.device_payload);
 }
 
 pds::Answer RmaTarget::begin_read(RequestContext& c) {
   const RequestView& r = c.request;
-  if (is_too_long_for_one_packet(c)) return failed(c, ReturnCode::kOpViolation);
+  if (asks_too_much(c)) return failed(c, ReturnCode::kOpViolation);
   if (!r.is_single() && !shares_.has_place(c)) return answer_refuse();
   std::uint64_t start = 0;
   ReturnCode code = ReturnCode::kOk;
@@ -176,6 +180,10 @@ pds::Answer RmaTarget::proceed_read(RequestContext& c, RxMessage& m) {
     messages_.count(m, r);
     return failed(c, ReturnCode::kCancelled, &m);
   }
+  if (asks_too_much(c)) {
+    messages_.count(m, r);
+    return failed(c, ReturnCode::kOpViolation, &m);
+  }
   return return_part(c, m, *region, progress);
 }
 
@@ -203,7 +211,7 @@ pds::Answer RmaTarget::replay_read(RequestContext& c) {
   const MemoryRegion* region = find_region(c, false, start, code);
   if (region == nullptr) return answer_error(c.request, code, c.request.ri_generation, true);
   if (!is_well_segmented(c.request, core_.payload_mtu) || !data_fits_ack(c, *region) ||
-      is_too_long_for_one_packet(c))
+      asks_too_much(c))
     return answer_default(c.request);
   return answer_with_data(c, *region, start + c.request.message_offset);
 }

@@ -42,7 +42,7 @@ class RmaTarget {
   pds::Answer return_part(RequestContext& c, RxMessage& m, const MemoryRegion& region,
                           ReadProgress* progress);
   bool data_fits_ack(const RequestContext& c, const MemoryRegion& region) const;
-  bool is_too_long_for_one_packet(const RequestContext& c) const;
+  bool asks_too_much(const RequestContext& c) const;
   pds::Answer answer_with_data(RequestContext& c, const MemoryRegion& region, std::uint64_t at);
 
   Core& core_;

@@ -378,7 +378,7 @@ void SendQueues::begin_attempt(Lane& lane, TxOp& op, bool is_numbered) {
     leave_stream(op, false);
   op.asked = op.lane == kReadLane ? op.length : 0;
   op.flow->asked += op.asked;
-  if (op.lane == kReadLane) op.flow->asked_piece = op.piece;
+  if (op.lane == kReadLane) op.flow->asked_piece = std::min(op.piece, kLargestPayload);
   op.state = OpState::kCarried;
   op.emitted = op.answered = op.error_segment = 0;
   op.semantic = Semantic::kNone;

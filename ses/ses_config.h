@@ -28,11 +28,11 @@ struct SesConfig {
   std::uint32_t max_senders =
       8192;  ///< peers that hold anything of what follows, or were refused lately
   std::uint32_t max_read_returns =
-      32768;  ///< packets of read data waiting to leave or to be acknowledged
+      32768;  ///< requests whose read data waits to leave or to be acknowledged
   std::uint32_t asked_packets =
-      2048;  ///< packets of read data that READs to one peer ask for before more READs wait
+      2048;  ///< requests, of 8 KiB where they are for more, that READs to one peer make before more READs wait
   std::uint32_t max_returns_carried =
-      4032;  ///< of those, packets that the carrier has at a time; no more than it takes
+      4032;  ///< of max_read_returns, those that the carrier has at a time; no more than it takes
   std::uint64_t read_copy_bytes = 16ull << 20;  ///< copies of read data of ordered reads
   std::uint64_t max_message = 0xffff'ffffull;
   bool reject_long = false;       ///< refuse instead of truncating

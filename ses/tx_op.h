@@ -263,7 +263,7 @@ struct Flow : Pooled {
   std::uint32_t waiting_fences = 0;
   bool has_patient = false;       ///< some that was handed over may be acknowledged later
   std::uint64_t asked = 0;        ///< bytes that READs of the lane asked for and that have not come
-  std::uint32_t asked_piece = 0;  ///< of them in each packet
+  std::uint32_t asked_piece = 0;  ///< of them, what a request asks for; 8 KiB where it is more
   OpList<&TxOp::flow_hook> operations;
   std::array<Lane, kLanes> lanes;
   std::uint8_t first_lane = 0;  ///< whose turn it is

@@ -88,6 +88,8 @@ std::size_t emit_header(const TxOp& op, std::uint32_t segment, net::Packet& pack
     wire::SesStandardNext h;
     fill_common(op, h);
     fill_next(op, op.length, offset, covered, h);
+    if (op.is_read() && op.has_header_data)  // a wide one
+      h.payload_length = static_cast<std::uint16_t>(op.header_data);
     wire::emit(h, out);
   }
   return covered;
@@ -171,14 +173,22 @@ void plan_rendezvous(TxOp& op, pds::TxMessage& message) {
   message.payload_bytes = op.eager;
 }
 
-/// [decision 170] A request for 1,280 bytes costs what a packet of data costs: each asks for several, and what it has in the place
-/// of header data says in what packets the data shall come.
-void widen(TxOp& op) {
-  op.has_header_data =
-      op.piece == kEthernetPayload && op.length > op.piece && !op.is_connectionless();
-  op.header_data = op.has_header_data ? read_payload_for(op.length, op.piece) : 0;
+/// [decision 170] A request costs what a packet of data costs: each asks for several. The target copies what an ordered one asks
+/// for, so that is no more than a packet may carry. Data that may ride on ACKs comes one packet a request.
+void widen(const Core& core, TxOp& op) {
+  const std::uint32_t payload = payload_for(op.length, op.piece);
+  const std::uint32_t most =
+      op.mode == pds::Mode::kRod ? kLargestPayload / payload : WideAsk::kMostPackets;
+  const WideAsk ask{std::min(most, WideAsk::kMostPackets), payload};
+  const std::uint32_t limit = core.config.max_ack_data;
+  const bool fits_acks = op.length <= limit || limit >= kLargestPayload;
+  op.has_header_data = op.length > op.piece && !fits_acks && ask.is_valid() &&
+                       !op.is_connectionless() && knows_wide_reads(op.peer->address.fep_cap);
+  op.header_data = op.has_header_data ? ask.pack() : 0;
   if (op.has_header_data)
-    op.piece = op.header_data == kEthernetPayload ? kEthernetAsk : kLargestPayload;
+    op.piece = ask.bytes();
+  else if (op.length > op.piece && op.piece == kEthernetPayload)
+    op.piece = kSmallestPayload;  // the data of others is not cut into 1,280
 }
 
 }  // namespace
@@ -187,7 +197,7 @@ void plan_segments(const Core& core, Instant now, TxOp& op, bool is_numbered,
                    pds::TxMessage& message) {
   op.piece = op.is_connectionless() ? core.payload_mtu : core.payload_to(now, *op.peer, op.length);
   if (op.is_read())
-    widen(op);
+    widen(core, op);
   else if (op.atomic == nullptr)
     op.piece = payload_for(op.length, op.piece);
   op.segments = op.awaits_delivery ? 1 : segments_for(op.length, op.piece);

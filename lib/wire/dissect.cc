@@ -344,14 +344,15 @@ class UetDissector {
       if (h->som && h->eom) covered.bytes = ext->eager_length;
     }
     if constexpr (requires { h->message_offset; }) {
-      problem_if(std::uint64_t{h->message_offset} + h->payload_length > h->request_length,
-                 Problem::kBeyondMessage, std::uint64_t{h->message_offset} + h->payload_length,
-                 h->request_length);
+      const WideAsk ask = WideAsk::unpack(h->payload_length);
+      const bool is_wide = h->opcode == SesOpcode::kRead && h->hd && ask.is_valid();
+      // The last packet of a wide READ asks for some byte at least.
+      const std::uint64_t length = !is_wide ? h->payload_length : h->eom ? 1 : ask.bytes();
+      problem_if(h->message_offset + length > h->request_length, Problem::kBeyondMessage,
+                 h->message_offset + length, h->request_length);
       if (h->opcode != SesOpcode::kMsgError) {
         problem_if(!is_multiple_of_payload_mtu(h->message_offset), Problem::kOffsetNotMtu,
                    h->message_offset);
-        const bool is_wide =
-            h->opcode == SesOpcode::kRead && h->hd && h->payload_length == kEthernetAsk;
         problem_if(!h->eom && !is_mtu(h->payload_length) && !is_wide, Problem::kPayloadNotMtu,
                    h->payload_length);
       }

@@ -12,8 +12,6 @@ namespace uet::wire {
 inline constexpr std::uint32_t kPayloadMtuMin = 1024, kPayloadMtuMax = 8192;
 /// That of our endpoints among each other on an Ethernet with its usual MTU. [decision 169]
 inline constexpr std::uint32_t kEthernetPayload = 1280;
-/// What a packet of a READ among them asks for: the most whole packets of data in 8 KiB. Their `hd` is set. [decision 170]
-inline constexpr std::uint32_t kEthernetAsk = 6 * kEthernetPayload;
 inline constexpr std::uint64_t kCompareOperandBytes = 32;
 
 /// [WIRE 7.2, decision 169]
@@ -30,6 +28,31 @@ constexpr std::uint64_t payload_mtu_within(std::uint64_t n) {
   const std::uint64_t power = std::bit_floor(std::min<std::uint64_t>(n, kPayloadMtuMax));
   return power == kPayloadMtuMin && n >= kEthernetPayload ? kEthernetPayload : power;
 }
+
+/// What a packet of a wide READ asks for. Its `hd` is set; the first has this in the place of header data, the others in that of
+/// their length, of which it is not one. [decision 170]
+struct WideAsk {
+  static constexpr std::uint32_t kMostPackets = 8;
+
+  std::uint32_t packets = 0;  ///< of data
+  std::uint32_t payload = 0;  ///< bytes in each but the last of the READ
+
+  constexpr std::uint32_t bytes() const { return packets * payload; }
+  constexpr bool is_valid() const {
+    return packets > 1 && packets <= kMostPackets && is_payload_mtu(payload);
+  }
+  constexpr std::uint16_t pack() const {
+    return static_cast<std::uint16_t>(packets << 6 | payload / kUnit);
+  }
+  /// Of bits that may be anything; not valid then.
+  static constexpr WideAsk unpack(std::uint64_t bits) {
+    if (bits > (kMostPackets << 6 | 0x3f)) return {};
+    return {static_cast<std::uint32_t>(bits >> 6), static_cast<std::uint32_t>(bits & 0x3f) * kUnit};
+  }
+
+ private:
+  static constexpr std::uint32_t kUnit = 256;
+};
 
 /// Requests 0x10-0x2f are reserved; 0x30-0x3e are the vendor's.
 constexpr bool is_reserved(SesOpcode o) {

@@ -300,12 +300,15 @@ TEST(Ses, lengths_must_agree) {
   EXPECT_TRUE(has(report_uet(write), Problem::kPayloadNotMtu));
   EXPECT_TRUE(has(report_uet(with(write, {{51, 1}})), Problem::kOffsetNotMtu));
   EXPECT_TRUE(has(report_uet(with(write, {{48, 1}})), Problem::kBeyondMessage));
-  // One of our READs that asks for 6 times 1280 bytes, and says so with hd. [decision 170]
+  // One of our READs that asks for 8 times 1280 bytes, and says so with hd. [decision 170]
   const Bytes wide =
-      with(v29, {{12, 0x02}, {13, 0x0c}, {46, 0x1e}, {47, 0}, {49, 0}, {50, 0x1e}, {51, 0}});
+      with(v29, {{12, 0x02}, {13, 0x0c}, {46, 0x02}, {47, 0x05}, {49, 0}, {50, 0x28}, {51, 0}});
   EXPECT_FALSE(has(report_uet(wide), Problem::kPayloadNotMtu));
   EXPECT_FALSE(has(report_uet(wide), Problem::kOffsetNotMtu));
-  EXPECT_TRUE(has(report_uet(with(wide, {{13, 0x08}})), Problem::kPayloadNotMtu));
+  EXPECT_TRUE(has(report_uet(with(wide, {{13, 0x08}})), Problem::kPayloadNotMtu)) << "no hd";
+  EXPECT_TRUE(has(report_uet(with(wide, {{47, 0x06}})), Problem::kPayloadNotMtu)) << "8 of 1536";
+  const Bytes at_the_end = with(wide, {{49, 1}, {50, 0}});
+  EXPECT_TRUE(has(report_uet(at_the_end), Problem::kBeyondMessage));
   Bytes data = bytes_of("V20");
   EXPECT_TRUE(has(report_uet(with(data, {{23, 4}})), Problem::kBeyondMessage));
 }
