@@ -36,9 +36,8 @@ void AckIntake::on_packet(Instant now, const net::RxPacket& rx) {
   on_ack(now, *pdc, in);
 }
 
-/// Hands the response of one PSN to SES. False when the PDC went away meanwhile.
-bool AckIntake::acknowledge(Instant now, Pdc& pdc, TxRecord& record, std::uint8_t next_hdr,
-                            std::span<const std::uint8_t> body) {
+/// Hands the response of one PSN to SES: the one in the ACK, or the default one. False when the PDC went away meanwhile.
+bool AckIntake::acknowledge(Instant now, Pdc& pdc, TxRecord& record, const AckIn* with_response) {
   TxHalf& tx = pdc.tx;
   SendWindow::move(tx, record, TxEvent::kAcknowledged);
   record.deadline = Instant::never();
@@ -51,7 +50,12 @@ bool AckIntake::acknowledge(Instant now, Pdc& pdc, TxRecord& record, std::uint8_
   message.may_be_delivered = true;
   if (--message.unanswered == 0 && message.is_fully_sent()) messages_.forget(message);
   const PdcRef ref = pdc.ref();
-  upper_.on_response(now, token, segment, next_hdr, body);
+  if (with_response == nullptr) {
+    upper_.on_response(now, token, segment, 0, {});
+  } else {
+    const auto next_hdr = static_cast<std::uint8_t>(with_response->common.next_hdr);
+    upper_.on_response(now, token, segment, next_hdr, with_response->body);
+  }
   return table_.is_alive(ref);
 }
 
@@ -113,8 +117,7 @@ bool AckIntake::take_response(Instant now, Pdc& pdc, AckIn& in) {
   // time says nothing about the path.
   const bool was_asked_for = record.rto_cnt > record.cc.resent;
   if (record.message != nullptr && !was_asked_for) in.signal.trigger = &record.cc;
-  const auto next_hdr = static_cast<std::uint8_t>(in.common.next_hdr);
-  return acknowledge(now, pdc, record, next_hdr, in.body);
+  return acknowledge(now, pdc, record, &in);
 }
 
 /// Everything up to CACK is done, with the default response, and the window is the one that the peer states. An older ACK says
@@ -126,7 +129,7 @@ bool AckIntake::take_cack(Instant now, Pdc& pdc, const AckIn& in) {
   for (Psn psn = tx.left; psn.is_at_or_before(cack); ++psn) {
     TxRecord& record = tx_blocks_.at(tx.ring, psn);
     if (record.is_acked()) continue;
-    if (!acknowledge(now, pdc, record, 0, {})) return false;
+    if (!acknowledge(now, pdc, record)) return false;
   }
   if (in.has_sack) {
     const std::uint32_t zero_means =
@@ -169,7 +172,7 @@ void AckIntake::apply_sack(Instant now, Pdc& pdc, const AckIn& in) {
     TxRecord& record = tx_blocks_.at(tx.ring, psn);
     if (record.is_acked() || record.has_arrived() || record.message == nullptr) continue;
     if (planted(PlantedBug::kSackIsAck)) {
-      if (!acknowledge(now, pdc, record, 0, {})) return;
+      if (!acknowledge(now, pdc, record)) return;
       continue;
     }
     tx.cc.of(*record.message).ccc->on_arrived(record.cc);

@@ -25,8 +25,7 @@ class AckIntake : Part {
 
  private:
   void on_ack(Instant now, Pdc& pdc, AckIn& in);
-  bool acknowledge(Instant now, Pdc& pdc, TxRecord& record, std::uint8_t next_hdr,
-                   std::span<const std::uint8_t> body);
+  bool acknowledge(Instant now, Pdc& pdc, TxRecord& record, const AckIn* with_response = nullptr);
   bool take_response(Instant now, Pdc& pdc, AckIn& in);
   bool take_cack(Instant now, Pdc& pdc, const AckIn& in);
   void look_for_losses(Instant now, Pdc& pdc, const AckIn& in);

@@ -26,7 +26,6 @@ void copy_common(const H& h, RequestView& out) {
   out.pid_on_fep = h.pid_on_fep;
   out.resource_index = h.resource_index;
   out.request_length = out.carried_length = h.request_length;
-  out.wide = {};
 }
 
 /// [decision 141] A numbered send is a send but for its number.
@@ -88,8 +87,8 @@ std::uint32_t asked_mtu(const wire::SesStandardFirst& h, std::uint32_t own_mtu) 
 }
 
 /// [decision 170]
-WideAsk wide_ask_of(const RequestView& r, std::uint64_t bits) {
-  if (r.opcode != SesOpcode::kRead || !r.hd) return {};
+WideAsk wide_ask_of(const RequestView& read, std::uint64_t bits) {
+  if (!read.hd) return {};
   const WideAsk ask = WideAsk::unpack(bits);
   return ask.is_valid() ? ask : WideAsk{};
 }
@@ -104,7 +103,7 @@ void parse_standard(std::span<const std::uint8_t> bytes, std::uint32_t own_mtu, 
     out.message_offset = 0;
     const std::size_t payload = bytes.size() - wire::SesStandardFirst::kSize;
     const bool is_read = h.opcode == SesOpcode::kRead;
-    out.wide = wide_ask_of(out, h.header_data);
+    if (is_read) out.wide = wide_ask_of(out, h.header_data);
     std::size_t reach = payload;
     if (is_read) reach = out.is_wide_read() ? out.wide.bytes() : asked_mtu(h, own_mtu);
     // A message of one packet may come without the mark of its end. [docs/interop.md] There are no other atomics.
@@ -118,7 +117,7 @@ void parse_standard(std::span<const std::uint8_t> bytes, std::uint32_t own_mtu, 
     copy_standard(h, out);
     out.message_offset = h.message_offset;
     out.covered = h.payload_length;
-    out.wide = wide_ask_of(out, h.payload_length);
+    if (h.opcode == SesOpcode::kRead) out.wide = wide_ask_of(out, h.payload_length);
     if (!out.is_wide_read()) return;
     const bool is_inside = h.message_offset <= h.request_length;
     out.covered = !h.eom ? out.wide.bytes() : is_inside ? h.request_length - h.message_offset : 0;
@@ -178,6 +177,7 @@ OpcodeClass classify(SesOpcode opcode) {
 bool parse_request(std::uint8_t next_hdr, std::span<const std::uint8_t> bytes,
                    std::uint32_t own_mtu, RequestView& out) {
   out.form = static_cast<wire::NextHdr>(next_hdr);
+  out.wide = {};
   std::size_t header = 0;
   switch (out.form) {
     case wire::NextHdr::kRequestStd: {
