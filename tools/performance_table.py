@@ -29,7 +29,6 @@ OPERATIONS = (20_000, 120_000)
 COPIES = ("memcpy", "memmove")
 CRC = ("uet::wire::uet_crc(",)  # with the library that it calls, whose functions have no names
 BURST, WRITE = 16, 4096  # of the benchmarks, and what is written for the count of instructions
-TURN = 32  # packets that an endpoint sends at once, about
 
 
 class Cost:
@@ -92,12 +91,10 @@ class Model:
         call = (one - many) * BURST / (BURST - 1)
         return {"call": call, "packet": one - call, "byte": (large - many) / (8256 - 64)}
 
-    def predict(self, port, size, packets, answers):
+    def predict(self, port, size, packets, answers, calls):
         p, payload = self.ports[port], size / packets
-        # What crosses the port at a time: the requests of a turn, and the answer that ends a turn of the target.
         ns = self.message / packets + self.packet
-        ns += p["packet"] + p["call"] / min(BURST * packets, TURN) + p["byte"] * payload
-        ns += answers * (p["packet"] + p["call"])
+        ns += (1 + answers) * p["packet"] + calls * p["call"] / 2 + p["byte"] * payload
         # Kernel sockets take user memory as it is; everywhere each end copies once. Each end looks at every byte for the CRC.
         copies = 1 if port == "udp" else 2
         return ns + payload * (copies * self.byte["copied"] + 2 * self.byte["crc"])
@@ -120,14 +117,15 @@ def print_model(model):
     print(f"| a byte copied; a byte under the CRC | {model.byte['copied']:.4f}; {model.byte['crc']:.4f} |")
     for port, p in model.ports.items():
         print(f"| {port}: a call each way; a packet; a byte | {p['call']:.0f}; {p['packet']:.0f}; {p['byte']:.4f} |")
-    print("\n| write, 16 in flight | packets of a write | answers a packet | predicted ns a packet | measured | off |")
-    print("|---|---:|---:|---:|---:|---:|")
+    print("\n| write, 16 in flight | packets of a write | answers a packet | calls a packet | predicted ns a packet | measured | off |")
+    print("|---|---:|---:|---:|---:|---:|---:|")
     for name, row in model.rows.items():
         if not name.startswith("endpoint_write/"):
             continue
         _, port, size = name.split("/")
-        predicted, measured = model.predict(port, int(size), row["packets_of_a_write"], row["answers"]), model.ns(name)
-        print(f"| {port}, {size} bytes | {row['packets_of_a_write']:.0f} | {row['answers']:.2f} | {predicted:.0f} | {measured:.0f} "
+        packets, answers, calls = row["packets_of_a_write"], row["answers"], row["calls"]
+        predicted, measured = model.predict(port, int(size), packets, answers, calls), model.ns(name)
+        print(f"| {port}, {size} bytes | {packets:.0f} | {answers:.2f} | {calls:.2f} | {predicted:.0f} | {measured:.0f} "
               f"| {100 * (predicted / measured - 1):+.0f} % |")
 
 

@@ -149,16 +149,23 @@ void bytes_checked(benchmark::State& state) {
 BENCHMARK(bytes_copied)->Name("bytes/copied")->Arg(4096)->Arg(8192);
 BENCHMARK(bytes_checked)->Name("bytes/crc")->Arg(4096)->Arg(8192);
 
-/// Counts what is sent.
+/// Counts what is sent, and the calls that move something.
 class CountingPort final : public net::PortWrapper {
  public:
   explicit CountingPort(std::unique_ptr<net::Port> inner) : PortWrapper(std::move(inner)) {}
   std::size_t send(base::Instant now, std::span<net::TxPacket> in) override {
     const std::size_t n = inner().send(now, in);
     sent += n;
+    calls += n > 0 ? 1 : 0;
+    return n;
+  }
+  std::size_t receive(base::Instant now, std::span<net::RxPacket> out) override {
+    const std::size_t n = inner().receive(now, out);
+    calls += n > 0 ? 1 : 0;
     return n;
   }
   std::size_t sent = 0;
+  std::size_t calls = 0;
 };
 
 /// Two ports of one process that reach each other: over memif, or over the kernel's loopback. Time is virtual.
@@ -290,8 +297,8 @@ struct Endpoints : Ports {
   std::array<Side, 2> sides;
 };
 
-/// Writes of so many bytes, 16 at a time; a packet that carries payload is what counts. `answers`: packets of the target for
-/// each of them.
+/// Writes of so many bytes, 16 at a time; a packet that carries payload is what counts. For each of them, `answers`: packets of the
+/// target; `calls`: of both ports, either way, that moved something.
 void endpoint_write(benchmark::State& state, bool over_memif) {
   if (!dpdk::is_ready(state)) return;
   constexpr std::size_t kInFlight = 16;
@@ -314,12 +321,15 @@ void endpoint_write(benchmark::State& state, bool over_memif) {
   while (e.ports[0]->sent < kWarmPackets || e.ports[1]->sent < kWarmAnswers)
     if (!write()) return state.SkipWithError("nothing came through");
   const std::size_t sent = e.ports[0]->sent, answered = e.ports[1]->sent;
+  const std::size_t calls = e.ports[0]->calls + e.ports[1]->calls;
   const Meter meter;
   for (auto _ : state)
     if (!write()) return state.SkipWithError("a write did not complete");
   const auto packets = static_cast<double>(e.ports[0]->sent - sent);
   meter.report(state, packets);
   state.counters["answers"] = static_cast<double>(e.ports[1]->sent - answered) / packets;
+  state.counters["calls"] =
+      static_cast<double>(e.ports[0]->calls + e.ports[1]->calls - calls) / packets;
   state.counters["packets_of_a_write"] =
       packets / static_cast<double>(kInFlight * static_cast<std::size_t>(state.iterations()));
 }
