@@ -1,6 +1,7 @@
 #include "fep/fep.h"
 
 #include <algorithm>
+#include <bit>
 #include <vector>
 
 #include "fep/integrity.h"
@@ -87,6 +88,7 @@ FepConfig with_derived_values(FepConfig config, const net::PortFacts& facts) {
   config.ses.device_payload = std::max(payload, payload_mtu_for(facts.ip_mtu));
   // What one layer promises the other keeps.
   config.ses.max_ack_data = config.pds.max_ack_data_size;
+  config.ses.requests_under_way = std::bit_ceil<std::uint32_t>(config.pds.local_mp_range);
   // Requests keep some of the places from read data.
   const std::uint32_t messages = config.pds.max_messages;
   config.ses.max_returns_carried = messages - pds::reserve_of(messages);

@@ -1,5 +1,7 @@
 #include "ses/coverage.h"
 
+#include <algorithm>
+
 #include "lib/base/check.h"
 #include "lib/base/planted.h"
 
@@ -11,7 +13,7 @@ std::uint64_t bit_of(std::uint32_t index) {
 }
 
 std::uint64_t& word_of(CoverageWindow& window, std::uint32_t index) {
-  return window.bits[index % CoverageWindow::kSegments / 64];
+  return window.bits[(index & (window.segments() - 1)) / 64];
 }
 
 }  // namespace
@@ -29,10 +31,10 @@ Coverage::Look Coverage::look(std::uint32_t offset, std::uint32_t bytes, std::ui
   const std::uint32_t index = offset / segment;
   if (base::planted(base::PlantedBug::kBytesNotCovered)) return Look::kNew;
   if (has(index)) return Look::kKnown;
-  const bool needs_window = index != next_ && window_ == nullptr;
-  if (index - next_ >= CoverageWindow::kSegments || (needs_window && pool.available() == 0))
-    return Look::kTooFar;
-  return Look::kNew;
+  if (index == next_) return Look::kNew;
+  const std::uint64_t segments = length / segment;
+  const bool can_be_noted = window_ != nullptr || pool.has(segments);
+  return can_be_noted && index - next_ < pool.reach(segments) ? Look::kNew : Look::kTooFar;
 }
 
 void Coverage::add(std::uint32_t offset, std::uint32_t bytes, std::uint64_t length,
@@ -46,7 +48,7 @@ void Coverage::add(std::uint32_t offset, std::uint32_t bytes, std::uint64_t leng
   const std::uint32_t index =
       base::planted(base::PlantedBug::kBytesNotCovered) ? next_ : offset / segment_;
   if (index != next_) {
-    if (window_ == nullptr) window_ = pool.acquire();
+    if (window_ == nullptr) window_ = pool.acquire(length / segment_);
     UET_CHECK(window_ != nullptr);  // look() saw one, or memory is exhausted
     word_of(*window_, index) |= bit_of(index);
     ++window_->count;
@@ -57,20 +59,20 @@ void Coverage::add(std::uint32_t offset, std::uint32_t bytes, std::uint64_t leng
     word_of(*window_, next_) &= ~bit_of(next_);
     ++next_;
     if (--window_->count > 0) continue;
-    pool.release(window_);
+    pool.release(*window_);
     window_ = nullptr;
   }
 }
 
 void Coverage::release_window(CoveragePool& pool) {
-  window_->bits.fill(0);
+  std::ranges::fill(window_->bits, 0);
   window_->count = 0;
-  pool.release(window_);
+  pool.release(*window_);
 }
 
 bool Coverage::has(std::uint32_t index) const {
   if (index < next_) return true;
-  if (window_ == nullptr || index - next_ >= CoverageWindow::kSegments) return false;
+  if (window_ == nullptr || index - next_ >= window_->segments()) return false;
   return (word_of(*window_, index) & bit_of(index)) != 0;
 }
 

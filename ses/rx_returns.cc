@@ -111,7 +111,7 @@ bool ReadReturns::has_place(const Sender& owner, pds::PdcRef pdc) {
 }
 
 /// What a packet of data carries. The initiator expects all but the last of a READ to be alike: so what one packet asks for is cut
-/// without a rest, and none otherwise when the way changes. Every way carries the packets of 1,280 bytes that a wide READ asks for.
+/// without a rest, and none otherwise when the way changes. Every way between endpoints that know them carries 1,280 bytes.
 std::uint32_t ReadReturns::piece_of(const RequestContext& c) const {
   const RequestView& r = c.request;
   // The small form cannot say what part of the data it carries.

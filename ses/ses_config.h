@@ -16,7 +16,8 @@ struct SesConfig {
   std::uint32_t max_peers = 131072;
   std::uint32_t max_memory_regions = 65535;
   std::uint32_t inject_size = 4096;
-  /// Of the largest packets that the device takes, said in addresses; 0: not said. [decision 162]
+  /// Of the largest packets that the device takes, said in addresses; 0: not said, and no wide READ of 1,280 is
+  /// served. [decisions 162, 170]
   std::uint32_t device_payload = 0;
   std::uint64_t overflow_bytes = 64ull << 20;  ///< unexpected messages, per endpoint
   std::uint32_t overflow_msgs = 16384;
@@ -31,6 +32,9 @@ struct SesConfig {
       32768;  ///< requests whose read data waits to leave or to be acknowledged
   std::uint32_t asked_packets =
       2048;  ///< requests, of 8 KiB where they are for more, that READs to one peer make before more READs wait
+  /// At least the packets of a READ that the carrier may have under way: the more, the less each asks for, since all that comes behind
+  /// one that was lost is remembered. [decision 108]
+  std::uint32_t requests_under_way = 1024;
   std::uint32_t max_returns_carried =
       4032;  ///< of max_read_returns, those that the carrier has at a time; no more than it takes
   std::uint64_t read_copy_bytes = 16ull << 20;  ///< copies of read data of ordered reads

@@ -12,7 +12,7 @@ namespace uet::ses {
 class ResponseReader {
  public:
   /// `max`: operations that can have such data at a time.
-  ResponseReader(std::uint32_t max, base::Trace& trace) : windows_(max), trace_(trace) {}
+  ResponseReader(std::uint32_t max, base::Trace& trace) : windows_(max, max), trace_(trace) {}
 
   /// One response: what it does to the state of the message.
   void read(Instant now, TxOp& op, std::uint8_t next_hdr, std::span<const std::uint8_t> bytes);

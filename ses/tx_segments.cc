@@ -179,7 +179,8 @@ void widen(const Core& core, TxOp& op) {
   const std::uint32_t payload = payload_for(op.length, op.piece);
   const std::uint32_t most =
       op.mode == pds::Mode::kRod ? kLargestPayload / payload : WideAsk::kMostPackets;
-  const WideAsk ask{std::min(most, WideAsk::kMostPackets), payload};
+  const WideAsk ask{std::min(most, CoveragePool::most_asked(core.config.requests_under_way)),
+                    payload};
   const std::uint32_t limit = core.config.max_ack_data;
   const bool fits_acks = op.length <= limit || limit >= kLargestPayload;
   op.has_header_data = op.length > op.piece && !fits_acks && ask.is_valid() &&

@@ -41,6 +41,41 @@ TEST(Coverage, says_what_a_list_of_all_segments_would_say) {
   }
 }
 
+// The data of a READ: as far as requests that draw 64 packets each may be ahead of one that was lost.
+TEST(Coverage, reaches_further_where_a_READ_is_long) {
+  CoveragePool pool(1, 2), plain(1);
+  constexpr std::uint32_t kCount = 70'000;
+  constexpr std::uint64_t kLength = std::uint64_t{kCount} * 1024;
+  Coverage coverage;
+  EXPECT_EQ(coverage.look(66'559 * 1024, 1024, kLength, plain), Look::kTooFar);
+  for (std::uint32_t i = 66'559; i > 0; --i) {
+    ASSERT_EQ(coverage.look(i * 1024, 1024, kLength, pool), Look::kNew);
+    coverage.add(i * 1024, 1024, kLength, pool);
+    ASSERT_EQ(coverage.look(i * 1024, 1024, kLength, pool), Look::kKnown);
+  }
+  coverage.add(0, 1024, kLength, pool);
+  EXPECT_EQ(pool.in_use(), 0u);
+  for (std::uint32_t i = 66'560; i < kCount; ++i) coverage.add(i * 1024, 1024, kLength, pool);
+  EXPECT_TRUE(coverage.is_complete());
+  // Given back as it was taken.
+  Coverage other;
+  other.add(5 * 1024, 1024, kLength, pool);
+  other.clear(pool);
+  Coverage again;
+  again.add(7 * 1024, 1024, kLength, pool);
+  EXPECT_EQ(again.look(5 * 1024, 1024, kLength, pool), Look::kNew);
+  again.clear(pool);
+  EXPECT_EQ(pool.in_use(), 0u);
+}
+
+TEST(Coverage, holds_what_requests_draw_however_many_are_under_way) {
+  EXPECT_EQ(CoveragePool::most_asked(1024), 8u);
+  EXPECT_EQ(CoveragePool::most_asked(2048), 8u);
+  EXPECT_EQ(CoveragePool::most_asked(4096), 4u);
+  EXPECT_EQ(CoveragePool::most_asked(8192), 2u);
+  EXPECT_EQ(CoveragePool::most_asked(32'768), 1u);
+}
+
 TEST(Coverage, refuses_what_does_not_fit_between_the_others) {
   CoveragePool pool(1);
   Coverage coverage;

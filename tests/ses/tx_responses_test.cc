@@ -170,10 +170,11 @@ TEST_F(ResponsesTest, take_data__of_a_cancelled_read_touches_no_memory) {
 
 TEST_F(ResponsesTest, is_too_far__what_the_window_cannot_remember) {
   TxOp& op = read(4 * kMtu);
-  op.length = std::uint64_t{4096} * kMtu;
+  op.length = std::uint64_t{200'000} * kMtu;
   responses.take_data(op, data_for(op, 0, twos));
   EXPECT_FALSE(responses.is_too_far(op, data_for(op, kMtu, twos)));
-  EXPECT_TRUE(responses.is_too_far(op, data_for(op, 4000 * kMtu, twos)));
+  EXPECT_FALSE(responses.is_too_far(op, data_for(op, 131'000 * kMtu, twos)));
+  EXPECT_TRUE(responses.is_too_far(op, data_for(op, 132'100 * kMtu, twos)));
 }
 
 }  // namespace

@@ -31,7 +31,11 @@ struct WideReadTest : PairTest {
     es = *source->ses.open_endpoint(fabric.now, endpoint, at_source);
     address = source->ses.address_of(es);
     know(address);
-    memory = pattern(300'000);
+    expose(pattern(300'000));
+  }
+  /// What is read from now on.
+  void expose(Bytes bytes) {
+    memory = std::move(bytes);
     const iovec iov = piece(memory);
     MemoryRequest m;
     m.iov = {&iov, 1};
@@ -392,13 +396,7 @@ TEST(WideReadRequest, only_what_says_so__is_one) {
 TEST_F(WideReadTest, data_behind_a_lost_request__is_taken_however_much_it_is) {
   way.payload = 8192;
   way_back.payload = 1024;
-  memory = pattern(100 * 65'536, 9);
-  const iovec iov = piece(memory);
-  MemoryRequest m;
-  m.iov = {&iov, 1};
-  m.remote_read = true;
-  m.virtual_addressing = false;
-  key = *source->ses.register_memory(m);
+  expose(pattern(100 * 65'536, 9));
   Bytes into(memory.size());
   read(into);
   fabric.cut_all();
@@ -430,6 +428,24 @@ TEST_F(FewAskedTest, READ_behind_more_than_may_be_asked_for__waits) {
   fabric.run();
   EXPECT_EQ(requests().size(), 3u);
   EXPECT_EQ(at_reader.all.size(), 3u);
+}
+
+struct ManyUnderWayTest : WideReadTest {
+  static SesConfig config() {
+    SesConfig c;
+    c.requests_under_way = 8192;
+    return c;
+  }
+  ManyUnderWayTest() : WideReadTest(config()) {}
+};
+
+TEST_F(ManyUnderWayTest, packets__ask_for_less) {
+  Bytes into(20'000);
+  read(into);
+  fabric.run();
+  EXPECT_EQ(requests().size(), 8u);
+  for (const RequestView& r : requests()) EXPECT_EQ(r.wide.packets, 2u);
+  expect_read(into);
 }
 
 // The source says which data rides on ACKs, and cuts what does not as it cuts that of any other reader.
