@@ -195,7 +195,7 @@ std::uint32_t Planner::choose_size() {
     case 5:
       return rng_.below(4 * mtu);
     default:
-      return rng_.below(64 * 1024);
+      return rng_.below(PlannedOp::kLongest);
   }
 }
 
@@ -451,6 +451,17 @@ void Planner::choose_long_injects() {
   }
 }
 
+/// In a few of the worlds with small packets one READ is so long that what comes behind a request that was lost is more than any window
+/// of packet delivery. [decision 108] Small tables refuse requests for longer than the specification's limits allow.
+void Planner::choose_long_reads() {
+  const std::uint32_t payload = plan_.fabric.mtu_payload;
+  const bool is_refused_too_often = plan_.profile == Profile::kSpec && small_tables_;
+  if (payload > ses::kEthernetPayload || is_refused_too_often || !long_reads_.chance(0.1)) return;
+  const auto read = std::ranges::find(plan_.ops, SwarmOp::kRead, &PlannedOp::kind);
+  if (read != plan_.ops.end())
+    read->bytes = (3072 + long_reads_.below(3072)) * payload + long_reads_.below(payload);
+}
+
 bool SwarmPlan::has_programs() const {
   return std::any_of(ops.begin(), ops.end(),
                      [](const PlannedOp& op) { return op.receive_after != 0; });
@@ -519,6 +530,9 @@ void apply(const SwarmMask& mask, SwarmPlan& plan) {
   if (mask.without.contains("long-injects"))
     for (PlannedOp& op : plan.ops)
       if (op.is_long_inject()) op.inject = op.completion_may_wait = false;
+  if (mask.without.contains("long-reads"))
+    for (PlannedOp& op : plan.ops)
+      if (op.is_long_read()) op.bytes = PlannedOp::kLongest;
   if (!mask.ops.empty()) {
     std::erase_if(plan.ops, [&](const PlannedOp& op) { return !mask.ops.contains(op.id); });
   }
@@ -586,6 +600,7 @@ std::vector<std::string> ingredients(const SwarmPlan& plan) {
   if (plan.is_patient) names.emplace_back("patience");
   if (plan.fabric.mtu_payload == ses::kEthernetPayload) names.emplace_back("ethernet");
   if (std::ranges::any_of(plan.ops, &PlannedOp::is_long_inject)) names.emplace_back("long-injects");
+  if (std::ranges::any_of(plan.ops, &PlannedOp::is_long_read)) names.emplace_back("long-reads");
   FaultProfile faults = plan.faults;
   for (std::size_t i = 0; i < kFaultCount; ++i) {
     const double* p = probability(faults, static_cast<Fault>(i));
@@ -600,7 +615,7 @@ std::vector<std::string> known_ingredients() {
   std::vector<std::string> names = {
       "hostile",  "baits",    "secure",   "link-attacker", "hold",       "lost-counters",
       "rotation", "servers",  "planes",   "spray-ordered", "rendezvous", "deferrals",
-      "programs", "patience", "ethernet", "long-injects",  "more"};
+      "programs", "patience", "ethernet", "long-injects",  "long-reads", "more"};
   FaultProfile faults;
   for (std::size_t i = 0; i < kFaultCount; ++i)
     if (probability(faults, static_cast<Fault>(i)) != nullptr)

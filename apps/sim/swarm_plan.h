@@ -50,6 +50,8 @@ struct PlannedOp {
 
   static constexpr std::uint32_t kShortInject = 256;
   bool is_long_inject() const { return inject && bytes > kShortInject; }
+  static constexpr std::uint32_t kLongest = 64 * 1024;  ///< of all but long READs
+  bool is_long_read() const { return kind == SwarmOp::kRead && bytes > kLongest; }
   /// Has one receive of its own.
   bool is_send() const { return kind == SwarmOp::kSend || kind == SwarmOp::kTaggedSend; }
   bool is_datagram() const { return kind == SwarmOp::kDatagram; }
@@ -143,7 +145,7 @@ struct SwarmMask {
   std::set<std::uint32_t> ops;       ///< only these; empty: all
   std::set<SwarmMode> modes;         ///< only operations that travel like this; empty: all
   std::set<std::uint32_t> episodes;  ///< only these of the attackers'; empty: all
-  /// Names of faults and troubles; "hostile": attackers, and everything that was added with them; "secure": keys, and the attacker on the links; "link-attacker"; "hold": packets that it holds back; "lost-counters"; "servers": server mode; "rotation"; "baits"; "planes": all planes but one; "spray-ordered": ordered sends by RUD; "rendezvous"; "deferrals": sends that can be put off; "programs": receives that wait for each other; "patience": completions that may wait; "ethernet"; "long-injects": of several packets; "more": what choose_more() and choose_single_packets() added.
+  /// Names of faults and troubles; "hostile": attackers, and everything that was added with them; "secure": keys, and the attacker on the links; "link-attacker"; "hold": packets that it holds back; "lost-counters"; "servers": server mode; "rotation"; "baits"; "planes": all planes but one; "spray-ordered": ordered sends by RUD; "rendezvous"; "deferrals": sends that can be put off; "programs": receives that wait for each other; "patience": completions that may wait; "ethernet"; "long-injects": of several packets; "long-reads": of more packets than are under way at a time; "more": what choose_more() and choose_single_packets() added.
   std::set<std::string> without;
 };
 
