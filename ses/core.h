@@ -37,6 +37,10 @@ struct Core {
 
   /// What a peer may put into one packet, or ask for with one that is not of a wide READ.
   std::uint32_t largest_payload() const { return std::max(payload_mtu, kLargestPayload); }
+  /// [SES 6.3] Decided by the length of the whole READ, so that all its packets go the same way.
+  bool data_fits_acks(std::uint64_t length) const {
+    return length <= config.max_ack_data || config.max_ack_data >= kLargestPayload;
+  }
   /// What we put into the packets of a message of `length` bytes to `destination`. A message that fits any packet costs no
   /// question.
   std::uint32_t payload_towards(base::Instant now, const net::FabricAddress& destination,

@@ -40,7 +40,7 @@ constexpr bool knows_ethernet_payload(std::uint16_t fep_cap) {
 }
 
 constexpr bool knows_wide_reads(std::uint16_t fep_cap) {
-  return (fep_cap & kTakesEthernetPayload) != 0;
+  return knows_ethernet_payload(fep_cap);
 }
 
 constexpr std::uint32_t said_payload(std::uint16_t fep_cap) {

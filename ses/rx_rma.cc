@@ -113,9 +113,7 @@ Endpoint* RmaTarget::find_source_endpoint(const RequestView& r) const {
 /// goes when it was read, and data in an ACK may be asked for again. That of a wide READ is several packets.
 bool RmaTarget::data_fits_ack(const RequestContext& c, const MemoryRegion& region) const {
   if (region.operation || c.request.is_wide_read()) return false;
-  const std::uint32_t limit = core_.config.max_ack_data;
-  return c.request.request_length <= limit || limit >= kLargestPayload ||
-         c.packet.mode == pds::Mode::kRudi;
+  return core_.data_fits_acks(c.request.request_length) || c.packet.mode == pds::Mode::kRudi;
 }
 
 /// Data that goes back in one packet, whatever the way carries: the small forms cannot say what part they carry, and a RUDI

@@ -176,20 +176,22 @@ void plan_rendezvous(TxOp& op, pds::TxMessage& message) {
 /// [decision 170] A request costs what a packet of data costs: each asks for several. The target copies what an ordered one asks
 /// for, so that is no more than a packet may carry. Data that may ride on ACKs comes one packet a request.
 void widen(const Core& core, TxOp& op) {
+  op.has_header_data = false;
+  op.header_data = 0;
+  if (op.length <= op.piece) return;
   const std::uint32_t payload = payload_for(op.length, op.piece);
   const std::uint32_t most =
       op.mode == pds::Mode::kRod ? kLargestPayload / payload : WideAsk::kMostPackets;
   const WideAsk ask{std::min(most, CoveragePool::most_asked(core.config.requests_under_way)),
                     payload};
-  const std::uint32_t limit = core.config.max_ack_data;
-  const bool fits_acks = op.length <= limit || limit >= kLargestPayload;
-  op.has_header_data = op.length > op.piece && !fits_acks && ask.is_valid() &&
+  op.has_header_data = ask.is_valid() && !core.data_fits_acks(op.length) &&
                        !op.is_connectionless() && knows_wide_reads(op.peer->address.fep_cap);
-  op.header_data = op.has_header_data ? ask.pack() : 0;
-  if (op.has_header_data)
+  if (op.has_header_data) {
+    op.header_data = ask.pack();
     op.piece = ask.bytes();
-  else if (op.length > op.piece && op.piece == kEthernetPayload)
+  } else if (op.piece == kEthernetPayload) {
     op.piece = kSmallestPayload;  // the data of others is not cut into 1,280
+  }
 }
 
 }  // namespace
