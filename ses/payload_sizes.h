@@ -1,6 +1,7 @@
 /// Payload sizes that a peer may cut its messages in, whatever ours is. [WIRE 7.2]
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 
@@ -25,9 +26,12 @@ inline constexpr std::uint16_t kTakesEthernetPayload = 0x400;
 inline constexpr std::uint16_t kTakesPayload = 0x3000;
 inline constexpr unsigned kTakesPayloadShift = 12;
 
-/// Other sizes than these, which simulations use, are not said.
-constexpr std::uint16_t say_payload(std::uint32_t device_payload) {
-  const std::uint16_t knows = device_payload >= kEthernetPayload ? kTakesEthernetPayload : 0;
+/// Other sizes than these, which simulations use, are not said. One that was set to `sent` at most, and less than kEthernetPayload,
+/// does not know that size: initiators ask those that know it for read data in it.
+constexpr std::uint16_t say_payload(std::uint32_t device_payload,
+                                    std::uint32_t sent = kLargestPayload) {
+  const std::uint16_t knows =
+      std::min(device_payload, sent) >= kEthernetPayload ? kTakesEthernetPayload : 0;
   const std::uint32_t legal =
       device_payload == kEthernetPayload ? kSmallestPayload : device_payload;
   if (!std::has_single_bit(legal) || legal >= kLargestPayload) return knows;

@@ -27,7 +27,8 @@ struct RestOfMessage {
   std::uint8_t ri_generation = 0;
   std::uint16_t pid_on_fep = 0;
   std::uint16_t resource_index = 0;
-  std::uint64_t offset = 0;  ///< of byte 0 of the message
+  std::uint16_t fep_cap = 0;  ///< as its address says; 0 where that is not known
+  std::uint64_t offset = 0;   ///< of byte 0 of the message
   std::uint64_t key = 0;
   // Once a receive has taken the message.
   std::uint64_t start = 0;  ///< of the message in the receive

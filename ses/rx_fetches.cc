@@ -75,7 +75,8 @@ bool Fetches::begin(Instant now, Unexpected& u) {
                          .pid_on_fep = u.rest.pid_on_fep,
                          .resource_index = u.rest.resource_index,
                          .has_initiator_id = false,
-                         .relative = u.rest.relative};
+                         .relative = u.rest.relative,
+                         .fep_cap = u.rest.fep_cap};
   fetch->peer.users = 1;  // never that of a table
   fetch->peer.holds = 0;
   fetch->peer.generation = {u.rest.ri_generation, u.rest.ri_generation};

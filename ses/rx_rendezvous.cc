@@ -13,6 +13,7 @@ void note_rest(const PeerTable& peers, const RequestContext& c, Unexpected& u) {
             .ri_generation = ext.read_ri_generation,
             .pid_on_fep = ext.read_pid_on_fep,
             .resource_index = ext.read_resource_index,
+            .fep_cap = source != nullptr ? source->address.fep_cap : std::uint16_t{0},
             .offset = ext.read_offset,
             .key = ext.read_memory_key};
 }

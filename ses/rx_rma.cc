@@ -118,14 +118,14 @@ bool RmaTarget::data_fits_ack(const RequestContext& c, const MemoryRegion& regio
 
 /// Data that goes back in one packet, whatever the way carries: the small forms cannot say what part they carry, and a RUDI
 /// response is one packet. Such a packet of a READ may not ask for more than a packet of ours holds; an ordered one not for more than
-/// can be copied; a wide one not for packets that our device does not take.
+/// can be copied; a wide one not for 1,280 bytes a packet where we do not know that size.
 bool RmaTarget::asks_too_much(const RequestContext& c) const {
   const bool is_one =
       c.request.form != wire::NextHdr::kRequestStd || c.packet.mode == pds::Mode::kRudi;
   return (is_one && c.request.covered > core_.payload_mtu) ||
          (c.is_ordered() && c.request.covered > core_.largest_payload()) ||
          (c.request.wide.payload <= kEthernetPayload &&
-          c.request.wide.payload > core_.config.device_payload);
+          c.request.wide.payload > std::min(core_.config.device_payload, core_.payload_mtu));
 }
 
 pds::Answer RmaTarget::begin_read(RequestContext& c) {

@@ -34,7 +34,8 @@ PostResult<EndpointId> Ses::open_endpoint(Instant now, const EndpointConfig& con
   if (impl_->core.config.spray_ordered) (*endpoint)->address.fep_cap |= kRestoresOrder;
   if (impl_->core.config.small_headers) (*endpoint)->address.fep_cap |= kTakesSmall;
   if (impl_->core.config.rendezvous) (*endpoint)->address.fep_cap |= kFetchesRendezvous;
-  (*endpoint)->address.fep_cap |= say_payload(impl_->core.config.device_payload);
+  (*endpoint)->address.fep_cap |=
+      say_payload(impl_->core.config.device_payload, impl_->core.payload_mtu);
   return (*endpoint)->id;
 }
 

@@ -21,6 +21,14 @@ TEST(PayloadSizes, device__is_told_by_the_address) {
   EXPECT_EQ(said_payload(say_payload(4086)), 8192u) << "a simulation's";
 }
 
+TEST(PayloadSizes, Ethernet_size__is_not_known_by_one_that_was_set_to_send_less) {
+  for (const std::uint32_t device : {1280u, 8192u}) {
+    EXPECT_EQ(say_payload(device, 1024), say_payload(device) & ~kTakesEthernetPayload) << device;
+    EXPECT_EQ(say_payload(device, 1280), say_payload(device)) << device;
+  }
+  EXPECT_EQ(said_payload(say_payload(1280, 1024)), 1024u);
+}
+
 TEST(PayloadSizes, address_of_before_the_Ethernet_size__says_what_it_said) {
   EXPECT_EQ(said_payload(kOldSaysSmallest), 1024u);
   EXPECT_EQ(say_payload(1280) & kTakesPayload, kOldSaysSmallest) << "and reads what it read";

@@ -448,6 +448,53 @@ TEST_F(ManyUnderWayTest, packets__ask_for_less) {
   expect_read(into);
 }
 
+// The target of a rendezvous reads from sources alone whose addresses it was told, so it knows what they know.
+struct RendezvousReadTest : WideReadTest {
+  static SesConfig config() {
+    SesConfig c;
+    c.rendezvous = true;
+    c.rendezvous_from = 1;
+    return c;
+  }
+  RendezvousReadTest() : WideReadTest(config()) {}
+  void send_and_receive(Bytes& into) {
+    const iovec room = piece(into);
+    ReceiveRequest receive;
+    receive.iov = {&room, 1};
+    ASSERT_TRUE(reader->ses.receive(fabric.now, er, receive));
+    memory.resize(into.size());
+    const iovec message = piece(memory);
+    SendRequest send;
+    send.peer = *source->ses.add_peer(reader->ses.address_of(er));
+    send.iov = {&message, 1};
+    ASSERT_TRUE(source->ses.send(fabric.now, es, send));
+    fabric.run();
+    EXPECT_EQ(at_reader.all.size(), 1u);
+    EXPECT_EQ(into, memory);
+  }
+  std::size_t count_reads() const {
+    const auto all = requests();
+    return static_cast<std::size_t>(std::count_if(
+        all.begin(), all.end(), [](const RequestView& r) { return r.opcode == SesOpcode::kRead; }));
+  }
+};
+
+// A source that has served no READ yet is asked for 8 KiB first.
+TEST_F(RendezvousReadTest, packets__ask_for_eight_packets_of_data_each) {
+  Bytes into(8192 + 17 * kData);
+  send_and_receive(into);
+  EXPECT_EQ(count_reads(), 1u + 3u);
+}
+
+TEST_F(RendezvousReadTest, source_that_knows_no_such_READs__is_asked_for_one_packet_at_a_time) {
+  reader->ses.remove_peer(peer);
+  address.fep_cap &= static_cast<std::uint16_t>(~kTakesEthernetPayload);
+  know(address);
+  Bytes into(8192 + 17 * kM);
+  send_and_receive(into);
+  EXPECT_EQ(count_reads(), 8u + 17u);
+}
+
 // The source says which data rides on ACKs, and cuts what does not as it cuts that of any other reader.
 struct LongAcksAtReaderTest : WideReadTest {
   static SesConfig of_reader() {
@@ -475,21 +522,37 @@ TEST_F(LongAcksAtReaderTest, data_that_might_ride_on_ACKs__is_asked_for_one_pack
 }
 
 // Every way carries 1,280 bytes from endpoints that say they know them.
-struct NarrowDeviceTest : PairTest {
-  static SesConfig config() {
+struct NotSaidTest : PairTest {
+  explicit NotSaidTest(std::uint32_t device_payload) : PairTest(config(device_payload)) {}
+  static SesConfig config(std::uint32_t device_payload) {
     SesConfig c;
-    c.device_payload = kSmallestPayload;
+    c.device_payload = device_payload;
     return c;
   }
-  NarrowDeviceTest() : PairTest(config()) {}
+  void expect_refused() {
+    open();
+    Bytes target = pattern(300'000);
+    RawRequest r = wide_request(5000, {8, kData});
+    r.key = expose(target);
+    EXPECT_EQ(code_of(r), ReturnCode::kOpViolation);
+  }
+};
+
+struct NarrowDeviceTest : NotSaidTest {
+  NarrowDeviceTest() : NotSaidTest(kSmallestPayload) {}
 };
 
 TEST_F(NarrowDeviceTest, wide_READ_for_larger_packets_than_it_takes__is_an_error) {
-  open();
-  Bytes target = pattern(300'000);
-  RawRequest r = wide_request(5000, {8, kData});
-  r.key = expose(target);
-  EXPECT_EQ(code_of(r), ReturnCode::kOpViolation);
+  expect_refused();
+}
+
+/// Its payload MTU is kM.
+struct SetToSendLessTest : NotSaidTest {
+  SetToSendLessTest() : NotSaidTest(kLargestPayload) {}
+};
+
+TEST_F(SetToSendLessTest, wide_READ_for_larger_packets_than_it_sends__is_an_error) {
+  expect_refused();
 }
 
 // The source would have to copy it.
