@@ -1,7 +1,5 @@
 #include "keys/file_keys.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
 #include <bit>
 #include <cerrno>
@@ -11,6 +9,7 @@
 #include <new>
 
 #include "keys/host_identity.h"
+#include "keys/system_random.h"
 #include "lib/base/cancellation.h"
 
 namespace uet::keys {
@@ -181,14 +180,7 @@ void FileKeys::give_back(const tss::Fingerprint& key, tss::CounterRange unused) 
 
 void FileKeys::fill_random(std::span<std::uint8_t> out) {
   const base::WithoutCancellation without_cancellation;
-  while (!out.empty()) {
-    const ssize_t n = ::getrandom(out.data(), out.size(), 0);
-    if (n < 0) {
-      UET_CHECK(errno == EINTR);
-      continue;
-    }
-    out = out.subspan(static_cast<std::size_t>(n));
-  }
+  keys::fill_random(out);
 }
 
 void FileKeys::on_alarm(tss::Alarm alarm, std::uint32_t sdi) {

@@ -1,6 +1,5 @@
 #include "apps/keys/commands.h"
 
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include "keys/counter_state.h"
 #include "keys/host_identity.h"
 #include "keys/key_file.h"
+#include "keys/system_random.h"
 #include "tss/kdf.h"
 #include "tss/tx_counter.h"
 
@@ -22,13 +22,6 @@ using namespace uet::keys;  // NOLINT: this file is about nothing else
 int failed(const std::string& why) {
   std::fprintf(stderr, "uet-keys: %s\n", why.c_str());
   return 1;
-}
-
-void random_bytes(std::span<std::uint8_t> out) {
-  while (!out.empty()) {
-    const ssize_t n = ::getrandom(out.data(), out.size(), 0);
-    if (n > 0) out = out.subspan(static_cast<std::size_t>(n));
-  }
 }
 
 SecretText hex_number(std::uint64_t n, int digits) {
@@ -133,7 +126,7 @@ std::string restore_identity(const KeyFile& file, const InstallOptions& o, Secre
 
 SecretJson new_key(int an) {
   tss::Key key;
-  random_bytes({key.data(), key.size()});
+  fill_random({key.data(), key.size()});
   return {{"an", an}, {"key", to_hex(key.bytes())}};
 }
 
@@ -163,7 +156,7 @@ int make_new(const NewOptions& o) {
   std::uint32_t sdi = o.sdi;
   while (sdi == 0) {
     std::array<std::uint8_t, 3> bytes;
-    random_bytes(bytes);
+    fill_random(bytes);
     sdi = std::uint32_t{bytes[0]} << 16 | std::uint32_t{bytes[1]} << 8 | bytes[2];
   }
   SecretJson node = {
