@@ -6,6 +6,8 @@
 #include <optional>
 #include <type_traits>
 
+#include "lib/base/quantity.h"
+
 namespace uet::pds {
 
 namespace {
@@ -117,31 +119,17 @@ std::string set_parameter(PdsConfig& config, const Parameter& parameter, std::in
 
 namespace {
 
-struct Suffix {
-  std::string_view text;
-  std::int64_t factor;
-};
-constexpr Suffix kTimes[] = {
-    {"ns", 1}, {"us", 1000}, {"ms", kMs}, {"s", kSecond},  // the longer ones first
-};
-
 /// Nothing when `text` is no value of this unit.
 std::optional<std::int64_t> value_of(Unit unit, std::string_view text) {
-  std::int64_t factor = 1;
   if (unit == Unit::kTime) {
-    const auto suffix = std::find_if(std::begin(kTimes), std::end(kTimes),
-                                     [&](const Suffix& s) { return text.ends_with(s.text); });
-    if (suffix == std::end(kTimes)) return {};
-    factor = suffix->factor;
-    text.remove_suffix(suffix->text.size());
+    const auto time = base::parse_duration(text);
+    if (!time) return {};
+    return time->ns();
   }
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) return {};
-  constexpr std::int64_t kLargest = std::int64_t{1}
-                                    << 32;  // beyond every range, before any overflow
-  if (value > kLargest || value < -kLargest) return {};
-  return value * factor;
+  return value;
 }
 
 }  // namespace
@@ -161,8 +149,9 @@ std::string set_parameters(PdsConfig& config, std::string_view list) {
                            : value_of(parameter->unit, entry.substr(equals + 1));
     if (!value)
       return std::string(entry) + ": " +
-             (parameter->unit == Unit::kTime ? "a time is needed, such as 10us or 5ms"
-                                             : "a number is needed");
+             (parameter->unit == Unit::kTime
+                  ? "a time of at most a day is needed, such as 10us or 5ms"
+                  : "a number is needed");
     std::string why = set_parameter(config, *parameter, *value);
     if (!why.empty()) return why;
   }

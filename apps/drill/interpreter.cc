@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "apps/drill/testbed.h"
+#include "lib/base/quantity.h"
 
 namespace uet::drill {
 
@@ -171,7 +172,7 @@ void Run::packet_in(Words words) {
 }
 
 void Run::packet_in_every(Words words) {
-  const auto every = words.empty() ? std::nullopt : duration(words[0]);
+  const auto every = words.empty() ? std::nullopt : base::parse_duration(words[0]);
   if (!every) return fail("every needs a time and a packet");
   repeated_.bytes = build_packet(words.subspan(1), variables_, outcome_.why);
   repeated_.every = *every;
@@ -275,13 +276,13 @@ void Run::keep_quiet(Words words) {
     quiet_ = testbed_.quiet() * 2 + (*last_ - *before_) * 3;
     return;
   }
-  const auto span = words.size() == 1 ? duration(words[0]) : std::nullopt;
+  const auto span = words.size() == 1 ? base::parse_duration(words[0]) : std::nullopt;
   if (!span) return fail("quiet TIME, or quiet gap");
   quiet_ = *span;
 }
 
 void Run::wait(Words words) {
-  const auto span = words.empty() ? std::nullopt : duration(words[0]);
+  const auto span = words.empty() ? std::nullopt : base::parse_duration(words[0]);
   if (!span) return fail("wait needs a time: 10us, 2ms");
   testbed_.pass(*span);
 }

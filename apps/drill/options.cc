@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "apps/drill/values.h"
+#include "lib/base/quantity.h"
 
 namespace uet::drill {
 
@@ -28,7 +29,7 @@ void add_time(CLI::App& app, const std::string& name, base::Duration& to, const 
   app.add_option_function<std::string>(
          name,
          [name, &to](const std::string& text) {
-           const auto time = duration(text);
+           const auto time = base::parse_duration(text);
            if (!time || *time <= base::Duration{} || *time > base::Duration::from_seconds(3600))
              throw CLI::ValidationError(name, "'" + text + "' is no time up to an hour: 200ms, 5s");
            to = *time;

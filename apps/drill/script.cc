@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "apps/drill/values.h"
+#include "lib/base/quantity.h"
 
 namespace uet::drill {
 
@@ -62,7 +63,7 @@ bool read_head(Script& script, const std::vector<std::string>& words, const std:
   } else if (what == "needs") {
     script.needs.insert(script.needs.end(), words.begin() + 1, words.end());
   } else if (what == "patience") {
-    const auto time = duration(rest);
+    const auto time = base::parse_duration(rest);
     if (!time) script.wrong = "patience needs a time: 5s";
     script.patience = time.value_or(base::Duration{});
   } else {

@@ -54,20 +54,6 @@ std::optional<std::uint64_t> number(std::string_view text) {
   return negative ? 0 - value : value;
 }
 
-std::optional<base::Duration> duration(std::string_view text) {
-  const std::size_t unit_at = text.find_first_not_of("0123456789");
-  if (unit_at == 0 || unit_at == std::string_view::npos) return {};
-  const auto value = number(text.substr(0, unit_at));
-  const std::string_view unit = text.substr(unit_at);
-  const std::uint64_t ns = unit == "ns"   ? 1
-                           : unit == "us" ? 1'000
-                           : unit == "ms" ? 1'000'000
-                           : unit == "s"  ? 1'000'000'000
-                                          : 0;
-  if (!value || ns == 0) return {};
-  return base::Duration::from_ns(static_cast<std::int64_t>(*value * ns));
-}
-
 std::optional<std::uint64_t> Variables::read(std::string_view text, std::string& why_not) const {
   if (!text.starts_with("$")) {
     const auto n = number(text);

@@ -7,14 +7,10 @@
 #include <string>
 #include <string_view>
 
-#include "lib/base/units.h"
-
 namespace uet::drill {
 
 /// Decimal, hexadecimal (0x...), negative, or a name such as NO_PDC_AVAIL or CLOSE_COMMAND.
 std::optional<std::uint64_t> number(std::string_view text);
-/// 10ns, 20us, 3ms, 1s.
-std::optional<base::Duration> duration(std::string_view text);
 
 class Variables {
  public:

@@ -9,6 +9,7 @@
 
 #include "apps/fabric/values.h"
 #include "apps/fabric/words.h"
+#include "lib/base/quantity.h"
 #include "lib/base/result.h"
 
 namespace uet::fabric {
@@ -50,7 +51,7 @@ ChangeOr rate_change(std::string_view text) {
 }
 
 ChangeOr time_change(std::string_view text, void (*change)(Emulator&, sim::Link&, sim::SimSpan)) {
-  const auto time = parse_duration(text);
+  const auto time = base::parse_duration(text);
   if (!time) return fmt::format("\"{}\" is no time, as 5ms", text);
   return Change([span = sim::SimSpan::from(*time), change](Emulator& emulator, sim::Link& l) {
     change(emulator, l, span);

@@ -8,7 +8,7 @@
 #include "apps/fabric/control_socket.h"
 #include "apps/fabric/run.h"
 #include "apps/fabric/show.h"
-#include "apps/fabric/values.h"
+#include "lib/base/quantity.h"
 
 namespace uet::fabric {
 namespace {
@@ -32,7 +32,7 @@ base::Result<Scenario, std::string> load(const Options& options) {
   if (!options.stats.empty()) scenario->stats = options.stats;
   if (options.realtime) scenario->realtime = true;
   if (!options.duration.empty()) {
-    const auto duration = parse_duration(options.duration);
+    const auto duration = base::parse_duration(options.duration);
     if (!duration) return "--duration: \"" + options.duration + "\" is no time, as 10s";
     scenario->duration = *duration;
   }

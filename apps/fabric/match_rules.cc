@@ -6,6 +6,7 @@
 
 #include "apps/fabric/values.h"
 #include "apps/fabric/words.h"
+#include "lib/base/quantity.h"
 #include "lib/wire/codec.h"
 #include "lib/wire/headers.h"
 
@@ -60,7 +61,8 @@ std::optional<std::string> set(MatchRule& rule, std::string_view key, std::strin
       return bad + "drop, trim, corrupt, duplicate, mark or delay:<time>";
     rule.action = static_cast<MatchAction>(known - kActions.begin());
     if (rule.action != MatchAction::kDelay) return std::nullopt;
-    const auto delay = parse_duration(value.substr(std::min(value.size(), action.size() + 1)));
+    const auto delay =
+        base::parse_duration(value.substr(std::min(value.size(), action.size() + 1)));
     if (!delay) return bad + "delay:<time>, as delay:5ms";
     rule.delay = *delay;
   } else {

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "apps/fabric/values.h"
+#include "lib/base/quantity.h"
 #include "lib/toml/toml_file.h"
 
 namespace uet::fabric {
@@ -124,7 +125,7 @@ std::optional<std::string> set(T& object, const Key<T>& key, const std::string& 
     if (!value) return "a rate, as \"250Mb/s\" or \"1Gb/s\"";
     object.*(*rate) = *value;
   } else if (const auto* duration = std::get_if<base::Duration T::*>(&key.target)) {
-    const auto value = parse_duration(text);
+    const auto value = base::parse_duration(text);
     if (!value) return "a time with its unit, as \"50us\" or \"2s\"";
     object.*(*duration) = *value;
   } else if (const auto* flag = std::get_if<bool T::*>(&key.target)) {
@@ -296,7 +297,7 @@ class Reader {
       fail(section.line, "an [[at]] has time = \"5s\" and do = \"<command>\"");
       return;
     }
-    const auto when = parse_duration(time->text);
+    const auto when = base::parse_duration(time->text);
     if (!when) {
       fail(time->line,
            "time: " + in_quotes(time->text) + " is not a time with its unit, as \"5s\"");
@@ -361,8 +362,7 @@ std::string text_of(base::BitRate rate) {
   return in_largest_unit(rate.bps(), {{1'000'000'000, "Gb/s"}, {1'000'000, "Mb/s"}, {1, "b/s"}});
 }
 std::string text_of(base::Duration time) {
-  return in_largest_unit(static_cast<std::uint64_t>(time.ns()),
-                         {{1'000'000'000, "s"}, {1'000'000, "ms"}, {1'000, "us"}, {1, "ns"}});
+  return base::duration_text(time);
 }
 std::string text_of(bool flag) {
   return flag ? "true" : "false";

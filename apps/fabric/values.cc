@@ -3,7 +3,8 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <utility>
+
+#include "lib/base/quantity.h"
 
 namespace uet::fabric {
 
@@ -14,22 +15,11 @@ struct Unit {
   double factor;
 };
 
-/// A number that is not negative, and what follows it.
-std::optional<std::pair<double, std::string_view>> split(std::string_view text) {
-  double value = 0;
-  const auto [end, error] =
-      std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
-  if (error != std::errc{} || !(value >= 0) || !std::isfinite(value)) return std::nullopt;
-  std::string_view rest = text.substr(static_cast<std::size_t>(end - text.data()));
-  while (!rest.empty() && rest.front() == ' ') rest.remove_prefix(1);
-  return std::pair(value, rest);
-}
-
 /// The number in the first of the units, rounded.
 template <std::size_t N>
 std::optional<std::uint64_t> scaled(std::string_view text, const std::array<Unit, N>& units) {
   constexpr double kMost = 9e18;
-  const auto parts = split(text);
+  const auto parts = base::split_quantity(text);
   if (!parts) return std::nullopt;
   for (const Unit& unit : units) {
     if (unit.name != parts->second) continue;
@@ -52,15 +42,6 @@ std::optional<base::BitRate> parse_rate(std::string_view text) {
   return base::BitRate::from_bps(*bps);
 }
 
-std::optional<base::Duration> parse_duration(std::string_view text) {
-  constexpr std::array kUnits = {Unit{"ns", 1}, Unit{"us", 1e3}, Unit{"ms", 1e6}, Unit{"s", 1e9},
-                                 Unit{"min", 60e9}};
-  const auto ns = scaled(text, kUnits);
-  constexpr std::uint64_t kDay = 86'400'000'000'000;
-  if (!ns || *ns > kDay) return std::nullopt;
-  return base::Duration::from_ns(static_cast<std::int64_t>(*ns));
-}
-
 std::optional<std::uint64_t> parse_size(std::string_view text) {
   constexpr std::array kUnits = {Unit{"", 1},        Unit{"B", 1},         Unit{"K", 1024},
                                  Unit{"KiB", 1024},  Unit{"kB", 1000},     Unit{"KB", 1000},
@@ -70,7 +51,7 @@ std::optional<std::uint64_t> parse_size(std::string_view text) {
 }
 
 std::optional<double> parse_probability(std::string_view text) {
-  const auto parts = split(text);
+  const auto parts = base::split_quantity(text);
   if (!parts || (!parts->second.empty() && parts->second != "%")) return std::nullopt;
   const double value = parts->second.empty() ? parts->first : parts->first / 100;
   if (value > 1) return std::nullopt;
@@ -90,7 +71,7 @@ std::optional<std::uint64_t> parse_number(std::string_view text) {
 }
 
 std::optional<double> parse_factor(std::string_view text) {
-  const auto parts = split(text);
+  const auto parts = base::split_quantity(text);
   if (!parts || !parts->second.empty()) return std::nullopt;
   return parts->first;
 }

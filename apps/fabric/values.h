@@ -11,8 +11,6 @@ namespace uet::fabric {
 
 /// "250Mb/s", "10G", "1.5Gbps"; not 0.
 std::optional<base::BitRate> parse_rate(std::string_view text);
-/// "50us", "1.5ms", "2s", "0s"; a unit is needed.
-std::optional<base::Duration> parse_duration(std::string_view text);
 /// "65536", "64KiB", "64K", "1MiB".
 std::optional<std::uint64_t> parse_size(std::string_view text);
 /// "0.01", "1%"; between 0 and 1.

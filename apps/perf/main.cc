@@ -15,7 +15,7 @@
 #include "apps/perf/fabric_bench.h"
 #include "apps/perf/pin.h"
 #include "apps/perf/raw_bench.h"
-#include "lib/base/byte_size.h"
+#include "lib/base/quantity.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "lib/base/byte_size.h"
+#include "lib/base/quantity.h"
 
 namespace uet::perf {
 namespace {

@@ -329,7 +329,7 @@ constexpr std::array kSettings = {
                     "included",
             .min = 1000,
             .max = kSecond,
-            .unit_ns = 1000},
+            .unit = "us"},
     Setting{
         .key = "RTO_INIT",
         .group = "Transport",
@@ -340,7 +340,7 @@ constexpr std::array kSettings = {
                 "FI_UET_RTO_MAX",
         .min = 10'000,
         .max = 8 * kSecond,
-        .unit_ns = 1'000'000},
+        .unit = "ms"},
     Setting{
         .key = "TAIL_LOSS_TIME",
         .group = "Transport",
@@ -351,7 +351,7 @@ constexpr std::array kSettings = {
                 "asked what has arrived; 0: never",
         .min = 0,
         .max = 10'000'000,
-        .unit_ns = 1'000'000},
+        .unit = "ms"},
     Setting{.key = "RTO_MAX",
             .group = "Transport",
             .kind = Kind::kDuration,
@@ -360,7 +360,7 @@ constexpr std::array kSettings = {
             .help = "longest retransmission timeout",
             .min = 10'000,
             .max = 60 * kSecond,
-            .unit_ns = 1'000'000},
+            .unit = "ms"},
     Setting{.key = "PEER_TIMEOUT",
             .group = "Transport",
             .kind = Kind::kDuration,
@@ -369,7 +369,7 @@ constexpr std::array kSettings = {
             .help = "a peer that is silent for so long while work is outstanding is dead, and its "
                     "operations fail; 0: never. One that has not answered yet: after 60 s at most",
             .max = 86'400 * kSecond,
-            .unit_ns = static_cast<std::int64_t>(kSecond)},
+            .unit = "s"},
     Setting{
         .key = "RETRY",
         .group = "Transport",
@@ -408,7 +408,7 @@ constexpr std::array kSettings = {
             .target = &Settings::pdc_idle,
             .help = "an idle delivery context is closed after this; 0: never",
             .max = 86'400 * kSecond,
-            .unit_ns = static_cast<std::int64_t>(kSecond)},
+            .unit = "s"},
 
     // --- Provider ---
     Setting{.key = "PROGRESS",
@@ -524,7 +524,7 @@ constexpr std::array kSettings = {
             .target = &Settings::restart_limit,
             .help = "with DEFERRABLE, a send that was put off for so long fails; 0: never",
             .max = 86'400 * kSecond,
-            .unit_ns = static_cast<std::int64_t>(kSecond)},
+            .unit = "s"},
     Setting{.key = "OVERFLOW_MAX",
             .group = "libfabric objects",
             .kind = Kind::kSize,

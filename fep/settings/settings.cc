@@ -6,14 +6,13 @@
 #include <charconv>
 
 #include "lib/base/near_name.h"
+#include "lib/base/quantity.h"
 #include "lib/net/port_name.h"
 
 namespace uet::fep {
 namespace {
 
 using Kind = Setting::Kind;
-
-constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
 
 std::string lower(std::string_view text) {
   std::string out(text);
@@ -53,45 +52,26 @@ std::optional<std::uint64_t> parse_number(std::string_view text) {
   return value;
 }
 
-struct Unit {
-  std::string_view suffix;
-  std::uint64_t factor;
-};
-
-/// A number followed by one of `units`; `plain` is the factor of a number without unit.
-std::optional<std::uint64_t> parse_scaled(std::string_view text, std::span<const Unit> units,
-                                          std::uint64_t plain) {
-  std::uint64_t factor = plain;
-  for (const Unit& unit : units) {
-    if (text.size() > unit.suffix.size() && text.ends_with(unit.suffix)) {
-      factor = unit.factor;
-      text = trim(text.substr(0, text.size() - unit.suffix.size()));
-      break;
-    }
-  }
-  const auto number = parse_number(text);
-  if (!number || *number > UINT64_MAX / factor) return std::nullopt;
-  return *number * factor;
+std::optional<std::uint64_t> parse_size(std::string_view text) {
+  const auto plain = parse_number(text);
+  return plain ? plain : base::parse_byte_size(text, UINT64_MAX);
 }
 
-// The longer suffix first: "5ms" also ends in "s".
-constexpr std::array kTimeUnits = {Unit{"ns", 1}, Unit{"us", 1'000}, Unit{"ms", 1'000'000},
-                                   Unit{"s", kNsPerSecond}};
-constexpr std::array kSizeUnits = {Unit{"K", 1ull << 10}, Unit{"M", 1ull << 20},
-                                   Unit{"G", 1ull << 30}};
-
-std::string time_text(std::uint64_t ns) {
-  for (std::size_t i = kTimeUnits.size(); i-- > 0;) {
-    if (ns != 0 && ns % kTimeUnits[i].factor == 0)
-      return std::to_string(ns / kTimeUnits[i].factor) + std::string(kTimeUnits[i].suffix);
-  }
-  return std::to_string(ns);
+/// Without unit, it is in that of the setting.
+std::optional<base::Duration> parse_time(std::string_view text, const Setting& setting) {
+  const auto quantity = base::split_quantity(text);
+  const bool is_plain = quantity && quantity->second.empty();
+  return base::parse_duration(std::string(text).append(is_plain ? setting.unit : ""));
 }
 
 std::string words(std::string_view choices) {
   std::string out;
   for (const std::string& word : split(choices, ' ')) out += (out.empty() ? "" : ", ") + word;
   return out;
+}
+
+base::Duration time_from(std::uint64_t ns) {
+  return base::Duration::from_ns(static_cast<std::int64_t>(ns));
 }
 
 /// What a value of this setting may be, for messages and documentation.
@@ -108,9 +88,9 @@ std::string allowed(const Setting& setting) {
     case Kind::kSize:
       return "bytes from " + range + ", with K, M or G behind the number for its multiples";
     case Kind::kDuration:
-      return "a time from " + time_text(setting.min) + " to " + time_text(setting.max) +
-             " with unit ns, us, ms or s; without unit it is in " +
-             time_text(static_cast<std::uint64_t>(setting.unit_ns)).substr(1);
+      return "a time from " + base::duration_text(time_from(setting.min)) + " to " +
+             base::duration_text(time_from(setting.max)) +
+             " with unit ns, us, ms, s or min; without unit it is in " + std::string(setting.unit);
     case Kind::kChoice:
       return "one of " + words(setting.choices);
     case Kind::kAddress:
@@ -152,8 +132,7 @@ bool assign(Settings& into, const Setting& setting, std::string_view raw) {
         into.** optional = std::nullopt;
         return true;
       }
-      const auto value =
-          setting.kind == Kind::kSize ? parse_scaled(text, kSizeUnits, 1) : parse_number(text);
+      const auto value = setting.kind == Kind::kSize ? parse_size(text) : parse_number(text);
       if (!value) return false;
       if (setting.choices.empty() ? !in_range(*value) : !is_choice(std::to_string(*value)))
         return false;
@@ -174,10 +153,9 @@ bool assign(Settings& into, const Setting& setting, std::string_view raw) {
       return true;
     }
     case Kind::kDuration: {
-      const auto ns = parse_scaled(text, kTimeUnits, static_cast<std::uint64_t>(setting.unit_ns));
-      if (!ns || !in_range(*ns)) return false;
-      into.*std::get<base::Duration Settings::*>(setting.target) =
-          base::Duration::from_ns(static_cast<std::int64_t>(*ns));
+      const auto time = parse_time(text, setting);
+      if (!time || !in_range(static_cast<std::uint64_t>(time->ns()))) return false;
+      into.*std::get<base::Duration Settings::*>(setting.target) = *time;
       return true;
     }
     case Kind::kChoice: {
@@ -308,8 +286,7 @@ std::optional<std::string> check(const Settings& s) {
     return std::string("FI_UET_RESTART_LIMIT limits nothing without FI_UET_DEFERRABLE=1");
   if (s.rto_init > s.rto_max)
     return std::string("FI_UET_RTO_INIT must not be longer than FI_UET_RTO_MAX (") +
-           time_text(static_cast<std::uint64_t>(s.rto_init.ns())) + " > " +
-           time_text(static_cast<std::uint64_t>(s.rto_max.ns())) + ")";
+           base::duration_text(s.rto_init) + " > " + base::duration_text(s.rto_max) + ")";
   if (std::string wrong = s.why_no_port_suits(); !wrong.empty()) return wrong;
   if (!s.jobs.empty() && std::find(s.jobs.begin(), s.jobs.end(), s.job) == s.jobs.end())
     return "FI_UET_JOB: " + std::to_string(s.job) + " is not in FI_UET_JOBS";

@@ -166,7 +166,7 @@ struct Setting {
   std::uint64_t max = 0;
   std::string_view
       choices{};  ///< kChoice: words; kInteger: the only allowed numbers; separated by spaces
-  std::int64_t unit_ns = 0;  ///< kDuration: what a number without a unit means
+  std::string_view unit;  ///< kDuration: that of a number without one
 };
 
 /// The list, in the order of documentation.

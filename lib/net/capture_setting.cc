@@ -1,4 +1,4 @@
-#include "lib/base/byte_size.h"
+#include "lib/base/quantity.h"
 #include "lib/net/capture_file.h"
 
 namespace uet::net {

@@ -1,10 +1,9 @@
 #include <charconv>
-#include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <optional>
 #include <vector>
 
+#include "lib/base/quantity.h"
 #include "lib/net/impair_port.h"
 
 namespace uet::net {
@@ -14,26 +13,16 @@ using base::Duration;
 namespace {
 
 std::optional<double> parse_probability(const std::string& text) {
-  char* end = nullptr;
-  const double value = std::strtod(text.c_str(), &end);
-  const bool is_number = !text.empty() && end == text.c_str() + text.size();
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [at, code] = std::from_chars(text.data(), end, value);
+  const bool is_number = code == std::errc() && at == end;
   return is_number && value >= 0 && value <= 1 ? std::optional(value) : std::nullopt;
 }
 
-/// "250ns", "100us", "5ms", "1s"; at most ten seconds.
-std::optional<Duration> parse_duration(const std::string& text) {
-  char* end = nullptr;
-  const double value = std::strtod(text.c_str(), &end);
-  const std::string unit = end;
-  const double scale = unit == "ns"   ? 1
-                       : unit == "us" ? 1e3
-                       : unit == "ms" ? 1e6
-                       : unit == "s"  ? 1e9
-                                      : 0;
-  const double ns = value * scale;
-  const bool is_valid =
-      end != text.c_str() && scale != 0 && std::isfinite(ns) && ns >= 0 && ns <= 1e10;
-  return is_valid ? std::optional(Duration::from_ns(static_cast<std::int64_t>(ns))) : std::nullopt;
+std::optional<Duration> parse_wait(const std::string& text) {
+  const auto wait = base::parse_duration(text);
+  return wait && *wait <= Duration::from_seconds(10) ? wait : std::nullopt;
 }
 
 template <typename T>
@@ -56,8 +45,8 @@ Outcome set(Impairment& what, const std::string& key, const std::string& value) 
   if (key == "duplicate" || key == "dup")
     return outcome(assign(parse_probability(value), what.duplicate));
   if (key == "corrupt") return outcome(assign(parse_probability(value), what.corrupt));
-  if (key == "delay") return outcome(assign(parse_duration(value), what.delay));
-  if (key == "jitter") return outcome(assign(parse_duration(value), what.jitter));
+  if (key == "delay") return outcome(assign(parse_wait(value), what.delay));
+  if (key == "jitter") return outcome(assign(parse_wait(value), what.jitter));
   return Outcome::kUnknownKey;
 }
 

@@ -6,6 +6,8 @@
 #include <array>
 #include <map>
 
+#include "lib/base/quantity.h"
+
 namespace uet::drill {
 
 using base::Duration;
@@ -186,7 +188,7 @@ void VirtualTestbed::set(Words words) {
 void VirtualTestbed::set_parameter(const pds::Parameter& parameter, const std::string& text) {
   std::int64_t value = 0;
   if (parameter.unit == pds::Parameter::Unit::kTime) {
-    const auto time = duration(text);
+    const auto time = base::parse_duration(text);
     if (!time) return fail("a time is needed: 10us, 2ms");
     value = time->ns();
   } else {

@@ -30,7 +30,7 @@ VALUES = [
     ({"FI_UET_CC": "cubic"}, ["FI_UET_CC", "nscc"]),
     ({"FI_UET_PATHS": "7"}, ["FI_UET_PATHS"]),
     ({"FI_UET_RTO_MAX": "soon"}, ["FI_UET_RTO_MAX", "unit"]),
-    ({"FI_UET_PEER_TIMEOUT": "5 min"}, ["FI_UET_PEER_TIMEOUT"]),
+    ({"FI_UET_PEER_TIMEOUT": "5 hours"}, ["FI_UET_PEER_TIMEOUT"]),
     ({"FI_UET_PROGRESS": "x"}, ["FI_UET_PROGRESS", "auto, manual, thread"]),
     ({"FI_UET_INJECT_SIZE": "1"}, ["FI_UET_INJECT_SIZE"]),
     ({"FI_UET_CONFIG": "/does/not/exist.toml"}, ["FI_UET_CONFIG", "/does/not/exist.toml"]),
