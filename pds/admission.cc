@@ -10,10 +10,10 @@ bool Admission::make_place_under(Instant now, const net::FabricAddress& peer) {
 
 bool Admission::make_place(Instant now) {
   ask_for_proofs(now);
-  const bool is_full = table_.is_full_for(false);
+  const bool is_full = table_.is_full_for(Role::kTarget);
   if (openings_.unproven().has_share_left() && !is_full) return true;
   if (evict_unproven(now, openings_.unproven().to_evict(now))) return true;
-  if (is_full) make_room(now, false);
+  if (is_full) make_room(now, Role::kTarget);
   return false;
 }
 
@@ -46,13 +46,13 @@ bool Admission::drop_unanswered_close(Instant now) {
 // one that is locked, whose SES lets go of what it only waits for.
 // Strangers who ask again and again do not empty the table: only so many PDCs are on their way out for them at a time.
 // [PDS 5.2]
-void Admission::make_room(Instant now, bool for_initiator) {
-  if (!for_initiator && states_.closing() >= std::max<std::uint32_t>(2, table_.capacity() / 4))
-    return;
+void Admission::make_room(Instant now, Role role) {
+  const bool is_ours = role == Role::kInitiator;
+  if (!is_ours && states_.closing() >= std::max<std::uint32_t>(2, table_.capacity() / 4)) return;
   // Not for strangers, who would make us look through the list with every packet.
-  if (for_initiator && drop_unanswered_close(now)) return;
-  const bool any_role = table_.has_share_left(for_initiator);
-  if (for_initiator && any_role && evict_unproven(now, openings_.unproven().to_evict(now))) return;
+  if (is_ours && drop_unanswered_close(now)) return;
+  const bool any_role = table_.has_share_left(role);
+  if (is_ours && any_role && evict_unproven(now, openings_.unproven().to_evict(now))) return;
   int looked = 0;
   Pdc* idlest = nullptr;
   Pdc* oldest = nullptr;
@@ -61,7 +61,7 @@ void Admission::make_room(Instant now, bool for_initiator) {
   for (Pdc& pdc : table_.in_order()) {
     if (++looked > kLookAt) break;
     if (pdc.state != PdcState::kEstablished || pdc.is_unproven() ||
-        (!any_role && pdc.is_initiator != for_initiator))
+        (!any_role && pdc.role() != role))
       continue;
     if (pdc.has_tx_work() || pdc.locks > 0 || pdc.rx.kept > 0) {
       // A target whose SES owes answers hears nothing and would take that for a peer that does not react.

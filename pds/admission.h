@@ -24,7 +24,7 @@ class Admission : Part {
   /// For one more target PDC. True when the place is there.
   bool make_place(Instant now);
   /// The table is full for one role.
-  void make_room(Instant now, bool for_initiator);
+  void make_room(Instant now, Role role);
   /// SES may answer `psn` with something to keep: true when there is room for it.
   bool has_room_for_answer(Instant now, Pdc& pdc, Psn psn);
   /// An unproven PDC ends.

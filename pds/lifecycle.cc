@@ -43,7 +43,7 @@ void Lifecycle::begin_at(Instant now, Pdc& pdc, Psn start) {
 }
 
 Pdc* Lifecycle::open_initiator(Instant now, const TxMessage& request) {
-  if (table_.is_full_for(true)) return nullptr;
+  if (table_.is_full_for(Role::kInitiator)) return nullptr;
   if (!congestions_.can_attach(request.destination, request.traffic_class,
                                request.mode == Mode::kRud, ccc_reserved_))
     return nullptr;
@@ -65,7 +65,7 @@ Pdc* Lifecycle::open_initiator(Instant now, const TxMessage& request) {
     return nullptr;
   }
   pdc->tx.cc.attach(*congestion);
-  pdc->share = kept_.peers().join(pdc->peer, false);
+  pdc->share = kept_.peers().join(pdc->peer, Role::kInitiator);
   table_.index_initiator(*pdc);
   states_.change(now, *pdc, PdcInput::kFirstSend);
   trace_.emit(now, EventId::kPdcOpened, pdc->id, pdc->start, 0,
@@ -86,7 +86,7 @@ Pdc& Lifecycle::open_target(Instant now, const Arrival& in, Psn start, PdcInput 
   pdc->is_initiator = false;
   pdc->opened_at = now;
   openings_.unproven().add(*pdc);
-  pdc->share = kept_.peers().join(in.source, true);
+  pdc->share = kept_.peers().join(in.source, Role::kTarget);
   begin_at(now, *pdc, start);
   table_.index_target(*pdc);
   states_.change(now, *pdc, how);
@@ -149,7 +149,7 @@ void Lifecycle::release(Instant now, Pdc& pdc) {
     if (pdc.unproven_hook.is_linked()) openings_.unproven().remove(pdc);
   }
   states_.forget(pdc);
-  kept_.peers().leave(pdc.share, !pdc.is_initiator);
+  kept_.peers().leave(pdc.share, pdc.role());
   table_.release(now, pdc, serial_max(pdc.tx.next - 1, pdc.rx.max_rcvd));
   room_.on_room();
 }
@@ -173,7 +173,7 @@ Lifecycle::~Lifecycle() {
     else
       table_.unindex_target(pdc);
     if (pdc.unproven_hook.is_linked()) openings_.unproven().remove(pdc);
-    kept_.peers().leave(pdc.share, !pdc.is_initiator);
+    kept_.peers().leave(pdc.share, pdc.role());
     table_.release(Instant{}, pdc, Psn{});
   }
 }

@@ -234,6 +234,7 @@ struct Pdc {
   Pdc() { deadlines.fill(Instant::never()); }
   PdcRef ref() const { return PdcRef{std::uint32_t{generation} << 16 | id}; }
   bool is_rod() const { return mode == Mode::kRod; }
+  Role role() const { return is_initiator ? Role::kInitiator : Role::kTarget; }
   bool is_unproven() const { return !is_initiator && !is_proven; }
   /// New messages may be mapped here.
   bool accepts_messages() const {

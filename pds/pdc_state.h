@@ -8,6 +8,9 @@
 
 namespace uet::pds {
 
+/// Which end of a PDC this is. [PDS 4.1]
+enum class Role : std::uint8_t { kInitiator, kTarget };
+
 enum class PdcState : std::uint8_t {
   kClosed,
   kCreating,  ///< initiator: no answer yet, packets carry syn
@@ -74,8 +77,8 @@ inline constexpr std::array kPdcTransitions = {
 
 /// Where `on` leads from `from`; nothing when the input is not allowed there. The one input whose
 /// meaning depends on the role is kCloseWanted: a target goes to CLOSE_REQ instead of QUIESCE.
-constexpr std::optional<PdcState> next_state(PdcState from, PdcInput on, bool is_initiator) {
-  if (on == PdcInput::kCloseWanted && !is_initiator) {
+constexpr std::optional<PdcState> next_state(PdcState from, PdcInput on, Role role) {
+  if (on == PdcInput::kCloseWanted && role == Role::kTarget) {
     if (from == PdcState::kEstablished) return PdcState::kCloseReq;
     return std::nullopt;
   }

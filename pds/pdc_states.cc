@@ -16,7 +16,7 @@ constexpr bool is_half_open(PdcState s) {
 }  // namespace
 
 void PdcStates::change(Instant now, Pdc& pdc, PdcInput input) {
-  const auto next = next_state(pdc.state, input, pdc.is_initiator);
+  const auto next = next_state(pdc.state, input, pdc.role());
   UET_CHECK(next.has_value());
   trace_.emit(now, base::EventId::kPdcStateChanged, pdc.id, pdc.start,
               static_cast<std::uint64_t>(pdc.state), static_cast<std::uint64_t>(*next));

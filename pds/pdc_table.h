@@ -92,12 +92,12 @@ class PdcTable {
   std::uint32_t places_per_role() const { return pool_.capacity() - reserve_; }
   /// Each role leaves some places to the other: endpoints whose tables are full of PDCs that wait to be accepted would wait
   /// for each other for ever. [PDS 5.2]
-  bool has_share_left(bool initiator) const {
-    const std::uint32_t own = initiator ? initiator_count_ : target_count();
+  bool has_share_left(Role role) const {
+    const std::uint32_t own = role == Role::kInitiator ? initiator_count_ : target_count();
     return own < places_per_role();
   }
   /// No PDC of this role can be opened before another one goes.
-  bool is_full_for(bool initiator) const { return pool_.is_full() || !has_share_left(initiator); }
+  bool is_full_for(Role role) const { return pool_.is_full() || !has_share_left(role); }
   /// When the next identifier leaves quarantine, if that is what allocate() waits for.
   Instant next_free_id() const;
 

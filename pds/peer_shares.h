@@ -7,6 +7,7 @@
 
 #include "lib/base/fixed_pool.h"
 #include "lib/net/fabric_address.h"
+#include "pds/pdc_state.h"
 
 namespace uet::pds {
 
@@ -26,8 +27,8 @@ class PeerShares {
   PeerShares(std::uint32_t max_pdc, const base::HashKey& key)
       : key_(key), pool_(max_pdc), index_(pool_, max_pdc) {}
 
-  /// One more PDC of this peer; the number names its use until leave().
-  std::uint32_t join(const net::FabricAddress& peer, bool is_target) {
+  /// One more PDC with this peer, of which we are that end; the number names its use until leave().
+  std::uint32_t join(const net::FabricAddress& peer, Role role) {
     Use* use = find(peer);
     if (use == nullptr) {
       use = pool_.acquire();
@@ -36,12 +37,12 @@ class PeerShares {
       index_.insert(hash(peer), *use);
     }
     ++use->pdcs;
-    use->targets += is_target ? 1 : 0;
+    use->targets += role == Role::kTarget ? 1 : 0;
     return pool_.index_of(use);
   }
-  void leave(std::uint32_t place, bool is_target) {
+  void leave(std::uint32_t place, Role role) {
     Use& use = pool_.at(place);
-    use.targets -= is_target ? 1 : 0;
+    use.targets -= role == Role::kTarget ? 1 : 0;
     if (--use.pdcs > 0) return;
     UET_DCHECK(use.answers == 0);
     index_.erase(hash(use.peer), use);

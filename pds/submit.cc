@@ -41,7 +41,7 @@ SubmitResult Submission::submit(Instant now, const TxMessage& request) {
   if (pdc == nullptr) pdc = lifecycle_.open_initiator(now, request);
   if (pdc == nullptr) {
     lifecycle_.wait_for_identifier(now);
-    admission_.make_room(now, true);  // and let SES come again [PDS 5.2]
+    admission_.make_room(now, Role::kInitiator);  // and let SES come again [PDS 5.2]
     return room_.again();
   }
   append(now, *pdc, request);
@@ -73,7 +73,7 @@ Pdc* Submission::choose_pdc(Instant now, const TxMessage& request, bool& must_wa
     // A successor could overtake what is still unacknowledged on its predecessor. [PDS 5.1]
     must_wait = total > 0 && best == nullptr;
   } else if (best != nullptr && best->tx.backlog >= config_.pdc_spread_bytes &&
-             accepting < config_.max_pdc_per_key && !table_.is_full_for(true)) {
+             accepting < config_.max_pdc_per_key && !table_.is_full_for(Role::kInitiator)) {
     return nullptr;
   }
   if (best != nullptr && best->tx.queued >= config_.max_messages_per_pdc) must_wait = true;

@@ -72,7 +72,7 @@ TEST(Admission, make_room__closes_the_pdc_that_has_been_idle_for_longest) {
   Pdc& idle = t.proven(3);
   used.heard_at = used.active_at = kNow + Duration::from_ms(2);
   idle.heard_at = idle.active_at = kNow + Duration::from_ms(1);
-  t.admission.make_room(kLater, false);
+  t.admission.make_room(kLater, Role::kTarget);
   EXPECT_EQ(idle.state, PdcState::kCloseReq);
   EXPECT_EQ(used.state, PdcState::kEstablished);
 }
@@ -83,10 +83,10 @@ TEST(Admission, make_room__lets_the_oldest_drain_when_all_are_busy_and_none_is_o
   Pdc& other = t.established(3);
   t.send(oldest, 1);
   t.send(other, 2);
-  t.admission.make_room(kLater, true);
+  t.admission.make_room(kLater, Role::kInitiator);
   EXPECT_EQ(oldest.state, PdcState::kAckWait);
   EXPECT_EQ(other.state, PdcState::kEstablished);
-  t.admission.make_room(kLater, true);
+  t.admission.make_room(kLater, Role::kInitiator);
   EXPECT_EQ(other.state, PdcState::kEstablished);
 }
 
@@ -99,11 +99,11 @@ TEST(Admission, make_room__takes_the_place_of_an_unanswered_close_first) {
   TxRecord& command = t.send_control(closing);
   t.states.change(kNow, closing, PdcInput::kCloseSent);
   command.rto_cnt = 4;
-  t.admission.make_room(kLater, true);
+  t.admission.make_room(kLater, Role::kInitiator);
   EXPECT_EQ(t.pdcs.size(), 2u);
   EXPECT_EQ(idle.state, PdcState::kAckWait);
   command.rto_cnt = 5;
-  t.admission.make_room(kLater, true);
+  t.admission.make_room(kLater, Role::kInitiator);
   EXPECT_EQ(t.pdcs.size(), 1u);
   EXPECT_EQ(&t.pdcs.in_order().front(), &idle);
 }
@@ -114,7 +114,7 @@ TEST(Admission, make_room__prefers_a_busy_pdc_to_one_with_a_lock) {
   Pdc& busy = t.established(3);
   reads.locks = 1;
   t.send(busy, 1);
-  t.admission.make_room(kLater, true);
+  t.admission.make_room(kLater, Role::kInitiator);
   EXPECT_EQ(reads.state, PdcState::kEstablished);
   EXPECT_EQ(busy.state, PdcState::kAckWait);
 }
@@ -126,7 +126,7 @@ TEST(Admission, make_room__takes_the_oldest_locked_one_when_there_is_no_other) {
   Pdc& other = t.established(3);
   oldest.locks = other.locks = 2;
   t.ses.yields = 2;
-  t.admission.make_room(kLater, true);
+  t.admission.make_room(kLater, Role::kInitiator);
   EXPECT_EQ(oldest.locks, 0u);
   EXPECT_EQ(oldest.state, PdcState::kAckWait);
   EXPECT_EQ(other.state, PdcState::kEstablished);
@@ -136,7 +136,7 @@ TEST(Admission, make_room__strangers_have_a_quarter_of_the_table_on_its_way_out_
   Life t(sized(16));
   std::vector<Pdc*> pdcs;
   for (std::uint32_t i = 0; i < 8; ++i) pdcs.push_back(&t.proven(2 + i));
-  for (int i = 0; i < 8; ++i) t.admission.make_room(kLater, false);
+  for (int i = 0; i < 8; ++i) t.admission.make_room(kLater, Role::kTarget);
   EXPECT_EQ(t.states.closing(), 4u);
 }
 

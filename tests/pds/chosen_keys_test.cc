@@ -48,7 +48,7 @@ TEST(ChosenKeys, tombstones_and_shares) {
   PeerShares shares(kMany, kKey);
   for (std::uint32_t i = 0; i < kMany; ++i) {
     stones.add(Instant{}, colliding(i), 1, Psn(77));
-    shares.join(colliding(i), true);
+    shares.join(colliding(i), Role::kTarget);
   }
   EXPECT_LE(stones.longest_chain(), kLongest);
   EXPECT_LE(shares.longest_chain(), kLongest);

@@ -21,7 +21,7 @@ struct Keeping : Parts {
       : Parts(kept_config()), kept(env, scheduler), trackers(env.limits.window, 1) {
     establish(false);
     pdc.is_proven = is_proven;
-    pdc.share = kept.peers().join(pdc.peer, true);
+    pdc.share = kept.peers().join(pdc.peer, Role::kTarget);
     pdc.heard_at = kNow;
   }
   ~Keeping() {
@@ -29,7 +29,7 @@ struct Keeping : Parts {
       kept.store().remove(*record);
       if (own-- > 0) kept.count(pdc, -1);
     }
-    kept.peers().leave(pdc.share, true);
+    kept.peers().leave(pdc.share, Role::kTarget);
   }
   /// The response of one more packet is kept.
   void keep(Pdc& of) {

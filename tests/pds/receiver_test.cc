@@ -38,11 +38,11 @@ struct Receiving : Parts {
     rx.edge = rx.cack = rx.cleared = rx.max_rcvd = rx.max_ar = rx.answered = rx.untold =
         rx.last_control = pdc.start - 1;
     rx.granted = env.limits.window;
-    at.share = kept.peers().join(at.peer, true);
+    at.share = kept.peers().join(at.peer, Role::kTarget);
   }
   ~Receiving() {
     receiver.release(at);
-    kept.peers().leave(at.share, true);
+    kept.peers().leave(at.share, Role::kTarget);
     scheduler.forget(at);
     pdcs.release(kNow, at, Psn{});
   }

@@ -35,13 +35,13 @@ TEST(PeerShares, counts_by_address) {
   const base::HashKey key{base::Rng(1)};
   PeerShares shares(4, key);
   const auto a = net::FabricAddress::from_v4(1), b = net::FabricAddress::from_v4(2);
-  const auto first = shares.join(a, true);
-  EXPECT_EQ(shares.join(a, false), first);
-  EXPECT_NE(shares.join(b, true), first);
+  const auto first = shares.join(a, Role::kTarget);
+  EXPECT_EQ(shares.join(a, Role::kInitiator), first);
+  EXPECT_NE(shares.join(b, Role::kTarget), first);
   EXPECT_EQ(shares.at(first).pdcs, 2u);
   EXPECT_EQ(shares.at(first).targets, 1u);  // what we open to a peer is not its doing
-  shares.leave(first, false);
-  shares.leave(first, true);
+  shares.leave(first, Role::kInitiator);
+  shares.leave(first, Role::kTarget);
   EXPECT_EQ(shares.find(a), nullptr);
   EXPECT_EQ(shares.size(), 1u);
 }

@@ -35,11 +35,11 @@ class UntouchedHeap {
 
 std::string pdc_matrix() {
   std::ostringstream out;
-  for (const bool initiator : {true, false}) {
-    out << (initiator ? "initiator" : "target") << '\n';
+  for (const Role role : {Role::kInitiator, Role::kTarget}) {
+    out << (role == Role::kInitiator ? "initiator" : "target") << '\n';
     for (std::size_t s = 0; s < kPdcStateCount; ++s)
       for (std::size_t i = 0; i < kPdcInputCount; ++i) {
-        const auto next = next_state(static_cast<PdcState>(s), static_cast<PdcInput>(i), initiator);
+        const auto next = next_state(static_cast<PdcState>(s), static_cast<PdcInput>(i), role);
         out << "  " << name_of(static_cast<PdcState>(s)) << " + "
             << name_of(static_cast<PdcInput>(i)) << " = " << (next ? name_of(*next) : "-") << '\n';
       }
