@@ -34,7 +34,7 @@ struct ReceivingHalf {
         openings(env, pdcs.places_per_role()),
         kept(env, scheduler),
         receiver(env, pdcs, kept, scheduler, nacks, proofs),
-        reorder(env, pdcs, nacks, cc_config.config_base_rtt),
+        reorder(env, pdcs, kept.peers(), nacks, cc_config.config_base_rtt),
         credit(env, pdcs, scheduler, cc_config) {}
 
   ProofRequests proofs;

@@ -18,6 +18,7 @@ class PeerShares {
     std::uint32_t pdcs = 0;
     std::uint32_t targets = 0;  ///< of those, opened by the peer
     std::uint32_t answers = 0;  ///< pending and stored
+    std::uint32_t held = 0;     ///< packets behind gaps
     std::uint32_t resource =
         0;  ///< the fullest of SES that the peer fills; 0: none that would have to be watched
     std::uint32_t index_next = 0;

@@ -27,8 +27,12 @@ bool ReorderBuffer::hold(Instant now, Pdc& pdc, const Arrival& in) {
   if (pool_.available() < pool_.capacity() / 2) return false;
   // A forged opening never gets the packet that it waits for.
   if (pdc.is_unproven() && held_.in_use() >= held_.capacity() / 8) return false;
+  // A peer may leave gaps open for as long as it likes: it leaves a quarter to others, however many PDCs it has.
+  PeerShares::Use& peer = peers_.at(pdc.share);
+  if (peer.held > 3 * (held_.capacity() - held_.in_use())) return false;
   Entry* held = held_.acquire();
   if (held == nullptr) return false;
+  ++peer.held;
   held->owner = owner;
   held->arrival = in;
   held->packet = std::move(*in.packet);
@@ -103,6 +107,7 @@ std::optional<ReorderBuffer::Held> ReorderBuffer::take_next(Pdc& pdc) {
 void ReorderBuffer::drop(Pdc& pdc, Entry& entry) {
   index_.erase(hash_of(env_.hash_key, entry.owner, entry.arrival.psn), entry);
   held_.release(&entry);
+  --peers_.at(pdc.share).held;
   --pdc.rx.held;
 }
 

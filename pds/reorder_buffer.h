@@ -8,15 +8,18 @@
 #include "pds/environment.h"
 #include "pds/nack_queue.h"
 #include "pds/pdc_table.h"
+#include "pds/peer_shares.h"
 
 namespace uet::pds {
 
 class ReorderBuffer : Part {
  public:
   /// `base_rtt`: the configured one, since the destination knows none of its own.
-  ReorderBuffer(Environment& env, const PdcTable& pdcs, NackQueue& nacks, Duration base_rtt)
+  ReorderBuffer(Environment& env, const PdcTable& pdcs, PeerShares& peers, NackQueue& nacks,
+                Duration base_rtt)
       : Part(env),
         table_(pdcs),
+        peers_(peers),
         nacks_(nacks),
         base_rtt_(base_rtt),
         held_(config_.rod_reorder ? config_.held_packets_max : 1),
@@ -51,6 +54,7 @@ class ReorderBuffer : Part {
   Duration gap_round(const Pdc& pdc) const;
 
   const PdcTable& table_;
+  PeerShares& peers_;
   NackQueue& nacks_;
   Duration base_rtt_;
   base::FixedPool<Entry> held_;

@@ -22,16 +22,20 @@ struct Holding {
       : env(config, {}, facts_of_port(), pool, rng, trace, ses),
         nacks(env),
         pdcs(8, Duration{}, 0, rng, env.hash_key),
-        reorder(env, pdcs, nacks, kRound),
+        peers(8, env.hash_key),
+        reorder(env, pdcs, peers, nacks, kRound),
         pdc(open()) {}
-  ~Holding() {
-    reorder.release(pdc);
-    pdcs.release(kNow, pdc, Psn{});
+  ~Holding() { close(pdc); }
+  void close(Pdc& of) {
+    reorder.release(of);
+    peers.leave(of.share, Role::kTarget);
+    pdcs.release(kNow, of, Psn{});
   }
-  Pdc& open() {
+  Pdc& open(std::uint32_t peer = 2) {
     Pdc& opened = *pdcs.allocate(kNow);
     opened.mode = Mode::kRod;
-    opened.peer = address_of(2);
+    opened.peer = address_of(peer);
+    opened.share = peers.join(opened.peer, Role::kTarget);
     opened.peer_id = 9;
     opened.is_proven = true;
     opened.rx.has_accepted = true;
@@ -70,6 +74,7 @@ struct Holding {
   Environment env;
   NackQueue nacks;
   PdcTable pdcs;
+  PeerShares peers;
   ReorderBuffer reorder;
   Pdc& pdc;
 };
@@ -84,8 +89,23 @@ TEST(ReorderBuffer, hold__openings_that_may_be_forged_share_an_eighth) {
   EXPECT_TRUE(h.hold_on(forged, 1006));
   EXPECT_FALSE(h.hold_on(forged, 1007));
   EXPECT_TRUE(h.hold(1005));
-  h.reorder.release(forged);
-  h.pdcs.release(kNow, forged, Psn{});
+  h.close(forged);
+}
+
+TEST(ReorderBuffer, hold__one_peer_leaves_a_quarter_to_others) {
+  PdsConfig config = reorder_config();
+  config.held_packets_max = 16;
+  Holding h(config);
+  Pdc& second = h.open();
+  Pdc& honest = h.open(3);
+  for (std::uint32_t i = 0; i < 8; ++i) ASSERT_TRUE(h.hold(1002 + i));
+  std::uint32_t more = 0;
+  while (more < 8 && h.hold_on(second, 1002 + more)) ++more;
+  EXPECT_EQ(more, 5u);
+  for (std::uint32_t i = 0; i < 3; ++i) EXPECT_TRUE(h.hold_on(honest, 1002 + i));
+  h.close(honest);
+  h.close(second);
+  EXPECT_TRUE(h.hold(1010));
 }
 
 TEST(ReorderBuffer, take_next__gives_what_is_next_in_order_with_its_bytes) {
@@ -115,13 +135,13 @@ TEST(ReorderBuffer, hold__a_copy_is_counted_and_not_held_twice) {
 
 TEST(ReorderBuffer, hold__is_false_when_all_places_are_taken_by_whatever_pdc) {
   Holding t;
-  Pdc& other = t.open();
+  Pdc& other = t.open(3);
   for (std::uint32_t i = 0; i < 3; ++i) ASSERT_TRUE(t.hold(1002 + i));
   for (std::uint32_t i = 0; i < 3; ++i) ASSERT_TRUE(t.hold_on(other, 1002 + i));
   EXPECT_FALSE(t.hold(1010));
   t.reorder.release(other);
   EXPECT_TRUE(t.hold(1010));
-  t.pdcs.release(kNow, other, Psn{});
+  t.close(other);
 }
 
 TEST(ReorderBuffer, hold__leaves_half_of_the_packet_buffers_to_others) {
