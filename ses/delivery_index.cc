@@ -41,7 +41,8 @@ Unexpected* DeliveryIndex::find(const Incoming& sender, std::uint16_t message_id
 }
 
 std::size_t DeliveryIndex::hash(const Incoming& sender, std::uint16_t message_id) const {
-  return sender.source.hash(hash_key_, std::uint64_t{sender.initiator_id} << 16 | message_id);
+  const std::size_t message = hash_key_(std::uint64_t{sender.job_id} << 16 | message_id);
+  return sender.source.hash(hash_key_, std::uint64_t{message} << 32 | sender.initiator_id);
 }
 
 std::size_t DeliveryIndex::longest_chain() const {

@@ -21,7 +21,8 @@ Unexpected* HeaderEntries::find(const RequestContext& c, Sender& sender) {
 /// [SES 7.2]
 Unexpected* HeaderEntries::note(const RequestContext& c, RiSpace& space, Sender& sender) {
   Endpoint& endpoint = *c.endpoint;
-  if (endpoint.headers >= config_.overflow_headers || sender.headers.size() >= kHeadersPerSender)
+  if (endpoint.headers >= config_.overflow_headers || sender.headers.size() >= kHeadersPerSender ||
+      !store_.has_descriptor())
     return nullptr;
   Unexpected* u = store_.note_header(sender, c.request.request_length);
   if (u == nullptr) return nullptr;

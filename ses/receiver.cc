@@ -308,7 +308,7 @@ void Receiver::on_memory_enabled(EndpointId endpoint) {
 }
 
 void Receiver::on_pdc_gone(Instant now, pds::PdcRef pdc, const net::FabricAddress& peer) {
-  shared_.reports.on_pdc_gone(pdc);
+  shared_.reports.on_pdc_gone(pdc, peer);
   while (Gate* gate = shared_.gates.closed_on(pdc)) {
     Endpoint* const endpoint = shared_.core.endpoints.find(gate->sender->endpoint);
     UET_CHECK(endpoint != nullptr);  // one that is closed has no gates

@@ -29,6 +29,7 @@ void DeliveryReports::report(Instant now, Unexpected& u, ReturnCode code) {
   awaited_.remove(u);
   if (!u.is_asked) return store_.recycle(u);
   u.verdict = code;
+  ++u.sender->reports_open;
   u.endpoint = nullptr;
   senders_.hold(*u.sender);
   wait(u);
@@ -116,18 +117,24 @@ void DeliveryReports::end(Instant now, pds::MessageToken token) {
 }
 
 void DeliveryReports::drop(Unexpected& u) {
-  senders_.unhold(*u.sender);
+  Sender& sender = *u.sender;
+  --sender.reports_open;
   store_.recycle(u);
+  if (Endpoint* const endpoint = core_.endpoints.find(sender.endpoint))
+    for (RiSpace& space : endpoint->spaces) gates_.open_all(space);
+  senders_.unhold(sender);
 }
 
-void DeliveryReports::on_pdc_gone(pds::PdcRef pdc) {
-  drop_waiting(turns_, pdc);
-  drop_waiting(at_share_, pdc);
+void DeliveryReports::on_pdc_gone(pds::PdcRef pdc, const net::FabricAddress& peer) {
+  drop_waiting(turns_, pdc, peer);
+  drop_waiting(at_share_, pdc, peer);
 }
 
-void DeliveryReports::drop_waiting(ReportTurnList& senders, pds::PdcRef pdc) {
+void DeliveryReports::drop_waiting(ReportTurnList& senders, pds::PdcRef pdc,
+                                   const net::FabricAddress& peer) {
   for (auto it = senders.begin(); it != senders.end();) {
     Sender& sender = *it++;
+    if (sender.address != peer) continue;
     for (auto at = sender.reports.begin(); at != sender.reports.end();) {
       Unexpected& u = *at++;
       if (u.asker.pdc != pdc) continue;

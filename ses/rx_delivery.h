@@ -5,6 +5,7 @@
 
 #include "ses/core.h"
 #include "ses/delivery_index.h"
+#include "ses/gates.h"
 #include "ses/request_context.h"
 #include "ses/responses.h"
 #include "ses/sender_table.h"
@@ -14,8 +15,8 @@ namespace uet::ses {
 /// Knows the unexpected messages whose senders may ask, and tells those that did what became of them.
 class DeliveryReports {
  public:
-  DeliveryReports(Core& core, UnexpectedStore& store, SenderTable& senders)
-      : core_(core), store_(store), senders_(senders), awaited_(core.hash_key) {}
+  DeliveryReports(Core& core, UnexpectedStore& store, SenderTable& senders, Gates& gates)
+      : core_(core), store_(store), senders_(senders), gates_(gates), awaited_(core.hash_key) {}
   ~DeliveryReports() {
     turns_.clear();
     at_share_.clear();
@@ -35,7 +36,7 @@ class DeliveryReports {
   // --- From the carrier
   pds::SegmentInfo emit(pds::MessageToken token, net::Packet& packet);
   void end(Instant now, pds::MessageToken token);  ///< acknowledged, or undeliverable
-  void on_pdc_gone(pds::PdcRef pdc);
+  void on_pdc_gone(pds::PdcRef pdc, const net::FabricAddress& peer);
   /// Hands over what waits for room.
   void submit(Instant now);
 
@@ -54,13 +55,14 @@ class DeliveryReports {
   void wait(Unexpected& message);
   void end_wait(Unexpected& message);
   void drop(Unexpected& message);
-  void drop_waiting(ReportTurnList& senders, pds::PdcRef pdc);
+  void drop_waiting(ReportTurnList& senders, pds::PdcRef pdc, const net::FabricAddress& peer);
   Unexpected* find(pds::MessageToken token);
   bool was_discarded(const Incoming& sender, std::uint16_t message_id);
 
   Core& core_;
   UnexpectedStore& store_;
   SenderTable& senders_;
+  Gates& gates_;
   DeliveryIndex awaited_;
   ReportTurnList turns_;  ///< sources with reports that wait
   ReportTurnList

@@ -63,10 +63,8 @@ pds::Answer OrderedStreams::take_turn(RequestContext& c, RiSpace& space, Stream&
 pds::Answer OrderedStreams::hold(RequestContext& c, Stream& stream) {
   const RequestView& r = c.request;
   const bool fills_gap = r.kind == OpcodeClass::kFillGap;
-  auto at = stream.held.end();
-  while (at != stream.held.begin() && number_distance(std::prev(at)->number, r.sequence.number) > 0)
-    --at;
-  if (at != stream.held.begin() && std::prev(at)->number == r.sequence.number)
+  HeldMessages::insert_commit_data place;
+  if (!stream.held.insert_check(r.sequence.number, BeforeByNumber(), place).second)
     return fills_gap ? answer_default(r) : failures_.reject(c, ReturnCode::kOpViolation);
   Unexpected* u = shared_.store.admit_held(c.endpoint->overflow, c.endpoint->held, *stream.sender,
                                            r.carried_length);
@@ -77,7 +75,7 @@ pds::Answer OrderedStreams::hold(RequestContext& c, Stream& stream) {
   u->number = r.sequence.number;
   u->is_gap = fills_gap;
   if (stream.held.empty()) holding_.push_back(stream);
-  stream.held.insert(at, *u);
+  stream.held.insert_commit(*u, place);
   ++held_;
   if (fills_gap) return answer_default(r);
   shared_.core.trace.emit(c.now, base::EventId::kMessageHeld, 0, {}, u->number, stream.expected);
@@ -95,7 +93,7 @@ pds::Answer OrderedStreams::hold(RequestContext& c, Stream& stream) {
 
 /// Everything before `number` has come, or will not.
 void OrderedStreams::pass_to(Instant now, Stream& stream, std::uint32_t number) {
-  while (!stream.held.empty() && number_distance(number, stream.held.front().number) > 0)
+  while (!stream.held.empty() && number_distance(number, stream.held.begin()->number) > 0)
     deliver_first(now, stream);
   stream.expected = number;
   deliver_in_turn(now, stream);
@@ -103,7 +101,7 @@ void OrderedStreams::pass_to(Instant now, Stream& stream, std::uint32_t number) 
 
 /// Held messages whose number is the expected one.
 void OrderedStreams::deliver_in_turn(Instant now, Stream& stream) {
-  while (!stream.held.empty() && stream.held.front().number == stream.expected) {
+  while (!stream.held.empty() && stream.held.begin()->number == stream.expected) {
     stream.expected = number_after(stream.expected);
     deliver_first(now, stream);
   }
@@ -111,8 +109,8 @@ void OrderedStreams::deliver_in_turn(Instant now, Stream& stream) {
 
 /// The first one held leaves its stream: from now on it is unexpected, or a receive takes it.
 void OrderedStreams::deliver_first(Instant now, Stream& stream) {
-  Unexpected& u = stream.held.front();
-  stream.held.pop_front();
+  Unexpected& u = *stream.held.begin();
+  stream.held.erase(stream.held.begin());
   if (stream.held.empty()) holding_.erase(holding_.iterator_to(stream));
   if (u.is_gap) {
     drop_held(u);
@@ -153,8 +151,8 @@ void OrderedStreams::close(Instant now, const Endpoint& endpoint) {
     if (stream.sender->endpoint != endpoint.id) continue;
     holding_.erase(holding_.iterator_to(stream));
     while (!stream.held.empty()) {
-      Unexpected& u = stream.held.front();
-      stream.held.pop_front();
+      Unexpected& u = *stream.held.begin();
+      stream.held.erase(stream.held.begin());
       drop_held(u);
       shared_.reports.report(now, u, ReturnCode::kCancelled);
     }
@@ -165,7 +163,7 @@ void OrderedStreams::pass_idle_gaps(Instant now) {
   for (auto it = holding_.begin(); it != holding_.end();) {
     Stream& stream = *it++;
     if (!shared_.clock.is_past(stream.active_at_ns, shared_.core.config.message_idle)) continue;
-    const std::uint32_t number = stream.held.front().number;
+    const std::uint32_t number = stream.held.begin()->number;
     shared_.core.trace.emit(now, base::EventId::kOrderGapPassed, 0, {}, number, stream.expected);
     pass_to(now, stream, number);
   }

@@ -23,7 +23,7 @@ Unexpected* RendezvousTarget::describe(const RequestContext& c) {
   // As for a proven source: its message is in a receive of the user's.
   Sender* sender =
       shared_.senders.find_or_make(c.endpoint->id, c.packet.source, shared_.clock.ns(), true);
-  if (sender == nullptr) return nullptr;
+  if (sender == nullptr || !shared_.store.may_ask_for_more(*sender)) return nullptr;
   Unexpected* u = shared_.store.note_header(*sender, c.request.request_length);
   if (u == nullptr) return nullptr;
   u->is_header_only = false;

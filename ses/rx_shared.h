@@ -24,7 +24,7 @@ struct RxShared {
         shares(messages, senders, clock),
         gates(c.config, senders, clock),
         headers(c.config, store, senders, clock),
-        reports(c, store, senders),
+        reports(c, store, senders, gates),
         unexpected(store, senders, gates) {}
 
   Core& core;

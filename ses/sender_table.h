@@ -48,8 +48,9 @@ struct Sender : Pooled,
   ListHook report_turn_hook;       ///< while any waits
   bool has_report_turn = false;    ///< one of them may go when there is a place
   std::uint32_t reports_carried = 0;
-  OverflowUse held;    ///< messages that came before their turn
-  StreamList streams;  ///< last used first
+  std::uint32_t reports_open = 0;  ///< waiting and carried
+  OverflowUse held;                ///< messages that came before their turn
+  StreamList streams;              ///< last used first
 };
 
 /// The rule of all shares: who holds `held` of a pool may take another place while it holds no more than `factor` times what is

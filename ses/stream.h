@@ -1,10 +1,28 @@
 /// Where the ordered messages of one initiator stand that come over all paths. [decision 141]
 #pragma once
 
+#include <boost/intrusive/set.hpp>
+
 #include "ses/sequence.h"
 #include "ses/unexpected_store.h"
 
 namespace uet::ses {
+
+/// Numbers of one stream that are less than kSequenceWindow apart.
+struct BeforeByNumber {
+  static std::uint32_t number_of(const Unexpected& u) { return u.number; }
+  static std::uint32_t number_of(std::uint32_t number) { return number; }
+  template <typename A, typename B>
+  bool operator()(const A& a, const B& b) const {
+    return number_distance(number_of(a), number_of(b)) < 0;
+  }
+};
+using HeldMessages =
+    boost::intrusive::set<Unexpected,
+                          boost::intrusive::member_hook<Unexpected, decltype(Unexpected::held_hook),
+                                                        &Unexpected::held_hook>,
+                          boost::intrusive::compare<BeforeByNumber>,
+                          boost::intrusive::constant_time_size<false>>;
 
 /// The target's side: everything before `expected` has been matched, or will not come.
 struct Stream : Pooled {
@@ -15,7 +33,7 @@ struct Stream : Pooled {
   bool tagged = false;
   std::uint32_t expected = 0;
   std::int64_t active_at_ns = 0;  ///< last message, in loop time
-  UnexpectedList held;            ///< messages that came before their turn, by number
+  HeldMessages held;              ///< messages that came before their turn
 };
 
 using StreamList =

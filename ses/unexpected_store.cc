@@ -42,12 +42,21 @@ bool UnexpectedStore::has_room(const OverflowUse& use, const OverflowUse& of_sen
 
 bool UnexpectedStore::has_room_for(const OverflowUse& use, const Sender& sender,
                                    std::uint32_t length) const {
-  return has_room(use, sender.overflow, cost_of(length)) && pool_.available() > 0;
+  return has_room(use, sender.overflow, cost_of(length)) && has_descriptor_for(sender);
+}
+
+bool UnexpectedStore::may_ask_for_more(const Sender& sender) const {
+  return has_share(sender.reports_open, pool_.available());
+}
+
+bool UnexpectedStore::has_descriptor_for(const Sender& sender) const {
+  return has_descriptor() && may_ask_for_more(sender);
 }
 
 Unexpected* UnexpectedStore::admit(OverflowUse& use, Sender& sender, std::uint32_t length) {
   const std::size_t cost = cost_of(length);
-  if (!has_room(use, sender.overflow, cost) || !slab_.reserve(cost)) return nullptr;
+  if (!has_descriptor_for(sender) || !has_room(use, sender.overflow, cost) || !slab_.reserve(cost))
+    return nullptr;
   Unexpected* message = note_header(sender, length);
   if (message == nullptr) {
     slab_.unreserve(cost);
@@ -76,7 +85,9 @@ bool UnexpectedStore::may_hold(const OverflowUse& use, const OverflowUse& held,
 Unexpected* UnexpectedStore::admit_held(const OverflowUse& use, OverflowUse& held, Sender& sender,
                                         std::uint32_t length) {
   const std::size_t cost = cost_of(length);
-  if (!may_hold(use, held, sender.held, cost) || !slab_.reserve(cost)) return nullptr;
+  if (!has_descriptor_for(sender) || !may_hold(use, held, sender.held, cost) ||
+      !slab_.reserve(cost))
+    return nullptr;
   Unexpected* message = note_header(sender, length);
   if (message == nullptr) {
     slab_.unreserve(cost);
@@ -187,7 +198,8 @@ std::uint32_t UnexpectedStore::fill(const OverflowUse& use) const {
                          : static_cast<std::uint32_t>(std::min(used, capacity) * 1000 / capacity);
   };
   return std::max({part(use.bytes, bytes_per_endpoint_), part(use.messages, messages_per_endpoint_),
-                   part(slab_.reserved(), slab_.max_bytes()), part(pool_.in_use(), pool_.max())});
+                   part(slab_.reserved(), slab_.max_bytes()),
+                   part(pool_.in_use(), most_without_receive())});
 }
 
 std::size_t UnexpectedStore::cost_of(std::uint32_t length) const {

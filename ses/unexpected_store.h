@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/intrusive/list.hpp>
+#include <boost/intrusive/set_hook.hpp>
 
 #include "ses/match_list.h"
 #include "ses/payload_sizes.h"
@@ -67,6 +68,8 @@ struct Unexpected : Pooled {
   ReturnCode verdict = ReturnCode::kOk;
   // Came before its turn: in a Stream, and unknown to receives and peeks. [decision 141]
   bool is_held = false;
+  boost::intrusive::set_member_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>>
+      held_hook;        ///< of its stream
   bool is_gap = false;  ///< will not come, or not whole
   std::uint32_t number = 0;
 };
@@ -90,6 +93,11 @@ class UnexpectedStore {
   /// used up.
   Unexpected* admit(OverflowUse& use, Sender& sender, std::uint32_t length);
   bool has_room_for(const OverflowUse& use, const Sender& sender, std::uint32_t length) const;
+  /// Whether there are descriptors for messages that have no receive.
+  bool has_descriptor() const { return pool_.in_use() < most_without_receive(); }
+  /// Reports of delivery are made of descriptors, until their sender acknowledges them. One that does not leaves as many to others as
+  /// its reports have.
+  bool may_ask_for_more(const Sender& sender) const;
   /// The same for a message that came before its turn. Its room is not that of messages in their turn, so these are never
   /// kept out by what waits for them: an eighth of the endpoint's, and what it lacks of nine eighths.
   Unexpected* admit_held(const OverflowUse& use, OverflowUse& held, Sender& sender,
@@ -121,10 +129,15 @@ class UnexpectedStore {
 
  private:
   std::size_t cost_of(std::uint32_t length) const;
+  std::uint32_t most_without_receive() const { return pool_.max() - pool_.max() / kForReceives; }
+  bool has_descriptor_for(const Sender& sender) const;
   bool has_room(const OverflowUse& use, const OverflowUse& of_sender, std::size_t cost) const;
   bool may_hold(const OverflowUse& use, const OverflowUse& held, const OverflowUse& of_sender,
                 std::size_t cost) const;
   static OverflowUse& use_of_sender(Unexpected& message);
+
+  /// Part of the descriptors that messages without a receive leave to those that one takes, and whose rest is to be fetched.
+  static constexpr std::uint32_t kForReceives = 16;
 
   std::uint64_t bytes_per_endpoint_;
   std::uint32_t messages_per_endpoint_;

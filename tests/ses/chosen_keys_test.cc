@@ -51,5 +51,19 @@ TEST(ChosenKeys, awaited_deliveries) {
   for (std::uint32_t i = 0; i < kMany; ++i) index.remove(messages[i]);
 }
 
+// Where endpoints are addressed absolutely, a peer may name any job.
+TEST(ChosenKeys, awaited_deliveries_of_one_source_in_many_jobs) {
+  DeliveryIndex index(kKey);
+  const auto messages = std::make_unique<Unexpected[]>(kMany);
+  for (std::uint32_t i = 0; i < kMany; ++i) {
+    messages[i].header.source = colliding(0);
+    messages[i].header.job_id = i;
+    messages[i].message_id = 7;
+    index.add(messages[i]);
+  }
+  EXPECT_LE(index.longest_chain(), kLongest);
+  for (std::uint32_t i = 0; i < kMany; ++i) index.remove(messages[i]);
+}
+
 }  // namespace
 }  // namespace uet::ses::testing

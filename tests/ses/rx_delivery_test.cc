@@ -85,7 +85,9 @@ struct DeliveryReportsTest : ::testing::Test {
   Endpoint* endpoint = nullptr;
   UnexpectedStore store{core.config};
   SenderTable senders{64, 64, base::Duration::from_seconds(1), core.hash_key};
-  DeliveryReports reports{core, store, senders};
+  LoopClock clock;
+  Gates gates{core.config, senders, clock};
+  DeliveryReports reports{core, store, senders, gates};
 };
 
 TEST_F(DeliveryReportsTest, report__to_a_sender_that_asked) {
@@ -171,10 +173,40 @@ TEST_F(DeliveryReportsTest, on_pdc_gone__ends_the_reports_that_it_would_carry) {
   ask(7);
   carrier.room = 0;
   end(u);
-  reports.on_pdc_gone(pds::PdcRef{6});
+  reports.on_pdc_gone(pds::PdcRef{6}, source(0));
   EXPECT_EQ(store.messages(), 1u);
-  reports.on_pdc_gone(pds::PdcRef{5});
+  reports.on_pdc_gone(pds::PdcRef{5}, source(0));
   EXPECT_EQ(store.messages(), 0u);
+}
+
+// A peer that acknowledges no report would have all descriptors in the end, its messages being taken one after the other.
+TEST_F(DeliveryReportsTest, reports_that_are_not_acknowledged__take_half_of_the_descriptors) {
+  const std::uint32_t all = core.config.overflow_msgs_total;
+  Sender& sender = *senders.find_or_make(endpoint->id, source(0), 0, true);
+  for (std::uint32_t i = 0; i < all && store.has_room_for(endpoint->overflow, sender, 0); ++i)
+    report(static_cast<std::uint16_t>(i % 0xffff + 1));
+  EXPECT_NEAR(store.messages(), all / 2, 2);
+  EXPECT_FALSE(store.may_ask_for_more(sender));
+  EXPECT_EQ(store.admit(endpoint->overflow, sender, 0), nullptr);
+  report(1, 1);  // another one has room
+  while (!carrier.taken.empty()) {
+    const auto token = carrier.taken.back().token;
+    carrier.taken.pop_back();
+    reports.end(now, token);
+  }
+  EXPECT_EQ(store.messages(), 0u);
+  EXPECT_EQ(sender.reports_open, 0u);
+}
+
+TEST_F(DeliveryReportsTest, reports_of_a_closed_endpoint__end_as_all_do) {
+  report(7);
+  Sender& sender = *senders.find(endpoint->id, source(0));
+  EXPECT_EQ(sender.reports_open, 1u);
+  core.endpoints.close(now, *endpoint);
+  endpoint = *core.endpoints.open(now, {}, sink);
+  reports.end(now, carrier.taken[0].token);
+  EXPECT_EQ(store.messages(), 0u);
+  EXPECT_EQ(sender.reports_open, 0u);
 }
 
 TEST_F(DeliveryReportsTest, end__a_token_of_an_earlier_report_changes_nothing) {

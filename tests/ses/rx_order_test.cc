@@ -1,6 +1,9 @@
 // Ordered sends that come over all paths, without the part that checks requests. [decision 141]
 #include "ses/rx_order.h"
 
+#include <array>
+#include <utility>
+
 #include "tests/ses/rx_parts.h"
 
 namespace uet::ses::testing {
@@ -41,6 +44,26 @@ TEST_F(OrderedStreamsTest, begin__a_message_before_its_turn_waits_for_it) {
   begin(numbered(0));
   EXPECT_EQ(lengths(), (std::vector<std::size_t>{100, 101, 102}));
   EXPECT_TRUE(streams.is_empty());
+}
+
+TEST_F(OrderedStreamsTest, begin__messages_wait_in_the_order_of_their_numbers) {
+  for (int i = 0; i < 6; ++i) post(1000);
+  for (const std::uint16_t number : {4, 1, 5, 2, 3}) begin(numbered(number, number));
+  EXPECT_EQ(streams.held(), 5u);
+  begin(numbered(0));
+  EXPECT_EQ(lengths(), (std::vector<std::size_t>{100, 101, 102, 103, 104, 105}));
+}
+
+// Numbers have 24 bits.
+TEST(HeldMessages, numbers_go_on_at_0) {
+  std::array<Unexpected, 4> messages;
+  HeldMessages held;
+  std::uint32_t number = kNumberMask - 1;
+  for (Unexpected& m : messages) m.number = std::exchange(number, number_after(number));
+  for (const std::size_t i : {2u, 0u, 3u, 1u}) held.insert(messages[i]);
+  std::size_t at = 0;
+  for (const Unexpected& m : held) EXPECT_EQ(&m, &messages[at++]);
+  held.clear();
 }
 
 TEST_F(OrderedStreamsTest, begin__word_that_a_message_does_not_come_fills_its_place) {

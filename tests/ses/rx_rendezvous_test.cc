@@ -33,6 +33,18 @@ struct RendezvousTargetTest : RxPartsTest {
   RendezvousTarget rendezvous{shared};
 };
 
+TEST_F(RendezvousTargetTest, describe__not_for_a_source_that_acknowledges_no_report) {
+  RequestContext c = send_of(1, 4096);
+  Sender& sender = *shared.senders.find_or_make(endpoint->id, c.packet.source, 0, true);
+  sender.reports_open = core.config.overflow_msgs_total + 1;
+  EXPECT_EQ(rendezvous.describe(c), nullptr);
+  sender.reports_open = 0;
+  Unexpected* const u = rendezvous.describe(c);
+  ASSERT_NE(u, nullptr);
+  shared.senders.unhold(sender);
+  shared.store.recycle(*u);
+}
+
 TEST_F(RendezvousTargetTest, fetch_rest__the_receive_completes_with_the_last_byte) {
   rendezvous.fetch_rest(now, taken(1));
   std::uint64_t next = 96;

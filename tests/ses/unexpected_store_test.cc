@@ -28,5 +28,23 @@ TEST(UnexpectedStore,
   EXPECT_EQ(store.admit(use, senders[n], 1), nullptr);
 }
 
+// Messages without a receive must not keep those out that a receive takes.
+TEST(UnexpectedStore, admit__leaves_descriptors_to_messages_that_a_receive_takes) {
+  SesConfig config;
+  config.overflow_msgs_total = 64;
+  UnexpectedStore store(config);
+  std::array<Sender, 2> senders;
+  std::array<OverflowUse, 2> uses;
+  OverflowUse held;
+  std::size_t n = 0;
+  while (store.admit(uses[n % 2], senders[n % 2], 0) != nullptr) ++n;
+  EXPECT_EQ(n, 60u);
+  EXPECT_FALSE(store.has_room_for(uses[0], senders[0], 0));
+  EXPECT_FALSE(store.has_descriptor());
+  EXPECT_EQ(store.fill(uses[0]), 1000u);
+  EXPECT_EQ(store.admit_held(uses[0], held, senders[0], 0), nullptr);
+  for (; n < 64; ++n) EXPECT_NE(store.note_header(senders[0], 1000), nullptr);
+}
+
 }  // namespace
 }  // namespace uet::ses::testing
