@@ -19,6 +19,7 @@
 #include "provider/shared_context.h"
 #include "provider/structures.h"
 #include "provider/triggered.h"
+#include "provider/workers.h"
 
 namespace uet::provider {
 namespace {
@@ -134,7 +135,7 @@ int open_place(const fep::Settings& settings, const fi_info& info, std::uint32_t
     } else if (name != nullptr && choice->domain_name() != name) {
       return -FI_EINVAL;
     }
-    auto worker = Worker::open(settings, *choice, job);
+    auto worker = Workers::open(settings, *choice, job);
     if (worker) {
       out = {choice->address, std::move(worker).value()};
       return 0;

@@ -15,7 +15,7 @@
 #include "provider/errors.h"
 #include "provider/fabric.h"
 #include "provider/getinfo.h"
-#include "provider/worker.h"
+#include "provider/workers.h"
 
 namespace uet::provider {
 namespace {
@@ -26,14 +26,14 @@ pid_t loaded_by = 0;
 /// meanwhile. [FI 2.5.11]
 void before_fork() {
   lock_ports();
-  Worker::lock_all();
+  Workers::lock_all();
 }
 void after_fork_in_parent() {
-  Worker::unlock_all();
+  Workers::unlock_all();
   unlock_ports();
 }
 void after_fork_in_child() {
-  Worker::abandon_all_in_child();
+  Workers::abandon_all_in_child();
   abandon_ports_in_child();
   unlock_ports();
 }
@@ -42,7 +42,7 @@ void after_fork_in_child() {
 /// [FI 2.5.7]
 void cleanup() {
   guarded([] {
-    if (!is_forked_child()) Worker::stop_all();
+    if (!is_forked_child()) Workers::stop_all();
     return 0;
   });
 }

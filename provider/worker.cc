@@ -1,10 +1,7 @@
 #include "provider/worker.h"
 
 #include <algorithm>
-#include <condition_variable>
-#include <map>
 #include <utility>
-#include <vector>
 
 #include "fep/security.h"
 #include "lib/ports/open_port.h"
@@ -12,53 +9,10 @@
 #include "provider/patient_lock.h"
 #include "provider/progress.h"
 #include "provider/provider.h"
+#include "provider/workers.h"
 
 namespace uet::provider {
 namespace {
-
-/// The workers of the process by address. Leaked on purpose: used until the very end of the
-/// process. [FI 2.5.7]
-///
-/// An entry without a living worker belongs to a thread that opens it, or that closes it and still
-/// has its port.
-struct Registry {
-  std::mutex mutex;
-  std::condition_variable changed;
-  struct Entry {
-    std::weak_ptr<Worker> worker;
-    // For fork(). A thread that ends one waits until all are nothing.
-    net::Port* port = nullptr;  ///< while it is open
-    Worker* at_work = nullptr;  ///< from the end of its start to the beginning of its end
-    fep::TraceFile* trace_file = nullptr;  ///< while it is open
-    fep::PathLog* path_log = nullptr;      ///< while it is open
-  };
-  std::map<net::FabricAddress, Entry> workers;
-
-  void set_port(net::FabricAddress address, net::Port* port) {
-    const std::lock_guard guard(mutex);
-    workers[address].port = port;
-  }
-  void set_files(net::FabricAddress address, fep::TraceFile* trace_file, fep::PathLog* path_log) {
-    const std::lock_guard guard(mutex);
-    workers[address].trace_file = trace_file;
-    workers[address].path_log = path_log;
-  }
-  void set_at_work(net::FabricAddress address, Worker* worker) {
-    const std::lock_guard guard(mutex);
-    workers[address].at_work = worker;
-  }
-  void leave(net::FabricAddress address) {
-    {
-      const std::lock_guard guard(mutex);
-      workers.erase(address);
-    }
-    changed.notify_all();
-  }
-};
-Registry& registry() {
-  static auto* instance = new Registry;
-  return *instance;
-}
 
 /// A port without a descriptor to sleep on is looked at this often.
 constexpr base::Duration kPollInterval = base::Duration::from_us(20);
@@ -71,9 +25,6 @@ constexpr base::Duration kLongestSleep = base::Duration::from_seconds(1);
 constexpr base::Duration kLingerMax = base::Duration::from_ms(1500);
 constexpr int kLingerTimeouts = 3;
 
-/// The thread that ends the process may itself be in the middle of opening or closing.
-constexpr base::Duration kExitPatience = base::Duration::from_ms(1000);
-
 /// The thread that forks may itself be in the middle of a call.
 constexpr base::Duration kForkPatience = base::Duration::from_ms(100);
 
@@ -81,49 +32,6 @@ constexpr base::Duration kForkPatience = base::Duration::from_ms(100);
 
 Worker::Worker(const fep::Settings& settings, net::FabricAddress address)
     : settings_(settings), address_(address), rng_(ports::make_rng(settings.seed)) {}
-
-base::Result<std::shared_ptr<Worker>, WorkerRefusal> Worker::open(const fep::Settings& settings,
-                                                                  const PortChoice& choice,
-                                                                  std::uint32_t job) {
-  Registry& r = registry();
-  std::unique_lock held(r.mutex);
-  std::shared_ptr<Worker> running;
-  r.changed.wait(held, [&] {
-    const auto at = r.workers.find(choice.address);
-    return at == r.workers.end() || (running = at->second.worker.lock()) != nullptr;
-  });
-  if (running != nullptr) {
-    if (running->covers(job)) return running;
-    return WorkerRefusal{.why = "job " + std::to_string(job) +
-                                " is not in the secure domain that " + choice.address.to_string() +
-                                " is used for in this process"};
-  }
-  Registry::Entry& entry = r.workers[choice.address];
-  held.unlock();
-  std::unique_ptr<Worker, void (*)(Worker*)> fresh(nullptr, &retire);
-  try {
-    fresh.reset(new Worker(settings, choice.address));
-  } catch (...) {
-    r.leave(choice.address);
-    throw;
-  }
-  std::string error;
-  if (!fresh->start(choice, job, error))
-    return WorkerRefusal{error, fresh->port_ == nullptr && is_held_by_stranger(choice, settings)};
-  std::shared_ptr<Worker> worker(std::move(fresh));
-  held.lock();
-  entry.worker = worker;
-  held.unlock();
-  r.changed.notify_all();
-  return worker;
-}
-
-void Worker::retire(Worker* worker) {
-  if (worker->is_abandoned_) return;  // what its end would close, or wait for, is the parent's
-  const net::FabricAddress address = worker->address_;
-  delete worker;
-  registry().leave(address);
-}
 
 bool Worker::covers(std::uint32_t job) const {
   const fep::Security* security = fep_->security();
@@ -140,13 +48,13 @@ bool Worker::start(const PortChoice& choice, std::uint32_t job, std::string& err
     path_log_ = fep::PathLog::open(settings_.path_log, error);
     if (path_log_ == nullptr) return false;
   }
-  registry().set_files(address_, trace_file_.get(), path_log_.get());
+  Workers::note_files(address_, trace_file_.get(), path_log_.get());
   const net::PortRequest request = settings_.port_request(choice.spec, choice.address, rng_);
   port_ = ports::open_port({.request = request, .impair = settings_.impair, .pcap = settings_.pcap},
                            trace_, error);
   if (port_ == nullptr) return false;
   if (!error.empty()) tell_user(std::exchange(error, {}));
-  registry().set_port(address_, port_.get());
+  Workers::note_port(address_, port_.get());
   fep::Settings for_job = settings_;
   for_job.job = job;
   const auto config = for_job.fep_config(port_->facts());
@@ -165,21 +73,21 @@ bool Worker::start(const PortChoice& choice, std::uint32_t job, std::string& err
     if (!thread_->start(error)) return false;
   }
   live_ = LiveView::show(*this);
-  registry().set_at_work(address_, this);
+  Workers::note_at_work(address_, this);
   return true;
 }
 
 Worker::~Worker() {
-  registry().set_at_work(address_, nullptr);
+  Workers::note_at_work(address_, nullptr);
   live_.reset();
   // It asks us for itself to the end.
   if (thread_ != nullptr) thread_->stop();
   thread_.reset();
   if (fep_ != nullptr) linger();
   fep_.reset();
-  registry().set_port(address_, nullptr);
+  Workers::note_port(address_, nullptr);
   port_.reset();
-  registry().set_files(address_, nullptr, nullptr);
+  Workers::note_files(address_, nullptr, nullptr);
 }
 
 /// The peers may not have heard our last acknowledgements, and only we can send them again. Stays
@@ -209,51 +117,17 @@ void WorkerLock::lock_before_fork() {
   (void)held.release();
 }
 
-/// In the order of their addresses. No thread that has a worker's lock waits for another one's, or for the registry's.
-void Worker::lock_all() {
-  registry().mutex.lock();
-  for (const auto& [address, entry] : registry().workers) {
-    if (entry.at_work != nullptr) entry.at_work->lock_.lock_before_fork();
-  }
-}
-
-void Worker::unlock_all() {
-  for (const auto& [address, entry] : registry().workers) {
-    if (entry.at_work != nullptr) entry.at_work->lock_.unlock_in_parent();
-  }
-  registry().mutex.unlock();
-}
-
 /// Threads that sleep here, and the progress thread, are the parent's: none of them is to be woken or waited for.
-void Worker::abandon_all_in_child() {
-  for (const auto& [address, entry] : registry().workers) {
-    if (entry.port != nullptr) entry.port->abandon_in_child();
-    if (entry.trace_file != nullptr) entry.trace_file->abandon_in_child();
-    if (entry.path_log != nullptr) entry.path_log->abandon_in_child();
-    if (entry.at_work == nullptr) continue;
-    Worker& worker = *entry.at_work;
-    worker.is_abandoned_ = true;
-    worker.sleepers_.abandon_in_child();
-    worker.progress_required_ = false;
-    (void)worker.thread_.release();
-    worker.lock_.unlock_in_child();
-  }
-  registry().mutex.unlock();
+void Worker::abandon_in_child() {
+  is_abandoned_ = true;
+  sleepers_.abandon_in_child();
+  progress_required_ = false;
+  (void)thread_.release();
+  lock_.unlock_in_child();
 }
 
-void Worker::stop_all() {
-  LiveView::stop();
-  Registry& r = registry();
-  // Never let go: the last pointer would close the worker, and the process is about to end.
-  auto* const all = new std::vector<std::shared_ptr<Worker>>;
-  {
-    const auto guard = lock_within(r.mutex, kExitPatience);
-    if (!guard) return;
-    for (const auto& [address, entry] : r.workers) all->push_back(entry.worker.lock());
-  }
-  for (const auto& worker : *all) {
-    if (worker != nullptr && worker->thread_ != nullptr) worker->thread_->stop();
-  }
+void Worker::stop_thread() {
+  if (thread_ != nullptr) thread_->stop();
 }
 
 bool Worker::turn_at(base::Instant now) {

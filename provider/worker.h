@@ -63,30 +63,8 @@ class WorkerLock {
   bool is_held_for_fork_ = false;
 };
 
-/// Why there is no worker.
-struct WorkerRefusal {
-  std::string why;             ///< a sentence for the user
-  bool is_port_taken = false;  ///< by a program without our locks: lose_port()
-};
-
 class Worker {
  public:
-  /// The worker of this address: the running one, or a new one on a freshly opened port. It lives
-  /// as long as the pointer is held. With keys, `job` chooses the secure domain; a running worker of
-  /// another domain is refused. Waits while another thread opens or closes the worker of this
-  /// address; those of other addresses do not wait for each other.
-  static base::Result<std::shared_ptr<Worker>, WorkerRefusal> open(const fep::Settings& settings,
-                                                                   const PortChoice& choice,
-                                                                   std::uint32_t job);
-  /// Around fork(): a child inherits the sockets of all ports, and must not keep the addresses taken
-  /// when its parent ends. What it has of libfabric objects is good for nothing but closing: its workers
-  /// neither turn their loops nor end.
-  static void lock_all();
-  static void unlock_all();
-  static void abandon_all_in_child();  ///< and unlocks
-  /// At process exit: ends the threads; everything else stays as it is.
-  static void stop_all();
-
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
@@ -149,10 +127,9 @@ class Worker {
  private:
   friend class ProgressThread;
   friend class WorkerLock;
+  friend class Workers;
   Worker(const fep::Settings& settings, net::FabricAddress address);
   ~Worker();
-  /// Ends a worker that nothing holds any longer, then lets its address go.
-  static void retire(Worker* worker);
   bool start(const PortChoice& choice, std::uint32_t job, std::string& error);
 
   bool turn_loop(base::Instant now);
@@ -170,6 +147,9 @@ class Worker {
   bool has_sleepers() const;
   void serve_sleepers();
   void linger();
+  /// In a child made by fork(), with the lock held.
+  void abandon_in_child();
+  void stop_thread();
 
   const fep::Settings settings_;
   const net::FabricAddress address_;
