@@ -173,7 +173,7 @@ int Cntr::wait(std::uint64_t threshold, int timeout_ms) {
   // An error wakes every waiter, also the second one: what counts is what was known at the call.
   std::optional<std::uint64_t> errors_known;
   int result = -FI_ETIMEDOUT;
-  worker_.wait_until(wait_, timeout_ms, [&] {
+  worker_.wait_until(wait_, timeout_ms, Worker::OnSignal::kGoOn, [&] {
     if (!errors_known) errors_known = errors_.seen();
     if (value_.now() >= threshold) {
       // That is what the application knows now, and no more.

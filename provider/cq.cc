@@ -10,8 +10,6 @@
 namespace uet::provider {
 namespace {
 
-constexpr std::size_t kLargestSize = std::size_t{1} << 17;
-
 /// Writes one entry of the application's format; each format is a prefix of the next.
 void* write_entry(fi_cq_format format, void* at, const CqEntry& e) {
   switch (format) {
@@ -124,7 +122,7 @@ Cq::Cq(Domain& domain, const fi_cq_attr& attr, void* context)
 }
 
 int Cq::open(Domain& domain, const fi_cq_attr& attr, fid_cq** out, void* context) {
-  if (attr.format > FI_CQ_FORMAT_TAGGED || attr.size > kLargestSize) return -FI_EINVAL;
+  if (attr.format > FI_CQ_FORMAT_TAGGED || attr.size > CqRing::kMostEntries) return -FI_EINVAL;
   if (!WaitObject::is_supported(attr.wait_obj)) return -FI_ENOSYS;
   if (WaitObject::needs_progress_thread(attr.wait_obj) && !domain.start_progress_thread()) {
     return -FI_ENOSYS;
@@ -231,7 +229,7 @@ ssize_t Cq::sread(void* buffer, std::size_t count, fi_addr_t* sources, const voi
     if (is_due) signalled_ = false;
     return is_due;
   };
-  if (worker_.wait_until(wait_, timeout_ms, ready)) return result;
+  if (worker_.wait_until(wait_, timeout_ms, Worker::OnSignal::kReturn, ready)) return result;
   return take(buffer, count, sources);
 }
 

@@ -1,6 +1,7 @@
 #include "provider/cuda_driver.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include "provider/provider.h"
 
@@ -63,8 +64,9 @@ const CudaDriver* load() {
 }  // namespace
 
 const CudaDriver* CudaDriver::find() {
+  static const pid_t loaded_by = getpid();
   static const CudaDriver* const driver = load();
-  return driver;
+  return loaded_by == getpid() ? driver : nullptr;  // it does not survive fork()
 }
 
 std::string CudaDriver::name_of(Result result) const {

@@ -166,20 +166,53 @@ Domain::Domain(Fabric& fabric, const fi_info& info, std::shared_ptr<Worker> work
       fabric_address_(address),
       api_version_(fabric.api_version),
       memory_space_(worker_->new_memory_space()),
+      memory_mode_(info),
       fabric_use_(fabric.users()) {
   fid = {.fclass = FI_CLASS_DOMAIN, .context = context, .ops = &domain_fid_ops};
   ops = &domain_ops;
   mr = &mr_ops;
-  const int mode = info.domain_attr->mr_mode;
-  is_rma_target_ = (info.caps & (FI_RMA | FI_ATOMIC)) != 0;
-  provider_keys_ = (mode & (FI_MR_PROV_KEY | FI_MR_BASIC)) != 0;
-  virtual_addresses_ = (mode & (FI_MR_VIRT_ADDR | FI_MR_BASIC)) != 0;
-  mr_endpoint_ = (mode & FI_MR_ENDPOINT) != 0;
-  device_memory_ = (info.caps & FI_HMEM) != 0;
   const std::size_t tx = info.tx_attr != nullptr ? info.tx_attr->size : settings().tx_size;
   const std::size_t rx = info.rx_attr != nullptr ? info.rx_attr->size : settings().rx_size;
   default_cq_size_ = std::max<std::size_t>(2 * (tx + rx), 16);
   job_id_ = static_cast<std::uint32_t>(settings().job);
+}
+
+bool Domain::is_ours(const fid_domain& f) {
+  return f.fid.ops == &domain_fid_ops;
+}
+
+MemoryMode::MemoryMode(const fi_info& info)
+    : is_rma_target((info.caps & (FI_RMA | FI_ATOMIC)) != 0),
+      has_device_memory((info.caps & FI_HMEM) != 0) {
+  const int mode = info.domain_attr != nullptr ? info.domain_attr->mr_mode : 0;
+  has_provider_keys = (mode & (FI_MR_PROV_KEY | FI_MR_BASIC)) != 0;
+  has_virtual_addresses = (mode & (FI_MR_VIRT_ADDR | FI_MR_BASIC)) != 0;
+  binds_to_endpoints = (mode & FI_MR_ENDPOINT) != 0;
+}
+
+MemoryMode Domain::memory_mode() const {
+  const std::lock_guard guard(worker_->lock());
+  return memory_mode_;
+}
+
+void Domain::take_over(const fi_info& info) {
+  const bool had_device_memory = memory_mode_.has_device_memory;
+  const MemoryMode wanted(info);
+  if (!memory_mode_.is_rma_target && wanted.is_rma_target) memory_mode_ = wanted;
+  memory_mode_.has_device_memory = had_device_memory || wanted.has_device_memory;
+}
+
+bool Domain::registers_as(std::uint64_t caps, int mr_mode) const {
+  fi_domain_attr attr{};
+  attr.mr_mode = mr_mode;
+  fi_info info{};
+  info.caps = caps;
+  info.domain_attr = &attr;
+  const MemoryMode wanted(info), ours = memory_mode();
+  if (!ours.is_rma_target || !wanted.is_rma_target) return true;
+  return ours.has_provider_keys == wanted.has_provider_keys &&
+         ours.has_virtual_addresses == wanted.has_virtual_addresses &&
+         ours.binds_to_endpoints == wanted.binds_to_endpoints;
 }
 
 int Domain::open(Fabric& fabric, const fi_info& info, fid_domain** out, void* context) {
@@ -200,6 +233,7 @@ int Domain::open(Fabric& fabric, const fi_info& info, fid_domain** out, void* co
     if (!job) return -FI_EINVAL;
   }
   Place place;
+  note_use();
   if (const int ret = open_place(*settings, info, *job, place); ret != 0) return ret;
   auto* domain = new Domain(fabric, info, std::move(place.worker), place.address, context);
   domain->job_id_ = *job;
@@ -237,6 +271,15 @@ int Domain::control(int command, void* arg) {
       return arg == nullptr ? -FI_EINVAL : cancel_work(*this, *static_cast<fi_deferred_work*>(arg));
     case FI_FLUSH_WORK:
       return arg == nullptr ? flush_work(*this) : -FI_EINVAL;
+    case FI_MAP_RAW_MR: {
+      if (arg == nullptr) return -FI_EINVAL;
+      const auto& raw = *static_cast<const struct fi_mr_map_raw*>(arg);
+      if (raw.key_size != sizeof *raw.key) return -FI_EINVAL;
+      std::memcpy(raw.key, raw.raw_key, sizeof *raw.key);
+      return 0;
+    }
+    case FI_UNMAP_KEY:
+      return 0;
     default:
       return -FI_ENOSYS;
   }

@@ -23,11 +23,24 @@ class Fabric;
 class Mr;
 struct TriggeredOp;
 
+/// How memory is registered in a domain. [FI 3.3]
+struct MemoryMode {
+  explicit MemoryMode(const fi_info& info);
+  bool is_rma_target;
+  bool has_device_memory;  ///< FI_HMEM
+  // The rest by mr_mode.
+  bool has_provider_keys;
+  bool has_virtual_addresses;
+  bool binds_to_endpoints;
+};
+
 class Domain final : public fid_domain {
  public:
   static int open(Fabric& fabric, const fi_info& info, fid_domain** out, void* context);
   static Domain& of(fid_domain* f) { return *static_cast<Domain*>(f); }
   static Domain& of(fid_t f) { return of(reinterpret_cast<fid_domain*>(f)); }
+  /// Not that of another provider.
+  static bool is_ours(const fid_domain& f);
 
   Worker& worker() { return *worker_; }
   const fep::Settings& settings() const { return worker_->settings(); }
@@ -42,11 +55,12 @@ class Domain final : public fid_domain {
 
   // How memory is registered here. [FI 3.3]
   std::uint32_t memory_space() const { return memory_space_; }
-  bool is_rma_target() const { return is_rma_target_; }
-  bool has_provider_keys() const { return provider_keys_; }
-  bool has_virtual_addresses() const { return virtual_addresses_; }
-  bool binds_memory_to_endpoints() const { return mr_endpoint_; }
-  bool has_device_memory() const { return device_memory_; }  ///< opened with FI_HMEM
+  MemoryMode memory_mode() const;
+  /// What an endpoint of it can do is said by the endpoint's fi_info: where that of the domain said nothing of memory that peers reach,
+  /// or of devices', regions are registered from now on as this one says.
+  void take_over(const fi_info& info);
+  /// Regions of the domain are registered as one with these capabilities and this mr_mode expects.
+  bool registers_as(std::uint64_t caps, int mr_mode) const;
   /// Whether a region of a device was ever registered: until then all memory is the CPU's. Open MPI 5 asks for FI_HMEM wherever it is on
   /// offer. Without the lock, by those who post: who posts from a region knows that it is registered.
   bool has_device_regions() const { return device_regions_.load(std::memory_order_relaxed); }
@@ -93,11 +107,7 @@ class Domain final : public fid_domain {
   const std::uint32_t memory_space_;
   std::size_t default_cq_size_ = 0;
   std::uint32_t job_id_ = 0;
-  bool is_rma_target_ = false;
-  bool provider_keys_ = false;
-  bool virtual_addresses_ = false;
-  bool mr_endpoint_ = false;
-  bool device_memory_ = false;
+  MemoryMode memory_mode_;  ///< with the worker's lock held
   std::atomic<bool> device_regions_{false};
   Eq* event_queue_ = nullptr;
   Eq* mr_events_ = nullptr;

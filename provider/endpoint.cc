@@ -146,6 +146,10 @@ int Endpoint::open(Domain& domain, const fi_info& info, fid_ep** out, void* cont
     delete ep;
     return -FI_EINVAL;
   }
+  {
+    const std::lock_guard guard(domain.worker().lock());
+    domain.take_over(info);
+  }
   *out = ep;
   return 0;
 }

@@ -162,12 +162,13 @@ int Eq::try_wait() {
 ssize_t Eq::sread(std::uint32_t* event, void* buffer, std::size_t length, int timeout_ms,
                   std::uint64_t flags) {
   const base::Instant end = wait_end(clock_now(), timeout_ms);
+  bool was_signalled = false;
   std::unique_lock held(mutex_);
   while (true) {
     const ssize_t n = take(event, buffer, length, flags);
     if (n != -FI_EAGAIN) return n;
     const base::Instant now = clock_now();
-    if (now >= end) return -FI_EAGAIN;
+    if (now >= end || was_signalled) return -FI_EAGAIN;
     Sleeper me(end);
     wait_.add(me);
     held.unlock();
@@ -175,7 +176,8 @@ ssize_t Eq::sread(std::uint32_t* event, void* buffer, std::size_t length, int ti
       ~Back() { held.lock(); }
       std::unique_lock<std::mutex>& held;
     } const back{held};
-    me.sleep(-1, end.is_never() ? kLongestSleep : std::min(end - now, kLongestSleep));
+    was_signalled =
+        !me.sleep(-1, end.is_never() ? kLongestSleep : std::min(end - now, kLongestSleep));
   }
 }
 

@@ -92,6 +92,10 @@ Fabric::Fabric(const fi_fabric_attr& attr, void* context) {
   api_version = attr.api_version;
 }
 
+bool Fabric::is_ours(const fid_fabric& f) {
+  return f.fid.ops == &fabric_fid_ops;
+}
+
 int Fabric::close() {
   if (users_.any()) return -FI_EBUSY;
   delete this;

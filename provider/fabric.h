@@ -16,6 +16,9 @@ class Fabric final : public fid_fabric {
   static Fabric& of(fid_fabric* f) { return *static_cast<Fabric*>(f); }
   static Fabric& of(fid_t f) { return of(reinterpret_cast<fid_fabric*>(f)); }
 
+  /// Not that of another provider.
+  static bool is_ours(const fid_fabric& f);
+
   explicit Fabric(const fi_fabric_attr& attr, void* context);
   Users& users() { return users_; }
   int close();

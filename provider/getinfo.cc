@@ -9,6 +9,7 @@
 
 #include "provider/address.h"
 #include "provider/attributes.h"
+#include "provider/domain.h"
 #include "provider/hints.h"
 #include "provider/nic.h"
 #include "provider/provider.h"
@@ -48,6 +49,23 @@ std::optional<ses::Address> from_hint(const void* address, std::size_t length) {
   return unpack_address({static_cast<const std::uint8_t*>(address), kAddressBytes});
 }
 
+/// An open domain that the answer is to be restricted to.
+Domain* hinted_domain(const fi_info* hints) {
+  if (hints == nullptr || hints->domain_attr == nullptr || hints->domain_attr->domain == nullptr)
+    return nullptr;
+  return &Domain::of(hints->domain_attr->domain);
+}
+
+/// The hints, without the addresses that node and service take the place of.
+fi_info without_replaced(const fi_info& hints, const char* node, const char* service,
+                         std::uint64_t flags) {
+  fi_info h = hints;
+  const bool is_source = (flags & FI_SOURCE) != 0;
+  if (is_source && (node != nullptr || service != nullptr)) h.src_addr = nullptr;
+  if (!is_source && node != nullptr) h.dest_addr = nullptr;
+  return h;
+}
+
 /// False when node or service make no sense.
 bool find_ends(const char* node, const char* service, std::uint64_t flags, const fi_info* hints,
                const fep::Settings& settings, net::FabricAddress own, Ends& out) {
@@ -75,6 +93,12 @@ base::Result<Rails, std::string> find_rails(const fep::Settings& settings) {
   SharedPicker& shared = shared_picker();
   const std::lock_guard guard(shared.mutex);
   return shared.picker.find_rails(settings);
+}
+
+bool is_proposal(net::FabricAddress address) {
+  SharedPicker& shared = shared_picker();
+  const std::lock_guard guard(shared.mutex);
+  return shared.picker.proposal(address) != nullptr;
 }
 
 /// The ports of the answer. A source address that the application names leaves one; if it comes from its hints and was proposed by us,
@@ -160,6 +184,9 @@ Info make_entry(const Question& q, const Offer& offer, const PortChoice& choice,
   ses::Address source = ends.source.value_or(any_endpoint(q.settings, choice.address));
   source.fabric_address = choice.address;
   set_address(info->src_addr, info->src_addrlen, source);
+  if (Domain* const domain = hinted_domain(q.hints)) info->domain_attr->domain = domain;
+  if (q.hints != nullptr && q.hints->fabric_attr != nullptr)
+    info->fabric_attr->fabric = q.hints->fabric_attr->fabric;
   if (ends.destination) set_address(info->dest_addr, info->dest_addrlen, *ends.destination);
   info->nic = make_nic(choice);
   return info;
@@ -197,7 +224,9 @@ base::Result<PortChoice, std::string> take_port(const fep::Settings& settings,
   SharedPicker& shared = shared_picker();
   const std::lock_guard guard(shared.mutex);
   if (info.src_addr == nullptr || info.src_addrlen < kAddressBytes) {
-    return shared.picker.take_own(settings);
+    const char* const name = info.domain_attr != nullptr ? info.domain_attr->name : nullptr;
+    return name != nullptr ? shared.picker.take_named(settings, name)
+                           : shared.picker.take_own(settings);
   }
   const auto source = from_hint(info.src_addr, info.src_addrlen);
   if (!source) return std::string("the source address is not an address of this provider");
@@ -223,8 +252,11 @@ void abandon_ports_in_child() {
 }
 
 int get_info(std::uint32_t version, const char* node, const char* service, std::uint64_t flags,
-             const fi_info* hints, fi_info** out) {
+             const fi_info* given_hints, fi_info** out) {
   if (is_forked_child()) return -FI_ENODATA;
+  std::optional<fi_info> own_hints;
+  if (given_hints != nullptr) own_hints = without_replaced(*given_hints, node, service, flags);
+  const fi_info* const hints = own_hints ? &*own_hints : nullptr;
   const auto settings = load_settings();
   if (!settings) {
     tell_user(settings.error());
@@ -248,11 +280,23 @@ int get_info(std::uint32_t version, const char* node, const char* service, std::
     return -FI_ENODATA;
   }
   Ends ends;
-  if (!find_ends(node, service, flags, hints, *settings, rails->front().address, ends)) {
+  Domain* const open = hinted_domain(hints);
+  const net::FabricAddress own = open != nullptr ? open->fabric_address() : rails->front().address;
+  if (!find_ends(node, service, flags, hints, *settings, own, ends)) {
     log_info(std::string("no address of this provider: node ") +
              (node != nullptr ? node : "(none)") + ", service " +
              (service != nullptr ? service : "(none)"));
     return -FI_ENODATA;
+  }
+  if (open != nullptr) {
+    if (!ends.source) ends.source = any_endpoint(*settings, own);
+    // A port that we proposed may have been exchanged for this one when the domain was opened.
+    if (ends.is_hint && is_proposal(ends.source->fabric_address)) ends.source->fabric_address = own;
+    ends.is_own = ends.is_hint = false;
+    if (ends.source->fabric_address != own) {
+      log_info("hints that name another source address than their domain has");
+      return -FI_ENODATA;
+    }
   }
   const auto ports = choose_ports(*settings, ends, std::move(rails).value());
   if (!ports) {

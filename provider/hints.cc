@@ -48,7 +48,9 @@ Unmet unmet_of_fabric(const fi_fabric_attr* f) {
   if (f == nullptr) return nullptr;
   const bool names_us = f->prov_name == nullptr || strcasecmp(f->prov_name, "uet") == 0;
   return first_unmet(
-      {{names(f->name, kFabricName), "fabric_attr->name"}, {names_us, "fabric_attr->prov_name"}});
+      {{names(f->name, kFabricName), "fabric_attr->name"},
+       {names_us, "fabric_attr->prov_name"},
+       {f->fabric == nullptr || Fabric::is_ours(*f->fabric), "fabric_attr->fabric"}});
 }
 
 /// What is returned is never smaller than what was asked for.
@@ -62,6 +64,14 @@ bool suits_auth_key(const std::uint8_t* key, std::size_t size) {
   return (size == 0 || size == sizeof(std::uint32_t)) && (key == nullptr || job_of(key, size));
 }
 
+/// In the open domain that the hints have.
+bool registers_as(const fi_domain_attr& d, std::uint32_t version, std::uint64_t caps,
+                  const fep::Settings& settings) {
+  return Domain::is_ours(*d.domain) &&
+         Domain::of(d.domain).registers_as(
+             caps, answer_mr_mode(d.mr_mode, version, caps, settings.mr_endpoint));
+}
+
 Unmet unmet_of_domain(const fi_domain_attr* d, const fep::Settings& settings,
                       const std::string& domain_name, std::uint32_t version, std::uint64_t caps) {
   if (d == nullptr) return nullptr;
@@ -70,11 +80,14 @@ Unmet unmet_of_domain(const fi_domain_attr* d, const fep::Settings& settings,
   // Device memory is known by its registration, which programs promise that register what is a device's, or all that is local.
   const bool suits_device = (caps & FI_HMEM) == 0 || (d->mr_mode & (FI_MR_HMEM | FI_MR_LOCAL)) != 0;
   return first_unmet({
+      {d->domain == nullptr || Domain::is_ours(*d->domain), "domain_attr->domain"},
+      {d->domain == nullptr || registers_as(*d, version, caps, settings),
+       "domain_attr->mr_mode (that of domain_attr->domain is another)"},
       {suits_device, "domain_attr->mr_mode (without FI_MR_HMEM or FI_MR_LOCAL)"},
       {suits(d->data_progress), "domain_attr->data_progress (FI_UET_PROGRESS is manual)"},
       {suits(d->control_progress), "domain_attr->control_progress (FI_UET_PROGRESS is manual)"},
       {suits_auth_key(d->auth_key, d->auth_key_size), "domain_attr->auth_key"},
-      {names(d->name, domain_name.c_str()), "domain_attr->name"},
+      {d->domain != nullptr || names(d->name, domain_name.c_str()), "domain_attr->name"},
       {is_subset(d->caps, domain_caps()), "domain_attr->caps"},
       {d->av_type <= FI_AV_TABLE, "domain_attr->av_type"},
       {d->mr_key_size <= largest_key_size(*d, version, caps, settings), "domain_attr->mr_key_size"},
@@ -140,7 +153,6 @@ Unmet unmet_of_rx(const fi_rx_attr* r, const fep::Settings& settings, std::uint6
       {is_subset(r->op_flags, kRxOpFlags), "rx_attr->op_flags"},
       {is_subset(r->msg_order, offer.msg_orders), "rx_attr->msg_order"},
       {r->comp_order == 0, "rx_attr->comp_order"},
-      {r->total_buffered_recv == 0, "rx_attr->total_buffered_recv"},
       {r->size <= settings.rx_size, "rx_attr->size (FI_UET_RX_SIZE)"},
       {r->iov_limit <= 16, "rx_attr->iov_limit"},
   });
@@ -181,10 +193,11 @@ int answer_mr_mode(std::optional<int> asked, std::uint32_t version, std::uint64_
   const int of_devices = !asked || (*asked & FI_MR_HMEM) != 0 ? FI_MR_HMEM : FI_MR_LOCAL;
   const int reported =
       (is_target ? kOfTargets | endpoint : 0) | ((caps & FI_HMEM) != 0 ? of_devices : 0);
-  if (!asked) return reported;
+  const bool is_old = FI_VERSION_LT(version, FI_VERSION(1, 5));
+  if (!asked) return is_old && reported != 0 ? FI_MR_BASIC : reported;
   if ((*asked & FI_MR_BASIC) != 0) return FI_MR_BASIC;
   if ((*asked & FI_MR_SCALABLE) != 0) return FI_MR_SCALABLE;
-  if (*asked == FI_MR_UNSPEC && FI_VERSION_LT(version, FI_VERSION(1, 5))) return FI_MR_BASIC;
+  if (*asked == FI_MR_UNSPEC && is_old) return FI_MR_BASIC;
   return *asked & reported;
 }
 

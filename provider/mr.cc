@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <memory>
+#include <utility>
 
 #include "provider/address_space.h"
 #include "provider/cntr.h"
@@ -39,7 +41,7 @@ struct Dmabuf {
 
 /// The driver copies by address, so a file with an address is as good as the address; one without is of no use to a port that the CPU feeds.
 int open_dmabufs(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags, fid_mr** out) {
-  if (attr.iface != FI_HMEM_CUDA || !domain.has_device_memory()) {
+  if (attr.iface != FI_HMEM_CUDA || !domain.memory_mode().has_device_memory) {
     log_warning("FI_MR_DMABUF is for memory of CUDA devices, in domains with FI_HMEM");
     return -FI_EOPNOTSUPP;
   }
@@ -130,26 +132,26 @@ int Mr::open(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags, fid_mr
         "here");
     return -FI_EOPNOTSUPP;
   }
-  if (!domain.has_provider_keys() && (attr.requested_key & ~kUserKeyBits) != 0) return -FI_EINVAL;
+  const MemoryMode mode = domain.memory_mode();
+  if (!mode.has_provider_keys && (attr.requested_key & ~kUserKeyBits) != 0) return -FI_EINVAL;
 
   // A user who chooses the key says so in the key.
-  if ((flags & kIdempotent) != 0 && !domain.has_provider_keys()) return -FI_EINVAL;
-  const std::uint64_t says_idempotent = domain.has_provider_keys()
-                                            ? flags & kIdempotent
-                                            : attr.requested_key & ses::kKeyIdempotentSafe;
+  if ((flags & kIdempotent) != 0 && !mode.has_provider_keys) return -FI_EINVAL;
+  const std::uint64_t says_idempotent =
+      mode.has_provider_keys ? flags & kIdempotent : attr.requested_key & ses::kKeyIdempotentSafe;
 
   ses::MemoryRequest request{.iov = iov,
                              .remote_read = (attr.access & FI_REMOTE_READ) != 0,
                              .remote_write = (attr.access & FI_REMOTE_WRITE) != 0,
-                             .virtual_addressing = domain.has_virtual_addresses(),
+                             .virtual_addressing = mode.has_virtual_addresses,
                              .key = std::nullopt,
                              .check_unique = true,
                              .job_id = std::nullopt,
                              .endpoint = 0,
                              .space = domain.memory_space(),
-                             .enabled = !domain.binds_memory_to_endpoints(),
+                             .enabled = !mode.binds_to_endpoints,
                              .idempotent_safe = says_idempotent != 0};
-  if (!domain.has_provider_keys()) request.key = attr.requested_key & ~ses::kKeyIdempotentSafe;
+  if (!mode.has_provider_keys) request.key = attr.requested_key & ~ses::kKeyIdempotentSafe;
   if (is_everything) request.device = AddressSpace::get();
   if (attr.auth_key_size != 0) {
     request.job_id = job_of(attr.auth_key, attr.auth_key_size);
@@ -160,10 +162,10 @@ int Mr::open(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags, fid_mr
   mr->key = attr.requested_key;
   {
     const std::lock_guard guard(domain.worker().lock());
-    if (const int error = mr->take_memory(attr); error != 0) return error;
+    if (const int error = mr->take_memory(attr, mode); error != 0) return error;
     if (Device* device = domain.worker().devices().at(mr->device_))
       request.device = &device->of_regions();
-    if (domain.is_rma_target()) {
+    if (mode.is_rma_target) {
       const auto key = domain.worker().ses().register_memory(request);
       if (!key) return fi_error_of(key.error());
       mr->key = *key;
@@ -181,8 +183,8 @@ int Mr::open(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags, fid_mr
 }
 
 /// Applications without FI_HMEM leave attr.iface as it is.
-int Mr::take_memory(const fi_mr_attr& attr) {
-  if (!domain_.has_device_memory() || attr.iface == FI_HMEM_SYSTEM) return 0;
+int Mr::take_memory(const fi_mr_attr& attr, const MemoryMode& mode) {
+  if (!mode.has_device_memory || attr.iface == FI_HMEM_SYSTEM) return 0;
   if (attr.iface != FI_HMEM_CUDA) return -FI_EOPNOTSUPP;
   const std::span iov(attr.mr_iov, attr.iov_count);
   device_iov_.assign(iov.begin(), iov.end());
@@ -235,7 +237,18 @@ int Mr::enable() {
   return 0;
 }
 
-int Mr::control(int command, void*) {
+/// For programs that exchange keys of any length. [fi_mr(3)]
+int Mr::raw_key(const struct fi_mr_raw_attr& attr) const {
+  const std::size_t room = std::exchange(*attr.key_size, sizeof key);
+  if (room < sizeof key) return -FI_ETOOSMALL;
+  std::memcpy(attr.raw_key, &key, sizeof key);
+  if (attr.base_addr != nullptr) *attr.base_addr = 0;  // the key alone says where it is
+  return 0;
+}
+
+int Mr::control(int command, void* arg) {
+  if (command == FI_GET_RAW_MR && arg != nullptr)
+    return raw_key(*static_cast<const struct fi_mr_raw_attr*>(arg));
   return command == FI_ENABLE ? enable() : -FI_ENOSYS;
 }
 

@@ -14,6 +14,7 @@ namespace uet::provider {
 
 class Cntr;
 class Domain;
+struct MemoryMode;
 class Endpoint;
 
 extern fi_ops_mr mr_ops;
@@ -43,9 +44,10 @@ class Mr final : public fid_mr {
  private:
   Mr(Domain& domain, void* context);
   ~Mr() = default;
-  int take_memory(const fi_mr_attr& attr);
+  int take_memory(const fi_mr_attr& attr, const MemoryMode& mode);
   int bind_endpoint(Endpoint& endpoint);
   int enable();
+  int raw_key(const struct fi_mr_raw_attr& attr) const;
 
   Domain& domain_;
   Endpoint* endpoint_ = nullptr;  ///< bound to this one, which counts us as a user

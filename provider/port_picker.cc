@@ -169,6 +169,14 @@ PortPicker::Picked PortPicker::take(const fep::Settings& settings, net::FabricAd
   return at->is_own ? take_own(settings) : take_rail(settings, *at);
 }
 
+PortPicker::Picked PortPicker::take_named(const fep::Settings& settings,
+                                          const std::string& domain_name) {
+  const auto at = std::ranges::find_if(
+      proposed_, [&](const Proposal& p) { return p.choice.domain_name() == domain_name; });
+  return at == proposed_.end() || at->is_own ? take_own(settings)
+                                             : take(settings, at->choice.address);
+}
+
 /// Not exchanged for a port that this process has: the program would have it twice.
 PortPicker::Picked PortPicker::take_rail(const fep::Settings& settings, Proposal& proposal) {
   if (proposal.taken_instead) {

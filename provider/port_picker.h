@@ -36,6 +36,8 @@ class PortPicker {
 
   /// The same, and no other process gets it any more.
   Picked take_own(const fep::Settings& settings);
+  /// What was proposed under this name of a domain, else its own.
+  Picked take_named(const fep::Settings& settings, const std::string& domain_name);
   /// `address` as it came from an fi_info: proposed by us or named by the application.
   Picked take(const fep::Settings& settings, net::FabricAddress address);
 

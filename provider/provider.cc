@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cctype>
 #include <cstdio>
 #include <mutex>
@@ -20,19 +21,33 @@
 namespace uet::provider {
 namespace {
 
-pid_t loaded_by = 0;
+/// 0: no domain was opened, so there is nothing that a child could not have.
+std::atomic<pid_t> used_by{0};
+
+/// What the user was told, by whatever thread. Never freed: cleanup() may still speak.
+struct Told {
+  std::mutex mutex;
+  std::set<std::string> texts;
+};
+Told& told() {
+  static auto* instance = new Told;
+  return *instance;
+}
 
 /// fork() copies the process with all its locks as they are: those that a child needs are held
 /// meanwhile. [FI 2.5.11]
 void before_fork() {
   lock_ports();
   Workers::lock_all();
+  told().mutex.lock();
 }
 void after_fork_in_parent() {
+  told().mutex.unlock();
   Workers::unlock_all();
   unlock_ports();
 }
 void after_fork_in_child() {
+  told().mutex.unlock();
   Workers::abandon_all_in_child();
   abandon_ports_in_child();
   unlock_ports();
@@ -115,12 +130,9 @@ void log_info(const std::string& text) {
 }
 
 void tell_user(const std::string& text) {
-  // Never freed: cleanup() may still speak.
-  static auto* mutex = new std::mutex;
-  static auto* told = new std::set<std::string>;
   {
-    const std::lock_guard guard(*mutex);
-    if (!told->insert(text).second) return;
+    const std::lock_guard guard(told().mutex);
+    if (!told().texts.insert(text).second) return;
   }
   const base::WithoutCancellation without_cancellation;
   std::fprintf(stderr, "uet: %s\n", text.c_str());
@@ -128,13 +140,17 @@ void tell_user(const std::string& text) {
 }
 
 bool is_forked_child() {
-  return loaded_by != getpid();
+  const pid_t by = used_by;
+  return by != 0 && by != getpid();
+}
+
+void note_use() {
+  used_by = getpid();
 }
 
 }  // namespace uet::provider
 
 extern "C" FI_EXT_INI {
-  uet::provider::loaded_by = getpid();
   uet::provider::guarded([] {
     uet::provider::define_parameters();
     pthread_atfork(uet::provider::before_fork, uet::provider::after_fork_in_parent,

@@ -25,8 +25,10 @@ void log_info(const std::string& text);
 /// Something only the user can put right: to stderr, each text once, and to libfabric's log.
 void tell_user(const std::string& text);
 
-/// True in a child made by fork(): the worker's thread and the address lock belong to the parent.
-/// [FI 2.5.11]
+/// True in a child made by fork() after its parent opened a domain, or tried to: the worker's thread, the address lock and
+/// what DPDK has begun belong to the parent. [FI 2.5.11]
 bool is_forked_child();
+/// A domain is being opened.
+void note_use();
 
 }  // namespace uet::provider

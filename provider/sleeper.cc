@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <utility>
 
@@ -78,10 +79,10 @@ void Sleeper::wake() {
   }
 }
 
-void Sleeper::sleep(int other_fd, base::Duration at_most) {
+bool Sleeper::sleep(int other_fd, base::Duration at_most) {
   if (fd_ < 0) at_most = std::min(at_most, kWithoutDescriptor);
   const base::CancelState as_wanted(cancel_state_asleep);
-  poll_descriptors(fd_, other_fd, at_most);
+  return poll_descriptors(fd_, other_fd, at_most);
 }
 
 void LoopSleepers::add(Sleeper& sleeper) {
@@ -96,12 +97,12 @@ void LoopSleepers::remove(Sleeper& sleeper) {
   first_ = next == all_.end() ? nullptr : &*next;
 }
 
-void poll_descriptors(int first, int second, base::Duration at_most) {
+bool poll_descriptors(int first, int second, base::Duration at_most) {
   const std::int64_t ns = std::max<std::int64_t>(at_most.ns(), 0);
   const timespec limit{ns / 1'000'000'000, ns % 1'000'000'000};
   pollfd fds[2] = {{.fd = first, .events = POLLIN, .revents = 0},
                    {.fd = second, .events = POLLIN, .revents = 0}};
-  ppoll(fds, 2, &limit, nullptr);
+  return ppoll(fds, 2, &limit, nullptr) >= 0 || errno != EINTR;
 }
 
 }  // namespace uet::provider

@@ -25,8 +25,8 @@ class Sleeper {
   base::Instant alarm() const { return alarm_; }
   void wake();
   /// Without the lock: until woken, `other_fd` is readable (-1: none) or `at_most` has passed. A thread that may be cancelled
-  /// (CancelledAsleep) is unwound from here: all that it must undo are destructors.
-  void sleep(int other_fd, base::Duration at_most);
+  /// (CancelledAsleep) is unwound from here: all that it must undo are destructors. False when a signal handler ran.
+  bool sleep(int other_fd, base::Duration at_most);
 
   Hook object_hook, worker_hook;
 
@@ -72,7 +72,7 @@ class LoopSleepers {
   Sleeper* first_ = nullptr;  ///< the one with the earliest alarm
 };
 
-/// Waits in ppoll() for up to two descriptors (negative: none).
-void poll_descriptors(int first, int second, base::Duration at_most);
+/// Waits in ppoll() for up to two descriptors (negative: none). False when a signal handler ran.
+bool poll_descriptors(int first, int second, base::Duration at_most);
 
 }  // namespace uet::provider

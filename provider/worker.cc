@@ -266,7 +266,7 @@ void Worker::serve_sleepers() {
   if (thread_ != nullptr) thread_->serve(deadline);
 }
 
-void Worker::sleep(Held& held, base::Instant end, WaitObject& object) {
+bool Worker::sleep(Held& held, base::Instant end, WaitObject& object) {
   is_port_armed_ = port_->arm_wakeup();
   const base::Instant wake =
       is_port_armed_ ? std::min(end, fep_->next_deadline()) : base::Instant{};
@@ -274,7 +274,7 @@ void Worker::sleep(Held& held, base::Instant end, WaitObject& object) {
   if (wake <= now) {
     held.unlock();
     held.lock();
-    return;
+    return true;
   }
   base::Duration time = std::min(wake - now, kLongestSleep);
   if (port_->wakeup_fd() < 0) time = std::min(time, kPollInterval);
@@ -293,7 +293,7 @@ void Worker::sleep(Held& held, base::Instant end, WaitObject& object) {
     Held& held;
     Sleeper& me;
   } const back{*this, held, me};
-  me.sleep(port_->wakeup_fd(), time);
+  return me.sleep(port_->wakeup_fd(), time);
 }
 
 }  // namespace uet::provider

@@ -112,11 +112,13 @@ class Worker {
   /// timeout.
   template <typename Done>
   bool turn_until(Done&& done, base::Duration limit);
+  enum class OnSignal { kGoOn, kReturn };
   /// Turns the loop and sleeps until `ready` (called with the lock held, at first and whenever there
   /// is a change of `object`) or until `timeout_ms` has passed; negative: for ever. Returns the last
-  /// answer of `ready`. Spins for a moment first: most waits are short.
+  /// answer of `ready`. Spins for a moment first: most waits are short. `on_signal`: what
+  /// it means that a signal handler ran meanwhile.
   template <typename Ready>
-  bool wait_until(WaitObject& object, int timeout_ms, Ready&& ready);
+  bool wait_until(WaitObject& object, int timeout_ms, OnSignal on_signal, Ready&& ready);
   /// From now on the progress thread works even right after the application did: a thread waits for
   /// it.
   void require_progress_thread();
@@ -140,8 +142,8 @@ class Worker {
   void after_turn(base::Instant now, bool did);
   /// Gives the lock up and sleeps until packets may have arrived, `object` changed, `end`
   /// has come or the loop has something to do, also something that other threads give it meanwhile;
-  /// the caller then turns it. The progress thread leaves the loop to sleepers.
-  void sleep(Held& held, base::Instant end, WaitObject& object);
+  /// the caller then turns it. The progress thread leaves the loop to sleepers. False when a signal handler ran meanwhile.
+  bool sleep(Held& held, base::Instant end, WaitObject& object);
   void carry_out_left();
   void start_left();
   bool has_sleepers() const;
@@ -207,18 +209,19 @@ bool Worker::turn_until(Done&& done, base::Duration limit) {
 }
 
 template <typename Ready>
-bool Worker::wait_until(WaitObject& object, int timeout_ms, Ready&& ready) {
+bool Worker::wait_until(WaitObject& object, int timeout_ms, OnSignal on_signal, Ready&& ready) {
   constexpr base::Duration kSpin = base::Duration::from_us(20);
   const base::Instant begin = clock_now();
   const base::Instant end = wait_end(begin, timeout_ms);
+  bool was_signalled = false;
   Held held(lock_);
   for (;;) {
     const base::Instant now = clock_.now_exactly();
     turn_at(now);
     if (ready()) return true;
-    if (now >= end || is_abandoned_) return false;
+    if (now >= end || is_abandoned_ || was_signalled) return false;
     if (object.kind() != FI_WAIT_YIELD && now >= begin + kSpin) {
-      sleep(held, end, object);
+      was_signalled = !sleep(held, end, object) && on_signal == OnSignal::kReturn;
       continue;
     }
     held.unlock();

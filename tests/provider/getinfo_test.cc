@@ -1,4 +1,5 @@
 #include <dlfcn.h>
+#include <netinet/in.h>
 
 #include <algorithm>
 #include <array>
@@ -129,7 +130,6 @@ TEST_F(GetinfoTest, what_we_do_not_have__is_refused) {
       {"domain", [](fi_info& i) { i.domain_attr->name = strdup("x"); }},
       {"collectives", [](fi_info& i) { i.caps = FI_COLLECTIVE; }},
       {"completion order", [](fi_info& i) { i.tx_attr->comp_order = FI_ORDER_STRICT; }},
-      {"buffered receives", [](fi_info& i) { i.rx_attr->total_buffered_recv = 1; }},
       {"key size", [](fi_info& i) { i.domain_attr->auth_key_size = 8; }},
   };
   for (const auto& [what, wish] : wishes) {
@@ -229,6 +229,91 @@ TEST_F(GetinfoTest, older_api_versions__are_served) {
   }
   EXPECT_EQ(get_info(hints.get(), &error, FI_VERSION(1, 99)), nullptr);
   EXPECT_EQ(error, -FI_ENOSYS);
+}
+
+TEST_F(GetinfoTest, mr_mode_before_1_5__is_basic_where_nothing_was_asked_for) {
+  const Info info = get_info(nullptr, nullptr, FI_VERSION(1, 4));
+  ASSERT_NE(info, nullptr);
+  EXPECT_EQ(info->domain_attr->mr_mode, FI_MR_BASIC);
+  hints->caps = FI_TAGGED;
+  fi_domain_attr* const domain = std::exchange(hints->domain_attr, nullptr);
+  EXPECT_EQ(get_info(hints.get(), nullptr, FI_VERSION(1, 4))->domain_attr->mr_mode, 0);
+  hints->domain_attr = domain;
+}
+
+TEST_F(GetinfoTest, size_of_buffered_receives__is_a_hint) {
+  hints->rx_attr->total_buffered_recv = 1 << 20;
+  EXPECT_NE(get_info(hints.get()), nullptr);
+}
+
+TEST_F(GetinfoTest, addresses_in_hints__do_not_matter_where_node_and_service_say_others) {
+  sockaddr_in of_another_provider{};
+  const auto set = [&](void*& address, std::size_t& length) {
+    address = std::malloc(sizeof of_another_provider);
+    std::memcpy(address, &of_another_provider, sizeof of_another_provider);
+    length = sizeof of_another_provider;
+  };
+  const std::string node = address_of(1);
+  set(hints->src_addr, hints->src_addrlen);
+  EXPECT_EQ(get_info(hints.get()), nullptr);
+  EXPECT_NE(get_info(hints.get(), nullptr, FI_VERSION(1, 17), node.c_str(), nullptr, FI_SOURCE),
+            nullptr);
+  EXPECT_EQ(get_info(hints.get(), nullptr, FI_VERSION(1, 17), node.c_str()), nullptr);
+  std::free(std::exchange(hints->src_addr, nullptr));
+  set(hints->dest_addr, hints->dest_addrlen);
+  EXPECT_EQ(get_info(hints.get()), nullptr);
+  EXPECT_NE(get_info(hints.get(), nullptr, FI_VERSION(1, 17), node.c_str()), nullptr);
+}
+
+using OpenDomainTest = PairTest;
+
+TEST_F(OpenDomainTest, hints_that_have_it__are_answered_for_it_alone) {
+  open();
+  const Info hints = make_hints();
+  hints->domain_attr->domain = b.domain;
+  hints->fabric_attr->fabric = b.fabric;
+  const Info info = get_info(hints.get());
+  ASSERT_NE(info, nullptr);
+  for (const fi_info* i = info.get(); i != nullptr; i = i->next) {
+    EXPECT_EQ(i->domain_attr->domain, b.domain);
+    EXPECT_EQ(i->fabric_attr->fabric, b.fabric);
+    EXPECT_STREQ(i->domain_attr->name, b.info->domain_attr->name);
+    EXPECT_EQ(std::memcmp(static_cast<char*>(i->src_addr) + 16,
+                          static_cast<char*>(b.info->src_addr) + 16, 16),
+              0);
+  }
+  fid_ep* ep = nullptr;
+  ASSERT_EQ(fi_endpoint(b.domain, info.get(), &ep, nullptr), 0);
+  EXPECT_EQ(fi_close(&ep->fid), 0);
+  // Registered as before, or not at all.
+  const Info other_keys = make_hints();
+  other_keys->caps = FI_RMA;
+  other_keys->domain_attr->domain = b.domain;
+  EXPECT_EQ(get_info(other_keys.get()), nullptr) << "offsets and keys of the user's";
+  other_keys->domain_attr->mr_mode = kBasicModes;
+  EXPECT_NE(get_info(other_keys.get()), nullptr);
+  // A service keeps its resource index.
+  const Info plain = get_info(nullptr, nullptr, FI_VERSION(1, 17), nullptr, "9228", FI_SOURCE);
+  const Info here = get_info(hints.get(), nullptr, FI_VERSION(1, 17), nullptr, "9228", FI_SOURCE);
+  ASSERT_NE(here, nullptr);
+  EXPECT_EQ(std::memcmp(static_cast<char*>(here->src_addr) + 4,
+                        static_cast<char*>(plain->src_addr) + 4, 4),
+            0);
+  const std::string other = address_of(9);
+  EXPECT_EQ(get_info(hints.get(), nullptr, FI_VERSION(1, 17), other.c_str(), nullptr, FI_SOURCE),
+            nullptr);
+}
+
+TEST_F(OpenDomainTest, hints_that_have_one_of_another_provider__are_not_met) {
+  const Info hints = make_hints();
+  fi_ops ops{};
+  fid_domain domain{.fid = {.fclass = FI_CLASS_DOMAIN, .context = nullptr, .ops = &ops}};
+  fid_fabric fabric{.fid = {.fclass = FI_CLASS_FABRIC, .context = nullptr, .ops = &ops}};
+  hints->domain_attr->domain = &domain;
+  EXPECT_EQ(get_info(hints.get()), nullptr);
+  hints->domain_attr->domain = nullptr;
+  hints->fabric_attr->fabric = &fabric;
+  EXPECT_EQ(get_info(hints.get()), nullptr);
 }
 
 TEST_F(GetinfoTest, wrong_setting__gives_no_data) {

@@ -254,6 +254,13 @@ TEST_F(ObjectsTest, domain__whose_port_another_program_took_has_the_next_of_our_
   ASSERT_EQ(fi_cq_open(c.domain, &c.cq_attr, &c.cq, nullptr), 0);
   c.open_endpoint();
   EXPECT_EQ(host_in(c.name.data()), next);
+  // Hints with what was proposed, and with the open domain.
+  const Info again(fi_dupinfo(c.info.get()));
+  again->domain_attr->domain = c.domain;
+  ASSERT_EQ(host_in(again->src_addr), own);
+  const Info answer = get_info(again.get());
+  ASSERT_NE(answer, nullptr);
+  EXPECT_EQ(host_in(answer->src_addr), next);
 }
 
 // Covers: FI-6
@@ -287,6 +294,30 @@ class ForkTest : public PairTest {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
 };
+
+/// A daemon asks what there is before it detaches. In a process of its own: this one has opened domains.
+TEST(ForkDeathTest, child_of_a_parent_that_never_opened_a_domain__is_served) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        setenv("FI_UET_ADDR", address_of(1).c_str(), 1);
+        if (get_info(make_hints().get()) == nullptr) _exit(2);
+        const pid_t pid = fork();
+        if (pid == 0) {
+          alarm(20);
+          Side side;
+          side.open(address_of(2), *make_hints());
+          if (side.domain == nullptr) _exit(3);
+          side.open_endpoint();
+          side.close();
+          _exit(HasFailure() ? 4 : 0);
+        }
+        int status = 0;
+        waitpid(pid, &status, 0);
+        _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+      },
+      ::testing::ExitedWithCode(0), "");
+}
 
 /// Most forks meet a thread in the middle of a turn.
 TEST_F(ForkTest, child__closes_what_it_inherited_while_other_threads_of_its_parent_call) {

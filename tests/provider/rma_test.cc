@@ -1,3 +1,4 @@
+#include <array>
 #include <cstring>
 
 #include "tests/provider/fixture.h"
@@ -45,6 +46,49 @@ TEST_F(RmaTest, write_and_read_back__with_provider_and_with_user_keys) {
     a.close();
     b.close();
   }
+}
+
+// Open MPI shares the domain of its messages with its one-sided operations.
+TEST_F(RmaTest, domain_that_was_opened_for_messages__serves_an_endpoint_that_has_more) {
+  const Info messages = make_hints();
+  messages->caps = FI_TAGGED;
+  a.open(address_of(2), *messages);
+  b.open(address_of(3), *messages);
+  ASSERT_FALSE(HasFatalFailure());
+  for (Side* side : {&a, &b}) {
+    const Info hints = make_hints();
+    hints->caps = FI_RMA;
+    hints->domain_attr->mr_mode = kBasicModes;
+    hints->domain_attr->domain = side->domain;
+    side->info = get_info(hints.get());
+    ASSERT_NE(side->info, nullptr);
+  }
+  open_endpoints();
+  ASSERT_FALSE(HasFatalFailure());
+  memory.resize(4096);
+  ASSERT_EQ(
+      fi_mr_reg(b.domain, memory.data(), memory.size(), FI_REMOTE_WRITE, 0, 42, 0, &mr, nullptr),
+      0);
+  const auto sent = pattern(memory.size(), 3);
+  ASSERT_EQ(fi_write(a.ep, sent.data(), sent.size(), nullptr, to_b,
+                     reinterpret_cast<std::uint64_t>(memory.data()), fi_mr_key(mr), nullptr),
+            0);
+  EXPECT_FALSE(wait_for(a).failed);
+  EXPECT_EQ(memory, sent);
+}
+
+TEST_F(RmaTest, raw_key__is_the_key) {
+  open_with_memory(kBasicModes, 4096);
+  std::array<std::uint8_t, 16> raw{};
+  std::uint64_t base_address = 1, mapped = 0;
+  std::size_t size = 4;
+  EXPECT_EQ(fi_mr_raw_attr(mr, &base_address, raw.data(), &size, 0), -FI_ETOOSMALL);
+  ASSERT_EQ(size, sizeof mapped);
+  ASSERT_EQ(fi_mr_raw_attr(mr, &base_address, raw.data(), &size, 0), 0);
+  ASSERT_EQ(fi_mr_map_raw(a.domain, base_address, raw.data(), size, &mapped, 0), 0);
+  EXPECT_EQ(mapped, fi_mr_key(mr));
+  EXPECT_EQ(fi_mr_map_raw(a.domain, base_address, raw.data(), 3, &mapped, 0), -FI_EINVAL);
+  EXPECT_EQ(fi_mr_unmap_key(a.domain, mapped), 0);
 }
 
 // Covers: FI-46

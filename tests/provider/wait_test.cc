@@ -1,5 +1,8 @@
 #include <poll.h>
+#include <pthread.h>
+#include <signal.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <string_view>
 #include <thread>
@@ -35,6 +38,60 @@ TEST_F(WaitTest, signal__ends_a_wait_and_a_timeout_takes_its_time) {
   const auto took = Clock::now() - begin;
   EXPECT_GT(took, std::chrono::milliseconds(1800));
   EXPECT_LT(took, std::chrono::milliseconds(2200));
+}
+
+volatile sig_atomic_t signals_handled = 0;
+
+/// Calls `wait` on a thread of its own, which gets signals until it returns.
+template <typename Wait>
+auto interrupted(Wait wait) {
+  struct sigaction handler {
+  }, before{};
+  handler.sa_handler = [](int) { signals_handled = signals_handled + 1; };
+  handler.sa_flags = SA_RESTART;
+  EXPECT_EQ(sigaction(SIGUSR1, &handler, &before), 0);
+  decltype(wait()) result{};
+  std::atomic<bool> has_returned{false};
+  std::thread waiter([&] {
+    result = wait();
+    has_returned = true;
+  });
+  while (!has_returned) {
+    pthread_kill(waiter.native_handle(), SIGUSR1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  waiter.join();
+  EXPECT_EQ(sigaction(SIGUSR1, &before, nullptr), 0);
+  return result;
+}
+
+// A server that waits for ever is ended so.
+TEST_F(WaitTest, signal_handler_that_runs__ends_the_wait_for_a_completion_or_an_event) {
+  open();
+  fi_cq_tagged_entry entry;
+  EXPECT_EQ(interrupted([&] { return fi_cq_sread(a.cq, &entry, 1, nullptr, -1); }), -FI_EAGAIN);
+  fid_eq* eq = nullptr;
+  fi_eq_attr attr{.wait_obj = FI_WAIT_UNSPEC};
+  ASSERT_EQ(fi_eq_open(a.fabric, &attr, &eq, nullptr), 0);
+  std::uint32_t event = 0;
+  std::uint64_t data = 0;
+  EXPECT_EQ(interrupted([&] { return fi_eq_sread(eq, &event, &data, sizeof data, -1, 0); }),
+            -FI_EAGAIN);
+  EXPECT_EQ(fi_close(&eq->fid), 0);
+  EXPECT_GT(signals_handled, 0);
+  expect_message();
+}
+
+// Its page promises no such thing, and programs take any other answer than 0 for a failure.
+TEST_F(WaitTest, signal_handler_that_runs__does_not_end_the_wait_for_a_counter) {
+  open();
+  fid_cntr* cntr = nullptr;
+  fi_cntr_attr attr{.wait_obj = FI_WAIT_UNSPEC};
+  ASSERT_EQ(fi_cntr_open(a.domain, &attr, &cntr, nullptr), 0);
+  const auto begin = Clock::now();
+  EXPECT_EQ(interrupted([&] { return fi_cntr_wait(cntr, 1, 200); }), -FI_ETIMEDOUT);
+  EXPECT_GE(Clock::now() - begin, std::chrono::milliseconds(200));
+  EXPECT_EQ(fi_close(&cntr->fid), 0);
 }
 
 // Covers: FI-36
