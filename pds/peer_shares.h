@@ -45,7 +45,7 @@ class PeerShares {
     Use& use = pool_.at(place);
     use.targets -= role == Role::kTarget ? 1 : 0;
     if (--use.pdcs > 0) return;
-    UET_DCHECK(use.answers == 0);
+    UET_DCHECK(use.answers == 0 && use.held == 0);
     index_.erase(hash(use.peer), use);
     pool_.release(&use);
   }

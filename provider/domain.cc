@@ -166,7 +166,7 @@ Domain::Domain(Fabric& fabric, const fi_info& info, std::shared_ptr<Worker> work
       fabric_address_(address),
       api_version_(fabric.api_version),
       memory_space_(worker_->new_memory_space()),
-      memory_mode_(info),
+      memory_mode_(info.caps, info.domain_attr->mr_mode),
       fabric_use_(fabric.users()) {
   fid = {.fclass = FI_CLASS_DOMAIN, .context = context, .ops = &domain_fid_ops};
   ops = &domain_ops;
@@ -181,14 +181,12 @@ bool Domain::is_ours(const fid_domain& f) {
   return f.fid.ops == &domain_fid_ops;
 }
 
-MemoryMode::MemoryMode(const fi_info& info)
-    : is_rma_target((info.caps & (FI_RMA | FI_ATOMIC)) != 0),
-      has_device_memory((info.caps & FI_HMEM) != 0) {
-  const int mode = info.domain_attr != nullptr ? info.domain_attr->mr_mode : 0;
-  has_provider_keys = (mode & (FI_MR_PROV_KEY | FI_MR_BASIC)) != 0;
-  has_virtual_addresses = (mode & (FI_MR_VIRT_ADDR | FI_MR_BASIC)) != 0;
-  binds_to_endpoints = (mode & FI_MR_ENDPOINT) != 0;
-}
+MemoryMode::MemoryMode(std::uint64_t caps, int mr_mode)
+    : is_rma_target((caps & (FI_RMA | FI_ATOMIC)) != 0),
+      has_device_memory((caps & FI_HMEM) != 0),
+      has_provider_keys((mr_mode & (FI_MR_PROV_KEY | FI_MR_BASIC)) != 0),
+      has_virtual_addresses((mr_mode & (FI_MR_VIRT_ADDR | FI_MR_BASIC)) != 0),
+      binds_to_endpoints((mr_mode & FI_MR_ENDPOINT) != 0) {}
 
 MemoryMode Domain::memory_mode() const {
   const std::lock_guard guard(worker_->lock());
@@ -197,18 +195,13 @@ MemoryMode Domain::memory_mode() const {
 
 void Domain::take_over(const fi_info& info) {
   const bool had_device_memory = memory_mode_.has_device_memory;
-  const MemoryMode wanted(info);
+  const MemoryMode wanted(info.caps, info.domain_attr != nullptr ? info.domain_attr->mr_mode : 0);
   if (!memory_mode_.is_rma_target && wanted.is_rma_target) memory_mode_ = wanted;
   memory_mode_.has_device_memory = had_device_memory || wanted.has_device_memory;
 }
 
 bool Domain::registers_as(std::uint64_t caps, int mr_mode) const {
-  fi_domain_attr attr{};
-  attr.mr_mode = mr_mode;
-  fi_info info{};
-  info.caps = caps;
-  info.domain_attr = &attr;
-  const MemoryMode wanted(info), ours = memory_mode();
+  const MemoryMode wanted(caps, mr_mode), ours = memory_mode();
   if (!ours.is_rma_target || !wanted.is_rma_target) return true;
   return ours.has_provider_keys == wanted.has_provider_keys &&
          ours.has_virtual_addresses == wanted.has_virtual_addresses &&

@@ -25,7 +25,7 @@ struct TriggeredOp;
 
 /// How memory is registered in a domain. [FI 3.3]
 struct MemoryMode {
-  explicit MemoryMode(const fi_info& info);
+  MemoryMode(std::uint64_t caps, int mr_mode);
   bool is_rma_target;
   bool has_device_memory;  ///< FI_HMEM
   // The rest by mr_mode.

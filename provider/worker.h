@@ -116,7 +116,7 @@ class Worker {
   /// Turns the loop and sleeps until `ready` (called with the lock held, at first and whenever there
   /// is a change of `object`) or until `timeout_ms` has passed; negative: for ever. Returns the last
   /// answer of `ready`. Spins for a moment first: most waits are short. `on_signal`: what
-  /// it means that a signal handler ran meanwhile.
+  /// a signal handler means that ran while it slept.
   template <typename Ready>
   bool wait_until(WaitObject& object, int timeout_ms, OnSignal on_signal, Ready&& ready);
   /// From now on the progress thread works even right after the application did: a thread waits for

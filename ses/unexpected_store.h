@@ -93,17 +93,17 @@ class UnexpectedStore {
   /// used up.
   Unexpected* admit(OverflowUse& use, Sender& sender, std::uint32_t length);
   bool has_room_for(const OverflowUse& use, const Sender& sender, std::uint32_t length) const;
-  /// Whether there are descriptors for messages that have no receive.
-  bool has_descriptor() const { return pool_.in_use() < most_without_receive(); }
-  /// Reports of delivery are made of descriptors, until their sender acknowledges them. One that does not leaves as many to others as
-  /// its reports have.
-  bool may_ask_for_more(const Sender& sender) const;
   /// The same for a message that came before its turn. Its room is not that of messages in their turn, so these are never
   /// kept out by what waits for them: an eighth of the endpoint's, and what it lacks of nine eighths.
   Unexpected* admit_held(const OverflowUse& use, OverflowUse& held, Sender& sender,
                          std::uint32_t length);
   /// The turn of a held message has come: its room is counted as every other's.
   void end_hold(Unexpected& message, OverflowUse& held, OverflowUse& use);
+  /// Whether there are descriptors for messages that have no receive.
+  bool has_descriptor() const { return pool_.in_use() < most_without_receive(); }
+  /// Reports of delivery are made of descriptors, until their sender acknowledges them. One that does not leaves as many to others as
+  /// its reports have.
+  bool may_ask_for_more(const Sender& sender) const;
   /// A descriptor for a header without payload, counted by the caller; null when none is left.
   Unexpected* note_header(Sender& sender, std::uint32_t length);
   /// Keeps bytes at `offset` of the message; false when no memory can be had.
