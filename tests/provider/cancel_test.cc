@@ -64,6 +64,9 @@ class CancelTest : public PairTest {
     EXPECT_EQ(fi_cq_sread(b.cq, &entry, 1, nullptr, 20), -FI_EAGAIN);
     expect_message();
   }
+
+  /// Sent from until the endpoint is closed: a thread that is unwound completes nothing.
+  const std::vector<std::uint8_t> out_ = std::vector<std::uint8_t>(3000);
 };
 
 TEST_F(CancelTest, cq_sread__of_a_cancelled_thread_ends_and_the_queue_works) {
@@ -116,11 +119,10 @@ TEST_F(CancelTest, calls_that_ask_for_the_way_to_a_peer__are_not_interrupted) {
   open();
   std::atomic<bool> has_begun{false};
   Cancelled thread([&] {
-    const std::vector<std::uint8_t> out(3000);
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(1200);
     while (std::chrono::steady_clock::now() < end) {
       fi_cq_tagged_entry entry;
-      fi_send(a.ep, out.data(), out.size(), nullptr, to_b, nullptr);
+      fi_send(a.ep, out_.data(), out_.size(), nullptr, to_b, nullptr);
       fi_cq_read(a.cq, &entry, 1);
       has_begun = true;
     }
