@@ -89,6 +89,8 @@ void AckIntake::on_ack(Instant now, Pdc& pdc, AckIn& in) {
       tx.probe.is_open = false;
     }
     congestion->ccc->on_ack(now, tx.share, in.signal);
+    if (congestion->carrier == nullptr && !pdc.is_unproven())  // the one before has gone
+      congestion->carrier = &pdc;
   }
   if (tx.unacked != unacked_before) tx.ses_busy_since = Instant::never();
   advance_left(pdc);
@@ -113,10 +115,7 @@ bool AckIntake::take_response(Instant now, Pdc& pdc, AckIn& in) {
                         !tx_blocks_.at(tx.ring, in.ack_psn()).is_acked();
   if (!is_first) return pass_further_response(now, pdc, in);
   TxRecord& record = tx_blocks_.at(tx.ring, in.ack_psn());
-  // An ACK that was asked for after a timeout answers the question, not the transmission: its
-  // time says nothing about the path.
-  const bool was_asked_for = record.rto_cnt > record.cc.resent;
-  if (record.message != nullptr && !was_asked_for) in.signal.trigger = &record.cc;
+  if (record.message != nullptr && !record.was_asked_about()) in.signal.trigger = &record.cc;
   return acknowledge(now, pdc, record, &in);
 }
 

@@ -50,11 +50,14 @@ class TxRecord {
   bool was_refused() const { return was_refused_; }
   /// Some transmission before the present one was not refused: it may have arrived.
   bool is_in_doubt() const { return is_in_doubt_; }
+  /// What comes answers a question about the latest transmission: its time says nothing about the path.
+  bool was_asked_about() const { return was_asked_about_; }
 
  private:
   TxState state_ = TxState::kUnsent;
   bool was_refused_ = false;
   bool is_in_doubt_ = false;
+  bool was_asked_about_ = false;
 };
 
 inline void TxRecord::move(TxEvent on) {
@@ -65,6 +68,8 @@ inline void TxRecord::move(TxEvent on) {
   if (on == TxEvent::kLost) was_refused_ = false;
   if (on == TxEvent::kRefused) was_refused_ = true;
   if (on == TxEvent::kSent && state_ == TxState::kQueued && !was_refused_) is_in_doubt_ = true;
+  if (on == TxEvent::kSent) was_asked_about_ = false;
+  if (on == TxEvent::kAsked) was_asked_about_ = true;
   state_ = next;
 }
 

@@ -58,5 +58,33 @@ TEST(Congestion, detach__leaves_a_base_rtt_only_where_one_was_measured) {
   EXPECT_FALSE(w.controls(0, ControlType::kProbe).empty());
 }
 
+/// The PDC that carried the questions of a CCC ends, and another one goes on.
+TEST(Congestion, questions_leave_on_a_pdc_that_is_still_open) {
+  World w(with([](auto& o) {
+    o.pds.pdc_spread_bytes = 1;
+    o.pds.rto_init_time = us(200);
+    o.pds.max_rto_retx_cnt = 1;
+  }));
+  w.delay = us(15);  // nothing is measured, as above
+  w.send(0, 1);
+  w.run_for(us(100));
+  const std::uint16_t first = w.requests(0).back().spdcid;
+  w.add_rule([=](const Seen& s, Fate& f) { f.drop = s.from == 0 && s.spdcid == first; });
+  w.send(0, 1);
+  for (int i = 0; i < 20; ++i) {
+    w.send(0, 1);
+    w.run_for(us(100));
+  }
+  const std::uint16_t second = w.requests(0).back().spdcid;
+  ASSERT_NE(second, first);
+  ASSERT_EQ(w.host(0).pds->gauges().pdcs_open, 1u) << "the first one has failed";
+  w.log.clear();
+  w.delay = us(5);
+  w.send(0, 1, 2000, 4000);
+  w.run_for(us(800));
+  EXPECT_EQ(w.requests(0).back().spdcid, second);
+  EXPECT_FALSE(w.controls(0, ControlType::kProbe).empty());
+}
+
 }  // namespace
 }  // namespace uet::pds::test

@@ -61,6 +61,22 @@ TEST(TxState, matrix_is_the_committed_one) {
   }
 }
 
+TEST(TxRecord, was_asked_about__until_it_is_sent_again) {
+  for (const auto& [state, way] : ways())
+    for (const TxTransition& t : kTxTransitions) {
+      if (t.from != state) continue;
+      TxRecord record;
+      bool was_asked = false;
+      const auto move = [&](TxEvent on) {
+        record.move(on);
+        was_asked = on == TxEvent::kAsked || (was_asked && on != TxEvent::kSent);
+      };
+      for (const TxEvent on : way) move(on);
+      move(t.on);
+      EXPECT_EQ(record.was_asked_about(), was_asked) << name_of(state) << " + " << name_of(t.on);
+    }
+}
+
 TEST(TxState, no_event_leads_to_two_states) {
   std::set<std::pair<TxState, TxEvent>> seen;
   for (const TxTransition& t : kTxTransitions)
