@@ -34,7 +34,8 @@ SecureDomain::SecureDomain(KeyManager& manager, const Carrier& carrier,
       ciphers_(ciphers),
       hash_key_(draw_hash_key(manager)),
       sources_(why_unusable(config_).empty() ? config_.max_sources : 1,
-               why_unusable(config_).empty() ? config_.replay_window : 0, hash_key_),
+               why_unusable(config_).empty() ? config_.replay_window : 0, needs_members(config_),
+               hash_key_),
       wanted_tx_an_(config_.tx_an) {
   sealer_ = ciphers_.make_sealer();
   tx_key_.cipher = ciphers_.make(Direction::kSeal);

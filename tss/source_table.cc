@@ -5,11 +5,12 @@
 
 namespace uet::tss {
 
-SourceTable::SourceTable(std::uint32_t capacity, std::uint32_t window_bits,
+SourceTable::SourceTable(std::uint32_t capacity, std::uint32_t window_bits, bool has_one_ssi_each,
                          const base::HashKey& hash_key)
     : hash_key_(hash_key),
       capacity_(capacity),
       words_(window_bits / 64),
+      has_one_ssi_each_(has_one_ssi_each),
       buckets_(std::bit_ceil(std::size_t{capacity} * 2), kNone),
       windows_(std::max<std::size_t>(std::size_t{capacity} * 2 * words_, 1)) {
   sources_.reserve(capacity);
@@ -18,7 +19,7 @@ SourceTable::SourceTable(std::uint32_t capacity, std::uint32_t window_bits,
 
 Source* SourceTable::find(const net::FabricAddress& address, std::uint32_t ssi) {
   const std::size_t mask = buckets_.size() - 1;
-  for (std::size_t at = first_bucket(address); buckets_[at] != kNone; at = (at + 1) & mask) {
+  for (std::size_t at = first_bucket(address, ssi); buckets_[at] != kNone; at = (at + 1) & mask) {
     Source& source = sources_[buckets_[at] - 1];
     if (source.ssi == ssi && source.address == address) return &source;
   }
@@ -27,7 +28,7 @@ Source* SourceTable::find(const net::FabricAddress& address, std::uint32_t ssi) 
 
 Source* SourceTable::find_member(const net::FabricAddress& address, std::uint64_t members_version) {
   const std::size_t mask = buckets_.size() - 1;
-  for (std::size_t at = first_bucket(address); buckets_[at] != kNone; at = (at + 1) & mask) {
+  for (std::size_t at = first_bucket(address, 0); buckets_[at] != kNone; at = (at + 1) & mask) {
     Source& source = sources_[buckets_[at] - 1];
     if (source.address == address && source.members_version == members_version) return &source;
   }
@@ -53,7 +54,7 @@ Source* SourceTable::insert(const net::FabricAddress& address, std::uint32_t ssi
 
 void SourceTable::index(std::uint32_t place) {
   const std::size_t mask = buckets_.size() - 1;
-  std::size_t at = first_bucket(sources_[place].address);
+  std::size_t at = first_bucket(sources_[place].address, sources_[place].ssi);
   while (buckets_[at] != kNone) at = (at + 1) & mask;
   buckets_[at] = place + 1;
 }

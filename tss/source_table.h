@@ -46,12 +46,14 @@ struct Source {
 /// is full, entries of which no key is left make room; when there is none, new senders are refused.
 class SourceTable {
  public:
-  /// `window_bits` of replay window for each entry and AN.
+  /// `window_bits` of replay window for each entry and AN. `has_one_ssi_each`: an address has one SSI in each list of members, and
+  /// find_member() is asked for.
   /// Members choose the addresses and SSIs that they send from, so places are hashed under `hash_key`.
-  SourceTable(std::uint32_t capacity, std::uint32_t window_bits, const base::HashKey& hash_key);
+  SourceTable(std::uint32_t capacity, std::uint32_t window_bits, bool has_one_ssi_each,
+              const base::HashKey& hash_key);
 
   Source* find(const net::FabricAddress& address, std::uint32_t ssi);
-  /// The one heard from `address` under that list of members, whichever its SSI; null when there is none.
+  /// The one heard from `address` under that list of members; null when there is none.
   Source* find_member(const net::FabricAddress& address, std::uint64_t members_version);
   /// Null when full. `is_dead` says whether an entry may be forgotten. The sender must not be known.
   template <typename IsDead>
@@ -85,15 +87,16 @@ class SourceTable {
     return true;
   }
 
-  std::size_t first_bucket(const net::FabricAddress& address) const {
-    return address.hash(hash_key_) & (buckets_.size() - 1);
+  std::size_t first_bucket(const net::FabricAddress& address, std::uint32_t ssi) const {
+    return address.hash(hash_key_, has_one_ssi_each_ ? 0 : ssi) & (buckets_.size() - 1);
   }
 
   const base::HashKey& hash_key_;
   std::uint32_t capacity_, words_;
+  bool has_one_ssi_each_;
   std::vector<Source> sources_;         ///< reserved at construction: never moves
   std::vector<std::uint32_t> free_;     ///< places of forgotten entries
-  std::vector<std::uint32_t> buckets_;  ///< place + 1; open addressing by address
+  std::vector<std::uint32_t> buckets_;  ///< place + 1; open addressing
   base::ZeroedArray<std::uint64_t> windows_;
 };
 

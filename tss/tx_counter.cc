@@ -18,7 +18,7 @@ bool TxCounter::give(CounterRange range) {
   range.first = std::min(range.first, range.end);
   if (range.first == range.end) {
     // Nothing is left below the limit: the last range stays the last.
-    next_ = current_.end == 0 && following_.end == 0 ? limit_ : next_;
+    if (is_new()) current_ = {limit_, next_ = limit_};
     return true;
   }
   if (current_.end == 0) {

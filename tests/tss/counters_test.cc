@@ -1,4 +1,5 @@
 // Packet counters: reserved before they are used, never used twice, given back at a clean end. [TSS 7]
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/tss/fake_keys.h"
@@ -24,6 +25,25 @@ TEST(SecureDomain, seal__stops_at_the_limit_and_never_wraps) {
   }
   EXPECT_EQ(a.domain.stats().out_invoke_fail, 3u);
   EXPECT_EQ(a.keys.count(Alarm::kCounterSpent), 1u);
+}
+
+/// A service that crashed in a loop, or a part of few counters.
+TEST(SecureDomain, key_whose_counters_are_spent__is_neither_begun_with_nor_switched_to) {
+  DomainConfig c = direct_config();
+  c.counter_fatal = 1000;
+  CounterStore store;
+  store[fingerprint_of(key_number(1))] = 1000;
+  Node a(c, host(1), &store);
+  c.keys.push_back({.an = true, .key = key_number(1)});
+  c.tx_an = true;
+  tell(a, c);
+  EXPECT_GE(a.keys.count(Alarm::kCounterSpent), 1u);
+  EXPECT_EQ(a.domain.slot_state(false), SlotState::kActive);
+  EXPECT_TRUE(a.seal(text_of(20), host(2)));
+
+  FakeKeys keys(c, &store);
+  EXPECT_THAT(SecureDomain(keys, {}, host(1), openssl_ciphers()).why_not_usable(),
+              ::testing::HasSubstr("all its counters are spent"));
 }
 
 TEST(SecureDomain, seal__passes_no_reservation) {
