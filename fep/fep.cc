@@ -112,6 +112,13 @@ bool is_ack(std::uint8_t pds_type) {
   return type == PdsType::kAck || type == PdsType::kAckCc || type == PdsType::kAckCcx;
 }
 
+/// NACKs and control packets go to addresses of which a single packet has come, and which may be forged.
+bool may_answer_stranger(std::uint8_t pds_type) {
+  using wire::PdsType;
+  const auto type = static_cast<PdsType>(pds_type);
+  return type == PdsType::kNack || type == PdsType::kNackCcx || type == PdsType::kControl;
+}
+
 /// How long one of several ports that is busy is left alone: until it can have sent a packet, and twice as long each time that it is busy
 /// still, up to kPortRetry. Pause frames of a switch may hold it for milliseconds.
 struct PlanePause {
@@ -339,8 +346,11 @@ bool Fep::Impl::loop(Instant now, net::TxPacket& tx) {
 void Fep::Impl::seal(Instant now, net::TxPacket& tx) {
   const std::uint8_t pds_type = tx.packet.data()[0] >> 3;
   planes.assign(tx);
-  // Where there is but one way, packets in their order: they make the longest runs, and none seems overtaken.
-  if (port_merges && ways.stays_on_host(now, tx.destination)) tx.entropy = 0;
+  // Where there is but one way, packets in their order: they make the longest runs, and none seems overtaken. What strangers draw is not
+  // worth the questions to the port.
+  if (port_merges && (may_answer_stranger(pds_type) ? ways.is_known_on_host(tx.destination)
+                                                    : ways.stays_on_host(now, tx.destination)))
+    tx.entropy = 0;
   tx.entropy = planes.is_single() ? port.wire_entropy(tx.entropy)
                                   : port.plane_wire_entropy(tx.entropy, tx.plane);
   if (const auto reason = integrity.seal_later(tx)) {

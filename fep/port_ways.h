@@ -1,6 +1,7 @@
 /// Remembers for a while what the port says about the ways to destinations.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "lib/net/port.h"
@@ -23,6 +24,13 @@ class PortWays final : public ses::Ways {
   }
   bool stays_on_host(Instant now, const net::FabricAddress& destination) override {
     return look_up(now, destination).stays_on_host;
+  }
+  /// The same as it was known last, without a question to the port; false of others.
+  bool is_known_on_host(const net::FabricAddress& destination) {
+    const Place* const set = set_of(destination);
+    return std::any_of(set, set + kInSet, [&](const Place& place) {
+      return place.stays_on_host && place.destination == destination;
+    });
   }
 
  private:

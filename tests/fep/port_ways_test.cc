@@ -67,6 +67,16 @@ TEST_F(PortWaysTest, peers_of_a_network_are_asked_about_once) {
   EXPECT_EQ(port.asked, 200u);
 }
 
+TEST_F(PortWaysTest, is_known_on_host__asks_nothing) {
+  port.own = peer(1);
+  EXPECT_FALSE(ways.is_known_on_host(peer(1)));
+  talk_to(2, 1);
+  now = now + base::Duration::from_seconds(5);
+  EXPECT_TRUE(ways.is_known_on_host(peer(1)));
+  EXPECT_FALSE(ways.is_known_on_host(peer(0)));
+  EXPECT_EQ(port.asked, 2u);
+}
+
 TEST_F(PortWaysTest, half_a_second_later_the_port_is_asked_again) {
   talk_to(4, 1);
   now = now + Duration::from_ms(499);
