@@ -33,7 +33,9 @@ constexpr base::Duration kForkPatience = base::Duration::from_ms(100);
 Worker::Worker(const fep::Settings& settings, net::FabricAddress address)
     : settings_(settings), address_(address), rng_(ports::make_rng(settings.seed)) {}
 
-bool Worker::covers(std::uint32_t job) const {
+/// Keys that are read again bring jobs.
+bool Worker::covers(std::uint32_t job) {
+  const std::lock_guard guard(lock_);
   const fep::Security* security = fep_->security();
   return security == nullptr || security->covers(job);
 }

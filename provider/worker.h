@@ -70,8 +70,8 @@ class Worker {
 
   WorkerLock& lock() { return lock_; }
   const fep::Settings& settings() const { return settings_; }
-  /// Whether endpoints of `job` may live here: all without keys, those of the domain with them.
-  bool covers(std::uint32_t job) const;
+  /// Whether endpoints of `job` may live here: all without keys, those of the domain with them. Takes the lock.
+  bool covers(std::uint32_t job);
 
   // --- With the lock held -----------------------------------------------------------------------
   /// The time, for what happens now.

@@ -59,6 +59,7 @@ base::Result<std::shared_ptr<Worker>, WorkerRefusal> Workers::open(const fep::Se
     return at == r.workers.end() || (running = at->second.worker.lock()) != nullptr;
   });
   if (running != nullptr) {
+    held.unlock();  // what follows waits for the worker
     if (running->covers(job)) return running;
     return WorkerRefusal{.why = "job " + std::to_string(job) +
                                 " is not in the secure domain that " + choice.address.to_string() +
