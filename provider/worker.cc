@@ -7,6 +7,7 @@
 #include "lib/ports/open_port.h"
 #include "lib/ports/system_random.h"
 #include "provider/patient_lock.h"
+#include "provider/port_candidates.h"
 #include "provider/progress.h"
 #include "provider/provider.h"
 #include "provider/workers.h"
@@ -19,6 +20,18 @@ constexpr base::Duration kPollInterval = base::Duration::from_us(20);
 
 /// A sleep is looked at this often: it costs nothing, and bounds what an event that the kernel did not tell could do.
 constexpr base::Duration kLongestSleep = base::Duration::from_seconds(1);
+
+/// Loopback addresses are the same on every host, and without an SSI the address is what keeps the IVs of hosts apart.
+void warn_of_loopback(const fep::FepConfig& config, net::FabricAddress own,
+                      const fep::Settings& settings) {
+  if (config.security == nullptr || !own.is_loopback() || is_configured(settings)) return;
+  if (config.security->domain().config().ssi_mode) return;
+  tell_user("keys without SSI at " + own.to_string() +
+            ", an address that other hosts with these keys may have too: packets of both under one "
+            "key and counter would tell what is in them. Set FI_UET_ADDR to an address that this "
+            "process alone has, or use keys with SSI (uet-keys new --ssi) where the keys are on "
+            "more than one host");
+}
 
 /// How long the last object of a worker waits for its peers to hear the last acknowledgements, in all, and in retransmission timeouts
 /// of a peer that says nothing: one that lost them asks again after one, and what it sends then may get lost as well.
@@ -68,6 +81,7 @@ bool Worker::start(const PortChoice& choice, std::uint32_t job, std::string& err
   if (settings_.mtu > facts.ip_mtu)
     tell_user("FI_UET_MTU: " + std::to_string(settings_.mtu) + " is more than port " + facts.name +
               " carries, " + std::to_string(facts.ip_mtu) + ": packets through it are no larger");
+  warn_of_loopback(*config, facts.address, settings_);
   fep_ = std::make_unique<fep::Fep>(*config, *port_, rng_, trace_, clock_.now());
   if (settings_.progress != fep::Progress::kManual) {
     progress_required_ = settings_.progress == fep::Progress::kThread;

@@ -237,6 +237,23 @@ def opening(tap, provider, open_domain, keys, folder):
     tap.result("and is refused when no domain has its job", opens("job 8", of_seven.path, "8"))
 
 
+def loopback_alone(tap, provider, open_domain, by_address, by_ssi):
+    """A host without a network: the address is one that every host has."""
+    namespace = ["unshare", "-rn", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+    if subprocess.run([*namespace, "true"], capture_output=True).returncode != 0:
+        return tap.skip("keys at a loopback address", "no network namespace of our own")
+
+    def warns(wanted, keys, **settings):
+        env = base_env(provider, FI_UET_KEYS=keys.path, **settings)
+        done = subprocess.run([*namespace, open_domain], env=env, capture_output=True, text=True, timeout=30)
+        is_right = done.returncode == 0 and ("keys without SSI at 127.0.0.2" in done.stderr) == wanted
+        return "" if is_right else f"exit status {done.returncode}: {done.stdout + done.stderr}"
+
+    tap.result("keys at a loopback address that nothing named: a warning", warns(True, by_address))
+    tap.result("none where it is named", warns(False, by_address, FI_UET_ADDR="127.0.0.2"))
+    tap.result("none with SSI", warns(False, by_ssi))
+
+
 def main():
     provider, plugin, uet_keys, dump, open_domain = sys.argv[1:]
     need_provider(provider)
@@ -248,6 +265,7 @@ def main():
         one_rtt = Keys(uet_keys, folder, "one-rtt", "--opening", "1rtt", "--replay-window", "0")
         only_keys = {"FI_UET_KEYS": direct.path}
         opening(tap, provider, open_domain, direct, folder)
+        loopback_alone(tap, provider, open_domain, direct, Keys(uet_keys, folder, "ssi", "--ssi", "7"))
         tap.result("only FI_UET_KEYS set, all sizes", pingpong(folder, provider, only_keys, only_keys, ["-S", "all"]))
         for name, keys in (("cluster mode", cluster), ("every opening challenged", one_rtt)):
             settings = {"FI_UET_KEYS": keys.path, "FI_UET_ADDR": own_addresses(2)}
