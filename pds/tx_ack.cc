@@ -137,10 +137,14 @@ Built AckBuilder::emit(Instant now, Pdc& pdc, const AckShape& shape, net::TxPack
     header.dpdcid = pdc.peer_id;
     if constexpr (kHasSack<H>) {
       header.mpr = static_cast<std::uint8_t>(rx.granted / 128);
-      // [PDS 10.3] From CACK on, unless the PSN to be shown lies further out.
+      // [PDS 10.3] From CACK on, unless the PSN to be shown lies further out. A Probe says where it wants it to begin.
       Psn base = rx.cack + 1;
       const std::int32_t ahead = shape.sack_near.distance_from(rx.cack);
-      if (ahead > 64 && ahead <= static_cast<std::int32_t>(rx.granted)) base = shape.sack_near - 63;
+      const bool is_in_window = ahead > 0 && ahead <= static_cast<std::int32_t>(rx.granted);
+      if (is_in_window && shape.is_probe_answer)
+        base = shape.sack_near;
+      else if (is_in_window && ahead > 64)
+        base = shape.sack_near - 63;
       header.sack_psn_offset = static_cast<std::int16_t>(base.distance_from(rx.cack));
       header.sack_bitmap =
           rx.tracker != nullptr ? rx.tracker->window64(RxTracker::kReceived, base) : 0;

@@ -94,6 +94,7 @@ TEST_F(LedgerTest, detach__takes_what_is_left_and_names_the_last_pdc) {
 }
 
 // After every event: inflight is what is in flight less what was counted ahead of its acknowledgement.
+// Covers: CC-I3, CC-I4
 TEST_F(LedgerTest, inflight_never_drifts) {
   base::Rng rng(11);
   std::array<Transmission, 16> ts;

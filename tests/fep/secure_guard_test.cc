@@ -92,6 +92,7 @@ TEST(SecureGuard, rotation_to_a_new_key_makes_starts_tell_again) {
   EXPECT_FALSE(g.open(3, Psn(5)));
 }
 
+// Covers: PDS-45, PDS-46, PDS-47
 TEST(SecureGuard, known_source_opens_at_or_after_what_is_expected_across_the_wrap) {
   Guarded g;
   EXPECT_EQ(g.guard.on_target_closed(host(2), Psn(0xffff'fffe)), Psn(0xffff'ffff));
@@ -146,6 +147,7 @@ TEST(SecureGuard, full_table_challenges_the_rest_and_forgets_no_source) {
   EXPECT_EQ(g.guard.peers_known(), 2u);
 }
 
+// Covers: PDS-45
 TEST(SecureGuard, initiator_starts_low_first_and_then_where_it_was_told) {
   Guarded g;
   for (int i = 0; i < 100; ++i) {

@@ -26,7 +26,9 @@ void no_tombstones(std::size_t, fep::FepConfig& config) {
 
 // Covers: TSS-T18, TSS-T38
 TEST(SecurePair, everything_on_the_wire_is_sealed) {
-  for (const auto& domain : {direct_config(), cluster_config()}) {
+  auto challenges = direct_config();
+  challenges.opening = tss::OpeningMethod::kChallenge;
+  for (const auto& domain : {direct_config(), cluster_config(), challenges}) {
     SecurePair x(domain, {.loss = 0.05, .reorder = 0.05, .seed = 3}, kShortLives);
     for (const std::size_t size : {0u, 1u, 3000u, 100'000u}) {
       EXPECT_TRUE(x.send(0, size));
@@ -35,6 +37,8 @@ TEST(SecurePair, everything_on_the_wire_is_sealed) {
     x.run_for(Duration::from_ms(200));  // and the closing
     EXPECT_EQ(x.open_pdcs(0) + x.open_pdcs(1), 0u);
     ASSERT_GT(x.seen.size(), 80u);
+    const bool has_nacks = domain.opening == tss::OpeningMethod::kChallenge;
+    EXPECT_EQ(x.pair.count(0, base::EventId::kNackSent) > 0, has_nacks);
     for (const OnLink& p : x.seen) {
       ASSERT_EQ(p.bytes[0] >> 3, 1);
       EXPECT_EQ(tss::parse_header(p.bytes)->sdi, domain.sdi);
@@ -95,6 +99,7 @@ TEST(SecurePair, retransmissions_are_sealed_again) {
   ASSERT_TRUE(x.send(0, 500'000));
   EXPECT_GT(x.pair.count(0, base::EventId::kPacketRetransmitted), 10u);
   EXPECT_EQ(x.ciphers.repeats(), 0u);
+  EXPECT_EQ(x.ciphers.sealed(), x.seen.size()) << "each of them by itself";
 }
 
 TEST(SecurePair, largest_payload_fits_the_mtu_with_header_and_icv) {
@@ -270,7 +275,7 @@ TEST(SecureOpening, fresh_keys_open_at_once_and_again_where_the_close_said) {
   }
 }
 
-// Covers: TSS-T40, TSS-T42, TSS-T43
+// Covers: TSS-T40, TSS-T42, TSS-T43, PDS-49
 TEST(SecureOpening, used_keys_cost_each_opening_one_round_trip) {
   // Side 0 challenges every opening, side 1 those under keys that an earlier process has used.
   auto every = direct_config();

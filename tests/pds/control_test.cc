@@ -51,6 +51,24 @@ TEST(Control, probe_is_answered_with_its_opaque_value) {
   EXPECT_EQ(x.w.acks(1)[0].sack_base, x.next);
 }
 
+// Covers: PDS-186
+TEST(Control, probe_answer__begins_its_sack_where_the_probe_asks_for_it) {
+  Open x;
+  x.arrive(x.request(x.next + 12));
+  const auto base_of = [&](Psn asked) {
+    x.w.log.clear();
+    x.inject_probe(asked);
+    x.w.pump();
+    return x.w.acks(1).back();
+  };
+  const Psn cack = x.next - 1;
+  EXPECT_EQ(base_of(cack + 10).sack_base, cack + 10);
+  EXPECT_EQ(base_of(cack + 10).sack, 1u << 3);
+  EXPECT_EQ(base_of(cack + 200).sack_base, cack + 200);
+  EXPECT_EQ(base_of(cack - 5).sack_base, cack + 1);
+  EXPECT_EQ(base_of(cack + 100'000).sack_base, cack + 1);
+}
+
 // Its answer says how long the Probe waited and how it came, not a packet that came after it.
 TEST(Control, a_probe_answer_tells_of_the_probe) {
   Open x;

@@ -20,6 +20,31 @@ void end(Life& t, Pdc& pdc, Instant now = kNow) {
   t.lifecycle.release(now, pdc);
 }
 
+// Covers: PDS-37, PDS-172
+TEST(PdcTable, allocate__identifiers_that_were_freed_rest) {
+  constexpr Duration kRest = Duration::from_seconds(2);
+  constexpr std::uint32_t kAll = 65535;
+  base::Rng rng(37);
+  const base::HashKey key(rng);
+  PdcTable table(kAll, kRest, 0, rng, key);
+  std::vector<Pdc*> pdcs;
+  for (std::uint32_t i = 0; i < kAll; ++i) pdcs.push_back(table.allocate(kNow));
+  ASSERT_NE(pdcs.back(), nullptr);
+  const std::uint16_t first = pdcs[0]->id, second = pdcs[1]->id;
+  table.release(kNow, *pdcs[0], Psn(1));
+  table.release(kNow + Duration::from_us(1), *pdcs[1], Psn(1));
+  EXPECT_EQ(table.allocate(kNow + kRest - Duration::from_ns(1)), nullptr);
+  pdcs[0] = table.allocate(kNow + kRest);
+  ASSERT_NE(pdcs[0], nullptr);
+  EXPECT_EQ(pdcs[0]->id, first);
+  EXPECT_EQ(table.allocate(kNow + kRest), nullptr);
+  EXPECT_EQ(table.next_free_id(), kNow + Duration::from_us(1) + kRest);
+  pdcs[1] = table.allocate(table.next_free_id());
+  ASSERT_NE(pdcs[1], nullptr);
+  EXPECT_EQ(pdcs[1]->id, second);
+  for (Pdc* pdc : pdcs) table.release(kNow, *pdc, Psn(1));
+}
+
 TEST(Lifecycle, open_initiator__begins_in_creating_with_a_ccc_and_an_empty_window) {
   Life t;
   Pdc* pdc = t.initiator(2);

@@ -7,7 +7,7 @@
 namespace uet::pds::test {
 namespace {
 
-// Covers: PDS-113, PDS-37
+// Covers: PDS-113
 TEST(Timeout, doubles_and_gives_up) {
   World w(with([](auto& o) { o.pds.peer_timeout = Duration{}; }));
   w.add_rule([](const Seen&, Fate& f) { f.drop = true; });

@@ -117,8 +117,10 @@ TEST_F(RmaTest, wrong_key_and_wrong_range__fail_with_their_reason) {
   EXPECT_FALSE(wait_for(a).failed);
 }
 
+/// Where packets are lost and overtake each other.
 // Covers: FI-48
 TEST_F(RmaTest, fence__takes_effect_last) {
+  const Variable weather("FI_UET_IMPAIR", "loss=0.02,reorder=0.3,seed=5");
   open_with_memory(kBasicModes, 4096);
   const std::uint8_t early = 1, last = 2;
   int posted = 0;

@@ -85,13 +85,31 @@ TEST_F(AddressingTest, open_endpoint__duplicate_address_is_refused) {
 // Covers: SES-6
 TEST_F(AddressingTest, close_endpoint__index_rests_and_old_packets_are_answered) {
   open();
+  Bytes into(3 * kM);
+  post(into);
+  RawRequest first = small_send(), behind = small_send(), last = small_send();
+  first.length = behind.length = last.length = 3 * kM;
+  first.payload = behind.payload = last.payload = Bytes(kM, 1);
+  first.eom = behind.som = behind.eom = last.som = false;
+  behind.offset = kM;
+  last.offset = 2 * kM;
+  EXPECT_EQ(code_of(first), ReturnCode::kOk);
   sb().close_endpoint(fabric.now, eb);
   EXPECT_EQ(code_of(small_send()), ReturnCode::kBadJobId);
   Recorder next;
   EXPECT_FALSE(sb().open_endpoint(fabric.now, standard_endpoint(), next));
   fabric.advance(Duration::from_seconds(1));
-  EXPECT_TRUE(sb().open_endpoint(fabric.now, standard_endpoint(), next));
+  const auto opened = sb().open_endpoint(fabric.now, standard_endpoint(), next);
+  ASSERT_TRUE(opened);
+  const iovec iov = piece(into);
+  ReceiveRequest rr;
+  rr.iov = {&iov, 1};
+  ASSERT_TRUE(sb().receive(fabric.now, *opened, rr));
+  std::fill(into.begin(), into.end(), std::uint8_t{0});
+  EXPECT_NE(code_of(behind), ReturnCode::kOk);
+  EXPECT_NE(code_of(last), ReturnCode::kOk);
   EXPECT_TRUE(next.all.empty());
+  EXPECT_EQ(into, Bytes(3 * kM));
 }
 
 // Covers: SES-7

@@ -46,6 +46,20 @@ TEST_F(GenerationTest, rod_without_buffer__disables_until_one_is_posted) {
   EXPECT_EQ(into[0], 4);
 }
 
+// Covers: SES-48
+TEST_F(GenerationTest, refusal_holds_up_what_another_receive_would_take) {
+  open_ordered();
+  Bytes into(1);
+  tpost(into, 7);
+  RawRequest refused = one_byte(1, 0), behind = one_byte(2, 0);
+  refused.opcode = behind.opcode = SesOpcode::kTaggedSend;
+  refused.key = 5;
+  behind.key = 7;
+  EXPECT_EQ(code_of(refused, pds::Mode::kRod), ReturnCode::kDisabledGen);
+  EXPECT_EQ(code_of(behind, pds::Mode::kRod), ReturnCode::kDisabledGen);
+  EXPECT_EQ(into[0], 0);
+}
+
 // The packet that ends the message early is answered last, and the initiator believes the last answer.
 TEST_F(GenerationTest, refused_message_that_ends_early__is_told_the_present_generation_to_the_end) {
   open_ordered();

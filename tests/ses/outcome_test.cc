@@ -309,6 +309,7 @@ TEST_F(OutcomeTest, rod__write_is_visible_when_the_send_behind_it_is_received) {
   send({1}, 2);
   fabric.cut_all();
   EXPECT_EQ(fabric.flights.front().channel, fabric.flights.back().channel);
+  for (const auto& flight : fabric.flights) EXPECT_EQ(flight.channel->mode, pds::Mode::kRod);
   while (at_b.find(OpKind::kReceive) == nullptr) ASSERT_TRUE(fabric.deliver(0));
   EXPECT_EQ(memory, data);
 }

@@ -280,7 +280,7 @@ TEST_F(RmaTest, write_with_data__endpoint_without_a_place_for_it_refuses) {
   EXPECT_EQ(code_of(r), ReturnCode::kOpViolation);
 }
 
-// Covers: SES-31
+// Covers: SES-31, PDS-143
 TEST_F(RmaTest, rights__are_those_of_the_registration) {
   open();
   Bytes memory(8);
@@ -289,7 +289,10 @@ TEST_F(RmaTest, rights__are_those_of_the_registration) {
   r.opcode = SesOpcode::kRead;
   r.key = expose(memory, false, true);
   r.length = 1;
-  EXPECT_EQ(code_of(r), ReturnCode::kPermViolation);
+  const auto refusal = inject(r);
+  EXPECT_EQ(view(refusal).code, ReturnCode::kPermViolation);
+  EXPECT_TRUE(refusal.guaranteed) << "on the ACK, which is all that a READ that fails gets";
+  EXPECT_TRUE(fabric.flights.empty());
 }
 
 // Covers: SES-32
