@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <string_view>
 
@@ -14,15 +15,20 @@ namespace {
 constexpr int kSignals[] = {SIGTERM, SIGINT, SIGHUP, SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL};
 
 struct Promise {
+  std::atomic<bool> is_taken{false};
   std::atomic<const base::Trace*> trace{nullptr};
   std::atomic<int> descriptor{-1};
 };
 /// More endpoints than this in one process end without last words.
 constinit std::array<Promise, 16> promises;
 
+/// One handler speaks at a time: a crash in it must not come back, and the end of an endpoint waits for it.
+std::atomic<bool> is_speaking{false};
+
 /// A line of JSON put together without allocation or locks.
 class Line {
  public:
+  void clear() { size_ = 0; }
   void text(std::string_view t) {
     const std::size_t n = t.size() < sizeof bytes_ - size_ ? t.size() : sizeof bytes_ - size_;
     std::memcpy(bytes_ + size_, t.data(), n);
@@ -52,13 +58,16 @@ class Line {
   }
 
  private:
-  char bytes_[8192];
+  char bytes_[8192] = {};
   std::size_t size_ = 0;
 };
 
+/// Not on the stack: that of a signal handler may be small.
+constinit Line line;
+
 /// Begins with the end of a line: what stdio had not written yet is lost, in the middle of an event as a rule.
 void say(int descriptor, const base::Trace& trace, int signal_number) {
-  Line line;
+  line.clear();
   line.text("\n{\"signal\":");
   line.number(static_cast<std::uint64_t>(signal_number));
   line.text(",\"events\":{");
@@ -80,13 +89,17 @@ void say(int descriptor, const base::Trace& trace, int signal_number) {
 /// What handled each signal before us: libraries install handlers, too.
 std::array<struct sigaction, NSIG> before;
 
-void on_signal(int number, siginfo_t* info, void* context) {
+void say_all(int number) {
+  if (is_speaking.exchange(true)) return;
+  const int before_us = errno;
   for (Promise& promise : promises)
-    // Taken meanwhile: a crash in here must not come back here.
-    if (const base::Trace* trace = promise.trace.exchange(nullptr)) {
-      say(promise.descriptor, *trace, number);
-      promise.trace = trace;
-    }
+    if (const base::Trace* trace = promise.trace) say(promise.descriptor, *trace, number);
+  errno = before_us;
+  is_speaking = false;
+}
+
+void on_signal(int number, siginfo_t* info, void* context) {
+  say_all(number);
   const struct sigaction& next = before[static_cast<std::size_t>(number)];
   if ((next.sa_flags & SA_SIGINFO) != 0) return next.sa_sigaction(number, info, context);
   if (next.sa_handler != SIG_DFL) return next.sa_handler(number);
@@ -115,7 +128,7 @@ void listen_for_signals() {
 
 LastWords::LastWords(int descriptor, const base::Trace& trace) : slot_(-1) {
   for (std::size_t i = 0; i < promises.size() && slot_ < 0; ++i) {
-    if (promises[i].trace.load() != nullptr) continue;
+    if (promises[i].is_taken.exchange(true)) continue;
     promises[i].descriptor = descriptor;
     promises[i].trace = &trace;
     slot_ = static_cast<int>(i);
@@ -124,7 +137,12 @@ LastWords::LastWords(int descriptor, const base::Trace& trace) : slot_(-1) {
 }
 
 LastWords::~LastWords() {
-  if (slot_ >= 0) promises[static_cast<std::size_t>(slot_)].trace = nullptr;
+  if (slot_ < 0) return;
+  Promise& promise = promises[static_cast<std::size_t>(slot_)];
+  promise.trace = nullptr;
+  // It may speak of the trace that goes; one that crashed stays in the middle.
+  for (int i = 0; is_speaking && i < 1000; ++i) usleep(100);
+  promise.is_taken = false;
 }
 
 }  // namespace uet::provider

@@ -153,9 +153,11 @@ void note_use() {
 extern "C" FI_EXT_INI {
   uet::provider::guarded([] {
     uet::provider::define_parameters();
-    pthread_atfork(uet::provider::before_fork, uet::provider::after_fork_in_parent,
-                   uet::provider::after_fork_in_child);
-    return 0;
+    // libfabric calls this again for each further path that leads to this library.
+    static const int once =
+        pthread_atfork(uet::provider::before_fork, uet::provider::after_fork_in_parent,
+                       uet::provider::after_fork_in_child);
+    return once;
   });
   return &uet::provider::table();
 }

@@ -122,6 +122,20 @@ print(len(os.listdir('/proc/self/task')) - before, min(took) < 0.05, 'dpdk' in m
     return "" if said == "0 True False" else said
 
 
+def test_fork_after_it_was_found_twice(provider):
+    """A folder that is listed twice, or a second name in it: libfabric initialises the one library for each."""
+    said = in_process(provider, """
+import signal
+getinfo(1 << 16 | 17)
+signal.alarm(20)
+child = os.fork()
+if child == 0:
+    os._exit(0)
+print(os.waitpid(child, 0)[1])
+""", FI_PROVIDER_PATH=f"{provider}:{provider}", FI_UET_ADDR=own_addresses(1))
+    return "" if said == "0" else said or "it hung"
+
+
 # Covers: FI-9
 def test_versions(provider):
     said = in_process(provider, "print(*[getinfo(1 << 16 | v) for v in (5, 6, 17)], getinfo(9 << 16))",
