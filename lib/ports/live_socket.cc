@@ -2,11 +2,14 @@
 
 #include <dirent.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -14,6 +17,8 @@
 #include <fstream>
 #include <string_view>
 #include <utility>
+
+#include "lib/net/forked_child.h"
 
 namespace uet::ports {
 
@@ -145,6 +150,30 @@ std::string listen_in(const std::string& folder, int fd) {
   });
 }
 
+/// Listeners of this process, each as its descriptor and 1; 0: none. Children of a process with more keep the rest.
+constinit std::array<std::atomic<int>, 64> listeners{};
+
+/// While a child had it, a name of its parent would be one that takes connections and answers none. Safe between fork() and exec().
+void release_listeners_in_child() {
+  for (std::atomic<int>& listener : listeners) net::make_null(listener.exchange(0) - 1);
+}
+
+void note_listener(int fd) {
+  static const int once = pthread_atfork(nullptr, nullptr, release_listeners_in_child);
+  (void)once;
+  for (std::atomic<int>& listener : listeners) {
+    int none = 0;
+    if (listener.compare_exchange_strong(none, fd + 1)) return;
+  }
+}
+
+void forget_listener(int fd) {
+  for (std::atomic<int>& listener : listeners) {
+    int noted = fd + 1;
+    if (listener.compare_exchange_strong(noted, 0)) return;
+  }
+}
+
 /// The first that can be had; empty: none.
 std::string first_of(const std::vector<std::string>& folders, bool create) {
   for (const std::string& path : folders)
@@ -193,14 +222,20 @@ void LiveSocket::keep() {
   folder_ = std::move(folder);
   listener_ = open_live_socket(folder_, path_);
   struct stat s {};
-  if (listener_) lstat(path_.c_str(), &s);
+  if (listener_) {
+    note_listener(listener_.fd());
+    owner_ = getpid();
+    lstat(path_.c_str(), &s);
+  }
   device_ = s.st_dev;
   inode_ = s.st_ino;
 }
 
-/// Another process may have the name by now.
+/// Another process may have the name by now; a child has its parent's.
 void LiveSocket::close() {
-  if (is_found(folder_)) unlink(path_.c_str());
+  if (!listener_) return;
+  if (owner_ == getpid() && is_found(folder_)) unlink(path_.c_str());
+  forget_listener(listener_.fd());
   listener_ = udp::Descriptor();
 }
 

@@ -1,6 +1,8 @@
 /// Where the endpoints of a user can be looked at while they run: a Unix socket for each process, in a folder of the user's own.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -20,7 +22,7 @@ std::vector<std::string> live_folders();
 udp::Descriptor open_live_socket(const std::string& folder, std::string& path);
 
 /// The socket of this process in the folder where readers look, and its name there, which goes with the object. Folders may vanish under
-/// a process: logind takes away /run/user/UID when the user's last session ends.
+/// a process: logind takes away /run/user/UID when the user's last session ends. A child made by fork() lets go of it at once.
 class LiveSocket {
  public:
   LiveSocket() { keep(); }
@@ -41,6 +43,7 @@ class LiveSocket {
   udp::Descriptor listener_;
   std::string folder_, path_;
   std::uint64_t device_ = 0, inode_ = 0;  ///< of the name
+  pid_t owner_ = 0;
 };
 
 /// Of this process, as ps shows it.

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -82,6 +83,33 @@ TEST_F(LiveSocketTest, keep__gives_the_process_a_name_again_after_its_folder_van
   const int before = socket.fd();
   socket.keep();
   EXPECT_EQ(socket.fd(), before);
+}
+
+/// A server that forks a helper and is killed: while the helper had the socket, it took connections that nothing answers.
+TEST_F(LiveSocketTest, child_made_by_fork__lets_go_of_it) {
+  int end[2], done[2];
+  ASSERT_EQ(pipe(end) | pipe(done), 0);
+  const pid_t server = fork();
+  if (server == 0) {
+    auto* const socket = new LiveSocket;
+    const pid_t helper = fork();
+    if (helper != 0) _exit(helper > 0 && socket->fd() >= 0 && names() == 1 ? 0 : 1);
+    ::close(end[1]);
+    delete socket;  // the name is the parent's
+    const char is_there = names() == 1 ? 'y' : 'n';
+    char none;
+    if (write(done[1], &is_there, 1) == 1) (void)!read(end[0], &none, 1);
+    _exit(0);
+  }
+  int status = -1;
+  waitpid(server, &status, 0);
+  EXPECT_EQ(status, 0);
+  char is_there = 0;
+  ASSERT_EQ(read(done[0], &is_there, 1), 1);
+  EXPECT_EQ(is_there, 'y');
+  EXPECT_TRUE(ask_live_processes("stat", 0).empty());
+  EXPECT_EQ(names(), 0);
+  for (const int fd : {end[0], end[1], done[0], done[1]}) ::close(fd);
 }
 
 TEST_F(LiveSocketTest, keep__goes_back_to_the_folder_where_readers_look) {
