@@ -50,6 +50,7 @@ UdpPort::UdpPort(UdpSockets sockets, const net::PortFacts& facts, UdpInterface i
       pool_(packets, kPacketBytes),
       max_payload_(max_payload_for(facts)),
       may_merge_(sockets_.can_merge),
+      watch_(is_v4_, sockets_.config.device.empty() ? 0 : interface_.index, interface_.index),
       to_send_(is_v4_, facts.udp_port, interface_.index),
       received_(pool_, sockets_.can_merge,
                 sockets_.receive_bytes < std::size_t{kReceiveBufferBytes}, trace) {
@@ -120,8 +121,11 @@ std::size_t UdpPort::send(Instant now, std::span<net::TxPacket> in) {
 /// Sends at most a burst. Afterwards every packet is sent, dropped or held.
 void UdpPort::transmit(Instant now, std::span<net::TxPacket> in) {
   sizes_by_sender_.fill(0);
+  const bool is_careful = watch_.is_careful();
   for (std::size_t i = 0; i < in.size(); ++i) {
     if (refuse(now, in[i])) continue;
+    if (is_careful && keep_from_kernel(now, in[i])) [[unlikely]]
+      continue;
     const std::uint8_t sender = sender_of_[in[i].entropy];
     by_sender_[sender][sizes_by_sender_[sender]++] = static_cast<std::uint8_t>(i);
   }
@@ -141,6 +145,14 @@ bool UdpPort::refuse(Instant now, net::TxPacket& tx) {
   else
     return false;
   trace_.drop(now, reason, bytes);
+  tx.packet.reset();
+  return true;
+}
+
+/// True for a packet that would stay in the kernel: it is dropped.
+bool UdpPort::keep_from_kernel(Instant now, net::TxPacket& tx) {
+  if (!watch_.keeps(now, tx.destination.host())) return false;
+  trace_.drop(now, DropReason::kNoNeighbor, tx.packet.full_size());
   tx.packet.reset();
   return true;
 }
@@ -175,10 +187,9 @@ void UdpPort::transmit_by(Instant now, std::size_t sender, std::span<net::TxPack
         loose_until = done + to_send_.packets_of(message);
         break;
       }
-      if (errno == EMSGSIZE && !may_fragment_) {
+      if (errno == EMSGSIZE && !sockets_.may_fragment) {
         // Cut before a router told what it carries, and cannot be cut anew. [decision 125]
-        may_fragment_ = true;
-        let_fragment(sockets_, is_v4_);
+        let_fragment(sockets_);
         continue;
       }
       // The error belongs to this packet or to an earlier one (an ICMP answer); the others deserve
@@ -201,17 +212,21 @@ void UdpPort::stop_merging() {
 
 void UdpPort::hold(Instant now, net::TxPacket& tx) {
   UET_CHECK(held_count_ < kBurst);
+  watch_.on_held(now);
   tx.packet.keep_borrowed();
   held_[held_count_++] = std::move(tx);
   retry_held_at_ = now + kHeldRetry;
 }
 
 void UdpPort::flush_held(Instant now) {
+  if (watch_.is_due(now)) [[unlikely]]
+    watch_.look(now, sockets_);
   std::array<net::TxPacket, kBurst> again;
   const std::size_t count = std::exchange(held_count_, 0);
   std::move(held_.begin(), held_.begin() + count, again.begin());
   retry_held_at_ = Instant::never();
   transmit(now, {again.data(), count});
+  if (held_count_ == 0) watch_.on_released();
 }
 
 void UdpPort::abandon_in_child() {

@@ -8,6 +8,7 @@
 #include "lib/net/heap_packet_pool.h"
 #include "lib/net/port.h"
 #include "lib/net/port_plugin.h"
+#include "lib/udp/neighbor_watch.h"
 #include "lib/udp/own_addresses.h"
 #include "lib/udp/receive_batch.h"
 #include "lib/udp/send_batch.h"
@@ -64,6 +65,7 @@ class UdpPort final : public net::Port {
   bool refuse(base::Instant now, net::TxPacket& packet);
   void transmit(base::Instant now, std::span<net::TxPacket> in);
   void transmit_by(base::Instant now, std::size_t sender, std::span<net::TxPacket> in);
+  bool keep_from_kernel(base::Instant now, net::TxPacket& packet);
   void stop_merging();
   void hold(base::Instant now, net::TxPacket& packet);
   void flush_held(base::Instant now);
@@ -88,7 +90,7 @@ class UdpPort final : public net::Port {
   std::array<std::uint8_t, kMaxSockets> sizes_by_sender_{};
 
   bool may_merge_;
-  bool may_fragment_ = false;
+  NeighborWatch watch_;
   SendBatch to_send_;
   ReceiveBatch received_;
 };

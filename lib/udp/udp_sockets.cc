@@ -1,6 +1,8 @@
 #include "lib/udp/udp_sockets.h"
 
+#include <linux/sockios.h>
 #include <netinet/udp.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -45,10 +47,13 @@ void discover_path_mtu(int fd, bool is_v4, bool may_fragment) {
                may_fragment ? IPV6_PMTUDISC_WANT : IPV6_PMTUDISC_DO);
 }
 
-Descriptor open_bound(const UdpSocketsConfig& config, std::uint16_t port) {
+/// `shares_port`: with a socket that has SO_REUSEPORT, too.
+Descriptor open_bound(const UdpSocketsConfig& config, std::uint16_t port,
+                      bool shares_port = false) {
   const bool is_v4 = config.address.is_v4();
   Descriptor d(socket(is_v4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!d) return d;
+  if (shares_port) set_option(d.fd(), SOL_SOCKET, SO_REUSEPORT, 1);
   const SocketAddress local(config.address, port, config.scope);
   const std::string& device = config.device;
   const bool is_tied =
@@ -69,6 +74,15 @@ std::uint16_t bound_port(int fd) {
   return getsockname(fd, &local.any, &length) == 0 ? local.port() : 0;
 }
 
+void prepare_sender(int fd, const UdpSockets& sockets) {
+  const bool is_v4 = sockets.config.address.is_v4();
+  choose_checksum(fd, is_v4, sockets.can_merge);
+  discover_path_mtu(fd, is_v4, sockets.may_fragment);
+  set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, sockets.config.send_buffer_bytes);
+  // No peer should send here; what comes anyway must not pile up.
+  set_option(fd, SOL_SOCKET, SO_RCVBUF, 0);
+}
+
 }  // namespace
 
 Descriptor::~Descriptor() {
@@ -77,6 +91,7 @@ Descriptor::~Descriptor() {
 
 bool open_sockets(const UdpSocketsConfig& config, UdpSockets& sockets, const char*& step) {
   const bool is_v4 = config.address.is_v4();
+  sockets.config = config;
   step = "bind";
   sockets.receiver = open_bound(config, config.port);
   if (!sockets.receiver) return false;
@@ -97,11 +112,7 @@ bool open_sockets(const UdpSocketsConfig& config, UdpSockets& sockets, const cha
   for (std::size_t i = 0; i < config.senders; ++i) {
     Descriptor d = open_bound(config, 0);
     if (!d) return false;
-    choose_checksum(d.fd(), is_v4, sockets.can_merge);
-    discover_path_mtu(d.fd(), is_v4, false);
-    set_buffer(d.fd(), SO_SNDBUFFORCE, SO_SNDBUF, config.send_buffer_bytes);
-    // No peer should send here; what comes anyway must not pile up.
-    set_option(d.fd(), SOL_SOCKET, SO_RCVBUF, 0);
+    prepare_sender(d.fd(), sockets);
     sockets.sender_ports.push_back(bound_port(d.fd()));
     sockets.senders.push_back(std::move(d));
   }
@@ -112,8 +123,36 @@ bool open_sockets(const UdpSocketsConfig& config, UdpSockets& sockets, const cha
   return true;
 }
 
-void let_fragment(const UdpSockets& sockets, bool is_v4) {
-  for (const Descriptor& d : sockets.senders) discover_path_mtu(d.fd(), is_v4, true);
+void let_fragment(UdpSockets& sockets) {
+  sockets.may_fragment = true;
+  for (const Descriptor& d : sockets.senders)
+    discover_path_mtu(d.fd(), sockets.config.address.is_v4(), true);
+}
+
+bool renew_sender(UdpSockets& sockets, std::size_t sender) {
+  Descriptor& old = sockets.senders[sender];
+  // Both have the port for a moment, so that it is never free for another program.
+  if (!set_option(old.fd(), SOL_SOCKET, SO_REUSEPORT, 1)) return false;
+  Descriptor fresh = open_bound(sockets.config, sockets.sender_ports[sender], true);
+  if (fresh) {
+    prepare_sender(fresh.fd(), sockets);
+    std::swap(old, fresh);
+  }
+  set_option(old.fd(), SOL_SOCKET, SO_REUSEPORT, 0);
+  return static_cast<bool>(fresh);
+}
+
+std::size_t unsent_bytes(int fd) {
+  int bytes = 0;
+  return ioctl(fd, SIOCOUTQ, &bytes) == 0 && bytes > 0 ? static_cast<std::size_t>(bytes) : 0;
+}
+
+std::size_t send_buffer_bytes(int fd) {
+  int bytes = 0;
+  socklen_t length = sizeof bytes;
+  return getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, &length) == 0 && bytes > 0
+             ? static_cast<std::size_t>(bytes)
+             : 0;
 }
 
 bool is_port_taken(const net::FabricAddress& address, std::uint16_t port) {

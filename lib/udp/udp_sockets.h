@@ -30,16 +30,6 @@ class Descriptor {
   int fd_ = -1;
 };
 
-struct UdpSockets {
-  Descriptor receiver;
-  Descriptor prober;  ///< asks for routes, sends nothing
-  std::vector<Descriptor> senders;
-  std::vector<std::uint16_t> sender_ports;
-  std::size_t receive_bytes =
-      0;  ///< what the kernel gave of receive_buffer_bytes, its bookkeeping included
-  bool can_merge = false;  ///< the kernel takes and gives runs of packets (UDP_SEGMENT, UDP_GRO)
-};
-
 /// What is wanted of the kernel's receive buffer.
 inline constexpr int kReceiveBufferBytes = 16 << 20;
 
@@ -55,6 +45,18 @@ struct UdpSocketsConfig {
   int send_buffer_bytes = 4 << 20;
 };
 
+struct UdpSockets {
+  Descriptor receiver;
+  Descriptor prober;  ///< asks for routes, sends nothing
+  std::vector<Descriptor> senders;
+  std::vector<std::uint16_t> sender_ports;
+  std::size_t receive_bytes =
+      0;  ///< what the kernel gave of receive_buffer_bytes, its bookkeeping included
+  bool can_merge = false;     ///< the kernel takes and gives runs of packets (UDP_SEGMENT, UDP_GRO)
+  bool may_fragment = false;  ///< since let_fragment()
+  UdpSocketsConfig config;    ///< that they were opened by
+};
+
 /// False: errno tells why the receiver could not be bound (EADDRINUSE, EADDRNOTAVAIL), or which
 /// later step failed; `step` names it.
 bool open_sockets(const UdpSocketsConfig& config, UdpSockets& sockets, const char*& step);
@@ -63,7 +65,15 @@ bool open_sockets(const UdpSocketsConfig& config, UdpSockets& sockets, const cha
 std::size_t route_mtu(int prober, const SocketAddress& to);
 
 /// The senders fragment what is larger than the path MTU instead of refusing it.
-void let_fragment(const UdpSockets& sockets, bool is_v4);
+void let_fragment(UdpSockets& sockets);
+
+/// Puts a new socket with the same port into the place of a sender. What the old one sent and the kernel still has leaves as it would have, and counts
+/// for no socket any more. False: the old one stays.
+bool renew_sender(UdpSockets& sockets, std::size_t sender);
+
+/// What `fd` sent and the kernel still has, with the kernel's bookkeeping; and how much that may be until it refuses more.
+std::size_t unsent_bytes(int fd);
+std::size_t send_buffer_bytes(int fd);
 
 /// Whether a socket of any program keeps others from that UDP port. Binds it for a moment.
 bool is_port_taken(const net::FabricAddress& address, std::uint16_t port);
