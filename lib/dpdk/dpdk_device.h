@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -37,6 +38,8 @@ struct DpdkDeviceConfig {
   bool has_siblings =
       false;  ///< one of several planes: the others go on while this one has no link
   bool sends_own_pool_only = false;  ///< frames to send come from pool()
+  /// How long open() waits for the link of hardware, which tells its rate only then: autonegotiation takes seconds.
+  std::chrono::milliseconds link_patience{4000};
   /// Where the kernel uses the device beside us: take nothing but this.
   std::optional<FlowTarget> flow;
 };
@@ -95,6 +98,7 @@ class DpdkDevice final : public net::FrameDevice, private Caretaker::Ward {
   bool check_mtu(std::string& error);
   void watch_health();
   void read_facts();
+  void read_link_rate();
   void open_interrupt();
   void shut();
   void stop_driver();

@@ -37,6 +37,7 @@ constexpr unsigned kXdpAttempts = 80;
 constexpr std::chrono::milliseconds kXdpPause{25};
 constexpr std::chrono::seconds kVhostPatience{5};
 constexpr std::chrono::milliseconds kVhostPause{20};
+constexpr std::chrono::milliseconds kLinkPause{20};
 // Set when a device of this process left an AF_XDP socket to close.
 std::atomic<bool> xdp_was_in_use{false};
 
@@ -183,6 +184,7 @@ bool DpdkDevice::bring_up(std::string& error) {
     else
       work();
   });
+  if (is_up && config_.spec.is_hardware()) read_link_rate();
   if (is_up && !remark_.empty()) error = config_.spec.name + ": " + remark_;
   return is_up;
 }
@@ -629,13 +631,24 @@ void DpdkDevice::read_facts() {
     std::copy_n(facts_.mac.begin(), 6, mac.addr_bytes);
     rte_eth_dev_default_mac_addr_set(port_, &mac);
   }
-  rte_eth_link link{};
-  const bool has_rate = config_.spec.is_hardware() && rte_eth_link_get_nowait(port_, &link) == 0 &&
-                        link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN && link.link_speed != 0;
-  // What virtual drivers report as speed is made up.
-  if (has_rate)
-    facts_.link_rate = base::BitRate::from_bps(std::uint64_t{link.link_speed} * 1'000'000);
   facts_.promiscuous = rte_eth_promiscuous_get(port_) == 1;
+}
+
+/// Of hardware: what virtual drivers report as speed is made up.
+void DpdkDevice::read_link_rate() {
+  const auto patient_until = std::chrono::steady_clock::now() + config_.link_patience;
+  rte_eth_link link{};
+  while (rte_eth_link_get_nowait(port_, &link) == 0 && link.link_status != RTE_ETH_LINK_UP &&
+         std::chrono::steady_clock::now() < patient_until)
+    std::this_thread::sleep_for(kLinkPause);
+  if (link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN && link.link_speed != 0) {
+    facts_.link_rate = base::BitRate::from_bps(std::uint64_t{link.link_speed} * 1'000'000);
+    return;
+  }
+  if (!remark_.empty()) remark_ += "; ";
+  remark_ += link.link_status == RTE_ETH_LINK_UP ? "the driver does not tell the rate of the link"
+                                                 : "no link yet, so that its rate is unknown";
+  remark_ += ": congestion control reckons with 25 Gb/s unless FI_UET_LINK_GBPS says otherwise";
 }
 
 void DpdkDevice::open_interrupt() {

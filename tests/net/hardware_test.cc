@@ -6,6 +6,7 @@
 #include <rte_mbuf.h>
 
 #include <chrono>
+#include <climits>
 #include <thread>
 
 #include "lib/dpdk/caretaker.h"
@@ -383,6 +384,37 @@ TEST_F(HardwareTest, link__is_the_driver_s) {
   nic_->has_cable = true;
   EXPECT_TRUE(device_->has_link());
   EXPECT_EQ(device_->link_generation(), generation + 1);
+}
+
+TEST_F(HardwareTest, link_rate__is_known_once_autonegotiation_has_ended) {
+  NicTraits traits = family("ice");
+  traits.looks_without_link = 3;
+  ASSERT_TRUE(open(traits)) << error_;
+  EXPECT_EQ(device_->facts().link_rate, base::BitRate::from_gbps(100));
+  EXPECT_THAT(error_, IsEmpty());
+}
+
+TEST_F(HardwareTest, link_rate__of_a_port_without_a_cable_is_unknown_and_it_opens) {
+  NicTraits traits = family("ice");
+  traits.looks_without_link = INT_MAX;
+  config_.link_patience = std::chrono::milliseconds(1);
+  ASSERT_TRUE(open(traits)) << error_;
+  EXPECT_EQ(device_->facts().link_rate.bps(), 0u);
+  EXPECT_THAT(error_, HasSubstr("no link yet"));
+  EXPECT_THAT(error_, HasSubstr("FI_UET_LINK_GBPS"));
+}
+
+// No wait will make its driver tell.
+TEST_F(HardwareTest, link_rate__that_the_driver_does_not_tell_is_not_waited_for) {
+  for (const std::uint32_t untold :
+       {std::uint32_t{RTE_ETH_SPEED_NUM_UNKNOWN}, std::uint32_t{RTE_ETH_SPEED_NUM_NONE}}) {
+    NicTraits traits = family("ena");
+    traits.link_speed = untold;
+    config_.link_patience = std::chrono::hours(1);
+    ASSERT_TRUE(open(traits)) << error_;
+    EXPECT_EQ(device_->facts().link_rate.bps(), 0u);
+    EXPECT_THAT(error_, HasSubstr("does not tell the rate"));
+  }
 }
 
 TEST_F(HardwareTest, empty_pool__is_counted_by_the_driver_and_by_us) {

@@ -400,8 +400,13 @@ int UET_WRAP(rte_eth_dev_default_mac_addr_set)(std::uint16_t, rte_ether_addr* ma
 
 int UET_WRAP(rte_eth_link_get_nowait)(std::uint16_t, rte_eth_link* link) {
   *link = {};
-  link->link_speed = RTE_ETH_SPEED_NUM_100G;
-  link->link_status = nic().has_cable ? RTE_ETH_LINK_UP : RTE_ETH_LINK_DOWN;
+  int& looks = nic().traits.looks_without_link;
+  if (looks > 0 || !nic().has_cable) {
+    looks -= looks > 0 ? 1 : 0;
+    return 0;
+  }
+  link->link_speed = nic().traits.link_speed;
+  link->link_status = RTE_ETH_LINK_UP;
   return 0;
 }
 

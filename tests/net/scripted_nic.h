@@ -35,6 +35,8 @@ struct NicTraits {
   int node = 0;
   unsigned if_index = 0;
   bool can_isolate = false;
+  std::uint32_t link_speed = RTE_ETH_SPEED_NUM_100G;  ///< while it has a link
+  int looks_without_link = 0;                         ///< until autonegotiation has ended
 };
 
 /// mlx5: beside the kernel's driver. ice, i40e: strip only when asked, interrupts. iavf, ixgbevf: virtual functions behind a host that
