@@ -43,15 +43,27 @@ PlanePort::PlanePort(std::vector<std::unique_ptr<Port>> planes, base::Trace& tra
     facts_.receive_bytes = std::min(facts_.receive_bytes, facts.receive_bytes);
     facts_.run_packets = std::min(facts_.run_packets, facts.run_packets);
     facts_.reports_tos = facts_.reports_tos && facts.reports_tos;
-    const bool is_known = facts_.link_rate.bps() != 0 && facts.link_rate.bps() != 0;
-    facts_.link_rate =
-        base::BitRate::from_bps(is_known ? facts_.link_rate.bps() + facts.link_rate.bps() : 0);
   }
+  facts_.link_rate = sum_of_rates();
 }
 
 PlanePort::~PlanePort() {
   // The pool goes with the first port: what the others still hold must be back before.
   while (!members_.empty()) members_.pop_back();
+}
+
+/// A plane that does not tell its rate, for want of a link perhaps, counts as the slowest of those that do.
+base::BitRate PlanePort::sum_of_rates() const {
+  std::uint64_t sum = 0, slowest = 0, untold = 0;
+  for (const Member& member : members_) {
+    const std::uint64_t bps = member.port->facts().link_rate.bps();
+    sum += bps;
+    if (bps == 0)
+      ++untold;
+    else
+      slowest = slowest == 0 ? bps : std::min(slowest, bps);
+  }
+  return base::BitRate::from_bps(sum + untold * slowest);
 }
 
 // --- Receiving

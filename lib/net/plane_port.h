@@ -71,6 +71,7 @@ class PlanePort final : public Port {
     std::size_t count() const { return last - first; }
   };
 
+  base::BitRate sum_of_rates() const;
   bool push(base::Instant now, Member& member, TxPacket& packet);
   void flush_all(base::Instant now);
   void flush(base::Instant now, Member& member);

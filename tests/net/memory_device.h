@@ -25,6 +25,7 @@ class MemoryDevice final : public FrameDevice {
   bool has_link() override { return is_up; }
   std::uint32_t link_generation() const override { return generation; }
   const FrameDeviceFacts& facts() const override { return facts_; }
+  void set_link_rate(base::BitRate rate) { facts_.link_rate = rate; }
   PacketPool& pool() override { return pool_; }
 
   std::size_t receive_frames(std::span<Packet> out) override {

@@ -109,6 +109,24 @@ TEST_F(PlanePortTest, facts__are_those_of_all_planes_together) {
   EXPECT_EQ(facts.address, address("10.0.0.1"));
 }
 
+TEST_F(PlanePortTest, link_rate__of_a_plane_that_tells_none_is_that_of_the_slowest) {
+  const auto sum_of = [&](std::array<std::uint64_t, 3> rates) {
+    std::vector<std::unique_ptr<Port>> planes;
+    for (const std::uint64_t gbps : rates) {
+      auto device = std::make_unique<MemoryDevice>(MacAddress{2}, 64, 1500);
+      device->set_link_rate(base::BitRate::from_gbps(gbps));
+      IpPortConfig config;
+      config.address = address("10.0.0.1");
+      planes.push_back(std::make_unique<IpPort>(std::move(device), config, a_.trace));
+    }
+    return PlanePort(std::move(planes), a_.trace).facts().link_rate;
+  };
+  EXPECT_EQ(sum_of({100, 100, 200}), base::BitRate::from_gbps(400));
+  EXPECT_EQ(sum_of({0, 100, 200}), base::BitRate::from_gbps(400));
+  EXPECT_EQ(sum_of({200, 0, 0}), base::BitRate::from_gbps(600));
+  EXPECT_EQ(sum_of({0, 0, 0}).bps(), 0u);
+}
+
 TEST_F(PlanePortTest, send__uses_the_plane_of_the_packet_and_receive_tells_it) {
   std::vector<TxPacket> burst;
   for (std::uint8_t i = 0; i < 6; ++i) burst.push_back(make(i % 2, i));
