@@ -151,15 +151,27 @@ void KernelNeighbors::make_it_look(const FabricAddress& address) const {
   (void)sendto(datagrams_v6_, "", 0, 0, reinterpret_cast<const sockaddr*>(&to), sizeof to);
 }
 
-bool KernelNeighbors::poll(FabricAddress& address, MacAddress& mac) {
+KernelNeighbors::News KernelNeighbors::poll(FabricAddress& address, MacAddress& mac) {
   std::uint8_t buffer[4096];
   int state = 0;
   for (;;) {
     const ssize_t got = recv(notifications_, buffer, sizeof buffer, 0);
-    if (got <= 0) return false;
+    if (got < 0 && errno == ENOBUFS) {
+      pass_over_news();
+      return News::kLost;
+    }
+    if (got <= 0) return News::kNone;
     if (read_neighbor(buffer, static_cast<std::size_t>(got), index_, address, mac, state))
-      return true;
+      return News::kFound;
   }
+}
+
+/// Of those that did not fit the socket the newest are lost; the ones in it are the oldest.
+void KernelNeighbors::pass_over_news() const {
+  constexpr int kMost = 4096;  // more than fit
+  std::uint8_t buffer[1];
+  for (int i = 0; i < kMost; ++i)
+    if (recv(notifications_, buffer, sizeof buffer, 0) < 0 && errno != ENOBUFS) return;
 }
 
 }  // namespace uet::dpdk

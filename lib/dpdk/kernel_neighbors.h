@@ -15,12 +15,13 @@ class KernelNeighbors final : public net::NeighborResolver {
   ~KernelNeighbors() override;
 
   bool ask(const net::FabricAddress& address, net::MacAddress& mac) override;
-  bool poll(net::FabricAddress& address, net::MacAddress& mac) override;
+  News poll(net::FabricAddress& address, net::MacAddress& mac) override;
 
  private:
   KernelNeighbors() = default;
   bool look_up(const net::FabricAddress& address, net::MacAddress& mac, int& state) const;
   void make_it_look(const net::FabricAddress& address) const;
+  void pass_over_news() const;
 
   int index_ = 0;
   int questions_ = -1;      ///< netlink

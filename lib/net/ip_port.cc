@@ -12,7 +12,10 @@ using base::DropReason;
 
 namespace {
 
-constexpr Duration kResolverPoll = Duration::from_us(100);
+/// Each look for news of the resolver costs a system call: this often while it is asked for a neighbor ...
+constexpr Duration kAnswerPoll = Duration::from_us(100);
+/// ... and otherwise, since a neighbor may move unasked. Until then packets go to its old MAC.
+constexpr Duration kNewsPoll = Duration::from_ms(50);
 
 FrameFormat format_of(const IpPortConfig& config, const FrameDeviceFacts& device) {
   return FrameFormat{.mac = device.mac,
@@ -422,13 +425,32 @@ void IpPort::ask_resolver(Instant now, const Neighbor& neighbor) {
   if (config_.resolver->ask(neighbor.address, mac)) on_claim(now, neighbor.address, mac, false);
 }
 
-/// Costs a system call, so only while an answer is due and not at every turn.
 void IpPort::poll_resolver(Instant now) {
-  if (now < next_resolver_poll_ || neighbors_.next_deadline().is_never()) return;
-  next_resolver_poll_ = now + kResolverPoll;
+  const Duration pause = neighbors_.next_deadline().is_never() ? kNewsPoll : kAnswerPoll;
+  if (now - resolver_polled_at_ < pause) return;
+  resolver_polled_at_ = now;
   FabricAddress who;
   MacAddress mac;
-  while (config_.resolver->poll(who, mac)) on_claim(now, who, mac, /*may_create=*/false);
+  for (;;) {
+    switch (config_.resolver->poll(who, mac)) {
+      case NeighborResolver::News::kNone:
+        return;
+      case NeighborResolver::News::kFound:
+        on_news(now, who, mac);
+        break;
+      case NeighborResolver::News::kLost:
+        neighbors_.on_link_change(now);
+        break;
+    }
+  }
+}
+
+/// A neighbor that is where it was is asked again no later for that: the resolver tells as well that it believes what it knows no longer.
+void IpPort::on_news(Instant now, const FabricAddress& who, const MacAddress& mac) {
+  const Neighbor* const known = neighbors_.find(who);
+  const bool is_old =
+      known != nullptr && known->state == NeighborState::kReachable && known->mac == mac;
+  if (!is_old) on_claim(now, who, mac, /*may_create=*/false);
 }
 
 /// False when the device took nothing.

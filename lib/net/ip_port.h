@@ -103,6 +103,7 @@ class IpPort final : public Port {
   void run_due(Instant now);
   void ask_resolver(Instant now, const Neighbor& neighbor);
   void poll_resolver(Instant now);
+  void on_news(Instant now, const FabricAddress& who, const MacAddress& mac);
   bool solicit(const Neighbor& neighbor);
   bool send_arp(std::uint16_t operation, const MacAddress& to, const FabricAddress& target);
   bool send_neighbor_message(const NeighborMessage& message, const MacAddress& to,
@@ -123,7 +124,7 @@ class IpPort final : public Port {
   WaitingRoom waiting_;    ///< for address resolution
   WaitingQueue resolved_;  ///< waited, may go now, but the device was full
   Instant retry_resolved_at_ = Instant::never();
-  Instant next_resolver_poll_;
+  Instant resolver_polled_at_;
   WaitingRoom looped_room_;  ///< packets to ourselves
   WaitingQueue looped_;
 

@@ -60,15 +60,40 @@ TEST_F(DpdkGuestTest, kernel_neighbors__are_read_and_heard_of) {
   EXPECT_EQ(mac, (net::MacAddress{2, 0, 0, 0, 5, 6}));
   EXPECT_FALSE(kernel->ask(address("10.5.0.3"), mac));
   net::FabricAddress who;
-  EXPECT_FALSE(kernel->poll(who, mac));
+  using News = net::NeighborResolver::News;
+  EXPECT_EQ(kernel->poll(who, mac), News::kNone);
   ASSERT_EQ(
       std::system("ip neigh replace 10.5.0.3 lladdr 02:00:00:00:05:03 dev uetveth0 nud reachable"),
       0);
-  ASSERT_TRUE(kernel->poll(who, mac));
+  ASSERT_EQ(kernel->poll(who, mac), News::kFound);
   EXPECT_EQ(who, address("10.5.0.3"));
   EXPECT_EQ(mac, (net::MacAddress{2, 0, 0, 0, 5, 3}));
   EXPECT_FALSE(KernelNeighbors::open("nosuchif0", error_));
   EXPECT_THAT(error_, HasSubstr("nosuchif0"));
+}
+
+// Which of them are lost is not known; the newest are.
+TEST_F(DpdkGuestTest, kernel_neighbors__say_that_news_were_lost_and_forget_the_older_ones) {
+  if (!has_veth()) GTEST_SKIP() << "needs root, network namespaces and veth";
+  auto kernel = KernelNeighbors::open("uetveth0", error_);
+  ASSERT_TRUE(kernel) << error_;
+  const std::string replace = "neigh replace 10.5.0.4 dev uetveth0 nud reachable lladdr ";
+  const auto moves = [&](int times) {
+    return std::system(("i=0; while [ $i -lt " + std::to_string(times) + " ]; do echo " + replace +
+                        "02:00:00:00:05:0$((i % 10)); i=$((i + 1)); done | ip -batch -")
+                           .c_str());
+  };
+  ASSERT_EQ(moves(3000), 0);
+  using News = net::NeighborResolver::News;
+  net::FabricAddress who;
+  net::MacAddress mac{};
+  EXPECT_EQ(kernel->poll(who, mac), News::kLost);
+  EXPECT_EQ(kernel->poll(who, mac), News::kNone);
+  ASSERT_EQ(moves(2), 0);
+  ASSERT_EQ(kernel->poll(who, mac), News::kFound);
+  EXPECT_EQ(mac, (net::MacAddress{2, 0, 0, 0, 5, 0}));
+  ASSERT_EQ(kernel->poll(who, mac), News::kFound);
+  EXPECT_EQ(mac, (net::MacAddress{2, 0, 0, 0, 5, 1}));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 /// An IpPort whose neighbors the kernel finds.
 
+#include <deque>
 #include <map>
 
 #include "tests/net/ip_port_fixture.h"
@@ -20,15 +21,17 @@ class ScriptedResolver final : public NeighborResolver {
     mac = at->second;
     return true;
   }
-  bool poll(FabricAddress& address, MacAddress& mac) override {
+  News poll(FabricAddress& address, MacAddress& mac) override {
     ++polls;
-    if (resolved.empty()) return false;
-    std::tie(address, mac) = resolved.back();
-    resolved.pop_back();
-    return true;
+    if (std::exchange(has_lost, false)) return News::kLost;
+    if (resolved.empty()) return News::kNone;
+    std::tie(address, mac) = resolved.front();
+    resolved.pop_front();
+    return News::kFound;
   }
   std::map<FabricAddress, MacAddress> known;
-  std::vector<std::pair<FabricAddress, MacAddress>> resolved;
+  std::deque<std::pair<FabricAddress, MacAddress>> resolved;
+  bool has_lost = false;
   int questions = 0;
   int polls = 0;
 };
@@ -40,6 +43,14 @@ class NeighborResolverTest : public IpPortTest {
     a.answers = false;
     a.resolver = resolver_;
     open(a, config_of("10.0.0.2"));
+  }
+  /// Where the next packet to the peer goes.
+  MacAddress mac_of_next() {
+    while (send(a_, b_, "next") == 0) {
+    }
+    MacAddress mac;
+    std::copy_n(a_.device->sent.back().begin(), mac.size(), mac.begin());
+    return mac;
   }
   std::shared_ptr<ScriptedResolver> resolver_ = std::make_shared<ScriptedResolver>();
   const FabricAddress peer_ = address("10.0.0.2");
@@ -80,15 +91,62 @@ TEST_F(NeighborResolverTest, news_of_others__make_no_neighbors) {
   EXPECT_EQ(a_.port->neighbors().size(), 1u);
 }
 
-TEST_F(NeighborResolverTest, kernel__is_left_alone_when_nothing_is_asked) {
+TEST_F(NeighborResolverTest, kernel__is_asked_for_news_every_50_ms_when_nothing_is_asked) {
   resolver_->known[peer_] = kPeer;
   while (send(a_, b_, "hello") == 0) {
   }
-  for (int i = 0; i < 1000; ++i) {
+  receive(a_);
+  resolver_->polls = 0;
+  for (int i = 0; i < 100'000; ++i) {
     now_ = now_ + Duration::from_us(10);
     receive(a_);
   }
-  EXPECT_EQ(resolver_->polls, 0);
+  EXPECT_EQ(resolver_->polls, 20);
+}
+
+TEST_F(NeighborResolverTest, neighbor_that_moves_unasked__is_followed) {
+  resolver_->known[peer_] = kPeer;
+  while (send(a_, b_, "hello") == 0) {
+  }
+  constexpr MacAddress kOther{2, 0, 0, 0, 0, 0xc};
+  resolver_->resolved.emplace_back(peer_, kOther);
+  advance(Duration::from_ms(50));
+  receive(a_);
+  EXPECT_EQ(mac_of_next(), kOther);
+}
+
+// A resolver whose news were lost has the oldest of them still.
+TEST_F(NeighborResolverTest, lost_news__have_all_neighbors_asked_anew) {
+  resolver_->known[peer_] = kPeer;
+  const FabricAddress other = address("10.0.0.3");
+  resolver_->known[other] = {2, 0, 0, 0, 0, 3};
+  for (const FabricAddress& to : {peer_, other})
+    while (send(a_, to, "hello") == 0) {
+    }
+  resolver_->questions = 0;
+  constexpr MacAddress kMoved{2, 0, 0, 0, 0, 0xc};
+  resolver_->known[peer_] = kMoved;
+  resolver_->has_lost = true;
+  advance(Duration::from_ms(50));
+  receive(a_);
+  advance(Duration());
+  EXPECT_EQ(resolver_->questions, 2);
+  EXPECT_EQ(mac_of_next(), kMoved);
+}
+
+TEST_F(NeighborResolverTest, news_of_a_neighbor_that_did_not_move__put_off_no_question) {
+  resolver_->known[peer_] = kPeer;
+  while (send(a_, b_, "hello") == 0) {
+  }
+  resolver_->questions = 0;
+  for (int i = 0; i < 31; ++i) {
+    resolver_->resolved.emplace_back(peer_, kPeer);
+    advance(Duration::from_seconds(1));
+    receive(a_);
+  }
+  EXPECT_EQ(mac_of_next(), kPeer);
+  advance(Duration());
+  EXPECT_EQ(resolver_->questions, 1);
 }
 
 }  // namespace
