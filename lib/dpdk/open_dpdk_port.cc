@@ -14,6 +14,7 @@
 #include "lib/dpdk/kernel_interface.h"
 #include "lib/dpdk/kernel_neighbors.h"
 #include "lib/dpdk/memory_nodes.h"
+#include "lib/net/forked_child.h"
 #include "lib/net/ip_port.h"
 #include "lib/net/plugin_abi.h"
 #include "lib/net/port_plugin.h"
@@ -51,6 +52,7 @@ class KernelClaim {
     return address.is_v4() ? bind(fd_, reinterpret_cast<const sockaddr*>(&v4), sizeof v4) == 0
                            : bind(fd_, reinterpret_cast<const sockaddr*>(&v6), sizeof v6) == 0;
   }
+  void abandon_in_child() const { net::make_null(fd_); }
 
  private:
   int fd_ = -1;
@@ -61,6 +63,10 @@ class ClaimedPort final : public net::PortWrapper {
  public:
   ClaimedPort(std::unique_ptr<net::IpPort> port, std::unique_ptr<KernelClaim> claim)
       : PortWrapper(std::move(port)), claim_(std::move(claim)) {}
+  void abandon_in_child() override {
+    claim_->abandon_in_child();
+    PortWrapper::abandon_in_child();
+  }
 
  private:
   std::unique_ptr<KernelClaim> claim_;

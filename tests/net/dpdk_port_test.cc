@@ -2,9 +2,12 @@
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -47,10 +50,12 @@ class DpdkPortTest : public testing::Test {
  protected:
   void SetUp() override { ASSERT_NE(entry(), nullptr); }
 
-  std::unique_ptr<net::Port> open(const std::string& spec, const char* our_address) {
+  std::unique_ptr<net::Port> open(const std::string& spec, const char* our_address,
+                                  std::uint16_t udp_port = 4793) {
     net::PortRequest request;
     request.spec = spec;
     request.address = address(our_address);
+    request.udp_port = udp_port;
     request.packets = 1024;
     error_.clear();
     return entry()(request, trace_, error_);
@@ -287,6 +292,47 @@ TEST_F(DpdkPortTest, ring__device_without_a_mac_gets_one) {
   std::array<net::RxPacket, 8> burst;
   EXPECT_EQ(a_->receive(clock_now(), burst), 0u);
   EXPECT_EQ(trace_.drops(base::DropReason::kAddressConflict), 0u);
+}
+
+// The kernel's UDP port keeps it from refusing our packets; the next process has to get it, whatever became of a child.
+TEST_F(DpdkPortTest, abandon_in_child__leaves_the_kernel_s_udp_port_to_the_parent) {
+  if (const int raw = socket(AF_PACKET, SOCK_RAW, 0); raw >= 0)
+    close(raw);
+  else
+    GTEST_SKIP() << "needs CAP_NET_RAW";
+  constexpr std::uint16_t kPort = 14796;
+  auto port = open("dpdk:net_af_packet9,iface=lo", "127.0.0.1", kPort);
+  ASSERT_TRUE(port) << error_;
+  const auto takes_port = [] {
+    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_port = htons(kPort);
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const bool is_taken = bind(fd, reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0;
+    close(fd);
+    return is_taken;
+  };
+  EXPECT_FALSE(takes_port());
+  std::array<int, 2> from_child{}, to_child{};
+  ASSERT_EQ(pipe(from_child.data()), 0);
+  ASSERT_EQ(pipe(to_child.data()), 0);
+  const pid_t child = fork();
+  char byte = 0;
+  if (child == 0) {
+    close(to_child[1]);
+    port->abandon_in_child();
+    (void)!write(from_child[1], "!", 1);
+    (void)!read(to_child[0], &byte, 1);  // until the parent is done
+    _exit(0);
+  }
+  ASSERT_GT(child, 0);
+  EXPECT_EQ(read(from_child[0], &byte, 1), 1);
+  EXPECT_FALSE(takes_port()) << "the parent's";
+  port.reset();
+  EXPECT_TRUE(takes_port());
+  for (const int fd : {from_child[0], from_child[1], to_child[0], to_child[1]}) close(fd);
+  waitpid(child, nullptr, 0);
 }
 
 TEST_F(DpdkPortTest, open__two_threads_use_ports_of_their_own) {
