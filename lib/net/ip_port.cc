@@ -218,9 +218,13 @@ void IpPort::on_neighbor_message(Instant now, const ParsedFrame& parsed, Packet 
   const bool is_ours = message->target == config_.address;
   if (message->is_advertisement) {
     if (is_ours) return trace_.drop(now, DropReason::kAddressConflict, bytes);
+    Neighbor* const known = neighbors_.find(message->target);
+    const bool has_mac = known != nullptr && known->has_mac();
+    // It may be an anycast address, or a proxy that answers. [RFC 4861 7.2.5]
+    if (has_mac && message->mac && !message->overrides && *message->mac != known->mac)
+      return neighbors_.on_doubt(now, *known);
     // Asked by unicast, a host may leave its MAC out: it is the one that it was asked at. [RFC 4861 7.2.4]
-    const Neighbor* known = message->mac ? nullptr : neighbors_.find(message->target);
-    const bool confirms = known != nullptr && known->has_mac() && message->is_solicited;
+    const bool confirms = has_mac && !message->mac && message->is_solicited;
     const auto mac = confirms ? std::optional(known->mac) : message->mac;
     if (!mac || !on_claim(now, message->target, *mac, /*may_create=*/false))
       trace_.drop(now, DropReason::kIcmpIgnored, bytes);
@@ -237,6 +241,7 @@ void IpPort::on_neighbor_message(Instant now, const ParsedFrame& parsed, Packet 
   const MacAddress to_mac = is_anonymous ? multicast_mac(to) : parsed.source_mac;
   const NeighborMessage answer{.is_advertisement = true,
                                .is_solicited = !is_anonymous,
+                               .overrides = true,
                                .target = config_.address,
                                .mac = format_.mac};
   if (!send_neighbor_message(answer, to_mac, to))

@@ -55,6 +55,7 @@ base::Result<NeighborMessage, DropReason> parse_neighbor_message(
   NeighborMessage m;
   m.is_advertisement = header.type == IcmpHeader::kNeighborAdvertisement;
   m.is_solicited = m.is_advertisement && (header.rest & kFlagSolicited) != 0;
+  m.overrides = m.is_advertisement && (header.rest & kFlagOverride) != 0;
   std::array<std::uint8_t, 16> target;
   std::copy_n(icmp.begin() + IcmpHeader::kSize, 16, target.begin());
   m.target = FabricAddress::from_v6(target);
@@ -72,7 +73,8 @@ void emit_neighbor_message(const NeighborMessage& message, const FabricAddress& 
   header.type = message.is_advertisement ? IcmpHeader::kNeighborAdvertisement
                                          : IcmpHeader::kNeighborSolicitation;
   if (message.is_advertisement)
-    header.rest = kFlagOverride | (message.is_solicited ? kFlagSolicited : 0);
+    header.rest =
+        (message.overrides ? kFlagOverride : 0) | (message.is_solicited ? kFlagSolicited : 0);
   wire::emit(header, out);
   std::copy_n(message.target.bytes().begin(), 16, out + IcmpHeader::kSize);
   out[kTargetEnd] = message.is_advertisement ? kOptionTargetMac : kOptionSourceMac;

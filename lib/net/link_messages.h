@@ -72,6 +72,7 @@ struct IcmpHeader {
 struct NeighborMessage {
   bool is_advertisement = false;
   bool is_solicited = false;  ///< advertisement: answers a solicitation
+  bool overrides = false;  ///< advertisement: its MAC takes the place of another one that is known
   FabricAddress target;
   std::optional<MacAddress>
       mac;  ///< source (solicitation) or target (advertisement) link-layer address

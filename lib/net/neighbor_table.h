@@ -87,6 +87,11 @@ class NeighborTable {
   Neighbor* on_claim(Instant now, const FabricAddress& address, const MacAddress& mac,
                      bool may_create);
 
+  /// Another host may have a neighbor's address as well: one that is reachable is asked whether it is where it was.
+  void on_doubt(Instant now, Neighbor& neighbor) {
+    if (neighbor.state == NeighborState::kReachable) enter(neighbor, NeighborState::kProbing, now);
+  }
+
   enum class Step : std::uint8_t { kNone, kSolicit, kGiveUp };
   struct Due {
     Step step = Step::kNone;

@@ -252,6 +252,67 @@ TEST_F(IpPortTest, neighbor__is_confirmed_by_an_answer_without_its_mac) {
   EXPECT_TRUE(a_.port->next_deadline().is_never());
 }
 
+/// An IPv6 port whose neighbor is known, and advertisements in its name from another MAC.
+class AdvertisementTest : public IpPortTest {
+ protected:
+  static constexpr MacAddress kOther{2, 0, 0, 0, 0, 0xc};
+
+  void SetUp() override {
+    open_v6();
+    send(a_, b_, "x");
+    settle();
+    got_b_.clear();
+    b_.device->is_cut = true;
+  }
+  /// As an answer of B, from kOther.
+  void advertise(bool overrides) {
+    Bytes frame(kIcmp + kNeighborMessageBytes);
+    const Bytes& template_frame = b_.device->sent.back();
+    std::copy_n(template_frame.begin(), kIcmp, frame.begin());
+    emit_neighbor_message({.is_advertisement = true,
+                           .is_solicited = true,
+                           .overrides = overrides,
+                           .target = address("fd00::2"),
+                           .mac = kOther},
+                          address("fd00::2"), address("fd00::1"), frame.data() + kIcmp);
+    a_.device->inject(frame);
+    receive(a_);
+  }
+  MacAddress mac_of_next() {
+    send(a_, b_, "next");
+    MacAddress mac;
+    std::copy_n(a_.device->sent.back().begin(), mac.size(), mac.begin());
+    return mac;
+  }
+  static constexpr std::size_t kIcmp = 14 + 40;
+};
+
+// [RFC 4861 7.2.5]
+TEST_F(AdvertisementTest, without_override__keeps_the_mac_and_asks_there) {
+  advertise(false);
+  EXPECT_EQ(mac_of_next()[5], 0x0b);
+  const std::size_t frames = a_.device->sent.size();
+  advance(Duration());
+  ASSERT_EQ(a_.device->sent.size(), frames + 1);
+  EXPECT_EQ(a_.device->sent.back()[5], 0x0b) << "the question goes to the known MAC";
+  b_.device->is_cut = false;
+  settle();
+  EXPECT_TRUE(a_.port->next_deadline().is_never()) << "it was answered";
+  EXPECT_EQ(mac_of_next()[5], 0x0b);
+}
+
+TEST_F(AdvertisementTest, without_override__is_believed_once_the_known_mac_does_not_answer) {
+  advertise(false);
+  for (int i = 0; i < 20; ++i) advance(Duration::from_ms(100));
+  advertise(false);
+  EXPECT_EQ(mac_of_next(), kOther);
+}
+
+TEST_F(AdvertisementTest, with_override__takes_the_place_of_the_known_mac) {
+  advertise(true);
+  EXPECT_EQ(mac_of_next(), kOther);
+}
+
 TEST_F(IpPortTest, neighbor__table_evicts_what_is_not_used) {
   IpPortConfig a = config_of("10.0.0.1");
   a.prefix_length = 8;
