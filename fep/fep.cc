@@ -20,6 +20,8 @@ namespace {
 
 /// How long a port that took nothing is left alone before it is offered the same packets again.
 constexpr Duration kPortRetry = Duration::from_us(10);
+/// The same where no plane has a link: a port of several looks for links so often (lib/net/plane_port.cc).
+constexpr Duration kLinkRetry = Duration::from_ms(5);
 
 /// Turns in a row that may end without looking at deadlines because packets were still waiting.
 /// Bounds how late a timer can be under overload, and is more than the packets that any port holds.
@@ -323,6 +325,7 @@ void Fep::Impl::finish(Instant now, std::size_t count) {
 /// A port without room says when it has some; one that cannot is asked again soon. Of several ports only those count that what waits
 /// may leave by.
 Instant Fep::Impl::may_fill_again() const {
+  if (planes.up() == 0) return last_turn + kLinkRetry;
   if (awaited_planes == 0)
     return port.send_room(last_turn) > 0 ? last_turn : last_turn + kPortRetry;
   return Planes::has_room(last_turn, port, awaited_planes) ? last_turn

@@ -215,6 +215,24 @@ TEST_F(PlanesPairTest, all_links_lost__nothing_fails_and_all_goes_on) {
   exchange_for(Duration::from_ms(50));
 }
 
+// Nothing can leave before the next look at the links: a thread that could sleep does.
+TEST_F(PlanesPairTest, all_links_lost__the_next_look_is_waited_for_without_turning) {
+  Side& from = sides_[0];
+  from.plugs[0]->is_in = from.plugs[1]->is_in = false;
+  auto out = pattern(kBytes, 1), in = std::vector<std::uint8_t>(kBytes);
+  const iovec out_iov = iov(out), in_iov = iov(in);
+  ASSERT_TRUE(sides_[1].fep->ses().receive(now_, sides_[1].endpoint, {.iov = {&in_iov, 1}}));
+  ASSERT_TRUE(from.fep->ses().send(now_, from.endpoint, {.peer = from.peer, .iov = {&out_iov, 1}}));
+  int turns = 0;
+  for (const Instant end = now_ + Duration::from_ms(100); now_ < end; ++turns) {
+    if (from.fep->turn(now_)) continue;
+    now_ = std::max(from.fep->next_deadline(), now_ + Duration::from_ns(100));
+  }
+  EXPECT_LT(turns, 50);
+  from.plugs[0]->is_in = from.plugs[1]->is_in = true;
+  EXPECT_TRUE(run_until([&] { return in == out; }));
+}
+
 TEST_F(PlanesPairTest, path_log__tells_the_state_of_each_plane) {
   exchange_for(Duration::from_ms(5));
   const auto line = nlohmann::json::parse(fep::planes_to_json(now_, *sides_[0].port));
