@@ -1,16 +1,27 @@
 #include "keys/file_access.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <vector>
+
+#include "keys/system_random.h"
 
 namespace uet::keys {
 namespace {
 
 constexpr std::uint64_t kMaxBytes = 1u << 20;
+/// Between the name of a file and digits that are drawn: what write_secret() has not finished. Before, these were the number of a process.
+constexpr std::string_view kUnfinished = ".new.";
+constexpr std::size_t kUnfinishedDigits = 16;
 
 /// Closes a descriptor.
 struct Descriptor {
@@ -50,6 +61,50 @@ std::string why_not_safe_folder(const std::string& folder) {
     return "is in " + folder + ", where others can replace it: chmod go-w";
   if (s.st_uid != ::geteuid() && s.st_uid != 0)
     return "is in " + folder + ", which belongs to another user";
+  return "";
+}
+
+/// Names beside `path` that write_secret() gave, of this process or another.
+std::vector<std::string> unfinished_beside(const std::string& path) {
+  const std::string start = path.substr(path.rfind('/') + 1) + std::string(kUnfinished);
+  std::vector<std::string> out;
+  std::error_code none;
+  for (std::filesystem::directory_iterator at(folder_of(path), none), end; !none && at != end;
+       at.increment(none)) {
+    const std::string name = at->path().filename();
+    const std::string digits = name.starts_with(start) ? name.substr(start.size()) : "";
+    if (!digits.empty() && digits.size() <= kUnfinishedDigits &&
+        digits.find_first_not_of("0123456789abcdef") == std::string::npos)
+      out.push_back(folder_of(path) + "/" + name);
+  }
+  return out;
+}
+
+std::string random_digits() {
+  std::array<std::uint8_t, kUnfinishedDigits / 2> bytes;
+  fill_random(bytes);
+  std::string out;
+  for (const std::uint8_t b : bytes) {
+    char two[3];
+    std::snprintf(two, sizeof two, "%02x", b);
+    out += two;
+  }
+  return out;
+}
+
+/// Where the file system can, in one step: a crash between link() and unlink() leaves two names.
+bool name_without_replacing(const std::string& from, const std::string& to) {
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return true;
+  if (errno != EINVAL && errno != ENOSYS) return false;
+  return ::link(from.c_str(), to.c_str()) == 0 && ::unlink(from.c_str()) == 0;
+}
+
+/// What to do about a file with two names.
+std::string about_second_name(const std::string& path, const struct stat& s) {
+  for (const std::string& name : unfinished_beside(path))
+    if (const auto other = version_of(name);
+        other && other->inode == s.st_ino && other->device == s.st_dev)
+      return ": left by a command that was killed; remove " + name;
   return "";
 }
 
@@ -95,6 +150,7 @@ base::Result<SecretFile, std::string> read_secret(const std::string& path) {
   struct stat s {};
   if (::fstat(d.fd, &s) != 0) return path + ": " + reason();
   std::string why = why_not_private(s);
+  if (S_ISREG(s.st_mode) && s.st_nlink > 1) why += about_second_name(path, s);
   if (static_cast<std::uint64_t>(s.st_size) > kMaxBytes) why = "is larger than 1 MiB";
   if (why.empty()) why = why_not_safe_folder(folder_of(path));
   if (!why.empty()) return path + " " + why;
@@ -113,31 +169,44 @@ base::Result<SecretFile, std::string> read_secret(const std::string& path) {
   return out;
 }
 
-std::string write_secret(const std::string& path, const SecretText& text, bool may_replace) {
-  const std::string beside = path + ".new." + std::to_string(::getpid());
-  {
-    const Descriptor d(
-        ::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (d.fd < 0) return beside + ": " + reason();
-    std::size_t at = 0;
-    while (at < text.size()) {
-      const ssize_t n = ::write(d.fd, text.data() + at, text.size() - at);
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) break;
-      at += static_cast<std::size_t>(n);
-    }
-    if (at != text.size() || ::fchmod(d.fd, 0600) != 0 || ::fsync(d.fd) != 0) {
-      const std::string why = reason();
-      ::unlink(beside.c_str());
-      return beside + ": " + why;
-    }
+void remove_unfinished(const std::string& path) {
+  for (const std::string& name : unfinished_beside(path)) {
+    // For writing: flock() on a network file system wants that.
+    const Descriptor d(::open(name.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+    struct stat s {};
+    if (d.fd < 0 || ::fstat(d.fd, &s) != 0 || !S_ISREG(s.st_mode) || s.st_uid != ::geteuid())
+      continue;
+    if (::flock(d.fd, LOCK_EX | LOCK_NB) == 0) ::unlink(name.c_str());
   }
-  // link() fails where the name is taken; rename() would replace it.
-  const int moved =
-      may_replace ? ::rename(beside.c_str(), path.c_str()) : ::link(beside.c_str(), path.c_str());
-  const std::string why = moved == 0 ? "" : path + ": " + reason();
-  if (!may_replace || moved != 0) ::unlink(beside.c_str());
-  if (!why.empty()) return why;
+}
+
+std::string write_secret(const std::string& path, const SecretText& text, bool may_replace) {
+  remove_unfinished(path);
+  const std::string beside = path + std::string(kUnfinished) + random_digits();
+  const Descriptor d(
+      ::open(beside.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (d.fd < 0) return beside + ": " + reason();
+  // Until it has its name, so that no other command takes it for what a crash left. Without locks there, none is removed.
+  (void)::flock(d.fd, LOCK_EX | LOCK_NB);
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const ssize_t n = ::write(d.fd, text.data() + at, text.size() - at);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    at += static_cast<std::size_t>(n);
+  }
+  if (at != text.size() || ::fchmod(d.fd, 0600) != 0 || ::fsync(d.fd) != 0) {
+    const std::string why = reason();
+    ::unlink(beside.c_str());
+    return beside + ": " + why;
+  }
+  const bool is_named = may_replace ? ::rename(beside.c_str(), path.c_str()) == 0
+                                    : name_without_replacing(beside, path);
+  if (!is_named) {
+    const std::string why = reason();
+    ::unlink(beside.c_str());
+    return path + ": " + why;
+  }
   if (!sync_folder(folder_of(path))) return folder_of(path) + ": cannot be written to disk";
   return "";
 }

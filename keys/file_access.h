@@ -30,6 +30,8 @@ base::Result<SecretFile, std::string> read_secret(const std::string& path);
 /// Writes `text` beside `path`, mode 0600, and renames it there when it is on disk. Without
 /// `may_replace` an existing file stays. Empty, or what went wrong.
 std::string write_secret(const std::string& path, const SecretText& text, bool may_replace);
+/// Removes what processes of this user that were killed in write_secret() left beside `path`: it has the same secrets.
+void remove_unfinished(const std::string& path);
 
 /// Why an open file must not have secrets, or what guards them, written to it: it is not regular, not the caller's or root's, can be read
 /// or written by others, or has a second name. Empty when it may.

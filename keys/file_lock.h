@@ -1,0 +1,26 @@
+/// One command at a time changes a key file. [TSS 13.2]
+#pragma once
+
+#include <string>
+
+namespace uet::keys {
+
+/// Held from before a file is read until its new version is there. Readers need none: a version replaces another in one step.
+class FileLock {
+ public:
+  /// Waits for other commands on the file at `path`, by a lock on FILE.lock beside it, and removes what killed ones left. Where the folder
+  /// cannot be written, so that no version can follow, nothing is locked.
+  explicit FileLock(const std::string& path);
+  ~FileLock();
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+
+  /// Why the file must not be changed; empty when it may.
+  const std::string& error() const { return error_; }
+
+ private:
+  int fd_;
+  std::string error_;
+};
+
+}  // namespace uet::keys
