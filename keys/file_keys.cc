@@ -131,10 +131,13 @@ std::optional<tss::DomainConfig> FileKeys::read_again() {
 
 std::optional<tss::CounterRange> FileKeys::reserve(const tss::Fingerprint& key,
                                                    std::uint64_t count) {
-  const auto range = CounterState(state_folder_).reserve(key, count);
-  if (range) return *range;
-  say(range.error());
-  return std::nullopt;
+  const auto reserved = CounterState(state_folder_).reserve(key, count);
+  if (!reserved) {
+    say(reserved.error());
+    return std::nullopt;
+  }
+  if (!reserved->note.empty()) say(reserved->note);
+  return *reserved;
 }
 
 tss::KeyManager::Reserving FileKeys::reserve_without_waiting(const tss::Fingerprint& key,

@@ -14,6 +14,7 @@
 
 #include "lib/base/rng.h"
 #include "tests/keys/temp_folder.h"
+#include "tss/tx_counter.h"
 
 namespace uet::keys::test {
 namespace {
@@ -99,18 +100,99 @@ TEST(CounterState, what_others_can_change_gives_nothing) {
   }
 }
 
-TEST(CounterState, torn_record_leaves_the_one_before_it) {
+constexpr std::uint64_t kStep = tss::TxCounter::kLargestReservation;
+
+std::filesystem::path file_in(const std::string& folder) {
+  return std::filesystem::directory_iterator(folder)->path();
+}
+
+/// Both places of a state file, for tests that put old contents back.
+struct Places {
+  explicit Places(std::filesystem::path file) : path(std::move(file)) {}
+  std::string at(int place) const {
+    std::string text(48, ' ');
+    std::ifstream file(path);
+    file.seekg(512 * place);
+    file.read(text.data(), 48);
+    return text;
+  }
+  void put(int place, const std::string& text) const {
+    std::fstream file(path, std::ios::in | std::ios::out);
+    file.seekp(512 * place);
+    file << text << std::flush;
+  }
+  /// Where the record with these counters is.
+  int place_of(std::uint64_t reserved) const {
+    char digits[17];
+    std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(reserved));
+    return at(0).find(digits) != std::string::npos ? 0 : 1;
+  }
+  std::filesystem::path path;
+};
+
+/// A record that was not written to its end, and one that was the newer one and is damaged, look alike.
+TEST(CounterState, damaged_record__is_taken_for_the_newer_one) {
+  for (const std::uint64_t damaged : {30u, 40u}) {
+    Made m;
+    for (int i = 0; i < 4; ++i) ASSERT_TRUE(m.state.reserve(kFingerprint, 10));
+    const Places places(file_in(m.folder / "state"));
+    places.put(places.place_of(damaged), "uet-tsc/1 00000000zz");
+    const std::uint64_t older = damaged == 30 ? 40 : 30;
+    EXPECT_EQ(m.state.status(kFingerprint)->reserved, older + kStep);
+    EXPECT_THAT(m.state.status(kFingerprint)->note, HasSubstr("damaged"));
+    const auto range = *m.state.reserve(kFingerprint, 10);
+    EXPECT_EQ(range.first, older + kStep);
+    EXPECT_THAT(range.note, HasSubstr("go on at " + std::to_string(older + kStep)));
+    EXPECT_EQ(m.state.reserve(kFingerprint, 10)->first, older + kStep + 10);
+    EXPECT_EQ(m.state.reserve(kFingerprint, 10)->note, "") << "both are there again";
+  }
+}
+
+/// Whatever is damaged, and however often: what was given out is not given out again.
+TEST(CounterState, damaged_record__repeats_nothing) {
+  for (const std::uint64_t count : {std::uint64_t{1}, kStep, 4 * kStep}) {
+    for (int damaged = 0; damaged < 2; ++damaged) {
+      for (const bool is_zeroed : {false, true}) {
+        Made m;
+        std::uint64_t end = 0;
+        for (int i = 0; i < 12; ++i) {
+          const auto range = m.state.reserve(kFingerprint, count);
+          ASSERT_TRUE(range) << range.error();
+          ASSERT_GE(range->first, end) << i;
+          end = range->end;
+          if (i % 3 == 0)
+            Places(file_in(m.folder / "state"))
+                .put(damaged, is_zeroed ? std::string(48, '\0') : std::string(48, 'x'));
+        }
+      }
+    }
+  }
+}
+
+TEST(CounterState, damaged_record__of_a_key_near_its_end_leaves_none) {
+  Made m;
+  ASSERT_TRUE(m.state.reserve(kFingerprint, tss::kCounterMax - kStep / 2));
+  ASSERT_TRUE(m.state.reserve(kFingerprint, 5));
+  const Places places(file_in(m.folder / "state"));
+  places.put(places.place_of(tss::kCounterMax - kStep / 2 + 5), "xxxxxxxxxxxx");
+  EXPECT_EQ(m.state.status(kFingerprint)->reserved, tss::kCounterMax);
+  const auto none = m.state.reserve(kFingerprint, 100);
+  EXPECT_EQ(none->first, none->end);
+}
+
+TEST(CounterState, file_that_was_cut_off_repeats_nothing) {
   Made m;
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(m.state.reserve(kFingerprint, 10));
-  std::filesystem::path path;
-  for (const auto& entry : std::filesystem::directory_iterator(m.folder / "state")) path = entry;
-  // The fourth reservation is the record at 0. It was not on disk when the power went.
-  std::fstream(path, std::ios::in | std::ios::out) << "uet-tsc/1 00000000";
-  std::fstream file(path, std::ios::in | std::ios::out);
-  file.seekp(20);
-  file << "zz";
-  file.close();
-  EXPECT_EQ(m.state.reserve(kFingerprint, 10)->first, 30u);
+  std::filesystem::resize_file(file_in(m.folder / "state"), 48);
+  EXPECT_GE(m.state.reserve(kFingerprint, 10)->first, 40u);
+}
+
+TEST(CounterState, fresh_state_has_one_record_and_is_not_damaged) {
+  Made m;
+  EXPECT_EQ(std::filesystem::file_size(file_in(m.folder / "state")), 48u);
+  const auto range = *m.state.reserve(kFingerprint, 10);
+  EXPECT_EQ(range.first, 0u);
+  EXPECT_EQ(range.note, "");
 }
 
 TEST(CounterState, give_back__takes_the_last_reservation_only) {
@@ -145,26 +227,15 @@ TEST(CounterState, give_back__of_a_state_that_another_process_has_is_left) {
 TEST(CounterState, give_back__that_is_torn_leaves_what_was_reserved_or_what_was_used) {
   Made m;
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(m.state.reserve(kFingerprint, 10));
-  std::filesystem::path path;
-  for (const auto& entry : std::filesystem::directory_iterator(m.folder / "state")) path = entry;
-  const auto record_at = [&](int place) {
-    std::string text(48, ' ');
-    std::ifstream file(path);
-    file.seekg(512 * place);
-    file.read(text.data(), 48);
-    return text;
-  };
-  const std::string before = record_at(1);  // 30, the newest
+  const Places places(file_in(m.folder / "state"));
+  const std::string before = places.at(1);  // 30, the newest
   ASSERT_TRUE(m.state.give_back(kFingerprint, {23, 30}));
-  EXPECT_EQ(record_at(0), record_at(1));
+  EXPECT_EQ(places.at(0), places.at(1));
   // Only the first of the two was on disk when the power went.
-  std::fstream file(path, std::ios::in | std::ios::out);
-  file.seekp(512);
-  file << before << std::flush;
+  places.put(1, before);
   EXPECT_EQ(m.state.status(kFingerprint)->reserved, 30u);
-  file.seekp(512);
-  file << "uet-tsc/1 zz" << std::flush;
-  EXPECT_EQ(m.state.reserve(kFingerprint, 1)->first, 23u);
+  places.put(1, "uet-tsc/1 zz");
+  EXPECT_EQ(m.state.reserve(kFingerprint, 1)->first, 23u + kStep);
 }
 
 TEST(CounterState, last_counters_are_given_once) {
@@ -183,6 +254,69 @@ TEST(CounterState, retired_key_stays_retired) {
   std::string error;
   EXPECT_FALSE(m.state.create(kFingerprint, error));
   EXPECT_TRUE(m.state.status(kFingerprint)->is_retired);
+}
+
+TEST(CounterState, retired_key_stays_retired_when_a_record_is_damaged) {
+  for (const int damaged : {0, 1}) {
+    Made m;
+    ASSERT_TRUE(m.state.reserve(kFingerprint, 10));
+    ASSERT_EQ(m.state.retire(kFingerprint), "");
+    Places(file_in(m.folder / "state")).put(damaged, "xxxxxxxxxxxx");
+    EXPECT_TRUE(m.state.status(kFingerprint)->is_retired);
+  }
+}
+
+TEST(CounterState, retire__of_a_key_without_state_keeps_it_from_coming_back) {
+  const TempFolder folder;
+  CounterState state(folder / "state");
+  EXPECT_TRUE(state.is_missing(kFingerprint));
+  EXPECT_EQ(state.retire(kFingerprint), "");
+  EXPECT_FALSE(state.is_missing(kFingerprint));
+  std::string error;
+  EXPECT_FALSE(state.create(kFingerprint, error));
+  EXPECT_THAT(state.reserve(kFingerprint, 1).error(), HasSubstr("retired"));
+}
+
+TEST(CounterState, take_over__goes_on_where_the_other_folder_stands) {
+  Made m;
+  ASSERT_TRUE(m.state.reserve(kFingerprint, 100));
+  CounterState other(m.folder / "other");
+  EXPECT_EQ(other.take_over(kFingerprint, m.state), "");
+  EXPECT_THAT(m.state.reserve(kFingerprint, 1).error(), HasSubstr(m.folder / "other"));
+  EXPECT_EQ(m.state.status(kFingerprint)->moved_to, m.folder / "other");
+  EXPECT_FALSE(m.state.give_back(kFingerprint, {50, 100}));
+  EXPECT_EQ(other.reserve(kFingerprint, 10)->first, 100u);
+  EXPECT_THAT(other.take_over(kFingerprint, m.state), HasSubstr("not in")) << "twice";
+  // And back.
+  EXPECT_EQ(m.state.take_over(kFingerprint, other), "");
+  EXPECT_EQ(m.state.reserve(kFingerprint, 1)->first, 110u);
+  EXPECT_FALSE(other.reserve(kFingerprint, 1));
+}
+
+/// As after a crash in the middle, or where both folders were in use.
+TEST(CounterState, take_over__into_a_folder_that_has_the_key_goes_on_behind_both) {
+  for (const std::uint64_t there : {5u, 500u}) {
+    Made m;
+    ASSERT_TRUE(m.state.reserve(kFingerprint, 100));
+    CounterState other(m.folder / "other");
+    std::string error;
+    ASSERT_TRUE(other.create(kFingerprint, error)) << error;
+    ASSERT_TRUE(other.reserve(kFingerprint, there));
+    EXPECT_EQ(other.take_over(kFingerprint, m.state), "");
+    EXPECT_EQ(other.reserve(kFingerprint, 1)->first, std::max<std::uint64_t>(there, 100));
+  }
+}
+
+TEST(CounterState, take_over__does_not_bring_a_retired_key_back) {
+  Made m;
+  CounterState other(m.folder / "other");
+  ASSERT_EQ(other.retire(kFingerprint), "");
+  EXPECT_THAT(other.take_over(kFingerprint, m.state), HasSubstr("retired"));
+  EXPECT_TRUE(m.state.reserve(kFingerprint, 1)) << "and the old folder goes on";
+  ASSERT_EQ(m.state.retire(kFingerprint), "");
+  CounterState third(m.folder / "third");
+  EXPECT_THAT(third.take_over(kFingerprint, m.state), HasSubstr("retired"));
+  EXPECT_TRUE(third.is_missing(kFingerprint));
 }
 
 /// A process that reserves and tells what it got, until it is killed.
