@@ -124,9 +124,28 @@ std::optional<tss::DomainConfig> FileKeys::read_again() {
         "stay (after a copy: uet-keys install)");
     return std::nullopt;
   }
+  keep_what_stays(file->state_folder, *domain);
   const std::lock_guard guard(mutex_);
   domain_ = *domain;
   return *domain;
+}
+
+/// Changes that a running endpoint cannot follow. The rest of the file, its keys above all, is taken.
+void FileKeys::keep_what_stays(const std::string& state_folder, tss::DomainConfig& domain) const {
+  std::string changed;
+  const auto keep = [&changed](auto& wanted, const auto& in_use, const char* name) {
+    if (wanted == in_use) return;
+    changed += (changed.empty() ? "" : ", ") + std::string(name);
+    wanted = in_use;
+  };
+  keep(domain.replay_window, domain_.replay_window, "replay_window");
+  keep(domain.max_sources, domain_.max_sources, "max_sources");
+  keep(domain.new_pdc_time, domain_.new_pdc_time, "new_pdc_time_ms");
+  std::string folder = state_folder;
+  keep(folder, state_folder_, "state_dir");
+  if (!changed.empty())
+    say(path_ + ": the keys are taken; a change of " + changed +
+        " takes effect when the endpoint is opened again");
 }
 
 std::optional<tss::CounterRange> FileKeys::reserve(const tss::Fingerprint& key,

@@ -56,6 +56,7 @@ class FileKeys final : public tss::KeyManager {
   /// Once of each version of the file, and once of one that is gone.
   void complain(const FileVersion& version, const std::string& why);
   std::optional<tss::DomainConfig> read_again();
+  void keep_what_stays(const std::string& state_folder, tss::DomainConfig& domain) const;
 
   std::string path_;
   std::uint32_t job_;

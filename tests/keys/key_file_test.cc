@@ -359,6 +359,37 @@ TEST(FileKeys, replaced_file_is_noticed_and_a_bad_one_changes_nothing) {
   EXPECT_TRUE(look(*keys));
 }
 
+/// What a running endpoint cannot follow keeps nothing else from it.
+TEST(FileKeys, change_that_waits_for_the_next_start_is_told_and_the_keys_are_taken) {
+  const TempFolder folder;
+  json j = good();
+  const auto keys = open_keys(folder.write("keys", j.dump()));
+  const auto before = keys->domain();
+  const auto read = [&] {
+    folder.write("keys", j.dump());
+    testing::internal::CaptureStderr();
+    return look(*keys);
+  };
+  j["policy"]["replay_window"] = before.replay_window == 64 ? 128 : 64;
+  j["secure_domains"][0]["limits"]["max_sources"] = before.max_sources - 1;
+  j["secure_domains"][0]["pdc"]["new_pdc_time_ms"] = before.new_pdc_time.ns() / 1'000'000 - 1;
+  j["node"]["state_dir"] = "elsewhere";
+  j["secure_domains"][0]["keys"].push_back({{"an", 1}, {"key", kKeyB}});
+  const auto changed = read();
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("replay_window, max_sources, new_pdc_time_ms, state_dir takes effect when "
+                        "the endpoint is opened again"));
+  ASSERT_TRUE(changed);
+  EXPECT_EQ(changed->keys.size(), 2u);
+  EXPECT_EQ(changed->replay_window, before.replay_window) << "what is in use";
+  j["secure_domains"][0]["tx_an"] = 1;
+  ASSERT_TRUE(read());
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("opened again")) << "it still is";
+  j = good();
+  ASSERT_TRUE(read());
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
 /// A rotation is not missed because a process had no descriptor left in that second.
 TEST(FileKeys, what_could_not_be_opened_is_tried_again) {
   const TempFolder folder;
