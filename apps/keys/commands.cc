@@ -7,9 +7,11 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "apps/keys/document.h"
+#include "apps/keys/host_counters.h"
 #include "keys/counter_state.h"
+#include "keys/file_lock.h"
 #include "keys/host_identity.h"
-#include "keys/key_file.h"
 #include "keys/system_random.h"
 #include "tss/kdf.h"
 #include "tss/tx_counter.h"
@@ -19,66 +21,12 @@ namespace {
 
 using namespace uet::keys;  // NOLINT: this file is about nothing else
 
-int failed(const std::string& why) {
-  std::fprintf(stderr, "uet-keys: %s\n", why.c_str());
-  return 1;
-}
-
-SecretText hex_number(std::uint64_t n, int digits) {
-  char text[24];
-  std::snprintf(text, sizeof text, "0x%0*llx", digits, static_cast<unsigned long long>(n));
-  return text;
-}
-
 std::string default_state_folder() {
   if (::geteuid() == 0) return "/var/lib/uet/tss";
   if (const char* state = std::getenv("XDG_STATE_HOME"); state != nullptr && *state == '/')
     return std::string(state) + "/uet/tss";
   const char* home = std::getenv("HOME");
   return std::string(home != nullptr ? home : ".") + "/.local/state/uet/tss";
-}
-
-SecretText plain(const std::string& text) {
-  return {text.begin(), text.end()};
-}
-
-/// A key file as it stands, for changing: the text is checked as endpoints check it.
-struct Document {
-  SecretJson json;
-  KeyFile parsed;
-};
-
-base::Result<Document, std::string> load(const std::string& path) {
-  auto text = read_secret(path);
-  if (!text) return text.error();
-  auto parsed = parse_key_file(text->text, folder_of(path));
-  if (!parsed) return path + ": " + parsed.error();
-  return Document{parse_secret(text->text), std::move(*parsed)};
-}
-
-std::string store(const std::string& path, const SecretJson& json, bool may_replace) {
-  SecretText text = json.dump(2);
-  text += '\n';
-  const auto checked = parse_key_file(text, folder_of(path));
-  if (!checked) return path + " would be wrong: " + checked.error();
-  return write_secret(path, text, may_replace);
-}
-
-/// Makes the state of every key that this host never had. An error, or empty; `made` counts.
-std::string create_states(const KeyFile& file, int& made) {
-  CounterState state(file.state_folder);
-  for (const tss::DomainConfig& d : file.domains) {
-    for (const tss::KeyConfig& k : d.keys) {
-      std::string error;
-      const auto print = tss::fingerprint_of(k.key);
-      if (state.create(print, error)) ++made;
-      if (!error.empty()) return error;
-      const auto status = state.status(print);
-      if (status && status->is_retired)
-        return "key " + short_name(print) + " was retired on this host and must not be used again";
-    }
-  }
-  return "";
 }
 
 SecretJson json_of(const tss::CounterPartition& partition) {
@@ -95,8 +43,10 @@ std::string record_identities(const KeyFile& file) {
   return "";
 }
 
-/// Changes `node` to what this host recorded, where that was not given with the command. An error, or empty.
-std::string restore_identity(const KeyFile& file, const InstallOptions& o, SecretJson& node) {
+/// Changes `node` to what this host recorded, where that was not given with the command: in the folder of `file`, or in the one that its
+/// counters come from. An error, or empty.
+std::string restore_identity(const KeyFile& file, const std::string& host_folder,
+                             const InstallOptions& o, SecretJson& node) {
   std::optional<std::uint32_t> ssi;
   std::optional<tss::CounterPartition> partition;
   if (o.server_id) partition = partition_of_server(*o.server_id);
@@ -104,7 +54,8 @@ std::string restore_identity(const KeyFile& file, const InstallOptions& o, Secre
     const bool is_server = d.role == tss::Role::kServer;
     const bool is_given = is_server ? o.server_id.has_value() : o.ssi.has_value();
     if (!needs_identity(d) || is_given) continue;
-    const auto here = recorded_identity(file.state_folder, d.sdi);
+    auto here = recorded_identity(file.state_folder, d.sdi);
+    if (here && !*here && !host_folder.empty()) here = recorded_identity(host_folder, d.sdi);
     if (!here) return here.error();
     const bool is_known = *here && (is_server || !ssi || *ssi == (*here)->ssi) &&
                           (!partition || o.server_id || *partition == (*here)->partition);
@@ -130,21 +81,6 @@ SecretJson new_key(int an) {
   return {{"an", an}, {"key", to_hex(key.bytes())}};
 }
 
-/// The domain that a command is about: its JSON and what was read from it.
-struct Chosen {
-  SecretJson* json = nullptr;
-  const tss::DomainConfig* config = nullptr;
-};
-
-base::Result<Chosen, std::string> choose(Document& doc, std::optional<std::uint32_t> sdi) {
-  if (!sdi && doc.parsed.domains.size() != 1)
-    return std::string("the file has several secure domains: say which with --sdi");
-  for (std::size_t i = 0; i < doc.parsed.domains.size(); ++i)
-    if (!sdi || doc.parsed.domains[i].sdi == *sdi)
-      return Chosen{&doc.json["secure_domains"][i], &doc.parsed.domains[i]};
-  return std::string("the file has no secure domain with this SDI");
-}
-
 const char* name_of(tss::Mode mode) {
   constexpr const char* kNames[] = {"direct", "cluster", "server"};
   return kNames[static_cast<std::size_t>(mode)];
@@ -153,6 +89,10 @@ const char* name_of(tss::Mode mode) {
 }  // namespace
 
 int make_new(const NewOptions& o) {
+  const FileLock lock(o.out);
+  if (!lock.error().empty()) return failed(lock.error());
+  auto known = PreparedKeys::read(o.out);
+  if (!known) return failed(known.error());
   std::uint32_t sdi = o.sdi;
   while (sdi == 0) {
     std::array<std::uint8_t, 3> bytes;
@@ -181,18 +121,17 @@ int make_new(const NewOptions& o) {
                            {"policy", {{"replay_window", o.replay_window}}},
                            {"secure_domains", SecretJson::array({domain})}};
   if (const std::string why = store(o.out, json, false); !why.empty()) return failed(why);
-  int made = 0;
   const auto doc = load(o.out);
   if (!doc) return failed(doc.error());
-  std::string why = create_states(doc->parsed, made);
+  const auto made = prepare_counters(doc->parsed, "", *known, false);
+  std::string why = made ? made->lost : made.error();
   if (why.empty()) why = record_identities(doc->parsed);
   if (!why.empty()) {
     ::unlink(o.out.c_str());  // a key without counters is of no use
     return failed(why);
   }
   std::printf("%s: secure domain 0x%06x, %s mode, one key (%s)\n", o.out.c_str(), sdi,
-              o.mode.c_str(),
-              short_name(tss::fingerprint_of(doc->parsed.domains[0].keys[0].key)).c_str());
+              o.mode.c_str(), key_name(doc->parsed.domains[0].keys[0]).c_str());
   if (tss::needs_members(doc->parsed.domains[0])) {
     std::printf(
         "Endpoints start when it lists a client: \"uet-keys derive %s --ssi N --ip ADDRESS --out "
@@ -219,6 +158,8 @@ bool list_member(Chosen& chosen, const tss::Member& client) {
 }
 
 int derive(const DeriveOptions& o) {
+  const FileLock lock(o.file);
+  if (!lock.error().empty()) return failed(lock.error());
   auto doc = load(o.file);
   if (!doc) return failed(doc.error());
   auto chosen = choose(*doc, o.sdi);
@@ -274,8 +215,12 @@ int derive(const DeriveOptions& o) {
 }
 
 int install(const InstallOptions& o) {
+  const FileLock lock(o.file);
+  if (!lock.error().empty()) return failed(lock.error());
   auto text = read_secret(o.file);
   if (!text) return failed(text.error());
+  auto known = PreparedKeys::read(o.file);
+  if (!known) return failed(known.error());
   SecretJson json = parse_secret(text->text);
   if (!json.is_object()) return failed(o.file + ": is not JSON");
   SecretJson& node = json["node"];
@@ -283,101 +228,203 @@ int install(const InstallOptions& o) {
   const SecretJson before = node;
   if (o.ssi) node["ssi"] = hex_number(*o.ssi, 8);
   if (o.server_id) node["tsc_partition"] = json_of(partition_of_server(*o.server_id));
-  if (!o.state_folder.empty()) node["state_dir"] = plain(o.state_folder);
   const auto given = parse_key_file(json.dump(), folder_of(o.file));
-  if (!given) return failed(o.file + ": " + given.error());
-  if (o.server_id && std::ranges::none_of(given->domains, tss::needs_members))
+  if (!given && o.state_folder.empty()) return failed(o.file + ": " + given.error());
+  if (!o.state_folder.empty()) node["state_dir"] = plain(o.state_folder);
+  auto parsed = parse_key_file(json.dump(), folder_of(o.file));
+  if (!parsed) return failed(o.file + ": " + parsed.error());
+  if (o.server_id && std::ranges::none_of(parsed->domains, tss::needs_members))
     return failed("--server-id is for servers of a domain with SSI");
-  if (const std::string why = restore_identity(*given, o, node); !why.empty()) return failed(why);
-  const auto parsed = parse_key_file(json.dump(), folder_of(o.file));
+  const std::string host_folder = folder_of_host(*parsed, *known);
+  if (o.state_folder.empty() && !host_folder.empty()) {
+    node["state_dir"] = plain(host_folder);
+    parsed->state_folder = host_folder;
+  }
+  if (const std::string why = restore_identity(*parsed, host_folder, o, node); !why.empty())
+    return failed(why);
+  parsed = parse_key_file(json.dump(), folder_of(o.file));
   if (!parsed) return failed(o.file + ": " + parsed.error());
   // The state first: an endpoint may read the file the moment it is there.
-  int made = 0;
-  if (const std::string why = create_states(*parsed, made); !why.empty()) return failed(why);
+  const auto done =
+      prepare_counters(*parsed, given ? given->state_folder : "", *known, o.never_sent);
+  if (!done) return failed(done.error());
   if (const std::string why = record_identities(*parsed); !why.empty()) return failed(why);
   if (node != before)
     if (const std::string why = store(o.file, json, true); !why.empty()) return failed(why);
-  std::printf("%s: %d of its keys are new on this host; counters are kept in %s\n", o.file.c_str(),
-              made, parsed->state_folder.c_str());
+  std::printf("%s%s: %d of its keys are new on this host; counters are kept in %s\n",
+              done->notes.c_str(), o.file.c_str(), done->made, parsed->state_folder.c_str());
+  if (done->moved != 0)
+    std::printf(
+        "The counters of %d keys came along from %s, which gives none any more: endpoints that run "
+        "have to be opened again before those in hand are spent\n",
+        done->moved, done->moved_from.c_str());
+  return done->lost.empty() ? 0 : failed(done->lost);
+}
+
+namespace {
+
+/// The key that `name` names, out of those of the domain; else null.
+const tss::KeyConfig* find_key(const tss::DomainConfig& d, const std::string& name) {
+  const auto at = std::ranges::find(d.keys, name, [](const auto& k) { return key_name(k); });
+  return at == d.keys.end() ? nullptr : &*at;
+}
+
+/// The key that packets leave under, and the other one. Keys stand in the order in which they were made.
+struct Pair {
+  const tss::KeyConfig *sent_under, *other;
+  bool is_other_newer;
+};
+Pair pair_of(const tss::DomainConfig& d) {
+  const bool is_newest = d.keys[1].an == d.tx_an;
+  return {&d.keys[is_newest ? 1 : 0], &d.keys[is_newest ? 0 : 1], !is_newest};
+}
+
+/// A second key, with counters on this host. The old one gets none: where they are lost, they must not begin anew.
+int add_key(const std::string& file, Document& doc, const Chosen& chosen, PreparedKeys& known) {
+  const tss::DomainConfig& d = *chosen.config;
+  SecretJson& json = *chosen.json;
+  if (d.keys.size() == 2)
+    return failed(
+        "both key slots are taken: \"uet-keys rotate --switch\" or \"uet-keys retire\" comes next");
+  const std::uint32_t sdi = d.sdi;
+  const bool is_first = d.keys.empty();
+  const int an = is_first || d.keys[0].an ? 0 : 1;
+  json["keys"].push_back(new_key(an));
+  if (is_first) json["tx_an"] = an;
+  const auto parsed = parse_key_file(doc.json.dump(), folder_of(file));
+  if (!parsed) return failed(parsed.error());
+  const auto at = std::ranges::find(parsed->domains, sdi, &tss::DomainConfig::sdi);
+  const tss::KeyConfig& added = at->keys.back();
+  if (const std::string why = remember_keys(*parsed, known, true); !why.empty()) return failed(why);
+  // The state first: an endpoint may read the file the moment it is there.
+  CounterState state(parsed->state_folder);
+  std::string why;
+  (void)state.create(tss::fingerprint_of(added.key), why);
+  if (why.empty()) why = store(file, doc.json, true);
+  if (!why.empty()) return failed(why);
+  const char* const others =
+      at->role == tss::Role::kServer
+          ? "Copy the file to other servers of the domain (uet-keys install), derive and install "
+            "every client's file again, then switch each server and each client: uet-keys rotate "
+            "--switch"
+      : needs_identity(*at)
+          ? "Copy the file to every host (uet-keys install, which puts the host's own SSI or "
+            "server "
+            "id back), then switch each: uet-keys rotate --switch"
+          : "Copy the file to every host (uet-keys install), then switch each: uet-keys rotate "
+            "--switch";
+  std::printf("%s: a second key, %s, which is accepted and not yet sent under. %s\n", file.c_str(),
+              key_name(added).c_str(), others);
+  if (!is_first && state.is_missing(tss::fingerprint_of(at->keys.front().key)))
+    std::printf("The counters of key %s are gone on this host: it sends again after the switch\n",
+                key_name(at->keys.front()).c_str());
   return 0;
 }
 
-int rotate(const std::string& file, RotateStep step, std::optional<std::uint32_t> sdi) {
+int switch_key(const std::string& file, Document& doc, const Chosen& chosen,
+               const std::string& to) {
+  const tss::DomainConfig& d = *chosen.config;
+  if (d.keys.size() != 2) return failed("there is no second key: \"uet-keys rotate\" makes one");
+  const Pair keys = pair_of(d);
+  const std::string now = key_name(*keys.sent_under), other = key_name(*keys.other);
+  if (!to.empty() && find_key(d, to) == nullptr)
+    return failed("the domain has no key " + to + " but " + now + ", which is sent under, and " +
+                  other);
+  if (to.empty() ? !keys.is_other_newer : to == now) {
+    std::printf("%s: packets leave under key %s already%s\n", file.c_str(), now.c_str(),
+                keys.is_other_newer
+                    ? ""
+                    : (", the newer one; back: uet-keys rotate --switch --to " + other).c_str());
+    return 0;
+  }
+  // Endpoints would go on under the old key, and not start again.
+  const auto counters =
+      CounterState(doc.parsed.state_folder).status(tss::fingerprint_of(keys.other->key));
+  if (!counters) return failed(counters.error());
+  if (counters->is_retired)
+    return failed(counters->moved_to.empty()
+                      ? "key " + other + " was retired on this host"
+                      : "the counters of key " + other + " are in " + counters->moved_to + " now");
+  (*chosen.json)["tx_an"] = keys.other->an ? 1 : 0;
+  if (d.epoch != 0) (*chosen.json)["epoch"]["tx"] = 0;  // a new key begins at epoch 0 [TSS 7.2]
+  if (const std::string why = store(file, doc.json, true); !why.empty()) return failed(why);
+  std::printf(
+      "%s: packets leave under key %s within a second, and no more under %s. When every host has "
+      "switched and 2 s have passed: uet-keys retire\n",
+      file.c_str(), other.c_str(), now.c_str());
+  return 0;
+}
+
+}  // namespace
+
+int rotate(const std::string& file, RotateStep step, std::optional<std::uint32_t> sdi,
+           const std::string& to) {
+  const FileLock lock(file);
+  if (!lock.error().empty()) return failed(lock.error());
   auto doc = load(file);
   if (!doc) return failed(doc.error());
   auto chosen = choose(*doc, sdi);
   if (!chosen) return failed(chosen.error());
-  const tss::DomainConfig& d = *chosen->config;
-  SecretJson& json = *chosen->json;
-  const bool is_client = d.role == tss::Role::kClient;
-  if (is_client && (step == RotateStep::kAdd || d.keys.size() != 2))
+  auto known = PreparedKeys::read(file);
+  if (!known) return failed(known.error());
+  if (chosen->config->role == tss::Role::kClient &&
+      (step == RotateStep::kAdd || chosen->config->keys.size() != 2))
     return failed("a client's key comes from its server: rotate there, then derive and install");
-  if (step == RotateStep::kAdd) {
-    if (d.keys.size() == 2)
-      return failed(
-          "both key slots are taken: \"uet-keys rotate --switch\" or \"uet-keys retire\" "
-          "comes next");
-    const int an = d.keys.empty() || d.keys[0].an ? 0 : 1;
-    json["keys"].push_back(new_key(an));
-    if (d.keys.empty()) json["tx_an"] = an;
-  } else {
-    if (d.keys.size() != 2) return failed("there is no second key: \"uet-keys rotate\" makes one");
-    json["tx_an"] = d.tx_an ? 0 : 1;
-    if (d.epoch != 0) json["epoch"]["tx"] = 0;  // a new key begins at epoch 0 [TSS 7.2]
-  }
-  // The state first: an endpoint may read the file the moment it is there.
-  const SecretText text = doc->json.dump();
-  const auto parsed = parse_key_file(text, folder_of(file));
-  if (!parsed) return failed(parsed.error());
-  int made = 0;
-  if (const std::string why = create_states(*parsed, made); !why.empty()) return failed(why);
-  if (const std::string why = store(file, doc->json, true); !why.empty()) return failed(why);
-  if (step == RotateStep::kAdd && d.role == tss::Role::kServer)
-    std::printf(
-        "%s: a second key, which is accepted and not yet sent under. Copy the file to other "
-        "servers "
-        "of the domain (uet-keys install), derive and install every client's file again, then "
-        "switch each server and each client: uet-keys rotate --switch\n",
-        file.c_str());
-  else if (step == RotateStep::kAdd)
-    std::printf(
-        "%s: a second key, which is accepted and not yet sent under. Copy the file to every "
-        "host (uet-keys install%s), then switch each: uet-keys rotate --switch\n",
-        file.c_str(), needs_identity(d) ? ", which puts the host's own SSI or server id back" : "");
-  else
-    std::printf(
-        "%s: packets leave under the other key within a second. When every host has "
-        "switched and 2 s have passed: uet-keys retire\n",
-        file.c_str());
-  return 0;
+  if (step == RotateStep::kAdd) return add_key(file, *doc, *chosen, *known);
+  if (const std::string why = remember_keys(doc->parsed, *known, false); !why.empty())
+    return failed(why);
+  return switch_key(file, *doc, *chosen, to);
 }
 
-int retire(const std::string& file, std::optional<std::uint32_t> sdi) {
+int retire(const std::string& file, std::optional<std::uint32_t> sdi, const std::string& name) {
+  const FileLock lock(file);
+  if (!lock.error().empty()) return failed(lock.error());
   auto doc = load(file);
   if (!doc) return failed(doc.error());
   auto chosen = choose(*doc, sdi);
   if (!chosen) return failed(chosen.error());
   const tss::DomainConfig& d = *chosen->config;
   if (d.keys.size() != 2) return failed("there is no key that packets no longer leave under");
-  tss::Fingerprint gone{};
+  const Pair keys = pair_of(d);
+  const std::string stays = key_name(*keys.sent_under), goes = key_name(*keys.other);
+  if (!name.empty() && name != goes)
+    return failed(name == stays ? "packets leave under key " + stays + ": switch first"
+                                : "the domain has no key " + name + " but " + stays +
+                                      ", which is sent under, and " + goes);
+  if (name.empty() && keys.is_other_newer)
+    return failed("key " + goes + " is newer than " + stays +
+                  ", which packets leave under: \"uet-keys rotate --switch\" comes first. To give "
+                  "the newer one up for good: --key " +
+                  goes);
+  const auto gone = tss::fingerprint_of(keys.other->key);
+  // A server's key may serve several domains.
+  const bool is_shared = std::ranges::any_of(doc->parsed.domains, [&](const auto& domain) {
+    return domain.sdi != d.sdi && std::ranges::any_of(domain.keys, [&](const tss::KeyConfig& k) {
+             return k.key == keys.other->key;
+           });
+  });
   SecretJson left = SecretJson::array();
-  for (std::size_t i = 0; i < d.keys.size(); ++i) {
-    if (d.keys[i].an == d.tx_an)
-      left.push_back((*chosen->json)["keys"][i]);
-    else
-      gone = tss::fingerprint_of(d.keys[i].key);
-  }
+  for (std::size_t i = 0; i < d.keys.size(); ++i)
+    if (&d.keys[i] != keys.other) left.push_back((*chosen->json)["keys"][i]);
   (*chosen->json)["keys"] = left;
   if (const std::string why = store(file, doc->json, true); !why.empty()) return failed(why);
+  if (is_shared) {
+    std::printf(
+        "%s: key %s is out of this domain, and stays that of another in the file; %s stays\n",
+        file.c_str(), goes.c_str(), stays.c_str());
+    return 0;
+  }
   // Its counters are lost to endpoints that still have it, and it never comes back on this host.
   const std::string why = CounterState(doc->parsed.state_folder).retire(gone);
-  std::printf("%s: key %s is retired\n", file.c_str(), short_name(gone).c_str());
+  std::printf("%s: key %s is retired, %s stays\n", file.c_str(), goes.c_str(), stays.c_str());
   return why.empty() ? 0 : failed(why);
 }
 
 int check(const std::string& file) {
   const auto doc = load(file);
   if (!doc) return failed(doc.error());
+  const auto known = PreparedKeys::read(file);
+  if (!known) return failed(known.error());
   int status = 0;
   const CounterState state(doc->parsed.state_folder);
   for (const tss::DomainConfig& d : doc->parsed.domains) {
@@ -400,13 +447,18 @@ int check(const std::string& file) {
     for (const tss::KeyConfig& k : d.keys) {
       const auto print = tss::fingerprint_of(k.key);
       const auto counters = state.status(print);
-      std::printf("  AN %d: key %s%s, ", k.an ? 1 : 0, short_name(print).c_str(),
+      std::printf("  AN %d: key %s%s, ", k.an ? 1 : 0, key_name(k).c_str(),
                   k.an == d.tx_an ? ", sent under" : "");
-      if (!counters) {
+      if (!counters && state.is_missing(print) && known->has(print)) {
+        std::printf("%s\n", why_lost(key_name(k), doc->parsed.state_folder).c_str());
+        status = 1;
+      } else if (!counters) {
         std::printf("%s\n", counters.error().c_str());
         status = 1;
       } else if (counters->is_retired) {
-        std::printf("retired on this host\n");
+        std::printf("%s\n", counters->moved_to.empty()
+                                ? "retired on this host"
+                                : ("its counters are in " + counters->moved_to + " now").c_str());
         status = 1;
       } else {
         const std::uint64_t all = tss::TxCounter::limit_of(d.partition, d.counter_fatal);
@@ -415,6 +467,7 @@ int check(const std::string& file) {
                     " left: for as many packets, or %" PRIu64 " processes that never close%s\n",
                     100.0 * static_cast<double>(all - left) / static_cast<double>(all), left,
                     left / tss::TxCounter::kFirstReservation, left == 0 ? " (rotate)" : "");
+        if (!counters->note.empty()) std::printf("  %s\n", counters->note.c_str());
         if (left == 0 && k.an == d.tx_an) status = 1;
       }
     }

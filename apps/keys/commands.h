@@ -36,14 +36,19 @@ struct InstallOptions {
   std::string file, state_folder;
   // This host's own; else those that it recorded the last time.
   std::optional<std::uint32_t> ssi, server_id;
+  bool never_sent =
+      false;  ///< the operator says that this host never sent under keys that have no counters here
 };
 /// On a host that got a copy of a file: makes the counter state of keys that it never had, and puts what is this host's own into the file.
+/// To another folder the counters are carried along.
 int install(const InstallOptions& options);
 
 enum class RotateStep : std::uint8_t { kAdd, kSwitch };
-int rotate(const std::string& file, RotateStep step, std::optional<std::uint32_t> sdi);
-/// Removes the key that packets no longer leave under.
-int retire(const std::string& file, std::optional<std::uint32_t> sdi);
+/// kSwitch: to the newer key, or to the one that `to` names as the output of uet-keys does.
+int rotate(const std::string& file, RotateStep step, std::optional<std::uint32_t> sdi,
+           const std::string& to = "");
+/// Removes the key that packets no longer leave under; the newer one only when `key` names it.
+int retire(const std::string& file, std::optional<std::uint32_t> sdi, const std::string& key = "");
 int check(const std::string& file);
 
 }  // namespace uet::apps::keys

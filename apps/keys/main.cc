@@ -62,21 +62,27 @@ int main(int argc, char** argv) {
       ->add_option("--server-id", here.server_id,
                    "this server's number in a domain with SSI; needed the first time")
       ->check(server_ids);
-  install->add_option("--state-dir", here.state_folder, "where packet counters are kept here");
+  install->add_option("--state-dir", here.state_folder,
+                      "where packet counters are kept here from now on");
+  install->add_flag("--never-sent-here", here.never_sent,
+                    "begin the counters of keys that have none: this host never sent under them");
   install->callback([&] { status = keys::install(here); });
 
   bool do_switch = false;
+  std::string key;
   auto* rotate = with_file(app.add_subcommand("rotate", "add a second key, or send under it"));
-  rotate->add_flag("--switch", do_switch, "send under the other key from now on");
+  auto* switches = rotate->add_flag("--switch", do_switch, "send under the newer key from now on");
+  rotate->add_option("--to", key, "the key to send under, by its name")->needs(switches);
   rotate->add_option("--sdi", sdi, "which domain, if there are several");
   rotate->callback([&] {
-    status =
-        keys::rotate(file, do_switch ? keys::RotateStep::kSwitch : keys::RotateStep::kAdd, sdi);
+    status = keys::rotate(file, do_switch ? keys::RotateStep::kSwitch : keys::RotateStep::kAdd, sdi,
+                          key);
   });
 
   auto* retire = with_file(app.add_subcommand("retire", "remove the key that is not sent under"));
   retire->add_option("--sdi", sdi, "which domain, if there are several");
-  retire->callback([&] { status = keys::retire(file, sdi); });
+  retire->add_option("--key", key, "the key to remove, by its name: also the newer one");
+  retire->callback([&] { status = keys::retire(file, sdi, key); });
 
   with_file(app.add_subcommand("check", "whether endpoints can use the file, and its state"))
       ->callback([&] { status = keys::check(file); });

@@ -205,8 +205,8 @@ def refused(provider, server, client, folder):
             stranger.kill()
 
 
-def opening(tap, provider, open_domain, keys, folder):
-    """What refuses to start, and how the job chooses the domain."""
+def opening_of(provider, open_domain):
+    """A function that opens a domain with a key file, or expects a refusal with these words: what went wrong, or nothing."""
     def opens(wanted, path, *job, **settings):
         env = base_env(provider, FI_UET_KEYS=path, FI_UET_ADDR=own_addresses(1), **settings)
         done = subprocess.run([open_domain, *job], env=env, capture_output=True, text=True, timeout=30)
@@ -215,6 +215,39 @@ def opening(tap, provider, open_domain, keys, folder):
             return "" if done.returncode == 0 else said
         return "" if done.returncode != 0 and wanted in said else f"exit status {done.returncode}: {said}"
 
+    return opens
+
+
+def lost_counters(tap, provider, open_domain, program, folder):
+    """What the manual says to do after the counter state is gone, and what must not bring the old counters back."""
+    opens = opening_of(provider, open_domain)
+    keys = Keys(program, folder, "lost")
+    state = pathlib.Path(folder, "lost.state")
+
+    def fails(command, *arguments):
+        done = subprocess.run([program, command, keys.path, *arguments], capture_output=True, text=True)
+        return "" if done.returncode == 1 else f"exit status {done.returncode}: {done.stdout}{done.stderr}"
+
+    tap.result("counters to lose", opens(None, keys.path))
+    for file in state.iterdir():
+        file.unlink()
+    state.rmdir()
+    tap.result("lost counters: endpoints do not start", opens("uet-keys rotate", keys.path))
+    tap.result("lost counters: install does not begin them anew", fails("install") or opens("no counter state", keys.path))
+    keys.run("rotate", keys.path)
+    tap.result("lost counters: a second key does not bring the first one's back", fails("install") or opens("no counter state", keys.path))
+    keys.run("rotate", keys.path, "--switch")
+    tap.result("lost counters: endpoints start under the second key", opens(None, keys.path))
+    keys.run("install", keys.path, "--state-dir", os.path.join(folder, "moved.state"))
+    tap.result("endpoints start where the counters went", opens(None, keys.path))
+    keys.run("retire", keys.path)
+    keys.run("check", keys.path)
+    tap.result("and after the first key was retired", opens(None, keys.path))
+
+
+def opening(tap, provider, open_domain, keys, folder):
+    """What refuses to start, and how the job chooses the domain."""
+    opens = opening_of(provider, open_domain)
     tap.result("a usable key file", opens(None, keys.path))
     tap.result("no key file", opens("FI_UET_KEYS", folder + "/absent.json"))
     everyone = pathlib.Path(folder, "everyone.json")
@@ -266,6 +299,7 @@ def main():
         only_keys = {"FI_UET_KEYS": direct.path}
         opening(tap, provider, open_domain, direct, folder)
         loopback_alone(tap, provider, open_domain, direct, Keys(uet_keys, folder, "ssi", "--ssi", "7"))
+        lost_counters(tap, provider, open_domain, uet_keys, folder)
         tap.result("only FI_UET_KEYS set, all sizes", pingpong(folder, provider, only_keys, only_keys, ["-S", "all"]))
         for name, keys in (("cluster mode", cluster), ("every opening challenged", one_rtt)):
             settings = {"FI_UET_KEYS": keys.path, "FI_UET_ADDR": own_addresses(2)}

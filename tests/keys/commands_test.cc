@@ -2,7 +2,10 @@
 #include "apps/keys/commands.h"
 
 #include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "keys/counter_state.h"
 #include "keys/file_keys.h"
 #include "keys/host_identity.h"
 #include "tests/keys/temp_folder.h"
@@ -11,11 +14,15 @@
 namespace uet::apps::keys {
 namespace {
 
+using nlohmann::json;
 using testing::HasSubstr;
 using tss::test::host;
 using tss::test::Node;
 using tss::test::RecordingCiphers;
+using uet::keys::CounterState;
 using uet::keys::test::TempFolder;
+
+constexpr const char* kState = "state";
 
 /// A host: a folder with the key file, and beside it the state folder, which has one name on all hosts.
 struct Host {
@@ -32,6 +39,29 @@ struct Host {
   void copy_from(const Host& other) const {
     std::filesystem::copy_file(other.file, file, std::filesystem::copy_options::overwrite_existing);
   }
+  json read() const {
+    std::ifstream in(file);
+    return json::parse(in);
+  }
+  void write(const json& content) const {
+    std::ofstream(file) << content.dump();
+    EXPECT_EQ(::chmod(file.c_str(), 0600), 0);
+  }
+  std::string folder() const { return std::filesystem::path(file).parent_path(); }
+  std::string state() const { return folder() + "/" + kState; }
+  /// Of the key at this place of the list.
+  tss::Fingerprint key(std::size_t i) const { return fingerprint_of(domain().keys.at(i).key); }
+  std::string name(std::size_t i) const { return uet::keys::short_name(key(i)); }
+  /// Of the key that is sent under: what a process takes before it sends, or nothing.
+  std::optional<std::uint64_t> first_counter() const {
+    std::string error;
+    const auto keys = uet::keys::FileKeys::open(file, 1, "", error);
+    if (keys == nullptr) return std::nullopt;
+    const tss::DomainConfig d = keys->domain();
+    const auto at = std::ranges::find(d.keys, d.tx_an, &tss::KeyConfig::an);
+    const auto range = keys->reserve(fingerprint_of(at->key), 1000);
+    return range ? std::optional(range->first) : std::nullopt;
+  }
   int install(std::optional<std::uint32_t> ssi = {},
               std::optional<std::uint32_t> server_id = {}) const {
     return keys::install({.file = file, .ssi = ssi, .server_id = server_id});
@@ -44,14 +74,22 @@ struct Host {
   }
   const std::string file;
 };
-constexpr const char* kState = "state";
+
+/// What a command says while `run` goes on, on both streams.
+std::string said_by(const std::function<void()>& run) {
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  run();
+  std::fflush(stdout);
+  return testing::internal::GetCapturedStdout() + testing::internal::GetCapturedStderr();
+}
 
 // Covers: TSS-T32
 TEST(UetKeys, servers_of_one_domain__and_their_client_share_no_iv) {
   const TempFolder folder;
   const Host first(folder, "first"), second(folder, "second"), client(folder, "client");
   ASSERT_EQ(make_new({.out = first.file, .mode = "server", .ssi = 1, .state_folder = kState}), 0);
-  ASSERT_EQ(derive({.file = first.file, .out = client.file, .ssi = 7, .ip = "10.0.0.2"}), 0);
+  ASSERT_EQ(derive({.file = first.file, .out = client.file, .ssi = 7, .ip = {"10.0.0.2"}}), 0);
   second.copy_from(first);
   EXPECT_NE(second.install(), 0) << "the number of another server";
   ASSERT_EQ(second.install({}, 1), 0);
@@ -158,6 +196,298 @@ TEST(UetKeys, install__without_ssi_asks_for_nothing) {
   EXPECT_NE(second.install({}, 3), 0) << "no server with SSI";
 }
 
+// --- Counters that were lost
+
+TEST(UetKeys, rotate__does_not_begin_lost_counters_anew) {
+  const TempFolder folder;
+  const Host host(folder, "host");
+  ASSERT_EQ(make_new({.out = host.file, .state_folder = kState}), 0);
+  ASSERT_EQ(host.first_counter(), 0u);
+  const Host old(folder, "old");
+  std::filesystem::remove_all(host.state());
+  EXPECT_FALSE(host.first_counter());
+  EXPECT_THAT(said_by([&] { EXPECT_EQ(rotate(host.file, RotateStep::kAdd, {}), 0); }),
+              HasSubstr("counters of key " + host.name(0) + " are gone"));
+  EXPECT_FALSE(host.first_counter()) << "packets still leave under the old key";
+  EXPECT_THAT(said_by([&] { EXPECT_EQ(host.install(), 1); }), HasSubstr("rotate --switch"));
+  EXPECT_NE(check(host.file), 0);
+  EXPECT_FALSE(host.first_counter());
+  old.copy_from(host);
+  ASSERT_EQ(rotate(host.file, RotateStep::kSwitch, {}), 0);
+  EXPECT_TRUE(CounterState(host.state()).is_missing(host.key(0)));
+  EXPECT_EQ(host.first_counter(), 0u) << "of the new key";
+  EXPECT_EQ(host.install(), 0) << "endpoints can send";
+  EXPECT_FALSE(CounterState(host.state()).reserve(host.key(0), 1));
+  ASSERT_EQ(retire(host.file, {}), 0);
+  EXPECT_EQ(check(host.file), 0);
+  host.copy_from(old);
+  EXPECT_EQ(host.install(), 1) << "it was retired";
+}
+
+TEST(UetKeys, rotate__switch_makes_no_counters) {
+  const TempFolder folder;
+  const Host first(folder, "first"), second(folder, "second");
+  ASSERT_EQ(make_new({.out = first.file, .state_folder = kState}), 0);
+  second.copy_from(first);
+  ASSERT_EQ(second.install(), 0);
+  ASSERT_EQ(rotate(first.file, RotateStep::kAdd, {}), 0);
+  second.copy_from(first);
+  EXPECT_THAT(said_by([&] { EXPECT_EQ(rotate(second.file, RotateStep::kSwitch, {}), 1); }),
+              HasSubstr("uet-keys install"));
+  EXPECT_FALSE(second.domain().tx_an);
+  ASSERT_EQ(second.install(), 0);
+  EXPECT_EQ(rotate(second.file, RotateStep::kSwitch, {}), 0);
+  EXPECT_TRUE(second.domain().tx_an);
+}
+
+/// As a container does at each start, whose volume with the state was forgotten once.
+TEST(UetKeys, install__does_not_begin_lost_counters_anew) {
+  const TempFolder folder;
+  const Host first(folder, "first"), second(folder, "second");
+  ASSERT_EQ(make_new({.out = first.file, .state_folder = kState}), 0);
+  second.copy_from(first);
+  for (int start = 0; start < 3; ++start) {
+    ASSERT_EQ(second.install(), 0);
+    EXPECT_EQ(second.first_counter(), 1000u * static_cast<unsigned>(start));
+  }
+  std::filesystem::remove_all(second.state());
+  for (int start = 0; start < 2; ++start)
+    EXPECT_THAT(said_by([&] { EXPECT_EQ(second.install(), 1); }), HasSubstr("--never-sent-here"));
+  second.copy_from(first);
+  EXPECT_EQ(second.install(), 1) << "a copy is the same key";
+  EXPECT_FALSE(second.first_counter());
+  // The way out that the message names.
+  ASSERT_EQ(rotate(first.file, RotateStep::kAdd, {}), 0);
+  second.copy_from(first);
+  EXPECT_EQ(second.install(), 1);
+  EXPECT_FALSE(second.first_counter());
+  ASSERT_EQ(rotate(second.file, RotateStep::kSwitch, {}), 0);
+  EXPECT_EQ(second.first_counter(), 0u);
+  EXPECT_EQ(second.install(), 0);
+}
+
+TEST(UetKeys, install__takes_the_operators_word_that_a_host_never_sent) {
+  const TempFolder folder;
+  const Host host(folder, "host");
+  ASSERT_EQ(make_new({.out = host.file, .state_folder = kState}), 0);
+  std::filesystem::remove_all(host.state());
+  ASSERT_EQ(keys::install({.file = host.file}), 1);
+  ASSERT_EQ(keys::install({.file = host.file, .never_sent = true}), 0);
+  EXPECT_EQ(host.first_counter(), 0u);
+  ASSERT_EQ(keys::install({.file = host.file, .never_sent = true}), 0);
+  EXPECT_EQ(host.first_counter(), 1000u) << "counters that are there go on";
+}
+
+/// The version before wrote nothing beside the file.
+TEST(UetKeys, install__of_a_host_that_an_older_version_prepared) {
+  const TempFolder folder;
+  const Host host(folder, "host");
+  ASSERT_EQ(make_new({.out = host.file, .state_folder = kState}), 0);
+  ASSERT_EQ(host.first_counter(), 0u);
+  std::filesystem::remove(host.file + ".prepared");
+  EXPECT_EQ(check(host.file), 0);
+  ASSERT_EQ(host.install(), 0);
+  EXPECT_EQ(host.first_counter(), 1000u);
+  std::filesystem::remove_all(host.state());
+  EXPECT_EQ(host.install(), 1) << "known from now on";
+}
+
+TEST(UetKeys, install__of_a_damaged_key_makes_the_other_ones_counters) {
+  const TempFolder folder;
+  const Host first(folder, "first"), second(folder, "second");
+  ASSERT_EQ(make_new({.out = first.file, .state_folder = kState}), 0);
+  second.copy_from(first);
+  ASSERT_EQ(second.install(), 0);
+  for (const auto& entry : std::filesystem::directory_iterator(second.state()))
+    std::ofstream(entry.path()) << "something else";
+  ASSERT_EQ(rotate(first.file, RotateStep::kAdd, {}), 0);
+  second.copy_from(first);
+  EXPECT_THAT(said_by([&] { EXPECT_EQ(second.install(), 1); }), HasSubstr("damaged"));
+  ASSERT_EQ(rotate(second.file, RotateStep::kSwitch, {}), 0);
+  EXPECT_EQ(second.first_counter(), 0u);
+}
+
+/// A file that is mounted read-only, and counters on a volume.
+TEST(UetKeys, install__where_nothing_can_be_written_beside_the_file) {
+  const TempFolder folder;
+  const Host first(folder, "first"), second(folder, "second");
+  const std::string state = folder / "volume/state";
+  std::filesystem::create_directory(folder / "volume");
+  ASSERT_EQ(make_new({.out = first.file, .state_folder = state}), 0);
+  std::filesystem::remove_all(state);
+  second.copy_from(first);
+  const bool is_root = ::geteuid() == 0;  // who writes in any folder
+  constexpr uid_t kOther = 65534;
+  for (const std::string& path : {folder.path(), folder / "volume", second.folder(), second.file})
+    ASSERT_TRUE(!is_root || ::chown(path.c_str(), kOther, kOther) == 0);
+  ASSERT_EQ(::chmod(second.folder().c_str(), 0500), 0);
+  ASSERT_TRUE(!is_root || ::seteuid(kOther) == 0);
+  const std::string said = said_by([&] { EXPECT_EQ(second.install(), 1); });
+  const bool is_made = std::filesystem::exists(state);
+  const int claimed = keys::install({.file = second.file, .never_sent = true});
+  const auto counter = second.first_counter();
+  const int again = second.install();
+  std::filesystem::remove_all(state);
+  const int lost = second.install();
+  ASSERT_TRUE(!is_root || ::seteuid(0) == 0);
+  ASSERT_EQ(::chmod(second.folder().c_str(), 0700), 0);
+  EXPECT_THAT(said, HasSubstr("--never-sent-here"));
+  EXPECT_FALSE(is_made);
+  EXPECT_EQ(claimed, 0);
+  EXPECT_EQ(counter, 0u);
+  EXPECT_EQ(again, 0) << "each start, with the volume";
+  EXPECT_EQ(lost, 1) << "and without";
+}
+
+// --- Counters in another folder
+
+TEST(UetKeys, install__carries_counters_to_another_folder) {
+  for (const bool has_ssi : {false, true}) {
+    const TempFolder folder;
+    const Host host(folder, "host");
+    const std::optional<std::uint32_t> ssi = has_ssi ? std::optional(3u) : std::nullopt;
+    ASSERT_EQ(make_new({.out = host.file, .ssi = ssi, .state_folder = kState}), 0);
+    ASSERT_EQ(host.first_counter(), 0u);
+    const Host before(folder, "before");
+    before.copy_from(host);
+    EXPECT_THAT(
+        said_by([&] { EXPECT_EQ(keys::install({.file = host.file, .state_folder = "new"}), 0); }),
+        HasSubstr(host.state()));
+    EXPECT_EQ(host.first_counter(), 1000u);
+    EXPECT_EQ(host.domain().ssi, ssi.value_or(0));
+    // What has the old folder gets nothing there.
+    EXPECT_FALSE(CounterState(host.state()).reserve(host.key(0), 1));
+    // A copy that names the old folder, as other hosts have it: this host's own is put back.
+    host.copy_from(before);
+    EXPECT_FALSE(host.first_counter());
+    EXPECT_NE(check(host.file), 0);
+    ASSERT_EQ(host.install(), 0);
+    EXPECT_EQ(host.first_counter(), 2000u);
+    // And back.
+    ASSERT_EQ(keys::install({.file = host.file, .state_folder = kState}), 0);
+    EXPECT_EQ(host.first_counter(), 3000u);
+    EXPECT_EQ(check(host.file), 0);
+  }
+}
+
+TEST(UetKeys, install__to_the_same_folder_by_another_name_moves_nothing) {
+  const TempFolder folder;
+  const Host host(folder, "host");
+  ASSERT_EQ(make_new({.out = host.file, .state_folder = kState}), 0);
+  ASSERT_EQ(host.first_counter(), 0u);
+  std::filesystem::create_symlink(host.state(), host.folder() + "/link");
+  for (const std::string& name :
+       {host.state(), host.state() + "/", host.folder() + "/../host/state", std::string("link"),
+        std::string("./state")}) {
+    ASSERT_EQ(keys::install({.file = host.file, .state_folder = name}), 0) << name;
+    EXPECT_TRUE(CounterState(host.state()).reserve(host.key(0), 1)) << name;
+  }
+}
+
+/// A folder that another host has, and this one sees, is not emptied without a word.
+TEST(UetKeys, install__asks_whose_counters_the_folder_of_the_file_has) {
+  const TempFolder folder;
+  const Host first(folder, "first"), second(folder, "second"), third(folder, "third");
+  ASSERT_EQ(make_new({.out = first.file, .state_folder = folder / "shared"}), 0);
+  ASSERT_EQ(first.first_counter(), 0u);
+  for (const Host* h : {&second, &third}) h->copy_from(first);
+  EXPECT_EQ(keys::install({.file = second.file, .state_folder = kState}), 1);
+  EXPECT_EQ(first.first_counter(), 1000u);
+  EXPECT_EQ(keys::install({.file = second.file, .state_folder = kState, .never_sent = true}), 0);
+  EXPECT_EQ(second.first_counter(), 0u);
+  EXPECT_EQ(first.first_counter(), 2000u);
+  // They are this host's: it says so by an install in place.
+  EXPECT_EQ(third.install(), 0);
+  EXPECT_EQ(keys::install({.file = third.file, .state_folder = kState}), 0);
+  EXPECT_EQ(third.first_counter(), 3000u);
+}
+
+// --- Clients
+
+TEST(UetKeys, derive__at_once_loses_no_member) {
+  constexpr std::uint32_t kClients = 12;
+  const TempFolder folder;
+  const Host server(folder, "server");
+  ASSERT_EQ(make_new({.out = server.file, .mode = "server", .ssi = 1, .state_folder = kState}), 0);
+  for (std::uint32_t i = 1; i <= kClients; ++i) {
+    const std::string n = std::to_string(i);
+    if (::fork() == 0)
+      ::_exit(
+          derive({.file = server.file, .out = folder / n, .ssi = 100 + i, .ip = {"10.0.0." + n}}));
+  }
+  for (std::uint32_t i = 0; i < kClients; ++i) {
+    int status = -1;
+    ASSERT_GT(::wait(&status), 0);
+    EXPECT_EQ(status, 0);
+  }
+  EXPECT_EQ(server.domain().members.size(), kClients);
+}
+
+// --- Rotation
+
+TEST(UetKeys, rotate__switch_twice_stays_with_the_newer_key) {
+  const TempFolder folder;
+  const Host host(folder, "host");
+  ASSERT_EQ(make_new({.out = host.file, .state_folder = kState}), 0);
+  for (int round = 0; round < 3; ++round) {  // the newer key has AN 1, then 0, then 1
+    ASSERT_EQ(rotate(host.file, RotateStep::kAdd, {}), 0);
+    const std::string older = host.name(0), newer = host.name(1);
+    EXPECT_THAT(said_by([&] { EXPECT_EQ(retire(host.file, {}), 1); }),
+                testing::AllOf(HasSubstr(older), HasSubstr("--key " + newer)));
+    EXPECT_EQ(host.domain().keys.size(), 2u);
+    ASSERT_EQ(rotate(host.file, RotateStep::kSwitch, {}), 0);
+    const bool an = host.domain().tx_an;
+    EXPECT_THAT(said_by([&] { EXPECT_EQ(rotate(host.file, RotateStep::kSwitch, {}), 0); }),
+                HasSubstr("under key " + newer + " already"));
+    EXPECT_EQ(host.domain().tx_an, an);
+    EXPECT_THAT(said_by([&] { EXPECT_EQ(retire(host.file, {}), 0); }),
+                HasSubstr("key " + older + " is retired, " + newer + " stays"));
+    EXPECT_EQ(host.name(0), newer);
+    EXPECT_EQ(check(host.file), 0);
+  }
+}
+
+TEST(UetKeys, rotate__back_to_a_key_that_is_named) {
+  const TempFolder folder;
+  const Host host(folder, "host");
+  ASSERT_EQ(make_new({.out = host.file, .state_folder = kState}), 0);
+  ASSERT_EQ(rotate(host.file, RotateStep::kAdd, {}), 0);
+  ASSERT_EQ(rotate(host.file, RotateStep::kSwitch, {}), 0);
+  const std::string older = host.name(0), newer = host.name(1);
+  EXPECT_EQ(rotate(host.file, RotateStep::kSwitch, {}, "01234567"), 1);
+  EXPECT_EQ(rotate(host.file, RotateStep::kSwitch, {}, newer), 0);
+  EXPECT_TRUE(host.domain().tx_an);
+  EXPECT_EQ(rotate(host.file, RotateStep::kSwitch, {}, older), 0);
+  EXPECT_FALSE(host.domain().tx_an);
+  EXPECT_EQ(retire(host.file, {}), 1);
+  EXPECT_EQ(retire(host.file, {}, older), 1) << "it is sent under";
+  EXPECT_EQ(retire(host.file, {}, "01234567"), 1);
+  EXPECT_EQ(host.domain().keys.size(), 2u);
+  EXPECT_EQ(retire(host.file, {}, newer), 0);
+  EXPECT_EQ(host.name(0), older);
+}
+
+TEST(UetKeys, retire__leaves_a_key_to_the_other_domains_that_have_it) {
+  const TempFolder folder;
+  const Host host(folder, "host");
+  ASSERT_EQ(make_new({.out = host.file, .mode = "server", .sdi = 1, .state_folder = kState}), 0);
+  json content = host.read();
+  content["secure_domains"].push_back(content["secure_domains"][0]);
+  content["secure_domains"][0]["job_ids"] = {1};
+  content["secure_domains"][1]["job_ids"] = {2};
+  content["secure_domains"][1]["sdi"] = 2;
+  host.write(content);
+  const auto key = host.key(0);
+  for (const std::uint32_t sdi : {1u, 2u}) {
+    ASSERT_EQ(rotate(host.file, RotateStep::kAdd, sdi), 0);
+    ASSERT_EQ(rotate(host.file, RotateStep::kSwitch, sdi), 0);
+    EXPECT_TRUE(CounterState(host.state()).reserve(key, 1));
+    ASSERT_EQ(retire(host.file, sdi), 0);
+    EXPECT_EQ(check(host.file), 0);
+  }
+  EXPECT_FALSE(CounterState(host.state()).reserve(key, 1)) << "no domain has it any more";
+}
+
 /// The order of uet-keys(1), with packets in both directions behind each step and an epoch that is not 0.
 // Covers: TSS-T24, TSS-T30
 TEST(UetKeys, server_mode__rotation_loses_nothing_at_any_step) {
@@ -173,7 +503,7 @@ TEST(UetKeys, server_mode__rotation_loses_nothing_at_any_step) {
     folder.write("server/keys.json", json.dump());
     const auto derive_client = [&] {
       const int status =
-          derive({.file = at_server.file, .out = derived.file, .ssi = ssi, .ip = "10.0.0.2"});
+          derive({.file = at_server.file, .out = derived.file, .ssi = ssi, .ip = {"10.0.0.2"}});
       std::filesystem::rename(derived.file, at_client.file);
       return status == 0 && at_client.install() == 0;
     };

@@ -50,7 +50,13 @@ def main():
         result("switch without a second key is refused", run("rotate", "--switch", path) != 0)
         result("rotate", run("rotate", path) == 0 and domain()["tx_an"] == 0 and len(domain()["keys"]) == 2, said[-1:])
         result("a third key is refused", run("rotate", path) != 0)
+        result("retire of the key that comes is refused", run("retire", path) == 1 and "--key" in said[-1] and len(domain()["keys"]) == 2, said[-1:])
         result("switch", run("rotate", "--switch", path) == 0 and domain()["tx_an"] == 1, said[-1:])
+        result("switch again changes nothing", run("rotate", "--switch", path) == 0 and "already" in said[-1] and domain()["tx_an"] == 1, said[-1:])
+        name = said[-1].split()[-1]
+        result("switch to a key by its name", run("rotate", "--switch", "--to", name, path) == 0 and domain()["tx_an"] == 0
+               and run("rotate", "--switch", path) == 0 and domain()["tx_an"] == 1, said[-2:])
+        result("--to without --switch is wrong usage", run("rotate", "--to", name, path) == 2)
         with_first = path.read_text()
         result("retire", run("retire", path) == 0 and [k["an"] for k in domain()["keys"]] == [1], said[-1:])
         result("check", run("check", path) == 0, said[-1:])
@@ -65,6 +71,20 @@ def main():
         result("install", run("install", copy) == 0 and run("check", copy) == 0, said[-2:])
         copy.chmod(0o644)
         result("a file that others can read is refused", run("check", copy) != 0)
+
+        copy.chmod(0o600)
+        lost = pathlib.Path(folder, "other-host")
+        lost.rename(f"{lost}-away")
+        result("install does not begin them anew", run("install", copy) == run("check", copy) == 1 and not lost.exists()
+               and "--never-sent-here" in said[-1], said[-2:])
+        pathlib.Path(f"{lost}-away").rename(lost)
+        result("and takes them when they are there again", run("install", copy) == run("check", copy) == 0, said[-2:])
+        result("install --state-dir carries them along", run("install", copy, "--state-dir", pathlib.Path(folder, "moved")) == run("check", copy) == 0
+               and "came along" in said[-2], said[-2:])
+        left = pathlib.Path(folder, "copy.json.new.0123456789abcdef")
+        os.link(copy, left)
+        result("check names what a crash left", run("check", copy) == 1 and f"remove {left}" in said[-1], said[-1:])
+        result("a command removes it", run("install", copy) == run("check", copy) == 0 and not left.exists(), said[-2:])
 
         server, client = pathlib.Path(folder, "server.json"), pathlib.Path(folder, "client.json")
         run("new", "--mode", "server", "--out", server, "--state-dir", state)
