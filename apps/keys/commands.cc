@@ -148,6 +148,49 @@ int make_new(const NewOptions& o) {
   return 0;
 }
 
+namespace {
+
+bool derives_by_address(const tss::DomainConfig& d, const net::FabricAddress& address) {
+  return !d.ssi_mode || (d.kdf_ipv6_ignores_ssi && !address.is_v4());
+}
+
+/// Why the client cannot have these addresses; empty when it can.
+std::string why_wrong_addresses(const tss::DomainConfig& d,
+                                const std::vector<net::FabricAddress>& addresses) {
+  if (addresses.empty())
+    return d.ssi_mode ? "the server has to know the client's address too: give --ip"
+                      : "clients of this domain are told apart by address: give --ip";
+  for (const net::FabricAddress& a : addresses) {
+    if (!d.ssi_mode && !a.is_v4())
+      return "--ip is not an IPv4 address; IPv6 needs a domain with SSI";
+    if (addresses.size() > 1 && derives_by_address(d, a))
+      return "the key of " + a.to_string() +
+             " is that of the address, not of the SSI: derive a file for each address";
+  }
+  return "";
+}
+
+/// Two hosts with one SSI have one key and IV prefix, and each begins to count at 0. So an SSI gets no address later on: that would be
+/// another host's. Empty when all is well.
+std::string why_another_host(const tss::DomainConfig& d, std::uint32_t ssi,
+                             const std::vector<net::FabricAddress>& addresses) {
+  if (!d.ssi_mode || derives_by_address(d, addresses.front())) return "";
+  std::string listed;
+  std::vector<net::FabricAddress> strange = addresses;
+  for (const tss::Member& m : d.members) {
+    if (m.ssi != ssi || derives_by_address(d, m.address)) continue;
+    listed += (listed.empty() ? "" : ", ") + m.address.to_string();
+    std::erase(strange, m.address);
+  }
+  if (listed.empty() || strange.empty()) return "";
+  return "the client with this SSI is listed at " + listed + " and not at " +
+         strange.front().to_string() +
+         ". Another host needs another SSI: two with one repeat IVs. When the same host has "
+         "another "
+         "address now, its file stays good: change that in \"members\" by hand. Addresses that a "
+         "client has from the start are given in one command, each with --ip";
+}
+
 /// Adds the client to the members of a server's domain, for the next endpoint or within a second for one that runs. False when it is there.
 bool list_member(Chosen& chosen, const tss::Member& client) {
   if (std::ranges::binary_search(chosen.config->members, client)) return false;
@@ -157,28 +200,10 @@ bool list_member(Chosen& chosen, const tss::Member& client) {
   return true;
 }
 
-int derive(const DeriveOptions& o) {
-  const FileLock lock(o.file);
-  if (!lock.error().empty()) return failed(lock.error());
-  auto doc = load(o.file);
-  if (!doc) return failed(doc.error());
-  auto chosen = choose(*doc, o.sdi);
-  if (!chosen) return failed(chosen.error());
-  const tss::DomainConfig& d = *chosen->config;
-  if (d.role != tss::Role::kServer) return failed("only a server's domain has keys for clients");
-  if (d.ssi_mode != o.ssi.has_value())
-    return failed(d.ssi_mode ? "clients of this domain are told apart by SSI: give --ssi"
-                             : "clients of this domain are told apart by address: give --ip");
-  const auto address = net::FabricAddress::parse(o.ip);
-  if (!d.ssi_mode && (!address || !address->is_v4()))
-    return failed("--ip is not an IPv4 address; IPv6 needs a domain with SSI");
-  if (!address)
-    return failed(o.ip.empty() ? "the server has to know the client's address too: give --ip"
-                               : "--ip is not an IPv4 or IPv6 address");
-  const bool by_address = !d.ssi_mode || (d.kdf_ipv6_ignores_ssi && !address->is_v4());
-  const auto identity =
-      by_address ? tss::Identity::of_address(*address) : tss::Identity::of_ssi(*o.ssi);
-  SecretJson client = *chosen->json;
+/// The client's domain, out of the server's.
+SecretJson domain_of_client(const Chosen& server, const tss::Identity& identity) {
+  const tss::DomainConfig& d = *server.config;
+  SecretJson client = *server.json;
   client["role"] = "client";
   client.erase("members");
   client.erase("epoch");
@@ -193,21 +218,53 @@ int derive(const DeriveOptions& o) {
                               {"ivmask", to_hex(key.mask.bytes())},
                               {"epoch", epoch}});
   }
+  return client;
+}
+
+}  // namespace
+
+int derive(const DeriveOptions& o) {
+  const FileLock lock(o.file);
+  if (!lock.error().empty()) return failed(lock.error());
+  auto doc = load(o.file);
+  if (!doc) return failed(doc.error());
+  auto chosen = choose(*doc, o.sdi);
+  if (!chosen) return failed(chosen.error());
+  const tss::DomainConfig& d = *chosen->config;
+  if (d.role != tss::Role::kServer) return failed("only a server's domain has keys for clients");
+  if (d.ssi_mode != o.ssi.has_value())
+    return failed(d.ssi_mode ? "clients of this domain are told apart by SSI: give --ssi"
+                             : "clients of this domain are told apart by address: give --ip");
+  std::vector<net::FabricAddress> addresses;
+  for (const std::string& ip : o.ip) {
+    const auto address = net::FabricAddress::parse(ip);
+    if (!address) return failed("--ip is not an IPv4 or IPv6 address");
+    addresses.push_back(*address);
+  }
+  if (const std::string why = why_wrong_addresses(d, addresses); !why.empty()) return failed(why);
+  if (const std::string why = why_another_host(d, o.ssi.value_or(0), addresses); !why.empty())
+    return failed(why);
   SecretJson json = doc->json;
   if (o.ssi) json["node"]["ssi"] = hex_number(*o.ssi, 8);
   json["node"].erase("tsc_partition");  // a client has the half that no server has
-  json["secure_domains"] = SecretJson::array({client});
+  json["secure_domains"] = SecretJson::array(
+      {domain_of_client(*chosen, derives_by_address(d, addresses.front())
+                                     ? tss::Identity::of_address(addresses.front())
+                                     : tss::Identity::of_ssi(*o.ssi))});
   // Without SSI the key tells the address, and a server with an empty list takes all.
-  const bool is_new = (d.ssi_mode || !d.members.empty()) &&
-                      list_member(*chosen, {.ssi = o.ssi.value_or(0), .address = *address});
+  std::string listed;
+  if (d.ssi_mode || !d.members.empty())
+    for (const net::FabricAddress& a : addresses)
+      if (list_member(*chosen, {.ssi = o.ssi.value_or(0), .address = a}))
+        listed += (listed.empty() ? "" : ", ") + a.to_string();
   if (const std::string why = store(o.out, json, false); !why.empty()) return failed(why);
-  if (is_new) {
+  if (!listed.empty()) {
     if (const std::string why = store(o.file, doc->json, true); !why.empty()) {
       ::unlink(o.out.c_str());  // the server would refuse it
       return failed(why);
     }
     std::printf("%s: lists %s as a member now. Other servers of the domain need that too.\n",
-                o.file.c_str(), address->to_string().c_str());
+                o.file.c_str(), listed.c_str());
   }
   std::printf("%s: the key of one client. Move it there and run \"uet-keys install\".\n",
               o.out.c_str());

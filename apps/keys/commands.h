@@ -26,10 +26,11 @@ int make_new(const NewOptions& options);
 struct DeriveOptions {
   std::string file, out;
   std::optional<std::uint32_t> ssi;
-  std::string ip;
+  std::vector<std::string>
+      ip;  ///< all addresses of the client; one where the key is that of an address
   std::optional<std::uint32_t> sdi;
 };
-/// A client's file out of a server's.
+/// A client's file out of a server's. With SSI it lists the client there; one that is listed gets no address more.
 int derive(const DeriveOptions& options);
 
 struct InstallOptions {

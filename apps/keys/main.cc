@@ -50,7 +50,10 @@ int main(int argc, char** argv) {
   derive->add_option("FILE", client.file, "the server's key file")->required();
   derive->add_option("--out", client.out, "the client's file; it must not exist")->required();
   derive->add_option("--ssi", client.ssi, "the client's SSI");
-  derive->add_option("--ip", client.ip, "the client's address; IPv6 with --ssi only");
+  derive
+      ->add_option("--ip", client.ip,
+                   "the client's address; IPv6 with --ssi only. Once for each that it has")
+      ->allow_extra_args(false);
   derive->add_option("--sdi", client.sdi, "which domain, if there are several");
   derive->callback([&] { status = keys::derive(client); });
 

@@ -404,6 +404,47 @@ TEST(UetKeys, install__asks_whose_counters_the_folder_of_the_file_has) {
 
 // --- Clients
 
+TEST(UetKeys, derive__one_ssi_is_one_host) {
+  const TempFolder folder;
+  const Host server(folder, "server");
+  ASSERT_EQ(make_new({.out = server.file, .mode = "server", .ssi = 1, .state_folder = kState}), 0);
+  const auto derive_to = [&](const char* name, std::uint32_t ssi, std::vector<std::string> ip) {
+    return derive({.file = server.file, .out = folder / name, .ssi = ssi, .ip = std::move(ip)});
+  };
+  ASSERT_EQ(derive_to("seven", 7, {"10.0.0.7", "fd00::7"}), 0);
+  EXPECT_EQ(server.domain().members.size(), 2u);
+  const json listed = server.read();
+  EXPECT_THAT(said_by([&] { EXPECT_EQ(derive_to("moved", 7, {"10.0.0.8"}), 1); }),
+              testing::AllOf(HasSubstr("10.0.0.7, fd00::7"), HasSubstr("another SSI")));
+  EXPECT_EQ(derive_to("moved", 7, {"10.0.0.7", "10.0.0.8"}), 1);
+  EXPECT_FALSE(std::filesystem::exists(folder / "moved"));
+  EXPECT_EQ(server.read(), listed);
+  // As in a rotation.
+  EXPECT_EQ(derive_to("again", 7, {"fd00::7", "10.0.0.7"}), 0);
+  EXPECT_EQ(derive_to("once-more", 7, {"10.0.0.7"}), 0);
+  EXPECT_EQ(server.read(), listed);
+  EXPECT_EQ(derive_to("eight", 8, {"10.0.0.8"}), 0);
+}
+
+/// Their keys are those of their addresses.
+TEST(UetKeys, derive__where_the_address_makes_the_key_an_ssi_may_have_several) {
+  const TempFolder folder;
+  const Host server(folder, "server");
+  ASSERT_EQ(make_new({.out = server.file, .mode = "server", .ssi = 1, .state_folder = kState}), 0);
+  json content = server.read();
+  content["secure_domains"][0]["offsets"] = {{"kdf_ipv6_ignores_ssi", true}};
+  server.write(content);
+  const auto derive_to = [&](const char* name, std::vector<std::string> ip) {
+    return derive({.file = server.file, .out = folder / name, .ssi = 7, .ip = std::move(ip)});
+  };
+  EXPECT_EQ(derive_to("a", {"fd00::a"}), 0);
+  EXPECT_EQ(derive_to("b", {"fd00::b"}), 0);
+  EXPECT_EQ(derive_to("v4", {"10.0.0.7"}), 0);
+  EXPECT_EQ(derive_to("other", {"10.0.0.8"}), 1);
+  EXPECT_EQ(derive_to("two", {"fd00::c", "fd00::d"}), 1);
+  EXPECT_EQ(server.domain().members.size(), 3u);
+}
+
 TEST(UetKeys, derive__at_once_loses_no_member) {
   constexpr std::uint32_t kClients = 12;
   const TempFolder folder;
