@@ -44,6 +44,12 @@ struct Settings {
   std::string key_log;
   std::string html;  ///< where the viewer goes
 
+  std::vector<std::string> inputs() const {
+    std::vector<std::string> all = files;
+    if (!key_log.empty()) all.push_back(key_log);
+    return all;
+  }
+
   wire::DissectOptions dissect_options() const {
     return {.crc = crc == "always"  ? wire::CrcPolicy::kAlways
                    : crc == "never" ? wire::CrcPolicy::kNever
@@ -167,6 +173,10 @@ int show_ladder(const Settings& settings) {
 
 /// Event logs and captures into one page. A capture that cannot be read to its end is in it as well, and then kFailed is returned.
 int write_html(const Settings& settings) {
+  if (const std::string why = why_no_place(settings.html, settings.inputs()); !why.empty()) {
+    fail("--html " + settings.html, why);
+    return kUsage;
+  }
   if (!page::can_draw()) return fail("--html", page::drawing_missing("uet-dump"));
   if (std::optional<keys::CaptureKeys> keys; !read_keys(settings, keys)) return kFailed;
   Story story;
@@ -191,12 +201,10 @@ int write_html(const Settings& settings) {
     if (status != kDone) story.add_note("The file cannot be read to its end.");
     worst = std::max(worst, status);
   }
-  File out(std::fopen(settings.html.c_str(), "w"));
-  if (out == nullptr) return fail(settings.html, std::generic_category().message(errno));
   const std::string page = to_html(story, fmt::format("{}", fmt::join(settings.files, ", ")));
-  const bool is_written = std::fwrite(page.data(), 1, page.size(), out.get()) == page.size() &&
-                          std::fflush(out.get()) == 0;
-  return is_written ? worst : fail(settings.html, std::generic_category().message(errno));
+  return write_page(settings.html, page)
+             ? worst
+             : fail(settings.html, std::generic_category().message(errno));
 }
 
 /// "7" or "7..9".
@@ -285,9 +293,10 @@ int run(int argc, char** argv) {
   app.name("uet-dump");
   app.formatter(std::make_shared<Help>());
   app.set_version_flag("--version", UET_VERSION);
-  app.add_option("file", s.files,
-                 "capture file, or - for standard input; the older files of a ring are found")
-      ->expected(1, kFilesMax);
+  auto* const files =
+      app.add_option("file", s.files,
+                     "capture file, or - for standard input; the older files of a ring are found")
+          ->expected(1, kFilesMax);
   auto* const html =
       app.add_option("--html", s.html,
                      "write a page that shows the event logs (FI_UET_TRACE, FI_UET_PATH_LOG) and "
@@ -330,7 +339,11 @@ int run(int argc, char** argv) {
     return app.exit(e) == 0 ? kDone : kUsage;
   }
   s.style.absolute_psns |= s.filter.psn.has_value();  // shown as they were asked for
-  if (!s.html.empty()) return write_html(s);
+  if (html->count() > 0 && files->count() == 0) {
+    fmt::print(stderr, "uet-dump: --html {}: no file to read; write --html OUT FILE...\n", s.html);
+    return kUsage;
+  }
+  if (html->count() > 0) return write_html(s);
   const std::size_t wanted = s.ladder ? 2 : 1;
   if (s.files.size() != wanted) {
     fmt::print(stderr, "uet-dump: {} capture file{} wanted, not {}\n", wanted,

@@ -89,6 +89,40 @@ def check_options(tap, dump, page, file):
     tap.result("--version", "" if run(dump, "--version").returncode == 0 else "no --version")
 
 
+def check_recordings(tap, dump, folder):
+    """A command line without its OUT destroys no capture and no event log: wrong usage, and nothing is written."""
+    capture, log_file, keys, page = (os.path.join(folder, n) for n in ("kept.pcap", "kept.events", "kept.keylog", "kept.html"))
+    link = os.path.join(folder, "link.pcap")
+    start = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
+    kept = {capture: start, log_file: b'{"t":1,"event":"cwnd","bytes":5}\n', keys: b"", capture + "ng": b"\x0a\x0d\x0d\x0a" + bytes(24)}
+    for path, text in kept.items():
+        with open(path, "wb") as out:
+            out.write(text)
+    os.symlink(capture, link)
+    problem = ""
+    for words in [capture], [capture, log_file], [log_file, capture], [log_file], [capture, capture], [link, capture], [capture + "ng", log_file], \
+            [keys, "--keys", keys, capture], [page]:
+        done = subprocess.run([dump, "--html", *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+        if done.returncode != 2 or words[0] not in done.stderr:
+            problem = problem or f"{words}: {done}"
+    for path, text in kept.items():
+        if open(path, "rb").read() != text:
+            problem = problem or f"{path} was written over"
+    tap.result("recordings are not written over", problem or ("" if not os.path.exists(page) else "a page of nothing"))
+    done = run(dump, "--html", page, log_file)
+    if "libjs-d3" not in done.stderr:
+        again = run(dump, "--html", page, log_file)
+        left = [name for name in os.listdir(folder) if name.startswith("kept.html.")]
+        good = done.returncode == 0 and again.returncode == 0 and not left and os.stat(page).st_mode & 0o777 == 0o666 & ~umask()
+        tap.result("a page is written over", "" if good else f"{done} {again} {left}")
+
+
+def umask():
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
 def run(*command):
     return subprocess.run(command, capture_output=True, text=True, timeout=240)
 
@@ -122,6 +156,7 @@ def main():
         tap.result("a file that is not there", "" if done.returncode == 1 and "none" in done.stderr else str(done))
         check_captures(tap, dump, page, folder)
         check_options(tap, dump, page, events)
+        check_recordings(tap, dump, folder)
     print(f"1..{tap.number}")
     sys.exit(1 if tap.failures else 0)
 
