@@ -44,9 +44,7 @@ bool has_psn(const Layer* pds, std::pair<std::uint32_t, std::uint32_t> range) {
 }
 
 bool is_wrong(const Report& report) {
-  return std::any_of(report.problems.begin(), report.problems.end(), [](const ReportedProblem& p) {
-    return p.problem != wire::Problem::kCaptureCut;
-  });
+  return std::ranges::any_of(report.problems, &ReportedProblem::is_fault);
 }
 
 }  // namespace

@@ -16,8 +16,7 @@ constexpr std::uint64_t kClockSlackNs = 1'000'000;
 
 /// The same at both ends, whatever happened to link, IP and payload on the way.
 std::string key_of(const DecodedPacket& packet) {
-  std::string key =
-      ip_address_text(packet.report, "src", "?") + '>' + ip_address_text(packet.report, "dst", "?");
+  std::string key = source_text(packet.report, "?") + '>' + destination_text(packet.report, "?");
   const auto data = packet.captured.data;
   for (const Layer& layer : packet.report.layers)
     if (layer.layer == "tss" || layer.layer == "pds" || layer.layer == "ses" ||
@@ -44,7 +43,7 @@ bool Ladder::add(Side side, const DecodedPacket& packet, const std::string& summ
   if (sent_[side].size() + received_[side].size() >= kPacketsMax) return false;
   const bool is_sent = packet.captured.is_outbound;
   if (names_[side].empty())
-    names_[side] = ip_address_text(packet.report, is_sent ? "src" : "dst", "?");
+    names_[side] = is_sent ? source_text(packet.report, "?") : destination_text(packet.report, "?");
   first_ns_[side] = std::min(first_ns_[side], packet.captured.time_ns);
   (is_sent ? sent_ : received_)[side].push_back(
       {packet.captured.time_ns, key_of(packet), summary, drop_of(packet.captured.comment)});

@@ -16,8 +16,8 @@ std::string name_or_number(const wire::FieldValue& field) {
 }
 
 std::string endpoints_text(const Report& report) {
-  const std::string from = ip_address_text(report, "src", "");
-  return from.empty() ? "-" : from + " > " + ip_address_text(report, "dst", "");
+  const std::string from = source_text(report, "");
+  return from.empty() ? "-" : from + " > " + destination_text(report, "");
 }
 
 /// The flags that are 1, as words.
@@ -106,6 +106,9 @@ std::string summary_of(const Report& report, std::uint32_t psn_base, std::uint32
     fmt::format_to(std::back_inserter(out), " +{}", ext->header);
     if (const wire::FieldValue* amo = ext->find("amo_opcode")) out += ' ' + name_or_number(*amo);
   }
+  for (const ReportedProblem& p : report.problems)
+    if (!p.is_fault() && p.problem != wire::Problem::kCaptureCut)
+      out += p.problem == wire::Problem::kNotIp ? "ARP" : "ICMPv6";
   if (report.payload_bytes > 0)
     fmt::format_to(std::back_inserter(out), " | {} bytes", report.payload_bytes);
   return out;
@@ -117,10 +120,9 @@ void LinePrinter::note(const DecodedPacket& packet) {
   const Layer* pds = packet.report.find("pds");
   const wire::FieldValue* psn = pds == nullptr ? nullptr : pds->find("psn");
   if (psn == nullptr || pds->find("spdcid") == nullptr || bases_.size() >= kDirectionsMax) return;
-  bases_.try_emplace(
-      {ip_address_text(packet.report, "src", ""), ip_address_text(packet.report, "dst", ""),
-       static_cast<std::uint32_t>(pds->number("spdcid"))},
-      static_cast<std::uint32_t>(psn->value.lo));
+  bases_.try_emplace({source_text(packet.report, ""), destination_text(packet.report, ""),
+                      static_cast<std::uint32_t>(pds->number("spdcid"))},
+                     static_cast<std::uint32_t>(psn->value.lo));
 }
 
 std::uint32_t LinePrinter::base_of(const Direction& direction) const {
@@ -138,8 +140,7 @@ std::string LinePrinter::summary(const DecodedPacket& packet) {
   const auto pdc = [&](const char* name) {
     return pds == nullptr ? 0 : static_cast<std::uint32_t>(pds->number(name));
   };
-  const std::string from = ip_address_text(packet.report, "src", ""),
-                    to = ip_address_text(packet.report, "dst", "");
+  const std::string from = source_text(packet.report, ""), to = destination_text(packet.report, "");
   return summary_of(packet.report, base_of({from, to, pdc("spdcid")}),
                     base_of({to, from, pdc("dpdcid")}));
 }

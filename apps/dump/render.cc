@@ -68,12 +68,25 @@ nlohmann::ordered_json layer_json(const Layer& layer) {
   return out;
 }
 
+std::string endpoint_text(const Report& report, const char* which, std::uint16_t port,
+                          const char* none) {
+  for (const char* ip : {"ipv4", "ipv6"}) {
+    const Layer* layer = report.find(ip);
+    if (layer == nullptr) continue;
+    const std::string address = address_text(layer->find(which)->as_bytes());
+    if (port == 0) return address;
+    const bool is_v6 = address.find(':') != std::string::npos;
+    return fmt::format("{}{}{}:{}", is_v6 ? "[" : "", address, is_v6 ? "]" : "", port);
+  }
+  return none;
+}
+
 }  // namespace
 
 std::string problems_text(const Report& report) {
   std::string out;
   for (const ReportedProblem& p : report.problems)
-    if (p.problem != wire::Problem::kCaptureCut)
+    if (p.is_fault())
       fmt::format_to(std::back_inserter(out), "\n    ! {} (at byte {})", p.to_string(), p.offset);
   return out;
 }
@@ -91,10 +104,12 @@ std::string address_text(std::span<const std::uint8_t> bytes) {
   return fmt::format("{:02x}", fmt::join(bytes, ""));
 }
 
-std::string ip_address_text(const Report& report, const char* which, const char* none) {
-  for (const char* ip : {"ipv4", "ipv6"})
-    if (const Layer* layer = report.find(ip)) return address_text(layer->find(which)->as_bytes());
-  return none;
+std::string source_text(const Report& report, const char* none) {
+  return endpoint_text(report, "src", report.source_port, none);
+}
+
+std::string destination_text(const Report& report, const char* none) {
+  return endpoint_text(report, "dst", report.destination_port, none);
 }
 
 std::string value_text(const wire::FieldValue& field) {

@@ -30,8 +30,10 @@ nlohmann::ordered_json to_json(const DecodedPacket& packet);
 /// An IPv4, IPv6 or MAC address, by its length; anything else as hex digits.
 std::string address_text(std::span<const std::uint8_t> bytes);
 
-/// The address in the IPv4 or IPv6 header: "src" or "dst" of it; `none` where there is no such header.
-std::string ip_address_text(const Report& report, const char* which, const char* none);
+/// Who sent a packet, and to whom: the IP address, and behind a colon the UDP port of a process that shares it with others. `none` without
+/// an IP header.
+std::string source_text(const Report& report, const char* none);
+std::string destination_text(const Report& report, const char* none);
 
 /// The value as people write it: signed, decimal or hex by width, with its name.
 std::string value_text(const wire::FieldValue& field);

@@ -164,6 +164,13 @@ std::string ReportedProblem::to_string() const {
                      fmt::format(fmt::runtime(d.text), fmt::arg("a", a), fmt::arg("b", b)));
 }
 
+bool ReportedProblem::is_fault() const {
+  const bool is_discovery =
+      (problem == Problem::kNotIp && a == static_cast<std::uint64_t>(wire::EtherType::kArp)) ||
+      (problem == Problem::kNotUet && a == static_cast<std::uint64_t>(wire::IpProtocol::kIcmpV6));
+  return problem != Problem::kCaptureCut && !is_discovery;
+}
+
 const Layer* Report::find(std::string_view layer) const {
   const auto it =
       std::find_if(layers.begin(), layers.end(), [&](const Layer& l) { return l.layer == layer; });
@@ -202,6 +209,12 @@ Report report_frame(wire::LinkType link, std::span<const std::uint8_t> frame,
       report.is_trimmed = dscp == options.dscp_trimmed || dscp == options.dscp_trimmed_lasthop;
     }
   }
+  if (const Layer* udp = report.find("udp")) {
+    const auto port = static_cast<std::uint16_t>(udp->number("dst_port"));
+    if (port != options.udp_port && wire::ReturnPort::is_one(port)) report.destination_port = port;
+  }
+  if (const Layer* said = report.find("return_port"))
+    report.source_port = static_cast<std::uint16_t>(said->number("udp_port"));
   report.payload_wire_bytes =
       frame.size() >= wire_length ? report.payload_bytes : payload_on_the_wire(report, wire_length);
   return report;

@@ -40,6 +40,8 @@ struct ReportedProblem {
 
   /// "bad-crc: UET CRC is 1, should be 2"
   std::string to_string() const;
+  /// False of what is normal in a capture: a packet that it cut, and discovery of neighbors.
+  bool is_fault() const;
 };
 
 struct Report {
@@ -48,6 +50,8 @@ struct Report {
   std::size_t payload_bytes = 0;       ///< SES payload that is really here
   std::size_t payload_wire_bytes = 0;  ///< and on the wire: more where the capture cut the packet
   bool is_trimmed = false;
+  /// Of processes that share the address of their host [decision 168]; 0: the port of UET, or not known.
+  std::uint16_t source_port = 0, destination_port = 0;
 
   const Layer* find(std::string_view layer) const;
 };

@@ -1,7 +1,10 @@
 #include "apps/dump/ring.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <optional>
 
 namespace uet::dump {
@@ -34,6 +37,11 @@ std::optional<wire::CapturePart> part_of(std::FILE* file) {
 bool CaptureFiles::open(const std::string& path) {
   files_.emplace_back(path == "-" ? stdin : std::fopen(path.c_str(), "rb"));
   if (files_.front() == nullptr) return false;
+  struct stat what {};
+  if (fstat(fileno(files_.front().get()), &what) == 0 && S_ISDIR(what.st_mode)) {
+    errno = EISDIR;  // fopen takes folders, which then read as if they were empty
+    return false;
+  }
   if (std::fseek(files_.front().get(), 0, SEEK_CUR) != 0) return true;  // a pipe
   auto newest = part_of(files_.front().get());
   if (!newest) return true;

@@ -118,8 +118,8 @@ void Statistics::add(const DecodedPacket& packet) {
   }
   ++types_[std::string(pds->header)];
   if (const wire::FieldValue* code = pds->find("nack_code")) ++nacks_[value_name(*code)];
-  const std::string from = ip_address_text(report, "src", "-");
-  const std::string to = ip_address_text(report, "dst", "-");
+  const std::string from = source_text(report, "-");
+  const std::string to = destination_text(report, "-");
   const bool is_request = pds->find("psn") != nullptr && pds->find("ctl_type") == nullptr;
   if (is_request)
     add_request(packet, *pds, from, to);

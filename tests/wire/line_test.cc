@@ -13,22 +13,33 @@ namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
+/// UDP ports of processes that share an address; 0: the port of UET.
+struct Ports {
+  std::uint16_t source = 0, destination = 0;
+};
+
 /// A request in a raw IPv4 packet from 10.0.0.`from`.
-Bytes request(std::uint8_t from, std::uint8_t to, std::uint32_t psn, bool retx = false) {
-  Bytes out(wire::Ipv4Header::kSize + wire::UdpHeader::kSize + wire::PdsRequest::kSize);
+Bytes request(std::uint8_t from, std::uint8_t to, std::uint32_t psn, bool retx = false,
+              Ports ports = {}) {
+  const std::size_t return_port = ports.source == 0 ? 0 : wire::ReturnPort::kSize;
+  Bytes out(wire::Ipv4Header::kSize + wire::UdpHeader::kSize + return_port +
+            wire::PdsRequest::kSize);
   wire::Ipv4Header ip{.total_length = static_cast<std::uint16_t>(out.size()),
                       .protocol = wire::IpProtocol::kUdp};
   ip.src = {10, 0, 0, from};
   ip.dst = {10, 0, 0, to};
   wire::emit(ip, out.data());
   wire::emit(
-      wire::UdpHeader{.dst_port = wire::kUdpPort,
+      wire::UdpHeader{.dst_port = ports.destination == 0 ? wire::kUdpPort : ports.destination,
                       .length = static_cast<std::uint16_t>(out.size() - wire::Ipv4Header::kSize)},
       out.data() + wire::Ipv4Header::kSize);
+  if (return_port != 0)
+    wire::emit(wire::ReturnPort{.udp_port = ports.source},
+               out.data() + wire::Ipv4Header::kSize + wire::UdpHeader::kSize);
   wire::PdsRequest pds{.spdcid = 5, .dpdcid = 6};
   pds.retx = retx;
   pds.psn = base::Psn(psn);
-  wire::emit(pds, out.data() + wire::Ipv4Header::kSize + wire::UdpHeader::kSize);
+  wire::emit(pds, out.data() + wire::Ipv4Header::kSize + wire::UdpHeader::kSize + return_port);
   return out;
 }
 
@@ -91,6 +102,32 @@ TEST(LinePrinter, psns_count_from_the_first_of_the_direction) {
             std::string::npos);
 }
 
+TEST(LinePrinter, processes_of_one_address_are_told_apart_by_their_ports) {
+  LinePrinter lines({});
+  const std::string there = lines.line(decoded(request(1, 1, 70, false, {0, 20480}), 0));
+  const std::string back = lines.line(decoded(request(1, 1, 90, false, {20480, 0}), 0));
+  const std::string two = lines.line(decoded(request(1, 1, 91, false, {20480, 20481}), 0));
+  EXPECT_NE(there.find(" 10.0.0.1 > 10.0.0.1:20480 "), std::string::npos) << there;
+  EXPECT_NE(back.find(" 10.0.0.1:20480 > 10.0.0.1 "), std::string::npos) << back;
+  EXPECT_NE(two.find(" 10.0.0.1:20480 > 10.0.0.1:20481 "), std::string::npos) << two;
+  for (const std::string& line : {there, back, two})
+    EXPECT_NE(line.find(" psn 0"), std::string::npos) << line;
+}
+
+TEST(LinePrinter, discovery_of_neighbors_is_no_problem) {
+  Bytes arp(wire::EthernetHeader::kSize + 28);
+  wire::emit(wire::EthernetHeader{.type = wire::EtherType::kArp}, arp.data());
+  DecodedPacket packet;
+  packet.report =
+      report_frame(wire::LinkType::kEthernet, arp, arp.size(), wire::DissectOptions{});
+  const std::string line = LinePrinter({}).line(packet);
+  EXPECT_NE(line.find(" ARP"), std::string::npos) << line;
+  EXPECT_EQ(line.find('!'), std::string::npos) << line;
+  Filter filter;
+  filter.only_problems = true;
+  EXPECT_FALSE(filter.matches(packet.report));
+}
+
 TEST(LinePrinter, packets_that_are_not_shown_count_as_the_first_too) {
   LinePrinter lines({});
   lines.skip(decoded(request(1, 2, 100), 1000));
@@ -142,6 +179,13 @@ TEST_F(LadderTest, pairs_what_was_sent_with_what_came) {
   EXPECT_NE(text.find("+12.0 us <-----------"), std::string::npos) << text;
   EXPECT_NE(text.find("10.0.0.1"), std::string::npos) << text;
   EXPECT_EQ(ladder_.lost(), 0U);
+}
+
+TEST_F(LadderTest, processes_of_one_address_have_their_own_headings) {
+  left(request(1, 1, 1, false, {0, 20480}), 10 * kMs, true);
+  right(request(1, 1, 1, false, {0, 20480}), 10 * kMs + 35'000, false);
+  EXPECT_EQ(ladder_.names()[Ladder::kLeft], "10.0.0.1");
+  EXPECT_EQ(ladder_.names()[Ladder::kRight], "10.0.0.1:20480");
 }
 
 TEST_F(LadderTest, says_what_was_lost_and_by_whom) {
