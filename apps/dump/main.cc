@@ -119,7 +119,7 @@ int dump(const Settings& settings) {
   CaptureFiles files;
   const std::string& path = settings.files.front();
   if (!open(files, path)) return kFailed;
-  Statistics statistics;
+  CaptureStatistics statistics;
   statistics.set_packets_missing(files.packets_missing());
   LinePrinter lines(settings.style);
   std::uint64_t shown = 0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 namespace uet::dump {
 namespace {
@@ -100,16 +101,12 @@ void Statistics::add(const DecodedPacket& packet) {
   ++packets_;
   bytes_ += packet.captured.wire_length;
   if (packet.captured.wire_length > packet.captured.data.size()) ++packets_cut_;
-  const auto is_fault = [](const ReportedProblem& p) {
-    return p.problem != wire::Problem::kCaptureCut;
-  };
-  if (std::any_of(report.problems.begin(), report.problems.end(), is_fault))
-    ++packets_with_problems_;
+  if (std::ranges::any_of(report.problems, &ReportedProblem::is_fault)) ++packets_with_problems_;
   if (const std::string reason = drop_reason(packet.captured.comment); !reason.empty())
     ++drops_[reason];
   if (report.is_trimmed) ++trimmed_;
   for (const ReportedProblem& p : report.problems)
-    if (is_fault(p)) ++problems_[std::string(wire::describe(p.problem).name)];
+    if (p.is_fault()) ++problems_[std::string(wire::describe(p.problem).name)];
 
   const Layer* pds = report.find("pds");
   if (pds == nullptr) {
@@ -118,46 +115,45 @@ void Statistics::add(const DecodedPacket& packet) {
   }
   ++types_[std::string(pds->header)];
   if (const wire::FieldValue* code = pds->find("nack_code")) ++nacks_[value_name(*code)];
-  const std::string from = source_text(report, "-");
-  const std::string to = destination_text(report, "-");
   const bool is_request = pds->find("psn") != nullptr && pds->find("ctl_type") == nullptr;
+  bool is_new = pds->number("retx") == 0;
   if (is_request)
-    add_request(packet, *pds, from, to);
+    is_new = add_request(packet, *pds,
+                         {source_text(report, "-"), destination_text(report, "-"),
+                          static_cast<std::uint32_t>(pds->number("spdcid"))});
   else
-    goodput_bytes_ += pds->number("retx") == 0 ? report.payload_wire_bytes : 0;
+    goodput_bytes_ += is_new ? report.payload_wire_bytes : 0;
   if (const Layer* ses = report.find("ses")) {
     if (const wire::FieldValue* code = ses->find("return_code"))
       ++return_codes_[value_name(*code)];
     else
-      add_message(*ses, from, to);
+      add_message(*ses, is_new);
   }
 }
 
-void Statistics::add_request(const DecodedPacket& packet, const Layer& pds, const std::string& from,
-                             const std::string& to) {
-  const FlowKey key{from, to, static_cast<std::uint32_t>(pds.number("spdcid"))};
+bool Statistics::add_request(const DecodedPacket& packet, const Layer& pds, FlowKey key) {
   const bool is_retransmission = pds.number("retx") != 0;
   retransmissions_ += is_retransmission ? 1 : 0;
   auto it = flows_.find(key);
   if (it == flows_.end()) {
     if (flows_.size() == kPdcsMax) {
       ++flows_not_tracked_;
-      if (!is_retransmission && !packet.report.is_trimmed)
-        goodput_bytes_ += packet.report.payload_wire_bytes;
-      return;
+      const bool is_new = !is_retransmission && !packet.report.is_trimmed;
+      goodput_bytes_ += is_new ? packet.report.payload_wire_bytes : 0;
+      return is_new;
     }
-    it = flows_.emplace(key, Flow{}).first;
+    it = flows_.emplace(std::move(key), Flow{}).first;
     it->second.first_ns = packet.captured.time_ns;
   }
   Flow& flow = it->second;
   ++flow.packets;
   flow.last_ns = std::max(flow.last_ns, packet.captured.time_ns);
   flow.retransmissions += is_retransmission ? 1 : 0;
-  if (packet.report.is_trimmed) return;  // its PSN comes again, with the payload
+  if (packet.report.is_trimmed) return false;  // its PSN comes again, with the payload
   switch (flow.psns.add(static_cast<std::uint32_t>(pds.number("psn")))) {
     case PsnTracker::Seen::kAgain:
       ++duplicates_;
-      return;
+      return false;
     case PsnTracker::Seen::kNewButLate:
       ++flow.out_of_order;
       ++out_of_order_;
@@ -167,23 +163,17 @@ void Statistics::add_request(const DecodedPacket& packet, const Layer& pds, cons
   }
   flow.payload_bytes += packet.report.payload_wire_bytes;
   goodput_bytes_ += packet.report.payload_wire_bytes;
+  return true;
 }
 
-void Statistics::add_message(const Layer& ses, const std::string& from, const std::string& to) {
+/// A message is known by its first packet: endpoints use message_ids again and again.
+void Statistics::add_message(const Layer& ses, bool is_new) {
   if (const wire::FieldValue* opcode = ses.find("opcode")) ++opcodes_[value_name(*opcode)];
-  const wire::FieldValue* id = ses.find("message_id");
-  if (id == nullptr) {  // small and medium requests are messages by themselves
-    ++messages_not_tracked_;
-    ++messages_ended_;
-    return;
-  }
-  const MessageKey key{from, to, static_cast<std::uint32_t>(ses.number("job_id")),
-                       static_cast<std::uint32_t>(id->value.lo)};
-  if (messages_.size() < kMessagesMax || messages_.contains(key))
-    messages_.insert(key);
-  else
-    messages_not_tracked_ += ses.number("som");
-  messages_ended_ += ses.number("eom");
+  if (!is_new) return;
+  // Small and medium requests are messages by themselves.
+  const bool is_whole = ses.find("message_id") == nullptr;
+  messages_ += is_whole ? 1 : ses.number("som");
+  messages_ended_ += is_whole ? 1 : ses.number("eom");
 }
 
 double Statistics::seconds() const {
@@ -207,7 +197,7 @@ std::string Statistics::to_text() const {
   line("bytes", bytes_);
   line("seconds", fmt::format("{:.6f}", seconds()));
   line("PDC directions", flows_.size() + flows_not_tracked_);
-  line("messages", messages_.size() + messages_not_tracked_);
+  line("messages", messages_);
   line("last packets of messages", messages_ended_);
   line("retransmissions", retransmissions_);
   line("PSNs seen again", duplicates_);
@@ -256,7 +246,7 @@ nlohmann::ordered_json Statistics::to_json() const {
           {"bytes", bytes_},
           {"seconds", seconds()},
           {"pdc_directions", flows_.size() + flows_not_tracked_},
-          {"messages", messages_.size() + messages_not_tracked_},
+          {"messages", messages_},
           {"messages_ended", messages_ended_},
           {"retransmissions", retransmissions_},
           {"psns_seen_again", duplicates_},
@@ -273,6 +263,37 @@ nlohmann::ordered_json Statistics::to_json() const {
           {"drops", drops_},
           {"problems", problems_},
           {"pdcs", pdcs}};
+}
+
+CaptureStatistics::Place CaptureStatistics::place_of(const wire::CapturedPacket& packet) {
+  if (packet.is_inbound && packet.comment.starts_with("from ")) return kFromHosts;
+  return packet.is_outbound && packet.comment.starts_with("to ") ? kToHosts : kElsewhere;
+}
+
+void CaptureStatistics::add(const DecodedPacket& packet) {
+  sums_[place_of(packet.captured)].add(packet);
+}
+
+void CaptureStatistics::set_packets_missing(std::uint64_t packets) {
+  for (Statistics& sums : sums_) sums.set_packets_missing(packets);
+}
+
+std::string CaptureStatistics::to_text() const {
+  if (!is_of_fabric()) return sums_[kElsewhere].to_text();
+  std::string out;
+  for (std::size_t place = 0; place < kPlaces; ++place)
+    if (!sums_[place].is_empty())
+      out += fmt::format("{}{}\n", out.empty() ? "" : "\n", kNames[place].title) +
+             sums_[place].to_text();
+  return out;
+}
+
+nlohmann::ordered_json CaptureStatistics::to_json() const {
+  if (!is_of_fabric()) return sums_[kElsewhere].to_json();
+  nlohmann::ordered_json out;
+  for (std::size_t place = 0; place < kPlaces; ++place)
+    if (!sums_[place].is_empty()) out[kNames[place].key] = sums_[place].to_json();
+  return out;
 }
 
 }  // namespace uet::dump

@@ -1,10 +1,10 @@
 /// Sums over a capture: PDCs, messages, retransmissions, gaps, reordering, NACKs, goodput.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
-#include <set>
 #include <string>
 #include <tuple>
 
@@ -39,13 +39,12 @@ class Statistics {
   void add(const DecodedPacket& packet);
   /// What the capture itself says that it misses.
   void set_packets_missing(std::uint64_t packets) { packets_missing_ = packets; }
+  bool is_empty() const { return packets_ == 0; }
   std::string to_text() const;
   nlohmann::ordered_json to_json() const;
 
-  /// PDC directions and messages that are told apart; packets of further ones are only counted in
-  /// the totals.
+  /// PDC directions that are told apart; packets of further ones are only counted in the totals.
   static constexpr std::size_t kPdcsMax = 65536;
-  static constexpr std::size_t kMessagesMax = 1'000'000;
 
  private:
   /// One direction of a PDC: source, destination, spdcid.
@@ -55,11 +54,10 @@ class Statistics {
     std::uint64_t packets = 0, retransmissions = 0, out_of_order = 0, payload_bytes = 0;
     std::uint64_t first_ns = 0, last_ns = 0;
   };
-  using MessageKey = std::tuple<std::string, std::string, std::uint32_t, std::uint32_t>;
 
-  void add_request(const DecodedPacket& packet, const Layer& pds, const std::string& from,
-                   const std::string& to);
-  void add_message(const Layer& ses, const std::string& from, const std::string& to);
+  /// False when the packet was seen before, or comes again because this one was trimmed.
+  bool add_request(const DecodedPacket& packet, const Layer& pds, FlowKey key);
+  void add_message(const Layer& ses, bool is_new);
   double seconds() const;
   double goodput_bps() const;
 
@@ -67,10 +65,33 @@ class Statistics {
   std::uint64_t packets_missing_ = 0, packets_cut_ = 0;
   std::uint64_t first_ns_ = 0, last_ns_ = 0;
   std::uint64_t retransmissions_ = 0, duplicates_ = 0, out_of_order_ = 0, goodput_bytes_ = 0;
-  std::uint64_t messages_ended_ = 0, flows_not_tracked_ = 0, messages_not_tracked_ = 0;
+  std::uint64_t messages_ = 0, messages_ended_ = 0, flows_not_tracked_ = 0;
   std::map<FlowKey, Flow> flows_;
-  std::set<MessageKey> messages_;
   std::map<std::string, std::uint64_t> types_, opcodes_, nacks_, problems_, return_codes_, drops_;
+};
+
+/// The sums of a file. A capture of uet-fabric has a packet twice, where it comes from one host and where it goes to the other: sums for each.
+class CaptureStatistics {
+ public:
+  void add(const DecodedPacket& packet);
+  void set_packets_missing(std::uint64_t packets);
+  std::string to_text() const;
+  nlohmann::ordered_json to_json() const;
+
+ private:
+  enum Place : std::size_t { kFromHosts, kToHosts, kElsewhere, kPlaces };
+  struct PlaceName {
+    const char* title;
+    const char* key;
+  };
+  static constexpr std::array<PlaceName, kPlaces> kNames = {{{"What hosts sent", "from_hosts"},
+                                                             {"What came to hosts", "to_hosts"},
+                                                             {"Other packets", "others"}}};
+
+  static Place place_of(const wire::CapturedPacket& packet);
+  bool is_of_fabric() const { return !sums_[kFromHosts].is_empty() || !sums_[kToHosts].is_empty(); }
+
+  std::array<Statistics, kPlaces> sums_;
 };
 
 }  // namespace uet::dump

@@ -210,6 +210,102 @@ TEST(Statistics, sum_up_a_capture) {
   EXPECT_NE(s.to_text().find("NEW_START_PSN"), std::string::npos);
 }
 
+/// The first golden packet, a SEND that is one packet, under another PSN.
+Bytes with_psn(std::uint32_t psn, bool is_retransmission = false) {
+  Bytes bytes = golden_packets()[0].bytes;
+  constexpr std::size_t kPds = 42;
+  base::store_be(bytes.data() + kPds + 4, psn);
+  if (is_retransmission) bytes[kPds + 1] |= 0x10;
+  return bytes;
+}
+
+TEST(Statistics, messages__whose_identifier_comes_again_are_counted_each) {
+  Statistics s;
+  for (std::uint32_t psn = 100; psn < 400; ++psn)
+    s.add(decoded(with_psn(psn), wire::LinkType::kEthernet));
+  EXPECT_EQ(s.to_json()["messages"], 300);
+  EXPECT_EQ(s.to_json()["messages_ended"], 300);
+}
+
+TEST(Statistics, messages__copies_of_a_packet_are_none) {
+  Statistics s;
+  for (const bool is_retransmission : {false, false, true})
+    s.add(decoded(with_psn(100, is_retransmission), wire::LinkType::kEthernet));
+  // Lost in front of the capture the first time.
+  s.add(decoded(with_psn(101, true), wire::LinkType::kEthernet));
+  EXPECT_EQ(s.to_json()["messages"], 2);
+  EXPECT_EQ(s.to_json()["messages_ended"], 2);
+}
+
+TEST(Statistics, processes_of_one_address_have_their_own_pdcs) {
+  Statistics s;
+  for (const std::uint16_t port : {4793, 20480, 20481}) {
+    Bytes bytes = with_psn(100);
+    base::store_be(bytes.data() + 36, port);
+    s.add(decoded(bytes, wire::LinkType::kEthernet));
+  }
+  const auto json = s.to_json();
+  EXPECT_EQ(json["messages"], 3);
+  EXPECT_EQ(json["psns_seen_again"], 0);
+  ASSERT_EQ(json["pdcs"].size(), 3U);
+  EXPECT_EQ(json["pdcs"][0]["dst"], "10.20.30.2");
+  EXPECT_EQ(json["pdcs"][2]["dst"], "10.20.30.2:20481");
+}
+
+TEST(Statistics, discovery_of_neighbors_is_no_problem) {
+  Bytes arp = golden_packets()[0].bytes;
+  arp[13] = 0x06;
+  Statistics s;
+  s.add(decoded(arp, wire::LinkType::kEthernet));
+  EXPECT_EQ(s.to_json()["packets"], 1);
+  EXPECT_EQ(s.to_json()["packets_with_problems"], 0);
+  EXPECT_TRUE(s.to_json()["problems"].empty());
+}
+
+class FabricCaptureTest : public testing::Test {
+ protected:
+  void add(const Bytes& bytes, bool is_from_host) {
+    DecodedPacket packet = decoded(bytes, wire::LinkType::kEthernet);
+    packet.captured.is_inbound = is_from_host;
+    packet.captured.is_outbound = !is_from_host;
+    packet.captured.comment = is_from_host ? "from host0" : "to host1, marked";
+    sums_.add(packet);
+  }
+  CaptureStatistics sums_;
+};
+
+TEST_F(FabricCaptureTest, what_hosts_sent_and_what_came_to_them_are_summed_apart) {
+  add(with_psn(100), true);
+  add(with_psn(101), true);
+  add(with_psn(101), false);
+  add(with_psn(100), false);
+  add(with_psn(102), true);
+  add(with_psn(102, true), true);
+  add(with_psn(102, true), false);
+  const auto json = sums_.to_json();
+  const auto& sent = json["from_hosts"];
+  const auto& came = json["to_hosts"];
+  EXPECT_EQ(sent["packets"], 4);
+  EXPECT_EQ(sent["messages"], 3);
+  EXPECT_EQ(sent["psns_seen_again"], 1);
+  EXPECT_EQ(sent["out_of_order"], 0);
+  EXPECT_EQ(sent["retransmissions"], 1);
+  EXPECT_EQ(came["packets"], 3);
+  EXPECT_EQ(came["messages"], 3);
+  EXPECT_EQ(came["psns_seen_again"], 0);
+  EXPECT_EQ(came["out_of_order"], 1);
+  EXPECT_FALSE(json.contains("others"));
+  const std::string text = sums_.to_text();
+  EXPECT_EQ(text.find("What hosts sent\n"), 0U) << text;
+  EXPECT_NE(text.find("\nWhat came to hosts\n"), std::string::npos) << text;
+}
+
+TEST_F(FabricCaptureTest, another_capture_has_one_set_of_sums) {
+  sums_.add(decoded(with_psn(100), wire::LinkType::kEthernet));
+  EXPECT_EQ(sums_.to_json()["packets"], 1);
+  EXPECT_EQ(sums_.to_text().find("packets "), 0U);
+}
+
 TEST(Statistics, trimmed_request__is_not_the_packet_that_comes_again_whole) {
   Statistics s;
   auto packet = golden(0);  // RUD_REQ, 11 bytes
