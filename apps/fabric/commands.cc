@@ -41,9 +41,10 @@ ChangeOr set_up(bool up) {
 ChangeOr rate_change(std::string_view text) {
   const auto rate = parse_rate(text);
   const auto factor = text.ends_with('%') ? parse_probability(text) : parse_factor(text);
-  constexpr double kMost = 1000;
-  if (!rate && (!factor || *factor <= 0 || *factor > kMost))
-    return fmt::format("\"{}\" is neither a fraction above 0 nor a rate as 100Mb/s", text);
+  if (!rate && (!factor || *factor <= 0 || *factor > 1))
+    return fmt::format(
+        "\"{}\" is neither a fraction above 0 and up to 1, as 0.1 or 10%, nor a rate as 100Mb/s",
+        text);
   return Change([rate, factor](Emulator& emulator, sim::Link& l) {
     const auto full = static_cast<double>(l.config().rate.bps());
     emulator.net().set_speed(l, rate ? static_cast<double>(rate->bps()) / full : *factor);
@@ -79,11 +80,11 @@ ChangeOr fault_change(std::span<const std::string_view> texts,
       });
 }
 
-/// A command that changes links: `what LINK VALUE...`.
+/// A command that changes links: `what LINK VALUE...`, or `what LINK...` where there is no value.
 struct LinkCommand {
   std::string_view name;
   Commands::Help help;  ///< empty: another entry's speaks for it too
-  std::size_t min_values;
+  std::size_t min_values, max_values;
   ChangeOr (*parse)(std::span<const std::string_view> values);
 };
 
@@ -98,16 +99,19 @@ constexpr Commands::Help kAsAbove{};
 constexpr std::array kLinkCommands = {
     LinkCommand{
         "kill",
-        {"kill LINK", "what is on it, and what is sent there from now on, is lost silently"},
+        {"kill LINK...", "what is on them, and what is sent there from now on, is lost silently"},
+        0,
         0,
         [](Values) { return set_up(false); }},
-    LinkCommand{"heal", {"heal LINK", "undoes kill"}, 0, [](Values) { return set_up(true); }},
+    LinkCommand{"heal", {"heal LINK...", "undoes kill"}, 0, 0, [](Values) { return set_up(true); }},
     LinkCommand{"rate",
                 {"rate LINK VALUE", "a fraction (0.1, 10%) or a rate (100Mb/s)"},
+                1,
                 1,
                 [](Values v) { return rate_change(v[0]); }},
     LinkCommand{"delay",
                 {"delay LINK TIME", "one way"},
+                1,
                 1,
                 [](Values v) {
                   return time_change(
@@ -115,6 +119,7 @@ constexpr std::array kLinkCommands = {
                 }},
     LinkCommand{"pause",
                 {"pause LINK TIME", "nothing is sent for so long"},
+                1,
                 1,
                 [](Values v) {
                   return time_change(v[0], [](Emulator& emulator, sim::Link& l, sim::SimSpan span) {
@@ -126,22 +131,25 @@ constexpr std::array kLinkCommands = {
                  "also duplicate, late_duplicate, reorder, corrupt, truncate, "
                  "trim: the probability that it happens to a packet"},
                 1,
+                1,
                 one_fault<&P::loss>},
-    LinkCommand{"duplicate", kAsAbove, 1, one_fault<&P::duplicate>},
-    LinkCommand{"late_duplicate", kAsAbove, 1, one_fault<&P::late_duplicate>},
-    LinkCommand{"reorder", kAsAbove, 1, one_fault<&P::reorder>},
-    LinkCommand{"corrupt", kAsAbove, 1, one_fault<&P::corrupt>},
-    LinkCommand{"truncate", kAsAbove, 1, one_fault<&P::truncate>},
-    LinkCommand{"trim", kAsAbove, 1, one_fault<&P::trim>},
+    LinkCommand{"duplicate", kAsAbove, 1, 1, one_fault<&P::duplicate>},
+    LinkCommand{"late_duplicate", kAsAbove, 1, 1, one_fault<&P::late_duplicate>},
+    LinkCommand{"reorder", kAsAbove, 1, 1, one_fault<&P::reorder>},
+    LinkCommand{"corrupt", kAsAbove, 1, 1, one_fault<&P::corrupt>},
+    LinkCommand{"truncate", kAsAbove, 1, 1, one_fault<&P::truncate>},
+    LinkCommand{"trim", kAsAbove, 1, 1, one_fault<&P::trim>},
     LinkCommand{"burst",
                 {"burst LINK ENTER LEAVE [LOSS]", "losses in bursts, as Gilbert and Elliott"},
                 1,
+                3,
                 [](Values v) {
                   return fault_change(v, {&P::burst_enter, &P::burst_leave, &P::burst_loss}, 2,
                                       "burst LINK ENTER LEAVE [LOSS]");
                 }},
     LinkCommand{"perfect",
-                {"perfect LINK", "no faults any more"},
+                {"perfect LINK...", "no faults any more"},
+                0,
                 0,
                 [](Values) -> ChangeOr {
                   return Change([](Emulator&, sim::Link& l) { l.set_faults({}); });
@@ -172,6 +180,7 @@ struct Commands::Entry {
   std::string_view name;
   Help help;
   Json (Commands::*run)(const Words& words, std::string_view rest);
+  bool takes_words = true;
 };
 
 namespace {
@@ -183,8 +192,8 @@ constexpr Commands::Help kPartsHelp{"links | legs | flows | macs | rules | clock
 
 const std::vector<Commands::Entry>& Commands::entries() {
   static const std::vector<Entry> kEntries = {
-      {"stats", {"stats", "everything that is counted"}, &Commands::stats},
-      {"clock", {}, &Commands::clock},
+      {"stats", {"stats", "everything that is counted"}, &Commands::stats, false},
+      {"clock", {}, &Commands::clock, false},
       {"trimming", {"trimming on|off", "in all switches"}, &Commands::switch_on_off},
       {"marking", {"marking on|off", "in all switches"}, &Commands::switch_on_off},
       {"match",
@@ -202,8 +211,8 @@ const std::vector<Commands::Entry>& Commands::entries() {
       {"capture",
        {"capture FILE | capture off", "pcapng of what comes and leaves"},
        &Commands::capture},
-      {"help", {"help", "this list"}, &Commands::list},
-      {"quit", {"quit", "ends the fabric"}, &Commands::quit},
+      {"help", {"help", "this list"}, &Commands::list, false},
+      {"quit", {"quit", "ends the fabric"}, &Commands::quit, false},
   };
   return kEntries;
 }
@@ -226,9 +235,15 @@ Json Commands::run(std::string_view line) {
   const Words words = words_of(line);
   if (words.empty()) return failed("empty command; help lists all");
   const std::string_view what = words[0];
-  if (const auto* report = find_in(kReports, what)) return with(what, report->make(emulator_));
+  const auto takes_none = [&] {
+    return failed(
+        fmt::format("{}: \"{}\" is a word too many; write {} alone", what, words[1], what));
+  };
+  if (const auto* report = find_in(kReports, what))
+    return words.size() > 1 ? takes_none() : with(what, report->make(emulator_));
   if (find_in(kLinkCommands, what) != nullptr) return change_links(words);
   if (const Entry* entry = find_in(entries(), what)) {
+    if (!entry->takes_words && words.size() > 1) return takes_none();
     const std::size_t rest = static_cast<std::size_t>(what.data() - line.data()) + what.size();
     return (this->*entry->run)(words, line.substr(rest));
   }
@@ -238,17 +253,25 @@ Json Commands::run(std::string_view line) {
 Json Commands::change_links(const Words& words) {
   const std::string_view what = words[0];
   if (words.size() < 2) return failed(fmt::format("{}: which link? \"all\" means all", what));
-  const std::vector<sim::Link*> links = emulator_.net().find(words[1]);
-  if (links.empty()) {
-    return failed(fmt::format(
-        "{}: there is no link \"{}\"; write a switch (spine0, leaf1), a leg, leaf0-spine1, "
-        "leaf0>spine1 or all",
-        what, words[1]));
-  }
   const LinkCommand& command = *find_in(kLinkCommands, what);
-  const Values values = Values(words).subspan(2);
+  const std::size_t names = command.max_values == 0 ? words.size() - 1 : 1;
+  std::vector<sim::Link*> links;
+  for (const std::string_view name : Values(words).subspan(1, names)) {
+    const std::vector<sim::Link*> found = emulator_.net().find(name);
+    if (found.empty()) {
+      return failed(fmt::format(
+          "{}: there is no link \"{}\"; write a switch (spine0, leaf1), a leg, leaf0-spine1, "
+          "leaf0>spine1 or all",
+          what, name));
+    }
+    links.insert(links.end(), found.begin(), found.end());
+  }
+  const Values values = Values(words).subspan(1 + names);
   if (values.size() < command.min_values)
     return failed(fmt::format("{} {}: a value is missing", what, words[1]));
+  if (values.size() > command.max_values)
+    return failed(fmt::format("{} {}: \"{}\" is a word too many", what, words[1],
+                              values[command.max_values]));
   const ChangeOr change = command.parse(values);
   if (!change) return failed(fmt::format("{}: {}", what, change.error()));
   for (sim::Link* link : links) (*change)(emulator_, *link);

@@ -136,8 +136,33 @@ TEST_F(FabricTest, wrong_commands_are_explained) {
   EXPECT_THAT(refusal("rate host0 -1"), HasSubstr("fraction above 0"));
   EXPECT_THAT(refusal("delay host0 5"), HasSubstr("no time"));
   EXPECT_THAT(refusal("loss host0 2"), HasSubstr("no probability"));
-  EXPECT_THAT(refusal("loss host0 0.1 0.2"), HasSubstr("one probability"));
+  EXPECT_THAT(refusal("loss host0 0.1 0.2"), HasSubstr("\"0.2\" is a word too many"));
+  for (const char* line : {"rate host0 10", "rate host0 1.5", "rate host0 150%"})
+    EXPECT_THAT(refusal(line), HasSubstr("up to 1, as 0.1 or 10%"));
+  EXPECT_THAT(refusal("rate host0 10% foo"), HasSubstr("\"foo\" is a word too many"));
+  EXPECT_THAT(refusal("burst host0 0.1 0.2 0.3 0.4"), HasSubstr("\"0.4\" is a word too many"));
+  EXPECT_THAT(refusal("paths spine0"), HasSubstr("write paths alone"));
+  EXPECT_THAT(refusal("stats links"), HasSubstr("write stats alone"));
   EXPECT_THAT(refusal("trimming maybe"), HasSubstr("on or off"));
+}
+
+TEST_F(FabricTest, kill_heal_and_perfect_take_several_links) {
+  start("[fabric]\nleaves = 2\nspines = 4\n", 2);
+  const auto state = [this] {
+    std::string states;
+    for (const Json& path : paths_report(*fabric_)) states += path["state"].get<std::string>().front();
+    return states;
+  };
+  const std::string before = state();
+  command("kill spine0 spine2");
+  const std::string killed = state();
+  EXPECT_THAT(refusal("heal spine0 spine9"), HasSubstr("no link \"spine9\""));
+  EXPECT_EQ(state(), killed) << "all or nothing";
+  command("heal spine2 spine0");
+  EXPECT_EQ(before, "uuuu");
+  EXPECT_EQ(killed, "dudu");
+  EXPECT_EQ(state(), "uuuu");
+  command("perfect host0 host1");
 }
 
 TEST_F(FabricTest, route_names_the_spine_that_a_packet_takes) {
