@@ -1,12 +1,15 @@
 #include "apps/fabric/scenario.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
+#include <map>
 #include <set>
 #include <variant>
 
 #include "apps/fabric/values.h"
 #include "lib/base/quantity.h"
+#include "lib/net/capture_file.h"
 #include "lib/toml/toml_file.h"
 
 namespace uet::fabric {
@@ -150,6 +153,17 @@ bool is_name(std::string_view text) {
     return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.';
   });
 }
+
+/// What a device spec says behind `key`; empty when it says nothing.
+std::string_view spec_value(std::string_view spec, std::string_view key) {
+  const std::string mark = "," + std::string(key) + "=";
+  const std::size_t at = spec.find(mark);
+  if (at == std::string_view::npos) return {};
+  spec.remove_prefix(at + mark.size());
+  return spec.substr(0, spec.find(','));
+}
+
+constexpr std::size_t kSocketPathMax = 107;  ///< of a Unix socket, in bytes
 
 class Reader {
  public:
@@ -330,7 +344,41 @@ class Reader {
       if (leg.leaf >= s.leaves)
         fail(leg.line, "leaf: there are " + std::to_string(s.leaves) + " leaves, from 0");
     }
+    check_ports();
+    if (s.control.size() > kSocketPathMax) fail(1, "[run] control: " + too_long(s.control));
+    if (std::string why; !s.capture.empty()) {
+      net::CaptureFileConfig config{.path = {}, .interface_name = {}};
+      if (!net::CaptureFileConfig::parse(s.capture, config, why)) fail(1, "[run] capture: " + why);
+    }
     if (s.ecn_high != 0 && s.ecn_low > s.ecn_high) fail(1, "[fabric] ecn_low is above ecn_high");
+  }
+
+  static std::string too_long(std::string_view socket) {
+    return in_quotes(socket) + " is too long for a socket; " + std::to_string(kSocketPathMax) +
+           " bytes are the most";
+  }
+
+  /// What opening the devices would refuse, as far as their names tell.
+  void check_ports() {
+    std::map<std::string, std::string> owners;  ///< of sockets
+    for (const LegConfig& leg : scenario_.legs) {
+      constexpr std::string_view kDpdk = "dpdk:";
+      if (!leg.port.starts_with(kDpdk) || leg.port.size() == kDpdk.size()) {
+        fail(leg.line, "port: " + in_quotes(leg.port) +
+                           " is no device; write dpdk:<vdev or PCI address>[,key=value...]");
+        continue;
+      }
+      const std::string_view socket = spec_value(leg.port, "socket");
+      if (socket.size() > kSocketPathMax) fail(leg.line, too_long(socket));
+      if (socket.empty()) continue;
+      // One socket can have several interfaces of different numbers.
+      const std::string place = std::filesystem::path(socket).lexically_normal().string() + ',' +
+                                std::string(spec_value(leg.port, "id"));
+      const auto [owner, is_free] = owners.emplace(place, leg.name);
+      if (!is_free)
+        fail(leg.line, "the socket " + in_quotes(socket) + " is that of leg " + owner->second +
+                           " already; each leg needs its own");
+    }
   }
 
   const std::string& path_;

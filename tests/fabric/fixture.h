@@ -65,7 +65,7 @@ class FabricTest : public testing::Test {
  protected:
   /// `text` is a scenario without legs; `legs` are added, one on each leaf in turn.
   void start(std::string text, std::size_t legs) {
-    text += "\n[[leg]]\nport = \"memory%n\"\ncount = " + std::to_string(legs) + "\n";
+    text += "\n[[leg]]\nport = \"dpdk:memory%n\"\ncount = " + std::to_string(legs) + "\n";
     auto scenario = Scenario::parse(text, "test.toml");
     ASSERT_TRUE(scenario) << scenario.error();
     std::vector<std::unique_ptr<net::FrameDevice>> devices;

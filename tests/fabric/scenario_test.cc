@@ -107,6 +107,17 @@ TEST(scenario, mistakes_are_named_with_their_line) {
   EXPECT_THAT(
       refusal("[[leg]]\nname = \"a\"\nmemif = \"/x\"\n[[leg]]\nname = \"a\"\nmemif = \"/y\"\n"),
       HasSubstr("x.toml:4: name: \"a\" is taken"));
+  EXPECT_THAT(refusal("[[leg]]\nmemif = \"/tmp/x\"\n[[leg]]\nmemif = \"/tmp//x\"\n"),
+              HasSubstr("x.toml:3: the socket \"/tmp//x\" is that of leg host0 already"));
+  EXPECT_THAT(refusal("[[leg]]\nport = \"foo\"\n"),
+              HasSubstr("x.toml:1: port: \"foo\" is no device; write dpdk:"));
+  EXPECT_THAT(refusal("[[leg]]\nport = \"dpdk:\"\n"), HasSubstr("is no device"));
+  EXPECT_THAT(refusal("[[leg]]\nmemif = \"/" + std::string(107, 'x') + "\"\n"),
+              HasSubstr("too long for a socket; 107 bytes"));
+  EXPECT_THAT(refusal("[run]\ncontrol = \"/" + std::string(107, 'x') + "\"\n" + kLeg),
+              HasSubstr("[run] control: \"/xxx"));
+  EXPECT_THAT(refusal("[run]\ncapture = \"/tmp/x,foo=3\"\n" + kLeg),
+              HasSubstr("[run] capture: 'foo=3' is no setting of a capture"));
   EXPECT_THAT(refusal("[[leg]]\nmemif = \"/x\"\nleaf = 3\n"), HasSubstr("there are 1 leaves"));
   EXPECT_THAT(refusal(kLeg + "[[link]]\nrate = 0.1\n"), HasSubstr("a link needs a name"));
   EXPECT_THAT(refusal(kLeg + "[[link]]\nname = \"spine0\"\nspeed = 1\n"),
