@@ -7,6 +7,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -89,6 +90,10 @@ program = "say"
 seconds = 2
 
 [[scenario]]
+name = "say-long"
+program = "say"
+
+[[scenario]]
 name = "say-corrupt"
 program = "say"
 expects = ["corrupt"]
@@ -109,8 +114,21 @@ WRONG = {
     "[[implementation]]\nname = \"a\"\n": "wire and commands",
     "[[implementation]]\nname = \"a\"\nextends = \"nothing\"\n": "does not stand before it",
     "[[implementation]]\nname = \"a\"\nwings = 2\n": "unknown key \"wings\"",
-    "[[scenario]]\nname = \"a\"\nseconds = \"long\"\n": "seconds must be a int",
+    "[[scenario]]\nname = \"a\"\nseconds = \"long\"\n": "seconds must be a whole number",
     "[[scenario]]\nname = \"a\"\nfault = [{ frames = 1, restart = \"both\" }]\n": "restart must be",
+    "[[implementation]]\nname = \"a\"\nwire = \"x\"\ncommands = 5\n": "commands must be a table",
+    "[[implementation]]\nname = \"a\"\nwire = \"x\"\ncommands.say = 5\n": "commands: tables are wanted",
+    "[[implementation]]\nname = \"a\"\ncapabilities = [1]\n": "a list of texts",
+    "[[implementation]]\nname = \"a\"\nextends = [1]\n": "does not stand before it",
+    "implementation = [5]\n": "implementation: tables are wanted",
+    "implementation = 5\n": "unknown key \"implementation\"",
+    "[[scenario]]\nname = \"a\"\nmtu = [\"a\", \"b\"]\n": "a list of whole numbers",
+    "[[scenario]]\nname = \"a\"\nmtu = [9000, 5]\n": "mtu must be from 576 to 65535, not 5",
+    "[[scenario]]\nname = \"a\"\nclients = 0\n": "clients must be from 1 to",
+    "[[scenario]]\nname = \"a\"\nclients = true\n": "clients must be a whole number",
+    "[[scenario]]\nname = \"a\"\nfault = 5\n": "fault must be a list",
+    "[[scenario]]\nname = \"a\"\nfault = [5]\n": "fault: tables are wanted",
+    "[[scenario]]\nname = \"a\"\nlink = [5]\n": "a list of tables",
 }
 
 
@@ -184,6 +202,26 @@ def verdicts(tool, tap):
     done, _, matrix = tool.run("--only-mine", path, "--pairs", "right:right", "--scenarios", "say-corrupt")
     good = [c["verdict"] for c in matrix["cells"]] == ["not run"] and done.returncode == 1
     tap.result("a network without the fault that a scenario is about shows nothing", "" if good else told(done))
+    for strict, status in ([], 0), (["--strict"], 1):
+        done, _, _ = tool.run("--only-mine", path, "--pairs", "right:right,right:elsewhere", "--scenarios", "say", *strict)
+        good = done.returncode == status and "1 of 2 cells were not run" in done.stderr
+        tap.result(f"a part that was not run is told{', and a failure when strict' if strict else ''}", "" if good else told(done))
+    tap.result("an interrupted run says so", interrupted(tool, path))
+
+
+def interrupted(tool, path):
+    """While the second cell hangs."""
+    out = os.path.join(tool.folder, "interrupted")
+    command = [sys.executable, tool.path, "--out", out, "--only-mine", path, "--pairs", "right:right,right:hangs", "--scenarios", "say-long",
+               "--jobs", "1"]
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    said = process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    rest = process.communicate(timeout=120)
+    with open(os.path.join(out, "matrix.json"), encoding="utf-8") as file:
+        sums = json.load(file)["summary"]
+    good = process.returncode == 130 and sums["pass"] == 1 and sums["not run"] == 1 and "1 of 2 cells were not run: interrupted" in rest[1]
+    return "" if good else f"exit status {process.returncode}, {sums}\n{said}{rest}"
 
 
 def usage(tool, tap):
@@ -195,6 +233,13 @@ def usage(tool, tap):
                                 (["--set", "provider=x"], "stands for something else"), (["--clients", "1"], "2 at least")):
         done, _, _ = tool.run(*arguments)
         tap.result(f"refused: {' '.join(arguments)}", "" if done.returncode == 2 and expected in done.stderr else told(done))
+    done, _, _ = tool.run("--out", "/dev/null/x", "--only-mine", tool.file("strangers.toml", STRANGERS), "--set", "answer=true")
+    good = done.returncode == 1 and "uet-interop: " in done.stderr and "Traceback" not in done.stderr
+    tap.result("a report that cannot be written", "" if good else told(done))
+    with open("/dev/full", "w", encoding="ascii") as full:
+        done = subprocess.run([sys.executable, tool.path, "--list"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    good = done.returncode == 1 and done.stderr == "uet-interop: standard output cannot be written: No space left on device\n"
+    tap.result("a list that cannot be written", "" if good else str(done))
     done, _, _ = tool.run("--list")
     tap.result("--list", "" if done.returncode == 0 and "server-restart" in done.stdout else told(done))
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 LEGS = ("kernel", "raw", "memif")
 ENDS = ("server", "client")
+MTU_MIN, MTU_MAX = 576, 65535  # of IPv4
+CLIENTS_MAX, SECONDS_MAX = 1000, 86400
 NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 
 
@@ -72,6 +74,9 @@ class Scenario:
         return self.wants + (self.server_wants if end == "server" else self.client_wants)
 
 
+KINDS = {tuple: "a list", dict: "a table", str: "a text", int: "a whole number", bool: "true or false"}
+
+
 def made(kind, table, what):
     """An object of a dataclass out of a table; an unknown key or a wrong kind of value is an error."""
     known = kind.__dataclass_fields__
@@ -85,10 +90,32 @@ def made(kind, table, what):
         wanted = wanted if isinstance(wanted, type) else {"str": str, "int": int, "bool": bool}.get(wanted, object)
         if wanted is tuple and isinstance(value, list):
             value = tuple(value)
-        if not isinstance(value, wanted):
-            raise ConfigError(f"{what}: {key} must be a {'list' if wanted is tuple else wanted.__name__}")
+        # To Python true is a number.
+        if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
+            raise ConfigError(f"{what}: {key} must be {KINDS.get(wanted, wanted.__name__)}")
+        element = ELEMENTS.get(attribute, str)
+        if wanted is tuple and not all(isinstance(one, element) and not isinstance(one, bool) for one in value):
+            raise ConfigError(f"{what}: {key} must be a list of {ELEMENT_NAMES[element]}")
         values[attribute] = value
     return kind(**values)
+
+
+# Of lists: all others are of texts.
+ELEMENTS = {"mtu": int, "link": dict, "fault": Fault}
+ELEMENT_NAMES = {str: "texts", int: "whole numbers", dict: "tables", Fault: "tables"}
+
+
+def tables_of(value, what):
+    """The tables of a list, or of a table."""
+    all_of_them = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else [value]
+    if not all(isinstance(one, dict) for one in all_of_them):
+        raise ConfigError(f"{what}: tables are wanted")
+    return value
+
+
+def need_range(what, key, value, least, most):
+    if not least <= value <= most:
+        raise ConfigError(f"{what}: {key} must be from {least} to {most}, not {value}")
 
 
 def merged(base, table):
@@ -109,7 +136,7 @@ def inherited(tables, what):
         if name in out:
             raise ConfigError(f"{what} \"{name}\" is there twice")
         base = table.get("extends")
-        if base is not None and base not in out:
+        if base is not None and (not isinstance(base, str) or base not in out):
             raise ConfigError(f"{what} \"{name}\" extends \"{base}\", which does not stand before it")
         own = {k: v for k, v in table.items() if k not in ("extends", "abstract")}
         out[name] = merged(out[base], own) if base else own
@@ -120,9 +147,13 @@ def inherited(tables, what):
 
 def implementation(name, table):
     what = f"implementation \"{name}\""
+    commands = table.get("commands", {})
+    if not isinstance(commands, dict):
+        raise ConfigError(f"{what}: commands must be a table")
     commands = {program: made(Commands, value, f"{what}, commands.{program}")
-                for program, value in table.get("commands", {}).items()}
+                for program, value in tables_of(commands, f"{what}, commands").items()}
     out = made(Implementation, {**table, "commands": commands}, what)
+    tables_of(out.settings, f"{what}, settings")
     if out.leg not in LEGS:
         raise ConfigError(f"{what}: leg must be one of {', '.join(LEGS)}")
     if not out.wire or not out.commands:
@@ -132,13 +163,20 @@ def implementation(name, table):
 
 def scenario(name, table):
     what = f"scenario \"{name}\""
-    faults = tuple(made(Fault, fault, f"{what}, fault") for fault in table.get("fault", ()))
+    faults = table.get("fault", [])
+    if not isinstance(faults, list):
+        raise ConfigError(f"{what}: fault must be a list")
+    faults = tuple(made(Fault, fault, f"{what}, fault") for fault in tables_of(faults, f"{what}, fault"))
     out = made(Scenario, {**table, "fault": faults}, what)
     for fault in out.fault:
         if fault.restart not in ("", *ENDS):
             raise ConfigError(f"{what}: restart must be server or client")
     if len(out.mtu) != 2:
         raise ConfigError(f"{what}: mtu is that of the server and that of the client")
+    for mtu in out.mtu:
+        need_range(what, "mtu", mtu, MTU_MIN, MTU_MAX)
+    need_range(what, "clients", out.clients, 1, CLIENTS_MAX)
+    need_range(what, "seconds", out.seconds, 1, SECONDS_MAX)
     return out
 
 
@@ -156,6 +194,6 @@ def read(paths):
         for key, value in text.items():
             if key not in tables or not isinstance(value, list):
                 raise ConfigError(f"{path}: unknown key \"{key}\"; [[implementation]] and [[scenario]] are known")
-            tables[key] += value
+            tables[key] += tables_of(value, f"{path}: {key}")
     return ({n: implementation(n, t) for n, t in inherited(tables["implementation"], "implementation").items()},
             {n: scenario(n, t) for n, t in inherited(tables["scenario"], "scenario").items()})

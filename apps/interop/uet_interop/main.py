@@ -13,7 +13,7 @@ from .config import ConfigError, read
 from .matrix import Matrix, is_good, pairs_of
 from .page import write_page
 
-DONE, FAILED, USAGE = 0, 1, 2
+DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 # Where a program lies in the build tree, from the folder of this tool.
 BUILT = {"uet-interop-peer": "", "uet-fabric": "../fabric", "uet-keys": "../keys", "uet-dump": "..", "uet-perf": ".."}
 
@@ -76,15 +76,29 @@ def parser():
     p.add_argument("--views", choices=("all", "failed", "none"), default="all", help="cells that get a page of uet-dump --html (%(default)s)")
     p.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="{NAME} in the files stands for VALUE")
     p.add_argument("--json", action="store_true", help="print matrix.json instead of lines")
+    p.add_argument("--strict", action="store_true", help="cells that were not run are a failure")
     p.add_argument("--list", action="store_true", help="only name implementations and scenarios")
     return p
 
 
+class OutputError(Exception):
+    """Why standard output cannot be written."""
+
+
+def say(text):
+    try:
+        if sys.stdout is None:
+            raise OutputError("it is closed")
+        print(text, flush=True)
+    except OSError as problem:
+        # The interpreter would write once more at its end, and tell of that.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise OutputError(problem.strerror) from problem
+
+
 def show_list(implementations, scenarios):
     for kind, table in (("implementations", implementations), ("scenarios", scenarios)):
-        print(f"{kind}:")
-        for name, one in table.items():
-            print(f"  {name:24} {one.title}")
+        say("\n".join([f"{kind}:", *(f"  {name:24} {one.title}" for name, one in table.items())]))
 
 
 def tell(result):
@@ -142,16 +156,30 @@ def run(arguments, here):
         json.dump(report, file, indent=1)
     write_page(report, out)
     if arguments.json:
-        print(json.dumps(report, indent=1))
+        say(json.dumps(report, indent=1))
     else:
-        print(", ".join(f"{count} {verdict}" for verdict, count in report["summary"].items()))
-        print(f"the matrix is in {out}/index.html")
-    return DONE if is_good(report) else FAILED
+        say(", ".join(f"{count} {verdict}" for verdict, count in report["summary"].items()))
+        say(f"the matrix is in {out}/index.html")
+    not_run, all_of_them = report["summary"]["not run"], len(report["cells"])
+    if not_run:
+        print(f"uet-interop: {not_run} of {all_of_them} cells were not run"
+              f"{': interrupted' if report['interrupted'] else '' if arguments.strict else '; --strict makes that a failure'}",
+              file=sys.stderr)
+    if report["interrupted"]:
+        return INTERRUPTED
+    return DONE if is_good(report, arguments.strict) else FAILED
 
 
 def main(here):
     try:
         return run(parser().parse_args(), Path(here))
     except ConfigError as problem:
-        print(f"uet-interop: {problem}", file=sys.stderr)
-        return USAGE
+        status, failure = USAGE, problem
+    except KeyboardInterrupt:
+        status, failure = INTERRUPTED, "interrupted"
+    except OutputError as problem:
+        status, failure = FAILED, f"standard output cannot be written: {problem}"
+    except OSError as problem:
+        status, failure = FAILED, f"{problem.filename}: {problem.strerror}" if problem.filename else problem.strerror
+    print(f"uet-interop: {failure}", file=sys.stderr)
+    return status

@@ -126,7 +126,7 @@ class Matrix:
         counts = {verdict: sum(r.verdict == verdict for r in self.results) for verdict in VERDICTS}
         return {
             "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(from_)), "seconds": round(time.time() - from_, 1),
-            "summary": counts,
+            "summary": counts, "interrupted": self.stopped,
             "implementations": [{"name": n, "title": i.title, "wire": i.wire, "leg": i.leg,
                                  "version": self.versions.get(n, "")} for n, i in self.implementations.items()],
             "scenarios": [{"name": n, "title": s.title} for n, s in self.scenarios.items()],
@@ -135,9 +135,10 @@ class Matrix:
         }
 
 
-def is_good(report):
-    """Nothing failed, and something passed."""
-    return report["summary"]["fail"] == 0 and report["summary"]["pass"] > 0
+def is_good(report, is_strict=False):
+    """Nothing failed, and something passed; when strict, every cell was run."""
+    sums = report["summary"]
+    return sums["fail"] == 0 and sums["pass"] > 0 and not (is_strict and sums["not run"])
 
 
 __all__ = ["Matrix", "Result", "is_good", "pairs_of"]
