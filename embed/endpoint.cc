@@ -6,8 +6,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdio>
 #include <cstdlib>
 #include <deque>
+#include <mutex>
+#include <set>
 
 #include "embed/fork_guard.h"
 #include "fep/fep.h"
@@ -52,6 +55,20 @@ std::optional<std::string> unknown_key(const std::map<std::string, std::string>&
       return "unknown setting \"" + key + "\"; uet.toml(5) lists the settings, in lower case";
   }
   return std::nullopt;
+}
+
+/// Each misspelt variable once in a process: what it was to change goes on as it was.
+void tell_unknown_variables() {
+  static std::mutex lock;
+  static std::set<std::string> told;
+  const std::scoped_lock guard(lock);
+  for (const std::string& name : fep::unknown_variables(environ)) {
+    if (!told.insert(name).second) continue;
+    const std::string near = fep::nearest_setting(name);
+    std::fprintf(
+        stderr, "uet: %s is no setting and is ignored; %s\n", name.c_str(),
+        near.empty() ? "fi_uet(7) lists the settings" : ("did you mean " + near + "?").c_str());
+  }
 }
 
 const char* reason_of(ses::ReturnCode code) {
@@ -227,6 +244,7 @@ std::unique_ptr<Endpoint> Endpoint::open(const std::map<std::string, std::string
     error = *unknown;
     return nullptr;
   }
+  tell_unknown_variables();
   const auto settings =
       fep::Settings::load([&](std::string_view key) -> std::optional<std::string> {
         if (const auto it = given.find(changed_case(key, std::tolower)); it != given.end())

@@ -21,6 +21,11 @@ std::unique_ptr<uet::Endpoint> open_at(const char* address) {
   return endpoint;
 }
 
+int fail(const char* what, const char* why) {
+  std::fprintf(stderr, "%s: %s\n", what, why);
+  return 1;
+}
+
 /// Turns both loops until `at` has a completion. False when none comes in ten seconds, or a bad one.
 bool wait(uet::Endpoint& at, uet::Endpoint& other) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
@@ -43,15 +48,23 @@ int main() {
   if (a == nullptr || b == nullptr) return 1;
   // Addresses travel by whatever means a program has; here they are in the same process.
   const auto to_b = a->add_peer(b->address());
+  if (!to_b) return fail("add_peer", "this is no address, or there is no room for another peer");
   char inbox[64] = "", memory[64] = "";
   const auto window = b->open_window(memory, sizeof memory);
-  if (!to_b || !window) return 1;
+  if (!window) return fail("open_window", "there is no room for another window");
 
   const char message[] = "a message", data[] = "written";
-  if (b->receive(7, 0, inbox, sizeof inbox, nullptr) != uet::Post::kAccepted) return 1;
-  while (a->send(*to_b, 7, message, sizeof message, nullptr) == uet::Post::kTryAgain) a->turn();
+  // A call that is refused is refused each time; one that finds no room goes on after a turn.
+  if (b->receive(7, 0, inbox, sizeof inbox, nullptr) != uet::Post::kAccepted)
+    return fail("receive", b->why_not());
+  uet::Post post;
+  while ((post = a->send(*to_b, 7, message, sizeof message, nullptr)) == uet::Post::kTryAgain)
+    a->turn();
+  if (post == uet::Post::kRefused) return fail("send", a->why_not());
   if (!wait(*b, *a) || !wait(*a, *b)) return 1;
-  while (a->write(*to_b, *window, 0, data, sizeof data, nullptr) == uet::Post::kTryAgain) a->turn();
+  while ((post = a->write(*to_b, *window, 0, data, sizeof data, nullptr)) == uet::Post::kTryAgain)
+    a->turn();
+  if (post == uet::Post::kRefused) return fail("write", a->why_not());
   if (!wait(*a, *b)) return 1;
   std::printf("%s from %s: \"%s\"; its memory: \"%s\"\n", b->address_text().c_str(),
               a->address_text().c_str(), inbox, memory);

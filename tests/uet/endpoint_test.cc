@@ -61,6 +61,16 @@ TEST(Endpoint, open__says_what_is_wrong) {
   EXPECT_NE(error.find("PATHS"), std::string::npos);
 }
 
+TEST(Endpoint, open__names_misspelt_variables_once) {
+  setenv("FI_UET_ADR", "127.0.77.8", 1);
+  testing::internal::CaptureStderr();
+  std::string error;
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(Endpoint::open({{"paths", "3"}}, error), nullptr);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "uet: FI_UET_ADR is no setting and is ignored; did you mean FI_UET_ADDR?\n");
+  unsetenv("FI_UET_ADR");
+}
+
 TEST(Endpoint, open__takes_keys_in_lower_case_alone) {
   std::string error;
   EXPECT_EQ(Endpoint::open({{"ADDR", "127.0.77.9"}}, error), nullptr);
