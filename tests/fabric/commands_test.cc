@@ -150,7 +150,8 @@ TEST_F(FabricTest, kill_heal_and_perfect_take_several_links) {
   start("[fabric]\nleaves = 2\nspines = 4\n", 2);
   const auto state = [this] {
     std::string states;
-    for (const Json& path : paths_report(*fabric_)) states += path["state"].get<std::string>().front();
+    for (const Json& path : paths_report(*fabric_))
+      states += path["state"].get<std::string>().front();
     return states;
   };
   const std::string before = state();

@@ -118,8 +118,7 @@ TEST(LinePrinter, discovery_of_neighbors_is_no_problem) {
   Bytes arp(wire::EthernetHeader::kSize + 28);
   wire::emit(wire::EthernetHeader{.type = wire::EtherType::kArp}, arp.data());
   DecodedPacket packet;
-  packet.report =
-      report_frame(wire::LinkType::kEthernet, arp, arp.size(), wire::DissectOptions{});
+  packet.report = report_frame(wire::LinkType::kEthernet, arp, arp.size(), wire::DissectOptions{});
   const std::string line = LinePrinter({}).line(packet);
   EXPECT_NE(line.find(" ARP"), std::string::npos) << line;
   EXPECT_EQ(line.find('!'), std::string::npos) << line;
