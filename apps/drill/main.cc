@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
@@ -13,6 +12,7 @@
 #include "apps/drill/options.h"
 #include "apps/drill/report.h"
 #include "apps/drill/script_folder.h"
+#include "apps/program.h"
 #include "lib/ports/open_port.h"
 
 namespace uet::drill {
@@ -84,7 +84,6 @@ int play(Options options, const std::vector<Script>& scripts) {
 }
 
 int run(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);
   Options options;
   if (const auto status = parse_options(argc, argv, options)) return *status;
   std::string error;
@@ -103,5 +102,5 @@ int run(int argc, char** argv) {
 }  // namespace uet::drill
 
 int main(int argc, char** argv) {
-  return uet::drill::run(argc, argv);
+  return uet::apps::run_program("uet-drill", [&] { return uet::drill::run(argc, argv); });
 }

@@ -45,7 +45,9 @@ Script load(const fs::path& path, std::string& error) {
 void add(std::vector<Script>& to, const std::string& name, std::string& error) {
   std::error_code ignored;
   if (fs::is_directory(name, ignored)) {
-    for (const fs::path& path : scripts_in(name)) to.push_back(load(path, error));
+    const auto paths = scripts_in(name);
+    if (paths.empty()) error = fmt::format("no scripts (*.drill) in {}", name);
+    for (const fs::path& path : paths) to.push_back(load(path, error));
   } else if (fs::exists(name, ignored)) {
     to.push_back(load(name, error));
   } else {
@@ -66,7 +68,6 @@ std::vector<Script> find_scripts(const std::vector<std::string>& names, std::str
   std::vector<Script> scripts;
   for (const std::string& name : names) add(scripts, name, error);
   if (names.empty()) add(scripts, own_folder().string(), error);
-  if (error.empty() && scripts.empty()) error = "no scripts in " + own_folder().string();
   if (!error.empty()) return {};
   const auto by_name = [](const Script& a, const Script& b) { return a.name < b.name; };
   std::stable_sort(scripts.begin(), scripts.end(), by_name);

@@ -23,6 +23,7 @@
 #include "apps/dump/stats.h"
 #include "apps/dump/viewer/page.h"
 #include "apps/page/page.h"
+#include "apps/program.h"
 
 namespace uet::dump {
 namespace {
@@ -145,7 +146,7 @@ int dump(const Settings& settings) {
                path);
   if (settings.stats)
     fmt::print("{}", settings.json ? statistics.to_json().dump(2) + "\n" : statistics.to_text());
-  return std::fflush(stdout) == 0 ? status : kFailed;
+  return status;
 }
 
 int show_ladder(const Settings& settings) {
@@ -168,7 +169,7 @@ int show_ladder(const Settings& settings) {
     if (status != kDone) return status;
   }
   fmt::print("{}", ladder.to_text(settings.style.colour));
-  return std::fflush(stdout) == 0 ? kDone : kFailed;
+  return kDone;
 }
 
 /// Event logs and captures into one page. A capture that cannot be read to its end is in it as well, and then kFailed is returned.
@@ -357,5 +358,5 @@ int run(int argc, char** argv) {
 }  // namespace uet::dump
 
 int main(int argc, char** argv) {
-  return uet::dump::run(argc, argv);
+  return uet::apps::run_program("uet-dump", [&] { return uet::dump::run(argc, argv); });
 }

@@ -8,6 +8,7 @@
 #include "apps/fabric/control_socket.h"
 #include "apps/fabric/run.h"
 #include "apps/fabric/show.h"
+#include "apps/program.h"
 #include "lib/base/quantity.h"
 
 namespace uet::fabric {
@@ -117,5 +118,5 @@ int main_of(int argc, char** argv) {
 }  // namespace uet::fabric
 
 int main(int argc, char** argv) {
-  return uet::fabric::main_of(argc, argv);
+  return uet::apps::run_program("uet-fabric", [&] { return uet::fabric::main_of(argc, argv); });
 }

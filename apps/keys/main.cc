@@ -3,11 +3,14 @@
 #include <CLI/CLI.hpp>
 
 #include "apps/keys/commands.h"
+#include "apps/program.h"
 #include "keys/host_identity.h"
 
 namespace keys = uet::apps::keys;
 
-int main(int argc, char** argv) {
+namespace {
+
+int run(int argc, char** argv) {
   CLI::App app(
       "Keys of secure UET endpoints: makes, rotates and checks the file that FI_UET_KEYS names",
       "uet-keys");
@@ -96,4 +99,10 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   return status;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return uet::apps::run_program("uet-keys", [&] { return run(argc, argv); });
 }

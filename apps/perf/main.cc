@@ -15,6 +15,7 @@
 #include "apps/perf/fabric_bench.h"
 #include "apps/perf/pin.h"
 #include "apps/perf/raw_bench.h"
+#include "apps/program.h"
 #include "lib/base/quantity.h"
 
 namespace {
@@ -249,10 +250,8 @@ CLI::App* add_fabric(CLI::App& app, FabricOptions& o) {
 }
 #endif
 
-}  // namespace
-
 /// Exit codes: 0 done, 1 the thing asked for failed, 2 usage.
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   CLI::App app("Benchmarks for UET, between two processes", "uet-perf");
   app.footer("Examples: uet-perf(1); in the source tree, man ./docs/man/uet-perf.1");
   app.set_version_flag("--version", UET_VERSION);
@@ -294,4 +293,10 @@ int main(int argc, char** argv) {
     return 1;
   }
   return 2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return uet::apps::run_program("uet-perf", [&] { return run(argc, argv); });
 }

@@ -4,9 +4,12 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "apps/program.h"
 #include "apps/sim/commands.h"
 
-int main(int argc, char** argv) {
+namespace {
+
+int run(int argc, char** argv) {
   CLI::App app{"Runs UET endpoints, as shipped, over a simulated fabric in virtual time"};
   app.footer("Examples: uet-sim(1); in the source tree, man ./docs/man/uet-sim.1");
   app.name("uet-sim");
@@ -25,4 +28,10 @@ int main(int argc, char** argv) {
     return uet::sim::kUsage;
   }
   return exit_code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return uet::apps::run_program("uet-sim", [&] { return run(argc, argv); });
 }

@@ -9,6 +9,7 @@
 #include <optional>
 #include <thread>
 
+#include "apps/program.h"
 #include "apps/stat/view.h"
 #include "lib/ports/live_socket.h"
 
@@ -135,5 +136,5 @@ int run(int argc, char** argv) {
 }  // namespace uet::stat
 
 int main(int argc, char** argv) {
-  return uet::stat::run(argc, argv);
+  return uet::apps::run_program("uet-stat", [&] { return uet::stat::run(argc, argv); });
 }

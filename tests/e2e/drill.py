@@ -259,6 +259,10 @@ def usage(bench):
     helped = subprocess.run([bench.listener, "--help"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30)
     if helped.returncode != 0 or "Usage" not in helped.stdout:
         return f"listener --help: {helped}"
+    with temporary_folder() as empty:
+        listed = subprocess.run([bench.drill, "--list", empty], capture_output=True, text=True, timeout=30)
+        if listed.returncode != 2 or f"no scripts (*.drill) in {empty}" not in listed.stderr:
+            return f"a folder without scripts: {listed}"
     listed = subprocess.run([bench.drill, "--list", "SES-012"], capture_output=True, text=True, timeout=30)
     return expect(listed.returncode == 0 and len(listed.stdout.splitlines()) == 2, listed)
 

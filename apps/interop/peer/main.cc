@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "apps/interop/peer/session.h"
+#include "apps/program.h"
 
 namespace uet::interop {
 namespace {
@@ -171,5 +172,5 @@ const ExerciseEntry* find_exercise(std::string_view name) {
 }  // namespace uet::interop
 
 int main(int argc, char** argv) {
-  return uet::interop::run(argc, argv);
+  return uet::apps::run_program("uet-interop-peer", [&] { return uet::interop::run(argc, argv); });
 }
