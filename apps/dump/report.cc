@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "lib/wire/net_headers.h"
 #include "lib/wire/ses_rules.h"
 
 namespace uet::dump {
