@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <stdexcept>
 
 #include "apps/perf/raw_side.h"
@@ -63,7 +64,7 @@ class RawClient {
 
  private:
   RawHeader header(RawKind kind) const {
-    return RawHeader{.kind = kind, .run = run_, .copy_shift = copy_shift_};
+    return RawHeader{.kind = kind, .run = run_, .copy_shift = copy_shift_, .sequence = session_};
   }
 
   /// Sends `question` until the peer answers with `answer` for this run; null when it does not in time.
@@ -77,7 +78,7 @@ class RawClient {
       }
       for (net::RxPacket& rx : side_.receive(now)) {
         const auto got = RawHeader::parse(rx.packet);
-        if (!got || got->kind != answer || got->run != run_) continue;
+        if (!got || got->kind != answer || got->run != run_ || got->sequence != session_) continue;
         if (got->version != kRawVersion)
           throw std::runtime_error("the server runs another version of uet-perf raw");
         return std::move(rx.packet);
@@ -186,7 +187,7 @@ class RawClient {
     const Instant warm_at = begin + Duration::from_seconds(1);
     const Instant deadline = begin + Duration::from_seconds(10);
     for (std::uint32_t i = 0; i < warm_up + options_.pings && clock_now() < deadline; ++i) {
-      const double us = ping(i);
+      const double us = ping(session_ + i);
       if (us < 0)
         ++result.lost;
       else if (i >= warm_up || clock_now() >= warm_at)
@@ -276,6 +277,7 @@ class RawClient {
 
   const RawOptions& options_;
   RawSide& side_;
+  const std::uint32_t session_ = std::random_device{}();
   std::uint8_t run_ = 0;
   CopyBuffer source_;
   std::uint8_t copy_shift_ = 0;  ///< of the runs that are measured

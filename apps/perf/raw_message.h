@@ -22,7 +22,7 @@ enum class RawKind : std::uint8_t {
 };
 
 /// Of these messages; both sides must have the same.
-inline constexpr std::uint8_t kRawVersion = 2;
+inline constexpr std::uint8_t kRawVersion = 3;
 
 /// The first 8 bytes of every packet; a data packet or ping has no more that is looked at.
 struct RawHeader {
@@ -32,6 +32,7 @@ struct RawHeader {
   /// kStart, kReady: each side copies the payload of the run, from or to the next of 2^this bytes; 0: it is not copied.
   std::uint8_t copy_shift = 0;
   std::uint8_t version = kRawVersion;
+  /// Of a ping, its number; of all others, the client's session: runs are numbered from 1 in each.
   std::uint32_t sequence = 0;
 
   void emit(std::uint8_t* out) const {

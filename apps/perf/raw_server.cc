@@ -42,7 +42,8 @@ class RawServer {
         begin(*header);
         return say_ready(*header);
       case RawKind::kEnd:
-        return send_report(*header);
+        if (header->sequence == session_) send_report(*header);
+        return;
       case RawKind::kBye:
         is_over_ = true;
         return answer(RawKind::kGone, *header, RawHeader::kSize);
@@ -52,7 +53,7 @@ class RawServer {
   }
 
   void on_data(base::Instant now, const RawHeader& header, const net::Packet& packet) {
-    if (header.run != run_) return;
+    if (header.run != run_ || header.sequence != session_) return;
     if (report_.packets == 0) first_ = now;
     ++report_.packets;
     report_.bytes += packet.size();
@@ -62,9 +63,10 @@ class RawServer {
     std::memcpy(sink_.next(n), packet.data() + RawHeader::kSize, n);
   }
 
-  /// The question is repeated until it is answered. A client that comes after another one counts from the beginning as well.
+  /// The question is repeated until it is answered. A client that comes after another one numbers its runs from the beginning as well.
   void begin(const RawHeader& start) {
-    if (start.run == run_ && start.copy_shift == asked_shift_) return;
+    if (start.sequence == session_ && start.run == run_ && start.copy_shift == asked_shift_) return;
+    session_ = start.sequence;
     run_ = start.run;
     asked_shift_ = start.copy_shift;
     report_ = RawReport{};
@@ -93,6 +95,7 @@ class RawServer {
 
   const RawOptions& options_;
   RawSide& side_;
+  std::uint32_t session_ = 0;
   std::uint8_t run_ = 0;
   RawReport report_;
   base::Instant first_;

@@ -8,6 +8,8 @@ without hardware.
 import json
 import os
 import signal
+import socket
+import struct
 import sys
 import time
 
@@ -66,6 +68,62 @@ def memory_of_the_server(bench):
             client.kill()
             server.kill()
     return ""
+
+
+START, READY, DATA, END, REPORT, BYE, GONE = 1, 2, 3, 6, 7, 8, 9
+UET_PORT, VERSION = 4793, 3
+
+
+class Client:
+    """Of a server over kernel UDP, packet by packet (apps/perf/raw_message.h). A session has runs from 1 on."""
+
+    def __init__(self, address, server, session):
+        self.server, self.session = (server, UET_PORT), session
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.bind((address, UET_PORT))
+
+    def say(self, kind, run=1):
+        self.socket.sendto(struct.pack(">BBBBI", kind, run, 0, VERSION, self.session) + bytes(56), self.server)
+
+    def ask(self, question, answer, seconds=20):
+        """What is behind the header of the answer to this session; None without one."""
+        self.socket.settimeout(0.1)
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.say(question)
+            try:
+                packet = self.socket.recv(2048)
+            except OSError:  # also while the server starts
+                continue
+            if packet[0] == answer and struct.unpack_from(">I", packet, 4)[0] == self.session:
+                return packet[8:]
+        return None
+
+
+def a_client_after_one_that_was_interrupted(bench):
+    """Both number their runs from 1. Nothing of the first is in the report to the second."""
+    a, b = own_addresses(2).split("|")
+    server = bench.start("server", "udp", a, b)
+    try:
+        counted = []
+        for session, packets in ((7, 5), (8, 3)):
+            client = Client(b, a, session)
+            if client.ask(START, READY) is None:
+                return "not ready\n" + server.report(None)
+            for _ in range(packets):
+                client.say(DATA)
+            if session == 8:
+                client.session = 7  # late packets of the first client
+                client.say(DATA)
+                client.session = 8
+            report = client.ask(END, REPORT)
+            counted.append(report and struct.unpack_from(">Q", report)[0])
+            if session == 8:
+                client.ask(BYE, GONE)
+            client.socket.close()
+        return "" if counted == [5, 3] and server.wait(20) == 0 else f"{counted} packets\n" + server.report(None)
+    finally:
+        server.kill()
 
 
 def memif(bench, socket, client_first=False, vlan="0", native=False, of_client=""):
@@ -161,6 +219,7 @@ def main():
         bench = Bench(perf, folder)
         tap.result("kernel UDP on loopback", udp(bench))
         tap.result("memory of the server", memory_of_the_server(bench))
+        tap.result("a client after one that was interrupted", a_client_after_one_that_was_interrupted(bench))
         cases = {
             "memif": lambda s: memif(bench, s),
             "memif, client first": lambda s: memif(bench, s, client_first=True),
