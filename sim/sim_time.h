@@ -31,6 +31,7 @@ class SimSpan {
   constexpr SimSpan operator+(SimSpan o) const { return SimSpan(ps_ + o.ps_); }
   constexpr SimSpan operator-(SimSpan o) const { return SimSpan(ps_ - o.ps_); }
   constexpr SimSpan operator*(std::int64_t n) const { return SimSpan(ps_ * n); }
+  constexpr SimSpan operator/(std::int64_t n) const { return SimSpan(ps_ / n); }
 
  private:
   explicit constexpr SimSpan(std::int64_t ps) : ps_(ps) {}
