@@ -14,6 +14,10 @@ nlohmann::ordered_json to_json(const Spread& s) {
   return {{"min", s.min}, {"median", s.median}, {"max", s.max}};
 }
 
+std::string or_empty(const std::optional<double>& value, int places) {
+  return value ? fmt::format("{:.{}f}", *value, places) : "";
+}
+
 nlohmann::ordered_json to_json(const Figure& f) {
   nlohmann::ordered_json row = {{"test", f.plan.test},     {"provider", f.provider},
                                 {"size", f.plan.size},     {"messages", f.plan.count},
@@ -23,11 +27,14 @@ nlohmann::ordered_json to_json(const Figure& f) {
     row["not_measured"] = f.why_not;
   } else if (is_latency_test(f.plan.test)) {
     row["half_rtt_us"] = to_json(f.half_rtt_us);
-    row["half_rtt_us"]["p90"] = f.half_rtt_us_p90;
-    row["half_rtt_us"]["p99"] = f.half_rtt_us_p99;
-    row["half_rtt_us"]["p99.9"] = f.half_rtt_us_p999;
+    const Tail& tail = f.half_rtt_us_tail;
+    row["half_rtt_us"]["p90"] = or_null(tail.p90);
+    row["half_rtt_us"]["p99"] = or_null(tail.p99);
+    row["half_rtt_us"]["p99.9"] = or_null(tail.p999);
     row["half_rtt_us"]["average"] = f.half_rtt_us_average;
     row["half_rtt_us"]["deviation"] = f.half_rtt_us_deviation;
+    row["half_rtt_us"]["sample_min"] = tail.least;
+    row["half_rtt_us"]["sample_max"] = tail.most;
   } else {
     row["gbit_per_s"] = to_json(f.gbit_per_s);
     row["messages_per_s"] = to_json(f.messages_per_s);
@@ -56,14 +63,15 @@ void print_csv(const Figure& f) {
   fmt::print("{},{},{},{},{},{},", f.plan.test, quoted(f.provider), f.plan.size, f.plan.count,
              f.plan.window, f.runs);
   if (!f.why_not.empty())
-    fmt::print(",,,,,,,,,,,,,,{}\n", quoted(f.why_not));
+    fmt::print(",,,,,,,,,,,,,,,,{}\n", quoted(f.why_not));
   else if (is_latency_test(f.plan.test))
-    fmt::print(",,,,,,{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},\n",
-               f.half_rtt_us.min, f.half_rtt_us.median, f.half_rtt_us.max, f.half_rtt_us_p90,
-               f.half_rtt_us_p99, f.half_rtt_us_p999, f.half_rtt_us_average,
-               f.half_rtt_us_deviation);
+    fmt::print(",,,,,,{:.3f},{:.3f},{:.3f},{},{},{},{:.3f},{:.3f},{:.3f},{:.3f},\n",
+               f.half_rtt_us.min, f.half_rtt_us.median, f.half_rtt_us.max,
+               or_empty(f.half_rtt_us_tail.p90, 3), or_empty(f.half_rtt_us_tail.p99, 3),
+               or_empty(f.half_rtt_us_tail.p999, 3), f.half_rtt_us_average, f.half_rtt_us_deviation,
+               f.half_rtt_us_tail.least, f.half_rtt_us_tail.most);
   else
-    fmt::print("{:.6f},{:.6f},{:.6f},{:.1f},{:.1f},{:.1f},,,,,,,,,\n", f.gbit_per_s.min,
+    fmt::print("{:.6f},{:.6f},{:.6f},{:.1f},{:.1f},{:.1f},,,,,,,,,,,\n", f.gbit_per_s.min,
                f.gbit_per_s.median, f.gbit_per_s.max, f.messages_per_s.min, f.messages_per_s.median,
                f.messages_per_s.max);
 }
@@ -73,7 +81,7 @@ constexpr const char* kCsvHeader =
     "messages_per_s_min,messages_per_s_median,messages_per_s_max,half_rtt_us_min,half_rtt_us_"
     "median,"
     "half_rtt_us_max,half_rtt_us_p90,half_rtt_us_p99,half_rtt_us_p99.9,half_rtt_us_average,"
-    "half_rtt_us_deviation,not_measured\n";
+    "half_rtt_us_deviation,half_rtt_us_sample_min,half_rtt_us_sample_max,not_measured\n";
 
 /// How many times as good as the first provider; empty where there is nothing to compare.
 std::string ratio(const Figure& f, const Figure& first) {
@@ -105,9 +113,7 @@ void summarize(Figure& figure, const std::vector<double>& seconds,
   figure.half_rtt_us = spread_of(medians);
   figure.half_rtt_us_average = average_of(all);
   figure.half_rtt_us_deviation = deviation_of(all, figure.half_rtt_us_average);
-  figure.half_rtt_us_p90 = percentile(all, 0.9);
-  figure.half_rtt_us_p99 = percentile(all, 0.99);
-  figure.half_rtt_us_p999 = percentile(all, 0.999);
+  figure.half_rtt_us_tail = tail_of(all);
 }
 
 void Report::add(const std::vector<Figure>& figures) {
@@ -132,9 +138,9 @@ void Report::print_header(const Plan& plan) {
   if (format_ == Format::kCsv)
     fmt::print("{}", kCsvHeader);
   else if (kind == "latency")
-    fmt::print("{:<15} {:<16} {:>11} {:>8} {:>6}  {:>28} {:>9} {:>9} {:>6}\n", "test", "provider",
-               "bytes", "messages", "window", "half round trip us min/med/max", "p99", "p99.9",
-               "ratio");
+    fmt::print("{:<15} {:<16} {:>11} {:>8} {:>6}  {:>34} {:>9} {:>9} {:>9} {:>9} {:>6}\n", "test",
+               "provider", "bytes", "messages", "window", "half round trip us, medians of runs",
+               "least", "p99", "p99.9", "most", "ratio");
   else
     fmt::print("{:<15} {:<16} {:>11} {:>8} {:>6}  {:>30} {:>19} {:>6}\n", "test", "provider",
                "bytes", "messages", "window", "Gbit/s min/med/max", "messages/s", "ratio");
@@ -147,9 +153,10 @@ void Report::print_row(const Figure& f, const Figure& first) {
   if (!f.why_not.empty())
     fmt::print("not measured: {}\n", f.why_not);
   else if (is_latency_test(f.plan.test))
-    fmt::print("{:>10.2f}{:>10.2f}{:>10.2f} {:>9.2f} {:>9.2f} {:>6}\n", f.half_rtt_us.min,
-               f.half_rtt_us.median, f.half_rtt_us.max, f.half_rtt_us_p99, f.half_rtt_us_p999,
-               ratio(f, first));
+    fmt::print("{:>15.2f}{:>10.2f}{:>10.2f} {:>9.2f} {:>9} {:>9} {:>9.2f} {:>6}\n",
+               f.half_rtt_us.min, f.half_rtt_us.median, f.half_rtt_us.max, f.half_rtt_us_tail.least,
+               or_empty(f.half_rtt_us_tail.p99, 2), or_empty(f.half_rtt_us_tail.p999, 2),
+               f.half_rtt_us_tail.most, ratio(f, first));
   else
     fmt::print("{:>10.3f}{:>10.3f}{:>10.3f} {:>19.0f} {:>6}\n", f.gbit_per_s.min,
                f.gbit_per_s.median, f.gbit_per_s.max, f.messages_per_s.median, ratio(f, first));

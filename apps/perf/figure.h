@@ -17,14 +17,19 @@ struct Figure {
   Plan plan;
   unsigned runs = 0;
   Spread gbit_per_s, messages_per_s;
-  Spread half_rtt_us;  ///< of the runs' medians; latency tests only
-  double half_rtt_us_p90 = 0, half_rtt_us_p99 = 0, half_rtt_us_p999 = 0;  ///< of all runs
-  double half_rtt_us_average = 0, half_rtt_us_deviation = 0;              ///< of all runs
-  std::string why_not;  ///< not empty: nothing was measured
+  Spread half_rtt_us;     ///< of the runs' medians; latency tests only
+  Tail half_rtt_us_tail;  ///< of all runs
+  double half_rtt_us_average = 0, half_rtt_us_deviation = 0;  ///< of all runs
+  std::string why_not;                                        ///< not empty: nothing was measured
 };
 /// `seconds` of each run, and for a latency test the half round trips of each.
 void summarize(Figure& figure, const std::vector<double>& seconds,
                const std::vector<std::vector<double>>& half_rtts);
+
+/// A percentile that too few samples do not have is null.
+inline nlohmann::ordered_json or_null(const std::optional<double>& value) {
+  return value ? nlohmann::ordered_json(*value) : nullptr;
+}
 
 enum class Format { kText, kCsv, kJson };
 

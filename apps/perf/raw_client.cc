@@ -7,8 +7,8 @@
 #include <random>
 #include <stdexcept>
 
+#include "apps/perf/figure.h"
 #include "apps/perf/raw_side.h"
-#include "apps/perf/spread.h"
 #include "lib/ports/open_port.h"
 
 namespace uet::perf {
@@ -44,7 +44,7 @@ struct RawRun {
 
 struct Latency {
   Spread half_rtt_us;
-  double half_rtt_us_p90 = 0, half_rtt_us_p99 = 0, half_rtt_us_p999 = 0;
+  Tail tail;
   std::uint64_t measured = 0;
   std::uint64_t lost = 0;
 };
@@ -197,9 +197,7 @@ class RawClient {
     std::sort(half_rtts.begin(), half_rtts.end());
     result.measured = half_rtts.size();
     result.half_rtt_us = spread_of(half_rtts);
-    result.half_rtt_us_p90 = percentile(half_rtts, 0.9);
-    result.half_rtt_us_p99 = percentile(half_rtts, 0.99);
-    result.half_rtt_us_p999 = percentile(half_rtts, 0.999);
+    result.tail = tail_of(half_rtts);
     return result;
   }
 
@@ -236,14 +234,16 @@ class RawClient {
       return fmt::format("{} of {}", t.sent - std::min(t.sent, t.received), t.sent);
     };
     row(fmt::format("{} bytes, Gbit/s", options_.size), bulk.gbps, 1, lost(bulk));
+    const auto tail = [](const char* name, const std::optional<double>& us) {
+      return us ? fmt::format("{} {:.2f}", name, *us) : "";
+    };
     row(fmt::format("{} bytes, Mpackets/s", options_.size), bulk.packets_per_second, 1e6,
         lost(bulk));
     row(fmt::format("{} bytes, Mpackets/s", kSmallPacket), small.packets_per_second, 1e6,
         lost(small));
     row("half round trip, us", latency.half_rtt_us, 1,
-        fmt::format("{} of {}, p99 {:.2f}, p99.9 {:.2f}", latency.lost,
-                    latency.lost + latency.measured, latency.half_rtt_us_p99,
-                    latency.half_rtt_us_p999));
+        fmt::format("{} of {}{}{}", latency.lost, latency.lost + latency.measured,
+                    tail(", p99", latency.tail.p99), tail(", p99.9", latency.tail.p999)));
   }
 
   void print_json(const Throughput& bulk, const Throughput& small, const Latency& latency) const {
@@ -267,9 +267,10 @@ class RawClient {
         {"small_packets_per_second_max", small.packets_per_second.max},
         {"half_rtt_us_min", latency.half_rtt_us.min},
         {"half_rtt_us_median", latency.half_rtt_us.median},
-        {"half_rtt_us_p90", latency.half_rtt_us_p90},
-        {"half_rtt_us_p99", latency.half_rtt_us_p99},
-        {"half_rtt_us_p99.9", latency.half_rtt_us_p999},
+        {"half_rtt_us_max", latency.half_rtt_us.max},
+        {"half_rtt_us_p90", or_null(latency.tail.p90)},
+        {"half_rtt_us_p99", or_null(latency.tail.p99)},
+        {"half_rtt_us_p99.9", or_null(latency.tail.p999)},
         {"pings", latency.measured},
         {"pings_lost", latency.lost}};
     fmt::print("{}\n", out.dump());

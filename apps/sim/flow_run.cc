@@ -4,7 +4,6 @@
 #include <sys/uio.h>
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <numeric>
 #include <unordered_map>
@@ -12,6 +11,7 @@
 #include "apps/sim/flow_paths.h"
 #include "apps/sim/host.h"
 #include "lib/base/check.h"
+#include "lib/base/percentile.h"
 #include "sim/bounds.h"
 #include "sim/fabric.h"
 #include "sim/ooo_meter.h"
@@ -404,14 +404,9 @@ void Run::summarise() {
   r.completed = fcts.size();
   if (!fcts.empty()) {
     std::sort(fcts.begin(), fcts.end());
-    const auto at = [&](double share) {
-      const auto rank =
-          static_cast<std::size_t>(std::ceil(share * static_cast<double>(fcts.size())));
-      return fcts[std::clamp<std::size_t>(rank, 1, fcts.size()) - 1];
-    };
     r.fct_min = fcts.front();
-    r.fct_median = at(0.5);
-    r.fct_p99 = at(0.99);
+    r.fct_median = base::median(fcts);
+    r.fct_p99 = base::nearest_rank(fcts, 990);
     r.fct_max = fcts.back();
     r.jain = sum * sum / (static_cast<double>(fcts.size()) * squares);
   }

@@ -142,7 +142,7 @@ def percentiles(rows):
         if "half_rtt_us" in row and "p99" in row and row["size"] <= smallest.get(row["contender"], 1 << 60):
             smallest[row["contender"]] = row["size"]
             lines[row["contender"]] = [(i, row["half_rtt_us" if label == "median" else label]["median"])
-                                       for i, label in enumerate(labels)]
+                                       for i, label in enumerate(labels) if label == "median" or label in row]
     return chart("Latency of the smallest message, by percentile", lines, "percentile", UNITS["half_rtt_us"], labels)
 
 

@@ -158,7 +158,7 @@ class Runner:
                  "messages_per_s": told["packets_per_second"]},
                 {"test": "packets", "size": told["small_size"], "messages_per_s": told["small_packets_per_second"]},
                 {"test": "ping", "size": 8, "half_rtt_us": told["half_rtt_us_median"],
-                 **{p: told[f"half_rtt_us_{p}"] for p in PERCENTILES}}]
+                 **{p: told[f"half_rtt_us_{p}"] for p in PERCENTILES if told[f"half_rtt_us_{p}"] is not None}}]
 
     def copy(self, sizes):
         job = self.start([self.perf, "copy", "--sizes", sizes, "--runs", "3", "--csv", *self.count, *self.pin(0)], self.env())
