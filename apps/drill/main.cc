@@ -14,6 +14,7 @@
 #include "apps/drill/script_folder.h"
 #include "apps/program.h"
 #include "lib/ports/open_port.h"
+#include "lib/ports/tool_words.h"
 
 namespace uet::drill {
 namespace {
@@ -48,10 +49,13 @@ std::string write_file(const std::string& path, const std::string& text) {
 
 int play(Options options, const std::vector<Script>& scripts) {
   base::Trace trace{16};
-  std::string error;
+  std::string error = ports::why_unreachable(options.port.address, options.peer.address);
+  if (!error.empty()) return complain(error, 2);
   const auto port = ports::open_port(
       {.request = options.port, .impair = options.impair, .pcap = {}}, trace, error);
-  if (port == nullptr) return complain(error);
+  if (port == nullptr) return complain(ports::in_options(error));
+  error = ports::why_unreachable(port->facts().address, options.peer.address);
+  if (!error.empty()) return complain(error, 2);
   std::unique_ptr<Sealing> sealing;
   if (!options.peer.keys.empty()) {
     sealing = Sealing::open(options.peer.keys, options.peer.job_id, port->facts(), error);

@@ -252,6 +252,12 @@ def usage(bench):
         done = subprocess.run([bench.drill, *arguments], capture_output=True, text=True, timeout=30)
         if done.returncode != 2 or not done.stderr:
             return f"{arguments}: {done.returncode}\n{done.stdout}{done.stderr}"
+    for status, text, arguments in ((2, "one family", ["127.0.0.9", "--address", "::1"]),
+                                    (2, "one family", ["::1", "--port", "udp:" + bench.own]),
+                                    (1, "leave --native-ip out", [bench.peer, "--address", bench.own, "--native-ip"])):
+        done = subprocess.run([bench.drill, *arguments, "PDS-012"], capture_output=True, text=True, timeout=30)
+        if done.returncode != status or text not in done.stderr or "FI_UET" in done.stderr:
+            return f"{arguments}: {done.returncode}\n{done.stdout}{done.stderr}"
     for arguments in (["--halp"], ["7x"], ["-1"], ["0x"], [""], ["7", "8"]):
         done = subprocess.run([bench.listener, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30)
         if done.returncode != 2 or "Usage" not in done.stderr or done.stdout:
