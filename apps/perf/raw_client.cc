@@ -10,6 +10,7 @@
 #include "apps/perf/figure.h"
 #include "apps/perf/raw_side.h"
 #include "lib/ports/open_port.h"
+#include "lib/ports/tool_words.h"
 
 namespace uet::perf {
 
@@ -233,10 +234,10 @@ class RawClient {
     const auto lost = [](const Throughput& t) {
       return fmt::format("{} of {}", t.sent - std::min(t.sent, t.received), t.sent);
     };
-    row(fmt::format("{} bytes, Gbit/s", options_.size), bulk.gbps, 1, lost(bulk));
     const auto tail = [](const char* name, const std::optional<double>& us) {
       return us ? fmt::format("{} {:.2f}", name, *us) : "";
     };
+    row(fmt::format("{} bytes, Gbit/s", options_.size), bulk.gbps, 1, lost(bulk));
     row(fmt::format("{} bytes, Mpackets/s", options_.size), bulk.packets_per_second, 1e6,
         lost(bulk));
     row(fmt::format("{} bytes, Mpackets/s", kSmallPacket), small.packets_per_second, 1e6,
@@ -290,16 +291,31 @@ int run_raw_client(const RawOptions& options, RawSide& side) {
   return RawClient(options, side).run();
 }
 
+namespace {
+
+/// A udp port that names no place is on the interface that has our address.
+bool has_place(const net::PortRequest& request) {
+  return request.spec != "udp" && !request.spec.starts_with("udp,");
+}
+
 net::PortRequest port_of(const RawOptions& options) {
   net::PortRequest request = options.request;
-  // A udp port that names no place is on the interface that has our address.
-  const bool has_place = request.spec != "udp" && !request.spec.starts_with("udp,");
-  if (!has_place && !request.address.is_unspecified())
-    request.spec.insert(3, ":" + request.address.to_string());
+  if (!has_place(request)) request.spec.insert(3, ":" + request.address.to_string());
   return request;
 }
 
-namespace {
+/// Empty, or why these options do not go together.
+std::string why_not(const RawOptions& o) {
+  const bool is_udp = o.request.spec.starts_with("udp");
+  if (o.request.address.is_unspecified() && !(is_udp && has_place(o.request)))
+    return "which address is ours? Give --address, on one host any of 127.0.0.2 to 127.0.0.254";
+  return ports::why_unreachable(o.request.address, o.peer);
+}
+
+int refuse(const std::string& why) {
+  fmt::print(stderr, "uet-perf: {}\n", why);
+  return 2;
+}
 
 /// What the port and the device under it lost, and why.
 void report_drops(const base::Trace& trace) {
@@ -315,11 +331,14 @@ void report_drops(const base::Trace& trace) {
 
 int run_raw(const RawOptions& options) {
   base::Trace trace;
-  std::string error;
+  std::string error = why_not(options);
+  if (!error.empty()) return refuse(error);
   const auto port =
       ports::open_port({.request = port_of(options), .impair = {}, .pcap = {}}, trace, error);
-  if (port == nullptr) throw std::runtime_error(error);
-  if (!error.empty()) std::fprintf(stderr, "%s\n", error.c_str());
+  if (port == nullptr) throw std::runtime_error(ports::in_options(error));
+  if (!error.empty()) std::fprintf(stderr, "%s\n", ports::in_options(error).c_str());
+  error = ports::why_unreachable(port->facts().address, options.peer);
+  if (!error.empty()) return refuse(error);
   if (options.size > port->pool().max_packet_bytes() - 64)
     throw std::runtime_error("packets of " + std::to_string(options.size) +
                              " bytes do not fit this port");

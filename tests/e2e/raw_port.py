@@ -70,6 +70,36 @@ def memory_of_the_server(bench):
     return ""
 
 
+def options_that_do_not_fit(bench):
+    """Said at once, in the words of the tool."""
+    a, b = own_addresses(2).split("|")
+    for status, options, text in (
+            (2, ["--peer", a], "Give --address"),
+            (2, ["--peer", a, "--port", "dpdk:net_memif0"], "Give --address"),
+            (2, ["--address", b, "--peer", "::1"], "one family"),
+            (2, ["--port", "udp:" + b, "--peer", "::1"], "one family"),
+            (1, ["--address", b, "--peer", a, "--native-ip"], "leave --native-ip out"),
+            (1, ["--address", "224.0.0.1", "--peer", a], "set --address to one")):
+        bench.number += 1
+        start = time.monotonic()
+        job = Job([bench.perf, "raw", *options], dict(os.environ), bench.folder, f"refused{bench.number}")
+        try:
+            got = job.wait(20)
+            if got != status or text not in job.output()[1] or "FI_UET" in job.output()[1] or time.monotonic() - start > 10:
+                return f"{options}\n" + job.report(got)
+        finally:
+            job.kill()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+        other.bind((a, UET_PORT))
+        server = bench.start("server", "udp", a, b)
+        try:
+            status = server.wait(20)
+            said = server.output()[1]
+            return "" if status == 1 and "with --address" in said and "FI_UET" not in said else server.report(status)
+        finally:
+            server.kill()
+
+
 START, READY, DATA, END, REPORT, BYE, GONE = 1, 2, 3, 6, 7, 8, 9
 UET_PORT, VERSION = 4793, 3
 
@@ -219,6 +249,7 @@ def main():
         bench = Bench(perf, folder)
         tap.result("kernel UDP on loopback", udp(bench))
         tap.result("memory of the server", memory_of_the_server(bench))
+        tap.result("options that do not fit", options_that_do_not_fit(bench))
         tap.result("a client after one that was interrupted", a_client_after_one_that_was_interrupted(bench))
         cases = {
             "memif": lambda s: memif(bench, s),
