@@ -78,23 +78,22 @@ class Children {
 };
 
 int lead(const CollectiveOptions& o, Children& children, Patience& patience) {
-  const Socket listener = listen_tcp(o.common.listen, o.common.control_port);
-  if (!listener.is_open())
-    throw ControlLost(fmt::format("cannot listen on control port {}: {}", o.common.control_port,
-                                  std::strerror(errno)));
+  const Socket listener = listen_for_control(o.common.listen, o.common.control_port);
   const unsigned local = o.local == 0 ? o.ranks : std::min(o.local, o.ranks);
   const std::string host = o.common.listen.empty() ? "127.0.0.1" : o.common.listen;
   for (unsigned n = 1; n < local; ++n) children.start(o, host, port_of_listener(listener), n);
   if (o.pin_each) pin_to(Children::nth_cpu(0));
   std::vector<ControlChannel> others;
-  while (others.size() + 1 < o.ranks) others.push_back(ControlChannel::accept(listener, patience));
+  while (others.size() + 1 < o.ranks)
+    others.push_back(ControlChannel::accept(listener, "collective", patience));
   return lead_collectives(o, others, patience);
 }
 
 int follow(const CollectiveOptions& o, Children& children, Patience& patience) {
   for (unsigned n = 1; n < o.local; ++n) children.start(o, o.common.peer, o.common.control_port, n);
   if (o.pin_each) pin_to(Children::nth_cpu(0));
-  ControlChannel control = ControlChannel::connect(o.common.peer, o.common.control_port, patience);
+  ControlChannel control =
+      ControlChannel::connect(o.common.peer, o.common.control_port, "collective", patience);
   return follow_collectives(control, patience);
 }
 

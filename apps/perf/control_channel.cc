@@ -44,8 +44,8 @@ ControlChannel::~ControlChannel() {
   if (fd_ >= 0) close(fd_);
 }
 
-void ControlChannel::greet() {
-  send({{"uet-perf", kControlVersion}, {"version", UET_VERSION}});
+void ControlChannel::greet(const std::string& mode) {
+  send({{"uet-perf", kControlVersion}, {"version", UET_VERSION}, {"mode", mode}});
   const nlohmann::json theirs = await("the greeting of the other side");
   const auto version = theirs.find("uet-perf");
   if (version == theirs.end() || !version->is_number_integer()) throw ControlLost(kStranger);
@@ -55,6 +55,11 @@ void ControlChannel::greet() {
                     "version {}; install the same "
                     "version on both sides",
                     version->dump(), kControlVersion));
+  const auto other = theirs.find("mode");
+  if (other != theirs.end() && *other != mode)
+    throw ControlLost(fmt::format(
+        "the other side runs uet-perf {}, this one uet-perf {}: give both the same command",
+        other->is_string() ? other->get<std::string>() : other->dump(), mode));
 }
 
 void ControlChannel::send(const nlohmann::json& message) {

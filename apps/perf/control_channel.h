@@ -20,6 +20,9 @@ inline constexpr int kControlVersion = 2;
 
 class Socket;
 
+/// Where peers are waited for; throws ControlLost, which says what to do, where that cannot be.
+Socket listen_for_control(const std::string& host, std::uint16_t port);
+
 /// The other side says that it failed, and why.
 struct PeerFailed : std::runtime_error {
   using std::runtime_error::runtime_error;
@@ -33,12 +36,17 @@ struct ControlLost : std::runtime_error {
 /// are bounded and what is no JSON object ends the connection. Throws sentences that say what to do.
 class ControlChannel {
  public:
-  /// Waits for one peer on `host`:`port` (an empty host is every local address), and greets it.
-  static ControlChannel listen(const std::string& host, std::uint16_t port, Patience& patience);
-  /// The same on a socket that listens already; it may serve several peers.
-  static ControlChannel accept(const Socket& listener, Patience& patience);
+  /// Waits for one peer on `host`:`port` (an empty host is every local address), and greets it. `mode` is the command of
+  /// uet-perf; both sides must have the same.
+  static ControlChannel listen(const std::string& host, std::uint16_t port, const std::string& mode,
+                               Patience& patience);
+  /// The same on a socket that listens already; it may serve several peers. A connection that brings no fitting greeting
+  /// within `greeting` is passed over, with a line on stderr.
+  static ControlChannel accept(const Socket& listener, const std::string& mode, Patience& patience,
+                               std::chrono::milliseconds greeting = std::chrono::seconds(2));
   /// Connects to `host`:`port`, and greets; tries again while patience lasts, because the server may still be starting.
-  static ControlChannel connect(const std::string& host, std::uint16_t port, Patience& patience);
+  static ControlChannel connect(const std::string& host, std::uint16_t port,
+                                const std::string& mode, Patience& patience);
   /// Over a connected stream socket, which it owns from now on.
   ControlChannel(int fd, Patience& patience);
 
@@ -70,7 +78,7 @@ class ControlChannel {
   }
   /// After a failure on either side: both say so once and forget what was still under way. Returns what the peer said.
   std::string settle(const std::string& why);
-  void greet();
+  void greet(const std::string& mode = {});
   /// Sleeps until something arrives, a second at most.
   void wait_briefly();
   /// The peer's address, for messages.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <thread>
 
@@ -25,26 +26,44 @@ std::string ControlChannel::peer_name() const {
   return host;
 }
 
-ControlChannel ControlChannel::listen(const std::string& host, std::uint16_t port,
-                                      Patience& patience) {
-  const Socket listener = listen_tcp(host, port);
-  if (!listener.is_open())
-    throw ControlLost(
-        fmt::format("cannot listen on control port {}: {}; choose another one with --control-port "
-                    "on both sides",
-                    port, std::strerror(errno)));
-  return accept(listener, patience);
+Socket listen_for_control(const std::string& host, std::uint16_t port) {
+  Socket listener = listen_tcp(host, port);
+  if (listener.is_open()) return listener;
+  if (errno == EADDRNOTAVAIL)
+    throw ControlLost(fmt::format(
+        "--listen {}: no interface of this host has this address; `ip addr` lists them", host));
+  throw ControlLost(
+      fmt::format("cannot listen on control port {}: {}; choose another one with --control-port "
+                  "on both sides",
+                  port, std::strerror(errno)));
 }
 
-ControlChannel ControlChannel::accept(const Socket& listener, Patience& patience) {
+ControlChannel ControlChannel::listen(const std::string& host, std::uint16_t port,
+                                      const std::string& mode, Patience& patience) {
+  return accept(listen_for_control(host, port), mode, patience);
+}
+
+ControlChannel ControlChannel::accept(const Socket& listener, const std::string& mode,
+                                      Patience& patience, std::chrono::milliseconds greeting) {
   patience.progressed();
   while (patience.left().count() > 0) {
     Socket s = accept_tcp(listener, std::min(patience.left() + std::chrono::milliseconds(1),
                                              std::chrono::milliseconds(1000)));
     if (!s.is_open()) continue;
-    ControlChannel control(s.release(), patience);
-    control.greet();
-    return control;
+    // Of its own: strangers do not prolong the wait for a peer.
+    Patience with_stranger(std::min(greeting, patience.limit()));
+    ControlChannel control(s.release(), with_stranger);
+    const std::string name = control.peer_name();
+    try {
+      control.greet(mode);
+      control.patience_ = &patience;
+      patience.progressed();
+      return control;
+    } catch (const std::runtime_error& error) {
+      const bool was_silent = with_stranger.left().count() == 0;
+      fmt::print(stderr, "uet-perf: passed over a connection from {}: {}\n", name,
+                 was_silent ? "it sent no greeting" : error.what());
+    }
   }
   throw ControlLost(fmt::format(
       "no client connected within {:g} s (--timeout); start it with --peer and an address of "
@@ -53,12 +72,12 @@ ControlChannel ControlChannel::accept(const Socket& listener, Patience& patience
 }
 
 ControlChannel ControlChannel::connect(const std::string& host, std::uint16_t port,
-                                       Patience& patience) {
+                                       const std::string& mode, Patience& patience) {
   patience.progressed();
   for (;;) {
     if (Socket s = connect_tcp(host, port, patience.left()); s.is_open()) {
       ControlChannel control(s.release(), patience);
-      control.greet();
+      control.greet(mode);
       return control;
     }
     if (patience.left().count() == 0)

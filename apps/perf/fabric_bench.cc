@@ -32,9 +32,9 @@ int run_fabric(const FabricOptions& o) {
     look_up_providers(o);
     if (o.peer.empty() && isatty(STDERR_FILENO) == 1)
       fmt::print(stderr, "uet-perf: waiting for a client on control port {}\n", o.control_port);
-    ControlChannel control = o.peer.empty()
-                                 ? ControlChannel::listen(o.listen, o.control_port, patience)
-                                 : ControlChannel::connect(o.peer, o.control_port, patience);
+    ControlChannel control =
+        o.peer.empty() ? ControlChannel::listen(o.listen, o.control_port, "fabric", patience)
+                       : ControlChannel::connect(o.peer, o.control_port, "fabric", patience);
     return o.peer.empty() ? run_fabric_server(o, control, patience)
                           : run_fabric_client(o, control, patience);
   } catch (const std::exception& e) {

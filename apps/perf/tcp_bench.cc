@@ -123,7 +123,7 @@ Figure measure(const FabricOptions& o, const Plan& plan, ControlChannel& control
 }
 
 int run_client(const FabricOptions& o, Patience& patience) {
-  ControlChannel control = ControlChannel::connect(o.peer, o.control_port, patience);
+  ControlChannel control = ControlChannel::connect(o.peer, o.control_port, "tcp", patience);
   const nlohmann::json answer =
       control.exchange({{"do", "listen"}}, "the port of the data connection");
   const auto port = answer.find("port");
@@ -146,7 +146,7 @@ int run_client(const FabricOptions& o, Patience& patience) {
 }
 
 int run_server(const FabricOptions& o, Patience& patience) {
-  ControlChannel control = ControlChannel::listen(o.listen, o.control_port, patience);
+  ControlChannel control = ControlChannel::listen(o.listen, o.control_port, "tcp", patience);
   control.await("the client's first request");
   const Socket listener = listen_tcp(o.listen, 0);
   if (!listener.is_open()) throw ControlLost(std::string("cannot listen: ") + std::strerror(errno));

@@ -36,7 +36,7 @@ Socket listener_at(const sockaddr* address, socklen_t length) {
   setsockopt(s.fd(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
   if (address->sa_family == AF_INET6)
     setsockopt(s.fd(), IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof zero);
-  if (bind(s.fd(), address, length) != 0 || ::listen(s.fd(), 1) != 0) return Socket(-1);
+  if (bind(s.fd(), address, length) != 0 || ::listen(s.fd(), SOMAXCONN) != 0) return Socket(-1);
   return s;
 }
 

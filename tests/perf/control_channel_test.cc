@@ -9,6 +9,8 @@
 #include <functional>
 #include <thread>
 
+#include "apps/perf/tcp_connect.h"
+
 namespace uet::perf {
 namespace {
 
@@ -90,6 +92,45 @@ TEST_F(ControlChannelTest, greet__names_another_version_of_the_protocol) {
   const std::string text = refusal<ControlLost>([&] { channel_->greet(); });
   EXPECT_NE(text.find("version " + std::to_string(kControlVersion + 1)), std::string::npos) << text;
   EXPECT_NE(text.find("version " + std::to_string(kControlVersion)), std::string::npos) << text;
+}
+
+TEST_F(ControlChannelTest, greet__names_another_command) {
+  peer_says(json{{"uet-perf", kControlVersion}, {"mode", "tcp"}});
+  const std::string text = refusal<ControlLost>([&] { channel_->greet("fabric"); });
+  EXPECT_NE(text.find("runs uet-perf tcp, this one uet-perf fabric"), std::string::npos) << text;
+}
+
+TEST(ControlAcceptTest, strangers_are_passed_over_and_do_not_prolong_the_wait) {
+  const Socket listener = listen_tcp("127.0.0.1", 0);
+  const std::uint16_t port = port_of_listener(listener);
+  const auto stranger = [port] { return connect_tcp("127.0.0.1", port, milliseconds(5000)); };
+  { const Socket leaves_at_once = stranger(); }
+  const Socket says_nothing = stranger(), speaks_otherwise = stranger();
+  ASSERT_EQ(write(speaks_otherwise.fd(), "GET / HTTP/1.1", 14), 14);
+  Patience patience{milliseconds(20'000)}, of_client{milliseconds(20'000)};
+  std::thread peer([&] {
+    ControlChannel control = ControlChannel::connect("127.0.0.1", port, "tcp", of_client);
+    control.send({{"word", 1}});
+  });
+  testing::internal::CaptureStderr();
+  ControlChannel control = ControlChannel::accept(listener, "tcp", patience, milliseconds(50));
+  EXPECT_EQ(control.await("a word"), json({{"word", 1}}));
+  peer.join();
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("127.0.0.1: it sent no greeting"), std::string::npos) << said;
+
+  Patience short_one{milliseconds(60)};
+  const Socket silent[] = {stranger(), stranger(), stranger()};
+  EXPECT_THROW(ControlChannel::accept(listener, "tcp", short_one, milliseconds(50)), ControlLost);
+}
+
+TEST(ControlAcceptTest, an_address_that_the_host_does_not_have_is_named) {
+  try {
+    listen_for_control("192.0.2.1", 0);
+    FAIL();
+  } catch (const ControlLost& error) {
+    EXPECT_NE(std::string(error.what()).find("--listen 192.0.2.1"), std::string::npos);
+  }
 }
 
 TEST_F(ControlChannelTest, what_is_not_ours_ends_the_connection) {
