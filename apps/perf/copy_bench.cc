@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "apps/perf/baseline_bench.h"
+#include "apps/perf/memory.h"
 #include "apps/perf/rounds.h"
 
 namespace uet::perf {
@@ -31,7 +32,11 @@ int run_copy(const FabricOptions& o) {
     figure.provider = "memcpy";
     figure.plan = {"copy", size, o.count.value_or(default_count("copy", size)),
                    o.window.value_or(kDefaultWindow), false};
-    std::vector<std::uint8_t> from(figure.plan.window * size, 1), to(from.size());
+    if (const std::string why = why_too_much(figure.plan.buffer_bytes(), memory_available());
+        !why.empty())
+      throw std::runtime_error(why);
+    const auto from = make_buffer(figure.plan.window * size, 1);
+    auto to = make_buffer(from.size());
     const std::uint64_t warm_up = o.warm_up.value_or(default_warm_up(figure.plan.count));
     std::vector<double> seconds;
     for (Rounds rounds(o, warm_up != 0); rounds.advance();) {

@@ -9,6 +9,7 @@
 #include "apps/perf/fabric_bench.h"
 #include "apps/perf/fabric_session.h"
 #include "apps/perf/lap.h"
+#include "apps/perf/memory.h"
 #include "apps/perf/rounds.h"
 
 namespace uet::perf {
@@ -21,7 +22,7 @@ struct Contender {
   std::string why_not;  ///< not empty: it failed, and is measured no more
 };
 
-/// The server does not do what it is asked for; both sides are still in step.
+/// The server does not do what it is asked for, or is not asked; both sides are still in step.
 struct Refused : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -92,6 +93,14 @@ class Client {
   void open(Contender& c) {
     std::uint64_t bytes = 0;
     for (const Plan& plan : plans_) bytes = std::max(bytes, plan.buffer_bytes());
+    const std::string peer = control_.peer_name();
+    const bool is_one_host =
+        peer.starts_with("127.") || peer.starts_with("::ffff:127.") || peer == "::1";
+    if (const std::string why =
+            why_too_much(bytes, memory_available(), is_one_host ? 2 : 1,
+                         is_one_host ? " on each side, both on this host" : " on each side");
+        !why.empty())
+      throw Refused(why);
     request({{"do", "open"},
              {"session", static_cast<std::uint64_t>(&c - contenders_.data())},
              {"provider", c.provider},

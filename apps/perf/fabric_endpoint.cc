@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "apps/perf/memory.h"
+
 namespace uet::perf {
 namespace {
 
@@ -53,7 +55,7 @@ FabricEndpoint::FabricEndpoint(Patience& patience, const std::string& provider, 
                                std::size_t buffer_bytes, std::function<void(bool)> look)
     : patience_(patience),
       info_(find_provider(provider, ordered)),
-      buffer_(buffer_bytes),
+      buffer_(make_buffer(buffer_bytes)),
       look_(std::move(look)) {
   open();
   register_memory();

@@ -9,6 +9,7 @@
 #include "apps/perf/fabric_bench.h"
 #include "apps/perf/fabric_session.h"
 #include "apps/perf/lap.h"
+#include "apps/perf/memory.h"
 
 namespace uet::perf {
 namespace {
@@ -23,6 +24,19 @@ std::string text_of(const nlohmann::json& request, const char* key) {
 std::uint64_t number_of(const nlohmann::json& request, const char* key) {
   const auto at = request.find(key);
   return at != request.end() && at->is_number_unsigned() ? at->get<std::uint64_t>() : 0;
+}
+
+/// Empty, or why a client gets no session of so many bytes beside those that it has.
+std::string why_no_session(std::uint64_t bytes, std::size_t sessions) {
+  if (bytes == 0) return "the client asks for an empty buffer; is it the same version?";
+  if (bytes > kBufferMax)
+    return fmt::format(
+        "{} of buffer are asked for, and the server gives {} at most: use a smaller --window or "
+        "--size",
+        in_gib(bytes), in_gib(kBufferMax));
+  if (sessions == kSessionsMax)
+    return fmt::format("the server has {} sessions at most: name fewer providers", kSessionsMax);
+  return why_too_much(bytes, memory_available(), 1, " on each side");
 }
 
 class Server {
@@ -69,10 +83,8 @@ class Server {
     const std::uint64_t bytes = number_of(request, "bytes");
     if (const std::string why = why_refused(demands_, provider, ordered); !why.empty())
       return refuse(why);
-    if (bytes == 0 || bytes > kBufferMax || sessions_.size() == kSessionsMax)
-      return refuse(fmt::format(
-          "{} bytes of buffer, or a session more than {}, are beyond what the server gives", bytes,
-          kSessionsMax));
+    if (const std::string why = why_no_session(bytes, sessions_.size()); !why.empty())
+      return refuse(why);
     at_work_ = number_of(request, "session");
     control_.send({{"ok", true}});
     sessions_[at_work_] =

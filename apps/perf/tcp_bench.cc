@@ -13,6 +13,7 @@
 
 #include "apps/perf/baseline_bench.h"
 #include "apps/perf/control_channel.h"
+#include "apps/perf/memory.h"
 #include "apps/perf/rounds.h"
 #include "apps/perf/tcp_connect.h"
 
@@ -99,7 +100,7 @@ Figure measure(const FabricOptions& o, const Plan& plan, ControlChannel& control
   Figure figure;
   figure.provider = "kernel TCP";
   figure.plan = plan;
-  std::vector<std::uint8_t> buffer(plan.size, 1);
+  auto buffer = make_buffer(plan.size, 1);
   std::vector<double> seconds;
   std::vector<std::vector<double>> half_rtts;
   const std::uint64_t warm_up = o.warm_up.value_or(default_warm_up(plan.count));
@@ -174,7 +175,7 @@ int run_server(const FabricOptions& o, Patience& patience) {
       control.send({{"refused", why}});
       continue;
     }
-    std::vector<std::uint8_t> buffer(plan->size);
+    auto buffer = make_buffer(plan->size);
     control.send({{"ok", true}});
     TcpRun{*plan, stream, buffer}.serve(messages);
   }
