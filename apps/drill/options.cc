@@ -95,7 +95,8 @@ void add_peer(CLI::App& app, Options& o) {
       ->check(CLI::Range(0, 4095))
       ->capture_default_str();
   app.add_option("--job", p.job_id, "JobID")->check(CLI::Range(0, 0xffffff))->capture_default_str();
-  app.add_flag("!--absolute", p.relative, "absolute addressing");
+  app.add_flag_callback(
+      "--absolute", [&p] { p.relative = false; }, "absolute addressing");
   app.add_option("--initiator", p.initiator, "our initiator identifier")->capture_default_str();
   add_number(app, "--key", p.key, "key of 16 KiB of its memory that we may read and write");
   add_number(app, "--base", p.base, "what stands for the first byte of that memory (0)");

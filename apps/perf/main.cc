@@ -1,12 +1,14 @@
 /// uet-perf: benchmarks between two processes.
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <bit>
 #include <cstdio>
 #include <exception>
 #include <optional>
 #include <span>
 
+#include "apps/command_word.h"
 #include "apps/perf/baseline_bench.h"
 #ifdef UET_PERF_FABRIC
 #include "apps/perf/collective_bench.h"
@@ -180,6 +182,24 @@ void add_control(CLI::App& app, FabricOptions& o, const std::string& server) {
       ->capture_default_str();
 }
 
+/// Names on stderr what was asked for and changes nothing.
+void note_idle_options(const CLI::App& mode, const FabricOptions& o) {
+  const auto note = [](const std::string& names, const char* why) {
+    if (!names.empty()) std::fprintf(stderr, "uet-perf: %s: %s\n", names.c_str(), why);
+  };
+  std::string of_client;
+  for (const char* name : {"--runs", "--seconds", "--warm-up", "--csv", "--json", "--no-verify"})
+    if (o.peer.empty() && mode.get_option_no_throw(name) != nullptr && mode.count(name) > 0)
+      of_client += (of_client.empty() ? "" : ", ") + std::string(name);
+  note(of_client, "of the client alone; without --peer this is the server");
+  const bool is_latency =
+      !o.tests.empty() && std::all_of(o.tests.begin(), o.tests.end(), uet::perf::is_latency_test);
+  if (o.window && is_latency)
+    note("--window", "latency tests have one operation in flight, whatever it says");
+  if (!o.peer.empty() && !o.listen.empty())
+    note("--listen", "of the server alone; with --peer this is the client");
+}
+
 CLI::App* add_tcp(CLI::App& app, FabricOptions& o) {
   CLI::App* tcp = app.add_subcommand("tcp", "kernel TCP without a fabric");
   add_tests(*tcp, o, uet::perf::kTcpTests, "send (default), send-latency: one or both");
@@ -240,7 +260,8 @@ CLI::App* add_fabric(CLI::App& app, FabricOptions& o) {
   CLI::App* fabric = app.add_subcommand("fabric", "any libfabric provider");
   add_what(*fabric, o);
   add_runs(*fabric, o, "client: ", "messages");
-  fabric->add_flag("!--no-verify", o.verify, "client: do not look at the bytes that arrived");
+  fabric->add_flag_callback(
+      "--no-verify", [&o] { o.verify = false; }, "client: do not look at the bytes that arrived");
   add_control(*fabric, o, "the server");
   fabric->footer(
       "Example: the side without --peer is the server; it does what the client asks for.\n"
@@ -274,6 +295,10 @@ int run(int argc, char** argv) {
     mode->add_option("--pin", cpu, "stay on this core")
         ->check(CLI::Range(0, 1023))
         ->type_name("CPU");
+  if (const std::string wrong = uet::apps::wrong_command(app, argc, argv); !wrong.empty()) {
+    std::fprintf(stderr, "uet-perf: %s\n", wrong.c_str());
+    return 2;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -282,10 +307,16 @@ int run(int argc, char** argv) {
   try {
     if (cpu) uet::perf::pin_to(*cpu);
     if (raw->parsed()) return uet::perf::run_raw(raw_options);
-    if (tcp->parsed()) return uet::perf::run_tcp(tcp_options);
+    if (tcp->parsed()) {
+      note_idle_options(*tcp, tcp_options);
+      return uet::perf::run_tcp(tcp_options);
+    }
     if (copy->parsed()) return uet::perf::run_copy(copy_options);
 #ifdef UET_PERF_FABRIC
-    if (fabric->parsed()) return uet::perf::run_fabric(fabric_options);
+    if (fabric->parsed()) {
+      note_idle_options(*fabric, fabric_options);
+      return uet::perf::run_fabric(fabric_options);
+    }
     if (collective->parsed()) return uet::perf::run_collective_bench(collective_options);
 #endif
   } catch (const std::exception& error) {

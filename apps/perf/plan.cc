@@ -115,7 +115,7 @@ std::string why_refused(const Demands& demands, const Plan& plan) {
     return differs("--size", joined(demands.sizes), std::to_string(plan.size));
   if (demands.count && *demands.count != plan.count)
     return differs("--count", std::to_string(*demands.count), std::to_string(plan.count));
-  if (demands.window && *demands.window != plan.window)
+  if (demands.window && *demands.window != plan.window && !is_latency_test(plan.test))
     return differs("--window", std::to_string(*demands.window), std::to_string(plan.window));
   return {};
 }

@@ -55,7 +55,7 @@ struct Demands {
   std::optional<std::uint64_t> count, window;
   std::optional<bool> ordered;
 };
-/// Empty, or the sentence that names the option and both values.
+/// Empty, or the sentence that names the option and both values. A latency test has one operation in flight whatever the window.
 std::string why_refused(const Demands& demands, const Plan& plan);
 std::string why_refused(const Demands& demands, const std::string& provider, bool ordered);
 

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "apps/command_word.h"
 #include "apps/program.h"
 #include "apps/sim/commands.h"
 
@@ -19,6 +20,10 @@ int run(int argc, char** argv) {
   uet::sim::add_run_command(app, exit_code);
   uet::sim::add_compare_command(app, exit_code);
   uet::sim::add_swarm_command(app, exit_code);
+  if (const std::string wrong = uet::apps::wrong_command(app, argc, argv); !wrong.empty()) {
+    fmt::print(stderr, "uet-sim: {}\n", wrong);
+    return uet::sim::kUsage;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {

@@ -11,6 +11,7 @@ import os
 import resource
 import signal
 import socket
+import subprocess
 import sys
 import time
 
@@ -294,6 +295,64 @@ def another_program(bench):
             job.kill()
 
 
+def strangers_at_the_control_port(bench):
+    """One that leaves and one that says nothing are passed over; the client that comes behind them is served."""
+    port = free_port()
+    server = bench.start("fabric", "--control-port", str(port))
+    client = None
+    try:
+        server.wait_until_it_listens(port)
+        socket.create_connection(("127.0.0.1", port)).close()
+        with socket.create_connection(("127.0.0.1", port)):
+            client = bench.start("fabric", "--size", "64", "--count", "20", "--runs", "1", "--peer", "127.0.0.1", "--control-port", str(port))
+            status = client.wait(60), server.wait(20)
+        said = server.output()[1]
+        if status == (0, 0) and said.count("passed over a connection from") == 2 and "it sent no greeting" in said:
+            return ""
+        return client.report(status[0]) + server.report(status[1])
+    finally:
+        server.kill()
+        if client:
+            client.kill()
+
+
+def another_command_at_the_other_side(bench):
+    """The client is told at once, and the server waits for one of its own."""
+    port = free_port()
+    jobs = [bench.start("tcp", "--control-port", str(port), "--timeout", "30")]
+    try:
+        jobs[0].wait_until_it_listens(port)
+        few = ["--size", "64", "--count", "20", "--runs", "1", "--peer", "127.0.0.1", "--control-port", str(port)]
+        jobs.append(bench.start("fabric", *few))
+        status = jobs[1].wait(20)
+        if status != 1 or "the other side runs uet-perf tcp, this one uet-perf fabric" not in jobs[1].output()[1]:
+            return jobs[1].report(status)
+        jobs.append(bench.start("tcp", *few))
+        status = jobs[2].wait(60), jobs[0].wait(20)
+        return "" if status == (0, 0) else jobs[2].report(status[0]) + jobs[0].report(status[1])
+    finally:
+        for job in jobs:
+            job.kill()
+
+
+def options_that_change_nothing_are_named(bench):
+    client = ["send-latency", "--window", "16", "--size", "8", "--count", "20", "--runs", "1"]
+    return expect(bench.pair(client, ["--window", "16", "--json", "--runs", "9"]), 0, 0, "--window: latency tests have one operation in flight",
+                  "--runs, --json: of the client alone")
+
+
+def more_than_there_is(bench):
+    """Buffers that the system cannot give are told beforehand."""
+    (status, _, err), _ = bench.alone("copy", "--size", "1G", "--window", "65536")
+    if status != 1 or "GiB of memory" not in err or "smaller --window" not in err:
+        return f"exit status {status}: {err}"
+    limited = subprocess.run(["prlimit", "--as=400000000", bench.perf, "copy", "--size", "256M", "--window", "1"],
+                             capture_output=True, text=True, timeout=60, env=bench.env)
+    if limited.returncode != 1 or "gives no 0.25 GiB" not in limited.stderr:
+        return f"limited: {limited}"
+    return expect(bench.pair(["--size", "16G", "--window", "64"]), 1, 0, "not measured: this needs", "smaller --window")
+
+
 def stop(bench, victim, how, expected):
     """A peer that is stopped or killed in the middle: the other one says so in time, and does not end with 0."""
     port = free_port()
@@ -341,7 +400,8 @@ def wrong_usage(bench):
         (status, _, err), _ = bench.alone(*arguments)
         if status != 2:
             return f"{arguments}: exit status {status}: {err}"
-    return ""
+    (status, _, err), _ = bench.alone("fabirc", "write")
+    return "" if status == 2 and "no command 'fabirc'; did you mean fabric?" in err else f"exit status {status}: {err}"
 
 
 def main():
@@ -371,6 +431,10 @@ def main():
         tap.result("no listener at the other side", no_listener(bench))
         tap.result("a listener that says nothing", a_listener_that_says_nothing(bench))
         tap.result("another program at the control port", another_program(bench))
+        tap.result("strangers at the control port", strangers_at_the_control_port(bench))
+        tap.result("another command at the other side", another_command_at_the_other_side(bench))
+        tap.result("options that change nothing", options_that_change_nothing_are_named(bench))
+        tap.result("more memory than there is", more_than_there_is(bench))
         tap.result("server killed while measuring", stop(bench, "server", signal.SIGKILL, ["closed the control", "is gone"]))
         tap.result("client killed while measuring", stop(bench, "client", signal.SIGKILL, ["closed the control", "is gone"]))
         tap.result("server stopped while measuring", stop(bench, "server", signal.SIGSTOP, ["nothing happened for 2 s"]))

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
+
+#include "apps/perf/memory.h"
+
 namespace uet::perf {
 namespace {
 
@@ -73,6 +77,24 @@ TEST(PerfPlanTest, why_refused__names_the_option_and_both_values) {
             "");
   EXPECT_NE(why_refused({}, Plan{"wriet", 1, 1, 1, true}).find("knows no test 'wriet'"),
             std::string::npos);
+}
+
+TEST(PerfPlanTest, why_refused__the_window_is_nothing_to_latency_tests) {
+  EXPECT_EQ(why_refused({.window = 16}, Plan{"send-latency", 8, 10, 1, true}), "");
+}
+
+TEST(PerfMemoryTest, what_is_available_is_read_and_compared) {
+  std::istringstream some("MemTotal:  8000000 kB\nMemFree: 1 kB\nMemAvailable:  4194304 kB\n"),
+      none("MemTotal: 8000000 kB\n");
+  const std::uint64_t gib = std::uint64_t{1} << 30;
+  EXPECT_EQ(memory_available(some), 4 * gib);
+  EXPECT_EQ(memory_available(none), UINT64_MAX);
+  EXPECT_EQ(why_too_much(4 * gib, 4 * gib), "");
+  EXPECT_EQ(why_too_much(2 * gib, 4 * gib, 2), "");
+  EXPECT_EQ(why_too_much(32 * gib, 4 * gib, 1, " on each side"),
+            "this needs 32 GiB of memory on each side, and 4 GiB are available: use a smaller "
+            "--window or --size");
+  EXPECT_NE(why_too_much(3 * gib, 4 * gib, 2), "");
 }
 
 TEST(PerfPlanTest, why_refused__provider_and_order) {
