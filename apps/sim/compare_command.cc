@@ -36,7 +36,7 @@ struct Spread {
 
 /// What all lines share.
 struct Shared {
-  std::string traffic, fabric;
+  RunName name;
   nlohmann::ordered_json run;
 };
 
@@ -102,27 +102,44 @@ void add_run(Row& row, const RunResult& r) {
   row.drops.values.push_back(static_cast<double>(r.drops));
 }
 
-base::Result<Row, std::string> measure(const CompareOptions& options, const std::string& fault,
-                                       cc::Algorithm algorithm, cc::LoadBalancing balancer,
-                                       const TrafficMatrix* fixed, Shared& shared) {
-  Row row{.fault = whole_fault(options, fault),
-          .algorithm = std::string(cc::name_of(algorithm)),
-          .balancer = std::string(cc::name_of(balancer))};
+/// One line of the table before it is run.
+struct Line {
+  std::string fault;
+  cc::Algorithm algorithm;
+  cc::LoadBalancing balancer;
+};
+
+/// One run of a line.
+struct Draw {
+  RunOptions options;
+  TrafficMatrix matrix;
+  RunConfig config;
+};
+
+base::Result<Draw, std::string> draw(const CompareOptions& options, const Line& line,
+                                     std::uint32_t seed, const TrafficMatrix* fixed) {
+  RunOptions o = options;
+  o.algorithm = line.algorithm;
+  o.load_balancing = line.balancer;
+  o.seed = seed;
+  if (std::string wrong = add_fault(line.fault, o); !wrong.empty()) return wrong;
+  auto matrix = fixed != nullptr ? base::Result<TrafficMatrix, std::string>(*fixed) : load(o);
+  if (!matrix) return matrix.error();
+  auto config = configure(o, *matrix);
+  if (!config) return config.error();
+  return Draw{std::move(o), std::move(matrix.value()), std::move(config.value())};
+}
+
+base::Result<Row, std::string> measure(const CompareOptions& options, const Line& line,
+                                       const TrafficMatrix* fixed) {
+  Row row{.fault = whole_fault(options, line.fault),
+          .algorithm = std::string(cc::name_of(line.algorithm)),
+          .balancer = std::string(cc::name_of(line.balancer))};
   for (std::uint32_t seed = 1; seed <= options.seeds; ++seed) {
-    RunOptions o = options;
-    o.algorithm = algorithm;
-    o.load_balancing = balancer;
-    o.seed = seed;
-    if (std::string wrong = add_fault(fault, o); !wrong.empty()) return wrong;
-    const auto drawn =
-        fixed != nullptr ? base::Result<TrafficMatrix, std::string>(*fixed) : load(o);
-    if (!drawn) return drawn.error();
-    const auto config = configure(o, *drawn);
-    if (!config) return config.error();
-    const auto result = run_matrix(*config, *drawn);
+    const auto run = draw(options, line, seed, fixed);
+    if (!run) return run.error();
+    const auto result = run_matrix(run->config, run->matrix);
     if (!result) return result.error();
-    const RunName name = name_run(o, *config, *drawn);
-    shared = {name.traffic, name.fabric, run_json(o, *config, *drawn)};
     add_run(row, *result);
   }
   return row;
@@ -138,11 +155,9 @@ void print_row(const Row& row, std::size_t width) {
       row.drops.mean());
 }
 
-void print_table(const CompareOptions& o, const Shared& shared, const std::vector<Row>& rows) {
-  std::size_t width = 5;
-  for (const Row& row : rows) width = std::max(width, row.fault.size());
-  fmt::print("traffic    {}\n", shared.traffic);
-  fmt::print("fabric     {}\n", shared.fabric);
+void print_table_head(const CompareOptions& o, const Shared& shared, std::size_t width) {
+  fmt::print("traffic    {}\n", shared.name.traffic);
+  fmt::print("fabric     {}\n", shared.name.fabric);
   fmt::print("seeds      1 to {}\n", o.seeds);
   fmt::print(
       "us of the whole job; /bound: against what the load of the links and the order of the flows "
@@ -150,23 +165,23 @@ void print_table(const CompareOptions& o, const Shared& shared, const std::vecto
   fmt::print("{:<{}} {:<5} {:<11} {:>10} {:>10} {:>10} {:>7} {:>7} {:>10} {:>8} {:>8} {:>8}\n",
              "fault", width, "cc", "lb", "best", "mean", "worst", "/bound", "worst", "median",
              "resent", "trims", "drops");
-  for (const Row& row : rows) print_row(row, width);
 }
 
-void print_csv(const std::vector<Row>& rows) {
+void print_csv_head() {
   fmt::print(
       "fault,cc,lb,incomplete_seeds,job_us_min,job_us_mean,job_us_max,of_bound_mean,of_"
       "bound_max,median_us_mean,"
       "retransmissions_mean,trims_mean,drops_mean\n");
-  for (const Row& r : rows) {
-    fmt::print("{},{},{},{}", r.fault, r.algorithm, r.balancer, r.incomplete);
-    if (r.incomplete > 0)
-      fmt::print(",,,,,,,,,\n");
-    else
-      fmt::print(",{},{},{},{},{},{},{},{},{}\n", r.job_us.least(), r.job_us.mean(),
-                 r.job_us.most(), r.of_bound.mean(), r.of_bound.most(), r.median_us.mean(),
-                 r.retransmissions.mean(), r.trims.mean(), r.drops.mean());
-  }
+}
+
+void print_csv_row(const Row& r) {
+  fmt::print("{},{},{},{}", r.fault, r.algorithm, r.balancer, r.incomplete);
+  if (r.incomplete > 0)
+    fmt::print(",,,,,,,,,\n");
+  else
+    fmt::print(",{},{},{},{},{},{},{},{},{}\n", r.job_us.least(), r.job_us.mean(), r.job_us.most(),
+               r.of_bound.mean(), r.of_bound.most(), r.median_us.mean(), r.retransmissions.mean(),
+               r.trims.mean(), r.drops.mean());
 }
 
 void print_json(const CompareOptions& o, Shared& shared, const std::vector<Row>& rows) {
@@ -207,23 +222,34 @@ int compare(const CompareOptions& o) {
     }
     fixed = std::make_unique<TrafficMatrix>(*matrix);
   }
-  const std::vector<std::string> faults =
-      o.faults.empty() ? std::vector<std::string>{"none"} : o.faults;
-  std::vector<Row> rows;
-  Shared shared;
-  for (const std::string& fault : faults)
+  std::vector<Line> lines;
+  std::size_t width = 5;
+  for (const std::string& fault : o.faults.empty() ? std::vector<std::string>{"none"} : o.faults) {
+    width = std::max(width, whole_fault(o, fault).size());
     for (const cc::Algorithm algorithm : o.algorithms)
-      for (const cc::LoadBalancing balancer : o.balancers) {
-        auto row = measure(o, fault, algorithm, balancer, fixed.get(), shared);
-        if (!row) return refuse(row.error());
-        rows.push_back(std::move(*row));
-      }
-  if (o.json)
-    print_json(o, shared, rows);
-  else if (o.csv)
-    print_csv(rows);
-  else
-    print_table(o, shared, rows);
+      for (const cc::LoadBalancing balancer : o.balancers)
+        lines.push_back({fault, algorithm, balancer});
+  }
+  Shared shared;
+  for (const Line& line : lines) {
+    const auto first = draw(o, line, 1, fixed.get());
+    if (!first) return refuse(first.error());
+    if (const std::string wrong = unknown_link(first->config); !wrong.empty()) return refuse(wrong);
+    shared = {name_run(first->options, first->config, first->matrix),
+              run_json(first->options, first->config, first->matrix)};
+  }
+  if (o.csv) print_csv_head();
+  if (!o.csv && !o.json) print_table_head(o, shared, width);
+  std::vector<Row> rows;
+  for (const Line& line : lines) {
+    std::fflush(stdout);
+    auto row = measure(o, line, fixed.get());
+    if (!row) return refuse(row.error());
+    rows.push_back(std::move(*row));
+    if (o.csv) print_csv_row(rows.back());
+    if (!o.csv && !o.json) print_row(rows.back(), width);
+  }
+  if (o.json) print_json(o, shared, rows);
   const bool all =
       std::all_of(rows.begin(), rows.end(), [](const Row& r) { return r.incomplete == 0; });
   return all ? kDone : kFailed;

@@ -270,17 +270,18 @@ void Run::fire(std::uint32_t id) {
   }
 }
 
+std::string names_no_link(const std::string& links, const FabricConfig& f) {
+  return fmt::format(
+      "'{}' names no link of this fabric ({} leaves, {} aggregations, {} {}, {} hosts, {} "
+      "plane{})",
+      links, f.tree.leaves(), f.tree.aggregations(), f.tree.tops(),
+      f.tree.tiers == 2 ? "spines" : "cores", f.hosts, f.planes, f.planes == 1 ? "" : "s");
+}
+
 std::string Run::schedule_changes() {
   for (const LinkChange& change : config_.changes) {
     std::vector<Link*> links = fabric_.find_links(change.links);
-    if (links.empty()) {
-      return fmt::format(
-          "'{}' names no link of this fabric ({} leaves, {} aggregations, {} {}, {} hosts, {} "
-          "plane{})",
-          change.links, config_.fabric.tree.leaves(), config_.fabric.tree.aggregations(),
-          config_.fabric.tree.tops(), config_.fabric.tree.tiers == 2 ? "spines" : "cores",
-          config_.fabric.hosts, config_.fabric.planes, config_.fabric.planes == 1 ? "" : "s");
-    }
+    if (links.empty()) return names_no_link(change.links, config_.fabric);
     if (change.flap_period.ps() > 0) {
       simulation_.events.call_at(change.from,
                                  [this, &change, links] { flap(change, links, true); });
@@ -442,6 +443,17 @@ void Run::summarise() {
 }
 
 }  // namespace
+
+std::string unknown_link(const RunConfig& config) {
+  if (config.changes.empty()) return {};
+  Simulation simulation(config.seed, kMaxPackets, config.fabric.mtu_payload + 128);
+  WireModel model{.size = WireModel::Size::kModel, .overhead = 0, .dscp = {}};
+  Fabric fabric(simulation, model, config.fabric,
+                SimPortConfig{.ip_mtu = config.fabric.mtu_payload + 256});
+  for (const LinkChange& change : config.changes)
+    if (fabric.find_links(change.links).empty()) return names_no_link(change.links, config.fabric);
+  return {};
+}
 
 base::Result<RunResult, std::string> run_matrix(const RunConfig& config,
                                                 const TrafficMatrix& matrix) {

@@ -108,6 +108,8 @@ struct RunResult {
   std::vector<WindowSample> window_samples;
 };
 
+/// Empty, or which of the changes is about no link of the fabric.
+std::string unknown_link(const RunConfig& config);
 /// A sentence when something in `config` does not fit the fabric (an unknown link).
 base::Result<RunResult, std::string> run_matrix(const RunConfig& config,
                                                 const TrafficMatrix& matrix);

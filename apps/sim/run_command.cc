@@ -159,15 +159,24 @@ std::string write_files(const RunCommandOptions& o, const PlayedRun& run) {
   return o.path_state && !write_paths(paths, run.result) ? cannot_write(paths) : std::string();
 }
 
-/// Plays the run and shows its figures; an exit code when it cannot be played.
-base::Result<PlayedRun, int> play(const RunCommandOptions& o) {
+/// A run of which everything is known that can be known before it is played.
+struct WantedRun {
+  RunCommandOptions options;
+  TrafficMatrix matrix;
+  RunConfig config;
+};
+
+/// An exit code when it cannot be played.
+base::Result<WantedRun, int> prepare(const RunCommandOptions& o) {
   if (const std::string wrong = check(o); !wrong.empty()) return refuse(wrong);
-  const auto matrix = load(o);
+  auto matrix = load(o);
   if (!matrix) return o.pattern.empty() ? fail(matrix.error()) : refuse(matrix.error());
   auto config = configure(o, *matrix);
   if (!config) return refuse(config.error());
-  RunConfig& c = config.value();
-  c.keep_paths = o.path_state;
+  if (const std::string wrong = unknown_link(*config); !wrong.empty()) return refuse(wrong);
+  config.value().keep_paths = o.path_state;
+  return WantedRun{o, std::move(matrix.value()), std::move(config.value())};
+}
 
   std::ofstream trace;
   if (!o.trace.empty()) {
@@ -177,6 +186,19 @@ base::Result<PlayedRun, int> play(const RunCommandOptions& o) {
   }
   if (!o.plot.empty())
     c.sample_period = SimSpan::from_ps(std::max<std::int64_t>(c.fabric.base_rtt().ps() / 2, 1));
+/// Empty, or which file cannot be written. What is in them stays until there is something to write.
+std::string why_unwritable(const RunCommandOptions& o) {
+  const std::string paths = o.path_state && !o.per_flow.empty() ? o.per_flow + ".paths" : "";
+  for (const std::string& path : {o.per_flow, paths, o.plot})
+    if (!path.empty() && !std::ofstream(path, std::ios::app)) return cannot_write(path);
+  return {};
+}
+
+/// Plays the run and shows its figures; an exit code when it cannot be played.
+base::Result<PlayedRun, int> play(WantedRun& wanted) {
+  const RunCommandOptions& o = wanted.options;
+  const TrafficMatrix* const matrix = &wanted.matrix;
+  RunConfig& c = wanted.config;
   auto bar = isatty(STDERR_FILENO) ? std::make_unique<ProgressBar>() : nullptr;
   if (bar) c.progress = [&bar](double share, SimTime now) { bar->show(share, now); };
 
@@ -197,7 +219,6 @@ base::Result<PlayedRun, int> play(const RunCommandOptions& o) {
                 .steps = steps_of(*matrix),
                 .json = run_json(o, c, *matrix),
                 .result = std::move(result.value())};
-  if (const std::string why = write_files(o, run); !why.empty()) return fail(why);
   show_result(o, run, wall_s);
   return run;
 }
@@ -207,11 +228,15 @@ int write_page(const std::string& path, const std::vector<PlayedRun>& runs) {
   if (!out) return fail(cannot_write(path));
   out << draw(runs);
   out.flush();
+  std::fflush(stdout);
+  if (const std::string why = write_files(o, run); !why.empty()) return fail(why);
   return out ? kDone : fail(cannot_write(path));
 }
 
 int run(const RunCommandOptions& o) {
-  std::vector<RunCommandOptions> wanted = {o};
+  if (o.path_state && !o.json && o.per_flow.empty())
+    return refuse("--path-state goes into --json or --per-flow: give one of them");
+  std::vector<RunCommandOptions> options = {o};
   if (!o.plot.empty() && !page::can_draw()) return fail(page::drawing_missing("uet-sim"));
   if (o.versus.size() > kVersusMax) return refuse(fmt::format("at most {} --versus", kVersusMax));
   if (!o.versus.empty() && !(o.per_flow.empty() && o.trace.empty()))
@@ -219,16 +244,23 @@ int run(const RunCommandOptions& o) {
   for (const std::string& text : o.versus) {
     auto other = versus(o, text);
     if (!other) return refuse(other.error());
-    wanted.push_back(std::move(other.value()));
+    options.push_back(std::move(other.value()));
+  }
+  std::vector<WantedRun> wanted;
+  for (const RunCommandOptions& each : options) {
+    auto one = prepare(each);
+    if (!one) return one.error();
+    wanted.push_back(std::move(one.value()));
   }
   std::vector<PlayedRun> runs;
-  for (const RunCommandOptions& each : wanted) {
+  for (WantedRun& each : wanted) {
     if (!runs.empty() && !o.json) fmt::print("\n");
     auto played = play(each);
     if (!played) return played.error();
     runs.push_back(std::move(played.value()));
   }
   if (!o.plot.empty()) {
+  if (const std::string why = why_unwritable(o); !why.empty()) return fail(why);
     if (const int code = write_page(o.plot, runs); code != kDone) return code;
   }
   const bool all = std::all_of(runs.begin(), runs.end(), [](const PlayedRun& played) {
