@@ -137,8 +137,16 @@ base::Result<RunCommandOptions, std::string> versus(const RunCommandOptions& bas
     value.clear();
     forget(o, name);
   };
+  for (const char* name : {"--hosts", "--bytes"})
+    if (parser.count(name) > 0 && parser.count("--pattern") == 0 && !base.matrix.empty())
+      return fmt::format("--versus '{}': {} is about --pattern, and the run has --matrix", text,
+                         name);
   if (parser.count("--pattern") > 0) drop("--matrix", o.matrix);
-  if (parser.count("--matrix") > 0) drop("--pattern", o.pattern);
+  if (parser.count("--matrix") > 0) {
+    drop("--pattern", o.pattern);
+    forget(o, "--hosts");
+    forget(o, "--bytes");
+  }
   note_given(parser, o);
   return o;
 }
@@ -178,14 +186,6 @@ base::Result<WantedRun, int> prepare(const RunCommandOptions& o) {
   return WantedRun{o, std::move(matrix.value()), std::move(config.value())};
 }
 
-  std::ofstream trace;
-  if (!o.trace.empty()) {
-    trace.open(o.trace);
-    if (!trace) return fail(cannot_write(o.trace));
-    c.trace = &trace;
-  }
-  if (!o.plot.empty())
-    c.sample_period = SimSpan::from_ps(std::max<std::int64_t>(c.fabric.base_rtt().ps() / 2, 1));
 /// Empty, or which file cannot be written. What is in them stays until there is something to write.
 std::string why_unwritable(const RunCommandOptions& o) {
   const std::string paths = o.path_state && !o.per_flow.empty() ? o.per_flow + ".paths" : "";
@@ -199,6 +199,14 @@ base::Result<PlayedRun, int> play(WantedRun& wanted) {
   const RunCommandOptions& o = wanted.options;
   const TrafficMatrix* const matrix = &wanted.matrix;
   RunConfig& c = wanted.config;
+  std::ofstream trace;
+  if (!o.trace.empty()) {
+    trace.open(o.trace);
+    if (!trace) return fail(cannot_write(o.trace));
+    c.trace = &trace;
+  }
+  if (!o.plot.empty())
+    c.sample_period = SimSpan::from_ps(std::max<std::int64_t>(c.fabric.base_rtt().ps() / 2, 1));
   auto bar = isatty(STDERR_FILENO) ? std::make_unique<ProgressBar>() : nullptr;
   if (bar) c.progress = [&bar](double share, SimTime now) { bar->show(share, now); };
 
@@ -220,6 +228,8 @@ base::Result<PlayedRun, int> play(WantedRun& wanted) {
                 .json = run_json(o, c, *matrix),
                 .result = std::move(result.value())};
   show_result(o, run, wall_s);
+  std::fflush(stdout);
+  if (const std::string why = write_files(o, run); !why.empty()) return fail(why);
   return run;
 }
 
@@ -228,8 +238,6 @@ int write_page(const std::string& path, const std::vector<PlayedRun>& runs) {
   if (!out) return fail(cannot_write(path));
   out << draw(runs);
   out.flush();
-  std::fflush(stdout);
-  if (const std::string why = write_files(o, run); !why.empty()) return fail(why);
   return out ? kDone : fail(cannot_write(path));
 }
 
@@ -252,6 +260,7 @@ int run(const RunCommandOptions& o) {
     if (!one) return one.error();
     wanted.push_back(std::move(one.value()));
   }
+  if (const std::string why = why_unwritable(o); !why.empty()) return fail(why);
   std::vector<PlayedRun> runs;
   for (WantedRun& each : wanted) {
     if (!runs.empty() && !o.json) fmt::print("\n");
@@ -260,7 +269,6 @@ int run(const RunCommandOptions& o) {
     runs.push_back(std::move(played.value()));
   }
   if (!o.plot.empty()) {
-  if (const std::string why = why_unwritable(o); !why.empty()) return fail(why);
     if (const int code = write_page(o.plot, runs); code != kDone) return code;
   }
   const bool all = std::all_of(runs.begin(), runs.end(), [](const PlayedRun& played) {

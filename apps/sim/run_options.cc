@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 
 #include "apps/sim/link_change.h"
+#include "lib/base/quantity.h"
 
 namespace uet::sim {
 
@@ -19,6 +21,21 @@ std::map<std::string, Choice> words_of() {
   return words;
 }
 
+/// Takes what lib/base/quantity.h knows as a number of bytes.
+template <typename T>
+CLI::Option* add_size(CLI::App& command, const std::string& name, T& to, std::uint64_t least,
+                      std::uint64_t most, const std::string& help) {
+  const auto take = [name, &to, least, most](const std::string& text) {
+    const auto bytes = base::parse_byte_size(text, most);
+    if (!bytes || *bytes < least)
+      throw CLI::ValidationError(
+          name, fmt::format("'{}' is no number of bytes in the range of {} to {}: 4096, 64k, 8M",
+                            text, least, most));
+    to = static_cast<T>(*bytes);
+  };
+  return command.add_option_function<std::string>(name, take, help)->type_name("SIZE");
+}
+
 }  // namespace
 
 const std::map<std::string, cc::Algorithm> kAlgorithms = words_of<cc::Algorithm>();
@@ -27,6 +44,8 @@ const std::map<std::string, cc::LoadBalancing> kBalancers = words_of<cc::LoadBal
 std::string check(const RunOptions& o) {
   if (o.matrix.empty() == o.pattern.empty()) return "give either --matrix or --pattern";
   if ((o.paths & (o.paths - 1)) != 0) return "--paths must be a power of two";
+  if (o.calm_run_packets != 0 && o.calm_run_packets < o.run_packets)
+    return "--calm-run-packets must be at least --run-packets";
   for (const double number : {o.link_gbps, o.repair_us, o.end_us}) {
     if (std::isnan(number)) return "--link-gbps, --repair-us and --end-us must be numbers";
   }
@@ -60,7 +79,7 @@ base::Result<RunConfig, std::string> configure(const RunOptions& o, const Traffi
   c.load_balancing = o.load_balancing;
   c.paths = static_cast<std::uint16_t>(o.paths);
   c.run_packets = static_cast<std::uint16_t>(o.run_packets);
-  c.calm_run_packets = static_cast<std::uint16_t>(o.calm_run_packets);
+  c.calm_run_packets = static_cast<std::uint16_t>(std::max(o.calm_run_packets, o.run_packets));
   c.ack_every_packet = o.ack_every_packet;
   if (o.repair_us >= 0) {
     c.repair_delay = SimSpan::from_ps(static_cast<std::int64_t>(o.repair_us * 1e6));
@@ -81,17 +100,19 @@ base::Result<RunConfig, std::string> configure(const RunOptions& o, const Traffi
 }
 
 void add_simulation_options(CLI::App& command, RunOptions& o) {
-  command.add_option("--matrix", o.matrix, "flows, in htsim's .cm format");
+  CLI::Option* const matrix =
+      command.add_option("--matrix", o.matrix, "flows, in htsim's .cm format");
   command.add_option(
       "--pattern", o.pattern,
       "built-in flows instead: permutation, incast, outcast, all-to-all, ring-allreduce, "
       "tree-allreduce, all-gather, reduce-scatter, pipeline");
   command.add_option("--hosts", o.hosts, "hosts of --pattern")
       ->check(CLI::Range(2, 65536))
+      ->excludes(matrix)
       ->capture_default_str();
-  command.add_option("--bytes", o.bytes, "bytes of one host of --pattern")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{0xffffffff}))
-      ->capture_default_str();
+  add_size(command, "--bytes", o.bytes, 1, 0xffffffff,
+           "bytes of one host of --pattern, also with k, M or G (2000000)")
+      ->excludes(matrix);
   command
       .add_option("--tiers", o.tiers,
                   "2: leaf-spine, 3: fat tree (default: by the number of hosts)")
@@ -110,9 +131,9 @@ void add_simulation_options(CLI::App& command, RunOptions& o) {
       ->capture_default_str();
   command
       .add_option("--calm-run-packets", o.calm_run_packets,
-                  "the same while the fabric shows no congestion; at least --run-packets")
-      ->check(CLI::Range(1, 256))
-      ->capture_default_str();
+                  "the same while the fabric shows no congestion; at least --run-packets, which "
+                  "is the default")
+      ->check(CLI::Range(1, 256));
   command.add_option("--paths", o.paths, "entropy values of a flow, a power of two")
       ->check(CLI::Range(1, 32768))
       ->capture_default_str();
@@ -133,10 +154,9 @@ void add_simulation_options(CLI::App& command, RunOptions& o) {
       ->check(CLI::Range(0.0, 1e9));
   command.add_flag("--no-trim", o.no_trim,
                    "switches drop instead of trimming, with five times the queue");
-  command
-      .add_option("--queue-bytes", o.queue_bytes,
-                  "data queue of a switch port (default: from the bandwidth-delay product)")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
+  add_size(command, "--queue-bytes", o.queue_bytes, 0, std::uint64_t{1} << 40,
+           "data queue of a switch port, also with k, M or G (default: from the bandwidth-delay "
+           "product)");
   command.add_flag("--ack-every-packet", o.ack_every_packet, "receivers acknowledge every packet");
   command
       .add_option("--end-us", o.end_us,

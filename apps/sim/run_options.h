@@ -27,7 +27,7 @@ struct RunOptions {
   cc::LoadBalancing load_balancing = cc::LoadBalancing::kBitmap;
   std::uint32_t paths = 64;
   std::uint32_t run_packets = 1;
-  std::uint32_t calm_run_packets = 1;
+  std::uint32_t calm_run_packets = 0;  ///< 0: as run_packets
   std::vector<std::string> degrade, fail;
   std::uint32_t planes = 1;
   double repair_us = -1;

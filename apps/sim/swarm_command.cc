@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -17,6 +18,7 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -62,14 +64,23 @@ struct SeedRange {
   std::uint64_t first = 0, last = 0;
 };
 
-std::optional<SeedRange> parse_seeds(const std::string& text) {
-  char tail = 0;
-  unsigned long long a = 0, b = 0;
-  if (std::sscanf(text.c_str(), "%llu..%llu%c", &a, &b, &tail) == 2 && a <= b) {
-    return SeedRange{a, b};
-  }
-  if (std::sscanf(text.c_str(), "%llu%c", &a, &tail) == 1) return SeedRange{a, a};
-  return {};
+/// Digits and nothing else.
+template <typename T>
+std::optional<T> whole_number(std::string_view text) {
+  T value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return {};
+  return value;
+}
+
+std::optional<SeedRange> parse_seeds(std::string_view text) {
+  constexpr std::string_view kTo = "..";
+  const std::size_t at = text.find(kTo);
+  const auto first = whole_number<std::uint64_t>(text.substr(0, at));
+  const auto last =
+      at == text.npos ? first : whole_number<std::uint64_t>(text.substr(at + kTo.size()));
+  if (!first || !last || *first > *last) return {};
+  return SeedRange{*first, *last};
 }
 
 std::string list_ingredients() {
@@ -88,19 +99,16 @@ std::optional<std::string> unknown_ingredient(const SwarmMask& mask) {
 
 std::optional<SwarmMask> parse_mask(const SwarmOptions& o) {
   SwarmMask mask;
-  std::istringstream ops(o.ops), without(o.without), modes(o.modes);
+  std::istringstream ops(o.ops), episodes(o.episodes), without(o.without), modes(o.modes);
   for (std::string word; std::getline(ops, word, ',');) {
-    unsigned id = 0;
-    char tail = 0;
-    if (std::sscanf(word.c_str(), "%u%c", &id, &tail) != 1) return {};
-    mask.ops.insert(id);
+    const auto id = whole_number<unsigned>(word);
+    if (!id) return {};
+    mask.ops.insert(*id);
   }
-  std::istringstream episodes(o.episodes);
   for (std::string word; std::getline(episodes, word, ',');) {
-    unsigned id = 0;
-    char tail = 0;
-    if (std::sscanf(word.c_str(), "%u%c", &id, &tail) != 1) return {};
-    mask.episodes.insert(id);
+    const auto id = whole_number<unsigned>(word);
+    if (!id) return {};
+    mask.episodes.insert(*id);
   }
   for (std::string word; std::getline(without, word, ',');) mask.without.insert(word);
   for (std::string word; std::getline(modes, word, ',');) {

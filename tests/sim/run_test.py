@@ -55,8 +55,8 @@ with tempfile.TemporaryDirectory() as folder:
 
     uneven = {}
     for packets in ((1, 1), (16, 1), (1, 16)):
-        code, r, _ = run("--pattern", "permutation", "--hosts", "64", "--lb", "oblivious", "--paths", "16", "--run-packets", str(packets[0]),
-                         "--calm-run-packets", str(packets[1]))
+        calm = ("--calm-run-packets", str(packets[1])) if packets[1] > 1 else ()
+        code, r, _ = run("--pattern", "permutation", "--hosts", "64", "--lb", "oblivious", "--paths", "16", "--run-packets", str(packets[0]), *calm)
         uneven[packets] = r["job_us"] / r["job_bound_us"]
         check(f"the JSON object names the packets in a row that endpoints take ({packets})",
               (r["run"]["run_packets"], r["run"]["calm_run_packets"]) == (packets[0], max(packets)), str(r["run"]))
@@ -132,8 +132,31 @@ with tempfile.TemporaryDirectory() as folder:
     few = ("--pattern", "permutation", "--hosts", "4", "--bytes", "4000")
     for options, why in ((("--per-flow", "/dev/full"), "No space left"), (("--per-flow", f"{folder}/no/flows"), "No such file"),
                          (("--trace", f"{folder}/no/trace"), "No such file"), (("--trace", "/dev/full"), "to its end")):
-        code, _, error = run(*few, *options)
+        code, r, error = run(*few, *options)
         check(f"{' '.join(options).replace(folder, '')} fails with the reason", code == 1 and why in error and "cannot be written" in error, error)
+        if options[0] == "--per-flow":
+            check(f"before the run where it can be known, behind the figures where not ({options[1].replace(folder, '')})",
+                  (r is not None) == (options[1] == "/dev/full"), str(r))
+
+    # What would have no effect is refused.
+    flows = matrix(folder, "few.cm", "Nodes 4\nConnections 1\n0->3 id 1 start 0 size 9\n")
+    for options, why in ((("--matrix", flows, "--hosts", "64"), "excludes"), (("--matrix", flows, "--bytes", "1000"), "excludes"),
+                         ((*few, "--run-packets", "8", "--calm-run-packets", "2"), "at least --run-packets"),
+                         ((*few[:4], "--bytes", "8x"), "8x"), ((*few[:4], "--bytes", "0"), "number of bytes"), ((*few, "--queue-bytes", "-1"), "number of bytes")):
+        code, _, error = run(*options)
+        check(f"{' '.join(options[-4:]).replace(folder, '')} is a usage error", code == 2 and why in error, error)
+    done = subprocess.run([SIM, "run", *few, "--path-state"], capture_output=True, text=True, timeout=120)
+    check("--path-state that goes nowhere is a usage error", done.returncode == 2 and "--per-flow" in done.stderr and not done.stdout, done.stderr)
+    code, r, error = run("--pattern", "permutation", "--hosts", "4", "--bytes", "8k")
+    check("bytes may have k, M or G behind them", code == 0 and r["run"]["bytes"] == 8192, error)
+    done = subprocess.run([SIM, "frob", "--seeds", "1"], capture_output=True, text=True, timeout=120)
+    check("a command that does not exist is named", done.returncode == 2 and "no command 'frob'" in done.stderr and "swarm" in done.stderr, done.stderr)
+    done = subprocess.run([SIM, "plto"], capture_output=True, text=True, timeout=120)
+    check("and the one that is meant", done.returncode == 2 and "did you mean plot?" in done.stderr, done.stderr)
+    code, r, _ = run("--matrix", matrix(folder, "two.cm", "Nodes 16\nConnections 2\n0->13 id 1 start 0 size 4086\n1->14 id 2 start 0 size 40860\n"))
+    fct = r["fct_us"]
+    check("the median of two flows is the mean, their p99 the slower one",
+          abs(fct["median"] - (fct["min"] + fct["max"]) / 2) < 1e-5 and fct["p99"] == fct["max"] > fct["min"], str(fct))
 
     # What was run stands beside what came of it.
     options = ("--pattern", "ring-allreduce", "--hosts", "8", "--bytes", "80000", "--lb", "mixed", "--planes", "2", "--seed", "7",
@@ -205,6 +228,13 @@ def check_page(folder):
     for text, why in (("--lb magic", "none of"), ("--out x", "not expected"), ("--pattern none", "no pattern"), ("--fail spine77", "names no link")):
         code, _, html, error = plot(folder, *ring, "--versus", text)
         check(f"--versus '{text}' is a usage error", code == 2 and not html and why in error, error)
+    # Before the first run is played.
+    for out, options, why in (("no/run.html", (), "cannot be written"), ("run.html", ("--versus", "--matrix bad.cm"), "bad.cm"),
+                              ("run.html", ("--versus", "--fail spine77"), "names no link")):
+        done = subprocess.run([SIM, "plot", *ring, "--out", str(Path(folder) / out), *options], capture_output=True, text=True, timeout=120, cwd=folder)
+        check(f"plot finds out before it runs: {why}", done.returncode in (1, 2) and why in done.stderr and not done.stdout, done.stdout + done.stderr)
+    code, _, _, error = plot(folder, "--matrix", matrix(folder, "few.cm", "Nodes 4\nConnections 1\n0->3 id 1 start 0 size 9\n"), "--versus", "--hosts 8")
+    check("--versus takes no hosts of a pattern where there is none", code == 2 and "--pattern" in error, error)
     code, _, _, error = plot(folder, *ring, "--versus", "--seed 2", "--per-flow", str(Path(folder) / "flows"))
     check("files of one run and two runs contradict each other", code == 2 and "--versus" in error, error)
 
@@ -240,6 +270,14 @@ code, text, _ = compare("--pattern", "incast", "--hosts", "8", "--bytes", "10000
 check("its CSV has a line for each row", code == 0 and [len(line.split(",")) for line in text.splitlines()] == [13, 13], text)
 code, _, error = compare("--pattern", "incast", "--fault", "slow=spine0")
 check("an unknown fault is a usage error that says what is meant", code == 2 and "degrade=LINKS" in error, error)
+for faults, why in ((("none", "foo"), "degrade=LINKS"), (("none", "fail=spine99"), "names no link")):
+    code, text, error = compare("--pattern", "incast", "--hosts", "8", "--fault", faults[0], "--fault", faults[1])
+    check(f"a wrong fault is found before the first row: {faults[1]}", code == 2 and why in error and not text, text + error)
+with subprocess.Popen([SIM, "compare", "--pattern", "permutation", "--hosts", "16", "--bytes", "1M", "--lb", "single,mixed", "--seeds", "15", "--csv"],
+                      stdout=subprocess.PIPE, text=True) as job:
+    lines = [job.stdout.readline(), job.stdout.readline()]
+    job.kill()
+    check("rows come one by one", lines[1].startswith("none,nscc,single,0,") and "mixed" not in job.stdout.read(), str(lines))
 code, _, error = compare("--pattern", "incast", "--lb", "mixed,magic")
 check("an unknown path choice is a usage error", code == 2 and "magic" in error, error)
 
@@ -261,6 +299,9 @@ def no_processes():
 code, _, error = swarm("--seeds", "1", "--without", "loss,hostlie")
 check("an unknown ingredient is a usage error that lists them", code == 2 and "'hostlie'" in error and "hostile" in error
       and "tiny-window" in error and "late-duplicate" in error, error)
+for options in (("--seeds", "-1"), ("--seeds", "1..-1"), ("--seeds", "1..2x"), ("--seeds", "1", "--ops", "-1"), ("--seeds", "1", "--episodes", "1,-2")):
+    code, text, error = swarm(*options)
+    check(f"{' '.join(options)} is a usage error", code == 2 and "want" in error and not text, f"{code} {text} {error}")
 code, text, _ = swarm("--help")
 known = re.search(r"--without TEXT\s+leave these out, with commas between: (.*)", text)
 known = [word.strip() for word in known[1].split(",")] if known else []
