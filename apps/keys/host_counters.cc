@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "keys/counter_state.h"
+#include "keys/host_identity.h"
 
 namespace uet::apps::keys {
 namespace {
@@ -45,6 +46,18 @@ std::string why_not_sending(const KeyFile& file, const std::vector<Unusable>& un
     }
   }
   return "";
+}
+
+/// True where the folder says that it is of a host with another SSI or server id, whose counters are no concern of this one.
+bool is_of_another_host(const std::string& folder, const KeyFile& file,
+                        const tss::Fingerprint& key) {
+  return std::ranges::all_of(file.domains, [&](const tss::DomainConfig& d) {
+    const bool has_key = std::ranges::any_of(
+        d.keys, [&](const auto& k) { return tss::fingerprint_of(k.key) == key; });
+    if (!has_key) return true;
+    const auto recorded = recorded_identity(folder, d.sdi);
+    return needs_identity(d) && recorded && *recorded && **recorded != identity_in(d);
+  });
 }
 
 }  // namespace
@@ -120,7 +133,8 @@ base::Result<Prepared, std::string> prepare_counters(const KeyFile& file, const 
       to_make.push_back(key);
     } else if (!had.empty()) {
       unusable.push_back({key, why_lost(short_name(key), file.state_folder)});
-    } else if (!is_same_folder(before, file.state_folder) && is_live(before, key)) {
+    } else if (!is_same_folder(before, file.state_folder) && is_live(before, key) &&
+               !is_of_another_host(before, file, key)) {
       return before + ", the folder that the file named, has counters of key " + short_name(key) +
              ". If they are this host's, \"uet-keys install\" without --state-dir says so, and "
              "with it again they go along; if another host's, whose folder this one sees: "

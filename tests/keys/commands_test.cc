@@ -402,6 +402,19 @@ TEST(UetKeys, install__asks_whose_counters_the_folder_of_the_file_has) {
   EXPECT_EQ(third.first_counter(), 3000u);
 }
 
+/// Its SSI says that it is not this host's.
+TEST(UetKeys, install__beside_the_state_of_another_ssi_asks_for_nothing) {
+  const TempFolder folder;
+  const Host first(folder, "first"), second(folder, "second");
+  ASSERT_EQ(make_new({.out = first.file, .ssi = 1, .state_folder = folder / "shared"}), 0);
+  ASSERT_EQ(first.first_counter(), 0u);
+  second.copy_from(first);
+  EXPECT_EQ(keys::install({.file = second.file, .state_folder = kState, .ssi = 1}), 1);
+  EXPECT_EQ(keys::install({.file = second.file, .state_folder = kState, .ssi = 2}), 0);
+  EXPECT_EQ(second.first_counter(), 0u);
+  EXPECT_EQ(first.first_counter(), 1000u);
+}
+
 // --- Clients
 
 TEST(UetKeys, derive__one_ssi_is_one_host) {

@@ -169,6 +169,19 @@ TEST(CounterState, damaged_record__repeats_nothing) {
   }
 }
 
+TEST(CounterState, damaged_record__each_time_the_newer_one_repeats_nothing) {
+  Made m;
+  std::uint64_t end = 0;
+  for (int i = 0; i < 6; ++i) {
+    const auto range = m.state.reserve(kFingerprint, kStep);
+    ASSERT_TRUE(range) << range.error();
+    ASSERT_GE(range->first, end) << i;
+    end = range->end;
+    const Places places(file_in(m.folder / "state"));
+    places.put(places.place_of(end), "xxxxxxxxxxxx");
+  }
+}
+
 TEST(CounterState, damaged_record__of_a_key_near_its_end_leaves_none) {
   Made m;
   ASSERT_TRUE(m.state.reserve(kFingerprint, tss::kCounterMax - kStep / 2));
