@@ -11,12 +11,15 @@
 #include <deque>
 #include <mutex>
 #include <set>
+#include <utility>
 
 #include "embed/fork_guard.h"
 #include "fep/fep.h"
+#include "fep/linger.h"
 #include "fep/report/event_log.h"
 #include "fep/report/live_report.h"
 #include "fep/report/path_log.h"
+#include "fep/security.h"
 #include "fep/settings/port_entries.h"
 #include "fep/settings/settings.h"
 #include "lib/ports/live_desk.h"
@@ -57,17 +60,20 @@ std::optional<std::string> unknown_key(const std::map<std::string, std::string>&
   return std::nullopt;
 }
 
-/// Each misspelt variable once in a process: what it was to change goes on as it was.
-void tell_unknown_variables() {
+/// What does not keep an endpoint from opening: a line on standard error, once in a process.
+void tell(const std::string& what) {
   static std::mutex lock;
   static std::set<std::string> told;
   const std::scoped_lock guard(lock);
+  if (!what.empty() && told.insert(what).second) std::fprintf(stderr, "uet: %s\n", what.c_str());
+}
+
+/// What a misspelt variable was to change goes on as it was.
+void tell_unknown_variables() {
   for (const std::string& name : fep::unknown_variables(environ)) {
-    if (!told.insert(name).second) continue;
     const std::string near = fep::nearest_setting(name);
-    std::fprintf(
-        stderr, "uet: %s is no setting and is ignored; %s\n", name.c_str(),
-        near.empty() ? "fi_uet(7) lists the settings" : ("did you mean " + near + "?").c_str());
+    tell(name + " is no setting and is ignored; " +
+         (near.empty() ? "fi_uet(7) lists the settings" : "did you mean " + near + "?"));
   }
 }
 
@@ -183,6 +189,35 @@ struct Endpoint::Impl final : ses::CompletionSink {
     return did;
   }
 
+  /// Until a deadline or `end`, or until there is something to do.
+  void sleep(base::Instant now, base::Instant end) {
+    if (!port->arm_wakeup()) return;
+    base::Duration sleep = std::min({end, fep->next_deadline(), desk.deadline()}) - now;
+    // A port without a descriptor cannot wake us.
+    if (port->wakeup_fd() < 0) sleep = std::min(sleep, kPollInterval);
+    if (sleep <= base::Duration()) return;
+    // Entries with a descriptor of -1 are skipped.
+    pollfd fds[2] = {{.fd = port->wakeup_fd(), .events = POLLIN, .revents = 0}, desk.wakeup()};
+    const timespec limit{sleep.ns() / 1'000'000'000, sleep.ns() % 1'000'000'000};
+    ppoll(fds, 2, &limit, nullptr);
+    if (fds[1].revents != 0) desk.look_soon();
+  }
+
+  /// The peers may not have heard the last acknowledgements, which only this endpoint can send again.
+  void say_goodbye() {
+    const base::Instant begin = clock_now();
+    if (path_log != nullptr) path_log->write(begin, *fep);
+    fep->ses().close_endpoint(begin, id);
+    fep->pds().close_all(begin);
+    const auto received = [this] { return trace.count(base::EventId::kPacketReceived); };
+    fep::Linger linger(begin, settings.rto_max, received());
+    for (base::Instant now = begin;; now = clock_now()) {
+      fep->turn(now);
+      if (linger.is_over(now, fep->is_idle(), received())) return;
+      sleep(now, now + base::Duration::from_ms(5));
+    }
+  }
+
   fep::Settings settings;
   base::Trace trace;
   std::unique_ptr<fep::TraceFile> trace_file;
@@ -239,7 +274,7 @@ std::unique_ptr<net::Port> open_first(const fep::Settings& settings, const base:
 Endpoint::Endpoint(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 std::unique_ptr<Endpoint> Endpoint::open(const std::map<std::string, std::string>& given,
-                                         std::string& error) {
+                                         std::string& error) try {
   if (auto unknown = unknown_key(given)) {
     error = *unknown;
     return nullptr;
@@ -269,12 +304,15 @@ std::unique_ptr<Endpoint> Endpoint::open(const std::map<std::string, std::string
   }
   impl->port = open_first(*settings, impl->rng, impl->trace, error);
   if (impl->port == nullptr) return nullptr;
+  tell(std::exchange(error, {}));  // a remark of the port
   impl->fork_guard.watch(*impl->port);
   const auto config = settings->fep_config(impl->port->facts());
   if (!config) {
     error = config.error();
     return nullptr;
   }
+  if (config->security != nullptr && settings->addresses.empty() && settings->ifname.empty())
+    tell(config->security->why_risky_at(impl->port->facts().address));
   const base::Instant now = clock_now();
   impl->fep = std::make_unique<fep::Fep>(*config, *impl->port, impl->rng, impl->trace, now);
   const auto opened = impl->fep->ses().open_endpoint(
@@ -293,6 +331,9 @@ std::unique_ptr<Endpoint> Endpoint::open(const std::map<std::string, std::string
   }
   impl->id = *opened;
   return std::unique_ptr<Endpoint>(new Endpoint(std::move(impl)));
+} catch (const std::bad_alloc&) {
+  error = "there is not enough memory for an endpoint";
+  return nullptr;
 }
 
 Endpoint::~Endpoint() {
@@ -302,12 +343,11 @@ Endpoint::~Endpoint() {
     (void)impl_.release();
     return;
   }
-  const base::Instant end = clock_now() + base::Duration::from_ms(200);
-  if (impl_->path_log != nullptr) impl_->path_log->write(clock_now(), *impl_->fep);
-  impl_->fep->ses().close_endpoint(clock_now(), impl_->id);
-  impl_->fep->pds().close_all(clock_now());
-  for (base::Instant now = clock_now(); now < end && !impl_->fep->is_idle(); now = clock_now())
-    impl_->fep->turn(now);
+  try {
+    impl_->say_goodbye();
+  } catch (const std::exception&) {
+    // Out of memory: peers hear nothing more.
+  }
 }
 
 std::vector<std::uint8_t> Endpoint::address() const {
@@ -402,18 +442,7 @@ std::optional<Completion> Endpoint::wait(int milliseconds) {
     if (auto completion = poll()) return completion;
     const base::Instant now = clock_now();
     if (now >= end) return std::nullopt;
-    if (busy || !impl_->port->arm_wakeup()) continue;
-    base::Duration sleep =
-        std::min({end, impl_->fep->next_deadline(), impl_->desk.deadline()}) - now;
-    // A port without a descriptor cannot wake us.
-    if (impl_->port->wakeup_fd() < 0) sleep = std::min(sleep, kPollInterval);
-    if (sleep <= base::Duration()) continue;
-    // Entries with a descriptor of -1 are skipped.
-    pollfd fds[2] = {{.fd = impl_->port->wakeup_fd(), .events = POLLIN, .revents = 0},
-                     impl_->desk.wakeup()};
-    const timespec limit{sleep.ns() / 1'000'000'000, sleep.ns() % 1'000'000'000};
-    ppoll(fds, 2, &limit, nullptr);
-    if (fds[1].revents != 0) impl_->desk.look_soon();
+    if (!busy) impl_->sleep(now, end);
   }
   return std::nullopt;
 }

@@ -18,6 +18,15 @@ Security::Security(std::shared_ptr<tss::KeyManager> keys, const net::PortFacts& 
       domain_(*keys_, {.is_udp = facts.udp_encapsulation, .udp_port = facts.udp_port},
               facts.address, ciphers) {}
 
+std::string Security::why_risky_at(const net::FabricAddress& own) const {
+  if (!own.is_loopback() || domain_.config().ssi_mode) return "";
+  return "keys without SSI at " + own.to_string() +
+         ", an address that other hosts with these keys may have too: packets of both under one "
+         "key and counter would tell what is in them. Set FI_UET_ADDR to an address that this "
+         "process alone has, or use keys with SSI (uet-keys new --ssi) where the keys are on more "
+         "than one host";
+}
+
 bool Security::covers(std::uint32_t job) const {
   const auto& jobs = domain_.config().jobs;
   return jobs.empty() || std::find(jobs.begin(), jobs.end(), job) != jobs.end();

@@ -21,6 +21,9 @@ class Security : public tss::InLockedMemory {
 
   tss::SecureDomain& domain() { return domain_; }
   const tss::SecureDomain& domain() const { return domain_; }
+  /// A sentence where other hosts with these keys may have `own` too, unless the user chose it: a loopback address, in a domain without SSI.
+  /// Else empty.
+  std::string why_risky_at(const net::FabricAddress& own) const;
   /// Whether endpoints of `job` may live here.
   bool covers(std::uint32_t job) const;
 

@@ -96,7 +96,7 @@ FileKeys::Found FileKeys::look() try {
     complain({}, path_ + ": " + std::strerror(errno));
     return {};
   }
-  if (*version == version_) return {};
+  if (*version == version_ && !has_found_retired()) return {};
   return {.domain = read_again()};
 } catch (const std::bad_alloc&) {
   return {};
@@ -125,9 +125,36 @@ std::optional<tss::DomainConfig> FileKeys::read_again() {
     return std::nullopt;
   }
   keep_what_stays(file->state_folder, *domain);
+  if (!leave_out_retired(*domain)) return std::nullopt;
   const std::lock_guard guard(mutex_);
   domain_ = *domain;
   return *domain;
+}
+
+bool FileKeys::has_found_retired() const {
+  const std::lock_guard guard(mutex_);
+  return has_found_retired_;
+}
+
+/// A copy from before brings back what was retired on this host: nothing is to be accepted under it. False, and the keys in use stay, where
+/// it is to be sent under.
+bool FileKeys::leave_out_retired(tss::DomainConfig& domain) {
+  std::set<tss::Fingerprint> retired;
+  {
+    const std::lock_guard guard(mutex_);
+    has_found_retired_ = false;
+    retired = retired_;
+  }
+  bool is_usable = true;
+  std::erase_if(domain.keys, [&](const tss::KeyConfig& key) {
+    const auto print = tss::fingerprint_of(key.key);
+    if (!retired.contains(print)) return false;
+    is_usable = is_usable && key.an != domain.tx_an;
+    say(path_ + ": key " + short_name(print) + " was retired on this host and is not taken" +
+        (key.an == domain.tx_an ? ", though the file sends under it; the keys in use stay" : ""));
+    return true;
+  });
+  return is_usable;
 }
 
 /// Changes that a running endpoint cannot follow. The rest of the file, its keys above all, is taken.
@@ -150,9 +177,15 @@ void FileKeys::keep_what_stays(const std::string& state_folder, tss::DomainConfi
 
 std::optional<tss::CounterRange> FileKeys::reserve(const tss::Fingerprint& key,
                                                    std::uint64_t count) {
-  const auto reserved = CounterState(state_folder_).reserve(key, count);
+  CounterState state(state_folder_);
+  const auto reserved = state.reserve(key, count);
   if (!reserved) {
     say(reserved.error());
+    const auto status = state.status(key);
+    if (status && status->is_retired && status->moved_to.empty()) {
+      const std::lock_guard guard(mutex_);
+      has_found_retired_ |= retired_.insert(key).second;
+    }
     return std::nullopt;
   }
   if (!reserved->note.empty()) say(reserved->note);

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -56,6 +57,8 @@ class FileKeys final : public tss::KeyManager {
   /// Once of each version of the file, and once of one that is gone.
   void complain(const FileVersion& version, const std::string& why);
   std::optional<tss::DomainConfig> read_again();
+  bool leave_out_retired(tss::DomainConfig& domain);
+  bool has_found_retired() const;
   void keep_what_stays(const std::string& state_folder, tss::DomainConfig& domain) const;
 
   std::string path_;
@@ -83,6 +86,9 @@ class FileKeys final : public tss::KeyManager {
     std::optional<tss::CounterRange> range;
   };
   std::map<tss::Fingerprint, Ordered> ordered_;
+  std::set<tss::Fingerprint>
+      retired_;                     ///< keys for which no counters were to be had for that reason
+  bool has_found_retired_ = false;  ///< since the file was read
 
   // Last: their jobs use all this.
   FileThread looker_{"uet-keys"}, reserver_{"uet-counters"};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "fep/linger.h"
 #include "fep/security.h"
 #include "lib/ports/open_port.h"
 #include "lib/ports/system_random.h"
@@ -20,23 +21,6 @@ constexpr base::Duration kPollInterval = base::Duration::from_us(20);
 
 /// A sleep is looked at this often: it costs nothing, and bounds what an event that the kernel did not tell could do.
 constexpr base::Duration kLongestSleep = base::Duration::from_seconds(1);
-
-/// Loopback addresses are the same on every host, and without an SSI the address is what keeps the IVs of hosts apart.
-void warn_of_loopback(const fep::FepConfig& config, net::FabricAddress own,
-                      const fep::Settings& settings) {
-  if (config.security == nullptr || !own.is_loopback() || is_configured(settings)) return;
-  if (config.security->domain().config().ssi_mode) return;
-  tell_user("keys without SSI at " + own.to_string() +
-            ", an address that other hosts with these keys may have too: packets of both under one "
-            "key and counter would tell what is in them. Set FI_UET_ADDR to an address that this "
-            "process alone has, or use keys with SSI (uet-keys new --ssi) where the keys are on "
-            "more than one host");
-}
-
-/// How long the last object of a worker waits for its peers to hear the last acknowledgements, in all, and in retransmission timeouts
-/// of a peer that says nothing: one that lost them asks again after one, and what it sends then may get lost as well.
-constexpr base::Duration kLingerMax = base::Duration::from_ms(1500);
-constexpr int kLingerTimeouts = 3;
 
 /// The thread that forks may itself be in the middle of a call.
 constexpr base::Duration kForkPatience = base::Duration::from_ms(100);
@@ -81,7 +65,10 @@ bool Worker::start(const PortChoice& choice, std::uint32_t job, std::string& err
   if (settings_.mtu > facts.ip_mtu)
     tell_user("FI_UET_MTU: " + std::to_string(settings_.mtu) + " is more than port " + facts.name +
               " carries, " + std::to_string(facts.ip_mtu) + ": packets through it are no larger");
-  warn_of_loopback(*config, facts.address, settings_);
+  if (config->security != nullptr && !is_configured(settings_)) {
+    if (const std::string risk = config->security->why_risky_at(facts.address); !risk.empty())
+      tell_user(risk);
+  }
   fep_ = std::make_unique<fep::Fep>(*config, *port_, rng_, trace_, clock_.now());
   if (settings_.progress != fep::Progress::kManual) {
     progress_required_ = settings_.progress == fep::Progress::kThread;
@@ -112,17 +99,13 @@ void Worker::linger() {
   const base::Instant begin = clock_now();
   if (path_log_ != nullptr) path_log_->write(begin, *fep_);
   fep_->pds().close_all(begin);
-  base::Instant last_packet = begin;
-  std::uint64_t packets = trace_.count(base::EventId::kPacketReceived);
+  const auto received = [this] { return trace_.count(base::EventId::kPacketReceived); };
+  fep::Linger linger(begin, settings_.rto_max, received());
   Held held(lock_);
   while (true) {
     const base::Instant now = clock_.now_exactly();
     fep_->turn(now);
-    const std::uint64_t seen = trace_.count(base::EventId::kPacketReceived);
-    if (seen != packets) last_packet = now;
-    packets = seen;
-    const bool quiet = now - last_packet > settings_.rto_max * kLingerTimeouts;
-    if (fep_->is_idle() || quiet || now - begin > kLingerMax) return;
+    if (linger.is_over(now, fep_->is_idle(), received())) return;
     sleep(held, now + base::Duration::from_ms(5), loop_progress_);
   }
 }

@@ -141,6 +141,14 @@ int make_new(const NewOptions& o) {
         o.out.c_str(), o.out.c_str(), o.server_id.value_or(0));
     return 0;
   }
+  if (doc->parsed.domains[0].mode == tss::Mode::kServer) {
+    std::printf(
+        "It is for servers. Each client gets a file of its own: \"uet-keys derive %s --ip ADDRESS "
+        "--out CLIENTFILE\". Other servers get a copy with its mode of 0600, and \"uet-keys "
+        "install\" there. Then set FI_UET_KEYS=%s\n",
+        o.out.c_str(), o.out.c_str());
+    return 0;
+  }
   std::printf(
       "Copy it to every host of the domain with its mode of 0600, run \"uet-keys install%s\" "
       "there%s, and set FI_UET_KEYS=%s\n",

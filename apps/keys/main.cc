@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "apps/command_word.h"
 #include "apps/keys/commands.h"
 #include "apps/program.h"
 #include "keys/host_identity.h"
@@ -93,6 +94,10 @@ int run(int argc, char** argv) {
   with_file(app.add_subcommand("check", "whether endpoints can use the file, and its state"))
       ->callback([&] { status = keys::check(file); });
 
+  if (const std::string wrong = uet::apps::wrong_command(app, argc, argv); !wrong.empty()) {
+    std::fprintf(stderr, "uet-keys: %s\n", wrong.c_str());
+    return 2;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -1,9 +1,10 @@
 /// An Ultra Ethernet Transport endpoint for programs that do not want libfabric: link with -luet.
 ///
-/// One Endpoint is one fabric endpoint with one address. It belongs to one thread; nothing happens
-/// unless turn() is called. Buffers stay the caller's and must stay valid until their completion
-/// has been polled.
-/// A child made by fork() has no endpoint: there, each call does nothing (posts are refused), and so does the destructor. A program that
+/// One Endpoint is one fabric endpoint with one address. It belongs to one thread, and sends and receives nothing
+/// unless turn() or wait() is called. With keys it has threads that look at their files, and DPDK ports have theirs. Buffers stay the
+/// caller's and must stay valid until their completion has been polled; that of a receive which no message takes until the endpoint
+/// has gone. Calls may throw std::bad_alloc, but open() and the destructor.
+/// A child made by fork() has no endpoint: there, each call does nothing (posts are refused), and so does the destructor (not in one made by clone() or _Fork(), which must not touch it). A program that
 /// becomes a daemon opens its endpoints afterwards.
 /// Needs C++20 (-std=c++20). examples/two_endpoints.cc is a whole program.
 #pragma once
@@ -65,7 +66,8 @@ class UET_API Endpoint {
   /// endpoint cannot be opened.
   static std::unique_ptr<Endpoint> open(const std::map<std::string, std::string>& settings,
                                         std::string& error);
-  /// Tells peers goodbye; operations that are not complete are dropped without completion.
+  /// Tells peers goodbye, which may take 1.5 s where acknowledgements get lost; operations that are not complete are dropped without
+  /// completion.
   ~Endpoint();
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
@@ -97,7 +99,8 @@ class UET_API Endpoint {
   /// Receives, sends, looks at timers. True when something happened.
   bool turn();
   std::optional<Completion> poll();
-  /// Turns until a completion is there or the time is over, sleeping when idle.
+  /// Turns until a completion is there or the time is over, sleeping when idle; once where `milliseconds` is 0 or less. Signals do not
+  /// end it.
   std::optional<Completion> wait(int milliseconds);
 
  private:

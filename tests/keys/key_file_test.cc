@@ -8,6 +8,7 @@
 
 #include <functional>
 
+#include "keys/counter_state.h"
 #include "keys/file_keys.h"
 #include "tests/keys/temp_folder.h"
 
@@ -388,6 +389,31 @@ TEST(FileKeys, change_that_waits_for_the_next_start_is_told_and_the_keys_are_tak
   j = good();
   ASSERT_TRUE(read());
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+/// An old copy of the file comes back, from a backup or a tool that lays files out.
+TEST(FileKeys, key_that_was_retired_here__is_not_taken_again) {
+  const TempFolder folder;
+  json j = good();
+  const auto keys = open_keys(folder.write("keys", j.dump()));
+  const tss::KeyConfig first = keys->domain().keys.front();
+  j["secure_domains"][0]["keys"].push_back({{"an", 1}, {"key", kKeyB}});
+  j["secure_domains"][0]["tx_an"] = 1;
+  folder.write("keys", j.dump());
+  ASSERT_TRUE(look(*keys));
+  ASSERT_EQ(CounterState(folder / "state").retire(tss::fingerprint_of(first.key)), "");
+
+  testing::internal::CaptureStderr();
+  folder.write("keys", j.dump());
+  ASSERT_TRUE(look(*keys));
+  EXPECT_FALSE(keys->reserve(tss::fingerprint_of(first.key), 1));
+  const auto without = look(*keys);
+  ASSERT_TRUE(without);
+  ASSERT_EQ(without->keys.size(), 1u);
+  EXPECT_TRUE(without->keys[0].an);
+  folder.write("keys", good().dump());
+  EXPECT_FALSE(look(*keys)) << "sent under it would be nothing";
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("was retired on this host"));
 }
 
 /// A rotation is not missed because a process had no descriptor left in that second.
