@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,7 +12,10 @@
 
 namespace uet::keys {
 
-FileLock::FileLock(const std::string& path) {
+FileLock::FileLock(const std::string& path, Of of) {
+  struct stat s {};
+  const bool is_there = ::lstat(path.c_str(), &s) == 0;
+  if (is_there ? s.st_uid != ::geteuid() : of == Of::kFile) return;
   const std::string name = path + ".lock";
   fd_ = ::open(name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
   if (fd_ < 0) {

@@ -52,6 +52,12 @@ void PreparedKeys::add(const tss::Fingerprint& key, const std::string& state_fol
   folder = absolute;
 }
 
+std::string PreparedKeys::go_back_to(const PreparedKeys& before) {
+  folders_ = before.folders_;
+  is_changed_ = true;
+  return write();
+}
+
 std::string PreparedKeys::write() {
   if (!is_changed_) return "";
   SecretJson keys = SecretJson::object();

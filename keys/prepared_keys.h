@@ -20,6 +20,8 @@ class PreparedKeys {
   /// The state folder of a key that is there, absolute; else empty.
   std::string folder_of(const tss::Fingerprint& key) const;
   void add(const tss::Fingerprint& key, const std::string& state_folder);
+  /// What `before` says, on disk: nothing came of what was added since. Empty, or what went wrong.
+  std::string go_back_to(const PreparedKeys& before);
   /// On disk, when add() changed something. Empty, or what went wrong.
   std::string write();
 

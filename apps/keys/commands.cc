@@ -89,7 +89,7 @@ const char* name_of(tss::Mode mode) {
 }  // namespace
 
 int make_new(const NewOptions& o) {
-  const FileLock lock(o.out);
+  const FileLock lock(o.out, FileLock::Of::kNewFile);
   if (!lock.error().empty()) return failed(lock.error());
   auto known = PreparedKeys::read(o.out);
   if (!known) return failed(known.error());
@@ -123,7 +123,7 @@ int make_new(const NewOptions& o) {
   if (const std::string why = store(o.out, json, false); !why.empty()) return failed(why);
   const auto doc = load(o.out);
   if (!doc) return failed(doc.error());
-  const auto made = prepare_counters(doc->parsed, "", *known, false);
+  const auto made = prepare_counters(doc->parsed, "", *known, {});
   std::string why = made ? made->lost : made.error();
   if (why.empty()) why = record_identities(doc->parsed);
   if (!why.empty()) {
@@ -461,6 +461,10 @@ int retire(const std::string& file, std::optional<std::uint32_t> sdi, const std:
                   ", which packets leave under: \"uet-keys rotate --switch\" comes first. To give "
                   "the newer one up for good: --key " +
                   goes);
+  auto known = PreparedKeys::read(file);
+  if (!known) return failed(known.error());
+  if (const std::string why = remember_keys(doc->parsed, *known, false); !why.empty())
+    return failed(why);
   const auto gone = tss::fingerprint_of(keys.other->key);
   // A server's key may serve several domains.
   const bool is_shared = std::ranges::any_of(doc->parsed.domains, [&](const auto& domain) {

@@ -37,8 +37,8 @@ struct InstallOptions {
   std::string file, state_folder;
   // This host's own; else those that it recorded the last time.
   std::optional<std::uint32_t> ssi, server_id;
-  bool never_sent =
-      false;  ///< the operator says that this host never sent under keys that have no counters here
+  /// Names of keys under which, the operator says, this host never sent.
+  std::vector<std::string> never_sent;
 };
 /// On a host that got a copy of a file: makes the counter state of keys that it never had, and puts what is this host's own into the file.
 /// To another folder the counters are carried along.

@@ -19,6 +19,13 @@ bool is_live(const std::string& folder, const tss::Fingerprint& key) {
   return status && !status->is_retired;
 }
 
+/// Why counters in a folder are of no use; empty when they are.
+std::string why_dead(const std::string& folder, const tss::Fingerprint& key) {
+  const auto status = CounterState(folder).status(key);
+  if (!status) return " that cannot be used (" + status.error() + ")";
+  return status->is_retired ? ", which was retired there" : "";
+}
+
 /// Each once: a server's key may serve several domains.
 std::vector<tss::Fingerprint> keys_of(const KeyFile& file) {
   std::vector<tss::Fingerprint> out;
@@ -88,7 +95,8 @@ std::string why_lost(const std::string& key, const std::string& folder) {
          "another folder, or on a disk that is not mounted, have them there; else send under a new "
          "key: \"uet-keys rotate\" on one host, copy and install on all, \"uet-keys rotate "
          "--switch\" on each. Only if this host never sent under the key: uet-keys install "
-         "--never-sent-here";
+         "--never-sent-here " +
+         key;
 }
 
 std::string remember_keys(const KeyFile& file, PreparedKeys& known, bool has_all) {
@@ -99,13 +107,15 @@ std::string remember_keys(const KeyFile& file, PreparedKeys& known, bool has_all
 }
 
 base::Result<Prepared, std::string> prepare_counters(const KeyFile& file, const std::string& before,
-                                                     PreparedKeys& known, bool never_sent) {
+                                                     PreparedKeys& known,
+                                                     const std::vector<std::string>& never_sent) {
   Prepared out;
   CounterState state(file.state_folder);
   std::vector<tss::Fingerprint> to_make;
   std::vector<Unusable> unusable;
+  std::string not_claimed;
   for (const tss::Fingerprint& key : keys_of(file)) {
-    const std::string had = known.folder_of(key);
+    const std::string name = short_name(key), had = known.folder_of(key);
     if (is_live(had, key) && !is_same_folder(had, file.state_folder)) {
       if (std::string why = state.take_over(key, CounterState(had)); !why.empty()) return why;
       known.add(key, file.state_folder);
@@ -129,31 +139,38 @@ base::Result<Prepared, std::string> prepare_counters(const KeyFile& file, const 
       known.add(key, file.state_folder);
       continue;
     }
-    if (never_sent) {
+    if (std::ranges::find(never_sent, name) != never_sent.end()) {
       to_make.push_back(key);
     } else if (!had.empty()) {
-      unusable.push_back({key, why_lost(short_name(key), file.state_folder)});
-    } else if (!is_same_folder(before, file.state_folder) && is_live(before, key) &&
-               !is_of_another_host(before, file, key)) {
-      return before + ", the folder that the file named, has counters of key " + short_name(key) +
+      unusable.push_back({key, why_lost(name, file.state_folder)});
+    } else if (!before.empty() && !is_same_folder(before, file.state_folder) &&
+               !CounterState(before).is_missing(key) && !is_of_another_host(before, file, key)) {
+      return before + ", the folder that the file named, has counters of key " + name +
+             why_dead(before, key) +
              ". If they are this host's, \"uet-keys install\" without --state-dir says so, and "
              "with it again they go along; if another host's, whose folder this one sees: "
-             "--never-sent-here";
+             "--never-sent-here " +
+             name;
     } else {
       to_make.push_back(key);
+      not_claimed += " --never-sent-here " + name;
     }
   }
   // Before they are made: a key that this host had, and what became of it, must not be told from the state alone.
+  const PreparedKeys before_them = known;
   for (const tss::Fingerprint& key : to_make) known.add(key, file.state_folder);
-  if (const std::string why = known.write(); !why.empty() && !to_make.empty() && !never_sent)
+  if (const std::string why = known.write(); !why.empty() && !not_claimed.empty())
     return why +
            ": so it cannot be known the next time whether this host had the keys, and counters "
-           "must not begin anew. If it never sent under them: --never-sent-here, now and not in "
-           "what runs at each start";
+           "must not begin anew. If it never sent under them:" +
+           not_claimed + ", now and not in what runs at each start";
   for (const tss::Fingerprint& key : to_make) {
     std::string why;
     if (state.create(key, why)) ++out.made;
-    if (!why.empty()) return why;
+    if (why.empty()) continue;
+    // It had none of them, then.
+    if (out.made == 0 && state.is_missing(key)) (void)known.go_back_to(before_them);
+    return why;
   }
   for (const Unusable& u : unusable)
     out.notes += "key " + short_name(u.key) +

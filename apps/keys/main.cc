@@ -71,8 +71,11 @@ int run(int argc, char** argv) {
       ->check(server_ids);
   install->add_option("--state-dir", here.state_folder,
                       "where packet counters are kept here from now on");
-  install->add_flag("--never-sent-here", here.never_sent,
-                    "begin the counters of keys that have none: this host never sent under them");
+  install
+      ->add_option("--never-sent-here", here.never_sent,
+                   "begin counters of the key with this name, though this host may have had it: it "
+                   "never sent under it")
+      ->allow_extra_args(false);
   install->callback([&] { status = keys::install(here); });
 
   bool do_switch = false;

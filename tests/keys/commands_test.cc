@@ -272,10 +272,52 @@ TEST(UetKeys, install__takes_the_operators_word_that_a_host_never_sent) {
   ASSERT_EQ(make_new({.out = host.file, .state_folder = kState}), 0);
   std::filesystem::remove_all(host.state());
   ASSERT_EQ(keys::install({.file = host.file}), 1);
-  ASSERT_EQ(keys::install({.file = host.file, .never_sent = true}), 0);
+  ASSERT_EQ(keys::install({.file = host.file, .never_sent = {host.name(0)}}), 0);
   EXPECT_EQ(host.first_counter(), 0u);
-  ASSERT_EQ(keys::install({.file = host.file, .never_sent = true}), 0);
+  ASSERT_EQ(keys::install({.file = host.file, .never_sent = {host.name(0)}}), 0);
   EXPECT_EQ(host.first_counter(), 1000u) << "counters that are there go on";
+}
+
+/// The word is about one key: of two that are lost the other one stays so.
+TEST(UetKeys, install__word_for_a_new_key_begins_no_old_one) {
+  const TempFolder folder;
+  const Host host(folder, "host");
+  ASSERT_EQ(make_new({.out = host.file, .state_folder = kState}), 0);
+  ASSERT_EQ(host.first_counter(), 0u);
+  ASSERT_EQ(rotate(host.file, RotateStep::kAdd, {}), 0);
+  std::filesystem::remove_all(host.state());
+  EXPECT_EQ(keys::install({.file = host.file, .never_sent = {host.name(1)}}), 1);
+  EXPECT_FALSE(host.first_counter());
+  ASSERT_EQ(rotate(host.file, RotateStep::kSwitch, {}), 0);
+  EXPECT_EQ(host.first_counter(), 0u);
+}
+
+/// A copy names a folder that a user cannot make.
+TEST(UetKeys, install__that_could_make_no_counters_is_none) {
+  const TempFolder folder;
+  const Host first(folder, "first"), second(folder, "second");
+  ASSERT_EQ(make_new({.out = first.file, .state_folder = kState}), 0);
+  second.copy_from(first);
+  folder.write("second/state", "a file");
+  EXPECT_EQ(second.install(), 1);
+  std::filesystem::remove(second.state());
+  EXPECT_EQ(second.install(), 0);
+  EXPECT_EQ(second.first_counter(), 0u);
+}
+
+/// Damaged, or where others can write: there are counters, and none begin anew in another folder.
+TEST(UetKeys, install__counters_that_cannot_be_read_are_not_gone) {
+  const TempFolder folder;
+  const Host host(folder, "host");
+  ASSERT_EQ(make_new({.out = host.file, .state_folder = kState}), 0);
+  ASSERT_EQ(host.first_counter(), 0u);
+  std::filesystem::remove(host.file + ".prepared");  // the version before
+  for (const auto& entry : std::filesystem::directory_iterator(host.state()))
+    std::ofstream(entry.path()) << "something else";
+  EXPECT_THAT(said_by([&] {
+                EXPECT_EQ(keys::install({.file = host.file, .state_folder = folder / "other"}), 1);
+              }),
+              HasSubstr("damaged"));
 }
 
 /// The version before wrote nothing beside the file.
@@ -324,7 +366,7 @@ TEST(UetKeys, install__where_nothing_can_be_written_beside_the_file) {
   ASSERT_TRUE(!is_root || ::seteuid(kOther) == 0);
   const std::string said = said_by([&] { EXPECT_EQ(second.install(), 1); });
   const bool is_made = std::filesystem::exists(state);
-  const int claimed = keys::install({.file = second.file, .never_sent = true});
+  const int claimed = keys::install({.file = second.file, .never_sent = {second.name(0)}});
   const auto counter = second.first_counter();
   const int again = second.install();
   std::filesystem::remove_all(state);
@@ -393,7 +435,9 @@ TEST(UetKeys, install__asks_whose_counters_the_folder_of_the_file_has) {
   for (const Host* h : {&second, &third}) h->copy_from(first);
   EXPECT_EQ(keys::install({.file = second.file, .state_folder = kState}), 1);
   EXPECT_EQ(first.first_counter(), 1000u);
-  EXPECT_EQ(keys::install({.file = second.file, .state_folder = kState, .never_sent = true}), 0);
+  EXPECT_EQ(
+      keys::install({.file = second.file, .state_folder = kState, .never_sent = {second.name(0)}}),
+      0);
   EXPECT_EQ(second.first_counter(), 0u);
   EXPECT_EQ(first.first_counter(), 2000u);
   // They are this host's: it says so by an install in place.
