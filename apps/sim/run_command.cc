@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -186,11 +187,22 @@ base::Result<WantedRun, int> prepare(const RunCommandOptions& o) {
   return WantedRun{o, std::move(matrix.value()), std::move(config.value())};
 }
 
-/// Empty, or which file cannot be written. What is in them stays until there is something to write.
+/// What is in the file stays, and one that is not there is not left behind. A pipe is not opened: its reader would see the end.
+bool can_write(const std::string& path) {
+  std::error_code none;
+  const auto status = std::filesystem::status(path, none);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+    return access(path.c_str(), W_OK) == 0;
+  const bool can = static_cast<bool>(std::ofstream(path, std::ios::app));
+  if (can && !std::filesystem::exists(status)) std::filesystem::remove(path, none);
+  return can;
+}
+
+/// Empty, or which file cannot be written.
 std::string why_unwritable(const RunCommandOptions& o) {
   const std::string paths = o.path_state && !o.per_flow.empty() ? o.per_flow + ".paths" : "";
   for (const std::string& path : {o.per_flow, paths, o.plot})
-    if (!path.empty() && !std::ofstream(path, std::ios::app)) return cannot_write(path);
+    if (!path.empty() && !can_write(path)) return cannot_write(path);
   return {};
 }
 

@@ -648,7 +648,10 @@ void DpdkDevice::read_link_rate() {
   if (!remark_.empty()) remark_ += "; ";
   remark_ += link.link_status == RTE_ETH_LINK_UP ? "the driver does not tell the rate of the link"
                                                  : "no link yet, so that its rate is unknown";
-  remark_ += ": congestion control reckons with 25 Gb/s unless FI_UET_LINK_GBPS says otherwise";
+  remark_ +=
+      config_.has_siblings
+          ? ": it counts as fast as the slowest of the other planes"
+          : ": congestion control reckons with 25 Gb/s unless FI_UET_LINK_GBPS says otherwise";
 }
 
 void DpdkDevice::open_interrupt() {

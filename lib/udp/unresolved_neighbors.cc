@@ -107,7 +107,7 @@ void UnresolvedNeighbors::read(std::span<const std::uint8_t> messages, Table& ta
     if ((neighbor.ndm_state & kUsable) != 0) table.usable.push_back(address);
     const bool is_asked = (neighbor.ndm_state & NUD_INCOMPLETE) != 0;
     if (!is_asked && (neighbor.ndm_state & NUD_FAILED) == 0) continue;
-    table.unresolved.push_back({.address = address, .may_ask = !is_asked});
+    table.unresolved.push_back({.address = address, .is_given_up = !is_asked});
   }
 }
 
@@ -119,16 +119,26 @@ bool UnresolvedNeighbors::take(Table& table) {
     return std::binary_search(table.usable.begin(), table.usable.end(), host.address);
   });
   std::sort(table.unresolved.begin(), table.unresolved.end(), before);
+  for (Host& host : table.unresolved) {
+    const Host* const known = find(host.address);
+    host.is_unused = host.is_given_up && known != nullptr && (known->was_asked || known->is_unused);
+  }
   hosts_ = std::move(table.unresolved);
-  return std::any_of(hosts_.begin(), hosts_.end(), [](const Host& host) { return !host.may_ask; });
+  return std::any_of(hosts_.begin(), hosts_.end(),
+                     [](const Host& host) { return !host.is_given_up; });
+}
+
+UnresolvedNeighbors::Host* UnresolvedNeighbors::find(const FabricAddress& address) {
+  const auto at = std::lower_bound(
+      hosts_.begin(), hosts_.end(), address,
+      [](const Host& a, const FabricAddress& wanted) { return a.address < wanted; });
+  return at != hosts_.end() && at->address == address ? &*at : nullptr;
 }
 
 bool UnresolvedNeighbors::keeps(const FabricAddress& host) {
-  const auto at = std::lower_bound(
-      hosts_.begin(), hosts_.end(), host,
-      [](const Host& a, const FabricAddress& address) { return a.address < address; });
-  if (at == hosts_.end() || at->address != host) return false;
-  return !std::exchange(at->may_ask, false);
+  Host* const known = find(host);
+  if (known == nullptr || known->is_unused) return false;
+  return !known->is_given_up || std::exchange(known->was_asked, true);
 }
 
 }  // namespace uet::udp

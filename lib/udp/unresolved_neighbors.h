@@ -23,19 +23,22 @@ class UnresolvedNeighbors {
   bool look_at(std::span<const std::uint8_t> messages);
   void clear() { hosts_.clear(); }
   bool is_empty() const { return hosts_.empty(); }
-  /// Whether a packet to `host` would stay in the kernel. Where the kernel asks no longer, one packet after each look may go: it has the
-  /// kernel ask again.
+  /// Whether a packet to `host` would stay in the kernel. Where the kernel asks no longer, one packet may go: it has the kernel ask
+  /// again. If it does not, the way there is another one.
   bool keeps(const net::FabricAddress& host);
 
  private:
   struct Host {
     net::FabricAddress address;
-    bool may_ask = false;
+    bool is_given_up = false;  ///< by the kernel
+    bool was_asked = false;    ///< a packet went to it since the last look
+    bool is_unused = false;    ///< and the kernel did not ask for it: packets take another way
   };
   struct Table;
 
   void read(std::span<const std::uint8_t> messages, Table& table) const;
   bool take(Table& table);
+  Host* find(const net::FabricAddress& address);
 
   bool is_v4_;
   unsigned interface_index_;

@@ -89,8 +89,24 @@ TEST(UnresolvedNeighborsTest, keeps__lets_one_packet_ask_again_where_the_kernel_
   EXPECT_FALSE(neighbors.look_at(messages.bytes())) << "holds no packets";
   EXPECT_FALSE(neighbors.keeps(host_at("10.0.0.3")));
   EXPECT_TRUE(neighbors.keeps(host_at("10.0.0.3")));
+  Messages asks;
+  neighbors.look_at(asks.neighbor("10.0.0.3", kEth0, NUD_INCOMPLETE).bytes());
+  EXPECT_TRUE(neighbors.keeps(host_at("10.0.0.3")));
   neighbors.look_at(messages.bytes());
   EXPECT_FALSE(neighbors.keeps(host_at("10.0.0.3")));
+}
+
+/// A route that changed: what was asked for on the link once is reached through a gateway.
+TEST(UnresolvedNeighborsTest, keeps__nothing_where_the_kernel_does_not_ask_for_what_it_is_sent) {
+  UnresolvedNeighbors neighbors(true, 0, kEth0);
+  Messages messages;
+  messages.neighbor("10.0.0.3", kEth0, NUD_FAILED);
+  neighbors.look_at(messages.bytes());
+  EXPECT_FALSE(neighbors.keeps(host_at("10.0.0.3")));
+  for (int look = 0; look < 3; ++look) {
+    neighbors.look_at(messages.bytes());
+    for (int i = 0; i < 3; ++i) EXPECT_FALSE(neighbors.keeps(host_at("10.0.0.3"))) << look;
+  }
 }
 
 TEST(UnresolvedNeighborsTest, interface__counts_as_the_port_uses_it) {

@@ -84,16 +84,20 @@ std::string why_no_place(const std::string& out, const std::vector<std::string>&
 bool write_page(const std::string& out, const std::string& page) {
   std::error_code none;
   const auto status = std::filesystem::status(out, none);
-  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
-    const File device(std::fopen(out.c_str(), "w"));
-    return device != nullptr && write_all(device.get(), page);
-  }
+  const auto write_in_place = [&] {
+    const File file(std::fopen(out.c_str(), "w"));
+    return file != nullptr && write_all(file.get(), page);
+  };
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+    return write_in_place();
   // The file that a link leads to, not the link.
   const std::string target =
       std::filesystem::exists(status) ? std::filesystem::canonical(out, none).string() : out;
   std::string beside = target + ".XXXXXX";
   const int descriptor = mkstemp(beside.data());
-  if (descriptor < 0) return false;
+  if (descriptor < 0)
+    return std::filesystem::exists(status) && (errno == EACCES || errno == EROFS) &&
+           write_in_place();
   const File file(fdopen(descriptor, "w"));
   const bool is_done = file != nullptr && write_all(file.get(), page) &&
                        fchmod(descriptor, mode_for(status)) == 0 &&
