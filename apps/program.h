@@ -18,6 +18,11 @@ inline void hold_standard_descriptors() {
     if (fcntl(fd, F_GETFD) < 0) (void)open("/dev/null", O_RDONLY);
 }
 
+/// What was printed so far is there for its reader. Throws std::system_error where it cannot be written.
+inline void flush_output() {
+  if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category());
+}
+
 /// The exit status of `body`; 1, with a line on standard error, where it throws, or where not all of standard output could be written. The line has
 /// no reason where `body` itself has flushed, and so taken it.
 template <typename Body>

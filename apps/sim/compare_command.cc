@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "apps/program.h"
 #include "apps/sim/choice.h"
 #include "apps/sim/commands.h"
 #include "apps/sim/run_name.h"
@@ -242,7 +243,7 @@ int compare(const CompareOptions& o) {
   if (!o.csv && !o.json) print_table_head(o, shared, width);
   std::vector<Row> rows;
   for (const Line& line : lines) {
-    std::fflush(stdout);
+    apps::flush_output();
     auto row = measure(o, line, fixed.get());
     if (!row) return refuse(row.error());
     rows.push_back(std::move(*row));

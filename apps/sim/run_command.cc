@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "apps/page/page.h"
+#include "apps/program.h"
 #include "apps/sim/choice.h"
 #include "apps/sim/commands.h"
 #include "apps/sim/flow_steps.h"
@@ -240,7 +241,7 @@ base::Result<PlayedRun, int> play(WantedRun& wanted) {
                 .json = run_json(o, c, *matrix),
                 .result = std::move(result.value())};
   show_result(o, run, wall_s);
-  std::fflush(stdout);
+  apps::flush_output();
   if (const std::string why = write_files(o, run); !why.empty()) return fail(why);
   return run;
 }
