@@ -214,7 +214,9 @@ def interrupted(tool, path):
     out = os.path.join(tool.folder, "interrupted")
     command = [sys.executable, tool.path, "--out", out, "--only-mine", path, "--pairs", "right:right,right:hangs", "--scenarios", "say-long",
                "--jobs", "1"]
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    # Shells have what they start in the background ignore it.
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     said = process.stderr.readline()
     process.send_signal(signal.SIGINT)
     rest = process.communicate(timeout=120)

@@ -19,7 +19,7 @@ from browser import MISSING, browser, drawn  # noqa: E402
 
 FIELDS = ["run", "flows", "completed", "bound_us", "fct_us", "job_us", "job_bound_us", "jain", "packets", "retransmissions", "timeouts",
           "trims", "drops", "marks", "spine_share", "ooo_distance_max", "paths", "events", "max_rss_kib", "wall_s"]
-SIM = sys.argv[1]
+SIM = os.path.abspath(sys.argv[1])
 results = []
 
 
