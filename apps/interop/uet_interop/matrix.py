@@ -1,10 +1,10 @@
 """All cells: which pairs, which scenarios, several at a time; and what machines read of them."""
 
-import collections
 import concurrent.futures
 import itertools
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -94,18 +94,21 @@ class Matrix:
         """Also when interrupted: what is under way then ends soon, and the rest was not run."""
         from_ = time.time()
         self.versions, missing = versions(self.implementations, self.tools)
+        # An exception could break a lock of the pool.
+        handlers = {number: signal.signal(number, self.stop) for number in (signal.SIGINT, signal.SIGTERM)
+                    if signal.getsignal(number) != signal.SIG_IGN}
         try:
             with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-                waiting = collections.deque(pool.submit(self.run_cell, cell, missing) for cell in self.cells())
-                while waiting:
-                    try:
-                        self.results.append(waiting[0].result())
-                        waiting.popleft()
-                    except KeyboardInterrupt:
-                        self.stopped = True
+                waiting = [pool.submit(self.run_cell, cell, missing) for cell in self.cells()]
+                self.results += [cell.result() for cell in waiting]
         finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
             shutil.rmtree(self.sockets, ignore_errors=True)
         return self.report(from_)
+
+    def stop(self, *_):
+        self.stopped = True
 
     def run_cell(self, cell, missing):
         result = cell.result
