@@ -100,6 +100,9 @@ class Matrix:
         try:
             with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
                 waiting = [pool.submit(self.run_cell, cell, missing) for cell in self.cells()]
+                # A signal that comes in the moment before a wait is heard after it.
+                while concurrent.futures.wait(waiting, timeout=0.5).not_done:
+                    pass
                 self.results += [cell.result() for cell in waiting]
         finally:
             for number, handler in handlers.items():
