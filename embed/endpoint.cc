@@ -68,15 +68,6 @@ void tell(const std::string& what) {
   if (!what.empty() && told.insert(what).second) std::fprintf(stderr, "uet: %s\n", what.c_str());
 }
 
-/// What a misspelt variable was to change goes on as it was.
-void tell_unknown_variables() {
-  for (const std::string& name : fep::unknown_variables(environ)) {
-    const std::string near = fep::nearest_setting(name);
-    tell(name + " is no setting and is ignored; " +
-         (near.empty() ? "fi_uet(7) lists the settings" : "did you mean " + near + "?"));
-  }
-}
-
 const char* reason_of(ses::ReturnCode code) {
   switch (code) {
     case ses::ReturnCode::kOk:
@@ -279,7 +270,8 @@ std::unique_ptr<Endpoint> Endpoint::open(const std::map<std::string, std::string
     error = *unknown;
     return nullptr;
   }
-  tell_unknown_variables();
+  for (const std::string& name : fep::unknown_variables(environ))
+    tell(fep::about_unknown_variable(name, "fi_uet(7)"));
   const auto settings =
       fep::Settings::load([&](std::string_view key) -> std::optional<std::string> {
         if (const auto it = given.find(changed_case(key, std::tolower)); it != given.end())

@@ -170,7 +170,6 @@ base::Result<SecretFile, std::string> read_secret(const std::string& path) {
 }
 
 void remove_unfinished(const std::string& path) {
-  const std::size_t path_size = folder_of(path).size() + 1 + path.size() - (path.rfind('/') + 1);
   for (const std::string& name : unfinished_beside(path)) {
     // For writing: flock() on a network file system wants that.
     const Descriptor d(::open(name.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
@@ -178,7 +177,7 @@ void remove_unfinished(const std::string& path) {
     if (d.fd < 0 || ::fstat(d.fd, &s) != 0 || !S_ISREG(s.st_mode) || s.st_uid != ::geteuid())
       continue;
     // Short ones are what the version before gave, or a copy that a person made.
-    const bool is_ours = name.size() == path_size + kUnfinished.size() + kUnfinishedDigits;
+    const bool is_ours = name.size() - (name.rfind('.') + 1) == kUnfinishedDigits;
     if (!is_ours && s.st_nlink == 1) continue;
     if (::flock(d.fd, LOCK_EX | LOCK_NB) == 0) ::unlink(name.c_str());
   }

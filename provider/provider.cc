@@ -105,11 +105,8 @@ fi_provider& table() {
 }
 
 base::Result<fep::Settings, std::string> load_settings() {
-  for (const std::string& name : fep::unknown_variables(environ)) {
-    const std::string near = fep::nearest_setting(name);
-    tell_user(name + " is no setting and is ignored; " +
-              (near.empty() ? "fi_info -e lists the settings" : "did you mean " + near + "?"));
-  }
+  for (const std::string& name : fep::unknown_variables(environ))
+    tell_user(fep::about_unknown_variable(name, "fi_info -e"));
   return fep::Settings::load([](std::string_view key) -> std::optional<std::string> {
     char* value = nullptr;
     if (fi_param_get_str(&table(), lower(key).c_str(), &value) != 0 || value == nullptr) {

@@ -336,6 +336,12 @@ std::string nearest_setting(std::string_view name) {
   return near.empty() ? "" : std::string(kPrefix) + std::string(near);
 }
 
+std::string about_unknown_variable(const std::string& name, std::string_view list) {
+  const std::string near = nearest_setting(name);
+  return name + " is no setting and is ignored; " +
+         (near.empty() ? std::string(list) + " lists the settings" : "did you mean " + near + "?");
+}
+
 std::vector<std::string> unknown_variables(const char* const* environment) {
   constexpr std::string_view kPrefix = "FI_UET_";
   const auto all = settings();

@@ -179,6 +179,9 @@ std::string describe(const Setting& setting);
 /// are no setting.
 std::vector<std::string> unknown_variables(const char* const* environment);
 
+/// What to tell of such a name; `list` has all settings.
+std::string about_unknown_variable(const std::string& name, std::string_view list);
+
 /// The setting that a misspelt variable (with or without FI_UET_) is probably about; empty when none is near.
 std::string nearest_setting(std::string_view name);
 

@@ -206,6 +206,10 @@ TEST(Settings, unknown_variables__finds_misspelt_names) {
   const char* const environment[] = {"FI_UET_PORT=udp", "FI_UET_PRT=udp", "FI_LOG_LEVEL=warn",
                                      "HOME=/", nullptr};
   EXPECT_EQ(unknown_variables(environment), std::vector<std::string>{"FI_UET_PRT"});
+  EXPECT_EQ(about_unknown_variable("FI_UET_PRT", "a page"),
+            "FI_UET_PRT is no setting and is ignored; did you mean FI_UET_PORT?");
+  EXPECT_EQ(about_unknown_variable("FI_UET_FOO", "a page"),
+            "FI_UET_FOO is no setting and is ignored; a page lists the settings");
 }
 
 TEST(Settings, describe__says_type_and_default) {

@@ -105,6 +105,14 @@ class DeadNeighborsTest : public testing::Test {
     }
     return n;
   }
+  /// A port that knows dead neighbors, and the living peer that it learnt of them by.
+  std::unique_ptr<UdpPort> make_careful() {
+    port_ = open("10.9.0.1");
+    auto peer = open("10.9.0.2");
+    EXPECT_TRUE(port_ && peer && fill(dead));
+    wait_for(*peer);
+    return peer;
+  }
   std::uint64_t kept() const { return trace_.drops(base::DropReason::kNoNeighbor); }
 
   base::Trace trace_;
@@ -180,11 +188,7 @@ TEST_F(DeadNeighborsTest, port_of_a_plane__finds_those_behind_its_interface) {
 
 TEST_F(DeadNeighborsTest, neighbor_that_comes_to_life__gets_packets_at_the_next_look) {
   in_namespace([&] {
-    port_ = open("10.9.0.1");
-    const auto peer = open("10.9.0.2");
-    ASSERT_TRUE(port_ && peer);
-    ASSERT_TRUE(fill(dead));
-    wait_for(*peer);
+    const auto peer = make_careful();
     const std::uint64_t before = kept();
     ASSERT_TRUE(send(dead(3)));
     EXPECT_EQ(kept(), before + 1);
@@ -199,11 +203,7 @@ TEST_F(DeadNeighborsTest, neighbor_that_comes_to_life__gets_packets_at_the_next_
 
 TEST_F(DeadNeighborsTest, those_that_get_no_more_packets__are_forgotten) {
   in_namespace([&] {
-    port_ = open("10.9.0.1");
-    const auto peer = open("10.9.0.2");
-    ASSERT_TRUE(port_ && peer);
-    ASSERT_TRUE(fill(dead));
-    wait_for(*peer);
+    const auto peer = make_careful();
     now_ = now_ + NeighborWatch::kForgetAfter;
     const std::uint64_t before = kept();
     ASSERT_TRUE(send(dead(3)));
