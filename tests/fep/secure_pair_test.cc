@@ -327,6 +327,44 @@ TEST(SecureOpening, recorded_packets_open_nothing_and_leave_nothing) {
   }
 }
 
+/// Whatever PDCIDs and PSNs a later PDC has: packet delivery does not see what was recorded of the one before.
+// Covers: TSS-T41
+TEST(SecureOpening, packets_of_a_closed_pdc_are_refused_before_its_successor) {
+  for (const bool has_window : {false, true}) {
+    auto domain = direct_config();
+    domain.replay_window = has_window ? 65536 : 0;
+    domain.tsc_floor_window = 32;
+    SecurePair x(domain, {}, kShortLives, no_tombstones);
+    ASSERT_TRUE(x.send(0, 100'000));
+    x.run_for(Duration::from_ms(50));
+    ASSERT_EQ(x.open_pdcs(1), 0u);
+    std::vector<OnLink> recorded = x.seen;
+    std::erase_if(recorded, [](const OnLink& p) { return p.from != 0; });
+    ASSERT_GT(recorded.size(), 20u);
+    ASSERT_TRUE(x.send(0, 200'000));  // more packets than the floor lets overtake one
+    ASSERT_EQ(x.open_pdcs(1), 1u);
+    const auto all_drops = [&] {
+      std::uint64_t sum = 0;
+      for (std::size_t r = 0; r < static_cast<std::size_t>(DropReason::kCount); ++r)
+        sum += x.drops(1, static_cast<DropReason>(r));
+      return sum;
+    };
+    const std::uint64_t before = all_drops();
+    const auto seen_by_delivery = [&] {
+      return x.pair.count(1, base::EventId::kRequestDelivered) +
+             x.pair.count(1, base::EventId::kDuplicateReceived) +
+             x.pair.count(1, base::EventId::kControlReceived);
+    };
+    const std::uint64_t seen_before = seen_by_delivery();
+    for (const OnLink& p : recorded) x.inject(p, 1);
+    x.run_for(Duration::from_us(100));
+    EXPECT_EQ(x.domain(1).stats().in_replay_pkts, recorded.size());
+    EXPECT_EQ(x.drops(1, DropReason::kTssReplayed), recorded.size());
+    EXPECT_EQ(all_drops() - before, recorded.size());
+    EXPECT_EQ(seen_by_delivery(), seen_before);
+  }
+}
+
 /// What a SYN carries may have come another way while it was held back: only one that nothing overtook opens at once.
 // Covers: TSS-T40, TSS-T43
 TEST(SecureOpening, syn_behind_what_was_sealed_later__has_to_start_where_it_is_told) {
@@ -442,7 +480,44 @@ TEST(SecureOpening, recorded_syn_ends_no_pdc_whose_peer_is_silent) {
 
 // --- Rotation
 
-// Covers: TSS-T24, TSS-T25
+// Covers: TSS-T25
+TEST(SecureRotation, retransmission_is_sealed_under_the_key_of_its_moment) {
+  tss::DomainConfig domain = direct_config(1);
+  domain.keys.push_back({.an = true, .key = key_number(100)});
+  bool is_cut = true;
+  SecurePair x(domain, {.drop = [&](std::size_t from, auto) { return is_cut && from == 0; }});
+  std::vector<std::uint8_t> out(100), in(100);
+  const iovec out_iov = iov(out), in_iov = iov(in);
+  ASSERT_TRUE(x.pair.ses(1).receive(x.pair.now, x.pair.sides[1].endpoint,
+                                    ses::ReceiveRequest{.iov = {&in_iov, 1}}));
+  ASSERT_TRUE(
+      x.pair.ses(0).send(x.pair.now, x.pair.sides[0].endpoint,
+                         ses::SendRequest{.peer = x.pair.sides[0].peer, .iov = {&out_iov, 1}}));
+  x.run_for(Duration::from_us(1));
+  ASSERT_GE(x.seen.size(), 1u) << "sent once, under the old key";
+  domain.tx_an = true;
+  x.keys[0]->next = domain;
+  x.run_for(Duration::from_seconds(2));  // a look at the keys
+  is_cut = false;
+  x.run_until([&] { return x.pair.completions(1).count() == 1; }, Duration::from_seconds(5));
+  EXPECT_EQ(x.pair.completions(1).count(), 1u);
+  EXPECT_GT(x.pair.count(0, base::EventId::kPacketRetransmitted), 0u);
+
+  std::array<std::uint64_t, 2> next{};
+  bool an = false;
+  for (const OnLink& p : x.seen) {
+    if (p.from != 0) continue;
+    const auto header = tss::parse_header(p.bytes);
+    EXPECT_TRUE(header->an || !an) << "back to the old key";
+    an = header->an;
+    EXPECT_EQ(header->tsc, next[an]++);
+  }
+  EXPECT_TRUE(an);
+  EXPECT_GE(next[0], 1u);
+  EXPECT_EQ(x.ciphers.repeats(), 0u);
+}
+
+// Covers: TSS-T24
 TEST(SecureRotation, under_load_nothing_fails_to_verify) {
   SecurePair x(cluster_config(1), {.loss = 0.01, .reorder = 0.05, .seed = 6});
   tss::DomainConfig now = cluster_config(1);

@@ -351,13 +351,16 @@ TEST(Close, return_packets_outstanding_make_it_an_error_on_both_sides) {
   ASSERT_EQ(x.w.requests(1).size(), 3u);
   // One that has not been acknowledged fails at the source.
   x.w.host(1).ses.answer = nullptr;
-  x.w.inject(1, x.w.host(0).address, close_command(x, x.next + 1));
-  x.w.pump();
+  x.w.host(0).pds->close_all(x.w.now());
+  x.w.run_for(ms(2));
   ASSERT_FALSE(x.w.nacks(1).empty());
   EXPECT_EQ(x.w.nacks(1).back().code, NackCode::kClosingInErr);
   EXPECT_EQ(x.w.host(1).pds->gauges().pdcs_open, 0u);
   EXPECT_EQ(x.w.host(1).ses.gone.size(), 1u);
   EXPECT_EQ(x.w.host(1).ses.failures.size(), 1u);
+  EXPECT_EQ(x.w.host(0).pds->gauges().pdcs_open, 0u);
+  ASSERT_EQ(x.w.host(0).ses.gone.size(), 1u);
+  EXPECT_EQ(x.w.host(0).ses.gone[0], PdsError::kPeerFailed);
 }
 
 // Covers: PDS-167

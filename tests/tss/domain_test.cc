@@ -164,7 +164,7 @@ DomainConfig two_keys(bool tx_an) {
   return c;
 }
 
-// Covers: TSS-T24, TSS-T25, TSS-T26
+// Covers: TSS-T24, TSS-T26
 TEST(SecureDomain, rotation_loses_nothing_and_counters_begin_again) {
   Node a(direct_config(1), host(1)), b(direct_config(1), host(2));
   const auto talk = [&](Node& from, Node& to, bool an) {
@@ -356,7 +356,7 @@ TEST(SecureDomain, readable_part_is_authenticated) {
 
 // --- Replay, floods
 
-// Covers: TSS-T41, TSS-T48
+// Covers: TSS-T48
 TEST(SecureDomain, replay_window_accepts_each_packet_once) {
   DomainConfig c = direct_config();
   c.replay_window = 4096;
