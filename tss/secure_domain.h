@@ -93,6 +93,10 @@ class SecureDomain {
   bool select(bool an);
   void remove(bool an);
   SlotState slot_state(bool an) const { return slots_[an].state; }
+  /// The AN that packets leave under now; none: there is no key for them.
+  std::optional<bool> tx_an() const {
+    return tx_slot_ < 0 ? std::nullopt : std::optional(tx_slot_ == 1);
+  }
   /// True when no process of this host had any of these keys before, so that every opening was seen by this one.
   bool are_keys_fresh() const {
     return std::all_of(slots_.begin(), slots_.end(), [](const Association& a) {

@@ -107,10 +107,18 @@ void add_pdc(std::string& out, const Json& p) {
   add_numbers(out, "      nacks", at(p, "nacks"));
 }
 
+/// "crc", or with keys "tss (sdi 7, an 0)".
+std::string protection(const Json& e) {
+  const std::string how = text(e, "protection");
+  return at(e, "sdi").is_null()
+             ? how
+             : fmt::format("{} (sdi {}, an {})", how, text(e, "sdi"), text(e, "an"));
+}
+
 void add_endpoint(std::string& out, const Json& e, const Json& before, const ViewOptions& options) {
-  out += fmt::format("  {}  port {}  mtu {}  payload {}  crc {}  cc {}  lb {}  paths {}\n",
+  out += fmt::format("  {}  port {}  mtu {}  payload {}  protection {}  cc {}  lb {}  paths {}\n",
                      text(e, "address"), text(e, "port"), text(e, "mtu"), text(e, "payload"),
-                     text(e, "crc"), text(e, "cc"), text(e, "lb"), text(e, "paths"));
+                     protection(e), text(e, "cc"), text(e, "lb"), text(e, "paths"));
   out += fmt::format("    packets in {} out {}  requests {} delivered {}\n",
                      counter(e, before, "packet-received"), counter(e, before, "packet-sent"),
                      counter(e, before, "request-sent"), counter(e, before, "request-delivered"));

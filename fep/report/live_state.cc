@@ -7,6 +7,7 @@
 
 #include "fep/report/event_log.h"
 #include "fep/report/path_log.h"
+#include "fep/security.h"
 #include "lib/wire/enums.h"
 
 namespace uet::fep {
@@ -20,23 +21,38 @@ struct Choice {
   std::string_view usual;  ///< who chose it when the user did not
 };
 
+/// How packets are protected; with keys also the domain, and the key that packets leave under now.
+void add_protection(std::vector<Choice>& out, Fep& fep) {
+  const Security* security = fep.security();
+  if (security == nullptr) {
+    const bool has_crc = fep.config().protection == DataProtection::kCrc;
+    out.push_back({"protection", has_crc ? "crc" : "none", "PROTECT", "default"});
+    return;
+  }
+  const std::optional<bool> an = security->domain().tx_an();
+  out.push_back({"protection", "tss", "KEYS", "default"});
+  out.push_back({"sdi", std::to_string(security->domain().config().sdi), "KEYS", "default"});
+  out.push_back({"an", an ? std::to_string(int{*an}) : "none", "KEYS", "default"});
+}
+
 std::vector<Choice> choices_of(Fep& fep, const Settings& settings) {
   const net::PortFacts& facts = fep.port().facts();
   const FepConfig& config = fep.config();
-  return {
+  std::vector<Choice> out = {
       {"port", facts.name, "PORT", "default"},
       {"address", facts.address.to_string(), "ADDR", "first free one"},
       {"mtu", std::to_string(facts.ip_mtu), "MTU", "port"},
       {"payload", std::to_string(fep.payload_mtu()), "MAX_PAYLOAD", "mtu"},
       {"udp_port", facts.udp_encapsulation ? std::to_string(facts.udp_port) : "none", "UDP_PORT",
        "default"},
-      {"crc", config.protection == DataProtection::kNone ? "no" : "yes", "PROTECT", "default"},
       {"cc", std::string(cc::name_of(config.cc.algorithm)), "CC", "default"},
       {"lb", std::string(cc::name_of(config.cc.load_balancing)), "LB",
        settings.lb ? "default" : "number of planes"},
       {"paths", std::to_string(config.cc.paths), "PATHS", "default"},
       {"job", std::to_string(settings.job), "JOB", "default"},
   };
+  add_protection(out, fep);
+  return out;
 }
 
 std::string who(const Settings& settings, const Choice& choice) {

@@ -54,6 +54,8 @@ TEST_P(LiveStateTest, a_snapshot__tells_choices_counters_contexts_and_pdcs) {
   EXPECT_EQ(sender["events"]["request-sent"],
             pair_.sides[0].trace.count(base::EventId::kRequestSent));
   EXPECT_GT(sender["gauges"]["pool_packets"], 0);
+  EXPECT_EQ(sender.value("protection", ""), "crc");
+  EXPECT_FALSE(sender.contains("sdi"));
   ASSERT_EQ(sender["contexts"].size(), 1u);
   EXPECT_GT(sender["contexts"][0]["window"], 0);
   EXPECT_EQ(sender["contexts"][0].contains("ordered"), is_rod);

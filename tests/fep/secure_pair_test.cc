@@ -4,6 +4,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <nlohmann/json.hpp>
+
+#include "fep/report/live_state.h"
 #include "lib/wire/codec.h"
 #include "lib/wire/pds_headers.h"
 #include "pds/pdc_state.h"
@@ -47,6 +50,27 @@ TEST(SecurePair, everything_on_the_wire_is_sealed) {
     EXPECT_EQ(x.ciphers.sealed(), x.seen.size());
     EXPECT_EQ(x.domain(0).stats().in_auth_fail_pkts + x.domain(1).stats().in_auth_fail_pkts, 0u);
   }
+}
+
+TEST(SecurePair, a_snapshot_and_the_opening_line__tell_the_domain_and_the_key) {
+  SecurePair x(cluster_config());
+  ASSERT_TRUE(x.send(0, 1000));
+  fep::Settings settings;
+  settings.chosen_by["KEYS"] = "FI_UET_KEYS";
+  fep::Fep& fep = *x.pair.sides[0].fep;
+  auto told = nlohmann::json::parse(fep::snapshot(x.pair.now, fep, settings, {}));
+  EXPECT_EQ(told["protection"], "tss");
+  EXPECT_EQ(told["chosen_by"]["protection"], "FI_UET_KEYS");
+  const std::string sdi = std::to_string(cluster_config().sdi);
+  EXPECT_EQ(told["sdi"], sdi);
+  EXPECT_EQ(told["an"], "0");
+
+  ASSERT_TRUE(x.domain(0).install({.an = true, .key = key_number(100)}));
+  ASSERT_TRUE(x.domain(0).select(true));
+  const std::string line = fep::describe_opening(fep, settings);
+  const std::string wanted =
+      "protection tss (FI_UET_KEYS), sdi " + sdi + " (FI_UET_KEYS), an 1 (FI_UET_KEYS)";
+  EXPECT_NE(line.find(wanted), std::string::npos) << line;
 }
 
 TEST(SecurePair, no_byte_of_a_payload_is_in_clear) {

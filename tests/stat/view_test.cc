@@ -13,6 +13,7 @@ Json process(double t_ns, int sent) {
           {"endpoints",
            {{{"address", "10.0.0.1"},
              {"port", "udp:lo"},
+             {"protection", "crc"},
              {"t", t_ns},
              {"events", {{"packet-sent", sent}}},
              {"drops", {{"bad-crc", 3}}},
@@ -37,10 +38,20 @@ TEST(StatView, text__tells_what_an_endpoint_does) {
   for (const char* part :
        {"7 a \"b\"", "10.0.0.1  port udp:lo", "out 100 ", "drops: bad-crc 3",
         "paths 1 evicted 1 good", "credit -50  ", "lost 2", "ordered: one path", "pdc 5>0 10.0.0.2",
-        "and 4 more PDCs", "\n    nacks: received NO_RESOURCE 12\n",
+        "and 4 more PDCs", "payload ?  protection crc  cc", "\n    nacks: received NO_RESOURCE 12\n",
         "\n      nacks: sent TRIMMED 9\n"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   EXPECT_EQ(to_text(process(1e9, 100), {}, {.pdcs = false}).find("pdc 5>0"), std::string::npos);
+}
+
+TEST(StatView, text__of_a_secured_endpoint_names_the_domain_and_the_key) {
+  Json secured = process(1e9, 100);
+  Json& endpoint = secured["endpoints"][0];
+  endpoint["protection"] = "tss";
+  endpoint["sdi"] = "7";
+  endpoint["an"] = "1";
+  const std::string text = to_text(secured, {}, {});
+  EXPECT_NE(text.find("protection tss (sdi 7, an 1)  cc"), std::string::npos) << text;
 }
 
 TEST(StatView, text__rates_are_of_the_time_between_two_snapshots) {
