@@ -99,12 +99,23 @@ void add_pdc(std::string& out, const Json& p) {
   out += fmt::format(
       "    pdc {:.0f}>{:.0f} {} {} {} {}  inflight {:.0f} unacked {:.0f} to resend {:.0f} "
       "retransmitted {:.0f} queued {:.0f}  "
-      "peer window {:.0f}  beyond gap {:.0f} stored {:.0f}  heard {:.1f} ms ago\n",
+      "peer window {:.0f}  beyond gap {:.0f} stored {:.0f} owed {:.0f} locks {:.0f}  heard {:.1f} "
+      "ms ago\n",
       number(p, "pdc"), number(p, "peer_pdc"), text(p, "peer"), text(p, "mode"), text(p, "role"),
       text(p, "state"), in_flight(p), number(p, "unacked"), number(p, "to_resend"),
       number(p, "retransmitted"), number(p, "queued"), number(p, "peer_window"),
-      number(p, "beyond_gap"), number(p, "stored"), number(p, "heard_ms"));
+      number(p, "beyond_gap"), number(p, "stored"), number(p, "owed"), number(p, "locks"),
+      number(p, "heard_ms"));
   add_numbers(out, "      nacks", at(p, "nacks"));
+}
+
+/// Gauges that are 0 while there is room for everything that peers send; the others.
+Json signs_of_shortage(const Json& gauges) {
+  Json out = Json::object();
+  for (const char* name : {"header_only_messages", "returns_waiting", "refused_shares",
+                           "half_open_reaped", "unproven_evicted", "clear_breaks"})
+    if (number(gauges, name) != 0) out[name] = at(gauges, name);
+  return out;
 }
 
 /// "crc", or with keys "tss (sdi 7, an 0)".
@@ -135,6 +146,7 @@ void add_endpoint(std::string& out, const Json& e, const Json& before, const Vie
       number(g, "pdcs_half_open"), number(g, "outstanding_packets"), number(g, "queued_messages"),
       number(g, "sends_active"), number(g, "receives_posted"), number(g, "unexpected_messages"),
       number(g, "unexpected_bytes"));
+  add_numbers(out, "    short of room", signs_of_shortage(g));
   add_numbers(out, "    drops", at(e, "drops"));
   add_numbers(out, "    nacks", at(e, "nacks"));
   for (const Json& plane : at(e, "planes"))

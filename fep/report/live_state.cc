@@ -8,6 +8,7 @@
 #include "fep/report/event_log.h"
 #include "fep/report/path_log.h"
 #include "fep/security.h"
+#include "lib/net/impair_port.h"
 #include "lib/wire/enums.h"
 
 namespace uet::fep {
@@ -80,21 +81,70 @@ void add_choices(Out out, Fep& fep, const Settings& settings) {
   fmt::format_to(out, R"("chosen_by":{{{}}},)", by);
 }
 
+using Gauges = std::vector<std::pair<std::string, std::uint64_t>>;
+
+void add_delivery(Gauges& out, const pds::Pds::Gauges& p) {
+  out.insert(out.end(), {{"pdcs_open", p.pdcs_open},
+                         {"pdcs_half_open", p.pdcs_half_open},
+                         {"half_open_reaped", p.half_open_reaped},
+                         {"pdcs_unproven", p.pdcs_unproven},
+                         {"unproven_evicted", p.unproven_evicted},
+                         {"openings_remembered", p.openings_remembered},
+                         {"clear_breaks", p.clear_breaks},
+                         {"outstanding_packets", p.outstanding_packets},
+                         {"queued_messages", p.queued_messages},
+                         {"stored_responses", p.stored_responses},
+                         {"stored_unproven", p.stored_unproven},
+                         {"tombstones", p.tombstones},
+                         {"rudi_outstanding", p.rudi_outstanding},
+                         {"congestion_contexts", p.ccc_count}});
+}
+
+void add_messages(Gauges& out, const ses::Ses::Gauges& s) {
+  out.insert(out.end(), {{"endpoints", s.endpoints},
+                         {"peers", s.peers},
+                         {"memory_regions", s.memory_regions},
+                         {"sends_active", s.sends_active},
+                         {"receives_posted", s.receives_posted},
+                         {"messages_receiving", s.messages_receiving},
+                         {"unexpected_messages", s.unexpected_messages},
+                         {"unexpected_bytes", s.unexpected_bytes},
+                         {"header_only_messages", s.header_only_messages},
+                         {"messages_held", s.messages_held},
+                         {"messages_fetching", s.messages_fetching},
+                         {"senders", s.senders},
+                         {"reads_returning", s.reads_returning},
+                         {"returns_open", s.returns_open},
+                         {"returns_waiting", s.returns_waiting},
+                         {"refused_shares", s.refused_shares}});
+}
+
+void add_impairment(Gauges& out, const std::string& way, const net::ImpairCounters& c) {
+  out.insert(out.end(), {{"impaired_" + way + "_lost", c.lost},
+                         {"impaired_" + way + "_reordered", c.reordered},
+                         {"impaired_" + way + "_duplicated", c.duplicated},
+                         {"impaired_" + way + "_corrupted", c.corrupted},
+                         {"impaired_" + way + "_delayed", c.delayed}});
+}
+
 void add_gauges(Out out, Fep& fep) {
-  const pds::Pds::Gauges p = fep.pds().gauges();
-  const ses::Ses::Gauges s = fep.ses().gauges();
   const net::PacketPool& pool = fep.port().pool();
-  fmt::format_to(
-      out,
-      R"("gauges":{{"pool_packets":{},"pool_free":{},"pdcs_open":{},"pdcs_half_open":{},"outstanding_packets":{},)"
-      R"("queued_messages":{},"stored_responses":{},"tombstones":{},"rudi_outstanding":{},"congestion_contexts":{},)"
-      R"("endpoints":{},"peers":{},"memory_regions":{},"sends_active":{},"receives_posted":{},"messages_receiving":{},)"
-      R"("unexpected_messages":{},"unexpected_bytes":{},"messages_held":{},"messages_fetching":{},"refused_shares":{}}},)",
-      pool.capacity(), pool.available(), p.pdcs_open, p.pdcs_half_open, p.outstanding_packets,
-      p.queued_messages, p.stored_responses, p.tombstones, p.rudi_outstanding, p.ccc_count,
-      s.endpoints, s.peers, s.memory_regions, s.sends_active, s.receives_posted,
-      s.messages_receiving, s.unexpected_messages, s.unexpected_bytes, s.messages_held,
-      s.messages_fetching, s.refused_shares);
+  Gauges gauges = {{"pool_packets", pool.capacity()}, {"pool_free", pool.available()}};
+  add_delivery(gauges, fep.pds().gauges());
+  add_messages(gauges, fep.ses().gauges());
+  if (const Security* security = fep.security())
+    gauges.emplace_back("keys_derived", security->domain().stats().keys_derived);
+  if (const net::ImpairPort* impairment = net::impairment_of(fep.port())) {
+    add_impairment(gauges, "rx", impairment->rx_counters());
+    add_impairment(gauges, "tx", impairment->tx_counters());
+  }
+  fmt::format_to(out, R"("gauges":{{)");
+  const char* separator = "";
+  for (const auto& [name, value] : gauges) {
+    fmt::format_to(out, R"({}"{}":{})", separator, name, value);
+    separator = ",";
+  }
+  fmt::format_to(out, "}},");
 }
 
 std::string name_of_nack(pds::NackWay way, std::uint8_t code) {
@@ -146,12 +196,12 @@ void add_pdcs(Out out, Instant now, Fep& fep, std::size_t limit) {
     fmt::format_to(
         out,
         R"({}{{"peer":"{}","pdc":{},"peer_pdc":{},"mode":"{}","state":{},"role":"{}","class":{},"inflight":{},"unacked":{},)"
-        R"("to_resend":{},"retransmitted":{},"queued":{},"peer_window":{},"beyond_gap":{},"stored":{},"next_psn":{},"cack":{},"received":{},)"
+        R"("to_resend":{},"retransmitted":{},"queued":{},"peer_window":{},"beyond_gap":{},"stored":{},"owed":{},"locks":{},"next_psn":{},"cack":{},"received":{},)"
         R"("heard_ms":{:.3f},"active_ms":{:.3f},)",
         seen == 0 ? "" : ",", v.peer.to_string(), v.id, v.peer_id, name_of(v.mode),
         json_string(v.state), v.is_initiator ? "initiator" : "target", v.traffic_class, v.inflight,
-        v.unacked, v.to_resend, v.resent, v.queued, v.peer_window, v.beyond_gap, v.stored,
-        v.next.value(), v.cack.value(), v.received_up_to.value(), age_ms(now, v.heard_at),
+        v.unacked, v.to_resend, v.resent, v.queued, v.peer_window, v.beyond_gap, v.stored, v.owed,
+        v.locks, v.next.value(), v.cack.value(), v.received_up_to.value(), age_ms(now, v.heard_at),
         age_ms(now, v.active_at));
     add_nacks(out, v.nacks);
     fmt::format_to(out, "}}");

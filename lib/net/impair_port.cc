@@ -177,4 +177,14 @@ void ImpairPort::flush_tx(Instant now) {
   }
 }
 
+const ImpairPort* impairment_of(const Port& port) {
+  const Port* at = &port;
+  while (at != nullptr) {
+    if (const auto* impairment = dynamic_cast<const ImpairPort*>(at)) return impairment;
+    const auto* wrapper = dynamic_cast<const PortWrapper*>(at);
+    at = wrapper != nullptr ? &wrapper->inner() : nullptr;
+  }
+  return nullptr;
+}
+
 }  // namespace uet::net

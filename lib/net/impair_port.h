@@ -115,6 +115,9 @@ class ImpairPort final : public PortWrapper {
   Direction<TxPacket> tx_;
 };
 
+/// The impairment of `port` itself or of a port that it wraps; null when there is none.
+const ImpairPort* impairment_of(const Port& port);
+
 /// What FI_UET_IMPAIR does to a port: nothing when `text` is empty, else the port is wrapped and a line on stderr says so,
 /// because a forgotten test setting would look like a bad network. Null: `error` says what is wrong with `text`.
 std::unique_ptr<Port> impair(std::unique_ptr<Port> port, const std::string& text,

@@ -41,11 +41,11 @@ class PortWrapper : public Port {
   int wakeup_fd() const override { return inner_->wakeup_fd(); }
   bool arm_wakeup() override { return inner_->arm_wakeup(); }
   void abandon_in_child() override { inner_->abandon_in_child(); }
+  const Port& inner() const { return *inner_; }
 
  protected:
   explicit PortWrapper(std::unique_ptr<Port> inner) : inner_(std::move(inner)) {}
   Port& inner() { return *inner_; }
-  const Port& inner() const { return *inner_; }
 
  private:
   std::unique_ptr<Port> inner_;

@@ -54,8 +54,15 @@ TEST_P(LiveStateTest, a_snapshot__tells_choices_counters_contexts_and_pdcs) {
   EXPECT_EQ(sender["events"]["request-sent"],
             pair_.sides[0].trace.count(base::EventId::kRequestSent));
   EXPECT_GT(sender["gauges"]["pool_packets"], 0);
+  for (const char* gauge :
+       {"half_open_reaped", "pdcs_unproven", "unproven_evicted", "openings_remembered",
+        "clear_breaks", "stored_unproven", "header_only_messages", "senders", "reads_returning",
+        "returns_open", "returns_waiting"})
+    EXPECT_TRUE(sender["gauges"].contains(gauge)) << gauge;
+  EXPECT_GE(target["gauges"].value("senders", 0), 1);
   EXPECT_EQ(sender.value("protection", ""), "crc");
   EXPECT_FALSE(sender.contains("sdi"));
+  EXPECT_FALSE(sender["gauges"].contains("keys_derived"));
   ASSERT_EQ(sender["contexts"].size(), 1u);
   EXPECT_GT(sender["contexts"][0]["window"], 0);
   EXPECT_EQ(sender["contexts"][0].contains("ordered"), is_rod);
@@ -67,6 +74,8 @@ TEST_P(LiveStateTest, a_snapshot__tells_choices_counters_contexts_and_pdcs) {
   EXPECT_EQ(target["pdcs"][0]["role"], "target");
   EXPECT_EQ(sender["pdcs"][0]["pdc"], target["pdcs"][0]["peer_pdc"]);
   EXPECT_EQ(sender["pdcs"][0]["unacked"], 0);
+  EXPECT_EQ(sender["pdcs"][0].value("locks", 9), 0);
+  EXPECT_EQ(target["pdcs"][0].value("owed", 9), 0);
 }
 
 // What an ordered PDC says of a gap: both ends count it, by code, on the PDC and in the sums of the endpoint.

@@ -64,6 +64,8 @@ TEST(SecurePair, a_snapshot_and_the_opening_line__tell_the_domain_and_the_key) {
   const std::string sdi = std::to_string(cluster_config().sdi);
   EXPECT_EQ(told["sdi"], sdi);
   EXPECT_EQ(told["an"], "0");
+  EXPECT_EQ(told["gauges"]["keys_derived"], x.domain(0).stats().keys_derived);
+  EXPECT_GT(told["gauges"]["keys_derived"], 0);
 
   ASSERT_TRUE(x.domain(0).install({.an = true, .key = key_number(100)}));
   ASSERT_TRUE(x.domain(0).select(true));

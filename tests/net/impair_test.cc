@@ -135,6 +135,20 @@ TEST(ImpairConfig, parse__says_what_is_wrong) {
     EXPECT_NE(refused(bad).find("known are"), std::string::npos) << bad;
 }
 
+TEST(ImpairPort, impairment_of__finds_it_under_other_wrappers) {
+  class Outer final : public PortWrapper {
+   public:
+    explicit Outer(std::unique_ptr<Port> inner) : PortWrapper(std::move(inner)) {}
+  };
+  base::Trace trace;
+  auto impaired =
+      std::make_unique<ImpairPort>(std::make_unique<MirrorPort>(), ImpairConfig{}, trace);
+  const ImpairPort* const inside = impaired.get();
+  EXPECT_EQ(impairment_of(*impaired), inside);
+  EXPECT_EQ(impairment_of(Outer(std::move(impaired))), inside);
+  EXPECT_EQ(impairment_of(Outer(std::make_unique<MirrorPort>())), nullptr);
+}
+
 TEST(ImpairPort, nothing_configured_changes_nothing) {
   const Outcome r = run_through("seed=1");
   EXPECT_EQ(r.order.size(), 2000u);

@@ -17,7 +17,7 @@ Json process(double t_ns, int sent) {
              {"t", t_ns},
              {"events", {{"packet-sent", sent}}},
              {"drops", {{"bad-crc", 3}}},
-             {"gauges", {{"pool_free", 10}}},
+             {"gauges", {{"pool_free", 10}, {"refused_shares", 6}, {"clear_breaks", 0}}},
              {"contexts",
               {{{"peer", "10.0.0.2"},
                 {"window", 100},
@@ -28,6 +28,8 @@ Json process(double t_ns, int sent) {
               {{{"pdc", 5},
                 {"peer", "10.0.0.2"},
                 {"state", "ESTABLISHED"},
+                {"owed", 3},
+                {"locks", 2},
                 {"nacks", {{"sent TRIMMED", 9}}}}}},
              {"nacks", {{"received NO_RESOURCE", 12}}},
              {"pdcs_not_shown", 4}}}}};
@@ -38,7 +40,8 @@ TEST(StatView, text__tells_what_an_endpoint_does) {
   for (const char* part :
        {"7 a \"b\"", "10.0.0.1  port udp:lo", "out 100 ", "drops: bad-crc 3",
         "paths 1 evicted 1 good", "credit -50  ", "lost 2", "ordered: one path", "pdc 5>0 10.0.0.2",
-        "and 4 more PDCs", "payload ?  protection crc  cc", "\n    nacks: received NO_RESOURCE 12\n",
+        "and 4 more PDCs", "payload ?  protection crc  cc", "owed 3 locks 2",
+        "    short of room: refused_shares 6\n", "\n    nacks: received NO_RESOURCE 12\n",
         "\n      nacks: sent TRIMMED 9\n"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   EXPECT_EQ(to_text(process(1e9, 100), {}, {.pdcs = false}).find("pdc 5>0"), std::string::npos);
