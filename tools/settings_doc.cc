@@ -1,5 +1,5 @@
 /// Fills the list of settings into a manual page: copies standard input to standard output and
-/// replaces the lines @VARIABLES@ (FI_UET_ names), @KEYS@ (names in the file) and @PROFILES@.
+/// replaces the lines @VARIABLES@ (FI_UET_ names), @KEYS@ (names in the file), @PROFILES@, @DROPS@ and @EVENTS@.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <iostream>
 #include <string>
 
+#include "apps/stat/explanations.h"
 #include "fep/settings/profiles.h"
 #include "fep/settings/settings.h"
 
@@ -57,6 +58,23 @@ void print_profiles() {
   }
 }
 
+void print_drops() {
+  for (std::size_t i = 0; i < uet::base::kDropReasonCount; ++i) {
+    const auto reason = static_cast<uet::base::DropReason>(i);
+    const uet::stat::DropAdvice advice = uet::stat::advice_on(reason);
+    fmt::print(".TP\n.B {}\n{} ({}). {}\n", escaped(name_of(reason)), escaped(text_of(reason)),
+               name_of(advice.concern), escaped(advice.advice));
+  }
+}
+
+void print_events() {
+  for (std::size_t i = 0; i < uet::base::kEventCount; ++i) {
+    const auto event = static_cast<uet::base::EventId>(i);
+    fmt::print(".TP\n.B {}\n{}\n", escaped(describe(event).name),
+               escaped(uet::stat::meaning_of(event)));
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -65,6 +83,10 @@ int main() {
       print_settings(line == "@VARIABLES@");
     else if (line == "@PROFILES@")
       print_profiles();
+    else if (line == "@DROPS@")
+      print_drops();
+    else if (line == "@EVENTS@")
+      print_events();
     else
       fmt::print("{}\n", line);
   }

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "apps/program.h"
+#include "apps/stat/explanations.h"
 #include "apps/stat/view.h"
 #include "lib/ports/live_socket.h"
 
@@ -25,7 +26,8 @@ struct Settings {
   std::optional<long> pid;
   bool json = false, prometheus = false, events = false, all = false;
   std::optional<double> watch;
-  std::uint64_t count = 0;  ///< of watch; 0: for ever
+  std::uint64_t count = 0;             ///< of watch; 0: for ever
+  std::optional<std::string> explain;  ///< a name of a drop or event; empty: all
   ViewOptions view;
 };
 
@@ -52,6 +54,16 @@ int say_none(const Settings& s) {
              s.pid ? fmt::format(" in process {}", *s.pid) : "",
              folder.empty() ? "" : " in " + folder);
   return 1;
+}
+
+int show_explanations(const std::string& name) {
+  const std::vector<std::string> lines = explain(name);
+  for (const std::string& line : lines) fmt::print("{}\n", line);
+  if (!lines.empty()) return 0;
+  fmt::print(stderr,
+             "uet-stat: '{}' is neither a drop nor an event; --explain without a name lists them\n",
+             name);
+  return 2;
 }
 
 int show_events(const Settings& s) {
@@ -120,6 +132,11 @@ int run(int argc, char** argv) {
   auto* const events = app.add_flag(
       "--events", s.events,
       "the last events of each endpoint (its flight recorder), one JSON object a line");
+  auto* const explain =
+      app.add_option("--explain", s.explain, "what a drop or an event means and what to do; all")
+          ->expected(0, 1)
+          ->default_str("");
+  for (CLI::Option* other : {json, prometheus, watch_option, events}) explain->excludes(other);
   prometheus->excludes(json)->excludes(watch_option)->excludes(events);
   events->excludes(watch_option)->excludes(json);
   try {
@@ -128,6 +145,7 @@ int run(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   if (watch_option->count() > 0 && !s.watch) s.watch = 1;
+  if (explain->count() > 0) return show_explanations(s.explain.value_or(""));
   if (s.events) return show_events(s);
   return s.watch ? watch(s) : show_once(s);
 }

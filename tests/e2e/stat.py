@@ -124,6 +124,14 @@ def nothing_to_show(bench):
     return "" if both.returncode == 2 else str(both)
 
 
+def explains(bench):
+    """Drops and events, without an endpoint."""
+    one, all_of_them, unknown = bench.ask("--explain", "bad-crc"), bench.ask("--explain"), bench.ask("--explain", "bad-luck")
+    if one.returncode != 0 or one.stdout not in all_of_them.stdout or not one.stdout.startswith("drop bad-crc: "):
+        return f"{one} {all_of_them}"
+    return "" if unknown.returncode == 2 and "bad-luck" in unknown.stderr else str(unknown)
+
+
 def folder_of_others(bench):
     """A folder that others can enter is not used: the sockets are in the next one that this user may have."""
     def is_at_work(job):
@@ -208,6 +216,7 @@ def main():
         tap.result("both ends of a benchmark at work", shows_both(bench))
         tap.result("sockets of processes that are gone go too", sockets_go(bench))
         tap.result("no endpoint to show", nothing_to_show(bench))
+        tap.result("a drop is explained", explains(bench))
         tap.result("a folder that others can enter is not used", folder_of_others(bench))
         for number in (signal.SIGTERM, signal.SIGSEGV):
             tap.result(f"counters reach the trace at {number.name}", last_words(bench, number))

@@ -76,7 +76,7 @@ every_tool_starts() {
 }
 every_page_is_found() {
   local page
-  for page in fi_uet uet.toml uet-dump uet-fabric uet-keys uet-perf uet-sim uet-stat; do man -w "$page" || return 1; done
+  for page in fi_uet uet.toml uet-events uet-dump uet-fabric uet-keys uet-perf uet-sim uet-stat; do man -w "$page" || return 1; done
 }
 tshark_knows_uet_once() { [ "$(tshark -G protocols | grep -cw uet)" = 1 ]; }
 scapy_knows_uet() { /usr/bin/python3 -c 'import uet; print(uet.__file__)'; }
