@@ -23,7 +23,7 @@ from harness import Tap, skip_all, temporary_folder
 
 SECONDS = 300  # for each block; seconds on an idle machine
 
-PAGES = ["README.md", "docs/first-hour.md", "docs/interop.md", "apps/fabric/README.md",
+PAGES = ["README.md", "docs/first-hour.md", "docs/why-slow.md", "docs/interop.md", "apps/fabric/README.md",
          "examples/four-paths.toml", "examples/lossy-link.toml", "examples/oversubscribed.toml",
          "examples/two_endpoints.cc", "apps/sim/README.md", "tools/wire_gen/README.md"]  # and every manual page
 
