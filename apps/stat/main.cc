@@ -50,9 +50,12 @@ std::vector<Json> ask(const Settings& s) {
 
 int say_none(const Settings& s) {
   const std::string folder = ports::live_folder(false);
-  fmt::print(stderr, "uet-stat: no live endpoint{} of this user{}\n",
-             s.pid ? fmt::format(" in process {}", *s.pid) : "",
-             folder.empty() ? "" : " in " + folder);
+  fmt::print(
+      stderr,
+      "uet-stat: no live endpoint{} of this user{}. It is seen by the user of its program, with "
+      "the same XDG_RUNTIME_DIR, in the same container, and while the program runs (of the C++ "
+      "library: while it polls)\n",
+      s.pid ? fmt::format(" in process {}", *s.pid) : "", folder.empty() ? "" : " in " + folder);
   return 1;
 }
 
