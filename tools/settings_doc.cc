@@ -1,5 +1,5 @@
 /// Fills the list of settings into a manual page: copies standard input to standard output and
-/// replaces the lines @VARIABLES@ (FI_UET_ names), @KEYS@ (names in the file), @PROFILES@, @DROPS@ and @EVENTS@.
+/// replaces the lines @VARIABLES@ (FI_UET_ names), @KEYS@ (names in the file), @PROFILES@, @MEMIF_KEYS@, @DROPS@ and @EVENTS@.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include "apps/stat/explanations.h"
 #include "fep/settings/profiles.h"
 #include "fep/settings/settings.h"
+#include "lib/dpdk/memif_keys.h"
 
 namespace {
 
@@ -58,6 +59,11 @@ void print_profiles() {
   }
 }
 
+void print_memif_keys() {
+  for (const uet::dpdk::MemifKey& key : uet::dpdk::kMemifKeys)
+    fmt::print(".TP\n.B {}={}\n{}\n", escaped(key.name), escaped(key.values), escaped(key.help));
+}
+
 void print_drops() {
   for (std::size_t i = 0; i < uet::base::kDropReasonCount; ++i) {
     const auto reason = static_cast<uet::base::DropReason>(i);
@@ -83,6 +89,8 @@ int main() {
       print_settings(line == "@VARIABLES@");
     else if (line == "@PROFILES@")
       print_profiles();
+    else if (line == "@MEMIF_KEYS@")
+      print_memif_keys();
     else if (line == "@DROPS@")
       print_drops();
     else if (line == "@EVENTS@")

@@ -9,6 +9,7 @@
 
 #include "lib/dpdk/device_mtu.h"
 #include "lib/dpdk/kernel_interface.h"
+#include "lib/dpdk/memif_keys.h"
 
 namespace uet::dpdk {
 
@@ -51,22 +52,17 @@ std::size_t end_of_part(const std::string& text, std::size_t at) {
   return at;
 }
 
-/// The memif driver is the one that takes any key without a word.
+/// Of memif alone: other drivers refuse what they do not know.
 bool check_arguments(const DeviceSpec& spec, std::string& error) {
   if (spec.kind != DeviceKind::kMemif) return true;
-  const std::vector<std::string> known = {"role",   "id",        "socket",   "socket-abstract",
-                                          "bsize",  "rsize",     "mac",      "zero-copy",
-                                          "secret", "owner-uid", "owner-gid"};
   for (const std::string& argument : spec.arguments) {
     if (argument.find('=') == std::string::npos) {
       error = "'" + argument + "' is not a setting; write key=value after the device";
       return false;
     }
     const std::string key = argument.substr(0, argument.find('='));
-    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
-    error = "unknown key '" + key +
-            "'; memif knows role=server|client, id, socket, socket-abstract, bsize, rsize, "
-            "mac, zero-copy, secret";
+    if (is_memif_key(key)) continue;
+    error = "unknown key '" + key + "'; " + memif_keys_sentence();
     return false;
   }
   return true;

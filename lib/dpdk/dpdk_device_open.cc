@@ -25,6 +25,7 @@
 #include "lib/dpdk/guest_thread.h"
 #include "lib/dpdk/interrupt_thread.h"
 #include "lib/dpdk/kernel_interface.h"
+#include "lib/dpdk/memif_keys.h"
 #include "lib/dpdk/memif_relay.h"
 #include "lib/dpdk/memif_sockets.h"
 #include "lib/dpdk/memory_descriptors.h"
@@ -384,10 +385,7 @@ std::string DpdkDevice::explain(const std::string& what, int code) const {
             !folder.empty() && access(folder.c_str(), F_OK) != 0)
           return text + "; there is no folder " + folder.string() +
                  " for its socket: make it first";
-      return text +
-             "; memif knows role=server|client, id=<number>, socket=<path>, "
-             "socket-abstract=yes|no, "
-             "bsize=<bytes>, rsize=<log2 of slots>, mac, zero-copy, secret";
+      return text + "; " + memif_keys_sentence();
     case DeviceKind::kPci:
       return text +
              "; the device must be bound to vfio-pci (or be an mlx5 device) and hugepages must be "

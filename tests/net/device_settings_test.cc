@@ -10,6 +10,7 @@
 #include "lib/dpdk/device_mtu.h"
 #include "lib/dpdk/device_spec.h"
 #include "lib/dpdk/eal_arguments.h"
+#include "lib/dpdk/memif_keys.h"
 #include "lib/dpdk/memory_nodes.h"
 
 namespace uet::dpdk {
@@ -209,6 +210,20 @@ TEST(DeviceSpec, arguments__are_passed_on_as_written) {
             (std::vector<std::string>{"dev(net_null0,size=64)", "dev(net_null1)"}));
   EXPECT_EQ(spec_of("0000:01:00.0,representor=[0,1]").arguments,
             std::vector<std::string>{"representor=[0,1]"});
+}
+
+TEST(DeviceSpec, keys_of_memif__are_known_and_named_in_the_refusal_of_others) {
+  DeviceSpec spec;
+  std::string error;
+  EXPECT_FALSE(parse_device_spec("dpdk:net_memif0,rule=server", spec, error));
+  for (const MemifKey& key : kMemifKeys) {
+    const std::string name(key.name);
+    EXPECT_NE(error.find(name + "="), std::string::npos) << error;
+    std::string none;
+    DeviceSpec taken;
+    EXPECT_TRUE(parse_device_spec("dpdk:net_memif0," + name + "=1", taken, none)) << none;
+  }
+  EXPECT_NE(error.find("owner-uid=<number>"), std::string::npos) << error;
 }
 
 TEST(DeviceSpec, kinds__are_told_by_the_name) {
