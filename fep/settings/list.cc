@@ -400,7 +400,7 @@ constexpr std::array kSettings = {
             .target = &Settings::pds_parameters,
             .help = "any parameter of packet delivery by its name in the specification, as "
                     "Name=value,Name=value with times as 10us or 5ms (RTO_Init_Time=5ms,"
-                    "Default_MPR=1); goes before the settings above"},
+                    "Default_MPR=1); wins over every other setting that says the same parameter"},
     Setting{.key = "PDC_IDLE",
             .group = "Transport",
             .kind = Kind::kDuration,

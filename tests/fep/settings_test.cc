@@ -328,6 +328,16 @@ TEST(Settings, fep_config__takes_parameters_of_the_specification_by_name) {
   EXPECT_THAT(refusal({{"PDS", "Max_RTO=1"}}), HasSubstr("Max_RTO"));
 }
 
+TEST(Settings, fep_config__parameters_by_name_win_over_settings_that_say_the_same) {
+  const net::PortFacts facts{.address = net::FabricAddress::from_v4(1), .ip_mtu = 9000};
+  const auto config =
+      load({{"PDS", "RTO_Init_Time=5ms,Max_PDC=64"}, {"RTO_INIT", "2ms"}, {"MAX_PDC", "512"}})
+          ->fep_config(facts);
+  ASSERT_TRUE(config.has_value());
+  EXPECT_EQ(config->pds.rto_init_time, Duration::from_ms(5));
+  EXPECT_EQ(config->pds.max_pdc, 64u);
+}
+
 /// fi_getinfo says so, and not only the call that opens the port.
 TEST(Settings, load__refuses_what_no_port_can_have) {
   EXPECT_THAT(refusal({{"MTU", "600"}}), AllOf(HasSubstr("FI_UET_MTU"), HasSubstr("1280")));
