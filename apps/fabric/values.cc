@@ -43,10 +43,10 @@ std::optional<base::BitRate> parse_rate(std::string_view text) {
 }
 
 std::optional<std::uint64_t> parse_size(std::string_view text) {
-  constexpr std::array kUnits = {Unit{"", 1},        Unit{"B", 1},         Unit{"K", 1024},
-                                 Unit{"KiB", 1024},  Unit{"kB", 1000},     Unit{"KB", 1000},
-                                 Unit{"M", 1 << 20}, Unit{"MiB", 1 << 20}, Unit{"MB", 1e6},
-                                 Unit{"G", 1 << 30}, Unit{"GiB", 1 << 30}};
+  constexpr std::array kUnits = {Unit{"", 1},      Unit{"B", 1},       Unit{"k", 1024},
+                                 Unit{"K", 1024},  Unit{"KiB", 1024},  Unit{"kB", 1000},
+                                 Unit{"KB", 1000}, Unit{"M", 1 << 20}, Unit{"MiB", 1 << 20},
+                                 Unit{"MB", 1e6},  Unit{"G", 1 << 30}, Unit{"GiB", 1 << 30}};
   return scaled(text, kUnits);
 }
 

@@ -167,6 +167,8 @@ TEST(values, are_read_as_people_write_them) {
   EXPECT_FALSE(parse_rate("1e3Gb/s"));
   EXPECT_FALSE(parse_rate("nanGb/s"));
   EXPECT_EQ(*parse_size("2KiB"), 2048u);
+  EXPECT_EQ(parse_size("64k"), parse_size("64K"));
+  EXPECT_EQ(parse_size("64k").value_or(0), 65536u);
   EXPECT_EQ(*parse_probability("5%"), 0.05);
   EXPECT_FALSE(parse_probability("101%"));
   EXPECT_EQ(*parse_number("0x10"), 16u);
