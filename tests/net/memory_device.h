@@ -21,6 +21,10 @@ class MemoryDevice final : public FrameDevice {
     facts_.ip_mtu = ip_mtu;
   }
 
+  ~MemoryDevice() override {
+    if (missing_at_end != nullptr) *missing_at_end = pool_.capacity() - pool_.available();
+  }
+
   void connect(MemoryDevice& peer) { peer_ = &peer; }
   bool has_link() override { return is_up; }
   std::uint32_t link_generation() const override { return generation; }
@@ -61,8 +65,9 @@ class MemoryDevice final : public FrameDevice {
   std::vector<Bytes> sent;
   std::size_t room = SIZE_MAX;  ///< frames that one call takes
   std::uint32_t generation = 0;
-  bool is_cut = false;  ///< what is sent is lost
-  bool is_up = true;    ///< what has_link() says
+  bool is_cut = false;                    ///< what is sent is lost
+  bool is_up = true;                      ///< what has_link() says
+  std::size_t* missing_at_end = nullptr;  ///< packets that had not come back when the pool went
 
  private:
   FrameDeviceFacts facts_;
