@@ -5,6 +5,7 @@
 
 #include "apps/perf/lap.h"
 #include "apps/perf/write_slots.h"
+#include "lib/base/check.h"
 
 namespace uet::perf {
 namespace {
@@ -292,21 +293,46 @@ class PingPongLap final : public MessageLap {
   std::uint64_t expected_ = 0;
 };
 
+using Maker = std::unique_ptr<Lap> (*)(const Plan&, unsigned, ControlChannel&, Patience&,
+                                       FabricSession&);
+
+template <typename Kind>
+std::unique_ptr<Lap> make(const Plan& plan, unsigned number, ControlChannel& control,
+                          Patience& patience, FabricSession& fabric) {
+  return std::make_unique<Kind>(plan, number, control, patience, fabric);
+}
+
+struct LapOfTest {
+  std::string_view test;
+  Maker make;
+};
+constexpr LapOfTest kLaps[] = {
+    {"write", make<WriteLap>},
+    {"read", make<ReadLap>},
+    {"send", make<StreamLap>},
+    {"tagged-rate", make<StreamLap>},
+    {"write-latency", make<WriteLatencyLap>},
+    {"read-latency", make<ReadLatencyLap>},
+    {"send-latency", make<PingPongLap>},
+    {"tagged-latency", make<PingPongLap>},
+};
+
+constexpr const LapOfTest* find_lap(std::string_view test) {
+  const auto* const at = std::find_if(std::begin(kLaps), std::end(kLaps),
+                                      [&](const LapOfTest& lap) { return lap.test == test; });
+  return at == std::end(kLaps) ? nullptr : at;
+}
+static_assert(std::all_of(std::begin(kTests), std::end(kTests),
+                          [](std::string_view test) { return find_lap(test) != nullptr; }),
+              "a test without a lap");
+
 }  // namespace
 
 std::unique_ptr<Lap> make_lap(const Plan& plan, unsigned number, ControlChannel& control,
                               Patience& patience, FabricSession& fabric) {
-  if (plan.test == "write")
-    return std::make_unique<WriteLap>(plan, number, control, patience, fabric);
-  if (plan.test == "read")
-    return std::make_unique<ReadLap>(plan, number, control, patience, fabric);
-  if (plan.test == "write-latency")
-    return std::make_unique<WriteLatencyLap>(plan, number, control, patience, fabric);
-  if (plan.test == "read-latency")
-    return std::make_unique<ReadLatencyLap>(plan, number, control, patience, fabric);
-  if (is_latency_test(plan.test))
-    return std::make_unique<PingPongLap>(plan, number, control, patience, fabric);
-  return std::make_unique<StreamLap>(plan, number, control, patience, fabric);
+  const LapOfTest* const lap = find_lap(plan.test);
+  UET_CHECK(lap != nullptr);
+  return lap->make(plan, number, control, patience, fabric);
 }
 
 }  // namespace uet::perf
