@@ -184,8 +184,8 @@ struct Fep::Impl {
   pds::Pds pds;
 
   std::vector<net::RxPacket> received;
-  // Sealed packets [outgoing_first, outgoing_last) that the port has not taken yet: at most one
-  // burst.
+  // Sealed packets [outgoing_first, outgoing_last) that the port has not taken yet: at most those of
+  // a turn.
   std::vector<net::TxPacket> outgoing;
   std::size_t outgoing_first = 0, outgoing_last = 0;
   std::size_t leading_acks = 0;      ///< of the burst that was filled last

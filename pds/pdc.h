@@ -38,7 +38,7 @@ enum class PdcTimer : std::uint8_t {
   kRetransmit,  ///< earliest RTO or end of a NACK pause
   kClear,       ///< PDS_Clear_Time
   kStall,       ///< stall probe
-  kClose,       ///< ACK_WAIT is looked at again; at a target Close_REQ_Time
+  kClose,       ///< ACK_WAIT is looked at again; at a target New_PDC_Time, then Close_REQ_Time
   kLiveness,    ///< idle close, silent peer
   kTailLoss,
   kClearRequest,  ///< a short store repeats its Clear Request

@@ -34,7 +34,7 @@ class Receiver : Part {
   void accept(Instant now, Pdc& pdc, const Arrival& in, const Answer& answer);
   /// A new sequenced control packet. False when it cannot be recorded.
   [[nodiscard]] bool accept_control(Instant now, Pdc& pdc, const Arrival& in);
-  /// A new Close Command that waits for answers of SES.
+  /// Notes that `psn` came. Closing calls it for a Close Command that waits for answers of SES.
   void mark_received(Pdc& pdc, Psn psn);
   /// The answer of SES to a packet that was answered later. False when none is owed.
   [[nodiscard]] bool respond(Instant now, Pdc& pdc, Psn psn, const SesResponse& response,

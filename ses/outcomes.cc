@@ -47,7 +47,7 @@ bool is_retryable_code(ReturnCode code, bool rma) {
   }
 }
 
-/// Its peer takes no numbered messages, or has no place for one more stream.
+/// To what every peer takes, when the peer takes no numbered messages or no rendezvous, or has no place for one more stream.
 bool may_fall_back(const TxOp& op) {
   const bool has_memory = op.endpoint != nullptr || op.inject_block != nullptr || op.length == 0;
   return has_memory && !op.cancelled && !op.memory_gone;

@@ -31,7 +31,7 @@ enum class AddressMode : std::uint8_t { kRelative, kAbsolute };
 
 struct Setting;
 
-/// The values in force. Members stand in the order of the list.
+/// The values in force.
 struct Settings {
   // Port and address. `ports` and `addresses` are lists; the owner of the process picks one entry
   // of each.
