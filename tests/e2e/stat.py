@@ -132,6 +132,17 @@ def explains(bench):
     return "" if unknown.returncode == 2 and "bad-luck" in unknown.stderr else str(unknown)
 
 
+def shows_impairment(bench):
+    """What FI_UET_IMPAIR did stands among the gauges of that endpoint, also behind a capture, and of no other."""
+    setting = {"FI_UET_IMPAIR": "tx_reorder=0.05", "FI_UET_PCAP": os.path.join(bench.folder, "impaired.pcapng,snap=256,files=1,size=1M")}
+    with Pair(bench, client=setting) as pair:
+        def is_shown(processes):
+            gauges = {p["pid"]: p["endpoints"][0]["gauges"] for p in processes if p["endpoints"]}
+            server, client = (gauges.get(job.process.pid, {}) for job in pair.jobs)
+            return server and "impaired_tx_reordered" not in server and client.get("impaired_tx_reordered", 0) > 0
+        return "" if bench.until(is_shown) else pair.jobs[1].report(None) + bench.ask("--json").stdout
+
+
 def folder_of_others(bench):
     """A folder that others can enter is not used: the sockets are in the next one that this user may have."""
     def is_at_work(job):
@@ -214,6 +225,7 @@ def main():
     with temporary_folder() as folder:
         bench = Bench(provider, perf, stat, folder)
         tap.result("both ends of a benchmark at work", shows_both(bench))
+        tap.result("what FI_UET_IMPAIR did is shown", shows_impairment(bench))
         tap.result("sockets of processes that are gone go too", sockets_go(bench))
         tap.result("no endpoint to show", nothing_to_show(bench))
         tap.result("a drop is explained", explains(bench))
