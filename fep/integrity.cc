@@ -28,6 +28,25 @@ Integrity::Integrity(DataProtection protection, const net::PortFacts& facts,
   UET_CHECK((protection == DataProtection::kTss) == (domain != nullptr));
 }
 
+/// A part of two functions, each of which every packet takes.
+[[gnu::always_inline]] inline std::uint32_t Integrity::crc_of(
+    const net::FabricAddress& source, const net::FabricAddress& destination, std::uint16_t entropy,
+    std::span<const std::uint8_t> uet, std::span<const std::uint8_t> rest) const {
+  constexpr std::size_t kUdpHeader = 8;
+  return wire::uet_crc(
+      wire::CrcPseudoHeader{
+          .source = source.bytes(),
+          .destination = destination.bytes(),
+          .is_v4 = destination.is_v4(),
+          .is_udp = is_udp_,
+          .entropy = entropy,
+          .udp_destination_port = destination.udp_port_or(udp_port_),
+          .udp_length =
+              static_cast<std::uint16_t>(kUdpHeader + uet.size() + rest.size() + kCrcBytes),
+      },
+      uet, rest);
+}
+
 std::optional<base::DropReason> Integrity::seal_later(net::TxPacket& tx) const {
   if (domain_ != nullptr) {
     tx.packet.keep_borrowed();  // sealed in place, and the user's memory stays as it is
@@ -96,25 +115,6 @@ std::optional<base::DropReason> Integrity::open(net::RxPacket& rx) const {
     return base::DropReason::kBadCrc;
   rx.packet.trim_back(kCrcBytes);
   return take_return_port(rx);
-}
-
-std::uint32_t Integrity::crc_of(const net::FabricAddress& source,
-                                const net::FabricAddress& destination, std::uint16_t entropy,
-                                std::span<const std::uint8_t> uet,
-                                std::span<const std::uint8_t> rest) const {
-  constexpr std::size_t kUdpHeader = 8;
-  return wire::uet_crc(
-      wire::CrcPseudoHeader{
-          .source = source.bytes(),
-          .destination = destination.bytes(),
-          .is_v4 = destination.is_v4(),
-          .is_udp = is_udp_,
-          .entropy = entropy,
-          .udp_destination_port = destination.udp_port_or(udp_port_),
-          .udp_length =
-              static_cast<std::uint16_t>(kUdpHeader + uet.size() + rest.size() + kCrcBytes),
-      },
-      uet, rest);
 }
 
 }  // namespace uet::fep

@@ -79,6 +79,47 @@ TEST(UetCrc, leaves_the_upper_halves_of_vector_registers_unused) {
 #endif
 
 /// The CRC of a golden frame computed from its addresses and headers, as a sender does.
+/// Short packets, long ones and those in two pieces are computed in different ways.
+TEST(UetCrc, is_that_of_front_and_packet_in_one_run) {
+  std::vector<std::uint8_t> packet(600);
+  std::iota(packet.begin(), packet.end(), std::uint8_t{3});
+  std::array<std::uint8_t, 16> source{}, destination{};
+  std::iota(source.begin(), source.end(), std::uint8_t{0x20});
+  std::iota(destination.begin(), destination.end(), std::uint8_t{0x90});
+  for (const bool is_v4 : {true, false}) {
+    for (const bool is_udp : {true, false}) {
+      const CrcPseudoHeader in_front{.source = source,
+                                     .destination = destination,
+                                     .is_v4 = is_v4,
+                                     .is_udp = is_udp,
+                                     .entropy = 0xc123,
+                                     .udp_destination_port = 4793,
+                                     .udp_length = 0x0189,
+                                     .entropy_reserved = 0x4567};
+      std::vector<std::uint8_t> front;
+      const std::size_t first = is_v4 ? 12 : 0;
+      front.insert(front.end(), source.begin() + first, source.end());
+      front.insert(front.end(), destination.begin() + first, destination.end());
+      const auto add = [&](std::uint16_t value) {
+        front.push_back(static_cast<std::uint8_t>(value >> 8));
+        front.push_back(static_cast<std::uint8_t>(value));
+      };
+      add(in_front.entropy);
+      add(is_udp ? in_front.udp_destination_port : in_front.entropy_reserved);
+      if (is_udp) {
+        add(in_front.udp_length);
+        add(0);
+      }
+      for (std::size_t size = 0; size <= packet.size(); ++size) {
+        const std::span<const std::uint8_t> uet(packet.data(), size);
+        const std::uint32_t expected = crc32c(uet, crc32c(front));
+        ASSERT_EQ(uet_crc(in_front, uet), expected) << size;
+        ASSERT_EQ(uet_crc(in_front, uet.first(size / 3), uet.subspan(size / 3)), expected) << size;
+      }
+    }
+  }
+}
+
 TEST(UetCrc, matches_the_frames_of_the_specification) {
   int checked = 0;
   for (const test::VectorPacket& packet : test::golden_packets()) {
