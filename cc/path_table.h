@@ -76,7 +76,8 @@ class PathTable {
     return static_cast<std::uint16_t>(base_ | index);
   }
   std::uint8_t plane(std::uint32_t index) const {
-    return static_cast<std::uint8_t>((index + plane_shift_) % planes_);
+    return planes_ == 1 ? std::uint8_t{0}
+                        : static_cast<std::uint8_t>((index + plane_shift_) % planes_);
   }
   /// Index of an entropy value of this set, nothing for another's.
   std::optional<std::uint32_t> find(std::uint16_t entropy) const {

@@ -1,6 +1,8 @@
 /// A pool of objects of one type: bounded, grown in chunks, never shrunk.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -37,8 +39,8 @@ template <typename T>
 class ChunkedPool {
  public:
   explicit ChunkedPool(std::uint32_t max, std::uint32_t chunk = 64)
-      : max_(max), chunk_(chunk < max ? chunk : max) {
-    if (max_ > 0) chunks_.reserve((max_ + chunk_ - 1) / chunk_);
+      : max_(max), shift_(static_cast<unsigned>(std::bit_width(std::min(chunk, max) | 1) - 1)) {
+    if (max_ > 0) chunks_.reserve((max_ >> shift_) + 1);
   }
   ChunkedPool(const ChunkedPool&) = delete;
   ChunkedPool& operator=(const ChunkedPool&) = delete;
@@ -66,7 +68,7 @@ class ChunkedPool {
   /// The live object with this index, or null.
   T* at(std::uint32_t index) {
     if (index == 0 || index > made_) return nullptr;
-    T* object = &chunks_[(index - 1) / chunk_][(index - 1) % chunk_];
+    T* object = &chunks_[(index - 1) >> shift_][(index - 1) & ((1u << shift_) - 1)];
     return object->is_live ? object : nullptr;
   }
   const T* at(std::uint32_t index) const { return const_cast<ChunkedPool*>(this)->at(index); }
@@ -91,10 +93,11 @@ class ChunkedPool {
 
   bool grow() {
     if (made_ >= max_) return false;
-    T* objects = new (std::nothrow) T[chunk_];
+    const std::uint32_t chunk = 1u << shift_;
+    T* objects = new (std::nothrow) T[chunk];
     if (objects == nullptr) return false;
     chunks_.emplace_back(objects);
-    for (std::uint32_t i = 0; i < chunk_ && made_ < max_; ++i) {
+    for (std::uint32_t i = 0; i < chunk && made_ < max_; ++i) {
       objects[i].pool_index = ++made_;
       append_free(&objects[i]);
     }
@@ -102,7 +105,7 @@ class ChunkedPool {
   }
 
   std::uint32_t max_;
-  std::uint32_t chunk_;
+  unsigned shift_;  ///< of a chunk's size
   std::uint32_t made_ = 0;
   std::size_t in_use_ = 0;
   Pooled* free_ = nullptr;

@@ -85,6 +85,7 @@ void EndpointTable::close(Instant now, Endpoint& endpoint) {
   for_each_job(c, [&](std::uint32_t job) {
     const std::uint64_t key = key_of({c.relative, job, c.pid_on_fep, c.resource_index});
     by_key_.erase(key);
+    if (key == recent_key_) recent_key_ = ~std::uint64_t{0};
     erase_one(by_process_, process_key(c.relative, job, c.pid_on_fep), &endpoint);
     erase_one(by_job_, job, &endpoint);
     resting_[key] = now + ri_reuse_;
@@ -101,16 +102,21 @@ Endpoint* EndpointTable::find(EndpointId id) const {
 }
 
 Endpoint* EndpointTable::route(const Target& target, RiKind kind, ReturnCode& code) const {
-  const auto it = by_key_.find(key_of(target));
-  if (it == by_key_.end()) {
-    code = reason_of_miss(target);
-    return nullptr;
+  const std::uint64_t key = key_of(target);
+  if (key != recent_key_) [[unlikely]] {
+    const auto it = by_key_.find(key);
+    if (it == by_key_.end()) {
+      code = reason_of_miss(target);
+      return nullptr;
+    }
+    recent_key_ = key;
+    recent_ = it->second;
   }
-  if (!is_served(*it->second, kind)) {
+  if (!is_served(*recent_, kind)) {
     code = ReturnCode::kBadIndex;
     return nullptr;
   }
-  return it->second;
+  return recent_;
 }
 
 Endpoint* EndpointTable::route_process(const Target& target, ReturnCode& code) const {

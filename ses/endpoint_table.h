@@ -77,6 +77,9 @@ class EndpointTable {
   std::uint16_t next_index_ = 1;
   std::vector<Slot> slots_;
   std::vector<Slot> contexts_;
+  /// Of the latest packet: nearly all are for few endpoints.
+  mutable std::uint64_t recent_key_ = ~std::uint64_t{0};
+  mutable Endpoint* recent_ = nullptr;
   std::unordered_map<std::uint64_t, Endpoint*> by_key_;
   std::unordered_multimap<std::uint64_t, Endpoint*> by_process_;
   std::unordered_multimap<std::uint32_t, Endpoint*> by_job_;  ///< relative endpoints
