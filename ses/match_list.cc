@@ -13,19 +13,36 @@ MatchList::~MatchList() {
 
 void MatchList::post(Receive& receive) {
   receive.sequence = next_sequence_++;
-  receive.group = hashed_ ? group_for(receive.filter.ignore) : kUnhashed;
-  receive.bucket = bucket_of(receive.filter.tag, receive.filter.ignore);
   receive.is_posted = true;
+  receive.is_indexed = false;
   order_.push_back(receive);
-  list_of(receive).push_back(receive);
-  if (receive.group != kUnhashed) ++groups_[receive.group].count;
+  if (first_unindexed_ == nullptr) first_unindexed_ = &receive;
+}
+
+void MatchList::index_rest() {
+  if (first_unindexed_ == nullptr) return;
+  for (auto it = order_.iterator_to(*first_unindexed_); it != order_.end(); ++it) {
+    Receive& receive = *it;
+    receive.group = group_for(receive.filter.ignore);
+    receive.bucket = bucket_of(receive.filter.tag, receive.filter.ignore);
+    receive.is_indexed = true;
+    list_of(receive).push_back(receive);
+    if (receive.group != kUnhashed) ++groups_[receive.group].count;
+  }
+  first_unindexed_ = nullptr;
 }
 
 void MatchList::remove(Receive& receive) {
+  if (first_unindexed_ == &receive) {
+    const auto next = std::next(order_.iterator_to(receive));
+    first_unindexed_ = next == order_.end() ? nullptr : &*next;
+  }
   order_.erase(order_.iterator_to(receive));
-  BucketList& list = list_of(receive);
-  list.erase(list.iterator_to(receive));
-  if (receive.group != kUnhashed) --groups_[receive.group].count;
+  if (receive.is_indexed) {
+    BucketList& list = list_of(receive);
+    list.erase(list.iterator_to(receive));
+    if (receive.group != kUnhashed) --groups_[receive.group].count;
+  }
   receive.is_posted = false;
 }
 
@@ -37,6 +54,7 @@ Receive* MatchList::find(const Incoming& message) {
       if (r.filter.accepts(message)) return &r;
     return nullptr;
   }
+  index_rest();
   Receive* best = nullptr;
   const auto consider = [&](BucketList& list) {
     for (Receive& r : list) {

@@ -60,6 +60,7 @@ struct Receive : Pooled {
   // Multi-receive buffers stay posted while messages fit behind `cursor`.
   bool multi_recv = false;
   bool is_posted = false;
+  bool is_indexed = false;  ///< in a bucket
   std::size_t cursor = 0;
   std::uint32_t in_flight = 0;  ///< messages being placed
 
@@ -126,6 +127,8 @@ class MatchList {
     std::unique_ptr<std::array<BucketList, kBuckets>> buckets;
   };
 
+  /// Nearly every message is for the first receive; only one that is not asks for the buckets.
+  void index_rest();
   static std::uint8_t bucket_of(std::uint64_t tag, std::uint64_t ignore) {
     return static_cast<std::uint8_t>(tag_hash(tag, ignore) >> 58);
   }
@@ -135,6 +138,7 @@ class MatchList {
   bool hashed_;
   std::uint64_t next_sequence_ = 0;
   OrderList order_;
+  Receive* first_unindexed_ = nullptr;  ///< it and all behind it are in no bucket
   std::array<Group, kGroups> groups_;
   BucketList unhashed_;
 };
