@@ -16,6 +16,7 @@ struct PdcKey {
   Mode mode = Mode::kRud;
   std::uint8_t traffic_class = 0;
   std::uint32_t rod_context = 0;
+  bool operator==(const PdcKey&) const = default;
 };
 
 class PdcTable {
@@ -45,11 +46,15 @@ class PdcTable {
   /// A small number that names the PDC as long as it lives.
   std::uint32_t slot_of(const Pdc& pdc) const { return pool_.index_of(&pdc); }
 
+  /// Changes with the set of initiator PDCs.
+  std::uint64_t initiators_version() const { return initiators_version_; }
   void index_initiator(Pdc& pdc) {
+    ++initiators_version_;
     initiators_.insert(hash_of(key_of(pdc)), pdc);
     ++initiator_count_;
   }
   void unindex_initiator(Pdc& pdc) {
+    ++initiators_version_;
     initiators_.erase(hash_of(key_of(pdc)), pdc);
     --initiator_count_;
   }
@@ -138,6 +143,7 @@ class PdcTable {
   base::Duration quarantine_;
   std::uint32_t reserve_;
   std::uint32_t initiator_count_ = 0;
+  std::uint64_t initiators_version_ = 1;
   std::uint32_t forced_start_psn_;
   bool is_guarded_ = false;
   base::Rng& rng_;

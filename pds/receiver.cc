@@ -23,7 +23,11 @@ void Receiver::accept(Instant now, Pdc& pdc, const Arrival& in, const Answer& an
     rx.edge = rx.cack = rx.answered = in.psn;
     note_received(now, pdc, in);
     note_distance(pdc);
-    return on_answer(now, pdc, in.psn, meta, answer.response, false, nullptr);
+    if (!asks_for_ack(rx, meta, answer.response)) [[likely]]
+      return;
+    RxRecord* const record =
+        answer.response.data.empty() ? take_over_waiting_ack(pdc, in.psn, meta) : nullptr;
+    return acknowledge(now, pdc, in.psn, meta, answer.response, false, record);
   }
   if (rx.tracker == nullptr) {
     rx.tracker = trackers_.acquire();
@@ -128,29 +132,12 @@ void Receiver::on_answer(Instant now, Pdc& pdc, Psn psn, const RxMeta& meta,
     }
   }
 
-  // [PDS 10.2] Now, or together with others?
-  rx.ack_gen_count += std::max(meta.bytes, config_.ack_gen_min_pkt_add);
-  const bool now_needed = meta.ack_now || guaranteed || !response.data.empty() ||
-                          (above_cack && rx.tells_by_name) ||
-                          rx.ack_gen_count >= config_.ack_gen_trigger || rx.max_ar == rx.max_rcvd;
+  const bool now_needed =
+      asks_for_ack(rx, meta, response) || guaranteed || (above_cack && rx.tells_by_name);
   if (now_needed) {
     if (record == nullptr && !above_cack && !guaranteed && response.data.empty())
       record = take_over_waiting_ack(pdc, psn, meta);
-    if (record == nullptr)
-      record = responses_.add(table_.slot_of(pdc), psn, RxRecord::State::kOwed, meta);
-    if (record != nullptr) {
-      responses_.set_response(*record, response);
-      const bool must_wait =
-          pdc.is_unproven() && response.data.size() > UnprovenPdcs::kAnswerBytes && store;
-      rx.withholds_answers = rx.withholds_answers || must_wait;
-      if (must_wait)
-        proofs_.ask(now, pdc);
-      else if (!record->queued)
-        queue_ack(pdc, *record);
-    } else {
-      queue_update(pdc, meta);  // no room for one more: CACK and SACK tell the same
-    }
-    rx.ack_gen_count = 0;
+    acknowledge(now, pdc, psn, meta, response, store, record);
   } else if (record != nullptr) {
     responses_.remove(*record);
   }
@@ -161,6 +148,34 @@ void Receiver::on_answer(Instant now, Pdc& pdc, Psn psn, const RxMeta& meta,
     rx.untold = serial_max(rx.untold, psn);
   else if (store && rx.untold.is_after(rx.cack))
     rx.tells_by_name = true;
+}
+
+/// [PDS 10.2] Counts an answer. True: its ACK does not wait for others.
+bool Receiver::asks_for_ack(RxHalf& rx, const RxMeta& meta, const SesResponse& response) const {
+  rx.ack_gen_count += std::max(meta.bytes, config_.ack_gen_min_pkt_add);
+  return meta.ack_now || !response.data.empty() || rx.ack_gen_count >= config_.ack_gen_trigger ||
+         rx.max_ar == rx.max_rcvd;
+}
+
+/// Tells the answer to `psn` with the next ACK. `record`: of the answer, where there is one.
+void Receiver::acknowledge(Instant now, Pdc& pdc, Psn psn, const RxMeta& meta,
+                           const SesResponse& response, bool is_stored, RxRecord* record) {
+  RxHalf& rx = pdc.rx;
+  if (record == nullptr)
+    record = responses_.add(table_.slot_of(pdc), psn, RxRecord::State::kOwed, meta);
+  if (record != nullptr) {
+    responses_.set_response(*record, response);
+    const bool must_wait =
+        pdc.is_unproven() && response.data.size() > UnprovenPdcs::kAnswerBytes && is_stored;
+    rx.withholds_answers = rx.withholds_answers || must_wait;
+    if (must_wait)
+      proofs_.ask(now, pdc);
+    else if (!record->queued)
+      queue_ack(pdc, *record);
+  } else {
+    queue_update(pdc, meta);  // no room for one more: CACK and SACK tell the same
+  }
+  rx.ack_gen_count = 0;
 }
 
 // Of packets that came by one path at one reading of the clock the last one's ACK says all: CACK is beyond them, and what SES answered need not

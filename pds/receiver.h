@@ -62,6 +62,9 @@ class Receiver : Part {
   }
   void on_answer(Instant now, Pdc& pdc, Psn psn, const RxMeta& meta, const SesResponse& response,
                  bool guaranteed, RxRecord* pending);
+  bool asks_for_ack(RxHalf& rx, const RxMeta& meta, const SesResponse& response) const;
+  void acknowledge(Instant now, Pdc& pdc, Psn psn, const RxMeta& meta, const SesResponse& response,
+                   bool is_stored, RxRecord* record);
   RxRecord* take_over_waiting_ack(Pdc& pdc, Psn psn, const RxMeta& meta);
   void advance_cack(Pdc& pdc);
   void queue_ack(Pdc& pdc, RxRecord& record);

@@ -48,11 +48,25 @@ SubmitResult Submission::submit(Instant now, const TxMessage& request) {
   return SubmitResult::kQueued;
 }
 
+/// Whether its range of PSNs lasts for the message, too.
+bool Submission::has_psns_for(const Pdc& pdc, const TxMessage& request) const {
+  return pdc.tx.next == pdc.start ||
+         window_.has_psns_for(pdc, std::uint64_t{pdc.tx.queued_segments} + request.segments);
+}
+
 // The least loaded PDC of the key. Another one is opened only when all have so much queued that the
 // new message would wait long behind it: they share one congestion window, so more PDCs do not send
 // faster. [PDS 5.1]
 Pdc* Submission::choose_pdc(Instant now, const TxMessage& request, bool& must_wait) {
   const PdcKey key{request.destination, request.mode, request.traffic_class, request.rod_context};
+  if (recent_.version == table_.initiators_version() && recent_.key == key) [[likely]] {
+    Pdc& pdc = *recent_.pdc;
+    const TxHalf& tx = pdc.tx;
+    if (pdc.accepts_messages() && tx.queued < config_.max_messages_per_pdc &&
+        (pdc.is_rod() || tx.backlog < config_.pdc_spread_bytes) && has_psns_for(pdc, request))
+        [[likely]]
+      return &pdc;
+  }
   Pdc* best = nullptr;
   Pdc* spent = nullptr;
   std::uint32_t accepting = 0;
@@ -60,14 +74,14 @@ Pdc* Submission::choose_pdc(Instant now, const TxMessage& request, bool& must_wa
   table_.for_each_of(key, [&](Pdc& pdc) {
     ++total;
     if (!pdc.accepts_messages()) return;
-    const std::uint64_t segments = std::uint64_t{pdc.tx.queued_segments} + request.segments;
-    if (pdc.tx.next != pdc.start && !window_.has_psns_for(pdc, segments)) {
+    if (!has_psns_for(pdc, request)) {
       spent = &pdc;
       return;
     }
     ++accepting;
     if (best == nullptr || pdc.tx.backlog < best->tx.backlog) best = &pdc;
   });
+  if (total == 1 && best != nullptr) recent_ = {key, best, table_.initiators_version()};
   if (spent != nullptr) closing_.begin(now, *spent);  // what it has is sent, a successor takes over
   if (request.mode == Mode::kRod) {
     // A successor could overtake what is still unacknowledged on its predecessor. [PDS 5.1]

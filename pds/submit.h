@@ -20,9 +20,17 @@ class Submission : Part {
   void unlock(Instant now, PdcRef ref);
 
  private:
+  bool has_psns_for(const Pdc& pdc, const TxMessage& request) const;
   Pdc* choose_pdc(Instant now, const TxMessage& request, bool& must_wait);
   void append(Instant now, Pdc& pdc, const TxMessage& request);
 
+  /// The only PDC of the key of the latest message that asked, while no initiator PDC comes or goes.
+  struct Recent {
+    PdcKey key;
+    Pdc* pdc = nullptr;
+    std::uint64_t version = 0;
+  };
+  Recent recent_;
   PdcTable& table_;
   MessageTable& messages_;
   FailedMessages& failed_;
