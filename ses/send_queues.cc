@@ -99,13 +99,17 @@ void SendQueues::enqueue(Instant now, TxOp& op) {
   op.retry_timer.owner = &op;
   flow.operations.push_back(op);
   Lane& lane = lane_of(op);
-  lane.pending.push_back(op);
   if (op.fence) ++flow.waiting_fences;
   const bool is_alone =
       flow.wait == FlowWait::kNone && flow.waiting_fences == 0 && core_.upcall_depth == 0;
+  // Nothing changed for the other lanes; and where nothing waits in this one, the operation need not either.
+  const bool may_go = is_alone && lane.state == Lane::State::kOpen && lane.pending.empty() &&
+                      !must_drain(lane, op) && !waits_for_number(op) && !has_asked_enough(op);
+  if (may_go && submit(now, op)) [[likely]]
+    return;
+  lane.pending.push_back(op);
   if (!is_alone) return pump(now, flow);
-  // Nothing changed for the other lanes.
-  if (serve(now, flow, lane).lacks_room) block(flow);
+  if (may_go || serve(now, flow, lane).lacks_room) block(flow);
 }
 
 void SendQueues::put_first(TxOp& op) {
@@ -246,6 +250,7 @@ SendQueues::Served SendQueues::serve(Instant now, Flow& flow, Lane& lane) {
     if (waits_for_number(op) || has_asked_enough(op)) break;
     served.lacks_room = !submit(now, op);
     if (served.lacks_room) break;
+    lane.pending.erase(lane.pending.iterator_to(op));
     served.did = true;
   }
   return served;
@@ -349,7 +354,6 @@ bool SendQueues::submit(Instant now, TxOp& op) {
     op.fence = false;
   }
   op.flow->has_patient = op.flow->has_patient || message.ack_may_wait;
-  lane.pending.erase(lane.pending.iterator_to(op));
   begin_attempt(lane, op, is_numbered);
   core_.trace.emit(
       now, base::EventId::kMessageSubmitted, 0, {},
