@@ -331,7 +331,8 @@ int Endpoint::enable() {
 
   tx_msg_flags_ = tx_selective_ ? 0 : FI_COMPLETION;
   rx_msg_flags_ = rx_selective_ ? 0 : FI_COMPLETION;
-  posted_ = std::make_unique<PostQueue>();
+  left_transmits_ = std::make_unique<PostQueue>();
+  left_receives_ = std::make_unique<PostQueue>();
   return open_below();
 }
 

@@ -228,12 +228,20 @@ class Endpoint final : public EndpointFid, private ses::CompletionSink, private 
   template <typename Op>
   bool may_leave(const Op& op) const;
   bool carry_out() override;
+  bool carry_out(PostQueue& left);
+  /// Where `op`, or one of its kind, is left for the holder of the lock.
+  template <typename Op>
+  PostQueue& left_of(const Op& op) const;
+  /// With the lock held: what was left before `op`, of its kind, is posted first. False: some of that has to wait, and `op` with it.
+  template <typename Op>
+  bool carry_out_before(const Op& op);
   template <typename Op>
   static CqEntry entry_of(const Op& op);
   template <typename Op>
   void fail(const Op& op, ssize_t error);
-  /// Whose call it is: the application's own turns the loop for room and lets packets leave, one that was left does neither.
-  enum class Turn { kOwn, kLeft };
+  /// Whose call it is: the application's own turns the loop for room and lets packets leave. One that was left, and answered, and
+  /// one that waited for its counter do neither; the latter waits for room.
+  enum class Turn { kOwn, kLeft, kTriggered };
   ssize_t post_now(const Send& op, Turn turn = Turn::kOwn);
   ssize_t post_now(const Rma& op, Turn turn = Turn::kOwn);
   ssize_t post_now(const Receive& op, Turn turn = Turn::kOwn);
@@ -302,8 +310,8 @@ class Endpoint final : public EndpointFid, private ses::CompletionSink, private 
   Cq* tx_cq_ = nullptr;
   Cq* rx_cq_ = nullptr;
   std::array<Cntr*, kCounters> counters_{};
-  std::unique_ptr<PostQueue> posted_;  ///< there when enabled
-  std::list<TriggeredOp> deferred_;    ///< deferred work that its counter has started
+  std::unique_ptr<PostQueue> left_transmits_, left_receives_;  ///< there when enabled
+  std::list<TriggeredOp> deferred_;  ///< deferred work that its counter has started
 
   // As asked for in fi_endpoint().
   fi_ep_type type_ = FI_EP_RDM;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
-#include <type_traits>
 
 namespace uet::provider {
 
@@ -23,16 +22,14 @@ void PostQueue::Place::keep(const Op& op) {
   own.iov = {pieces.data(), 1};
 }
 
-/// A transmit is counted before it can be taken out.
 template <typename Op>
-PostQueue::Pushed PostQueue::push(const Op& op, std::size_t tx_room) {
-  constexpr bool is_transmit = !std::is_same_v<Op, Endpoint::Receive>;
+PostQueue::Pushed PostQueue::push(const Op& op, std::size_t room) {
   const std::lock_guard guard(writers_);
-  if (is_transmit && transmits_ >= tx_room) return Pushed::kNoRoom;
-  if (size() == kPlaces) return Pushed::kNoPlace;
-  if (is_transmit) ++transmits_;
+  const std::size_t others = size();
+  if (others >= room) return Pushed::kNoRoom;
+  if (others == kPlaces) return Pushed::kNoPlace;
   const std::size_t tail = tail_.load(std::memory_order_relaxed);
-  places_[tail % kPlaces].keep(op);
+  at(tail).keep(op);
   tail_.store(tail + 1, std::memory_order_release);
   return Pushed::kYes;
 }
@@ -40,10 +37,5 @@ PostQueue::Pushed PostQueue::push(const Op& op, std::size_t tx_room) {
 template PostQueue::Pushed PostQueue::push(const Endpoint::Send&, std::size_t);
 template PostQueue::Pushed PostQueue::push(const Endpoint::Rma&, std::size_t);
 template PostQueue::Pushed PostQueue::push(const Endpoint::Receive&, std::size_t);
-
-void PostQueue::pop() {
-  if (!std::holds_alternative<Endpoint::Receive>(front())) --transmits_;
-  head_.store(head_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
-}
 
 }  // namespace uet::provider

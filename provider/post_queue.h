@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
+#include <utility>
 #include <variant>
 
 #include "provider/endpoint.h"
@@ -28,16 +29,17 @@ class PostQueue {
            ((op.flags & FI_INJECT) == 0 || total_bytes(op.iov) <= kMostInjected);
   }
   enum class Pushed { kYes, kNoRoom, kNoPlace };
-  /// A copy of `op`, which fits, with its list of buffers and, of an injected one, what they hold. A transmit has no room
-  /// beside `tx_room` others; any operation needs a place.
+  /// A copy of `op`, which fits, with its list of buffers and, of an injected one, what they hold. It has no room beside
+  /// `room` others.
   template <typename Op>
-  Pushed push(const Op& op, std::size_t tx_room);
+  Pushed push(const Op& op, std::size_t room);
 
   // --- With the worker's lock held
   bool empty() const { return size() == 0; }
-  /// Its spans are good until pop().
-  const Operation& front() const { return at(head_.load(std::memory_order_relaxed)).operation; }
-  void pop();
+  /// Calls `carry_out` for each operation, whose spans are good during the call, and takes it out; until it says of one that it
+  /// has to wait. Whether none is left.
+  template <typename CarryOut>
+  bool take(CarryOut&& carry_out);
 
   // --- From any thread
   std::size_t size() const {
@@ -58,14 +60,22 @@ class PostQueue {
     template <typename Op>
     void keep(const Op& op);
   };
-  const Place& at(std::size_t index) const { return places_[index % kPlaces]; }
+  Place& at(std::size_t index) const { return places_[index % kPlaces]; }
 
   const std::unique_ptr<Place[]> places_;
   std::atomic<std::size_t> tail_{0};
   std::atomic<std::size_t> head_{0};
-  /// Those in the queue that are no receives.
-  std::atomic<std::size_t> transmits_{0};
   Lock writers_;
 };
+
+template <typename CarryOut>
+bool PostQueue::take(CarryOut&& carry_out) {
+  while (!empty()) {
+    const std::size_t head = head_.load(std::memory_order_relaxed);
+    if (!std::visit(carry_out, std::as_const(at(head).operation))) return false;
+    head_.store(head + 1, std::memory_order_release);
+  }
+  return true;
+}
 
 }  // namespace uet::provider

@@ -1,6 +1,7 @@
 /// Data transfer: what the calls of msg.cc, tagged.cc, rma.cc and atomic.cc have in common, on the way down
 /// and on the way back.
 #include <algorithm>
+#include <limits>
 #include <mutex>
 #include <type_traits>
 #include <variant>
@@ -130,12 +131,12 @@ template <typename Post>
 ssize_t Endpoint::transmit(fi_addr_t peer, std::uint64_t flags, std::span<Local> buffers, Turn turn,
                            Post&& post) {
   const base::Instant now = worker_.now();
-  // A call that was answered is carried out whatever the queue holds by now: others wait behind it.
+  // A call that was answered is carried out whatever room there is by now: others wait behind it.
   if (turn == Turn::kOwn && tx_room() == 0) {
     worker_.turn_at(now);
     if (tx_room() == 0) return -FI_EAGAIN;
   }
-  if (turn == Turn::kLeft && tx_places() == 0) return -FI_EAGAIN;
+  if (turn == Turn::kTriggered && tx_places() == 0) return -FI_EAGAIN;
   if (const int error = locate(domain_, buffers); error != 0) return error;
   // Counted first: an operation may complete inside the call.
   const std::size_t inject = (flags & FI_INJECT) != 0 ? 1 : 0;
@@ -185,8 +186,9 @@ ssize_t Endpoint::post(const Op& op) {
   if (const int error = check(op); error != 0) return error;
   Worker::Held held(worker_.lock(), std::try_to_lock);
   if (!held && may_leave(op)) {
-    const std::size_t room = std::is_same_v<Op, Receive> ? 0 : tx_room();
-    const PostQueue::Pushed pushed = posted_->push(op, room);
+    constexpr bool is_transmit = !std::is_same_v<Op, Receive>;
+    const std::size_t room = is_transmit ? tx_room() : std::numeric_limits<std::size_t>::max();
+    const PostQueue::Pushed pushed = left_of(op).push(op, room);
     if (pushed == PostQueue::Pushed::kNoRoom) return -FI_EAGAIN;
     if (pushed == PostQueue::Pushed::kYes) {
       worker_.leave(*this);
@@ -194,8 +196,7 @@ ssize_t Endpoint::post(const Op& op) {
     }
   }
   if (!held) held.lock();
-  // What was left before comes first.
-  if (!posted_->empty() && !carry_out()) return -FI_EAGAIN;
+  if (!carry_out_before(op)) return -FI_EAGAIN;
   return post_now(op);
 }
 
@@ -224,18 +225,35 @@ CqEntry Endpoint::entry_of(const Op& op) {
 }
 
 bool Endpoint::carry_out() {
-  const auto post_left = [this](const auto& op) {
+  const bool has_receives = !carry_out(*left_receives_);
+  return carry_out(*left_transmits_) && !has_receives;
+}
+
+bool Endpoint::carry_out(PostQueue& left) {
+  return left.take([this](const auto& op) {
     const ssize_t error = guarded_fast([&] { return post_now(op, Turn::kLeft); });
     if (error == -FI_EAGAIN) return false;
     if (error != 0) fail(op, error);
     return true;
-  };
-  while (!posted_->empty()) {
-    if (!std::visit(post_left, posted_->front())) return false;
-    posted_->pop();
-  }
-  return true;
+  });
 }
+
+template <typename Op>
+PostQueue& Endpoint::left_of(const Op&) const {
+  return std::is_same_v<Op, Receive> ? *left_receives_ : *left_transmits_;
+}
+
+/// Receives do not wait for room that transmits lack.
+template <typename Op>
+bool Endpoint::carry_out_before(const Op& op) {
+  PostQueue& left = left_of(op);
+  return left.empty() || carry_out(left);
+}
+
+template bool Endpoint::carry_out_before(const Send&);
+template bool Endpoint::carry_out_before(const Rma&);
+template bool Endpoint::carry_out_before(const Receive&);
+template bool Endpoint::carry_out_before(const Atomic&);
 
 /// The call was answered already: what is wrong with its operation comes through the queue.
 template <typename Op>
@@ -418,7 +436,7 @@ ssize_t Endpoint::post_atomic(const Atomic& op) {
   PreparedAtomic prepared{};
   if (const int error = prepare(op, prepared); error != 0) return error;
   const std::lock_guard guard(worker_.lock());
-  if (!posted_->empty() && !carry_out()) return -FI_EAGAIN;
+  if (!carry_out_before(op)) return -FI_EAGAIN;
   return post_prepared(op, prepared, Turn::kOwn);
 }
 

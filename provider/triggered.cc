@@ -169,7 +169,7 @@ ssize_t Endpoint::post_triggered(Op op) {
     counter.await(one);
     return 0;
   }
-  if (!posted_->empty() && !carry_out()) return -FI_EAGAIN;
+  if (!carry_out_before(op)) return -FI_EAGAIN;
   return post_now(op);
 }
 
@@ -194,8 +194,6 @@ int Endpoint::defer(const fi_deferred_work& work, const Op& op) {
 }
 
 bool Endpoint::start(std::list<TriggeredOp>& due) {
-  // What was left before comes first.
-  if (!posted_->empty() && !carry_out()) return false;
   // Its completion, which may come inside the call, looks for deferred work there.
   deferred_.splice(deferred_.begin(), due, due.begin());
   const auto op = deferred_.begin();
@@ -204,7 +202,9 @@ bool Endpoint::start(std::list<TriggeredOp>& due) {
   bool has_room = true;
   const auto post_it = [&](const auto& own) {
     if constexpr (!std::is_same_v<std::decay_t<decltype(own)>, CounterChange>) {
-      const ssize_t error = guarded_fast([&] { return post_now(own, Turn::kLeft); });
+      const ssize_t error = guarded_fast([&]() -> ssize_t {
+        return carry_out_before(own) ? post_now(own, Turn::kTriggered) : -FI_EAGAIN;
+      });
       has_room = error != -FI_EAGAIN;
       if (has_room && error != 0) fail(own, error);
       if (has_room && (error != 0 || !is_deferred)) deferred_.erase(op);

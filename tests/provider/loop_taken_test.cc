@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 
-/// Memory that holds up the first thread which reads it, until it is opened.
+/// Memory that holds up the first thread which reads or writes it, until it is opened.
 class Trap {
  public:
   Trap()
@@ -35,7 +35,7 @@ class Trap {
   Trap(const Trap&) = delete;
   Trap& operator=(const Trap&) = delete;
 
-  const std::uint8_t* memory() const { return page_; }
+  std::uint8_t* memory() const { return page_; }
   void wait_until_caught() const {
     while (!caught_) std::this_thread::yield();
   }
@@ -62,8 +62,14 @@ class LoopTakenTest : public PairTest {
   template <typename During>
   void while_taken(During&& during) {
     Trap trap;
-    std::thread holder(
-        [&] { EXPECT_EQ(fi_tinject(a.ep, trap.memory(), kTrapBytes, to_b, kTrapTag), 0); });
+    while_caught_in(
+        trap, [&] { EXPECT_EQ(fi_tinject(a.ep, trap.memory(), kTrapBytes, to_b, kTrapTag), 0); },
+        during);
+  }
+  /// `during` runs while another thread is caught in `call`, which runs into the trap.
+  template <typename Call, typename During>
+  void while_caught_in(Trap& trap, Call&& call, During&& during) {
+    std::thread holder(call);
     trap.wait_until_caught();
     during();
     trap.open();
@@ -196,6 +202,62 @@ TEST_F(LoopTakenTest, receives_that_were_left_take_no_room_of_transmits) {
   });
   expect_message(10, 'J');
   EXPECT_FALSE(wait_for(a).failed);
+}
+
+/// No thread of the provider turns a loop.
+class ManualLoopTakenTest : public LoopTakenTest {
+ protected:
+  ssize_t send(fid_ep* ep, std::uint64_t tag) {
+    return fi_tsend(ep, "KKKKKKK", 8, nullptr, to_b, tag, nullptr);
+  }
+  ssize_t receive(Side& side, void* buffer, std::uint64_t tag) {
+    return fi_trecv(side.ep, buffer, 8, nullptr, FI_ADDR_UNSPEC, tag, 0, nullptr);
+  }
+
+ private:
+  const Variable progress_{"FI_UET_PROGRESS", "manual"};
+};
+
+TEST_F(ManualLoopTakenTest, a_send_that_lost_the_last_place_to_another_goes_out_all_the_same) {
+  const Info hints = make_hints();
+  hints->tx_attr->size = 1;
+  open(hints.get());
+  std::array<char, 8> in{};
+  ASSERT_EQ(receive(b, in.data(), 11), 0);
+  ASSERT_EQ(send(a.ep, 11), 0);
+  Trap trap;
+  ASSERT_EQ(receive(a, trap.memory(), 12), 0);
+  while (!poll(b)) {  // and a is not turned
+  }
+  ASSERT_EQ(fi_tinject(b.ep, "LLLLLLL", 8, to_a, 12), 0);
+  // The caller turns the loop for room. Its turn ends the first send, and is caught in the message that comes next.
+  while_caught_in(
+      trap, [&] { EXPECT_EQ(send(a.ep, 13), 0); }, [&] { ASSERT_EQ(send(a.ep, 14), 0); });
+  EXPECT_EQ(receive(a, in.data(), 15), 0);
+  for (const std::uint64_t tag : {13, 14}) {
+    ASSERT_EQ(receive(b, in.data(), tag), 0);
+    EXPECT_EQ(wait_for(b).entry.tag, tag);
+  }
+}
+
+TEST_F(ManualLoopTakenTest, receives_do_not_wait_for_sends_without_a_descriptor) {
+  open();
+  constexpr std::size_t kDescriptors = 4096;  // SesConfig::max_sends
+  fid_ep* const first = a.ep;
+  std::vector<fid_ep*> others;
+  for (std::size_t left = kDescriptors - 1; left > 0;) {  // the trap has one
+    a.open_endpoint();
+    others.push_back(a.ep);
+    while (left > 0 && send(a.ep, 16) == 0) --left;
+  }
+  a.ep = first;
+  while_taken([&] { ASSERT_EQ(send(a.ep, 17), 0); });
+  std::array<char, 8> in{};
+  EXPECT_EQ(send(a.ep, 18), -FI_EAGAIN);  // in the order of the calls
+  EXPECT_EQ(receive(a, in.data(), 19), 0);
+  for (fid_ep* other : others) ASSERT_EQ(fi_close(&other->fid), 0);
+  ASSERT_EQ(receive(b, in.data(), 17), 0);
+  EXPECT_EQ(wait_for(b).entry.tag, 17u);
 }
 
 TEST_F(LoopTakenTest, what_turns_out_wrong_is_a_completion_with_an_error) {
