@@ -16,7 +16,7 @@ WaitObject::~WaitObject() {
 }
 
 int WaitObject::fd() {
-  if (fd_ < 0) fd_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  if (fd_ < 0) fd_ = eventfd(missed_, EFD_NONBLOCK | EFD_CLOEXEC);
   return fd_;
 }
 
@@ -26,6 +26,7 @@ void WaitObject::arm() {
   if (fd_ >= 0 && read(fd_, &ignored, sizeof ignored) < 0) {
     // Empty: nothing to drain.
   }
+  missed_ = 0;
   armed_ = true;
 }
 
@@ -38,6 +39,7 @@ void WaitObject::wake_sleepers() {
 
 void WaitObject::write_fd() {
   armed_ = false;
+  if (fd_ < 0) missed_ = 1;
   const base::WithoutCancellation without_cancellation;
   const std::uint64_t one = 1;
   if (fd_ >= 0 && write(fd_, &one, sizeof one) < 0) {

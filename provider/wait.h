@@ -47,6 +47,7 @@ class WaitObject {
   void wake_sleepers();
   const fi_wait_obj kind_;
   int fd_ = -1;
+  unsigned missed_ = 0;  ///< signals that were to be written before there was a descriptor
   bool armed_ = false;
   SleeperList<&Sleeper::object_hook> sleepers_;
 };

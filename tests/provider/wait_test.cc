@@ -165,6 +165,33 @@ TEST_F(WaitTest, trywait__refuses_to_sleep_on_a_full_queue) {
   EXPECT_TRUE(turn_until([&] { return fi_trywait(a.fabric, fids, 1) == -FI_EAGAIN; }));
 }
 
+TEST_F(WaitTest, fd__that_is_asked_for_after_trywait_tells_what_came_between) {
+  a.cq_attr.wait_obj = FI_WAIT_POLLFD;
+  open();
+  fid_t fids[] = {&a.cq->fid};
+  const auto is_readable = [&] {
+    pollfd p{};
+    fi_wait_pollfd wait{.change_index = 0, .nfds = 1, .fd = &p};
+    EXPECT_EQ(fi_control(&a.cq->fid, FI_GETWAIT, &wait), 0);
+    return ::poll(&p, 1, 0) == 1;
+  };
+  ASSERT_EQ(fi_trywait(a.fabric, fids, 1), 0);
+  ASSERT_EQ(fi_cq_signal(a.cq), 0);
+  EXPECT_TRUE(is_readable());
+  ASSERT_EQ(fi_trywait(a.fabric, fids, 1), 0);
+  EXPECT_FALSE(is_readable());
+}
+
+TEST_F(WaitTest, fd__that_is_asked_for_first_is_not_readable) {
+  a.cq_attr.wait_obj = FI_WAIT_FD;
+  open();
+  ASSERT_EQ(fi_cq_signal(a.cq), 0);
+  int fd = -1;
+  ASSERT_EQ(fi_control(&a.cq->fid, FI_GETWAIT, &fd), 0);
+  pollfd p{.fd = fd, .events = POLLIN, .revents = 0};
+  EXPECT_EQ(::poll(&p, 1, 0), 0);
+}
+
 /// A target that only computes: its watchdog answers.
 TEST_F(WaitTest, silent_target__does_not_stop_its_peers) {
   open();
