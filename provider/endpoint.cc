@@ -387,7 +387,7 @@ int Endpoint::open_below() {
       return true;
     }
     error = opened.error();
-    return error != ses::PostError::kNoResources;
+    return error != ses::PostError::kNoResources && error != ses::PostError::kAddressRests;
   };
   worker_.turn_until(attempt, kIndexWait);
   return id_ != 0 ? 0 : fi_error_of(error);

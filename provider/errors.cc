@@ -148,6 +148,7 @@ int fi_error_of(PostError error) {
     case PostError::kKeyInUse:
       return -FI_ENOKEY;
     case PostError::kAddressInUse:
+    case PostError::kAddressRests:
       return -FI_EADDRINUSE;
     case PostError::kNoResources:
       return -FI_ENOSPC;

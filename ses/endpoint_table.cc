@@ -52,8 +52,10 @@ PostResult<Endpoint*> EndpointTable::open(Instant now, const EndpointConfig& con
   if (index == 0) {
     index = choose_index(now, config);
     if (index == 0) return PostError::kNoResources;
-  } else if (!is_free(now, config, index)) {
+  } else if (is_held(config, index)) {
     return PostError::kAddressInUse;
+  } else if (is_resting(now, config, index)) {
+    return PostError::kAddressRests;
   }
   Slot* slot = free_slot();
   if (slot == nullptr) return PostError::kNoResources;
@@ -148,14 +150,21 @@ std::uint64_t EndpointTable::key_of(const Target& t) {
   return process_key(t.relative, t.job_id, t.pid_on_fep) | t.resource_index;
 }
 
-bool EndpointTable::is_free(Instant now, const EndpointConfig& c, std::uint16_t index) const {
-  bool is_free = true;
+bool EndpointTable::is_held(const EndpointConfig& c, std::uint16_t index) const {
+  bool is_held = false;
   for_each_job(c, [&](std::uint32_t job) {
-    const std::uint64_t key = key_of({c.relative, job, c.pid_on_fep, index});
-    const auto it = resting_.find(key);
-    is_free = is_free && !by_key_.contains(key) && (it == resting_.end() || it->second <= now);
+    is_held = is_held || by_key_.contains(key_of({c.relative, job, c.pid_on_fep, index}));
   });
-  return is_free;
+  return is_held;
+}
+
+bool EndpointTable::is_resting(Instant now, const EndpointConfig& c, std::uint16_t index) const {
+  bool is_resting = false;
+  for_each_job(c, [&](std::uint32_t job) {
+    const auto it = resting_.find(key_of({c.relative, job, c.pid_on_fep, index}));
+    is_resting = is_resting || (it != resting_.end() && it->second > now);
+  });
+  return is_resting;
 }
 
 /// Goes round, so that numbers come back late even without the resting time. 0 when all are taken.
@@ -163,7 +172,7 @@ std::uint16_t EndpointTable::choose_index(Instant now, const EndpointConfig& con
   for (unsigned i = 0; i < kLastIndex; ++i) {
     const std::uint16_t index = next_index_;
     next_index_ = next_index_ == kLastIndex ? 1 : static_cast<std::uint16_t>(next_index_ + 1);
-    if (is_free(now, config, index)) return index;
+    if (!is_held(config, index) && !is_resting(now, config, index)) return index;
   }
   return 0;
 }

@@ -64,7 +64,8 @@ class EndpointTable {
 
   static std::uint64_t process_key(bool relative, std::uint32_t job_id, std::uint16_t pid);
   static std::uint64_t key_of(const Target& t);
-  bool is_free(Instant now, const EndpointConfig& config, std::uint16_t index) const;
+  bool is_held(const EndpointConfig& config, std::uint16_t index) const;
+  bool is_resting(Instant now, const EndpointConfig& config, std::uint16_t index) const;
   std::uint16_t choose_index(Instant now, const EndpointConfig& config);
   Slot* free_slot();
   ReturnCode reason_of_miss(const Target& target) const;

@@ -325,6 +325,7 @@ enum class PostError : std::uint8_t {
   kBadKey,  ///< also: a key that does not say that its region is idempotent_safe, for kIdempotent
   kKeyInUse,
   kAddressInUse,
+  kAddressRests,  ///< an endpoint had it a moment ago; free after SesConfig::ri_reuse
   kNoResources,
   kBadArgument,
   kNotFound,

@@ -56,6 +56,25 @@ TEST_F(ObjectsTest, resource_indices__are_used_again) {
   EXPECT_EQ(fi_close(&kept->fid), 0);
 }
 
+TEST_F(ObjectsTest, enable__waits_for_a_service_whose_endpoint_was_closed) {
+  const Info hints = make_hints();
+  a.open(address_of(2), *hints);
+  a.info = get_info(hints.get(), nullptr, FI_VERSION(1, 17), address_of(2).c_str(), "7",
+                    FI_SOURCE | FI_NUMERICHOST);
+  a.open_endpoint();
+  const auto name = a.name;
+  fid_ep* second = nullptr;
+  ASSERT_EQ(fi_endpoint(a.domain, a.info.get(), &second, nullptr), 0);
+  ASSERT_EQ(fi_ep_bind(second, &a.av->fid, 0), 0);
+  ASSERT_EQ(fi_ep_bind(second, &a.cq->fid, FI_TRANSMIT | FI_RECV), 0);
+  EXPECT_EQ(fi_enable(second), -FI_EADDRINUSE);
+  ASSERT_EQ(fi_close(&std::exchange(a.ep, nullptr)->fid), 0);
+  EXPECT_EQ(fi_enable(second), 0);
+  ASSERT_EQ(fi_close(&second->fid), 0);
+  a.open_endpoint();
+  EXPECT_EQ(a.name, name);
+}
+
 // Covers: FI-22
 TEST_F(ObjectsTest, enable__says_what_is_missing) {
   open_objects();

@@ -97,7 +97,8 @@ TEST_F(AddressingTest, close_endpoint__index_rests_and_old_packets_are_answered)
   sb().close_endpoint(fabric.now, eb);
   EXPECT_EQ(code_of(small_send()), ReturnCode::kBadJobId);
   Recorder next;
-  EXPECT_FALSE(sb().open_endpoint(fabric.now, standard_endpoint(), next));
+  EXPECT_EQ(sb().open_endpoint(fabric.now, standard_endpoint(), next).error(),
+            PostError::kAddressRests);
   fabric.advance(Duration::from_seconds(1));
   const auto opened = sb().open_endpoint(fabric.now, standard_endpoint(), next);
   ASSERT_TRUE(opened);
