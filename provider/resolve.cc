@@ -1,40 +1,22 @@
 #include "provider/resolve.h"
 
-#include <netdb.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-
+#include <algorithm>
 #include <charconv>
-#include <cstring>
-#include <memory>
+#include <vector>
 
+#include "provider/host_names.h"
 #include "provider/port_candidates.h"
 
 namespace uet::provider {
 namespace {
 
-std::optional<net::FabricAddress> look_up(const char* name) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_DGRAM;
-  addrinfo* found = nullptr;
-  if (getaddrinfo(name, nullptr, &hints, &found) != 0) return std::nullopt;
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, freeaddrinfo);
-  std::optional<net::FabricAddress> v6_answer;
-  for (const addrinfo* a = found; a != nullptr; a = a->ai_next) {
-    if (a->ai_family == AF_INET) {
-      sockaddr_in v4;
-      std::memcpy(&v4, a->ai_addr, sizeof v4);
-      return net::FabricAddress::from_v4(ntohl(v4.sin_addr.s_addr));
-    }
-    if (a->ai_family == AF_INET6 && !v6_answer) {
-      sockaddr_in6 v6;
-      std::memcpy(&v6, a->ai_addr, sizeof v6);
-      std::array<std::uint8_t, 16> bytes;
-      std::memcpy(bytes.data(), &v6.sin6_addr, bytes.size());
-      v6_answer = net::FabricAddress::from_v6(bytes);
-    }
-  }
-  return v6_answer;
+/// The first of the family of `own`, or of the other one where it has none.
+std::optional<net::FabricAddress> address_of_name(const char* name, net::FabricAddress own) {
+  std::vector<net::FabricAddress> all = look_up(name);
+  if (all.empty()) return std::nullopt;
+  const auto at =
+      std::ranges::find_if(all, [&](const auto& a) { return a.is_v4() == own.is_v4(); });
+  return at != all.end() ? *at : all.front();
 }
 
 bool is_this_host(net::FabricAddress address) {
@@ -49,7 +31,7 @@ std::optional<ses::Address> resolve(const char* node, const char* service, End e
                                     const fep::Settings& settings, net::FabricAddress own,
                                     bool numeric_only) {
   auto address = net::FabricAddress::parse(node);
-  if (!address && !numeric_only) address = look_up(node);
+  if (!address && !numeric_only) address = address_of_name(node, own);
   if (!address) return std::nullopt;
   if (is_this_host(*address)) address = end == End::kSource ? own : first_on_host(settings, own);
   ses::Address out;

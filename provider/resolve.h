@@ -9,12 +9,13 @@
 
 namespace uet::provider {
 
-/// Whose address node and service are. The host's own loopback address (127.0.0.1, ::1, localhost) is `own` of a source; of a
-/// destination it is the address of the process that came first on this host. [decision 60]
+/// Whose address node and service are. The host's own loopback address (127.0.0.1, ::1, localhost)
+/// is `own` of a source; of a destination it is the address of the process that came first on this host. [decision 60]
 enum class End { kSource, kDestination };
 
 /// The address of the endpoint that a peer with the same settings has opened for `service`; a null
-/// service leaves the RI open ("any"). Numeric nodes are read directly, names by the system's resolver unless `numeric_only`.
+/// service leaves the RI open ("any"). Numeric nodes are read directly, names by the system's resolver unless `numeric_only`: the first
+/// address of the family of `own`, or of the other one where a name has none. Nothing where the texts name no endpoint.
 std::optional<ses::Address> resolve(const char* node, const char* service, End end,
                                     const fep::Settings& settings, net::FabricAddress own,
                                     bool numeric_only = false);
