@@ -31,9 +31,12 @@ std::optional<ses::Address> resolve(const char* node, const char* service, End e
                                     const fep::Settings& settings, net::FabricAddress own,
                                     bool numeric_only) {
   auto address = net::FabricAddress::parse(node);
-  if (!address && !numeric_only) address = address_of_name(node, own);
+  const bool is_name = !address;
+  if (is_name && !numeric_only) address = address_of_name(node, own);
   if (!address) return std::nullopt;
-  if (is_this_host(*address)) address = end == End::kSource ? own : first_on_host(settings, own);
+  // Systems give their own name a loopback address of their choice: 127.0.1.1, 127.0.0.2.
+  if (is_this_host(*address) || (is_name && address->is_loopback()))
+    address = end == End::kSource ? own : first_on_host(settings, own);
   ses::Address out;
   out.fabric_address = *address;
   out.pid_on_fep = static_cast<std::uint16_t>(settings.pid_on_fep);

@@ -9,7 +9,7 @@
 
 namespace uet::provider {
 
-/// Whose address node and service are. The host's own loopback address (127.0.0.1, ::1, localhost)
+/// Whose address node and service are. The host's own loopback address (127.0.0.1, ::1, and every loopback address that a name has)
 /// is `own` of a source; of a destination it is the address of the process that came first on this host. [decision 60]
 enum class End { kSource, kDestination };
 

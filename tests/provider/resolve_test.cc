@@ -24,6 +24,7 @@ std::vector<net::FabricAddress> look_up(const char* name) {
   const std::string_view n = name;
   if (n == "both") return {address("10.0.0.9"), address("fd00::9"), address("fd00::10")};
   if (n == "only4") return {address("10.0.0.9")};
+  if (n == "debian") return {address("127.0.1.1")};
   return {};
 }
 
@@ -53,6 +54,12 @@ TEST_F(ResolveTest, name_with_addresses_of_both_families__is_one_of_our_own) {
 
 TEST_F(ResolveTest, name_without_one_of_our_family__is_what_it_has) {
   EXPECT_EQ(resolved("only4", "fd00::1"), "10.0.0.9");
+}
+
+TEST_F(ResolveTest, name_of_this_host__that_is_a_loopback_address_means_this_host) {
+  EXPECT_EQ(resolved("debian", "10.0.0.1"), "192.0.2.1");
+  EXPECT_EQ(resolved("debian", "10.0.0.1", End::kSource), "10.0.0.1");
+  EXPECT_EQ(resolved("debian", "fd00::1"), "2001:db8::1");
 }
 
 TEST_F(ResolveTest, loopback_address__is_taken_as_written) {
