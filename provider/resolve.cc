@@ -6,6 +6,7 @@
 
 #include "provider/host_names.h"
 #include "provider/port_candidates.h"
+#include "provider/provider.h"
 
 namespace uet::provider {
 namespace {
@@ -14,6 +15,13 @@ namespace {
 std::optional<net::FabricAddress> address_of_name(const char* name, net::FabricAddress own) {
   std::vector<net::FabricAddress> all = look_up(name);
   if (all.empty()) return std::nullopt;
+  std::erase_if(all, [](const auto& address) { return address.is_link_local(); });
+  if (all.empty()) {
+    tell_user(std::string(name) +
+              " is a link-local address, and the address of an endpoint does not say on which link "
+              "it is; name another address of the host");
+    return std::nullopt;
+  }
   const auto at =
       std::ranges::find_if(all, [&](const auto& a) { return a.is_v4() == own.is_v4(); });
   return at != all.end() ? *at : all.front();

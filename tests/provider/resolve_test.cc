@@ -25,6 +25,8 @@ std::vector<net::FabricAddress> look_up(const char* name) {
   if (n == "both") return {address("10.0.0.9"), address("fd00::9"), address("fd00::10")};
   if (n == "only4") return {address("10.0.0.9")};
   if (n == "debian") return {address("127.0.1.1")};
+  if (n == "fe80::9%eth0") return {address("fe80::9")};
+  if (n == "local") return {address("fe80::9"), address("fd00::9")};
   return {};
 }
 
@@ -65,6 +67,15 @@ TEST_F(ResolveTest, name_of_this_host__that_is_a_loopback_address_means_this_hos
 TEST_F(ResolveTest, loopback_address__is_taken_as_written) {
   EXPECT_EQ(resolved("127.0.1.1", "127.0.0.2"), "127.0.1.1");
   EXPECT_EQ(resolved("127.0.0.1", "127.0.0.2"), "192.0.2.1");
+}
+
+TEST_F(ResolveTest, link_local_address_with_its_link__is_refused_with_a_sentence) {
+  EXPECT_EQ(resolved("fe80::9%eth0", "fd00::1"), "");
+  EXPECT_NE(told.find("fe80::9%eth0 is a link-local address"), std::string::npos) << told;
+}
+
+TEST_F(ResolveTest, link_local_address__is_passed_over_where_a_name_has_another) {
+  EXPECT_EQ(resolved("local", "fd00::1"), "fd00::9");
 }
 
 TEST_F(ResolveTest, name_that_is_not_known__is_nothing_without_a_sentence) {
