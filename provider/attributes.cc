@@ -39,7 +39,7 @@ void fill_tx(fi_tx_attr& out, const fi_tx_attr* asked, const fep::Settings& sett
              bool has_hints, std::uint64_t caps, const Offer& offer) {
   const fi_tx_attr none{};
   const fi_tx_attr& a = asked != nullptr ? *asked : none;
-  out.caps = a.caps != 0 ? a.caps : tx_caps(caps);
+  out.caps = or_ours(tx_caps(a.caps), tx_caps(caps));
   out.op_flags = a.op_flags | default_level(settings, a.op_flags);
   out.msg_order = has_hints ? a.msg_order : offer.msg_orders;
   out.inject_size =
@@ -54,7 +54,7 @@ void fill_rx(fi_rx_attr& out, const fi_rx_attr* asked, const fep::Settings& sett
              bool has_hints, std::uint64_t caps, const Offer& offer) {
   const fi_rx_attr none{};
   const fi_rx_attr& a = asked != nullptr ? *asked : none;
-  out.caps = a.caps != 0 ? a.caps : rx_caps(caps);
+  out.caps = or_ours(rx_caps(a.caps), rx_caps(caps));
   out.op_flags = a.op_flags;
   out.msg_order = has_hints ? a.msg_order : offer.msg_orders;
   out.size = or_ours(a.size, settings.rx_size);

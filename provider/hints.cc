@@ -24,6 +24,10 @@ constexpr std::uint64_t kRxCaps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_R
                                   kTaggedMultiRecv | FI_HMEM;
 constexpr std::uint64_t kDomainCaps = FI_LOCAL_COMM | FI_REMOTE_COMM;
 
+/// Of the other half: programs put the capabilities of the endpoint into both, and libfabric leaves out what one does not have.
+constexpr std::uint64_t kOnlyTxCaps = kTxCaps & ~kRxCaps;
+constexpr std::uint64_t kOnlyRxCaps = kRxCaps & ~kTxCaps;
+
 bool is_subset(std::uint64_t asked, std::uint64_t of) {
   return (asked & ~of) == 0;
 }
@@ -134,7 +138,7 @@ Unmet unmet_of_tx(const fi_tx_attr* t, const fep::Settings& settings, std::uint6
   if (t == nullptr) return nullptr;
   const std::size_t injected = std::min<std::size_t>(settings.inject_size, offer.max_message);
   return first_unmet({
-      {is_subset(t->caps, tx_caps(caps)), "tx_attr->caps"},
+      {is_subset(t->caps & ~kOnlyRxCaps, tx_caps(caps)), "tx_attr->caps"},
       {is_subset(t->op_flags, offer.tx_op_flags), "tx_attr->op_flags"},
       {is_subset(t->msg_order, offer.msg_orders), "tx_attr->msg_order"},
       {t->comp_order == 0, "tx_attr->comp_order"},
@@ -149,7 +153,7 @@ Unmet unmet_of_rx(const fi_rx_attr* r, const fep::Settings& settings, std::uint6
                   const Offer& offer) {
   if (r == nullptr) return nullptr;
   return first_unmet({
-      {is_subset(r->caps, rx_caps(caps)), "rx_attr->caps"},
+      {is_subset(r->caps & ~kOnlyTxCaps, rx_caps(caps)), "rx_attr->caps"},
       {is_subset(r->op_flags, kRxOpFlags), "rx_attr->op_flags"},
       {is_subset(r->msg_order, offer.msg_orders), "rx_attr->msg_order"},
       {r->comp_order == 0, "rx_attr->comp_order"},

@@ -140,6 +140,24 @@ TEST_F(GetinfoTest, what_we_do_not_have__is_refused) {
   }
 }
 
+TEST_F(GetinfoTest, capabilities_of_the_other_half__are_left_out) {
+  hints->caps = FI_MSG | FI_RMA | FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ |
+                FI_REMOTE_WRITE | FI_FENCE | FI_MULTI_RECV;
+  hints->tx_attr->caps = hints->rx_attr->caps = hints->caps;
+  const Info info = get_info(hints.get(), &error);
+  ASSERT_NE(info, nullptr);
+  EXPECT_EQ(info->tx_attr->caps, FI_MSG | FI_RMA | FI_SEND | FI_READ | FI_WRITE | FI_FENCE);
+  EXPECT_EQ(info->rx_attr->caps,
+            FI_MSG | FI_RMA | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_MULTI_RECV);
+  hints->caps = FI_MSG | FI_SEND | FI_RECV;
+  hints->tx_attr->caps = FI_RECV;
+  hints->rx_attr->caps = 0;
+  EXPECT_EQ(get_info(hints.get())->tx_attr->caps, FI_MSG | FI_SEND);
+  hints->tx_attr->caps = FI_TAGGED;
+  EXPECT_EQ(get_info(hints.get(), &error), nullptr);
+  EXPECT_EQ(error, -FI_ENODATA);
+}
+
 // Covers: FI-18
 TEST_F(GetinfoTest, missing_sub_structures__mean_defaults) {
   fi_info bare{};
