@@ -510,7 +510,10 @@ int Endpoint::set_option(int level, int name, const void* value, std::size_t len
       int wanted = 0;
       if (length < sizeof wanted) return -FI_EINVAL;
       std::memcpy(&wanted, value, sizeof wanted);
-      return wanted == FI_HMEM_P2P_DISABLED || wanted == FI_HMEM_P2P_ENABLED ? 0 : -FI_EOPNOTSUPP;
+      // Copies are the choice of the provider with each of them.
+      const bool may_copy = wanted == FI_HMEM_P2P_ENABLED || wanted == FI_HMEM_P2P_PREFERRED ||
+                            wanted == FI_HMEM_P2P_DISABLED;
+      return may_copy ? 0 : -FI_EOPNOTSUPP;
     }
     case kOptCudaApiPermitted: {
       if (length < sizeof(bool)) return -FI_EINVAL;

@@ -300,6 +300,17 @@ TEST_F(CapabilitiesTest, cancel__of_nothing_leaves_injected_messages_alone) {
   EXPECT_EQ(in[0] + in[1] + in[2], 7 + 8 + 9);
 }
 
+TEST_F(CapabilitiesTest, direct_access_to_devices__may_be_preferred_but_not_required) {
+  open();
+  const auto set = [&](int wanted) {
+    return fi_setopt(&a.ep->fid, FI_OPT_ENDPOINT, FI_OPT_FI_HMEM_P2P, &wanted, sizeof wanted);
+  };
+  for (const int wanted : {FI_HMEM_P2P_ENABLED, FI_HMEM_P2P_PREFERRED, FI_HMEM_P2P_DISABLED})
+    EXPECT_EQ(set(wanted), 0) << wanted;
+  for (const int wanted : {int{FI_HMEM_P2P_REQUIRED}, -1, 4})
+    EXPECT_EQ(set(wanted), -FI_EOPNOTSUPP) << wanted;
+}
+
 TEST_F(CapabilitiesTest, av_open__says_which_type_it_chose) {
   const Info hints = make_hints();
   a.open(address_of(2), *hints);
