@@ -354,6 +354,9 @@ std::string Endpoint::address_text() const {
 std::optional<Peer> Endpoint::add_peer(std::span<const std::uint8_t> bytes) {
   const auto address = ses::unpack_address(bytes);
   if (impl_->fork_guard.is_in_child() || !address || !ses::is_complete(bytes)) return std::nullopt;
+  // No packet of ours could ever get there: said at once, not when FI_UET_PEER_TIMEOUT is over.
+  const bool is_v4 = impl_->port->facts().address.is_v4();
+  if (address->fabric_address.is_v4() != is_v4) return std::nullopt;
   const auto peer = impl_->fep->ses().add_peer(*address);
   return peer ? std::optional<Peer>(*peer) : std::nullopt;
 }

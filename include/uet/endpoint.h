@@ -75,7 +75,7 @@ class UET_API Endpoint {
   /// What peers need to know, to be carried by whatever means: 32 bytes.
   std::vector<std::uint8_t> address() const;
   std::string address_text() const;
-  /// Nothing when the bytes are no address.
+  /// Nothing when the bytes are no address, or one of the IP family that the endpoint does not have.
   std::optional<Peer> add_peer(std::span<const std::uint8_t> address);
 
   // Each begins an operation, or has done nothing.

@@ -71,6 +71,14 @@ TEST(Endpoint, open__names_misspelt_variables_once) {
   unsetenv("FI_UET_ADR");
 }
 
+TEST_F(EndpointTest, add_peer__refuses_the_other_ip_family) {
+  std::string error;
+  const auto v6 = Endpoint::open({{"port", "udp"}, {"addr", "::1"}}, error);
+  if (v6 == nullptr) GTEST_SKIP() << error;
+  EXPECT_EQ(a_->add_peer(v6->address()), std::nullopt);
+  EXPECT_EQ(v6->add_peer(a_->address()), std::nullopt);
+}
+
 TEST(Endpoint, open__takes_keys_in_lower_case_alone) {
   std::string error;
   EXPECT_EQ(Endpoint::open({{"ADDR", "127.0.77.9"}}, error), nullptr);
