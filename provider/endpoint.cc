@@ -548,13 +548,13 @@ ssize_t Endpoint::tx_size_left() {
   const std::size_t outstanding = tx_outstanding_;
   const std::size_t own =
       shared_tx_ != nullptr ? shared_tx_->room() : tx_size_ - std::min(tx_size_, outstanding);
-  return static_cast<ssize_t>(std::min(own, worker_.ses().free_sends(id_)));
+  return static_cast<ssize_t>(std::min(own, worker_.ses().free_sends()));
 }
 
 ssize_t Endpoint::rx_size_left() {
   const std::lock_guard guard(worker_.lock());
   if (id_ == 0) return -FI_EOPBADSTATE;
-  return static_cast<ssize_t>(worker_.ses().free_receives(id_));
+  return static_cast<ssize_t>(worker_.ses().free_receives());
 }
 
 void Endpoint::leave_shared() {

@@ -233,7 +233,7 @@ ssize_t SharedReceive::cancel(void* context) {
 
 ssize_t SharedReceive::size_left() {
   const std::lock_guard guard(domain_.worker().lock());
-  return static_cast<ssize_t>(domain_.worker().ses().free_receives(id_));
+  return static_cast<ssize_t>(domain_.worker().ses().free_receives());
 }
 
 int SharedReceive::get_option(int level, int name, void* value, std::size_t* length) {

@@ -141,11 +141,11 @@ bool Ses::cancel(Instant now, EndpointId endpoint, std::uint64_t context) {
   return impl_->rx.posting().cancel(now, *e, context) || impl_->tx.cancel(now, *e, context);
 }
 
-std::size_t Ses::free_sends(EndpointId) const {
+std::size_t Ses::free_sends() const {
   return impl_->tx.free_operations();
 }
 
-std::size_t Ses::free_receives(EndpointId) const {
+std::size_t Ses::free_receives() const {
   return impl_->rx.free_receives();
 }
 

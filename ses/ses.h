@@ -387,9 +387,9 @@ class Ses final : public pds::Upper {
   /// Cancels the receive (or the not yet started send) posted with `context`: a completion with
   /// kCancelled follows. False when it is unknown or already matched.
   bool cancel(Instant now, EndpointId endpoint, std::uint64_t context);
-  /// Free descriptors of the endpoint.
-  std::size_t free_sends(EndpointId endpoint) const;
-  std::size_t free_receives(EndpointId endpoint) const;
+  /// Free descriptors, of all endpoints together.
+  std::size_t free_sends() const;
+  std::size_t free_receives() const;
 
   // --- Loop
   // ------------------------------------------------------------------------------------------------------------
