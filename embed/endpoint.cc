@@ -416,7 +416,7 @@ std::optional<Window> Endpoint::open_window(void* data, std::size_t size) {
 
 void Endpoint::close_window(Window window) {
   if (impl_->fork_guard.is_in_child()) return;
-  impl_->fep->ses().deregister_memory(clock_now(), window.key);
+  impl_->fep->ses().deregister_memory(window.key);
 }
 
 bool Endpoint::turn() {

@@ -273,10 +273,7 @@ int Mr::close() {
     // The layers below copy under the same lock: none of them writes here once we have it.
     const std::lock_guard guard(domain_.worker().lock());
     domain_.unwatch(key, *this);
-    if (registered_) {
-      Worker& worker = domain_.worker();
-      worker.ses().deregister_memory(worker.now(), key, domain_.memory_space());
-    }
+    if (registered_) domain_.worker().ses().deregister_memory(key, domain_.memory_space());
     domain_.worker().devices().remove(device_iov_, device_);
   }
   if (endpoint_ != nullptr) endpoint_->users().remove();

@@ -92,7 +92,7 @@ void Ses::enable_memory(std::uint64_t key, EndpointId endpoint, std::uint32_t sp
   if (impl_->core.memory.enable(key, space, endpoint)) impl_->rx.on_memory_enabled(endpoint);
 }
 
-bool Ses::deregister_memory(Instant, std::uint64_t key, std::uint32_t space) {
+bool Ses::deregister_memory(std::uint64_t key, std::uint32_t space) {
   return impl_->core.memory.remove(key, space);
 }
 

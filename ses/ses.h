@@ -372,7 +372,7 @@ class Ses final : public pds::Upper {
   PostResult<std::uint64_t> register_memory(const MemoryRequest& request);  ///< the key
   void enable_memory(std::uint64_t key, EndpointId endpoint, std::uint32_t space = 0);
   /// False when the key is unknown. Running messages on it fail with kCancelled.
-  bool deregister_memory(Instant now, std::uint64_t key, std::uint32_t space = 0);
+  bool deregister_memory(std::uint64_t key, std::uint32_t space = 0);
 
   // --- Operations
   // ----------------------------------------------------------------------------------------------------

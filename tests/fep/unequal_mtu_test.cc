@@ -111,7 +111,7 @@ TEST_P(UnequalMtuTest, rma__writes_and_reads_both_ways) {
       EXPECT_TRUE(std::equal(local.begin(), local.end(), remote.begin())) << size << " bytes";
       EXPECT_EQ(back, local);
       EXPECT_EQ(remote[size], 0xee);
-      pair.ses(to).deregister_memory(pair.now, *key);
+      pair.ses(to).deregister_memory(*key);
     }
   }
   EXPECT_EQ(pair.link.too_large(), 0u);

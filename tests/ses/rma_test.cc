@@ -63,12 +63,12 @@ TEST_F(RmaTest, derived_region__reaches_its_part_and_ends_with_the_whole) {
   EXPECT_EQ(write(part, 100), ReturnCode::kOk);
   EXPECT_EQ(write(part, 101), ReturnCode::kBadAddr);
   EXPECT_EQ(write(other_job, 0), ReturnCode::kPermViolation);
-  EXPECT_TRUE(sb().deregister_memory(fabric.now, part));
+  EXPECT_TRUE(sb().deregister_memory(part));
   EXPECT_EQ(write(part_of_part, 0), ReturnCode::kBadMkey);
-  EXPECT_TRUE(sb().deregister_memory(fabric.now, whole));
+  EXPECT_TRUE(sb().deregister_memory(whole));
   EXPECT_EQ(write(other_job, 0), ReturnCode::kBadMkey);
   for (const std::uint64_t key : {part_of_part, other_job})
-    EXPECT_TRUE(sb().deregister_memory(fabric.now, key));
+    EXPECT_TRUE(sb().deregister_memory(key));
 }
 
 // Covers: SES-24
@@ -147,7 +147,7 @@ TEST_F(RmaTest, optimized_key__is_unique_in_all_spaces) {
   m.optimized = false;
   EXPECT_TRUE(sb().register_memory(m));
   m.optimized = true;
-  EXPECT_TRUE(sb().deregister_memory(fabric.now, key));
+  EXPECT_TRUE(sb().deregister_memory(key));
   EXPECT_TRUE(sb().register_memory(m));
 }
 
@@ -423,7 +423,7 @@ TEST_F(RmaTest, region_closed_during_a_read__is_an_error_and_no_crash) {
   fabric.cut_all();
   fabric.deliver(0);
   fabric.deliver(0);
-  EXPECT_TRUE(sb().deregister_memory(fabric.now, key));
+  EXPECT_TRUE(sb().deregister_memory(key));
   memory.reset();
   fabric.run();
   ASSERT_EQ(at_a.all.size(), 1u);
@@ -440,7 +440,7 @@ TEST_F(RmaTest, region_closed_during_a_write__later_packets_are_refused) {
   rma(false, data, key, 0);
   fabric.cut_all();
   fabric.deliver(0);
-  sb().deregister_memory(fabric.now, key);
+  sb().deregister_memory(key);
   fabric.run();
   EXPECT_EQ(at_a.all[0].code, ReturnCode::kCancelled);
   EXPECT_EQ(Bytes(memory.begin() + kM, memory.end()), Bytes(3 * kM));
@@ -463,8 +463,8 @@ TEST_F(RmaTest, keys__users_choose_48_bits_and_providers_set_bit_48) {
   m.key.reset();
   const auto key = *sb().register_memory(m);
   EXPECT_EQ(key >> 48, 1u);
-  sb().deregister_memory(fabric.now, key);
-  EXPECT_FALSE(sb().deregister_memory(fabric.now, key));
+  sb().deregister_memory(key);
+  EXPECT_FALSE(sb().deregister_memory(key));
   EXPECT_NE(*sb().register_memory(m), key);
 }
 
