@@ -27,13 +27,14 @@ bool Transmitter::cancel(Instant now, const Endpoint& endpoint, std::uint64_t co
   return false;
 }
 
-/// This endpoint's operations complete without an event from now on. What was injected still goes out, as it was
-/// promised to.
+/// What this endpoint has posted no longer waits to be sent together with more.
 void Transmitter::hurry(Instant now, const Endpoint& endpoint) {
   for (TxOp& op : operations_.by_age())
     if (op.endpoint == &endpoint) queues_.hurry(now, *op.flow);
 }
 
+/// This endpoint's operations complete without an event from now on. What was injected still goes out, as it was
+/// promised to.
 void Transmitter::close_endpoint(Instant now, Endpoint& endpoint) {
   auto& all = operations_.by_age();
   for (auto it = all.begin(); it != all.end();) {
