@@ -92,7 +92,7 @@ void Outcomes::advance(Instant now, TxOp& op) {
 }
 
 void Outcomes::conclude(Instant now, TxOp& op) {
-  leave_carrier(now, op, false);
+  leave_carrier(now, op, Lock::kRelease);
   if (op.semantic == Semantic::kOk && op.was_deferred) return wait_for_restart(now, op);
   if (op.semantic == Semantic::kOk) {
     if (op.is_sequenced) queues_.leave_stream(op, true);
@@ -173,8 +173,8 @@ void Outcomes::restart(Instant now, TxOp& op, std::uint32_t target_token) {
 }
 
 /// The carrier is done with this attempt.
-void Outcomes::leave_carrier(Instant now, TxOp& op, bool pdc_is_gone) {
-  if (op.holds_lock() && op.pdc && !pdc_is_gone) core_.carrier->unlock(now, op.pdc);
+void Outcomes::leave_carrier(Instant now, TxOp& op, Lock lock) {
+  if (op.holds_lock() && op.pdc && lock == Lock::kRelease) core_.carrier->unlock(now, op.pdc);
   operations_.small_reads().remove(op);
   responses_.forget(op);
   if (op.truncate_wanted) {
@@ -248,7 +248,7 @@ void Outcomes::truncate_now(Instant now, TxOp& op) {
   if (op.emitted == 0) {
     // No peer has heard of this message: forget it.
     core_.carrier->abort(now, token);
-    leave_carrier(now, op, false);
+    leave_carrier(now, op, Lock::kRelease);
     finish(now, op, op.cancelled ? ReturnCode::kCancelled : op.code);
     return;
   }
@@ -275,7 +275,7 @@ bool Outcomes::cancel(Instant now, TxOp& op) {
   // The target has all of it. One of which nothing but READs is heard finds no more to read.
   if (op.awaits_delivery && !op.reads_tell) return false;
   if (op.waits_for_target && op.reads_tell) {
-    leave_carrier(now, op, false);
+    leave_carrier(now, op, Lock::kRelease);
     finish(now, op, ReturnCode::kCancelled);
     return true;
   }
@@ -299,7 +299,7 @@ void Outcomes::detach(Instant now, TxOp& op) {
   if (op.is_rendezvous) sources_.withdraw(op);
   const bool only_waits = op.awaits_delivery || op.fetch != nullptr;
   if (only_waits && op.state == OpState::kCarried && op.answered == op.segments) {
-    leave_carrier(now, op, false);
+    leave_carrier(now, op, Lock::kRelease);
     finish(now, op, ReturnCode::kCancelled);
     return;
   }
@@ -316,13 +316,13 @@ void Outcomes::detach(Instant now, TxOp& op) {
 }
 
 void Outcomes::expire(Instant now, TxOp& op) {
-  if (op.state == OpState::kCarried) leave_carrier(now, op, false);
+  if (op.state == OpState::kCarried) leave_carrier(now, op, Lock::kRelease);
   finish(now, op, ReturnCode::kMessageTimeout);
 }
 
 void Outcomes::on_error(Instant now, TxOp& op, pds::PdsError error) {
   const bool was_out = !op.waits_for_target;  // else the caller goes through the list of all
-  leave_carrier(now, op, true);
+  leave_carrier(now, op, Lock::kGoesOtherwise);
   if (error == pds::PdsError::kPeerLost) op.peer_was_lost = true;
   // The target has said that it did not take the message: what was still unanswered of it changes nothing.
   // Not from one that is silent: asking again would take as long again.
@@ -372,7 +372,7 @@ std::uint32_t Outcomes::yield_locks(Instant now, pds::PdcRef pdc) {
   std::uint32_t released = 0;
   for_each_waiting(pdc, [&](TxOp& op) {
     if (!op.awaits_delivery) return;
-    leave_carrier(now, op, true);  // the lock goes with the answer to this call
+    leave_carrier(now, op, Lock::kGoesOtherwise);  // with the answer to this call
     queues_.try_later(now, op, ++op.times_asked);
     ++released;
   });

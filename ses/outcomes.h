@@ -58,7 +58,9 @@ class Outcomes {
   void await_delivery(Instant now, TxOp& op);
   void wait_for_restart(Instant now, TxOp& op);
   void restart(Instant now, TxOp& op, std::uint32_t target_token);
-  void leave_carrier(Instant now, TxOp& op, bool pdc_is_gone);
+  /// A lock on the PDC is released in the call, or goes with the PDC or with what the caller answers.
+  enum class Lock { kRelease, kGoesOtherwise };
+  void leave_carrier(Instant now, TxOp& op, Lock lock);
   void fill_gap(TxOp& op);
   void end_behind(Instant now, TxOp& first);
   void want_truncation(Instant now, TxOp& op);
