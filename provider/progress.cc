@@ -100,15 +100,14 @@ void ProgressThread::run() {
     const bool are_posts_overdue = worker_.delayed_posts_.are_overdue(clock_now());
     if (application_works && !kicked && !are_posts_overdue) {
       idle_poll_ = kPollMin;
-      poll_descriptors(event_fd_, -1, nap());
-    } else {
-      // What failed for want of memory is tried again with its next deadline.
-      const int ret = guarded([&] {
-        work_once();
-        return 0;
-      });
-      if (ret != 0) poll_descriptors(event_fd_, -1, kWithoutMemory);
+      if (nap()) continue;
     }
+    // What failed for want of memory is tried again with its next deadline.
+    const int ret = guarded([&] {
+      work_once();
+      return 0;
+    });
+    if (ret != 0) poll_descriptors(event_fd_, -1, kWithoutMemory);
   }
   // A process may end without another call after its last post.
   (void)guarded([&] {
@@ -161,9 +160,17 @@ void ProgressThread::drain_wakeup() {
   }
 }
 
-/// How long to sleep while the application calls. A thread that has put something into use, and finds this one watchful after that,
-/// was seen: otherwise the first store would have come before it looked.
-base::Duration ProgressThread::nap() {
+/// Sleeps while the application calls. False when it left the loop alone meanwhile: a post transmits, and takes nothing in.
+bool ProgressThread::nap() {
+  const std::uint32_t polls = worker_.application_polls_.load(std::memory_order_relaxed);
+  poll_descriptors(event_fd_, -1, nap_time());
+  return polls != worker_.application_polls_.load(std::memory_order_relaxed) ||
+         worker_.application_sleepers_.load(std::memory_order_relaxed) != 0;
+}
+
+/// A thread that has put something into use, and finds this one watchful after that, was seen: otherwise the first store would have
+/// come before it looked.
+base::Duration ProgressThread::nap_time() {
   is_watchful_ = false;
   const Duration time = patience();
   is_watchful_ = time == kShortPatience;

@@ -49,7 +49,8 @@ class ProgressThread {
   void work_once();
   void leave_deep_sleep();
   void drain_wakeup();
-  base::Duration nap();
+  bool nap();
+  base::Duration nap_time();
   base::Duration patience() const;
 
   Worker& worker_;

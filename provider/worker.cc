@@ -132,8 +132,7 @@ void Worker::stop_thread() {
 bool Worker::turn_at(base::Instant now) {
   if (is_abandoned_) [[unlikely]]
     return false;
-  note_call(now);
-  delayed_posts_.on_poll();
+  note_poll(now);
   return turn_loop(now);
 }
 
@@ -157,8 +156,7 @@ void Worker::poll() {
 bool Worker::turn_for_poll(base::Instant now) {
   if (is_abandoned_) [[unlikely]]
     return false;
-  note_call(now);
-  delayed_posts_.on_poll();
+  note_poll(now);
   has_completion_ = false;
   const bool have_waited = fep_->holds_acks();
   bool did = fep_->take_in(now);
@@ -218,7 +216,15 @@ void Worker::note_call(base::Instant now) {
   delayed_posts_.on_call(now);
 }
 
-/// The application polls. Ends a long sleep of the progress thread: the deadline that it sleeps until may be stale.
+/// It takes packets in.
+void Worker::note_poll(base::Instant now) {
+  note_call(now);
+  application_polls_.store(application_polls_.load(std::memory_order_relaxed) + 1,
+                           std::memory_order_relaxed);
+  delayed_posts_.on_poll();
+}
+
+/// Ends a long sleep of the progress thread: the deadline that it sleeps until may be stale.
 void Worker::note_application() {
   application_turns_.store(application_turns_.load(std::memory_order_relaxed) + 1,
                            std::memory_order_relaxed);

@@ -138,6 +138,7 @@ class Worker {
   bool transmit(base::Instant now);
   bool turn_for_poll(base::Instant now);
   void note_call(base::Instant now);
+  void note_poll(base::Instant now);
   bool may_put_off() const;
   void after_turn(base::Instant now, bool did);
   /// Gives the lock up and sleeps until packets may have arrived, `object` changed, `end`
@@ -172,6 +173,7 @@ class Worker {
   std::unique_ptr<LiveView::Entry> live_;  ///< last: a worker that is going cannot be looked at
   std::atomic<bool> progress_required_{false};
   std::atomic<std::uint32_t> application_turns_{0};  ///< written with the lock held
+  std::atomic<std::uint32_t> application_polls_{0};  ///< those of them that took packets in
   std::atomic<int> application_sleepers_{0};         ///< application threads in sleep()
   LoopSleepers sleepers_;                            ///< these
   WaitObject loop_progress_{FI_WAIT_NONE};           ///< the loop did something

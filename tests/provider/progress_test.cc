@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -131,6 +132,55 @@ TEST_F(SilentPeerTest, manual_progress__waits_without_failing_and_goes_on_with_t
     }
   }
   EXPECT_TRUE(std::equal(sent.begin(), sent.end(), memory.begin()));
+}
+
+/// A thread that posts again and again, and takes nothing in: receives without room, until one is refused.
+class Poster {
+ public:
+  explicit Poster(fid_ep* ep)
+      : thread_([this, ep] {
+          for (auto last = Clock::now(); !stop_; ++posts_) {
+            while (Clock::now() < last + kInterval) continue;
+            if (fi_recv(ep, nullptr, 0, nullptr, FI_ADDR_UNSPEC, nullptr) != 0) return;
+            const auto now = Clock::now();
+            if (now > last + kAbsence) ++absences_;
+            last = now;
+          }
+        }) {}
+  ~Poster() {
+    stop_ = true;
+    thread_.join();
+  }
+  /// Whether `work` was done between posts that followed each other sooner than a progress thread takes for silence.
+  bool is_beside_posts(const std::function<void()>& work) const {
+    const int absences = absences_;
+    work();
+    const int posts = posts_;
+    for (const auto end = Clock::now() + std::chrono::seconds(1); posts_ < posts + 2;)
+      if (Clock::now() > end) return false;
+    return absences_ == absences;
+  }
+
+ private:
+  static constexpr auto kInterval = std::chrono::microseconds(100),
+                        kAbsence = std::chrono::microseconds(800);
+  std::atomic<bool> stop_{false};
+  std::atomic<int> posts_{0}, absences_{0};
+  std::thread thread_;
+};
+
+// Covers: FI-37
+TEST_F(SilentPeerTest, posts_alone__do_not_keep_peers_from_its_memory) {
+  const Variable many("FI_UET_RX_SIZE", "65536");  // a post that is refused takes packets in
+  open_with_memory(FI_PROGRESS_AUTO);
+  const Poster poster(b.ep);
+  int done = 0;
+  for (const auto end = Clock::now() + std::chrono::seconds(20); done < 2 && Clock::now() < end;)
+    done += poster.is_beside_posts([&] {
+      EXPECT_EQ(fi_write(a.ep, sent.data(), 1, nullptr, to_b, 0, fi_mr_key(mr), nullptr), 0);
+      EXPECT_EQ(completions_within(std::chrono::seconds(10), 1), 1);
+    });
+  EXPECT_EQ(done, 2);
 }
 
 /// The application's signals reach its own threads; its handler of faults hears of one in ours, as on memory that it gave us.
