@@ -27,7 +27,7 @@ class DelayedAcks {
     if (!answered_since_.is_never()) answer_owed_.add(kUnanswered);
     answered_since_ = now;
     const bool may = owed_.is_paid();
-    if (may != are_in_use()) in_use_.store(may, std::memory_order_relaxed);
+    if (may != in_use_.load(std::memory_order_relaxed)) in_use_.store(may);
     return may;
   }
   /// ACKs wait, and a poll brought nothing. True: they may go on.
@@ -62,7 +62,7 @@ class DelayedAcks {
     answered_since_ = Instant::never();
   }
   /// ACKs wait at present, or may again soon: the progress thread is to look for those whose application does not come. From any thread.
-  bool are_in_use() const { return in_use_.load(std::memory_order_relaxed); }
+  bool are_in_use() const { return in_use_.load(); }
 
  private:
   /// Covers the poll itself, also one that sent ACKs.

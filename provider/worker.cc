@@ -162,7 +162,7 @@ bool Worker::turn_for_poll(base::Instant now) {
   bool did = fep_->take_in(now);
   const bool may_wait = have_waited ? !has_completion_ && delayed_acks_.may_go_on(now)
                                     : has_completion_ && delayed_acks_.may_wait(now);
-  const bool may_hold = may_wait && may_put_off();
+  const bool may_hold = may_wait && may_put_off() && thread_->is_watchful();
   if ((!may_hold || !fep_->hold_acks()) && transmit(now)) {
     did = true;
     const bool may_be_acks = has_completion_ || have_waited;
