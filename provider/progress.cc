@@ -178,7 +178,9 @@ base::Duration ProgressThread::nap_time() {
 }
 
 base::Duration ProgressThread::patience() const {
-  if (worker_.delayed_acks_.are_in_use() || worker_.delayed_posts_.are_in_use())
+  // Nothing is put off while a thread sleeps in a call.
+  const bool sleeps = worker_.application_sleepers_.load(std::memory_order_relaxed) != 0;
+  if (!sleeps && (worker_.delayed_acks_.are_in_use() || worker_.delayed_posts_.are_in_use()))
     return kShortPatience;
   return worker_.has_progress_thread() ? kProgressPatience : kWatchdogPatience;
 }

@@ -254,6 +254,31 @@ TEST_F(HeldAcksTest, application_that_computes_after_a_prompt_row__keeps_no_peer
   EXPECT_GE(soon, kRounds / 3);
 }
 
+/// How often this process's threads of that name have run so far.
+std::int64_t runs_of(std::string_view name) {
+  std::int64_t sum = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string comm;
+    std::getline(std::ifstream(task.path() / "comm"), comm);
+    std::int64_t on_cpu = 0, waited = 0, runs = 0;
+    if (comm == name && std::ifstream(task.path() / "schedstat") >> on_cpu >> waited >> runs)
+      sum += runs;
+  }
+  return sum;
+}
+
+TEST_F(HeldAcksTest, thread_that_sleeps_in_a_call__lets_the_progress_thread_rest) {
+  open();
+  for (int i = 0; i < kRow; ++i) post_receive();
+  std::thread receiver([&] { receive_rows(1); });
+  send_row();
+  receiver.join();
+  const std::int64_t before = runs_of("uet-progress");
+  fi_cq_tagged_entry entry;
+  EXPECT_EQ(fi_cq_sread(b.cq, &entry, 1, nullptr, 1000), -FI_EAGAIN);
+  EXPECT_LT(runs_of("uet-progress") - before, 1000) << "a second";
+}
+
 /// What a program leaves behind that ends without closing. Each runs in a process of its own.
 class ExitTest : public SilentPeerTest {
  protected:
