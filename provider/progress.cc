@@ -89,6 +89,7 @@ void ProgressThread::leave_deep_sleep() {
 }
 
 void ProgressThread::run() {
+  id_ = std::this_thread::get_id();
   std::uint32_t seen = worker_.application_turns_.load(std::memory_order_relaxed);
   while (!stop_.load(std::memory_order_relaxed)) {
     drain_wakeup();

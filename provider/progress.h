@@ -41,6 +41,10 @@ class ProgressThread {
   void serve(base::Instant deadline) {
     if (is_in_deep_sleep() && deadline < alarm_) leave_deep_sleep();
   }
+  /// Whether it is the caller.
+  bool is_current() const {
+    return id_.load(std::memory_order_relaxed) == std::this_thread::get_id();
+  }
   /// Ends the thread. Also safe where the thread was never scheduled again (process exit).
   void stop();
 
@@ -60,7 +64,8 @@ class ProgressThread {
   std::atomic<bool> is_watchful_{false};
   std::atomic<bool> stop_{false};
   std::atomic<bool> kicked_{false};
-  base::Duration idle_poll_;  ///< only the thread's own
+  base::Duration idle_poll_;         ///< only the thread's own
+  std::atomic<std::thread::id> id_;  ///< from its own start on
   std::thread thread_;
 };
 

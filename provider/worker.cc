@@ -242,7 +242,7 @@ void Worker::application_sleeps() {
 
 void Worker::carry_out_left() {
   start_left();
-  note_application();
+  if (thread_ == nullptr || !thread_->is_current()) note_application();
 }
 
 /// What several threads posted leaves together, with what that caused in turn.

@@ -1,6 +1,8 @@
 /// The deferred work of a domain, as fi_trigger(3) describes it.
 #include <atomic>
+#include <chrono>
 #include <cstring>
+#include <numeric>
 #include <thread>
 
 #include "tests/provider/triggered_fixture.h"
@@ -8,7 +10,27 @@
 namespace uet::provider::testing {
 namespace {
 
-class DeferredWorkTest : public TriggeredTest {};
+class DeferredWorkTest : public TriggeredTest {
+ protected:
+  /// Messages without data whose tags count from 0, when the first counter is 1.
+  void queue_sends(std::size_t count, fid_cntr* told) {
+    for (std::size_t i = 0; i < count; ++i) {
+      fi_op_tagged send{.ep = a.ep, .msg = {}, .flags = 0};
+      send.msg.addr = to_b;
+      send.msg.tag = i;
+      fi_deferred_work& work = sends_.emplace_back();
+      work.threshold = 1;
+      work.triggering_cntr = start_;
+      work.completion_cntr = told;
+      work.op_type = FI_OP_TSEND;
+      work.op.tagged = &send;
+      ASSERT_EQ(fi_control(&a.domain->fid, FI_QUEUE_WORK, &work), 0);
+    }
+  }
+
+ private:
+  std::deque<fi_deferred_work> sends_;
+};
 
 /// One structure for all, as no longer than the call it is looked at.
 // Covers: FI-84
@@ -282,23 +304,31 @@ TEST_F(DeferredWorkTest, more_than_has_room__goes_out_in_order) {
   open_triggerable();
   post_receives(kMessages);
   fid_cntr* const told = open_counter(a);
-  std::deque<fi_deferred_work> works;
-  std::vector<std::uint64_t> expected;
-  for (std::size_t i = 0; i < kMessages; ++i) {
-    fi_op_tagged send{.ep = a.ep, .msg = {}, .flags = 0};
-    send.msg.addr = to_b;
-    send.msg.tag = i;
-    fi_deferred_work& work = works.emplace_back();
-    work.threshold = 1;
-    work.triggering_cntr = start_;
-    work.completion_cntr = told;
-    work.op_type = FI_OP_TSEND;
-    work.op.tagged = &send;
-    ASSERT_EQ(fi_control(&a.domain->fid, FI_QUEUE_WORK, &work), 0);
-    expected.push_back(i);
-  }
+  std::vector<std::uint64_t> expected(kMessages);
+  std::iota(expected.begin(), expected.end(), std::uint64_t{0});
+  queue_sends(kMessages, told);
   ASSERT_EQ(fi_cntr_add(start_, 1), 0);
   EXPECT_EQ(tags_at_b(kMessages), expected);
+  EXPECT_TRUE(wait_for_value(told, kMessages));
+}
+
+/// The progress thread, which is all that has the loop, starts the next ones as soon as there is room.
+// Covers: FI-84
+TEST_F(DeferredWorkTest, more_than_has_room__goes_out_at_once_though_the_program_is_silent) {
+  constexpr int kMessages = 1000;
+  const Variable small("FI_UET_TX_SIZE", "4");
+  open_triggerable();
+  post_receives(kMessages);
+  fid_cntr* const told = open_counter(a);
+  queue_sends(kMessages, told);
+  const auto begin = std::chrono::steady_clock::now();
+  ASSERT_EQ(fi_cntr_add(start_, 1), 0);
+  const auto is_late = [&] {
+    return std::chrono::steady_clock::now() - begin > std::chrono::seconds(1);
+  };
+  int arrived = 0;
+  while (arrived < kMessages && !is_late()) arrived += poll(b).has_value();
+  EXPECT_EQ(arrived, kMessages);
   EXPECT_TRUE(wait_for_value(told, kMessages));
 }
 
