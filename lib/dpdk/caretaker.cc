@@ -8,6 +8,7 @@
 #include <mutex>
 #include <vector>
 
+#include "lib/base/cancellation.h"
 #include "lib/dpdk/guest_thread.h"
 
 namespace uet::dpdk {
@@ -49,6 +50,7 @@ void Caretaker::remove(Ward& ward) {
 }
 
 void Caretaker::wake() {
+  const base::WithoutCancellation without_cancellation;
   const std::uint64_t one = 1;
   // Full means that it is awake anyway.
   if (write(state_->wakeup, &one, sizeof one) < 0) return;

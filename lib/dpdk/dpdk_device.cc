@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 
+#include "lib/base/cancellation.h"
 #include "lib/dpdk/dpdk_log.h"
 #include "lib/dpdk/eal.h"
 #include "lib/dpdk/guest_thread.h"
@@ -50,6 +52,7 @@ base::Instant clock_now() {
 
 bool DpdkDevice::arm_wakeup() {
   if (interrupt_fd_ < 0 || is_forked_child() || !is_at_work()) return true;
+  const base::WithoutCancellation without_cancellation;
   if (stashed_count_ != 0) return false;
   if (!is_armed_) is_armed_ = rte_eth_dev_rx_intr_enable(port_, kQueue) == 0;
   // What arrived before the switch was on makes no interrupt.
@@ -63,6 +66,7 @@ bool DpdkDevice::arm_wakeup() {
 }
 
 void DpdkDevice::disarm() {
+  const base::WithoutCancellation without_cancellation;
   is_armed_ = false;
   rte_eth_dev_rx_intr_disable(port_, kQueue);
   std::uint64_t events = 0;
@@ -75,6 +79,8 @@ void DpdkDevice::disarm() {
 std::size_t DpdkDevice::receive_frames(std::span<Packet> out) {
   if (is_forked_child()) [[unlikely]]
     return 0;
+  std::optional<base::WithoutCancellation> without_cancellation;
+  if (calls_kernel_) without_cancellation.emplace();
   register_thread();
   if (is_watched_) keep_link();
   if (is_armed_) [[unlikely]]
@@ -150,6 +156,8 @@ void DpdkDevice::count_drop(DropReason reason, std::size_t bytes) {
 std::size_t DpdkDevice::send_frames(std::span<Packet> in) {
   if (is_forked_child()) [[unlikely]]
     return 0;
+  std::optional<base::WithoutCancellation> without_cancellation;
+  if (calls_kernel_) without_cancellation.emplace();
   register_thread();
   if (is_watched_) keep_link();
   if (!is_ready()) [[unlikely]]
@@ -260,6 +268,7 @@ bool DpdkDevice::keep_mac() const {
 /// The data path of a memif knows anyway; the others are asked, which an owner of only one port does not do.
 bool DpdkDevice::has_link() {
   if (is_forked_child()) return false;
+  const base::WithoutCancellation without_cancellation;
   if (is_watched_) return was_up_;
   const bool is_up = is_started_ &&
                      (health_.state() == DeviceHealth::State::kGood || is_at_work()) &&

@@ -140,6 +140,7 @@ class DpdkDevice final : public net::FrameDevice, private Caretaker::Ward {
   bool is_isolated_ = false;
   bool is_started_ = false;
   bool wants_interrupt_ = false;
+  const bool calls_kernel_;  ///< its driver, in bursts
   std::uint16_t descriptors_rx_ = 1024;
   std::uint16_t descriptors_tx_ = 1024;
   std::uint16_t burst_ = 32;

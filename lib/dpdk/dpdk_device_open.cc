@@ -194,6 +194,7 @@ DpdkDevice::DpdkDevice(const DpdkDeviceConfig& config, base::Trace& trace)
     : config_(config),
       trace_(trace),
       wants_interrupt_(driver_supports_interrupts(config.spec)),
+      calls_kernel_(!config.spec.is_hardware()),
       interface_(config.spec.argument("iface")),
       is_watched_(config.spec.kind == DeviceKind::kMemif),
       is_kept_(config.spec.is_memif_client()),

@@ -14,6 +14,7 @@
 #include <optional>
 #include <vector>
 
+#include "lib/base/cancellation.h"
 #include "lib/dpdk/dpdk_log.h"
 #include "lib/dpdk/guest_state.h"
 #include "lib/dpdk/guest_thread.h"
@@ -169,6 +170,7 @@ void register_thread() {
   if (registration.was_tried) [[likely]]
     return;
   registration.was_tried = true;
+  const base::WithoutCancellation without_cancellation;
   if (rte_lcore_id() == LCORE_ID_ANY) registration.is_registered = rte_thread_register() == 0;
 }
 

@@ -14,6 +14,8 @@
 #include <cstddef>
 #include <cstring>
 
+#include "lib/base/cancellation.h"
+
 namespace uet::dpdk {
 
 namespace {
@@ -105,6 +107,7 @@ KernelNeighbors::~KernelNeighbors() {
 }
 
 bool KernelNeighbors::ask(const FabricAddress& address, MacAddress& mac) {
+  const base::WithoutCancellation without_cancellation;
   int state = 0;
   const bool is_known = look_up(address, mac, state);
   // Our packets do not pass the kernel: it would believe for ever what it last heard.
@@ -152,6 +155,7 @@ void KernelNeighbors::make_it_look(const FabricAddress& address) const {
 }
 
 KernelNeighbors::News KernelNeighbors::poll(FabricAddress& address, MacAddress& mac) {
+  const base::WithoutCancellation without_cancellation;
   std::uint8_t buffer[4096];
   int state = 0;
   for (;;) {

@@ -149,6 +149,7 @@ void ReceiveBatch::read_control(Instant now, msghdr& header) {
 
 /// Once: a user who measures wants to know, and the setting is the system's.
 void ReceiveBatch::advise() {
+  const base::WithoutCancellation without_cancellation;
   std::fprintf(
       stderr,
       "uet: the kernel dropped packets that did not fit the receive buffer of a UDP socket; "

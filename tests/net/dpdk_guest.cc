@@ -1,5 +1,6 @@
 #include "tests/net/dpdk_guest.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -10,6 +11,8 @@
 #include <cstring>
 #include <filesystem>
 #include <utility>
+
+#include "lib/base/cancellation.h"
 
 namespace uet::dpdk {
 
@@ -78,6 +81,27 @@ bool passes(DpdkDevice& from, DpdkDevice& to) {
   }
   ADD_FAILURE() << "nothing passes from " << state_of(from) << " to " << state_of(to);
   return false;
+}
+
+bool is_finished_when_cancelled(const std::function<void()>& call) {
+  struct Run {
+    static void* begin(void* self) {
+      auto& run = *static_cast<Run*>(self);
+      {
+        const base::WithoutCancellation not_yet;
+        pthread_cancel(pthread_self());
+      }
+      run.call();
+      run.is_finished = true;
+      return nullptr;
+    }
+    const std::function<void()>& call;
+    bool is_finished = false;
+  } run{call};
+  pthread_t thread{};
+  EXPECT_EQ(pthread_create(&thread, nullptr, Run::begin, &run), 0);
+  EXPECT_EQ(pthread_join(thread, nullptr), 0);
+  return run.is_finished;
 }
 
 std::unique_ptr<DpdkDevice> DpdkGuestTest::open(const std::string& spec, std::size_t mtu) {

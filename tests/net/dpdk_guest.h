@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -26,6 +27,9 @@ std::size_t entries_of(const std::string& folder);
 
 /// Whether frames get from one end of a memif, or of vhost and virtio_user, to the other. A minute at most.
 bool passes(DpdkDevice& from, DpdkDevice& to);
+
+/// Whether a thread that is to be cancelled gets through `call`. What it was unwound from is left as it was.
+bool is_finished_when_cancelled(const std::function<void()>& call);
 
 class DpdkGuestTest : public testing::Test {
  protected:

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -122,6 +123,29 @@ TEST_F(DpdkGuestTest, application_s_pending_signals__are_still_its_own) {
   const timespec at_once{};
   sigtimedwait(&pipe_only, nullptr, &at_once);
   pthread_sigmask(SIG_UNBLOCK, &pipe_only, nullptr);
+}
+
+// Drivers over the kernel make system calls that are cancellation points.
+TEST_F(DpdkGuestTest, thread_that_is_cancelled__gets_through_the_calls_of_a_driver) {
+  if (!has_veth()) GTEST_SKIP() << "needs root, network namespaces and veth";
+  for (const char* spec : {"net_af_packet57,iface=uetveth0", "net_tap57,iface=uettap57",
+                           "net_pcap57,iface=uetveth0"}) {
+    SCOPED_TRACE(spec);
+    auto device = open(spec);
+    ASSERT_TRUE(device) << error_;
+    EXPECT_TRUE(is_finished_when_cancelled([&] {
+      net::Packet frame = device->pool().allocate();
+      std::memset(frame.append(60), 0xff, 60);
+      device->send_frames({&frame, 1});
+    }));
+    std::array<net::Packet, 8> burst;
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_TRUE(is_finished_when_cancelled([&] { device->arm_wakeup(); }));
+      EXPECT_TRUE(is_finished_when_cancelled([&] { device->receive_frames(burst); }));
+    }
+    EXPECT_TRUE(is_finished_when_cancelled([&] { device->has_link(); }));
+    for (net::Packet& packet : burst) packet.reset();
+  }
 }
 
 TEST_F(DpdkGuestTest, forked_child__closes_at_once_and_the_parent_goes_on) {

@@ -42,6 +42,17 @@ TEST_F(DpdkGuestTest, failsafe__carries_what_the_interface_under_its_member_does
 
 // --- The kernel's neighbors
 
+TEST_F(DpdkGuestTest, kernel_neighbors__are_asked_for_by_a_thread_that_is_cancelled) {
+  if (!has_veth()) GTEST_SKIP() << "needs root, network namespaces and veth";
+  auto kernel = KernelNeighbors::open("uetveth0", error_);
+  ASSERT_TRUE(kernel) << error_;
+  const auto absent = *net::FabricAddress::parse("10.6.0.9");
+  net::FabricAddress who;
+  net::MacAddress mac{};
+  EXPECT_TRUE(is_finished_when_cancelled([&] { kernel->ask(absent, mac); }));
+  EXPECT_TRUE(is_finished_when_cancelled([&] { kernel->poll(who, mac); }));
+}
+
 TEST_F(DpdkGuestTest, kernel_neighbors__are_read_and_heard_of) {
   if (!has_veth()) GTEST_SKIP() << "needs root, network namespaces and veth";
   ASSERT_EQ(
