@@ -211,10 +211,14 @@ DpdkDevice::~DpdkDevice() {
     return;
   }
   if (is_ward_) Caretaker::instance().remove(*this);
-  run_on_guest_thread([this] { shut(); });
+  try {
+    run_on_guest_thread([this] { shut(); });
+  } catch (const std::exception&) {
+    abandon();  // out of memory half-way: the driver may still use it
+  }
 }
 
-/// The device, its memory and the threads that know it are the parent's.
+/// In a child the device, its memory and the threads that know it are the parent's.
 void DpdkDevice::abandon() {
   (void)pool_.release();
 }

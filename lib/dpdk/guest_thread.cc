@@ -2,8 +2,8 @@
 
 #include <pthread.h>
 
+#include <exception>
 #include <mutex>
-#include <system_error>
 #include <thread>
 
 #include "lib/base/thread_signals.h"
@@ -15,12 +15,12 @@ namespace {
 // Read on slow paths of the data path: a plain flag that is written once, while the child has one thread.
 bool forked = false;
 
-/// Makes a thread that takes no asynchronous signals; not joinable when there are no more threads to be had.
+/// Makes a thread that takes no asynchronous signals; not joinable when there are no more threads, or no memory, to be had.
 std::thread make_thread(std::function<void()> work) {
   const base::WithoutSignals without_signals;
   try {
     return std::thread(std::move(work));
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) {
     return {};
   }
 }
@@ -28,11 +28,17 @@ std::thread make_thread(std::function<void()> work) {
 }  // namespace
 
 void run_on_guest_thread(const std::function<void()>& work) {
-  std::thread thread = make_thread(work);
-  if (thread.joinable())
-    thread.join();
-  else
-    work();  // the caller's own does, signals or not
+  std::exception_ptr thrown;
+  std::thread thread = make_thread([&] {
+    try {
+      work();
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+  });
+  if (!thread.joinable()) return work();  // the caller's own does, signals or not
+  thread.join();
+  if (thrown) std::rethrow_exception(thrown);
 }
 
 bool start_guest_thread(const char* name, std::function<void()> work) {

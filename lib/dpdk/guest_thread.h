@@ -5,7 +5,7 @@
 
 namespace uet::dpdk {
 
-/// Runs `work` on a thread of its own with every asynchronous signal blocked, and waits for its end. Drivers run there while they
+/// Runs `work` on a thread of its own with every asynchronous signal blocked, and waits for its end; throws what it throws. Drivers run there while they
 /// are probed, started and closed: threads that they make inherit the mask, so that the application's signals reach the application's
 /// threads only; a SIGPIPE of a driver whose peer is gone ends with the thread; and the caller's thread still takes its own signals,
 /// be it Ctrl-C, when a driver waits.

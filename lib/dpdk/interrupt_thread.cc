@@ -3,6 +3,7 @@
 #include <rte_alarm.h>
 
 #include <chrono>
+#include <exception>
 #include <future>
 
 #include "lib/dpdk/interrupt_gate.h"
@@ -21,8 +22,12 @@ struct Job {
 
 void run_job(void* argument) {
   auto* job = static_cast<Job*>(argument);
-  (*job->work)();
-  job->done.set_value();
+  try {
+    (*job->work)();
+    job->done.set_value();
+  } catch (...) {
+    job->done.set_exception(std::current_exception());
+  }
 }
 
 }  // namespace
@@ -34,6 +39,7 @@ void run_on_interrupt_thread(const std::function<void()>& work) {
   do {
     InterruptGate::instance().let_through();
   } while (done.wait_for(kAskAgain) != std::future_status::ready);
+  done.get();
 }
 
 bool post_to_interrupt_thread(void (*function)(void*), void* argument) {

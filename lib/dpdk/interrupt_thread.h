@@ -6,7 +6,7 @@
 
 namespace uet::dpdk {
 
-/// Runs `work` there and waits for its end. Must not be called from that thread, nor inside a burst, nor in a forked child, which has
+/// Runs `work` there and waits for its end; throws what it throws. Must not be called from that thread, nor inside a burst, nor in a forked child, which has
 /// no such thread.
 void run_on_interrupt_thread(const std::function<void()>& work);
 

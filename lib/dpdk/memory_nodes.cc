@@ -1,8 +1,11 @@
 #include "lib/dpdk/memory_nodes.h"
 
+#include <dirent.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 
 namespace uet::dpdk {
 
@@ -31,12 +34,14 @@ std::size_t free_bytes_in(const std::string& folder) {
   return total;
 }
 
-/// One more than the number of the last node; numbers may be missing between.
+/// One more than the number of the last node; numbers may be missing between. Not by std::filesystem, whose iterator ends the process
+/// where it finds no memory.
 std::size_t node_count(const std::string& sys) {
+  const std::string path = sys + "/devices/system/node";
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(path.c_str()), closedir);
   std::size_t count = 0;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(sys + "/devices/system/node", ignored)) {
-    const std::string name = entry.path().filename();
+  while (const dirent* const entry = folder == nullptr ? nullptr : readdir(folder.get())) {
+    const std::string name = entry->d_name;
     const bool is_node =
         name.rfind("node", 0) == 0 && name.size() > 4 && name.size() < 8 &&
         std::all_of(name.begin() + 4, name.end(), [](char c) { return c >= '0' && c <= '9'; });

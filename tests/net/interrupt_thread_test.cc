@@ -11,9 +11,11 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <new>
 #include <utility>
 
 #include "lib/dpdk/closing_numbers.h"
+#include "lib/dpdk/guest_thread.h"
 #include "lib/dpdk/interrupt_gate.h"
 #include "lib/dpdk/interrupt_thread.h"
 #include "tests/net/dpdk_guest.h"
@@ -33,6 +35,15 @@ TEST_F(DpdkGuestTest, interrupt_thread__gets_through_however_members_come_and_go
     run_on_interrupt_thread([&] { has_run = true; });
     ASSERT_TRUE(has_run);
   }
+}
+
+TEST_F(DpdkGuestTest, work_for_other_threads__that_finds_no_memory_throws_in_its_caller) {
+  const auto fails = [] { throw std::bad_alloc(); };
+  EXPECT_THROW(run_on_guest_thread(fails), std::bad_alloc);
+  EXPECT_THROW(run_on_interrupt_thread(fails), std::bad_alloc);
+  bool has_run = false;
+  run_on_interrupt_thread([&] { has_run = true; });
+  EXPECT_TRUE(has_run);
 }
 
 /// A connection of which EAL's interrupt thread hears. It counts what it hears, and does what it was told to do then.
