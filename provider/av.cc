@@ -161,6 +161,7 @@ int Av::insert_one(const ses::Address& address, fi_addr_t& out, std::optional<fi
               own.to_string() + ": set FI_UET_ADDR to an address of the same family as the peer's");
     return -FI_EADDRNOTAVAIL;
   }
+  const std::lock_guard guard(worker_.lock());
   if (free_.empty()) {
     if (entries_.size() >= kLargestAv) return -FI_ENOMEM;
     entries_.reserve(std::bit_ceil(entries_.size() + 1));
@@ -195,10 +196,8 @@ int Av::insert_all(std::span<const std::optional<ses::Address>> addresses, fi_ad
   for (std::size_t i = 0; i < addresses.size(); ++i) {
     fi_addr_t index = FI_ADDR_NOTAVAIL;
     int error = -FI_EINVAL;
-    if (addresses[i]) {
-      const std::lock_guard guard(worker_.lock());
+    if (addresses[i])
       error = insert_one(*addresses[i], index, brings_ids ? std::optional(out[i]) : std::nullopt);
-    }
     if (out != nullptr) out[i] = error == 0 ? index : FI_ADDR_NOTAVAIL;
     if (sync_errors != nullptr) sync_errors[i] = -error;
     if (error == 0) ++inserted;

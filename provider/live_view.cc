@@ -8,11 +8,13 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "fep/report/live_report.h"
 #include "lib/base/thread_signals.h"
@@ -170,11 +172,19 @@ class Server {
   }
 
   void check() {
+    for (const std::string& remark : look()) tell_user(remark);
+  }
+
+  std::vector<std::string> look() {
+    std::vector<std::string> remarks;
     const std::lock_guard guard(mutex_);
     for (auto& [worker, fit] : workers_) {
       const auto turn = lock_within(worker->lock(), kWorkerPatience);
-      if (turn) fit.look(worker->now(), worker->fep(), worker->settings());
+      if (turn)
+        std::ranges::move(fit.look(worker->now(), worker->fep(), worker->settings()),
+                          std::back_inserter(remarks));
     }
+    return remarks;
   }
 
   std::mutex mutex_;  ///< taken before a worker's lock, never behind it

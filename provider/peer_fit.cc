@@ -3,8 +3,8 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
-#include "provider/provider.h"
 #include "ses/payload_sizes.h"
 
 namespace uet::provider {
@@ -47,24 +47,31 @@ std::string setting_of_ports(const fep::Settings& settings) {
 
 }  // namespace
 
-void PeerFit::look(base::Instant now, fep::Fep& fep, const fep::Settings& settings) {
+std::vector<std::string> PeerFit::look(base::Instant now, fep::Fep& fep,
+                                       const fep::Settings& settings) {
   ++looks_since_crc_;
   ++looks_since_silence_;
   ++looks_since_narrow_;
   look_at_crc(fep, settings);
   look_at_credit(fep, settings);
   look_at_security(fep, settings);
-  if (!look_at_link(now, fep, settings)) return;
-  look_for_silence(now, fep, settings);
-  look_for_narrow_ways(now, fep);
+  if (look_at_link(now, fep, settings)) {
+    look_for_silence(now, fep, settings);
+    look_for_narrow_ways(now, fep);
+  }
+  return std::exchange(remarks_, {});
+}
+
+void PeerFit::remark(std::string text) {
+  remarks_.push_back(std::move(text));
 }
 
 void PeerFit::look_at_crc(fep::Fep& fep, const fep::Settings& settings) {
   const std::uint64_t bad = fep.trace().drops(base::DropReason::kBadCrc);
   if (bad < bad_crcs_told_ + kPacketsToTell || looks_since_crc_ < kLooksBetweenWarnings) return;
-  tell_user(std::to_string(bad - bad_crcs_told_) + " packets with a wrong CRC, the last from " +
-            fep.last_bad_crc_from().to_string() + ": is FI_UET_PROTECT the same there (here " +
-            (settings.protect == fep::Protection::kNone ? "none" : "crc") + ")?");
+  remark(std::to_string(bad - bad_crcs_told_) + " packets with a wrong CRC, the last from " +
+         fep.last_bad_crc_from().to_string() + ": is FI_UET_PROTECT the same there (here " +
+         (settings.protect == fep::Protection::kNone ? "none" : "crc") + ")?");
   bad_crcs_told_ = bad;
   looks_since_crc_ = 0;
 }
@@ -89,21 +96,20 @@ void PeerFit::look_at_credit(fep::Fep& fep, const fep::Settings& settings) {
     if (pdc.queued > 0) peer = pdc.peer.to_string();
     return pdc.queued == 0;
   });
-  tell_user(
-      "credit was asked for " + std::to_string(asked) + " times and " + peer +
-      " grants none: it is of an older version or another make, and needs FI_UET_CC=nscc here "
-      "(it is " +
-      (cc == cc::Algorithm::kRccc ? "rccc" : "both") + ")");
+  remark("credit was asked for " + std::to_string(asked) + " times and " + peer +
+         " grants none: it is of an older version or another make, and needs FI_UET_CC=nscc here "
+         "(it is " +
+         (cc == cc::Algorithm::kRccc ? "rccc" : "both") + ")");
 }
 
 void PeerFit::look_at_security(fep::Fep& fep, const fep::Settings& settings) {
   const base::Trace& trace = fep.trace();
   if (settings.keys.empty() && trace.drops(base::DropReason::kTssUnexpected) >= kPacketsToTell)
-    tell_user(
+    remark(
         "packets come encrypted, and are dropped: a peer has FI_UET_KEYS set, and this endpoint "
         "has not");
   if (!settings.keys.empty() && trace.drops(base::DropReason::kTssMissing) >= kPacketsToTell)
-    tell_user("packets come in clear, and are dropped: FI_UET_KEYS is set here, and not at a peer");
+    remark("packets come in clear, and are dropped: FI_UET_KEYS is set here, and not at a peer");
 }
 
 /// Only where something waits to leave: a server whose client is not there yet has nothing to complain of.
@@ -115,10 +121,10 @@ bool PeerFit::look_at_link(base::Instant now, fep::Fep& fep, const fep::Settings
   if (looks_without_link_ == kLooksToTell) {
     const std::string& name = port.facts().name;
     const bool is_memif = name.find("memif") != std::string::npos;
-    tell_user("port " + name + " has no link" +
-              (is_memif ? ": is there a process with the other role at its socket? Here " +
-                              setting_of_ports(settings)
-                        : ""));
+    remark("port " + name + " has no link" +
+           (is_memif ? ": is there a process with the other role at its socket? Here " +
+                           setting_of_ports(settings)
+                     : ""));
   }
   return has_link;
 }
@@ -154,11 +160,10 @@ void PeerFit::look_for_silence(base::Instant now, fep::Fep& fep, const fep::Sett
     return false;
   });
   if (peer.empty()) return;
-  tell_user(
-      "nothing is heard from " + peer + " yet: does an endpoint run there, " +
-      way_to_listen(facts, udp_port) +
-      (settings.keys.empty() ? " and without FI_UET_KEYS?" : " and with the same FI_UET_KEYS?") +
-      narrow);
+  remark("nothing is heard from " + peer + " yet: does an endpoint run there, " +
+         way_to_listen(facts, udp_port) +
+         (settings.keys.empty() ? " and without FI_UET_KEYS?" : " and with the same FI_UET_KEYS?") +
+         narrow);
   looks_since_silence_ = 0;
 }
 
@@ -183,8 +188,8 @@ void PeerFit::look_for_narrow_ways(base::Instant now, fep::Fep& fep) {
   if (peer.empty()) return;
   const auto bytes = recorded_bytes(fep.trace(), stuck_.id, stuck_.cack + 1);
   if (bytes && *bytes <= ses::kSmallestPayload + kHeaders) return;
-  tell_user("large packets to " + peer +
-            " are lost again and again while others arrive: " + narrow_way(fep.port().facts()));
+  remark("large packets to " + peer +
+         " are lost again and again while others arrive: " + narrow_way(fep.port().facts()));
   looks_since_narrow_ = 0;
 }
 

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "fep/fep.h"
 #include "fep/settings/settings.h"
@@ -11,7 +13,8 @@ namespace uet::provider {
 
 class PeerFit {
  public:
-  void look(base::Instant now, fep::Fep& fep, const fep::Settings& settings);
+  /// Sentences for the user, which the caller tells once nothing waits for it: a standard error that is not read may block.
+  std::vector<std::string> look(base::Instant now, fep::Fep& fep, const fep::Settings& settings);
 
  private:
   void look_at_crc(fep::Fep& fep, const fep::Settings& settings);
@@ -19,10 +22,13 @@ class PeerFit {
   void look_at_security(fep::Fep& fep, const fep::Settings& settings);
   void look_for_silence(base::Instant now, fep::Fep& fep, const fep::Settings& settings);
   void look_for_narrow_ways(base::Instant now, fep::Fep& fep);
+  void remark(std::string text);
   /// True with a link.
   bool look_at_link(base::Instant now, fep::Fep& fep, const fep::Settings& settings);
 
   static constexpr int kLooksBetweenWarnings = 60;
+
+  std::vector<std::string> remarks_;  ///< of the look under way
 
   std::uint64_t data_sent_ = 0,
                 asked_ = 0;  ///< packets with data, and control packets, at the look before

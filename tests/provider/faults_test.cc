@@ -1,6 +1,7 @@
 /// A program whose system refuses something: every call fails cleanly or works, nothing is lost, and all can be closed.
 #include "tests/provider/faults.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -288,6 +289,57 @@ TEST_F(FaultsTest, peers_that_do_not_fit__are_named_where_uet_stat_has_no_folder
   EXPECT_NE(said.find("nothing is heard from " + address_of(3)), std::string::npos) << said;
   hide_live_folders(false);
   a.close();
+}
+
+/// A standard error that nothing reads, and that is full.
+class FullStderr {
+ public:
+  FullStderr() : before_(dup(STDERR_FILENO)) {
+    EXPECT_EQ(pipe(ends_), 0);
+    fcntl(ends_[1], F_SETFL, O_NONBLOCK);
+    char bytes[4096] = {};
+    while (write(ends_[1], bytes, sizeof bytes) > 0) continue;
+    while (write(ends_[1], bytes, 1) > 0) continue;
+    fcntl(ends_[1], F_SETFL, 0);
+    dup2(ends_[1], STDERR_FILENO);
+  }
+  ~FullStderr() {
+    drain();
+    for (const int fd : {ends_[0], ends_[1], before_}) ::close(fd);
+  }
+  FullStderr(const FullStderr&) = delete;
+  FullStderr& operator=(const FullStderr&) = delete;
+  /// A thread that waits for it goes on.
+  void drain() {
+    dup2(before_, STDERR_FILENO);
+    fcntl(ends_[0], F_SETFL, O_NONBLOCK);
+    char bytes[4096];
+    while (read(ends_[0], bytes, sizeof bytes) > 0) continue;
+  }
+
+ private:
+  const int before_;
+  int ends_[2] = {-1, -1};
+};
+
+TEST_F(FaultsTest, remark_on_a_standard_error_that_is_full__stops_no_endpoint) {
+  open();
+  ASSERT_FALSE(HasFatalFailure());
+  auto absent = a.name;
+  absent[19] ^= 0x80;  // the last byte of its IPv4 address
+  fi_addr_t to_absent = FI_ADDR_UNSPEC;
+  ASSERT_EQ(fi_av_insert(a.av, absent.data(), 1, &to_absent, 0, nullptr), 1);
+  FullStderr full;
+  const std::uint8_t out = 7;
+  EXPECT_EQ(fi_inject(a.ep, &out, 1, to_absent), 0);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(4000);
+  while (std::chrono::steady_clock::now() < end && !HasFailure()) {
+    expect_message();
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  full.drain();
+  a.close();
+  b.close();
 }
 
 /// The kernel, or another thread that turned the loop, has taken the event.

@@ -3,29 +3,19 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <deque>
+#include <iterator>
+#include <string>
+#include <vector>
 
 #include "lib/wire/codec.h"
 #include "lib/wire/pds_headers.h"
 #include "tests/fep/fep_pair.h"
 
-namespace uet::provider {
-namespace {
-
-std::vector<std::string> told;
-
-}  // namespace
-
-void tell_user(const std::string& text) {
-  told.push_back(text);
-}
-
-}  // namespace uet::provider
-
 namespace uet::test {
 namespace {
 
-using provider::told;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -40,8 +30,6 @@ LinkConfig through_narrow_switch() {
 
 class PeerFitTest : public testing::Test {
  protected:
-  void SetUp() override { told.clear(); }
-
   /// A message of `bytes` from side 0 to side 1, and a look of side 0 in each of the `seconds` from then on.
   void send(FepPair& pair, std::size_t bytes, int seconds) {
     auto& out = buffers_.emplace_back(pattern(bytes, 1));
@@ -58,10 +46,15 @@ class PeerFitTest : public testing::Test {
       };
       ASSERT_TRUE(pair.run_until([&] { return pair.now >= next || is_idle(); }));
       pair.now = std::max(pair.now, next);
-      fit_.look(pair.now, *pair.sides[0].fep, settings_);
+      look(pair);
     }
   }
 
+  void look(FepPair& pair) {
+    std::ranges::move(fit_.look(pair.now, *pair.sides[0].fep, settings_), std::back_inserter(told));
+  }
+
+  std::vector<std::string> told;
   provider::PeerFit fit_;
   fep::Settings settings_;
   /// What is lost is sent again as long as a test runs.
