@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/intrusive/list.hpp>
+#include <memory>
 
 #include "lib/base/units.h"
 
@@ -65,7 +66,10 @@ class LoopSleepers {
     if (first_ != nullptr && deadline < first_->alarm()) first_->wake();
   }
   /// In a child made by fork(): they are threads of the parent, and their stacks may be used anew.
-  void abandon_in_child() { first_ = nullptr; }
+  void abandon_in_child() {
+    std::construct_at(&all_);
+    first_ = nullptr;
+  }
 
  private:
   SleeperList<&Sleeper::worker_hook> all_;

@@ -6,12 +6,15 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <memory>
 
 #include "lib/base/cancellation.h"
+#include "provider/provider.h"
 
 namespace uet::provider {
 
 WaitObject::~WaitObject() {
+  if (is_forked_child()) std::construct_at(&sleepers_);
   if (fd_ >= 0) close(fd_);
 }
 
@@ -21,6 +24,7 @@ int WaitObject::fd() {
 }
 
 void WaitObject::arm() {
+  if (is_forked_child()) return;
   const base::WithoutCancellation without_cancellation;
   std::uint64_t ignored;
   if (fd_ >= 0 && read(fd_, &ignored, sizeof ignored) < 0) {
@@ -31,6 +35,7 @@ void WaitObject::arm() {
 }
 
 void WaitObject::wake_sleepers() {
+  if (is_forked_child()) return;
   while (!sleepers_.empty()) {
     sleepers_.front().wake();
     sleepers_.pop_front();
@@ -39,6 +44,7 @@ void WaitObject::wake_sleepers() {
 
 void WaitObject::write_fd() {
   armed_ = false;
+  if (is_forked_child()) return;
   if (fd_ < 0) missed_ = 1;
   const base::WithoutCancellation without_cancellation;
   const std::uint64_t one = 1;

@@ -10,7 +10,8 @@ namespace uet::provider {
 
 /// Threads that sleep inside our calls are woken each by itself. Programs that sleep in poll() share
 /// one eventfd, written only after fi_trywait has armed it. All calls with the lock of the owning
-/// queue held, so arming and signalling cannot cross.
+/// queue held, so arming and signalling cannot cross. In a child made by fork() it does nothing: its descriptor is shared with the parent,
+/// whose threads sleep on stacks that the child may use anew.
 class WaitObject {
  public:
   explicit WaitObject(fi_wait_obj kind) : kind_(kind) {}

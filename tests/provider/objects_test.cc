@@ -1,4 +1,5 @@
 #include <arpa/inet.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -351,6 +352,56 @@ TEST_F(ForkTest, child__closes_what_it_inherited_while_other_threads_of_its_pare
   stop = true;
   for (std::thread& thread : threads) thread.join();
   expect_message();
+}
+
+/// Their stacks are the child's to use anew.
+TEST_F(ForkTest, child__closes_queues_on_which_threads_of_its_parent_sleep) {
+  open();
+  constexpr int kThreads = 12;
+  std::atomic<int> begun{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i)
+    threads.emplace_back([&] {
+      ++begun;
+      fi_cq_tagged_entry entry;
+      EXPECT_EQ(fi_cq_sread(b.cq, &entry, 1, nullptr, 1500), -FI_EAGAIN);
+    });
+  while (begun != kThreads) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  const pid_t pid = fork();
+  if (pid == 0) {
+    alarm(20);
+    for (int i = 0; i < 3; ++i)
+      std::thread([] {
+        volatile char stack[100'000];
+        for (volatile char& byte : stack) byte = 1;
+      }).join();
+    a.close();
+    b.close();
+    _exit(HasFailure() ? 1 : 0);
+  }
+  int status = 0;
+  waitpid(pid, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  for (std::thread& thread : threads) thread.join();
+  expect_message();
+}
+
+TEST_F(ForkTest, child__does_not_wake_its_parent) {
+  b.cq_attr.wait_obj = FI_WAIT_FD;
+  open();
+  pollfd waited{.fd = -1, .events = POLLIN, .revents = 0};
+  ASSERT_EQ(fi_control(&b.cq->fid, FI_GETWAIT, &waited.fd), 0);
+  fid_t fids[] = {&b.cq->fid};
+  ASSERT_EQ(fi_trywait(b.fabric, fids, 1), 0);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    alarm(20);
+    fi_cq_signal(b.cq);
+    _exit(0);
+  }
+  waitpid(pid, nullptr, 0);
+  EXPECT_EQ(::poll(&waited, 1, 0), 0);
 }
 
 /// It neither sends what its parent has to send nor waits for the answers.
