@@ -7,6 +7,7 @@
 #include "fep/security.h"
 #include "lib/ports/open_port.h"
 #include "lib/ports/system_random.h"
+#include "provider/errors.h"
 #include "provider/patient_lock.h"
 #include "provider/port_candidates.h"
 #include "provider/progress.h"
@@ -86,7 +87,11 @@ Worker::~Worker() {
   // It asks us for itself to the end.
   if (thread_ != nullptr) thread_->stop();
   thread_.reset();
-  if (fep_ != nullptr) linger();
+  // Without memory for it peers hear nothing more.
+  (void)guarded([&] {
+    if (fep_ != nullptr) linger();
+    return 0;
+  });
   fep_.reset();
   Workers::note_port(address_, nullptr);
   port_.reset();
@@ -252,7 +257,8 @@ void Worker::start_left() {
     left_again_ = false;
     left_.take([](LeftWork& work) { return work.carry_out(); });
   } while (left_again_);
-  transmit(clock_.now());
+  // Locks are given back in destructors. What finds no memory leaves with a later turn.
+  (void)guarded_fast([&] { return transmit(clock_.now()); });
 }
 
 bool Worker::has_sleepers() const {

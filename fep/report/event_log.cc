@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <exception>
 #include <iterator>
 
 #include "lib/base/cancellation.h"
@@ -139,7 +140,11 @@ void TraceFile::abandon_in_child() {
 
 TraceFile::~TraceFile() {
   trace_.remove_sink(log_);
-  log_.write_counters(trace_);
+  try {
+    log_.write_counters(trace_);
+  } catch (const std::exception&) {
+    // Out of memory: the last line is missing.
+  }
   std::fclose(file_);
 }
 

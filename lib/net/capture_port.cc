@@ -1,6 +1,7 @@
 #include "lib/net/capture_port.h"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include "lib/net/checksum.h"
@@ -96,7 +97,11 @@ void CapturePort::abandon_in_child() {
 CapturePort::~CapturePort() {
   trace_.remove_sink(*this);
   if (impairment_ != nullptr) impairment_->set_tap(nullptr);
-  write_received();
+  try {
+    write_received();
+  } catch (const std::exception&) {
+    // Out of memory: the last packets are missing.
+  }
 }
 
 void CapturePort::hold(Held& held, base::Instant now, const FabricAddress& from,

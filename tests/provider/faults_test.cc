@@ -152,6 +152,39 @@ TEST_F(FaultsTest, allocation__each_may_fail_and_everything_can_be_closed) {
   }
 }
 
+/// Files in a folder of their own into which endpoints write what they do.
+class Records {
+ public:
+  Records() { std::filesystem::create_directories(path_); }
+  ~Records() { std::filesystem::remove_all(path_); }
+  Records(const Records&) = delete;
+  Records& operator=(const Records&) = delete;
+
+ private:
+  const std::filesystem::path path_ =
+      std::filesystem::temp_directory_path() / ("uet-records-" + std::to_string(getpid()));
+  const Variable trace_{"FI_UET_TRACE", (path_ / "trace").string()},
+      capture_{"FI_UET_PCAP", (path_ / "capture").string()},
+      path_log_{"FI_UET_PATH_LOG", (path_ / "paths").string()};
+};
+
+// What ends then are destructors, which write the last lines of records.
+TEST_F(FaultsTest, allocation__each_of_closing_may_fail_with_records) {
+  const Records records;
+  const Variable progress("FI_UET_PROGRESS", "manual");
+  for (std::uint64_t n = 1; !HasFailure(); ++n) {
+    SCOPED_TRACE(n);
+    Session session(address_of(2));
+    EXPECT_TRUE(session.run());
+    fail_allocation(n);
+    session.close();
+    const bool did_fail = has_failed_allocation();
+    fail_allocation(0);
+    if (!did_fail) return;
+    ASSERT_LT(n, 10'000u);
+  }
+}
+
 // Covers: FI-26
 TEST_F(FaultsTest, socket_descriptor_or_thread__each_may_be_refused) {
   const auto run = [] { fail_each(fail_opening, has_failed_opening); };
