@@ -121,8 +121,9 @@ class Run {
   }
 
   void serve(int client) {
-    const std::string request = ports::read_live_request(client, kPatienceMs);
-    if (!request.empty()) ports::write_live_answer(client, duties_.answer(request), kPatienceMs);
+    const std::string request = ports::read_live_request(client, kPatienceMs, stop_.fd());
+    if (request.empty()) return;
+    ports::write_live_answer(client, duties_.answer(request), kPatienceMs, stop_.fd());
   }
 
   const Duties duties_;

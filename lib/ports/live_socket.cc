@@ -50,9 +50,11 @@ bool address_of(const std::string& path, sockaddr_un& address) {
   return true;
 }
 
-bool is_ready(int fd, short events, int timeout_ms) {
-  pollfd wait{fd, events, 0};
-  return poll(&wait, 1, timeout_ms) == 1;
+/// False too when `stop` became readable.
+bool is_ready(int fd, short events, int timeout_ms, int stop = -1) {
+  pollfd waits[2] = {{.fd = fd, .events = events, .revents = 0},
+                     {.fd = stop, .events = POLLIN, .revents = 0}};
+  return poll(waits, 2, timeout_ms) > 0 && waits[1].revents == 0;
 }
 
 bool is_of_this_user(int fd) {
@@ -262,18 +264,18 @@ std::vector<LiveAnswer> ask_live_processes(const std::string& request, int timeo
   return answers;
 }
 
-std::string read_live_request(int fd, int timeout_ms) {
+std::string read_live_request(int fd, int timeout_ms, int stop) {
   std::string line(kRequestMax, '\0');
-  if (!is_of_this_user(fd) || !is_ready(fd, POLLIN, timeout_ms)) return "";
+  if (!is_of_this_user(fd) || !is_ready(fd, POLLIN, timeout_ms, stop)) return "";
   // One packet of a few bytes: what sends it in pieces is no program of ours.
   const ssize_t n = recv(fd, line.data(), line.size(), MSG_DONTWAIT);
   line.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
   return line.ends_with('\n') ? line.substr(0, line.size() - 1) : "";
 }
 
-void write_live_answer(int fd, const std::string& text, int timeout_ms) {
+void write_live_answer(int fd, const std::string& text, int timeout_ms, int stop) {
   for (std::size_t at = 0; at < text.size();) {
-    if (!is_ready(fd, POLLOUT, timeout_ms)) return;
+    if (!is_ready(fd, POLLOUT, timeout_ms, stop)) return;
     const ssize_t n = send(fd, text.data() + at, text.size() - at, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n < 0 && errno != EAGAIN && errno != EINTR) return;
     if (n > 0) at += static_cast<std::size_t>(n);

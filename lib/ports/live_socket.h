@@ -60,8 +60,9 @@ struct LiveAnswer {
 std::vector<LiveAnswer> ask_live_processes(const std::string& request, int timeout_ms);
 
 /// On an accepted connection: the request line without its end, empty when none comes in time or the peer is another user.
-std::string read_live_request(int fd, int timeout_ms);
-/// Sends all of `text`; gives up when the peer takes nothing for `timeout_ms`.
-void write_live_answer(int fd, const std::string& text, int timeout_ms);
+/// A descriptor `stop` that is readable ends the wait; -1: none.
+std::string read_live_request(int fd, int timeout_ms, int stop = -1);
+/// Sends all of `text`; gives up when the peer takes nothing for `timeout_ms`, or at a readable `stop`.
+void write_live_answer(int fd, const std::string& text, int timeout_ms, int stop = -1);
 
 }  // namespace uet::ports

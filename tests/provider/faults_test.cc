@@ -262,6 +262,15 @@ class LiveFolder {
   const Variable variable_;
 };
 
+int connect_to(const std::string& socket_path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, socket_path.c_str(), sizeof address.sun_path - 1);
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  return fd;
+}
+
 /// What a process answers at its socket within five seconds.
 std::string ask(int fd) {
   const timeval patience{.tv_sec = 5, .tv_usec = 0};
@@ -277,11 +286,7 @@ TEST_F(FaultsTest, uet_stat__finds_no_descriptor_left_and_is_answered_later) {
   open();
   ASSERT_FALSE(HasFatalFailure());
   fail_accepts(true);
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::strncpy(address.sun_path, folder.socket().c_str(), sizeof address.sun_path - 1);
-  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  ASSERT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  const int fd = connect_to(folder.socket());
   const auto begin = std::chrono::steady_clock::now();
   std::this_thread::sleep_for(std::chrono::milliseconds(1500));
   const std::uint64_t tries = failed_accepts();
@@ -293,6 +298,19 @@ TEST_F(FaultsTest, uet_stat__finds_no_descriptor_left_and_is_answered_later) {
   ::close(fd);
   a.close();
   b.close();
+}
+
+TEST_F(FaultsTest, uet_stat__that_asks_nothing_does_not_hold_up_the_last_close) {
+  const LiveFolder folder;
+  open();
+  ASSERT_FALSE(HasFatalFailure());
+  const int fd = connect_to(folder.socket());
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // until it is accepted
+  a.close();
+  const auto begin = std::chrono::steady_clock::now();
+  b.close();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(1500));
+  ::close(fd);
 }
 
 TEST_F(FaultsTest, uet_stat__finds_the_process_again_after_its_folder_vanished) {
