@@ -22,6 +22,7 @@
 #include "fep/security.h"
 #include "fep/settings/port_entries.h"
 #include "fep/settings/settings.h"
+#include "lib/base/idle_poll.h"
 #include "lib/ports/live_desk.h"
 #include "lib/ports/live_socket.h"
 #include "lib/ports/open_port.h"
@@ -30,8 +31,6 @@
 
 namespace uet {
 namespace {
-
-constexpr base::Duration kPollInterval = base::Duration::from_us(20);
 
 base::Instant clock_now() {
   timespec t{};
@@ -169,6 +168,7 @@ struct Endpoint::Impl final : ses::CompletionSink {
   bool turn(base::Instant now) {
     if (fork_guard.is_in_child()) return false;
     const bool did = fep->turn(now);
+    if (did) idle_poll.reset();
     if (path_log != nullptr) path_log->on_turn(now, *fep);
     if (desk.is_due(now)) {
       desk.look(now, [&](const std::string& request) {
@@ -185,7 +185,7 @@ struct Endpoint::Impl final : ses::CompletionSink {
     if (!port->arm_wakeup()) return;
     base::Duration sleep = std::min({end, fep->next_deadline(), desk.deadline()}) - now;
     // A port without a descriptor cannot wake us.
-    if (port->wakeup_fd() < 0) sleep = std::min(sleep, kPollInterval);
+    if (port->wakeup_fd() < 0) sleep = std::min(sleep, idle_poll.next());
     if (sleep <= base::Duration()) return;
     // Entries with a descriptor of -1 are skipped.
     pollfd fds[2] = {{.fd = port->wakeup_fd(), .events = POLLIN, .revents = 0}, desk.wakeup()};
@@ -217,6 +217,7 @@ struct Endpoint::Impl final : ses::CompletionSink {
   std::unique_ptr<net::Port> port;
   std::unique_ptr<fep::Fep> fep;
   ports::LiveDesk desk;
+  base::IdlePoll idle_poll;
   ForkGuard fork_guard;
   ses::EndpointId id = 0;
   std::deque<Completion> done;  ///< at most one entry for each operation in flight
@@ -432,6 +433,7 @@ std::optional<Completion> Endpoint::poll() {
 
 std::optional<Completion> Endpoint::wait(int milliseconds) {
   const base::Instant end = clock_now() + base::Duration::from_ms(milliseconds);
+  impl_->idle_poll.reset();
   while (!impl_->fork_guard.is_in_child()) {
     const bool busy = turn();
     if (auto completion = poll()) return completion;

@@ -17,9 +17,6 @@
 namespace uet::provider {
 namespace {
 
-/// A port without a descriptor to sleep on is looked at this often.
-constexpr base::Duration kPollInterval = base::Duration::from_us(20);
-
 /// A sleep is looked at this often: it costs nothing, and bounds what an event that the kernel did not tell could do.
 constexpr base::Duration kLongestSleep = base::Duration::from_seconds(1);
 
@@ -199,13 +196,16 @@ void Worker::after_turn(base::Instant now, bool did) {
   // Of what peers wrote without a completion here, nothing stays behind.
   if (did && !devices_.empty()) devices_.settle();
   if (path_log_ != nullptr) path_log_->on_turn(now, *fep_);
-  if (did) loop_progress_.signal();
+  if (!did) return;
+  idle_poll_.reset();
+  loop_progress_.signal();
 }
 
 void Worker::after_post(base::Instant now, const DelayedPosts::Post& post) {
   if (is_abandoned_) [[unlikely]]
     return;
   note_call(now);
+  idle_poll_.reset();
   delayed_acks_.on_answer(now);
   using Verdict = DelayedPosts::Verdict;
   const Verdict verdict = may_put_off() ? delayed_posts_.on_post(now, post) : Verdict::kLeave;
@@ -288,7 +288,7 @@ bool Worker::sleep(Held& held, base::Instant end, WaitObject& object) {
     return true;
   }
   base::Duration time = std::min(wake - now, kLongestSleep);
-  if (port_->wakeup_fd() < 0) time = std::min(time, kPollInterval);
+  if (port_->wakeup_fd() < 0) time = std::min(time, idle_poll_.next());
   Sleeper me(wake);
   sleepers_.add(me);
   object.add(me);

@@ -15,6 +15,7 @@
 #include "fep/report/event_log.h"
 #include "fep/report/path_log.h"
 #include "fep/settings/settings.h"
+#include "lib/base/idle_poll.h"
 #include "lib/base/result.h"
 #include "lib/base/rng.h"
 #include "lib/base/trace.h"
@@ -177,6 +178,7 @@ class Worker {
   std::atomic<int> application_sleepers_{0};         ///< application threads in sleep()
   LoopSleepers sleepers_;                            ///< these
   WaitObject loop_progress_{FI_WAIT_NONE};           ///< the loop did something
+  base::IdlePoll idle_poll_;                         ///< where the port cannot wake a sleeper
   Courtesy courtesy_;
   DelayedAcks delayed_acks_;
   DelayedPosts delayed_posts_;
@@ -217,6 +219,7 @@ bool Worker::wait_until(WaitObject& object, int timeout_ms, OnSignal on_signal, 
   const base::Instant end = wait_end(begin, timeout_ms);
   bool was_signalled = false;
   Held held(lock_);
+  idle_poll_.reset();
   for (;;) {
     const base::Instant now = clock_.now_exactly();
     turn_at(now);
