@@ -121,7 +121,7 @@ void ProgressThread::run() {
 /// One turn of the loop, then sleep if it had nothing to do.
 void ProgressThread::work_once() {
   Duration time = kLongestSleep;
-  const int port_fd = worker_.port_->wakeup_fd();
+  int port_fd = -1;
   {
     const std::unique_lock guard(worker_.lock_, std::try_to_lock);
     if (!guard) {
@@ -129,6 +129,7 @@ void ProgressThread::work_once() {
       return;
     }
     deep_sleep_ = false;
+    port_fd = worker_.port_->wakeup_fd();
     const base::Instant now = worker_.now();
     const bool busy = worker_.turn_loop(now);
     // A counter may have started something that moves the deadline; and it was not the application that did.

@@ -288,7 +288,8 @@ bool Worker::sleep(Held& held, base::Instant end, WaitObject& object) {
     return true;
   }
   base::Duration time = std::min(wake - now, kLongestSleep);
-  if (port_->wakeup_fd() < 0) time = std::min(time, idle_poll_.next());
+  const int port_fd = port_->wakeup_fd();  // a port may lose it, with the lock held
+  if (port_fd < 0) time = std::min(time, idle_poll_.next());
   Sleeper me(wake);
   sleepers_.add(me);
   object.add(me);
@@ -304,7 +305,7 @@ bool Worker::sleep(Held& held, base::Instant end, WaitObject& object) {
     Held& held;
     Sleeper& me;
   } const back{*this, held, me};
-  return me.sleep(port_->wakeup_fd(), time);
+  return me.sleep(port_fd, time);
 }
 
 }  // namespace uet::provider
