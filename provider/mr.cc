@@ -173,12 +173,12 @@ int Mr::open(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags, fid_mr
       mr->enabled_ = request.enabled;
     }
   }
-  Mr* const made = mr.release();
-  *out = made;  // before the event can be read
+  *out = mr.get();  // before the event can be read
   if (Eq* events = domain.mr_events()) {
     events->report(FI_MR_COMPLETE,
-                   fi_eq_entry{.fid = &made->fid, .context = attr.context, .data = 0});
+                   fi_eq_entry{.fid = &mr->fid, .context = attr.context, .data = 0});
   }
+  (void)mr.release();
   return 0;
 }
 

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <thread>
+#include <utility>
 
 #include "tests/provider/fixture.h"
 
@@ -150,6 +151,36 @@ TEST_F(FaultsTest, allocation__each_may_fail_and_everything_can_be_closed) {
     const Variable progress("FI_UET_PROGRESS", mode);
     fail_each(fail_allocation, has_failed_allocation);
   }
+}
+
+// Covers: FI-26
+TEST_F(FaultsTest, allocation__each_of_a_registration_that_is_told_may_fail) {
+  open();
+  ASSERT_FALSE(HasFatalFailure());
+  fi_eq_attr attr{};
+  fid_eq* events = nullptr;
+  ASSERT_EQ(fi_eq_open(a.fabric, &attr, &events, nullptr), 0);
+  ASSERT_EQ(fi_domain_bind(a.domain, &events->fid, FI_REG_MR), 0);
+  char memory[64];
+  int ret = -FI_ENOMEM;
+  for (std::uint64_t n = 1; ret != 0 && n < 1000; ++n) {
+    fid_mr* mr = nullptr;
+    fail_allocation(n);
+    ret = fi_mr_reg(a.domain, memory, sizeof memory, FI_REMOTE_WRITE, 0, 0, 0, &mr, nullptr);
+    fail_allocation(0);
+    EXPECT_TRUE(ret == 0 || ret == -FI_ENOMEM || ret == -FI_ENOSPC) << ret;
+    if (ret == 0) {
+      EXPECT_EQ(fi_close(&mr->fid), 0);
+    }
+  }
+  EXPECT_EQ(ret, 0);
+  EXPECT_EQ(fi_close(&std::exchange(a.ep, nullptr)->fid), 0);
+  EXPECT_EQ(fi_close(&std::exchange(a.av, nullptr)->fid), 0);
+  EXPECT_EQ(fi_close(&std::exchange(a.cq, nullptr)->fid), 0);
+  EXPECT_EQ(fi_close(&std::exchange(a.domain, nullptr)->fid), 0) << "a region is still there";
+  EXPECT_EQ(fi_close(&events->fid), 0);
+  a.close();
+  b.close();
 }
 
 /// Files in a folder of their own into which endpoints write what they do.
