@@ -138,7 +138,7 @@ class DpdkDevice final : public net::FrameDevice, private Caretaker::Ward {
   bool is_relayed_ = false;     ///< clients reach it by a listener of ours
   XdpDescriptors descriptors_;  ///< that its driver opened and will forget
   bool is_isolated_ = false;
-  bool is_started_ = false;
+  std::atomic<bool> is_started_{false};  ///< written by the caretaker too
   bool wants_interrupt_ = false;
   const bool calls_kernel_;  ///< its driver, in bursts
   std::uint16_t descriptors_rx_ = 1024;
