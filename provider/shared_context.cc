@@ -157,7 +157,7 @@ constexpr std::size_t kDefaultMinMultiRecv = 64;
 // --- SharedTransmit
 
 SharedTransmit::SharedTransmit(Domain& domain, std::size_t size, void* context)
-    : worker_(domain.worker()), size_(size), domain_use_(domain.users()) {
+    : domain_(domain), worker_(domain.worker()), size_(size), domain_use_(domain.users()) {
   fid = {.fclass = FI_CLASS_STX_CTX, .context = context, .ops = &stx_fid_ops};
   ops = &stx_ops;
 }
@@ -171,8 +171,8 @@ int SharedTransmit::open(Domain& domain, const fi_tx_attr* attr, fid_stx** out, 
 }
 
 int SharedTransmit::close() {
-  Worker& worker = worker_;
-  const std::lock_guard guard(worker.lock());
+  const UserOf until_unlocked(domain_.users());  // it keeps the worker
+  const std::lock_guard guard(worker_.lock());
   join();  // which leave() undoes
   is_closed_ = true;
   leave();

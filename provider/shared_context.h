@@ -47,6 +47,7 @@ class SharedTransmit final : public fid_stx {
   SharedTransmit(Domain& domain, std::size_t size, void* context);
   ~SharedTransmit() = default;
 
+  Domain& domain_;
   Worker& worker_;
   const std::size_t size_;
   std::size_t outstanding_ = 0;  ///< of all endpoints
