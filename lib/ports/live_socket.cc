@@ -119,11 +119,11 @@ class TemporaryName {
   const std::string& path_;
 };
 
-/// A name of this process that `take` gets; empty with errno. Processes of two containers may have one number and one folder; those that
-/// were killed leave their names to the next one with their number.
+/// A name of this process that `take` gets; empty with errno. A process has one for each endpoint of the C++ library. Processes of two
+/// containers may have one number and one folder; those that were killed leave their names to the next one with their number.
 template <typename Take>
 std::string take_name(const std::string& folder, std::string_view end, Take&& take) {
-  constexpr int kNames = 16;
+  constexpr int kNames = 64;
   for (int attempt = 0; attempt < kNames; ++attempt) {
     std::string path = folder + '/' + std::to_string(getpid());
     if (attempt > 0) path += '.' + std::to_string(attempt);

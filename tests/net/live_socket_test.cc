@@ -11,7 +11,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <thread>
+#include <vector>
 
 namespace uet::ports {
 namespace {
@@ -142,6 +144,14 @@ TEST_F(LiveSocketTest, processes_of_one_number__have_names_of_their_own) {
   ASSERT_TRUE(second);
   EXPECT_NE(first_path, second_path);
   for (const auto& path : {first_path, second_path}) EXPECT_TRUE(path.ends_with(".sock")) << path;
+}
+
+TEST_F(LiveSocketTest, many_sockets_of_one_process__have_names_of_their_own) {
+  std::vector<std::unique_ptr<LiveSocket>> sockets;
+  for (int i = 0; i < 50; ++i) {
+    sockets.push_back(std::make_unique<LiveSocket>());
+    EXPECT_GE(sockets.back()->fd(), 0) << i;
+  }
 }
 
 }  // namespace
