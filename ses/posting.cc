@@ -75,6 +75,8 @@ void assign(TxOp& op, Endpoint& endpoint, Flow& flow, SesOpcode opcode, std::uin
   op.job_id = flow.peer->job.value_or(endpoint.config.job_id);
   op.initiator_id = endpoint.address.initiator_id;
   op.endpoint_id = endpoint.id;
+  op.semantic = Semantic::kNone;  // an operation may end before its first attempt
+  op.code = ReturnCode::kOk;
   op.retries = 0;
   op.awaits_delivery = op.peer_was_lost = op.reads_tell = false;
   op.keeper = op.times_asked = 0;

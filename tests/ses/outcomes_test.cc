@@ -28,6 +28,16 @@ struct OutcomesTest : TxPartsTest {
   Outcomes outcomes{core, operations, sources, responses, queues};
 };
 
+SesConfig with_rendezvous() {
+  SesConfig c;
+  c.rendezvous = true;
+  c.rendezvous_from = 4096;
+  return c;
+}
+struct SilentPeerTest : OutcomesTest {
+  SilentPeerTest() : OutcomesTest(with_rendezvous(), with_ordered_sends()) {}
+};
+
 struct UnnumberedTest : OutcomesTest {
   UnnumberedTest() : OutcomesTest(with_sprayed_order(), with_ordered_sends()) {}
 };
@@ -107,6 +117,18 @@ TEST_F(OutcomesTest, on_error__a_silent_peer_is_not_asked_again) {
   op.fail(ReturnCode::kNoMatch);
   outcomes.on_error(now, op, pds::PdsError::kPeerSilent);
   EXPECT_EQ(end(), ReturnCode::kNoMatch);
+}
+
+// The descriptors were used before, by operations that failed for reasons of their own.
+TEST_F(SilentPeerTest, on_error__what_waits_behind_a_rendezvous_to_a_silent_peer_fails_for_that) {
+  for (int i = 0; i < 32; ++i) answer(write(64), ReturnCode::kBadMkey);
+  sink.all.clear();
+  TxOp& first = send(8000, 1);
+  send(100, 2);
+  outcomes.on_error(now, first, pds::PdsError::kPeerSilent);
+  ASSERT_EQ(sink.all.size(), 2u);
+  EXPECT_EQ(sink.all[0].code, ReturnCode::kPeerSilent);
+  EXPECT_EQ(sink.all[1].code, ReturnCode::kPeerSilent);
 }
 
 TEST_F(OutcomesTest, on_error__a_write_without_notice_may_be_repeated) {
