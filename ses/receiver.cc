@@ -110,8 +110,7 @@ pds::Answer Receiver::check_form(RequestContext& c) {
   if (r.version != 0) return refuse(ReturnCode::kUncor);
   if (const ReturnCode code = judge_form(r, c.packet.mode); code != ReturnCode::kOk)
     return refuse(code);
-  if (r.is_sequenced && !shared_.core.config.spray_ordered)
-    return refuse(ReturnCode::kUnsupportedOp);
+  if (r.is_sequenced && !shared_.core.config.spray_ordered) return refuse_sequenced(c);
   if (r.kind == OpcodeClass::kMsgError) return failures_.on_message_error(c);
   if (r.kind == OpcodeClass::kAtomic) return check_atomic(c);
   if (!fit_payload(c.request)) {
@@ -121,6 +120,13 @@ pds::Answer Receiver::check_form(RequestContext& c) {
   if (!r.is_single())
     if (RxMessage* m = shared_.messages.find(c.key)) return proceed(c, *m);
   return check_address(c);
+}
+
+/// Later packets of the message, and the MSG_ERROR that ends it, have to find that its first packets were refused. [SES 4.3 rule 10]
+pds::Answer Receiver::refuse_sequenced(RequestContext& c) {
+  if (!c.request.is_single())
+    if (RxMessage* m = shared_.messages.find(c.key)) return proceed(c, *m);
+  return failures_.reject(c, ReturnCode::kUnsupportedOp);
 }
 
 /// Steps 5 to 7: sets the endpoint of the packet, or says why there is none.
@@ -150,7 +156,7 @@ pds::Answer Receiver::check_address(RequestContext& c) {
     // A user that closed an endpoint has what its receives took, and the senders of these messages may ask only now.
     if (r.kind == OpcodeClass::kAwaitDelivery) return shared_.reports.on_await(c);
     c.endpoint = rma_.find_source_endpoint(r);
-    if (c.endpoint == nullptr) return answer_error(r, code, r.ri_generation, true);
+    if (c.endpoint == nullptr) return failures_.reject(c, code);
   }
   if (c.packet.replayed_read && r.opcode == SesOpcode::kRead) return rma_.replay_read(c);
   if (r.ie) return failures_.reject(c, ReturnCode::kInitiatorErr);

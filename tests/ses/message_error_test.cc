@@ -107,6 +107,81 @@ TEST_F(OutcomeTest, message_error_that_overtakes_nothing__leaves_nothing_to_disc
   EXPECT_EQ(view(inject(next, pds::Mode::kRod)).opcode, ResponseOpcode::kNoResponse);
 }
 
+// The first packets were refused, and the MSG_ERROR that ends the message finds that they were.
+TEST_F(OutcomeTest, message_error__at_an_endpoint_without_the_space_leaves_nothing_to_discard) {
+  EndpointConfig config = standard_endpoint();
+  config.has_rma = false;
+  open(config);
+  Bytes data = pattern(9 * kM);
+  rma(false, data, 1, 0, 5);
+  for (int i = 0; i < 2; ++i) fabric.cut_one_each();
+  for (int i = 0; i < 2; ++i) fabric.deliver(0);
+  for (int i = 0; i < 2; ++i) fabric.reply(0);
+  fabric.advance(Duration::from_ns(1));
+  fabric.run();
+  EXPECT_EQ(fabric.sent_log.back().view(kM).opcode, SesOpcode::kMsgError);
+  ASSERT_EQ(at_a.all.size(), 1u);
+  EXPECT_EQ(at_a.all[0].code, ReturnCode::kBadIndex);
+  EXPECT_EQ(sb().gauges().messages_receiving, 0u);
+}
+
+TEST_F(OutcomeTest, endpoint_that_opens_in_the_middle__takes_nothing_of_the_message) {
+  open();
+  sb().close_endpoint(fabric.now, eb);
+  fabric.advance(Duration::from_seconds(3));  // its index is free again
+  send(pattern(9 * kM), 5);
+  fabric.cut_all();
+  for (int i = 0; i < 4; ++i) fabric.deliver(0);
+  EndpointConfig config = standard_endpoint();
+  config.initiator_id = 4;
+  eb = *sb().open_endpoint(fabric.now, config, at_b);
+  Bytes into(9 * kM);
+  post(into);
+  fabric.run();
+  ASSERT_EQ(at_a.all.size(), 1u);
+  EXPECT_EQ(at_a.all[0].code, ReturnCode::kBadJobId);
+  EXPECT_EQ(sb().gauges().receives_posted, 1u);
+  EXPECT_EQ(sb().gauges().messages_receiving, 0u);
+  send(pattern(100), 6);
+  fabric.run();
+  ASSERT_EQ(at_b.all.size(), 1u);
+  EXPECT_EQ(at_b.all[0].length, 100u);
+}
+
+// A target that takes no numbered sends, though its address says that it does.
+TEST(SequencedRefusalTest, message_error__ends_what_was_refused_for_its_number) {
+  SesConfig numbers;
+  numbers.spray_ordered = true;
+  Fabric fabric(1, kM);
+  Node &from = fabric.add_node(numbers), &to = fabric.add_node();
+  Recorder at_from, at_to;
+  EndpointConfig config;
+  config.job_id = 7;
+  config.resource_index = 5;
+  config.sends_ordered = true;
+  const EndpointId source = *from.ses.open_endpoint(fabric.now, config, at_from);
+  const EndpointId target = *to.ses.open_endpoint(fabric.now, config, at_to);
+  Address address = to.ses.address_of(target);
+  address.fep_cap |= kRestoresOrder;
+  const PeerId peer = *from.ses.add_peer(address);
+  Bytes data = pattern(9 * kM), into(9 * kM);
+  const iovec out = piece(data), in = piece(into);
+  ReceiveRequest receive;
+  receive.iov = {&in, 1};
+  ASSERT_TRUE(to.ses.receive(fabric.now, target, receive));
+  SendRequest r;
+  r.peer = peer;
+  r.iov = {&out, 1};
+  ASSERT_TRUE(from.ses.send(fabric.now, source, r));
+  for (int i = 0; i < 2; ++i) fabric.cut_one_each();
+  for (int i = 0; i < 2; ++i) fabric.deliver(0);
+  for (int i = 0; i < 2; ++i) fabric.reply(0);
+  fabric.advance(Duration::from_ns(1));
+  fabric.run_for(Duration::from_seconds(1));
+  EXPECT_EQ(into, data);
+  EXPECT_EQ(to.ses.gauges().messages_receiving, 0u);
+}
+
 // Refused again and again, with eight ids that come round: no attempt meets what an earlier one left.
 TEST_F(OutcomeTest, message_refused_many_times__leaves_nothing_behind_each_time) {
   for (const bool ordered : {false, true}) {
