@@ -64,6 +64,11 @@ void Coverage::add(std::uint32_t offset, std::uint32_t bytes, std::uint64_t leng
   }
 }
 
+std::uint64_t Coverage::bytes(std::uint64_t length) const {
+  const std::uint64_t noted = next_ + (window_ != nullptr ? window_->count : 0);
+  return noted * segment_ + (has_last_ ? length - last_offset_ : 0);
+}
+
 void Coverage::release_window(CoveragePool& pool) {
   std::ranges::fill(window_->bits, 0);
   window_->count = 0;

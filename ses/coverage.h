@@ -84,6 +84,8 @@ class Coverage {
   Look look(std::uint32_t offset, std::uint32_t bytes, std::uint64_t length,
             const CoveragePool& pool) const;
   void add(std::uint32_t offset, std::uint32_t bytes, std::uint64_t length, CoveragePool& pool);
+  /// Bytes that were added, of a message of `length`.
+  std::uint64_t bytes(std::uint64_t length) const;
   bool is_complete() const { return has_last_ && reaches(last_offset_); }
   /// Everything below `end` has arrived; `end` is where a segment begins.
   bool reaches(std::uint64_t end) const { return std::uint64_t{next_} * segment_ >= end; }

@@ -22,6 +22,11 @@ std::uint32_t all_operations(const SesConfig& c) {
   return bounded(bounded(c.max_sends) + (issues_fetches(c) ? c.max_fetches : 0));
 }
 
+/// Those that ended have as many descriptors again, as far as there are message ids.
+std::uint32_t all_descriptors(const SesConfig& c) {
+  return std::min(2 * all_operations(c), kMaxOperations);
+}
+
 std::uint32_t kept_for_fetches(const SesConfig& c) {
   return issues_fetches(c) ? std::min(c.max_fetches, all_operations(c) - 1) : 0;
 }
@@ -31,17 +36,18 @@ std::uint32_t kept_for_fetches(const SesConfig& c) {
 Operations::Operations(Core& core, RendezvousSources& sources)
     : core_(core),
       sources_(sources),
-      pool_(all_operations(core.config), 32),
+      max_(all_operations(core.config)),
+      pool_(all_descriptors(core.config), 32),
       atomics_(bounded(core.config.max_sends), 32),
       injected_(std::size_t{bounded(core.config.max_sends)} *
                     (2 * std::size_t{core.config.inject_size} + 256),
                 std::max<std::size_t>(core.config.inject_size, 1)),
       small_reads_(core.config.small_headers),
-      index_bits_(static_cast<unsigned>(std::bit_width(all_operations(core.config)))),
+      index_bits_(static_cast<unsigned>(std::bit_width(all_descriptors(core.config)))),
       kept_for_fetches_(kept_for_fetches(core.config)) {}
 
 TxOp* Operations::acquire_for_fetch() {
-  TxOp* op = kept_for_fetches_ > 0 ? pool_.acquire() : nullptr;
+  TxOp* op = kept_for_fetches_ > 0 ? take() : nullptr;
   if (op != nullptr) --kept_for_fetches_;
   return op;
 }
@@ -80,6 +86,39 @@ void Operations::release(TxOp& op) {
   core_.peers.unhold(peer);
 }
 
+void Operations::end(TxOp& op) {
+  by_age_.erase(by_age_.iterator_to(op));
+  release_memory(op);
+  if (op.fetch != nullptr) ++kept_for_fetches_;
+  core_.peers.unhold(*op.peer);
+  op.fetch = nullptr;
+  op.endpoint = nullptr;
+  op.flow = nullptr;
+  op.peer = nullptr;
+  op.is_rendezvous = false;
+  op.state = OpState::kEnded;
+  ended_.push_back(op);
+  ++ended_count_;
+}
+
+void Operations::take_owed(TxOp& op, std::size_t bytes) {
+  op.owed -= std::min<std::uint64_t>(op.owed, bytes);
+  if (op.owed == 0) forget(op);
+}
+
+void Operations::forget_ended(pds::PdcRef pdc) {
+  for (auto it = ended_.begin(); it != ended_.end();) {
+    TxOp& op = *it++;
+    if (op.pdc == pdc) forget(op);
+  }
+}
+
+void Operations::forget(TxOp& ended) {
+  ended_.erase(ended_.iterator_to(ended));
+  --ended_count_;
+  pool_.release(&ended);
+}
+
 void Operations::release_memory(TxOp& op) {
   op.iov.clear(core_.iov_pool);
   if (op.inject_block != nullptr) {
@@ -96,14 +135,20 @@ void Operations::release_memory(TxOp& op) {
 }
 
 TxOp* Operations::find_carried(std::uint16_t message_id) {
-  TxOp* op = pool_.at(message_id & ((1u << index_bits_) - 1));
-  const bool fits = op != nullptr && op->state == OpState::kCarried && op->message_id == message_id;
-  return fits ? op : nullptr;
+  TxOp* op = find_id(message_id);
+  return op != nullptr && op->state == OpState::kCarried ? op : nullptr;
 }
 
 TxOp* Operations::find_returning(std::uint16_t message_id) {
-  TxOp* op = find_carried(message_id);
-  return op != nullptr && (op->returns_data || op->awaits_delivery) ? op : nullptr;
+  TxOp* op = find_id(message_id);
+  const bool is_out =
+      op != nullptr && (op->state == OpState::kCarried || op->state == OpState::kEnded);
+  return is_out && (op->returns_data || op->awaits_delivery) ? op : nullptr;
+}
+
+TxOp* Operations::find_id(std::uint16_t message_id) {
+  TxOp* op = pool_.at(message_id & ((1u << index_bits_) - 1));
+  return op != nullptr && op->message_id == message_id ? op : nullptr;
 }
 
 TxOp* Operations::find_deferrable(std::uint32_t token) {

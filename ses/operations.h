@@ -16,12 +16,15 @@ class Operations {
   using ByAge = OpList<&TxOp::all_hook>;
 
   Operations(Core& core, RendezvousSources& sources);
-  ~Operations() { by_age_.clear(); }
+  ~Operations() {
+    by_age_.clear();
+    ended_.clear();
+  }
   Operations(const Operations&) = delete;
   Operations& operator=(const Operations&) = delete;
 
   /// A descriptor as its last user left it; null when all that users get are taken.
-  TxOp* acquire() { return free_for_users() > 0 ? pool_.acquire() : nullptr; }
+  TxOp* acquire() { return free_for_users() > 0 ? take() : nullptr; }
   /// One of those that are kept for READs of rendezvous and requests to restart.
   TxOp* acquire_for_fetch();
   /// It was acquired, and nothing else came of it.
@@ -41,6 +44,13 @@ class Operations {
   }
   /// The operation is over, and its descriptor free.
   void release(TxOp& op);
+  /// The operation is over, and its target still owes op.owed: it keeps its descriptor and its message id, and nothing else, until that
+  /// has come, its PDC is gone, or another operation needs the descriptor. [SES 4.1]
+  void end(TxOp& op);
+  /// Part of what an ended operation is owed has come.
+  void take_owed(TxOp& op, std::size_t bytes);
+  /// Nothing more comes on this PDC.
+  void forget_ended(pds::PdcRef pdc);
   /// What it holds besides its descriptor.
   void release_memory(TxOp& op);
 
@@ -57,7 +67,7 @@ class Operations {
   TxOp* find(PoolRef ref) { return pool_.find(ref); }
   /// The one that peers know by this message id.
   TxOp* find_carried(std::uint16_t message_id);
-  /// The same, if something may come for it in the return direction.
+  /// The same, if something may come for it in the return direction, though it may have ended.
   TxOp* find_returning(std::uint16_t message_id);
   /// The one that its target may put off under this token. [SES 8.2]
   TxOp* find_deferrable(std::uint32_t token);
@@ -67,18 +77,32 @@ class Operations {
     return static_cast<std::uint16_t>(op.attempt << index_bits_ | op.pool_index);
   }
 
-  std::size_t free_for_users() const { return pool_.available() - kept_for_fetches_; }
-  std::size_t in_use() const { return pool_.in_use(); }
-  std::uint32_t max() const { return pool_.max(); }
+  std::size_t free_for_users() const { return max_ - in_use() - kept_for_fetches_; }
+  /// Without those that ended.
+  std::size_t in_use() const { return pool_.in_use() - ended_count_; }
+  std::size_t ended() const { return ended_count_; }
+  std::uint32_t max() const { return max_; }
 
  private:
+  /// There is one, perhaps that of an ended operation.
+  TxOp* take() {
+    if (pool_.available() == 0) [[unlikely]]
+      forget(ended_.front());
+    return pool_.acquire();
+  }
+  void forget(TxOp& ended);
+  TxOp* find_id(std::uint16_t message_id);
+
   Core& core_;
   RendezvousSources& sources_;
+  std::uint32_t max_;  ///< that are not over
   ChunkedPool<TxOp> pool_;
   ChunkedPool<AtomicPart> atomics_;
   Slab injected_;
   SmallReads small_reads_;
   ByAge by_age_;
+  ByAge ended_;
+  std::size_t ended_count_ = 0;
   unsigned index_bits_;             ///< of a message id
   std::uint32_t kept_for_fetches_;  ///< descriptors that users do not get
 };

@@ -67,8 +67,7 @@ bool is_owed_something(const TxOp& op) {
   if (op.semantic == Semantic::kNone) return !op.bad_response;
   if (op.semantic == Semantic::kError) return false;
   if (op.awaits_delivery) return !op.is_delivered && !op.was_read && op.endpoint != nullptr;
-  if (!op.returns_data || op.returned.is_complete()) return false;
-  return op.fetch == nullptr || op.endpoint != nullptr;  // else it was given up
+  return op.returns_data && !op.returned.is_complete() && op.endpoint != nullptr;
 }
 
 }  // namespace
@@ -174,7 +173,9 @@ void Outcomes::restart(Instant now, TxOp& op, std::uint32_t target_token) {
 
 /// The carrier is done with this attempt.
 void Outcomes::leave_carrier(Instant now, TxOp& op, Lock lock) {
-  if (op.holds_lock() && op.pdc && lock == Lock::kRelease) core_.carrier->unlock(now, op.pdc);
+  const bool lets_go = op.holds_lock() && lock == Lock::kRelease;
+  op.owed = lets_go ? ResponseReader::owed_to(op) : 0;
+  if (lets_go && op.pdc) core_.carrier->unlock(now, op.pdc);
   operations_.small_reads().remove(op);
   responses_.forget(op);
   if (op.truncate_wanted) {
@@ -218,7 +219,10 @@ void Outcomes::finish(Instant now, TxOp& op, ReturnCode code) {
     fill_gap(op);
   } else {
     queues_.leave(op);
-    operations_.release(op);
+    if (op.owed > 0 && op.state == OpState::kCarried) [[unlikely]]
+      operations_.end(op);
+    else
+      operations_.release(op);
   }
   queues_.go_on(now, flow, lane);
   if (flow.operations.empty()) {
@@ -297,7 +301,7 @@ void Outcomes::detach(Instant now, TxOp& op) {
   --op.endpoint->sends;
   op.endpoint = nullptr;
   if (op.is_rendezvous) sources_.withdraw(op);
-  const bool only_waits = op.awaits_delivery || op.fetch != nullptr;
+  const bool only_waits = op.holds_lock() || op.fetch != nullptr;
   if (only_waits && op.state == OpState::kCarried && op.answered == op.segments) {
     leave_carrier(now, op, Lock::kRelease);
     finish(now, op, ReturnCode::kCancelled);
@@ -362,6 +366,7 @@ void Outcomes::for_each_waiting(pds::PdcRef pdc, Visit&& visit) {
 /// Reads whose requests were all answered have nothing outstanding that the carrier could report,
 /// but their data will not come any more.
 void Outcomes::on_pdc_gone(Instant now, pds::PdcRef pdc, pds::PdsError error) {
+  operations_.forget_ended(pdc);
   for_each_waiting(pdc, [&](TxOp& op) { on_error(now, op, error); });
 }
 
@@ -386,6 +391,7 @@ void Outcomes::on_pdc_closed(Instant now, pds::PdcRef pdc) {
     op.fail(ReturnCode::kUncor);
     conclude(now, op);
   });
+  operations_.forget_ended(pdc);
 }
 
 void Outcomes::on_read(Instant now, TxOp& op) {

@@ -388,6 +388,7 @@ void SendQueues::begin_attempt(Lane& lane, TxOp& op, bool is_numbered) {
   op.semantic = Semantic::kNone;
   op.code = ReturnCode::kOk;
   op.bad_response = false;
+  op.refused = 0;
   op.pdc = {};
   op.truncate_wanted = op.captured = op.is_delivered = false;
   op.was_deferred = op.is_restart_due = false;

@@ -5,6 +5,16 @@
 #include "ses/tx_segments.h"
 
 namespace uet::ses {
+namespace {
+
+/// What this request of a READ asks for.
+std::uint64_t bytes_of(const TxOp& op, std::uint32_t segment) {
+  if (op.error_segment != 0 && segment >= op.error_segment) return 0;
+  const std::uint64_t offset = std::uint64_t{segment} * op.piece;
+  return std::min<std::uint64_t>(op.piece, op.length - std::min(op.length, offset));
+}
+
+}  // namespace
 
 Transmitter::Transmitter(Core& core)
     : core_(core),
@@ -65,7 +75,9 @@ void Transmitter::on_response(Instant now, pds::MessageToken token, std::uint32_
     return;
   }
   if (op->answered < op->segments) ++op->answered;
-  responses_.read(now, *op, next_hdr, response);
+  const bool is_accepted = responses_.read(now, *op, next_hdr, response);
+  if (!is_accepted && op->returns_data) [[unlikely]]
+    op->refused += bytes_of(*op, segment);
   outcomes_.advance(now, *op);
 }
 
@@ -99,6 +111,11 @@ pds::Answer Transmitter::on_return_data(Instant now, const pds::RxRequest& reque
   if (op == nullptr || op->pdc != pdc || op->job_id != response.job_id) {
     core_.trace.drop(now, base::DropReason::kSesUnknownResponse, request.bytes.size());
     return ResponseReader::refuse(response);
+  }
+  if (op->state == OpState::kEnded) [[unlikely]] {
+    const pds::Answer answer = ResponseReader::refuse_late(*op, response);
+    operations_.take_owed(*op, ResponseReader::worth(*op, response));
+    return answer;
   }
   if (responses_.is_too_far(*op, response)) return answer_refuse();
   return take_data(now, *op, response);

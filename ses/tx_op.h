@@ -26,6 +26,7 @@ enum class OpState : std::uint8_t {
   kFailed,    ///< refused, waits until its lane may resend [SES 2.5 recover]
   kBackoff,   ///< refused, waits for its own timer
   kDeferred,  ///< the target will say when it wants it again
+  kEnded,     ///< its user was told; what the target accepted may still come [SES 4.1]
 };
 
 /// What an atomic is beside its header. [SES 16.1]
@@ -117,7 +118,10 @@ struct TxOp : Pooled {
   Semantic semantic = Semantic::kNone;
   ReturnCode code = ReturnCode::kOk;
   bool bad_response = false;
-  Coverage returned;        ///< read data that arrived
+  Coverage returned;          ///< read data that arrived
+  std::uint64_t refused = 0;  ///< bytes of it that will not come, or came in vain
+  std::uint64_t owed =
+      0;  ///< when the attempt ended: bytes of it that may still come; 1: a report of delivery
   std::uint64_t asked = 0;  ///< bytes of it that its flow counts as still to come
   pds::PdcRef pdc;
   bool truncate_wanted = false;

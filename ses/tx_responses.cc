@@ -1,5 +1,7 @@
 #include "ses/tx_responses.h"
 
+#include <algorithm>
+
 #include "ses/rendezvous_sources.h"
 
 namespace uet::ses {
@@ -64,57 +66,64 @@ void read_await(TxOp& op, const ResponseView& response) {
 }  // namespace
 
 /// [SES 4.4]
-void ResponseReader::read(Instant now, TxOp& op, std::uint8_t next_hdr,
+bool ResponseReader::read(Instant now, TxOp& op, std::uint8_t next_hdr,
                           std::span<const std::uint8_t> bytes) {
   if (next_hdr == static_cast<std::uint8_t>(wire::NextHdr::kNone) || bytes.empty()) {
     op.succeed();
     op.is_delivered = true;
-    return;
+    return true;
   }
   ResponseView response;
   if (!parse_response(next_hdr, bytes, response)) {
     op.bad_response = true;
     trace_.drop(now, base::DropReason::kSesMalformed, bytes.size());
-    return;
+    return true;
   }
   switch (response.opcode) {
     case ResponseOpcode::kNoResponse:
-      return;
+      return true;
     case ResponseOpcode::kDefaultResponse:
       // The receiving PDS makes these too, with ids copied or zero, so they are not compared.
       op.is_delivered = true;
-      if (is_success(response.code))
-        op.succeed();
-      else
+      if (!is_success(response.code)) {
         op.fail(known_code(response.code));
-      return;
+        return false;
+      }
+      op.succeed();
+      return true;
     case ResponseOpcode::kResponse:
     case ResponseOpcode::kResponseWData:
       break;
     default:
       op.fail(ReturnCode::kUncor);
-      return;
+      return true;
   }
   const bool id_fits =
       op.medium || op.small || response.is_small_data || response.message_id == op.message_id;
   if (!id_fits || response.job_id != op.job_id) {
     op.bad_response = true;
     trace_.drop(now, base::DropReason::kSesUnknownResponse, bytes.size());
-    return;
+    return true;
   }
   if (response.code == ReturnCode::kBadGeneration && !op.is_rma())
     op.peer->generation_of(op.space()) = response.ri_generation;
-  if (op.awaits_delivery) return read_await(op, response);
+  if (op.awaits_delivery) {
+    read_await(op, response);
+    return true;
+  }
   if (!is_success(response.code)) {
     op.fail(known_code(response.code));
-    return;
+    return false;
   }
   op.succeed();
   if (response.opcode == ResponseOpcode::kResponse && response.list == ResponseList::kOverflow)
     note_captured(op, response);
   if (op.is_rendezvous) RendezvousSources::note_wanted(op, response);
-  if (response.opcode == ResponseOpcode::kResponseWData && !place(op, response))
+  if (response.opcode == ResponseOpcode::kResponseWData && !place(op, response)) {
     op.fail(ReturnCode::kOpViolation);
+    return false;
+  }
+  return true;
 }
 
 /// False when the data does not belong to what was asked for. On the ACK of a small READ either form will do. [WIRE 10 row 39]
@@ -149,14 +158,47 @@ pds::Answer ResponseReader::take_data(TxOp& op, const ResponseView& response) {
     if (!is_success(response.code)) op.fail(known_code(response.code));
   } else if (op.memory_gone) {
     op.fail(ReturnCode::kCancelled);
+    op.refused += worth(op, response);
     return answer_error(echo, ReturnCode::kCancelled, 0, true);
   } else if (!is_success(response.code)) {
     op.fail(known_code(response.code));
+    op.refused += worth(op, response);
   } else if (!place(op, response)) {
     op.fail(ReturnCode::kOpViolation);
+    op.refused += worth(op, response);
     return answer_error(echo, ReturnCode::kOpViolation, 0, true);
   }
   return answer_default(echo);
+}
+
+/// An error brings no data, and is one packet of the target, whose size it does not say: no more than the smallest is counted.
+std::uint64_t ResponseReader::worth(const TxOp& op, const ResponseView& response) {
+  if (op.awaits_delivery) return 1;
+  if (!response.data.empty()) return response.data.size();
+  const std::uint64_t behind =
+      op.length - std::min<std::uint64_t>(op.length, response.message_offset);
+  return std::min<std::uint64_t>({op.piece, kSmallestPayload, behind});
+}
+
+pds::Answer ResponseReader::refuse_late(const TxOp& op, const ResponseView& response) {
+  RequestView echo = echo_of(response);
+  if (op.awaits_delivery) return answer_default(echo);
+  echo.request_length = static_cast<std::uint32_t>(op.length);
+  return answer_error(echo, ReturnCode::kCancelled, 0, true);
+}
+
+/// A small or a medium request has no message id.
+std::uint64_t ResponseReader::owed_to(const TxOp& op) {
+  if (!op.pdc) return 0;
+  if (op.awaits_delivery) {
+    const bool has_word = op.is_delivered || op.reads_tell || op.semantic == Semantic::kError;
+    return has_word ? 0 : 1;
+  }
+  if (op.form() != wire::NextHdr::kRequestStd) return 0;
+  const std::uint32_t requests = op.error_segment != 0 ? op.error_segment : op.segments;
+  const std::uint64_t asked = std::min(op.length, std::uint64_t{requests} * op.piece);
+  const std::uint64_t ended = op.returned.bytes(op.length) + op.refused;
+  return asked > ended ? asked - ended : 0;
 }
 
 pds::Answer ResponseReader::refuse(const ResponseView& response) {

@@ -19,6 +19,17 @@ SesConfig four_operations() {
 
 struct OperationsTest : TxPartsTest {
   OperationsTest() : TxPartsTest(four_operations()) {}
+
+  /// A READ of 2048 bytes that is over and is owed them.
+  TxOp& ended_read(pds::PdcRef pdc = pds::PdcRef{5}) {
+    TxOp& op = read(2048);
+    op.pdc = pdc;
+    op.owed = 2048;
+    queues.end_asking(op, op.asked);
+    queues.leave(op);
+    operations.end(op);
+    return op;
+  }
 };
 
 TEST_F(OperationsTest, acquire__some_are_kept_for_fetches) {
@@ -67,6 +78,43 @@ TEST_F(OperationsTest, find_returning__what_nothing_can_come_for_is_not_found) {
   EXPECT_EQ(operations.find_returning(send(64).message_id), nullptr);
   TxOp& op = read(64);
   EXPECT_EQ(operations.find_returning(op.message_id), &op);
+}
+
+// Covers: SES-20
+TEST_F(OperationsTest, end__keeps_the_message_id_until_what_is_owed_has_come) {
+  TxOp& op = ended_read();
+  const std::uint16_t id = op.message_id;
+  EXPECT_EQ(operations.in_use(), 0u);
+  EXPECT_EQ(operations.find_returning(id), &op);
+  EXPECT_EQ(operations.find_carried(id), nullptr);
+  EXPECT_EQ(operations.find(op.token()), nullptr);
+  operations.take_owed(op, 1024);
+  EXPECT_EQ(operations.ended(), 1u);
+  operations.take_owed(op, 1024);
+  EXPECT_EQ(operations.ended(), 0u);
+  EXPECT_EQ(operations.find_returning(id), nullptr);
+}
+
+TEST_F(OperationsTest, end__takes_nothing_from_users) {
+  const std::uint16_t first = ended_read().message_id;
+  for (int i = 0; i < 20; ++i) ended_read();
+  EXPECT_EQ(operations.find_returning(first), nullptr);  // there was no other descriptor
+  EXPECT_EQ(operations.free_for_users(), 4u);
+  std::vector<TxOp*> users;
+  while (TxOp* op = operations.acquire()) users.push_back(op);
+  EXPECT_EQ(users.size(), 4u);
+  EXPECT_NE(operations.acquire_for_fetch(), nullptr);
+  EXPECT_NE(operations.acquire_for_fetch(), nullptr);
+  EXPECT_EQ(operations.ended(), 6u);
+  for (TxOp* op : users) operations.give_back(*op);
+}
+
+TEST_F(OperationsTest, forget_ended__of_one_pdc) {
+  ended_read(pds::PdcRef{5});
+  const TxOp& other = ended_read(pds::PdcRef{6});
+  operations.forget_ended(pds::PdcRef{5});
+  EXPECT_EQ(operations.ended(), 1u);
+  EXPECT_EQ(operations.find_returning(other.message_id), &other);
 }
 
 TEST_F(OperationsTest, copy_in__the_user_may_change_its_buffer) {

@@ -182,6 +182,56 @@ TEST_F(OutcomesTest, detach__no_completion_and_no_look_at_the_memory) {
   EXPECT_EQ(operations.in_use(), 0u);
 }
 
+// Covers: SES-20
+TEST_F(OutcomesTest, detach__a_read_keeps_its_message_id_while_its_data_may_come) {
+  TxOp& op = read(4096);
+  op.pdc = pds::PdcRef{5};
+  answer(op);
+  outcomes.detach(now, op);
+  EXPECT_TRUE(sink.all.empty());
+  EXPECT_EQ(carrier.unlocked, 1);
+  EXPECT_EQ(operations.in_use(), 0u);
+  EXPECT_EQ(operations.find_returning(op.message_id), &op);
+  outcomes.on_pdc_gone(now, pds::PdcRef{6}, pds::PdsError::kPeerLost);
+  EXPECT_EQ(operations.ended(), 1u);
+  outcomes.on_pdc_closed(now, pds::PdcRef{5});
+  EXPECT_EQ(operations.ended(), 0u);
+}
+
+TEST_F(OutcomesTest, detach__a_question_keeps_its_message_id_while_its_report_may_come) {
+  TxOp& op = send(64);
+  op.delivery_complete = true;
+  op.captured = true;
+  answer(op);
+  ASSERT_TRUE(op.awaits_delivery);
+  op.pdc = pds::PdcRef{5};
+  answer(op);
+  outcomes.detach(now, op);
+  EXPECT_EQ(operations.ended(), 1u);
+  outcomes.on_pdc_gone(now, pds::PdcRef{5}, pds::PdsError::kPeerLost);
+  EXPECT_EQ(operations.ended(), 0u);
+}
+
+TEST_F(OutcomesTest, conclude__a_read_that_was_refused_in_part_is_owed_the_rest) {
+  TxOp& op = read(4096);
+  op.pdc = pds::PdcRef{5};
+  op.refused = 1024;
+  answer(op, ReturnCode::kPermViolation);
+  EXPECT_EQ(end(), ReturnCode::kPermViolation);
+  EXPECT_EQ(operations.in_use(), 0u);
+  EXPECT_EQ(operations.ended(), 1u);
+  EXPECT_EQ(op.owed, 3072u);
+}
+
+TEST_F(OutcomesTest, conclude__a_read_that_was_refused_is_owed_nothing) {
+  TxOp& op = read(4096);
+  op.pdc = pds::PdcRef{5};
+  op.refused = 4096;
+  answer(op, ReturnCode::kPermViolation);
+  EXPECT_EQ(end(), ReturnCode::kPermViolation);
+  EXPECT_EQ(operations.ended(), 0u);
+}
+
 TEST_F(OutcomesTest, yield_locks__a_question_is_asked_again_later) {
   TxOp& op = send(64);
   op.delivery_complete = true;
