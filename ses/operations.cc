@@ -1,7 +1,6 @@
 #include "ses/operations.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 namespace uet::ses {
@@ -43,7 +42,6 @@ Operations::Operations(Core& core, RendezvousSources& sources)
                     (2 * std::size_t{core.config.inject_size} + 256),
                 std::max<std::size_t>(core.config.inject_size, 1)),
       small_reads_(core.config.small_headers),
-      index_bits_(static_cast<unsigned>(std::bit_width(all_descriptors(core.config)))),
       kept_for_fetches_(kept_for_fetches(core.config)) {}
 
 TxOp* Operations::acquire_for_fetch() {
@@ -82,7 +80,7 @@ void Operations::release(TxOp& op) {
   release_memory(op);
   if (op.fetch != nullptr) ++kept_for_fetches_;
   Peer& peer = *op.peer;
-  pool_.release(&op);
+  free_descriptor(op);
   core_.peers.unhold(peer);
 }
 
@@ -116,7 +114,13 @@ void Operations::forget_ended(pds::PdcRef pdc) {
 void Operations::forget(TxOp& ended) {
   ended_.erase(ended_.iterator_to(ended));
   --ended_count_;
-  pool_.release(&ended);
+  free_descriptor(ended);
+}
+
+void Operations::free_descriptor(TxOp& op) {
+  ids_.give_back(op.message_id);
+  op.message_id = 0;
+  pool_.release(&op);
 }
 
 void Operations::release_memory(TxOp& op) {
@@ -147,8 +151,7 @@ TxOp* Operations::find_returning(std::uint16_t message_id) {
 }
 
 TxOp* Operations::find_id(std::uint16_t message_id) {
-  TxOp* op = pool_.at(message_id & ((1u << index_bits_) - 1));
-  return op != nullptr && op->message_id == message_id ? op : nullptr;
+  return pool_.at(ids_.owner_of(message_id));
 }
 
 TxOp* Operations::find_deferrable(std::uint32_t token) {

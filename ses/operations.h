@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ses/core.h"
+#include "ses/message_ids.h"
 #include "ses/rendezvous_sources.h"
 #include "ses/slab.h"
 #include "ses/small_reads.h"
@@ -72,9 +73,10 @@ class Operations {
   /// The one that its target may put off under this token. [SES 8.2]
   TxOp* find_deferrable(std::uint32_t token);
 
-  /// The slot makes it unique among all outstanding operations, the attempt makes it differ from the last one.
-  std::uint16_t message_id_of(const TxOp& op) const {
-    return static_cast<std::uint16_t>(op.attempt << index_bits_ | op.pool_index);
+  /// Gives it a message id, in the place of the one that it had.
+  void name(TxOp& op) {
+    ids_.give_back(op.message_id);
+    op.message_id = ids_.take(op.pool_index);
   }
 
   std::size_t free_for_users() const { return max_ - in_use() - kept_for_fetches_; }
@@ -91,6 +93,7 @@ class Operations {
     return pool_.acquire();
   }
   void forget(TxOp& ended);
+  void free_descriptor(TxOp& op);
   TxOp* find_id(std::uint16_t message_id);
 
   Core& core_;
@@ -100,10 +103,10 @@ class Operations {
   ChunkedPool<AtomicPart> atomics_;
   Slab injected_;
   SmallReads small_reads_;
+  MessageIds ids_;
   ByAge by_age_;
   ByAge ended_;
   std::size_t ended_count_ = 0;
-  unsigned index_bits_;             ///< of a message id
   std::uint32_t kept_for_fetches_;  ///< descriptors that users do not get
 };
 

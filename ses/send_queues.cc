@@ -33,7 +33,7 @@ void note_stream_refused(Lane& lane) {
 
 }  // namespace
 
-SendQueues::SendQueues(Core& core, const Operations& operations, RendezvousSources& sources)
+SendQueues::SendQueues(Core& core, Operations& operations, RendezvousSources& sources)
     : core_(core),
       operations_(operations),
       sources_(sources),
@@ -366,9 +366,8 @@ void SendQueues::begin_attempt(Lane& lane, TxOp& op, bool is_numbered) {
   ++lane.carried;
   if (!op.is_rma()) ++lane.carried_sends;
   ++op.attempt;
-  if (!op.awaits_delivery)  // then it names the message that is asked about
-    op.message_id = operations_.message_id_of(op);
-  if (op.is_datagram()) op.message_id = 0;  // [SES 6.5] nothing ever refers to it
+  // That of a question names the message that is asked about; to a datagram nothing ever refers. [SES 6.5]
+  if (!op.awaits_delivery && !op.is_datagram()) operations_.name(op);
   // A READ for a rendezvous is stamped as its source said. [WIRE 5.11]
   const bool has_generation = !op.is_datagram() && (!op.is_rma() || op.fetch != nullptr);
   op.ri_generation = has_generation ? op.peer->generation_of(op.space()) : 0;

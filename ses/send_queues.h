@@ -10,7 +10,7 @@ namespace uet::ses {
 /// became of it when it went, others say: they put it back, or take it out.
 class SendQueues {
  public:
-  SendQueues(Core& core, const Operations& operations, RendezvousSources& sources);
+  SendQueues(Core& core, Operations& operations, RendezvousSources& sources);
   ~SendQueues();
   SendQueues(const SendQueues&) = delete;
   SendQueues& operator=(const SendQueues&) = delete;
@@ -87,7 +87,7 @@ class SendQueues {
   base::Duration pause_after(std::uint32_t tries);
 
   Core& core_;
-  const Operations& operations_;
+  Operations& operations_;
   RendezvousSources& sources_;
   StreamNames stream_names_;
   ChunkedPool<Flow> flows_;

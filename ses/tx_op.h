@@ -103,7 +103,7 @@ struct TxOp : Pooled {
 
   // This attempt.
   OpState state = OpState::kPending;
-  std::uint32_t attempt = 0;  ///< never reset: makes tokens and message ids of one slot differ
+  std::uint32_t attempt = 0;  ///< never reset: makes tokens of one slot differ
   std::uint16_t message_id = 0;
   std::uint8_t ri_generation = 0;
   bool medium = false;

@@ -86,8 +86,7 @@ TEST_F(OutcomeTest, message_error_that_overtakes__late_packets_begin_nothing) {
   EXPECT_EQ(at_a.all.size(), 1u);
 }
 
-// The end of a message that began nothing must not be in the way of the next one with its id: a sender comes round to an id
-// after eight attempts of one operation.
+// The end of a message that began nothing must not be in the way of the next one with its id: of other senders an id may come soon.
 TEST_F(OutcomeTest, message_error_that_overtakes_nothing__leaves_nothing_to_discard) {
   open();
   RawRequest end;
@@ -182,7 +181,7 @@ TEST(SequencedRefusalTest, message_error__ends_what_was_refused_for_its_number) 
   EXPECT_EQ(to.ses.gauges().messages_receiving, 0u);
 }
 
-// Refused again and again, with eight ids that come round: no attempt meets what an earlier one left.
+// Refused again and again: no attempt leaves what a later one with its id would meet.
 TEST_F(OutcomeTest, message_refused_many_times__leaves_nothing_behind_each_time) {
   for (const bool ordered : {false, true}) {
     Fabric f(7, kM);

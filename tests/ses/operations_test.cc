@@ -62,7 +62,7 @@ TEST_F(OperationsTest, find__only_the_present_attempt_while_it_is_out) {
 }
 
 // Covers: SES-20
-TEST_F(OperationsTest, message_id_of__no_two_that_are_out_have_the_same) {
+TEST_F(OperationsTest, name__no_two_that_are_out_have_the_same) {
   std::set<std::uint16_t> ids;
   for (int i = 0; i < 4; ++i) ids.insert(send(64).message_id);
   EXPECT_EQ(ids.size(), 4u);
@@ -70,8 +70,26 @@ TEST_F(OperationsTest, message_id_of__no_two_that_are_out_have_the_same) {
   TxOp& op = operations.by_age().front();
   EXPECT_EQ(operations.find_carried(op.message_id), &op);
   const std::uint16_t before = op.message_id;
-  ++op.attempt;
-  EXPECT_NE(operations.message_id_of(op), before);
+  operations.name(op);
+  EXPECT_FALSE(ids.contains(op.message_id));
+  EXPECT_EQ(operations.find_carried(op.message_id), &op);
+  EXPECT_EQ(operations.find_carried(before), nullptr);
+}
+
+// Covers: SES-20
+TEST_F(OperationsTest, name__ids_come_again_after_all_others_and_never_while_they_are_in_use) {
+  TxOp& other = send(64);
+  TxOp& op = send(64);
+  const std::uint16_t first = op.message_id;
+  std::set<std::uint16_t> seen{other.message_id, first};
+  while (seen.size() < 0xffff) {
+    operations.name(op);
+    ASSERT_TRUE(seen.insert(op.message_id).second);
+  }
+  EXPECT_FALSE(seen.contains(0));
+  operations.name(op);
+  EXPECT_EQ(op.message_id, first);
+  EXPECT_EQ(operations.find_carried(other.message_id), &other);
 }
 
 TEST_F(OperationsTest, find_returning__what_nothing_can_come_for_is_not_found) {
