@@ -326,7 +326,11 @@ void Outcomes::expire(Instant now, TxOp& op) {
 
 void Outcomes::on_error(Instant now, TxOp& op, pds::PdsError error) {
   const bool was_out = !op.waits_for_target;  // else the caller goes through the list of all
+  // A target counts the READs of a rendezvous whose data was acknowledged: what has come is not asked for again.
+  const bool has_all = op.returns_data && op.returned.is_complete() &&
+                       op.semantic != Semantic::kError && op.endpoint != nullptr && !op.cancelled;
   leave_carrier(now, op, Lock::kGoesOtherwise);
+  if (has_all) return finish(now, op, ReturnCode::kOk);
   if (error == pds::PdsError::kPeerLost) op.peer_was_lost = true;
   // The target has said that it did not take the message: what was still unanswered of it changes nothing.
   // Not from one that is silent: asking again would take as long again.

@@ -131,6 +131,19 @@ TEST_F(SilentPeerTest, on_error__what_waits_behind_a_rendezvous_to_a_silent_peer
   EXPECT_EQ(sink.all[1].code, ReturnCode::kPeerSilent);
 }
 
+TEST_F(OutcomesTest, on_error__a_read_with_all_its_data_is_complete) {
+  TxOp& op = read(64);
+  std::array<std::uint8_t, 64> bytes{};
+  ResponseView data;
+  data.has_data = true;
+  data.opcode = ResponseOpcode::kResponseWData;
+  data.data = bytes;
+  (void)responses.take_data(op, data);
+  outcomes.on_error(now, op, pds::PdsError::kPeerLost);
+  EXPECT_EQ(end(), ReturnCode::kOk);
+  EXPECT_EQ(carrier.taken.size(), 1u);
+}
+
 TEST_F(OutcomesTest, on_error__a_write_without_notice_may_be_repeated) {
   TxOp& op = write(2048);
   op.answered = 1;
