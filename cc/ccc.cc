@@ -188,6 +188,17 @@ bool Ccc::on_inferred_loss(Instant now, Transmission& t, PdcShare& share, bool t
   return true;
 }
 
+bool Ccc::on_excluded(Instant now, Transmission& t, PdcShare& share) {
+  now_seen_ = now;
+  if (!t.is_in_flight()) return false;
+  t.copy_unanswered |= t.resent > 0;
+  allowance_.on_loss(t.nominal_bytes, false);
+  note_settled(t);
+  ledger_.close_for_resend(t, share);
+  note_changes(now);
+  return true;
+}
+
 void Ccc::on_abandon(Transmission& t, PdcShare& share) {
   if (!t.is_counted()) return;
   if (t.is_in_flight()) {

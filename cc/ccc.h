@@ -91,6 +91,9 @@ class Ccc {
   /// it was lost (go-back-N), which is no sign of congestion. Returns as on_nack.
   bool on_inferred_loss(Instant now, Transmission& t, PdcShare& share, bool timeout,
                         bool pdc_exists = true);
+  /// The destination's window excludes the packet now, and nothing says that the packet has arrived: it waits to be sent again.
+  /// No sign of congestion. Returns as on_nack.
+  bool on_excluded(Instant now, Transmission& t, PdcShare& share);
   /// The PSN will never be sent again (PDC closed or failed): closes the record without a
   /// congestion reaction.
   void on_abandon(Transmission& t, PdcShare& share);

@@ -47,6 +47,13 @@ void LossRecovery::mark_lost(Instant now, Pdc& pdc, Psn psn, TxRecord& record, b
   queue_resend(pdc, psn, record, TxEvent::kLost);
 }
 
+// Counted as in flight until the window opens, it could fill the window of congestion control, and the packets that would open the
+// peer's window could not leave.
+void LossRecovery::set_back(Instant now, Pdc& pdc, Psn psn, TxRecord& record) {
+  pdc.tx.cc.of(*record.message).ccc->on_excluded(now, record.cc, pdc.tx.share);
+  queue_resend(pdc, psn, record, TxEvent::kWindowShrank);
+}
+
 void LossRecovery::note_arrival(Instant now, Pdc& pdc, TxRecord& record, TxEvent how) {
   const bool has_timeout = record.state() == TxState::kInFlight || record.has_arrived();
   SendWindow::move(pdc.tx, record, how);
@@ -74,11 +81,10 @@ bool LossRecovery::on_retransmit_timer(Instant now, Pdc& pdc) {
       queue_resend(pdc, psn, record, TxEvent::kResumed);
       continue;
     }
-    if (!window_.allows(pdc,
-                        psn)) {  // the peer's window shrank: not an error, not a loss [PDS 7.2]
-      if (record.state() == TxState::kSuspected) {
-        SendWindow::move(tx, record, TxEvent::kWindowShrank);
-        tx.note_in_flight(psn);
+    if (!window_.allows(pdc, psn)) {  // the peer's window shrank: not an error [PDS 7.2]
+      if (record.message != nullptr && is_out(record.state())) {
+        set_back(now, pdc, psn, record);
+        continue;
       }
       arm_retransmit(now, pdc, record);
       next = std::min(next, record.deadline);

@@ -46,6 +46,8 @@ class LossRecovery : Part {
 
  private:
   bool on_timeout(Instant now, Pdc& pdc, Psn psn, TxRecord& record);
+  /// The peer's window excludes a data packet of which nothing was heard for its RTO: it waits to be sent again.
+  void set_back(Instant now, Pdc& pdc, Psn psn, TxRecord& record);
   Duration tail_silence(Instant now, const Pdc& pdc) const;
   void ask_for_unasked(Instant now, Pdc& pdc);
   void ask_about(Pdc& pdc, TxRecord& record);

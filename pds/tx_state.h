@@ -2,12 +2,13 @@
 ///
 ///                 sent                acknowledged (from every state below UNSENT)
 ///        UNSENT ---------> IN_FLIGHT ------------------------------------------------> ACKED
-///                           |  ^  ^ sent
-///                 overtaken |  |  +--------- QUEUED <------------+ resumed
-///                           v  | window         |  ^             |
-///                       SUSPECTED  shrank       |  | lost,       |
-///                                        paused |  | refused     |
-///                                               v  |             |
+///                           |     ^ sent
+///                 overtaken |     +--------- QUEUED <------------+ resumed
+///                           v                   |  ^             |
+///                       SUSPECTED               |  | lost,       |
+///                                        paused |  | refused,    |
+///                                               |  | window      |
+///                                               v  | shrank      |
 ///                                   BACKED_OFF or PLACE_WANTED --+
 ///
 /// "arrived" (SACK) and "busy" (NACK SES_PROCG) lead from all of these but UNSENT and ACKED to ARRIVED, and from there on the
@@ -46,7 +47,7 @@ inline constexpr std::size_t kTxStateCount = 11;
 enum class TxEvent : std::uint8_t {
   kSent,            ///< handed to the port, for the first time or again
   kOvertaken,       ///< packets sent later have arrived
-  kWindowShrank,    ///< the peer's window excludes it now: whether it was lost cannot be told
+  kWindowShrank,    ///< the peer's window excludes it now, and nothing came of it
   kArrived,         ///< a SACK names it
   kBusy,            ///< a NACK says that the peer has it and that SES takes its time
   kAnswerMissing,   ///< the response is to be asked for
@@ -93,7 +94,6 @@ struct TxTransition {
 inline constexpr std::array kTxTransitions = {
     TxTransition{TxState::kUnsent, TxEvent::kSent, TxState::kInFlight},
     TxTransition{TxState::kInFlight, TxEvent::kOvertaken, TxState::kSuspected},
-    TxTransition{TxState::kSuspected, TxEvent::kWindowShrank, TxState::kInFlight},
     // The peer has it.
     TxTransition{TxState::kInFlight, TxEvent::kArrived, TxState::kArrived},
     TxTransition{TxState::kSuspected, TxEvent::kArrived, TxState::kArrived},
@@ -118,6 +118,8 @@ inline constexpr std::array kTxTransitions = {
     // The transmission is over.
     TxTransition{TxState::kInFlight, TxEvent::kLost, TxState::kQueued},
     TxTransition{TxState::kSuspected, TxEvent::kLost, TxState::kQueued},
+    TxTransition{TxState::kInFlight, TxEvent::kWindowShrank, TxState::kQueued},
+    TxTransition{TxState::kSuspected, TxEvent::kWindowShrank, TxState::kQueued},
     TxTransition{TxState::kArrived, TxEvent::kLost, TxState::kQueued},
     TxTransition{TxState::kAskDue, TxEvent::kLost, TxState::kQueued},
     TxTransition{TxState::kAsked, TxEvent::kLost, TxState::kQueued},

@@ -65,7 +65,7 @@ inline void TxRecord::move(TxEvent on) {
   const bool is_allowed = next != detail::kNoTxState;
   UET_DCHECK(is_allowed);
   if (!is_allowed) return;
-  if (on == TxEvent::kLost) was_refused_ = false;
+  if (on == TxEvent::kLost || on == TxEvent::kWindowShrank) was_refused_ = false;
   if (on == TxEvent::kRefused) was_refused_ = true;
   if (on == TxEvent::kSent && state_ == TxState::kQueued && !was_refused_) is_in_doubt_ = true;
   if (on == TxEvent::kSent) was_asked_about_ = false;

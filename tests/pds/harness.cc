@@ -175,6 +175,10 @@ Host::Host(int i, const PdsConfig& config, const cc::CcConfig& cc_config, std::u
       rng(seed * 1000 + static_cast<std::uint64_t>(i)),
       trace(4096) {
   facts.address = address;
+  restart(config, cc_config);
+}
+
+void Host::restart(const PdsConfig& config, const cc::CcConfig& cc_config) {
   pds = std::make_unique<Pds>(config, cc_config, facts, pool, rng, trace, ses);
 }
 

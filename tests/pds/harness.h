@@ -149,6 +149,8 @@ class ScriptedSes final : public Upper {
 struct Host {
   Host(int index, const PdsConfig& config, const cc::CcConfig& cc_config, std::uint64_t seed,
        std::size_t buffers);
+  /// Another Pds takes the place of the one that it has.
+  void restart(const PdsConfig& config, const cc::CcConfig& cc_config);
   int index;
   net::FabricAddress address;
   net::PortFacts facts;

@@ -120,17 +120,35 @@ TEST(LossRecovery, what_has_arrived_is_asked_about_and_not_sent_again) {
 // Covers: PDS-56
 TEST(LossRecovery, what_a_smaller_window_excludes_is_no_loss) {
   Loss t;
+  const cc::Ccc& ccc = *t.pdc.tx.cc.if_any()->ccc;
+  for (int i = 0; i < 3; ++i) t.send();
+  const Psn suspected(1001), in_flight(1002);
+  t.note(suspected, TxEvent::kOvertaken);
+  t.pdc.tx.mp_range = 1;
+  const auto window = ccc.window_bytes();
+  EXPECT_TRUE(t.expire(kNow + Duration::from_us(100)));
+  EXPECT_EQ(t.to_resend(), (Loss::Psns{1000, 1001, 1002}));
+  EXPECT_EQ(t.trace.count(EventId::kTimeout), 1u);  // of the one that the window allows
+  EXPECT_EQ(t.trace.count(EventId::kInferredLoss), 1u);
+  EXPECT_EQ(ccc.window_bytes(), window - 1060);
+  EXPECT_EQ(ccc.inflight_bytes(), 0);
+  for (const Psn psn : {suspected, in_flight}) {
+    EXPECT_EQ(t.at(psn).rto_cnt, 0);
+    EXPECT_TRUE(t.at(psn).deadline.is_never());
+  }
+}
+
+// Not to be sent again, nor to be asked about before the window allows it.
+TEST(LossRecovery, what_a_smaller_window_excludes_and_has_arrived_stays) {
+  Loss t;
   t.send();
   const Psn second = t.send();
-  t.note(second, TxEvent::kOvertaken);
-  t.pdc.tx.in_flight_from = second + 1;
+  t.note(second, TxEvent::kArrived);
   t.pdc.tx.mp_range = 1;
   EXPECT_TRUE(t.expire(kNow + Duration::from_us(100)));
   EXPECT_EQ(t.to_resend(), Loss::Psns{1000});
-  EXPECT_EQ(t.at(second).state(), TxState::kInFlight);
-  EXPECT_EQ(t.pdc.tx.in_flight_from, second);
+  EXPECT_EQ(t.at(second).state(), TxState::kArrived);
   EXPECT_EQ(t.at(second).deadline, kNow + Duration::from_us(200));
-  EXPECT_EQ(t.at(second).rto_cnt, 0);
 }
 
 TEST(LossRecovery, on_rod_a_timeout_goes_back) {

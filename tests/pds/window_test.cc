@@ -59,6 +59,31 @@ TEST(Rud, periodic_losses_of_data_and_acks) {
   EXPECT_EQ(w.host(0).count(EventId::kPdcClosed), 0u);
 }
 
+// A target that grants less than Default_MPR says so with its first ACK. What the first burst sent beyond that counts in the
+// congestion window, and nothing but the packets below can open the window of the target.
+TEST(Rud, a_lost_first_burst_beyond_the_window_of_the_target_does_not_keep_the_rest_from_leaving) {
+  const WorldOptions o = software_world([](auto& c) {
+    c.cc.link_rate = base::BitRate::from_gbps(10);
+    c.cc.config_base_rtt = us(100);
+  });
+  World w(o);
+  PdsConfig narrow = o.pds;
+  narrow.local_mp_range = 128;
+  w.host(1).restart(narrow, o.cc);
+  const Instant start = w.now();
+  std::optional<Psn> first;
+  w.add_rule([&](const Seen& s, Fate& f) {
+    if (!s.is_request()) return;
+    if (!first) first = s.psn;
+    const auto i = s.psn.distance_from(*first);
+    f.drop = w.now() < start + ms(50) && (w.now() > start || i < 126 || i >= 128);
+  });
+  const MessageToken m = w.send(0, 1, 400);
+  w.run_for(Duration::from_seconds(1));
+  EXPECT_EQ(w.host(0).ses.responses_of(m), 400u);
+  EXPECT_EQ(w.host(1).ses.delivered.size(), 400u);
+}
+
 // Covers: PDS-56, PDS-8
 TEST(Rud, small_window_is_never_exceeded) {
   World w(with([](auto& o) {
