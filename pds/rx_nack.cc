@@ -135,15 +135,17 @@ void NackIntake::on_fatal(Instant now, Pdc& pdc, const wire::PdsNack& nack, PdsE
 namespace {
 
 /// True when the NACK answers an older copy than the one in the network. [PDS 13.2]
-bool is_stale(Instant now, const TxRecord& record, bool retx_echo, Duration base_rtt) {
+bool is_stale(Instant now, const TxRecord& record, bool retx_echo, const cc::Ccc& ccc) {
   if (record.waits_for_resend()) return true;  // that transmission was dealt with already
   if (record.cc.resent == 0) return false;
   if (!retx_echo) return true;
   // A NACK of an earlier copy can still be under way only where that copy was declared lost without feedback. Trimmed headers have
   // strict priority, so their NACKs return faster than the base RTT of full packets: against all of it, the NACK of a second trim
-  // would be attributed to the first transmission.
+  // would be attributed to the first transmission. Base RTT has a floor, below which answers may be back as well: each one would
+  // pass for that of the copy before.
   const bool earlier_is_unheard = record.cc.resent > 1 && !record.was_refused();
-  return earlier_is_unheard && now - record.cc.sent_at < base_rtt / 2;
+  const Duration rtt = std::min(ccc.smoothed_rtt(), ccc.base_rtt());
+  return earlier_is_unheard && now - record.cc.sent_at < rtt / 2;
 }
 
 /// The same for a NACK that no packet drew: a destination that infers a loss cannot echo which copy it misses. One that left less
@@ -169,7 +171,7 @@ bool NackIntake::resend_now(Instant now, Pdc& pdc, Psn psn, TxRecord& record,
                                                        nack.nack_code == NackCode::kAckWithData);
   const bool is_inferred = nack.nack_code == NackCode::kRcvrInferLoss;
   const bool is_old = is_inferred ? is_under_way(now, record, ccc.smoothed_rtt())
-                                  : is_stale(now, record, nack.retx, ccc.base_rtt());
+                                  : is_stale(now, record, nack.retx, ccc);
   if (!is_answer && is_old) {
     trace_.drop(now, DropReason::kStaleNack, 0, pdc.id, psn);
     return false;

@@ -138,6 +138,25 @@ TEST(Nack, a_late_answer_to_a_retransmission_that_timed_out_is_stale) {
   EXPECT_EQ(x.w.requests(0).size(), 3u);
 }
 
+// Base RTT has a floor, which real round trips may be far below.
+TEST(Nack, one_of_a_copy_counts_where_round_trips_are_below_the_floor_of_the_base_rtt) {
+  World w(software_world([](auto& o) { o.cc.config_base_rtt = o.cc.base_rtt_floor = us(100); }));
+  for (int i = 0; i < 2; ++i) {  // 10 us are measured
+    w.send(0, 1);
+    w.run_for(ms(2));
+  }
+  int copies = 0, refusals = 0;
+  w.add_rule([&](const Seen& s, Fate& f) { f.drop = s.is_request() && ++copies <= 2; });
+  w.host(1).ses.answer = [&](auto&, auto&) {
+    return ++refusals <= 4 ? ScriptedSes::refuse() : ScriptedSes::respond();
+  };
+  const MessageToken m = w.send(0, 1);
+  w.run_for(ms(500));
+  EXPECT_EQ(w.host(0).drops(DropReason::kStaleNack), 0u);
+  EXPECT_EQ(w.nacks(1).size(), 4u);
+  EXPECT_EQ(w.host(0).ses.responses_of(m), 1u);
+}
+
 // Covers: PDS-127
 TEST(Nack, every_code_is_survived) {
   for (unsigned code = 0; code < 256; ++code) {
