@@ -36,12 +36,12 @@ void ClearSender::on_request(Instant now, Pdc& pdc, Psn wanted) {
   owe(now, pdc);
 }
 
-// The window is closed although nothing is unacknowledged: every response came, but CACK stands
-// behind uncleared ones, and the Clear Command that would move it may be lost. Clear and Probe,
+// The window excludes the oldest PSN that is not acknowledged, or the next one where all are: every response below it came, but
+// CACK stands behind uncleared ones, and the Clear Command that would move it may be lost. Clear and Probe,
 // again and again, until CACK moves. [PDS 11.3]
 void ClearSender::start_stall(Instant now, Pdc& pdc) {
   if (!pdc.deadline(PdcTimer::kStall).is_never() || pdc.peer_id == 0) return;
-  if (window_.allows(pdc, pdc.tx.next)) return;  // blocked by memory, not by the peer
+  if (window_.allows(pdc, pdc.tx.left)) return;
   scheduler_.want_control(pdc, kSendClear);
   scheduler_.set_timer(pdc, PdcTimer::kStall,
                        now + std::max(config_.pds_clear_time, Duration::from_us(100)));
@@ -49,7 +49,7 @@ void ClearSender::start_stall(Instant now, Pdc& pdc) {
 
 void ClearSender::on_stall_timer(Instant now, Pdc& pdc) {
   TxHalf& tx = pdc.tx;
-  if (window_.allows(pdc, tx.next) || tx.unacked > 0) return;
+  if (window_.allows(pdc, tx.left)) return;
   scheduler_.want_control(pdc, kSendClear | kSendProbe);
   if (tx.stall_backoff < 32) ++tx.stall_backoff;
   scheduler_.set_timer(

@@ -23,7 +23,7 @@ class ClearSender : Part {
   void hasten(Pdc& pdc, Psn named);
   /// The peer wants a CLEAR for everything up to `wanted`.
   void on_request(Instant now, Pdc& pdc, Psn wanted);
-  /// The window is closed although nothing is unacknowledged.
+  /// What is to be sent may be outside of the window. Does nothing unless all below has its answer.
   void start_stall(Instant now, Pdc& pdc);
 
   void on_timer(Pdc& pdc) {

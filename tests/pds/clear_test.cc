@@ -126,6 +126,27 @@ TEST(Clear, more_guaranteed_responses_than_a_window_never_hang) {
   EXPECT_TRUE(w.host(0).ses.failures.empty());
 }
 
+// The target grants less than Default_MPR, so packets are out beyond its window when its first ACK comes; whichever Clear Command is
+// lost then, the source repeats it while the window excludes what it has to send again.
+TEST(Clear, a_lost_one_is_repeated_while_what_is_to_be_sent_again_is_outside_of_the_window) {
+  const auto run = [](int lost) {
+    const WorldOptions o = software_world([](auto& c) { c.cc.config_base_rtt = us(100); });
+    World w(o);
+    PdsConfig narrow = o.pds;
+    narrow.local_mp_range = 128;
+    w.host(1).restart(narrow, o.cc);
+    w.host(1).ses.answer = [](auto&, auto&) { return ScriptedSes::respond(true); };
+    w.drop_nth(0, lost, [](const Seen& s) { return s.is_control(ControlType::kClearCommand); });
+    for (int i = 0; i < 300; ++i) w.send(0, 1, 1, 64);
+    w.run_for(ms(500));
+    EXPECT_EQ(w.host(0).ses.responses.size(), 300u) << lost;
+    EXPECT_TRUE(w.host(0).ses.failures.empty()) << lost;
+    return static_cast<int>(w.controls(0, ControlType::kClearCommand).size());
+  };
+  const int clears = run(0);
+  for (int lost = std::max(clears - 24, 1); lost <= clears; ++lost) run(lost);
+}
+
 // Covers: PDS-96
 TEST(Clear, lost_guaranteed_ack_is_answered_from_the_store) {
   Open x;
