@@ -95,6 +95,9 @@ void AckIntake::on_ack(Instant now, Pdc& pdc, AckIn& in) {
   if (tx.unacked != unacked_before) tx.ses_busy_since = Instant::never();
   advance_left(pdc);
   if (tx.left != tx.cack + 1 && tx.left != tx.next) clear_.start_stall(now, pdc);
+  // They have a PSN, or need one: the window may have excluded it until now.
+  if ((pdc.pending_control & (kSendNoop | kSendClose | kResendControl)) != 0)
+    scheduler_.list_control(pdc);
   look_for_losses(now, pdc, in);
   if (tx.unacked == 0 && pdc.locks > 0)
     liveness_.look(now, pdc);  // from here on only the read data is waited for

@@ -20,6 +20,36 @@ wire::PdsControl close_command(const Open& x, Psn psn) {
   return h;
 }
 
+// The Close Request needs a PSN, and read data that is not acknowledged has all that the window allows.
+TEST(Close, a_request_that_finds_the_window_closed_leaves_when_it_opens) {
+  World w(software_world([](auto& o) {
+    o.cc.config_base_rtt = us(100);
+    o.cc.timing_noise = us(50);
+    o.pds.pdc_idle_time = Duration{};
+    o.pds.local_mp_range = 128;
+    o.pds.default_mpr = 1;
+  }));
+  for (int i = 0; i < 2; ++i) {
+    w.send(0, 1);
+    w.run_for(ms(1));
+  }
+  Host& target = w.host(1);
+  target.ses.answer = [&](const RxRequest& request, auto&) {
+    const TxMessage data = w.message(0, 2000);
+    target.ses.messages[data.token] = data;
+    EXPECT_EQ(target.pds->submit_return(w.now(), request.handle, data), SubmitResult::kQueued);
+    return ScriptedSes::respond();
+  };
+  w.send(0, 1);
+  w.run_for(us(8));
+  ASSERT_EQ(target.pds->gauges().outstanding_packets, 128u);
+  target.pds->close_all(w.now());
+  w.run_for(ms(500));
+  EXPECT_EQ(w.host(0).ses.delivered.size(), 2000u);
+  EXPECT_EQ(w.controls(1, ControlType::kCloseRequest).size(), 1u);
+  EXPECT_EQ(target.pds->gauges().pdcs_open, 0u);
+}
+
 // Covers: PDS-155, PDS-12
 TEST(Close, idle_pdc_says_goodbye) {
   World w(with([](auto& o) { o.pds.pdc_idle_time = ms(10); }));
