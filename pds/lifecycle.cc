@@ -98,7 +98,10 @@ bool Lifecycle::attach_congestion(Instant now, Pdc& pdc) {
   if (pdc.tx.cc.if_any() != nullptr) return true;
   Congestion* congestion =
       congestions_.attach(now, pdc.peer, pdc.traffic_class, pdc.mode == Mode::kRud);
-  if (congestion == nullptr) return false;
+  if (congestion == nullptr) {
+    next_id_at_ = now + kMemoryRetry;
+    return false;
+  }
   pdc.tx.cc.attach(*congestion);
   --ccc_reserved_;
   // Nothing is asked of an unproven peer, so it cannot carry the questions of others either.

@@ -105,6 +105,20 @@ TEST(Lifecycle, a_target_reserves_the_ccc_that_it_may_need) {
   EXPECT_EQ(t.congestions.size(), 2u);
 }
 
+// Where the place is reserved, what is short is memory. Nothing else would tell SES when to submit again.
+TEST(Lifecycle, attach_congestion__invites_ses_again_when_there_was_no_ccc) {
+  Life t(sized(8, 1));
+  Pdc& target = t.target(2);
+  Congestion* const other = t.congestions.attach(kNow, address_of(9), 0, true);
+  ASSERT_FALSE(t.lifecycle.attach_congestion(kNow, target));
+  const Instant again = kNow + Duration::from_ms(1);
+  EXPECT_EQ(t.lifecycle.next_deadline(), again);
+  t.lifecycle.on_deadline(again);
+  EXPECT_TRUE(t.shared.room.has_new_room());
+  t.congestions.detach(*other);
+  EXPECT_TRUE(t.lifecycle.attach_congestion(again, target));
+}
+
 TEST(Lifecycle, the_reservation_goes_with_its_target) {
   Life t(sized(8, 1));
   Pdc& target = t.target(2);
