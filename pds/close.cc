@@ -20,6 +20,7 @@ Closing::Closing(Shared& shared, SendWindow& window, ReceivingHalf& receiving, A
       reorder_(receiving.reorder),
       acks_(acks),
       failed_(shared.failed),
+      room_(shared.room),
       built_(shared.built),
       lifecycle_(lifecycle) {}
 
@@ -118,6 +119,10 @@ bool Closing::end_if_unanswered(Instant now, Pdc& pdc) {
   if (pdc.state != PdcState::kCloseAckWait || !has_unanswered_question(pdc)) return false;
   on_acknowledged(now, pdc);
   return true;
+}
+
+void Closing::on_timeout(const Pdc& pdc) {
+  if (pdc.state == PdcState::kCloseAckWait && has_unanswered_question(pdc)) room_.on_room();
 }
 
 void Closing::on_acknowledged(Instant now, Pdc& pdc) {

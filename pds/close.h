@@ -22,6 +22,9 @@ class Closing : Part {
   void on_acknowledged(Instant now, Pdc& pdc);
   /// Initiator: the place is wanted. False unless nothing but a Close Command is outstanding, and its fifth copy was not answered.
   bool end_if_unanswered(Instant now, Pdc& pdc);
+  /// Initiator: packets have timed out. What SES could not submit for want of a place may take that of a PDC whose Close Command
+  /// has not been answered.
+  void on_timeout(const Pdc& pdc);
   /// Target. The PSN is new and inside the window. [PDS 16.3]
   void on_command(Instant now, Pdc& pdc, const Arrival& in);
   /// Target: SES has answered something.
@@ -67,6 +70,7 @@ class Closing : Part {
   ReorderBuffer& reorder_;
   AckBuilder& acks_;
   FailedMessages& failed_;
+  Backpressure& room_;
   base::Ring<net::TxPacket>& built_;
   Lifecycle& lifecycle_;
   std::uint64_t half_open_reaped_ = 0;

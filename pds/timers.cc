@@ -31,6 +31,7 @@ void Timers::run_pdc(Instant now, Pdc& pdc) {
     switch (static_cast<PdcTimer>(i)) {
       case PdcTimer::kRetransmit:
         if (!loss_.on_retransmit_timer(now, pdc)) return closing_.on_timeouts_exhausted(now, pdc);
+        closing_.on_timeout(pdc);
         break;
       case PdcTimer::kClear:
         clear_.on_timer(pdc);

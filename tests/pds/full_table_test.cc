@@ -88,6 +88,29 @@ TEST(FullTable, a_busy_pdc_drains_when_others_wait) {
   EXPECT_EQ(w.host(0).ses.responses_of(late), 1u);
 }
 
+// Its peer is gone, and all that is left of its PDC is a Close Command that no peer answers.
+TEST(FullTable, an_idle_pdc_whose_peer_is_gone_gives_its_place_up_soon) {
+  World w(software_world([](auto& o) {
+    o.hosts = 8;
+    o.pds.max_pdc = 8;
+    o.pds.pdc_idle_time = Duration{};
+  }));
+  Sender sender(w, 0);
+  for (int to = 1; to <= 6; ++to)  // two places are for those who open
+    for (int i = 0; i < 2; ++i) {
+      sender.send(to);
+      w.run_for(ms(2));
+    }
+  w.stop_process(1);
+  const MessageToken waiting = sender.send(7);
+  EXPECT_EQ(sender.waiting(), 1u);
+  w.run_for(ms(400));
+  EXPECT_EQ(sender.waiting(), 0u);
+  w.run_for(ms(1));
+  EXPECT_EQ(w.host(0).ses.responses_of(waiting), 1u);
+  EXPECT_TRUE(w.host(0).ses.failures.empty());
+}
+
 // Told to come back later, the initiator is the silent one.
 TEST(FullTable, a_pause_is_no_silence_of_the_peer) {
   World w(with([](auto& o) {
