@@ -134,7 +134,7 @@ bool LossRecovery::on_timeout(Instant now, Pdc& pdc, Psn psn, TxRecord& record) 
   if (config_.is_timeout_limit(record.rto_cnt)) return false;
   if (record.rto_cnt < 63) ++record.rto_cnt;
   if (record.has_arrived()) {
-    ask_about(pdc, record);
+    ask_about(pdc, psn, record);
     arm_retransmit(now, pdc, record);
   } else if (pdc.is_rod() && record.message != nullptr) {
     go_back(now, pdc, psn, true);
@@ -155,8 +155,12 @@ void LossRecovery::ask_for_unasked(Instant now, Pdc& pdc) {
 
 // The peer has it and the answer is missing: ask for the answer instead of sending the data again.
 // [PDS 13.1]
-void LossRecovery::ask_about(Pdc& pdc, TxRecord& record) {
-  SendWindow::move(pdc.tx, record, TxEvent::kAnswerMissing);
+void LossRecovery::ask_about(Pdc& pdc, Psn psn, TxRecord& record) {
+  TxHalf& tx = pdc.tx;
+  SendWindow::move(tx, record, TxEvent::kAnswerMissing);
+  const bool is_only_one = !tx.ask_from.is_before(tx.ask_end);
+  if (is_only_one || psn.is_before(tx.ask_from)) tx.ask_from = psn;
+  if (is_only_one || psn.is_at_or_after(tx.ask_end)) tx.ask_end = psn + 1;
   scheduler_.want_control(pdc, kSendAckRequests);
 }
 
@@ -243,7 +247,7 @@ void LossRecovery::on_tail_loss(Instant now, Pdc& pdc) {
     if (record.waits_for_resend() || record.message == nullptr) return;
     ++tx.tail_probes;
     if (record.has_arrived()) {
-      ask_about(pdc, record);
+      ask_about(pdc, psn, record);
       scheduler_.set_timer(pdc, PdcTimer::kTailLoss, now + config_.tail_loss_time);
     } else if (pdc.is_rod()) {
       go_back(now, pdc, tx.left, false);

@@ -50,7 +50,7 @@ class LossRecovery : Part {
   void set_back(Instant now, Pdc& pdc, Psn psn, TxRecord& record);
   Duration tail_silence(Instant now, const Pdc& pdc) const;
   void ask_for_unasked(Instant now, Pdc& pdc);
-  void ask_about(Pdc& pdc, TxRecord& record);
+  void ask_about(Pdc& pdc, Psn psn, TxRecord& record);
   void ask_about_tail(Instant now, Pdc& pdc);
 
   SendWindow& window_;

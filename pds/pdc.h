@@ -93,6 +93,8 @@ struct TxHalf {
   Psn left;                     ///< oldest PSN not acknowledged; tx_clear is left - 1
   Psn rtx_from;                 ///< no record before this needs to be resent
   Psn in_flight_from;           ///< no record of a message before this is in flight
+  Psn ask_from;                 ///< no record before this is to be asked about
+  Psn ask_end;                  ///< nor any from here on
   Psn clear_when;               ///< a Clear Request asked for this PSN, valid with has_clear_when
   Psn commanded;                ///< by the latest Clear Command
   std::uint32_t unacked = 0;    ///< records not acknowledged

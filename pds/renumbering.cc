@@ -42,6 +42,7 @@ bool Renumbering::move(Instant now, Pdc& pdc, Psn start) {
   RxHalf& rx = pdc.rx;
   for (Psn* psn :
        {&pdc.start, &tx.next, &tx.cack, &tx.commanded, &tx.left, &tx.rtx_from, &tx.in_flight_from,
+        &tx.ask_from, &tx.ask_end,
         &rx.edge, &rx.cack, &rx.cleared, &rx.max_rcvd, &rx.max_ar, &rx.answered, &rx.untold})
     *psn = *psn + shift;
   tx.ring.origin = tx.ring.origin + shift;  // the records stay where they are

@@ -185,13 +185,17 @@ Built ControlSender::resend_sequenced(Instant now, Pdc& pdc, net::TxPacket& out)
 
 Built ControlSender::send_ack_request(Instant now, Pdc& pdc, net::TxPacket& out) {
   TxHalf& tx = pdc.tx;
-  for (Psn psn = tx.left; psn.is_before(tx.next); ++psn) {
-    TxRecord& record = tx_blocks_.at(tx.ring, psn);
+  // In PSN order; the search goes on where the last one ended.
+  for (tx.ask_from = serial_max(tx.ask_from, tx.left); tx.ask_from.is_before(tx.ask_end);
+       ++tx.ask_from) {
+    TxRecord& record = tx_blocks_.at(tx.ring, tx.ask_from);
     if (!is_ask_due(record.state())) continue;
-    const Built built = emit_control(
-        now, pdc,
-        {.type = ControlType::kAckRequest, .psn = psn, .ar = true, .retx = record.rto_cnt > 1},
-        out);
+    const Built built = emit_control(now, pdc,
+                                     {.type = ControlType::kAckRequest,
+                                      .psn = tx.ask_from,
+                                      .ar = true,
+                                      .retx = record.rto_cnt > 1},
+                                     out);
     if (built != Built::kPacket) return built;
     SendWindow::move(tx, record, TxEvent::kAsked);
     return built;

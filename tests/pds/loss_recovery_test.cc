@@ -151,6 +151,18 @@ TEST(LossRecovery, what_a_smaller_window_excludes_and_has_arrived_stays) {
   EXPECT_EQ(t.at(second).deadline, kNow + Duration::from_us(200));
 }
 
+// The sender half looks at no others when it asks: with a window of thousands the walk would cost more than the questions.
+TEST(LossRecovery, what_is_to_be_asked_about_is_bounded) {
+  Loss t;
+  for (int i = 0; i < 6; ++i) t.send();
+  EXPECT_EQ(t.pdc.tx.ask_from, t.pdc.tx.ask_end);
+  for (const unsigned psn : {1002u, 1004u}) t.note(Psn(psn), TxEvent::kArrived);
+  for (const unsigned psn : {1000u, 1001u, 1003u, 1005u}) t.note(Psn(psn), TxEvent::kAcknowledged);
+  EXPECT_TRUE(t.expire(kNow + Duration::from_us(100)));
+  EXPECT_EQ(t.pdc.tx.ask_from, Psn(1002));
+  EXPECT_EQ(t.pdc.tx.ask_end, Psn(1005));
+}
+
 TEST(LossRecovery, on_rod_a_timeout_goes_back) {
   Loss t(Mode::kRod);
   for (int i = 0; i < 3; ++i) t.send();

@@ -137,6 +137,17 @@ TEST(Loss, packet_known_from_a_sack_is_asked_about_and_resent_when_the_peer_lack
   EXPECT_EQ(x.w.host(1).ses.delivered.size(), 3u);
 }
 
+TEST(Loss, all_that_have_arrived_and_lack_their_answers_are_asked_about_in_order) {
+  Open x;
+  x.w.host(1).ses.answer = [](auto&, auto&) { return ScriptedSes::later(); };
+  x.w.send(0, 1, 20, 10);
+  for (int i = 0; i < 1000 && x.w.controls(0, ControlType::kAckRequest).size() < 20; ++i)
+    x.w.run_for(us(100));
+  const auto asked = x.w.controls(0, ControlType::kAckRequest);
+  ASSERT_GE(asked.size(), 20u);
+  for (std::uint32_t i = 0; i < 20; ++i) EXPECT_EQ(asked[i].psn, x.next + i);
+}
+
 // Covers: PDS-131
 TEST(Loss, three_later_arrivals_on_the_same_path_are_evidence_once) {
   for (const bool one_path : {true, false}) {
