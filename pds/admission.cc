@@ -100,7 +100,7 @@ bool Admission::has_room_for_answer(Instant now, Pdc& pdc, Psn psn) {
 }
 
 void Admission::evict_answers_of_unproven(Instant now, const Pdc& except) {
-  Pdc* pdc = openings_.unproven().to_evict_with_answers(now, except);
+  Pdc* pdc = openings_.unproven().to_evict_among(now, kept_.unproven_keepers(), except);
   if (pdc == nullptr || !openings_.ended_early().has_room_for(now, 1)) return;
   ++evicted_;
   retire(now, *pdc);

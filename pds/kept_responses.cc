@@ -59,7 +59,17 @@ void KeptResponses::count(Pdc& pdc, std::int32_t change) {
   }
   add(pdc.rx.kept);
   add(peers_.at(pdc.share).answers);
-  if (pdc.is_unproven()) add(of_unproven_);
+  if (!pdc.is_unproven()) return;
+  add(of_unproven_);
+  if (pdc.rx.kept == 0)
+    unproven_keepers_.erase(unproven_keepers_.iterator_to(pdc));
+  else if (!pdc.keeper_hook.is_linked())
+    unproven_keepers_.push_back(pdc);
+}
+
+void KeptResponses::on_proven(Pdc& pdc) {
+  of_unproven_ -= pdc.rx.kept;
+  if (pdc.keeper_hook.is_linked()) unproven_keepers_.erase(unproven_keepers_.iterator_to(pdc));
 }
 
 void KeptResponses::ask_for_clear(Instant now, Pdc& pdc) {

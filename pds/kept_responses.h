@@ -37,7 +37,9 @@ class KeptResponses : Part {
   /// One more or one less of this PDC is kept.
   void count(Pdc& pdc, std::int32_t change);
   /// The peer has proved itself; to be called while the PDC still counts as unproven.
-  void on_proven(const Pdc& pdc) { of_unproven_ -= pdc.rx.kept; }
+  void on_proven(Pdc& pdc);
+  /// PDCs of unproven peers for which something is kept, in the order in which that began.
+  PdcKeeperList& unproven_keepers() { return unproven_keepers_; }
   std::uint32_t of_unproven() const { return of_unproven_; }
 
   /// Room is short for this PDC, and it holds responses: its source is asked to clear them.
@@ -56,6 +58,7 @@ class KeptResponses : Part {
   ResponseStore store_;
   PeerShares peers_;
   std::uint32_t of_unproven_ = 0;
+  PdcKeeperList unproven_keepers_;
 };
 
 }  // namespace uet::pds

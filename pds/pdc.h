@@ -230,6 +230,7 @@ struct Pdc {
       control_hook;  ///< in the endpoint's list of PDCs with control packets
   boost::intrusive::list_member_hook<>
       unproven_hook;  ///< target PDCs of unproven peers, oldest first
+  boost::intrusive::list_member_hook<> keeper_hook;  ///< those of them for which answers are kept
   boost::intrusive::list_member_hook<>
       order_hook;  ///< all PDCs, longest idle first (approximately)
 
@@ -257,6 +258,10 @@ using PdcReadyList = boost::intrusive::list<
 using PdcControlList = boost::intrusive::list<
     Pdc,
     boost::intrusive::member_hook<Pdc, boost::intrusive::list_member_hook<>, &Pdc::control_hook>,
+    boost::intrusive::constant_time_size<false>>;
+using PdcKeeperList = boost::intrusive::list<
+    Pdc,
+    boost::intrusive::member_hook<Pdc, boost::intrusive::list_member_hook<>, &Pdc::keeper_hook>,
     boost::intrusive::constant_time_size<false>>;
 using PdcOrderList = boost::intrusive::list<
     Pdc, boost::intrusive::member_hook<Pdc, boost::intrusive::list_member_hook<>, &Pdc::order_hook>,

@@ -35,9 +35,10 @@ class UnprovenPdcs {
     if (next_to_ask_ == nullptr) next_to_ask_ = &pdc;
   }
   void remove(Pdc& pdc) {
-    const auto next = list_.erase(list_.iterator_to(pdc));
+    if (next_to_ask_ == &pdc) next_to_ask_ = behind(pdc);
+    if (next_to_look_at_ == &pdc) next_to_look_at_ = behind(pdc);
+    list_.erase(list_.iterator_to(pdc));
     --size_;
-    if (next_to_ask_ == &pdc) next_to_ask_ = next == list_.end() ? nullptr : &*next;
   }
   std::uint32_t size() const { return size_; }
   std::uint32_t share() const { return share_; }
@@ -50,8 +51,7 @@ class UnprovenPdcs {
         now - next_to_ask_->opened_at < grace_ / kAskAfter)
       return nullptr;
     Pdc* const pdc = next_to_ask_;
-    const auto next = std::next(list_.iterator_to(*pdc));
-    next_to_ask_ = next == list_.end() ? nullptr : &*next;
+    next_to_ask_ = behind(*pdc);
     return pdc;
   }
   /// The oldest one whose peer has had its chance: silent for the time of grace, or asking for much longer without ever having
@@ -64,22 +64,39 @@ class UnprovenPdcs {
     }
     return nullptr;
   }
-  /// The same among those under one address.
+  /// The same among those under one address. Of many it looks at some, and goes on behind them the next time.
   Pdc* to_evict_of(Instant now, const net::FabricAddress& peer) {
-    for (Pdc& pdc : list_) {
-      if (now - pdc.opened_at < grace_) break;  // nor has any that was opened later
+    if (size_ <= kLookAt) next_to_look_at_ = nullptr;
+    for (int looked = 0; looked < kLookAt && !list_.empty(); ++looked) {
+      if (next_to_look_at_ == nullptr) next_to_look_at_ = &list_.front();
+      Pdc& pdc = *next_to_look_at_;
+      if (now - pdc.opened_at < grace_) {  // nor has any that was opened later had its chance
+        next_to_look_at_ = nullptr;
+        break;
+      }
       if (pdc.peer == peer && had_its_chance(now, pdc)) return &pdc;
+      next_to_look_at_ = behind(pdc);
+      if (next_to_look_at_ == nullptr) break;
     }
     return nullptr;
   }
-  /// The same among those for which answers are kept, but for `except`.
-  Pdc* to_evict_with_answers(Instant now, const Pdc& except) {
-    for (Pdc& pdc : list_)
-      if (pdc.rx.kept > 0 && &pdc != &except && had_its_chance(now, pdc)) return &pdc;
+  /// The same among the first ones of `pdcs`, but for `except`.
+  template <typename List>
+  Pdc* to_evict_among(Instant now, List& pdcs, const Pdc& except) {
+    int looked = 0;
+    for (Pdc& pdc : pdcs) {
+      if (++looked > kLookAt) break;
+      if (&pdc != &except && had_its_chance(now, pdc)) return &pdc;
+    }
     return nullptr;
   }
 
  private:
+  /// Null behind the last one.
+  Pdc* behind(Pdc& pdc) {
+    const auto next = std::next(list_.iterator_to(pdc));
+    return next == list_.end() ? nullptr : &*next;
+  }
   bool had_its_chance(Instant now, const Pdc& pdc) const {
     return now - pdc.heard_at >= grace_ || now - pdc.opened_at >= grace_ * kChances;
   }
@@ -92,7 +109,8 @@ class UnprovenPdcs {
   std::uint32_t share_;
   Duration grace_;
   std::uint32_t size_ = 0;
-  Pdc* next_to_ask_ = nullptr;  ///< it and all behind it in the list have not been asked
+  Pdc* next_to_ask_ = nullptr;      ///< it and all behind it in the list have not been asked
+  Pdc* next_to_look_at_ = nullptr;  ///< by to_evict_of(); null: the first one
   boost::intrusive::list<
       Pdc,
       boost::intrusive::member_hook<Pdc, boost::intrusive::list_member_hook<>, &Pdc::unproven_hook>,

@@ -154,6 +154,36 @@ TEST(Admission, has_room_for_answer__unproven_peers_push_out_each_other) {
   EXPECT_EQ(t.kept.of_unproven(), 7u);
 }
 
+// The same when thousands were opened before those that keep something.
+TEST(Admission, has_room_for_answer__looks_at_those_alone_for_which_something_is_kept) {
+  PdsConfig config = sized(1024);
+  config.gtd_store_max = 32;
+  Life t(config);
+  for (std::uint32_t i = 0; i < 300; ++i) t.target(100 + i, 5, kNow);
+  for (std::uint32_t i = 0; i < 8; ++i) t.served(2 + i, 5, kNow, true);
+  Pdc& newcomer = t.target(20, 5, kLater);
+  EXPECT_EQ(std::distance(t.kept.unproven_keepers().begin(), t.kept.unproven_keepers().end()), 8);
+  EXPECT_TRUE(t.admission.has_room_for_answer(kLater, newcomer, newcomer.start));
+  EXPECT_EQ(t.kept.of_unproven(), 7u);
+  EXPECT_EQ(t.pdcs.find_target(address_of(2), 5, Psn(500)),
+            nullptr);  // the first to keep something
+  t.liveness.prove(kLater, *t.pdcs.find_target(address_of(3), 5, Psn(500)));
+  EXPECT_EQ(&t.kept.unproven_keepers().front(), t.pdcs.find_target(address_of(4), 5, Psn(500)));
+}
+
+// However many are open: who sends under forged addresses has a few of them looked at with each packet.
+TEST(Admission, make_place_under__looks_at_some_and_goes_on_behind_them) {
+  Life t(sized(1024));
+  for (std::uint32_t i = 0; i < 200; ++i) t.target(1000 + i);
+  UnprovenPdcs& unproven = t.openings.unproven();
+  t.target(2);
+  int calls = 1;
+  while (unproven.to_evict_of(kLater, address_of(2)) == nullptr && calls < 100) ++calls;
+  EXPECT_EQ(calls, 4);
+  EXPECT_EQ(unproven.to_evict_of(kLater, address_of(1000)), nullptr);  // from the last one on
+  EXPECT_NE(unproven.to_evict_of(kLater, address_of(1000)), nullptr);  // and round
+}
+
 TEST(Admission, retire__ends_an_unproven_pdc_as_a_silent_peer) {
   Life t;
   t.admission.retire(kNow, t.served(2));
