@@ -42,11 +42,14 @@ void Lifecycle::begin_at(Instant now, Pdc& pdc, Psn start) {
   rx.last_control = start - 1;
 }
 
+bool Lifecycle::lacks_place(const TxMessage& request) {
+  return table_.is_full_for(Role::kInitiator) ||
+         !congestions_.can_attach(request.destination, request.traffic_class,
+                                  request.mode == Mode::kRud, ccc_reserved_);
+}
+
 Pdc* Lifecycle::open_initiator(Instant now, const TxMessage& request) {
-  if (table_.is_full_for(Role::kInitiator)) return nullptr;
-  if (!congestions_.can_attach(request.destination, request.traffic_class,
-                               request.mode == Mode::kRud, ccc_reserved_))
-    return nullptr;
+  if (lacks_place(request)) return nullptr;
   Pdc* pdc = table_.allocate(now);
   if (pdc == nullptr) return nullptr;
   pdc->peer = request.destination;

@@ -17,6 +17,8 @@ class Lifecycle : Part {
 
   /// Null when there is no place, no identifier or no CCC.
   Pdc* open_initiator(Instant now, const TxMessage& request);
+  /// open_initiator() finds no place, or no CCC: that of another PDC would help, as it would not for lack of an identifier or of memory.
+  bool lacks_place(const TxMessage& request);
   /// A CCC would be there if the target sent something.
   bool can_open_target(const Arrival& in);
   /// The caller has seen that there is room for it.

@@ -41,7 +41,8 @@ SubmitResult Submission::submit(Instant now, const TxMessage& request) {
   if (pdc == nullptr) pdc = lifecycle_.open_initiator(now, request);
   if (pdc == nullptr) {
     lifecycle_.wait_for_identifier(now);
-    admission_.make_room(now, Role::kInitiator);  // and let SES come again [PDS 5.2]
+    // And let SES come again. [PDS 5.2]
+    if (lifecycle_.lacks_place(request)) admission_.make_room(now, Role::kInitiator);
     return room_.again();
   }
   append(now, *pdc, request);
