@@ -23,6 +23,13 @@ class ClearSender : Part {
   void hasten(Pdc& pdc, Psn named);
   /// The peer wants a CLEAR for everything up to `wanted`.
   void on_request(Instant now, Pdc& pdc, Psn wanted);
+  /// Nothing is unacknowledged, and no PSN may be taken: there is no record for it, or only uncleared responses can be in the way.
+  void wait_for_psn(Instant now, Pdc& pdc) {
+    if (window_.lacks_record(pdc))
+      scheduler_.wait_for_record(pdc);
+    else
+      start_stall(now, pdc);
+  }
   /// What is to be sent may be outside of the window. Does nothing unless all below has its answer.
   void start_stall(Instant now, Pdc& pdc);
 

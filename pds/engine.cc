@@ -74,7 +74,7 @@ void Engine::on_packet(Instant now, net::RxPacket& rx) {
 bool Engine::has_only_acks() const {
   return shared_.scheduler.has_only_acks() && shared_.nacks.is_empty() &&
          shared_.built.is_empty() && uud_.is_idle() && rudi_.is_idle() &&
-         !shared_.room.has_new_room();
+         !shared_.room.has_new_room() && !has_records_again();
 }
 
 // Control packets first: they are small, they open windows, and need no permission of congestion control.
@@ -83,6 +83,8 @@ std::size_t Engine::poll_transmit(Instant now, std::span<net::TxPacket> out,
   planes_.free = free_planes;
   is_unpolled_ = false;
   bool lacks_buffer = false;
+  if (has_records_again()) [[unlikely]]
+    shared_.scheduler.wake_for_records(sending_.window.records().free_blocks());
   std::size_t sent = poll_control(now, out.front(), lacks_buffer) ? 1 : 0;
   if (lacks_buffer) return 0;
   if (sent == 0) sent = poll_data(now, out);

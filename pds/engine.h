@@ -26,7 +26,8 @@ class Engine {
   std::size_t poll_transmit(Instant now, std::span<net::TxPacket> out, std::uint8_t free_planes);
   bool may_have_packets() const {
     return !shared_.scheduler.is_idle() || !shared_.nacks.is_empty() || !shared_.built.is_empty() ||
-           !uud_.is_idle() || !rudi_.is_idle() || shared_.room.has_new_room();
+           !uud_.is_idle() || !rudi_.is_idle() || shared_.room.has_new_room() ||
+           has_records_again();
   }
   bool has_only_acks() const;
   void on_planes_changed(Instant now, std::uint8_t up);
@@ -59,6 +60,10 @@ class Engine {
   const NackCounts& nack_counts() const { return shared_.env.nack_counts; }
 
  private:
+  /// PDCs wait for records, and some have come free.
+  bool has_records_again() const {
+    return shared_.scheduler.lacks_records() && sending_.window.records().free_blocks() > 0;
+  }
   bool poll_control(Instant now, net::TxPacket& out, bool& lacks_buffer);
   std::size_t poll_data(Instant now, std::span<net::TxPacket> out);
 

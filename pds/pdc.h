@@ -226,6 +226,7 @@ struct Pdc {
   std::array<Instant, kPdcTimerCount> deadlines;
   std::uint32_t index_next = 0;
   boost::intrusive::list_member_hook<> ready_hook;  ///< in its CCC's list of PDCs with data
+  boost::intrusive::list_member_hook<> record_hook;  ///< of those that wait for a record
   boost::intrusive::list_member_hook<>
       control_hook;  ///< in the endpoint's list of PDCs with control packets
   boost::intrusive::list_member_hook<>
@@ -254,6 +255,10 @@ struct Pdc {
 
 using PdcReadyList = boost::intrusive::list<
     Pdc, boost::intrusive::member_hook<Pdc, boost::intrusive::list_member_hook<>, &Pdc::ready_hook>,
+    boost::intrusive::constant_time_size<false>>;
+using PdcRecordList = boost::intrusive::list<
+    Pdc,
+    boost::intrusive::member_hook<Pdc, boost::intrusive::list_member_hook<>, &Pdc::record_hook>,
     boost::intrusive::constant_time_size<false>>;
 using PdcControlList = boost::intrusive::list<
     Pdc,

@@ -14,6 +14,15 @@ void Scheduler::rearm(Pdc& pdc) {
   if (!next.is_never()) wheel_.schedule(pdc.timer, next);
 }
 
+void Scheduler::wake_for_records(std::uint32_t n) {
+  for (; n > 0 && !lacking_records_.empty(); --n) {
+    Pdc& pdc = lacking_records_.front();
+    lacking_records_.pop_front();
+    wake(pdc);
+    if (pdc.pending_control != 0) list_control(pdc);
+  }
+}
+
 Pdc* Scheduler::carrier_of(Congestion& congestion) {
   if (congestion.carrier == nullptr)
     for (Pdc& pdc : congestion.ready)
@@ -52,6 +61,7 @@ void Scheduler::on_congestion_timer(Instant now, Congestion& congestion) {
 void Scheduler::forget(Pdc& pdc) {
   wheel_.cancel(pdc.timer);
   if (pdc.control_hook.is_linked()) control_.erase(control_.iterator_to(pdc));
+  if (pdc.record_hook.is_linked()) lacking_records_.erase(lacking_records_.iterator_to(pdc));
 }
 
 void Scheduler::forget(Congestion& congestion) {

@@ -40,6 +40,13 @@ class Scheduler {
   void list_control(Pdc& pdc) {
     if (!pdc.control_hook.is_linked()) control_.push_back(pdc);
   }
+  /// The PDC has something to send, nothing outstanding whose ACK would wake it, and there is no record for its next PSN.
+  void wait_for_record(Pdc& pdc) {
+    if (!pdc.record_hook.is_linked()) lacking_records_.push_back(pdc);
+  }
+  bool lacks_records() const { return !lacking_records_.empty(); }
+  /// There is memory for `n` of those that wait for a record: they take their turns again, in the order in which they began to wait.
+  void wake_for_records(std::uint32_t n);
   CongestionRing& ready() { return ready_; }
   PdcControlList& control() { return control_; }
   const PdcControlList& control() const { return control_; }
@@ -80,6 +87,7 @@ class Scheduler {
   base::TimingWheel wheel_;
   CongestionRing ready_;    ///< CCCs with PDCs that may have something to send
   PdcControlList control_;  ///< PDCs with ACKs or control packets to send
+  PdcRecordList lacking_records_;
 };
 
 }  // namespace uet::pds

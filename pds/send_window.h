@@ -20,6 +20,10 @@ class SendWindow : Part {
   bool allows(const Pdc& pdc, Psn psn) const;
   /// A new PSN: a Request or a sequenced control packet.
   bool may_take_psn(const Pdc& pdc) const;
+  /// Where may_take_psn() says no: the next PSN could be taken, but for want of a record.
+  bool lacks_record(const Pdc& pdc) const {
+    return allows(pdc, pdc.tx.next) && !records_.can_add(pdc.tx.ring, pdc.tx.next);
+  }
   /// How many new PSNs in a row it allows an open PDC, apart from records.
   std::uint32_t psns_left(const Pdc& pdc) const;
   /// Limit_PSN_Range: `more` packets can be sent before this direction comes near its end. [PDS 7.6]

@@ -128,8 +128,7 @@ Built ControlSender::build_pending_control(Instant now, Pdc& pdc, net::TxPacket&
 Built ControlSender::send_sequenced(Instant now, Pdc& pdc, ControlType type, net::TxPacket& out) {
   TxHalf& tx = pdc.tx;
   if (!window_.may_take_psn(pdc)) {
-    // Nothing unacknowledged and no room: only uncleared responses can be in the way. [PDS 20.35]
-    if (tx.unacked == 0) clear_.start_stall(now, pdc);
+    if (tx.unacked == 0) clear_.wait_for_psn(now, pdc);  // [PDS 20.35]
     return Built::kNothing;
   }
   const Psn psn = tx.next;

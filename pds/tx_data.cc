@@ -25,7 +25,7 @@ DataSender::Work DataSender::next_work(Instant now, Pdc& pdc, Psn& psn) {
   // that was refused for want of a place: answers beyond a gap cannot be cleared, so it would keep the place from what is in the gap.
   if (tx.places_wanted > 0 || (pdc.is_rod() && tx.paused_count > 0)) return Work::kNone;
   if (!window_.may_take_psn(pdc)) {
-    if (tx.unacked == 0) clear_.start_stall(now, pdc);
+    if (tx.unacked == 0) clear_.wait_for_psn(now, pdc);
     return Work::kNone;
   }
   return Work::kNew;

@@ -30,11 +30,13 @@ std::uint16_t TxBlockPool::acquire_block() {
     return TxRing::kNoBlock;
   }
   heads_[block].live = 0;
+  ++blocks_in_use_;
   return block;
 }
 
 /// Its last record is gone: the ring holds it no more.
 void TxBlockPool::release_block(std::uint16_t& block) {
+  --blocks_in_use_;
   heads_[block].next_free = free_head_;
   free_head_ = block;
   block = TxRing::kNoBlock;

@@ -119,6 +119,7 @@ class TxBlockPool {
   }
 
   std::uint32_t in_use() const { return in_use_; }
+  std::uint32_t free_blocks() const { return block_count_ - blocks_in_use_; }
   bool can_add(const TxRing& ring, Psn psn) const {
     return ring.block[directory_index(ring, psn)] != TxRing::kNoBlock ||
            free_head_ != TxRing::kNoBlock || fresh_ < block_count_;
@@ -153,6 +154,7 @@ class TxBlockPool {
   std::uint16_t free_head_ = TxRing::kNoBlock;
   std::uint32_t fresh_ = 0;
   std::uint32_t in_use_ = 0;
+  std::uint32_t blocks_in_use_ = 0;
 };
 
 }  // namespace uet::pds
