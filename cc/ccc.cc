@@ -101,6 +101,7 @@ void Ccc::on_send(Instant now, Transmission& t, PdcShare& share, ByteCount nomin
                   const SendParams& params, bool is_retransmission) {
   now_seen_ = now;
   ledger_.attach(share);
+  take_in(t, share);
   if (t.is_in_flight()) {  // sent again while still out: one record counts one copy
     t.copy_unanswered |= t.resent > 0;
     note_settled(t);
@@ -115,6 +116,18 @@ void Ccc::on_send(Instant now, Transmission& t, PdcShare& share, ByteCount nomin
   if (ledger_.on_send(t, share, nominal_bytes, is_retransmission))
     allowance_.on_send(now, nominal_bytes);
   allowance_.note_readiness(ledger_.has_data());
+}
+
+void Ccc::leave_out(Transmission& t, PdcShare& share) {
+  if (t.counted != Transmission::Counted::kInFlight) return;
+  allowance_.remove_inflight(Ledger::leave_out(t, share));
+}
+
+/// Something came of it: it is counted as any other from here on. True when it was not.
+bool Ccc::take_in(Transmission& t, PdcShare& share) {
+  if (!t.is_left_out()) return false;
+  allowance_.restore_inflight(Ledger::take_in(t, share));
+  return true;
 }
 
 void Ccc::on_arrived(Transmission& t) {
@@ -146,6 +159,7 @@ void Ccc::on_ack(Instant now, PdcShare& share, const AckSignal& ack) {
 
 void Ccc::on_held(Instant now, Transmission& t, PdcShare& share) {
   on_any_feedback(now);
+  take_in(t, share);
   if (t.counted != Transmission::Counted::kInFlight) return;
   allowance_.remove_inflight(ledger_.hold(t, share));
   note_changes(now);
@@ -155,7 +169,9 @@ bool Ccc::on_nack(Instant now, Transmission& t, PdcShare& share, const NackSigna
   now_seen_ = now;
   if (nack.pdc_exists) on_any_feedback(now);
   const bool stale = t.resent > 0 && !nack.retx_echo;
-  if (!t.is_in_flight() || stale) return false;
+  if (stale) return false;
+  take_in(t, share);
+  if (!t.is_in_flight()) return false;
   paths_.on_nack(now, t, nack, base_rtt());
   // The window rules take the bytes out of inflight themselves: their order matters.
   allowance_.on_nack(now, t.nominal_bytes, nack.cause,
@@ -169,11 +185,12 @@ bool Ccc::on_nack(Instant now, Transmission& t, PdcShare& share, const NackSigna
 bool Ccc::on_inferred_loss(Instant now, Transmission& t, PdcShare& share, bool timeout,
                            bool pdc_exists) {
   now_seen_ = now;
+  const bool was_left_out = take_in(t, share);
   if (!t.is_in_flight()) return false;
   t.copy_unanswered |= t.resent > 0;
   // Go-back-N retransmissions behind a lost packet are not a congestion signal. [CC 9]
   const bool only_order = !sprayed_ && !timeout;
-  allowance_.on_loss(t.nominal_bytes, !only_order);
+  allowance_.on_loss(t.nominal_bytes, !only_order && !was_left_out);
   note_settled(t);
   ledger_.close_for_resend(t, share);
   // A PDC may open without a word to this CCC, by a control packet; then credit can be asked for.
@@ -190,6 +207,7 @@ bool Ccc::on_inferred_loss(Instant now, Transmission& t, PdcShare& share, bool t
 
 bool Ccc::on_excluded(Instant now, Transmission& t, PdcShare& share) {
   now_seen_ = now;
+  take_in(t, share);
   if (!t.is_in_flight()) return false;
   t.copy_unanswered |= t.resent > 0;
   allowance_.on_loss(t.nominal_bytes, false);
@@ -201,6 +219,7 @@ bool Ccc::on_excluded(Instant now, Transmission& t, PdcShare& share) {
 
 void Ccc::on_abandon(Transmission& t, PdcShare& share) {
   if (!t.is_counted()) return;
+  take_in(t, share);
   if (t.is_in_flight()) {
     note_settled(t);
     allowance_.remove_inflight(t.nominal_bytes);

@@ -70,6 +70,9 @@ class Ccc {
   /// Both for a packet that leaves for the first time, by the path that `t` tells then. Returns whether it asks for its ACK.
   bool send_new(Instant now, Transmission& t, PdcShare& share, ByteCount nominal_bytes,
                 std::uint8_t free_planes, bool last_may_wait);
+  /// The packet that has left asks whether there is a PDC for it at all: it takes no room in the window from the packets of others
+  /// while no answer comes, and its timeout is no sign of congestion. For packets that leave one by one, an RTO apart.
+  void leave_out(Transmission& t, PdcShare& share);
   /// A SACK shows that the destination has this PSN, though its response is still missing.
   void on_arrived(Transmission& t);
   /// This PSN is acknowledged for the first time (cumulatively or alone). Call for each such PSN,
@@ -157,6 +160,7 @@ class Ccc {
     prober_.on_closed();
   }
   bool is_stuck() const;
+  bool take_in(Transmission& t, PdcShare& share);
   /// Without a PDC the destination could not answer; the next SYN carries the demand.
   Instant credit_request_due() const {
     return lacks_credit() && heard_ ? allowance_.credit_request_due() : Instant::never();

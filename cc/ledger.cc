@@ -33,6 +33,20 @@ ByteCount Ledger::hold(Transmission& t, PdcShare& share) {
   return take_received(share);
 }
 
+ByteCount Ledger::leave_out(Transmission& t, PdcShare& share) {
+  t.counted = Transmission::Counted::kLeftOut;
+  share.left_out_bytes += t.nominal_bytes;
+  share.inflight -= t.nominal_bytes;
+  return t.nominal_bytes;
+}
+
+ByteCount Ledger::take_in(Transmission& t, PdcShare& share) {
+  t.counted = Transmission::Counted::kInFlight;
+  share.left_out_bytes -= t.nominal_bytes;
+  share.inflight += t.nominal_bytes;
+  return t.nominal_bytes;
+}
+
 ByteCount Ledger::take_newly_received(PdcShare& share, const AckSignal& ack) {
   if (ack.has_nscc_state) {
     const auto units = units_ahead(ack.rcvd_units & kWireCounterMask, share.last_rcvd_units);
@@ -48,7 +62,8 @@ ByteCount Ledger::take_newly_received(PdcShare& share, const AckSignal& ack) {
 
 // Whatever the PDC left open or marked goes with it, and so does the rounding of its receive counter.
 bool Ledger::detach(PdcShare& share) {
-  const ByteCount marked_bytes = share.unacked_bytes - (share.inflight + share.counted_ahead);
+  const ByteCount marked_bytes =
+      share.unacked_bytes - (share.inflight + share.counted_ahead + share.left_out_bytes);
   open_packets_ -= share.open_packets;
   resend_packets_ -= share.marked_packets;
   if (share.marked_packets > 0) resend_bytes_ -= marked_bytes;

@@ -30,8 +30,8 @@ class Ledger {
   void close_for_resend(Transmission& t, PdcShare& share);
 
   enum class Acknowledged : std::uint8_t {
-    kInFlight,   ///< its bytes leave inflight with what the destination has received
-    kForResend,  ///< the same, though they had left it at the loss: the caller puts them back before
+    kInFlight,  ///< its bytes leave inflight with what the destination has received
+    kForResend,  ///< the same, though they had left it before, or never were in it: the caller puts them back before
   };
   /// `t` is counted and acknowledged for the first time.
   Acknowledged acknowledge(Transmission& t, PdcShare& share);
@@ -40,6 +40,10 @@ class Ledger {
 
   /// The destination has this transmission, whatever its counter says. Bytes that leave inflight because of it.
   ByteCount hold(Transmission& t, PdcShare& share);
+  /// The window is not to count this transmission, which is in flight, or is to count it after all. Bytes that leave inflight, or
+  /// come back.
+  static ByteCount leave_out(Transmission& t, PdcShare& share);
+  static ByteCount take_in(Transmission& t, PdcShare& share);
   /// Bytes that this ACK shows to have left the network and that were not counted before.
   ByteCount take_newly_received(PdcShare& share, const AckSignal& ack);
 
@@ -94,8 +98,13 @@ inline Ledger::Acknowledged Ledger::acknowledge(Transmission& t, PdcShare& share
     end_flight(t, share);
   } else {
     was = Acknowledged::kForResend;
-    unmark(t, share);
-    share.inflight += bytes;
+    if (t.is_left_out()) {
+      take_in(t, share);
+      end_flight(t, share);
+    } else {
+      unmark(t, share);
+      share.inflight += bytes;
+    }
   }
   share.unacked_bytes -= bytes;
   share.rcvd_ahead -= bytes;

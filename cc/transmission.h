@@ -20,6 +20,7 @@ struct Transmission {
     kNowhere,    ///< not sent yet, acknowledged or abandoned
     kInFlight,   ///< in the network, not yet closed by ACK, NACK or inferred loss
     kHeld,       ///< the same, and the destination said that it has it, but not what became of it
+    kLeftOut,    ///< in the network, and not counted in the window: see Ccc::leave_out()
     kForResend,  ///< waits to be sent again
   };
 
@@ -34,7 +35,9 @@ struct Transmission {
   bool copy_unanswered =
       false;  ///< a retransmission was given up without an answer, and one may still come
 
+  /// In the network and counted there.
   bool is_in_flight() const { return counted == Counted::kInFlight || counted == Counted::kHeld; }
+  bool is_left_out() const { return counted == Counted::kLeftOut; }
   bool waits_for_resend() const { return counted == Counted::kForResend; }
   /// Sent, and neither acknowledged nor abandoned.
   bool is_counted() const { return counted != Counted::kNowhere; }
@@ -57,8 +60,9 @@ struct PdcShare {
   std::uint32_t marked_packets = 0;   ///< waiting to be sent again
   bool attached = false;              ///< has sent something through its CCC
   ByteCount inflight = 0;
-  ByteCount unacked_bytes = 0;  ///< sent at least once, not acknowledged, not abandoned
-  ByteCount rcvd_ahead = 0;     ///< bytes by the counter minus bytes by acknowledged PSNs
+  ByteCount left_out_bytes = 0;  ///< of transmissions with Counted::kLeftOut
+  ByteCount unacked_bytes = 0;   ///< sent at least once, not acknowledged, not abandoned
+  ByteCount rcvd_ahead = 0;      ///< bytes by the counter minus bytes by acknowledged PSNs
   ByteCount counted_ahead =
       0;  ///< bytes taken out of inflight as received minus bytes by acknowledged PSNs
   ByteCount held_bytes =

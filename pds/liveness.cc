@@ -14,6 +14,7 @@ constexpr std::uint8_t kMostDoublings = 12;
 
 void Liveness::learn_peer(Instant now, Pdc& pdc, std::uint16_t peer_id) {
   pdc.peer_id = peer_id;
+  pdc.is_unanswered = false;
   Congestion* congestion = pdc.tx.cc.if_any();
   if (congestion != nullptr && congestion->carrier == nullptr) congestion->carrier = &pdc;
   states_.change(now, pdc, PdcInput::kPeerLearnt);

@@ -133,6 +133,7 @@ bool LossRecovery::on_timeout(Instant now, Pdc& pdc, Psn psn, TxRecord& record) 
               static_cast<std::uint64_t>(window_.rto(pdc, record.rto_cnt).ns()));
   if (config_.is_timeout_limit(record.rto_cnt)) return false;
   if (record.rto_cnt < 63) ++record.rto_cnt;
+  if (pdc.state == PdcState::kCreating) pdc.is_unanswered = true;
   if (record.has_arrived()) {
     ask_about(pdc, psn, record);
     arm_retransmit(now, pdc, record);

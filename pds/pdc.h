@@ -203,6 +203,7 @@ struct Pdc {
   std::uint8_t traffic_class = 0;
   bool is_close_wanted = false;  ///< in CREATING: close as soon as established
   bool has_close_psn = false;
+  bool is_unanswered = false;  ///< in CREATING: a packet timed out, and the target has said nothing
   std::uint8_t start_changes = 0;  ///< NEW_START_PSN taken up
   bool was_syn_resent = false;     ///< some packet left with syn and was sent again
   std::uint16_t pending_control = 0;
@@ -225,7 +226,7 @@ struct Pdc {
   Timer timer{Timer::Kind::kPdc, this};
   std::array<Instant, kPdcTimerCount> deadlines;
   std::uint32_t index_next = 0;
-  boost::intrusive::list_member_hook<> ready_hook;  ///< in its CCC's list of PDCs with data
+  boost::intrusive::list_member_hook<> ready_hook;   ///< in its CCC's list of PDCs with data
   boost::intrusive::list_member_hook<> record_hook;  ///< of those that wait for a record
   boost::intrusive::list_member_hook<>
       control_hook;  ///< in the endpoint's list of PDCs with control packets

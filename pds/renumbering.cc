@@ -38,12 +38,12 @@ bool Renumbering::move(Instant now, Pdc& pdc, Psn start) {
   if (config_.is_above_nack_limit(pdc.start_changes)) return false;
 
   pdc.other_start = pdc.start;
+  pdc.is_unanswered = false;
   TxHalf& tx = pdc.tx;
   RxHalf& rx = pdc.rx;
-  for (Psn* psn :
-       {&pdc.start, &tx.next, &tx.cack, &tx.commanded, &tx.left, &tx.rtx_from, &tx.in_flight_from,
-        &tx.ask_from, &tx.ask_end,
-        &rx.edge, &rx.cack, &rx.cleared, &rx.max_rcvd, &rx.max_ar, &rx.answered, &rx.untold})
+  for (Psn* psn : {&pdc.start, &tx.next, &tx.cack, &tx.commanded, &tx.left, &tx.rtx_from,
+                   &tx.in_flight_from, &tx.ask_from, &tx.ask_end, &rx.edge, &rx.cack, &rx.cleared,
+                   &rx.max_rcvd, &rx.max_ar, &rx.answered, &rx.untold})
     *psn = *psn + shift;
   tx.ring.origin = tx.ring.origin + shift;  // the records stay where they are
   // The same state at another start: observers of the events need to know.

@@ -10,6 +10,9 @@ using base::PlantedBug;
 
 DataSender::Work DataSender::next_work(Instant now, Pdc& pdc, Psn& psn) {
   TxHalf& tx = pdc.tx;
+  // No answer came to a whole burst: whether there is a target can be asked with one packet at a time.
+  if (pdc.is_unanswered && tx.unacked > tx.rtx_count + tx.paused_count) [[unlikely]]
+    return Work::kNone;
   if (tx.rtx_count > 0) {
     // In PSN order; the search goes on where the last one ended.
     for (psn = tx.rtx_from; psn.is_before(tx.next); ++psn) {
@@ -186,6 +189,8 @@ Built DataSender::send(Instant now, Pdc& pdc, Work work, Psn psn, const Planes& 
   const cc::SendParams params =
       ccc.next_send(now, resend ? &record->cc : nullptr, nominal, allowed, last_may_wait);
   ccc.on_send(now, record->cc, tx.share, nominal, params, resend);
+  if (pdc.is_unanswered) [[unlikely]]
+    ccc.leave_out(record->cc, tx.share);
   ack_request = ack_request || params.ack_request ||
                 (!tx.queue.empty() && !ccc.may_send(nominal_of_next(pdc, Work::kNew, psn)));
   // The ACK of a packet that is sent again tells of all that left before.

@@ -128,6 +128,57 @@ TEST_F(CccTest, on_held__leaves_the_network_and_is_counted_once) {
   EXPECT_EQ(ccc_->inflight_bytes(), -rounding);
 }
 
+TEST_F(CccTest, leave_out__takes_no_room_and_its_timeout_is_no_congestion) {
+  Transmission t;
+  const auto window = ccc_->window_bytes();
+  send(t, share_);
+  ccc_->leave_out(t, share_);
+  EXPECT_EQ(ccc_->inflight_bytes(), 0);
+  EXPECT_EQ(ccc_->state(), CccState::kPending);
+  ASSERT_TRUE(ccc_->on_inferred_loss(now_, t, share_, true, false));
+  EXPECT_EQ(ccc_->window_bytes(), window);
+  EXPECT_EQ(ccc_->inflight_bytes(), 0);
+  EXPECT_TRUE(t.waits_for_resend());
+  resend(t, share_);
+  EXPECT_EQ(ccc_->inflight_bytes(), kPacket);
+  ASSERT_TRUE(ccc_->on_inferred_loss(now_, t, share_, true, false));
+  EXPECT_EQ(ccc_->window_bytes(), window - kPacket);
+}
+
+TEST_F(CccTest, leave_out__what_comes_of_it_is_counted_as_of_any_other) {
+  Transmission acked, trimmed, abandoned;
+  for (Transmission* t : {&acked, &trimmed, &abandoned}) {
+    send(*t, share_);
+    ccc_->leave_out(*t, share_);
+  }
+  wait(12'500);
+  ack(acked, share_, 17);
+  const ByteCount rounding = 17 * 256 - kPacket;
+  EXPECT_EQ(ccc_->inflight_bytes(), -rounding);
+  EXPECT_TRUE(trim(trimmed, share_));
+  EXPECT_TRUE(trimmed.waits_for_resend());
+  EXPECT_EQ(ccc_->inflight_bytes(), -rounding);
+  ccc_->on_abandon(abandoned, share_);
+  EXPECT_EQ(ccc_->inflight_bytes(), -rounding);
+  resend(trimmed, share_);
+  ack(trimmed, share_, 33);
+  EXPECT_EQ(ccc_->state(), CccState::kIdle);
+  EXPECT_EQ(share_.unacked_bytes, 0);
+  ccc_->on_pdc_closed(share_);
+  EXPECT_EQ(ccc_->inflight_bytes(), 0);
+}
+
+TEST_F(CccTest, on_excluded__leaves_the_network_without_a_reaction) {
+  Transmission t;
+  send(t, share_);
+  const auto window = ccc_->window_bytes();
+  EXPECT_TRUE(ccc_->on_excluded(now_, t, share_));
+  EXPECT_TRUE(t.waits_for_resend());
+  EXPECT_EQ(ccc_->inflight_bytes(), 0);
+  EXPECT_EQ(ccc_->window_bytes(), window);
+  EXPECT_FALSE(ccc_->on_excluded(now_, t, share_));
+}
+
 TEST_F(CccTest, on_nack__marks_once) {
   Transmission t;
   send(t, share_);

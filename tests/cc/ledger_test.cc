@@ -93,6 +93,21 @@ TEST_F(LedgerTest, detach__takes_what_is_left_and_names_the_last_pdc) {
   EXPECT_TRUE(ledger.is_idle());
 }
 
+TEST_F(LedgerTest, detach__of_what_is_left_out_leaves_the_bytes_of_others) {
+  Transmission a, b, c;
+  PdcShare other;
+  send(a);
+  send(b);
+  ledger.leave_out(a, share);
+  ledger.close_for_resend(b, share);
+  ledger.attach(other);
+  ledger.on_send(c, other, kPacket, false);
+  ledger.close_for_resend(c, other);
+  ledger.detach(share);
+  EXPECT_EQ(ledger.resend_bytes(), kPacket);
+  EXPECT_EQ(ledger.open_packets(), 0u);
+}
+
 // After every event: inflight is what is in flight less what was counted ahead of its acknowledgement.
 // Covers: CC-I3, CC-I4
 TEST_F(LedgerTest, inflight_never_drifts) {
@@ -101,7 +116,9 @@ TEST_F(LedgerTest, inflight_never_drifts) {
   std::uint32_t units = 0;
   for (int step = 0; step < 20'000; ++step) {
     Transmission& t = ts[rng.below(ts.size())];
-    switch (rng.below(6)) {
+    const auto kind = rng.below(7);
+    if (t.is_left_out() && kind != 2) ledger.take_in(t, share);  // as Ccc does
+    switch (kind) {
       case 0:
         if (!t.is_counted()) t = {};
         ledger.on_send(t, share, 64 + rng.below(4000), t.is_counted());
@@ -118,17 +135,22 @@ TEST_F(LedgerTest, inflight_never_drifts) {
       case 4:
         if (t.is_counted() && rng.chance(0.3)) ledger.abandon(t, share);
         break;
+      case 5:
+        if (t.counted == Transmission::Counted::kInFlight) ledger.leave_out(t, share);
+        break;
       default:
         ledger.take_newly_received(share, rng.chance(0.5) ? counter(units += 4) : AckSignal{});
     }
-    ByteCount in_flight = 0, resend = 0, counted = 0;
+    ByteCount in_flight = 0, left_out = 0, resend = 0, counted = 0;
     std::uint32_t open = 0;
     for (const Transmission& u : ts) {
       if (u.is_in_flight()) in_flight += u.nominal_bytes, ++open;
+      if (u.is_left_out()) left_out += u.nominal_bytes, ++open;
       if (u.waits_for_resend()) resend += u.nominal_bytes;
       if (u.is_counted()) counted += u.nominal_bytes;
     }
     ASSERT_EQ(share.inflight, in_flight - share.counted_ahead) << step;
+    ASSERT_EQ(share.left_out_bytes, left_out);
     ASSERT_EQ(ledger.resend_bytes(), resend);
     ASSERT_EQ(ledger.open_packets(), open);
     ASSERT_EQ(share.unacked_bytes, counted);

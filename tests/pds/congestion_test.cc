@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "tests/pds/harness.h"
 #include "tests/pds/open_pdc.h"
 #include "tests/pds/parts.h"
 
@@ -84,6 +85,69 @@ TEST(Congestion, questions_leave_on_a_pdc_that_is_still_open) {
   w.run_for(us(800));
   EXPECT_EQ(w.requests(0).back().spdcid, second);
   EXPECT_FALSE(w.controls(0, ControlType::kProbe).empty());
+}
+
+/// Host 1 reads from host 0, which also opens PDCs to host 1 that nothing answers. All share one window.
+struct Unanswered : World {
+  static constexpr int kSegments = 3;
+  explicit Unanswered(std::int64_t gbps) : World(options(gbps)) {
+    host(0).ses.answer = [this](const RxRequest& request, auto&) {
+      const TxMessage data = message(1, kSegments);
+      host(0).ses.messages[data.token] = data;
+      EXPECT_EQ(host(0).pds->submit_return(now(), request.handle, data), SubmitResult::kQueued);
+      return ScriptedSes::respond();
+    };
+    host(1).ses.answer = [this](const RxRequest& request, const Delivery& d) {
+      got += request.handle.return_direction;
+      if (d.segment == kSegments - 1) read_on = request.handle.pdc;
+      return ScriptedSes::respond();
+    };
+    add_rule([](const Seen& s, Fate& f) { f.drop = s.from == 0 && s.syn; });
+    for (int i = 0; i < 2; ++i) read();
+  }
+  static WorldOptions options(std::int64_t gbps) {
+    return software_world([&](auto& o) {
+      o.pds.max_pdc_per_key = 4;
+      o.pds.pdc_spread_bytes = 4000;
+      o.cc.link_rate = base::BitRate::from_gbps(gbps);
+      o.cc.config_base_rtt = us(100);
+    });
+  }
+  void read() {
+    TxMessage m = message(0, 1, 100);
+    m.lock = true;
+    World::send(1, m);
+    run_for(ms(1));
+    if (read_on) host(1).pds->unlock(now(), *read_on);
+  }
+  int got = 0;
+  std::optional<PdcRef> read_on;
+};
+
+TEST(Congestion, pdcs_that_no_target_answers_leave_the_window_to_the_others) {
+  Unanswered w(1);
+  for (int i = 0; i < 4; ++i) w.send(0, 1, 10);
+  w.run_for(ms(100));
+  w.got = 0;
+  for (int i = 0; i < 200; ++i) w.read();
+  EXPECT_EQ(w.got, 200 * Unanswered::kSegments);
+}
+
+TEST(Congestion, a_pdc_that_no_target_answers_sends_one_packet_per_timeout) {
+  Unanswered w(100);
+  const MessageToken m = w.send(0, 1, 10);
+  w.run_for(ms(21));  // the first burst, and its timeouts
+  w.log.clear();
+  w.run_for(Duration::from_seconds(1));
+  const auto asked = w.requests(0);
+  ASSERT_GT(asked.size(), 5u);
+  for (std::size_t i = 1; i < asked.size(); ++i) {
+    EXPECT_GE((asked[i].at - asked[i - 1].at).ns(), ms(20).ns());
+    EXPECT_EQ(asked[i].psn, asked[0].psn);
+  }
+  w.clear_rules();  // and all of it when one does
+  w.run_for(ms(110));
+  EXPECT_EQ(w.host(0).ses.responses_of(m), 10u);
 }
 
 }  // namespace
