@@ -90,6 +90,19 @@ void Outcomes::advance(Instant now, TxOp& op) {
   conclude(now, op);
 }
 
+bool Outcomes::finish_plain(Instant now, TxOp& op) {
+  const bool may_end = op.is_plain && op.answered == 0 && op.semantic == Semantic::kNone &&
+                       !op.is_sequenced && !op.truncate_wanted && op.asked == 0;
+  if (!may_end) return false;
+  Lane& lane = lane_of(op);
+  --lane.carried;
+  --lane.carried_sends;
+  lane.retries = 0;
+  op.owed = 0;
+  finish(now, op, ReturnCode::kOk);
+  return true;
+}
+
 void Outcomes::conclude(Instant now, TxOp& op) {
   leave_carrier(now, op, Lock::kRelease);
   if (op.semantic == Semantic::kOk && op.was_deferred) return wait_for_restart(now, op);

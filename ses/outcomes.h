@@ -26,6 +26,8 @@ class Outcomes {
   void advance(Instant now, TxOp& op);
   /// The attempt is over: every packet answered, and all data here or the message failed.
   void conclude(Instant now, TxOp& op);
+  /// A default response has come. All that read(), advance() and conclude() come to for a plain send; false of any other operation.
+  bool finish_plain(Instant now, TxOp& op);
   /// A rendezvous: the target has read more of the rest.
   void on_read(Instant now, TxOp& op);
   /// The target asks for what it put off. What it is told. [SES 8.2]

@@ -77,8 +77,26 @@ pds::Answer Receiver::on_request(Instant now, const pds::RxRequest& packet) {
   return answer;
 }
 
+/// All checks of a plain send at once. Sets the endpoint if none finds anything: then nothing is left but to take the send in.
+inline void Receiver::look_at_plain_send(RequestContext& c) {
+  const Core& core = shared_.core;
+  const auto longest = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(core.config.max_message, core.largest_payload()));
+  if (!parse_plain_send(c.packet.bytes, longest, c.request)) return;
+  ReturnCode code = ReturnCode::kOk;
+  c.endpoint = core.endpoints.route(
+      c.request.target(), is_tagged(c.request.opcode) ? RiKind::kTagged : RiKind::kUntagged, code);
+}
+
 pds::Answer Receiver::dispatch(RequestContext& c) {
   const pds::RxRequest& packet = c.packet;
+  const bool has_standard_header =
+      packet.next_hdr == static_cast<std::uint8_t>(wire::NextHdr::kRequestStd);
+  if (has_standard_header && (packet.mode == pds::Mode::kRud || packet.mode == pds::Mode::kRod))
+      [[likely]]
+    look_at_plain_send(c);
+  if (c.endpoint != nullptr) [[likely]]
+    return decide(c);
   if (!parse_request(packet.next_hdr, packet.bytes, shared_.core.payload_mtu, c.request)) {
     // PDS waits for an answer and the sender for an end, so a packet that cannot be read is refused
     // for good. [decision 0050] Where the header is of no request, nothing in it can be repeated. [SES 5]
@@ -95,7 +113,7 @@ pds::Answer Receiver::decide(RequestContext& c) {
   c.key.source = c.packet.source;
   c.key.pdc = c.packet.handle.pdc;
   c.key.message_id = c.request.message_id;
-  pds::Answer answer = check_form(c);
+  pds::Answer answer = c.endpoint != nullptr ? begin_send(c) : check_form(c);
   if (c.failure != ReturnCode::kOk) [[unlikely]]
     answer = failures_.answer(c);
   // [SES 11.2] RUDI keeps no state, so none of its answers is kept.

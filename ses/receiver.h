@@ -52,6 +52,7 @@ class Receiver final {
   std::size_t header_only_messages() const { return shared_.headers.size(); }
 
  private:
+  void look_at_plain_send(RequestContext& c);
   pds::Answer dispatch(RequestContext& c);
   pds::Answer decide(RequestContext& c);
   pds::Answer check_form(RequestContext& c);

@@ -223,6 +223,27 @@ bool parse_request(std::uint8_t next_hdr, std::span<const std::uint8_t> bytes,
   return true;
 }
 
+bool parse_plain_send(std::span<const std::uint8_t> bytes, std::uint32_t longest,
+                      RequestView& out) {
+  constexpr std::size_t kHeader = wire::SesStandardFirst::kSize;
+  if (bytes.size() < kHeader) return false;
+  const auto h = wire::decode<wire::SesStandardFirst>(bytes.data());
+  const bool is_send = h.opcode == SesOpcode::kSend || h.opcode == SesOpcode::kTaggedSend;
+  const bool is_plain = is_send && h.version == 0 && !h.ie && h.som && h.eom;
+  if (!is_plain || h.request_length > std::min<std::size_t>(longest, bytes.size() - kHeader))
+    return false;
+  copy_common(h, out);
+  out.kind = OpcodeClass::kSend;
+  out.message_id = h.message_id;
+  out.buffer_offset = h.buffer_offset;
+  out.initiator = h.initiator;
+  out.mkey_match = h.mkey_match;
+  out.header_data = h.header_data;
+  out.covered = h.request_length;
+  out.payload = bytes.subspan(kHeader, h.request_length);
+  return true;
+}
+
 bool fit_payload(RequestView& request) {
   const std::size_t carried = request.opcode == SesOpcode::kRead ? 0 : request.covered;
   if (request.payload.size() < carried) return false;

@@ -88,6 +88,10 @@ constexpr bool is_deferrable(SesOpcode opcode) {
 bool parse_request(std::uint8_t next_hdr, std::span<const std::uint8_t> bytes,
                    std::uint32_t own_mtu, RequestView& out);
 
+/// Nearly all sends: one packet with the standard header, whose payload is all there, and which asks for nothing but a receive. False
+/// where any of that is otherwise or wrong, and nothing is filled in: parse_request() tells. `longest`: payload of one packet.
+bool parse_plain_send(std::span<const std::uint8_t> bytes, std::uint32_t longest, RequestView& out);
+
 /// True when every byte that this packet should carry is there; cuts surplus bytes off. Not for atomics: their extension
 /// says what they carry.
 bool fit_payload(RequestView& request);

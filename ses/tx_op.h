@@ -108,6 +108,8 @@ struct TxOp : Pooled {
   std::uint8_t ri_generation = 0;
   bool medium = false;
   bool small = false;
+  bool is_plain =
+      false;  ///< a short send: one packet with the standard header, and nothing beside it
   bool in_small_reads = false;
   base::Psn request_psn;    ///< of the packet of a small read
   std::uint32_t piece = 0;  ///< of the message in each packet but the last

@@ -194,10 +194,43 @@ void widen(const Core& core, TxOp& op) {
   }
 }
 
+/// Of a short send that asks for nothing else, which fits one packet of any way: all of the plan. False of any other operation.
+[[gnu::always_inline]] inline bool plan_plain(const Core& core, TxOp& op, pds::TxMessage& message) {
+  const bool is_send = op.opcode == SesOpcode::kSend || op.opcode == SesOpcode::kTaggedSend;
+  const bool is_short =
+      op.length > 0 && op.length < kSmallestPayload && op.length <= core.payload_mtu;
+  op.is_plain = is_send && is_short && !op.awaits_delivery && !op.is_rendezvous &&
+                !core.config.sends_deferrable && !core.config.medium_headers;
+  if (!op.is_plain) return false;
+  op.piece = core.payload_mtu;
+  op.segments = 1;
+  op.small = op.medium = false;
+  message.segments = 1;
+  message.ses_header_bytes = wire::SesStandardFirst::kSize;
+  message.payload_bytes = op.length;
+  message.segment_payload = op.piece;
+  return true;
+}
+
+/// The packet of such a send. Its payload is copied whatever it lies in: to borrow so little costs more.
+[[gnu::always_inline]] inline pds::SegmentInfo cut_plain(const TxOp& op, net::Packet& packet) {
+  const auto n = static_cast<std::size_t>(op.length);
+  std::uint8_t* const out = packet.append(wire::SesStandardFirst::kSize + n);
+  wire::SesStandardFirst h;
+  fill_common(op, h);
+  fill_first(op, op.length, h);
+  wire::emit(h, out);
+  if (!op.iov.gather(0, out + wire::SesStandardFirst::kSize, n)) [[unlikely]]
+    wire::set_initiator_error(packet.data());
+  return {static_cast<std::uint8_t>(wire::NextHdr::kRequestStd)};
+}
+
 }  // namespace
 
 void plan_segments(const Core& core, Instant now, TxOp& op, bool is_numbered,
                    pds::TxMessage& message) {
+  if (plan_plain(core, op, message)) [[likely]]
+    return;
   op.piece = op.is_connectionless() ? core.payload_mtu : core.payload_to(now, *op.peer, op.length);
   if (op.is_read())
     widen(core, op);
@@ -218,6 +251,8 @@ void plan_segments(const Core& core, Instant now, TxOp& op, bool is_numbered,
 }
 
 pds::SegmentInfo cut_segment(const TxOp& op, std::uint32_t segment, net::Packet& packet) {
+  if (op.is_plain && op.error_segment == 0 && !op.memory_gone) [[likely]]
+    return cut_plain(op, packet);
   if (op.error_segment != 0 && segment == op.error_segment) {
     emit_message_error(op, packet);
     return {static_cast<std::uint8_t>(wire::NextHdr::kRequestStd)};

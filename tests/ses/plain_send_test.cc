@@ -1,0 +1,126 @@
+// Short sends take ways of their own, in which nothing may come out otherwise.
+#include <array>
+#include <numeric>
+
+#include "ses/tx_segments.h"
+#include "tests/ses/tx_parts.h"
+
+namespace uet::ses::testing {
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+struct PlainSendTest : TxPartsTest {
+  PlainSendTest() { std::iota(memory.begin(), memory.end(), std::uint8_t{0}); }
+  Bytes cut(const TxOp& op) {
+    net::Packet packet = pool.allocate();
+    EXPECT_EQ(cut_segment(op, 0, packet).next_hdr, static_cast<std::uint8_t>(NextHdr::kRequestStd));
+    return {packet.data(), packet.data() + packet.size()};
+  }
+  using NextHdr = wire::NextHdr;
+};
+
+TEST_F(PlainSendTest, cut__leaves_the_bytes_of_any_other_send) {
+  for (std::size_t length = 0; length <= kMtu; length += length < 70 ? 1 : 53) {
+    TxOp& op = send(length);
+    pds::TxMessage message;
+    plan_segments(core, now, op, false, message);
+    EXPECT_EQ(message.segments, 1u);
+    EXPECT_EQ(message.payload_bytes, length);
+    EXPECT_EQ(op.is_plain, length > 0 && length < kMtu) << length;
+    const Bytes plain = cut(op);
+    op.is_plain = false;
+    EXPECT_EQ(cut(op), plain) << length;
+  }
+}
+
+TEST_F(PlainSendTest, cut__ends_one_whose_memory_is_gone) {
+  TxOp& op = send(100);
+  pds::TxMessage message;
+  plan_segments(core, now, op, false, message);
+  op.memory_gone = true;
+  RequestView view;
+  const Bytes bytes = cut(op);
+  EXPECT_FALSE(parse_plain_send(bytes, kMtu, view));
+  ASSERT_TRUE(parse_request(static_cast<std::uint8_t>(NextHdr::kRequestStd), bytes, kMtu, view));
+  EXPECT_TRUE(view.ie);
+}
+
+Bytes encoded(const wire::SesStandardFirst& h, std::size_t payload) {
+  Bytes out(wire::SesStandardFirst::kSize + payload, 7);
+  wire::emit(h, out.data());
+  return out;
+}
+
+wire::SesStandardFirst some_send() {
+  wire::SesStandardFirst h;
+  h.opcode = SesOpcode::kTaggedSend;
+  h.dc = true;
+  h.rel = true;
+  h.hd = true;
+  h.som = h.eom = true;
+  h.message_id = 0xa1b2;
+  h.ri_generation = 0x93;
+  h.job_id = 0x8c4d5e;
+  h.pid_on_fep = 0x9f1;
+  h.resource_index = 0xe23;
+  h.buffer_offset = 0x8877665544332211;
+  h.initiator = 0x9abcdef0;
+  h.mkey_match = 0xf0e1d2c3b4a59687;
+  h.header_data = 0x8182838485868788;
+  h.request_length = 64;
+  return h;
+}
+
+TEST(ParsePlainSend, reads_what_parse_request_reads) {
+  for (const SesOpcode opcode : {SesOpcode::kTaggedSend, SesOpcode::kSend}) {
+    for (const std::size_t surplus : {0u, 5u}) {
+      wire::SesStandardFirst h = some_send();
+      h.opcode = opcode;
+      const Bytes bytes = encoded(h, h.request_length + surplus);
+      RequestView plain, any;
+      ASSERT_TRUE(parse_plain_send(bytes, 1024, plain));
+      ASSERT_TRUE(
+          parse_request(static_cast<std::uint8_t>(wire::NextHdr::kRequestStd), bytes, 1024, any));
+      ASSERT_TRUE(fit_payload(any));
+      const auto all = [](const RequestView& v) {
+        return std::tuple(v.form, v.opcode, v.kind, v.version, v.dc, v.ie, v.rel, v.hd, v.eom,
+                          v.som, v.message_id, v.ri_generation, v.job_id, v.pid_on_fep,
+                          v.resource_index, v.buffer_offset, v.initiator, v.mkey_match,
+                          v.header_data, v.request_length, v.carried_length, v.covered,
+                          v.message_offset, v.is_sequenced, v.initiator_token, v.target_token,
+                          v.payload.data(), v.payload.size());
+      };
+      EXPECT_EQ(all(plain), all(any));
+    }
+  }
+}
+
+TEST(ParsePlainSend, leaves_all_else_to_parse_request) {
+  const auto accepts = [](const wire::SesStandardFirst& h, std::size_t payload) {
+    RequestView view;
+    return parse_plain_send(encoded(h, payload), 1024, view);
+  };
+  ASSERT_TRUE(accepts(some_send(), 64));
+  EXPECT_FALSE(accepts(some_send(), 63)) << "less than it says";
+  for (int opcode = 0; opcode < 64; ++opcode) {
+    wire::SesStandardFirst h = some_send();
+    h.opcode = static_cast<SesOpcode>(opcode);
+    EXPECT_EQ(accepts(h, 64), h.opcode == SesOpcode::kSend || h.opcode == SesOpcode::kTaggedSend);
+  }
+  const std::array<void (*)(wire::SesStandardFirst&), 5> changes = {
+      [](auto& h) { h.version = 1; }, [](auto& h) { h.ie = true; }, [](auto& h) { h.eom = false; },
+      [](auto& h) { h.som = false; }, [](auto& h) { h.request_length = 1025; }};
+  for (const auto change : changes) {
+    wire::SesStandardFirst h = some_send();
+    change(h);
+    EXPECT_FALSE(accepts(h, 2000));
+  }
+  const Bytes bytes = encoded(some_send(), 0);
+  RequestView view;
+  for (std::size_t n = 0; n < bytes.size(); ++n)
+    EXPECT_FALSE(parse_plain_send(std::span(bytes).first(n), 1024, view)) << n;
+}
+
+}  // namespace
+}  // namespace uet::ses::testing
