@@ -40,9 +40,10 @@ class SendWindow : Part {
   }
   /// The only way in which a record of the sender half changes its state: what waits to be sent again is counted.
   static void move(TxHalf& tx, TxRecord& record, TxEvent on) {
-    if (record.waits_for_resend()) count(tx, record, ~0u);
+    const bool has_waited = record.waits_for_resend();
+    if (has_waited) count(tx, record, ~0u);
     record.move(on);
-    if (can_lead_to_resend(on) && record.waits_for_resend()) count(tx, record, 1);
+    if ((has_waited || can_lead_to_resend(on)) && record.waits_for_resend()) count(tx, record, 1);
   }
   /// Forgets all records: the PDC ends.
   void release(TxHalf& tx) {
