@@ -1,6 +1,7 @@
 #include "lib/ports/live_socket.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sys/socket.h>
@@ -64,14 +65,25 @@ bool is_of_this_user(int fd) {
          (peer.uid == geteuid() || peer.uid == 0);
 }
 
+/// Whether `path` still is the name of the file that `held` holds.
+bool is_name_of(const udp::Descriptor& held, const std::string& path) {
+  struct stat file {
+  }, named{};
+  return held && fstat(held.fd(), &file) == 0 && lstat(path.c_str(), &named) == 0 &&
+         file.st_dev == named.st_dev && file.st_ino == named.st_ino;
+}
+
 LiveAnswer ask(const std::string& path, const std::string& request, int timeout_ms) {
   LiveAnswer answer{path, "", ""};
   sockaddr_un address{};
+  // While the file is held, no other can have its inode.
+  const udp::Descriptor held(open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0 || !address_of(path, address) ||
       connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     answer.error = std::strerror(errno);
-    if (errno == ECONNREFUSED) unlink(path.c_str());  // its process is gone
+    // Its process is gone. But its endpoint may have been opened again since, under the same name.
+    if (errno == ECONNREFUSED && is_name_of(held, path)) unlink(path.c_str());
   } else {
     write_live_answer(fd, request + '\n', timeout_ms);
     char chunk[65536];
