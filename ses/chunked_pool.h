@@ -33,8 +33,7 @@ inline PoolRef ref_of(const Pooled& object) {
 
 /// Memory is asked for when the first object of a chunk is wanted, so an idle pool is small and a
 /// warm one never allocates. Objects come back in the order in which they were released (oldest
-/// first): numbers derived from the index, such as message ids, are then reused as late as
-/// possible.
+/// first): numbers derived from the index are then reused as late as possible.
 template <typename T>
 class ChunkedPool {
  public:

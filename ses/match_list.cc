@@ -86,8 +86,9 @@ std::uint8_t MatchList::group_for(std::uint64_t ignore) {
   }
   if (unused == kUnhashed) return kUnhashed;
   Group& group = groups_[unused];
+  if (group.buckets == nullptr) group.buckets.reset(new (std::nothrow) Buckets);
   if (group.buckets == nullptr)
-    group.buckets = std::make_unique<std::array<BucketList, kBuckets>>();
+    return kUnhashed;  // a packet waits: without memory the walk is longer
   group.ignore = ignore;
   return unused;
 }

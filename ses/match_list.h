@@ -121,10 +121,11 @@ class MatchList {
   using BucketList = boost::intrusive::list<
       Receive, boost::intrusive::member_hook<Receive, ListHook, &Receive::bucket_hook>,
       boost::intrusive::constant_time_size<false>>;
+  using Buckets = std::array<BucketList, kBuckets>;
   struct Group {
     std::uint64_t ignore = 0;
     std::size_t count = 0;
-    std::unique_ptr<std::array<BucketList, kBuckets>> buckets;
+    std::unique_ptr<Buckets> buckets;
   };
 
   /// Nearly every message is for the first receive; only one that is not asks for the buckets.

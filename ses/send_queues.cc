@@ -105,11 +105,15 @@ void SendQueues::enqueue(Instant now, TxOp& op) {
   // Nothing changed for the other lanes; and where nothing waits in this one, the operation need not either.
   const bool may_go = is_alone && lane.state == Lane::State::kOpen && lane.pending.empty() &&
                       !must_drain(lane, op) && !waits_for_number(op) && !has_asked_enough(op);
-  if (may_go && submit(now, op)) [[likely]]
-    return;
+  if (may_go) {
+    if (submit(now, op)) [[likely]]
+      return;
+    lane.pending.push_front(op);  // before what a sink posted meanwhile
+    return block(flow);
+  }
   lane.pending.push_back(op);
   if (!is_alone) return pump(now, flow);
-  if (may_go || serve(now, flow, lane).lacks_room) block(flow);
+  if (serve(now, flow, lane).lacks_room) block(flow);
 }
 
 void SendQueues::put_first(TxOp& op) {

@@ -1,14 +1,17 @@
 // Once the pools are warm, nothing on the way of a message asks for memory.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdlib>
 #include <new>
 
+#include "ses/match_list.h"
 #include "tests/ses/pair_test.h"
 
 namespace {
 
 bool is_counting = false;
+bool is_short = false;  ///< there is no memory
 std::size_t allocations = 0;
 
 }  // namespace
@@ -18,12 +21,12 @@ std::size_t allocations = 0;
 
 UET_TEST_NOINLINE void* operator new(std::size_t n) {
   if (is_counting) ++allocations;
-  if (void* p = std::malloc(n)) return p;
+  if (void* p = is_short ? nullptr : std::malloc(n)) return p;
   throw std::bad_alloc();
 }
 UET_TEST_NOINLINE void* operator new(std::size_t n, const std::nothrow_t&) noexcept {
   if (is_counting) ++allocations;
-  return std::malloc(n);
+  return is_short ? nullptr : std::malloc(n);
 }
 UET_TEST_NOINLINE void* operator new[](std::size_t n) {
   return operator new(n);
@@ -169,6 +172,27 @@ TEST(AllocationTest, warm__no_operation_allocates) {
   EXPECT_EQ(sink.errors, 0u);
   // Send, receive, write, remote write, read, remote read.
   EXPECT_EQ(sink.count - before, 6000u);
+}
+
+/// A packet is at hand, and cannot be refused for that.
+TEST(Allocation, match_list__finds_without_memory_what_it_finds_with_it) {
+  MatchList list(true);
+  std::array<Receive, 24> receives;
+  for (std::size_t i = 0; i < receives.size(); ++i) {
+    receives[i].filter.tag = i;
+    receives[i].filter.ignore = std::uint64_t{0xff00} << (i % 3);
+    list.post(receives[i]);
+  }
+  for (const std::size_t wanted : {23u, 7u, 11u}) {
+    Incoming message;
+    message.tag = wanted;
+    is_short = true;
+    Receive* const found = list.find(message);
+    is_short = false;
+    ASSERT_EQ(found, &receives[wanted]);
+    list.remove(*found);
+  }
+  while (Receive* r = list.front()) list.remove(*r);
 }
 
 }  // namespace

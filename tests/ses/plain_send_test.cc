@@ -27,6 +27,8 @@ TEST_F(PlainSendTest, cut__leaves_the_bytes_of_any_other_send) {
     plan_segments(core, now, op, false, message);
     EXPECT_EQ(message.segments, 1u);
     EXPECT_EQ(message.payload_bytes, length);
+    EXPECT_EQ(message.segment_payload, kMtu);
+    EXPECT_EQ(message.ses_header_bytes, wire::SesStandardFirst::kSize);
     EXPECT_EQ(op.is_plain, length > 0 && length < kMtu) << length;
     const Bytes plain = cut(op);
     op.is_plain = false;
