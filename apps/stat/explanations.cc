@@ -311,7 +311,7 @@ constexpr std::string_view meaning(EventId event) {
     case EventId::kPlanesChanged:
       return "A plane lost its link or has it again.";
     case EventId::kMessageSubmitted:
-      return "The program began an operation.";
+      return "A message, or the next attempt of one, was handed to packet delivery.";
     case EventId::kMessageCompleted:
       return "An operation of the program ended.";
     case EventId::kMessageMatched:
@@ -325,8 +325,9 @@ constexpr std::string_view meaning(EventId event) {
     case EventId::kMessageDelivered:
       return "A message is whole in its buffer.";
     case EventId::kMessageRetried:
-      return "The peer had no room for a message, and it is sent again after a pause. Many: the "
-             "receiver posts receives too late.";
+      return "An attempt was refused, or its PDC was lost, and the message goes again, mostly "
+             "after a "
+             "pause. Many without lost PDCs: the receiver posts receives too late.";
     case EventId::kLinkRetried:
       return "A port without a link tried again to get it.";
     case EventId::kCount:

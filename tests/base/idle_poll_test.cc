@@ -5,7 +5,7 @@
 namespace uet::base {
 namespace {
 
-TEST(IdlePollTest, SleepsDoubleUntilSomethingHappens) {
+TEST(IdlePoll, next__doubles_until_something_happens) {
   IdlePoll poll;
   Duration second;
   int sleeps = 0;

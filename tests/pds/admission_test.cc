@@ -172,7 +172,7 @@ TEST(Admission, has_room_for_answer__looks_at_those_alone_for_which_something_is
 }
 
 // However many are open: who sends under forged addresses has a few of them looked at with each packet.
-TEST(Admission, make_place_under__looks_at_some_and_goes_on_behind_them) {
+TEST(Admission, to_evict_of__looks_at_some_and_goes_on_behind_them) {
   Life t(sized(1024));
   for (std::uint32_t i = 0; i < 200; ++i) t.target(1000 + i);
   UnprovenPdcs& unproven = t.openings.unproven();

@@ -29,6 +29,24 @@ TEST(Submission, submit__closes_an_idle_pdc_where_there_is_no_place) {
   EXPECT_EQ(idle.state, PdcState::kAckWait);
 }
 
+TEST(Submission, submit__keeps_to_the_pdc_of_the_message_before_while_it_takes_messages) {
+  Submitting t(sized(8));
+  Pdc& first = t.established(2);
+  MessageToken token = 0;
+  const auto submit = [&] { return t.submission.submit(kNow, Life::message_to(2, ++token)); };
+  for (std::uint32_t n = 1; n <= 2; ++n) {
+    EXPECT_EQ(submit(), SubmitResult::kQueued);
+    EXPECT_EQ(first.tx.queued, n);
+  }
+  Pdc& second = t.established(2);  // another one, with less to do
+  EXPECT_EQ(submit(), SubmitResult::kQueued);
+  EXPECT_EQ(second.tx.queued, 1u);
+  EXPECT_EQ(first.tx.queued, 2u);
+  t.closing.begin(kNow, second);
+  EXPECT_EQ(submit(), SubmitResult::kQueued);
+  EXPECT_EQ(first.tx.queued, 3u) << "the other one closes";
+}
+
 // Its identifier would rest as well.
 TEST(Submission, submit__closes_no_idle_pdc_where_all_identifiers_rest) {
   Submitting t(sized(4));

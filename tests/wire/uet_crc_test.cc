@@ -78,7 +78,6 @@ TEST(UetCrc, leaves_the_upper_halves_of_vector_registers_unused) {
 }
 #endif
 
-/// The CRC of a golden frame computed from its addresses and headers, as a sender does.
 /// Short packets, long ones and those in two pieces are computed in different ways.
 TEST(UetCrc, is_that_of_front_and_packet_in_one_run) {
   std::vector<std::uint8_t> packet(600);
@@ -120,6 +119,7 @@ TEST(UetCrc, is_that_of_front_and_packet_in_one_run) {
   }
 }
 
+/// The CRC of a golden frame computed from its addresses and headers, as a sender does.
 TEST(UetCrc, matches_the_frames_of_the_specification) {
   int checked = 0;
   for (const test::VectorPacket& packet : test::golden_packets()) {
