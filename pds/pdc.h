@@ -203,7 +203,8 @@ struct Pdc {
   std::uint8_t traffic_class = 0;
   bool is_close_wanted = false;  ///< in CREATING: close as soon as established
   bool has_close_psn = false;
-  bool is_unanswered = false;  ///< in CREATING: a packet timed out, and it is not known who the target is
+  bool is_unanswered =
+      false;  ///< in CREATING: a packet timed out, and it is not known who the target is
   std::uint8_t start_changes = 0;  ///< NEW_START_PSN taken up
   bool was_syn_resent = false;     ///< some packet left with syn and was sent again
   std::uint16_t pending_control = 0;
