@@ -57,4 +57,9 @@ struct ResponseView {
 };
 bool parse_response(std::uint8_t next_hdr, std::span<const std::uint8_t> bytes, ResponseView& out);
 
+/// An ACK without a response stands for the default one: all is well, and there is nothing to parse. [SES 4.4]
+inline bool is_default_response(std::uint8_t next_hdr, std::span<const std::uint8_t> bytes) {
+  return next_hdr == static_cast<std::uint8_t>(wire::NextHdr::kNone) || bytes.empty();
+}
+
 }  // namespace uet::ses

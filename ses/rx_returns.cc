@@ -305,11 +305,9 @@ void ReadReturns::on_response(Instant now, pds::MessageToken token, std::uint8_t
     return;
   }
   ResponseView view;
-  const bool is_default =
-      next_hdr == static_cast<std::uint8_t>(wire::NextHdr::kNone) || response.empty();
-  const bool delivered =
-      is_default || (parse_response(next_hdr, response, view) &&
-                     (view.code == ReturnCode::kOk || view.code == ReturnCode::kNull));
+  const bool delivered = is_default_response(next_hdr, response) ||
+                         (parse_response(next_hdr, response, view) &&
+                          (view.code == ReturnCode::kOk || view.code == ReturnCode::kNull));
   if (!delivered) r->failed = true;
   if (++r->answered < r->segments) return;
   release(now, *r, !r->failed);

@@ -74,9 +74,7 @@ void Transmitter::on_response(Instant now, pds::MessageToken token, std::uint32_
     core_.trace.drop(now, base::DropReason::kSesUnknownResponse, response.size());
     return;
   }
-  const bool is_default =
-      next_hdr == static_cast<std::uint8_t>(wire::NextHdr::kNone) || response.empty();
-  if (is_default && outcomes_.finish_plain(now, *op)) [[likely]]
+  if (is_default_response(next_hdr, response) && outcomes_.finish_plain(now, *op)) [[likely]]
     return;
   if (op->answered < op->segments) ++op->answered;
   const bool is_accepted = responses_.read(now, *op, next_hdr, response);

@@ -68,7 +68,7 @@ void read_await(TxOp& op, const ResponseView& response) {
 /// [SES 4.4]
 bool ResponseReader::read(Instant now, TxOp& op, std::uint8_t next_hdr,
                           std::span<const std::uint8_t> bytes) {
-  if (next_hdr == static_cast<std::uint8_t>(wire::NextHdr::kNone) || bytes.empty()) {
+  if (is_default_response(next_hdr, bytes)) {
     op.succeed();
     op.is_delivered = true;
     return true;

@@ -65,12 +65,15 @@ bool is_of_this_user(int fd) {
          (peer.uid == geteuid() || peer.uid == 0);
 }
 
+bool names(const std::string& path, dev_t device, ino_t inode) {
+  struct stat s {};
+  return lstat(path.c_str(), &s) == 0 && s.st_dev == device && s.st_ino == inode;
+}
+
 /// Whether `path` still is the name of the file that `held` holds.
 bool is_name_of(const udp::Descriptor& held, const std::string& path) {
-  struct stat file {
-  }, named{};
-  return held && fstat(held.fd(), &file) == 0 && lstat(path.c_str(), &named) == 0 &&
-         file.st_dev == named.st_dev && file.st_ino == named.st_ino;
+  struct stat file {};
+  return held && fstat(held.fd(), &file) == 0 && names(path, file.st_dev, file.st_ino);
 }
 
 LiveAnswer ask(const std::string& path, const std::string& request, int timeout_ms) {
@@ -222,9 +225,7 @@ udp::Descriptor open_live_socket(const std::string& folder, std::string& path) {
 }
 
 bool LiveSocket::is_found(const std::string& folder) const {
-  struct stat s {};
-  return listener_ && folder == folder_ && lstat(path_.c_str(), &s) == 0 && s.st_dev == device_ &&
-         s.st_ino == inode_;
+  return listener_ && folder == folder_ && names(path_, device_, inode_);
 }
 
 /// A bound socket cannot be given a name again, so another takes its place.

@@ -62,6 +62,15 @@ class SecurePair {
         Duration::from_seconds(30));
     return done && pair.completions(0).errors() + pair.completions(1).errors() == 0 && in == out;
   }
+  /// Begins a message of 100 bytes from side 0 to side 1, which has a receive for it.
+  void begin_send() {
+    const iovec out_iov = iov(begun_out_), in_iov = iov(begun_in_);
+    EXPECT_TRUE(pair.ses(1).receive(pair.now, pair.sides[1].endpoint,
+                                    ses::ReceiveRequest{.iov = {&in_iov, 1}}));
+    EXPECT_TRUE(
+        pair.ses(0).send(pair.now, pair.sides[0].endpoint,
+                         ses::SendRequest{.peer = pair.sides[0].peer, .iov = {&out_iov, 1}}));
+  }
   void run_for(Duration time) {
     run_until([] { return false; }, time);
   }
@@ -113,6 +122,7 @@ class SecurePair {
     return link;
   }
   std::uint64_t sent_ = 0;
+  std::vector<std::uint8_t> begun_out_ = std::vector<std::uint8_t>(100), begun_in_ = begun_out_;
 };
 
 }  // namespace uet::test

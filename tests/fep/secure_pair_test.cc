@@ -139,13 +139,7 @@ TEST(SecurePair, largest_payload_fits_the_mtu_with_header_and_icv) {
 
 TEST(SecurePair, another_key_gets_nothing_and_harms_nothing) {
   SecurePair x({direct_config(1), direct_config(2)}, {}, {{"PEER_TIMEOUT", "1s"}}, {});
-  std::vector<std::uint8_t> out(100), in(100);
-  const iovec out_iov = iov(out), in_iov = iov(in);
-  ASSERT_TRUE(x.pair.ses(1).receive(x.pair.now, x.pair.sides[1].endpoint,
-                                    ses::ReceiveRequest{.iov = {&in_iov, 1}}));
-  ASSERT_TRUE(
-      x.pair.ses(0).send(x.pair.now, x.pair.sides[0].endpoint,
-                         ses::SendRequest{.peer = x.pair.sides[0].peer, .iov = {&out_iov, 1}}));
+  x.begin_send();
   ASSERT_TRUE(x.pair.run_until([&] { return x.pair.completions(0).count() == 1; }));
   EXPECT_EQ(x.pair.completions(0).errors(), 1u);
   EXPECT_EQ(x.pair.completions(1).count(), 0u);
@@ -512,13 +506,7 @@ TEST(SecureRotation, retransmission_is_sealed_under_the_key_of_its_moment) {
   domain.keys.push_back({.an = true, .key = key_number(100)});
   bool is_cut = true;
   SecurePair x(domain, {.drop = [&](std::size_t from, auto) { return is_cut && from == 0; }});
-  std::vector<std::uint8_t> out(100), in(100);
-  const iovec out_iov = iov(out), in_iov = iov(in);
-  ASSERT_TRUE(x.pair.ses(1).receive(x.pair.now, x.pair.sides[1].endpoint,
-                                    ses::ReceiveRequest{.iov = {&in_iov, 1}}));
-  ASSERT_TRUE(
-      x.pair.ses(0).send(x.pair.now, x.pair.sides[0].endpoint,
-                         ses::SendRequest{.peer = x.pair.sides[0].peer, .iov = {&out_iov, 1}}));
+  x.begin_send();
   x.run_for(Duration::from_us(1));
   ASSERT_GE(x.seen.size(), 1u) << "sent once, under the old key";
   domain.tx_an = true;
