@@ -58,6 +58,8 @@ class Cancelled {
 
 class CancelTest : public PairTest {
  protected:
+  ~CancelTest() override { a.close(); }
+
   /// What a cancelled sleeper left behind would be in the way of the next one.
   void expect_sread() {
     fi_cq_tagged_entry entry;
@@ -65,7 +67,7 @@ class CancelTest : public PairTest {
     expect_message();
   }
 
-  /// Sent from until the endpoint is closed: a thread that is unwound completes nothing.
+  /// Sent from by threads that are unwound, until the endpoint is closed: no completion says when the last send has ended.
   const std::vector<std::uint8_t> out_ = std::vector<std::uint8_t>(3000);
 };
 
