@@ -40,6 +40,7 @@ NO_COMMANDS = {
 # Lines that are not run, up to their comment, and why.
 BY_CHECK = "./check runs it: it installs packages, builds and measures"
 PACKAGING = "tests/packaging installs"
+TWO_HOSTS = "needs a second host: the page has the same between two network namespaces"
 LONG_INTEROP = "tests/interop plays the small set; the whole takes most of an hour"
 NOT_RUN = {
     "README.md": {
@@ -59,6 +60,13 @@ NOT_RUN = {
     },
     "docs/first-hour.md": {
         "meson setup build && ninja -C build": "builds the tree that is tested here",
+        "fi_pingpong -p uet -e rdm": TWO_HOSTS,
+        "fi_pingpong -p uet -e rdm 192.0.2.11": TWO_HOSTS,
+        "uet-perf fabric": TWO_HOSTS,
+        "uet-perf fabric write tagged-latency --peer 192.0.2.11 --sizes 64,1M --runs 3": TWO_HOSTS,
+        "mpirun --host first:2,second:2 -x FI_PROVIDER -x FI_PROVIDER_PATH --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include uet /tmp/program":
+            "needs a second host: tests/e2e/mpi.py has ranks in two network namespaces",
+        "sysctl -w net.core.rmem_max=16777216 net.core.wmem_max=4194304": "changes the machine",
     },
     "docs/interop.md": {
         "build/apps/interop/uet-interop --small": LONG_INTEROP,
