@@ -213,7 +213,8 @@ def write_page():
     """The stored ratios as the table of docs/nics.md, between its two marks."""
     about, stored = read_stored()
     cell = lambda pages, device, figure: f"{stored[pages, device, figure]:.2f}" if (pages, device, figure) in stored else "-"  # noqa: E731
-    rows = [f"| to memif in the same run | {' | '.join(FIGURES)} |", f"|---|{'---|' * len(FIGURES)}"]
+    heads = [f"{figure}, {'lower' if figure.endswith(' us') else 'higher'} is better" for figure in FIGURES]
+    rows = [f"| device | {' | '.join(heads)} |", f"|---|{'---|' * len(FIGURES)}"]
     for device in [name for name in DEVICES if any(key[1] == name for key in stored)]:
         cells = [f"{cell('ordinary', device, figure)} / {cell('huge', device, figure)}" for figure in FIGURES]
         rows.append(f"| {device} | {' | '.join(cells)} |")
