@@ -126,6 +126,9 @@ def page(items, covered, notes):
         "do not edit. \"Tested\" means that a test which can fail proves the item; an item with a test may still carry a",
         "note about what is different.",
         "",
+        "The items are those of our own [checklists](checklists), made after the UE Specification 1.0.x as public descriptions and",
+        "implementations give it. The specification's text was not read: [protocol](protocol/README.md) says how sure each statement is.",
+        "",
         "| list | items | tested | implemented, no test of its own | deliberately different | later | to do |",
         "|---|---:|---:|---:|---:|---:|---:|",
     ]

@@ -10,8 +10,8 @@ SOURCES = {"quoted", "reasoned"}
 HEAD = """# Profiles
 
 Made by `tools/conformance.py` from `docs/profiles.tsv` and the states of the checklist items in [conformance.md](conformance.md); do not
-edit. The specification's own tables are not public: "quoted" rows come from quotations of it, "reasoned" ones from
-[docs/protocol/ses.md](protocol/ses.md), section 18. A feature is *there* when every item of it is tested, or implemented in a way that another
+edit. The specification (UE 1.0.x) itself was not at hand: "quoted" rows come from public quotations of its tables, "reasoned" ones from
+[docs/protocol/ses.md](protocol/ses.md), section 18. Items are those of our own [checklists](checklists). A feature is *there* when every item of it is tested, or implemented in a way that another
 test sees; *different* when an item deviates on purpose; *partly there* when some items are missing.
 
 | feature | AI Base | AI Full | HPC | source | state | items | |
