@@ -1,8 +1,5 @@
 /// EAL's interrupt thread: what is posted to it, and what it hears of connections.
 
-// Connections of the test's own are told to that thread.
-#define ALLOW_EXPERIMENTAL_API
-
 #include <rte_interrupts.h>
 #include <sys/socket.h>
 #include <unistd.h>
