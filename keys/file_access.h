@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "keys/secret_json.h"
+#include "keys/secret_text.h"
 #include "lib/base/result.h"
 
 namespace uet::keys {

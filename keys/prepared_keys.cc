@@ -4,6 +4,7 @@
 
 #include "keys/file_access.h"
 #include "keys/key_file.h"
+#include "keys/secret_json.h"
 
 namespace uet::keys {
 namespace {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "keys/key_file.h"
+#include "keys/secret_json.h"
 
 namespace uet::apps::keys {
 

@@ -10,6 +10,7 @@
 
 #include "keys/counter_state.h"
 #include "keys/file_keys.h"
+#include "keys/secret_json.h"
 #include "tests/keys/temp_folder.h"
 
 namespace uet::keys::test {

@@ -12,6 +12,7 @@
 
 #include "keys/counter_state.h"
 #include "keys/file_keys.h"
+#include "keys/secret_json.h"
 #include "lib/base/rng.h"
 #include "lib/net/heap_packet_pool.h"
 #include "tests/base/sanitizers.h"
