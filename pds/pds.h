@@ -119,9 +119,11 @@ struct SesResponse {
 struct Answer {
   enum class Kind : std::uint8_t {
     kRespond,  ///< `response` now; guaranteed if it is not just the default
-    kLater,    ///< accepted; SES will call Pds::respond()
-    kRefuse,   ///< no room for it now, nothing consumed: the source sends it again later
-    kNone,     ///< UUD, or RUDI that is dropped
+    /// Accepted; the layer above will call Pds::respond(). Ours answers at once. [PDS 9.3] has peers told meanwhile that it is busy, and
+    /// the scripts of uet-drill for PDS play that.
+    kLater,
+    kRefuse,  ///< no room for it now, nothing consumed: the source sends it again later
+    kNone,    ///< UUD, or RUDI that is dropped
   };
   Kind kind = Kind::kRespond;
   bool guaranteed = false;
@@ -136,13 +138,10 @@ struct RxRequest {
   RxHandle handle;
   Mode mode = Mode::kRud;
   std::uint8_t next_hdr = 0;
-  std::uint32_t pkt_id = 0;  ///< RUDI
   net::FabricAddress source;
   /// The source has shown that it hears what goes to its address. Else the packet may be forged: what it takes of a pool comes from a
   /// small common share, and it closes nothing for others.
   bool is_proven = false;
-  bool replayed_read =
-      false;  ///< duplicate of a read whose data was not stored: answer with the data again
   std::span<const std::uint8_t> bytes;  ///< SES header, extension, payload; trailer removed
 };
 

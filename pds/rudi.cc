@@ -291,7 +291,6 @@ void Rudi::on_request(Instant now, const net::RxPacket& rx) {
   RxRequest request;
   request.mode = Mode::kRudi;
   request.next_hdr = static_cast<std::uint8_t>(h.next_hdr);
-  request.pkt_id = h.pkt_id;
   request.source = rx.source;
   request.bytes = bytes.subspan(wire::PdsRudi::kSize);
   const Answer answer = upper_.on_request(now, request);

@@ -176,7 +176,6 @@ pds::Answer Receiver::check_address(RequestContext& c) {
     c.endpoint = rma_.find_source_endpoint(r);
     if (c.endpoint == nullptr) return failures_.reject(c, code);
   }
-  if (c.packet.replayed_read && r.opcode == SesOpcode::kRead) return rma_.replay_read(c);
   if (r.ie) return failures_.reject(c, ReturnCode::kInitiatorErr);
   if (!is_well_segmented(r, shared_.core.payload_mtu))
     return failures_.reject(c, ReturnCode::kOpViolation);

@@ -203,17 +203,6 @@ pds::Answer RmaTarget::return_part(RequestContext& c, RxMessage& m, const Memory
   return answer;
 }
 
-pds::Answer RmaTarget::replay_read(RequestContext& c) {
-  std::uint64_t start = 0;
-  ReturnCode code = ReturnCode::kOk;
-  const MemoryRegion* region = find_region(c, false, start, code);
-  if (region == nullptr) return answer_error(c.request, code, c.request.ri_generation, true);
-  if (!is_well_segmented(c.request, core_.payload_mtu) || !data_fits_ack(c, *region) ||
-      asks_too_much(c))
-    return answer_default(c.request);
-  return answer_with_data(c, *region, start + c.request.message_offset);
-}
-
 /// [SES 11.2 row 6] The data rides on the ACK.
 pds::Answer RmaTarget::answer_with_data(RequestContext& c, const MemoryRegion& region,
                                         std::uint64_t at) {

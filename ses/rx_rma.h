@@ -23,8 +23,6 @@ class RmaTarget {
   /// A further packet.
   pds::Answer proceed_write(RequestContext& c, RxMessage& m);
   pds::Answer proceed_read(RequestContext& c, RxMessage& m);
-  /// Packet delivery kept no copy of the data that it must repeat: reads the memory again, counts nothing.
-  pds::Answer replay_read(RequestContext& c);
 
   /// The region that a request names, and where in it the request begins. Null: `code` says why it may not reach it.
   MemoryRegion* find_region(RequestContext& c, bool write, std::uint64_t& start, ReturnCode& code);

@@ -522,23 +522,6 @@ TEST_F(RmaTest, read_data_for_no_read__is_refused) {
   EXPECT_EQ(view(answer).code, ReturnCode::kOpViolation);
 }
 
-TEST_F(RmaTest, replayed_read__answers_with_the_data_again_and_counts_nothing) {
-  open();
-  Bytes memory = pattern(16);
-  RawRequest r;
-  r.opcode = SesOpcode::kRead;
-  r.key = expose(memory);
-  r.length = 16;
-  const Bytes bytes = encode(r);
-  pds::RxRequest replay;
-  replay.next_hdr = static_cast<std::uint8_t>(wire::NextHdr::kRequestStd);
-  replay.replayed_read = true;
-  replay.bytes = bytes;
-  const ResponseView v = view(sb().on_request(fabric.now, replay));
-  EXPECT_EQ(Bytes(v.data.begin(), v.data.end()), memory);
-  EXPECT_TRUE(at_b.all.empty());
-}
-
 // The answer is one packet of ours, and a peer with longer ones may ask for more.
 struct LongAckDataTest : PairTest {
   static SesConfig config() {

@@ -142,14 +142,5 @@ TEST_F(RmaTargetTest, begin_read__more_goes_back_as_a_message) {
   returns.on_response(now, carrier.taken[0].token, 0, {});
 }
 
-TEST_F(RmaTargetTest, replay_read__repeats_the_data_and_counts_nothing) {
-  RequestContext c = packet(SesOpcode::kRead, 16);
-  memory[0] = 9;
-  const pds::Answer answer = rma.replay_read(c);
-  ASSERT_EQ(answer.response.data.size(), 16u);
-  EXPECT_EQ(answer.response.data[0], 9);
-  EXPECT_TRUE(sink.all.empty());
-}
-
 }  // namespace
 }  // namespace uet::ses::testing
