@@ -172,6 +172,7 @@ FabricTotals Fabric::totals() {
     t.marks += c.marks;
     t.lost_while_down += link->lost_while_down();
   }
+  for (const auto& port : ports_) t.drops += port->dropped_on_arrival();
   return t;
 }
 

@@ -15,7 +15,7 @@
 
 namespace uet::sim {
 
-/// Sums over all links.
+/// Sums over all links, and what hosts dropped on arrival.
 struct FabricTotals {
   std::uint64_t trims = 0, drops = 0, marks = 0, lost_while_down = 0;
 };

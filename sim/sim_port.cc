@@ -124,13 +124,13 @@ void SimPort::on_frame(Frame* frame) {
   hash.mix(bytes.first(std::min<std::size_t>(bytes.size(), 32)));
   if (observer_ != nullptr) observer_->on_delivered(*frame);
   if (received_.size() >= config_.receive_limit) {
-    ++dropped_full_;
+    ++dropped_on_arrival_;
     simulation_.frames.release(frame);
     return;
   }
   // While the pool is made to look empty, the card still has the buffers that it was given before.
   if (config_.own_buffers && !pool_.is_exhausted() && !move_to(pool_, *frame)) {
-    ++dropped_no_buffer_;
+    ++dropped_on_arrival_;
     simulation_.frames.release(frame);
     return;
   }

@@ -97,8 +97,8 @@ class SimPort final : public net::Port, public FrameSink, public LinkListener {
 
   std::uint64_t sent_packets() const { return sent_packets_; }
   std::uint64_t received_packets() const { return received_packets_; }
-  std::uint64_t dropped_full() const { return dropped_full_; }
-  std::uint64_t dropped_no_buffer() const { return dropped_no_buffer_; }
+  /// Packets that came and found `receive_limit` others waiting, or no buffer.
+  std::uint64_t dropped_on_arrival() const { return dropped_on_arrival_; }
   /// Packets to addresses that no host has, and their bytes without headers of IP and below.
   std::uint64_t dropped_unroutable() const { return dropped_unroutable_; }
   std::uint64_t unroutable_bytes() const { return unroutable_bytes_; }
@@ -131,7 +131,7 @@ class SimPort final : public net::Port, public FrameSink, public LinkListener {
   PortListener* listener_ = nullptr;
   FrameObserver* observer_ = nullptr;
   FrameFifo received_;
-  std::uint64_t sent_packets_ = 0, received_packets_ = 0, dropped_full_ = 0, dropped_no_buffer_ = 0,
+  std::uint64_t sent_packets_ = 0, received_packets_ = 0, dropped_on_arrival_ = 0,
                 dropped_unroutable_ = 0, unroutable_bytes_ = 0;
 };
 

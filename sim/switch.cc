@@ -96,11 +96,7 @@ void Switch::repair_routes() {
 void Switch::on_frame(Frame* frame) {
   std::size_t port = port_of_host_[frame->destination];
   if (port == kUp) {
-    if (uplinks_ == 0) {
-      ++unroutable_;
-      simulation_.frames.release(frame);
-      return;
-    }
+    UET_CHECK(uplinks_ > 0);  // the topology has a way to every host
     if (repaired_.empty()) {
       port = uplink_of(frame->flow, frame->rx.entropy);
     } else {

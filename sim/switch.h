@@ -38,7 +38,6 @@ class Switch final : public FrameSink {
   const std::string& name() const { return name_; }
   std::size_t ports() const { return links_.size(); }
   Link& link(std::size_t port) { return *links_[port]; }
-  std::uint64_t unroutable() const { return unroutable_; }
 
  private:
   static constexpr std::uint16_t kUp = 0xffff;
@@ -58,7 +57,6 @@ class Switch final : public FrameSink {
   // After a repair: sets of uplinks in use, and which of them leads to a host. Empty: all to all.
   std::vector<Uplinks> repaired_;
   std::vector<std::uint16_t> repaired_of_host_;
-  std::uint64_t unroutable_ = 0;
 };
 
 }  // namespace uet::sim

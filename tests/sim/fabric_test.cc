@@ -116,6 +116,24 @@ TEST(FabricTest, entropy_values_spread_a_flow_over_all_spines) {
   for (const std::uint64_t n : fabric.top_packets()) EXPECT_NEAR(static_cast<double>(n), 256, 60);
 }
 
+TEST(FabricTest, totals__count_what_a_host_has_no_place_for) {
+  Simulation simulation(7, 1000, 4300);
+  WireModel model;
+  SimPortConfig one_waits;
+  one_waits.receive_limit = 1;
+  Fabric fabric(simulation, model, config_of(2, 32), one_waits);
+  Script a(simulation, fabric.port(0));
+  struct : PortListener {
+    void on_port_ready() override {}  // takes nothing
+  } asleep;
+  fabric.port(31).set_listener(&asleep);
+  for (int i = 0; i < 3; ++i) a.queue({.to = 31, .bytes = 12, .control = true});
+  a.node.poke();
+  simulation.events.run_until(SimTime::never());
+  EXPECT_EQ(fabric.totals().drops, 2u);
+  fabric.port(31).drop_received();
+}
+
 TEST(FabricTest, flows_have_maps_of_their_own) {
   Simulation simulation(7, 1000, 4300);
   WireModel model;
