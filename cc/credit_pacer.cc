@@ -34,7 +34,6 @@ CreditPacer::CreditPacer(const CcConfig& config, std::size_t capacity, base::Rng
   UET_CHECK(config.complete);
   UET_CHECK(capacity > 0);
   UET_CHECK(capacity < base::kNoIndex);
-  factors_.fill(1.0);
   if (config.fabric_factor) fabric_.emplace(config, config.oversubscription, rng, Instant());
 }
 
@@ -98,10 +97,6 @@ std::uint32_t CreditPacer::credit_units(SourceKey key) const {
   return e == nullptr ? 0 : e->given;
 }
 
-void CreditPacer::slow_down(SlowDown reason, double factor) {
-  factors_[static_cast<std::size_t>(reason)] = std::clamp(factor, 0.01, 1.0);
-}
-
 void CreditPacer::on_data_seen(bool ecn, bool trimmed, bool last_hop) {
   if (!fabric_) return;
   if (trimmed)
@@ -112,7 +107,8 @@ void CreditPacer::on_data_seen(bool ecn, bool trimmed, bool last_hop) {
 
 // Its intervals are checked when credit is given: without credit there is nothing to slow down.
 void CreditPacer::update_fabric_factor(Instant now) {
-  if (fabric_ && now >= fabric_->next_deadline()) slow_down(SlowDown::kFabric, fabric_->poll(now));
+  if (fabric_ && now >= fabric_->next_deadline())
+    fabric_factor_ = std::clamp(fabric_->poll(now), 0.01, 1.0);
 }
 
 CreditPacer::Grant CreditPacer::serve_wanting() {
@@ -148,7 +144,7 @@ std::uint32_t CreditPacer::next_phase() {
 }
 
 Duration CreditPacer::turn_for(ByteCount bytes) const {
-  const double share = config_.pacer_share * *std::min_element(factors_.begin(), factors_.end());
+  const double share = config_.pacer_share * fabric_factor_;
   const double ns = static_cast<double>(bytes) / (share * config_.link_rate.bytes_per_ns());
   return Duration::from_ns(static_cast<std::int64_t>(std::ceil(ns)));
 }

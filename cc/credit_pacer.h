@@ -31,9 +31,6 @@ struct SourceKey {
   bool operator==(const SourceKey&) const = default;
 };
 
-/// Why the pacer gives less than the link could carry; the smallest factor counts.
-enum class SlowDown : std::uint8_t { kHost, kFabric, kCount };
-
 class CreditPacer {
  public:
   struct Grant {
@@ -68,14 +65,13 @@ class CreditPacer {
   /// What every data packet tells of the fabric, whatever its source; nothing happens unless
   /// config.fabric_factor is set. [CC 5.5]
   void on_data_seen(bool ecn, bool trimmed, bool last_hop);
-  /// `factor` in (0, 1].
-  void slow_down(SlowDown reason, double factor);
 
   std::size_t sources() const { return entries_.in_use(); }
   std::size_t capacity() const { return entries_.capacity(); }
   std::size_t wanting() const { return lists_[kWanting].size(); }
   std::uint64_t refused() const { return refused_; }
-  double factor(SlowDown reason) const { return factors_[static_cast<std::size_t>(reason)]; }
+  /// What part of the link's share it gives while the fabric is congested: in (0, 1].
+  double fabric_factor() const { return fabric_factor_; }
 
  private:
   enum ListId : std::uint8_t { kResting, kWanting, kSatisfied, kListCount };
@@ -114,7 +110,7 @@ class CreditPacer {
   base::FixedPool<Entry> entries_;
   base::PoolIndex<Entry, &Entry::index_next> index_;
   std::array<List, kListCount> lists_{};
-  std::array<double, static_cast<std::size_t>(SlowDown::kCount)> factors_;
+  double fabric_factor_ = 1.0;
   std::optional<FabricFactor> fabric_;
   std::uint64_t refused_ = 0;
   std::uint32_t phase_ = 0;  ///< of the next new source, in 2^-32 of a packet

@@ -10,8 +10,7 @@
 
 namespace uet::cc {
 
-/// Optional. Fed with every data packet of the FEP; its factor goes to
-/// CreditPacer::slow_down(SlowDown::kFabric, ...).
+/// Optional. Fed with every data packet of the FEP by the CreditPacer, which gives credit by its factor.
 class FabricFactor {
  public:
   /// `oversubscription` of the fabric, at least 1. `config` must be complete.

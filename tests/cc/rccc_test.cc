@@ -200,16 +200,6 @@ TEST(CreditPacer, greedy_target_is_bounded) {
   EXPECT_LE(given, 17 * config.credit_cap);
 }
 
-TEST(CreditPacer, slowest_reason_counts) {
-  const auto config = credit_config();
-  CreditPacer pacer(config, 4, pacer_rng);
-  pacer.slow_down(SlowDown::kHost, 0.5);
-  pacer.slow_down(SlowDown::kFabric, 0.9);
-  pacer.on_demand(at(0), kA, 128);
-  pacer.poll_grant(at(0));
-  EXPECT_EQ(pacer.next_deadline(), at(2648));
-}
-
 // Covers: CC-I10
 TEST(CreditPacer, late_polls_never_make_up_for_more_than_the_noise) {
   const auto config = credit_config();
@@ -558,7 +548,7 @@ TEST(CreditPacer, gives_less_while_the_fabric_trims_if_told_to) {
     const auto bytes = bytes_in(400);
     const double rate = static_cast<double>(bytes) / static_cast<double>((now - start).ns());
     if (listens) {
-      EXPECT_NEAR(pacer.factor(SlowDown::kFabric), 0.45, 1e-9) << "0.9 / oversubscription";
+      EXPECT_NEAR(pacer.fabric_factor(), 0.45, 1e-9) << "0.9 / oversubscription";
       EXPECT_LT(rate, 0.52 * config.link_rate.bytes_per_ns());
     } else {
       EXPECT_GT(rate, 0.98 * config.link_rate.bytes_per_ns());
