@@ -30,7 +30,6 @@ void prepend_ipv4(const FrameFormat& format, const FabricAddress& destination, I
   ip.src = v4_bytes(format.address);
   ip.dst = v4_bytes(destination);
   wire::emit(ip, at);
-  if (format.checksum_in_device) return;
   constexpr std::size_t kChecksumOffset = 10;
   base::store_be(at + kChecksumOffset, checksum_fold(checksum_add({at, wire::Ipv4Header::kSize})));
 }

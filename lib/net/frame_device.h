@@ -18,8 +18,7 @@ struct FrameDeviceFacts {
   MacAddress mac{};
   std::size_t ip_mtu = 1500;  ///< largest IP packet (the frame is 14 bytes and VLAN tags larger)
   base::BitRate link_rate;
-  bool ipv4_checksum_tx = false;  ///< device fills in the IPv4 header checksum
-  bool promiscuous = false;       ///< frames for other MAC addresses arrive too
+  bool promiscuous = false;  ///< frames for other MAC addresses arrive too
 };
 
 /// One thread. Frames begin with the Ethernet destination and end before the FCS.

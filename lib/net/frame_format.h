@@ -23,7 +23,6 @@ struct FrameFormat {
   std::uint16_t udp_port = wire::kUdpPort;
   std::uint8_t ip_protocol = wire::kNativeProtocol;  ///< with native IP
   std::uint8_t ttl = 64;
-  bool checksum_in_device = false;  ///< leave the IPv4 header checksum to the device
   /// DSCPs that mark a packet cut short by a switch: its lengths may be stale. [WIRE 2.7]
   std::array<std::uint8_t, 2> trimmed_dscp{26, 28};
 };

@@ -24,8 +24,7 @@ FrameFormat format_of(const IpPortConfig& config, const FrameDeviceFacts& device
                      .udp_encapsulation = !config.native_ip,
                      .udp_port = config.udp_port,
                      .ip_protocol = config.ip_protocol,
-                     .ttl = config.ttl,
-                     .checksum_in_device = device.ipv4_checksum_tx};
+                     .ttl = config.ttl};
 }
 
 /// True when the first `bits` bits of both addresses agree.
