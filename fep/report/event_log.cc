@@ -98,11 +98,6 @@ void EventLog::write_counters(const base::Trace& trace) {
   std::fwrite(line.data(), 1, line.size(), out_);
 }
 
-void dump_recorder(const base::Trace& trace, std::FILE* out, std::uint16_t pdc) {
-  EventLog log(out);
-  for (const base::Event& event : trace.recorded(pdc)) log.on_event(event);
-}
-
 std::string counters_to_json(const base::Trace& trace) {
   std::string events, drops;
   for (std::size_t i = 0; i < base::kEventCount; ++i) {

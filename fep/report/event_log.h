@@ -51,9 +51,6 @@ class TraceFile {
   base::Trace& trace_;
 };
 
-/// The recorded events, oldest first; of one PDC when `pdc` is not 0.
-void dump_recorder(const base::Trace& trace, std::FILE* out, std::uint16_t pdc = 0);
-
 /// Every counter that is not 0, as {"events":{...},"drops":{...}}.
 std::string counters_to_json(const base::Trace& trace);
 

@@ -20,11 +20,6 @@ struct Impairment {
   double corrupt = 0;     ///< one bit is flipped
   base::Duration delay;   ///< of every packet
   base::Duration jitter;  ///< more delay, uniform from 0 to this
-
-  bool is_none() const {
-    return loss == 0 && reorder == 0 && duplicate == 0 && corrupt == 0 &&
-           delay == base::Duration() && jitter == base::Duration();
-  }
 };
 
 struct ImpairConfig {

@@ -65,23 +65,20 @@ TEST(EventLog, drops__are_named) {
   EXPECT_EQ(nlohmann::json::parse(to_json(trace.recorded().front()))["reason"], "bad-crc");
 }
 
-TEST(EventLog, sink_and_dump__write_the_same_lines) {
-  char *live = nullptr, *dumped = nullptr;
-  std::size_t live_size = 0, dumped_size = 0;
+TEST(EventLog, sink__writes_a_line_for_each_event) {
+  char* live = nullptr;
+  std::size_t live_size = 0;
   std::FILE* live_out = open_memstream(&live, &live_size);
-  std::FILE* dump_out = open_memstream(&dumped, &dumped_size);
   base::Trace trace;
   EventLog log(live_out);
   trace.add_sink(log);
   trace.emit(Instant::from_ns(1), EventId::kPdcOpened, 7, base::Psn(1), 0, 1);
   trace.emit(Instant::from_ns(2), EventId::kTimeout, 7, base::Psn(1), 1, 1'000'000);
-  dump_recorder(trace, dump_out);
   std::fclose(live_out);
-  std::fclose(dump_out);
-  EXPECT_GT(live_size, 0u);
-  EXPECT_EQ(std::string(live, live_size), std::string(dumped, dumped_size));
+  std::string lines;
+  for (const base::Event& event : trace.recorded()) lines += to_json(event) + "\n";
+  EXPECT_EQ(std::string(live, live_size), lines);
   std::free(live);
-  std::free(dumped);
 }
 
 TEST(EventLog, counters__leave_out_zeros) {

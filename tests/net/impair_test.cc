@@ -124,7 +124,7 @@ TEST(ImpairConfig, parse__directions) {
   EXPECT_EQ(parsed("rx_loss=0.25,loss=0.5").rx.loss, 0.25);
   EXPECT_EQ(parsed("loss=0.5,rx_loss=0").rx.loss, 0);
   EXPECT_EQ(parsed("rx_loss=0.25,loss=0.5").tx.loss, 0.5);
-  EXPECT_TRUE(parsed("rx_delay=5ms").tx.is_none());
+  EXPECT_EQ(parsed("rx_delay=5ms").tx.delay, Duration());
 }
 
 TEST(ImpairConfig, parse__says_what_is_wrong) {
