@@ -123,11 +123,12 @@ bool shows_an_arrival(const Pdc& pdc, const AckIn& in) {
 
 bool is_gap_open(const Pdc& pdc, const AckIn& in) {
   const TxHalf& tx = pdc.tx;
-  if (in.ack_names_psn() && in.ack_psn().is_after(tx.left) && pdc.tx.is_outstanding(in.ack_psn()))
+  if (in.ack_names_psn() && in.ack_psn().is_after(tx.left_edge) &&
+      pdc.tx.is_outstanding(in.ack_psn()))
     return true;
   if (!in.has_sack || in.sack_bitmap == 0) return false;
   const Psn top = in.sack_base + (63 - std::countl_zero(in.sack_bitmap));
-  return top.is_after(tx.left) && pdc.tx.is_outstanding(top);
+  return top.is_after(tx.left_edge) && pdc.tx.is_outstanding(top);
 }
 
 bool find_newest_arrival(const Pdc& pdc, const AckIn& in, Psn& newest) {

@@ -18,8 +18,8 @@ void ClearSender::owe(Instant now, Pdc& pdc) {
 void ClearSender::hasten(Pdc& pdc, Psn named) {
   const TxHalf& tx = pdc.tx;
   // Answers leave in their order: with one beyond the left edge here, that of the left edge is not on its way.
-  if (!named.is_after(tx.left)) return;
-  if (!pdc.is_rod() && !window_.at(pdc, tx.left).has_arrived()) return;
+  if (!named.is_after(tx.left_edge)) return;
+  if (!pdc.is_rod() && !window_.at(pdc, tx.left_edge).has_arrived()) return;
   if (!serial_max(tx.cack, tx.commanded).is_before(tx.clear_psn())) return;
   if (tx.rtx_count > 0 || (!tx.queue.empty() && window_.allows(pdc, tx.next))) return;
   owe_now(pdc);
@@ -41,7 +41,7 @@ void ClearSender::on_request(Instant now, Pdc& pdc, Psn wanted) {
 // again and again, until CACK moves. [PDS 11.3]
 void ClearSender::start_stall(Instant now, Pdc& pdc) {
   if (!pdc.deadline(PdcTimer::kStall).is_never() || pdc.peer_id == 0) return;
-  if (window_.allows(pdc, pdc.tx.left)) return;
+  if (window_.allows(pdc, pdc.tx.left_edge)) return;
   scheduler_.want_control(pdc, kSendClear);
   scheduler_.set_timer(pdc, PdcTimer::kStall,
                        now + std::max(config_.pds_clear_time, Duration::from_us(100)));
@@ -49,7 +49,7 @@ void ClearSender::start_stall(Instant now, Pdc& pdc) {
 
 void ClearSender::on_stall_timer(Instant now, Pdc& pdc) {
   TxHalf& tx = pdc.tx;
-  if (window_.allows(pdc, tx.left)) return;
+  if (window_.allows(pdc, tx.left_edge)) return;
   scheduler_.want_control(pdc, kSendClear | kSendProbe);
   if (tx.stall_backoff < 32) ++tx.stall_backoff;
   scheduler_.set_timer(

@@ -111,7 +111,7 @@ bool Closing::is_given_up(Instant now, const Pdc& pdc) const {
 bool Closing::has_unanswered_question(const Pdc& pdc) const {
   constexpr std::uint8_t kUnanswered = 5;
   if (pdc.tx.unacked == 0) return false;
-  const TxRecord& oldest = tx_blocks_.at(pdc.tx.ring, pdc.tx.left);
+  const TxRecord& oldest = tx_blocks_.at(pdc.tx.ring, pdc.tx.left_edge);
   return oldest.message == nullptr && oldest.rto_cnt >= kUnanswered;
 }
 
@@ -229,7 +229,7 @@ void Closing::fail(Instant now, Pdc& pdc, PdsError error, const std::optional<Re
   // Messages in the order in which they were submitted: those with packets out first, then those
   // that wait.
   MessageQueue mine;
-  for (Psn psn = tx.left; psn.is_before(tx.next); ++psn) {
+  for (Psn psn = tx.left_edge; psn.is_before(tx.next); ++psn) {
     TxRecord& record = tx_blocks_.at(tx.ring, psn);
     if (record.is_acked() || record.message == nullptr) continue;
     if (!is_known_undelivered(psn, record, error, refused)) record.message->may_be_delivered = true;

@@ -32,7 +32,7 @@ void Lifecycle::begin_at(Instant now, Pdc& pdc, Psn start) {
   pdc.start = start;
   pdc.heard_at = pdc.active_at = pdc.busy_since = now;
   TxHalf& tx = pdc.tx;
-  tx.next = tx.left = tx.rtx_from = tx.in_flight_from = tx.ask_from = tx.ask_end = start;
+  tx.next = tx.left_edge = tx.rtx_from = tx.in_flight_from = tx.ask_from = tx.ask_end = start;
   tx.cack = tx.commanded = start - 1;
   tx.mp_range = config_.default_mpr * 128u;
   RxHalf& rx = pdc.rx;

@@ -15,7 +15,7 @@ void LossRecovery::watch_sent(Instant now, Pdc& pdc, Instant deadline) {
 
 void LossRecovery::note_repeat(Instant now, Pdc& pdc, Psn psn) {
   TxHalf& tx = pdc.tx;
-  if (psn != tx.left) return;
+  if (psn != tx.left_edge) return;
   if (tx.repeats == 0) tx.repeated_since = now;
   if (tx.repeats < 255) ++tx.repeats;
 }
@@ -57,7 +57,7 @@ void LossRecovery::set_back(Instant now, Pdc& pdc, Psn psn, TxRecord& record) {
 void LossRecovery::note_arrival(Instant now, Pdc& pdc, TxRecord& record, TxEvent how) {
   const bool has_timeout = record.state() == TxState::kInFlight || record.has_arrived();
   SendWindow::move(pdc.tx, record, how);
-  if (&record == &tx_blocks_.at(pdc.tx.ring, pdc.tx.left)) pdc.tx.repeats = 0;
+  if (&record == &tx_blocks_.at(pdc.tx.ring, pdc.tx.left_edge)) pdc.tx.repeats = 0;
   if (!has_timeout || how == TxEvent::kBusy) arm_retransmit(now, pdc, record);
 }
 
@@ -65,7 +65,7 @@ bool LossRecovery::on_retransmit_timer(Instant now, Pdc& pdc) {
   TxHalf& tx = pdc.tx;
   const Asking asking = tx.asking;
   Instant next = Instant::never();
-  for (Psn psn = tx.left; psn.is_before(tx.next); ++psn) {
+  for (Psn psn = tx.left_edge; psn.is_before(tx.next); ++psn) {
     TxRecord& record = tx_blocks_.at(tx.ring, psn);
     if (record.is_acked() || record.deadline.is_never()) continue;
     if (record.deadline > now) {
@@ -112,7 +112,7 @@ bool LossRecovery::on_retransmit_timer(Instant now, Pdc& pdc) {
   // After go-back the deadlines behind were reset; look again over what still runs.
   if (pdc.is_rod()) {
     next = Instant::never();
-    for (Psn psn = tx.left; psn.is_before(tx.next); ++psn) {
+    for (Psn psn = tx.left_edge; psn.is_before(tx.next); ++psn) {
       const TxRecord& record = tx_blocks_.at(tx.ring, psn);
       if (!record.is_acked()) next = std::min(next, record.deadline);
     }
@@ -185,7 +185,7 @@ void LossRecovery::hold_back(Pdc& pdc, Psn psn, TxRecord& record, Instant until,
 
 void LossRecovery::go_back(Instant now, Pdc& pdc, Psn from, bool timeout) {
   TxHalf& tx = pdc.tx;
-  for (Psn psn = serial_max(from, tx.left); psn.is_before(tx.next); ++psn) {
+  for (Psn psn = serial_max(from, tx.left_edge); psn.is_before(tx.next); ++psn) {
     TxRecord& record = tx_blocks_.at(tx.ring, psn);
     if (record.is_acked() || record.state() == TxState::kQueued) continue;
     if (record.is_paused())
@@ -223,7 +223,7 @@ Duration LossRecovery::tail_silence(Instant now, const Pdc& pdc) const {
 void LossRecovery::ask_about_tail(Instant now, Pdc& pdc) {
   TxHalf& tx = pdc.tx;
   if (pdc.peer_id == 0) return;  // a Probe opens nothing; the RTO does its work
-  for (Psn psn = tx.next - 1; psn.is_at_or_after(tx.left); psn = psn - 1) {
+  for (Psn psn = tx.next - 1; psn.is_at_or_after(tx.left_edge); psn = psn - 1) {
     const TxRecord& record = tx_blocks_.at(tx.ring, psn);
     if (record.state() != TxState::kInFlight || record.message == nullptr) continue;
     const Instant due = std::max(record.cc.sent_at, tx.probe.sent_at) + tail_silence(now, pdc);
@@ -242,7 +242,7 @@ void LossRecovery::on_tail_loss(Instant now, Pdc& pdc) {
   TxHalf& tx = pdc.tx;
   if (tx.unacked == 0 || tx.tail_probes >= config_.max_tail_loss_retx) return;
   if (config_.tail_loss_asks) return ask_about_tail(now, pdc);
-  for (Psn psn = tx.next - 1; psn.is_at_or_after(tx.left); psn = psn - 1) {
+  for (Psn psn = tx.next - 1; psn.is_at_or_after(tx.left_edge); psn = psn - 1) {
     TxRecord& record = tx_blocks_.at(tx.ring, psn);
     if (record.is_acked()) continue;
     if (record.waits_for_resend() || record.message == nullptr) return;
@@ -251,7 +251,7 @@ void LossRecovery::on_tail_loss(Instant now, Pdc& pdc) {
       ask_about(pdc, psn, record);
       scheduler_.set_timer(pdc, PdcTimer::kTailLoss, now + config_.tail_loss_time);
     } else if (pdc.is_rod()) {
-      go_back(now, pdc, tx.left, false);
+      go_back(now, pdc, tx.left_edge, false);
     } else {
       mark_lost(now, pdc, psn, record, false);
     }

@@ -51,7 +51,7 @@ void LossEvidence::infer_losses(Instant now, Pdc& pdc) {
   TxHalf& tx = pdc.tx;
   if (config_.sack_loss_thresh == 0 || pdc.is_rod() || tx.cc.if_any() == nullptr) return;
   PathEvidence evidence(config_.sack_loss_thresh);
-  for (Psn psn = tx.next - 1; psn.is_at_or_after(tx.left); psn = psn - 1) {
+  for (Psn psn = tx.next - 1; psn.is_at_or_after(tx.left_edge); psn = psn - 1) {
     TxRecord& record = tx_blocks_.at(tx.ring, psn);
     if (record.message == nullptr || record.waits_for_resend()) continue;
     if (record.is_acked() || record.has_arrived()) {

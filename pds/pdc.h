@@ -90,7 +90,7 @@ struct OpenProbe {
 struct TxHalf {
   Psn next;                     ///< tx_next
   Psn cack;                     ///< snd_cack
-  Psn left;                     ///< oldest PSN not acknowledged; tx_clear is left - 1
+  Psn left_edge;                ///< oldest PSN not acknowledged; tx_clear is left_edge - 1
   Psn rtx_from;                 ///< no record before this needs to be resent
   Psn in_flight_from;           ///< no record of a message before this is in flight
   Psn ask_from;                 ///< no record before this is to be asked about
@@ -111,7 +111,7 @@ struct TxHalf {
   std::uint8_t tail_probes = 0;
   std::uint8_t times_asked =
       0;                     ///< Probes since the peer was heard, while only its data is waited for
-  std::uint8_t repeats = 0;  ///< of the packet at `left`, since the peer said anything of it
+  std::uint8_t repeats = 0;  ///< of the packet at `left_edge`, since the peer said anything of it
   bool clear_owed = false;
   bool has_clear_when = false;
   bool peer_holds = false;            ///< ROD: the destination keeps what arrives behind a gap
@@ -132,8 +132,10 @@ struct TxHalf {
   void note_in_flight(Psn psn) {
     if (psn.is_before(in_flight_from)) in_flight_from = psn;
   }
-  Psn clear_psn() const { return left - 1; }
-  bool is_outstanding(Psn psn) const { return psn.is_at_or_after(left) && psn.is_before(next); }
+  Psn clear_psn() const { return left_edge - 1; }
+  bool is_outstanding(Psn psn) const {
+    return psn.is_at_or_after(left_edge) && psn.is_before(next);
+  }
 };
 
 struct RxHalf {

@@ -124,9 +124,9 @@ void Receiver::on_answer(Instant now, Pdc& pdc, Psn psn, const RxMeta& meta,
     if (kept_.share_of(pdc).is_short()) [[unlikely]]
       kept_.ask_for_clear(now, pdc);
   } else if (record != nullptr) {
-    responses_.change_state(*record, RxRecord::State::kOwed);
+    responses_.change_state(*record, RxRecord::State::kAckOnly);
     kept_.count(pdc, -1);
-    if (responses_.has_too_many_owed()) {  // then CACK and SACK must do
+    if (responses_.has_too_many_acks()) {  // then CACK and SACK must do
       responses_.remove(*record);
       record = nullptr;
     }
@@ -162,7 +162,7 @@ void Receiver::acknowledge(Instant now, Pdc& pdc, Psn psn, const RxMeta& meta,
                            const SesResponse& response, bool is_stored, RxRecord* record) {
   RxHalf& rx = pdc.rx;
   if (record == nullptr)
-    record = responses_.add(table_.slot_of(pdc), psn, RxRecord::State::kOwed, meta);
+    record = responses_.add(table_.slot_of(pdc), psn, RxRecord::State::kAckOnly, meta);
   if (record != nullptr) {
     responses_.set_response(*record, response);
     const bool must_wait =
@@ -182,7 +182,7 @@ void Receiver::acknowledge(Instant now, Pdc& pdc, Psn psn, const RxMeta& meta,
 // be told. A mark or a retransmission is told by name. [PDS 10.2]
 RxRecord* Receiver::take_over_waiting_ack(Pdc& pdc, Psn psn, const RxMeta& meta) {
   RxRecord* const last = responses_.back(pdc.rx.acks);
-  if (last == nullptr || last->state != RxRecord::State::kOwed || last->urgent ||
+  if (last == nullptr || last->state != RxRecord::State::kAckOnly || last->urgent ||
       last->data_bytes != 0 || !last->psn.is_before(psn))
     return nullptr;
   const RxMeta& earlier = last->meta;
@@ -234,7 +234,7 @@ void Receiver::queue_ack(Pdc& pdc, RxRecord& record) {
 }
 
 void Receiver::queue_finished_ack(Pdc& pdc, Psn psn, const RxMeta& meta, bool is_control) {
-  RxRecord* record = responses_.add(table_.slot_of(pdc), psn, RxRecord::State::kOwed, meta);
+  RxRecord* record = responses_.add(table_.slot_of(pdc), psn, RxRecord::State::kAckOnly, meta);
   if (record == nullptr) return queue_update(pdc, meta);
   if (!is_control) responses_.set_response(*record, upper_.default_response());
   record->urgent = true;
@@ -318,7 +318,7 @@ void Receiver::release_withheld(Pdc& pdc) {
 void Receiver::release(Pdc& pdc) {
   RxHalf& rx = pdc.rx;
   while (RxRecord* record = responses_.pop(rx.acks))
-    if (record->state == RxRecord::State::kOwed) responses_.remove(*record);
+    if (record->state == RxRecord::State::kAckOnly) responses_.remove(*record);
   if (rx.kept > 0) {
     for (Psn psn = rx.cack + 1; psn.is_at_or_before(rx.max_rcvd) && rx.kept > 0; ++psn) {
       RxRecord* record = responses_.find(table_.slot_of(pdc), psn);

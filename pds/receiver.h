@@ -29,7 +29,7 @@ class Receiver : Part {
 
   /// False when a packet out of order, or one that is answered later, could not be recorded.
   bool can_track(const Pdc& pdc) const { return pdc.rx.tracker != nullptr || has_trackers(); }
-  bool has_trackers() const { return !trackers_.is_empty(); }
+  bool has_trackers() const { return !trackers_.is_exhausted(); }
   /// A new data packet that SES has taken. The caller has seen that it can be tracked and its answer kept.
   void accept(Instant now, Pdc& pdc, const Arrival& in, const Answer& answer);
   /// A new sequenced control packet. False when it cannot be recorded.

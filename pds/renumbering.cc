@@ -41,7 +41,7 @@ bool Renumbering::move(Instant now, Pdc& pdc, Psn start) {
   pdc.is_unanswered = false;
   TxHalf& tx = pdc.tx;
   RxHalf& rx = pdc.rx;
-  for (Psn* psn : {&pdc.start, &tx.next, &tx.cack, &tx.commanded, &tx.left, &tx.rtx_from,
+  for (Psn* psn : {&pdc.start, &tx.next, &tx.cack, &tx.commanded, &tx.left_edge, &tx.rtx_from,
                    &tx.in_flight_from, &tx.ask_from, &tx.ask_end, &rx.edge, &rx.cack, &rx.cleared,
                    &rx.max_rcvd, &rx.max_ar, &rx.answered, &rx.untold})
     *psn = *psn + shift;
@@ -54,7 +54,7 @@ bool Renumbering::move(Instant now, Pdc& pdc, Psn start) {
   refused.arrived_at = now;
   refused.retx_echo = true;
   refused.pdc_exists = false;
-  for (Psn psn = tx.left; psn.is_before(tx.next); ++psn) {
+  for (Psn psn = tx.left_edge; psn.is_before(tx.next); ++psn) {
     TxRecord& record = tx_blocks_.at(tx.ring, psn);
     record.rto_cnt = record.nack_cnt = 0;
     // A target that wants another start has accepted nothing.
@@ -62,7 +62,7 @@ bool Renumbering::move(Instant now, Pdc& pdc, Psn start) {
       tx.cc.of(*record.message).ccc->on_nack(now, record.cc, tx.share, refused);
     loss_.queue_resend(pdc, psn, record, TxEvent::kRefused);
   }
-  tx.rtx_from = tx.left;
+  tx.rtx_from = tx.left_edge;
   // The target waits for one packet from the new start, for New_PDC_Time. Credit that it gives now names a PDC which this side does
   // not know yet, and an RTO may be longer than it waits: without this packet every round could end in another challenge.
   tx.has_credit_exemption = true;

@@ -4,15 +4,15 @@
 
 namespace uet::pds {
 
-ResponseStore::ResponseStore(std::uint32_t kept, std::uint32_t owed, std::uint16_t max_data,
+ResponseStore::ResponseStore(std::uint32_t kept, std::uint32_t acks, std::uint16_t max_data,
                              const base::HashKey& key)
     : key_(key),
-      pool_(kept + kEdgeReserve + owed),
+      pool_(kept + kEdgeReserve + acks),
       index_(pool_, kept),
       kept_max_(kept),
-      owed_max_(owed),
+      acks_max_(acks),
       max_data_(max_data),
-      data_(new std::uint8_t[static_cast<std::size_t>(kept + kEdgeReserve + owed) * max_data + 1]) {
+      data_(new std::uint8_t[static_cast<std::size_t>(kept + kEdgeReserve + acks) * max_data + 1]) {
 }
 
 RxRecord* ResponseStore::add(std::uint32_t owner, Psn psn, RxRecord::State state,
@@ -20,13 +20,13 @@ RxRecord* ResponseStore::add(std::uint32_t owner, Psn psn, RxRecord::State state
   // Each kind has its own share, so that a burst of ACKs never takes the room of answers that must
   // be kept.
   const bool room =
-      state == RxRecord::State::kOwed ? pool_.in_use() - kept_ < owed_max_ : can_keep(true);
+      state == RxRecord::State::kAckOnly ? pool_.in_use() - kept_ < acks_max_ : can_keep(true);
   if (!room) return nullptr;
   RxRecord* record = pool_.acquire();
   record->psn = psn;
   record->owner = owner;
   record->meta = meta;
-  if (state != RxRecord::State::kOwed) change_state(*record, state);
+  if (state != RxRecord::State::kAckOnly) change_state(*record, state);
   return record;
 }
 
@@ -36,8 +36,8 @@ RxRecord* ResponseStore::find(std::uint32_t owner, Psn psn) {
 }
 
 void ResponseStore::change_state(RxRecord& record, RxRecord::State state) {
-  const bool was_kept = record.state != RxRecord::State::kOwed;
-  const bool is_kept = state != RxRecord::State::kOwed;
+  const bool was_kept = record.state != RxRecord::State::kAckOnly;
+  const bool is_kept = state != RxRecord::State::kAckOnly;
   record.state = state;
   if (was_kept == is_kept) return;
   const std::size_t h = hash(record.owner, record.psn);
@@ -69,7 +69,7 @@ std::span<const std::uint8_t> ResponseStore::data_of(const RxRecord& record) con
 
 void ResponseStore::remove(RxRecord& record) {
   UET_DCHECK(!record.queued);
-  change_state(record, RxRecord::State::kOwed);
+  change_state(record, RxRecord::State::kAckOnly);
   pool_.release(&record);
 }
 

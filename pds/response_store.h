@@ -28,13 +28,13 @@ struct RxMeta {
 /// In a cache line of its own.
 struct alignas(64) RxRecord {
   enum class State : std::uint8_t {
-    kOwed,     ///< only an ACK to send; forgotten afterwards
+    kAckOnly,  ///< only an ACK to send; forgotten afterwards
     kPending,  ///< delivered, SES has not answered
     kStored,   ///< guaranteed answer, kept until cleared
   };
   Psn psn;
   std::uint32_t owner = 0;  ///< slot of the PDC
-  State state = State::kOwed;
+  State state = State::kAckOnly;
   bool queued = false;        ///< in the PDC's list of ACKs to send
   bool queued_first = false;  ///< in its part that goes before everything
   bool urgent = false;        ///< ROD: may be sent before the ACKs of smaller PSNs
@@ -63,9 +63,9 @@ struct AckQueue {
 
 class ResponseStore {
  public:
-  /// `kept` bounds pending and stored records together, `owed` the others; `max_data` is the room
+  /// `kept` bounds pending and stored records together, `acks` the others; `max_data` is the room
   /// for read data.
-  ResponseStore(std::uint32_t kept, std::uint32_t owed, std::uint16_t max_data,
+  ResponseStore(std::uint32_t kept, std::uint32_t acks, std::uint16_t max_data,
                 const base::HashKey& key);
 
   /// Room for one more pending or stored record. A few places are only for PSNs that close a gap (`at_edge`): their
@@ -73,8 +73,8 @@ class ResponseStore {
   /// that the source must deliver before it may clear anything.
   bool can_keep(bool at_edge) const { return kept_ < kept_max_ + (at_edge ? kEdgeReserve : 0); }
   std::uint32_t kept() const { return kept_; }
-  /// After an answer turned a pending record into an owed one.
-  bool has_too_many_owed() const { return pool_.in_use() - kept_ > owed_max_; }
+  /// After an answer turned a pending record into an ACK alone.
+  bool has_too_many_acks() const { return pool_.in_use() - kept_ > acks_max_; }
   std::uint32_t in_use() const { return pool_.in_use(); }
   std::uint32_t longest_chain() { return index_.longest_chain(); }
 
@@ -82,7 +82,7 @@ class ResponseStore {
   RxRecord* add(std::uint32_t owner, Psn psn, RxRecord::State state, const RxMeta& meta);
   /// The pending or stored record of a PSN.
   RxRecord* find(std::uint32_t owner, Psn psn);
-  /// Becomes kStored, kOwed or kPending.
+  /// Becomes kStored, kAckOnly or kPending.
   void change_state(RxRecord& record, RxRecord::State state);
   void set_response(RxRecord& record, const SesResponse& response);
   std::span<const std::uint8_t> data_of(const RxRecord& record) const;
@@ -120,7 +120,7 @@ class ResponseStore {
   base::FixedPool<RxRecord> pool_;
   base::PoolIndex<RxRecord, &RxRecord::hash_next> index_;
   std::uint32_t kept_max_;
-  std::uint32_t owed_max_;
+  std::uint32_t acks_max_;
   std::uint32_t kept_ = 0;
   std::uint64_t passed_ = 0;
   std::uint16_t max_data_;

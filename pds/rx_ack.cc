@@ -93,8 +93,8 @@ void AckIntake::on_ack(Instant now, Pdc& pdc, AckIn& in) {
       congestion->carrier = &pdc;
   }
   if (tx.unacked != unacked_before) tx.ses_busy_since = Instant::never();
-  advance_left(pdc);
-  if (tx.left != tx.cack + 1 && tx.left != tx.next) clear_.start_stall(now, pdc);
+  advance_left_edge(pdc);
+  if (tx.left_edge != tx.cack + 1 && tx.left_edge != tx.next) clear_.start_stall(now, pdc);
   // They have a PSN, or need one: the window may have excluded it until now.
   if ((pdc.pending_control & (kSendNoop | kSendClose | kResendControl)) != 0)
     scheduler_.list_control(pdc);
@@ -129,7 +129,7 @@ bool AckIntake::take_cack(Instant now, Pdc& pdc, const AckIn& in) {
   TxHalf& tx = pdc.tx;
   const Psn cack = in.common.cack_psn;
   if (!cack.is_at_or_after(tx.cack)) return true;
-  for (Psn psn = tx.left; psn.is_at_or_before(cack); ++psn) {
+  for (Psn psn = tx.left_edge; psn.is_at_or_before(cack); ++psn) {
     TxRecord& record = tx_blocks_.at(tx.ring, psn);
     if (record.is_acked()) continue;
     if (!acknowledge(now, pdc, record)) return false;
@@ -183,22 +183,22 @@ void AckIntake::apply_sack(Instant now, Pdc& pdc, const AckIn& in) {
   }
 }
 
-void AckIntake::advance_left(Pdc& pdc) {
+void AckIntake::advance_left_edge(Pdc& pdc) {
   TxHalf& tx = pdc.tx;
-  const Psn before = tx.left;
-  while (tx.left != tx.next && tx_blocks_.at(tx.ring, tx.left).is_acked()) {
-    tx_blocks_.remove(tx.ring, tx.left);
-    ++tx.left;
+  const Psn before = tx.left_edge;
+  while (tx.left_edge != tx.next && tx_blocks_.at(tx.ring, tx.left_edge).is_acked()) {
+    tx_blocks_.remove(tx.ring, tx.left_edge);
+    ++tx.left_edge;
   }
-  if (tx.left == before) return;
+  if (tx.left_edge == before) return;
   tx.repeats = 0;
-  tx.rtx_from = serial_max(tx.rtx_from, tx.left);
-  tx.in_flight_from = serial_max(tx.in_flight_from, tx.left);
-  if (tx.paused_count > 0 && tx.left != tx.next && !pdc.is_rod()) [[unlikely]] {
+  tx.rtx_from = serial_max(tx.rtx_from, tx.left_edge);
+  tx.in_flight_from = serial_max(tx.in_flight_from, tx.left_edge);
+  if (tx.paused_count > 0 && tx.left_edge != tx.next && !pdc.is_rod()) [[unlikely]] {
     // What was answered below it may be cleared now, which makes the place that it waits for. See docs/decisions/0042.
-    TxRecord& first = tx_blocks_.at(tx.ring, tx.left);
+    TxRecord& first = tx_blocks_.at(tx.ring, tx.left_edge);
     if (first.state() == TxState::kPlaceWanted)
-      loss_.queue_resend(pdc, tx.left, first, TxEvent::kResumed);
+      loss_.queue_resend(pdc, tx.left_edge, first, TxEvent::kResumed);
   }
   if (tx.has_clear_when && tx.clear_psn().is_at_or_after(tx.clear_when)) {
     tx.has_clear_when = false;

@@ -32,7 +32,7 @@ class AckIntake : Part {
   void obey_requests(Instant now, Pdc& pdc, const AckIn& in);
   bool pass_further_response(Instant now, const Pdc& pdc, const AckIn& in);
   void apply_sack(Instant now, Pdc& pdc, const AckIn& in);
-  void advance_left(Pdc& pdc);
+  void advance_left_edge(Pdc& pdc);
 
   const PdcTable& table_;
   MessageTable& messages_;

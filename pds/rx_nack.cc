@@ -60,7 +60,7 @@ void NackIntake::on_nack(Instant now, Pdc& pdc, const wire::PdsNack& nack, const
   const bool is_refusal = rule.reaction == Reaction::kPause ||
                           rule.reaction == Reaction::kPauseLong ||
                           rule.cause != cc::NackCause::kOther;
-  if (is_refusal && nack.nack_psn == pdc.tx.left) pdc.tx.repeats = 0;
+  if (is_refusal && nack.nack_psn == pdc.tx.left_edge) pdc.tx.repeats = 0;
   switch (rule.reaction) {
     case Reaction::kResend:
       if (resend_now(now, pdc, nack.nack_psn, record, nack, meta) &&
@@ -104,7 +104,7 @@ namespace {
 
 /// A packet that left before `psn`, once, may have its own answer on the way: paths differ.
 bool is_behind_unheard(const TxBlockPool& blocks, const TxHalf& tx, Psn psn) {
-  for (Psn before = tx.left; before.is_before(psn); ++before) {
+  for (Psn before = tx.left_edge; before.is_before(psn); ++before) {
     const TxRecord& record = blocks.at(tx.ring, before);
     if (record.message != nullptr && record.cc.resent == 0 && !record.waits_for_resend() &&
         !record.is_acked() && !record.has_arrived())
@@ -248,7 +248,7 @@ void NackIntake::on_rod_ooo(Instant now, Pdc& pdc, const wire::PdsNack& nack) {
     return closing_.fail(now, pdc, PdsError::kPeerFailed);
   const bool valid = pdc.is_rod() && expected.is_after(tx.cack) && expected.is_before(tx.next);
   if (!valid) return trace_.drop(now, DropReason::kNackNotOutstanding, 0, pdc.id, expected);
-  if (expected.is_before(tx.left)) return;
+  if (expected.is_before(tx.left_edge)) return;
   // Refused for lack of something and waiting: the gap will be filled when the pause is over.
   if (tx_blocks_.at(tx.ring, expected).is_paused())
     return trace_.drop(now, DropReason::kStaleNack, 0, pdc.id, expected);

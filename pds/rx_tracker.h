@@ -59,7 +59,7 @@ class RxTrackerPool {
   /// All bits 0. Null when all are in use.
   RxTracker* acquire();
   void release(RxTracker* tracker) { trackers_.release(tracker); }
-  bool is_empty() const { return trackers_.is_full(); }
+  bool is_exhausted() const { return trackers_.is_full(); }
   std::uint32_t in_use() const { return trackers_.in_use(); }
 
  private:

@@ -55,7 +55,7 @@ bool SendWindow::has_unacked_data(const Pdc& pdc) const {
   const TxHalf& tx = pdc.tx;
   if (!tx.queue.empty()) return true;
   if (tx.unacked == 0) return false;
-  for (Psn psn = tx.left; psn.is_before(tx.next); ++psn) {
+  for (Psn psn = tx.left_edge; psn.is_before(tx.next); ++psn) {
     const TxRecord& record = records_.at(tx.ring, psn);
     if (!record.is_acked() && record.message != nullptr) return true;
   }

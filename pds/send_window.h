@@ -47,7 +47,7 @@ class SendWindow : Part {
   }
   /// Forgets all records: the PDC ends.
   void release(TxHalf& tx) {
-    for (; tx.left != tx.next; ++tx.left) records_.remove(tx.ring, tx.left);
+    for (; tx.left_edge != tx.next; ++tx.left_edge) records_.remove(tx.ring, tx.left_edge);
   }
 
   TxRecord& at(const Pdc& pdc, Psn psn) { return records_.at(pdc.tx.ring, psn); }

@@ -45,7 +45,7 @@ Built AckBuilder::build(Instant now, Pdc& pdc, net::TxPacket& out) {
   if (record != nullptr) {
     responses_.pop(rx.acks);
     record->urgent = false;
-    if (record->state == RxRecord::State::kOwed) responses_.remove(*record);
+    if (record->state == RxRecord::State::kAckOnly) responses_.remove(*record);
   } else if (shape.is_probe_answer) {
     rx.wants_probe_answer = false;
   } else {

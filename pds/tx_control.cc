@@ -158,7 +158,7 @@ Built ControlSender::resend_sequenced(Instant now, Pdc& pdc, net::TxPacket& out)
   TxHalf& tx = pdc.tx;
   bool more = false;
   Built built = Built::kNothing;
-  for (Psn psn = tx.left; psn.is_before(tx.next); ++psn) {
+  for (Psn psn = tx.left_edge; psn.is_before(tx.next); ++psn) {
     TxRecord& record = tx_blocks_.at(tx.ring, psn);
     if (record.state() != TxState::kQueued || record.message != nullptr) continue;
     if (built == Built::kPacket || !window_.allows(pdc, psn)) {
@@ -185,7 +185,7 @@ Built ControlSender::resend_sequenced(Instant now, Pdc& pdc, net::TxPacket& out)
 Built ControlSender::send_ack_request(Instant now, Pdc& pdc, net::TxPacket& out) {
   TxHalf& tx = pdc.tx;
   // In PSN order; the search goes on where the last one ended.
-  for (tx.ask_from = serial_max(tx.ask_from, tx.left); tx.ask_from.is_before(tx.ask_end);
+  for (tx.ask_from = serial_max(tx.ask_from, tx.left_edge); tx.ask_from.is_before(tx.ask_end);
        ++tx.ask_from) {
     TxRecord& record = tx_blocks_.at(tx.ring, tx.ask_from);
     if (!is_ask_due(record.state())) continue;

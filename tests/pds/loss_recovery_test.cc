@@ -63,7 +63,7 @@ struct Loss : Parts {
   TxRecord& at(Psn psn) { return window.records().at(pdc.tx.ring, psn); }
   std::vector<std::uint32_t> to_resend() {
     std::vector<std::uint32_t> psns;
-    for (Psn psn = pdc.tx.left; psn != pdc.tx.next; ++psn)
+    for (Psn psn = pdc.tx.left_edge; psn != pdc.tx.next; ++psn)
       if (at(psn).state() == TxState::kQueued) psns.push_back(psn.value());
     return psns;
   }

@@ -75,7 +75,7 @@ struct Parts {
     pdc.is_proven = !is_initiator;
     pdc.state = PdcState::kEstablished;
     pdc.start = start;
-    pdc.tx.next = pdc.tx.left = pdc.tx.rtx_from = pdc.tx.in_flight_from = start;
+    pdc.tx.next = pdc.tx.left_edge = pdc.tx.rtx_from = pdc.tx.in_flight_from = start;
     pdc.tx.ask_from = pdc.tx.ask_end = start;
     pdc.tx.cack = start - 1;
     pdc.tx.mp_range = 128;

@@ -33,7 +33,7 @@ struct Receiving : Parts {
     at.is_proven = true;
     at.state = PdcState::kEstablished;
     at.start = pdc.start;
-    at.tx.next = at.tx.left = pdc.start;
+    at.tx.next = at.tx.left_edge = pdc.start;
     RxHalf& rx = at.rx;
     rx.edge = rx.cack = rx.cleared = rx.max_rcvd = rx.max_ar = rx.answered = rx.untold =
         rx.last_control = pdc.start - 1;
@@ -72,7 +72,7 @@ struct Receiving : Parts {
     RxRecord* record = kept.store().pop(at.rx.acks);
     if (record == nullptr) return 0;
     const std::uint32_t psn = record->psn.value();
-    if (record->state == RxRecord::State::kOwed) kept.store().remove(*record);
+    if (record->state == RxRecord::State::kAckOnly) kept.store().remove(*record);
     return psn;
   }
 

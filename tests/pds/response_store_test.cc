@@ -21,7 +21,7 @@ TEST(ResponseStore, find__knows_kept_records_of_one_pdc_only) {
   ResponseStore store(4, 4, 64, kKey);
   RxRecord* pending = store.add(1, Psn(10), State::kPending, {});
   RxRecord* stored = store.add(2, Psn(10), State::kStored, {});
-  store.add(1, Psn(11), State::kOwed, {});
+  store.add(1, Psn(11), State::kAckOnly, {});
   EXPECT_EQ(store.find(1, Psn(10)), pending);
   EXPECT_EQ(store.find(2, Psn(10)), stored);
   EXPECT_EQ(store.find(1, Psn(11)), nullptr);
@@ -31,9 +31,9 @@ TEST(ResponseStore, find__knows_kept_records_of_one_pdc_only) {
 
 TEST(ResponseStore, owed_and_kept_records_do_not_take_each_others_room) {
   ResponseStore store(2, 2, 0, kKey);
-  ASSERT_NE(store.add(1, Psn(1), State::kOwed, {}), nullptr);
-  ASSERT_NE(store.add(1, Psn(2), State::kOwed, {}), nullptr);
-  EXPECT_EQ(store.add(1, Psn(3), State::kOwed, {}), nullptr);
+  ASSERT_NE(store.add(1, Psn(1), State::kAckOnly, {}), nullptr);
+  ASSERT_NE(store.add(1, Psn(2), State::kAckOnly, {}), nullptr);
+  EXPECT_EQ(store.add(1, Psn(3), State::kAckOnly, {}), nullptr);
   ASSERT_NE(store.add(1, Psn(3), State::kStored, {}), nullptr);
   ASSERT_NE(store.add(1, Psn(4), State::kPending, {}), nullptr);
   EXPECT_FALSE(store.can_keep(false));
@@ -56,12 +56,12 @@ TEST(ResponseStore, change_state__moves_a_record_between_the_shares) {
   RxRecord& other = *store.add(1, Psn(6), State::kPending, {});
   store.change_state(record, State::kStored);
   EXPECT_EQ(store.find(1, Psn(5)), &record);
-  store.change_state(record, State::kOwed);
+  store.change_state(record, State::kAckOnly);
   EXPECT_EQ(store.find(1, Psn(5)), nullptr);
   EXPECT_EQ(store.kept(), 1u);
-  EXPECT_FALSE(store.has_too_many_owed());
-  store.change_state(other, State::kOwed);
-  EXPECT_TRUE(store.has_too_many_owed());
+  EXPECT_FALSE(store.has_too_many_acks());
+  store.change_state(other, State::kAckOnly);
+  EXPECT_TRUE(store.has_too_many_acks());
 }
 
 TEST(ResponseStore, set_response__copies_header_and_data) {
@@ -87,8 +87,8 @@ TEST(ResponseStore, queues_are_first_in_first_out) {
   ResponseStore store(1, 8, 0, kKey);
   AckQueue one, other;
   for (const std::uint32_t psn : {5u, 3u, 9u})
-    store.push(one, *store.add(1, Psn(psn), State::kOwed, {}));
-  store.push(other, *store.add(2, Psn(4), State::kOwed, {}));
+    store.push(one, *store.add(1, Psn(psn), State::kAckOnly, {}));
+  store.push(other, *store.add(2, Psn(4), State::kAckOnly, {}));
   EXPECT_EQ(drain(store, one), (std::vector<std::uint32_t>{5, 3, 9}));
   EXPECT_TRUE(one.is_empty());
   EXPECT_EQ(drain(store, other), (std::vector<std::uint32_t>{4}));
@@ -98,11 +98,11 @@ TEST(ResponseStore, push_ordered__keeps_psn_order_behind_what_is_urgent) {
   ResponseStore store(1, 8, 0, kKey);
   AckQueue queue;
   for (const std::uint32_t psn : {5u, 3u, 9u, 4u})
-    store.push_ordered(queue, *store.add(1, Psn(psn), State::kOwed, {}));
-  RxRecord& urgent = *store.add(1, Psn(8), State::kOwed, {});
+    store.push_ordered(queue, *store.add(1, Psn(psn), State::kAckOnly, {}));
+  RxRecord& urgent = *store.add(1, Psn(8), State::kAckOnly, {});
   urgent.urgent = true;
   store.push_front(queue, urgent);
-  store.push_ordered(queue, *store.add(1, Psn(2), State::kOwed, {}));
+  store.push_ordered(queue, *store.add(1, Psn(2), State::kAckOnly, {}));
   EXPECT_EQ(drain(store, queue), (std::vector<std::uint32_t>{8, 2, 3, 4, 5, 9}));
 }
 
@@ -112,8 +112,8 @@ TEST(ResponseStore, push_ordered__passes_only_what_comes_after) {
   ResponseStore store(1, 2 * kMany, 0, kKey);
   AckQueue queue;
   for (std::uint32_t i = 0; i < kMany; ++i) {
-    store.push_front(queue, *store.add(1, Psn(5000 + i), State::kOwed, {}));
-    store.push_ordered(queue, *store.add(1, Psn(i), State::kOwed, {}));
+    store.push_front(queue, *store.add(1, Psn(5000 + i), State::kAckOnly, {}));
+    store.push_ordered(queue, *store.add(1, Psn(i), State::kAckOnly, {}));
   }
   EXPECT_EQ(store.passed(), 0u);
   RxRecord& late = *store.add(1, Psn(kMany - 4), State::kPending, {});
@@ -128,7 +128,7 @@ TEST(ResponseStore, unqueue__takes_a_record_from_any_place) {
     AckQueue queue;
     std::vector<RxRecord*> records;
     for (const std::uint32_t psn : {1u, 2u, 3u}) {
-      records.push_back(store.add(1, Psn(psn), State::kOwed, {}));
+      records.push_back(store.add(1, Psn(psn), State::kAckOnly, {}));
       store.push(queue, *records.back());
     }
     store.unqueue(queue, *records[gone - 1]);

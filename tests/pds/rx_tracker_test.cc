@@ -58,7 +58,7 @@ TEST(RxTrackerPool, a_tracker_comes_back_empty_and_the_pool_is_bounded) {
   RxTrackerPool pool(kWindow, 2);
   RxTracker* first = pool.acquire();
   ASSERT_NE(pool.acquire(), nullptr);
-  EXPECT_TRUE(pool.is_empty());
+  EXPECT_TRUE(pool.is_exhausted());
   EXPECT_EQ(pool.acquire(), nullptr);
   first->set(RxTracker::kStored, Psn(77));
   pool.release(first);
