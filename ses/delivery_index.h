@@ -14,18 +14,19 @@ class DeliveryIndex {
 
   /// A message that its sender named alike before is not found any more: a sender uses a message id again only when it waits
   /// for nothing under it.
-  void add(Unexpected& message);
-  void remove(Unexpected& message);
-  Unexpected* find(const Incoming& sender, std::uint16_t message_id) const;
+  void add(UnexpectedMessage& message);
+  void remove(UnexpectedMessage& message);
+  UnexpectedMessage* find(const Incoming& sender, std::uint16_t message_id) const;
   std::size_t longest_chain() const;
 
  private:
   std::size_t hash(const Incoming& sender, std::uint16_t message_id) const;
-  Unexpected*& bucket(const Incoming& sender, std::uint16_t message_id);
+  UnexpectedMessage*& bucket(const Incoming& sender, std::uint16_t message_id);
   void grow();
 
   const base::HashKey& hash_key_;
-  std::vector<Unexpected*> buckets_;  ///< none before the first message; a power of two of them
+  std::vector<UnexpectedMessage*>
+      buckets_;  ///< none before the first message; a power of two of them
   std::size_t size_ = 0;
 };
 

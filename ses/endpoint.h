@@ -41,16 +41,16 @@ struct Endpoint {
   std::vector<Endpoint*> members;  ///< of a shared receive context
   std::size_t next_member = 0;     ///< whose waiting messages are looked at first
 
-  OverflowUse& use_of(const Unexpected& u) { return u.is_held ? held : overflow; }
+  OverflowUse& use_of(const UnexpectedMessage& u) { return u.is_held ? held : overflow; }
   /// Where an unexpected message waits, claimed or not: takes it out, or puts another one before it.
-  void unlist(Unexpected& u) {
+  void unlist(UnexpectedMessage& u) {
     if (u.claimed) {
       claimed.erase(claimed.iterator_to(u));
     } else {
       space(u.tagged).unexpected.remove(u);
     }
   }
-  void list_before(Unexpected& place, Unexpected& u) {
+  void list_before(UnexpectedMessage& place, UnexpectedMessage& u) {
     if (place.claimed) {
       claimed.insert(claimed.iterator_to(place), u);
     } else {

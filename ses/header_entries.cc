@@ -8,9 +8,9 @@ constexpr std::size_t kHeadersPerSender = 16;
 
 }  // namespace
 
-Unexpected* HeaderEntries::find(const RequestContext& c, Sender& sender) {
+UnexpectedMessage* HeaderEntries::find(const RequestContext& c, Sender& sender) {
   const RequestView& r = c.request;
-  for (Unexpected& u : sender.headers)
+  for (UnexpectedMessage& u : sender.headers)
     if (u.tagged == is_tagged(r.opcode) && u.length == r.request_length &&
         u.header.tag == c.incoming().tag && u.header.initiator_id == r.initiator &&
         u.header.job_id == r.job_id)
@@ -19,12 +19,12 @@ Unexpected* HeaderEntries::find(const RequestContext& c, Sender& sender) {
 }
 
 /// [SES 7.2]
-Unexpected* HeaderEntries::note(const RequestContext& c, RiSpace& space, Sender& sender) {
+UnexpectedMessage* HeaderEntries::note(const RequestContext& c, RiSpace& space, Sender& sender) {
   Endpoint& endpoint = *c.endpoint;
   if (endpoint.headers >= config_.overflow_headers || sender.headers.size() >= kHeadersPerSender ||
       !store_.has_descriptor())
     return nullptr;
-  Unexpected* u = store_.note_header(sender, c.request.request_length);
+  UnexpectedMessage* u = store_.note_header(sender, c.request.request_length);
   if (u == nullptr) return nullptr;
   c.describe(*u);
   space.unexpected.push_back(*u);
@@ -36,7 +36,7 @@ Unexpected* HeaderEntries::note(const RequestContext& c, RiSpace& space, Sender&
   return u;
 }
 
-void HeaderEntries::touch(const RequestContext& c, Unexpected& header) {
+void HeaderEntries::touch(const RequestContext& c, UnexpectedMessage& header) {
   if (c.request.som) {
     header.has_header_data = c.request.hd;
     header.header_data = c.request.header_data;
@@ -45,23 +45,23 @@ void HeaderEntries::touch(const RequestContext& c, Unexpected& header) {
   by_age_.splice(by_age_.end(), by_age_, by_age_.iterator_to(header));
 }
 
-void HeaderEntries::unlist(Unexpected& u) {
+void HeaderEntries::unlist(UnexpectedMessage& u) {
   u.sender->headers.erase(u.sender->headers.iterator_to(u));
   by_age_.erase(by_age_.iterator_to(u));
   --u.endpoint->headers;
   u.is_header_only = false;
 }
 
-void HeaderEntries::forget(Unexpected& u) {
+void HeaderEntries::forget(UnexpectedMessage& u) {
   unlist(u);
   u.endpoint->unlist(u);
   senders_.unhold(*u.sender);
   store_.recycle(u);
 }
 
-Unexpected* HeaderEntries::find_idle() {
+UnexpectedMessage* HeaderEntries::find_idle() {
   if (by_age_.empty()) return nullptr;
-  Unexpected& oldest = by_age_.front();
+  UnexpectedMessage& oldest = by_age_.front();
   return clock_.is_past(oldest.active_at_ns, config_.message_idle) ? &oldest : nullptr;
 }
 

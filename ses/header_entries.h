@@ -19,16 +19,16 @@ class HeaderEntries {
   HeaderEntries& operator=(const HeaderEntries&) = delete;
 
   /// What was kept of an earlier attempt of the packet's message, as far as the wire tells messages of one sender apart.
-  Unexpected* find(const RequestContext& c, Sender& sender);
+  UnexpectedMessage* find(const RequestContext& c, Sender& sender);
   /// Keeps the header of the packet's message. Null when there are too many of the sender, or of the endpoint.
-  Unexpected* note(const RequestContext& c, RiSpace& space, Sender& sender);
+  UnexpectedMessage* note(const RequestContext& c, RiSpace& space, Sender& sender);
   /// The message has come again.
-  void touch(const RequestContext& c, Unexpected& header);
+  void touch(const RequestContext& c, UnexpectedMessage& header);
   /// It is no header-only entry any more, and stays in the list of its endpoint.
-  void unlist(Unexpected& header);
-  void forget(Unexpected& header);
+  void unlist(UnexpectedMessage& header);
+  void forget(UnexpectedMessage& header);
   /// The longest without an attempt, if its sender has given up or is gone.
-  Unexpected* find_idle();
+  UnexpectedMessage* find_idle();
 
   std::size_t size() const { return by_age_.size(); }
 

@@ -285,7 +285,7 @@ void Outcomes::fill_gap(TxOp& op) {
   op.has_header_data = op.delivery_complete = op.cancelled = op.memory_gone = false;
   op.awaits_delivery = false;
   queues_.put_first(op);
-  queues_.defer(*op.flow);
+  queues_.mark_ready(*op.flow);
 }
 
 bool Outcomes::cancel(Instant now, TxOp& op) {

@@ -13,7 +13,7 @@ namespace uet::ses {
 struct Endpoint;
 struct RequestView;
 struct Sender;
-struct Unexpected;
+struct UnexpectedMessage;
 
 /// Bit of Address::fep_cap, above those that the specification names: it fetches what a rendezvous leaves out, and reports the
 /// end to initiators that ask.
@@ -42,14 +42,14 @@ struct RestOfMessage {
 struct Fetch : Pooled {
   ListHook hook;
   Peer peer;
-  PoolRef operation;              ///< the initiator's descriptor of the READ
-  Unexpected* message = nullptr;  ///< null: given up, and the READ has not ended yet
-  Sender* sender = nullptr;       ///< whose share it comes from
-  std::uint64_t done = 0;         ///< bytes of the message that are here
-  std::uint64_t asked = 0;        ///< the READ under way goes so far
-  std::uint64_t placed = 0;       ///< bytes that READs brought, some of them perhaps twice
-  std::uint64_t seen = 0;         ///< of `placed`, at the last look
-  std::int64_t active_at_ns = 0;  ///< when there were more, in loop time
+  PoolRef operation;                     ///< the initiator's descriptor of the READ
+  UnexpectedMessage* message = nullptr;  ///< null: given up, and the READ has not ended yet
+  Sender* sender = nullptr;              ///< whose share it comes from
+  std::uint64_t done = 0;                ///< bytes of the message that are here
+  std::uint64_t asked = 0;               ///< the READ under way goes so far
+  std::uint64_t placed = 0;              ///< bytes that READs brought, some of them perhaps twice
+  std::uint64_t seen = 0;                ///< of `placed`, at the last look
+  std::int64_t active_at_ns = 0;         ///< when there were more, in loop time
   // Of a request to restart. [SES 8.3]
   std::uint32_t token = 0;   ///< what the restarted message has to name; 0: none
   bool is_answered = false;  ///< its initiator will send the message again

@@ -30,7 +30,7 @@ struct RequestContext {
     return bytes_reached(request.buffer_offset, request.request_length);
   }
   /// What a message without a receive is known by.
-  void describe(Unexpected& u) const {
+  void describe(UnexpectedMessage& u) const {
     u.endpoint = endpoint;
     u.tagged = is_tagged(request.opcode);
     u.header = incoming();

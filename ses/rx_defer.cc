@@ -11,10 +11,11 @@ bool Deferrals::may_defer(const RequestContext& c, const Sender& sender) const {
          shared_.core.peers.find_source(c.source()) != kAnyPeer;
 }
 
-bool Deferrals::defer(RequestContext& c, RiSpace& space, Sender& sender, Unexpected* header) {
+bool Deferrals::defer(RequestContext& c, RiSpace& space, Sender& sender,
+                      UnexpectedMessage* header) {
   const RequestView& r = c.request;
   Endpoint& endpoint = *c.endpoint;
-  Unexpected* u = shared_.store.admit(endpoint.overflow, sender, 0);
+  UnexpectedMessage* u = shared_.store.admit(endpoint.overflow, sender, 0);
   if (u == nullptr) return false;
   shared_.senders.hold(sender);
   shared_.core.trace.emit(c.now, base::EventId::kMessageUnexpected, 0, {},
@@ -39,16 +40,16 @@ bool Deferrals::defer(RequestContext& c, RiSpace& space, Sender& sender, Unexpec
   return true;
 }
 
-Unexpected* Deferrals::find_restarted(const RequestContext& c) {
+UnexpectedMessage* Deferrals::find_restarted(const RequestContext& c) {
   const RequestView& r = c.request;
-  Unexpected* const u = rendezvous_.find_restart(r.target_token);
+  UnexpectedMessage* const u = rendezvous_.find_restart(r.target_token);
   const bool is_it = u != nullptr && u->endpoint == c.endpoint && u->header == c.incoming() &&
                      u->tagged == is_tagged(r.opcode) && u->length == r.request_length &&
                      u->initiator_token == r.initiator_token && !closes_early(r);
   return is_it ? u : nullptr;
 }
 
-pds::Answer Deferrals::end_restarted(const RequestContext& c, Unexpected& u) {
+pds::Answer Deferrals::end_restarted(const RequestContext& c, UnexpectedMessage& u) {
   const std::uint64_t limit = u.rest.limit, length = u.length;
   rendezvous_.end_restart(c.now, u);
   return limit < length

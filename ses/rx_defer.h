@@ -18,11 +18,11 @@ class Deferrals {
   bool may_defer(const RequestContext& c, const Sender& sender) const;
   /// Keeps the header of the packet's message in the place of `header`, what was kept of an earlier attempt; what comes of the payload
   /// is discarded. False when there is no room.
-  bool defer(RequestContext& c, RiSpace& space, Sender& sender, Unexpected* header);
+  bool defer(RequestContext& c, RiSpace& space, Sender& sender, UnexpectedMessage* header);
   /// The message that the packet's token was made for, if the packet is of that message; a token serves for one restart. Else null.
-  Unexpected* find_restarted(const RequestContext& c);
+  UnexpectedMessage* find_restarted(const RequestContext& c);
   /// All of it is in the receive.
-  pds::Answer end_restarted(const RequestContext& c, Unexpected& u);
+  pds::Answer end_restarted(const RequestContext& c, UnexpectedMessage& u);
 
  private:
   RxShared& shared_;

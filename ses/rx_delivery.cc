@@ -6,7 +6,7 @@ namespace uet::ses {
 
 pds::Answer DeliveryReports::on_await(RequestContext& c) {
   const RequestView& r = c.request;
-  Unexpected* u = awaited_.find(c.incoming(), r.message_id);
+  UnexpectedMessage* u = awaited_.find(c.incoming(), r.message_id);
   if (u == nullptr && was_discarded(c.incoming(), r.message_id))
     return answer_error(r, ReturnCode::kCancelled, r.ri_generation, true);
   if (u == nullptr || u->endpoint != c.endpoint) return answer_await(r, false, core_.process_name);
@@ -16,14 +16,14 @@ pds::Answer DeliveryReports::on_await(RequestContext& c) {
 }
 
 /// The medium form has no message id, so the initiator cannot ask for such a message.
-void DeliveryReports::remember(const RequestContext& c, Unexpected& u) {
+void DeliveryReports::remember(const RequestContext& c, UnexpectedMessage& u) {
   if ((!c.request.dc && !u.is_rendezvous) || c.request.form != wire::NextHdr::kRequestStd) return;
   u.message_id = c.request.message_id;
   awaited_.add(u);
 }
 
 /// The message's descriptor is what the report is made of, so that none can fail for lack of room.
-void DeliveryReports::report(Instant now, Unexpected& u, ReturnCode code) {
+void DeliveryReports::report(Instant now, UnexpectedMessage& u, ReturnCode code) {
   if (code != ReturnCode::kOk && u.is_awaitable && !u.is_asked)
     discarded_[next_discarded_++ % kDiscarded] = {u.header, u.message_id};
   awaited_.remove(u);
@@ -37,7 +37,7 @@ void DeliveryReports::report(Instant now, Unexpected& u, ReturnCode code) {
 }
 
 /// Those of one source go in their order.
-void DeliveryReports::wait(Unexpected& u) {
+void DeliveryReports::wait(UnexpectedMessage& u) {
   Sender& sender = *u.sender;
   if (sender.reports.empty()) {
     sender.has_report_turn = true;
@@ -46,7 +46,7 @@ void DeliveryReports::wait(Unexpected& u) {
   sender.reports.push_back(u);
 }
 
-void DeliveryReports::end_wait(Unexpected& u) {
+void DeliveryReports::end_wait(UnexpectedMessage& u) {
   Sender& sender = *u.sender;
   sender.reports.erase(sender.reports.iterator_to(u));
   if (!sender.reports.empty()) return;
@@ -70,7 +70,7 @@ void DeliveryReports::submit(Instant now) {
       at_share_.splice(at_share_.end(), turns_, turns_.begin());
       continue;
     }
-    Unexpected& u = sender.reports.front();
+    UnexpectedMessage& u = sender.reports.front();
     pds::TxMessage message;
     message.token = make_token(TokenKind::kDelivery, u.pool_index, u.serial);
     message.segments = 1;
@@ -90,7 +90,7 @@ void DeliveryReports::submit(Instant now) {
 }
 
 pds::SegmentInfo DeliveryReports::emit(pds::MessageToken token, net::Packet& packet) {
-  const Unexpected* u = find(token);
+  const UnexpectedMessage* u = find(token);
   UET_CHECK(u != nullptr);
   wire::SesResponseData h;
   h.opcode = ResponseOpcode::kResponseWData;
@@ -103,7 +103,7 @@ pds::SegmentInfo DeliveryReports::emit(pds::MessageToken token, net::Packet& pac
 }
 
 void DeliveryReports::end(Instant now, pds::MessageToken token) {
-  Unexpected* u = find(token);
+  UnexpectedMessage* u = find(token);
   if (u == nullptr) return;
   Sender& sender = *u->sender;
   --sender.reports_carried;
@@ -116,7 +116,7 @@ void DeliveryReports::end(Instant now, pds::MessageToken token) {
   submit(now);
 }
 
-void DeliveryReports::drop(Unexpected& u) {
+void DeliveryReports::drop(UnexpectedMessage& u) {
   Sender& sender = *u.sender;
   --sender.reports_open;
   store_.recycle(u);
@@ -136,7 +136,7 @@ void DeliveryReports::drop_waiting(ReportTurnList& senders, pds::PdcRef pdc,
     Sender& sender = *it++;
     if (sender.address != peer) continue;
     for (auto at = sender.reports.begin(); at != sender.reports.end();) {
-      Unexpected& u = *at++;
+      UnexpectedMessage& u = *at++;
       if (u.asker.pdc != pdc) continue;
       end_wait(u);
       drop(u);
@@ -156,8 +156,8 @@ bool DeliveryReports::was_discarded(const Incoming& sender, std::uint16_t messag
   return false;
 }
 
-Unexpected* DeliveryReports::find(pds::MessageToken token) {
-  Unexpected* u = store_.at(index_of(token));
+UnexpectedMessage* DeliveryReports::find(pds::MessageToken token) {
+  UnexpectedMessage* u = store_.at(index_of(token));
   if (u == nullptr) return nullptr;
   return make_token(TokenKind::kDelivery, u->pool_index, u->serial) == token ? u : nullptr;
 }

@@ -25,13 +25,13 @@ class DeliveryReports {
   DeliveryReports& operator=(const DeliveryReports&) = delete;
 
   /// The message of the packet is unexpected; its sender may ask about it, if the request says so.
-  void remember(const RequestContext& c, Unexpected& message);
+  void remember(const RequestContext& c, UnexpectedMessage& message);
   /// The sender of a message wants to know when a receive has it. What is not known here has been taken already, perhaps by an
   /// endpoint that was closed since: then the request has none.
   pds::Answer on_await(RequestContext& c);
   /// The message is in no list of its endpoint any more, and its payload is gone: tells its sender, if that has asked. Frees the
   /// descriptor, at the latest when that has heard.
-  void report(Instant now, Unexpected& message, ReturnCode code);
+  void report(Instant now, UnexpectedMessage& message, ReturnCode code);
 
   // --- From the carrier
   pds::SegmentInfo emit(pds::MessageToken token, net::Packet& packet);
@@ -52,11 +52,11 @@ class DeliveryReports {
     return std::max<std::uint32_t>(1, core_.config.max_returns_carried / 8);
   }
   bool may_carry(const Sender& sender) const;
-  void wait(Unexpected& message);
-  void end_wait(Unexpected& message);
-  void drop(Unexpected& message);
+  void wait(UnexpectedMessage& message);
+  void end_wait(UnexpectedMessage& message);
+  void drop(UnexpectedMessage& message);
   void drop_waiting(ReportTurnList& senders, pds::PdcRef pdc, const net::FabricAddress& peer);
-  Unexpected* find(pds::MessageToken token);
+  UnexpectedMessage* find(pds::MessageToken token);
   bool was_discarded(const Incoming& sender, std::uint16_t message_id);
 
   Core& core_;

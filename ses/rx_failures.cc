@@ -68,12 +68,12 @@ void Failures::abandon(Instant now, RxMessage& m, ReturnCode told, ReturnCode co
     if (receive.multi_recv)
       completion.buffer =
           static_cast<std::uint8_t*>(receive.iov.base()) + (m.start - m.buffer_offset);
-    Unexpected* rendezvous = m.unexpected;
+    UnexpectedMessage* rendezvous = m.unexpected;
     m.unexpected = nullptr;
     shared_.receives.complete(now, *m.endpoint, receive, completion);
     if (rendezvous != nullptr) rendezvous_.leave(now, *rendezvous, told);
   } else if (target == RxTarget::kCapture) {
-    Unexpected& u = *m.unexpected;
+    UnexpectedMessage& u = *m.unexpected;
     m.unexpected = nullptr;
     u.message = nullptr;
     u.is_rendezvous = false;

@@ -16,12 +16,12 @@ Fetches::~Fetches() {
   active_.clear();
 }
 
-void Fetches::join(Unexpected& u) {
+void Fetches::join(UnexpectedMessage& u) {
   u.endpoint->fetching.push_back(u);
   ++messages_;
 }
 
-void Fetches::leave(Unexpected& u) {
+void Fetches::leave(UnexpectedMessage& u) {
   if (u.waits_for_fetch) end_wait(u);
   if (u.fetch != nullptr) {
     u.fetch->message = nullptr;
@@ -32,20 +32,20 @@ void Fetches::leave(Unexpected& u) {
   --messages_;
 }
 
-void Fetches::ask(Instant now, Unexpected& u) {
+void Fetches::ask(Instant now, UnexpectedMessage& u) {
   u.active_at_ns = clock_.ns();
   wait(u);
   serve(now);
 }
 
-void Fetches::wait(Unexpected& u) {
+void Fetches::wait(UnexpectedMessage& u) {
   Sender& sender = *u.sender;
   if (sender.to_fetch.empty()) turns_.push_back(sender);
   sender.to_fetch.push_back(u);
   u.waits_for_fetch = true;
 }
 
-void Fetches::end_wait(Unexpected& u) {
+void Fetches::end_wait(UnexpectedMessage& u) {
   Sender& sender = *u.sender;
   sender.to_fetch.erase(sender.to_fetch.iterator_to(u));
   if (sender.to_fetch.empty()) turns_.erase(turns_.iterator_to(sender));
@@ -68,7 +68,7 @@ void Fetches::serve(Instant now) {
   }
 }
 
-bool Fetches::begin(Instant now, Unexpected& u) {
+bool Fetches::begin(Instant now, UnexpectedMessage& u) {
   Fetch* fetch = pool_.acquire();
   if (fetch == nullptr) return false;
   fetch->peer.address = {.fabric_address = u.header.source,
@@ -105,7 +105,7 @@ bool Fetches::begin(Instant now, Unexpected& u) {
 /// A source that never served a READ is asked for one packet first: what it says of itself may be false, and the READs go where
 /// it says that it is.
 bool Fetches::go_on(Instant now, Fetch& fetch) {
-  const Unexpected& u = *fetch.message;
+  const UnexpectedMessage& u = *fetch.message;
   if (u.is_deferred) return ask_for_restart(now, fetch);
   const std::uint64_t left = u.rest.limit - fetch.done;
   const std::uint64_t length =
@@ -123,7 +123,7 @@ bool Fetches::go_on(Instant now, Fetch& fetch) {
 }
 
 bool Fetches::ask_for_restart(Instant now, Fetch& fetch) {
-  const Unexpected& u = *fetch.message;
+  const UnexpectedMessage& u = *fetch.message;
   const FetchRequest request{.endpoint = u.endpoint,
                              .job_id = u.header.job_id,
                              .key = std::uint64_t{u.initiator_token} << 32 | fetch.token};
@@ -138,7 +138,7 @@ Fetch* Fetches::find_restart(std::uint32_t token) {
 }
 
 Fetches::End Fetches::on_fetched(Instant now, Fetch& fetch, ReturnCode code) {
-  Unexpected* u = fetch.message;
+  UnexpectedMessage* u = fetch.message;
   if (u != nullptr && u->is_deferred && (code == ReturnCode::kOk || u->message != nullptr)) {
     fetch.is_answered = true;
     fetch.active_at_ns = fetch.sender->fetched_at_ns = clock_.ns();
@@ -172,7 +172,7 @@ Fetches::Idle Fetches::take_idle() {
       fetch.active_at_ns = fetch.sender->fetched_at_ns = clock_.ns();
     }
     if (fetch.message == nullptr || !is_idle(fetch.active_at_ns)) continue;
-    Unexpected& u = *fetch.message;
+    UnexpectedMessage& u = *fetch.message;
     if (u.is_deferred && u.message != nullptr) continue;  // has its own limit
     u.fetch = nullptr;
     fetch.message = nullptr;
@@ -183,10 +183,10 @@ Fetches::Idle Fetches::take_idle() {
   return {};
 }
 
-Unexpected* Fetches::find_idle_waiting() {
+UnexpectedMessage* Fetches::find_idle_waiting() {
   for (Sender& sender : turns_) {
     if (sender.fetches == 0 && pool_.available() == 0) continue;  // it waits for others
-    Unexpected& first = sender.to_fetch.front();
+    UnexpectedMessage& first = sender.to_fetch.front();
     if (is_idle(std::max(first.active_at_ns, sender.fetched_at_ns))) return &first;
   }
   return nullptr;

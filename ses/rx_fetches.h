@@ -18,17 +18,17 @@ class Fetches {
   Fetches& operator=(const Fetches&) = delete;
 
   /// A receive has taken the message: from now on it is among those of its endpoint that are fetched.
-  void join(Unexpected& u);
+  void join(UnexpectedMessage& u);
   /// Nothing is fetched for it any more. A READ under way goes on, and its end is that of no message.
-  void leave(Unexpected& u);
+  void leave(UnexpectedMessage& u);
   /// What is missing of it is asked for when there is a place, and its turn.
-  void ask(Instant now, Unexpected& u);
+  void ask(Instant now, UnexpectedMessage& u);
   /// There may be places.
   void serve(Instant now);
 
   struct End {
-    bool is_over = false;           ///< there is a place: serve() must follow
-    Unexpected* message = nullptr;  ///< whole, or it will not be; null: it has left before
+    bool is_over = false;                  ///< there is a place: serve() must follow
+    UnexpectedMessage* message = nullptr;  ///< whole, or it will not be; null: it has left before
     ReturnCode code = ReturnCode::kOk;
   };
   /// A READ, or a request to restart, has come to its end.
@@ -38,20 +38,20 @@ class Fetches {
   Fetch* find_restart(std::uint32_t token);
 
   struct Idle {
-    Unexpected* message = nullptr;
+    UnexpectedMessage* message = nullptr;
     Fetch* under_way = nullptr;  ///< without a message now: to be given up
   };
   /// A message of which its source sends nothing for as long as one may rest, and whose fetch it gives up. [SES 4.3 rule 9]
   Idle take_idle();
   /// The same of one that waits for its turn behind others of its source.
-  Unexpected* find_idle_waiting();
+  UnexpectedMessage* find_idle_waiting();
 
   std::size_t messages() const { return messages_; }
 
  private:
-  void wait(Unexpected& u);
-  void end_wait(Unexpected& u);
-  bool begin(Instant now, Unexpected& u);
+  void wait(UnexpectedMessage& u);
+  void end_wait(UnexpectedMessage& u);
+  bool begin(Instant now, UnexpectedMessage& u);
   bool go_on(Instant now, Fetch& fetch);
   bool ask_for_restart(Instant now, Fetch& fetch);
   void release(Fetch& fetch);

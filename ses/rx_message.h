@@ -13,7 +13,7 @@
 
 namespace uet::ses {
 
-struct Unexpected;
+struct UnexpectedMessage;
 struct Sender;
 
 /// What tells messages apart: nothing in a packet names its sender but these. The PDC stands for the sender's PDCID, which two
@@ -74,7 +74,7 @@ struct RxMessage : Pooled,
 
   // Where the bytes go.
   Receive* receive = nullptr;
-  Unexpected* unexpected = nullptr;  ///< kCapture; kReceive too in a rendezvous
+  UnexpectedMessage* unexpected = nullptr;  ///< kCapture; kReceive too in a rendezvous
   PoolRef region;
   std::uint64_t start = 0;  ///< of the message in the buffer or region
   std::uint64_t limit = 0;  ///< bytes of the message that fit

@@ -66,8 +66,8 @@ pds::Answer OrderedStreams::hold(RequestContext& c, Stream& stream) {
   HeldMessages::insert_commit_data place;
   if (!stream.held.insert_check(r.sequence.number, BeforeByNumber(), place).second)
     return fills_gap ? answer_default(r) : failures_.reject(c, ReturnCode::kOpViolation);
-  Unexpected* u = shared_.store.admit_held(c.endpoint->overflow, c.endpoint->held, *stream.sender,
-                                           r.carried_length);
+  UnexpectedMessage* u = shared_.store.admit_held(c.endpoint->overflow, c.endpoint->held,
+                                                  *stream.sender, r.carried_length);
   if (u == nullptr) return failures_.reject(c, ReturnCode::kNoMatch);  // it comes again
   shared_.senders.hold(*stream.sender);
   c.describe(*u);
@@ -109,7 +109,7 @@ void OrderedStreams::deliver_in_turn(Instant now, Stream& stream) {
 
 /// The first one held leaves its stream: from now on it is unexpected, or a receive takes it.
 void OrderedStreams::deliver_first(Instant now, Stream& stream) {
-  Unexpected& u = *stream.held.begin();
+  UnexpectedMessage& u = *stream.held.begin();
   stream.held.erase(stream.held.begin());
   if (stream.held.empty()) holding_.erase(holding_.iterator_to(stream));
   if (u.is_gap) {
@@ -128,7 +128,8 @@ void OrderedStreams::deliver_first(Instant now, Stream& stream) {
 }
 
 /// A receive that was posted takes a message that was held.
-void OrderedStreams::give_to_receive(Instant now, RiSpace& space, Unexpected& u, Receive& r) {
+void OrderedStreams::give_to_receive(Instant now, RiSpace& space, UnexpectedMessage& u,
+                                     Receive& r) {
   const std::size_t end =
       next_message_at(std::min<std::uint64_t>(std::uint64_t{r.cursor} + u.length, r.iov.size()));
   const std::size_t rest = end < r.iov.size() ? r.iov.size() - end : 0;
@@ -138,7 +139,7 @@ void OrderedStreams::give_to_receive(Instant now, RiSpace& space, Unexpected& u,
 }
 
 /// In no list any more; recycle() or a report must follow.
-void OrderedStreams::drop_held(Unexpected& u) {
+void OrderedStreams::drop_held(UnexpectedMessage& u) {
   --held_;
   shared_.store.drop_payload(u, u.endpoint->held);
   shared_.store.release(u, u.endpoint->held);
@@ -151,7 +152,7 @@ void OrderedStreams::close(Instant now, const Endpoint& endpoint) {
     if (stream.sender->endpoint != endpoint.id) continue;
     holding_.erase(holding_.iterator_to(stream));
     while (!stream.held.empty()) {
-      Unexpected& u = *stream.held.begin();
+      UnexpectedMessage& u = *stream.held.begin();
       stream.held.erase(stream.held.begin());
       drop_held(u);
       shared_.reports.report(now, u, ReturnCode::kCancelled);

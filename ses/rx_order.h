@@ -31,8 +31,8 @@ class OrderedStreams {
   void pass_to(Instant now, Stream& stream, std::uint32_t number);
   void deliver_in_turn(Instant now, Stream& stream);
   void deliver_first(Instant now, Stream& stream);
-  void give_to_receive(Instant now, RiSpace& space, Unexpected& u, Receive& r);
-  void drop_held(Unexpected& u);
+  void give_to_receive(Instant now, RiSpace& space, UnexpectedMessage& u, Receive& r);
+  void drop_held(UnexpectedMessage& u);
 
   RxShared& shared_;
   ReceivePosting& posting_;

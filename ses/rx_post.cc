@@ -38,7 +38,7 @@ void ReceivePosting::post(Instant now, Receive& r) {
 /// Gives waiting messages to a receive that is about to be posted. True when it needs no posting
 /// any more.
 bool ReceivePosting::take_unexpected(Instant now, RiSpace& space, Receive& r) {
-  while (Unexpected* u = space.unexpected.find(r.filter, false)) {
+  while (UnexpectedMessage* u = space.unexpected.find(r.filter, false)) {
     if (!r.multi_recv) {
       adopt(now, *u, r);
       return true;
@@ -61,7 +61,7 @@ bool ReceivePosting::take_unexpected(Instant now, RiSpace& space, Receive& r) {
   return false;
 }
 
-void ReceivePosting::adopt(Instant now, Unexpected& u, Receive& r) {
+void ReceivePosting::adopt(Instant now, UnexpectedMessage& u, Receive& r) {
   const Place at = place_in(r, u.buffer_offset, u.length);
   const std::uint64_t start = at.start, limit = at.limit;
   const std::size_t message_at = r.cursor;
@@ -110,7 +110,7 @@ PostResult<Posted> ReceivePosting::peek(Instant now, Endpoint& endpoint,
   const Filter filter{request.tagged ? request.tag : 0, request.tagged ? request.ignore : 0,
                       *source, job_filter(request.job_id, *source)};
   RiSpace& space = endpoint.space(request.tagged);
-  Unexpected* u = space.unexpected.find(filter, true);
+  UnexpectedMessage* u = space.unexpected.find(filter, true);
   Completion completion = u == nullptr ? Completion() : completion_of(*u);
   completion.kind = request.tagged ? OpKind::kTaggedPeek : OpKind::kPeek;
   completion.context = request.context;
@@ -131,7 +131,7 @@ PostResult<Posted> ReceivePosting::peek(Instant now, Endpoint& endpoint,
   return Posted{};
 }
 
-void ReceivePosting::claim(RiSpace& space, Unexpected& u, std::uint64_t context) {
+void ReceivePosting::claim(RiSpace& space, UnexpectedMessage& u, std::uint64_t context) {
   space.unexpected.remove(u);
   u.claimed = true;
   u.claim_context = context;
@@ -140,13 +140,13 @@ void ReceivePosting::claim(RiSpace& space, Unexpected& u, std::uint64_t context)
 
 PostResult<Posted> ReceivePosting::claim_receive(Instant now, Endpoint& endpoint,
                                                  const ReceiveRequest& request, bool discard_it) {
-  const auto it =
-      std::find_if(endpoint.claimed.begin(), endpoint.claimed.end(), [&](const Unexpected& u) {
+  const auto it = std::find_if(
+      endpoint.claimed.begin(), endpoint.claimed.end(), [&](const UnexpectedMessage& u) {
         return u.claim_context == request.context && u.tagged == request.tagged &&
                u.receive == nullptr && !u.is_unwanted;
       });
   if (it == endpoint.claimed.end()) return PostError::kNotFound;
-  Unexpected& u = *it;
+  UnexpectedMessage& u = *it;
   if (!discard_it) {
     if (request.multi_recv) return PostError::kBadArgument;
     PostError error{};
@@ -170,7 +170,7 @@ PostResult<Posted> ReceivePosting::claim_receive(Instant now, Endpoint& endpoint
 }
 
 /// [SES 7.3] The sender hears OK; packets that still come are discarded.
-void ReceivePosting::discard(Instant now, Unexpected& u) {
+void ReceivePosting::discard(Instant now, UnexpectedMessage& u) {
   if (u.is_header_only) return discard_header(u);
   if (u.is_deferred) return rendezvous_.fetch_unwanted(now, u);
   shared_.store.drop_payload(u, u.endpoint->overflow);
@@ -184,7 +184,7 @@ void ReceivePosting::discard(Instant now, Unexpected& u) {
 }
 
 /// [SES 7.3] Its message is discarded when it comes again, which it may now.
-void ReceivePosting::discard_header(Unexpected& u) {
+void ReceivePosting::discard_header(UnexpectedMessage& u) {
   RiSpace& space = u.endpoint->space(u.tagged);
   if (!u.claimed) claim(space, u, u.claim_context);
   u.is_unwanted = true;
@@ -207,7 +207,7 @@ bool ReceivePosting::cancel(Instant now, Endpoint& endpoint, std::uint64_t conte
 }
 
 bool ReceivePosting::cancel_claimed(Instant now, Endpoint& endpoint, std::uint64_t context) {
-  for (Unexpected& u : endpoint.claimed) {
+  for (UnexpectedMessage& u : endpoint.claimed) {
     if (u.receive == nullptr || u.receive->context != context) continue;
     Receive& receive = *u.receive;
     u.receive = nullptr;
@@ -223,7 +223,7 @@ bool ReceivePosting::cancel_claimed(Instant now, Endpoint& endpoint, std::uint64
 }
 
 void ReceivePosting::close(Instant now, Endpoint& endpoint) {
-  const auto drop = [&](Unexpected& u) {
+  const auto drop = [&](UnexpectedMessage& u) {
     if (u.is_header_only) {
       if (u.receive != nullptr) shared_.receives.release(*u.receive);
       return shared_.headers.forget(u);
@@ -237,7 +237,7 @@ void ReceivePosting::close(Instant now, Endpoint& endpoint) {
       space.own.remove(*r);
       shared_.receives.release(*r);
     }
-    while (Unexpected* u = space.unexpected.front()) drop(*u);
+    while (UnexpectedMessage* u = space.unexpected.front()) drop(*u);
   }
   while (!endpoint.claimed.empty()) drop(endpoint.claimed.front());
 }
@@ -255,8 +255,8 @@ void ReceivePosting::end_close(Instant now, const Endpoint& endpoint) {
 }
 
 void ReceivePosting::drop_idle_headers(Instant now) {
-  while (Unexpected* idle = shared_.headers.find_idle()) {
-    Unexpected& u = *idle;
+  while (UnexpectedMessage* idle = shared_.headers.find_idle()) {
+    UnexpectedMessage& u = *idle;
     if (u.claimed && u.receive == nullptr && !u.is_unwanted) {
       shared_.headers.unlist(u);
       shared_.store.count_header(u, u.endpoint->overflow);

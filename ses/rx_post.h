@@ -22,16 +22,16 @@ class ReceivePosting {
   void end_close(Instant now, const Endpoint& endpoint);
 
   /// Moves an unexpected message into a receive. When packets are still to come they go straight there. [SES 7.2]
-  void adopt(Instant now, Unexpected& u, Receive& r);
+  void adopt(Instant now, UnexpectedMessage& u, Receive& r);
   /// Messages of which only the header is kept, and whose senders have given up, or are gone.
   void drop_idle_headers(Instant now);
 
  private:
   void post(Instant now, Receive& r);
   bool take_unexpected(Instant now, RiSpace& space, Receive& r);
-  void claim(RiSpace& space, Unexpected& u, std::uint64_t context);
-  void discard(Instant now, Unexpected& u);
-  void discard_header(Unexpected& u);
+  void claim(RiSpace& space, UnexpectedMessage& u, std::uint64_t context);
+  void discard(Instant now, UnexpectedMessage& u);
+  void discard_header(UnexpectedMessage& u);
   bool cancel_claimed(Instant now, Endpoint& endpoint, std::uint64_t context);
 
   RxShared& shared_;

@@ -2,7 +2,7 @@
 
 namespace uet::ses {
 
-void note_rest(const PeerTable& peers, const RequestContext& c, Unexpected& u) {
+void note_rest(const PeerTable& peers, const RequestContext& c, UnexpectedMessage& u) {
   if (c.request.kind != OpcodeClass::kRendezvous) return;
   const Peer* const source = peers.find(peers.find_source(c.source()));
   const wire::ExtRendezvous ext = rendezvous_of(c.request);
@@ -18,13 +18,13 @@ void note_rest(const PeerTable& peers, const RequestContext& c, Unexpected& u) {
             .key = ext.read_memory_key};
 }
 
-Unexpected* RendezvousTarget::describe(const RequestContext& c) {
+UnexpectedMessage* RendezvousTarget::describe(const RequestContext& c) {
   shared_.clock.advance(c.now);
   // As for a proven source: its message is in a receive of the user's.
   Sender* sender =
       shared_.senders.find_or_make(c.endpoint->id, c.packet.source, shared_.clock.ns(), true);
   if (sender == nullptr || !shared_.store.may_ask_for_more(*sender)) return nullptr;
-  Unexpected* u = shared_.store.note_header(*sender, c.request.request_length);
+  UnexpectedMessage* u = shared_.store.note_header(*sender, c.request.request_length);
   if (u == nullptr) return nullptr;
   u->is_header_only = false;
   shared_.senders.hold(*sender);
@@ -33,7 +33,8 @@ Unexpected* RendezvousTarget::describe(const RequestContext& c) {
   return u;
 }
 
-void RendezvousTarget::bind(Unexpected& u, Receive& r, std::uint64_t start, std::uint64_t limit) {
+void RendezvousTarget::bind(UnexpectedMessage& u, Receive& r, std::uint64_t start,
+                            std::uint64_t limit) {
   u.receive = &r;
   u.rest.start = start;
   u.rest.limit = limit;
@@ -41,7 +42,7 @@ void RendezvousTarget::bind(Unexpected& u, Receive& r, std::uint64_t start, std:
 }
 
 /// One that waited goes into a receive: what came with it is there, or still on its way. [SES 9 step 3]
-void RendezvousTarget::adopt(Instant now, Unexpected& u, Receive& r, std::uint64_t start,
+void RendezvousTarget::adopt(Instant now, UnexpectedMessage& u, Receive& r, std::uint64_t start,
                              std::uint64_t limit, std::size_t copied) {
   shared_.senders.hold(*u.sender);
   shared_.unexpected.unlink(u);  // its room may let others in, which must not find it
@@ -57,14 +58,14 @@ void RendezvousTarget::adopt(Instant now, Unexpected& u, Receive& r, std::uint64
 }
 
 /// READs begin when there is a place for one. What does not fit into the receive is not read. [SES 9 step 5]
-void RendezvousTarget::fetch_rest(Instant now, Unexpected& u) {
+void RendezvousTarget::fetch_rest(Instant now, UnexpectedMessage& u) {
   if (u.rest.limit <= u.rest.eager && !u.is_deferred) return end(now, u, ReturnCode::kOk);
   shared_.clock.advance(now);
   fetches_.ask(now, u);
 }
 
 /// [SES 7.3] Its initiator shall not wait for ever: it is asked to send what is then discarded.
-void RendezvousTarget::fetch_unwanted(Instant now, Unexpected& u) {
+void RendezvousTarget::fetch_unwanted(Instant now, UnexpectedMessage& u) {
   shared_.senders.hold(*u.sender);
   shared_.unexpected.unlink(u);
   u.claimed = false;
@@ -75,19 +76,19 @@ void RendezvousTarget::fetch_unwanted(Instant now, Unexpected& u) {
   fetch_rest(now, u);
 }
 
-Unexpected* RendezvousTarget::find_restart(std::uint32_t token) {
+UnexpectedMessage* RendezvousTarget::find_restart(std::uint32_t token) {
   Fetch* const fetch = fetches_.find_restart(token);
   return fetch == nullptr ? nullptr : fetch->message;
 }
 
-void RendezvousTarget::end_restart(Instant now, Unexpected& u) {
+void RendezvousTarget::end_restart(Instant now, UnexpectedMessage& u) {
   u.fetch->sender->fetched_at_ns = shared_.clock.ns();
   end(now, u, ReturnCode::kOk);
   fetches_.serve(now);
 }
 
 /// All of the message is here, or the rest will not come.
-void RendezvousTarget::end(Instant now, Unexpected& u, ReturnCode code) {
+void RendezvousTarget::end(Instant now, UnexpectedMessage& u, ReturnCode code) {
   if (u.receive == nullptr) return leave(now, u, code);  // discarded by the user
   Receive& receive = *u.receive;
   const bool is_whole = code == ReturnCode::kOk;
@@ -107,7 +108,7 @@ void RendezvousTarget::end(Instant now, Unexpected& u, ReturnCode code) {
 
 /// The receive is no concern of it any more. What its initiator is told, if it asks, is a code of the wire that it does not try
 /// again for.
-void RendezvousTarget::leave(Instant now, Unexpected& u, ReturnCode told) {
+void RendezvousTarget::leave(Instant now, UnexpectedMessage& u, ReturnCode told) {
   u.receive = nullptr;
   fetches_.leave(u);
   shared_.senders.unhold(*u.sender);
@@ -131,13 +132,14 @@ void RendezvousTarget::drop_idle(Instant now) {
     if (idle.under_way != nullptr) shared_.core.fetcher->give_up(now, *idle.under_way);
   }
   fetches_.serve(now);
-  while (Unexpected* u = fetches_.find_idle_waiting()) end(now, *u, ReturnCode::kMessageTimeout);
+  while (UnexpectedMessage* u = fetches_.find_idle_waiting())
+    end(now, *u, ReturnCode::kMessageTimeout);
 }
 
 /// Receives that packets of an eager part still go to are those of the messages.
 void RendezvousTarget::close(Instant now, Endpoint& endpoint) {
   while (!endpoint.fetching.empty()) {
-    Unexpected& u = endpoint.fetching.front();
+    UnexpectedMessage& u = endpoint.fetching.front();
     Receive* const receive = u.receive;
     if (u.message != nullptr) {
       u.message->unexpected = nullptr;

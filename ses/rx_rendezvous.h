@@ -9,7 +9,7 @@ namespace uet::ses {
 
 /// The message of the packet came as a rendezvous: where its rest is. Nothing for all others. How the message was addressed says how
 /// the target is, not its source: that is as its own address says, which is known of all sources that are read from.
-void note_rest(const PeerTable& peers, const RequestContext& c, Unexpected& u);
+void note_rest(const PeerTable& peers, const RequestContext& c, UnexpectedMessage& u);
 
 /// From the moment that a receive has such a message until all of it is there, or will not come. Messages that were put off go the
 /// same way.
@@ -21,22 +21,22 @@ class RendezvousTarget final : private FetchSink {
   }
 
   /// A descriptor for one that a receive takes at its first packet. Null when there is none left.
-  Unexpected* describe(const RequestContext& c);
+  UnexpectedMessage* describe(const RequestContext& c);
   /// `r` takes it, and from now on it is none of the unexpected ones: `limit` bytes of it fit, from `start` on.
-  void bind(Unexpected& u, Receive& r, std::uint64_t start, std::uint64_t limit);
+  void bind(UnexpectedMessage& u, Receive& r, std::uint64_t start, std::uint64_t limit);
   /// One that waited goes into a receive. `copied`: bytes of it that are there.
-  void adopt(Instant now, Unexpected& u, Receive& r, std::uint64_t start, std::uint64_t limit,
-             std::size_t copied);
+  void adopt(Instant now, UnexpectedMessage& u, Receive& r, std::uint64_t start,
+             std::uint64_t limit, std::size_t copied);
   /// All that comes with the message is in its receive. READs begin when there is a place for one.
-  void fetch_rest(Instant now, Unexpected& u);
+  void fetch_rest(Instant now, UnexpectedMessage& u);
   /// No receive wants it: what was put off is asked for, to be discarded.
-  void fetch_unwanted(Instant now, Unexpected& u);
+  void fetch_unwanted(Instant now, UnexpectedMessage& u);
   /// The message that a token of a restart was made for; null when there is none.
-  Unexpected* find_restart(std::uint32_t token);
+  UnexpectedMessage* find_restart(std::uint32_t token);
   /// What was asked to restart is whole.
-  void end_restart(Instant now, Unexpected& u);
+  void end_restart(Instant now, UnexpectedMessage& u);
   /// The receive is no concern of the message any more: it has its completion. `told`: what its initiator hears, if it asks.
-  void leave(Instant now, Unexpected& u, ReturnCode told);
+  void leave(Instant now, UnexpectedMessage& u, ReturnCode told);
 
   /// First what is being fetched for the endpoint, before its own operations are cancelled.
   void close(Instant now, Endpoint& endpoint);
@@ -46,7 +46,7 @@ class RendezvousTarget final : private FetchSink {
 
  private:
   void on_fetched(Instant now, Fetch& fetch, ReturnCode code) override;
-  void end(Instant now, Unexpected& u, ReturnCode code);
+  void end(Instant now, UnexpectedMessage& u, ReturnCode code);
 
   RxShared& shared_;
   Fetches fetches_;

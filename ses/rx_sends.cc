@@ -38,7 +38,7 @@ void place(RxMessage& m, const RequestView& r) {
 }  // namespace
 
 pds::Answer SendTarget::take_in(RequestContext& c, RiSpace& space, Sender* sender) {
-  Unexpected* header = sender == nullptr ? nullptr : shared_.headers.find(c, *sender);
+  UnexpectedMessage* header = sender == nullptr ? nullptr : shared_.headers.find(c, *sender);
   if (header != nullptr && header->claimed) return deliver_claimed(c, space, *header);
   if (Receive* receive = shared_.receives.match(c.now, space, c.incoming(), c.need())) {
     if (header != nullptr) shared_.headers.forget(*header);
@@ -84,7 +84,7 @@ pds::Answer SendTarget::deliver_rendezvous(RequestContext& c, RiSpace& space, Re
   const std::uint64_t start = at.start, limit = at.limit;
   if (shared_.core.config.reject_long && limit < r.request_length)
     return failures_.reject(c, ReturnCode::kTooLong);
-  Unexpected* const u = rendezvous_.describe(c);
+  UnexpectedMessage* const u = rendezvous_.describe(c);
   if (u == nullptr) return answer_refuse();
   shared_.core.trace.emit(c.now, base::EventId::kMessageMatched, 0, {},
                           static_cast<std::uint64_t>(r.opcode), r.request_length);
@@ -109,7 +109,8 @@ pds::Answer SendTarget::deliver_rendezvous(RequestContext& c, RiSpace& space, Re
 }
 
 /// The message whose header was claimed has come again.
-pds::Answer SendTarget::deliver_claimed(RequestContext& c, RiSpace& space, Unexpected& header) {
+pds::Answer SendTarget::deliver_claimed(RequestContext& c, RiSpace& space,
+                                        UnexpectedMessage& header) {
   const RequestView& r = c.request;
   if (header.is_unwanted) {
     shared_.headers.forget(header);
@@ -159,7 +160,7 @@ pds::Answer SendTarget::proceed_receive(RequestContext& c, RxMessage& m) {
 
 /// Everything that comes with the message is in the receive.
 pds::Answer SendTarget::end_eager_part(RequestContext& c, RxMessage& m) {
-  Unexpected& u = *m.unexpected;
+  UnexpectedMessage& u = *m.unexpected;
   u.has_header_data = m.hd;
   u.header_data = m.header_data;
   u.message = nullptr;
@@ -173,9 +174,9 @@ pds::Answer SendTarget::end_eager_part(RequestContext& c, RxMessage& m) {
 
 pds::Answer SendTarget::begin_restarted(RequestContext& c) {
   const RequestView& r = c.request;
-  Unexpected* const asked = deferrals_.find_restarted(c);
+  UnexpectedMessage* const asked = deferrals_.find_restarted(c);
   if (asked == nullptr) return failures_.reject(c, ReturnCode::kOpViolation);
-  Unexpected& u = *asked;
+  UnexpectedMessage& u = *asked;
   c.is_taken = true;
   u.has_header_data = r.som && r.hd;
   u.header_data = r.header_data;
@@ -202,7 +203,7 @@ pds::Answer SendTarget::begin_restarted(RequestContext& c) {
 
 /// [SES 7.2] No posted receive matches this message: keep it, if there is room for all of it.
 /// `header`: what was kept of an earlier attempt, whose place in the list it takes.
-pds::Answer SendTarget::capture(RequestContext& c, RiSpace& space, Unexpected* header) {
+pds::Answer SendTarget::capture(RequestContext& c, RiSpace& space, UnexpectedMessage* header) {
   const RequestView& r = c.request;
   Endpoint& endpoint = *c.endpoint;
   Sender* sender = shared_.senders.find_or_make(endpoint.id, c.packet.source, shared_.clock.ns(),
@@ -211,7 +212,7 @@ pds::Answer SendTarget::capture(RequestContext& c, RiSpace& space, Unexpected* h
     return c.is_ordered() ? answer_refuse() : failures_.reject(c, ReturnCode::kNoMatch);
   const bool is_kept =
       r.carried_length <= shared_.core.config.overflow_max || !deferrals_.may_defer(c, *sender);
-  Unexpected* u =
+  UnexpectedMessage* u =
       is_kept ? shared_.store.admit(endpoint.overflow, *sender, r.carried_length) : nullptr;
   if (u == nullptr)
     return deferrals_.may_defer(c, *sender) ? put_off(c, space, *sender, header)
@@ -232,7 +233,7 @@ pds::Answer SendTarget::capture(RequestContext& c, RiSpace& space, Unexpected* h
   return keep(c, *u);
 }
 
-pds::Answer SendTarget::keep(RequestContext& c, Unexpected& u) {
+pds::Answer SendTarget::keep(RequestContext& c, UnexpectedMessage& u) {
   const RequestView& r = c.request;
   if (!r.is_single()) {
     RxMessage& m = shared_.shares.begin(c, RxTarget::kCapture);
@@ -249,7 +250,7 @@ pds::Answer SendTarget::keep(RequestContext& c, Unexpected& u) {
 
 pds::Answer SendTarget::proceed_capture(RequestContext& c, RxMessage& m) {
   const RequestView& r = c.request;
-  Unexpected& u = *m.unexpected;
+  UnexpectedMessage& u = *m.unexpected;
   if (!shared_.store.capture(u, r.message_offset, r.payload))
     return failures_.fail(c, m, ReturnCode::kUncorTrnsnt);
   if (r.som) {
@@ -266,7 +267,7 @@ pds::Answer SendTarget::proceed_capture(RequestContext& c, RxMessage& m) {
 
 /// Its initiator sends it again when it is asked to.
 pds::Answer SendTarget::put_off(RequestContext& c, RiSpace& space, Sender& sender,
-                                Unexpected* header) {
+                                UnexpectedMessage* header) {
   if (!deferrals_.defer(c, space, sender, header)) return refuse_for_lack(c, space, sender, header);
   return answer_ok(c.request, ResponseList::kOverflow, 0);
 }
@@ -274,7 +275,7 @@ pds::Answer SendTarget::put_off(RequestContext& c, RiSpace& space, Sender& sende
 /// [SES 2.5 rules 3 to 6] A refused ordered message closes the gate of its source, so that later messages of that source cannot
 /// overtake it. Other sources go on: order is promised within one source only.
 pds::Answer SendTarget::refuse_for_lack(RequestContext& c, RiSpace& space, Sender& sender,
-                                        Unexpected* header) {
+                                        UnexpectedMessage* header) {
   shared_.clock.advance(c.now);
   if (header == nullptr) header = shared_.headers.note(c, space, sender);
   if (header != nullptr) shared_.headers.touch(c, *header);
@@ -284,7 +285,8 @@ pds::Answer SendTarget::refuse_for_lack(RequestContext& c, RiSpace& space, Sende
 
 pds::Answer SendTarget::refuse_closed(RequestContext& c, Sender& sender) {
   shared_.clock.advance(c.now);
-  if (Unexpected* header = shared_.headers.find(c, sender)) shared_.headers.touch(c, *header);
+  if (UnexpectedMessage* header = shared_.headers.find(c, sender))
+    shared_.headers.touch(c, *header);
   return failures_.reject(c, shared_.gates.code_of_closed());
 }
 

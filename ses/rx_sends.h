@@ -17,7 +17,7 @@ class SendTarget {
   /// `receive` takes it.
   pds::Answer deliver(RequestContext& c, RiSpace& space, Receive& receive);
   /// The store has the first packet of a message that came.
-  pds::Answer keep(RequestContext& c, Unexpected& u);
+  pds::Answer keep(RequestContext& c, UnexpectedMessage& u);
   /// The first packet that came of a message that was asked for. [SES 8.3]
   pds::Answer begin_restarted(RequestContext& c);
   /// A further packet.
@@ -32,11 +32,11 @@ class SendTarget {
 
  private:
   pds::Answer deliver_rendezvous(RequestContext& c, RiSpace& space, Receive& receive);
-  pds::Answer deliver_claimed(RequestContext& c, RiSpace& space, Unexpected& header);
-  pds::Answer capture(RequestContext& c, RiSpace& space, Unexpected* header);
-  pds::Answer put_off(RequestContext& c, RiSpace& space, Sender& sender, Unexpected* header);
+  pds::Answer deliver_claimed(RequestContext& c, RiSpace& space, UnexpectedMessage& header);
+  pds::Answer capture(RequestContext& c, RiSpace& space, UnexpectedMessage* header);
+  pds::Answer put_off(RequestContext& c, RiSpace& space, Sender& sender, UnexpectedMessage* header);
   pds::Answer refuse_for_lack(RequestContext& c, RiSpace& space, Sender& sender,
-                              Unexpected* header);
+                              UnexpectedMessage* header);
   pds::Answer end_eager_part(RequestContext& c, RxMessage& m);
 
   RxShared& shared_;

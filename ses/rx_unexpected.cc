@@ -2,15 +2,15 @@
 
 namespace uet::ses {
 
-Completion completion_of(const Unexpected& u) {
+Completion completion_of(const UnexpectedMessage& u) {
   Completion completion;
   completion.tag = u.header.tag;
   completion.source = {u.header.source, u.header.job_id, u.header.initiator_id};
   return completion;
 }
 
-void UnexpectedLists::enlist(const RequestContext& c, RiSpace& space, Unexpected& u,
-                             Unexpected* header) {
+void UnexpectedLists::enlist(const RequestContext& c, RiSpace& space, UnexpectedMessage& u,
+                             UnexpectedMessage* header) {
   c.describe(u);
   if (header == nullptr) {
     space.unexpected.push_back(u);
@@ -21,7 +21,7 @@ void UnexpectedLists::enlist(const RequestContext& c, RiSpace& space, Unexpected
   c.endpoint->list_before(*header, u);
 }
 
-void UnexpectedLists::unlink(Unexpected& u) {
+void UnexpectedLists::unlink(UnexpectedMessage& u) {
   Endpoint& endpoint = *u.endpoint;
   endpoint.unlist(u);
   if (u.is_deferred) {
@@ -33,7 +33,7 @@ void UnexpectedLists::unlink(Unexpected& u) {
   for (RiSpace& space : endpoint.spaces) gates_.open_all(space);
 }
 
-void UnexpectedLists::release(Unexpected& u) {
+void UnexpectedLists::release(UnexpectedMessage& u) {
   unlink(u);
   store_.recycle(u);
 }

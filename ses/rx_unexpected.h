@@ -7,7 +7,7 @@
 namespace uet::ses {
 
 /// What a completion says of the message beside how it went.
-Completion completion_of(const Unexpected& u);
+Completion completion_of(const UnexpectedMessage& u);
 
 class UnexpectedLists {
  public:
@@ -15,12 +15,13 @@ class UnexpectedLists {
       : store_(store), senders_(senders), gates_(gates) {}
 
   /// Where `header`, what was kept of an earlier attempt, is; without one, at the end.
-  void enlist(const RequestContext& c, RiSpace& space, Unexpected& u, Unexpected* header);
+  void enlist(const RequestContext& c, RiSpace& space, UnexpectedMessage& u,
+              UnexpectedMessage* header);
   /// Takes `u`, whose payload must be gone, from its endpoint. The room it leaves may let its space go on. recycle() or a report
   /// must follow.
-  void unlink(Unexpected& u);
+  void unlink(UnexpectedMessage& u);
   /// Forgets one whose sender cannot be waiting for its delivery: it is not complete.
-  void release(Unexpected& u);
+  void release(UnexpectedMessage& u);
 
  private:
   UnexpectedStore& store_;

@@ -42,7 +42,7 @@ SendQueues::SendQueues(Core& core, Operations& operations, RendezvousSources& so
 
 SendQueues::~SendQueues() {
   blocked_.clear();
-  deferred_.clear();
+  ready_.clear();
 }
 
 Flow* SendQueues::flow_for(Endpoint& endpoint, Peer& peer) {
@@ -78,7 +78,7 @@ Flow* SendQueues::flow_for(Endpoint& endpoint, Peer& peer) {
 void SendQueues::release_if_idle(Flow& flow) {
   if (!flow.operations.empty()) return;
   if (flow.wait != FlowWait::kNone) {
-    FlowList& list = flow.wait == FlowWait::kRoom ? blocked_ : deferred_;
+    FlowList& list = flow.wait == FlowWait::kRoom ? blocked_ : ready_;
     list.erase(list.iterator_to(flow));
     flow.wait = FlowWait::kNone;
   }
@@ -166,7 +166,7 @@ void SendQueues::take_out(TxOp& op) {
   if (op.fence) {
     --op.flow->waiting_fences;
     op.fence = false;
-    defer(*op.flow);  // what waited behind it goes on
+    mark_ready(*op.flow);  // what waited behind it goes on
   }
 }
 
@@ -205,7 +205,7 @@ base::Duration SendQueues::pause_after(std::uint32_t tries) {
 void SendQueues::pump(Instant now, Flow& flow) {
   if (flow.wait == FlowWait::kRoom) return;
   if (core_.upcall_depth > 0) {
-    defer(flow);
+    mark_ready(flow);
     return;
   }
   hand_over(now, flow);
@@ -213,7 +213,7 @@ void SendQueues::pump(Instant now, Flow& flow) {
 
 bool SendQueues::hand_over(Instant now, Flow& flow) {
   if (flow.wait == FlowWait::kTurn) {  // its turn has come another way
-    deferred_.erase(deferred_.iterator_to(flow));
+    ready_.erase(ready_.iterator_to(flow));
     flow.wait = FlowWait::kNone;
   }
   std::uint8_t next_first = flow.first_lane;
@@ -261,7 +261,7 @@ SendQueues::Served SendQueues::serve(Instant now, Flow& flow, Lane& lane) {
 }
 
 void SendQueues::block(Flow& flow) {
-  if (flow.wait == FlowWait::kTurn) deferred_.erase(deferred_.iterator_to(flow));
+  if (flow.wait == FlowWait::kTurn) ready_.erase(ready_.iterator_to(flow));
   flow.wait = FlowWait::kRoom;
   blocked_.push_back(flow);
 }
@@ -292,7 +292,7 @@ void SendQueues::end_asking(TxOp& op, std::uint64_t bytes) {
   op.asked -= ended;
   flow.asked -= ended;
   const auto& waiting = flow.lanes[kReadLane].pending;
-  if (!waiting.empty() && !has_asked_enough(waiting.front())) defer(flow);
+  if (!waiting.empty() && !has_asked_enough(waiting.front())) mark_ready(flow);
 }
 
 /// [SES 17] A fence holds its operation until everything before it is complete, and everything
@@ -399,23 +399,23 @@ void SendQueues::begin_attempt(Lane& lane, TxOp& op, bool is_numbered) {
 
 void SendQueues::leave_stream(TxOp& op, bool is_taken) {
   SendStream& stream = op.stream();
-  if (is_taken ? stream.take(op) : stream.leave(op)) defer_all(*op.peer);
+  if (is_taken ? stream.take(op) : stream.leave(op)) mark_all_ready(*op.peer);
 }
 
-void SendQueues::defer(Flow& flow) {
+void SendQueues::mark_ready(Flow& flow) {
   if (flow.wait != FlowWait::kNone) return;
   flow.wait = FlowWait::kTurn;
-  deferred_.push_back(flow);
+  ready_.push_back(flow);
 }
 
-void SendQueues::defer_all(const Peer& peer) {
-  for (Flow* f = peer.flows; f != nullptr; f = f->next_of_peer) defer(*f);
+void SendQueues::mark_all_ready(const Peer& peer) {
+  for (Flow* f = peer.flows; f != nullptr; f = f->next_of_peer) mark_ready(*f);
 }
 
-void SendQueues::pump_deferred(Instant now) {
-  while (!deferred_.empty()) {
-    Flow& flow = deferred_.front();
-    deferred_.pop_front();
+void SendQueues::pump_ready(Instant now) {
+  while (!ready_.empty()) {
+    Flow& flow = ready_.front();
+    ready_.pop_front();
     flow.wait = FlowWait::kNone;
     pump(now, flow);
   }

@@ -23,7 +23,7 @@ class SendQueues {
   // --- In
   /// A new operation, behind all others of its lane. It may leave at once.
   void enqueue(Instant now, TxOp& op);
-  /// Before all others of its lane. pump() or defer() sends it.
+  /// Before all others of its lane. pump() or mark_ready() sends it.
   void put_first(TxOp& op);
   /// The same, and as soon as it may.
   void try_again(Instant now, TxOp& op);
@@ -55,8 +55,8 @@ class SendQueues {
   /// Hands over what may start, in the order of each lane.
   void pump(Instant now, Flow& flow);
   /// To be pumped when the upcall is over.
-  void defer(Flow& flow);
-  void defer_all(const Peer& peer);
+  void mark_ready(Flow& flow);
+  void mark_all_ready(const Peer& peer);
   /// Packet delivery has freed queue space, of one PDC or of all.
   void on_resume(Instant now);
 
@@ -64,8 +64,8 @@ class SendQueues {
   /// Tries what has waited long enough. Returns an operation that was put off for too long, or whose target has stopped reading, or
   /// null when all is done that was due.
   TxOp* pop_expired(Instant now);
-  void pump_deferred(Instant now);
-  Instant next_deadline() const { return deferred_.empty() ? timers_.next() : Instant(); }
+  void pump_ready(Instant now);
+  Instant next_deadline() const { return ready_.empty() ? timers_.next() : Instant(); }
 
  private:
   bool may_start(const Flow& flow, const TxOp& op) const;
@@ -93,7 +93,7 @@ class SendQueues {
   ChunkedPool<Flow> flows_;
   Timers timers_;
   base::Standstills standstills_;
-  FlowList deferred_;  ///< those that can go on, once an upcall is over
+  FlowList ready_;  ///< those that can go on, once an upcall is over
   FlowList blocked_;
 };
 

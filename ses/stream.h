@@ -10,19 +10,18 @@ namespace uet::ses {
 
 /// Numbers of one stream that are less than kSequenceWindow apart.
 struct BeforeByNumber {
-  static std::uint32_t number_of(const Unexpected& u) { return u.number; }
+  static std::uint32_t number_of(const UnexpectedMessage& u) { return u.number; }
   static std::uint32_t number_of(std::uint32_t number) { return number; }
   template <typename A, typename B>
   bool operator()(const A& a, const B& b) const {
     return number_distance(number_of(a), number_of(b)) < 0;
   }
 };
-using HeldMessages =
-    boost::intrusive::set<Unexpected,
-                          boost::intrusive::member_hook<Unexpected, decltype(Unexpected::held_hook),
-                                                        &Unexpected::held_hook>,
-                          boost::intrusive::compare<BeforeByNumber>,
-                          boost::intrusive::constant_time_size<false>>;
+using HeldMessages = boost::intrusive::set<
+    UnexpectedMessage,
+    boost::intrusive::member_hook<UnexpectedMessage, decltype(UnexpectedMessage::held_hook),
+                                  &UnexpectedMessage::held_hook>,
+    boost::intrusive::compare<BeforeByNumber>, boost::intrusive::constant_time_size<false>>;
 
 /// The target's side: everything before `expected` has been matched, or will not come.
 struct Stream : Pooled {

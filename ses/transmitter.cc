@@ -153,7 +153,7 @@ void Transmitter::on_resume(Instant now) {
 void Transmitter::on_deadline(Instant now) {
   outcomes_.truncate_wanted(now);
   while (TxOp* op = queues_.pop_expired(now)) outcomes_.expire(now, *op);
-  queues_.pump_deferred(now);
+  queues_.pump_ready(now);
 }
 
 Instant Transmitter::next_deadline() const {

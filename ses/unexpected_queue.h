@@ -13,26 +13,26 @@ namespace uet::ses {
 /// that talk MPI ignore the same bits in nearly every receive, whatever the tag.
 class UnexpectedQueue {
  public:
-  using ArrivalList =
-      boost::intrusive::list<Unexpected,
-                             boost::intrusive::member_hook<Unexpected, ListHook, &Unexpected::hook>,
-                             boost::intrusive::constant_time_size<true>>;
+  using ArrivalList = boost::intrusive::list<
+      UnexpectedMessage,
+      boost::intrusive::member_hook<UnexpectedMessage, ListHook, &UnexpectedMessage::hook>,
+      boost::intrusive::constant_time_size<true>>;
 
   /// Messages without a tag are not hashed.
   explicit UnexpectedQueue(bool tagged) : tagged_(tagged) {}
   UnexpectedQueue(const UnexpectedQueue&) = delete;
   UnexpectedQueue& operator=(const UnexpectedQueue&) = delete;
 
-  void push_back(Unexpected& message);
+  void push_back(UnexpectedMessage& message);
   /// `message` is older than all that came after `place`, and has the tag of `place`.
-  void insert_before(Unexpected& place, Unexpected& message);
-  void remove(Unexpected& message);
+  void insert_before(UnexpectedMessage& place, UnexpectedMessage& message);
+  void remove(UnexpectedMessage& message);
   /// The oldest that the filter accepts. Those of which only the header is here count for peeks alone.
-  Unexpected* find(const Filter& filter, bool with_headers);
+  UnexpectedMessage* find(const Filter& filter, bool with_headers);
   const ArrivalList& arrivals() const { return arrivals_; }
   /// The bits that messages are hashed without, for tests.
   std::uint64_t indexed_ignore() const { return ignore_; }
-  Unexpected* front() { return arrivals_.empty() ? nullptr : &arrivals_.front(); }
+  UnexpectedMessage* front() { return arrivals_.empty() ? nullptr : &arrivals_.front(); }
 
  private:
   static constexpr int kBucketBits = 8;
@@ -40,7 +40,8 @@ class UnexpectedQueue {
   static constexpr std::size_t kHashFrom = 8;
 
   using BucketList = boost::intrusive::list<
-      Unexpected, boost::intrusive::member_hook<Unexpected, ListHook, &Unexpected::bucket_hook>,
+      UnexpectedMessage,
+      boost::intrusive::member_hook<UnexpectedMessage, ListHook, &UnexpectedMessage::bucket_hook>,
       boost::intrusive::constant_time_size<false>>;
   using Buckets = std::array<BucketList, std::size_t{1} << kBucketBits>;
 

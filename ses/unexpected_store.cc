@@ -24,7 +24,7 @@ constexpr std::uint64_t kFactor = 7;
 /// Part of an endpoint's room that there is besides for messages before their turn.
 constexpr std::uint32_t kHeldPart = 8;
 
-OverflowUse& UnexpectedStore::use_of_sender(Unexpected& message) {
+OverflowUse& UnexpectedStore::use_of_sender(UnexpectedMessage& message) {
   return message.is_held ? message.sender->held : message.sender->overflow;
 }
 
@@ -53,11 +53,11 @@ bool UnexpectedStore::has_descriptor_for(const Sender& sender) const {
   return has_descriptor() && may_ask_for_more(sender);
 }
 
-Unexpected* UnexpectedStore::admit(OverflowUse& use, Sender& sender, std::uint32_t length) {
+UnexpectedMessage* UnexpectedStore::admit(OverflowUse& use, Sender& sender, std::uint32_t length) {
   const std::size_t cost = cost_of(length);
   if (!has_descriptor_for(sender) || !has_room(use, sender.overflow, cost) || !slab_.reserve(cost))
     return nullptr;
-  Unexpected* message = note_header(sender, length);
+  UnexpectedMessage* message = note_header(sender, length);
   if (message == nullptr) {
     slab_.unreserve(cost);
     return nullptr;
@@ -82,13 +82,13 @@ bool UnexpectedStore::may_hold(const OverflowUse& use, const OverflowUse& held,
          (cost == 0 || has_share(of_sender.bytes, bytes - held.bytes, kFactor));
 }
 
-Unexpected* UnexpectedStore::admit_held(const OverflowUse& use, OverflowUse& held, Sender& sender,
-                                        std::uint32_t length) {
+UnexpectedMessage* UnexpectedStore::admit_held(const OverflowUse& use, OverflowUse& held,
+                                               Sender& sender, std::uint32_t length) {
   const std::size_t cost = cost_of(length);
   if (!has_descriptor_for(sender) || !may_hold(use, held, sender.held, cost) ||
       !slab_.reserve(cost))
     return nullptr;
-  Unexpected* message = note_header(sender, length);
+  UnexpectedMessage* message = note_header(sender, length);
   if (message == nullptr) {
     slab_.unreserve(cost);
     return nullptr;
@@ -103,7 +103,7 @@ Unexpected* UnexpectedStore::admit_held(const OverflowUse& use, OverflowUse& hel
   return message;
 }
 
-void UnexpectedStore::end_hold(Unexpected& message, OverflowUse& held, OverflowUse& use) {
+void UnexpectedStore::end_hold(UnexpectedMessage& message, OverflowUse& held, OverflowUse& use) {
   const auto move = [&](OverflowUse& from, OverflowUse& to) {
     --from.messages;
     ++to.messages;
@@ -115,8 +115,8 @@ void UnexpectedStore::end_hold(Unexpected& message, OverflowUse& held, OverflowU
   message.is_held = false;
 }
 
-Unexpected* UnexpectedStore::note_header(Sender& sender, std::uint32_t length) {
-  Unexpected* message = pool_.acquire();
+UnexpectedMessage* UnexpectedStore::note_header(Sender& sender, std::uint32_t length) {
+  UnexpectedMessage* message = pool_.acquire();
   if (message == nullptr) return nullptr;
   message->sender = &sender;
   message->length = length;
@@ -138,17 +138,17 @@ Unexpected* UnexpectedStore::note_header(Sender& sender, std::uint32_t length) {
   return message;
 }
 
-void UnexpectedStore::count_header(Unexpected& message, OverflowUse& use) {
+void UnexpectedStore::count_header(UnexpectedMessage& message, OverflowUse& use) {
   ++use.messages;
   ++message.sender->overflow.messages;
 }
 
-void UnexpectedStore::release(Unexpected& message, OverflowUse& use) {
+void UnexpectedStore::release(UnexpectedMessage& message, OverflowUse& use) {
   --use.messages;
   --use_of_sender(message).messages;
 }
 
-bool UnexpectedStore::capture(Unexpected& message, std::uint32_t offset,
+bool UnexpectedStore::capture(UnexpectedMessage& message, std::uint32_t offset,
                               std::span<const std::uint8_t> bytes) {
   const std::size_t cost = slab_.cost_of(kBlock);
   for (std::size_t at = 0; at < bytes.size(); at += kBlock) {
@@ -169,8 +169,8 @@ bool UnexpectedStore::capture(Unexpected& message, std::uint32_t offset,
   return true;
 }
 
-std::size_t UnexpectedStore::move_to(Unexpected& message, OverflowUse& use, const IovList& to,
-                                     std::size_t to_offset, std::size_t limit) {
+std::size_t UnexpectedStore::move_to(UnexpectedMessage& message, OverflowUse& use,
+                                     const IovList& to, std::size_t to_offset, std::size_t limit) {
   std::size_t copied = 0;
   for (const Block* b = message.first; b != nullptr; b = b->next) {
     if (b->offset >= limit) continue;
@@ -182,7 +182,7 @@ std::size_t UnexpectedStore::move_to(Unexpected& message, OverflowUse& use, cons
   return copied;
 }
 
-void UnexpectedStore::drop_payload(Unexpected& message, OverflowUse& use) {
+void UnexpectedStore::drop_payload(UnexpectedMessage& message, OverflowUse& use) {
   slab_.give_back_chain(message.first);
   message.first = message.last = nullptr;
   if (base::planted(base::PlantedBug::kUnexpectedLeak)) return;

@@ -21,7 +21,7 @@ struct OverflowUse {
 };
 
 /// One unexpected message: its header, and the payload captured so far.
-struct Unexpected : Pooled {
+struct UnexpectedMessage : Pooled {
   ListHook hook;
   ListHook bucket_hook;  ///< among the unexpected messages with the same hash
   Endpoint* endpoint = nullptr;
@@ -60,8 +60,8 @@ struct Unexpected : Pooled {
   bool is_deferred = false;
   std::uint32_t initiator_token = 0;
   // With delivery complete its sender may ask when a receive has taken it. [SES 14.1]
-  Unexpected* next_awaited = nullptr;  ///< in DeliveryIndex
-  bool is_awaitable = false;           ///< in DeliveryIndex
+  UnexpectedMessage* next_awaited = nullptr;  ///< in DeliveryIndex
+  bool is_awaitable = false;                  ///< in DeliveryIndex
   bool is_asked = false;
   std::uint16_t message_id = 0;
   pds::RxHandle asker;  ///< the question: its PDC carries the report
@@ -74,15 +74,18 @@ struct Unexpected : Pooled {
   std::uint32_t number = 0;
 };
 
-using UnexpectedList =
-    boost::intrusive::list<Unexpected,
-                           boost::intrusive::member_hook<Unexpected, ListHook, &Unexpected::hook>,
-                           boost::intrusive::constant_time_size<false>>;
+using UnexpectedList = boost::intrusive::list<
+    UnexpectedMessage,
+    boost::intrusive::member_hook<UnexpectedMessage, ListHook, &UnexpectedMessage::hook>,
+    boost::intrusive::constant_time_size<false>>;
 
 using HeaderList = boost::intrusive::list<
-    Unexpected, boost::intrusive::member_hook<Unexpected, ListHook, &Unexpected::header_hook>>;
-using HeaderAgeList = boost::intrusive::list<
-    Unexpected, boost::intrusive::member_hook<Unexpected, ListHook, &Unexpected::header_age_hook>>;
+    UnexpectedMessage,
+    boost::intrusive::member_hook<UnexpectedMessage, ListHook, &UnexpectedMessage::header_hook>>;
+using HeaderAgeList =
+    boost::intrusive::list<UnexpectedMessage,
+                           boost::intrusive::member_hook<UnexpectedMessage, ListHook,
+                                                         &UnexpectedMessage::header_age_hook>>;
 
 /// Room for unexpected messages of all endpoints, each within its own budget.
 class UnexpectedStore {
@@ -91,35 +94,36 @@ class UnexpectedStore {
 
   /// Reserves room for a whole message of `length` bytes. Null when the sender's share, the endpoint's budget or the store is
   /// used up.
-  Unexpected* admit(OverflowUse& use, Sender& sender, std::uint32_t length);
+  UnexpectedMessage* admit(OverflowUse& use, Sender& sender, std::uint32_t length);
   bool has_room_for(const OverflowUse& use, const Sender& sender, std::uint32_t length) const;
   /// The same for a message that came before its turn. Its room is not that of messages in their turn, so these are never
   /// kept out by what waits for them: an eighth of the endpoint's, and what it lacks of nine eighths.
-  Unexpected* admit_held(const OverflowUse& use, OverflowUse& held, Sender& sender,
-                         std::uint32_t length);
+  UnexpectedMessage* admit_held(const OverflowUse& use, OverflowUse& held, Sender& sender,
+                                std::uint32_t length);
   /// The turn of a held message has come: its room is counted as every other's.
-  void end_hold(Unexpected& message, OverflowUse& held, OverflowUse& use);
+  void end_hold(UnexpectedMessage& message, OverflowUse& held, OverflowUse& use);
   /// Whether there are descriptors for messages that have no receive.
   bool has_descriptor() const { return pool_.in_use() < most_without_receive(); }
   /// Reports of delivery are made of descriptors, until their sender acknowledges them. One that does not leaves as many to others as
   /// its reports have.
   bool may_ask_for_more(const Sender& sender) const;
   /// A descriptor for a header without payload, counted by the caller; null when none is left.
-  Unexpected* note_header(Sender& sender, std::uint32_t length);
+  UnexpectedMessage* note_header(Sender& sender, std::uint32_t length);
   /// Keeps bytes at `offset` of the message; false when no memory can be had.
-  bool capture(Unexpected& message, std::uint32_t offset, std::span<const std::uint8_t> bytes);
+  bool capture(UnexpectedMessage& message, std::uint32_t offset,
+               std::span<const std::uint8_t> bytes);
   /// Copies what was captured and lies below `limit` to `to`, beginning at `to_offset`, and gives
   /// the blocks back. Returns the bytes copied.
-  std::size_t move_to(Unexpected& message, OverflowUse& use, const IovList& to,
+  std::size_t move_to(UnexpectedMessage& message, OverflowUse& use, const IovList& to,
                       std::size_t to_offset, std::size_t limit);
   /// Gives back the payload and its reservation; the header stays.
-  void drop_payload(Unexpected& message, OverflowUse& use);
+  void drop_payload(UnexpectedMessage& message, OverflowUse& use);
   /// The endpoint forgets the message; its payload must be gone. recycle() must follow.
-  void release(Unexpected& message, OverflowUse& use);
+  void release(UnexpectedMessage& message, OverflowUse& use);
   /// A header is counted as a message from now on.
-  void count_header(Unexpected& message, OverflowUse& use);
-  void recycle(Unexpected& message) { pool_.release(&message); }
-  Unexpected* at(std::uint32_t index) { return pool_.at(index); }
+  void count_header(UnexpectedMessage& message, OverflowUse& use);
+  void recycle(UnexpectedMessage& message) { pool_.release(&message); }
+  UnexpectedMessage* at(std::uint32_t index) { return pool_.at(index); }
 
   /// The scarcest of what such an endpoint draws from, in thousandths; what has no room at all counts as empty.
   std::uint32_t fill(const OverflowUse& use) const;
@@ -134,7 +138,7 @@ class UnexpectedStore {
   bool has_room(const OverflowUse& use, const OverflowUse& of_sender, std::size_t cost) const;
   bool may_hold(const OverflowUse& use, const OverflowUse& held, const OverflowUse& of_sender,
                 std::size_t cost) const;
-  static OverflowUse& use_of_sender(Unexpected& message);
+  static OverflowUse& use_of_sender(UnexpectedMessage& message);
 
   /// Part of the descriptors that messages without a receive leave to those that one takes, and whose rest is to be fetched.
   static constexpr std::uint32_t kForReceives = 16;
@@ -142,7 +146,7 @@ class UnexpectedStore {
   std::uint64_t bytes_per_endpoint_;
   std::uint32_t messages_per_endpoint_;
   Slab slab_;
-  ChunkedPool<Unexpected> pool_;
+  ChunkedPool<UnexpectedMessage> pool_;
 };
 
 }  // namespace uet::ses

@@ -40,7 +40,7 @@ TEST(ChosenKeys, messages) {
 
 TEST(ChosenKeys, awaited_deliveries) {
   DeliveryIndex index(kKey);
-  const auto messages = std::make_unique<Unexpected[]>(kMany);
+  const auto messages = std::make_unique<UnexpectedMessage[]>(kMany);
   for (std::uint32_t i = 0; i < kMany; ++i) {
     messages[i].header.source = colliding(i);
     messages[i].header.initiator_id = 1;
@@ -54,7 +54,7 @@ TEST(ChosenKeys, awaited_deliveries) {
 // Where endpoints are addressed absolutely, a peer may name any job.
 TEST(ChosenKeys, awaited_deliveries_of_one_source_in_many_jobs) {
   DeliveryIndex index(kKey);
-  const auto messages = std::make_unique<Unexpected[]>(kMany);
+  const auto messages = std::make_unique<UnexpectedMessage[]>(kMany);
   for (std::uint32_t i = 0; i < kMany; ++i) {
     messages[i].header.source = colliding(0);
     messages[i].header.job_id = i;

@@ -61,9 +61,9 @@ struct GatesTest : RefusedTest {
 
 struct HeaderEntriesTest : RefusedTest {
   void TearDown() override {
-    while (Unexpected* u = space().unexpected.front()) headers.forget(*u);
+    while (UnexpectedMessage* u = space().unexpected.front()) headers.forget(*u);
   }
-  Unexpected* note(std::uint32_t n, std::uint32_t length) {
+  UnexpectedMessage* note(std::uint32_t n, std::uint32_t length) {
     return headers.note(packet_of(n, length), space(), sender(n));
   }
   HeaderEntries headers{core.config, store, senders, clock};
@@ -130,7 +130,7 @@ TEST_F(GatesTest, was_closed_for__the_same_message_alone) {
 }
 
 TEST_F(HeaderEntriesTest, note__is_found_when_its_message_comes_again) {
-  Unexpected* u = note(1, 64);
+  UnexpectedMessage* u = note(1, 64);
   ASSERT_NE(u, nullptr);
   EXPECT_EQ(headers.find(packet_of(1, 64), sender(1)), u);
   EXPECT_EQ(headers.find(packet_of(1, 65), sender(1)), nullptr);
@@ -152,8 +152,8 @@ TEST_F(HeaderEntriesTest, note__a_source_and_an_endpoint_have_their_bounds) {
 }
 
 TEST_F(HeaderEntriesTest, find_idle__the_one_that_came_least_lately) {
-  Unexpected* first = note(1, 1);
-  Unexpected* second = note(1, 2);
+  UnexpectedMessage* first = note(1, 1);
+  UnexpectedMessage* second = note(1, 2);
   wait(core.config.message_idle - Duration::from_seconds(1));
   headers.touch(packet_of(1, 1), *first);
   EXPECT_EQ(headers.find_idle(), nullptr);

@@ -280,7 +280,7 @@ TEST_F(UnnumberedTest, finish__what_ended_with_a_number_tells_the_target) {
   EXPECT_EQ(end(), ReturnCode::kTooLong);
   EXPECT_TRUE(first.fills_gap);
   EXPECT_EQ(first.length, 0u);
-  queues.pump_deferred(now);
+  queues.pump_ready(now);
   EXPECT_EQ(carrier.taken.size(), 3u);
   EXPECT_EQ(first.place.number, 0u);
   EXPECT_EQ(first.wire_opcode(), SesOpcode::kSequencedGap);

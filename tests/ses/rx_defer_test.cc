@@ -23,13 +23,13 @@ struct DeferralsTest : RxPartsTest {
     c.request.initiator_token = token;
     return c;
   }
-  Unexpected& put_off(std::uint32_t token = 77) {
+  UnexpectedMessage& put_off(std::uint32_t token = 77) {
     RequestContext c = deferrable_of(1, token);
     EXPECT_TRUE(deferrals.defer(c, space(), sender(1), nullptr));
     return *space().unexpected.front();
   }
   /// A receive takes it, and its initiator is asked. Returns the token of the restart.
-  std::uint32_t ask_for(Unexpected& u) {
+  std::uint32_t ask_for(UnexpectedMessage& u) {
     Receive& r = make_receive(512, 5);
     r.in_flight = 1;
     rendezvous.adopt(now, u, r, 0, 512, 0);
@@ -71,7 +71,7 @@ TEST_F(DeferralsTest, end_restarted__the_receive_completes_and_the_token_is_used
   const std::uint32_t token = ask_for(put_off());
   RequestContext again = deferrable_of(1);
   again.request.target_token = token;
-  Unexpected* u = deferrals.find_restarted(again);
+  UnexpectedMessage* u = deferrals.find_restarted(again);
   ASSERT_NE(u, nullptr);
   EXPECT_EQ(view(deferrals.end_restarted(again, *u)).code, ReturnCode::kOk);
   ASSERT_EQ(sink.all.size(), 1u);

@@ -35,10 +35,10 @@ struct DeliveryReportsTest : ::testing::Test {
     return c;
   }
   /// It is unexpected.
-  Unexpected& keep(std::uint16_t id, bool dc = true, std::uint32_t n = 0) {
+  UnexpectedMessage& keep(std::uint16_t id, bool dc = true, std::uint32_t n = 0) {
     RequestContext c = packet_of(id, dc, n);
     Sender& sender = *senders.find_or_make(endpoint->id, source(n), 0, true);
-    Unexpected& u = *store.admit(endpoint->overflow, sender, 64);
+    UnexpectedMessage& u = *store.admit(endpoint->overflow, sender, 64);
     u.endpoint = endpoint;
     u.header = c.incoming();
     reports.remember(c, u);
@@ -52,14 +52,14 @@ struct DeliveryReportsTest : ::testing::Test {
                 answer.response.next_hdr);
   }
   /// A receive has taken it, or none will.
-  void end(Unexpected& u, ReturnCode code = ReturnCode::kOk) {
+  void end(UnexpectedMessage& u, ReturnCode code = ReturnCode::kOk) {
     store.drop_payload(u, endpoint->overflow);
     store.release(u, endpoint->overflow);
     reports.report(now, u, code);
   }
   /// One of source `n` that asked has been taken.
   void report(std::uint16_t id, std::uint32_t n = 0) {
-    Unexpected& u = keep(id, true, n);
+    UnexpectedMessage& u = keep(id, true, n);
     ask(id, n);
     end(u);
   }
@@ -91,7 +91,7 @@ struct DeliveryReportsTest : ::testing::Test {
 };
 
 TEST_F(DeliveryReportsTest, report__to_a_sender_that_asked) {
-  Unexpected& u = keep(7);
+  UnexpectedMessage& u = keep(7);
   const ResponseView answer = ask(7);
   EXPECT_EQ(answer.code, ReturnCode::kOk);
   EXPECT_EQ(answer.list, ResponseList::kOverflow);
@@ -123,14 +123,14 @@ TEST_F(DeliveryReportsTest, on_await__what_is_not_known_was_taken_before) {
 }
 
 TEST_F(DeliveryReportsTest, report__says_why_no_receive_took_it) {
-  Unexpected& u = keep(7);
+  UnexpectedMessage& u = keep(7);
   ask(7);
   end(u, ReturnCode::kCancelled);
   EXPECT_EQ(report_in(carrier.taken[0].token).code, ReturnCode::kCancelled);
 }
 
 TEST_F(DeliveryReportsTest, submit__waits_for_room) {
-  Unexpected& u = keep(7);
+  UnexpectedMessage& u = keep(7);
   ask(7);
   carrier.room = 0;
   end(u);
@@ -169,7 +169,7 @@ TEST_F(DeliveryReportsTest, submit__one_source_leaves_half_of_the_places_to_othe
 }
 
 TEST_F(DeliveryReportsTest, on_pdc_gone__ends_the_reports_that_it_would_carry) {
-  Unexpected& u = keep(7);
+  UnexpectedMessage& u = keep(7);
   ask(7);
   carrier.room = 0;
   end(u);
@@ -210,7 +210,7 @@ TEST_F(DeliveryReportsTest, reports_of_a_closed_endpoint__end_as_all_do) {
 }
 
 TEST_F(DeliveryReportsTest, end__a_token_of_an_earlier_report_changes_nothing) {
-  Unexpected& u = keep(7);
+  UnexpectedMessage& u = keep(7);
   ask(7);
   end(u);
   reports.end(now, carrier.taken[0].token + (std::uint64_t{1} << 32));

@@ -33,9 +33,9 @@ struct FetchesTest : ::testing::Test, Fetcher {
   void give_up(Instant, Fetch&) override {}
 
   /// A message of 4096 bytes of source `n`, of which 96 came with its header and a receive has all the room.
-  Unexpected& message_of(std::uint32_t n) {
+  UnexpectedMessage& message_of(std::uint32_t n) {
     const auto address = net::FabricAddress::from_v4(0x0a000100 + n);
-    Unexpected& u = messages.emplace_back();
+    UnexpectedMessage& u = messages.emplace_back();
     u.endpoint = endpoint;
     u.sender = senders.find_or_make(endpoint->id, address, clock.ns(), true);
     u.header.source = address;
@@ -48,8 +48,8 @@ struct FetchesTest : ::testing::Test, Fetcher {
     fetches.join(u);
     return u;
   }
-  Unexpected& ask_for(std::uint32_t n) {
-    Unexpected& u = message_of(n);
+  UnexpectedMessage& ask_for(std::uint32_t n) {
+    UnexpectedMessage& u = message_of(n);
     fetches.ask(now, u);
     return u;
   }
@@ -72,7 +72,7 @@ struct FetchesTest : ::testing::Test, Fetcher {
   Receive receive;
   std::vector<Asked> asked;
   std::size_t room = 100;
-  std::deque<Unexpected> messages;
+  std::deque<UnexpectedMessage> messages;
   Core core;
   Endpoint* endpoint = nullptr;
   LoopClock clock;
@@ -81,7 +81,7 @@ struct FetchesTest : ::testing::Test, Fetcher {
 };
 
 TEST_F(FetchesTest, ask__one_packet_first_and_then_the_rest) {
-  Unexpected& u = ask_for(1);
+  UnexpectedMessage& u = ask_for(1);
   ASSERT_EQ(asked.size(), 1u);
   EXPECT_EQ(asked[0].length, 1024u);
   EXPECT_FALSE(end(0).is_over);
@@ -104,7 +104,7 @@ TEST_F(FetchesTest, ask__no_source_has_all_places) {
 
 TEST_F(FetchesTest, serve__begins_what_the_transmitter_had_no_room_for) {
   room = 0;
-  Unexpected& u = ask_for(1);
+  UnexpectedMessage& u = ask_for(1);
   EXPECT_TRUE(u.waits_for_fetch);
   room = 1;
   fetches.serve(now);
@@ -113,7 +113,7 @@ TEST_F(FetchesTest, serve__begins_what_the_transmitter_had_no_room_for) {
 }
 
 TEST_F(FetchesTest, on_fetched__with_an_error_names_the_message) {
-  Unexpected& u = ask_for(1);
+  UnexpectedMessage& u = ask_for(1);
   const Fetches::End failed = end(0, ReturnCode::kUndeliverable);
   EXPECT_TRUE(failed.is_over);
   EXPECT_EQ(failed.message, &u);
@@ -121,9 +121,9 @@ TEST_F(FetchesTest, on_fetched__with_an_error_names_the_message) {
 }
 
 TEST_F(FetchesTest, on_fetched__of_a_message_that_has_left_gives_its_place_to_the_next) {
-  Unexpected& first = ask_for(1);
+  UnexpectedMessage& first = ask_for(1);
   ask_for(1);
-  Unexpected& waiting = ask_for(1);
+  UnexpectedMessage& waiting = ask_for(1);
   EXPECT_TRUE(waiting.waits_for_fetch);
   fetches.leave(first);
   const Fetches::End over = end(0);
@@ -134,7 +134,7 @@ TEST_F(FetchesTest, on_fetched__of_a_message_that_has_left_gives_its_place_to_th
 }
 
 TEST_F(FetchesTest, restart__is_asked_for_once_and_found_by_its_token) {
-  Unexpected& u = message_of(1);
+  UnexpectedMessage& u = message_of(1);
   u.is_deferred = true;
   fetches.ask(now, u);
   ASSERT_EQ(asked.size(), 1u);
@@ -148,8 +148,8 @@ TEST_F(FetchesTest, restart__is_asked_for_once_and_found_by_its_token) {
 }
 
 TEST_F(FetchesTest, take_idle__a_source_that_sends_nothing) {
-  Unexpected& u = ask_for(1);
-  Unexpected& lively = ask_for(2);
+  UnexpectedMessage& u = ask_for(1);
+  UnexpectedMessage& lively = ask_for(2);
   wait(core.config.message_idle);
   lively.fetch->placed = 100;
   const Fetches::Idle idle = fetches.take_idle();
@@ -163,8 +163,8 @@ TEST_F(FetchesTest, take_idle__a_source_that_sends_nothing) {
 TEST_F(FetchesTest, find_idle_waiting__not_when_the_turn_of_its_source_has_just_come) {
   for (std::uint32_t n = 1; n <= 4; ++n) ask_for(n);
   ASSERT_EQ(asked.size(), 4u);
-  Unexpected& first = ask_for(5);
-  Unexpected& second = ask_for(5);
+  UnexpectedMessage& first = ask_for(5);
+  UnexpectedMessage& second = ask_for(5);
   wait(core.config.message_idle);
   fetches.leave(*fetches.take_idle().message);
   end(0, ReturnCode::kCancelled);
@@ -177,7 +177,7 @@ TEST_F(FetchesTest, find_idle_waiting__not_when_the_turn_of_its_source_has_just_
 
 TEST_F(FetchesTest, find_idle_waiting__a_turn_that_could_not_begin_is_no_sign_of_life) {
   room = 0;
-  Unexpected& u = ask_for(1);
+  UnexpectedMessage& u = ask_for(1);
   wait(core.config.message_idle);
   fetches.serve(now);
   EXPECT_EQ(fetches.find_idle_waiting(), &u);
@@ -186,7 +186,7 @@ TEST_F(FetchesTest, find_idle_waiting__a_turn_that_could_not_begin_is_no_sign_of
 TEST_F(FetchesTest, find_idle_waiting__behind_others_of_its_source) {
   ask_for(1);
   ask_for(1);
-  Unexpected& waiting = ask_for(1);
+  UnexpectedMessage& waiting = ask_for(1);
   EXPECT_EQ(fetches.find_idle_waiting(), nullptr);
   wait(core.config.message_idle);
   EXPECT_EQ(fetches.find_idle_waiting(), &waiting);

@@ -56,13 +56,13 @@ TEST_F(OrderedStreamsTest, begin__messages_wait_in_the_order_of_their_numbers) {
 
 // Numbers have 24 bits.
 TEST(HeldMessages, numbers_go_on_at_0) {
-  std::array<Unexpected, 4> messages;
+  std::array<UnexpectedMessage, 4> messages;
   HeldMessages held;
   std::uint32_t number = kNumberMask - 1;
-  for (Unexpected& m : messages) m.number = std::exchange(number, number_after(number));
+  for (UnexpectedMessage& m : messages) m.number = std::exchange(number, number_after(number));
   for (const std::size_t i : {2u, 0u, 3u, 1u}) held.insert(messages[i]);
   std::size_t at = 0;
-  for (const Unexpected& m : held) EXPECT_EQ(&m, &messages[at++]);
+  for (const UnexpectedMessage& m : held) EXPECT_EQ(&m, &messages[at++]);
   held.clear();
 }
 

@@ -116,10 +116,10 @@ struct RxPartsTest : ::testing::Test {
     return r;
   }
   /// A message of `length` bytes of source `n`, one packet long, that met no receive.
-  Unexpected& keep(std::uint32_t n, std::uint32_t length) {
+  UnexpectedMessage& keep(std::uint32_t n, std::uint32_t length) {
     RequestContext c = send_of(n, length);
     Sender& from = sender(n);
-    Unexpected& u = *shared.store.admit(endpoint->overflow, from, length);
+    UnexpectedMessage& u = *shared.store.admit(endpoint->overflow, from, length);
     EXPECT_TRUE(shared.store.capture(u, 0, c.request.payload));
     shared.senders.hold(from);
     shared.unexpected.enlist(c, space(), u, nullptr);

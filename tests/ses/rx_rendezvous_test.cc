@@ -15,9 +15,9 @@ SesConfig that_fetches() {
 struct RendezvousTargetTest : RxPartsTest {
   RendezvousTargetTest() : RxPartsTest(that_fetches()) {}
   /// A message of 4096 bytes of source `n`, of which 96 came with its header, in a receive with room for `limit`.
-  Unexpected& taken(std::uint32_t n, std::uint64_t limit = 4096) {
+  UnexpectedMessage& taken(std::uint32_t n, std::uint64_t limit = 4096) {
     RequestContext c = send_of(n, 4096);
-    Unexpected& u = *rendezvous.describe(c);
+    UnexpectedMessage& u = *rendezvous.describe(c);
     u.is_rendezvous = true;
     u.rest.eager = 96;
     Receive& r = make_receive(limit, n);
@@ -39,7 +39,7 @@ TEST_F(RendezvousTargetTest, describe__not_for_a_source_that_acknowledges_no_rep
   sender.reports_open = core.config.overflow_msgs_total + 1;
   EXPECT_EQ(rendezvous.describe(c), nullptr);
   sender.reports_open = 0;
-  Unexpected* const u = rendezvous.describe(c);
+  UnexpectedMessage* const u = rendezvous.describe(c);
   ASSERT_NE(u, nullptr);
   shared.senders.unhold(sender);
   shared.store.recycle(*u);

@@ -103,7 +103,7 @@ TEST_F(NoRoomTest, take_in__an_unordered_one_comes_again_by_itself) {
 TEST_F(NoRoomTest, take_in__a_claimed_header_waits_for_its_own_message) {
   RequestContext c = send_of(1, 8192);
   take_in(c);
-  Unexpected& header = *space().unexpected.front();
+  UnexpectedMessage& header = *space().unexpected.front();
   space().unexpected.remove(header);
   header.claimed = true;
   header.receive = &make_receive(8192, 9);
@@ -119,7 +119,7 @@ TEST_F(NoRoomTest, take_in__a_claimed_header_waits_for_its_own_message) {
 TEST_F(NoRoomTest, take_in__an_unwanted_header_lets_its_message_pass_and_keeps_nothing) {
   RequestContext c = send_of(1, 8192);
   take_in(c);
-  Unexpected& header = *space().unexpected.front();
+  UnexpectedMessage& header = *space().unexpected.front();
   space().unexpected.remove(header);
   header.claimed = header.is_unwanted = true;
   endpoint->claimed.push_back(header);

@@ -7,22 +7,22 @@ namespace uet::ses::testing {
 namespace {
 
 struct UnexpectedListsTest : RxPartsTest {
-  std::vector<const Unexpected*> listed() {
-    std::vector<const Unexpected*> all;
-    for (const Unexpected& u : space().unexpected.arrivals()) all.push_back(&u);
+  std::vector<const UnexpectedMessage*> listed() {
+    std::vector<const UnexpectedMessage*> all;
+    for (const UnexpectedMessage& u : space().unexpected.arrivals()) all.push_back(&u);
     return all;
   }
   /// The header of source `n`, whose message found no room, and what comes when it is sent again.
-  Unexpected& keep_header(std::uint32_t n) {
+  UnexpectedMessage& keep_header(std::uint32_t n) {
     RequestContext c = send_of(n, 100);
-    Unexpected& u = *shared.store.note_header(sender(n), 100);
+    UnexpectedMessage& u = *shared.store.note_header(sender(n), 100);
     shared.senders.hold(sender(n));
     shared.unexpected.enlist(c, space(), u, nullptr);
     return u;
   }
-  Unexpected& replace(Unexpected& header, std::uint32_t n) {
+  UnexpectedMessage& replace(UnexpectedMessage& header, std::uint32_t n) {
     RequestContext c = send_of(n, 100);
-    Unexpected& u = *shared.store.admit(endpoint->overflow, sender(n), 100);
+    UnexpectedMessage& u = *shared.store.admit(endpoint->overflow, sender(n), 100);
     shared.senders.hold(sender(n));
     shared.unexpected.enlist(c, space(), u, &header);
     return u;
@@ -30,8 +30,8 @@ struct UnexpectedListsTest : RxPartsTest {
 };
 
 TEST_F(UnexpectedListsTest, enlist__messages_stand_as_they_came_and_say_where_from) {
-  const Unexpected& first = keep(1, 100);
-  const Unexpected& second = keep(2, 200);
+  const UnexpectedMessage& first = keep(1, 100);
+  const UnexpectedMessage& second = keep(2, 200);
   EXPECT_EQ(listed(), (std::vector{&first, &second}));
   EXPECT_EQ(first.length, 100u);
   EXPECT_EQ(second.endpoint, endpoint);
@@ -40,19 +40,19 @@ TEST_F(UnexpectedListsTest, enlist__messages_stand_as_they_came_and_say_where_fr
 
 // Receives match in the order of arrival, and the header arrived then. [SES 7.3]
 TEST_F(UnexpectedListsTest, enlist__a_message_that_comes_again_takes_the_place_of_its_header) {
-  Unexpected& header = keep_header(1);
-  const Unexpected& later = keep(2, 100);
-  const Unexpected& again = replace(header, 1);
-  EXPECT_EQ(listed(), (std::vector<const Unexpected*>{&again, &header, &later}));
+  UnexpectedMessage& header = keep_header(1);
+  const UnexpectedMessage& later = keep(2, 100);
+  const UnexpectedMessage& again = replace(header, 1);
+  EXPECT_EQ(listed(), (std::vector<const UnexpectedMessage*>{&again, &header, &later}));
 }
 
 TEST_F(UnexpectedListsTest, enlist__what_claimed_the_header_has_claimed_the_message) {
-  Unexpected& header = keep_header(1);
+  UnexpectedMessage& header = keep_header(1);
   space().unexpected.remove(header);
   header.claimed = true;
   header.claim_context = 9;
   endpoint->claimed.push_back(header);
-  const Unexpected& again = replace(header, 1);
+  const UnexpectedMessage& again = replace(header, 1);
   EXPECT_TRUE(again.claimed);
   EXPECT_EQ(again.claim_context, 9u);
   EXPECT_EQ(&endpoint->claimed.front(), &again);
@@ -60,7 +60,7 @@ TEST_F(UnexpectedListsTest, enlist__what_claimed_the_header_has_claimed_the_mess
 }
 
 TEST_F(UnexpectedListsTest, release__the_room_is_free_and_the_sender_may_go) {
-  Unexpected& u = keep(1, 100);
+  UnexpectedMessage& u = keep(1, 100);
   ASSERT_GT(shared.store.bytes(), 0u);
   shared.store.drop_payload(u, endpoint->overflow);
   shared.unexpected.release(u);
@@ -72,7 +72,7 @@ TEST_F(UnexpectedListsTest, release__the_room_is_free_and_the_sender_may_go) {
 }
 
 TEST_F(UnexpectedListsTest, release__one_deferred_message_less) {
-  Unexpected& u = keep(1, 100);
+  UnexpectedMessage& u = keep(1, 100);
   u.is_deferred = true;
   endpoint->deferred = sender(1).deferred = 2;
   shared.store.drop_payload(u, endpoint->overflow);

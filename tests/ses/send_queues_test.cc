@@ -99,7 +99,7 @@ TEST_F(AskingQueuesTest, pump__reads_wait_for_what_was_asked_for_and_nothing_els
   EXPECT_TRUE(queues.next_deadline().is_never());
   queues.end_asking(a, kMtu);
   EXPECT_EQ(queues.next_deadline(), Instant());  // at once
-  queues.pump_deferred(now);
+  queues.pump_ready(now);
   EXPECT_EQ(c.state, OpState::kCarried);
 }
 
@@ -108,11 +108,11 @@ TEST_F(AskingQueuesTest, end_asking__counts_no_more_than_was_asked_for) {
   TxOp& b = read(3 * kMtu);
   queues.end_asking(a, 5 * kMtu);
   queues.end_asking(a, 5 * kMtu);
-  queues.pump_deferred(now);
+  queues.pump_ready(now);
   EXPECT_EQ(b.state, OpState::kCarried);
   EXPECT_EQ(read(64).state, OpState::kPending);
   queues.end_asking(b, b.asked);  // it is over, whatever came
-  queues.pump_deferred(now);
+  queues.pump_ready(now);
   EXPECT_EQ(carrier.taken.size(), 3u);
 }
 
@@ -145,7 +145,7 @@ TEST_F(SendQueuesTest, enqueue__from_within_an_upcall_waits_for_its_end) {
   EXPECT_TRUE(carrier.taken.empty());
   EXPECT_EQ(queues.next_deadline(), Instant());  // at once
   --core.upcall_depth;
-  queues.pump_deferred(now);
+  queues.pump_ready(now);
   EXPECT_EQ(carrier.taken.size(), 1u);
   EXPECT_TRUE(queues.next_deadline().is_never());
 }
@@ -202,7 +202,7 @@ TEST_F(SendQueuesTest, take_out__a_fence_that_is_cancelled_holds_nothing) {
   operations.release(fenced);
   EXPECT_EQ(carrier.taken.size(), 1u);
   EXPECT_EQ(queues.next_deadline(), Instant());
-  queues.pump_deferred(now);
+  queues.pump_ready(now);
   EXPECT_EQ(carrier.taken.size(), 2u);
 }
 
@@ -389,7 +389,7 @@ TEST_F(SprayedQueuesTest, leave_stream__lets_those_go_that_found_no_number) {
   const TxOp& waiting = send(64);
   EXPECT_EQ(waiting.state, OpState::kPending);
   queues.leave_stream(oldest, true);
-  queues.pump_deferred(now);
+  queues.pump_ready(now);
   EXPECT_EQ(waiting.state, OpState::kCarried);
 }
 

@@ -13,29 +13,29 @@ namespace uet::ses::testing {
 namespace {
 
 struct UnexpectedQueueTest : ::testing::Test {
-  Unexpected& arrives(std::uint64_t tag) {
-    Unexpected& u = add(tag);
+  UnexpectedMessage& arrives(std::uint64_t tag) {
+    UnexpectedMessage& u = add(tag);
     queue.push_back(u);
     return u;
   }
   /// In none of the lists yet.
-  Unexpected& add(std::uint64_t tag) {
+  UnexpectedMessage& add(std::uint64_t tag) {
     messages.emplace_back();
     messages.back().header.tag = tag;
     return messages.back();
   }
-  Unexpected* find(std::uint64_t tag, std::uint64_t ignore = 0, bool with_headers = false) {
+  UnexpectedMessage* find(std::uint64_t tag, std::uint64_t ignore = 0, bool with_headers = false) {
     return queue.find({.tag = tag, .ignore = ignore, .source = nullptr, .job_id = {}},
                       with_headers);
   }
 
-  std::deque<Unexpected> messages;
+  std::deque<UnexpectedMessage> messages;
   UnexpectedQueue queue{true};
 };
 
 TEST_F(UnexpectedQueueTest, find__the_oldest_of_several_with_the_tag) {
   for (std::uint64_t tag = 0; tag < 40; ++tag) arrives(tag);
-  Unexpected& first = arrives(100);
+  UnexpectedMessage& first = arrives(100);
   arrives(100);
   EXPECT_EQ(find(100), &first);
   queue.remove(first);
@@ -78,7 +78,7 @@ TEST_F(UnexpectedQueueTest, find__a_header_alone_is_for_peeks) {
 TEST_F(UnexpectedQueueTest, insert_before__is_older_than_what_came_after_that_place) {
   for (std::uint64_t tag = 0; tag < 20; ++tag) arrives(tag % 4);
   ASSERT_EQ(find(1), &messages[1]);
-  Unexpected& again = add(1);
+  UnexpectedMessage& again = add(1);
   queue.insert_before(messages[5], again);
   EXPECT_EQ(find(1), &messages[1]);
   queue.remove(messages[1]);
@@ -91,13 +91,13 @@ TEST(UnexpectedQueue, find__takes_what_a_walk_in_order_of_arrival_takes) {
   const unsigned seed = 20261129;
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
-  std::deque<Unexpected> messages;
-  std::deque<Unexpected*> model;
+  std::deque<UnexpectedMessage> messages;
+  std::deque<UnexpectedMessage*> model;
   UnexpectedQueue queue(true);
   constexpr std::array<std::uint64_t, 3> kIgnored{0, 0x30, 0xff};
   for (int step = 0; step < 20'000; ++step) {
     if (random() % 2 == 0) {
-      Unexpected& u = messages.emplace_back();
+      UnexpectedMessage& u = messages.emplace_back();
       u.header.tag = random() % 256;
       u.is_header_only = random() % 8 == 0;
       queue.push_back(u);
@@ -109,10 +109,10 @@ TEST(UnexpectedQueue, find__takes_what_a_walk_in_order_of_arrival_takes) {
                         .source = nullptr,
                         .job_id = {}};
     const bool with_headers = random() % 4 == 0;
-    const auto expected = std::find_if(model.begin(), model.end(), [&](const Unexpected* u) {
+    const auto expected = std::find_if(model.begin(), model.end(), [&](const UnexpectedMessage* u) {
       return (with_headers || !u->is_header_only) && filter.accepts(u->header);
     });
-    Unexpected* found = queue.find(filter, with_headers);
+    UnexpectedMessage* found = queue.find(filter, with_headers);
     ASSERT_EQ(found, expected == model.end() ? nullptr : *expected) << "step " << step;
     if (found == nullptr) continue;
     queue.remove(*found);

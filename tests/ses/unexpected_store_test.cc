@@ -20,7 +20,7 @@ TEST(UnexpectedStore,
   std::size_t n = 0;
   while (n < senders.size() && store.admit(use, senders[n], 1024) != nullptr) ++n;
   ASSERT_LT(n, senders.size());
-  Unexpected* const early = store.admit_held(use, held, senders[n], 2048);
+  UnexpectedMessage* const early = store.admit_held(use, held, senders[n], 2048);
   ASSERT_NE(early, nullptr);
   store.end_hold(*early, held, use);
   ASSERT_GT(use.bytes, config.overflow_bytes);
