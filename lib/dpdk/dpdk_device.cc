@@ -82,20 +82,20 @@ std::size_t DpdkDevice::receive_frames(std::span<Packet> out) {
   std::optional<base::WithoutCancellation> without_cancellation;
   if (calls_kernel_) without_cancellation.emplace();
   register_thread();
-  if (is_watched_) keep_link();
+  if (is_memif_) keep_link();
   if (is_armed_) [[unlikely]]
     disarm();
   if (!is_ready()) [[unlikely]]
     return 0;
   const std::size_t n = receive_bursts(out);
-  if (is_watched_) gate_.end();
+  if (is_memif_) gate_.end();
   return n;
 }
 
 /// Whether the device may be touched now; after true a memif's burst has begun.
 bool DpdkDevice::is_ready() {
   return is_started_ && (health_.state() == DeviceHealth::State::kGood || is_at_work()) &&
-         (!is_watched_ || gate_.begin());
+         (!is_memif_ || gate_.begin());
 }
 
 std::size_t DpdkDevice::receive_bursts(std::span<Packet> out) {
@@ -159,11 +159,11 @@ std::size_t DpdkDevice::send_frames(std::span<Packet> in) {
   std::optional<base::WithoutCancellation> without_cancellation;
   if (calls_kernel_) without_cancellation.emplace();
   register_thread();
-  if (is_watched_) keep_link();
+  if (is_memif_) keep_link();
   if (!is_ready()) [[unlikely]]
     return health_.state() == DeviceHealth::State::kGone ? drop_all(in) : 0;
   const std::size_t n = send_bursts(in);
-  if (is_watched_) gate_.end();
+  if (is_memif_) gate_.end();
   return n;
 }
 
@@ -269,7 +269,7 @@ bool DpdkDevice::keep_mac() const {
 bool DpdkDevice::has_link() {
   if (is_forked_child()) return false;
   const base::WithoutCancellation without_cancellation;
-  if (is_watched_) return was_up_;
+  if (is_memif_) return was_up_;
   const bool is_up = is_started_ &&
                      (health_.state() == DeviceHealth::State::kGood || is_at_work()) &&
                      reads_link_up();

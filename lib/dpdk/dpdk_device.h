@@ -160,7 +160,7 @@ class DpdkDevice final : public net::FrameDevice, private Caretaker::Ward {
   /// it is and keeps its hands off the device meanwhile.
   enum class Reconnect : std::uint8_t { kIdle, kRunning, kStarted, kFailed };
   std::string interface_;    ///< of the kernel, under the device; empty: none
-  bool is_watched_ = false;  ///< memif: the peer may come and go
+  bool is_memif_ = false;    ///< its peer may come and go
   bool is_kept_ = false;     ///< and we have to connect again
   bool notes_sent_ = false;  ///< a memif without copying, which forgets what it holds
   std::uint32_t link_generation_ = 0;

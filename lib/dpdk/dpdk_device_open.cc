@@ -196,7 +196,7 @@ DpdkDevice::DpdkDevice(const DpdkDeviceConfig& config, base::Trace& trace)
       wants_interrupt_(driver_supports_interrupts(config.spec)),
       calls_kernel_(!config.spec.is_hardware()),
       interface_(config.spec.argument("iface")),
-      is_watched_(config.spec.kind == DeviceKind::kMemif),
+      is_memif_(config.spec.kind == DeviceKind::kMemif),
       is_kept_(config.spec.is_memif_client()),
       notes_sent_(config.spec.is_without_copying() && sends_own_mbufs(config)),
       cycles_per_second_(rte_get_tsc_hz()) {
@@ -233,7 +233,7 @@ void DpdkDevice::shut() {
     control([this] {
       cancel_on_interrupt_thread(reconnect, this);
       stop_driver();
-      if (is_plugged_ && is_watched_)
+      if (is_plugged_ && is_memif_)
         park_memif(config_.spec, {port_, std::move(pool_)});
       else
         take_out();
@@ -245,7 +245,7 @@ void DpdkDevice::shut() {
 }
 
 void DpdkDevice::stop_driver() {
-  if (!is_watched_) {
+  if (!is_memif_) {
     rte_eth_dev_stop(port_);
     return;
   }
@@ -302,7 +302,7 @@ bool DpdkDevice::attach(std::string& error) {
 }
 
 bool DpdkDevice::find_or_plug_in(std::string& error) {
-  if (is_watched_) {
+  if (is_memif_) {
     if (auto parked = take_parked_memif(config_.spec, error)) {
       port_ = parked->port;
       pool_ = std::move(parked->pool);
