@@ -176,12 +176,13 @@ pds::Answer AtomicTarget::begin_in_receive(RequestContext& c, const Amo& amo) {
   pds::Answer answer;
   if (!perform(c, amo, receive->iov, start, answer)) return answer;
   shared_.receives.take(space, *receive, at);
-  Completion completion;
-  completion.length = amo.bytes;
-  completion.tag = r.mkey_match;
-  completion.data = r.header_data;
-  completion.has_data = r.hd;
-  completion.source = c.source();
+  Completion completion = completion_in(*receive, {.length = amo.bytes,
+                                                   .placed = amo.bytes,
+                                                   .begin = start - r.buffer_offset,
+                                                   .tag = r.mkey_match,
+                                                   .source = c.source(),
+                                                   .data = r.header_data,
+                                                   .has_data = r.hd});
   shared_.receives.complete(c.now, *c.endpoint, *receive, completion);
   return answer;
 }

@@ -59,15 +59,13 @@ void Failures::abandon(Instant now, RxMessage& m, ReturnCode told, ReturnCode co
   if (target == RxTarget::kReceive) {
     Receive& receive = *m.receive;
     m.receive = nullptr;
-    Completion completion;
-    completion.code = completed;
-    completion.length = static_cast<std::size_t>(m.placed);
-    completion.overflow_length = static_cast<std::size_t>(m.request_length - m.placed);
-    completion.tag = m.mkey_match;
-    completion.source = {m.key.source, m.job_id, m.initiator};
-    if (receive.multi_recv)
-      completion.buffer =
-          static_cast<std::uint8_t*>(receive.iov.base()) + (m.start - m.buffer_offset);
+    Completion completion = completion_in(receive,
+                                          {.length = m.request_length,
+                                           .placed = m.placed,
+                                           .begin = m.start - m.buffer_offset,
+                                           .tag = m.mkey_match,
+                                           .source = {m.key.source, m.job_id, m.initiator}},
+                                          completed);
     UnexpectedMessage* rendezvous = m.unexpected;
     m.unexpected = nullptr;
     shared_.receives.complete(now, *m.endpoint, receive, completion);

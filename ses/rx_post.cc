@@ -64,7 +64,6 @@ bool ReceivePosting::take_unexpected(Instant now, RiSpace& space, Receive& r) {
 void ReceivePosting::adopt(Instant now, UnexpectedMessage& u, Receive& r) {
   const Place at = place_in(r, u.buffer_offset, u.length);
   const std::uint64_t start = at.start, limit = at.limit;
-  const std::size_t message_at = r.cursor;
   ++r.in_flight;
   if (r.multi_recv) r.cursor = at.next;
   const std::size_t copied =
@@ -82,18 +81,8 @@ void ReceivePosting::adopt(Instant now, UnexpectedMessage& u, Receive& r) {
     shared_.unexpected.release(u);
     return;
   }
-  Completion completion = completion_of(u);
-  completion.code = limit < u.length ? ReturnCode::kTruncated : ReturnCode::kOk;
-  completion.length = static_cast<std::size_t>(limit);
-  completion.overflow_length = static_cast<std::size_t>(u.length - limit);
-  completion.data = u.header_data;
-  completion.has_data = u.has_header_data;
-  if (u.failure != ReturnCode::kOk) {
-    completion.code = u.failure;
-    completion.length = 0;
-    completion.overflow_length = u.length;
-  }
-  if (r.multi_recv) completion.buffer = static_cast<std::uint8_t*>(r.iov.base()) + message_at;
+  const std::uint64_t placed = u.failure == ReturnCode::kOk ? limit : 0;
+  Completion completion = completion_in(r, placed_of(u, start, placed), u.failure);
   // The sink may post a receive, which must not find this message.
   Endpoint& endpoint = *u.endpoint;
   shared_.unexpected.unlink(u);

@@ -33,6 +33,34 @@ inline Place place_in(const Receive& receive, std::uint64_t buffer_offset, std::
   return place;
 }
 
+/// A message that has gone into a receive, as the completion of that describes it.
+struct PlacedMessage {
+  std::uint64_t length = 0;  ///< of the message
+  std::uint64_t placed = 0;  ///< bytes of it in the receive
+  std::uint64_t begin = 0;   ///< of the message in a multi-receive buffer
+  std::uint64_t tag = 0;
+  Source source;
+  std::uint64_t data = 0;
+  bool has_data = false;
+};
+
+/// Receives::complete() adds what `receive` says of itself. Without a `failure` the rest of the message is what did not fit.
+inline Completion completion_in(const Receive& receive, const PlacedMessage& message,
+                                ReturnCode failure = ReturnCode::kOk) {
+  Completion completion;
+  const bool is_cut = failure == ReturnCode::kOk && message.placed < message.length;
+  completion.code = is_cut ? ReturnCode::kTruncated : failure;
+  completion.length = static_cast<std::size_t>(message.placed);
+  completion.overflow_length = static_cast<std::size_t>(message.length - message.placed);
+  if (receive.multi_recv)
+    completion.buffer = static_cast<std::uint8_t*>(receive.iov.base()) + message.begin;
+  completion.tag = message.tag;
+  completion.data = message.data;
+  completion.has_data = message.has_data;
+  completion.source = message.source;
+  return completion;
+}
+
 /// Makes, matches and completes receives. What bytes go into them is for others.
 class Receives {
  public:

@@ -92,15 +92,8 @@ void RendezvousTarget::end(Instant now, UnexpectedMessage& u, ReturnCode code) {
   if (u.receive == nullptr) return leave(now, u, code);  // discarded by the user
   Receive& receive = *u.receive;
   const bool is_whole = code == ReturnCode::kOk;
-  Completion completion = completion_of(u);
-  completion.code = is_whole && u.rest.limit < u.length ? ReturnCode::kTruncated : code;
-  completion.length = static_cast<std::size_t>(is_whole ? u.rest.limit : u.rest.first());
-  completion.overflow_length = static_cast<std::size_t>(u.length - completion.length);
-  completion.data = u.header_data;
-  completion.has_data = u.has_header_data;
-  if (receive.multi_recv)
-    completion.buffer =
-        static_cast<std::uint8_t*>(receive.iov.base()) + (u.rest.start - u.buffer_offset);
+  const std::uint64_t placed = is_whole ? u.rest.limit : u.rest.first();
+  Completion completion = completion_in(receive, placed_of(u, u.rest.start, placed), code);
   shared_.receives.complete(now, *u.endpoint, receive, completion);
   // [SES 14.1] Only now is the data in the user's buffer and the completion written.
   leave(now, u, code);

@@ -5,19 +5,16 @@
 namespace uet::ses {
 namespace {
 
-/// Of a message whole in `receive`, at `start`, as far as `limit` bytes of it fit; `c` is its last packet.
-inline Completion completion_in(const RequestContext& c, const Receive& receive,
-                                std::uint64_t start, std::uint64_t limit) {
+/// A message that is in a receive from `start` on as far as `limit` bytes of it fit; `c` is its last packet.
+inline PlacedMessage placed_by(const RequestContext& c, std::uint64_t start, std::uint64_t limit) {
   const RequestView& r = c.request;
-  Completion completion;
-  completion.code = limit < r.request_length ? ReturnCode::kTruncated : ReturnCode::kOk;
-  completion.length = limit;
-  completion.overflow_length = r.request_length - limit;
-  completion.tag = r.mkey_match;
-  completion.source = c.source();
-  if (receive.multi_recv)
-    completion.buffer = static_cast<std::uint8_t*>(receive.iov.base()) + (start - r.buffer_offset);
-  return completion;
+  return PlacedMessage{.length = r.request_length,
+                       .placed = limit,
+                       .begin = start - r.buffer_offset,
+                       .tag = r.mkey_match,
+                       .source = c.source(),
+                       .data = r.header_data,
+                       .has_data = r.hd};
 }
 
 inline pds::Answer answer_placed(const RequestView& r, std::uint64_t limit) {
@@ -63,9 +60,7 @@ pds::Answer SendTarget::deliver(RequestContext& c, RiSpace& space, Receive& rece
   if (r.is_single()) {
     const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(limit, r.payload.size()));
     if (n > 0) receive.iov.scatter(start, r.payload.data(), n);
-    Completion completion = completion_in(c, receive, start, limit);
-    completion.data = r.header_data;
-    completion.has_data = r.hd;
+    Completion completion = completion_in(receive, placed_by(c, start, limit));
     shared_.receives.complete(c.now, *c.endpoint, receive, completion);
     return answer_placed(r, limit);
   }
@@ -150,7 +145,7 @@ pds::Answer SendTarget::proceed_receive(RequestContext& c, RxMessage& m) {
   Receive& receive = *m.receive;
   Endpoint& endpoint = *m.endpoint;
   const std::uint64_t limit = m.limit;
-  Completion completion = completion_in(c, receive, m.start, limit);
+  Completion completion = completion_in(receive, placed_by(c, m.start, limit));
   completion.data = m.header_data;
   completion.has_data = m.hd;
   shared_.shares.release(m);

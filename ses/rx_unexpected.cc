@@ -2,11 +2,29 @@
 
 namespace uet::ses {
 
+namespace {
+
+Source source_of(const UnexpectedMessage& u) {
+  return {u.header.source, u.header.job_id, u.header.initiator_id};
+}
+
+}  // namespace
+
 Completion completion_of(const UnexpectedMessage& u) {
   Completion completion;
   completion.tag = u.header.tag;
-  completion.source = {u.header.source, u.header.job_id, u.header.initiator_id};
+  completion.source = source_of(u);
   return completion;
+}
+
+PlacedMessage placed_of(const UnexpectedMessage& u, std::uint64_t start, std::uint64_t placed) {
+  return PlacedMessage{.length = u.length,
+                       .placed = placed,
+                       .begin = start - u.buffer_offset,
+                       .tag = u.header.tag,
+                       .source = source_of(u),
+                       .data = u.header_data,
+                       .has_data = u.has_header_data};
 }
 
 void UnexpectedLists::enlist(const RequestContext& c, RiSpace& space, UnexpectedMessage& u,

@@ -3,11 +3,14 @@
 
 #include "ses/gates.h"
 #include "ses/request_context.h"
+#include "ses/rx_receives.h"
 
 namespace uet::ses {
 
 /// What a completion says of the message beside how it went.
 Completion completion_of(const UnexpectedMessage& u);
+/// `placed` bytes of it are in the receive that took it, from `start` on.
+PlacedMessage placed_of(const UnexpectedMessage& u, std::uint64_t start, std::uint64_t placed);
 
 class UnexpectedLists {
  public:

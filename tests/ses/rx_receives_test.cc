@@ -64,6 +64,24 @@ TEST_F(ReceivesTest, place_in__no_offset_leads_back_to_what_earlier_messages_hav
   EXPECT_EQ(place_in(r, 3095, 0xffff'ffff).limit, 1u);
 }
 
+TEST_F(ReceivesTest, completion_in__tells_what_fits_and_where_it_lies) {
+  Receive& one = post(100, 1);
+  Receive& buffer = post(100, 2, true);
+  const PlacedMessage whole{.length = 40, .placed = 40, .begin = 8, .tag = 5, .has_data = true};
+  const Completion fits = completion_in(one, whole);
+  EXPECT_EQ(fits.code, ReturnCode::kOk);
+  EXPECT_EQ(fits.length, 40u);
+  EXPECT_EQ(fits.overflow_length, 0u);
+  EXPECT_EQ(fits.tag, 5u);
+  EXPECT_TRUE(fits.has_data);
+  EXPECT_EQ(fits.buffer, nullptr);
+  EXPECT_EQ(completion_in(buffer, whole).buffer, static_cast<std::uint8_t*>(buffer.iov.base()) + 8);
+  const PlacedMessage cut{.length = 40, .placed = 30};
+  EXPECT_EQ(completion_in(one, cut).code, ReturnCode::kTruncated);
+  EXPECT_EQ(completion_in(one, cut).overflow_length, 10u);
+  EXPECT_EQ(completion_in(one, cut, ReturnCode::kCancelled).code, ReturnCode::kCancelled);
+}
+
 TEST_F(ReceivesTest, end__it_completes_without_a_message) {
   Receive& r = make_receive(100, 7);
   Completion completion;
