@@ -8,11 +8,6 @@
 /// left out.
 
 #include <poll.h>
-#include <rdma/fabric.h>
-#include <rdma/fi_cm.h>
-#include <rdma/fi_domain.h>
-#include <rdma/fi_endpoint.h>
-#include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,38 +18,38 @@
 #include <cstdlib>
 #include <optional>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "apps/libfabric_endpoint.h"
+
 namespace {
+
+namespace libfabric = uet::libfabric;
 
 constexpr std::size_t kMemory = 64 * 1024, kOwnMemory = 2 << 20;
 constexpr std::size_t kReceives = 64, kReceiveBytes = 4096;
 
-[[noreturn]] void fail(const std::string& what) {
-  std::fprintf(stderr, "uet-drill-listener: %s\n", what.c_str());
-  std::exit(1);
-}
-void must(ssize_t ret, const char* what) {
-  if (ret != 0) fail(std::string(what) + ": " + fi_strerror(static_cast<int>(-ret)));
-}
-
 class Listener {
  public:
-  explicit Listener(std::uint64_t key) : memory_(kMemory), own_(kOwnMemory, 0x42) {
-    open();
-    const std::uint64_t access = FI_REMOTE_READ | FI_REMOTE_WRITE;
-    fid_mr* mr = nullptr;
-    must(fi_mr_reg(domain_, memory_.data(), memory_.size(), access, 0, key, 0, &mr, nullptr),
-         "fi_mr_reg");
+  explicit Listener(std::uint64_t key)
+      : info_(find()),
+        memory_(kMemory),
+        own_(kOwnMemory, 0x42),
+        objects_(*info_, {.av_type = FI_AV_TABLE, .cq_format = FI_CQ_FORMAT_CONTEXT}) {
+    int error = 0;
+    fid_mr* const mr = objects_.add_memory(memory_.data(), memory_.size(),
+                                           FI_REMOTE_READ | FI_REMOTE_WRITE, key, 0, error);
+    libfabric::check(error, "fi_mr_reg");
     receives_.assign(kReceives, std::vector<std::uint8_t>(kReceiveBytes));
     for (auto& buffer : receives_) post(buffer);
-    const bool is_virtual = (info_->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
-    const auto base = reinterpret_cast<std::uintptr_t>(memory_.data());
+    const std::uint64_t base = libfabric::base_of(*info_, memory_.data());
     std::printf("ready --key %#llx --base %#llx --with receives,atomic%s\n",
                 static_cast<unsigned long long>(fi_mr_key(mr)),
-                static_cast<unsigned long long>(is_virtual ? base : 0),
+                static_cast<unsigned long long>(base),
                 (info_->caps & FI_TAGGED) != 0 ? ",unexpected" : "");
     std::fflush(stdout);
   }
@@ -82,41 +77,21 @@ class Listener {
 
  private:
   /// The first that the provider has.
-  fi_info* find() {
-    fi_info* hints = fi_allocinfo();
+  static libfabric::Info find() {
+    const libfabric::Info hints = libfabric::make_hints();
     hints->ep_attr->type = FI_EP_RDM;
-    hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_ALLOCATED;
     // Without these where the provider can do without: the key is then the one that was asked for.
-    const int modes = hints->domain_attr->mr_mode;
-    fi_info* found = nullptr;
+    constexpr int kModes = FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_ALLOCATED;
     int error = 0;
     for (const std::uint64_t tagged : {std::uint64_t{FI_TAGGED}, std::uint64_t{0}})
-      for (const int mode : {0, modes}) {
-        if (found != nullptr) continue;
+      for (const int mode : {0, kModes}) {
         hints->caps = FI_MSG | FI_RMA | FI_ATOMIC | tagged;
         hints->domain_attr->mr_mode = mode;
-        error = fi_getinfo(FI_VERSION(1, 15), nullptr, nullptr, 0, hints, &found);
+        libfabric::Offer offer = libfabric::get_info(FI_VERSION(1, 15), *hints);
+        if (offer.error == 0) return std::move(offer.info);
+        error = offer.error;
       }
-    fi_freeinfo(hints);
-    if (found == nullptr) must(error, "fi_getinfo");
-    return found;
-  }
-
-  void open() {
-    info_ = find();
-    fid_fabric* fabric = nullptr;
-    must(fi_fabric(info_->fabric_attr, &fabric, nullptr), "fi_fabric");
-    must(fi_domain(fabric, info_, &domain_, nullptr), "fi_domain");
-    fi_av_attr av_attr{};
-    av_attr.type = FI_AV_TABLE;
-    must(fi_av_open(domain_, &av_attr, &av_, nullptr), "fi_av_open");
-    fi_cq_attr cq_attr{};
-    cq_attr.format = FI_CQ_FORMAT_CONTEXT;
-    must(fi_cq_open(domain_, &cq_attr, &cq_, nullptr), "fi_cq_open");
-    must(fi_endpoint(domain_, info_, &ep_, nullptr), "fi_endpoint");
-    must(fi_ep_bind(ep_, &av_->fid, 0), "fi_ep_bind");
-    must(fi_ep_bind(ep_, &cq_->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind");
-    must(fi_enable(ep_), "fi_enable");
+    libfabric::fail("fi_getinfo", error);
   }
 
   static bool is_pipe() {
@@ -126,21 +101,21 @@ class Listener {
 
   void post(std::vector<std::uint8_t>& buffer) {
     ssize_t ret;
-    while ((ret = fi_recv(ep_, buffer.data(), buffer.size(), nullptr, FI_ADDR_UNSPEC, &buffer)) ==
-           -FI_EAGAIN)
-      fi_cq_read(cq_, nullptr, 0);
-    must(ret, "fi_recv");
+    while ((ret = fi_recv(objects_.ep.get(), buffer.data(), buffer.size(), nullptr, FI_ADDR_UNSPEC,
+                          &buffer)) == -FI_EAGAIN)
+      fi_cq_read(objects_.cq.get(), nullptr, 0);
+    libfabric::check(ret, "fi_recv");
   }
 
   /// A receive is posted again, whatever became of it. Writes with data complete without a context.
   void take_completion() {
     fi_cq_entry done;
     void* context = nullptr;
-    const ssize_t n = fi_cq_read(cq_, &done, 1);
+    const ssize_t n = fi_cq_read(objects_.cq.get(), &done, 1);
     if (n == 1) context = done.op_context;
     if (n == -FI_EAVAIL) {
       fi_cq_err_entry error{};
-      if (fi_cq_readerr(cq_, &error, 0) == 1) context = error.op_context;
+      if (fi_cq_readerr(objects_.cq.get(), &error, 0) == 1) context = error.op_context;
     }
     for (auto& buffer : receives_)
       if (context == &buffer) post(buffer);
@@ -161,28 +136,26 @@ class Listener {
       return;
     }
     fi_addr_t peer = FI_ADDR_UNSPEC;
-    if (fi_av_insertsvc(av_, address.c_str(), "0:1:2001", &peer, 0, nullptr) != 1)
-      fail("fi_av_insertsvc " + address);
+    if (fi_av_insertsvc(objects_.av.get(), address.c_str(), "0:1:2001", &peer, 0, nullptr) != 1)
+      throw std::runtime_error("fi_av_insertsvc " + address);
+    fid_ep* const ep = objects_.ep.get();
     ssize_t ret;
     do {
       if (operation == "write")
-        ret = fi_write(ep_, own_.data(), bytes, nullptr, peer, 0, kAnyKey, nullptr);
+        ret = fi_write(ep, own_.data(), bytes, nullptr, peer, 0, kAnyKey, nullptr);
       else if (operation == "read")
-        ret = fi_read(ep_, own_.data(), bytes, nullptr, peer, 0, kAnyKey, nullptr);
+        ret = fi_read(ep, own_.data(), bytes, nullptr, peer, 0, kAnyKey, nullptr);
       else
-        ret = fi_send(ep_, own_.data(), bytes, nullptr, peer, nullptr);
+        ret = fi_send(ep, own_.data(), bytes, nullptr, peer, nullptr);
       if (ret == -FI_EAGAIN) take_completion();
     } while (ret == -FI_EAGAIN);
-    must(ret, operation.c_str());
+    libfabric::check(ret, operation.c_str());
   }
 
-  fi_info* info_ = nullptr;
-  fid_domain* domain_ = nullptr;
-  fid_av* av_ = nullptr;
-  fid_cq* cq_ = nullptr;
-  fid_ep* ep_ = nullptr;
+  libfabric::Info info_;
   std::vector<std::uint8_t> memory_, own_;
   std::vector<std::vector<std::uint8_t>> receives_;
+  libfabric::Endpoint objects_;  // behind what it works on
 };
 
 /// Decimal, or hexadecimal as 0x...
@@ -222,6 +195,11 @@ int main(int argc, char** argv) {
       std::fprintf(stderr, "uet-drill-listener: '%s' is no key\n%s", argv[1], kUsage);
     return 2;
   }
-  Listener(*key).run();
+  try {
+    Listener(*key).run();
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "uet-drill-listener: %s\n", e.what());
+    return 1;
+  }
   return 0;
 }

@@ -1,11 +1,6 @@
 /// One libfabric RDM endpoint as a benchmark needs it: opened, memory registered, peers to be added.
 #pragma once
 
-#include <rdma/fabric.h>
-#include <rdma/fi_cm.h>
-#include <rdma/fi_domain.h>
-#include <rdma/fi_endpoint.h>
-#include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 
@@ -15,27 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "apps/libfabric_endpoint.h"
 #include "apps/perf/patience.h"
 
 namespace uet::perf {
 
-/// Closes any libfabric object.
-struct FidDeleter {
-  template <typename T>
-  void operator()(T* object) const {
-    fi_close(&object->fid);
-  }
-};
-template <typename T>
-using Fid = std::unique_ptr<T, FidDeleter>;
-
-struct InfoDeleter {
-  void operator()(fi_info* info) const { fi_freeinfo(info); }
-};
-using Info = std::unique_ptr<fi_info, InfoDeleter>;
-
 /// The provider's offer of an RDM endpoint with messages, tags and RMA. Throws a sentence when there is none.
-Info find_provider(const std::string& provider, bool ordered);
+libfabric::Info find_provider(const std::string& provider, bool ordered);
 
 /// The context of an operation that is told apart from others.
 struct Operation {
@@ -53,7 +34,7 @@ class FabricEndpoint {
   FabricEndpoint(Patience& patience, const std::string& provider, bool ordered,
                  std::size_t buffer_bytes, std::function<void(bool)> look);
 
-  fid_ep* ep() { return ep_.get(); }
+  fid_ep* ep() { return endpoint_.ep.get(); }
   std::uint8_t* buffer() { return buffer_.data(); }
   std::size_t buffer_bytes() const { return buffer_.size(); }
   void* descriptor() { return descriptor_; }
@@ -61,11 +42,11 @@ class FabricEndpoint {
   const char* provider_name() const { return info_->fabric_attr->prov_name; }
 
   /// What a peer gives to add_peer().
-  std::vector<std::uint8_t> name();
+  std::vector<std::uint8_t> name() const { return endpoint_.name(); }
   fi_addr_t add_peer(const std::vector<std::uint8_t>& name);
   /// Where peers find the buffer, and its key.
-  std::uint64_t address_for_peers() const;
-  std::uint64_t key() const { return fi_mr_key(mr_.get()); }
+  std::uint64_t address_for_peers() const { return libfabric::base_of(*info_, buffer_.data()); }
+  std::uint64_t key() const { return fi_mr_key(memory_); }
 
   /// Messages received without an Operation must have this many bytes.
   void expect_length(std::size_t bytes) { expected_length_ = bytes; }
@@ -82,26 +63,19 @@ class FabricEndpoint {
     for (;;) {
       const ssize_t rc = attempt();
       if (rc == 0) return;
-      if (rc != -FI_EAGAIN) fail("post", rc);
+      if (rc != -FI_EAGAIN) libfabric::fail("post", rc);
       finished += poll();
     }
   }
-  [[noreturn]] static void fail(const char* call, ssize_t rc);
 
  private:
-  void open();
-  void register_memory();
   [[noreturn]] void throw_error_entry();
 
   Patience& patience_;
-  Info info_;
+  libfabric::Info info_;
   std::vector<std::uint8_t> buffer_;
-  Fid<fid_fabric> fabric_;
-  Fid<fid_domain> domain_;
-  Fid<fid_cq> cq_;
-  Fid<fid_av> av_;
-  Fid<fid_mr> mr_;
-  Fid<fid_ep> ep_;  // last: closed first
+  libfabric::Endpoint endpoint_;  // behind what it works on
+  fid_mr* memory_ = nullptr;
   void* descriptor_ = nullptr;
   std::function<void(bool)> look_;
   std::size_t expected_length_ = 0;

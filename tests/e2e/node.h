@@ -2,12 +2,6 @@
 /// closed: the process exits. What fails ends it with a message.
 #pragma once
 
-#include <rdma/fabric.h>
-#include <rdma/fi_cm.h>
-#include <rdma/fi_domain.h>
-#include <rdma/fi_endpoint.h>
-#include <rdma/fi_errno.h>
-
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -15,6 +9,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+
+#include "apps/libfabric_endpoint.h"
 
 namespace uet::e2e {
 
@@ -35,38 +31,36 @@ inline double seconds_now() {
 using Name = std::array<std::uint8_t, 32>;
 
 struct Node {
-  fi_info* info = nullptr;
-  fid_fabric* fabric = nullptr;
   fid_domain* domain = nullptr;
   fid_av* av = nullptr;
   fid_cq* cq = nullptr;
   fid_ep* ep = nullptr;
 
   explicit Node(std::uint64_t caps) {
-    fi_info* hints = fi_allocinfo();
+    const libfabric::Info hints = libfabric::make_hints();
     hints->caps = caps;
     hints->ep_attr->type = FI_EP_RDM;
     hints->fabric_attr->prov_name = strdup("uet");
     hints->domain_attr->mr_mode = 0;
-    const int found = fi_getinfo(FI_VERSION(1, 15), nullptr, nullptr, 0, hints, &info);
-    if (found == -FI_ENODATA) {
+    const libfabric::Offer offer = libfabric::get_info(FI_VERSION(1, 15), *hints);
+    if (offer.error == -FI_ENODATA) {
       std::printf("skipped: provider uet is not there\n");
       std::exit(kSkip);
     }
-    must(found, "fi_getinfo");
-    must(fi_fabric(info->fabric_attr, &fabric, nullptr), "fi_fabric");
-    must(fi_domain(fabric, info, &domain, nullptr), "fi_domain");
-    fi_av_attr av_attr{};
-    av_attr.type = FI_AV_TABLE;
-    must(fi_av_open(domain, &av_attr, &av, nullptr), "fi_av_open");
-    fi_cq_attr cq_attr{};
-    cq_attr.format = FI_CQ_FORMAT_CONTEXT;
-    cq_attr.size = 4096;
-    must(fi_cq_open(domain, &cq_attr, &cq, nullptr), "fi_cq_open");
-    must(fi_endpoint(domain, info, &ep, nullptr), "fi_endpoint");
-    must(fi_ep_bind(ep, &av->fid, 0), "fi_ep_bind av");
-    must(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind cq");
-    must(fi_enable(ep), "fi_enable");
+    must(offer.error, "fi_getinfo");
+    try {
+      libfabric::Endpoint objects(
+          *offer.info,
+          {.av_type = FI_AV_TABLE, .cq_format = FI_CQ_FORMAT_CONTEXT, .cq_size = 4096});
+      // Left open, until the process exits.
+      ep = objects.ep.release();
+      av = objects.av.release();
+      cq = objects.cq.release();
+      domain = objects.domain.release();
+      objects.fabric.release();
+    } catch (const std::exception& e) {
+      fail(e.what());
+    }
   }
 
   Name name() const {

@@ -5,11 +5,6 @@
 ///
 /// exchange: all send to all; incast: all send to rank 0; ring: each sends to the next. Addresses and the end are told by files in
 /// FOLDER. Prints one JSON object; exit status 0 only when every message arrived and no operation failed.
-#include <rdma/fabric.h>
-#include <rdma/fi_cm.h>
-#include <rdma/fi_domain.h>
-#include <rdma/fi_endpoint.h>
-#include <rdma/fi_errno.h>
 #include <rdma/fi_tagged.h>
 #include <sched.h>
 #include <unistd.h>
@@ -22,23 +17,19 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "apps/libfabric_endpoint.h"
+
 namespace {
+
+namespace libfabric = uet::libfabric;
 
 using Clock = std::chrono::steady_clock;
 constexpr double kInterval = 0.5;   // seconds of one step of the timeline
 constexpr double kEndTimeout = 60;  // for the last messages, and for all ranks to be done
 constexpr std::uint64_t kTagLast = 1u << 16;
-
-[[noreturn]] void die(const std::string& what, ssize_t rc) {
-  std::fprintf(stderr, "traffic: %s: %s\n", what.c_str(), fi_strerror(static_cast<int>(-rc)));
-  std::exit(1);
-}
-
-void check(ssize_t rc, const char* what) {
-  if (rc != 0) die(what, rc);
-}
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -70,10 +61,13 @@ struct Peer {
 
 class Rank {
  public:
-  explicit Rank(const Settings& settings) : s_(settings), peers_(settings.ranks) {}
+  explicit Rank(const Settings& settings)
+      : s_(settings),
+        info_(find()),
+        peers_(settings.ranks),
+        objects_(*info_, {.cq_format = FI_CQ_FORMAT_TAGGED, .cq_size = 4096}) {}
 
   int run() {
-    open();
     exchange_addresses();
     for (unsigned p = 0; p < s_.ranks; ++p) {
       if (p == s_.rank) continue;
@@ -88,27 +82,17 @@ class Rank {
   }
 
  private:
-  void open() {
-    fi_info* hints = fi_allocinfo();
+  static libfabric::Info find() {
+    const libfabric::Info hints = libfabric::make_hints();
     hints->caps = FI_TAGGED;
     hints->mode = FI_CONTEXT | FI_CONTEXT2;
     hints->ep_attr->type = FI_EP_RDM;
     hints->domain_attr->mr_mode = 0;
     hints->domain_attr->threading = FI_THREAD_DOMAIN;
     hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
-    check(fi_getinfo(FI_VERSION(1, 17), nullptr, nullptr, 0, hints, &info_), "fi_getinfo");
-    check(fi_fabric(info_->fabric_attr, &fabric_, nullptr), "fi_fabric");
-    check(fi_domain(fabric_, info_, &domain_, nullptr), "fi_domain");
-    fi_cq_attr cq{};
-    cq.format = FI_CQ_FORMAT_TAGGED;
-    cq.size = 4096;
-    check(fi_cq_open(domain_, &cq, &cq_, nullptr), "fi_cq_open");
-    fi_av_attr av{};
-    check(fi_av_open(domain_, &av, &av_, nullptr), "fi_av_open");
-    check(fi_endpoint(domain_, info_, &ep_, nullptr), "fi_endpoint");
-    check(fi_ep_bind(ep_, &av_->fid, 0), "fi_ep_bind");
-    check(fi_ep_bind(ep_, &cq_->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind");
-    check(fi_enable(ep_), "fi_enable");
+    libfabric::Offer offer = libfabric::get_info(FI_VERSION(1, 17), *hints);
+    libfabric::check(offer.error, "fi_getinfo");
+    return std::move(offer.info);
   }
 
   bool sends(unsigned from, unsigned to) const {
@@ -144,17 +128,14 @@ class Rank {
   }
 
   void exchange_addresses() {
-    std::string name(256, '\0');
-    std::size_t length = name.size();
-    check(fi_getname(&ep_->fid, name.data(), &length), "fi_getname");
-    name.resize(length);
-    publish(".address", name);
-    if (!wait_for_all(".address")) die("not all ranks came", -FI_ETIMEDOUT);
+    const std::vector<std::uint8_t> name = objects_.name();
+    publish(".address", std::string(name.begin(), name.end()));
+    if (!wait_for_all(".address")) libfabric::fail("not all ranks came", -FI_ETIMEDOUT);
     for (unsigned r = 0; r < s_.ranks; ++r) {
       std::ifstream in(file(r, ".address"), std::ios::binary);
       std::string other((std::istreambuf_iterator<char>(in)), {});
-      if (fi_av_insert(av_, other.data(), 1, &peers_[r].address, 0, nullptr) != 1)
-        die("fi_av_insert", -FI_EINVAL);
+      if (fi_av_insert(objects_.av.get(), other.data(), 1, &peers_[r].address, 0, nullptr) != 1)
+        libfabric::fail("fi_av_insert", -FI_EINVAL);
     }
   }
 
@@ -178,7 +159,7 @@ class Rank {
     for (;;) {
       const ssize_t rc = post_one();
       if (rc == 0) return;
-      if (rc != -FI_EAGAIN) die("posting", rc);
+      if (rc != -FI_EAGAIN) libfabric::fail("posting", rc);
       poll();
     }
   }
@@ -186,8 +167,8 @@ class Rank {
   void receive(Slot* slot) {
     const std::uint64_t tag = slot->peer | (slot->kind == Slot::kLastReceive ? kTagLast : 0);
     post([&] {
-      return fi_trecv(ep_, slot->words.data(), slot->words.size() * 8, nullptr, FI_ADDR_UNSPEC, tag,
-                      0, &slot->context);
+      return fi_trecv(objects_.ep.get(), slot->words.data(), slot->words.size() * 8, nullptr,
+                      FI_ADDR_UNSPEC, tag, 0, &slot->context);
     });
   }
 
@@ -197,17 +178,17 @@ class Rank {
     const std::uint64_t first = is_last ? peer.sent : peer.sent++ << 8 | s_.rank;
     for (std::size_t i = 0; i < slot->words.size(); ++i) slot->words[i] = first + i;
     post([&] {
-      return fi_tsend(ep_, slot->words.data(), slot->words.size() * 8, nullptr, peer.address,
-                      s_.rank | (is_last ? kTagLast : 0), &slot->context);
+      return fi_tsend(objects_.ep.get(), slot->words.data(), slot->words.size() * 8, nullptr,
+                      peer.address, s_.rank | (is_last ? kTagLast : 0), &slot->context);
     });
   }
 
   void poll() {
     fi_cq_tagged_entry entries[16];
-    const ssize_t n = fi_cq_read(cq_, entries, 16);
+    const ssize_t n = fi_cq_read(objects_.cq.get(), entries, 16);
     if (n == -FI_EAVAIL) {
       fi_cq_err_entry error{};
-      if (fi_cq_readerr(cq_, &error, 0) == 1) {
+      if (fi_cq_readerr(objects_.cq.get(), &error, 0) == 1) {
         ++failed_;
         std::fprintf(stderr, "traffic: operation failed: %s\n", fi_strerror(error.err));
       }
@@ -218,7 +199,7 @@ class Rank {
       sched_yield();
       return;
     }
-    if (n < 0) die("fi_cq_read", n);
+    if (n < 0) libfabric::fail("fi_cq_read", n);
     for (ssize_t i = 0; i < n; ++i)
       complete(static_cast<Slot*>(entries[i].op_context), entries[i].len);
   }
@@ -305,15 +286,11 @@ class Rank {
   }
 
   const Settings s_;
-  fi_info* info_ = nullptr;
-  fid_fabric* fabric_ = nullptr;
-  fid_domain* domain_ = nullptr;
-  fid_cq* cq_ = nullptr;
-  fid_av* av_ = nullptr;
-  fid_ep* ep_ = nullptr;
+  libfabric::Info info_;
   std::vector<Peer> peers_;
   std::vector<std::unique_ptr<Slot>> slots_;
   std::vector<Slot*> idle_;
+  libfabric::Endpoint objects_;  // behind what it works on
   std::vector<std::uint64_t> timeline_;
   Clock::time_point start_ = Clock::now();
   double ended_ = 0;
@@ -331,12 +308,17 @@ int main(int argc, char** argv) {
   const auto number = [&](int i) {
     return static_cast<unsigned>(std::strtoul(argv[i], nullptr, 10));
   };
-  Rank rank({.folder = argv[1],
-             .rank = number(2),
-             .ranks = number(3),
-             .pattern = pattern,
-             .seconds = std::strtod(argv[5], nullptr),
-             .bytes = std::max(8u, number(6)) / 8 * 8,
-             .window = std::max(1u, number(7))});
-  return rank.run();
+  try {
+    Rank rank({.folder = argv[1],
+               .rank = number(2),
+               .ranks = number(3),
+               .pattern = pattern,
+               .seconds = std::strtod(argv[5], nullptr),
+               .bytes = std::max(8u, number(6)) / 8 * 8,
+               .window = std::max(1u, number(7))});
+    return rank.run();
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "traffic: %s\n", e.what());
+    return 1;
+  }
 }

@@ -1,8 +1,5 @@
 #include "apps/interop/peer/endpoint.h"
 
-#include <rdma/fi_cm.h>
-#include <rdma/fi_errno.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -17,34 +14,24 @@ constexpr std::size_t kQueueSize = 4096;
 /// Both ends and the fabric between them may share a core, and hundreds of clients.
 constexpr int kNapMsMin = 1, kNapMsMax = 32;
 
-void must(ssize_t ret, const char* what) {
-  if (ret != 0)
-    throw std::runtime_error(std::string(what) + ": " + fi_strerror(static_cast<int>(-ret)));
-}
-
-fi_info* find(const Wanted& wanted) {
-  fi_info* hints = fi_allocinfo();
+libfabric::Info find(const Wanted& wanted) {
+  const libfabric::Info hints = libfabric::make_hints();
   hints->caps = wanted.caps;
   hints->mode = FI_CONTEXT | FI_CONTEXT2;
   hints->ep_attr->type = wanted.is_datagram ? FI_EP_DGRAM : FI_EP_RDM;
   hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_ALLOCATED;
   if (wanted.is_ordered) hints->tx_attr->msg_order = hints->rx_attr->msg_order = FI_ORDER_SAS;
   if (wanted.is_delivered) hints->tx_attr->op_flags = FI_DELIVERY_COMPLETE;
-  fi_info* found = nullptr;
-  const int ret = fi_getinfo(kApi, nullptr, nullptr, 0, hints, &found);
-  fi_freeinfo(hints);
-  return ret == 0 ? found : nullptr;
+  return libfabric::get_info(kApi, *hints).info;
 }
 
 /// A provider that offers something else lacks this; one that offers nothing was started wrongly.
-fi_info* find_or_tell(const Wanted& wanted) {
-  if (fi_info* const found = find(wanted)) return found;
+libfabric::Info find_or_tell(const Wanted& wanted) {
+  if (libfabric::Info found = find(wanted)) return found;
   for (const bool is_datagram : {false, true}) {
-    if (fi_info* const other = find({.caps = FI_MSG, .is_datagram = is_datagram})) {
-      const std::string name = other->fabric_attr->prov_name;
-      fi_freeinfo(other);
-      throw Unsupported("provider " + name + " offers no such endpoint");
-    }
+    if (const libfabric::Info other = find({.caps = FI_MSG, .is_datagram = is_datagram}))
+      throw Unsupported(std::string("provider ") + other->fabric_attr->prov_name +
+                        " offers no such endpoint");
   }
   throw std::runtime_error(
       "fi_getinfo: there is no provider; do FI_PROVIDER and its settings fit?");
@@ -63,42 +50,16 @@ std::string hex(const std::uint8_t* bytes, std::size_t size) {
 }  // namespace
 
 Endpoint::Endpoint(const Wanted& wanted, double patience_s)
-    : info_(find_or_tell(wanted)), patience_s_(patience_s) {
-  must(fi_fabric(info_->fabric_attr, &fabric_, nullptr), "fi_fabric");
-  must(fi_domain(fabric_, info_, &domain_, nullptr), "fi_domain");
-  fi_av_attr av_attr{};
-  av_attr.type = FI_AV_TABLE;
-  must(fi_av_open(domain_, &av_attr, &av_, nullptr), "fi_av_open");
-  fi_cq_attr cq_attr{};
-  cq_attr.format = FI_CQ_FORMAT_DATA;
-  cq_attr.size = kQueueSize;
-  cq_attr.wait_obj = FI_WAIT_UNSPEC;
-  can_sleep_ = fi_cq_open(domain_, &cq_attr, &cq_, nullptr) == 0;
-  if (!can_sleep_) {
-    cq_attr.wait_obj = FI_WAIT_NONE;
-    must(fi_cq_open(domain_, &cq_attr, &cq_, nullptr), "fi_cq_open");
-  }
-  must(fi_endpoint(domain_, info_, &ep_, nullptr), "fi_endpoint");
-  must(fi_ep_bind(ep_, &av_->fid, 0), "fi_ep_bind");
-  must(fi_ep_bind(ep_, &cq_->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind");
-  must(fi_enable(ep_), "fi_enable");
-}
-
-Endpoint::~Endpoint() {
-  if (ep_ != nullptr) fi_close(&ep_->fid);
-  for (fid_mr* const memory : memories_) fi_close(&memory->fid);
-  if (av_ != nullptr) fi_close(&av_->fid);
-  if (cq_ != nullptr) fi_close(&cq_->fid);
-  if (domain_ != nullptr) fi_close(&domain_->fid);
-  if (fabric_ != nullptr) fi_close(&fabric_->fid);
-  fi_freeinfo(info_);
-}
+    : info_(find_or_tell(wanted)),
+      objects_(*info_, {.av_type = FI_AV_TABLE,
+                        .cq_format = FI_CQ_FORMAT_DATA,
+                        .cq_size = kQueueSize,
+                        .sleeps_if_it_can = true}),
+      patience_s_(patience_s) {}
 
 std::string Endpoint::name() const {
-  std::array<std::uint8_t, 256> bytes{};
-  std::size_t length = bytes.size();
-  must(fi_getname(&ep_->fid, bytes.data(), &length), "fi_getname");
-  return hex(bytes.data(), length);
+  const Bytes bytes = objects_.name();
+  return hex(bytes.data(), bytes.size());
 }
 
 fi_addr_t Endpoint::insert(const std::string& name) {
@@ -107,28 +68,21 @@ fi_addr_t Endpoint::insert(const std::string& name) {
     bytes.push_back(
         static_cast<std::uint8_t>(std::strtoul(name.substr(i, 2).c_str(), nullptr, 16)));
   fi_addr_t out = FI_ADDR_UNSPEC;
-  if (fi_av_insert(av_, bytes.data(), 1, &out, 0, nullptr) != 1)
+  if (fi_av_insert(objects_.av.get(), bytes.data(), 1, &out, 0, nullptr) != 1)
     throw std::runtime_error("fi_av_insert refuses the address of the peer, " + name);
   return out;
 }
 
 fid_mr* Endpoint::open_memory(Bytes& memory, std::uint64_t flags) {
-  fid_mr* mr = nullptr;
   const std::uint64_t access = FI_REMOTE_READ | FI_REMOTE_WRITE;
-  const std::uint64_t key = memories_.size() + 1;
-  const int ret =
-      fi_mr_reg(domain_, memory.data(), memory.size(), access, 0, key, flags, &mr, nullptr);
-  if (ret != 0 && flags != 0)
+  const std::uint64_t key = objects_.memories.size() + 1;
+  int error = 0;
+  fid_mr* const mr = objects_.add_memory(memory.data(), memory.size(), access, key, flags, error);
+  if (error != 0 && flags != 0)
     throw Unsupported(std::string("fi_mr_reg refuses the flag of the provider: ") +
-                      fi_strerror(-ret));
-  must(ret, "fi_mr_reg");
-  memories_.push_back(mr);
+                      fi_strerror(-error));
+  libfabric::check(error, "fi_mr_reg");
   return mr;
-}
-
-std::uint64_t Endpoint::base_of(const Bytes& memory) const {
-  const bool is_virtual = (info_->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
-  return is_virtual ? reinterpret_cast<std::uintptr_t>(memory.data()) : 0;
 }
 
 void Endpoint::post(Operation& operation, const char* what,
@@ -141,7 +95,7 @@ void Endpoint::post(Operation& operation, const char* what,
              std::string(what) + ": the provider takes no more");
   if (ret == -FI_ENOSYS || ret == -FI_EOPNOTSUPP)
     throw Unsupported(std::string(what) + ": " + fi_strerror(static_cast<int>(-ret)));
-  must(ret, what);
+  libfabric::check(ret, what);
   in_flight_.push_back(&operation);
 }
 
@@ -161,14 +115,15 @@ void Endpoint::wait_until(const std::function<bool()>& is_there, const std::stri
 }
 
 void Endpoint::progress() {
+  fid_cq* const cq = objects_.cq.get();
   fi_cq_data_entry done{};
   const ssize_t n =
-      can_sleep_ ? fi_cq_sread(cq_, &done, 1, nullptr, nap_ms_) : fi_cq_read(cq_, &done, 1);
+      objects_.can_sleep ? fi_cq_sread(cq, &done, 1, nullptr, nap_ms_) : fi_cq_read(cq, &done, 1);
   nap_ms_ = n == -FI_EAGAIN ? std::min(2 * nap_ms_, kNapMsMax) : kNapMsMin;
   if (n == 1) complete(done.op_context, done.flags, done.len, done.data, 0);
   if (n != -FI_EAVAIL) return;
   fi_cq_err_entry error{};
-  if (fi_cq_readerr(cq_, &error, 0) == 1)
+  if (fi_cq_readerr(cq, &error, 0) == 1)
     complete(error.op_context, error.flags, error.len, error.data, error.err);
 }
 
@@ -190,7 +145,7 @@ void Endpoint::complete(void* context, std::uint64_t flags, std::size_t length, 
 void Endpoint::drain() {
   on_wait = nullptr;
   for (Operation* const operation : std::vector<Operation*>(in_flight_))
-    fi_cancel(&ep_->fid, operation);
+    fi_cancel(&ep()->fid, operation);
   wait_until([&] { return in_flight_.empty(); }, "operations with the peer that is gone never end");
   remote_data.clear();
 }

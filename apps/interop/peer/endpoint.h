@@ -1,10 +1,6 @@
 /// One libfabric endpoint of any provider, with what an exercise asks for, and its completions.
 #pragma once
 
-#include <rdma/fabric.h>
-#include <rdma/fi_domain.h>
-#include <rdma/fi_endpoint.h>
-
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -12,6 +8,8 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "apps/libfabric_endpoint.h"
 
 namespace uet::interop {
 
@@ -47,9 +45,8 @@ class Endpoint {
   Endpoint(const Wanted& wanted, double patience_s);
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
-  ~Endpoint();
 
-  fid_ep* ep() const { return ep_; }
+  fid_ep* ep() const { return objects_.ep.get(); }
   const fi_info& info() const { return *info_; }
   std::string name() const;  ///< as hexadecimal digits
   fi_addr_t insert(const std::string& name);
@@ -57,7 +54,9 @@ class Endpoint {
   /// Registers for the peers. Unsupported when the provider refuses flags that are not 0.
   fid_mr* open_memory(Bytes& memory, std::uint64_t flags = 0);
   /// What peers add to offsets.
-  std::uint64_t base_of(const Bytes& memory) const;
+  std::uint64_t base_of(const Bytes& memory) const {
+    return libfabric::base_of(*info_, memory.data());
+  }
 
   /// Posts until the provider takes it.
   void post(Operation& operation, const char* what, const std::function<ssize_t(void*)>& call);
@@ -88,17 +87,11 @@ class Endpoint {
   void complete(void* context, std::uint64_t flags, std::size_t length, std::uint64_t data,
                 int error);
 
-  fi_info* info_ = nullptr;
-  fid_fabric* fabric_ = nullptr;
-  fid_domain* domain_ = nullptr;
-  fid_av* av_ = nullptr;
-  fid_cq* cq_ = nullptr;
-  fid_ep* ep_ = nullptr;
-  std::vector<fid_mr*> memories_;
+  libfabric::Info info_;
   std::vector<Operation*> in_flight_;
   std::vector<std::shared_ptr<void>> kept_;
+  libfabric::Endpoint objects_;  // behind what it works on
   double patience_s_;
-  bool can_sleep_ = false;
   int nap_ms_ = 1;  ///< grows while nothing happens
 };
 
