@@ -201,6 +201,7 @@ bool bind_somewhere(const net::PortRequest& request, const Spec& spec, Place& pl
   for (const Place& candidate : candidates) {
     place = candidate;
     if (bind_at(place, request, spec, sockets, error)) {
+      error.clear();  // why those before it were none
       if (is_alone) warn_of_loopback(place.address);
       return true;
     }

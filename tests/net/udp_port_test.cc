@@ -234,8 +234,10 @@ TEST_F(UdpPortTest, wakeup_fd__becomes_readable) {
 TEST_F(UdpPortTest, open__nothing_configured_finds_an_address) {
   auto a = open("udp");
   ASSERT_TRUE(a) << error_;
+  EXPECT_EQ(error_, "") << "a remark of an open port";
   auto b = open("udp");
   ASSERT_TRUE(b) << error_;
+  EXPECT_EQ(error_, "") << "the first address is taken, another is not";
   EXPECT_NE(a->facts().address, b->facts().address);
   // The way between processes of one host carries more than the interface whose address one of them has.
   for (const auto& [from, to] : {std::pair(a.get(), b.get()), std::pair(b.get(), a.get())}) {

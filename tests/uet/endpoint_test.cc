@@ -91,6 +91,15 @@ TEST(Endpoint, open__ifname_says_where_a_udp_port_is) {
   EXPECT_NE(error.find("nonexistent9"), std::string::npos) << error;
 }
 
+TEST(Endpoint, open__says_nothing_where_the_port_finds_its_address) {
+  testing::internal::CaptureStderr();
+  std::string error;
+  const auto own = Endpoint::open({{"port", "udp:lo"}, {"udp_port", "47931"}}, error);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_NE(own, nullptr) << error;
+  EXPECT_EQ(error, "");
+}
+
 TEST(Endpoint, open__takes_the_first_of_a_list_that_is_free) {
   const std::map<std::string, std::string> settings = {
       {"port", "udp"}, {"addr", "127.0.77.%r|127.0.77.5|127.0.77.6"}};
