@@ -227,6 +227,10 @@ std::optional<std::string> check_port(const std::string& spec) {
              "\" is not udp[:interface or address][,sockets=n][,merge=0] or dpdk:<vdev or PCI "
              "address>[,key=value...]";
     }
+    net::UdpPortName name;
+    std::string wrong;
+    if (!is_dpdk && !net::parse_udp_port(plane, name, wrong))
+      return "FI_UET_PORT: \"" + plane + "\": " + wrong;
   }
   const std::string why = net::why_not_planes(planes);
   if (!why.empty()) return "FI_UET_PORT: \"" + spec + "\": " + why;

@@ -1,6 +1,7 @@
 #include "lib/net/port_name.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "lib/net/port.h"
 
@@ -25,6 +26,29 @@ std::string_view place_of(std::string_view plane) {
   if (colon == std::string_view::npos) return {};
   plane.remove_prefix(colon + 1);
   return plane.substr(0, plane.find(','));
+}
+
+bool parse_udp_option(std::string_view option, UdpPortName& out, std::string& error) {
+  const std::string_view key = option.substr(0, option.find('='));
+  const std::string_view value = option.substr(std::min(key.size() + 1, option.size()));
+  if (key == "sockets") {
+    const char* const end = value.data() + value.size();
+    const auto [stop, code] = std::from_chars(value.data(), end, out.sockets);
+    const bool is_number = code == std::errc() && stop == end;
+    if (is_number && out.sockets >= 1 && out.sockets <= kMaxUdpSockets) return true;
+    error = "sockets=" + std::string(value) + ": sockets is a number from 1 to " +
+            std::to_string(kMaxUdpSockets);
+  } else if (key == "merge") {
+    out.merge = value == "1";
+    if (value == "0" || value == "1") return true;
+    error = "merge=" + std::string(value) + ": merge is 0 or 1";
+  } else {
+    error = "unknown setting '" + std::string(option) + "'; the udp port knows sockets=<1 to " +
+            std::to_string(kMaxUdpSockets) +
+            "> (source ports to spread over) and merge=<0 or 1> (packets pass through the kernel "
+            "in runs)";
+  }
+  return false;
 }
 
 }  // namespace
@@ -68,6 +92,30 @@ std::string why_not_planes(const std::vector<std::string>& planes) {
 
 bool is_udp_port(std::string_view plane) {
   return plane == "udp" || plane.starts_with("udp:") || plane.starts_with("udp,");
+}
+
+bool parse_udp_port(std::string_view plane, UdpPortName& out, std::string& error) {
+  if (!is_udp_port(plane)) {
+    error = "not a udp port; write udp, udp:<interface> or udp:<address>";
+    return false;
+  }
+  plane.remove_prefix(3);
+  if (plane.empty()) return true;
+  const bool has_place = plane.front() == ':';
+  plane.remove_prefix(1);
+  for (bool is_first = has_place; !plane.empty(); is_first = false) {
+    const std::size_t comma = std::min(plane.find(','), plane.size());
+    const std::string_view part = plane.substr(0, comma);
+    plane.remove_prefix(std::min(comma + 1, plane.size()));
+    if (!is_first) {
+      if (!parse_udp_option(part, out, error)) return false;
+    } else if (const auto address = FabricAddress::parse(part)) {
+      out.address = *address;
+    } else {
+      out.interface = part;
+    }
+  }
+  return true;
 }
 
 }  // namespace uet::net

@@ -1,6 +1,5 @@
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <vector>
@@ -13,22 +12,14 @@
 namespace uet::udp {
 
 using net::FabricAddress;
+using net::UdpPortName;
 
 namespace {
 
-constexpr std::size_t kDefaultSockets = 8;
 constexpr std::size_t kLoopbackMtu = 65536;
 constexpr std::size_t kLargestIpPacket = 65535;
 constexpr std::uint32_t kFirstSpare = 0x7f00'0002;  // 127.0.0.2
 constexpr std::uint32_t kLastSpare = 0x7f00'00fe;   // 127.0.0.254
-
-/// What "udp:..." said.
-struct Spec {
-  std::string interface;
-  FabricAddress address;
-  std::size_t sockets = kDefaultSockets;
-  bool merge = true;
-};
 
 /// Where to bind.
 struct Place {
@@ -38,56 +29,7 @@ struct Place {
   std::size_t mtu = 0;
 };
 
-bool parse_option(std::string_view option, Spec& spec, std::string& error) {
-  constexpr std::string_view kSockets = "sockets=";
-  if (option.starts_with(kSockets)) {
-    const std::string_view value = option.substr(kSockets.size());
-    const auto [end, code] =
-        std::from_chars(value.data(), value.data() + value.size(), spec.sockets);
-    const bool is_number = code == std::errc() && end == value.data() + value.size();
-    if (is_number && spec.sockets >= 1 && spec.sockets <= UdpPort::kMaxSockets) return true;
-  }
-  if (option == "merge=0" || option == "merge=1") {
-    spec.merge = option.ends_with('1');
-    return true;
-  }
-  error =
-      "unknown setting '" + std::string(option) +
-      "'; the udp port knows sockets=<1 to 64> (source ports to spread over) and merge=<0 or 1> "
-      "(packets pass through the kernel in runs)";
-  return false;
-}
-
-bool parse_spec(std::string_view text, Spec& spec, std::string& error) {
-  constexpr std::string_view kName = "udp";
-  if (!text.starts_with(kName)) {
-    error = "not a udp port; write udp, udp:<interface> or udp:<address>";
-    return false;
-  }
-  text.remove_prefix(kName.size());
-  if (text.empty()) return true;
-  if (text.front() != ':' && text.front() != ',') {
-    error = "unknown kind of port; write udp, udp:<interface> or udp:<address>";
-    return false;
-  }
-  const bool has_place = text.front() == ':';
-  text.remove_prefix(1);
-  for (bool is_first = has_place; !text.empty(); is_first = false) {
-    const std::size_t comma = std::min(text.find(','), text.size());
-    const std::string_view part = text.substr(0, comma);
-    text.remove_prefix(std::min(comma + 1, text.size()));
-    if (!is_first) {
-      if (!parse_option(part, spec, error)) return false;
-    } else if (const auto address = FabricAddress::parse(part)) {
-      spec.address = *address;
-    } else {
-      spec.interface = part;
-    }
-  }
-  return true;
-}
-
-bool check_request(const net::PortRequest& request, const Spec& spec, std::string& error) {
+bool check_request(const net::PortRequest& request, const UdpPortName& spec, std::string& error) {
   if (request.native_ip) {
     error = "the kernel-UDP port only speaks UDP; set FI_UET_ENCAP=udp or use a dpdk port";
   } else if (request.vlan != 0) {
@@ -120,7 +62,7 @@ Place place_of(const FabricAddress& address, const std::string& interface) {
   return place;
 }
 
-bool bind_at(const Place& place, const net::PortRequest& request, const Spec& spec,
+bool bind_at(const Place& place, const net::PortRequest& request, const UdpPortName& spec,
              UdpSockets& sockets, std::string& error) {
   const char* step = "";
   sockets = UdpSockets();
@@ -184,7 +126,7 @@ void warn_of_loopback(const FabricAddress& address) {
   std::fprintf(stderr, "uet: %s\n", loopback_warning(address).c_str());
 }
 
-bool bind_somewhere(const net::PortRequest& request, const Spec& spec, Place& place,
+bool bind_somewhere(const net::PortRequest& request, const UdpPortName& spec, Place& place,
                     UdpSockets& sockets, std::string& error) {
   const FabricAddress wanted = spec.address.is_unspecified() ? request.address : spec.address;
   if (!wanted.is_unspecified()) {
@@ -214,10 +156,10 @@ bool bind_somewhere(const net::PortRequest& request, const Spec& spec, Place& pl
 
 std::unique_ptr<net::Port> open_udp_port(const net::PortRequest& request, base::Trace& trace,
                                          std::string& error) {
-  Spec spec;
+  UdpPortName spec;
   Place place;
   UdpSockets sockets;
-  if (!parse_spec(request.spec, spec, error) || !check_request(request, spec, error) ||
+  if (!net::parse_udp_port(request.spec, spec, error) || !check_request(request, spec, error) ||
       !bind_somewhere(request, spec, place, sockets, error)) {
     error = request.spec + ": " + error;
     return nullptr;

@@ -7,6 +7,7 @@
 #include "lib/base/trace.h"
 #include "lib/net/heap_packet_pool.h"
 #include "lib/net/port.h"
+#include "lib/net/port_name.h"
 #include "lib/net/port_plugin.h"
 #include "lib/udp/neighbor_watch.h"
 #include "lib/udp/own_addresses.h"
@@ -36,7 +37,7 @@ struct UdpInterface {
 /// it as one. Packets may borrow their payload.
 class UdpPort final : public net::Port {
  public:
-  static constexpr std::size_t kMaxSockets = 64;
+  static constexpr std::size_t kMaxSockets = net::kMaxUdpSockets;
 
   UdpPort(UdpSockets sockets, const net::PortFacts& facts, UdpInterface interface,
           std::size_t packets, base::Trace& trace);

@@ -19,6 +19,8 @@ VALUES = [
     ({"FI_UET_PORT": "udp+udp:lo"}, ["FI_UET_PORT", "udp:eth0+udp:eth1"]),
     ({"FI_UET_PORT": "+".join(f"udp:e{n}" for n in range(9))}, ["FI_UET_PORT", "9 planes"]),
     ({"FI_UET_PORT": "udp:lo+udp:nonexistent9"}, ["nonexistent9"]),
+    ({"FI_UET_PORT": "udp,nosuch=1"}, ["FI_UET_PORT", "nosuch=1"]),
+    ({"FI_UET_PORT": "udp:lo,sockets=0"}, ["FI_UET_PORT", "from 1 to 64"]),
     ({"FI_UET_ADDR": "10.0.0.300"}, ["FI_UET_ADDR", "10.0.0.300"]),
     ({"FI_UET_ADDR": "fe80::1"}, ["fe80::1", "link-local"]),
     ({"FI_UET_GATEWAY": "x"}, ["FI_UET_GATEWAY"]),

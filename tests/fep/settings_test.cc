@@ -52,6 +52,10 @@ TEST(Settings, wrong_values__name_the_variable_the_value_and_what_is_allowed) {
   } kWrong[] = {
       {"PORT", "udpp", "udp[:interface"},
       {"PORT", "dpdk:", "dpdk:<vdev"},
+      {"PORT", "udp,nosuch=1", "unknown setting 'nosuch=1'"},
+      {"PORT", "udp:lo,sockets=0", "sockets is a number from 1 to 64"},
+      {"PORT", "udp:b,sockets=65", "sockets is a number from 1 to 64"},
+      {"PORT", "udp,merge=false", "merge is 0 or 1"},
       {"ADDR", "10.0.0.256", "IPv4 or IPv6"},
       {"GATEWAY", "router", "IPv4 or IPv6"},
       {"PREFIX", "129", "0 to 128"},

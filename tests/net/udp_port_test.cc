@@ -268,9 +268,9 @@ TEST_F(UdpPortTest, open__errors_say_what_to_do) {
   fails(request_for("udp:127.0.0.2"), "address in use");
   fails(request_for("udp:203.0.113.77"), "no interface of this host has the address");
   fails(request_for("udp:nosuchif0"), "no interface or address 'nosuchif0'");
-  fails(request_for("udp:127.0.0.3,sockets=0"), "sockets=<1 to 64>");
+  fails(request_for("udp:127.0.0.3,sockets=0"), "sockets is a number from 1 to 64");
   fails(request_for("udp:127.0.0.3,speed=9"), "unknown setting 'speed=9'");
-  fails(request_for("udpx"), "unknown kind of port");
+  fails(request_for("udpx"), "not a udp port");
   net::PortRequest request = request_for("udp:127.0.0.3");
   request.native_ip = true;
   fails(request, "FI_UET_ENCAP=udp");
