@@ -24,11 +24,14 @@ std::string nothing_free(const std::string& why, bool is_taken) {
          "process takes the first that is free";
 }
 
-void warn_about(const PortChoice& first, const PortChoice& taken) {
-  if (taken.address == first.address || !taken.address.is_loopback()) return;
-  log_warning("another process uses " + first.address.to_string() + ": this one is " +
-              taken.address.to_string() +
-              ", which only processes of this host can reach; set FI_UET_ADDR");
+/// Nothing is configured: what the user should know of an address that no other host can reach. Empty: others can.
+std::string loopback_warning(const Candidates& candidates, const PortChoice& choice) {
+  if (!choice.address.is_loopback()) return {};
+  const auto network = std::ranges::find_if(
+      candidates.ports, [](const PortChoice& c) { return !c.address.is_loopback(); });
+  return network == candidates.ports.end()
+             ? udp::loopback_warning(choice.address)
+             : udp::no_place_warning(network->address, choice.address);
 }
 
 bool contains(const std::vector<net::FabricAddress>& all, net::FabricAddress address) {
@@ -89,12 +92,10 @@ Candidates PortPicker::own_candidates(const fep::Settings& settings) const {
 
 PortPicker::Picked PortPicker::find_own(const fep::Settings& settings) {
   if (own_ && held(own_->address) != nullptr) return *own_;
-  Candidates candidates = own_candidates(settings);
-  const auto first = candidates.ports.empty() ? std::nullopt : std::optional(candidates.ports[0]);
-  auto found = first_free(std::move(candidates));
+  const Candidates candidates = own_candidates(settings);
+  auto found = first_free(candidates);
   if (!found) return found;
   own_ = *found;
-  if (!is_configured(settings)) warn_about(*first, *found);
   propose(*found, true);
   return found;
 }
@@ -138,19 +139,16 @@ base::Result<std::vector<PortChoice>, std::string> PortPicker::find_rails(
 
 PortPicker::Picked PortPicker::take_own(const fep::Settings& settings) {
   if (own_ && held(own_->address) != nullptr) return *own_;
-  Candidates candidates = own_candidates(settings);
-  const auto first = candidates.ports.empty() ? std::nullopt : std::optional(candidates.ports[0]);
-  const bool has_network = std::ranges::any_of(
-      candidates.ports, [](const PortChoice& c) { return !c.address.is_loopback(); });
+  const Candidates candidates = own_candidates(settings);
   auto taken =
       take_first(settings, without_held(candidates));  // rails stay apart while there are others
-  if (!taken) taken = take_first(settings, std::move(candidates));
+  if (!taken) taken = take_first(settings, candidates);
   if (!taken) return taken;
   own_ = *taken;
-  if (!is_configured(settings)) {
-    // Where the network comes up later, the process keeps the address that it took.
-    has_network ? warn_about(*first, *taken) : tell_user(udp::loopback_warning(taken->address));
-  }
+  // Where the network comes up later, the process keeps the address that it took.
+  const std::string warning =
+      is_configured(settings) ? std::string() : loopback_warning(candidates, *taken);
+  if (!warning.empty()) tell_user(warning);
   return taken;
 }
 

@@ -142,4 +142,11 @@ std::string loopback_warning(const net::FabricAddress& address) {
          "or set FI_UET_ADDR";
 }
 
+std::string no_place_warning(const net::FabricAddress& network, const net::FabricAddress& address) {
+  return "other processes leave no place at " + network.host().to_string() +
+         ", so the address of this one is " + address.to_string() +
+         ", which no other host can reach; where others should, set FI_UET_ADDR to a list of "
+         "addresses (a|b), of which each process takes the first that is free";
+}
+
 }  // namespace uet::udp

@@ -36,6 +36,8 @@ bool interface_is_running(int any_socket, const std::string& name);
 std::size_t interface_mtu(const std::string& name);
 /// What a user is told whose process has `address` because nothing is configured and no interface but the loopback is there.
 std::string loopback_warning(const net::FabricAddress& address);
+/// The same where there is `network`, at which other processes left no place.
+std::string no_place_warning(const net::FabricAddress& network, const net::FabricAddress& address);
 base::BitRate interface_rate(const std::string& name);
 
 /// The address that a program would expect of `interface`, which is the one with the lowest rank; of the first interface that is up and

@@ -120,10 +120,10 @@ std::vector<Place> places(const net::PortRequest& request, const std::string& in
 }
 
 /// Once in a process. Where the network comes up later, the port keeps the address that it has.
-void warn_of_loopback(const FabricAddress& address) {
+void warn_of_loopback(const std::string& warning) {
   static std::atomic_flag is_said;
   if (is_said.test_and_set()) return;
-  std::fprintf(stderr, "uet: %s\n", loopback_warning(address).c_str());
+  std::fprintf(stderr, "uet: %s\n", warning.c_str());
 }
 
 bool bind_somewhere(const net::PortRequest& request, const UdpPortName& spec, Place& place,
@@ -139,12 +139,15 @@ bool bind_somewhere(const net::PortRequest& request, const UdpPortName& spec, Pl
   }
   error = "interface " + spec.interface + " has no address; `ip addr add` gives it one";
   const std::vector<Place> candidates = places(request, spec.interface);
-  const bool is_alone = spec.interface.empty() && candidates.front().address.is_loopback();
   for (const Place& candidate : candidates) {
     place = candidate;
     if (bind_at(place, request, spec, sockets, error)) {
       error.clear();  // why those before it were none
-      if (is_alone) warn_of_loopback(place.address);
+      if (spec.interface.empty() && place.address.is_loopback()) {
+        const FabricAddress& first = candidates.front().address;
+        warn_of_loopback(first.is_loopback() ? loopback_warning(place.address)
+                                             : no_place_warning(first, place.address));
+      }
       return true;
     }
     if (errno != EADDRINUSE) return false;

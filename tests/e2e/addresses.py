@@ -274,6 +274,26 @@ def host_test_a_host_without_a_network_is_told_of_once(provider, program):
         return ""
 
 
+def host_test_a_process_without_a_place_at_its_host_is_told(provider, program):
+    """IPv6 addresses are not shared. Who only looks is told nothing, and a port that opens has no remark of the addresses before."""
+    with Host(provider, program) as host:
+        name = host.network.names[0]
+        host.network.ip("-n", name, "address", "flush", "dev", "uet0")
+        host.network.ip("-n", name, "address", "add", "fd78::1/64", "dev", "uet0", "nodad")
+        holder = host.one()
+        holder.ask("look")
+        if not has(said := holder.ask("open"), "fd78::1"):
+            return f"the first is {said}"
+        for command, lines, wanted in ([program], "look", []), ([program], "look\nopen\nopen", ["fd78::1"]), ([sys.argv[3]], "open\nopen", ["fd78::1"]):
+            done = subprocess.run(["ip", "netns", "exec", name] + command, env=host.env, input=lines + "\nquit\n", capture_output=True, text=True,
+                                  timeout=60)
+            told = [line for line in done.stderr.splitlines() if line.startswith("uet: ")]
+            as_wanted = len(told) == len(wanted) and all(f"no place at {first}, " in line and "FI_UET_ADDR" in line for first, line in zip(wanted, told))
+            if not as_wanted or "127.0.0." not in done.stdout:
+                return f"{command} {lines!r}: {done}"
+        return ""
+
+
 def host_test_a_process_without_our_lock_keeps_its_port(provider, program):
     """The C++ library locks nothing, as an endpoint of another make, or one in a container with a /tmp of its own."""
     library = sys.argv[3]
