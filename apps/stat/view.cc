@@ -69,6 +69,7 @@ void add_context(std::string& out, const Json& c, const ViewOptions& options) {
   out += fmt::format("    peer {}  window {:.0f}  inflight {:.0f}  rtt {:.1f} us (base {:.1f})",
                      text(c, "peer"), number(c, "window"), in_flight(c), number(c, "rtt_us"),
                      number(c, "base_rtt_us"));
+  if (at(c, "payload").is_number()) out += fmt::format("  payload {:.0f}", number(c, "payload"));
   if (at(c, "credit").is_number()) out += fmt::format("  credit {:.0f}", number(c, "credit"));
   if (at(c, "ordered") == true) {
     out += "  ordered: one path\n";
@@ -126,10 +127,18 @@ std::string protection(const Json& e) {
              : fmt::format("{} (sdi {}, an {})", how, text(e, "sdi"), text(e, "an"));
 }
 
+/// "16", or "16 over 8 source ports".
+std::string paths(const Json& e) {
+  const std::string all = text(e, "paths");
+  return at(e, "source_ports").is_null()
+             ? all
+             : fmt::format("{} over {} source ports", all, text(e, "source_ports"));
+}
+
 void add_endpoint(std::string& out, const Json& e, const Json& before, const ViewOptions& options) {
   out += fmt::format("  {}  port {}  mtu {}  payload {}  protection {}  cc {}  lb {}  paths {}\n",
                      text(e, "address"), text(e, "port"), text(e, "mtu"), text(e, "payload"),
-                     protection(e), text(e, "cc"), text(e, "lb"), text(e, "paths"));
+                     protection(e), text(e, "cc"), text(e, "lb"), paths(e));
   out += fmt::format("    packets in {} out {}  requests {} delivered {}\n",
                      counter(e, before, "packet-received"), counter(e, before, "packet-sent"),
                      counter(e, before, "request-sent"), counter(e, before, "request-delivered"));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <iterator>
+#include <set>
 #include <span>
 
 #include "fep/report/event_log.h"
@@ -36,6 +37,22 @@ void add_protection(std::vector<Choice>& out, Fep& fep) {
   out.push_back({"an", an ? std::to_string(int{*an}) : "none", "KEYS", "default"});
 }
 
+/// How many values of the wire the paths have. A kernel-UDP port has that of each of its sockets. [decision 23]
+std::size_t wire_paths(const net::Port& port, std::uint16_t paths) {
+  std::set<std::uint16_t> seen;
+  for (std::uint16_t entropy = 0; entropy < paths; ++entropy)
+    seen.insert(port.wire_entropy(entropy));
+  return seen.size();
+}
+
+/// The most that a packet carries; where the port's device is not the only way, each destination has its own.
+Choice payload_of(const Fep& fep, const net::PortFacts& facts) {
+  const std::string largest = std::to_string(fep.payload_mtu());
+  if (net::largest_ip_packet(facts) == facts.ip_mtu)
+    return {"payload", largest, "MAX_PAYLOAD", "mtu"};
+  return {"payload", "up to " + largest, "MAX_PAYLOAD", "route to each peer"};
+}
+
 std::vector<Choice> choices_of(Fep& fep, const Settings& settings) {
   const net::PortFacts& facts = fep.port().facts();
   const FepConfig& config = fep.config();
@@ -43,7 +60,7 @@ std::vector<Choice> choices_of(Fep& fep, const Settings& settings) {
       {"port", facts.name, "PORT", "default"},
       {"address", facts.address.to_string(), "ADDR", "first free one"},
       {"mtu", std::to_string(facts.ip_mtu), "MTU", "port"},
-      {"payload", std::to_string(fep.payload_mtu()), "MAX_PAYLOAD", "mtu"},
+      payload_of(fep, facts),
       {"udp_port", facts.udp_encapsulation ? std::to_string(facts.udp_port) : "none", "UDP_PORT",
        "default"},
       {"cc", std::string(cc::name_of(config.cc.algorithm)), "CC", "default"},
@@ -52,6 +69,8 @@ std::vector<Choice> choices_of(Fep& fep, const Settings& settings) {
       {"paths", std::to_string(config.cc.paths), "PATHS", "default"},
       {"job", std::to_string(settings.job), "JOB", "default"},
   };
+  if (const std::size_t ports = wire_paths(fep.port(), config.cc.paths); ports < config.cc.paths)
+    out.push_back({"source_ports", std::to_string(ports), "", "sockets= of FI_UET_PORT"});
   add_protection(out, fep);
   return out;
 }
@@ -182,8 +201,9 @@ void add_contexts(Out out, Instant now, Fep& fep, std::size_t limit) {
   fep.pds().for_each_congestion([&](const pds::Pds::CongestionView& view) {
     if (seen++ >= limit) return;
     std::string line = view.sprayed ? to_json(now, view) : ordered_to_json(now, view);
-    line.pop_back();  // the end of the line
-    fmt::format_to(out, "{}{}", seen == 1 ? "" : ",", line);
+    line.resize(line.rfind('}'));
+    fmt::format_to(out, R"({}{},"payload":{}}})", seen == 1 ? "" : ",", line,
+                   fep.payload_towards(now, view.peer));
   });
   fmt::format_to(out, R"(],"contexts_not_shown":{},)", seen > limit ? seen - limit : 0);
 }

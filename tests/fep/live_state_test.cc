@@ -51,6 +51,7 @@ TEST_P(LiveStateTest, a_snapshot__tells_choices_counters_contexts_and_pdcs) {
   EXPECT_EQ(sender["chosen_by"]["paths"], "FI_UET_PATHS");
   EXPECT_EQ(sender["chosen_by"]["cc"], "default");
   EXPECT_EQ(sender["payload"], std::to_string(pair_.sides[0].fep->payload_mtu()));
+  EXPECT_EQ(sender["contexts"][0]["payload"], pair_.sides[0].fep->payload_mtu());
   EXPECT_EQ(sender["events"]["request-sent"],
             pair_.sides[0].trace.count(base::EventId::kRequestSent));
   EXPECT_GT(sender["gauges"]["pool_packets"], 0);
@@ -140,6 +141,69 @@ TEST_P(LiveStateTest, the_opening_line__names_each_choice_and_who_made_it) {
   EXPECT_NE(line.find("payload " + std::to_string(pair_.sides[0].fep->payload_mtu()) + " (mtu)"),
             std::string::npos)
       << line;
+}
+
+/// A port as kernel-UDP has it: some source ports for all paths, and ways that carry more than its device.
+class SocketsPort final : public net::Port {
+ public:
+  SocketsPort() {
+    facts_.name = "udp:eth0";
+    facts_.address = net::FabricAddress::from_v4(0x0a000001);
+    facts_.ip_mtu = 1500;
+    facts_.path_mtu_max = 65535;
+  }
+  const net::PortFacts& facts() const override { return facts_; }
+  net::PacketPool& pool() override { return pool_; }
+  std::size_t receive(Instant, std::span<net::RxPacket>) override { return 0; }
+  std::size_t send(Instant, std::span<net::TxPacket> in) override { return in.size(); }
+  std::uint16_t wire_entropy(std::uint16_t entropy) const override { return entropy % 8; }
+
+ private:
+  net::PortFacts facts_;
+  net::HeapPacketPool pool_{64, 9000};
+};
+
+class SocketsPortStateTest : public testing::Test {
+ protected:
+  std::string line(std::map<std::string, std::string> variables) {
+    return shown(std::move(variables), [&](fep::Fep& fep, const fep::Settings& settings) {
+      return fep::describe_opening(fep, settings);
+    });
+  }
+  nlohmann::json state(std::map<std::string, std::string> variables) {
+    return nlohmann::json::parse(
+        shown(std::move(variables), [](fep::Fep& fep, const fep::Settings& settings) {
+          return fep::snapshot(Instant(), fep, settings, {});
+        }));
+  }
+
+ private:
+  template <typename Show>
+  std::string shown(std::map<std::string, std::string> variables, Show show) {
+    const fep::Settings settings = settings_with(std::move(variables));
+    base::Trace trace;
+    base::Rng rng(1);
+    fep::Fep fep(*settings.fep_config(port_.facts()), port_, rng, trace, Instant());
+    return show(fep, settings);
+  }
+  SocketsPort port_;
+};
+
+// [decision 23]
+TEST_F(SocketsPortStateTest, paths__that_share_source_ports_are_told_so) {
+  EXPECT_NE(line({{"PATHS", "64"}}).find("source_ports 8 (sockets= of FI_UET_PORT)"),
+            std::string::npos);
+  EXPECT_EQ(state({{"PATHS", "64"}})["paths"], "64");
+  EXPECT_EQ(state({{"PATHS", "64"}})["source_ports"], "8");
+  EXPECT_FALSE(state({{"PATHS", "8"}}).contains("source_ports"));
+}
+
+// [decision 125]
+TEST_F(SocketsPortStateTest, payload__is_a_bound_where_the_way_decides) {
+  EXPECT_NE(line({}).find("payload up to 8192 (route to each peer)"), std::string::npos)
+      << line({});
+  EXPECT_NE(line({{"MAX_PAYLOAD", "4096"}}).find("payload up to 4096 (FI_UET_MAX_PAYLOAD)"),
+            std::string::npos);
 }
 
 TEST(JsonString, quotes_what_must_be_quoted) {
