@@ -226,12 +226,10 @@ struct Endpoint::Impl final : ses::CompletionSink {
 
 namespace {
 
-/// A udp port that names no place is on FI_UET_IFNAME, where an address does not say more.
-std::string placed(const fep::Settings& settings, const std::string& spec,
-                   const std::string& address) {
+/// A udp port that names no place is on FI_UET_IFNAME.
+std::string placed(const fep::Settings& settings, const std::string& spec) {
   const bool is_bare = spec == "udp" || spec.starts_with("udp,");
-  if (!is_bare || settings.ifname.empty() || !address.empty()) return spec;
-  return "udp:" + settings.ifname + spec.substr(3);
+  return !is_bare || settings.ifname.empty() ? spec : "udp:" + settings.ifname + spec.substr(3);
 }
 
 std::optional<std::uint32_t> initiator_of(const fep::Settings& settings) {
@@ -248,7 +246,7 @@ std::unique_ptr<net::Port> open_first(const fep::Settings& settings, const base:
     error = "FI_UET_ADDR: " + text + ": only the provider knows the local rank, %r";
     if (text.empty() || address) {
       auto port = ports::open_port(
-          {.request = settings.port_request(placed(settings, spec, text),
+          {.request = settings.port_request(placed(settings, spec),
                                             address.value_or(net::FabricAddress{}), rng),
            .impair = settings.impair,
            .pcap = settings.pcap},

@@ -78,7 +78,7 @@ std::string add_planes(const std::vector<Interface>& interfaces, PortChoice& cho
   for (std::size_t i = 0; i < planes.size(); ++i) {
     const std::string name = udp_place(planes[i]);
     const Interface* plane = by_name(interfaces, name);
-    if (plane == nullptr) return "there is no network interface " + name;
+    if (plane == nullptr) return "FI_UET_PORT: there is no network interface " + name;
     if (i == 0) {
       sum = *plane;
       choice.device = name;
@@ -108,33 +108,49 @@ base::Result<PortChoice, std::string> with_planes(const std::vector<Interface>& 
   return choice;
 }
 
+/// The interface that has `address`, `name` where several do. Null: none has.
+const Interface* holder_of(const std::vector<Interface>& all, net::FabricAddress address,
+                           const std::string& name) {
+  const Interface* named = by_name(all, name);
+  const bool has_it =
+      named != nullptr && std::ranges::find(named->addresses, address) != named->addresses.end();
+  return has_it ? named : find_interface(all, address);
+}
+
 /// Address of a udp entry: FI_UET_ADDR, what stands behind "udp:", FI_UET_IFNAME, or the first
 /// interface that is up.
 base::Result<PortChoice, std::string> resolve_udp(const fep::Settings& settings,
                                                   const std::vector<Interface>& interfaces,
                                                   const std::string& spec,
                                                   const std::string& address_text) {
-  const std::string named = udp_place(spec);
-  const std::string& wanted = !address_text.empty() ? address_text : named;
+  const std::string place = udp_place(spec);
+  const bool names_address = net::FabricAddress::parse(place).has_value();
+  const std::string& wanted = !address_text.empty() ? address_text : place;
+  const std::string& name = names_address || place.empty() ? settings.ifname : place;
+  const std::string variable = name == place ? "FI_UET_PORT" : "FI_UET_IFNAME";
   if (const auto address = net::FabricAddress::parse(wanted)) {
-    if (const Interface* i = find_interface(interfaces, *address)) {
-      return with_planes(interfaces, udp_choice(*i, *address, spec));
-    }
+    const Interface* i = holder_of(interfaces, *address, name);
+    // A port has the MTU and the name of the interface at its address. Planes share one address.
+    const bool is_one = net::planes_of(spec).size() == 1;
+    if (i != nullptr && is_one && !name.empty() && i->name != name)
+      return variable + ": " + wanted + " is an address of the interface " + i->name +
+             ", and not of " + name + "; leave one out";
+    if (i != nullptr) return with_planes(interfaces, udp_choice(*i, *address, spec));
     if (address->is_link_local())
       return wanted +
              " is a link-local address, which does not say on which link a peer is; take another "
              "of the interface";
     return "no interface of this host has the address " + wanted +
-           "; add it (ip addr add ...) or change FI_UET_ADDR";
+           "; add it (ip addr add ...) or change " +
+           (address_text.empty() ? "FI_UET_PORT" : "FI_UET_ADDR");
   }
   if (!address_text.empty()) return "FI_UET_ADDR: \"" + wanted + "\" is not an address";
-  const std::string& name = !named.empty() ? named : settings.ifname;
   const Interface* i = name.empty() ? first_up(interfaces) : by_name(interfaces, name);
   if (i == nullptr) {
     return name.empty() ? std::string("no network interface is up")
-                        : "there is no network interface " + name;
+                        : variable + ": there is no network interface " + name;
   }
-  if (!i->primary()) return "the interface " + i->name + " has no IP address";
+  if (!i->primary()) return variable + ": the interface " + i->name + " has no IP address";
   return with_planes(interfaces, udp_choice(*i, *i->primary(), spec));
 }
 

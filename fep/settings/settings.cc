@@ -237,6 +237,23 @@ std::optional<std::string> check_port(const std::string& spec) {
   return std::nullopt;
 }
 
+/// The interface is named once: FI_UET_IFNAME is for a port that names none.
+std::optional<std::string> check_ifname(const Settings& s, const std::string& spec) {
+  if (s.ifname.empty()) return std::nullopt;
+  for (const std::string& plane : net::planes_of(spec)) {
+    if (!net::is_udp_port(plane))
+      return "FI_UET_IFNAME is for the udp port, and FI_UET_PORT says \"" + spec + "\"";
+    net::UdpPortName name;
+    std::string wrong;
+    net::parse_udp_port(plane, name, wrong);  // check_port() has said what is wrong
+    const bool names_other = !name.interface.empty() && name.interface != s.ifname;
+    if (names_other || !name.address.is_unspecified())
+      return "FI_UET_IFNAME: " + s.ifname + ", and FI_UET_PORT says \"" + spec +
+             "\"; leave one out";
+  }
+  return std::nullopt;
+}
+
 /// What single values cannot show: forms of list entries, and settings that exclude each other.
 std::optional<std::string> check(const Settings& s) {
   for (const std::string& spec : s.ports) {
@@ -253,8 +270,7 @@ std::optional<std::string> check(const Settings& s) {
     if (is_udp && (!s.gateway.is_unspecified() || s.prefix != 0))
       return "FI_UET_GATEWAY and FI_UET_PREFIX: the kernel routes for the port \"" + spec +
              "\"; these are for dpdk ports";
-    if (!is_udp && !s.ifname.empty())
-      return "FI_UET_IFNAME is for the udp port, and FI_UET_PORT says \"" + spec + "\"";
+    if (auto error = check_ifname(s, spec)) return error;
   }
   // Those that IP itself uses: frames of that protocol are something else for every host on the way.
   constexpr std::array<std::uint32_t, 13> kOfIp{1,  6,  17, 43,  44,  50, 51,

@@ -46,6 +46,26 @@ bool check_request(const net::PortRequest& request, const UdpPortName& spec, std
   return false;
 }
 
+/// A port at `wanted` has the MTU and the name of the interface there; one that is named beside it would be neither. Planes share one address.
+bool check_place(const net::PortRequest& request, const UdpPortName& spec,
+                 const FabricAddress& wanted, std::string& error) {
+  if (!net::is_unicast(wanted)) {
+    error = wanted.to_string() + " is not a unicast address; set FI_UET_ADDR to one";
+    return false;
+  }
+  if (request.planes > 1 || spec.interface.empty()) return true;
+  std::string holder;
+  for (const LocalAddress& a : local_addresses()) {
+    if (a.address != wanted.host() && !(a.is_loopback && wanted.is_loopback())) continue;
+    if (a.interface == spec.interface) return true;
+    holder = a.interface;
+  }
+  if (holder.empty()) return true;  // no interface has it: binding says so
+  error = wanted.to_string() + " is an address of the interface " + holder + ", and not of " +
+          spec.interface + "; leave one out";
+  return false;
+}
+
 /// The interface that has `address`; the loopback for all of 127/8.
 Place place_of(const FabricAddress& address, const std::string& interface) {
   Place place{.address = address, .interface = interface};
@@ -130,10 +150,7 @@ bool bind_somewhere(const net::PortRequest& request, const UdpPortName& spec, Pl
                     UdpSockets& sockets, std::string& error) {
   const FabricAddress wanted = spec.address.is_unspecified() ? request.address : spec.address;
   if (!wanted.is_unspecified()) {
-    if (!net::is_unicast(wanted)) {
-      error = wanted.to_string() + " is not a unicast address; set FI_UET_ADDR to one";
-      return false;
-    }
+    if (!check_place(request, spec, wanted, error)) return false;
     place = place_of(wanted, spec.interface);
     return bind_at(place, request, spec, sockets, error);
   }
