@@ -73,9 +73,11 @@ ControlChannel ControlChannel::accept(const Socket& listener, const std::string&
 
 ControlChannel ControlChannel::connect(const std::string& host, std::uint16_t port,
                                        const std::string& mode, Patience& patience) {
+  constexpr std::chrono::milliseconds kUntold = std::chrono::seconds(2);
   patience.progressed();
-  for (;;) {
-    if (Socket s = connect_tcp(host, port, patience.left()); s.is_open()) {
+  for (bool is_told = false;;) {
+    const auto most = is_told ? patience.left() : std::min(patience.left(), kUntold);
+    if (Socket s = connect_tcp(host, port, most); s.is_open()) {
       ControlChannel control(s.release(), patience);
       control.greet(mode);
       return control;
@@ -84,6 +86,13 @@ ControlChannel ControlChannel::connect(const std::string& host, std::uint16_t po
       throw ControlLost(
           fmt::format("no server at {} control port {}; start uet-perf without --peer there first",
                       host, port));
+    if (!is_told && patience.silence() >= kUntold) {
+      fmt::print(
+          stderr,
+          "uet-perf: waiting for a server at {} control port {}, {:g} s at most (--timeout)\n",
+          host, port, static_cast<double>(patience.limit().count()) / 1000);
+      is_told = true;
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the server may still be starting
   }
 }

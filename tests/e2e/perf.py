@@ -264,8 +264,12 @@ def no_listener(bench):
     if status != 1 or "no client connected" not in err or took > 15:
         return f"server after {took:.1f} s, exit status {status}: {err}"
     (status, _, err), took = bench.alone("fabric", "--peer", "127.0.0.1", "--timeout", "1", "--control-port", str(free_port()))
-    if status != 1 or "no server at" not in err or took > 15:
+    if status != 1 or "no server at" not in err or "waiting" in err or took > 15:
         return f"client after {took:.1f} s, exit status {status}: {err}"
+    port = free_port()
+    (status, _, err), took = bench.alone("fabric", "--peer", "127.0.0.1", "--timeout", "3", "--control-port", str(port))
+    if status != 1 or err.count(f"waiting for a server at 127.0.0.1 control port {port}, 3 s at most (--timeout)\n") != 1 or took > 15:
+        return f"a client with more patience after {took:.1f} s, exit status {status}: {err}"
     return ""
 
 
