@@ -1,4 +1,4 @@
-/// The parameters of packet delivery by the names of the specification, with their units and ranges.
+/// The parameters of packet delivery by the names of the specification, where it has them, with their units and ranges.
 /// [PDS 2]
 #pragma once
 
@@ -14,15 +14,18 @@ namespace uet::pds {
 struct Parameter {
   enum class Unit : std::uint8_t { kCount, kFlag, kBytes, kPackets, kTime };
 
-  std::string_view name;  ///< as in the specification
+  std::string_view name;  ///< as in the specification, or in that style
   Unit unit{};
   std::int64_t min = 0, max = 0;  ///< times in nanoseconds
   std::int64_t step = 1;          ///< values are multiples of this
+  std::string_view help;          ///< for the manual page
   std::int64_t (*get)(const PdsConfig&) = nullptr;
   void (*set)(PdsConfig&, std::int64_t) = nullptr;
 };
 
 std::span<const Parameter> parameters();
+/// As users write it: times in the largest unit of which they are whole numbers.
+std::string value_text(Parameter::Unit unit, std::int64_t value);
 /// Null when there is none of this name.
 const Parameter* find_parameter(std::string_view name);
 

@@ -1,5 +1,5 @@
 /// Fills the list of settings into a manual page: copies standard input to standard output and
-/// replaces the lines @VARIABLES@ (FI_UET_ names), @KEYS@ (names in the file), @PROFILES@, @MEMIF_KEYS@, @DROPS@ and @EVENTS@.
+/// replaces the lines @VARIABLES@ (FI_UET_ names), @KEYS@ (names in the file), @PARAMETERS@ (of FI_UET_PDS), @PROFILES@, @MEMIF_KEYS@, @DROPS@ and @EVENTS@.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include "fep/settings/profiles.h"
 #include "fep/settings/settings.h"
 #include "lib/dpdk/memif_keys.h"
+#include "pds/parameters.h"
 
 namespace {
 
@@ -44,6 +45,24 @@ void print_settings(bool as_variables) {
     const std::string name =
         as_variables ? "FI_UET_" + std::string(setting.key) : lower(setting.key);
     fmt::print(".TP\n.B {}\n{}\n", name, escaped(uet::fep::describe(setting)));
+  }
+}
+
+void print_parameters() {
+  using uet::pds::Parameter;
+  const uet::pds::PdsConfig defaults =
+      uet::fep::Settings::default_config(
+          {.address = uet::net::FabricAddress::from_v4(1), .ip_mtu = 9000})
+          .pds;
+  for (const Parameter& p : uet::pds::parameters()) {
+    const auto text = [&](std::int64_t value) { return uet::pds::value_text(p.unit, value); };
+    const bool has_unit = p.unit == Parameter::Unit::kBytes || p.unit == Parameter::Unit::kPackets;
+    fmt::print(".TP\n.B {}\n{} ({} to {}{}{}; default: {})\n", p.name, escaped(p.help), text(p.min),
+               text(p.max),
+               !has_unit                           ? ""
+               : p.unit == Parameter::Unit::kBytes ? " bytes"
+                                                   : " packets",
+               p.step == 1 ? "" : fmt::format(", a multiple of {}", p.step), text(p.get(defaults)));
   }
 }
 
@@ -87,6 +106,8 @@ int main() {
   for (std::string line; std::getline(std::cin, line);) {
     if (line == "@VARIABLES@" || line == "@KEYS@")
       print_settings(line == "@VARIABLES@");
+    else if (line == "@PARAMETERS@")
+      print_parameters();
     else if (line == "@PROFILES@")
       print_profiles();
     else if (line == "@MEMIF_KEYS@")

@@ -7,6 +7,7 @@
 #include "fep/settings/settings.h"
 #include "keys/file_keys.h"
 #include "lib/base/check.h"
+#include "lib/base/quantity.h"
 #include "lib/net/impair_port.h"
 #include "lib/net/output_file.h"
 #include "pds/parameters.h"
@@ -133,6 +134,10 @@ std::string apply_delivery(const Settings& s, pds::PdsConfig& pds) {
 
   std::string wrong = pds::set_parameters(pds, s.pds_parameters);
   if (wrong.empty()) wrong = pds::check_parameters(pds);
+  // No wait is longer than RTO_Max: the first one would be cut to it in silence.
+  if (wrong.empty() && pds.rto_init_time > pds.rto_max)
+    wrong = "RTO_Init_Time is " + base::duration_text(pds.rto_init_time) +
+            ", and must not be longer than RTO_Max, which is " + base::duration_text(pds.rto_max);
   return wrong.empty() ? wrong : "FI_UET_PDS: " + wrong;
 }
 

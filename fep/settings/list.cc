@@ -399,7 +399,7 @@ constexpr std::array kSettings = {
             .kind = Kind::kText,
             .fallback = "",
             .target = &Settings::pds_parameters,
-            .help = "any parameter of packet delivery by its name in the specification, as "
+            .help = "any parameter of packet delivery by its name (fi_uet(7) lists them), as "
                     "Name=value,Name=value with times as 10us or 5ms (RTO_Init_Time=5ms,"
                     "Default_MPR=1); wins over every other setting that says the same parameter"},
     Setting{.key = "PDC_IDLE",

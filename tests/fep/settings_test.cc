@@ -330,6 +330,10 @@ TEST(Settings, fep_config__takes_parameters_of_the_specification_by_name) {
   EXPECT_THAT(refusal({{"PDS", "Max_RTO_Retx_Cnt=16"}}),
               AllOf(HasSubstr("FI_UET_PDS"), HasSubstr("Max_RTO_Retx_Cnt"), HasSubstr("15")));
   EXPECT_THAT(refusal({{"PDS", "Max_RTO=1"}}), HasSubstr("Max_RTO"));
+  EXPECT_THAT(
+      refusal({{"PDS", "RTO_Init_Time=1s"}}),
+      HasSubstr("RTO_Init_Time is 1s, and must not be longer than RTO_Max, which is 100ms"));
+  EXPECT_EQ(refusal({{"PDS", "RTO_Init_Time=1s,RTO_Max=1s"}}), "accepted");
 }
 
 TEST(Settings, fep_config__parameters_by_name_win_over_settings_that_say_the_same) {

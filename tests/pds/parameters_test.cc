@@ -88,6 +88,22 @@ TEST(Parameters, list_of_names_and_values) {
   EXPECT_EQ(config.rto_init_time, base::Duration::from_ms(5));
 }
 
+TEST(Parameters, what_is_wrong_is_told_as_users_write_it) {
+  PdsConfig config;
+  EXPECT_EQ(set_parameters(config, "rto_init_time=5ms"),
+            "there is no parameter rto_init_time; did you mean RTO_Init_Time?");
+  EXPECT_EQ(set_parameters(config, "Nonsense=5"),
+            "there is no parameter Nonsense; fi_uet(7) lists them");
+  EXPECT_EQ(set_parameters(config, "New_PDC_Time=200ms"),
+            "New_PDC_Time is 200ms, and must be from 0s to 100ms");
+  EXPECT_EQ(set_parameters(config, "Max_ACK_Data_Size=9000"),
+            "Max_ACK_Data_Size is 9000, and must be from 0 to 8192");
+}
+
+TEST(Parameters, each_has_a_line_for_the_manual_page) {
+  for (const Parameter& p : parameters()) EXPECT_FALSE(p.help.empty()) << p.name;
+}
+
 TEST(Parameters, a_configuration_is_checked_as_a_whole) {
   PdsConfig config;
   config.max_rto_retx_cnt = 16;
