@@ -13,6 +13,7 @@
 #include <mutex>
 #include <set>
 
+#include "lib/base/version.h"
 #include "provider/errors.h"
 #include "provider/fabric.h"
 #include "provider/getinfo.h"
@@ -90,7 +91,7 @@ void define_parameters() {
 
 fi_provider& table() {
   static fi_provider provider = {
-      .version = FI_VERSION(1, 0),
+      .version = FI_VERSION(base::kVersionMajor, base::kVersionMinor),
       // libfabric passes over providers with a smaller version than the application asks for, and
       // lets it ask for its own at most. So this is the version of the libfabric that runs, also
       // above what our headers know: no structure that we fill changed incompatibly. [FI 2.2]

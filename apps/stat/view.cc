@@ -136,9 +136,10 @@ std::string paths(const Json& e) {
 }
 
 void add_endpoint(std::string& out, const Json& e, const Json& before, const ViewOptions& options) {
-  out += fmt::format("  {}  port {}  mtu {}  payload {}  protection {}  cc {}  lb {}  paths {}\n",
-                     text(e, "address"), text(e, "port"), text(e, "mtu"), text(e, "payload"),
-                     protection(e), text(e, "cc"), text(e, "lb"), paths(e));
+  out += fmt::format(
+      "  {}  port {}  mtu {}  payload {}  protection {}  cc {}  lb {}  paths {}  version {}\n",
+      text(e, "address"), text(e, "port"), text(e, "mtu"), text(e, "payload"), protection(e),
+      text(e, "cc"), text(e, "lb"), paths(e), text(e, "version"));
   out += fmt::format("    packets in {} out {}  requests {} delivered {}\n",
                      counter(e, before, "packet-received"), counter(e, before, "packet-sent"),
                      counter(e, before, "request-sent"), counter(e, before, "request-delivered"));

@@ -9,6 +9,7 @@
 #include "fep/report/event_log.h"
 #include "fep/report/path_log.h"
 #include "fep/security.h"
+#include "lib/base/version.h"
 #include "lib/net/impair_port.h"
 #include "lib/wire/enums.h"
 
@@ -57,6 +58,7 @@ std::vector<Choice> choices_of(Fep& fep, const Settings& settings) {
   const net::PortFacts& facts = fep.port().facts();
   const FepConfig& config = fep.config();
   std::vector<Choice> out = {
+      {"version", std::string(base::kVersion), "", "this build"},
       {"port", facts.name, "PORT", "default"},
       {"address", facts.address.to_string(), "ADDR", "first free one"},
       {"mtu", std::to_string(facts.ip_mtu), "MTU", "port"},

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "lib/base/version.h"
 #include "tests/fep/fep_pair.h"
 
 namespace uet::test {
@@ -137,6 +138,8 @@ TEST_P(LiveStateTest, the_opening_line__names_each_choice_and_who_made_it) {
   const std::string line =
       fep::describe_opening(*pair_.sides[0].fep, settings_with({{"CC", "nscc"}}));
   EXPECT_NE(line.find("cc nscc (FI_UET_CC)"), std::string::npos) << line;
+  EXPECT_TRUE(line.starts_with("version " + std::string(base::kVersion) + " (this build), port "))
+      << line;
   EXPECT_NE(line.find("job 1 (default)"), std::string::npos) << line;
   EXPECT_NE(line.find("payload " + std::to_string(pair_.sides[0].fep->payload_mtu()) + " (mtu)"),
             std::string::npos)

@@ -5,6 +5,8 @@
 
 #include <cstdlib>
 
+#include "lib/base/version.h"
+
 namespace {
 
 std::uint32_t running_version = 0;
@@ -73,6 +75,12 @@ TEST_F(ProviderVersionTest, fi_version__is_that_of_the_running_libfabric_and_2_0
   expect(FI_VERSION(2, 0), FI_VERSION(2, 0));
   expect(FI_VERSION(2, 1), FI_VERSION(2, 1));
   expect(FI_VERSION(3, 4), FI_VERSION(3, 4));
+}
+
+TEST_F(ProviderVersionTest, version__is_that_of_the_project) {
+  constexpr auto kOurs = FI_VERSION(uet::base::kVersionMajor, uet::base::kVersionMinor);
+  EXPECT_EXIT(std::exit(load_under(FI_VERSION(2, 0))->version == kOurs && !HasFailure() ? 0 : 1),
+              ::testing::ExitedWithCode(0), "");
 }
 
 // Covers: FI-62

@@ -60,11 +60,12 @@ TEST(StatView, text__of_a_secured_endpoint_names_the_domain_and_the_key) {
 TEST(StatView, text__says_where_paths_share_source_ports_and_what_each_peer_gets) {
   Json process_of_udp = process(1e9, 100);
   Json& endpoint = process_of_udp["endpoints"][0];
+  endpoint["version"] = "0.1.0";
   endpoint["paths"] = "64";
   endpoint["source_ports"] = "8";
   endpoint["contexts"][0]["payload"] = 1280;
   const std::string text = to_text(process_of_udp, {}, {});
-  EXPECT_NE(text.find("paths 64 over 8 source ports\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("paths 64 over 8 source ports  version 0.1.0\n"), std::string::npos) << text;
   EXPECT_NE(text.find("payload 1280  credit"), std::string::npos) << text;
 }
 
