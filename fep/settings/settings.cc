@@ -102,9 +102,9 @@ std::string allowed(const Setting& setting) {
   return {};
 }
 
-/// Stores `text` where the setting points; false when it is none of what is allowed.
+/// Stores `raw`, or the default where it is empty, where the setting points; false when it is none of what is allowed.
 bool assign(Settings& into, const Setting& setting, std::string_view raw) {
-  const std::string_view text = trim(raw);
+  const std::string_view text = trim(raw).empty() ? setting.fallback : trim(raw);
   const auto in_range = [&](std::uint64_t v) { return v >= setting.min && v <= setting.max; };
   const auto is_choice = [&](std::string_view word) {
     const auto all = split(setting.choices, ' ');
@@ -184,9 +184,55 @@ const Setting* find_by_file_key(std::string_view key) {
   return at == all.end() ? nullptr : &*at;
 }
 
+/// "1h" as "60min", where it is a time in a unit that people write and settings do not take.
+std::string known_time(std::string_view text) {
+  struct Unit {
+    std::string_view word;
+    std::uint64_t factor;
+    const char* known;
+  };
+  static constexpr std::array kUnits = {
+      Unit{"h", 60, "min"},  Unit{"hour", 60, "min"},  Unit{"hours", 60, "min"},
+      Unit{"m", 1, "min"},   Unit{"minute", 1, "min"}, Unit{"minutes", 1, "min"},
+      Unit{"sec", 1, "s"},   Unit{"second", 1, "s"},   Unit{"seconds", 1, "s"},
+      Unit{"msec", 1, "ms"}, Unit{"usec", 1, "us"},    Unit{"nsec", 1, "ns"}};
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const auto number = parse_number(text.substr(0, digits));
+  const std::string unit = lower(trim(text.substr(digits)));
+  const auto at = std::ranges::find(kUnits, unit, &Unit::word);
+  if (!number || at == kUnits.end() || *number > UINT32_MAX) return {};
+  return std::to_string(*number * at->factor) + at->known;
+}
+
+/// "64MiB" as "64M", the same of sizes.
+std::string known_size(std::string_view text) {
+  for (const std::string_view end : {"iB", "ib", "B", "b"})
+    if (text.ends_with(end)) return std::string(text.substr(0, text.size() - end.size()));
+  return {};
+}
+
+/// What `value` was probably meant to be, as this setting takes it; empty where that cannot be told.
+std::string nearest_form(const Setting& setting, std::string_view value) {
+  const std::string near = setting.kind == Kind::kDuration ? known_time(trim(value))
+                           : setting.kind == Kind::kSize   ? known_size(trim(value))
+                                                           : "";
+  Settings scratch;
+  return near.empty() || !assign(scratch, setting, near) ? "" : near;
+}
+
 std::string refused(const Setting& setting, std::string_view value, const std::string& where) {
+  const std::string near = nearest_form(setting, value);
   return "FI_UET_" + std::string(setting.key) + where + ": \"" + std::string(value) + "\" is not " +
-         allowed(setting);
+         allowed(setting) + (near.empty() ? "" : "; did you mean " + near + "?");
+}
+
+const Settings& defaults() {
+  static const Settings all = [] {
+    Settings s;
+    for (const Setting& setting : settings()) UET_CHECK(assign(s, setting, setting.fallback));
+    return s;
+  }();
+  return all;
 }
 
 /// Puts the entries of the file into `into`; a message when one is unknown or wrong.
@@ -326,9 +372,7 @@ std::string describe(const Setting& setting) {
 }
 
 base::Result<Settings, std::string> Settings::load(const Lookup& lookup) {
-  Settings s;
-  for (const Setting& setting : settings()) UET_CHECK(assign(s, setting, setting.fallback));
-
+  Settings s = defaults();
   if (const auto path = lookup("CONFIG"); path && !path->empty()) {
     if (auto error = load_file(s, *path)) return std::move(*error);
   }
@@ -337,7 +381,6 @@ base::Result<Settings, std::string> Settings::load(const Lookup& lookup) {
     if (text && !assign(s, setting, *text)) return refused(setting, *text, "");
     if (text) s.chosen_by[setting.key] = "FI_UET_" + std::string(setting.key);
   }
-  if (s.ports.empty()) s.ports = {"udp"};  // FI_UET_PORT= unsets it
   if (auto error = check(s)) return std::move(*error);
   return s;
 }
@@ -350,9 +393,20 @@ std::string Settings::who_chose(std::string_view key) const {
 std::string nearest_setting(std::string_view name) {
   constexpr std::string_view kPrefix = "FI_UET_";
   if (name.starts_with(kPrefix)) name.remove_prefix(kPrefix.size());
+  // What others call it, and no number of changed letters leads to.
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kOtherNames = {{
+      {"LOADBALANCE", "LB"},
+      {"LOAD_BALANCING", "LB"},
+      {"CONGESTION_CONTROL", "CC"},
+      {"INTERFACE", "IFNAME"},
+      {"ADDRESS", "ADDR"},
+  }};
   std::vector<std::string_view> keys;
   for (const Setting& setting : settings()) keys.push_back(setting.key);
-  const std::string_view near = base::near_name(name, keys);
+  for (const auto& other : kOtherNames) keys.push_back(other.first);
+  std::string_view near = base::near_name(name, keys);
+  for (const auto& [other, key] : kOtherNames)
+    if (near == other) near = key;
   return near.empty() ? "" : std::string(kPrefix) + std::string(near);
 }
 

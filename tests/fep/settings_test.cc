@@ -118,6 +118,20 @@ TEST(Settings, defaults__are_valid_and_match_the_specification) {
   EXPECT_FALSE(s->initiator_id.has_value());
 }
 
+TEST(Settings, empty__is_the_default) {
+  for (const Setting& setting : settings()) {
+    const auto s = load({{std::string(setting.key), ""}});
+    ASSERT_TRUE(s.has_value()) << s.error();
+  }
+  const File file("mtu = 1500\npeer_timeout = \"10s\"\n");
+  const auto s = load({{"CONFIG", file.path()}, {"MTU", ""}, {"PORT", ""}, {"INITIATOR_ID", ""}});
+  ASSERT_TRUE(s.has_value()) << s.error();
+  EXPECT_EQ(s->mtu, 0u);
+  EXPECT_EQ(s->ports, std::vector<std::string>{"udp"});
+  EXPECT_FALSE(s->initiator_id.has_value());
+  EXPECT_EQ(s->peer_timeout, Duration::from_seconds(10));
+}
+
 TEST(Settings, lists__are_split_and_trimmed) {
   const auto s = load({{"ADDR", " 127.0.0.2 | fd00::%r "}, {"JOBS", "1|0x2"}});
   ASSERT_TRUE(s.has_value()) << s.error();
@@ -212,6 +226,8 @@ TEST(Settings, unknown_variables__finds_misspelt_names) {
   EXPECT_EQ(unknown_variables(environment), std::vector<std::string>{"FI_UET_PRT"});
   EXPECT_EQ(about_unknown_variable("FI_UET_PRT", "a page"),
             "FI_UET_PRT is no setting and is ignored; did you mean FI_UET_PORT?");
+  EXPECT_EQ(nearest_setting("FI_UET_LOADBALANCE"), "FI_UET_LB");
+  EXPECT_EQ(nearest_setting("FI_UET_ADDRESS"), "FI_UET_ADDR");
   EXPECT_EQ(about_unknown_variable("FI_UET_FOO", "a page"),
             "FI_UET_FOO is no setting and is ignored; a page lists the settings");
 }
