@@ -45,16 +45,19 @@ std::string changed_case(std::string_view text, int (*change)(int)) {
   return out;
 }
 
-/// Unknown keys are errors here as they are in a file.
-std::optional<std::string> unknown_key(const std::map<std::string, std::string>& given) {
+/// Unknown keys are errors here as they are in a file. So are those that would change nothing: a file serves libfabric programs, too, and
+/// what a program says itself is for this endpoint.
+std::optional<std::string> wrong_key(const std::map<std::string, std::string>& given) {
   const auto all = fep::settings();
   for (const auto& entry : given) {
     const std::string& key = entry.first;
-    const auto is_this = [&](const fep::Setting& s) {
+    const auto at = std::find_if(all.begin(), all.end(), [&](const fep::Setting& s) {
       return changed_case(s.key, std::tolower) == key;
-    };
-    if (std::none_of(all.begin(), all.end(), is_this))
+    });
+    if (at == all.end())
       return "unknown setting \"" + key + "\"; uet.toml(5) lists the settings, in lower case";
+    if (at->libfabric_only)
+      return "the setting \"" + key + "\" is for libfabric programs only; leave it out";
   }
   return std::nullopt;
 }
@@ -265,8 +268,8 @@ Endpoint::Endpoint(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 std::unique_ptr<Endpoint> Endpoint::open(const std::map<std::string, std::string>& given,
                                          std::string& error) try {
-  if (auto unknown = unknown_key(given)) {
-    error = *unknown;
+  if (auto wrong = wrong_key(given)) {
+    error = *wrong;
     return nullptr;
   }
   for (const std::string& name : fep::unknown_variables(environ))

@@ -190,9 +190,10 @@ std::vector<PortChoice> configured(const fep::Settings& settings,
         resolve(settings, interfaces, with_local_rank(entry.spec), with_local_rank(entry.address));
     if (choice) {
       out.push_back(std::move(choice).value());
-    } else if (why.find(choice.error()) == std::string::npos) {
-      why += (why.empty() ? "" : "; ") + choice.error();
+      continue;
     }
+    const std::string wrong = settings.with_origins(choice.error());
+    if (why.find(wrong) == std::string::npos) why += (why.empty() ? "" : "; ") + wrong;
   }
   add_shared(settings, out);
   return out;

@@ -19,7 +19,8 @@ constexpr std::size_t kQueueSize = 4096;
 
 libfabric::Info find_provider(const std::string& provider, bool ordered) {
   // With keys, SIGHUP has them read again, unless the environment names another signal.
-  (void)setenv("FI_UET_KEYS_SIGNAL", "hup", 0);
+  const char* const keys = std::getenv("FI_UET_KEYS");
+  if (keys != nullptr && *keys != '\0') (void)setenv("FI_UET_KEYS_SIGNAL", "hup", 0);
   const libfabric::Info hints = libfabric::make_hints();
   hints->caps = FI_MSG | FI_TAGGED | FI_RMA;
   hints->mode = FI_CONTEXT | FI_CONTEXT2;

@@ -214,7 +214,7 @@ base::Result<FepConfig, std::string> Settings::fep_config(const net::PortFacts& 
   std::string wrong = apply_sizes(*this, facts, out);
   if (wrong.empty()) wrong = apply_delivery(*this, out.pds);
   if (wrong.empty()) wrong = check_ack_size(facts, out);
-  if (!wrong.empty()) return wrong;
+  if (!wrong.empty()) return with_origins(wrong);
   apply_congestion(*this, facts, out.cc);
   apply_messages(*this, out.ses);
   out.ses.message_idle = message_idle(out.pds);

@@ -218,7 +218,8 @@ constexpr std::array kSettings = {
             .fallback = "",
             .target = &Settings::jobs,
             .help = "JobIDs that an authorization key may name, separated by |; empty: any",
-            .max = 0xffffff},
+            .max = 0xffffff,
+            .libfabric_only = true},
     Setting{
         .key = "MODE",
         .group = "Job and identity",
@@ -419,7 +420,8 @@ constexpr std::array kSettings = {
             .target = [](Settings& s, std::size_t i) { s.progress = static_cast<Progress>(i); },
             .help = "who turns the loop: auto as the application asks, manual never a thread, "
                     "thread always one",
-            .choices = "auto manual thread"},
+            .choices = "auto manual thread",
+            .libfabric_only = true},
     Setting{.key = "COMPLETION",
             .group = "libfabric objects",
             .kind = Kind::kChoice,
@@ -430,7 +432,8 @@ constexpr std::array kSettings = {
                     "flags of the call (fi_sendmsg) name a level: transmit, its peer has "
                     "acknowledged it; inject, its buffer may be used again, at once up to "
                     "FI_UET_INJECT_SIZE",
-            .choices = "transmit inject"},
+            .choices = "transmit inject",
+            .libfabric_only = true},
     Setting{.key = "INJECT_SIZE",
             .group = "libfabric objects",
             .kind = Kind::kSize,
@@ -545,7 +548,8 @@ constexpr std::array kSettings = {
             .kind = Kind::kBool,
             .fallback = "0",
             .target = &Settings::mr_endpoint,
-            .help = "report FI_MR_ENDPOINT"},
+            .help = "report FI_MR_ENDPOINT",
+            .libfabric_only = true},
     Setting{.key = "ALLOW_ALL_MR",
             .group = "libfabric objects",
             .kind = Kind::kBool,
@@ -553,7 +557,8 @@ constexpr std::array kSettings = {
             .target = &Settings::allow_all_mr,
             .help = "let a memory region cover the whole address space, as MPI does for dynamic "
                     "windows: a peer that knows its key reads and writes all memory of the "
-                    "process"},
+                    "process",
+            .libfabric_only = true},
 
     // --- Seeing inside ---
     Setting{.key = "TRACE",

@@ -4,9 +4,13 @@
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <set>
 
+#include "fep/settings/port_entries.h"
 #include "lib/base/near_name.h"
 #include "lib/base/quantity.h"
+#include "lib/net/ip_port.h"
+#include "lib/net/link_messages.h"
 #include "lib/net/port_name.h"
 
 namespace uet::fep {
@@ -277,6 +281,9 @@ std::optional<std::string> check_port(const std::string& spec) {
     std::string wrong;
     if (!is_dpdk && !net::parse_udp_port(plane, name, wrong))
       return "FI_UET_PORT: \"" + plane + "\": " + wrong;
+    if (name.address != net::FabricAddress() && !net::is_unicast(name.address))
+      return "FI_UET_PORT: \"" + plane + "\": " + name.address.to_string() +
+             " is not a unicast address";
   }
   const std::string why = net::why_not_planes(planes);
   if (!why.empty()) return "FI_UET_PORT: \"" + spec + "\": " + why;
@@ -300,24 +307,64 @@ std::optional<std::string> check_ifname(const Settings& s, const std::string& sp
   return std::nullopt;
 }
 
+/// The port that the user named, or did not.
+std::string port_text(const Settings& s, const std::string& spec) {
+  return (s.chosen_by.contains("PORT") ? "FI_UET_PORT says \"" : "the default port is \"") + spec +
+         "\"";
+}
+
+/// Settings that are of no use to a port of this kind.
+std::optional<std::string> check_kind(const Settings& s, const std::string& spec) {
+  if (auto error = check_ifname(s, spec)) return error;
+  if (!net::is_udp_port(net::planes_of(spec).front())) return std::nullopt;
+  if (s.encap == Encapsulation::kIp)
+    return "FI_UET_ENCAP: ip needs a dpdk port, and " + port_text(s, spec);
+  if (s.vlan != 0) return "FI_UET_VLAN: a VLAN needs a dpdk port, and " + port_text(s, spec);
+  const bool is_tuned = !s.dpdk_args.empty() || s.dpdk_rxd + s.dpdk_txd + s.dpdk_burst != 0;
+  if (is_tuned)
+    return "FI_UET_DPDK_ARGS, _RXD, _TXD and _BURST are for dpdk ports, and " + port_text(s, spec);
+  if (!s.gateway.is_unspecified() || s.prefix != 0)
+    return "FI_UET_GATEWAY and FI_UET_PREFIX: the kernel routes for the port \"" + spec +
+           "\"; these are for dpdk ports";
+  return std::nullopt;
+}
+
+/// What a network of its own can be for each dpdk port, but for addresses that have the rank of a process in them.
+std::optional<std::string> check_hosts(const Settings& s) {
+  for (const auto& [spec, text] : port_entries(s)) {
+    const auto address = net::FabricAddress::parse(text);
+    if (net::is_udp_port(net::planes_of(spec).front()) || !address) continue;
+    net::IpPortConfig config;
+    std::string wrong;
+    const net::PortRequest request{.spec = spec,
+                                   .address = *address,
+                                   .prefix_length = static_cast<unsigned>(s.prefix),
+                                   .gateway = s.gateway};
+    if (!net::read_ip_config(request, config, wrong)) return "FI_UET_ADDR: " + wrong;
+  }
+  return std::nullopt;
+}
+
+/// One of two that say how packets look, or how fast a link is, leaves the other without a meaning.
+std::optional<std::string> check_unused(const Settings& s) {
+  if (s.encap == Encapsulation::kUdp && s.ip_protocol != defaults().ip_protocol)
+    return "FI_UET_IP_PROTOCOL: " + std::to_string(s.ip_protocol) +
+           " is for FI_UET_ENCAP=ip; packets in UDP have the protocol of that";
+  if (s.encap == Encapsulation::kIp && s.udp_port != defaults().udp_port)
+    return "FI_UET_UDP_PORT: " + std::to_string(s.udp_port) +
+           " is for FI_UET_ENCAP=udp; packets directly in IP have no port";
+  if (s.link_gbps != 0 && s.link_mbps != 0)
+    return std::string("FI_UET_LINK_GBPS and FI_UET_LINK_MBPS are one rate in two units; give one");
+  return std::nullopt;
+}
+
 /// What single values cannot show: forms of list entries, and settings that exclude each other.
 std::optional<std::string> check(const Settings& s) {
   for (const std::string& spec : s.ports) {
     if (auto error = check_port(spec)) return error;
-    const bool is_udp = net::is_udp_port(net::planes_of(spec).front());
-    if (is_udp && s.encap == Encapsulation::kIp)
-      return "FI_UET_ENCAP: ip needs a dpdk port, and FI_UET_PORT says \"" + spec + "\"";
-    if (is_udp && s.vlan != 0)
-      return "FI_UET_VLAN: a VLAN needs a dpdk port, and FI_UET_PORT says \"" + spec + "\"";
-    const bool is_tuned = !s.dpdk_args.empty() || s.dpdk_rxd + s.dpdk_txd + s.dpdk_burst != 0;
-    if (is_udp && is_tuned)
-      return "FI_UET_DPDK_ARGS, _RXD, _TXD and _BURST are for dpdk ports, and FI_UET_PORT says \"" +
-             spec + "\"";
-    if (is_udp && (!s.gateway.is_unspecified() || s.prefix != 0))
-      return "FI_UET_GATEWAY and FI_UET_PREFIX: the kernel routes for the port \"" + spec +
-             "\"; these are for dpdk ports";
-    if (auto error = check_ifname(s, spec)) return error;
+    if (auto error = check_kind(s, spec)) return error;
   }
+  if (auto error = check_unused(s)) return error;
   // Those that IP itself uses: frames of that protocol are something else for every host on the way.
   constexpr std::array<std::uint32_t, 13> kOfIp{1,  6,  17, 43,  44,  50, 51,
                                                 58, 59, 60, 135, 139, 140};
@@ -326,14 +373,17 @@ std::optional<std::string> check(const Settings& s) {
     return "FI_UET_IP_PROTOCOL: " + std::to_string(s.ip_protocol) +
            " is a protocol or header of IP itself; take one that has no other use, e.g. 253";
   for (const std::string& text : s.addresses) {
-    if (!net::FabricAddress::parse(with_rank_zero(text)))
+    const auto address = net::FabricAddress::parse(with_rank_zero(text));
+    if (!address)
       return "FI_UET_ADDR: \"" + text +
              "\" is not an IPv4 or IPv6 address (several are separated by |)";
+    if (!net::is_unicast(*address)) return "FI_UET_ADDR: " + text + " is not a unicast address";
   }
   if (s.ports.size() > 1 && s.addresses.size() > 1 && s.ports.size() != s.addresses.size())
     return "FI_UET_PORT has " + std::to_string(s.ports.size()) + " entries and FI_UET_ADDR " +
            std::to_string(s.addresses.size()) +
            "; give both the same number, or one of them a single entry";
+  if (auto error = check_hosts(s)) return error;
   const bool in_clear = s.protect == Protection::kCrc || s.protect == Protection::kNone;
   if (!s.keys.empty() && in_clear)
     return std::string(
@@ -343,6 +393,10 @@ std::optional<std::string> check(const Settings& s) {
     return std::string("FI_UET_PROTECT: tss needs FI_UET_KEYS, the key file");
   if (s.keys.empty() && !s.key_log.empty())
     return std::string("FI_UET_KEY_LOG: there are no keys to log without FI_UET_KEYS");
+  if (s.keys.empty() && s.keys_signal != KeysSignal::kNone)
+    return std::string(
+        "FI_UET_KEYS_SIGNAL: there is no key file to read again without FI_UET_KEYS, and the "
+        "signal would end the process");
   if (s.rendezvous_from != 0 && !s.rendezvous)
     return std::string("FI_UET_RENDEZVOUS_FROM announces nothing without FI_UET_RENDEZVOUS=1");
   if (s.rendezvous_eager != 0 && s.rendezvous_from == 0)
@@ -368,7 +422,8 @@ std::string describe(const Setting& setting) {
   else
     out += " (text";
   return out +
-         "; default: " + (setting.fallback.empty() ? "empty" : std::string(setting.fallback)) + ")";
+         "; default: " + (setting.fallback.empty() ? "empty" : std::string(setting.fallback)) +
+         (setting.libfabric_only ? "; libfabric only)" : ")");
 }
 
 base::Result<Settings, std::string> Settings::load(const Lookup& lookup) {
@@ -381,8 +436,28 @@ base::Result<Settings, std::string> Settings::load(const Lookup& lookup) {
     if (text && !assign(s, setting, *text)) return refused(setting, *text, "");
     if (text) s.chosen_by[setting.key] = "FI_UET_" + std::string(setting.key);
   }
-  if (auto error = check(s)) return std::move(*error);
+  if (const auto error = check(s)) return s.with_origins(*error);
   return s;
+}
+
+std::string Settings::with_origins(std::string_view text) const {
+  constexpr std::string_view kPrefix = "FI_UET_";
+  constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ_";
+  std::string out;
+  std::set<std::string_view> named;
+  for (std::size_t at; (at = text.find(kPrefix)) != std::string_view::npos;) {
+    const std::size_t end =
+        std::min(text.find_first_not_of(kLetters, at + kPrefix.size()), text.size());
+    const auto key = text.substr(at + kPrefix.size(), end - at - kPrefix.size());
+    out += text.substr(0, end);
+    text.remove_prefix(end);
+    const std::string from = who_chose(key);
+    const bool is_in_file = from != "default" && !from.starts_with(kPrefix);
+    // FI_UET_X=1 speaks of a value that is missing.
+    if (is_in_file && !text.starts_with('=') && named.insert(key).second)
+      out += " (in " + from + ")";
+  }
+  return out.append(text);
 }
 
 std::string Settings::who_chose(std::string_view key) const {

@@ -112,6 +112,8 @@ struct Settings {
   std::map<std::string_view, std::string> chosen_by;
   /// "default" for the others.
   std::string who_chose(std::string_view key) const;
+  /// `text` with the file or profile behind each variable in it that has its value from there: "FI_UET_MTU (in uet.toml)".
+  std::string with_origins(std::string_view text) const;
 
   /// The text of one variable without its FI_UET_ prefix, or nothing when it is not set.
   using Lookup = std::function<std::optional<std::string>(std::string_view key)>;
@@ -166,7 +168,8 @@ struct Setting {
   std::uint64_t max = 0;
   std::string_view
       choices{};  ///< kChoice: words; kInteger: the only allowed numbers; separated by spaces
-  std::string_view unit;  ///< kDuration: that of a number without one
+  std::string_view unit;        ///< kDuration: that of a number without one
+  bool libfabric_only = false;  ///< uet::Endpoint has no use for it
 };
 
 /// The list, in the order of documentation.

@@ -59,7 +59,8 @@ struct Window {
 
 class UET_API Endpoint {
  public:
-  /// Keys and values as in uet.toml(5), keys in lower case: {"port", "udp"}, {"addr", "127.0.0.2"}. Of several ports or
+  /// Keys and values as in uet.toml(5), keys in lower case: {"port", "udp"}, {"addr", "127.0.0.2"}. Those that are for libfabric programs only
+  /// (progress, completion, jobs, mr_endpoint, allow_all_mr) are refused; in a file or the environment they change nothing. Of several ports or
   /// addresses (a|b) it takes the first that can be opened; without an address a kernel UDP port has
   /// that of the host, which processes without keys share. Settings that are not given come from the
   /// environment (FI_UET_*) and then from the defaults. Null, and a sentence in `error`, when the

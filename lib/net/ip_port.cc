@@ -36,6 +36,18 @@ bool same_prefix(const FabricAddress& a, const FabricAddress& b, unsigned bits) 
   return differ >> (8 - bits % 8) == 0;
 }
 
+/// Why no host has this address in its network; empty: one may.
+std::string why_no_host(const FabricAddress& address, unsigned prefix_length) {
+  const std::string text = address.to_string();
+  if (address.is_loopback()) return text + " is a loopback address, which no network carries";
+  if (!address.is_v4() || prefix_length > 30) return {};  // [RFC 3021] has no such addresses
+  const std::uint32_t host_bits = 0xffff'ffffu >> prefix_length;
+  const std::string network = " of a network with FI_UET_PREFIX " + std::to_string(prefix_length);
+  if ((address.v4() & host_bits) == 0) return text + " is the name" + network;
+  if ((address.v4() & host_bits) == host_bits) return text + " is the broadcast address" + network;
+  return {};
+}
+
 }  // namespace
 
 bool read_ip_config(const PortRequest& request, IpPortConfig& config, std::string& error) {
@@ -67,8 +79,17 @@ bool read_ip_config(const PortRequest& request, IpPortConfig& config, std::strin
             " must both be IPv4 or both be IPv6";
     return false;
   }
+  if (request.gateway == address) {
+    error = "gateway " + text + " is the address of this endpoint; FI_UET_GATEWAY is its router";
+    return false;
+  }
+  const unsigned usual_length = is_v4 ? 24 : 64;
+  config.prefix_length = request.prefix_length != 0 ? request.prefix_length : usual_length;
+  if (const std::string why = why_no_host(address, config.prefix_length); !why.empty()) {
+    error = why + "; set FI_UET_ADDR to that of a host";
+    return false;
+  }
   config.address = address;
-  config.prefix_length = request.prefix_length != 0 ? request.prefix_length : (is_v4 ? 24 : 64);
   config.gateway = request.gateway;
   config.vlan = request.vlan;
   config.native_ip = request.native_ip;

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 
-from harness import Tap, base_env, need_program, need_provider, own_addresses, skip_all, temporary_folder
+from harness import Namespaces, Tap, base_env, need_program, need_provider, own_addresses, skip_all, temporary_folder
 
 # Settings, and what the message must contain. Checked by fi_info, which opens no port.
 VALUES = [
@@ -36,7 +36,21 @@ VALUES = [
     ({"FI_UET_PROGRESS": "x"}, ["FI_UET_PROGRESS", "auto, manual, thread"]),
     ({"FI_UET_INJECT_SIZE": "1"}, ["FI_UET_INJECT_SIZE"]),
     ({"FI_UET_CONFIG": "/does/not/exist.toml"}, ["FI_UET_CONFIG", "/does/not/exist.toml"]),
-    ({"FI_UET_IFNAME": "nonexistent9"}, ["nonexistent9"]),
+    ({"FI_UET_IFNAME": "nonexistent9"}, ["FI_UET_IFNAME", "nonexistent9"]),
+    ({"FI_UET_PORT": "udp:nonexistent9"}, ["FI_UET_PORT", "nonexistent9"]),
+    ({"FI_UET_PORT": "udp:lo", "FI_UET_IFNAME": "nonexistent9"}, ["FI_UET_IFNAME", "udp:lo", "leave one out"]),
+    ({"FI_UET_IFNAME": "nonexistent9", "FI_UET_ADDR": own_addresses(1)}, ["FI_UET_IFNAME", own_addresses(1), "interface lo", "nonexistent9"]),
+    ({"FI_UET_ADDR": "224.0.0.1"}, ["FI_UET_ADDR", "224.0.0.1", "unicast"]),
+    ({"FI_UET_KEYS_SIGNAL": "hup"}, ["FI_UET_KEYS_SIGNAL", "FI_UET_KEYS"]),
+    ({"FI_UET_PDS": "rto_init_time=5ms"}, ["FI_UET_PDS", "RTO_Init_Time"]),
+    ({"FI_UET_CONFIG": "profile:reference"}, ["FI_UET_ENCAP (in profile:reference)", "dpdk port"]),
+]
+
+# On a host with two interfaces, c0 and d0.
+PLACES = [
+    ({"FI_UET_PORT": "udp:c0", "FI_UET_ADDR": "10.8.0.1"}, ["FI_UET_PORT", "10.8.0.1", "d0", "c0"]),
+    ({"FI_UET_IFNAME": "c0", "FI_UET_ADDR": "10.8.0.1"}, ["FI_UET_IFNAME", "10.8.0.1", "d0", "c0"]),
+    ({"FI_UET_PORT": "udp:d0", "FI_UET_IFNAME": "c0"}, ["FI_UET_IFNAME", "c0", "udp:d0"]),
 ]
 
 # What only opening the port can tell. Checked by a program that opens a domain and nothing else.
@@ -86,12 +100,29 @@ def main():
     for settings, wanted in VALUES:
         name = " ".join(f"{k}={v}" for k, v in settings.items())
         tap.result(name, problem_of(*run(["fi_info", "-p", "uet"], base_env(provider, **settings)), wanted))
+    try:
+        network = Namespaces({"c0": ("10.7.0.1", "10.7.0.2"), "d0": ("10.8.0.1", "10.8.0.2")})
+    except (OSError, RuntimeError) as why:
+        tap.skip("an address of another interface", str(why))
+    else:
+        inside = ["ip", "netns", "exec", network.names[0], "fi_info", "-p", "uet"]
+        for settings, wanted in PLACES:
+            name = " ".join(f"{k}={v}" for k, v in settings.items())
+            tap.result(name, problem_of(*run(inside, base_env(provider, **settings)), wanted))
+        good = {"FI_UET_PORT": "udp:d0", "FI_UET_ADDR": "10.8.0.1"}
+        status, output = run(inside, base_env(provider, **good))
+        tap.result("an address of the interface that is named", "" if status == 0 and "uet_d0" in output else output)
+        network.remove()
     with temporary_folder() as folder:
         path = os.path.join(folder, "typo.toml")
         with open(path, "w") as file:
             file.write("pathz = 8\n")
         tap.result("unknown key in the file", problem_of(
             *run(["fi_info", "-p", "uet"], base_env(provider, FI_UET_CONFIG=path)), ["pathz", path]))
+        with open(path, "w") as file:
+            file.write('ifname = "nonexistent9"\n')
+        tap.result("the file is named whose interface is not there", problem_of(
+            *run(["fi_info", "-p", "uet"], base_env(provider, FI_UET_CONFIG=path)), [f"FI_UET_IFNAME (in {path})"]))
     tap.result("misspelt variable is named", "" if "FI_UET_PRT" in
                run(["fi_info", "-p", "uet"], base_env(provider, FI_UET_PRT="udp"))[1] else "no word about FI_UET_PRT")
     for settings, wanted in PORTS + (DPDK_PORTS if os.path.exists(plugin) else []):

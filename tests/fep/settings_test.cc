@@ -80,7 +80,15 @@ TEST(Settings, wrong_values__name_the_variable_the_value_and_what_is_allowed) {
       {"INJECT_SIZE", "8", "16 to 65536"},
       {"OVERFLOW_BYTES", "lots", "K, M or G"},
       {"REJECT_LONG", "maybe", "0 or 1"},
-      {"TX_SIZE", "", "1 to 65536"},
+      {"TX_SIZE", "0", "1 to 65536"},
+      {"PEER_TIMEOUT", "1h", "did you mean 60min?"},
+      {"BASE_RTT", "50 usec", "did you mean 50us?"},
+      {"OVERFLOW_BYTES", "64MiB", "did you mean 64M?"},
+      {"INJECT_SIZE", "16kb", "did you mean 16k?"},
+      {"ADDR", "0.0.0.0", "not a unicast address"},
+      {"ADDR", "224.0.0.%r", "not a unicast address"},
+      {"ADDR", "255.255.255.255", "not a unicast address"},
+      {"PORT", "udp:224.0.0.1", "not a unicast address"},
       {"MPR", "100", "128, 256"},
       {"DPDK_BURST", "129", "0 to 128"},
   };
@@ -173,6 +181,23 @@ TEST(Settings, file__every_defect_has_its_message) {
   EXPECT_THAT(refusal({{"CONFIG", self.path()}}), HasSubstr("unknown setting \"config\""));
 }
 
+TEST(Settings, file__is_named_where_its_values_do_not_fit) {
+  for (const char* text :
+       {"mtu = 900", "rto_init = \"300ms\"", "impair = \"drop=1\"", "addr = [\"127.0.0.2\", 3]",
+        "key_log = \"/tmp/x\"", "pds = \"Nonsense=1\"", "vlan = 7", "port = \"udp,x=1\""}) {
+    const File file(std::string(text) + "\n");
+    EXPECT_THAT(refusal({{"CONFIG", file.path()}}), HasSubstr(" (in " + file.path() + ")")) << text;
+  }
+  const File file("max_payload = 8192\nrendezvous = false\nrendezvous_from = \"64K\"\n");
+  EXPECT_THAT(refusal({{"CONFIG", file.path()}}),
+              AllOf(HasSubstr("FI_UET_RENDEZVOUS_FROM (in " + file.path() + ") announces"),
+                    HasSubstr("FI_UET_RENDEZVOUS=1")));
+  const auto s = load({{"CONFIG", file.path()}, {"RENDEZVOUS_FROM", "0"}});
+  ASSERT_TRUE(s.has_value()) << s.error();
+  EXPECT_THAT(s->fep_config({.address = net::FabricAddress::from_v4(1), .ip_mtu = 1500}).error(),
+              HasSubstr("FI_UET_MAX_PAYLOAD (in " + file.path() + "): "));
+}
+
 TEST(Settings, file__may_be_empty) {
   const File empty("");
   EXPECT_TRUE(load({{"CONFIG", empty.path()}}).has_value());
@@ -189,7 +214,9 @@ TEST(Settings, profile__gives_values_and_variables_win) {
 }
 
 TEST(Settings, profile__of_the_reference_says_that_it_needs_a_port) {
-  EXPECT_THAT(refusal({{"CONFIG", "profile:reference"}}), HasSubstr("needs a dpdk port"));
+  EXPECT_EQ(refusal({{"CONFIG", "profile:reference"}}),
+            "FI_UET_ENCAP (in profile:reference): ip needs a dpdk port, and the default port is "
+            "\"udp\"");
 }
 
 TEST(Settings, profile__every_one_makes_an_endpoint) {
@@ -321,6 +348,7 @@ TEST(Settings, keys__that_cannot_be_used_stop_the_endpoint) {
     EXPECT_THAT(load({{"KEYS", "k"}, {"PROTECT", protect}}).error(), HasSubstr("contradict"));
   EXPECT_THAT(load({{"PROTECT", "tss"}}).error(), HasSubstr("FI_UET_KEYS"));
   EXPECT_THAT(load({{"KEY_LOG", "x"}}).error(), HasSubstr("FI_UET_KEY_LOG"));
+  EXPECT_THAT(refusal({{"KEYS_SIGNAL", "hup"}}), HasSubstr("FI_UET_KEYS_SIGNAL"));
   EXPECT_EQ(load({})->fep_config(facts)->protection, DataProtection::kCrc);
   EXPECT_EQ(load({{"PROTECT", "none"}})->fep_config(facts)->protection, DataProtection::kNone);
 }
@@ -373,6 +401,33 @@ TEST(Settings, load__refuses_what_the_port_would_ignore) {
   EXPECT_THAT(refusal({{"IFNAME", "eth0"}, {"PORT", "dpdk:net_memif0"}}),
               HasSubstr("FI_UET_IFNAME"));
   EXPECT_THAT(refusal({{"RESTART_LIMIT", "5"}}), HasSubstr("FI_UET_DEFERRABLE"));
+  EXPECT_THAT(refusal({{"IP_PROTOCOL", "17"}}), HasSubstr("FI_UET_ENCAP=ip"));
+  EXPECT_THAT(refusal({{"PORT", "dpdk:net_null0"}, {"ENCAP", "ip"}, {"UDP_PORT", "5000"}}),
+              HasSubstr("FI_UET_ENCAP=udp"));
+  EXPECT_THAT(refusal({{"LINK_GBPS", "1"}, {"LINK_MBPS", "500"}}), HasSubstr("give one"));
+}
+
+TEST(Settings, load__refuses_a_second_name_of_the_interface) {
+  for (const char* port : {"udp:d0", "udp:10.8.0.1,sockets=4", "udp:c0+udp:d0"})
+    EXPECT_THAT(refusal({{"PORT", port}, {"IFNAME", "c0"}}),
+                AllOf(HasSubstr("FI_UET_IFNAME: c0"), HasSubstr(port), HasSubstr("leave one out")));
+  EXPECT_EQ(refusal({{"PORT", "udp:c0"}, {"IFNAME", "c0"}}), "accepted");
+  EXPECT_EQ(refusal({{"PORT", "udp,sockets=4"}, {"IFNAME", "c0"}}), "accepted");
+}
+
+TEST(Settings, load__refuses_addresses_that_no_host_of_a_dpdk_port_has) {
+  const auto at = [](const char* address, const char* prefix, const char* gateway) {
+    return refusal(
+        {{"PORT", "dpdk:net_null0"}, {"ADDR", address}, {"PREFIX", prefix}, {"GATEWAY", gateway}});
+  };
+  EXPECT_THAT(at("10.0.0.0", "0", ""), HasSubstr("10.0.0.0 is the name of a network"));
+  EXPECT_THAT(at("10.0.0.1|10.0.0.255", "0", ""), HasSubstr("10.0.0.255 is the broadcast address"));
+  EXPECT_THAT(at("127.0.0.3", "0", ""), HasSubstr("loopback"));
+  EXPECT_THAT(at("10.0.0.1", "0", "10.0.0.1"), HasSubstr("FI_UET_GATEWAY is its router"));
+  EXPECT_THAT(at("10.0.0.1", "64", ""), HasSubstr("prefix length 64"));
+  for (const auto& [address, prefix] : {std::pair("10.0.0.255", "16"), std::pair("10.0.0.0", "31"),
+                                        std::pair("10.0.0.%r", "0"), std::pair("fd00::", "0")})
+    EXPECT_EQ(at(address, prefix, ""), "accepted") << address;
 }
 
 TEST(Settings, fep_config__follows_the_policy_for_peers_that_compute) {

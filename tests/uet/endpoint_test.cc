@@ -85,6 +85,28 @@ TEST(Endpoint, open__takes_keys_in_lower_case_alone) {
   EXPECT_NE(error.find("lower case"), std::string::npos);
 }
 
+TEST(Endpoint, open__refuses_keys_that_only_libfabric_programs_have) {
+  std::string error;
+  for (const char* key : {"progress", "completion", "mr_endpoint", "allow_all_mr", "jobs"}) {
+    EXPECT_EQ(Endpoint::open({{"addr", "127.0.77.9"}, {key, ""}}, error), nullptr) << key;
+    EXPECT_NE(error.find("libfabric programs only"), std::string::npos) << error;
+  }
+  // What others of the same environment or file need is no mistake of this program.
+  setenv("FI_UET_PROGRESS", "thread", 1);
+  EXPECT_NE(Endpoint::open({{"addr", "127.0.77.9"}}, error), nullptr) << error;
+  unsetenv("FI_UET_PROGRESS");
+}
+
+TEST(Endpoint, open__refuses_an_address_of_another_interface) {
+  std::string error;
+  setenv("FI_UET_IFNAME", "lo", 1);
+  EXPECT_NE(Endpoint::open({{"addr", "127.0.77.9"}}, error), nullptr) << error;
+  setenv("FI_UET_IFNAME", "nonexistent9", 1);
+  EXPECT_EQ(Endpoint::open({{"addr", "127.0.77.9"}}, error), nullptr);
+  unsetenv("FI_UET_IFNAME");
+  EXPECT_NE(error.find("nonexistent9"), std::string::npos) << error;
+}
+
 TEST(Endpoint, open__ifname_says_where_a_udp_port_is) {
   std::string error;
   EXPECT_EQ(Endpoint::open({{"port", "udp"}, {"ifname", "nonexistent9"}}, error), nullptr);
