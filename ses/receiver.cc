@@ -128,7 +128,6 @@ pds::Answer Receiver::check_form(RequestContext& c) {
   if (r.version != 0) return refuse(ReturnCode::kUncor);
   if (const ReturnCode code = judge_form(r, c.packet.mode); code != ReturnCode::kOk)
     return refuse(code);
-  if (r.is_sequenced && !shared_.core.config.spray_ordered) return refuse_sequenced(c);
   if (r.kind == OpcodeClass::kMsgError) return failures_.on_message_error(c);
   if (r.kind == OpcodeClass::kAtomic) return check_atomic(c);
   if (!fit_payload(c.request)) {
@@ -137,14 +136,9 @@ pds::Answer Receiver::check_form(RequestContext& c) {
   }
   if (!r.is_single())
     if (RxMessage* m = shared_.messages.find(c.key)) return proceed(c, *m);
+  if (r.is_sequenced && !shared_.core.config.spray_ordered)
+    return failures_.reject(c, ReturnCode::kUnsupportedOp);
   return check_address(c);
-}
-
-/// Later packets of the message, and the MSG_ERROR that ends it, have to find that its first packets were refused. [SES 4.3 rule 10]
-pds::Answer Receiver::refuse_sequenced(RequestContext& c) {
-  if (!c.request.is_single())
-    if (RxMessage* m = shared_.messages.find(c.key)) return proceed(c, *m);
-  return failures_.reject(c, ReturnCode::kUnsupportedOp);
 }
 
 /// Steps 5 to 7: sets the endpoint of the packet, or says why there is none.

@@ -58,7 +58,6 @@ class Receiver final {
   pds::Answer check_form(RequestContext& c);
   ReturnCode find_endpoint(RequestContext& c);
   pds::Answer check_atomic(RequestContext& c);
-  pds::Answer refuse_sequenced(RequestContext& c);
   pds::Answer check_address(RequestContext& c);
   pds::Answer begin(RequestContext& c);
   pds::Answer begin_send(RequestContext& c);

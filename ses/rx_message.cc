@@ -10,8 +10,8 @@ constexpr std::size_t kFirstBuckets = 64;
 }  // namespace
 
 bool RxMessage::is_consistent_with(const RequestView& r) const {
-  return opcode == r.opcode && dc == r.dc && rel == r.rel && job_id == r.job_id &&
-         pid_on_fep == r.pid_on_fep && resource_index == r.resource_index &&
+  return opcode == r.opcode && is_sequenced == r.is_sequenced && dc == r.dc && rel == r.rel &&
+         job_id == r.job_id && pid_on_fep == r.pid_on_fep && resource_index == r.resource_index &&
          initiator == r.initiator && mkey_match == r.mkey_match &&
          buffer_offset == r.buffer_offset && request_length == r.request_length &&
          carried_length == r.carried_length;
@@ -44,6 +44,7 @@ RxMessage* RxMessageTable::create(const MessageKey& key, const RequestView& r,
   m->opcode = r.opcode;
   m->dc = r.dc;
   m->rel = r.rel;
+  m->is_sequenced = r.is_sequenced;
   m->is_proven = is_proven;
   m->hd = false;
   m->job_id = r.job_id;

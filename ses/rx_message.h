@@ -49,7 +49,7 @@ struct RxMessage : Pooled,
 
   // Every packet must repeat these.
   SesOpcode opcode{};
-  bool dc = false, rel = false;
+  bool dc = false, rel = false, is_sequenced = false;
   bool is_proven = false;  ///< its source had proved itself when it began
   std::uint32_t job_id = 0;
   std::uint16_t pid_on_fep = 0;

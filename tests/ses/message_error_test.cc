@@ -181,6 +181,73 @@ TEST(SequencedRefusalTest, message_error__ends_what_was_refused_for_its_number) 
   EXPECT_EQ(to.ses.gauges().messages_receiving, 0u);
 }
 
+// A message is numbered or not, whether or not the target takes numbers.
+struct MixedNumbersTest : PairTest, ::testing::WithParamInterface<bool> {
+  MixedNumbersTest() : PairTest(config()) { open(); }
+  static SesConfig config() {
+    SesConfig c;
+    c.spray_ordered = GetParam();
+    return c;
+  }
+  /// Of a message of four packets that say they carry an MTU each.
+  static RawRequest packet(std::uint32_t i, bool is_numbered, std::size_t payload) {
+    RawRequest r;
+    r.opcode = is_numbered ? SesOpcode::kSequencedSend : SesOpcode::kSend;
+    r.length = 4 * kM;
+    r.offset = i * kM;
+    r.som = i == 0;
+    r.eom = i == 3;
+    r.covered = kM;
+    r.payload = Bytes(payload, 0x11);
+    return r;
+  }
+  void expect_failed(const Bytes& into) {
+    ASSERT_EQ(at_b.all.size(), 1u);
+    EXPECT_EQ(at_b.all[0].code, ReturnCode::kOpViolation);
+    EXPECT_EQ(at_b.all[0].length, kM);
+    EXPECT_EQ(at_b.all[0].overflow_length, 3 * kM);
+    EXPECT_EQ(Bytes(into.begin() + kM, into.end()), Bytes(3 * kM, 0xee));
+  }
+};
+INSTANTIATE_TEST_SUITE_P(TakesNumbers, MixedNumbersTest, ::testing::Bool());
+
+TEST_P(MixedNumbersTest, numbered_packet_of_a_plain_message__ends_it) {
+  Bytes into(4 * kM, 0xee);
+  post(into);
+  inject(packet(0, false, kM));
+  EXPECT_EQ(code_of(packet(1, true, kM)), ReturnCode::kOpViolation);
+  expect_failed(into);
+  inject(packet(2, false, kM));
+  inject(packet(3, false, kM));
+  EXPECT_EQ(sb().gauges().messages_receiving, 0u);
+}
+
+TEST_P(MixedNumbersTest, numbered_packet_without_its_payload__completes_nothing) {
+  Bytes into(4 * kM, 0xee);
+  inject(packet(0, false, kM));
+  for (std::uint32_t i = 1; i < 4; ++i)
+    EXPECT_EQ(code_of(packet(i, true, 0)), ReturnCode::kOpViolation);
+  post(into);
+  EXPECT_EQ(Bytes(into.begin() + kM, into.end()), Bytes(3 * kM, 0xee));
+  for (const Completion& c : at_b.all) EXPECT_NE(c.code, ReturnCode::kOk);
+}
+
+TEST_P(MixedNumbersTest, numbered_packets_with_more_than_they_say__do_not_add_up) {
+  Bytes into(4 * kM, 0xee);
+  post(into);
+  inject(packet(0, false, kM));
+  inject(packet(1, true, 3 * kM));
+  inject(packet(2, true, 3 * kM));
+  RawRequest end;
+  end.opcode = SesOpcode::kMsgError;
+  end.som = false;
+  end.length = 4 * kM;
+  end.offset = 3 * kM;
+  inject(end);
+  expect_failed(into);
+  EXPECT_EQ(sb().gauges().messages_receiving, 0u);
+}
+
 // Refused again and again: no attempt leaves what a later one with its id would meet.
 TEST_F(OutcomeTest, message_refused_many_times__leaves_nothing_behind_each_time) {
   for (const bool ordered : {false, true}) {
