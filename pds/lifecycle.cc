@@ -68,12 +68,17 @@ Pdc* Lifecycle::open_initiator(Instant now, const TxMessage& request) {
     return nullptr;
   }
   pdc->tx.cc.attach(*congestion);
-  pdc->share = kept_.peers().join(pdc->peer, Role::kInitiator);
+  join_peer(*pdc);
   table_.index_initiator(*pdc);
   states_.change(now, *pdc, PdcInput::kFirstSend);
   trace_.emit(now, EventId::kPdcOpened, pdc->id, pdc->start, 0,
               static_cast<std::uint64_t>(pdc->mode));
   return pdc;
+}
+
+void Lifecycle::join_peer(Pdc& pdc) {
+  pdc.share = kept_.peers().join(pdc.peer, pdc.role());
+  pdc.tx.ring.further_of_peer = &kept_.peers().at(pdc.share).records;
 }
 
 bool Lifecycle::can_open_target(const Arrival& in) {
@@ -89,7 +94,7 @@ Pdc& Lifecycle::open_target(Instant now, const Arrival& in, Psn start, PdcInput 
   pdc->is_initiator = false;
   pdc->opened_at = now;
   openings_.unproven().add(*pdc);
-  pdc->share = kept_.peers().join(in.source, Role::kTarget);
+  join_peer(*pdc);
   begin_at(now, *pdc, start);
   table_.index_target(*pdc);
   states_.change(now, *pdc, how);

@@ -43,6 +43,7 @@ class Lifecycle : Part {
   void on_deadline(Instant now);
 
  private:
+  void join_peer(Pdc& pdc);
   void detach_congestion(Pdc& pdc);
   void detach(Pdc& pdc);
 

@@ -19,6 +19,7 @@ class PeerShares {
     std::uint32_t targets = 0;  ///< of those, opened by the peer
     std::uint32_t answers = 0;  ///< pending and stored
     std::uint32_t held = 0;     ///< packets behind gaps
+    std::uint32_t records = 0;  ///< blocks of them, beyond the first of each PDC; see TxBlockPool
     std::uint32_t resource =
         0;  ///< the fullest of SES that the peer fills; 0: none that would have to be watched
     std::uint32_t index_next = 0;
@@ -45,7 +46,7 @@ class PeerShares {
     Use& use = pool_.at(place);
     use.targets -= role == Role::kTarget ? 1 : 0;
     if (--use.pdcs > 0) return;
-    UET_DCHECK(use.answers == 0 && use.held == 0);
+    UET_DCHECK(use.answers == 0 && use.held == 0 && use.records == 0);
     index_.erase(hash(use.peer), use);
     pool_.release(&use);
   }

@@ -19,6 +19,7 @@ struct Limits {
   std::uint32_t max_ccc;
   std::uint32_t window;  ///< PSNs we grant and PSNs we track as a source
   std::uint32_t tx_blocks;
+  std::uint32_t tx_blocks_further;  ///< of them, beyond the first one of each PDC
   std::uint32_t rx_trackers;
   std::uint32_t tombstones;  ///< a place for every PDC that is open too
   std::uint32_t openings;    ///< of unproven PDCs that made place for others
@@ -27,10 +28,11 @@ struct Limits {
       : max_pdc(std::clamp<std::uint32_t>(c.max_pdc, 2, 65535)),
         max_ccc(c.max_ccc != 0 ? c.max_ccc : max_pdc),
         window(std::clamp<std::uint32_t>(c.local_mp_range / 128 * 128, 128, kMaxWindow)),
-        // Enough for every PDC to have something outstanding, and 1024 blocks for those that send
-        // much.
+        // One for every PDC to have something outstanding, and 2048 blocks for those that send much: they cost address space (1.75 KiB
+        // each) until they are used.
         tx_blocks(c.max_tx_chunks != 0 ? c.max_tx_chunks
-                                       : std::min<std::uint32_t>(max_pdc + 1024, 65534)),
+                                       : std::min<std::uint32_t>(max_pdc + 2048, 65534)),
+        tx_blocks_further(tx_blocks > max_pdc ? tx_blocks - max_pdc : tx_blocks / 2),
         rx_trackers(c.max_rx_trackers != 0 ? c.max_rx_trackers : max_pdc),
         tombstones(c.max_tombstones != 0 ? c.max_tombstones + max_pdc : 0),
         openings(c.max_tombstones != 0 ? c.max_openings_remembered : 0) {}

@@ -13,7 +13,8 @@ namespace uet::pds {
 
 class SendWindow : Part {
  public:
-  explicit SendWindow(Environment& env) : Part(env), records_(limits_.window, limits_.tx_blocks) {}
+  explicit SendWindow(Environment& env)
+      : Part(env), records_(limits_.window, limits_.tx_blocks, limits_.tx_blocks_further) {}
 
   /// The window is anchored at CACK, not at what was received or acknowledged beyond it, and binds
   /// retransmissions too.

@@ -2,7 +2,8 @@
 ///
 /// A PDC direction has a ring of records addressed by the low bits of the PSN. The ring is a
 /// directory of blocks; blocks come from a pool of the endpoint, so a PDC with nothing outstanding
-/// holds none.
+/// holds none. Its first one waits for no other PDC, as long as there is a block for each of them. Further ones are shared by peer: a
+/// window stays as long as its oldest packet is not acknowledged, and that is for the peer to say.
 #pragma once
 
 #include <array>
@@ -78,25 +79,27 @@ struct TxRing {
   static constexpr std::size_t kBlocks = 32;
   static constexpr std::uint16_t kNoBlock = 0xffff;
   std::array<std::uint16_t, kBlocks> block;
-  Psn origin{};  ///< PSN of place 0; a ring whose PSNs are all renumbered only moves this
+  Psn origin{};           ///< PSN of place 0; a ring whose PSNs are all renumbered only moves this
+  std::uint8_t held = 0;  ///< blocks
+  std::uint32_t* further_of_peer = nullptr;  ///< what all rings of the peer hold beyond their first
   TxRing() { block.fill(kNoBlock); }
 };
 
 class TxBlockPool {
  public:
-  /// Rings hold at least `window` PSNs; `blocks` blocks exist.
-  TxBlockPool(std::uint32_t window, std::uint32_t blocks);
+  /// Rings hold at least `window` PSNs; `blocks` blocks exist, of which rings have at most `further` beyond their first ones.
+  TxBlockPool(std::uint32_t window, std::uint32_t blocks, std::uint32_t further);
 
   /// PSNs that one ring holds.
   std::uint32_t ring_size() const { return ring_size_; }
 
-  /// A fresh record for `psn`, or null when no block is left. The ring must not hold a live PSN at
+  /// A fresh record for `psn`, or null where can_add() says no. The ring must not hold a live PSN at
   /// this place.
   TxRecord* add(TxRing& ring, Psn psn) {
     std::uint16_t& block = ring.block[directory_index(ring, psn)];
     if (block == TxRing::kNoBlock) [[unlikely]] {
-      block = acquire_block();
-      if (block == TxRing::kNoBlock) return nullptr;
+      if (!may_grow(ring)) return nullptr;
+      block = acquire_block(ring);
     }
     ++heads_[block].live;
     ++in_use_;
@@ -115,14 +118,13 @@ class TxBlockPool {
     std::uint16_t& block = ring.block[directory_index(ring, psn)];
     UET_DCHECK(block != TxRing::kNoBlock);
     --in_use_;
-    if (--heads_[block].live == 0) release_block(block);
+    if (--heads_[block].live == 0) release_block(ring, block);
   }
 
   std::uint32_t in_use() const { return in_use_; }
   std::uint32_t free_blocks() const { return block_count_ - blocks_in_use_; }
   bool can_add(const TxRing& ring, Psn psn) const {
-    return ring.block[directory_index(ring, psn)] != TxRing::kNoBlock ||
-           free_head_ != TxRing::kNoBlock || fresh_ < block_count_;
+    return ring.block[directory_index(ring, psn)] != TxRing::kNoBlock || may_grow(ring);
   }
 
  private:
@@ -139,13 +141,16 @@ class TxBlockPool {
   TxRecord* record(std::uint16_t block, std::uint32_t index) {
     return records_.get() + (static_cast<std::size_t>(block) << block_shift_) + index;
   }
-  std::uint16_t acquire_block();
-  void release_block(std::uint16_t& block);
+  /// May it have one more block? A peer leaves a quarter of the further ones to others.
+  bool may_grow(const TxRing& ring) const;
+  std::uint16_t acquire_block(TxRing& ring);
+  void release_block(TxRing& ring, std::uint16_t& block);
 
   std::uint32_t ring_size_;
   std::uint32_t block_size_;
   unsigned block_shift_;
   std::uint32_t block_count_;
+  std::uint32_t further_;
   struct Deleter {
     void operator()(TxRecord* p) const { ::operator delete (p, std::align_val_t{64}); }
   };
@@ -155,6 +160,7 @@ class TxBlockPool {
   std::uint32_t fresh_ = 0;
   std::uint32_t in_use_ = 0;
   std::uint32_t blocks_in_use_ = 0;
+  std::uint32_t further_in_use_ = 0;
 };
 
 }  // namespace uet::pds

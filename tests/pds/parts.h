@@ -54,7 +54,9 @@ struct Parts {
   explicit Parts(const PdsConfig& config = {}, const cc::CcConfig& cc_config = {})
       : env(config, cc_config, facts_of_port(), pool, rng, trace, ses),
         window(env),
-        congestions(cc_config, 4, rng, trace, ses, env.hash_key) {}
+        congestions(cc_config, 4, rng, trace, ses, env.hash_key) {
+    pdc.tx.ring.further_of_peer = &further_blocks;
+  }
   ~Parts() {
     if (Congestion* congestion = pdc.tx.cc.if_any()) {
       if (pdc.ready_hook.is_linked()) congestion->ready.erase(congestion->ready.iterator_to(pdc));
@@ -96,6 +98,7 @@ struct Parts {
   Scheduler scheduler;
   SendWindow window;
   CongestionTable congestions;
+  std::uint32_t further_blocks = 0;
   Pdc pdc;
 };
 

@@ -22,7 +22,7 @@ struct Short : World {
   static WorldOptions options() {
     return software_world([](auto& o) {
       o.hosts = 3;
-      o.pds.max_tx_chunks = 6;
+      o.pds.max_tx_chunks = 1;
       o.pds.pdc_idle_time = Duration{};
       o.cc.link_rate = base::BitRate::from_gbps(400);
       o.cc.config_base_rtt = us(200);
@@ -68,6 +68,46 @@ TEST(Records, one_that_waits_for_them_may_end) {
   EXPECT_TRUE(w.host(0).ses.failures[0].token == m || w.host(0).ses.failures[1].token == m);
   EXPECT_EQ(w.host(0).pds->gauges().outstanding_packets, 0u);
   EXPECT_FALSE(w.host(0).pds->may_have_packets());
+}
+
+/// Host 0 has 16 PDCs and `further` blocks of 32 records beyond the first of each. Hosts from 2 on have stopped, with a message of a
+/// whole window on its way to each.
+struct Stopped : World {
+  Stopped(std::uint32_t further, int stopped) : World(options(further, 2 + stopped)) {
+    for (int k = 2; k < 2 + stopped; ++k) stop_process(k);
+    for (int k = 2; k < 2 + stopped; ++k) send(0, k, 1024);
+    run_for(ms(15));
+  }
+  static WorldOptions options(std::uint32_t further, int hosts) {
+    return software_world([&](auto& o) {
+      o.hosts = hosts;
+      o.pds.max_pdc = 16;
+      o.pds.max_tx_chunks = 16 + further;
+      o.pds.pdc_idle_time = Duration{};
+      o.cc.link_rate = base::BitRate::from_gbps(400);
+      o.cc.config_base_rtt = us(200);
+    });
+  }
+  std::uint32_t outstanding() { return host(0).pds->gauges().outstanding_packets; }
+};
+
+TEST(Records, what_stopped_peers_have_not_answered_leaves_each_pdc_some) {
+  Stopped w(8, 3);
+  EXPECT_GT(w.outstanding(), 8u * 32);
+  const MessageToken m = w.send(0, 1, 100);
+  w.run_for(ms(5));
+  EXPECT_EQ(w.host(0).ses.responses_of(m), 100u);
+}
+
+TEST(Records, a_stopped_peer_leaves_a_quarter_of_them_to_others) {
+  Stopped w(24, 1);
+  const std::uint32_t before = w.outstanding();
+  EXPECT_GT(before, 18u * 32);
+  EXPECT_LE(before, 20u * 32);
+  w.stop_process(1);
+  w.send(0, 1, 1024);
+  w.run_for(ms(15));
+  EXPECT_GT(w.outstanding() - before, 4u * 32);
 }
 
 }  // namespace
